@@ -1,0 +1,7 @@
+package main
+
+import (
+	"cove/internal/sandbox/gvisor"
+)
+
+func main() { gvisor.Main() }

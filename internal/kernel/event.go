@@ -1,0 +1,117 @@
+package kernel
+
+import "time"
+
+// Event is one thing that an execution emits. It is a closed sum type: Stream, Display, Result,
+// Error, ClearOutput, File and Done. Everything but Done's measured fields comes from the sandbox and is hostile.
+type Event interface{ event() }
+
+// Stream is text that the code, its C libraries or its child processes wrote. Chunks of one stream come in
+// order and never split a UTF-8 sequence; bytes that are not UTF-8 are passed through.
+type Stream struct {
+	Name string // "stdout" or "stderr"
+	Data []byte
+}
+
+// Bundle is one object in several MIME types. Text types and images (base64) are strings; JSON types are any JSON value.
+type Bundle map[string]any
+
+// Display is rich output that the code asked to show. Update replaces the earlier display with the same ID.
+type Display struct {
+	Data     Bundle
+	Metadata map[string]any
+	ID       string
+	Update   bool
+}
+
+// Result is the value of a cell's last expression.
+type Result struct {
+	Count    int // In[n], Out[n]
+	Data     Bundle
+	Metadata map[string]any
+}
+
+// Error is an uncaught exception. Traceback is what Python prints for it, one line an element, without line ends
+// or colours, ending in the "Name: value" line.
+type Error struct {
+	Name      string
+	Value     string
+	Traceback []string
+}
+
+// ClearOutput asks to clear what was shown so far; with Wait, only when the next output comes.
+type ClearOutput struct{ Wait bool }
+
+// File is a workspace file that the execution created or changed. Path is relative to the workspace, slash-separated.
+type File struct {
+	Path    string
+	Size    int64 // bytes
+	Created bool  // false: it existed before
+}
+
+// Done ends every execution, exactly once. Outcome, Wall and Lost are measured by the host or the guest, never by the code.
+type Done struct {
+	Outcome  Outcome
+	ExitCode int           // of sys.exit; 1 on an uncaught exception; 0 otherwise
+	Signal   string        // with OutcomeDied: the signal's name, e.g. "SIGSEGV", or "" for an exit
+	Message  string        // a sentence for people when Outcome is not ok or error
+	Wall     time.Duration // from request to reply
+	Lost     Loss          // what the next execution starts without
+	Dropped  int64         // bytes of output beyond the limit, not delivered
+}
+
+// Loss says what an execution's end took with it.
+type Loss string
+
+// The losses.
+const (
+	LostNothing Loss = ""
+	LostKernel  Loss = "kernel"  // variables and imports are gone, files are kept
+	LostSession Loss = "session" // the sandbox is gone with its files
+)
+
+// Outcome says how an execution ended.
+type Outcome string
+
+// The outcomes. The names are part of the documented event schema.
+const (
+	OutcomeOK          Outcome = "ok"
+	OutcomeError       Outcome = "error" // uncaught exception, or sys.exit with a code other than 0
+	OutcomeTimeout     Outcome = "timeout"
+	OutcomeInterrupted Outcome = "interrupted"
+	OutcomeMemory      Outcome = "out_of_memory"
+	OutcomeDied        Outcome = "kernel_died"
+	OutcomeProtocol    Outcome = "kernel_protocol_error"
+	OutcomeSandboxDied Outcome = "sandbox_died"
+)
+
+func (Stream) event()      {}
+func (Display) event()     {}
+func (Result) event()      {}
+func (Error) event()       {}
+func (ClearOutput) event() {}
+func (File) event()        {}
+func (Done) event()        {}
+
+// Mode says how code is run.
+type Mode string
+
+// The modes.
+const (
+	Cell   Mode = "cell"   // like a notebook cell: the last expression is shown, names are kept
+	Script Mode = "script" // like `python FILE`: __main__, sys.argv, no echo
+)
+
+// Request is one execution.
+type Request struct {
+	Code string
+	Mode Mode // "" means Cell
+	// Filename is shown in tracebacks and is __file__ in Script mode; "" gives cells a name of their own.
+	Filename string
+	Args     []string      // sys.argv[1:]
+	Timeout  time.Duration // wall clock; 0 means none
+	// OutputLimit bounds the bytes of streams and displays that are delivered; 0 means DefaultOutputLimit.
+	OutputLimit int64
+	// Input answers input() and getpass(); nil makes them raise EOFError.
+	Input func(prompt string, password bool) (string, error)
+}

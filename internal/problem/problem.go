@@ -1,0 +1,71 @@
+// Package problem is cove's error vocabulary: what went wrong, said so that a
+// person can act on it. An error is made with New where the knowledge is,
+// wrapped with fmt.Errorf("...: %w") on the way up and shown once at the edge.
+package problem
+
+import "errors"
+
+// Kind says who has to act and how a surface maps the error (exit code, HTTP status).
+type Kind string
+
+// The kinds of problems.
+const (
+	Invalid     Kind = "invalid"     // the caller's input is wrong; repeating it cannot help
+	NotFound    Kind = "not_found"   // the thing named does not exist
+	Denied      Kind = "denied"      // credentials or policy forbid it
+	Unavailable Kind = "unavailable" // something outside cove is missing or down; may be repeated
+	Timeout     Kind = "timeout"     // a deadline passed
+	Exhausted   Kind = "exhausted"   // a limit or quota is used up
+	Canceled    Kind = "canceled"    // the caller gave up
+	Internal    Kind = "internal"    // a fault of cove's own
+)
+
+// Error is a problem with a stable code, a public sentence and, where there is
+// one, a next step.
+type Error struct {
+	Kind    Kind
+	Code    string // stable, snake_case, e.g. "python_not_found"
+	Message string // one sentence for the user, no trailing period
+	Hint    string // the next step, or ""
+	Cause   error  // internal detail, never needed to understand Message
+}
+
+// New returns a problem of the given kind.
+func New(kind Kind, code, message string) *Error {
+	return &Error{Kind: kind, Code: code, Message: message}
+}
+
+// WithHint returns a copy of e that names the next step.
+func (e *Error) WithHint(hint string) *Error {
+	c := *e
+	c.Hint = hint
+	return &c
+}
+
+// WithCause returns a copy of e that wraps err.
+func (e *Error) WithCause(err error) *Error {
+	c := *e
+	c.Cause = err
+	return &c
+}
+
+func (e *Error) Error() string {
+	if e.Cause != nil {
+		return e.Message + ": " + e.Cause.Error()
+	}
+	return e.Message
+}
+
+func (e *Error) Unwrap() error { return e.Cause }
+
+// Of returns the first problem in err's chain, or an Internal one that wraps err.
+// It returns nil for a nil error.
+func Of(err error) *Error {
+	if err == nil {
+		return nil
+	}
+	if e, ok := errors.AsType[*Error](err); ok {
+		return e
+	}
+	return &Error{Kind: Internal, Code: "internal", Message: err.Error()}
+}

@@ -1,0 +1,115 @@
+// Package sandbox is the contract between cove and the engines that isolate
+// code. An engine does little more than start a guest and hand over a byte
+// stream; files, processes and kernels go through the guest (see package wire).
+//
+// To add an engine: implement Engine, run sandboxtest.Run against it, and
+// register it in package app.
+package sandbox
+
+import (
+	"context"
+	"io"
+)
+
+// Engine is a way to start sandboxes.
+type Engine interface {
+	// Name is the engine's stable name, as --engine takes it.
+	Name() string
+	// Check says why the engine cannot run here, or returns nil.
+	Check(ctx context.Context) error
+	// Start returns once the guest has connected.
+	Start(ctx context.Context, spec Spec) (Sandbox, error)
+	// Sweep removes what dead owners left behind: processes, mounts, cgroups, directories.
+	// It never touches a sandbox whose owner lives. It returns how many sandboxes it removed.
+	Sweep(ctx context.Context) (int, error)
+}
+
+// Sandbox is one running guest.
+type Sandbox interface {
+	ID() string
+	// Layout says where things are, seen from inside.
+	Layout() Layout
+	// Dial returns the byte stream to the guest. It may be called once per sandbox.
+	Dial(ctx context.Context) (io.ReadWriteCloser, error)
+	// Done is closed when the sandbox has ended, for whatever reason.
+	Done() <-chan struct{}
+	// Cause says why the sandbox ended, as the host saw it: nil after Stop, a problem with
+	// code "session_oom" when the memory limit killed it, "sandbox_died" otherwise.
+	// It is meaningful after Done is closed.
+	Cause() error
+	// Stop ends the sandbox and frees all it holds. It is safe to call twice.
+	Stop(ctx context.Context) error
+}
+
+// Spec says what a sandbox is made of. Its zero value is the tightest sandbox: no network, default limits.
+type Spec struct {
+	// ID names the sandbox; letters, digits, '-' and '_', at most 64 bytes.
+	ID string
+	// Mounts are host directories shown read-only inside.
+	Mounts []Mount
+	Limits Limits
+}
+
+// Mount shows the host's Source at Target inside, read-only.
+type Mount struct{ Source, Target string }
+
+// Limits bound one sandbox. A zero field takes the default of DefaultLimits.
+type Limits struct {
+	Memory    int64   // bytes for all processes and tmpfs together
+	CPUs      float64 // cores
+	Processes int     // processes and threads of the sandboxed user
+	OpenFiles int     // per process
+	Tmp       int64   // bytes in /tmp and in /dev/shm, each
+	Workspace int64   // bytes in the workspace
+}
+
+// DefaultLimits are the limits of a sandbox that asks for none.
+func DefaultLimits() Limits {
+	return Limits{Memory: 2 << 30, CPUs: 2, Processes: 512, OpenFiles: 4096, Tmp: 1 << 30, Workspace: 4 << 30}
+}
+
+// OrDefault returns l with every zero field replaced by its default.
+func (l Limits) OrDefault() Limits {
+	d := DefaultLimits()
+	if l.Memory == 0 {
+		l.Memory = d.Memory
+	}
+	if l.CPUs == 0 {
+		l.CPUs = d.CPUs
+	}
+	if l.Processes == 0 {
+		l.Processes = d.Processes
+	}
+	if l.OpenFiles == 0 {
+		l.OpenFiles = d.OpenFiles
+	}
+	if l.Tmp == 0 {
+		l.Tmp = d.Tmp
+	}
+	if l.Workspace == 0 {
+		l.Workspace = d.Workspace
+	}
+	return l
+}
+
+// Layout says where things are inside a sandbox. Paths are absolute.
+type Layout struct {
+	Workspace string // the user's files; the working directory of code
+	Tmp       string // scratch space
+	mounts    map[string]string
+}
+
+// NewLayout returns a layout in which each mount's target is seen at the path that actual maps it to,
+// or at the target itself where actual has no entry.
+func NewLayout(workspace, tmp string, actual map[string]string) Layout {
+	return Layout{Workspace: workspace, Tmp: tmp, mounts: actual}
+}
+
+// Path returns where a mount's target is really found. Engines without a file system of their own
+// (local) cannot mount, so code must ask.
+func (l Layout) Path(target string) string {
+	if p, ok := l.mounts[target]; ok {
+		return p
+	}
+	return target
+}
