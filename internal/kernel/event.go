@@ -112,6 +112,8 @@ type Request struct {
 	Timeout  time.Duration // wall clock; 0 means none
 	// OutputLimit bounds the bytes of streams and displays that are delivered; 0 means DefaultOutputLimit.
 	OutputLimit int64
+	// Standalone has interactive figures (Plotly) carry a self-contained HTML page as well.
+	Standalone bool
 	// Input answers input() and getpass(); nil makes them raise EOFError.
 	Input func(prompt string, password bool) (string, error)
 }

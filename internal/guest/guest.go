@@ -1,0 +1,148 @@
+// Package guest is what runs inside a sandbox: it reaps, starts processes and
+// kernels, and serves the workspace's files to the host over package wire.
+//
+// It faces hostile code. In a gVisor sandbox it is PID 1 and root with a handful of
+// capabilities, while everything it starts is another user without any, so that code
+// can neither signal nor trace it. It imports the standard library and wire alone.
+package guest
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"net"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"cove/internal/wire"
+)
+
+// Main runs the guest until its host goes away and returns the process's exit code. args are the command line without
+// the program's name: --connect=SOCKET or --fd=N says how to reach the host, --workspace=DIR where the user's files
+// are, --run=DIR where the guest keeps its own, --user=UID as whom code runs (0: as the guest itself).
+func Main(args []string) int {
+	g := &guest{}
+	flags := flag.NewFlagSet("cove-guest", flag.ContinueOnError)
+	connect := flags.String("connect", "", "socket of the host")
+	fd := flags.Int("fd", -1, "connected socket of the host")
+	flags.StringVar(&g.workspace, "workspace", "", "folder of the user's files")
+	flags.StringVar(&g.run, "run", "/run", "folder of the guest's own files")
+	flags.IntVar(&g.user, "user", 0, "user id of sandboxed code")
+	if flags.Parse(args) != nil {
+		return 2
+	}
+	if err := g.serve(*connect, *fd); err != nil {
+		fmt.Fprintln(os.Stderr, "cove-guest:", err)
+		return 1
+	}
+	return 0
+}
+
+type guest struct {
+	workspace string
+	run       string
+	user      int
+	procs     *table
+	drivers   drivers
+}
+
+func (g *guest) serve(socket string, fd int) error {
+	// Terminal signals and a closing host must not end the guest before it has cleaned up.
+	signal.Ignore(syscall.SIGINT, syscall.SIGHUP, syscall.SIGPIPE, syscall.SIGTERM)
+	stream, err := dial(socket, fd)
+	if err != nil {
+		return err
+	}
+	if g.user != 0 {
+		if err := dropBoundingSet(); err != nil {
+			return err
+		}
+	} else if err := becomeSubreaper(); err != nil {
+		return err
+	}
+	g.procs = newTable()
+	go g.procs.reap()
+	defer g.procs.killDescendants()
+
+	conn := wire.NewConn(stream, false)
+	info := wire.GuestInfo{PID: os.Getpid(), Workspace: g.workspace}
+	if _, err := conn.Handshake(wire.Hello{Version: wire.Version, Info: wire.Encode(info)}, func(wire.Hello) error { return nil }); err != nil {
+		return fmt.Errorf("handshake: %w", err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	go g.accept(ctx, conn)
+	return conn.Run(ctx)
+}
+
+func dial(socket string, fd int) (net.Conn, error) {
+	if socket != "" {
+		return net.Dial("unix", socket)
+	}
+	f := os.NewFile(uintptr(fd), "host")
+	if f == nil {
+		return nil, errors.New("neither --connect nor --fd")
+	}
+	defer func() { _ = f.Close() }()
+	return net.FileConn(f)
+}
+
+func (g *guest) accept(ctx context.Context, conn *wire.Conn) {
+	for {
+		ch, err := conn.Accept(ctx)
+		if err != nil {
+			return
+		}
+		go g.handle(ch)
+	}
+}
+
+func (g *guest) handle(ch *wire.Channel) {
+	defer func() { _ = ch.Close() }()
+	var req wire.Request
+	body, err := wire.ReadMessage(ch, wire.MessageLimit, &req)
+	if err != nil {
+		return
+	}
+	switch req.Op {
+	case wire.OpFileWrite:
+		err = g.writeFile(ch, req)
+	case wire.OpFileRead:
+		err = g.readFile(ch, req)
+	case wire.OpFileList:
+		err = g.listFiles(ch)
+	case wire.OpProcessRun:
+		err = g.runProcess(ch, req)
+	case wire.OpKernelStart:
+		err = g.runKernel(ch, req, body)
+	default:
+		err = fault{wire.FaultInvalid, fmt.Sprintf("unknown operation %q", req.Op)}
+	}
+	if err != nil {
+		_ = wire.WriteMessage(ch, respond(err), nil)
+		_ = ch.CloseWrite()
+	}
+}
+
+// fault is an error with a code for the host.
+type fault struct{ code, message string }
+
+func (f fault) Error() string { return f.message }
+
+func respond(err error) wire.Response {
+	var f fault
+	switch {
+	case errors.As(err, &f):
+	case errors.Is(err, os.ErrNotExist):
+		f = fault{wire.FaultNotFound, err.Error()}
+	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
+		f = fault{wire.FaultNoSpace, err.Error()}
+	case errors.Is(err, os.ErrPermission):
+		f = fault{wire.FaultDenied, err.Error()}
+	default:
+		f = fault{wire.FaultInternal, err.Error()}
+	}
+	return wire.Response{Code: f.code, Message: f.message}
+}

@@ -1,0 +1,192 @@
+package guest
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"os"
+	"path/filepath"
+	"sync"
+	"syscall"
+
+	"cove/internal/wire"
+)
+
+// drivers keeps the kernel drivers' sources as files, one per version.
+type drivers struct{ mu sync.Mutex }
+
+func (d *drivers) file(dir string, source []byte) (string, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	sum := sha256.Sum256(source)
+	path := filepath.Join(dir, "kernel-"+hex.EncodeToString(sum[:6])+".py")
+	if _, err := os.Stat(path); err == nil {
+		return path, nil
+	}
+	return path, os.WriteFile(path, source, 0o644)
+}
+
+// runKernel starts a kernel and stays with it until it has ended.
+func (g *guest) runKernel(ch *wire.Channel, req wire.Request, source []byte) error {
+	if req.Process == nil || len(req.Process.Args) == 0 {
+		return fault{wire.FaultInvalid, "no interpreter named"}
+	}
+	driver, err := g.drivers.file(g.run, source)
+	if err != nil {
+		return err
+	}
+	spec := *req.Process
+	spec.Args = append(append([]string{}, spec.Args...), driver)
+	return g.launch(ch, spec, true)
+}
+
+// runProcess runs a program to its end.
+func (g *guest) runProcess(ch *wire.Channel, req wire.Request) error {
+	if req.Process == nil || len(req.Process.Args) == 0 {
+		return fault{wire.FaultInvalid, "no program named"}
+	}
+	return g.launch(ch, *req.Process, false)
+}
+
+// launch starts a process and serves it. Its errors are those of starting; what comes later is told in messages.
+func (g *guest) launch(ch *wire.Channel, spec wire.ProcessSpec, kernel bool) error {
+	p, err := openPlumbing(kernel)
+	if err != nil {
+		return err
+	}
+	defer p.close()
+	dir := spec.Dir
+	if dir == "" {
+		dir = g.workspace
+		if root, err := g.openWorkspace(); err == nil {
+			_ = root.Close()
+		}
+	}
+	attr := &syscall.ProcAttr{Dir: dir, Env: spec.Env, Files: p.child(), Sys: &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL}}
+	if g.user != 0 {
+		attr.Sys.Credential = &syscall.Credential{Uid: uint32(g.user), Gid: uint32(g.user), Groups: []uint32{uint32(g.user)}}
+	}
+	pid, exit, err := g.procs.start(spec.Args[0], spec.Args, attr)
+	p.closeChild()
+	if err != nil {
+		return err
+	}
+	r := &runner{
+		ch: ch, pid: pid, exit: exit, out: p.out, socket: p.socket, ack: p.ackWrite, wake: p.wake, epoll: p.epoll,
+		buf: make([]byte, wire.MaxFrame-1024), inbox: make(chan []byte, 64), ended: make(chan struct{}),
+	}
+	r.left.Store(drainLimit) // until the host begins an execution
+	if err := wire.WriteMessage(ch, wire.Response{PID: pid}, nil); err != nil {
+		r.signal(syscall.SIGKILL)
+	}
+	for _, fd := range []int{r.out[0], r.out[1], r.wake[0], r.socket} {
+		if fd >= 0 {
+			err = errors.Join(err, r.watch(fd))
+		}
+	}
+	go r.control(g)
+	var feeding sync.WaitGroup
+	feeding.Go(func() { r.feed(p.socket) })
+	if err = errors.Join(err, r.loop()); err != nil {
+		// The host is gone or the guest is broken: nobody listens to the process any more.
+		r.signal(syscall.SIGKILL)
+	}
+	_ = ch.Close()
+	<-r.ended
+	p.shutdown()
+	feeding.Wait()
+	p.out = r.out
+	return nil
+}
+
+// plumbing is the set of file descriptors between the guest and one process.
+type plumbing struct {
+	null      int
+	out       [2]int
+	childOut  [2]int
+	socket    int
+	childSock int
+	ackWrite  int
+	childAck  int
+	wake      [2]int
+	epoll     int
+}
+
+func openPlumbing(kernel bool) (p *plumbing, err error) {
+	p = &plumbing{null: -1, out: [2]int{-1, -1}, childOut: [2]int{-1, -1}, socket: -1, childSock: -1, ackWrite: -1, childAck: -1, wake: [2]int{-1, -1}, epoll: -1}
+	defer func() {
+		if err != nil {
+			p.closeChild()
+			p.close()
+		}
+	}()
+	if p.null, err = syscall.Open("/dev/null", syscall.O_RDONLY|syscall.O_CLOEXEC, 0); err != nil {
+		return nil, err
+	}
+	for i := range p.out {
+		if p.out[i], p.childOut[i], err = pipe(); err != nil {
+			return nil, err
+		}
+		if err = syscall.SetNonblock(p.out[i], true); err != nil {
+			return nil, err
+		}
+	}
+	if p.wake[0], p.wake[1], err = pipe(); err != nil {
+		return nil, err
+	}
+	if p.epoll, err = syscall.EpollCreate1(syscall.EPOLL_CLOEXEC); err != nil || !kernel {
+		return p, err
+	}
+	if p.childAck, p.ackWrite, err = pipe(); err != nil {
+		return nil, err
+	}
+	// A kernel that never reads its acknowledgements must not hang the guest.
+	if err = syscall.SetNonblock(p.ackWrite, true); err != nil {
+		return nil, err
+	}
+	pair, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return nil, err
+	}
+	p.socket, p.childSock = pair[0], pair[1]
+	return p, nil
+}
+
+func pipe() (r, w int, err error) {
+	var fds [2]int
+	err = syscall.Pipe2(fds[:], syscall.O_CLOEXEC)
+	return fds[0], fds[1], err
+}
+
+// child lists the descriptors as the process gets them: 0, 1, 2 and for a kernel 3 (messages) and 4 (acknowledgements).
+func (p *plumbing) child() []uintptr {
+	files := []uintptr{uintptr(p.null), uintptr(p.childOut[0]), uintptr(p.childOut[1])}
+	if p.childSock >= 0 {
+		files = append(files, uintptr(p.childSock), uintptr(p.childAck))
+	}
+	return files
+}
+
+func closeAll(fds ...*int) {
+	for _, fd := range fds {
+		if *fd >= 0 {
+			_ = syscall.Close(*fd)
+			*fd = -1
+		}
+	}
+}
+
+func (p *plumbing) closeChild() {
+	closeAll(&p.null, &p.childOut[0], &p.childOut[1], &p.childSock, &p.childAck)
+}
+
+// shutdown unblocks whoever writes to the socket.
+func (p *plumbing) shutdown() {
+	if p.socket >= 0 {
+		_ = syscall.Shutdown(p.socket, syscall.SHUT_RDWR)
+	}
+}
+
+func (p *plumbing) close() {
+	closeAll(&p.out[0], &p.out[1], &p.socket, &p.ackWrite, &p.wake[0], &p.wake[1], &p.epoll)
+}

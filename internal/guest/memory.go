@@ -1,0 +1,94 @@
+package guest
+
+import (
+	"os"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// memoryInterval is how often memory is looked at during an execution.
+const memoryInterval = 50 * time.Millisecond
+
+// memoryWatch kills what runs in the sandbox before the sandbox as a whole hits its limit and is lost with its files.
+type memoryWatch struct {
+	guest  *guest
+	runner *runner
+	quit   chan struct{}
+}
+
+func (w *memoryWatch) start(limit int64) {
+	w.stop()
+	if limit <= 0 {
+		return
+	}
+	w.quit = make(chan struct{})
+	go func(quit chan struct{}) {
+		tick := time.NewTicker(memoryInterval)
+		defer tick.Stop()
+		for {
+			select {
+			case <-quit:
+				return
+			case <-tick.C:
+			}
+			if w.guest.memoryUsed() > limit {
+				w.runner.memory.Store(true)
+				w.guest.killUser()
+				return
+			}
+		}
+	}(w.quit)
+}
+
+func (w *memoryWatch) stop() {
+	if w.quit != nil {
+		close(w.quit)
+		w.quit = nil
+	}
+}
+
+// memoryUsed returns the bytes that sandboxed code holds: in a sandbox of its own all memory in use, else what the guest's descendants
+// have resident.
+func (g *guest) memoryUsed() int64 {
+	if g.user == 0 {
+		var pages int64
+		for _, pid := range descendants(os.Getpid()) {
+			b, _ := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/statm")
+			if f := strings.Fields(string(b)); len(f) > 2 {
+				resident, _ := strconv.ParseInt(f[1], 10, 64)
+				shared, _ := strconv.ParseInt(f[2], 10, 64)
+				pages += resident - shared
+			}
+		}
+		return pages * int64(os.Getpagesize())
+	}
+	b, _ := os.ReadFile("/proc/meminfo")
+	var total, free int64
+	for line := range strings.Lines(string(b)) {
+		f := strings.Fields(line)
+		if len(f) < 2 {
+			continue
+		}
+		kib, _ := strconv.ParseInt(f[1], 10, 64)
+		switch f[0] {
+		case "MemTotal:":
+			total = kib << 10
+		case "MemFree:":
+			free = kib << 10
+		}
+	}
+	return total - free
+}
+
+// killUser kills every process of sandboxed code.
+func (g *guest) killUser() {
+	if g.user != 0 {
+		_ = syscall.Kill(-1, syscall.SIGKILL)
+		return
+	}
+	for _, pid := range descendants(os.Getpid()) {
+		_ = syscall.Kill(pid, syscall.SIGKILL)
+	}
+}

@@ -1,0 +1,271 @@
+package guest
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"sync/atomic"
+	"syscall"
+
+	"cove/internal/wire"
+)
+
+// A runner passes on what one process writes: text on two pipes and, for a kernel, messages on a socket.
+// One goroutine reads all three, because the order between them is the point: a driver flushes its text before it
+// sends a message, so the pipes are emptied before a message is passed on.
+type runner struct {
+	ch     *wire.Channel
+	pid    int
+	exit   <-chan syscall.WaitStatus
+	out    [2]int // our ends of stdout and stderr; -1 when closed
+	socket int    // our end of the message socket; -1 for a plain process
+	ack    int    // our end of the pipe that acknowledges syncs
+	wake   [2]int // a byte here says that the process has ended
+	epoll  int
+	inbuf  []byte // bytes of messages not complete yet
+	buf    []byte
+	inbox  chan []byte
+
+	left    atomic.Int64 // bytes of output still to pass on
+	dropped atomic.Int64
+	memory  atomic.Bool   // the guest killed the process for memory
+	broken  string        // how the process broke the protocol
+	ended   chan struct{} // closed when the process has ended
+}
+
+// The kinds of frames between the guest and a kernel driver: u32 length of the payload, u8 kind, payload.
+const (
+	frameMessage = 1
+	frameSync    = 2
+	frameHeader  = 5
+)
+
+// drainLimit bounds what is read from a pipe for the sake of order; a child process may be writing without end.
+const drainLimit = 1 << 20
+
+func (r *runner) watch(fd int) error {
+	return syscall.EpollCtl(r.epoll, syscall.EPOLL_CTL_ADD, fd, &syscall.EpollEvent{Events: syscall.EPOLLIN, Fd: int32(fd)})
+}
+
+// loop runs until the process has ended and all it wrote is passed on, or the host is gone.
+func (r *runner) loop() error {
+	go func() {
+		defer close(r.ended)
+		var b [4]byte
+		binary.LittleEndian.PutUint32(b[:], uint32(<-r.exit))
+		_, _ = syscall.Write(r.wake[1], b[:])
+	}()
+	events := make([]syscall.EpollEvent, 4)
+	for {
+		n, err := syscall.EpollWait(r.epoll, events, -1)
+		if errors.Is(err, syscall.EINTR) {
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("epoll: %w", err)
+		}
+		for _, ev := range events[:n] {
+			switch fd := int(ev.Fd); fd {
+			case r.wake[0]:
+				return r.finish()
+			case r.socket:
+				err = r.receive()
+			case r.out[0]:
+				_, err = r.pass(0)
+			case r.out[1]:
+				_, err = r.pass(1)
+			}
+			if err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// finish passes on what is left after the process's end. Children of it may hold the pipes open, so it does not wait for EOF.
+func (r *runner) finish() error {
+	var b [4]byte
+	_, _ = syscall.Read(r.wake[0], b[:])
+	status := syscall.WaitStatus(binary.LittleEndian.Uint32(b[:]))
+	if r.socket >= 0 {
+		if err := r.receive(); err != nil {
+			return err
+		}
+	}
+	if err := r.drain(); err != nil {
+		return err
+	}
+	h := wire.FromProcess{Kind: wire.FromExit, Code: status.ExitStatus(), Memory: r.memory.Load(), Dropped: r.dropped.Load(), Fault: r.broken}
+	if status.Signaled() {
+		h.Code, h.Signal = 0, int(status.Signal())
+	}
+	return errors.Join(wire.WriteMessage(r.ch, h, nil), r.ch.CloseWrite())
+}
+
+// pass reads once from a pipe and passes on what it got; it returns the number of bytes read, 0 when there is nothing now.
+func (r *runner) pass(i int) (int, error) {
+	if r.out[i] < 0 {
+		return 0, nil
+	}
+	n, err := syscall.Read(r.out[i], r.buf)
+	if errors.Is(err, syscall.EAGAIN) || errors.Is(err, syscall.EINTR) {
+		return 0, nil
+	}
+	if n <= 0 {
+		_ = syscall.EpollCtl(r.epoll, syscall.EPOLL_CTL_DEL, r.out[i], nil)
+		_ = syscall.Close(r.out[i])
+		r.out[i] = -1
+		return 0, nil
+	}
+	kind := wire.FromStdout
+	if i == 1 {
+		kind = wire.FromStderr
+	}
+	keep := min(int64(n), max(r.left.Add(int64(-n))+int64(n), 0))
+	r.dropped.Add(int64(n) - keep)
+	if keep == 0 {
+		return n, nil
+	}
+	return n, wire.WriteMessage(r.ch, wire.FromProcess{Kind: kind}, r.buf[:keep])
+}
+
+func (r *runner) drain() error {
+	for i := range r.out {
+		for total := 0; total < drainLimit; {
+			n, err := r.pass(i)
+			if err != nil {
+				return err
+			}
+			if n == 0 {
+				break
+			}
+			total += n
+		}
+	}
+	return nil
+}
+
+// receive reads what the kernel has sent and passes on the complete messages.
+func (r *runner) receive() error {
+	for {
+		n, _, err := syscall.Recvfrom(r.socket, r.buf, syscall.MSG_DONTWAIT)
+		if errors.Is(err, syscall.EAGAIN) || errors.Is(err, syscall.EINTR) {
+			return nil
+		}
+		if n <= 0 {
+			r.breakOff("it closed its channel")
+			return nil
+		}
+		r.inbuf = append(r.inbuf, r.buf[:n]...)
+		if err := r.messages(); err != nil {
+			return err
+		}
+		if r.socket < 0 {
+			return nil
+		}
+	}
+}
+
+func (r *runner) messages() error {
+	rest := r.inbuf
+	for len(rest) >= frameHeader {
+		size := int(binary.BigEndian.Uint32(rest))
+		if size > wire.MessageLimit-1024 {
+			r.breakOff(fmt.Sprintf("it announced a message of %d bytes", size))
+			return nil
+		}
+		if len(rest) < frameHeader+size {
+			break
+		}
+		kind, payload := rest[4], rest[frameHeader:frameHeader+size]
+		rest = rest[frameHeader+size:]
+		if err := r.drain(); err != nil {
+			return err
+		}
+		switch kind {
+		case frameMessage:
+			if err := wire.WriteMessage(r.ch, wire.FromProcess{Kind: wire.FromMessage, Dropped: r.dropped.Load()}, payload); err != nil {
+				return err
+			}
+		case frameSync:
+			_, _ = syscall.Write(r.ack, []byte{1})
+		default:
+			r.breakOff(fmt.Sprintf("it sent a message of unknown kind %d", kind))
+			return nil
+		}
+	}
+	r.inbuf = append(r.inbuf[:0], rest...)
+	return nil
+}
+
+// breakOff ends a kernel that broke the protocol. The loop goes on until the process is gone.
+func (r *runner) breakOff(how string) {
+	if r.broken == "" {
+		r.broken = how
+	}
+	_ = syscall.EpollCtl(r.epoll, syscall.EPOLL_CTL_DEL, r.socket, nil)
+	_ = syscall.Shutdown(r.socket, syscall.SHUT_RDWR)
+	r.socket = -1
+	r.signal(syscall.SIGKILL)
+}
+
+func (r *runner) signal(s syscall.Signal) {
+	err := syscall.Kill(-r.pid, s)
+	if err != nil || s == syscall.SIGKILL {
+		_ = syscall.Kill(r.pid, s)
+	}
+}
+
+// control obeys the host until it closes the channel, then kills the process.
+func (r *runner) control(g *guest) {
+	defer close(r.inbox)
+	watcher := memoryWatch{guest: g, runner: r}
+	defer watcher.stop()
+	for {
+		var h wire.ToKernel
+		body, err := wire.ReadMessage(r.ch, wire.MessageLimit, &h)
+		if err != nil {
+			r.signal(syscall.SIGKILL)
+			if !errors.Is(err, io.EOF) {
+				_ = r.ch.Close()
+			}
+			return
+		}
+		switch h.Kind {
+		case wire.ToMessage:
+			select {
+			case r.inbox <- body:
+			default: // the kernel reads nothing; the host's deadline deals with it
+			}
+		case wire.ToSignal:
+			r.signal(syscall.Signal(h.Signal))
+		case wire.ToBegin:
+			r.left.Store(h.Output)
+			r.dropped.Store(0)
+			watcher.start(h.Memory)
+		case wire.ToEnd:
+			watcher.stop()
+		}
+	}
+}
+
+// feed writes the host's messages to the kernel. It is apart from control, which must hear signals while a kernel does not read.
+func (r *runner) feed(socket int) {
+	for body := range r.inbox {
+		frame := make([]byte, frameHeader, frameHeader+len(body))
+		binary.BigEndian.PutUint32(frame, uint32(len(body)))
+		frame[4] = frameMessage
+		frame = append(frame, body...)
+		for len(frame) > 0 {
+			n, err := syscall.Write(socket, frame)
+			if errors.Is(err, syscall.EINTR) {
+				continue
+			}
+			if err != nil {
+				break // the kernel is gone; loop reports it
+			}
+			frame = frame[n:]
+		}
+	}
+}

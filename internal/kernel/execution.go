@@ -1,0 +1,322 @@
+package kernel
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"syscall"
+	"time"
+	"unicode/utf8"
+
+	"golang.org/x/sys/unix"
+
+	"cove/internal/wire"
+)
+
+// The interrupt ladder: how long code has after each step before the next, harder one.
+var ladder = [...]struct {
+	signal syscall.Signal
+	grace  time.Duration
+}{
+	{syscall.SIGINT, 2 * time.Second},
+	{syscall.SIGINT, 2 * time.Second},
+	{syscall.SIGKILL, 5 * time.Second},
+}
+
+// execution is one run of code: a small state machine over the kernel's messages, the clock and the caller's context.
+type execution struct {
+	kernel *Kernel
+	req    Request
+	id     string
+	yield  func(Event, error) bool
+	began  time.Time
+
+	silent  bool // the consumer has left; go on to the end without it
+	limit   int64
+	shown   int64 // bytes of displays delivered
+	dropped int64
+	held    [2][]byte // an incomplete UTF-8 sequence at the end of stdout, stderr
+
+	reason  Outcome // why it is being interrupted: OutcomeTimeout or OutcomeInterrupted
+	rung    int
+	timer   *time.Timer
+	answers chan answer
+}
+
+type answer struct {
+	value string
+	err   error
+}
+
+func (x *execution) send() error {
+	mode := x.req.Mode
+	if mode == "" {
+		mode = Cell
+	}
+	if err := x.kernel.process.Send(wire.ToKernel{Kind: wire.ToBegin, Memory: x.kernel.config.Memory, Output: x.limit}, nil); err != nil {
+		return err
+	}
+	args := x.req.Args
+	if args == nil {
+		args = []string{}
+	}
+	return x.kernel.send(map[string]any{
+		"type": "execute", "id": x.id, "code": strings.ToValidUTF8(x.req.Code, "\uFFFD"), "mode": mode, "filename": x.req.Filename,
+		"args": args, "input": x.req.Input != nil, "standalone": x.req.Standalone,
+	})
+}
+
+func (x *execution) run(ctx context.Context) {
+	x.answers = make(chan answer, 1)
+	x.timer = time.NewTimer(time.Hour)
+	defer x.timer.Stop()
+	if x.timer.Stop(); x.req.Timeout > 0 {
+		x.timer.Reset(x.req.Timeout)
+	}
+	canceled := ctx.Done()
+	for {
+		select {
+		case m := <-x.kernel.messages:
+			if x.handle(m) {
+				return
+			}
+			if x.silent && x.reason == "" {
+				x.interrupt(OutcomeInterrupted)
+			}
+		case <-canceled:
+			canceled = nil
+			x.interrupt(OutcomeInterrupted)
+		case <-x.timer.C:
+			if x.reason == "" {
+				x.interrupt(OutcomeTimeout)
+			} else if x.climb() {
+				return
+			}
+		case a := <-x.answers:
+			reply := map[string]any{"type": "input_reply", "id": x.id, "value": a.value}
+			if a.err != nil {
+				reply["eof"] = true
+			}
+			_ = x.kernel.send(reply)
+		}
+	}
+}
+
+// emit yields an event unless the consumer has left.
+func (x *execution) emit(e Event) {
+	if !x.silent && !x.yield(e, nil) {
+		x.silent = true
+	}
+}
+
+func (x *execution) interrupt(reason Outcome) {
+	if x.reason == "" {
+		x.reason = reason
+		x.climb()
+	}
+}
+
+// climb takes the next rung of the ladder. It returns true when there is none left: the sandbox does not answer.
+func (x *execution) climb() bool {
+	if x.rung == len(ladder) {
+		x.kernel.markDead()
+		x.finish(Done{Outcome: OutcomeSandboxDied, Lost: LostSession, ExitCode: 1, Message: "the sandbox does not answer any more"})
+		return true
+	}
+	step := ladder[x.rung]
+	x.rung++
+	x.kernel.signal(step.signal)
+	x.timer.Reset(step.grace)
+	return false
+}
+
+// handle deals with one message and returns true when the execution is over.
+func (x *execution) handle(m message) bool {
+	if m.err != nil {
+		x.kernel.markDead()
+		x.finish(Done{Outcome: OutcomeSandboxDied, Lost: LostSession, ExitCode: 1, Message: "the sandbox ended during the execution"})
+		return true
+	}
+	switch m.head.Kind {
+	case wire.FromStdout:
+		x.stream(0, m.body)
+	case wire.FromStderr:
+		x.stream(1, m.body)
+	case wire.FromExit:
+		x.kernel.markDead()
+		x.dropped += m.head.Dropped
+		x.finish(x.death(m.head))
+		return true
+	case wire.FromMessage:
+		done, err := x.message(m)
+		if err != nil {
+			x.kernel.Close()
+			x.finish(Done{Outcome: OutcomeProtocol, Lost: LostKernel, ExitCode: 1, Message: "the kernel did not follow the protocol: " + err.Error()})
+			return true
+		}
+		return done
+	}
+	return false
+}
+
+// death says how an execution ended whose kernel did.
+func (x *execution) death(h wire.FromProcess) Done {
+	d := Done{Lost: LostKernel, ExitCode: h.Code}
+	switch {
+	case h.Memory:
+		d.Outcome, d.ExitCode = OutcomeMemory, 137
+		d.Message = fmt.Sprintf("the code used more than the %d MiB of memory it may use and was ended; variables are lost, files are kept", x.kernel.config.Memory>>20)
+	case h.Fault != "":
+		d.Outcome, d.ExitCode = OutcomeProtocol, 1
+		d.Message = "the kernel did not follow the protocol: " + h.Fault
+	case x.reason != "":
+		d.Outcome, d.ExitCode = x.reason, 1
+		d.Message = x.why() + "; it did not stop when asked, so its kernel was ended: variables are lost, files are kept"
+	case h.Signal != 0:
+		d.Outcome, d.Signal = OutcomeDied, unix.SignalName(syscall.Signal(h.Signal))
+		d.Message = fmt.Sprintf("the kernel was killed by %s; variables are lost, files are kept", d.Signal)
+	default:
+		d.Outcome = OutcomeDied
+		d.Message = fmt.Sprintf("the code ended its kernel with exit status %d; variables are lost, files are kept", h.Code)
+	}
+	return d
+}
+
+func (x *execution) why() string {
+	if x.reason == OutcomeTimeout {
+		return "the code ran longer than " + x.req.Timeout.String()
+	}
+	return "the code was interrupted"
+}
+
+// finish yields what is left and the Done.
+func (x *execution) finish(d Done) {
+	for i := range x.held {
+		if len(x.held[i]) > 0 {
+			x.emit(Stream{Name: streams[i], Data: x.held[i]})
+		}
+	}
+	_ = x.kernel.process.Send(wire.ToKernel{Kind: wire.ToEnd}, nil)
+	d.Wall = time.Since(x.began)
+	d.Dropped = x.dropped
+	x.emit(d)
+}
+
+var streams = [2]string{"stdout", "stderr"}
+
+// stream emits text, keeping back an incomplete UTF-8 sequence until the rest of it comes.
+func (x *execution) stream(i int, data []byte) {
+	if len(x.held[i]) > 0 {
+		data = append(x.held[i], data...)
+		x.held[i] = nil
+	}
+	if n := incomplete(data); n > 0 {
+		x.held[i] = append([]byte(nil), data[len(data)-n:]...)
+		data = data[:len(data)-n]
+	}
+	if len(data) > 0 {
+		x.emit(Stream{Name: streams[i], Data: data})
+	}
+}
+
+// incomplete returns the length of the UTF-8 sequence that data breaks off in, or 0.
+func incomplete(data []byte) int {
+	for n := 1; n < utf8.UTFMax && n <= len(data); n++ {
+		if b := data[len(data)-n]; utf8.RuneStart(b) {
+			if b >= utf8.RuneSelf && !utf8.FullRune(data[len(data)-n:]) {
+				return n
+			}
+			return 0
+		}
+	}
+	return 0
+}
+
+// spoken is a driver's message; which fields are set depends on Type.
+type spoken struct {
+	Type        string         `json:"type"`
+	ID          string         `json:"id"`
+	Data        map[string]any `json:"data"`
+	Metadata    map[string]any `json:"metadata"`
+	DisplayID   string         `json:"display_id"`
+	Update      bool           `json:"update"`
+	Count       int            `json:"count"`
+	Name        string         `json:"name"`
+	Value       string         `json:"value"`
+	Traceback   []string       `json:"traceback"`
+	Wait        bool           `json:"wait"`
+	Prompt      string         `json:"prompt"`
+	Password    bool           `json:"password"`
+	Status      string         `json:"status"`
+	ExitCode    int            `json:"exit_code"`
+	Interrupted bool           `json:"interrupted"`
+}
+
+// message deals with a driver's message and returns true when it ends the execution.
+func (x *execution) message(m message) (bool, error) {
+	var s spoken
+	if err := json.Unmarshal(m.body, &s); err != nil {
+		return false, fmt.Errorf("a message is not what it should be")
+	}
+	switch s.Type {
+	case "display", "result":
+		if x.shown += int64(len(m.body)); x.shown > x.limit {
+			x.dropped += int64(len(m.body))
+			return false, nil
+		}
+		if s.Type == "result" {
+			x.emit(Result{Count: s.Count, Data: bundle(s.Data), Metadata: s.Metadata})
+		} else {
+			x.emit(Display{Data: bundle(s.Data), Metadata: s.Metadata, ID: s.DisplayID, Update: s.Update})
+		}
+	case "error":
+		x.emit(Error{Name: s.Name, Value: s.Value, Traceback: s.Traceback})
+	case "clear_output":
+		x.emit(ClearOutput{Wait: s.Wait})
+	case "input_request":
+		if s.ID != x.id || x.req.Input == nil {
+			return false, fmt.Errorf("it asked for input that was not offered")
+		}
+		go func() {
+			value, err := x.req.Input(s.Prompt, s.Password)
+			select {
+			case x.answers <- answer{value, err}:
+			default: // the execution has moved on
+			}
+		}()
+	case "reply":
+		if s.ID != x.id {
+			return false, fmt.Errorf("it answered %q when %q was asked", s.ID, x.id)
+		}
+		x.dropped += m.head.Dropped
+		x.finish(x.outcome(s))
+		return true, nil
+	}
+	return false, nil
+}
+
+func (x *execution) outcome(s spoken) Done {
+	d := Done{Outcome: OutcomeOK, ExitCode: s.ExitCode & 0xff}
+	switch {
+	case x.reason != "" && (s.Interrupted || s.Status != "ok"):
+		d.Outcome, d.Message = x.reason, x.why()
+	case s.Interrupted:
+		d.Outcome, d.Message = OutcomeInterrupted, "the code was interrupted"
+	case s.Status != "ok" || s.ExitCode != 0:
+		d.Outcome = OutcomeError
+	}
+	return d
+}
+
+// bundle keeps the MIME types whose values are of the type that they must be: text and images are strings.
+func bundle(data map[string]any) Bundle {
+	b := Bundle{}
+	for mime, v := range data {
+		_, isText := v.(string)
+		if isText || strings.HasSuffix(mime, "json") {
+			b[mime] = v
+		}
+	}
+	return b
+}

@@ -1,0 +1,227 @@
+// Package kernel is the host's view of one stateful Python interpreter in a
+// sandbox: it starts the driver (kernel.py, embedded), runs code in it and turns what comes back into events. Everything that
+// a kernel says is hostile; what ends an execution and how long it took is measured here.
+package kernel
+
+import (
+	"context"
+	_ "embed"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"cove/internal/link"
+	"cove/internal/problem"
+	"cove/internal/wire"
+)
+
+//go:embed kernel.py
+var driver []byte
+
+// DefaultOutputLimit bounds the output of one execution, in bytes.
+const DefaultOutputLimit = 64 << 20
+
+// startTimeout bounds the interpreter's start, which imports IPython; a loaded machine takes seconds.
+const startTimeout = 90 * time.Second
+
+// Config says how to start a kernel.
+type Config struct {
+	Python string   // the interpreter's path inside the sandbox
+	Env    []string // KEY=value
+	Memory int64    // bytes that the sandbox's code may hold before it is killed; 0 means no watch
+}
+
+// Kernel is one running interpreter. Executions run one at a time; Execute waits for its turn.
+type Kernel struct {
+	process *link.Process
+	config  Config
+	version string
+
+	turn     chan struct{} // holds one token while no execution runs
+	messages chan message
+	closing  chan struct{}
+	close    sync.Once
+	dead     chan struct{} // closed when the kernel cannot run anything any more
+	die      sync.Once
+	count    int
+}
+
+// message is what the guest passed on, or the error that ended the connection.
+type message struct {
+	head wire.FromProcess
+	body []byte
+	err  error
+}
+
+// Start starts a kernel through l and returns when it is ready for code.
+func Start(ctx context.Context, l *link.Link, c Config) (*Kernel, error) {
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	p, err := l.StartKernel(ctx, wire.ProcessSpec{Args: []string{c.Python}, Env: c.Env}, driver)
+	if err != nil {
+		return nil, err
+	}
+	k := &Kernel{
+		process: p, config: c,
+		turn:     make(chan struct{}, 1),
+		messages: make(chan message),
+		closing:  make(chan struct{}),
+		dead:     make(chan struct{}),
+	}
+	k.turn <- struct{}{}
+	go k.receive()
+	if err := k.awaitReady(ctx); err != nil {
+		k.Close()
+		return nil, err
+	}
+	return k, nil
+}
+
+func (k *Kernel) receive() {
+	for {
+		h, body, err := k.process.Receive()
+		select {
+		case k.messages <- message{h, body, err}:
+		case <-k.closing:
+			return
+		}
+		if err != nil || h.Kind == wire.FromExit {
+			return
+		}
+	}
+}
+
+func (k *Kernel) awaitReady(ctx context.Context) error {
+	var said strings.Builder
+	for {
+		select {
+		case <-ctx.Done():
+			return problem.New(problem.Timeout, "kernel_start_timeout", "the Python interpreter did not become ready in time").WithCause(ctx.Err())
+		case m := <-k.messages:
+			switch {
+			case m.err != nil:
+				return fmt.Errorf("start kernel: %w", m.err)
+			case m.head.Kind == wire.FromExit:
+				return problem.New(problem.Unavailable, "kernel_start_failed", "the Python interpreter ended before it was ready").
+					WithHint("run `cove doctor`").WithCause(errors.New(strings.TrimSpace(said.String())))
+			case m.head.Kind == wire.FromMessage:
+				var ready struct{ Type, Python string }
+				if json.Unmarshal(m.body, &ready) != nil || ready.Type != "ready" {
+					return problem.New(problem.Unavailable, "kernel_protocol_error", "the Python interpreter did not follow the protocol at its start")
+				}
+				k.version = ready.Python
+				return nil
+			case said.Len() < 8<<10:
+				said.Write(m.body)
+			}
+		}
+	}
+}
+
+// Version is the interpreter's version, as it says.
+func (k *Kernel) Version() string { return k.version }
+
+// Dead is closed when the kernel cannot run anything any more.
+func (k *Kernel) Dead() <-chan struct{} { return k.dead }
+
+// Close ends the kernel.
+func (k *Kernel) Close() {
+	k.close.Do(func() {
+		close(k.closing)
+		k.process.Close()
+	})
+	k.markDead()
+}
+
+func (k *Kernel) markDead() { k.die.Do(func() { close(k.dead) }) }
+
+func (k *Kernel) send(v any) error {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	return k.process.Send(wire.ToKernel{Kind: wire.ToMessage}, b)
+}
+
+func (k *Kernel) signal(s syscall.Signal) {
+	_ = k.process.Send(wire.ToKernel{Kind: wire.ToSignal, Signal: int(s)}, nil)
+}
+
+// Execute runs code and yields its events; the last is a Done, unless the kernel cannot be reached, which is the error. When ctx
+// ends, or the range is left, the code is interrupted: SIGINT, again, then the kernel is killed.
+func (k *Kernel) Execute(ctx context.Context, req Request) iter.Seq2[Event, error] {
+	return func(yield func(Event, error) bool) {
+		select {
+		case <-k.turn:
+			defer func() { k.turn <- struct{}{} }()
+		case <-ctx.Done():
+			yield(nil, problem.New(problem.Canceled, "canceled", "the execution was canceled before it began").WithCause(ctx.Err()))
+			return
+		}
+		k.count++
+		x := &execution{kernel: k, req: req, id: "exe" + strconv.Itoa(k.count), yield: yield, began: time.Now(), limit: req.OutputLimit}
+		if x.limit == 0 {
+			x.limit = DefaultOutputLimit
+		}
+		if err := x.send(); err != nil {
+			k.markDead()
+			yield(nil, fmt.Errorf("execute: %w", err))
+			return
+		}
+		x.run(ctx)
+	}
+}
+
+// Complete returns the completions of code at cursor (in characters) and the span they replace.
+func (k *Kernel) Complete(ctx context.Context, code string, cursor int) (matches []string, start, end int, err error) {
+	var reply struct {
+		Matches    []string
+		Start, End int
+	}
+	err = k.ask(ctx, map[string]any{"type": "complete", "code": code, "cursor": cursor}, "complete_reply", &reply)
+	return reply.Matches, reply.Start, reply.End, err
+}
+
+// IsComplete says whether code is "complete", "incomplete" or "invalid", for line editors.
+func (k *Kernel) IsComplete(ctx context.Context, code string) (string, error) {
+	var reply struct{ Status string }
+	err := k.ask(ctx, map[string]any{"type": "is_complete", "code": code}, "is_complete_reply", &reply)
+	return reply.Status, err
+}
+
+// ask sends a question that runs no code and waits for its reply. Output of background threads that comes meanwhile is dropped.
+func (k *Kernel) ask(ctx context.Context, question map[string]any, reply string, into any) error {
+	select {
+	case <-k.turn:
+		defer func() { k.turn <- struct{}{} }()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	k.count++
+	id := "ask" + strconv.Itoa(k.count)
+	question["id"] = id
+	if err := k.send(question); err != nil {
+		return err
+	}
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case m := <-k.messages:
+			if m.err != nil || m.head.Kind == wire.FromExit {
+				k.markDead()
+				return problem.New(problem.Unavailable, "kernel_died", "the kernel has ended")
+			}
+			var head struct{ Type, ID string }
+			if m.head.Kind == wire.FromMessage && json.Unmarshal(m.body, &head) == nil && head.Type == reply && head.ID == id {
+				return json.Unmarshal(m.body, into)
+			}
+		}
+	}
+}

@@ -1,0 +1,1393 @@
+"""The kernel: one stateful Python interpreter, driven by the guest.
+
+A thin driver around IPython's InteractiveShell. The guest owns every descriptor it starts with:
+
+    fd 0    /dev/null
+    fd 1,2  pipes; all text goes there: Python's, C libraries', child processes'
+    fd 3    a stream socket for frames: u32 big-endian length, u8 kind, payload
+    fd 4    the reading end of the acknowledgement pipe
+
+Kind 1 is a JSON message, either way. Kind 2 (kernel to guest, empty) is a sync: the guest forwards what is in both
+pipes, then writes one byte to the acknowledgement pipe. Before it forwards a message the guest also forwards what is
+in the pipes. Text and messages therefore keep their order as long as no later text reaches a pipe before an earlier
+message was read; the Outlet below sees to that, and pays for a sync only where text really follows.
+
+User code shares this process and may do anything to it. The host trusts nothing that comes from here; what this file
+does is to keep an honest program's mistakes (closed descriptors, odd signals, patched modules) from ending the kernel.
+"""
+
+import sys
+
+if __name__ == "__main__":
+    # The user's namespace becomes sys.modules["__main__"]; classes made here must not claim to live in it.
+    __name__ = "cove_kernel"
+    sys.modules["cove_kernel"] = sys.modules["__main__"]
+    sys.path[:] = [p for p in sys.path if p != __file__.rpartition("/")[0]]
+
+import asyncio
+import atexit
+import base64
+import bdb
+import builtins
+import codeop
+import ctypes
+import errno
+import faulthandler
+import fcntl
+import getpass
+import importlib.machinery
+import io
+import json
+import linecache
+import os
+import random
+import resource
+import select
+import shutil
+import signal
+import struct
+import subprocess
+import tempfile
+import threading
+import time
+import traceback
+import types
+import warnings
+from collections import deque
+
+MESSAGE, SYNC = 1, 2
+MESSAGE_LIMIT = 20_000_000  # bytes of one encoded message; the guest refuses more
+TEXT_LIMIT = 100_000  # characters of one line of a traceback
+FLUSH_BYTES = 64 * 1024
+FLUSH_SECONDS = 0.01
+# Lines written within one flush interval that still go out at once, so that the last words before a crash are seen.
+EAGER_FLUSHES = 8
+HIGH_FD = 1000
+SHUTDOWN_SECONDS = 2  # for the exit functions of user code
+
+# Users replace functions of these modules in tests and by accident.
+_read, _write, _exit, _getcwd = os.read, os.write, os._exit, os.getcwd
+_monotonic, _ident, _poll = time.monotonic, threading.get_ident, select.poll
+_current_task = asyncio.current_task
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Interrupts
+
+
+class Interrupts:
+    """Decides what a SIGINT does: raise in user code, wait while the protocol is busy, nothing when idle."""
+
+    def __init__(self):
+        self.main = _ident()
+        self.enabled = False  # user code runs
+        self.depth = 0  # protocol code runs in the main thread
+        self.pending = False
+        self.postponed = []
+        self.task = None  # the task of a cell that awaits
+        self.cancelled = False  # that task was cancelled by an interrupt
+        self.delivered = False  # an interrupt reached this execution
+        self.is_waiting = lambda: False  # a request has come but is not started
+        self._set = signal.signal
+        self._get = signal.getsignal
+
+    def install(self):
+        self._set(signal.SIGINT, self.handle)
+        signal.signal = self._signal
+        signal.getsignal = lambda signum: self._unwrap(self._get(signum))
+
+    def restore(self):
+        """Takes SIGINT back from user code (pdb and some libraries keep it)."""
+        if self._get(signal.SIGINT) != self.handle:
+            self._set(signal.SIGINT, self.handle)
+
+    def handle(self, signum, frame):
+        if not self.enabled:
+            self.pending = self.is_waiting()
+        elif self.depth:
+            self.pending = True
+        else:
+            self.deliver()
+
+    def deliver(self):
+        self.delivered = True
+        task = self.task
+        if task is not None and not task.done():
+            loop = task.get_loop()
+            if loop.is_running() and _current_task(loop) is None:
+                # The cell sleeps in an await. Raising here would tear up the loop's own bookkeeping.
+                self.cancelled = True
+                task.cancel()
+                loop.call_soon_threadsafe(lambda: None)
+                return
+        raise KeyboardInterrupt
+
+    def leave(self):
+        """Ends protocol code in the main thread, then does what had to wait for it."""
+        self.depth -= 1
+        if self.depth or not (self.pending or self.postponed):
+            return
+        while self.postponed:
+            handler, signum, frame = self.postponed.pop(0)
+            handler(signum, frame)
+        if self.pending and self.enabled:
+            self.pending = False
+            self.deliver()
+
+    def _signal(self, signum, handler):
+        # A handler that raises (signal.alarm with a TimeoutError is common) must not cut a frame in two.
+        if callable(handler) and not isinstance(handler, signal.Handlers) and handler != self.handle:
+            def guarded(signum, frame, handler=handler):
+                if self.depth:
+                    self.postponed.append((handler, signum, frame))
+                else:
+                    handler(signum, frame)
+            guarded.cove_handler = handler
+            return self._unwrap(self._set(signum, guarded))
+        return self._unwrap(self._set(signum, handler))
+
+    @staticmethod
+    def _unwrap(handler):
+        return getattr(handler, "cove_handler", handler)
+
+
+class Guard:
+    """The lock around protocol code; in the main thread it also holds signals back."""
+
+    def __init__(self, interrupts):
+        self.interrupts = interrupts
+        self.lock = threading.RLock()
+
+    def __enter__(self):
+        if _ident() == self.interrupts.main:
+            self.interrupts.depth += 1
+        self.lock.acquire()
+
+    def __exit__(self, *exc):
+        self.lock.release()
+        if _ident() == self.interrupts.main:
+            self.interrupts.leave()
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Output: text and messages, in order
+
+
+def write_all(fd, data):
+    view = memoryview(data)
+    while len(view):
+        view = view[_write(fd, view):]
+
+
+class Outlet:
+    """Everything that leaves the kernel goes through here, under one lock.
+
+    Text is held back for up to FLUSH_SECONDS. At most one descriptor has text waiting, so text of stdout and stderr
+    is written in the order in which it was printed.
+    """
+
+    def __init__(self, interrupts, sock, ack):
+        self.interrupts = interrupts
+        self.guard = Guard(interrupts)
+        self.sock, self.ack = sock, ack
+        self.spare = {fd: fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, min(sock, ack)) for fd in (1, 2)}
+        self.chunks, self.size, self.fd = [], 0, 1
+        self.written = 0  # the descriptor that got text since the guest last emptied the pipes
+        self.unsynced = False  # a message left that the guest may not have read yet
+        self.busy = False
+        self.deferred = []
+        self.child = False  # this process is a fork of the kernel
+        self.window, self.budget = 0.0, EAGER_FLUSHES
+        self.wake, self.awake = threading.Event(), False
+
+    def start(self):
+        threading.Thread(target=self._flush_late, name="cove-flush", daemon=True).start()
+        os.register_at_fork(before=self.barrier, after_in_child=self._after_fork)
+
+    def _after_fork(self):
+        self.child = True
+        self.guard.lock = threading.RLock()
+        self.chunks, self.size, self.busy, self.deferred = [], 0, False, []
+        self.interrupts.main, self.interrupts.depth = _ident(), 0
+        self.interrupts.enabled = True
+
+    def _flush_late(self):
+        sleep, wake = time.sleep, self.wake
+        while True:
+            wake.wait()
+            sleep(FLUSH_SECONDS)
+            wake.clear()
+            self.awake = False
+            self.flush()
+
+    def text(self, fd, data):
+        if self.child:
+            self._emit(fd, data)
+            return
+        # print() comes here twice; a `with self.guard` would cost it a third of its speed.
+        guard, interrupts = self.guard, self.interrupts
+        main = _ident() == interrupts.main
+        if main:
+            interrupts.depth += 1
+        guard.lock.acquire()
+        try:
+            if self.busy:
+                # A finalizer or a hook of the user's prints while a frame is on its way.
+                self.deferred.append((fd, data))
+                return
+            if fd != self.fd:
+                self._flush()
+                self.fd = fd
+            self.chunks.append(data)
+            self.size += len(data)
+            if self.size >= FLUSH_BYTES:
+                self._flush()
+                return
+            if data[-1] == 10:
+                now = _monotonic()
+                if now - self.window > FLUSH_SECONDS:
+                    self.window, self.budget = now, EAGER_FLUSHES
+                if self.budget > 0:
+                    self.budget -= 1
+                    self._flush()
+                    return
+            if not self.awake:
+                self.awake = True
+                self.wake.set()
+        finally:
+            guard.lock.release()
+            if main:
+                interrupts.leave()
+
+    def flush(self):
+        """Writes waiting text to its pipe."""
+        if self.chunks and not self.child:
+            with self.guard:
+                if not self.busy:
+                    self._flush()
+
+    def barrier(self):
+        """Makes sure that text from elsewhere (a child process, C) comes after everything so far."""
+        if (self.chunks or self.unsynced) and not self.child:
+            with self.guard:
+                if not self.busy:
+                    self._flush()
+                    if self.unsynced:
+                        self._sync()
+
+    def send(self, message):
+        """Sends one message. In a forked child it is dropped: the socket is the parent's."""
+        if self.child:
+            return
+        payload = encode(message)
+        frame = struct.pack(">IB", len(payload), MESSAGE) + payload
+        with self.guard:
+            if self.busy:
+                self.deferred.append((None, frame))
+                return
+            self._flush()
+            self._frame(frame)
+            self.unsynced, self.written = True, 0
+            self._catch_up()
+
+    def _flush(self):
+        if not self.chunks:
+            return
+        data = self.chunks[0] if len(self.chunks) == 1 else b"".join(self.chunks)
+        self.chunks, self.size = [], 0
+        if self.unsynced or (self.written and self.written != self.fd):
+            self._sync()
+        self.busy = True
+        try:
+            self._emit(self.fd, data)
+        finally:
+            self.busy = False
+        self.written = self.fd
+        self._catch_up()
+
+    def _catch_up(self):
+        while self.deferred:
+            fd, data = self.deferred.pop(0)
+            if fd is None:
+                self._flush()
+                self._frame(data)
+                self.unsynced, self.written = True, 0
+            else:
+                if fd != self.fd:
+                    self._flush()
+                    self.fd = fd
+                self.chunks.append(data)
+                self.size += len(data)
+                self.awake = True
+                self.wake.set()
+
+    def _sync(self):
+        self._frame(struct.pack(">IB", 0, SYNC))
+        try:
+            if not _read(self.ack, 1):
+                _exit(0)
+        except OSError:
+            _exit(0)
+        self.unsynced, self.written = False, 0
+
+    def _frame(self, frame):
+        self.busy = True
+        try:
+            write_all(self.sock, frame)
+        except OSError:
+            _exit(0)  # the guest is gone
+        finally:
+            self.busy = False
+
+    def _emit(self, fd, data):
+        try:
+            try:
+                write_all(fd, data)
+            except OSError as error:
+                if error.errno != errno.EBADF:
+                    raise
+                os.dup2(self.spare[fd], fd)  # user code closed it
+                write_all(fd, data)
+        except OSError:
+            pass  # printing must not become an error
+
+
+class Channel(io.BufferedIOBase):
+    """The binary side of sys.stdout or sys.stderr."""
+
+    def __init__(self, outlet, fd):
+        self._outlet, self._fd = outlet, fd
+
+    @property
+    def raw(self):
+        return self
+
+    @property
+    def name(self):
+        return self._fd
+
+    mode = "wb"
+
+    def write(self, data):
+        if type(data) is not bytes:
+            if isinstance(data, str):
+                raise TypeError("a bytes-like object is required, not 'str'")
+            data = bytes(data)
+        if data:
+            self._outlet.text(self._fd, data)
+        return len(data)
+
+    def flush(self):
+        self._outlet.flush()
+
+    def fileno(self):
+        return self._fd
+
+    def isatty(self):
+        return False
+
+    def writable(self):
+        return True
+
+    def close(self):
+        self.flush()
+
+
+class TextOut(io.TextIOWrapper):
+    """sys.stdout and sys.stderr. Closing them only flushes: the next cell prints as well."""
+
+    def __init__(self, outlet, fd, name):
+        super().__init__(Channel(outlet, fd), encoding="utf-8", errors="backslashreplace", newline="\n",
+                         write_through=True)
+        self.mode = "w"
+        self._name = name
+
+    @property
+    def name(self):
+        return self._name
+
+    def close(self):
+        self.flush()
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Messages
+
+
+def _plain(value):
+    """What json can't encode, made into something that it can."""
+    if isinstance(value, (bytes, bytearray, memoryview)):
+        return base64.b64encode(value).decode("ascii")
+    for convert in ("item", "tolist"):
+        try:
+            return getattr(value, convert)()
+        except Exception:
+            pass
+    return str(value)
+
+
+_fast_json = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"), default=_plain).encode
+_parse = json.JSONDecoder().decode
+
+
+def _clean(value, depth=0):
+    """A copy of value that JSON can hold: finite numbers, string keys, bounded depth."""
+    if value is None or isinstance(value, (str, bool)):
+        return value
+    if isinstance(value, int):
+        return int(value)
+    if isinstance(value, float):
+        return float(value) if value - value == 0 else None
+    if depth > 100:
+        return None
+    if isinstance(value, dict):
+        return {k if isinstance(k, str) else str(k): _clean(v, depth + 1) for k, v in value.items()}
+    if isinstance(value, (list, tuple, set, frozenset)):
+        return [_clean(v, depth + 1) for v in value]
+    return _clean(_plain(value), depth + 1)
+
+
+def _utf8(text):
+    try:
+        return text.encode("utf-8")
+    except UnicodeEncodeError:
+        # Joins surrogate pairs and replaces lone ones.
+        return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace").encode("utf-8")
+
+
+def to_json(value):
+    try:
+        text = _fast_json(value)
+    except Exception:
+        text = _fast_json(_clean(value))
+    return _utf8(text)
+
+
+def encode(message):
+    """A message as JSON, within MESSAGE_LIMIT: MIME types that are too big are dropped, with a note."""
+    payload = to_json(message)
+    if len(payload) <= MESSAGE_LIMIT:
+        return payload
+    message = dict(message)
+    if isinstance(message.get("data"), dict):
+        message["data"] = _shrink(message["data"])
+        message["metadata"] = {}
+    else:
+        for key, value in message.items():
+            if isinstance(value, str) and len(value) > TEXT_LIMIT:
+                message[key] = value[:TEXT_LIMIT] + "..."
+            elif isinstance(value, list):
+                message[key] = value[:1000]
+    payload = to_json(message)
+    if len(payload) > MESSAGE_LIMIT:
+        payload = to_json({k: v for k, v in message.items() if k in ("type", "id", "name", "count", "status")})
+    return payload
+
+
+def _shrink(data):
+    sizes = {mime: len(to_json(value)) for mime, value in data.items()}
+    kept, dropped, total = dict(data), [], sum(sizes.values())
+    for mime in sorted(sizes, key=sizes.get, reverse=True):
+        if total <= MESSAGE_LIMIT - 4096:
+            break
+        total -= sizes[mime]
+        dropped.append("%s (%.1f MB)" % (mime[:200], sizes[mime] / 1e6))
+        del kept[mime]
+    note = "[not shown, larger than the limit of %.0f MB: %s]" % (MESSAGE_LIMIT / 1e6, ", ".join(dropped[:20]))
+    plain = kept.get("text/plain")
+    if isinstance(plain, str) and len(plain) < TEXT_LIMIT:
+        note = plain + "\n" + note
+    if "text/plain" not in kept or plain:
+        kept["text/plain"] = note
+    return kept
+
+
+class Inlet:
+    """Reads frames from the guest."""
+
+    def __init__(self, outlet, sock):
+        self.outlet, self.sock = outlet, sock
+        self.data = bytearray()
+        self.messages = deque()
+        self.poller = _poll()
+        self.poller.register(sock, select.POLLIN)
+
+    def pump(self):
+        """Takes in what has arrived; blocks when nothing has."""
+        with self.outlet.guard:
+            try:
+                data = _read(self.sock, 1 << 18)
+            except OSError:
+                data = b""
+            if not data:
+                _exit(0)  # the guest is gone
+            self.data += data
+            while len(self.data) >= 5:
+                length, kind = struct.unpack_from(">IB", self.data)
+                if len(self.data) < 5 + length:
+                    break
+                if kind == MESSAGE:
+                    self.messages.append(_parse(self.data[5:5 + length].decode("utf-8", "replace")))
+                del self.data[:5 + length]
+
+    def has_request(self):
+        """Whether a request has come that is not started yet."""
+        return bool(self.messages) or bool(self.poller.poll(0))
+
+    def input_reply(self, request_id):
+        """Waits for the answer to an input request. An interrupt ends the wait."""
+        while True:
+            for index, message in enumerate(self.messages):
+                if message.get("type") == "input_reply" and message.get("id") == request_id:
+                    del self.messages[index]
+                    return message
+            self.poller.poll()
+            self.pump()
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Input
+
+
+class Terminal:
+    """input(), getpass() and sys.stdin, answered by the host."""
+
+    def __init__(self, kernel):
+        self.kernel = kernel
+        self.builtin_input = builtins.input
+        self.stdin = TextIn(self)
+
+    def install(self):
+        sys.stdin = sys.__stdin__ = self.stdin
+        builtins.input = self.input
+        getpass.getpass = self.getpass
+
+    def input(self, prompt="", /):
+        """Asks the user for a line of text and returns it without the line end."""
+        if sys.stdin is not self.stdin:
+            return self.builtin_input(prompt)
+        return self.ask(str(prompt), False)
+
+    def getpass(self, prompt="Password: ", stream=None, **kwargs):
+        """Asks the user for a line of text that is not shown."""
+        return self.ask(str(prompt), True)
+
+    def ask(self, prompt, password):
+        reply = self.request(prompt, password)
+        if reply is None:
+            raise EOFError("input() is not available here: put the values into the code or read them from a file")
+        if reply.get("eof"):
+            raise EOFError("EOF when reading a line")
+        return str(reply.get("value", ""))
+
+    def request(self, prompt, password=False):
+        kernel = self.kernel
+        if kernel.outlet.child or not kernel.request.get("input"):
+            return None
+        request_id = kernel.request.get("id", "")
+        kernel.outlet.send({"type": "input_request", "id": request_id, "prompt": prompt, "password": password})
+        return kernel.inlet.input_reply(request_id)
+
+
+class LineSource(io.RawIOBase):
+    """sys.stdin's bytes: each read that finds nothing asks for one more line."""
+
+    def __init__(self, terminal):
+        self._terminal = terminal
+        self._rest = b""
+
+    name, mode = "<stdin>", "rb"
+
+    def readable(self):
+        return True
+
+    def fileno(self):
+        return 0
+
+    def isatty(self):
+        return False
+
+    def readinto(self, buffer):
+        if not self._rest:
+            reply = self._terminal.request("")
+            if reply is None or reply.get("eof"):
+                return 0
+            self._rest = _utf8(str(reply.get("value", ""))) + b"\n"
+        count = min(len(buffer), len(self._rest))
+        buffer[:count] = self._rest[:count]
+        self._rest = self._rest[count:]
+        return count
+
+    def close(self):
+        pass
+
+
+class TextIn(io.TextIOWrapper):
+    def __init__(self, terminal):
+        super().__init__(io.BufferedReader(LineSource(terminal)), encoding="utf-8", errors="replace", newline="\n")
+        self.mode = "r"
+
+    def close(self):
+        pass
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Errors
+
+
+def _is_hidden(filename):
+    return filename in OWN_FILES or filename.startswith(IPYTHON_DIR)
+
+
+def _hide_frames(report, seen):
+    """Removes our and IPython's frames from a TracebackException and everything chained to it."""
+    if report is None or id(report) in seen:
+        return
+    seen.add(id(report))
+    if report.stack:
+        kept = [frame for frame in report.stack if not _is_hidden(frame.filename)]
+        # Deleting in place keeps what newer Pythons hang on the summary.
+        report.stack[:] = kept
+    if not report.stack and report.exc_type is not None and issubclass(report.exc_type, SyntaxError):
+        report.stack = None
+    _hide_frames(report.__cause__, seen)
+    _hide_frames(report.__context__, seen)
+    for member in getattr(report, "exceptions", None) or ():
+        _hide_frames(member, seen)
+
+
+def _cut(text):
+    return text if len(text) <= TEXT_LIMIT else text[:TEXT_LIMIT] + "... (%d characters)" % len(text)
+
+
+def _value_of(error):
+    try:
+        return str(error)
+    except BaseException:
+        return "<exception str() failed>"
+
+
+def describe_error(error):
+    """The error message for an exception, with the traceback that Python would print."""
+    name = type(error).__name__
+    value = _value_of(error)
+    try:
+        if isinstance(error, UsageError):
+            lines = ["UsageError: " + value]
+        else:
+            if isinstance(error, SyntaxError) and error.text is None and error.filename and error.lineno:
+                error.text = linecache.getline(error.filename, error.lineno) or None
+            report = traceback.TracebackException(type(error), error, error.__traceback__)
+            _hide_frames(report, set())
+            lines = "".join(report.format()).rstrip("\n").split("\n")
+    except BaseException:
+        lines = ["Traceback (most recent call last):", "%s: %s" % (name, value)]
+    if len(lines) > 1000:
+        lines = lines[:500] + ["  [%d lines left out]" % (len(lines) - 1000)] + lines[-500:]
+    return {"type": "error", "name": name, "value": _cut(value), "traceback": [_cut(line) for line in lines]}
+
+
+def exit_code(error, stderr):
+    """The process exit code that a SystemExit stands for."""
+    code = error.code
+    if code is None:
+        return 0
+    if isinstance(code, int):
+        return int(code) & 0xFF
+    print(code, file=stderr)
+    return 1
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# The shell
+
+
+def _import_ipython(state_dir):
+    # IPython writes to HOME unless told otherwise, before the first line of ours could stop it.
+    os.environ["IPYTHONDIR"] = os.path.join(state_dir, "ipython")
+    import IPython
+    return os.path.dirname(os.path.abspath(IPython.__file__)) + os.sep
+
+
+STATE_DIR = tempfile.mkdtemp(prefix="cove-kernel-")
+IPYTHON_DIR = _import_ipython(STATE_DIR)
+OWN_FILES = frozenset([__file__, codeop.__file__])  # IPython compiles through codeop
+
+import IPython
+from IPython.core import page
+from IPython.core.autocall import ExitAutocall
+from IPython.core.compilerop import CachingCompiler
+from IPython.core.displayhook import DisplayHook
+from IPython.core.displaypub import DisplayPublisher
+from IPython.core.error import UsageError
+from IPython.core.interactiveshell import InteractiveShell
+from IPython.utils.text import LSString, SList
+from traitlets import Type, default
+from traitlets.config import Config
+
+
+def _encode_binary(data):
+    return {mime: base64.b64encode(value).decode("ascii") if isinstance(value, (bytes, bytearray)) else value
+            for mime, value in data.items()}
+
+
+class Publisher(DisplayPublisher):
+    """display(): sends rich output to the host."""
+
+    kernel = None
+
+    def publish(self, data, metadata=None, source=None, *, transient=None, update=False, **kwargs):
+        if self.kernel.outlet.child:
+            if "text/plain" in data:
+                print(data["text/plain"])
+            return
+        self.kernel.outlet.send({
+            "type": "display", "data": self.kernel.bundle(data), "metadata": metadata or {},
+            "display_id": str((transient or {}).get("display_id") or ""), "update": bool(update),
+        })
+
+    def clear_output(self, wait=False):
+        self.kernel.outlet.send({"type": "clear_output", "wait": bool(wait)})
+
+
+class ResultHook(DisplayHook):
+    """sys.displayhook: sends the value of a cell's last expression to the host."""
+
+    kernel = None
+
+    def __call__(self, result=None):
+        super().__call__(result)
+        figure_type = type(result)
+        if figure_type.__name__ == "Figure" and figure_type.__module__ == "matplotlib.figure":
+            # It has been shown now; still open, it would be shown again when the cell ends.
+            pyplot = sys.modules.get("matplotlib.pyplot")
+            if pyplot is not None:
+                pyplot.close(result)
+
+    def write_output_prompt(self):
+        pass
+
+    def write_format_data(self, format_dict, md_dict=None):
+        if self.kernel.outlet.child:
+            print(format_dict.get("text/plain", ""))
+            return
+        self.kernel.outlet.send({"type": "result", "count": self.prompt_count,
+                                 "data": self.kernel.bundle(format_dict), "metadata": md_dict or {}})
+
+    def log_output(self, format_dict):
+        pass  # IPython would keep every output for the life of the kernel
+
+    def finish_displayhook(self):
+        self._is_active = False
+
+
+class Compiler(CachingCompiler):
+    """Names cells for tracebacks."""
+
+    filename = None  # of the running request
+
+    def get_code_name(self, raw_code, transformed_code, number):
+        return self.filename or "<cell %d>" % number
+
+    def cache(self, transformed_code, number=0, raw_code=None):
+        name = super().cache(transformed_code, number, raw_code)
+        lines = (raw_code or "").splitlines(keepends=True)
+        if lines and len(transformed_code.splitlines()) in (1, len(lines)):
+            # Show `!ls` and `%%bash`, not get_ipython().system('ls').
+            linecache.cache[name] = (len(raw_code), None, lines, name)
+        return name
+
+
+class Exiter(ExitAutocall):
+    """exit and quit: end the cell, not the kernel."""
+
+    def __call__(self, code=None):
+        raise SystemExit(code)
+
+    def __repr__(self):
+        return "Use exit() to end the cell"
+
+
+class Shell(InteractiveShell):
+    displayhook_class = Type(ResultHook)
+    display_pub_class = Type(Publisher)
+    compiler_class = Type(Compiler)
+    kernel = None
+
+    @default("exiter")
+    def _exiter_default(self):
+        return Exiter(self)
+
+    def init_virtualenv(self):
+        pass  # the interpreter that runs us is the environment
+
+    def init_hooks(self):
+        super().init_hooks()
+        self.set_hook("show_in_pager", page.as_hook(self._show_page), 90)
+
+    @staticmethod
+    def _show_page(text, start=0, screen_lines=0, pager_cmd=None):
+        print(text.get("text/plain", "") if isinstance(text, dict) else text)
+
+    def enable_gui(self, gui=None):
+        if gui not in (None, "inline"):
+            print("GUI event loops are not available here; figures are shown inline.", file=sys.stderr)
+
+    def atexit_operations(self):
+        pass  # saves history and resets the cursor of a terminal; there is neither
+
+    async def run_code(self, code_obj, result=None, *, async_=False):
+        try:
+            if async_:
+                await eval(code_obj, self.user_global_ns, self.user_ns)
+            else:
+                exec(code_obj, self.user_global_ns, self.user_ns)
+        except BaseException as error:
+            if result is not None:
+                result.error_in_exec = error
+            self.kernel.report(error)
+            return True
+        return False
+
+    runcode = run_code
+
+    def showtraceback(self, exc_tuple=None, *args, **kwargs):
+        try:
+            error = self._get_exc_info(exc_tuple)[1]
+        except ValueError:
+            print("No traceback available to show.", file=sys.stderr)
+            return
+        self.kernel.report(error)
+
+    def showsyntaxerror(self, filename=None, *args, **kwargs):
+        self.showtraceback()
+
+    def showindentationerror(self):
+        self.showtraceback()
+
+    def _format_exception_for_storage(self, *args, **kwargs):
+        return {}  # for a history that we don't keep
+
+    def system(self, cmd):
+        """Runs a command in a shell that writes to our stdout and stderr."""
+        cmd = self.var_expand(cmd, depth=1)
+        process = self._spawn(cmd)
+        self.user_ns["_exit_code"] = self._wait(process, process.wait)
+
+    system_raw = system_piped = system
+
+    def getoutput(self, cmd, split=True, depth=0):
+        """Runs a command and returns what it prints on stdout and stderr."""
+        cmd = self.var_expand(cmd, depth=depth + 1)
+        process = self._spawn(cmd, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        output = []
+        self.user_ns["_exit_code"] = self._wait(
+            process, lambda: output.append(process.communicate()[0]) or process.returncode)
+        text = output[0].decode("utf-8", "replace") if output else ""
+        return SList(text.splitlines()) if split else LSString(text)
+
+    def _spawn(self, cmd, **kwargs):
+        shell = "/bin/bash" if os.path.exists("/bin/bash") else "/bin/sh"
+        # A session of its own, so that an interrupt can reach all of it.
+        process = subprocess.Popen([shell, "-c", cmd], start_new_session=True, **kwargs)
+        process._sigint_wait_secs = 0  # the interrupt does not reach it before we pass it on
+        return process
+
+    def _wait(self, process, wait):
+        try:
+            return wait()
+        except BaseException:
+            for signum, patience in ((signal.SIGINT, 0.2), (signal.SIGKILL, 1)):
+                try:
+                    os.killpg(process.pid, signum)
+                    process.wait(patience)
+                except (ProcessLookupError, PermissionError, subprocess.TimeoutExpired):
+                    pass
+            self.user_ns["_exit_code"] = -signal.SIGINT
+            raise
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Libraries that need a word from us, when they are imported
+
+
+class ImportHooks:
+    """Calls functions before and after certain modules are first imported; costs nothing for the others."""
+
+    def __init__(self, hooks):
+        self.hooks = hooks  # name -> (before, after)
+
+    def find_spec(self, name, path=None, target=None):
+        hook = self.hooks.pop(name, None)
+        if hook is None:
+            return None
+        before, after = hook
+        if before:
+            self._quietly(before)
+        if not after:
+            return None
+        spec = importlib.machinery.PathFinder.find_spec(name, path, target)
+        if spec is None or spec.loader is None:
+            self.hooks[name] = hook
+            return None
+        execute = spec.loader.exec_module
+
+        def exec_module(module):
+            execute(module)
+            self._quietly(after, module)
+
+        spec.loader.exec_module = exec_module
+        return spec
+
+    @staticmethod
+    def _quietly(hook, *args):
+        try:
+            hook(*args)
+        except Exception:
+            pass  # a library that changed must still be importable
+
+
+def prepare_matplotlib():
+    """Gives matplotlib a ready font list: building one takes seconds."""
+    target, source = os.environ["MPLCONFIGDIR"], os.environ.get("COVE_FONTCACHE")
+    os.makedirs(target, exist_ok=True)
+    for name in os.listdir(source) if source else ():
+        if name.startswith("fontlist-") or name == "matplotlibrc":
+            if not os.path.exists(os.path.join(target, name)):
+                shutil.copyfile(os.path.join(source, name), os.path.join(target, name))
+
+
+def prepare_plotly(renderers):
+    # Plotly refuses to show MIME types when nbformat is missing, but makes no use of it.
+    if renderers.nbformat is None:
+        renderers.nbformat = types.SimpleNamespace(__version__="5.10.0")
+
+
+def prepare_altair(altair):
+    altair.renderers.enable("mimetype")
+
+
+def figure_png(figure):
+    from IPython.core.pylabtools import print_figure
+    return print_figure(figure, fmt="png", base64=True)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# The kernel
+
+
+# Events after which text can come from somewhere else, or nothing can come from us any more.
+SPAWNING = frozenset(["os.system", "subprocess.Popen", "os.posix_spawn", "os.spawn", "os.exec", "os.forkpty",
+                      "pty.spawn", "os.kill", "os.killpg", "signal.pthread_kill"])
+
+
+class Kernel:
+    def __init__(self, sock, ack):
+        self.interrupts = Interrupts()
+        self.outlet = Outlet(self.interrupts, sock, ack)
+        self.inlet = Inlet(self.outlet, sock)
+        self.interrupts.is_waiting = self.inlet.has_request
+        self.terminal = Terminal(self)
+        self.home = os.environ.get("HOME") or "/"
+        self.request = {}
+        self.loop = None
+        self.waiter = None
+        self.failed = self.interrupted = False
+        self.exit = None  # the SystemExit that ended the execution
+        self.scripts = []  # modules of finished scripts: their functions may still be in use
+        libc = ctypes.CDLL(None)
+        self.c_flush = libc.fflush
+        self.c_streams = [ctypes.c_void_p.in_dll(libc, name) for name in ("stdout", "stderr")]
+
+    def start(self):
+        self.stdout = sys.stdout = sys.__stdout__ = TextOut(self.outlet, 1, "<stdout>")
+        self.stderr = sys.stderr = sys.__stderr__ = TextOut(self.outlet, 2, "<stderr>")
+        self.outlet.start()
+        self.interrupts.install()
+        faulthandler.enable(file=2)
+        self.terminal.install()
+        # Python 3.12 and later complain about every fork beside our flushing thread, which forks survive.
+        warnings.filterwarnings("ignore", "This process .* is multi-threaded", DeprecationWarning)
+        self._wrap_os()
+        self._set_environment()
+        self.shell = self._make_shell()
+        self.make_loop()
+        sys.path.insert(0, "")
+        sys.argv[:] = [""]
+        sys.meta_path.insert(0, ImportHooks({
+            "matplotlib": (prepare_matplotlib, None),
+            "matplotlib_inline.backend_inline": (None, self._prepare_inline),
+            "plotly.io._renderers": (None, prepare_plotly),
+            "altair": (None, prepare_altair),
+        }))
+
+    def _wrap_os(self):
+        outlet, streams = self.outlet, (1, 2)
+
+        def write(fd, data, /):
+            if fd in streams:
+                outlet.barrier()
+            return _write(fd, data)
+
+        def leave(status):
+            outlet.flush()
+            _exit(status)
+
+        def audit(event, args):
+            if event in SPAWNING:
+                outlet.barrier()
+
+        os.write, os._exit = write, leave
+        sys.addaudithook(audit)
+
+    def _set_environment(self):
+        env = os.environ
+        env.setdefault("MPLBACKEND", "module://matplotlib_inline.backend_inline")
+        env.setdefault("MPLCONFIGDIR", os.path.join(STATE_DIR, "matplotlib"))
+        env.setdefault("PLOTLY_RENDERER", "plotly_mimetype")
+        env.setdefault("PYTHONBREAKPOINT", "pdb.set_trace")
+
+    def _make_shell(self):
+        Publisher.kernel = ResultHook.kernel = Shell.kernel = self
+        config = Config()
+        config.HistoryManager.enabled = False
+        config.HistoryAccessor.enabled = False
+        config.InteractiveShell.colors = "nocolor"
+        config.InteractiveShell.autocall = 0
+        config.InteractiveShell.banner1 = ""
+        config.InteractiveShell.history_load_length = 0
+        config.Completer.use_jedi = False
+        shell = Shell.instance(config=config)
+        shell.loop_runner = self.run_async
+        shell.display_formatter.formatters["image/png"].for_type_by_name("matplotlib.figure", "Figure", figure_png)
+        return shell
+
+    def _prepare_inline(self, backend):
+        # The backend sets itself up only when it finds itself chosen, which is not yet so for the first plt.show().
+        backend.configure_inline_support(self.shell, "inline")
+
+    def make_loop(self):
+        with low_fds_taken():
+            self.loop = asyncio.new_event_loop()
+        asyncio.set_event_loop(self.loop)
+        self.loop.add_reader(self.inlet.sock, self._on_readable)
+        # A sync cell may start tasks too; they run from the next await and between cells.
+        original = asyncio.create_task
+
+        if not hasattr(original, "cove_original"):
+            def create_task(coro, **kwargs):
+                try:
+                    return original(coro, **kwargs)
+                except RuntimeError:
+                    if _ident() != self.interrupts.main or asyncio._get_running_loop() is not None:
+                        raise
+                    return self.loop.create_task(coro, **kwargs)
+            create_task.cove_original = original
+            asyncio.create_task = asyncio.tasks.create_task = create_task
+
+    def _on_readable(self):
+        self.inlet.pump()
+        if self.waiter is not None and not self.waiter.done():
+            self.waiter.set_result(None)
+
+    # -- requests
+
+    def serve(self):
+        self.outlet.send({"type": "ready", "python": sys.version.split()[0], "ipython": IPython.__version__,
+                          "pid": os.getpid()})
+        handlers = {"execute": self.execute, "complete": self.complete, "inspect": self.inspect,
+                    "is_complete": self.is_complete, "resumed": self.resumed, "shutdown": self.shutdown}
+        while True:
+            message = self.next_message()
+            handler = handlers.get(message.get("type")) if isinstance(message, dict) else None
+            if handler is not None:
+                handler(message)
+
+    def next_message(self):
+        """Runs the event loop, and with it the tasks that cells left behind, until a request comes."""
+        while not self.inlet.messages:
+            if self.loop.is_closed():
+                self.make_loop()
+            self.waiter = self.loop.create_future()
+            try:
+                self.loop.run_until_complete(self.waiter)
+            except BaseException as error:
+                # A background task raised SystemExit, or stopped the loop.
+                if not isinstance(error, (RuntimeError, SystemExit, KeyboardInterrupt)):
+                    self.outlet.send(describe_error(error))
+        return self.inlet.messages.popleft()
+
+    def execute(self, request):
+        self.request = request
+        self.failed = self.interrupted = False
+        self.exit = None
+        self._enter_workspace()
+        self.interrupts.cancelled = self.interrupts.delivered = False
+        run = self.run_script if request.get("mode") == "script" else self.run_cell
+        try:
+            self.interrupts.enabled = True
+            if self.interrupts.pending:
+                self.interrupts.pending = False
+                self.interrupts.deliver()
+            run(request)
+            self.shell.events.trigger("post_execute")
+            self.interrupts.enabled = False
+        except BaseException as error:
+            self.interrupts.enabled = False
+            self.report(error)
+        self.interrupts.pending = False
+        code = exit_code(self.exit, self.stderr) if self.exit is not None else int(self.failed)
+        self.flush_c()
+        if self.outlet.child:
+            _exit(code)  # a forked child ran off the end of its cell; it must not become a second kernel
+        asyncio.set_event_loop(self.loop)
+        self.interrupts.restore()
+        # Magics such as %%bash turn an interrupt into an error of their own.
+        self.interrupted |= self.failed and self.interrupts.delivered
+        self.outlet.send({"type": "reply", "id": request.get("id", ""), "status": "error" if code else "ok",
+                          "exit_code": code, "interrupted": self.interrupted})
+        self.request = {}
+
+    def _enter_workspace(self):
+        try:
+            _getcwd()
+        except OSError:
+            try:
+                os.makedirs(self.home, exist_ok=True)
+                os.chdir(self.home)
+            except OSError:
+                os.chdir("/")
+
+    def flush_c(self):
+        for stream in self.c_streams:
+            self.c_flush(stream)
+
+    def report(self, error):
+        """Notes how user code ended and tells the host about an exception."""
+        if isinstance(error, SystemExit):
+            self.exit = error
+            return
+        if isinstance(error, bdb.BdbQuit):
+            return
+        if self.interrupts.cancelled and isinstance(error, asyncio.CancelledError):
+            self.interrupts.cancelled = False
+            error = KeyboardInterrupt().with_traceback(error.__traceback__)
+        if isinstance(error, KeyboardInterrupt):
+            self.interrupted = True
+        self.failed = True
+        message = describe_error(error)
+        if self.outlet.child:
+            print("\n".join(message["traceback"]), file=sys.stderr)
+        else:
+            self.outlet.send(message)
+
+    # -- cells and scripts
+
+    def run_cell(self, request):
+        shell, code = self.shell, request.get("code", "")
+        sys.argv[:] = [""] + [str(arg) for arg in request.get("args") or ()]
+        if request.get("count"):
+            shell.execution_count = int(request["count"])
+        shell.compile.filename = request.get("filename") or None
+        transform_error = None
+        try:
+            transformed = shell.transform_cell(code)
+        except Exception:
+            transformed, transform_error = code, sys.exc_info()
+        coroutine = shell.run_cell_async(code, store_history=True, transformed_cell=transformed,
+                                         preprocessing_exc_tuple=transform_error)
+        if shell.should_run_async(code, transformed_cell=transformed, preprocessing_exc_tuple=transform_error):
+            result = self.run_async(coroutine)
+        else:
+            result = self.run_sync(coroutine)
+        if not result.success and self.exit is None:
+            self.failed = True
+        shell.events.trigger("post_run_cell", result)
+
+    @staticmethod
+    def run_sync(coroutine):
+        """Drives a coroutine that never suspends, without an event loop, so that user code may run its own."""
+        try:
+            coroutine.send(None)
+        except StopIteration as stop:
+            return stop.value
+        raise RuntimeError("the cell suspended outside an event loop")
+
+    def run_async(self, coroutine):
+        """Drives a cell that awaits. An interrupt cancels what it waits for."""
+        if self.loop.is_closed():
+            self.make_loop()
+        task = self.loop.create_task(coroutine)
+        self.interrupts.task = task
+        try:
+            while True:
+                try:
+                    return self.loop.run_until_complete(task)
+                except (KeyboardInterrupt, SystemExit):
+                    # Raised in some other task, or between two steps of this one; let the cell unwind.
+                    if task.done():
+                        raise
+                    self.interrupts.cancelled = True
+                    task.cancel()
+        finally:
+            self.interrupts.task = None
+
+    def run_script(self, request):
+        code = request.get("code", "")
+        filename = request.get("filename") or os.path.join(self.home, "script.py")
+        module = types.ModuleType("__main__")
+        module.__file__ = filename
+        module.__builtins__ = builtins
+        module.__loader__ = importlib.machinery.SourceFileLoader("__main__", filename)
+        saved = sys.modules["__main__"], sys.argv[:], sys.path[:], atexit.register
+        exits, threads = [], set(threading.enumerate())
+        sys.modules["__main__"] = module
+        sys.argv[:] = [filename] + [str(arg) for arg in request.get("args") or ()]
+        sys.path[0:1] = [os.path.dirname(os.path.abspath(filename))]
+        linecache.cache[filename] = (len(code), None, code.splitlines(keepends=True), filename)
+        register = atexit.register
+
+        def register_of_script(function, /, *args, **kwargs):
+            if getattr(function, "__module__", None) != "__main__":
+                return register(function, *args, **kwargs)
+            exits.append((function, args, kwargs))
+            return function
+
+        atexit.register = register_of_script
+        try:
+            self._run_whole(code, filename, module, exits, threads)
+        finally:
+            self.scripts = self.scripts[-3:] + [module]
+            sys.modules["__main__"], sys.argv[:], sys.path[:], atexit.register = saved
+
+    def _run_whole(self, code, filename, module, exits, threads):
+        """Runs a script and then what the end of a process would run: its threads and its exit functions."""
+        try:
+            exec(compile(code, filename, "exec", dont_inherit=True), module.__dict__)
+        except BaseException as error:
+            self.report(error)
+        if self.outlet.child:
+            return
+        for thread in threading.enumerate():
+            if thread not in threads and not thread.daemon:
+                thread.join()
+        while exits:
+            function, args, kwargs = exits.pop()
+            try:
+                function(*args, **kwargs)
+            except Exception as error:
+                self.report(error)
+
+    # -- everything else
+
+    def bundle(self, data):
+        """A MIME bundle as it goes to the host."""
+        data = _encode_binary(data)
+        if "image/png" in data:
+            data.pop("image/jpeg", None)  # Pillow gives both
+        figure = data.get("application/vnd.plotly.v1+json")
+        if isinstance(figure, dict):
+            data.setdefault("text/plain", "<Plotly figure, %d traces>" % len(figure.get("data") or ()))
+        if figure is not None and self.request.get("standalone") and "text/html" not in data:
+            try:
+                from plotly.io import to_html
+                data["text/html"] = to_html(figure, include_plotlyjs=True, full_html=True, validate=False)
+            except Exception:
+                pass
+        return data
+
+    def complete(self, request):
+        code = request.get("code", "")
+        cursor = request.get("cursor")
+        cursor = len(code) if cursor is None else max(0, min(int(cursor), len(code)))
+        matches, start, end = [], cursor, cursor
+        try:
+            from IPython.core.completer import provisionalcompleter, rectify_completions
+            with provisionalcompleter():
+                found = list(rectify_completions(code, self.shell.Completer.completions(code, cursor)))
+            if found:
+                start, end = found[0].start, found[0].end
+                matches = list(dict.fromkeys(completion.text for completion in found))[:1000]
+                if code[start:start + 1] == "." and all(match[:1] == "." for match in matches):
+                    start, matches = start + 1, [match[1:] for match in matches]
+        except Exception:
+            pass
+        self.outlet.send({"type": "complete_reply", "id": request.get("id", ""), "matches": matches,
+                          "start": start, "end": end})
+
+    def inspect(self, request):
+        code = request.get("code", "")
+        cursor = request.get("cursor")
+        text = ""
+        try:
+            from IPython.utils.tokenutil import token_at_cursor
+            name = token_at_cursor(code, len(code) if cursor is None else int(cursor))
+            text = self.shell.object_inspect_mime(name, detail_level=0)["text/plain"]
+        except Exception:
+            pass
+        self.outlet.send({"type": "inspect_reply", "id": request.get("id", ""), "found": bool(text), "text": text})
+
+    def is_complete(self, request):
+        try:
+            status, indent = self.shell.input_transformer_manager.check_complete(request.get("code", ""))
+        except Exception:
+            status, indent = "unknown", 0
+        self.outlet.send({"type": "is_complete_reply", "id": request.get("id", ""), "status": status,
+                          "indent": " " * (indent or 0)})
+
+    def resumed(self, request):
+        """Copies of one checkpoint must not share their random numbers."""
+        random.seed()
+        numpy_random = sys.modules.get("numpy.random")
+        if numpy_random is not None:
+            numpy_random.seed()
+
+    def shutdown(self, request):
+        def give_up():
+            time.sleep(SHUTDOWN_SECONDS)
+            _exit(0)
+
+        threading.Thread(target=give_up, daemon=True).start()
+        try:
+            atexit._run_exitfuncs()
+        except BaseException:
+            pass
+        self.flush_c()
+        self.outlet.flush()
+        shutil.rmtree(STATE_DIR, ignore_errors=True)
+        _exit(0)
+
+
+class low_fds_taken:
+    """Makes descriptors opened inside land above those that os.closerange(3, 256) and the like reach."""
+
+    def __enter__(self):
+        self.fds = []
+        try:
+            while not self.fds or self.fds[-1] < 256:
+                self.fds.append(os.dup(0))
+        except OSError:
+            pass  # a small limit on open files
+
+    def __exit__(self, *args):
+        for fd in self.fds:
+            os.close(fd)
+
+
+def move_high(fd):
+    """Moves a descriptor out of the way of user code that closes what it did not open."""
+    soft = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    lowest = HIGH_FD if soft == resource.RLIM_INFINITY else max(5, min(HIGH_FD, soft - 16))
+    high = fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, lowest)
+    os.close(fd)
+    return high
+
+
+def main():
+    kernel = Kernel(move_high(3), move_high(4))
+    kernel.start()
+    kernel.serve()
+
+
+if __name__ == "cove_kernel":
+    main()

@@ -1,0 +1,252 @@
+// Package link is the host's end of the connection to a guest: files,
+// processes and kernels of one sandbox as Go calls. Everything that arrives through it is hostile
+// and bounded here or in package wire.
+package link
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"time"
+
+	"cove/internal/problem"
+	"cove/internal/wire"
+)
+
+// handshakeTimeout bounds the guest's hello; it is sent as soon as the guest runs.
+const handshakeTimeout = 30 * time.Second
+
+// Link is a connection to a guest. It is safe for concurrent use.
+type Link struct {
+	conn *wire.Conn
+	info wire.GuestInfo
+	done chan struct{}
+}
+
+// Open shakes hands with the guest at the other end of stream and serves the connection until Close.
+func Open(ctx context.Context, stream io.ReadWriteCloser) (*Link, error) {
+	l := &Link{conn: wire.NewConn(stream, true), done: make(chan struct{})}
+	timeout := time.AfterFunc(handshakeTimeout, func() { _ = stream.Close() })
+	stop := context.AfterFunc(ctx, func() { _ = stream.Close() })
+	hello, err := l.conn.Handshake(wire.Hello{Version: wire.Version}, func(peer wire.Hello) error {
+		return json.Unmarshal(peer.Info, &l.info)
+	})
+	if !timeout.Stop() || !stop() {
+		err = errors.Join(err, context.Cause(ctx), errors.New("the guest did not answer in time"))
+	}
+	if err != nil {
+		_ = stream.Close()
+		return nil, fmt.Errorf("connect to the guest: %w", err)
+	}
+	_ = hello
+	go func() {
+		defer close(l.done)
+		_ = l.conn.Run(context.Background())
+	}()
+	return l, nil
+}
+
+// Close ends the connection and waits until it is served no longer.
+func (l *Link) Close() error {
+	err := l.conn.Close()
+	<-l.done
+	return err
+}
+
+// Done is closed when the connection has ended.
+func (l *Link) Done() <-chan struct{} { return l.done }
+
+// Ping asks the guest for a sign of life.
+func (l *Link) Ping(ctx context.Context) error {
+	_, err := l.conn.Ping(ctx)
+	return err
+}
+
+// open starts an operation. The channel is closed when ctx ends; release must be called when the operation is over.
+func (l *Link) open(ctx context.Context, req wire.Request, body []byte) (ch *wire.Channel, release func(), err error) {
+	ch, err = l.conn.Open(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	stop := context.AfterFunc(ctx, func() { _ = ch.Close() })
+	release = func() {
+		stop()
+		_ = ch.Close()
+	}
+	if err := wire.WriteMessage(ch, req, body); err != nil {
+		release()
+		return nil, nil, err
+	}
+	return ch, release, nil
+}
+
+func (l *Link) respond(ctx context.Context, ch *wire.Channel) (wire.Response, []byte, error) {
+	var resp wire.Response
+	body, err := wire.ReadMessage(ch, wire.MessageLimit, &resp)
+	if err != nil {
+		if ctx.Err() != nil {
+			err = ctx.Err()
+		}
+		return resp, nil, err
+	}
+	return resp, body, asProblem(resp)
+}
+
+func asProblem(r wire.Response) error {
+	switch r.Code {
+	case "":
+		return nil
+	case wire.FaultNotFound:
+		return problem.New(problem.NotFound, "file_not_found", r.Message).WithCause(fs.ErrNotExist)
+	case wire.FaultNoSpace:
+		return problem.New(problem.Exhausted, "workspace_full", "the workspace is full").WithHint("remove files or raise the workspace's size")
+	case wire.FaultDenied:
+		return problem.New(problem.Denied, "file_denied", r.Message)
+	case wire.FaultInvalid:
+		return problem.New(problem.Invalid, "invalid_request", r.Message)
+	default:
+		return problem.New(problem.Internal, "guest_fault", r.Message)
+	}
+}
+
+// WriteFile puts r's bytes into the workspace's file path (relative, slash-separated), with its folders.
+func (l *Link) WriteFile(ctx context.Context, path string, r io.Reader, mode fs.FileMode) error {
+	ch, release, err := l.open(ctx, wire.Request{Op: wire.OpFileWrite, Path: path, Mode: uint32(mode.Perm())}, nil)
+	if err != nil {
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	defer release()
+	// A guest that cannot write answers before all bytes are sent; its answer says more than the failed send.
+	_, sendErr := io.Copy(writerOnly{ch}, r)
+	if sendErr == nil {
+		sendErr = ch.CloseWrite()
+	}
+	if _, _, err := l.respond(ctx, ch); err != nil {
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	if sendErr != nil {
+		return fmt.Errorf("write %s: %w", path, sendErr)
+	}
+	return nil
+}
+
+type writerOnly struct{ io.Writer }
+
+// ReadFile copies at most limit bytes (0: all) of the workspace's file path to w and returns the file's size.
+func (l *Link) ReadFile(ctx context.Context, path string, limit int64, w io.Writer) (int64, error) {
+	ch, release, err := l.open(ctx, wire.Request{Op: wire.OpFileRead, Path: path, Limit: limit}, nil)
+	if err != nil {
+		return 0, fmt.Errorf("read %s: %w", path, err)
+	}
+	defer release()
+	resp, _, err := l.respond(ctx, ch)
+	if err != nil {
+		return 0, fmt.Errorf("read %s: %w", path, err)
+	}
+	want := resp.Size
+	if limit > 0 {
+		want = min(want, limit)
+	}
+	if _, err := io.CopyN(w, ch, want); err != nil {
+		return 0, fmt.Errorf("read %s: %w", path, err)
+	}
+	return resp.Size, nil
+}
+
+// ListFiles lists the workspace's regular files. more says that there are more than a listing holds.
+func (l *Link) ListFiles(ctx context.Context) (files []wire.FileInfo, more bool, err error) {
+	ch, release, err := l.open(ctx, wire.Request{Op: wire.OpFileList}, nil)
+	if err != nil {
+		return nil, false, fmt.Errorf("list files: %w", err)
+	}
+	defer release()
+	resp, body, err := l.respond(ctx, ch)
+	if err == nil {
+		err = json.Unmarshal(body, &files)
+	}
+	if err != nil {
+		return nil, false, fmt.Errorf("list files: %w", err)
+	}
+	return files, resp.More, nil
+}
+
+// Run runs a program and passes its output on. It returns its exit status, or -1 when a signal killed it.
+func (l *Link) Run(ctx context.Context, spec wire.ProcessSpec, stdout, stderr io.Writer) (int, error) {
+	p, err := l.start(ctx, wire.Request{Op: wire.OpProcessRun, Process: &spec}, nil)
+	if err != nil {
+		return -1, fmt.Errorf("run %s: %w", spec.Args[0], err)
+	}
+	defer p.Close()
+	for {
+		h, body, err := p.Receive()
+		if err != nil {
+			return -1, fmt.Errorf("run %s: %w", spec.Args[0], err)
+		}
+		switch h.Kind {
+		case wire.FromStdout:
+			_, err = stdout.Write(body)
+		case wire.FromStderr:
+			_, err = stderr.Write(body)
+		case wire.FromExit:
+			if h.Signal != 0 {
+				return -1, nil
+			}
+			return h.Code, nil
+		}
+		if err != nil {
+			return -1, err
+		}
+	}
+}
+
+// Process is a process that the guest started for us: a kernel, for as long as it lives.
+type Process struct {
+	ch      *wire.Channel
+	release func()
+	PID     int // inside the sandbox
+}
+
+// StartKernel starts a kernel: spec's interpreter with the driver's source. ctx bounds the start alone.
+func (l *Link) StartKernel(ctx context.Context, spec wire.ProcessSpec, source []byte) (*Process, error) {
+	starting, abort := context.WithCancel(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, abort)
+	p, err := l.start(starting, wire.Request{Op: wire.OpKernelStart, Process: &spec}, source)
+	if !stop() && err == nil {
+		p.Close()
+		err = ctx.Err()
+	}
+	if err != nil {
+		abort()
+		return nil, fmt.Errorf("start kernel: %w", err)
+	}
+	return p, nil
+}
+
+func (l *Link) start(ctx context.Context, req wire.Request, body []byte) (*Process, error) {
+	ch, release, err := l.open(ctx, req, body)
+	if err != nil {
+		return nil, err
+	}
+	resp, _, err := l.respond(ctx, ch)
+	if err != nil {
+		release()
+		return nil, err
+	}
+	return &Process{ch: ch, release: release, PID: resp.PID}, nil
+}
+
+// Send sends one message to the process or about it.
+func (p *Process) Send(h wire.ToKernel, body []byte) error { return wire.WriteMessage(p.ch, h, body) }
+
+// Receive returns the next message. After FromExit it returns io.EOF.
+func (p *Process) Receive() (wire.FromProcess, []byte, error) {
+	var h wire.FromProcess
+	body, err := wire.ReadMessage(p.ch, wire.MessageLimit+1024, &h)
+	return h, body, err
+}
+
+// Close lets the process go; the guest kills it if it still runs.
+func (p *Process) Close() { p.release() }

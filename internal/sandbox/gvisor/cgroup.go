@@ -1,0 +1,188 @@
+package gvisor
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"cove/internal/sandbox"
+)
+
+// sentryMemory is what the sandbox's cgroup holds beyond the user's limit: the sentry and the gofer.
+const sentryMemory = 256 << 20
+
+// backstopTasks bounds host threads. Reaching it kills the sentry, so it is far above what RLIMIT_NPROC allows inside.
+const backstopTasks = 16384
+
+// cgroupParent is the cgroup under which every sandbox gets its own.
+const cgroupParent = "cove"
+
+// hierarchy makes cgroups of one version. A nil hierarchy means that this user may not make any.
+type hierarchy interface {
+	name() string
+	create(id string, l sandbox.Limits) (cgroup, error)
+	open(id string) cgroup
+}
+
+// cgroup is one sandbox's control group in all the controllers that cove uses.
+type cgroup interface {
+	path() string  // as an OCI spec takes it
+	oomKills() int // processes of the group that the kernel killed for memory
+	remove()       // kills what is left in the group and deletes it
+}
+
+const cgroupRoot = "/sys/fs/cgroup"
+
+func findCgroups() hierarchy {
+	if os.Geteuid() != 0 {
+		return nil
+	}
+	var h hierarchy = cgroupV1{}
+	if _, err := os.Stat(cgroupRoot + "/cgroup.controllers"); err == nil {
+		h = cgroupV2{}
+	}
+	g, err := h.create(newID("probe"), sandbox.DefaultLimits())
+	if err != nil {
+		return nil
+	}
+	g.remove()
+	return h
+}
+
+type setting struct{ controller, file, value string }
+
+// group implements cgroup over directories, one per controller (v1) or one in all (v2).
+type group struct {
+	id      string
+	roots   []string // mount points of the controllers
+	oomFile string
+}
+
+func (g *group) path() string { return "/" + cgroupParent + "/" + g.id }
+
+func (g *group) oomKills() int {
+	f, err := os.Open(g.oomFile)
+	if err != nil {
+		return 0
+	}
+	defer func() { _ = f.Close() }()
+	for s := bufio.NewScanner(f); s.Scan(); {
+		if v, ok := strings.CutPrefix(s.Text(), "oom_kill "); ok {
+			n, _ := strconv.Atoi(v)
+			return n
+		}
+	}
+	return 0
+}
+
+func (g *group) remove() {
+	for _, root := range g.roots {
+		dir := filepath.Join(root, cgroupParent, g.id)
+		// A group can be removed only when its last task is gone, which follows the kill by a moment.
+		for deadline := time.Now().Add(2 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+			killTasks(dir)
+			if err := os.Remove(dir); err == nil || errors.Is(err, fs.ErrNotExist) || time.Now().After(deadline) {
+				break
+			}
+		}
+		// Fails while other sandboxes live; then the last one removes it.
+		_ = os.Remove(filepath.Join(root, cgroupParent))
+	}
+}
+
+func killTasks(dir string) {
+	b, err := os.ReadFile(filepath.Join(dir, "cgroup.procs"))
+	if err != nil {
+		return
+	}
+	for _, f := range strings.Fields(string(b)) {
+		if pid, err := strconv.Atoi(f); err == nil && pid > 1 {
+			if p, err := os.FindProcess(pid); err == nil {
+				_ = p.Kill()
+			}
+		}
+	}
+}
+
+func (g *group) set(dir string, s setting) error {
+	if err := os.WriteFile(filepath.Join(dir, s.file), []byte(s.value), 0); err != nil {
+		return fmt.Errorf("limit %s: %w", s.file, err)
+	}
+	return nil
+}
+
+// cgroupV1 has a tree per controller.
+type cgroupV1 struct{}
+
+func (cgroupV1) name() string { return "cgroup v1" }
+
+func (cgroupV1) open(id string) cgroup {
+	// runsc makes groups in further controllers; remove must find those too.
+	roots, _ := filepath.Glob(cgroupRoot + "/*")
+	return &group{id: id, roots: roots, oomFile: filepath.Join(cgroupRoot, "memory", cgroupParent, id, "memory.oom_control")}
+}
+
+func (h cgroupV1) create(id string, l sandbox.Limits) (cgroup, error) {
+	g := h.open(id).(*group)
+	for _, s := range []setting{
+		{"memory", "memory.limit_in_bytes", strconv.FormatInt(l.Memory+sentryMemory, 10)},
+		{"cpu", "cpu.cfs_period_us", "100000"},
+		{"cpu", "cpu.cfs_quota_us", strconv.Itoa(int(l.CPUs * 100000))},
+		{"pids", "pids.max", strconv.Itoa(backstopTasks)},
+	} {
+		dir := filepath.Join(cgroupRoot, s.controller, cgroupParent, id)
+		err := os.MkdirAll(dir, 0o755)
+		if err == nil {
+			err = g.set(dir, s)
+		}
+		if err != nil {
+			g.remove()
+			return nil, err
+		}
+	}
+	return g, nil
+}
+
+// cgroupV2 has one tree.
+type cgroupV2 struct{}
+
+func (cgroupV2) name() string { return "cgroup v2" }
+
+func (cgroupV2) open(id string) cgroup {
+	return &group{id: id, roots: []string{cgroupRoot}, oomFile: filepath.Join(cgroupRoot, cgroupParent, id, "memory.events")}
+}
+
+func (h cgroupV2) create(id string, l sandbox.Limits) (cgroup, error) {
+	g := h.open(id).(*group)
+	parent := filepath.Join(cgroupRoot, cgroupParent)
+	dir := filepath.Join(parent, id)
+	err := os.MkdirAll(dir, 0o755)
+	for _, p := range []string{cgroupRoot, parent} {
+		if err == nil {
+			err = g.set(p, setting{file: "cgroup.subtree_control", value: "+cpu +memory +pids"})
+		}
+	}
+	for _, s := range []setting{
+		{"", "memory.max", strconv.FormatInt(l.Memory+sentryMemory, 10)},
+		{"", "cpu.max", strconv.Itoa(int(l.CPUs*100000)) + " 100000"},
+		{"", "pids.max", strconv.Itoa(backstopTasks)},
+	} {
+		if err == nil {
+			err = g.set(dir, s)
+		}
+	}
+	if err != nil {
+		g.remove()
+		return nil, err
+	}
+	// Not every kernel has them: swap accounting, and killing the group as one.
+	_ = g.set(dir, setting{file: "memory.swap.max", value: "0"})
+	_ = g.set(dir, setting{file: "memory.oom.group", value: "1"})
+	return g, nil
+}

@@ -1,0 +1,212 @@
+// Package local is the engine without isolation: the guest is a child process
+// of this user's and code can do whatever the user can. It exists for development and
+// for machines where nothing else works, is never chosen by itself, and says what it is.
+package local
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"cove/internal/problem"
+	"cove/internal/sandbox"
+)
+
+// Options configure an Engine.
+type Options struct {
+	// State is the folder for running sandboxes: workspaces and scratch space.
+	State string
+	// Executable is the cove binary that serves as guest; "" means the running one.
+	Executable string
+}
+
+// Engine starts guests as child processes. It is safe for concurrent use.
+type Engine struct{ opts Options }
+
+var _ sandbox.Engine = (*Engine)(nil)
+
+// New returns an engine; nothing is touched until it is used.
+func New(o Options) *Engine { return &Engine{opts: o} }
+
+// Name returns "local".
+func (e *Engine) Name() string { return "local" }
+
+// Check always succeeds: there is nothing that this engine needs.
+func (e *Engine) Check(context.Context) error { return nil }
+
+// Start starts a guest in a folder of its own. Of the limits, only those on processes' time and output hold here.
+func (e *Engine) Start(_ context.Context, spec sandbox.Spec) (sandbox.Sandbox, error) {
+	spec.Limits = spec.Limits.OrDefault()
+	s := &box{id: spec.ID, dir: filepath.Join(e.opts.State, spec.ID), done: make(chan struct{})}
+	if err := s.create(e.opts.State); err != nil {
+		return nil, fmt.Errorf("start sandbox %s: %w", spec.ID, err)
+	}
+	s.layout = sandbox.NewLayout(filepath.Join(s.dir, "workspace"), filepath.Join(s.dir, "tmp"), sources(spec.Mounts))
+	if err := s.start(e.opts.Executable); err != nil {
+		return nil, errors.Join(fmt.Errorf("start sandbox %s: %w", spec.ID, err), s.discard())
+	}
+	return s, nil
+}
+
+func sources(mounts []sandbox.Mount) map[string]string {
+	m := map[string]string{}
+	for _, mount := range mounts {
+		m[mount.Target] = mount.Source
+	}
+	return m
+}
+
+// Sweep removes the folders of sandboxes whose owner is gone; their guests ended by themselves when it went.
+func (e *Engine) Sweep(context.Context) (int, error) {
+	entries, err := os.ReadDir(e.opts.State)
+	if errors.Is(err, os.ErrNotExist) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, fmt.Errorf("sweep: %w", err)
+	}
+	var removed int
+	var errs []error
+	for _, entry := range entries {
+		dir := filepath.Join(e.opts.State, entry.Name())
+		owner, err := os.OpenFile(filepath.Join(dir, "owner"), os.O_RDWR, 0)
+		if err != nil {
+			continue
+		}
+		if unix.Flock(int(owner.Fd()), unix.LOCK_EX|unix.LOCK_NB) == nil {
+			if err := os.RemoveAll(dir); err != nil {
+				errs = append(errs, err)
+			} else {
+				removed++
+			}
+		}
+		_ = owner.Close()
+	}
+	return removed, errors.Join(errs...)
+}
+
+type box struct {
+	id     string
+	dir    string
+	layout sandbox.Layout
+	owner  *os.File
+	cmd    *exec.Cmd
+	guest  net.Conn
+
+	dialed   atomic.Bool
+	stopping atomic.Bool
+	done     chan struct{}
+	cause    error // set before done is closed
+	stopOnce sync.Once
+	stopErr  error
+}
+
+func (s *box) ID() string             { return s.id }
+func (s *box) Layout() sandbox.Layout { return s.layout }
+func (s *box) Done() <-chan struct{}  { return s.done }
+func (s *box) Cause() error           { return s.cause }
+
+func (s *box) Dial(context.Context) (io.ReadWriteCloser, error) {
+	if s.dialed.Swap(true) {
+		return nil, errors.New("the guest's connection was handed over already")
+	}
+	return s.guest, nil
+}
+
+func (s *box) create(state string) error {
+	if err := os.MkdirAll(state, 0o700); err != nil {
+		return err
+	}
+	if err := os.Mkdir(s.dir, 0o700); err != nil {
+		return err
+	}
+	var err error
+	if s.owner, err = os.OpenFile(filepath.Join(s.dir, "owner"), os.O_CREATE|os.O_RDWR, 0o600); err != nil {
+		return err
+	}
+	if err := unix.Flock(int(s.owner.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		return err
+	}
+	for _, d := range []string{"workspace", "tmp", "run"} {
+		if err := os.Mkdir(filepath.Join(s.dir, d), 0o700); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *box) start(exe string) error {
+	if exe == "" {
+		var err error
+		if exe, err = os.Executable(); err != nil {
+			return err
+		}
+	}
+	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	ours, theirs := os.NewFile(uintptr(fds[0]), "guest"), os.NewFile(uintptr(fds[1]), "host")
+	defer func() { _, _ = ours.Close(), theirs.Close() }()
+	if s.guest, err = net.FileConn(ours); err != nil {
+		return err
+	}
+	const inherited = 3
+	s.cmd = exec.Command(exe)
+	s.cmd.Args = []string{"cove-guest", "--fd=" + strconv.Itoa(inherited), "--workspace=" + s.layout.Workspace, "--run=" + filepath.Join(s.dir, "run")}
+	s.cmd.Env = []string{"PATH=" + os.Getenv("PATH")}
+	s.cmd.Dir = s.dir
+	s.cmd.ExtraFiles = []*os.File{theirs}
+	s.cmd.Stderr = os.Stderr
+	// No parent-death signal: the guest sees its connection close and then ends all that it started, which a signal would prevent.
+	s.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if err := s.cmd.Start(); err != nil {
+		return err
+	}
+	go func() {
+		err := s.cmd.Wait()
+		if !s.stopping.Load() {
+			s.cause = problem.New(problem.Unavailable, "sandbox_died", "the guest process ended unexpectedly").WithCause(err)
+		}
+		close(s.done)
+	}()
+	return nil
+}
+
+func (s *box) Stop(context.Context) error {
+	s.stopOnce.Do(func() { s.stopErr = s.discard() })
+	return s.stopErr
+}
+
+// discard closes the connection, which has the guest end everything it started, and kills it when it does not.
+func (s *box) discard() error {
+	s.stopping.Store(true)
+	if s.guest != nil {
+		_ = s.guest.Close()
+	}
+	if s.cmd != nil && s.cmd.Process != nil {
+		select {
+		case <-s.done:
+		case <-time.After(5 * time.Second):
+			_ = s.cmd.Process.Kill()
+			<-s.done
+		}
+	}
+	err := os.RemoveAll(s.dir)
+	if s.owner != nil {
+		_ = s.owner.Close()
+	}
+	return err
+}

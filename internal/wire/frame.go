@@ -1,0 +1,114 @@
+package wire
+
+import (
+	"encoding/binary"
+	"fmt"
+	"io"
+	"slices"
+)
+
+// Kind says what a frame is for; the package comment lists them.
+type Kind uint8
+
+// The kinds of frames.
+const (
+	KindHello Kind = iota + 1
+	KindOpen
+	KindData
+	KindCredit
+	KindEOF
+	KindReset
+	KindPing
+	KindPong
+)
+
+// String returns the name of the kind as the package comment has it.
+func (k Kind) String() string {
+	switch k {
+	case KindHello:
+		return "hello"
+	case KindOpen:
+		return "open"
+	case KindData:
+		return "data"
+	case KindCredit:
+		return "credit"
+	case KindEOF:
+		return "eof"
+	case KindReset:
+		return "reset"
+	case KindPing:
+		return "ping"
+	case KindPong:
+		return "pong"
+	}
+	return fmt.Sprintf("kind %d", uint8(k))
+}
+
+func (k Kind) known() bool { return k >= KindHello && k <= KindPong }
+
+// Frame is the unit of the protocol.
+type Frame struct {
+	Channel uint32
+	Kind    Kind
+	Payload []byte // at most MaxFrame bytes
+}
+
+const headerSize = 9
+
+// ReadFrame reads one frame; its payload is the caller's. At the end of the
+// stream it returns io.EOF, inside a frame io.ErrUnexpectedEOF. A frame of an
+// unknown kind or of more than MaxFrame bytes is refused with an error that
+// wraps ErrProtocol, before any of its payload is read.
+func ReadFrame(r io.Reader) (Frame, error) {
+	return readFrame(r, make([]byte, headerSize), func(n int) []byte { return make([]byte, n) })
+}
+
+// WriteFrame writes f in one call of w.Write. It refuses a frame that ReadFrame
+// would refuse.
+func WriteFrame(w io.Writer, f Frame) error {
+	if err := checkHeader(f.Kind, uint64(len(f.Payload))); err != nil {
+		return err
+	}
+	if _, err := w.Write(appendFrame(nil, f.Channel, f.Kind, f.Payload)); err != nil {
+		return fmt.Errorf("wire: write a frame: %w", err)
+	}
+	return nil
+}
+
+func readFrame(r io.Reader, header []byte, buffer func(n int) []byte) (Frame, error) {
+	if _, err := io.ReadFull(r, header); err != nil {
+		return Frame{}, err
+	}
+	f := Frame{Channel: binary.BigEndian.Uint32(header), Kind: Kind(header[4])}
+	n := binary.BigEndian.Uint32(header[5:])
+	if err := checkHeader(f.Kind, uint64(n)); err != nil {
+		return Frame{}, err
+	}
+	f.Payload = buffer(int(n))
+	if _, err := io.ReadFull(r, f.Payload); err != nil {
+		if err == io.EOF {
+			err = io.ErrUnexpectedEOF
+		}
+		return Frame{}, err
+	}
+	return f, nil
+}
+
+func checkHeader(k Kind, length uint64) error {
+	if !k.known() {
+		return fmt.Errorf("%w: a frame of unknown %s", ErrProtocol, k)
+	}
+	if length > MaxFrame {
+		return fmt.Errorf("%w: a %s frame of %d bytes, the limit is %d", ErrProtocol, k, length, MaxFrame)
+	}
+	return nil
+}
+
+func appendFrame(b []byte, channel uint32, k Kind, payload []byte) []byte {
+	b = slices.Grow(b, headerSize+len(payload))
+	b = binary.BigEndian.AppendUint32(b, channel)
+	b = append(b, byte(k))
+	b = binary.BigEndian.AppendUint32(b, uint32(len(payload)))
+	return append(b, payload...)
+}

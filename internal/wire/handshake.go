@@ -1,0 +1,80 @@
+package wire
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+)
+
+// Hello is the first message each way.
+type Hello struct {
+	Version int             `json:"version"` // set by Handshake when it is zero
+	Token   string          `json:"token,omitempty"`
+	Info    json.RawMessage `json:"info,omitempty"` // whatever the two sides agree on
+}
+
+// Handshake exchanges hellos and returns the peer's. The guest speaks first; the
+// host reads, checks and only then answers, so a guest that is refused learns
+// nothing. Call it once, before Run. A peer of another Version is refused with
+// an error that wraps ErrProtocol; an error of check, which may be nil, is
+// returned wrapped. It blocks until the peer has answered or Close is called,
+// and leaves it to the caller to close a connection that failed.
+func (c *Conn) Handshake(mine Hello, check func(peer Hello) error) (Hello, error) {
+	if mine.Version == 0 {
+		mine.Version = Version
+	}
+	if !c.host {
+		if err := c.sendHello(mine); err != nil {
+			return Hello{}, err
+		}
+	}
+	peer, err := c.receiveHello()
+	if err != nil {
+		return Hello{}, err
+	}
+	if check != nil {
+		if err := check(peer); err != nil {
+			return Hello{}, fmt.Errorf("wire: hello refused: %w", err)
+		}
+	}
+	if c.host {
+		if err := c.sendHello(mine); err != nil {
+			return Hello{}, err
+		}
+	}
+	return peer, nil
+}
+
+func (c *Conn) sendHello(h Hello) error {
+	b, err := json.Marshal(h)
+	if err != nil {
+		return fmt.Errorf("wire: encode the hello: %w", err)
+	}
+	if err := WriteFrame(c.stream, Frame{Kind: KindHello, Payload: b}); err != nil {
+		return fmt.Errorf("wire: send the hello: %w", err)
+	}
+	return nil
+}
+
+func (c *Conn) receiveHello() (Hello, error) {
+	f, err := ReadFrame(c.in)
+	if errors.Is(err, io.EOF) {
+		return Hello{}, fmt.Errorf("wire: the peer ended the connection before its hello: %w", io.ErrUnexpectedEOF)
+	}
+	if err != nil {
+		return Hello{}, fmt.Errorf("wire: wait for the peer's hello: %w", err)
+	}
+	if f.Kind != KindHello || f.Channel != 0 {
+		return Hello{}, fmt.Errorf("%w: the first frame is %s on channel %d, not a hello", ErrProtocol, f.Kind, f.Channel)
+	}
+	var h Hello
+	if err := json.Unmarshal(f.Payload, &h); err != nil {
+		return Hello{}, fmt.Errorf("%w: a hello that does not decode: %w", ErrProtocol, err)
+	}
+	if h.Version != Version {
+		return Hello{}, fmt.Errorf("%w: the peer speaks version %d and this side version %d; run the same release of cove on both sides",
+			ErrProtocol, h.Version, Version)
+	}
+	return h, nil
+}

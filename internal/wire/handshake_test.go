@@ -1,0 +1,113 @@
+package wire_test
+
+import (
+	"encoding/json"
+	"errors"
+	"net"
+	"strings"
+	"testing"
+
+	"cove/internal/wire"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestHandshake(t *testing.T) {
+	t.Parallel()
+	a, b := net.Pipe()
+	host, guest := wire.NewConn(a, true), wire.NewConn(b, false)
+	defer host.Close()
+	defer guest.Close()
+	type result struct {
+		hello wire.Hello
+		err   error
+	}
+	got := make(chan result)
+	go func() {
+		h, err := guest.Handshake(wire.Hello{Token: "secret", Info: json.RawMessage(`{"pid":1}`)}, nil)
+		got <- result{h, err}
+	}()
+	h, err := host.Handshake(wire.Hello{Info: json.RawMessage(`"welcome"`)}, func(peer wire.Hello) error {
+		if peer.Token != "secret" {
+			return errors.New("wrong token")
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := wire.Hello{Version: wire.Version, Token: "secret", Info: json.RawMessage(`{"pid":1}`)}
+	if d := cmp.Diff(want, h); d != "" {
+		t.Errorf("at the host: %s", d)
+	}
+	r := <-got
+	want = wire.Hello{Version: wire.Version, Info: json.RawMessage(`"welcome"`)}
+	if d := cmp.Diff(want, r.hello); d != "" || r.err != nil {
+		t.Errorf("at the guest: %v %s", r.err, d)
+	}
+}
+
+func TestHostRefusesHello(t *testing.T) {
+	t.Parallel()
+	refused := errors.New("wrong token")
+	for name, c := range map[string]struct {
+		first wire.Frame
+		want  error
+		words string
+	}{
+		"another version": {wire.Frame{Kind: wire.KindHello, Payload: []byte(`{"version":2}`)}, wire.ErrProtocol, "version 2"},
+		"no version":      {wire.Frame{Kind: wire.KindHello, Payload: []byte(`{}`)}, wire.ErrProtocol, "version 0"},
+		"not JSON":        {wire.Frame{Kind: wire.KindHello, Payload: []byte(`{`)}, wire.ErrProtocol, "hello"},
+		"another frame":   {wire.Frame{Kind: wire.KindData}, wire.ErrProtocol, "data"},
+		"on a channel":    {wire.Frame{Kind: wire.KindHello, Channel: 1, Payload: []byte(`{"version":1}`)}, wire.ErrProtocol, "channel 1"},
+		"a wrong token":   {wire.Frame{Kind: wire.KindHello, Payload: []byte(`{"version":1}`)}, refused, "refused"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			a, b := net.Pipe()
+			host := wire.NewConn(a, true)
+			defer host.Close()
+			sent := make(chan error)
+			go func() { sent <- wire.WriteFrame(b, c.first) }()
+			_, err := host.Handshake(wire.Hello{}, func(wire.Hello) error { return refused })
+			wantError(t, err, c.want)
+			if err == nil || !strings.Contains(err.Error(), c.words) {
+				t.Errorf("error %q does not mention %q", err, c.words)
+			}
+			if err := <-sent; err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+func TestGuestRefusesVersion(t *testing.T) {
+	t.Parallel()
+	a, b := socketPair(t)
+	defer a.Close()
+	guest := wire.NewConn(b, false)
+	defer guest.Close()
+	if err := wire.WriteFrame(a, wire.Frame{Kind: wire.KindHello, Payload: []byte(`{"version":9}`)}); err != nil {
+		t.Fatal(err)
+	}
+	_, err := guest.Handshake(wire.Hello{}, nil)
+	wantError(t, err, wire.ErrProtocol)
+}
+
+func TestCloseUnblocksHandshake(t *testing.T) {
+	t.Parallel()
+	a, b := socketPair(t)
+	defer a.Close()
+	host := wire.NewConn(b, true)
+	failed := make(chan error)
+	go func() {
+		_, err := host.Handshake(wire.Hello{}, nil)
+		failed <- err
+	}()
+	if err := host.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-failed; err == nil {
+		t.Error("the handshake succeeded without a peer")
+	}
+}

@@ -1,0 +1,111 @@
+package wire
+
+import "encoding/json"
+
+// The operations that a host asks of a guest. Each uses a channel of its own: the host opens it and sends one message
+// with a Request as header; what follows depends on the operation.
+const (
+	// OpFileWrite: the file's bytes follow until EOF; the guest answers with a Response.
+	OpFileWrite = "file.write"
+	// OpFileRead: the guest answers with a Response whose Size is the file's, then its bytes until EOF.
+	OpFileRead = "file.read"
+	// OpFileList: the guest answers with a Response whose body is a JSON array of FileInfo.
+	OpFileList = "file.list"
+	// OpProcessRun: the guest answers with a Response, then FromProcess messages, the last of kind FromExit.
+	OpProcessRun = "process.run"
+	// OpKernelStart: the request's body is the kernel driver's source. The guest answers with a Response; then ToKernel
+	// messages go in and FromProcess messages come out, the last of kind FromExit. Closing the channel kills the kernel.
+	OpKernelStart = "kernel.start"
+)
+
+// MessageLimit bounds one message between host and guest, and a kernel's message, in bytes.
+const MessageLimit = 32 << 20
+
+// Request opens an operation.
+type Request struct {
+	Op      string       `json:"op"`
+	Path    string       `json:"path,omitempty"`  // files: relative to the workspace, slash-separated
+	Mode    uint32       `json:"mode,omitempty"`  // OpFileWrite: permission bits
+	Limit   int64        `json:"limit,omitempty"` // OpFileRead: bytes to send at most; 0 means all
+	Process *ProcessSpec `json:"process,omitempty"`
+}
+
+// ProcessSpec says what to start. The process runs as the sandboxed user in a session of its own.
+type ProcessSpec struct {
+	Args []string `json:"args"` // of a kernel: the interpreter and its flags; the guest adds the driver's path
+	Env  []string `json:"env"`
+	Dir  string   `json:"dir,omitempty"` // "" means the workspace
+}
+
+// Response answers a request. Code is "" on success.
+type Response struct {
+	Code    string `json:"code,omitempty"` // see the Fault constants
+	Message string `json:"message,omitempty"`
+	Size    int64  `json:"size,omitempty"`
+	PID     int    `json:"pid,omitempty"`
+	More    bool   `json:"more,omitempty"` // OpFileList: there are more files than a listing holds
+}
+
+// The faults of a Response.
+const (
+	FaultInvalid  = "invalid"
+	FaultNotFound = "not_found"
+	FaultNoSpace  = "no_space"
+	FaultDenied   = "denied"
+	FaultInternal = "internal"
+)
+
+// FileInfo is a file of the workspace. Stamp changes whenever the content may have changed.
+type FileInfo struct {
+	Path  string `json:"path"`
+	Size  int64  `json:"size"`
+	Stamp string `json:"stamp"`
+}
+
+// ToKernel is the header of a message to a kernel or about it.
+type ToKernel struct {
+	Kind   string `json:"kind"`
+	Signal int    `json:"signal,omitempty"`
+	// Memory and Output begin an execution: bytes that the sandbox may hold before the kernel is killed, and bytes of
+	// output to pass on before the rest is dropped.
+	Memory int64 `json:"memory,omitempty"`
+	Output int64 `json:"output,omitempty"`
+}
+
+// The kinds of ToKernel.
+const (
+	ToMessage = "message" // the body is a JSON message for the driver
+	ToSignal  = "signal"  // to the kernel's process group
+	ToBegin   = "begin"   // an execution begins: counters start again, memory is watched
+	ToEnd     = "end"     // the execution is over: memory is watched no longer
+)
+
+// FromProcess is the header of a message from a process or kernel.
+type FromProcess struct {
+	Kind    string `json:"kind"`
+	Code    int    `json:"code,omitempty"`    // FromExit: exit status
+	Signal  int    `json:"signal,omitempty"`  // FromExit: the signal that killed it
+	Memory  bool   `json:"memory,omitempty"`  // FromExit: the guest killed it for the sandbox's memory
+	Dropped int64  `json:"dropped,omitempty"` // FromMessage, FromExit: bytes of output dropped since ToBegin
+	Fault   string `json:"fault,omitempty"`   // FromExit: the kernel broke the protocol, and how
+}
+
+// The kinds of FromProcess.
+const (
+	FromStdout  = "stdout"  // the body is output
+	FromStderr  = "stderr"  // the body is output
+	FromMessage = "message" // the body is a JSON message of the driver
+	FromExit    = "exit"
+)
+
+// GuestInfo is the Info of a guest's Hello.
+type GuestInfo struct {
+	PID       int    `json:"pid"`
+	Workspace string `json:"workspace"`
+}
+
+// Encode returns v as JSON for a Hello; v must be one of this package's types.
+func Encode(v any) json.RawMessage {
+	b, _ := json.Marshal(v)
+	return b
+}

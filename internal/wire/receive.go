@@ -1,0 +1,138 @@
+package wire
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"syscall"
+)
+
+// hangup reads a stream whose reset is an end like any other: that is what the
+// system makes of a peer that went away with input unread.
+type hangup struct{ io.Reader }
+
+func (h hangup) Read(p []byte) (int, error) {
+	n, err := h.Reader.Read(p)
+	if errors.Is(err, syscall.ECONNRESET) {
+		err = io.EOF
+	}
+	return n, err
+}
+
+// readLoop returns why it ended, never nil.
+func (c *Conn) readLoop() error {
+	header, payload := make([]byte, headerSize), make([]byte, MaxFrame)
+	buffer := func(n int) []byte { return payload[:n] }
+	for {
+		f, err := readFrame(c.in, header, buffer)
+		if err == io.EOF {
+			return errPeerLeft
+		}
+		if errors.Is(err, io.ErrUnexpectedEOF) {
+			return fmt.Errorf("wire: the connection broke inside a frame: %w", err)
+		}
+		if errors.Is(err, ErrProtocol) {
+			return err
+		}
+		if err != nil {
+			return fmt.Errorf("wire: read from the peer: %w", err)
+		}
+		if err := c.receive(f); err != nil {
+			return err
+		}
+	}
+}
+
+func (c *Conn) receive(f Frame) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch f.Kind {
+	case KindOpen:
+		return c.receiveOpen(f)
+	case KindPing, KindPong:
+		return c.receivePing(f)
+	case KindHello:
+		return fmt.Errorf("%w: a second hello", ErrProtocol)
+	}
+	ch := c.channels[f.Channel]
+	if ch == nil {
+		return nil
+	}
+	switch f.Kind {
+	case KindData:
+		return ch.receiveData(f.Payload)
+	case KindCredit:
+		return ch.receiveCredit(f.Payload)
+	case KindEOF:
+		return ch.receiveEOF(f.Payload)
+	case KindReset:
+		ch.receiveReset(f.Payload)
+	}
+	return nil
+}
+
+func (c *Conn) receiveOpen(f Frame) error {
+	switch {
+	case f.Channel == 0 || c.ours(f.Channel):
+		return fmt.Errorf("%w: the peer opened channel %d, which is not its to open", ErrProtocol, f.Channel)
+	case f.Channel <= c.lastPeer:
+		return fmt.Errorf("%w: the peer opened channel %d after channel %d", ErrProtocol, f.Channel, c.lastPeer)
+	case len(f.Payload) != 0:
+		return fmt.Errorf("%w: an open frame with a payload", ErrProtocol)
+	}
+	c.lastPeer = f.Channel
+	if c.sendErr != nil {
+		return nil
+	}
+	if c.peerCount >= MaxChannels {
+		c.control(f.Channel, KindReset, []byte("too many open channels"))
+		return nil
+	}
+	ch := newChannel(c, f.Channel)
+	ch.pending = true
+	c.peerCount++
+	c.channels[ch.id] = ch
+	// Never blocks: peerCount covers every channel that waits in accept.
+	c.accept <- ch
+	return nil
+}
+
+// receivePing keeps only the latest of the peer's pings, so a flood of them
+// takes no memory.
+func (c *Conn) receivePing(f Frame) error {
+	if f.Channel != 0 || len(f.Payload) != 8 {
+		return fmt.Errorf("%w: a malformed %s", ErrProtocol, f.Kind)
+	}
+	n := binary.BigEndian.Uint64(f.Payload)
+	if f.Kind == KindPing {
+		c.pongDue, c.pongPending = n, true
+		c.wake.Signal()
+		return nil
+	}
+	if n > c.pingSent {
+		return fmt.Errorf("%w: the peer answered a ping that was not sent", ErrProtocol)
+	}
+	for seq, answered := range c.pings {
+		if seq <= n {
+			close(answered)
+			delete(c.pings, seq)
+		}
+	}
+	return nil
+}
+
+// queuePings runs in the writing goroutine, just before it takes the output.
+func (c *Conn) queuePings() {
+	var b [8]byte
+	if c.pongPending {
+		c.pongPending = false
+		binary.BigEndian.PutUint64(b[:], c.pongDue)
+		c.control(0, KindPong, b[:])
+	}
+	if c.pingSent < c.pingSeq {
+		c.pingSent = c.pingSeq
+		binary.BigEndian.PutUint64(b[:], c.pingSent)
+		c.control(0, KindPing, b[:])
+	}
+}
