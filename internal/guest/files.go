@@ -10,6 +10,7 @@ import (
 	"path"
 	"strings"
 	"syscall"
+	"unicode/utf8"
 
 	"cove/internal/wire"
 )
@@ -41,69 +42,90 @@ func (g *guest) writeFile(ch *wire.Channel, req wire.Request) error {
 	if err := checkPath(req.Path); err != nil {
 		return err
 	}
-	root, err := g.openWorkspace()
-	if err != nil {
-		return err
-	}
-	defer func() { _ = root.Close() }()
-	if err := g.makeFolders(root, path.Dir(req.Path)); err != nil {
-		return err
-	}
 	// Written under another name first: code never sees half a file, and a symlink at the target is replaced, not followed.
 	part := path.Join(path.Dir(req.Path), ".part-"+path.Base(req.Path))
-	f, err := root.OpenFile(part, os.O_WRONLY|os.O_CREATE|os.O_TRUNC|syscall.O_NOFOLLOW, fs.FileMode(req.Mode)&0o777|0o600)
+	var f *os.File
+	err := g.inWorkspace(func(root *os.Root) (err error) {
+		if err := makeFolders(root, path.Dir(req.Path)); err != nil {
+			return err
+		}
+		f, err = root.OpenFile(part, os.O_WRONLY|os.O_CREATE|os.O_TRUNC|syscall.O_NOFOLLOW, fs.FileMode(req.Mode)&0o777|0o600)
+		return err
+	})
 	if err != nil {
 		return err
 	}
 	_, err = io.Copy(f, ch)
-	if err == nil {
-		err = g.own(f)
-	}
-	if err = errors.Join(err, f.Close()); err == nil {
-		err = root.Rename(part, req.Path)
-	}
+	err = errors.Join(err, f.Close())
+	err = errors.Join(err, g.inWorkspace(func(root *os.Root) error {
+		if err != nil {
+			return root.Remove(part)
+		}
+		return root.Rename(part, req.Path)
+	}))
 	if err != nil {
-		_ = root.Remove(part)
 		return err
 	}
-	return errors.Join(wire.WriteMessage(ch, wire.Response{}, nil), ch.CloseWrite())
+	return ignore(errors.Join(wire.WriteMessage(ch, wire.Response{}, nil), ch.CloseWrite()))
 }
 
-func (g *guest) own(f *os.File) error {
-	if g.user == 0 {
-		return nil
-	}
-	return f.Chown(g.user, g.user)
-}
-
-func (g *guest) makeFolders(root *os.Root, dir string) error {
+func makeFolders(root *os.Root, dir string) error {
 	if dir == "." {
 		return nil
 	}
-	if err := g.makeFolders(root, path.Dir(dir)); err != nil {
+	if err := makeFolders(root, path.Dir(dir)); err != nil {
 		return err
 	}
-	err := root.Mkdir(dir, 0o755)
-	if errors.Is(err, fs.ErrExist) {
-		return nil
+	if err := root.Mkdir(dir, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
 	}
-	if err == nil && g.user != 0 {
-		err = root.Lchown(dir, g.user, g.user)
+	return refuseSymlinks(root, dir)
+}
+
+// refuseSymlinks makes sure that no folder on the way to path is a symlink. os.Root does that by itself on Linux; in gVisor,
+// opening with O_NOFOLLOW|O_DIRECTORY follows symlinks nevertheless. A program that wins the race against this check
+// gains nothing, because the workspace is used with its own rights.
+func refuseSymlinks(root *os.Root, dir string) error {
+	for ; dir != "."; dir = path.Dir(dir) {
+		fi, err := root.Lstat(dir)
+		if err != nil {
+			return err
+		}
+		if !fi.IsDir() {
+			return fault{wire.FaultDenied, fmt.Sprintf("%q is not a folder", dir)}
+		}
 	}
-	return err
+	return nil
+}
+
+// inWorkspace calls f with the rights of sandboxed code, so that a path that leads elsewhere leads nowhere that code could not go.
+func (g *guest) inWorkspace(f func(*os.Root) error) error {
+	return g.asUser(func() error {
+		root, err := g.openWorkspace()
+		if err != nil {
+			return err
+		}
+		defer func() { _ = root.Close() }()
+		return f(root)
+	})
 }
 
 func (g *guest) readFile(ch *wire.Channel, req wire.Request) error {
 	if err := checkPath(req.Path); err != nil {
 		return err
 	}
-	root, err := g.openWorkspace()
-	if err != nil {
+	var f *os.File
+	err := g.inWorkspace(func(root *os.Root) (err error) {
+		if err := refuseSymlinks(root, path.Dir(req.Path)); err != nil {
+			return err
+		}
+		// O_NONBLOCK: a FIFO that code put there must not hang the guest.
+		f, err = root.OpenFile(req.Path, os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_NOFOLLOW, 0)
 		return err
+	})
+	if errors.Is(err, syscall.ELOOP) {
+		return fault{wire.FaultDenied, fmt.Sprintf("%q is a symlink", req.Path)}
 	}
-	defer func() { _ = root.Close() }()
-	// O_NONBLOCK: a FIFO that code put there must not hang the guest.
-	f, err := root.OpenFile(req.Path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return err
 	}
@@ -134,25 +156,22 @@ func (g *guest) readFile(ch *wire.Channel, req wire.Request) error {
 func ignore(error) error { return nil }
 
 func (g *guest) listFiles(ch *wire.Channel) error {
-	root, err := g.openWorkspace()
-	if err != nil {
-		return err
-	}
-	defer func() { _ = root.Close() }()
 	files := []wire.FileInfo{}
 	more := false
-	err = fs.WalkDir(root.FS(), ".", func(p string, d fs.DirEntry, err error) error {
-		if err != nil || !d.Type().IsRegular() {
-			return nil // unreadable, gone meanwhile, or not a file
-		}
-		if len(files) == maxListed {
-			more = true
-			return fs.SkipAll
-		}
-		if fi, err := d.Info(); err == nil {
-			files = append(files, wire.FileInfo{Path: p, Size: fi.Size(), Stamp: stamp(fi)})
-		}
-		return nil
+	err := g.inWorkspace(func(root *os.Root) error {
+		return fs.WalkDir(root.FS(), ".", func(p string, d fs.DirEntry, err error) error {
+			if err != nil || !d.Type().IsRegular() || !utf8.ValidString(p) {
+				return nil // unreadable, gone meanwhile, or nothing that the host could name
+			}
+			if len(files) == maxListed {
+				more = true
+				return fs.SkipAll
+			}
+			if fi, err := d.Info(); err == nil {
+				files = append(files, wire.FileInfo{Path: p, Size: fi.Size(), Stamp: stamp(fi)})
+			}
+			return nil
+		})
 	})
 	if err != nil {
 		return err

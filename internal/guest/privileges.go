@@ -1,7 +1,9 @@
 package guest
 
 import (
+	"errors"
 	"fmt"
+	"runtime"
 	"syscall"
 )
 
@@ -31,4 +33,37 @@ func becomeSubreaper() error {
 		return fmt.Errorf("become a subreaper: %w", errno)
 	}
 	return nil
+}
+
+// asUser calls f with the effective user of sandboxed code, without any capability. Credentials belong to a thread, so
+// f must not start goroutines that rely on them.
+func (g *guest) asUser(f func() error) error {
+	if g.user == 0 {
+		return f()
+	}
+	const same = ^uintptr(0)
+	become := func(id uintptr) error {
+		_, _, errno := syscall.RawSyscall(syscall.SYS_SETRESGID, same, id, same)
+		if errno == 0 {
+			_, _, errno = syscall.RawSyscall(syscall.SYS_SETRESUID, same, id, same)
+		}
+		if errno != 0 {
+			return fmt.Errorf("change user: %w", errno)
+		}
+		return nil
+	}
+	runtime.LockOSThread()
+	err := become(uintptr(g.user))
+	if err == nil {
+		err = f()
+	}
+	// Back in the other order: the group can be changed only with the capability that the user id brings back.
+	_, _, e1 := syscall.RawSyscall(syscall.SYS_SETRESUID, same, 0, same)
+	_, _, e2 := syscall.RawSyscall(syscall.SYS_SETRESGID, same, 0, same)
+	if e1 != 0 || e2 != 0 {
+		// Not unlocked: the runtime ends this thread with its goroutine rather than use it again.
+		return errors.Join(err, e1, e2)
+	}
+	runtime.UnlockOSThread()
+	return err
 }

@@ -15,9 +15,8 @@ import (
 	"cove/internal/sandbox"
 )
 
-// guestCapabilities are what the guest needs to start processes as the sandboxed user, to signal them and to keep
-// the user's files. It gives up the bounding set before it runs anything, so nothing it starts can have one of them.
-var guestCapabilities = []string{"CAP_SETUID", "CAP_SETGID", "CAP_SETPCAP", "CAP_KILL", "CAP_CHOWN", "CAP_FOWNER", "CAP_DAC_OVERRIDE"}
+// guestCapabilities are what the guest needs to start processes as the sandboxed user and to signal them. It gives up the bounding set before it runs anything, so nothing it starts can have one of them.
+var guestCapabilities = []string{"CAP_SETUID", "CAP_SETGID", "CAP_SETPCAP", "CAP_KILL"}
 
 // addressSpace is what one process may map beyond the memory limit.
 const addressSpace = 2 << 30
