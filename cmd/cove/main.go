@@ -1,7 +1,32 @@
+// Command cove is the code interpreter you own. The same file also runs inside its sandboxes as the guest and starts
+// them as runsc; the name that it is called by decides.
 package main
 
 import (
+	"context"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+
+	"cove/internal/app"
+	"cove/internal/guest"
 	"cove/internal/sandbox/gvisor"
 )
 
-func main() { gvisor.Main() }
+// version is set by the linker.
+var version = "0.1.0-dev"
+
+func main() {
+	switch {
+	case gvisor.Invoked(os.Args):
+		gvisor.Main()
+	case filepath.Base(os.Args[0]) == "cove-guest":
+		os.Exit(guest.Main(os.Args[1:]))
+	}
+	signals := make(chan os.Signal, 8)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	// A closed pipe must not kill cove before its sandbox is stopped: with a listener, writing fails with EPIPE instead.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
+	os.Exit(app.Main(context.Background(), os.Args[1:], version, signals))
+}

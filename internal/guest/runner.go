@@ -211,6 +211,12 @@ func (r *runner) breakOff(how string) {
 }
 
 func (r *runner) signal(s syscall.Signal) {
+	if s == syscall.SIGKILL {
+		// What the process started may be in sessions of its own, as a driver's shell commands are.
+		for _, pid := range descendants(r.pid) {
+			_ = syscall.Kill(pid, s)
+		}
+	}
 	err := syscall.Kill(-r.pid, s)
 	if err != nil || s == syscall.SIGKILL {
 		_ = syscall.Kill(r.pid, s)

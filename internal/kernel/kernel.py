@@ -58,6 +58,7 @@ from collections import deque
 MESSAGE, SYNC = 1, 2
 MESSAGE_LIMIT = 20_000_000  # bytes of one encoded message; the guest refuses more
 TEXT_LIMIT = 100_000  # characters of one line of a traceback
+TRACE_LIMIT = 500  # frames and lines of a traceback kept at either end
 FLUSH_BYTES = 64 * 1024
 FLUSH_SECONDS = 0.01
 # Lines written within one flush interval that still go out at once, so that the last words before a crash are seen.
@@ -83,11 +84,13 @@ class Interrupts:
         self.enabled = False  # user code runs
         self.depth = 0  # protocol code runs in the main thread
         self.pending = False
+        self.swallowed = False  # raised where Python ignores exceptions
+        self.starting = False  # a request is between the socket and user code
         self.postponed = []
         self.task = None  # the task of a cell that awaits
         self.cancelled = False  # that task was cancelled by an interrupt
         self.delivered = False  # an interrupt reached this execution
-        self.is_waiting = lambda: False  # a request has come but is not started
+        self.is_waiting = lambda: False  # a request has come, unread
         self._set = signal.signal
         self._get = signal.getsignal
 
@@ -103,7 +106,8 @@ class Interrupts:
 
     def handle(self, signum, frame):
         if not self.enabled:
-            self.pending = self.is_waiting()
+            if self.starting or self.is_waiting():
+                self.pending = True
         elif self.depth:
             self.pending = True
         else:
@@ -128,8 +132,7 @@ class Interrupts:
         if self.depth or not (self.pending or self.postponed):
             return
         while self.postponed:
-            handler, signum, frame = self.postponed.pop(0)
-            handler(signum, frame)
+            self._call(*self.postponed.pop(0))
         if self.pending and self.enabled:
             self.pending = False
             self.deliver()
@@ -141,10 +144,25 @@ class Interrupts:
                 if self.depth:
                     self.postponed.append((handler, signum, frame))
                 else:
-                    handler(signum, frame)
+                    self._call(handler, signum, frame)
             guarded.cove_handler = handler
             return self._unwrap(self._set(signum, guarded))
         return self._unwrap(self._set(signum, handler))
+
+    def repeat(self):
+        """Sends the interrupt again that a finalizer swallowed."""
+        self.swallowed = False
+        if self.enabled:
+            signal.pthread_kill(self.main, signal.SIGINT)
+
+    def _call(self, handler, signum, frame):
+        if self.enabled:
+            handler(signum, frame)
+            return
+        try:
+            handler(signum, frame)
+        except BaseException:
+            traceback.print_exc()  # an alarm that outlived its cell has nothing to interrupt
 
     @staticmethod
     def _unwrap(handler):
@@ -183,7 +201,7 @@ class Outlet:
     """Everything that leaves the kernel goes through here, under one lock.
 
     Text is held back for up to FLUSH_SECONDS. At most one descriptor has text waiting, so text of stdout and stderr
-    is written in the order in which it was printed.
+    is written in the order in which it was printed. A forked child writes whole lines at once, without syncs.
     """
 
     def __init__(self, interrupts, sock, ack):
@@ -207,11 +225,13 @@ class Outlet:
     def _after_fork(self):
         self.child = True
         self.guard.lock = threading.RLock()
-        self.chunks, self.size, self.busy, self.deferred = [], 0, False, []
+        self.chunks, self.size, self.busy, self.deferred, self.unsynced = [], 0, False, [], False
         self.interrupts.main, self.interrupts.depth = _ident(), 0
         self.interrupts.enabled = True
 
     def _flush_late(self):
+        # Only the main thread can be interrupted; a signal taken here would not end its system call.
+        signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
         sleep, wake = time.sleep, self.wake
         while True:
             wake.wait()
@@ -219,11 +239,10 @@ class Outlet:
             wake.clear()
             self.awake = False
             self.flush()
+            if self.interrupts.swallowed:
+                self.interrupts.repeat()
 
     def text(self, fd, data):
-        if self.child:
-            self._emit(fd, data)
-            return
         # print() comes here twice; a `with self.guard` would cost it a third of its speed.
         guard, interrupts = self.guard, self.interrupts
         main = _ident() == interrupts.main
@@ -244,6 +263,9 @@ class Outlet:
                 self._flush()
                 return
             if data[-1] == 10:
+                if self.child:
+                    self._flush()
+                    return
                 now = _monotonic()
                 if now - self.window > FLUSH_SECONDS:
                     self.window, self.budget = now, EAGER_FLUSHES
@@ -251,7 +273,7 @@ class Outlet:
                     self.budget -= 1
                     self._flush()
                     return
-            if not self.awake:
+            if not (self.awake or self.child):
                 self.awake = True
                 self.wake.set()
         finally:
@@ -261,14 +283,14 @@ class Outlet:
 
     def flush(self):
         """Writes waiting text to its pipe."""
-        if self.chunks and not self.child:
+        if self.chunks:
             with self.guard:
                 if not self.busy:
                     self._flush()
 
     def barrier(self):
         """Makes sure that text from elsewhere (a child process, C) comes after everything so far."""
-        if (self.chunks or self.unsynced) and not self.child:
+        if self.chunks or self.unsynced:
             with self.guard:
                 if not self.busy:
                     self._flush()
@@ -295,7 +317,7 @@ class Outlet:
             return
         data = self.chunks[0] if len(self.chunks) == 1 else b"".join(self.chunks)
         self.chunks, self.size = [], 0
-        if self.unsynced or (self.written and self.written != self.fd):
+        if not self.child and (self.unsynced or self.written not in (0, self.fd)):
             self._sync()
         self.busy = True
         try:
@@ -507,7 +529,7 @@ class Inlet:
 
     def __init__(self, outlet, sock):
         self.outlet, self.sock = outlet, sock
-        self.data = bytearray()
+        self.data, self.reading = bytearray(), False
         self.messages = deque()
         self.poller = _poll()
         self.poller.register(sock, select.POLLIN)
@@ -515,6 +537,7 @@ class Inlet:
     def pump(self):
         """Takes in what has arrived; blocks when nothing has."""
         with self.outlet.guard:
+            self.reading = True
             try:
                 data = _read(self.sock, 1 << 18)
             except OSError:
@@ -529,10 +552,11 @@ class Inlet:
                 if kind == MESSAGE:
                     self.messages.append(_parse(self.data[5:5 + length].decode("utf-8", "replace")))
                 del self.data[:5 + length]
+            self.reading = False
 
     def has_request(self):
         """Whether a request has come that is not started yet."""
-        return bool(self.messages) or bool(self.poller.poll(0))
+        return bool(self.reading or self.data or self.messages or self.poller.poll(0))
 
     def input_reply(self, request_id):
         """Waits for the answer to an input request. An interrupt ends the wait."""
@@ -656,6 +680,16 @@ def _hide_frames(report, seen):
         _hide_frames(member, seen)
 
 
+def _shorten(trace):
+    """Takes the middle out of a very deep traceback: reading a million frames takes minutes."""
+    frames, node = [], trace
+    while node is not None:
+        frames.append(node)
+        node = node.tb_next
+    if len(frames) > 2 * TRACE_LIMIT:
+        frames[TRACE_LIMIT].tb_next = frames[-TRACE_LIMIT]
+
+
 def _cut(text):
     return text if len(text) <= TEXT_LIMIT else text[:TEXT_LIMIT] + "... (%d characters)" % len(text)
 
@@ -677,13 +711,15 @@ def describe_error(error):
         else:
             if isinstance(error, SyntaxError) and error.text is None and error.filename and error.lineno:
                 error.text = linecache.getline(error.filename, error.lineno) or None
+            _shorten(error.__traceback__)
             report = traceback.TracebackException(type(error), error, error.__traceback__)
             _hide_frames(report, set())
             lines = "".join(report.format()).rstrip("\n").split("\n")
     except BaseException:
         lines = ["Traceback (most recent call last):", "%s: %s" % (name, value)]
-    if len(lines) > 1000:
-        lines = lines[:500] + ["  [%d lines left out]" % (len(lines) - 1000)] + lines[-500:]
+    if len(lines) > 2 * TRACE_LIMIT:
+        left_out = "  [%d lines left out]" % (len(lines) - 2 * TRACE_LIMIT)
+        lines[TRACE_LIMIT:-TRACE_LIMIT] = [left_out]
     return {"type": "error", "name": name, "value": _cut(value), "traceback": [_cut(line) for line in lines]}
 
 
@@ -694,7 +730,7 @@ def exit_code(error, stderr):
         return 0
     if isinstance(code, int):
         return int(code) & 0xFF
-    print(code, file=stderr)
+    print(_value_of(code), file=stderr)
     return 1
 
 
@@ -785,6 +821,11 @@ class Compiler(CachingCompiler):
     """Names cells for tracebacks."""
 
     filename = None  # of the running request
+
+    def __init__(self):
+        super().__init__()
+        # With it every unfinished cell is "incomplete input", whatever it lacks.
+        self.flags &= ~getattr(codeop, "PyCF_ALLOW_INCOMPLETE_INPUT", 0)
 
     def get_code_name(self, raw_code, transformed_code, number):
         return self.filename or "<cell %d>" % number
@@ -1004,6 +1045,7 @@ class Kernel:
         self.stderr = sys.stderr = sys.__stderr__ = TextOut(self.outlet, 2, "<stderr>")
         self.outlet.start()
         self.interrupts.install()
+        self._retry_swallowed_interrupts()
         faulthandler.enable(file=2)
         self.terminal.install()
         # Python 3.12 and later complain about every fork beside our flushing thread, which forks survive.
@@ -1020,6 +1062,18 @@ class Kernel:
             "plotly.io._renderers": (None, prepare_plotly),
             "altair": (None, prepare_altair),
         }))
+
+    def _retry_swallowed_interrupts(self):
+        original, outlet = sys.unraisablehook, self.outlet
+
+        def hook(unraisable):
+            if isinstance(unraisable.exc_value, KeyboardInterrupt) and self.interrupts.enabled and not outlet.child:
+                self.interrupts.swallowed = True
+                outlet.wake.set()
+            else:
+                original(unraisable)
+
+        sys.unraisablehook = hook
 
     def _wrap_os(self):
         outlet, streams = self.outlet, (1, 2)
@@ -1067,8 +1121,9 @@ class Kernel:
         backend.configure_inline_support(self.shell, "inline")
 
     def make_loop(self):
-        with low_fds_taken():
+        with LowFdsTaken():
             self.loop = asyncio.new_event_loop()
+        self.loop.time = _monotonic  # libraries that freeze time must not freeze us
         asyncio.set_event_loop(self.loop)
         self.loop.add_reader(self.inlet.sock, self._on_readable)
         # A sync cell may start tasks too; they run from the next await and between cells.
@@ -1102,6 +1157,7 @@ class Kernel:
             handler = handlers.get(message.get("type")) if isinstance(message, dict) else None
             if handler is not None:
                 handler(message)
+            self.interrupts.starting = False
 
     def next_message(self):
         """Runs the event loop, and with it the tasks that cells left behind, until a request comes."""
@@ -1111,10 +1167,13 @@ class Kernel:
             self.waiter = self.loop.create_future()
             try:
                 self.loop.run_until_complete(self.waiter)
-            except BaseException as error:
-                # A background task raised SystemExit, or stopped the loop.
-                if not isinstance(error, (RuntimeError, SystemExit, KeyboardInterrupt)):
-                    self.outlet.send(describe_error(error))
+            except (SystemExit, KeyboardInterrupt):
+                pass  # raised by a background task
+            except BaseException:
+                # A background task stopped the loop, or user code broke it.
+                self.inlet.poller.poll()
+                self.inlet.pump()
+        self.interrupts.starting = True
         return self.inlet.messages.popleft()
 
     def execute(self, request):
@@ -1135,15 +1194,16 @@ class Kernel:
         except BaseException as error:
             self.interrupts.enabled = False
             self.report(error)
-        self.interrupts.pending = False
         code = exit_code(self.exit, self.stderr) if self.exit is not None else int(self.failed)
         self.flush_c()
         if self.outlet.child:
-            _exit(code)  # a forked child ran off the end of its cell; it must not become a second kernel
+            os._exit(code)  # a forked child ran off the end of its cell; it must not become a second kernel
         asyncio.set_event_loop(self.loop)
         self.interrupts.restore()
         # Magics such as %%bash turn an interrupt into an error of their own.
         self.interrupted |= self.failed and self.interrupts.delivered
+        # From here on an interrupt is meant for the next request.
+        self.interrupts.starting = self.interrupts.pending = False
         self.outlet.send({"type": "reply", "id": request.get("id", ""), "status": "error" if code else "ok",
                           "exit_code": code, "interrupted": self.interrupted})
         self.request = {}
@@ -1175,6 +1235,9 @@ class Kernel:
         if isinstance(error, KeyboardInterrupt):
             self.interrupted = True
         self.failed = True
+        # For %debug and pdb.pm().
+        sys.last_type, sys.last_value, sys.last_traceback = type(error), error, error.__traceback__
+        sys.last_exc = error
         message = describe_error(error)
         if self.outlet.child:
             print("\n".join(message["traceback"]), file=sys.stderr)
@@ -1358,7 +1421,7 @@ class Kernel:
         _exit(0)
 
 
-class low_fds_taken:
+class LowFdsTaken:
     """Makes descriptors opened inside land above those that os.closerange(3, 256) and the like reach."""
 
     def __enter__(self):
@@ -1367,7 +1430,9 @@ class low_fds_taken:
             while not self.fds or self.fds[-1] < 256:
                 self.fds.append(os.dup(0))
         except OSError:
-            pass  # a small limit on open files
+            for fd in self.fds[-16:]:  # a small limit on open files: leave room for what is to be opened
+                os.close(fd)
+            del self.fds[-16:]
 
     def __exit__(self, *args):
         for fd in self.fds:

@@ -1,0 +1,60 @@
+# Everything that a person or a machine does with this repository. `make` alone lists it.
+
+GO      ?= go
+BIN     := bin/cove
+VERSION ?= 0.1.0-dev
+DEMO    := Which region grew fastest from 2024 to 2025? Plot it.
+REPLAY  := examples/sales/replay.json
+
+# A dynamically linked cove cannot start gVisor.
+export CGO_ENABLED := 0
+
+.DEFAULT_GOAL := help
+.PHONY: help demo build test race lint fmt lock fuzz clean python
+.DELETE_ON_ERROR:
+
+help: ## Show this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+build: ## Build bin/cove, one static file
+	$(GO) build -ldflags "-s -w -X main.version=$(VERSION)" -o $(BIN) ./cmd/cove
+
+demo: build python ## Ask a question about examples/sales/sales.csv; leaves a chart in demo-out
+	@set -e; \
+	if [ -n "$$COVE_MODEL$$OPENAI_API_KEY$$OPENAI_BASE_URL$$ANTHROPIC_API_KEY" ] || ! $(BIN) doctor --json </dev/null | grep -q '"name":"model","status":"warning"'; then \
+		$(BIN) ask -f examples/sales/sales.csv -o demo-out "$(DEMO)" </dev/null; \
+	else \
+		echo "no model configured: replaying recorded model turns; the code runs for real"; \
+		$(BIN) ask --model replay:$(REPLAY) -f examples/sales/sales.csv -o demo-out "$(DEMO)" </dev/null; \
+	fi
+
+test: build python ## Run every test
+	$(GO) vet ./...
+	$(GO) test ./...
+
+race: build python ## Run every test under the race detector (needs a C compiler)
+	CGO_ENABLED=1 $(GO) test -race ./...
+
+lint: ## Check the style with golangci-lint
+	golangci-lint run ./...
+
+fmt: ## Format the Go code
+	gofmt -w $$(git ls-files '*.go')
+
+lock: ## Resolve the Python environments again and write their lock files
+	sh internal/pyenv/locks/update.sh
+
+fuzz: ## Fuzz the guest protocol for ten minutes
+	for target in FuzzReadFrame FuzzReadMessage FuzzConn; do \
+		$(GO) test ./internal/wire -run '^$$' -fuzz "^$$target\$$" -fuzztime 200s || exit 1; \
+	done
+
+clean: ## Remove what was built here
+	rm -rf bin cove-out demo-out
+
+# cove builds its environments on a Python with venv and pip. On Debian and Ubuntu these come as a package of their own;
+# root gets it installed, everyone else is told by cove what to do.
+python:
+	@if ! python3 -c 'import ensurepip, venv' >/dev/null 2>&1 && [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+		apt-get install -y python3 python3-venv || { apt-get update && apt-get install -y python3 python3-venv; }; \
+	fi

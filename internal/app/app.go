@@ -1,0 +1,171 @@
+// Package app builds the program from its settings. It is the only place that knows every package: engines, models and
+// surfaces are put together here and nowhere else.
+package app
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime/debug"
+	"syscall"
+	"time"
+
+	"golang.org/x/term"
+
+	"cove/internal/cli"
+	"cove/internal/config"
+	"cove/internal/model"
+	"cove/internal/model/anthropic"
+	"cove/internal/model/openai"
+	"cove/internal/problem"
+	"cove/internal/pyenv"
+	"cove/internal/sandbox"
+	"cove/internal/sandbox/gvisor"
+	"cove/internal/sandbox/local"
+	"cove/internal/session"
+)
+
+// replayPace is waited between the pieces of a recorded answer, so that a person can watch it.
+const replayPace = 8 * time.Millisecond
+
+// Main runs cove's command line and returns the exit code. Signals delivers what the user sends the process.
+func Main(ctx context.Context, args []string, version string, signals <-chan os.Signal) int {
+	cfg, err := config.Load(os.Getenv)
+	return cli.Main(ctx, args, &cli.Program{
+		In: os.Stdin, Out: os.Stdout, Err: os.Stderr,
+		Getenv:    os.Getenv,
+		Version:   versionOf(version),
+		Config:    cfg,
+		ConfigErr: err,
+		Signals:   signals,
+		Open:      open,
+		NewModel:  newModel,
+		Engine:    newEngine,
+
+		PlotlyScript: plotlyScript,
+	})
+}
+
+// versionOf completes the version that the linker set with the commit that Go recorded.
+func versionOf(version string) string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return version
+	}
+	for _, s := range info.Settings {
+		if s.Key == "vcs.revision" && len(s.Value) >= 12 {
+			return version + " (" + s.Value[:12] + ")"
+		}
+	}
+	return version
+}
+
+// open prepares the Python environment and starts a session. What earlier commands left behind is swept first.
+func open(ctx context.Context, c config.Config, progress io.Writer) (cli.Session, error) {
+	engine, err := newEngine(c)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := engine.Sweep(ctx); err != nil {
+		fmt.Fprintf(progress, "cove: what an earlier command left behind could not be removed: %v\n", err)
+	}
+	env, err := pyenv.Ensure(ctx, pyenv.Options{
+		Data: c.Data, Set: pyenv.Set(c.Packages), Python: c.Python,
+		Progress: progress, Terminal: isTerminal(progress),
+	})
+	if err != nil {
+		return nil, err
+	}
+	s, err := session.Open(ctx, session.Options{Engine: engine, Env: env, Limits: sandbox.Limits{Memory: int64(c.Memory), CPUs: c.CPUs}})
+	if err != nil {
+		return nil, withDoctor(err)
+	}
+	return s, nil
+}
+
+// withDoctor points to the doctor when a sandbox does not start.
+func withDoctor(err error) error {
+	p := problem.Of(err)
+	if p.Kind == problem.Canceled {
+		return err
+	}
+	hint := "`cove doctor` says what this machine can do"
+	if p.Hint != "" {
+		hint = p.Hint + "\n" + hint
+	}
+	return p.WithHint(hint)
+}
+
+func isTerminal(w io.Writer) bool {
+	f, ok := w.(*os.File)
+	return ok && term.IsTerminal(int(f.Fd()))
+}
+
+func newEngine(c config.Config) (sandbox.Engine, error) {
+	if err := ownFolder(c.Runtime); err != nil {
+		return nil, err
+	}
+	switch c.Engine {
+	case "gvisor":
+		return gvisor.New(gvisor.Options{State: filepath.Join(c.Runtime, "gvisor"), Debug: os.Getenv("COVE_DEBUG_GVISOR")}), nil
+	case "local":
+		return local.New(local.Options{State: filepath.Join(c.Runtime, "local")}), nil
+	}
+	return nil, problem.New(problem.Invalid, "engine_unknown", fmt.Sprintf("there is no engine %q", c.Engine)).WithHint("the engines are gvisor and local")
+}
+
+// ownFolder makes the folder for running sandboxes and makes sure that nobody else can prepare it: it may be in a
+// folder that everyone can write to. Others may pass through it (0711), because sandboxed code of another uid does.
+func ownFolder(dir string) error {
+	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
+		return runtimeProblem(dir, err)
+	}
+	if err := os.Mkdir(dir, 0o711); err != nil && !os.IsExist(err) {
+		return runtimeProblem(dir, err)
+	}
+	info, err := os.Lstat(dir)
+	if err != nil {
+		return runtimeProblem(dir, err)
+	}
+	owner, ok := info.Sys().(*syscall.Stat_t)
+	if !info.IsDir() || !ok || int(owner.Uid) != os.Geteuid() || info.Mode().Perm()&0o022 != 0 {
+		return problem.New(problem.Denied, "runtime_folder", dir+" is not a folder that only you can write to").
+			WithHint("remove it, or set COVE_RUNTIME to a folder of your own")
+	}
+	return nil
+}
+
+func runtimeProblem(dir string, err error) error {
+	return problem.New(problem.Unavailable, "runtime_folder", "cannot make the folder for running sandboxes "+dir).WithCause(err).
+		WithHint("set COVE_RUNTIME to a folder that you can write to")
+}
+
+func newModel(c cli.Choice) (model.Model, error) {
+	switch c.Provider {
+	case "openai":
+		return openai.New(openai.Options{Model: c.Name, BaseURL: c.BaseURL, APIKey: c.Key}), nil
+	case "anthropic":
+		return anthropic.New(anthropic.Options{Model: c.Name, BaseURL: c.BaseURL, APIKey: c.Key}), nil
+	case "ollama":
+		return openai.New(openai.Options{Model: c.Name, BaseURL: openai.OllamaBaseURL(c.BaseURL), APIKey: c.Key, Ollama: true}), nil
+	case "replay":
+		pace := replayPace
+		if !isTerminal(os.Stderr) {
+			pace = 0
+		}
+		return model.OpenReplay(c.Name, pace)
+	}
+	return nil, problem.New(problem.Invalid, "model_provider", fmt.Sprintf("there is no provider %q", c.Provider))
+}
+
+// plotlyScript finds plotly.js, which Python's plotly brings, so that an interactive figure can be saved as a page
+// that needs no network.
+func plotlyScript(c config.Config) string {
+	found, err := filepath.Glob(filepath.Join(c.Data, "pyenv", c.Packages+"-*", "lib", "python3*", "site-packages", "plotly", "package_data", "plotly.min.js"))
+	if err != nil || len(found) == 0 {
+		return ""
+	}
+	return found[len(found)-1]
+}

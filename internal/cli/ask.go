@@ -1,0 +1,265 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"strings"
+	"syscall"
+	"time"
+
+	"cove/internal/config"
+	"cove/internal/interpreter"
+	"cove/internal/kernel"
+	"cove/internal/model"
+	"cove/internal/problem"
+)
+
+type askCmd struct {
+	Prompt []string `arg:"" optional:"" help:"The question."`
+	Model  string   `placeholder:"PROVIDER/NAME" help:"openai/..., anthropic/..., ollama/... or replay:FILE. Without it: COVE_MODEL, the config file, then what the environment offers."`
+	fileFlags
+	sandboxFlags
+	MaxSteps int  `default:"${max_steps}" placeholder:"N" help:"How often the model may run code (default: ${max_steps})."`
+	JSON     bool `name:"json" help:"Print one event per line as JSON (docs/events.md)."`
+}
+
+// Help is the long help.
+func (askCmd) Help() string {
+	return `What happens is told on standard error; the answer goes to standard output. Data that is piped in becomes a file
+in the workspace.
+
+Examples:
+
+    cove ask -f sales.csv "Which region grew fastest? Plot it."
+    cat prices.csv | cove ask "Which month was the most expensive?"
+    cove ask --quiet -f report.xlsx "Total of column C" > total.txt
+
+Exit code: 0 answered; 1 stopped at a limit before the answer was complete; 130 Ctrl-C;
+125 cove or the model service failed.`
+}
+
+func (c *askCmd) run(ctx context.Context, p *Program) (int, error) {
+	cfg, err := c.config(p)
+	if err != nil {
+		return 0, err
+	}
+	prompt := strings.TrimSpace(strings.Join(c.Prompt, " "))
+	if prompt == "" {
+		return 0, problem.New(problem.Invalid, "usage", "there is no question").WithHint(`ask one: cove ask -f sales.csv "Which region grew fastest?"`)
+	}
+	if c.MaxSteps < 1 {
+		return 0, problem.New(problem.Invalid, "usage", "--max-steps must be at least 1")
+	}
+	cfg.MaxSteps = c.MaxSteps
+	i := p.interruptible(ctx)
+	defer i.stop()
+	code, err := c.answer(i, p, cfg, prompt)
+	if signalled := i.exitCode(); signalled != 0 {
+		return signalled, nil
+	}
+	return code, err
+}
+
+func (c *askCmd) answer(i *interruption, p *Program, cfg config.Config, prompt string) (int, error) {
+	inputs, out, err := p.prepare(c.fileFlags)
+	if err != nil {
+		return 0, err
+	}
+	m, err := c.connect(i.soft, p, cfg)
+	if err != nil {
+		return 0, err
+	}
+	if isPiped(p.In) {
+		piped, remove, err := spool(i.soft, p.In, workspaceLimit())
+		if err != nil {
+			return 0, err
+		}
+		defer remove()
+		inputs = append(inputs, unique(piped, inputs)...)
+	}
+	b, err := p.open(i.soft, cfg, inputs, out, c.Quiet)
+	if err != nil {
+		return 0, err
+	}
+	defer b.close()
+	defer b.killed(i.hard)()
+	v := &askView{p: p, out: out, json: c.JSON, quiet: c.Quiet, plotly: p.plotly(cfg), narrator: newNarrator(p, p.Err)}
+	asked := v.follow(interpreter.New(m, b, limits(cfg)).Ask(i.soft, prompt))
+	return v.finish(i, b, asked)
+}
+
+// unique gives piped data a name that no file of the user's has.
+func unique(piped, inputs []input) []input {
+	taken := map[string]bool{}
+	for _, in := range inputs {
+		taken[in.name] = true
+	}
+	for k := range piped {
+		for taken[piped[k].name] {
+			piped[k].name = "piped-" + piped[k].name
+		}
+	}
+	return piped
+}
+
+func (c *askCmd) connect(ctx context.Context, p *Program, cfg config.Config) (model.Model, error) {
+	choice, err := chooseModel(ctx, cfg, c.Model)
+	if err != nil {
+		return nil, err
+	}
+	if choice.Because != "" && !c.Quiet {
+		fmt.Fprintf(p.Err, "cove: using %s, because %s\n", oneLine(choice.String()), choice.Because)
+	}
+	return p.NewModel(choice)
+}
+
+func limits(c config.Config) interpreter.Limits {
+	l := interpreter.Limits{Steps: c.MaxSteps, Tokens: c.MaxTokens, Time: time.Duration(c.MaxTime), Execution: time.Duration(c.Timeout)}
+	if l.Tokens == 0 {
+		l.Tokens = -1
+	}
+	if l.Time == 0 {
+		l.Time = 1000 * time.Hour
+	}
+	if l.Execution == 0 {
+		l.Execution = l.Time
+	}
+	return l
+}
+
+// askView shows one question being answered.
+type askView struct {
+	p           *Program
+	out         *outFolder
+	json, quiet bool
+	plotly      func() string
+	narrator    *narrator
+
+	order    []string
+	files    map[string]kernel.File
+	answer   *interpreter.Answer
+	reported int // files of out that were told of
+}
+
+// follow shows the events until the answer, or returns why there is none.
+func (v *askView) follow(events iter.Seq2[interpreter.Event, error]) error {
+	for e, err := range events {
+		if err != nil {
+			return err
+		}
+		if err := v.event(e); err != nil {
+			return fmt.Errorf("write what happens: %w", err)
+		}
+	}
+	return nil
+}
+
+func (v *askView) event(e interpreter.Event) error {
+	if a, ok := e.(interpreter.Answer); ok {
+		v.answer = &a // written last, after what was saved
+		return nil
+	}
+	if v.json {
+		if err := (lines{v.p.Out}).write(interpreterRecord(e)); err != nil {
+			return err
+		}
+	} else if !v.quiet {
+		v.narrator.event(e)
+	}
+	if o, ok := e.(interpreter.Output); ok {
+		return v.collect(o.Event)
+	}
+	return nil
+}
+
+// collect keeps the figures now and remembers the files for the end.
+func (v *askView) collect(e kernel.Event) error {
+	switch e := e.(type) {
+	case kernel.File:
+		if v.files == nil {
+			v.files = map[string]kernel.File{}
+		}
+		if _, known := v.files[e.Path]; !known {
+			v.order = append(v.order, e.Path)
+		}
+		v.files[e.Path] = e
+	case kernel.Display:
+		return v.figure(e.Data, e.ID, e.Update)
+	case kernel.Result:
+		return v.figure(e.Data, "", false)
+	}
+	return nil
+}
+
+func (v *askView) figure(data kernel.Bundle, id string, update bool) error {
+	s, ok, err := v.out.figure(data, id, update, v.plotly)
+	switch {
+	case err != nil:
+		v.out.notes = append(v.out.notes, "a figure was not saved: "+oneLine(message(err)))
+	case ok && v.json:
+		v.reported = len(v.out.saved)
+		return lines{v.p.Out}.write(savedRecord(s))
+	case ok && !v.quiet:
+		v.narrator.note("figure: " + s.Path)
+	}
+	return nil
+}
+
+// finish saves the files, writes the answer and returns the exit code. asked is why there is no answer.
+func (v *askView) finish(i *interruption, b *bench, asked error) (int, error) {
+	if errors.Is(asked, syscall.EPIPE) {
+		return exitBrokenPipe, nil
+	}
+	var files []kernel.File
+	for _, path := range v.order {
+		files = append(files, v.files[path])
+	}
+	v.out.files(i.hard, b, files)
+	if v.json {
+		for _, s := range v.out.saved[v.reported:] {
+			if err := (lines{v.p.Out}).write(savedRecord(s)); err != nil {
+				return 0, err
+			}
+		}
+	} else if !v.quiet {
+		v.narrator.finish()
+	}
+	if asked == nil && v.answer == nil {
+		asked = problem.New(problem.Internal, "no_answer", "the question ended without an answer")
+	}
+	if asked == nil {
+		asked = v.write(*v.answer)
+	}
+	if v.json {
+		v.out.saved = nil // said already
+	}
+	if !v.quiet {
+		v.out.list(v.p.Err)
+	}
+	if asked != nil {
+		return 0, asked
+	}
+	if v.answer.Reason != interpreter.Complete {
+		return exitUncaught, nil
+	}
+	return 0, nil
+}
+
+func (v *askView) write(a interpreter.Answer) error {
+	if v.json {
+		return lines{v.p.Out}.write(interpreterRecord(a))
+	}
+	if !v.quiet && sameFile(v.p.Out, v.p.Err) && v.narrator.said(a.Text) {
+		return nil
+	}
+	text := a.Text
+	if _, tty := terminal(v.p.Out); tty {
+		var e escapes
+		text = e.clean([]byte(text))
+	}
+	_, err := io.WriteString(v.p.Out, strings.TrimRight(text, "\n")+"\n")
+	return err
+}

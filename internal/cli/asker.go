@@ -1,0 +1,67 @@
+package cli
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"golang.org/x/sys/unix"
+	"golang.org/x/term"
+)
+
+// signalNumber is the number of a signal's name, or 0.
+func signalNumber(name string) int { return int(unix.SignalNum(name)) }
+
+// terminal returns the file descriptor of a terminal behind r or w, if there is one.
+func terminal(rw any) (fd int, ok bool) {
+	f, ok := rw.(*os.File)
+	if !ok || f == nil {
+		return 0, false
+	}
+	return int(f.Fd()), term.IsTerminal(int(f.Fd()))
+}
+
+// asker answers input() and getpass() of the code from the user's terminal, or from a pipe.
+type asker struct {
+	p       *Program
+	in      io.Reader
+	prompts io.Writer
+	lines   *bufio.Reader
+}
+
+// newAsker reads p.In, or the controlling terminal when standard input was the program itself.
+func newAsker(p *Program, consumed, json bool) *asker {
+	a := &asker{p: p, in: p.In, prompts: p.Out}
+	if json {
+		a.prompts = p.Err
+	}
+	if consumed {
+		a.in = strings.NewReader("")
+		if tty, err := os.OpenFile("/dev/tty", os.O_RDWR, 0); err == nil {
+			a.in, a.prompts = tty, tty
+		}
+	}
+	return a
+}
+
+func (a *asker) input(prompt string, password bool) (string, error) {
+	if _, err := fmt.Fprint(a.prompts, prompt); err != nil {
+		return "", err
+	}
+	if fd, ok := terminal(a.in); ok && password {
+		text, err := term.ReadPassword(fd)
+		fmt.Fprintln(a.prompts)
+		return string(text), err
+	}
+	if a.lines == nil {
+		a.lines = bufio.NewReader(a.in)
+	}
+	line, err := a.lines.ReadString('\n')
+	if errors.Is(err, io.EOF) && line != "" {
+		err = nil
+	}
+	return strings.TrimSuffix(strings.TrimSuffix(line, "\n"), "\r"), err
+}

@@ -1,0 +1,197 @@
+// Package cli is cove's command line: one file per command. It talks to a person or to a pipe; what it needs of the
+// rest of the program comes in through Program, so that a test can stand in for all of it.
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"syscall"
+
+	"github.com/alecthomas/kong"
+
+	"cove/internal/config"
+	"cove/internal/interpreter"
+	"cove/internal/model"
+	"cove/internal/problem"
+	"cove/internal/sandbox"
+)
+
+// The exit codes of cove's own, as the GNU tools timeout and env have them.
+const (
+	exitUncaught    = 1
+	exitTimeout     = 124
+	exitFailure     = 125
+	exitInterrupted = 130
+	exitMemory      = 137
+	exitBrokenPipe  = 141
+)
+
+// Program is what the command line works with.
+type Program struct {
+	In       io.Reader
+	Out, Err io.Writer
+	Getenv   func(string) string
+	Version  string
+
+	Config    config.Config
+	ConfigErr error // what Load said; the commands that need no settings work nevertheless
+
+	// Signals delivers interrupts and requests to end; nil means that none ever come.
+	Signals <-chan os.Signal
+	// Open starts a sandbox with a session in it. Progress is said to progress, which may be io.Discard.
+	Open func(ctx context.Context, c config.Config, progress io.Writer) (Session, error)
+	// NewModel connects to a model.
+	NewModel func(Choice) (model.Model, error)
+	// Engine makes the engine that the settings name, without checking it.
+	Engine func(config.Config) (sandbox.Engine, error)
+	// PlotlyScript is the path of plotly.js in the Python environment, or "".
+	PlotlyScript func(config.Config) string
+}
+
+// Session is what the command line needs of a session; *session.Session is one.
+type Session interface {
+	interpreter.Session
+	// PutFile copies a host file to a workspace path; folders above it are made. The host file must stay while the
+	// session lives, because a session that loses its sandbox puts it in again.
+	PutFile(ctx context.Context, path, host string) error
+	// Fetch copies a workspace file to w.
+	Fetch(ctx context.Context, path string, w io.Writer) error
+	// Close ends the sandbox. It may be called while an execution runs, and twice.
+	Close(ctx context.Context) error
+}
+
+// command is one subcommand. The int is the exit code when there is no error.
+type command interface {
+	run(ctx context.Context, p *Program) (int, error)
+}
+
+type grammar struct {
+	Run     runCmd     `cmd:"" help:"Run Python in a sandbox."`
+	Ask     askCmd     `cmd:"" help:"Ask a question; a model writes Python, cove runs it in a sandbox, you get the answer."`
+	Repl    replCmd    `cmd:"" help:"Talk to a sandboxed Python, line by line."`
+	Doctor  doctorCmd  `cmd:"" help:"Say what this machine can do, with a fix for each thing that it cannot."`
+	Config  configCmd  `cmd:"" help:"Show every setting, what it means and its value."`
+	Version versionCmd `cmd:"" help:"Show the version."`
+}
+
+// Main runs the command line args (without the program's name) and returns the exit code.
+func Main(ctx context.Context, args []string, p *Program) int {
+	cmd, code, err := parse(args, p)
+	if cmd == nil && err == nil {
+		return code
+	}
+	if err == nil {
+		code, err = cmd.run(ctx, p)
+	}
+	if err == nil {
+		return code
+	}
+	if errors.Is(err, syscall.EPIPE) {
+		return exitBrokenPipe
+	}
+	p.report(err)
+	if wantsJSON(args) {
+		_ = lines{p.Out}.write(failureRecord(err))
+	}
+	if problem.Of(err).Kind == problem.Canceled {
+		return exitInterrupted
+	}
+	return exitFailure
+}
+
+// parse returns the command to run, or nil when parsing itself did what was asked (help).
+func parse(args []string, p *Program) (command, int, error) {
+	var g grammar
+	exited, exitCode := false, 0
+	parser, err := kong.New(&g,
+		kong.Name("cove"),
+		kong.Description("The code interpreter you own: Python in a sandbox, for you and for a language model."),
+		kong.Writers(p.Out, p.Err),
+		kong.Exit(func(code int) { exited, exitCode = true, code }),
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 100}),
+		kong.Vars(defaults(p.Config)),
+	)
+	if err != nil {
+		return nil, 0, fmt.Errorf("build the command line: %w", err)
+	}
+	own, rest := splitArgs(args)
+	if len(own) == 0 {
+		own = []string{"--help"}
+	}
+	kctx, err := parser.Parse(own)
+	if exited {
+		return nil, exitCode, nil
+	}
+	if err != nil {
+		return nil, 0, usageProblem(own, err)
+	}
+	g.Run.Args = append(g.Run.Args, rest...)
+	cmd, ok := kctx.Selected().Target.Addr().Interface().(command)
+	if !ok {
+		return nil, 0, fmt.Errorf("%s cannot be run", kctx.Command())
+	}
+	return cmd, 0, nil
+}
+
+// splitArgs takes what follows "--" of `cove run` away: it belongs to the program.
+func splitArgs(args []string) (own, rest []string) {
+	if len(args) == 0 || args[0] != "run" {
+		return args, nil
+	}
+	if at := slices.Index(args, "--"); at >= 0 {
+		return args[:at], args[at+1:]
+	}
+	return args, nil
+}
+
+func usageProblem(args []string, err error) error {
+	hint := "see `cove --help`"
+	if len(args) > 0 && !strings.HasPrefix(args[0], "-") {
+		hint = "see `cove " + args[0] + " --help`"
+		if args[0] == "run" && strings.Contains(err.Error(), "un") {
+			hint += "; what is meant for the program comes after --, as in `cove run analysis.py -- --year 2025`"
+		}
+	}
+	return problem.New(problem.Invalid, "usage", err.Error()).WithHint(hint)
+}
+
+// wantsJSON looks at the raw arguments, because a failure may come before they are understood.
+func wantsJSON(args []string) bool {
+	own, _ := splitArgs(args)
+	return slices.Contains(own, "--json")
+}
+
+func defaults(c config.Config) map[string]string {
+	return map[string]string{
+		"out": c.Out, "timeout": c.Timeout.String(), "memory": c.Memory.String(), "cpus": fmt.Sprint(c.CPUs),
+		"engine": c.Engine, "packages": c.Packages, "max_output": c.MaxOutput.String(), "max_steps": fmt.Sprint(c.MaxSteps),
+	}
+}
+
+// report tells the person what went wrong and what to do.
+func (p *Program) report(err error) {
+	for _, one := range flatten(err) {
+		fmt.Fprintln(p.Err, "cove: "+message(one))
+		if hint := problem.Of(one).Hint; hint != "" {
+			fmt.Fprintln(p.Err, "  "+strings.ReplaceAll(hint, "\n", "\n  "))
+		}
+	}
+}
+
+// flatten takes joined errors apart; each has its own hint.
+func flatten(err error) []error {
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		return joined.Unwrap()
+	}
+	return []error{err}
+}
+
+// message is what a person is told: for a problem its sentence and its cause, without the way it took.
+func message(err error) string {
+	return strings.TrimSpace(problem.Of(err).Error())
+}

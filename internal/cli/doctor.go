@@ -1,0 +1,266 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/user"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"cove/internal/config"
+	"cove/internal/problem"
+	"cove/internal/pyenv"
+)
+
+type doctorCmd struct {
+	Engine string `default:"${engine}" placeholder:"NAME" help:"Check this engine (default: ${engine})."`
+	JSON   bool   `name:"json" help:"Print the result as one JSON object."`
+}
+
+// Help is the long help.
+func (doctorCmd) Help() string {
+	return `Exit code: 0 when cove can run code here, 1 when something essential is missing.`
+}
+
+// check is one line of the doctor's report.
+type check struct {
+	Name   string `json:"name"`
+	Status status `json:"status"`
+	Detail string `json:"detail"`
+	Fix    string `json:"fix,omitempty"`
+}
+
+type status string
+
+const (
+	good   status = "ok"
+	warned status = "warning" // cove works, with less
+	failed status = "failed"  // cove cannot run code
+)
+
+func (c *doctorCmd) run(ctx context.Context, p *Program) (int, error) {
+	cfg := p.Config
+	cfg.Engine = c.Engine
+	i := p.interruptible(ctx)
+	defer i.stop()
+	var checks []check
+	for _, look := range []func(context.Context, *Program, config.Config) check{
+		checkSystem, checkSettings, checkData, checkNamespaces, checkEngine, checkLimits, checkPython, checkEnvironment, checkUV, checkFonts, checkModel,
+	} {
+		one := look(i.soft, p, cfg)
+		checks = append(checks, one)
+		if !c.JSON {
+			printCheck(p, one)
+		}
+		if i.soft.Err() != nil {
+			return i.exitCode(), nil
+		}
+	}
+	ok := true
+	for _, one := range checks {
+		ok = ok && one.Status != failed
+	}
+	if c.JSON {
+		if err := json.NewEncoder(p.Out).Encode(record{"ok": ok, "checks": checks}); err != nil {
+			return 0, err
+		}
+	}
+	if !ok {
+		return 1, nil
+	}
+	return 0, nil
+}
+
+func printCheck(p *Program, c check) {
+	fmt.Fprintf(p.Out, "%-8s %-14s %s\n", c.Status, c.Name, c.Detail)
+	if c.Fix != "" {
+		fmt.Fprintf(p.Out, "%23s %s\n", "fix:", strings.ReplaceAll(c.Fix, "\n", "\n"+strings.Repeat(" ", 24)))
+	}
+}
+
+// fromError makes a failed check of an error and its hint.
+func fromError(name string, s status, err error) check {
+	return check{Name: name, Status: s, Detail: oneLine(message(err)), Fix: problem.Of(err).Hint}
+}
+
+func checkSystem(context.Context, *Program, config.Config) check {
+	var u unix.Utsname
+	_ = unix.Uname(&u) // cannot fail with a valid pointer
+	who := fmt.Sprintf("uid %d", os.Getuid())
+	if me, err := user.Current(); err == nil {
+		who = me.Username
+	}
+	return check{Name: "system", Status: good, Detail: fmt.Sprintf("%s/%s, kernel %s, as %s", runtime.GOOS, runtime.GOARCH, unix.ByteSliceToString(u.Release[:]), who)}
+}
+
+func checkSettings(_ context.Context, p *Program, cfg config.Config) check {
+	err := p.ConfigErr
+	if err == nil {
+		err = cfg.Validate()
+	}
+	if err != nil {
+		return fromError("settings", failed, flatten(err)[0])
+	}
+	if !cfg.Found {
+		return check{Name: "settings", Status: good, Detail: "no config file (" + cfg.File + "); defaults and environment"}
+	}
+	return check{Name: "settings", Status: good, Detail: cfg.File}
+}
+
+// neededSpace is what the standard environment takes, with room for its build.
+const neededSpace = 3 << 30
+
+func checkData(_ context.Context, _ *Program, cfg config.Config) check {
+	c := check{Name: "data folder"}
+	probe := filepath.Join(cfg.Data, fmt.Sprintf(".doctor-%d", os.Getpid()))
+	err := os.MkdirAll(cfg.Data, 0o755)
+	if err == nil {
+		err = os.WriteFile(probe, nil, 0o600)
+	}
+	if err != nil {
+		c.Status, c.Detail, c.Fix = failed, "cannot write to "+cfg.Data+": "+err.Error(), "make it writable, or set COVE_HOME to a folder that is"
+		return c
+	}
+	_ = os.Remove(probe)
+	var fs unix.Statfs_t
+	if err := unix.Statfs(cfg.Data, &fs); err != nil {
+		c.Status, c.Detail = warned, cfg.Data+": the free space is not known"
+		return c
+	}
+	free := int64(fs.Bavail) * int64(fs.Bsize) //nolint:unconvert // the types differ between architectures
+	c.Status, c.Detail = good, fmt.Sprintf("%s, %s free", cfg.Data, humanSize(free))
+	if free < neededSpace {
+		c.Status, c.Fix = warned, "the standard environment needs about "+humanSize(neededSpace)+"; free some space, set COVE_HOME to another disk, or use --packages minimal"
+	}
+	return c
+}
+
+// checkNamespaces names the settings of the system that keep ordinary users from making user namespaces.
+func checkNamespaces(context.Context, *Program, config.Config) check {
+	c := check{Name: "namespaces", Status: good, Detail: "user namespaces are allowed"}
+	if os.Geteuid() == 0 {
+		c.Detail = "not needed: running as root"
+		return c
+	}
+	for _, s := range []struct{ file, bad, fix string }{
+		{"user/max_user_namespaces", "0", "sudo sysctl -w user.max_user_namespaces=15000"},
+		{"kernel/unprivileged_userns_clone", "0", "sudo sysctl -w kernel.unprivileged_userns_clone=1"},
+		{"kernel/apparmor_restrict_unprivileged_userns", "1", "sudo sysctl -w kernel.apparmor_restrict_unprivileged_userns=0"},
+	} {
+		text, err := os.ReadFile(filepath.Join("/proc/sys", s.file))
+		if err == nil && strings.TrimSpace(string(text)) == s.bad {
+			// Whether it really stops cove is what the engine's own check finds out.
+			return check{Name: "namespaces", Status: warned, Detail: s.file + " is " + s.bad + ": ordinary users may not make user namespaces freely",
+				Fix: s.fix + "   (and a line in /etc/sysctl.d to keep it)"}
+		}
+	}
+	return c
+}
+
+func checkEngine(ctx context.Context, p *Program, cfg config.Config) check {
+	engine, err := p.Engine(cfg)
+	if err != nil {
+		return fromError("isolation", failed, err)
+	}
+	began := time.Now()
+	if err := engine.Check(ctx); err != nil {
+		return fromError("isolation", failed, err)
+	}
+	if engine.Name() == "local" {
+		return check{Name: "isolation", Status: warned, Detail: "engine local isolates nothing", Fix: "use --engine gvisor"}
+	}
+	return check{Name: "isolation", Status: good, Detail: fmt.Sprintf("a %s sandbox starts and stops in %d ms", engine.Name(), time.Since(began).Milliseconds())}
+}
+
+func checkLimits(_ context.Context, p *Program, cfg config.Config) check {
+	c := check{Name: "limits", Status: warned, Detail: "memory and processor limits are not enforced by this engine"}
+	engine, err := p.Engine(cfg)
+	if err != nil {
+		return c
+	}
+	e, ok := engine.(interface{ LimitsEnforcedBy() string })
+	if !ok {
+		return c
+	}
+	by := e.LimitsEnforcedBy()
+	if by == "watchdog" {
+		c.Detail = "cove may not make cgroups here: memory is watched by polling, processors are limited by affinity"
+		c.Fix = "run as root, or in a delegated cgroup: systemd-run --user --scope -p Delegate=yes cove ..."
+		return c
+	}
+	return check{Name: "limits", Status: good, Detail: "memory and processors are limited by " + by}
+}
+
+func environments(cfg config.Config) []string {
+	found, _ := filepath.Glob(filepath.Join(cfg.Data, "pyenv", cfg.Packages+"-*", "environment.json")) // the pattern is valid
+	return found
+}
+
+func checkPython(ctx context.Context, _ *Program, cfg config.Config) check {
+	python, err := pyenv.FindPython(ctx, cfg.Python)
+	if err == nil {
+		return check{Name: "python", Status: good, Detail: python.Version + " at " + python.Path}
+	}
+	return fromError("python", failed, err)
+}
+
+func checkEnvironment(_ context.Context, _ *Program, cfg config.Config) check {
+	c := check{Name: "environment", Status: good, Detail: "the " + cfg.Packages + " environment is built"}
+	if len(environments(cfg)) == 0 {
+		c.Status, c.Detail = warned, "the "+cfg.Packages+" environment is not built yet; the first run builds it (once, some minutes)"
+		c.Fix = "nothing to do; to build it now: cove run --packages " + cfg.Packages + " -c pass"
+	}
+	return c
+}
+
+func checkUV(_ context.Context, _ *Program, cfg config.Config) check {
+	if path, err := exec.LookPath("uv"); err == nil {
+		return check{Name: "uv", Status: good, Detail: path}
+	}
+	if found, _ := filepath.Glob(filepath.Join(cfg.Data, "tools", "uv", "*")); len(found) > 0 {
+		return check{Name: "uv", Status: good, Detail: "cove's own, in " + filepath.Join(cfg.Data, "tools", "uv")}
+	}
+	return check{Name: "uv", Status: good, Detail: "not here; cove gets it from your package index when it builds an environment"}
+}
+
+func checkFonts(_ context.Context, _ *Program, cfg config.Config) check {
+	if cfg.Packages == "standard" {
+		return check{Name: "fonts", Status: good, Detail: "the standard environment brings fonts for Chinese, Japanese and Korean"}
+	}
+	return check{Name: "fonts", Status: warned, Detail: "the minimal environment has no fonts and draws no charts", Fix: "use --packages standard"}
+}
+
+func checkModel(ctx context.Context, _ *Program, cfg config.Config) check {
+	choice, err := chooseModel(ctx, cfg, "")
+	if err != nil {
+		return fromError("model", warned, err)
+	}
+	key := "no key"
+	if choice.Key != "" {
+		key = "key set"
+	}
+	address := choice.BaseURL
+	if address == "" {
+		address = "the provider's own address"
+	}
+	if choice.Because != "" {
+		key += "; chosen because " + choice.Because
+	}
+	return check{Name: "model", Status: good, Detail: fmt.Sprintf("%s at %s, %s", oneLine(choice.String()), oneLine(redactURL(address)), key)}
+}
+
+// redactURL takes user and password out of an address.
+func redactURL(address string) string {
+	scheme, rest, ok := strings.Cut(address, "://")
+	if at := strings.LastIndexByte(rest, '@'); ok && at >= 0 {
+		return scheme + "://" + rest[at+1:]
+	}
+	return address
+}

@@ -1,0 +1,281 @@
+package cli
+
+import (
+	"io"
+	"os"
+	"strings"
+
+	"cove/internal/interpreter"
+	"cove/internal/kernel"
+)
+
+// How much of one execution's output a person is shown; the model and --json get what they get.
+const shownOutput = 16 << 10
+
+// narrator tells a person on standard error what happens while a question is answered. All text comes from a model
+// or a sandbox, so escape sequences are taken out of it.
+type narrator struct {
+	to     io.Writer
+	colour bool
+
+	block    block
+	column   bool // something stands on the current line
+	clean    escapes
+	code     *highlighter
+	written  strings.Builder // the code as it streamed
+	words    strings.Builder // what the model said since the last execution
+	outBytes int
+	prefixed bool
+}
+
+type block int
+
+const (
+	noBlock block = iota
+	textBlock
+	reasoningBlock
+	codeBlock
+	outputBlock
+)
+
+func newNarrator(p *Program, to io.Writer) *narrator {
+	_, tty := terminal(to)
+	return &narrator{
+		to: to, code: newHighlighter(),
+		colour: tty && p.Getenv("NO_COLOR") == "" && p.Getenv("TERM") != "dumb",
+	}
+}
+
+// sameFile says whether both are one terminal, pipe or file, so that writing to both would show text twice.
+func sameFile(a, b io.Writer) bool {
+	fa, ok := a.(*os.File)
+	fb, ok2 := b.(*os.File)
+	if !ok || !ok2 {
+		return a == b
+	}
+	ia, err := fa.Stat()
+	ib, err2 := fb.Stat()
+	return err == nil && err2 == nil && os.SameFile(ia, ib)
+}
+
+func (n *narrator) event(e interpreter.Event) {
+	switch e := e.(type) {
+	case interpreter.Text:
+		n.words.WriteString(e.Delta)
+		n.enter(textBlock)
+		n.print(n.safe([]byte(e.Delta)))
+	case interpreter.Reasoning:
+		n.enter(reasoningBlock)
+		n.print(n.dim(n.safe([]byte(e.Delta))))
+	case interpreter.Code:
+		n.enter(codeBlock)
+		n.written.WriteString(e.Delta)
+		n.codeLines(n.code.add(n.safe([]byte(e.Delta))))
+	case interpreter.Start:
+		n.start(e)
+	case interpreter.Output:
+		n.output(e.Event)
+	case interpreter.Notice:
+		n.note(e.Text)
+	}
+}
+
+// enter begins a new kind of text on a line of its own.
+func (n *narrator) enter(b block) {
+	if n.block == b {
+		return
+	}
+	n.leave()
+	if n.block != noBlock && b != outputBlock {
+		n.raw("\n")
+	}
+	n.block = b
+	if b == codeBlock && !n.colour {
+		n.raw("```python\n")
+	}
+}
+
+// leave ends the present block: what is held back of the code, and the line.
+func (n *narrator) leave() {
+	if n.block == codeBlock {
+		n.codeLines(n.code.rest())
+		n.written.Reset()
+		if !n.colour {
+			n.raw("```\n")
+		}
+	}
+	if n.column {
+		n.raw("\n")
+	}
+	n.clean = escapes{}
+	n.prefixed = false
+}
+
+// start shows the code when it is not what was streamed.
+func (n *narrator) start(e interpreter.Start) {
+	if strings.TrimSpace(n.written.String()) != strings.TrimSpace(e.Code) {
+		n.leave()
+		n.block = noBlock
+		n.enter(codeBlock)
+		n.written.WriteString(e.Code)
+		n.codeLines(n.code.add(n.safe([]byte(e.Code))))
+	}
+	n.leave()
+	n.block = outputBlock
+	n.words.Reset()
+	n.outBytes = 0
+}
+
+func (n *narrator) codeLines(lines []string) {
+	for _, line := range lines {
+		if n.colour {
+			line = "  " + line
+		} else {
+			line = stripColours(line)
+		}
+		n.raw(line + "\n")
+	}
+}
+
+func (n *narrator) output(e kernel.Event) {
+	switch e := e.(type) {
+	case kernel.Stream:
+		n.show(e.Data)
+	case kernel.Display:
+		n.show([]byte(ended(plainUnlessFigure(e.Data))))
+	case kernel.Result:
+		n.show([]byte(ended(plainUnlessFigure(e.Data))))
+	case kernel.Error:
+		lines := e.Traceback
+		if len(lines) > 12 {
+			lines = append([]string{lines[0], "  ..."}, lines[len(lines)-8:]...)
+		}
+		n.show([]byte(ended(strings.Join(lines, "\n"))))
+	case kernel.Done:
+		if e.Message != "" && e.Outcome != kernel.OutcomeOK && e.Outcome != kernel.OutcomeError {
+			n.note(e.Message)
+		}
+	}
+}
+
+func plainUnlessFigure(data kernel.Bundle) string {
+	if _, content := figureOf(data, func() string { return "-" }); content != nil {
+		return ""
+	}
+	return plainText(data)
+}
+
+func ended(text string) string {
+	if text == "" || strings.HasSuffix(text, "\n") {
+		return text
+	}
+	return text + "\n"
+}
+
+// show writes output with a bar before each line, up to a limit.
+func (n *narrator) show(data []byte) {
+	if len(data) == 0 || n.outBytes > shownOutput {
+		return
+	}
+	n.enter(outputBlock)
+	if n.outBytes += len(data); n.outBytes > shownOutput {
+		n.prefix(n.safe(data[:len(data)-(n.outBytes-shownOutput)]))
+		n.note("there is more output, not shown here")
+		return
+	}
+	n.prefix(n.safe(data))
+}
+
+func (n *narrator) prefix(text string) {
+	bar := "  | "
+	if n.colour {
+		bar = "\x1b[0;2m  │ "
+	}
+	for len(text) > 0 {
+		if !n.prefixed {
+			n.raw(bar)
+			n.prefixed, n.column = true, true
+		}
+		at := strings.IndexAny(text, "\n\r")
+		if at < 0 {
+			n.raw(text)
+			n.column = true
+			return
+		}
+		n.raw(text[:at])
+		if text[at] == '\n' && n.colour {
+			n.raw("\x1b[0m")
+		}
+		n.raw(text[at : at+1])
+		n.prefixed = false
+		n.column = text[at] == '\r'
+		text = text[at+1:]
+	}
+}
+
+// note writes a line of cove's own.
+func (n *narrator) note(text string) {
+	if n.column {
+		n.raw("\n")
+	}
+	n.prefixed = false
+	n.raw(n.dim("["+oneLine(text)+"]") + "\n")
+}
+
+// finish ends the narration.
+func (n *narrator) finish() {
+	n.leave()
+	n.block = noBlock
+	if n.colour {
+		n.raw("\x1b[0m")
+	}
+}
+
+func (n *narrator) safe(data []byte) string {
+	text := n.clean.clean(data)
+	if !n.colour {
+		return stripColours(text)
+	}
+	return text
+}
+
+// stripColours removes the sequences that escapes lets through.
+func stripColours(text string) string {
+	var b strings.Builder
+	for {
+		before, after, found := strings.Cut(text, "\x1b[")
+		b.WriteString(before)
+		if !found {
+			return b.String()
+		}
+		_, text, _ = strings.Cut(after, "m")
+	}
+}
+
+func (n *narrator) dim(text string) string {
+	if !n.colour || text == "" {
+		return text
+	}
+	return "\x1b[2m" + text + "\x1b[0m"
+}
+
+func (n *narrator) print(text string) {
+	if text == "" {
+		return
+	}
+	n.raw(text)
+	n.column = !strings.HasSuffix(strings.TrimSuffix(text, "\x1b[0m"), "\n")
+}
+
+func (n *narrator) raw(text string) {
+	_, _ = io.WriteString(n.to, text) // standard error is gone: there is nobody to tell
+	if strings.HasSuffix(text, "\n") {
+		n.column = false
+	}
+}
+
+// said says whether the words since the last execution are the answer.
+func (n *narrator) said(answer string) bool {
+	return strings.TrimSpace(n.words.String()) == strings.TrimSpace(answer)
+}
+

@@ -1,0 +1,316 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+	"unicode"
+
+	"cove/internal/config"
+	"cove/internal/kernel"
+	"cove/internal/problem"
+)
+
+// What one command may put into the out folder. Code in the sandbox is hostile: it must not fill the user's disk
+// with files without end.
+const (
+	maxSavedFiles = 1000
+	maxSavedBytes = 8 << 30
+	maxNameBytes  = 255
+)
+
+// outFolder receives what code made. It is created when the first thing is put into it. Every path is opened through
+// an os.Root, so that no name leads out of it.
+type outFolder struct {
+	dir     string
+	inputs  []fs.FileInfo // never overwritten
+	root    *os.Root
+	used    map[string]bool   // names taken in this command
+	byID    map[string]string // display id -> the figure that it replaces
+	figures int
+	bytes   int64
+	saved   []saved
+	notes   []string
+	full    bool
+}
+
+// saved is one file in the out folder.
+type saved struct {
+	Path string // as the user can open it
+	Size int64
+	From string // "figure" or "file"
+}
+
+func newOutFolder(dir string, inputs []input) (*outFolder, error) {
+	info, err := os.Stat(dir)
+	if err == nil && !info.IsDir() {
+		return nil, problem.New(problem.Invalid, "out_not_a_folder", dir+" exists and is not a folder").WithHint("choose another folder with --out")
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, problem.New(problem.Invalid, "out_unusable", "cannot use the folder "+dir).WithCause(err)
+	}
+	o := &outFolder{dir: dir, used: map[string]bool{}, byID: map[string]string{}}
+	for _, in := range inputs {
+		o.inputs = append(o.inputs, in.info)
+	}
+	return o, nil
+}
+
+func (o *outFolder) close() {
+	if o.root != nil {
+		_ = o.root.Close()
+	}
+}
+
+func (o *outFolder) open() error {
+	if o.root != nil {
+		return nil
+	}
+	if err := os.MkdirAll(o.dir, 0o755); err != nil {
+		return problem.New(problem.Invalid, "out_unusable", "cannot make the folder "+o.dir).WithCause(err).WithHint("choose another folder with --out")
+	}
+	root, err := os.OpenRoot(o.dir)
+	if err != nil {
+		return problem.New(problem.Invalid, "out_unusable", "cannot use the folder "+o.dir).WithCause(err)
+	}
+	o.root = root
+	return nil
+}
+
+// hasRoom says whether one more file may be saved; the first refusal leaves a note.
+func (o *outFolder) hasRoom() bool {
+	if len(o.saved) < maxSavedFiles && o.bytes < maxSavedBytes {
+		return true
+	}
+	if !o.full {
+		o.full = true
+		o.notes = append(o.notes, fmt.Sprintf("only the first %d files (%s) were saved; the rest is lost", len(o.saved), humanSize(o.bytes)))
+	}
+	return false
+}
+
+// figure saves the image in a bundle, where there is one. ok is false when the bundle has none.
+func (o *outFolder) figure(data kernel.Bundle, id string, update bool, plotly func() string) (s saved, ok bool, err error) {
+	ending, content := figureOf(data, plotly)
+	if content == nil || !o.hasRoom() {
+		return saved{}, false, nil
+	}
+	name, again := o.byID[id]
+	if !update || !again || path.Ext(name) != ending {
+		o.figures++
+		name = fmt.Sprintf("figure-%d%s", o.figures, ending)
+		again = false
+	}
+	if !again {
+		if name, err = o.free(name); err != nil {
+			return saved{}, false, err
+		}
+	}
+	size, err := o.write(name, func(w io.Writer) error { _, err := w.Write(content); return err })
+	if err != nil {
+		return saved{}, false, err
+	}
+	if id != "" {
+		o.byID[id] = name
+	}
+	s = saved{Path: filepath.Join(o.dir, name), Size: size, From: "figure"}
+	o.remember(s)
+	return s, true, nil
+}
+
+func (o *outFolder) remember(s saved) {
+	for i := range o.saved {
+		if o.saved[i].Path == s.Path {
+			o.bytes += s.Size - o.saved[i].Size
+			o.saved[i] = s
+			return
+		}
+	}
+	o.bytes += s.Size
+	o.saved = append(o.saved, s)
+}
+
+// fetcher is the part of a session that hands files out.
+type fetcher interface {
+	Fetch(ctx context.Context, path string, w io.Writer) error
+}
+
+// files fetches what the code created or changed. One file that cannot be had leaves a note and does not stop the rest.
+func (o *outFolder) files(ctx context.Context, from fetcher, files []kernel.File) {
+	for _, f := range files {
+		if !o.hasRoom() || ctx.Err() != nil {
+			return
+		}
+		if err := o.file(ctx, from, f.Path); err != nil {
+			o.notes = append(o.notes, fmt.Sprintf("%s was not saved: %s", oneLine(f.Path), oneLine(message(err))))
+		}
+	}
+}
+
+func (o *outFolder) file(ctx context.Context, from fetcher, name string) error {
+	safe, err := safePath(name)
+	if err != nil {
+		return err
+	}
+	if safe, err = o.free(safe); err != nil {
+		return err
+	}
+	size, err := o.write(safe, func(w io.Writer) error { return from.Fetch(ctx, name, w) })
+	if err != nil {
+		return err
+	}
+	o.remember(saved{Path: filepath.Join(o.dir, filepath.FromSlash(safe)), Size: size, From: "file"})
+	return nil
+}
+
+// safePath makes a name from the sandbox fit for the user's disk and terminal, or refuses it.
+func safePath(name string) (string, error) {
+	if name == "" || strings.HasPrefix(name, "/") {
+		return "", problem.New(problem.Denied, "name_refused", "its path is not relative to the workspace")
+	}
+	parts := strings.Split(name, "/")
+	for i, part := range parts {
+		if part == "" || part == "." || part == ".." || len(part) > maxNameBytes {
+			return "", problem.New(problem.Denied, "name_refused", "its path is not plain")
+		}
+		parts[i] = strings.Map(func(r rune) rune {
+			if r == unicode.ReplacementChar || r == '\\' || !unicode.IsGraphic(r) {
+				return '_'
+			}
+			return r
+		}, part)
+	}
+	return strings.Join(parts, "/"), nil
+}
+
+// free returns name, or a variant of it when name was given out in this command or is one of the user's input files.
+func (o *outFolder) free(name string) (string, error) {
+	if err := o.open(); err != nil {
+		return "", err
+	}
+	ending := path.Ext(name)
+	for n := 1; n <= maxSavedFiles; n++ {
+		candidate := name
+		if n > 1 {
+			candidate = fmt.Sprintf("%s-%d%s", strings.TrimSuffix(name, ending), n, ending)
+		}
+		if !o.used[candidate] && !o.isInput(candidate) {
+			o.used[candidate] = true
+			return candidate, nil
+		}
+	}
+	return "", problem.New(problem.Exhausted, "name_taken", "too many files want this name")
+}
+
+func (o *outFolder) isInput(name string) bool {
+	info, err := o.root.Stat(name)
+	if err != nil {
+		return false
+	}
+	for _, in := range o.inputs {
+		if os.SameFile(info, in) {
+			return true
+		}
+	}
+	return false
+}
+
+// write puts a file in place whole or not at all: it fills a partial file beside it, then renames.
+func (o *outFolder) write(name string, fill func(io.Writer) error) (int64, error) {
+	if err := o.parents(path.Dir(name)); err != nil {
+		return 0, err
+	}
+	if info, err := o.root.Lstat(name); err == nil && info.IsDir() {
+		return 0, problem.New(problem.Invalid, "name_taken", "a folder of that name is in "+o.dir)
+	}
+	partial := path.Join(path.Dir(name), fmt.Sprintf(".cove-partial-%d", os.Getpid()))
+	f, err := o.root.OpenFile(partial, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o644)
+	if err != nil {
+		return 0, fmt.Errorf("write %s: %w", name, err)
+	}
+	counted := &boundedWriter{to: f, left: maxSavedBytes - o.bytes}
+	err = fill(counted)
+	if cerr := f.Close(); err == nil {
+		err = cerr
+	}
+	if err == nil {
+		err = o.root.Rename(partial, name)
+	}
+	if err != nil {
+		_ = o.root.Remove(partial)
+		return 0, err
+	}
+	return counted.written, nil
+}
+
+// parents makes the folders above a file; a link or a file in their place is refused, never followed.
+func (o *outFolder) parents(dir string) error {
+	if dir == "." {
+		return nil
+	}
+	at := ""
+	for _, part := range strings.Split(dir, "/") {
+		at = path.Join(at, part)
+		info, err := o.root.Lstat(at)
+		switch {
+		case err == nil && info.IsDir():
+		case err == nil:
+			return problem.New(problem.Invalid, "name_taken", filepath.Join(o.dir, at)+" is in the way and is not a folder")
+		case !errors.Is(err, fs.ErrNotExist):
+			return err
+		default:
+			if err := o.root.Mkdir(at, 0o755); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// boundedWriter refuses more bytes than were left; a sandbox may claim any size for a file.
+type boundedWriter struct {
+	to            io.Writer
+	left, written int64
+}
+
+func (b *boundedWriter) Write(p []byte) (int, error) {
+	if int64(len(p)) > b.left {
+		return 0, problem.New(problem.Exhausted, "out_full", "one command may save "+config.Size(maxSavedBytes).String()+" in all")
+	}
+	n, err := b.to.Write(p)
+	b.left -= int64(n)
+	b.written += int64(n)
+	return n, err
+}
+
+// list writes what was saved, for people.
+func (o *outFolder) list(w io.Writer) {
+	width := 0
+	for _, s := range o.saved {
+		width = max(width, len(s.Path))
+	}
+	for _, s := range o.saved {
+		fmt.Fprintf(w, "saved %-*s  %s\n", width, s.Path, humanSize(s.Size))
+	}
+	for _, n := range o.notes {
+		fmt.Fprintln(w, "cove: "+n)
+	}
+}
+
+func humanSize(n int64) string {
+	units := []string{"B", "KiB", "MiB", "GiB", "TiB"}
+	v, u := float64(n), 0
+	for v >= 1024 && u < len(units)-1 {
+		v, u = v/1024, u+1
+	}
+	if u == 0 {
+		return fmt.Sprintf("%d B", n)
+	}
+	return fmt.Sprintf("%.1f %s", v, units[u])
+}

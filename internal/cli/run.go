@@ -1,0 +1,333 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"cove/internal/config"
+	"cove/internal/kernel"
+	"cove/internal/problem"
+	"cove/internal/sandbox"
+)
+
+// maxCode bounds a program's text.
+const maxCode = 16 << 20
+
+type runCmd struct {
+	Program string   `arg:"" optional:"" name:"file" help:"The program, run as python FILE does; - reads a cell from standard input."`
+	Code    string   `short:"c" placeholder:"CODE" help:"Run this text as a notebook cell: the last expression is shown."`
+	Args    []string `kong:"-"`
+	fileFlags
+	sandboxFlags
+	JSON bool `name:"json" help:"Print one event per line as JSON (docs/events.md)."`
+}
+
+// Help is the long help.
+func (runCmd) Help() string {
+	return `Standard output and standard error of the program pass through unchanged. Every file that the code creates or
+changes, and every figure as figure-N.png, is put into the out folder.
+
+Examples:
+
+    cove run -c 'import platform; platform.release()'
+    cove run analysis.py -f data.csv -o out -- --year 2025
+    echo 'sum(range(10))' | cove run -
+
+Exit code: the program's own; 1 uncaught exception; 124 timeout; 137 out of memory; 130 Ctrl-C;
+125 cove itself failed.`
+}
+
+func workspaceLimit() int64 { return sandbox.DefaultLimits().Workspace }
+
+// request reads the program that is to be run.
+func (c *runCmd) request(ctx context.Context, p *Program) (kernel.Request, error) {
+	req := kernel.Request{Mode: kernel.Cell, Code: c.Code, Args: c.Args}
+	switch {
+	case c.Code != "" && c.Program != "":
+		return req, problem.New(problem.Invalid, "usage", "give a file or -c, not both").WithHint("what is meant for the program comes after --")
+	case c.Code != "":
+		return req, nil
+	case c.Program == "":
+		return req, problem.New(problem.Invalid, "usage", "there is nothing to run").WithHint("give a file, - for standard input, or -c CODE; see `cove run --help`")
+	case c.Program == "-":
+		var text string
+		err := await(ctx, func() (err error) {
+			text, err = readBounded(p.In, "standard input")
+			return err
+		})
+		if err == nil {
+			req.Code = text
+		}
+		return req, err
+	}
+	files, _, err := collectOne(c.Program)
+	if err != nil {
+		return req, err
+	}
+	if len(files) != 1 || files[0].host != c.Program {
+		return req, problem.New(problem.Invalid, "usage", c.Program+" is a folder; cove run takes one program").WithHint("put the folder into the workspace with -f")
+	}
+	f, err := os.Open(c.Program)
+	if err != nil {
+		return req, unreadable(c.Program, err)
+	}
+	defer f.Close()
+	req.Mode, req.Filename = kernel.Script, filepath.Base(c.Program)
+	req.Code, err = readBounded(f, c.Program)
+	return req, err
+}
+
+func readBounded(r io.Reader, name string) (string, error) {
+	text, err := io.ReadAll(io.LimitReader(r, maxCode+1))
+	if err != nil {
+		return "", problem.New(problem.Invalid, "input_unreadable", name+" cannot be read").WithCause(err)
+	}
+	if len(text) > maxCode {
+		return "", problem.New(problem.Invalid, "code_too_big", name+" is longer than "+config.Size(maxCode).String()+", the most that cove runs as one program")
+	}
+	return string(text), nil
+}
+
+func (c *runCmd) run(ctx context.Context, p *Program) (int, error) {
+	cfg, err := c.config(p)
+	if err != nil {
+		return 0, err
+	}
+	i := p.interruptible(ctx)
+	defer i.stop()
+	code, err := c.execute(i, p, cfg)
+	if signalled := i.exitCode(); signalled != 0 && err != nil {
+		return signalled, nil
+	}
+	return code, err
+}
+
+func (c *runCmd) execute(i *interruption, p *Program, cfg config.Config) (int, error) {
+	req, err := c.request(i.soft, p)
+	if err != nil {
+		return 0, err
+	}
+	inputs, out, err := p.prepare(c.fileFlags)
+	if err != nil {
+		return 0, err
+	}
+	b, err := p.open(i.soft, cfg, withProgram(inputs, c.Program, req), out, c.Quiet)
+	if err != nil {
+		return 0, err
+	}
+	defer b.close()
+	defer b.killed(i.hard)()
+
+	ask := newAsker(p, c.Program == "-", c.JSON)
+	req.Timeout, req.OutputLimit, req.Input = time.Duration(cfg.Timeout), int64(cfg.MaxOutput), ask.input
+	v := &runView{p: p, out: out, json: c.JSON, quiet: c.Quiet, plotly: p.plotly(cfg)}
+	if err := v.execute(i, b, req); err != nil {
+		return 0, err
+	}
+	return v.finish(i, b)
+}
+
+// withProgram puts the program beside its files, as it is when python runs it, unless -f brought one of that name.
+func withProgram(inputs []input, program string, req kernel.Request) []input {
+	if req.Mode != kernel.Script {
+		return inputs
+	}
+	for _, in := range inputs {
+		if in.name == req.Filename {
+			return inputs
+		}
+	}
+	files, _, err := collectOne(program)
+	if err != nil {
+		return inputs // it was read a moment ago; the program itself can run without its file
+	}
+	return append(inputs, files...)
+}
+
+// runView shows one execution the way python would show it.
+type runView struct {
+	p           *Program
+	out         *outFolder
+	json, quiet bool
+	plotly      func() string
+
+	files  []kernel.File
+	last   kernel.Error
+	done   kernel.Done
+	ended  bool
+	broken bool // standard output is closed
+}
+
+func (v *runView) execute(i *interruption, b *bench, req kernel.Request) error {
+	ctx, stop := context.WithCancel(i.soft)
+	defer stop()
+	for e, err := range b.Execute(ctx, req) {
+		if err != nil {
+			return err
+		}
+		if err := v.event(e); err != nil {
+			if !errors.Is(err, syscall.EPIPE) {
+				return fmt.Errorf("write the output: %w", err)
+			}
+			v.broken = true
+			stop() // nobody reads any more
+		}
+	}
+	return nil
+}
+
+func (v *runView) event(e kernel.Event) error {
+	switch e := e.(type) {
+	case kernel.File:
+		v.files = append(v.files, e)
+	case kernel.Error:
+		v.last = e
+	case kernel.Done:
+		v.done, v.ended = e, true
+		return nil // written last, after what was saved
+	}
+	if v.broken {
+		return nil
+	}
+	if v.json {
+		if err := (lines{v.p.Out}).write(eventRecord(e)); err != nil {
+			return err
+		}
+	}
+	return v.show(e)
+}
+
+func (v *runView) show(e kernel.Event) error {
+	var err error
+	switch e := e.(type) {
+	case kernel.Stream:
+		to := v.p.Out
+		if e.Name == "stderr" {
+			to = v.p.Err
+		}
+		if !v.json {
+			_, err = to.Write(e.Data)
+		}
+	case kernel.Display:
+		return v.bundle(e.Data, e.ID, e.Update)
+	case kernel.Result:
+		return v.bundle(e.Data, "", false)
+	case kernel.Error:
+		if !v.json {
+			err = writeTraceback(v.p.Err, e)
+		}
+	}
+	return err
+}
+
+func writeTraceback(w io.Writer, e kernel.Error) error {
+	for _, line := range e.Traceback {
+		if _, err := fmt.Fprintln(w, line); err != nil {
+			return err
+		}
+	}
+	if len(e.Traceback) == 0 {
+		_, err := fmt.Fprintf(w, "%s: %s\n", e.Name, e.Value)
+		return err
+	}
+	return nil
+}
+
+func (v *runView) bundle(data kernel.Bundle, id string, update bool) error {
+	s, ok, err := v.out.figure(data, id, update, v.plotly)
+	switch {
+	case err != nil:
+		v.out.notes = append(v.out.notes, "a figure was not saved: "+oneLine(message(err)))
+	case ok && v.json:
+		return lines{v.p.Out}.write(savedRecord(s))
+	case ok || v.json:
+		return nil
+	}
+	if text := plainText(data); text != "" {
+		_, err := fmt.Fprintln(v.p.Out, text)
+		return err
+	}
+	return nil
+}
+
+// finish saves the files, says what happened and returns the exit code.
+func (v *runView) finish(i *interruption, b *bench) (int, error) {
+	if !v.ended {
+		return 0, problem.New(problem.Internal, "no_outcome", "the execution ended without an outcome")
+	}
+	figures := len(v.out.saved)
+	if v.done.Lost != kernel.LostSession {
+		v.out.files(i.hard, b, v.files)
+	}
+	if v.json && !v.broken {
+		for _, s := range v.out.saved[figures:] {
+			if err := (lines{v.p.Out}).write(savedRecord(s)); err != nil {
+				return 0, err
+			}
+		}
+		if err := (lines{v.p.Out}).write(eventRecord(v.done)); err != nil {
+			return 0, err
+		}
+	}
+	if v.json {
+		v.out.saved = nil // said already
+	}
+	if !v.quiet {
+		v.out.list(v.p.Err)
+		if v.done.Dropped > 0 {
+			fmt.Fprintf(v.p.Err, "cove: %s of output were left out; --max-output allows more\n", humanSize(v.done.Dropped))
+		}
+	}
+	v.explain()
+	if v.broken {
+		return exitBrokenPipe, nil
+	}
+	return v.exitCode(i), nil
+}
+
+// explain says how the code ended when Python itself did not.
+func (v *runView) explain() {
+	if v.done.Outcome == kernel.OutcomeInterrupted || v.broken || v.exited() {
+		return
+	}
+	if v.done.Outcome != kernel.OutcomeOK && v.done.Message != "" {
+		fmt.Fprintln(v.p.Err, "cove: "+oneLine(v.done.Message))
+	}
+}
+
+// exited says that the code left the interpreter on its own, with os._exit: what python would say nothing about.
+func (v *runView) exited() bool { return v.done.Outcome == kernel.OutcomeDied && v.done.Signal == "" }
+
+func (v *runView) exitCode(i *interruption) int {
+	switch v.done.Outcome {
+	case kernel.OutcomeOK:
+		return v.done.ExitCode & 0xff
+	case kernel.OutcomeError:
+		if v.last.Name == "MemoryError" {
+			return exitMemory
+		}
+		if code := v.done.ExitCode & 0xff; code != 0 || v.last.Name == "" {
+			return code
+		}
+		return exitUncaught
+	case kernel.OutcomeTimeout:
+		return exitTimeout
+	case kernel.OutcomeInterrupted:
+		return max(i.exitCode(), exitInterrupted)
+	case kernel.OutcomeMemory:
+		return exitMemory
+	case kernel.OutcomeDied:
+		if n := signalNumber(v.done.Signal); n != 0 {
+			return 128 + n
+		}
+		return v.done.ExitCode & 0xff
+	default:
+		return exitFailure
+	}
+}

@@ -1,0 +1,220 @@
+// Package config is cove's settings: one struct, filled from defaults, then the config file, then the environment; the
+// command line comes last, in package cli. A setting's tags are its documentation, and Document prints it.
+package config
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strconv"
+	"strings"
+
+	"github.com/BurntSushi/toml"
+
+	"cove/internal/problem"
+)
+
+// Config is every setting of cove. Tags: toml is the key in the config file, env the variable, doc the explanation;
+// secret values are never printed.
+type Config struct {
+	Data      string   `toml:"data" env:"COVE_HOME" doc:"folder that keeps the Python environments, downloads and history"`
+	Runtime   string   `toml:"runtime" env:"COVE_RUNTIME" doc:"folder for the state of running sandboxes; on a local disk, with a short path; empty: run in the data folder when that is set, else the system's place"`
+	Engine    string   `toml:"engine" env:"COVE_ENGINE" doc:"how code is isolated: gvisor, or local (no isolation)"`
+	Packages  string   `toml:"packages" env:"COVE_PACKAGES" doc:"the Python environment: standard (pandas, matplotlib, ...) or minimal (IPython alone)"`
+	Python    string   `toml:"python" env:"COVE_PYTHON" doc:"the Python that environments are built from; empty: the newest suitable one on the PATH"`
+	Out       string   `toml:"out" env:"COVE_OUT" doc:"folder that receives figures and files"`
+	Timeout   Duration `toml:"timeout" env:"COVE_TIMEOUT" doc:"wall clock of one execution; 0 means none"`
+	Memory    Size     `toml:"memory" env:"COVE_MEMORY" doc:"memory of one sandbox"`
+	CPUs      float64  `toml:"cpus" env:"COVE_CPUS" doc:"processor cores of one sandbox"`
+	MaxOutput Size     `toml:"max_output" env:"COVE_MAX_OUTPUT" doc:"bytes of output that one execution may deliver"`
+
+	Model     string   `toml:"model" env:"COVE_MODEL" doc:"the model for cove ask, as PROVIDER/NAME: openai/..., anthropic/..., ollama/... or replay:FILE"`
+	MaxSteps  int      `toml:"max_steps" env:"COVE_MAX_STEPS" doc:"how often a model may run code for one question"`
+	MaxTokens int64    `toml:"max_tokens" env:"COVE_MAX_TOKENS" doc:"tokens that one question may use, in and out together; 0 means no limit"`
+	MaxTime   Duration `toml:"max_time" env:"COVE_MAX_TIME" doc:"wall clock of one question; 0 means none"`
+
+	OpenAIKey        string `toml:"openai_api_key" env:"OPENAI_API_KEY" doc:"key for openai/... models" secret:"true"`
+	OpenAIBaseURL    string `toml:"openai_base_url" env:"OPENAI_BASE_URL" doc:"address of any OpenAI-compatible server; empty: OpenAI itself"`
+	AnthropicKey     string `toml:"anthropic_api_key" env:"ANTHROPIC_API_KEY" doc:"key for anthropic/... models" secret:"true"`
+	AnthropicBaseURL string `toml:"anthropic_base_url" env:"ANTHROPIC_BASE_URL" doc:"address of an Anthropic-compatible server; empty: Anthropic itself"`
+	OllamaHost       string `toml:"ollama_host" env:"OLLAMA_HOST" doc:"address of an Ollama server; empty: 127.0.0.1:11434"`
+
+	// File is the config file that was looked for; Found says whether it was there.
+	File  string `toml:"-"`
+	Found bool   `toml:"-"`
+}
+
+// Default returns the settings of a machine that sets nothing; Load decides about Runtime. getenv is os.Getenv or a stand-in.
+func Default(getenv func(string) string) Config {
+	home := getenv("HOME")
+	data := getenv("XDG_DATA_HOME")
+	if !filepath.IsAbs(data) {
+		data = filepath.Join(home, ".local", "share")
+	}
+	return Config{
+		Data:      filepath.Join(data, "cove"),
+		Engine:    "gvisor",
+		Packages:  "standard",
+		Out:       "cove-out",
+		Timeout:   Duration(300e9),
+		Memory:    2 << 30,
+		CPUs:      2,
+		MaxOutput: 64 << 20,
+		MaxSteps:  20,
+		MaxTokens: 1_000_000,
+		MaxTime:   Duration(900e9),
+	}
+}
+
+// defaultRuntime is the same for every command of one user, so that a later command finds what a killed one left.
+func defaultRuntime(getenv func(string) string) string {
+	if os.Geteuid() == 0 {
+		return "/run/cove"
+	}
+	if dir := getenv("XDG_RUNTIME_DIR"); filepath.IsAbs(dir) {
+		if _, err := os.Stat(dir); err == nil {
+			return filepath.Join(dir, "cove")
+		}
+	}
+	return filepath.Join(os.TempDir(), "cove-"+strconv.Itoa(os.Getuid()))
+}
+
+// Load returns the settings from defaults, the config file and the environment. With an error, which names the file or
+// the variable at fault, the returned settings are still usable: what was wrong in them has its default.
+func Load(getenv func(string) string) (Config, error) {
+	c := Default(getenv)
+	c.File = filePath(getenv)
+	fileErr := c.readFile(getenv("COVE_CONFIG") != "")
+	envErr := c.readEnv(getenv)
+	if c.Runtime == "" {
+		c.Runtime = defaultRuntime(getenv)
+		if c.Data != Default(getenv).Data {
+			c.Runtime = filepath.Join(c.Data, "run")
+		}
+	}
+	return c, errors.Join(fileErr, envErr)
+}
+
+func filePath(getenv func(string) string) string {
+	if f := getenv("COVE_CONFIG"); f != "" {
+		return f
+	}
+	dir := getenv("XDG_CONFIG_HOME")
+	if !filepath.IsAbs(dir) {
+		dir = filepath.Join(getenv("HOME"), ".config")
+	}
+	return filepath.Join(dir, "cove", "config.toml")
+}
+
+func (c *Config) readFile(required bool) error {
+	next := *c
+	text, err := os.ReadFile(c.File)
+	if errors.Is(err, fs.ErrNotExist) && !required {
+		return nil
+	}
+	if err != nil {
+		return problem.New(problem.Invalid, "config_unreadable", "cannot read the config file "+c.File).WithCause(err)
+	}
+	c.Found = true
+	meta, err := toml.Decode(string(text), &next)
+	if err != nil {
+		return problem.New(problem.Invalid, "config_invalid", "the config file "+c.File+" has a mistake").WithCause(err).
+			WithHint("run `cove config` to see every setting and what it takes")
+	}
+	if unknown := meta.Undecoded(); len(unknown) > 0 {
+		return problem.New(problem.Invalid, "config_unknown_key",
+			fmt.Sprintf("the config file %s has a setting that cove does not know: %s", c.File, unknown[0])).
+			WithHint("run `cove config` to see every setting")
+	}
+	next.Found = true
+	*c = next
+	return nil
+}
+
+func (c *Config) readEnv(getenv func(string) string) error {
+	var all error
+	for _, f := range c.fields() {
+		name := f.tag.Get("env")
+		text := getenv(name)
+		if text == "" {
+			continue
+		}
+		if err := set(f.value, text); err != nil {
+			all = errors.Join(all, problem.New(problem.Invalid, "config_invalid", "the variable "+name+" has a value that does not fit").WithCause(err))
+		}
+	}
+	return all
+}
+
+type field struct {
+	tag   reflect.StructTag
+	value reflect.Value
+}
+
+// fields lists the settings in their order; bookkeeping fields without an env tag are left out.
+func (c *Config) fields() []field {
+	var out []field
+	v := reflect.ValueOf(c).Elem()
+	for i := range v.NumField() {
+		if tag := v.Type().Field(i).Tag; tag.Get("env") != "" {
+			out = append(out, field{tag: tag, value: v.Field(i)})
+		}
+	}
+	return out
+}
+
+func set(v reflect.Value, text string) error {
+	switch p := v.Addr().Interface().(type) {
+	case *string:
+		*p = text
+	case *int:
+		return number(text, strconv.Atoi, p)
+	case *int64:
+		return number(text, func(s string) (int64, error) { return strconv.ParseInt(s, 10, 64) }, p)
+	case *float64:
+		return number(text, func(s string) (float64, error) { return strconv.ParseFloat(s, 64) }, p)
+	case interface{ UnmarshalText([]byte) error }:
+		return p.UnmarshalText([]byte(text))
+	default:
+		return fmt.Errorf("a setting of type %s cannot be read from text", v.Type())
+	}
+	return nil
+}
+
+func number[T int | int64 | float64](text string, parse func(string) (T, error), into *T) error {
+	n, err := parse(strings.TrimSpace(text))
+	if err != nil || n < 0 {
+		return fmt.Errorf("%q is not a number of 0 or more", text)
+	}
+	*into = n
+	return nil
+}
+
+// Validate says which setting is out of its range, or returns nil.
+func (c Config) Validate() error {
+	bad := func(name, why string) error {
+		return problem.New(problem.Invalid, "config_invalid", name+" "+why)
+	}
+	switch {
+	case c.Engine != "gvisor" && c.Engine != "local":
+		return bad("the engine", fmt.Sprintf("is gvisor or local, not %q", c.Engine))
+	case c.Packages != "standard" && c.Packages != "minimal":
+		return bad("packages", fmt.Sprintf("is standard or minimal, not %q", c.Packages))
+	case c.Memory < 128<<20:
+		return bad("memory", "must be at least 128MiB: Python itself needs that much")
+	case !(c.CPUs > 0) || c.CPUs > 4096:
+		return bad("cpus", "must be a number of cores above 0")
+	case c.MaxOutput <= 0:
+		return bad("max-output", "must be above 0")
+	case c.MaxSteps < 1:
+		return bad("max_steps", "must be at least 1")
+	case c.Out == "":
+		return bad("out", "must name a folder")
+	case !filepath.IsAbs(c.Data) || !filepath.IsAbs(c.Runtime):
+		return bad("data and runtime", "must be absolute paths; set COVE_HOME, or HOME")
+	}
+	return nil
+}

@@ -1,0 +1,72 @@
+package interpreter
+
+import (
+	"cove/internal/kernel"
+	"cove/internal/model"
+)
+
+// Event is one thing that happens in a turn. It is a closed sum type: Text, Reasoning, Code, Start, Output, Notice
+// and Answer.
+type Event interface{ event() }
+
+// Text continues the model's words, as they stream.
+type Text struct{ Delta string }
+
+// Reasoning continues the model's visible reasoning.
+type Reasoning struct{ Delta string }
+
+// Code continues the code that the model is writing for the execution Step. When it turns out that the code is not to
+// be run (the call was cut off, an earlier call failed), a Notice says so, no Start follows and the number is used again.
+type Code struct {
+	Step  int // executions of the turn, from 1
+	Delta string
+}
+
+// Start says that an execution begins. Code is complete; it is what runs, whatever the Code deltas were.
+type Start struct {
+	Step int
+	Code string
+}
+
+// Output is something that the execution Step emitted, its kernel.Done included.
+type Output struct {
+	Step  int
+	Event kernel.Event
+}
+
+// Notice tells the user in one line about a retry, a fallback or a repair of the conversation.
+type Notice struct{ Text string }
+
+// Answer ends a turn that did not fail. It comes exactly once, last.
+type Answer struct {
+	// Text is the final answer: what the model said after the last execution, or a sentence that cove composed when
+	// the model said nothing.
+	Text   string
+	Reason AnswerReason
+	Steps  int // executions that ran
+	// Usage sums what the provider said; it is zero when the provider does not say.
+	Usage model.Usage
+}
+
+// AnswerReason says why the turn ended with its answer.
+type AnswerReason string
+
+// The answer reasons.
+const (
+	Complete   AnswerReason = "complete"    // the model was done
+	StepLimit  AnswerReason = "step_limit"  // Limits.Steps was reached
+	TokenLimit AnswerReason = "token_limit" // Limits.Tokens was reached
+	TimeLimit  AnswerReason = "time_limit"  // Limits.Time was reached
+	Length     AnswerReason = "length"      // the model's answer, or its calls again and again, were cut off
+	Filtered   AnswerReason = "filtered"    // the provider refused or filtered the answer
+	Repeated   AnswerReason = "repeated"    // the model kept sending the same failing code
+	NoAnswer   AnswerReason = "no_answer"   // the model said nothing; cove composed the answer
+)
+
+func (Text) event()      {}
+func (Reasoning) event() {}
+func (Code) event()      {}
+func (Start) event()     {}
+func (Output) event()    {}
+func (Notice) event()    {}
+func (Answer) event()    {}

@@ -1,0 +1,154 @@
+package interpreter
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"cove/internal/kernel"
+	"cove/internal/model"
+)
+
+// outcome is what the model is told of an execution.
+type outcome struct {
+	text   string
+	images []model.Image
+	failed bool
+}
+
+// outcomeOf words the result of an execution within Limits.Result, and keeps account of the files that the model now
+// knows.
+func (t *turn) outcomeOf(ctx context.Context, r *record, timeout time.Duration) outcome {
+	o := outcome{failed: r.done.Outcome != kernel.OutcomeOK}
+	for _, p := range r.pictures {
+		o.images = append(o.images, p.image)
+	}
+	var tail []string
+	if r.failure != nil && r.done.Outcome == kernel.OutcomeError {
+		trace := cutMiddle(strings.ToValidUTF8(reduceTraceback(traceLines(*r.failure)), "\uFFFD"), t.limits.Result/2)
+		tail = append(tail, trace)
+		if line := hint(r.failure.Name, r.failure.Value, func() []string { return t.fileNames(ctx) }); line != "" {
+			tail = append(tail, line)
+		}
+	}
+	if line := ending(*r.done, r.failure != nil, timeout); line != "" {
+		tail = append(tail, line)
+	}
+	if r.done.Dropped > 0 {
+		tail = append(tail, "["+size(r.done.Dropped)+" of output beyond the limit were dropped; print less]")
+	}
+	if line := t.newFiles(r); line != "" {
+		tail = append(tail, line)
+	}
+	end := strings.Join(tail, "\n")
+	printed := cutMiddleMore(r.printed(), max(t.limits.Result-len(end), t.limits.Result/4), r.hidden)
+	switch {
+	case printed == "" && end == "":
+		o.text = "(the code ran; it printed nothing)"
+	case printed == "":
+		o.text = end
+	case end == "":
+		o.text = printed
+	default:
+		o.text = ensureLine(printed) + end
+	}
+	return o
+}
+
+// traceLines returns the lines of a traceback; an error without one is told by its name and value.
+func traceLines(e kernel.Error) []string {
+	if len(e.Traceback) > 0 {
+		return e.Traceback
+	}
+	return []string{e.Name + ": " + e.Value}
+}
+
+// ending says how an execution ended when it did not end by itself, and what that took with it.
+func ending(d kernel.Done, explained bool, timeout time.Duration) string {
+	var line string
+	switch d.Outcome {
+	case kernel.OutcomeOK:
+		return ""
+	case kernel.OutcomeError:
+		if explained {
+			return lost(d.Lost)
+		}
+		line = fmt.Sprintf("The code ended with exit code %d.", d.ExitCode)
+	case kernel.OutcomeTimeout:
+		line = fmt.Sprintf("Stopped: the code ran longer than the limit of %s for one execution. Make it faster, or work on a part of the data.", timeout.Round(time.Second/10))
+		if d.Lost == kernel.LostNothing {
+			line += " Variables and files are kept."
+		}
+	case kernel.OutcomeMemory:
+		line = "Out of memory. Read the data in parts or only the columns that are needed."
+	case kernel.OutcomeDied:
+		line = "The Python process died"
+		if d.Signal != "" {
+			line += " with " + d.Signal
+		}
+		line += "."
+	case kernel.OutcomeInterrupted:
+		line = "The execution was interrupted."
+	case kernel.OutcomeSandboxDied:
+		line = "The sandbox died."
+	default:
+		line = "The execution failed (" + string(d.Outcome) + ")."
+		if d.Message != "" {
+			line += " " + d.Message + "."
+		}
+	}
+	return strings.TrimSpace(line + " " + lost(d.Lost))
+}
+
+func lost(l kernel.Loss) string {
+	switch l {
+	case kernel.LostKernel:
+		return "Variables and imports are lost, files are kept: import and load again."
+	case kernel.LostSession:
+		return "Everything is lost: variables, imports and all files in the working directory."
+	}
+	return ""
+}
+
+// newFiles names the files that an execution made or changed, and notes that the model knows them.
+func (t *turn) newFiles(r *record) string {
+	if r.done.Lost == kernel.LostSession {
+		t.seen = map[string]int64{}
+		return ""
+	}
+	var names []string
+	for _, f := range r.files {
+		t.seen[f.Path] = f.Size
+		verb := "changed"
+		if f.Created {
+			verb = "new"
+		}
+		names = append(names, fmt.Sprintf("%s (%s, %s)", fileName(f.Path), verb, size(f.Size)))
+	}
+	if len(names) == 0 {
+		return ""
+	}
+	more := ""
+	if len(names) > filesNamed {
+		more = fmt.Sprintf(" and %d more", len(names)-filesNamed)
+		names = names[:filesNamed]
+	}
+	return "[files delivered to the user: " + strings.Join(names, ", ") + more + "]"
+}
+
+// fileNames returns the names of the first workspace files.
+func (t *turn) fileNames(ctx context.Context) []string {
+	files, err := t.session.Files(ctx)
+	if err != nil {
+		return nil
+	}
+	var names []string
+	for _, f := range visible(files) {
+		if len(names) == filesNamed {
+			return append(names, "…")
+		}
+		names = append(names, fileName(f.Path))
+	}
+	return names
+}

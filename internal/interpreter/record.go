@@ -1,0 +1,216 @@
+package interpreter
+
+import (
+	"encoding/base64"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"cove/internal/kernel"
+	"cove/internal/model"
+)
+
+// What of an execution's output is kept for the model.
+const (
+	recordLimit   = 1 << 20 // bytes of text kept before cutting
+	imagesPerCall = 4
+	imageLimit    = 4 << 20 // bytes of one image
+	filesNamed    = 30
+)
+
+// segment is a stretch of output in the order in which it came.
+type segment struct {
+	text   []byte
+	stream bool
+	id     string // of a display that may be updated
+	figure int    // its number, or 0
+}
+
+// picture is an image for a model that sees.
+type picture struct {
+	figure int
+	image  model.Image
+}
+
+// record gathers what an execution emits, as the model is to see it.
+type record struct {
+	segments []segment
+	size     int  // bytes of what is not a stream
+	hidden   int  // characters that were cut already
+	clear    bool // clear the output before the next one
+	failure  *kernel.Error
+	files    []kernel.File
+	sees     bool // images are wanted
+	pictures []picture
+	figures  int // shown in the conversation so far
+	done     *kernel.Done
+}
+
+func newRecord(figures int, sees bool) *record { return &record{figures: figures, sees: sees} }
+
+func (r *record) add(event kernel.Event) {
+	switch e := event.(type) {
+	case kernel.Stream:
+		r.stream(e)
+	case kernel.Result:
+		text, figure := r.describe(e.Data, 0)
+		r.output(segment{text: text, figure: figure})
+	case kernel.Display:
+		r.display(e)
+	case kernel.ClearOutput:
+		r.clear = true
+		if !e.Wait {
+			r.clearNow()
+		}
+	case kernel.Error:
+		r.failure = &e
+	case kernel.File:
+		r.files = append(r.files, e)
+	case kernel.Done:
+		r.done = &e
+	}
+}
+
+func (r *record) clearNow() {
+	if r.clear {
+		r.segments, r.size, r.hidden, r.clear = nil, 0, 0, false
+	}
+}
+
+func (r *record) stream(e kernel.Stream) {
+	r.clearNow()
+	last := len(r.segments) - 1
+	if last < 0 || !r.segments[last].stream {
+		r.segments = append(r.segments, segment{stream: true})
+		last++
+	}
+	r.segments[last].text = r.bounded(append(r.segments[last].text, e.Data...))
+}
+
+// bounded keeps the beginning and the end of very much output.
+func (r *record) bounded(text []byte) []byte {
+	if len(text) <= 2*recordLimit {
+		return text
+	}
+	from, to := runeStart(text, recordLimit/2), runeStart(text, len(text)-recordLimit/2)
+	r.hidden += utf8.RuneCount(text[from:to])
+	return append(text[:from], text[to:]...)
+}
+
+func (r *record) output(s segment) {
+	r.clearNow()
+	if len(s.text) == 0 {
+		return
+	}
+	if r.size > recordLimit {
+		r.hidden += utf8.RuneCount(s.text)
+		return
+	}
+	s.text = r.bounded(s.text)
+	r.size += len(s.text)
+	r.segments = append(r.segments, s)
+}
+
+func (r *record) display(e kernel.Display) {
+	if e.Update && e.ID != "" {
+		for n, s := range r.segments {
+			if s.id == e.ID {
+				r.segments[n].text, r.segments[n].figure = r.describe(e.Data, s.figure)
+				return
+			}
+		}
+	}
+	text, figure := r.describe(e.Data, 0)
+	r.output(segment{text: text, id: e.ID, figure: figure})
+}
+
+// describe returns the words for an object and takes its image, in the place of the figure that it replaces if that is
+// not 0. It returns the figure's number, or 0 when the object is none.
+func (r *record) describe(data kernel.Bundle, replaces int) ([]byte, int) {
+	for _, mime := range []string{"image/png", "image/jpeg", "image/svg+xml", "image/gif", "image/webp"} {
+		if text, ok := data[mime].(string); ok {
+			if replaces == 0 {
+				r.figures++
+				replaces = r.figures
+			}
+			return []byte(r.figure(replaces, mime, text)), replaces
+		}
+	}
+	return []byte(words(data)), 0
+}
+
+// words returns the text form of an object, or what it is.
+func words(data kernel.Bundle) string {
+	plain, _ := data["text/plain"].(string)
+	for _, mime := range []string{"text/markdown", "text/latex"} {
+		if text, ok := data[mime].(string); ok && (plain == "" || strings.HasPrefix(plain, "<")) {
+			return text
+		}
+	}
+	for mime := range data {
+		if strings.Contains(mime, "plotly") || strings.Contains(mime, "vega") {
+			return "[interactive chart shown to the user]"
+		}
+	}
+	if plain == "" || strings.HasPrefix(plain, "<IPython.core.display.") {
+		if _, ok := data["text/html"]; ok {
+			return "[HTML shown to the user]"
+		}
+	}
+	return plain
+}
+
+// figure takes an image and returns the note that stands for it.
+func (r *record) figure(number int, mime, encoded string) string {
+	note := fmt.Sprintf("[figure %d shown to the user]", number)
+	if !r.sees || (mime != "image/png" && mime != "image/jpeg") {
+		return note
+	}
+	r.pictures = slices.DeleteFunc(r.pictures, func(p picture) bool { return p.figure == number })
+	image, err := base64.StdEncoding.DecodeString(strings.Join(strings.Fields(encoded), ""))
+	switch {
+	case err != nil:
+		return fmt.Sprintf("[figure %d could not be decoded]", number)
+	case len(image) > imageLimit:
+		return note + " [too large to be shown to you]"
+	case len(r.pictures) >= imagesPerCall:
+		return note + " [not shown to you: more than " + fmt.Sprint(imagesPerCall) + " figures]"
+	}
+	r.pictures = append(r.pictures, picture{number, model.Image{MIME: mime, Data: image}})
+	return note
+}
+
+var terminalCodes = regexp.MustCompile("\x1b\\[[0-9;?]*[a-zA-Z]|\x1b\\][^\x07\x1b]*(?:\x07|\x1b\\\\)")
+
+// printed returns the output as it would stand on a screen: without colours, of lines that were overwritten the last.
+func (r *record) printed() string {
+	var b strings.Builder
+	for _, s := range r.segments {
+		text := string(s.text)
+		if s.stream {
+			text = screen(text)
+		} else if b.Len() > 0 && !strings.HasSuffix(b.String(), "\n") {
+			b.WriteByte('\n')
+		}
+		b.WriteString(text)
+		if !s.stream && !strings.HasSuffix(text, "\n") {
+			b.WriteByte('\n')
+		}
+	}
+	return strings.TrimRight(strings.ToValidUTF8(b.String(), "\uFFFD"), "\n ")
+}
+
+func screen(text string) string {
+	text = terminalCodes.ReplaceAllString(text, "")
+	if !strings.Contains(text, "\r") {
+		return text
+	}
+	lines := strings.Split(strings.ReplaceAll(text, "\r\n", "\n"), "\n")
+	for n, line := range lines {
+		line = strings.TrimRight(line, "\r")
+		lines[n] = line[strings.LastIndexByte(line, '\r')+1:]
+	}
+	return strings.Join(lines, "\n")
+}

@@ -1,0 +1,282 @@
+package interpreter
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"strings"
+	"time"
+
+	"cove/internal/model"
+	"cove/internal/problem"
+)
+
+// reply is what one model call brought.
+type reply struct {
+	text   string           // the words and, where the code is in the text, the code with its fence; for the history
+	words  string           // the text without code and reasoning
+	calls  []model.ToolCall // complete calls
+	code   string           // complete code from the text
+	inCode bool             // code is set
+	inCall bool             // the code came in a <tool_call> element
+	cut    bool             // code or a call began and is not complete
+	broken string           // why the <tool_call> in the text makes no sense, or ""
+	finish model.FinishReason
+}
+
+// ask calls the model until it has answered: once more for each thing that it turned out not to take (tools, images, a
+// long conversation), and once more when its answer broke off.
+func (t *turn) ask(ctx context.Context) (reply, error) {
+	repeated := false
+	for {
+		if err := t.withinLimits(); err != nil {
+			return reply{}, err
+		}
+		s := t.newStream(false)
+		err := t.stream(ctx, s, t.request())
+		if err == nil {
+			return s.reply(), nil
+		}
+		p := problem.Of(err)
+		switch {
+		case ctx.Err() != nil:
+			return reply{}, err
+		case !t.fenced && p.Code == "tools_unsupported":
+			t.fenced = true
+			err = t.emit(Notice{"The model cannot call tools; it writes its code as text instead."})
+		case !t.blind && p.Code == "images_unsupported":
+			t.blind = true
+			t.history.dropImages()
+			err = t.emit(Notice{"The model cannot see images; it goes on without them."})
+		case !t.squeezed && p.Code == "model_context_too_long":
+			t.squeezed = true
+			t.history.squeeze()
+			err = t.emit(Notice{"The conversation is too long for the model; earlier results were shortened."})
+		case !repeated && brokeOff(p, s.started):
+			repeated = true
+			err = t.emit(Notice{"The model's answer broke off (" + p.Message + "); nothing of it was run. Asking again."})
+		}
+		if err != nil {
+			return reply{}, err
+		}
+	}
+}
+
+// brokeOff says whether an answer failed half-way in a manner that asking again may cure. Adapters themselves repeat
+// what fails before the first word.
+func brokeOff(p *problem.Error, started bool) bool {
+	return (started && (p.Kind == problem.Unavailable || p.Kind == problem.Timeout)) ||
+		strings.HasPrefix(p.Code, "model_stream_")
+}
+
+// stream makes one model call and lets s take its parts.
+func (t *turn) stream(ctx context.Context, s *answerStream, req model.Request) error {
+	mctx, cancel := context.WithDeadline(ctx, t.deadline)
+	defer cancel()
+	defer func() { t.spend(s, req) }()
+	for part, err := range t.model.Stream(mctx, req) {
+		if err == nil {
+			err = s.take(part)
+		} else if ctx.Err() == nil && mctx.Err() != nil {
+			return t.limit(TimeLimit)
+		}
+		if err != nil {
+			return err
+		}
+		if s.over() {
+			return nil
+		}
+	}
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case s.finish == nil:
+		return problem.New(problem.Unavailable, "model_stream_truncated", "the model's answer ended too early")
+	}
+	return nil
+}
+
+// spend counts the tokens of a call. Answers that were broken off, and providers that do not say, are estimated for the
+// limit alone.
+func (t *turn) spend(s *answerStream, req model.Request) {
+	if s.finish != nil && s.finish.Usage != (model.Usage{}) {
+		t.usage.InputTokens += s.finish.Usage.InputTokens
+		t.usage.OutputTokens += s.finish.Usage.OutputTokens
+		t.spent += s.finish.Usage.InputTokens + s.finish.Usage.OutputTokens
+		return
+	}
+	const bytesPerToken = 4
+	bytes := len(req.System) + s.bytes
+	for _, m := range req.Messages {
+		bytes += cost(m)
+	}
+	t.spent += int64(bytes / bytesPerToken)
+}
+
+// answerStream takes the parts of one answer, emits them and keeps what the reply is made of.
+type answerStream struct {
+	turn    *turn
+	plain   bool // words only: code and calls are not looked for
+	scan    *textScanner
+	words   strings.Builder
+	all     strings.Builder
+	codes   map[int]*codeStream // by the calls' index
+	order   []int               // indices of calls in the order in which they began
+	started bool                // something was said
+	bytes   int
+	finish  *model.Finish
+}
+
+func (t *turn) newStream(plain bool) *answerStream {
+	scan := newTextScanner(t.fenced && !plain)
+	scan.plain = plain
+	return &answerStream{turn: t, plain: plain, scan: scan, codes: map[int]*codeStream{}}
+}
+
+// over says that the rest of the answer is not wanted: the code is complete, and what a model says after it, without
+// having seen its outcome, is guessed.
+func (s *answerStream) over() bool { return s.finish == nil && s.scan.closed() }
+
+func (s *answerStream) take(part model.Part) error {
+	switch p := part.(type) {
+	case model.TextDelta:
+		s.started = true
+		s.bytes += len(p.Text)
+		s.all.WriteString(p.Text)
+		return s.show(s.scan.write(p.Text))
+	case model.ReasoningDelta:
+		s.started = true
+		s.bytes += len(p.Text)
+		return s.turn.emit(Reasoning{p.Text})
+	case model.CallDelta:
+		s.started = true
+		s.bytes += len(p.Arguments)
+		return s.callDelta(p)
+	case model.Retry:
+		wait := time.Duration(p.Seconds * float64(time.Second)).Round(100 * time.Millisecond)
+		reason := strings.TrimRight(p.Reason, ". \n")
+		return s.turn.emit(Notice{fmt.Sprintf("The model service failed (%s); trying again in %s.", reason, wait)})
+	case model.Finish:
+		s.finish = &p
+		return s.show(s.scan.end(p.Reason != model.FinishLength))
+	}
+	return nil
+}
+
+func (s *answerStream) show(pieces []piece) error {
+	for _, p := range pieces {
+		var event Event
+		switch p.kind {
+		case pieceReasoning:
+			event = Reasoning{p.text}
+		case pieceCode:
+			event = Code{s.turn.steps + 1, p.text}
+		default:
+			s.words.WriteString(p.text)
+			event = Text{p.text}
+		}
+		if err := s.turn.emit(event); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *answerStream) callDelta(p model.CallDelta) error {
+	code, ok := s.codes[p.Index]
+	if !ok {
+		if p.Name == "" || isPython(p.Name) {
+			code = &codeStream{}
+		}
+		s.codes[p.Index] = code
+		s.order = append(s.order, p.Index)
+	}
+	if code == nil || s.plain {
+		return nil
+	}
+	delta := code.write(p.Arguments)
+	if delta == "" {
+		return nil
+	}
+	nth := 0
+	for s.order[nth] != p.Index {
+		nth++
+	}
+	return s.turn.emit(Code{s.turn.steps + 1 + nth, delta})
+}
+
+// reply returns what the answer brought; the stream has ended well.
+func (s *answerStream) reply() reply {
+	r := reply{words: strings.TrimSpace(s.words.String()), finish: model.FinishStop}
+	r.text = r.words
+	var calls []model.ToolCall
+	if s.finish != nil {
+		r.finish, calls = s.finish.Reason, s.finish.Calls
+	}
+	switch {
+	case s.plain:
+		return r
+	case s.scan.state == inCall && r.finish != model.FinishLength:
+		s.textCall(&r)
+		r.cut = r.broken != ""
+		r.broken = ""
+	case s.scan.closed() && s.scan.call.Len() > 0:
+		s.textCall(&r)
+	case s.scan.closed():
+		r.code, r.inCode = s.scan.code.String(), true
+		r.text = strings.TrimSpace(s.scan.consumed.String())
+	case s.scan.open():
+		r.cut = true
+	case r.finish == model.FinishLength || (r.finish == model.FinishCalls && len(calls) == 0):
+		r.cut = len(s.order) > 0 || r.finish == model.FinishCalls
+	default:
+		r.calls = calls
+	}
+	return r
+}
+
+// textCall reads the <tool_call> element.
+func (s *answerStream) textCall(r *reply) {
+	r.text, r.inCall = strings.TrimSpace(s.scan.consumed.String()), true
+	call, err := callInText(s.scan.call.String())
+	if err == nil && call.Name != "" && !isPython(call.Name) {
+		err = unknownTool(call.Name)
+	}
+	if err == nil {
+		r.code, err = codeOf(call.Arguments)
+	}
+	if err != nil {
+		r.broken = err.Error()
+		return
+	}
+	r.inCode = true
+}
+
+func unknownTool(name string) error {
+	return fmt.Errorf("there is no tool named %q; the only tool is %s, which takes {\"code\": \"...\"}", cutEnd(name, 60), toolName)
+}
+
+// willRun matches words with which a model announces that it runs the code in its message itself.
+var willRun = regexp.MustCompile(`(?i)\b(?:i'll|i will|let me|let's|i'm going to|i am going to|i'm|now)\b[^.\n]{0,60}` +
+	`\b(?:run|running|execut|calculat|comput|load|read|analy|plot|draw|check|inspect|look)` +
+	`|(?:让我|我来|我先|我将|我会|我们来|我们先|接下来|首先)[^。\n]{0,20}(?:运行|执行|计算|读取|加载|分析|查看|绘制|画|检查|统计)`)
+
+// impliedCode returns the code in the text of a message without calls that is clearly meant to be run, and the text up
+// to its end. The rule is in the package comment.
+func impliedCode(text string) (code, consumed string, ok bool) {
+	s := newTextScanner(true)
+	s.write(text)
+	s.end(true)
+	if !s.closed() || s.call.Len() > 0 || strings.TrimSpace(s.code.String()) == "" {
+		return "", "", false
+	}
+	if rest := s.rest(); strings.TrimSpace(rest) != "" {
+		more := newTextScanner(true)
+		more.write(rest)
+		more.end(true)
+		if more.closed() || more.open() || !willRun.MatchString(text) {
+			return "", "", false
+		}
+	}
+	return s.code.String(), strings.TrimSpace(s.consumed.String()), true
+}

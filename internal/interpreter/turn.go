@@ -1,0 +1,405 @@
+package interpreter
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"cove/internal/kernel"
+	"cove/internal/model"
+	"cove/internal/problem"
+)
+
+// cutLimit is how many calls in a row may be cut off before the turn ends.
+const cutLimit = 2
+
+// turn is one question on its way to an answer.
+type turn struct {
+	*Interpreter
+	deadline time.Time
+	yield    func(Event, error) bool
+	stopped  bool // yield returned false
+
+	steps    int // executions that ran
+	attempts int // executions, and calls that could not be run
+	usage    model.Usage
+	spent    int64 // tokens, estimated where unknown
+	cuts     int   // calls cut off in a row
+	squeezed bool  // the conversation was made shorter than its budget
+	nudged   bool  // the model was asked for the answer that it forgot
+	repeated repetition
+	lastCode string // the last code that succeeded
+	lastText string // the last result, as the model got it
+}
+
+// limitReached ends the loop, not the turn: one last model call may still answer.
+type limitReached struct {
+	reason AnswerReason
+	limit  string // what was reached, as a noun: "the limit of 20 executions"
+}
+
+func (l *limitReached) Error() string { return "reached " + l.limit }
+
+func (t *turn) limit(reason AnswerReason) *limitReached {
+	switch reason {
+	case StepLimit:
+		return &limitReached{reason, fmt.Sprintf("the limit of %d code executions", t.limits.Steps)}
+	case TokenLimit:
+		return &limitReached{reason, fmt.Sprintf("the limit of %s tokens", grouped(t.limits.Tokens))}
+	case TimeLimit:
+		return &limitReached{reason, fmt.Sprintf("the time limit of %s", t.limits.Time)}
+	case Length:
+		return &limitReached{reason, "the limit of tokens for one answer, again and again"}
+	case Repeated:
+		return &limitReached{reason, "the end of the attempts: the same code failed again and again"}
+	default:
+		return &limitReached{reason, string(reason)}
+	}
+}
+
+func (t *turn) emit(e Event) error {
+	if t.stopped {
+		return errStopped
+	}
+	if !t.yield(e, nil) {
+		t.stopped = true
+		return errStopped
+	}
+	return nil
+}
+
+// abandon leaves the conversation of a failed turn in a state in which it can go on: without the turn when nothing was
+// run in it, else with a word about its end.
+func (t *turn) abandon(mark int) {
+	if t.steps == 0 {
+		t.history.rollback(mark)
+		return
+	}
+	t.history.add(model.RoleAssistant, model.Text{Text: "(The turn was stopped before an answer.)"})
+}
+
+func (t *turn) run(ctx context.Context, prompt string) (Answer, error) {
+	seen := t.seen
+	text, err := t.userMessage(ctx, prompt)
+	if err != nil {
+		return Answer{}, err
+	}
+	t.history.add(model.RoleUser, model.Text{Text: text})
+	answer, err := t.loop(ctx)
+	if limit, ok := errors.AsType[*limitReached](err); ok && ctx.Err() == nil {
+		answer, err = t.wrapUp(ctx, limit)
+	}
+	if err != nil && t.steps == 0 {
+		t.seen = seen
+	}
+	return answer, err
+}
+
+// loop asks and runs until there is an answer.
+func (t *turn) loop(ctx context.Context) (Answer, error) {
+	for {
+		r, err := t.ask(ctx)
+		if err != nil {
+			return Answer{}, err
+		}
+		if !r.cut {
+			t.cuts = 0
+		}
+		if err := t.takeImplied(&r); err != nil {
+			return Answer{}, err
+		}
+		switch {
+		case r.finish == model.FinishFilter:
+			return t.answer(orElse(r.words, "The model's provider refused or filtered the answer."), Filtered), nil
+		case r.cut:
+			err = t.cutOff(r)
+		case len(r.calls) > 0 && t.fenced:
+			// A model that calls a tool nobody offered: what it means is clear, what its server takes back is not.
+			err = t.runText(ctx, callAsText(r))
+		case len(r.calls) > 0:
+			err = t.runCalls(ctx, r)
+		case r.broken != "":
+			err = t.refuseText(r)
+		case r.inCode && (t.lastCode != r.code || r.words == "" || r.inCall):
+			err = t.runText(ctx, r)
+		case r.words == "" && !t.nudged:
+			err = t.nudge()
+		case r.words == "":
+			return t.answer(t.composed("The model gave no answer."), NoAnswer), nil
+		case r.finish == model.FinishLength:
+			return t.answer(r.words, Length), nil
+		default:
+			return t.answer(r.words, Complete), nil
+		}
+		if err != nil {
+			return Answer{}, err
+		}
+	}
+}
+
+func (t *turn) answer(text string, reason AnswerReason) Answer {
+	return Answer{Text: text, Reason: reason, Steps: t.steps, Usage: t.usage}
+}
+
+// composed is the answer that cove itself gives when the model gives none.
+func (t *turn) composed(sentence string) string {
+	if t.lastText == "" {
+		return sentence + " No code was run."
+	}
+	return sentence + " The last result was:\n\n" + cutMiddle(t.lastText, 2000)
+}
+
+// withinLimits says whether another model call is within the limits of time and tokens.
+func (t *turn) withinLimits() error {
+	switch {
+	case !time.Now().Before(t.deadline):
+		return t.limit(TimeLimit)
+	case t.limits.Tokens > 0 && t.spent >= t.limits.Tokens:
+		return t.limit(TokenLimit)
+	}
+	return nil
+}
+
+// mayRun says whether code may be run now. It counts the attempt.
+func (t *turn) mayRun(code string) error {
+	if err := t.withinLimits(); err != nil {
+		return err
+	}
+	if t.attempts >= t.limits.Steps {
+		return t.limit(StepLimit)
+	}
+	if code != "" && t.repeated.exhausted(code) {
+		return t.limit(Repeated)
+	}
+	t.attempts++
+	return nil
+}
+
+// takeImplied turns code that the model wrote as text instead of calling its tool into code to run, if that is clearly
+// meant.
+func (t *turn) takeImplied(r *reply) error {
+	if t.fenced || t.called || t.steps > 0 || r.finish != model.FinishStop ||
+		r.inCode || r.cut || r.broken != "" || len(r.calls) > 0 {
+		return nil
+	}
+	code, consumed, ok := impliedCode(r.text)
+	if !ok {
+		return nil
+	}
+	r.code, r.inCode, r.text = code, true, consumed
+	t.fenced = true
+	return t.emit(Notice{"The model wrote its code as text instead of calling its tool; running it."})
+}
+
+// cutOff tells the model that its call was not complete.
+func (t *turn) cutOff(r reply) error {
+	t.cuts++
+	if t.cuts > cutLimit {
+		return t.limit(Length)
+	}
+	if err := t.mayRun(""); err != nil {
+		return err
+	}
+	if err := t.emit(Notice{"The model's code was cut off before it was complete; it was not run."}); err != nil {
+		return err
+	}
+	t.history.add(model.RoleAssistant, model.Text{Text: orElse(r.words, "(code that was cut off)")})
+	t.history.add(model.RoleUser, model.Text{Text: render("cutoff.md", t.fenced)})
+	return nil
+}
+
+// nudge asks once for the answer that the model forgot.
+func (t *turn) nudge() error {
+	t.nudged = true
+	t.history.add(model.RoleUser, model.Text{Text: render("please.md", nil)})
+	return t.emit(Notice{"The model said nothing; asking it for its answer."})
+}
+
+// runCalls runs the calls of one answer in order and answers each. After one that failed the rest is not run.
+func (t *turn) runCalls(ctx context.Context, r reply) (err error) {
+	content := []model.Content{model.Text{Text: r.text}}
+	results := make([]model.Content, len(r.calls))
+	calls := t.numbered(r.calls)
+	for n, call := range calls {
+		content = append(content, tidy(call))
+		results[n] = model.ToolResult{CallID: call.ID, Text: "Not run: the turn was stopped.", IsError: true}
+	}
+	t.history.add(model.RoleAssistant, content...)
+	// Calls without results would make the conversation invalid, also when the turn fails here.
+	defer func() { t.history.addResult(model.RoleTool, results...) }()
+	for n, call := range calls {
+		result, err := t.runCall(ctx, call)
+		if err != nil {
+			return err
+		}
+		result.CallID = call.ID
+		results[n] = result
+		if !result.IsError {
+			continue
+		}
+		for rest := n + 1; rest < len(calls); rest++ {
+			results[rest] = model.ToolResult{
+				CallID: calls[rest].ID, Text: "Not run because the previous one failed.", IsError: true,
+			}
+		}
+		if n+1 < len(calls) {
+			return t.emit(Notice{fmt.Sprintf("Not run because the one before it failed: %d more of the model's calls.", len(calls)-n-1)})
+		}
+	}
+	return nil
+}
+
+func (t *turn) runCall(ctx context.Context, call model.ToolCall) (model.ToolResult, error) {
+	var code string
+	var err error
+	if call.Name != "" && !isPython(call.Name) {
+		err = unknownTool(call.Name)
+	} else {
+		code, err = codeOf(call.Arguments)
+	}
+	if err != nil {
+		if limit := t.mayRun(""); limit != nil {
+			return model.ToolResult{}, limit
+		}
+		notice := t.emit(Notice{"The model's call could not be used; it is told why and may try again."})
+		return model.ToolResult{Text: "Nothing was run: " + err.Error() + ".", IsError: true}, notice
+	}
+	t.called = true
+	o, err := t.execute(ctx, code)
+	if err != nil {
+		return model.ToolResult{}, err
+	}
+	return model.ToolResult{Text: o.text, Images: o.images, IsError: o.failed}, nil
+}
+
+// numbered returns the calls, each with an id that no other call of the conversation has from here.
+func (t *turn) numbered(calls []model.ToolCall) []model.ToolCall {
+	out := make([]model.ToolCall, len(calls))
+	taken := map[string]bool{}
+	for n, call := range calls {
+		if call.ID == "" || taken[call.ID] {
+			t.calls++
+			call.ID = fmt.Sprintf("cove_call_%d", t.calls)
+		}
+		taken[call.ID] = true
+		out[n] = call
+	}
+	return out
+}
+
+// callAsText turns the first call of a reply into code in its text.
+func callAsText(r reply) reply {
+	code, err := codeOf(r.calls[0].Arguments)
+	if err != nil {
+		code = ""
+	}
+	r.calls, r.code, r.inCode = nil, code, true
+	r.text = strings.TrimSpace(r.words + "\n\n" + fence("python", code))
+	return r
+}
+
+// runText runs the code that came in a message's text and brings its result as words of the user.
+func (t *turn) runText(ctx context.Context, r reply) error {
+	if strings.TrimSpace(r.code) == "" {
+		r.broken = "the code is empty"
+		return t.refuseText(r)
+	}
+	t.history.add(model.RoleAssistant, model.Text{Text: r.text})
+	o, err := t.execute(ctx, r.code)
+	if err != nil {
+		// The conversation must not end in code that looks as if it had been run.
+		t.history.add(model.RoleUser, model.Text{Text: "Not run to its end: the turn was stopped."})
+		return err
+	}
+	content := []model.Content{model.Text{Text: textResult(r.inCall, o.text)}}
+	for _, image := range o.images {
+		content = append(content, image)
+	}
+	t.history.addResult(model.RoleUser, content...)
+	return nil
+}
+
+// refuseText tells the model why the code in its text could not be run.
+func (t *turn) refuseText(r reply) error {
+	t.history.add(model.RoleAssistant, model.Text{Text: orElse(r.text, "(a call)")})
+	if err := t.mayRun(""); err != nil {
+		return err
+	}
+	t.history.add(model.RoleUser, model.Text{Text: textResult(r.inCall, "Nothing was run: "+r.broken+".")})
+	return t.emit(Notice{"The model's call could not be used; it is told why and may try again."})
+}
+
+func textResult(inCall bool, text string) string {
+	if inCall {
+		return "<tool_response>\n" + text + "\n</tool_response>"
+	}
+	return fencedResult(text)
+}
+
+// wrapUp makes one last model call, without tools, that answers from what is known.
+func (t *turn) wrapUp(ctx context.Context, limit *limitReached) (Answer, error) {
+	const maxTokens, maxTime = 4000, time.Minute
+	if err := t.emit(Notice{"Reached " + limit.limit + "; asking the model to answer from what is known."}); err != nil {
+		return Answer{}, err
+	}
+	t.history.add(model.RoleUser, model.Text{Text: render("limit.md", limit.limit)})
+	t.history.shorten()
+	t.deadline = time.Now().Add(maxTime)
+	s := t.newStream(true)
+	err := t.stream(ctx, s, model.Request{System: t.system(true), Messages: t.history.flat(), MaxTokens: maxTokens})
+	if ctx.Err() != nil || errors.Is(err, errStopped) {
+		return Answer{}, err
+	}
+	words := s.reply().words
+	if err != nil || words == "" {
+		words = t.composed("I reached " + limit.limit + " before I could finish.")
+	}
+	return t.answer(words, limit.reason), nil
+}
+
+// execute runs code, passes on what it emits and returns what the model is to know of it.
+func (t *turn) execute(ctx context.Context, code string) (outcome, error) {
+	if err := t.mayRun(code); err != nil {
+		return outcome{}, err
+	}
+	t.steps++
+	if err := t.emit(Start{t.steps, code}); err != nil {
+		return outcome{}, err
+	}
+	timeout := max(min(t.limits.Execution, time.Until(t.deadline)), time.Millisecond)
+	record := newRecord(t.figures, t.sees())
+	for event, err := range t.session.Execute(ctx, kernel.Request{Code: code, Mode: kernel.Cell, Timeout: timeout}) {
+		if err != nil {
+			return outcome{}, err
+		}
+		record.add(event)
+		if err := t.emit(Output{t.steps, event}); err != nil {
+			return outcome{}, err
+		}
+	}
+	switch {
+	case ctx.Err() != nil:
+		return outcome{}, ctx.Err()
+	case record.done == nil:
+		return outcome{}, problem.New(problem.Internal, "execution_without_end", "an execution ended without saying how")
+	}
+	t.figures = record.figures
+	o := t.outcomeOf(ctx, record, timeout)
+	if !o.failed {
+		t.lastCode = code
+	}
+	if t.repeated.note(code, o.failed) {
+		o.text += "\n\n" + render("approach.md", repeatLimit)
+	}
+	t.lastText = o.text
+	return o, nil
+}
+
+func orElse(text, other string) string {
+	if strings.TrimSpace(text) == "" {
+		return other
+	}
+	return text
+}

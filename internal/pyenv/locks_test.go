@@ -1,0 +1,88 @@
+package pyenv_test
+
+import (
+	"io/fs"
+	"regexp"
+	"strings"
+	"testing"
+
+	"cove/internal/pyenv"
+)
+
+var (
+	pin  = regexp.MustCompile(`^([a-z0-9-]+)==[A-Za-z0-9.!+]+( ; [^\\]+)?$`)
+	hash = regexp.MustCompile(`^--hash=sha256:[0-9a-f]{64}$`)
+)
+
+// readLock returns the names that a lock pins, and fails when a line is anything but a pin with hashes.
+func readLock(t *testing.T, name string) map[string]bool {
+	t.Helper()
+	text, err := fs.ReadFile(pyenv.Locks(), name+".txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(string(text), "://") {
+		t.Errorf("%s.txt names a host", name)
+	}
+	pinned := map[string]bool{}
+	joined := strings.ReplaceAll(strings.TrimSpace(string(text)), "\\\n", "\x00")
+	for line := range strings.SplitSeq(joined, "\n") {
+		parts := strings.Split(line, "\x00")
+		m := pin.FindStringSubmatch(strings.TrimSpace(parts[0]))
+		if m == nil || len(parts) < 2 {
+			t.Errorf("%s.txt: not a pin with hashes: %q", name, line)
+			continue
+		}
+		for _, part := range parts[1:] {
+			if !hash.MatchString(strings.TrimSpace(part)) {
+				t.Errorf("%s.txt: %s: not a hash: %q", name, m[1], part)
+			}
+		}
+		pinned[m[1]] = true
+	}
+	return pinned
+}
+
+func TestLocks(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"minimal", "standard", "fonts", "uv"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			pinned := readLock(t, name)
+			text, err := fs.ReadFile(pyenv.Locks(), name+".in")
+			if err != nil {
+				t.Fatal(err)
+			}
+			asked := 0
+			for line := range strings.Lines(string(text)) {
+				line = strings.TrimSpace(line)
+				if line == "" || line[0] == '#' {
+					continue
+				}
+				asked++
+				if !pinned[line] {
+					t.Errorf("%s.in asks for %s, which the lock does not pin: run locks/update.sh", name, line)
+				}
+			}
+			if asked == 0 {
+				t.Errorf("%s.in asks for nothing", name)
+			}
+		})
+	}
+}
+
+func TestStandardHasWhatTheReadmePromises(t *testing.T) {
+	t.Parallel()
+	pinned := readLock(t, "standard")
+	for name := range strings.FieldsSeq(`ipython numpy pandas scipy matplotlib seaborn scikit-learn statsmodels sympy pyarrow openpyxl xlsxwriter
+		xlrd pillow requests beautifulsoup4 lxml tabulate networkx plotly pypdf python-docx python-pptx jinja2 pyyaml tqdm`) {
+		if !pinned[name] {
+			t.Errorf("%s is not in the standard set", name)
+		}
+	}
+	for _, heavy := range []string{"torch", "tensorflow", "opencv-python"} {
+		if pinned[heavy] {
+			t.Errorf("%s is too heavy for the standard set", heavy)
+		}
+	}
+}

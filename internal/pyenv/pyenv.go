@@ -1,0 +1,151 @@
+// Package pyenv finds a Python and uv on this machine and builds the base
+// environment that kernels run in: once, into cove's data folder, from committed
+// lock files with hashes, without root.
+//
+// An environment is a directory that never changes after it has appeared under
+// its final name. It is a relocatable virtual environment, so engines may mount
+// it elsewhere (at MountPoint); only its base Python has to be seen at the same
+// path as on the host. Ensure is cheap when the environment is already there:
+// it reads a manifest and starts no Python.
+//
+// Layout below the data folder:
+//
+//	pyenv/.lock               held by the process that builds
+//	pyenv/.tmp-*              a build under way, or what a killed one left
+//	pyenv/<set>-<key>/        an environment; environment.json is its manifest
+//	pyenv/<set>.chosen        names the environment that a search for a Python led to
+//	tools/uv/                 uv, where the PATH has none
+//
+// Charts: the standard environment carries Noto Sans CJK fonts, a matplotlib that takes
+// from them the glyphs which the chosen font lacks, and a font list that knows them
+// under the names that programs commonly ask for (SimHei, Microsoft YaHei, Malgun
+// Gothic, Arial...). A kernel needs the variables of Environment.Variables, and before
+// it imports matplotlib it has to give it a writable folder that starts with that list:
+//
+//	target, source = os.environ["MPLCONFIGDIR"], os.environ.get("COVE_FONTCACHE")
+//	os.makedirs(target, exist_ok=True)
+//	for name in os.listdir(source) if source else ():
+//	    shutil.copyfile(os.path.join(source, name), os.path.join(target, name))
+//
+// The list holds the environment's own fonts alone, with paths relative to
+// matplotlib, so that charts look the same on every machine and at every mount point.
+//
+// To change what is installed, edit locks/*.in and run locks/update.sh.
+package pyenv
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"cove/internal/problem"
+)
+
+// MountPoint is where engines with a file system of their own show Environment.Dir.
+const MountPoint = "/opt/cove/python"
+
+// Set names a list of packages.
+type Set string
+
+// The sets.
+const (
+	Standard Set = "standard" // what code written for data questions expects
+	Minimal  Set = "minimal"  // what the kernel itself needs: IPython
+)
+
+// Environment is one that is ready to use. Its files are readable by everyone and are never changed.
+type Environment struct {
+	Dir      string            // host path of the virtual environment
+	Python   string            // host path of its interpreter, Dir/bin/python
+	Base     string            // host path of the base Python's prefix; a sandbox needs it at the same path unless it is under /usr
+	Version  string            // Python's version, "3.11.7"
+	Packages map[string]string // distribution, in normalized spelling ("python-docx"), to version
+	Key      string            // names the content; the last element of Dir
+	Set      Set
+}
+
+// Variables returns what a kernel's environment needs where Dir is seen at root.
+// It is empty for a set without matplotlib. See the package comment for COVE_FONTCACHE.
+func (e *Environment) Variables(root string) map[string]string {
+	if e.Set != Standard {
+		return map[string]string{}
+	}
+	return map[string]string{
+		"COVE_FONTCACHE": root + "/etc/matplotlib",
+		"XDG_DATA_DIRS":  root + "/share:/usr/local/share:/usr/share", // where Pillow looks for fonts by file name
+	}
+}
+
+// Options say which environment is wanted.
+type Options struct {
+	Data     string    // cove's data folder; made when missing
+	Set      Set       // "" is Standard
+	Python   string    // path or name of the Python to build on; "" searches the PATH
+	Progress io.Writer // told what happens during a build; nil is quiet
+	Terminal bool      // Progress is a terminal: draw a progress bar
+}
+
+// Ensure returns the environment that o asks for, building it when it is missing
+// or when the Python below it has gone or was replaced. Processes that ask at the
+// same time build once. A build that fails or is cancelled leaves nothing behind
+// that a later call would use.
+//
+// Problems: python_not_found, python_unusable, uv_not_found, disk_full,
+// package_index_unreachable, package_unavailable, package_hash_mismatch,
+// environment_build_failed, data_folder_unusable, canceled.
+func Ensure(ctx context.Context, o Options) (*Environment, error) {
+	if o.Set == "" {
+		o.Set = Standard
+	}
+	if o.Progress == nil {
+		o.Progress = io.Discard
+	}
+	r, err := newRecipe(o.Set)
+	if err != nil {
+		return nil, err
+	}
+	data, err := filepath.Abs(o.Data)
+	if err != nil {
+		return nil, fmt.Errorf("locate data folder: %w", err)
+	}
+	s := shelf{dir: filepath.Join(data, "pyenv"), recipe: r}
+	if e := s.openKnown(o.Python); e != nil {
+		return e, nil
+	}
+	python, err := FindPython(ctx, o.Python)
+	if err != nil {
+		return nil, err
+	}
+	if e := s.open(s.keyOf(python.stamp)); e != nil && o.Python != "" {
+		return e, nil // found without waiting for somebody else's build
+	}
+	return prepare(ctx, s, python, data, o)
+}
+
+// prepare opens the environment for python, or builds it under the shelf's lock.
+func prepare(ctx context.Context, s shelf, python Interpreter, data string, o Options) (*Environment, error) {
+	if err := os.MkdirAll(s.dir, 0o755); err != nil {
+		return nil, problem.New(problem.Unavailable, "data_folder_unusable", "cove cannot write to its data folder "+data).
+			WithHint("make it writable, or set COVE_HOME to a folder that is").WithCause(err)
+	}
+	lock, err := s.lock(ctx, o.Progress)
+	if err != nil {
+		return nil, err
+	}
+	defer lock.Close()
+	e := s.open(s.keyOf(python.stamp))
+	if e == nil {
+		b := builder{shelf: s, python: python, tools: filepath.Join(data, "tools"), lock: lock, progress: o.Progress, terminal: o.Terminal}
+		if e, err = b.build(ctx); err != nil {
+			return nil, err
+		}
+	}
+	if o.Python == "" {
+		if err := s.choose(e.Key); err != nil {
+			return nil, err
+		}
+	}
+	return e, nil
+}

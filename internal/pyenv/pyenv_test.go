@@ -1,0 +1,302 @@
+package pyenv_test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"cove/internal/problem"
+	"cove/internal/pyenv"
+)
+
+// childData makes the test binary build the minimal environment in that data folder, so that a build can be killed.
+const childData = "PYENV_TEST_CHILD_DATA"
+
+func TestMain(m *testing.M) {
+	if data := os.Getenv(childData); data != "" {
+		_, err := pyenv.Ensure(context.Background(), pyenv.Options{Data: data, Set: pyenv.Minimal, Progress: os.Stdout})
+		fmt.Println("ended:", err)
+		return
+	}
+	os.Exit(m.Run())
+}
+
+// buffer is a writer that several goroutines share.
+type buffer struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (b *buffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.Write(p)
+}
+
+func (b *buffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.String()
+}
+
+// TestMinimal builds the minimal environment and looks at it from all sides.
+func TestMinimal(t *testing.T) {
+	t.Parallel()
+	data := filepath.Join(t.TempDir(), "data")
+	var progress buffer
+	o := pyenv.Options{Data: data, Set: pyenv.Minimal, Progress: &progress}
+	e := ensureTogether(t, o, 6)
+	if n := strings.Count(progress.String(), "Preparing the minimal"); n != 1 {
+		t.Fatalf("%d builds for one environment:\n%s", n, progress.String())
+	}
+	if !strings.Contains(progress.String(), "waiting for it") {
+		t.Errorf("nobody was told about waiting:\n%s", progress.String())
+	}
+
+	t.Run("is complete", func(t *testing.T) {
+		t.Parallel()
+		for _, name := range []string{"ipython", "matplotlib-inline", "traitlets"} {
+			if e.Packages[name] == "" {
+				t.Errorf("no version of %s in %v", name, e.Packages)
+			}
+		}
+		if e.Python != filepath.Join(e.Dir, "bin", "python") || filepath.Base(e.Dir) != e.Key || e.Set != pyenv.Minimal {
+			t.Errorf("inconsistent environment: %+v", e)
+		}
+		out := python(t, e.Python, "import IPython, sys; print(sys.version.split()[0], sys.base_prefix)")
+		if want := e.Version + " " + e.Base; out != want {
+			t.Errorf("the environment's Python says %q, want %q", out, want)
+		}
+	})
+	t.Run("opens without starting anything", func(t *testing.T) {
+		t.Parallel()
+		var quiet buffer
+		again, err := pyenv.Ensure(context.Background(), pyenv.Options{Data: data, Set: pyenv.Minimal, Progress: &quiet})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(e, again); diff != "" || quiet.String() != "" {
+			t.Errorf("opened another one (-built +opened):\n%s\nand said %q", diff, quiet.String())
+		}
+		ctx, cancel := context.WithCancel(context.Background())
+		cancel() // no program can be started with it
+		real := python(t, e.Python, "import sys; print(sys._base_executable)")
+		again, err = pyenv.Ensure(ctx, pyenv.Options{Data: data, Set: pyenv.Minimal, Python: real})
+		if err != nil || again.Dir != e.Dir {
+			t.Errorf("with the Python named: %+v, %v", again, err)
+		}
+	})
+	t.Run("is for everybody to read and nobody to write", func(t *testing.T) {
+		t.Parallel()
+		err := filepath.WalkDir(e.Dir, func(path string, entry fs.DirEntry, err error) error {
+			if err != nil || entry.Type()&fs.ModeSymlink != 0 {
+				return err
+			}
+			info, err := entry.Info()
+			if err != nil {
+				return err
+			}
+			want := fs.FileMode(0o444)
+			if entry.IsDir() {
+				want = 0o555
+			}
+			if mode := info.Mode().Perm(); mode&want != want || mode&0o022 != 0 {
+				t.Errorf("%s has mode %o", path, mode)
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	})
+	t.Run("works where it is mounted", func(t *testing.T) {
+		t.Parallel()
+		moved := filepath.Join(t.TempDir(), "moved")
+		if out, err := exec.Command("cp", "-a", e.Dir, moved).CombinedOutput(); err != nil {
+			t.Fatalf("copy: %v: %s", err, out)
+		}
+		out := python(t, filepath.Join(moved, "bin", "python"), "import IPython, sys; print(sys.prefix, IPython.__file__.startswith(sys.prefix))")
+		if out != moved+" True" {
+			t.Errorf("a moved environment says %q", out)
+		}
+		version, err := exec.Command(filepath.Join(moved, "bin", "ipython"), "--version").CombinedOutput()
+		if got := strings.TrimSpace(string(version)); err != nil || got != e.Packages["ipython"] {
+			t.Errorf("a moved program says %q, %v", got, err)
+		}
+	})
+	t.Run("has its modules compiled", func(t *testing.T) {
+		t.Parallel()
+		out := python(t, e.Python, "import IPython.core.interactiveshell as m, os; print(os.path.exists(m.__cached__))")
+		if out != "True" {
+			t.Errorf("compiled file exists: %s", out)
+		}
+	})
+	t.Run("needs no variables", func(t *testing.T) {
+		t.Parallel()
+		if v := e.Variables(pyenv.MountPoint); len(v) != 0 {
+			t.Errorf("variables of a set without matplotlib: %v", v)
+		}
+	})
+}
+
+// ensureTogether calls Ensure n times at once and returns the environment that all calls got.
+func ensureTogether(t *testing.T, o pyenv.Options, n int) *pyenv.Environment {
+	t.Helper()
+	got := make([]*pyenv.Environment, n)
+	errs := make([]error, n)
+	var wg sync.WaitGroup
+	for i := range n {
+		wg.Go(func() { got[i], errs[i] = pyenv.Ensure(context.Background(), o) })
+	}
+	wg.Wait()
+	for i := range n {
+		if errs[i] != nil {
+			t.Fatal(explained(errs[i]))
+		}
+		if diff := cmp.Diff(got[0], got[i]); diff != "" {
+			t.Fatalf("different environments: %s", diff)
+		}
+	}
+	return got[0]
+}
+
+// TestInterrupted builds after builds that were killed, cancelled and damaged, in one data folder.
+func TestInterrupted(t *testing.T) {
+	t.Parallel()
+	data := filepath.Join(t.TempDir(), "data")
+
+	ctx, cancel := context.WithCancel(context.Background())
+	_, err := pyenv.Ensure(ctx, pyenv.Options{Data: data, Set: pyenv.Minimal, Progress: cancelAt{"Resolved", cancel}})
+	if p := problem.Of(err); p == nil || p.Code != "canceled" {
+		t.Fatalf("a cancelled build ended with %v", err)
+	}
+	if left := shelf(t, data); len(left) != 0 {
+		t.Fatalf("a cancelled build left %v", left)
+	}
+
+	child := exec.Command(os.Args[0])
+	child.Env = append(os.Environ(), childData+"="+data)
+	out, err := child.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := child.Start(); err != nil {
+		t.Fatal(err)
+	}
+	said := bufio.NewScanner(out)
+	for said.Scan() && !strings.Contains(said.Text(), "Resolved") {
+		if strings.HasPrefix(said.Text(), "ended:") {
+			t.Fatal(said.Text())
+		}
+	}
+	if err := child.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = child.Wait() // it was killed
+	left := shelf(t, data)
+	if len(left) != 1 || !strings.HasPrefix(left[0], ".tmp-") {
+		t.Fatalf("a killed build left %v, want only its temporary folder", left)
+	}
+
+	e, err := pyenv.Ensure(context.Background(), pyenv.Options{Data: data, Set: pyenv.Minimal})
+	if err != nil {
+		t.Fatal(explained(err))
+	}
+	if left := shelf(t, data); !cmp.Equal(left, []string{e.Key}) {
+		t.Errorf("after a build there is %v, want only %s", left, e.Key)
+	}
+
+	manifest := filepath.Join(e.Dir, "environment.json")
+	good, err := os.ReadFile(manifest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := strings.Replace(string(good), `"modified": `, `"modified": 1`, 1)
+	if err := os.WriteFile(manifest, []byte(other), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	var progress buffer
+	rebuilt, err := pyenv.Ensure(context.Background(), pyenv.Options{Data: data, Set: pyenv.Minimal, Progress: &progress})
+	if err != nil {
+		t.Fatal(explained(err))
+	}
+	if diff := cmp.Diff(e, rebuilt); diff != "" || !strings.Contains(progress.String(), "Ready:") {
+		t.Errorf("an environment for another Python was not rebuilt:\n%s%s", diff, progress.String())
+	}
+}
+
+func TestUnknownSet(t *testing.T) {
+	t.Parallel()
+	_, err := pyenv.Ensure(context.Background(), pyenv.Options{Data: t.TempDir(), Set: "enormous"})
+	if p := problem.Of(err); p == nil || p.Kind != problem.Invalid || !strings.Contains(p.Hint, "minimal") {
+		t.Errorf("an unknown set gave %v", err)
+	}
+}
+
+func TestVariables(t *testing.T) {
+	t.Parallel()
+	e := pyenv.Environment{Set: pyenv.Standard}
+	for name, value := range maps.All(e.Variables("/somewhere")) {
+		if !strings.HasPrefix(value, "/somewhere/") {
+			t.Errorf("%s=%s does not follow the place where the environment is seen", name, value)
+		}
+	}
+	if e.Variables("/somewhere")["COVE_FONTCACHE"] == "" {
+		t.Error("no font cache for charts")
+	}
+}
+
+// cancelAt cancels when it is told something.
+type cancelAt struct {
+	word   string
+	cancel context.CancelFunc
+}
+
+func (c cancelAt) Write(p []byte) (int, error) {
+	if strings.Contains(string(p), c.word) {
+		c.cancel()
+	}
+	return len(p), nil
+}
+
+// shelf lists the environments in a data folder, whole and otherwise.
+func shelf(t *testing.T, data string) []string {
+	t.Helper()
+	entries, err := os.ReadDir(filepath.Join(data, "pyenv"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, entry := range entries {
+		if entry.IsDir() {
+			names = append(names, entry.Name())
+		}
+	}
+	return names
+}
+
+func python(t *testing.T, path, code string) string {
+	t.Helper()
+	out, err := exec.Command(path, "-I", "-c", code).CombinedOutput()
+	if err != nil {
+		t.Fatalf("%s -c %q: %v: %s", path, code, err, out)
+	}
+	return strings.TrimSpace(string(out))
+}
+
+// explained shows all of an error.
+func explained(err error) string {
+	p := problem.Of(err)
+	return fmt.Sprintf("%s: %s (%s): %v", p.Code, p.Message, p.Hint, p.Cause)
+}

@@ -1,0 +1,112 @@
+package pyenv_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"cove/internal/problem"
+	"cove/internal/pyenv"
+)
+
+// fakePython answers what it is as a Python would, and can do nothing else.
+func fakePython(t *testing.T, path, answer string) {
+	t.Helper()
+	answer = strings.ReplaceAll(answer, "SELF", path)
+	script := fmt.Sprintf("#!/bin/sh\ncase \"$2\" in -c) echo '%s'; exit 0;; esac\necho 'cannot do that' >&2\nexit 1\n", answer)
+	if err := os.WriteFile(path, []byte(script), 0o755); err != nil {
+		t.Fatal(err)
+	}
+}
+
+const usable = `{"path": "SELF", "base": "/usr", "version": "3.12.4", "major": 3, "minor": 12, "kind": "cpython", "bits": 64, "free": false, "final": true}`
+
+func TestExplicitPython(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name, from, to string // what differs from a usable Python
+		want           string // in the cause; "" when it is usable
+	}{
+		{name: "usable"},
+		{"too old", `3.12.4", "major": 3, "minor": 12`, `3.9.2", "major": 3, "minor": 9`, "older than 3.10"},
+		{"python 2", `3.12.4", "major": 3, "minor": 12`, `2.7.18", "major": 2, "minor": 7`, "older than 3.10"},
+		{"too new", `3.12.4", "major": 3, "minor": 12`, `3.15.0", "major": 3, "minor": 15`, "newer than"},
+		{"preview", `"final": true`, `"final": false`, "newer than"},
+		{"pypy", "cpython", "pypy", "not CPython"},
+		{"32 bit", "64", "32", "32-bit"},
+		{"free-threaded", `"free": false`, `"free": true`, "free-threaded"},
+		{"vanished", "SELF", "/nonexistent/python", "cannot be read"},
+		{"not a python", usable, "hello", "does not answer"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			path := filepath.Join(t.TempDir(), "python")
+			fakePython(t, path, strings.Replace(usable, tt.from, tt.to, 1))
+			got, err := pyenv.FindPython(context.Background(), path)
+			if tt.want == "" {
+				if err != nil || got.Path != path || got.Version != "3.12.4" || got.Base != "/usr" {
+					t.Errorf("got %+v, %v", got, err)
+				}
+				return
+			}
+			p := problem.Of(err)
+			if p == nil || p.Code != "python_unusable" || !strings.Contains(p.Error(), tt.want) || !strings.Contains(p.Hint, "COVE_PYTHON") {
+				t.Errorf("got %+v, %v; want a cause with %q", got, err, tt.want)
+			}
+		})
+	}
+	t.Run("missing", func(t *testing.T) {
+		t.Parallel()
+		_, err := pyenv.FindPython(context.Background(), "/nonexistent/python3")
+		if p := problem.Of(err); p == nil || p.Code != "python_unusable" || p.Kind != problem.Invalid {
+			t.Errorf("a missing Python gave %v", err)
+		}
+	})
+	t.Run("broken", func(t *testing.T) {
+		t.Parallel()
+		path := filepath.Join(t.TempDir(), "python")
+		if err := os.WriteFile(path, []byte("#!/bin/sh\necho 'version not installed' >&2\nexit 127\n"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		_, err := pyenv.FindPython(context.Background(), path)
+		if p := problem.Of(err); p == nil || !strings.Contains(p.Error(), "version not installed") {
+			t.Errorf("a broken Python gave %v", err)
+		}
+	})
+}
+
+func TestSearchPassesOverBrokenPythons(t *testing.T) {
+	first, second := t.TempDir(), t.TempDir()
+	broken := []byte("#!/bin/sh\necho 'shim: not installed' >&2\nexit 127\n")
+	if err := os.WriteFile(filepath.Join(first, "python3.13"), broken, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", first)
+	_, err := pyenv.FindPython(context.Background(), "")
+	p := problem.Of(err)
+	if p == nil || p.Code != "python_not_found" || !strings.Contains(p.Error(), "shim: not installed") || p.Hint == "" {
+		t.Errorf("a search that finds only a broken Python gave %v", err)
+	}
+
+	fakePython(t, filepath.Join(second, "python3.13"), usable)
+	t.Setenv("PATH", first+":"+second)
+	got, err := pyenv.FindPython(context.Background(), "")
+	if err != nil || got.Path != filepath.Join(second, "python3.13") {
+		t.Errorf("got %+v, %v", got, err)
+	}
+}
+
+func TestNoUVAndNoPip(t *testing.T) {
+	dir := t.TempDir()
+	fakePython(t, filepath.Join(dir, "python3"), usable)
+	t.Setenv("PATH", dir)
+	_, err := pyenv.Ensure(context.Background(), pyenv.Options{Data: t.TempDir(), Set: pyenv.Minimal})
+	p := problem.Of(err)
+	if p == nil || p.Code != "uv_not_found" || !strings.Contains(p.Hint, "python3-venv") {
+		t.Errorf("without uv and pip: %v", err)
+	}
+}

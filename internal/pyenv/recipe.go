@@ -1,0 +1,69 @@
+package pyenv
+
+import (
+	"crypto/sha256"
+	"embed"
+	"encoding/hex"
+	"fmt"
+	"io/fs"
+
+	"cove/internal/problem"
+)
+
+// files are the locks and the scripts that a build runs with the environment's own Python.
+//
+//go:embed locks/*.in locks/*.txt scripts/*.py
+var files embed.FS
+
+// Locks returns the committed requirement files: <name>.in lists what was asked for,
+// <name>.txt the exact versions with hashes, for the names minimal, standard, fonts and uv.
+func Locks() fs.FS {
+	sub, err := fs.Sub(files, "locks")
+	if err != nil {
+		panic(err) // the name is a constant and valid
+	}
+	return sub
+}
+
+// recipe is everything besides the Python that decides what an environment contains.
+type recipe struct {
+	set      Set
+	lock     []byte
+	fonts    []byte // lock of the font package; nil when the set has no charts
+	download int64  // bytes, roughly
+	room     int64  // bytes of free disk that a build needs
+	digest   string
+}
+
+// layoutVersion is raised when environments are laid out differently, so that older ones are not taken for new.
+const layoutVersion = "1"
+
+func newRecipe(set Set) (recipe, error) {
+	r := recipe{set: set, download: 5 << 20, room: 200 << 20}
+	switch set {
+	case Minimal:
+	case Standard:
+		r.download, r.room = 220<<20, 5<<29
+		r.fonts = asset("locks/fonts.txt")
+	default:
+		return recipe{}, problem.New(problem.Invalid, "environment_unknown", fmt.Sprintf("there is no package set named %q", set)).
+			WithHint(fmt.Sprintf("use %q or %q", Standard, Minimal))
+	}
+	r.lock = asset("locks/" + string(set) + ".txt")
+	h := sha256.New()
+	parts := [][]byte{[]byte(layoutVersion), []byte(set), r.lock, r.fonts, asset("scripts/inspect.py"), asset("scripts/compile.py"), asset("scripts/fonts.py")}
+	for _, part := range parts {
+		fmt.Fprintf(h, "%d\n", len(part))
+		h.Write(part)
+	}
+	r.digest = hex.EncodeToString(h.Sum(nil))
+	return r, nil
+}
+
+func asset(name string) []byte {
+	b, err := files.ReadFile(name)
+	if err != nil {
+		panic(err) // embedded at build time under this very name
+	}
+	return b
+}

@@ -1,0 +1,69 @@
+package session_test
+
+import (
+	"context"
+	"os"
+	"sync"
+	"testing"
+
+	"cove/internal/config"
+	"cove/internal/pyenv"
+	"cove/internal/sandbox"
+	"cove/internal/sandbox/gvisor"
+	"cove/internal/sandbox/local"
+	"cove/internal/sandbox/sandboxtest"
+	"cove/internal/session"
+)
+
+// environment is the standard environment in the user's own data folder, built once and shared with cove itself.
+// It is a variable because sync.OnceValues makes one value for all tests of a process.
+var environment = sync.OnceValues(func() (*pyenv.Environment, error) {
+	cfg, err := config.Load(os.Getenv)
+	if err != nil {
+		return nil, err
+	}
+	return pyenv.Ensure(context.Background(), pyenv.Options{Data: cfg.Data, Set: pyenv.Standard, Python: cfg.Python, Progress: os.Stderr})
+})
+
+func standard(t *testing.T) *pyenv.Environment {
+	t.Helper()
+	env, err := environment()
+	if err != nil {
+		t.Fatalf("standard environment: %+v", err)
+	}
+	return env
+}
+
+func newGVisor(t *testing.T) sandbox.Engine {
+	return gvisor.New(gvisor.Options{State: t.TempDir(), Executable: sandboxtest.Binary(t)})
+}
+
+func newLocal(t *testing.T) sandbox.Engine {
+	return local.New(local.Options{State: t.TempDir(), Executable: sandboxtest.Binary(t)})
+}
+
+// onEachEngine runs a test in parallel on every engine: what code does must not depend on where it runs.
+func onEachEngine(t *testing.T, test func(t *testing.T, e sandbox.Engine)) {
+	t.Parallel()
+	for name, engine := range map[string]func(*testing.T) sandbox.Engine{"gvisor": newGVisor, "local": newLocal} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(t, engine(t))
+		})
+	}
+}
+
+// open starts a session that ends with the test.
+func open(t *testing.T, e sandbox.Engine, l sandbox.Limits) *session.Session {
+	t.Helper()
+	s, err := session.Open(t.Context(), session.Options{Engine: e, Env: standard(t), Limits: l})
+	if err != nil {
+		t.Fatalf("open: %+v", err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(context.Background()); err != nil {
+			t.Errorf("close: %v", err)
+		}
+	})
+	return s
+}

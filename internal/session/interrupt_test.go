@@ -1,0 +1,82 @@
+package session_test
+
+import (
+	"testing"
+	"time"
+
+	"cove/internal/kernel"
+	"cove/internal/sandbox"
+	"cove/internal/session"
+)
+
+// endless is code that prints "ready" and then does not end by itself.
+type endless struct {
+	name string
+	code string
+	hard bool // it does not hear SIGINT: its kernel must go
+}
+
+func endlessCode() []endless {
+	return []endless{
+		{"busy loop", "print('ready')\nwhile True: pass", false},
+		{"time.sleep", "import time\nprint('ready')\ntime.sleep(1000)", false},
+		{"await", "import asyncio\nprint('ready')\nawait asyncio.sleep(1000)", false},
+		{"asyncio.run", "import asyncio\nprint('ready')\nasyncio.run(asyncio.sleep(1000))", false},
+		{"subprocess", "import subprocess\nprint('ready')\nsubprocess.run(['sleep', '1000'])", false},
+		{"shell", "print('ready')\n!sleep 1000", false},
+		{"os.system", "import os\nprint('ready')\nwhile True: os.system('sleep 1000')", false},
+		{"bash cell", "%%bash\necho ready\nsleep 1000", false},
+		{"input", "print('ready')\ninput('never answered')", false},
+		{"queue", "import queue\nprint('ready')\nqueue.Queue().get()", false},
+		{"thread join", "import threading\nprint('ready')\nthreading.Thread(target=threading.Event().wait, daemon=True).start()\nthreading.Event().wait()", false},
+		{"regular expression", "import re\nprint('ready')\nre.match('(a*)*b', 'a' * 100)", false},
+		{"big number", "print('ready')\nx = 10**10**8", false},
+		{"pool", "import multiprocessing as mp, time\nprint('ready')\nwith mp.get_context('fork').Pool(2) as pool: pool.map(time.sleep, [1000, 1000])", false},
+		{"loop in C", "import itertools, collections\nprint('ready')\ncollections.deque(itertools.repeat(0), maxlen=0)", true},
+		{"ignores SIGINT", "import signal\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\nprint('ready')\nwhile True: pass", true},
+		{"catches everything", "print('ready')\nwhile True:\n    try:\n        while True: pass\n    except BaseException: pass", true},
+	}
+}
+
+// TestInterrupt ends code from outside, by cancelling it and by its time limit.
+func TestInterrupt(t *testing.T) {
+	onEachEngine(t, func(t *testing.T, e sandbox.Engine) {
+		never := make(chan struct{})
+		t.Cleanup(func() { close(never) })
+		input := func(string, bool) (string, error) { <-never; return "", nil }
+		for name, c := range map[string]struct {
+			outcome kernel.Outcome
+			make    func(code string) cell
+		}{
+			"cancel": {kernel.OutcomeInterrupted, func(code string) cell {
+				return cell{req: kernel.Request{Code: code, Input: input}, cancel: "ready\n"}
+			}},
+			"timeout": {kernel.OutcomeTimeout, func(code string) cell {
+				return cell{req: kernel.Request{Code: code, Input: input, Timeout: 300 * time.Millisecond}}
+			}},
+		} {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				s := open(t, e, sandbox.Limits{})
+				for _, row := range endlessCode() {
+					t.Run(row.name, func(t *testing.T) { interrupt(t, s, c.make(row.code), c.outcome, row.hard) })
+				}
+			})
+		}
+	})
+}
+
+func interrupt(t *testing.T, s *session.Session, c cell, outcome kernel.Outcome, hard bool) {
+	if r := execute(t, s, cell{req: kernel.Request{Code: "survivor = 1"}}); r.done.Outcome != kernel.OutcomeOK {
+		t.Fatalf("before: %s", r.transcript())
+	}
+	r := execute(t, s, c)
+	lost, left := kernel.LostNothing, "result True\nok"
+	if hard {
+		lost, left = kernel.LostKernel, "result False\nok"
+	}
+	if r.done.Outcome != outcome || r.done.Lost != lost || r.done.Message == "" {
+		t.Errorf("ended as %q, lost %q, with %q; want %q, lost %q\n%s", r.done.Outcome, r.done.Lost, r.done.Message, outcome, lost, r.transcript())
+	}
+	runCell(t, s, code("'survivor' in globals()", left))
+}

@@ -1,0 +1,231 @@
+// Package cove_test holds the rules of the repository as tests. They parse the files in this process: a test that
+// asks another program would be cached, and would keep passing after a rule was broken.
+package cove_test
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+const (
+	longestFunction = 80
+	longestFile     = 500
+)
+
+// layers lists the packages below internal/, lowest first. A package imports lower layers only; packages of one layer
+// never import each other. "x/*" stands for the packages below x.
+var layers = [][]string{
+	{"problem", "ident", "wire", "config", "telemetry"},
+	{"sandbox", "model", "pyenv", "guest"},
+	{"sandbox/*", "model/*", "link"},
+	{"kernel"},
+	{"session"},
+	{"interpreter"},
+	{"cli"},
+	{"app"},
+}
+
+// confined lists the imports that only some packages may have.
+var confined = map[string][]string{
+	"gvisor.dev/":                             {"sandbox/gvisor"},
+	"github.com/openai/openai-go":             {"model/openai"},
+	"github.com/anthropics/anthropic-sdk-go":  {"model/anthropic"},
+	"net/http":                                {"model", "model/openai", "model/anthropic", "model/modeltest", "cli"},
+	"database/sql":                            {},
+	"github.com/alecthomas/":                  {"cli"},
+	"github.com/opencontainers/runtime-spec/": {"sandbox/gvisor"},
+}
+
+type file struct {
+	path    string // relative, slash-separated
+	pkg     string // below internal/, or "" elsewhere
+	isTest  bool
+	ast     *ast.File
+	set     *token.FileSet
+	content []byte
+}
+
+func files(t *testing.T) []file {
+	t.Helper()
+	var out []file
+	err := filepath.WalkDir(".", func(name string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if entry.IsDir() && name != "." && strings.HasPrefix(entry.Name(), ".") {
+			return fs.SkipDir
+		}
+		if entry.IsDir() || !strings.HasSuffix(name, ".go") {
+			return nil
+		}
+		content, err := os.ReadFile(name)
+		if err != nil {
+			return err
+		}
+		set := token.NewFileSet()
+		parsed, err := parser.ParseFile(set, name, content, parser.ParseComments)
+		if err != nil {
+			return err
+		}
+		slash := filepath.ToSlash(name)
+		pkg, below := strings.CutPrefix(path.Dir(slash), "internal/")
+		if !below {
+			pkg = ""
+		}
+		out = append(out, file{path: slash, pkg: pkg, isTest: strings.HasSuffix(name, "_test.go"), ast: parsed, set: set, content: content})
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(out) < 20 {
+		t.Fatalf("only %d Go files were found; the rules would hold for nothing", len(out))
+	}
+	return out
+}
+
+func layerOf(pkg string) int {
+	for i, layer := range layers {
+		for _, name := range layer {
+			if name == pkg || strings.HasSuffix(name, "/*") && path.Dir(pkg) == path.Dir(name) {
+				return i
+			}
+		}
+	}
+	return -1
+}
+
+func imports(f file) map[string]string {
+	out := map[string]string{}
+	for _, spec := range f.ast.Imports {
+		name, err := strconv.Unquote(spec.Path.Value)
+		if err == nil {
+			out[name] = f.set.Position(spec.Pos()).String()
+		}
+	}
+	return out
+}
+
+func TestImportsPointDown(t *testing.T) {
+	t.Parallel()
+	for _, f := range files(t) {
+		if f.pkg == "" || f.isTest {
+			continue
+		}
+		own := layerOf(f.pkg)
+		if own < 0 {
+			t.Errorf("%s: package %s is in no layer; put it into one in repo_test.go", f.path, f.pkg)
+			continue
+		}
+		for name, at := range imports(f) {
+			other, ours := strings.CutPrefix(name, "cove/internal/")
+			if ours && layerOf(other) >= own {
+				t.Errorf("%s: %s may not import %s, which is not in a lower layer", at, f.pkg, other)
+			}
+		}
+	}
+}
+
+func TestTheGuestImportsOnlyWire(t *testing.T) {
+	t.Parallel()
+	for _, f := range files(t) {
+		if f.pkg != "guest" || f.isTest {
+			continue
+		}
+		for name, at := range imports(f) {
+			if strings.HasPrefix(name, "cove/") && name != "cove/internal/wire" {
+				t.Errorf("%s: the guest faces hostile code and imports nothing of ours but wire, not %s", at, name)
+			}
+		}
+	}
+}
+
+func TestDependenciesAreConfined(t *testing.T) {
+	t.Parallel()
+	for _, f := range files(t) {
+		if f.pkg == "" || f.isTest {
+			continue
+		}
+		for name, at := range imports(f) {
+			for prefix, allowed := range confined {
+				if name != prefix && !strings.HasPrefix(name, strings.TrimSuffix(prefix, "/")+"/") {
+					continue
+				}
+				if !contains(allowed, f.pkg) {
+					t.Errorf("%s: %s belongs to %v only", at, name, allowed)
+				}
+			}
+		}
+	}
+}
+
+func contains(list []string, s string) bool {
+	for _, x := range list {
+		if x == s {
+			return true
+		}
+	}
+	return false
+}
+
+func TestPackagesAreExplained(t *testing.T) {
+	t.Parallel()
+	explained := map[string]bool{}
+	for _, f := range files(t) {
+		dir := path.Dir(f.path)
+		if !f.isTest {
+			explained[dir] = explained[dir] || f.ast.Doc != nil
+		}
+	}
+	for dir, ok := range explained {
+		if !ok {
+			t.Errorf("%s: no file has a package comment", dir)
+		}
+	}
+}
+
+func TestFilesAndFunctionsAreShort(t *testing.T) {
+	t.Parallel()
+	for _, f := range files(t) {
+		if f.isTest {
+			continue
+		}
+		if n := strings.Count(string(f.content), "\n"); n > longestFile {
+			t.Errorf("%s: %d lines, more than %d", f.path, n, longestFile)
+		}
+		for _, d := range f.ast.Decls {
+			fn, ok := d.(*ast.FuncDecl)
+			if !ok {
+				continue
+			}
+			if fn.Recv == nil && fn.Name.Name == "init" {
+				t.Errorf("%s: there is an init function", f.set.Position(fn.Pos()))
+			}
+			if n := f.set.Position(fn.End()).Line - f.set.Position(fn.Pos()).Line + 1; n > longestFunction {
+				t.Errorf("%s: %s has %d lines, more than %d", f.set.Position(fn.Pos()), fn.Name.Name, n, longestFunction)
+			}
+		}
+	}
+}
+
+func TestEnvironmentsAreLocked(t *testing.T) {
+	t.Parallel()
+	for _, set := range []string{"standard", "minimal"} {
+		text, err := os.ReadFile(filepath.Join("internal", "pyenv", "locks", set+".txt"))
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		if !strings.Contains(string(text), "--hash=sha256:") {
+			t.Errorf("the %s lock has no hashes", set)
+		}
+	}
+}
