@@ -62,7 +62,7 @@ func Default(getenv func(string) string) Config {
 		Timeout:   Duration(300e9),
 		Memory:    2 << 30,
 		CPUs:      2,
-		MaxOutput: 64 << 20,
+		MaxOutput: 1 << 30,
 		MaxSteps:  20,
 		MaxTokens: 1_000_000,
 		MaxTime:   Duration(900e9),

@@ -7,6 +7,7 @@ import (
 	"io"
 	"sync/atomic"
 	"syscall"
+	"time"
 
 	"cove/internal/wire"
 )
@@ -31,6 +32,7 @@ type runner struct {
 	dropped atomic.Int64
 	memory  atomic.Bool   // the guest killed the process for memory
 	broken  string        // how the process broke the protocol
+	hungUp  atomic.Bool   // it closed its channel and had to be killed
 	ended   chan struct{} // closed when the process has ended
 }
 
@@ -43,6 +45,10 @@ const (
 
 // drainLimit bounds what is read from a pipe for the sake of order; a child process may be writing without end.
 const drainLimit = 1 << 20
+
+// hangUpGrace is how long a kernel may live without its channel. The kernel of a dying process closes files before anyone can see its
+// status, and dumping a large process takes time.
+const hangUpGrace = 2 * time.Second
 
 func (r *runner) watch(fd int) error {
 	return syscall.EpollCtl(r.epoll, syscall.EPOLL_CTL_ADD, fd, &syscall.EpollEvent{Events: syscall.EPOLLIN, Fd: int32(fd)})
@@ -88,6 +94,9 @@ func (r *runner) finish() error {
 	var b [4]byte
 	_, _ = syscall.Read(r.wake[0], b[:])
 	status := syscall.WaitStatus(binary.LittleEndian.Uint32(b[:]))
+	if r.hungUp.Load() && r.broken == "" {
+		r.broken = "it closed its channel"
+	}
 	if r.socket >= 0 {
 		if err := r.receive(); err != nil {
 			return err
@@ -154,7 +163,8 @@ func (r *runner) receive() error {
 			return nil
 		}
 		if n <= 0 {
-			r.breakOff("it closed its channel")
+			r.ignoreSocket()
+			go r.awaitEnd()
 			return nil
 		}
 		r.inbuf = append(r.inbuf, r.buf[:n]...)
@@ -204,10 +214,27 @@ func (r *runner) breakOff(how string) {
 	if r.broken == "" {
 		r.broken = how
 	}
+	r.ignoreSocket()
+	r.signal(syscall.SIGKILL)
+}
+
+func (r *runner) ignoreSocket() {
 	_ = syscall.EpollCtl(r.epoll, syscall.EPOLL_CTL_DEL, r.socket, nil)
 	_ = syscall.Shutdown(r.socket, syscall.SHUT_RDWR)
 	r.socket = -1
-	r.signal(syscall.SIGKILL)
+}
+
+// awaitEnd is for a kernel whose channel has closed. Nearly always it is dying, and its status says how; one that
+// closed its channel and lives on is killed.
+func (r *runner) awaitEnd() {
+	timer := time.NewTimer(hangUpGrace)
+	defer timer.Stop()
+	select {
+	case <-r.ended:
+	case <-timer.C:
+		r.hungUp.Store(true)
+		r.signal(syscall.SIGKILL)
+	}
 }
 
 func (r *runner) signal(s syscall.Signal) {

@@ -64,6 +64,7 @@ FLUSH_SECONDS = 0.01
 # Lines written within one flush interval that still go out at once, so that the last words before a crash are seen.
 EAGER_FLUSHES = 8
 HIGH_FD = 1000
+BOTH = -1
 SHUTDOWN_SECONDS = 2  # for the exit functions of user code
 
 # Users replace functions of these modules in tests and by accident.
@@ -210,7 +211,7 @@ class Outlet:
         self.sock, self.ack = sock, ack
         self.spare = {fd: fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, min(sock, ack)) for fd in (1, 2)}
         self.chunks, self.size, self.fd = [], 0, 1
-        self.written = 0  # the descriptor that got text since the guest last emptied the pipes
+        self.written = 0  # the descriptor that got text since the guest last emptied the pipes, or BOTH
         self.unsynced = False  # a message left that the guest may not have read yet
         self.busy = False
         self.deferred = []
@@ -296,6 +297,7 @@ class Outlet:
                     self._flush()
                     if self.unsynced:
                         self._sync()
+        self.written = BOTH  # for all we know
 
     def send(self, message):
         """Sends one message. In a forked child it is dropped: the socket is the parent's."""

@@ -135,7 +135,7 @@ func taskRows() []row {
 			code("n = len(ticks)\nwhile len(ticks) < n + 3: await asyncio.sleep(0.001)\ntask.cancel()", "result True\nok"),
 		}},
 		{"threads and queues", []cell{code("import concurrent.futures as f\nwith f.ThreadPoolExecutor(4) as p: r = list(p.map(lambda i: i * i, range(5)))\nr", "result [0, 1, 4, 9, 16]\nok")}},
-		{"process pool", []cell{code("import multiprocessing as mp\ndef sq(i): return i * i\nwith mp.get_context('fork').Pool(2) as p: r = p.map(sq, range(4))\nr", "result [0, 1, 4, 9]\nok")}},
+		{"process pool", []cell{code("import multiprocessing as mp\ndef sq(i): return i * i\nwith mp.get_context('fork').Pool(2) as p: r = p.map(sq, range(4))\ndel p\nr", "result [0, 1, 4, 9]\nok")}},
 	}
 }
 

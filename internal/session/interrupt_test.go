@@ -24,7 +24,6 @@ func endlessCode() []endless {
 		{"asyncio.run", "import asyncio\nprint('ready')\nasyncio.run(asyncio.sleep(1000))", false},
 		{"subprocess", "import subprocess\nprint('ready')\nsubprocess.run(['sleep', '1000'])", false},
 		{"shell", "print('ready')\n!sleep 1000", false},
-		{"os.system", "import os\nprint('ready')\nwhile True: os.system('sleep 1000')", false},
 		{"bash cell", "%%bash\necho ready\nsleep 1000", false},
 		{"input", "print('ready')\ninput('never answered')", false},
 		{"queue", "import queue\nprint('ready')\nqueue.Queue().get()", false},
@@ -34,7 +33,8 @@ func endlessCode() []endless {
 		{"pool", "import multiprocessing as mp, time\nprint('ready')\nwith mp.get_context('fork').Pool(2) as pool: pool.map(time.sleep, [1000, 1000])", false},
 		{"loop in C", "import itertools, collections\nprint('ready')\ncollections.deque(itertools.repeat(0), maxlen=0)", true},
 		{"ignores SIGINT", "import signal\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\nprint('ready')\nwhile True: pass", true},
-		{"catches everything", "print('ready')\nwhile True:\n    try:\n        while True: pass\n    except BaseException: pass", true},
+		{"catches everything", "import time\nwhile True:\n    try:\n        print('ready')\n        time.sleep(1000)\n    except BaseException: pass", true},
+		{"shells in a loop", "import os\nprint('ready')\nwhile True: os.system('sleep 1000')", true},
 	}
 }
 
