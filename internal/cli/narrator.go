@@ -278,4 +278,3 @@ func (n *narrator) raw(text string) {
 func (n *narrator) said(answer string) bool {
 	return strings.TrimSpace(n.words.String()) == strings.TrimSpace(answer)
 }
-

@@ -21,7 +21,7 @@ import (
 // secret values are never printed.
 type Config struct {
 	Data      string   `toml:"data" env:"COVE_HOME" doc:"folder that keeps the Python environments, downloads and history"`
-	Runtime   string   `toml:"runtime" env:"COVE_RUNTIME" doc:"folder for the state of running sandboxes; on a local disk, with a short path; empty: run in the data folder when that is set, else the system's place"`
+	Runtime   string   `toml:"runtime" env:"COVE_RUNTIME" doc:"folder for the state of running sandboxes; on a local disk; empty: run in the data folder"`
 	Engine    string   `toml:"engine" env:"COVE_ENGINE" doc:"how code is isolated: gvisor, or local (no isolation)"`
 	Packages  string   `toml:"packages" env:"COVE_PACKAGES" doc:"the Python environment: standard (pandas, matplotlib, ...) or minimal (IPython alone)"`
 	Python    string   `toml:"python" env:"COVE_PYTHON" doc:"the Python that environments are built from; empty: the newest suitable one on the PATH"`
@@ -69,19 +69,6 @@ func Default(getenv func(string) string) Config {
 	}
 }
 
-// defaultRuntime is the same for every command of one user, so that a later command finds what a killed one left.
-func defaultRuntime(getenv func(string) string) string {
-	if os.Geteuid() == 0 {
-		return "/run/cove"
-	}
-	if dir := getenv("XDG_RUNTIME_DIR"); filepath.IsAbs(dir) {
-		if _, err := os.Stat(dir); err == nil {
-			return filepath.Join(dir, "cove")
-		}
-	}
-	return filepath.Join(os.TempDir(), "cove-"+strconv.Itoa(os.Getuid()))
-}
-
 // Load returns the settings from defaults, the config file and the environment. With an error, which names the file or
 // the variable at fault, the returned settings are still usable: what was wrong in them has its default.
 func Load(getenv func(string) string) (Config, error) {
@@ -90,10 +77,8 @@ func Load(getenv func(string) string) (Config, error) {
 	fileErr := c.readFile(getenv("COVE_CONFIG") != "")
 	envErr := c.readEnv(getenv)
 	if c.Runtime == "" {
-		c.Runtime = defaultRuntime(getenv)
-		if c.Data != Default(getenv).Data {
-			c.Runtime = filepath.Join(c.Data, "run")
-		}
+		// On disk, not in the system's runtime folder: that is memory, and workspaces can be large.
+		c.Runtime = filepath.Join(c.Data, "run")
 	}
 	return c, errors.Join(fileErr, envErr)
 }

@@ -63,15 +63,29 @@ func runCell(t *testing.T, s *session.Session, c cell) *run {
 	case c.check != nil:
 		c.check(t, r)
 	case c.like != "":
-		if !regexp.MustCompile(`^(?s:` + c.like + `)$`).MatchString(got) {
-			t.Errorf("%s\ngave\n%s\nwhich is not like\n%s", c.req.Code, got, c.like)
-		}
+		requireLike(t, r, c.req.Code, c.like)
 	default:
 		if diff := cmp.Diff(strings.TrimSpace(c.want), got); diff != "" {
 			t.Errorf("%s\ngave (-want +got):\n%s%s", c.req.Code, diff, r.explanation())
 		}
 	}
 	return r
+}
+
+func requireLike(t *testing.T, r *run, code, like string) {
+	t.Helper()
+	got := r.transcript()
+	if !regexp.MustCompile(`^(?s:` + like + `)$`).MatchString(got) {
+		t.Errorf("%s\ngave\n%s\nwhich is not like\n%s\n%s", code, shortened(got), like, r.explanation())
+	}
+}
+
+func shortened(s string) string {
+	const most = 2000
+	if len(s) <= most {
+		return s
+	}
+	return fmt.Sprintf("%s\n... %d bytes ...\n%s", s[:most/2], len(s)-most, s[len(s)-most/2:])
 }
 
 // run is what an execution gave.

@@ -1,0 +1,106 @@
+// Package e2e_test runs the built cove the way a user does, with scripts in testdata. It needs what cove needs: a
+// Python, and the package index when the environment is not built yet.
+package e2e_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"cove/internal/config"
+	"cove/internal/model/modeltest"
+	"cove/internal/pyenv"
+)
+
+func TestScripts(t *testing.T) {
+	cfg, err := config.Load(os.Getenv)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := pyenv.Ensure(context.Background(), pyenv.Options{Data: cfg.Data, Set: pyenv.Standard, Python: cfg.Python, Progress: os.Stderr}); err != nil {
+		t.Fatal(err)
+	}
+	bin := build(t)
+	example, err := filepath.Abs("../examples/sales")
+	if err != nil {
+		t.Fatal(err)
+	}
+	testscript.Run(t, testscript.Params{
+		Dir: "testdata",
+		Setup: func(e *testscript.Env) error {
+			e.Setenv("PATH", bin+":"+os.Getenv("PATH"))
+			e.Setenv("COVE_HOME", cfg.Data)
+			e.Setenv("COVE_RUNTIME", cfg.Runtime)
+			e.Setenv("COVE_CONFIG", "")
+			e.Setenv("EXAMPLE", example)
+			e.Setenv("OLLAMA_HOST", "127.0.0.1:1") // whatever runs on this machine is no part of the tests
+			return nil
+		},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){"exits": exits, "model": startModel},
+	})
+}
+
+// build makes the real binary: it starts itself under other names, which a test binary cannot stand in for.
+func build(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	cmd := exec.Command("go", "build", "-o", filepath.Join(dir, "cove"), "cove/cmd/cove")
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("build cove: %v\n%s", err, out)
+	}
+	// Sandboxed code of another uid starts this file as its guest.
+	for _, d := range []string{dir, filepath.Dir(dir)} {
+		if err := os.Chmod(d, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+// exits runs a command and checks its exit code: exits 124 cove run ...
+func exits(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: exits CODE COMMAND [ARGS]")
+	}
+	want, err := strconv.Atoi(args[0])
+	ts.Check(err)
+	got := 0
+	err = ts.Exec(args[1], args[2:]...)
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
+		got = exit.ExitCode()
+	} else {
+		ts.Check(err)
+	}
+	if got != want {
+		ts.Fatalf("exit code %d, want %d", got, want)
+	}
+}
+
+// startModel serves a script of model turns and points cove at it: model openai|anthropic FILE
+func startModel(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: model openai|anthropic FILE")
+	}
+	script, err := modeltest.LoadScript(ts.MkAbs(args[1]))
+	ts.Check(err)
+	server := modeltest.Serve(script)
+	ts.Defer(server.Close)
+	switch args[0] {
+	case "openai":
+		ts.Setenv("OPENAI_BASE_URL", server.OpenAIURL())
+		ts.Setenv("OPENAI_API_KEY", "sk-test")
+	case "anthropic":
+		ts.Setenv("ANTHROPIC_BASE_URL", server.AnthropicURL())
+		ts.Setenv("ANTHROPIC_API_KEY", "sk-test")
+	default:
+		ts.Fatalf("no such provider: %s", args[0])
+	}
+	ts.Setenv("COVE_MODEL", args[0]+"/scripted")
+}

@@ -1,0 +1,364 @@
+package cli_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"io"
+	"iter"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"cove/internal/cli"
+	"cove/internal/config"
+	"cove/internal/kernel"
+	"cove/internal/model"
+)
+
+// scripted is a session that emits what a test tells it to.
+type scripted struct {
+	events []kernel.Event
+	files  map[string]string
+	put    map[string]string
+	req    kernel.Request
+	// hang makes Execute wait for its context before the last event.
+	started chan struct{}
+	closed  bool
+}
+
+func (s *scripted) Execute(ctx context.Context, req kernel.Request) iter.Seq2[kernel.Event, error] {
+	s.req = req
+	return func(yield func(kernel.Event, error) bool) {
+		for i, e := range s.events {
+			if s.started != nil && i == len(s.events)-1 {
+				close(s.started)
+				<-ctx.Done()
+			}
+			if !yield(e, nil) {
+				return
+			}
+		}
+	}
+}
+
+func (s *scripted) PutFile(_ context.Context, path, host string) error {
+	text, err := os.ReadFile(host)
+	s.put[path] = string(text)
+	return err
+}
+
+func (s *scripted) Fetch(_ context.Context, path string, w io.Writer) error {
+	text, ok := s.files[path]
+	if !ok {
+		return errors.New("no such file")
+	}
+	_, err := io.WriteString(w, text)
+	return err
+}
+
+func (s *scripted) Files(context.Context) ([]kernel.File, error)            { return nil, nil }
+func (s *scripted) ReadFile(context.Context, string, int64) ([]byte, error) { return nil, nil }
+func (s *scripted) Python() (version string, packages map[string]string)    { return "3.11.7", nil }
+func (s *scripted) Close(context.Context) error                             { s.closed = true; return nil }
+func environment(string) string                                             { return "" }
+func ok() kernel.Event                                                      { return kernel.Done{Outcome: kernel.OutcomeOK} }
+func done(o kernel.Outcome) kernel.Event {
+	return kernel.Done{Outcome: o, ExitCode: 1, Message: "it ended"}
+}
+func figure(text string) kernel.Bundle {
+	return kernel.Bundle{"image/png": base64.StdEncoding.EncodeToString([]byte(text)), "text/plain": "<Figure>"}
+}
+
+type result struct {
+	code     int
+	out, err string
+	dir      string
+	session  *scripted
+}
+
+// run runs a command line whose out folder is result.dir/out; setup may fill that folder first.
+func run(t *testing.T, s *scripted, setup func(dir string, p *cli.Program), args ...string) result {
+	t.Helper()
+	dir := t.TempDir()
+	if s.put == nil {
+		s.put = map[string]string{}
+	}
+	cfg := config.Default(func(name string) string { return map[string]string{"HOME": dir}[name] })
+	cfg.Out, cfg.Runtime = filepath.Join(dir, "out"), filepath.Join(dir, "run")
+	var out, errs bytes.Buffer
+	p := &cli.Program{
+		In: strings.NewReader(""), Out: &out, Err: &errs, Getenv: environment, Config: cfg,
+		Open: func(context.Context, config.Config, io.Writer) (cli.Session, error) { return s, nil },
+		NewModel: func(c cli.Choice) (model.Model, error) {
+			return model.NewReplay("replay", strings.NewReader(c.Name), 0)
+		},
+	}
+	if setup != nil {
+		setup(dir, p)
+	}
+	for i := range args {
+		args[i] = strings.ReplaceAll(args[i], "$DIR", dir)
+	}
+	code := cli.Main(t.Context(), args, p)
+	return result{code, out.String(), errs.String(), dir, s}
+}
+
+func TestExitCodes(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		events []kernel.Event
+		want   int
+	}{
+		"ok":            {[]kernel.Event{ok()}, 0},
+		"sys.exit(7)":   {[]kernel.Event{kernel.Done{Outcome: kernel.OutcomeError, ExitCode: 7}}, 7},
+		"exception":     {[]kernel.Event{kernel.Error{Name: "ValueError"}, done(kernel.OutcomeError)}, 1},
+		"MemoryError":   {[]kernel.Event{kernel.Error{Name: "MemoryError"}, done(kernel.OutcomeError)}, 137},
+		"timeout":       {[]kernel.Event{done(kernel.OutcomeTimeout)}, 124},
+		"out of memory": {[]kernel.Event{done(kernel.OutcomeMemory)}, 137},
+		"interrupted":   {[]kernel.Event{done(kernel.OutcomeInterrupted)}, 130},
+		"segfault":      {[]kernel.Event{kernel.Done{Outcome: kernel.OutcomeDied, Signal: "SIGSEGV"}}, 139},
+		"os._exit(4)":   {[]kernel.Event{kernel.Done{Outcome: kernel.OutcomeDied, ExitCode: 4}}, 4},
+		"sandbox died":  {[]kernel.Event{done(kernel.OutcomeSandboxDied)}, 125},
+		"no outcome":    {nil, 125},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := run(t, &scripted{events: test.events}, nil, "run", "-c", "x")
+			if r.code != test.want {
+				t.Errorf("exit code %d, want %d; stderr: %s", r.code, test.want, r.err)
+			}
+			if !r.session.closed {
+				t.Error("the sandbox was left running")
+			}
+		})
+	}
+}
+
+func TestMistakesAreFoundBeforeAnythingStarts(t *testing.T) {
+	t.Parallel()
+	fifo := func(dir string, p *cli.Program) {
+		if err := syscall.Mkfifo(filepath.Join(dir, "pipe"), 0o600); err != nil {
+			t.Error(err)
+		}
+		for _, name := range []string{"a/x.csv", "b/x.csv"} {
+			_ = os.MkdirAll(filepath.Join(dir, filepath.Dir(name)), 0o755)
+			_ = os.WriteFile(filepath.Join(dir, name), nil, 0o600)
+		}
+		p.Open = func(context.Context, config.Config, io.Writer) (cli.Session, error) {
+			t.Error("a sandbox was started")
+			return nil, errors.New("started")
+		}
+	}
+	for want, args := range map[string][]string{
+		"does not exist":           {"run", "-c", "x", "-f", "$DIR/none"},
+		"not an ordinary file":     {"run", "-c", "x", "-f", "$DIR/pipe"},
+		"would both be x.csv":      {"run", "-c", "x", "-f", "$DIR/a/x.csv", "-f", "$DIR/b/x.csv"},
+		"is not a folder":          {"run", "-c", "x", "-o", "$DIR/a/x.csv"},
+		"after --":                 {"run", "-c", "x", "--year", "2025"},
+		"nothing to run":           {"run"},
+		"gvisor or local":          {"run", "-c", "x", "--engine", "docker"},
+		"not a size":               {"run", "-c", "x", "--memory", "lots"},
+		"there is no question":     {"ask"},
+		`there is no provider "x"`: {"ask", "--model", "x/y", "hello"},
+	} {
+		t.Run(want, func(t *testing.T) {
+			t.Parallel()
+			r := run(t, &scripted{}, fifo, args...)
+			if r.code != 125 || !strings.Contains(r.err, want) {
+				t.Errorf("exit code %d, stderr %q; want 125 and %q", r.code, r.err, want)
+			}
+		})
+	}
+}
+
+func TestFilesAndFiguresAreSavedSafely(t *testing.T) {
+	t.Parallel()
+	s := &scripted{
+		events: []kernel.Event{
+			kernel.Display{Data: figure("one"), ID: "a"},
+			kernel.Display{Data: figure("two"), ID: "a", Update: true},
+			kernel.Display{Data: figure("three")},
+			kernel.File{Path: "sub/new.csv"}, kernel.File{Path: "../evil"}, kernel.File{Path: "/etc/evil"},
+			kernel.File{Path: "bad\x1b]0;name"}, kernel.File{Path: "link/inside"}, kernel.File{Path: "target"},
+			ok(),
+		},
+		files: map[string]string{"sub/new.csv": "1", "../evil": "2", "/etc/evil": "2", "bad\x1b]0;name": "3", "link/inside": "4", "target": "5"},
+	}
+	r := run(t, s, func(dir string, _ *cli.Program) {
+		_ = os.MkdirAll(filepath.Join(dir, "out"), 0o755)
+		_ = os.WriteFile(filepath.Join(dir, "victim"), []byte("mine"), 0o600)
+		_ = os.Symlink(dir, filepath.Join(dir, "out", "link"))
+		_ = os.Symlink(filepath.Join(dir, "victim"), filepath.Join(dir, "out", "target"))
+	}, "run", "-c", "x")
+	for name, want := range map[string]string{
+		"out/figure-1.png": "two", "out/figure-2.png": "three", "out/sub/new.csv": "1", "out/bad_]0;name": "3", "out/target": "5", "victim": "mine",
+	} {
+		got, err := os.ReadFile(filepath.Join(r.dir, name))
+		if err != nil || string(got) != want {
+			t.Errorf("%s: %q, %v; want %q", name, got, err, want)
+		}
+	}
+	for _, name := range []string{"evil", "inside"} {
+		if _, err := os.Stat(filepath.Join(r.dir, name)); err == nil {
+			t.Errorf("%s was written outside the out folder", name)
+		}
+	}
+	if strings.ContainsRune(r.err, 0x1b) {
+		t.Errorf("a name reached the terminal with its escapes: %q", r.err)
+	}
+}
+
+func TestInputsAreNotOverwritten(t *testing.T) {
+	t.Parallel()
+	s := &scripted{events: []kernel.Event{kernel.File{Path: "data.csv"}, ok()}, files: map[string]string{"data.csv": "changed"}}
+	r := run(t, s, func(dir string, _ *cli.Program) {
+		_ = os.WriteFile(filepath.Join(dir, "data.csv"), []byte("mine"), 0o600)
+	}, "run", "-c", "x", "-f", "$DIR/data.csv", "-o", "$DIR")
+	for name, want := range map[string]string{"data.csv": "mine", "data-2.csv": "changed"} {
+		if got, err := os.ReadFile(filepath.Join(r.dir, name)); err != nil || string(got) != want {
+			t.Errorf("%s: %q, %v; want %q", name, got, err, want)
+		}
+	}
+	if s.put["data.csv"] != "mine" {
+		t.Errorf("the workspace got %q", s.put)
+	}
+}
+
+func TestRunPassesThrough(t *testing.T) {
+	t.Parallel()
+	s := &scripted{events: []kernel.Event{
+		kernel.Stream{Name: "stdout", Data: []byte("\x1b[2Jraw \xff\n")}, kernel.Stream{Name: "stderr", Data: []byte("err\n")},
+		kernel.Result{Data: kernel.Bundle{"text/plain": "42"}}, ok(),
+	}}
+	r := run(t, s, nil, "run", "-c", "x", "--", "--year", "2025")
+	if r.out != "\x1b[2Jraw \xff\n42\n" || r.err != "err\n" {
+		t.Errorf("stdout %q, stderr %q", r.out, r.err)
+	}
+	if strings.Join(s.req.Args, " ") != "--year 2025" || s.req.Mode != kernel.Cell {
+		t.Errorf("request %+v", s.req)
+	}
+	if _, err := os.Stat(filepath.Join(r.dir, "out")); err == nil {
+		t.Error("the out folder was made for nothing")
+	}
+}
+
+func TestJSONLines(t *testing.T) {
+	t.Parallel()
+	s := &scripted{
+		events: []kernel.Event{kernel.Stream{Name: "stdout", Data: []byte("é")}, kernel.Stream{Name: "stdout", Data: []byte{0xff}}, kernel.File{Path: "f"}, ok()},
+		files:  map[string]string{"f": "x"},
+	}
+	r := run(t, s, nil, "run", "--json", "-c", "x")
+	var types []string
+	for line := range strings.Lines(r.out) {
+		var e map[string]any
+		if err := json.Unmarshal([]byte(line), &e); err != nil {
+			t.Fatalf("%q: %v", line, err)
+		}
+		if !strings.HasPrefix(line, `{"type":`) {
+			t.Errorf("the type is not first in %q", line)
+		}
+		types = append(types, e["type"].(string))
+	}
+	if got := strings.Join(types, " "); got != "stream stream file saved done" {
+		t.Errorf("events: %s", got)
+	}
+	if !strings.Contains(r.out, `"data":"/w=="`) {
+		t.Errorf("bytes that are not UTF-8 are not base64: %s", r.out)
+	}
+}
+
+func TestCtrlC(t *testing.T) {
+	t.Parallel()
+	s := &scripted{events: []kernel.Event{done(kernel.OutcomeInterrupted)}, started: make(chan struct{})}
+	r := run(t, s, func(_ string, p *cli.Program) {
+		signals := make(chan os.Signal)
+		p.Signals = signals
+		go func() {
+			<-s.started
+			signals <- os.Interrupt
+		}()
+	}, "run", "-c", "x")
+	if r.code != 130 || !s.closed {
+		t.Errorf("exit code %d, closed %v", r.code, s.closed)
+	}
+}
+
+// closedPipe is standard output whose reader has gone.
+type closedPipe struct{}
+
+func (closedPipe) Write([]byte) (int, error) { return 0, syscall.EPIPE }
+
+func TestClosedPipeEndsQuietly(t *testing.T) {
+	t.Parallel()
+	s := &scripted{events: []kernel.Event{kernel.Stream{Name: "stdout", Data: []byte("x")}, done(kernel.OutcomeInterrupted)}}
+	r := run(t, s, func(_ string, p *cli.Program) { p.Out = closedPipe{} }, "run", "-c", "x")
+	if r.code != 141 || r.err != "" || !s.closed {
+		t.Errorf("exit code %d, stderr %q, closed %v", r.code, r.err, s.closed)
+	}
+}
+
+const recording = `{"parts": [{"text": "Let me see."}, {"code": "6*7"}], "outcome": "ok"}
+{"parts": [{"text": "It is \u001b]0;owned\u0007 42."}]}`
+
+func ask(t *testing.T, args ...string) result {
+	t.Helper()
+	s := &scripted{events: []kernel.Event{kernel.Result{Data: kernel.Bundle{"text/plain": "42"}}, ok()}}
+	return run(t, s, func(dir string, p *cli.Program) {
+		file := filepath.Join(dir, "recording")
+		_ = os.WriteFile(file, []byte(recording), 0o600)
+		p.NewModel = func(c cli.Choice) (model.Model, error) { return model.OpenReplay(c.Name, 0) }
+	}, append([]string{"ask", "--model", "replay:$DIR/recording"}, args...)...)
+}
+
+func TestAsk(t *testing.T) {
+	t.Parallel()
+	r := ask(t, "what is it?")
+	if r.code != 0 || r.out != "It is \x1b]0;owned\x07 42.\n" {
+		t.Errorf("exit code %d, stdout %q, stderr %q", r.code, r.out, r.err)
+	}
+	for _, want := range []string{"Let me see.", "```python\n6*7\n```", "  | 42\n"} {
+		if !strings.Contains(r.err, want) {
+			t.Errorf("the narration lacks %q: %q", want, r.err)
+		}
+	}
+	if strings.Contains(r.err, "owned") {
+		t.Errorf("an escape sequence is in the narration: %q", r.err)
+	}
+	quiet := ask(t, "--quiet", "what is it?")
+	if quiet.err != "" || quiet.out != r.out {
+		t.Errorf("--quiet: stdout %q, stderr %q", quiet.out, quiet.err)
+	}
+	lines := ask(t, "--json", "what is it?")
+	if last := lines.out[strings.LastIndex(strings.TrimSpace(lines.out), "\n")+1:]; !strings.HasPrefix(last, `{"type":"answer"`) {
+		t.Errorf("the last line is %q", last)
+	}
+}
+
+func TestPipedDataGetsAFittingName(t *testing.T) {
+	t.Parallel()
+	for want, text := range map[string]string{
+		"stdin.csv": "a,b\n1,2\n", "stdin.tsv": "a\tb\n1\t2\n", "stdin.json": "{\"a\": 1}", "stdin.jsonl": "{\"a\":1}\n{\"a\":2}\n",
+		"stdin.txt": "hello world\nhow are you", "stdin.png": "\x89PNG\r\n\x1a\n...", "stdin.parquet": "PAR1...", "stdin.xlsx": "PK\x03\x04..xl/workbook.xml", "stdin.bin": "\x00\x01",
+	} {
+		t.Run(want, func(t *testing.T) {
+			t.Parallel()
+			s := &scripted{events: []kernel.Event{ok()}}
+			run(t, s, func(dir string, p *cli.Program) {
+				p.In = strings.NewReader(text)
+				p.NewModel = func(cli.Choice) (model.Model, error) {
+					return model.NewReplay("replay", strings.NewReader(`{"parts": [{"text": "fine"}]}`), 0)
+				}
+				_ = os.WriteFile(filepath.Join(dir, "r"), nil, 0o600)
+			}, "ask", "--model", "replay:$DIR/r", "what is it?")
+			if s.put[want] != text {
+				t.Errorf("the workspace got %q", s.put)
+			}
+		})
+	}
+}

@@ -1,0 +1,147 @@
+package session_test
+
+import (
+	"bytes"
+	"encoding/base64"
+	"image/png"
+	"strings"
+	"testing"
+
+	"cove/internal/kernel"
+	"cove/internal/sandbox"
+)
+
+const (
+	figure    = "display [image/png text/plain]"
+	plotlyFig = "import plotly.graph_objects as go\nfig = go.Figure(data=[go.Bar(y=[1, 2])])\n"
+	altairFig = "import altair as alt, pandas as pd\nchart = alt.Chart(pd.DataFrame({'a': [1, 2]})).mark_bar().encode(x='a')\n"
+)
+
+// TestDisplays shows everything that data people show. The first row must stay the first of its session.
+func TestDisplays(t *testing.T) {
+	onEachEngine(t, func(t *testing.T, e sandbox.Engine) {
+		s := open(t, e, sandbox.Limits{})
+		runRows(t, s, []row{
+			{"figure in the very first cell", []cell{code("import matplotlib.pyplot as plt\nplt.plot([1, 2])\nplt.show()\nprint('after')", figure+"\nstdout \"after\\n\"\nok")}},
+			{"figure at the end of a cell", []cell{code("plt.plot([1, 2]);", figure+"\nok")}},
+			{"two figures", []cell{code("for i in range(2): plt.figure(); plt.plot([i])", figure+"\n"+figure+"\nok")}},
+			{"figure as the result", []cell{code("fig, ax = plt.subplots()\nfig", "result [image/png text/plain]\nok")}},
+			{"figure of a cell that fails", []cell{codeLike("plt.plot([1])\n1/0", `(display \[image/png text/plain\]\n)?error ZeroDivisionError.*`), codeLike("plt.close('all')", ".*ok")}},
+			{"saved figure", []cell{codeLike("plt.plot([1])\nplt.savefig('f.png')\nplt.close()", `created f.png \d+`+"\nok")}},
+			{"figure is a PNG", []cell{codeCheck("plt.plot([1, 2]);", wantPNG)}},
+			{"image", []cell{codeCheck("from PIL import Image\nImage.new('RGB', (8, 4), 'red')", wantPNG)}},
+			{"data frame", []cell{codeCheck("import pandas as pd\npd.DataFrame({'a': [1, 2], '名': ['x', None]})", func(t *testing.T, r *run) {
+				wantBundle(t, r, "text/html", "<table", "<th>名</th>")
+				wantBundle(t, r, "text/plain", "a", "名")
+			})}},
+			{"series", []cell{codeLike("pd.Series([1, 2])", "result 0    1\n1    2\n.*ok")}},
+			{"SVG", []cell{codeCheck("from IPython.display import *\nSVG('<svg xmlns=\"http://www.w3.org/2000/svg\"/>')", func(t *testing.T, r *run) { wantBundle(t, r, "image/svg+xml", "<svg") })}},
+			{"HTML", []cell{codeCheck("HTML('<b>好</b>')", func(t *testing.T, r *run) { wantBundle(t, r, "text/html", "<b>好</b>") })}},
+			{"LaTeX", []cell{codeCheck("Latex('$x^2$')", func(t *testing.T, r *run) { wantBundle(t, r, "text/latex", "$x^2$") })}},
+			{"Markdown", []cell{codeCheck("Markdown('# t')", func(t *testing.T, r *run) { wantBundle(t, r, "text/markdown", "# t") })}},
+			{"sympy", []cell{codeCheck("import sympy\nsympy.sqrt(8)", func(t *testing.T, r *run) { wantBundle(t, r, "text/latex", "sqrt{2}") })}},
+			{"JSON", []cell{code("JSON({'a': 1})", "result [application/json text/plain]\nok")}},
+			{"NaN in JSON", []cell{codeCheck("display({'application/json': {'a': float('nan'), 'b': [float('inf')]}}, raw=True)", func(t *testing.T, r *run) {
+				v, ok := bundleWith(t, r, "application/json").(map[string]any)
+				if !ok || v["a"] != nil || len(v) != 2 {
+					t.Errorf("got %v", v)
+				}
+			})}},
+			{"Plotly", []cell{codeCheck(plotlyFig+"fig", wantPlotly), codeCheck("fig.show()", wantPlotly), {
+				req:   kernel.Request{Code: "fig", Standalone: true},
+				check: func(t *testing.T, r *run) { wantBundle(t, r, "text/html", "<html", "Plotly.newPlot") },
+			}}},
+			{"Altair", []cell{codeCheck(altairFig+"chart", func(t *testing.T, r *run) {
+				for mime := range r.bundles()[0] {
+					if strings.HasPrefix(mime, "application/vnd.vegalite.") {
+						return
+					}
+				}
+				t.Errorf("got %s", r.transcript())
+			})}},
+			{"bytes", []cell{codeCheck("display({'image/png': b'\\x89PNG'}, raw=True)", func(t *testing.T, r *run) { wantBundle(t, r, "image/png", "iVBORw==") })}},
+			{"update", []cell{codeCheck("h = display('a', display_id='one')\nh.update('b')", func(t *testing.T, r *run) {
+				first, ok1 := r.events[0].(kernel.Display)
+				second, ok2 := r.events[1].(kernel.Display)
+				if !ok1 || !ok2 || first.ID != "one" || second.ID != "one" || first.Update || !second.Update {
+					t.Errorf("got %+v", r.events)
+				}
+			})}},
+			{"clear_output", []cell{code("print(1)\nclear_output(wait=True)\nprint(2)\nclear_output()\nprint(3)", "stdout \"1\\n\"\nclear wait=true\nstdout \"2\\n\"\nclear wait=false\nstdout \"3\\n\"\nok")}},
+			{"huge display", []cell{codeCheck("display({'text/html': 'x' * 30_000_000, 'text/plain': 'small'}, raw=True)", func(t *testing.T, r *run) {
+				wantBundle(t, r, "text/plain", "small", "text/html", "larger than the limit")
+				if _, ok := r.bundles()[0]["text/html"]; ok || r.done.Outcome != kernel.OutcomeOK {
+					t.Error("the huge part is still there")
+				}
+			})}},
+			{"huge result", []cell{codeCheck("'x' * 30_000_000", func(t *testing.T, r *run) {
+				if r.done.Outcome != kernel.OutcomeOK || len(r.bundles()) != 1 {
+					t.Errorf("got %s", describe(r.done))
+				}
+			})}},
+			{"progress bar", []cell{codeLike("from tqdm.auto import tqdm\nfor i in tqdm(range(3)): pass", `stderr ".*3/3.*"`+"\nok")}},
+		})
+	})
+}
+
+func bundleWith(t *testing.T, r *run, mime string) any {
+	t.Helper()
+	for _, b := range r.bundles() {
+		if v, ok := b[mime]; ok {
+			return v
+		}
+	}
+	t.Errorf("no %s came:\n%s%s", mime, r.transcript(), r.explanation())
+	return nil
+}
+
+func wantBundle(t *testing.T, r *run, mime string, wants ...string) {
+	t.Helper()
+	got, _ := bundleWith(t, r, mime).(string)
+	for _, want := range wants {
+		if !strings.Contains(got, want) {
+			t.Errorf("%s lacks %q: %.300q", mime, want, got)
+		}
+	}
+}
+
+func wantPlotly(t *testing.T, r *run) {
+	t.Helper()
+	v, _ := bundleWith(t, r, "application/vnd.plotly.v1+json").(map[string]any)
+	if v["data"] == nil || v["layout"] == nil {
+		t.Errorf("got %v", v)
+	}
+}
+
+func wantPNG(t *testing.T, r *run) {
+	t.Helper()
+	text, _ := bundleWith(t, r, "image/png").(string)
+	data, err := base64.StdEncoding.DecodeString(strings.ReplaceAll(text, "\n", ""))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := png.Decode(bytes.NewReader(data)); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestChartText draws labels in scripts that the default font lacks; matplotlib warns of every glyph that it cannot draw.
+func TestChartText(t *testing.T) {
+	onEachEngine(t, func(t *testing.T, e sandbox.Engine) {
+		s := open(t, e, sandbox.Limits{})
+		const plot = "import matplotlib.pyplot as plt\nplt.title('%s −1')\nplt.plot([-1, 1]);"
+		for _, c := range []struct{ name, before, text string }{
+			{"Chinese", "", "销售额 季度"},
+			{"Japanese", "", "売上のグラフ"},
+			{"Korean", "", "매출 현황"},
+			{"SimHei", "import matplotlib\nmatplotlib.rcParams['font.sans-serif'] = ['SimHei']\nmatplotlib.rcParams['axes.unicode_minus'] = False\n", "销售额"},
+			{"Microsoft YaHei", "import matplotlib\nmatplotlib.rcParams['font.family'] = 'Microsoft YaHei'\n", "销售额"},
+			{"seaborn", "import seaborn\nseaborn.set_theme()\n", "销售额"},
+		} {
+			t.Run(c.name, func(t *testing.T) {
+				runCell(t, s, code(c.before+strings.ReplaceAll(plot, "%s", c.text), figure+"\nok"))
+				runCell(t, s, code("import matplotlib\nmatplotlib.rcdefaults()\n%matplotlib inline", "ok"))
+			})
+		}
+	})
+}

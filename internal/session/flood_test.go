@@ -1,0 +1,101 @@
+package session_test
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"cove/internal/kernel"
+	"cove/internal/sandbox"
+)
+
+// TestMuchOutput has all of it delivered, byte for byte, up to the limit.
+func TestMuchOutput(t *testing.T) {
+	onEachEngine(t, func(t *testing.T, e sandbox.Engine) {
+		s := open(t, e, sandbox.Limits{})
+		const lines = 160_000
+		var numbered bytes.Buffer
+		for i := range lines {
+			fmt.Fprintf(&numbered, "%063d\n", i)
+		}
+		same := strings.Repeat("x", 10<<20)
+		for _, c := range []struct{ name, code, stdout, stderr string }{
+			{"lines", "for i in range(160000): print(f'{i:063d}')", numbered.String(), ""},
+			{"one print", "print('x' * (10 << 20), end='')", same, ""},
+			{"os.write", "import os\nleft = b'x' * (10 << 20)\nwhile left: left = left[os.write(1, left):]", same, ""},
+			{"child process", "!head -c 10485760 /dev/zero | tr '\\0' x", same, ""},
+			{"both streams", "import sys\nfor i in range(20000): print('x' * 50, file=sys.stderr if i % 2 else sys.stdout)", strings.Repeat(strings.Repeat("x", 50)+"\n", 10000), strings.Repeat(strings.Repeat("x", 50)+"\n", 10000)},
+			{"threads", "import threading\nts = [threading.Thread(target=lambda: [print('x' * 99) for _ in range(5000)]) for _ in range(4)]\nfor t in ts: t.start()\nfor t in ts: t.join()\nprint(end='', flush=True)", "", ""},
+			{"displays", "from IPython.display import display\nfor i in range(2000): display(i)", "", ""},
+		} {
+			t.Run(c.name, func(t *testing.T) {
+				r := execute(t, s, cell{req: kernel.Request{Code: c.code}})
+				if r.done.Outcome != kernel.OutcomeOK || r.done.Dropped != 0 {
+					t.Errorf("ended as %s\n%s", describe(r.done), r.explanation())
+				}
+				for stream, want := range map[string]string{"stdout": c.stdout, "stderr": c.stderr} {
+					got := r.text[stream].String()
+					if want != "" && sha256.Sum256([]byte(got)) != sha256.Sum256([]byte(want)) {
+						t.Errorf("%s has %d bytes, want %d, or other ones", stream, len(got), len(want))
+					}
+				}
+				if c.name == "threads" && strings.Count(r.text["stdout"].String(), "x") != 4*5000*99 {
+					t.Errorf("%d bytes came", r.text["stdout"].Len())
+				}
+				if c.name == "displays" && len(r.bundles()) != 2000 {
+					t.Errorf("%d displays came", len(r.bundles()))
+				}
+			})
+		}
+	})
+}
+
+// TestOutputLimit bounds what is delivered, whatever the code does.
+func TestOutputLimit(t *testing.T) {
+	onEachEngine(t, func(t *testing.T, e sandbox.Engine) {
+		s := open(t, e, sandbox.Limits{})
+		const limit = 100_000
+		for _, c := range []struct {
+			name, code string
+			endless    bool
+			total      int64 // bytes that the code writes; 0 when nobody can know
+		}{
+			{"print", "print('x' * 999_999)", false, 1_000_000},
+			{"child process", "!head -c 1000000 /dev/zero", false, 1_000_000},
+			{"both streams", "import sys\nprint('x' * 499_999)\nprint('x' * 499_999, file=sys.stderr)", false, 1_000_000},
+			{"displays", "from IPython.display import display, HTML\nfor i in range(100): display(HTML('x' * 10_000))", false, 0},
+			{"flood of text", "while True: print('x' * 1_000_000)", true, 0},
+			{"flood of lines", "while True: print('x')", true, 0},
+			{"flood from a child", "!yes", true, 0},
+			{"flood of displays", "from IPython.display import display\nwhile True: display('x' * 10_000)", true, 0},
+		} {
+			t.Run(c.name, func(t *testing.T) {
+				req := kernel.Request{Code: c.code, OutputLimit: limit}
+				want := kernel.OutcomeOK
+				if c.endless {
+					req.Timeout, want = time.Second, kernel.OutcomeTimeout
+				}
+				r := execute(t, s, cell{req: req})
+				if r.done.Outcome != want || r.done.Dropped == 0 || r.done.Lost != kernel.LostNothing {
+					t.Errorf("ended as %s", describe(r.done))
+				}
+				delivered := int64(r.text["stdout"].Len() + r.text["stderr"].Len())
+				for _, b := range r.bundles() {
+					for _, v := range b {
+						delivered += int64(len(v.(string)))
+					}
+				}
+				if delivered > limit || delivered == 0 {
+					t.Errorf("%d bytes delivered", delivered)
+				}
+				if c.total != 0 && delivered+r.done.Dropped != c.total {
+					t.Errorf("%d bytes delivered and %d dropped of %d", delivered, r.done.Dropped, c.total)
+				}
+				runCell(t, s, code("print('fine')", "stdout \"fine\\n\"\nok"))
+			})
+		}
+	})
+}

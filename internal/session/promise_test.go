@@ -1,0 +1,142 @@
+package session_test
+
+import (
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+
+	"cove/internal/kernel"
+	"cove/internal/sandbox"
+	"cove/internal/sandbox/gvisor"
+	"cove/internal/sandbox/sandboxtest"
+	"cove/internal/session"
+)
+
+// TestBounds has code use up everything, where an engine bounds it. The next execution works every time.
+func TestBounds(t *testing.T) {
+	t.Parallel()
+	limits := sandbox.Limits{Memory: 512 << 20, Processes: 128, Tmp: 32 << 20, Workspace: 32 << 20}
+	s := open(t, newGVisor(t), limits)
+	execute(t, s, cell{req: kernel.Request{Code: "open('kept.txt', 'w').write('kept')"}})
+	const noMemory = "(error MemoryError: .*\nerror 1|out_of_memory 137 lost=kernel)"
+	for _, c := range []struct {
+		name, code, like string
+		state            bool // variables must be there afterwards
+	}{
+		{"memory in small pieces", "hoard = []\nwhile True: hoard.append(bytearray(1 << 20))", noMemory, false},
+		{"memory in one piece", "bytearray(4 << 30)", noMemory, false},
+		{"more memory than there can be", "import numpy\nnumpy.zeros((10**6, 10**6))", "error .*MemoryError: .*\nerror 1", true},
+		{"memory of children", "import subprocess, sys\nps = [subprocess.Popen([sys.executable, '-c', 'x = bytearray(200 << 20); input()'], stdin=subprocess.PIPE) for _ in range(4)]\nfor p in ps: p.wait()", "(?:stderr .*\n)?(ok|out_of_memory 137 lost=kernel)", false},
+		{"fork bomb", "import os\nwhile True: os.fork()", "(stderr .*\n)?(error (BlockingIOError|OSError): .*\nerror 1|ok|timeout.*|kernel_died.*)", false},
+		{"thread bomb", "import threading\nwhile True: threading.Thread(target=threading.Event().wait, daemon=True).start()", "(stderr .*\n)?error RuntimeError: can't start new thread\nerror 1", false},
+		{"open files", "import os\nfs = []\nwhile True: fs.append(os.open('/dev/null', 0))", "error OSError: \\[Errno 24\\].*\nerror 1", false},
+		{"full /tmp", "try:\n    f = open('/tmp/big', 'wb', 0)\n    while True: f.write(b'x' * (1 << 20))\nfinally: os.remove('/tmp/big')", "error OSError: \\[Errno 28\\] No space left on device\nerror 1", true},
+		{"full workspace", "try:\n    f = open('big', 'wb', 0)\n    while True: f.write(b'x' * (1 << 20))\nfinally: os.remove('big')", "error OSError: \\[Errno 28\\] No space left on device\nerror 1", true},
+		{"kill everything", "os.system('kill -9 -1')\nimport time\ntime.sleep(1000)", "kernel_died SIGKILL lost=kernel", false},
+		{"kill the guest", "os.kill(1, 9)", "error PermissionError: .*\nerror 1", true},
+		{"daemons", "import subprocess\nfor _ in range(20): subprocess.Popen(['sleep', '1000'], start_new_session=True)", "ok", true},
+		{"no network", "import socket\nsocket.create_connection(('1.1.1.1', 53), 5)", "error OSError: .*\nerror 1", true},
+		{"no names", "import urllib.request\nurllib.request.urlopen('http://example.com', timeout=5)", "error URLError: .*\nerror 1", true},
+		{"no loopback to the host", "import socket\nsocket.create_connection(('127.0.0.1', 22), 5)", "error (ConnectionRefusedError|OSError): .*\nerror 1", true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			execute(t, s, cell{req: kernel.Request{Code: "import os\nheld = 1"}})
+			r := execute(t, s, cell{req: kernel.Request{Code: c.code, Timeout: 30 * time.Second}})
+			requireLike(t, r, c.code, c.like)
+			after := execute(t, s, cell{req: kernel.Request{Code: "print('held' in globals(), open('kept.txt').read())"}})
+			if got := after.text["stdout"].String(); got != "True kept\n" && (c.state || got != "False kept\n") {
+				t.Errorf("afterwards: %s\n%s", after.transcript(), after.explanation())
+			}
+		})
+	}
+	t.Run("emptied home", func(t *testing.T) {
+		execute(t, s, cell{req: kernel.Request{Code: "!rm -rf /home/user"}})
+		runCell(t, s, codeLike("open('again.txt', 'w').write('x');", "created again.txt 1\nok"))
+	})
+}
+
+// lost is a session whose sandbox is about to go, with one input that must come back and a file that cannot.
+func lost(t *testing.T, l sandbox.Limits) (*session.Session, string) {
+	t.Helper()
+	state := t.TempDir()
+	s := open(t, gvisor.New(gvisor.Options{State: state, Executable: sandboxtest.Binary(t)}), l)
+	host := filepath.Join(t.TempDir(), "input.csv")
+	if err := os.WriteFile(host, []byte("a,b\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.PutFile(t.Context(), "in/input.csv", host); err != nil {
+		t.Fatal(err)
+	}
+	runCell(t, s, code("x = 1\nopen('made.txt', 'w').write('m');", "created made.txt 1\nok"))
+	return s, state
+}
+
+func goesOn(t *testing.T, s *session.Session) {
+	t.Helper()
+	runCell(t, s, code("import os\n'x' in globals(), open('in/input.csv').read(), os.path.exists('made.txt')", `result (False, 'a,b\n', False)`+"\nok"))
+}
+
+// TestSandboxKilled kills the sentry from outside during an execution, and between two.
+func TestSandboxKilled(t *testing.T) {
+	t.Parallel()
+	s, state := lost(t, sandbox.Limits{})
+	entries, err := os.ReadDir(state)
+	if err != nil || len(entries) != 1 {
+		t.Fatalf("%d sandboxes, %v", len(entries), err)
+	}
+	killSentry(t, state)
+	goesOn(t, s)
+
+	var r *run
+	for ev, err := range s.Execute(t.Context(), kernel.Request{Code: "x = 1\nprint('ready')\nwhile True: pass"}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, ok := ev.(kernel.Stream); ok {
+			killSentry(t, state)
+		}
+		if done, ok := ev.(kernel.Done); ok {
+			r = &run{done: done}
+		}
+	}
+	if r == nil || r.done.Outcome != kernel.OutcomeSandboxDied || r.done.Lost != kernel.LostSession || r.done.Message == "" {
+		t.Errorf("ended as %+v", r)
+	}
+	goesOn(t, s)
+}
+
+func killSentry(t *testing.T, state string) {
+	t.Helper()
+	pids := sandboxtest.Processes(t, "runsc-sandbox", state)
+	if len(pids) == 0 {
+		t.Fatal("found no sentry")
+	}
+	for _, pid := range pids {
+		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestSandboxOutOfMemory has code outrun the guest's watch, so that the whole sandbox goes.
+func TestSandboxOutOfMemory(t *testing.T) {
+	t.Parallel()
+	s, _ := lost(t, sandbox.Limits{Memory: 256 << 20})
+	r := execute(t, s, cell{req: kernel.Request{Timeout: time.Minute, Code: `import mmap, os
+for _ in range(8):
+    if not os.fork(): break
+hoard = []
+while True:
+    m = mmap.mmap(-1, 256 << 20, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | mmap.MAP_POPULATE)
+    hoard.append(m)`}})
+	if r.done.Outcome != kernel.OutcomeMemory || r.done.Message == "" {
+		t.Errorf("ended as %s: %s", describe(r.done), r.done.Message)
+	}
+	if r.done.Lost == kernel.LostSession {
+		goesOn(t, s)
+		return
+	}
+	runCell(t, s, code("'x' in globals(), open('in/input.csv').read(), open('made.txt').read()", `result (False, 'a,b\n', 'm')`+"\nok"))
+}
