@@ -49,8 +49,8 @@ func (w *memoryWatch) stop() {
 	}
 }
 
-// memoryUsed returns the bytes that sandboxed code holds: in a sandbox of its own all memory in use, else what the guest's descendants
-// have resident.
+// memoryUsed returns the bytes that sandboxed code holds: in a sandbox of its own what is in use there, else what the guest's
+// descendants have resident.
 func (g *guest) memoryUsed() int64 {
 	if g.user == 0 {
 		var pages int64
@@ -64,22 +64,15 @@ func (g *guest) memoryUsed() int64 {
 		}
 		return pages * int64(os.Getpagesize())
 	}
+	// In gVisor AnonPages counts anonymous memory and tmpfs, as a limit should; file pages can be dropped at any time.
 	b, _ := os.ReadFile("/proc/meminfo")
-	var total, free int64
 	for line := range strings.Lines(string(b)) {
-		f := strings.Fields(line)
-		if len(f) < 2 {
-			continue
-		}
-		kib, _ := strconv.ParseInt(f[1], 10, 64)
-		switch f[0] {
-		case "MemTotal:":
-			total = kib << 10
-		case "MemFree:":
-			free = kib << 10
+		if v, ok := strings.CutPrefix(line, "AnonPages:"); ok {
+			kib, _ := strconv.ParseInt(strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(v), "kB")), 10, 64)
+			return kib << 10
 		}
 	}
-	return total - free
+	return 0
 }
 
 // killUser kills every process of sandboxed code.

@@ -16,6 +16,7 @@ import (
 	"os"
 	"slices"
 	"sync"
+	"time"
 
 	"cove/internal/kernel"
 	"cove/internal/link"
@@ -24,6 +25,9 @@ import (
 	"cove/internal/sandbox"
 	"cove/internal/wire"
 )
+
+// deathGrace is how long a sandbox may take to end after its connection has.
+const deathGrace = 10 * time.Second
 
 // Options say what a session is made of.
 type Options struct {
@@ -219,11 +223,16 @@ func (s *Session) conclude(ctx context.Context, done kernel.Done, yield func(ker
 
 // inquest waits for the host's own findings about a sandbox that went silent.
 func (s *Session) inquest(ctx context.Context, done kernel.Done) kernel.Done {
-	// A sandbox that hangs has no cause of death yet; stopping it makes sure that it is gone.
-	if !ended(s.link.Done()) {
+	// A sandbox that hangs has no cause of death; one whose connection ended is about to have one.
+	if ended(s.link.Done()) {
+		select {
+		case <-s.box.Done():
+		case <-time.After(deathGrace):
+		}
+	}
+	if !ended(s.box.Done()) {
 		_ = s.box.Stop(ctx)
 	}
-	<-s.box.Done()
 	if p := problem.Of(s.box.Cause()); p != nil {
 		done.Message = p.Message
 		if p.Code == "session_oom" {
