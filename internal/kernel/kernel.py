@@ -289,15 +289,15 @@ class Outlet:
                 if not self.busy:
                     self._flush()
 
-    def barrier(self):
-        """Makes sure that text from elsewhere (a child process, C) comes after everything so far."""
-        if self.chunks or self.unsynced:
+    def barrier(self, fd=BOTH):
+        """Makes sure that text from elsewhere (a child process, C), on fd, comes after everything so far."""
+        if self.chunks or self.unsynced or self.written not in (0, fd):
             with self.guard:
                 if not self.busy:
                     self._flush()
-                    if self.unsynced:
+                    if not self.child and (self.unsynced or self.written not in (0, fd)):
                         self._sync()
-        self.written = BOTH  # for all we know
+        self.written = fd
 
     def send(self, message):
         """Sends one message. In a forked child it is dropped: the socket is the parent's."""
@@ -1082,7 +1082,7 @@ class Kernel:
 
         def write(fd, data, /):
             if fd in streams:
-                outlet.barrier()
+                outlet.barrier(fd)
             return _write(fd, data)
 
         def leave(status):
@@ -1313,7 +1313,8 @@ class Kernel:
         register = atexit.register
 
         def register_of_script(function, /, *args, **kwargs):
-            if getattr(function, "__module__", None) != "__main__":
+            ours = sys._getframe(1).f_globals is module.__dict__ or getattr(function, "__module__", None) == "__main__"
+            if not ours:
                 return register(function, *args, **kwargs)
             exits.append((function, args, kwargs))
             return function

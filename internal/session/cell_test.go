@@ -49,7 +49,8 @@ print(1); display(HTML("x")); print(2, end=""); display(3); display(4); print(5)
 from IPython.display import display
 for i in range(20):
     print("a", i, end=";")
-    os.system("printf b; printf c >&2")
+    os.system("printf b")
+    os.system("printf c >&2")
     print("d", end=";")
     subprocess.run(["printf", "e"])
     display(i)

@@ -34,7 +34,7 @@ func endlessCode() []endless {
 		{"loop in C", "import itertools, collections\nprint('ready')\ncollections.deque(itertools.repeat(0), maxlen=0)", true},
 		{"ignores SIGINT", "import signal\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\nprint('ready')\nwhile True: pass", true},
 		{"catches everything", "import time\nwhile True:\n    try:\n        print('ready')\n        time.sleep(1000)\n    except BaseException: pass", true},
-		{"shells in a loop", "import os\nprint('ready')\nwhile True: os.system('sleep 1000')", true},
+		{"shells in a loop", "import os\nwhile True: os.system('echo ready; sleep 1000')", true},
 	}
 }
 
@@ -46,20 +46,24 @@ func TestInterrupt(t *testing.T) {
 		input := func(string, bool) (string, error) { <-never; return "", nil }
 		for name, c := range map[string]struct {
 			outcome kernel.Outcome
-			make    func(code string) cell
+			make    func(e endless) cell
 		}{
-			"cancel": {kernel.OutcomeInterrupted, func(code string) cell {
-				return cell{req: kernel.Request{Code: code, Input: input}, cancel: "ready\n"}
+			"cancel": {kernel.OutcomeInterrupted, func(e endless) cell {
+				return cell{req: kernel.Request{Code: e.code, Input: input}, cancel: "ready\n"}
 			}},
-			"timeout": {kernel.OutcomeTimeout, func(code string) cell {
-				return cell{req: kernel.Request{Code: code, Input: input, Timeout: 300 * time.Millisecond}}
+			"timeout": {kernel.OutcomeTimeout, func(e endless) cell {
+				limit := 300 * time.Millisecond
+				if e.hard {
+					limit = 2 * time.Second // it must have come as far as being hard
+				}
+				return cell{req: kernel.Request{Code: e.code, Input: input, Timeout: limit}}
 			}},
 		} {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
 				s := open(t, e, sandbox.Limits{})
 				for _, row := range endlessCode() {
-					t.Run(row.name, func(t *testing.T) { interrupt(t, s, c.make(row.code), c.outcome, row.hard) })
+					t.Run(row.name, func(t *testing.T) { interrupt(t, s, c.make(row), c.outcome, row.hard) })
 				}
 			})
 		}

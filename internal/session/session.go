@@ -113,11 +113,23 @@ func (s *Session) startSandbox(ctx context.Context) error {
 	}
 	s.box = box
 	clear(s.known)
+	return s.restoreInputs(ctx)
+}
+
+func (s *Session) restoreInputs(ctx context.Context) error {
+	if len(s.inputs) == 0 {
+		return nil
+	}
 	for path, host := range s.inputs {
 		if err := s.put(ctx, path, host); err != nil {
 			return err
 		}
 	}
+	files, _, err := s.link.ListFiles(ctx)
+	if err != nil {
+		return s.explain(err)
+	}
+	s.look(files)
 	return nil
 }
 
@@ -262,7 +274,7 @@ func (s *Session) changes(ctx context.Context) ([]kernel.File, error) {
 }
 
 // look takes the workspace's present state for known.
-func (s *Session) look(ctx context.Context, files []wire.FileInfo) {
+func (s *Session) look(files []wire.FileInfo) {
 	for _, f := range files {
 		s.known[f.Path] = f.Stamp
 	}
@@ -314,7 +326,7 @@ func (s *Session) acknowledge(ctx context.Context, path string) error {
 	if err != nil {
 		return s.explain(err)
 	}
-	s.look(ctx, slices.DeleteFunc(files, func(f wire.FileInfo) bool { return f.Path != path }))
+	s.look(slices.DeleteFunc(files, func(f wire.FileInfo) bool { return f.Path != path }))
 	return nil
 }
 

@@ -43,7 +43,7 @@ type box struct {
 
 var _ sandbox.Sandbox = (*box)(nil)
 
-func (s *box) ID() string { return s.instance.id }
+func (s *box) ID() string { return s.instance.ID }
 
 func (s *box) Layout() sandbox.Layout { return sandbox.NewLayout(Workspace, tmpPath, nil) }
 
@@ -129,7 +129,7 @@ func (s *box) autopsy() error {
 	}
 	detail := s.stderr.String()
 	for _, name := range []string{"runsc.log", "panic.log"} {
-		if b, err := os.ReadFile(s.instance.path(name)); err == nil && len(b) > 0 {
+		if b, err := os.ReadFile(s.instance.Join(name)); err == nil && len(b) > 0 {
 			detail += "\n" + string(b[:min(len(b), 4<<10)])
 		}
 	}
@@ -159,7 +159,7 @@ func (s *box) discard() error {
 		s.cgroup.remove()
 	}
 	killAll(s.instance)
-	return s.instance.remove()
+	return s.instance.Remove()
 }
 
 // watchMemory stands in for a memory cgroup: it kills a sandbox that holds more than its limit.

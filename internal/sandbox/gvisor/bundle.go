@@ -23,10 +23,10 @@ const addressSpace = 2 << 30
 
 // writeBundle writes the OCI bundle: config.json and a root file system of mount points and a few generated files.
 func writeBundle(in *instance, spec sandbox.Spec, exe string, group cgroup) error {
-	b := &bundle{root: in.path("rootfs")}
+	b := &bundle{root: in.Join("rootfs")}
 	b.system()
 	b.mountFile(exe, guestPath)
-	b.mount(in.path("socket"), socketDir)
+	b.mount(in.Join("socket"), socketDir)
 	for _, m := range spec.Mounts {
 		if m.Source == m.Target && strings.HasPrefix(m.Target, "/usr/") {
 			continue
@@ -46,7 +46,7 @@ func writeBundle(in *instance, spec sandbox.Spec, exe string, group cgroup) erro
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(in.path("config.json"), config, 0o600)
+	return os.WriteFile(in.Join("config.json"), config, 0o600)
 }
 
 type bundle struct {
@@ -171,7 +171,7 @@ func (b *bundle) spec(in *instance, spec sandbox.Spec, group cgroup) *specs.Spec
 		// The workspace is a tmpfs inside the sandbox that keeps its pages in a file on the host's disk. So it has a
 		// quota, does not eat the memory limit, and no name, symlink or mode made inside ever exists on the host.
 		Annotations: map[string]string{
-			"dev.gvisor.spec.mount.workspace.source":  in.path("workspace"),
+			"dev.gvisor.spec.mount.workspace.source":  in.Join("workspace"),
 			"dev.gvisor.spec.mount.workspace.type":    "tmpfs",
 			"dev.gvisor.spec.mount.workspace.share":   "container",
 			"dev.gvisor.spec.mount.workspace.options": fmt.Sprintf("rw,nosuid,nodev,size=%d,mode=0755,uid=%d,gid=%d", l.Workspace, sandboxUser, sandboxUser),
@@ -193,6 +193,6 @@ func internalMounts(in *instance, l sandbox.Limits) []specs.Mount {
 		tmpfs(tmpPath, size, "mode=1777"),
 		tmpfs("/dev/shm", size, "mode=1777"),
 		tmpfs(runPath, "size=16777216", "mode=0755"),
-		{Type: "bind", Source: in.path("workspace"), Destination: Workspace, Options: []string{"rw", "nosuid", "nodev"}},
+		{Type: "bind", Source: in.Join("workspace"), Destination: Workspace, Options: []string{"rw", "nosuid", "nodev"}},
 	}
 }

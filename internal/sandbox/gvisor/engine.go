@@ -13,7 +13,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"sync"
 
@@ -113,9 +112,6 @@ func (e *Engine) Start(ctx context.Context, spec sandbox.Spec) (sandbox.Sandbox,
 	if err := e.prepare(); err != nil {
 		return nil, err
 	}
-	if !validID(spec.ID) {
-		return nil, fmt.Errorf("start sandbox: bad id %q", spec.ID)
-	}
 	spec.Limits = spec.Limits.OrDefault()
 	in, err := createInstance(e.opts.State, spec.ID)
 	if err != nil {
@@ -157,7 +153,7 @@ func (e *Engine) launch(ctx context.Context, s *box) error {
 // files but the bundle's, exactly one socket directory to connect through.
 func (e *Engine) command(s *box) *exec.Cmd {
 	args := []string{
-		"--root=" + s.instance.path("runsc"),
+		"--root=" + s.instance.Join("runsc"),
 		"--network=none", "--gofer-network-namespace=new",
 		"--host-uds=open",
 		"--overlay2=none",
@@ -168,8 +164,8 @@ func (e *Engine) command(s *box) *exec.Cmd {
 		// The pinned release still boots the sentry from runsc itself; the default policy will not.
 		"--sidecar-usage-policy=LEGACY_DEPRECATED_SLOW_EMBEDDED_FALLBACK",
 		"--sidecar-release-enforcement-policy=NEVER",
-		"--panic-log=" + s.instance.path("panic.log"),
-		"--log=" + s.instance.path("runsc.log"),
+		"--panic-log=" + s.instance.Join("panic.log"),
+		"--log=" + s.instance.Join("runsc.log"),
 	}
 	if s.cgroup == nil {
 		args = append(args, "--ignore-cgroups")
@@ -177,10 +173,10 @@ func (e *Engine) command(s *box) *exec.Cmd {
 	if e.opts.Debug != "" {
 		args = append(args, "--debug", "--debug-log="+strings.TrimSuffix(e.opts.Debug, "/")+"/")
 	}
-	args = append(args, "run", "--bundle="+s.instance.dir, s.ID())
+	args = append(args, "run", "--bundle="+s.instance.Path, s.ID())
 	cmd := exec.Command(e.exe)
 	cmd.Args = append([]string{"runsc"}, args...)
-	cmd.Dir = s.instance.dir
+	cmd.Dir = s.instance.Path
 	cmd.Env = []string{"PATH=/usr/sbin:/usr/bin:/sbin:/bin", cpusVariable + "=" + cpuCount(s)}
 	cmd.SysProcAttr = processAttributes()
 	return cmd
@@ -191,26 +187,17 @@ func (e *Engine) Sweep(context.Context) (int, error) {
 	if err := e.prepare(); err != nil {
 		return 0, err
 	}
-	entries, err := os.ReadDir(e.opts.State)
+	dead, err := sandbox.DeadFolders(e.opts.State)
 	if err != nil {
 		return 0, fmt.Errorf("sweep: %w", err)
 	}
-	var removed int
 	var errs []error
-	for _, entry := range entries {
-		in, ok := adoptDead(filepath.Join(e.opts.State, entry.Name()))
-		if !ok {
-			continue
-		}
-		killAll(in)
+	for _, f := range dead {
+		killAll(&instance{f})
 		if e.cgroups != nil {
-			e.cgroups.open(in.id).remove()
+			e.cgroups.open(f.ID).remove()
 		}
-		if err := in.remove(); err != nil {
-			errs = append(errs, err)
-			continue
-		}
-		removed++
+		errs = append(errs, f.Remove())
 	}
-	return removed, errors.Join(errs...)
+	return len(dead), errors.Join(errs...)
 }

@@ -11,7 +11,6 @@ import (
 	"net"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -49,11 +48,11 @@ func (e *Engine) Check(context.Context) error { return nil }
 // Start starts a guest in a folder of its own. Of the limits, only those on processes' time and output hold here.
 func (e *Engine) Start(_ context.Context, spec sandbox.Spec) (sandbox.Sandbox, error) {
 	spec.Limits = spec.Limits.OrDefault()
-	s := &box{id: spec.ID, dir: filepath.Join(e.opts.State, spec.ID), done: make(chan struct{})}
-	if err := s.create(e.opts.State); err != nil {
+	s := &box{done: make(chan struct{})}
+	if err := s.create(e.opts.State, spec.ID); err != nil {
 		return nil, fmt.Errorf("start sandbox %s: %w", spec.ID, err)
 	}
-	s.layout = sandbox.NewLayout(filepath.Join(s.dir, "workspace"), filepath.Join(s.dir, "tmp"), sources(spec.Mounts))
+	s.layout = sandbox.NewLayout(s.folder.Join("workspace"), s.folder.Join("tmp"), sources(spec.Mounts))
 	if err := s.start(e.opts.Executable); err != nil {
 		return nil, errors.Join(fmt.Errorf("start sandbox %s: %w", spec.ID, err), s.discard())
 	}
@@ -70,38 +69,20 @@ func sources(mounts []sandbox.Mount) map[string]string {
 
 // Sweep removes the folders of sandboxes whose owner is gone; their guests ended by themselves when it went.
 func (e *Engine) Sweep(context.Context) (int, error) {
-	entries, err := os.ReadDir(e.opts.State)
-	if errors.Is(err, os.ErrNotExist) {
-		return 0, nil
-	}
+	dead, err := sandbox.DeadFolders(e.opts.State)
 	if err != nil {
 		return 0, fmt.Errorf("sweep: %w", err)
 	}
-	var removed int
 	var errs []error
-	for _, entry := range entries {
-		dir := filepath.Join(e.opts.State, entry.Name())
-		owner, err := os.OpenFile(filepath.Join(dir, "owner"), os.O_RDWR, 0)
-		if err != nil {
-			continue
-		}
-		if unix.Flock(int(owner.Fd()), unix.LOCK_EX|unix.LOCK_NB) == nil {
-			if err := os.RemoveAll(dir); err != nil {
-				errs = append(errs, err)
-			} else {
-				removed++
-			}
-		}
-		_ = owner.Close()
+	for _, f := range dead {
+		errs = append(errs, f.Remove())
 	}
-	return removed, errors.Join(errs...)
+	return len(dead), errors.Join(errs...)
 }
 
 type box struct {
-	id     string
-	dir    string
+	folder *sandbox.Folder
 	layout sandbox.Layout
-	owner  *os.File
 	cmd    *exec.Cmd
 	guest  net.Conn
 
@@ -113,7 +94,7 @@ type box struct {
 	stopErr  error
 }
 
-func (s *box) ID() string             { return s.id }
+func (s *box) ID() string             { return s.folder.ID }
 func (s *box) Layout() sandbox.Layout { return s.layout }
 func (s *box) Done() <-chan struct{}  { return s.done }
 func (s *box) Cause() error           { return s.cause }
@@ -125,23 +106,17 @@ func (s *box) Dial(context.Context) (io.ReadWriteCloser, error) {
 	return s.guest, nil
 }
 
-func (s *box) create(state string) error {
+func (s *box) create(state, id string) error {
 	if err := os.MkdirAll(state, 0o700); err != nil {
 		return err
 	}
-	if err := os.Mkdir(s.dir, 0o700); err != nil {
-		return err
-	}
 	var err error
-	if s.owner, err = os.OpenFile(filepath.Join(s.dir, "owner"), os.O_CREATE|os.O_RDWR, 0o600); err != nil {
-		return err
-	}
-	if err := unix.Flock(int(s.owner.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+	if s.folder, err = sandbox.CreateFolder(state, id); err != nil {
 		return err
 	}
 	for _, d := range []string{"workspace", "tmp", "run"} {
-		if err := os.Mkdir(filepath.Join(s.dir, d), 0o700); err != nil {
-			return err
+		if err := os.Mkdir(s.folder.Join(d), 0o700); err != nil {
+			return errors.Join(err, s.folder.Remove())
 		}
 	}
 	return nil
@@ -165,9 +140,9 @@ func (s *box) start(exe string) error {
 	}
 	const inherited = 3
 	s.cmd = exec.Command(exe)
-	s.cmd.Args = []string{"cove-guest", "--fd=" + strconv.Itoa(inherited), "--workspace=" + s.layout.Workspace, "--run=" + filepath.Join(s.dir, "run")}
+	s.cmd.Args = []string{"cove-guest", "--fd=" + strconv.Itoa(inherited), "--workspace=" + s.layout.Workspace, "--run=" + s.folder.Join("run")}
 	s.cmd.Env = []string{"PATH=" + os.Getenv("PATH")}
-	s.cmd.Dir = s.dir
+	s.cmd.Dir = s.folder.Path
 	s.cmd.ExtraFiles = []*os.File{theirs}
 	s.cmd.Stderr = os.Stderr
 	// No parent-death signal: the guest sees its connection close and then ends all that it started, which a signal would prevent.
@@ -204,9 +179,5 @@ func (s *box) discard() error {
 			<-s.done
 		}
 	}
-	err := os.RemoveAll(s.dir)
-	if s.owner != nil {
-		_ = s.owner.Close()
-	}
-	return err
+	return s.folder.Remove()
 }
