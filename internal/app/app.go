@@ -33,6 +33,7 @@ const replayPace = 8 * time.Millisecond
 // Main runs cove's command line and returns the exit code. Signals delivers what the user sends the process.
 func Main(ctx context.Context, args []string, version string, signals <-chan os.Signal) int {
 	cfg, err := config.Load(os.Getenv)
+	sweep(ctx, cfg)
 	return cli.Main(ctx, args, &cli.Program{
 		In: os.Stdin, Out: os.Stdout, Err: os.Stderr,
 		Getenv:    os.Getenv,
@@ -62,14 +63,29 @@ func versionOf(version string) string {
 	return version
 }
 
-// open prepares the Python environment and starts a session. What earlier commands left behind is swept first.
+// sweep removes what killed commands left behind, whichever engine they used. That costs next to nothing when there is nothing.
+func sweep(ctx context.Context, c config.Config) {
+	if _, err := os.Stat(c.Runtime); err != nil {
+		return
+	}
+	for _, name := range []string{"gvisor", "local"} {
+		c.Engine = name
+		engine, err := newEngine(c)
+		if err == nil {
+			_, err = engine.Sweep(ctx)
+		}
+		if err != nil {
+			fmt.Fprintf(os.Stderr, "cove: what an earlier command left behind could not be removed: %v\n", err)
+			return
+		}
+	}
+}
+
+// open prepares the Python environment and starts a session.
 func open(ctx context.Context, c config.Config, progress io.Writer) (cli.Session, error) {
 	engine, err := newEngine(c)
 	if err != nil {
 		return nil, err
-	}
-	if _, err := engine.Sweep(ctx); err != nil {
-		fmt.Fprintf(progress, "cove: what an earlier command left behind could not be removed: %v\n", err)
 	}
 	env, err := pyenv.Ensure(ctx, pyenv.Options{
 		Data: c.Data, Set: pyenv.Set(c.Packages), Python: c.Python,

@@ -48,7 +48,7 @@ const drainLimit = 1 << 20
 
 // hangUpGrace is how long a kernel may live without its channel. The kernel of a dying process closes files before anyone can see its
 // status, and dumping a large process takes time.
-const hangUpGrace = 2 * time.Second
+const hangUpGrace = 10 * time.Second
 
 func (r *runner) watch(fd int) error {
 	return syscall.EpollCtl(r.epoll, syscall.EPOLL_CTL_ADD, fd, &syscall.EpollEvent{Events: syscall.EPOLLIN, Fd: int32(fd)})

@@ -184,10 +184,10 @@ func (e *Engine) command(s *box) *exec.Cmd {
 
 // Sweep removes the sandboxes whose owner is gone.
 func (e *Engine) Sweep(context.Context) (int, error) {
-	if err := e.prepare(); err != nil {
-		return 0, err
-	}
 	dead, err := sandbox.DeadFolders(e.opts.State)
+	if err == nil && len(dead) > 0 {
+		err = e.prepare()
+	}
 	if err != nil {
 		return 0, fmt.Errorf("sweep: %w", err)
 	}
