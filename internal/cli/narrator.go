@@ -146,11 +146,7 @@ func (n *narrator) output(e kernel.Event) {
 	case kernel.Result:
 		n.show([]byte(ended(plainUnlessFigure(e.Data))))
 	case kernel.Error:
-		lines := e.Traceback
-		if len(lines) > 12 {
-			lines = append([]string{lines[0], "  ..."}, lines[len(lines)-8:]...)
-		}
-		n.show([]byte(ended(strings.Join(lines, "\n"))))
+		n.show([]byte(ended(interpreter.ReduceTraceback(e.Traceback))))
 	case kernel.Done:
 		if e.Message != "" && e.Outcome != kernel.OutcomeOK && e.Outcome != kernel.OutcomeError {
 			n.note(e.Message)

@@ -26,7 +26,7 @@ func (t *turn) outcomeOf(ctx context.Context, r *record, timeout time.Duration) 
 	}
 	var tail []string
 	if r.failure != nil && r.done.Outcome == kernel.OutcomeError {
-		trace := cutMiddle(strings.ToValidUTF8(reduceTraceback(traceLines(*r.failure)), "\uFFFD"), t.limits.Result/2)
+		trace := cutMiddle(strings.ToValidUTF8(ReduceTraceback(traceLines(*r.failure)), "\uFFFD"), t.limits.Result/2)
 		tail = append(tail, trace)
 		if line := hint(r.failure.Name, r.failure.Value, func() []string { return t.fileNames(ctx) }); line != "" {
 			tail = append(tail, line)

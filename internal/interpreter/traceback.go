@@ -34,9 +34,9 @@ type section struct {
 	exception []string
 }
 
-// reduceTraceback keeps what helps a repair: the frames of the model's own code, the innermost library frame, the
+// ReduceTraceback keeps what helps a repair: the frames of the model's own code, the innermost library frame, the
 // exceptions. Frames that are left out are counted.
-func reduceTraceback(lines []string) string {
+func ReduceTraceback(lines []string) string {
 	sections := splitTraceback(lines)
 	if len(sections) == 0 {
 		return cutMiddle(strings.Join(lines, "\n"), tracebackLimit)
