@@ -8,8 +8,11 @@ import (
 	"time"
 )
 
-// memoryInterval is how often memory is looked at during an execution.
-const memoryInterval = 50 * time.Millisecond
+// How often memory is looked at during an execution. Without a sandbox of its own that takes a walk over all of /proc.
+const (
+	memoryInterval     = 50 * time.Millisecond
+	memoryIntervalProc = 500 * time.Millisecond
+)
 
 // memoryWatch kills what runs in the sandbox before the sandbox as a whole hits its limit and is lost with its files.
 type memoryWatch struct {
@@ -25,7 +28,11 @@ func (w *memoryWatch) start(limit int64) {
 	}
 	w.quit = make(chan struct{})
 	go func(quit chan struct{}) {
-		tick := time.NewTicker(memoryInterval)
+		interval := memoryInterval
+		if w.guest.user == 0 {
+			interval = memoryIntervalProc
+		}
+		tick := time.NewTicker(interval)
 		defer tick.Stop()
 		for {
 			select {
