@@ -42,7 +42,7 @@ func Main(ctx context.Context, args []string, version string, signals <-chan os.
 		ConfigErr: err,
 		Signals:   signals,
 		Open:      open,
-		NewModel:  newModel,
+		NewModel:  func(c cli.Choice) (model.Model, error) { return newModel(cfg, c) },
 		Engine:    newEngine,
 
 		PlotlyScript: plotlyScript,
@@ -158,14 +158,17 @@ func runtimeProblem(dir string, err error) error {
 		WithHint("set COVE_RUNTIME to a folder that you can write to")
 }
 
-func newModel(c cli.Choice) (model.Model, error) {
+func newModel(cfg config.Config, c cli.Choice) (model.Model, error) {
+	limits := model.Limits{
+		Connect: time.Duration(cfg.ConnectTimeout), FirstToken: time.Duration(cfg.FirstTokenTimeout), Stall: time.Duration(cfg.StallTimeout),
+	}
 	switch c.Provider {
 	case "openai":
-		return openai.New(openai.Options{Model: c.Name, BaseURL: c.BaseURL, APIKey: c.Key}), nil
+		return openai.New(openai.Options{Model: c.Name, BaseURL: c.BaseURL, APIKey: c.Key, Limits: limits}), nil
 	case "anthropic":
-		return anthropic.New(anthropic.Options{Model: c.Name, BaseURL: c.BaseURL, APIKey: c.Key}), nil
+		return anthropic.New(anthropic.Options{Model: c.Name, BaseURL: c.BaseURL, APIKey: c.Key, Limits: limits}), nil
 	case "ollama":
-		return openai.New(openai.Options{Model: c.Name, BaseURL: openai.OllamaBaseURL(c.BaseURL), APIKey: c.Key, Ollama: true}), nil
+		return openai.New(openai.Options{Model: c.Name, BaseURL: openai.OllamaBaseURL(c.BaseURL), APIKey: c.Key, Ollama: true, Limits: limits}), nil
 	case "replay":
 		pace := replayPace
 		if !isTerminal(os.Stderr) {

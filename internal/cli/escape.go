@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -30,7 +31,7 @@ const longestSequence = 64
 // clean returns the part of text that may be shown now.
 func (e *escapes) clean(text []byte) string {
 	var out strings.Builder
-	data := append(e.pending, text...)
+	data := slices.Concat(e.pending, text)
 	e.pending = nil
 	for len(data) > 0 {
 		if !utf8.FullRune(data) {

@@ -36,6 +36,10 @@ type Config struct {
 	MaxTokens int64    `toml:"max_tokens" env:"COVE_MAX_TOKENS" doc:"tokens that one question may use, in and out together; 0 means no limit"`
 	MaxTime   Duration `toml:"max_time" env:"COVE_MAX_TIME" doc:"wall clock of one question; 0 means none"`
 
+	ConnectTimeout    Duration `toml:"model_connect_timeout" env:"COVE_MODEL_CONNECT_TIMEOUT" doc:"wait for a connection to a model service"`
+	FirstTokenTimeout Duration `toml:"model_first_token_timeout" env:"COVE_MODEL_FIRST_TOKEN_TIMEOUT" doc:"silence of a model before its answer begins; local models may need longer to load"`
+	StallTimeout      Duration `toml:"model_stall_timeout" env:"COVE_MODEL_STALL_TIMEOUT" doc:"silence of a model in the middle of its answer"`
+
 	OpenAIKey        string `toml:"openai_api_key" env:"OPENAI_API_KEY" doc:"key for openai/... models" secret:"true"`
 	OpenAIBaseURL    string `toml:"openai_base_url" env:"OPENAI_BASE_URL" doc:"address of any OpenAI-compatible server; empty: OpenAI itself"`
 	AnthropicKey     string `toml:"anthropic_api_key" env:"ANTHROPIC_API_KEY" doc:"key for anthropic/... models" secret:"true"`
@@ -66,6 +70,10 @@ func Default(getenv func(string) string) Config {
 		MaxSteps:  20,
 		MaxTokens: 1_000_000,
 		MaxTime:   Duration(900e9),
+
+		ConnectTimeout:    Duration(10e9),
+		FirstTokenTimeout: Duration(120e9),
+		StallTimeout:      Duration(60e9),
 	}
 }
 
@@ -196,6 +204,8 @@ func (c Config) Validate() error {
 		return bad("max-output", "must be above 0")
 	case c.MaxSteps < 1:
 		return bad("max_steps", "must be at least 1")
+	case c.ConnectTimeout <= 0 || c.FirstTokenTimeout <= 0 || c.StallTimeout <= 0:
+		return bad("model_connect_timeout, model_first_token_timeout and model_stall_timeout", "must be above 0")
 	case c.Out == "":
 		return bad("out", "must name a folder")
 	case !filepath.IsAbs(c.Data) || !filepath.IsAbs(c.Runtime):

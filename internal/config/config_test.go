@@ -149,6 +149,7 @@ func TestValidate(t *testing.T) {
 		"packages": func(c *config.Config) { c.Packages = "all" },
 		"memory":   func(c *config.Config) { c.Memory = 1 << 20 },
 		"cpus":     func(c *config.Config) { c.CPUs = 0 },
+		"stall":    func(c *config.Config) { c.StallTimeout = 0 },
 		"data":     func(c *config.Config) { c.Data = ".local/share/cove" },
 	} {
 		c := good

@@ -50,7 +50,9 @@ type guest struct {
 
 func (g *guest) serve(socket string, fd int) error {
 	// Terminal signals and a closing host must not end the guest before it has cleaned up.
-	signal.Ignore(syscall.SIGINT, syscall.SIGHUP, syscall.SIGPIPE, syscall.SIGTERM)
+	// Caught rather than ignored: what is ignored stays ignored in every program started from here, and then nothing there
+	// could be terminated.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGINT, syscall.SIGHUP, syscall.SIGPIPE, syscall.SIGTERM)
 	stream, err := dial(socket, fd)
 	if err != nil {
 		return err

@@ -106,7 +106,7 @@ func lost(l kernel.Loss) string {
 	case kernel.LostKernel:
 		return "Variables and imports are lost, files are kept: import and load again."
 	case kernel.LostSession:
-		return "Everything is lost: variables, imports and all files in the working directory."
+		return "Everything is lost: variables, imports and all files in the working directory but those that the user gave."
 	}
 	return ""
 }

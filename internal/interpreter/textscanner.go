@@ -91,7 +91,10 @@ func (s *textScanner) rest() string {
 
 func (s *textScanner) scan() []piece {
 	s.out = nil
-	for s.buf != "" && s.step() {
+	for s.buf != "" {
+		if !s.step() {
+			break
+		}
 	}
 	return s.out
 }

@@ -84,6 +84,9 @@ func (x *execution) run(ctx context.Context) {
 			if x.silent && x.reason == "" {
 				x.interrupt(OutcomeInterrupted)
 			}
+		case <-x.kernel.closing:
+			x.finish(Done{Outcome: OutcomeInterrupted, Lost: LostSession, ExitCode: 1, Message: "the kernel was closed while the code ran"})
+			return
 		case <-canceled:
 			canceled = nil
 			x.interrupt(OutcomeInterrupted)

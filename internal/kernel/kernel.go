@@ -213,6 +213,8 @@ func (k *Kernel) ask(ctx context.Context, question map[string]any, reply string,
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
+		case <-k.closing:
+			return problem.New(problem.Unavailable, "kernel_died", "the kernel has ended")
 		case m := <-k.messages:
 			if m.err != nil || m.head.Kind == wire.FromExit {
 				k.markDead()

@@ -107,7 +107,7 @@ func TestSight(t *testing.T) {
 func TestArgumentsObject(t *testing.T) {
 	t.Parallel()
 	cases := map[string]string{
-		`{"code":"1"}`: `{"code":"1"}`, "": "{}", " \n": "{}",
+		`{"code":"1"}`: `{"code":"1"}`, "": "{}", "\n": "{}",
 		`{"code":"1`: `{"invalid_arguments":"{\"code\":\"1"}`, `[1]`: `{"invalid_arguments":"[1]"}`, `null`: `{"invalid_arguments":"null"}`,
 	}
 	for in, want := range cases {

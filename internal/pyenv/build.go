@@ -55,7 +55,7 @@ func (b *builder) build(ctx context.Context) (*Environment, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make build folder: %w", err)
 	}
-	defer os.RemoveAll(tmp)
+	defer func() { _ = os.RemoveAll(tmp) }()
 	b.linkMode(tmp)
 	dir := filepath.Join(tmp, "env")
 	m, err := b.fill(ctx, tmp, dir)
@@ -100,7 +100,7 @@ func (b *builder) fill(ctx context.Context, tmp, dir string) (manifest, error) {
 	}
 	imports := []string{"IPython"}
 	if r.fonts != nil {
-		if err := b.addFonts(ctx, tmp, python, bar); err != nil {
+		if err := b.addFonts(ctx, tmp, python); err != nil {
 			return manifest{}, err
 		}
 		imports = append(imports, "numpy", "pandas", "scipy.stats", "matplotlib.pyplot", "matplotlib_inline", "sklearn", "pyarrow", "PIL.Image", "lxml.etree")
@@ -135,7 +135,7 @@ func (b *builder) uvCommand(dir string, args ...string) command {
 }
 
 // addFonts puts fonts with Chinese, Japanese and Korean glyphs where matplotlib finds them.
-func (b *builder) addFonts(ctx context.Context, tmp, python string, bar *bar) error {
+func (b *builder) addFonts(ctx context.Context, tmp, python string) error {
 	b.say("  Adding fonts for Chinese, Japanese and Korean labels")
 	unpacked := filepath.Join(tmp, "fonts")
 	if err := b.install(ctx, tmp, "fonts", b.shelf.recipe.fonts, newBar(io.Discard, false), "--quiet", "--python", python, "--target", unpacked); err != nil {

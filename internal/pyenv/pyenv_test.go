@@ -91,8 +91,8 @@ func TestMinimal(t *testing.T) {
 		}
 		ctx, cancel := context.WithCancel(context.Background())
 		cancel() // no program can be started with it
-		real := python(t, e.Python, "import sys; print(sys._base_executable)")
-		again, err = pyenv.Ensure(ctx, pyenv.Options{Data: data, Set: pyenv.Minimal, Python: real})
+		named := python(t, e.Python, "import sys; print(sys._base_executable)")
+		again, err = pyenv.Ensure(ctx, pyenv.Options{Data: data, Set: pyenv.Minimal, Python: named})
 		if err != nil || again.Dir != e.Dir {
 			t.Errorf("with the Python named: %+v, %v", again, err)
 		}

@@ -62,7 +62,7 @@ func (b *builder) fetchUV(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("make tools folder: %w", err)
 	}
-	defer os.RemoveAll(tmp)
+	defer func() { _ = os.RemoveAll(tmp) }()
 	lock := filepath.Join(tmp, "uv.txt")
 	if err := os.WriteFile(lock, asset("locks/uv.txt"), 0o644); err != nil {
 		return fmt.Errorf("write the lock of uv: %w", err)

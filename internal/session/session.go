@@ -216,6 +216,14 @@ func (s *Session) Execute(ctx context.Context, req kernel.Request) iter.Seq2[ker
 func (s *Session) conclude(ctx context.Context, done kernel.Done, yield func(kernel.Event, error) bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.closed {
+		if done.Outcome == kernel.OutcomeSandboxDied {
+			done.Outcome, done.Message = kernel.OutcomeInterrupted, "the session was closed while the code ran"
+		}
+		done.Lost = kernel.LostSession
+		yield(done, nil)
+		return
+	}
 	if done.Outcome == kernel.OutcomeSandboxDied {
 		done = s.inquest(ctx, done)
 	}
@@ -415,7 +423,7 @@ func (s *Session) Python() (version string, packages map[string]string) {
 	return s.opts.Env.Version, s.opts.Env.Packages
 }
 
-// Close ends the session and all it runs. It is safe to call twice.
+// Close ends the session and all it runs; an execution under way ends as interrupted. It is safe to call twice.
 func (s *Session) Close(context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -177,7 +178,7 @@ func TestZeroLength(t *testing.T) {
 	if err := near.CloseWrite(); err != nil {
 		t.Errorf("second CloseWrite: %v", err)
 	}
-	if _, err := far.Read(make([]byte, 1)); err != io.EOF {
+	if _, err := far.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
 		t.Errorf("read %v, want io.EOF", err)
 	}
 }
@@ -186,7 +187,7 @@ func TestZeroLength(t *testing.T) {
 // shows that a call waits, without a clock.
 func TestUnblocking(t *testing.T) {
 	t.Parallel()
-	reset := func(near, far *wire.Channel, host, guest *running) { _ = far.Reset("enough") }
+	reset := func(_, far *wire.Channel, _, _ *running) { _ = far.Reset("enough") }
 	for name, c := range map[string]struct {
 		act  func(near, far *wire.Channel, host, guest *running)
 		want error
@@ -254,7 +255,7 @@ func TestCloseDeliversWhatWasWritten(t *testing.T) {
 		_, err = far.Write(make([]byte, 1000))
 	}
 	wantError(t, err, wire.ErrReset)
-	if _, err := far.Read(make([]byte, 1)); err != io.EOF {
+	if _, err := far.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
 		t.Errorf("read %v, want io.EOF", err)
 	}
 }

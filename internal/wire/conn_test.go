@@ -143,7 +143,7 @@ func TestChannelLimit(t *testing.T) {
 		case 2:
 			_ = ch.CloseWrite()
 			_ = far.CloseWrite()
-			if _, err := ch.Read(make([]byte, 1)); err != io.EOF {
+			if _, err := ch.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
 				t.Fatal(err)
 			}
 		}
@@ -170,7 +170,7 @@ func TestPeerChannelLimit(t *testing.T) {
 	}
 	for i := range uint32(extra) {
 		f, err := wire.ReadFrame(b)
-		if want := uint32(2 + 2*(wire.MaxChannels+i)); err != nil || f.Kind != wire.KindReset || f.Channel != want {
+		if want := 2 + 2*(wire.MaxChannels+i); err != nil || f.Kind != wire.KindReset || f.Channel != want {
 			t.Fatalf("read %s on channel %d, %v, want a reset on channel %d", f.Kind, f.Channel, err, want)
 		}
 	}

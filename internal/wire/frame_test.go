@@ -35,7 +35,7 @@ func TestFrameRoundTrip(t *testing.T) {
 			t.Error(d)
 		}
 	}
-	if _, err := wire.ReadFrame(&b); err != io.EOF {
+	if _, err := wire.ReadFrame(&b); !errors.Is(err, io.EOF) {
 		t.Errorf("at the end: %v, want io.EOF", err)
 	}
 }
@@ -95,7 +95,7 @@ func FuzzReadFrame(f *testing.F) {
 	f.Fuzz(func(t *testing.T, in []byte) {
 		frame, err := wire.ReadFrame(bytes.NewReader(in))
 		if err != nil {
-			if !errors.Is(err, wire.ErrProtocol) && err != io.EOF && err != io.ErrUnexpectedEOF {
+			if !errors.Is(err, wire.ErrProtocol) && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
 				t.Fatalf("an error of no known sort: %v", err)
 			}
 			return

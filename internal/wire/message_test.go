@@ -46,7 +46,7 @@ func TestMessageRoundTrip(t *testing.T) {
 			if !bytes.Equal(read, body) {
 				t.Errorf("read %d bytes that differ from the %d written", len(read), len(body))
 			}
-			if _, err := wire.ReadMessage(&b, 10, nil); err != io.EOF {
+			if _, err := wire.ReadMessage(&b, 10, nil); !errors.Is(err, io.EOF) {
 				t.Errorf("at the end: %v, want io.EOF", err)
 			}
 		})
@@ -111,7 +111,7 @@ func FuzzReadMessage(f *testing.F) {
 		var header json.RawMessage
 		body, err := wire.ReadMessage(bytes.NewReader(in), limit, &header)
 		if err != nil {
-			if !errors.Is(err, wire.ErrProtocol) && err != io.EOF && err != io.ErrUnexpectedEOF {
+			if !errors.Is(err, wire.ErrProtocol) && !errors.Is(err, io.EOF) && err != io.ErrUnexpectedEOF {
 				t.Fatalf("an error of no known sort: %v", err)
 			}
 			return

@@ -26,7 +26,7 @@ func (c *Conn) readLoop() error {
 	buffer := func(n int) []byte { return payload[:n] }
 	for {
 		f, err := readFrame(c.in, header, buffer)
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			return errPeerLeft
 		}
 		if errors.Is(err, io.ErrUnexpectedEOF) {

@@ -123,8 +123,7 @@ func (e *Engine) Start(ctx context.Context, spec sandbox.Spec) (sandbox.Sandbox,
 		done:     make(chan struct{}),
 	}
 	if err := e.launch(ctx, s); err != nil {
-		s.discard()
-		return nil, fmt.Errorf("start sandbox %s: %w", spec.ID, err)
+		return nil, fmt.Errorf("start sandbox %s: %w", spec.ID, errors.Join(err, s.discard()))
 	}
 	return s, nil
 }
