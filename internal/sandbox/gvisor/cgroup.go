@@ -11,6 +11,8 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"cove/internal/sandbox"
 )
 
@@ -47,7 +49,11 @@ func findCgroups() hierarchy {
 	if _, err := os.Stat(cgroupRoot + "/cgroup.controllers"); err == nil {
 		h = cgroupV2{}
 	}
+	unlock, locked := lockParent(unix.LOCK_SH)
 	g, err := h.create(newID("probe"), sandbox.DefaultLimits())
+	if locked {
+		unlock()
+	}
 	if err != nil {
 		return nil
 	}
@@ -91,9 +97,28 @@ func (g *group) remove() {
 				break
 			}
 		}
-		// Fails while other sandboxes live; then the last one removes it.
-		_ = os.Remove(filepath.Join(root, cgroupParent))
 	}
+	// The parent goes with its last group, unless a sandbox is starting somewhere: runsc makes groups in it.
+	if unlock, ok := lockParent(unix.LOCK_EX | unix.LOCK_NB); ok {
+		defer unlock()
+		for _, root := range g.roots {
+			_ = os.Remove(filepath.Join(root, cgroupParent))
+		}
+	}
+}
+
+// lockParent locks the parent cgroup for all of the machine's cove processes: shared while groups are made in it, exclusively to
+// remove it.
+func lockParent(how int) (unlock func(), ok bool) {
+	dir, err := os.Open(cgroupRoot)
+	if err != nil {
+		return nil, false
+	}
+	if err := unix.Flock(int(dir.Fd()), how); err != nil {
+		_ = dir.Close()
+		return nil, false
+	}
+	return func() { _ = dir.Close() }, true
 }
 
 func killTasks(dir string) {

@@ -16,6 +16,8 @@ import (
 	"strings"
 	"sync"
 
+	"golang.org/x/sys/unix"
+
 	"cove/internal/problem"
 	"cove/internal/sandbox"
 )
@@ -135,6 +137,9 @@ func (e *Engine) launch(ctx context.Context, s *box) error {
 	}
 	defer func() { _ = listener.Close() }()
 	if e.cgroups != nil {
+		if unlock, ok := lockParent(unix.LOCK_SH); ok {
+			defer unlock()
+		}
 		if s.cgroup, err = e.cgroups.create(s.ID(), s.spec.Limits); err != nil {
 			return err
 		}
