@@ -161,6 +161,8 @@ func (k *Kernel) Execute(ctx context.Context, req Request) iter.Seq2[Event, erro
 		case <-k.turn:
 			defer func() { k.turn <- struct{}{} }()
 		case <-ctx.Done():
+		}
+		if ctx.Err() != nil {
 			yield(nil, problem.New(problem.Canceled, "canceled", "the execution was canceled before it began").WithCause(ctx.Err()))
 			return
 		}

@@ -46,12 +46,14 @@ var build = sync.OnceValues(func() (string, error) {
 		return "", err
 	}
 	path := filepath.Join(strings.TrimSpace(string(root)), "bin", "cove-test")
-	cmd := exec.Command("go", "build", "-o", path, "cove/cmd/cove")
+	// Other test processes may be starting the file just now: it must never be gone or half there.
+	fresh := path + "-" + strconv.Itoa(os.Getpid())
+	cmd := exec.Command("go", "build", "-o", fresh, "cove/cmd/cove")
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return "", errors.New("build cove: " + string(out))
 	}
-	return path, nil
+	return path, os.Rename(fresh, path)
 })
 
 // ID returns a fresh sandbox id.
