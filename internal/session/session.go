@@ -26,8 +26,18 @@ import (
 	"cove/internal/wire"
 )
 
-// deathGrace is how long a sandbox may take to end after its connection has.
-const deathGrace = 10 * time.Second
+// How long a connection may take to end after a channel of it broke, and a sandbox after its connection ended.
+const (
+	breakGrace = time.Second
+	deathGrace = 10 * time.Second
+)
+
+func awaitEnd(done <-chan struct{}, atMost time.Duration) {
+	select {
+	case <-done:
+	case <-time.After(atMost):
+	}
+}
 
 // Options say what a session is made of.
 type Options struct {
@@ -243,12 +253,11 @@ func (s *Session) conclude(ctx context.Context, done kernel.Done, yield func(ker
 
 // inquest waits for the host's own findings about a sandbox that went silent.
 func (s *Session) inquest(ctx context.Context, done kernel.Done) kernel.Done {
-	// A sandbox that hangs has no cause of death; one whose connection ended is about to have one.
+	// A sandbox that hangs has no cause of death; one whose connection breaks is about to have one. A kernel's channel breaks a
+	// moment before the connection counts as ended.
+	awaitEnd(s.link.Done(), breakGrace)
 	if ended(s.link.Done()) {
-		select {
-		case <-s.box.Done():
-		case <-time.After(deathGrace):
-		}
+		awaitEnd(s.box.Done(), deathGrace)
 	}
 	if !ended(s.box.Done()) {
 		_ = s.box.Stop(ctx)
