@@ -31,7 +31,8 @@ func endlessCode() []endless {
 		{"regular expression", "import re\nprint('ready')\nre.match('(a*)*b', 'a' * 100)", false},
 		{"big number", "print('ready')\nx = 10**10**8", false},
 		{"pool", "import multiprocessing as mp, time\nprint('ready')\nwith mp.get_context('fork').Pool(2) as pool: pool.map(time.sleep, [1000, 1000])", false},
-		{"loop in C", "import itertools, collections\nprint('ready')\ncollections.deque(itertools.repeat(0), maxlen=0)", true},
+		// Another process says that it is time: the loop itself lets no Python code run any more, and before it, Python would still hear a signal.
+		{"loop in C", "import itertools, collections, subprocess\nsubprocess.Popen('sleep 1; echo ready', shell=True)\ncollections.deque(itertools.repeat(0), maxlen=0)", true},
 		{"ignores SIGINT", "import signal\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\nprint('ready')\nwhile True: pass", true},
 		{"catches everything", "import time\nwhile True:\n    try:\n        print('ready')\n        time.sleep(1000)\n    except BaseException: pass", true},
 		{"shells in a loop", "import os\nwhile True: os.system('echo ready; sleep 1000')", true},
