@@ -179,20 +179,26 @@ func checkEngine(ctx context.Context, p *Program, cfg config.Config) check {
 	return check{Name: "isolation", Status: good, Detail: fmt.Sprintf("a %s sandbox starts and stops in %d ms", engine.Name(), time.Since(began).Milliseconds())}
 }
 
-func checkLimits(_ context.Context, p *Program, cfg config.Config) check {
+func checkLimits(ctx context.Context, p *Program, cfg config.Config) check {
 	c := check{Name: "limits", Status: warned, Detail: "memory and processor limits are not enforced by this engine"}
 	engine, err := p.Engine(cfg)
 	if err != nil {
 		return c
 	}
-	e, ok := engine.(interface{ LimitsEnforcedBy() string })
+	e, ok := engine.(interface {
+		LimitsEnforcedBy(context.Context) (string, error)
+	})
 	if !ok {
 		return c
 	}
-	by := e.LimitsEnforcedBy()
+	by, err := e.LimitsEnforcedBy(ctx)
+	if err != nil {
+		c.Detail = "not known: no sandbox starts"
+		return c
+	}
 	if by == "watchdog" {
 		c.Detail = "cove may not make cgroups here: memory is watched by polling, processors are limited by affinity"
-		c.Fix = "run as root, or in a delegated cgroup: systemd-run --user --scope -p Delegate=yes cove ..."
+		c.Fix = "for hard limits run cove as root, where cgroups can be written"
 		return c
 	}
 	return check{Name: "limits", Status: good, Detail: "memory and processors are limited by " + by}

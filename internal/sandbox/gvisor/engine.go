@@ -101,12 +101,17 @@ func (e *Engine) Check(ctx context.Context) error {
 }
 
 // LimitsEnforcedBy names what holds sandboxes to their memory and CPU limits here: "cgroup v1", "cgroup v2" or
-// "watchdog" (where cove may not make cgroups: memory is watched by polling, CPUs are limited by affinity).
-func (e *Engine) LimitsEnforcedBy() string {
-	if e.prepare() != nil || e.cgroups == nil {
-		return "watchdog"
+// "watchdog" (where cove may not make cgroups: memory is watched by polling, CPUs are limited by affinity). It starts a sandbox to see.
+func (e *Engine) LimitsEnforcedBy(ctx context.Context) (string, error) {
+	s, err := e.Start(ctx, sandbox.Spec{ID: newID("check")})
+	if err != nil {
+		return "", err
 	}
-	return e.cgroups.name()
+	by := "watchdog"
+	if s.(*box).cgroup != nil {
+		by = e.cgroups.name()
+	}
+	return by, s.Stop(ctx)
 }
 
 // Start starts a sandbox and returns when its guest has connected.
@@ -140,9 +145,9 @@ func (e *Engine) launch(ctx context.Context, s *box) error {
 		if unlock, ok := lockParent(unix.LOCK_SH); ok {
 			defer unlock()
 		}
-		if s.cgroup, err = e.cgroups.create(s.ID(), s.spec.Limits); err != nil {
-			return err
-		}
+		if g, err := e.cgroups.create(s.ID(), s.spec.Limits); err == nil {
+			s.cgroup = g
+		} // else root may not make cgroups here, as in many containers, and the watchdog takes their place
 	}
 	if err := writeBundle(s.instance, s.spec, e.exe, s.cgroup); err != nil {
 		return err
