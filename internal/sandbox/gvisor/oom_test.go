@@ -1,0 +1,71 @@
+package gvisor_test
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"cove/internal/problem"
+	"cove/internal/sandbox"
+	"cove/internal/sandbox/sandboxtest"
+	"cove/internal/wire"
+)
+
+// TestKilledForMemory has the host's kernel kill a sandbox whose cgroup is full. The group's limit is lowered from outside, because
+// the guest would end the code long before the sandbox as a whole meets its own.
+func TestKilledForMemory(t *testing.T) {
+	t.Parallel()
+	e := newEngine(t)
+	box, l := sandboxtest.Start(t, e, sandbox.Spec{})
+	files, _ := filepath.Glob("/sys/fs/cgroup/memory/cove/" + box.ID() + "/memory.limit_in_bytes")
+	v2, _ := filepath.Glob("/sys/fs/cgroup/cove/" + box.ID() + "/memory.max")
+	if files = append(files, v2...); len(files) == 0 {
+		by, err := e.LimitsEnforcedBy(t.Context())
+		if err != nil || by != "watchdog" {
+			t.Fatalf("no cgroup found, but limits are enforced by %q, %v", by, err)
+		}
+		t.Skip("this user may not make cgroups; TestWatchedMemory covers what stands in for them")
+	}
+	if err := os.WriteFile(files[0], []byte("200000000"), 0); err != nil {
+		t.Fatal(err)
+	}
+	eatMemory(t, box, l.Run)
+}
+
+// TestWatchedMemory exceeds the limit where no cgroup holds it, as for an ordinary user.
+func TestWatchedMemory(t *testing.T) {
+	t.Parallel()
+	e := newEngine(t)
+	if by, err := e.LimitsEnforcedBy(t.Context()); err != nil || by != "watchdog" {
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Skip("limits are enforced by " + by + " here, which TestKilledForMemory covers")
+	}
+	box, l := sandboxtest.Start(t, e, sandbox.Spec{Limits: sandbox.Limits{Memory: 128 << 20}})
+	eatMemory(t, box, l.Run)
+}
+
+type runner func(ctx context.Context, spec wire.ProcessSpec, stdout, stderr io.Writer) (int, error)
+
+func eatMemory(t *testing.T, box sandbox.Sandbox, run runner) {
+	t.Helper()
+	var out bytes.Buffer
+	script := "for i in 1 2; do head -c 800M /dev/zero | tail -c 700M >/dev/null & done; wait; echo survived"
+	code, err := run(t.Context(), wire.ProcessSpec{Args: []string{"/bin/sh", "-c", script}, Env: []string{"PATH=/usr/bin:/bin"}}, &out, &out)
+	if err == nil {
+		t.Fatalf("it ended by itself with %d: %s", code, out.String())
+	}
+	select {
+	case <-box.Done():
+	case <-time.After(30 * time.Second):
+		t.Fatal("the sandbox lives on")
+	}
+	if p := problem.Of(box.Cause()); p == nil || p.Code != "session_oom" || p.Hint == "" {
+		t.Errorf("the cause is %v", box.Cause())
+	}
+}
