@@ -57,16 +57,21 @@ func (g *guest) writeFile(ch *wire.Channel, req wire.Request) error {
 	}
 	_, err = io.Copy(f, ch)
 	err = errors.Join(err, f.Close())
-	err = errors.Join(err, g.inWorkspace(func(root *os.Root) error {
+	var written fs.FileInfo
+	err = errors.Join(err, g.inWorkspace(func(root *os.Root) (failure error) {
 		if err != nil {
 			return root.Remove(part)
 		}
-		return root.Rename(part, req.Path)
+		if failure = root.Rename(part, req.Path); failure == nil {
+			written, failure = root.Lstat(req.Path)
+		}
+		return failure
 	}))
 	if err != nil {
 		return err
 	}
-	return ignore(errors.Join(wire.WriteMessage(ch, wire.Response{}, nil), ch.CloseWrite()))
+	answer(ch, wire.Response{Size: written.Size(), Stamp: stamp(written)}, nil)
+	return nil
 }
 
 func makeFolders(root *os.Root, dir string) error {
@@ -149,11 +154,9 @@ func (g *guest) readFile(ch *wire.Channel, req wire.Request) error {
 		_ = ch.Reset(err.Error())
 		return nil
 	}
-	return ignore(ch.CloseWrite())
+	_ = ch.CloseWrite()
+	return nil
 }
-
-// ignore drops an error of answering: then the host is gone and nobody is left to tell.
-func ignore(error) error { return nil }
 
 func (g *guest) listFiles(ch *wire.Channel) error {
 	files := []wire.FileInfo{}
@@ -180,7 +183,8 @@ func (g *guest) listFiles(ch *wire.Channel) error {
 	if err != nil {
 		return err
 	}
-	return ignore(errors.Join(wire.WriteMessage(ch, wire.Response{More: more}, body), ch.CloseWrite()))
+	answer(ch, wire.Response{More: more}, body)
+	return nil
 }
 
 // stamp uses the change time, which code cannot set.

@@ -123,9 +123,14 @@ func (g *guest) handle(ch *wire.Channel) {
 		err = fault{wire.FaultInvalid, fmt.Sprintf("unknown operation %q", req.Op)}
 	}
 	if err != nil {
-		_ = wire.WriteMessage(ch, respond(err), nil)
-		_ = ch.CloseWrite()
+		answer(ch, respond(err), nil)
 	}
+}
+
+// answer ends an operation. It cannot fail in a way that matters: then the host is gone and nobody is left to tell.
+func answer(ch *wire.Channel, r wire.Response, body []byte) {
+	_ = wire.WriteMessage(ch, r, body)
+	_ = ch.CloseWrite()
 }
 
 // fault is an error with a code for the host.

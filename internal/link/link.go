@@ -31,7 +31,7 @@ func Open(ctx context.Context, stream io.ReadWriteCloser) (*Link, error) {
 	l := &Link{conn: wire.NewConn(stream, true), done: make(chan struct{})}
 	timeout := time.AfterFunc(handshakeTimeout, func() { _ = stream.Close() })
 	stop := context.AfterFunc(ctx, func() { _ = stream.Close() })
-	hello, err := l.conn.Handshake(wire.Hello{Version: wire.Version}, func(peer wire.Hello) error {
+	_, err := l.conn.Handshake(wire.Hello{Version: wire.Version}, func(peer wire.Hello) error {
 		return json.Unmarshal(peer.Info, &l.info)
 	})
 	if !timeout.Stop() || !stop() {
@@ -41,7 +41,6 @@ func Open(ctx context.Context, stream io.ReadWriteCloser) (*Link, error) {
 		_ = stream.Close()
 		return nil, fmt.Errorf("connect to the guest: %w", err)
 	}
-	_ = hello
 	go func() {
 		defer close(l.done)
 		_ = l.conn.Run(context.Background())
@@ -112,11 +111,12 @@ func asProblem(r wire.Response) error {
 	}
 }
 
-// WriteFile puts r's bytes into the workspace's file path (relative, slash-separated), with its folders.
-func (l *Link) WriteFile(ctx context.Context, path string, r io.Reader, mode fs.FileMode) error {
+// WriteFile puts r's bytes into the workspace's file path (relative, slash-separated), with its folders. It returns the stamp under
+// which ListFiles lists the file until it changes.
+func (l *Link) WriteFile(ctx context.Context, path string, r io.Reader, mode fs.FileMode) (stamp string, err error) {
 	ch, release, err := l.open(ctx, wire.Request{Op: wire.OpFileWrite, Path: path, Mode: uint32(mode.Perm())}, nil)
 	if err != nil {
-		return fmt.Errorf("write %s: %w", path, err)
+		return "", fmt.Errorf("write %s: %w", path, err)
 	}
 	defer release()
 	// A guest that cannot write answers before all bytes are sent; its answer says more than the failed send.
@@ -124,13 +124,14 @@ func (l *Link) WriteFile(ctx context.Context, path string, r io.Reader, mode fs.
 	if sendErr == nil {
 		sendErr = ch.CloseWrite()
 	}
-	if _, _, err := l.respond(ctx, ch); err != nil {
-		return fmt.Errorf("write %s: %w", path, err)
+	resp, _, err := l.respond(ctx, ch)
+	if err == nil {
+		err = sendErr
 	}
-	if sendErr != nil {
-		return fmt.Errorf("write %s: %w", path, sendErr)
+	if err != nil {
+		return "", fmt.Errorf("write %s: %w", path, err)
 	}
-	return nil
+	return resp.Stamp, nil
 }
 
 type writerOnly struct{ io.Writer }

@@ -4,9 +4,8 @@
 package session
 
 import (
+	"bytes"
 	"context"
-	"crypto/rand"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -23,7 +22,6 @@ import (
 	"cove/internal/problem"
 	"cove/internal/pyenv"
 	"cove/internal/sandbox"
-	"cove/internal/wire"
 )
 
 // How long a connection may take to end after a channel of it broke, and a sandbox after its connection ended.
@@ -110,7 +108,7 @@ func ended(done <-chan struct{}) bool {
 }
 
 func (s *Session) startSandbox(ctx context.Context) error {
-	box, err := s.opts.Engine.Start(ctx, sandbox.Spec{ID: newID(), Mounts: mounts(s.opts.Env), Limits: s.opts.Limits})
+	box, err := s.opts.Engine.Start(ctx, sandbox.Spec{ID: sandbox.NewID("sbx"), Mounts: mounts(s.opts.Env), Limits: s.opts.Limits})
 	if err != nil {
 		return err
 	}
@@ -123,30 +121,12 @@ func (s *Session) startSandbox(ctx context.Context) error {
 	}
 	s.box = box
 	clear(s.known)
-	return s.restoreInputs(ctx)
-}
-
-func (s *Session) restoreInputs(ctx context.Context) error {
-	if len(s.inputs) == 0 {
-		return nil
-	}
 	for path, host := range s.inputs {
 		if err := s.put(ctx, path, host); err != nil {
 			return err
 		}
 	}
-	files, _, err := s.link.ListFiles(ctx)
-	if err != nil {
-		return s.explain(err)
-	}
-	s.look(files)
 	return nil
-}
-
-func newID() string {
-	b := make([]byte, 10)
-	_, _ = rand.Read(b)
-	return "sbx-" + hex.EncodeToString(b)
 }
 
 func mounts(env *pyenv.Environment) []sandbox.Mount {
@@ -290,13 +270,6 @@ func (s *Session) changes(ctx context.Context) ([]kernel.File, error) {
 	return changed, nil
 }
 
-// look takes the workspace's present state for known.
-func (s *Session) look(files []wire.FileInfo) {
-	for _, f := range files {
-		s.known[f.Path] = f.Stamp
-	}
-}
-
 // Put writes r's bytes to a workspace path (relative, slash-separated). They are lost with the sandbox; see PutFile.
 func (s *Session) Put(ctx context.Context, path string, r io.Reader, mode fs.FileMode) error {
 	s.mu.Lock()
@@ -304,10 +277,7 @@ func (s *Session) Put(ctx context.Context, path string, r io.Reader, mode fs.Fil
 	if err := s.ready(ctx); err != nil {
 		return err
 	}
-	if err := s.link.WriteFile(ctx, path, r, mode); err != nil {
-		return s.explain(err)
-	}
-	return s.acknowledge(ctx, path)
+	return s.write(ctx, path, r, mode)
 }
 
 // PutFile copies a host file to a workspace path. When a sandbox is lost, it is copied again into the next one.
@@ -321,7 +291,7 @@ func (s *Session) PutFile(ctx context.Context, path, host string) error {
 		return err
 	}
 	s.inputs[path] = host
-	return s.acknowledge(ctx, path)
+	return nil
 }
 
 func (s *Session) put(ctx context.Context, path, host string) error {
@@ -334,16 +304,16 @@ func (s *Session) put(ctx context.Context, path, host string) error {
 	if err != nil {
 		return err
 	}
-	return s.explain(s.link.WriteFile(ctx, path, f, fi.Mode().Perm()))
+	return s.write(ctx, path, f, fi.Mode().Perm())
 }
 
-// acknowledge makes a file that the host put in count as known, so that no execution is said to have made it.
-func (s *Session) acknowledge(ctx context.Context, path string) error {
-	files, _, err := s.link.ListFiles(ctx)
+// write puts a file in that then counts as known, so that no execution is said to have made it.
+func (s *Session) write(ctx context.Context, path string, r io.Reader, mode fs.FileMode) error {
+	stamp, err := s.link.WriteFile(ctx, path, r, mode)
 	if err != nil {
 		return s.explain(err)
 	}
-	s.look(slices.DeleteFunc(files, func(f wire.FileInfo) bool { return f.Path != path }))
+	s.known[path] = stamp
 	return nil
 }
 
@@ -379,18 +349,11 @@ func (s *Session) ReadFile(ctx context.Context, path string, limit int64) ([]byt
 	if err != nil {
 		return nil, err
 	}
-	var b limitedBuffer
+	var b bytes.Buffer
 	if _, err := l.ReadFile(ctx, path, limit, &b); err != nil {
 		return nil, err
 	}
-	return b.data, nil
-}
-
-type limitedBuffer struct{ data []byte }
-
-func (b *limitedBuffer) Write(p []byte) (int, error) {
-	b.data = append(b.data, p...)
-	return len(p), nil
+	return b.Bytes(), nil
 }
 
 // Fetch copies a workspace file to w.

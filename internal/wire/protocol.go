@@ -5,7 +5,7 @@ import "encoding/json"
 // The operations that a host asks of a guest. Each uses a channel of its own: the host opens it and sends one message
 // with a Request as header; what follows depends on the operation.
 const (
-	// OpFileWrite: the file's bytes follow until EOF; the guest answers with a Response.
+	// OpFileWrite: the file's bytes follow until EOF; the guest answers with a Response that has the file's Size and Stamp.
 	OpFileWrite = "file.write"
 	// OpFileRead: the guest answers with a Response whose Size is the file's, then its bytes until EOF.
 	OpFileRead = "file.read"
@@ -42,6 +42,7 @@ type Response struct {
 	Code    string `json:"code,omitempty"` // see the Fault constants
 	Message string `json:"message,omitempty"`
 	Size    int64  `json:"size,omitempty"`
+	Stamp   string `json:"stamp,omitempty"` // as in FileInfo
 	PID     int    `json:"pid,omitempty"`
 	More    bool   `json:"more,omitempty"` // OpFileList: there are more files than a listing holds
 }

@@ -93,7 +93,7 @@ func (e *Engine) Check(ctx context.Context) error {
 			return err
 		}
 	}
-	s, err := e.Start(ctx, sandbox.Spec{ID: newID("check")})
+	s, err := e.Start(ctx, sandbox.Spec{ID: sandbox.NewID("check")})
 	if err != nil {
 		return err
 	}
@@ -103,7 +103,7 @@ func (e *Engine) Check(ctx context.Context) error {
 // LimitsEnforcedBy names what holds sandboxes to their memory and CPU limits here: "cgroup v1", "cgroup v2" or
 // "watchdog" (where cove may not make cgroups: memory is watched by polling, CPUs are limited by affinity). It starts a sandbox to see.
 func (e *Engine) LimitsEnforcedBy(ctx context.Context) (string, error) {
-	s, err := e.Start(ctx, sandbox.Spec{ID: newID("check")})
+	s, err := e.Start(ctx, sandbox.Spec{ID: sandbox.NewID("check")})
 	if err != nil {
 		return "", err
 	}

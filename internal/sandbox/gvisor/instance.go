@@ -1,8 +1,6 @@
 package gvisor
 
 import (
-	"crypto/rand"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"net"
@@ -18,12 +16,6 @@ import (
 // instance is a sandbox's directory on the host. It holds the OCI bundle, the socket directory, runsc's own state
 // and the file behind the workspace.
 type instance struct{ *sandbox.Folder }
-
-func newID(prefix string) string {
-	b := make([]byte, 8)
-	_, _ = rand.Read(b)
-	return prefix + "-" + hex.EncodeToString(b)
-}
 
 func createInstance(state, id string) (*instance, error) {
 	f, err := sandbox.CreateFolder(state, id)

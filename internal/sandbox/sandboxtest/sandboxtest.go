@@ -5,8 +5,6 @@ package sandboxtest
 import (
 	"bytes"
 	"context"
-	"crypto/rand"
-	"encoding/hex"
 	"errors"
 	"io"
 	"io/fs"
@@ -56,18 +54,11 @@ var build = sync.OnceValues(func() (string, error) {
 	return path, os.Rename(fresh, path)
 })
 
-// ID returns a fresh sandbox id.
-func ID() string {
-	b := make([]byte, 8)
-	_, _ = rand.Read(b)
-	return "test-" + hex.EncodeToString(b)
-}
-
 // Start starts a sandbox, connects to its guest and stops it when the test ends.
 func Start(t testing.TB, e sandbox.Engine, spec sandbox.Spec) (sandbox.Sandbox, *link.Link) {
 	t.Helper()
 	if spec.ID == "" {
-		spec.ID = ID()
+		spec.ID = sandbox.NewID("test")
 	}
 	box, err := e.Start(t.Context(), spec)
 	if err != nil {
@@ -142,7 +133,7 @@ func keepsFiles(t *testing.T, e sandbox.Engine) {
 	_, l := Start(t, e, sandbox.Spec{})
 	big := bytes.Repeat([]byte("0123456789abcdef"), 1<<18)
 	for path, data := range map[string][]byte{"a.txt": []byte("hello"), "deep/er/数据 1.bin": big, "empty": nil} {
-		if err := l.WriteFile(t.Context(), path, bytes.NewReader(data), 0o644); err != nil {
+		if _, err := l.WriteFile(t.Context(), path, bytes.NewReader(data), 0o644); err != nil {
 			t.Fatal(err)
 		}
 		var got bytes.Buffer
@@ -170,7 +161,7 @@ func keepsFiles(t *testing.T, e sandbox.Engine) {
 func refusesPathsOutside(t *testing.T, e sandbox.Engine) {
 	_, l := Start(t, e, sandbox.Spec{})
 	for _, path := range []string{"../x", "/etc/passwd", "a/../../b", "", ".", "a//b", "a/", "x\x00y"} {
-		if err := l.WriteFile(t.Context(), path, strings.NewReader("x"), 0o644); err == nil {
+		if _, err := l.WriteFile(t.Context(), path, strings.NewReader("x"), 0o644); err == nil {
 			t.Errorf("wrote to %q", path)
 		}
 		if _, err := l.ReadFile(t.Context(), path, 0, io.Discard); err == nil {
@@ -189,10 +180,10 @@ func followsNoSymlinkOut(t *testing.T, e sandbox.Engine) {
 			t.Errorf("read %q", path)
 		}
 	}
-	if err := l.WriteFile(t.Context(), "root/tmp/cove-escape", strings.NewReader("x"), 0o644); err == nil {
+	if _, err := l.WriteFile(t.Context(), "root/tmp/cove-escape", strings.NewReader("x"), 0o644); err == nil {
 		t.Error("wrote through a symlink to /")
 	}
-	if err := l.WriteFile(t.Context(), "link", strings.NewReader("mine"), 0o644); err != nil {
+	if _, err := l.WriteFile(t.Context(), "link", strings.NewReader("mine"), 0o644); err != nil {
 		t.Errorf("replacing a symlink: %v", err)
 	}
 	if _, out := Shell(t, l, "test -L link && echo still a link; head -c 4 /etc/passwd"); out != "root" {
