@@ -29,7 +29,8 @@ type Sandbox interface {
 	ID() string
 	// Layout says where things are, seen from inside.
 	Layout() Layout
-	// Dial returns the byte stream to the guest. It may be called once per sandbox.
+	// Dial returns the byte stream to the guest. When that has ended, a sandbox that can be saved returns the guest's next
+	// connection; others refuse a second call.
 	Dial(ctx context.Context) (io.ReadWriteCloser, error)
 	// Done is closed when the sandbox has ended, for whatever reason.
 	Done() <-chan struct{}

@@ -1,0 +1,34 @@
+package sandbox
+
+import "context"
+
+// Saver is an Engine whose sandboxes can be saved to files and started from them. Not every engine is one.
+type Saver interface {
+	Engine
+	// Fingerprint names everything besides a Spec that a checkpoint depends on: the runtime's release, the processor's
+	// features, the guest. A checkpoint made under another fingerprint must not be restored.
+	Fingerprint() (string, error)
+	// Prepare starts a sandbox up to the point where a checkpoint can be loaded into it. That is the slower half of a
+	// restore and needs no knowledge of the checkpoint, so it can be done ahead of need.
+	Prepare(ctx context.Context, spec Spec) (Prepared, error)
+}
+
+// Prepared is a sandbox that waits for its contents.
+type Prepared interface {
+	// Restore loads the checkpoint in the folder dir and returns once the guest has connected. Memory may still be
+	// loading then: dir's files must not be changed while the sandbox lives, but may be unlinked. The spec given to
+	// Prepare must have the mounts and the limits of the checkpointed one, except for Memory and CPUs.
+	// After an error the Prepared is of no further use and has to be stopped.
+	Restore(ctx context.Context, dir string) (Sandbox, error)
+	// Stop frees all that the sandbox holds, unless Restore has handed it over.
+	Stop(ctx context.Context) error
+}
+
+// Checkpointer is what the sandboxes of a Saver are besides.
+type Checkpointer interface {
+	Sandbox
+	// Checkpoint saves the sandbox to files in dir, an empty folder. The caller closes the stream from Dial before. With keep
+	// the sandbox goes on afterwards, and Dial returns the guest's next connection; without, it is gone, as after Stop.
+	// When it fails, the sandbox goes on if it can.
+	Checkpoint(ctx context.Context, dir string, keep bool) error
+}
