@@ -4,7 +4,6 @@ import (
 	"strings"
 
 	"github.com/alecthomas/chroma/v2"
-	"github.com/alecthomas/chroma/v2/lexers"
 )
 
 // highlighter colours Python line by line while it is being written. It uses the terminal's own sixteen colours, so
@@ -15,7 +14,7 @@ type highlighter struct {
 	shown int // lines
 }
 
-func newHighlighter() *highlighter { return &highlighter{lexer: lexers.Get("python")} }
+func newHighlighter() *highlighter { return &highlighter{lexer: newPythonLexer()} }
 
 // add takes more of the code and returns the lines that are complete now, coloured, without line ends.
 func (h *highlighter) add(delta string) []string {
