@@ -25,21 +25,21 @@ const (
 var layers = [][]string{
 	{"problem", "ident"},
 	{"wire", "config", "telemetry"},
-	{"sandbox", "model", "pyenv", "guest"},
-	{"sandbox/*", "model/*", "link"},
+	{"sandbox", "model", "pyenv", "guest", "pool", "sandbox/gvisor/filters"},
+	{"sandbox/*", "model/*", "link", "snapshot"},
 	{"kernel", "sandbox/sandboxtest"},
 	{"session"},
-	{"interpreter"},
+	{"interpreter", "template", "named", "bench"},
 	{"cli"},
 	{"app"},
 }
 
 // confined lists the imports that only some packages may have.
 var confined = map[string][]string{
-	"gvisor.dev/":                             {"sandbox/gvisor"},
+	"gvisor.dev/":                             {"sandbox/gvisor", "sandbox/gvisor/filters"},
 	"github.com/openai/openai-go":             {"model/openai"},
 	"github.com/anthropics/anthropic-sdk-go":  {"model/anthropic"},
-	"net/http":                                {"model", "model/openai", "model/anthropic", "model/modeltest", "cli"},
+	"net/http":                                {"model", "model/openai", "model/anthropic", "model/modeltest", "cli", "bench"},
 	"database/sql":                            {},
 	"github.com/alecthomas/":                  {"cli"},
 	"github.com/opencontainers/runtime-spec/": {"sandbox/gvisor"},
