@@ -4,6 +4,9 @@
 // It faces hostile code. In a gVisor sandbox it is PID 1 and root with a handful of
 // capabilities, while everything it starts is another user without any, so that code
 // can neither signal nor trace it. It imports the standard library and wire alone.
+//
+// A guest that connected to a socket outlives its host, and so do the kernels in it: it connects again after every
+// end of a connection, be that for another host, a checkpoint or a restore (see uplink).
 package guest
 
 import (
@@ -14,14 +17,21 @@ import (
 	"net"
 	"os"
 	"os/signal"
+	"runtime/debug"
 	"syscall"
 
 	"cove/internal/wire"
 )
 
-// Main runs the guest until its host goes away and returns the process's exit code. args are the command line without
-// the program's name: --connect=SOCKET or --fd=N says how to reach the host, --workspace=DIR where the user's files
+// gcPercent keeps the guest's heap small: it is part of every checkpoint and of every idle session.
+const gcPercent = 50
+
+// Main runs the guest and returns the process's exit code. args are the command line without the program's name:
+// --connect=SOCKET or --fd=N says how to reach the host, --workspace=DIR where the user's files
 // are, --run=DIR where the guest keeps its own, --user=UID as whom code runs (0: as the guest itself).
+//
+// With --fd the guest and all that it started end when the connection ends. With --connect they do not: the
+// guest connects again, kernels live on meanwhile, and Main does not return.
 func Main(args []string) int {
 	g := &guest{}
 	flags := flag.NewFlagSet("cove-guest", flag.ContinueOnError)
@@ -46,17 +56,15 @@ type guest struct {
 	user      int
 	procs     *table
 	drivers   drivers
+	kernels   kernels
 }
 
 func (g *guest) serve(socket string, fd int) error {
+	debug.SetGCPercent(gcPercent)
 	// Terminal signals and a closing host must not end the guest before it has cleaned up.
 	// Caught rather than ignored: what is ignored stays ignored in every program started from here, and then nothing there
 	// could be terminated.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGINT, syscall.SIGHUP, syscall.SIGPIPE, syscall.SIGTERM)
-	stream, err := dial(socket, fd)
-	if err != nil {
-		return err
-	}
 	if g.user != 0 {
 		if err := dropBoundingSet(); err != nil {
 			return err
@@ -66,29 +74,38 @@ func (g *guest) serve(socket string, fd int) error {
 	}
 	g.procs = newTable()
 	go g.procs.reap()
-	defer g.procs.killDescendants()
-
-	conn := wire.NewConn(stream, false)
-	info := wire.GuestInfo{PID: os.Getpid(), Workspace: g.workspace}
-	if _, err := conn.Handshake(wire.Hello{Version: wire.Version, Info: wire.Encode(info)}, func(wire.Hello) error { return nil }); err != nil {
-		return fmt.Errorf("handshake: %w", err)
+	if socket != "" {
+		g.stayConnected(socket)
 	}
-	ctx, cancel := context.WithCancel(context.Background())
-	defer cancel()
-	go g.accept(ctx, conn)
-	return conn.Run(ctx)
+	stream, err := inherited(fd)
+	if err != nil {
+		return err
+	}
+	defer g.procs.killDescendants()
+	_, err = g.converse(stream)
+	return err
 }
 
-func dial(socket string, fd int) (net.Conn, error) {
-	if socket != "" {
-		return net.Dial("unix", socket)
-	}
+func inherited(fd int) (net.Conn, error) {
 	f := os.NewFile(uintptr(fd), "host")
 	if f == nil {
 		return nil, errors.New("neither --connect nor --fd")
 	}
 	defer func() { _ = f.Close() }()
 	return net.FileConn(f)
+}
+
+// converse shakes hands with the host and serves it until the connection ends. served says whether there was a host.
+func (g *guest) converse(stream net.Conn) (served bool, err error) {
+	conn := wire.NewConn(stream, false)
+	info := wire.GuestInfo{PID: os.Getpid(), Workspace: g.workspace, Kernels: g.kernels.pids()}
+	if _, err := conn.Handshake(wire.Hello{Version: wire.Version, Info: wire.Encode(info)}, nil); err != nil {
+		return false, fmt.Errorf("handshake: %w", err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	go g.accept(ctx, conn)
+	return true, conn.Run(ctx)
 }
 
 func (g *guest) accept(ctx context.Context, conn *wire.Conn) {
@@ -119,6 +136,8 @@ func (g *guest) handle(ch *wire.Channel) {
 		err = g.runProcess(ch, req)
 	case wire.OpKernelStart:
 		err = g.runKernel(ch, req, body)
+	case wire.OpKernelAttach:
+		err = g.attachKernel(ch, req)
 	default:
 		err = fault{wire.FaultInvalid, fmt.Sprintf("unknown operation %q", req.Op)}
 	}

@@ -3,7 +3,7 @@ package guest
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"sync"
@@ -40,6 +40,23 @@ func (g *guest) runKernel(ch *wire.Channel, req wire.Request, source []byte) err
 	return g.launch(ch, spec, true)
 }
 
+// attachKernel hands a living kernel over to the host at the other end of ch and obeys that host until the channel ends.
+func (g *guest) attachKernel(ch *wire.Channel, req wire.Request) error {
+	r, how := g.kernels.find(req.PID)
+	if r != nil && !r.takeOver(ch) {
+		<-r.ended
+		r, how = nil, r.how()
+	}
+	if r == nil && how == "" {
+		return fault{wire.FaultNotFound, fmt.Sprintf("there is no kernel with process id %d", req.PID)}
+	}
+	if r == nil {
+		return fault{wire.FaultNotFound, fmt.Sprintf("the kernel with process id %d is gone: %s", req.PID, how)}
+	}
+	r.control(ch)
+	return nil
+}
+
 // runProcess runs a program to its end.
 func (g *guest) runProcess(ch *wire.Channel, req wire.Request) error {
 	if req.Process == nil || len(req.Process.Args) == 0 {
@@ -71,30 +88,15 @@ func (g *guest) launch(ch *wire.Channel, spec wire.ProcessSpec, kernel bool) err
 	if err != nil {
 		return err
 	}
-	r := &runner{
-		ch: ch, pid: pid, exit: exit, out: p.out, socket: p.socket, ack: p.ackWrite, wake: p.wake, epoll: p.epoll,
-		buf: make([]byte, wire.MaxFrame-1024), inbox: make(chan []byte, 64), ended: make(chan struct{}),
+	r := newRunner(g, p, pid, exit)
+	if kernel {
+		g.kernels.add(r)
+		defer g.kernels.remove(r)
 	}
-	r.left.Store(drainLimit) // until the host begins an execution
 	if err := wire.WriteMessage(ch, wire.Response{PID: pid}, nil); err != nil {
 		r.signal(syscall.SIGKILL)
 	}
-	for _, fd := range []int{r.out[0], r.out[1], r.wake[0], r.socket} {
-		if fd >= 0 {
-			err = errors.Join(err, r.watch(fd))
-		}
-	}
-	go r.control(g)
-	var feeding sync.WaitGroup
-	feeding.Go(func() { r.feed(p.socket) })
-	if err = errors.Join(err, r.loop()); err != nil {
-		// The host is gone or the guest is broken: nobody listens to the process any more.
-		r.signal(syscall.SIGKILL)
-	}
-	_ = ch.Close()
-	<-r.ended
-	p.shutdown()
-	feeding.Wait()
+	r.serve(ch)
 	p.out = r.out
 	return nil
 }
@@ -178,13 +180,6 @@ func closeAll(fds ...*int) {
 
 func (p *plumbing) closeChild() {
 	closeAll(&p.null, &p.childOut[0], &p.childOut[1], &p.childSock, &p.childAck)
-}
-
-// shutdown unblocks whoever writes to the socket.
-func (p *plumbing) shutdown() {
-	if p.socket >= 0 {
-		_ = syscall.Shutdown(p.socket, syscall.SHUT_RDWR)
-	}
 }
 
 func (p *plumbing) close() {

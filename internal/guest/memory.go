@@ -4,6 +4,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 )
@@ -18,7 +19,9 @@ const (
 type memoryWatch struct {
 	guest  *guest
 	runner *runner
-	quit   chan struct{}
+
+	mu   sync.Mutex
+	quit chan struct{}
 }
 
 func (w *memoryWatch) start(limit int64) {
@@ -26,30 +29,38 @@ func (w *memoryWatch) start(limit int64) {
 	if limit <= 0 {
 		return
 	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	w.quit = make(chan struct{})
-	go func(quit chan struct{}) {
-		interval := memoryInterval
-		if w.guest.user == 0 {
-			interval = memoryIntervalProc
+	go w.run(limit, w.quit)
+}
+
+func (w *memoryWatch) run(limit int64, quit chan struct{}) {
+	interval := memoryInterval
+	if w.guest.user == 0 {
+		interval = memoryIntervalProc
+	}
+	tick := time.NewTicker(interval)
+	defer tick.Stop()
+	for {
+		select {
+		case <-quit:
+			return
+		case <-w.runner.ended:
+			return
+		case <-tick.C:
 		}
-		tick := time.NewTicker(interval)
-		defer tick.Stop()
-		for {
-			select {
-			case <-quit:
-				return
-			case <-tick.C:
-			}
-			if w.guest.memoryUsed() > limit {
-				w.runner.memory.Store(true)
-				w.guest.killUser()
-				return
-			}
+		if w.guest.memoryUsed() > limit {
+			w.runner.memory.Store(true)
+			w.guest.killUser()
+			return
 		}
-	}(w.quit)
+	}
 }
 
 func (w *memoryWatch) stop() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	if w.quit != nil {
 		close(w.quit)
 		w.quit = nil

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -16,24 +17,41 @@ import (
 // One goroutine reads all three, because the order between them is the point: a driver flushes its text before it
 // sends a message, so the pipes are emptied before a message is passed on.
 type runner struct {
-	ch     *wire.Channel
-	pid    int
-	exit   <-chan syscall.WaitStatus
-	out    [2]int // our ends of stdout and stderr; -1 when closed
-	socket int    // our end of the message socket; -1 for a plain process
-	ack    int    // our end of the pipe that acknowledges syncs
-	wake   [2]int // a byte here says that the process has ended
-	epoll  int
-	inbuf  []byte // bytes of messages not complete yet
-	buf    []byte
-	inbox  chan []byte
+	hold
+	watcher memoryWatch
+	pid     int
+	exit    <-chan syscall.WaitStatus
+	out     [2]int // our ends of stdout and stderr; -1 when closed
+	socket  int    // our end of the message socket; -1 for a plain process
+	feeder  int    // the same, for as long as something may be written to it
+	ack     int    // our end of the pipe that acknowledges syncs
+	wake    [2]int // a byte here says that the process has ended
+	epoll   int
+	inbuf   []byte // bytes of messages not complete yet
+	buf     []byte
+	inbox   chan []byte
 
 	left    atomic.Int64 // bytes of output still to pass on
 	dropped atomic.Int64
-	memory  atomic.Bool   // the guest killed the process for memory
-	broken  string        // how the process broke the protocol
-	hungUp  atomic.Bool   // it closed its channel and had to be killed
-	ended   chan struct{} // closed when the process has ended
+	busy    atomic.Bool // an execution was begun and not ended
+	memory  atomic.Bool // the guest killed the process for memory
+	broken  string      // how the process broke the protocol
+	hungUp  atomic.Bool // it closed its channel and had to be killed
+
+	status syscall.WaitStatus // set before ended is closed
+	ended  chan struct{}      // closed when the process has ended
+	done   chan struct{}      // closed when all that it wrote is passed on
+}
+
+func newRunner(g *guest, p *plumbing, pid int, exit <-chan syscall.WaitStatus) *runner {
+	r := &runner{
+		pid: pid, exit: exit, out: p.out, socket: p.socket, feeder: p.socket, ack: p.ackWrite, wake: p.wake, epoll: p.epoll,
+		buf: make([]byte, wire.MaxFrame-1024), inbox: make(chan []byte, 64), ended: make(chan struct{}), done: make(chan struct{}),
+	}
+	r.kernel = p.socket >= 0
+	r.watcher = memoryWatch{guest: g, runner: r}
+	r.left.Store(drainLimit) // until the host begins an execution
+	return r
 }
 
 // The kinds of frames between the guest and a kernel driver: u32 length of the payload, u8 kind, payload.
@@ -46,6 +64,9 @@ const (
 // drainLimit bounds what is read from a pipe for the sake of order; a child process may be writing without end.
 const drainLimit = 1 << 20
 
+// inbufKept bounds the memory that is kept for the next message after a large one.
+const inbufKept = 256 << 10
+
 // hangUpGrace is how long a kernel may live without its channel. The kernel of a dying process closes files before anyone can see its
 // status, and dumping a large process takes time.
 const hangUpGrace = 10 * time.Second
@@ -54,13 +75,38 @@ func (r *runner) watch(fd int) error {
 	return syscall.EpollCtl(r.epoll, syscall.EPOLL_CTL_ADD, fd, &syscall.EpollEvent{Events: syscall.EPOLLIN, Fd: int32(fd)})
 }
 
-// loop runs until the process has ended and all it wrote is passed on, or the host is gone.
+// serve stays with the process until it has ended. ch is the first to hold it.
+func (r *runner) serve(ch *wire.Channel) {
+	r.take(ch)
+	var err error
+	for _, fd := range []int{r.out[0], r.out[1], r.wake[0], r.socket} {
+		if fd >= 0 {
+			err = errors.Join(err, r.watch(fd))
+		}
+	}
+	go r.control(ch)
+	var feeding sync.WaitGroup
+	feeding.Go(r.feed)
+	if err = errors.Join(err, r.loop()); err != nil {
+		// The host is gone or the guest is broken: nobody listens to the process any more.
+		r.signal(syscall.SIGKILL)
+	}
+	<-r.ended
+	r.release()
+	r.watcher.stop()
+	close(r.done)
+	if r.feeder >= 0 {
+		_ = syscall.Shutdown(r.feeder, syscall.SHUT_RDWR) // unblocks whoever writes to it
+	}
+	feeding.Wait()
+}
+
+// loop runs until the process has ended and all it wrote is passed on, or the host of a plain process is gone.
 func (r *runner) loop() error {
 	go func() {
-		defer close(r.ended)
-		var b [4]byte
-		binary.LittleEndian.PutUint32(b[:], uint32(<-r.exit))
-		_, _ = syscall.Write(r.wake[1], b[:])
+		r.status = <-r.exit
+		close(r.ended)
+		_, _ = syscall.Write(r.wake[1], []byte{1})
 	}()
 	events := make([]syscall.EpollEvent, 4)
 	for {
@@ -91,9 +137,7 @@ func (r *runner) loop() error {
 
 // finish passes on what is left after the process's end. Children of it may hold the pipes open, so it does not wait for EOF.
 func (r *runner) finish() error {
-	var b [4]byte
-	_, _ = syscall.Read(r.wake[0], b[:])
-	status := syscall.WaitStatus(binary.LittleEndian.Uint32(b[:]))
+	<-r.ended
 	if r.hungUp.Load() && r.broken == "" {
 		r.broken = "it closed its channel"
 	}
@@ -105,11 +149,39 @@ func (r *runner) finish() error {
 	if err := r.drain(); err != nil {
 		return err
 	}
-	h := wire.FromProcess{Kind: wire.FromExit, Code: status.ExitStatus(), Memory: r.memory.Load(), Dropped: r.dropped.Load(), Fault: r.broken}
-	if status.Signaled() {
-		h.Code, h.Signal = 0, int(status.Signal())
+	h := wire.FromProcess{Kind: wire.FromExit, Code: r.status.ExitStatus(), Memory: r.memory.Load(), Dropped: r.dropped.Load(), Fault: r.broken}
+	if r.status.Signaled() {
+		h.Code, h.Signal = 0, int(r.status.Signal())
 	}
-	return errors.Join(wire.WriteMessage(r.ch, h, nil), r.ch.CloseWrite())
+	r.retire()
+	return r.tell(h, nil)
+}
+
+// how says how the process ended.
+func (r *runner) how() string {
+	switch {
+	case r.memory.Load():
+		return "it used more memory than it may and was ended"
+	case r.broken != "":
+		return "it did not follow the protocol: " + r.broken
+	case r.status.Signaled():
+		return fmt.Sprintf("it was killed by signal %d (%s)", r.status.Signal(), r.status.Signal())
+	default:
+		return fmt.Sprintf("it ended with exit status %d", r.status.ExitStatus())
+	}
+}
+
+// tell sends a message to the host. Of a kernel that nobody listens to, output is dropped.
+func (r *runner) tell(h wire.FromProcess, body []byte) error {
+	if ch := r.listener(); ch != nil {
+		err := wire.WriteMessage(ch, h, body)
+		if err == nil || !r.kernel {
+			return err
+		}
+		r.mute(ch)
+	}
+	r.dropped.Add(int64(len(body)))
+	return nil
 }
 
 // pass reads once from a pipe and passes on what it got; it returns the number of bytes read, 0 when there is nothing now.
@@ -136,7 +208,7 @@ func (r *runner) pass(i int) (int, error) {
 	if keep == 0 {
 		return n, nil
 	}
-	return n, wire.WriteMessage(r.ch, wire.FromProcess{Kind: kind}, r.buf[:keep])
+	return n, r.tell(wire.FromProcess{Kind: kind}, r.buf[:keep])
 }
 
 func (r *runner) drain() error {
@@ -195,7 +267,7 @@ func (r *runner) messages() error {
 		}
 		switch kind {
 		case frameMessage:
-			if err := wire.WriteMessage(r.ch, wire.FromProcess{Kind: wire.FromMessage, Dropped: r.dropped.Load()}, payload); err != nil {
+			if err := r.tell(wire.FromProcess{Kind: wire.FromMessage, Dropped: r.dropped.Load()}, payload); err != nil {
 				return err
 			}
 		case frameSync:
@@ -204,6 +276,9 @@ func (r *runner) messages() error {
 			r.breakOff(fmt.Sprintf("it sent a message of unknown kind %d", kind))
 			return nil
 		}
+	}
+	if cap(r.inbuf) > inbufKept && len(rest) < inbufKept {
+		r.inbuf = nil
 	}
 	r.inbuf = append(r.inbuf[:0], rest...)
 	return nil
@@ -238,6 +313,11 @@ func (r *runner) awaitEnd() {
 }
 
 func (r *runner) signal(s syscall.Signal) {
+	select {
+	case <-r.ended:
+		return // another process may have its number by now
+	default:
+	}
 	if s == syscall.SIGKILL {
 		// What the process started may be in sessions of its own, as a driver's shell commands are.
 		for _, pid := range descendants(r.pid) {
@@ -250,19 +330,23 @@ func (r *runner) signal(s syscall.Signal) {
 	}
 }
 
-// control obeys the host until it closes the channel, then kills the process.
-func (r *runner) control(g *guest) {
-	defer close(r.inbox)
-	watcher := memoryWatch{guest: g, runner: r}
-	defer watcher.stop()
+// control obeys the host until the channel ends. The process dies with its channel, but a kernel lives on when the host did not
+// close it: then the connection is gone, and the next host may come for the kernel.
+func (r *runner) control(ch *wire.Channel) {
 	for {
 		var h wire.ToKernel
-		body, err := wire.ReadMessage(r.ch, wire.MessageLimit, &h)
+		body, err := wire.ReadMessage(ch, wire.MessageLimit, &h)
 		if err != nil {
-			r.signal(syscall.SIGKILL)
-			if !errors.Is(err, io.EOF) {
-				_ = r.ch.Close()
+			if !r.kernel || closedByHost(err) {
+				r.end(ch)
 			}
+			if !errors.Is(err, io.EOF) {
+				r.letGo(ch)
+				_ = ch.Close()
+			}
+			return
+		}
+		if !r.heldBy(ch) {
 			return
 		}
 		switch h.Kind {
@@ -276,29 +360,59 @@ func (r *runner) control(g *guest) {
 		case wire.ToBegin:
 			r.left.Store(h.Output)
 			r.dropped.Store(0)
-			watcher.start(h.Memory)
+			r.busy.Store(true)
+			r.watcher.start(h.Memory)
 		case wire.ToEnd:
-			watcher.stop()
+			r.watcher.stop()
+			r.busy.Store(false)
+		case wire.ToDetach:
+			r.letGo(ch)
+			_ = ch.Close()
+			return
 		}
 	}
 }
 
+// end kills the process for the host that holds it.
+func (r *runner) end(ch *wire.Channel) {
+	if r.heldBy(ch) {
+		r.signal(syscall.SIGKILL)
+	}
+}
+
+// closedByHost tells the end of a channel that the host wanted from that of a whole connection.
+func closedByHost(err error) bool {
+	if errors.Is(err, wire.ErrClosed) {
+		return false
+	}
+	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, wire.ErrReset) || errors.Is(err, wire.ErrProtocol)
+}
+
 // feed writes the host's messages to the kernel. It is apart from control, which must hear signals while a kernel does not read.
-func (r *runner) feed(socket int) {
-	for body := range r.inbox {
-		frame := make([]byte, frameHeader, frameHeader+len(body))
-		binary.BigEndian.PutUint32(frame, uint32(len(body)))
-		frame[4] = frameMessage
-		frame = append(frame, body...)
-		for len(frame) > 0 {
-			n, err := syscall.Write(socket, frame)
-			if errors.Is(err, syscall.EINTR) {
-				continue
-			}
-			if err != nil {
-				break // the kernel is gone; loop reports it
-			}
-			frame = frame[n:]
+func (r *runner) feed() {
+	for {
+		select {
+		case body := <-r.inbox:
+			r.write(body)
+		case <-r.done:
+			return
 		}
+	}
+}
+
+func (r *runner) write(body []byte) {
+	frame := make([]byte, frameHeader, frameHeader+len(body))
+	binary.BigEndian.PutUint32(frame, uint32(len(body)))
+	frame[4] = frameMessage
+	frame = append(frame, body...)
+	for len(frame) > 0 {
+		n, err := syscall.Write(r.feeder, frame)
+		if errors.Is(err, syscall.EINTR) {
+			continue
+		}
+		if err != nil {
+			return // the kernel is gone; loop reports it
+		}
+		frame = frame[n:]
 	}
 }

@@ -5,6 +5,7 @@ package kernel
 
 import (
 	"context"
+	"crypto/rand"
 	_ "embed"
 	"encoding/json"
 	"errors"
@@ -35,6 +36,12 @@ type Config struct {
 	Python string   // the interpreter's path inside the sandbox
 	Env    []string // KEY=value
 	Memory int64    // bytes that the sandbox's code may hold before it is killed; 0 means no watch
+	// AddressSpace bounds the interpreter's address space, in bytes; 0 leaves it as it is. It can only be made smaller, so a
+	// kernel that is to be copied is started without.
+	AddressSpace int64
+	// Reseed is for Attach to a copy of a kernel: the global random generators of Python and of libraries start anew.
+	// Without it they go on where they were.
+	Reseed bool
 }
 
 // Kernel is one running interpreter. Executions run one at a time; Execute waits for its turn.
@@ -42,6 +49,7 @@ type Kernel struct {
 	process *link.Process
 	config  Config
 	version string
+	name    string // of this owner of the kernel; part of every request's id
 
 	turn     chan struct{} // holds one token while no execution runs
 	messages chan message
@@ -49,7 +57,7 @@ type Kernel struct {
 	close    sync.Once
 	dead     chan struct{} // closed when the kernel cannot run anything any more
 	die      sync.Once
-	count    int
+	count    int // of requests
 }
 
 // message is what the guest passed on, or the error that ended the connection.
@@ -67,8 +75,21 @@ func Start(ctx context.Context, l *link.Link, c Config) (*Kernel, error) {
 	if err != nil {
 		return nil, err
 	}
+	k := newKernel(p, c)
+	err = k.awaitReady(ctx)
+	if err == nil && c.AddressSpace > 0 {
+		err = k.settle(ctx, false)
+	}
+	if err != nil {
+		k.Close()
+		return nil, err
+	}
+	return k, nil
+}
+
+func newKernel(p *link.Process, c Config) *Kernel {
 	k := &Kernel{
-		process: p, config: c,
+		process: p, config: c, name: rand.Text(),
 		turn:     make(chan struct{}, 1),
 		messages: make(chan message),
 		closing:  make(chan struct{}),
@@ -76,11 +97,7 @@ func Start(ctx context.Context, l *link.Link, c Config) (*Kernel, error) {
 	}
 	k.turn <- struct{}{}
 	go k.receive()
-	if err := k.awaitReady(ctx); err != nil {
-		k.Close()
-		return nil, err
-	}
-	return k, nil
+	return k
 }
 
 func (k *Kernel) receive() {
@@ -130,7 +147,10 @@ func (k *Kernel) Version() string { return k.version }
 // Dead is closed when the kernel cannot run anything any more.
 func (k *Kernel) Dead() <-chan struct{} { return k.dead }
 
-// Close ends the kernel.
+// PID is the interpreter's process id inside the sandbox, by which Attach finds it.
+func (k *Kernel) PID() int { return k.process.PID }
+
+// Close ends the kernel, unless it was detached.
 func (k *Kernel) Close() {
 	k.close.Do(func() {
 		close(k.closing)
@@ -138,6 +158,8 @@ func (k *Kernel) Close() {
 	})
 	k.markDead()
 }
+
+func ended() error { return problem.New(problem.Unavailable, "kernel_died", "the kernel has ended") }
 
 func (k *Kernel) markDead() { k.die.Do(func() { close(k.dead) }) }
 
@@ -153,6 +175,12 @@ func (k *Kernel) signal(s syscall.Signal) {
 	_ = k.process.Send(wire.ToKernel{Kind: wire.ToSignal, Signal: int(s)}, nil)
 }
 
+// nextID names a request. A former owner of the kernel may have left answers to requests of its own behind.
+func (k *Kernel) nextID(kind string) string {
+	k.count++
+	return kind + "-" + k.name + "-" + strconv.Itoa(k.count)
+}
+
 // Execute runs code and yields its events; the last is a Done, unless the kernel cannot be reached, which is the error. When ctx
 // ends, or the range is left, the code is interrupted: SIGINT, again, then the kernel is killed.
 func (k *Kernel) Execute(ctx context.Context, req Request) iter.Seq2[Event, error] {
@@ -160,14 +188,16 @@ func (k *Kernel) Execute(ctx context.Context, req Request) iter.Seq2[Event, erro
 		select {
 		case <-k.turn:
 			defer func() { k.turn <- struct{}{} }()
+		case <-k.closing:
+			yield(nil, ended())
+			return
 		case <-ctx.Done():
 		}
 		if ctx.Err() != nil {
 			yield(nil, problem.New(problem.Canceled, "canceled", "the execution was canceled before it began").WithCause(ctx.Err()))
 			return
 		}
-		k.count++
-		x := &execution{kernel: k, req: req, id: "exe" + strconv.Itoa(k.count), yield: yield, began: time.Now(), limit: req.OutputLimit}
+		x := &execution{kernel: k, req: req, id: k.nextID("exe"), yield: yield, began: time.Now(), limit: req.OutputLimit}
 		if x.limit == 0 {
 			x.limit = DefaultOutputLimit
 		}
@@ -202,11 +232,12 @@ func (k *Kernel) ask(ctx context.Context, question map[string]any, reply string,
 	select {
 	case <-k.turn:
 		defer func() { k.turn <- struct{}{} }()
+	case <-k.closing:
+		return ended()
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	k.count++
-	id := "ask" + strconv.Itoa(k.count)
+	id := k.nextID("ask")
 	question["id"] = id
 	if err := k.send(question); err != nil {
 		return err
@@ -216,11 +247,11 @@ func (k *Kernel) ask(ctx context.Context, question map[string]any, reply string,
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-k.closing:
-			return problem.New(problem.Unavailable, "kernel_died", "the kernel has ended")
+			return ended()
 		case m := <-k.messages:
 			if m.err != nil || m.head.Kind == wire.FromExit {
 				k.markDead()
-				return problem.New(problem.Unavailable, "kernel_died", "the kernel has ended")
+				return ended()
 			}
 			var head struct{ Type, ID string }
 			if m.head.Kind == wire.FromMessage && json.Unmarshal(m.body, &head) == nil && head.Type == reply && head.ID == id {

@@ -34,6 +34,7 @@ import ctypes
 import errno
 import faulthandler
 import fcntl
+import gc
 import getpass
 import importlib.machinery
 import io
@@ -68,7 +69,8 @@ BOTH = -1
 SHUTDOWN_SECONDS = 2  # for the exit functions of user code
 
 # Users replace functions of these modules in tests and by accident.
-_read, _write, _exit, _getcwd = os.read, os.write, os._exit, os.getcwd
+_read, _write, _exit, _getcwd, _urandom = os.read, os.write, os._exit, os.getcwd, os.urandom
+_getrlimit, _setrlimit, _collect, _seed = resource.getrlimit, resource.setrlimit, gc.collect, random.seed
 _monotonic, _ident, _poll = time.monotonic, threading.get_ident, select.poll
 _current_task = asyncio.current_task
 
@@ -1016,6 +1018,63 @@ def figure_png(figure):
 
 
 # ---------------------------------------------------------------------------------------------------------------------
+# Copies: this process may be restored from a checkpoint, more than once and long after
+
+
+def renew():
+    """Replaces what names and secrets are made from; nobody can want these to repeat."""
+
+    def names(tempfile):
+        tempfile._name_sequence = None
+
+    def ids(uuid):
+        uuid._node = None
+        for name in vars(uuid):
+            if name.startswith("_last_timestamp"):
+                setattr(uuid, name, None)
+        # libuuid keeps a random node of its own, which nothing can reset.
+        uuid._generate_time_safe = None
+
+    def key(process):
+        process.current_process().authkey = _urandom(32)
+
+    def tls(ssl):
+        ssl.RAND_add(_urandom(32), 32.0)
+
+    def sql(sqlite):
+        ctypes.CDLL(sqlite.__file__).sqlite3_randomness(0, None)
+
+    _each_imported({"tempfile": names, "uuid": ids, "multiprocessing.process": key, "_ssl": tls, "_sqlite3": sql})
+
+
+def reseed():
+    """Seeds the global random generators of Python and of libraries. Generators that user code made are its own."""
+    _seed()
+    _each_imported({
+        "numpy.random": lambda module: module.seed(),  # pandas, scipy and sklearn use this one too
+        "sympy.core.random": lambda module: module.seed(),
+        "faker.generator": lambda module: module.random.seed(),
+    })
+
+
+def _each_imported(actions):
+    for name, act in actions.items():
+        module = sys.modules.get(name)
+        if module is not None:
+            try:
+                act(module)
+            except Exception:
+                pass  # a library that changed, or that user code patched, must not keep us from going on
+
+
+def limit_address_space(size):
+    soft, hard = _getrlimit(resource.RLIMIT_AS)
+    if hard != resource.RLIM_INFINITY:
+        size = min(size, hard)
+    _setrlimit(resource.RLIMIT_AS, (size if soft == resource.RLIM_INFINITY else min(size, soft), size))
+
+
+# ---------------------------------------------------------------------------------------------------------------------
 # The kernel
 
 
@@ -1038,9 +1097,9 @@ class Kernel:
         self.failed = self.interrupted = False
         self.exit = None  # the SystemExit that ended the execution
         self.scripts = []  # modules of finished scripts: their functions may still be in use
-        libc = ctypes.CDLL(None)
-        self.c_flush = libc.fflush
-        self.c_streams = [ctypes.c_void_p.in_dll(libc, name) for name in ("stdout", "stderr")]
+        self.libc = ctypes.CDLL(None)
+        self.c_flush = self.libc.fflush
+        self.c_streams = [ctypes.c_void_p.in_dll(self.libc, name) for name in ("stdout", "stderr")]
 
     def start(self):
         self.stdout = sys.stdout = sys.__stdout__ = TextOut(self.outlet, 1, "<stdout>")
@@ -1153,7 +1212,8 @@ class Kernel:
         self.outlet.send({"type": "ready", "python": sys.version.split()[0], "ipython": IPython.__version__,
                           "pid": os.getpid()})
         handlers = {"execute": self.execute, "complete": self.complete, "inspect": self.inspect,
-                    "is_complete": self.is_complete, "resumed": self.resumed, "shutdown": self.shutdown}
+                    "is_complete": self.is_complete, "resumed": self.resumed, "trim": self.trim,
+                    "shutdown": self.shutdown}
         while True:
             message = self.next_message()
             handler = handlers.get(message.get("type")) if isinstance(message, dict) else None
@@ -1402,11 +1462,29 @@ class Kernel:
                           "indent": " " * (indent or 0)})
 
     def resumed(self, request):
-        """Copies of one checkpoint must not share their random numbers."""
-        random.seed()
-        numpy_random = sys.modules.get("numpy.random")
-        if numpy_random is not None:
-            numpy_random.seed()
+        """There is a new owner: of this process, or of a copy of it, perhaps days later."""
+        renew()
+        if request.get("reseed"):
+            reseed()
+        self.outlet.window = 0.0  # the clock may have jumped
+        error = ""
+        try:
+            if request.get("address_space"):
+                limit_address_space(int(request["address_space"]))
+        except (OSError, ValueError) as failure:
+            error = str(failure)
+        # An interrupt that came until now was meant for the former owner's code.
+        self.interrupts.starting = self.interrupts.pending = False
+        self.outlet.send({"type": "resumed_reply", "id": request.get("id", ""), "python": sys.version.split()[0],
+                          "ipython": IPython.__version__, "error": error})
+
+    def trim(self, request):
+        """Gives memory back that nobody uses."""
+        _collect()
+        malloc_trim = getattr(self.libc, "malloc_trim", None)  # glibc's
+        if malloc_trim is not None:
+            malloc_trim(ctypes.c_size_t(0))
+        self.outlet.send({"type": "trim_reply", "id": request.get("id", "")})
 
     def shutdown(self, request):
         def give_up():

@@ -19,6 +19,9 @@ import (
 // handshakeTimeout bounds the guest's hello; it is sent as soon as the guest runs.
 const handshakeTimeout = 30 * time.Second
 
+// undoGrace bounds how long a canceled attempt to attach waits for the guest, which answers at once if at all.
+const undoGrace = time.Second
+
 // Link is a connection to a guest. It is safe for concurrent use.
 type Link struct {
 	conn *wire.Conn
@@ -57,6 +60,9 @@ func (l *Link) Close() error {
 
 // Done is closed when the connection has ended.
 func (l *Link) Done() <-chan struct{} { return l.done }
+
+// Kernels lists the process ids of the kernels that lived when the guest connected: those that outlived their former host's connection.
+func (l *Link) Kernels() []int { return l.info.Kernels }
 
 // Ping asks the guest for a sign of life.
 func (l *Link) Ping(ctx context.Context) error {
@@ -203,11 +209,13 @@ func (l *Link) Run(ctx context.Context, spec wire.ProcessSpec, stdout, stderr io
 	}
 }
 
-// Process is a process that the guest started for us: a kernel, for as long as it lives.
+// Process is a process that the guest runs for us: a kernel, for as long as it lives or until it is let go. When the whole
+// connection ends, by Link.Close or otherwise, a kernel lives on as after Detach; Close kills it.
 type Process struct {
 	ch      *wire.Channel
 	release func()
-	PID     int // inside the sandbox
+	PID     int  // inside the sandbox
+	Busy    bool // of an attached kernel: its former owner had begun an execution and not ended it
 }
 
 // StartKernel starts a kernel: spec's interpreter with the driver's source. ctx bounds the start alone.
@@ -226,6 +234,47 @@ func (l *Link) StartKernel(ctx context.Context, spec wire.ProcessSpec, source []
 	return p, nil
 }
 
+// AttachKernel takes over the living kernel with process id pid, from nobody or from whoever holds it. Of what it said while nobody
+// held it nothing is kept. ctx bounds the call alone; a kernel that is attached to too late is let go. A kernel that
+// is gone is a problem of kind NotFound with code "kernel_not_found" that says how it ended.
+func (l *Link) AttachKernel(ctx context.Context, pid int) (*Process, error) {
+	type attached struct {
+		process *Process
+		err     error
+	}
+	got := make(chan attached, 1)
+	go func() {
+		// Not with ctx, whose end would close the channel: that kills the kernel.
+		p, err := l.start(context.WithoutCancel(ctx), wire.Request{Op: wire.OpKernelAttach, PID: pid}, nil)
+		got <- attached{p, err}
+	}()
+	select {
+	case a := <-got:
+		if gone, ok := errors.AsType[*problem.Error](a.err); ok && gone.Kind == problem.NotFound {
+			return nil, problem.New(problem.NotFound, "kernel_not_found", gone.Message)
+		}
+		if a.err != nil {
+			return nil, fmt.Errorf("attach to the kernel with process id %d: %w", pid, a.err)
+		}
+		return a.process, nil
+	case <-ctx.Done():
+		undone := make(chan struct{})
+		go func() {
+			defer close(undone)
+			if a := <-got; a.err == nil {
+				_ = a.process.Detach() // an error means that it is let go already
+				a.process.Close()
+			}
+		}()
+		// Else it could take the kernel from whoever attaches next.
+		select {
+		case <-undone:
+		case <-time.After(undoGrace):
+		}
+		return nil, fmt.Errorf("attach to the kernel with process id %d: %w", pid, ctx.Err())
+	}
+}
+
 func (l *Link) start(ctx context.Context, req wire.Request, body []byte) (*Process, error) {
 	ch, release, err := l.open(ctx, req, body)
 	if err != nil {
@@ -236,18 +285,21 @@ func (l *Link) start(ctx context.Context, req wire.Request, body []byte) (*Proce
 		release()
 		return nil, err
 	}
-	return &Process{ch: ch, release: release, PID: resp.PID}, nil
+	return &Process{ch: ch, release: release, PID: resp.PID, Busy: resp.Busy}, nil
 }
 
 // Send sends one message to the process or about it.
 func (p *Process) Send(h wire.ToKernel, body []byte) error { return wire.WriteMessage(p.ch, h, body) }
 
-// Receive returns the next message. After FromExit it returns io.EOF.
+// Receive returns the next message. After FromExit it returns io.EOF, and so it does once the guest has obeyed Detach.
 func (p *Process) Receive() (wire.FromProcess, []byte, error) {
 	var h wire.FromProcess
 	body, err := wire.ReadMessage(p.ch, wire.MessageLimit+1024, &h)
 	return h, body, err
 }
+
+// Detach asks the guest to let the kernel go and keep it. Receive tells when it has; then Close is harmless.
+func (p *Process) Detach() error { return p.Send(wire.ToKernel{Kind: wire.ToDetach}, nil) }
 
 // Close lets the process go; the guest kills it if it still runs.
 func (p *Process) Close() { p.release() }

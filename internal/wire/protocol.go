@@ -14,8 +14,12 @@ const (
 	// OpProcessRun: the guest answers with a Response, then FromProcess messages, the last of kind FromExit.
 	OpProcessRun = "process.run"
 	// OpKernelStart: the request's body is the kernel driver's source. The guest answers with a Response; then ToKernel
-	// messages go in and FromProcess messages come out, the last of kind FromExit. Closing the channel kills the kernel.
+	// messages go in and FromProcess messages come out, the last of kind FromExit. Closing the channel kills the kernel;
+	// the end of the whole connection, or ToDetach, leaves it running with nobody listening.
 	OpKernelStart = "kernel.start"
+	// OpKernelAttach: takes the living kernel with the request's PID over; then as for OpKernelStart. A channel that it had
+	// before is reset. The fault of a kernel that is gone is FaultNotFound; its message says how it ended.
+	OpKernelAttach = "kernel.attach"
 )
 
 // MessageLimit bounds one message between host and guest, and a kernel's message, in bytes.
@@ -27,6 +31,7 @@ type Request struct {
 	Path    string       `json:"path,omitempty"`  // files: relative to the workspace, slash-separated
 	Mode    uint32       `json:"mode,omitempty"`  // OpFileWrite: permission bits
 	Limit   int64        `json:"limit,omitempty"` // OpFileRead: bytes to send at most; 0 means all
+	PID     int          `json:"pid,omitempty"`   // OpKernelAttach: as in the Response that told of the kernel's start
 	Process *ProcessSpec `json:"process,omitempty"`
 }
 
@@ -44,6 +49,7 @@ type Response struct {
 	Size    int64  `json:"size,omitempty"`
 	Stamp   string `json:"stamp,omitempty"` // as in FileInfo
 	PID     int    `json:"pid,omitempty"`
+	Busy    bool   `json:"busy,omitempty"` // OpKernelAttach: an execution was begun and not ended
 	More    bool   `json:"more,omitempty"` // OpFileList: there are more files than a listing holds
 }
 
@@ -79,6 +85,7 @@ const (
 	ToSignal  = "signal"  // to the kernel's process group
 	ToBegin   = "begin"   // an execution begins: counters start again, memory is watched
 	ToEnd     = "end"     // the execution is over: memory is watched no longer
+	ToDetach  = "detach"  // the channel ends and the kernel lives on; the guest answers by closing the channel
 )
 
 // FromProcess is the header of a message from a process or kernel.
@@ -87,7 +94,7 @@ type FromProcess struct {
 	Code    int    `json:"code,omitempty"`    // FromExit: exit status
 	Signal  int    `json:"signal,omitempty"`  // FromExit: the signal that killed it
 	Memory  bool   `json:"memory,omitempty"`  // FromExit: the guest killed it for the sandbox's memory
-	Dropped int64  `json:"dropped,omitempty"` // FromMessage, FromExit: bytes of output dropped since ToBegin
+	Dropped int64  `json:"dropped,omitempty"` // FromMessage, FromExit: bytes of output dropped since ToBegin, or while nobody listened
 	Fault   string `json:"fault,omitempty"`   // FromExit: the kernel broke the protocol, and how
 }
 
@@ -103,6 +110,7 @@ const (
 type GuestInfo struct {
 	PID       int    `json:"pid"`
 	Workspace string `json:"workspace"`
+	Kernels   []int  `json:"kernels,omitempty"` // process ids of the kernels that live
 }
 
 // Encode returns v as JSON for a Hello; v must be one of this package's types.

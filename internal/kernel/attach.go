@@ -1,0 +1,158 @@
+package kernel
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"cove/internal/link"
+	"cove/internal/problem"
+	"cove/internal/wire"
+)
+
+// idlePatience is how long a kernel that runs nothing may take to answer. One that was just restored has its memory
+// still to load, perhaps beside a hundred others.
+const idlePatience = time.Minute
+
+// Attach takes over the kernel with process id pid (see Kernel.PID), whose former owner let it go or lost its connection, and returns when
+// it is ready for code. What the former owner's code was still doing is interrupted: SIGINT, again, then the kernel is
+// killed, which is a problem with code "kernel_lost". A kernel that is gone already is one with code "kernel_not_found".
+// Of c, Python and Env are not used. When ctx ends first, the kernel is let go again.
+func Attach(ctx context.Context, l *link.Link, c Config, pid int) (*Kernel, error) {
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	p, err := l.AttachKernel(ctx, pid)
+	if err != nil {
+		return nil, err
+	}
+	k := newKernel(p, c)
+	if err := k.settle(ctx, p.Busy); err != nil {
+		if problem.Of(err).Code != lost {
+			_ = k.process.Detach() // an error means that it is let go already
+		}
+		k.Close()
+		return nil, err
+	}
+	return k, nil
+}
+
+// lost is the code of the problem that a kernel could not be kept.
+const lost = "kernel_lost"
+
+// settle makes a kernel ours: it takes what Config says, and everything that it still says to somebody else is past. A busy
+// one is interrupted at once, another when it does not answer.
+func (k *Kernel) settle(ctx context.Context, busy bool) error {
+	patience := time.NewTimer(idlePatience)
+	defer patience.Stop()
+	if busy {
+		patience.Reset(0)
+	}
+	id, err := k.resume()
+	if err != nil {
+		return fmt.Errorf("attach to the kernel: %w", err)
+	}
+	for rung := 0; ; {
+		select {
+		case <-ctx.Done():
+			return problem.New(problem.Timeout, "kernel_attach_timeout", "the Python interpreter did not answer in time").WithCause(ctx.Err())
+		case <-patience.C:
+			if rung == len(ladder) {
+				return problem.New(problem.Unavailable, lost, "the kernel did not stop what it was doing and could not be ended")
+			}
+			k.signal(ladder[rung].signal)
+			patience.Reset(ladder[rung].grace)
+			rung++
+		case m := <-k.messages:
+			answered, err := k.resumed(m, id, rung == len(ladder))
+			if err != nil {
+				return err
+			}
+			if answered && rung == 0 {
+				return k.process.Send(wire.ToKernel{Kind: wire.ToEnd}, nil)
+			}
+			if answered {
+				// Once more: the interrupt may have crossed the answer, and must not hit what comes next.
+				rung = 0
+				patience.Reset(idlePatience)
+				if id, err = k.resume(); err != nil {
+					return fmt.Errorf("attach to the kernel: %w", err)
+				}
+			}
+		}
+	}
+}
+
+func (k *Kernel) resume() (id string, err error) {
+	id = k.nextID("resumed")
+	return id, k.send(map[string]any{"type": "resumed", "id": id, "reseed": k.config.Reseed, "address_space": k.config.AddressSpace})
+}
+
+// resumed says whether a message is the answer to the resumed request id. killed says that the kernel was told to die.
+func (k *Kernel) resumed(m message, id string, killed bool) (bool, error) {
+	if m.err != nil {
+		return false, fmt.Errorf("attach to the kernel: %w", m.err)
+	}
+	switch m.head.Kind {
+	case wire.FromExit:
+		x := execution{kernel: k}
+		if killed {
+			x.reason = OutcomeInterrupted
+		}
+		return false, problem.New(problem.Unavailable, lost, "the kernel could not be taken over: "+x.death(m.head).Message)
+	case wire.FromMessage:
+		var reply struct{ Type, ID, Python, Error string }
+		if json.Unmarshal(m.body, &reply) != nil || reply.Type != "resumed_reply" || reply.ID != id {
+			return false, nil
+		}
+		if reply.Error != "" {
+			return false, problem.New(problem.Unavailable, "kernel_limit_failed", "the limit on the kernel's address space could not be set").WithCause(errors.New(reply.Error))
+		}
+		k.version = reply.Python
+		return true, nil
+	}
+	return false, nil
+}
+
+// Detach lets the kernel go without ending it, for Attach to take it over, and waits for its turn to do so: never while code
+// runs. Afterwards nothing more can be done with k.
+func (k *Kernel) Detach(ctx context.Context) error {
+	select {
+	case <-k.turn: // and never given back
+	case <-k.closing:
+		return ended()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	err := k.letGo(ctx)
+	k.Close()
+	return err
+}
+
+// letGo asks the guest to let go and waits until it has. Afterwards closing the channel kills nothing.
+func (k *Kernel) letGo(ctx context.Context) error {
+	if err := k.process.Detach(); err != nil {
+		return fmt.Errorf("detach from the kernel: %w", err)
+	}
+	for {
+		select {
+		case m := <-k.messages:
+			if m.head.Kind == wire.FromExit {
+				return ended()
+			}
+			if m.err != nil {
+				return nil
+			}
+		case <-k.closing:
+			return ended()
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// Trim has the interpreter give back memory that it does not use.
+func (k *Kernel) Trim(ctx context.Context) error {
+	return k.ask(ctx, map[string]any{"type": "trim"}, "trim_reply", &struct{}{})
+}
