@@ -30,6 +30,10 @@ const (
 	deathGrace = 10 * time.Second
 )
 
+// addressSpace is what the interpreter may map beyond the memory limit. An absurd allocation then fails as a MemoryError,
+// which keeps the kernel; libraries reserve far more than they use, hence the generous margin.
+const addressSpace = 2 << 30
+
 func awaitEnd(done <-chan struct{}, atMost time.Duration) {
 	select {
 	case <-done:
@@ -42,6 +46,16 @@ type Options struct {
 	Engine sandbox.Engine
 	Env    *pyenv.Environment
 	Limits sandbox.Limits
+
+	// Image is a folder of checkpoint files that the sandbox starts from, made by Save in a session with the same Env
+	// and, but for Memory and CPUs, the same Limits. "" starts an interpreter from nothing. The Engine must be a sandbox.Saver.
+	Image string
+	// Reseed is for images that several sessions start from: each gets random generators of its own. Without it they
+	// go on where they were saved.
+	Reseed bool
+	// Mold is for a session that is only there to be saved as the image of others: what depends on the memory limit is
+	// left to them.
+	Mold bool
 }
 
 // Session is safe for concurrent use; executions run one at a time.
@@ -89,7 +103,7 @@ func (s *Session) ready(ctx context.Context) error {
 		s.kernel = nil
 	}
 	if s.kernel == nil {
-		k, err := kernel.Start(ctx, s.link, s.kernelConfig())
+		k, err := kernel.Start(ctx, s.link, s.kernelConfig(false))
 		if err != nil {
 			return s.explain(err)
 		}
@@ -107,20 +121,27 @@ func ended(done <-chan struct{}) bool {
 	}
 }
 
+// startSandbox starts a sandbox, from the image if there is one, with the inputs in its workspace.
 func (s *Session) startSandbox(ctx context.Context) error {
-	box, err := s.opts.Engine.Start(ctx, sandbox.Spec{ID: sandbox.NewID("sbx"), Mounts: mounts(s.opts.Env), Limits: s.opts.Limits})
+	spec := sandbox.Spec{ID: sandbox.NewID("sbx"), Mounts: mounts(s.opts.Env), Limits: s.opts.Limits}
+	start := s.opts.Engine.Start
+	if s.opts.Image != "" {
+		start = s.restore
+	}
+	box, err := start(ctx, spec)
 	if err != nil {
 		return err
 	}
-	stream, err := box.Dial(ctx)
-	if err == nil {
-		s.link, err = link.Open(ctx, stream)
-	}
-	if err != nil {
-		return errors.Join(err, box.Stop(context.WithoutCancel(ctx)))
-	}
 	s.box = box
+	if s.link, err = link.Dial(ctx, box); err != nil {
+		return errors.Join(s.explain(err), s.drop())
+	}
 	clear(s.known)
+	if s.opts.Image != "" {
+		if err := s.takeOver(ctx, s.opts.Reseed); err != nil {
+			return errors.Join(err, s.drop())
+		}
+	}
 	for path, host := range s.inputs {
 		if err := s.put(ctx, path, host); err != nil {
 			return err
@@ -138,7 +159,8 @@ func mounts(env *pyenv.Environment) []sandbox.Mount {
 	return m
 }
 
-func (s *Session) kernelConfig() kernel.Config {
+// kernelConfig says how to start a kernel, or how to take over one that was saved.
+func (s *Session) kernelConfig(reseed bool) kernel.Config {
 	layout := s.box.Layout()
 	root := layout.Path(pyenv.MountPoint)
 	env := map[string]string{
@@ -157,7 +179,10 @@ func (s *Session) kernelConfig() kernel.Config {
 		"MPLBACKEND":              "module://matplotlib_inline.backend_inline",
 	}
 	maps.Copy(env, s.opts.Env.Variables(root))
-	c := kernel.Config{Python: root + "/bin/python", Memory: s.opts.Limits.Memory}
+	c := kernel.Config{Python: root + "/bin/python", Memory: s.opts.Limits.Memory, Reseed: reseed}
+	if !s.opts.Mold {
+		c.AddressSpace = s.opts.Limits.Memory + addressSpace
+	}
 	for _, k := range slices.Sorted(maps.Keys(env)) {
 		c.Env = append(c.Env, k+"="+env[k])
 	}

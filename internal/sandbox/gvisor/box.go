@@ -8,12 +8,12 @@ import (
 	"io"
 	"net"
 	"os"
-	"os/exec"
-	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"cove/internal/problem"
 	"cove/internal/sandbox"
@@ -22,16 +22,19 @@ import (
 // startTimeout bounds the time from runsc's start to the guest's connection. Loaded machines take seconds.
 const startTimeout = 60 * time.Second
 
-// box is one running gVisor sandbox.
+// box is one gVisor sandbox. It is born empty by Engine.Prepare; then either the bundle's guest is started in it or a
+// checkpoint is loaded into it.
 type box struct {
+	engine   *Engine
+	warden   *remote
 	instance *instance
 	spec     sandbox.Spec
-	cgroup   cgroup
+	cgroup   cgroup // nil where cove may not make any
+	listener *net.UnixListener
+	sentry   int // process id
 
-	cmd    *exec.Cmd
-	stderr tail
-	guest  net.Conn
-	dialed atomic.Bool
+	mu    sync.Mutex
+	first net.Conn // the connection that ended the start, until Dial hands it over
 
 	stopping atomic.Bool
 	overuse  atomic.Bool // the memory watchdog killed it
@@ -41,7 +44,10 @@ type box struct {
 	stopErr  error
 }
 
-var _ sandbox.Sandbox = (*box)(nil)
+var (
+	_ sandbox.Checkpointer = (*box)(nil)
+	_ sandbox.Prepared     = (*box)(nil)
+)
 
 func (s *box) ID() string { return s.instance.ID }
 
@@ -51,70 +57,119 @@ func (s *box) Done() <-chan struct{} { return s.done }
 
 func (s *box) Cause() error { return s.cause }
 
-// Dial hands over the guest's connection, once.
-func (s *box) Dial(context.Context) (io.ReadWriteCloser, error) {
-	if s.dialed.Swap(true) {
-		return nil, errors.New("the guest's connection was handed over already")
+// Dial returns the guest's connection: the one that it started with, and after that has ended its next one.
+func (s *box) Dial(ctx context.Context) (io.ReadWriteCloser, error) {
+	s.mu.Lock()
+	conn := s.first
+	s.first = nil
+	s.mu.Unlock()
+	if conn != nil {
+		return conn, nil
 	}
-	return s.guest, nil
+	return s.awaitGuest(ctx)
 }
 
-// start starts runsc and a goroutine that waits for its end. The goroutine keeps its OS thread for as long as the
-// process lives, because the kernel kills the process when the thread that started it ends.
-func (s *box) start(cmd *exec.Cmd) error {
-	s.cmd = cmd
-	cmd.Stderr = &s.stderr
-	started := make(chan error)
+// create boots the sandbox's processes, empty, and limits them. Nothing of the user's runs before start or Restore.
+func (s *box) create(ctx context.Context) error {
+	var pids CreateReply
+	err := s.warden.call(ctx, "Create", CreateArgs{ID: s.ID(), Dir: s.instance.Path, CPUs: s.cpus()}, &pids)
+	if err != nil {
+		return s.withLogs(err)
+	}
+	s.sentry = pids.Sentry
+	exit, err := watchProcess(pids.Sentry)
+	if err != nil {
+		return fmt.Errorf("watch the sandbox: %w", err)
+	}
 	go func() {
-		runtime.LockOSThread()
-		if err := cmd.Start(); err != nil {
-			s.cause = err
-			close(s.done)
-			started <- err
-			return
-		}
-		started <- nil
-		_ = cmd.Wait()
+		<-exit
 		s.cause = s.autopsy()
 		close(s.done)
 	}()
-	if err := <-started; err != nil {
-		return startProblem(err)
+	if s.cgroup != nil {
+		return s.cgroup.adopt(pids.Sentry, pids.Gofer)
 	}
-	if s.cgroup == nil {
-		go s.watchMemory()
-	}
+	go s.watchMemory()
 	return nil
 }
 
-func (s *box) awaitGuest(ctx context.Context, l *net.UnixListener) error {
+// start starts the guest of the bundle.
+func (s *box) start(ctx context.Context) error {
+	if err := s.warden.call(ctx, "Start", s.ID(), &struct{}{}); err != nil {
+		return s.withLogs(err)
+	}
+	return s.meetGuest(ctx)
+}
+
+// Restore loads the checkpoint in dir and waits for its guest.
+func (s *box) Restore(ctx context.Context, dir string) (sandbox.Sandbox, error) {
+	if err := s.warden.call(ctx, "Restore", ImageArgs{ID: s.ID(), Image: dir}, &struct{}{}); err != nil {
+		return nil, fmt.Errorf("restore sandbox %s: %w", s.ID(), s.withLogs(err))
+	}
+	if err := s.meetGuest(ctx); err != nil {
+		return nil, fmt.Errorf("restore sandbox %s: %w", s.ID(), err)
+	}
+	return s, nil
+}
+
+// Checkpoint saves the sandbox.
+func (s *box) Checkpoint(ctx context.Context, dir string, keep bool) error {
+	s.mu.Lock()
+	if s.first != nil {
+		_ = s.first.Close()
+		s.first = nil
+	}
+	s.mu.Unlock()
+	// Without keep the sentry ends by itself when all is saved, which is no accident then.
+	s.stopping.Store(!keep)
+	if err := s.warden.call(ctx, "Checkpoint", ImageArgs{ID: s.ID(), Image: dir, Keep: keep}, &struct{}{}); err != nil {
+		s.stopping.Store(false)
+		return fmt.Errorf("save sandbox %s: %w", s.ID(), s.withLogs(err))
+	}
+	if keep {
+		return nil
+	}
+	return s.Stop(ctx)
+}
+
+func (s *box) meetGuest(ctx context.Context) error {
+	conn, err := s.awaitGuest(ctx)
+	if err == nil {
+		s.mu.Lock()
+		s.first = conn
+		s.mu.Unlock()
+	}
+	return err
+}
+
+// awaitGuest waits for the guest's next connection.
+func (s *box) awaitGuest(ctx context.Context) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
-	type accepted struct {
-		conn net.Conn
-		err  error
-	}
-	got := make(chan accepted, 1)
+	wait, stop := context.WithCancel(ctx)
+	defer stop()
 	go func() {
-		conn, err := l.Accept()
-		got <- accepted{conn, err}
+		select {
+		case <-s.done:
+			stop()
+		case <-wait.Done():
+		}
 	}()
-	select {
-	case a := <-got:
-		if a.err != nil {
-			return fmt.Errorf("accept the guest: %w", a.err)
-		}
-		s.guest = a.conn
-		return nil
-	case <-s.done:
-		return s.cause
-	case <-ctx.Done():
-		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-			return problem.New(problem.Timeout, "sandbox_start_timeout", "the sandbox did not start within "+startTimeout.String()).
-				WithHint("run `cove doctor`; on a busy machine try again")
-		}
-		return ctx.Err()
+	defer context.AfterFunc(wait, func() { _ = s.listener.SetDeadline(time.Unix(1, 0)) })()
+	_ = s.listener.SetDeadline(time.Time{})
+	conn, err := s.listener.Accept()
+	switch {
+	case err == nil:
+		return conn, nil
+	case ended(s.done) && s.cause != nil:
+		return nil, s.cause
+	case errors.Is(ctx.Err(), context.DeadlineExceeded):
+		return nil, problem.New(problem.Timeout, "sandbox_start_timeout", "the sandbox did not start within "+startTimeout.String()).
+			WithHint("run `cove doctor`; on a busy machine try again")
+	case ctx.Err() != nil:
+		return nil, ctx.Err()
 	}
+	return nil, fmt.Errorf("accept the guest: %w", err)
 }
 
 // autopsy says why the sandbox ended, from what the host saw.
@@ -127,38 +182,62 @@ func (s *box) autopsy() error {
 			fmt.Sprintf("the sandbox used more than its memory limit of %d MiB and was ended", s.spec.Limits.Memory>>20)).
 			WithHint("process the data in smaller pieces or raise the limit with --memory")
 	}
-	detail := s.stderr.String()
-	for _, name := range []string{"runsc.log", "panic.log"} {
-		if b, err := os.ReadFile(s.instance.Join(name)); err == nil && len(b) > 0 {
-			detail += "\n" + string(b[:min(len(b), 4<<10)])
-		}
-	}
 	p := problem.New(problem.Unavailable, "sandbox_died", "the sandbox ended unexpectedly").WithHint("run `cove doctor`")
-	if detail = strings.TrimSpace(detail); detail != "" {
-		p = p.WithCause(errors.New(detail))
+	if logs := s.logs(); logs != "" {
+		p = p.WithCause(errors.New(logs))
 	}
 	return p
 }
 
+// logs is what the sandbox's processes said about their failure.
+func (s *box) logs() string {
+	var all []string
+	for _, name := range []string{"runsc.log", "panic.log"} {
+		if b, err := os.ReadFile(s.instance.Join(name)); err == nil && len(b) > 0 {
+			all = append(all, string(b[:min(len(b), 4<<10)]))
+		}
+	}
+	return strings.TrimSpace(strings.Join(all, "\n"))
+}
+
+func (s *box) withLogs(err error) error {
+	if logs := s.logs(); logs != "" {
+		return fmt.Errorf("%w: %s", err, logs)
+	}
+	return err
+}
+
 // Stop kills the sandbox and removes what it leaves on the host.
 func (s *box) Stop(context.Context) error {
-	s.stopOnce.Do(func() { s.stopErr = s.discard() })
+	s.stopOnce.Do(func() {
+		s.stopErr = s.discard()
+		s.engine.dismissWarden(s.warden)
+	})
 	return s.stopErr
 }
 
 func (s *box) discard() error {
 	s.stopping.Store(true)
-	if s.cmd != nil && s.cmd.Process != nil {
-		_ = s.cmd.Process.Kill()
+	// Not bound to a caller's context: what is left undone here would be left behind.
+	err := s.warden.call(context.Background(), "Destroy", s.ID(), &struct{}{})
+	if s.sentry != 0 {
+		if err != nil {
+			_ = unix.Kill(s.sentry, unix.SIGKILL)
+		}
 		<-s.done
 	}
-	if s.guest != nil {
-		_ = s.guest.Close()
+	if s.first != nil {
+		_ = s.first.Close()
+	}
+	if s.listener != nil {
+		_ = s.listener.Close()
 	}
 	if s.cgroup != nil {
 		s.cgroup.remove()
 	}
-	killAll(s.instance)
+	if err != nil {
+		killAll(s.instance)
+	}
 	return s.instance.Remove()
 }
 
@@ -167,20 +246,15 @@ func (s *box) watchMemory() {
 	limit := s.spec.Limits.Memory + sentryMemory
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()
-	var sentry int
 	for {
 		select {
 		case <-s.done:
 			return
 		case <-tick.C:
 		}
-		if sentry == 0 {
-			sentry = findSentry(s.cmd.Process.Pid)
-			continue
-		}
-		if residentMemory(sentry) > limit {
+		if residentMemory(s.sentry) > limit {
 			s.overuse.Store(true)
-			_ = s.cmd.Process.Kill()
+			_ = unix.Kill(s.sentry, unix.SIGKILL)
 			return
 		}
 	}

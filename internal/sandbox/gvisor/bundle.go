@@ -18,11 +18,9 @@ import (
 // guestCapabilities are what the guest needs to start processes as the sandboxed user and to signal them. It gives up the bounding set before it runs anything, so nothing it starts can have one of them.
 var guestCapabilities = []string{"CAP_SETUID", "CAP_SETGID", "CAP_SETPCAP", "CAP_KILL"}
 
-// addressSpace is what one process may map beyond the memory limit.
-const addressSpace = 2 << 30
-
 // writeBundle writes the OCI bundle: config.json and a root file system of mount points and a few generated files.
-func writeBundle(in *instance, spec sandbox.Spec, exe string, group cgroup) error {
+// What a checkpoint must find unchanged when it is restored is in config.json; the memory limit may change and is apart.
+func writeBundle(in *instance, spec sandbox.Spec, exe string) error {
 	b := &bundle{root: in.Join("rootfs")}
 	b.system()
 	b.mountFile(exe, guestPath)
@@ -42,8 +40,11 @@ func writeBundle(in *instance, spec sandbox.Spec, exe string, group cgroup) erro
 	if b.err != nil {
 		return fmt.Errorf("build root file system: %w", b.err)
 	}
-	config, err := json.Marshal(b.spec(in, spec, group))
+	config, err := json.Marshal(b.spec(in, spec))
 	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(in.Join(memoryName), []byte(strconv.FormatInt(spec.Limits.Memory, 10)), 0o600); err != nil {
 		return err
 	}
 	return os.WriteFile(in.Join("config.json"), config, 0o600)
@@ -138,7 +139,7 @@ func (b *bundle) system() {
 	b.file("/etc/hostname", "sandbox\n")
 }
 
-func (b *bundle) spec(in *instance, spec sandbox.Spec, group cgroup) *specs.Spec {
+func (b *bundle) spec(in *instance, spec sandbox.Spec) *specs.Spec {
 	l := spec.Limits
 	rlimit := func(name string, n uint64) specs.POSIXRlimit {
 		return specs.POSIXRlimit{Type: name, Soft: n, Hard: n}
@@ -160,9 +161,6 @@ func (b *bundle) spec(in *instance, spec sandbox.Spec, group cgroup) *specs.Spec
 				rlimit("RLIMIT_NPROC", uint64(l.Processes)),
 				rlimit("RLIMIT_NOFILE", uint64(l.OpenFiles)),
 				rlimit("RLIMIT_CORE", 0),
-				// An absurd allocation fails as a MemoryError, which keeps the kernel; libraries reserve
-				// far more address space than they use, hence the generous margin.
-				rlimit("RLIMIT_AS", uint64(l.Memory+addressSpace)),
 			},
 		},
 		Linux: &specs.Linux{
@@ -176,9 +174,6 @@ func (b *bundle) spec(in *instance, spec sandbox.Spec, group cgroup) *specs.Spec
 			"dev.gvisor.spec.mount.workspace.share":   "container",
 			"dev.gvisor.spec.mount.workspace.options": fmt.Sprintf("rw,nosuid,nodev,size=%d,mode=0755,uid=%d,gid=%d", l.Workspace, sandboxUser, sandboxUser),
 		},
-	}
-	if group != nil {
-		s.Linux.CgroupsPath = group.path()
 	}
 	return s
 }

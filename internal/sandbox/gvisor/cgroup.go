@@ -34,9 +34,9 @@ type hierarchy interface {
 
 // cgroup is one sandbox's control group in all the controllers that cove uses.
 type cgroup interface {
-	path() string  // as an OCI spec takes it
-	oomKills() int // processes of the group that the kernel killed for memory
-	remove()       // kills what is left in the group and deletes it
+	adopt(pids ...int) error // takes processes in, with all below them
+	oomKills() int           // processes of the group that the kernel killed for memory
+	remove()                 // kills what is left in the group and deletes it
 }
 
 const cgroupRoot = "/sys/fs/cgroup"
@@ -65,7 +65,34 @@ type group struct {
 	oomFile string
 }
 
-func (g *group) path() string { return "/" + cgroupParent + "/" + g.id }
+// adopt moves processes into the group. What they start later is born in it; what they start while they are moved is found
+// by looking until nothing new is there.
+func (g *group) adopt(pids ...int) error {
+	moved := map[int]bool{}
+	for more := true; more; {
+		more = false
+		for _, pid := range processTree(pids...) {
+			if moved[pid] {
+				continue
+			}
+			moved[pid], more = true, true
+			if err := g.move(pid); err != nil && !errors.Is(err, unix.ESRCH) {
+				return fmt.Errorf("move process %d into its cgroup: %w", pid, err)
+			}
+		}
+	}
+	return nil
+}
+
+func (g *group) move(pid int) error {
+	for _, root := range g.roots {
+		err := os.WriteFile(filepath.Join(root, cgroupParent, g.id, "cgroup.procs"), []byte(strconv.Itoa(pid)), 0)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) { // a controller that we do not use has no such group
+			return err
+		}
+	}
+	return nil
+}
 
 func (g *group) oomKills() int {
 	f, err := os.Open(g.oomFile)
@@ -93,7 +120,7 @@ func (g *group) remove() {
 			}
 		}
 	}
-	// The parent goes with its last group, unless a sandbox is starting somewhere: runsc makes groups in it.
+	// The parent goes with its last group, unless a sandbox is starting somewhere and makes its own in it.
 	if unlock, ok := lockParent(unix.LOCK_EX | unix.LOCK_NB); ok {
 		defer unlock()
 		for _, root := range g.roots {
@@ -143,8 +170,7 @@ type cgroupV1 struct{}
 func (cgroupV1) name() string { return "cgroup v1" }
 
 func (cgroupV1) open(id string) cgroup {
-	// runsc makes groups in further controllers; remove must find those too.
-	roots, _ := filepath.Glob(cgroupRoot + "/*")
+	roots := []string{cgroupRoot + "/memory", cgroupRoot + "/cpu", cgroupRoot + "/pids"}
 	return &group{id: id, roots: roots, oomFile: filepath.Join(cgroupRoot, "memory", cgroupParent, id, "memory.oom_control")}
 }
 

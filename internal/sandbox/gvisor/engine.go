@@ -2,9 +2,10 @@
 // compiled in: the engine starts this same binary as runsc, as root directly
 // and as an ordinary user inside a user namespace of its own.
 //
-// One sandbox is one attached runsc process with everything it needs in one
-// directory (see instance). Processes die with their parent by the kernel's
-// doing, so a killed owner leaves at most files and cgroups, which Sweep removes.
+// One sandbox is a sentry and a gofer with everything they need in one directory
+// (see instance). A helper process creates, restores, saves and ends them (see
+// warden). Processes die with their parent by the kernel's doing, so a killed
+// owner leaves at most files and cgroups, which Sweep removes.
 package gvisor
 
 import (
@@ -12,7 +13,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"strings"
 	"sync"
 
@@ -51,9 +51,13 @@ type Engine struct {
 	exe     string
 	cgroups hierarchy
 	err     error
+
+	mu     sync.Mutex
+	warden *remote
+	users  int // boxes that use the warden; it ends with the last
 }
 
-var _ sandbox.Engine = (*Engine)(nil)
+var _ sandbox.Saver = (*Engine)(nil)
 
 // New returns an engine; nothing is touched until it is used.
 func New(o Options) *Engine { return &Engine{opts: o} }
@@ -116,6 +120,23 @@ func (e *Engine) LimitsEnforcedBy(ctx context.Context) (string, error) {
 
 // Start starts a sandbox and returns when its guest has connected.
 func (e *Engine) Start(ctx context.Context, spec sandbox.Spec) (sandbox.Sandbox, error) {
+	s, err := e.boot(ctx, spec)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.start(ctx); err != nil {
+		return nil, fmt.Errorf("start sandbox %s: %w", spec.ID, errors.Join(err, s.Stop(ctx)))
+	}
+	return s, nil
+}
+
+// Prepare boots a sandbox that waits for a checkpoint.
+func (e *Engine) Prepare(ctx context.Context, spec sandbox.Spec) (sandbox.Prepared, error) {
+	return e.boot(ctx, spec)
+}
+
+// boot starts the processes of a sandbox, in which nothing runs yet.
+func (e *Engine) boot(ctx context.Context, spec sandbox.Spec) (*box, error) {
 	if err := e.prepare(); err != nil {
 		return nil, err
 	}
@@ -124,23 +145,20 @@ func (e *Engine) Start(ctx context.Context, spec sandbox.Spec) (sandbox.Sandbox,
 	if err != nil {
 		return nil, fmt.Errorf("start sandbox %s: %w", spec.ID, err)
 	}
-	s := &box{
-		instance: in,
-		spec:     spec,
-		done:     make(chan struct{}),
+	s := &box{engine: e, instance: in, spec: spec, done: make(chan struct{})}
+	if s.warden, err = e.hireWarden(); err != nil {
+		return nil, fmt.Errorf("start sandbox %s: %w", spec.ID, errors.Join(err, in.Remove()))
 	}
-	if err := e.launch(ctx, s); err != nil {
-		return nil, fmt.Errorf("start sandbox %s: %w", spec.ID, errors.Join(err, s.discard()))
+	if err := e.build(ctx, s); err != nil {
+		return nil, fmt.Errorf("start sandbox %s: %w", spec.ID, errors.Join(err, s.Stop(ctx)))
 	}
 	return s, nil
 }
 
-func (e *Engine) launch(ctx context.Context, s *box) error {
-	listener, err := s.instance.listen()
-	if err != nil {
+func (e *Engine) build(ctx context.Context, s *box) (err error) {
+	if s.listener, err = s.instance.listen(); err != nil {
 		return err
 	}
-	defer func() { _ = listener.Close() }()
 	if e.cgroups != nil {
 		if unlock, ok := lockParent(unix.LOCK_SH); ok {
 			defer unlock()
@@ -149,21 +167,47 @@ func (e *Engine) launch(ctx context.Context, s *box) error {
 			s.cgroup = g
 		} // else root may not make cgroups here, as in many containers, and the watchdog takes their place
 	}
-	if err := writeBundle(s.instance, s.spec, e.exe, s.cgroup); err != nil {
+	if err := writeBundle(s.instance, s.spec, e.exe); err != nil {
 		return err
 	}
-	if err := s.start(e.command(s)); err != nil {
-		return err
-	}
-	return s.awaitGuest(ctx, listener)
+	return s.create(ctx)
 }
 
-// command returns the runsc process of s. The flags are the whole of our gVisor policy: no network, no host
-// files but the bundle's, exactly one socket directory to connect through.
-func (e *Engine) command(s *box) *exec.Cmd {
-	args := []string{
-		"--root=" + s.instance.Join("runsc"),
-		"--network=none", "--gofer-network-namespace=new",
+// hireWarden returns the warden, started when there is none.
+func (e *Engine) hireWarden() (*remote, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.warden == nil || ended(e.warden.done) {
+		w, err := startWarden(e.exe, e.flags())
+		if err != nil {
+			return nil, err
+		}
+		e.warden, e.users = w, 0
+	}
+	e.users++
+	return e.warden, nil
+}
+
+// dismissWarden ends the warden when its last sandbox is gone.
+func (e *Engine) dismissWarden(w *remote) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if w != e.warden {
+		return // another has taken the place of one that died
+	}
+	if e.users--; e.users == 0 {
+		w.close()
+		e.warden = nil
+	}
+}
+
+// flags are runsc's. They are the whole of our gVisor policy: no network, no host files but the bundle's, exactly one
+// socket directory to connect through.
+func (e *Engine) flags() []string {
+	flags := []string{
+		"--network=none",
+		// The warden lives in a network namespace of its own with nothing in it, which serves all its gofers.
+		"--gofer-network-namespace=host",
 		"--host-uds=open",
 		"--overlay2=none",
 		"--file-access=exclusive", "--file-access-mounts=exclusive",
@@ -173,22 +217,13 @@ func (e *Engine) command(s *box) *exec.Cmd {
 		// The pinned release still boots the sentry from runsc itself; the default policy will not.
 		"--sidecar-usage-policy=LEGACY_DEPRECATED_SLOW_EMBEDDED_FALLBACK",
 		"--sidecar-release-enforcement-policy=NEVER",
-		"--panic-log=" + s.instance.Join("panic.log"),
-		"--log=" + s.instance.Join("runsc.log"),
-	}
-	if s.cgroup == nil {
-		args = append(args, "--ignore-cgroups")
+		// Our own cgroups hold the sandboxes (see cgroup.adopt): runsc would have the whole warden join each.
+		"--ignore-cgroups",
 	}
 	if e.opts.Debug != "" {
-		args = append(args, "--debug", "--debug-log="+strings.TrimSuffix(e.opts.Debug, "/")+"/")
+		flags = append(flags, "--debug", "--debug-log="+strings.TrimSuffix(e.opts.Debug, "/")+"/")
 	}
-	args = append(args, "run", "--bundle="+s.instance.Path, s.ID())
-	cmd := exec.Command(e.exe)
-	cmd.Args = append([]string{"runsc"}, args...)
-	cmd.Dir = s.instance.Path
-	cmd.Env = []string{"PATH=/usr/sbin:/usr/bin:/sbin:/bin", cpusVariable + "=" + cpuCount(s)}
-	cmd.SysProcAttr = processAttributes()
-	return cmd
+	return flags
 }
 
 // Sweep removes the sandboxes whose owner is gone.

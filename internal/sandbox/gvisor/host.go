@@ -12,19 +12,22 @@ import (
 	"strings"
 	"syscall"
 
+	"golang.org/x/sys/unix"
+
 	"cove/internal/problem"
 )
 
-// processAttributes start runsc so that it dies with its owner; as an ordinary user in a user namespace in which that
+// processAttributes start the warden so that it dies with its owner, in an empty network namespace; as an ordinary user in a user namespace in which that
 // user is root, which is all the privilege gVisor needs.
 func processAttributes() *syscall.SysProcAttr {
 	a := &syscall.SysProcAttr{
 		Pdeathsig: syscall.SIGKILL,
 		// A Ctrl-C on the terminal is for cove, which decides what becomes of the sandbox.
-		Setpgid: true,
+		Setpgid:    true,
+		Cloneflags: syscall.CLONE_NEWNET,
 	}
 	if uid, gid := os.Geteuid(), os.Getegid(); uid != 0 {
-		a.Cloneflags = syscall.CLONE_NEWUSER
+		a.Cloneflags |= syscall.CLONE_NEWUSER
 		a.UidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: uid, Size: 1}}
 		a.GidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: gid, Size: 1}}
 	}
@@ -76,35 +79,52 @@ func requireStatic(exe string) error {
 	return nil
 }
 
-// cpusVariable tells our runsc process how many CPUs to keep to, where no cgroup can.
-const cpusVariable = "COVE_RUNSC_CPUS"
-
-func cpuCount(s *box) string {
-	if s.cgroup != nil {
-		return ""
-	}
+// cpus is how many CPUs the sandbox's processes must be bound to, because no cgroup limits them; 0 means none.
+func (s *box) cpus() int {
 	n := int(math.Ceil(s.spec.Limits.CPUs))
-	if n >= runtime.NumCPU() {
-		return ""
+	if s.cgroup != nil || n >= runtime.NumCPU() {
+		return 0
 	}
-	return strconv.Itoa(max(n, 1))
+	return max(n, 1)
 }
 
-// findSentry returns the process id of the sentry below runsc, or 0 while there is none.
-func findSentry(runsc int) int {
-	children := readTrimmed(fmt.Sprintf("/proc/%d/task/%d/children", runsc, runsc))
-	tasks, _ := os.ReadDir(fmt.Sprintf("/proc/%d/task", runsc))
-	for _, t := range tasks {
-		children += " " + readTrimmed(fmt.Sprintf("/proc/%d/task/%s/children", runsc, t.Name()))
+// watchProcess returns a channel that is closed when the process pid has ended, reaped or not.
+func watchProcess(pid int) (<-chan struct{}, error) {
+	fd, err := unix.PidfdOpen(pid, unix.PIDFD_NONBLOCK)
+	if err != nil {
+		return nil, fmt.Errorf("open process %d: %w", pid, err)
 	}
-	for _, c := range strings.Fields(children) {
-		cmdline, _ := os.ReadFile("/proc/" + c + "/cmdline")
-		if strings.HasPrefix(string(cmdline), "runsc-sandbox") {
-			pid, _ := strconv.Atoi(c)
-			return pid
+	f := os.NewFile(uintptr(fd), "pidfd")
+	conn, err := f.SyscallConn()
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	exit := make(chan struct{})
+	go func() {
+		defer close(exit)
+		defer func() { _ = f.Close() }()
+		_ = conn.Read(func(fd uintptr) bool {
+			n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, 0)
+			return n > 0 || err != nil && !errors.Is(err, unix.EINTR)
+		})
+	}()
+	return exit, nil
+}
+
+// processTree lists pids and everything below them.
+func processTree(pids ...int) []int {
+	all := append([]int(nil), pids...)
+	for i := 0; i < len(all); i++ {
+		tasks, _ := os.ReadDir(fmt.Sprintf("/proc/%d/task", all[i]))
+		for _, t := range tasks {
+			for _, c := range strings.Fields(readTrimmed(fmt.Sprintf("/proc/%d/task/%s/children", all[i], t.Name()))) {
+				if pid, err := strconv.Atoi(c); err == nil {
+					all = append(all, pid)
+				}
+			}
 		}
 	}
-	return 0
+	return all
 }
 
 // residentMemory returns the bytes of a process that cannot be dropped: anonymous and shared memory, not file pages,

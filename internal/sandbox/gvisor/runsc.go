@@ -1,18 +1,16 @@
 package gvisor
 
 import (
-	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 
 	"github.com/google/subcommands"
-	"golang.org/x/sys/unix"
 	"gvisor.dev/gvisor/runsc/cli"
-	"gvisor.dev/gvisor/runsc/cmd"
 	"gvisor.dev/gvisor/runsc/cmd/sentry/sentrycmd"
 	"gvisor.dev/gvisor/runsc/cmd/util"
 	"gvisor.dev/gvisor/runsc/specutils"
+
+	"cove/internal/sandbox/gvisor/filters"
 )
 
 // Invoked says whether a command line is meant for Main: the engine names the program "runsc", runsc names its own
@@ -24,29 +22,12 @@ func Invoked(argv []string) bool {
 // Main runs this process as runsc, gVisor's OCI runtime, and exits. It registers only the commands that the engine
 // uses, which also keeps the embedded helper binaries of upstream's own main out of ours.
 func Main() {
-	keepToCPUs()
+	filters.Register()
 	const group = ""
 	cli.Run(nil, map[util.SubCommand]string{
-		new(cmd.Run):          group,
-		new(cmd.Gofer):        group,
-		new(sentrycmd.Boot):   group,
+		new(wardenCmd):        group,
+		new(gofer):            group,
+		new(boot):             group,
 		new(sentrycmd.Umount): group,
 	}, []subcommands.Command{})
-}
-
-func keepToCPUs() {
-	n, err := strconv.Atoi(os.Getenv(cpusVariable))
-	if err != nil || n < 1 {
-		return
-	}
-	var all, some unix.CPUSet
-	if unix.SchedGetaffinity(0, &all) != nil {
-		return
-	}
-	for cpu := 0; cpu < 1024 && some.Count() < n; cpu++ {
-		if all.IsSet(cpu) {
-			some.Set(cpu)
-		}
-	}
-	_ = unix.SchedSetaffinity(0, &some)
 }

@@ -100,10 +100,13 @@ func Run(t *testing.T, newEngine func(t *testing.T) sandbox.Engine) {
 		"keeps files":               keepsFiles,
 		"refuses paths outside":     refusesPathsOutside,
 		"follows no symlink out":    followsNoSymlinkOut,
-		"is dialed once":            isDialedOnce,
+		"dials once or again":       dialsOnceOrAgain,
 		"stops with all it started": stopsWithAll,
 		"survives its code's death": survivesDeath,
 		"sweeps only the dead":      sweepsOnlyDead,
+		"saves and restores":        savesAndRestores,
+		"gives up what it prepared": givesUpPrepared,
+		"refuses broken images":     refusesBrokenImages,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -192,13 +195,6 @@ func followsNoSymlinkOut(t *testing.T, e sandbox.Engine) {
 	files, _, err := l.ListFiles(t.Context())
 	if err != nil || len(files) != 2 {
 		t.Errorf("only the two regular files should be listed: %v, %v", files, err)
-	}
-}
-
-func isDialedOnce(t *testing.T, e sandbox.Engine) {
-	box, _ := Start(t, e, sandbox.Spec{})
-	if _, err := box.Dial(t.Context()); err == nil {
-		t.Error("dialed twice")
 	}
 }
 

@@ -1,0 +1,40 @@
+package gvisor
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/google/subcommands"
+	"gvisor.dev/gvisor/runsc/cmd"
+	"gvisor.dev/gvisor/runsc/cmd/sentry/sentrycmd"
+	"gvisor.dev/gvisor/runsc/flag"
+)
+
+// memoryName is the file in a bundle that says how many bytes of memory its sandbox shall report.
+const memoryName = "memory"
+
+// boot is runsc's command that becomes the sentry. Upstream takes the memory that code sees in /proc/meminfo from
+// a cgroup that runsc itself made; ours are made by the engine, and hold the sentry too, so the bundle says it.
+type boot struct{ sentrycmd.Boot }
+
+func (b *boot) Execute(ctx context.Context, f *flag.FlagSet, args ...any) subcommands.ExitStatus {
+	if dir := f.Lookup("bundle"); dir != nil {
+		// Absent when the command starts itself again inside its empty root; by then the flag has the value.
+		if limit, err := os.ReadFile(filepath.Join(dir.Value.String(), memoryName)); err == nil {
+			_ = f.Set("total-memory", strings.TrimSpace(string(limit)))
+		}
+	}
+	keepParallelism()
+	go returnMemory()
+	return b.Boot.Execute(ctx, f, args...)
+}
+
+// gofer is runsc's command that serves a sentry with the host's files.
+type gofer struct{ cmd.Gofer }
+
+func (g *gofer) Execute(ctx context.Context, f *flag.FlagSet, args ...any) subcommands.ExitStatus {
+	go returnMemory()
+	return g.Gofer.Execute(ctx, f, args...)
+}

@@ -1,0 +1,212 @@
+package gvisor
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/rpc"
+	"os"
+	"path/filepath"
+	"runtime"
+	"sync"
+
+	"github.com/google/subcommands"
+	specs "github.com/opencontainers/runtime-spec/specs-go"
+	"golang.org/x/sys/unix"
+	"gvisor.dev/gvisor/pkg/state/statefile"
+	"gvisor.dev/gvisor/runsc/config"
+	"gvisor.dev/gvisor/runsc/container"
+	"gvisor.dev/gvisor/runsc/flag"
+	runsc "gvisor.dev/gvisor/runsc/sandbox"
+	"gvisor.dev/gvisor/runsc/specutils"
+)
+
+// The warden is the one process through which an engine drives its sandboxes: runsc's own code for creating,
+// restoring, saving and destroying containers, called over RPC instead of being started anew for every step. It is a
+// process apart because it must be root in a user namespace when cove is not root, and because runsc code may exit.
+// Its sandboxes die with it, and it dies with cove.
+const (
+	wardenCommand = "warden"
+	wardenSocket  = 3 // the descriptor of its end of the RPC connection
+)
+
+// reservedFD is held open so that the descriptor tables of the processes that the warden starts are born large. A sentry moves
+// its files above 253; growing the table of a process with threads waits for the kernel's readers, 10 ms and more.
+const reservedFD = 600
+
+// wardenCmd is the runsc subcommand that serves an engine.
+type wardenCmd struct{}
+
+func (*wardenCmd) Name() string           { return wardenCommand }
+func (*wardenCmd) Synopsis() string       { return "serve cove's engine" }
+func (*wardenCmd) Usage() string          { return wardenCommand + "\n" }
+func (*wardenCmd) SetFlags(*flag.FlagSet) {}
+func (*wardenCmd) FetchSpec(*config.Config, *flag.FlagSet) (string, *specs.Spec, error) {
+	return "", nil, nil
+}
+
+// Execute serves until the engine closes its end.
+func (*wardenCmd) Execute(_ context.Context, _ *flag.FlagSet, args ...any) subcommands.ExitStatus {
+	f := os.NewFile(wardenSocket, "engine")
+	conn, err := net.FileConn(f)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "cove warden:", err)
+		return subcommands.ExitFailure
+	}
+	_ = f.Close()
+	_, _ = unix.FcntlInt(0, unix.F_DUPFD_CLOEXEC, reservedFD)
+	server := rpc.NewServer()
+	w := &warden{conf: args[0].(*config.Config), wards: map[string]*ward{}}
+	if err := server.RegisterName("Warden", w); err != nil {
+		fmt.Fprintln(os.Stderr, "cove warden:", err)
+		return subcommands.ExitFailure
+	}
+	server.ServeConn(conn)
+	return subcommands.ExitSuccess
+}
+
+// warden's exported methods are its RPC interface.
+type warden struct {
+	conf *config.Config
+
+	mu    sync.Mutex
+	wards map[string]*ward
+}
+
+// ward is one container.
+type ward struct {
+	mu   sync.Mutex // one step at a time
+	conf *config.Config
+	c    *container.Container // nil when creating it failed, or it is destroyed
+}
+
+// CreateArgs say what to create.
+type CreateArgs struct {
+	ID   string
+	Dir  string // the instance's directory, which is the OCI bundle
+	CPUs int    // cores to keep to; 0 means all
+}
+
+// CreateReply names the host's processes of a new container.
+type CreateReply struct{ Sentry, Gofer int }
+
+// ImageArgs name a container and a folder of checkpoint files.
+type ImageArgs struct {
+	ID    string
+	Image string
+	Keep  bool // Checkpoint: the container goes on
+}
+
+func (w *warden) ward(id string) (*ward, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if d, ok := w.wards[id]; ok {
+		return d, nil
+	}
+	return nil, fmt.Errorf("there is no container %s", id)
+}
+
+// do calls f with an existing container.
+func (w *warden) do(id string, f func(*ward) error) error {
+	d, err := w.ward(id)
+	if err != nil {
+		return err
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.c == nil {
+		return fmt.Errorf("container %s is gone", id)
+	}
+	return f(d)
+}
+
+// Create boots a sentry and its gofer for a bundle.
+func (w *warden) Create(a CreateArgs, reply *CreateReply) error {
+	conf := *w.conf
+	conf.RootDir = filepath.Join(a.Dir, "runsc")
+	conf.LogFilename = filepath.Join(a.Dir, "runsc.log")
+	conf.PanicLog = filepath.Join(a.Dir, "panic.log")
+	d := &ward{conf: &conf}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	w.mu.Lock()
+	w.wards[a.ID] = d
+	w.mu.Unlock()
+
+	spec, err := specutils.ReadSpec(a.Dir, d.conf)
+	if err != nil {
+		return fmt.Errorf("read the bundle: %w", err)
+	}
+	err = onCPUs(a.CPUs, func() (err error) {
+		d.c, err = container.New(d.conf, container.Args{ID: a.ID, Spec: spec, BundleDir: a.Dir, Attached: true})
+		return err
+	})
+	if err != nil {
+		d.c = nil
+		return fmt.Errorf("create container: %w", err)
+	}
+	reply.Sentry, reply.Gofer = d.c.SandboxPid(), d.c.GoferPid.Load()
+	return nil
+}
+
+// Start starts the bundle's process.
+func (w *warden) Start(id string, _ *struct{}) error {
+	return w.do(id, func(d *ward) error { return d.c.Start(d.conf) })
+}
+
+// Restore fills a created container from a checkpoint. Memory is still being loaded when it returns.
+func (w *warden) Restore(a ImageArgs, _ *struct{}) error {
+	return w.do(a.ID, func(d *ward) error { return d.c.Restore(d.conf, a.Image, false, true, nil) })
+}
+
+// Checkpoint saves a running container.
+func (w *warden) Checkpoint(a ImageArgs, _ *struct{}) error {
+	return w.do(a.ID, func(d *ward) error {
+		return d.c.Checkpoint(d.conf, a.Image, runsc.CheckpointOpts{
+			Compression:               statefile.CompressionLevelNone, // compressed pages cannot be loaded in the background
+			Resume:                    a.Keep,
+			ExcludeCommittedZeroPages: true,
+		})
+	})
+}
+
+// Destroy ends a container, in whatever state, and forgets it.
+func (w *warden) Destroy(id string, _ *struct{}) error {
+	d, err := w.ward(id)
+	if err != nil {
+		return nil // never created
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	w.mu.Lock()
+	delete(w.wards, id)
+	w.mu.Unlock()
+	if d.c == nil {
+		return nil
+	}
+	c := d.c
+	d.c = nil
+	return c.Destroy()
+}
+
+// onCPUs calls f on a thread that keeps to n of the machine's CPUs, as do then the processes that f starts.
+func onCPUs(n int, f func() error) error {
+	if n <= 0 {
+		return f()
+	}
+	var all, some unix.CPUSet
+	if err := unix.SchedGetaffinity(0, &all); err != nil {
+		return f()
+	}
+	for cpu := 0; cpu < 1024 && some.Count() < n; cpu++ {
+		if all.IsSet(cpu) {
+			some.Set(cpu)
+		}
+	}
+	// The thread is given back, not ended: the processes that it started would die with it.
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	_ = unix.SchedSetaffinity(0, &some)
+	defer func() { _ = unix.SchedSetaffinity(0, &all) }()
+	return f()
+}

@@ -1,0 +1,176 @@
+package sandboxtest
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"cove/internal/link"
+	"cove/internal/sandbox"
+)
+
+// connect dials a sandbox's guest.
+func connect(t testing.TB, box sandbox.Sandbox) *link.Link {
+	t.Helper()
+	l, err := link.Dial(t.Context(), box)
+	if err != nil {
+		t.Fatalf("dial: %v", err)
+	}
+	t.Cleanup(func() { _ = l.Close() })
+	return l
+}
+
+// Checkpoint saves a sandbox whose connection is l into a new folder and returns that.
+func Checkpoint(t testing.TB, box sandbox.Sandbox, l *link.Link, keep bool) string {
+	t.Helper()
+	dir := t.TempDir()
+	_ = l.Close()
+	if err := box.(sandbox.Checkpointer).Checkpoint(t.Context(), dir, keep); err != nil {
+		t.Fatalf("checkpoint: %v", err)
+	}
+	return dir
+}
+
+// Restore starts a sandbox from a checkpoint and stops it when the test ends.
+func Restore(t testing.TB, e sandbox.Saver, spec sandbox.Spec, dir string) (sandbox.Sandbox, *link.Link) {
+	t.Helper()
+	spec.ID = sandbox.NewID("test")
+	p, err := e.Prepare(t.Context(), spec)
+	if err != nil {
+		t.Fatalf("prepare: %v", err)
+	}
+	t.Cleanup(func() { _ = p.Stop(t.Context()) })
+	box, err := p.Restore(t.Context(), dir)
+	if err != nil {
+		t.Fatalf("restore: %v", err)
+	}
+	return box, connect(t, box)
+}
+
+// saver returns e as an engine that saves. One that cannot must not pretend to.
+func saver(t *testing.T, e sandbox.Engine) (sandbox.Saver, bool) {
+	s, ok := e.(sandbox.Saver)
+	if !ok {
+		box, _ := Start(t, e, sandbox.Spec{})
+		if _, can := box.(sandbox.Checkpointer); can {
+			t.Error("the engine is no Saver, but its sandboxes are Checkpointers")
+		}
+	}
+	return s, ok
+}
+
+func dialsOnceOrAgain(t *testing.T, e sandbox.Engine) {
+	box, l := Start(t, e, sandbox.Spec{})
+	if _, ok := e.(sandbox.Saver); !ok {
+		if _, err := box.Dial(t.Context()); err == nil {
+			t.Error("dialed twice")
+		}
+		return
+	}
+	for range 3 {
+		_ = l.Close()
+		l = connect(t, box)
+		if code, out := Shell(t, l, "echo alive"); code != 0 || out != "alive\n" {
+			t.Errorf("after dialing again: %d %q", code, out)
+		}
+	}
+}
+
+func savesAndRestores(t *testing.T, e sandbox.Engine) {
+	s, ok := saver(t, e)
+	if !ok {
+		return
+	}
+	box, l := Start(t, s, sandbox.Spec{})
+	Shell(t, l, "echo work > file; echo scratch > /tmp/file; (setsid sleep 1000 >/dev/null 2>&1 &)")
+	dir := Checkpoint(t, box, l, true)
+	l = connect(t, box)
+	if _, out := Shell(t, l, "cat file; echo after > file"); out != "work\n" {
+		t.Errorf("the kept sandbox has %q", out)
+	}
+	_, a := Restore(t, s, sandbox.Spec{Limits: sandbox.Limits{Memory: 1 << 30, CPUs: 1}}, dir)
+	other, b := Restore(t, s, sandbox.Spec{}, dir)
+	for _, l := range []*link.Link{a, b} {
+		if _, out := Shell(t, l, "cat file /tmp/file; ps ax | grep -c '[s]leep 1000'; echo mine > file; cat file"); out != "work\nscratch\n1\nmine\n" {
+			t.Errorf("a restored sandbox has %q", out)
+		}
+	}
+	if _, out := Shell(t, l, "cat file"); out != "after\n" {
+		t.Errorf("the first sandbox has %q", out)
+	}
+	dir = Checkpoint(t, other, b, false)
+	await(t, other.Done(), "the saved sandbox to end")
+	if err := other.Cause(); err != nil {
+		t.Errorf("its cause is %v", err)
+	}
+	if left := mentioning(t, other.ID()); len(left) > 0 {
+		t.Errorf("left running: %q", left)
+	}
+	_, l = Restore(t, s, sandbox.Spec{}, dir)
+	if _, out := Shell(t, l, "cat file"); out != "mine\n" {
+		t.Errorf("the second generation has %q", out)
+	}
+}
+
+func givesUpPrepared(t *testing.T, e sandbox.Engine) {
+	s, ok := saver(t, e)
+	if !ok {
+		return
+	}
+	id := sandbox.NewID("test")
+	p, err := s.Prepare(t.Context(), sandbox.Spec{ID: id})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Stop(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if left := mentioning(t, id); len(left) > 0 {
+		t.Errorf("left running: %q", left)
+	}
+}
+
+func refusesBrokenImages(t *testing.T, e sandbox.Engine) {
+	s, ok := saver(t, e)
+	if !ok {
+		return
+	}
+	box, l := Start(t, s, sandbox.Spec{})
+	good := Checkpoint(t, box, l, false)
+	files, err := os.ReadDir(good)
+	if err != nil || len(files) == 0 {
+		t.Fatalf("the image has %v, %v", files, err)
+	}
+	for _, f := range files {
+		dir := t.TempDir()
+		if err := os.CopyFS(dir, os.DirFS(good)); err != nil {
+			t.Fatal(err)
+		}
+		path := filepath.Join(dir, f.Name())
+		info, err := os.Stat(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Truncate(path, info.Size()/2); err != nil {
+			t.Fatal(err)
+		}
+		id := sandbox.NewID("test")
+		p, err := s.Prepare(t.Context(), sandbox.Spec{ID: id})
+		if err != nil {
+			t.Fatal(err)
+		}
+		broken, err := p.Restore(t.Context(), dir)
+		if err == nil {
+			await(t, broken.Done(), "a sandbox without half of its "+f.Name()+" to end")
+		} else if strings.Contains(err.Error(), "did not start within") {
+			t.Errorf("half of %s: %v", f.Name(), err)
+		}
+		if err := p.Stop(t.Context()); err != nil {
+			t.Errorf("half of %s: stop: %v", f.Name(), err)
+		}
+		if left := mentioning(t, id); len(left) > 0 {
+			t.Errorf("half of %s: left running: %q", f.Name(), left)
+		}
+	}
+}

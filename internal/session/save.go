@@ -1,0 +1,123 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"cove/internal/kernel"
+	"cove/internal/link"
+	"cove/internal/problem"
+	"cove/internal/sandbox"
+)
+
+// restore starts a sandbox from the image.
+func (s *Session) restore(ctx context.Context, spec sandbox.Spec) (sandbox.Sandbox, error) {
+	saver, err := saverOf(s.opts.Engine)
+	if err != nil {
+		return nil, err
+	}
+	prepared, err := saver.Prepare(ctx, spec)
+	if err != nil {
+		return nil, err
+	}
+	box, err := prepared.Restore(ctx, s.opts.Image)
+	if err != nil {
+		return nil, errors.Join(err, prepared.Stop(context.WithoutCancel(ctx)))
+	}
+	return box, nil
+}
+
+// saverOf returns an engine as one that can save, or a problem with code "engine_cannot_save".
+func saverOf(e sandbox.Engine) (sandbox.Saver, error) {
+	if saver, ok := e.(sandbox.Saver); ok {
+		return saver, nil
+	}
+	return nil, problem.New(problem.Unavailable, "engine_cannot_save", "the engine "+e.Name()+" cannot save its sandboxes").
+		WithHint("use --engine gvisor")
+}
+
+// takeOver attaches to the kernel of a sandbox that was saved, and counts the files that are there as known. A sandbox that was saved without a
+// kernel gets a new one later, as any.
+func (s *Session) takeOver(ctx context.Context, reseed bool) error {
+	for _, pid := range s.link.Kernels() {
+		k, err := kernel.Attach(ctx, s.link, s.kernelConfig(reseed), pid)
+		if err != nil {
+			return s.explain(err)
+		}
+		s.kernel = k
+		break
+	}
+	_, err := s.changes(ctx)
+	return err
+}
+
+// Save writes the session to files in dir, an empty folder, when no execution runs any more. With keep it goes on
+// afterwards; without, it is closed, if saving succeeded. Its variables, files, threads and child processes are
+// in the files; connections out of the sandbox are not.
+func (s *Session) Save(ctx context.Context, dir string, keep bool) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if _, err := saverOf(s.opts.Engine); err != nil {
+		return err
+	}
+	if s.box == nil || ended(s.box.Done()) || s.closed {
+		return problem.New(problem.Unavailable, "session_lost", "there is nothing to save: the sandbox has ended")
+	}
+	if err := s.ready(ctx); err != nil {
+		return err
+	}
+	if err := s.kernel.Detach(ctx); err != nil {
+		return fmt.Errorf("save: %w", s.explain(err))
+	}
+	s.kernel = nil
+	_ = s.link.Close()
+	err := s.box.(sandbox.Checkpointer).Checkpoint(ctx, dir, keep)
+	if err == nil && !keep {
+		s.closed, s.link, s.box = true, nil, nil
+		return nil
+	}
+	if err != nil {
+		err = s.explain(err)
+	}
+	return errors.Join(err, s.reconnect(context.WithoutCancel(ctx)))
+}
+
+// reconnect goes on with a sandbox that was saved, or could not be.
+func (s *Session) reconnect(ctx context.Context) (err error) {
+	if s.link, err = link.Dial(ctx, s.box); err != nil {
+		return errors.Join(s.explain(err), s.drop())
+	}
+	for _, pid := range s.link.Kernels() {
+		if s.kernel, err = kernel.Attach(ctx, s.link, s.kernelConfig(false), pid); err != nil {
+			return s.explain(err)
+		}
+		return nil
+	}
+	return nil
+}
+
+// Lost is closed when the session's sandbox has ended without Close or Save, as one that ran out of memory. The next
+// execution starts another.
+func (s *Session) Lost() <-chan struct{} {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.box == nil {
+		gone := make(chan struct{})
+		if !s.closed {
+			close(gone)
+		}
+		return gone
+	}
+	return s.box.Done()
+}
+
+// Trim has the interpreter give back memory that it does not use, before it is saved.
+func (s *Session) Trim(ctx context.Context) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.ready(ctx); err != nil {
+		return err
+	}
+	return s.explain(s.kernel.Trim(ctx))
+}
