@@ -94,7 +94,8 @@ func open(ctx context.Context, c config.Config, progress io.Writer) (cli.Session
 	if err != nil {
 		return nil, err
 	}
-	s, err := session.Open(ctx, session.Options{Engine: engine, Env: env, Limits: sandbox.Limits{Memory: int64(c.Memory), CPUs: c.CPUs}})
+	o := session.Options{Engine: engine, Env: env, Limits: sandbox.Limits{Memory: int64(c.Memory), CPUs: c.CPUs}}
+	s, err := openWarm(ctx, c, o, progress)
 	if err != nil {
 		return nil, withDoctor(err)
 	}

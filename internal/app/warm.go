@@ -1,0 +1,48 @@
+package app
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"path/filepath"
+
+	"cove/internal/config"
+	"cove/internal/problem"
+	"cove/internal/sandbox"
+	"cove/internal/session"
+	"cove/internal/template"
+)
+
+// templates is the folder of the warm interpreters.
+func templates(c config.Config) string { return filepath.Join(c.Data, "templates") }
+
+// openWarm opens a session from the warm interpreter, where the engine can restore one. A template that does not work is made
+// again, once; where none can be made, the session starts cold and says so.
+func openWarm(ctx context.Context, c config.Config, o session.Options, progress io.Writer) (*session.Session, error) {
+	saver, ok := o.Engine.(sandbox.Saver)
+	if !ok {
+		return session.Open(ctx, o)
+	}
+	for attempt := 1; ; attempt++ {
+		t, err := template.Ensure(ctx, template.Options{Dir: templates(c), Engine: saver, Env: o.Env, Limits: o.Limits, Progress: progress})
+		if err == nil {
+			warm := o
+			warm.Image, warm.Reseed = t.Image(), true
+			var s *session.Session
+			if s, err = session.Open(ctx, warm); err == nil {
+				return s, nil
+			}
+		}
+		if ctx.Err() != nil {
+			return nil, err
+		}
+		if attempt == 1 && t != nil {
+			_, _ = fmt.Fprintf(progress, "The warm interpreter did not start (%s) and is made again.\n", problem.Of(err).Message)
+			if template.Remove(t) == nil {
+				continue
+			}
+		}
+		_, _ = fmt.Fprintf(progress, "cove: starting without the warm interpreter, which takes longer: %s\n", problem.Of(err).Message)
+		return session.Open(ctx, o)
+	}
+}

@@ -1,0 +1,204 @@
+// Package pool keeps things ready ahead of need: sandboxes with a warm kernel in
+// them, so that a claim costs a channel receive and not a start.
+//
+// What is claimed leaves the pool for good; nothing that user code has touched
+// ever comes back. The pool fills itself again in the background, one at a time,
+// and holds back while claims are coming in, so that what was claimed has the
+// machine to itself.
+package pool
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"cove/internal/problem"
+)
+
+// Options describe a pool of T.
+type Options[T any] struct {
+	// Size is how many are kept ready; at least 1.
+	Size int
+	// Make makes one, as ready as can be. It is called by at most one goroutine of the pool at a time, and by claims
+	// that find the pool empty, which may be many.
+	Make func(ctx context.Context) (T, error)
+	// Discard ends one that nobody claimed, or that is not usable any more.
+	Discard func(T)
+	// Usable says whether one that waited is still good; nil means it always is.
+	Usable func(T) bool
+	// Calm is how long no claim must have come before the pool makes another, while it is not empty. 0 means 50 ms.
+	Calm time.Duration
+	// Failed is told of errors of Make in the background; nil ignores them. The pool tries again, ever more slowly.
+	Failed func(error)
+}
+
+// Pool is safe for concurrent use. Run fills it; without Run every claim makes its own.
+type Pool[T any] struct {
+	opts    Options[T]
+	ready   chan T
+	wanted  chan struct{} // holds a token when the pool may be short
+	claimed atomic.Int64  // when the last claim came, in nanoseconds
+	making  sync.WaitGroup
+
+	mu     sync.Mutex
+	closed bool
+}
+
+// New returns an empty pool.
+func New[T any](o Options[T]) *Pool[T] {
+	o.Size = max(o.Size, 1)
+	if o.Calm == 0 {
+		o.Calm = 50 * time.Millisecond
+	}
+	return &Pool[T]{opts: o, ready: make(chan T, o.Size), wanted: make(chan struct{}, 1)}
+}
+
+// Ready is how many could be claimed now.
+func (p *Pool[T]) Ready() int { return len(p.ready) }
+
+// Claim takes one out of the pool: a ready one if there is any, else one made for this claim. It is the caller's from then on.
+func (p *Pool[T]) Claim(ctx context.Context) (T, error) {
+	p.claimed.Store(time.Now().UnixNano())
+	defer p.want()
+	for {
+		select {
+		case t := <-p.ready:
+			if p.opts.Usable == nil || p.opts.Usable(t) {
+				return t, nil
+			}
+			p.opts.Discard(t)
+		default:
+			return p.fresh(ctx)
+		}
+	}
+}
+
+func (p *Pool[T]) fresh(ctx context.Context) (T, error) {
+	p.mu.Lock()
+	if p.closed {
+		p.mu.Unlock()
+		var none T
+		return none, problem.New(problem.Unavailable, "pool_closed", "the pool of sandboxes is shut down")
+	}
+	p.making.Add(1)
+	p.mu.Unlock()
+	defer p.making.Done()
+	return p.opts.Make(ctx)
+}
+
+func (p *Pool[T]) want() {
+	select {
+	case p.wanted <- struct{}{}:
+	default:
+	}
+}
+
+// Run fills the pool and keeps it full until ctx ends; then it discards what is ready and waits for claims that are
+// being made. It returns nil. Call it once.
+func (p *Pool[T]) Run(ctx context.Context) error {
+	defer p.drain()
+	const longestPause = 30 * time.Second
+	pause := 100 * time.Millisecond
+	for {
+		for len(p.ready) < p.opts.Size {
+			if !p.calm(ctx) {
+				return nil
+			}
+			t, err := p.opts.Make(ctx)
+			if ctx.Err() != nil {
+				if err == nil {
+					p.opts.Discard(t)
+				}
+				return nil
+			}
+			if err != nil {
+				if p.opts.Failed != nil {
+					p.opts.Failed(fmt.Errorf("fill the pool: %w", err))
+				}
+				if !sleep(ctx, pause) {
+					return nil
+				}
+				pause = min(2*pause, longestPause)
+				continue
+			}
+			pause = 100 * time.Millisecond
+			p.ready <- t // Run alone fills, so there is room
+		}
+		select {
+		case <-p.wanted:
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// calm waits until no claim has come for a while; an empty pool has no time for that. It returns false when ctx has ended.
+func (p *Pool[T]) calm(ctx context.Context) bool {
+	for len(p.ready) > 0 {
+		left := p.opts.Calm - time.Since(time.Unix(0, p.claimed.Load()))
+		if left <= 0 {
+			break
+		}
+		if !sleep(ctx, left) {
+			return false
+		}
+	}
+	return ctx.Err() == nil
+}
+
+func sleep(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+func (p *Pool[T]) drain() {
+	p.mu.Lock()
+	p.closed = true
+	p.mu.Unlock()
+	for {
+		select {
+		case t := <-p.ready:
+			p.opts.Discard(t)
+		default:
+			p.making.Wait()
+			return
+		}
+	}
+}
+
+// SizeFor returns how many things of cost bytes each may be kept ready: at most want, and no more than a quarter of the memory
+// that the machine has available now, but at least one.
+func SizeFor(want int, cost int64) (int, error) {
+	available, err := availableMemory()
+	if err != nil {
+		return 1, err
+	}
+	return max(1, min(want, int(available/4/max(cost, 1)))), nil
+}
+
+// availableMemory is the kernel's estimate of what new programs can have without swapping, in bytes.
+func availableMemory() (int64, error) {
+	b, err := os.ReadFile("/proc/meminfo")
+	if err != nil {
+		return 0, err
+	}
+	for line := range strings.Lines(string(b)) {
+		if v, ok := strings.CutPrefix(line, "MemAvailable:"); ok {
+			kib, err := strconv.ParseInt(strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(v), "kB")), 10, 64)
+			return kib << 10, err
+		}
+	}
+	return 0, errors.New("/proc/meminfo does not say how much memory is available")
+}

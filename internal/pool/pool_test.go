@@ -1,0 +1,164 @@
+package pool_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"cove/internal/pool"
+	"cove/internal/problem"
+)
+
+// maker makes numbers and remembers which were discarded.
+type maker struct {
+	mu        sync.Mutex
+	made      int
+	discarded []int
+	err       error
+}
+
+func (m *maker) make(ctx context.Context) (int, error) {
+	select {
+	case <-time.After(time.Second):
+	case <-ctx.Done():
+		return 0, ctx.Err()
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.err != nil {
+		return 0, m.err
+	}
+	m.made++
+	return m.made, nil
+}
+
+func (m *maker) discard(n int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.discarded = append(m.discarded, n)
+}
+
+func run(t *testing.T, p *pool.Pool[int]) (stop func()) {
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- p.Run(ctx) }()
+	return func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Errorf("Run: %v", err)
+		}
+	}
+}
+
+func TestFillsAndRefills(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		m := &maker{}
+		p := pool.New(pool.Options[int]{Size: 3, Make: m.make, Discard: m.discard})
+		stop := run(t, p)
+		time.Sleep(10 * time.Second)
+		if p.Ready() != 3 {
+			t.Fatalf("ready: %d, want 3", p.Ready())
+		}
+		began := time.Now()
+		for want := 1; want <= 3; want++ {
+			if n, err := p.Claim(t.Context()); err != nil || n != want {
+				t.Errorf("claimed %d, %v; want %d", n, err, want)
+			}
+		}
+		if took := time.Since(began); took != 0 {
+			t.Errorf("three claims of ready ones took %v", took)
+		}
+		if n, err := p.Claim(t.Context()); err != nil || n < 4 {
+			t.Errorf("a claim on an empty pool gave %d, %v", n, err)
+		}
+		time.Sleep(10 * time.Second)
+		if p.Ready() != 3 {
+			t.Errorf("ready after refilling: %d", p.Ready())
+		}
+		stop()
+		if len(m.discarded) != 3 {
+			t.Errorf("discarded on shutdown: %v", m.discarded)
+		}
+		if _, err := p.Claim(t.Context()); problem.Of(err) == nil || problem.Of(err).Code != "pool_closed" {
+			t.Errorf("a claim after shutdown gave %v", err)
+		}
+	})
+}
+
+func TestHoldsBackWhileClaimsComeIn(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		m := &maker{}
+		p := pool.New(pool.Options[int]{Size: 4, Make: m.make, Discard: m.discard, Calm: 3 * time.Second})
+		defer run(t, p)()
+		time.Sleep(10 * time.Second)
+		for range 3 { // a burst that leaves one
+			if _, err := p.Claim(t.Context()); err != nil {
+				t.Error(err)
+			}
+			time.Sleep(500 * time.Millisecond)
+		}
+		if m.made != 4 {
+			t.Errorf("made %d in the midst of a burst, want none beyond the first 4", m.made-4)
+		}
+		time.Sleep(10 * time.Second)
+		if p.Ready() != 4 {
+			t.Errorf("ready after the burst: %d", p.Ready())
+		}
+	})
+}
+
+func TestNeverHandsOutTheUnusable(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		m := &maker{}
+		p := pool.New(pool.Options[int]{Size: 3, Make: m.make, Discard: m.discard, Usable: func(n int) bool { return n != 1 && n != 2 }})
+		defer run(t, p)()
+		time.Sleep(10 * time.Second)
+		if n, err := p.Claim(t.Context()); err != nil || n != 3 {
+			t.Errorf("claimed %d, %v", n, err)
+		}
+		if !slices.Equal(m.discarded, []int{1, 2}) {
+			t.Errorf("discarded %v", m.discarded)
+		}
+	})
+}
+
+func TestTriesAgainAfterFailures(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		m := &maker{err: errors.New("disk full")}
+		failures := 0
+		p := pool.New(pool.Options[int]{Size: 1, Make: m.make, Discard: m.discard, Failed: func(error) { failures++ }})
+		defer run(t, p)()
+		time.Sleep(time.Minute)
+		if failures < 3 || failures > 20 {
+			t.Errorf("%d attempts in a minute", failures)
+		}
+		if _, err := p.Claim(t.Context()); err == nil {
+			t.Error("a claim was served although nothing can be made")
+		}
+		m.mu.Lock()
+		m.err = nil
+		m.mu.Unlock()
+		time.Sleep(time.Minute)
+		if p.Ready() != 1 {
+			t.Error("the pool did not recover")
+		}
+	})
+}
+
+func TestSizeFor(t *testing.T) {
+	t.Parallel()
+	if n, err := pool.SizeFor(4, 1); err != nil || n != 4 {
+		t.Errorf("small things: %d, %v", n, err)
+	}
+	if n, err := pool.SizeFor(4, 1<<50); err != nil || n != 1 {
+		t.Errorf("huge things: %d, %v", n, err)
+	}
+}

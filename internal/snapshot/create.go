@@ -1,0 +1,249 @@
+package snapshot
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	tmpPrefix = ".tmp-"
+	// tmpGrace is how long a folder may exist before its maker has locked it. No maker takes as long.
+	tmpGrace = 10 * time.Second
+)
+
+// temporary names a folder beside dir that Sweep knows as passing.
+func temporary(dir string) string {
+	return filepath.Join(filepath.Dir(dir), tmpPrefix+strings.ToLower(rand.Text()[:16]))
+}
+
+// Create makes a snapshot in dir, which must not exist: save puts the engine's files into the folder that it is given. The
+// snapshot appears whole or not at all; the folder above dir is made when needed.
+func Create(ctx context.Context, dir string, m Manifest, save func(ctx context.Context, image string) error) (*Snapshot, error) {
+	return assemble(ctx, dir, false, func(tmp string) (Manifest, error) {
+		image := filepath.Join(tmp, imageName)
+		if err := os.Mkdir(image, 0o700); err != nil {
+			return m, err
+		}
+		if err := save(ctx, image); err != nil {
+			return m, err
+		}
+		var err error
+		m.Version = version
+		m.Files, err = survey(ctx, image)
+		return m, err
+	})
+}
+
+// assemble has fill prepare a folder and puts it into place at dir. Certain is as for remember.
+func assemble(ctx context.Context, dir string, certain bool, fill func(tmp string) (Manifest, error)) (*Snapshot, error) {
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return nil, err
+	}
+	parent := filepath.Dir(dir)
+	if err := os.MkdirAll(parent, 0o700); err != nil {
+		return nil, fmt.Errorf("make a snapshot: %w", full(err, "a snapshot"))
+	}
+	if err := Sweep(parent); err != nil {
+		return nil, err
+	}
+	tmp := temporary(dir)
+	lock, err := makeLocked(tmp)
+	if err != nil {
+		return nil, fmt.Errorf("make a snapshot: %w", full(err, "a snapshot"))
+	}
+	defer lock.Close()
+	m, err := fill(tmp)
+	if err == nil {
+		err = ctx.Err()
+	}
+	if err == nil {
+		err = finish(tmp, dir, m, certain)
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("make a snapshot: %w", full(err, "a snapshot")), os.RemoveAll(tmp))
+	}
+	return &Snapshot{Dir: dir, Manifest: m}, nil
+}
+
+// makeLocked makes a folder and holds a lock on it, which tells a sweep in any process that its maker lives.
+func makeLocked(dir string) (*os.File, error) {
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		return nil, err
+	}
+	f, err := os.Open(dir)
+	if err == nil {
+		if err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+			f.Close()
+		}
+	}
+	if err != nil {
+		return nil, errors.Join(err, os.Remove(dir))
+	}
+	return f, nil
+}
+
+// finish writes the manifest and gives the snapshot its name.
+func finish(tmp, dir string, m Manifest, certain bool) error {
+	text, err := json.MarshalIndent(m, "", "  ")
+	if err != nil {
+		return err
+	}
+	if err := writeFile(filepath.Join(tmp, manifestName), text, true); err != nil {
+		return err
+	}
+	if err := remember(tmp, m, certain); err != nil {
+		return err
+	}
+	if err := syncFolders(filepath.Join(tmp, imageName)); err != nil {
+		return err
+	}
+	if err := syncFolder(tmp); err != nil {
+		return err
+	}
+	if err := unix.Renameat2(unix.AT_FDCWD, tmp, unix.AT_FDCWD, dir, unix.RENAME_NOREPLACE); err != nil {
+		return &os.LinkError{Op: "rename", Old: tmp, New: dir, Err: err}
+	}
+	return syncFolder(filepath.Dir(dir))
+}
+
+func writeFile(path string, text []byte, sync bool) error {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(append(text, '\n'))
+	if err == nil && sync {
+		err = f.Sync()
+	}
+	return errors.Join(err, f.Close())
+}
+
+func syncFolder(dir string) error {
+	f, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	return f.Sync()
+}
+
+func syncFolders(top string) error {
+	return filepath.WalkDir(top, func(path string, e fs.DirEntry, err error) error {
+		if err != nil || !e.IsDir() {
+			return err
+		}
+		return syncFolder(path)
+	})
+}
+
+// survey brings every file below image to the disk and returns what it is.
+func survey(ctx context.Context, image string) ([]File, error) {
+	var files []File
+	err := filepath.WalkDir(image, func(path string, e fs.DirEntry, err error) error {
+		if err != nil || e.IsDir() {
+			return err
+		}
+		if !e.Type().IsRegular() {
+			return fmt.Errorf("%s is not an ordinary file", path)
+		}
+		name, err := filepath.Rel(image, path)
+		if err != nil {
+			return err
+		}
+		f := File{Name: filepath.ToSlash(name)}
+		if f.Size, f.CRC, err = settle(ctx, path); err != nil {
+			return err
+		}
+		files = append(files, f)
+		return nil
+	})
+	if err == nil && len(files) == 0 {
+		err = errors.New("the engine saved no files")
+	}
+	return files, err
+}
+
+// settle writes a file through to the disk while it reads it.
+func settle(ctx context.Context, path string) (size int64, crc uint32, err error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return 0, 0, err
+	}
+	defer f.Close()
+	synced := make(chan error, 1)
+	go func() { synced <- f.Sync() }()
+	size, crc, err = checksum(ctx, f)
+	return size, crc, errors.Join(err, <-synced)
+}
+
+func checksum(ctx context.Context, r io.Reader) (size int64, crc uint32, err error) {
+	table := crc32.MakeTable(crc32.Castagnoli)
+	buf := make([]byte, 1<<20)
+	for {
+		n, err := r.Read(buf)
+		size += int64(n)
+		crc = crc32.Update(crc, table, buf[:n])
+		if errors.Is(err, io.EOF) {
+			return size, crc, nil
+		}
+		if err == nil {
+			err = ctx.Err()
+		}
+		if err != nil {
+			return size, crc, err
+		}
+	}
+}
+
+// Sweep removes from parent what processes left that died while they made or removed a snapshot. It never touches what
+// a living process works on.
+func Sweep(parent string) error {
+	entries, err := os.ReadDir(parent)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if !strings.HasPrefix(e.Name(), tmpPrefix) || !e.IsDir() {
+			continue
+		}
+		if err := sweepOne(filepath.Join(parent, e.Name())); err != nil {
+			return fmt.Errorf("remove what an interrupted save left: %w", err)
+		}
+	}
+	return nil
+}
+
+func sweepOne(dir string) error {
+	f, err := os.Open(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil || time.Since(info.ModTime()) < tmpGrace {
+		return err
+	}
+	if unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB) != nil {
+		return nil // its maker lives
+	}
+	return os.RemoveAll(dir)
+}

@@ -1,0 +1,184 @@
+// Package snapshot keeps checkpoints on disk: a folder with the files of an engine and a manifest that says what they
+// fit, how long they are and what their checksums are.
+//
+// A snapshot appears under its name only when it is whole and safely on the disk, and never changes afterwards:
+//
+//	<dir>/manifest.json    what it is; see Manifest
+//	<dir>/verified.json    when its files were last known to be good; may be missing
+//	<dir>/image/           the engine's files
+//	<dir>/../.tmp-*        one under way or being removed, or what a killed process left; see Sweep
+//
+// Restoring must not cost the reading of every byte. So verified.json remembers by what a file can be recognised that was
+// read and found good (inode, size, times, and the boot of the machine), and only a file that no longer looks the same is read again.
+package snapshot
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"cove/internal/problem"
+	"cove/internal/sandbox"
+)
+
+const (
+	version      = 1
+	manifestName = "manifest.json"
+	verifiedName = "verified.json"
+	imageName    = "image"
+)
+
+// Limits are those limits of a sandbox that a checkpoint has in it. Memory and processors can change at every restore.
+type Limits struct {
+	Processes int   `json:"processes"`
+	OpenFiles int   `json:"open_files"`
+	Tmp       int64 `json:"tmp_bytes"`
+	Workspace int64 `json:"workspace_bytes"`
+}
+
+// LimitsOf takes from l what a checkpoint has in it, with the defaults filled in.
+func LimitsOf(l sandbox.Limits) Limits {
+	l = l.OrDefault()
+	return Limits{Processes: l.Processes, OpenFiles: l.OpenFiles, Tmp: l.Tmp, Workspace: l.Workspace}
+}
+
+// Key is everything that has to be the same where a snapshot is made and where it is restored.
+type Key struct {
+	Engine      string `json:"engine"`      // the engine's name and its Fingerprint
+	Environment string `json:"environment"` // the Python environment's id, the name of its folder
+	Guest       string `json:"guest"`       // what runs inside: guest and driver
+	Limits      Limits `json:"limits"`
+}
+
+// Manifest says what a snapshot is. Create fills in Version and Files.
+type Manifest struct {
+	Version int       `json:"version"`
+	ID      string    `json:"id"`
+	Created time.Time `json:"created"`
+	Key     Key       `json:"key"`
+	Files   []File    `json:"files"`
+}
+
+// File is one file of the engine.
+type File struct {
+	Name string `json:"name"` // slash-separated, below image/
+	Size int64  `json:"size"` // bytes
+	CRC  uint32 `json:"crc32c"`
+}
+
+// Snapshot is one that was found whole.
+type Snapshot struct {
+	Dir      string
+	Manifest Manifest
+	// Read is how many bytes had to be read to know that; 0 when every file still looked as it did when it was last read.
+	Read int64
+}
+
+// Image is the folder to hand to the engine. Nothing in it may be changed.
+func (s *Snapshot) Image() string { return filepath.Join(s.Dir, imageName) }
+
+// Size is the length of the engine's files in bytes. Clones share them on the disk.
+func (s *Snapshot) Size() int64 {
+	var n int64
+	for _, f := range s.Manifest.Files {
+		n += f.Size
+	}
+	return n
+}
+
+// Fits returns nil when the snapshot can be restored where want holds, or a problem with code "snapshot_unfit" that names what differs.
+func (s *Snapshot) Fits(want Key) error {
+	have := s.Manifest.Key
+	var differs []string
+	for _, part := range []struct{ name, have, want string }{
+		{"cove itself, the processor or the system's libraries", have.Engine, want.Engine},
+		{"the Python environment", have.Environment, want.Environment},
+		{"what runs inside the sandbox", have.Guest, want.Guest},
+		{"the limits", fmt.Sprintf("%+v", have.Limits), fmt.Sprintf("%+v", want.Limits)},
+	} {
+		if part.have != part.want {
+			differs = append(differs, fmt.Sprintf("%s (it was %s, now it is %s)", part.name, orNone(part.have), orNone(part.want)))
+		}
+	}
+	if len(differs) == 0 {
+		return nil
+	}
+	return problem.New(problem.Unavailable, "snapshot_unfit", "it was saved under other conditions: "+strings.Join(differs, "; "))
+}
+
+func orNone(s string) string {
+	if s == "" {
+		return "none"
+	}
+	return s
+}
+
+// Remove deletes the snapshot in dir, or what is there of one. Cut short, it leaves nothing that looks like a snapshot.
+func Remove(dir string) error {
+	gone := temporary(dir)
+	err := os.Rename(dir, gone)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err == nil {
+		err = os.RemoveAll(gone)
+	}
+	if err != nil {
+		return fmt.Errorf("remove snapshot %s: %w", dir, err)
+	}
+	return nil
+}
+
+func damaged(dir, how string) error {
+	return problem.New(problem.Unavailable, "snapshot_damaged", "the snapshot "+dir+" is damaged: "+how)
+}
+
+func readManifest(dir string) (Manifest, error) {
+	var m Manifest
+	text, err := os.ReadFile(filepath.Join(dir, manifestName))
+	if errors.Is(err, fs.ErrNotExist) {
+		if _, err := os.Stat(dir); err == nil {
+			return m, damaged(dir, manifestName+" is missing")
+		}
+		return m, problem.New(problem.NotFound, "snapshot_missing", "there is no snapshot "+dir)
+	}
+	if err != nil {
+		return m, problem.New(problem.Unavailable, "snapshot_unreadable", "the snapshot "+dir+" cannot be read").WithCause(err)
+	}
+	if err := json.Unmarshal(text, &m); err != nil {
+		return m, damaged(dir, manifestName+" is not whole")
+	}
+	if m.Version != version {
+		return m, problem.New(problem.Unavailable, "snapshot_foreign",
+			fmt.Sprintf("the snapshot %s has format %d; this cove reads format %d", dir, m.Version, version)).
+			WithHint("use the version of cove that made it")
+	}
+	for _, f := range m.Files {
+		if !filepath.IsLocal(filepath.FromSlash(f.Name)) {
+			return m, damaged(dir, manifestName+" names a file outside the snapshot")
+		}
+	}
+	if len(m.Files) == 0 {
+		return m, damaged(dir, manifestName+" names no files")
+	}
+	return m, nil
+}
+
+// full says a lack of disk space in words; engines may report it as text.
+func full(err error, what string) error {
+	if err == nil {
+		return nil
+	}
+	if errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) || strings.Contains(err.Error(), unix.ENOSPC.Error()) {
+		return problem.New(problem.Exhausted, "disk_full", "there is no room left on the disk for "+what).WithCause(err).
+			WithHint("make room, or move the folder to another disk; nothing of it was left behind")
+	}
+	return err
+}

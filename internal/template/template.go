@@ -1,0 +1,183 @@
+// Package template makes the checkpoint that sessions start from: an interpreter of the standard environment that has
+// imported numpy, pandas and matplotlib and has drawn its first plot. It is made once for each thing that it depends
+// on (see snapshot.Key) and found again by that; one that is damaged is named and made anew.
+package template
+
+import (
+	"context"
+	"crypto/sha256"
+	_ "embed"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"cove/internal/kernel"
+	"cove/internal/problem"
+	"cove/internal/pyenv"
+	"cove/internal/sandbox"
+	"cove/internal/session"
+	"cove/internal/snapshot"
+)
+
+//go:embed warm.py
+var warmUp string
+
+// warmUpTimeout bounds the code that warms an interpreter up; loaded machines take tens of seconds.
+const warmUpTimeout = 3 * time.Minute
+
+// Options say which template is wanted.
+type Options struct {
+	Dir      string // folder of the templates; made when missing
+	Engine   sandbox.Saver
+	Env      *pyenv.Environment
+	Limits   sandbox.Limits
+	Progress io.Writer // told when one is made; nil is quiet
+}
+
+// KeyOf is what a snapshot depends on under an engine, an environment and limits.
+func KeyOf(e sandbox.Saver, env *pyenv.Environment, l sandbox.Limits) (snapshot.Key, error) {
+	fingerprint, err := e.Fingerprint()
+	if err != nil {
+		return snapshot.Key{}, fmt.Errorf("identify the engine: %w", err)
+	}
+	return snapshot.Key{Engine: fingerprint, Environment: env.Key, Limits: snapshot.LimitsOf(l)}, nil
+}
+
+// Ensure returns the template that o asks for, and makes it when it is missing, damaged or does not fit any more. Processes
+// that ask at the same time make it once.
+func Ensure(ctx context.Context, o Options) (*snapshot.Snapshot, error) {
+	if o.Progress == nil {
+		o.Progress = io.Discard
+	}
+	key, err := KeyOf(o.Engine, o.Env, o.Limits)
+	if err != nil {
+		return nil, err
+	}
+	dir := filepath.Join(o.Dir, name(o.Env, key))
+	if s, err := snapshot.Open(ctx, dir); err == nil {
+		return s, nil
+	}
+	if err := os.MkdirAll(o.Dir, 0o700); err != nil {
+		return nil, problem.New(problem.Unavailable, "data_folder_unusable", "cove cannot write to "+o.Dir).
+			WithHint("make it writable, or set COVE_HOME to a folder that is").WithCause(err)
+	}
+	lock, err := lockFolder(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = lock.Close() }()
+	// Another process may have made it while this one waited.
+	s, err := snapshot.Open(ctx, dir)
+	if err == nil {
+		return s, nil
+	}
+	p := problem.Of(err)
+	if p.Kind == problem.Canceled {
+		return nil, err
+	}
+	if p.Code != "snapshot_missing" {
+		_, _ = fmt.Fprintf(o.Progress, "The warm interpreter cannot be used (%s) and is made again.\n", p.Message)
+		if err := snapshot.Remove(dir); err != nil {
+			return nil, err
+		}
+	}
+	return build(ctx, o, key, dir)
+}
+
+// Remove deletes a template that turned out not to work, so that Ensure makes it again.
+func Remove(s *snapshot.Snapshot) error { return snapshot.Remove(s.Dir) }
+
+// name is the folder of the template with that key.
+func name(env *pyenv.Environment, key snapshot.Key) string {
+	text, _ := json.Marshal(key) // strings and numbers
+	sum := sha256.Sum256(append(text, warmUp...))
+	return string(env.Set) + "-" + hex.EncodeToString(sum[:8])
+}
+
+func build(ctx context.Context, o Options, key snapshot.Key, dir string) (*snapshot.Snapshot, error) {
+	began := time.Now()
+	_, _ = fmt.Fprintf(o.Progress, "Preparing a warm interpreter from the %s environment, once (a few seconds) ...\n", o.Env.Set)
+	mold, err := session.Open(ctx, session.Options{Engine: o.Engine, Env: o.Env, Limits: o.Limits, Mold: true})
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = mold.Close(context.WithoutCancel(ctx)) }()
+	if err := warm(ctx, mold); err != nil {
+		return nil, err
+	}
+	s, err := snapshot.Create(ctx, dir, snapshot.Manifest{ID: filepath.Base(dir), Created: time.Now(), Key: key}, func(ctx context.Context, image string) error {
+		return mold.Save(ctx, image, false)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("make the warm interpreter: %w", err)
+	}
+	prune(o, dir)
+	_, _ = fmt.Fprintf(o.Progress, "Ready: %s (%d MB, %.1f s).\n", s.Dir, s.Size()>>20, time.Since(began).Seconds())
+	return s, nil
+}
+
+// warm runs the code that warms up and leaves nothing of it in the session but what it warmed.
+func warm(ctx context.Context, mold *session.Session) error {
+	for e, err := range mold.Execute(ctx, kernel.Request{Mode: kernel.Script, Filename: "warm.py", Code: warmUp, Timeout: warmUpTimeout}) {
+		if err != nil {
+			return fmt.Errorf("warm the interpreter up: %w", err)
+		}
+		switch e := e.(type) {
+		case kernel.Error:
+			return problem.New(problem.Internal, "warm_up_failed", "the interpreter could not be warmed up").
+				WithCause(errors.New(strings.Join(e.Traceback, "\n")))
+		case kernel.Done:
+			if e.Outcome != kernel.OutcomeOK {
+				return problem.New(problem.Internal, "warm_up_failed", "the interpreter could not be warmed up: "+string(e.Outcome)+" "+e.Message)
+			}
+		}
+	}
+	return mold.Trim(ctx)
+}
+
+// prune removes the templates of the same environment set that were not used for a day. A process that has just found one of
+// them makes its own again.
+func prune(o Options, keep string) {
+	entries, _ := os.ReadDir(o.Dir)
+	for _, e := range entries {
+		dir := filepath.Join(o.Dir, e.Name())
+		info, err := os.Stat(dir)
+		if err == nil && dir != keep && strings.HasPrefix(e.Name(), string(o.Env.Set)+"-") && time.Since(info.ModTime()) > 24*time.Hour {
+			_ = snapshot.Remove(dir) // what cannot be removed now is tried again next time
+		}
+	}
+}
+
+// lockFolder waits until this process alone may make templates.
+func lockFolder(ctx context.Context, o Options) (*os.File, error) {
+	f, err := os.OpenFile(filepath.Join(o.Dir, ".lock"), os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("lock the templates: %w", err)
+	}
+	for told := false; ; {
+		err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+		if err == nil {
+			return f, nil
+		}
+		if !errors.Is(err, unix.EWOULDBLOCK) && !errors.Is(err, unix.EINTR) {
+			return nil, errors.Join(fmt.Errorf("lock the templates: %w", err), f.Close())
+		}
+		if !told {
+			_, _ = fmt.Fprintln(o.Progress, "Another cove is preparing the warm interpreter: waiting for it.")
+			told = true
+		}
+		select {
+		case <-time.After(50 * time.Millisecond):
+		case <-ctx.Done():
+			return nil, errors.Join(problem.New(problem.Canceled, "canceled", "canceled").WithCause(ctx.Err()), f.Close())
+		}
+	}
+}
