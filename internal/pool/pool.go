@@ -62,6 +62,17 @@ func New[T any](o Options[T]) *Pool[T] {
 // Ready is how many could be claimed now.
 func (p *Pool[T]) Ready() int { return len(p.ready) }
 
+// Fill waits until the pool is full, which Run has to be doing.
+func (p *Pool[T]) Fill(ctx context.Context) error {
+	const interval = 5 * time.Millisecond
+	for len(p.ready) < p.opts.Size {
+		if !sleep(ctx, interval) {
+			return context.Cause(ctx)
+		}
+	}
+	return nil
+}
+
 // Claim takes one out of the pool: a ready one if there is any, else one made for this claim. It is the caller's from then on.
 func (p *Pool[T]) Claim(ctx context.Context) (T, error) {
 	p.claimed.Store(time.Now().UnixNano())

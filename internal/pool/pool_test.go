@@ -60,7 +60,9 @@ func TestFillsAndRefills(t *testing.T) {
 		m := &maker{}
 		p := pool.New(pool.Options[int]{Size: 3, Make: m.make, Discard: m.discard})
 		stop := run(t, p)
-		time.Sleep(10 * time.Second)
+		if err := p.Fill(t.Context()); err != nil {
+			t.Error(err)
+		}
 		if p.Ready() != 3 {
 			t.Fatalf("ready: %d, want 3", p.Ready())
 		}

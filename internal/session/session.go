@@ -229,6 +229,18 @@ func (s *Session) Execute(ctx context.Context, req kernel.Request) iter.Seq2[ker
 
 // conclude reports changed files and completes a Done with what the host knows.
 func (s *Session) conclude(ctx context.Context, done kernel.Done, yield func(kernel.Event, error) bool) {
+	done, files := s.settle(ctx, done)
+	// Without the lock: whoever receives an event may ask the session something.
+	for _, f := range files {
+		if !yield(f, nil) {
+			return
+		}
+	}
+	yield(done, nil)
+}
+
+// settle finds out what an execution's end means for the session, and which files it has made or changed.
+func (s *Session) settle(ctx context.Context, done kernel.Done) (kernel.Done, []kernel.File) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
@@ -236,24 +248,19 @@ func (s *Session) conclude(ctx context.Context, done kernel.Done, yield func(ker
 			done.Outcome, done.Message = kernel.OutcomeInterrupted, "the session was closed while the code ran"
 		}
 		done.Lost = kernel.LostSession
-		yield(done, nil)
-		return
+		return done, nil
 	}
 	if done.Outcome == kernel.OutcomeSandboxDied {
 		done = s.inquest(ctx, done)
 	}
-	if done.Lost != kernel.LostSession {
-		files, err := s.changes(ctx)
-		if err != nil && done.Message == "" {
-			done.Message = "the workspace could not be listed: " + problem.Of(err).Message
-		}
-		for _, f := range files {
-			if !yield(f, nil) {
-				return
-			}
-		}
+	if done.Lost == kernel.LostSession {
+		return done, nil
 	}
-	yield(done, nil)
+	files, err := s.changes(ctx)
+	if err != nil && done.Message == "" {
+		done.Message = "the workspace could not be listed: " + problem.Of(err).Message
+	}
+	return done, files
 }
 
 // inquest waits for the host's own findings about a sandbox that went silent.

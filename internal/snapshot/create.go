@@ -222,28 +222,23 @@ func Sweep(parent string) error {
 		if !strings.HasPrefix(e.Name(), tmpPrefix) || !e.IsDir() {
 			continue
 		}
-		if err := sweepOne(filepath.Join(parent, e.Name())); err != nil {
-			return fmt.Errorf("remove what an interrupted save left: %w", err)
-		}
+		sweepOne(filepath.Join(parent, e.Name()))
 	}
 	return nil
 }
 
-func sweepOne(dir string) error {
+// sweepOne removes one folder if its maker is dead. What cannot be removed is in nobody's way.
+func sweepOne(dir string) {
 	f, err := os.Open(dir)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
 	if err != nil {
-		return err
+		return
 	}
 	defer f.Close()
 	info, err := f.Stat()
 	if err != nil || time.Since(info.ModTime()) < tmpGrace {
-		return err
+		return
 	}
-	if unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB) != nil {
-		return nil // its maker lives
+	if unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB) == nil {
+		_ = os.RemoveAll(dir)
 	}
-	return os.RemoveAll(dir)
 }

@@ -171,13 +171,13 @@ func readManifest(dir string) (Manifest, error) {
 	return m, nil
 }
 
-// full says a lack of disk space in words; engines may report it as text.
+// full says a lack of disk space in words. Engines report it as text, which may be very long.
 func full(err error, what string) error {
 	if err == nil {
 		return nil
 	}
 	if errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) || strings.Contains(err.Error(), unix.ENOSPC.Error()) {
-		return problem.New(problem.Exhausted, "disk_full", "there is no room left on the disk for "+what).WithCause(err).
+		return problem.New(problem.Exhausted, "disk_full", "there is no room left on the disk for "+what).WithCause(unix.ENOSPC).
 			WithHint("make room, or move the folder to another disk; nothing of it was left behind")
 	}
 	return err

@@ -257,6 +257,9 @@ func TestFailuresLeaveNothing(t *testing.T) {
 		if err == nil || problem.Of(err).Code != test.code {
 			t.Errorf("%s: %v, want code %s", name, err, test.code)
 		}
+		if test.code == "disk_full" && strings.Contains(problem.Of(err).Error(), "write") {
+			t.Errorf("%s: what the engine says is told to the user: %v", name, problem.Of(err))
+		}
 		if left := names(t, parent); len(left) > 0 {
 			t.Errorf("%s left %q", name, left)
 		}

@@ -14,6 +14,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -143,16 +144,28 @@ func warm(ctx context.Context, mold *session.Session) error {
 	return mold.Trim(ctx)
 }
 
-// prune removes the templates of the same environment set that were not used for a day. A process that has just found one of
-// them makes its own again.
+// spareTemplates is how many older templates of an environment set are kept, for other builds of cove and other limits.
+const spareTemplates = 2
+
+// prune removes the oldest other templates of the same environment set. A process that has just found one of them makes its own
+// again.
 func prune(o Options, keep string) {
+	type old struct {
+		dir  string
+		made time.Time
+	}
+	var others []old
 	entries, _ := os.ReadDir(o.Dir)
 	for _, e := range entries {
 		dir := filepath.Join(o.Dir, e.Name())
 		info, err := os.Stat(dir)
-		if err == nil && dir != keep && strings.HasPrefix(e.Name(), string(o.Env.Set)+"-") && time.Since(info.ModTime()) > 24*time.Hour {
-			_ = snapshot.Remove(dir) // what cannot be removed now is tried again next time
+		if err == nil && dir != keep && strings.HasPrefix(e.Name(), string(o.Env.Set)+"-") {
+			others = append(others, old{dir, info.ModTime()})
 		}
+	}
+	slices.SortFunc(others, func(a, b old) int { return b.made.Compare(a.made) })
+	for _, one := range others[min(spareTemplates, len(others)):] {
+		_ = snapshot.Remove(one.dir) // what cannot be removed now is tried again next time
 	}
 }
 

@@ -7,7 +7,6 @@ import (
 	"net/rpc"
 	"os"
 	"path/filepath"
-	"runtime"
 	"sync"
 
 	"github.com/google/subcommands"
@@ -56,7 +55,7 @@ func (*wardenCmd) Execute(_ context.Context, _ *flag.FlagSet, args ...any) subco
 	_ = f.Close()
 	_, _ = unix.FcntlInt(0, unix.F_DUPFD_CLOEXEC, reservedFD)
 	server := rpc.NewServer()
-	w := &warden{conf: args[0].(*config.Config), wards: map[string]*ward{}}
+	w := &warden{conf: args[0].(*config.Config), wards: map[string]*ward{}, births: newBirths()}
 	if err := server.RegisterName("Warden", w); err != nil {
 		fmt.Fprintln(os.Stderr, "cove warden:", err)
 		return subcommands.ExitFailure
@@ -67,7 +66,8 @@ func (*wardenCmd) Execute(_ context.Context, _ *flag.FlagSet, args ...any) subco
 
 // warden's exported methods are its RPC interface.
 type warden struct {
-	conf *config.Config
+	conf   *config.Config
+	births births
 
 	mu    sync.Mutex
 	wards map[string]*ward
@@ -137,7 +137,7 @@ func (w *warden) Create(a CreateArgs, reply *CreateReply) error {
 	if err != nil {
 		return fmt.Errorf("read the bundle: %w", err)
 	}
-	err = onCPUs(a.CPUs, func() (err error) {
+	err = w.births.call(a.CPUs, func() (err error) {
 		d.c, err = container.New(d.conf, container.Args{ID: a.ID, Spec: spec, BundleDir: a.Dir, Attached: true})
 		return err
 	})
@@ -187,26 +187,4 @@ func (w *warden) Destroy(id string, _ *struct{}) error {
 	c := d.c
 	d.c = nil
 	return c.Destroy()
-}
-
-// onCPUs calls f on a thread that keeps to n of the machine's CPUs, as do then the processes that f starts.
-func onCPUs(n int, f func() error) error {
-	if n <= 0 {
-		return f()
-	}
-	var all, some unix.CPUSet
-	if err := unix.SchedGetaffinity(0, &all); err != nil {
-		return f()
-	}
-	for cpu := 0; cpu < 1024 && some.Count() < n; cpu++ {
-		if all.IsSet(cpu) {
-			some.Set(cpu)
-		}
-	}
-	// The thread is given back, not ended: the processes that it started would die with it.
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
-	_ = unix.SchedSetaffinity(0, &some)
-	defer func() { _ = unix.SchedSetaffinity(0, &all) }()
-	return f()
 }
