@@ -1,0 +1,136 @@
+package named
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+
+	"cove/internal/problem"
+	"cove/internal/snapshot"
+)
+
+// State is where a session is in its life; see the package comment.
+type State string
+
+// The states.
+const (
+	New     State = "new"
+	Running State = "running"
+	Paused  State = "paused"
+	Lost    State = "lost"
+	Broken  State = "broken"
+)
+
+// Info is what can be said of a session. Of a broken one little but the Name is known.
+type Info struct {
+	Record
+	State  State  `json:"state"`
+	Reason string `json:"reason,omitempty"` // why it is lost or broken
+	Disk   int64  `json:"disk_bytes"`       // room on the disk; forks count what they share
+	Path   string `json:"path"`
+}
+
+// List returns every session, the one used last first.
+func (s Store) List() ([]Info, error) {
+	entries, err := os.ReadDir(s.Dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, problem.New(problem.Unavailable, "sessions_unreadable", "cove cannot read "+s.Dir).WithCause(err)
+	}
+	var all []Info
+	for _, e := range entries {
+		if CheckName(e.Name()) != nil {
+			continue
+		}
+		if info, err := s.look(e.Name()); err == nil {
+			all = append(all, info)
+		}
+	}
+	slices.SortFunc(all, func(a, b Info) int {
+		if c := b.Used.Compare(a.Used); c != 0 {
+			return c
+		}
+		return strings.Compare(a.Name, b.Name)
+	})
+	return all, nil
+}
+
+// Show returns what can be said of a session, after a look at its head snapshot.
+func (s Store) Show(ctx context.Context, name string) (Info, error) {
+	if err := CheckName(name); err != nil {
+		return Info{}, err
+	}
+	info, err := s.look(name)
+	if err != nil || info.State == Running || info.State == Broken || info.Head.Snapshot == "" {
+		return info, err
+	}
+	_, damage := snapshot.Open(ctx, snapshotPath(info.Path, info.Head))
+	if damage == nil || ctx.Err() != nil {
+		return info, ctx.Err()
+	}
+	now, err := s.look(name)
+	if err == nil && now.State != Running && now.Head.Snapshot == info.Head.Snapshot {
+		now.State, now.Reason = Broken, problem.Of(damage).Error()
+	}
+	return now, err
+}
+
+// look reads what a session says of itself, without taking it.
+func (s Store) look(name string) (Info, error) {
+	dir := s.path(name)
+	at, err := os.Stat(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return Info{}, unknown(name)
+	}
+	who, held := owner(dir)
+	rec, rerr := readRecord(dir, name)
+	for rerr == nil && !held && rec.Running != nil {
+		// Its owner has died, or began after the first look and may have ended since.
+		seen := *rec.Running
+		if who, held = owner(dir); held {
+			break
+		}
+		if rec, rerr = readRecord(dir, name); rerr == nil && rec.Running != nil && rec.Running.Since.Equal(seen.Since) {
+			break
+		}
+	}
+	info := Info{Record: rec, State: Paused, Disk: occupied(dir), Path: dir}
+	switch {
+	case err != nil || rerr != nil:
+		info.State, info.Name, info.Reason = Broken, name, problem.Of(errors.Join(err, rerr)).Error()
+		if err == nil {
+			info.Used = at.ModTime()
+		}
+	case held:
+		info.State, info.Running = Running, who
+	case rec.Running != nil:
+		info.State, info.Reason = Lost, rec.mourn()
+	case rec.Head.Snapshot == "":
+		info.State = New
+	}
+	return info, nil
+}
+
+// occupied is the room that a folder takes on the disk, in bytes.
+func occupied(dir string) int64 {
+	var n int64
+	_ = filepath.WalkDir(dir, func(_ string, e fs.DirEntry, err error) error {
+		if err != nil {
+			return nil // it changes while it is looked at
+		}
+		if info, err := e.Info(); err == nil {
+			if st, ok := info.Sys().(*syscall.Stat_t); ok {
+				n += st.Blocks * 512
+			}
+		}
+		return nil
+	})
+	return n
+}

@@ -1,0 +1,113 @@
+package named
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"cove/internal/problem"
+)
+
+const leaseName = "lease"
+
+// lease is the right to use a session. It is a lock on an open file (F_OFD_SETLK, see fcntl(2)): the kernel gives it up when the last
+// process that has the file open is gone, and whether it is held can be asked without taking it.
+type lease struct {
+	dir  string
+	file *os.File
+}
+
+// lockWhole describes a write lock on a whole file.
+func lockWhole() *unix.Flock_t {
+	return &unix.Flock_t{Type: unix.F_WRLCK, Whence: io.SeekStart}
+}
+
+// acquire takes the lease of the session in dir, or says who has it (a problem with code "session_in_use").
+func acquire(dir, name, command string) (*lease, error) {
+	path := filepath.Join(dir, leaseName)
+	for {
+		f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			return nil, unknown(name)
+		case errors.Is(err, unix.ENOTDIR):
+			return nil, broken(name, dir+" is not a folder").WithHint("remove that file")
+		case err != nil:
+			return nil, unwritable(dir, err)
+		}
+		if err := unix.FcntlFlock(f.Fd(), unix.F_OFD_SETLK, lockWhole()); err != nil {
+			f.Close()
+			if errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.EACCES) {
+				return nil, inUse(name, dir)
+			}
+			return nil, fmt.Errorf("lock %s: %w", path, err)
+		}
+		if !isStill(f, path) {
+			f.Close() // the session was removed, and perhaps made anew, before the lock was ours
+			continue
+		}
+		l := &lease{dir: dir, file: f}
+		l.sign(command)
+		return l, nil
+	}
+}
+
+func isStill(f *os.File, path string) bool {
+	ours, err := f.Stat()
+	if err != nil {
+		return false
+	}
+	there, err := os.Lstat(path)
+	return err == nil && os.SameFile(ours, there)
+}
+
+// sign says in the file who holds it. Messages are made of that and nothing else, so that a full disk does not matter.
+func (l *lease) sign(command string) {
+	text, err := json.Marshal(Owner{PID: os.Getpid(), Command: command, Since: time.Now()})
+	if err == nil && l.file.Truncate(0) == nil {
+		_, _ = l.file.WriteAt(text, 0)
+	}
+}
+
+// release gives the lease up. Closing the file alone would not, while a process that is just being started has it open.
+func (l *lease) release() {
+	lock := lockWhole()
+	lock.Type = unix.F_UNLCK
+	_ = unix.FcntlFlock(l.file.Fd(), unix.F_OFD_SETLK, lock)
+	l.file.Close()
+}
+
+// owner says whether somebody holds the lease of the session in dir, and who, as far as that is known.
+func owner(dir string) (who *Owner, held bool) {
+	f, err := os.Open(filepath.Join(dir, leaseName))
+	if err != nil {
+		return nil, false
+	}
+	defer f.Close()
+	lock := lockWhole()
+	if err := unix.FcntlFlock(f.Fd(), unix.F_OFD_GETLK, lock); err != nil || lock.Type == unix.F_UNLCK {
+		return nil, false
+	}
+	var o Owner
+	if json.NewDecoder(f).Decode(&o) != nil {
+		return nil, true
+	}
+	return &o, true
+}
+
+func inUse(name, dir string) error {
+	by := "another process"
+	who, _ := owner(dir)
+	if who != nil {
+		by = who.String()
+	}
+	return problem.New(problem.Unavailable, "session_in_use", "session "+name+" is in use by "+by).
+		WithHint("wait until that has ended; one command at a time can use a session")
+}

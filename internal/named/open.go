@@ -1,0 +1,247 @@
+package named
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"iter"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"cove/internal/kernel"
+	"cove/internal/problem"
+	"cove/internal/snapshot"
+)
+
+// Runner runs code.
+type Runner interface {
+	Execute(ctx context.Context, req kernel.Request) iter.Seq2[kernel.Event, error]
+	Python() (version string, packages map[string]string)
+	IsComplete(ctx context.Context, code string) (string, error)
+	Complete(ctx context.Context, code string, cursor int) (matches []string, start, end int, err error)
+}
+
+// Workspace is a session's files.
+type Workspace interface {
+	Files(ctx context.Context) ([]kernel.File, error)
+	ReadFile(ctx context.Context, path string, limit int64) ([]byte, error)
+	PutFile(ctx context.Context, path, host string) error
+	Fetch(ctx context.Context, path string, w io.Writer) error
+}
+
+// Live is a session in memory; *session.Session is one.
+type Live interface {
+	Runner
+	Workspace
+	// Save saves it to files in dir, an empty folder. Without keep it is over afterwards.
+	Save(ctx context.Context, dir string, keep bool) error
+	// Lost is closed when the sandbox that it has now ends unasked. What needs a sandbox after that gets another one.
+	Lost() <-chan struct{}
+	// Close ends it. It may be called twice, and while code runs.
+	Close(ctx context.Context) error
+}
+
+// Ground is what a session stands on, once it was found.
+type Ground struct {
+	Key    snapshot.Key // with the id of the environment that was found or chosen
+	Python string       // its version
+	// Start makes the session, from a snapshot that fits Key or from the beginning when from is nil. With reseed the random
+	// generators get new seeds.
+	Start func(ctx context.Context, from *snapshot.Snapshot, reseed bool) (Live, error)
+}
+
+// Prepare finds what b names: the engine, the environment. Package app has the real one.
+type Prepare func(ctx context.Context, b Base) (*Ground, error)
+
+// Options say how a session is opened.
+type Options struct {
+	Prepare Prepare
+	// Base is what a session is made of that does not exist yet.
+	Base Base
+	// Packages, Memory and CPUs were asked for by the user; zero values were not. An existing session takes over Memory and
+	// CPUs and refuses other Packages than its own.
+	Packages string
+	Memory   int64
+	CPUs     float64
+	// Existing refuses to make a session.
+	Existing bool
+	// Undoable keeps a snapshot from before each execution, the newest Depth of them.
+	Undoable bool
+	Depth    int
+	// Command is what others are told who want the session meanwhile, such as "cove run".
+	Command string
+}
+
+// Open takes over the session name, or makes it, and brings it to life. The caller closes it, also when the context has ended. Codes of problems:
+// session_name, session_unknown, session_in_use, session_broken, session_packages, session_engine, snapshot_*, and those of Prepare and Start.
+func (s Store) Open(ctx context.Context, name string, o Options) (*Session, error) {
+	if err := CheckName(name); err != nil {
+		return nil, err
+	}
+	if err := s.Sweep(); err != nil {
+		return nil, err
+	}
+	l, rec, created, err := s.claimOrCreate(name, o)
+	if err != nil {
+		return nil, err
+	}
+	sess := &Session{name: name, dir: l.dir, lease: l, opts: o, rec: rec, busy: make(chan struct{}, 1)}
+	if err := sess.start(ctx); err != nil {
+		if created {
+			return nil, errors.Join(err, s.discard(l))
+		}
+		l.release()
+		return nil, err
+	}
+	return sess, nil
+}
+
+func (s Store) claimOrCreate(name string, o Options) (l *lease, rec Record, created bool, err error) {
+	for {
+		l, rec, err = s.claim(name, o.Command)
+		if err == nil || problem.Of(err).Code != "session_unknown" || o.Existing {
+			return l, rec, false, err
+		}
+		l, rec, err = s.create(name, o.Command, func(string) (Record, error) { return newRecord(name, o.Base), nil })
+		if !errors.Is(err, fs.ErrExist) {
+			return l, rec, true, err
+		}
+	}
+}
+
+func newRecord(name string, b Base) Record {
+	now := time.Now()
+	return Record{Version: recordVersion, ID: id("ses_"), Name: name, Created: now, Used: now, Base: b}
+}
+
+// agree settles what the user asked for with what the session is.
+func (s *Session) agree() error {
+	o, b := s.opts, &s.rec.Base
+	if o.Packages != "" && o.Packages != b.Packages {
+		return problem.New(problem.Invalid, "session_packages",
+			fmt.Sprintf("session %s was made with --packages %s, and what it has imported cannot change to %s", s.name, b.Packages, o.Packages)).
+			WithHint("leave --packages away, or use another session")
+	}
+	if o.Base.Engine != b.Engine {
+		return problem.New(problem.Invalid, "session_engine",
+			fmt.Sprintf("session %s was made with the engine %s and cannot go on with %s", s.name, b.Engine, o.Base.Engine)).
+			WithHint("use --engine " + b.Engine)
+	}
+	if o.Memory != 0 {
+		b.Limits.Memory = o.Memory
+	}
+	if o.CPUs != 0 {
+		b.Limits.CPUs = o.CPUs
+	}
+	return nil
+}
+
+// start brings the session to life. After an error the disk says what it said before.
+func (s *Session) start(ctx context.Context) error {
+	before := s.rec
+	if err := s.agree(); err != nil {
+		return err
+	}
+	ground, err := s.opts.Prepare(ctx, s.rec.Base)
+	if err != nil {
+		return s.stuck(err)
+	}
+	s.ground = ground
+	s.rec.Environment, s.rec.Python = ground.Key.Environment, ground.Python
+	head, err := s.head(ctx)
+	if err != nil {
+		return s.stuck(err)
+	}
+	if s.rec.Running != nil {
+		s.notice(s.rec.mourn())
+	}
+	now := time.Now()
+	s.rec.Running, s.rec.Used = &Owner{PID: os.Getpid(), Command: s.opts.Command, Since: now}, now
+	recorded := make(chan error, 1)
+	running := s.rec
+	go func() { recorded <- running.write(s.dir) }()
+	live, err := ground.Start(ctx, head, s.rec.Head.Reseed || head == nil)
+	if werr := <-recorded; werr != nil || err != nil {
+		if live != nil {
+			err = errors.Join(err, live.Close(context.WithoutCancel(ctx)))
+		}
+		return errors.Join(s.stuck(err), werr, before.write(s.dir))
+	}
+	s.Live, s.ended = live, live.Lost()
+	s.tidy()
+	return nil
+}
+
+// head returns the snapshot to go on from, or nil.
+func (s *Session) head(ctx context.Context) (*snapshot.Snapshot, error) {
+	if s.rec.Head.Snapshot == "" {
+		return nil, nil
+	}
+	snap, err := snapshot.Open(ctx, snapshotPath(s.dir, s.rec.Head))
+	if err != nil {
+		return nil, err
+	}
+	return snap, snap.Fits(s.ground.Key)
+}
+
+// stuck says that the session cannot be brought back, and what can be done.
+func (s *Session) stuck(err error) error {
+	if err == nil {
+		return nil
+	}
+	p := problem.Of(err)
+	if s.rec.Head.Snapshot == "" || p.Kind == problem.Canceled || errors.Is(err, context.Canceled) {
+		return err
+	}
+	hint := p.Hint
+	say := func(line string) {
+		if hint != "" {
+			hint += "\n"
+		}
+		hint += line
+	}
+	if n := len(s.rec.Undo); n > 0 && (p.Code == "snapshot_damaged" || p.Code == "snapshot_missing") {
+		say(fmt.Sprintf("`cove session undo %s` goes back to %s", s.name, s.rec.Undo[n-1]))
+	}
+	if p.Code == "snapshot_unfit" {
+		say("it can be used again when that is as it was")
+	}
+	say(fmt.Sprintf("nothing was deleted; `cove session rm %s` removes the session", s.name))
+	return problem.New(p.Kind, p.Code, fmt.Sprintf("session %s cannot be brought back: %s", s.name, p.Error())).WithHint(hint)
+}
+
+// tidy removes what nothing leads to: what owners left that died while they saved, or between saving and saying so. Nobody else works here
+// while the lease is held. What cannot be removed now is left to the next command.
+func (s *Session) tidy() {
+	dir := filepath.Join(s.dir, snapshotsName)
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return
+	}
+	wanted := map[string]bool{s.rec.Head.Snapshot: true}
+	for _, e := range s.rec.Undo {
+		wanted[e.Snapshot] = true
+	}
+	for _, e := range entries {
+		path := filepath.Join(dir, e.Name())
+		switch {
+		case wanted[e.Name()]:
+		case strings.HasPrefix(e.Name(), "."):
+			_ = os.RemoveAll(path)
+		default:
+			_ = snapshot.Remove(path)
+		}
+	}
+}
+
+// String is when that point was.
+func (e Entry) String() string {
+	if e.Snapshot == "" {
+		return "the beginning"
+	}
+	return fmt.Sprintf("%s (after %d executions)", clock(e.Saved), e.Executions)
+}

@@ -1,0 +1,270 @@
+package named
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"cove/internal/kernel"
+	"cove/internal/problem"
+	"cove/internal/snapshot"
+)
+
+// longestReason bounds what is told of an error that is not ours, in bytes.
+const longestReason = 300
+
+// Session is a session that this process owns. Use it like the Live session that it is; Close saves it.
+type Session struct {
+	Live
+	name   string
+	dir    string
+	lease  *lease
+	ground *Ground
+	opts   Options
+	// busy is held while code runs and while a snapshot is made.
+	busy chan struct{}
+
+	mu       sync.Mutex // guards what follows
+	rec      Record
+	notices  []string
+	changed  bool            // something ran or was put in since the last snapshot
+	executed bool            // something ran since the last snapshot
+	advanced bool            // a snapshot was made since the session was started
+	lost     bool            // the sandbox died, and nothing that ran since has replaced what was in it
+	crashed  bool            // the kernel died since the last snapshot, and with it the variables
+	ended    <-chan struct{} // closed when the sandbox dies that holds what is to be saved
+
+	closing sync.Once
+	closed  error
+}
+
+// Name is the session's name.
+func (s *Session) Name() string { return s.name }
+
+// Notices returns what the user should be told and has not been told yet, a sentence each.
+func (s *Session) Notices() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n := s.notices
+	s.notices = nil
+	return n
+}
+
+func (s *Session) notice(text string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.notices = append(s.notices, text)
+	s.rec.Notice = &Notice{Time: time.Now(), Text: text}
+}
+
+// Execute runs code as Live does. With Undoable, a snapshot is made first if anything ran since the last one.
+func (s *Session) Execute(ctx context.Context, req kernel.Request) iter.Seq2[kernel.Event, error] {
+	return func(yield func(kernel.Event, error) bool) {
+		select {
+		case s.busy <- struct{}{}:
+		case <-ctx.Done():
+			yield(nil, problem.New(problem.Canceled, "canceled", "stopped before the code ran"))
+			return
+		}
+		defer func() { <-s.busy }()
+		if err := s.before(ctx); err != nil {
+			yield(nil, err)
+			return
+		}
+		var done *kernel.Done
+		defer func() {
+			if done != nil {
+				s.after(*done) // not before Live is done with the event, and can be asked
+			}
+		}()
+		for ev, err := range s.Live.Execute(ctx, req) {
+			if d, ok := ev.(kernel.Done); ok {
+				done = &d
+			}
+			if !yield(ev, err) {
+				return
+			}
+		}
+	}
+}
+
+// gone says that the sandbox has died that held what is to be saved. The caller holds mu.
+func (s *Session) gone() bool {
+	select {
+	case <-s.ended:
+		s.lost = true
+	default:
+	}
+	return s.lost
+}
+
+// before readies the session for an execution.
+func (s *Session) before(ctx context.Context) error {
+	s.mu.Lock()
+	known := s.lost // the user was told by the execution that lost it
+	lost, executed, advanced, remains := s.gone(), s.executed, s.advanced, s.rec.remains()
+	s.mu.Unlock()
+	switch {
+	case lost && advanced:
+		// Live would begin again from the snapshot that it was started from, which is not the head any more.
+		return s.unsaved("its sandbox was lost", "session_lost")
+	case lost && !known:
+		s.notice("the sandbox was lost; " + remains)
+	case !lost && executed && s.opts.Undoable:
+		if err := s.checkpoint(ctx, true); err != nil {
+			s.notice("what comes next cannot be undone, because no snapshot could be made: " + problem.Of(err).Error())
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if lost {
+		s.rec.Executions = s.rec.Head.Executions
+	}
+	s.changed, s.executed = true, true
+	return nil
+}
+
+func (s *Session) after(d kernel.Done) {
+	ended := s.Lost()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.rec.Executions++
+	s.ended, s.lost = ended, d.Lost == kernel.LostSession
+	s.crashed = s.crashed || d.Lost == kernel.LostKernel
+}
+
+// PutFile copies a host file into the workspace.
+func (s *Session) PutFile(ctx context.Context, path, host string) error {
+	if err := s.Live.PutFile(ctx, path, host); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.changed = true
+	return nil
+}
+
+// checkpoint makes a snapshot and makes it the head. After an error the head is what it was.
+func (s *Session) checkpoint(ctx context.Context, keep bool) error {
+	entry := Entry{Snapshot: id("snp_"), Saved: time.Now()}
+	snap, err := snapshot.Create(ctx, snapshotPath(s.dir, entry),
+		snapshot.Manifest{ID: entry.Snapshot, Created: entry.Saved, Key: s.ground.Key},
+		func(ctx context.Context, image string) error { return s.Save(ctx, image, keep) })
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	entry.Executions, entry.Size = s.rec.Executions, snap.Size()
+	next := s.rec
+	next.Head = entry
+	dropped := []Entry{s.rec.Head}
+	// The variables that a dead kernel took along are still in the former head.
+	rescue := s.crashed && s.rec.Head.Snapshot != ""
+	if s.opts.Undoable || rescue {
+		next.Undo = append(slices.Clone(next.Undo), s.rec.Head)
+		cut := max(0, len(next.Undo)-max(1, s.opts.Depth))
+		dropped, next.Undo = next.Undo[:cut], next.Undo[cut:]
+	}
+	if rescue {
+		text := fmt.Sprintf("session %s was saved without the variables that were lost; `cove session undo %s` goes back to %s", s.name, s.name, s.rec.Head)
+		s.notices, next.Notice = append(s.notices, text), &Notice{Time: entry.Saved, Text: text}
+	}
+	if !keep {
+		next.Running, next.Used = nil, time.Now()
+	}
+	if err := next.write(s.dir); err != nil {
+		return errors.Join(err, snapshot.Remove(snap.Dir))
+	}
+	s.rec, s.changed, s.executed, s.crashed, s.advanced = next, false, false, false, true
+	for _, e := range dropped {
+		if e.Snapshot != "" {
+			_ = snapshot.Remove(snapshotPath(s.dir, e)) // tidy tries again
+		}
+	}
+	return nil
+}
+
+// Close waits for running code to end, saves the session unless nothing happened in it, and gives it up. Ending ctx ends the waiting and the saving.
+// When the session could not be saved the error is a problem with code "session_unsaved" or, when that was because its sandbox had
+// died, "session_lost"; the session is then as it was. It is safe to call twice.
+func (s *Session) Close(ctx context.Context) error {
+	s.closing.Do(func() {
+		s.closed = s.close(ctx)
+		s.lease.release()
+	})
+	return s.closed
+}
+
+// Discard gives the session up without saving it. Nothing that happened in it since the last snapshot remains.
+func (s *Session) Discard(ctx context.Context) error {
+	s.mu.Lock()
+	s.changed = false
+	s.mu.Unlock()
+	return s.Close(ctx)
+}
+
+func (s *Session) close(ctx context.Context) error {
+	err := s.saveLast(ctx)
+	if cerr := s.Live.Close(context.WithoutCancel(ctx)); cerr != nil {
+		err = errors.Join(err, cerr)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.rec.Running == nil {
+		return err // saved and said so
+	}
+	s.rec.Running, s.rec.Used = nil, time.Now()
+	s.rec.Executions = s.rec.Head.Executions
+	return errors.Join(err, s.rec.write(s.dir))
+}
+
+// saveLast makes the last snapshot, where one is due.
+func (s *Session) saveLast(ctx context.Context) error {
+	select {
+	case s.busy <- struct{}{}:
+	case <-ctx.Done():
+		return s.unsaved("its code did not end in time", "session_unsaved")
+	}
+	defer func() { <-s.busy }()
+	s.mu.Lock()
+	changed, lost := s.changed, s.gone()
+	s.mu.Unlock()
+	switch {
+	case lost && changed:
+		return s.unsaved("its sandbox was lost", "session_lost")
+	case !changed:
+		return nil
+	}
+	err := s.checkpoint(ctx, false)
+	switch {
+	case err == nil:
+		return nil
+	case problem.Of(err).Code == "session_lost":
+		return s.unsaved("its sandbox was lost", "session_lost")
+	}
+	return s.unsaved(problem.Of(err).Error(), "session_unsaved").WithHint(problem.Of(err).Hint)
+}
+
+// unsaved says why the session was not saved, and what there is of it.
+func (s *Session) unsaved(why, code string) *problem.Error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	text := fmt.Sprintf("session %s was not saved: %s; %s", s.name, brief(why), s.rec.remains())
+	s.rec.Notice = &Notice{Time: time.Now(), Text: text}
+	return problem.New(problem.Unavailable, code, text)
+}
+
+// brief makes one line of bounded length of what an engine says, which may bring its stacks along.
+func brief(text string) string {
+	text, _, _ = strings.Cut(text, "\n")
+	if len(text) > longestReason {
+		text = strings.ToValidUTF8(text[:longestReason], "") + "..."
+	}
+	return text
+}
