@@ -228,6 +228,7 @@ func (e *Engine) flags() []string {
 
 // Sweep removes the sandboxes whose owner is gone.
 func (e *Engine) Sweep(context.Context) (int, error) {
+	killOrphans(e.opts.State)
 	dead, err := sandbox.DeadFolders(e.opts.State)
 	if err == nil && len(dead) > 0 {
 		err = e.prepare()

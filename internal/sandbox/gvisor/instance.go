@@ -49,14 +49,50 @@ func (in *instance) listen() (*net.UnixListener, error) {
 
 // killAll kills the processes that belong to a dead instance: those that name its directory on their command line.
 func killAll(in *instance) {
-	procs, _ := filepath.Glob("/proc/[0-9]*/cmdline")
-	for _, p := range procs {
-		b, err := os.ReadFile(p)
-		if err != nil || !strings.HasPrefix(string(b), "runsc") || !strings.Contains(string(b), in.Path+"/") {
-			continue
-		}
-		if pid, err := strconv.Atoi(filepath.Base(filepath.Dir(p))); err == nil {
+	for pid, cmdline := range runscProcesses() {
+		if strings.Contains(cmdline, in.Path+"/") {
 			_ = syscall.Kill(pid, syscall.SIGKILL)
 		}
 	}
+}
+
+// killOrphans kills the processes of sandboxes in the folder state that have no warden above them any more. They were to die with
+// it, by the kernel's doing; this is for the moment of their birth in which that does not hold yet.
+func killOrphans(state string) {
+	all := runscProcesses()
+	for pid, cmdline := range all {
+		if !strings.Contains(cmdline, "\x00--root="+state+"/") {
+			continue
+		}
+		if parent := parentOf(pid); parent != 0 && !strings.Contains(all[parent], "\x00"+wardenCommand+"\x00") {
+			_ = syscall.Kill(pid, syscall.SIGKILL)
+		}
+	}
+}
+
+// runscProcesses returns the command lines of the machine's runsc processes, arguments ended by NUL, by process id.
+func runscProcesses() map[int]string {
+	found := map[int]string{}
+	paths, _ := filepath.Glob("/proc/[0-9]*/cmdline")
+	for _, p := range paths {
+		b, err := os.ReadFile(p)
+		if err != nil || !strings.HasPrefix(string(b), "runsc") {
+			continue
+		}
+		if pid, err := strconv.Atoi(filepath.Base(filepath.Dir(p))); err == nil {
+			found[pid] = string(b)
+		}
+	}
+	return found
+}
+
+// parentOf returns a process's parent, or 0 when the process is gone.
+func parentOf(pid int) int {
+	for line := range strings.Lines(readTrimmed(fmt.Sprintf("/proc/%d/status", pid))) {
+		if v, ok := strings.CutPrefix(line, "PPid:"); ok {
+			n, _ := strconv.Atoi(strings.TrimSpace(v))
+			return n
+		}
+	}
+	return 0
 }
