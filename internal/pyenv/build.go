@@ -24,6 +24,7 @@ type builder struct {
 	lock     *os.File
 	progress io.Writer
 	terminal bool
+	needed   []string
 
 	uv    string
 	env   []string
@@ -37,7 +38,7 @@ func (b *builder) say(format string, args ...any) {
 // build makes the environment beside its final place and renames it when it is whole and on disk.
 func (b *builder) build(ctx context.Context) (*Environment, error) {
 	begun := time.Now()
-	if err := b.shelf.sweep(); err != nil {
+	if err := b.shelf.sweep(b.needed); err != nil {
 		return nil, err
 	}
 	if err := b.checkRoom(); err != nil {

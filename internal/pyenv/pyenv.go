@@ -85,6 +85,9 @@ type Options struct {
 	Python   string    // path or name of the Python to build on; "" searches the PATH
 	Progress io.Writer // told what happens during a build; nil is quiet
 	Terminal bool      // Progress is a terminal: draw a progress bar
+	// Needed returns the keys of environments that must be kept however long nobody has opened them; nil means none.
+	// It is called before one is built.
+	Needed func() []string
 }
 
 // Ensure returns the environment that o asks for, building it when it is missing
@@ -138,6 +141,9 @@ func prepare(ctx context.Context, s shelf, python Interpreter, data string, o Op
 	e := s.open(s.keyOf(python.stamp))
 	if e == nil {
 		b := builder{shelf: s, python: python, tools: filepath.Join(data, "tools"), lock: lock, progress: o.Progress, terminal: o.Terminal}
+		if o.Needed != nil {
+			b.needed = o.Needed()
+		}
 		if e, err = b.build(ctx); err != nil {
 			return nil, err
 		}

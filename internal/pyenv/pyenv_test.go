@@ -13,6 +13,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -95,6 +96,18 @@ func TestMinimal(t *testing.T) {
 		again, err = pyenv.Ensure(ctx, pyenv.Options{Data: data, Set: pyenv.Minimal, Python: named})
 		if err != nil || again.Dir != e.Dir {
 			t.Errorf("with the Python named: %+v, %v", again, err)
+		}
+	})
+	t.Run("is opened by its key", func(t *testing.T) {
+		t.Parallel()
+		again, err := pyenv.Open(data, e.Key)
+		if diff := cmp.Diff(e, again); err != nil || diff != "" {
+			t.Errorf("%v (-built +opened):\n%s", err, diff)
+		}
+		for _, key := range []string{"minimal-0000", "", "..", "../pyenv/" + e.Key} {
+			if _, err := pyenv.Open(data, key); problem.Of(err) == nil || problem.Of(err).Code != "environment_missing" {
+				t.Errorf("%q gave %v", key, err)
+			}
 		}
 	})
 	t.Run("is for everybody to read and nobody to write", func(t *testing.T) {
@@ -226,13 +239,30 @@ func TestInterrupted(t *testing.T) {
 	if err := os.WriteFile(manifest, []byte(other), 0o644); err != nil {
 		t.Fatal(err)
 	}
+	for _, key := range []string{"minimal-old", "minimal-needed"} {
+		forgotten := filepath.Join(data, "pyenv", key, "environment.json")
+		if err := os.Mkdir(filepath.Dir(forgotten), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(forgotten, good, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		long := time.Now().AddDate(0, -2, 0)
+		if err := os.Chtimes(forgotten, long, long); err != nil {
+			t.Fatal(err)
+		}
+	}
 	var progress buffer
-	rebuilt, err := pyenv.Ensure(context.Background(), pyenv.Options{Data: data, Set: pyenv.Minimal, Progress: &progress})
+	needed := func() []string { return []string{"minimal-needed"} }
+	rebuilt, err := pyenv.Ensure(context.Background(), pyenv.Options{Data: data, Set: pyenv.Minimal, Progress: &progress, Needed: needed})
 	if err != nil {
 		t.Fatal(explained(err))
 	}
 	if diff := cmp.Diff(e, rebuilt); diff != "" || !strings.Contains(progress.String(), "Ready:") {
 		t.Errorf("an environment for another Python was not rebuilt:\n%s%s", diff, progress.String())
+	}
+	if left := shelf(t, data); !cmp.Equal(left, []string{e.Key, "minimal-needed"}) {
+		t.Errorf("after a long time there is %v, want the new one and the one that is needed", left)
 	}
 }
 

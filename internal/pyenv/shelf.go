@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -92,12 +93,12 @@ func (s shelf) open(key string) *Environment {
 	if now, err := stampOf(m.Python.Path); err != nil || now != m.Python {
 		return nil
 	}
-	python := filepath.Join(dir, "bin", "python")
-	if _, err := os.Stat(python); err != nil {
+	e := s.environment(key, m)
+	if _, err := os.Stat(e.Python); err != nil {
 		return nil
 	}
 	s.touch(dir)
-	return &Environment{Dir: dir, Python: python, Base: m.Base, Version: m.Version, Packages: m.Packages, Key: key, Set: m.Set}
+	return e
 }
 
 // touch remembers, at most once a day, that the environment is in use.
@@ -157,9 +158,9 @@ func (s shelf) lock(ctx context.Context, progress io.Writer) (*os.File, error) {
 	}
 }
 
-// sweep removes what killed builds left and environments that nobody has opened for a long time.
+// sweep removes what killed builds left and environments that nobody has opened for a long time nor needs.
 // The caller holds the lock.
-func (s shelf) sweep() error {
+func (s shelf) sweep(needed []string) error {
 	entries, err := os.ReadDir(s.dir)
 	if err != nil {
 		return fmt.Errorf("read %s: %w", s.dir, err)
@@ -167,7 +168,7 @@ func (s shelf) sweep() error {
 	for _, entry := range entries {
 		path := filepath.Join(s.dir, entry.Name())
 		stale := strings.HasPrefix(entry.Name(), tmpPrefix)
-		if entry.IsDir() && !stale {
+		if entry.IsDir() && !stale && !slices.Contains(needed, entry.Name()) {
 			info, err := os.Stat(filepath.Join(path, manifestName))
 			stale = err == nil && time.Since(info.ModTime()) > keptFor
 		}
