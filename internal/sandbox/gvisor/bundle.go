@@ -5,10 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	specs "github.com/opencontainers/runtime-spec/specs-go"
 
@@ -18,13 +21,31 @@ import (
 // guestCapabilities are what the guest needs to start processes as the sandboxed user and to signal them. It gives up the bounding set before it runs anything, so nothing it starts can have one of them.
 var guestCapabilities = []string{"CAP_SETUID", "CAP_SETGID", "CAP_SETPCAP", "CAP_KILL"}
 
-// writeBundle writes the OCI bundle: config.json and a root file system of mount points and a few generated files.
+// writeBundle writes the OCI bundle: config.json beside a root file system of mount points and a few generated files.
 // What a checkpoint must find unchanged when it is restored is in config.json; the memory limit may change and is apart.
-func writeBundle(in *instance, spec sandbox.Spec, exe string) error {
-	b := &bundle{root: in.Join("rootfs")}
+func writeBundle(in *instance, state string, spec sandbox.Spec, exe string) error {
+	b := newBundle(spec, exe)
+	b.bind(in.Join("socket"), socketDir)
+	root, err := b.rootFolder(state)
+	if err != nil {
+		return fmt.Errorf("build root file system: %w", err)
+	}
+	config, err := json.Marshal(b.spec(in, root, spec))
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(in.Join(memoryName), []byte(strconv.FormatInt(spec.Limits.Memory, 10)), 0o600); err != nil {
+		return err
+	}
+	return os.WriteFile(in.Join("config.json"), config, 0o600)
+}
+
+// newBundle lists what a sandbox sees, but for what is its own.
+func newBundle(spec sandbox.Spec, exe string) *bundle {
+	b := &bundle{entries: map[string]entry{}}
 	b.system()
 	b.mountFile(exe, guestPath)
-	b.mount(in.Join("socket"), socketDir)
+	b.dir(socketDir)
 	for _, m := range spec.Mounts {
 		if m.Source == m.Target && strings.HasPrefix(m.Target, "/usr/") {
 			continue
@@ -36,59 +57,114 @@ func writeBundle(in *instance, spec sandbox.Spec, exe string) error {
 	for _, d := range []string{"/proc", tmpPath, runPath, "/dev", "/sys"} {
 		b.dir(d)
 	}
-	b.open()
-	if b.err != nil {
-		return fmt.Errorf("build root file system: %w", b.err)
-	}
-	config, err := json.Marshal(b.spec(in, spec))
-	if err != nil {
-		return err
-	}
-	if err := os.WriteFile(in.Join(memoryName), []byte(strconv.FormatInt(spec.Limits.Memory, 10)), 0o600); err != nil {
-		return err
-	}
-	return os.WriteFile(in.Join("config.json"), config, 0o600)
+	return b
 }
 
+// bundle is the root file system of a sandbox, which holds nothing but mount points and a few small files, and what is mounted there.
 type bundle struct {
-	root   string
-	mounts []specs.Mount
-	err    error
+	entries map[string]entry
+	mounts  []specs.Mount
 }
 
-func (b *bundle) fail(err error) {
-	if b.err == nil && err != nil && !errors.Is(err, fs.ErrExist) {
-		b.err = err
+// entry is one path of the root file system.
+type entry struct {
+	Kind string // "dir", "file", "link"
+	Text string // of a file; of a link, where it leads
+}
+
+func (b *bundle) dir(path string) { b.entries[path] = entry{Kind: "dir"} }
+
+func (b *bundle) symlink(target, path string) { b.entries[path] = entry{"link", target} }
+
+func (b *bundle) file(path, text string) { b.entries[path] = entry{"file", text} }
+
+// The names of root file systems in the engine's folder, whole and in the making.
+const (
+	rootPrefix    = ".root-"
+	rootTmpPrefix = ".tmp-root-"
+)
+
+// rootFolder returns a folder with the entries. Sandboxes cannot write to it, so those with the same entries share one, which stays.
+func (b *bundle) rootFolder(state string) (string, error) {
+	text, err := json.Marshal(b.entries)
+	if err != nil {
+		return "", err
+	}
+	root := filepath.Join(state, rootPrefix+digest(string(text)))
+	if _, err := os.Stat(root); err == nil {
+		return root, nil
+	}
+	tmp, err := os.MkdirTemp(state, rootTmpPrefix)
+	if err != nil {
+		return "", err
+	}
+	if err := b.build(tmp); err != nil {
+		return "", errors.Join(err, os.RemoveAll(tmp))
+	}
+	if err := os.Rename(tmp, root); err != nil {
+		_ = os.RemoveAll(tmp) // another process may have been quicker
+		if _, err := os.Stat(root); err != nil {
+			return "", err
+		}
+	}
+	return root, nil
+}
+
+// sweepRoots removes root file systems that nobody finished.
+func sweepRoots(state string) {
+	const grace = time.Minute
+	unfinished, _ := filepath.Glob(filepath.Join(state, rootTmpPrefix+"*"))
+	for _, dir := range unfinished {
+		if info, err := os.Stat(dir); err == nil && time.Since(info.ModTime()) > grace {
+			_ = os.RemoveAll(dir) // what cannot be removed now is tried again next time
+		}
 	}
 }
 
-func (b *bundle) dir(path string) {
-	b.fail(os.MkdirAll(filepath.Join(b.root, path), 0o755))
-}
-
-// open lets the sandboxed user see the root file system, whatever the host's umask.
-func (b *bundle) open() {
-	b.fail(filepath.WalkDir(b.root, func(path string, d fs.DirEntry, err error) error {
-		switch {
-		case err != nil:
+// build makes the entries below root, open to the sandboxed user whatever the host's umask.
+func (b *bundle) build(root string) error {
+	if err := os.Chmod(root, 0o755); err != nil {
+		return err
+	}
+	for _, path := range slices.Sorted(maps.Keys(b.entries)) {
+		full := filepath.Join(root, path)
+		if err := makeFolders(root, filepath.Dir(path)); err != nil {
 			return err
-		case d.IsDir():
-			return os.Chmod(path, 0o755)
-		case d.Type().IsRegular():
-			return os.Chmod(path, 0o644)
 		}
+		var err error
+		switch e := b.entries[path]; e.Kind {
+		case "dir":
+			err = makeFolders(root, path)
+		case "link":
+			err = os.Symlink(e.Text, full)
+		default:
+			if err = os.WriteFile(full, []byte(e.Text), 0o600); err == nil {
+				err = os.Chmod(full, 0o644)
+			}
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// makeFolders makes path and what is above it, below root.
+func makeFolders(root, path string) error {
+	if path == "/" {
 		return nil
-	}))
-}
-
-func (b *bundle) symlink(target, path string) {
-	b.dir(filepath.Dir(path))
-	b.fail(os.Symlink(target, filepath.Join(b.root, path)))
-}
-
-func (b *bundle) file(path, text string) {
-	b.dir(filepath.Dir(path))
-	b.fail(os.WriteFile(filepath.Join(b.root, path), []byte(text), 0o644))
+	}
+	if err := makeFolders(root, filepath.Dir(path)); err != nil {
+		return err
+	}
+	full := filepath.Join(root, path)
+	if err := os.Mkdir(full, 0o755); err != nil {
+		if errors.Is(err, fs.ErrExist) {
+			return nil
+		}
+		return err
+	}
+	return os.Chmod(full, 0o755)
 }
 
 func (b *bundle) mount(source, target string) {
@@ -116,9 +192,9 @@ func (b *bundle) system() {
 			continue
 		}
 		if fi.Mode()&fs.ModeSymlink != 0 {
-			target, err := os.Readlink(p)
-			b.fail(err)
-			b.symlink(target, p)
+			if target, err := os.Readlink(p); err == nil {
+				b.symlink(target, p)
+			}
 			continue
 		}
 		b.mount(p, p)
@@ -139,7 +215,7 @@ func (b *bundle) system() {
 	b.file("/etc/hostname", "sandbox\n")
 }
 
-func (b *bundle) spec(in *instance, spec sandbox.Spec) *specs.Spec {
+func (b *bundle) spec(in *instance, root string, spec sandbox.Spec) *specs.Spec {
 	l := spec.Limits
 	rlimit := func(name string, n uint64) specs.POSIXRlimit {
 		return specs.POSIXRlimit{Type: name, Soft: n, Hard: n}
@@ -147,7 +223,7 @@ func (b *bundle) spec(in *instance, spec sandbox.Spec) *specs.Spec {
 	s := &specs.Spec{
 		Version:  specs.Version,
 		Hostname: "sandbox",
-		Root:     &specs.Root{Path: "rootfs", Readonly: true},
+		Root:     &specs.Root{Path: root, Readonly: true},
 		Mounts:   append(b.mounts, internalMounts(in, l)...),
 		Process: &specs.Process{
 			Args: []string{guestPath, "--connect=" + socketDir + "/" + socketName, "--workspace=" + Workspace, "--user=" + strconv.Itoa(sandboxUser)},

@@ -167,25 +167,45 @@ func (e *Engine) build(ctx context.Context, s *box) (err error) {
 			s.cgroup = g
 		} // else root may not make cgroups here, as in many containers, and the watchdog takes their place
 	}
-	if err := writeBundle(s.instance, s.spec, e.exe); err != nil {
+	if err := writeBundle(s.instance, e.opts.State, s.spec, e.exe); err != nil {
 		return err
 	}
 	return s.create(ctx)
+}
+
+// Warm starts, in the background, what the first sandbox will need, for a caller that has something else to do before. It fails
+// silently: the first sandbox will say why.
+func (e *Engine) Warm() {
+	if e.prepare() == nil {
+		go func() {
+			e.mu.Lock()
+			defer e.mu.Unlock()
+			_ = e.needWarden()
+		}()
+	}
 }
 
 // hireWarden returns the warden, started when there is none.
 func (e *Engine) hireWarden() (*remote, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.warden == nil || ended(e.warden.done) {
-		w, err := startWarden(e.exe, e.flags())
-		if err != nil {
-			return nil, err
-		}
-		e.warden, e.users = w, 0
+	if err := e.needWarden(); err != nil {
+		return nil, err
 	}
 	e.users++
 	return e.warden, nil
+}
+
+// needWarden makes sure that there is a warden. The caller holds mu.
+func (e *Engine) needWarden() error {
+	if e.warden != nil && !ended(e.warden.done) {
+		return nil
+	}
+	w, err := startWarden(e.exe, e.flags())
+	if err == nil {
+		e.warden, e.users = w, 0
+	}
+	return err
 }
 
 // dismissWarden ends the warden when its last sandbox is gone.
@@ -229,6 +249,7 @@ func (e *Engine) flags() []string {
 // Sweep removes the sandboxes whose owner is gone.
 func (e *Engine) Sweep(context.Context) (int, error) {
 	killOrphans(e.opts.State)
+	sweepRoots(e.opts.State)
 	dead, err := sandbox.DeadFolders(e.opts.State)
 	if err == nil && len(dead) > 0 {
 		err = e.prepare()

@@ -22,7 +22,7 @@ func createInstance(state, id string) (*instance, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, d := range []string{"rootfs", "socket", "workspace", "runsc"} {
+	for _, d := range []string{"socket", "workspace", "runsc"} {
 		if err := os.Mkdir(f.Join(d), 0o700); err != nil {
 			return nil, errors.Join(err, f.Remove())
 		}

@@ -186,5 +186,9 @@ func (w *warden) Destroy(id string, _ *struct{}) error {
 	}
 	c := d.c
 	d.c = nil
+	// It would end with the sentry anyway, but then one would be waited for after the other.
+	if gofer := c.GoferPid.Load(); gofer > 0 {
+		_ = unix.Kill(gofer, unix.SIGKILL)
+	}
 	return c.Destroy()
 }
