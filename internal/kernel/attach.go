@@ -156,3 +156,9 @@ func (k *Kernel) letGo(ctx context.Context) error {
 func (k *Kernel) Trim(ctx context.Context) error {
 	return k.ask(ctx, map[string]any{"type": "trim"}, "trim_reply", &struct{}{})
 }
+
+// Forget takes back what the cells that ran until now have left behind by themselves: names, history and numbers. What they imported or
+// did elsewhere stays. It is for a kernel that has rehearsed before its user comes.
+func (k *Kernel) Forget(ctx context.Context) error {
+	return k.ask(ctx, map[string]any{"type": "forget"}, "forget_reply", &struct{}{})
+}

@@ -71,7 +71,7 @@ SHUTDOWN_SECONDS = 2  # for the exit functions of user code
 # Users replace functions of these modules in tests and by accident.
 _read, _write, _exit, _getcwd, _urandom = os.read, os.write, os._exit, os.getcwd, os.urandom
 _getrlimit, _setrlimit, _collect, _seed = resource.getrlimit, resource.setrlimit, gc.collect, random.seed
-_monotonic, _ident, _poll = time.monotonic, threading.get_ident, select.poll
+_monotonic, _sleep, _ident, _poll = time.monotonic, time.sleep, threading.get_ident, select.poll
 _current_task = asyncio.current_task
 
 
@@ -173,19 +173,35 @@ class Interrupts:
 
 
 class Guard:
-    """The lock around protocol code; in the main thread it also holds signals back."""
+    """The lock around protocol code; in the main thread it also holds signals back.
+
+    threading's locks look at the clock whenever they are taken, which is a system call in the first seconds of a sandbox.
+    This one is the one key of a dict, which setdefault() takes in a single step. Whoever finds itself to be the holder is inside
+    already, in a finalizer for example, and leaves the key to the frame below.
+    """
 
     def __init__(self, interrupts):
         self.interrupts = interrupts
-        self.lock = threading.RLock()
+        self.holder = {}
+        self.nested = []  # for each `with` under way whether it was inside already
+
+    def take(self, me, holder):
+        """Waits for the key. A holder keeps it for as long as the guest takes to read what it writes."""
+        while holder.setdefault(0, me) != me:
+            _sleep(0.0005)
 
     def __enter__(self):
-        if _ident() == self.interrupts.main:
+        me, holder = _ident(), self.holder
+        if me == self.interrupts.main:
             self.interrupts.depth += 1
-        self.lock.acquire()
+        inside = holder.get(0) == me
+        if not inside:
+            self.take(me, holder)
+        self.nested.append(inside)
 
     def __exit__(self, *exc):
-        self.lock.release()
+        if self.nested and not self.nested.pop():
+            self.holder.pop(0, None)
         if _ident() == self.interrupts.main:
             self.interrupts.leave()
 
@@ -218,7 +234,7 @@ class Outlet:
         self.busy = False
         self.deferred = []
         self.child = False  # this process is a fork of the kernel
-        self.window, self.budget = 0.0, EAGER_FLUSHES
+        self.budget = EAGER_FLUSHES  # lines that are still written at once; the flushing thread renews it
         self.wake, self.awake = threading.Event(), False
 
     def start(self):
@@ -227,7 +243,7 @@ class Outlet:
 
     def _after_fork(self):
         self.child = True
-        self.guard.lock = threading.RLock()
+        self.guard.holder, self.guard.nested = {}, []
         self.chunks, self.size, self.busy, self.deferred, self.unsynced = [], 0, False, [], False
         self.interrupts.main, self.interrupts.depth = _ident(), 0
         self.interrupts.enabled = True
@@ -241,17 +257,20 @@ class Outlet:
             sleep(FLUSH_SECONDS)
             wake.clear()
             self.awake = False
+            self.budget = EAGER_FLUSHES
             self.flush()
             if self.interrupts.swallowed:
                 self.interrupts.repeat()
 
     def text(self, fd, data):
         # print() comes here twice; a `with self.guard` would cost it a third of its speed.
-        guard, interrupts = self.guard, self.interrupts
-        main = _ident() == interrupts.main
+        holder, interrupts, me = self.guard.holder, self.interrupts, _ident()
+        main = me == interrupts.main
         if main:
             interrupts.depth += 1
-        guard.lock.acquire()
+        inside = holder.get(0) == me
+        if not inside and holder.setdefault(0, me) != me:
+            self.guard.take(me, holder)
         try:
             if self.busy:
                 # A finalizer or a hook of the user's prints while a frame is on its way.
@@ -269,18 +288,18 @@ class Outlet:
                 if self.child:
                     self._flush()
                     return
-                now = _monotonic()
-                if now - self.window > FLUSH_SECONDS:
-                    self.window, self.budget = now, EAGER_FLUSHES
+                # No clock is looked at here: in the first seconds of a sandbox that costs a system call.
                 if self.budget > 0:
                     self.budget -= 1
                     self._flush()
-                    return
+                    if self.budget > EAGER_FLUSHES // 2:
+                        return
             if not (self.awake or self.child):
                 self.awake = True
                 self.wake.set()
         finally:
-            guard.lock.release()
+            if not inside:
+                del holder[0]
             if main:
                 interrupts.leave()
 
@@ -1114,6 +1133,7 @@ class Kernel:
         self._wrap_os()
         self._set_environment()
         self.shell = self._make_shell()
+        self.pristine = frozenset(self.shell.user_ns)
         self.make_loop()
         sys.path.insert(0, "")
         sys.argv[:] = [""]
@@ -1212,7 +1232,7 @@ class Kernel:
         self.outlet.send({"type": "ready", "python": sys.version.split()[0], "ipython": IPython.__version__,
                           "pid": os.getpid()})
         handlers = {"execute": self.execute, "complete": self.complete, "inspect": self.inspect,
-                    "is_complete": self.is_complete, "resumed": self.resumed, "trim": self.trim,
+                    "is_complete": self.is_complete, "resumed": self.resumed, "trim": self.trim, "forget": self.forget,
                     "shutdown": self.shutdown}
         while True:
             message = self.next_message()
@@ -1466,7 +1486,7 @@ class Kernel:
         renew()
         if request.get("reseed"):
             reseed()
-        self.outlet.window = 0.0  # the clock may have jumped
+        self.outlet.budget = EAGER_FLUSHES
         error = ""
         try:
             if request.get("address_space"):
@@ -1477,6 +1497,24 @@ class Kernel:
         self.interrupts.starting = self.interrupts.pending = False
         self.outlet.send({"type": "resumed_reply", "id": request.get("id", ""), "python": sys.version.split()[0],
                           "ipython": IPython.__version__, "error": error})
+
+    def forget(self, request):
+        """Takes back what cells have left behind by themselves, for a kernel that has rehearsed: names, history, numbers."""
+        shell, names = self.shell, self.shell.user_ns
+        history, hook = shell.history_manager, shell.displayhook
+        for name in [name for name in names if name not in self.pristine]:
+            del names[name]
+        for name in ("_", "__", "___", "_i", "_ii", "_iii"):
+            names[name] = ""
+        hook._ = hook.__ = hook.___ = ""
+        history._i = history._ii = history._iii = history._i00 = ""
+        history.input_hist_parsed[:] = history.input_hist_raw[:] = [""]
+        history.output_hist.clear()
+        history.output_hist_reprs.clear()
+        shell.execution_count = 1
+        shell.last_execution_result = None
+        shell.last_execution_succeeded = True
+        self.outlet.send({"type": "forget_reply", "id": request.get("id", "")})
 
     def trim(self, request):
         """Gives memory back that nobody uses."""

@@ -121,3 +121,22 @@ func (s *Session) Trim(ctx context.Context) error {
 	}
 	return s.explain(s.kernel.Trim(ctx))
 }
+
+// Rehearse runs a cell as a user would and forgets it, because what runs first runs slowly: in a new interpreter, whose code is
+// still to be loaded, and in a restored sandbox, whose memory is.
+func (s *Session) Rehearse(ctx context.Context) error {
+	for e, err := range s.Execute(ctx, kernel.Request{Code: "print('', end='')\n1 + 1"}) {
+		if err != nil {
+			return fmt.Errorf("rehearse: %w", err)
+		}
+		if done, ok := e.(kernel.Done); ok && done.Outcome != kernel.OutcomeOK {
+			return problem.New(problem.Unavailable, "rehearsal_failed", "a new session does not work: "+string(done.Outcome)+" "+done.Message)
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.kernel == nil {
+		return problem.New(problem.Unavailable, "session_lost", "the session ended in its rehearsal")
+	}
+	return s.explain(s.kernel.Forget(ctx))
+}

@@ -53,6 +53,9 @@ type Options struct {
 	// Reseed is for images that several sessions start from: each gets random generators of its own. Without it they
 	// go on where they were saved.
 	Reseed bool
+	// Running is a sandbox that runs already, with a kernel in it or none, and is taken over instead of starting one. Image says
+	// what to start from when it is lost.
+	Running sandbox.Sandbox
 	// Mold is for a session that is only there to be saved as the image of others: what depends on the memory limit is
 	// left to them.
 	Mold bool
@@ -123,6 +126,9 @@ func ended(done <-chan struct{}) bool {
 
 // startSandbox starts a sandbox, from the image if there is one, with the inputs in its workspace.
 func (s *Session) startSandbox(ctx context.Context) error {
+	if s.opts.Running != nil {
+		return s.adopt(ctx)
+	}
 	spec := sandbox.Spec{ID: sandbox.NewID("sbx"), Mounts: mounts(s.opts.Env), Limits: s.opts.Limits}
 	start := s.opts.Engine.Start
 	if s.opts.Image != "" {

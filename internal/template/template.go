@@ -141,6 +141,9 @@ func warm(ctx context.Context, mold *session.Session) error {
 			}
 		}
 	}
+	if err := mold.Rehearse(ctx); err != nil {
+		return err
+	}
 	return mold.Trim(ctx)
 }
 

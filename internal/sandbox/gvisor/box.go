@@ -103,6 +103,11 @@ func (s *box) start(ctx context.Context) error {
 
 // Restore loads the checkpoint in dir and waits for its guest.
 func (s *box) Restore(ctx context.Context, dir string) (sandbox.Sandbox, error) {
+	done, err := s.engine.turn(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
 	if err := s.warden.call(ctx, "Restore", ImageArgs{ID: s.ID(), Image: dir}, &struct{}{}); err != nil {
 		return nil, fmt.Errorf("restore sandbox %s: %w", s.ID(), s.withLogs(err))
 	}

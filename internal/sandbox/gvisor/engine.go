@@ -13,6 +13,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"runtime"
 	"strings"
 	"sync"
 
@@ -52,6 +53,9 @@ type Engine struct {
 	cgroups hierarchy
 	err     error
 
+	// starting holds a token for each sandbox that is being booted or restored.
+	starting chan struct{}
+
 	mu     sync.Mutex
 	warden *remote
 	users  int // boxes that use the warden; it ends with the last
@@ -60,7 +64,20 @@ type Engine struct {
 var _ sandbox.Saver = (*Engine)(nil)
 
 // New returns an engine; nothing is touched until it is used.
-func New(o Options) *Engine { return &Engine{opts: o} }
+func New(o Options) *Engine {
+	return &Engine{opts: o, starting: make(chan struct{}, 1+runtime.NumCPU())}
+}
+
+// turn waits until few enough sandboxes are being started. It is work for the processor and nothing else: more at once would all end
+// late instead of one after the other.
+func (e *Engine) turn(ctx context.Context) (done func(), err error) {
+	select {
+	case e.starting <- struct{}{}:
+		return func() { <-e.starting }, nil
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+}
 
 // Name returns "gvisor".
 func (e *Engine) Name() string { return "gvisor" }
@@ -156,6 +173,11 @@ func (e *Engine) boot(ctx context.Context, spec sandbox.Spec) (*box, error) {
 }
 
 func (e *Engine) build(ctx context.Context, s *box) (err error) {
+	done, err := e.turn(ctx)
+	if err != nil {
+		return err
+	}
+	defer done()
 	if s.listener, err = s.instance.listen(); err != nil {
 		return err
 	}
