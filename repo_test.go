@@ -26,7 +26,7 @@ var layers = [][]string{
 	{"problem", "ident"},
 	{"wire", "config", "telemetry"},
 	{"sandbox", "model", "pyenv", "guest", "pool", "sandbox/gvisor/filters"},
-	{"sandbox/*", "model/*", "link", "snapshot"},
+	{"sandbox/*", "model/*", "link", "snapshot", "keeper"},
 	{"kernel", "sandbox/sandboxtest"},
 	{"session"},
 	{"interpreter", "template", "named", "bench"},

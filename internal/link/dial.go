@@ -23,8 +23,15 @@ func Dial(ctx context.Context, box Dialer) (*Link, error) {
 			return nil, err
 		}
 		l, err := Open(ctx, stream)
-		if err == nil || attempt == dialAttempts || ctx.Err() != nil {
-			return l, err
+		if err == nil {
+			// A hello may be all that is left of a severed connection: only an answer shows that somebody is there.
+			if err = l.Ping(ctx); err == nil {
+				return l, nil
+			}
+			_ = l.Close()
+		}
+		if attempt == dialAttempts || ctx.Err() != nil {
+			return nil, err
 		}
 		select {
 		case <-box.Done():

@@ -115,6 +115,11 @@ func (f *fake) Save(_ context.Context, dir string, keep bool) error {
 	return os.WriteFile(filepath.Join(dir, "state"), text, 0o600)
 }
 
+func (f *fake) Leave(context.Context) (sandbox.Sandbox, error) {
+	f.closes++
+	return newFakeBox(f.ran), nil
+}
+
 func (f *fake) PutFile(_ context.Context, path, _ string) error {
 	f.ran = append(f.ran, "put "+path)
 	return nil
@@ -164,6 +169,7 @@ func (m *machine) prepare(_ context.Context, b named.Base) (*named.Ground, error
 			}
 			return m.last, m.last.load()
 		},
+		Join: m.join,
 	}, nil
 }
 
@@ -264,6 +270,9 @@ func other(dir string) int {
 	ma := &machine{}
 	o := ma.options()
 	name, codes := os.Args[1], os.Args[2:]
+	if len(codes) > 0 && codes[0] == "--keep" {
+		return keepInProcess(dir, name)
+	}
 	if len(codes) > 0 && codes[0] == "--undoable" {
 		o.Undoable, codes = true, codes[1:]
 	}

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"syscall"
 
+	"cove/internal/keeper"
 	"cove/internal/problem"
 	"cove/internal/snapshot"
 )
@@ -91,13 +92,15 @@ func (s Store) look(name string) (Info, error) {
 	}
 	who, held := owner(dir)
 	rec, rerr := readRecord(dir, name)
-	for rerr == nil && !held && rec.Running != nil {
-		// Its owner has died, or began after the first look and may have ended since.
-		seen := *rec.Running
+	kept := keeper.Lives(dir)
+	for rerr == nil && !held && (rec.Running != nil || rec.Memory != nil && !kept) {
+		// Its owner or keeper has died, or began after the first look and may have ended since.
+		seen := rec
 		if who, held = owner(dir); held {
 			break
 		}
-		if rec, rerr = readRecord(dir, name); rerr == nil && rec.Running != nil && rec.Running.Since.Equal(seen.Since) {
+		kept = keeper.Lives(dir)
+		if rec, rerr = readRecord(dir, name); rerr == nil && rec.same(seen) {
 			break
 		}
 	}
@@ -110,12 +113,22 @@ func (s Store) look(name string) (Info, error) {
 		}
 	case held:
 		info.State, info.Running = Running, who
-	case rec.Running != nil:
+	case rec.Memory != nil && kept:
+		info.State = Running
+	case rec.Running != nil || rec.unsaved():
 		info.State, info.Reason = Lost, rec.mourn()
 	case rec.Head.Snapshot == "":
 		info.State = New
 	}
 	return info, nil
+}
+
+// same says whether r and o have the same owner and the same keeper.
+func (r Record) same(o Record) bool {
+	if (r.Running == nil) != (o.Running == nil) || (r.Memory == nil) != (o.Memory == nil) {
+		return false
+	}
+	return (r.Running == nil || r.Running.Since.Equal(o.Running.Since)) && (r.Memory == nil || r.Memory.Since.Equal(o.Memory.Since))
 }
 
 // occupied is the room that a folder takes on the disk, in bytes.

@@ -17,6 +17,16 @@ import (
 
 const leaseName = "lease"
 
+// Keeping is the command of a process that keeps a session in memory. It has the lease for moments only, to start and to save.
+const Keeping = "cove session keep"
+
+// How long a command waits for a keeper to give the lease up, and how often it looks.
+const (
+	keeperPatience = 30 * time.Second
+	keeperPoll     = 2 * time.Millisecond
+	signPatience   = time.Second // for a new owner to say who it is
+)
+
 // lease is the right to use a session. It is a lock on an open file (F_OFD_SETLK, see fcntl(2)): the kernel gives it up when the last
 // process that has the file open is gone, and whether it is held can be asked without taking it.
 type lease struct {
@@ -29,8 +39,29 @@ func lockWhole() *unix.Flock_t {
 	return &unix.Flock_t{Type: unix.F_WRLCK, Whence: io.SeekStart}
 }
 
-// acquire takes the lease of the session in dir, or says who has it (a problem with code "session_in_use").
+// acquire takes the lease of the session in dir, or says who has it (a problem with code "session_in_use"). A keeper is waited for.
 func acquire(dir, name, command string) (*lease, error) {
+	for begun := time.Now(); ; time.Sleep(keeperPoll) {
+		l, err := tryAcquire(dir, name, command)
+		if err == nil || problem.Of(err).Code != "session_in_use" {
+			return l, err
+		}
+		patience := keeperPatience
+		who, held := owner(dir)
+		switch {
+		case held && who == nil:
+			patience = signPatience
+		case held && who.Command != Keeping:
+			return nil, err
+		}
+		if time.Since(begun) > patience {
+			return nil, err
+		}
+	}
+}
+
+// tryAcquire is acquire without any waiting.
+func tryAcquire(dir, name, command string) (*lease, error) {
 	path := filepath.Join(dir, leaseName)
 	for {
 		f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
@@ -78,6 +109,7 @@ func (l *lease) sign(command string) {
 
 // release gives the lease up. Closing the file alone would not, while a process that is just being started has it open.
 func (l *lease) release() {
+	_ = l.file.Truncate(0) // the next owner has it for a moment before it has signed
 	lock := lockWhole()
 	lock.Type = unix.F_UNLCK
 	_ = unix.FcntlFlock(l.file.Fd(), unix.F_OFD_SETLK, lock)

@@ -9,18 +9,70 @@ import (
 	"path/filepath"
 	"time"
 
+	"cove/internal/keeper"
 	"cove/internal/problem"
 	"cove/internal/snapshot"
 )
 
-// Pause says that the session is paused already, which it is whenever nobody uses it; otherwise the error names its user.
-func (s Store) Pause(name, command string) (Info, error) {
-	l, _, err := s.claim(name, command)
-	if err != nil {
-		return Info{}, err
+// manageAttempts bounds how often an operation begins anew because somebody used the session in between.
+const manageAttempts = 5
+
+// Pause saves a session that is in memory and ends its being there; was says that it had been. Every other session that nobody uses is paused
+// already. One that is used is a problem that names its user.
+func (s Store) Pause(ctx context.Context, name, command string) (info Info, was bool, err error) {
+	for range manageAttempts {
+		l, _, err := s.claim(name, command)
+		if err != nil {
+			return Info{}, was, err
+		}
+		lives := keeper.Lives(l.dir)
+		l.release() // the keeper needs it
+		if !lives {
+			break
+		}
+		if err := keeper.Pause(ctx, l.dir); err != nil && !keeper.Gone(err) {
+			return Info{}, was, fmt.Errorf("pause session %s: %w", name, err)
+		} else if err == nil {
+			was = true
+		}
 	}
+	info, err = s.look(name)
+	return info, was, err
+}
+
+// Resume brings a session into memory: launch has a process call Keep and waits until that is ready. fresh says that the session was not
+// in memory already.
+func (s Store) Resume(ctx context.Context, name string, launch func(ctx context.Context) error) (info Info, fresh bool, err error) {
+	l, _, err := s.claim(name, Keeping)
+	if err != nil {
+		return Info{}, false, err
+	}
+	lives := keeper.Lives(l.dir)
 	l.release()
-	return s.look(name)
+	if !lives {
+		err = launch(ctx)
+		fresh = err == nil
+	}
+	if err != nil && problem.Of(err).Code != "session_in_memory" {
+		return Info{}, false, err
+	}
+	info, err = s.look(name)
+	return info, fresh, err
+}
+
+// claimSaved takes the lease of a session whose head is what it is at.
+func (s Store) claimSaved(ctx context.Context, name, command string) (*lease, Record, error) {
+	for range manageAttempts {
+		l, rec, err := s.claim(name, command)
+		if err != nil || !rec.unsaved() || !keeper.Lives(l.dir) {
+			return l, rec, err
+		}
+		l.release() // the keeper needs it
+		if err := keeper.Flush(ctx, l.dir); err != nil && !keeper.Gone(err) {
+			return nil, rec, fmt.Errorf("save session %s: %w", name, err)
+		}
+	}
+	return nil, Record{}, problem.New(problem.Unavailable, "session_in_use", "session "+name+" is used all the time").WithHint("try again")
 }
 
 // Fork makes the session to, which goes on from where from is. They share no more than the room on the disk.
@@ -31,7 +83,7 @@ func (s Store) Fork(ctx context.Context, from, to, command string) (Info, error)
 	if err := s.Sweep(); err != nil {
 		return Info{}, err
 	}
-	source, rec, err := s.claim(from, command)
+	source, rec, err := s.claimSaved(ctx, from, command)
 	if err != nil {
 		return Info{}, err
 	}
@@ -63,40 +115,55 @@ func (s Store) Fork(ctx context.Context, from, to, command string) (Info, error)
 	return s.look(to)
 }
 
-// Undo makes the newest snapshot that can be returned to the head. The former head is deleted.
-func (s Store) Undo(name, command string) (Info, error) {
+// Undo makes the newest snapshot that can be returned to the head. The former head is deleted. A session in memory is paused by that; where its
+// head is from before the last undoable execution, it returns to that.
+func (s Store) Undo(ctx context.Context, name, command string) (Info, error) {
 	l, rec, err := s.claim(name, command)
 	if err != nil {
 		return Info{}, err
 	}
-	former := rec.Head
-	n := len(rec.Undo)
-	if n == 0 {
-		l.release()
-		return Info{}, problem.New(problem.Invalid, "nothing_to_undo", "session "+name+" has no earlier snapshot to return to").
-			WithHint("one is kept from before each execution that is run with --undoable")
+	defer l.release()
+	former, n := rec.Head, len(rec.Undo)
+	switch {
+	case rec.unsaved() && rec.Memory.Pinned > 0:
+		former = Entry{}
+	case n == 0:
+		return Info{}, rec.nothingToUndo()
+	default:
+		rec.Head, rec.Undo = rec.Undo[n-1], rec.Undo[:n-1]
 	}
-	rec.Head, rec.Undo = rec.Undo[n-1], rec.Undo[:n-1]
-	rec.Executions, rec.Running, rec.Used = rec.Head.Executions, nil, time.Now()
-	err = rec.write(l.dir)
-	if err == nil && former.Snapshot != "" {
-		_ = snapshot.Remove(snapshotPath(l.dir, former)) // the next command tries again
+	if err := keeper.Stop(ctx, l.dir); err != nil {
+		return Info{}, fmt.Errorf("undo in session %s: %w", name, err)
 	}
-	l.release()
-	if err != nil {
+	rec.Executions, rec.Running, rec.Memory, rec.Used = rec.Head.Executions, nil, nil, time.Now()
+	if err := rec.write(l.dir); err != nil {
 		return Info{}, err
 	}
+	discard(l.dir, []Entry{former})
+	l.release()
 	return s.look(name)
 }
 
-// Remove deletes the session with all its snapshots; a broken one too.
-func (s Store) Remove(name, command string) error {
+func (r Record) nothingToUndo() error {
+	hint := "one is kept from before each execution that is run with --undoable"
+	if r.unsaved() && r.Head.Snapshot != "" {
+		hint += fmt.Sprintf("\nit was last saved at %s; `cove session fork` would save it anew", r.Head)
+	}
+	return problem.New(problem.Invalid, "nothing_to_undo", "session "+r.Name+" has no earlier snapshot to return to").WithHint(hint)
+}
+
+// Remove deletes the session with all its snapshots, also one in memory and a broken one.
+func (s Store) Remove(ctx context.Context, name, command string) error {
 	if err := CheckName(name); err != nil {
 		return err
 	}
 	l, err := acquire(s.path(name), name, command)
 	if err != nil {
 		return err
+	}
+	if err := keeper.Stop(ctx, l.dir); err != nil {
+		l.release()
+		return fmt.Errorf("remove session %s: %w", name, err)
 	}
 	return s.discard(l)
 }

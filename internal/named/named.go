@@ -2,7 +2,7 @@
 // left it, a day or a reboot later. Between commands a session is files and no process.
 //
 // A command that uses a session owns it: it holds the session's lease, restores the head snapshot (or starts anew when there is none), runs
-// code, saves a new snapshot, makes that the head and lets go. Nothing else ever changes what the head is but undo.
+// code, saves a new snapshot, makes that the head and lets go. Nothing else ever changes what the head is but undo and a keeper.
 //
 // The states of a session, and what leads from one to the other:
 //
@@ -21,6 +21,10 @@
 //	    lost; the next Open says so and goes on from the head, or from the beginning when there is none.
 //	  - broken: session.json, or the head when somebody looked, is not readable. Nothing is deleted by itself.
 //
+// A session can be in memory between commands (Store.Keep): a process, its keeper, has its sandbox, offers that to owners through package keeper, and
+// is itself the owner for those moments only in which it saves. Such a session counts as running, and stays what it is when its owner closes
+// it or dies; it is lost when its keeper dies and something ran in it since it was saved, and paused when nothing did.
+//
 // A sandbox that dies while its owner lives, and a save that fails, leave the head as it was; Close says so. Fork makes a second
 // session of a head, Undo makes an earlier snapshot the head, Remove ends all.
 //
@@ -28,6 +32,7 @@
 //
 //	<store>/<name>/lease            locked by the owner, and who that is
 //	<store>/<name>/session.json     the Record
+//	<store>/<name>/keeper*          see package keeper; and keeper.log
 //	<store>/<name>/snapshots/<id>/  see package snapshot; the head and what undo can return to
 //	<store>/.new-*, <store>/.gone-* a session being made or removed, or what a killed process left of one
 package named

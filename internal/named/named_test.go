@@ -80,10 +80,10 @@ func TestTwoProcessesNeverOwnOneSession(t *testing.T) {
 	_, err := store.Open(t.Context(), "lab", (&machine{}).options())
 	fails(t, err, "session_in_use", fmt.Sprintf("session lab is in use by process %d (cove run) since ", p.cmd.Process.Pid))
 	for what, try := range map[string]func() error{
-		"pause": func() error { _, err := store.Pause("lab", "x"); return err },
-		"undo":  func() error { _, err := store.Undo("lab", "x"); return err },
+		"pause": func() error { _, _, err := store.Pause(t.Context(), "lab", "x"); return err },
+		"undo":  func() error { _, err := store.Undo(t.Context(), "lab", "x"); return err },
 		"fork":  func() error { _, err := store.Fork(t.Context(), "lab", "lab2", "x"); return err },
-		"rm":    func() error { return store.Remove("lab", "x") },
+		"rm":    func() error { return store.Remove(t.Context(), "lab", "x") },
 	} {
 		if err := try(); err == nil || !strings.Contains(err.Error(), "in use by process") {
 			t.Errorf("%s of a session in use: %v", what, err)
@@ -140,7 +140,7 @@ func TestRemovingAndMakingAtOnce(t *testing.T) {
 			case <-over:
 				return
 			default:
-				_ = store.Remove("lab", "rm") // as often as not it is in use
+				_ = store.Remove(t.Context(), "lab", "rm") // as often as not it is in use
 			}
 		}
 	})
@@ -285,7 +285,7 @@ func TestUndo(t *testing.T) {
 		if got := ran(t, store, "lab"); got != want {
 			t.Errorf("the session has %q, want %q", got, want)
 		}
-		_, err := store.Undo("lab", "x")
+		_, err := store.Undo(t.Context(), "lab", "x")
 		if want == "" {
 			fails(t, err, "nothing_to_undo", "--undoable")
 		} else if err != nil {

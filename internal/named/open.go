@@ -12,8 +12,10 @@ import (
 	"strings"
 	"time"
 
+	"cove/internal/keeper"
 	"cove/internal/kernel"
 	"cove/internal/problem"
+	"cove/internal/sandbox"
 	"cove/internal/snapshot"
 )
 
@@ -41,6 +43,9 @@ type Live interface {
 	Save(ctx context.Context, dir string, keep bool) error
 	// Lost is closed when the sandbox that it has now ends unasked. What needs a sandbox after that gets another one.
 	Lost() <-chan struct{}
+	// Leave lets go of the sandbox without ending it and returns it, when no code runs any more; when ctx ends first, also while code runs. The
+	// session is over afterwards.
+	Leave(ctx context.Context) (sandbox.Sandbox, error)
 	// Close ends it. It may be called twice, and while code runs.
 	Close(ctx context.Context) error
 }
@@ -52,6 +57,9 @@ type Ground struct {
 	// Start makes the session, from a snapshot that fits Key or from the beginning when from is nil. With reseed the random
 	// generators get new seeds.
 	Start func(ctx context.Context, from *snapshot.Snapshot, reseed bool) (Live, error)
+	// Join makes the session from a sandbox that runs already and was left by another. When the sandbox is lost, from is what the next one starts
+	// from. An error leaves the sandbox as it was; one with code "kernel_lost" means that the interpreter had to be killed.
+	Join func(ctx context.Context, running sandbox.Sandbox, from *snapshot.Snapshot) (Live, error)
 }
 
 // Prepare finds what b names: the engine, the environment. Package app has the real one.
@@ -74,6 +82,8 @@ type Options struct {
 	Depth    int
 	// Command is what others are told who want the session meanwhile, such as "cove run".
 	Command string
+
+	keeping bool // it is opened to be kept in memory
 }
 
 // Open takes over the session name, or makes it, and brings it to life. The caller closes it, also when the context has ended. Codes of problems:
@@ -85,19 +95,31 @@ func (s Store) Open(ctx context.Context, name string, o Options) (*Session, erro
 	if err := s.Sweep(); err != nil {
 		return nil, err
 	}
-	l, rec, created, err := s.claimOrCreate(name, o)
-	if err != nil {
-		return nil, err
-	}
-	sess := &Session{name: name, dir: l.dir, lease: l, opts: o, rec: rec, busy: make(chan struct{}, 1)}
-	if err := sess.start(ctx); err != nil {
+	var notices []string
+	for {
+		l, rec, created, err := s.claimOrCreate(name, o)
+		if err != nil {
+			return nil, err
+		}
+		sess := &Session{name: name, dir: l.dir, lease: l, opts: o, rec: rec, notices: notices, busy: make(chan struct{}, 1)}
+		if err = sess.start(ctx); err == nil {
+			return sess, nil
+		}
+		if sess.kept != nil {
+			sess.kept.Release()
+		}
 		if created {
 			return nil, errors.Join(err, s.discard(l))
 		}
 		l.release()
-		return nil, err
+		if !errors.Is(err, errOtherLimits) {
+			return nil, err
+		}
+		if err := keeper.Pause(ctx, sess.dir); err != nil && !keeper.Gone(err) {
+			return nil, fmt.Errorf("pause session %s for other limits: %w", name, err)
+		}
+		notices = []string{fmt.Sprintf("session %s was paused to change its limits, and is no longer kept in memory; `cove session resume %s` does that again", name, name)}
 	}
-	return sess, nil
 }
 
 func (s Store) claimOrCreate(name string, o Options) (l *lease, rec Record, created bool, err error) {
@@ -146,6 +168,12 @@ func (s *Session) start(ctx context.Context) error {
 	if err := s.agree(); err != nil {
 		return err
 	}
+	if err := s.reach(ctx); err != nil {
+		return err
+	}
+	if s.kept != nil && s.rec.Limits != before.Limits {
+		return errOtherLimits
+	}
 	ground, err := s.opts.Prepare(ctx, s.rec.Base)
 	if err != nil {
 		return s.stuck(err)
@@ -153,27 +181,41 @@ func (s *Session) start(ctx context.Context) error {
 	s.ground = ground
 	s.rec.Environment, s.rec.Python = ground.Key.Environment, ground.Python
 	head, err := s.head(ctx)
-	if err != nil {
+	switch {
+	case s.kept != nil:
+		if err := s.fits(); err != nil {
+			return err
+		}
+		s.advanced = err != nil // then it goes on as long as it is in memory
+	case err != nil:
 		return s.stuck(err)
-	}
-	if s.rec.Running != nil {
+	case s.rec.Running != nil:
 		s.notice(s.rec.mourn())
 	}
 	now := time.Now()
 	s.rec.Running, s.rec.Used = &Owner{PID: os.Getpid(), Command: s.opts.Command, Since: now}, now
 	recorded := make(chan error, 1)
 	running := s.rec
+	running.remember(func(m *Memory) { m.Unsaved = true }) // in case that this process dies
 	go func() { recorded <- running.write(s.dir) }()
-	live, err := ground.Start(ctx, head, s.rec.Head.Reseed || head == nil)
+	live, err := s.enliven(ctx, head)
 	if werr := <-recorded; werr != nil || err != nil {
 		if live != nil {
-			err = errors.Join(err, live.Close(context.WithoutCancel(ctx)))
+			err = errors.Join(err, s.abandon(context.WithoutCancel(ctx), live))
 		}
 		return errors.Join(s.stuck(err), werr, before.write(s.dir))
 	}
 	s.Live, s.ended = live, live.Lost()
 	s.tidy()
 	return nil
+}
+
+// enliven starts the session from its head, or joins it in memory.
+func (s *Session) enliven(ctx context.Context, head *snapshot.Snapshot) (Live, error) {
+	if s.kept != nil {
+		return s.join(ctx, head)
+	}
+	return s.ground.Start(ctx, head, s.rec.Head.Reseed || head == nil)
 }
 
 // head returns the snapshot to go on from, or nil.

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"cove/internal/problem"
@@ -67,6 +68,21 @@ func (o Owner) String() string {
 	return fmt.Sprintf("process %d (%s) since %s", o.PID, o.Command, clock(o.Since))
 }
 
+// Memory says that a process keeps the session in memory between commands; see Store.Keep.
+type Memory struct {
+	PID   int       `json:"pid"`
+	Since time.Time `json:"since"`
+	Idle  float64   `json:"idle_seconds"` // it is paused after so long without use; 0: never
+	// Unsaved says that something happened in it since the head was saved, or may have.
+	Unsaved bool `json:"unsaved"`
+	// Pinned says that the head is what undo returns to: the next save keeps it, as one of so many. 0: it need not.
+	Pinned int `json:"pinned,omitempty"`
+	// Left is a command that was killed while it used the session, of which the next one is to be told.
+	Left *Owner `json:"left,omitempty"`
+	// Ended says why the process ended that kept it, where it could say so itself.
+	Ended string `json:"ended,omitempty"`
+}
+
 // Notice is something that the user was told about a session.
 type Notice struct {
 	Time time.Time `json:"time"`
@@ -84,9 +100,10 @@ type Record struct {
 	Base
 	Python  string  `json:"python,omitempty"`
 	Head    Entry   `json:"head"`
-	Undo    []Entry `json:"undo"`              // oldest first
-	Running *Owner  `json:"running,omitempty"` // who has it, or had it when it died
-	Notice  *Notice `json:"notice,omitempty"`  // the last one
+	Undo    []Entry `json:"undo"`                // oldest first
+	Running *Owner  `json:"running,omitempty"`   // who has it, or had it when it died
+	Memory  *Memory `json:"in_memory,omitempty"` // who keeps it in memory, or did so when it died
+	Notice  *Notice `json:"notice,omitempty"`    // the last one
 }
 
 // broken says why a session cannot be used at all.
@@ -161,11 +178,74 @@ func (r Record) remains() string {
 	return "the session is as it was at " + clock(r.Head.Saved)
 }
 
-// mourn says what the death of the last owner cost.
+// mourn says what the death of the last owner cost, or of the process that kept the session in memory.
 func (r Record) mourn() string {
+	if r.Memory != nil {
+		return r.mournMemory()
+	}
 	last := fmt.Sprintf("the last command (process %d, %s)", r.Running.PID, clock(r.Running.Since))
 	if r.Head.Snapshot == "" {
 		return last + " ended before session " + r.Name + " was saved; the session was lost before it was first saved, it starts anew"
 	}
 	return last + " ended before session " + r.Name + " was saved; " + r.remains()
+}
+
+// unsaved says whether the session in memory is ahead of the head, or may be.
+func (r Record) unsaved() bool {
+	return r.Memory != nil && (r.Memory.Unsaved || r.Running != nil)
+}
+
+func (r Record) mournMemory() string {
+	how := "its process ended"
+	if r.Memory.Ended != "" {
+		how = r.Memory.Ended
+	}
+	text := "session " + r.Name + " was in memory and " + how
+	if !r.unsaved() {
+		return text + "; nothing is lost"
+	}
+	if r.Memory.Ended == "" {
+		text += " before it was saved"
+	}
+	text += "; " + r.remains()
+	switch n := r.Executions - r.Head.Executions; {
+	case r.Running != nil:
+		text += fmt.Sprintf(" (lost are %d executions and what process %d did)", n, r.Running.PID)
+	case n == 1:
+		text += " (1 execution is lost)"
+	default:
+		text += fmt.Sprintf(" (%d executions are lost)", n)
+	}
+	return text
+}
+
+// advance makes entry the head. With depth the former head is kept for undo, as one of so many.
+func (r Record) advance(entry Entry, depth int) (next Record, dropped []Entry) {
+	next, dropped = r, []Entry{r.Head}
+	next.Head = entry
+	if depth > 0 {
+		next.Undo = append(slices.Clone(r.Undo), r.Head)
+		cut := max(0, len(next.Undo)-depth)
+		dropped, next.Undo = next.Undo[:cut], next.Undo[cut:]
+	}
+	next.remember(func(m *Memory) { m.Unsaved, m.Pinned = false, 0 })
+	return next, dropped
+}
+
+// remember changes what is said of the session's being in memory, if it is.
+func (r *Record) remember(change func(*Memory)) {
+	if r.Memory != nil {
+		m := *r.Memory // records share it
+		change(&m)
+		r.Memory = &m
+	}
+}
+
+// discard removes the snapshots of entries that nothing leads to any more. What cannot be removed now is left to tidy.
+func discard(dir string, entries []Entry) {
+	for _, e := range entries {
+		if e.Snapshot != "" {
+			_ = snapshot.Remove(snapshotPath(dir, e))
+		}
+	}
 }

@@ -5,11 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"slices"
 	"strings"
 	"sync"
 	"time"
 
+	"cove/internal/keeper"
 	"cove/internal/kernel"
 	"cove/internal/problem"
 	"cove/internal/snapshot"
@@ -26,6 +26,7 @@ type Session struct {
 	lease  *lease
 	ground *Ground
 	opts   Options
+	kept   *keeper.Remote // the sandbox, where another process keeps it
 	// busy is held while code runs and while a snapshot is made.
 	busy chan struct{}
 
@@ -37,6 +38,7 @@ type Session struct {
 	advanced bool            // a snapshot was made since the session was started
 	lost     bool            // the sandbox died, and nothing that ran since has replaced what was in it
 	crashed  bool            // the kernel died since the last snapshot, and with it the variables
+	pinned   bool            // what ran since the last snapshot is to be undone by returning to that
 	ended    <-chan struct{} // closed when the sandbox dies that holds what is to be saved
 
 	closing sync.Once
@@ -123,8 +125,9 @@ func (s *Session) before(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if lost {
-		s.rec.Executions = s.rec.Head.Executions
+		s.rec.Executions, s.rec.Memory = s.rec.Head.Executions, nil
 	}
+	s.pinned = s.pinned || s.opts.Undoable && (!s.executed || lost)
 	s.changed, s.executed = true, true
 	return nil
 }
@@ -161,18 +164,18 @@ func (s *Session) checkpoint(ctx context.Context, keep bool) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	entry.Executions, entry.Size = s.rec.Executions, snap.Size()
-	next := s.rec
-	next.Head = entry
-	dropped := []Entry{s.rec.Head}
+	depth := 0
 	// The variables that a dead kernel took along are still in the former head.
 	rescue := s.crashed && s.rec.Head.Snapshot != ""
 	if s.opts.Undoable || rescue {
-		next.Undo = append(slices.Clone(next.Undo), s.rec.Head)
-		cut := max(0, len(next.Undo)-max(1, s.opts.Depth))
-		dropped, next.Undo = next.Undo[:cut], next.Undo[cut:]
+		depth = max(1, s.opts.Depth)
 	}
+	if s.rec.Memory != nil {
+		depth = max(depth, s.rec.Memory.Pinned)
+	}
+	next, dropped := s.rec.advance(entry, depth)
 	if rescue {
-		text := fmt.Sprintf("session %s was saved without the variables that were lost; `cove session undo %s` goes back to %s", s.name, s.name, s.rec.Head)
+		text := s.rescued(s.rec.Head)
 		s.notices, next.Notice = append(s.notices, text), &Notice{Time: entry.Saved, Text: text}
 	}
 	if !keep {
@@ -181,16 +184,18 @@ func (s *Session) checkpoint(ctx context.Context, keep bool) error {
 	if err := next.write(s.dir); err != nil {
 		return errors.Join(err, snapshot.Remove(snap.Dir))
 	}
-	s.rec, s.changed, s.executed, s.crashed, s.advanced = next, false, false, false, true
-	for _, e := range dropped {
-		if e.Snapshot != "" {
-			_ = snapshot.Remove(snapshotPath(s.dir, e)) // tidy tries again
-		}
-	}
+	s.rec, s.changed, s.executed, s.crashed, s.pinned, s.advanced = next, false, false, false, false, true
+	discard(s.dir, dropped)
 	return nil
 }
 
-// Close waits for running code to end, saves the session unless nothing happened in it, and gives it up. Ending ctx ends the waiting and the saving.
+// rescued says how the variables can be had back that a dead kernel took along.
+func (s *Session) rescued(from Entry) string {
+	return fmt.Sprintf("session %s was saved without the variables that were lost; `cove session undo %s` goes back to %s", s.name, s.name, from)
+}
+
+// Close waits for running code to end, saves the session unless nothing happened in it, and gives it up. One that another process keeps in
+// memory it leaves there as it is, instead of saving it. Ending ctx ends the waiting and the saving.
 // When the session could not be saved the error is a problem with code "session_unsaved" or, when that was because its sandbox had
 // died, "session_lost"; the session is then as it was. It is safe to call twice.
 func (s *Session) Close(ctx context.Context) error {
@@ -201,15 +206,19 @@ func (s *Session) Close(ctx context.Context) error {
 	return s.closed
 }
 
-// Discard gives the session up without saving it. Nothing that happened in it since the last snapshot remains.
+// Discard gives the session up without saving it. Nothing that happened in it since the last snapshot remains, unless another
+// process keeps it in memory.
 func (s *Session) Discard(ctx context.Context) error {
 	s.mu.Lock()
-	s.changed = false
+	s.changed = s.changed && s.inMemory()
 	s.mu.Unlock()
 	return s.Close(ctx)
 }
 
 func (s *Session) close(ctx context.Context) error {
+	if left, err := s.leave(ctx); left {
+		return err
+	}
 	err := s.saveLast(ctx)
 	if cerr := s.Live.Close(context.WithoutCancel(ctx)); cerr != nil {
 		err = errors.Join(err, cerr)
@@ -219,7 +228,7 @@ func (s *Session) close(ctx context.Context) error {
 	if s.rec.Running == nil {
 		return err // saved and said so
 	}
-	s.rec.Running, s.rec.Used = nil, time.Now()
+	s.rec.Running, s.rec.Memory, s.rec.Used = nil, nil, time.Now()
 	s.rec.Executions = s.rec.Head.Executions
 	return errors.Join(err, s.rec.write(s.dir))
 }

@@ -80,7 +80,7 @@ func TestWhatACrashTakesCanBeHadBack(t *testing.T) {
 	if got := ran(t, store, "lab"); got != "b" {
 		t.Errorf("the session has %q", got)
 	}
-	if _, err := store.Undo("lab", "x"); err != nil {
+	if _, err := store.Undo(t.Context(), "lab", "x"); err != nil {
 		t.Fatal(err)
 	}
 	if got := ran(t, store, "lab"); got != "a" {
@@ -183,7 +183,7 @@ func TestClosingWhileCodeRuns(t *testing.T) {
 			if got := ran(t, store, "lab"); got != want {
 				t.Errorf("%s: the session has %q, want %q", code, got, want)
 			}
-			if err := store.Remove("lab", "x"); err != nil {
+			if err := store.Remove(t.Context(), "lab", "x"); err != nil {
 				t.Fatal(err)
 			}
 			use(t, store, "lab", named.Options{}, "a")
@@ -222,7 +222,7 @@ func TestADamagedHeadIsSaidAndKept(t *testing.T) {
 	}
 	_, err = store.Fork(t.Context(), "lab", "lab2", "x")
 	fails(t, err, "snapshot_damaged", "")
-	if _, err := store.Undo("lab", "x"); err != nil {
+	if _, err := store.Undo(t.Context(), "lab", "x"); err != nil {
 		t.Fatal(err)
 	}
 	if got := ran(t, store, "lab"); got != "a" {
@@ -310,7 +310,7 @@ func TestFork(t *testing.T) {
 	if one.ID == two.ID || one.ID == "" {
 		t.Errorf("ids %s and %s", one.ID, two.ID)
 	}
-	if err := store.Remove("lab", "x"); err != nil {
+	if err := store.Remove(t.Context(), "lab", "x"); err != nil {
 		t.Fatal(err)
 	}
 	if got := ran(t, store, "lab2"); got != "a c d" {
@@ -328,7 +328,7 @@ func TestNames(t *testing.T) {
 	for _, name := range []string{"", "a/b", "../x", ".hidden", "Lab", "a b", "-x", strings.Repeat("a", 64), "läb", "a\n"} {
 		_, err := store.Open(t.Context(), name, (&machine{}).options())
 		fails(t, err, "session_name", "lower-case letters")
-		fails(t, store.Remove(name, "x"), "session_name", "")
+		fails(t, store.Remove(t.Context(), name, "x"), "session_name", "")
 		_, err = store.Show(t.Context(), name)
 		fails(t, err, "session_name", "")
 	}
@@ -366,7 +366,7 @@ func TestBrokenSessionsAreListedAndRemovable(t *testing.T) {
 			continue
 		}
 		fails(t, err, "session_broken", info.Name+" is broken")
-		if err := store.Remove(info.Name, "x"); info.Name != "file" && err != nil {
+		if err := store.Remove(t.Context(), info.Name, "x"); info.Name != "file" && err != nil {
 			t.Errorf("rm %s: %v", info.Name, err)
 		}
 	}

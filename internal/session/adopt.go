@@ -27,6 +27,25 @@ func (s *Session) adopt(ctx context.Context) error {
 		return err
 	}
 	s.opts.Running = nil // if it is lost, the next one starts from the image
+	s.adopted = true
+	return nil
+}
+
+// rejoin connects again to a sandbox that was adopted and lives, when the connection to it has ended: it is not this session's to end.
+func (s *Session) rejoin(ctx context.Context) error {
+	if s.kernel != nil {
+		s.kernel.Close()
+		s.kernel = nil
+	}
+	l, err := link.Dial(ctx, s.box)
+	if err != nil {
+		return s.explain(err)
+	}
+	s.link = l
+	if err := s.takeOver(ctx, false); err != nil {
+		_ = s.link.Close() // or the next would start another kernel
+		return err
+	}
 	return nil
 }
 

@@ -6,7 +6,6 @@ import (
 	"fmt"
 
 	"cove/internal/kernel"
-	"cove/internal/link"
 	"cove/internal/problem"
 	"cove/internal/sandbox"
 )
@@ -40,13 +39,12 @@ func saverOf(e sandbox.Engine) (sandbox.Saver, error) {
 // takeOver attaches to the kernel of a sandbox that was saved, and counts the files that are there as known. A sandbox that was saved without a
 // kernel gets a new one later, as any.
 func (s *Session) takeOver(ctx context.Context, reseed bool) error {
-	for _, pid := range s.link.Kernels() {
-		k, err := kernel.Attach(ctx, s.link, s.kernelConfig(reseed), pid)
+	if kernels := s.link.Kernels(); len(kernels) > 0 {
+		k, err := kernel.Attach(ctx, s.link, s.kernelConfig(reseed), kernels[0])
 		if err != nil {
 			return s.explain(err)
 		}
 		s.kernel = k
-		break
 	}
 	_, err := s.changes(ctx)
 	return err
@@ -84,17 +82,12 @@ func (s *Session) Save(ctx context.Context, dir string, keep bool) error {
 }
 
 // reconnect goes on with a sandbox that was saved, or could not be.
-func (s *Session) reconnect(ctx context.Context) (err error) {
-	if s.link, err = link.Dial(ctx, s.box); err != nil {
-		return errors.Join(s.explain(err), s.drop())
+func (s *Session) reconnect(ctx context.Context) error {
+	err := s.rejoin(ctx)
+	if err != nil && !s.adopted {
+		err = errors.Join(err, s.drop())
 	}
-	for _, pid := range s.link.Kernels() {
-		if s.kernel, err = kernel.Attach(ctx, s.link, s.kernelConfig(false), pid); err != nil {
-			return s.explain(err)
-		}
-		return nil
-	}
-	return nil
+	return err
 }
 
 // Lost is closed when the session's sandbox has ended without Close or Save, as one that ran out of memory. The next

@@ -72,6 +72,8 @@ type Session struct {
 	inputs map[string]string // workspace path -> host file, put in again after a sandbox was lost
 	known  map[string]string // workspace path -> stamp, as of the last look
 	closed bool
+
+	adopted bool // the sandbox was Options.Running
 }
 
 // Open starts a session's sandbox and its kernel.
@@ -91,7 +93,16 @@ func (s *Session) ready(ctx context.Context) error {
 	if s.closed {
 		return problem.New(problem.Invalid, "session_closed", "the session is closed")
 	}
-	if s.box != nil && (ended(s.box.Done()) || ended(s.link.Done())) {
+	switch {
+	case s.box == nil:
+	case s.adopted && !ended(s.box.Done()):
+		if ended(s.link.Done()) {
+			if err := s.rejoin(ctx); err != nil {
+				return err
+			}
+		}
+	case ended(s.box.Done()) || ended(s.link.Done()):
+		s.adopted = false
 		if err := s.drop(); err != nil {
 			return err
 		}

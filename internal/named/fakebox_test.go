@@ -1,0 +1,225 @@
+package named_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"net"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"cove/internal/kernel"
+	"cove/internal/named"
+	"cove/internal/problem"
+	"cove/internal/sandbox"
+	"cove/internal/snapshot"
+)
+
+// fakeBox is a sandbox that was left by a fake: it runs each line that its connection brings, and answers with all that ran in it. "die" ends
+// it, "full" fills the disk until "empty".
+type fakeBox struct {
+	mu    sync.Mutex
+	ran   []string
+	full  bool
+	done  chan struct{}
+	cause error
+	once  sync.Once
+}
+
+func newFakeBox(ran []string) *fakeBox {
+	return &fakeBox{ran: ran, done: make(chan struct{})}
+}
+
+func (b *fakeBox) ID() string             { return "sbx-fake" }
+func (b *fakeBox) Layout() sandbox.Layout { return sandbox.NewLayout("/w", "/t", nil) }
+func (b *fakeBox) Done() <-chan struct{}  { return b.done }
+func (b *fakeBox) Cause() error           { return b.cause }
+
+func (b *fakeBox) end(cause error) {
+	b.once.Do(func() {
+		b.cause = cause
+		close(b.done)
+	})
+}
+
+func (b *fakeBox) Stop(context.Context) error {
+	b.end(nil)
+	return nil
+}
+
+func (b *fakeBox) Dial(context.Context) (io.ReadWriteCloser, error) {
+	near, far := net.Pipe()
+	go func() {
+		<-b.done
+		far.Close()
+	}()
+	go b.serve(far)
+	return near, nil
+}
+
+func (b *fakeBox) serve(conn net.Conn) {
+	defer conn.Close()
+	in := bufio.NewScanner(conn)
+	for in.Scan() {
+		code := in.Text()
+		b.mu.Lock()
+		switch code {
+		case "die":
+			b.end(problem.New(problem.Exhausted, "session_oom", "it used too much memory"))
+		case "full", "empty":
+			b.full = code == "full"
+		}
+		if code != "" {
+			b.ran = append(b.ran, code)
+		}
+		text, _ := json.Marshal(b.ran)
+		b.mu.Unlock()
+		if code == "die" {
+			return
+		}
+		if _, err := conn.Write(append(text, '\n')); err != nil {
+			return
+		}
+	}
+}
+
+func (b *fakeBox) Checkpoint(_ context.Context, dir string, keep bool) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.full {
+		return &os.PathError{Op: "write", Path: "pages.img", Err: unix.ENOSPC}
+	}
+	text, err := json.Marshal(b.ran)
+	if err != nil {
+		return err
+	}
+	if !keep {
+		b.end(nil)
+	}
+	return os.WriteFile(filepath.Join(dir, "state"), text, 0o600)
+}
+
+// joined is a session in memory whose sandbox another process keeps.
+type joined struct {
+	*fake
+	box    sandbox.Sandbox
+	stream io.ReadWriteCloser
+	in     *bufio.Reader
+}
+
+func (m *machine) join(ctx context.Context, running sandbox.Sandbox, _ *snapshot.Snapshot) (named.Live, error) {
+	if m.refuses != nil {
+		return nil, m.refuses
+	}
+	stream, err := running.Dial(ctx)
+	if err != nil {
+		return nil, err
+	}
+	j := &joined{fake: &fake{closed: make(chan struct{}), lost: make(chan struct{})}, box: running, stream: stream, in: bufio.NewReader(stream)}
+	m.last = j.fake
+	return j, j.say("")
+}
+
+func (j *joined) say(code string) error {
+	if _, err := fmt.Fprintln(j.stream, code); err != nil {
+		return err
+	}
+	line, err := j.in.ReadBytes('\n')
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(line, &j.ran)
+}
+
+func (j *joined) Execute(_ context.Context, req kernel.Request) iter.Seq2[kernel.Event, error] {
+	return func(yield func(kernel.Event, error) bool) {
+		done := kernel.Done{Outcome: kernel.OutcomeOK}
+		if err := j.say(req.Code); err != nil {
+			<-j.box.Done()
+			done = kernel.Done{Outcome: kernel.OutcomeSandboxDied, Lost: kernel.LostSession}
+		}
+		yield(done, nil)
+	}
+}
+
+func (j *joined) Save(ctx context.Context, dir string, keep bool) error {
+	j.stream.Close()
+	if err := j.box.(sandbox.Checkpointer).Checkpoint(ctx, dir, keep); err != nil {
+		return err
+	}
+	var err error
+	if j.stream, err = j.box.Dial(ctx); err == nil {
+		j.in = bufio.NewReader(j.stream)
+	}
+	return err
+}
+
+func (j *joined) Lost() <-chan struct{} { return j.box.Done() }
+
+func (j *joined) Leave(context.Context) (sandbox.Sandbox, error) {
+	return j.box, j.stream.Close()
+}
+
+func (j *joined) Close(ctx context.Context) error {
+	return errors.Join(j.stream.Close(), j.box.Stop(ctx))
+}
+
+// keeping is a keeper in this process.
+type keeping struct {
+	end   context.CancelFunc // as a signal does
+	ended chan struct{}
+	err   error
+}
+
+// bring brings the session lab into memory.
+func bring(t *testing.T, store named.Store, idle, saveAfter time.Duration) *keeping {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	k := &keeping{end: cancel, ended: make(chan struct{})}
+	ready := make(chan struct{})
+	o := named.KeepOptions{Options: (&machine{}).options(), Idle: idle, SaveAfter: saveAfter, Ready: func([]string) { close(ready) }}
+	go func() {
+		defer close(k.ended)
+		k.err = store.Keep(ctx, "lab", o)
+	}()
+	t.Cleanup(func() {
+		cancel()
+		<-k.ended
+	})
+	select {
+	case <-ready:
+	case <-k.ended:
+		t.Fatalf("keep: %v", k.err)
+	}
+	return k
+}
+
+// wait waits for the keeper's end.
+func (k *keeping) wait(t *testing.T) {
+	t.Helper()
+	<-k.ended
+	if k.err != nil {
+		t.Errorf("the keeper ended with %v", k.err)
+	}
+}
+
+// keepInProcess is a keeper that a test can kill.
+func keepInProcess(dir, name string) int {
+	err := named.Store{Dir: dir}.Keep(context.Background(), name, named.KeepOptions{
+		Options: (&machine{}).options(), Ready: func([]string) { fmt.Println("ready") },
+	})
+	if err != nil {
+		fmt.Println(problem.Of(err).Code)
+		return 1
+	}
+	return 0
+}

@@ -1,0 +1,355 @@
+package named
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"sync"
+	"time"
+
+	"cove/internal/keeper"
+	"cove/internal/problem"
+	"cove/internal/sandbox"
+	"cove/internal/snapshot"
+)
+
+const (
+	// defaultSaveAfter is how long a session in memory must be unused before it is saved in the background.
+	defaultSaveAfter = 10 * time.Second
+	// again is how long a keeper waits before it tries again what failed; politePoll before it asks again for the lease, and
+	// standing before it looks whether the session is still there.
+	again      = time.Minute
+	politePoll = 50 * time.Millisecond
+	standing   = 30 * time.Second
+	// reluctance bounds how long a client's connection may last after it gave up the lease.
+	reluctance = 10 * time.Second
+)
+
+// foreign is the code of the problem that the session is not this keeper's any more.
+const foreign = "session_foreign"
+
+// KeepOptions say how a session is kept in memory.
+type KeepOptions struct {
+	// Options say how it is opened. It must exist.
+	Options
+	// Idle is how long it may be unused before it is paused; 0: for ever.
+	Idle time.Duration
+	// SaveAfter is how long it must be unused before it is saved in the background; 0: 10 seconds.
+	SaveAfter time.Duration
+	// Ready is called once when it is in memory, with what the user should be told.
+	Ready func(notices []string)
+	// Log receives what nobody is there to be told; nil: nobody does.
+	Log *slog.Logger
+}
+
+// watcher keeps one session in memory.
+type watcher struct {
+	name   string
+	dir    string
+	since  time.Time // by which its own record is known
+	opts   KeepOptions
+	key    snapshot.Key
+	box    sandbox.Checkpointer
+	place  *keeper.Place
+	server *keeper.Server
+
+	paused  chan *lease   // receives the lease when the session was saved and this process is to end
+	stopped chan struct{} // closed when the sandbox was ended on request
+	stop    sync.Once
+	saving  sync.Mutex // one saves at a time
+	over    bool       // guarded by saving: it is paused
+
+	dirty   bool      // it was used since the last save, or may have been
+	blocked time.Time // nothing is tried before
+}
+
+// Keep brings the session name into memory and keeps it there for the commands that come, until it is paused, removed, or not used for
+// too long, or ctx ends; then it is saved. While nobody uses it, Keep does not hold its lease. Keep runs in a process
+// of its own, whose end is the end of the sandbox. A session that is in memory already is a problem with code "session_in_memory".
+func (s Store) Keep(ctx context.Context, name string, o KeepOptions) error {
+	o.Existing, o.Undoable, o.keeping, o.Command = true, false, true, Keeping
+	if o.SaveAfter == 0 {
+		o.SaveAfter = defaultSaveAfter
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	sess, err := s.Open(ctx, name, o.Options)
+	if err != nil {
+		return err
+	}
+	w, err := sess.hand(ctx, o)
+	if err != nil {
+		return errors.Join(err, sess.Discard(context.WithoutCancel(ctx)))
+	}
+	sess.lease.release()
+	o.Ready(sess.Notices())
+	return w.run(ctx)
+}
+
+// hand hands the session's sandbox over to a watcher. The lease stays held.
+func (s *Session) hand(ctx context.Context, o KeepOptions) (*watcher, error) {
+	place, err := keeper.Occupy(s.dir)
+	if err != nil {
+		return nil, err
+	}
+	left, err := s.Leave(ctx)
+	if err != nil {
+		return nil, errors.Join(err, place.Leave())
+	}
+	box, ok := left.(sandbox.Checkpointer)
+	if !ok {
+		return nil, errors.Join(errors.New("the sandbox cannot be saved"), left.Stop(context.WithoutCancel(ctx)), place.Leave())
+	}
+	w := &watcher{name: s.name, dir: s.dir, since: time.Now(), opts: o, key: s.ground.Key, box: box, place: place,
+		paused: make(chan *lease, 1), stopped: make(chan struct{})}
+	rec := s.rec
+	rec.Running, rec.Memory = nil, &Memory{PID: os.Getpid(), Since: w.since, Idle: o.Idle.Seconds()}
+	if err := rec.write(s.dir); err != nil {
+		return nil, errors.Join(err, box.Stop(context.WithoutCancel(ctx)), place.Leave())
+	}
+	w.server = keeper.Serve(place, keeper.Options{Box: box, Identity: identity(w.key), Flush: w.flush, Pause: w.pause, Stop: w.end})
+	return w, nil
+}
+
+func (w *watcher) run(ctx context.Context) error {
+	ending, over := false, ctx.Done()
+	for {
+		timer := time.NewTimer(w.next(ending))
+		select {
+		case <-over:
+			ending, over = true, nil
+			w.blocked = time.Time{}
+		case <-w.server.Moved():
+			w.dirty = true
+		case l := <-w.paused:
+			return w.leave(l)
+		case <-w.box.Done():
+			return w.bury()
+		case <-timer.C:
+		}
+		timer.Stop()
+		if !w.place.Stands() {
+			w.opts.Log.Info("the session is gone", "session", w.name)
+			return errors.Join(w.end(context.WithoutCancel(ctx)), w.leave(nil))
+		}
+		err := w.due(context.WithoutCancel(ctx), ending)
+		if err != nil && problem.Of(err).Code == foreign {
+			return errors.Join(w.end(context.WithoutCancel(ctx)), w.leave(nil))
+		}
+		if err != nil {
+			w.opts.Log.Error("not saved", "session", w.name, "error", err)
+			w.blocked = time.Now().Add(again)
+		}
+	}
+}
+
+// next says how long nothing is due.
+func (w *watcher) next(ending bool) time.Duration {
+	last, now := w.server.Used()
+	wait := standing
+	switch {
+	case ending:
+		return politePoll
+	case now:
+		return wait
+	case w.dirty:
+		wait = min(wait, w.opts.SaveAfter-time.Since(last))
+	}
+	if w.opts.Idle > 0 {
+		wait = min(wait, w.opts.Idle-time.Since(last))
+	}
+	return max(wait, politePoll, time.Until(w.blocked))
+}
+
+// due does what is due.
+func (w *watcher) due(ctx context.Context, ending bool) error {
+	last, now := w.server.Used()
+	switch idle := time.Since(last); {
+	case ending:
+		err := w.pause(ctx)
+		if err != nil && problem.Of(err).Code != "session_in_use" {
+			return w.surrender(ctx, err)
+		}
+		return nil
+	case now || time.Now().Before(w.blocked):
+		return nil
+	case w.opts.Idle > 0 && idle >= w.opts.Idle:
+		return unlessInUse(w.pause(ctx))
+	case w.dirty && idle >= w.opts.SaveAfter:
+		err := w.flush(ctx)
+		w.dirty = err != nil
+		return unlessInUse(err)
+	}
+	return nil
+}
+
+func unlessInUse(err error) error {
+	if err != nil && problem.Of(err).Code == "session_in_use" {
+		return nil
+	}
+	return err
+}
+
+// claim takes the lease and reads the record, unless the session is somebody else's now.
+func (w *watcher) claim() (*lease, Record, error) {
+	l, err := tryAcquire(w.dir, w.name, Keeping)
+	if err != nil {
+		return nil, Record{}, err
+	}
+	rec, err := readRecord(w.dir, w.name)
+	if err == nil && (rec.Memory == nil || !rec.Memory.Since.Equal(w.since) || rec.Memory.Ended != "") {
+		err = problem.New(problem.Unavailable, foreign, "session "+w.name+" is not this process's any more")
+	}
+	if err != nil {
+		l.release()
+		return nil, rec, err
+	}
+	return l, rec, nil
+}
+
+// flush saves the session and goes on.
+func (w *watcher) flush(ctx context.Context) error {
+	w.saving.Lock()
+	defer w.saving.Unlock()
+	if w.over {
+		return nil
+	}
+	l, rec, err := w.claim()
+	if err != nil {
+		return err
+	}
+	defer l.release()
+	if rec, err = w.save(ctx, rec); err != nil {
+		return w.confess(rec, err)
+	}
+	return nil
+}
+
+// pause saves the session and has run end, with the lease.
+func (w *watcher) pause(ctx context.Context) error {
+	w.saving.Lock()
+	defer w.saving.Unlock()
+	if w.over {
+		return nil
+	}
+	l, rec, err := w.claim()
+	if err != nil {
+		return err
+	}
+	rec, err = w.save(ctx, rec)
+	if err != nil {
+		err = w.confess(rec, err)
+	} else {
+		if left := rec.Memory.Left; left != nil {
+			rec.Notice = &Notice{Time: time.Now(), Text: left.interrupted(w.name)}
+		}
+		rec.Memory = nil
+		err = rec.write(w.dir)
+	}
+	if err != nil {
+		l.release()
+		return err
+	}
+	w.over = true
+	w.paused <- l
+	return nil
+}
+
+// save makes a snapshot and makes it the head, where one is due; the record it returns is written.
+func (w *watcher) save(ctx context.Context, rec Record) (Record, error) {
+	if !rec.unsaved() {
+		return rec, nil
+	}
+	bounded, cancel := context.WithTimeout(ctx, reluctance)
+	defer cancel()
+	include, err := w.server.Exclude(bounded)
+	if err != nil {
+		return rec, err
+	}
+	defer include()
+	entry := Entry{Snapshot: id("snp_"), Saved: time.Now(), Executions: rec.Executions}
+	snap, err := snapshot.Create(ctx, snapshotPath(w.dir, entry), snapshot.Manifest{ID: entry.Snapshot, Created: entry.Saved, Key: w.key},
+		func(ctx context.Context, image string) error { return w.box.Checkpoint(ctx, image, true) })
+	if err != nil {
+		return rec, err
+	}
+	entry.Size = snap.Size()
+	next, dropped := rec.advance(entry, rec.Memory.Pinned)
+	if left := rec.Running; left != nil {
+		next.Running = nil
+		next.remember(func(m *Memory) { m.Left = left })
+	}
+	if err := next.write(w.dir); err != nil {
+		return rec, errors.Join(err, snapshot.Remove(snap.Dir))
+	}
+	discard(w.dir, dropped)
+	return next, nil
+}
+
+// confess puts into the record, where that is still possible, that the session could not be saved.
+func (w *watcher) confess(rec Record, err error) error {
+	rec.Notice = &Notice{Time: time.Now(), Text: fmt.Sprintf("session %s is in memory and could not be saved: %s", w.name, brief(problem.Of(err).Error()))}
+	if werr := rec.write(w.dir); werr != nil {
+		w.opts.Log.Error("the failure could not be recorded", "session", w.name, "error", werr)
+	}
+	return err
+}
+
+// surrender has run end although the session could not be saved.
+func (w *watcher) surrender(ctx context.Context, why error) error {
+	w.opts.Log.Error("the session is lost", "session", w.name, "error", why)
+	if l, rec, err := w.claim(); err == nil {
+		w.epitaph(rec, "its process was told to end and could not save it ("+brief(problem.Of(why).Error())+")")
+		l.release()
+	}
+	return w.end(ctx)
+}
+
+// epitaph records why the session is in memory no more, for the next command to tell.
+func (w *watcher) epitaph(rec Record, ended string) {
+	rec.remember(func(m *Memory) { m.Ended = ended })
+	if err := rec.write(w.dir); err != nil {
+		w.opts.Log.Error("the end could not be recorded", "session", w.name, "error", err)
+	}
+}
+
+// end ends the sandbox, and has run end.
+func (w *watcher) end(ctx context.Context) error {
+	w.stop.Do(func() { close(w.stopped) })
+	return w.box.Stop(ctx)
+}
+
+// bury ends when the sandbox has. Whoever uses the session notices by himself; else the record says it.
+func (w *watcher) bury() error {
+	select {
+	case <-w.stopped:
+		w.opts.Log.Info("ended on request, without saving", "session", w.name)
+		return w.leave(nil)
+	default:
+	}
+	why := "its sandbox ended"
+	if cause := w.box.Cause(); cause != nil {
+		why = brief(problem.Of(cause).Error())
+	}
+	w.opts.Log.Error("the sandbox ended", "session", w.name, "cause", why)
+	if l, rec, err := w.claim(); err == nil {
+		w.epitaph(rec, "was lost there: "+why)
+		return w.leave(l)
+	}
+	return w.leave(nil)
+}
+
+// leave ends what remains: the sandbox, the socket, and last the lease.
+func (w *watcher) leave(l *lease) error {
+	err := w.box.Stop(context.Background())
+	if cerr := w.server.Close(); cerr != nil {
+		err = errors.Join(err, cerr)
+	}
+	if l != nil {
+		l.release()
+	}
+	return err
+}

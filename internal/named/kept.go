@@ -1,0 +1,161 @@
+package named
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"cove/internal/keeper"
+	"cove/internal/problem"
+	"cove/internal/snapshot"
+)
+
+// How long a keeper may take from its last sign of life to its end, and how often that is looked for.
+const (
+	dyingPatience = 2 * time.Second
+	dyingPoll     = 5 * time.Millisecond
+)
+
+// errOtherLimits means that a session in memory has other limits than the user asks for.
+var errOtherLimits = errors.New("the session is in memory with other limits")
+
+// identity says what a client must be made of to get on with a session in memory.
+func identity(k snapshot.Key) string { return fmt.Sprintf("%+v", k) }
+
+// reach finds the process that keeps the session in memory. The record has one whenever there is one.
+func (s *Session) reach(ctx context.Context) error {
+	if s.rec.Memory == nil {
+		return nil
+	}
+	if s.opts.keeping && keeper.Lives(s.dir) {
+		return problem.New(problem.Invalid, "session_in_memory", "session "+s.name+" is in memory already")
+	}
+	kept, err := connect(ctx, s.dir)
+	switch {
+	case err == nil:
+		return s.found(kept)
+	case keeper.Gone(err) && !keeper.Lives(s.dir):
+		s.notice(s.rec.mourn())
+		s.rec.Memory, s.rec.Running, s.rec.Executions = nil, nil, s.rec.Head.Executions
+		return nil
+	case problem.Of(err).Code == "keeper_version":
+		return s.otherCove()
+	case ctx.Err() != nil:
+		return err
+	}
+	return problem.New(problem.Unavailable, "keeper_silent", fmt.Sprintf("process %d, which keeps session %s in memory, does not answer", s.rec.Memory.PID, s.name)).
+		WithCause(err).WithHint(fmt.Sprintf("end it with `kill %d`, or with `kill -9 %d`: %s then", s.rec.Memory.PID, s.rec.Memory.PID, s.rec.remains()))
+}
+
+// connect connects to a keeper. One that is just ending is waited for.
+func connect(ctx context.Context, dir string) (*keeper.Remote, error) {
+	for begun := time.Now(); ; time.Sleep(dyingPoll) {
+		kept, err := keeper.Connect(ctx, dir)
+		if err == nil || !keeper.Gone(err) || !keeper.Lives(dir) || time.Since(begun) > dyingPatience {
+			return kept, err
+		}
+	}
+}
+
+func (s *Session) found(kept *keeper.Remote) error {
+	s.kept = kept
+	s.changed = s.rec.Memory.Unsaved
+	left := s.rec.Running
+	if left == nil {
+		left = s.rec.Memory.Left
+	}
+	if left != nil {
+		s.changed = true
+		s.notice(left.interrupted(s.name) + ", all else is still in memory")
+		s.rec.remember(func(m *Memory) { m.Left = nil })
+	}
+	s.executed = s.changed
+	return nil
+}
+
+// interrupted says of a command that was killed what became of its code.
+func (o Owner) interrupted(name string) string {
+	return fmt.Sprintf("the last command (process %d, %s) ended while it used session %s: what it was running is interrupted", o.PID, clock(o.Since), name)
+}
+
+// fits says whether what runs in memory gets on with this process.
+func (s *Session) fits() error {
+	if s.kept.Identity() == identity(s.ground.Key) {
+		return nil
+	}
+	return s.otherCove()
+}
+
+func (s *Session) otherCove() error {
+	return problem.New(problem.Unavailable, "keeper_version", "session "+s.name+" is kept in memory by another version of cove").
+		WithHint(fmt.Sprintf("use that version; or let go of it: `cove session pause %s` saves the session for that version, `cove session undo` and `rm` work as ever", s.name))
+}
+
+// join takes part in the session in memory.
+func (s *Session) join(ctx context.Context, head *snapshot.Snapshot) (Live, error) {
+	live, err := s.ground.Join(ctx, s.kept, head)
+	if err != nil && problem.Of(err).Code == "kernel_lost" {
+		s.crashed = true
+		s.notice("the interpreter of session " + s.name + " did not stop what the last command was running, and was ended: the variables are lost")
+		live, err = s.ground.Join(ctx, s.kept, head)
+	}
+	return live, err
+}
+
+// inMemory says whether the session is still in the memory of another process. The caller holds mu.
+func (s *Session) inMemory() bool {
+	if s.kept == nil || s.rec.Memory == nil {
+		return false
+	}
+	select {
+	case <-s.kept.Done():
+		return false
+	default:
+		return true
+	}
+}
+
+// abandon ends a session that could not be started.
+func (s *Session) abandon(ctx context.Context, live Live) error {
+	if s.kept == nil {
+		return live.Close(ctx)
+	}
+	_, err := live.Leave(ctx)
+	return err
+}
+
+// leave gives a session in memory up and leaves it there; false says that it is not in memory, or not any more.
+func (s *Session) leave(ctx context.Context) (bool, error) {
+	s.mu.Lock()
+	there := s.inMemory()
+	s.mu.Unlock()
+	if !there {
+		return false, nil
+	}
+	select {
+	case s.busy <- struct{}{}:
+		defer func() { <-s.busy }()
+	case <-ctx.Done():
+		s.notice("session " + s.name + " was left in memory while its code ran; the next command interrupts that")
+	}
+	_, err := s.Leave(ctx)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.inMemory() {
+		return false, nil
+	}
+	s.kept.Release()
+	if s.crashed && s.rec.Head.Snapshot != "" {
+		text := fmt.Sprintf("session %s has lost its variables; `cove session undo %s` goes back to %s", s.name, s.name, s.rec.Head)
+		s.notices, s.rec.Notice = append(s.notices, text), &Notice{Time: time.Now(), Text: text}
+	}
+	s.rec.remember(func(m *Memory) {
+		m.Unsaved = s.changed
+		if s.pinned || s.crashed && s.rec.Head.Snapshot != "" {
+			m.Pinned = max(m.Pinned, s.opts.Depth, 1)
+		}
+	})
+	s.rec.Running, s.rec.Used = nil, time.Now()
+	return true, errors.Join(err, s.rec.write(s.dir))
+}
