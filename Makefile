@@ -10,7 +10,7 @@ REPLAY  := examples/sales/replay.json
 export CGO_ENABLED := 0
 
 .DEFAULT_GOAL := help
-.PHONY: help demo build test race lint fmt lock fuzz clean python
+.PHONY: help demo build bench test race soak filters lint fmt lock fuzz clean python
 .DELETE_ON_ERROR:
 
 help: ## Show this list
@@ -28,12 +28,21 @@ demo: build python ## Ask a question about examples/sales/sales.csv; leaves a ch
 		$(BIN) ask --model replay:$(REPLAY) -f examples/sales/sales.csv -o demo-out "$(DEMO)" </dev/null; \
 	fi
 
+bench: build python ## Measure cove beside its peers; as root it installs docker, debootstrap and bubblewrap
+	$(BIN) bench --install-peers
+
 test: build python ## Run every test
 	$(GO) vet ./...
 	COVE_TEST_BINARY=$(CURDIR)/$(BIN) $(GO) test ./...
 
 race: build python ## Run every test under the race detector (needs a C compiler)
 	CGO_ENABLED=1 COVE_TEST_BINARY=$(CURDIR)/$(BIN) $(GO) test -race ./...
+
+soak: build python ## Create, pause and kill sessions a thousand times over; about half an hour
+	COVE_SOAK=full COVE_TEST_BINARY=$(CURDIR)/$(BIN) $(GO) test -v -timeout 90m -run 'TestSoak|TestKilledAtMoments' ./e2e
+
+filters: ## Compile gVisor's seccomp filters again, after an upgrade of gVisor
+	$(GO) generate ./internal/sandbox/gvisor/filters
 
 lint: ## Check the style with golangci-lint
 	golangci-lint run ./...

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime/debug"
+	"sync"
 	"syscall"
 	"time"
 
@@ -16,11 +17,11 @@ import (
 
 	"cove/internal/cli"
 	"cove/internal/config"
+	"cove/internal/keeper"
 	"cove/internal/model"
 	"cove/internal/model/anthropic"
 	"cove/internal/model/openai"
 	"cove/internal/problem"
-	"cove/internal/pyenv"
 	"cove/internal/sandbox"
 	"cove/internal/sandbox/gvisor"
 	"cove/internal/sandbox/local"
@@ -33,7 +34,9 @@ const replayPace = 8 * time.Millisecond
 // Main runs cove's command line and returns the exit code. Signals delivers what the user sends the process.
 func Main(ctx context.Context, args []string, version string, signals <-chan os.Signal) int {
 	cfg, err := config.Load(os.Getenv)
-	sweep(ctx, cfg)
+	var sweeping sync.WaitGroup
+	sweeping.Go(func() { sweep(ctx, cfg) })
+	defer sweeping.Wait()
 	return cli.Main(ctx, args, &cli.Program{
 		In: os.Stdin, Out: os.Stdout, Err: os.Stderr,
 		Getenv:    os.Getenv,
@@ -42,6 +45,10 @@ func Main(ctx context.Context, args []string, version string, signals <-chan os.
 		ConfigErr: err,
 		Signals:   signals,
 		Open:      open,
+		Prepare:   prepareNamed,
+		Launch:    launchKeeper,
+		Report:    keeper.Reporter(),
+		Bench:     newBenchSide,
 		NewModel:  func(c cli.Choice) (model.Model, error) { return newModel(cfg, c) },
 		Engine:    newEngine,
 
@@ -87,10 +94,10 @@ func open(ctx context.Context, c config.Config, progress io.Writer) (cli.Session
 	if err != nil {
 		return nil, err
 	}
-	env, err := pyenv.Ensure(ctx, pyenv.Options{
-		Data: c.Data, Set: pyenv.Set(c.Packages), Python: c.Python,
-		Progress: progress, Terminal: isTerminal(progress),
-	})
+	if e, ok := engine.(interface{ Warm() }); ok {
+		e.Warm()
+	}
+	env, err := environment(ctx, c, "", progress)
 	if err != nil {
 		return nil, err
 	}

@@ -21,6 +21,7 @@ type askCmd struct {
 	Prompt []string `arg:"" optional:"" help:"The question."`
 	Model  string   `placeholder:"PROVIDER/NAME" help:"openai/..., anthropic/..., ollama/... or replay:FILE. Without it: COVE_MODEL, the config file, then what the environment offers."`
 	fileFlags
+	sessionFlags
 	sandboxFlags
 	MaxSteps int  `default:"${max_steps}" placeholder:"N" help:"How often the model may run code (default: ${max_steps})."`
 	JSON     bool `name:"json" help:"Print one event per line as JSON (docs/events.md)."`
@@ -36,6 +37,7 @@ Examples:
     cove ask -f sales.csv "Which region grew fastest? Plot it."
     cat prices.csv | cove ask "Which month was the most expensive?"
     cove ask --quiet -f report.xlsx "Total of column C" > total.txt
+    cove ask --session lab -f sales.csv "Clean it up" && cove ask --session lab "Now plot it by month"
 
 Exit code: 0 answered; 1 stopped at a limit before the answer was complete; 130 Ctrl-C;
 125 cove or the model service failed.`
@@ -54,16 +56,19 @@ func (c *askCmd) run(ctx context.Context, p *Program) (int, error) {
 		return 0, problem.New(problem.Invalid, "usage", "--max-steps must be at least 1")
 	}
 	cfg.MaxSteps = c.MaxSteps
+	if err := c.check(cfg); err != nil {
+		return 0, err
+	}
 	i := p.interruptible(ctx)
 	defer i.stop()
 	code, err := c.answer(i, p, cfg, prompt)
-	if signalled := i.exitCode(); signalled != 0 {
+	if signalled := i.exitCode(); signalled != 0 && !unsaved(err) {
 		return signalled, nil
 	}
 	return code, err
 }
 
-func (c *askCmd) answer(i *interruption, p *Program, cfg config.Config, prompt string) (int, error) {
+func (c *askCmd) answer(i *interruption, p *Program, cfg config.Config, prompt string) (code int, err error) {
 	inputs, out, err := p.prepare(c.fileFlags)
 	if err != nil {
 		return 0, err
@@ -80,11 +85,11 @@ func (c *askCmd) answer(i *interruption, p *Program, cfg config.Config, prompt s
 		defer remove()
 		inputs = append(inputs, unique(piped, inputs)...)
 	}
-	b, err := p.open(i.soft, cfg, inputs, out, c.Quiet)
+	b, err := p.open(i.soft, opening{cfg, c.sandboxFlags, c.sessionFlags, "cove ask"}, inputs, out)
 	if err != nil {
 		return 0, err
 	}
-	defer b.close()
+	defer b.settle(i.hard, &code, &err)
 	defer b.killed(i.hard)()
 	v := &askView{p: p, out: out, json: c.JSON, quiet: c.Quiet, plotly: p.plotly(cfg), narrator: newNarrator(p, p.Err)}
 	asked := v.follow(interpreter.New(m, b, limits(cfg)).Ask(i.soft, prompt))

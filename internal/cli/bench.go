@@ -2,16 +2,24 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"time"
 
 	"cove/internal/config"
+	"cove/internal/named"
+	"cove/internal/problem"
 )
 
-// closeTimeout bounds how long an ended command waits for its sandbox to go; what stays is swept by the next command.
-const closeTimeout = 10 * time.Second
+const (
+	// closeTimeout bounds how long an ended command waits for its sandbox to go; what stays is swept by the next command.
+	closeTimeout = 10 * time.Second
+	// saveTimeout bounds the saving of a session, hurriedSave what is left of that after the second Ctrl-C.
+	saveTimeout = 5 * time.Minute
+	hurriedSave = 30 * time.Second
+)
 
 // fileFlags are the flags of every command that works with files.
 type fileFlags struct {
@@ -19,13 +27,13 @@ type fileFlags struct {
 	Out  string   `short:"o" default:"${out}" placeholder:"DIR" help:"Folder for figures and for files that the code makes or changes; made when needed, files of the same name from earlier runs are replaced (default: ${out})."`
 }
 
-// sandboxFlags are the flags of every command that starts a sandbox.
+// sandboxFlags are the flags of every command that starts a sandbox. A nil or empty one was not given.
 type sandboxFlags struct {
 	Timeout   config.Duration `default:"${timeout}" placeholder:"TIME" help:"Wall clock of one execution; 0 means none (default: ${timeout})."`
-	Memory    config.Size     `default:"${memory}" placeholder:"SIZE" help:"Memory of the sandbox (default: ${memory})."`
-	CPUs      float64         `name:"cpus" default:"${cpus}" placeholder:"N" help:"Processor cores of the sandbox (default: ${cpus})."`
+	Memory    *config.Size    `placeholder:"SIZE" help:"Memory of the sandbox (default: ${memory})."`
+	CPUs      *float64        `name:"cpus" placeholder:"N" help:"Processor cores of the sandbox (default: ${cpus})."`
 	MaxOutput config.Size     `default:"${max_output}" placeholder:"SIZE" help:"Bytes of output that one execution may deliver (default: ${max_output})."`
-	Packages  string          `default:"${packages}" placeholder:"SET" help:"Python environment: standard or minimal (default: ${packages})."`
+	Packages  string          `placeholder:"SET" help:"Python environment: standard or minimal (default: ${packages})."`
 	Engine    string          `default:"${engine}" placeholder:"NAME" help:"gvisor, or local, which isolates nothing (default: ${engine})."`
 	Quiet     bool            `short:"q" help:"Say nothing but what the code or the answer says."`
 }
@@ -36,15 +44,26 @@ func (f sandboxFlags) config(p *Program) (config.Config, error) {
 		return config.Config{}, p.ConfigErr
 	}
 	c := p.Config
-	c.Timeout, c.Memory, c.CPUs, c.MaxOutput = f.Timeout, f.Memory, f.CPUs, f.MaxOutput
-	c.Packages, c.Engine = f.Packages, f.Engine
+	c.Timeout, c.MaxOutput, c.Engine = f.Timeout, f.MaxOutput, f.Engine
+	if f.Memory != nil {
+		c.Memory = *f.Memory
+	}
+	if f.CPUs != nil {
+		c.CPUs = *f.CPUs
+	}
+	if f.Packages != "" {
+		c.Packages = f.Packages
+	}
 	return c, c.Validate()
 }
 
 // bench is a session with the user's files in it, and the folder that receives what comes out.
 type bench struct {
 	Session
-	out *outFolder
+	out   *outFolder
+	named *named.Session // the same session when it has a name, or nil
+	warn  io.Writer      // where notices go
+	err   io.Writer
 }
 
 // prepare checks everything that can be checked before a sandbox is started.
@@ -60,41 +79,122 @@ func (p *Program) prepare(files fileFlags) ([]input, *outFolder, error) {
 	return inputs, out, err
 }
 
+// opening says what session a command wants.
+type opening struct {
+	cfg     config.Config
+	flags   sandboxFlags
+	session sessionFlags
+	command string // what others are told who want the session meanwhile
+}
+
 // open starts the session and puts the files in.
-func (p *Program) open(ctx context.Context, cfg config.Config, inputs []input, out *outFolder, quiet bool) (*bench, error) {
+func (p *Program) open(ctx context.Context, o opening, inputs []input, out *outFolder) (*bench, error) {
 	progress := p.Err
-	if quiet {
+	if o.flags.Quiet {
 		progress = io.Discard
 	}
-	if cfg.Engine == "local" {
+	if o.cfg.Engine == "local" {
 		fmt.Fprintln(p.Err, "cove: engine local: there is no isolation, the code can do whatever you can do")
 	}
-	sess, err := p.Open(ctx, cfg, progress)
-	if err != nil {
-		return nil, err
+	b := &bench{out: out, warn: progress, err: p.Err}
+	if o.session.Session != "" {
+		s, err := p.openNamed(ctx, o, progress)
+		if err != nil {
+			return nil, err
+		}
+		b.Session, b.named = s, s
+		b.tell()
+	} else {
+		s, err := p.Open(ctx, o.cfg, progress)
+		if err != nil {
+			return nil, err
+		}
+		b.Session = s
 	}
-	b := &bench{Session: sess, out: out}
-	if err := put(ctx, sess, inputs); err != nil {
-		b.close()
-		return nil, err
+	if err := put(ctx, b.Session, inputs); err != nil {
+		return nil, errors.Join(err, b.discard())
 	}
 	return b, nil
 }
 
-// close ends the sandbox even when the command's own context has ended.
-func (b *bench) close() {
-	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
-	defer cancel()
-	_ = b.Close(ctx) // the next command sweeps what could not be removed
-	b.out.close()
+// tell passes on what a session with a name has to say.
+func (b *bench) tell() {
+	if b.named == nil {
+		return
+	}
+	for _, text := range b.named.Notices() {
+		fmt.Fprintln(b.warn, "cove: "+oneLine(text))
+	}
 }
 
-// killed closes the session as soon as hard ends, which makes a running execution end too.
+// discard ends a session in which nothing has happened yet that is worth keeping.
+func (b *bench) discard() error {
+	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
+	defer cancel()
+	b.out.close()
+	if b.named != nil {
+		return b.named.Discard(ctx)
+	}
+	_ = b.Close(ctx) // the next command sweeps what could not be removed
+	return nil
+}
+
+// settle ends the session when the command's work is done, even when that was cut short, and adds to what the command ends
+// with when a session with a name could not be saved. Once hard has ended it hurries.
+func (b *bench) settle(hard context.Context, code *int, err *error) {
+	defer b.out.close()
+	ctx, cancel := b.ending(hard)
+	defer cancel()
+	closed := b.Close(ctx)
+	b.tell()
+	if b.named == nil || closed == nil {
+		return // of a session without a name, the next command sweeps what could not be removed
+	}
+	switch {
+	case *err == nil && *code != 0 && problem.Of(closed).Code == "session_lost":
+		fmt.Fprintln(b.err, "cove: "+message(closed)) // the exit code says why it was lost
+	case *err == nil:
+		*err = closed
+	case problem.Of(*err).Error() != problem.Of(closed).Error():
+		*err = errors.Join(*err, closed)
+	}
+}
+
+// ending is the context for ending the session.
+func (b *bench) ending(hard context.Context) (context.Context, context.CancelFunc) {
+	if b.named == nil {
+		return context.WithTimeout(context.Background(), closeTimeout)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), saveTimeout)
+	stop := context.AfterFunc(hard, func() {
+		timer := time.AfterFunc(hurriedSave, cancel)
+		context.AfterFunc(ctx, func() { timer.Stop() })
+	})
+	return ctx, func() { stop(); cancel() }
+}
+
+// unsaved says that err is about a session that was not saved, which nobody may miss.
+func unsaved(err error) bool {
+	for _, one := range flatten(err) {
+		if code := problem.Of(one).Code; code == "session_unsaved" || code == "session_lost" {
+			return true
+		}
+	}
+	return false
+}
+
+// killed closes the session as soon as hard ends, which makes a running execution end too. A session with a name waits
+// for the execution, which was asked to stop before, and is saved.
 func (b *bench) killed(hard context.Context) (stop func() bool) {
 	return context.AfterFunc(hard, func() {
-		ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
+		atMost := closeTimeout
+		if b.named != nil {
+			atMost = hurriedSave
+			fmt.Fprintf(b.warn, "cove: saving session %s\n", b.named.Name())
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), atMost)
 		defer cancel()
-		_ = b.Close(ctx)
+		_ = b.Close(ctx) // settle hears of it again
 	})
 }
 

@@ -17,6 +17,7 @@ import (
 	"cove/internal/config"
 	"cove/internal/interpreter"
 	"cove/internal/model"
+	"cove/internal/named"
 	"cove/internal/problem"
 	"cove/internal/sandbox"
 )
@@ -45,6 +46,15 @@ type Program struct {
 	Signals <-chan os.Signal
 	// Open starts a sandbox with a session in it. Progress is said to progress, which may be io.Discard.
 	Open func(ctx context.Context, c config.Config, progress io.Writer) (Session, error)
+	// Prepare finds what a session with a name stands on; see named.Options. Progress is as for Open.
+	Prepare func(c config.Config, progress io.Writer) named.Prepare
+	// Launch starts cove with these arguments as a process in the background that writes to the file log, and waits until that calls Report,
+	// whose notices it returns.
+	Launch func(ctx context.Context, args []string, log string) (notices []string, err error)
+	// Report tells Launch in the process that started this one that it is ready, or why it ends.
+	Report func(notices []string, err error)
+	// Bench prepares cove's own side of `cove bench`.
+	Bench func(ctx context.Context, c config.Config, progress io.Writer) (*BenchSide, error)
 	// NewModel connects to a model.
 	NewModel func(Choice) (model.Model, error)
 	// Engine makes the engine that the settings name, without checking it.
@@ -74,6 +84,8 @@ type grammar struct {
 	Run     runCmd     `cmd:"" help:"Run Python in a sandbox."`
 	Ask     askCmd     `cmd:"" help:"Ask a question; a model writes Python, cove runs it in a sandbox, you get the answer."`
 	Repl    replCmd    `cmd:"" help:"Talk to a sandboxed Python, line by line."`
+	Session sessionCmd `cmd:"" help:"List, fork, undo and remove the sessions that --session made."`
+	Bench   benchCmd   `cmd:"" help:"Measure cove beside its peers on this machine."`
 	Doctor  doctorCmd  `cmd:"" help:"Say what this machine can do, with a fix for each thing that it cannot."`
 	Config  configCmd  `cmd:"" help:"Show every setting, what it means and its value."`
 	Version versionCmd `cmd:"" help:"Show the version."`
@@ -170,6 +182,7 @@ func defaults(c config.Config) map[string]string {
 	return map[string]string{
 		"out": c.Out, "timeout": c.Timeout.String(), "memory": c.Memory.String(), "cpus": fmt.Sprint(c.CPUs),
 		"engine": c.Engine, "packages": c.Packages, "max_output": c.MaxOutput.String(), "max_steps": fmt.Sprint(c.MaxSteps),
+		"session_idle": c.SessionIdle.String(),
 	}
 }
 

@@ -20,6 +20,7 @@ import (
 
 type replCmd struct {
 	fileFlags
+	sessionFlags
 	sandboxFlags
 }
 
@@ -28,9 +29,10 @@ func (replCmd) Help() string {
 	return `Each input runs as a notebook cell: names are kept, the last expression is shown, figures go to the out folder.
 Ctrl-C interrupts what runs, Ctrl-D or exit() leaves.
 
-Example:
+Examples:
 
-    cove repl -f sales.csv`
+    cove repl -f sales.csv
+    cove repl --session lab --undoable`
 }
 
 // editor reads lines from a person.
@@ -53,9 +55,12 @@ func (e plainEditor) Readline() (string, error) {
 	return strings.TrimRight(line, "\r\n"), err
 }
 
-func (c *replCmd) run(ctx context.Context, p *Program) (int, error) {
+func (c *replCmd) run(ctx context.Context, p *Program) (code int, err error) {
 	cfg, err := c.config(p)
 	if err != nil {
+		return 0, err
+	}
+	if err := c.check(cfg); err != nil {
 		return 0, err
 	}
 	inputs, out, err := p.prepare(c.fileFlags)
@@ -63,7 +68,7 @@ func (c *replCmd) run(ctx context.Context, p *Program) (int, error) {
 		return 0, err
 	}
 	start := p.interruptible(ctx)
-	b, err := p.open(start.soft, cfg, inputs, out, c.Quiet)
+	b, err := p.open(start.soft, opening{cfg, c.sandboxFlags, c.sessionFlags, "cove repl"}, inputs, out)
 	start.stop()
 	if err != nil {
 		if code := start.exitCode(); code != 0 {
@@ -71,7 +76,11 @@ func (c *replCmd) run(ctx context.Context, p *Program) (int, error) {
 		}
 		return 0, err
 	}
-	defer b.close()
+	defer func() {
+		end := p.interruptible(ctx)
+		defer end.stop()
+		b.settle(end.hard, &code, &err)
+	}()
 	e, err := newEditor(p, cfg, b)
 	if err != nil {
 		return 0, err
@@ -79,7 +88,7 @@ func (c *replCmd) run(ctx context.Context, p *Program) (int, error) {
 	defer func() { _ = e.Close() }()
 	if !c.Quiet {
 		version, _ := b.Python()
-		fmt.Fprintf(p.Err, "Python %s in a %s sandbox; Ctrl-D leaves\n", version, cfg.Engine)
+		fmt.Fprintf(p.Err, "Python %s in a %s sandbox; %s\n", version, cfg.Engine, c.farewell())
 	}
 	r := &repl{p: p, cfg: cfg, bench: b, editor: e, quiet: c.Quiet}
 	return r.loop(ctx)
@@ -238,6 +247,7 @@ func (r *repl) execute(ctx context.Context, code string) (int, error) {
 	v := &runView{p: r.p, out: r.bench.out, quiet: r.quiet, plotly: r.p.plotly(r.cfg)}
 	req := kernel.Request{Code: code, Timeout: time.Duration(r.cfg.Timeout), OutputLimit: int64(r.cfg.MaxOutput), Input: r.input}
 	err := v.execute(i, r.bench, req)
+	r.bench.tell()
 	if i.hard.Err() != nil && ctx.Err() == nil {
 		return i.exitCode(), nil
 	}

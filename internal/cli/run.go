@@ -24,6 +24,7 @@ type runCmd struct {
 	Code    string   `short:"c" placeholder:"CODE" help:"Run this text as a notebook cell: the last expression is shown."`
 	Args    []string `kong:"-"`
 	fileFlags
+	sessionFlags
 	sandboxFlags
 	JSON bool `name:"json" help:"Print one event per line as JSON (docs/events.md)."`
 }
@@ -38,6 +39,7 @@ Examples:
     cove run -c 'import platform; platform.release()'
     cove run analysis.py -f data.csv -o out -- --year 2025
     echo 'sum(range(10))' | cove run -
+    cove run --session lab -c 'x = [1, 2, 3]' && cove run --session lab -c 'sum(x)'
 
 Exit code: the program's own; 1 uncaught exception; 124 timeout; 137 out of memory; 130 Ctrl-C;
 125 cove itself failed.`
@@ -99,16 +101,19 @@ func (c *runCmd) run(ctx context.Context, p *Program) (int, error) {
 	if err != nil {
 		return 0, err
 	}
+	if err := c.check(cfg); err != nil {
+		return 0, err
+	}
 	i := p.interruptible(ctx)
 	defer i.stop()
 	code, err := c.execute(i, p, cfg)
-	if signalled := i.exitCode(); signalled != 0 && err != nil {
+	if signalled := i.exitCode(); signalled != 0 && err != nil && !unsaved(err) {
 		return signalled, nil
 	}
 	return code, err
 }
 
-func (c *runCmd) execute(i *interruption, p *Program, cfg config.Config) (int, error) {
+func (c *runCmd) execute(i *interruption, p *Program, cfg config.Config) (code int, err error) {
 	req, err := c.request(i.soft, p)
 	if err != nil {
 		return 0, err
@@ -117,11 +122,11 @@ func (c *runCmd) execute(i *interruption, p *Program, cfg config.Config) (int, e
 	if err != nil {
 		return 0, err
 	}
-	b, err := p.open(i.soft, cfg, withProgram(inputs, c.Program, req), out, c.Quiet)
+	b, err := p.open(i.soft, opening{cfg, c.sandboxFlags, c.sessionFlags, "cove run"}, withProgram(inputs, c.Program, req), out)
 	if err != nil {
 		return 0, err
 	}
-	defer b.close()
+	defer b.settle(i.hard, &code, &err)
 	defer b.killed(i.hard)()
 
 	ask := newAsker(p, c.Program == "-", c.JSON)

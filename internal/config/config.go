@@ -22,6 +22,7 @@ import (
 type Config struct {
 	Data      string   `toml:"data" env:"COVE_HOME" doc:"folder that keeps the Python environments, downloads and history"`
 	Runtime   string   `toml:"runtime" env:"COVE_RUNTIME" doc:"folder for the state of running sandboxes; on a local disk; empty: run in the data folder"`
+	Sessions  string   `toml:"sessions" env:"COVE_SESSIONS" doc:"folder that keeps the sessions with a name; empty: sessions in the data folder"`
 	Engine    string   `toml:"engine" env:"COVE_ENGINE" doc:"how code is isolated: gvisor, or local (no isolation)"`
 	Packages  string   `toml:"packages" env:"COVE_PACKAGES" doc:"the Python environment: standard (pandas, matplotlib, ...) or minimal (IPython alone)"`
 	Python    string   `toml:"python" env:"COVE_PYTHON" doc:"the Python that environments are built from; empty: the newest suitable one on the PATH"`
@@ -30,6 +31,9 @@ type Config struct {
 	Memory    Size     `toml:"memory" env:"COVE_MEMORY" doc:"memory of one sandbox"`
 	CPUs      float64  `toml:"cpus" env:"COVE_CPUS" doc:"processor cores of one sandbox"`
 	MaxOutput Size     `toml:"max_output" env:"COVE_MAX_OUTPUT" doc:"bytes of output that one execution may deliver"`
+
+	SessionIdle Duration `toml:"session_idle" env:"COVE_SESSION_IDLE" doc:"how long a session that was brought into memory may be unused before it is paused; 0 means for ever"`
+	UndoDepth   int      `toml:"undo_depth" env:"COVE_UNDO_DEPTH" doc:"how many executions of a session can be undone; each takes a snapshot's room on the disk"`
 
 	Model     string   `toml:"model" env:"COVE_MODEL" doc:"the model for cove ask, as PROVIDER/NAME: openai/..., anthropic/..., ollama/... or replay:FILE"`
 	MaxSteps  int      `toml:"max_steps" env:"COVE_MAX_STEPS" doc:"how often a model may run code for one question"`
@@ -51,7 +55,7 @@ type Config struct {
 	Found bool   `toml:"-"`
 }
 
-// Default returns the settings of a machine that sets nothing; Load decides about Runtime. getenv is os.Getenv or a stand-in.
+// Default returns the settings of a machine that sets nothing; Load decides about Runtime and Sessions. getenv is os.Getenv or a stand-in.
 func Default(getenv func(string) string) Config {
 	home := getenv("HOME")
 	data := getenv("XDG_DATA_HOME")
@@ -67,6 +71,10 @@ func Default(getenv func(string) string) Config {
 		Memory:    2 << 30,
 		CPUs:      2,
 		MaxOutput: 1 << 30,
+
+		SessionIdle: Duration(900e9),
+		UndoDepth:   10,
+
 		MaxSteps:  20,
 		MaxTokens: 1_000_000,
 		MaxTime:   Duration(900e9),
@@ -87,6 +95,9 @@ func Load(getenv func(string) string) (Config, error) {
 	if c.Runtime == "" {
 		// On disk, not in the system's runtime folder: that is memory, and workspaces can be large.
 		c.Runtime = filepath.Join(c.Data, "run")
+	}
+	if c.Sessions == "" {
+		c.Sessions = filepath.Join(c.Data, "sessions")
 	}
 	return c, errors.Join(fileErr, envErr)
 }
@@ -202,6 +213,12 @@ func (c Config) Validate() error {
 		return bad("cpus", "must be a number of cores above 0")
 	case c.MaxOutput <= 0:
 		return bad("max-output", "must be above 0")
+	case c.UndoDepth < 1:
+		return bad("undo_depth", "must be at least 1")
+	case c.SessionIdle < 0:
+		return bad("session_idle", "must not be below 0")
+	case c.Sessions != "" && !filepath.IsAbs(c.Sessions):
+		return bad("sessions", "must be an absolute path")
 	case c.MaxSteps < 1:
 		return bad("max_steps", "must be at least 1")
 	case c.ConnectTimeout <= 0 || c.FirstTokenTimeout <= 0 || c.StallTimeout <= 0:

@@ -72,8 +72,8 @@ func TestLaterSourceWins(t *testing.T) {
 	if c.Memory != 3<<30 || c.Timeout != config.Duration(5*time.Minute) || c.Model != "ollama/qwen3" || c.Engine != "gvisor" {
 		t.Errorf("got memory %s, timeout %s, model %s, engine %s", c.Memory, c.Timeout, c.Model, c.Engine)
 	}
-	if c.Data != "/home/u/.local/share/cove" {
-		t.Errorf("data is %s", c.Data)
+	if c.Data != "/home/u/.local/share/cove" || c.Sessions != c.Data+"/sessions" {
+		t.Errorf("data is %s, sessions are in %s", c.Data, c.Sessions)
 	}
 }
 
@@ -151,6 +151,9 @@ func TestValidate(t *testing.T) {
 		"cpus":     func(c *config.Config) { c.CPUs = 0 },
 		"stall":    func(c *config.Config) { c.StallTimeout = 0 },
 		"data":     func(c *config.Config) { c.Data = ".local/share/cove" },
+		"sessions": func(c *config.Config) { c.Sessions = "sessions" },
+		"idle":     func(c *config.Config) { c.SessionIdle = -1 },
+		"undo":     func(c *config.Config) { c.UndoDepth = 0 },
 	} {
 		c := good
 		change(&c)

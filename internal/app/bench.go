@@ -1,0 +1,129 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"cove/internal/bench"
+	"cove/internal/cli"
+	"cove/internal/config"
+	"cove/internal/pool"
+	"cove/internal/problem"
+	"cove/internal/pyenv"
+	"cove/internal/sandbox"
+	"cove/internal/session"
+	"cove/internal/template"
+)
+
+const (
+	// poolSize is how many sessions are kept ready where the memory allows it.
+	poolSize = 8
+	// sessionMemory is about what an idle session of the standard environment costs the host, in bytes.
+	sessionMemory = 120 << 20
+)
+
+// newBenchSide prepares cove's own side of `cove bench`: a template, and a pool of copies of it.
+func newBenchSide(ctx context.Context, c config.Config, progress io.Writer) (*cli.BenchSide, error) {
+	c.Packages, c.Engine = string(pyenv.Standard), "gvisor"
+	engine, err := newEngine(c)
+	if err != nil {
+		return nil, err
+	}
+	saver, ok := engine.(sandbox.Saver)
+	if !ok {
+		return nil, problem.New(problem.Unavailable, "engine_cannot_save", "cove bench needs an engine that saves sandboxes")
+	}
+	env, err := pyenv.Ensure(ctx, pyenv.Options{Data: c.Data, Set: pyenv.Standard, Python: c.Python, Progress: progress, Terminal: isTerminal(progress)})
+	if err != nil {
+		return nil, err
+	}
+	o := session.Options{Engine: engine, Env: env, Limits: sandbox.Limits{Memory: int64(c.Memory), CPUs: c.CPUs}}
+	t, err := template.Ensure(ctx, template.Options{Dir: templates(c), Engine: saver, Env: env, Limits: o.Limits, Progress: progress})
+	if err != nil {
+		return nil, withDoctor(err)
+	}
+	size, err := pool.SizeFor(poolSize, sessionMemory)
+	if err != nil {
+		return nil, err
+	}
+	o.Image, o.Reseed = t.Image(), true
+	side := &benchSide{options: o, pool: newPool(o, size, progress)}
+	side.run(context.WithoutCancel(ctx))
+	command, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	return &cli.BenchSide{Cove: side, Env: env, Command: command, Close: side.close}, nil
+}
+
+// newPool returns a pool of sessions that have run something already.
+func newPool(o session.Options, size int, progress io.Writer) *pool.Pool[*session.Session] {
+	return pool.New(pool.Options[*session.Session]{
+		Size:    size,
+		Make:    func(ctx context.Context) (*session.Session, error) { return openUsed(ctx, o) },
+		Discard: func(s *session.Session) { _ = s.Close(context.Background()) }, // what stays is swept by the next command
+		Usable: func(s *session.Session) bool {
+			select {
+			case <-s.Lost():
+				return false
+			default:
+				return true
+			}
+		},
+		Failed: func(err error) { _, _ = fmt.Fprintln(progress, "cove:", problem.Of(err).Message) },
+	})
+}
+
+// openUsed opens a session and runs something in it, because what runs first in a restored sandbox runs slowly.
+func openUsed(ctx context.Context, o session.Options) (*session.Session, error) {
+	s, err := session.Open(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.Rehearse(ctx); err != nil {
+		return nil, errors.Join(err, s.Close(ctx))
+	}
+	return s, nil
+}
+
+// benchSide implements bench.Cove.
+type benchSide struct {
+	options session.Options
+	pool    *pool.Pool[*session.Session]
+	stop    context.CancelFunc
+	done    chan error
+}
+
+var _ bench.Cove = (*benchSide)(nil)
+
+func (b *benchSide) run(ctx context.Context) {
+	ctx, b.stop = context.WithCancel(ctx)
+	b.done = make(chan error, 1)
+	go func() { b.done <- b.pool.Run(ctx) }()
+}
+
+func (b *benchSide) close(context.Context) error {
+	b.stop()
+	return <-b.done
+}
+
+// Open starts a session from the template.
+func (b *benchSide) Open(ctx context.Context) (bench.CoveSession, error) {
+	return session.Open(ctx, b.options)
+}
+
+// Fill waits until the pool is full.
+func (b *benchSide) Fill(ctx context.Context) error { return b.pool.Fill(ctx) }
+
+// Claim takes a session from the pool.
+func (b *benchSide) Claim(ctx context.Context) (bench.CoveSession, error) { return b.pool.Claim(ctx) }
+
+// Resume starts a session from a saved one.
+func (b *benchSide) Resume(ctx context.Context, dir string) (bench.CoveSession, error) {
+	o := b.options
+	o.Image, o.Reseed = dir, false
+	return session.Open(ctx, o)
+}
