@@ -87,7 +87,7 @@ func needed(c config.Config) func() []string {
 		sessions, _ := named.Store{Dir: c.Sessions}.List() // what cannot be read cannot be used either
 		keys := make([]string, 0, len(sessions))
 		for _, s := range sessions {
-			keys = append(keys, s.Base.Environment)
+			keys = append(keys, s.Environment)
 		}
 		return keys
 	}
