@@ -129,6 +129,34 @@ func (g *group) remove() {
 	}
 }
 
+// groupGrace is how long a group may be empty that nobody has removed: from its making until a sandbox is in it, and from the end of
+// that until it is removed.
+const groupGrace = time.Minute
+
+// sweepGroups removes groups that were left empty. Those of dead sandboxes go with their folders; this is for the ones whose
+// folder somebody has deleted.
+func sweepGroups() {
+	var left []string
+	for _, pattern := range []string{"/*/", "/"} {
+		found, _ := filepath.Glob(cgroupRoot + pattern + cgroupParent + "/*/cgroup.procs")
+		for _, procs := range found {
+			info, err := os.Stat(filepath.Dir(procs))
+			if b, readErr := os.ReadFile(procs); err == nil && readErr == nil && len(b) == 0 && time.Since(info.ModTime()) > groupGrace {
+				left = append(left, filepath.Dir(procs))
+			}
+		}
+	}
+	if len(left) == 0 {
+		return
+	}
+	if unlock, ok := lockParent(unix.LOCK_EX | unix.LOCK_NB); ok {
+		defer unlock()
+		for _, dir := range left {
+			_ = os.Remove(dir) // fails when a process has come in meanwhile
+		}
+	}
+}
+
 // lockParent locks the parent cgroup for all of the machine's cove processes: shared while groups are made in it, exclusively to
 // remove it.
 func lockParent(how int) (unlock func(), ok bool) {

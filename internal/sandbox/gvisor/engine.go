@@ -272,6 +272,7 @@ func (e *Engine) flags() []string {
 func (e *Engine) Sweep(context.Context) (int, error) {
 	killOrphans(e.opts.State)
 	sweepRoots(e.opts.State)
+	sweepGroups()
 	dead, err := sandbox.DeadFolders(e.opts.State)
 	if err == nil && len(dead) > 0 {
 		err = e.prepare()

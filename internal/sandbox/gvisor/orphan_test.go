@@ -1,7 +1,9 @@
 package gvisor_test
 
 import (
+	"os"
 	"os/exec"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -43,5 +45,46 @@ func TestOrphans(t *testing.T) {
 	}
 	if code, out := sandboxtest.Shell(t, l, "echo alive"); code != 0 || out != "alive\n" {
 		t.Errorf("the living sandbox: %d %q", code, out)
+	}
+}
+
+// TestForgottenGroups sweeps a cgroup whose sandbox has lost its folder. A new one, which may be about to get a sandbox, stays.
+func TestForgottenGroups(t *testing.T) {
+	t.Parallel()
+	e := newEngine(t)
+	box, _ := sandboxtest.Start(t, e, sandbox.Spec{})
+	groups, _ := filepath.Glob("/sys/fs/cgroup/memory/cove/" + box.ID())
+	v2, _ := filepath.Glob("/sys/fs/cgroup/cove/" + box.ID())
+	if groups = append(groups, v2...); len(groups) == 0 {
+		t.Skip("this user may not make cgroups, so none can be forgotten")
+	}
+	parent := filepath.Dir(groups[0])
+	old, fresh := filepath.Join(parent, sandbox.NewID("old")), filepath.Join(parent, sandbox.NewID("fresh"))
+	for _, dir := range []string{old, fresh} {
+		if err := os.Mkdir(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Cleanup(func() { _ = os.Remove(fresh) })
+	long := time.Now().Add(-time.Hour)
+	if err := os.Chtimes(old, long, long); err != nil {
+		t.Fatal(err)
+	}
+	// Nothing is removed while a sandbox is being started somewhere, as in other tests.
+	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
+		if _, err := e.Sweep(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := os.Stat(old); os.IsNotExist(err) {
+			break
+		}
+	}
+	if _, err := os.Stat(old); !os.IsNotExist(err) {
+		t.Error("the forgotten group was left")
+	}
+	for _, dir := range []string{fresh, groups[0]} {
+		if _, err := os.Stat(dir); err != nil {
+			t.Error(err)
+		}
 	}
 }
