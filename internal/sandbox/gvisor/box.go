@@ -31,7 +31,8 @@ type box struct {
 	spec     sandbox.Spec
 	cgroup   cgroup // nil where cove may not make any
 	listener *net.UnixListener
-	sentry   int // process id
+	asked    bool // the warden was asked to create it
+	sentry   int  // process id
 
 	mu    sync.Mutex
 	first net.Conn // the connection that ended the start, until Dial hands it over
@@ -72,6 +73,7 @@ func (s *box) Dial(ctx context.Context) (io.ReadWriteCloser, error) {
 // create boots the sandbox's processes, empty, and limits them. Nothing of the user's runs before start or Restore.
 func (s *box) create(ctx context.Context) error {
 	var pids CreateReply
+	s.asked = true
 	err := s.warden.call(ctx, "Create", CreateArgs{ID: s.ID(), Dir: s.instance.Path, CPUs: s.cpus()}, &pids)
 	if err != nil {
 		return s.withLogs(err)
@@ -223,8 +225,11 @@ func (s *box) Stop(context.Context) error {
 
 func (s *box) discard() error {
 	s.stopping.Store(true)
-	// Not bound to a caller's context: what is left undone here would be left behind.
-	err := s.warden.call(context.Background(), "Destroy", s.ID(), &struct{}{})
+	var err error
+	if s.asked {
+		// Not bound to a caller's context: what is left undone here would be left behind.
+		err = s.warden.call(context.Background(), "Destroy", s.ID(), &struct{}{})
+	}
 	if s.sentry != 0 {
 		if err != nil {
 			_ = unix.Kill(s.sentry, unix.SIGKILL)

@@ -55,7 +55,7 @@ func (*wardenCmd) Execute(_ context.Context, _ *flag.FlagSet, args ...any) subco
 	_ = f.Close()
 	_, _ = unix.FcntlInt(0, unix.F_DUPFD_CLOEXEC, reservedFD)
 	server := rpc.NewServer()
-	w := &warden{conf: args[0].(*config.Config), wards: map[string]*ward{}, births: newBirths()}
+	w := &warden{conf: args[0].(*config.Config), wards: map[string]*ward{}, gone: map[string]bool{}, births: newBirths()}
 	if err := server.RegisterName("Warden", w); err != nil {
 		fmt.Fprintln(os.Stderr, "cove warden:", err)
 		return subcommands.ExitFailure
@@ -71,6 +71,9 @@ type warden struct {
 
 	mu    sync.Mutex
 	wards map[string]*ward
+	// gone are the containers that were destroyed before they were created: calls are served as they come, and an engine that was
+	// interrupted sends the one right after the other.
+	gone map[string]bool
 }
 
 // ward is one container.
@@ -129,10 +132,9 @@ func (w *warden) Create(a CreateArgs, reply *CreateReply) error {
 	d := &ward{conf: &conf}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	w.mu.Lock()
-	w.wards[a.ID] = d
-	w.mu.Unlock()
-
+	if !w.register(a.ID, d) {
+		return fmt.Errorf("container %s was given up before it was created", a.ID)
+	}
 	spec, err := specutils.ReadSpec(a.Dir, d.conf)
 	if err != nil {
 		return fmt.Errorf("read the bundle: %w", err)
@@ -147,6 +149,18 @@ func (w *warden) Create(a CreateArgs, reply *CreateReply) error {
 	}
 	reply.Sentry, reply.Gofer = d.c.SandboxPid(), d.c.GoferPid.Load()
 	return nil
+}
+
+// register enters a container that is about to be created, unless it is not wanted any more.
+func (w *warden) register(id string, d *ward) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.gone[id] {
+		delete(w.gone, id)
+		return false
+	}
+	w.wards[id] = d
+	return true
 }
 
 // Start starts the bundle's process.
@@ -172,15 +186,18 @@ func (w *warden) Checkpoint(a ImageArgs, _ *struct{}) error {
 
 // Destroy ends a container, in whatever state, and forgets it.
 func (w *warden) Destroy(id string, _ *struct{}) error {
-	d, err := w.ward(id)
-	if err != nil {
-		return nil // never created
-	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
 	w.mu.Lock()
+	d, ok := w.wards[id]
 	delete(w.wards, id)
+	if !ok {
+		w.gone[id] = true
+	}
 	w.mu.Unlock()
+	if !ok {
+		return nil
+	}
+	d.mu.Lock() // also waits for its creation
+	defer d.mu.Unlock()
 	if d.c == nil {
 		return nil
 	}
