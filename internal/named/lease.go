@@ -41,20 +41,24 @@ func lockWhole() *unix.Flock_t {
 
 // acquire takes the lease of the session in dir, or says who has it (a problem with code "session_in_use"). A keeper is waited for.
 func acquire(dir, name, command string) (*lease, error) {
+	var unsigned time.Time // since when it is held by somebody who has not said who it is
 	for begun := time.Now(); ; time.Sleep(keeperPoll) {
 		l, err := tryAcquire(dir, name, command)
 		if err == nil || problem.Of(err).Code != "session_in_use" {
 			return l, err
 		}
-		patience := keeperPatience
 		who, held := owner(dir)
 		switch {
-		case held && who == nil:
-			patience = signPatience
-		case held && who.Command != Keeping:
+		case held && who == nil && unsigned.IsZero():
+			unsigned = time.Now()
+		case held && who == nil && time.Since(unsigned) > signPatience:
 			return nil, err
+		case held && who != nil && who.Command != Keeping:
+			return nil, err
+		case !held || who != nil:
+			unsigned = time.Time{}
 		}
-		if time.Since(begun) > patience {
+		if time.Since(begun) > keeperPatience {
 			return nil, err
 		}
 	}
