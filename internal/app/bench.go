@@ -32,11 +32,11 @@ func newBenchSide(ctx context.Context, c config.Config, progress io.Writer) (*cl
 	if err != nil {
 		return nil, err
 	}
-	saver, ok := engine.(sandbox.Saver)
-	if !ok {
-		return nil, problem.New(problem.Unavailable, "engine_cannot_save", "cove bench needs an engine that saves sandboxes")
+	saver, err := sandbox.SaverOf(engine)
+	if err != nil {
+		return nil, err
 	}
-	env, err := pyenv.Ensure(ctx, pyenv.Options{Data: c.Data, Set: pyenv.Standard, Python: c.Python, Progress: progress, Terminal: isTerminal(progress)})
+	env, err := environment(ctx, c, "", progress)
 	if err != nil {
 		return nil, err
 	}

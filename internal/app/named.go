@@ -24,10 +24,9 @@ func prepareNamed(c config.Config, progress io.Writer) named.Prepare {
 		if err != nil {
 			return nil, err
 		}
-		saver, ok := engine.(sandbox.Saver)
-		if !ok {
-			return nil, problem.New(problem.Unavailable, "engine_cannot_save", "the engine "+engine.Name()+" cannot save its sandboxes").
-				WithHint("use --engine gvisor, or leave --session away")
+		saver, err := sandbox.SaverOf(engine)
+		if err != nil {
+			return nil, problem.Of(err).WithHint("use --engine gvisor, or leave --session away")
 		}
 		env, err := environment(ctx, c, b.Environment, progress)
 		if err != nil {

@@ -128,25 +128,14 @@ func TestManyAtOnce(t *testing.T) {
 	}
 }
 
-func TestRemovingAndMakingAtOnce(t *testing.T) {
-	t.Parallel()
-	store := named.Store{Dir: t.TempDir()}
+// contend has users open the session lab at once, each so many times, and returns how often one of them had it; never two.
+func contend(t *testing.T, store named.Store, users, times int) int32 {
+	t.Helper()
 	var owners, opened atomic.Int32
-	var users, remover sync.WaitGroup
-	over := make(chan struct{})
-	remover.Go(func() {
-		for {
-			select {
-			case <-over:
-				return
-			default:
-				_ = store.Remove(t.Context(), "lab", "rm") // as often as not it is in use
-			}
-		}
-	})
-	for range 4 {
-		users.Go(func() {
-			for range 150 {
+	var all sync.WaitGroup
+	for range users {
+		all.Go(func() {
+			for range times {
 				s, err := store.Open(t.Context(), "lab", (&machine{}).options())
 				if err != nil {
 					continue
@@ -163,10 +152,29 @@ func TestRemovingAndMakingAtOnce(t *testing.T) {
 			}
 		})
 	}
-	users.Wait()
+	all.Wait()
+	return opened.Load()
+}
+
+func TestRemovingAndMakingAtOnce(t *testing.T) {
+	t.Parallel()
+	store := named.Store{Dir: t.TempDir()}
+	var remover sync.WaitGroup
+	over := make(chan struct{})
+	remover.Go(func() {
+		for {
+			select {
+			case <-over:
+				return
+			default:
+				_ = store.Remove(t.Context(), "lab", "rm") // as often as not it is in use
+			}
+		}
+	})
+	opened := contend(t, store, 4, 150)
 	close(over)
 	remover.Wait()
-	if opened.Load() == 0 {
+	if opened == 0 {
 		t.Error("nobody ever had the session")
 	}
 	if left, _ := filepath.Glob(filepath.Join(store.Dir, ".*")); len(left) > 0 {
@@ -196,8 +204,8 @@ func TestAFolderThatIsReplacedMeanwhile(t *testing.T) {
 	lock := func(f *os.File, how int16) bool {
 		return unix.FcntlFlock(f.Fd(), unix.F_OFD_SETLK, &unix.Flock_t{Type: how}) == nil
 	}
-	var swapper, users sync.WaitGroup
-	var owners, opened, swapped atomic.Int32
+	var swapper sync.WaitGroup
+	var swapped atomic.Int32
 	over := make(chan struct{})
 	swapper.Go(func() {
 		for {
@@ -216,32 +224,13 @@ func TestAFolderThatIsReplacedMeanwhile(t *testing.T) {
 			lock(leases[1], unix.F_UNLCK)
 		}
 	})
-	for range 8 {
-		users.Go(func() {
-			for range 500 {
-				s, err := store.Open(t.Context(), "lab", (&machine{}).options())
-				if err != nil {
-					continue
-				}
-				opened.Add(1)
-				if owners.Add(1) > 1 {
-					t.Error("two own the session at once")
-				}
-				runtime.Gosched()
-				owners.Add(-1)
-				if err := s.Close(t.Context()); err != nil {
-					t.Error(err)
-				}
-			}
-		})
-	}
-	users.Wait()
+	opened := contend(t, store, 8, 500)
 	close(over)
 	swapper.Wait()
-	if opened.Load() == 0 || swapped.Load() == 0 {
-		t.Errorf("%d openings, %d replacements", opened.Load(), swapped.Load())
+	if opened == 0 || swapped.Load() == 0 {
+		t.Errorf("%d openings, %d replacements", opened, swapped.Load())
 	}
-	t.Logf("%d openings, %d replacements", opened.Load(), swapped.Load())
+	t.Logf("%d openings, %d replacements", opened, swapped.Load())
 }
 
 func TestKilledOwners(t *testing.T) {

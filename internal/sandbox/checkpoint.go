@@ -1,6 +1,10 @@
 package sandbox
 
-import "context"
+import (
+	"context"
+
+	"cove/internal/problem"
+)
 
 // Saver is an Engine whose sandboxes can be saved to files and started from them. Not every engine is one.
 type Saver interface {
@@ -11,6 +15,15 @@ type Saver interface {
 	// Prepare starts a sandbox up to the point where a checkpoint can be loaded into it. That is the slower half of a
 	// restore and needs no knowledge of the checkpoint, so it can be done ahead of need.
 	Prepare(ctx context.Context, spec Spec) (Prepared, error)
+}
+
+// SaverOf returns an engine as one that can save, or a problem with code "engine_cannot_save".
+func SaverOf(e Engine) (Saver, error) {
+	if saver, ok := e.(Saver); ok {
+		return saver, nil
+	}
+	return nil, problem.New(problem.Unavailable, "engine_cannot_save", "the engine "+e.Name()+" cannot save its sandboxes").
+		WithHint("use --engine gvisor")
 }
 
 // Prepared is a sandbox that waits for its contents.

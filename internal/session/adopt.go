@@ -13,16 +13,8 @@ import (
 // adopt takes over Options.Running, a sandbox that runs already, with its kernel. After an error it is still whole, and still its keeper's.
 func (s *Session) adopt(ctx context.Context) error {
 	s.box = s.opts.Running
-	l, err := link.Dial(ctx, s.box)
-	if err != nil {
-		err = s.explain(err)
-		s.box = nil
-		return err
-	}
-	s.link = l
 	clear(s.known)
-	if err := s.takeOver(ctx, false); err != nil {
-		_ = s.link.Close()
+	if err := s.rejoin(ctx); err != nil {
 		s.box, s.link, s.kernel = nil, nil, nil
 		return err
 	}
@@ -31,7 +23,8 @@ func (s *Session) adopt(ctx context.Context) error {
 	return nil
 }
 
-// rejoin connects again to a sandbox that was adopted and lives, when the connection to it has ended: it is not this session's to end.
+// rejoin connects to a sandbox that runs already: one that is being adopted, or one whose connection has ended and that lives on. It does not end
+// a sandbox that it cannot connect to, which may be somebody else's.
 func (s *Session) rejoin(ctx context.Context) error {
 	if s.kernel != nil {
 		s.kernel.Close()

@@ -12,7 +12,7 @@ import (
 
 // restore starts a sandbox from the image.
 func (s *Session) restore(ctx context.Context, spec sandbox.Spec) (sandbox.Sandbox, error) {
-	saver, err := saverOf(s.opts.Engine)
+	saver, err := sandbox.SaverOf(s.opts.Engine)
 	if err != nil {
 		return nil, err
 	}
@@ -25,15 +25,6 @@ func (s *Session) restore(ctx context.Context, spec sandbox.Spec) (sandbox.Sandb
 		return nil, errors.Join(err, prepared.Stop(context.WithoutCancel(ctx)))
 	}
 	return box, nil
-}
-
-// saverOf returns an engine as one that can save, or a problem with code "engine_cannot_save".
-func saverOf(e sandbox.Engine) (sandbox.Saver, error) {
-	if saver, ok := e.(sandbox.Saver); ok {
-		return saver, nil
-	}
-	return nil, problem.New(problem.Unavailable, "engine_cannot_save", "the engine "+e.Name()+" cannot save its sandboxes").
-		WithHint("use --engine gvisor")
 }
 
 // takeOver attaches to the kernel of a sandbox that was saved, and counts the files that are there as known. A sandbox that was saved without a
@@ -56,7 +47,7 @@ func (s *Session) takeOver(ctx context.Context, reseed bool) error {
 func (s *Session) Save(ctx context.Context, dir string, keep bool) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if _, err := saverOf(s.opts.Engine); err != nil {
+	if _, err := sandbox.SaverOf(s.opts.Engine); err != nil {
 		return err
 	}
 	if s.box == nil || ended(s.box.Done()) || s.closed {
