@@ -1,6 +1,7 @@
 package pyenv
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -14,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"cove/internal/problem"
+	"cove/internal/pyindex"
 )
 
 // builder makes one environment. Its owner holds the shelf's lock.
@@ -51,7 +53,7 @@ func (b *builder) build(ctx context.Context) (*Environment, error) {
 	if b.uv, err = b.findUV(ctx); err != nil {
 		return nil, err
 	}
-	b.env, b.flags = uvEnvironment(os.Environ(), b.python.Base)
+	b.env, b.flags = pyindex.Environment(os.Environ(), b.python.Base)
 	tmp, err := os.MkdirTemp(b.shelf.dir, tmpPrefix)
 	if err != nil {
 		return nil, fmt.Errorf("make build folder: %w", err)
@@ -106,6 +108,9 @@ func (b *builder) fill(ctx context.Context, tmp, dir string) (manifest, error) {
 		}
 		imports = append(imports, "numpy", "pandas", "scipy.stats", "matplotlib.pyplot", "matplotlib_inline", "sklearn", "pyarrow", "PIL.Image", "lxml.etree")
 	}
+	if err := addStandins(dir); err != nil {
+		return manifest{}, err
+	}
 	b.say("  Compiling the packages")
 	if _, err := b.script(ctx, tmp, python, "compile.py"); err != nil {
 		return manifest{}, err
@@ -115,6 +120,29 @@ func (b *builder) fill(ctx context.Context, tmp, dir string) (manifest, error) {
 		return manifest{}, err
 	}
 	return manifest{Set: r.set, Recipe: r.digest, Python: b.python.stamp, Base: b.python.Base, Version: b.python.Version, Packages: packages}, nil
+}
+
+// addStandins puts in what stands in for pip and uv, and the start hook of child processes.
+func addStandins(dir string) error {
+	found, err := filepath.Glob(filepath.Join(dir, "lib", "python*", "site-packages"))
+	if err != nil || len(found) != 1 {
+		return fmt.Errorf("find site-packages in %s: %q: %w", dir, found, cmp.Or(err, fs.ErrNotExist))
+	}
+	folders := map[string]string{"programs": filepath.Join(dir, "bin"), "site-packages": found[0]}
+	for _, name := range standins() {
+		place, rest, _ := strings.Cut(strings.TrimPrefix(name, "standin/"), "/")
+		path, mode := filepath.Join(folders[place], filepath.FromSlash(rest)), fs.FileMode(0o644)
+		if place == "programs" {
+			mode = 0o755
+		}
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			return fmt.Errorf("make a folder for %s: %w", name, err)
+		}
+		if err := os.WriteFile(path, asset(name), mode); err != nil {
+			return fmt.Errorf("write %s: %w", name, err)
+		}
+	}
+	return nil
 }
 
 // install runs uv pip install with a lock. Wheels only and hashes always: no foreign code runs during a build.
@@ -238,7 +266,7 @@ func syncAround(dir string) error {
 // linkMode tells uv to copy where it could not link from its cache, which it would warn about.
 func (b *builder) linkMode(tmp string) {
 	home, _ := os.UserHomeDir() // without one uv has no cache there either
-	cache := firstOf(os.Getenv("UV_CACHE_DIR"), os.Getenv("XDG_CACHE_HOME"), filepath.Join(home, ".cache"))
+	cache := cmp.Or(os.Getenv("UV_CACHE_DIR"), os.Getenv("XDG_CACHE_HOME"), filepath.Join(home, ".cache"))
 	if os.Getenv("UV_LINK_MODE") == "" && device(cache) != device(tmp) {
 		b.env = append(b.env, "UV_LINK_MODE=copy")
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -20,8 +21,21 @@ import (
 // findUV returns the path of a uv that is new enough: from the PATH, from an earlier
 // download, or fetched now with the pip of the Python in use.
 func (b *builder) findUV(ctx context.Context) (string, error) {
-	own := filepath.Join(b.tools, "uv", "bin", "uv")
-	for _, path := range append(onPath("uv"), own) {
+	path, err := presentUV(ctx, b.tools)
+	if path != "" || err != nil {
+		return path, err
+	}
+	if err := b.fetchUV(ctx); err != nil {
+		return "", err
+	}
+	return ownUV(b.tools), nil
+}
+
+func ownUV(tools string) string { return filepath.Join(tools, "uv", "bin", "uv") }
+
+// presentUV returns the path of a uv that is there and new enough, or "".
+func presentUV(ctx context.Context, tools string) (string, error) {
+	for _, path := range append(onPath("uv"), ownUV(tools)) {
 		out, err := exec.CommandContext(ctx, path, "--version").Output()
 		if err == nil && newEnough(string(out)) {
 			return path, nil
@@ -30,10 +44,41 @@ func (b *builder) findUV(ctx context.Context) (string, error) {
 	if ctx.Err() != nil {
 		return "", canceled(ctx)
 	}
-	if err := b.fetchUV(ctx); err != nil {
+	return "", nil
+}
+
+// UV returns the path of a uv: from the PATH, from an earlier download below the data folder, or fetched now, which progress is told of. Processes that
+// need it at the same time fetch it once.
+//
+// Problems: python_not_found, uv_not_found, disk_full, package_index_unreachable, package_unavailable, package_hash_mismatch, data_folder_unusable, canceled.
+func UV(ctx context.Context, data string, progress io.Writer) (string, error) {
+	if progress == nil {
+		progress = io.Discard
+	}
+	tools := filepath.Join(data, "tools")
+	path, err := presentUV(ctx, tools)
+	if path != "" || err != nil {
+		return path, err
+	}
+	r, err := newRecipe(Minimal)
+	if err != nil {
 		return "", err
 	}
-	return own, nil
+	python, err := FindPython(ctx, "")
+	if err != nil {
+		return "", err
+	}
+	s := shelf{dir: filepath.Join(data, "pyenv"), recipe: r}
+	if err := s.make(data); err != nil {
+		return "", err
+	}
+	lock, err := s.lock(ctx, progress)
+	if err != nil {
+		return "", err
+	}
+	defer lock.Close()
+	b := builder{shelf: s, python: python, tools: tools, lock: lock, progress: progress}
+	return b.findUV(ctx)
 }
 
 // newEnough reads the answer of uv --version, "uv 0.5.1 (...)". Since 0.5 uv has every option that we use.

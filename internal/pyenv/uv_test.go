@@ -2,9 +2,12 @@ package pyenv_test
 
 import (
 	"context"
+	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"cove/internal/problem"
@@ -125,5 +128,69 @@ func TestPipSettingsReachUV(t *testing.T) {
 				t.Errorf("uv may install what the lock does not name:\n%s", text)
 			}
 		})
+	}
+}
+
+func TestUVFromThePath(t *testing.T) {
+	fakeUV(t, "error: never started")
+	data := filepath.Join(t.TempDir(), "data")
+	path, err := pyenv.UV(context.Background(), data, nil)
+	if err != nil || filepath.Base(path) != "uv" || strings.HasPrefix(path, data) {
+		t.Errorf("got %s, %v", path, err)
+	}
+	if _, err := os.Stat(data); err == nil {
+		t.Error("a data folder was made for a uv that is on the PATH")
+	}
+}
+
+// A Python whose pip makes a uv, slowly, and counts how often.
+const pip = `#!/bin/sh
+case "$2" in -c) echo '%s'; exit 0;; pip) ;; *) exit 1;; esac
+[ "$3" = --version ] && exit 0
+echo fetched >>%s
+while [ "$1" != --target ]; do shift; done
+mkdir -p "$2/bin"
+printf '#!/bin/sh\necho uv 0.9.9\n' >"$2/bin/uv"
+chmod 755 "$2/bin/uv"
+`
+
+func TestUVIsFetchedOnce(t *testing.T) {
+	dir, data := t.TempDir(), t.TempDir()
+	python, record := filepath.Join(dir, "python3.13"), filepath.Join(dir, "record")
+	script := fmt.Sprintf(pip, strings.ReplaceAll(usable, "SELF", python), record)
+	if err := os.WriteFile(python, []byte(script), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"sh", "mkdir", "chmod"} {
+		found, err := exec.LookPath(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Symlink(found, filepath.Join(dir, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Setenv("PATH", dir)
+	want := filepath.Join(data, "tools", "uv", "bin", "uv")
+	var together sync.WaitGroup
+	for range 4 {
+		together.Go(func() {
+			if got, err := pyenv.UV(context.Background(), data, nil); err != nil || got != want {
+				t.Errorf("got %s, %v", got, err)
+			}
+		})
+	}
+	together.Wait()
+	if text, err := os.ReadFile(record); err != nil || string(text) != "fetched\n" {
+		t.Errorf("fetched %q, %v", text, err)
+	}
+}
+
+func TestNoUVToBeHad(t *testing.T) {
+	dir := t.TempDir()
+	fakePython(t, filepath.Join(dir, "python3"), usable)
+	t.Setenv("PATH", dir)
+	if _, err := pyenv.UV(context.Background(), t.TempDir(), nil); problem.Of(err) == nil || problem.Of(err).Code != "uv_not_found" {
+		t.Errorf("got %v", err)
 	}
 }

@@ -1,4 +1,6 @@
-package pyenv
+// Package pyindex knows where Python packages come from on this machine: what the user has told uv and pip about indexes,
+// certificates and proxies.
+package pyindex
 
 import (
 	"bufio"
@@ -8,12 +10,12 @@ import (
 	"strings"
 )
 
-// uvEnvironment returns the environment for uv: the caller's own, without what would
+// Environment returns the environment for uv: the caller's own, without what would
 // point uv at another project or loosen the lock, plus the caller's pip settings in
 // uv's words, since uv reads neither pip's variables nor its files. What the caller
 // said to uv itself always wins. base is the prefix of the Python in use. flags are
 // for what uv takes only on its command line.
-func uvEnvironment(environ []string, base string) (env []string, flags []string) {
+func Environment(environ []string, base string) (env []string, flags []string) {
 	set := map[string]string{}
 	for _, pair := range environ {
 		name, value, _ := strings.Cut(pair, "=")
