@@ -10,7 +10,7 @@ REPLAY  := examples/sales/replay.json
 export CGO_ENABLED := 0
 
 .DEFAULT_GOAL := help
-.PHONY: help demo build bench test race soak filters lint fmt lock fuzz clean python
+.PHONY: help demo build bench test race soak popular filters lint fmt lock fuzz clean python
 .DELETE_ON_ERROR:
 
 help: ## Show this list
@@ -41,6 +41,9 @@ race: build python ## Run every test under the race detector (needs a C compiler
 soak: build python ## Create, pause and kill sessions a thousand times over; about half an hour
 	COVE_SOAK=full COVE_TEST_BINARY=$(CURDIR)/$(BIN) $(GO) test -v -timeout 90m -run 'TestSoak|TestKilledAtMoments' ./e2e
 
+popular: build python ## Install and import the 300 most popular packages, one session each; downloads gigabytes
+	COVE_SOAK=full COVE_TEST_BINARY=$(CURDIR)/$(BIN) $(GO) test -v -timeout 180m -run TestPopularPackages ./e2e
+
 filters: ## Compile gVisor's seccomp filters again, after an upgrade of gVisor
 	$(GO) generate ./internal/sandbox/gvisor/filters
 
@@ -67,3 +70,15 @@ python:
 	@if ! python3 -c 'import ensurepip, venv' >/dev/null 2>&1 && [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
 		apt-get install -y python3 python3-venv || { apt-get update && apt-get install -y python3 python3-venv; }; \
 	fi
+
+# The table from import names to projects. COVE_NAMES_PUBLIC is a folder with the public tables that
+# internal/pydeps/names/README.md lists; NAMES_TOP=15000 also asks the index about that many projects, for some hours.
+NAMES_TOP ?= 0
+NAMES_FLAGS ?=
+
+.PHONY: names names-eval
+names: ## Make the table of import names again
+	$(GO) run ./internal/pydeps/names/generate -top $(NAMES_TOP) $(NAMES_FLAGS)
+
+names-eval: ## Say how often the table of import names is right
+	$(GO) run ./internal/pydeps/names/evaluate $(NAMES_FLAGS)
