@@ -18,6 +18,7 @@ import (
 	"os"
 	"os/signal"
 	"runtime/debug"
+	"sync/atomic"
 	"syscall"
 
 	"cove/internal/wire"
@@ -57,6 +58,7 @@ type guest struct {
 	procs     *table
 	drivers   drivers
 	kernels   kernels
+	forwards  atomic.Bool // somebody's OpForward is being served
 }
 
 func (g *guest) serve(socket string, fd int) error {
@@ -114,11 +116,11 @@ func (g *guest) accept(ctx context.Context, conn *wire.Conn) {
 		if err != nil {
 			return
 		}
-		go g.handle(ch)
+		go g.handle(ctx, conn, ch)
 	}
 }
 
-func (g *guest) handle(ch *wire.Channel) {
+func (g *guest) handle(ctx context.Context, conn *wire.Conn, ch *wire.Channel) {
 	defer func() { _ = ch.Close() }()
 	var req wire.Request
 	body, err := wire.ReadMessage(ch, wire.MessageLimit, &req)
@@ -135,9 +137,13 @@ func (g *guest) handle(ch *wire.Channel) {
 	case wire.OpProcessRun:
 		err = g.runProcess(ch, req)
 	case wire.OpKernelStart:
-		err = g.runKernel(ch, req, body)
+		err = g.runDriver(ch, req, body, kernel)
+	case wire.OpApartStart:
+		err = g.runDriver(ch, req, body, apart)
 	case wire.OpKernelAttach:
 		err = g.attachKernel(ch, req)
+	case wire.OpForward:
+		err = g.forward(ctx, conn, ch)
 	default:
 		err = fault{wire.FaultInvalid, fmt.Sprintf("unknown operation %q", req.Op)}
 	}

@@ -12,7 +12,7 @@ import (
 	"cove/internal/wire"
 )
 
-// drivers keeps the kernel drivers' sources as files, one per version.
+// drivers keeps the drivers' sources as files, one per version.
 type drivers struct{ mu sync.Mutex }
 
 func (d *drivers) file(dir string, source []byte) (string, error) {
@@ -26,8 +26,34 @@ func (d *drivers) file(dir string, source []byte) (string, error) {
 	return path, os.WriteFile(path, source, 0o644)
 }
 
-// runKernel starts a kernel and stays with it until it has ended.
-func (g *guest) runKernel(ch *wire.Channel, req wire.Request, source []byte) error {
+// role says what a process is to the guest.
+type role int
+
+const (
+	program role = iota // runs as the sandboxed user and ends with its channel
+	kernel              // has a driver's descriptors too, outlives its connection and can be taken over
+	apart               // has a driver's descriptors too, runs where sandboxed code has no hold on it, and ends with its channel
+)
+
+// as says how a process of role r starts. A user of its own has no files and may do nothing but compute, so that it can be one number
+// above the sandboxed code's without having been arranged for anywhere.
+func (g *guest) as(r role) *syscall.SysProcAttr {
+	attr := &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL}
+	if g.user == 0 {
+		return attr
+	}
+	id := uint32(g.user)
+	if r == apart {
+		id++
+		attr.Credential = &syscall.Credential{Uid: id, Gid: id}
+		return attr
+	}
+	attr.Credential = &syscall.Credential{Uid: id, Gid: id, Groups: []uint32{id}}
+	return attr
+}
+
+// runDriver starts a kernel, or another driver, and stays with it until it has ended.
+func (g *guest) runDriver(ch *wire.Channel, req wire.Request, source []byte, r role) error {
 	if req.Process == nil || len(req.Process.Args) == 0 {
 		return fault{wire.FaultInvalid, "no interpreter named"}
 	}
@@ -37,7 +63,7 @@ func (g *guest) runKernel(ch *wire.Channel, req wire.Request, source []byte) err
 	}
 	spec := *req.Process
 	spec.Args = append(append([]string{}, spec.Args...), driver)
-	return g.launch(ch, spec, true)
+	return g.launch(ch, spec, r)
 }
 
 // attachKernel hands a living kernel over to the host at the other end of ch and obeys that host until the channel ends.
@@ -62,42 +88,44 @@ func (g *guest) runProcess(ch *wire.Channel, req wire.Request) error {
 	if req.Process == nil || len(req.Process.Args) == 0 {
 		return fault{wire.FaultInvalid, "no program named"}
 	}
-	return g.launch(ch, *req.Process, false)
+	return g.launch(ch, *req.Process, program)
 }
 
 // launch starts a process and serves it. Its errors are those of starting; what comes later is told in messages.
-func (g *guest) launch(ch *wire.Channel, spec wire.ProcessSpec, kernel bool) error {
-	p, err := openPlumbing(kernel)
+func (g *guest) launch(ch *wire.Channel, spec wire.ProcessSpec, r role) error {
+	p, err := openPlumbing(r != program)
 	if err != nil {
 		return err
 	}
 	defer p.close()
 	dir := spec.Dir
-	if dir == "" {
+	switch {
+	case dir != "":
+	case r == apart:
+		dir = "/"
+	default:
 		dir = g.workspace
 		if root, err := g.openWorkspace(); err == nil {
 			_ = root.Close()
 		}
 	}
-	attr := &syscall.ProcAttr{Dir: dir, Env: spec.Env, Files: p.child(), Sys: &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL}}
-	if g.user != 0 {
-		attr.Sys.Credential = &syscall.Credential{Uid: uint32(g.user), Gid: uint32(g.user), Groups: []uint32{uint32(g.user)}}
-	}
+	attr := &syscall.ProcAttr{Dir: dir, Env: spec.Env, Files: p.child(), Sys: g.as(r)}
 	pid, exit, err := g.procs.start(spec.Args[0], spec.Args, attr)
 	p.closeChild()
 	if err != nil {
 		return err
 	}
-	r := newRunner(g, p, pid, exit)
-	if kernel {
-		g.kernels.add(r)
-		defer g.kernels.remove(r)
+	run := newRunner(g, p, pid, exit)
+	run.kernel = r == kernel
+	if run.kernel {
+		g.kernels.add(run)
+		defer g.kernels.remove(run)
 	}
 	if err := wire.WriteMessage(ch, wire.Response{PID: pid}, nil); err != nil {
-		r.signal(syscall.SIGKILL)
+		run.signal(syscall.SIGKILL)
 	}
-	r.serve(ch)
-	p.out = r.out
+	run.serve(ch)
+	p.out = run.out
 	return nil
 }
 
@@ -114,7 +142,7 @@ type plumbing struct {
 	epoll     int
 }
 
-func openPlumbing(kernel bool) (p *plumbing, err error) {
+func openPlumbing(driver bool) (p *plumbing, err error) {
 	p = &plumbing{null: -1, out: [2]int{-1, -1}, childOut: [2]int{-1, -1}, socket: -1, childSock: -1, ackWrite: -1, childAck: -1, wake: [2]int{-1, -1}, epoll: -1}
 	defer func() {
 		if err != nil {
@@ -136,13 +164,13 @@ func openPlumbing(kernel bool) (p *plumbing, err error) {
 	if p.wake[0], p.wake[1], err = pipe(); err != nil {
 		return nil, err
 	}
-	if p.epoll, err = syscall.EpollCreate1(syscall.EPOLL_CLOEXEC); err != nil || !kernel {
+	if p.epoll, err = syscall.EpollCreate1(syscall.EPOLL_CLOEXEC); err != nil || !driver {
 		return p, err
 	}
 	if p.childAck, p.ackWrite, err = pipe(); err != nil {
 		return nil, err
 	}
-	// A kernel that never reads its acknowledgements must not hang the guest.
+	// A driver that never reads its acknowledgements must not hang the guest.
 	if err = syscall.SetNonblock(p.ackWrite, true); err != nil {
 		return nil, err
 	}
@@ -160,7 +188,7 @@ func pipe() (r, w int, err error) {
 	return fds[0], fds[1], err
 }
 
-// child lists the descriptors as the process gets them: 0, 1, 2 and for a kernel 3 (messages) and 4 (acknowledgements).
+// child lists the descriptors as the process gets them: 0, 1, 2 and for a driver 3 (messages) and 4 (acknowledgements).
 func (p *plumbing) child() []uintptr {
 	files := []uintptr{uintptr(p.null), uintptr(p.childOut[0]), uintptr(p.childOut[1])}
 	if p.childSock >= 0 {

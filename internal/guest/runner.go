@@ -13,7 +13,7 @@ import (
 	"cove/internal/wire"
 )
 
-// A runner passes on what one process writes: text on two pipes and, for a kernel, messages on a socket.
+// A runner passes on what one process writes: text on two pipes and, for a kernel or another driver, messages on a socket.
 // One goroutine reads all three, because the order between them is the point: a driver flushes its text before it
 // sends a message, so the pipes are emptied before a message is passed on.
 type runner struct {
@@ -48,7 +48,6 @@ func newRunner(g *guest, p *plumbing, pid int, exit <-chan syscall.WaitStatus) *
 		pid: pid, exit: exit, out: p.out, socket: p.socket, feeder: p.socket, ack: p.ackWrite, wake: p.wake, epoll: p.epoll,
 		buf: make([]byte, wire.MaxFrame-1024), inbox: make(chan []byte, 64), ended: make(chan struct{}), done: make(chan struct{}),
 	}
-	r.kernel = p.socket >= 0
 	r.watcher = memoryWatch{guest: g, runner: r}
 	r.left.Store(drainLimit) // until the host begins an execution
 	return r
@@ -366,6 +365,9 @@ func (r *runner) control(ch *wire.Channel) {
 			r.watcher.stop()
 			r.busy.Store(false)
 		case wire.ToDetach:
+			if !r.kernel {
+				r.end(ch)
+			}
 			r.letGo(ch)
 			_ = ch.Close()
 			return

@@ -220,16 +220,34 @@ type Process struct {
 
 // StartKernel starts a kernel: spec's interpreter with the driver's source. ctx bounds the start alone.
 func (l *Link) StartKernel(ctx context.Context, spec wire.ProcessSpec, source []byte) (*Process, error) {
+	p, err := l.startDriver(ctx, wire.Request{Op: wire.OpKernelStart, Process: &spec}, source)
+	if err != nil {
+		return nil, fmt.Errorf("start kernel: %w", err)
+	}
+	return p, nil
+}
+
+// StartApart starts a driver that the sandbox's code cannot influence; see wire.OpApartStart. It ends with Close and with the
+// connection, and cannot be detached from. ctx bounds the start alone.
+func (l *Link) StartApart(ctx context.Context, spec wire.ProcessSpec, source []byte) (*Process, error) {
+	p, err := l.startDriver(ctx, wire.Request{Op: wire.OpApartStart, Process: &spec}, source)
+	if err != nil {
+		return nil, fmt.Errorf("start driver: %w", err)
+	}
+	return p, nil
+}
+
+func (l *Link) startDriver(ctx context.Context, req wire.Request, source []byte) (*Process, error) {
 	starting, abort := context.WithCancel(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, abort)
-	p, err := l.start(starting, wire.Request{Op: wire.OpKernelStart, Process: &spec}, source)
+	p, err := l.start(starting, req, source)
 	if !stop() && err == nil {
 		p.Close()
 		err = ctx.Err()
 	}
 	if err != nil {
 		abort()
-		return nil, fmt.Errorf("start kernel: %w", err)
+		return nil, err
 	}
 	return p, nil
 }

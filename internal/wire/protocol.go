@@ -17,10 +17,22 @@ const (
 	// messages go in and FromProcess messages come out, the last of kind FromExit. Closing the channel kills the kernel;
 	// the end of the whole connection, or ToDetach, leaves it running with nobody listening.
 	OpKernelStart = "kernel.start"
+	// OpApartStart: as OpKernelStart, for a driver that sandboxed code must not be able to influence. Where the guest has a user for
+	// that code, the driver runs as yet another, which the code can neither signal nor trace and whose files it cannot write; else
+	// as the guest itself, as everything does. It is no kernel: it ends with its channel and with the connection, it cannot be
+	// detached from, and no other channel can attach to it.
+	OpApartStart = "apart.start"
 	// OpKernelAttach: takes the living kernel with the request's PID over; then as for OpKernelStart. A channel that it had
 	// before is reset. The fault of a kernel that is gone is FaultNotFound; its message says how it ended.
 	OpKernelAttach = "kernel.attach"
+	// OpForward: the guest listens at a port of the sandbox's own loopback interface and answers with a Response that has it. For each connection there it opens a
+	// channel, on which the bytes of the connection go both ways and nothing else, and at most ForwardLimit at a time. It ends with its channel, and with it all
+	// the connections. One connection between host and guest has one at a time.
+	OpForward = "forward"
 )
+
+// ForwardLimit is how many connections OpForward serves at a time.
+const ForwardLimit = 64
 
 // MessageLimit bounds one message between host and guest, and a kernel's message, in bytes.
 const MessageLimit = 32 << 20
@@ -35,11 +47,11 @@ type Request struct {
 	Process *ProcessSpec `json:"process,omitempty"`
 }
 
-// ProcessSpec says what to start. The process runs as the sandboxed user in a session of its own.
+// ProcessSpec says what to start. The process runs in a session of its own, as the sandboxed user unless OpApartStart says otherwise.
 type ProcessSpec struct {
-	Args []string `json:"args"` // of a kernel: the interpreter and its flags; the guest adds the driver's path
+	Args []string `json:"args"` // of a kernel or another driver: the interpreter and its flags; the guest adds the driver's path
 	Env  []string `json:"env"`
-	Dir  string   `json:"dir,omitempty"` // "" means the workspace
+	Dir  string   `json:"dir,omitempty"` // "" means the workspace, and "/" for OpApartStart
 }
 
 // Response answers a request. Code is "" on success.
@@ -49,6 +61,7 @@ type Response struct {
 	Size    int64  `json:"size,omitempty"`
 	Stamp   string `json:"stamp,omitempty"` // as in FileInfo
 	PID     int    `json:"pid,omitempty"`
+	Port    int    `json:"port,omitempty"` // OpForward
 	Busy    bool   `json:"busy,omitempty"` // OpKernelAttach: an execution was begun and not ended
 	More    bool   `json:"more,omitempty"` // OpFileList: there are more files than a listing holds
 }

@@ -1,0 +1,128 @@
+package link
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"sync"
+	"time"
+
+	"cove/internal/problem"
+	"cove/internal/wire"
+)
+
+// Forward is a port of a sandbox's own loopback interface whose connections arrive here: the way out of a sandbox that has no network, to one
+// server of the host's. It is a net.Listener. A link has one at a time, and an ordinary sandbox has none.
+type Forward struct {
+	Port int // inside the sandbox, at 127.0.0.1
+
+	link    *Link
+	channel *wire.Channel
+	release func()
+	ctx     context.Context // of the connections
+	cancel  context.CancelFunc
+	free    chan struct{} // holds a token for each connection
+
+	mu      sync.Mutex // held to begin a connection and to begin waiting for all
+	closed  bool
+	serving sync.WaitGroup
+}
+
+// closeGrace bounds how long a guest may take to give a port up.
+const closeGrace = 5 * time.Second
+
+var _ net.Listener = (*Forward)(nil)
+
+// Forward has the guest listen at a port. ctx bounds the call alone; Close gives the port up and ends its connections, and so does the end of the link.
+func (l *Link) Forward(ctx context.Context) (*Forward, error) {
+	lasting, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, cancel)
+	ch, release, err := l.open(lasting, wire.Request{Op: wire.OpForward}, nil)
+	var resp wire.Response
+	if err == nil {
+		if resp, _, err = l.respond(lasting, ch); err != nil {
+			release()
+		}
+	}
+	if err == nil && (resp.Port < 1 || resp.Port > 65535) {
+		release()
+		err = problem.New(problem.Internal, "guest_fault", fmt.Sprintf("the guest forwards port %d, which is none", resp.Port))
+	}
+	if !stop() && err == nil {
+		release()
+		err = context.Cause(ctx)
+	}
+	if err != nil {
+		cancel()
+		return nil, fmt.Errorf("forward a port: %w", err)
+	}
+	connections, end := context.WithCancel(lasting)
+	return &Forward{Port: resp.Port, link: l, channel: ch, release: release, ctx: connections, cancel: end, free: make(chan struct{}, wire.ForwardLimit)}, nil
+}
+
+// Accept returns the next connection that a program of the sandbox makes. Its error is net.ErrClosed after Close and when the link has ended.
+func (f *Forward) Accept() (net.Conn, error) {
+	select {
+	case f.free <- struct{}{}:
+	case <-f.ctx.Done():
+		return nil, net.ErrClosed
+	case <-f.link.Done():
+		return nil, net.ErrClosed
+	}
+	ch, err := f.link.conn.Accept(f.ctx)
+	if err != nil {
+		<-f.free
+		return nil, net.ErrClosed
+	}
+	// Servers want deadlines, which a channel has not.
+	near, far := net.Pipe()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.closed {
+		_ = ch.Close()
+		return nil, net.ErrClosed
+	}
+	f.serving.Go(func() {
+		defer func() { <-f.free }()
+		f.carry(ch, far)
+	})
+	return near, nil
+}
+
+// carry moves bytes between a channel and a pipe until either side has closed. A pipe has no half to close, so that a client that will say no more gets no
+// more answers either.
+func (f *Forward) carry(ch *wire.Channel, pipe net.Conn) {
+	stop := context.AfterFunc(f.ctx, func() {
+		_ = ch.Reset("the port was given up")
+		_ = pipe.Close()
+	})
+	defer stop()
+	var out sync.WaitGroup
+	out.Go(func() {
+		_, _ = io.Copy(ch, pipe) // however it ended, the connection is over
+		_ = ch.Close()
+		_ = pipe.Close()
+	})
+	_, _ = io.Copy(pipe, ch)
+	_ = pipe.Close()
+	out.Wait()
+}
+
+// Close gives the port up, ends its connections and waits until that is done. It is safe to call twice.
+func (f *Forward) Close() error {
+	f.cancel()
+	f.mu.Lock()
+	f.closed = true
+	f.mu.Unlock()
+	f.serving.Wait()
+	_ = f.channel.CloseWrite()
+	timeout := time.AfterFunc(closeGrace, f.release)
+	defer timeout.Stop()
+	_, _ = io.Copy(io.Discard, f.channel) // the guest ends the channel when nobody listens any more
+	f.release()
+	return nil
+}
+
+// Addr is the port as programs of the sandbox see it.
+func (f *Forward) Addr() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: f.Port} }

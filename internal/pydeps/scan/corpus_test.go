@@ -1,0 +1,161 @@
+package scan_test
+
+// corpus are programs and cells, and what a scan finds in them; see describe.
+var corpus = []struct {
+	name, code string
+	script     bool
+	want       string
+}{
+	// Import statements.
+	{"plain", "import numpy as np, pandas\nimport os.path", true, "numpy pandas os.path"},
+	{"from", "from sklearn.linear_model import (Ridge,\n  Lasso)\nfrom . import a\nfrom ..b import c\nfrom .d import e", true, "sklearn.linear_model"},
+	{"semicolons", "x = 1; import a; from b import c;import d", true, "a b d"},
+	{"one line blocks", "if x: import a\nelse: import b\nfor i in []: import c\nwhile x:import d", true, "a b c d"},
+	{"functions and classes", "def f():\n  import a\n  class C:\n    import b\n    async def g(self):\n      from c.d import e\nlambda: __import__('f')", true, "a b c.d f"},
+	{"continuation", "import a, \\\n  b\nfrom c \\\n  import d\nimport \\\n  e as x, \\\n  f\n\\\nimport g", true, "a b c e f g"},
+	{"spaces", "import a . b , c\nfrom d . e import f", true, "a.b c d.e"},
+	{"tabs and form feeds", "if x:\n\timport\ta\n\x0cimport b\nfrom\tc\timport\td", true, "a b c"},
+	{"a comment does not go on", "# from x \\\nimport a\ny = 1 # \\\nimport b", true, "a b"},
+	{"carriage returns", "import a\r\nimport b\rimport c", true, "a b c"},
+	{"non-ASCII", "import módulo\nfrom 包 import x\nimport ｎｕｍｐｙ", true, "módulo 包 numpy"},
+	{"byte order mark", "\ufeffimport a", true, "a"},
+	{"strings and comments", "'''\nimport a\n'''\n# import b\ns = 'import c'\nexec('import d')", true, ""},
+	{"same twice", "import a\ndef f():\n  import a\ntry:\n  import a\nexcept ImportError:\n  a = None", true, "a"},
+	{"match", "match x:\n  case 1: import a\n  case _:\n    import b", true, "a b"},
+	{"await at the top", "import aiohttp\nasync with x() as y:\n  pass\nawait y", false, "aiohttp"},
+	{"star", "from a import *", true, "a"},
+	{"with", "with open(x) as f:\n  import a", true, "a"},
+
+	// What the code can do without.
+	{"fallback value", "try:\n  import a\nexcept ImportError:\n  a = None", true, "a?"},
+	{"module not found", "try:\n  import a\nexcept ModuleNotFoundError as e:\n  HAS_A = False\nelse:\n  HAS_A = True\n  import a.b", true, "a? a.b?"},
+	{"tuple", "try:\n  import a\nexcept (ValueError, ImportError):\n  pass", true, "a?"},
+	{"bare", "try:\n  import a\nexcept:\n  a = 0", true, "a?"},
+	{"any exception", "try:\n  import a\n  HAS = True\nexcept Exception:\n  HAS = False", true, "a?"},
+	{"other exception", "try:\n  import a\nexcept ValueError:\n  pass", true, "a"},
+	{"raises again", "try:\n  import a\nexcept ImportError as e:\n  raise RuntimeError('install a') from e", true, "a"},
+	{"exits", "import sys\ntry:\n  import a\nexcept ImportError:\n  print('a is missing')\n  sys.exit(1)", true, "sys a"},
+	{"quits", "try:\n  import a\nexcept ImportError:\n  quit()", true, "a"},
+	{"gives up", "def main():\n  try:\n    import a\n  except ImportError:\n    print('install a')\n    return\n  a.run()", true, "a"},
+	{"returns a value", "def f():\n  try:\n    import a\n    return a\n  except ImportError:\n    return None", true, "a?"},
+	{"says and has a flag", "try:\n  import a\n  ok = True\nexcept ImportError:\n  print('no a')\n  ok = False", true, "a?"},
+	{"only says, and is missed", "try:\n  import a\nexcept ImportError:\n  print('install a')\na.run()", true, "a"},
+	{"only says, a probe", "try:\n  import a\n  print('a', a.__version__)\nexcept ImportError:\n  print('no a')", true, "a?"},
+	{"only says, after work", "try:\n  import a\n  a.Map().save('x')\nexcept ImportError:\n  print('install a')", true, "a"},
+	{"reports all errors", "try:\n  import a\n  a.run()\nexcept Exception as e:\n  print('Error:', e)", true, "a"},
+	{"works, else other data", "try:\n  import a\n  d = a.load()\nexcept Exception as e:\n  d = None", true, "a"},
+	{"installs itself", "import subprocess, sys\ntry:\n  import a\nexcept ImportError:\n  subprocess.check_call([sys.executable, '-m', 'pip', 'install', 'a-dist'])\n  import a", true, "subprocess sys a a<-a pip=a-dist"},
+	{"installs by cell", "try:\n  import a\nexcept ImportError:\n  !pip install a-dist\n  import a", false, "a a<-a pip=a-dist"},
+	{"calls an installer", "try:\n  import a\nexcept ImportError:\n  install('a')", true, "a"},
+	{"stdlib instead", "try:\n  import ujson as json\nexcept ImportError:\n  import json", true, "ujson? json<-ujson"},
+	{"back port", "try:\n  import zoneinfo\nexcept ImportError:\n  from backports import zoneinfo", true, "zoneinfo? backports?<-zoneinfo"},
+	{"alternatives", "try:\n  import orjson\nexcept ImportError:\n  import ujson", true, "orjson? ujson<-orjson"},
+	{"three alternatives", "try:\n  import a\nexcept ImportError:\n  try:\n    import b\n  except ImportError:\n    import c", true, "a? b?<-a c<-a,b"},
+	{"none in the end", "try:\n  import a\nexcept ImportError:\n  try:\n    import b\n  except ImportError:\n    b = None", true, "a? b?<-a"},
+	{"finally", "try:\n  import a\nexcept ImportError:\n  a = 1\nfinally:\n  import b", true, "a? b"},
+	{"suppress", "import contextlib\nwith contextlib.suppress(ImportError):\n  import a\nfrom contextlib import suppress\nwith suppress(ValueError):\n  import b", true, "contextlib a? b"},
+	{"used behind a flag", "try:\n  import a\n  HAS = True\nexcept ImportError:\n  HAS = False\nif HAS:\n  from a.b import c\ndef f():\n  import a.d", true, "a? a.b? a.d?"},
+	{"find_spec", "import importlib.util\nif importlib.util.find_spec('a') is not None:\n  import a\nelse:\n  a = None", true, "importlib.util a?"},
+	{"find_spec and a flag", "from importlib.util import find_spec\nHAS = find_spec('a') is not None\nif HAS:\n  import a.b", true, "importlib.util a.b? a?"},
+	{"find_spec and an end", "from importlib.util import find_spec\nif find_spec('a') is None: raise SystemExit\nimport a", true, "importlib.util a"},
+
+	{"flags called installed", "try:\n  import a\n  a_installed = True\nexcept ImportError:\n  a_installed = False", true, "a?"},
+	{"tells with help", "try:\n  import a\nexcept ImportError:\n  import traceback\n  traceback.print_exc()\na.run()", true, "a traceback<-a"},
+	{"namespaces", "try:\n  import google.colab\n  IN = True\nexcept ImportError:\n  IN = False\nif IN:\n  from google.colab import files\ndef f():\n  from google.cloud import storage", true, "google.colab? google.cloud"},
+
+	// Conditions.
+	{"TYPE_CHECKING", "from typing import TYPE_CHECKING\nimport typing as t\nif TYPE_CHECKING:\n  import a\nif t.TYPE_CHECKING: import b\nif not TYPE_CHECKING: import c\nif TYPE_CHECKING and x: import d\nelse: import e", true, "typing c e"},
+	{"versions", "import sys\nif sys.version_info >= (3, 8): import a\nelse: import b\nif sys.version_info[0] == 2: import c\nif sys.version_info.major < 3: import d\nif sys.version_info[:2] < (3, 3): import e", true, "sys a"},
+	{"platforms", "import sys, os, platform\nif sys.platform == 'win32': import a\nif sys.platform.startswith('linux'): import b\nif os.name == 'nt': import c\nif platform.system() == 'Windows': import d\nelif platform.system().lower() == 'linux': import e\nif sys.platform in ('darwin', 'win32'): import f", true, "sys os platform b e"},
+	{"constants", "if False:\n  import a\nif 0: import b\nif True: import c\nelse: import d", true, "c"},
+	{"unknown conditions", "if x: import a\nelif y > 3: import b\nelse: import c\nif __name__ == '__main__': import d", true, "a b c d"},
+
+	// Imports by name.
+	{"import_module", "import importlib\nimportlib.import_module('a.b')\nimportlib.import_module('.c', 'd')\nimportlib.import_module(name)", true, "importlib a.b"},
+	{"import_module by alias", "from importlib import import_module as im\nx = im('a')\nload = im\nload('b')\nimp = __import__\nimp('c')", true, "importlib a b c"},
+	{"importorskip", "import pytest\nnp = pytest.importorskip('a')", true, "pytest a?"},
+
+	// Needs at run time.
+	{"read_excel", "import pandas as pd\npd.read_excel('a.xlsx')\ndf = pd.read_excel('b.xls')\npd.ExcelFile(f'{x}.xlsb')", true, "pandas read_excel:openpyxl read_excel:xlrd ExcelFile:pyxlsb"},
+	{"read_excel of a variable", "import pandas as pd\npath = 'b.ods'\npd.read_excel(path)", true, "pandas read_excel:odf"},
+	{"engines", "import pandas as pd\npd.read_excel(p, engine='calamine')\nwith pd.ExcelWriter('x.xlsx', engine=\"xlsxwriter\") as w: df.to_excel(w)", true, "pandas read_excel:python_calamine ExcelWriter:xlsxwriter to_excel:openpyxl"},
+	{"parquet", "from pandas import read_parquet\nread_parquet(x)\ndf.to_parquet(y, engine='fastparquet')", true, "pandas read_parquet:pyarrow to_parquet:fastparquet"},
+	{"a later cell", "df.to_excel('x.xlsx')\npd.read_hdf('y')", false, "to_excel:openpyxl read_hdf:tables"},
+	{"somebody else's", "import mylib\nmylib.read_excel('a')\nfrom other import read_parquet\nread_parquet(1)\nx.to_markdown()\ndef to_excel(): pass\nto_excel()", true, "mylib other"},
+	{"markdown and html", "import pandas as pd\ndf.to_markdown()\npd.read_html(u)\npd.DataFrame(x).plot()", true, "pandas to_markdown:tabulate read_html:lxml plot:matplotlib"},
+	{"plot of others", "import matplotlib.pyplot as plt\nplt.plot([1])\nax.plot(2)", true, "matplotlib.pyplot"},
+	{"databases", "from sqlalchemy import create_engine\ne = create_engine('postgresql://u@h/d')\ncreate_engine(f'mysql+pymysql://{u}')\ncreate_engine('sqlite:///x.db')", true, "sqlalchemy create_engine:psycopg2 create_engine:pymysql"},
+	{"soup", "from bs4 import BeautifulSoup\nBeautifulSoup(x, 'lxml')\nBeautifulSoup(x, features=\"html5lib\")\nBeautifulSoup(x, 'html.parser')", true, "bs4 BeautifulSoup:lxml BeautifulSoup:html5lib"},
+	{"graphs", "import networkx as nx\nnx.nx_agraph.graphviz_layout(g)\nnx.nx_pydot.to_pydot(g)", true, "networkx graphviz_layout:pygraphviz to_pydot:pydot"},
+	{"polars", "import polars as pl\npl.read_excel('a.xlsx')\ndf.to_pandas()", true, "polars read_excel:fastexcel to_pandas:pandas to_pandas:pyarrow"},
+	{"xarray", "import xarray as xr\nxr.open_dataset('a.nc')\nxr.open_dataset('b', engine='h5netcdf')\nds.to_zarr('c')", true, "xarray open_dataset:netCDF4 open_dataset:h5netcdf to_zarr:zarr"},
+
+	// Commands.
+	{"pip magic", "%pip install 'polars<2' duckdb\nimport polars", false, "polars pip=polars<2 pip=duckdb"},
+	{"pip in a shell", "!pip install -q -U a b==1.0  # why\n! pip3 install c > /dev/null 2>&1\n!python -m pip install d && echo done\n!{sys.executable} -m pip install e\n!sudo /usr/bin/pip3.11 install f", false, "pip=a pip=b==1.0 pip=c pip=d pip=e pip=f"},
+	{"uv and conda", "%uv pip install a\n!uv pip install --system b\n%conda install -y -c conda-forge c d=1.2 python=3.10\n!mamba install conda-forge::e", false, "pip=a pip=b pip=c pip=d==1.2.* pip=e"},
+	{"without a percent sign", "pip install a\nimport a", false, "a pip=a"},
+	{"continued", "!pip install a \\\n   b\nimport a", false, "a pip=a pip=b"},
+	{"in a block", "if x:\n    !pip install a\n    %pip install b\nfor y in z:\n    print(y)", false, "pip=a pip=b"},
+	{"pip itself", "!pip install --upgrade pip a", false, "pip=a"},
+	{"not installs", "!pip list\n%pip uninstall -y a\n!pip show a\n!echo pip install b\n%pip install {name} $other", false, ""},
+	{"refused", "%pip install git+https://example.com/a.git ./b -r c.txt d", false, "pip=d refused=git+https://example.com/a.git refused=./b refused=-r c.txt"},
+	{"unquoted", "!pip install a>=2 b<3", false, "pip=a>=2 pip=b<3"},
+	{"subprocess", "import subprocess, sys\nsubprocess.check_call([sys.executable, '-m', 'pip', 'install', 'a', '--quiet'])\nsubprocess.run('pip install b', shell=True)\nsubprocess.run(['pip', 'install'] + ['c', 'd'])\nsubprocess.Popen('pip install e'.split())", true, "subprocess sys pip=b pip=e pip=a pip=c pip=d"},
+	{"os.system", "import os\nos.system('pip install -q a')\nos.system(f'{sys.executable} -m pip install b')\nos.popen(\"python3 -m pip install c\")", true, "os pip=a pip=b pip=c"},
+	{"pip as a module", "import pip\npip.main(['install', 'a'])\nfrom pip._internal import main\nmain(['install', 'b'])", true, "pip pip._internal pip=a pip=b"},
+	{"get_ipython", "get_ipython().system('pip install a')\nget_ipython().run_line_magic('pip', 'install b')", false, "pip=a pip=b"},
+	{"by function", "import subprocess, sys\ndef need(p):\n  subprocess.check_call([sys.executable, '-m', 'pip', 'install', p])\nneed('a')\nneed(p='b')", true, "subprocess sys pip=a pip=b"},
+	{"by loop", "from subprocess import run as go\nimport sys\nwanted = ['a', 'b']\nfor p in wanted:\n  go([sys.executable, '-m', 'pip', 'install', p])\ncmd = ['pip', 'install', 'c']\ngo(cmd)\ngo(['pip', 'install', *wanted])", true, "subprocess sys pip=a pip=b pip=c"},
+
+	// Cells.
+	{"magics", "%matplotlib inline\n%load_ext autoreload\n%autoreload 2\n%load_ext line_profiler\nimport a\n%time b = __import__('b')\n%timeit -n 10 import c\n!ls -la\nfiles = !ls\nx, y = %sql select\n?print\nprint?\na.b??\n%%notcell", false, "line_profiler a c b"},
+	{"timed cell", "%%time\nimport a\nprint('%pip install b')", false, "a"},
+	{"timeit cell", "%%timeit -n 3 import a\nimport b", false, "a b"},
+	{"captured cell", "%%capture out\n!pip install a\nimport b", false, "b pip=a"},
+	{"bash cell", "%%bash\nset -e\npip install a \\\n  b\nimport nothing", false, "pip=a pip=b"},
+	{"script cell", "%%script bash\npip install a", false, "pip=a"},
+	{"html cell", "%%html\n<p>import a</p>\npip install b", false, ""},
+	{"file cell", "%%writefile x.py\nimport a", false, ""},
+	{"magics in strings", "s = '''\n!pip install a\n%pip install b\n'''\n%matplotlib inline\nx = (1 +\n%3 if 0 else 1)\nimport c", false, "c invalid"},
+	{"brackets", "x = [1,\n  2 % 3]\n!ls\nimport a", false, "a"},
+	{"prompts", ">>> import a\n>>> for x in y:\n...     import b", false, "a b"},
+	{"a question in a comment", "x = 1 # why?\n!ls\nimport a", false, "a"},
+	{"magics in a script", "%pip install a\nimport b", true, "b invalid"},
+
+	// What is only text.
+	{"inline metadata", "# /// script\n# requires-python = \">=3.11\"\n# dependencies = [\n#   \"requests<3\",\n#   \"rich\",\n#   \"x @ https://example.com/x.whl\",\n# ]\n# ///\nimport requests", true, "requests script=requests<3 script=rich refused=x @ https://example.com/x.whl python>=3.11"},
+	{"other metadata", "# /// pyproject\n# dependencies = [\"a\"]\n# ///\n", true, ""},
+	{"two blocks", "# /// script\n# dependencies = [\"a\"]\n# ///\n\n# /// script\n# dependencies = [\"b\"]\n# ///\n", true, ""},
+	{"broken metadata", "# /// script\n# dependencies = [\n# ///\nimport b", true, "b"},
+	{"requirements on a line", "# requirements: a b==1 c >=2, <3, d[x,y]~=1.0\nimport a", true, "a comment=a comment=b==1 comment=c>=2,<3 comment=d[x,y]~=1.0"},
+	{"requirements in a block", "# A tool.\n#\n# requirements:\n#   a\n#   b>=2\n#\n# more text\nimport a", true, "a comment=a comment=b>=2"},
+	{"requirements in prose", "# requirements: the input must be a CSV file\nimport a", true, "a"},
+	{"requirements too late", "import a\n# requirements: b", true, "a"},
+
+	// What is no Python.
+	{"Python 2", "import a\nprint 'x'\nfrom b import c", true, "a b invalid"},
+	{"broken", "import a\ndef f(:\n  import b, c as d\n  from e.f import (g)\n'''\nimport h\n'''", true, "a b c e.f invalid"},
+	{"prose", "Please import the data from here", false, "invalid"},
+	{"empty", "", true, ""},
+}
+
+// frugal are programs that get by on the standard library and what they have with them.
+var frugal = []string{
+	"import os, sys, json\nprint(json.dumps(dict(os.environ)))",
+	"import re\nfrom pathlib import Path\nfrom collections import Counter\nprint(Counter(re.findall('a', Path('x').name)))",
+	"try:\n    import ujson as json\nexcept ImportError:\n    import json\nprint(json.dumps(1))",
+	"try:\n    import numpy as np\n    HAS_NUMPY = True\nexcept ImportError:\n    HAS_NUMPY = False\n\ndef mean(v):\n    if HAS_NUMPY:\n        import numpy.linalg\n        return np.mean(v)\n    return sum(v) / len(v)\nprint(mean([1]))",
+	"try:\n    from tqdm import tqdm\nexcept ImportError:\n    def tqdm(x, **kw):\n        return x\nfor i in tqdm(range(3)): pass",
+	"try:\n    from rich import print\nexcept ImportError:\n    pass\nprint('x')",
+	"from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import pandas as pd\ndef f(d: 'pd.DataFrame'): return d",
+	"import sys\nif sys.platform == 'win32':\n    import win32api\nelif sys.version_info < (3, 0):\n    import urllib2",
+	"from . import helpers\nfrom .models import User",
+	"import importlib\ndef load(name): return importlib.import_module(name)",
+	"import logging\nlog = logging.getLogger(__name__)\ntry:\n    import yaml\nexcept ImportError:\n    yaml = None\n    log.warning('no yaml')\nif yaml:\n    import yaml.constructor",
+	"for name in ('torch', 'jax'):\n    try:\n        __import__(name)\n        print(name, 'is there')\n    except ImportError:\n        print(name, 'is not there')",
+	"try:\n    import torch\n    print('torch', torch.__version__)\nexcept ImportError:\n    print('no torch')",
+	"def gpu():\n    try:\n        import torch\n        return torch.cuda.is_available()\n    except ImportError:\n        return False\nprint(gpu())",
+	"import csv\n\nclass Table:\n    def to_excel(self, path): pass\n    def plot(self): pass\nt = Table()\nt.plot()",
+	"text = '''\nimport numpy\npip install pandas\n'''\nprint(text)  # then: pip install requests",
+}
