@@ -11,6 +11,7 @@ import (
 	"reflect"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/BurntSushi/toml"
 
@@ -31,6 +32,22 @@ type Config struct {
 	Memory    Size     `toml:"memory" env:"COVE_MEMORY" doc:"memory of one sandbox"`
 	CPUs      float64  `toml:"cpus" env:"COVE_CPUS" doc:"processor cores of one sandbox"`
 	MaxOutput Size     `toml:"max_output" env:"COVE_MAX_OUTPUT" doc:"bytes of output that one execution may deliver"`
+
+	PackagesInstall     bool     `toml:"packages_install" env:"COVE_PACKAGES_INSTALL" doc:"install what code imports and the Python environment lacks"`
+	PackagesIndex       string   `toml:"packages_index" env:"COVE_PACKAGES_INDEX" doc:"address of the package index; empty: the one that uv or pip is set to use"`
+	PackagesAllow       List     `toml:"packages_allow" env:"COVE_PACKAGES_ALLOW" doc:"packages that are approved however little known they are; a * at the end makes a prefix"`
+	PackagesAllowOnly   bool     `toml:"packages_allow_only" env:"COVE_PACKAGES_ALLOW_ONLY" doc:"install nothing but packages_allow, dependencies included"`
+	PackagesDeny        List     `toml:"packages_deny" env:"COVE_PACKAGES_DENY" doc:"packages, or NAME==VERSION, that are never installed, not as dependencies either; a * at the end makes a prefix"`
+	PackagesMinAge      Duration `toml:"packages_min_age" env:"COVE_PACKAGES_MIN_AGE" doc:"how long a file must have been on the index before it is used, since most malicious ones are found within days; 0 means at once"`
+	PackagesMinAgeFree  List     `toml:"packages_min_age_exempt" env:"COVE_PACKAGES_MIN_AGE_EXEMPT" doc:"packages that packages_min_age does not hold for, such as your own; a * at the end makes a prefix"`
+	PackagesNewName     Duration `toml:"packages_new_name" env:"COVE_PACKAGES_NEW_NAME" doc:"how long a project outside the 15,000 best known must have existed before it is installed without approval"`
+	PackagesOffline     bool     `toml:"packages_offline" env:"COVE_PACKAGES_OFFLINE" doc:"ask no index; use what was downloaded before and folders of wheels"`
+	PackagesBuild       bool     `toml:"packages_build" env:"COVE_PACKAGES_BUILD" doc:"build packages that have no wheel from source, in a throw-away sandbox"`
+	PackagesMaxCount    int      `toml:"packages_max_count" env:"COVE_PACKAGES_MAX_COUNT" doc:"packages that one installation may bring, dependencies included"`
+	PackagesMaxDownload Size     `toml:"packages_max_download" env:"COVE_PACKAGES_MAX_DOWNLOAD" doc:"bytes that one installation may download"`
+	PackagesMaxUnpacked Size     `toml:"packages_max_unpacked" env:"COVE_PACKAGES_MAX_UNPACKED" doc:"bytes that one installation may take on the disk"`
+	PackagesMaxFiles    int      `toml:"packages_max_files" env:"COVE_PACKAGES_MAX_FILES" doc:"files that one installation may bring"`
+	PackagesTimeout     Duration `toml:"packages_timeout" env:"COVE_PACKAGES_TIMEOUT" doc:"wall clock of one installation"`
 
 	SessionIdle Duration `toml:"session_idle" env:"COVE_SESSION_IDLE" doc:"how long a session that was brought into memory may be unused before it is paused; 0 means for ever"`
 	UndoDepth   int      `toml:"undo_depth" env:"COVE_UNDO_DEPTH" doc:"how many executions of a session can be undone; each takes a snapshot's room on the disk"`
@@ -71,6 +88,15 @@ func Default(getenv func(string) string) Config {
 		Memory:    2 << 30,
 		CPUs:      2,
 		MaxOutput: 1 << 30,
+
+		PackagesInstall:     true,
+		PackagesMinAge:      Duration(3 * 24 * time.Hour),
+		PackagesNewName:     Duration(90 * 24 * time.Hour),
+		PackagesMaxCount:    150,
+		PackagesMaxDownload: 4 << 30,
+		PackagesMaxUnpacked: 12 << 30,
+		PackagesMaxFiles:    200_000,
+		PackagesTimeout:     Duration(300e9),
 
 		SessionIdle: Duration(900e9),
 		UndoDepth:   10,
@@ -174,6 +200,8 @@ func set(v reflect.Value, text string) error {
 	switch p := v.Addr().Interface().(type) {
 	case *string:
 		*p = text
+	case *bool:
+		return boolean(text, p)
 	case *int:
 		return number(text, strconv.Atoi, p)
 	case *int64:
@@ -184,6 +212,18 @@ func set(v reflect.Value, text string) error {
 		return p.UnmarshalText([]byte(text))
 	default:
 		return fmt.Errorf("a setting of type %s cannot be read from text", v.Type())
+	}
+	return nil
+}
+
+func boolean(text string, into *bool) error {
+	switch strings.ToLower(strings.TrimSpace(text)) {
+	case "1", "true", "yes", "on":
+		*into = true
+	case "0", "false", "no", "off":
+		*into = false
+	default:
+		return fmt.Errorf("%q is not true or false", text)
 	}
 	return nil
 }
@@ -223,6 +263,12 @@ func (c Config) Validate() error {
 		return bad("max_steps", "must be at least 1")
 	case c.ConnectTimeout <= 0 || c.FirstTokenTimeout <= 0 || c.StallTimeout <= 0:
 		return bad("model_connect_timeout, model_first_token_timeout and model_stall_timeout", "must be above 0")
+	case c.PackagesMaxCount < 1 || c.PackagesMaxFiles < 1 || c.PackagesMaxDownload < 1 || c.PackagesMaxUnpacked < 1 || c.PackagesTimeout <= 0:
+		return bad("packages_max_count, packages_max_files, packages_max_download, packages_max_unpacked and packages_timeout", "must be above 0")
+	case c.PackagesMinAge < 0 || c.PackagesNewName < 0:
+		return bad("packages_min_age and packages_new_name", "must not be below 0")
+	case c.PackagesIndex != "" && !strings.Contains(c.PackagesIndex, "://"):
+		return bad("packages_index", "must be an address, such as an https:// one")
 	case c.Out == "":
 		return bad("out", "must name a folder")
 	case !filepath.IsAbs(c.Data) || !filepath.IsAbs(c.Runtime):

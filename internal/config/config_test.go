@@ -34,13 +34,18 @@ func TestSize(t *testing.T) {
 
 func TestDuration(t *testing.T) {
 	t.Parallel()
-	for text, want := range map[string]time.Duration{"60s": time.Minute, "60": time.Minute, "1h30m": 90 * time.Minute, "0": 0, "250ms": 250 * time.Millisecond} {
+	for text, want := range map[string]time.Duration{"60s": time.Minute, "60": time.Minute, "1h30m": 90 * time.Minute, "0": 0, "250ms": 250 * time.Millisecond,
+		"3d": 72 * time.Hour, "0.5d": 12 * time.Hour, "25h": 25 * time.Hour} {
 		var got config.Duration
 		if err := got.UnmarshalText([]byte(text)); err != nil || time.Duration(got) != want {
 			t.Errorf("%q: got %v, %v; want %v", text, got, err, want)
 		}
+		var again config.Duration
+		if err := again.UnmarshalText([]byte(got.String())); err != nil || again != got {
+			t.Errorf("%s does not read back: %v, %v", got, again, err)
+		}
 	}
-	for _, text := range []string{"", "soon", "-5s", "-5"} {
+	for _, text := range []string{"", "soon", "-5s", "-5", "d", "-3d", "99999d"} {
 		var got config.Duration
 		if err := got.UnmarshalText([]byte(text)); err == nil {
 			t.Errorf("%q was read as %v", text, got)
@@ -94,6 +99,8 @@ func TestMistakesAreNamed(t *testing.T) {
 		"unknown key":  {[]string{"COVE_CONFIG", write("a", "memroy = \"1G\"\n")}, "memroy"},
 		"bad value":    {[]string{"COVE_CONFIG", write("b", "memory = \"lots\"\n")}, "lots"},
 		"missing file": {[]string{"COVE_CONFIG", filepath.Join(dir, "none")}, "none"},
+		"bad switch":   {[]string{"HOME", "/h", "COVE_PACKAGES_INSTALL", "maybe"}, "maybe"},
+		"bad list":     {[]string{"COVE_CONFIG", write("c", "packages_deny = [1]\n")}, "text"},
 		"bad variable": {[]string{"HOME", "/h", "COVE_CPUS", "many"}, "COVE_CPUS"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -135,6 +142,30 @@ func TestDocumentHidesSecretsAndReadsBack(t *testing.T) {
 	}
 }
 
+func TestListsAndSwitches(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "config.toml")
+	if err := os.WriteFile(file, []byte("packages_allow = [\"a\", \"b-*\"]\npackages_deny = \"c, d\"\npackages_install = false\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c, err := config.Load(environment("HOME", "/home/u", "COVE_CONFIG", file, "COVE_PACKAGES_MIN_AGE_EXEMPT", "e f,g", "COVE_PACKAGES_OFFLINE", "yes"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.PackagesAllow.String() != "a, b-*" || c.PackagesDeny.String() != "c, d" || c.PackagesMinAgeFree.String() != "e, f, g" || c.PackagesInstall || !c.PackagesOffline {
+		t.Errorf("got allow %q, deny %q, exempt %q, install %t, offline %t", c.PackagesAllow, c.PackagesDeny, c.PackagesMinAgeFree, c.PackagesInstall, c.PackagesOffline)
+	}
+	var text strings.Builder
+	if err := c.Document(&text); err != nil {
+		t.Fatal(err)
+	}
+	for _, line := range []string{`packages_allow = "a, b-*"`, `packages_min_age = "3d"`, "packages_install = false"} {
+		if !strings.Contains(text.String(), line+"\n") {
+			t.Errorf("the documentation lacks %s", line)
+		}
+	}
+}
+
 func TestValidate(t *testing.T) {
 	t.Parallel()
 	good, err := config.Load(environment("HOME", "/home/u"))
@@ -154,6 +185,9 @@ func TestValidate(t *testing.T) {
 		"sessions": func(c *config.Config) { c.Sessions = "sessions" },
 		"idle":     func(c *config.Config) { c.SessionIdle = -1 },
 		"undo":     func(c *config.Config) { c.UndoDepth = 0 },
+		"count":    func(c *config.Config) { c.PackagesMaxCount = 0 },
+		"download": func(c *config.Config) { c.PackagesMaxDownload = 0 },
+		"index":    func(c *config.Config) { c.PackagesIndex = "mirror" },
 	} {
 		c := good
 		change(&c)

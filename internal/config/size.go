@@ -55,7 +55,7 @@ func (s Size) String() string {
 	return strconv.FormatInt(int64(s), 10)
 }
 
-// Duration is a time span written as "90s", "5m" or "1h30m"; a bare number counts seconds.
+// Duration is a time span written as "90s", "5m", "1h30m" or "3d"; a bare number counts seconds.
 type Duration time.Duration
 
 // UnmarshalText reads a duration as people write it.
@@ -65,9 +65,15 @@ func (d *Duration) UnmarshalText(text []byte) error {
 		*d = Duration(n * float64(time.Second))
 		return nil
 	}
+	if days, ok := strings.CutSuffix(in, "d"); ok {
+		if n, err := strconv.ParseFloat(days, 64); err == nil && n >= 0 && n < 36500 {
+			*d = Duration(n * float64(24*time.Hour))
+			return nil
+		}
+	}
 	v, err := time.ParseDuration(in)
 	if err != nil || v < 0 {
-		return fmt.Errorf("%q is not a duration; write it like 60s or 5m", in)
+		return fmt.Errorf("%q is not a duration; write it like 60s, 5m or 3d", in)
 	}
 	*d = Duration(v)
 	return nil
@@ -76,8 +82,11 @@ func (d *Duration) UnmarshalText(text []byte) error {
 // MarshalText writes the duration as String does.
 func (d Duration) MarshalText() ([]byte, error) { return []byte(d.String()), nil }
 
-// String is the duration without trailing zero units, e.g. "5m".
+// String is the duration without trailing zero units, e.g. "5m" or "3d".
 func (d Duration) String() string {
+	if day := Duration(24 * time.Hour); d >= day && d%day == 0 {
+		return strconv.FormatInt(int64(d/day), 10) + "d"
+	}
 	s := time.Duration(d).String()
 	if strings.HasSuffix(s, "m0s") {
 		s = strings.TrimSuffix(s, "0s")

@@ -30,6 +30,9 @@
 // The list holds the environment's own fonts alone, with paths relative to
 // matplotlib, so that charts look the same on every machine and at every mount point.
 //
+// Nothing is installed from inside: standin/ puts a pip and a uv into every environment which say, as pip does, what is there already. It also
+// puts in cove.pth, by which the processes that a kernel starts find the packages that were added to the kernel (COVE_LAYERS, COVE_LAYERS_FIRST).
+//
 // To change what is installed, edit locks/*.in and run locks/update.sh.
 package pyenv
 
@@ -129,9 +132,8 @@ func Ensure(ctx context.Context, o Options) (*Environment, error) {
 
 // prepare opens the environment for python, or builds it under the shelf's lock.
 func prepare(ctx context.Context, s shelf, python Interpreter, data string, o Options) (*Environment, error) {
-	if err := os.MkdirAll(s.dir, 0o755); err != nil {
-		return nil, problem.New(problem.Unavailable, "data_folder_unusable", "cove cannot write to its data folder "+data).
-			WithHint("make it writable, or set COVE_HOME to a folder that is").WithCause(err)
+	if err := s.make(data); err != nil {
+		return nil, err
 	}
 	lock, err := s.lock(ctx, o.Progress)
 	if err != nil {
@@ -154,4 +156,13 @@ func prepare(ctx context.Context, s shelf, python Interpreter, data string, o Op
 		}
 	}
 	return e, nil
+}
+
+// make makes the shelf's folder where there is none.
+func (s shelf) make(data string) error {
+	if err := os.MkdirAll(s.dir, 0o755); err != nil {
+		return problem.New(problem.Unavailable, "data_folder_unusable", "cove cannot write to its data folder "+data).
+			WithHint("make it writable, or set COVE_HOME to a folder that is").WithCause(err)
+	}
+	return nil
 }

@@ -155,6 +155,18 @@ func TestMinimal(t *testing.T) {
 			t.Errorf("compiled file exists: %s", out)
 		}
 	})
+	t.Run("stands in for pip", func(t *testing.T) {
+		t.Parallel()
+		testStandIn(t, e)
+	})
+	t.Run("compares versions", func(t *testing.T) {
+		t.Parallel()
+		testVersions(t, e)
+	})
+	t.Run("lets child processes find packages", func(t *testing.T) {
+		t.Parallel()
+		testLayers(t, e)
+	})
 	t.Run("needs no variables", func(t *testing.T) {
 		t.Parallel()
 		if v := e.Variables(pyenv.MountPoint); len(v) != 0 {

@@ -10,9 +10,11 @@ import (
 	"cove/internal/problem"
 )
 
-// files are the locks and the scripts that a build runs with the environment's own Python.
+// files are the locks, the scripts that a build runs with the environment's own Python, and what is put into every environment: programs (pip, which
+// says what is installed) and modules (cove.pth, by which child processes of a kernel find its packages).
 //
 //go:embed locks/*.in locks/*.txt scripts/*.py
+//go:embed standin/programs/* standin/site-packages/*.p* standin/site-packages/pip/*.py standin/site-packages/pip/_internal/*.py
 var files embed.FS
 
 // Locks returns the committed requirement files: <name>.in lists what was asked for,
@@ -36,7 +38,7 @@ type recipe struct {
 }
 
 // layoutVersion is raised when environments are laid out differently, so that older ones are not taken for new.
-const layoutVersion = "1"
+const layoutVersion = "2"
 
 func newRecipe(set Set) (recipe, error) {
 	r := recipe{set: set, download: 5 << 20, room: 200 << 20}
@@ -52,6 +54,9 @@ func newRecipe(set Set) (recipe, error) {
 	r.lock = asset("locks/" + string(set) + ".txt")
 	h := sha256.New()
 	parts := [][]byte{[]byte(layoutVersion), []byte(set), r.lock, r.fonts, asset("scripts/inspect.py"), asset("scripts/compile.py"), asset("scripts/fonts.py")}
+	for _, name := range standins() {
+		parts = append(parts, []byte(name), asset(name))
+	}
 	for _, part := range parts {
 		fmt.Fprintf(h, "%d\n", len(part))
 		h.Write(part)
@@ -66,4 +71,19 @@ func asset(name string) []byte {
 		panic(err) // embedded at build time under this very name
 	}
 	return b
+}
+
+// standins lists the files that every environment gets, sorted.
+func standins() []string {
+	var names []string
+	err := fs.WalkDir(files, "standin", func(name string, entry fs.DirEntry, err error) error {
+		if err == nil && !entry.IsDir() {
+			names = append(names, name)
+		}
+		return err
+	})
+	if err != nil {
+		panic(err) // embedded
+	}
+	return names
 }

@@ -1,0 +1,178 @@
+package build
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"cove/internal/link"
+	"cove/internal/pydeps/gateway"
+	"cove/internal/pyenv"
+	"cove/internal/sandbox"
+	"cove/internal/wire"
+)
+
+// Folders of a room's workspace.
+const (
+	inFolder  = "in"
+	outFolder = "out"
+	tmpFolder = "tmp"
+)
+
+// toolFolder is where a room sees uv.
+const toolFolder = "/opt/cove/uv"
+
+// mostRequests bounds what one room asks the index: a build has no reason to look around.
+const mostRequests = 5000
+
+// leaving bounds how long it takes to end a room.
+const leaving = 30 * time.Second
+
+// room is a sandbox that is used for one thing and thrown away.
+type room struct {
+	box     sandbox.Sandbox
+	link    *link.Link
+	forward *link.Forward
+	server  *http.Server
+	env     []string
+	program string
+}
+
+// open starts a sandbox with a way to the index.
+func (b *Builder) open(ctx context.Context, g *gateway.Gateway, env *pyenv.Environment) (r *room, err error) {
+	tool, err := b.tool(ctx)
+	if err != nil {
+		return nil, err
+	}
+	mounts := []sandbox.Mount{{Source: env.Dir, Target: pyenv.MountPoint}, {Source: tool, Target: toolFolder}}
+	if env.Base != "" && env.Base != "/usr" {
+		// The environment's interpreter is a link into its base, which must be found at the same path.
+		mounts = append(mounts, sandbox.Mount{Source: env.Base, Target: env.Base})
+	}
+	r = &room{}
+	defer func() {
+		if err != nil {
+			err = r.explain(err)
+			r.close(ctx)
+		}
+	}()
+	if r.box, err = b.options.Engine.Start(ctx, sandbox.Spec{ID: sandbox.NewID("build"), Mounts: mounts, Limits: b.options.Limits}); err != nil {
+		return nil, err
+	}
+	if r.link, err = link.Dial(ctx, r.box); err != nil {
+		return nil, err
+	}
+	if r.forward, err = r.link.Forward(ctx); err != nil {
+		return nil, err
+	}
+	t := &toll{handler: g.Handler()}
+	t.bytes.Store(b.options.Download)
+	t.requests.Store(mostRequests)
+	r.server = &http.Server{Handler: t, ReadHeaderTimeout: time.Minute, MaxHeaderBytes: 64 << 10, ErrorLog: log.New(io.Discard, "", 0)}
+	go func() { _ = r.server.Serve(r.forward) }() // it ends with the forwarded port
+	layout := r.box.Layout()
+	if _, err = r.link.WriteFile(ctx, tmpFolder+"/.made", strings.NewReader(""), 0o600); err != nil {
+		return nil, err
+	}
+	r.program = layout.Path(toolFolder) + "/uv"
+	proxy := "http://127.0.0.1:" + strconv.Itoa(r.forward.Port)
+	r.env = []string{
+		"PATH=/usr/local/bin:/usr/bin:/bin", "HOME=" + layout.Workspace, "USER=user", "LANG=C.UTF-8", "TERM=dumb", "NO_COLOR=1", "TMPDIR=" + layout.Workspace + "/" + tmpFolder,
+		"HTTP_PROXY=" + proxy, "http_proxy=" + proxy,
+		"UV_DEFAULT_INDEX=" + gateway.IndexURL, "UV_PYTHON=" + layout.Path(pyenv.MountPoint) + "/bin/python", "UV_PYTHON_DOWNLOADS=never", "UV_NO_CONFIG=1", "UV_NO_PROGRESS=1",
+		"UV_HTTP_RETRIES=0", "UV_HTTP_TIMEOUT=300",
+		// Beside the temporary folder, so that uv links instead of copying.
+		"UV_CACHE_DIR=" + layout.Workspace + "/cache", "UV_LINK_MODE=hardlink",
+		// The same source makes the same wheel where its build heeds this.
+		"SOURCE_DATE_EPOCH=1577836800",
+	}
+	return r, nil
+}
+
+// close ends the sandbox and what serves it, also when ctx has ended.
+func (r *room) close(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), leaving)
+	defer cancel()
+	if r.server != nil {
+		_ = r.server.Close()
+	}
+	if r.forward != nil {
+		_ = r.forward.Close()
+	}
+	if r.link != nil {
+		_ = r.link.Close()
+	}
+	if r.box != nil {
+		_ = r.box.Stop(ctx) // what is left of it goes with the next sweep
+	}
+}
+
+// run runs a program in the workspace.
+func (r *room) run(ctx context.Context, stdout, stderr io.Writer, words ...string) (code int, err error) {
+	code, err = r.link.Run(ctx, wire.ProcessSpec{Args: words, Env: r.env}, stdout, stderr)
+	if err != nil {
+		return -1, r.explain(err)
+	}
+	return code, nil
+}
+
+func (r *room) uv(ctx context.Context, stdout, stderr io.Writer, words ...string) (code int, err error) {
+	return r.run(ctx, stdout, stderr, append([]string{r.program}, words...)...)
+}
+
+// explain replaces an error of talking to a sandbox by the reason why the sandbox is gone.
+func (r *room) explain(err error) error {
+	if r.box == nil || r.link == nil {
+		return err
+	}
+	select {
+	case <-r.link.Done():
+		// The connection ends a moment before the sandbox.
+		select {
+		case <-r.box.Done():
+		case <-time.After(leaving):
+		}
+	default:
+		return err
+	}
+	if cause := r.box.Cause(); cause != nil {
+		return fmt.Errorf("build in a sandbox: %w", cause)
+	}
+	return err
+}
+
+// toll counts what a sandbox takes from the index and refuses more than it may.
+type toll struct {
+	handler         http.Handler
+	bytes, requests atomic.Int64 // left
+}
+
+func (t *toll) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if t.requests.Add(-1) < 0 || t.bytes.Load() <= 0 {
+		http.Error(w, "this build has asked for too much", http.StatusTooManyRequests)
+		return
+	}
+	t.handler.ServeHTTP(&metered{ResponseWriter: w, toll: t}, r)
+}
+
+// metered cuts an answer off where the toll is used up.
+type metered struct {
+	http.ResponseWriter
+	toll *toll
+}
+
+func (m *metered) Write(p []byte) (int, error) {
+	if m.toll.bytes.Add(-int64(len(p))) < 0 {
+		panic(http.ErrAbortHandler)
+	}
+	return m.ResponseWriter.Write(p)
+}
+
+// Unwrap is for http.ResponseController.
+func (m *metered) Unwrap() http.ResponseWriter { return m.ResponseWriter }

@@ -1,0 +1,236 @@
+package pydeps
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"cove/internal/config"
+	"cove/internal/problem"
+	"cove/internal/pydeps/gateway"
+	"cove/internal/pydeps/layer"
+	"cove/internal/pydeps/names"
+	"cove/internal/pydeps/require"
+)
+
+// PolicyOf returns the policy that the settings ask for.
+func PolicyOf(c config.Config) Policy {
+	return Policy{
+		Install: c.PackagesInstall, MinAge: time.Duration(c.PackagesMinAge), NewName: time.Duration(c.PackagesNewName),
+		Allow: c.PackagesAllow, AllowOnly: c.PackagesAllowOnly, Deny: c.PackagesDeny, Exempt: c.PackagesMinAgeFree,
+		Offline: c.PackagesOffline, Build: c.PackagesBuild, Timeout: time.Duration(c.PackagesTimeout),
+		Limits: layer.Limits{
+			Wheels: c.PackagesMaxCount, Files: c.PackagesMaxFiles,
+			Download: int64(c.PackagesMaxDownload), Unpacked: int64(c.PackagesMaxUnpacked),
+		},
+	}
+}
+
+// rules are what the gateway enforces of the policy. The base environment's packages have to pass where nothing but Allow may.
+func (p Policy) rules(base map[string]string) gateway.Rules {
+	// Many mirrors and private indexes tell no times at all; without Undated nothing of theirs could be used.
+	r := gateway.Rules{MinAge: p.MinAge, Undated: true, AgeExempt: p.Exempt, Deny: p.Deny, Sources: p.Build, MaxFile: p.Limits.Download}
+	if p.AllowOnly {
+		r.Allow = slices.Clone(p.Allow)
+		for name := range base {
+			r.Allow = append(r.Allow, name)
+		}
+		slices.Sort(r.Allow)
+	}
+	return r
+}
+
+// digest names what of the policy a plan depends on.
+func (p Policy) digest() string {
+	p.Install, p.Offline, p.Timeout, p.Limits, p.NewName = true, false, 0, layer.Limits{}, 0
+	text, _ := json.Marshal(p) // numbers, switches and texts cannot fail
+	return fmt.Sprintf("%x", sha256.Sum256(text))
+}
+
+// listed says whether a list has a distribution, or a prefix of it that a * ends. Entries for one version alone do not count.
+func listed(list []string, name string) bool {
+	return slices.ContainsFunc(list, func(entry string) bool {
+		if prefix, ok := strings.CutSuffix(entry, "*"); ok {
+			tail := strings.TrimRight(prefix, "-_.")
+			if tail == "" {
+				return true
+			}
+			head := require.Normalize(tail)
+			if tail != prefix {
+				head += "-"
+			}
+			return strings.HasPrefix(name, head)
+		}
+		return require.Normalize(entry) == name
+	})
+}
+
+// tier says what policy makes of a distribution without asking an index. byHand says that the table's own editors or a person chose it.
+func (p Policy) tier(name string, byHand bool) Tier {
+	switch {
+	case listed(p.Deny, name):
+		return TierRefused
+	case listed(p.Allow, name):
+		return TierAllowed
+	case p.AllowOnly:
+		return TierRefused
+	case byHand || names.Rank(name) > 0:
+		return TierTable
+	}
+	return TierOther
+}
+
+func approve(name string) string {
+	return fmt.Sprintf("to approve it, add %s to packages_allow (COVE_PACKAGES_ALLOW)", name)
+}
+
+// admit returns the wants that policy lets through, and why it does not let through the others. It asks an index only about what is little known.
+func (i *Installer) admit(ctx context.Context, wants []want) (admitted []want, refused []Refusal, err error) {
+	for _, w := range wants {
+		refusal, err := i.judge(ctx, &w)
+		if err != nil {
+			return nil, nil, err
+		}
+		if refusal != nil {
+			refused = append(refused, *refusal)
+			continue
+		}
+		admitted = append(admitted, w)
+	}
+	return admitted, refused, nil
+}
+
+func (i *Installer) judge(ctx context.Context, w *want) (*Refusal, error) {
+	p := i.options.Policy
+	refuse := func(code, reason, hint string) (*Refusal, error) {
+		return &Refusal{Name: w.asked(), Code: code, Reason: reason, Hint: hint}, nil
+	}
+	if !p.Install && w.How != byPerson {
+		return refuse("install_off", fmt.Sprintf("%s is not installed, since installing packages is switched off", w.Name),
+			"set packages_install to true (COVE_PACKAGES_INSTALL=1)")
+	}
+	w.Tier = p.tier(w.Name, w.ByHand)
+	switch {
+	case w.Tier == TierRefused && listed(p.Deny, w.Name):
+		return refuse("package_denied", w.Name+" is on the list of packages that are never installed", "use another package, or take it off packages_deny")
+	case w.Tier == TierRefused:
+		return refuse("package_needs_approval", fmt.Sprintf("only approved packages are installed here, and %s is not one", w.Name), approve(w.Name))
+	case w.Tier != TierOther:
+		return nil, nil
+	}
+	if popular, slip := names.TypoOf(w.Name); slip {
+		return refuse("package_needs_approval", fmt.Sprintf("%s is not a known package, and its name is very close to %s", w.Name, popular),
+			fmt.Sprintf("use %s if that is what was meant; %s", popular, approve(w.Name)))
+	}
+	if w.How == byPerson || i.lookedWell(w.Name) {
+		return nil, nil
+	}
+	return i.look(ctx, w)
+}
+
+// look asks the index about a distribution that the table does not know.
+func (i *Installer) look(ctx context.Context, w *want) (*Refusal, error) {
+	if !i.mayLook() {
+		return &Refusal{Name: w.asked(), Code: "package_needs_approval", Hint: approve(w.Name),
+			Reason: fmt.Sprintf("%s is not among the 15,000 best known packages, and so many unknown names were asked for that it was not looked up", w.Name)}, nil
+	}
+	g, err := i.gateway(ctx)
+	if err != nil {
+		return nil, err
+	}
+	project, err := g.Project(ctx, w.Name)
+	if refusal, ok := refusalOf(w, err); ok {
+		return refusal, nil
+	}
+	if _, old := os.Stat(i.lookPath(w.Name)); err != nil && old == nil && isCode(err, "index_") {
+		return nil, nil // it was well when it could be asked
+	}
+	if err != nil {
+		return nil, err
+	}
+	least := i.options.Policy.NewName
+	why := ""
+	switch {
+	case project.Status == "quarantined":
+		return &Refusal{Name: w.asked(), Code: "package_quarantined", Reason: "the index has put " + w.Name + " under quarantine", Hint: "use another package"}, nil
+	case !slices.ContainsFunc(project.Files, func(f gateway.File) bool { return f.Wheel }):
+		why = "has no wheel"
+	case project.Releases < 2:
+		why = "has only one release"
+	case least > 0 && project.FirstUpload.IsZero():
+		why = "does not say since when it exists"
+	case least > 0 && i.now().Sub(project.FirstUpload) < least:
+		why = fmt.Sprintf("exists only since %s", project.FirstUpload.UTC().Format(time.DateOnly))
+	default:
+		i.lookWell(w.Name)
+		return nil, nil
+	}
+	return &Refusal{
+		Name: w.asked(), Code: "package_needs_approval", Hint: approve(w.Name),
+		Reason: fmt.Sprintf("%s is not among the 15,000 best known packages and %s, so it is not installed without approval", w.Name, why),
+	}, nil
+}
+
+// refusalOf turns what an index says of one project into a refusal. Problems that are not the project's own are none.
+func refusalOf(w *want, err error) (*Refusal, bool) {
+	var p *problem.Error
+	if !errors.As(err, &p) {
+		return nil, false
+	}
+	switch p.Code {
+	case "package_unknown":
+		r := &Refusal{Name: w.asked(), Code: p.Code, Reason: "the package index has no package named " + w.Name, Hint: "check the name"}
+		if w.Module != "" {
+			r.Reason = fmt.Sprintf("no package is known to provide the module %s, and the package index has none of that name", w.Module)
+			r.Hint = "check the name; if another package provides it, install that by its name with %pip install"
+		}
+		return r, true
+	case "package_denied", "package_quarantined":
+		return &Refusal{Name: w.asked(), Code: p.Code, Reason: p.Message, Hint: p.Hint}, true
+	}
+	return nil, false
+}
+
+// mostLooks bounds what hostile code can make us ask an index, in an hour.
+const mostLooks = 300
+
+func (i *Installer) mayLook() bool {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	now := i.now()
+	if now.Sub(i.looksSince) > time.Hour {
+		i.looksSince, i.looks = now, 0
+	}
+	i.looks++
+	return i.looks <= mostLooks
+}
+
+// lookFresh is how long a look at a project that ended well holds: it cannot grow younger, but it can be quarantined.
+const lookFresh = 24 * time.Hour
+
+func (i *Installer) lookPath(name string) string {
+	return filepath.Join(i.dir, "looks", i.sources+"-"+name)
+}
+
+func (i *Installer) lookedWell(name string) bool {
+	info, err := os.Stat(i.lookPath(name))
+	if err != nil {
+		return false
+	}
+	age := i.now().Sub(info.ModTime())
+	return i.options.Policy.Offline || age >= 0 && age < lookFresh
+}
+
+func (i *Installer) lookWell(name string) {
+	path := i.lookPath(name)
+	if os.MkdirAll(filepath.Dir(path), 0o700) == nil {
+		_ = os.WriteFile(path, []byte(i.options.Policy.NewName.String()+"\n"), 0o600) // without it the next look asks again
+	}
+}

@@ -1,0 +1,143 @@
+package pydeps_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"cove/internal/pydeps"
+	"cove/internal/pydeps/indextest"
+	"cove/internal/pydeps/names"
+	"cove/internal/pydeps/require"
+)
+
+func TestTiers(t *testing.T) {
+	t.Parallel()
+	old := func(name, version string) indextest.Wheel { return indextest.Wheel{Name: name, Version: version} }
+	fresh := func(name, version string, age time.Duration) indextest.Wheel {
+		return indextest.Wheel{Name: name, Version: version, Listed: indextest.Listed{Uploaded: ago(age)}}
+	}
+	releases := []indextest.Release{
+		old("cowsay", "1.0"), old("humanize", "1.0"), fresh("humanize", "2.0", day),
+		old("zzold-project", "1.0"), old("zzold-project", "1.1"), fresh("zznew-project", "1.0", 30*day), fresh("zznew-project", "1.1", 20*day), old("zzsingle-project", "1.0"),
+		indextest.Sdist{Name: "zzsource-project", Version: "1.0"}, indextest.Sdist{Name: "zzsource-project", Version: "1.1"},
+		old("zzbad-project", "1.0"), old("zzbad-project", "1.1"), old("reqeusts", "1.0"), old("reqeusts", "1.1"), old("emoji", "1.0"), old("peewee", "1.0"),
+	}
+	tests := []struct {
+		name    string
+		change  func(*pydeps.Policy)
+		request func(t *testing.T) pydeps.Request
+		brought string
+		refused string
+		says    string
+	}{
+		{name: "known", request: imports("cowsay"), brought: "cowsay 1.0"},
+		{name: "too young", request: imports("humanize"), brought: "humanize 1.0"},
+		{name: "young is fine", change: func(p *pydeps.Policy) { p.MinAge = 0 }, request: imports("humanize"), brought: "humanize 2.0"},
+		{name: "young is fine for one", change: func(p *pydeps.Policy) { p.Exempt = []string{"human*"} }, request: imports("humanize"), brought: "humanize 2.0"},
+		{name: "other and old", request: imports("zzold_project"), brought: "zzold-project 1.1"},
+		{name: "other and new", request: imports("zznew_project"), refused: "package_needs_approval zznew_project", says: "exists only since"},
+		{name: "other and approved", change: func(p *pydeps.Policy) { p.Allow = []string{"zznew_Project"} }, request: imports("zznew_project"), brought: "zznew-project 1.1"},
+		{name: "other with one release", request: imports("zzsingle_project"), refused: "package_needs_approval zzsingle_project", says: "one release"},
+		{name: "other without wheels", request: imports("zzsource_project"), refused: "package_needs_approval zzsource_project", says: "no wheel"},
+		{name: "quarantined", request: imports("zzbad_project"), refused: "package_quarantined zzbad_project"},
+		{name: "slip", request: asked("reqeusts"), refused: "package_needs_approval reqeusts", says: "requests"},
+		{name: "unknown to all", request: imports("zznowhere_at_all"), refused: "package_unknown zznowhere_at_all"},
+		{name: "asked for, unknown", request: asked("zznowhere-at-all"), refused: "package_unknown zznowhere-at-all", says: "no package"},
+		{name: "never", request: imports("urllib2"), refused: "package_refused urllib2", says: "urllib"},
+		{name: "denied", change: func(p *pydeps.Policy) { p.Deny = []string{"cow*"} }, request: imports("cowsay", "emoji"), brought: "emoji 1.0", refused: "package_denied cowsay"},
+		{name: "allowed alone", change: func(p *pydeps.Policy) { p.AllowOnly, p.Allow = true, []string{"emoji"} }, request: imports("cowsay", "emoji"), brought: "emoji 1.0",
+			refused: "package_needs_approval cowsay", says: "packages_allow"},
+		{name: "off", change: func(p *pydeps.Policy) { p.Install = false }, request: imports("cowsay"), refused: "install_off cowsay", says: "packages_install"},
+		{name: "not a name", request: func(t *testing.T) pydeps.Request {
+			r := imports("peewee")(t)
+			r.Report.Refused = []string{"git+ssh://x/y"}
+			return r
+		}, brought: "peewee 1.0", refused: "requirement_not_allowed git+ssh://x/y"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			w.index.Add(releases...)
+			w.index.Status("zzbad-project", "quarantined")
+			if tt.change != nil {
+				tt.change(&w.options.Policy)
+			}
+			p := w.provide(tt.request(t))
+			if brought(p) != tt.brought || refusals(p) != tt.refused {
+				t.Errorf("brought %q, refused %q: %+v", brought(p), refusals(p), p)
+			}
+			text := ""
+			for _, r := range p.Refused {
+				text += r.Reason + "; " + r.Hint + "\n"
+			}
+			if !strings.Contains(text, tt.says) {
+				t.Errorf("it does not say %q: %s", tt.says, text)
+			}
+		})
+	}
+}
+
+func imports(modules ...string) func(*testing.T) pydeps.Request {
+	return func(*testing.T) pydeps.Request { return code(modules...) }
+}
+
+func asked(requirements ...string) func(*testing.T) pydeps.Request {
+	return func(t *testing.T) pydeps.Request { return asking(t, "pip", requirements...) }
+}
+
+func TestArchivedProject(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.index.Add(indextest.Wheel{Name: "cowsay"})
+	w.index.Status("cowsay", "archived")
+	for range 2 {
+		if p := w.provide(code("cowsay")); brought(p) != "cowsay 1.0" || len(p.Notes) != 1 || !strings.Contains(p.Notes[0], "archived") {
+			t.Errorf("got %+v", p)
+		}
+	}
+}
+
+func TestDeniedDependency(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.index.Add(indextest.Wheel{Name: "cowsay", Require: []string{"humanize"}}, indextest.Wheel{Name: "humanize"})
+	w.options.Policy.Deny = []string{"humanize"}
+	p, err := w.installer().Provide(t.Context(), code("cowsay"), nil)
+	if err == nil || !strings.Contains(err.Error(), "humanize") || p.Layer != "" {
+		t.Errorf("got %+v, %v", p, err)
+	}
+}
+
+// A person who names a package approves it, but not what looks like a slip.
+func TestInstallByName(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.options.Policy.Install = false
+	w.index.Add(indextest.Wheel{Name: "zznew-project", Listed: indextest.Listed{Uploaded: ago(5 * day)}}, indextest.Wheel{Name: "reqeusts"})
+	p, err := w.installer().Install(t.Context(), []require.Requirement{{Name: "zznew-project"}, {Name: "reqeusts"}}, pydeps.State{}, nil)
+	if err != nil || brought(p) != "zznew-project 1.0" || refusals(p) != "package_needs_approval reqeusts" {
+		t.Errorf("got %+v, %v", p, err)
+	}
+}
+
+func TestExplain(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, plain("numpy", "2.0"))
+	w.options.Policy.Allow, w.options.Policy.Deny = []string{"zzapproved*"}, []string{"cowsay"}
+	i := w.installer()
+	for module, want := range map[string]struct {
+		tier   pydeps.Tier
+		status names.Status
+	}{
+		"os": {pydeps.TierBase, names.Standard}, "numpy.linalg": {pydeps.TierBase, names.Found}, "yaml": {pydeps.TierTable, names.Found},
+		"cowsay": {pydeps.TierRefused, names.Found}, "urllib2": {pydeps.TierRefused, names.Refused}, "zzsomething_else": {pydeps.TierOther, names.Found},
+		"reqeusts":       {pydeps.TierRefused, names.Found},
+		"zzapproved_one": {pydeps.TierAllowed, names.Found},
+	} {
+		if answer, tier := i.Explain(module); tier != want.tier || answer.Status != want.status {
+			t.Errorf("%s: %s, %+v", module, tier, answer)
+		}
+	}
+}

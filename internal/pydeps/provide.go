@@ -1,0 +1,252 @@
+package pydeps
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"cove/internal/problem"
+	"cove/internal/pydeps/layer"
+	"cove/internal/pydeps/require"
+)
+
+// job is what an installation goes by besides what is wanted.
+type job struct {
+	state   State
+	loaded  []string          // root modules
+	nothing bool              // no interpreter runs yet, so that none has to be begun anew
+	prefer  map[string]string // versions to stay with
+	again   bool              // ask the index even where the answer is known
+	single  bool              // wants are added one by one, so that the last is to blame
+	refused []Refusal
+	notes   []string
+}
+
+// install brings wants into a session.
+func (i *Installer) install(ctx context.Context, wants []want, j job, told func(Progress)) (Provision, error) {
+	begun := time.Now()
+	p := Provision{State: j.state, Refused: j.refused, Notes: j.notes, Cached: true}
+	if len(wants) == 0 {
+		return p, nil
+	}
+	ctx, cancel := i.bounded(ctx)
+	defer cancel()
+	p, err := i.bring(ctx, wants, j, p, oneAtATime(told))
+	p.Seconds = time.Since(begun).Seconds()
+	return p, i.orEnded(ctx, err)
+}
+
+// bounded gives an installation its time limit.
+func (i *Installer) bounded(ctx context.Context) (context.Context, context.CancelFunc) {
+	if limit := i.options.Policy.Timeout; limit > 0 {
+		return context.WithTimeout(ctx, limit)
+	}
+	return context.WithCancel(ctx)
+}
+
+// orEnded is err, or what ended the context where err is only a consequence of that.
+func (i *Installer) orEnded(ctx context.Context, err error) error {
+	if err == nil || ctx.Err() == nil || isCode(err, "resolve_timeout") {
+		return err
+	}
+	return fmt.Errorf("%w (%w)", ended(ctx, "installing packages"), err)
+}
+
+func oneAtATime(told func(Progress)) func(Progress) {
+	if told == nil {
+		return func(Progress) {}
+	}
+	var mu sync.Mutex
+	return func(p Progress) {
+		mu.Lock()
+		defer mu.Unlock()
+		told(p)
+	}
+}
+
+// bring decides, plans and makes the layer. With an error the Provision is p with what was refused so far.
+func (i *Installer) bring(ctx context.Context, wants []want, j job, p Provision, told func(Progress)) (Provision, error) {
+	wants, refused, err := i.admit(ctx, wants)
+	p.Refused = append(p.Refused, refused...)
+	if err != nil || len(wants) == 0 {
+		return p, err
+	}
+	o, err := i.plan(ctx, wants, j, told)
+	p.Refused, p.Notes = append(p.Refused, o.refused...), append(p.Notes, o.notes...)
+	if err != nil || len(o.wants) == 0 {
+		return p, err
+	}
+	return i.make(ctx, o, p, told)
+}
+
+// make has the layer of a plan made, and completes the Provision.
+func (i *Installer) make(ctx context.Context, o outcome, p Provision, told func(Progress)) (Provision, error) {
+	p.versions = o.plan.Versions
+	if len(o.plan.Wheels) == 0 {
+		return p, nil
+	}
+	l, made, err := i.store.Ensure(ctx, i.closure(o.plan.Wheels), i.fetch(o.plan.Built), i.telling(o, told))
+	if err != nil {
+		return p, fmt.Errorf("install %s: %w", strings.Join(namesOf(o.wants), ", "), err)
+	}
+	if o.restart == "" && slices.Contains(p.State.Layers, l.Name) && !keepsOthers(o.plan.Wheels, p.State) {
+		return p, nil
+	}
+	p.Layer, p.Restart, p.Cached = l.Name, o.restart, o.cached && !made
+	p.First = i.replaces(o.plan.Wheels)
+	p.Installed = installed(o, l, p.State)
+	if len(l.Missing) > 0 {
+		p.Notes = append(p.Notes, fmt.Sprintf("%s may not work here: no %s was found", strings.Join(namesOf(o.wants), ", "), strings.Join(l.Missing[:min(3, len(l.Missing))], ", ")))
+	}
+	p.State = o.next(p.State, l.Name, p.First)
+	return p, nil
+}
+
+// keepsOthers says whether a session has other versions of wheels than these.
+func keepsOthers(wheels []layer.Wheel, s State) bool {
+	return slices.ContainsFunc(wheels, func(w layer.Wheel) bool { return s.Packages[w.Name] != w.Version })
+}
+
+func (i *Installer) closure(wheels []layer.Wheel) layer.Closure {
+	return layer.Closure{Environment: i.options.Env.Key, Python: i.options.Env.Python, Wheels: wheels}
+}
+
+// replaces says whether wheels bring other versions of what the environment has.
+func (i *Installer) replaces(wheels []layer.Wheel) bool {
+	return slices.ContainsFunc(wheels, func(w layer.Wheel) bool {
+		version, there := i.options.Env.Packages[w.Name]
+		return there && version != w.Version
+	})
+}
+
+// fetch returns where wheels come from: built ones from their folder, all others through the gateway.
+func (i *Installer) fetch(built string) layer.Fetch {
+	return func(ctx context.Context, w layer.Wheel, out io.Writer, told func(received, total int64)) error {
+		if built != "" {
+			if f, err := os.Open(filepath.Join(built, filepath.Base(w.File))); err == nil {
+				defer f.Close()
+				_, err := io.Copy(out, f)
+				return err
+			}
+		}
+		g, err := i.gateway(ctx)
+		if err != nil {
+			return err
+		}
+		return g.Fetch(ctx, w.Name, w.File, w.SHA256, out, told)
+	}
+}
+
+// telling passes on how far the making of a layer is.
+func (i *Installer) telling(o outcome, told func(Progress)) func(layer.Progress) {
+	packages := o.packages(o.plan.Wheels)
+	return func(p layer.Progress) {
+		told(Progress{Phase: p.Phase, Packages: packages, Received: p.Received, Total: p.Total})
+	}
+}
+
+// outcome is a plan that works, and what it means for the session.
+type outcome struct {
+	plan    plan
+	wants   []want // those that the plan is for
+	cached  bool
+	again   bool              // what is remembered does not count
+	known   bool              // nothing else counts
+	whole   bool              // the plan is for all that the session has asked for, and its layer alone is enough
+	newest  map[string]string // what there would be if nothing were installed, where that is known
+	restart string
+	refused []Refusal
+	notes   []string
+}
+
+// next is the session's state with the plan's layer.
+func (o outcome) next(s State, name string, first bool) State {
+	out := s.clone()
+	if o.whole {
+		out.Layers, out.First, out.Packages = nil, nil, map[string]string{}
+	}
+	for _, w := range o.wants {
+		text := w.String()
+		out.Requirements = append(slices.DeleteFunc(out.Requirements, func(old string) bool {
+			r, err := require.Parse(old)
+			return err != nil || r.Name == w.Name && r.Marker == w.Marker
+		}), text)
+	}
+	out.Layers = slices.Insert(slices.DeleteFunc(out.Layers, func(other string) bool { return other == name }), 0, name)
+	if first {
+		out.First = slices.Insert(slices.DeleteFunc(out.First, func(other string) bool { return other == name }), 0, name)
+	}
+	for _, w := range o.plan.Wheels {
+		out.Packages[w.Name] = w.Version
+	}
+	return out
+}
+
+// packages describes wheels, those that were asked for first.
+func (o outcome) packages(wheels []layer.Wheel) []Package {
+	var asked, others []Package
+	for _, wheel := range wheels {
+		p := Package{Name: wheel.Name, Version: wheel.Version, Size: wheel.Size}
+		at := slices.IndexFunc(o.wants, func(w want) bool { return w.Name == wheel.Name })
+		if at < 0 {
+			others = append(others, p)
+			continue
+		}
+		p.Asked, p.Module, p.Reason = true, o.wants[at].Module, o.wants[at].Reason
+		asked = append(asked, p)
+	}
+	return append(asked, others...)
+}
+
+// installed is what a layer brings that the session did not have.
+func installed(o outcome, l *layer.Layer, before State) []Package {
+	var news []layer.Wheel
+	for _, w := range o.plan.Wheels {
+		if !o.whole && before.Packages[w.Name] == w.Version {
+			continue
+		}
+		if at := slices.IndexFunc(l.Wheels, func(made layer.Wheel) bool { return made.Name == w.Name }); at >= 0 && l.Wheels[at].Size > 0 {
+			w.Size = l.Wheels[at].Size
+		}
+		news = append(news, w)
+	}
+	return o.packages(news)
+}
+
+// living is a state without the layers that are not there any more. What they brought is then missing again, and still asked for.
+func (i *Installer) living(s State) State {
+	gone := func(name string) bool { return i.layer(name) == nil }
+	if !slices.ContainsFunc(s.Layers, gone) {
+		return s
+	}
+	out := s.clone()
+	out.Layers, out.First, out.Packages = slices.DeleteFunc(out.Layers, gone), slices.DeleteFunc(out.First, gone), map[string]string{}
+	for _, name := range slices.Backward(out.Layers) {
+		for _, w := range i.layer(name).Wheels {
+			out.Packages[w.Name] = w.Version
+		}
+	}
+	return out
+}
+
+func namesOf(wants []want) []string {
+	var out []string
+	for _, w := range wants {
+		out = append(out, w.String())
+	}
+	return out
+}
+
+func problemOf(err error) (*problem.Error, bool) {
+	if err == nil {
+		return nil, false
+	}
+	p := problem.Of(err)
+	return p, p.Code != "internal"
+}

@@ -1,0 +1,133 @@
+// Package pydeps makes what code imports importable: from a scan of the code it finds the distributions that are missing, decides by policy which may be
+// installed, resolves them together with all that the session has, and has them put into a layer.
+package pydeps
+
+import (
+	"context"
+	"time"
+
+	"cove/internal/pydeps/gateway"
+	"cove/internal/pydeps/layer"
+	"cove/internal/pydeps/require"
+	"cove/internal/pydeps/scan"
+	"cove/internal/pyenv"
+	"cove/internal/pyindex"
+)
+
+// Policy says what may be installed. See config for what each setting means to a user, and its default.
+type Policy struct {
+	Install   bool          // false: nothing is installed, and whoever asks is told so
+	MinAge    time.Duration // of a file
+	NewName   time.Duration // how long ago the first file of a project outside of the table must have been uploaded
+	Allow     []string      // distributions that are approved whatever their tier; a * at the end makes a prefix
+	AllowOnly bool          // nothing but the base environment and Allow
+	Deny      []string      // distributions, or name==version, that are never installed, also as dependencies
+	Exempt    []string      // distributions that MinAge does not hold for
+	Offline   bool
+	Build     bool // allow building from source, in a throw-away sandbox
+	Limits    layer.Limits
+	Timeout   time.Duration // of one installation
+}
+
+// Tier is how much is known about a distribution that is asked for.
+type Tier string
+
+// The tiers.
+const (
+	TierBase    Tier = "base"    // in the base environment
+	TierTable   Tier = "table"   // among the 15,000 projects with the most downloads, or in the table of names by hand
+	TierOther   Tier = "other"   // another project, which has to be old enough and more
+	TierAllowed Tier = "allowed" // approved by the operator
+	TierRefused Tier = "refused"
+)
+
+// Options configure an Installer.
+type Options struct {
+	Data   string // cove's data folder; packages/ below it is the installer's
+	Env    *pyenv.Environment
+	Policy Policy
+	// Index is the address of the index to use instead of the one that uv or pip is set to use; "" leaves it to them.
+	Index string
+	// UV returns the path of uv, fetching it where there is none; nil is pyenv.UV.
+	UV func(ctx context.Context) (string, error)
+	// Sources says where packages come from; nil asks pyindex. What it returns must not change while the Data folder is in use, since plans are kept there.
+	Sources func(ctx context.Context, uv string) ([]pyindex.Source, pyindex.Access, error)
+	// Builder builds from source; nil is none.
+	Builder Builder
+}
+
+// Builder makes wheels of source distributions, in a throw-away sandbox whose only network is the index behind the gateway, and of what comes out it believes nothing.
+type Builder interface {
+	// Build resolves requirements where some have no wheel, builds what has none, and returns the closure's wheels. Those that it built it has put into
+	// the folder dir, under their file names.
+	Build(ctx context.Context, g *gateway.Gateway, env *pyenv.Environment, r Resolution, dir string, told func(Progress)) ([]layer.Wheel, error)
+}
+
+// Resolution is a question to the resolver.
+type Resolution struct {
+	Requirements []require.Requirement
+	Constraints  []require.Requirement
+}
+
+// State is what a session has been given. It is part of what is saved of a session. Its zero value is a new session's.
+type State struct {
+	Requirements []string          `json:"requirements,omitempty"` // all that was asked for, PEP 508
+	Layers       []string          `json:"layers,omitempty"`       // names, the last made first
+	First        []string          `json:"first,omitempty"`        // those of Layers that go before the environment's own packages
+	Packages     map[string]string `json:"packages,omitempty"`     // distribution to version, of all layers
+}
+
+// Request is what a session asks for before it runs code.
+type Request struct {
+	Report  scan.Report
+	Missing []string // root modules of the report that the kernel cannot import, as it says; hostile
+	Loaded  []string // root modules that the kernel has imported, as it says; hostile
+	State   State
+	// Pristine says that nothing of the user's has run yet, so that a new interpreter loses nothing.
+	Pristine bool
+}
+
+// Progress says how far an installation is.
+type Progress struct {
+	Phase           string // "resolve", "download", "unpack", "compile", "build"
+	Packages        []Package
+	Received, Total int64 // bytes
+}
+
+// Package is one distribution that was installed or is being installed.
+type Package struct {
+	Name    string `json:"name"`
+	Version string `json:"version"`
+	Size    int64  `json:"size,omitempty"`   // bytes of the wheel
+	Asked   bool   `json:"asked,omitempty"`  // for itself, not as a dependency
+	Module  string `json:"module,omitempty"` // that was imported, where that is why
+	Reason  string `json:"reason,omitempty"` // why this one: names.Reason, or scan's Asked.How
+}
+
+// Refusal is something that was asked for and is not installed.
+type Refusal struct {
+	Name   string // module or distribution, as asked
+	Code   string // a problem code: package_unknown, package_refused, package_needs_approval, no_wheel, ...
+	Reason string // one sentence
+	Hint   string
+}
+
+// Provision is the answer to a Request.
+type Provision struct {
+	State     State     // the session's from now on
+	Layer     string    // name of the layer to add; "" when there is nothing to add
+	First     bool      // it goes before the environment's own packages
+	Restart   string    // not "": why a new interpreter is needed first; Layer is made, but must be added to the new one alone, with State.Paths
+	Installed []Package // what Layer brings, the asked ones first
+	Refused   []Refusal
+	Notes     []string // what a person should know: pins that were relaxed, an index that could not be asked, ...
+	Cached    bool     // nothing was resolved, downloaded or made
+	Seconds   float64
+
+	versions map[string]string // of all that what was asked for takes
+}
+
+// Silent says that there is nothing to tell anybody.
+func (p Provision) Silent() bool {
+	return len(p.Installed) == 0 && p.Restart == "" && len(p.Refused) == 0 && len(p.Notes) == 0
+}
