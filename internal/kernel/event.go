@@ -1,9 +1,15 @@
 package kernel
 
-import "time"
+import (
+	"context"
+	"time"
+
+	"cove/internal/problem"
+	"cove/internal/pydeps"
+)
 
 // Event is one thing that an execution emits. It is a closed sum type: Stream, Display, Result,
-// Error, ClearOutput, File and Done. Everything but Done's measured fields comes from the sandbox and is hostile.
+// Error, ClearOutput, File, Install and Done. Everything but Install and Done's measured fields comes from the sandbox and is hostile.
 type Event interface{ event() }
 
 // Stream is text that the code, its C libraries or its child processes wrote. Chunks of one stream come in
@@ -49,6 +55,14 @@ type File struct {
 	Created bool  // false: it existed before
 }
 
+// Install is what happens so that code finds what it imports, before it runs or while it does. It comes from the host.
+type Install struct {
+	Progress  *pydeps.Progress // what is happening now; nil when it is over
+	Provision pydeps.Provision // the outcome
+	Failure   *problem.Error   // why it failed; the code goes on without
+	Restarted bool             // a new interpreter was begun for it
+}
+
 // Done ends every execution, exactly once. Outcome, Wall and Lost are measured by the host or the guest, never by the code.
 type Done struct {
 	Outcome  Outcome
@@ -83,6 +97,7 @@ const (
 	OutcomeDied        Outcome = "kernel_died"
 	OutcomeProtocol    Outcome = "kernel_protocol_error"
 	OutcomeSandboxDied Outcome = "sandbox_died"
+	OutcomeRestart     Outcome = "needs_restart" // nothing was run: what it needs takes a new interpreter
 )
 
 func (Stream) event()      {}
@@ -91,6 +106,7 @@ func (Result) event()      {}
 func (Error) event()       {}
 func (ClearOutput) event() {}
 func (File) event()        {}
+func (Install) event()     {}
 func (Done) event()        {}
 
 // Mode says how code is run.
@@ -116,4 +132,17 @@ type Request struct {
 	Standalone bool
 	// Input answers input() and getpass(); nil makes them raise EOFError.
 	Input func(prompt string, password bool) (string, error)
+	// Missing is asked for a module that the code imports and that is not there: a root module, or below it as far as is known ("google.cloud.storage").
+	// loaded are the root modules that the kernel says it has imported. It returns the folders to add, none when there is nothing to be had; tell
+	// yields an event to whoever consumes the execution. It is not called from two goroutines at once, ctx ends with the execution, and the
+	// execution's end waits for it to return. nil means that nothing can be had.
+	Missing func(ctx context.Context, module string, loaded []string, tell func(Event)) (Paths, error)
+	// Restart begins a new interpreter first. Package session does that.
+	Restart bool
+}
+
+// Paths are folders with packages, as seen in the sandbox.
+type Paths struct {
+	First []string // before the environment's own packages, behind the standard library
+	Last  []string // behind the environment's own packages
 }

@@ -42,6 +42,7 @@ type execution struct {
 	rung    int
 	timer   *time.Timer
 	answers chan answer
+	modules modules
 }
 
 type answer struct {
@@ -63,7 +64,7 @@ func (x *execution) send() error {
 	}
 	return x.kernel.send(map[string]any{
 		"type": "execute", "id": x.id, "code": strings.ToValidUTF8(x.req.Code, "\uFFFD"), "mode": mode, "filename": x.req.Filename,
-		"args": args, "input": x.req.Input != nil, "standalone": x.req.Standalone,
+		"args": args, "input": x.req.Input != nil, "standalone": x.req.Standalone, "missing": x.req.Missing != nil,
 	})
 }
 
@@ -74,15 +75,14 @@ func (x *execution) run(ctx context.Context) {
 	if x.timer.Stop(); x.req.Timeout > 0 {
 		x.timer.Reset(x.req.Timeout)
 	}
+	x.modules.open(ctx)
+	defer x.modules.close()
 	canceled := ctx.Done()
 	for {
 		select {
 		case m := <-x.kernel.messages:
 			if x.handle(m) {
 				return
-			}
-			if x.silent && x.reason == "" {
-				x.interrupt(OutcomeInterrupted)
 			}
 		case <-x.kernel.closing:
 			x.finish(Done{Outcome: OutcomeInterrupted, Lost: LostSession, ExitCode: 1, Message: "the kernel was closed while the code ran"})
@@ -102,6 +102,14 @@ func (x *execution) run(ctx context.Context) {
 				reply["eof"] = true
 			}
 			_ = x.kernel.send(reply)
+		case e := <-x.modules.told:
+			x.emit(e)
+		case r := <-x.modules.replies:
+			x.modules.busy = false
+			_ = x.kernel.send(r)
+		}
+		if x.silent && x.reason == "" {
+			x.interrupt(OutcomeInterrupted)
 		}
 	}
 }
@@ -116,6 +124,7 @@ func (x *execution) emit(e Event) {
 func (x *execution) interrupt(reason Outcome) {
 	if x.reason == "" {
 		x.reason = reason
+		x.modules.cancel()
 		x.climb()
 	}
 }
@@ -254,6 +263,9 @@ type spoken struct {
 	Status      string         `json:"status"`
 	ExitCode    int            `json:"exit_code"`
 	Interrupted bool           `json:"interrupted"`
+	Number      int            `json:"number"`
+	Module      string         `json:"module"`
+	Loaded      []string       `json:"loaded"`
 }
 
 // message deals with a driver's message and returns true when it ends the execution.
@@ -288,6 +300,8 @@ func (x *execution) message(m message) (bool, error) {
 			default: // the execution has moved on
 			}
 		}()
+	case "module_request":
+		return false, x.askFor(s)
 	case "reply":
 		if s.ID != x.id {
 			return false, fmt.Errorf("it answered %q when %q was asked", s.ID, x.id)

@@ -4,7 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"net"
+	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"cove/internal/kernel"
@@ -102,6 +104,9 @@ func TestHostileKernel(t *testing.T) {
 		{"fields of other types", message(`{"type":"error","traceback":"x"}`), kernel.OutcomeProtocol, ""},
 		{"reply to another", message(`{"type":"reply","id":"exe99"}`), kernel.OutcomeProtocol, ""},
 		{"input that was not offered", message(`{"type":"input_request","id":"exe1"}`), kernel.OutcomeProtocol, ""},
+		{"module when none was offered", func(say func(wire.FromProcess, string), id string) {
+			say(wire.FromProcess{Kind: wire.FromMessage}, `{"type":"module_request","id":"`+id+`","module":"x"}`)
+		}, kernel.OutcomeProtocol, ""},
 		{"characters cut anywhere", func(say func(wire.FromProcess, string), id string) {
 			for _, b := range []byte("a你😀é") {
 				say(wire.FromProcess{Kind: wire.FromStdout}, string([]byte{b}))
@@ -188,4 +193,66 @@ func finish(t *testing.T, k *kernel.Kernel) (done kernel.Done, stdout string) {
 		}
 	}
 	return done, stdout
+}
+
+// TestHostileModules has kernels ask for modules as no driver would.
+func TestHostileModules(t *testing.T) {
+	t.Parallel()
+	request := func(module string) string {
+		name, _ := json.Marshal(module) // a string
+		return `{"type":"module_request","id":"ID","number":1,"module":` + string(name) + `,"loaded":["numpy","a.b","","1x","` + strings.Repeat("y", 300) + `"]}`
+	}
+	const reply = `{"type":"reply","id":"ID","status":"ok"}`
+	for _, c := range []struct {
+		name  string
+		says  []string
+		want  kernel.Outcome
+		asked int
+	}{
+		{"one", []string{request("a.b_1"), reply}, kernel.OutcomeOK, 1},
+		{"of another execution", []string{strings.ReplaceAll(request("a"), "ID", "exe1"), reply}, kernel.OutcomeProtocol, 0},
+		{"no name", []string{request(""), reply}, kernel.OutcomeProtocol, 0},
+		{"a path", []string{request("../x"), reply}, kernel.OutcomeProtocol, 0},
+		{"an option", []string{request("-r"), reply}, kernel.OutcomeProtocol, 0},
+		{"an empty part", []string{request("a..b"), reply}, kernel.OutcomeProtocol, 0},
+		{"a number", []string{request("1a"), reply}, kernel.OutcomeProtocol, 0},
+		{"another script", []string{request("имя"), reply}, kernel.OutcomeProtocol, 0},
+		{"long", []string{request(strings.Repeat("a", 201)), reply}, kernel.OutcomeProtocol, 0},
+		{"lines", []string{request("a\nb"), reply}, kernel.OutcomeProtocol, 0},
+		{"many", append(slices.Repeat([]string{request("a")}, 21), reply), kernel.OutcomeProtocol, 1},
+		{"at once", append(slices.Repeat([]string{request("a")}, 20), reply), kernel.OutcomeOK, 1},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			k, err := start(t, hostile{ready: ready, say: func(say func(wire.FromProcess, string), id string) {
+				for _, body := range c.says {
+					say(wire.FromProcess{Kind: wire.FromMessage}, strings.ReplaceAll(body, "ID", id))
+				}
+			}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			var asked, beside atomic.Int32
+			req := kernel.Request{Missing: func(ctx context.Context, _ string, loaded []string, _ func(kernel.Event)) (kernel.Paths, error) {
+				if beside.Add(1) > 1 {
+					t.Error("it was asked for two modules at once")
+				}
+				defer beside.Add(-1)
+				asked.Add(1)
+				if !slices.Equal(loaded, []string{"numpy"}) {
+					t.Errorf("%q are said to be loaded", loaded)
+				}
+				<-ctx.Done()
+				return kernel.Paths{}, nil
+			}}
+			for ev, err := range k.Execute(t.Context(), req) {
+				if done, ok := ev.(kernel.Done); err != nil || ok && done.Outcome != c.want {
+					t.Errorf("ended as %+v, %v", ev, err)
+				}
+			}
+			if n := int(asked.Load()); n != c.asked || beside.Load() != 0 {
+				t.Errorf("it was asked %d times, want %d; %d questions outlived the execution", n, c.asked, beside.Load())
+			}
+		})
+	}
 }

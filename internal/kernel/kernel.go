@@ -6,7 +6,7 @@ package kernel
 import (
 	"context"
 	"crypto/rand"
-	_ "embed"
+	"embed"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -22,8 +22,10 @@ import (
 	"cove/internal/wire"
 )
 
-//go:embed kernel.py
-var driver []byte
+// driver is one file for the guest: kernel.py, and packages.py, which ends in the call of main.
+//
+//go:embed kernel.py packages.py
+var driver embed.FS
 
 // DefaultOutputLimit bounds the output of one execution, in bytes.
 const DefaultOutputLimit = 64 << 20
@@ -42,6 +44,8 @@ type Config struct {
 	// Reseed is for Attach to a copy of a kernel: the global random generators of Python and of libraries start anew.
 	// Without it they go on where they were.
 	Reseed bool
+	// Paths are folders that packages are found in from the start. They are for Start; a kernel that is attached to keeps those that it has.
+	Paths Paths
 }
 
 // Kernel is one running interpreter. Executions run one at a time; Execute waits for its turn.
@@ -71,12 +75,19 @@ type message struct {
 func Start(ctx context.Context, l *link.Link, c Config) (*Kernel, error) {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
-	p, err := l.StartKernel(ctx, wire.ProcessSpec{Args: []string{c.Python}, Env: c.Env}, driver)
+	source, err := driverSource()
+	if err != nil {
+		return nil, err
+	}
+	p, err := l.StartKernel(ctx, wire.ProcessSpec{Args: []string{c.Python}, Env: c.Env}, source)
 	if err != nil {
 		return nil, err
 	}
 	k := newKernel(p, c)
 	err = k.awaitReady(ctx)
+	if err == nil && !c.Paths.empty() {
+		err = k.AddPaths(ctx, c.Paths)
+	}
 	if err == nil && c.AddressSpace > 0 {
 		err = k.settle(ctx, false)
 	}
@@ -85,6 +96,18 @@ func Start(ctx context.Context, l *link.Link, c Config) (*Kernel, error) {
 		return nil, err
 	}
 	return k, nil
+}
+
+func driverSource() ([]byte, error) {
+	var source []byte
+	for _, name := range []string{"kernel.py", "packages.py"} {
+		part, err := driver.ReadFile(name)
+		if err != nil {
+			return nil, err
+		}
+		source = append(source, part...)
+	}
+	return source, nil
 }
 
 func newKernel(p *link.Process, c Config) *Kernel {

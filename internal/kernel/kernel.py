@@ -73,6 +73,7 @@ _read, _write, _exit, _getcwd, _urandom = os.read, os.write, os._exit, os.getcwd
 _getrlimit, _setrlimit, _collect, _seed = resource.getrlimit, resource.setrlimit, gc.collect, random.seed
 _monotonic, _sleep, _ident, _poll = time.monotonic, time.sleep, threading.get_ident, select.poll
 _current_task = asyncio.current_task
+_find_on_path = importlib.machinery.PathFinder.find_spec
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -581,11 +582,12 @@ class Inlet:
         """Whether a request has come that is not started yet."""
         return bool(self.reading or self.data or self.messages or self.poller.poll(0))
 
-    def input_reply(self, request_id):
-        """Waits for the answer to an input request. An interrupt ends the wait."""
+    def reply(self, kind, request_id, number=None):
+        """Waits for the host's answer to what an execution asks. An interrupt ends the wait."""
+        wanted = kind, request_id, number
         while True:
             for index, message in enumerate(self.messages):
-                if message.get("type") == "input_reply" and message.get("id") == request_id:
+                if (message.get("type"), message.get("id"), message.get("number")) == wanted:
                     del self.messages[index]
                     return message
             self.poller.poll()
@@ -633,7 +635,7 @@ class Terminal:
             return None
         request_id = kernel.request.get("id", "")
         kernel.outlet.send({"type": "input_request", "id": request_id, "prompt": prompt, "password": password})
-        return kernel.inlet.input_reply(request_id)
+        return kernel.inlet.reply("input_reply", request_id)
 
 
 class LineSource(io.RawIOBase):
@@ -849,6 +851,7 @@ class Compiler(CachingCompiler):
         super().__init__()
         # With it every unfinished cell is "incomplete input", whatever it lacks.
         self.flags &= ~getattr(codeop, "PyCF_ALLOW_INCOMPLETE_INPUT", 0)
+        self.transformed = {}  # the Python of cells for which linecache has something else
 
     def get_code_name(self, raw_code, transformed_code, number):
         return self.filename or "<cell %d>" % number
@@ -856,9 +859,12 @@ class Compiler(CachingCompiler):
     def cache(self, transformed_code, number=0, raw_code=None):
         name = super().cache(transformed_code, number, raw_code)
         lines = (raw_code or "").splitlines(keepends=True)
+        self.transformed.pop(name, None)
         if lines and len(transformed_code.splitlines()) in (1, len(lines)):
             # Show `!ls` and `%%bash`, not get_ipython().system('ls').
             linecache.cache[name] = (len(raw_code), None, lines, name)
+            if transformed_code.rstrip() != raw_code.rstrip():
+                self.transformed[name] = transformed_code
         return name
 
 
@@ -982,21 +988,22 @@ class ImportHooks:
         self.hooks = hooks  # name -> (before, after)
 
     def find_spec(self, name, path=None, target=None):
-        hook = self.hooks.pop(name, None)
+        hook = self.hooks.get(name)
         if hook is None:
             return None
         before, after = hook
         if before:
             self._quietly(before)
         if not after:
+            del self.hooks[name]
             return None
-        spec = importlib.machinery.PathFinder.find_spec(name, path, target)
+        spec = _find_on_path(name, path, target)
         if spec is None or spec.loader is None:
-            self.hooks[name] = hook
             return None
         execute = spec.loader.exec_module
 
         def exec_module(module):
+            self.hooks.pop(name, None)
             execute(module)
             self._quietly(after, module)
 
@@ -1109,6 +1116,13 @@ class Kernel:
         self.inlet = Inlet(self.outlet, sock)
         self.interrupts.is_waiting = self.inlet.has_request
         self.terminal = Terminal(self)
+        self.layers = Layers()
+        self.import_hooks = ImportHooks({
+            "matplotlib": (prepare_matplotlib, None),
+            "matplotlib_inline.backend_inline": (None, self._prepare_inline),
+            "plotly.io._renderers": (None, prepare_plotly),
+            "altair": (None, prepare_altair),
+        })
         self.home = os.environ.get("HOME") or "/"
         self.request = {}
         self.loop = None
@@ -1137,12 +1151,8 @@ class Kernel:
         self.make_loop()
         sys.path.insert(0, "")
         sys.argv[:] = [""]
-        sys.meta_path.insert(0, ImportHooks({
-            "matplotlib": (prepare_matplotlib, None),
-            "matplotlib_inline.backend_inline": (None, self._prepare_inline),
-            "plotly.io._renderers": (None, prepare_plotly),
-            "altair": (None, prepare_altair),
-        }))
+        self.layers.hooks = self.import_hooks, MissingModules(self)
+        sys.meta_path[:] = [self.layers.hooks[0], *sys.meta_path, self.layers.hooks[1]]
 
     def _retry_swallowed_interrupts(self):
         original, outlet = sys.unraisablehook, self.outlet
@@ -1194,6 +1204,8 @@ class Kernel:
         config.Completer.use_jedi = False
         shell = Shell.instance(config=config)
         shell.loop_runner = self.run_async
+        for program in ("pip", "uv"):
+            shell.register_magic_function(pip_magic(shell, program), magic_name=program)
         shell.display_formatter.formatters["image/png"].for_type_by_name("matplotlib.figure", "Figure", figure_png)
         return shell
 
@@ -1233,7 +1245,7 @@ class Kernel:
                           "pid": os.getpid()})
         handlers = {"execute": self.execute, "complete": self.complete, "inspect": self.inspect,
                     "is_complete": self.is_complete, "resumed": self.resumed, "trim": self.trim, "forget": self.forget,
-                    "shutdown": self.shutdown}
+                    "shutdown": self.shutdown, "survey": self.survey, "add_paths": self.add_paths}
         while True:
             message = self.next_message()
             handler = handlers.get(message.get("type")) if isinstance(message, dict) else None
@@ -1405,6 +1417,7 @@ class Kernel:
         finally:
             self.scripts = self.scripts[-3:] + [module]
             sys.modules["__main__"], sys.argv[:], sys.path[:], atexit.register = saved
+            self.layers.apply()
 
     def _run_whole(self, code, filename, module, exits, threads):
         """Runs a script and then what the end of a process would run: its threads and its exit functions."""
@@ -1516,6 +1529,24 @@ class Kernel:
         shell.last_execution_succeeded = True
         self.outlet.send({"type": "forget_reply", "id": request.get("id", "")})
 
+    def survey(self, request):
+        """Says which modules an import would not find, and which are imported already."""
+        missing, loaded = [], []
+        try:
+            missing = self.layers.survey(request.get("modules") or ())
+            loaded = self.layers.loaded()
+        except BaseException:
+            pass  # user code has put something odd into sys.modules or sys.meta_path
+        self.outlet.send({"type": "survey_reply", "id": request.get("id", ""), "missing": missing, "loaded": loaded})
+
+    def add_paths(self, request):
+        error = ""
+        try:
+            self.layers.add(request.get("first") or (), request.get("last") or ())
+        except BaseException as failure:
+            error = _value_of(failure) or type(failure).__name__
+        self.outlet.send({"type": "add_paths_reply", "id": request.get("id", ""), "error": error})
+
     def trim(self, request):
         """Gives memory back that nobody uses."""
         _collect()
@@ -1571,7 +1602,3 @@ def main():
     kernel = Kernel(move_high(3), move_high(4))
     kernel.start()
     kernel.serve()
-
-
-if __name__ == "cove_kernel":
-    main()

@@ -15,6 +15,7 @@ import (
 	"cove/internal/keeper"
 	"cove/internal/kernel"
 	"cove/internal/problem"
+	"cove/internal/pydeps"
 	"cove/internal/sandbox"
 	"cove/internal/snapshot"
 )
@@ -25,6 +26,8 @@ type Runner interface {
 	Python() (version string, packages map[string]string)
 	IsComplete(ctx context.Context, code string) (string, error)
 	Complete(ctx context.Context, code string, cursor int) (matches []string, start, end int, err error)
+	// Installed is what was installed for it until now.
+	Installed() pydeps.State
 }
 
 // Workspace is a session's files.

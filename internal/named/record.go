@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"cove/internal/problem"
+	"cove/internal/pydeps"
 	"cove/internal/sandbox"
 	"cove/internal/snapshot"
 )
@@ -45,6 +46,8 @@ type Base struct {
 	Packages    string `json:"packages"`    // the set of packages
 	Environment string `json:"environment"` // the Python environment's id; "" where it is still to be chosen, by Packages
 	Limits      Limits `json:"limits"`
+	// Installed is what was installed for it besides, as its last owner knew.
+	Installed pydeps.State `json:"installed,omitzero"`
 }
 
 // Entry is a point that a session can be at. Without a Snapshot it is the beginning.

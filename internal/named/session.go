@@ -133,10 +133,11 @@ func (s *Session) before(ctx context.Context) error {
 }
 
 func (s *Session) after(d kernel.Done) {
-	ended := s.Lost()
+	ended, installed := s.Lost(), s.Installed()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.rec.Executions++
+	s.rec.Installed = installed
 	s.ended, s.lost = ended, d.Lost == kernel.LostSession
 	s.crashed = s.crashed || d.Lost == kernel.LostKernel
 }

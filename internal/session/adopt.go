@@ -30,6 +30,7 @@ func (s *Session) rejoin(ctx context.Context) error {
 		s.kernel.Close()
 		s.kernel = nil
 	}
+	s.dropScanner()
 	l, err := link.Dial(ctx, s.box)
 	if err != nil {
 		return s.explain(err)
@@ -59,6 +60,7 @@ func (s *Session) Leave(ctx context.Context) (sandbox.Sandbox, error) {
 			err = nil
 		}
 	}
+	s.dropScanner()
 	_ = s.link.Close()
 	box := s.box
 	s.kernel, s.link, s.box, s.closed = nil, nil, nil, true

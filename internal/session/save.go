@@ -35,7 +35,10 @@ func (s *Session) takeOver(ctx context.Context, reseed bool) error {
 		if err != nil {
 			return s.explain(err)
 		}
-		s.kernel = k
+		s.kernel, s.pristine = k, reseed
+		if err := s.equip(ctx); err != nil {
+			return s.explain(err)
+		}
 	}
 	_, err := s.changes(ctx)
 	return err
@@ -60,6 +63,7 @@ func (s *Session) Save(ctx context.Context, dir string, keep bool) error {
 		return fmt.Errorf("save: %w", s.explain(err))
 	}
 	s.kernel = nil
+	s.dropScanner()
 	_ = s.link.Close()
 	err := s.box.(sandbox.Checkpointer).Checkpoint(ctx, dir, keep)
 	if err == nil && !keep {
@@ -122,5 +126,6 @@ func (s *Session) Rehearse(ctx context.Context) error {
 	if s.kernel == nil {
 		return problem.New(problem.Unavailable, "session_lost", "the session ended in its rehearsal")
 	}
+	s.pristine = true
 	return s.explain(s.kernel.Forget(ctx))
 }

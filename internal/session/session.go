@@ -20,6 +20,9 @@ import (
 	"cove/internal/kernel"
 	"cove/internal/link"
 	"cove/internal/problem"
+	"cove/internal/pydeps"
+	"cove/internal/pydeps/layer"
+	"cove/internal/pydeps/scan"
 	"cove/internal/pyenv"
 	"cove/internal/sandbox"
 )
@@ -56,6 +59,10 @@ type Options struct {
 	// Running is a sandbox that runs already, with a kernel in it or none, and is taken over instead of starting one. Image says
 	// what to start from when it is lost.
 	Running sandbox.Sandbox
+	// Packages makes what code imports importable; nil leaves code with what Env has.
+	Packages Packages
+	// Installed is what Packages gave the session that Image or Running is of, or what a new session is to begin with.
+	Installed pydeps.State
 	// Mold is for a session that is only there to be saved as the image of others: what depends on the memory limit is
 	// left to them.
 	Mold bool
@@ -74,12 +81,16 @@ type Session struct {
 	closed bool
 
 	adopted bool // the sandbox was Options.Running
+
+	installed pydeps.State  // what Packages has given
+	pristine  bool          // the kernel has run nothing of the user's
+	scanner   *scan.Scanner // nil until code is suspected to need something
 }
 
 // Open starts a session's sandbox and its kernel.
 func Open(ctx context.Context, o Options) (*Session, error) {
 	o.Limits = o.Limits.OrDefault()
-	s := &Session{opts: o, inputs: map[string]string{}, known: map[string]string{}}
+	s := &Session{opts: o, inputs: map[string]string{}, known: map[string]string{}, installed: o.Installed}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err := s.ready(ctx); err != nil {
@@ -121,7 +132,7 @@ func (s *Session) ready(ctx context.Context) error {
 		if err != nil {
 			return s.explain(err)
 		}
-		s.kernel = k
+		s.kernel, s.pristine = k, true
 	}
 	return nil
 }
@@ -140,7 +151,7 @@ func (s *Session) startSandbox(ctx context.Context) error {
 	if s.opts.Running != nil {
 		return s.adopt(ctx)
 	}
-	spec := sandbox.Spec{ID: sandbox.NewID("sbx"), Mounts: mounts(s.opts.Env), Limits: s.opts.Limits}
+	spec := sandbox.Spec{ID: sandbox.NewID("sbx"), Mounts: s.opts.mounts(), Limits: s.opts.Limits}
 	start := s.opts.Engine.Start
 	if s.opts.Image != "" {
 		start = s.restore
@@ -167,11 +178,14 @@ func (s *Session) startSandbox(ctx context.Context) error {
 	return nil
 }
 
-func mounts(env *pyenv.Environment) []sandbox.Mount {
-	m := []sandbox.Mount{{Source: env.Dir, Target: pyenv.MountPoint}}
-	if env.Base != "" && env.Base != "/usr" {
+func (o *Options) mounts() []sandbox.Mount {
+	m := []sandbox.Mount{{Source: o.Env.Dir, Target: pyenv.MountPoint}}
+	if base := o.Env.Base; base != "" && base != "/usr" {
 		// The environment's interpreter is a link into its base, which must be found at the same path.
-		m = append(m, sandbox.Mount{Source: env.Base, Target: env.Base})
+		m = append(m, sandbox.Mount{Source: base, Target: base})
+	}
+	if o.Packages != nil {
+		m = append(m, sandbox.Mount{Source: o.Packages.Mount(), Target: layer.MountPoint})
 	}
 	return m
 }
@@ -196,7 +210,7 @@ func (s *Session) kernelConfig(reseed bool) kernel.Config {
 		"MPLBACKEND":              "module://matplotlib_inline.backend_inline",
 	}
 	maps.Copy(env, s.opts.Env.Variables(root))
-	c := kernel.Config{Python: root + "/bin/python", Memory: s.opts.Limits.Memory, Reseed: reseed}
+	c := kernel.Config{Python: root + "/bin/python", Memory: s.opts.Limits.Memory, Reseed: reseed, Paths: s.paths(s.installed)}
 	if !s.opts.Mold {
 		c.AddressSpace = s.opts.Limits.Memory + addressSpace
 	}
@@ -215,15 +229,16 @@ func (s *Session) explain(err error) error {
 }
 
 // Execute runs code and yields its events: what the code emits, a File for each file that it created or changed, and a Done. A kernel or sandbox
-// that an earlier execution lost is replaced first. Ending ctx interrupts the code and still yields the Done.
+// that an earlier execution lost is replaced first, and what the code imports and is not there is installed. Ending ctx interrupts the code and still
+// yields the Done. A cell that begins with a line "%restart" has Request.Restart.
 func (s *Session) Execute(ctx context.Context, req kernel.Request) iter.Seq2[kernel.Event, error] {
 	return func(yield func(kernel.Event, error) bool) {
-		s.mu.Lock()
-		err := s.ready(ctx)
-		k := s.kernel
-		s.mu.Unlock()
+		k, err := s.begin(ctx, &req)
 		if err != nil {
 			yield(nil, err)
+			return
+		}
+		if k = s.supply(ctx, k, &req, yield); k == nil {
 			return
 		}
 		for ev, err := range k.Execute(ctx, req) {
@@ -454,6 +469,7 @@ func (s *Session) Close(context.Context) error {
 
 // drop lets go of the kernel and the sandbox.
 func (s *Session) drop() error {
+	s.dropScanner()
 	if s.kernel != nil {
 		s.kernel.Close()
 		s.kernel = nil

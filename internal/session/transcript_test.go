@@ -223,6 +223,8 @@ func describe(ev kernel.Event) string {
 			return fmt.Sprintf("created %s %d", ev.Path, ev.Size)
 		}
 		return fmt.Sprintf("changed %s %d", ev.Path, ev.Size)
+	case kernel.Install:
+		return describeInstall(ev)
 	case kernel.Done:
 		line := string(ev.Outcome)
 		if ev.ExitCode != 0 {
@@ -240,6 +242,26 @@ func describe(ev kernel.Event) string {
 		return line
 	}
 	return fmt.Sprintf("%T", ev)
+}
+
+func describeInstall(ev kernel.Install) string {
+	switch {
+	case ev.Progress != nil:
+		return "installing: " + ev.Progress.Phase
+	case ev.Failure != nil:
+		return "not installed: " + ev.Failure.Code
+	}
+	var words []string
+	for _, p := range ev.Provision.Installed {
+		words = append(words, "installed "+p.Name)
+	}
+	for _, r := range ev.Provision.Refused {
+		words = append(words, "refused "+r.Name)
+	}
+	if ev.Restarted {
+		words = append(words, "restarted")
+	}
+	return strings.Join(words, ", ")
 }
 
 // describeBundle names the MIME types; plain text, where it is the only one, is shown.

@@ -55,6 +55,7 @@ type Key struct {
 	Environment string `json:"environment"` // the Python environment's id, the name of its folder
 	Guest       string `json:"guest"`       // what runs inside: guest and driver
 	Limits      Limits `json:"limits"`
+	Layers      bool   `json:"layers"` // the sandbox has the layers' folder mounted
 }
 
 // Manifest says what a snapshot is. Create fills in Version and Files.
@@ -102,6 +103,7 @@ func (s *Snapshot) Fits(want Key) error {
 		{"the Python environment", have.Environment, want.Environment},
 		{"what runs inside the sandbox", have.Guest, want.Guest},
 		{"the limits", fmt.Sprintf("%+v", have.Limits), fmt.Sprintf("%+v", want.Limits)},
+		{"the folder of layers", fmt.Sprint(have.Layers), fmt.Sprint(want.Layers)},
 	} {
 		if part.have != part.want {
 			differs = append(differs, fmt.Sprintf("%s (it was %s, now it is %s)", part.name, orNone(part.have), orNone(part.want)))

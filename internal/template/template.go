@@ -40,16 +40,17 @@ type Options struct {
 	Engine   sandbox.Saver
 	Env      *pyenv.Environment
 	Limits   sandbox.Limits
-	Progress io.Writer // told when one is made; nil is quiet
+	Packages session.Packages // what its sessions install with; nil is nothing
+	Progress io.Writer        // told when one is made; nil is quiet
 }
 
-// KeyOf is what a snapshot depends on under an engine, an environment and limits.
-func KeyOf(e sandbox.Saver, env *pyenv.Environment, l sandbox.Limits) (snapshot.Key, error) {
-	fingerprint, err := e.Fingerprint()
+// KeyOf is what a snapshot of a session with these options depends on.
+func KeyOf(o Options) (snapshot.Key, error) {
+	fingerprint, err := o.Engine.Fingerprint()
 	if err != nil {
 		return snapshot.Key{}, fmt.Errorf("identify the engine: %w", err)
 	}
-	return snapshot.Key{Engine: fingerprint, Environment: env.Key, Limits: snapshot.LimitsOf(l)}, nil
+	return snapshot.Key{Engine: fingerprint, Environment: o.Env.Key, Limits: snapshot.LimitsOf(o.Limits), Layers: o.Packages != nil}, nil
 }
 
 // Ensure returns the template that o asks for, and makes it when it is missing, damaged or does not fit any more. Processes
@@ -58,7 +59,7 @@ func Ensure(ctx context.Context, o Options) (*snapshot.Snapshot, error) {
 	if o.Progress == nil {
 		o.Progress = io.Discard
 	}
-	key, err := KeyOf(o.Engine, o.Env, o.Limits)
+	key, err := KeyOf(o)
 	if err != nil {
 		return nil, err
 	}
@@ -106,7 +107,7 @@ func name(env *pyenv.Environment, key snapshot.Key) string {
 func build(ctx context.Context, o Options, key snapshot.Key, dir string) (*snapshot.Snapshot, error) {
 	began := time.Now()
 	_, _ = fmt.Fprintf(o.Progress, "Preparing a warm interpreter from the %s environment, once (a few seconds) ...\n", o.Env.Set)
-	mold, err := session.Open(ctx, session.Options{Engine: o.Engine, Env: o.Env, Limits: o.Limits, Mold: true})
+	mold, err := session.Open(ctx, session.Options{Engine: o.Engine, Env: o.Env, Limits: o.Limits, Packages: o.Packages, Mold: true})
 	if err != nil {
 		return nil, err
 	}

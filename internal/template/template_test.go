@@ -159,7 +159,7 @@ func TestFitsItsEnvironmentAndLimits(t *testing.T) {
 	key := func(change func(*template.Options)) snapshot.Key {
 		changed := o
 		change(&changed)
-		k, err := template.KeyOf(changed.Engine, changed.Env, changed.Limits)
+		k, err := template.KeyOf(changed)
 		if err != nil {
 			t.Fatal(err)
 		}

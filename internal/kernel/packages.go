@@ -1,0 +1,139 @@
+package kernel
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"cove/internal/problem"
+)
+
+// What a kernel may say about modules.
+const (
+	longestModule = 200  // bytes of a dotted name
+	mostLoaded    = 5000 // root modules
+	mostAsked     = 20   // modules that one execution may ask for; packages.py has the same number
+)
+
+func (p Paths) empty() bool { return len(p.First)+len(p.Last) == 0 }
+
+// message is what the kernel is sent: its lists are never null.
+func (p Paths) message(m map[string]any) map[string]any {
+	m["first"], m["last"] = append([]string{}, p.First...), append([]string{}, p.Last...)
+	return m
+}
+
+// AddPaths has the interpreter and the processes that it starts find packages in more folders. Of folders of one kind, those added last are looked at first.
+// Folders that the interpreter has already are moved. It waits for its turn.
+func (k *Kernel) AddPaths(ctx context.Context, p Paths) error {
+	var reply struct{ Error string }
+	if err := k.ask(ctx, p.message(map[string]any{"type": "add_paths"}), "add_paths_reply", &reply); err != nil {
+		return err
+	}
+	if reply.Error != "" {
+		return problem.New(problem.Unavailable, "kernel_paths_failed", "the Python interpreter could not be given more packages").
+			WithHint("begin a new interpreter").WithCause(errors.New(reply.Error))
+	}
+	return nil
+}
+
+// Survey returns which modules an import would not find, and the root modules that have been imported from the environment or
+// from added folders. Of a dotted name, what is below a regular package is not looked at, and nothing is imported. Both lists are what
+// the kernel says, which is hostile; but missing has no name that is not in modules.
+func (k *Kernel) Survey(ctx context.Context, modules []string) (missing, loaded []string, err error) {
+	var reply struct{ Missing, Loaded []string }
+	question := map[string]any{"type": "survey", "modules": append([]string{}, modules...)}
+	if err := k.ask(ctx, question, "survey_reply", &reply); err != nil {
+		return nil, nil, err
+	}
+	for _, name := range modules {
+		if slices.Contains(reply.Missing, name) {
+			missing = append(missing, name)
+		}
+	}
+	return missing, loadedModules(reply.Loaded), nil
+}
+
+// loadedModules keeps the root modules of what a kernel says it has loaded.
+func loadedModules(said []string) []string {
+	said = said[:min(len(said), mostLoaded)]
+	return slices.DeleteFunc(slices.Clone(said), func(name string) bool { return !isModule(name) || strings.Contains(name, ".") })
+}
+
+// isModule says whether a name is a dotted name of ASCII identifiers; no distribution provides another.
+func isModule(name string) bool {
+	if len(name) > longestModule {
+		return false
+	}
+	for part := range strings.SplitSeq(name, ".") {
+		if part == "" || part[0] >= '0' && part[0] <= '9' {
+			return false
+		}
+		for _, c := range []byte(part) {
+			if c != '_' && (c < '0' || c > '9') && (c|0x20 < 'a' || c|0x20 > 'z') {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// modules are an execution's questions for modules, of which one is answered at a time.
+type modules struct {
+	ctx     context.Context
+	cancel  context.CancelFunc
+	told    chan Event
+	replies chan map[string]any
+	asked   int
+	busy    bool
+	running sync.WaitGroup
+}
+
+func (m *modules) open(ctx context.Context) {
+	m.ctx, m.cancel = context.WithCancel(ctx)
+	m.told, m.replies = make(chan Event), make(chan map[string]any, 1)
+}
+
+// close waits for the question under way, so that the next execution's is never asked beside it.
+func (m *modules) close() {
+	m.cancel()
+	m.running.Wait()
+}
+
+// askFor answers a kernel that lacks a module. An error is a violation of the protocol.
+func (x *execution) askFor(s spoken) error {
+	m := &x.modules
+	m.asked++
+	switch {
+	case s.ID != x.id || x.req.Missing == nil:
+		return errors.New("it asked for a module, which was not offered")
+	case !isModule(s.Module):
+		return errors.New("it asked for a module that can have no such name")
+	case m.asked > mostAsked:
+		return fmt.Errorf("it asked for more than %d modules", mostAsked)
+	}
+	reply := map[string]any{"type": "module_reply", "id": x.id, "number": s.Number}
+	if m.busy || m.ctx.Err() != nil {
+		// It gave up to wait for another module, which is still under way, or is about to be interrupted.
+		_ = x.kernel.send(Paths{}.message(reply))
+		return nil
+	}
+	m.busy = true
+	tell := func(e Event) {
+		select {
+		case m.told <- e:
+		case <-m.ctx.Done():
+		}
+	}
+	m.running.Go(func() {
+		paths, err := x.req.Missing(m.ctx, s.Module, loadedModules(s.Loaded), tell)
+		if err != nil {
+			paths = Paths{}
+		}
+		m.replies <- paths.message(reply)
+	})
+	return nil
+}
