@@ -15,6 +15,7 @@ import (
 
 	"cove/internal/config"
 	"cove/internal/model/modeltest"
+	"cove/internal/pydeps/indextest"
 	"cove/internal/pyenv"
 	"cove/internal/sandbox/sandboxtest"
 )
@@ -32,6 +33,7 @@ func TestScripts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	index := newIndex(t)
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata",
 		Setup: func(e *testscript.Env) error {
@@ -40,11 +42,26 @@ func TestScripts(t *testing.T) {
 			e.Setenv("COVE_RUNTIME", cfg.Runtime)
 			e.Setenv("COVE_CONFIG", "")
 			e.Setenv("EXAMPLE", example)
+			e.Setenv("INDEX", index.URL)
 			e.Setenv("OLLAMA_HOST", "127.0.0.1:1") // whatever runs on this machine is no part of the tests
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){"exits": exits, "model": startModel},
 	})
+}
+
+// newIndex is a package index with a few small packages under names that cove knows.
+func newIndex(t *testing.T) *indextest.Index {
+	index := indextest.New(t)
+	cow := func(version string) indextest.Wheel {
+		return indextest.Wheel{Name: "cowsay", Version: version, Files: map[string]string{"cowsay/__init__.py": "def say(): return 'moo " + version + "'\n"}}
+	}
+	index.Add(cow("5.0"), cow("6.1"),
+		indextest.Wheel{Name: "opencv-python-headless", Version: "5.0", Files: map[string]string{"cv2/__init__.py": "__version__ = '5.0'\n"}},
+		indextest.Wheel{Name: "humanize", Version: "4.0", Require: []string{"cowsay<6"}},
+		indextest.Wheel{Name: "six", Version: "9.0", Files: map[string]string{"six.py": "__version__ = '9.0'\n"}},
+		indextest.Sdist{Name: "docopt", Version: "1.0"})
+	return index
 }
 
 // link puts the real binary into a folder of its own under the name that users call it by.

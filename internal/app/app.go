@@ -51,6 +51,8 @@ func Main(ctx context.Context, args []string, version string, signals <-chan os.
 		Bench:     newBenchSide,
 		NewModel:  func(c cli.Choice) (model.Model, error) { return newModel(cfg, c) },
 		Engine:    newEngine,
+		Packages:  newPackageDesk,
+		Explain:   explain,
 
 		PlotlyScript: plotlyScript,
 	})
@@ -86,6 +88,9 @@ func sweep(ctx context.Context, c config.Config) {
 			return
 		}
 	}
+	if err := sweepPackages(c); err != nil {
+		fmt.Fprintf(os.Stderr, "cove: packages that nobody uses could not be removed: %v\n", err)
+	}
 }
 
 // open prepares the Python environment and starts a session.
@@ -101,7 +106,15 @@ func open(ctx context.Context, c config.Config, progress io.Writer) (cli.Session
 	if err != nil {
 		return nil, err
 	}
-	o := session.Options{Engine: engine, Env: env, Limits: sandbox.Limits{Memory: int64(c.Memory), CPUs: c.CPUs}}
+	packages, err := newPackages(c, env, progress)
+	if err != nil {
+		return nil, err
+	}
+	installed, err := standing(ctx, c, packages, progress)
+	if err != nil {
+		return nil, err
+	}
+	o := session.Options{Engine: engine, Env: env, Limits: sandbox.Limits{Memory: int64(c.Memory), CPUs: c.CPUs}, Packages: packages, Installed: installed}
 	s, err := openWarm(ctx, c, o, progress)
 	if err != nil {
 		return nil, withDoctor(err)

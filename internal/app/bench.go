@@ -6,12 +6,15 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 
 	"cove/internal/bench"
 	"cove/internal/cli"
 	"cove/internal/config"
 	"cove/internal/pool"
 	"cove/internal/problem"
+	"cove/internal/pydeps"
+	"cove/internal/pydeps/require"
 	"cove/internal/pyenv"
 	"cove/internal/sandbox"
 	"cove/internal/session"
@@ -40,8 +43,15 @@ func newBenchSide(ctx context.Context, c config.Config, progress io.Writer) (*cl
 	if err != nil {
 		return nil, err
 	}
-	o := session.Options{Engine: engine, Env: env, Limits: sandbox.Limits{Memory: int64(c.Memory), CPUs: c.CPUs}}
-	t, err := template.Ensure(ctx, template.Options{Dir: templates(c), Engine: saver, Env: env, Limits: o.Limits, Progress: progress})
+	// With a store of its own: layers are removed from it.
+	apart := c
+	apart.Data = filepath.Join(c.Data, "bench", "installs")
+	packages, err := newPackages(apart, env, progress)
+	if err != nil {
+		return nil, err
+	}
+	o := session.Options{Engine: engine, Env: env, Limits: sandbox.Limits{Memory: int64(c.Memory), CPUs: c.CPUs}, Packages: packages}
+	t, err := template.Ensure(ctx, template.Options{Dir: templates(c), Engine: saver, Env: env, Limits: o.Limits, Packages: packages, Progress: progress})
 	if err != nil {
 		return nil, withDoctor(err)
 	}
@@ -50,7 +60,7 @@ func newBenchSide(ctx context.Context, c config.Config, progress io.Writer) (*cl
 		return nil, err
 	}
 	o.Image, o.Reseed = t.Image(), true
-	side := &benchSide{options: o, pool: newPool(o, size, progress)}
+	side := &benchSide{options: o, packages: packages, pool: newPool(o, size, progress)}
 	side.run(context.WithoutCancel(ctx))
 	command, err := os.Executable()
 	if err != nil {
@@ -91,10 +101,11 @@ func openUsed(ctx context.Context, o session.Options) (*session.Session, error) 
 
 // benchSide implements bench.Cove.
 type benchSide struct {
-	options session.Options
-	pool    *pool.Pool[*session.Session]
-	stop    context.CancelFunc
-	done    chan error
+	options  session.Options
+	packages *pydeps.Installer
+	pool     *pool.Pool[*session.Session]
+	stop     context.CancelFunc
+	done     chan error
 }
 
 var _ bench.Cove = (*benchSide)(nil)
@@ -120,6 +131,24 @@ func (b *benchSide) Fill(ctx context.Context) error { return b.pool.Fill(ctx) }
 
 // Claim takes a session from the pool.
 func (b *benchSide) Claim(ctx context.Context) (bench.CoveSession, error) { return b.pool.Claim(ctx) }
+
+// Install opens a session that lacks a distribution, or has it installed.
+func (b *benchSide) Install(ctx context.Context, distribution string, r bench.Readiness, have bool) (bench.CoveSession, error) {
+	p, err := b.packages.Install(ctx, []require.Requirement{{Name: distribution}}, pydeps.State{}, func(pydeps.Progress) {})
+	if err != nil {
+		return nil, err
+	}
+	if r == bench.Downloaded {
+		if err := b.packages.Store().Remove(ctx, p.Layer); err != nil {
+			return nil, err
+		}
+	}
+	o := b.options
+	if have {
+		o.Installed = p.State
+	}
+	return openUsed(ctx, o)
+}
 
 // Resume starts a session from a saved one.
 func (b *benchSide) Resume(ctx context.Context, dir string) (bench.CoveSession, error) {

@@ -32,8 +32,18 @@ func prepareNamed(c config.Config, progress io.Writer) named.Prepare {
 		if err != nil {
 			return nil, err
 		}
-		o := session.Options{Engine: engine, Env: env, Limits: b.Limits.Sandbox()}
-		key, err := template.KeyOf(saver, env, o.Limits)
+		packages, err := newPackages(c, env, progress)
+		if err != nil {
+			return nil, err
+		}
+		installed := b.Installed
+		if len(installed.Layers) == 0 {
+			if installed, err = standing(ctx, c, packages, progress); err != nil {
+				return nil, err
+			}
+		}
+		o := session.Options{Engine: engine, Env: env, Limits: b.Limits.Sandbox(), Packages: packages, Installed: installed}
+		key, err := template.KeyOf(template.Options{Engine: saver, Env: env, Limits: o.Limits, Packages: packages})
 		if err != nil {
 			return nil, err
 		}

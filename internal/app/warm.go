@@ -24,7 +24,7 @@ func openWarm(ctx context.Context, c config.Config, o session.Options, progress 
 		return session.Open(ctx, o)
 	}
 	for attempt := 1; ; attempt++ {
-		t, err := template.Ensure(ctx, template.Options{Dir: templates(c), Engine: saver, Env: o.Env, Limits: o.Limits, Progress: progress})
+		t, err := template.Ensure(ctx, template.Options{Dir: templates(c), Engine: saver, Env: o.Env, Limits: o.Limits, Packages: o.Packages, Progress: progress})
 		if err == nil {
 			warm := o
 			warm.Image, warm.Reseed = t.Image(), true

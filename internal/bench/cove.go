@@ -17,6 +17,8 @@ type Cove interface {
 	Fill(ctx context.Context) error
 	// Claim takes a session from the pool, and starts one in another way when the pool is empty.
 	Claim(ctx context.Context) (CoveSession, error)
+	// Install makes a package known as r says, opens a session and, with have, installs it there.
+	Install(ctx context.Context, distribution string, r Readiness, have bool) (CoveSession, error)
 	// Resume starts a session from the folder that Save wrote, which is kept.
 	Resume(ctx context.Context, dir string) (CoveSession, error)
 }
@@ -77,6 +79,15 @@ func live(s CoveSession, err error) (Live, error) {
 		return nil, err
 	}
 	return coveLive{s}, nil
+}
+
+func (s *coveSubject) Having(ctx context.Context) (Live, error) {
+	return live(s.cove.Install(ctx, wantedPackage, Installed, true))
+}
+
+func (s *coveSubject) Lacking(ctx context.Context, r Readiness) (Live, func(context.Context) error, error) {
+	l, err := live(s.cove.Install(ctx, wantedPackage, r, false))
+	return l, nil, err
 }
 
 type coveLive struct{ session CoveSession }

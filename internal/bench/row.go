@@ -69,7 +69,7 @@ func quiet(ctx context.Context, p Pooled) {
 
 // Rows are all rows, in the order in which they are measured.
 func Rows() []Row {
-	return []Row{firstRow(), poolRow(), roundTripRow(), outputRow(), pauseRow(), forkRow(), memoryRow(), crowdRow()}
+	return []Row{firstRow(), poolRow(), roundTripRow(), outputRow(), pauseRow(), forkRow(), installRow(), memoryRow(), crowdRow()}
 }
 
 // as says that s lacks something, unless it is a T.

@@ -30,6 +30,8 @@ type fakeCove struct {
 	mu   sync.Mutex
 	live int
 	peak int
+
+	installs int
 }
 
 type fakeSession struct {
@@ -52,6 +54,13 @@ func (c *fakeCove) Open(context.Context) (bench.CoveSession, error) {
 func (c *fakeCove) Claim(context.Context) (bench.CoveSession, error) {
 	return c.open(map[string]string{})
 }
+func (c *fakeCove) Install(_ context.Context, _ string, r bench.Readiness, have bool) (bench.CoveSession, error) {
+	if have != (r == bench.Installed && c.installs%3 == 0) {
+		c.t.Errorf("request %d for a package is %s, %v", c.installs, r, have)
+	}
+	c.installs++
+	return c.open(map[string]string{})
+}
 func (c *fakeCove) Fill(context.Context) error { return nil }
 func (c *fakeCove) Resume(_ context.Context, dir string) (bench.CoveSession, error) {
 	x, err := os.ReadFile(filepath.Join(dir, "x"))
@@ -69,7 +78,7 @@ func (s *fakeSession) Execute(_ context.Context, req kernel.Request) iter.Seq2[k
 				s.vars["x"] = value
 			}
 		}
-		text := map[string]string{"1+1": "2", "x": s.vars["x"], "x+1": map[string]string{"41": "42"}[s.vars["x"]]}[lines[len(lines)-1]]
+		text := map[string]string{"1+1": "2", "len(sqlalchemy.__version__) > 0": "True", "x": s.vars["x"], "x+1": map[string]string{"41": "42"}[s.vars["x"]]}[lines[len(lines)-1]]
 		if s.cove.wrong {
 			text = "3"
 		}
@@ -126,7 +135,7 @@ func TestEveryRowOfCove(t *testing.T) {
 			}
 		}
 	}
-	want := map[string]int{"first": 2, "pool": 2, "roundtrip": 40, "output": 2, "pause": 2, "resume": 2, "paused-size": 2, "fork": 2,
+	want := map[string]int{"first": 2, "pool": 2, "roundtrip": 40, "output": 2, "pause": 2, "resume": 2, "paused-size": 2, "fork": 2, "install-layer": 2, "install-wheels": 2,
 		"memory": 1, "memory-pss": 1, "crowd": 20, "crowd-all": 1, "crowd-again": 20}
 	if !maps.Equal(got, want) {
 		t.Errorf("samples %v, want %v", got, want)

@@ -23,6 +23,7 @@ type askCmd struct {
 	fileFlags
 	sessionFlags
 	sandboxFlags
+	installFlags
 	MaxSteps int  `default:"${max_steps}" placeholder:"N" help:"How often the model may run code (default: ${max_steps})."`
 	JSON     bool `name:"json" help:"Print one event per line as JSON (docs/events.md)."`
 }
@@ -48,6 +49,7 @@ func (c *askCmd) run(ctx context.Context, p *Program) (int, error) {
 	if err != nil {
 		return 0, err
 	}
+	c.install(&cfg)
 	prompt := strings.TrimSpace(strings.Join(c.Prompt, " "))
 	if prompt == "" {
 		return 0, problem.New(problem.Invalid, "usage", "there is no question").WithHint(`ask one: cove ask -f sales.csv "Which region grew fastest?"`)
@@ -92,6 +94,7 @@ func (c *askCmd) answer(i *interruption, p *Program, cfg config.Config, prompt s
 	defer b.settle(i.hard, &code, &err)
 	defer b.killed(i.hard)()
 	v := &askView{p: p, out: out, json: c.JSON, quiet: c.Quiet, plotly: p.plotly(cfg), narrator: newNarrator(p, p.Err)}
+	defer v.narrator.live.clear()
 	asked := v.follow(interpreter.New(m, b, limits(cfg)).Ask(i.soft, prompt))
 	return v.finish(i, b, asked)
 }
@@ -122,7 +125,7 @@ func (c *askCmd) connect(ctx context.Context, p *Program, cfg config.Config) (mo
 }
 
 func limits(c config.Config) interpreter.Limits {
-	l := interpreter.Limits{Steps: c.MaxSteps, Tokens: c.MaxTokens, Time: time.Duration(c.MaxTime), Execution: time.Duration(c.Timeout)}
+	l := interpreter.Limits{Steps: c.MaxSteps, Tokens: c.MaxTokens, Time: time.Duration(c.MaxTime), Execution: time.Duration(c.Timeout), NoInstall: !c.PackagesInstall}
 	if l.Tokens == 0 {
 		l.Tokens = -1
 	}
@@ -142,6 +145,7 @@ type askView struct {
 	json, quiet bool
 	plotly      func() string
 	narrator    *narrator
+	pace        pace
 
 	order    []string
 	files    map[string]kernel.File
@@ -168,6 +172,9 @@ func (v *askView) event(e interpreter.Event) error {
 		return nil
 	}
 	if v.json {
+		if o, ok := e.(interpreter.Output); ok && !v.pace.passes(o.Event) {
+			return nil
+		}
 		if err := (lines{v.p.Out}).write(interpreterRecord(e)); err != nil {
 			return err
 		}

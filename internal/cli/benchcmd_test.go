@@ -30,9 +30,12 @@ type benchCove struct {
 func (c *benchCove) Open(context.Context) (bench.CoveSession, error)           { return c, nil }
 func (c *benchCove) Claim(context.Context) (bench.CoveSession, error)          { return c, nil }
 func (c *benchCove) Resume(context.Context, string) (bench.CoveSession, error) { return c, nil }
-func (c *benchCove) Fill(context.Context) error                                { return nil }
-func (c *benchCove) Save(context.Context, string, bool) error                  { return nil }
-func (c *benchCove) Close(context.Context) error                               { return nil }
+func (c *benchCove) Install(context.Context, string, bench.Readiness, bool) (bench.CoveSession, error) {
+	return c, nil
+}
+func (c *benchCove) Fill(context.Context) error               { return nil }
+func (c *benchCove) Save(context.Context, string, bool) error { return nil }
+func (c *benchCove) Close(context.Context) error              { return nil }
 
 func (c *benchCove) Execute(context.Context, kernel.Request) iter.Seq2[kernel.Event, error] {
 	return func(yield func(kernel.Event, error) bool) {

@@ -55,6 +55,10 @@ type Program struct {
 	Report func(notices []string, err error)
 	// Bench prepares cove's own side of `cove bench`.
 	Bench func(ctx context.Context, c config.Config, progress io.Writer) (*BenchSide, error)
+	// Packages prepares what `cove packages` works with, building the environment when it is missing. Progress is as for Open.
+	Packages func(ctx context.Context, c config.Config, progress io.Writer) (PackageDesk, error)
+	// Explain says what modules mean for the environment of these settings. It builds nothing, and returns nil where there is no environment yet.
+	Explain func(config.Config) Explain
 	// NewModel connects to a model.
 	NewModel func(Choice) (model.Model, error)
 	// Engine makes the engine that the settings name, without checking it.
@@ -81,14 +85,15 @@ type command interface {
 }
 
 type grammar struct {
-	Run     runCmd     `cmd:"" help:"Run Python in a sandbox."`
-	Ask     askCmd     `cmd:"" help:"Ask a question; a model writes Python, cove runs it in a sandbox, you get the answer."`
-	Repl    replCmd    `cmd:"" help:"Talk to a sandboxed Python, line by line."`
-	Session sessionCmd `cmd:"" help:"List, fork, undo and remove the sessions that --session made."`
-	Bench   benchCmd   `cmd:"" help:"Measure cove beside its peers on this machine."`
-	Doctor  doctorCmd  `cmd:"" help:"Say what this machine can do, with a fix for each thing that it cannot."`
-	Config  configCmd  `cmd:"" help:"Show every setting, what it means and its value."`
-	Version versionCmd `cmd:"" help:"Show the version."`
+	Run      runCmd      `cmd:"" help:"Run Python in a sandbox."`
+	Ask      askCmd      `cmd:"" help:"Ask a question; a model writes Python, cove runs it in a sandbox, you get the answer."`
+	Repl     replCmd     `cmd:"" help:"Talk to a sandboxed Python, line by line."`
+	Session  sessionCmd  `cmd:"" help:"List, fork, undo and remove the sessions that --session made."`
+	Packages packagesCmd `cmd:"" help:"Say what names mean; list, add and lock packages."`
+	Bench    benchCmd    `cmd:"" help:"Measure cove beside its peers on this machine."`
+	Doctor   doctorCmd   `cmd:"" help:"Say what this machine can do, with a fix for each thing that it cannot."`
+	Config   configCmd   `cmd:"" help:"Show every setting, what it means and its value."`
+	Version  versionCmd  `cmd:"" help:"Show the version."`
 }
 
 // Main runs the command line args (without the program's name) and returns the exit code.

@@ -28,6 +28,8 @@ type scripted struct {
 	req    kernel.Request
 	// hang makes Execute wait for its context before the last event.
 	started chan struct{}
+	pauses  map[int]chan struct{} // to wait for before the event of that number
+	opened  *[3]bool              // what the settings said about packages: install, offline, build
 	closed  bool
 }
 
@@ -35,6 +37,9 @@ func (s *scripted) Execute(ctx context.Context, req kernel.Request) iter.Seq2[ke
 	s.req = req
 	return func(yield func(kernel.Event, error) bool) {
 		for i, e := range s.events {
+			if pause := s.pauses[i]; pause != nil {
+				<-pause
+			}
 			if s.started != nil && i == len(s.events)-1 {
 				close(s.started)
 				<-ctx.Done()
@@ -93,7 +98,12 @@ func run(t *testing.T, s *scripted, setup func(dir string, p *cli.Program), args
 	var out, errs bytes.Buffer
 	p := &cli.Program{
 		In: strings.NewReader(""), Out: &out, Err: &errs, Getenv: environment, Config: cfg,
-		Open: func(context.Context, config.Config, io.Writer) (cli.Session, error) { return s, nil },
+		Open: func(_ context.Context, c config.Config, _ io.Writer) (cli.Session, error) {
+			if s.opened != nil {
+				*s.opened = [3]bool{c.PackagesInstall, c.PackagesOffline, c.PackagesBuild}
+			}
+			return s, nil
+		},
 		NewModel: func(c cli.Choice) (model.Model, error) {
 			return model.NewReplay("replay", strings.NewReader(c.Name), 0)
 		},

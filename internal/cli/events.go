@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -20,15 +21,17 @@ type record map[string]any
 func (r record) line() ([]byte, error) {
 	rest := maps.Clone(r)
 	delete(rest, "type")
-	text, err := json.Marshal(rest)
-	if err != nil {
+	var text bytes.Buffer
+	e := json.NewEncoder(&text)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(rest); err != nil {
 		return nil, err
 	}
 	head := fmt.Sprintf("{\"type\":%q", r["type"])
 	if len(rest) > 0 {
 		head += ","
 	}
-	return append([]byte(head), text[1:]...), nil
+	return append([]byte(head), bytes.TrimSuffix(text.Bytes()[1:], []byte("\n"))...), nil
 }
 
 // MarshalJSON writes a record inside a record the same way.
@@ -65,6 +68,8 @@ func eventRecord(e kernel.Event) record {
 		return record{"type": "clear_output", "wait": e.Wait}
 	case kernel.File:
 		return record{"type": "file", "path": e.Path, "size": e.Size, "created": e.Created}
+	case kernel.Install:
+		return installRecord(e)
 	case kernel.Done:
 		return doneRecord(e)
 	}

@@ -17,6 +17,7 @@ const shownOutput = 16 << 10
 type narrator struct {
 	to     io.Writer
 	colour bool
+	live   *liveLine
 
 	block    block
 	column   bool // something stands on the current line
@@ -26,6 +27,7 @@ type narrator struct {
 	words    strings.Builder // what the model said since the last execution
 	outBytes int
 	prefixed bool
+	told     told // of the present execution
 }
 
 type block int
@@ -43,6 +45,7 @@ func newNarrator(p *Program, to io.Writer) *narrator {
 	return &narrator{
 		to: to, code: newHighlighter(),
 		colour: tty && p.Getenv("NO_COLOR") == "" && p.Getenv("TERM") != "dumb",
+		live:   p.newLiveLine(),
 	}
 }
 
@@ -124,6 +127,7 @@ func (n *narrator) start(e interpreter.Start) {
 	n.block = outputBlock
 	n.words.Reset()
 	n.outBytes = 0
+	n.told = nil
 }
 
 func (n *narrator) codeLines(lines []string) {
@@ -147,10 +151,28 @@ func (n *narrator) output(e kernel.Event) {
 		n.show([]byte(ended(plainUnlessFigure(e.Data))))
 	case kernel.Error:
 		n.show([]byte(ended(interpreter.ReduceTraceback(e.Traceback))))
+	case kernel.Install:
+		n.install(e)
 	case kernel.Done:
 		if e.Message != "" && e.Outcome != kernel.OutcomeOK && e.Outcome != kernel.OutcomeError {
 			n.note(e.Message)
 		}
+	}
+}
+
+func (n *narrator) install(e kernel.Install) {
+	if e.Progress != nil {
+		if !n.column {
+			n.live.set(progressText(*e.Progress))
+		}
+		return
+	}
+	t := taleOf(e)
+	if t.installed != "" {
+		n.note(t.installed)
+	}
+	for _, text := range append(t.notes, n.told.news(t.troubles)...) {
+		n.note(strings.ReplaceAll(text, "\n  ", "; "))
 	}
 }
 
@@ -264,6 +286,7 @@ func (n *narrator) print(text string) {
 }
 
 func (n *narrator) raw(text string) {
+	n.live.clear()
 	_, _ = io.WriteString(n.to, text) // standard error is gone: there is nobody to tell
 	if strings.HasSuffix(text, "\n") {
 		n.column = false

@@ -22,12 +22,14 @@ type replCmd struct {
 	fileFlags
 	sessionFlags
 	sandboxFlags
+	installFlags
 }
 
 // Help is the long help.
 func (replCmd) Help() string {
 	return `Each input runs as a notebook cell: names are kept, the last expression is shown, figures go to the out folder.
-Ctrl-C interrupts what runs, Ctrl-D or exit() leaves.
+Ctrl-C interrupts what runs, Ctrl-D or exit() leaves. What is imported and is not there is installed first; %pip install NAME does
+so by name, and %restart begins a new interpreter.
 
 Examples:
 
@@ -60,6 +62,7 @@ func (c *replCmd) run(ctx context.Context, p *Program) (code int, err error) {
 	if err != nil {
 		return 0, err
 	}
+	c.install(&cfg)
 	if err := c.check(cfg); err != nil {
 		return 0, err
 	}
@@ -244,7 +247,7 @@ func (r *repl) execute(ctx context.Context, code string) (int, error) {
 	defer stop()
 	r.count++
 	before := len(r.bench.out.saved)
-	v := &runView{p: r.p, out: r.bench.out, quiet: r.quiet, plotly: r.p.plotly(r.cfg)}
+	v := &runView{p: r.p, out: r.bench.out, quiet: r.quiet, plotly: r.p.plotly(r.cfg), live: r.p.newLiveLine()}
 	req := kernel.Request{Code: code, Timeout: time.Duration(r.cfg.Timeout), OutputLimit: int64(r.cfg.MaxOutput), Input: r.input}
 	err := v.execute(i, r.bench, req)
 	r.bench.tell()
@@ -270,6 +273,9 @@ func (r *repl) execute(ctx context.Context, code string) (int, error) {
 	}
 	if v.done.Outcome != kernel.OutcomeOK && v.done.Message != "" {
 		fmt.Fprintln(r.p.Err, "cove: "+oneLine(v.done.Message))
+	}
+	if v.done.Outcome == kernel.OutcomeRestart {
+		fmt.Fprintln(r.p.Err, "  to go on, enter %restart and then this again: variables and imports are lost, files are kept")
 	}
 	return 0, nil
 }

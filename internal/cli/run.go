@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -26,7 +27,9 @@ type runCmd struct {
 	fileFlags
 	sessionFlags
 	sandboxFlags
-	JSON bool `name:"json" help:"Print one event per line as JSON (docs/events.md)."`
+	installFlags
+	Restart bool `help:"Begin a new interpreter in the session first: variables and imports are lost, files are kept."`
+	JSON    bool `name:"json" help:"Print one event per line as JSON (docs/events.md)."`
 }
 
 // Help is the long help.
@@ -34,15 +37,17 @@ func (runCmd) Help() string {
 	return `Standard output and standard error of the program pass through unchanged. Every file that the code creates or
 changes, and every figure as figure-N.png, is put into the out folder.
 
+What the code imports and is not there is installed before it runs; cove packages --help tells more.
+
 Examples:
 
-    cove run -c 'import platform; platform.release()'
+    cove run -c 'import cowsay; cowsay.cow("moo")'
     cove run analysis.py -f data.csv -o out -- --year 2025
     echo 'sum(range(10))' | cove run -
     cove run --session lab -c 'x = [1, 2, 3]' && cove run --session lab -c 'sum(x)'
 
 Exit code: the program's own; 1 uncaught exception; 124 timeout; 137 out of memory; 130 Ctrl-C;
-125 cove itself failed.`
+125 cove itself failed, or could not run the code.`
 }
 
 func workspaceLimit() int64 { return sandbox.DefaultLimits().Workspace }
@@ -101,8 +106,12 @@ func (c *runCmd) run(ctx context.Context, p *Program) (int, error) {
 	if err != nil {
 		return 0, err
 	}
+	c.install(&cfg)
 	if err := c.check(cfg); err != nil {
 		return 0, err
+	}
+	if c.Restart && c.Session == "" {
+		return 0, problem.New(problem.Invalid, "usage", "--restart is for sessions with a name").WithHint("add --session NAME; without one, the interpreter is new anyway")
 	}
 	i := p.interruptible(ctx)
 	defer i.stop()
@@ -131,7 +140,8 @@ func (c *runCmd) execute(i *interruption, p *Program, cfg config.Config) (code i
 
 	ask := newAsker(p, c.Program == "-", c.JSON)
 	req.Timeout, req.OutputLimit, req.Input = time.Duration(cfg.Timeout), int64(cfg.MaxOutput), ask.input
-	v := &runView{p: p, out: out, json: c.JSON, quiet: c.Quiet, plotly: p.plotly(cfg)}
+	req.Restart = c.Restart
+	v := &runView{p: p, out: out, json: c.JSON, quiet: c.Quiet, plotly: p.plotly(cfg), live: p.newLiveLine()}
 	if err := v.execute(i, b, req); err != nil {
 		return 0, err
 	}
@@ -161,17 +171,22 @@ type runView struct {
 	out         *outFolder
 	json, quiet bool
 	plotly      func() string
+	live        *liveLine
+	pace        pace
 
 	files  []kernel.File
 	last   kernel.Error
 	done   kernel.Done
 	ended  bool
 	broken bool // standard output is closed
+	told   told
+	column bool // the code's output ended within a line
 }
 
 func (v *runView) execute(i *interruption, b *bench, req kernel.Request) error {
 	ctx, stop := context.WithCancel(i.soft)
 	defer stop()
+	defer v.live.clear()
 	for e, err := range b.Execute(ctx, req) {
 		if err != nil {
 			return err
@@ -200,7 +215,7 @@ func (v *runView) event(e kernel.Event) error {
 	if v.broken {
 		return nil
 	}
-	if v.json {
+	if v.json && v.pace.passes(e) {
 		if err := (lines{v.p.Out}).write(eventRecord(e)); err != nil {
 			return err
 		}
@@ -209,9 +224,15 @@ func (v *runView) event(e kernel.Event) error {
 }
 
 func (v *runView) show(e kernel.Event) error {
+	if e, ok := e.(kernel.Install); ok {
+		v.install(e)
+		return nil
+	}
+	v.live.clear()
 	var err error
 	switch e := e.(type) {
 	case kernel.Stream:
+		v.column = !bytes.HasSuffix(e.Data, []byte("\n"))
 		to := v.p.Out
 		if e.Name == "stderr" {
 			to = v.p.Err
@@ -229,6 +250,36 @@ func (v *runView) show(e kernel.Event) error {
 		}
 	}
 	return err
+}
+
+// install tells of packages on standard error, where they are told apart from what the code says.
+func (v *runView) install(e kernel.Install) {
+	if v.json {
+		return
+	}
+	if e.Progress != nil {
+		if !v.quiet && !v.column {
+			v.live.set(progressText(*e.Progress))
+		}
+		return
+	}
+	v.live.clear()
+	t := taleOf(e)
+	if v.column && v.live != nil {
+		fmt.Fprintln(v.p.Err)
+		v.column = false
+	}
+	if t.installed != "" && !v.quiet {
+		fmt.Fprintln(v.p.Err, t.installed)
+	}
+	if !v.quiet {
+		for _, note := range t.notes {
+			fmt.Fprintln(v.p.Err, "cove: "+note)
+		}
+	}
+	for _, trouble := range v.told.news(t.troubles) {
+		fmt.Fprintln(v.p.Err, "cove: "+trouble)
+	}
 }
 
 func writeTraceback(w io.Writer, e kernel.Error) error {
@@ -303,6 +354,9 @@ func (v *runView) explain() {
 	}
 	if v.done.Outcome != kernel.OutcomeOK && v.done.Message != "" {
 		fmt.Fprintln(v.p.Err, "cove: "+oneLine(v.done.Message))
+	}
+	if v.done.Outcome == kernel.OutcomeRestart {
+		fmt.Fprintln(v.p.Err, "  to go on, add --restart: variables and imports are lost then, files are kept")
 	}
 }
 

@@ -112,12 +112,10 @@ Examples:
 
 // printJSON writes v as indented JSON.
 func (p *Program) printJSON(v any) error {
-	text, err := json.MarshalIndent(v, "", "  ")
-	if err != nil {
-		return err
-	}
-	_, err = fmt.Fprintf(p.Out, "%s\n", text)
-	return err
+	e := json.NewEncoder(p.Out)
+	e.SetIndent("", "  ")
+	e.SetEscapeHTML(false)
+	return e.Encode(v)
 }
 
 // sessions is the store, for commands that start no sandbox.

@@ -1,6 +1,7 @@
 package interpreter
 
 import (
+	"context"
 	"regexp"
 	"strings"
 )
@@ -19,19 +20,19 @@ var networkNames = map[string]bool{
 	"NewConnectionError": true, "MaxRetryError": true, "ProxyError": true, "NameResolutionError": true, "ConnectError": true,
 }
 
-// hint returns a line that helps to repair an exception, or "" when its own words are enough. Files are the names in
-// the workspace.
-func hint(name, value string, files func() []string) string {
+// hint returns a line that helps to repair the exception of an execution, or "" when its own words are enough.
+func (t *turn) hint(ctx context.Context, r *record) string {
+	name, value := r.failure.Name, r.failure.Value
 	short := name[strings.LastIndexByte(name, '.')+1:]
 	switch {
 	case short == "ModuleNotFoundError" || (short == "ImportError" && missingModule.MatchString(value)):
-		module := "that package"
+		module := ""
 		if m := missingModule.FindStringSubmatch(value); m != nil {
 			module = m[1]
 		}
-		return "Hint: " + module + " is not installed and cannot be installed here: there is no network. Use an installed alternative."
+		return t.moduleHint(module, r)
 	case short == "FileNotFoundError":
-		names := files()
+		names := t.fileNames(ctx)
 		if len(names) == 0 {
 			return "Hint: the working directory holds no files."
 		}
@@ -44,6 +45,22 @@ func hint(name, value string, files func() []string) string {
 		return "Hint: the sandbox has no network. Work with the files at hand, or say what is missing."
 	}
 	return ""
+}
+
+// moduleHint is about a module that is not there; "" when its name is not known.
+func (t *turn) moduleHint(module string, r *record) string {
+	root, _, deep := strings.Cut(module, ".")
+	switch {
+	case refused(r.installs, module):
+		return "" // a line at the top says why
+	case module == "":
+		return "Hint: that package is not installed. Use an installed alternative."
+	case t.limits.NoInstall:
+		return "Hint: " + module + " is not installed and cannot be installed here. Use an installed alternative."
+	case deep:
+		return "Hint: the version of " + root + " that is installed has no module " + module + "."
+	}
+	return "Hint: no package that provides " + module + " could be found. Use another one."
 }
 
 func mentionsNetwork(value string) bool {

@@ -41,6 +41,7 @@ type Limits struct {
 	Time      time.Duration // of the whole turn, without the last answer when it is reached
 	Execution time.Duration // of one execution
 	Result    int           // bytes of one tool result, as sent to the model
+	NoInstall bool          // the session does not install what code imports
 }
 
 // DefaultLimits are the limits of an interpreter that is given none.

@@ -247,7 +247,7 @@ func TestSystemPrompt(t *testing.T) {
 		return m.requests[0].System, m.requests[0]
 	}
 	native, request := prompt(model.Capabilities{Tools: true, Images: true}, &session{})
-	for _, want := range []string{"Python 3.12.4", "numpy 2.1.0, pandas 2.2.3 and 2 others", "/home/user", "no network", "call the tool `python`", "You see the figures", "language of the user's question"} {
+	for _, want := range []string{"Python 3.12.4", "numpy 2.1.0, pandas 2.2.3 and 2 others", "/home/user", "no network otherwise", "just import them", `%pip install "name<2"`, "call the tool `python`", "You see the figures", "language of the user's question"} {
 		if !strings.Contains(native, want) {
 			t.Errorf("the prompt does not say %q:\n%s", want, native)
 		}
@@ -409,7 +409,7 @@ func TestEndings(t *testing.T) {
 		{"sandbox", []kernel.Event{kernel.Done{Outcome: kernel.OutcomeSandboxDied, Lost: kernel.LostSession}}, "Everything is lost"},
 		{"exit", []kernel.Event{kernel.Done{Outcome: kernel.OutcomeError, ExitCode: 3}}, "exit code 3"},
 		{"protocol", []kernel.Event{kernel.Done{Outcome: kernel.OutcomeProtocol, Message: "garbage"}}, "kernel_protocol_error). garbage."},
-		{"module", raises("ModuleNotFoundError", "No module named 'torch'"), "Hint: torch is not installed and cannot be installed"},
+		{"module", raises("ModuleNotFoundError", "No module named 'torch'"), "Hint: no package that provides torch could be found"},
 		{"file", raises("FileNotFoundError", "[Errno 2] No such file or directory: 'x.csv'"), "Hint: the files in the working directory are: sales.csv."},
 		{"network", raises("requests.exceptions.ConnectionError", "HTTPSConnectionPool"), "Hint: the sandbox has no network"},
 		{"network by words", raises("OSError", "[Errno 101] Network is unreachable"), "Hint: the sandbox has no network"},

@@ -28,7 +28,7 @@ func (t *turn) outcomeOf(ctx context.Context, r *record, timeout time.Duration) 
 	if r.failure != nil && r.done.Outcome == kernel.OutcomeError {
 		trace := cutMiddle(strings.ToValidUTF8(ReduceTraceback(traceLines(*r.failure)), "\uFFFD"), t.limits.Result/2)
 		tail = append(tail, trace)
-		if line := hint(r.failure.Name, r.failure.Value, func() []string { return t.fileNames(ctx) }); line != "" {
+		if line := t.hint(ctx, r); line != "" {
 			tail = append(tail, line)
 		}
 	}
@@ -41,8 +41,8 @@ func (t *turn) outcomeOf(ctx context.Context, r *record, timeout time.Duration) 
 	if line := t.newFiles(r); line != "" {
 		tail = append(tail, line)
 	}
-	end := strings.Join(tail, "\n")
-	printed := cutMiddleMore(r.printed(), max(t.limits.Result-len(end), t.limits.Result/4), r.hidden)
+	head, end := installed(r.installs), strings.Join(tail, "\n")
+	printed := cutMiddleMore(r.printed(), max(t.limits.Result-len(head)-len(end), t.limits.Result/4), r.hidden)
 	switch {
 	case printed == "" && end == "":
 		o.text = "(the code ran; it printed nothing)"
@@ -52,6 +52,9 @@ func (t *turn) outcomeOf(ctx context.Context, r *record, timeout time.Duration) 
 		o.text = printed
 	default:
 		o.text = ensureLine(printed) + end
+	}
+	if head != "" {
+		o.text = ensureLine(head) + o.text
 	}
 	return o
 }
@@ -92,6 +95,10 @@ func ending(d kernel.Done, explained bool, timeout time.Duration) string {
 		line = "The execution was interrupted."
 	case kernel.OutcomeSandboxDied:
 		line = "The sandbox died."
+	case kernel.OutcomeRestart:
+		why := strings.TrimSuffix(strings.TrimSuffix(d.Message, "."), "; nothing was run")
+		return "Nothing was run: " + orElse(why, "it takes a new interpreter") + ". To go on, send the whole code again with `%restart` as its first line: " +
+			"variables and imports are lost then, files are kept."
 	default:
 		line = "The execution failed (" + string(d.Outcome) + ")."
 		if d.Message != "" {

@@ -44,6 +44,7 @@ func (t *turn) system(plain bool) string {
 		"Images":   t.sees(),
 		"Fenced":   t.fenced,
 		"Plain":    plain,
+		"Installs": !t.limits.NoInstall,
 	})
 }
 

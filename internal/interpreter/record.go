@@ -42,7 +42,8 @@ type record struct {
 	clear    bool // clear the output before the next one
 	failure  *kernel.Error
 	files    []kernel.File
-	sees     bool // images are wanted
+	installs []kernel.Install // that are over
+	sees     bool             // images are wanted
 	pictures []picture
 	figures  int // shown in the conversation so far
 	done     *kernel.Done
@@ -68,6 +69,10 @@ func (r *record) add(event kernel.Event) {
 		r.failure = &e
 	case kernel.File:
 		r.files = append(r.files, e)
+	case kernel.Install:
+		if e.Progress == nil {
+			r.installs = append(r.installs, e)
+		}
 	case kernel.Done:
 		r.done = &e
 	}

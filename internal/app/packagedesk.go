@@ -1,0 +1,128 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"cove/internal/cli"
+	"cove/internal/config"
+	"cove/internal/pydeps"
+	"cove/internal/pydeps/layer"
+	"cove/internal/pydeps/require"
+	"cove/internal/pyenv"
+)
+
+// packageDesk is what `cove packages` works with.
+type packageDesk struct {
+	installer *pydeps.Installer
+	env       *pyenv.Environment
+	c         config.Config
+}
+
+func newPackageDesk(ctx context.Context, c config.Config, progress io.Writer) (cli.PackageDesk, error) {
+	env, err := environment(ctx, c, "", progress)
+	if err != nil {
+		return nil, err
+	}
+	i, err := newPackages(c, env, progress)
+	if err != nil {
+		return nil, err
+	}
+	return &packageDesk{i, env, c}, nil
+}
+
+// files are the standing packages of the project around the present folder, which begins one where there is none; with global those that hold elsewhere.
+func (d *packageDesk) files(global bool) (*pydeps.Standing, error) {
+	if global {
+		return pydeps.StandingIn(filepath.Join(d.c.Data, "packages"))
+	}
+	s, err := pydeps.FindStanding(".", d.c.Data)
+	if err != nil || s.Project {
+		return s, err
+	}
+	here, err := os.Getwd()
+	if err != nil {
+		return nil, err
+	}
+	return pydeps.StandingIn(here)
+}
+
+func (d *packageDesk) Environment() cli.BaseEnvironment {
+	return cli.BaseEnvironment{Name: string(d.env.Set), Python: d.env.Version, Packages: d.env.Packages}
+}
+
+func (d *packageDesk) Standing(global bool) (cli.Standing, error) {
+	s, err := d.files(global)
+	if err != nil {
+		return cli.Standing{}, err
+	}
+	out := cli.Standing{File: filepath.Join(s.Dir, pydeps.StandingFile), Lock: filepath.Join(s.Dir, pydeps.LockFile), Packages: s.Locked}
+	if _, err := os.Stat(out.File); errors.Is(err, fs.ErrNotExist) {
+		out.File, out.Lock = "", ""
+	}
+	for _, r := range s.Requirements {
+		out.Requirements = append(out.Requirements, r.String())
+	}
+	return out, nil
+}
+
+func (d *packageDesk) Add(ctx context.Context, asked []require.Requirement, global bool, told func(pydeps.Progress)) (pydeps.Provision, error) {
+	s, err := d.files(global)
+	if err != nil {
+		return pydeps.Provision{}, err
+	}
+	return s.Add(ctx, d.installer, asked, told)
+}
+
+func (d *packageDesk) Remove(ctx context.Context, names []string, global bool, told func(pydeps.Progress)) (pydeps.Provision, error) {
+	s, err := d.files(global)
+	if err != nil {
+		return pydeps.Provision{}, err
+	}
+	return s.Remove(ctx, d.installer, names, told)
+}
+
+func (d *packageDesk) Lock(ctx context.Context, global, upgrade bool, told func(pydeps.Progress)) (pydeps.Provision, error) {
+	s, err := d.files(global)
+	if err != nil {
+		return pydeps.Provision{}, err
+	}
+	if upgrade {
+		return s.Lock(ctx, d.installer, told)
+	}
+	return s.Add(ctx, d.installer, nil, told)
+}
+
+func (d *packageDesk) Layers() ([]layer.Used, error) { return d.installer.Store().Layers() }
+
+// explain says what modules mean for the present environment, or returns nil where it is not built yet.
+func explain(c config.Config) cli.Explain {
+	built, _ := filepath.Glob(filepath.Join(c.Data, "pyenv", c.Packages+"-*"))
+	if len(built) == 0 {
+		return nil
+	}
+	newest := slices.MaxFunc(built, func(a, b string) int { return changedAt(a).Compare(changedAt(b)) })
+	env, err := pyenv.Open(c.Data, filepath.Base(newest))
+	if err != nil {
+		return nil
+	}
+	i, err := newPackages(c, env, io.Discard)
+	if err != nil {
+		return nil
+	}
+	return i.Explain
+}
+
+func changedAt(path string) time.Time {
+	info, err := os.Stat(path)
+	if err != nil {
+		return time.Time{}
+	}
+	return info.ModTime()
+}

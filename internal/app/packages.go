@@ -1,0 +1,94 @@
+package app
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"time"
+
+	"cove/internal/config"
+	"cove/internal/named"
+	"cove/internal/pydeps"
+	"cove/internal/pydeps/build"
+	"cove/internal/pydeps/layer"
+	"cove/internal/pyenv"
+	"cove/internal/sandbox"
+)
+
+const (
+	// layersKept is how long a layer that nobody uses is kept; no sandbox lives so long without using one again.
+	layersKept = 30 * 24 * time.Hour
+	// sweepEvery is how often layers are looked through for that.
+	sweepEvery = 24 * time.Hour
+)
+
+// newPackages returns what sessions with that environment install with. That is cheap: nothing is read or asked before something is wanted.
+func newPackages(c config.Config, env *pyenv.Environment, progress io.Writer) (*pydeps.Installer, error) {
+	o := pydeps.Options{
+		Data: c.Data, Env: env, Policy: pydeps.PolicyOf(c), Index: c.PackagesIndex,
+		UV: func(ctx context.Context) (string, error) { return pyenv.UV(ctx, c.Data, progress) },
+	}
+	if o.Policy.Build {
+		engine, err := newEngine(c)
+		if err != nil {
+			return nil, err
+		}
+		o.Builder = build.New(build.Options{Engine: engine, Limits: sandbox.Limits{Memory: int64(c.Memory), CPUs: c.CPUs}, Data: c.Data, UV: o.UV})
+	}
+	return pydeps.New(o)
+}
+
+// standing returns what a new session begins with: the packages of the project that cove runs in.
+func standing(ctx context.Context, c config.Config, packages *pydeps.Installer, progress io.Writer) (pydeps.State, error) {
+	listed, err := pydeps.FindStanding(".", c.Data)
+	if err != nil {
+		return pydeps.State{}, err
+	}
+	told := false
+	p, err := listed.Begin(ctx, packages, func(pydeps.Progress) {
+		if !told {
+			_, _ = fmt.Fprintf(progress, "Installing the packages of %s ...\n", filepath.Join(listed.Dir, pydeps.StandingFile))
+		}
+		told = true
+	})
+	if err != nil {
+		return pydeps.State{}, fmt.Errorf("install the packages of %s: %w", filepath.Join(listed.Dir, pydeps.StandingFile), err)
+	}
+	for _, note := range p.Notes {
+		_, _ = fmt.Fprintln(progress, "cove:", note)
+	}
+	for _, r := range p.Refused {
+		_, _ = fmt.Fprintf(progress, "cove: %s is not installed: %s\n", r.Name, r.Reason)
+	}
+	return p.State, nil
+}
+
+// sweepPackages removes layers that nobody has used for long, once a day.
+func sweepPackages(c config.Config) error {
+	dir := filepath.Join(c.Data, "packages")
+	mark := filepath.Join(dir, ".swept")
+	if info, err := os.Stat(mark); err == nil && time.Since(info.ModTime()) < sweepEvery {
+		return nil
+	}
+	if _, err := os.Stat(dir); err != nil {
+		return nil
+	}
+	store, err := layer.Open(filepath.Join(dir, "store"), pydeps.PolicyOf(c).Limits)
+	if err != nil {
+		return err
+	}
+	sessions, err := named.Store{Dir: c.Sessions}.List()
+	if err != nil {
+		return err // whose layers are needed is not known
+	}
+	var needed []string
+	for _, s := range sessions {
+		needed = append(needed, s.Installed.Layers...)
+	}
+	if err := store.Sweep(needed, layersKept); err != nil {
+		return err
+	}
+	return os.WriteFile(mark, nil, 0o600)
+}

@@ -1,0 +1,249 @@
+package cli
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"cove/internal/config"
+	"cove/internal/kernel"
+	"cove/internal/pydeps"
+)
+
+// packagesShown is how many packages one line names.
+const packagesShown = 5
+
+// tale is what a person is told of an installation that is over. Nothing in it has line ends or control characters.
+type tale struct {
+	installed string   // "" when nothing was
+	notes     []string // what else is good to know
+	troubles  []string // what was not installed, each with what to do on a line of its own
+}
+
+func taleOf(e kernel.Install) tale {
+	var t tale
+	p := e.Provision
+	if len(p.Installed) > 0 && (p.Restart == "" || e.Restarted) {
+		t.installed = "installed " + packageNames(p.Installed) + " (" + cost(p) + ")"
+	}
+	if e.Restarted {
+		t.notes = append(t.notes, "the interpreter was begun anew"+because(p.Restart))
+	}
+	for _, note := range p.Notes {
+		t.notes = append(t.notes, oneLine(note))
+	}
+	for _, r := range p.Refused {
+		t.troubles = append(t.troubles, hinted(refusalText(r), r.Hint))
+	}
+	if e.Failure != nil {
+		t.troubles = append(t.troubles, hinted("nothing was installed: "+oneLine(message(e.Failure)), e.Failure.Hint))
+	}
+	return t
+}
+
+// refusalText is why something is not installed. Most reasons name it.
+func refusalText(r pydeps.Refusal) string {
+	if strings.Contains(r.Reason, r.Name) {
+		return oneLine(r.Reason)
+	}
+	return oneLine(r.Name) + ": " + oneLine(r.Reason)
+}
+
+// told remembers what has been said, since what was refused before the code ran is refused again when the code imports it. The zero value is ready.
+type told map[string]bool
+
+// news returns what has not been said yet.
+func (t *told) news(texts []string) []string {
+	if *t == nil {
+		*t = told{}
+	}
+	var out []string
+	for _, text := range texts {
+		if !(*t)[text] {
+			out = append(out, text)
+		}
+		(*t)[text] = true
+	}
+	return out
+}
+
+func because(reason string) string {
+	if reason == "" {
+		return ""
+	}
+	return ", because " + oneLine(reason)
+}
+
+// hinted is a sentence with the next step below it.
+func hinted(sentence, hint string) string {
+	if hint == "" {
+		return sentence
+	}
+	lines := strings.Split(strings.TrimSpace(hint), "\n")
+	for k := range lines {
+		lines[k] = oneLine(lines[k])
+	}
+	return sentence + "\n  " + strings.Join(lines, "\n  ")
+}
+
+// packageNames names what was asked for, with versions, and counts the rest. Packages come the asked ones first.
+func packageNames(packages []pydeps.Package) string {
+	var names []string
+	for _, p := range packages {
+		if len(names) == packagesShown || (!p.Asked && len(names) > 0) {
+			break
+		}
+		names = append(names, strings.TrimSpace(oneLine(p.Name+" "+p.Version)))
+	}
+	text := strings.Join(names, ", ")
+	if more := len(packages) - len(names); more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return text
+}
+
+// cost says what an installation took.
+func cost(p pydeps.Provision) string {
+	if p.Cached {
+		return "cached"
+	}
+	var size int64
+	for _, one := range p.Installed {
+		size += one.Size
+	}
+	text := seconds(p.Seconds)
+	if size >= 1e6 {
+		text += ", " + decimalSize(size)
+	}
+	return text
+}
+
+func seconds(s float64) string {
+	switch {
+	case s < 0.1:
+		return "less than 0.1 s"
+	case s < 10:
+		return fmt.Sprintf("%.1f s", s)
+	case s < 60:
+		return fmt.Sprintf("%.0f s", s)
+	}
+	return fmt.Sprintf("%d min %d s", int(s)/60, int(s)%60)
+}
+
+// decimalSize is a size as package indexes write it.
+func decimalSize(n int64) string {
+	switch {
+	case n < 1e3:
+		return fmt.Sprintf("%d B", n)
+	case n < 1e6:
+		return fmt.Sprintf("%d kB", n/1e3)
+	case n < 1e7:
+		return fmt.Sprintf("%.1f MB", float64(n)/1e6)
+	case n < 1e9:
+		return fmt.Sprintf("%.0f MB", float64(n)/1e6)
+	}
+	return fmt.Sprintf("%.1f GB", float64(n)/1e9)
+}
+
+// phases are the words for what Progress.Phase says.
+var phases = map[string]string{"resolve": "resolving", "download": "downloading", "unpack": "unpacking", "compile": "compiling", "build": "building"}
+
+// progressText is the line that shows how far an installation is.
+func progressText(p pydeps.Progress) string {
+	text := phases[p.Phase]
+	if text == "" {
+		text = oneLine(p.Phase)
+	}
+	if len(p.Packages) > 0 {
+		text += " " + packageNames(p.Packages)
+	} else {
+		text += " packages"
+	}
+	switch {
+	case p.Phase != "download":
+	case p.Total > 0:
+		text += fmt.Sprintf("  %s of %s", decimalSize(min(p.Received, p.Total)), decimalSize(p.Total))
+	case p.Received > 0:
+		text += "  " + decimalSize(p.Received)
+	}
+	return text
+}
+
+// installRecord is the line for an installation. Where its layer is concerns nobody outside.
+func installRecord(e kernel.Install) record {
+	if e.Progress != nil {
+		return progressRecord(*e.Progress)
+	}
+	r := provisionRecord(e.Provision)
+	r["type"] = "install"
+	r["restarted"] = e.Restarted
+	if e.Failure != nil {
+		r["failure"] = record{"kind": e.Failure.Kind, "code": e.Failure.Code, "message": message(e.Failure), "hint": e.Failure.Hint}
+	}
+	return r
+}
+
+func provisionRecord(p pydeps.Provision) record {
+	refused := []record{}
+	for _, one := range p.Refused {
+		refused = append(refused, record{"name": one.Name, "code": one.Code, "reason": one.Reason, "hint": one.Hint})
+	}
+	r := record{
+		"packages": notNone(p.Installed), "refused": refused, "notes": notNone(p.Notes), "seconds": p.Seconds, "cached": p.Cached,
+	}
+	if p.Restart != "" {
+		r["needs_restart"] = p.Restart
+	}
+	return r
+}
+
+func progressRecord(p pydeps.Progress) record {
+	r := record{"type": "install_progress", "phase": p.Phase, "packages": notNone(p.Packages)}
+	if p.Received > 0 || p.Total > 0 {
+		r["received_bytes"], r["total_bytes"] = p.Received, p.Total
+	}
+	return r
+}
+
+func notNone[T any](list []T) []T {
+	if list == nil {
+		return []T{}
+	}
+	return list
+}
+
+// recordPace is the least time between two records about the same phase of an installation.
+const recordPace = 100 * time.Millisecond
+
+// pace thins out the records of progress. The zero value is ready.
+type pace struct {
+	phase string
+	last  time.Time
+}
+
+// passes says whether an event is to be written.
+func (p *pace) passes(e kernel.Event) bool {
+	install, ok := e.(kernel.Install)
+	if !ok || install.Progress == nil {
+		return true
+	}
+	if install.Progress.Phase == p.phase && time.Since(p.last) < recordPace {
+		return false
+	}
+	p.phase, p.last = install.Progress.Phase, time.Now()
+	return true
+}
+
+// installFlags are the flags of every command whose code may have packages installed.
+type installFlags struct {
+	NoInstall  bool `help:"Install nothing: code has the environment and what the project adds to it."`
+	Offline    bool `help:"Install only what was downloaded before."`
+	AllowBuild bool `help:"Build packages that have no wheel from source, in a sandbox of their own that reaches the package index alone."`
+}
+
+// install puts the flags on top of the settings.
+func (f installFlags) install(c *config.Config) {
+	c.PackagesInstall = c.PackagesInstall && !f.NoInstall
+	c.PackagesOffline = c.PackagesOffline || f.Offline
+	c.PackagesBuild = c.PackagesBuild || f.AllowBuild
+}

@@ -1,0 +1,234 @@
+package cli_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
+
+	"cove/internal/cli"
+	"cove/internal/kernel"
+	"cove/internal/model"
+	"cove/internal/problem"
+	"cove/internal/pydeps"
+)
+
+func installed(p pydeps.Provision) kernel.Install { return kernel.Install{Provision: p} }
+
+func progress(phase string, received, total int64) kernel.Install {
+	return kernel.Install{Progress: &pydeps.Progress{Phase: phase, Received: received, Total: total, Packages: []pydeps.Package{{Name: "torch", Version: "2.9.0", Asked: true}}}}
+}
+
+func cowsay() pydeps.Provision {
+	return pydeps.Provision{Installed: []pydeps.Package{{Name: "cowsay", Version: "6.1", Size: 25_000, Asked: true, Module: "cowsay", Reason: "table"}}, Seconds: 0.42}
+}
+
+func cv2() pydeps.Provision {
+	p := pydeps.Provision{Seconds: 2.1, Installed: []pydeps.Package{
+		{Name: "opencv-python-headless", Version: "4.13.0", Size: 60e6, Asked: true}, {Name: "pyyaml", Version: "6.0.3", Size: 4e6, Asked: true},
+	}}
+	for _, name := range []string{"a", "b", "c"} {
+		p.Installed = append(p.Installed, pydeps.Package{Name: name, Version: "1"})
+	}
+	return p
+}
+
+func unreachable() *problem.Error {
+	return problem.New(problem.Unavailable, "index_unreachable", "the package index cannot be reached").WithHint("check the network\nor use --offline")
+}
+
+func TestInstallsAreTold(t *testing.T) {
+	t.Parallel()
+	cached, slow := cowsay(), cowsay()
+	cached.Cached, slow.Seconds = true, 72
+	anew := cowsay()
+	anew.Restart = "cowsay needs numpy<2, and numpy 2.1 is imported"
+	hidden := pydeps.Provision{Refused: []pydeps.Refusal{{Name: "fo\x1b[2Ko", Code: "package_unknown", Reason: "nothing is known\nto provide it", Hint: "did you mean foo?"}}, Notes: []string{"polars 0.1 has no wheel"}}
+	again := hidden
+	again.Notes, again.Refused = nil, append(again.Refused[:1:1], again.Refused...)
+	for name, test := range map[string]struct {
+		event       kernel.Event
+		want, quiet string
+	}{
+		"one":               {installed(cowsay()), "installed cowsay 6.1 (0.4 s)\n", ""},
+		"cached":            {installed(cached), "installed cowsay 6.1 (cached)\n", ""},
+		"slow":              {installed(slow), "installed cowsay 6.1 (1 min 12 s)\n", ""},
+		"several":           {installed(cv2()), "installed opencv-python-headless 4.13.0, pyyaml 6.0.3 and 3 more (2.1 s, 64 MB)\n", ""},
+		"begun anew":        {kernel.Install{Provision: anew, Restarted: true}, "installed cowsay 6.1 (0.4 s)\ncove: the interpreter was begun anew, because cowsay needs numpy<2, and numpy 2.1 is imported\n", ""},
+		"not possible now":  {installed(anew), "", ""},
+		"refused and noted": {installed(hidden), "cove: polars 0.1 has no wheel\ncove: foo: nothing is known to provide it\n  did you mean foo?\n", "cove: foo: nothing is known to provide it\n  did you mean foo?\n"},
+		"refused twice":     {installed(again), "cove: foo: nothing is known to provide it\n  did you mean foo?\n", "cove: foo: nothing is known to provide it\n  did you mean foo?\n"},
+		"failure": {kernel.Install{Failure: unreachable()}, "cove: nothing was installed: the package index cannot be reached\n  check the network\n  or use --offline\n",
+			"cove: nothing was installed: the package index cannot be reached\n  check the network\n  or use --offline\n"},
+		"progress, not on a pipe": {progress("download", 1, 2), "", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			events := []kernel.Event{test.event, kernel.Stream{Name: "stdout", Data: []byte("moo\n")}, ok()}
+			r := run(t, &scripted{events: events}, nil, "run", "-c", "x")
+			if r.code != 0 || r.out != "moo\n" || r.err != test.want {
+				t.Errorf("exit code %d, stdout %q, stderr:\n%s\nwant:\n%s", r.code, r.out, r.err, test.want)
+			}
+			if quiet := run(t, &scripted{events: events}, nil, "run", "-q", "-c", "x"); quiet.err != test.quiet {
+				t.Errorf("with -q stderr:\n%s\nwant:\n%s", quiet.err, test.quiet)
+			}
+		})
+	}
+}
+
+func TestInstallsAsJSON(t *testing.T) {
+	t.Parallel()
+	p := cowsay()
+	p.Refused = []pydeps.Refusal{{Name: "foo", Code: "package_unknown", Reason: "why", Hint: "how"}}
+	s := &scripted{events: []kernel.Event{
+		progress("resolve", 0, 0), progress("resolve", 0, 0), progress("download", 5, 10), installed(p), kernel.Install{Failure: unreachable()},
+		kernel.Done{Outcome: kernel.OutcomeRestart, ExitCode: 1, Message: "m"},
+	}}
+	r := run(t, s, nil, "run", "--json", "-c", "x")
+	var got []string
+	for line := range strings.Lines(r.out) {
+		if !json.Valid([]byte(line)) {
+			t.Errorf("%q is no JSON", line)
+		}
+		got = append(got, strings.TrimSpace(line))
+	}
+	want := []string{
+		`{"type":"install_progress","packages":[{"name":"torch","version":"2.9.0","asked":true}],"phase":"resolve"}`,
+		`{"type":"install_progress","packages":[{"name":"torch","version":"2.9.0","asked":true}],"phase":"download","received_bytes":5,"total_bytes":10}`,
+		`{"type":"install","cached":false,"notes":[],"packages":[{"name":"cowsay","version":"6.1","size":25000,"asked":true,"module":"cowsay","reason":"table"}],` +
+			`"refused":[{"code":"package_unknown","hint":"how","name":"foo","reason":"why"}],"restarted":false,"seconds":0.42}`,
+		`{"type":"install","cached":false,"failure":{"code":"index_unreachable","hint":"check the network\nor use --offline","kind":"unavailable","message":"the package index cannot be reached"},` +
+			`"notes":[],"packages":[],"refused":[],"restarted":false,"seconds":0}`,
+		`{"type":"done","exit_code":1,"message":"m","outcome":"needs_restart","seconds":0}`,
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	if r.code != 125 {
+		t.Errorf("exit code %d", r.code)
+	}
+}
+
+func TestRestart(t *testing.T) {
+	t.Parallel()
+	events := []kernel.Event{kernel.Done{Outcome: kernel.OutcomeRestart, ExitCode: 1, Message: "foo needs numpy<2, and numpy 2.1 is imported; nothing was run"}}
+	r := run(t, &scripted{events: events}, nil, "run", "-c", "import foo")
+	want := "cove: foo needs numpy<2, and numpy 2.1 is imported; nothing was run\n  to go on, add --restart: variables and imports are lost then, files are kept\n"
+	if r.code != 125 || r.err != want {
+		t.Errorf("exit code %d, stderr:\n%s\nwant:\n%s", r.code, r.err, want)
+	}
+	l := newLab(t, events...)
+	if r := l.do(t, nil, "run", "--session", "lab", "--restart", "-c", "import foo"); !l.last.req.Restart {
+		t.Errorf("the session was not asked for a new interpreter: %s", r.err)
+	}
+	if r := run(t, &scripted{}, nil, "run", "--restart", "-c", "x"); r.code != 125 || !strings.Contains(r.err, "--session NAME") {
+		t.Errorf("exit code %d, stderr %q", r.code, r.err)
+	}
+}
+
+func TestInstallsWhileAsking(t *testing.T) {
+	t.Parallel()
+	refused := pydeps.Provision{Refused: []pydeps.Refusal{{Name: "foo", Reason: "no package is known to provide foo", Hint: "check the name"}}}
+	s := &scripted{events: []kernel.Event{progress("resolve", 0, 0), installed(cowsay()), installed(refused), kernel.Stream{Name: "stdout", Data: []byte("moo\n")}, ok()}}
+	r := run(t, s, func(dir string, p *cli.Program) {
+		p.NewModel = func(cli.Choice) (model.Model, error) {
+			return model.NewReplay("replay", strings.NewReader(recording), 0)
+		}
+		_ = os.WriteFile(filepath.Join(dir, "r"), nil, 0o600)
+	}, "ask", "--model", "replay:$DIR/r", "what is it?")
+	want := "```\n[installed cowsay 6.1 (0.4 s)]\n[no package is known to provide foo; check the name]\n  | moo\n"
+	if !strings.Contains(r.err, want) {
+		t.Errorf("stderr:\n%s\nwant in it:\n%s", r.err, want)
+	}
+}
+
+// screen is a terminal, and what was written to it.
+type screen struct {
+	control, tty *os.File
+}
+
+func newScreen(t *testing.T) *screen {
+	t.Helper()
+	control, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	number, err := unix.IoctlGetInt(int(control.Fd()), unix.TIOCGPTN)
+	if err == nil {
+		err = unix.IoctlSetPointerInt(int(control.Fd()), unix.TIOCSPTLCK, 0)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	tty, err := os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|unix.O_NOCTTY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.IoctlSetWinsize(int(tty.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: 24, Col: 30}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = tty.Close(); _ = control.Close() })
+	return &screen{control, tty}
+}
+
+// until reads what is written to the terminal until it ends in want.
+func (s *screen) until(t *testing.T, want string) string {
+	var text strings.Builder
+	b := make([]byte, 1)
+	for !strings.HasSuffix(text.String(), want) {
+		if _, err := s.control.Read(b); err != nil {
+			t.Errorf("the terminal shows %q, not %q: %v", text.String(), want, err)
+			break
+		}
+		text.Write(b)
+	}
+	return text.String()
+}
+
+func TestProgressOnATerminal(t *testing.T) {
+	t.Parallel()
+	s := newScreen(t)
+	live := &scripted{events: []kernel.Event{
+		progress("download", 12_300_000, 64e6), installed(cowsay()), kernel.Stream{Name: "stderr", Data: []byte("half a line")},
+		progress("resolve", 0, 0), installed(cowsay()), ok(),
+	}}
+	seen := make(chan struct{})
+	live.pauses = map[int]chan struct{}{1: seen}
+	var first, rest string
+	over := make(chan struct{})
+	go func() {
+		defer close(over)
+		first = s.until(t, "…")
+		close(seen)
+		rest = s.until(t, "again")
+	}()
+	run(t, live, func(_ string, p *cli.Program) { p.Err = s.tty }, "run", "-c", "x")
+	_, _ = io.WriteString(s.tty, "again")
+	<-over
+	if want := "\r\x1b[Kdownloading torch 2.9.0  12 …"; !strings.HasSuffix(first, want) {
+		t.Errorf("the terminal shows %q, want %q at its end", first, want)
+	}
+	if want := "\r\x1b[Kinstalled cowsay 6.1 (0.4 s)\r\nhalf a line\r\ninstalled cowsay 6.1 (0.4 s)\r\nagain"; rest != want {
+		t.Errorf("then it shows %q, want %q", rest, want)
+	}
+}
+
+func TestInstallFlags(t *testing.T) {
+	t.Parallel()
+	for flag, want := range map[string][3]bool{"--quiet": {true, false, false}, "--no-install": {false, false, false}, "--offline": {true, true, false}, "--allow-build": {true, false, true}} {
+		t.Run(flag, func(t *testing.T) {
+			t.Parallel()
+			var got [3]bool
+			run(t, &scripted{events: []kernel.Event{ok()}, opened: &got}, nil, "run", flag, "-c", "x")
+			if got != want {
+				t.Errorf("install, offline, build: %v, want %v", got, want)
+			}
+		})
+	}
+}

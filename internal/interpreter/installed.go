@@ -1,0 +1,96 @@
+package interpreter
+
+import (
+	"fmt"
+	"strings"
+
+	"cove/internal/kernel"
+	"cove/internal/pydeps"
+)
+
+// How much the model is told of one execution's packages.
+const (
+	packagesNamed = 20
+	installsLimit = 2000 // bytes
+)
+
+// installed is what the model has to know of the packages that were installed for its code: one line for all that came, and
+// one for each that did not, with the reason.
+func installed(events []kernel.Install) string {
+	var packages []pydeps.Package
+	var lines []string
+	said := map[string]bool{}
+	say := func(line string) {
+		if !said[line] {
+			said[line] = true
+			lines = append(lines, "["+oneLine(line)+"]")
+		}
+	}
+	for _, e := range events {
+		if e.Provision.Restart == "" || e.Restarted {
+			packages = append(packages, e.Provision.Installed...)
+		}
+		for _, r := range e.Provision.Refused {
+			say("not installed: " + strings.TrimSuffix(reason(r), ".") + remedy(r))
+		}
+		for _, note := range e.Provision.Notes {
+			say("note: " + note)
+		}
+		if e.Failure != nil {
+			say("nothing could be installed: " + e.Failure.Message)
+		}
+	}
+	if line := packageVersions(packages); line != "" {
+		lines = append([]string{"[installed: " + line + "]"}, lines...)
+	}
+	return cutMiddle(strings.Join(lines, "\n"), installsLimit)
+}
+
+// reason is why something was refused. Most reasons name it.
+func reason(r pydeps.Refusal) string {
+	if strings.Contains(r.Reason, r.Name) {
+		return r.Reason
+	}
+	return r.Name + ": " + r.Reason
+}
+
+// remedy is what the model itself can do about a refusal. What takes a person who changes the settings does not help it.
+func remedy(r pydeps.Refusal) string {
+	if r.Hint == "" || strings.Contains(r.Hint, "packages_") {
+		return ""
+	}
+	return ". " + strings.TrimSuffix(r.Hint, ".")
+}
+
+// packageVersions names the packages that the code asked for, with their versions; those that they need in turn are not worth the words.
+func packageVersions(packages []pydeps.Package) string {
+	var names []string
+	for _, p := range packages {
+		if p.Asked {
+			names = append(names, p.Name+" "+p.Version)
+		}
+	}
+	if more := len(names) - packagesNamed; more > 0 {
+		return fmt.Sprintf("%s and %d more", strings.Join(names[:packagesNamed], ", "), more)
+	}
+	return strings.Join(names, ", ")
+}
+
+// refused says whether the model is told why a module is not there.
+func refused(events []kernel.Install, module string) bool {
+	root, _, _ := strings.Cut(module, ".")
+	for _, e := range events {
+		if e.Failure != nil {
+			return true
+		}
+		for _, r := range e.Provision.Refused {
+			if name, _, _ := strings.Cut(r.Name, "."); name == root {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// oneLine keeps what comes from the code itself, such as the name of a module, from looking like another line.
+func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
