@@ -180,6 +180,10 @@ class Layers:
         return found[:5000]
 
 
+# What libraries import without saying that they need it: it used to be there wherever they were installed.
+UNDECLARED = ("pkg_resources",)
+
+
 class MissingModules:
     """The last on sys.meta_path: asks the host for a module that user code imports and that nothing has found.
 
@@ -217,7 +221,7 @@ class MissingModules:
         if path is not None and not self._below_namespace(name):
             return ""
         frame, module = importing_frame(frame)
-        if not module or not self._is_users(frame) or has_fallback(frame, self.kernel.shell.compile):
+        if not module or not (self._is_users(frame) or module in UNDECLARED) or has_fallback(frame, self.kernel.shell.compile):
             return ""
         if self.kernel.request is not self.request:
             self.request, self.asked = self.kernel.request, set()

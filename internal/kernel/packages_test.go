@@ -302,6 +302,8 @@ def later():
     import needed_by_library
 def load(name): return __import__(name)`,
 		"brittle.py":        "import needed_by_brittle",
+		"old.py":            "import pkg_resources\nname = pkg_resources.name",
+		"tolerant.py":       "try:\n    import pkg_resources\nexcept ImportError:\n    pkg_resources = None",
 		"cloud/__init__.py": "",
 	})
 	add(t, k, kernel.Paths{Last: []string{library}})
@@ -327,6 +329,8 @@ def load(name): return __import__(name)`,
 		asked, want string
 	}{
 		{"statement", "runs += 1\nimport m1\nprint(m1.name, runs)", found("m1"), "m1", "m1 1\n"},
+		{"old library that copes", "import tolerant\nprint(tolerant.pkg_resources)", found("pkg_resources"), "", "None\n"},
+		{"old library", "import old\nprint(old.name)", found("pkg_resources"), "pkg_resources", "pkg_resources\n"},
 		{"from", "from m2 import name\nprint(name)", found("m2"), "m2", "m2\n"},
 		{"dotted", "import spaced_a.b.c as c\nprint(c.name)", found("spaced_a.b.c"), "spaced_a.b.c", "spaced_a.b.c\n"},
 		{"below a namespace", "import spaced_a.b.d as d\nprint(d.name)", found("spaced_a.b.d"), "spaced_a.b.d", "spaced_a.b.d\n"},

@@ -238,3 +238,29 @@ func TestBackToAnEarlierLayer(t *testing.T) {
 		t.Errorf("first %s, then %+v", brought(older), back)
 	}
 }
+
+// TestAlternatives has code that wants one module only where none of some others can be imported.
+func TestAlternatives(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, plain("orjson", "1.0"))
+	w.index.Add(indextest.Wheel{Name: "simplejson"})
+	for other, want := range map[string]string{"json": "", "orjson": "", "own": "", "ujson": "simplejson 1.0"} {
+		r := pydeps.Request{Report: scan.Report{Imports: []scan.Import{{Module: "simplejson", Unless: []string{other}}}}, Missing: []string{"simplejson", "ujson"}}
+		if got := brought(w.provide(r)); got != want {
+			t.Errorf("beside %s it installed %q, want %q", other, got, want)
+		}
+	}
+}
+
+// TestVersionsThatHaveAModule has a module that later versions of its distribution have no more.
+func TestVersionsThatHaveAModule(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.index.Add(indextest.Wheel{Name: "setuptools", Version: "84.0"}, indextest.Wheel{Name: "setuptools", Version: "80.1"})
+	newest := w.provide(code("setuptools"))
+	r := code("pkg_resources")
+	r.State = newest.State
+	if p := w.provide(r); brought(newest) != "setuptools 84.0" || brought(p) != "setuptools 80.1" {
+		t.Errorf("first %s, then %+v", brought(newest), p)
+	}
+}

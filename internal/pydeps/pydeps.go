@@ -80,7 +80,7 @@ type State struct {
 // Request is what a session asks for before it runs code.
 type Request struct {
 	Report  scan.Report
-	Missing []string // root modules of the report that the kernel cannot import, as it says; hostile
+	Missing []string // root modules of the report, of Unless too, that the kernel cannot import, as it says; hostile
 	Loaded  []string // root modules that the kernel has imported, as it says; hostile
 	State   State
 	// Pristine says that nothing of the user's has run yet, so that a new interpreter loses nothing.

@@ -49,7 +49,7 @@ func (i *Installer) wants(r Request) (wants []want, refused []Refusal) {
 	}
 	explicit := slices.Clone(wants)
 	for _, imported := range r.Report.Imports {
-		if imported.Optional {
+		if imported.Optional || slices.ContainsFunc(imported.Unless, func(module string) bool { return i.there(module, r) }) {
 			continue
 		}
 		found, no := i.wantsOf(imported, r, have, explicit)
@@ -103,11 +103,15 @@ func (i *Installer) wantOf(module string, have map[string]string, explicit []wan
 	if answer.Reason == names.BySameName && len(explicit) > 0 {
 		return nil, nil
 	}
-	if len(answer.Extras) == 0 && slices.ContainsFunc(alike(answer.Distribution), func(name string) bool { _, ok := have[name]; return ok }) {
+	asked := require.Requirement{Name: answer.Distribution, Extras: answer.Extras, Specifier: answer.Specifier}
+	if len(asked.Extras) == 0 && slices.ContainsFunc(alike(asked.Name), func(name string) bool {
+		version, there := have[name]
+		return there && asked.Allows(version)
+	}) {
 		return nil, nil
 	}
 	return &want{
-		Requirement: require.Requirement{Name: answer.Distribution, Extras: answer.Extras}, How: byImport, Module: module, Reason: string(answer.Reason),
+		Requirement: asked, How: byImport, Module: module, Reason: string(answer.Reason),
 		ByHand: answer.Reason == names.ByOverride || answer.Reason == names.ByTable,
 	}, nil
 }
@@ -118,6 +122,15 @@ func alike(name string) []string {
 		return all
 	}
 	return []string{name}
+}
+
+// there says whether a module can be imported, as far as a request tells.
+func (i *Installer) there(module string, r Request) bool {
+	root, _, _ := strings.Cut(module, ".")
+	if names.IsStandard(root, i.python) || i.provides(r.State, module) {
+		return true
+	}
+	return !i.shared(r.State, root) && !slices.Contains(r.Missing, root)
 }
 
 // missing returns the dotted modules of an import that are neither here nor what the kernel can find by itself.

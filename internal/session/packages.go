@@ -158,9 +158,11 @@ func roots(report scan.Report) []string {
 	seen := map[string]bool{}
 	var out []string
 	for _, i := range report.Imports {
-		if root, _, _ := strings.Cut(i.Module, "."); root != "" && !seen[root] {
-			seen[root] = true
-			out = append(out, root)
+		for _, module := range append([]string{i.Module}, i.Unless...) {
+			if root, _, _ := strings.Cut(module, "."); root != "" && !seen[root] {
+				seen[root] = true
+				out = append(out, root)
+			}
 		}
 	}
 	return out

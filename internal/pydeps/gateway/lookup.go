@@ -257,7 +257,7 @@ func (p *page) seal(base *url.URL) {
 // passing tells whether an index may be better soon, so that what it said before may serve. What it says now is no such case.
 func passing(err error) bool {
 	switch problem.Of(err).Code {
-	case "index_unreachable", "index_timeout":
+	case "index_unreachable", "index_timeout", "index_offline":
 		return true
 	}
 	return false

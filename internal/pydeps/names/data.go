@@ -36,6 +36,7 @@ var interchangeableText string
 type override struct {
 	distributions []string // best first; none means that nothing is to be installed for it
 	extras        []string
+	specifier     string // of the first
 	note          string
 }
 
@@ -64,7 +65,11 @@ var overrides = sync.OnceValue(func() map[string]override {
 			o.note = fields[2]
 		}
 		for i, word := range strings.Fields(fields[1]) {
-			name, extras, _ := strings.Cut(strings.TrimSuffix(word, "]"), "[")
+			name := word
+			if at := strings.IndexAny(word, "<>=!~"); at >= 0 {
+				name, o.specifier = word[:at], word[at:]
+			}
+			name, extras, _ := strings.Cut(strings.TrimSuffix(name, "]"), "[")
 			if i == 0 && extras != "" {
 				o.extras = strings.Split(extras, ",")
 			}

@@ -117,7 +117,7 @@ func TestEveryRowOfTheTableIsFound(t *testing.T) {
 
 func TestWhatIsKeptByHandIsWellFormed(t *testing.T) {
 	t.Parallel()
-	dist := regexp.MustCompile(`^[a-z0-9]+(-[a-z0-9]+)*(\[[a-z0-9,-]+\])?$`)
+	dist := regexp.MustCompile(`^[a-z0-9]+(-[a-z0-9]+)*(\[[a-z0-9,-]+\])?(<[0-9.]+)?$`)
 	module := regexp.MustCompile(`^[\pL_][\pL\pN_]*(\.[\pL_][\pL\pN_]*)*$`)
 	seen := map[string]bool{}
 	for _, fields := range written(t, "overrides.txt") {

@@ -34,6 +34,7 @@ type Answer struct {
 	Status       Status      `json:"status"`                 //
 	Distribution string      `json:"distribution,omitempty"` // normalized; of Found
 	Extras       []string    `json:"extras,omitempty"`       // to ask for with it
+	Specifier    string      `json:"specifier,omitempty"`    // versions that have the module, PEP 440; "" is all
 	Candidates   []Candidate `json:"candidates,omitempty"`   // best first; the first is Distribution; of Unknown: those between which nothing decides
 	Reason       Reason      `json:"reason"`                 //
 	Explanation  string      `json:"explanation"`            // one sentence for people

@@ -297,6 +297,13 @@ func TestExtras(t *testing.T) {
 	}
 }
 
+func TestVersionsThatHaveTheModule(t *testing.T) {
+	t.Parallel()
+	if got := names.Resolve("pkg_resources", python); got.Distribution != "setuptools" || got.Specifier != "<82" {
+		t.Errorf("pkg_resources is %+v", got)
+	}
+}
+
 func TestRank(t *testing.T) {
 	t.Parallel()
 	if r := names.Rank("Boto3"); r < 1 || r > 20 {

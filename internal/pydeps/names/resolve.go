@@ -62,7 +62,7 @@ func known(module string, parts []string) (Answer, bool) {
 			return nothing(module, "no project is installed for "+key, o.note), true
 		}
 		a := found(module, key, ByOverride, o.distributions, key+" is provided by "+o.distributions[0]+", by a rule kept by hand")
-		a.Extras, a.Hint = o.extras, o.note
+		a.Extras, a.Specifier, a.Hint = o.extras, o.specifier, o.note
 		return a, true
 	}
 	if row, ok := tableText.get(key); ok {
