@@ -53,6 +53,7 @@ func Main(ctx context.Context, args []string, version string, signals <-chan os.
 		Engine:    newEngine,
 		Packages:  newPackageDesk,
 		Explain:   explain,
+		Reach:     reach,
 
 		PlotlyScript: plotlyScript,
 	})

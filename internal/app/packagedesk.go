@@ -103,6 +103,24 @@ func (d *packageDesk) Layers() ([]layer.Used, error) { return d.installer.Store(
 
 // explain says what modules mean for the present environment, or returns nil where it is not built yet.
 func explain(c config.Config) cli.Explain {
+	if i := presentPackages(c); i != nil {
+		return i.Explain
+	}
+	return nil
+}
+
+// reach asks the package index for a sign of life. known is false where there is no environment yet, and so nothing to ask with.
+func reach(ctx context.Context, c config.Config) (index string, known bool, err error) {
+	i := presentPackages(c)
+	if i == nil {
+		return "", false, nil
+	}
+	index, err = i.Reach(ctx)
+	return index, true, err
+}
+
+// presentPackages returns what the environment that was built last installs with, or nil where there is none.
+func presentPackages(c config.Config) *pydeps.Installer {
 	built, _ := filepath.Glob(filepath.Join(c.Data, "pyenv", c.Packages+"-*"))
 	if len(built) == 0 {
 		return nil
@@ -116,7 +134,7 @@ func explain(c config.Config) cli.Explain {
 	if err != nil {
 		return nil
 	}
-	return i.Explain
+	return i
 }
 
 func changedAt(path string) time.Time {

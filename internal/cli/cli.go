@@ -59,6 +59,8 @@ type Program struct {
 	Packages func(ctx context.Context, c config.Config, progress io.Writer) (PackageDesk, error)
 	// Explain says what modules mean for the environment of these settings. It builds nothing, and returns nil where there is no environment yet.
 	Explain func(config.Config) Explain
+	// Reach asks the package index for a sign of life and says which it is. known is false where that cannot be told yet.
+	Reach func(ctx context.Context, c config.Config) (index string, known bool, err error)
 	// NewModel connects to a model.
 	NewModel func(Choice) (model.Model, error)
 	// Engine makes the engine that the settings name, without checking it.

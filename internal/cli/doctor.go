@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -52,7 +53,7 @@ func (c *doctorCmd) run(ctx context.Context, p *Program) (int, error) {
 	defer i.stop()
 	var checks []check
 	for _, look := range []func(context.Context, *Program, config.Config) check{
-		checkSystem, checkSettings, checkData, checkNamespaces, checkEngine, checkLimits, checkPython, checkEnvironment, checkUV, checkFonts, checkModel,
+		checkSystem, checkSettings, checkData, checkNamespaces, checkEngine, checkLimits, checkPython, checkEnvironment, checkUV, checkPackages, checkFonts, checkModel,
 	} {
 		one := look(i.soft, p, cfg)
 		checks = append(checks, one)
@@ -234,6 +235,34 @@ func checkUV(_ context.Context, _ *Program, cfg config.Config) check {
 		return check{Name: "uv", Status: good, Detail: "cove's own, in " + filepath.Join(cfg.Data, "tools", "uv")}
 	}
 	return check{Name: "uv", Status: good, Detail: "not here; cove gets it from your package index when it builds an environment"}
+}
+
+// indexPatience bounds how long the doctor waits for the package index.
+const indexPatience = 10 * time.Second
+
+func checkPackages(ctx context.Context, p *Program, cfg config.Config) check {
+	c := check{Name: "packages", Status: good}
+	switch {
+	case !cfg.PackagesInstall:
+		c.Detail = "what code imports is not installed (packages_install is false)"
+		return c
+	case cfg.PackagesOffline:
+		c.Detail = "offline: what code imports comes from earlier downloads and folders of wheels (packages_offline is true)"
+		return c
+	}
+	ctx, cancel := context.WithTimeout(ctx, indexPatience)
+	defer cancel()
+	began := time.Now()
+	index, known, err := p.Reach(ctx, cfg)
+	switch {
+	case err != nil:
+		c = fromError("packages", warned, err)
+	case !known:
+		c.Detail = "what code imports is installed; the index is asked when the environment is there"
+	default:
+		c.Detail = fmt.Sprintf("what code imports is installed; %s answers in %d ms", cmp.Or(index, "the package index"), time.Since(began).Milliseconds())
+	}
+	return c
 }
 
 func checkFonts(_ context.Context, _ *Program, cfg config.Config) check {

@@ -257,6 +257,19 @@ func (i *Installer) gateway(ctx context.Context) (*gateway.Gateway, error) {
 	return i.gate, nil
 }
 
+// Reach asks an index for a project that most have, and returns where that came from. Problems: as gateway's Project has them.
+func (i *Installer) Reach(ctx context.Context) (index string, err error) {
+	g, err := i.gateway(ctx)
+	if err != nil {
+		return "", err
+	}
+	p, err := g.Project(ctx, "pip")
+	if err != nil && problem.Of(err).Code != "package_unknown" {
+		return "", err
+	}
+	return p.Index, nil
+}
+
 func (i *Installer) findUV(ctx context.Context) (string, error) {
 	i.mu.Lock()
 	uv := i.uv
