@@ -35,7 +35,7 @@ const (
 
 // addressSpace is what the interpreter may map beyond the memory limit. An absurd allocation then fails as a MemoryError,
 // which keeps the kernel; libraries reserve far more than they use, hence the generous margin.
-const addressSpace = 2 << 30
+const addressSpace = 8 << 30
 
 func awaitEnd(done <-chan struct{}, atMost time.Duration) {
 	select {
