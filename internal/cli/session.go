@@ -238,6 +238,7 @@ func details(s named.Info) [][2]string {
 		add("executions", fmt.Sprint(s.Executions))
 		add("engine", s.Engine)
 		add("python", strings.TrimSpace(s.Python+" "+s.Environment))
+		add("installed", strings.Join(s.Installed.Requirements, ", "))
 		add("memory", humanSize(s.Limits.Memory))
 		add("cores", fmt.Sprint(s.Limits.CPUs))
 		add("limits", fmt.Sprintf("%d processes, %d open files, %s in /tmp, %s in the workspace",
