@@ -25,8 +25,8 @@ const (
 var layers = [][]string{
 	{"problem", "ident"},
 	{"wire", "config", "telemetry", "pyindex"},
-	{"sandbox", "model", "pyenv", "guest", "pool", "sandbox/gvisor/filters", "pydeps/require", "pydeps/names/wheelfiles"},
-	{"sandbox/*", "model/*", "link", "snapshot", "keeper", "pydeps/*"},
+	{"sandbox", "model", "pyenv", "guest", "pool", "sandbox/gvisor/filters", "pydeps/require"},
+	{"sandbox/*", "model/*", "link", "snapshot", "keeper", "pydeps/*", "pydeps/names/wheelfiles"},
 	{"sandbox/sandboxtest", "pydeps/scan", "pydeps/names/*"},
 	{"pydeps"},
 	{"kernel", "pydeps/build"},

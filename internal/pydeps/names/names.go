@@ -2,6 +2,8 @@
 // overrides by hand, patterns for families of packages, and what must never be installed. README.md says where the data comes from.
 package names
 
+import "cove/internal/pydeps/require"
+
 // Status says what became of a name.
 type Status string
 
@@ -51,7 +53,7 @@ type Candidate struct {
 // Interchangeable returns the distributions that provide the same module in different builds (opencv-python, opencv-python-headless, ...), that one
 // included; nil when there are none. Any of them satisfies an import.
 func Interchangeable(distribution string) []string {
-	return append([]string(nil), interchangeable()[normalize(distribution)]...)
+	return append([]string(nil), interchangeable()[require.Normalize(distribution)]...)
 }
 
 // Namespace says whether a dotted name is a namespace that several distributions share, and whether one of them has the name for its own all the same.

@@ -4,31 +4,9 @@ import (
 	"iter"
 	"strconv"
 	"strings"
-)
 
-// normalize returns the form of a distribution's name that indexes compare (PEP 503).
-func normalize(name string) string {
-	if plain(name) {
-		return name
-	}
-	var b strings.Builder
-	dash := false
-	for _, r := range strings.ToLower(name) {
-		if r == '-' || r == '_' || r == '.' {
-			dash = true
-			continue
-		}
-		if dash {
-			b.WriteByte('-')
-			dash = false
-		}
-		b.WriteRune(r)
-	}
-	if dash {
-		b.WriteByte('-')
-	}
-	return b.String()
-}
+	"cove/internal/pydeps/require"
+)
 
 func plain(name string) bool {
 	for i := range len(name) {
@@ -78,7 +56,7 @@ func project(key, rest string) (name string, rank int) {
 
 // Rank is a distribution's rank by downloads, 1 is the most; 0 is outside of the list of the top 15,000.
 func Rank(distribution string) int {
-	distribution = normalize(distribution)
+	distribution = require.Normalize(distribution)
 	for name, rank := range alike(compact(distribution)) {
 		if name == distribution {
 			return rank
@@ -96,7 +74,7 @@ const (
 
 // TypoOf returns the popular distribution that a name looks like a slip of, if any. Names of the list are no slips.
 func TypoOf(distribution string) (popular string, ok bool) {
-	distribution = normalize(distribution)
+	distribution = require.Normalize(distribution)
 	if distribution == "" || len(distribution) > longestName || Rank(distribution) != 0 {
 		return "", false
 	}

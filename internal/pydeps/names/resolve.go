@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"cove/internal/pydeps/require"
 )
 
 const (
@@ -44,7 +46,7 @@ func Resolve(module, python string) Answer {
 // namedAfterPath finds the known project a-b for a.b.c when nothing is known about a: a family of its own.
 func namedAfterPath(module string, parts []string) (Answer, bool) {
 	for n := min(len(parts), deepestKey); n > 1; n-- {
-		wanted := normalize(strings.Join(parts[:n], "-"))
+		wanted := require.Normalize(strings.Join(parts[:n], "-"))
 		if Rank(wanted) > 0 {
 			key := strings.Join(parts[:n], ".")
 			return found(module, key, ByPattern, []string{wanted}, "nothing provides "+parts[0]+" by itself; "+key+" is the name of the project "+wanted), true
@@ -85,7 +87,7 @@ func spelledOut(key, row string) []string {
 	dists := strings.Fields(row)
 	for i, d := range dists {
 		if d == "=" {
-			dists[i] = normalize(key)
+			dists[i] = require.Normalize(key)
 		}
 	}
 	return dists
@@ -126,7 +128,7 @@ func inFamily(parts []string) []string {
 
 // named returns the known projects that are named like a path below the family's root, the one with the same separators first.
 func (f family) named(path string) []string {
-	wanted := f.prefix + "-" + normalize(path)
+	wanted := f.prefix + "-" + require.Normalize(path)
 	var out []string
 	for name := range alike(compact(wanted)) {
 		switch {
@@ -156,7 +158,7 @@ func sameName(module, root string) Answer {
 	case strings.HasPrefix(root, "_"):
 		return nothing(module, "no project is known to provide "+root, "private modules come with another package; install that one")
 	}
-	dist := normalize(root)
+	dist := require.Normalize(root)
 	if !projectName(dist) {
 		return nothing(module, "no project can have the name "+root, "check the spelling")
 	}

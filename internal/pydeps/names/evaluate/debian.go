@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"cove/internal/pydeps/names/wheelfiles"
+	"cove/internal/pydeps/require"
 )
 
 const aptLists = "/var/lib/apt/lists"
@@ -44,7 +45,7 @@ func fromDebian(lists []string, shared func(string) bool) ([]truth, error) {
 		dists := map[string]bool{}
 		for _, f := range in {
 			if m := metadata.FindStringSubmatch(f); m != nil {
-				dists[wheelfiles.Normalize(m[1])] = true
+				dists[require.Normalize(m[1])] = true
 			}
 		}
 		if len(dists) != 1 {

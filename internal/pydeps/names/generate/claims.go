@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"cove/internal/pydeps/names/wheelfiles"
+	"cove/internal/pydeps/require"
 )
 
 // source says where a claim comes from; sources are bits, so that a set of them is one number.
@@ -39,7 +40,7 @@ func newClaims(p *projects) *claims {
 }
 
 func (c *claims) add(from source, dist, module string) {
-	dist = wheelfiles.Normalize(strings.TrimSpace(dist))
+	dist = require.Normalize(strings.TrimSpace(dist))
 	if c.projects.rank[dist] == 0 || stubs(dist) || !importable(module) {
 		return
 	}
@@ -53,7 +54,7 @@ func (c *claims) add(from source, dist, module string) {
 }
 
 func (c *claims) requires(dist, other string) {
-	dist, other = wheelfiles.Normalize(dist), wheelfiles.Normalize(other)
+	dist, other = require.Normalize(dist), require.Normalize(other)
 	if c.needs[dist] == nil {
 		c.needs[dist] = map[string]bool{}
 	}

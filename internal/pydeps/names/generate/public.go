@@ -11,7 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"cove/internal/pydeps/names/wheelfiles"
+	"cove/internal/pydeps/require"
 )
 
 // readProjects reads the list of the most downloaded projects (hugovk/top-pypi-packages, top-pypi-packages.json).
@@ -32,7 +32,7 @@ func readProjects(name string) (*projects, error) {
 	}
 	out := &projects{rank: map[string]int{}, downloads: map[string]int64{}, updated: list.Updated}
 	for _, row := range list.Rows {
-		dist := wheelfiles.Normalize(row.Project)
+		dist := require.Normalize(row.Project)
 		if out.rank[dist] == 0 {
 			out.order = append(out.order, dist)
 			out.rank[dist] = len(out.order)

@@ -7,6 +7,7 @@ import (
 
 	"cove/internal/pydeps/names"
 	"cove/internal/pydeps/names/wheelfiles"
+	"cove/internal/pydeps/require"
 )
 
 const (
@@ -133,7 +134,7 @@ func score(c *claims, dist, module, primary string, from source) float64 {
 }
 
 func order(c *claims, module string, list []candidate) []string {
-	base := wheelfiles.Normalize(module)
+	base := require.Normalize(module)
 	for _, l := range list {
 		if l.dist == base && l.primary {
 			demoteAddons(list, base+"-", l.score)

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"cove/internal/pydeps/names/wheelfiles"
+	"cove/internal/pydeps/require"
 )
 
 // writeTable writes "module<TAB>distribution distribution ..." lines, sorted by bytes. A distribution whose normalized name is the module's is written as "=".
@@ -20,7 +21,7 @@ func writeTable(folder string, modules map[string][]string) error {
 		short := make([]string, len(dists))
 		for i, d := range dists {
 			short[i] = d
-			if d == wheelfiles.Normalize(m) {
+			if d == require.Normalize(m) {
 				short[i] = "="
 			}
 		}

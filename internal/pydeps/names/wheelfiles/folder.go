@@ -7,6 +7,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"cove/internal/pydeps/require"
 )
 
 // Folder returns the lists of files of every wheel and of every dist-info/RECORD below a folder, by the distributions' normalized names.
@@ -33,7 +35,7 @@ func Folder(folder string, failed func(name string, err error)) (map[string][]st
 			return nil
 		}
 		dist, _, _ := strings.Cut(base, "-")
-		found[Normalize(dist)] = files
+		found[require.Normalize(dist)] = files
 		return nil
 	})
 	return found, err

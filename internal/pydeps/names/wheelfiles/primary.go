@@ -4,27 +4,6 @@ import (
 	"strings"
 )
 
-// Normalize returns the form of a distribution's name that indexes compare (PEP 503).
-func Normalize(name string) string {
-	var b strings.Builder
-	dash := false
-	for _, r := range strings.ToLower(name) {
-		if r == '-' || r == '_' || r == '.' {
-			dash = true
-			continue
-		}
-		if dash {
-			b.WriteByte('-')
-			dash = false
-		}
-		b.WriteRune(r)
-	}
-	if dash {
-		b.WriteByte('-')
-	}
-	return b.String()
-}
-
 // Compact returns a name in lower case without separators, for comparing the names of modules with those of distributions.
 func Compact(name string) string {
 	return strings.Map(func(r rune) rune {

@@ -57,12 +57,3 @@ func TestPrimary(t *testing.T) {
 		}
 	}
 }
-
-func TestNormalize(t *testing.T) {
-	t.Parallel()
-	for name, want := range map[string]string{"Foo.Bar__baz": "foo-bar-baz", "x": "x", "": "", "-a-": "-a-"} {
-		if got := wheelfiles.Normalize(name); got != want {
-			t.Errorf("%q is %q, want %q", name, got, want)
-		}
-	}
-}
