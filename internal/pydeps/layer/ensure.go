@@ -212,13 +212,19 @@ func (m *making) checkRoom(found []*contents) error {
 	return m.store.checkRoom(need)
 }
 
+// reserve stays free on the disk: whoever asks for packages is not to be able to fill it up.
+const reserve = 1 << 30
+
 func (s *Store) checkRoom(need int64) error {
+	if need == 0 {
+		return nil
+	}
 	var st unix.Statfs_t
 	if err := unix.Statfs(s.dir, &st); err != nil {
 		return fmt.Errorf("look at the free space of %s: %w", s.dir, err)
 	}
-	if free := int64(st.Bavail) * st.Bsize; free < need {
-		return s.diskFull().WithCause(fmt.Errorf("%s free, about %s needed", bytesText(free), bytesText(need)))
+	if free := int64(st.Bavail) * st.Bsize; free < need+reserve {
+		return s.diskFull().WithCause(fmt.Errorf("%s free, about %s needed", bytesText(free), bytesText(need+reserve)))
 	}
 	return nil
 }
