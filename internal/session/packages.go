@@ -142,6 +142,9 @@ func (s *Session) survey(ctx context.Context, k *kernel.Kernel, req kernel.Reque
 	if err != nil {
 		return pydeps.Request{}, err
 	}
+	if report.Invalid {
+		report.Imports = nil // it will not run; where the scanner is mistaken, the kernel asks for what it imports
+	}
 	r := pydeps.Request{Report: report}
 	r.Missing, r.Loaded, err = k.Survey(ctx, roots(report))
 	if err != nil {

@@ -135,6 +135,7 @@ func TestMissingModules(t *testing.T) {
 			{"imported", []cell{code("import moo\nmoo.say()", "installed moo\nresult 'moo'\nok"), code("moo.say()", "result 'moo'\nok")}},
 			{"asked for once", []cell{code("import moo, os, sys", "ok")}},
 			{"unknown", []cell{codeLike("import nowhere_to_be_found", "refused nowhere_to_be_found\n(refused nowhere_to_be_found\n)?error ModuleNotFoundError: No module named 'nowhere_to_be_found'\nerror 1")}},
+			{"not Python", []cell{codeLike("import never_to_be_looked_up\nif :", "error SyntaxError: .*\nerror 1")}},
 			{"optional", []cell{code("try:\n    import ujson_or_so as json\nexcept ImportError:\n    import json\njson.dumps(1)", "result '1'\nok")}},
 			{"while it runs", []cell{code("name = 'la' + 'te'\nprint('before')\nx = __import__(name).x\nx", "stdout \"before\\n\"\ninstalled late\nresult 'late'\nok")}},
 			{"in a program", []cell{script("p.py", "import moo\nprint(moo.say())", "stdout \"moo\\n\"\nok")}},
