@@ -3,6 +3,7 @@ package session
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"time"
 
@@ -153,7 +154,24 @@ func (s *Session) survey(ctx context.Context, k *kernel.Kernel, req kernel.Reque
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	r.State, r.Pristine = s.installed, s.pristine
+	r.Missing = slices.DeleteFunc(r.Missing, func(module string) bool {
+		return s.isOwn(module) || strings.Contains(req.Code, module+".py") // a file that the code is about to write
+	})
 	return r, nil
+}
+
+// isOwn says whether the workspace has a module or a folder of that name anywhere: the code may be about to add its place to sys.path. The kernel asks
+// when it does not.
+func (s *Session) isOwn(module string) bool {
+	for path := range s.known {
+		if strings.HasPrefix(path, module+"/") || strings.Contains(path, "/"+module+"/") {
+			return true
+		}
+		if file := path[strings.LastIndexByte(path, '/')+1:]; strings.HasPrefix(file, module+".") && (strings.HasSuffix(file, ".py") || strings.HasSuffix(file, ".so")) {
+			return true
+		}
+	}
+	return false
 }
 
 // roots lists the root modules of a report.

@@ -130,11 +130,16 @@ func supplied(t *testing.T, e sandbox.Engine, p session.Packages, image string) 
 
 func TestMissingModules(t *testing.T) {
 	onEachEngine(t, func(t *testing.T, e sandbox.Engine) {
-		s := supplied(t, e, newShelf(t, map[string]string{"moo": "def say(): return 'moo'", "late": "x = 'late'"}), "")
+		s := supplied(t, e, newShelf(t, map[string]string{"moo": "def say(): return 'moo'", "late": "x = 'late'", "taken": "x = 'not own'", "written": ""}), "")
 		runRows(t, s, []row{
 			{"imported", []cell{code("import moo\nmoo.say()", "installed moo\nresult 'moo'\nok"), code("moo.say()", "result 'moo'\nok")}},
 			{"asked for once", []cell{code("import moo, os, sys", "ok")}},
 			{"unknown", []cell{codeLike("import nowhere_to_be_found", "refused nowhere_to_be_found\n(refused nowhere_to_be_found\n)?error ModuleNotFoundError: No module named 'nowhere_to_be_found'\nerror 1")}},
+			{"own module elsewhere", []cell{
+				code("import os, sys\nos.makedirs('lib')\nopen('lib/taken.py', 'w').write('x = \"own\"')", "result 9\ncreated lib/taken.py 9\nok"),
+				code("open('written.py', 'w').write('x = 1')\nimport written\nwritten.x", "result 1\ncreated written.py 5\nok"),
+				code("sys.path.append('lib')\nimport taken\ntaken.x", "result 'own'\nok"),
+			}},
 			{"not Python", []cell{codeLike("import never_to_be_looked_up\nif :", "error SyntaxError: .*\nerror 1")}},
 			{"optional", []cell{code("try:\n    import ujson_or_so as json\nexcept ImportError:\n    import json\njson.dumps(1)", "result '1'\nok")}},
 			{"while it runs", []cell{code("name = 'la' + 'te'\nprint('before')\nx = __import__(name).x\nx", "stdout \"before\\n\"\ninstalled late\nresult 'late'\nok")}},
