@@ -79,7 +79,7 @@ func Sources(ctx context.Context, environ []string, base, uv string) ([]Source, 
 func ask(ctx context.Context, uv, base string, env, flags []string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
-	args := []string{"pip", "compile", "-", "--emit-index-url", "--emit-find-links", "--no-header", "--offline"}
+	args := []string{"pip", "compile", "-", "--no-cache", "--emit-index-url", "--emit-find-links", "--no-header", "--offline"}
 	if python := filepath.Join(base, "bin", "python3"); base != "" && exists(python) {
 		args = append(args, "--python", python)
 	}

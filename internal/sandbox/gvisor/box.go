@@ -262,7 +262,7 @@ func (s *box) watchMemory() {
 			return
 		case <-tick.C:
 		}
-		if residentMemory(s.sentry) > limit {
+		if heldMemory(s.sentry) > limit {
 			s.overuse.Store(true)
 			_ = unix.Kill(s.sentry, unix.SIGKILL)
 			return

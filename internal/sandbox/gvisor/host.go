@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"math"
 	"os"
+	"path/filepath"
 	"runtime"
 	"strconv"
 	"strings"
@@ -127,21 +128,39 @@ func processTree(pids ...int) []int {
 	return all
 }
 
-// residentMemory returns the bytes of a process that cannot be dropped: anonymous and shared memory, not file pages,
-// which are programs and the workspace.
-func residentMemory(pid int) int64 {
-	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+// heldMemory returns the bytes that a sandbox holds and cannot be made to drop: those of its sentry, and those of the file in memory that has all that
+// code and tmpfs have. Most pages of that file are mapped by the code's processes alone, so what the sentry has resident of it says little.
+func heldMemory(sentry int) int64 {
+	total := statusBytes(sentry, "RssAnon:")
+	dir := fmt.Sprintf("/proc/%d/fd", sentry)
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return total + statusBytes(sentry, "RssShmem:")
+	}
+	for _, e := range entries {
+		path := filepath.Join(dir, e.Name())
+		if target, err := os.Readlink(path); err != nil || !strings.HasPrefix(target, "/memfd:runsc-memory") {
+			continue
+		}
+		var st unix.Stat_t
+		if unix.Stat(path, &st) == nil {
+			return total + st.Blocks*512
+		}
+	}
+	return total + statusBytes(sentry, "RssShmem:")
+}
+
+// statusBytes returns an amount of memory that a process's status names.
+func statusBytes(pid int, key string) int64 {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {
 		return 0
 	}
-	var total int64
-	for line := range strings.Lines(string(b)) {
-		for _, key := range []string{"RssAnon:", "RssShmem:"} {
-			if v, ok := strings.CutPrefix(line, key); ok {
-				kib, _ := strconv.ParseInt(strings.Fields(v)[0], 10, 64)
-				total += kib << 10
-			}
+	for line := range strings.Lines(string(text)) {
+		if v, ok := strings.CutPrefix(line, key); ok {
+			kib, _ := strconv.ParseInt(strings.Fields(v)[0], 10, 64)
+			return kib << 10
 		}
 	}
-	return total
+	return 0
 }
