@@ -18,8 +18,8 @@ type BenchSide struct {
 }
 
 type benchCmd struct {
-	Rows         []string `sep:"," placeholder:"ID" help:"Measure only these rows: first, pool, roundtrip, output, pause, fork, memory, crowd."`
-	Peers        []string `sep:"," placeholder:"ID" help:"Measure cove beside these only: cove-run, python3, bubblewrap, docker, docker-exec, gateway, gateway-prespawn; none for cove alone."`
+	Rows         []string `sep:"," placeholder:"ID" help:"Measure only these rows: first, pool, roundtrip, output, pause, fork, install, memory, crowd."`
+	Peers        []string `sep:"," placeholder:"ID" help:"Measure cove beside these only: cove-run, python3, bubblewrap, docker, docker-exec, gateway, gateway-prespawn, uv-target, pip-target; none for cove alone."`
 	Rounds       int      `default:"0" placeholder:"N" help:"Samples of each subject in the rows that take several; 0 means each row's own number."`
 	Quick        bool     `help:"Take few samples: about three minutes instead of about ten."`
 	InstallPeers bool     `help:"As root, install docker.io, debootstrap and bubblewrap with apt-get where they are missing."`
