@@ -187,7 +187,11 @@ func refusalOf(w *want, err error) (*Refusal, bool) {
 	switch p.Code {
 	case "package_unknown":
 		r := &Refusal{Name: w.asked(), Code: p.Code, Reason: "the package index has no package named " + w.Name, Hint: "check the name"}
-		if w.Module != "" {
+		switch {
+		case w.Module != "" && w.ByHand:
+			r.Reason = fmt.Sprintf("%s provides the module %s, and the package index does not have it", w.Name, w.Module)
+			r.Hint = "use an index that has it (packages_index, or what uv or pip are set to use)"
+		case w.Module != "":
 			r.Reason = fmt.Sprintf("no package is known to provide the module %s, and the package index has none of that name", w.Module)
 			r.Hint = "check the name; if another package provides it, install that by its name with %pip install"
 		}

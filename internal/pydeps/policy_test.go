@@ -141,3 +141,12 @@ func TestExplain(t *testing.T) {
 		}
 	}
 }
+
+// TestIndexWithoutAKnownPackage has an index that lacks what the table names.
+func TestIndexWithoutAKnownPackage(t *testing.T) {
+	t.Parallel()
+	p := newWorld(t).provide(code("cowsay"))
+	if refusals(p) != "package_unknown cowsay" || !strings.HasPrefix(p.Refused[0].Reason, "cowsay provides the module cowsay") {
+		t.Errorf("got %+v", p.Refused)
+	}
+}
