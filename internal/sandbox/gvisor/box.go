@@ -254,6 +254,10 @@ func (s *box) discard() error {
 // watchMemory stands in for a memory cgroup: it kills a sandbox that holds more than its limit.
 func (s *box) watchMemory() {
 	limit := s.spec.Limits.Memory + sentryMemory
+	// The guest ends greedy code at a lower limit, and memory takes a moment to come back: only what does not fall is too much.
+	const looks = 3
+	var over int
+	var before int64
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()
 	for {
@@ -262,7 +266,15 @@ func (s *box) watchMemory() {
 			return
 		case <-tick.C:
 		}
-		if heldMemory(s.sentry) > limit {
+		held := heldMemory(s.sentry)
+		switch {
+		case held <= limit:
+			over = 0
+		case held >= before:
+			over++
+		}
+		before = held
+		if over == looks {
 			s.overuse.Store(true)
 			_ = unix.Kill(s.sentry, unix.SIGKILL)
 			return
