@@ -254,9 +254,9 @@ func (s *box) discard() error {
 // watchMemory stands in for a memory cgroup: it kills a sandbox that holds more than its limit.
 func (s *box) watchMemory() {
 	limit := s.spec.Limits.Memory + sentryMemory
-	// The guest ends greedy code at a lower limit, and memory takes a moment to come back: only what does not fall is too much.
-	const looks = 3
-	var over int
+	// The guest ends greedy code at a lower limit, and memory takes a moment to come back: while it falls there is patience, but not for ever.
+	const rising, falling = 3, 20 // looks beyond the limit
+	var over, risen int
 	var before int64
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()
@@ -267,14 +267,15 @@ func (s *box) watchMemory() {
 		case <-tick.C:
 		}
 		held := heldMemory(s.sentry)
-		switch {
-		case held <= limit:
-			over = 0
-		case held >= before:
-			over++
+		over++
+		if held >= before {
+			risen++
+		}
+		if held <= limit {
+			over, risen = 0, 0
 		}
 		before = held
-		if over == looks {
+		if risen == rising || over == falling {
 			s.overuse.Store(true)
 			_ = unix.Kill(s.sentry, unix.SIGKILL)
 			return
