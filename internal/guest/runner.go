@@ -104,8 +104,9 @@ func (r *runner) serve(ch *wire.Channel) {
 func (r *runner) loop() error {
 	go func() {
 		r.status = <-r.exit
-		close(r.ended)
+		// The write comes first: once ended is closed the descriptor may be closed too, and its number be another's.
 		_, _ = syscall.Write(r.wake[1], []byte{1})
+		close(r.ended)
 	}()
 	events := make([]syscall.EpollEvent, 4)
 	for {

@@ -17,10 +17,13 @@ type table struct {
 	mu      sync.Mutex
 	waiters map[int]chan syscall.WaitStatus
 	starts  chan func()
+	ended   chan os.Signal
 }
 
 func newTable() *table {
-	t := &table{waiters: map[int]chan syscall.WaitStatus{}, starts: make(chan func())}
+	t := &table{waiters: map[int]chan syscall.WaitStatus{}, starts: make(chan func()), ended: make(chan os.Signal, 1)}
+	// Before anything starts: on a busy machine a process can end before reap first runs, and nothing tells of it a second time.
+	signal.Notify(t.ended, syscall.SIGCHLD)
 	go t.spawn()
 	return t
 }
@@ -57,9 +60,7 @@ func (t *table) start(path string, args []string, attr *syscall.ProcAttr) (int, 
 
 // reap collects every ended child, its own and orphans.
 func (t *table) reap() {
-	sigs := make(chan os.Signal, 1)
-	signal.Notify(sigs, syscall.SIGCHLD)
-	for range sigs {
+	for range t.ended {
 		t.collect()
 	}
 }
