@@ -5,8 +5,8 @@ import (
 	"cove/internal/model"
 )
 
-// Event is one thing that happens in a turn. It is a closed sum type: Text, Reasoning, Code, Start, Output, Notice
-// and Answer.
+// Event is one thing that happens in a turn. It is a closed sum type: Text, Reasoning, Code, Start, Output, Call,
+// Notice and Answer.
 type Event interface{ event() }
 
 // Text continues the model's words, as they stream.
@@ -34,6 +34,15 @@ type Output struct {
 	Event kernel.Event
 }
 
+// Call continues a call of one of the client's functions. ID and Name are set in the first event of a call. It is not run: the turn ends
+// with an Answer that has the complete calls.
+type Call struct {
+	Index int // of the call in the turn, from 0
+	ID    string
+	Name  string
+	Delta string // of the arguments, which are the text of a JSON object
+}
+
 // Notice tells the user in one line about a retry, a fallback or a repair of the conversation.
 type Notice struct{ Text string }
 
@@ -44,6 +53,10 @@ type Answer struct {
 	Text   string
 	Reason AnswerReason
 	Steps  int // executions that ran
+	// Calls are the client's functions that the model called, when Reason is ClientCalls: the next turn brings their results.
+	Calls []model.ToolCall
+	// Messages is what the turn adds to the conversation, its input included, for the next turn's Turn.History. Results in it may have been shortened.
+	Messages []model.Message
 	// Usage sums what the provider said; it is zero when the provider does not say.
 	Usage model.Usage
 }
@@ -61,6 +74,9 @@ const (
 	Filtered   AnswerReason = "filtered"    // the provider refused or filtered the answer
 	Repeated   AnswerReason = "repeated"    // the model kept sending the same failing code
 	NoAnswer   AnswerReason = "no_answer"   // the model said nothing; cove composed the answer
+
+	ClientCalls AnswerReason = "client_calls" // the model called functions of the client
+	CallLimit   AnswerReason = "call_limit"   // Turn.MaxCalls was reached
 )
 
 func (Text) event()      {}
@@ -68,5 +84,6 @@ func (Reasoning) event() {}
 func (Code) event()      {}
 func (Start) event()     {}
 func (Output) event()    {}
+func (Call) event()      {}
 func (Notice) event()    {}
 func (Answer) event()    {}

@@ -122,6 +122,8 @@ const (
 type Request struct {
 	Code string
 	Mode Mode // "" means Cell
+	// Kernel is which of a session's kernels runs it; "" is "main". Package session looks at it.
+	Kernel string
 	// Filename is shown in tracebacks and is __file__ in Script mode; "" gives cells a name of their own.
 	Filename string
 	Args     []string      // sys.argv[1:]

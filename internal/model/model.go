@@ -31,6 +31,18 @@ type Request struct {
 	Messages  []Message
 	Tools     []Tool
 	MaxTokens int // of the answer; 0 leaves it to the provider
+	// What follows is passed on to providers that know it; zero values leave it to them.
+	Choice      ToolChoice
+	Parallel    *bool // several calls in one answer
+	Temperature *float64
+	TopP        *float64
+}
+
+// ToolChoice says whether the model has to call a tool: Mode is "" (the provider's default), "auto", "none" or "required"; Name is the one
+// function that it has to call.
+type ToolChoice struct {
+	Mode string
+	Name string
 }
 
 // Tool is a function that the model may call. Schema is a JSON Schema object.

@@ -77,9 +77,11 @@ const (
 
 // FileInfo is a file of the workspace. Stamp changes whenever the content may have changed.
 type FileInfo struct {
-	Path  string `json:"path"`
-	Size  int64  `json:"size"`
-	Stamp string `json:"stamp"`
+	Path     string `json:"path"`
+	Size     int64  `json:"size"`
+	Stamp    string `json:"stamp"`
+	Folder   bool   `json:"folder,omitempty"`
+	Modified int64  `json:"modified,omitempty"` // microseconds since 1970; 0: not looked at
 }
 
 // ToKernel is the header of a message to a kernel or about it.

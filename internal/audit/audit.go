@@ -1,0 +1,30 @@
+// Package audit is the record of who did what: a row for every change that anybody asked for, also when it was refused.
+package audit
+
+import (
+	"context"
+	"time"
+)
+
+// Row is one entry. It never holds code, keys or contents of files.
+type Row struct {
+	ID      string    `json:"id"` // ident.Audit
+	At      time.Time `json:"at"`
+	Project string    `json:"project"`
+	User    string    `json:"user"`
+	Key     string    `json:"key,omitempty"`
+	Action  string    `json:"action"` // "session.create"
+	Target  string    `json:"target,omitempty"`
+	Outcome string    `json:"outcome"`          // "ok", or the code of the problem
+	Detail  string    `json:"detail,omitempty"` // e.g. the SHA-256 of the code
+	Request string    `json:"request,omitempty"`
+	IP      string    `json:"ip,omitempty"`
+	Agent   string    `json:"agent,omitempty"`
+}
+
+// Log keeps rows. Package store implements it; rows are never changed.
+type Log interface {
+	AddRow(ctx context.Context, r Row) error
+	// Rows returns at most limit rows of a project ("" for all), the newest first, before the row with the id before ("" for the newest).
+	Rows(ctx context.Context, project, before string, limit int) ([]Row, error)
+}

@@ -1,0 +1,141 @@
+package hub
+
+import (
+	"context"
+	"time"
+)
+
+// Store keeps records. Package store implements it on SQLite and PostgreSQL. Everything that returned without an error is durable.
+// What does not exist, or is another project's, is a problem of kind NotFound with the code that is named here. When the database
+// cannot be reached the error is a problem of kind Unavailable with code "database_unavailable".
+type Store interface {
+	SessionStore
+	ExecutionStore
+	EventStore
+	ConversationStore
+	FileStore
+	UsageStore
+	Searcher
+	// Ping says whether the database answers.
+	Ping(ctx context.Context) error
+}
+
+// SessionFilter narrows a list of sessions. Zero fields do not.
+type SessionFilter struct {
+	State SessionState // "": all but deleted
+	User  string
+	Name  string // its beginning
+	Meta  map[string]string
+}
+
+// SessionStore keeps sessions. Not found: "session_not_found".
+type SessionStore interface {
+	AddSession(ctx context.Context, s Session) error
+	Session(ctx context.Context, project, id string) (Session, error)
+	Sessions(ctx context.Context, project string, f SessionFilter, p Page) (Listing[Session], error)
+	// UpdateSession reads the session, has change change it and writes it back, in one transaction. An error of change is returned
+	// and nothing is written.
+	UpdateSession(ctx context.Context, project, id string, change func(*Session) error) (Session, error)
+	// SessionsWhere returns sessions of all projects for the life cycle: those in a state, those unused since, those expired by.
+	// At most limit.
+	SessionsWhere(ctx context.Context, w Where, limit int) ([]Session, error)
+	// HeldDisk is the sum of Session.Disk and of files of a project.
+	HeldDisk(ctx context.Context, project string) (int64, error)
+}
+
+// Where picks sessions for the life cycle; all that is set must hold.
+type Where struct {
+	States    []SessionState
+	UsedUntil time.Time // not used after
+	ExpiredBy time.Time
+}
+
+// ExecutionFilter narrows a list of executions.
+type ExecutionFilter struct {
+	Session, Kernel, Turn string
+	State                 ExecutionState
+}
+
+// ExecutionStore keeps executions. Not found: "execution_not_found".
+type ExecutionStore interface {
+	AddExecution(ctx context.Context, e Execution) error
+	Execution(ctx context.Context, project, id string) (Execution, error)
+	Executions(ctx context.Context, project string, f ExecutionFilter, p Page) (Listing[Execution], error)
+	// StartExecution notes that a queued one runs.
+	StartExecution(ctx context.Context, id string, at time.Time) error
+	// FinishExecution writes the final state and the last events in one transaction, unless the execution has a final state already: then nothing is
+	// written and first is false.
+	FinishExecution(ctx context.Context, e Execution, last []StoredEvent) (first bool, err error)
+	// UnfinishedExecutions returns those of all projects.
+	UnfinishedExecutions(ctx context.Context, limit int) ([]Execution, error)
+}
+
+// EventStore keeps events.
+type EventStore interface {
+	// AddEvents writes events of any streams in one transaction.
+	AddEvents(ctx context.Context, events []StoredEvent) error
+	// Events returns at most limit events of a stream with Seq above after, in their order. For an execution that is a step of a turn the stream
+	// is the turn's: execution picks its own.
+	Events(ctx context.Context, stream, execution string, after int64, limit int) ([]StoredEvent, error)
+}
+
+// ConversationFilter narrows a list of conversations.
+type ConversationFilter struct{ Session, User, Source string }
+
+// ConversationStore keeps conversations and their turns. Not found: "conversation_not_found", "turn_not_found".
+type ConversationStore interface {
+	AddConversation(ctx context.Context, c Conversation) error
+	Conversation(ctx context.Context, project, id string) (Conversation, error)
+	Conversations(ctx context.Context, project string, f ConversationFilter, p Page) (Listing[Conversation], error)
+	UpdateConversation(ctx context.Context, project, id string, change func(*Conversation) error) (Conversation, error)
+	// DeleteConversation removes it with its turns, their executions and events.
+	DeleteConversation(ctx context.Context, project, id string) error
+	TurnStore
+}
+
+// TurnStore keeps turns.
+type TurnStore interface {
+	// AddTurn writes the turn and touches its conversation.
+	AddTurn(ctx context.Context, t Turn) error
+	Turn(ctx context.Context, project, id string) (Turn, error)
+	Turns(ctx context.Context, project, conversation string, p Page) (Listing[Turn], error)
+	// Branch returns the turn and those that it goes on from, the oldest first.
+	Branch(ctx context.Context, project, turn string) ([]Turn, error)
+	// FinishTurn writes the final state with the last events, as FinishExecution does.
+	FinishTurn(ctx context.Context, t Turn, last []StoredEvent) (first bool, err error)
+	SetForeign(ctx context.Context, project, turn string, foreign []byte) error
+	DeleteTurn(ctx context.Context, project, turn string) error
+	UnfinishedTurns(ctx context.Context, limit int) ([]Turn, error)
+}
+
+// FileStore keeps the records of stored files. Not found: "file_not_found".
+type FileStore interface {
+	AddFile(ctx context.Context, f File) error
+	File(ctx context.Context, project, id string) (File, error)
+	Files(ctx context.Context, project, purpose string, p Page) (Listing[File], error)
+	DeleteFile(ctx context.Context, project, id string) (File, error)
+	// UnusedContent returns which of the hashes no file has any more.
+	UnusedContent(ctx context.Context, hashes []string) ([]string, error)
+	ExpiredFiles(ctx context.Context, by time.Time, limit int) ([]File, error)
+}
+
+// UsageStore counts what is used. Counters survive a restart.
+type UsageStore interface {
+	// AddUsage adds to the day's counters of a project and of a key ("" for none).
+	AddUsage(ctx context.Context, project, key string, u Usage) error
+	// Usage returns the days from first to last (2026-11-21), of a project, or of one key of it.
+	Usage(ctx context.Context, project, key, first, last string) ([]Usage, error)
+}
+
+// Searcher finds words in what was asked, answered, run and printed. Texts are indexed by AddTurn, FinishTurn and FinishExecution
+// (code, and the first 64 KiB of what was printed), Chinese by pairs of characters.
+type Searcher interface {
+	// Search returns matches that have all the query's words, the newest first. The last word may be the beginning of one.
+	Search(ctx context.Context, project, query string, p Page) (Listing[Found], error)
+}
+
+// Retainer deletes what is older than the operator keeps. Package store implements it; the hub does not need it.
+type Retainer interface {
+	// Retain deletes conversations and executions unused since, and audit rows from before audit. Zero times delete nothing.
+	Retain(ctx context.Context, unusedSince, audit time.Time) (deleted int, err error)
+}

@@ -1,0 +1,195 @@
+package hub
+
+import (
+	"encoding/json"
+	"time"
+
+	"cove/internal/kernel"
+	"cove/internal/model"
+)
+
+// SessionState is where a session is in its life.
+//
+//	create ─▶ active ◀──next request── paused
+//	            │  ──idle, Pause, drain──▶
+//	            └──its sandbox or the server died──▶ lost ──next request──▶ active (from its last snapshot, or anew)
+//	any ──Delete, end of life──▶ (gone; the row stays as deleted for the history)
+type SessionState string
+
+// The states.
+const (
+	SessionActive  SessionState = "active"
+	SessionPaused  SessionState = "paused"
+	SessionLost    SessionState = "lost"
+	SessionDeleted SessionState = "deleted"
+)
+
+// Session is a user's claim on a sandbox.
+type Session struct {
+	ID         string // ident.Session
+	Project    string
+	User       string
+	Key        string // that made it
+	Name       string // for people; "" is fine
+	Metadata   map[string]string
+	State      SessionState
+	Reason     string // why it is lost
+	Created    time.Time
+	Used       time.Time
+	Expires    time.Time     // when it is deleted unless it is extended
+	Idle       time.Duration // without use, until it is paused
+	Packages   string        // the set: standard or minimal
+	Memory     int64         // bytes
+	CPUs       float64
+	Executions int
+	Disk       int64 // bytes of its snapshot; 0 while none exists
+}
+
+// Kernel is an interpreter of a session.
+type Kernel struct {
+	Name string // "main" or the caller's
+	Busy bool
+}
+
+// ExecutionState is where an execution is. All but the first two are final, and exactly one of them is reached.
+type ExecutionState string
+
+// The states; the final ones but Lost are kernel.Outcome.
+const (
+	ExecutionQueued  ExecutionState = "queued"
+	ExecutionRunning ExecutionState = "running"
+	ExecutionLost    ExecutionState = "lost" // the server died meanwhile; what the code did is not known
+)
+
+// Final says whether nothing more happens.
+func (s ExecutionState) Final() bool { return s != ExecutionQueued && s != ExecutionRunning }
+
+// Execution is one run of code.
+type Execution struct {
+	ID       string // ident.Execution
+	Project  string
+	User     string
+	Key      string
+	Session  string
+	Kernel   string
+	Turn     string // of which it is a step, or ""
+	Step     int
+	Code     string
+	State    ExecutionState
+	ExitCode int
+	Message  string // a sentence where the state needs one
+	Lost     kernel.Loss
+	Created  time.Time
+	Started  time.Time // zero until it runs
+	Finished time.Time // zero until it is final
+	Wall     time.Duration
+	CPU      time.Duration // as far as it could be measured
+	Events   int64         // the last event's Seq
+	Dropped  int64         // bytes of output that are not kept
+}
+
+// Conversation is the turns of a user with a model, bound to a session.
+type Conversation struct {
+	ID       string // ident.Conversation
+	Project  string
+	User     string
+	Session  string // "" until a turn needs one
+	Title    string
+	Model    string // of the last turn
+	Metadata map[string]string
+	Created  time.Time
+	Used     time.Time
+	Turns    int
+	Source   string // the surface that it came through: "cli", "api", "openai"
+}
+
+// TurnState is where a turn is.
+type TurnState string
+
+// The states.
+const (
+	TurnQueued    TurnState = "queued"
+	TurnRunning   TurnState = "running"
+	TurnCompleted TurnState = "completed" // Answer and Reason say how
+	TurnWaiting   TurnState = "waiting"   // for results of the client's functions, which the next turn brings
+	TurnFailed    TurnState = "failed"    // Problem says why
+	TurnCanceled  TurnState = "canceled"  //
+	TurnLost      TurnState = "lost"      // the server died meanwhile
+)
+
+// Final says whether nothing more happens.
+func (s TurnState) Final() bool { return s != TurnQueued && s != TurnRunning }
+
+// Turn is one request to a model and everything until its answer.
+type Turn struct {
+	ID           string // ident.Turn
+	Project      string
+	User         string
+	Key          string
+	Conversation string
+	Parent       string // the turn before it in its branch, or ""
+	Session      string
+	State        TurnState
+	Model        string
+	Prompt       string          // the user's words, for people and for the search
+	Answer       string          // the final text
+	Reason       string          // interpreter.AnswerReason
+	Problem      json.RawMessage // of a failed turn: kind, code, message, hint
+	Messages     []model.Message // what the turn adds to the conversation, the input included; see interpreter.Answer
+	Calls        []model.ToolCall
+	Usage        model.Usage
+	Steps        int
+	Created      time.Time
+	Finished     time.Time
+	Events       int64 // the last event's Seq
+	// Foreign is what the surface that made the turn keeps with it, as OpenAI's response object.
+	Foreign json.RawMessage
+	// Hidden turns were asked not to be stored: they are there while they run, and not afterwards.
+	Hidden bool
+}
+
+// File is a stored file, beside any session. Its content is kept by its hash.
+type File struct {
+	ID      string // ident.File
+	Project string
+	User    string
+	Name    string
+	Size    int64
+	SHA256  string // hex
+	Purpose string // the caller's word; OpenAI's surface has some
+	Created time.Time
+	Expires time.Time // zero: never
+}
+
+// Usage is what was used in one day (UTC).
+type Usage struct {
+	Day          string  `json:"day"` // 2026-11-21
+	Executions   int64   `json:"executions"`
+	WallSeconds  float64 `json:"wall_seconds"`
+	CPUSeconds   float64 `json:"cpu_seconds"`
+	Turns        int64   `json:"turns"`
+	InputTokens  int64   `json:"input_tokens"`
+	OutputTokens int64   `json:"output_tokens"`
+	UploadBytes  int64   `json:"upload_bytes"`
+}
+
+// Found is a place where a search matched.
+type Found struct {
+	Conversation string
+	Turn         string // or "" where an execution without a turn matched
+	Execution    string
+	Session      string
+	At           time.Time
+	Field        string // "prompt", "answer", "code" or "output"
+	Snippet      string // the text around the match, at most 200 characters
+}
+
+// StoredEvent is an event as it is kept. Body is the JSON of package transcript.
+type StoredEvent struct {
+	Stream    string // the execution or the turn whose stream it is in
+	Seq       int64
+	Execution string // the execution that emitted it; for events of a turn itself ""
+	Step      int
+	At        time.Time
+	Body      []byte
+}
