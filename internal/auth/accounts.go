@@ -2,13 +2,15 @@ package auth
 
 import (
 	"context"
-	"errors"
+	"sync"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"cove/internal/audit"
+	"cove/internal/ident"
+	"cove/internal/problem"
 )
-
-var errTodo = errors.New("not written yet")
 
 // Key is a key as it is kept: never its secret.
 type Key struct {
@@ -23,6 +25,7 @@ type Key struct {
 	Expires time.Time // zero: never
 	Used    time.Time // to the minute
 	Revoked time.Time // zero: it is good
+	Quota   []byte    // JSON of hub.Quota; nil: the server's default
 }
 
 // User is a person or a program.
@@ -62,49 +65,66 @@ type Store interface {
 	Project(ctx context.Context, idOrName string) (Project, error)
 	Projects(ctx context.Context) ([]Project, error)
 	ChangeProject(ctx context.Context, id string, change func(*Project) error) (Project, error)
-	SetMember(ctx context.Context, m Membership) error                // Role "" removes
+	SetMember(ctx context.Context, m Membership) error            // Role "" removes
 	Role(ctx context.Context, project, user string) (Role, error) // "" when not a member
 	Members(ctx context.Context, project string) ([]Membership, error)
 }
 
-// Accounts are the users, projects and keys of a server. It is safe for concurrent use.
+// Accounts are the users, projects and keys of a server. It is safe for concurrent use. Every change, and every refused one, leaves a
+// row in the audit log; a change whose row cannot be written is reported as failed.
+//
+// Who may do what beyond the table of roles: a member manages his own keys only. An admin rules everybody but owners, and makes nobody an
+// owner. A project keeps an owner and the server an admin. Other projects are the matter of those who may ServerManage.
 type Accounts struct {
 	Store Store
 	Audit audit.Log
 	Now   func() time.Time // nil: time.Now
+
+	changing sync.Mutex // "is it the last one" and the change behind it are one step
+
+	known   known   // keys that were good a moment ago
+	touches touches // notes of when keys were used, on their way to the store
 }
 
-// NewKey says what key to make.
-type NewKey struct {
-	Name    string
-	Project string // "": the caller's
-	User    string // "": the caller
-	Scopes  []Action
-	Life    time.Duration // 0: for ever
+func (a *Accounts) now() time.Time {
+	if a.Now != nil {
+		return a.Now()
+	}
+	return time.Now()
 }
 
-// CreateKey makes a key and returns its text, which is not kept and cannot be had again. Members make keys for themselves only; nobody
-// makes a key with more rights than his own.
-func (a *Accounts) CreateKey(ctx context.Context, who Principal, n NewKey) (Key, string, error) {
-	return Key{}, "", errTodo
+// record writes the audit row of what who did, or tried to do, and returns err, or why the row could not be written.
+func (a *Accounts) record(ctx context.Context, who Principal, action, target, detail string, err error) error {
+	outcome := "ok"
+	if err != nil {
+		outcome = problem.Of(err).Code
+	}
+	row := audit.Row{
+		ID: ident.New(ident.Audit), At: a.now().UTC(), Project: who.Project, User: who.User, Key: who.Key, Action: action, Target: target,
+		Outcome: outcome, Detail: detail, Request: who.Request, IP: who.IP, Agent: who.Agent,
+	}
+	// What was done is written down also when the caller has gone away meanwhile.
+	if failed := a.Audit.AddRow(context.WithoutCancel(ctx), row); failed != nil && err == nil {
+		return failed
+	}
+	return err
 }
 
-// Keys lists the project's keys; a member sees his own.
-func (a *Accounts) Keys(ctx context.Context, who Principal) ([]Key, error) { return nil, errTodo }
-
-// RevokeKey ends a key at once.
-func (a *Accounts) RevokeKey(ctx context.Context, who Principal, id string) (Key, error) {
-	return Key{}, errTodo
+// goodName bounds the names of keys, users and projects, which are shown in terminals and pages.
+func goodName(name string) error {
+	if name == "" || len(name) > 200 || !utf8.ValidString(name) {
+		return problem.New(problem.Invalid, "name_invalid", "a name has 1 to 200 bytes of UTF-8")
+	}
+	for _, r := range name {
+		if !unicode.IsPrint(r) {
+			return problem.New(problem.Invalid, "name_invalid", "a name has no control characters")
+		}
+	}
+	return nil
 }
 
-// Authenticate returns whom a key's text stands for. Any other text, a revoked or an expired key is a problem of kind Denied with code
-// "unauthenticated" (or "key_expired") that does not say which.
-func (a *Accounts) Authenticate(ctx context.Context, text string) (Principal, error) {
-	return Principal{}, errTodo
+func notFound(what string) error {
+	return problem.New(problem.NotFound, what+"_not_found", "there is no such "+what)
 }
 
-// Found makes the local project, its owner and, when there is no key at all, a first one, whose text it returns ("" otherwise). first
-// is a text to use for it instead of a random one, as an operator may set.
-func (a *Accounts) Found(ctx context.Context, first string) (text string, err error) {
-	return "", errTodo
-}
+func forbidden(message string) error { return problem.New(problem.Denied, "forbidden", message) }

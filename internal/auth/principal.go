@@ -3,6 +3,7 @@ package auth
 
 import (
 	"slices"
+	"strings"
 
 	"cove/internal/problem"
 )
@@ -23,9 +24,9 @@ const (
 	ModelsRead         Action = "models:read"
 	UsageRead          Action = "usage:read"
 	KeysManage         Action = "keys:manage"
-	UsersManage        Action = "users:manage" // the members and quotas of a project
+	UsersManage        Action = "users:manage" // the members of a project and the quotas of its keys
 	AuditRead          Action = "audit:read"
-	ServerManage       Action = "server:manage" // projects and users of the whole server; needs Principal.Admin besides
+	ServerManage       Action = "server:manage" // projects, their quotas and users of the whole server; needs Principal.Admin besides
 )
 
 // Role is what a user is in a project.
@@ -83,6 +84,25 @@ var rights = map[Role][]Action{
 	Member:  append(slices.Clone(working), KeysManage), // of their own; see Accounts
 	Viewer:  reading,
 	Auditor: {UsageRead, AuditRead},
+}
+
+// Actions returns all actions.
+func Actions() []Action {
+	return []Action{
+		SessionsRead, SessionsWrite, SessionsExecute, FilesRead, FilesWrite, PackagesInstall, ConversationsRead, ConversationsWrite,
+		ModelsRead, UsageRead, KeysManage, UsersManage, AuditRead, ServerManage,
+	}
+}
+
+// Roles returns all roles, the mightiest first.
+func Roles() []Role { return []Role{Owner, Admin, Member, Viewer, Auditor} }
+
+func actionList() string {
+	names := make([]string, 0, len(Actions()))
+	for _, a := range Actions() {
+		names = append(names, string(a))
+	}
+	return strings.Join(names, ", ")
 }
 
 // LocalProject and LocalUser own what the command line does without a server, and what the first key of a server sees.
