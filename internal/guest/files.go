@@ -1,6 +1,7 @@
 package guest
 
 import (
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -9,14 +10,19 @@ import (
 	"os"
 	"path"
 	"strings"
+	"sync"
 	"syscall"
 	"unicode/utf8"
 
 	"cove/internal/wire"
 )
 
-// maxListed bounds a listing; code can make millions of files.
-const maxListed = 10000
+// Code can make millions of files, and folders so deep that walking them takes minutes.
+const (
+	maxListed      = 10000
+	maxListedBytes = 4 << 20 // of paths; JSON makes up to six times as much of them
+	deepest        = 100     // folders within each other that a listing looks into
+)
 
 // openWorkspace opens the workspace so that no symlink that code made can lead out of it. Code may have removed
 // the folder where it is not a mount point; then it is made again.
@@ -31,11 +37,51 @@ func (g *guest) openWorkspace() (*os.Root, error) {
 	return root, err
 }
 
+// Bounds of a path, as of the file systems that it is for; a longer one is no file's.
+const (
+	longestPath = 4096
+	longestName = 255
+)
+
 func checkPath(p string) error {
-	if !fs.ValidPath(p) || p == "." || strings.ContainsRune(p, 0) {
-		return fault{wire.FaultInvalid, fmt.Sprintf("%q is not a path inside the workspace", p)}
+	ok := fs.ValidPath(p) && p != "." && len(p) <= longestPath && !strings.ContainsRune(p, 0)
+	for name := range strings.SplitSeq(p, "/") {
+		ok = ok && len(name) <= longestName
+	}
+	if !ok {
+		return fault{wire.FaultPath, fmt.Sprintf("%.300q is not a path inside the workspace", p)}
 	}
 	return nil
+}
+
+// partPrefix begins the name of a file that the host is still sending.
+const partPrefix = ".part-"
+
+// parts are the files that the host is still sending, which no listing has.
+type parts struct {
+	mu    sync.Mutex
+	paths map[string]bool
+}
+
+func (p *parts) begin(dir string) (part string, end func()) {
+	part = path.Join(dir, partPrefix+rand.Text())
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.paths == nil {
+		p.paths = map[string]bool{}
+	}
+	p.paths[part] = true
+	return part, func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		delete(p.paths, part)
+	}
+}
+
+func (p *parts) has(name string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.paths[name]
 }
 
 func (g *guest) writeFile(ch *wire.Channel, req wire.Request) error {
@@ -43,13 +89,17 @@ func (g *guest) writeFile(ch *wire.Channel, req wire.Request) error {
 		return err
 	}
 	// Written under another name first: code never sees half a file, and a symlink at the target is replaced, not followed.
-	part := path.Join(path.Dir(req.Path), ".part-"+path.Base(req.Path))
+	part, end := g.parts.begin(path.Dir(req.Path))
+	defer end()
 	var f *os.File
 	err := g.inWorkspace(func(root *os.Root) (err error) {
 		if err := makeFolders(root, path.Dir(req.Path)); err != nil {
 			return err
 		}
-		f, err = root.OpenFile(part, os.O_WRONLY|os.O_CREATE|os.O_TRUNC|syscall.O_NOFOLLOW, fs.FileMode(req.Mode)&0o777|0o600)
+		if fi, err := root.Lstat(req.Path); err == nil && fi.IsDir() {
+			return fault{wire.FaultExists, fmt.Sprintf("%q is a folder", req.Path)}
+		}
+		f, err = root.OpenFile(part, os.O_WRONLY|os.O_CREATE|os.O_EXCL|syscall.O_NOFOLLOW, fs.FileMode(req.Mode)&0o777|0o600)
 		return err
 	})
 	if err != nil {
@@ -59,18 +109,19 @@ func (g *guest) writeFile(ch *wire.Channel, req wire.Request) error {
 	err = errors.Join(err, f.Close())
 	var written fs.FileInfo
 	err = errors.Join(err, g.inWorkspace(func(root *os.Root) (failure error) {
-		if err != nil {
-			return root.Remove(part)
+		if err == nil {
+			failure = root.Rename(part, req.Path)
 		}
-		if failure = root.Rename(part, req.Path); failure == nil {
-			written, failure = root.Lstat(req.Path)
+		if err != nil || failure != nil {
+			return errors.Join(failure, root.Remove(part))
 		}
+		written, failure = root.Lstat(req.Path)
 		return failure
 	}))
 	if err != nil {
 		return err
 	}
-	answer(ch, wire.Response{Size: written.Size(), Stamp: stamp(written)}, nil)
+	answer(ch, wire.Response{Size: written.Size(), Stamp: stamp(written), Modified: written.ModTime().UnixMicro()}, nil)
 	return nil
 }
 
@@ -96,8 +147,11 @@ func refuseSymlinks(root *os.Root, dir string) error {
 		if err != nil {
 			return err
 		}
+		if fi.Mode()&fs.ModeSymlink != 0 {
+			return fault{wire.FaultDenied, fmt.Sprintf("%q is a symlink", dir)}
+		}
 		if !fi.IsDir() {
-			return fault{wire.FaultDenied, fmt.Sprintf("%q is not a folder", dir)}
+			return fault{wire.FaultPath, fmt.Sprintf("%q is not a folder", dir)}
 		}
 	}
 	return nil
@@ -124,6 +178,11 @@ func (g *guest) readFile(ch *wire.Channel, req wire.Request) error {
 		if err := refuseSymlinks(root, path.Dir(req.Path)); err != nil {
 			return err
 		}
+		if fi, err := root.Lstat(req.Path); err != nil {
+			return err
+		} else if fi.Mode()&fs.ModeSymlink != 0 {
+			return fault{wire.FaultDenied, fmt.Sprintf("%q is a symlink", req.Path)}
+		}
 		// O_NONBLOCK: a FIFO that code put there must not hang the guest.
 		f, err = root.OpenFile(req.Path, os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_NOFOLLOW, 0)
 		return err
@@ -140,13 +199,19 @@ func (g *guest) readFile(ch *wire.Channel, req wire.Request) error {
 		return err
 	}
 	if !fi.Mode().IsRegular() {
-		return fault{wire.FaultInvalid, fmt.Sprintf("%q is not a regular file", req.Path)}
+		return fault{wire.FaultPath, fmt.Sprintf("%q is not a regular file", req.Path)}
+	}
+	if req.Offset < 0 || req.Limit < 0 {
+		return fault{wire.FaultInvalid, "a negative offset or limit"}
+	}
+	if _, err := f.Seek(min(req.Offset, fi.Size()), io.SeekStart); err != nil {
+		return err
 	}
 	if err := wire.WriteMessage(ch, wire.Response{Size: fi.Size()}, nil); err != nil {
 		return nil
 	}
 	// Never more than the size announced: code may be appending.
-	n := fi.Size()
+	n := max(0, fi.Size()-req.Offset)
 	if req.Limit > 0 {
 		n = min(n, req.Limit)
 	}
@@ -160,18 +225,22 @@ func (g *guest) readFile(ch *wire.Channel, req wire.Request) error {
 
 func (g *guest) listFiles(ch *wire.Channel) error {
 	files := []wire.FileInfo{}
-	more := false
+	more, size := false, 0
 	err := g.inWorkspace(func(root *os.Root) error {
 		return fs.WalkDir(root.FS(), ".", func(p string, d fs.DirEntry, err error) error {
-			if err != nil || !d.Type().IsRegular() || !utf8.ValidString(p) {
-				return nil // unreadable, gone meanwhile, or nothing that the host could name
+			if err == nil && d.IsDir() && strings.Count(p, "/") >= deepest {
+				more = true
+				return fs.SkipDir
 			}
-			if len(files) == maxListed {
+			if err != nil || !d.Type().IsRegular() || !utf8.ValidString(p) || g.parts.has(p) {
+				return nil // unreadable, gone meanwhile, not there yet, or nothing that the host could name
+			}
+			if size += len(p); len(files) == maxListed || size > maxListedBytes {
 				more = true
 				return fs.SkipAll
 			}
 			if fi, err := d.Info(); err == nil {
-				files = append(files, wire.FileInfo{Path: p, Size: fi.Size(), Stamp: stamp(fi)})
+				files = append(files, describe(p, fi))
 			}
 			return nil
 		})
@@ -185,6 +254,14 @@ func (g *guest) listFiles(ch *wire.Channel) error {
 	}
 	answer(ch, wire.Response{More: more}, body)
 	return nil
+}
+
+func describe(p string, fi fs.FileInfo) wire.FileInfo {
+	d := wire.FileInfo{Path: p, Stamp: stamp(fi), Folder: fi.IsDir(), Modified: fi.ModTime().UnixMicro()}
+	if !d.Folder {
+		d.Size = fi.Size()
+	}
+	return d
 }
 
 // stamp uses the change time, which code cannot set.

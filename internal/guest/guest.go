@@ -58,6 +58,7 @@ type guest struct {
 	procs     *table
 	drivers   drivers
 	kernels   kernels
+	parts     parts
 	forwards  atomic.Bool // somebody's OpForward is being served
 }
 
@@ -134,6 +135,16 @@ func (g *guest) handle(ctx context.Context, conn *wire.Conn, ch *wire.Channel) {
 		err = g.readFile(ch, req)
 	case wire.OpFileList:
 		err = g.listFiles(ch)
+	case wire.OpFileFolder:
+		err = g.listFolder(ch, req)
+	case wire.OpFileStat:
+		err = g.statFile(ch, req)
+	case wire.OpFileMove:
+		err = g.moveFile(ch, req)
+	case wire.OpFileRemove:
+		err = g.removeFile(ch, req)
+	case wire.OpFileFolderMake:
+		err = g.makeFolder(ch, req)
 	case wire.OpProcessRun:
 		err = g.runProcess(ch, req)
 	case wire.OpKernelStart:
@@ -171,6 +182,12 @@ func respond(err error) wire.Response {
 		f = fault{wire.FaultNotFound, err.Error()}
 	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
 		f = fault{wire.FaultNoSpace, err.Error()}
+	case errors.Is(err, syscall.ENOTEMPTY): // which is os.ErrExist as well
+		f = fault{wire.FaultNotEmpty, err.Error()}
+	case errors.Is(err, os.ErrExist), errors.Is(err, syscall.EISDIR):
+		f = fault{wire.FaultExists, err.Error()}
+	case errors.Is(err, syscall.ENAMETOOLONG), errors.Is(err, syscall.ENOTDIR):
+		f = fault{wire.FaultPath, err.Error()}
 	case errors.Is(err, os.ErrPermission):
 		f = fault{wire.FaultDenied, err.Error()}
 	default:

@@ -154,3 +154,12 @@ func (k *kernels) pids() []int {
 	defer k.mu.Unlock()
 	return slices.Sorted(maps.Keys(k.living))
 }
+
+// doom notes of every living kernel that it ends for the sandbox's memory.
+func (k *kernels) doom() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for _, r := range k.living {
+		r.memory.Store(true)
+	}
+}

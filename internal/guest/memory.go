@@ -51,7 +51,7 @@ func (w *memoryWatch) run(limit int64, quit chan struct{}) {
 		case <-tick.C:
 		}
 		if w.guest.memoryUsed() > limit {
-			w.runner.memory.Store(true)
+			w.guest.kernels.doom() // they all go, whichever of them used it up
 			w.guest.killUser()
 			return
 		}

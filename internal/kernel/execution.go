@@ -85,7 +85,7 @@ func (x *execution) run(ctx context.Context) {
 				return
 			}
 		case <-x.kernel.closing:
-			x.finish(Done{Outcome: OutcomeInterrupted, Lost: LostSession, ExitCode: 1, Message: "the kernel was closed while the code ran"})
+			x.closed()
 			return
 		case <-canceled:
 			canceled = nil
@@ -112,6 +112,11 @@ func (x *execution) run(ctx context.Context) {
 			x.interrupt(OutcomeInterrupted)
 		}
 	}
+}
+
+// closed ends an execution whose kernel was closed on this side.
+func (x *execution) closed() {
+	x.finish(Done{Outcome: OutcomeInterrupted, Lost: LostSession, ExitCode: 1, Message: "the kernel was closed while the code ran"})
 }
 
 // emit yields an event unless the consumer has left.
@@ -146,6 +151,12 @@ func (x *execution) climb() bool {
 // handle deals with one message and returns true when the execution is over.
 func (x *execution) handle(m message) bool {
 	if m.err != nil {
+		select {
+		case <-x.kernel.closing: // which is why
+			x.closed()
+			return true
+		default:
+		}
 		x.kernel.markDead()
 		x.finish(Done{Outcome: OutcomeSandboxDied, Lost: LostSession, ExitCode: 1, Message: "the sandbox ended during the execution"})
 		return true
@@ -193,6 +204,29 @@ func (x *execution) death(h wire.FromProcess) Done {
 		d.Message = fmt.Sprintf("the code ended its kernel with exit status %d; variables are lost, files are kept", h.Code)
 	}
 	return d
+}
+
+// diedBefore ends an execution whose kernel is found to have died while it ran nothing, as other code in the sandbox may bring about. It returns
+// false when the connection ended, and not the kernel alone.
+func (x *execution) diedBefore(ctx context.Context) bool {
+	for {
+		select {
+		case <-x.kernel.messages: // of what it still said, nobody is to hear
+		case <-x.kernel.exited:
+			if x.kernel.exit.err != nil {
+				return false
+			}
+			x.kernel.markDead()
+			d := x.death(x.kernel.exit.head)
+			d.Message = "nothing was run, because the kernel had died before: " + d.Message
+			x.finish(d)
+			return true
+		case <-x.kernel.closing:
+			return false
+		case <-ctx.Done():
+			return false
+		}
+	}
 }
 
 func (x *execution) why() string {

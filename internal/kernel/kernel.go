@@ -27,6 +27,9 @@ import (
 //go:embed kernel.py packages.py
 var driver embed.FS
 
+// Main is the name of the kernel that every session has.
+const Main = "main"
+
 // DefaultOutputLimit bounds the output of one execution, in bytes.
 const DefaultOutputLimit = 64 << 20
 
@@ -57,6 +60,8 @@ type Kernel struct {
 
 	turn     chan struct{} // holds one token while no execution runs
 	messages chan message
+	exited   chan struct{} // closed when nothing more comes; exit says why
+	exit     message
 	closing  chan struct{}
 	close    sync.Once
 	dead     chan struct{} // closed when the kernel cannot run anything any more
@@ -115,6 +120,7 @@ func newKernel(p *link.Process, c Config) *Kernel {
 		process: p, config: c, name: rand.Text(),
 		turn:     make(chan struct{}, 1),
 		messages: make(chan message),
+		exited:   make(chan struct{}),
 		closing:  make(chan struct{}),
 		dead:     make(chan struct{}),
 	}
@@ -126,12 +132,18 @@ func newKernel(p *link.Process, c Config) *Kernel {
 func (k *Kernel) receive() {
 	for {
 		h, body, err := k.process.Receive()
+		m := message{h, body, err}
+		last := err != nil || h.Kind == wire.FromExit
+		if last {
+			k.exit = m
+			close(k.exited)
+		}
 		select {
-		case k.messages <- message{h, body, err}:
+		case k.messages <- m:
 		case <-k.closing:
 			return
 		}
-		if err != nil || h.Kind == wire.FromExit {
+		if last {
 			return
 		}
 	}
@@ -225,6 +237,9 @@ func (k *Kernel) Execute(ctx context.Context, req Request) iter.Seq2[Event, erro
 			x.limit = DefaultOutputLimit
 		}
 		if err := x.send(); err != nil {
+			if x.diedBefore(ctx) {
+				return
+			}
 			k.markDead()
 			yield(nil, fmt.Errorf("execute: %w", err))
 			return

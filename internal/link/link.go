@@ -72,6 +72,9 @@ func (l *Link) Ping(ctx context.Context) error {
 
 // open starts an operation. The channel is closed when ctx ends; release must be called when the operation is over.
 func (l *Link) open(ctx context.Context, req wire.Request, body []byte) (ch *wire.Channel, release func(), err error) {
+	if ctx.Err() != nil {
+		return nil, nil, ctx.Err()
+	}
 	ch, err = l.conn.Open(ctx)
 	if err != nil {
 		return nil, nil, err
@@ -83,6 +86,9 @@ func (l *Link) open(ctx context.Context, req wire.Request, body []byte) (ch *wir
 	}
 	if err := wire.WriteMessage(ch, req, body); err != nil {
 		release()
+		if ctx.Err() != nil {
+			err = ctx.Err()
+		}
 		return nil, nil, err
 	}
 	return ch, release, nil
@@ -110,74 +116,17 @@ func asProblem(r wire.Response) error {
 		return problem.New(problem.Exhausted, "workspace_full", "the workspace is full").WithHint("remove files or raise the workspace's size")
 	case wire.FaultDenied:
 		return problem.New(problem.Denied, "file_denied", r.Message)
+	case wire.FaultPath:
+		return problem.New(problem.Invalid, "invalid_path", r.Message)
+	case wire.FaultExists:
+		return problem.New(problem.Invalid, "file_exists", r.Message)
+	case wire.FaultNotEmpty:
+		return problem.New(problem.Invalid, "not_empty", r.Message).WithHint("remove what is in the folder first, or ask for all of it to be removed")
 	case wire.FaultInvalid:
 		return problem.New(problem.Invalid, "invalid_request", r.Message)
 	default:
 		return problem.New(problem.Internal, "guest_fault", r.Message)
 	}
-}
-
-// WriteFile puts r's bytes into the workspace's file path (relative, slash-separated), with its folders. It returns the stamp under
-// which ListFiles lists the file until it changes.
-func (l *Link) WriteFile(ctx context.Context, path string, r io.Reader, mode fs.FileMode) (stamp string, err error) {
-	ch, release, err := l.open(ctx, wire.Request{Op: wire.OpFileWrite, Path: path, Mode: uint32(mode.Perm())}, nil)
-	if err != nil {
-		return "", fmt.Errorf("write %s: %w", path, err)
-	}
-	defer release()
-	// A guest that cannot write answers before all bytes are sent; its answer says more than the failed send.
-	_, sendErr := io.Copy(writerOnly{ch}, r)
-	if sendErr == nil {
-		sendErr = ch.CloseWrite()
-	}
-	resp, _, err := l.respond(ctx, ch)
-	if err == nil {
-		err = sendErr
-	}
-	if err != nil {
-		return "", fmt.Errorf("write %s: %w", path, err)
-	}
-	return resp.Stamp, nil
-}
-
-type writerOnly struct{ io.Writer }
-
-// ReadFile copies at most limit bytes (0: all) of the workspace's file path to w and returns the file's size.
-func (l *Link) ReadFile(ctx context.Context, path string, limit int64, w io.Writer) (int64, error) {
-	ch, release, err := l.open(ctx, wire.Request{Op: wire.OpFileRead, Path: path, Limit: limit}, nil)
-	if err != nil {
-		return 0, fmt.Errorf("read %s: %w", path, err)
-	}
-	defer release()
-	resp, _, err := l.respond(ctx, ch)
-	if err != nil {
-		return 0, fmt.Errorf("read %s: %w", path, err)
-	}
-	want := resp.Size
-	if limit > 0 {
-		want = min(want, limit)
-	}
-	if _, err := io.CopyN(w, ch, want); err != nil {
-		return 0, fmt.Errorf("read %s: %w", path, err)
-	}
-	return resp.Size, nil
-}
-
-// ListFiles lists the workspace's regular files. more says that there are more than a listing holds.
-func (l *Link) ListFiles(ctx context.Context) (files []wire.FileInfo, more bool, err error) {
-	ch, release, err := l.open(ctx, wire.Request{Op: wire.OpFileList}, nil)
-	if err != nil {
-		return nil, false, fmt.Errorf("list files: %w", err)
-	}
-	defer release()
-	resp, body, err := l.respond(ctx, ch)
-	if err == nil {
-		err = json.Unmarshal(body, &files)
-	}
-	if err != nil {
-		return nil, false, fmt.Errorf("list files: %w", err)
-	}
-	return files, resp.More, nil
 }
 
 // Run runs a program and passes its output on. It returns its exit status, or -1 when a signal killed it.

@@ -37,7 +37,12 @@ type fake struct {
 	closes  int
 	mu      sync.Mutex // held while the last event is told, as by a session
 	lost    chan struct{}
+	kernels map[string]int
+	touched bool
 }
+
+func (f *fake) KernelPIDs() map[string]int { return f.kernels }
+func (f *fake) Touched() bool              { return f.touched }
 
 func (f *fake) Execute(ctx context.Context, req kernel.Request) iter.Seq2[kernel.Event, error] {
 	return func(yield func(kernel.Event, error) bool) {
@@ -148,12 +153,14 @@ type machine struct {
 	started chan string
 	last    *fake
 	reseeds []bool
+	kernels map[string]int // of the last Base
 }
 
 func (m *machine) prepare(_ context.Context, b named.Base) (*named.Ground, error) {
 	if b.Environment == "" {
 		b.Environment = b.Packages + "-1"
 	}
+	m.kernels = b.Kernels
 	if b.Environment == "gone-1" && m.engine == "later" {
 		return nil, problem.New(problem.Unavailable, "environment_missing", "its Python environment gone-1 is not there any more")
 	}

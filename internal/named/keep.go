@@ -106,6 +106,7 @@ func (s *Session) hand(ctx context.Context, o KeepOptions) (*watcher, error) {
 	w := &watcher{name: s.name, dir: s.dir, since: time.Now(), opts: o, key: s.ground.Key, box: box, place: place,
 		paused: make(chan *lease, 1), stopped: make(chan struct{})}
 	rec := s.rec
+	rec.Kernels = s.kernels()
 	rec.Running, rec.Memory = nil, &Memory{PID: os.Getpid(), Since: w.since, Idle: o.Idle.Seconds()}
 	if err := rec.write(s.dir); err != nil {
 		return nil, errors.Join(err, box.Stop(context.WithoutCancel(ctx)), place.Leave())
@@ -270,7 +271,7 @@ func (w *watcher) save(ctx context.Context, rec Record) (Record, error) {
 		return rec, err
 	}
 	defer include()
-	entry := Entry{Snapshot: id("snp_"), Saved: time.Now(), Executions: rec.Executions}
+	entry := Entry{Snapshot: id("snp_"), Saved: time.Now(), Executions: rec.Executions, Kernels: rec.Kernels}
 	snap, err := snapshot.Create(ctx, snapshotPath(w.dir, entry), snapshot.Manifest{ID: entry.Snapshot, Created: entry.Saved, Key: w.key},
 		func(ctx context.Context, image string) error { return w.box.Checkpoint(ctx, image, true) })
 	if err != nil {

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"cove/internal/kernel"
 	"cove/internal/named"
 	"cove/internal/problem"
@@ -50,7 +52,7 @@ func TestCommandsFindTheSessionInMemory(t *testing.T) {
 		t.Errorf("the second command finds %q and is told %q", before, notices)
 	}
 	info := show(t, store)
-	if info.State != named.Running || info.Running != nil || info.Memory == nil || !info.Memory.Unsaved || info.Executions != 3 || info.Head != saved {
+	if info.State != named.Running || info.Running != nil || info.Memory == nil || !info.Memory.Unsaved || info.Executions != 3 || !cmp.Equal(info.Head, saved) {
 		t.Errorf("it is said to be %+v", info)
 	}
 	if err := store.Keep(t.Context(), "lab", named.KeepOptions{Options: (&machine{}).options()}); problem.Of(err) == nil || problem.Of(err).Code != "session_in_memory" {

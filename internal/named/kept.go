@@ -133,10 +133,9 @@ func (s *Session) leave(ctx context.Context) (bool, error) {
 	if !there {
 		return false, nil
 	}
-	select {
-	case s.busy <- struct{}{}:
-		defer func() { <-s.busy }()
-	case <-ctx.Done():
+	if s.busy.Acquire(ctx, everything) == nil {
+		defer s.busy.Release(everything)
+	} else {
 		s.notice("session " + s.name + " was left in memory while its code ran; the next command interrupts that")
 	}
 	_, err := s.Leave(ctx)
@@ -151,11 +150,11 @@ func (s *Session) leave(ctx context.Context) (bool, error) {
 		s.notices, s.rec.Notice = append(s.notices, text), &Notice{Time: time.Now(), Text: text}
 	}
 	s.rec.remember(func(m *Memory) {
-		m.Unsaved = s.changed
+		m.Unsaved = s.ahead()
 		if s.pinned || s.crashed && s.rec.Head.Snapshot != "" {
 			m.Pinned = max(m.Pinned, s.opts.Depth, 1)
 		}
 	})
-	s.rec.Running, s.rec.Used = nil, time.Now()
+	s.rec.Running, s.rec.Used, s.rec.Kernels, s.rec.Installed = nil, time.Now(), s.kernels(), s.Installed()
 	return true, errors.Join(err, s.rec.write(s.dir))
 }

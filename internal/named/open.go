@@ -12,6 +12,8 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/sync/semaphore"
+
 	"cove/internal/keeper"
 	"cove/internal/kernel"
 	"cove/internal/problem"
@@ -51,6 +53,14 @@ type Live interface {
 	Leave(ctx context.Context) (sandbox.Sandbox, error)
 	// Close ends it. It may be called twice, and while code runs.
 	Close(ctx context.Context) error
+}
+
+// several is what a Live is besides whose kernels have names, and that others change by more than executions.
+type several interface {
+	// KernelPIDs are the process ids of its kernels by name, also once it was saved or left.
+	KernelPIDs() map[string]int
+	// Touched says whether something else than an execution has changed it since it was saved last.
+	Touched() bool
 }
 
 // Ground is what a session stands on, once it was found.
@@ -104,7 +114,7 @@ func (s Store) Open(ctx context.Context, name string, o Options) (*Session, erro
 		if err != nil {
 			return nil, err
 		}
-		sess := &Session{name: name, dir: l.dir, lease: l, opts: o, rec: rec, notices: notices, busy: make(chan struct{}, 1)}
+		sess := &Session{name: name, dir: l.dir, lease: l, opts: o, rec: rec, notices: notices, busy: semaphore.NewWeighted(everything)}
 		if err = sess.start(ctx); err == nil {
 			return sess, nil
 		}
@@ -176,6 +186,9 @@ func (s *Session) start(ctx context.Context) error {
 	}
 	if s.kept != nil && s.rec.Limits != before.Limits {
 		return errOtherLimits
+	}
+	if s.kept == nil {
+		s.rec.Kernels = s.rec.Head.Kernels
 	}
 	ground, err := s.opts.Prepare(ctx, s.rec.Base)
 	if err != nil {

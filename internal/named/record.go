@@ -48,6 +48,8 @@ type Base struct {
 	Limits      Limits `json:"limits"`
 	// Installed is what was installed for it besides, as its last owner knew.
 	Installed pydeps.State `json:"installed,omitzero"`
+	// Kernels are the process ids of its kernels by name in what it goes on with, as its last owner knew; see session.Options.
+	Kernels map[string]int `json:"kernels,omitempty"`
 }
 
 // Entry is a point that a session can be at. Without a Snapshot it is the beginning.
@@ -58,6 +60,8 @@ type Entry struct {
 	Size       int64     `json:"size_bytes,omitempty"`
 	// Reseed says that another session goes on from the same snapshot, so that the random generators must be given new seeds.
 	Reseed bool `json:"reseed,omitempty"`
+	// Kernels are the process ids of the kernels in Snapshot by name.
+	Kernels map[string]int `json:"kernels,omitempty"`
 }
 
 // Owner is a process that uses a session.

@@ -5,9 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"math"
 	"strings"
 	"sync"
 	"time"
+
+	"golang.org/x/sync/semaphore"
 
 	"cove/internal/keeper"
 	"cove/internal/kernel"
@@ -27,8 +30,8 @@ type Session struct {
 	ground *Ground
 	opts   Options
 	kept   *keeper.Remote // the sandbox, where another process keeps it
-	// busy is held while code runs and while a snapshot is made.
-	busy chan struct{}
+	// busy is shared by executions, of which those that can be undone take all of it, as making a snapshot does.
+	busy *semaphore.Weighted
 
 	mu       sync.Mutex // guards what follows
 	rec      Record
@@ -38,6 +41,7 @@ type Session struct {
 	advanced bool            // a snapshot was made since the session was started
 	lost     bool            // the sandbox died, and nothing that ran since has replaced what was in it
 	crashed  bool            // the kernel died since the last snapshot, and with it the variables
+	discard  bool            // what changed is not to be saved
 	pinned   bool            // what ran since the last snapshot is to be undone by returning to that
 	ended    <-chan struct{} // closed when the sandbox dies that holds what is to be saved
 
@@ -67,13 +71,15 @@ func (s *Session) notice(text string) {
 // Execute runs code as Live does. With Undoable, a snapshot is made first if anything ran since the last one.
 func (s *Session) Execute(ctx context.Context, req kernel.Request) iter.Seq2[kernel.Event, error] {
 	return func(yield func(kernel.Event, error) bool) {
-		select {
-		case s.busy <- struct{}{}:
-		case <-ctx.Done():
+		share := int64(1)
+		if s.opts.Undoable {
+			share = everything
+		}
+		if s.busy.Acquire(ctx, share) != nil {
 			yield(nil, problem.New(problem.Canceled, "canceled", "stopped before the code ran"))
 			return
 		}
-		defer func() { <-s.busy }()
+		defer s.busy.Release(share)
 		if err := s.before(ctx); err != nil {
 			yield(nil, err)
 			return
@@ -153,6 +159,23 @@ func (s *Session) PutFile(ctx context.Context, path, host string) error {
 	return nil
 }
 
+// everything is the whole of Session.busy.
+const everything = math.MaxInt64
+
+// ahead says whether there is something to save. The caller holds mu.
+func (s *Session) ahead() bool {
+	l, ok := s.Live.(several)
+	return s.changed || ok && l.Touched()
+}
+
+// kernels are the process ids of the kernels that have names.
+func (s *Session) kernels() map[string]int {
+	if l, ok := s.Live.(several); ok {
+		return l.KernelPIDs()
+	}
+	return nil
+}
+
 // checkpoint makes a snapshot and makes it the head. After an error the head is what it was.
 func (s *Session) checkpoint(ctx context.Context, keep bool) error {
 	entry := Entry{Snapshot: id("snp_"), Saved: time.Now()}
@@ -164,7 +187,8 @@ func (s *Session) checkpoint(ctx context.Context, keep bool) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	entry.Executions, entry.Size = s.rec.Executions, snap.Size()
+	entry.Executions, entry.Size, entry.Kernels = s.rec.Executions, snap.Size(), s.kernels()
+	s.rec.Kernels, s.rec.Installed = entry.Kernels, s.Installed()
 	depth := 0
 	// The variables that a dead kernel took along are still in the former head.
 	rescue := s.crashed && s.rec.Head.Snapshot != ""
@@ -211,7 +235,7 @@ func (s *Session) Close(ctx context.Context) error {
 // process keeps it in memory.
 func (s *Session) Discard(ctx context.Context) error {
 	s.mu.Lock()
-	s.changed = s.changed && s.inMemory()
+	s.discard = !s.inMemory()
 	s.mu.Unlock()
 	return s.Close(ctx)
 }
@@ -236,14 +260,12 @@ func (s *Session) close(ctx context.Context) error {
 
 // saveLast makes the last snapshot, where one is due.
 func (s *Session) saveLast(ctx context.Context) error {
-	select {
-	case s.busy <- struct{}{}:
-	case <-ctx.Done():
+	if s.busy.Acquire(ctx, everything) != nil {
 		return s.unsaved("its code did not end in time", "session_unsaved")
 	}
-	defer func() { <-s.busy }()
+	defer s.busy.Release(everything)
 	s.mu.Lock()
-	changed, lost := s.changed, s.gone()
+	changed, lost := s.ahead() && !s.discard, s.gone()
 	s.mu.Unlock()
 	switch {
 	case lost && changed:

@@ -15,7 +15,7 @@ func (s *Session) adopt(ctx context.Context) error {
 	s.box = s.opts.Running
 	clear(s.known)
 	if err := s.rejoin(ctx); err != nil {
-		s.box, s.link, s.kernel = nil, nil, nil
+		s.box, s.link = nil, nil
 		return err
 	}
 	s.opts.Running = nil // if it is lost, the next one starts from the image
@@ -26,18 +26,23 @@ func (s *Session) adopt(ctx context.Context) error {
 // rejoin connects to a sandbox that runs already: one that is being adopted, or one whose connection has ended and that lives on. It does not end
 // a sandbox that it cannot connect to, which may be somebody else's.
 func (s *Session) rejoin(ctx context.Context) error {
-	if s.kernel != nil {
-		s.kernel.Close()
-		s.kernel = nil
+	names := map[string]int{}
+	for name, k := range s.slots {
+		names[name] = k.pid
 	}
+	if s.opts.Running != nil {
+		names = s.opts.Kernels
+	}
+	s.forget()
 	s.dropScanner()
 	l, err := link.Dial(ctx, s.box)
 	if err != nil {
-		return s.explain(err)
+		return explain(s.box, err)
 	}
 	s.link = l
-	if err := s.takeOver(ctx, false); err != nil {
-		_ = s.link.Close() // or the next would start another kernel
+	if err := s.takeOver(ctx, names, false); err != nil {
+		_ = s.link.Close() // first, so that the kernels live on
+		s.forget()
 		return err
 	}
 	return nil
@@ -47,25 +52,22 @@ func (s *Session) rejoin(ctx context.Context) error {
 // Options.Running. When ctx ends first, it lets go all the same, and code that still runs is interrupted when another session takes over. The
 // session is closed then.
 func (s *Session) Leave(ctx context.Context) (sandbox.Sandbox, error) {
+	if err := s.running.Acquire(ctx, everything); err == nil {
+		defer s.running.Release(everything)
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.box == nil || ended(s.box.Done()) || s.closed {
 		return nil, problem.New(problem.Unavailable, "session_lost", "there is nothing to leave: the sandbox has ended")
 	}
-	var err error
-	if s.kernel != nil {
-		// Whoever takes over starts another, where this one has died.
-		dead := ended(s.kernel.Dead())
-		if err = s.kernel.Detach(ctx); err != nil && (dead || problem.Of(err).Code == "kernel_died") {
-			err = nil
-		}
-	}
+	err := s.detach(ctx)
 	s.dropScanner()
 	_ = s.link.Close()
 	box := s.box
-	s.kernel, s.link, s.box, s.closed = nil, nil, nil, true
+	s.forget()
+	s.link, s.box, s.closed = nil, nil, true
 	if err != nil && !errors.Is(err, ctx.Err()) {
-		return box, fmt.Errorf("leave the sandbox: %w", s.explain(err))
+		return box, fmt.Errorf("leave the sandbox: %w", explain(box, err))
 	}
 	return box, nil
 }

@@ -11,6 +11,7 @@ import (
 	"cove/internal/problem"
 	"cove/internal/pydeps"
 	"cove/internal/pydeps/layer"
+	"cove/internal/pydeps/require"
 	"cove/internal/pydeps/scan"
 	"cove/internal/pyenv"
 )
@@ -23,6 +24,8 @@ type Packages interface {
 	Provided(state pydeps.State) func(root string) bool
 	// Provide installs what a report asks for.
 	Provide(ctx context.Context, r pydeps.Request, told func(pydeps.Progress)) (pydeps.Provision, error)
+	// Install installs what a person asks for by name.
+	Install(ctx context.Context, requirements []require.Requirement, s pydeps.State, told func(pydeps.Progress)) (pydeps.Provision, error)
 	// Module installs what provides one module that running code imports.
 	Module(ctx context.Context, module string, loaded []string, s pydeps.State, told func(pydeps.Progress)) (pydeps.Provision, error)
 }
@@ -39,67 +42,89 @@ func (s *Session) Installed() pydeps.State {
 	return s.installed
 }
 
-// begin makes sure that there is a kernel for req, a new one if it wants that.
-func (s *Session) begin(ctx context.Context, req *kernel.Request) (*kernel.Kernel, error) {
+// begin makes sure that there is an interpreter for req, a new one if it wants that.
+func (s *Session) begin(ctx context.Context, req *kernel.Request) (*turn, error) {
 	if first, rest, _ := strings.Cut(req.Code, "\n"); req.Mode != kernel.Script && strings.TrimSpace(first) == restartLine {
 		req.Restart, req.Code = true, rest
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	k, err := s.find(req.Kernel)
+	if err != nil {
+		return nil, err
+	}
 	if req.Restart {
-		s.endKernel()
+		if err := s.vacate(ctx, k); err != nil {
+			return nil, err
+		}
 	}
-	err := s.ready(ctx)
-	return s.kernel, err
+	t, err := s.occupy(ctx, k)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.catchUp(ctx, t); err != nil && problem.Of(err).Code != "kernel_died" {
+		return nil, err
+	}
+	return t, nil // if it has died, the execution says so
 }
 
-func (s *Session) endKernel() {
-	if s.kernel != nil {
-		s.kernel.Close()
-		s.kernel = nil
-	}
-}
-
-// supply makes importable what the code is going to import. It returns the kernel to run it in, or nil when there is nothing to run any more:
-// the consumer has left, or was told why.
-func (s *Session) supply(ctx context.Context, k *kernel.Kernel, req *kernel.Request, yield yielder) *kernel.Kernel {
-	defer s.mark()
+// supply makes importable what the code is going to import. It returns false when there is nothing to run any more: the consumer has left, or
+// was told why.
+func (s *Session) supply(ctx context.Context, t *turn, req *kernel.Request, yield yielder) bool {
+	defer s.mark(t.slot)
 	if s.opts.Packages == nil || s.opts.Mold {
-		return k
+		return true
 	}
-	req.Missing = s.missing
+	req.Missing = func(ctx context.Context, module string, loaded []string, tell func(kernel.Event)) (kernel.Paths, error) {
+		return s.missing(ctx, t, module, loaded, tell)
+	}
 	if !scan.Suspect(req.Code, s.opts.Packages.Provided(s.Installed())) {
-		return k
+		return true
 	}
 	began := time.Now()
-	provision, err := s.provide(ctx, k, *req, yield)
+	provision, err := s.provide(ctx, t, *req, yield)
 	switch {
 	case errors.Is(err, errLeft):
-		return nil
+		return false
 	case ctx.Err() != nil:
-		return k // which says so
+		return true // the kernel says so
 	case err == nil:
-		return s.apply(ctx, k, provision, began, yield)
+		return s.apply(ctx, t, provision, began, yield)
 	}
-	if !yield(kernel.Install{Failure: problem.Of(err)}, nil) {
-		return nil
-	}
-	return k
+	return yield(kernel.Install{Failure: problem.Of(err)}, nil)
 }
 
 // mark notes that something of the user's is about to run.
-func (s *Session) mark() {
+func (s *Session) mark(k *slot) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.pristine = false
+	k.pristine = false
+}
+
+// install changes what is installed, one change at a time.
+func (s *Session) install(ctx context.Context, change func(pydeps.State) (pydeps.Provision, error), t *turn) (pydeps.Provision, error) {
+	select {
+	case <-s.installing:
+		defer func() { s.installing <- struct{}{} }()
+	case <-ctx.Done():
+		return pydeps.Provision{}, ctx.Err()
+	}
+	p, err := change(s.Installed())
+	if err != nil {
+		return p, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if p.Restart == "" || t == nil || t.slot.pristine {
+		s.installed = p.State
+	}
+	return p, nil
 }
 
 // errLeft means that the consumer of an execution's events has left.
 var errLeft = problem.New(problem.Canceled, "canceled", "nobody listens any more")
 
 // provide finds out what the code needs and has it installed.
-func (s *Session) provide(ctx context.Context, k *kernel.Kernel, req kernel.Request, yield yielder) (pydeps.Provision, error) {
-	wanted, err := s.survey(ctx, k, req)
+func (s *Session) provide(ctx context.Context, t *turn, req kernel.Request, yield yielder) (pydeps.Provision, error) {
+	wanted, err := s.survey(ctx, t, req)
 	if err != nil {
 		return pydeps.Provision{}, err
 	}
@@ -111,12 +136,15 @@ func (s *Session) provide(ctx context.Context, k *kernel.Kernel, req kernel.Requ
 	}
 	told, over := make(chan pydeps.Progress, 64), make(chan outcome, 1)
 	go func() {
-		p, err := s.opts.Packages.Provide(ctx, wanted, func(p pydeps.Progress) {
-			select {
-			case told <- p:
-			default: // whoever shows it is behind; there will be more
-			}
-		})
+		p, err := s.install(ctx, func(have pydeps.State) (pydeps.Provision, error) {
+			wanted.State = have
+			return s.opts.Packages.Provide(ctx, wanted, func(p pydeps.Progress) {
+				select {
+				case told <- p:
+				default: // whoever shows it is behind; there will be more
+				}
+			})
+		}, t)
 		over <- outcome{p, err}
 	}()
 	for {
@@ -134,7 +162,7 @@ func (s *Session) provide(ctx context.Context, k *kernel.Kernel, req kernel.Requ
 }
 
 // survey parses the code and asks the kernel what of it is missing.
-func (s *Session) survey(ctx context.Context, k *kernel.Kernel, req kernel.Request) (pydeps.Request, error) {
+func (s *Session) survey(ctx context.Context, t *turn, req kernel.Request) (pydeps.Request, error) {
 	scanner, err := s.parser(ctx)
 	if err != nil {
 		return pydeps.Request{}, err
@@ -147,13 +175,13 @@ func (s *Session) survey(ctx context.Context, k *kernel.Kernel, req kernel.Reque
 		report.Imports = nil // it will not run; where the scanner is mistaken, the kernel asks for what it imports
 	}
 	r := pydeps.Request{Report: report}
-	r.Missing, r.Loaded, err = k.Survey(ctx, roots(report))
+	r.Missing, r.Loaded, err = t.kernel.Survey(ctx, roots(report))
 	if err != nil {
 		return r, err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	r.State, r.Pristine = s.installed, s.pristine
+	r.Pristine = t.slot.pristine
 	r.Missing = slices.DeleteFunc(r.Missing, func(module string) bool {
 		return s.isOwn(module) || strings.Contains(req.Code, module+".py") // a file that the code is about to write
 	})
@@ -197,13 +225,13 @@ func (s *Session) parser(ctx context.Context) (*scan.Scanner, error) {
 		s.dropScanner()
 	}
 	if s.scanner == nil {
-		if err := s.ready(ctx); err != nil {
+		if err := s.awake(ctx); err != nil {
 			return nil, err
 		}
 		var err error
 		if s.scanner, err = scan.Start(ctx, s.link, s.box.Layout().Path(pyenv.MountPoint)+"/bin/python"); err != nil {
 			s.scanner = nil
-			return nil, s.explain(err)
+			return nil, explain(s.box, err)
 		}
 	}
 	return s.scanner, nil
@@ -216,50 +244,44 @@ func (s *Session) dropScanner() {
 	}
 }
 
-// apply gives the kernel what was installed, and says so. It returns the kernel to go on with, or nil.
-func (s *Session) apply(ctx context.Context, k *kernel.Kernel, p pydeps.Provision, began time.Time, yield yielder) *kernel.Kernel {
+// apply gives the interpreter what was installed, and says so. It returns false when there is nothing to run any more.
+func (s *Session) apply(ctx context.Context, t *turn, p pydeps.Provision, began time.Time, yield yielder) bool {
 	told := kernel.Install{Provision: p}
+	var err error
 	if p.Restart != "" {
 		s.mu.Lock()
-		pristine := s.pristine
+		pristine := t.slot.pristine
 		s.mu.Unlock()
 		if !pristine {
 			if yield(told, nil) {
 				yield(kernel.Done{Outcome: kernel.OutcomeRestart, ExitCode: 1, Wall: time.Since(began), Message: p.Restart + "; nothing was run"}, nil)
 			}
-			return nil
+			return false
 		}
 		told.Restarted = true
+		err = s.renew(ctx, t)
+	} else if p.Layer != "" {
+		if err = t.kernel.AddPaths(ctx, s.pathsOf(p)); err == nil {
+			s.given(t, p.Layer)
+		}
 	}
-	k, err := s.equipWith(ctx, k, p)
 	if err != nil {
-		yield(nil, s.explain(err))
-		return nil
+		yield(nil, explain(t.box, err))
+		return false
 	}
-	if !p.Silent() && !yield(told, nil) {
-		return nil
-	}
-	return k
+	return p.Silent() || yield(told, nil)
 }
 
-// equipWith adds a provision's layer to the kernel, which is a new one when the provision needs that.
-func (s *Session) equipWith(ctx context.Context, k *kernel.Kernel, p pydeps.Provision) (*kernel.Kernel, error) {
-	s.mu.Lock()
-	s.installed = p.State
-	paths := s.paths(added(p))
-	if p.Restart != "" {
-		s.endKernel()
-		err := s.ready(ctx)
-		k = s.kernel
-		s.mu.Unlock()
-		return k, err
+// renew has a turn go on in a new interpreter.
+func (s *Session) renew(ctx context.Context, t *turn) error {
+	if err := s.vacate(ctx, t.slot); err != nil {
+		return err
 	}
-	// Without the lock: the kernel may have to end another execution first, which takes it.
-	s.mu.Unlock()
-	if p.Layer == "" {
-		return k, nil
+	next, err := s.occupy(ctx, t.slot)
+	if err == nil {
+		*t = *next
 	}
-	return k, k.AddPaths(ctx, paths)
+	return err
 }
 
 // added is the state of a session that has a provision's layer alone.
@@ -271,17 +293,11 @@ func added(p pydeps.Provision) pydeps.State {
 	return one
 }
 
-// equip gives a kernel that was taken over what the session has been given. What goes before the environment's own packages can only
-// be given to a new one.
-func (s *Session) equip(ctx context.Context) error {
-	if len(s.installed.Layers) == 0 {
-		return nil
-	}
-	if s.pristine && len(s.installed.First) > 0 {
-		s.endKernel()
-		return nil
-	}
-	return s.kernel.AddPaths(ctx, s.paths(s.installed))
+// pathsOf says where a provision's layer is in the sandbox.
+func (s *Session) pathsOf(p pydeps.Provision) kernel.Paths {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.paths(added(p))
 }
 
 // paths says where the layers of a state are in the sandbox.
@@ -294,8 +310,10 @@ func (s *Session) paths(state pydeps.State) kernel.Paths {
 }
 
 // missing installs what running code turns out to import.
-func (s *Session) missing(ctx context.Context, module string, loaded []string, tell func(kernel.Event)) (kernel.Paths, error) {
-	p, err := s.opts.Packages.Module(ctx, module, loaded, s.Installed(), func(p pydeps.Progress) { tell(kernel.Install{Progress: &p}) })
+func (s *Session) missing(ctx context.Context, t *turn, module string, loaded []string, tell func(kernel.Event)) (kernel.Paths, error) {
+	p, err := s.install(ctx, func(have pydeps.State) (pydeps.Provision, error) {
+		return s.opts.Packages.Module(ctx, module, loaded, have, func(p pydeps.Progress) { tell(kernel.Install{Progress: &p}) })
+	}, t)
 	if err != nil {
 		if ctx.Err() == nil {
 			tell(kernel.Install{Failure: problem.Of(err)})
@@ -305,11 +323,40 @@ func (s *Session) missing(ctx context.Context, module string, loaded []string, t
 	if !p.Silent() {
 		tell(kernel.Install{Provision: p})
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	if p.Layer == "" || p.Restart != "" {
 		return kernel.Paths{}, nil
 	}
-	s.installed = p.State
-	return s.paths(added(p)), nil
+	s.given(t, p.Layer)
+	return s.pathsOf(p), nil
+}
+
+// Install makes packages importable in all of the session's kernels, in each from its next execution on. Where the Provision has a Restart,
+// those that have run code already need a new interpreter for it.
+func (s *Session) Install(ctx context.Context, requirements []require.Requirement, told func(pydeps.Progress)) (pydeps.Provision, error) {
+	if s.opts.Packages == nil {
+		return pydeps.Provision{}, problem.New(problem.Denied, "packages_off", "packages cannot be installed here")
+	}
+	done, err := s.share(ctx)
+	if err != nil {
+		return pydeps.Provision{}, err
+	}
+	defer done()
+	if _, _, err := s.connected(ctx); err != nil {
+		return pydeps.Provision{}, err
+	}
+	p, err := s.install(ctx, func(have pydeps.State) (pydeps.Provision, error) {
+		return s.opts.Packages.Install(ctx, requirements, have, told)
+	}, nil)
+	if err != nil {
+		return p, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.touched = true
+	for _, k := range s.slots {
+		if p.First && p.Restart == "" && k.kernel != nil && !k.pristine {
+			p.Restart = "it takes the place of packages that kernels may have imported already"
+		}
+	}
+	return p, nil
 }

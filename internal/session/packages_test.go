@@ -12,6 +12,7 @@ import (
 	"cove/internal/kernel"
 	"cove/internal/problem"
 	"cove/internal/pydeps"
+	"cove/internal/pydeps/require"
 	"cove/internal/sandbox"
 	"cove/internal/sandbox/gvisor"
 	"cove/internal/sandbox/sandboxtest"
@@ -111,6 +112,16 @@ func (s *shelf) Module(_ context.Context, module string, _ []string, state pydep
 		return pydeps.Provision{}, s.fail
 	}
 	return s.give([]string{module}, state, false), nil
+}
+
+func (s *shelf) Install(_ context.Context, asked []require.Requirement, state pydeps.State, _ func(pydeps.Progress)) (pydeps.Provision, error) {
+	var names []string
+	for _, r := range asked {
+		names = append(names, r.Name)
+	}
+	p := s.give(names, state, true)
+	p.Restart = ""
+	return p, s.fail
 }
 
 // supplied starts a session that installs from a shelf; it ends with the test.

@@ -27,18 +27,11 @@ func (s *Session) restore(ctx context.Context, spec sandbox.Spec) (sandbox.Sandb
 	return box, nil
 }
 
-// takeOver attaches to the kernel of a sandbox that was saved, and counts the files that are there as known. A sandbox that was saved without a
-// kernel gets a new one later, as any.
-func (s *Session) takeOver(ctx context.Context, reseed bool) error {
-	if kernels := s.link.Kernels(); len(kernels) > 0 {
-		k, err := kernel.Attach(ctx, s.link, s.kernelConfig(reseed), kernels[0])
-		if err != nil {
-			return s.explain(err)
-		}
-		s.kernel, s.pristine = k, reseed
-		if err := s.equip(ctx); err != nil {
-			return s.explain(err)
-		}
+// takeOver attaches to the kernels of a sandbox that was saved or left, which have these names, and counts the files that are there as known. A
+// sandbox without a kernel gets a new one later, as any.
+func (s *Session) takeOver(ctx context.Context, names map[string]int, reseed bool) error {
+	if err := s.attach(ctx, names, reseed); err != nil {
+		return err
 	}
 	_, err := s.changes(ctx)
 	return err
@@ -48,32 +41,70 @@ func (s *Session) takeOver(ctx context.Context, reseed bool) error {
 // afterwards; without, it is closed, if saving succeeded. Its variables, files, threads and child processes are
 // in the files; connections out of the sandbox are not.
 func (s *Session) Save(ctx context.Context, dir string, keep bool) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	if _, err := sandbox.SaverOf(s.opts.Engine); err != nil {
 		return err
 	}
-	if s.box == nil || ended(s.box.Done()) || s.closed {
-		return problem.New(problem.Unavailable, "session_lost", "there is nothing to save: the sandbox has ended")
+	if err := s.running.Acquire(ctx, everything); err != nil {
+		return fmt.Errorf("save: %w", err)
 	}
-	if err := s.ready(ctx); err != nil {
+	defer s.running.Release(everything)
+	if err := s.saveable(); err != nil {
 		return err
 	}
-	if err := s.kernel.Detach(ctx); err != nil {
-		return fmt.Errorf("save: %w", s.explain(err))
+	if _, err := s.main(ctx); err != nil {
+		return err
 	}
-	s.kernel = nil
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.box == nil || s.closed {
+		return lost()
+	}
+	err := s.detach(ctx)
 	s.dropScanner()
 	_ = s.link.Close()
-	err := s.box.(sandbox.Checkpointer).Checkpoint(ctx, dir, keep)
+	s.forget()
+	if err != nil {
+		return errors.Join(fmt.Errorf("save: %w", explain(s.box, err)), s.reconnect(context.WithoutCancel(ctx)))
+	}
+	err = s.box.(sandbox.Checkpointer).Checkpoint(ctx, dir, keep)
+	s.touched = s.touched && err != nil
 	if err == nil && !keep {
 		s.closed, s.link, s.box = true, nil, nil
 		return nil
 	}
 	if err != nil {
-		err = s.explain(err)
+		err = explain(s.box, err)
 	}
 	return errors.Join(err, s.reconnect(context.WithoutCancel(ctx)))
+}
+
+func lost() error {
+	return problem.New(problem.Unavailable, "session_lost", "there is nothing to save: the sandbox has ended")
+}
+
+func (s *Session) saveable() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.box == nil || ended(s.box.Done()) || s.closed {
+		return lost()
+	}
+	return nil
+}
+
+// main makes sure that there is an interpreter in kernel.Main.
+func (s *Session) main(ctx context.Context) (*turn, error) {
+	k, err := s.find(kernel.Main)
+	if err != nil {
+		return nil, err
+	}
+	return s.occupy(ctx, k)
+}
+
+// Touched says whether something other than an execution has changed the session since it was opened or saved.
+func (s *Session) Touched() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.touched
 }
 
 // reconnect goes on with a sandbox that was saved, or could not be.
@@ -102,12 +133,7 @@ func (s *Session) Lost() <-chan struct{} {
 
 // Trim has the interpreter give back memory that it does not use, before it is saved.
 func (s *Session) Trim(ctx context.Context) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if err := s.ready(ctx); err != nil {
-		return err
-	}
-	return s.explain(s.kernel.Trim(ctx))
+	return s.asked(ctx, func(k *kernel.Kernel) error { return k.Trim(ctx) })
 }
 
 // Rehearse runs a cell as a user would and forgets it, because what runs first runs slowly: in a new interpreter, whose code is
@@ -121,11 +147,15 @@ func (s *Session) Rehearse(ctx context.Context) error {
 			return problem.New(problem.Unavailable, "rehearsal_failed", "a new session does not work: "+string(done.Outcome)+" "+done.Message)
 		}
 	}
+	t, err := s.main(ctx)
+	if err != nil {
+		return err
+	}
+	if err := t.kernel.Forget(ctx); err != nil {
+		return explain(t.box, err)
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.kernel == nil {
-		return problem.New(problem.Unavailable, "session_lost", "the session ended in its rehearsal")
-	}
-	s.pristine = true
-	return s.explain(s.kernel.Forget(ctx))
+	t.slot.pristine = true
+	return nil
 }

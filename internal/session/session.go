@@ -4,11 +4,9 @@
 package session
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"iter"
 	"maps"
@@ -16,6 +14,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"golang.org/x/sync/semaphore"
 
 	"cove/internal/kernel"
 	"cove/internal/link"
@@ -63,44 +63,57 @@ type Options struct {
 	Packages Packages
 	// Installed is what Packages gave the session that Image or Running is of, or what a new session is to begin with.
 	Installed pydeps.State
+	// Kernels are the process ids of the kernels in Image or Running by their names, as KernelPIDs told before; 0 for one whose interpreter is to be
+	// started. Without it there is one kernel, kernel.Main.
+	Kernels map[string]int
 	// Mold is for a session that is only there to be saved as the image of others: what depends on the memory limit is
 	// left to them.
 	Mold bool
 }
 
-// Session is safe for concurrent use; executions run one at a time.
+// Session is safe for concurrent use; executions run one at a time in each of its kernels.
 type Session struct {
 	opts Options
+	// running is shared by executions and whatever starts and ends interpreters; letting go of the sandbox takes all of it.
+	running *semaphore.Weighted
+	// installing holds a token while nothing is installed: what is installed builds on what there is.
+	installing chan struct{}
 
-	mu     sync.Mutex // guards what follows; held while things start, not while code runs
-	box    sandbox.Sandbox
-	link   *link.Link
-	kernel *kernel.Kernel
-	inputs map[string]string // workspace path -> host file, put in again after a sandbox was lost
-	known  map[string]string // workspace path -> stamp, as of the last look
-	closed bool
+	mu      sync.Mutex // guards what follows; held while a sandbox starts, not while code runs
+	box     sandbox.Sandbox
+	link    *link.Link
+	slots   map[string]*slot  // the kernels by name
+	inputs  map[string]string // workspace path -> host file, put in again after a sandbox was lost
+	known   map[string]string // workspace path -> stamp, as of the last look
+	writing map[string]int    // workspace path -> how many write it for the host right now
+	touched bool              // see Touched
+	closed  bool
 
 	adopted bool // the sandbox was Options.Running
 
 	installed pydeps.State  // what Packages has given
-	pristine  bool          // the kernel has run nothing of the user's
 	scanner   *scan.Scanner // nil until code is suspected to need something
 }
 
 // Open starts a session's sandbox and its kernel.
 func Open(ctx context.Context, o Options) (*Session, error) {
 	o.Limits = o.Limits.OrDefault()
-	s := &Session{opts: o, inputs: map[string]string{}, known: map[string]string{}, installed: o.Installed}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if err := s.ready(ctx); err != nil {
+	s := &Session{
+		opts: o, running: semaphore.NewWeighted(everything), installing: make(chan struct{}, 1), slots: map[string]*slot{},
+		inputs: map[string]string{}, known: map[string]string{}, writing: map[string]int{}, installed: o.Installed,
+	}
+	s.installing <- struct{}{}
+	s.slot(kernel.Main)
+	if _, err := s.main(ctx); err != nil {
+		s.mu.Lock()
+		defer s.mu.Unlock()
 		return nil, errors.Join(err, s.drop())
 	}
 	return s, nil
 }
 
-// ready makes sure that a sandbox and a kernel are there.
-func (s *Session) ready(ctx context.Context) error {
+// awake makes sure that a sandbox is there. The caller holds mu.
+func (s *Session) awake(ctx context.Context) error {
 	if s.closed {
 		return problem.New(problem.Invalid, "session_closed", "the session is closed")
 	}
@@ -108,9 +121,7 @@ func (s *Session) ready(ctx context.Context) error {
 	case s.box == nil:
 	case s.adopted && !ended(s.box.Done()):
 		if ended(s.link.Done()) {
-			if err := s.rejoin(ctx); err != nil {
-				return err
-			}
+			return s.rejoin(ctx)
 		}
 	case ended(s.box.Done()) || ended(s.link.Done()):
 		s.adopted = false
@@ -119,20 +130,7 @@ func (s *Session) ready(ctx context.Context) error {
 		}
 	}
 	if s.box == nil {
-		if err := s.startSandbox(ctx); err != nil {
-			return err
-		}
-	}
-	if s.kernel != nil && ended(s.kernel.Dead()) {
-		s.kernel.Close()
-		s.kernel = nil
-	}
-	if s.kernel == nil {
-		k, err := kernel.Start(ctx, s.link, s.kernelConfig(false))
-		if err != nil {
-			return s.explain(err)
-		}
-		s.kernel, s.pristine = k, true
+		return s.startSandbox(ctx)
 	}
 	return nil
 }
@@ -162,16 +160,21 @@ func (s *Session) startSandbox(ctx context.Context) error {
 	}
 	s.box = box
 	if s.link, err = link.Dial(ctx, box); err != nil {
-		return errors.Join(s.explain(err), s.drop())
+		return errors.Join(explain(box, err), s.drop())
 	}
 	clear(s.known)
 	if s.opts.Image != "" {
-		if err := s.takeOver(ctx, s.opts.Reseed); err != nil {
+		if err := s.takeOver(ctx, s.opts.Kernels, s.opts.Reseed); err != nil {
 			return errors.Join(err, s.drop())
 		}
 	}
 	for path, host := range s.inputs {
-		if err := s.put(ctx, path, host); err != nil {
+		err := opened(host, func(f *os.File, mode fs.FileMode) error {
+			stamp, err := s.link.WriteFile(ctx, path, f, mode)
+			s.known[path] = stamp
+			return explain(box, err)
+		})
+		if err != nil {
 			return err
 		}
 	}
@@ -221,9 +224,9 @@ func (s *Session) kernelConfig(reseed bool) kernel.Config {
 }
 
 // explain replaces an error of talking to a sandbox by the reason why the sandbox is gone.
-func (s *Session) explain(err error) error {
-	if err != nil && s.box != nil && ended(s.box.Done()) && s.box.Cause() != nil {
-		return s.box.Cause()
+func explain(box sandbox.Sandbox, err error) error {
+	if err != nil && box != nil && ended(box.Done()) && box.Cause() != nil {
+		return box.Cause()
 	}
 	return err
 }
@@ -233,15 +236,21 @@ func (s *Session) explain(err error) error {
 // yields the Done. A cell that begins with a line "%restart" has Request.Restart.
 func (s *Session) Execute(ctx context.Context, req kernel.Request) iter.Seq2[kernel.Event, error] {
 	return func(yield func(kernel.Event, error) bool) {
-		k, err := s.begin(ctx, &req)
+		over, err := s.share(ctx)
 		if err != nil {
 			yield(nil, err)
 			return
 		}
-		if k = s.supply(ctx, k, &req, yield); k == nil {
+		defer over()
+		t, err := s.begin(ctx, &req)
+		if err != nil {
+			yield(nil, err)
 			return
 		}
-		for ev, err := range k.Execute(ctx, req) {
+		if !s.supply(ctx, t, &req, yield) {
+			return
+		}
+		for ev, err := range t.kernel.Execute(ctx, req) {
 			done, isDone := ev.(kernel.Done)
 			if err == nil && !isDone {
 				if !yield(ev, nil) {
@@ -250,18 +259,18 @@ func (s *Session) Execute(ctx context.Context, req kernel.Request) iter.Seq2[ker
 				continue
 			}
 			if err != nil {
-				yield(nil, s.explain(err))
+				yield(nil, explain(t.box, err))
 				return
 			}
-			s.conclude(context.WithoutCancel(ctx), done, yield)
+			s.conclude(context.WithoutCancel(ctx), t, done, yield)
 			return
 		}
 	}
 }
 
 // conclude reports changed files and completes a Done with what the host knows.
-func (s *Session) conclude(ctx context.Context, done kernel.Done, yield func(kernel.Event, error) bool) {
-	done, files := s.settle(ctx, done)
+func (s *Session) conclude(ctx context.Context, t *turn, done kernel.Done, yield func(kernel.Event, error) bool) {
+	done, files := s.settle(ctx, t, done)
 	// Without the lock: whoever receives an event may ask the session something.
 	for _, f := range files {
 		if !yield(f, nil) {
@@ -271,8 +280,9 @@ func (s *Session) conclude(ctx context.Context, done kernel.Done, yield func(ker
 	yield(done, nil)
 }
 
-// settle finds out what an execution's end means for the session, and which files it has made or changed.
-func (s *Session) settle(ctx context.Context, done kernel.Done) (kernel.Done, []kernel.File) {
+// settle finds out what an execution's end means for the session, and which files it has made or changed. When others run at the same time, a change
+// counts for the one that ends first: who made it cannot be seen.
+func (s *Session) settle(ctx context.Context, t *turn, done kernel.Done) (kernel.Done, []kernel.File) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
@@ -282,8 +292,11 @@ func (s *Session) settle(ctx context.Context, done kernel.Done) (kernel.Done, []
 		done.Lost = kernel.LostSession
 		return done, nil
 	}
+	if done.Outcome == kernel.OutcomeInterrupted && done.Lost == kernel.LostSession {
+		done = s.interrupted(t, done)
+	}
 	if done.Outcome == kernel.OutcomeSandboxDied {
-		done = s.inquest(ctx, done)
+		done = inquest(ctx, t, done)
 	}
 	if done.Lost == kernel.LostSession {
 		return done, nil
@@ -295,18 +308,31 @@ func (s *Session) settle(ctx context.Context, done kernel.Done) (kernel.Done, []
 	return done, files
 }
 
+// interrupted says what is lost with a kernel that the session itself has let go while it ran code.
+func (s *Session) interrupted(t *turn, done kernel.Done) kernel.Done {
+	switch {
+	case s.box != t.box:
+		done.Outcome, done.Message = kernel.OutcomeSandboxDied, "the sandbox ended during the execution"
+	case s.link != t.link:
+		done.Lost, done.Message = kernel.LostNothing, "the connection to the sandbox broke while the code ran, which was interrupted"
+	default:
+		done.Lost, done.Message = kernel.LostKernel, "the kernel was ended while the code ran; variables are lost, files are kept"
+	}
+	return done
+}
+
 // inquest waits for the host's own findings about a sandbox that went silent.
-func (s *Session) inquest(ctx context.Context, done kernel.Done) kernel.Done {
+func inquest(ctx context.Context, t *turn, done kernel.Done) kernel.Done {
 	// A sandbox that hangs has no cause of death; one whose connection breaks is about to have one. A kernel's channel breaks a
 	// moment before the connection counts as ended.
-	awaitEnd(s.link.Done(), breakGrace)
-	if ended(s.link.Done()) {
-		awaitEnd(s.box.Done(), deathGrace)
+	awaitEnd(t.link.Done(), breakGrace)
+	if ended(t.link.Done()) {
+		awaitEnd(t.box.Done(), deathGrace)
 	}
-	if !ended(s.box.Done()) {
-		_ = s.box.Stop(ctx)
+	if !ended(t.box.Done()) {
+		_ = t.box.Stop(ctx)
 	}
-	if p := problem.Of(s.box.Cause()); p != nil {
+	if p := problem.Of(t.box.Cause()); p != nil {
 		done.Message = p.Message
 		if p.Code == "session_oom" {
 			done.Outcome, done.ExitCode = kernel.OutcomeMemory, 137
@@ -316,142 +342,36 @@ func (s *Session) inquest(ctx context.Context, done kernel.Done) kernel.Done {
 	return done
 }
 
-// changes returns what was created or changed since the last look.
-func (s *Session) changes(ctx context.Context) ([]kernel.File, error) {
-	listed, _, err := s.link.ListFiles(ctx)
-	if err != nil {
-		return nil, s.explain(err)
-	}
-	var changed []kernel.File
-	now := make(map[string]string, len(listed))
-	for _, f := range listed {
-		now[f.Path] = f.Stamp
-		if before, ok := s.known[f.Path]; !ok || before != f.Stamp {
-			changed = append(changed, kernel.File{Path: f.Path, Size: f.Size, Created: !ok})
-		}
-	}
-	s.known = now
-	return changed, nil
-}
-
-// Put writes r's bytes to a workspace path (relative, slash-separated). They are lost with the sandbox; see PutFile.
-func (s *Session) Put(ctx context.Context, path string, r io.Reader, mode fs.FileMode) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if err := s.ready(ctx); err != nil {
-		return err
-	}
-	return s.write(ctx, path, r, mode)
-}
-
-// PutFile copies a host file to a workspace path. When a sandbox is lost, it is copied again into the next one.
-func (s *Session) PutFile(ctx context.Context, path, host string) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if err := s.ready(ctx); err != nil {
-		return err
-	}
-	if err := s.put(ctx, path, host); err != nil {
-		return err
-	}
-	s.inputs[path] = host
-	return nil
-}
-
-func (s *Session) put(ctx context.Context, path, host string) error {
-	f, err := os.Open(host)
-	if err != nil {
-		return problem.New(problem.NotFound, "input_unreadable", "cannot read "+host).WithCause(err)
-	}
-	defer func() { _ = f.Close() }()
-	fi, err := f.Stat()
-	if err != nil {
-		return err
-	}
-	return s.write(ctx, path, f, fi.Mode().Perm())
-}
-
-// write puts a file in that then counts as known, so that no execution is said to have made it.
-func (s *Session) write(ctx context.Context, path string, r io.Reader, mode fs.FileMode) error {
-	stamp, err := s.link.WriteFile(ctx, path, r, mode)
-	if err != nil {
-		return s.explain(err)
-	}
-	s.known[path] = stamp
-	return nil
-}
-
-// Files lists the workspace.
-func (s *Session) Files(ctx context.Context) ([]kernel.File, error) {
-	l, err := s.connection(ctx)
-	if err != nil {
-		return nil, err
-	}
-	listed, _, err := l.ListFiles(ctx)
-	if err != nil {
-		return nil, err
-	}
-	files := make([]kernel.File, 0, len(listed))
-	for _, f := range listed {
-		files = append(files, kernel.File{Path: f.Path, Size: f.Size})
-	}
-	return files, nil
-}
-
-func (s *Session) connection(ctx context.Context) (*link.Link, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if err := s.ready(ctx); err != nil {
-		return nil, err
-	}
-	return s.link, nil
-}
-
-// ReadFile returns at most the first limit bytes of a workspace file.
-func (s *Session) ReadFile(ctx context.Context, path string, limit int64) ([]byte, error) {
-	l, err := s.connection(ctx)
-	if err != nil {
-		return nil, err
-	}
-	var b bytes.Buffer
-	if _, err := l.ReadFile(ctx, path, limit, &b); err != nil {
-		return nil, err
-	}
-	return b.Bytes(), nil
-}
-
-// Fetch copies a workspace file to w.
-func (s *Session) Fetch(ctx context.Context, path string, w io.Writer) error {
-	l, err := s.connection(ctx)
-	if err != nil {
-		return err
-	}
-	_, err = l.ReadFile(ctx, path, 0, w)
-	return err
-}
-
 // IsComplete says whether code is "complete", "incomplete" or "invalid".
-func (s *Session) IsComplete(ctx context.Context, code string) (string, error) {
-	s.mu.Lock()
-	err := s.ready(ctx)
-	k := s.kernel
-	s.mu.Unlock()
-	if err != nil {
-		return "", err
-	}
-	return k.IsComplete(ctx, code)
+func (s *Session) IsComplete(ctx context.Context, code string) (status string, err error) {
+	err = s.asked(ctx, func(k *kernel.Kernel) error {
+		status, err = k.IsComplete(ctx, code)
+		return err
+	})
+	return status, err
 }
 
 // Complete returns the completions of code at cursor (in characters) and the span they replace.
 func (s *Session) Complete(ctx context.Context, code string, cursor int) (matches []string, start, end int, err error) {
-	s.mu.Lock()
-	err = s.ready(ctx)
-	k := s.kernel
-	s.mu.Unlock()
+	err = s.asked(ctx, func(k *kernel.Kernel) error {
+		matches, start, end, err = k.Complete(ctx, code, cursor)
+		return err
+	})
+	return matches, start, end, err
+}
+
+// asked calls ask with the interpreter of kernel.Main.
+func (s *Session) asked(ctx context.Context, ask func(*kernel.Kernel) error) error {
+	done, err := s.share(ctx)
 	if err != nil {
-		return nil, 0, 0, err
+		return err
 	}
-	return k.Complete(ctx, code, cursor)
+	defer done()
+	t, err := s.main(ctx)
+	if err != nil {
+		return err
+	}
+	return explain(t.box, ask(t.kernel))
 }
 
 // Python returns the interpreter's version and the distributions installed for it.
@@ -470,9 +390,8 @@ func (s *Session) Close(context.Context) error {
 // drop lets go of the kernel and the sandbox.
 func (s *Session) drop() error {
 	s.dropScanner()
-	if s.kernel != nil {
-		s.kernel.Close()
-		s.kernel = nil
+	for _, k := range s.slots {
+		k.end()
 	}
 	if s.link != nil {
 		_ = s.link.Close()

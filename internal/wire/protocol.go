@@ -7,10 +7,20 @@ import "encoding/json"
 const (
 	// OpFileWrite: the file's bytes follow until EOF; the guest answers with a Response that has the file's Size and Stamp.
 	OpFileWrite = "file.write"
-	// OpFileRead: the guest answers with a Response whose Size is the file's, then its bytes until EOF.
+	// OpFileRead: the guest answers with a Response whose Size is the file's, then its bytes from Offset on until EOF.
 	OpFileRead = "file.read"
 	// OpFileList: the guest answers with a Response whose body is a JSON array of FileInfo.
 	OpFileList = "file.list"
+	// OpFileFolder: the guest answers with a Response whose body is a JSON array of FileInfo: the files and folders of the folder Path, by name.
+	OpFileFolder = "file.folder"
+	// OpFileStat: the guest answers with a Response whose body is the JSON of one FileInfo.
+	OpFileStat = "file.stat"
+	// OpFileMove: gives what is at Path the name To, where nothing may be. The guest answers with a Response that has its new Stamp.
+	OpFileMove = "file.move"
+	// OpFileRemove: removes a file or an empty folder, with All a folder with what is in it. The guest answers with a Response.
+	OpFileRemove = "file.remove"
+	// OpFileFolderMake: makes a folder, and those on the way to it. The guest answers with a Response.
+	OpFileFolderMake = "file.folder.make"
 	// OpProcessRun: the guest answers with a Response, then FromProcess messages, the last of kind FromExit.
 	OpProcessRun = "process.run"
 	// OpKernelStart: the request's body is the kernel driver's source. The guest answers with a Response; then ToKernel
@@ -40,10 +50,13 @@ const MessageLimit = 32 << 20
 // Request opens an operation.
 type Request struct {
 	Op      string       `json:"op"`
-	Path    string       `json:"path,omitempty"`  // files: relative to the workspace, slash-separated
-	Mode    uint32       `json:"mode,omitempty"`  // OpFileWrite: permission bits
-	Limit   int64        `json:"limit,omitempty"` // OpFileRead: bytes to send at most; 0 means all
-	PID     int          `json:"pid,omitempty"`   // OpKernelAttach: as in the Response that told of the kernel's start
+	Path    string       `json:"path,omitempty"`   // files: relative to the workspace, slash-separated; "" is the workspace itself
+	To      string       `json:"to,omitempty"`     // OpFileMove: as Path
+	All     bool         `json:"all,omitempty"`    // OpFileRemove
+	Mode    uint32       `json:"mode,omitempty"`   // OpFileWrite: permission bits
+	Offset  int64        `json:"offset,omitempty"` // OpFileRead: where to begin
+	Limit   int64        `json:"limit,omitempty"`  // OpFileRead: bytes to send at most; 0 means all
+	PID     int          `json:"pid,omitempty"`    // OpKernelAttach: as in the Response that told of the kernel's start
 	Process *ProcessSpec `json:"process,omitempty"`
 }
 
@@ -63,7 +76,9 @@ type Response struct {
 	PID     int    `json:"pid,omitempty"`
 	Port    int    `json:"port,omitempty"` // OpForward
 	Busy    bool   `json:"busy,omitempty"` // OpKernelAttach: an execution was begun and not ended
-	More    bool   `json:"more,omitempty"` // OpFileList: there are more files than a listing holds
+	More    bool   `json:"more,omitempty"` // OpFileList, OpFileFolder: there are more than a listing holds
+	// Modified is OpFileWrite's, as in FileInfo.
+	Modified int64 `json:"modified,omitempty"`
 }
 
 // The faults of a Response.
@@ -72,6 +87,9 @@ const (
 	FaultNotFound = "not_found"
 	FaultNoSpace  = "no_space"
 	FaultDenied   = "denied"
+	FaultPath     = "path"      // no path inside the workspace, or not to what the operation is for
+	FaultExists   = "exists"    // something is there already
+	FaultNotEmpty = "not_empty" // a folder that has something in it
 	FaultInternal = "internal"
 )
 

@@ -162,8 +162,17 @@ func (s *box) awaitGuest(ctx context.Context) (net.Conn, error) {
 		case <-wait.Done():
 		}
 	}()
-	defer context.AfterFunc(wait, func() { _ = s.listener.SetDeadline(time.Unix(1, 0)) })()
 	_ = s.listener.SetDeadline(time.Time{})
+	hurried := make(chan struct{})
+	unhurried := context.AfterFunc(wait, func() {
+		defer close(hurried)
+		_ = s.listener.SetDeadline(time.Unix(1, 0))
+	})
+	defer func() {
+		if !unhurried() {
+			<-hurried // or it could cut the next wait short
+		}
+	}()
 	conn, err := s.listener.Accept()
 	switch {
 	case err == nil:

@@ -1,0 +1,3 @@
+package guest
+
+const sysRenameat2 = 316

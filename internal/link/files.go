@@ -1,0 +1,245 @@
+package link
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"path"
+	"strings"
+	"unicode/utf8"
+
+	"cove/internal/problem"
+	"cove/internal/wire"
+)
+
+// checkPath refuses what would reach the guest as another path: JSON has no other bytes than text.
+func checkPath(path string) error {
+	if utf8.ValidString(path) && !strings.ContainsRune(path, 0) {
+		return nil
+	}
+	return problem.New(problem.Invalid, "invalid_path", fmt.Sprintf("%.300q is not text, so it cannot be a path", path))
+}
+
+// WriteFile puts r's bytes into the workspace's file path (relative, slash-separated), with its folders: all of them, or when it fails, none. It
+// returns the stamp under which ListFiles lists the file until it changes.
+func (l *Link) WriteFile(ctx context.Context, path string, r io.Reader, mode fs.FileMode) (stamp string, err error) {
+	written, err := l.Write(ctx, path, r, mode)
+	return written.Stamp, err
+}
+
+// Write is WriteFile that describes the file.
+func (l *Link) Write(ctx context.Context, path string, r io.Reader, mode fs.FileMode) (wire.FileInfo, error) {
+	info, err := l.write(ctx, path, r, mode)
+	if err != nil {
+		return wire.FileInfo{}, fmt.Errorf("write %.300s: %w", path, err)
+	}
+	return info, nil
+}
+
+func (l *Link) write(ctx context.Context, path string, r io.Reader, mode fs.FileMode) (wire.FileInfo, error) {
+	info := wire.FileInfo{Path: path}
+	if err := checkPath(path); err != nil {
+		return info, err
+	}
+	if ctx.Err() != nil {
+		return info, ctx.Err()
+	}
+	ch, err := l.conn.Open(ctx)
+	if err != nil {
+		return info, err
+	}
+	// Reset, not closed: the guest would take what it has got for all of it.
+	abort := func() { _ = ch.Reset("given up") }
+	defer abort()
+	defer context.AfterFunc(ctx, abort)()
+	if err := wire.WriteMessage(ch, wire.Request{Op: wire.OpFileWrite, Path: path, Mode: uint32(mode.Perm())}, nil); err != nil {
+		return info, err
+	}
+	source := &remembering{r: r}
+	_, sendErr := io.Copy(writerOnly{ch}, source)
+	if source.err != nil {
+		return info, source.err
+	}
+	if sendErr == nil && ctx.Err() == nil {
+		sendErr = ch.CloseWrite()
+	}
+	// A guest that cannot write answers before all bytes are sent; its answer says more than the failed send.
+	resp, _, err := l.respond(ctx, ch)
+	if err == nil {
+		err = sendErr
+	}
+	info.Size, info.Stamp, info.Modified = resp.Size, resp.Stamp, resp.Modified
+	return info, err
+}
+
+type writerOnly struct{ io.Writer }
+
+// remembering tells a reader's failure from that of whoever copies from it.
+type remembering struct {
+	r   io.Reader
+	err error
+}
+
+func (m *remembering) Read(p []byte) (int, error) {
+	n, err := m.r.Read(p)
+	if err != nil && !errors.Is(err, io.EOF) {
+		m.err = err
+	}
+	return n, err
+}
+
+// Content is a file that is being read.
+type Content struct {
+	Size    int64 // of the whole file, when it was opened
+	left    int64
+	ch      *wire.Channel
+	release func()
+}
+
+// OpenFile opens a workspace's file for reading limit bytes (0: all) from offset on. ctx bounds the reading too.
+func (l *Link) OpenFile(ctx context.Context, path string, offset, limit int64) (*Content, error) {
+	if err := checkPath(path); err != nil {
+		return nil, fmt.Errorf("read %.300q: %w", path, err)
+	}
+	ch, release, err := l.open(ctx, wire.Request{Op: wire.OpFileRead, Path: path, Offset: offset, Limit: limit}, nil)
+	if err != nil {
+		return nil, fmt.Errorf("read %.300s: %w", path, err)
+	}
+	resp, _, err := l.respond(ctx, ch)
+	if err != nil {
+		release()
+		return nil, fmt.Errorf("read %.300s: %w", path, err)
+	}
+	c := &Content{Size: resp.Size, left: max(0, resp.Size-offset), ch: ch, release: release}
+	if limit > 0 {
+		c.left = min(c.left, limit)
+	}
+	return c, nil
+}
+
+// Read yields exactly the bytes that were asked for, as far as the file has them; fewer are io.ErrUnexpectedEOF.
+func (c *Content) Read(p []byte) (int, error) {
+	if c.left == 0 {
+		return 0, io.EOF
+	}
+	n, err := c.ch.Read(p[:min(int64(len(p)), c.left)])
+	c.left -= int64(n)
+	if errors.Is(err, io.EOF) {
+		err = io.ErrUnexpectedEOF
+	}
+	return n, err
+}
+
+// Len is the number of bytes that are still to be read.
+func (c *Content) Len() int64 { return c.left }
+
+// Close ends the reading.
+func (c *Content) Close() error {
+	c.release()
+	return nil
+}
+
+// ReadFile copies at most limit bytes (0: all) of the workspace's file path to w and returns the file's size.
+func (l *Link) ReadFile(ctx context.Context, path string, limit int64, w io.Writer) (int64, error) {
+	return l.ReadRange(ctx, path, 0, limit, w)
+}
+
+// ReadRange is ReadFile from offset on.
+func (l *Link) ReadRange(ctx context.Context, path string, offset, limit int64, w io.Writer) (int64, error) {
+	c, err := l.OpenFile(ctx, path, offset, limit)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { _ = c.Close() }()
+	if _, err := io.Copy(w, c); err != nil {
+		if ctx.Err() != nil {
+			err = ctx.Err()
+		}
+		return c.Size, fmt.Errorf("read %.300s: %w", path, err)
+	}
+	return c.Size, nil
+}
+
+// ListFiles lists the workspace's regular files. more says that there are more than a listing holds.
+func (l *Link) ListFiles(ctx context.Context) (files []wire.FileInfo, more bool, err error) {
+	return l.list(ctx, wire.Request{Op: wire.OpFileList})
+}
+
+// ListFolder lists the files and folders of one folder ("" is the workspace), by name. more says that there are more than a listing holds.
+func (l *Link) ListFolder(ctx context.Context, dir string) (entries []wire.FileInfo, more bool, err error) {
+	entries, more, err = l.list(ctx, wire.Request{Op: wire.OpFileFolder, Path: dir})
+	// Whoever answers could have been made to by code: what it names is in that folder, or is not passed on.
+	kept := entries[:0]
+	for _, e := range entries {
+		if name := path.Base(e.Path); path.Join(dir, name) == e.Path && fs.ValidPath(e.Path) {
+			kept = append(kept, e)
+		}
+	}
+	return kept, more, err
+}
+
+func (l *Link) list(ctx context.Context, req wire.Request) (files []wire.FileInfo, more bool, err error) {
+	resp, err := l.ask(ctx, req, &files)
+	if err != nil {
+		return nil, false, fmt.Errorf("list files: %w", err)
+	}
+	return files, resp.More, nil
+}
+
+// Stat describes a file or a folder.
+func (l *Link) Stat(ctx context.Context, path string) (wire.FileInfo, error) {
+	var info wire.FileInfo
+	if _, err := l.ask(ctx, wire.Request{Op: wire.OpFileStat, Path: path}, &info); err != nil {
+		return wire.FileInfo{}, fmt.Errorf("look at %.300s: %w", path, err)
+	}
+	info.Path = path
+	return info, nil
+}
+
+// Move gives a file or folder another name and never replaces anything. It returns the stamp that the file is listed under then.
+func (l *Link) Move(ctx context.Context, from, to string) (stamp string, err error) {
+	if err = checkPath(to); err != nil {
+		return "", err
+	}
+	resp, err := l.ask(ctx, wire.Request{Op: wire.OpFileMove, Path: from, To: to}, nil)
+	if err != nil {
+		return "", fmt.Errorf("move %.300s: %w", from, err)
+	}
+	return resp.Stamp, nil
+}
+
+// Remove removes a file or an empty folder, with all a folder with what is in it.
+func (l *Link) Remove(ctx context.Context, path string, all bool) error {
+	if _, err := l.ask(ctx, wire.Request{Op: wire.OpFileRemove, Path: path, All: all}, nil); err != nil {
+		return fmt.Errorf("remove %.300s: %w", path, err)
+	}
+	return nil
+}
+
+// MakeFolder makes a folder and those on the way to it. One that is there already is fine.
+func (l *Link) MakeFolder(ctx context.Context, path string) error {
+	if _, err := l.ask(ctx, wire.Request{Op: wire.OpFileFolderMake, Path: path}, nil); err != nil {
+		return fmt.Errorf("make folder %.300s: %w", path, err)
+	}
+	return nil
+}
+
+// ask does an operation that is one request and one answer, whose body is JSON when into is not nil.
+func (l *Link) ask(ctx context.Context, req wire.Request, into any) (wire.Response, error) {
+	if err := checkPath(req.Path); err != nil {
+		return wire.Response{}, err
+	}
+	ch, release, err := l.open(ctx, req, nil)
+	if err != nil {
+		return wire.Response{}, err
+	}
+	defer release()
+	resp, body, err := l.respond(ctx, ch)
+	if err == nil && into != nil {
+		err = json.Unmarshal(body, into)
+	}
+	return resp, err
+}

@@ -1,0 +1,167 @@
+package session
+
+import (
+	"archive/tar"
+	"archive/zip"
+	"compress/gzip"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"path"
+	"strings"
+	"time"
+	"unicode"
+
+	"cove/internal/link"
+	"cove/internal/problem"
+	"cove/internal/wire"
+)
+
+// Bounds of an archive. What code makes may be as many files as it likes, and sparse ones of any size.
+const (
+	maxArchived = 20000
+	maxDepth    = 100
+)
+
+// Archive writes a folder with what is in it to w, as "tar.gz" or "zip". It is made of what the files are when their turn comes; one that is gone or
+// cannot be read then is left out. It is no archive when there is an error, which may come after bytes were written.
+func (s *Session) Archive(ctx context.Context, dir, format string, w io.Writer) error {
+	var p packer
+	switch format {
+	case "tar.gz":
+		z, _ := gzip.NewWriterLevel(w, gzip.BestSpeed)
+		p = &tarball{Writer: tar.NewWriter(z), zip: z}
+	case "zip":
+		p = &zipper{zip.NewWriter(w)}
+	default:
+		return problem.New(problem.Invalid, "archive_format", fmt.Sprintf("%.20q is no format of archives", format)).WithHint("ask for tar.gz or zip")
+	}
+	return s.reached(ctx, func(l *link.Link) error {
+		entries, err := s.inventory(ctx, l, dir)
+		if err != nil {
+			return err
+		}
+		left := s.opts.Limits.Workspace + growth
+		for _, e := range entries {
+			if err := pack(ctx, l, p, &left, e, strings.TrimPrefix(strings.TrimPrefix(e.Path, dir), "/")); err != nil {
+				return fmt.Errorf("archive %.300q: %w", e.Path, err)
+			}
+		}
+		return p.Close()
+	})
+}
+
+// inventory lists all that is in a folder, folders before what is in them.
+func (s *Session) inventory(ctx context.Context, l *link.Link, dir string) ([]wire.FileInfo, error) {
+	var found []wire.FileInfo
+	size, room := int64(0), s.opts.Limits.Workspace
+	for todo := []string{dir}; len(todo) > 0; {
+		next := todo[len(todo)-1]
+		todo = todo[:len(todo)-1]
+		entries, more, err := l.ListFolder(ctx, next)
+		if err != nil {
+			return nil, err
+		}
+		for _, e := range entries {
+			if e.Size < 0 || e.Size > room-size || more || len(found) == maxArchived || strings.Count(e.Path, "/") > maxDepth {
+				return nil, tooMuch(room)
+			}
+			size += e.Size
+			found = append(found, e)
+			if e.Folder {
+				todo = append(todo, e.Path)
+			}
+		}
+	}
+	return found, nil
+}
+
+func tooMuch(room int64) error {
+	return problem.New(problem.Exhausted, "archive_too_large", fmt.Sprintf("the folder is too large for an archive: at most %d files and %d MiB", maxArchived, room>>20)).
+		WithHint("fetch parts of it, or single files")
+}
+
+// packer writes archives.
+type packer interface {
+	folder(name string, modified time.Time) error
+	file(name string, size int64, modified time.Time) (io.Writer, error)
+	Close() error
+}
+
+func pack(ctx context.Context, l *link.Link, p packer, left *int64, e wire.FileInfo, name string) error {
+	name, modified := harmless(name), timeOf(e)
+	if e.Folder {
+		return p.folder(name, modified)
+	}
+	c, err := l.OpenFile(ctx, e.Path, 0, 0)
+	switch {
+	case errors.Is(err, fs.ErrNotExist), problem.Of(err) != nil && (problem.Of(err).Code == "file_denied" || problem.Of(err).Code == "invalid_path"):
+		return nil
+	case err != nil:
+		return err
+	}
+	defer func() { _ = c.Close() }()
+	if *left -= c.Len(); *left < 0 {
+		return problem.New(problem.Unavailable, "file_changing", fmt.Sprintf("%.300q grows while it is read", e.Path)).WithHint("try again")
+	}
+	w, err := p.file(name, c.Len(), modified)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(w, c)
+	return err
+}
+
+// growth is how much larger the files may have become since they were listed, in bytes.
+const growth = 64 << 20
+
+// timeOf is a time that every format of archives has; code can set any.
+func timeOf(e wire.FileInfo) time.Time {
+	t := time.UnixMicro(e.Modified).UTC()
+	if t.Year() < 1980 || t.Year() > 2100 {
+		return time.Date(1980, 1, 1, 0, 0, 0, 0, time.UTC)
+	}
+	return t
+}
+
+// harmless spells a name so that no program that unpacks it takes it for more than one name below where it unpacks: on some systems
+// a backslash separates folders and a colon names a drive. Others are bytes that are not for terminals.
+func harmless(name string) string {
+	var b strings.Builder
+	for _, r := range name {
+		if r == '\\' || r == ':' || unicode.IsControl(r) {
+			fmt.Fprintf(&b, "%%%02X", r)
+		} else {
+			b.WriteRune(r)
+		}
+	}
+	return path.Clean(b.String())
+}
+
+type tarball struct {
+	*tar.Writer
+	zip *gzip.Writer
+}
+
+func (t *tarball) folder(name string, modified time.Time) error {
+	return t.WriteHeader(&tar.Header{Typeflag: tar.TypeDir, Name: name + "/", Mode: 0o755, ModTime: modified})
+}
+
+func (t *tarball) file(name string, size int64, modified time.Time) (io.Writer, error) {
+	return t.Writer, t.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: name, Size: size, Mode: 0o644, ModTime: modified})
+}
+
+func (t *tarball) Close() error { return errors.Join(t.Writer.Close(), t.zip.Close()) }
+
+type zipper struct{ *zip.Writer }
+
+func (z *zipper) folder(name string, modified time.Time) error {
+	_, err := z.CreateHeader(&zip.FileHeader{Name: name + "/", Modified: modified})
+	return err
+}
+
+func (z *zipper) file(name string, _ int64, modified time.Time) (io.Writer, error) {
+	return z.CreateHeader(&zip.FileHeader{Name: name, Method: zip.Deflate, Modified: modified})
+}

@@ -1,0 +1,138 @@
+package session
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"io/fs"
+	"os"
+
+	"cove/internal/kernel"
+	"cove/internal/problem"
+	"cove/internal/wire"
+)
+
+// changes returns what was created or changed since the last look.
+func (s *Session) changes(ctx context.Context) ([]kernel.File, error) {
+	listed, _, err := s.link.ListFiles(ctx)
+	if err != nil {
+		return nil, explain(s.box, err)
+	}
+	var changed []kernel.File
+	now := make(map[string]string, len(listed))
+	for _, f := range listed {
+		before, ok := s.known[f.Path]
+		if s.writing[f.Path] > 0 {
+			now[f.Path] = before // whoever writes it says what it is
+			continue
+		}
+		now[f.Path] = f.Stamp
+		if !ok || before != f.Stamp {
+			changed = append(changed, kernel.File{Path: f.Path, Size: f.Size, Created: !ok})
+		}
+	}
+	s.known = now
+	return changed, nil
+}
+
+// Put writes r's bytes to a workspace path (relative, slash-separated). They are lost with the sandbox; see PutFile.
+func (s *Session) Put(ctx context.Context, path string, r io.Reader, mode fs.FileMode) error {
+	_, err := s.write(ctx, path, r, mode)
+	return err
+}
+
+// PutFile copies a host file to a workspace path. When a sandbox is lost, it is copied again into the next one.
+func (s *Session) PutFile(ctx context.Context, path, host string) error {
+	err := opened(host, func(f *os.File, mode fs.FileMode) error {
+		_, err := s.write(ctx, path, f, mode)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.inputs[path] = host
+	return nil
+}
+
+// opened calls use with a host's file and its permissions.
+func opened(host string, use func(f *os.File, mode fs.FileMode) error) error {
+	f, err := os.Open(host)
+	if err != nil {
+		return problem.New(problem.NotFound, "input_unreadable", "cannot read "+host).WithCause(err)
+	}
+	defer func() { _ = f.Close() }()
+	fi, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	return use(f, fi.Mode().Perm())
+}
+
+// write puts a file in that then counts as known, so that no execution is said to have made it.
+func (s *Session) write(ctx context.Context, path string, r io.Reader, mode fs.FileMode) (wire.FileInfo, error) {
+	s.mu.Lock()
+	if err := s.awake(ctx); err != nil {
+		s.mu.Unlock()
+		return wire.FileInfo{}, err
+	}
+	l, box := s.link, s.box
+	s.writing[path]++
+	s.mu.Unlock()
+	// Without mu: it takes as long as r does.
+	info, err := l.Write(ctx, path, r, mode)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.writing[path]--; s.writing[path] == 0 {
+		delete(s.writing, path)
+	}
+	if err == nil && s.link != l {
+		err = problem.New(problem.Unavailable, "session_lost", "the sandbox was lost while the file was written")
+	}
+	if err != nil {
+		return wire.FileInfo{}, explain(box, err)
+	}
+	s.known[path], s.touched = info.Stamp, true
+	return info, nil
+}
+
+// Files lists the workspace.
+func (s *Session) Files(ctx context.Context) ([]kernel.File, error) {
+	l, _, err := s.connected(ctx)
+	if err != nil {
+		return nil, err
+	}
+	listed, _, err := l.ListFiles(ctx)
+	if err != nil {
+		return nil, err
+	}
+	files := make([]kernel.File, 0, len(listed))
+	for _, f := range listed {
+		files = append(files, kernel.File{Path: f.Path, Size: f.Size})
+	}
+	return files, nil
+}
+
+// ReadFile returns at most the first limit bytes of a workspace file.
+func (s *Session) ReadFile(ctx context.Context, path string, limit int64) ([]byte, error) {
+	l, _, err := s.connected(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var b bytes.Buffer
+	if _, err := l.ReadFile(ctx, path, limit, &b); err != nil {
+		return nil, err
+	}
+	return b.Bytes(), nil
+}
+
+// Fetch copies a workspace file to w.
+func (s *Session) Fetch(ctx context.Context, path string, w io.Writer) error {
+	l, _, err := s.connected(ctx)
+	if err != nil {
+		return err
+	}
+	_, err = l.ReadFile(ctx, path, 0, w)
+	return err
+}

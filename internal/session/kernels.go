@@ -1,0 +1,393 @@
+package session
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"math"
+	"regexp"
+	"slices"
+
+	"cove/internal/kernel"
+	"cove/internal/link"
+	"cove/internal/problem"
+	"cove/internal/pydeps"
+	"cove/internal/sandbox"
+)
+
+// MaxKernels is how many kernels a session may have. Each is a Python of its own in the memory that they share.
+const MaxKernels = 16
+
+// everything is the whole of Session.running.
+const everything = math.MaxInt64
+
+// slot is the place of one of the session's kernels: what is known of it whether or not its interpreter runs.
+type slot struct {
+	name     string
+	changing chan struct{} // holds a token while nobody starts or ends the interpreter; taken before Session.mu
+
+	// Guarded by Session.mu.
+	kernel   *kernel.Kernel // nil: whoever needs it starts it
+	pid      int            // of the interpreter, also when it was let go; 0: it has none
+	pristine bool           // it has run nothing of the user's
+	layers   []string       // of Session.installed, those that it was given
+}
+
+// turn is what an execution runs in. A session may have gone on to another sandbox when it ends.
+type turn struct {
+	slot   *slot
+	kernel *kernel.Kernel
+	link   *link.Link
+	box    sandbox.Sandbox
+}
+
+func nameOf(k string) string {
+	if k == "" {
+		return kernel.Main
+	}
+	return k
+}
+
+// slot returns the place of a kernel, a new one where there is none. The caller holds mu.
+func (s *Session) slot(name string) *slot {
+	if s.slots[name] == nil {
+		s.slots[name] = &slot{name: name, changing: make(chan struct{}, 1)}
+		s.slots[name].changing <- struct{}{}
+	}
+	return s.slots[name]
+}
+
+func (s *Session) find(name string) (*slot, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if k := s.slots[nameOf(name)]; k != nil {
+		return k, nil
+	}
+	return nil, problem.New(problem.NotFound, "kernel_not_found", fmt.Sprintf("the session has no kernel %.80q", name)).
+		WithHint("start it first, or use the kernel " + kernel.Main)
+}
+
+// share keeps the session from being saved or left until done is called.
+func (s *Session) share(ctx context.Context) (done func(), err error) {
+	if err := s.running.Acquire(ctx, 1); err != nil {
+		return nil, problem.New(problem.Canceled, "canceled", "it was canceled before it began").WithCause(err)
+	}
+	return func() { s.running.Release(1) }, nil
+}
+
+// KernelNames lists the session's kernels, the first of them kernel.Main.
+func (s *Session) KernelNames() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	names := slices.Sorted(maps.Keys(s.slots))
+	names = slices.DeleteFunc(names, func(name string) bool { return name == kernel.Main })
+	return append([]string{kernel.Main}, names...)
+}
+
+// KernelPIDs returns the process ids of the session's kernels by their names, 0 for one whose interpreter is to be started. They are
+// the same in a sandbox that is restored from what Save wrote, and are for Options.Kernels.
+func (s *Session) KernelPIDs() map[string]int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	pids := map[string]int{}
+	for name, k := range s.slots {
+		pids[name] = k.pid
+		if k.kernel != nil && ended(k.kernel.Dead()) {
+			pids[name] = 0
+		}
+	}
+	return pids
+}
+
+// StartKernel adds a kernel to the session. It shares the sandbox, the files and the installed packages with the others, and runs code beside them.
+func (s *Session) StartKernel(ctx context.Context, name string) error {
+	done, err := s.share(ctx)
+	if err != nil {
+		return err
+	}
+	defer done()
+	k, err := s.add(name)
+	if err != nil {
+		return err
+	}
+	if _, err = s.occupy(ctx, k); err != nil {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if s.slots[name] == k && k.kernel == nil {
+			delete(s.slots, name)
+		}
+	}
+	return err
+}
+
+func (s *Session) add(name string) (*slot, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case !regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$`).MatchString(name):
+		return nil, problem.New(problem.Invalid, "kernel_name", fmt.Sprintf("%.80q cannot be the name of a kernel", name)).
+			WithHint("a name has 1 to 63 letters, digits, dots, dashes and underscores, and begins with a letter or a digit")
+	case s.slots[name] != nil || name == kernel.Main:
+		return nil, problem.New(problem.Invalid, "kernel_exists", "the session has a kernel "+name+" already")
+	case len(s.slots) >= MaxKernels:
+		return nil, problem.New(problem.Exhausted, "too_many_kernels", fmt.Sprintf("a session has at most %d kernels", MaxKernels)).
+			WithHint("stop one that is not needed any more, or use another session")
+	}
+	s.touched = true
+	return s.slot(name), nil
+}
+
+// RestartKernel begins a new interpreter in a kernel's place. Code that runs there is interrupted.
+func (s *Session) RestartKernel(ctx context.Context, name string) error {
+	done, err := s.share(ctx)
+	if err != nil {
+		return err
+	}
+	defer done()
+	k, err := s.find(name)
+	if err != nil {
+		return err
+	}
+	if err := s.vacate(ctx, k); err != nil {
+		return err
+	}
+	_, err = s.occupy(ctx, k)
+	return err
+}
+
+// StopKernel ends a kernel, which is not kernel.Main, and whatever runs in it.
+func (s *Session) StopKernel(ctx context.Context, name string) error {
+	if nameOf(name) == kernel.Main {
+		return problem.New(problem.Invalid, "kernel_needed", "the kernel "+kernel.Main+" is always there").WithHint("restart it instead")
+	}
+	done, err := s.share(ctx)
+	if err != nil {
+		return err
+	}
+	defer done()
+	k, err := s.find(name)
+	if err != nil {
+		return err
+	}
+	if err := s.vacate(ctx, k); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.slots[name] == k {
+		delete(s.slots, name)
+	}
+	return nil
+}
+
+func (k *slot) take(ctx context.Context) error {
+	select {
+	case <-k.changing:
+		return nil
+	case <-ctx.Done():
+		return problem.New(problem.Canceled, "canceled", "it was canceled before it began").WithCause(ctx.Err())
+	}
+}
+
+func (k *slot) give() { k.changing <- struct{}{} }
+
+// vacate ends a kernel's interpreter.
+func (s *Session) vacate(ctx context.Context, k *slot) error {
+	if err := k.take(ctx); err != nil {
+		return err
+	}
+	defer k.give()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	k.end()
+	s.touched = true
+	return nil
+}
+
+// end ends the interpreter. The caller holds Session.mu.
+func (k *slot) end() {
+	if k.kernel != nil {
+		k.kernel.Close()
+	}
+	k.kernel, k.pid, k.layers = nil, 0, nil
+}
+
+// hold notes the interpreter that is in a slot from now on. The caller holds mu.
+func (s *Session) hold(k *slot, i *kernel.Kernel, pristine bool) {
+	k.kernel, k.pid, k.pristine, k.layers = i, i.PID(), pristine, slices.Clone(s.installed.Layers)
+}
+
+// occupy makes sure that a kernel has an interpreter.
+func (s *Session) occupy(ctx context.Context, k *slot) (*turn, error) {
+	if err := k.take(ctx); err != nil {
+		return nil, err
+	}
+	defer k.give()
+	for {
+		t, config, err := s.look(ctx, k)
+		if err != nil {
+			return nil, err
+		}
+		if t.kernel != nil {
+			return t, nil
+		}
+		// Without mu: it takes a while, and what runs in other kernels must be able to end meanwhile.
+		if t.kernel, err = kernel.Start(ctx, t.link, config); err != nil {
+			return nil, explain(t.box, err)
+		}
+		if s.seated(t, config) {
+			return t, nil
+		}
+		t.kernel.Close() // another sandbox was begun meanwhile, or other packages came
+	}
+}
+
+// look returns what there is to run code in, without an interpreter where one is to be started with config.
+func (s *Session) look(ctx context.Context, k *slot) (*turn, kernel.Config, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.awake(ctx); err != nil {
+		return nil, kernel.Config{}, err
+	}
+	if s.slots[k.name] != k {
+		return nil, kernel.Config{}, problem.New(problem.NotFound, "kernel_not_found", "the kernel "+k.name+" was stopped")
+	}
+	if k.kernel != nil && (ended(k.kernel.Dead()) || k.pristine && s.lacksFirst(k)) {
+		k.end()
+	}
+	return &turn{slot: k, kernel: k.kernel, link: s.link, box: s.box}, s.kernelConfig(false), nil
+}
+
+// seated puts a new interpreter into its slot, if it is one of what the session is now.
+func (s *Session) seated(t *turn, config kernel.Config) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := s.paths(s.installed)
+	if s.closed || s.link != t.link || s.slots[t.slot.name] != t.slot ||
+		!slices.Equal(now.First, config.Paths.First) || !slices.Equal(now.Last, config.Paths.Last) {
+		return false
+	}
+	s.hold(t.slot, t.kernel, true)
+	return true
+}
+
+// lacksFirst says whether there are packages that only a new interpreter can be given. The caller holds mu.
+func (s *Session) lacksFirst(k *slot) bool {
+	return slices.ContainsFunc(s.installed.First, func(layer string) bool { return !slices.Contains(k.layers, layer) })
+}
+
+// catchUp gives an interpreter what was installed for others since it last had a turn. It waits for its turn.
+func (s *Session) catchUp(ctx context.Context, t *turn) error {
+	s.mu.Lock()
+	var fresh pydeps.State
+	for _, layer := range s.installed.Layers {
+		if !slices.Contains(t.slot.layers, layer) && !slices.Contains(s.installed.First, layer) {
+			fresh.Layers = append(fresh.Layers, layer)
+		}
+	}
+	paths := s.paths(fresh)
+	s.mu.Unlock()
+	if len(fresh.Layers) == 0 {
+		return nil
+	}
+	if err := t.kernel.AddPaths(ctx, paths); err != nil {
+		return explain(t.box, err)
+	}
+	s.given(t, fresh.Layers...)
+	return nil
+}
+
+// given notes that an interpreter has layers now.
+func (s *Session) given(t *turn, layers ...string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if t.slot.kernel == t.kernel {
+		t.slot.layers = append(t.slot.layers, layers...)
+	}
+}
+
+// forget lets go of all the interpreters, without ending one that was detached. The caller holds mu.
+func (s *Session) forget() {
+	for _, k := range s.slots {
+		if k.kernel != nil {
+			k.kernel.Close()
+			k.kernel = nil
+		}
+	}
+}
+
+// detach lets all the interpreters go, for whoever has the sandbox next. It goes on after an error. The caller holds mu and, unless ctx has
+// ended, all of running.
+func (s *Session) detach(ctx context.Context) error {
+	var failed error
+	for _, k := range s.slots {
+		if k.kernel == nil {
+			continue
+		}
+		dead := ended(k.kernel.Dead())
+		err := k.kernel.Detach(ctx)
+		switch {
+		case err == nil:
+		case dead || problem.Of(err).Code == "kernel_died":
+			k.pid = 0 // whoever takes over starts another
+		case failed == nil:
+			failed = err
+		}
+	}
+	return failed
+}
+
+// attach takes over the interpreters that live in the sandbox: those that have a name, and one without as kernel.Main where that has none. Others
+// nobody knows any more; they are ended. The caller holds mu.
+func (s *Session) attach(ctx context.Context, names map[string]int, reseed bool) error {
+	living := s.link.Kernels()
+	for _, k := range s.slots {
+		k.pid = 0
+	}
+	for name, pid := range names {
+		k := s.slot(name)
+		if i := slices.Index(living, pid); i >= 0 {
+			k.pid, living = pid, slices.Delete(slices.Clone(living), i, i+1)
+		}
+	}
+	if main := s.slot(kernel.Main); main.pid == 0 && len(living) > 0 {
+		main.pid, living = living[0], living[1:]
+	}
+	for name, k := range s.slots {
+		if k.pid == 0 {
+			continue
+		}
+		i, err := kernel.Attach(ctx, s.link, s.kernelConfig(reseed), k.pid)
+		if err != nil && (name == kernel.Main || ended(s.link.Done()) || ctx.Err() != nil) {
+			return explain(s.box, err)
+		}
+		if err != nil {
+			k.pid = 0 // it is started again when it is needed
+			continue
+		}
+		// An image whose kernels have names was somebody's already.
+		s.hold(k, i, reseed && len(names) == 0)
+		if err := s.equip(ctx, k); err != nil {
+			return explain(s.box, err)
+		}
+	}
+	for _, pid := range living {
+		if p, err := s.link.AttachKernel(ctx, pid); err == nil {
+			p.Close()
+		}
+	}
+	return nil
+}
+
+// equip gives an interpreter that was taken over what the session has been given. What goes before the environment's own packages can only
+// be given to a new one.
+func (s *Session) equip(ctx context.Context, k *slot) error {
+	if len(s.installed.Layers) == 0 {
+		return nil
+	}
+	if k.pristine && len(s.installed.First) > 0 {
+		k.end()
+		return nil
+	}
+	return k.kernel.AddPaths(ctx, s.paths(s.installed))
+}

@@ -1,0 +1,123 @@
+package session
+
+import (
+	"context"
+	"io"
+	"strings"
+
+	"cove/internal/link"
+	"cove/internal/sandbox"
+	"cove/internal/wire"
+)
+
+// putMode is the permissions of a file that comes from a client.
+const putMode = 0o644
+
+// List returns the files and folders of one folder ("" is the workspace), by name. Anything else in it is left out. more says that there are more
+// than a listing holds.
+func (s *Session) List(ctx context.Context, dir string) (entries []wire.FileInfo, more bool, err error) {
+	err = s.reached(ctx, func(l *link.Link) error {
+		entries, more, err = l.ListFolder(ctx, dir)
+		return err
+	})
+	return entries, more, err
+}
+
+// Stat describes a file or folder.
+func (s *Session) Stat(ctx context.Context, path string) (info wire.FileInfo, err error) {
+	err = s.reached(ctx, func(l *link.Link) error {
+		info, err = l.Stat(ctx, path)
+		return err
+	})
+	return info, err
+}
+
+// Read copies limit bytes (0: all) from offset on to w and returns the file's size.
+func (s *Session) Read(ctx context.Context, path string, offset, limit int64, w io.Writer) (size int64, err error) {
+	err = s.reached(ctx, func(l *link.Link) error {
+		size, err = l.ReadRange(ctx, path, offset, limit, w)
+		return err
+	})
+	return size, err
+}
+
+// Write puts r's bytes in a file, with the folders on the way: all of them, or, when it fails, none. What was there is replaced.
+func (s *Session) Write(ctx context.Context, path string, r io.Reader) (wire.FileInfo, error) {
+	return s.write(ctx, path, r, putMode)
+}
+
+// Move gives a file or folder another name, with the folders on the way. It never replaces anything.
+func (s *Session) Move(ctx context.Context, from, to string) error {
+	return s.changed(ctx, func(l *link.Link) error {
+		stamp, err := l.Move(ctx, from, to)
+		if err != nil {
+			return err
+		}
+		for path, before := range s.below(from) {
+			delete(s.known, path)
+			s.known[to+strings.TrimPrefix(path, from)] = before
+		}
+		if _, isFile := s.known[to]; isFile {
+			s.known[to] = stamp // a name is part of it, and of a folder's files is not
+		}
+		return nil
+	})
+}
+
+// Remove removes a file or an empty folder; with all a folder with what is in it.
+func (s *Session) Remove(ctx context.Context, path string, all bool) error {
+	return s.changed(ctx, func(l *link.Link) error {
+		if err := l.Remove(ctx, path, all); err != nil {
+			return err
+		}
+		for gone := range s.below(path) {
+			delete(s.known, gone)
+		}
+		return nil
+	})
+}
+
+// MakeFolder makes a folder and those on the way to it. One that is there already is fine.
+func (s *Session) MakeFolder(ctx context.Context, path string) error {
+	return s.changed(ctx, func(l *link.Link) error { return l.MakeFolder(ctx, path) })
+}
+
+// below returns what is known of a file, or of the files in a folder.
+func (s *Session) below(path string) map[string]string {
+	found := map[string]string{}
+	for p, stamp := range s.known {
+		if p == path || strings.HasPrefix(p, path+"/") {
+			found[p] = stamp
+		}
+	}
+	return found
+}
+
+// reached calls use with the connection to the sandbox.
+func (s *Session) reached(ctx context.Context, use func(*link.Link) error) error {
+	l, box, err := s.connected(ctx)
+	if err != nil {
+		return err
+	}
+	return explain(box, use(l))
+}
+
+func (s *Session) connected(ctx context.Context) (*link.Link, sandbox.Sandbox, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.awake(ctx); err != nil {
+		return nil, nil, err
+	}
+	return s.link, s.box, nil
+}
+
+// changed calls change, which is quick, so that no execution that ends meanwhile is said to have made it.
+func (s *Session) changed(ctx context.Context, change func(*link.Link) error) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.awake(ctx); err != nil {
+		return err
+	}
+	s.touched = true
+	return explain(s.box, change(s.link))
+}
