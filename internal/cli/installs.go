@@ -169,42 +169,6 @@ func progressText(p pydeps.Progress) string {
 	return text
 }
 
-// installRecord is the line for an installation. Where its layer is concerns nobody outside.
-func installRecord(e kernel.Install) record {
-	if e.Progress != nil {
-		return progressRecord(*e.Progress)
-	}
-	r := provisionRecord(e.Provision)
-	r["type"] = "install"
-	r["restarted"] = e.Restarted
-	if e.Failure != nil {
-		r["failure"] = record{"kind": e.Failure.Kind, "code": e.Failure.Code, "message": message(e.Failure), "hint": e.Failure.Hint}
-	}
-	return r
-}
-
-func provisionRecord(p pydeps.Provision) record {
-	refused := []record{}
-	for _, one := range p.Refused {
-		refused = append(refused, record{"name": one.Name, "code": one.Code, "reason": one.Reason, "hint": one.Hint})
-	}
-	r := record{
-		"packages": notNone(p.Installed), "refused": refused, "notes": notNone(p.Notes), "seconds": p.Seconds, "cached": p.Cached,
-	}
-	if p.Restart != "" {
-		r["needs_restart"] = p.Restart
-	}
-	return r
-}
-
-func progressRecord(p pydeps.Progress) record {
-	r := record{"type": "install_progress", "phase": p.Phase, "packages": notNone(p.Packages)}
-	if p.Received > 0 || p.Total > 0 {
-		r["received_bytes"], r["total_bytes"] = p.Received, p.Total
-	}
-	return r
-}
-
 func notNone[T any](list []T) []T {
 	if list == nil {
 		return []T{}

@@ -15,6 +15,7 @@ import (
 	"cove/internal/cli"
 	"cove/internal/kernel"
 	"cove/internal/model"
+	"cove/internal/model/choose"
 	"cove/internal/problem"
 	"cove/internal/pydeps"
 )
@@ -137,7 +138,7 @@ func TestInstallsWhileAsking(t *testing.T) {
 	refused := pydeps.Provision{Refused: []pydeps.Refusal{{Name: "foo", Reason: "no package is known to provide foo", Hint: "check the name"}}}
 	s := &scripted{events: []kernel.Event{progress("resolve", 0, 0), installed(cowsay()), installed(refused), kernel.Stream{Name: "stdout", Data: []byte("moo\n")}, ok()}}
 	r := run(t, s, func(dir string, p *cli.Program) {
-		p.NewModel = func(cli.Choice) (model.Model, error) {
+		p.NewModel = func(choose.Choice) (model.Model, error) {
 			return model.NewReplay("replay", strings.NewReader(recording), 0)
 		}
 		_ = os.WriteFile(filepath.Join(dir, "r"), nil, 0o600)

@@ -166,7 +166,11 @@ func unfence(code string) string {
 
 // tidy returns a call as it may stand in the conversation: a known name, arguments that are a JSON object.
 // Providers refuse others.
-func tidy(call model.ToolCall) model.ToolCall {
+func (t *turn) tidy(call model.ToolCall) model.ToolCall {
+	if t.isClient(call.Name) {
+		call.Arguments = model.ArgumentsObject(strings.ToValidUTF8(call.Arguments, "\uFFFD"))
+		return call
+	}
 	if isPython(call.Name) || call.Name == "" {
 		call.Name = toolName
 	} else if !validName.MatchString(call.Name) {

@@ -35,7 +35,7 @@ type Output struct {
 }
 
 // Call continues a call of one of the client's functions. ID and Name are set in the first event of a call. It is not run: the turn ends
-// with an Answer that has the complete calls.
+// with an Answer that has the complete calls. When an answer broke off and is asked for again, its numbers are used again.
 type Call struct {
 	Index int // of the call in the turn, from 0
 	ID    string

@@ -72,6 +72,7 @@ func (m *scripted) Stream(ctx context.Context, req model.Request) iter.Seq2[mode
 func checkRequest(t *testing.T, req model.Request) {
 	t.Helper()
 	var open []string
+	ids := map[string]bool{}
 	for n, m := range req.Messages {
 		if len(m.Content) == 0 {
 			t.Errorf("message %d is empty", n)
@@ -97,6 +98,10 @@ func checkRequest(t *testing.T, req model.Request) {
 				if err := json.Unmarshal([]byte(c.Arguments), &object); err != nil {
 					t.Errorf("arguments in the history are no object: %s", c.Arguments)
 				}
+				if c.ID == "" || len(c.ID) > 40 || ids[c.ID] {
+					t.Errorf("a call has the id %q, which is none or another's", c.ID)
+				}
+				ids[c.ID] = true
 				open = append(open, c.ID)
 			case model.ToolResult:
 				answered = append(answered, c.CallID)

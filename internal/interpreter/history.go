@@ -1,8 +1,8 @@
 package interpreter
 
 import (
+	"fmt"
 	"math"
-	"slices"
 	"strings"
 
 	"cove/internal/model"
@@ -16,23 +16,10 @@ const (
 	shortResult   = 1_000   // characters of an old result beyond the budget
 )
 
-// history is the conversation as the model gets it.
-type history struct {
-	messages []model.Message
-	results  map[int]bool // indices of the messages that bring results of executions
-}
+// history is the conversation as it is kept. What the model gets of it is made by normal and flat.
+type history struct{ messages []model.Message }
 
-func (h *history) mark() int { return len(h.messages) }
-
-func (h *history) rollback(mark int) {
-	for n := mark; n < len(h.messages); n++ {
-		delete(h.results, n)
-	}
-	h.messages = h.messages[:mark]
-}
-
-// add appends a message. Blank texts are left out, and words of the user that follow words of the user join them,
-// because some providers refuse the one or the other.
+// add appends a message without blank texts.
 func (h *history) add(role model.Role, content ...model.Content) {
 	var kept []model.Content
 	for _, c := range content {
@@ -41,35 +28,58 @@ func (h *history) add(role model.Role, content ...model.Content) {
 		}
 		kept = append(kept, c)
 	}
-	last := len(h.messages) - 1
-	switch {
-	case len(kept) == 0:
-	case last >= 0 && role == model.RoleUser && h.messages[last].Role == role:
-		joined := slices.Concat(h.messages[last].Content, kept)
-		h.messages[last] = model.Message{Role: role, Content: joined}
-	default:
+	if len(kept) > 0 {
 		h.messages = append(h.messages, model.Message{Role: role, Content: kept})
 	}
 }
 
-// addResult appends a message that brings results and may be shortened later.
-func (h *history) addResult(role model.Role, content ...model.Content) {
-	h.add(role, content...)
-	if h.results == nil {
-		h.results = map[int]bool{}
+// callIDs are the ids of all calls.
+func (h *history) callIDs() map[string]bool {
+	ids := map[string]bool{}
+	for _, m := range h.messages {
+		for _, c := range m.Content {
+			if call, ok := c.(model.ToolCall); ok {
+				ids[call.ID] = true
+			}
+		}
 	}
-	h.results[len(h.messages)-1] = true
+	return ids
+}
+
+func freeID(taken map[string]bool) string {
+	for n := len(taken) + 1; ; n++ {
+		if id := fmt.Sprintf("cove_call_%d", n); !taken[id] {
+			return id
+		}
+	}
+}
+
+// What results of code in a message's text begin with.
+const (
+	resultHead   = "Result of the code:\n"
+	responseHead = "<tool_response>\n"
+)
+
+// isResult says whether a message brings results, which may be shortened later.
+func isResult(m model.Message) bool {
+	if m.Role != model.RoleUser || len(m.Content) == 0 {
+		return m.Role == model.RoleTool
+	}
+	t, ok := m.Content[0].(model.Text)
+	return ok && (strings.HasPrefix(t.Text, resultHead) || strings.HasPrefix(t.Text, responseHead))
 }
 
 // shorten cuts old results in place until the conversation fits the budget or nothing is left to cut.
 func (h *history) shorten() {
-	total := 0
+	total, kept := 0, -keptResults
 	for _, m := range h.messages {
 		total += cost(m)
+		if isResult(m) {
+			kept++
+		}
 	}
-	kept := len(h.results) - keptResults
 	for n := 0; n < len(h.messages) && total > historyBudget && kept > 0; n++ {
-		if !h.results[n] {
+		if !isResult(h.messages[n]) {
 			continue
 		}
 		kept--
@@ -98,15 +108,19 @@ func cost(m model.Message) int {
 
 // squeeze cuts all results, however new.
 func (h *history) squeeze() {
-	for n := range h.results {
-		h.messages[n] = shortened(h.messages[n], shortResult)
-	}
+	h.shortenAll(shortResult)
 }
 
 // dropImages removes the images of all results.
 func (h *history) dropImages() {
-	for n := range h.results {
-		h.messages[n] = shortened(h.messages[n], math.MaxInt)
+	h.shortenAll(math.MaxInt)
+}
+
+func (h *history) shortenAll(limit int) {
+	for n, m := range h.messages {
+		if isResult(m) {
+			h.messages[n] = shortened(m, limit)
+		}
 	}
 }
 
@@ -131,11 +145,12 @@ func shortened(m model.Message, limit int) model.Message {
 	return out
 }
 
-// flat returns the conversation without tool calls: code as fenced blocks, results as words of the user. Providers
-// refuse tool calls in a conversation for which no tools are declared.
-func (h *history) flat() []model.Message {
+// flat returns a conversation without tool calls: code as fenced blocks, results as words of the user. Providers refuse tool calls in a
+// conversation for which no tools are declared.
+func flat(messages []model.Message) []model.Message {
 	var out []model.Message
-	for _, m := range h.messages {
+	names := map[string]string{} // of the functions that were called, by the call's id
+	for _, m := range messages {
 		role, content := m.Role, []model.Content{}
 		if role == model.RoleTool {
 			role = model.RoleUser
@@ -143,13 +158,14 @@ func (h *history) flat() []model.Message {
 		for _, c := range m.Content {
 			switch c := c.(type) {
 			case model.ToolCall:
-				code, err := codeOf(c.Arguments)
-				if err != nil {
-					code = c.Arguments
-				}
-				content = append(content, model.Text{Text: fence("python", code)})
+				names[c.ID] = c.Name
+				content = append(content, model.Text{Text: callInWords(c)})
 			case model.ToolResult:
-				content = append(content, model.Text{Text: fencedResult(c.Text)})
+				head := resultHead
+				if !isPython(names[c.CallID]) {
+					head = "Result of " + names[c.CallID] + ":\n"
+				}
+				content = append(content, model.Text{Text: head + fence("", c.Text)})
 				for _, image := range c.Images {
 					content = append(content, image)
 				}
@@ -166,6 +182,17 @@ func (h *history) flat() []model.Message {
 	return out
 }
 
+func callInWords(c model.ToolCall) string {
+	if !isPython(c.Name) {
+		return "(called " + c.Name + ")\n" + fence("json", c.Arguments)
+	}
+	code, err := codeOf(c.Arguments)
+	if err != nil {
+		code = c.Arguments
+	}
+	return fence("python", code)
+}
+
 // fence puts text into a fenced block that the text itself cannot close.
 func fence(info, text string) string {
 	ticks := "```"
@@ -175,4 +202,4 @@ func fence(info, text string) string {
 	return ticks + info + "\n" + strings.TrimRight(text, "\n") + "\n" + ticks
 }
 
-func fencedResult(text string) string { return "Result of the code:\n" + fence("", text) }
+func fencedResult(text string) string { return resultHead + fence("", text) }

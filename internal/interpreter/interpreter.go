@@ -1,7 +1,10 @@
 // Package interpreter is the loop between a language model and a session: ask the model, run the code that it writes,
 // read the outcome, repair, answer. It knows neither HTTP nor terminals; what happens is told as events.
 //
-// The model has one tool, python. A model that cannot call tools writes a fenced block instead. When a model that can
+// Interpreter keeps a conversation itself; Run serves those that somebody else keeps, also with functions of the client beside the interpreter's
+// tool, which it does not run but hands back.
+//
+// The interpreter's tool is python. A model that cannot call tools writes a fenced block instead. When a model that can
 // call tools writes code as text, it is run in these cases only:
 //   - it is a <tool_call>{...}</tool_call> element, which a server without a tool parser lets through;
 //   - nothing has run in this turn yet, the model has not called the tool in this conversation yet, the message has a
@@ -71,26 +74,16 @@ func (l Limits) orDefault() Limits {
 
 // Interpreter holds one conversation between a model and a session. It serves one turn at a time.
 type Interpreter struct {
-	model   model.Model
-	session Session
-	limits  Limits
-
-	history history
-	fenced  bool             // code comes as fenced blocks instead of tool calls
-	called  bool             // the model called the tool as it should
-	blind   bool             // the model refused images
-	seen    map[string]int64 // sizes of the workspace files that the model was told of
-	figures int              // figures shown in the conversation so far
-	calls   int              // calls numbered so far, for those that come without an id
+	model    model.Model
+	session  Session
+	limits   Limits
+	messages []model.Message
+	learned  learned
 }
 
 // New returns an interpreter with an empty conversation.
 func New(m model.Model, s Session, l Limits) *Interpreter {
-	return &Interpreter{
-		model: m, session: s, limits: l.orDefault(),
-		fenced: !m.Capabilities().Tools,
-		seen:   map[string]int64{},
-	}
+	return &Interpreter{model: m, session: s, limits: l}
 }
 
 // Ask runs one turn and yields what happens, an Answer last. Asking again continues the conversation, also after a turn
@@ -98,16 +91,12 @@ func New(m model.Model, s Session, l Limits) *Interpreter {
 // cancelled. Breaking off the range stops the turn.
 func (i *Interpreter) Ask(ctx context.Context, prompt string) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
-		t := &turn{Interpreter: i, deadline: time.Now().Add(i.limits.Time), yield: yield}
-		mark := i.history.mark()
-		answer, err := t.run(ctx, prompt)
-		if err == nil {
-			t.history.add(model.RoleAssistant, model.Text{Text: answer.Text})
-			_ = t.emit(answer)
-			return
-		}
-		t.abandon(mark)
-		if !errors.Is(err, errStopped) {
+		input := []model.Message{{Role: model.RoleUser, Content: []model.Content{model.Text{Text: prompt}}}}
+		t := newTurn(i.model, i.session, i.limits, Turn{History: i.messages, Input: input, Python: true}, yield)
+		t.learned.add(i.learned)
+		added, err := t.whole(ctx)
+		i.messages, i.learned = append(i.messages, added...), t.learned
+		if err != nil && !errors.Is(err, errStopped) {
 			yield(nil, stopProblem(ctx, err))
 		}
 	}

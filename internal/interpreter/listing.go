@@ -3,7 +3,6 @@ package interpreter
 import (
 	"context"
 	"fmt"
-	"maps"
 	"path"
 	"slices"
 	"strconv"
@@ -11,6 +10,7 @@ import (
 	"unicode"
 
 	"cove/internal/kernel"
+	"cove/internal/model"
 )
 
 // How much of the workspace a prompt describes.
@@ -19,27 +19,65 @@ const (
 	filesListed   = 200
 )
 
-// userMessage returns the prompt and what is new in the workspace.
-func (t *turn) userMessage(ctx context.Context, prompt string) (string, error) {
-	files, err := t.session.Files(ctx)
-	if err != nil {
-		return "", fmt.Errorf("list the files of the workspace: %w", err)
-	}
-	later := len(t.history.messages) > 0
-	var fresh []kernel.File
-	seen := maps.Clone(t.seen)
-	for _, f := range visible(files) {
-		if known, ok := t.seen[f.Path]; !ok || known != f.Size {
-			fresh = append(fresh, f)
-			seen[f.Path] = f.Size
+// takeInput adds the input to the conversation, with what is new in the workspace behind the user's last words.
+func (t *turn) takeInput(ctx context.Context) error {
+	var listed []string
+	if t.python {
+		var err error
+		if listed, err = t.news(ctx); err != nil {
+			return err
 		}
 	}
-	t.seen = seen
-	listed, err := t.listing(ctx, fresh)
-	if err != nil {
-		return "", err
+	later := len(t.history.messages) > 0
+	if t.spec.Fresh && later {
+		t.history.add(model.RoleUser, model.Text{Text: "(The Python session is a new one. " + everythingLost + " variables, imports and files of the one before.)"})
 	}
-	return render("user.md", map[string]any{"Prompt": prompt, "Files": listed, "Later": later}), nil
+	from, spoken := len(t.history.messages), -1
+	for _, m := range t.spec.Input {
+		t.history.add(m.Role, m.Content...)
+	}
+	for n := from; n < len(t.history.messages); n++ {
+		if t.history.messages[n].Role == model.RoleUser {
+			spoken = n
+		}
+	}
+	if len(listed) == 0 {
+		return nil
+	}
+	if spoken < 0 {
+		t.history.add(model.RoleUser, model.Text{Text: render("user.md", map[string]any{"Prompt": "", "Files": listed, "Later": later})})
+		return nil
+	}
+	m := t.history.messages[spoken]
+	m.Content = slices.Clone(m.Content)
+	prompt := model.Text{}
+	at := slices.IndexFunc(m.Content, func(c model.Content) bool { _, ok := c.(model.Text); return ok })
+	if at >= 0 {
+		prompt = m.Content[at].(model.Text)
+	} else {
+		at, m.Content = 0, slices.Insert(m.Content, 0, model.Content(prompt))
+	}
+	m.Content[at] = model.Text{Text: render("user.md", map[string]any{"Prompt": prompt.Text, "Files": listed, "Later": later})}
+	t.history.messages[spoken] = m
+	return nil
+}
+
+// news describes the files that the model was not told of.
+func (t *turn) news(ctx context.Context) ([]string, error) {
+	files, err := t.session.Files(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("list the files of the workspace: %w", err)
+	}
+	var fresh []kernel.File
+	for _, f := range visible(files) {
+		if t.spec.Fresh || !t.known.files[fileName(f.Path)+" ("+size(f.Size)+")"] {
+			fresh = append(fresh, f)
+		}
+	}
+	if !t.spec.Fresh && len(fresh) <= t.known.unnamed {
+		return nil, nil // they are those that were only counted
+	}
+	return t.listing(ctx, fresh)
 }
 
 // visible returns the files that are not hidden, by name.

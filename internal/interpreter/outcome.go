@@ -17,8 +17,7 @@ type outcome struct {
 	failed bool
 }
 
-// outcomeOf words the result of an execution within Limits.Result, and keeps account of the files that the model now
-// knows.
+// outcomeOf words the result of an execution within Limits.Result.
 func (t *turn) outcomeOf(ctx context.Context, r *record, timeout time.Duration) outcome {
 	o := outcome{failed: r.done.Outcome != kernel.OutcomeOK}
 	for _, p := range r.pictures {
@@ -113,20 +112,21 @@ func lost(l kernel.Loss) string {
 	case kernel.LostKernel:
 		return "Variables and imports are lost, files are kept: import and load again."
 	case kernel.LostSession:
-		return "Everything is lost: variables, imports and all files in the working directory but those that the user gave."
+		return everythingLost + " variables, imports and all files in the working directory but those that the user gave."
 	}
 	return ""
 }
 
-// newFiles names the files that an execution made or changed, and notes that the model knows them.
+// deliveredHead begins the line that names an execution's files, which recall reads.
+const deliveredHead = "[files delivered to the user: "
+
+// newFiles names the files that an execution made or changed.
 func (t *turn) newFiles(r *record) string {
 	if r.done.Lost == kernel.LostSession {
-		t.seen = map[string]int64{}
 		return ""
 	}
 	var names []string
 	for _, f := range r.files {
-		t.seen[f.Path] = f.Size
 		verb := "changed"
 		if f.Created {
 			verb = "new"
@@ -141,7 +141,7 @@ func (t *turn) newFiles(r *record) string {
 		more = fmt.Sprintf(" and %d more", len(names)-filesNamed)
 		names = names[:filesNamed]
 	}
-	return "[files delivered to the user: " + strings.Join(names, ", ") + more + "]"
+	return deliveredHead + strings.Join(names, ", ") + more + "]"
 }
 
 // fileNames returns the names of the first workspace files.

@@ -2,7 +2,6 @@ package interpreter
 
 import (
 	"embed"
-	"encoding/json"
 	"fmt"
 	"strings"
 	"text/template"
@@ -35,21 +34,28 @@ func render(name string, data any) string {
 	return strings.TrimSpace(b.String())
 }
 
-// system returns the system prompt. With plain, nothing more is to be run.
-func (t *turn) system(plain bool) string {
+// system returns the system prompt. With last, nothing more is to be run. Without Python it is the client's alone.
+func (t *turn) system(last bool) string {
+	if !t.spec.Python {
+		return t.spec.Instructions
+	}
 	version, packages := t.session.Python()
-	return render("system.md", map[string]any{
+	text := render("system.md", map[string]any{
 		"Version":  version,
 		"Packages": packageList(packages),
 		"Images":   t.sees(),
-		"Fenced":   t.fenced,
-		"Plain":    plain,
+		"Fenced":   t.learned.fenced,
+		"Plain":    last || !t.python,
 		"Installs": !t.limits.NoInstall,
 	})
+	if strings.TrimSpace(t.spec.Instructions) == "" {
+		return text
+	}
+	return text + "\n\n" + t.spec.Instructions
 }
 
 // sees says whether images are sent to the model.
-func (t *turn) sees() bool { return t.model.Capabilities().Images && !t.blind }
+func (t *turn) sees() bool { return t.model.Capabilities().Images && !t.learned.blind }
 
 func packageList(packages map[string]string) string {
 	normal := make(map[string]string, len(packages))
@@ -76,19 +82,23 @@ func packageList(packages map[string]string) string {
 	return list
 }
 
-// request is the next call of the model: the whole conversation.
-func (t *turn) request() model.Request {
+// request is the next call of the model: the whole conversation. With last, nothing more is to be run or called.
+func (t *turn) request(last bool) model.Request {
 	t.history.shorten()
-	if t.fenced {
-		return model.Request{System: t.system(false), Messages: t.history.flat()}
+	req := model.Request{
+		System: t.system(last), Messages: t.normal(t.history.messages),
+		MaxTokens: t.spec.MaxTokens, Temperature: t.spec.Temperature, TopP: t.spec.TopP,
 	}
-	return model.Request{
-		System:   t.system(false),
-		Messages: append([]model.Message(nil), t.history.messages...),
-		Tools: []model.Tool{{
-			Name:        toolName,
-			Description: render("tool.md", nil),
-			Schema:      json.RawMessage(toolSchema),
-		}},
+	if !last {
+		req.Tools = t.offered()
 	}
+	if len(req.Tools) == 0 {
+		req.Messages = flat(req.Messages)
+		return req
+	}
+	req.Parallel = t.spec.Parallel
+	if t.attempts == 0 {
+		req.Choice = t.choice()
+	}
+	return req
 }

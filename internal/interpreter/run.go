@@ -4,21 +4,28 @@ import (
 	"context"
 	"errors"
 	"iter"
+	"slices"
+	"time"
 
 	"cove/internal/model"
 )
 
 // Turn is one turn of a conversation that somebody else keeps.
 type Turn struct {
-	// History is the conversation until now, as Answer.Messages gave it, turn after turn.
+	// History is the conversation until now, as Answer.Messages gave it, turn after turn. A client may have kept it: what providers would refuse
+	// in it is put right, and a call without a result gets one that says so.
 	History []model.Message
 	// Input is what comes next: words and images of the user, or results of the functions that the last turn's Calls named.
 	Input []model.Message
 	// Instructions are the client's own, behind cove's.
 	Instructions string
 	// Python offers the interpreter's tool. Without it the session is not used and may be nil.
-	Python      bool
-	Tools       []model.Tool // the client's functions
+	Python bool
+	// Fresh says that the session is not the one that History speaks of, which the model is told.
+	Fresh bool
+	// Tools are the client's functions. A model that cannot call tools is refused them. None may be named "python" beside the interpreter's.
+	Tools []model.Tool
+	// Choice holds until the first call. With "none" nothing is run and nothing called; models that cannot call tools take the rest as "auto".
 	Choice      model.ToolChoice
 	Parallel    *bool
 	MaxCalls    int // executions; 0: Limits.Steps
@@ -27,7 +34,73 @@ type Turn struct {
 	TopP        *float64
 }
 
-// Run runs one turn and yields what happens, as Interpreter.Ask does.
+// Stopped is how a turn of Run failed: why, and what there was until then.
+type Stopped struct {
+	Err error
+	// Messages are what the conversation goes on with, as Answer.Messages; none where no code had run, and the turn is as if it had not been.
+	Messages []model.Message
+	Steps    int
+	Usage    model.Usage
+}
+
+func (s *Stopped) Error() string { return s.Err.Error() }
+func (s *Stopped) Unwrap() error { return s.Err }
+
+// Run runs one turn and yields what happens, as Interpreter.Ask does. Its error is a *Stopped.
 func Run(ctx context.Context, m model.Model, s Session, l Limits, t Turn) iter.Seq2[Event, error] {
-	return func(yield func(Event, error) bool) { yield(nil, errors.New("not written yet")) }
+	return func(yield func(Event, error) bool) {
+		turn := newTurn(m, s, l, t, yield)
+		messages, err := turn.whole(ctx)
+		if err != nil && !errors.Is(err, errStopped) {
+			yield(nil, &Stopped{Err: stopProblem(ctx, err), Messages: messages, Steps: turn.steps, Usage: turn.usage})
+		}
+	}
+}
+
+// Check returns the problem that Run would end with because the turn makes no sense, or asks what the model is known not to do.
+func Check(m model.Model, t Turn) error { return newTurn(m, nil, Limits{}, t, nil).check() }
+
+// learned is what a model turned out not to do, whatever it said of itself.
+type learned struct {
+	fenced bool // code comes as fenced blocks instead of tool calls
+	blind  bool // it refused images
+}
+
+func (l *learned) add(more learned) {
+	l.fenced = l.fenced || more.fenced
+	l.blind = l.blind || more.blind
+}
+
+func newTurn(m model.Model, s Session, l Limits, spec Turn, yield func(Event, error) bool) *turn {
+	t := &turn{model: m, session: s, limits: l.orDefault(), spec: spec, yield: yield}
+	t.deadline = time.Now().Add(t.limits.Time)
+	t.history.messages = slices.Clone(spec.History)
+	t.python = spec.Python && spec.Choice.Mode != "none"
+	t.known = recall(spec.History)
+	t.learned.fenced = !m.Capabilities().Tools || (t.known.fenced && len(spec.Tools) == 0)
+	return t
+}
+
+// whole runs the turn and returns what it adds to the conversation, also when it failed after code had run.
+func (t *turn) whole(ctx context.Context) ([]model.Message, error) {
+	if err := t.check(); err != nil {
+		return nil, err
+	}
+	mark := len(t.history.messages)
+	answer, err := t.run(ctx)
+	if err != nil && t.steps == 0 {
+		return nil, err
+	}
+	switch {
+	case err != nil:
+		t.history.add(model.RoleAssistant, model.Text{Text: "(The turn was stopped before an answer.)"})
+	case answer.Reason != ClientCalls:
+		t.history.add(model.RoleAssistant, model.Text{Text: answer.Text})
+	}
+	added := slices.Clone(t.history.messages[mark:])
+	if err == nil {
+		answer.Messages = added
+		_ = t.emit(answer)
+	}
+	return added, err
 }

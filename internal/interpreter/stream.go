@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -33,7 +34,7 @@ func (t *turn) ask(ctx context.Context) (reply, error) {
 			return reply{}, err
 		}
 		s := t.newStream(false)
-		err := t.stream(ctx, s, t.request())
+		err := t.stream(ctx, s, t.request(false))
 		if err == nil {
 			return s.reply(), nil
 		}
@@ -41,11 +42,13 @@ func (t *turn) ask(ctx context.Context) (reply, error) {
 		switch {
 		case ctx.Err() != nil:
 			return reply{}, err
-		case !t.fenced && p.Code == "tools_unsupported":
-			t.fenced = true
+		case !t.learned.fenced && p.Code == "tools_unsupported" && len(t.spec.Tools) > 0:
+			return reply{}, t.noFunctions(err)
+		case !t.learned.fenced && p.Code == "tools_unsupported":
+			t.learned.fenced = true
 			err = t.emit(Notice{"The model cannot call tools; it writes its code as text instead."})
-		case !t.blind && p.Code == "images_unsupported":
-			t.blind = true
+		case !t.learned.blind && p.Code == "images_unsupported":
+			t.learned.blind = true
 			t.history.dropImages()
 			err = t.emit(Notice{"The model cannot see images; it goes on without them."})
 		case !t.squeezed && p.Code == "model_context_too_long":
@@ -121,6 +124,8 @@ type answerStream struct {
 	words   strings.Builder
 	all     strings.Builder
 	codes   map[int]*codeStream // by the calls' index
+	clients map[int]int         // calls of the client's functions, by the calls' index, in their order
+	ids     map[int]string      // of those that came without one of their own
 	order   []int               // indices of calls in the order in which they began
 	started bool                // something was said
 	bytes   int
@@ -128,9 +133,9 @@ type answerStream struct {
 }
 
 func (t *turn) newStream(plain bool) *answerStream {
-	scan := newTextScanner(t.fenced && !plain)
-	scan.plain = plain
-	return &answerStream{turn: t, plain: plain, scan: scan, codes: map[int]*codeStream{}}
+	scan := newTextScanner(t.learned.fenced && !plain)
+	scan.plain = plain || !t.python
+	return &answerStream{turn: t, plain: plain, scan: scan, codes: map[int]*codeStream{}, clients: map[int]int{}, ids: map[int]string{}}
 }
 
 // over says that the rest of the answer is not wanted: the code is complete, and what a model says after it, without
@@ -185,24 +190,68 @@ func (s *answerStream) show(pieces []piece) error {
 func (s *answerStream) callDelta(p model.CallDelta) error {
 	code, ok := s.codes[p.Index]
 	if !ok {
-		if p.Name == "" || isPython(p.Name) {
+		switch {
+		case s.plain:
+		case s.turn.isClient(p.Name):
+			if taken := s.taken(); p.ID == "" || taken[p.ID] {
+				p.ID = freeID(taken)
+				s.ids[p.Index] = p.ID
+			}
+			s.clients[p.Index] = len(s.clients)
+		case s.turn.python && (p.Name == "" || isPython(p.Name)):
 			code = &codeStream{}
 		}
 		s.codes[p.Index] = code
 		s.order = append(s.order, p.Index)
+		if nth, client := s.clients[p.Index]; client {
+			return s.turn.emit(Call{Index: nth, ID: p.ID, Name: p.Name, Delta: p.Arguments})
+		}
 	}
-	if code == nil || s.plain {
+	if nth, client := s.clients[p.Index]; client && p.Arguments != "" {
+		return s.turn.emit(Call{Index: nth, Delta: p.Arguments})
+	}
+	if code == nil {
 		return nil
 	}
 	delta := code.write(p.Arguments)
 	if delta == "" {
 		return nil
 	}
+	return s.turn.emit(Code{s.turn.steps + 1 + s.before(p.Index), delta})
+}
+
+// before is how many calls with code began before the one with that index.
+func (s *answerStream) before(index int) int {
 	nth := 0
-	for s.order[nth] != p.Index {
-		nth++
+	for _, other := range s.order {
+		if other == index {
+			break
+		}
+		if _, client := s.clients[other]; !client {
+			nth++
+		}
 	}
-	return s.turn.emit(Code{s.turn.steps + 1 + nth, delta})
+	return nth
+}
+
+// taken are the ids that a call cannot get any more.
+func (s *answerStream) taken() map[string]bool {
+	ids := s.turn.history.callIDs()
+	for _, id := range s.ids {
+		ids[id] = true
+	}
+	return ids
+}
+
+// named returns the complete calls, each with the id under which it was told.
+func (s *answerStream) named(calls []model.ToolCall) []model.ToolCall {
+	out := slices.Clone(calls)
+	for n := range out {
+		if n < len(s.order) && s.ids[s.order[n]] != "" {
+			out[n].ID = s.ids[s.order[n]]
+		}
+	}
+	return out
 }
 
 // reply returns what the answer brought; the stream has ended well.
@@ -211,7 +260,7 @@ func (s *answerStream) reply() reply {
 	r.text = r.words
 	var calls []model.ToolCall
 	if s.finish != nil {
-		r.finish, calls = s.finish.Reason, s.finish.Calls
+		r.finish, calls = s.finish.Reason, s.named(s.finish.Calls)
 	}
 	switch {
 	case s.plain:

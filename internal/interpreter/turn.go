@@ -17,7 +17,14 @@ const cutLimit = 2
 
 // turn is one question on its way to an answer.
 type turn struct {
-	*Interpreter
+	model    model.Model
+	session  Session
+	limits   Limits
+	spec     Turn
+	python   bool // code may be run
+	learned  learned
+	known    recollection
+	history  history
 	deadline time.Time
 	yield    func(Event, error) bool
 	stopped  bool // yield returned false
@@ -46,6 +53,8 @@ func (t *turn) limit(reason AnswerReason) *limitReached {
 	switch reason {
 	case StepLimit:
 		return &limitReached{reason, fmt.Sprintf("the limit of %d code executions", t.limits.Steps)}
+	case CallLimit:
+		return &limitReached{reason, fmt.Sprintf("the limit of %d code executions", t.spec.MaxCalls)}
 	case TokenLimit:
 		return &limitReached{reason, fmt.Sprintf("the limit of %s tokens", grouped(t.limits.Tokens))}
 	case TimeLimit:
@@ -70,29 +79,13 @@ func (t *turn) emit(e Event) error {
 	return nil
 }
 
-// abandon leaves the conversation of a failed turn in a state in which it can go on: without the turn when nothing was
-// run in it, else with a word about its end.
-func (t *turn) abandon(mark int) {
-	if t.steps == 0 {
-		t.history.rollback(mark)
-		return
-	}
-	t.history.add(model.RoleAssistant, model.Text{Text: "(The turn was stopped before an answer.)"})
-}
-
-func (t *turn) run(ctx context.Context, prompt string) (Answer, error) {
-	seen := t.seen
-	text, err := t.userMessage(ctx, prompt)
-	if err != nil {
+func (t *turn) run(ctx context.Context) (Answer, error) {
+	if err := t.takeInput(ctx); err != nil {
 		return Answer{}, err
 	}
-	t.history.add(model.RoleUser, model.Text{Text: text})
 	answer, err := t.loop(ctx)
 	if limit, ok := errors.AsType[*limitReached](err); ok && ctx.Err() == nil {
 		answer, err = t.wrapUp(ctx, limit)
-	}
-	if err != nil && t.steps == 0 {
-		t.seen = seen
 	}
 	return answer, err
 }
@@ -115,11 +108,16 @@ func (t *turn) loop(ctx context.Context) (Answer, error) {
 			return t.answer(orElse(r.words, "The model's provider refused or filtered the answer."), Filtered), nil
 		case r.cut:
 			err = t.cutOff(r)
-		case len(r.calls) > 0 && t.fenced:
+		case len(r.calls) > 0 && t.learned.fenced && t.python:
 			// A model that calls a tool nobody offered: what it means is clear, what its server takes back is not.
 			err = t.runText(ctx, callAsText(r))
 		case len(r.calls) > 0:
-			err = t.runCalls(ctx, r)
+			calls, err := t.runCalls(ctx, r)
+			if err != nil || len(calls) > 0 {
+				answer := t.answer(r.words, ClientCalls)
+				answer.Calls = calls
+				return answer, err
+			}
 		case r.broken != "":
 			err = t.refuseText(r)
 		case r.inCode && (t.lastCode != r.code || r.words == "" || r.inCall):
@@ -170,6 +168,9 @@ func (t *turn) mayRun(code string) error {
 	if t.attempts >= t.limits.Steps {
 		return t.limit(StepLimit)
 	}
+	if t.spec.MaxCalls > 0 && t.steps >= t.spec.MaxCalls {
+		return t.limit(CallLimit)
+	}
 	if code != "" && t.repeated.exhausted(code) {
 		return t.limit(Repeated)
 	}
@@ -180,7 +181,7 @@ func (t *turn) mayRun(code string) error {
 // takeImplied turns code that the model wrote as text instead of calling its tool into code to run, if that is clearly
 // meant.
 func (t *turn) takeImplied(r *reply) error {
-	if t.fenced || t.called || t.steps > 0 || r.finish != model.FinishStop ||
+	if !t.python || len(t.spec.Tools) > 0 || t.learned.fenced || t.known.called || t.steps > 0 || r.finish != model.FinishStop ||
 		r.inCode || r.cut || r.broken != "" || len(r.calls) > 0 {
 		return nil
 	}
@@ -189,7 +190,7 @@ func (t *turn) takeImplied(r *reply) error {
 		return nil
 	}
 	r.code, r.inCode, r.text = code, true, consumed
-	t.fenced = true
+	t.learned.fenced = true
 	return t.emit(Notice{"The model wrote its code as text instead of calling its tool; running it."})
 }
 
@@ -206,7 +207,7 @@ func (t *turn) cutOff(r reply) error {
 		return err
 	}
 	t.history.add(model.RoleAssistant, model.Text{Text: orElse(r.words, "(code that was cut off)")})
-	t.history.add(model.RoleUser, model.Text{Text: render("cutoff.md", t.fenced)})
+	t.history.add(model.RoleUser, model.Text{Text: render("cutoff.md", t.learned.fenced)})
 	return nil
 }
 
@@ -217,22 +218,33 @@ func (t *turn) nudge() error {
 	return t.emit(Notice{"The model said nothing; asking it for its answer."})
 }
 
-// runCalls runs the calls of one answer in order and answers each. After one that failed the rest is not run.
-func (t *turn) runCalls(ctx context.Context, r reply) (err error) {
+// runCalls runs the calls of one answer in order and answers each. After one that failed the rest is not run. It returns the calls of the
+// client's functions, which nobody answers here.
+func (t *turn) runCalls(ctx context.Context, r reply) (clients []model.ToolCall, err error) {
 	content := []model.Content{model.Text{Text: r.text}}
-	results := make([]model.Content, len(r.calls))
-	calls := t.numbered(r.calls)
+	var calls []model.ToolCall
+	for _, call := range t.numbered(r.calls) {
+		content = append(content, call)
+		if t.isClient(call.Name) {
+			clients = append(clients, call)
+		} else {
+			calls = append(calls, call)
+		}
+	}
+	results := make([]model.Content, len(calls))
 	for n, call := range calls {
-		content = append(content, tidy(call))
 		results[n] = model.ToolResult{CallID: call.ID, Text: "Not run: the turn was stopped.", IsError: true}
 	}
 	t.history.add(model.RoleAssistant, content...)
 	// Calls without results would make the conversation invalid, also when the turn fails here.
-	defer func() { t.history.addResult(model.RoleTool, results...) }()
+	defer func() { t.history.add(model.RoleTool, results...) }()
 	for n, call := range calls {
 		result, err := t.runCall(ctx, call)
+		if limit, ok := errors.AsType[*limitReached](err); ok && len(clients) > 0 {
+			result, err = model.ToolResult{Text: "Not run: you have reached " + limit.limit + ".", IsError: true}, nil
+		}
 		if err != nil {
-			return err
+			return nil, err
 		}
 		result.CallID = call.ID
 		results[n] = result
@@ -245,17 +257,17 @@ func (t *turn) runCalls(ctx context.Context, r reply) (err error) {
 			}
 		}
 		if n+1 < len(calls) {
-			return t.emit(Notice{fmt.Sprintf("Not run because the one before it failed: %d more of the model's calls.", len(calls)-n-1)})
+			return clients, t.emit(Notice{fmt.Sprintf("Not run because the one before it failed: %d more of the model's calls.", len(calls)-n-1)})
 		}
 	}
-	return nil
+	return clients, nil
 }
 
 func (t *turn) runCall(ctx context.Context, call model.ToolCall) (model.ToolResult, error) {
 	var code string
 	var err error
-	if call.Name != "" && !isPython(call.Name) {
-		err = unknownTool(call.Name)
+	if !t.python || (call.Name != "" && !isPython(call.Name)) {
+		err = t.unknownTool(call.Name)
 	} else {
 		code, err = codeOf(call.Arguments)
 	}
@@ -266,7 +278,7 @@ func (t *turn) runCall(ctx context.Context, call model.ToolCall) (model.ToolResu
 		notice := t.emit(Notice{"The model's call could not be used; it is told why and may try again."})
 		return model.ToolResult{Text: "Nothing was run: " + err.Error() + ".", IsError: true}, notice
 	}
-	t.called = true
+	t.known.called = true
 	o, err := t.execute(ctx, code)
 	if err != nil {
 		return model.ToolResult{}, err
@@ -274,14 +286,13 @@ func (t *turn) runCall(ctx context.Context, call model.ToolCall) (model.ToolResu
 	return model.ToolResult{Text: o.text, Images: o.images, IsError: o.failed}, nil
 }
 
-// numbered returns the calls, each with an id that no other call of the conversation has from here.
+// numbered returns the calls, each with an id that no other call of the conversation has.
 func (t *turn) numbered(calls []model.ToolCall) []model.ToolCall {
 	out := make([]model.ToolCall, len(calls))
-	taken := map[string]bool{}
+	taken := t.history.callIDs()
 	for n, call := range calls {
 		if call.ID == "" || taken[call.ID] {
-			t.calls++
-			call.ID = fmt.Sprintf("cove_call_%d", t.calls)
+			call.ID = freeID(taken)
 		}
 		taken[call.ID] = true
 		out[n] = call
@@ -317,7 +328,7 @@ func (t *turn) runText(ctx context.Context, r reply) error {
 	for _, image := range o.images {
 		content = append(content, image)
 	}
-	t.history.addResult(model.RoleUser, content...)
+	t.history.add(model.RoleUser, content...)
 	return nil
 }
 
@@ -333,7 +344,7 @@ func (t *turn) refuseText(r reply) error {
 
 func textResult(inCall bool, text string) string {
 	if inCall {
-		return "<tool_response>\n" + text + "\n</tool_response>"
+		return responseHead + text + "\n</tool_response>"
 	}
 	return fencedResult(text)
 }
@@ -345,10 +356,13 @@ func (t *turn) wrapUp(ctx context.Context, limit *limitReached) (Answer, error) 
 		return Answer{}, err
 	}
 	t.history.add(model.RoleUser, model.Text{Text: render("limit.md", limit.limit)})
-	t.history.shorten()
 	t.deadline = time.Now().Add(maxTime)
 	s := t.newStream(true)
-	err := t.stream(ctx, s, model.Request{System: t.system(true), Messages: t.history.flat(), MaxTokens: maxTokens})
+	req := t.request(true)
+	if req.MaxTokens == 0 || req.MaxTokens > maxTokens {
+		req.MaxTokens = maxTokens
+	}
+	err := t.stream(ctx, s, req)
 	if ctx.Err() != nil || errors.Is(err, errStopped) {
 		return Answer{}, err
 	}
@@ -369,7 +383,7 @@ func (t *turn) execute(ctx context.Context, code string) (outcome, error) {
 		return outcome{}, err
 	}
 	timeout := max(min(t.limits.Execution, time.Until(t.deadline)), time.Millisecond)
-	record := newRecord(t.figures, t.sees())
+	record := newRecord(t.known.figures, t.sees())
 	for event, err := range t.session.Execute(ctx, kernel.Request{Code: code, Mode: kernel.Cell, Timeout: timeout}) {
 		if err != nil {
 			return outcome{}, err
@@ -385,7 +399,7 @@ func (t *turn) execute(ctx context.Context, code string) (outcome, error) {
 	case record.done == nil:
 		return outcome{}, problem.New(problem.Internal, "execution_without_end", "an execution ended without saying how")
 	}
-	t.figures = record.figures
+	t.known.figures = record.figures
 	o := t.outcomeOf(ctx, record, timeout)
 	if !o.failed {
 		t.lastCode = code

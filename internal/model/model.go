@@ -76,15 +76,15 @@ type Text struct{ Text string }
 
 // Image is a picture in its file encoding, e.g. MIME "image/png".
 type Image struct {
-	MIME string
-	Data []byte
+	MIME string `json:"mime"`
+	Data []byte `json:"data"`
 }
 
 // ToolCall is a call that the model made, with its complete arguments (a JSON object as text).
 type ToolCall struct {
-	ID        string
-	Name      string
-	Arguments string
+	ID        string `json:"id"`
+	Name      string `json:"name"`
+	Arguments string `json:"arguments"`
 }
 
 // ToolResult answers the call with the same ID. Images are left out by adapters whose model does not see.

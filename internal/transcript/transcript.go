@@ -3,22 +3,192 @@
 package transcript
 
 import (
-	"errors"
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"unicode/utf8"
 
 	"cove/internal/interpreter"
 	"cove/internal/kernel"
+	"cove/internal/problem"
+	"cove/internal/pydeps"
 )
 
+// Record is one JSON object with its "type" among its members.
+type Record map[string]any
+
+// MarshalJSON writes the type first, for people who read along, and the rest by name.
+func (r Record) MarshalJSON() ([]byte, error) {
+	if r["type"] == nil {
+		return json.Marshal(map[string]any(r))
+	}
+	rest := maps.Clone(r)
+	delete(rest, "type")
+	var text bytes.Buffer
+	e := json.NewEncoder(&text)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(map[string]any(rest)); err != nil {
+		return nil, fmt.Errorf("write an event as JSON: %w", err)
+	}
+	head := fmt.Sprintf("{\"type\":%q", r["type"])
+	if len(rest) > 0 {
+		head += ","
+	}
+	return append([]byte(head), bytes.TrimSuffix(text.Bytes()[1:], []byte("\n"))...), nil
+}
+
 // Event returns the JSON object of an execution's event, its "type" first.
-func Event(e kernel.Event) ([]byte, error) { return nil, errors.New("not written yet") }
+func Event(e kernel.Event) ([]byte, error) { return written(eventRecord(e), e) }
 
-// TurnEvent returns the JSON object of a turn's event, its "type" first.
-func TurnEvent(e interpreter.Event) ([]byte, error) { return nil, errors.New("not written yet") }
+// TurnEvent returns the JSON object of a turn's event, its "type" first. Messages of an Answer are left out.
+func TurnEvent(e interpreter.Event) ([]byte, error) { return written(turnRecord(e), e) }
 
-// ParseEvent reads what Event wrote. What Event leaves out comes back empty.
-func ParseEvent(text []byte) (kernel.Event, error) { return nil, errors.New("not written yet") }
+// Failure returns the JSON object that ends a turn or an execution in which cove or a service failed. Its message is p's without the cause.
+func Failure(p *problem.Error) ([]byte, error) {
+	r := failureRecord(p, p.Message)
+	r["type"] = "failure"
+	return r.MarshalJSON()
+}
 
-// ParseTurnEvent reads what TurnEvent wrote.
-func ParseTurnEvent(text []byte) (interpreter.Event, error) {
-	return nil, errors.New("not written yet")
+func written(r Record, of any) ([]byte, error) {
+	if r == nil {
+		return nil, fmt.Errorf("an event of type %T has no form in JSON", of)
+	}
+	return r.MarshalJSON()
+}
+
+func failureRecord(p *problem.Error, message string) Record {
+	return Record{"kind": p.Kind, "code": p.Code, "message": message, "hint": p.Hint}
+}
+
+func eventRecord(e kernel.Event) Record {
+	switch e := e.(type) {
+	case kernel.Stream:
+		r := Record{"type": "stream", "name": e.Name}
+		if utf8.Valid(e.Data) {
+			r["text"] = string(e.Data)
+		} else {
+			r["data"] = e.Data // encoding/json writes []byte as base64
+		}
+		return r
+	case kernel.Display:
+		r := Record{"type": "display", "data": notNil(e.Data), "metadata": notNil(e.Metadata)}
+		if e.ID != "" {
+			r["id"] = e.ID
+			r["update"] = e.Update
+		}
+		return r
+	case kernel.Result:
+		return Record{"type": "result", "count": e.Count, "data": notNil(e.Data), "metadata": notNil(e.Metadata)}
+	case kernel.Error:
+		return Record{"type": "error", "name": e.Name, "value": e.Value, "traceback": append([]string{}, e.Traceback...)}
+	case kernel.ClearOutput:
+		return Record{"type": "clear_output", "wait": e.Wait}
+	case kernel.File:
+		return Record{"type": "file", "path": e.Path, "size": e.Size, "created": e.Created}
+	case kernel.Install:
+		return installRecord(e)
+	case kernel.Done:
+		return doneRecord(e)
+	}
+	return nil
+}
+
+func notNil[M ~map[string]any](m M) map[string]any {
+	if m == nil {
+		return map[string]any{}
+	}
+	return m
+}
+
+func doneRecord(d kernel.Done) Record {
+	r := Record{"type": "done", "outcome": d.Outcome, "exit_code": d.ExitCode, "seconds": d.Wall.Seconds()}
+	optional := map[string]string{"signal": d.Signal, "message": d.Message, "lost": string(d.Lost)}
+	for name, value := range optional {
+		if value != "" {
+			r[name] = value
+		}
+	}
+	if d.Dropped > 0 {
+		r["dropped_bytes"] = d.Dropped
+	}
+	return r
+}
+
+// installRecord leaves out where the layer is, which concerns nobody outside.
+func installRecord(e kernel.Install) Record {
+	if e.Progress != nil {
+		return progressRecord(*e.Progress)
+	}
+	refused := []Record{}
+	for _, one := range e.Provision.Refused {
+		refused = append(refused, Record{"name": one.Name, "code": one.Code, "reason": one.Reason, "hint": one.Hint})
+	}
+	r := Record{
+		"type": "install", "packages": notNone(e.Provision.Installed), "refused": refused, "notes": notNone(e.Provision.Notes),
+		"seconds": e.Provision.Seconds, "cached": e.Provision.Cached, "restarted": e.Restarted,
+	}
+	if e.Provision.Restart != "" {
+		r["needs_restart"] = e.Provision.Restart
+	}
+	if e.Failure != nil {
+		// Why an installation failed is often only in the cause: what an index or a builder said.
+		r["failure"] = failureRecord(e.Failure, e.Failure.Error())
+	}
+	return r
+}
+
+func progressRecord(p pydeps.Progress) Record {
+	r := Record{"type": "install_progress", "phase": p.Phase, "packages": notNone(p.Packages)}
+	if p.Received > 0 || p.Total > 0 {
+		r["received_bytes"], r["total_bytes"] = p.Received, p.Total
+	}
+	return r
+}
+
+func notNone[T any](list []T) []T {
+	if list == nil {
+		return []T{}
+	}
+	return list
+}
+
+func turnRecord(e interpreter.Event) Record {
+	switch e := e.(type) {
+	case interpreter.Text:
+		return Record{"type": "text", "delta": e.Delta}
+	case interpreter.Reasoning:
+		return Record{"type": "reasoning", "delta": e.Delta}
+	case interpreter.Code:
+		return Record{"type": "code", "step": e.Step, "delta": e.Delta}
+	case interpreter.Start:
+		return Record{"type": "start", "step": e.Step, "code": e.Code}
+	case interpreter.Output:
+		event := eventRecord(e.Event)
+		if event == nil {
+			return nil
+		}
+		return Record{"type": "output", "step": e.Step, "event": event}
+	case interpreter.Call:
+		r := Record{"type": "call", "index": e.Index, "delta": e.Delta}
+		if e.ID != "" || e.Name != "" {
+			r["id"], r["name"] = e.ID, e.Name
+		}
+		return r
+	case interpreter.Notice:
+		return Record{"type": "notice", "text": e.Text}
+	case interpreter.Answer:
+		return answerRecord(e)
+	}
+	return nil
+}
+
+func answerRecord(e interpreter.Answer) Record {
+	r := Record{"type": "answer", "text": e.Text, "reason": e.Reason, "steps": e.Steps,
+		"usage": Record{"input_tokens": e.Usage.InputTokens, "output_tokens": e.Usage.OutputTokens}}
+	if len(e.Calls) > 0 {
+		r["calls"] = e.Calls
+	}
+	return r
 }

@@ -71,10 +71,10 @@ func TestConversationOnTheWire(t *testing.T) {
 	t.Parallel()
 	server, m := start(t, modeltest.Say("ok"))
 	req := question(
-		model.Message{Role: model.RoleAssistant, Content: []model.Content{model.Text{}, model.ToolCall{ID: "t1", Name: "python", Arguments: `{"code":"1"}`}, model.ToolCall{ID: "t2", Name: "python", Arguments: `oops`}}},
+		model.Message{Role: model.RoleAssistant, Content: []model.Content{model.Text{}, model.ToolCall{ID: "t1", Name: "python", Arguments: `{"code":"1"}`}, model.ToolCall{ID: "f.t:2", Name: "python", Arguments: `oops`}}},
 		model.Message{Role: model.RoleTool, Content: []model.Content{
 			model.ToolResult{CallID: "t1", Text: "1", Images: []model.Image{{MIME: "image/png", Data: []byte("png")}}},
-			model.ToolResult{CallID: "t2", Text: "not JSON", IsError: true},
+			model.ToolResult{CallID: "f.t:2", Text: "not JSON", IsError: true},
 		}},
 	)
 	req.Tools = []model.Tool{{Name: "python", Description: "Runs.", Schema: []byte(`{"type":"object","properties":{"code":{"type":"string"}},"required":["code"],"additionalProperties":false}`)}}
@@ -87,12 +87,12 @@ func TestConversationOnTheWire(t *testing.T) {
 		{"role": "user", "content": []any{object{"type": "text", "text": "go"}}},
 		{"role": "assistant", "content": []any{
 			object{"type": "tool_use", "id": "t1", "name": "python", "input": object{"code": "1"}},
-			object{"type": "tool_use", "id": "t2", "name": "python", "input": object{"invalid_arguments": "oops"}}}},
+			object{"type": "tool_use", "id": "f_t_2", "name": "python", "input": object{"invalid_arguments": "oops"}}}},
 		{"role": "user", "content": []any{
 			object{"type": "tool_result", "tool_use_id": "t1", "is_error": false, "content": []any{
 				object{"type": "text", "text": "1"},
 				object{"type": "image", "source": object{"type": "base64", "media_type": "image/png", "data": "cG5n"}}}},
-			object{"type": "tool_result", "tool_use_id": "t2", "is_error": true, "content": []any{object{"type": "text", "text": "not JSON"}}}}},
+			object{"type": "tool_result", "tool_use_id": "f_t_2", "is_error": true, "content": []any{object{"type": "text", "text": "not JSON"}}}}},
 	}
 	if diff := cmp.Diff(want, sent.Messages()); diff != "" {
 		t.Error(diff)
@@ -107,5 +107,49 @@ func TestConversationOnTheWire(t *testing.T) {
 	}
 	if !strings.Contains(sent.Header.Get("User-Agent"), "Anthropic/Go") {
 		t.Errorf("not sent by the official SDK but by %q", sent.Header.Get("User-Agent"))
+	}
+}
+
+func TestWishesOnTheWire(t *testing.T) {
+	t.Parallel()
+	type object = map[string]any
+	cases := map[string]struct {
+		change func(*model.Request)
+		want   object
+	}{
+		"none":          {func(*model.Request) {}, object{}},
+		"auto":          {func(r *model.Request) { r.Choice.Mode = "auto" }, object{"tool_choice": object{"type": "auto"}}},
+		"required":      {func(r *model.Request) { r.Choice.Mode = "required" }, object{"tool_choice": object{"type": "any"}}},
+		"none allowed":  {func(r *model.Request) { r.Choice.Mode, r.Parallel = "none", new(false) }, object{"tool_choice": object{"type": "none"}}},
+		"by name":       {func(r *model.Request) { r.Choice.Name = "python" }, object{"tool_choice": object{"type": "tool", "name": "python"}}},
+		"one at a time": {func(r *model.Request) { r.Parallel = new(false) }, object{"tool_choice": object{"type": "auto", "disable_parallel_tool_use": true}}},
+		"one, required": {func(r *model.Request) { r.Choice.Mode, r.Parallel = "required", new(false) },
+			object{"tool_choice": object{"type": "any", "disable_parallel_tool_use": true}}},
+		"several":         {func(r *model.Request) { r.Parallel = new(true) }, object{}},
+		"without tools":   {func(r *model.Request) { r.Tools, r.Choice.Mode = nil, "required" }, object{}},
+		"temperature":     {func(r *model.Request) { r.Temperature = new(0.0) }, object{"temperature": 0.0}},
+		"too hot":         {func(r *model.Request) { r.Temperature, r.TopP = new(1.7), new(0.5) }, object{"temperature": 1.0}},
+		"top_p and limit": {func(r *model.Request) { r.TopP, r.MaxTokens = new(0.5), 7 }, object{"top_p": 0.5, "max_tokens": 7.0}},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			server, m := start(t, modeltest.Say("ok"))
+			req := question()
+			req.Tools = []model.Tool{{Name: "python", Schema: []byte(`{"type":"object"}`)}}
+			c.change(&req)
+			if _, err := hear(t, m, req); err != nil {
+				t.Fatal(err)
+			}
+			got := object{}
+			for _, name := range []string{"tool_choice", "temperature", "top_p", "max_tokens"} {
+				if value, ok := server.Requests()[0].Body[name]; ok && value != float64(anthropic.DefaultMaxTokens) {
+					got[name] = value
+				}
+			}
+			if diff := cmp.Diff(c.want, got); diff != "" {
+				t.Error(diff)
+			}
+		})
 	}
 }

@@ -118,6 +118,7 @@ type adapter struct {
 type quirks struct {
 	noUsage       atomic.Bool // stream_options
 	newTokenLimit atomic.Bool // max_completion_tokens in place of max_tokens
+	noParallel    atomic.Bool // parallel_tool_calls, a wish that an answer without it fulfils as well
 }
 
 // learn reports whether the reply taught something that makes it worth asking again.
@@ -128,6 +129,9 @@ func (q *quirks) learn(r model.Reply, limited bool) bool {
 	said := strings.ToLower(r.Body)
 	if strings.Contains(said, "stream_options") || strings.Contains(said, "include_usage") {
 		return q.noUsage.CompareAndSwap(false, true)
+	}
+	if strings.Contains(said, "parallel_tool_calls") {
+		return q.noParallel.CompareAndSwap(false, true)
 	}
 	if limited && strings.Contains(said, "max_tokens") && !q.newTokenLimit.Load() {
 		return q.newTokenLimit.CompareAndSwap(false, true)
@@ -142,8 +146,8 @@ func (a *adapter) attempt(ctx context.Context, req model.Request, watch *model.W
 	if failure := a.provider.CheckBaseURL(); failure != nil {
 		return failure
 	}
-	// Each refusal can teach one thing, and there are two to learn.
-	for range 2 {
+	// Each refusal can teach one thing, and there are three to learn.
+	for range 3 {
 		reply, err := a.ask(ctx, req, watch, emit)
 		if reply == nil || !a.quirks.learn(*reply, req.MaxTokens > 0) {
 			return err

@@ -138,6 +138,15 @@ func TestOtherDialects(t *testing.T) {
 			t.Errorf("body %v", last)
 		}
 	})
+	t.Run("parallel_tool_calls rejected", func(t *testing.T) {
+		t.Parallel()
+		server, opts := start(t, modeltest.Dialect{RejectParameter: "parallel_tool_calls"}, modeltest.Say("a"), modeltest.Say("b"))
+		m, req := openai.New(opts), question()
+		req.Parallel = new(true)
+		if first, second := hear(t, m, req), hear(t, m, req); first.text != "a" || second.text != "b" || len(server.Requests()) != 3 {
+			t.Errorf("%+v, %+v after %d requests, want 3: the refusal is learned", first, second, len(server.Requests()))
+		}
+	})
 	t.Run("tools rejected", func(t *testing.T) {
 		t.Parallel()
 		server, opts := start(t, modeltest.Dialect{RejectTools: true}, modeltest.Say("a"))
@@ -262,6 +271,59 @@ func TestOllamaBaseURL(t *testing.T) {
 	for host, want := range cases {
 		if got := openai.OllamaBaseURL(host); got != want {
 			t.Errorf("%q: %s, want %s", host, got, want)
+		}
+	}
+}
+
+// wishes are the members of a request's body that say how the model is to answer.
+func wishes(r modeltest.Request) map[string]any {
+	out := map[string]any{"tools": r.Tools()}
+	for _, name := range []string{"tool_choice", "parallel_tool_calls", "temperature", "top_p", "max_tokens"} {
+		if value, ok := r.Body[name]; ok {
+			out[name] = value
+		}
+	}
+	return out
+}
+
+func TestWishesOnTheWire(t *testing.T) {
+	t.Parallel()
+	type object = map[string]any
+	both, python := []string{"python", "look"}, []string{"python"}
+	cases := map[string]struct {
+		change       func(*model.Request)
+		want, ollama object
+	}{
+		"none":         {func(*model.Request) {}, object{"tools": both}, object{"tools": both}},
+		"required":     {func(r *model.Request) { r.Choice.Mode = "required" }, object{"tools": both, "tool_choice": "required"}, object{"tools": both}},
+		"none allowed": {func(r *model.Request) { r.Choice.Mode = "none" }, object{"tools": both, "tool_choice": "none"}, object{"tools": []string(nil)}},
+		"by name": {func(r *model.Request) { r.Choice.Name = "python" },
+			object{"tools": both, "tool_choice": object{"type": "function", "function": object{"name": "python"}}}, object{"tools": python}},
+		"one at a time": {func(r *model.Request) { r.Parallel = new(false) }, object{"tools": both, "parallel_tool_calls": false}, object{"tools": both}},
+		"without tools": {func(r *model.Request) { r.Tools, r.Choice.Mode, r.Parallel = nil, "auto", new(true) }, object{"tools": []string(nil)}, object{"tools": []string(nil)}},
+		"sampling": {func(r *model.Request) { r.Temperature, r.TopP, r.MaxTokens = new(0.0), new(0.5), 7 },
+			object{"tools": both, "temperature": 0.0, "top_p": 0.5, "max_tokens": 7.0}, object{"tools": both, "temperature": 0.0, "top_p": 0.5, "max_tokens": 7.0}},
+	}
+	for name, c := range cases {
+		for _, ollama := range []bool{false, true} {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				server, opts := start(t, modeltest.Dialect{}, modeltest.Say("ok"))
+				opts.Ollama = ollama
+				req := question()
+				req.Tools = append(req.Tools, model.Tool{Name: "look", Schema: []byte(`{"type":"object"}`)})
+				c.change(&req)
+				if got := hear(t, openai.New(opts), req); got.err != nil {
+					t.Fatal(got.err)
+				}
+				want := c.want
+				if ollama {
+					want = c.ollama
+				}
+				if diff := cmp.Diff(want, wishes(server.Requests()[0])); diff != "" {
+					t.Errorf("ollama %v: %s", ollama, diff)
+				}
+			})
 		}
 	}
 }

@@ -20,7 +20,11 @@ func (a *adapter) params(req model.Request) openai.ChatCompletionNewParams {
 	for _, m := range req.Messages {
 		params.Messages = append(params.Messages, a.messages(m)...)
 	}
-	for _, t := range req.Tools {
+	tools := req.Tools
+	if a.opts.Ollama {
+		tools = chosen(req)
+	}
+	for _, t := range tools {
 		params.Tools = append(params.Tools, openai.ChatCompletionFunctionTool(shared.FunctionDefinitionParam{
 			Name: t.Name, Description: param.NewOpt(t.Description), Parameters: schema(t.Schema),
 		}))
@@ -33,7 +37,47 @@ func (a *adapter) params(req model.Request) openai.ChatCompletionNewParams {
 	} else if req.MaxTokens > 0 {
 		params.MaxTokens = param.NewOpt(int64(req.MaxTokens))
 	}
+	if req.Temperature != nil {
+		params.Temperature = param.NewOpt(*req.Temperature)
+	}
+	if req.TopP != nil {
+		params.TopP = param.NewOpt(*req.TopP)
+	}
+	// Beside no tools the service refuses both.
+	if len(params.Tools) > 0 && !a.opts.Ollama {
+		params.ToolChoice = choice(req.Choice)
+		if req.Parallel != nil && !a.quirks.noParallel.Load() {
+			params.ParallelToolCalls = param.NewOpt(*req.Parallel)
+		}
+	}
 	return params
+}
+
+func choice(c model.ToolChoice) openai.ChatCompletionToolChoiceOptionUnionParam {
+	switch {
+	case c.Name != "":
+		return openai.ToolChoiceOptionFunctionToolChoice(openai.ChatCompletionNamedToolChoiceFunctionParam{Name: c.Name})
+	case c.Mode != "":
+		return openai.ChatCompletionToolChoiceOptionUnionParam{OfAuto: param.NewOpt(c.Mode)}
+	}
+	return openai.ChatCompletionToolChoiceOptionUnionParam{}
+}
+
+// chosen returns the tools that the choice leaves, for Ollama, which does not know tool_choice: a model cannot call what it is not offered.
+// That it has to call something cannot be said there.
+func chosen(req model.Request) []model.Tool {
+	if req.Choice.Name == "" {
+		if req.Choice.Mode == "none" {
+			return nil
+		}
+		return req.Tools
+	}
+	for _, t := range req.Tools {
+		if t.Name == req.Choice.Name {
+			return []model.Tool{t}
+		}
+	}
+	return req.Tools
 }
 
 // schema leaves a schema that is not an object to the service to complain about.

@@ -1,0 +1,118 @@
+package interpreter
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"cove/internal/model"
+	"cove/internal/problem"
+)
+
+// check refuses a turn that makes no sense.
+func (t *turn) check() error {
+	names := map[string]bool{}
+	if t.spec.Python {
+		names[toolName] = true
+	}
+	for n, tool := range t.spec.Tools {
+		var schema map[string]any
+		switch {
+		case !validName.MatchString(tool.Name):
+			return problem.New(problem.Invalid, "tool_invalid", fmt.Sprintf("function %d has the name %.80q, which is none", n+1, tool.Name)).
+				WithHint("use up to 64 letters, digits, _ and -")
+		case t.spec.Python && tool.Name == toolName:
+			return problem.New(problem.Invalid, "tool_name_taken", "a function cannot be named python beside the code interpreter, whose name that is").
+				WithHint("give the function another name, or leave the interpreter out")
+		case names[tool.Name]:
+			return problem.New(problem.Invalid, "tool_invalid", "there are two functions named "+tool.Name).WithHint("give each its own name")
+		case len(tool.Schema) > 0 && (json.Unmarshal(tool.Schema, &schema) != nil || schema == nil):
+			return problem.New(problem.Invalid, "tool_invalid", "the parameters of the function "+tool.Name+" are no JSON Schema object").
+				WithHint(`send something like {"type": "object", "properties": {}}`)
+		}
+		names[tool.Name] = true
+	}
+	if t.learned.fenced && len(t.spec.Tools) > 0 && t.spec.Choice.Mode != "none" {
+		return t.noFunctions(nil)
+	}
+	if len(t.normal(t.spec.Input)) == 0 {
+		return problem.New(problem.Invalid, "input_empty", "there is nothing to answer: the input is empty").WithHint("send the user's words")
+	}
+	return t.checkChoice(names)
+}
+
+func (t *turn) checkChoice(names map[string]bool) error {
+	choice := t.spec.Choice
+	switch choice.Mode {
+	case "", "auto", "none", "required":
+	default:
+		return problem.New(problem.Invalid, "tool_choice_invalid", fmt.Sprintf("%.40q is no tool choice", choice.Mode)).WithHint("auto, none and required are")
+	}
+	switch {
+	case choice.Name != "" && !names[choice.Name] && (!t.spec.Python || !isPython(choice.Name)):
+		return problem.New(problem.Invalid, "tool_choice_invalid", fmt.Sprintf("the model is to call %.80q, which it is not offered", choice.Name)).
+			WithHint("name one of the tools of the request")
+	case choice.Mode == "required" && len(names) == 0:
+		return problem.New(problem.Invalid, "tool_choice_invalid", "the model is to call a tool and is offered none").WithHint("offer one")
+	}
+	return nil
+}
+
+// noFunctions says that the model cannot call what the client offers.
+func (t *turn) noFunctions(cause error) error {
+	return problem.New(problem.Invalid, "tools_unsupported", t.model.Name()+" cannot call functions").
+		WithHint("leave the functions out (the code interpreter works with this model), or choose another model").WithCause(cause)
+}
+
+func (t *turn) isClient(name string) bool {
+	for _, tool := range t.spec.Tools {
+		if tool.Name == name {
+			return true
+		}
+	}
+	return false
+}
+
+// offered are the tools of the next request.
+func (t *turn) offered() []model.Tool {
+	if t.spec.Choice.Mode == "none" || t.learned.fenced {
+		return nil
+	}
+	var out []model.Tool
+	if t.python {
+		out = append(out, model.Tool{Name: toolName, Description: render("tool.md", nil), Schema: json.RawMessage(toolSchema)})
+	}
+	for _, tool := range t.spec.Tools {
+		if len(tool.Schema) == 0 {
+			tool.Schema = json.RawMessage(`{"type":"object","properties":{}}`)
+		}
+		out = append(out, tool)
+	}
+	return out
+}
+
+// choice is the client's, the interpreter's tool by the name that it has here.
+func (t *turn) choice() model.ToolChoice {
+	choice := t.spec.Choice
+	if t.python && !t.isClient(choice.Name) && isPython(choice.Name) {
+		choice.Name = toolName
+	}
+	return choice
+}
+
+// unknownTool is a sentence for the model.
+func (t *turn) unknownTool(name string) error {
+	var names []string
+	for _, tool := range t.spec.Tools {
+		names = append(names, tool.Name)
+	}
+	switch {
+	case t.python && len(names) == 0:
+		return unknownTool(name)
+	case t.python:
+		names = append([]string{toolName}, names...)
+	case len(names) == 0:
+		return fmt.Errorf("there is no tool named %q; there are no tools, answer in words", cutEnd(name, 60))
+	}
+	return fmt.Errorf("there is no tool named %q; the tools are %s", cutEnd(name, 60), strings.Join(names, ", "))
+}

@@ -1,0 +1,269 @@
+package transcript
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"cove/internal/interpreter"
+	"cove/internal/kernel"
+	"cove/internal/model"
+	"cove/internal/problem"
+	"cove/internal/pydeps"
+)
+
+// ParseEvent reads what Event wrote. What Event leaves out comes back empty. What makes no sense is a problem of kind Invalid with code
+// "event_invalid"; a type that is not known, as of a later version, is one with code "event_unknown".
+func ParseEvent(text []byte) (kernel.Event, error) {
+	kind, err := typeOf(text)
+	if err != nil {
+		return nil, err
+	}
+	switch kind {
+	case "stream":
+		return parsed(text, parsedStream)
+	case "display":
+		return parsed(text, func(d parsedDisplay) (kernel.Event, bool) {
+			return kernel.Display{Data: filled(d.Data), Metadata: filled(d.Metadata), ID: d.ID, Update: d.Update && d.ID != ""}, true
+		})
+	case "result":
+		return parsed(text, func(d parsedDisplay) (kernel.Event, bool) {
+			return kernel.Result{Count: d.Count, Data: filled(d.Data), Metadata: filled(d.Metadata)}, true
+		})
+	case "error":
+		return parsed(text, func(e parsedError) (kernel.Event, bool) {
+			return kernel.Error{Name: e.Name, Value: e.Value, Traceback: filledList(e.Traceback)}, true
+		})
+	case "clear_output":
+		return parsed(text, func(e struct {
+			Wait bool `json:"wait"`
+		}) (kernel.Event, bool) {
+			return kernel.ClearOutput{Wait: e.Wait}, true
+		})
+	case "file":
+		return parsed(text, func(f struct {
+			Path    string `json:"path"`
+			Size    int64  `json:"size"`
+			Created bool   `json:"created"`
+		}) (kernel.Event, bool) {
+			return kernel.File{Path: f.Path, Size: f.Size, Created: f.Created}, f.Path != "" && f.Size >= 0
+		})
+	case "install":
+		return parsed(text, parsedInstall.event)
+	case "install_progress":
+		return parsed(text, parsedProgress.event)
+	case "done":
+		return parsed(text, parsedDone.event)
+	}
+	return nil, unknownEvent(kind)
+}
+
+// ParseTurnEvent reads what TurnEvent wrote; see ParseEvent. A "failure" is unknown to it: see ParseFailure.
+func ParseTurnEvent(text []byte) (interpreter.Event, error) {
+	kind, err := typeOf(text)
+	if err != nil {
+		return nil, err
+	}
+	if !slices.Contains([]string{"text", "reasoning", "code", "start", "output", "call", "notice", "answer"}, kind) {
+		return nil, unknownEvent(kind)
+	}
+	var e parsedTurnEvent
+	if json.Unmarshal(text, &e) != nil || e.Step < 0 || e.Index < 0 || e.Steps < 0 {
+		return nil, invalidEvent(kind)
+	}
+	switch kind {
+	case "text":
+		return interpreter.Text{Delta: e.Delta}, nil
+	case "reasoning":
+		return interpreter.Reasoning{Delta: e.Delta}, nil
+	case "code":
+		return interpreter.Code{Step: e.Step, Delta: e.Delta}, nil
+	case "start":
+		return interpreter.Start{Step: e.Step, Code: e.Code}, nil
+	case "output":
+		event, err := ParseEvent(e.Event)
+		if err != nil {
+			return nil, err
+		}
+		return interpreter.Output{Step: e.Step, Event: event}, nil
+	case "call":
+		return interpreter.Call{Index: e.Index, ID: e.ID, Name: e.Name, Delta: e.Delta}, nil
+	case "notice":
+		return interpreter.Notice{Text: e.Text}, nil
+	default:
+		return interpreter.Answer{Text: e.Text, Reason: e.Reason, Steps: e.Steps, Calls: e.Calls,
+			Usage: model.Usage{InputTokens: e.Usage.InputTokens, OutputTokens: e.Usage.OutputTokens}}, nil
+	}
+}
+
+// ParseFailure reads what Failure wrote. ok is false for what is no failure.
+func ParseFailure(text []byte) (p *problem.Error, ok bool) {
+	var f parsedFailure
+	if kind, err := typeOf(text); err != nil || kind != "failure" || json.Unmarshal(text, &f) != nil {
+		return nil, false
+	}
+	return f.problem(), true
+}
+
+func typeOf(text []byte) (string, error) {
+	var head struct {
+		Type string `json:"type"`
+	}
+	if err := json.Unmarshal(text, &head); err != nil {
+		return "", invalidEvent("").WithCause(err)
+	}
+	return head.Type, nil
+}
+
+func unknownEvent(kind string) *problem.Error {
+	return problem.New(problem.Invalid, "event_unknown", fmt.Sprintf("an event is of the type %.40q, which is not known here", kind)).
+		WithHint("pass over it, or update cove")
+}
+
+func invalidEvent(kind string) *problem.Error {
+	return problem.New(problem.Invalid, "event_invalid", fmt.Sprintf("an event of the type %.40q does not have the form of one", kind))
+}
+
+// parsed decodes an event's members and has build make it of them; false says that they make none.
+func parsed[T any](text []byte, build func(T) (kernel.Event, bool)) (kernel.Event, error) {
+	var members T
+	if err := json.Unmarshal(text, &members); err != nil {
+		return nil, invalidEvent("").WithCause(err)
+	}
+	event, ok := build(members)
+	if !ok {
+		return nil, invalidEvent(fmt.Sprintf("%T", event))
+	}
+	return event, nil
+}
+
+type parsedText struct {
+	Name string  `json:"name"`
+	Text *string `json:"text"`
+	Data []byte  `json:"data"`
+}
+
+func parsedStream(s parsedText) (kernel.Event, bool) {
+	out := kernel.Stream{Name: s.Name, Data: s.Data}
+	if s.Text != nil {
+		out.Data = []byte(*s.Text)
+	}
+	return out, (s.Name == "stdout" || s.Name == "stderr") && out.Data != nil
+}
+
+type parsedDisplay struct {
+	Count    int            `json:"count"`
+	Data     map[string]any `json:"data"`
+	Metadata map[string]any `json:"metadata"`
+	ID       string         `json:"id"`
+	Update   bool           `json:"update"`
+}
+
+type parsedError struct {
+	Name      string   `json:"name"`
+	Value     string   `json:"value"`
+	Traceback []string `json:"traceback"`
+}
+
+// filled has an empty map come back as none, which is how the sandbox sends it.
+func filled[M ~map[string]any](m M) M {
+	if len(m) == 0 {
+		return nil
+	}
+	return m
+}
+
+func filledList[T any](list []T) []T {
+	if len(list) == 0 {
+		return nil
+	}
+	return list
+}
+
+type parsedFailure struct {
+	Kind    problem.Kind `json:"kind"`
+	Code    string       `json:"code"`
+	Message string       `json:"message"`
+	Hint    string       `json:"hint"`
+}
+
+// problem takes a kind that is not known for a fault of whoever wrote it.
+func (f parsedFailure) problem() *problem.Error {
+	kinds := []problem.Kind{problem.Invalid, problem.NotFound, problem.Denied, problem.Unavailable, problem.Timeout, problem.Exhausted, problem.Canceled}
+	if !slices.Contains(kinds, f.Kind) {
+		f.Kind = problem.Internal
+	}
+	return problem.New(f.Kind, f.Code, f.Message).WithHint(f.Hint)
+}
+
+type parsedInstall struct {
+	Packages []pydeps.Package `json:"packages"`
+	Refused  []pydeps.Refusal `json:"refused"` // the names differ in case alone
+	Notes    []string         `json:"notes"`
+	Seconds  float64          `json:"seconds"`
+	Cached   bool             `json:"cached"`
+	Restart  string           `json:"needs_restart"`
+	Begun    bool             `json:"restarted"`
+	Failure  *parsedFailure   `json:"failure"`
+}
+
+func (i parsedInstall) event() (kernel.Event, bool) {
+	e := kernel.Install{Restarted: i.Begun, Provision: pydeps.Provision{
+		Installed: filledList(i.Packages), Refused: filledList(i.Refused), Notes: filledList(i.Notes), Seconds: i.Seconds, Cached: i.Cached, Restart: i.Restart,
+	}}
+	if i.Failure != nil {
+		e.Failure = i.Failure.problem()
+	}
+	return e, i.Seconds >= 0
+}
+
+type parsedProgress struct {
+	Phase    string           `json:"phase"`
+	Packages []pydeps.Package `json:"packages"`
+	Received int64            `json:"received_bytes"`
+	Total    int64            `json:"total_bytes"`
+}
+
+func (p parsedProgress) event() (kernel.Event, bool) {
+	return kernel.Install{Progress: &pydeps.Progress{Phase: p.Phase, Packages: filledList(p.Packages), Received: p.Received, Total: p.Total}}, p.Received >= 0 && p.Total >= 0
+}
+
+type parsedDone struct {
+	Outcome  kernel.Outcome `json:"outcome"`
+	ExitCode int            `json:"exit_code"`
+	Seconds  float64        `json:"seconds"`
+	Signal   string         `json:"signal"`
+	Message  string         `json:"message"`
+	Lost     kernel.Loss    `json:"lost"`
+	Dropped  int64          `json:"dropped_bytes"`
+}
+
+// longestWall is the most that is believed of an execution's time: a Duration holds 292 years.
+const longestWall = 1e9
+
+func (d parsedDone) event() (kernel.Event, bool) {
+	sane := d.Outcome != "" && d.Seconds >= 0 && d.Seconds <= longestWall && d.Dropped >= 0 &&
+		(d.Lost == kernel.LostNothing || d.Lost == kernel.LostKernel || d.Lost == kernel.LostSession)
+	return kernel.Done{Outcome: d.Outcome, ExitCode: d.ExitCode, Signal: d.Signal, Message: d.Message, Lost: d.Lost, Dropped: d.Dropped,
+		Wall: time.Duration(math.Round(d.Seconds * float64(time.Second)))}, sane
+}
+
+type parsedTurnEvent struct {
+	Delta  string                   `json:"delta"`
+	Step   int                      `json:"step"`
+	Code   string                   `json:"code"`
+	Event  json.RawMessage          `json:"event"`
+	Index  int                      `json:"index"`
+	ID     string                   `json:"id"`
+	Name   string                   `json:"name"`
+	Text   string                   `json:"text"`
+	Reason interpreter.AnswerReason `json:"reason"`
+	Steps  int                      `json:"steps"`
+	Calls  []model.ToolCall         `json:"calls"`
+	Usage  struct {
+		InputTokens  int64 `json:"input_tokens"`
+		OutputTokens int64 `json:"output_tokens"`
+	} `json:"usage"`
+}
