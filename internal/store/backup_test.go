@@ -1,0 +1,193 @@
+package store_test
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"fmt"
+	"io"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"cove/internal/audit"
+	"cove/internal/auth"
+	"cove/internal/hub"
+	"cove/internal/store"
+)
+
+// fill writes a record of every kind.
+func fill(t *testing.T, s *store.Store) {
+	t.Helper()
+	ctx := t.Context()
+	must(t, s.AddUser(ctx, auth.User{ID: "usr_a", Name: "ada", Admin: true, Created: at(0)}))
+	must(t, s.AddProject(ctx, auth.Project{ID: project, Name: "local", Created: at(0)}))
+	must(t, s.SetMember(ctx, auth.Membership{Project: project, User: "usr_a", Role: auth.Owner}))
+	must(t, s.AddKey(ctx, auth.Key{ID: "key_a", Project: project, User: "usr_a", Hash: []byte{0, 1, 255}, Created: at(0)}))
+	must(t, s.AddKey(ctx, auth.Key{ID: "key_b", Project: project, User: "usr_a", Created: at(1)}))
+	must(t, s.AddSession(ctx, session("ses_1", 1<<30)))
+	must(t, s.AddConversation(ctx, hub.Conversation{ID: "cnv_1", Project: project}))
+	must(t, s.AddTurn(ctx, turn("trn_1", "", 1)))
+	e := execution("exe_1", "trn_1")
+	must(t, s.AddExecution(ctx, e))
+	e.State = "ok"
+	_, err := s.FinishExecution(ctx, e, []hub.StoredEvent{event("trn_1", 1, "exe_1", `{"type":"stream","text":"数据 <&>"}`), event("trn_1", 2, "", "\x00\xff")})
+	must(t, err)
+	must(t, s.AddFile(ctx, hub.File{ID: "fil_1", Project: project, Size: 1<<53 + 1, SHA256: "aa"}))
+	must(t, s.AddUsage(ctx, project, "key_a", hub.Usage{Day: "2026-11-21", CPUSeconds: 0.1}))
+	must(t, s.AddRow(ctx, audit.Row{ID: "aud_1", At: at(0), Project: project, Action: "session.create", Outcome: "ok"}))
+}
+
+func backup(t *testing.T, s *store.Store) []byte {
+	t.Helper()
+	var out bytes.Buffer
+	must(t, s.Backup(t.Context(), &out))
+	return out.Bytes()
+}
+
+func plain(t *testing.T, archive []byte) string {
+	t.Helper()
+	r, err := gzip.NewReader(bytes.NewReader(archive))
+	must(t, err)
+	text, err := io.ReadAll(r)
+	must(t, err)
+	return string(text)
+}
+
+func packed(t *testing.T, text string) io.Reader {
+	t.Helper()
+	var out bytes.Buffer
+	w := gzip.NewWriter(&out)
+	_, err := w.Write([]byte(text))
+	must(t, err)
+	must(t, w.Close())
+	return &out
+}
+
+// rows are the rows of a backup, in any order.
+func rows(t *testing.T, archive []byte) []string {
+	t.Helper()
+	lines := strings.Split(strings.TrimSpace(plain(t, archive)), "\n")
+	lines = lines[1 : len(lines)-1]
+	slices.Sort(lines)
+	return lines
+}
+
+func TestABackupGoesToEitherDatabase(t *testing.T) {
+	t.Parallel()
+	for from, source := range databases() {
+		for to, target := range databases() {
+			t.Run(from+" to "+to, func(t *testing.T) {
+				t.Parallel()
+				a, b := open(t, source(t)), open(t, target(t))
+				fill(t, a)
+				archive := backup(t, a)
+				must(t, b.Restore(t.Context(), bytes.NewReader(archive)))
+				if diff := cmp.Diff(rows(t, archive), rows(t, backup(t, b))); diff != "" {
+					t.Error(diff)
+				}
+				n, err := b.Session(t.Context(), project, "ses_1")
+				must(t, err)
+				if diff := cmp.Diff(session("ses_1", 1<<30), n); diff != "" {
+					t.Error(diff)
+				}
+				if l, err := b.Search(t.Context(), project, "数据", hub.Page{}); err != nil || len(l.Items) != 1 {
+					t.Errorf("%d texts are found, %v", len(l.Items), err)
+				}
+				wantCode(t, b.Restore(t.Context(), bytes.NewReader(archive)), "database_not_empty")
+			})
+		}
+	}
+}
+
+func TestADamagedBackupRestoresNothing(t *testing.T) {
+	t.Parallel()
+	both(t, func(t *testing.T, s *store.Store) {
+		source := open(t, filepath.Join(t.TempDir(), "cove.db"))
+		fill(t, source)
+		archive := backup(t, source)
+		text := plain(t, archive)
+		lines := strings.SplitAfter(text, "\n")
+		for name, c := range map[string]struct {
+			archive io.Reader
+			code    string
+		}{
+			"no archive":    {strings.NewReader("hello"), "backup_damaged"},
+			"cut archive":   {bytes.NewReader(archive[:len(archive)*3/4]), "backup_damaged"},
+			"no trailer":    {packed(t, strings.Join(lines[:len(lines)-2], "")), "backup_damaged"},
+			"a row less":    {packed(t, strings.Join(slices.Delete(slices.Clone(lines), 3, 4), "")), "backup_damaged"},
+			"another value": {packed(t, strings.Replace(text, `"ada"`, `"eve"`, 1)), "backup_damaged"},
+			"a null":        {packed(t, strings.Replace(text, `"ada"`, `null`, 1)), "backup_damaged"},
+			"more behind":   {packed(t, text+"{}\n"), "backup_damaged"},
+			"SQL":           {packed(t, strings.Replace(text, `"name":"users"`, `"name":"users; DROP TABLE users"`, 1)), "backup_damaged"},
+			"SQL in column": {packed(t, strings.Replace(text, `"admin int"`, `"admin) int"`, 1)), "backup_damaged"},
+			"newer":         {packed(t, strings.Replace(text, `"schema":2`, `"schema":999`, 1)), "backup_newer"},
+			"other format":  {packed(t, strings.Replace(text, `cove-backup`, `tar`, 1)), "backup_damaged"},
+		} {
+			err := s.Restore(t.Context(), c.archive)
+			if err == nil {
+				t.Fatalf("%s: it was restored", name)
+			}
+			wantCode(t, err, c.code)
+			if users, err := s.Users(t.Context()); err != nil || len(users) != 0 {
+				t.Fatalf("%s: %d users are there, %v", name, len(users), err)
+			}
+		}
+		must(t, s.Restore(t.Context(), bytes.NewReader(archive)))
+	})
+}
+
+func TestABackupIsOneMomentAndStopsNobody(t *testing.T) {
+	t.Parallel()
+	both(t, func(t *testing.T, s *store.Store) {
+		ctx, cancel := context.WithCancel(t.Context())
+		var writers sync.WaitGroup
+		for i := range 4 {
+			writers.Go(func() {
+				for n := 0; ctx.Err() == nil; n++ {
+					// Every transaction writes two rows: no backup may have one of them.
+					id := fmt.Sprintf("%d_%d", i, n)
+					if err := s.AddEvents(context.Background(), []hub.StoredEvent{event("a_"+id, 1, "", "{}"), event("b_"+id, 1, "", "{}")}); err != nil {
+						t.Error(err)
+					}
+				}
+			})
+		}
+		for range 3 {
+			a, b := 0, 0
+			for _, row := range rows(t, backup(t, s)) {
+				a += strings.Count(row, `"a_`)
+				b += strings.Count(row, `"b_`)
+			}
+			if a != b {
+				t.Errorf("the backup has %d first and %d second events", a, b)
+			}
+		}
+		cancel()
+		writers.Wait()
+	})
+}
+
+func TestABackupHasEveryColumn(t *testing.T) {
+	t.Parallel()
+	s := open(t, filepath.Join(t.TempDir(), "cove.db"))
+	names, err := store.TableNames(t.Context(), s)
+	must(t, err)
+	names = slices.DeleteFunc(names, func(name string) bool { return name == "promises" }) // they are not for another database
+	backed := store.BackedUp()
+	if len(names) != len(backed) {
+		t.Errorf("there are the tables %q and %d are backed up", names, len(backed))
+	}
+	for _, name := range names {
+		want, err := store.ColumnsOf(t.Context(), s, name)
+		must(t, err)
+		slices.Sort(backed[name])
+		if diff := cmp.Diff(want, backed[name]); diff != "" {
+			t.Errorf("%s: %s", name, diff)
+		}
+	}
+}

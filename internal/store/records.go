@@ -1,0 +1,116 @@
+package store
+
+import (
+	"cove/internal/audit"
+	"cove/internal/auth"
+	"cove/internal/hub"
+)
+
+// The columns of every record, in the order in which they are written. The types are in columns.go.
+
+func sessionFields(s *hub.Session) []field {
+	return []field{
+		{"id", textOf(&s.ID)}, {"project", textOf(&s.Project)}, {"user_id", textOf(&s.User)}, {"key_id", textOf(&s.Key)},
+		{"name", textOf(&s.Name)}, {"name_key", derived{func() any { return nameKey(s.Name) }}}, {"metadata", documentOf(&s.Metadata)},
+		{"state", textOf(&s.State)}, {"gone", derived{func() any { return bit(s.State == hub.SessionDeleted) }}}, {"reason", textOf(&s.Reason)},
+		{"created", moment{&s.Created}}, {"used", moment{&s.Used}}, {"expires", moment{&s.Expires}}, {"idle", span{&s.Idle}},
+		{"packages", textOf(&s.Packages)}, {"memory", countOf(&s.Memory)}, {"cpus", decimal{&s.CPUs}}, {"executions", countOf(&s.Executions)},
+		{"disk", countOf(&s.Disk)},
+	}
+}
+
+func executionFields(e *hub.Execution) []field {
+	return append([]field{
+		{"id", textOf(&e.ID)}, {"project", textOf(&e.Project)}, {"user_id", textOf(&e.User)}, {"key_id", textOf(&e.Key)},
+		{"session_id", textOf(&e.Session)}, {"turn_id", textOf(&e.Turn)}, {"step", countOf(&e.Step)}, {"code", textOf(&e.Code)},
+		{"created", moment{&e.Created}},
+	}, executionEnd(e)...)
+}
+
+// executionEnd is what the end of an execution writes.
+func executionEnd(e *hub.Execution) []field {
+	return []field{
+		{"kernel", textOf(&e.Kernel)}, {"state", textOf(&e.State)}, {"unfinished", derived{func() any { return bit(!e.State.Final()) }}},
+		{"exit_code", countOf(&e.ExitCode)}, {"message", textOf(&e.Message)}, {"lost", textOf(&e.Lost)}, {"started", moment{&e.Started}},
+		{"finished", moment{&e.Finished}}, {"wall", span{&e.Wall}}, {"cpu", span{&e.CPU}}, {"events", countOf(&e.Events)},
+		{"dropped", countOf(&e.Dropped)},
+	}
+}
+
+func eventFields(e *hub.StoredEvent) []field {
+	return []field{
+		{"stream", textOf(&e.Stream)}, {"seq", countOf(&e.Seq)}, {"execution", textOf(&e.Execution)}, {"step", countOf(&e.Step)},
+		{"at", moment{&e.At}}, {"body", blob{&e.Body}},
+	}
+}
+
+func conversationFields(c *hub.Conversation) []field {
+	return []field{
+		{"id", textOf(&c.ID)}, {"project", textOf(&c.Project)}, {"user_id", textOf(&c.User)}, {"session_id", textOf(&c.Session)},
+		{"title", textOf(&c.Title)}, {"model", textOf(&c.Model)}, {"metadata", documentOf(&c.Metadata)}, {"created", moment{&c.Created}},
+		{"used", moment{&c.Used}}, {"turns", countOf(&c.Turns)}, {"source", textOf(&c.Source)},
+	}
+}
+
+func turnFields(t *hub.Turn) []field {
+	return append([]field{
+		{"id", textOf(&t.ID)}, {"project", textOf(&t.Project)}, {"user_id", textOf(&t.User)}, {"key_id", textOf(&t.Key)},
+		{"conversation", textOf(&t.Conversation)}, {"parent", textOf(&t.Parent)}, {"prompt", textOf(&t.Prompt)}, {"created", moment{&t.Created}},
+		{"surface", jsonTextOf(&t.Foreign)}, {"hidden", flag{&t.Hidden}},
+	}, turnEnd(t)...)
+}
+
+// turnEnd is what the end of a turn writes.
+func turnEnd(t *hub.Turn) []field {
+	return []field{
+		{"session_id", textOf(&t.Session)}, {"state", textOf(&t.State)}, {"unfinished", derived{func() any { return bit(!t.State.Final()) }}},
+		{"model", textOf(&t.Model)}, {"answer", textOf(&t.Answer)}, {"reason", textOf(&t.Reason)}, {"problem", jsonTextOf(&t.Problem)},
+		{"messages", documentOf(&t.Messages)}, {"calls", documentOf(&t.Calls)}, {"input_tokens", countOf(&t.Usage.InputTokens)},
+		{"output_tokens", countOf(&t.Usage.OutputTokens)}, {"steps", countOf(&t.Steps)}, {"finished", moment{&t.Finished}},
+		{"events", countOf(&t.Events)},
+	}
+}
+
+func fileFields(f *hub.File) []field {
+	return []field{
+		{"id", textOf(&f.ID)}, {"project", textOf(&f.Project)}, {"user_id", textOf(&f.User)}, {"name", textOf(&f.Name)},
+		{"size", countOf(&f.Size)}, {"sha256", textOf(&f.SHA256)}, {"purpose", textOf(&f.Purpose)}, {"created", moment{&f.Created}},
+		{"expires", moment{&f.Expires}},
+	}
+}
+
+func usageFields(u *hub.Usage) []field {
+	return []field{
+		{"day", textOf(&u.Day)}, {"executions", countOf(&u.Executions)}, {"wall_seconds", decimal{&u.WallSeconds}},
+		{"cpu_seconds", decimal{&u.CPUSeconds}}, {"turns", countOf(&u.Turns)}, {"input_tokens", countOf(&u.InputTokens)},
+		{"output_tokens", countOf(&u.OutputTokens)}, {"upload_bytes", countOf(&u.UploadBytes)},
+	}
+}
+
+func keyFields(k *auth.Key) []field {
+	return []field{
+		{"id", textOf(&k.ID)}, {"project", textOf(&k.Project)}, {"user_id", textOf(&k.User)}, {"name", textOf(&k.Name)}, {"hash", blob{&k.Hash}},
+		{"last4", textOf(&k.Last4)}, {"scopes", documentOf(&k.Scopes)}, {"created", moment{&k.Created}}, {"expires", moment{&k.Expires}},
+		{"used", moment{&k.Used}}, {"revoked", moment{&k.Revoked}}, {"quota", jsonTextOf(&k.Quota)},
+	}
+}
+
+func userFields(u *auth.User) []field {
+	return []field{{"id", textOf(&u.ID)}, {"name", textOf(&u.Name)}, {"admin", flag{&u.Admin}}, {"created", moment{&u.Created}}}
+}
+
+func projectFields(p *auth.Project) []field {
+	return []field{{"id", textOf(&p.ID)}, {"name", textOf(&p.Name)}, {"created", moment{&p.Created}}, {"quota", jsonTextOf(&p.Quota)}}
+}
+
+func memberFields(m *auth.Membership) []field {
+	return []field{{"project", textOf(&m.Project)}, {"user_id", textOf(&m.User)}, {"role", textOf(&m.Role)}}
+}
+
+func auditFields(r *audit.Row) []field {
+	return []field{
+		{"id", textOf(&r.ID)}, {"at", moment{&r.At}}, {"project", textOf(&r.Project)}, {"user_id", textOf(&r.User)}, {"key_id", textOf(&r.Key)},
+		{"action", textOf(&r.Action)}, {"target", textOf(&r.Target)}, {"outcome", textOf(&r.Outcome)}, {"detail", textOf(&r.Detail)},
+		{"request", textOf(&r.Request)}, {"ip", textOf(&r.IP)}, {"agent", textOf(&r.Agent)},
+	}
+}

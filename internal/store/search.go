@@ -1,0 +1,239 @@
+package store
+
+import (
+	"context"
+	"encoding/json"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"cove/internal/hub"
+	"cove/internal/problem"
+)
+
+// The fields that texts are of.
+const (
+	fieldPrompt = "prompt"
+	fieldAnswer = "answer"
+	fieldCode   = "code"
+	fieldOutput = "output"
+)
+
+const (
+	// longestText is how much of a text is searched.
+	longestText = 64 << 10
+	// longestBody is beyond which an event is a picture or the like.
+	longestBody = 256 << 10
+	// longestQuery bounds what is looked for.
+	longestQuery = 1_000
+)
+
+// place is a text that is searched, and where it is.
+type place struct {
+	id                                              int64
+	project, conversation, turn, execution, session string
+	at                                              time.Time
+	field, text                                     string
+	words                                           []string
+}
+
+func placeFields(p *place) []field {
+	return []field{
+		{"id", countOf(&p.id)}, {"project", textOf(&p.project)}, {"at", moment{&p.at}}, {"conversation", textOf(&p.conversation)},
+		{"turn_id", textOf(&p.turn)}, {"execution", textOf(&p.execution)}, {"session_id", textOf(&p.session)}, {"field", textOf(&p.field)},
+		{"content", textOf(&p.text)},
+	}
+}
+
+// indexed readies places for addTexts: whoever writes to the database has others wait, so the words are found before.
+func indexed(places []place) []place {
+	var out []place
+	for _, p := range places {
+		p.text = cut(clean(p.text), longestText)
+		p.words = index(p.text)
+		slices.Sort(p.words) // neighbours in the index are written together
+		if len(p.words) > 0 {
+			p.id = rand.Int64()
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+// turnTexts is a text of a turn. Hidden turns are not found.
+func turnTexts(t hub.Turn, p place) []place {
+	if t.Hidden {
+		return nil
+	}
+	p.project, p.conversation, p.turn, p.session = t.Project, t.Conversation, t.ID, t.Session
+	return indexed([]place{p})
+}
+
+// executionTexts are the code of an execution and what it printed, by the events that are stored and the last ones.
+func (s *Store) executionTexts(ctx context.Context, e hub.Execution, last []hub.StoredEvent) ([]place, error) {
+	p := place{project: e.Project, turn: e.Turn, execution: e.ID, session: e.Session, at: e.Created}
+	stream := e.ID
+	var printed strings.Builder
+	err := s.base.read(ctx, func(ctx context.Context, q queryer) error {
+		printed.Reset()
+		if e.Turn != "" {
+			stream = e.Turn
+			t, err := one(ctx, q, turnFields, "FROM turns WHERE id = $1", e.Turn)
+			if err != nil {
+				return found(err, "turn")
+			}
+			if t.Hidden {
+				p.project = ""
+				return nil
+			}
+			p.conversation = t.Conversation
+		}
+		return collect(ctx, q, stream, e.ID, &printed)
+	})
+	if isCode(err, "turn_not_found") {
+		err = nil // it was deleted meanwhile; the execution is still found
+	}
+	if err != nil || p.project == "" {
+		return nil, err
+	}
+	for _, event := range last {
+		printEvent(&printed, event.Body)
+	}
+	code, output := p, p
+	code.field, code.text = fieldCode, e.Code
+	output.field, output.text = fieldOutput, printed.String()
+	return indexed([]place{code, output}), nil
+}
+
+// collect reads what an execution printed until it is enough.
+func collect(ctx context.Context, q queryer, stream, execution string, into *strings.Builder) error {
+	rows, err := q.QueryContext(ctx, "SELECT body FROM events WHERE stream = $1 AND execution = $2 AND LENGTH(body) <= "+strconv.Itoa(longestBody)+" ORDER BY seq",
+		stream, execution)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = rows.Close() }()
+	for rows.Next() && into.Len() < longestText {
+		var body []byte
+		if err := rows.Scan(&body); err != nil {
+			return err
+		}
+		printEvent(into, body)
+	}
+	return rows.Err()
+}
+
+// shown is what people read of an event, of an execution's stream or of a turn's, which wraps it.
+type shown struct {
+	Type  string         `json:"type"`
+	Text  string         `json:"text"`
+	Name  string         `json:"name"`
+	Value string         `json:"value"`
+	Data  map[string]any `json:"data"`
+	Event *shown         `json:"event"`
+}
+
+func printEvent(into *strings.Builder, body []byte) {
+	if into.Len() >= longestText || len(body) > longestBody {
+		return
+	}
+	var e shown
+	if json.Unmarshal(body, &e) != nil {
+		return // such as a stream of bytes that are no text
+	}
+	if e.Type == "output" && e.Event != nil {
+		e = *e.Event
+	}
+	switch e.Type {
+	case "stream":
+		into.WriteString(e.Text)
+	case "error":
+		into.WriteString("\n" + e.Name + ": " + e.Value + "\n")
+	case "display", "result":
+		if plain, ok := e.Data["text/plain"].(string); ok {
+			into.WriteString("\n" + plain + "\n")
+		}
+	}
+}
+
+// addTexts puts places into the index.
+func addTexts(ctx context.Context, q queryer, places []place) error {
+	for _, p := range places {
+		if err := insert(ctx, q, "documents", placeFields(&p), ""); err != nil {
+			return err
+		}
+		for part := range slices.Chunk(p.words, 2*rowsAtOnce) {
+			rows := make([][]any, len(part))
+			for i, key := range part {
+				rows[i] = []any{p.id, []byte(key), p.project}
+			}
+			if err := insertRows(ctx, q, "words (document, word, project)", rows, ""); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// Search implements hub.Searcher.
+func (s *Store) Search(ctx context.Context, project, query string, p hub.Page) (hub.Listing[hub.Found], error) {
+	var none hub.Listing[hub.Found]
+	limit, err := pageLimit(p)
+	if err != nil {
+		return none, err
+	}
+	looked := ask(cut(clean(query), longestQuery))
+	if len(looked.whole) == 0 && looked.start == "" {
+		return none, problem.New(problem.Invalid, "bad_query", "the query has no word in it").WithHint("search for words or numbers")
+	}
+	from, args, err := searchQuery(project, looked, p, limit)
+	if err != nil {
+		return none, err
+	}
+	places, err := all(ctx, s, placeFields, from, args...)
+	if err != nil {
+		return none, err
+	}
+	var out hub.Listing[hub.Found]
+	if len(places) > limit {
+		places = places[:limit]
+		out.Next = cursor("documents", micros(places[limit-1].at), strconv.FormatInt(places[limit-1].id, 10))
+	}
+	for _, at := range places {
+		out.Items = append(out.Items, hub.Found{
+			Conversation: at.conversation, Turn: at.turn, Execution: at.execution, Session: at.session, At: at.at, Field: at.field,
+			Snippet: looked.snippet(at.text),
+		})
+	}
+	return out, nil
+}
+
+func searchQuery(project string, looked question, p hub.Page, limit int) (string, []any, error) {
+	var f filter
+	f.add("project = ?", project)
+	for _, key := range looked.whole {
+		f.add("id IN (SELECT document FROM words WHERE project = ? AND word = ?)", project, []byte(key))
+	}
+	if looked.start != "" {
+		key := []byte(looked.start)
+		f.add("id IN (SELECT document FROM words WHERE project = ? AND word >= ? AND word < ?)", project, key, after(key))
+	}
+	sign, direction := "<", " DESC"
+	if p.Oldest {
+		sign, direction = ">", ""
+	}
+	if p.After != "" {
+		at, text, err := readCursor("documents", p.After)
+		if err != nil {
+			return "", nil, err
+		}
+		id, err := strconv.ParseInt(text, 10, 64)
+		if err != nil {
+			return "", nil, badCursor()
+		}
+		f.add("(at, id) "+sign+" (?, ?)", at, id)
+	}
+	return "FROM documents" + f.where() + " ORDER BY at" + direction + ", id" + direction + " LIMIT " + strconv.Itoa(limit+1), f.args, nil
+}

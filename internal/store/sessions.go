@@ -1,0 +1,165 @@
+package store
+
+import (
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"cove/internal/hub"
+	"cove/internal/problem"
+)
+
+// mostPairs bounds a filter.
+const mostPairs = 16
+
+// longestNameKey bounds what names are found by; PostgreSQL takes no index entries of several kilobytes.
+const longestNameKey = 256
+
+func sessionRecord() record[hub.Session] {
+	return record[hub.Session]{"session", "sessions", sessionFields}
+}
+
+func nameKey(name string) []byte {
+	key := []byte(clean(name))
+	return key[:min(len(key), longestNameKey)]
+}
+
+// after is the least text of bytes that is above all that begin with prefix; nil when there is none.
+func after(prefix []byte) []byte {
+	end := slices.Clone(prefix)
+	for len(end) > 0 && end[len(end)-1] == 0xff {
+		end = end[:len(end)-1]
+	}
+	if len(end) > 0 {
+		end[len(end)-1]++
+	}
+	return end
+}
+
+// pairKey is what a name and value of metadata are found by.
+func pairKey(name, value string) []byte {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%d:%s%s", len(clean(name)), clean(name), clean(value)))
+	return sum[:16]
+}
+
+// AddSession implements hub.SessionStore.
+func (s *Store) AddSession(ctx context.Context, n hub.Session) error {
+	return s.base.write(ctx, func(ctx context.Context, q queryer) error {
+		if err := insert(ctx, q, "sessions", sessionFields(&n), ""); err != nil {
+			return err
+		}
+		return addPairs(ctx, q, &n)
+	})
+}
+
+func addPairs(ctx context.Context, q queryer, n *hub.Session) error {
+	for _, name := range slices.Sorted(maps.Keys(n.Metadata)) {
+		_, err := q.ExecContext(ctx, "INSERT INTO session_pairs (session_id, project, pair) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING",
+			n.ID, n.Project, pairKey(name, n.Metadata[name]))
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Session implements hub.SessionStore.
+func (s *Store) Session(ctx context.Context, project, id string) (hub.Session, error) {
+	return get(ctx, s, "session", sessionFields, "FROM sessions WHERE id = $1 AND project = $2", clean(id), project)
+}
+
+// Sessions implements hub.SessionStore.
+func (s *Store) Sessions(ctx context.Context, project string, f hub.SessionFilter, p hub.Page) (hub.Listing[hub.Session], error) {
+	if len(f.Meta) > mostPairs {
+		return hub.Listing[hub.Session]{}, problem.New(problem.Invalid, "bad_filter", "a filter names at most "+strconv.Itoa(mostPairs)+" pairs of metadata").
+			WithHint("ask for fewer")
+	}
+	return list(ctx, s, order[hub.Session]{
+		table: "sessions", fields: sessionFields, by: "created",
+		at: func(n *hub.Session) (time.Time, string) { return n.Created, n.ID },
+	}, sessionFilter(project, f), p)
+}
+
+func sessionFilter(project string, f hub.SessionFilter) filter {
+	var w filter
+	key := nameKey(f.Name)
+	column, gone := func(name string) string { return name }, "gone"
+	if len(key) > 0 || len(f.Meta) > 0 {
+		// Few sessions have the name or the metadata. SQLite would still go through all of the project's, because an index has those in order, if the
+		// other conditions were ones that an index can answer.
+		column, gone = func(name string) string { return name + " || ''" }, "gone + 0"
+	}
+	w.add(column("project")+" = ?", project)
+	if f.State == "" {
+		w.add(gone + " = 0")
+	} else {
+		w.add(column("state")+" = ?", clean(string(f.State)))
+	}
+	w.is(column("user_id"), clean(f.User))
+	if len(key) > 0 {
+		w.add("id IN (SELECT id FROM sessions WHERE project = ? AND name_key >= ? AND name_key < ?)", project, key, after(key))
+	}
+	for _, name := range slices.Sorted(maps.Keys(f.Meta)) {
+		w.add("id IN (SELECT session_id FROM session_pairs WHERE project = ? AND pair = ?)", project, pairKey(name, f.Meta[name]))
+	}
+	return w
+}
+
+// UpdateSession implements hub.SessionStore.
+func (s *Store) UpdateSession(ctx context.Context, project, id string, change func(*hub.Session) error) (hub.Session, error) {
+	var had map[string]string
+	return modify(ctx, s, sessionRecord(), owned(project, id), func(n *hub.Session) error {
+		had = maps.Clone(n.Metadata)
+		return change(n)
+	}, func(ctx context.Context, q queryer, n *hub.Session) error {
+		if maps.Equal(had, n.Metadata) {
+			return nil
+		}
+		if _, err := q.ExecContext(ctx, "DELETE FROM session_pairs WHERE session_id = $1", n.ID); err != nil {
+			return err
+		}
+		return addPairs(ctx, q, n)
+	})
+}
+
+func owned(project, id string) filter {
+	var f filter
+	f.add("id = ?", clean(id))
+	f.add("project = ?", project)
+	return f
+}
+
+// SessionsWhere implements hub.SessionStore. The longest unused come first.
+func (s *Store) SessionsWhere(ctx context.Context, w hub.Where, limit int) ([]hub.Session, error) {
+	if len(w.States) == 0 {
+		w.States = []hub.SessionState{hub.SessionActive, hub.SessionPaused, hub.SessionLost}
+	}
+	states := make([]any, len(w.States))
+	for i, state := range w.States {
+		states[i] = string(state)
+	}
+	var f filter
+	f.add("state IN (?"+strings.Repeat(", ?", len(states)-1)+")", states...)
+	if !w.UsedUntil.IsZero() {
+		f.add("used <= ?", micros(w.UsedUntil))
+	}
+	if !w.ExpiredBy.IsZero() {
+		f.add("expires > 0 AND expires <= ?", micros(w.ExpiredBy))
+	}
+	return all(ctx, s, sessionFields, "FROM sessions"+f.where()+" ORDER BY used, id LIMIT "+strconv.Itoa(max(limit, 0)), f.args...)
+}
+
+// HeldDisk implements hub.SessionStore.
+func (s *Store) HeldDisk(ctx context.Context, project string) (int64, error) {
+	var sum int64
+	err := s.base.read(ctx, func(ctx context.Context, q queryer) error {
+		return q.QueryRowContext(ctx, `SELECT CAST(COALESCE((SELECT SUM(disk) FROM sessions WHERE project = $1 AND gone = 0), 0)
+			+ COALESCE((SELECT SUM(size) FROM files WHERE project = $1), 0) AS BIGINT)`, project).Scan(&sum)
+	})
+	return sum, err
+}

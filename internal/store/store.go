@@ -1,0 +1,91 @@
+// Package store is all SQL of the server: accounts, sessions, executions with their events, conversations, files, usage, the audit log
+// and the index for searching, on SQLite or PostgreSQL. The SQL text is the same for both; where they differ in more than opening, the
+// file that needs it asks for the dialect.
+//
+// What a method wrote is on the disk when it returns. A function that a caller passes in to change a record runs inside the
+// transaction, perhaps twice, and must not use the store.
+package store
+
+import (
+	"context"
+	"database/sql"
+	"log/slog"
+	"strings"
+
+	"cove/internal/audit"
+	"cove/internal/auth"
+	"cove/internal/hub"
+	"cove/internal/problem"
+)
+
+var (
+	_ hub.Store    = (*Store)(nil)
+	_ hub.Retainer = (*Store)(nil)
+	_ auth.Store   = (*Store)(nil)
+	_ audit.Log    = (*Store)(nil)
+)
+
+// Options say which database to use.
+type Options struct {
+	// Database is the path of an SQLite file, which is made when it is not there, or the address of a PostgreSQL database
+	// (postgres://user@host/name).
+	Database string
+	Log      *slog.Logger // nil: none
+}
+
+// Store is a database. It is safe for concurrent use.
+type Store struct {
+	base    base
+	dialect dialect
+}
+
+// dialect is what differs in the SQL of the two databases.
+type dialect struct {
+	forUpdate string // ends a SELECT of a row that will be written
+}
+
+// queryer is a connection or a transaction.
+type queryer interface {
+	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
+	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
+	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
+}
+
+// base runs transactions on one kind of database. Its errors are those of this package; see explain.
+type base interface {
+	// read has do read; what it sees does not change meanwhile when it is one statement.
+	read(ctx context.Context, do func(context.Context, queryer) error) error
+	// snapshot has do read a state of the database that does not change, for as long as it takes.
+	snapshot(ctx context.Context, do func(context.Context, queryer) error) error
+	// write has do write in a transaction that is on the disk when write returns nil, and has not happened when do failed. do may run more than once.
+	write(ctx context.Context, do func(context.Context, queryer) error) error
+	// restore is a write that takes as long as it takes.
+	restore(ctx context.Context, do func(context.Context, queryer) error) error
+	close() error
+}
+
+// Open opens the database, making or migrating it. Several processes may have it open at once. Problems: database_newer when a newer cove
+// migrated it, database_corrupt, database_unavailable.
+func Open(ctx context.Context, o Options) (*Store, error) {
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	switch {
+	case o.Database == "":
+		return nil, problem.New(problem.Invalid, "database_unnamed", "no database is named").WithHint("name a file, or postgres://user@host/name")
+	case strings.HasPrefix(o.Database, "postgres://"), strings.HasPrefix(o.Database, "postgresql://"):
+		return openPostgres(ctx, o)
+	}
+	return openSQLite(ctx, o)
+}
+
+// Close ends what the store holds. Writes that wait are refused.
+func (s *Store) Close() error { return s.base.close() }
+
+// Ping says whether the database answers.
+func (s *Store) Ping(ctx context.Context) error {
+	return s.base.read(ctx, func(ctx context.Context, q queryer) error {
+		var n int
+		return q.QueryRowContext(ctx, "SELECT COUNT(*) FROM schema_versions").Scan(&n)
+	})
+}

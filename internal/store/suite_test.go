@@ -1,0 +1,63 @@
+package store_test
+
+import (
+	"context"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"cove/internal/problem"
+	"cove/internal/store"
+	"cove/internal/store/pgtest"
+)
+
+// both runs a test on an SQLite and on a PostgreSQL of its own.
+func both(t *testing.T, run func(t *testing.T, s *store.Store)) {
+	t.Helper()
+	for name, database := range databases() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			run(t, open(t, database(t)))
+		})
+	}
+}
+
+func databases() map[string]func(testing.TB) string {
+	return map[string]func(testing.TB) string{
+		"sqlite":   func(t testing.TB) string { return filepath.Join(t.TempDir(), "data", "cove.db") },
+		"postgres": pgtest.Database,
+	}
+}
+
+func open(t testing.TB, database string) *store.Store {
+	t.Helper()
+	s, err := store.Open(context.Background(), store.Options{Database: database})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Errorf("close: %v", err)
+		}
+	})
+	return s
+}
+
+// at is a time as the store keeps it.
+func at(seconds int) time.Time {
+	return time.Date(2026, 11, 21, 12, 0, 0, 123_456_000, time.UTC).Add(time.Duration(seconds) * time.Second)
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func wantCode(t testing.TB, err error, code string) {
+	t.Helper()
+	if err == nil || problem.Of(err).Code != code {
+		t.Fatalf("got %v, want a problem with code %s", err, code)
+	}
+}

@@ -1,0 +1,135 @@
+package store
+
+import (
+	"context"
+	"encoding/json"
+	"strconv"
+	"time"
+
+	"cove/internal/hub"
+)
+
+// longestBranch bounds how far back a branch is followed.
+const longestBranch = 10_000
+
+// AddTurn implements hub.TurnStore. The turn's conversation has one turn more, was used when the turn was made, and takes on its model and,
+// when it has none, its session.
+func (s *Store) AddTurn(ctx context.Context, t hub.Turn) error {
+	texts := turnTexts(t, place{field: fieldPrompt, text: t.Prompt, at: t.Created})
+	return s.base.write(ctx, func(ctx context.Context, q queryer) error {
+		done, err := q.ExecContext(ctx, `UPDATE conversations SET turns = turns + 1, used = CASE WHEN used < $1 THEN $1 ELSE used END,
+			model = CASE WHEN $2 = '' THEN model ELSE $2 END, session_id = CASE WHEN session_id = '' THEN $3 ELSE session_id END
+			WHERE id = $4 AND project = $5`, micros(t.Created), clean(t.Model), t.Session, t.Conversation, t.Project)
+		if err != nil {
+			return err
+		}
+		if n, err := done.RowsAffected(); err != nil {
+			return err
+		} else if n == 0 {
+			return missing("conversation")
+		}
+		if err := insert(ctx, q, "turns", turnFields(&t), ""); err != nil {
+			return err
+		}
+		return addTexts(ctx, q, texts)
+	})
+}
+
+// Turn implements hub.TurnStore.
+func (s *Store) Turn(ctx context.Context, project, id string) (hub.Turn, error) {
+	return get(ctx, s, "turn", turnFields, "FROM turns WHERE id = $1 AND project = $2", clean(id), project)
+}
+
+// Turns implements hub.TurnStore.
+func (s *Store) Turns(ctx context.Context, project, conversation string, p hub.Page) (hub.Listing[hub.Turn], error) {
+	var w filter
+	w.add("project = ?", project)
+	w.add("conversation = ?", clean(conversation))
+	return list(ctx, s, order[hub.Turn]{
+		table: "turns", fields: turnFields, by: "created",
+		at: func(t *hub.Turn) (time.Time, string) { return t.Created, t.ID },
+	}, w, p)
+}
+
+// Branch implements hub.TurnStore.
+func (s *Store) Branch(ctx context.Context, project, turn string) ([]hub.Turn, error) {
+	var out []hub.Turn
+	err := s.base.read(ctx, func(ctx context.Context, q queryer) error {
+		var err error
+		out, err = many(ctx, q, turnFields, `FROM turns JOIN (
+			WITH RECURSIVE line (turn, before, depth) AS (
+				SELECT id, parent, 0 FROM turns WHERE id = $1 AND project = $2
+				UNION ALL
+				SELECT t.id, t.parent, line.depth + 1 FROM turns t JOIN line ON t.id = line.before
+				WHERE t.project = $2 AND line.depth < `+strconv.Itoa(longestBranch)+`
+			) SELECT turn, depth FROM line
+		) AS branch ON turns.id = branch.turn ORDER BY branch.depth DESC`, clean(turn), project)
+		if err == nil && len(out) == 0 {
+			return missing("turn")
+		}
+		return err
+	})
+	return out, err
+}
+
+// FinishTurn implements hub.TurnStore.
+func (s *Store) FinishTurn(ctx context.Context, t hub.Turn, last []hub.StoredEvent) (first bool, err error) {
+	at := t.Finished
+	if at.IsZero() {
+		at = t.Created
+	}
+	texts := turnTexts(t, place{field: fieldAnswer, text: t.Answer, at: at})
+	err = s.base.write(ctx, func(ctx context.Context, q queryer) (err error) {
+		first, err = finish(ctx, q, "turn", "turns", owned(t.Project, t.ID), turnEnd(&t), last)
+		if !first || err != nil {
+			return err
+		}
+		_, err = q.ExecContext(ctx, `UPDATE conversations SET used = CASE WHEN used < $1 THEN $1 ELSE used END,
+			session_id = CASE WHEN session_id = '' THEN $2 ELSE session_id END WHERE id = $3`, micros(at), t.Session, t.Conversation)
+		if err != nil {
+			return err
+		}
+		return addTexts(ctx, q, texts)
+	})
+	return first && err == nil, err
+}
+
+// SetForeign implements hub.TurnStore.
+func (s *Store) SetForeign(ctx context.Context, project, turn string, foreign []byte) error {
+	text := json.RawMessage(foreign)
+	return s.base.write(ctx, func(ctx context.Context, q queryer) error {
+		n, err := update(ctx, q, "turns", []field{{"surface", jsonTextOf(&text)}}, owned(project, turn))
+		if err == nil && n == 0 {
+			return missing("turn")
+		}
+		return err
+	})
+}
+
+// DeleteTurn implements hub.TurnStore. Its executions, events and words go with it; turns that go on from it then go on from the one before it.
+func (s *Store) DeleteTurn(ctx context.Context, project, turn string) error {
+	return s.base.write(ctx, func(ctx context.Context, q queryer) error {
+		t, err := one(ctx, q, turnFields, "FROM turns WHERE id = $1 AND project = $2"+s.dialect.forUpdate, clean(turn), project)
+		if err != nil {
+			return found(err, "turn")
+		}
+		if _, err := q.ExecContext(ctx, "UPDATE turns SET parent = $1 WHERE parent = $2", t.Parent, t.ID); err != nil {
+			return err
+		}
+		if _, err := q.ExecContext(ctx, "UPDATE conversations SET turns = turns - 1 WHERE id = $1 AND turns > 0", t.Conversation); err != nil {
+			return err
+		}
+		return each(ctx, q, t.ID,
+			"DELETE FROM documents WHERE turn_id = $1",
+			"DELETE FROM events WHERE stream IN (SELECT id FROM executions WHERE turn_id = $1)",
+			"DELETE FROM events WHERE stream = $1",
+			"DELETE FROM executions WHERE turn_id = $1",
+			"DELETE FROM turns WHERE id = $1",
+		)
+	})
+}
+
+// UnfinishedTurns implements hub.TurnStore. The oldest come first.
+func (s *Store) UnfinishedTurns(ctx context.Context, limit int) ([]hub.Turn, error) {
+	return all(ctx, s, turnFields, "FROM turns WHERE unfinished = 1 ORDER BY created, id LIMIT "+strconv.Itoa(max(limit, 0)))
+}

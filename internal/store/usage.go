@@ -1,0 +1,34 @@
+package store
+
+import (
+	"context"
+
+	"cove/internal/hub"
+)
+
+// AddUsage implements hub.UsageStore.
+func (s *Store) AddUsage(ctx context.Context, project, key string, u hub.Usage) error {
+	row := func(key string) []field {
+		return append([]field{{"project", textOf(&project)}, {"key_id", textOf(&key)}}, usageFields(&u)...)
+	}
+	const add = `ON CONFLICT (project, key_id, day) DO UPDATE SET
+		executions = usage_days.executions + excluded.executions, wall_seconds = usage_days.wall_seconds + excluded.wall_seconds,
+		cpu_seconds = usage_days.cpu_seconds + excluded.cpu_seconds, turns = usage_days.turns + excluded.turns,
+		input_tokens = usage_days.input_tokens + excluded.input_tokens, output_tokens = usage_days.output_tokens + excluded.output_tokens,
+		upload_bytes = usage_days.upload_bytes + excluded.upload_bytes`
+	return s.base.write(ctx, func(ctx context.Context, q queryer) error {
+		// The key's row first and always: two that lock both rows do so in one order.
+		if key != "" {
+			if err := insert(ctx, q, "usage_days", row(key), add); err != nil {
+				return err
+			}
+		}
+		return insert(ctx, q, "usage_days", row(""), add)
+	})
+}
+
+// Usage implements hub.UsageStore. Days without use are left out.
+func (s *Store) Usage(ctx context.Context, project, key, first, last string) ([]hub.Usage, error) {
+	return all(ctx, s, usageFields, "FROM usage_days WHERE project = $1 AND key_id = $2 AND day >= $3 AND day <= $4 ORDER BY day",
+		project, clean(key), clean(first), clean(last))
+}
