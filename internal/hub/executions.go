@@ -2,9 +2,18 @@ package hub
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
 	"time"
 
 	"cove/internal/auth"
+	"cove/internal/ident"
+	"cove/internal/interpreter"
+	"cove/internal/kernel"
+	"cove/internal/problem"
+	"cove/internal/transcript"
 )
 
 // NewExecution says what to run.
@@ -17,28 +26,185 @@ type NewExecution struct {
 	Once string
 }
 
-// StartExecution has code run, in its turn, whether or not anybody follows. Needs auth.SessionsExecute.
+// StartExecution has code run, in its turn, whether or not anybody follows. Needs auth.SessionsExecute. Problems: code_too_large, kernel_not_found,
+// queue_full, quota_executions, quota_cpu, too_many_sessions, quota_sessions, draining.
 func (h *Hub) StartExecution(ctx context.Context, who auth.Principal, n NewExecution) (Execution, error) {
-	return Execution{}, errTodo
+	var e Execution
+	id, again, err := "", false, who.Require(auth.SessionsExecute)
+	sum := sha256.Sum256([]byte(n.Code))
+	if err == nil {
+		print := fmt.Sprintf("%s %s %x %d", n.Session, n.Kernel, sum, n.Timeout)
+		id, again, err = h.once(ctx, who, "execution.start", n.Once, print, func() (string, error) {
+			e, err = h.startExecution(ctx, who, n)
+			return e.ID, err
+		})
+	}
+	if again && err == nil {
+		return h.o.Store.Execution(ctx, who.Project, id)
+	}
+	h.audit(ctx, who, "execution.start", firstOf(e.ID, n.Session), "sha256 "+hex.EncodeToString(sum[:]), err)
+	return e, err
+}
+
+func firstOf(a, b string) string {
+	if a != "" {
+		return a
+	}
+	return b
+}
+
+func (h *Hub) startExecution(ctx context.Context, who auth.Principal, n NewExecution) (Execution, error) {
+	e := Execution{
+		ID: ident.New(ident.Execution), Project: who.Project, User: who.User, Key: who.Key, Session: n.Session, Kernel: n.Kernel, Code: n.Code,
+	}
+	if err := h.mayRun(ctx, who.Project, who.Key); err != nil {
+		return Execution{}, err
+	}
+	work, end, err := h.begin(ctx)
+	if err != nil {
+		return Execution{}, err
+	}
+	s, err := h.hold(ctx, who.Project, n.Session)
+	if err != nil {
+		end()
+		return Execution{}, err
+	}
+	log := h.openLog(e.ID)
+	e, t, err := h.admit(work, e)
+	if err != nil {
+		h.closeLog(log)
+		h.release(s)
+		end()
+		return Execution{}, err
+	}
+	started := e
+	h.spawn(func(context.Context) {
+		defer end()
+		defer h.release(s)
+		defer h.closeLog(log)
+		_, _ = h.perform(work, t, e, kernel.Request{Code: n.Code, Timeout: n.Timeout}, func(event Event) error {
+			return h.emit(work, log, e.ID, event)
+		}, func(e *Execution, done kernel.Done, _ error) error {
+			return h.conclude(log, e, done)
+		})
+	})
+	return started, nil
+}
+
+// emit puts an execution's event into its stream.
+func (h *Hub) emit(ctx context.Context, log *eventLog, execution string, event Event) error {
+	body, err := transcript.Event(event)
+	if err != nil {
+		h.log.ErrorContext(ctx, "an event could not be written down", "execution", execution, "error", err)
+		return nil
+	}
+	log.append(body, execution, 0)
+	return nil
+}
+
+// conclude stores the end of an execution with the last events of its stream, and shows them then.
+func (h *Hub) conclude(log *eventLog, e *Execution, done kernel.Done) error {
+	body, err := transcript.Event(done)
+	if err != nil {
+		return fmt.Errorf("write the end of an execution: %w", err)
+	}
+	return h.persist(h.ended, func(ctx context.Context) error {
+		return h.finish(ctx, log, body, e.ID, 0, func(ctx context.Context, last []StoredEvent) error {
+			e.Events = last[len(last)-1].Seq
+			first, err := h.o.Store.FinishExecution(ctx, *e, last)
+			return h.settled(ctx, e, first, err)
+		})
+	})
 }
 
 // Execution returns an execution. Needs auth.SessionsRead.
 func (h *Hub) Execution(ctx context.Context, who auth.Principal, id string) (Execution, error) {
-	return Execution{}, errTodo
+	if err := who.Require(auth.SessionsRead); err != nil {
+		return Execution{}, err
+	}
+	return h.o.Store.Execution(ctx, who.Project, id)
 }
 
 // Executions lists executions, the newest first. Needs auth.SessionsRead.
 func (h *Hub) Executions(ctx context.Context, who auth.Principal, f ExecutionFilter, p Page) (Listing[Execution], error) {
-	return Listing[Execution]{}, errTodo
+	if err := who.Require(auth.SessionsRead); err != nil {
+		return Listing[Execution]{}, err
+	}
+	p, err := p.orDefault()
+	if err != nil {
+		return Listing[Execution]{}, err
+	}
+	return h.o.Store.Executions(ctx, who.Project, f, p)
 }
+
+// orDefault returns the page as stores take it.
+func (p Page) orDefault() (Page, error) {
+	if p.Limit == 0 {
+		p.Limit = 20
+	}
+	if p.Limit < 1 || p.Limit > 100 {
+		return p, problem.New(problem.Invalid, "page_limit", "a page has 1 to 100 entries")
+	}
+	return p, nil
+}
+
+// errStopped is why an execution ends that somebody stopped.
+var errStopped = errors.New("it was interrupted by a request")
 
 // InterruptExecution stops an execution, also one that waits. It returns at once. Needs auth.SessionsExecute.
 func (h *Hub) InterruptExecution(ctx context.Context, who auth.Principal, id string) (Execution, error) {
-	return Execution{}, errTodo
+	e, err := Execution{}, who.Require(auth.SessionsExecute)
+	if err == nil {
+		h.mu.Lock()
+		if t := h.tasks[id]; t != nil && t.project == who.Project {
+			t.stop(errStopped) // also while the store is away
+		}
+		h.mu.Unlock()
+		e, err = h.o.Store.Execution(ctx, who.Project, id)
+	}
+	h.audit(ctx, who, "execution.interrupt", id, "", err)
+	return e, err
 }
 
 // Follow yields the events of an execution with Seq above after, from the store as far as they are old, then as they happen, and ends
 // behind the Done. A follower that does not keep up slows nobody and costs no memory. Needs auth.SessionsRead.
 func (h *Hub) Follow(ctx context.Context, who auth.Principal, id string, after int64) (Follower[Event], error) {
-	return nil, errTodo
+	if err := who.Require(auth.SessionsRead); err != nil {
+		return nil, err
+	}
+	e, err := h.o.Store.Execution(ctx, who.Project, id)
+	if err != nil {
+		return nil, err
+	}
+	if e.Turn != "" {
+		return untilDone(follow(ctx, h, e.Turn, e.ID, after, parseOutput)), nil
+	}
+	return untilDone(follow(ctx, h, e.ID, "", after, transcript.ParseEvent)), nil
+}
+
+// parseOutput reads what an execution emitted from the stream of its turn.
+func parseOutput(body []byte) (Event, error) {
+	event, err := transcript.ParseTurnEvent(body)
+	if err != nil {
+		return nil, err
+	}
+	if out, ok := event.(interpreter.Output); ok {
+		return out.Event, nil
+	}
+	return nil, nil
+}
+
+// untilDone ends behind a Done, and leaves out what no execution emitted.
+func untilDone(events Follower[Event]) Follower[Event] {
+	return func(yield func(Numbered[Event], error) bool) {
+		for n, err := range events {
+			if err == nil && n.Event == nil && !n.Gap {
+				continue
+			}
+			_, last := n.Event.(kernel.Done)
+			if !yield(n, err) || last {
+				return
+			}
+		}
+	}
 }

@@ -2,19 +2,33 @@ package hub
 
 import (
 	"context"
+	"fmt"
 	"io"
+	"maps"
+	"path"
+	"slices"
+	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"cove/internal/auth"
+	"cove/internal/ident"
+	"cove/internal/problem"
 	"cove/internal/pydeps"
+	"cove/internal/pydeps/require"
 	"cove/internal/wire"
 )
 
-// Tree returns the workspace of a session for as long as use runs, bringing the session into memory. write says that use changes it,
-// which needs auth.FilesWrite, else auth.FilesRead.
-func (h *Hub) Tree(ctx context.Context, who auth.Principal, session string, write bool, use func(context.Context, Tree) error) error {
-	return errTodo
-}
+// Bounds of what a caller may ask for.
+const (
+	longestFileName = 255 // bytes of a file's name
+	longestPurpose  = 64
+	mostRequired    = 100 // requirements of one call
+	longestRequired = 500
+	longestUsage    = 400 // days
+	filesBatch      = 100 // files that one sweep deletes
+)
 
 // NewFile says how a file is stored.
 type NewFile struct {
@@ -23,47 +37,289 @@ type NewFile struct {
 	Life    time.Duration // 0: for ever
 }
 
-// AddFile stores a file's bytes. Needs auth.FilesWrite. Problems: file_too_large, quota_disk.
+// AddFile stores a file's bytes. Needs auth.FilesWrite. Problems: file_too_large, quota_disk, disk_full. When r fails, that is the error, and
+// nothing is stored.
 func (h *Hub) AddFile(ctx context.Context, who auth.Principal, n NewFile, r io.Reader) (File, error) {
-	return File{}, errTodo
+	f, err := h.addFile(ctx, who, n, r)
+	h.audit(ctx, who, "file.create", f.ID, "sha256 "+f.SHA256, err)
+	if err != nil {
+		return File{}, err
+	}
+	h.spend(ctx, who, Usage{UploadBytes: f.Size})
+	return f, nil
+}
+
+func (h *Hub) addFile(ctx context.Context, who auth.Principal, n NewFile, r io.Reader) (File, error) {
+	if err := who.Require(auth.FilesWrite); err != nil {
+		return File{}, err
+	}
+	if n.Life < 0 || len(n.Purpose) > longestPurpose || strings.ContainsFunc(n.Purpose, func(r rune) bool { return !unicode.IsGraphic(r) }) {
+		return File{}, problem.New(problem.Invalid, "invalid_request", "a file's purpose is a short word, and its life is not negative")
+	}
+	if err := h.mayStore(ctx, who.Project, who.Key, 0); err != nil {
+		return File{}, err
+	}
+	got, err := h.contents.receive(ctx, r, h.o.Limits.File)
+	if err != nil {
+		return File{}, fmt.Errorf("receive the file: %w", err)
+	}
+	defer got.drop()
+	counted, err := h.claim(ctx, who, got.size)
+	if err != nil {
+		return File{}, err
+	}
+	defer counted()
+	f := File{
+		ID: ident.New(ident.File), Project: who.Project, User: who.User, Name: fileName(n.Name), Size: got.size, SHA256: got.hash, Purpose: n.Purpose, Created: h.now(),
+	}
+	if n.Life > 0 {
+		f.Expires = f.Created.Add(n.Life)
+	}
+	defer h.contents.lock(f.SHA256)()
+	if err := h.contents.place(got); err != nil {
+		return File{}, err
+	}
+	if err := h.o.Store.AddFile(ctx, f); err != nil {
+		return File{}, fmt.Errorf("add the file: %w", err) // the sweep removes the content, unless the record was written after all
+	}
+	return f, nil
+}
+
+// claim has bytes count for the project's quota that no record counts yet, so that two uploads at once do not both get the same room.
+func (h *Hub) claim(ctx context.Context, who auth.Principal, size int64) (counted func(), err error) {
+	c := h.contents
+	c.mu.Lock()
+	c.held[who.Project] += size
+	held := c.held[who.Project]
+	c.mu.Unlock()
+	counted = func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if c.held[who.Project] -= size; c.held[who.Project] == 0 {
+			delete(c.held, who.Project)
+		}
+	}
+	if err := h.mayStore(ctx, who.Project, who.Key, held); err != nil {
+		counted()
+		return nil, err
+	}
+	return counted, nil
+}
+
+// fileName makes a harmless name of what a client says: one name, without folders, of characters that can be shown.
+func fileName(said string) string {
+	name := path.Base(strings.ReplaceAll(strings.ToValidUTF8(said, ""), `\`, "/"))
+	name = strings.TrimSpace(strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) || r == utf8.RuneError {
+			return -1
+		}
+		return r
+	}, name))
+	if len(name) > longestFileName {
+		ext := path.Ext(name)
+		if len(ext) > 20 {
+			ext = ""
+		}
+		name = strings.ToValidUTF8(name[:longestFileName-len(ext)], "") + ext
+	}
+	if name == "" || name == "." || name == ".." || name == "/" {
+		return "file"
+	}
+	return name
 }
 
 // File returns a stored file's record. Needs auth.FilesRead.
 func (h *Hub) File(ctx context.Context, who auth.Principal, id string) (File, error) {
-	return File{}, errTodo
+	if err := who.Require(auth.FilesRead); err != nil {
+		return File{}, err
+	}
+	return h.file(ctx, who, id)
 }
+
+func (h *Hub) file(ctx context.Context, who auth.Principal, id string) (File, error) {
+	f, err := h.o.Store.File(ctx, who.Project, id)
+	if err == nil && h.over(f) {
+		err = problem.New(problem.NotFound, "file_not_found", "the file has expired")
+	}
+	if err != nil {
+		return File{}, err
+	}
+	return f, nil
+}
+
+// over says that a file's life is.
+func (h *Hub) over(f File) bool { return !f.Expires.IsZero() && !h.now().Before(f.Expires) }
 
 // Files lists stored files, the newest first. Needs auth.FilesRead.
 func (h *Hub) Files(ctx context.Context, who auth.Principal, purpose string, p Page) (Listing[File], error) {
-	return Listing[File]{}, errTodo
+	if err := who.Require(auth.FilesRead); err != nil {
+		return Listing[File]{}, err
+	}
+	l, err := h.o.Store.Files(ctx, who.Project, purpose, p)
+	if err != nil {
+		return Listing[File]{}, err
+	}
+	l.Items = slices.DeleteFunc(l.Items, h.over)
+	return l, nil
 }
 
 // OpenFile returns a stored file's content. Needs auth.FilesRead.
 func (h *Hub) OpenFile(ctx context.Context, who auth.Principal, id string) (File, io.ReadSeekCloser, error) {
-	return File{}, nil, errTodo
+	f, err := h.File(ctx, who, id)
+	if err != nil {
+		return File{}, nil, err
+	}
+	content, err := h.contents.open(f.SHA256)
+	if err != nil {
+		return File{}, nil, err
+	}
+	return f, content, nil
 }
 
 // DeleteFile removes a stored file. Needs auth.FilesWrite.
 func (h *Hub) DeleteFile(ctx context.Context, who auth.Principal, id string) error {
-	return errTodo
+	err := who.Require(auth.FilesWrite)
+	if err == nil {
+		err = h.deleteFile(ctx, who.Project, id)
+	}
+	h.audit(ctx, who, "file.delete", id, "", err)
+	return err
+}
+
+func (h *Hub) deleteFile(ctx context.Context, project, id string) error {
+	f, err := h.o.Store.DeleteFile(ctx, project, id)
+	if err != nil {
+		return err
+	}
+	if err := h.discard(context.WithoutCancel(ctx), f.SHA256); err != nil {
+		h.log.WarnContext(ctx, "the content of a deleted file is still there", "file", id, "error", err)
+	}
+	return nil
+}
+
+// discard removes contents that no file has any more.
+func (h *Hub) discard(ctx context.Context, hashes ...string) error {
+	return h.contents.remove(hashes, func(hashes []string) ([]string, error) { return h.o.Store.UnusedContent(ctx, hashes) })
+}
+
+// sweepFiles deletes files whose life is over, and contents that a crash has left without a record.
+func (h *Hub) sweepFiles(ctx context.Context) error {
+	expired, err := h.o.Store.ExpiredFiles(ctx, h.now(), filesBatch)
+	if err != nil {
+		return fmt.Errorf("look for files whose life is over: %w", err)
+	}
+	for _, f := range expired {
+		if err := h.deleteFile(ctx, f.Project, f.ID); err != nil && problem.Of(err).Kind != problem.NotFound {
+			return fmt.Errorf("delete a file whose life is over: %w", err)
+		}
+	}
+	found, err := h.contents.stale()
+	if err != nil {
+		return fmt.Errorf("look through the contents of files: %w", err)
+	}
+	unused, err := h.o.Store.UnusedContent(ctx, slices.DeleteFunc(found, func(hash string) bool { return !isHash(hash) }))
+	if err != nil {
+		return fmt.Errorf("look for contents that no file has: %w", err)
+	}
+	return h.discard(ctx, unused...)
 }
 
 // PutFile copies a stored file into a session's workspace under path ("" is its name). Needs auth.FilesWrite.
-func (h *Hub) PutFile(ctx context.Context, who auth.Principal, session, file, path string) (wire.FileInfo, error) {
-	return wire.FileInfo{}, errTodo
+func (h *Hub) PutFile(ctx context.Context, who auth.Principal, session, file, path string) (info wire.FileInfo, err error) {
+	defer func() { h.audit(ctx, who, "session.file.put", session, file+" "+path, err) }()
+	if err := who.Require(auth.FilesWrite); err != nil {
+		return wire.FileInfo{}, err
+	}
+	f, err := h.file(ctx, who, file)
+	if err != nil {
+		return wire.FileInfo{}, err
+	}
+	content, err := h.contents.open(f.SHA256)
+	if err != nil {
+		return wire.FileInfo{}, err
+	}
+	defer func() { _ = content.Close() }()
+	if path == "" {
+		path = f.Name
+	}
+	err = h.use(ctx, who, session, func(ctx context.Context, l Live) error {
+		info, err = l.Write(ctx, path, content)
+		return err
+	})
+	return info, err
 }
 
 // Install makes packages (PEP 508) importable in a session. Needs auth.PackagesInstall.
-func (h *Hub) Install(ctx context.Context, who auth.Principal, session string, requirements []string, told func(pydeps.Progress)) (pydeps.Provision, error) {
-	return pydeps.Provision{}, errTodo
+func (h *Hub) Install(ctx context.Context, who auth.Principal, session string, requirements []string, told func(pydeps.Progress)) (p pydeps.Provision, err error) {
+	defer func() { h.audit(ctx, who, "packages.install", session, strings.Join(requirements, " "), err) }()
+	if err := who.Require(auth.PackagesInstall); err != nil {
+		return p, err
+	}
+	wanted, err := parsed(requirements)
+	if err != nil {
+		return p, err
+	}
+	err = h.use(ctx, who, session, func(ctx context.Context, l Live) error {
+		p, err = l.Install(ctx, wanted, told)
+		return err
+	})
+	return p, err
+}
+
+func parsed(requirements []string) ([]require.Requirement, error) {
+	if n := len(requirements); n == 0 || n > mostRequired {
+		return nil, problem.New(problem.Invalid, "package_name", fmt.Sprintf("ask for 1 to %d packages", mostRequired))
+	}
+	var wanted []require.Requirement
+	for _, text := range requirements {
+		if len(text) > longestRequired {
+			return nil, problem.New(problem.Invalid, "package_name", fmt.Sprintf("%.40q is too long for a requirement", text))
+		}
+		r, err := require.Parse(text)
+		if err != nil {
+			return nil, problem.New(problem.Invalid, "package_name", fmt.Sprintf("%.80q is no requirement that can be installed: %v", text, err)).
+				WithHint("write a package's name, and versions if need be, like polars or pandas>=2,<3")
+		}
+		wanted = append(wanted, r)
+	}
+	return wanted, nil
 }
 
 // Packages returns the version of a session's Python and of its packages by name. Needs auth.SessionsRead.
 func (h *Hub) Packages(ctx context.Context, who auth.Principal, session string) (python string, packages map[string]string, err error) {
-	return "", nil, errTodo
+	if err := who.Require(auth.SessionsRead); err != nil {
+		return "", nil, err
+	}
+	err = h.peek(ctx, who, session, func(_ context.Context, l Live) error {
+		var own map[string]string
+		python, own = l.Python()
+		packages = maps.Clone(own)
+		if packages == nil {
+			packages = map[string]string{}
+		}
+		maps.Copy(packages, l.Installed().Packages)
+		return nil
+	})
+	return python, packages, err
 }
 
-// Usage returns what was used on the days from first to last (2026-11-21), by the project or by one of its keys. Needs auth.UsageRead.
+// Usage returns what was used on the days from first to last (2026-11-21), by the project or by one of its keys. Without last it is today, without
+// first 30 days up to last. Needs auth.UsageRead.
 func (h *Hub) Usage(ctx context.Context, who auth.Principal, key, first, last string) ([]Usage, error) {
-	return nil, errTodo
+	if err := who.Require(auth.UsageRead); err != nil {
+		return nil, err
+	}
+	until, since := h.now().UTC(), time.Time{}
+	var err error
+	if last != "" {
+		until, err = time.Parse(time.DateOnly, last)
+	}
+	since = until.AddDate(0, 0, -29)
+	if first != "" && err == nil {
+		since, err = time.Parse(time.DateOnly, first)
+	}
+	if err != nil || until.Sub(since) > longestUsage*24*time.Hour {
+		return nil, problem.New(problem.Invalid, "invalid_day", fmt.Sprintf("ask for at most %d days, written like 2026-11-21", longestUsage))
+	}
+	return h.o.Store.Usage(ctx, who.Project, key, since.Format(time.DateOnly), until.Format(time.DateOnly))
 }

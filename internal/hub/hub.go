@@ -6,10 +6,14 @@
 package hub
 
 import (
+	"cmp"
 	"context"
 	"io"
 	"iter"
 	"log/slog"
+	"runtime"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"cove/internal/audit"
@@ -111,8 +115,46 @@ type Quota struct {
 }
 
 // Hub is safe for concurrent use.
+//
+// What it holds in memory, and under which lock:
+//
+//   - mu guards the maps and everything in a seat, a task and a line. It is held for moments: nobody waits, calls a Live, the store or an
+//     emit function while he holds it. Who has to wait takes a channel out and lets mu go.
+//   - A seat is a session in memory. seat.turning is not nil while somebody brings it in or takes it out: that one goroutine alone touches the
+//     session then, and everybody else waits for the channel to be closed. seat.holds counts who uses it; it is taken out at 0 only.
+//   - A task is an execution that waits or runs. It waits for its kernel's line, then for one of the server's slots; it keeps both until its end is
+//     stored, so that nothing new begins while the store is away.
+//   - eventLog.mu, committer.mu and slots.mu are leaves: no lock is taken under them but by note (eventLog is unlocked by then).
+//   - eventLog.writing is held across a write to the store, by the committer (which never waits for it) or by finish.
+//
+// Goroutines are begun with spawn alone, which Drain waits for. Three contexts bound them: a request's, which ends no work; working, which ends
+// when a drain loses its patience and interrupts what runs; and ended, which ends when the hub does.
 type Hub struct {
-	o Options
+	o        Options
+	log      *slog.Logger
+	commit   *committer
+	slots    *slots
+	meter    *meter
+	contents *contents
+	turns    turnTable
+
+	working   context.Context
+	interrupt context.CancelCauseFunc
+	ended     context.Context
+	end       context.CancelFunc
+	all       sync.WaitGroup // of spawn
+	owing     atomic.Int64   // ends that the store has not taken yet
+
+	mu       sync.Mutex
+	draining bool
+	busy     int           // begun work that has not ended
+	freed    chan struct{} // closed and made anew when room may have become free
+	seats    map[string]*seat
+	tasks    map[string]*task
+	flying   map[string]int // unfinished executions by project and by key
+	logs     map[string]*eventLog
+	promises map[string]*promise
+	capacity int // sessions in memory
 }
 
 // Page says which part of a list is wanted: Limit entries (1 to 100; 0 means 20) after the cursor that the last page gave.
@@ -147,18 +189,40 @@ type Event = kernel.Event
 type TurnEvent = interpreter.Event
 
 // New returns a hub; nothing is touched until Recover.
-func New(o Options) *Hub { return &Hub{o: o} }
+func New(o Options) *Hub {
+	o.Limits = o.Limits.orDefault()
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	h := &Hub{
+		o: o, log: o.Log, slots: newSlots(o.Limits.Executions), freed: make(chan struct{}), capacity: capacity(o.Limits.Sessions),
+		seats: map[string]*seat{}, tasks: map[string]*task{}, flying: map[string]int{}, logs: map[string]*eventLog{}, promises: map[string]*promise{},
+	}
+	h.working, h.interrupt = context.WithCancelCause(context.Background())
+	h.ended, h.end = context.WithCancel(context.Background())
+	h.commit = &committer{store: o.Store, log: o.Log, spawn: h.spawn, full: make(chan struct{}, 1), dirty: map[*eventLog]bool{}}
+	h.meter = newMeter(h)
+	h.contents = newContents(o.Blobs)
+	return h
+}
 
-// Recover brings the records in line with the machine after a start: what a killed server left running is lost or taken back, executions
-// without an end get one. Call it once, before anything else.
-func (h *Hub) Recover(ctx context.Context) error { return errTodo }
+func (l Limits) orDefault() Limits {
+	l.Executions = cmp.Or(l.Executions, 2*runtime.NumCPU())
+	l.Queue = cmp.Or(l.Queue, 16)
+	l.Idle = cmp.Or(l.Idle, 15*time.Minute)
+	l.Life = cmp.Or(l.Life, 30*24*time.Hour)
+	l.Execution = cmp.Or(l.Execution, 5*time.Minute)
+	l.Output = cmp.Or(l.Output, 16<<20)
+	l.File = cmp.Or(l.File, 512<<20)
+	return l
+}
 
-// Run pauses, deletes and sweeps until ctx ends. Call it once.
-func (h *Hub) Run(ctx context.Context) error { return errTodo }
+func (h *Hub) now() time.Time { return h.o.Now().Truncate(time.Microsecond) } // as exact as the store
 
-// Drain refuses new work (problem.Unavailable, code "draining"), lets running work end until ctx ends, interrupts the rest and pauses every
-// session. Nothing can be done with the hub afterwards.
-func (h *Hub) Drain(ctx context.Context) error { return errTodo }
-
-// Ready says whether the hub can serve; nil means that it can.
-func (h *Hub) Ready(ctx context.Context) error { return errTodo }
+// spawn runs f beside the caller. ctx ends when the hub does.
+func (h *Hub) spawn(f func(ctx context.Context)) {
+	h.all.Go(func() { f(h.ended) })
+}

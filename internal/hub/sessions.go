@@ -3,12 +3,17 @@ package hub
 import (
 	"context"
 	"errors"
+	"maps"
+	"slices"
 	"time"
 
 	"cove/internal/auth"
+	"cove/internal/ident"
+	"cove/internal/problem"
 )
 
-var errTodo = errors.New("not written yet")
+// removePatience bounds how long a request waits for a deleted session's files to be gone.
+const removePatience = 10 * time.Second
 
 // NewSession says what session to make. Zero fields take the server's defaults.
 type NewSession struct {
@@ -22,19 +27,185 @@ type NewSession struct {
 	Files    []string // stored files that are put into the workspace under their names
 }
 
-// CreateSession makes a session that is ready for code. Needs auth.SessionsWrite.
+// CreateSession makes a session that is ready for code. Needs auth.SessionsWrite. Problems: session_invalid, too_many_sessions, quota_sessions,
+// quota_disk, draining, and those of starting a sandbox.
 func (h *Hub) CreateSession(ctx context.Context, who auth.Principal, n NewSession) (Session, error) {
-	return Session{}, errTodo
+	row := h.newRow(who, n)
+	err := who.Require(auth.SessionsWrite)
+	if err == nil {
+		err = row.check(h.o.Base.Packages)
+	}
+	if err == nil {
+		err = h.mayStore(ctx, who.Project, who.Key, 0)
+	}
+	if err == nil {
+		err = h.createSession(ctx, who, row, n.Files)
+	}
+	h.audit(ctx, who, "session.create", row.ID, "", err)
+	if err != nil {
+		return Session{}, err
+	}
+	return row, nil
+}
+
+func (h *Hub) newRow(who auth.Principal, n NewSession) Session {
+	now, limits := h.now(), h.o.Base.Limits
+	row := Session{
+		ID: ident.New(ident.Session), Project: who.Project, User: who.User, Key: who.Key, Name: n.Name, Metadata: n.Metadata, State: SessionActive,
+		Created: now, Used: now, Idle: n.Idle, Packages: n.Packages, Memory: n.Memory, CPUs: n.CPUs,
+	}
+	if row.Packages == "" {
+		row.Packages = h.o.Base.Packages
+	}
+	if row.Memory == 0 {
+		row.Memory = limits.Memory
+	}
+	if row.CPUs == 0 {
+		row.CPUs = limits.CPUs
+	}
+	if row.Idle == 0 {
+		row.Idle = h.o.Limits.Idle
+	}
+	if n.Life == 0 {
+		n.Life = h.o.Limits.Life
+	}
+	row.Expires = now.Add(n.Life)
+	return row
+}
+
+func (h *Hub) createSession(ctx context.Context, who auth.Principal, row Session, files []string) error {
+	work, end, err := h.begin(ctx)
+	if err != nil {
+		return err
+	}
+	defer end()
+	if err := h.o.Store.AddSession(ctx, row); err != nil {
+		h.spawn(func(ctx context.Context) { h.unmake(ctx, row) }) // it may have been written all the same
+		return err
+	}
+	s, err := h.first(work, ctx, row)
+	if err == nil {
+		defer h.release(s)
+		for _, file := range files {
+			if _, err = h.PutFile(work, who, row.ID, file, ""); err != nil {
+				break
+			}
+		}
+	}
+	if err != nil {
+		h.spawn(func(ctx context.Context) { h.unmake(ctx, row) })
+	}
+	return err
+}
+
+// first brings a session that was just made into memory and holds it. That is not a use that a restart would have to know of.
+func (h *Hub) first(work, ctx context.Context, row Session) (*seat, error) {
+	return h.await(ctx, func() (*seat, <-chan struct{}, error) { return h.sitDown(work, row.Project, row.ID, &row, true) })
+}
+
+// unmake removes a session that was not made whole.
+func (h *Hub) unmake(ctx context.Context, row Session) {
+	err := h.persist(ctx, func(ctx context.Context) error {
+		_, err := h.o.Store.UpdateSession(ctx, row.Project, row.ID, func(s *Session) error {
+			s.State, s.Reason, s.Disk = SessionDeleted, "it could not be made", 0
+			return nil
+		})
+		return err
+	})
+	if err == nil || problem.Of(err).Kind == problem.NotFound {
+		err = h.destroy(ctx, row.ID)
+	}
+	if err != nil {
+		h.log.WarnContext(ctx, "a session that could not be made was not removed", "session", row.ID, "error", err)
+	}
+}
+
+// Bounds of what people say of a session.
+const (
+	longestName     = 200
+	longestMetadata = 512
+	mostMetadata    = 16
+	leastMemory     = 64 << 20
+	mostMemory      = 1 << 40
+	mostCPUs        = 1024
+)
+
+func invalidSession(message string) error {
+	return problem.New(problem.Invalid, "session_invalid", message)
+}
+
+// check says what of a session's record is not as it may be. own is the server's set of packages.
+func (s Session) check(own string) error {
+	switch {
+	case len(s.Name) > longestName:
+		return invalidSession("the name is longer than 200 bytes")
+	case s.Memory < leastMemory || s.Memory > mostMemory:
+		return invalidSession("the memory is not between 64 MiB and 1 TiB")
+	case s.CPUs <= 0 || s.CPUs > mostCPUs:
+		return invalidSession("the number of CPUs is not between 0 and 1024")
+	case s.Idle < time.Second:
+		return invalidSession("the time until a session is paused is less than a second")
+	case !s.Expires.After(s.Created):
+		return invalidSession("the life of the session is over before it begins")
+	case !slices.Contains([]string{own, "standard", "minimal"}, s.Packages):
+		return invalidSession("the set of packages is standard or minimal")
+	case len(s.Metadata) > mostMetadata:
+		return invalidSession("there are more than 16 entries of metadata")
+	}
+	for k, v := range s.Metadata {
+		if len(k) > 64 || len(v) > longestMetadata {
+			return invalidSession("a name in the metadata has more than 64 bytes, or a value more than 512")
+		}
+	}
+	return nil
 }
 
 // Session returns a session. Needs auth.SessionsRead.
 func (h *Hub) Session(ctx context.Context, who auth.Principal, id string) (Session, error) {
-	return Session{}, errTodo
+	if err := who.Require(auth.SessionsRead); err != nil {
+		return Session{}, err
+	}
+	return h.row(ctx, who, id)
+}
+
+// row returns a session's record with what only the memory knows.
+func (h *Hub) row(ctx context.Context, who auth.Principal, id string) (Session, error) {
+	row, err := h.o.Store.Session(ctx, who.Project, id)
+	if err == nil && row.State == SessionDeleted {
+		err = sessionGone()
+	}
+	if err != nil {
+		return Session{}, err
+	}
+	return h.fresh(row), nil
+}
+
+func (h *Hub) fresh(row Session) Session {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if s := h.seats[row.ID]; s != nil && s.live != nil {
+		row.Executions += s.runs
+		if !s.touched.IsZero() {
+			row.Used = s.used
+		}
+	}
+	return row
 }
 
 // Sessions lists sessions, the newest first. Needs auth.SessionsRead.
 func (h *Hub) Sessions(ctx context.Context, who auth.Principal, f SessionFilter, p Page) (Listing[Session], error) {
-	return Listing[Session]{}, errTodo
+	if err := who.Require(auth.SessionsRead); err != nil {
+		return Listing[Session]{}, err
+	}
+	p, err := p.orDefault()
+	if err != nil {
+		return Listing[Session]{}, err
+	}
+	list, err := h.o.Store.Sessions(ctx, who.Project, f, p)
+	for i := range list.Items {
+		list.Items[i] = h.fresh(list.Items[i])
+	}
+	return list, err
 }
 
 // SessionChange says what to change of a session; nil fields stay.
@@ -47,45 +218,185 @@ type SessionChange struct {
 
 // ChangeSession changes or extends a session. Needs auth.SessionsWrite.
 func (h *Hub) ChangeSession(ctx context.Context, who auth.Principal, id string, c SessionChange) (Session, error) {
-	return Session{}, errTodo
+	row, err := Session{}, who.Require(auth.SessionsWrite)
+	if err == nil {
+		row, err = h.o.Store.UpdateSession(ctx, who.Project, id, func(s *Session) error {
+			if s.State == SessionDeleted {
+				return sessionGone()
+			}
+			return c.apply(s, h.now(), h.o.Base.Packages)
+		})
+	}
+	if err == nil {
+		h.mu.Lock()
+		if s := h.seats[id]; s != nil {
+			s.idle = row.Idle
+		}
+		h.mu.Unlock()
+	}
+	h.audit(ctx, who, "session.change", id, "", err)
+	if err != nil {
+		return Session{}, err
+	}
+	return h.fresh(row), nil
+}
+
+func (c SessionChange) apply(s *Session, now time.Time, own string) error {
+	if c.Name != nil {
+		s.Name = *c.Name
+	}
+	if c.Metadata != nil {
+		s.Metadata = maps.Clone(c.Metadata)
+	}
+	if c.Idle != nil {
+		s.Idle = *c.Idle
+	}
+	if c.Life != nil {
+		if *c.Life <= 0 {
+			return invalidSession("the life of the session is over at once; delete it instead")
+		}
+		s.Expires = now.Add(*c.Life)
+	}
+	return s.check(own)
 }
 
 // PauseSession saves a session and frees its memory. It waits for running code. Needs auth.SessionsWrite.
 func (h *Hub) PauseSession(ctx context.Context, who auth.Principal, id string) (Session, error) {
-	return Session{}, errTodo
+	row, err := Session{}, who.Require(auth.SessionsWrite)
+	if err == nil {
+		row, err = h.row(ctx, who, id)
+	}
+	if err == nil && !h.saves() {
+		err = unsavable()
+	}
+	if err == nil {
+		err = h.pause(ctx, id, nil)
+	}
+	if err == nil {
+		row, err = h.row(ctx, who, id)
+	}
+	h.audit(ctx, who, "session.pause", id, "", err)
+	return row, err
 }
 
 // ResumeSession brings a session into memory, which every other request that needs it does by itself. Needs auth.SessionsWrite.
 func (h *Hub) ResumeSession(ctx context.Context, who auth.Principal, id string) (Session, error) {
-	return Session{}, errTodo
+	row, err := Session{}, who.Require(auth.SessionsWrite)
+	if err == nil {
+		err = h.peek(ctx, who, id, func(context.Context, Live) error { return nil })
+	}
+	if err == nil {
+		row, err = h.row(ctx, who, id)
+	}
+	h.audit(ctx, who, "session.resume", id, "", err)
+	return row, err
 }
 
-// ForkSession makes a session that goes on from where id is, with its variables and files. Needs auth.SessionsWrite.
+// ForkSession makes a session that goes on from where id is, with its variables and files. It waits for running code. Needs auth.SessionsWrite.
 func (h *Hub) ForkSession(ctx context.Context, who auth.Principal, id string, n NewSession) (Session, error) {
-	return Session{}, errTodo
+	row, err := Session{}, who.Require(auth.SessionsWrite)
+	if err == nil {
+		row, err = h.forkSession(ctx, who, id, n)
+	}
+	h.audit(ctx, who, "session.fork", firstOf(row.ID, id), "of "+id, err)
+	if err != nil {
+		return Session{}, err
+	}
+	return h.row(ctx, who, row.ID)
+}
+
+func (h *Hub) forkSession(ctx context.Context, who auth.Principal, id string, n NewSession) (Session, error) {
+	source, err := h.row(ctx, who, id)
+	if err != nil {
+		return Session{}, err
+	}
+	if !h.saves() {
+		return Session{}, unsavable()
+	}
+	if n.Packages != "" && n.Packages != source.Packages {
+		return Session{}, invalidSession("a fork has the packages of its origin")
+	}
+	n.Packages = source.Packages
+	if n.Memory == 0 {
+		n.Memory = source.Memory
+	}
+	if n.CPUs == 0 {
+		n.CPUs = source.CPUs
+	}
+	row := h.newRow(who, n)
+	row.State, row.Executions = SessionPaused, source.Executions
+	if err := errors.Join(row.check(h.o.Base.Packages), h.mayStore(ctx, who.Project, who.Key, source.Disk)); err != nil {
+		return Session{}, err
+	}
+	work, end, err := h.begin(ctx)
+	if err != nil {
+		return Session{}, err
+	}
+	defer end()
+	if err := h.o.Store.AddSession(ctx, row); err != nil {
+		h.spawn(func(ctx context.Context) { h.unmake(ctx, row) })
+		return Session{}, err
+	}
+	err = h.pause(ctx, id, func() error { return h.copySession(work, id, row) })
+	for _, file := range n.Files {
+		if err == nil {
+			_, err = h.PutFile(work, who, row.ID, file, "")
+		}
+	}
+	if err != nil {
+		h.spawn(func(ctx context.Context) { h.unmake(ctx, row) })
+	}
+	return row, err
+}
+
+// copySession forks on the disk. Nobody else uses the session meanwhile.
+func (h *Hub) copySession(ctx context.Context, from string, row Session) error {
+	info, err := h.o.Sessions.Fork(ctx, from, row.ID, command)
+	if err != nil {
+		return foreign(err)
+	}
+	_, err = h.o.Store.UpdateSession(ctx, row.Project, row.ID, func(s *Session) error {
+		if info.Head.Snapshot != "" {
+			s.Disk = info.Disk
+		}
+		return nil
+	})
+	return err
 }
 
 // DeleteSession ends a session; what runs in it is interrupted. Needs auth.SessionsWrite.
 func (h *Hub) DeleteSession(ctx context.Context, who auth.Principal, id string) error {
-	return errTodo
+	err := who.Require(auth.SessionsWrite)
+	if err == nil {
+		err = h.deleteSession(ctx, who.Project, id)
+	}
+	h.audit(ctx, who, "session.delete", id, "", err)
+	return err
 }
 
-// Kernels lists a session's interpreters. Needs auth.SessionsRead.
-func (h *Hub) Kernels(ctx context.Context, who auth.Principal, session string) ([]Kernel, error) {
-	return nil, errTodo
-}
-
-// StartKernel starts another interpreter in a session. Needs auth.SessionsWrite.
-func (h *Hub) StartKernel(ctx context.Context, who auth.Principal, session, name string) (Kernel, error) {
-	return Kernel{}, errTodo
-}
-
-// RestartKernel begins a new interpreter in the place of one. Needs auth.SessionsExecute.
-func (h *Hub) RestartKernel(ctx context.Context, who auth.Principal, session, name string) (Kernel, error) {
-	return Kernel{}, errTodo
-}
-
-// StopKernel ends an interpreter other than "main". Needs auth.SessionsWrite.
-func (h *Hub) StopKernel(ctx context.Context, who auth.Principal, session, name string) error {
-	return errTodo
+// deleteSession is durable when it returns; what is left of the session is removed soon, at the latest by Run.
+func (h *Hub) deleteSession(ctx context.Context, project, id string) error {
+	_, err := h.o.Store.UpdateSession(ctx, project, id, func(s *Session) error {
+		if s.State == SessionDeleted {
+			return sessionGone()
+		}
+		s.State, s.Reason, s.Disk, s.Used = SessionDeleted, "", 0, h.now()
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	removed := make(chan struct{})
+	h.spawn(func(ctx context.Context) {
+		defer close(removed)
+		if err := h.destroy(ctx, id); err != nil {
+			h.log.WarnContext(ctx, "what is left of a deleted session was not removed", "session", id, "error", err)
+		}
+	})
+	select {
+	case <-removed:
+	case <-time.After(removePatience):
+	case <-ctx.Done():
+	}
+	return nil
 }

@@ -136,6 +136,6 @@ type Searcher interface {
 
 // Retainer deletes what is older than the operator keeps. Package store implements it; the hub does not need it.
 type Retainer interface {
-	// Retain deletes conversations and executions unused since, and audit rows from before audit. Zero times delete nothing.
+	// Retain deletes conversations and executions unused since, and audit rows from before audit. Zero times delete nothing of these.
 	Retain(ctx context.Context, unusedSince, audit time.Time) (deleted int, err error)
 }

@@ -3,50 +3,14 @@ package hub
 import (
 	"context"
 	"encoding/json"
+	"iter"
 
 	"cove/internal/auth"
 	"cove/internal/interpreter"
 	"cove/internal/model"
+	"cove/internal/problem"
+	"cove/internal/transcript"
 )
-
-// NewConversation says what conversation to make.
-type NewConversation struct {
-	Title    string
-	Session  string // an existing one to use, or ""
-	Metadata map[string]string
-	Source   string
-}
-
-// CreateConversation makes an empty conversation. Needs auth.ConversationsWrite.
-func (h *Hub) CreateConversation(ctx context.Context, who auth.Principal, n NewConversation) (Conversation, error) {
-	return Conversation{}, errTodo
-}
-
-// Conversation returns a conversation. Needs auth.ConversationsRead.
-func (h *Hub) Conversation(ctx context.Context, who auth.Principal, id string) (Conversation, error) {
-	return Conversation{}, errTodo
-}
-
-// Conversations lists conversations, the one used last first. Needs auth.ConversationsRead.
-func (h *Hub) Conversations(ctx context.Context, who auth.Principal, f ConversationFilter, p Page) (Listing[Conversation], error) {
-	return Listing[Conversation]{}, errTodo
-}
-
-// ConversationChange says what to change; nil fields stay.
-type ConversationChange struct {
-	Title    *string
-	Metadata map[string]string
-}
-
-// ChangeConversation changes a conversation. Needs auth.ConversationsWrite.
-func (h *Hub) ChangeConversation(ctx context.Context, who auth.Principal, id string, c ConversationChange) (Conversation, error) {
-	return Conversation{}, errTodo
-}
-
-// DeleteConversation removes a conversation with all its turns. Needs auth.ConversationsWrite.
-func (h *Hub) DeleteConversation(ctx context.Context, who auth.Principal, id string) error {
-	return errTodo
-}
 
 // NewTurn says what a model is asked.
 type NewTurn struct {
@@ -76,64 +40,188 @@ type NewTurn struct {
 	Source  string
 	Foreign json.RawMessage // see Turn.Foreign
 	Hidden  bool            // see Turn.Hidden
-	Once    string          // see NewExecution.Once
-}
-
-// StartTurn begins a turn; it goes on whether or not anybody follows. Needs auth.ConversationsWrite, and auth.SessionsExecute unless NoPython.
-// Problems: turn_running when the conversation has an unfinished turn.
-func (h *Hub) StartTurn(ctx context.Context, who auth.Principal, n NewTurn) (Turn, error) {
-	return Turn{}, errTodo
+	Once    string          // see NewExecution.Once; Foreign does not count for what makes two requests the same
 }
 
 // Turn returns a turn. Needs auth.ConversationsRead.
 func (h *Hub) Turn(ctx context.Context, who auth.Principal, id string) (Turn, error) {
-	return Turn{}, errTodo
+	if err := who.Require(auth.ConversationsRead); err != nil {
+		return Turn{}, err
+	}
+	return h.turn(ctx, who.Project, id)
+}
+
+// turn is a turn's record; of a hidden one it is what the memory has.
+func (h *Hub) turn(ctx context.Context, project, id string) (Turn, error) {
+	if t, ok := h.turns.record(id); ok && t.Project == project && t.Hidden {
+		return t, nil
+	}
+	return h.o.Store.Turn(ctx, project, id)
 }
 
 // Turns lists the turns of a conversation, all branches, the oldest first. Needs auth.ConversationsRead.
 func (h *Hub) Turns(ctx context.Context, who auth.Principal, conversation string, p Page) (Listing[Turn], error) {
-	return Listing[Turn]{}, errTodo
+	if err := who.Require(auth.ConversationsRead); err != nil {
+		return Listing[Turn]{}, err
+	}
+	p, err := p.orDefault()
+	if err != nil {
+		return Listing[Turn]{}, err
+	}
+	if _, err := h.o.Store.Conversation(ctx, who.Project, conversation); err != nil {
+		return Listing[Turn]{}, err
+	}
+	p.Oldest = true
+	return h.o.Store.Turns(ctx, who.Project, conversation, p)
 }
 
 // Branch returns a turn and those that it goes on from, the oldest first. Needs auth.ConversationsRead.
 func (h *Hub) Branch(ctx context.Context, who auth.Principal, turn string) ([]Turn, error) {
-	return nil, errTodo
+	if err := who.Require(auth.ConversationsRead); err != nil {
+		return nil, err
+	}
+	return h.o.Store.Branch(ctx, who.Project, turn)
 }
 
-// CancelTurn stops a turn and the code that it runs. It returns at once. Needs auth.ConversationsWrite.
+// CancelTurn stops a turn and the code that it runs. It returns at once, and does nothing to a turn that has ended. Needs
+// auth.ConversationsWrite.
 func (h *Hub) CancelTurn(ctx context.Context, who auth.Principal, id string) (Turn, error) {
-	return Turn{}, errTodo
+	t, err := Turn{}, who.Require(auth.ConversationsWrite)
+	if err == nil {
+		if running := h.turns.running(id); running != nil && running.project == who.Project {
+			running.stop(canceledTurn()) // also while the store is away
+		}
+		t, err = h.turn(ctx, who.Project, id)
+	}
+	h.audit(ctx, who, "turn.cancel", id, "", err)
+	return t, err
 }
 
-// DeleteTurn removes a finished turn. Turns that go on from it stay. Needs auth.ConversationsWrite.
+func canceledTurn() *problem.Error {
+	return problem.New(problem.Canceled, "canceled", "the turn was cancelled")
+}
+
+func turnRunning() *problem.Error {
+	return problem.New(problem.Invalid, "turn_running", "the conversation has a turn that has not ended").
+		WithHint("wait for its end, cancel it, or begin another conversation")
+}
+
+// DeleteTurn removes a finished turn. Turns that go on from it stay. Needs auth.ConversationsWrite. Problems: turn_running.
 func (h *Hub) DeleteTurn(ctx context.Context, who auth.Principal, id string) error {
-	return errTodo
+	err := who.Require(auth.ConversationsWrite)
+	var t Turn
+	if err == nil {
+		t, err = h.turn(ctx, who.Project, id)
+	}
+	switch {
+	case err != nil:
+	case !t.State.Final():
+		err = turnRunning()
+	case t.Hidden:
+		err = h.forgetTurn(ctx, t)
+	default:
+		err = h.o.Store.DeleteTurn(ctx, who.Project, id)
+	}
+	h.audit(ctx, who, "turn.delete", id, "", err)
+	return err
 }
 
-// SetForeign replaces Turn.Foreign. Needs auth.ConversationsWrite.
+// SetForeign replaces Turn.Foreign, which is the surface's own record and leaves no row in the audit log. Needs auth.ConversationsWrite.
 func (h *Hub) SetForeign(ctx context.Context, who auth.Principal, turn string, foreign json.RawMessage) error {
-	return errTodo
+	if err := who.Require(auth.ConversationsWrite); err != nil {
+		return err
+	}
+	if h.turns.setForeign(who.Project, turn, foreign) {
+		return nil
+	}
+	return h.o.Store.SetForeign(ctx, who.Project, turn, foreign)
 }
 
 // FollowTurn yields the events of a turn with Seq above after, as Follow does for an execution. It ends behind the interpreter.Answer, or
 // with the error that ended the turn, also when it ended long ago. Needs auth.ConversationsRead.
 func (h *Hub) FollowTurn(ctx context.Context, who auth.Principal, id string, after int64) (Follower[TurnEvent], error) {
-	return nil, errTodo
+	if err := who.Require(auth.ConversationsRead); err != nil {
+		return nil, err
+	}
+	if _, err := h.turn(ctx, who.Project, id); err != nil {
+		return nil, err
+	}
+	return follow(ctx, h, id, "", after, parseTurnEvent), nil
+}
+
+// parseTurnEvent reads an event of a turn's stream. The failure that ends one is an error.
+func parseTurnEvent(body []byte) (TurnEvent, error) {
+	if p, ok := transcript.ParseFailure(body); ok {
+		return nil, p
+	}
+	return transcript.ParseTurnEvent(body)
 }
 
 // Search finds words in the project's history. Needs auth.ConversationsRead.
 func (h *Hub) Search(ctx context.Context, who auth.Principal, query string, p Page) (Listing[Found], error) {
-	return Listing[Found]{}, errTodo
+	if err := who.Require(auth.ConversationsRead); err != nil {
+		return Listing[Found]{}, err
+	}
+	p, err := p.orDefault()
+	if err != nil {
+		return Listing[Found]{}, err
+	}
+	return h.o.Store.Search(ctx, who.Project, query, p)
 }
 
 // Models lists the models that can be asked. Needs auth.ModelsRead.
 func (h *Hub) Models(ctx context.Context, who auth.Principal) ([]ModelInfo, error) {
-	return nil, errTodo
+	if err := who.Require(auth.ModelsRead); err != nil {
+		return nil, err
+	}
+	if h.o.Models == nil {
+		return nil, nil
+	}
+	return h.o.Models.List(ctx)
 }
 
-// OpenModel connects to a model for a surface that passes requests through. Needs auth.ModelsRead.
+// OpenModel connects to a model for a surface that passes requests through. What it says is counted as the caller's. Needs auth.ModelsRead.
+// Problems: quota_tokens and those of opening it.
 func (h *Hub) OpenModel(ctx context.Context, who auth.Principal, name string) (model.Model, error) {
-	return nil, errTodo
+	if err := who.Require(auth.ModelsRead); err != nil {
+		return nil, err
+	}
+	if err := h.mayAsk(ctx, who.Project, who.Key); err != nil {
+		return nil, err
+	}
+	m, err := h.openModel(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	return metered{m, func(u model.Usage) {
+		h.spend(ctx, who, Usage{InputTokens: u.InputTokens, OutputTokens: u.OutputTokens})
+	}}, nil
 }
 
-var _ = interpreter.Complete
+func (h *Hub) openModel(ctx context.Context, name string) (model.Model, error) {
+	if h.o.Models == nil {
+		return nil, problem.New(problem.Unavailable, "model_missing", "the server has no model").WithHint("have its operator configure one")
+	}
+	return h.o.Models.Open(ctx, name)
+}
+
+// metered tells what every answer cost.
+type metered struct {
+	model.Model
+	spend func(model.Usage)
+}
+
+func (m metered) Stream(ctx context.Context, req model.Request) iter.Seq2[model.Part, error] {
+	return func(yield func(model.Part, error) bool) {
+		for part, err := range m.Model.Stream(ctx, req) {
+			if f, ok := part.(model.Finish); ok {
+				m.spend(f.Usage)
+			}
+			if !yield(part, err) {
+				return
+			}
+		}
+	}
+}
+
+var _ interpreter.Session = (*stepper)(nil)

@@ -1,0 +1,242 @@
+package hub
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+
+	"golang.org/x/sys/unix"
+
+	"cove/internal/problem"
+)
+
+// contents keeps the bytes of files by their SHA-256, each content once:
+//
+//	<dir>/ab/cd/abcd...   a content, whole, for as long as a record names it
+//	<dir>/.new-*          one that is being received, or what a killed process left of one
+//
+// A content is on the disk before its record is written, and goes after the last record has: what a crash leaves between the two is a content
+// without a record, which the sweep removes. Who adds the record of a content and who removes a content take the same lock.
+type contents struct {
+	dir  string
+	mine string // in the names of what this process receives
+
+	locks [64]sync.Mutex // by the hash's beginning
+
+	mu   sync.Mutex
+	held map[string]int64 // by project: bytes whose records are not written yet
+	next int              // the folder that is swept next
+}
+
+const incoming = ".new-"
+
+func newContents(dir string) *contents {
+	return &contents{dir: dir, mine: incoming + rand.Text() + "-", held: map[string]int64{}}
+}
+
+// lock is held from before a content is there until its record is, and while one is removed.
+func (c *contents) lock(hash string) (unlock func()) {
+	var n byte
+	if b, err := hex.DecodeString(hash[:2]); err == nil {
+		n = b[0]
+	}
+	m := &c.locks[int(n)%len(c.locks)]
+	m.Lock()
+	return m.Unlock
+}
+
+// isHash says whether a record's hash can be a content's name.
+func isHash(s string) bool { return regexp.MustCompile(`^[0-9a-f]{64}$`).MatchString(s) }
+
+func (c *contents) path(hash string) string { return filepath.Join(c.dir, hash[:2], hash[2:4], hash) }
+
+// received is a content that is on the disk under another name.
+type received struct {
+	path string
+	hash string
+	size int64
+}
+
+// drop removes it, unless it was put in place.
+func (r *received) drop() {
+	if r.path != "" {
+		_ = os.Remove(r.path) // the sweep tries again
+	}
+}
+
+// receive writes r's bytes, at most limit of them, to the disk. After an error nothing is left of them.
+func (c *contents) receive(ctx context.Context, r io.Reader, limit int64) (*received, error) {
+	if err := os.MkdirAll(c.dir, 0o700); err != nil {
+		return nil, c.unwritable(err)
+	}
+	f, err := os.OpenFile(filepath.Join(c.dir, c.mine+rand.Text()), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return nil, c.unwritable(err)
+	}
+	got := &received{path: f.Name()}
+	source, sum := &limited{ctx: ctx, r: r, left: limit}, sha256.New()
+	got.size, err = io.Copy(io.MultiWriter(f, sum), source)
+	if err == nil {
+		err = f.Sync()
+	}
+	if err = errors.Join(err, f.Close()); err != nil {
+		got.drop()
+		if source.err != nil {
+			return nil, source.err
+		}
+		return nil, c.unwritable(err)
+	}
+	got.hash = hex.EncodeToString(sum.Sum(nil))
+	return got, nil
+}
+
+// place makes received bytes the content of their hash, where there is none. The caller holds its lock.
+func (c *contents) place(r *received) error {
+	target := c.path(r.hash)
+	if info, err := os.Stat(target); err == nil && info.Size() == r.size {
+		return nil
+	}
+	for _, dir := range []string{c.dir, filepath.Dir(filepath.Dir(target))} {
+		if err := c.folder(dir, target); err != nil {
+			return c.unwritable(err)
+		}
+	}
+	if err := os.Rename(r.path, target); err != nil {
+		return c.unwritable(err)
+	}
+	r.path = ""
+	if err := syncDir(filepath.Dir(target)); err != nil {
+		return c.unwritable(err)
+	}
+	return nil
+}
+
+// folder makes the folder below dir that leads to target, so that it is there after a crash.
+func (c *contents) folder(dir, target string) error {
+	rel, err := filepath.Rel(dir, target)
+	if err != nil {
+		return err
+	}
+	first, _, _ := strings.Cut(rel, string(filepath.Separator))
+	if err := os.Mkdir(filepath.Join(dir, first), 0o700); err != nil {
+		if errors.Is(err, fs.ErrExist) {
+			return nil
+		}
+		return err
+	}
+	return syncDir(dir)
+}
+
+func syncDir(dir string) error {
+	f, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Sync(), f.Close())
+}
+
+func (c *contents) open(hash string) (*os.File, error) {
+	if !isHash(hash) {
+		return nil, missing(hash)
+	}
+	f, err := os.Open(c.path(hash))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, missing(hash)
+	}
+	return f, err
+}
+
+func missing(hash string) error {
+	return problem.New(problem.Internal, "content_missing", "the content of the file is not in the server's data folder").WithCause(errors.New("content " + hash))
+}
+
+func (c *contents) unwritable(err error) error {
+	if errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) {
+		return problem.New(problem.Exhausted, "disk_full", "there is no room left on the server's disk").WithCause(err).WithHint("the operator has to make room")
+	}
+	return problem.New(problem.Unavailable, "files_unwritable", "the server cannot write to its folder of files").WithCause(err)
+}
+
+// remove removes contents that no record names any more. unused tells which these are.
+func (c *contents) remove(hashes []string, unused func([]string) ([]string, error)) error {
+	var failed error
+	for _, hash := range hashes {
+		if isHash(hash) {
+			failed = errors.Join(failed, c.removeOne(hash, unused))
+		}
+	}
+	return failed
+}
+
+func (c *contents) removeOne(hash string, unused func([]string) ([]string, error)) error {
+	defer c.lock(hash)()
+	gone, err := unused([]string{hash})
+	if err != nil || len(gone) == 0 {
+		return err
+	}
+	if err := os.Remove(c.path(hash)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+// stale lists contents of one part of the folder, another one every time, and removes what dead processes were receiving.
+func (c *contents) stale() ([]string, error) {
+	c.mu.Lock()
+	part := fmt.Sprintf("%02x", c.next)
+	c.next = (c.next + 1) % 256
+	c.mu.Unlock()
+	entries, err := os.ReadDir(c.dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	for _, e := range entries {
+		if strings.HasPrefix(e.Name(), incoming) && !strings.HasPrefix(e.Name(), c.mine) {
+			_ = os.Remove(filepath.Join(c.dir, e.Name())) // the next sweep tries again
+		}
+	}
+	found, err := filepath.Glob(filepath.Join(c.dir, part, "*", part+"*"))
+	for i := range found {
+		found[i] = filepath.Base(found[i])
+	}
+	return found, err
+}
+
+// limited reads at most left bytes, and fails when there are more or ctx has ended.
+type limited struct {
+	ctx  context.Context
+	r    io.Reader
+	left int64
+	err  error
+}
+
+func (b *limited) Read(p []byte) (int, error) {
+	if err := b.ctx.Err(); err != nil {
+		b.err = err
+		return 0, err
+	}
+	n, err := b.r.Read(p[:min(int64(len(p)), b.left+1)])
+	if b.ctx.Err() != nil {
+		err = b.ctx.Err()
+	} else if int64(n) > b.left {
+		err = problem.New(problem.Exhausted, "file_too_large", "the file is larger than the server takes").WithHint("split it, or have the operator raise the limit")
+	}
+	b.left -= int64(n)
+	if err != nil && !errors.Is(err, io.EOF) {
+		b.err = err
+	}
+	return n, err
+}

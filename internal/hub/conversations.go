@@ -1,0 +1,178 @@
+package hub
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"cove/internal/auth"
+	"cove/internal/ident"
+	"cove/internal/model"
+	"cove/internal/problem"
+)
+
+// NewConversation says what conversation to make.
+type NewConversation struct {
+	Title    string
+	Session  string // an existing one to use, or ""
+	Metadata map[string]string
+	Source   string
+}
+
+// CreateConversation makes an empty conversation. Needs auth.ConversationsWrite.
+func (h *Hub) CreateConversation(ctx context.Context, who auth.Principal, n NewConversation) (Conversation, error) {
+	c := Conversation{
+		ID: ident.New(ident.Conversation), Project: who.Project, User: who.User, Session: n.Session, Title: n.Title, Metadata: n.Metadata, Source: n.Source,
+		Created: h.now(),
+	}
+	c.Used = c.Created
+	err := who.Require(auth.ConversationsWrite)
+	if err == nil {
+		err = c.check()
+	}
+	if err == nil && n.Session != "" {
+		_, err = h.row(ctx, who, n.Session)
+	}
+	if err == nil {
+		err = h.o.Store.AddConversation(ctx, c)
+	}
+	h.audit(ctx, who, "conversation.create", c.ID, "", err)
+	if err != nil {
+		return Conversation{}, err
+	}
+	return c, nil
+}
+
+// check says what of a conversation's record is not as it may be.
+func (c Conversation) check() error {
+	invalid := func(message string) error { return problem.New(problem.Invalid, "conversation_invalid", message) }
+	switch {
+	case len(c.Title) > longestName:
+		return invalid("the title is longer than 200 bytes")
+	case len(c.Source) > longestName:
+		return invalid("the source is longer than 200 bytes")
+	case len(c.Metadata) > mostMetadata:
+		return invalid("there are more than 16 entries of metadata")
+	}
+	for k, v := range c.Metadata {
+		if len(k) > 64 || len(v) > longestMetadata {
+			return invalid("a name in the metadata has more than 64 bytes, or a value more than 512")
+		}
+	}
+	return nil
+}
+
+// Conversation returns a conversation. Needs auth.ConversationsRead.
+func (h *Hub) Conversation(ctx context.Context, who auth.Principal, id string) (Conversation, error) {
+	if err := who.Require(auth.ConversationsRead); err != nil {
+		return Conversation{}, err
+	}
+	return h.o.Store.Conversation(ctx, who.Project, id)
+}
+
+// Conversations lists conversations, the one used last first. Needs auth.ConversationsRead.
+func (h *Hub) Conversations(ctx context.Context, who auth.Principal, f ConversationFilter, p Page) (Listing[Conversation], error) {
+	if err := who.Require(auth.ConversationsRead); err != nil {
+		return Listing[Conversation]{}, err
+	}
+	p, err := p.orDefault()
+	if err != nil {
+		return Listing[Conversation]{}, err
+	}
+	return h.o.Store.Conversations(ctx, who.Project, f, p)
+}
+
+// ConversationChange says what to change; nil fields stay.
+type ConversationChange struct {
+	Title    *string
+	Metadata map[string]string
+}
+
+// ChangeConversation changes a conversation. Needs auth.ConversationsWrite.
+func (h *Hub) ChangeConversation(ctx context.Context, who auth.Principal, id string, c ConversationChange) (Conversation, error) {
+	var changed Conversation
+	err := who.Require(auth.ConversationsWrite)
+	if err == nil {
+		changed, err = h.o.Store.UpdateConversation(ctx, who.Project, id, func(row *Conversation) error {
+			if c.Title != nil {
+				row.Title = *c.Title
+			}
+			if c.Metadata != nil {
+				row.Metadata = c.Metadata
+			}
+			return row.check()
+		})
+	}
+	h.audit(ctx, who, "conversation.change", id, "", err)
+	return changed, err
+}
+
+// deletePatience is how long a deletion waits for a turn that it cancelled.
+const deletePatience = 10 * time.Second
+
+// DeleteConversation removes a conversation with all its turns; one that runs is cancelled. Needs auth.ConversationsWrite.
+func (h *Hub) DeleteConversation(ctx context.Context, who auth.Principal, id string) error {
+	err := who.Require(auth.ConversationsWrite)
+	if err == nil {
+		_, err = h.o.Store.Conversation(ctx, who.Project, id)
+	}
+	if err == nil {
+		err = h.deleteConversation(ctx, who.Project, id)
+	}
+	h.audit(ctx, who, "conversation.delete", id, "", err)
+	return err
+}
+
+// deleteConversation keeps turns from beginning meanwhile: what they would store is to be gone.
+func (h *Hub) deleteConversation(ctx context.Context, project, id string) error {
+	ctx, cancel := context.WithTimeout(ctx, deletePatience)
+	defer cancel()
+	for {
+		running, ok := h.turns.reserve(id, "")
+		if ok {
+			break
+		}
+		if running == nil {
+			return turnRunning()
+		}
+		running.stop(canceledTurn())
+		select {
+		case <-running.ended:
+		case <-ctx.Done():
+			return turnRunning().WithCause(context.Cause(ctx))
+		}
+	}
+	defer h.turns.free(id)
+	return h.o.Store.DeleteConversation(ctx, project, id)
+}
+
+// titleOf is the first words of a prompt.
+func titleOf(prompt string) string {
+	const most = 60 // characters
+	words := strings.Fields(prompt)
+	title := ""
+	for _, word := range words {
+		next := strings.TrimSpace(title + " " + word)
+		if runes := []rune(next); len(runes) > most {
+			if title == "" {
+				title = string(runes[:most])
+			}
+			return title + "…"
+		}
+		title = next
+	}
+	return title
+}
+
+// wordsOf are the user's words in messages.
+func wordsOf(messages []model.Message) string {
+	var out []string
+	for _, m := range messages {
+		for _, c := range m.Content {
+			if t, ok := c.(model.Text); ok && m.Role == model.RoleUser {
+				out = append(out, t.Text)
+			}
+		}
+	}
+	return strings.Join(out, "\n\n")
+}

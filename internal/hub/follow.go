@@ -1,0 +1,141 @@
+package hub
+
+import (
+	"context"
+
+	"cove/internal/problem"
+)
+
+// follow returns the events of a stream behind after: from the store as far as they are old, then as they happen, until the stream ends. With an
+// execution only those that it emitted. It holds nothing while its consumer does something else.
+func follow[E any](ctx context.Context, h *Hub, stream, execution string, after int64, parse func(body []byte) (E, error)) Follower[E] {
+	return func(yield func(Numbered[E], error) bool) {
+		after := after
+		for {
+			events, next, over, err := h.take(ctx, stream, execution, after)
+			if err != nil {
+				yield(Numbered[E]{}, err)
+				return
+			}
+			for _, e := range events {
+				n := Numbered[E]{Seq: e.Seq, At: e.At, Gap: isGap(e)}
+				if !n.Gap {
+					n.Event, err = parse(e.Body)
+				}
+				if !yield(n, err) || err != nil {
+					return
+				}
+			}
+			if over {
+				return
+			}
+			after = next
+		}
+	}
+}
+
+// take returns some of the events behind after, and after which to go on, as soon as there are any or the stream is over.
+func (h *Hub) take(ctx context.Context, stream, execution string, after int64) (events []StoredEvent, next int64, over bool, err error) {
+	for {
+		if ctx.Err() != nil {
+			return nil, after, true, problem.New(problem.Canceled, "canceled", "nobody follows any more").WithCause(context.Cause(ctx))
+		}
+		h.mu.Lock()
+		l := h.logs[stream]
+		h.mu.Unlock()
+		if l == nil {
+			events, err = h.o.Store.Events(ctx, stream, execution, after, batchEvents)
+			return events, lastOf(events, after), len(events) == 0, err
+		}
+		found, behind, saved, ended, wake := l.read(after)
+		switch {
+		case behind:
+			if events, err = h.o.Store.Events(ctx, stream, execution, after, batchEvents); err != nil {
+				return nil, after, true, err
+			}
+			if after = lastOf(events, after); len(events) < batchEvents {
+				after = max(after, saved) // what is not the execution's is passed over
+			}
+		case len(found) > 0:
+			after = lastOf(found, after)
+			events = emittedBy(found, execution)
+		case ended:
+			return nil, after, true, nil
+		default:
+			select {
+			case <-wake:
+			case <-ctx.Done():
+			case <-h.ended.Done():
+				return nil, after, true, drained()
+			}
+		}
+		if len(events) > 0 {
+			return events, after, false, nil
+		}
+	}
+}
+
+func lastOf(events []StoredEvent, after int64) int64 {
+	if len(events) == 0 {
+		return after
+	}
+	return max(after, events[len(events)-1].Seq)
+}
+
+func emittedBy(events []StoredEvent, execution string) []StoredEvent {
+	if execution == "" {
+		return events
+	}
+	var out []StoredEvent
+	for _, e := range events {
+		if e.Execution == execution {
+			out = append(out, e)
+		}
+	}
+	return out
+}
+
+// lastSeq is the number of the last stored event of a stream whose server has died: there are none missing below it.
+func (h *Hub) lastSeq(ctx context.Context, stream string) (int64, error) {
+	more := func(after int64) (bool, error) {
+		events, err := h.o.Store.Events(ctx, stream, "", after, 1)
+		return len(events) > 0, err
+	}
+	low, high := int64(0), int64(1) // there is one behind low-1, and none behind high
+	for {
+		found, err := more(high - 1)
+		if err != nil {
+			return 0, err
+		}
+		if !found {
+			break
+		}
+		low, high = high, 2*high
+	}
+	for high-1 > low {
+		mid := (low + high) / 2
+		found, err := more(mid - 1)
+		if err != nil {
+			return 0, err
+		}
+		if found {
+			low = mid
+		} else {
+			high = mid
+		}
+	}
+	return low, nil
+}
+
+// lostEnd are the last events of a stream that a killed server left: a gap, and the end.
+func (h *Hub) lostEnd(ctx context.Context, stream, execution string, step int, body []byte) ([]StoredEvent, error) {
+	last, err := h.lastSeq(ctx, stream)
+	if err != nil {
+		return nil, err
+	}
+	at := h.now()
+	return []StoredEvent{
+		{Stream: stream, Seq: last + crashGap, At: at, Execution: execution, Step: step, Body: gapBody},
+		{Stream: stream, Seq: last + crashGap + 1, At: at, Execution: execution, Step: step, Body: body},
+	}, nil
+}

@@ -1,0 +1,85 @@
+package hub
+
+import (
+	"context"
+	"regexp"
+
+	"cove/internal/auth"
+	"cove/internal/problem"
+)
+
+// mostKernels bounds the interpreters of one session.
+const mostKernels = 8
+
+// Kernels lists a session's interpreters. Needs auth.SessionsRead.
+func (h *Hub) Kernels(ctx context.Context, who auth.Principal, session string) ([]Kernel, error) {
+	if err := who.Require(auth.SessionsRead); err != nil {
+		return nil, err
+	}
+	var all []Kernel
+	err := h.peek(ctx, who, session, func(_ context.Context, l Live) error {
+		for _, name := range l.KernelNames() {
+			all = append(all, h.kernel(session, name))
+		}
+		return nil
+	})
+	return all, err
+}
+
+func (h *Hub) kernel(session, name string) Kernel {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	s := h.seats[session]
+	return Kernel{Name: name, Busy: s != nil && s.lines[name] != nil}
+}
+
+// StartKernel starts another interpreter in a session. Needs auth.SessionsWrite.
+func (h *Hub) StartKernel(ctx context.Context, who auth.Principal, session, name string) (Kernel, error) {
+	err := who.Require(auth.SessionsWrite)
+	if err == nil && !regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$`).MatchString(name) {
+		err = problem.New(problem.Invalid, "kernel_name", "that cannot be the name of a kernel").
+			WithHint("a name has 1 to 64 letters, digits, dots, dashes and underscores, and begins with a letter or a digit")
+	}
+	if err == nil {
+		err = h.use(ctx, who, session, func(ctx context.Context, l Live) error {
+			if len(l.KernelNames()) >= mostKernels {
+				return problem.New(problem.Exhausted, "too_many_kernels", "the session has as many kernels as it may have").WithHint("stop one of them first")
+			}
+			return l.StartKernel(ctx, name)
+		})
+	}
+	h.audit(ctx, who, "kernel.start", session, name, err)
+	return Kernel{Name: name}, err
+}
+
+// RestartKernel begins a new interpreter in the place of one. Needs auth.SessionsExecute.
+func (h *Hub) RestartKernel(ctx context.Context, who auth.Principal, session, name string) (Kernel, error) {
+	err := who.Require(auth.SessionsExecute)
+	if err == nil {
+		err = h.use(ctx, who, session, func(ctx context.Context, l Live) error { return l.RestartKernel(ctx, name) })
+	}
+	h.audit(ctx, who, "kernel.restart", session, name, err)
+	return h.kernel(session, name), err
+}
+
+// StopKernel ends an interpreter other than "main", and what waits for it. Needs auth.SessionsWrite.
+func (h *Hub) StopKernel(ctx context.Context, who auth.Principal, session, name string) error {
+	err := who.Require(auth.SessionsWrite)
+	if err == nil && name == mainKernel {
+		err = problem.New(problem.Invalid, "kernel_main", "the main kernel cannot be stopped").WithHint("restart it, or delete the session")
+	}
+	if err == nil {
+		err = h.use(ctx, who, session, func(ctx context.Context, l Live) error {
+			h.mu.Lock()
+			for _, t := range h.tasks {
+				if t.session == session && t.kernel == name {
+					t.stop(errStopped)
+				}
+			}
+			h.mu.Unlock()
+			return l.StopKernel(ctx, name)
+		})
+	}
+	h.audit(ctx, who, "kernel.stop", session, name, err)
+	return err
+}

@@ -1,0 +1,233 @@
+package hub
+
+import (
+	"context"
+	"time"
+
+	"cove/internal/problem"
+)
+
+// The patience with a session that is saved, and with a store that is to be told.
+const (
+	savePatience = 2 * time.Minute
+	tellPatience = 30 * time.Second
+	lastPatience = 2 * time.Second // at the end of a drain
+	// futile is how often a record is offered that the store refuses although it answers.
+	futile = 20
+)
+
+// claim makes the caller the one who takes a session out of memory, when nobody uses it. The caller holds mu.
+func (s *seat) claim() bool {
+	if s.live == nil || s.turning != nil || s.holds > 0 {
+		return false
+	}
+	s.turning = make(chan struct{})
+	return true
+}
+
+// depart takes a claimed session out of memory and saves it. then runs while nobody else can touch the session, if it was saved.
+func (h *Hub) depart(ctx context.Context, s *seat, then func() error) error {
+	saving, cancel := context.WithTimeout(context.WithoutCancel(ctx), savePatience)
+	defer cancel()
+	err := s.name.Close(saving)
+	state, reason := SessionPaused, ""
+	if err != nil {
+		h.log.WarnContext(ctx, "a session was not saved", "session", s.id, "error", err)
+		state, reason = SessionLost, problem.Of(err).Message
+	}
+	h.told(saving, s, state, reason)
+	if err == nil && then != nil {
+		err = then()
+	}
+	h.mu.Lock()
+	turning := s.turning
+	s.turning, s.live = nil, nil
+	h.vacate(s)
+	h.mu.Unlock()
+	close(turning)
+	return foreign(err)
+}
+
+// told writes what a session is that has left the memory. Where the store does not answer for long, Run puts it right later.
+func (h *Hub) told(ctx context.Context, s *seat, state SessionState, reason string) {
+	var disk int64
+	if info, err := h.o.Sessions.Show(ctx, s.id); err == nil && info.Head.Snapshot != "" {
+		disk = info.Disk
+	}
+	patience := tellPatience
+	if h.ended.Err() != nil {
+		patience = lastPatience
+	}
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	err := h.persist(ctx, func(ctx context.Context) error {
+		_, err := h.o.Store.UpdateSession(ctx, s.project, s.id, func(row *Session) error {
+			if row.State == SessionDeleted {
+				return sessionGone()
+			}
+			row.State, row.Reason, row.Disk = state, reason, disk
+			row.Executions += s.runs
+			if !s.touched.IsZero() {
+				row.Used = s.used
+			}
+			return nil
+		})
+		return err
+	})
+	if err != nil && problem.Of(err).Kind != problem.NotFound {
+		h.log.ErrorContext(ctx, "the state of a session was not written", "session", s.id, "state", state, "error", err)
+	}
+}
+
+// persist repeats write until it succeeds, what it is about does not exist, or ctx ends. While it does, no new work begins.
+func (h *Hub) persist(ctx context.Context, write func(ctx context.Context) error) error {
+	backoff := backoff{first: 20 * time.Millisecond, most: 2 * time.Second}
+	owes := false
+	for tries := 1; ; tries++ {
+		err := write(ctx)
+		if err == nil || problem.Of(err).Kind == problem.NotFound || ctx.Err() != nil || tries >= futile && problem.Of(err).Kind != problem.Unavailable {
+			if owes {
+				h.owing.Add(-1)
+			}
+			return err
+		}
+		if !owes {
+			h.log.WarnContext(ctx, "the store does not take a record", "error", err)
+			h.owing.Add(1)
+			owes = true
+		}
+		select {
+		case <-time.After(backoff.next()):
+		case <-ctx.Done():
+		}
+	}
+}
+
+// bury gives up a session whose sandbox has died, if nobody uses it.
+func (h *Hub) bury(ctx context.Context, s *seat) {
+	h.mu.Lock()
+	mine := s.claim()
+	h.mu.Unlock()
+	if mine {
+		_ = h.depart(ctx, s, nil) // the record says it
+	}
+}
+
+// pause takes a session out of memory as soon as nobody uses it. then runs before anybody can bring it back.
+func (h *Hub) pause(ctx context.Context, id string, then func() error) error {
+	for {
+		h.mu.Lock()
+		s := h.seats[id]
+		if s == nil {
+			h.mu.Unlock()
+			if alone, err := h.alone(id, then); alone {
+				return err
+			}
+			continue
+		}
+		wait := (<-chan struct{})(s.turning)
+		if s.claim() {
+			h.mu.Unlock()
+			return h.depart(ctx, s, then)
+		}
+		if wait == nil {
+			wait = s.unheld()
+		}
+		h.mu.Unlock()
+		select {
+		case <-wait:
+		case <-ctx.Done():
+			return problem.New(problem.Timeout, "session_busy", "the session is in use").WithHint("wait until its code has ended, or interrupt it").WithCause(context.Cause(ctx))
+		}
+	}
+}
+
+// unheld is closed as soon as nobody uses the session. The caller holds mu.
+func (s *seat) unheld() <-chan struct{} {
+	if s.quiet == nil {
+		s.quiet = make(chan struct{})
+	}
+	return s.quiet
+}
+
+// alone runs then while nobody can bring the session into memory, unless it is there.
+func (h *Hub) alone(id string, then func() error) (alone bool, err error) {
+	if then == nil {
+		return true, nil
+	}
+	s := newSeat(Session{ID: id})
+	h.mu.Lock()
+	if h.seats[id] != nil {
+		h.mu.Unlock()
+		return false, nil
+	}
+	h.seats[id] = s
+	h.mu.Unlock()
+	err = then()
+	h.mu.Lock()
+	turning := s.turning
+	s.turning = nil
+	h.vacate(s)
+	h.mu.Unlock()
+	close(turning)
+	return true, err
+}
+
+// destroy ends a session that the store calls deleted: what runs in it is interrupted, and its files are removed.
+func (h *Hub) destroy(ctx context.Context, id string) error {
+	h.mu.Lock()
+	s := h.seats[id]
+	if s != nil {
+		s.doom(sessionGone())
+		for _, t := range h.tasks {
+			if t.session == id {
+				t.stop(sessionGone())
+			}
+		}
+	}
+	h.mu.Unlock()
+	err := h.pauseWithout(ctx, id)
+	if err != nil {
+		return err
+	}
+	if err := h.o.Sessions.Remove(ctx, id, command); err != nil && problem.Of(err).Code != "session_unknown" {
+		return foreign(err)
+	}
+	return nil
+}
+
+// pauseWithout takes a doomed session out of memory without saving it.
+func (h *Hub) pauseWithout(ctx context.Context, id string) error {
+	for {
+		h.mu.Lock()
+		s := h.seats[id]
+		if s == nil {
+			h.mu.Unlock()
+			return nil
+		}
+		wait := (<-chan struct{})(s.turning)
+		if s.claim() {
+			turning := s.turning
+			h.mu.Unlock()
+			err := s.name.Discard(context.WithoutCancel(ctx))
+			h.mu.Lock()
+			s.turning, s.live = nil, nil
+			h.vacate(s)
+			h.mu.Unlock()
+			close(turning)
+			if err != nil {
+				h.log.WarnContext(ctx, "a deleted session did not end well", "session", id, "error", err)
+			}
+			return nil
+		}
+		if wait == nil {
+			wait = s.unheld()
+		}
+		h.mu.Unlock()
+		select {
+		case <-wait:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}

@@ -1,0 +1,341 @@
+package hub
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"cove/internal/auth"
+	"cove/internal/named"
+	"cove/internal/problem"
+	"cove/internal/pydeps"
+	"cove/internal/pydeps/require"
+)
+
+// touchEvery is how exact Session.Used is in the store while a session is in memory.
+const touchEvery = 15 * time.Second
+
+// command is what another process is told that wants a session of the server's.
+const command = "cove serve"
+
+// seat is a session in memory, or on its way there or out.
+type seat struct {
+	id, project, key string
+	ctx              context.Context // ends when the session is deleted
+	doom             context.CancelCauseFunc
+	left             chan struct{} // closed when the seat is given up
+	born             bool          // the session is just being made
+
+	// Guarded by Hub.mu.
+	name    *named.Session
+	live    Live
+	lost    <-chan struct{}
+	granted bool // counts for the limits
+	turning chan struct{}
+	failed  error // why it could not be brought in
+	holds   int
+	quiet   chan struct{} // closed when holds becomes 0; nil while nobody waits
+	idle    time.Duration
+	used    time.Time
+	touched time.Time // what the store says of used; zero until the first use
+	runs    int       // executions that the store does not count yet
+	lines   map[string]*line
+}
+
+func newSeat(s Session) *seat {
+	seat := &seat{
+		id: s.ID, project: s.Project, key: s.Key, left: make(chan struct{}), turning: make(chan struct{}),
+		idle: s.Idle, used: s.Used, lines: map[string]*line{},
+	}
+	seat.ctx, seat.doom = context.WithCancelCause(context.Background())
+	return seat
+}
+
+func sessionGone() error {
+	return problem.New(problem.NotFound, "session_not_found", "there is no such session").WithHint("it may have been deleted, or have expired; make a new one")
+}
+
+func drained() error {
+	return problem.New(problem.Unavailable, "draining", "the server is about to stop").WithHint("try again in a moment")
+}
+
+// use brings a session into memory, from its snapshot where it is paused or lost, and keeps it there while f runs. It ends f's context when the
+// session is deleted.
+func (h *Hub) use(ctx context.Context, who auth.Principal, session string, f func(ctx context.Context, l Live) error) error {
+	s, err := h.hold(ctx, who.Project, session)
+	if err != nil {
+		return err
+	}
+	return h.with(ctx, s, f)
+}
+
+// peek is use for what changes nothing in the session.
+func (h *Hub) peek(ctx context.Context, who auth.Principal, session string, f func(ctx context.Context, l Live) error) error {
+	s, err := h.see(ctx, who.Project, session)
+	if err != nil {
+		return err
+	}
+	return h.with(ctx, s, f)
+}
+
+func (h *Hub) with(ctx context.Context, s *seat, f func(ctx context.Context, l Live) error) error {
+	defer h.release(s)
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer context.AfterFunc(s.ctx, func() { cancel(context.Cause(s.ctx)) })()
+	return f(ctx, s.live)
+}
+
+// hold is use without an end: release must be called.
+func (h *Hub) hold(ctx context.Context, project, id string) (*seat, error) {
+	s, err := h.see(ctx, project, id)
+	if err != nil {
+		return nil, err
+	}
+	if err := h.touch(ctx, s, false); err != nil {
+		h.release(s)
+		return nil, err
+	}
+	return s, nil
+}
+
+// see is hold for what changes nothing in the session; a restart after a crash need not know of that.
+func (h *Hub) see(ctx context.Context, project, id string) (*seat, error) {
+	return h.await(ctx, func() (*seat, <-chan struct{}, error) { return h.sit(ctx, project, id) })
+}
+
+// await repeats sit until it has a hold of the session.
+func (h *Hub) await(ctx context.Context, sit func() (*seat, <-chan struct{}, error)) (*seat, error) {
+	for {
+		s, wait, err := sit()
+		if err != nil || wait == nil {
+			return s, err
+		}
+		select {
+		case <-wait:
+		case <-ctx.Done():
+			return nil, problem.New(problem.Canceled, "canceled", "the caller went away before the session was ready").WithCause(context.Cause(ctx))
+		}
+		h.mu.Lock()
+		err = s.failed
+		h.mu.Unlock()
+		if err != nil {
+			return nil, err
+		}
+	}
+}
+
+// sit takes a hold of a session in memory, or returns what to wait for: another's bringing it in or out, or its own.
+func (h *Hub) sit(ctx context.Context, project, id string) (*seat, <-chan struct{}, error) {
+	if s, wait, err := h.sitDown(ctx, project, id, nil, false); s != nil || err != nil {
+		return s, wait, err
+	}
+	row, err := h.o.Store.Session(ctx, project, id)
+	if err != nil {
+		return nil, nil, err
+	}
+	if row.State == SessionDeleted {
+		return nil, nil, sessionGone()
+	}
+	return h.sitDown(ctx, project, id, &row, false)
+}
+
+// sitDown is sit for a session in memory. With a row it begins to bring it there, and without one it returns nil where it is not.
+func (h *Hub) sitDown(ctx context.Context, project, id string, row *Session, born bool) (*seat, <-chan struct{}, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	s := h.seats[id]
+	switch {
+	case h.draining && !isWork(ctx):
+		return nil, nil, drained()
+	case s == nil && row == nil:
+		return nil, nil, nil
+	case s == nil:
+		s = newSeat(*row)
+		s.born = born
+		h.seats[id] = s
+		h.spawn(func(ctx context.Context) { h.bring(ctx, s, *row) })
+		return s, s.turning, nil
+	case s.turning != nil:
+		return s, s.turning, nil
+	case s.project != project || s.ctx.Err() != nil:
+		return nil, nil, sessionGone()
+	}
+	s.holds++
+	s.used = h.now()
+	return s, nil, nil
+}
+
+// release ends a hold. A session whose sandbox has died is given up with the last one.
+func (h *Hub) release(s *seat) {
+	h.mu.Lock()
+	s.holds--
+	s.used = h.now()
+	if s.holds == 0 && s.quiet != nil {
+		close(s.quiet)
+		s.quiet = nil
+	}
+	h.stir()
+	lost := s.holds == 0 && s.turning == nil && closed(s.lost) && s.live != nil
+	h.mu.Unlock()
+	if lost {
+		h.spawn(func(ctx context.Context) { h.bury(ctx, s) })
+	}
+}
+
+func closed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}
+
+// stir tells who waits for room that there may be some. The caller holds mu.
+func (h *Hub) stir() {
+	close(h.freed)
+	h.freed = make(chan struct{})
+}
+
+// touch writes when the session was used: at its first use since it was brought in, which a restart after a crash must know of, and now and then.
+func (h *Hub) touch(ctx context.Context, s *seat, always bool) error {
+	h.mu.Lock()
+	if !always && !s.touched.IsZero() && s.used.Sub(s.touched) < touchEvery {
+		h.mu.Unlock()
+		return nil
+	}
+	used, runs := s.used, s.runs
+	h.mu.Unlock()
+	_, err := h.o.Store.UpdateSession(ctx, s.project, s.id, func(row *Session) error {
+		if row.State == SessionDeleted {
+			return sessionGone()
+		}
+		row.Used, row.Executions = used, row.Executions+runs
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	s.touched = used
+	s.runs -= runs
+	return nil
+}
+
+// bring has a seat's session in memory when it returns, or has given the seat up.
+func (h *Hub) bring(ctx context.Context, s *seat, row Session) {
+	err := h.room(ctx, s)
+	if err == nil {
+		err = h.open(ctx, s, row)
+	}
+	h.mu.Lock()
+	turning := s.turning
+	s.turning, s.failed, s.used = nil, err, h.now()
+	if err != nil {
+		h.vacate(s)
+	}
+	h.mu.Unlock()
+	close(turning)
+	if err == nil {
+		h.spawn(func(ctx context.Context) { h.watch(ctx, s) })
+	}
+}
+
+// vacate gives a seat up. The caller holds mu.
+func (h *Hub) vacate(s *seat) {
+	delete(h.seats, s.id)
+	s.granted = false
+	close(s.left)
+	h.stir()
+}
+
+func (h *Hub) open(ctx context.Context, s *seat, row Session) error {
+	base := h.o.Base
+	if row.Packages != "" && row.Packages != base.Packages {
+		base.Packages, base.Environment = row.Packages, ""
+	}
+	name, err := h.o.Sessions.Open(ctx, s.id, named.Options{Prepare: h.o.Prepare, Base: base, Memory: row.Memory, CPUs: row.CPUs, Command: command})
+	if err != nil {
+		return foreign(err)
+	}
+	live, err := liveOf(name)
+	if err == nil && !s.born {
+		err = h.become(ctx, s, SessionActive, "")
+	}
+	if err != nil {
+		err = errors.Join(err, name.Discard(ctx))
+		if problem.Of(err).Code == "session_not_found" { // it was deleted meanwhile, and then made anew by Open
+			err = errors.Join(err, h.o.Sessions.Remove(ctx, s.id, command))
+		}
+		return err
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	s.name, s.live, s.lost = name, live, name.Lost()
+	return nil
+}
+
+// foreign takes out of a problem what speaks of the command line.
+func foreign(err error) error {
+	p := problem.Of(err)
+	if p == nil {
+		return nil
+	}
+	if p.Kind == problem.Internal {
+		return err
+	}
+	c := *p
+	if c.Hint = ""; c.Code == "session_broken" || c.Code == "snapshot_damaged" || c.Code == "snapshot_missing" {
+		c.Hint = "delete the session and make a new one"
+	}
+	return c.WithCause(p.Cause)
+}
+
+// become writes the state that a session has now.
+func (h *Hub) become(ctx context.Context, s *seat, state SessionState, reason string) error {
+	_, err := h.o.Store.UpdateSession(ctx, s.project, s.id, func(row *Session) error {
+		if row.State == SessionDeleted {
+			return sessionGone()
+		}
+		row.State, row.Reason = state, reason
+		return nil
+	})
+	return err
+}
+
+type installer interface {
+	Install(ctx context.Context, requirements []require.Requirement, told func(pydeps.Progress)) (pydeps.Provision, error)
+}
+
+// sessionLive is a session in memory whose kernels, files and packages are those behind the named session.
+type sessionLive struct {
+	*named.Session
+	Kernels
+	Tree
+	installer
+}
+
+// liveOf returns a named session as a Live.
+func liveOf(s *named.Session) (Live, error) {
+	if l, ok := any(s).(Live); ok {
+		return l, nil
+	}
+	inner, ok := s.Live.(Live)
+	if !ok {
+		return nil, fmt.Errorf("a %T cannot be a server's session", s.Live)
+	}
+	return sessionLive{Session: s, Kernels: inner, Tree: inner, installer: inner}, nil
+}
+
+// watch gives a session up whose sandbox dies while nobody uses it.
+func (h *Hub) watch(ctx context.Context, s *seat) {
+	select {
+	case <-s.lost:
+		h.bury(ctx, s)
+	case <-s.left:
+	case <-ctx.Done():
+	}
+}

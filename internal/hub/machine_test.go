@@ -1,0 +1,352 @@
+package hub_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"cove/internal/auth"
+	"cove/internal/hub"
+	"cove/internal/ident"
+	"cove/internal/kernel"
+	"cove/internal/named"
+	"cove/internal/problem"
+	"cove/internal/pydeps"
+	"cove/internal/pydeps/require"
+	"cove/internal/sandbox"
+	"cove/internal/snapshot"
+	"cove/internal/store"
+	"cove/internal/wire"
+)
+
+// toy is a session in memory whose code is lines of words: "say WORD", "count N" (N numbers, an event each), "flood N" (events of 10 kB), "wait GATE",
+// "stubborn GATE" (which no interrupt ends), "die", "remember WORD", "recall". Its state is what was remembered.
+type toy struct {
+	hub.Tree
+	m     *toys
+	saved []string // what it was started from
+	mu    sync.Mutex
+	lost  chan struct{}
+	words []string
+}
+
+func (y *toy) Execute(ctx context.Context, req kernel.Request) iter.Seq2[kernel.Event, error] {
+	return func(yield func(kernel.Event, error) bool) {
+		y.m.enter()
+		defer y.m.leave()
+		done := kernel.Done{Outcome: kernel.OutcomeOK, Wall: time.Second}
+		for line := range strings.Lines(req.Code) {
+			verb, word, _ := strings.Cut(strings.TrimSpace(line), " ")
+			if !y.do(ctx, verb, word, &done, func(text string) bool { return yield(kernel.Stream{Name: "stdout", Data: []byte(text)}, nil) }) {
+				return
+			}
+			if done.Outcome != kernel.OutcomeOK {
+				break
+			}
+		}
+		yield(done, nil)
+	}
+}
+
+func (y *toy) do(ctx context.Context, verb, word string, done *kernel.Done, say func(string) bool) bool {
+	n, _ := strconv.Atoi(word)
+	switch verb {
+	case "say":
+		return say(word)
+	case "count":
+		for i := range n {
+			if !say(strconv.Itoa(i)) {
+				return false
+			}
+		}
+	case "flood":
+		for i := range n {
+			if !say(fmt.Sprintf("%d %s", i, strings.Repeat("x", 10_000))) {
+				return false
+			}
+		}
+	case "wait":
+		select {
+		case <-y.m.gate(word):
+		case <-ctx.Done():
+			done.Outcome, done.ExitCode, done.Message = kernel.OutcomeInterrupted, 1, "interrupted"
+		}
+	case "stubborn":
+		<-y.m.gate(word)
+	case "die":
+		y.die()
+		done.Outcome, done.Lost, done.Message = kernel.OutcomeSandboxDied, kernel.LostSession, "the sandbox died"
+	case "remember":
+		y.mu.Lock()
+		y.words = append(y.words, word)
+		y.mu.Unlock()
+	case "recall":
+		y.mu.Lock()
+		text := strings.Join(y.words, " ")
+		y.mu.Unlock()
+		return say(text)
+	}
+	return true
+}
+
+// die loses the sandbox; the next one is as the first was.
+func (y *toy) die() {
+	y.mu.Lock()
+	defer y.mu.Unlock()
+	close(y.lost)
+	y.lost, y.words = make(chan struct{}), slices.Clone(y.saved)
+}
+
+func (y *toy) Save(_ context.Context, dir string, _ bool) error {
+	y.mu.Lock()
+	defer y.mu.Unlock()
+	text, err := json.Marshal(y.words)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(dir, "state"), text, 0o600)
+}
+
+func (y *toy) Lost() <-chan struct{} {
+	y.mu.Lock()
+	defer y.mu.Unlock()
+	return y.lost
+}
+func (y *toy) Leave(context.Context) (sandbox.Sandbox, error)          { return nil, errors.New("not here") }
+func (y *toy) Close(context.Context) error                             { return nil }
+func (y *toy) Python() (string, map[string]string)                     { return "3.11.7", nil }
+func (y *toy) IsComplete(context.Context, string) (string, error)      { return "complete", nil }
+func (y *toy) Installed() pydeps.State                                 { return pydeps.State{} }
+func (y *toy) Files(context.Context) ([]kernel.File, error)            { return nil, nil }
+func (y *toy) ReadFile(context.Context, string, int64) ([]byte, error) { return nil, nil }
+func (y *toy) PutFile(context.Context, string, string) error           { return nil }
+func (y *toy) Fetch(context.Context, string, io.Writer) error          { return nil }
+func (y *toy) Complete(context.Context, string, int) (m []string, a, b int, err error) {
+	return nil, 0, 0, nil
+}
+func (y *toy) StartKernel(context.Context, string) error   { return nil }
+func (y *toy) RestartKernel(context.Context, string) error { return nil }
+func (y *toy) StopKernel(context.Context, string) error    { return nil }
+func (y *toy) KernelNames() []string                       { return []string{"main", "other"} }
+func (y *toy) List(context.Context, string) ([]wire.FileInfo, bool, error) {
+	return nil, false, nil
+}
+func (y *toy) Install(context.Context, []require.Requirement, func(pydeps.Progress)) (pydeps.Provision, error) {
+	return pydeps.Provision{}, nil
+}
+
+// toys is the machine that they run on.
+type toys struct {
+	mu      sync.Mutex
+	gates   map[string]chan struct{}
+	running int
+	most    int
+	starts  int
+	last    *toy
+	refuse  error
+}
+
+func (m *toys) enter() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.running++
+	m.most = max(m.most, m.running)
+}
+
+func (m *toys) leave() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.running--
+}
+
+// gate is closed when open was called with its name.
+func (m *toys) gate(name string) chan struct{} {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.gates == nil {
+		m.gates = map[string]chan struct{}{}
+	}
+	if m.gates[name] == nil {
+		m.gates[name] = make(chan struct{})
+	}
+	return m.gates[name]
+}
+
+func (m *toys) open(name string) { close(m.gate(name)) }
+
+func (m *toys) prepare(_ context.Context, b named.Base) (*named.Ground, error) {
+	return &named.Ground{
+		Key:    snapshot.Key{Engine: "toys", Environment: "one", Guest: "1", Limits: b.Limits.Limits},
+		Python: "3.11.7",
+		Start: func(_ context.Context, from *snapshot.Snapshot, _ bool) (named.Live, error) {
+			m.mu.Lock()
+			defer m.mu.Unlock()
+			if m.refuse != nil {
+				return nil, m.refuse
+			}
+			m.starts++
+			y := &toy{m: m, lost: make(chan struct{})}
+			m.last = y
+			if from == nil {
+				return y, nil
+			}
+			text, err := os.ReadFile(filepath.Join(from.Image(), "state"))
+			if err != nil {
+				return nil, err
+			}
+			err = json.Unmarshal(text, &y.words)
+			y.saved = slices.Clone(y.words)
+			return y, err
+		},
+	}, nil
+}
+
+// life is a hub with its store and its machine.
+type life struct {
+	t     *testing.T
+	dir   string
+	store *store.Store
+	toys  *toys
+	*hub.Hub
+}
+
+func openStore(t *testing.T, dir string) *store.Store {
+	t.Helper()
+	s, err := store.Open(t.Context(), store.Options{Database: filepath.Join(dir, "cove.db")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func newLife(t *testing.T, change func(*hub.Options)) *life {
+	t.Helper()
+	dir := t.TempDir()
+	return lifeIn(t, dir, openStore(t, dir), change)
+}
+
+// lifeIn is the next life of what is in dir.
+func lifeIn(t *testing.T, dir string, s *store.Store, change func(*hub.Options)) *life {
+	t.Helper()
+	l := &life{t: t, dir: dir, store: s, toys: &toys{}}
+	o := hub.Options{
+		Store: s, Sessions: named.Store{Dir: filepath.Join(dir, "sessions")}, Prepare: l.toys.prepare, Audit: s, Blobs: filepath.Join(dir, "blobs"),
+		Base: named.Base{Engine: "toys", Packages: "standard", Limits: named.LimitsOf(sandbox.Limits{})},
+	}
+	if change != nil {
+		change(&o)
+	}
+	l.Hub = hub.New(o)
+	if err := l.Recover(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithCancel(context.Background())
+		cancel()
+		if err := l.Drain(ctx); err != nil {
+			t.Error(err)
+		}
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return l
+}
+
+func someone(project string) auth.Principal {
+	return auth.Principal{User: ident.New(ident.User), Project: project, Key: ident.New(ident.Key), Role: auth.Member}
+}
+
+func (l *life) session(who auth.Principal) hub.Session {
+	l.t.Helper()
+	s, err := l.CreateSession(l.t.Context(), who, hub.NewSession{})
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	return s
+}
+
+func (l *life) start(who auth.Principal, session, code string) hub.Execution {
+	l.t.Helper()
+	e, err := l.StartExecution(l.t.Context(), who, hub.NewExecution{Session: session, Code: code})
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	return e
+}
+
+// wait follows an execution to its end and returns what it printed and how it ended.
+func (l *life) wait(who auth.Principal, id string) (printed []string, done kernel.Done) {
+	l.t.Helper()
+	f, err := l.Follow(l.t.Context(), who, id, 0)
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	ends := 0
+	for n, err := range f {
+		if err != nil {
+			l.t.Fatal(err)
+		}
+		switch e := n.Event.(type) {
+		case kernel.Stream:
+			printed = append(printed, string(e.Data))
+		case kernel.Done:
+			done = e
+			ends++
+		}
+	}
+	if ends != 1 {
+		l.t.Errorf("execution %s ended %d times", id, ends)
+	}
+	return printed, done
+}
+
+// run has code run to its end.
+func (l *life) run(who auth.Principal, session, code string) ([]string, kernel.Done) {
+	l.t.Helper()
+	return l.wait(who, l.start(who, session, code).ID)
+}
+
+func (l *life) state(who auth.Principal, id string) hub.SessionState {
+	l.t.Helper()
+	s, err := l.Session(l.t.Context(), who, id)
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	return s.State
+}
+
+// began waits until an execution has emitted something.
+func (l *life) began(who auth.Principal, id string) {
+	l.t.Helper()
+	f, err := l.Follow(l.t.Context(), who, id, 0)
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	for _, err := range f {
+		if err != nil {
+			l.t.Fatal(err)
+		}
+		return
+	}
+}
+
+func fails(t *testing.T, err error, code string) {
+	t.Helper()
+	if p := problem.Of(err); p == nil || p.Code != code {
+		t.Errorf("got %v, want a problem with code %s", err, code)
+	}
+}
+
+func sorted(s []string) []string { s = slices.Clone(s); slices.Sort(s); return s }

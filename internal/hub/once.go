@@ -1,0 +1,135 @@
+package hub
+
+import (
+	"context"
+	"time"
+
+	"cove/internal/auth"
+	"cove/internal/problem"
+)
+
+// The bounds of idempotency keys.
+const (
+	promiseLife = 24 * time.Hour
+	promises    = 100_000 // in memory; the oldest are forgotten first
+	longestWord = 255
+)
+
+// Rememberer keeps idempotency keys over a restart. It is a Store's choice to be one.
+type Rememberer interface {
+	// Remember notes that word (of a project, and made for one kind of request) stands for the thing id, until a time. Where the word stands for
+	// something already that has not passed, that is returned and nothing is changed.
+	Remember(ctx context.Context, project, word, print, id string, until time.Time) (thatPrint, thatID string, err error)
+	// Remembered returns what word stands for, "" when for nothing.
+	Remembered(ctx context.Context, project, word string) (print, id string, err error)
+}
+
+// promise is what a word stands for, or will as soon as the first request with it has ended.
+type promise struct {
+	print string
+	made  chan struct{}
+	until time.Time
+	id    string // guarded by made
+	err   error
+}
+
+// once has a request with an idempotency key done one time: make runs for the first with the word, and every further one gets the id that it returned,
+// also while the first still runs. print tells requests apart (a hash of what was asked): the same word with another print is a problem. What failed
+// may be tried again. "" as word runs make. again says that make was not run.
+func (h *Hub) once(ctx context.Context, who auth.Principal, action, word, print string, make func() (id string, err error)) (id string, again bool, err error) {
+	if word == "" {
+		id, err = make()
+		return id, false, err
+	}
+	if len(word) > longestWord {
+		return "", false, problem.New(problem.Invalid, "idempotency_key", "the idempotency key is longer than 255 characters")
+	}
+	word = action + " " + who.User + " " + word
+	for {
+		p, mine := h.promise(who.Project+" "+word, print)
+		if mine {
+			id, again, err = h.keep(ctx, who, word, p, make)
+			return id, again, err
+		}
+		if p.print != print {
+			return "", false, misused()
+		}
+		select {
+		case <-p.made:
+		case <-ctx.Done():
+			return "", false, problem.New(problem.Canceled, "canceled", "the caller went away").WithCause(context.Cause(ctx))
+		}
+		if p.err == nil {
+			return p.id, true, nil
+		}
+	}
+}
+
+func misused() error {
+	return problem.New(problem.Invalid, "idempotency_mismatch", "this idempotency key was used for another request").WithHint("use a new key for every request")
+}
+
+// promise returns what a word stands for, and whether it is the caller's to make.
+func (h *Hub) promise(word, print string) (p *promise, mine bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	now := h.now()
+	if p = h.promises[word]; p != nil && now.Before(p.until) {
+		return p, false
+	}
+	if len(h.promises) >= promises {
+		h.forget(now)
+	}
+	p = &promise{print: print, made: make(chan struct{}), until: now.Add(promiseLife)}
+	h.promises[word] = p
+	return p, true
+}
+
+// forget makes room for another word. The caller holds mu.
+func (h *Hub) forget(now time.Time) {
+	var oldest string
+	for word, p := range h.promises {
+		if !closed(p.made) {
+			continue
+		}
+		if now.After(p.until) {
+			delete(h.promises, word)
+		} else if oldest == "" || p.until.Before(h.promises[oldest].until) {
+			oldest = word
+		}
+	}
+	if len(h.promises) >= promises {
+		delete(h.promises, oldest)
+	}
+}
+
+// keep makes what was promised, or finds it where a server before this one has.
+func (h *Hub) keep(ctx context.Context, who auth.Principal, word string, p *promise, make func() (string, error)) (id string, again bool, err error) {
+	defer func() {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		if p.id, p.err = id, err; err != nil {
+			delete(h.promises, who.Project+" "+word)
+		}
+		close(p.made)
+	}()
+	store, lasting := h.o.Store.(Rememberer)
+	if lasting {
+		print, there, err := store.Remembered(ctx, who.Project, word)
+		switch {
+		case err != nil:
+			return "", false, err
+		case there != "" && print != p.print:
+			return "", false, misused()
+		case there != "":
+			return there, true, nil
+		}
+	}
+	if id, err = make(); err != nil || !lasting {
+		return id, false, err
+	}
+	if _, _, werr := store.Remember(context.WithoutCancel(ctx), who.Project, word, p.print, id, p.until); werr != nil {
+		h.log.WarnContext(ctx, "an idempotency key was not stored", "error", werr)
+	}
+	return id, false, nil
+}

@@ -1,0 +1,120 @@
+package hub
+
+import (
+	"context"
+	"slices"
+	"sync"
+)
+
+// line is the executions of one kernel, in the order in which they came. The first one runs, or waits for a slot. Guarded by Hub.mu.
+type line struct{ tasks []*task }
+
+// task is an execution that has not ended.
+type task struct {
+	id, session, kernel, project, key string
+
+	turn chan struct{} // closed when it is the first of its line
+	ctx  context.Context
+	stop context.CancelCauseFunc
+}
+
+// byKey is what counts the executions of its key.
+func (t *task) byKey() string { return t.project + " " + t.key }
+
+// join puts a task at the end of its kernel's line. waiting is how many may wait there. The caller holds Hub.mu.
+func (s *seat) join(t *task, waiting int) bool {
+	l := s.lines[t.kernel]
+	if l == nil {
+		l = &line{}
+		s.lines[t.kernel] = l
+	}
+	if len(l.tasks) > waiting {
+		return false
+	}
+	l.tasks = append(l.tasks, t)
+	if len(l.tasks) == 1 {
+		close(t.turn)
+	}
+	return true
+}
+
+// leave takes a task out of its line. The caller holds Hub.mu.
+func (s *seat) leave(t *task) {
+	l := s.lines[t.kernel]
+	at := slices.Index(l.tasks, t)
+	l.tasks = slices.Delete(l.tasks, at, at+1)
+	switch {
+	case len(l.tasks) == 0:
+		delete(s.lines, t.kernel)
+	case at == 0:
+		close(l.tasks[0].turn)
+	}
+}
+
+// slots are how many executions a server runs at once. Who waits is served project by project in turn, so that a project with many waits no less
+// than one with few; within a project in the order of coming.
+type slots struct {
+	mu      sync.Mutex
+	free    int
+	turns   []string // projects that wait, the next one first
+	waiting map[string][]chan struct{}
+}
+
+func newSlots(n int) *slots { return &slots{free: n, waiting: map[string][]chan struct{}{}} }
+
+// take waits for a slot, which give returns.
+func (s *slots) take(ctx context.Context, project string) error {
+	s.mu.Lock()
+	if s.free > 0 {
+		s.free--
+		s.mu.Unlock()
+		return nil
+	}
+	mine := make(chan struct{})
+	if len(s.waiting[project]) == 0 {
+		s.turns = append(s.turns, project)
+	}
+	s.waiting[project] = append(s.waiting[project], mine)
+	s.mu.Unlock()
+	select {
+	case <-mine:
+		return nil
+	case <-ctx.Done():
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	at := slices.Index(s.waiting[project], mine)
+	if at < 0 {
+		s.pass() // it was given in this moment
+		return context.Cause(ctx)
+	}
+	s.waiting[project] = slices.Delete(s.waiting[project], at, at+1)
+	if len(s.waiting[project]) == 0 {
+		delete(s.waiting, project)
+		s.turns = slices.DeleteFunc(s.turns, func(p string) bool { return p == project })
+	}
+	return context.Cause(ctx)
+}
+
+func (s *slots) give() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.pass()
+}
+
+// pass gives a slot to whose turn it is. The caller holds mu.
+func (s *slots) pass() {
+	if len(s.turns) == 0 {
+		s.free++
+		return
+	}
+	project := s.turns[0]
+	s.turns = s.turns[1:]
+	next := s.waiting[project][0]
+	if s.waiting[project] = s.waiting[project][1:]; len(s.waiting[project]) > 0 {
+		s.turns = append(s.turns, project)
+	} else {
+		delete(s.waiting, project)
+	}
+	close(next)
+}

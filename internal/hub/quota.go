@@ -1,0 +1,264 @@
+package hub
+
+import (
+	"cmp"
+	"context"
+	"sync"
+	"time"
+
+	"cove/internal/auth"
+	"cove/internal/pool"
+	"cove/internal/problem"
+)
+
+const (
+	// sessionCost is what a session in memory takes, in bytes.
+	sessionCost = 120 << 20
+	// quotaLife is how long quotas and sums are believed.
+	quotaLife = 5 * time.Second
+	// remembered is how many of them are kept before all are asked for again.
+	remembered = 10_000
+	// meterDelay is how long sums wait to be written.
+	meterDelay = time.Second
+	// roomPatience is how long a session waits for others to make room, before the caller is told to try again.
+	roomPatience = 5 * time.Second
+)
+
+// capacity is how many sessions may be in memory; want 0 means as many as three quarters of what is available now hold.
+func capacity(want int) int {
+	if want > 0 {
+		return want
+	}
+	n, err := pool.SizeFor(1<<16, sessionCost/3) // which takes a quarter
+	if err != nil {
+		return 8
+	}
+	return n
+}
+
+func exhausted(code, message string) *problem.Error {
+	return problem.New(problem.Exhausted, code, message).WithHint("try again in a moment")
+}
+
+// over says that one more than have is more than limit, where 0 is no limit.
+func over[T int | int64 | float64](have, limit T) bool { return limit > 0 && have >= limit }
+
+// allowance is what a project and a key may use.
+type allowance struct{ project, key Quota }
+
+func (h *Hub) quotas(ctx context.Context, project, key string) (allowance, error) {
+	return h.meter.quotas(ctx, project, key)
+}
+
+// mayRun says whether there is CPU time left today.
+func (h *Hub) mayRun(ctx context.Context, project, key string) error {
+	return h.within(ctx, project, key, "quota_cpu", "the CPU time of today is used up", func(q Quota, u Usage) bool {
+		return over(u.CPUSeconds, q.CPUSeconds)
+	})
+}
+
+// mayAsk says whether there are tokens left today.
+func (h *Hub) mayAsk(ctx context.Context, project, key string) error {
+	return h.within(ctx, project, key, "quota_tokens", "the tokens of today are used up", func(q Quota, u Usage) bool {
+		return over(u.InputTokens+u.OutputTokens, q.Tokens)
+	})
+}
+
+func (h *Hub) within(ctx context.Context, project, key, code, message string, used func(Quota, Usage) bool) error {
+	limits, err := h.quotas(ctx, project, key)
+	if err != nil {
+		return err
+	}
+	for i, quota := range []Quota{limits.project, limits.key} {
+		if quota.CPUSeconds == 0 && quota.Tokens == 0 || i == 1 && key == "" {
+			continue
+		}
+		u, err := h.meter.today(ctx, project, []string{"", key}[i])
+		if err != nil {
+			return err
+		}
+		if used(quota, u) {
+			return problem.New(problem.Exhausted, code, message).WithHint("the counter begins again at midnight UTC; an administrator can raise the quota")
+		}
+	}
+	return nil
+}
+
+// mayStore says whether the project may put so many bytes more on the disk.
+func (h *Hub) mayStore(ctx context.Context, project, key string, more int64) error {
+	limits, err := h.quotas(ctx, project, key)
+	if err != nil {
+		return err
+	}
+	limit := limits.project.Disk
+	if d := limits.key.Disk; d > 0 && (limit == 0 || d < limit) {
+		limit = d
+	}
+	if limit == 0 {
+		return nil
+	}
+	held, err := h.o.Store.HeldDisk(ctx, project)
+	if err != nil {
+		return err
+	}
+	if held+more > limit || more == 0 && held >= limit {
+		return problem.New(problem.Exhausted, "quota_disk", "the project's room for files and sessions is used up").WithHint("delete files or sessions that are not needed")
+	}
+	return nil
+}
+
+// spend counts what a principal has used. It returns at once; the counters reach the store within seconds.
+func (h *Hub) spend(_ context.Context, who auth.Principal, u Usage) {
+	h.meter.add(who.Project, who.Key, u)
+}
+
+// meter sums what is used. What it has not written yet, about a second's, is lost when the server is killed.
+type meter struct {
+	h *Hub
+
+	mu      sync.Mutex
+	allowed map[[2]string]allowed
+	sums    map[sumKey]*sum
+	pending map[sumKey]Usage
+	works   bool
+}
+
+type allowed struct {
+	allowance
+	until time.Time
+}
+
+type sumKey struct{ day, project, key string }
+
+// sum is a day's use of a project or a key: what the store said, and what came after that.
+type sum struct {
+	stored, after Usage
+	until         time.Time
+}
+
+func newMeter(h *Hub) *meter {
+	return &meter{h: h, allowed: map[[2]string]allowed{}, sums: map[sumKey]*sum{}, pending: map[sumKey]Usage{}}
+}
+
+func (m *meter) day() string { return m.h.now().UTC().Format(time.DateOnly) }
+
+func (m *meter) quotas(ctx context.Context, project, key string) (allowance, error) {
+	limits := allowance{m.h.o.Limits.Project, m.h.o.Limits.Key}
+	if m.h.o.Quotas == nil {
+		return limits, nil
+	}
+	m.mu.Lock()
+	known, ok := m.allowed[[2]string{project, key}]
+	m.mu.Unlock()
+	if ok && m.h.now().Before(known.until) {
+		return known.allowance, nil
+	}
+	ofProject, ofKey, err := m.h.o.Quotas(ctx, project, key)
+	if err != nil {
+		return limits, err
+	}
+	limits.project, limits.key = *cmp.Or(ofProject, &limits.project), *cmp.Or(ofKey, &limits.key)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if len(m.allowed) >= remembered {
+		clear(m.allowed)
+	}
+	m.allowed[[2]string{project, key}] = allowed{limits, m.h.now().Add(quotaLife)}
+	return limits, nil
+}
+
+// today returns what was used today, by the project where key is "".
+func (m *meter) today(ctx context.Context, project, key string) (Usage, error) {
+	k := sumKey{m.day(), project, key}
+	m.mu.Lock()
+	if s := m.sums[k]; s != nil && m.h.now().Before(s.until) {
+		defer m.mu.Unlock()
+		return plus(s.stored, s.after), nil
+	}
+	m.mu.Unlock()
+	days, err := m.h.o.Store.Usage(ctx, project, key, k.day, k.day)
+	if err != nil {
+		return Usage{}, err
+	}
+	s := &sum{until: m.h.now().Add(quotaLife)}
+	for _, d := range days {
+		s.stored = plus(s.stored, d)
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for p, u := range m.pending {
+		if p.day == k.day && p.project == project && (key == "" || p.key == key) {
+			s.after = plus(s.after, u)
+		}
+	}
+	if len(m.sums) >= remembered {
+		clear(m.sums)
+	}
+	m.sums[k] = s
+	return plus(s.stored, s.after), nil
+}
+
+func (m *meter) add(project, key string, u Usage) {
+	m.mu.Lock()
+	day := m.day()
+	for _, k := range []sumKey{{day, project, ""}, {day, project, key}} {
+		if s := m.sums[k]; s != nil {
+			s.after = plus(s.after, u)
+		}
+		if key == "" {
+			break
+		}
+	}
+	k := sumKey{day, project, key}
+	m.pending[k] = plus(m.pending[k], u)
+	begin := !m.works
+	m.works = true
+	m.mu.Unlock()
+	if begin {
+		m.h.spawn(m.write)
+	}
+}
+
+// write stores what is pending until nothing is.
+func (m *meter) write(ctx context.Context) {
+	for {
+		select {
+		case <-time.After(meterDelay):
+		case <-ctx.Done():
+		}
+		m.mu.Lock()
+		pending := m.pending
+		m.pending = map[sumKey]Usage{}
+		if len(pending) == 0 {
+			m.works = false
+			m.mu.Unlock()
+			return
+		}
+		m.mu.Unlock()
+		for k, u := range pending {
+			u.Day = k.day
+			writing, cancel := context.WithTimeout(context.WithoutCancel(ctx), auditPatience)
+			err := m.h.o.Store.AddUsage(writing, k.project, k.key, u)
+			cancel()
+			if err == nil {
+				continue
+			}
+			m.h.log.WarnContext(ctx, "usage was not stored yet", "project", k.project, "error", err)
+			if ctx.Err() != nil {
+				continue
+			}
+			m.mu.Lock()
+			m.pending[k] = plus(m.pending[k], u)
+			m.mu.Unlock()
+		}
+	}
+}
+
+func plus(a, b Usage) Usage {
+	return Usage{
+		Day:        cmp.Or(a.Day, b.Day),
+		Executions: a.Executions + b.Executions, WallSeconds: a.WallSeconds + b.WallSeconds, CPUSeconds: a.CPUSeconds + b.CPUSeconds,
+		Turns: a.Turns + b.Turns, InputTokens: a.InputTokens + b.InputTokens, OutputTokens: a.OutputTokens + b.OutputTokens,
+		UploadBytes: a.UploadBytes + b.UploadBytes,
+	}
+}

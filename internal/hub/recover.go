@@ -1,0 +1,164 @@
+package hub
+
+import (
+	"context"
+	"fmt"
+
+	"cove/internal/ident"
+	"cove/internal/kernel"
+	"cove/internal/named"
+	"cove/internal/problem"
+	"cove/internal/transcript"
+)
+
+const (
+	recoverBatch = 500
+	everything   = 1 << 30
+)
+
+// Recover brings the records in line with the machine after a start: what a killed server left running is lost or taken back, executions
+// without an end get one. Call it once, before anything else.
+func (h *Hub) Recover(ctx context.Context) error {
+	if err := h.recoverExecutions(ctx); err != nil {
+		return fmt.Errorf("recover executions: %w", err)
+	}
+	if err := h.recoverTurns(ctx); err != nil {
+		return fmt.Errorf("recover turns: %w", err)
+	}
+	if err := h.recoverSessions(ctx); err != nil {
+		return fmt.Errorf("recover sessions: %w", err)
+	}
+	return nil
+}
+
+// recoverExecutions ends what a killed server ran. The end of a step's events is the business of its turn.
+func (h *Hub) recoverExecutions(ctx context.Context) error {
+	body, err := transcript.Event(kernel.Done{
+		Outcome: kernel.Outcome(ExecutionLost), ExitCode: 1, Lost: kernel.LostSession, Message: "the server ended while the code waited or ran; what it did is not known",
+	})
+	if err != nil {
+		return err
+	}
+	for {
+		unfinished, err := h.o.Store.UnfinishedExecutions(ctx, recoverBatch)
+		if err != nil || len(unfinished) == 0 {
+			return err
+		}
+		ended := 0
+		for _, e := range unfinished {
+			first, err := h.loseExecution(ctx, e, body)
+			if err != nil {
+				return err
+			}
+			if first {
+				ended++
+			}
+		}
+		if ended == 0 {
+			return problem.New(problem.Internal, "recover_stuck", "executions that a former server left cannot be ended")
+		}
+	}
+}
+
+func (h *Hub) loseExecution(ctx context.Context, e Execution, body []byte) (first bool, err error) {
+	var last []StoredEvent
+	if e.Turn == "" {
+		if last, err = h.lostEnd(ctx, e.ID, e.ID, 0, body); err != nil {
+			return false, err
+		}
+		e.Events = last[len(last)-1].Seq
+	}
+	e.Lost = kernel.LostSession
+	if e.State == ExecutionQueued {
+		e.Lost = kernel.LostNothing
+	}
+	e.State, e.Finished, e.ExitCode = ExecutionLost, h.now(), 1
+	e.Message = "the server ended while the code waited or ran; what it did is not known"
+	return h.o.Store.FinishExecution(ctx, e, last)
+}
+
+// recoverSessions finds out what there is of sessions that were in memory, and removes what belongs to nobody.
+func (h *Hub) recoverSessions(ctx context.Context) error {
+	if err := h.o.Sessions.Sweep(); err != nil {
+		return err
+	}
+	infos, err := h.o.Sessions.List()
+	if err != nil {
+		return err
+	}
+	there := map[string]named.Info{}
+	for _, info := range infos {
+		there[info.Name] = info
+	}
+	rows, err := h.o.Store.SessionsWhere(ctx, Where{States: []SessionState{SessionActive, SessionPaused, SessionLost}}, everything)
+	if err != nil {
+		return err
+	}
+	known := map[string]bool{}
+	for _, row := range rows {
+		known[row.ID] = true
+		info, ok := there[row.ID]
+		state, reason := found(row, info, ok)
+		if state == row.State && reason == row.Reason {
+			continue
+		}
+		if _, err := h.o.Store.UpdateSession(ctx, row.Project, row.ID, func(s *Session) error {
+			s.State, s.Reason = state, reason
+			if s.Disk = 0; ok && info.Head.Snapshot != "" {
+				s.Disk = info.Disk
+			}
+			return nil
+		}); err != nil {
+			return err
+		}
+	}
+	return h.removeOrphans(ctx, there, known)
+}
+
+// found says what a session is whose server has ended. A session was used since it was brought into memory when its record was touched after that.
+func found(row Session, info named.Info, ok bool) (SessionState, string) {
+	if row.State == SessionLost || row.State == SessionPaused && (!ok || info.State != named.Lost) {
+		return row.State, row.Reason
+	}
+	remains := "it starts anew"
+	if info.Head.Snapshot != "" {
+		remains = "variables and files since " + info.Head.Saved.UTC().Format("2006-01-02 15:04") + " UTC are lost"
+	}
+	switch {
+	case !ok:
+		return SessionLost, "its files are gone; it starts anew"
+	case info.State == named.Broken:
+		return SessionLost, "its files are damaged: " + info.Reason
+	case info.State == named.Lost && (info.Running == nil || row.Used.After(info.Running.Since)):
+		return SessionLost, "the server ended while it was in memory; " + remains
+	}
+	return SessionPaused, ""
+}
+
+// removeOrphans removes sessions from the disk that no record has: of deleted ones, and of ones that were never made whole.
+func (h *Hub) removeOrphans(ctx context.Context, there map[string]named.Info, known map[string]bool) error {
+	var orphans []string
+	for name := range there {
+		if ident.Valid(ident.Session, name) && !known[name] {
+			orphans = append(orphans, name)
+		}
+	}
+	if len(orphans) > 0 && len(known) == 0 {
+		deleted, err := h.o.Store.SessionsWhere(ctx, Where{States: []SessionState{SessionDeleted}}, 1)
+		if err != nil {
+			return err
+		}
+		if len(deleted) == 0 {
+			h.log.WarnContext(ctx, "the folder of sessions belongs to another database; nothing in it is removed", "folder", h.o.Sessions.Dir, "sessions", len(orphans))
+			return nil
+		}
+	}
+	for _, name := range orphans {
+		if err := h.o.Sessions.Remove(ctx, name, command); err != nil {
+			h.log.WarnContext(ctx, "what is left of a session was not removed", "session", name, "error", err)
+			continue
+		}
+		h.log.InfoContext(ctx, "what was left of a session was removed", "session", name)
+	}
+	return nil
+}

@@ -1,0 +1,94 @@
+package hub
+
+import (
+	"context"
+	"time"
+
+	"cove/internal/problem"
+)
+
+// room waits until there is room in memory for a seat's session and takes it. Sessions that nobody uses make room, the one longest unused first.
+func (h *Hub) room(ctx context.Context, s *seat) error {
+	limits, err := h.quotas(ctx, s.project, s.key)
+	if err != nil {
+		return err
+	}
+	patience := time.NewTimer(roomPatience)
+	defer patience.Stop()
+	for {
+		h.mu.Lock()
+		scope, full := h.full(s, limits)
+		if full == nil {
+			s.granted = true
+			h.mu.Unlock()
+			return nil
+		}
+		victim := h.unused(s, scope)
+		freed := h.freed
+		if victim != nil {
+			victim.claim()
+		}
+		h.mu.Unlock()
+		if victim != nil {
+			_ = h.depart(ctx, victim, nil) // its record says what went wrong; the room is free
+			continue
+		}
+		select {
+		case <-freed:
+		case <-patience.C:
+			return full
+		case <-s.ctx.Done():
+			return sessionGone()
+		case <-ctx.Done():
+			return drained()
+		}
+	}
+}
+
+// full says which limit keeps the session out, and whose sessions could make room. The caller holds mu.
+func (h *Hub) full(s *seat, limits allowance) (scope func(*seat) bool, err *problem.Error) {
+	var all, project, key int
+	for _, other := range h.seats {
+		if !other.granted {
+			continue
+		}
+		all++
+		if other.project == s.project {
+			project++
+			if s.key != "" && other.key == s.key {
+				key++
+			}
+		}
+	}
+	switch {
+	case s.key != "" && over(key, limits.key.Sessions):
+		return func(o *seat) bool { return o.project == s.project && o.key == s.key }, exhausted("quota_sessions", "as many sessions of this key are in use as it may have")
+	case over(project, limits.project.Sessions):
+		return func(o *seat) bool { return o.project == s.project }, exhausted("quota_sessions", "as many sessions of the project are in use as it may have")
+	case over(all, h.capacity):
+		return func(*seat) bool { return true }, exhausted("too_many_sessions", "as many sessions are in use as the server can hold")
+	}
+	return nil, nil
+}
+
+// unused is the session in scope that was not used for longest, or nil. The caller holds mu.
+func (h *Hub) unused(s *seat, scope func(*seat) bool) *seat {
+	var found *seat
+	for _, other := range h.seats {
+		if !h.saves() || other == s || other.live == nil || other.turning != nil || other.holds > 0 || !scope(other) {
+			continue
+		}
+		if found == nil || other.used.Before(found.used) {
+			found = other
+		}
+	}
+	return found
+}
+
+// saves says whether the engine can save sessions. What it cannot save is never paused for its memory alone.
+func (h *Hub) saves() bool { return h.o.Base.Engine != "local" }
+
+func unsavable() error {
+	return problem.New(problem.Invalid, "pause_unsupported", "the engine local cannot save sessions, so they cannot be paused or forked").
+		WithHint("have the server use the engine gvisor")
+}

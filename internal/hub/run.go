@@ -1,0 +1,257 @@
+package hub
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"cove/internal/ident"
+	"cove/internal/kernel"
+	"cove/internal/problem"
+)
+
+const (
+	mainKernel  = "main"
+	longestCode = 1 << 20
+)
+
+// workKey marks the contexts of work that has begun, which a drain lets end.
+type workKey struct{}
+
+func isWork(ctx context.Context) bool { return ctx.Value(workKey{}) != nil }
+
+// begin notes that work begins, unless the hub drains. The work's context has ctx's values and does not end with it; end must be called.
+func (h *Hub) begin(ctx context.Context) (work context.Context, end func(), err error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	switch {
+	case isWork(ctx):
+	case h.draining:
+		return nil, nil, drained()
+	case h.owing.Load() > 0:
+		return nil, nil, unstored()
+	}
+	h.busy++
+	work, cancel := context.WithCancelCause(context.WithValue(context.WithoutCancel(ctx), workKey{}, true))
+	stop := context.AfterFunc(h.working, func() { cancel(context.Cause(h.working)) })
+	return work, func() {
+		stop()
+		cancel(nil)
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		h.busy--
+		h.stir()
+	}, nil
+}
+
+// run runs one execution in a session that is held: it is recorded, waits for its kernel and for a slot, emits events, and its end is recorded before
+// the Done is emitted. The error is of what kept it from being recorded, or what the session said instead of a Done; the execution is
+// final then too. An error of emit interrupts the code. e needs Project, Session and Code; ID and what the hub measures are filled in.
+func (h *Hub) run(ctx context.Context, e Execution, req kernel.Request, emit func(Event) error) (Execution, error) {
+	e, t, err := h.admit(ctx, e)
+	if err != nil {
+		return e, err
+	}
+	return h.perform(ctx, t, e, req, emit, func(e *Execution, done kernel.Done, failed error) error {
+		err := h.persist(h.ended, func(ctx context.Context) error {
+			first, err := h.o.Store.FinishExecution(ctx, *e, nil)
+			return h.settled(ctx, e, first, err)
+		})
+		if err != nil || failed != nil {
+			return err
+		}
+		_ = emit(done) // whoever does not want to hear it knows
+		return nil
+	})
+}
+
+// settled takes over the final state that is in the store already, where there is one.
+func (h *Hub) settled(ctx context.Context, e *Execution, first bool, err error) error {
+	if err != nil || first {
+		return err
+	}
+	there, err := h.o.Store.Execution(ctx, e.Project, e.ID)
+	if err == nil {
+		*e = there
+	}
+	return err
+}
+
+// admit records an execution as queued and puts it into its kernel's line. The session is held.
+func (h *Hub) admit(ctx context.Context, e Execution) (Execution, *task, error) {
+	if len(e.Code) > longestCode {
+		return e, nil, problem.New(problem.Invalid, "code_too_large", "the code has more than 1 MiB").WithHint("put data into a file and read it from there")
+	}
+	if e.ID == "" {
+		e.ID = ident.New(ident.Execution)
+	}
+	if e.Kernel == "" {
+		e.Kernel = mainKernel
+	}
+	e.State, e.Created = ExecutionQueued, h.now()
+	t := &task{id: e.ID, session: e.Session, kernel: e.Kernel, project: e.Project, key: e.Key, turn: make(chan struct{})}
+	t.ctx, t.stop = context.WithCancelCause(ctx)
+	if err := h.enter(ctx, t); err != nil {
+		return e, nil, err
+	}
+	if err := h.o.Store.AddExecution(ctx, e); err != nil {
+		h.exit(t)
+		h.spawn(func(context.Context) { h.disown(e) })
+		return e, nil, err
+	}
+	return e, t, nil
+}
+
+// disown ends an execution that nobody was told of, in case that it was written although the store said that it was not.
+func (h *Hub) disown(e Execution) {
+	e.State, e.Finished, e.Message = ExecutionLost, h.now(), "it could not be recorded and did not run"
+	_ = h.persist(h.ended, func(ctx context.Context) error {
+		_, err := h.o.Store.FinishExecution(ctx, e, nil)
+		return err
+	})
+}
+
+// enter makes a task one of its session's.
+func (h *Hub) enter(ctx context.Context, t *task) error {
+	limits, err := h.quotas(ctx, t.project, t.key)
+	if err != nil {
+		return err
+	}
+	h.mu.Lock()
+	s := h.seats[t.session]
+	var live Live
+	if s != nil {
+		live = s.live
+	}
+	h.mu.Unlock()
+	if live == nil || s.project != t.project {
+		return sessionGone()
+	}
+	if !slices.Contains(live.KernelNames(), t.kernel) {
+		return problem.New(problem.NotFound, "kernel_not_found", "the session has no kernel "+t.kernel).WithHint("start it first, or leave the kernel away for " + mainKernel)
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	switch {
+	case over(h.flying[t.project], limits.project.Executions), t.key != "" && over(h.flying[t.byKey()], limits.key.Executions):
+		return exhausted("quota_executions", "as many executions wait or run as you may have")
+	case !s.join(t, h.o.Limits.Queue):
+		return exhausted("queue_full", "too many executions wait for this kernel")
+	}
+	h.tasks[t.id] = t
+	h.flying[t.project]++
+	h.flying[t.byKey()]++
+	return nil
+}
+
+// exit is the end of a task.
+func (h *Hub) exit(t *task) {
+	t.stop(nil)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	delete(h.tasks, t.id)
+	h.seats[t.session].leave(t)
+	for _, who := range []string{t.project, t.byKey()} {
+		if h.flying[who]--; h.flying[who] <= 0 {
+			delete(h.flying, who)
+		}
+	}
+}
+
+// perform runs an admitted execution. end records that it is over; failed is what the session said instead of a Done.
+func (h *Hub) perform(ctx context.Context, t *task, e Execution, req kernel.Request, emit func(Event) error, end func(e *Execution, done kernel.Done, failed error) error) (Execution, error) {
+	defer h.exit(t)
+	var done kernel.Done
+	var failed error
+	if err := h.queue(t); err != nil {
+		done = kernel.Done{Outcome: kernel.OutcomeInterrupted, ExitCode: 1, Message: "it was interrupted before it ran"}
+	} else {
+		defer h.slots.give()
+		e.State, e.Started = ExecutionRunning, h.now()
+		if err := h.o.Store.StartExecution(ctx, e.ID, e.Started); err != nil {
+			h.log.WarnContext(ctx, "the start of an execution was not recorded", "execution", e.ID, "error", err)
+		}
+		done, failed = h.execute(t, req, emit)
+	}
+	e.State, e.Finished = ExecutionState(done.Outcome), h.now()
+	e.ExitCode, e.Message, e.Lost, e.Wall, e.Dropped = done.ExitCode, done.Message, done.Lost, done.Wall, done.Dropped
+	if err := end(&e, done, failed); err != nil {
+		h.log.ErrorContext(ctx, "the end of an execution was not recorded", "execution", e.ID, "error", err)
+		return e, err
+	}
+	h.count(e)
+	return e, failed
+}
+
+// queue waits for the kernel and for a slot.
+func (h *Hub) queue(t *task) error {
+	select {
+	case <-t.turn:
+	case <-t.ctx.Done():
+		return context.Cause(t.ctx)
+	}
+	if t.ctx.Err() != nil {
+		return context.Cause(t.ctx)
+	}
+	if err := h.slots.take(t.ctx, t.project); err != nil || h.working.Err() == nil {
+		return err
+	}
+	h.slots.give() // the context hears of that in a moment
+	return context.Cause(h.working)
+}
+
+// execute runs the code and emits all but the Done.
+func (h *Hub) execute(t *task, req kernel.Request, emit func(Event) error) (done kernel.Done, err error) {
+	h.mu.Lock()
+	live := h.seats[t.session].live
+	h.mu.Unlock()
+	req.Kernel, req.OutputLimit = t.kernel, h.o.Limits.Output
+	if req.Timeout <= 0 || req.Timeout > h.o.Limits.Execution {
+		req.Timeout = h.o.Limits.Execution
+	}
+	began := time.Now()
+	deaf, ended := false, false
+	for event, failed := range live.Execute(t.ctx, req) {
+		if failed != nil {
+			err = failed
+			break
+		}
+		if d, ok := event.(kernel.Done); ok {
+			done, ended = d, true
+			continue
+		}
+		if deaf {
+			continue
+		}
+		if emit(event) != nil {
+			deaf = true
+			t.stop(errUnheard)
+		}
+	}
+	if ended {
+		return done, nil
+	}
+	if err == nil {
+		err = problem.New(problem.Internal, "execution_unfinished", "the session did not say how the execution ended")
+	}
+	done = kernel.Done{Outcome: kernel.OutcomeSandboxDied, ExitCode: 1, Wall: time.Since(began), Message: problem.Of(err).Message}
+	if t.ctx.Err() != nil {
+		done.Outcome, done.Message = kernel.OutcomeInterrupted, "it was interrupted"
+	}
+	return done, err
+}
+
+var errUnheard = errors.New("nobody listens any more")
+
+// count notes what an execution has used.
+func (h *Hub) count(e Execution) {
+	h.mu.Lock()
+	if s := h.seats[e.Session]; s != nil {
+		s.runs++
+	}
+	h.mu.Unlock()
+	cpu := cmp.Or(e.CPU, e.Wall) // an upper bound where nothing better is known
+	h.meter.add(e.Project, e.Key, Usage{Executions: 1, WallSeconds: e.Wall.Seconds(), CPUSeconds: cpu.Seconds()})
+}

@@ -1,0 +1,79 @@
+package hub
+
+import (
+	"context"
+	"io"
+
+	"cove/internal/auth"
+	"cove/internal/problem"
+	"cove/internal/wire"
+)
+
+// Tree returns the workspace of a session for as long as use runs, bringing the session into memory. write says that use changes it,
+// which needs auth.FilesWrite, else auth.FilesRead. What use writes is bounded by Limits.File, counted, and told to the audit log.
+func (h *Hub) Tree(ctx context.Context, who auth.Principal, session string, write bool, use func(context.Context, Tree) error) error {
+	if !write {
+		if err := who.Require(auth.FilesRead); err != nil {
+			return err
+		}
+		return h.peek(ctx, who, session, func(ctx context.Context, l Live) error { return use(ctx, readOnly{l}) })
+	}
+	if err := who.Require(auth.FilesWrite); err != nil {
+		h.audit(ctx, who, "session.files.write", session, "", err)
+		return err
+	}
+	return h.use(ctx, who, session, func(ctx context.Context, l Live) error {
+		return use(ctx, &watched{Tree: l, h: h, who: who, session: session})
+	})
+}
+
+// watched is a workspace whose changes are told to the audit log.
+type watched struct {
+	Tree
+	h       *Hub
+	who     auth.Principal
+	session string
+}
+
+func (w *watched) Write(ctx context.Context, path string, r io.Reader) (info wire.FileInfo, err error) {
+	if err = w.h.mayStore(ctx, w.who.Project, w.who.Key, 0); err == nil {
+		info, err = w.Tree.Write(ctx, path, &limited{ctx: ctx, r: r, left: w.h.o.Limits.File})
+	}
+	w.h.audit(ctx, w.who, "session.file.write", w.session, path, err)
+	if err == nil {
+		w.h.spend(ctx, w.who, Usage{UploadBytes: info.Size})
+	}
+	return info, err
+}
+
+func (w *watched) Move(ctx context.Context, from, to string) error {
+	err := w.Tree.Move(ctx, from, to)
+	w.h.audit(ctx, w.who, "session.file.move", w.session, from+" to "+to, err)
+	return err
+}
+
+func (w *watched) Remove(ctx context.Context, path string, all bool) error {
+	err := w.Tree.Remove(ctx, path, all)
+	w.h.audit(ctx, w.who, "session.file.delete", w.session, path, err)
+	return err
+}
+
+func (w *watched) MakeFolder(ctx context.Context, path string) error {
+	err := w.Tree.MakeFolder(ctx, path)
+	w.h.audit(ctx, w.who, "session.folder.create", w.session, path, err)
+	return err
+}
+
+// readOnly is a workspace that refuses changes: its user said that there would be none.
+type readOnly struct{ Tree }
+
+func (readOnly) refuse() error {
+	return problem.New(problem.Denied, "forbidden", "the files of the session were asked for only to be read")
+}
+
+func (r readOnly) Write(context.Context, string, io.Reader) (wire.FileInfo, error) {
+	return wire.FileInfo{}, r.refuse()
+}
+func (r readOnly) Move(context.Context, string, string) error { return r.refuse() }
+func (r readOnly) Remove(context.Context, string, bool) error { return r.refuse() }
+func (r readOnly) MakeFolder(context.Context, string) error   { return r.refuse() }

@@ -1,0 +1,100 @@
+package hub
+
+import (
+	"context"
+	"encoding/json"
+	"sync"
+)
+
+// turnTable is the turns that run, and those that are hidden and were asked for a moment ago. Its zero value is ready. Its lock is a leaf.
+type turnTable struct {
+	mu    sync.Mutex
+	live  map[string]*liveTurn
+	taken map[string]string // the conversations that have an unfinished turn, or one that is about to begin
+}
+
+// liveTurn is a turn in memory.
+type liveTurn struct {
+	id, project string
+	stop        context.CancelCauseFunc
+	ended       chan struct{} // closed when its end is stored and its conversation free
+	log         *eventLog
+
+	turn Turn // guarded by turnTable.mu
+}
+
+// reserve makes a conversation one that has an unfinished turn. Where it has one, ok is false, and running is that, or nil where it is only
+// about to begin.
+func (t *turnTable) reserve(conversation, turn string) (running *liveTurn, ok bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if other, busy := t.taken[conversation]; busy {
+		return t.live[other], false
+	}
+	if t.taken == nil {
+		t.taken, t.live = map[string]string{}, map[string]*liveTurn{}
+	}
+	t.taken[conversation] = turn
+	return nil, true
+}
+
+func (t *turnTable) free(conversation string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	delete(t.taken, conversation)
+}
+
+func (t *turnTable) add(l *liveTurn) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.live[l.id] = l
+}
+
+func (t *turnTable) remove(id string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	delete(t.live, id)
+}
+
+// running returns a turn that has not ended, or nil.
+func (t *turnTable) running(id string) *liveTurn {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if l := t.live[id]; l != nil && !l.turn.State.Final() {
+		return l
+	}
+	return nil
+}
+
+// record returns what is known of a turn in memory.
+func (t *turnTable) record(id string) (Turn, bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if l := t.live[id]; l != nil {
+		return l.turn, true
+	}
+	return Turn{}, false
+}
+
+// over notes the end of a turn and makes room for the next one.
+func (t *turnTable) over(l *liveTurn, turn Turn) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	turn.Foreign = l.turn.Foreign // it may have been set meanwhile
+	l.turn = turn
+	if t.taken[turn.Conversation] == l.id {
+		delete(t.taken, turn.Conversation)
+	}
+}
+
+// setForeign replaces the surface's record of a hidden turn, which only the memory has.
+func (t *turnTable) setForeign(project, id string, foreign json.RawMessage) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	l := t.live[id]
+	if l == nil || l.project != project || !l.turn.Hidden {
+		return false
+	}
+	l.turn.Foreign = foreign
+	return true
+}

@@ -1,0 +1,86 @@
+package hub
+
+import (
+	"context"
+
+	"cove/internal/interpreter"
+	"cove/internal/kernel"
+	"cove/internal/problem"
+	"cove/internal/transcript"
+)
+
+// recoverTurns ends the turns that a killed server ran, and removes what there is of hidden ones. Their executions have ended before.
+func (h *Hub) recoverTurns(ctx context.Context) error {
+	for {
+		unfinished, err := h.o.Store.UnfinishedTurns(ctx, recoverBatch)
+		if err != nil || len(unfinished) == 0 {
+			return err
+		}
+		ended := 0
+		for _, t := range unfinished {
+			if t.Hidden {
+				if err := h.forgetTurn(ctx, t); err != nil && problem.Of(err).Kind != problem.NotFound {
+					return err
+				}
+				ended++
+				continue
+			}
+			first, err := h.loseTurn(ctx, t)
+			if err != nil {
+				return err
+			}
+			if first {
+				ended++
+			}
+		}
+		if ended == 0 {
+			return problem.New(problem.Internal, "recover_stuck", "turns that a former server left cannot be ended")
+		}
+	}
+}
+
+func (h *Hub) loseTurn(ctx context.Context, t Turn) (first bool, err error) {
+	p := t.fail(problem.New(problem.Unavailable, "turn_lost", "the server ended while the turn ran").WithHint("ask again"))
+	body, err := transcript.Failure(p)
+	if err != nil {
+		return false, err
+	}
+	last, err := h.lostEnd(ctx, t.ID, "", 0, body)
+	if err != nil {
+		return false, err
+	}
+	steps, err := h.lostSteps(ctx, t)
+	if err != nil {
+		return false, err
+	}
+	end := last[len(last)-1]
+	last = append(last[:len(last)-1], steps...)
+	last = append(last, end)
+	for n := 1; n < len(last); n++ {
+		last[n].Seq, last[n].At = last[n-1].Seq+1, end.At
+	}
+	t.State, t.Finished, t.Events = TurnLost, end.At, last[len(last)-1].Seq
+	return h.o.Store.FinishTurn(ctx, t, last)
+}
+
+// lostSteps are the ends of a turn's executions whose own end was not emitted, each behind a gap. They have no Seq yet.
+func (h *Hub) lostSteps(ctx context.Context, t Turn) ([]StoredEvent, error) {
+	executions, err := h.o.Store.Executions(ctx, t.Project, ExecutionFilter{Turn: t.ID}, Page{Limit: 100, Oldest: true})
+	if err != nil {
+		return nil, err
+	}
+	var out []StoredEvent
+	for _, e := range executions.Items {
+		if e.State != ExecutionLost {
+			continue
+		}
+		body, err := transcript.TurnEvent(interpreter.Output{Step: e.Step, Event: kernel.Done{
+			Outcome: kernel.Outcome(e.State), ExitCode: e.ExitCode, Lost: e.Lost, Message: e.Message,
+		}})
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, StoredEvent{Stream: t.ID, Execution: e.ID, Step: e.Step, Body: gapBody}, StoredEvent{Stream: t.ID, Execution: e.ID, Step: e.Step, Body: body})
+	}
+	return out, nil
+}

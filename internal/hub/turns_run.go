@@ -1,0 +1,202 @@
+package hub
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"time"
+
+	"cove/internal/interpreter"
+	"cove/internal/problem"
+	"cove/internal/transcript"
+)
+
+// hiddenFor is how long the end of a hidden turn can be read.
+const hiddenFor = time.Minute
+
+// beginTurn opens the stream of a turn that was recorded.
+func (h *Hub) beginTurn(p *plan) *liveTurn {
+	ctx, stop := context.WithCancelCause(p.work)
+	p.work = ctx
+	l := &liveTurn{id: p.turn.ID, project: p.turn.Project, stop: stop, ended: make(chan struct{}), log: h.openLog(p.turn.ID), turn: p.turn}
+	h.turns.add(l)
+	return l
+}
+
+// runTurn asks, runs and records until the turn's end.
+func (h *Hub) runTurn(p *plan, l *liveTurn) {
+	defer p.end()
+	defer l.stop(nil)
+	defer h.closeLog(l.log)
+	answer, err := h.converse(p, l)
+	t := p.turn
+	t.Finished = h.now()
+	var body []byte
+	var werr error
+	if err == nil {
+		t.State, t.Answer, t.Reason, t.Messages, t.Calls = TurnCompleted, answer.Text, string(answer.Reason), answer.Messages, answer.Calls
+		t.Usage, t.Steps = answer.Usage, answer.Steps
+		if answer.Reason == interpreter.ClientCalls {
+			t.State = TurnWaiting
+		}
+		body, werr = transcript.TurnEvent(answer)
+	} else {
+		failed := t.fail(turnProblem(p.work, err))
+		if stopped, ok := errors.AsType[*interpreter.Stopped](err); ok {
+			t.Messages, t.Usage, t.Steps = stopped.Messages, stopped.Usage, stopped.Steps
+		}
+		body, werr = transcript.Failure(failed)
+		if failed.Kind == problem.Internal {
+			h.log.ErrorContext(p.work, "a turn failed", "turn", t.ID, "error", err)
+		}
+	}
+	h.spend(p.work, p.who, Usage{Turns: 1, InputTokens: t.Usage.InputTokens, OutputTokens: t.Usage.OutputTokens})
+	if werr == nil {
+		werr = h.endTurn(l, &t, body)
+	}
+	if werr != nil {
+		h.log.ErrorContext(p.work, "the end of a turn was not recorded", "turn", t.ID, "error", werr)
+		h.turns.over(l, t)
+	}
+	close(l.ended)
+	if !t.Hidden {
+		h.turns.remove(t.ID)
+		return
+	}
+	h.spawn(func(ctx context.Context) { h.forgetLater(ctx, t) })
+}
+
+// fail makes a turn one that ended with a problem.
+func (t *Turn) fail(p *problem.Error) *problem.Error {
+	if t.State = TurnFailed; p.Kind == problem.Canceled {
+		t.State = TurnCanceled
+	}
+	t.Problem, _ = json.Marshal(map[string]any{"kind": p.Kind, "code": p.Code, "message": p.Message, "hint": p.Hint})
+	return p
+}
+
+// turnProblem says why a turn failed: whoever stopped it said so, and the rest is only the consequence.
+func turnProblem(work context.Context, err error) *problem.Error {
+	if cause, ok := errors.AsType[*problem.Error](context.Cause(work)); ok {
+		return cause
+	}
+	return problem.Of(err)
+}
+
+// endTurn stores the end and shows it then. Whoever sees it may begin the next turn at once.
+func (h *Hub) endTurn(l *liveTurn, t *Turn, body []byte) error {
+	return h.persist(h.ended, func(ctx context.Context) error {
+		return h.finish(ctx, l.log, body, "", 0, func(ctx context.Context, last []StoredEvent) error {
+			t.Events = last[len(last)-1].Seq
+			var err error
+			if t.Hidden {
+				err = h.o.Store.AddEvents(ctx, last) // its record stays one that a restart removes
+			} else {
+				_, err = h.o.Store.FinishTurn(ctx, *t, last)
+			}
+			if err == nil {
+				h.turns.over(l, *t)
+			}
+			return err
+		})
+	})
+}
+
+// converse runs the turn and puts what happens into its stream, all but the end.
+func (h *Hub) converse(p *plan, l *liveTurn) (answer interpreter.Answer, err error) {
+	for _, notice := range p.notices {
+		if err := h.tell(l, interpreter.Notice{Text: notice}, "", 0); err != nil {
+			return answer, err
+		}
+	}
+	who := p.who
+	who.Scopes = nil
+	for _, file := range p.files {
+		if _, err := h.PutFile(p.work, who, p.turn.Session, file, ""); err != nil {
+			return answer, err
+		}
+	}
+	if !p.spec.Python {
+		return h.listen(p.work, p, l, nil)
+	}
+	err = h.use(p.work, who, p.turn.Session, func(ctx context.Context, live Live) error {
+		answer, err = h.listen(ctx, p, l, &stepper{Live: live, h: h, turn: p.turn})
+		return err
+	})
+	return answer, err
+}
+
+// listen follows the interpreter. steps is nil without Python.
+func (h *Hub) listen(ctx context.Context, p *plan, l *liveTurn, steps *stepper) (answer interpreter.Answer, err error) {
+	var session interpreter.Session
+	if steps != nil {
+		session = steps
+	}
+	for event, err := range interpreter.Run(ctx, p.model, session, h.o.Turns, p.spec) {
+		if stopped, ok := errors.AsType[*interpreter.Stopped](err); ok {
+			stopped.Err = turnProblem(ctx, stopped.Err)
+			return answer, stopped
+		}
+		execution, step := "", 0
+		switch e := event.(type) {
+		case interpreter.Start:
+			steps.announce(e)
+			execution, step = steps.id, e.Step
+		case interpreter.Output:
+			execution, step = steps.id, e.Step
+		case interpreter.Answer:
+			answer = e
+			continue
+		}
+		if err := h.tell(l, event, execution, step); err != nil {
+			return answer, err
+		}
+	}
+	if answer.Reason == "" {
+		return answer, problem.New(problem.Internal, "turn_unfinished", "the turn ended without an answer")
+	}
+	return answer, nil
+}
+
+// tell puts an event into a turn's stream.
+func (h *Hub) tell(l *liveTurn, event TurnEvent, execution string, step int) error {
+	body, err := transcript.TurnEvent(event)
+	if err != nil {
+		return err
+	}
+	l.log.append(body, execution, step)
+	return nil
+}
+
+// forgetLater removes a hidden turn when it was there for long enough, or the hub ends.
+func (h *Hub) forgetLater(ctx context.Context, t Turn) {
+	timer := time.NewTimer(hiddenFor)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), tellPatience)
+	defer cancel()
+	if err := h.forgetTurn(ctx, t); err != nil && problem.Of(err).Kind != problem.NotFound {
+		h.log.ErrorContext(ctx, "a turn that was not to be stored was not removed; the next start does it", "turn", t.ID, "error", err)
+	}
+}
+
+// forgetTurn removes all that there is of a hidden turn, and its conversation where that was made for it.
+func (h *Hub) forgetTurn(ctx context.Context, t Turn) error {
+	err := h.o.Store.DeleteTurn(ctx, t.Project, t.ID)
+	if err != nil {
+		return err
+	}
+	h.turns.remove(t.ID)
+	if _, ok := h.turns.reserve(t.Conversation, ""); !ok {
+		return nil // it is used
+	}
+	defer h.turns.free(t.Conversation)
+	c, err := h.o.Store.Conversation(ctx, t.Project, t.Conversation)
+	if err != nil || c.Turns > 0 || !c.Created.Equal(t.Created) {
+		return err
+	}
+	return h.o.Store.DeleteConversation(ctx, t.Project, c.ID)
+}

@@ -1,0 +1,323 @@
+package hub
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+
+	"cove/internal/auth"
+	"cove/internal/ident"
+	"cove/internal/interpreter"
+	"cove/internal/model"
+	"cove/internal/problem"
+)
+
+// StartTurn begins a turn; it goes on whether or not anybody follows. Needs auth.ConversationsWrite, auth.SessionsExecute unless NoPython, and
+// auth.FilesRead with Files. Problems: turn_running when the conversation has an unfinished turn, turn_invalid, quota_tokens, quota_cpu,
+// draining, and those of the model, of a session that has to be made, and of interpreter.Check.
+func (h *Hub) StartTurn(ctx context.Context, who auth.Principal, n NewTurn) (Turn, error) {
+	var t Turn
+	id, again, err := "", false, mayStart(who, n)
+	if err == nil {
+		var print string
+		if print, err = n.print(); err == nil {
+			id, again, err = h.once(ctx, who, "turn.start", n.Once, print, func() (string, error) {
+				t, err = h.startTurn(ctx, who, n)
+				return t.ID, err
+			})
+		}
+	}
+	if again && err == nil {
+		return h.turn(ctx, who.Project, id)
+	}
+	h.audit(ctx, who, "turn.start", firstOf(t.ID, n.Conversation), t.Model, err)
+	return t, err
+}
+
+func mayStart(who auth.Principal, n NewTurn) error {
+	needs := []auth.Action{auth.ConversationsWrite}
+	if !n.NoPython {
+		needs = append(needs, auth.SessionsExecute)
+	}
+	if len(n.Files) > 0 {
+		needs = append(needs, auth.FilesRead)
+	}
+	for _, a := range needs {
+		if err := who.Require(a); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// print tells requests apart.
+func (n NewTurn) print() (string, error) {
+	if n.Once == "" {
+		return "", nil
+	}
+	n.Foreign = nil
+	text, err := json.Marshal(n)
+	if err != nil {
+		return "", fmt.Errorf("write down the request of a turn: %w", err)
+	}
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:]), nil
+}
+
+// mostFiles bounds the files that a turn brings.
+const mostFiles = 100
+
+// plan is a turn that is about to begin.
+type plan struct {
+	who     auth.Principal
+	turn    Turn
+	model   model.Model
+	spec    interpreter.Turn
+	files   []string
+	notices []string
+	made    bool   // the conversation is made for it
+	session string // that was made for it, or ""
+	work    context.Context
+	end     func()
+}
+
+func (h *Hub) startTurn(ctx context.Context, who auth.Principal, n NewTurn) (Turn, error) {
+	p := &plan{who: who, files: n.Files}
+	if err := h.planModel(ctx, p, n); err != nil {
+		return Turn{}, err
+	}
+	work, end, err := h.begin(ctx)
+	if err != nil {
+		return Turn{}, err
+	}
+	p.work, p.end = work, end
+	conversation, parent, err := h.planConversation(ctx, p, n)
+	if err != nil {
+		end()
+		return Turn{}, err
+	}
+	if _, ok := h.turns.reserve(conversation.ID, p.turn.ID); !ok {
+		end()
+		return Turn{}, turnRunning()
+	}
+	if err := h.prepareTurn(ctx, p, n, conversation, parent); err != nil {
+		h.turns.free(conversation.ID)
+		h.spawn(func(ctx context.Context) { h.undoTurn(ctx, p) })
+		end()
+		return Turn{}, err
+	}
+	started := p.turn
+	running := h.beginTurn(p)
+	h.spawn(func(context.Context) { h.runTurn(p, running) })
+	return started, nil
+}
+
+// prepareTurn makes what the turn takes, and records it. Nothing else can begin in its conversation.
+func (h *Hub) prepareTurn(ctx context.Context, p *plan, n NewTurn, c Conversation, parent Turn) error {
+	if n.Parent == "" && len(n.History) == 0 && !p.made {
+		var err error
+		if parent, err = h.lastTurn(ctx, c); err != nil {
+			return err
+		}
+		p.turn.Parent = parent.ID
+	}
+	if p.turn.Parent != "" {
+		branch, err := h.o.Store.Branch(ctx, p.who.Project, p.turn.Parent)
+		if err != nil {
+			return err
+		}
+		for _, t := range branch {
+			p.spec.History = append(p.spec.History, t.Messages...)
+		}
+	}
+	if err := h.planSession(ctx, p, n, c, parent); err != nil {
+		return err
+	}
+	return h.recordTurn(ctx, p, c)
+}
+
+// planModel checks all that can be known before anything is made.
+func (h *Hub) planModel(ctx context.Context, p *plan, n NewTurn) error {
+	if len(n.History) > 0 && n.Parent != "" {
+		return problem.New(problem.Invalid, "turn_invalid", "a turn goes on from another one or from a history, not from both")
+	}
+	if err := h.mayAsk(ctx, p.who.Project, p.who.Key); err != nil {
+		return err
+	}
+	if !n.NoPython {
+		if err := h.mayRun(ctx, p.who.Project, p.who.Key); err != nil {
+			return err
+		}
+	}
+	if len(n.Files) > mostFiles {
+		return problem.New(problem.Invalid, "turn_invalid", "a turn brings at most 100 files").WithHint("put more into the session before")
+	}
+	for _, id := range n.Files {
+		if _, err := h.file(ctx, p.who, id); err != nil {
+			return err
+		}
+	}
+	m, err := h.openModel(ctx, n.Model)
+	if err != nil {
+		return err
+	}
+	p.model = m
+	p.spec = interpreter.Turn{
+		History: n.History, Input: n.Input, Instructions: n.Instructions, Python: !n.NoPython, Tools: n.Tools, Choice: n.Choice, Parallel: n.Parallel,
+		MaxCalls: n.MaxCalls, MaxTokens: n.MaxTokens, Temperature: n.Temperature, TopP: n.TopP,
+	}
+	if err := interpreter.Check(m, p.spec); err != nil {
+		return err
+	}
+	prompt := firstOf(n.Prompt, wordsOf(n.Input))
+	p.turn = Turn{
+		ID: ident.New(ident.Turn), Project: p.who.Project, User: p.who.User, Key: p.who.Key, Parent: n.Parent, State: TurnRunning, Model: m.Name(),
+		Prompt: prompt, Created: h.now(), Foreign: n.Foreign, Hidden: n.Hidden,
+	}
+	return nil
+}
+
+// planConversation finds the conversation and the turn to go on from, or makes up a conversation.
+func (h *Hub) planConversation(ctx context.Context, p *plan, n NewTurn) (Conversation, Turn, error) {
+	var parent Turn
+	if n.Parent != "" {
+		var err error
+		if parent, err = h.turn(ctx, p.who.Project, n.Parent); err != nil {
+			return Conversation{}, Turn{}, err
+		}
+		switch {
+		case n.Conversation != "" && n.Conversation != parent.Conversation:
+			return Conversation{}, Turn{}, problem.New(problem.Invalid, "turn_invalid", "the turn to go on from is another conversation's")
+		case !parent.State.Final():
+			return Conversation{}, Turn{}, turnRunning()
+		case parent.Hidden:
+			return Conversation{}, Turn{}, problem.New(problem.NotFound, "turn_not_found", "the turn to go on from was not stored").
+				WithHint("have turns stored that others go on from")
+		}
+		n.Conversation = parent.Conversation
+	}
+	if n.Conversation == "" {
+		p.made = true
+		c := Conversation{
+			ID: ident.New(ident.Conversation), Project: p.who.Project, User: p.who.User, Created: p.turn.Created, Used: p.turn.Created, Source: n.Source,
+		}
+		if !n.Hidden {
+			c.Title = titleOf(p.turn.Prompt)
+		}
+		p.turn.Conversation = c.ID
+		return c, Turn{}, c.check()
+	}
+	c, err := h.o.Store.Conversation(ctx, p.who.Project, n.Conversation)
+	if err != nil {
+		return Conversation{}, Turn{}, err
+	}
+	p.turn.Conversation = c.ID
+	return c, parent, nil
+}
+
+// lastTurn returns the newest turn of a conversation that can be gone on from, if there is one.
+func (h *Hub) lastTurn(ctx context.Context, c Conversation) (Turn, error) {
+	page := Page{Limit: 10}
+	for {
+		turns, err := h.o.Store.Turns(ctx, c.Project, c.ID, page)
+		if err != nil {
+			return Turn{}, err
+		}
+		for _, t := range turns.Items {
+			if !t.Hidden {
+				return t, nil
+			}
+		}
+		if page.After = turns.Next; page.After == "" {
+			return Turn{}, nil
+		}
+	}
+}
+
+// planSession finds the session whose Python is used, or makes one.
+func (h *Hub) planSession(ctx context.Context, p *plan, n NewTurn, c Conversation, parent Turn) error {
+	if n.NoPython && n.Session == "" && len(n.Files) == 0 {
+		return nil
+	}
+	id := firstOf(n.Session, c.Session)
+	if id != "" {
+		row, err := h.row(ctx, p.who, id)
+		switch {
+		case err == nil:
+			p.turn.Session = id
+			if row.State == SessionLost {
+				p.notices = append(p.notices, "The session was lost ("+firstOf(row.Reason, "its sandbox died")+"); it goes on from what was saved of it.")
+			}
+			p.spec.Fresh = parent.Session != "" && parent.Session != id
+			return nil
+		case n.Session != "" || problem.Of(err).Kind != problem.NotFound:
+			return err
+		}
+		p.notices = append(p.notices, "The session of this conversation was deleted; the turn has a new one.")
+		p.spec.Fresh = true
+	}
+	who := p.who
+	who.Scopes = nil // the right to the turn is the right to what it takes
+	row, err := h.CreateSession(context.WithValue(ctx, workKey{}, true), who, NewSession{})
+	if err != nil {
+		return err
+	}
+	p.turn.Session, p.session = row.ID, row.ID
+	if p.made || c.Session == "" {
+		return nil // AddTurn binds it
+	}
+	_, err = h.o.Store.UpdateConversation(ctx, c.Project, c.ID, func(row *Conversation) error {
+		if row.Session == c.Session {
+			row.Session = p.turn.Session
+		}
+		return nil
+	})
+	return err
+}
+
+// recordTurn writes the turn, and its conversation where that is new.
+func (h *Hub) recordTurn(ctx context.Context, p *plan, c Conversation) error {
+	if p.made {
+		if err := h.o.Store.AddConversation(ctx, c); err != nil {
+			return err
+		}
+	} else if c.Title == "" && !p.turn.Hidden {
+		if _, err := h.o.Store.UpdateConversation(ctx, c.Project, c.ID, func(row *Conversation) error {
+			row.Title = firstOf(row.Title, titleOf(p.turn.Prompt))
+			return nil
+		}); err != nil {
+			return err
+		}
+	}
+	return h.o.Store.AddTurn(ctx, p.turn.kept())
+}
+
+// kept is what the store gets of a turn: nothing that was said, where it is hidden.
+func (t Turn) kept() Turn {
+	if t.Hidden {
+		t.Prompt, t.Foreign = "", nil
+	}
+	return t
+}
+
+// undoTurn removes what was made for a turn that could not begin, also what the store has although it said that it has not.
+func (h *Hub) undoTurn(ctx context.Context, p *plan) {
+	undo := func(what string, remove func(ctx context.Context) error) {
+		err := h.persist(ctx, remove)
+		if err != nil && problem.Of(err).Kind != problem.NotFound {
+			h.log.WarnContext(ctx, "what was made for a turn that could not begin was not removed", "what", what, "error", err)
+		}
+	}
+	if p.session != "" {
+		undo(p.session, func(ctx context.Context) error { return h.deleteSession(ctx, p.turn.Project, p.session) })
+	}
+	if p.made {
+		undo(p.turn.Conversation, func(ctx context.Context) error {
+			return h.o.Store.DeleteConversation(ctx, p.turn.Project, p.turn.Conversation)
+		})
+		return
+	}
+	undo(p.turn.ID, func(ctx context.Context) error { return h.o.Store.DeleteTurn(ctx, p.turn.Project, p.turn.ID) })
+}
