@@ -1,0 +1,191 @@
+package openai
+
+import (
+	"errors"
+	"slices"
+	"strings"
+
+	"cove/internal/interpreter"
+	"cove/internal/kernel"
+)
+
+// code translates a piece of the code that the model is writing.
+func (t *translation) code(e interpreter.Code) error {
+	i := t.codes[e.Step]
+	if i != nil && t.doubtful && !i.done {
+		// What was written for this number until now is not run.
+		if err := t.drop(i); err != nil {
+			return err
+		}
+		i = nil
+	}
+	if i == nil || i.done {
+		var err error
+		if i, err = t.addCode(e.Step); err != nil {
+			return err
+		}
+	}
+	i.code.Code += e.Delta
+	d := t.about(i, "response.code_interpreter_call_code.delta")
+	d.Delta = &e.Delta
+	return t.emit(d)
+}
+
+func (t *translation) addCode(step int) (*item, error) {
+	if err := t.close(statusCompleted); err != nil {
+		return nil, err
+	}
+	if t.container == "" {
+		t.container = t.place()
+	}
+	t.doubtful = false
+	id := t.newID("ci")
+	i := &item{id: id, code: &codeCall{ID: id, Type: "code_interpreter_call", Status: statusInProgress, ContainerID: t.container}}
+	t.codes[step] = i
+	return i, errors.Join(t.add(i), t.emit(t.about(i, "response.code_interpreter_call.in_progress")))
+}
+
+func (t *translation) codeDone(i *item) error {
+	done := t.about(i, "response.code_interpreter_call_code.done")
+	done.Code = &i.code.Code
+	return t.emit(done)
+}
+
+// drop ends a call whose code is not run.
+func (t *translation) drop(i *item) error {
+	return errors.Join(t.codeDone(i), t.finish(i, statusIncomplete))
+}
+
+func (t *translation) start(e interpreter.Start) error {
+	i := t.codes[e.Step]
+	if i == nil || i.done {
+		var err error
+		if i, err = t.addCode(e.Step); err != nil {
+			return err
+		}
+	}
+	if err := t.close(statusCompleted); err != nil {
+		return err
+	}
+	if i.code.Code == "" && e.Code != "" {
+		d := t.about(i, "response.code_interpreter_call_code.delta")
+		d.Delta = &e.Code
+		if err := t.emit(d); err != nil {
+			return err
+		}
+	}
+	i.code.Code = e.Code
+	i.code.Status = "interpreting"
+	t.ran, t.said, t.running = true, "", &outputs{}
+	return errors.Join(t.codeDone(i), t.emit(t.about(i, "response.code_interpreter_call.interpreting")))
+}
+
+func (t *translation) output(e interpreter.Output) error {
+	i := t.codes[e.Step]
+	if i == nil || i.done || t.running == nil {
+		return nil
+	}
+	t.running.add(e.Event)
+	switch e := e.Event.(type) {
+	case kernel.File:
+		t.files = append(slices.DeleteFunc(t.files, func(f string) bool { return f == e.Path }), e.Path)
+	case kernel.Done:
+		i.code.all = t.running.list
+		t.running = nil
+		status := statusOfDone(e)
+		if status == statusCompleted {
+			if err := t.emit(t.about(i, "response.code_interpreter_call.completed")); err != nil {
+				return err
+			}
+		}
+		return t.finish(i, status)
+	}
+	return t.tellLive(i, e.Event)
+}
+
+// answer ends the response.
+func (t *translation) answer(a interpreter.Answer) error {
+	if err := t.finalText(a); err != nil {
+		return err
+	}
+	status, reason := endOf(a.Reason)
+	if err := t.close(status); err != nil {
+		return err
+	}
+	if err := t.endCalls(a); err != nil {
+		return err
+	}
+	if err := t.finishAll(statusIncomplete); err != nil {
+		return err
+	}
+	t.response.Status = status
+	if reason != "" {
+		t.response.Details = &struct {
+			Reason string `json:"reason"`
+		}{reason}
+	}
+	if status == statusCompleted {
+		t.response.CompletedAt = new(t.at.Unix())
+	}
+	u := &usage{InputTokens: a.Usage.InputTokens, OutputTokens: a.Usage.OutputTokens, TotalTokens: a.Usage.InputTokens + a.Usage.OutputTokens}
+	t.response.Usage = u
+	return t.emit(event{Type: "response." + status, Response: t.snapshot()})
+}
+
+// finalText sees to it that the answer's text is there, also where cove composed it, and cites the files in it.
+func (t *translation) finalText(a interpreter.Answer) error {
+	said, want := strings.TrimSpace(t.said), strings.TrimSpace(a.Text)
+	open := t.open != nil && t.open.message != nil
+	switch {
+	case want == "" || said == want:
+	case said == "" || !open:
+		if err := t.text(a.Text); err != nil {
+			return err
+		}
+	case strings.HasPrefix(want, said):
+		if err := t.text(strings.TrimPrefix(want, said)); err != nil {
+			return err
+		}
+	}
+	if t.open != nil && t.open.message != nil {
+		part := &t.open.message.Content[0]
+		if t.gap && want != "" {
+			part.Text = a.Text // the pieces are not all there; the whole is
+		}
+		part.Annotations = cite(part.Text, t.container, t.files)
+	}
+	return nil
+}
+
+// endCalls completes the calls of the client's functions.
+func (t *translation) endCalls(a interpreter.Answer) error {
+	for n, call := range a.Calls {
+		i := t.calls[n]
+		if i == nil {
+			if err := t.call(interpreter.Call{Index: n, ID: call.ID, Name: call.Name, Delta: call.Arguments}); err != nil {
+				return err
+			}
+			i = t.calls[n]
+		}
+		i.call.CallID, i.call.Name, i.call.Arguments = call.ID, call.Name, call.Arguments
+		done := t.about(i, "response.function_call_arguments.done")
+		done.Name, done.Arguments = call.Name, &i.call.Arguments
+		if err := errors.Join(t.emit(done), t.finish(i, statusCompleted)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// endOf says how OpenAI calls the end of a turn.
+func endOf(r interpreter.AnswerReason) (status, reason string) {
+	switch r {
+	case interpreter.TokenLimit, interpreter.Length:
+		return statusIncomplete, "max_output_tokens"
+	case interpreter.Filtered:
+		return statusIncomplete, "content_filter"
+	case interpreter.TimeLimit:
+		return statusIncomplete, "time_limit"
+	}
+	return statusCompleted, ""
+}

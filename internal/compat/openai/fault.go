@@ -1,0 +1,172 @@
+package openai
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"math"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"cove/internal/problem"
+)
+
+// fault is an error as OpenAI's clients expect it: a status, and {"error":{"message","type","param","code"}}.
+type fault struct {
+	status  int
+	kind    string // "type"
+	message string
+	param   string // "" is null
+	code    string // "" is null
+	final   bool   // the client is told not to repeat the request
+	wait    int    // seconds, for Retry-After; 0: none
+}
+
+func (f *fault) Error() string { return f.message }
+
+const invalidRequest = "invalid_request_error"
+
+// invalid is a 400 that names the parameter which is wrong.
+func invalid(param, code, message string) *fault {
+	return &fault{status: http.StatusBadRequest, kind: invalidRequest, message: message, param: param, code: code}
+}
+
+func missing(param string) *fault {
+	return invalid(param, "missing_required_parameter", "Missing required parameter: '"+param+"'.")
+}
+
+func unknown(param string) *fault {
+	return invalid(param, "unknown_parameter", "Unknown parameter: '"+param+"'.")
+}
+
+func unsupported(param, message string) *fault {
+	return invalid(param, "unsupported_parameter", message)
+}
+
+func absent(message string) *fault {
+	return &fault{status: http.StatusNotFound, kind: invalidRequest, message: message}
+}
+
+// faultOf says in OpenAI's words what went wrong in the hub. What is cove's own fault is not told in detail.
+func faultOf(err error) *fault {
+	if f, ok := errors.AsType[*fault](err); ok {
+		return f
+	}
+	if tooLarge, ok := errors.AsType[*http.MaxBytesError](err); ok {
+		return &fault{status: http.StatusRequestEntityTooLarge, kind: invalidRequest, code: "request_too_large",
+			message: "The request body is larger than the " + strconv.FormatInt(tooLarge.Limit, 10) + " bytes that this server takes."}
+	}
+	p := problem.Of(err)
+	f := &fault{status: problem.Status(p), kind: invalidRequest, message: sentence(p), code: p.Code, wait: int(math.Ceil(problem.RetryAfter(p).Seconds()))}
+	switch p.Kind {
+	case problem.Exhausted:
+		exhausted(f, p)
+	case problem.Unavailable:
+		f.kind = "server_error"
+	case problem.Timeout:
+		f.kind = "server_error"
+	case problem.Internal:
+		f.kind, f.code = "server_error", "server_error"
+		f.message = "The server had an error while processing your request. Sorry about that!"
+	case problem.Denied:
+		denied(f, p)
+	case problem.Invalid:
+		if p.Code == "turn_running" {
+			f.code = "conversation_locked"
+		}
+	}
+	return f
+}
+
+// exhausted tells limits that pass by from quotas, which repeating a request does not help against.
+func exhausted(f *fault, p *problem.Error) {
+	switch {
+	case p.Code == "file_too_large":
+		f.status, f.final = http.StatusRequestEntityTooLarge, true
+	case p.Code == "model_context_too_long":
+		f.status, f.code, f.final = http.StatusBadRequest, "context_length_exceeded", true
+	case p.Code == "workspace_full":
+		f.status, f.final = http.StatusBadRequest, true
+	case strings.HasPrefix(p.Code, "quota_"), p.Code == "model_quota_exhausted":
+		f.kind, f.code, f.final = "insufficient_quota", "insufficient_quota", true
+	default:
+		f.kind = "rate_limit_error"
+		if p.Code == "model_rate_limited" {
+			f.code = "rate_limit_exceeded"
+		}
+	}
+}
+
+// denied keeps what the model's provider says of the server's key apart from what is wrong with the client's.
+func denied(f *fault, p *problem.Error) {
+	switch p.Code {
+	case "unauthenticated", "key_expired":
+		f.status, f.code = http.StatusUnauthorized, "invalid_api_key"
+	case "model_auth":
+		f.status, f.kind, f.final = http.StatusInternalServerError, "server_error", true
+	case "forbidden":
+		f.kind, f.code = "permission_error", "insufficient_permissions"
+	}
+}
+
+// sentence is the problem's message with its hint: the wire format has one text for both.
+func sentence(p *problem.Error) string {
+	text := upper(p.Message) + "."
+	if p.Hint != "" {
+		text += " " + upper(p.Hint) + "."
+	}
+	return text
+}
+
+func upper(s string) string {
+	if s == "" {
+		return s
+	}
+	return strings.ToUpper(s[:1]) + s[1:]
+}
+
+// named replaces what the hub says of a thing that does not exist by OpenAI's sentence for it.
+func named(err error, f *fault) error {
+	if err != nil && problem.Of(err).Kind == problem.NotFound {
+		return f
+	}
+	return err
+}
+
+func (f *fault) body() []byte {
+	type inner struct {
+		Message string  `json:"message"`
+		Type    string  `json:"type"`
+		Param   *string `json:"param"`
+		Code    *string `json:"code"`
+	}
+	text, _ := json.Marshal(struct {
+		Error inner `json:"error"`
+	}{inner{f.message, f.kind, orNull(f.param), orNull(f.code)}})
+	return append(text, '\n')
+}
+
+func orNull(s string) *string {
+	if s == "" {
+		return nil
+	}
+	return &s
+}
+
+// Refuse answers with an error in OpenAI's form. It is for what stands before this surface, such as authentication.
+func Refuse(w http.ResponseWriter, err error) {
+	f := faultOf(err)
+	w.Header().Set("Content-Type", "application/json")
+	if f.wait > 0 && w.Header().Get("Retry-After") == "" {
+		w.Header().Set("Retry-After", strconv.Itoa(f.wait))
+	}
+	if f.final {
+		w.Header().Set("X-Should-Retry", "false")
+	}
+	w.WriteHeader(f.status)
+	_, _ = w.Write(f.body())
+}
+
+// gone says that the client went away or the server stops: nobody is there to be told.
+func gone(ctx context.Context) bool { return ctx.Err() != nil }

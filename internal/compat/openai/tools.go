@@ -1,0 +1,208 @@
+package openai
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+
+	"cove/internal/model"
+)
+
+// pythonTool is what the interpreter calls its tool, as OpenAI's models know theirs.
+const pythonTool = "python"
+
+// toolbox is what a request says of tools.
+type toolbox struct {
+	python    bool
+	container container
+	functions []model.Tool
+	choice    model.ToolChoice
+	rawTools  []json.RawMessage
+	rawChoice json.RawMessage
+}
+
+// container is where code runs: one that exists, or one that is made or found.
+type container struct {
+	id     string   // of OpenAI's, or ""
+	files  []string // cove's ids
+	memory int64    // bytes; 0: not said
+}
+
+// readTools reads "tools" and "tool_choice".
+func (s *server) readTools(f *form) toolbox {
+	t := toolbox{rawTools: []json.RawMessage{}}
+	for i, raw := range f.list("tools") {
+		tool := f.object(fmt.Sprintf("tools[%d]", i), raw)
+		s.readTool(&t, tool)
+		f.take(tool)
+		t.rawTools = append(t.rawTools, raw)
+	}
+	t.rawChoice = json.RawMessage(`"auto"`)
+	if f.has("tool_choice") {
+		t.rawChoice = f.raw["tool_choice"]
+		t.readChoice(f)
+	}
+	return t
+}
+
+// take takes over what is wrong in an inner object.
+func (f *form) take(inner *form) {
+	if inner.err != nil {
+		f.fail(inner.err)
+	}
+}
+
+func (s *server) readTool(t *toolbox, tool *form) {
+	switch kind := tool.needed("type"); kind {
+	case "code_interpreter":
+		tool.only("type", "container", "allowed_callers")
+		t.python = true
+		t.container = s.readContainer(tool)
+	case "function":
+		tool.only("type", "name", "description", "parameters", "strict", "async", "defer_loading", "allowed_callers", "output_schema", "function")
+		t.addFunction(tool)
+	case "":
+	default:
+		tool.fail(notOneOf(tool.path("type"), kind, []string{"code_interpreter", "function"}))
+	}
+}
+
+func (t *toolbox) addFunction(tool *form) {
+	name := tool.needed("name")
+	if name == pythonTool {
+		tool.fail(invalid(tool.path("name"), "invalid_value", "Invalid value: 'python' is the name of the code interpreter's own tool. Choose another one."))
+	}
+	schema := json.RawMessage(`{"type":"object","properties":{}}`)
+	if tool.has("parameters") {
+		tool.object("parameters", tool.raw["parameters"])
+		schema = tool.raw["parameters"]
+	}
+	t.functions = append(t.functions, model.Tool{Name: name, Description: tool.text("description"), Schema: schema})
+}
+
+func (s *server) readContainer(tool *form) container {
+	var c container
+	switch {
+	case !tool.has("container"):
+		// The field is required at OpenAI. Chat Completions, where the tool is ours alone, has none.
+	case kindOf(tool.raw["container"]) == "a string":
+		c.id = tool.text("container")
+	default:
+		inner := tool.object("container", tool.raw["container"])
+		inner.only("type", "file_ids", "memory_limit", "network_policy")
+		if kind := inner.needed("type"); kind != "auto" && inner.err == nil {
+			inner.fail(notOneOf(inner.path("type"), kind, []string{"auto"}))
+		}
+		c.files = ownFiles(inner, "file_ids")
+		c.memory = s.memory(inner)
+		refuseNetwork(inner)
+		tool.take(inner)
+	}
+	return c
+}
+
+func ownFiles(f *form, name string) []string {
+	var out []string
+	for _, id := range f.texts(name) {
+		file, err := ownFile(id)
+		if err != nil {
+			f.fail(invalid(f.path(name), "", "No such File object: "+short(id)))
+		}
+		out = append(out, file)
+	}
+	return out
+}
+
+// memory reads "memory_limit". More than the server gives is refused, not cut down: the client would rely on it.
+func (s *server) memory(f *form) int64 {
+	limit := f.choice("memory_limit", "1g", "4g", "16g", "64g")
+	if limit == "" || f.err != nil {
+		return 0
+	}
+	n, _ := strconv.ParseInt(limit[:len(limit)-1], 10, 64)
+	bytes := n << 30
+	if s.Memory > 0 && bytes > s.Memory {
+		f.fail(invalid(f.path("memory_limit"), "invalid_value", fmt.Sprintf("Invalid '%s': this server gives a container at most %d MiB of memory, "+
+			"but got '%s'.", f.path("memory_limit"), s.Memory>>20, limit)))
+	}
+	return bytes
+}
+
+// refuseNetwork accepts the policy that is always in force, and no other.
+func refuseNetwork(f *form) {
+	if !f.has("network_policy") {
+		return
+	}
+	policy := f.object("network_policy", f.raw["network_policy"])
+	if kind := policy.needed("type"); kind != "disabled" && policy.err == nil {
+		policy.fail(unsupported(policy.path("type"), "Unsupported value: containers of this server have no network. Supported values are: 'disabled'."))
+	}
+	f.take(policy)
+}
+
+// readChoice reads "tool_choice" in all its forms.
+func (t *toolbox) readChoice(f *form) {
+	if kindOf(t.rawChoice) == "a string" {
+		t.choice.Mode = f.choice("tool_choice", "none", "auto", "required")
+		return
+	}
+	c := f.object("tool_choice", t.rawChoice)
+	switch kind := c.needed("type"); kind {
+	case "code_interpreter":
+		if !t.python {
+			c.fail(notAmongTools("code_interpreter"))
+		}
+		t.choice = model.ToolChoice{Name: pythonTool}
+	case "function":
+		name := c
+		if c.has("function") { // as in Chat Completions
+			name = c.object("function", c.raw["function"])
+		}
+		t.choice = model.ToolChoice{Name: name.needed("name")}
+		c.take(name)
+		if c.err == nil && !t.knows(t.choice.Name) {
+			c.fail(notAmongTools(t.choice.Name))
+		}
+	case "allowed_tools":
+		t.readAllowed(c)
+	default:
+		c.fail(notOneOf("tool_choice.type", kind, []string{"allowed_tools", "code_interpreter", "function"}))
+	}
+	f.take(c)
+}
+
+func notAmongTools(name string) error {
+	return invalid("tool_choice", "", "Tool choice '"+short(name)+"' not found in 'tools' parameter.")
+}
+
+func (t *toolbox) knows(name string) bool {
+	return slices.ContainsFunc(t.functions, func(f model.Tool) bool { return f.Name == name })
+}
+
+// readAllowed narrows the tools to those that are listed.
+func (t *toolbox) readAllowed(c *form) {
+	if c.has("allowed_tools") { // as in Chat Completions
+		inner := c.object("allowed_tools", c.raw["allowed_tools"])
+		t.readAllowed(inner)
+		c.take(inner)
+		return
+	}
+	t.choice.Mode = c.choice("mode", "auto", "required")
+	python, names := false, []string{}
+	for i, raw := range c.list("tools") {
+		tool := c.object(fmt.Sprintf("tools[%d]", i), raw)
+		switch tool.needed("type") {
+		case "code_interpreter":
+			python = true
+		case "function":
+			if tool.has("function") {
+				tool = tool.object("function", tool.raw["function"])
+			}
+			names = append(names, tool.needed("name"))
+		}
+		c.take(tool)
+	}
+	t.python = t.python && python
+	t.functions = slices.DeleteFunc(slices.Clone(t.functions), func(f model.Tool) bool { return !slices.Contains(names, f.Name) })
+}
