@@ -1,0 +1,208 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"time"
+
+	"cove/internal/auth"
+)
+
+// Users are the users of a server.
+type Users interface {
+	CreateUser(ctx context.Context, who auth.Principal, name string, admin bool) (auth.User, error)
+	Users(ctx context.Context, who auth.Principal) ([]auth.User, error)
+	User(ctx context.Context, who auth.Principal, user string) (auth.User, error)
+	SetAdmin(ctx context.Context, who auth.Principal, user string, admin bool) (auth.User, error)
+	DeleteUser(ctx context.Context, who auth.Principal, user string) error
+}
+
+// Projects are the projects of a server and their members.
+type Projects interface {
+	CreateProject(ctx context.Context, who auth.Principal, name string) (auth.Project, error)
+	Projects(ctx context.Context, who auth.Principal) ([]auth.Project, error)
+	Project(ctx context.Context, who auth.Principal, project string) (auth.Project, error)
+	SetQuota(ctx context.Context, who auth.Principal, project string, quota []byte) (auth.Project, error)
+	Members(ctx context.Context, who auth.Principal, project string) ([]auth.Membership, error)
+	SetMember(ctx context.Context, who auth.Principal, m auth.Membership) (auth.Membership, error)
+}
+
+// User is a person or a program.
+type User struct {
+	ID      string    `json:"id" example:"usr_06f1k3t3y4m0v8s2k5r7w9x1z4"`
+	Name    string    `json:"name" doc:"Unique, such as an address"`
+	Admin   bool      `json:"admin" doc:"Of the server"`
+	Created time.Time `json:"created_at"`
+}
+
+func userOf(u auth.User) User { u.Created = u.Created.UTC(); return User(u) }
+
+// Project is what sessions, files, conversations and keys belong to.
+type Project struct {
+	ID      string    `json:"id" example:"prj_06f1k3t3y4m0v8s2k5r7w9x1z4"`
+	Name    string    `json:"name"`
+	Quota   *Quota    `json:"quota,omitempty" doc:"Missing: the server's default"`
+	Created time.Time `json:"created_at"`
+}
+
+// Quota is what a project or a key may use; what is left out or 0 is no limit.
+type Quota struct {
+	Sessions   int     `json:"live_sessions,omitempty" minimum:"0"`
+	Executions int     `json:"concurrent_executions,omitempty" minimum:"0"`
+	CPUSeconds float64 `json:"cpu_seconds_per_day,omitempty" minimum:"0"`
+	Disk       int64   `json:"disk_bytes,omitempty" minimum:"0"`
+	Tokens     int64   `json:"tokens_per_day,omitempty" minimum:"0"`
+}
+
+// text is how quotas are kept. It is nil for the server's default.
+func (q Quota) text() []byte {
+	if q == (Quota{}) {
+		return nil
+	}
+	text, _ := json.Marshal(q)
+	return text
+}
+
+func quotaOf(text []byte) *Quota {
+	var q Quota
+	if len(text) == 0 || json.Unmarshal(text, &q) != nil {
+		return nil
+	}
+	return &q
+}
+
+func projectOf(p auth.Project) Project {
+	return Project{ID: p.ID, Name: p.Name, Quota: quotaOf(p.Quota), Created: p.Created.UTC()}
+}
+
+// Member is a user's role in a project.
+type Member struct {
+	User string    `json:"user"`
+	Role auth.Role `json:"role" enum:"owner,admin,member,viewer,auditor"`
+}
+
+func memberOf(m auth.Membership) Member { return Member{User: m.User, Role: m.Role} }
+
+type (
+	createUser struct {
+		Body struct {
+			Name  string `json:"name" minLength:"1" maxLength:"200"`
+			Admin bool   `json:"admin,omitempty"`
+		}
+	}
+	// UserPath names a user in an address.
+	UserPath struct {
+		User string `path:"user" maxLength:"200" doc:"Id or name"`
+	}
+	changeUser struct {
+		UserPath
+		Body struct {
+			Admin bool `json:"admin"`
+		}
+	}
+	createProject struct {
+		Body struct {
+			Name string `json:"name" minLength:"1" maxLength:"200"`
+		}
+	}
+	// ProjectPath names a project in an address.
+	ProjectPath struct {
+		Project string `path:"project" maxLength:"200" doc:"Id or name"`
+	}
+	projectQuota struct {
+		ProjectPath
+		Body Quota
+	}
+	// MemberPath names a user of a project in an address.
+	MemberPath struct {
+		ProjectPath
+		User string `path:"user" maxLength:"200" doc:"Id or name"`
+	}
+	setMember struct {
+		MemberPath
+		Body struct {
+			Role auth.Role `json:"role" enum:"owner,admin,member,viewer,auditor"`
+		}
+	}
+)
+
+func (s *surface) addUsers() {
+	const tag = "users and projects"
+	add(s, operation{id: "user.create", method: http.MethodPost, path: "/users", tag: tag, action: auth.ServerManage, status: http.StatusCreated, repeat: repeatKept, summary: "Create a user",
+		about: "Nobody's member yet: set a role in a project next, then make a key.", errors: []string{"user_exists"}, example: `curl -H "Authorization: Bearer $KEY" $COVE/users -d '{"name":"ann@example.com"}'`},
+		func(ctx context.Context, who auth.Principal, in *createUser) (User, error) {
+			u, err := s.o.Accounts.CreateUser(ctx, who, in.Body.Name, in.Body.Admin)
+			return userOf(u), err
+		})
+	add(s, operation{id: "user.list", method: http.MethodGet, path: "/users", tag: tag, action: auth.ServerManage, summary: "List users", example: `curl -H "Authorization: Bearer $KEY" $COVE/users`},
+		func(ctx context.Context, who auth.Principal, _ *struct{}) (List[User], error) {
+			out, err := s.o.Accounts.Users(ctx, who)
+			return List[User]{Items: each(out, userOf)}, err
+		})
+	add(s, operation{id: "user.get", method: http.MethodGet, path: "/users/{user}", tag: tag, action: auth.ServerManage, summary: "Get a user", errors: []string{"user_not_found"},
+		example: `curl -H "Authorization: Bearer $KEY" $COVE/users/ann@example.com`},
+		func(ctx context.Context, who auth.Principal, in *UserPath) (User, error) {
+			u, err := s.o.Accounts.User(ctx, who, in.User)
+			return userOf(u), err
+		})
+	add(s, operation{id: "user.change", method: http.MethodPatch, path: "/users/{user}", tag: tag, action: auth.ServerManage, summary: "Make a user an admin of the server, or no longer one",
+		errors: []string{"user_not_found", "last_admin"}, example: `curl -H "Authorization: Bearer $KEY" -X PATCH $COVE/users/ann@example.com -d '{"admin":true}'`},
+		func(ctx context.Context, who auth.Principal, in *changeUser) (User, error) {
+			u, err := s.o.Accounts.SetAdmin(ctx, who, in.User, in.Body.Admin)
+			return userOf(u), err
+		})
+	addSilent(s, operation{id: "user.delete", method: http.MethodDelete, path: "/users/{user}", tag: tag, action: auth.ServerManage, summary: "Delete a user",
+		about: "With keys and memberships; what the user made stays with the projects.", errors: []string{"user_not_found", "last_admin", "last_owner"},
+		example: `curl -H "Authorization: Bearer $KEY" -X DELETE $COVE/users/ann@example.com`},
+		func(ctx context.Context, who auth.Principal, in *UserPath) error {
+			return s.o.Accounts.DeleteUser(ctx, who, in.User)
+		})
+}
+
+func (s *surface) addProjects() {
+	const tag = "users and projects"
+	add(s, operation{id: "project.create", method: http.MethodPost, path: "/projects", tag: tag, action: auth.ServerManage, status: http.StatusCreated, repeat: repeatKept, summary: "Create a project",
+		about: "You are its owner.", errors: []string{"project_exists"}, example: `curl -H "Authorization: Bearer $KEY" $COVE/projects -d '{"name":"research"}'`},
+		func(ctx context.Context, who auth.Principal, in *createProject) (Project, error) {
+			p, err := s.o.Accounts.CreateProject(ctx, who, in.Body.Name)
+			return projectOf(p), err
+		})
+	add(s, operation{id: "project.list", method: http.MethodGet, path: "/projects", tag: tag, summary: "List projects", about: "Your key's; all of them with `server:manage`. Any key will do.",
+		example: `curl -H "Authorization: Bearer $KEY" $COVE/projects`},
+		func(ctx context.Context, who auth.Principal, _ *struct{}) (List[Project], error) {
+			out, err := s.o.Accounts.Projects(ctx, who)
+			return List[Project]{Items: each(out, projectOf)}, err
+		})
+	add(s, operation{id: "project.get", method: http.MethodGet, path: "/projects/{project}", tag: tag, summary: "Get a project", about: "Any key of it will do.", errors: []string{"project_not_found"},
+		example: `curl -H "Authorization: Bearer $KEY" $COVE/projects/research`},
+		func(ctx context.Context, who auth.Principal, in *ProjectPath) (Project, error) {
+			p, err := s.o.Accounts.Project(ctx, who, in.Project)
+			return projectOf(p), err
+		})
+	add(s, operation{id: "project.quota", method: http.MethodPut, path: "/projects/{project}/quota", tag: tag, action: auth.ServerManage, summary: "Bound what a project may use",
+		about: "`{}` goes back to the server's default.", errors: []string{"project_not_found"},
+		example: `curl -H "Authorization: Bearer $KEY" -X PUT $COVE/projects/research/quota -d '{"live_sessions":20,"tokens_per_day":1000000}'`},
+		func(ctx context.Context, who auth.Principal, in *projectQuota) (Project, error) {
+			p, err := s.o.Accounts.SetQuota(ctx, who, in.Project, in.Body.text())
+			return projectOf(p), err
+		})
+	add(s, operation{id: "member.list", method: http.MethodGet, path: "/projects/{project}/members", tag: tag, action: auth.UsersManage, summary: "List a project's members", errors: []string{"project_not_found"},
+		example: `curl -H "Authorization: Bearer $KEY" $COVE/projects/research/members`},
+		func(ctx context.Context, who auth.Principal, in *ProjectPath) (List[Member], error) {
+			out, err := s.o.Accounts.Members(ctx, who, in.Project)
+			return List[Member]{Items: each(out, memberOf)}, err
+		})
+	add(s, operation{id: "member.set", method: http.MethodPut, path: "/projects/{project}/members/{user}", tag: tag, action: auth.UsersManage, summary: "Give a user a role in a project",
+		errors: []string{"project_not_found", "user_not_found", "last_owner"}, example: `curl -H "Authorization: Bearer $KEY" -X PUT $COVE/projects/research/members/ann@example.com -d '{"role":"member"}'`},
+		func(ctx context.Context, who auth.Principal, in *setMember) (Member, error) {
+			m, err := s.o.Accounts.SetMember(ctx, who, auth.Membership{Project: in.Project, User: in.User, Role: in.Body.Role})
+			return memberOf(m), err
+		})
+	addSilent(s, operation{id: "member.remove", method: http.MethodDelete, path: "/projects/{project}/members/{user}", tag: tag, action: auth.UsersManage, summary: "Remove a user from a project",
+		errors: []string{"project_not_found", "user_not_found", "last_owner"}, example: `curl -H "Authorization: Bearer $KEY" -X DELETE $COVE/projects/research/members/ann@example.com`},
+		func(ctx context.Context, who auth.Principal, in *MemberPath) error {
+			_, err := s.o.Accounts.SetMember(ctx, who, auth.Membership{Project: in.Project, User: in.User})
+			return err
+		})
+}

@@ -1,0 +1,221 @@
+// Package api is cove's own HTTP interface below /api/v1: REST with JSON, and server-sent events for what happens while code runs or a
+// model answers. It translates to package hub and back, and holds no state but the answers to repeated requests. The OpenAPI document
+// and the page for people are made from the same declarations as the routes.
+package api
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"net/http"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/danielgtaylor/huma/v2/adapters/humago"
+
+	"cove/internal/audit"
+	"cove/internal/auth"
+	"cove/internal/hub"
+	"cove/internal/pydeps"
+	"cove/internal/wire"
+)
+
+// Prefix is where the interface is mounted.
+const Prefix = "/api/v1"
+
+// Hub is what the interface needs of package hub, which says what the methods do.
+type Hub interface {
+	Sessions
+	Kernels
+	Executions
+	Files
+	Packages
+	Conversations
+	Turns
+	History
+	// Ready says whether the hub can serve.
+	Ready(ctx context.Context) error
+}
+
+// Sessions are a hub's sessions.
+type Sessions interface {
+	CreateSession(ctx context.Context, who auth.Principal, n hub.NewSession) (hub.Session, error)
+	Session(ctx context.Context, who auth.Principal, id string) (hub.Session, error)
+	Sessions(ctx context.Context, who auth.Principal, f hub.SessionFilter, p hub.Page) (hub.Listing[hub.Session], error)
+	ChangeSession(ctx context.Context, who auth.Principal, id string, c hub.SessionChange) (hub.Session, error)
+	PauseSession(ctx context.Context, who auth.Principal, id string) (hub.Session, error)
+	ResumeSession(ctx context.Context, who auth.Principal, id string) (hub.Session, error)
+	ForkSession(ctx context.Context, who auth.Principal, id string, n hub.NewSession) (hub.Session, error)
+	DeleteSession(ctx context.Context, who auth.Principal, id string) error
+}
+
+// Kernels are the interpreters of a hub's sessions.
+type Kernels interface {
+	Kernels(ctx context.Context, who auth.Principal, session string) ([]hub.Kernel, error)
+	StartKernel(ctx context.Context, who auth.Principal, session, name string) (hub.Kernel, error)
+	RestartKernel(ctx context.Context, who auth.Principal, session, name string) (hub.Kernel, error)
+	StopKernel(ctx context.Context, who auth.Principal, session, name string) error
+}
+
+// Executions are a hub's executions.
+type Executions interface {
+	StartExecution(ctx context.Context, who auth.Principal, n hub.NewExecution) (hub.Execution, error)
+	Execution(ctx context.Context, who auth.Principal, id string) (hub.Execution, error)
+	Executions(ctx context.Context, who auth.Principal, f hub.ExecutionFilter, p hub.Page) (hub.Listing[hub.Execution], error)
+	InterruptExecution(ctx context.Context, who auth.Principal, id string) (hub.Execution, error)
+	Follow(ctx context.Context, who auth.Principal, id string, after int64) (hub.Follower[hub.Event], error)
+}
+
+// Files are a hub's stored files, and the workspaces of its sessions.
+type Files interface {
+	Tree(ctx context.Context, who auth.Principal, session string, write bool, use func(context.Context, hub.Tree) error) error
+	AddFile(ctx context.Context, who auth.Principal, n hub.NewFile, r io.Reader) (hub.File, error)
+	File(ctx context.Context, who auth.Principal, id string) (hub.File, error)
+	Files(ctx context.Context, who auth.Principal, purpose string, p hub.Page) (hub.Listing[hub.File], error)
+	OpenFile(ctx context.Context, who auth.Principal, id string) (hub.File, io.ReadSeekCloser, error)
+	DeleteFile(ctx context.Context, who auth.Principal, id string) error
+	PutFile(ctx context.Context, who auth.Principal, session, file, path string) (wire.FileInfo, error)
+}
+
+// Packages are the Python packages of a hub's sessions.
+type Packages interface {
+	Install(ctx context.Context, who auth.Principal, session string, requirements []string, told func(pydeps.Progress)) (pydeps.Provision, error)
+	Packages(ctx context.Context, who auth.Principal, session string) (python string, packages map[string]string, err error)
+}
+
+// Conversations are a hub's conversations.
+type Conversations interface {
+	CreateConversation(ctx context.Context, who auth.Principal, n hub.NewConversation) (hub.Conversation, error)
+	Conversation(ctx context.Context, who auth.Principal, id string) (hub.Conversation, error)
+	Conversations(ctx context.Context, who auth.Principal, f hub.ConversationFilter, p hub.Page) (hub.Listing[hub.Conversation], error)
+	ChangeConversation(ctx context.Context, who auth.Principal, id string, c hub.ConversationChange) (hub.Conversation, error)
+	DeleteConversation(ctx context.Context, who auth.Principal, id string) error
+}
+
+// Turns are the turns of a hub's conversations.
+type Turns interface {
+	StartTurn(ctx context.Context, who auth.Principal, n hub.NewTurn) (hub.Turn, error)
+	Turn(ctx context.Context, who auth.Principal, id string) (hub.Turn, error)
+	Turns(ctx context.Context, who auth.Principal, conversation string, p hub.Page) (hub.Listing[hub.Turn], error)
+	Branch(ctx context.Context, who auth.Principal, turn string) ([]hub.Turn, error)
+	CancelTurn(ctx context.Context, who auth.Principal, id string) (hub.Turn, error)
+	DeleteTurn(ctx context.Context, who auth.Principal, id string) error
+	FollowTurn(ctx context.Context, who auth.Principal, id string, after int64) (hub.Follower[hub.TurnEvent], error)
+}
+
+// History is what a hub knows of the past, and of the models.
+type History interface {
+	Search(ctx context.Context, who auth.Principal, query string, p hub.Page) (hub.Listing[hub.Found], error)
+	Models(ctx context.Context, who auth.Principal) ([]hub.ModelInfo, error)
+	Usage(ctx context.Context, who auth.Principal, key, first, last string) ([]hub.Usage, error)
+}
+
+// Options say what an interface is made of.
+type Options struct {
+	Hub      Hub
+	Accounts Accounts
+	Audit    audit.Log // nil: nothing is noted, and there is nothing to read
+	Version  string    // of the program
+	Log      *slog.Logger
+	MaxFile  int64 // bytes of one uploaded file; 0: 512 MiB
+	// Stall is how long a client may leave what is written to it unread before it is cut off; 0: 30 seconds.
+	Stall time.Duration
+	// Heartbeat is how long a stream of events may be silent; 0: 10 seconds.
+	Heartbeat time.Duration
+	// Reading is how long a JSON body may take to arrive, and each piece of an upload; 0: 30 seconds.
+	Reading time.Duration
+	Now     func() time.Time // nil: time.Now
+}
+
+// maxJSON bounds a JSON body, in bytes.
+const maxJSON = 4 << 20
+
+// surface is the interface under construction and at work.
+type surface struct {
+	o      Options
+	mux    *http.ServeMux
+	api    huma.API
+	once   *answers
+	routes []Route
+}
+
+// New returns the interface: a handler of everything below Prefix. It takes the caller from the request's context (auth.From); whoever
+// mounts it puts that there.
+func New(o Options) http.Handler {
+	s := build(o)
+	s.documents()
+	return http.HandlerFunc(s.serve)
+}
+
+// build declares every operation.
+func build(o Options) *surface {
+	s := &surface{o: withDefaults(o), mux: http.NewServeMux()}
+	s.once = newAnswers(s.o.Now)
+	s.api = huma.NewAPI(s.config(), &adapter{Adapter: humago.NewAdapter(s.mux, Prefix), s: s})
+	s.addHealth()
+	s.addSessions()
+	s.addKernels()
+	s.addExecutions()
+	s.addTree()
+	s.addTreeContent()
+	s.addFiles()
+	s.addPackages()
+	s.addConversations()
+	s.addTurns()
+	s.addSearch()
+	s.addKeys()
+	s.addUsers()
+	s.addProjects()
+	s.addLedgers()
+	s.polish()
+	return s
+}
+
+func withDefaults(o Options) Options {
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	if o.MaxFile <= 0 {
+		o.MaxFile = 512 << 20
+	}
+	if o.Stall <= 0 {
+		o.Stall = 30 * time.Second
+	}
+	if o.Heartbeat <= 0 {
+		o.Heartbeat = 10 * time.Second
+	}
+	if o.Reading <= 0 {
+		o.Reading = 30 * time.Second
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	return o
+}
+
+// serve has the mux answer, and puts a problem in the place of the mux's own words where no route matches.
+func (s *surface) serve(w http.ResponseWriter, r *http.Request) {
+	h, pattern := s.mux.Handler(r)
+	if pattern != "" {
+		s.mux.ServeHTTP(w, r)
+		return
+	}
+	refused := &headOnly{header: http.Header{}}
+	h.ServeHTTP(refused, r)
+	if allow := refused.header.Get("Allow"); refused.status == http.StatusMethodNotAllowed {
+		w.Header().Set("Allow", allow)
+		s.write(w, r, noMethod(r.Method, allow))
+		return
+	}
+	s.write(w, r, noRoute())
+}
+
+// headOnly notes what a handler would answer.
+type headOnly struct {
+	header http.Header
+	status int
+}
+
+func (h *headOnly) Header() http.Header         { return h.header }
+func (h *headOnly) Write(p []byte) (int, error) { return len(p), nil }
+func (h *headOnly) WriteHeader(status int)      { h.status = status }

@@ -1,0 +1,142 @@
+package api
+
+import (
+	"embed"
+	"encoding/json"
+	"net/http"
+	"strings"
+	"sync"
+
+	"github.com/danielgtaylor/huma/v2"
+)
+
+//go:embed guide/*.md
+var guides embed.FS
+
+// tags are the groups of operations, in the order in which they are told.
+var tags = [...]string{"sessions", "executions", "session files", "files", "packages", "kernels", "conversations", "models", "search", "keys", "users and projects", "usage", "audit", "server"}
+
+// guide returns the words of a group.
+func guide(name string) string {
+	text, err := guides.ReadFile("guide/" + strings.ReplaceAll(name, " ", "-") + ".md")
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(text))
+}
+
+// config is huma's, without what it would serve or change by itself.
+func (s *surface) config() huma.Config {
+	c := huma.DefaultConfig("cove", "v1")
+	c.OpenAPIPath, c.DocsPath, c.SchemasPath, c.CreateHooks = "", "", "", nil
+	c.RejectUnknownQueryParameters = true
+	c.Transformers = []huma.Transformer{s.transform}
+	c.Info.Description = guide("start")
+	c.Servers = []*huma.Server{{URL: Prefix}}
+	c.Components.SecuritySchemes = map[string]*huma.SecurityScheme{"key": {Type: "http", Scheme: "bearer", Description: "A key of cove's, as `cove serve` prints the first one"}}
+	c.Security = []map[string][]string{{"key": {}}}
+	for _, name := range tags {
+		c.Tags = append(c.Tags, &huma.Tag{Name: name, Description: guide(name)})
+	}
+	return c
+}
+
+// polish puts into the document what huma cannot see in the types: bodies that are streams, and the events.
+func (s *surface) polish() {
+	doc := s.api.OpenAPI()
+	delete(doc.Components.Schemas.Map(), "ErrorModel") // huma's own, which nobody is sent
+	for path, item := range doc.Paths {
+		for _, op := range operationsOf(item) {
+			s.describeBodies(op)
+		}
+		if plain := strings.Replace(path, "...}", "}", 1); plain != path { // the mux's word for "and what is below"
+			delete(doc.Paths, path)
+			doc.Paths[plain] = item
+		}
+	}
+}
+
+// operationsOf lists what a path can do, in the order in which it is told.
+func operationsOf(item *huma.PathItem) []*huma.Operation {
+	var out []*huma.Operation
+	for _, op := range []*huma.Operation{item.Post, item.Get, item.Put, item.Patch, item.Delete} {
+		if op != nil {
+			out = append(out, op)
+		}
+	}
+	return out
+}
+
+func (s *surface) describeBodies(op *huma.Operation) {
+	events := &huma.MediaType{Schema: &huma.Schema{Type: "string", Description: "Server-sent events. Each has an id, an event name and a JSON object as data; see the guide of this group."}}
+	binary := &huma.MediaType{Schema: &huma.Schema{Type: "string", Format: "binary"}}
+	thing := func(name string) *huma.MediaType {
+		return &huma.MediaType{Schema: &huma.Schema{Ref: "#/components/schemas/" + name}}
+	}
+	answer := func(status, text string, content map[string]*huma.MediaType) {
+		op.Responses[status] = &huma.Response{Description: text, Content: content}
+	}
+	asked := func(name string) {
+		answer("200", "Events as they happen, or one object when it is over (wait)", map[string]*huma.MediaType{"text/event-stream": events, "application/json": thing(name)})
+		answer("202", "It goes on (background)", map[string]*huma.MediaType{"application/json": thing(name)})
+	}
+	switch op.OperationID {
+	case "execution.create":
+		asked("Execution")
+	case "turn.create", "turn.create_alone":
+		asked("Turn")
+	case "execution.events", "turn.events":
+		answer("200", "Events", map[string]*huma.MediaType{"text/event-stream": events})
+		op.Parameters = append(op.Parameters, &huma.Param{Name: "Last-Event-ID", In: "header", Schema: &huma.Schema{Type: "integer"}, Description: "The id of the last event that you have"})
+	case "package.install":
+		answer("200", "Events as they happen, or the `install` event alone (wait)", map[string]*huma.MediaType{"text/event-stream": events, "application/json": {Schema: &huma.Schema{Type: "object"}}})
+	case "tree.upload":
+		op.RequestBody = &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{"application/octet-stream": binary}}
+		answer("201", "The file", map[string]*huma.MediaType{"application/json": thing("Entry")})
+	case "file.create":
+		form := &huma.Schema{Type: "object", Required: []string{"file"}, Properties: map[string]*huma.Schema{"purpose": {Type: "string"}, "life_seconds": {Type: "integer"},
+			"file": {Type: "string", Format: "binary"}}}
+		op.RequestBody = &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{"multipart/form-data": {Schema: form}, "application/octet-stream": binary}}
+		answer("201", "The file's record", map[string]*huma.MediaType{"application/json": thing("File")})
+	case "tree.download", "file.content":
+		answer("200", "The content", map[string]*huma.MediaType{"application/octet-stream": binary})
+		answer("206", "The range that was asked for", map[string]*huma.MediaType{"application/octet-stream": binary})
+		answer("304", "You have it", nil)
+	case "tree.archive":
+		answer("200", "The archive", map[string]*huma.MediaType{"application/gzip": binary, "application/zip": binary})
+	}
+}
+
+// Document returns the OpenAPI 3.1 document, indented, as it is kept in docs/openapi.json.
+func Document() []byte {
+	text, err := json.MarshalIndent(build(Options{}).api.OpenAPI(), "", " ")
+	if err != nil {
+		panic(err) // the document is made of what is compiled in
+	}
+	return append(text, '\n')
+}
+
+// documents serves what describes the interface. It holds no secret, and a browser cannot send a key: here it is public. It is made when it
+// is first asked for.
+func (s *surface) documents() {
+	s.document("/openapi.json", "application/openapi+json", func() ([]byte, error) { return json.Marshal(s.api.OpenAPI()) })
+	s.document("/openapi-3.0.json", "application/openapi+json", func() ([]byte, error) { return s.api.OpenAPI().Downgrade() })
+	s.document("/docs", "text/html; charset=utf-8", s.page)
+}
+
+func (s *surface) document(path, kind string, write func() ([]byte, error)) {
+	text := sync.OnceValues(write)
+	s.mux.HandleFunc("GET "+Prefix+path, func(w http.ResponseWriter, r *http.Request) {
+		out, err := text()
+		if err != nil {
+			s.write(w, r, documentOf(err))
+			return
+		}
+		h := w.Header()
+		h.Set("Content-Type", kind)
+		h.Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'")
+		h.Set("X-Content-Type-Options", "nosniff")
+		h.Set("Referrer-Policy", "no-referrer")
+		_, _ = w.Write(out)
+	})
+}

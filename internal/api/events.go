@@ -1,0 +1,345 @@
+package api
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"iter"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"cove/internal/hub"
+	"cove/internal/problem"
+	"cove/internal/transcript"
+)
+
+// message is one server-sent event.
+type message struct {
+	id    int64 // 0: none, so that a client's Last-Event-ID stays
+	event string
+	data  []byte // JSON
+}
+
+// frame appends the message as it goes over the wire.
+func (m message) frame(to []byte) []byte {
+	if m.id > 0 {
+		to = append(to, "id: "...)
+		to = strconv.AppendInt(to, m.id, 10)
+		to = append(to, '\n')
+	}
+	to = append(to, "event: "...)
+	to = append(to, m.event...)
+	to = append(to, '\n')
+	for line := range bytes.SplitSeq(m.data, []byte("\n")) {
+		to = append(to, "data: "...)
+		to = append(to, line...)
+		to = append(to, '\n')
+	}
+	return append(to, '\n')
+}
+
+// typed is a message whose event is named like the "type" that its JSON begins with.
+func typed(id int64, body []byte) message {
+	return message{id: id, event: typeOf(body), data: body}
+}
+
+func typeOf(body []byte) string {
+	rest, ok := bytes.CutPrefix(body, []byte(`{"type":"`))
+	name, _, closed := bytes.Cut(rest, []byte(`"`))
+	if !ok || !closed || len(name) > 40 {
+		return "message"
+	}
+	return string(name)
+}
+
+// object is a message around a thing: {"type":"execution","execution":{...}}.
+func object(name string, thing any) message {
+	body, err := json.Marshal(thing)
+	if err != nil {
+		return failure(err)
+	}
+	return message{event: name, data: fmt.Appendf(nil, `{"type":%q,%q:%s}`, name, name, body)}
+}
+
+// failure is the message that ends a stream that did not end well.
+func failure(err error) message {
+	d := documentOf(err)
+	body, err := transcript.Failure(&problem.Error{Kind: d.Kind, Code: d.Code, Message: d.Detail, Hint: d.Hint})
+	if err != nil {
+		body = []byte(`{"type":"failure","kind":"internal","code":"internal","message":"something went wrong in the server"}`)
+	}
+	return message{event: "failure", data: body}
+}
+
+// messages turns a follower's events into messages. after is where it began.
+func messages[E any](f hub.Follower[E], after int64, encode func(E) ([]byte, error)) iter.Seq2[message, error] {
+	return func(yield func(message, error) bool) {
+		last := after
+		for n, err := range f {
+			if err != nil {
+				yield(message{}, err)
+				return
+			}
+			m, err := numbered(n, last, encode)
+			if !yield(m, err) || err != nil {
+				return
+			}
+			last = n.Seq
+		}
+	}
+}
+
+func numbered[E any](n hub.Numbered[E], last int64, encode func(E) ([]byte, error)) (message, error) {
+	if n.Gap {
+		return message{id: n.Seq, event: "gap", data: fmt.Appendf(nil, `{"type":"gap","after":%d,"until":%d}`, last, n.Seq)}, nil
+	}
+	body, err := encode(n.Event)
+	if err != nil {
+		return message{}, fmt.Errorf("encode event %d: %w", n.Seq, err)
+	}
+	return typed(n.Seq, body), nil
+}
+
+// untilEnd watches that a stream ends with its end. Where it does not, as when the server ends, and there is more to come, it tells the
+// client to follow again. look returns the last event's number and whether it is final.
+func untilEnd(events iter.Seq2[message, error], after int64, end string, look func() (last int64, final bool, err error)) iter.Seq2[message, error] {
+	return func(yield func(message, error) bool) {
+		at, over := after, false
+		for m, err := range events {
+			if !yield(m, err) || err != nil {
+				return
+			}
+			at, over = max(at, m.id), m.event == end
+		}
+		if over {
+			return
+		}
+		last, final, err := look()
+		if err == nil && (!final || at < last) {
+			err = problem.New(problem.Unavailable, "stream_cut", "the stream ends here, and what it follows does not").WithHint("follow again, with Last-Event-ID")
+		}
+		if err != nil {
+			yield(message{}, err)
+		}
+	}
+}
+
+// outboxSize is how many bytes wait for a client; its producer waits when there are more.
+const outboxSize = 64 << 10
+
+// outbox is what is ready to be written. The writer takes all of it at once, so that events that come together go out together and one
+// that comes alone goes at once.
+type outbox struct {
+	mu          sync.Mutex
+	pending     []byte
+	over        bool
+	ready, room chan struct{} // of one
+}
+
+func newOutbox() *outbox {
+	return &outbox{ready: make(chan struct{}, 1), room: make(chan struct{}, 1)}
+}
+
+func signal(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}
+
+// put waits for room and says whether there was any before ctx ended.
+func (o *outbox) put(ctx context.Context, m message) bool {
+	for {
+		o.mu.Lock()
+		if len(o.pending) < outboxSize {
+			o.pending = m.frame(o.pending)
+			o.mu.Unlock()
+			signal(o.ready)
+			return true
+		}
+		o.mu.Unlock()
+		select {
+		case <-o.room:
+		case <-ctx.Done():
+			return false
+		}
+	}
+}
+
+func (o *outbox) end() {
+	o.mu.Lock()
+	o.over = true
+	o.mu.Unlock()
+	signal(o.ready)
+}
+
+// take returns what is ready and whether it is the last; spare is reused.
+func (o *outbox) take(spare []byte) (text []byte, over bool) {
+	if cap(spare) > 4*outboxSize {
+		spare = nil // a large event must not keep its memory for the life of the stream
+	}
+	o.mu.Lock()
+	text, over = o.pending, o.over
+	o.pending = spare[:0]
+	o.mu.Unlock()
+	signal(o.room)
+	return text, over
+}
+
+// opener begins to follow; what it returns ends with ctx.
+type opener func(ctx context.Context) (iter.Seq2[message, error], error)
+
+// stream writes events until they end or the client is gone or does not read. first, where it has an event, comes before all else.
+// An error is returned only when nothing was written.
+func (s *surface) stream(w http.ResponseWriter, r *http.Request, first message, open opener) error {
+	ctx, cancel := context.WithCancel(r.Context())
+	defer cancel()
+	events, err := open(ctx)
+	if err != nil {
+		return err
+	}
+	if r.Method == http.MethodHead {
+		w.Header().Set("Content-Type", "text/event-stream")
+		return nil
+	}
+	out := newOutbox()
+	if first.event != "" {
+		out.put(ctx, first)
+	}
+	var producing sync.WaitGroup
+	producing.Go(func() { s.produce(ctx, r, out, events) })
+	defer producing.Wait()
+	defer cancel() // before the wait
+	s.pump(ctx, w, out)
+	return nil
+}
+
+func (s *surface) produce(ctx context.Context, r *http.Request, out *outbox, events iter.Seq2[message, error]) {
+	defer out.end()
+	for m, err := range events {
+		if err != nil {
+			if ctx.Err() != nil {
+				return // the client is gone; there is nobody to tell
+			}
+			s.logFault(r, "", documentOf(err))
+			out.put(ctx, failure(err))
+			return
+		}
+		if !out.put(ctx, m) {
+			return
+		}
+	}
+}
+
+// pump writes what is ready, at once, and a comment when nothing was for a while.
+func (s *surface) pump(ctx context.Context, w http.ResponseWriter, out *outbox) {
+	h := w.Header()
+	h.Set("Content-Type", "text/event-stream")
+	h.Set("Cache-Control", "no-store")
+	h.Set("X-Accel-Buffering", "no") // nginx would hold events back
+	h.Set("X-Content-Type-Options", "nosniff")
+	p := s.paced(w)
+	defer p.finish()
+	text := []byte("retry: 1000\n\n")
+	beat := time.NewTimer(s.o.Heartbeat)
+	defer beat.Stop()
+	for over := false; ; {
+		if _, err := p.Write(text); err != nil || p.control.Flush() != nil || over {
+			return
+		}
+		beat.Reset(s.o.Heartbeat)
+		select {
+		case <-ctx.Done():
+			return
+		case <-beat.C:
+			text = append(text[:0], ": still here\n\n"...)
+			continue
+		case <-out.ready:
+		}
+		text, over = out.take(text)
+	}
+}
+
+// point is where a stream goes on: the Last-Event-ID header of a client that returns, or ?after=.
+func point(r *http.Request, after int64) (int64, error) {
+	text := r.Header.Get("Last-Event-ID")
+	if text == "" {
+		if after < 0 {
+			return 0, problem.New(problem.Invalid, "invalid_request", "after must not be negative")
+		}
+		return after, nil
+	}
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || n < 0 {
+		return 0, problem.New(problem.Invalid, "invalid_request", "Last-Event-ID is not the id of an event of this stream")
+	}
+	return n, nil
+}
+
+// manner is how a client wants the answer of something that takes its time.
+type manner int
+
+const (
+	asStream manner = iota
+	asWhole
+	asPromise
+)
+
+// Manner is what operations that take their time have as parameters.
+type Manner struct {
+	Stream     bool `query:"stream" doc:"Answer with server-sent events, which is the default"`
+	Wait       bool `query:"wait" doc:"Answer when it is over, with one JSON object. 'Accept: application/json' does the same"`
+	Background bool `query:"background" doc:"Answer at once (202); follow later"`
+}
+
+func (m Manner) of(r *http.Request) (manner, error) {
+	switch {
+	case m.Background && (m.Wait || m.Stream), m.Wait && m.Stream:
+		return 0, problem.New(problem.Invalid, "invalid_request", "stream, wait and background exclude each other")
+	case m.Background:
+		return asPromise, nil
+	case m.Wait:
+		return asWhole, nil
+	case m.Stream:
+		return asStream, nil
+	}
+	accept := r.Header.Get("Accept")
+	if strings.Contains(accept, "application/json") && !strings.Contains(accept, "text/event-stream") {
+		return asWhole, nil
+	}
+	return asStream, nil
+}
+
+// writeJSON answers with a thing.
+func writeJSON(w http.ResponseWriter, status int, thing any) {
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Cache-Control", "no-store")
+	w.WriteHeader(status)
+	e := json.NewEncoder(w)
+	e.SetEscapeHTML(false)
+	_ = e.Encode(thing) // the client is gone, or gets it
+}
+
+// maxWhole bounds the events of one JSON answer.
+const maxWhole = 32 << 20
+
+// collect gathers a stream for one JSON answer. cut says that there were more.
+func collect(events iter.Seq2[message, error]) (bodies []json.RawMessage, cut bool, err error) {
+	size := 0
+	bodies = []json.RawMessage{}
+	for m, err := range events {
+		if err != nil {
+			return bodies, cut, err
+		}
+		if size += len(m.data); size > maxWhole && m.event != "done" {
+			cut = true
+			continue
+		}
+		bodies = append(bodies, json.RawMessage(m.data))
+	}
+	return bodies, cut, nil
+}

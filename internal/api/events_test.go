@@ -1,0 +1,312 @@
+package api_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"cove/internal/api"
+	"cove/internal/hub"
+	"cove/internal/kernel"
+	"cove/internal/problem"
+)
+
+const (
+	create = api.Prefix + "/sessions/" + session + "/executions"
+	follow = api.Prefix + "/executions/" + execution + "/events"
+	form   = "Content-Type: application/x-www-form-urlencoded" // as curl -d has it
+)
+
+func TestStreamIsExact(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	got := w.do(t, "POST", create, `{"code":"1+1"}`, form)
+	head, rest, _ := strings.Cut(got.body, "id: 1\n")
+	if !strings.HasPrefix(head, "retry: 1000\n\nevent: execution\ndata: {\"type\":\"execution\",\"execution\":{\"id\":\""+execution) || strings.Contains(head, "id: ") {
+		t.Errorf("it begins with %s", head)
+	}
+	want := `event: stream
+data: {"type":"stream","name":"stdout","text":"hi\n"}
+
+id: 2
+event: result
+data: {"type":"result","count":1,"data":{"text/plain":"2"},"metadata":{}}
+
+id: 3
+event: done
+data: {"type":"done","exit_code":0,"outcome":"ok","seconds":0}
+
+`
+	if rest != want {
+		t.Errorf("got\n%s\nwanted\n%s", rest, want)
+	}
+	for name, value := range map[string]string{"Content-Type": "text/event-stream", "Cache-Control": "no-store", "X-Accel-Buffering": "no", "Location": "/api/v1/executions/" + execution} {
+		if got.header.Get(name) != value {
+			t.Errorf("%s: %q", name, got.header.Get(name))
+		}
+	}
+}
+
+func TestManners(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		query, accept string
+		status        int
+		kind          string
+	}{
+		"curl":           {"", "*/*", 200, "text/event-stream"},
+		"asked":          {"?stream=true", "application/json", 200, "text/event-stream"},
+		"accept events":  {"", "text/event-stream", 200, "text/event-stream"},
+		"wait":           {"?wait=true", "*/*", 200, "application/json"},
+		"accept json":    {"", "application/json", 200, "application/json"},
+		"background":     {"?background=true", "*/*", 202, "application/json"},
+		"contradictions": {"?background=true&wait=true", "*/*", 422, "application/problem+json"},
+	}
+	for name, test := range tests {
+		for _, path := range []string{create, api.Prefix + "/turns"} {
+			t.Run(name+path, func(t *testing.T) {
+				t.Parallel()
+				w := newWorld(t, nil)
+				body := `{"code":"1"}`
+				if strings.HasSuffix(path, "turns") {
+					body = `{"prompt":"1"}`
+				}
+				got := w.do(t, "POST", path+test.query, body, "Accept: "+test.accept)
+				if got.status != test.status || got.header.Get("Content-Type") != test.kind {
+					t.Errorf("%d %s %s", got.status, got.header.Get("Content-Type"), got.body)
+				}
+				if strings.Contains(test.query, "wait") && got.status == 200 {
+					var one struct{ Events []map[string]any }
+					if err := json.Unmarshal([]byte(got.body), &one); err != nil || len(one.Events) < 2 {
+						t.Errorf("%v: %s", err, got.body)
+					}
+				}
+			})
+		}
+	}
+}
+
+func TestFollowingGoesOn(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		query, header string
+		want          string // ids
+	}{
+		"from the beginning":  {"", "", "1 2 3"},
+		"after":               {"?after=1", "", "2 3"},
+		"header":              {"", "Last-Event-ID: 2", "3"},
+		"header before after": {"?after=1", "Last-Event-ID: 2", "3"},
+		"nothing left":        {"", "Last-Event-ID: 3", ""},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, nil)
+			var headers []string
+			if test.header != "" {
+				headers = append(headers, test.header)
+			}
+			got := w.do(t, "GET", follow+test.query, "", headers...)
+			var ids []string
+			for line := range strings.SplitSeq(got.body, "\n") {
+				if id, ok := strings.CutPrefix(line, "id: "); ok {
+					ids = append(ids, id)
+				}
+			}
+			if strings.Join(ids, " ") != test.want {
+				t.Errorf("got %q", ids)
+			}
+		})
+	}
+	w := newWorld(t, nil)
+	for _, bad := range []string{"x", "-1", "1.5", "99999999999999999999"} {
+		wantProblem(t, w.do(t, "GET", follow, "", "Last-Event-ID: "+bad), 422, "invalid_request")
+	}
+	wantProblem(t, w.do(t, "GET", api.Prefix+"/executions/exe_other/events", ""), 404, "execution_not_found")
+}
+
+func TestGapsAndFailuresAreTold(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	w.hub.events = []hub.Numbered[hub.Event]{{Seq: 1, Event: kernel.Stream{Name: "stdout", Data: []byte("a")}}, {Seq: 40, Gap: true}, {Seq: 41, Event: kernel.Stream{Name: "stdout", Data: []byte("b")}}}
+	w.hub.ends = problem.New(problem.Unavailable, "draining", "the server ends").WithHint("try again")
+	got := w.do(t, "GET", follow, "")
+	if !strings.Contains(got.body, "id: 40\nevent: gap\ndata: {\"type\":\"gap\",\"after\":1,\"until\":40}\n\nid: 41\n") {
+		t.Error(got.body)
+	}
+	if !strings.HasSuffix(got.body, "event: failure\ndata: {\"type\":\"failure\",\"code\":\"draining\",\"hint\":\"try again\",\"kind\":\"unavailable\",\"message\":\"the server ends\"}\n\n") {
+		t.Error(got.body)
+	}
+	w.hub.ends = fmt.Errorf("open /var/lib/private: no")
+	if got := w.do(t, "GET", follow, ""); strings.Contains(got.body, "private") || !strings.Contains(got.body, `"code":"internal"`) {
+		t.Error(got.body)
+	}
+}
+
+// A stream that ends before its end, as when the server does, says so; one whose end the client has does not.
+func TestStreamsThatAreCutSaySo(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	w.hub.events = w.hub.events[:2] // of three
+	if got := w.do(t, "GET", follow, ""); !strings.HasSuffix(strings.TrimSpace(got.body), `"message":"the stream ends here, and what it follows does not"}`) || !strings.Contains(got.body, `"code":"stream_cut"`) {
+		t.Error(got.body)
+	}
+	if got := w.do(t, "GET", follow, "", "Last-Event-ID: 3"); strings.Contains(got.body, "failure") {
+		t.Error(got.body)
+	}
+	wantProblem(t, w.do(t, "POST", create+"?wait=true", `{"code":"1"}`), 503, "stream_cut")
+}
+
+// An event that comes alone is not held back, silence is broken, and a client that leaves ends the following.
+func TestEventsComeAtOnce(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, func(o *api.Options) { o.Heartbeat = 20 * time.Millisecond })
+	next, gone := make(chan kernel.Stream), make(chan struct{})
+	w.hub.follow = func(ctx context.Context, after int64) hub.Follower[hub.Event] {
+		return func(yield func(hub.Numbered[hub.Event], error) bool) {
+			defer close(gone)
+			for seq := after + 1; ; seq++ {
+				select {
+				case e := <-next:
+					if !yield(hub.Numbered[hub.Event]{Seq: seq, Event: e}, nil) {
+						return
+					}
+				case <-ctx.Done():
+					return
+				}
+			}
+		}
+	}
+	ctx, leave := context.WithCancel(t.Context())
+	r, err := http.NewRequestWithContext(ctx, "GET", w.url+follow, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = answer.Body.Close() }()
+	lines := bufio.NewScanner(answer.Body)
+	read := func(want string) { // would hang if it were held back
+		for lines.Scan() {
+			if strings.Contains(lines.Text(), want) {
+				return
+			}
+		}
+		t.Errorf("the stream ended before %q", want)
+	}
+	read("retry:")
+	for i := range 3 {
+		text := fmt.Sprintf("piece %d", i)
+		next <- kernel.Stream{Name: "stdout", Data: []byte(text)}
+		read(text)
+	}
+	read(": still here")
+	leave()
+	<-gone
+}
+
+// A client that never reads is cut off, and what it follows is let go of, having been asked for no more than what fits between.
+func TestSlowReaderIsCut(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, func(o *api.Options) { o.Stall = 300 * time.Millisecond })
+	gone := make(chan struct{})
+	var yielded atomic.Int64
+	big := strings.Repeat("x", 10_000)
+	w.hub.follow = func(context.Context, int64) hub.Follower[hub.Event] {
+		return func(yield func(hub.Numbered[hub.Event], error) bool) {
+			defer close(gone)
+			for seq := int64(1); yield(hub.Numbered[hub.Event]{Seq: seq, Event: kernel.Stream{Name: "stdout", Data: []byte(big)}}, nil); seq++ {
+				yielded.Add(int64(len(big)))
+			}
+		}
+	}
+	c, err := net.Dial("tcp", strings.TrimPrefix(w.url, "http://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = c.Close() }()
+	if _, err := fmt.Fprintf(c, "GET %s HTTP/1.1\r\nHost: x\r\n\r\n", follow); err != nil {
+		t.Fatal(err)
+	}
+	<-gone
+	if n := yielded.Load(); n > 64<<20 { // the kernel's buffers of the connection, ours are 64 KiB
+		t.Errorf("%d bytes were taken for a client that does not read", n)
+	}
+}
+
+func TestEventsThatComeTogetherGoTogether(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	const count = 20_000
+	w.hub.follow = func(context.Context, int64) hub.Follower[hub.Event] {
+		var events []hub.Event
+		for i := range count {
+			events = append(events, kernel.Stream{Name: "stdout", Data: fmt.Appendf(nil, "%d\n", i)})
+		}
+		return follower(numbered(append(events, kernel.Done{Outcome: kernel.OutcomeOK})...), 0, nil)
+	}
+	got := w.do(t, "GET", follow, "")
+	if n := strings.Count(got.body, "event: stream\n"); n != count || !strings.Contains(got.body, fmt.Sprintf("id: %d\nevent: done\n", count+1)) {
+		t.Errorf("%d events", n)
+	}
+}
+
+func TestTurnsFailInTheirStream(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	w.hub.turns = w.hub.turns[:1]
+	w.hub.turnEnds = problem.New(problem.Unavailable, "model_unavailable", "the model does not answer")
+	got := w.do(t, "POST", api.Prefix+"/turns", `{"prompt":"?"}`)
+	if !strings.Contains(got.body, "event: text\n") || !strings.Contains(got.body, "event: failure\n") || !strings.Contains(got.body, `"code":"model_unavailable"`) {
+		t.Error(got.body)
+	}
+	// waited for, the turn itself says how it ended
+	if got := w.do(t, "POST", api.Prefix+"/turns?wait=true", `{"prompt":"?"}`); got.status != 200 || !strings.Contains(got.body, `"state":"completed"`) {
+		t.Errorf("%d %s", got.status, got.body)
+	}
+}
+
+func TestDeadlineOfTheBodyDoesNotEndTheStream(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, func(o *api.Options) { o.Heartbeat, o.Reading = 10*time.Millisecond, 50*time.Millisecond })
+	release := make(chan struct{})
+	w.hub.follow = func(ctx context.Context, _ int64) hub.Follower[hub.Event] {
+		return func(yield func(hub.Numbered[hub.Event], error) bool) {
+			select {
+			case <-release:
+				yield(hub.Numbered[hub.Event]{Seq: 1, Event: kernel.Done{Outcome: kernel.OutcomeOK}}, nil)
+			case <-ctx.Done():
+			}
+		}
+	}
+	answer, err := http.Post(w.url+create, "application/json", strings.NewReader(`{"code":"1"}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = answer.Body.Close() }()
+	lines := bufio.NewScanner(answer.Body)
+	for beats := 0; beats < 20 && lines.Scan(); {
+		if strings.HasPrefix(lines.Text(), ": ") {
+			beats++
+		}
+	}
+	close(release)
+	rest, err := io.ReadAll(answer.Body)
+	all := string(rest)
+	for lines.Scan() {
+		all += lines.Text()
+	}
+	if err != nil || !strings.Contains(all, "done") {
+		t.Errorf("%v %q", err, all)
+	}
+}

@@ -1,0 +1,186 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"iter"
+	"net/http"
+	"time"
+
+	"cove/internal/auth"
+	"cove/internal/hub"
+	"cove/internal/kernel"
+	"cove/internal/transcript"
+)
+
+// Execution is one run of code.
+type Execution struct {
+	ID       string             `json:"id" example:"exe_06f1k3t3y4m0v8s2k5r7w9x1z4"`
+	Session  string             `json:"session"`
+	Kernel   string             `json:"kernel"`
+	Turn     string             `json:"turn,omitempty" doc:"Of which it is a step"`
+	Step     int                `json:"step,omitempty"`
+	Code     string             `json:"code"`
+	State    hub.ExecutionState `json:"state" doc:"queued, running; then exactly one of ok, error, timeout, interrupted, out_of_memory, kernel_died, kernel_protocol_error, sandbox_died, needs_restart, lost"`
+	ExitCode int                `json:"exit_code"`
+	Message  string             `json:"message,omitempty" doc:"A sentence where the state needs one"`
+	Lost     kernel.Loss        `json:"lost,omitempty" doc:"What the next execution starts without: kernel (variables) or session (files, too)"`
+	Created  time.Time          `json:"created_at"`
+	Started  *time.Time         `json:"started_at,omitempty"`
+	Finished *time.Time         `json:"finished_at,omitempty"`
+	Wall     float64            `json:"wall_seconds"`
+	CPU      float64            `json:"cpu_seconds,omitempty"`
+	Last     int64              `json:"last_event" doc:"Id of the last event so far"`
+	Dropped  int64              `json:"dropped_bytes,omitempty" doc:"Of output that is not kept"`
+	User     string             `json:"user"`
+	Key      string             `json:"key,omitempty"`
+	Events   []json.RawMessage  `json:"events,omitempty" doc:"All of them, where the answer was waited for"`
+	Cut      bool               `json:"events_cut,omitempty" doc:"There are more events than one answer may hold; follow to get them"`
+}
+
+func executionOf(e hub.Execution) Execution {
+	return Execution{ID: e.ID, Session: e.Session, Kernel: e.Kernel, Turn: e.Turn, Step: e.Step, Code: e.Code, State: e.State, ExitCode: e.ExitCode, Message: e.Message,
+		Lost: e.Lost, Created: e.Created.UTC(), Started: moment(e.Started), Finished: moment(e.Finished), Wall: e.Wall.Seconds(), CPU: e.CPU.Seconds(),
+		Last: e.Events, Dropped: e.Dropped, User: e.User, Key: e.Key}
+}
+
+// NewExecution says what to run.
+type NewExecution struct {
+	Code    string  `json:"code" minLength:"1" maxLength:"1048576"`
+	Kernel  string  `json:"kernel,omitempty" maxLength:"64" doc:"main when left out"`
+	Timeout float64 `json:"timeout_seconds,omitempty" minimum:"0" maximum:"86400" doc:"Wall clock; the server's limit when left out"`
+}
+
+type (
+	createExecution struct {
+		SessionPath
+		Manner
+		Body NewExecution
+	}
+	// ExecutionPath names an execution in an address.
+	ExecutionPath struct {
+		Execution string `path:"execution" maxLength:"64" example:"exe_06f1k3t3y4m0v8s2k5r7w9x1z4"`
+	}
+	listExecutions struct {
+		Paging
+		Session string `query:"session" maxLength:"64"`
+		Kernel  string `query:"kernel" maxLength:"64"`
+		Turn    string `query:"turn" maxLength:"64"`
+		State   string `query:"state" maxLength:"40"`
+	}
+	listSessionExecutions struct {
+		SessionPath
+		Paging
+		Kernel string `query:"kernel" maxLength:"64"`
+		State  string `query:"state" maxLength:"40"`
+	}
+	// Point is where a client goes on following.
+	Point struct {
+		After int64 `query:"after" minimum:"0" doc:"Id of the last event that you have; the header Last-Event-ID goes before it"`
+	}
+	followExecution struct {
+		ExecutionPath
+		Point
+	}
+)
+
+func (s *surface) addExecutions() {
+	const tag = "executions"
+	addRaw(s, operation{id: "execution.create", method: http.MethodPost, path: "/sessions/{session}/executions", tag: tag, action: auth.SessionsExecute, repeat: repeatHub,
+		summary: "Run code", about: "Executions of one kernel run one after another. This one goes on whether or not you stay. The first event, `execution`, has its id.",
+		errors: []string{"session_not_found", "kernel_not_found", "queue_full", "quota_executions"},
+		example: `curl -N -H "Authorization: Bearer $KEY" $COVE/sessions/$SESSION/executions -d '{"code":"1+1"}'            # events as they happen
+curl -H "Authorization: Bearer $KEY" "$COVE/sessions/$SESSION/executions?wait=true" -d '{"code":"1+1"}'    # one JSON object at the end`},
+		s.createExecution)
+	add(s, operation{id: "execution.list", method: http.MethodGet, path: "/executions", tag: tag, action: auth.SessionsRead, summary: "List executions", about: "The newest first.",
+		example: `curl -H "Authorization: Bearer $KEY" "$COVE/executions?state=error"`},
+		func(ctx context.Context, who auth.Principal, in *listExecutions) (List[Execution], error) {
+			f := hub.ExecutionFilter{Session: in.Session, Kernel: in.Kernel, Turn: in.Turn, State: hub.ExecutionState(in.State)}
+			out, err := s.o.Hub.Executions(ctx, who, f, in.page())
+			return listOf(out, executionOf), err
+		})
+	add(s, operation{id: "session.executions", method: http.MethodGet, path: "/sessions/{session}/executions", tag: tag, action: auth.SessionsRead, summary: "List a session's executions",
+		errors: []string{"session_not_found"}, example: `curl -H "Authorization: Bearer $KEY" "$COVE/sessions/$SESSION/executions?order=oldest"`},
+		func(ctx context.Context, who auth.Principal, in *listSessionExecutions) (List[Execution], error) {
+			if _, err := s.o.Hub.Session(ctx, who, in.Session); err != nil {
+				return List[Execution]{}, err
+			}
+			f := hub.ExecutionFilter{Session: in.Session, Kernel: in.Kernel, State: hub.ExecutionState(in.State)}
+			out, err := s.o.Hub.Executions(ctx, who, f, in.page())
+			return listOf(out, executionOf), err
+		})
+	add(s, operation{id: "execution.get", method: http.MethodGet, path: "/executions/{execution}", tag: tag, action: auth.SessionsRead, summary: "Get an execution",
+		errors: []string{"execution_not_found"}, example: `curl -H "Authorization: Bearer $KEY" $COVE/executions/$EXECUTION`},
+		func(ctx context.Context, who auth.Principal, in *ExecutionPath) (Execution, error) {
+			out, err := s.o.Hub.Execution(ctx, who, in.Execution)
+			return executionOf(out), err
+		})
+	add(s, operation{id: "execution.interrupt", method: http.MethodPost, path: "/executions/{execution}/interrupt", tag: tag, action: auth.SessionsExecute, summary: "Interrupt an execution",
+		about: "Also one that waits for its turn. The answer comes at once; the execution's end is told by its events.", errors: []string{"execution_not_found"},
+		example: `curl -H "Authorization: Bearer $KEY" -X POST $COVE/executions/$EXECUTION/interrupt`},
+		func(ctx context.Context, who auth.Principal, in *ExecutionPath) (Execution, error) {
+			out, err := s.o.Hub.InterruptExecution(ctx, who, in.Execution)
+			return executionOf(out), err
+		})
+	addRaw(s, operation{id: "execution.events", method: http.MethodGet, path: "/executions/{execution}/events", tag: tag, action: auth.SessionsRead, summary: "Follow an execution",
+		about:  "Server-sent events, from the first one or from behind `Last-Event-ID` on, old or happening now, until `done`. Works as often as you like, also long afterwards.",
+		errors: []string{"execution_not_found"}, example: `curl -N -H "Authorization: Bearer $KEY" -H "Last-Event-ID: 17" $COVE/executions/$EXECUTION/events`},
+		func(w http.ResponseWriter, r *http.Request, who auth.Principal, in *followExecution) error {
+			from, err := point(r, in.After)
+			if err != nil {
+				return err
+			}
+			return s.stream(w, r, message{}, s.openExecution(who, in.Execution, from))
+		})
+}
+
+func (s *surface) openExecution(who auth.Principal, id string, from int64) opener {
+	return func(ctx context.Context) (iter.Seq2[message, error], error) {
+		f, err := s.o.Hub.Follow(ctx, who, id, from)
+		return untilEnd(messages(f, from, transcript.Event), from, "done", func() (int64, bool, error) {
+			e, err := s.o.Hub.Execution(ctx, who, id)
+			return e.Events, e.State.Final(), err
+		}), err
+	}
+}
+
+func (s *surface) createExecution(w http.ResponseWriter, r *http.Request, who auth.Principal, in *createExecution) error {
+	how, err := in.Manner.of(r)
+	if err != nil {
+		return err
+	}
+	e, err := s.o.Hub.StartExecution(r.Context(), who, hub.NewExecution{Session: in.Session, Kernel: in.Body.Kernel, Code: in.Body.Code,
+		Timeout: time.Duration(in.Body.Timeout * float64(time.Second)), Once: r.Header.Get("Idempotency-Key")})
+	if err != nil {
+		return err
+	}
+	w.Header().Set("Location", Prefix+"/executions/"+e.ID)
+	switch how {
+	case asPromise:
+		writeJSON(w, http.StatusAccepted, executionOf(e))
+		return nil
+	case asWhole:
+		return s.wholeExecution(w, r, who, e.ID)
+	}
+	return s.stream(w, r, object("execution", executionOf(e)), s.openExecution(who, e.ID, 0))
+}
+
+// wholeExecution answers when the execution is over. A client that leaves does not end it.
+func (s *surface) wholeExecution(w http.ResponseWriter, r *http.Request, who auth.Principal, id string) error {
+	events, err := s.openExecution(who, id, 0)(r.Context())
+	if err != nil {
+		return err
+	}
+	bodies, cut, err := collect(events)
+	if err != nil {
+		return err
+	}
+	e, err := s.o.Hub.Execution(r.Context(), who, id)
+	if err != nil {
+		return err
+	}
+	out := executionOf(e)
+	out.Events, out.Cut = bodies, cut
+	writeJSON(w, http.StatusOK, out)
+	return nil
+}

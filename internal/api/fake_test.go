@@ -1,0 +1,459 @@
+package api_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"cove/internal/api"
+	"cove/internal/audit"
+	"cove/internal/auth"
+	"cove/internal/hub"
+	"cove/internal/interpreter"
+	"cove/internal/kernel"
+	"cove/internal/problem"
+	"cove/internal/pydeps"
+	"cove/internal/wire"
+)
+
+const (
+	session      = "ses_00000000000000000000000001"
+	execution    = "exe_00000000000000000000000001"
+	conversation = "cnv_00000000000000000000000001"
+	turn         = "trn_00000000000000000000000001"
+	stored       = "fil_00000000000000000000000001"
+)
+
+var then = time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)
+
+// fakeHub has one thing of each kind, and a workspace. It keeps what it was asked.
+type fakeHub struct {
+	mu       sync.Mutex
+	asked    []any // the last arguments of interest
+	calls    int
+	fail     error // of every method
+	tree     map[string][]byte
+	events   []hub.Numbered[hub.Event]
+	turns    []hub.Numbered[hub.TurnEvent]
+	turnEnds error
+	ends     error
+	// follow, when set, takes the place of events.
+	follow func(ctx context.Context, after int64) hub.Follower[hub.Event]
+}
+
+func (h *fakeHub) note(who auth.Principal, args ...any) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.calls++
+	h.asked = args
+	if who.User == "" {
+		return errors.New("the caller was not passed on")
+	}
+	if id, ok := first(args).(string); ok && !slices.Contains([]string{session, execution, conversation, turn, stored, "churn", "", "p"}, id) {
+		return problem.New(problem.NotFound, "not_found", "there is no "+id)
+	}
+	return h.fail
+}
+
+func first(args []any) any {
+	if len(args) == 0 {
+		return nil
+	}
+	return args[0]
+}
+
+func (h *fakeHub) last() []any {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return slices.Clone(h.asked)
+}
+
+func numbered[E any](events ...E) []hub.Numbered[E] {
+	var out []hub.Numbered[E]
+	for i, e := range events {
+		out = append(out, hub.Numbered[E]{Seq: int64(i + 1), At: then, Event: e})
+	}
+	return out
+}
+
+func follower[E any](events []hub.Numbered[E], after int64, end error) hub.Follower[E] {
+	return func(yield func(hub.Numbered[E], error) bool) {
+		for _, n := range events {
+			if n.Seq > after && !yield(n, nil) {
+				return
+			}
+		}
+		if end != nil {
+			yield(hub.Numbered[E]{}, end)
+		}
+	}
+}
+
+func (h *fakeHub) one() hub.Session {
+	return hub.Session{ID: session, Project: "prj", User: "usr", State: hub.SessionActive, Created: then, Used: then, Expires: then.Add(time.Hour), Idle: time.Minute}
+}
+
+func (h *fakeHub) CreateSession(_ context.Context, who auth.Principal, n hub.NewSession) (hub.Session, error) {
+	s := h.one()
+	s.Name = n.Name
+	return s, h.note(who, n)
+}
+
+func (h *fakeHub) Session(_ context.Context, who auth.Principal, id string) (hub.Session, error) {
+	if id != session {
+		return hub.Session{}, problem.New(problem.NotFound, "session_not_found", "there is no such session")
+	}
+	return h.one(), h.note(who, id)
+}
+
+func (h *fakeHub) Sessions(_ context.Context, who auth.Principal, f hub.SessionFilter, p hub.Page) (hub.Listing[hub.Session], error) {
+	return hub.Listing[hub.Session]{Items: []hub.Session{h.one()}, Next: "more"}, h.note(who, f, p)
+}
+
+func (h *fakeHub) ChangeSession(_ context.Context, who auth.Principal, id string, c hub.SessionChange) (hub.Session, error) {
+	return h.one(), h.note(who, id, c)
+}
+func (h *fakeHub) PauseSession(_ context.Context, who auth.Principal, id string) (hub.Session, error) {
+	return h.one(), h.note(who, id)
+}
+func (h *fakeHub) ResumeSession(_ context.Context, who auth.Principal, id string) (hub.Session, error) {
+	return h.one(), h.note(who, id)
+}
+func (h *fakeHub) ForkSession(_ context.Context, who auth.Principal, id string, n hub.NewSession) (hub.Session, error) {
+	return h.one(), h.note(who, id, n)
+}
+func (h *fakeHub) DeleteSession(_ context.Context, who auth.Principal, id string) error {
+	return h.note(who, id)
+}
+func (h *fakeHub) Kernels(_ context.Context, who auth.Principal, id string) ([]hub.Kernel, error) {
+	return []hub.Kernel{{Name: "main", Busy: true}}, h.note(who, id)
+}
+func (h *fakeHub) StartKernel(_ context.Context, who auth.Principal, id, name string) (hub.Kernel, error) {
+	return hub.Kernel{Name: name}, h.note(who, id, name)
+}
+func (h *fakeHub) RestartKernel(_ context.Context, who auth.Principal, id, name string) (hub.Kernel, error) {
+	return hub.Kernel{Name: name}, h.note(who, id, name)
+}
+func (h *fakeHub) StopKernel(_ context.Context, who auth.Principal, id, name string) error {
+	return h.note(who, id, name)
+}
+
+func (h *fakeHub) StartExecution(_ context.Context, who auth.Principal, n hub.NewExecution) (hub.Execution, error) {
+	return hub.Execution{ID: execution, Session: n.Session, Kernel: "main", Code: n.Code, State: hub.ExecutionQueued, Created: then}, h.note(who, n)
+}
+func (h *fakeHub) Execution(_ context.Context, who auth.Principal, id string) (hub.Execution, error) {
+	return hub.Execution{ID: id, Session: session, State: "ok", Created: then, Finished: then, Events: 3}, h.note(who, id)
+}
+func (h *fakeHub) Executions(_ context.Context, who auth.Principal, f hub.ExecutionFilter, p hub.Page) (hub.Listing[hub.Execution], error) {
+	return hub.Listing[hub.Execution]{Items: []hub.Execution{{ID: execution, Created: then}}}, h.note(who, f, p)
+}
+func (h *fakeHub) InterruptExecution(_ context.Context, who auth.Principal, id string) (hub.Execution, error) {
+	return hub.Execution{ID: id, State: hub.ExecutionRunning}, h.note(who, id)
+}
+func (h *fakeHub) Follow(ctx context.Context, who auth.Principal, id string, after int64) (hub.Follower[hub.Event], error) {
+	if id != execution {
+		return nil, problem.New(problem.NotFound, "execution_not_found", "there is no such execution")
+	}
+	if h.follow != nil {
+		return h.follow(ctx, after), nil
+	}
+	return follower(h.events, after, h.ends), h.note(who, id, after)
+}
+
+func (h *fakeHub) Tree(ctx context.Context, who auth.Principal, id string, write bool, use func(context.Context, hub.Tree) error) error {
+	if id != session {
+		return problem.New(problem.NotFound, "session_not_found", "there is no such session")
+	}
+	if err := h.note(who, id, write); err != nil {
+		return err
+	}
+	return use(ctx, fakeTree{h})
+}
+
+type fakeTree struct{ h *fakeHub }
+
+func (t fakeTree) lock() func() { t.h.mu.Lock(); return t.h.mu.Unlock }
+
+func (t fakeTree) List(context.Context, string) ([]wire.FileInfo, bool, error) {
+	return []wire.FileInfo{{Path: "a.csv", Size: 3, Modified: then.UnixMicro()}, {Path: "data", Folder: true}}, false, nil
+}
+
+func (t fakeTree) Stat(_ context.Context, path string) (wire.FileInfo, error) {
+	defer t.lock()()
+	if path == "" || path == "data" {
+		return wire.FileInfo{Path: path, Folder: true}, nil
+	}
+	content, ok := t.h.tree[path]
+	if !ok {
+		return wire.FileInfo{}, problem.New(problem.NotFound, "file_not_found", "there is no such file")
+	}
+	return wire.FileInfo{Path: path, Size: int64(len(content)), Stamp: "s", Modified: then.UnixMicro()}, nil
+}
+
+func (t fakeTree) Read(_ context.Context, path string, offset, _ int64, w io.Writer) (int64, error) {
+	unlock := t.lock()
+	content := t.h.tree[path]
+	unlock()
+	for at := offset; at < int64(len(content)); at += 1000 {
+		if _, err := w.Write(content[at:min(at+1000, int64(len(content)))]); err != nil {
+			return int64(len(content)), err
+		}
+	}
+	return int64(len(content)), nil
+}
+
+func (t fakeTree) Write(_ context.Context, path string, r io.Reader) (wire.FileInfo, error) {
+	content, err := io.ReadAll(r)
+	if err != nil {
+		return wire.FileInfo{}, err
+	}
+	defer t.lock()()
+	t.h.tree[path] = content
+	return wire.FileInfo{Path: path, Size: int64(len(content)), Stamp: "s"}, nil
+}
+
+func (t fakeTree) Move(_ context.Context, from, to string) error {
+	defer t.lock()()
+	if _, ok := t.h.tree[to]; ok {
+		return problem.New(problem.Invalid, "file_exists", "there is such a file already")
+	}
+	t.h.tree[to] = t.h.tree[from]
+	delete(t.h.tree, from)
+	return nil
+}
+
+func (t fakeTree) Remove(_ context.Context, path string, _ bool) error {
+	defer t.lock()()
+	delete(t.h.tree, path)
+	return nil
+}
+func (t fakeTree) MakeFolder(context.Context, string) error { return nil }
+func (t fakeTree) Archive(_ context.Context, _, format string, w io.Writer) error {
+	_, err := io.WriteString(w, "archive as "+format)
+	return err
+}
+
+func (h *fakeHub) file() hub.File {
+	return hub.File{ID: stored, Name: "Umsätze.csv", Size: 10, SHA256: "aa", Created: then}
+}
+func (h *fakeHub) AddFile(_ context.Context, who auth.Principal, n hub.NewFile, r io.Reader) (hub.File, error) {
+	content, err := io.ReadAll(r)
+	if err != nil {
+		return hub.File{}, err
+	}
+	f := h.file()
+	f.Name, f.Purpose, f.Size = n.Name, n.Purpose, int64(len(content))
+	return f, h.note(who, n, string(content))
+}
+func (h *fakeHub) File(_ context.Context, who auth.Principal, id string) (hub.File, error) {
+	return h.file(), h.note(who, id)
+}
+func (h *fakeHub) Files(_ context.Context, who auth.Principal, purpose string, p hub.Page) (hub.Listing[hub.File], error) {
+	return hub.Listing[hub.File]{Items: []hub.File{h.file()}}, h.note(who, purpose, p)
+}
+
+type closer struct{ io.ReadSeeker }
+
+func (closer) Close() error { return nil }
+
+func (h *fakeHub) OpenFile(_ context.Context, who auth.Principal, id string) (hub.File, io.ReadSeekCloser, error) {
+	return h.file(), closer{strings.NewReader("0123456789")}, h.note(who, id)
+}
+func (h *fakeHub) DeleteFile(_ context.Context, who auth.Principal, id string) error {
+	return h.note(who, id)
+}
+func (h *fakeHub) PutFile(_ context.Context, who auth.Principal, id, file, path string) (wire.FileInfo, error) {
+	return wire.FileInfo{Path: path, Size: 1}, h.note(who, id, file, path)
+}
+func (h *fakeHub) Install(_ context.Context, who auth.Principal, id string, r []string, told func(pydeps.Progress)) (pydeps.Provision, error) {
+	told(pydeps.Progress{Phase: "download", Received: 1, Total: 2})
+	return pydeps.Provision{Installed: []pydeps.Package{{Name: "polars", Version: "1.0"}}}, h.note(who, id, r)
+}
+func (h *fakeHub) Packages(_ context.Context, who auth.Principal, id string) (string, map[string]string, error) {
+	return "3.12", map[string]string{"numpy": "2"}, h.note(who, id)
+}
+
+func (h *fakeHub) talk() hub.Conversation {
+	return hub.Conversation{ID: conversation, Title: "t", Created: then, Used: then, Source: "api"}
+}
+func (h *fakeHub) CreateConversation(_ context.Context, who auth.Principal, n hub.NewConversation) (hub.Conversation, error) {
+	return h.talk(), h.note(who, n)
+}
+func (h *fakeHub) Conversation(_ context.Context, who auth.Principal, id string) (hub.Conversation, error) {
+	return h.talk(), h.note(who, id)
+}
+func (h *fakeHub) Conversations(_ context.Context, who auth.Principal, f hub.ConversationFilter, p hub.Page) (hub.Listing[hub.Conversation], error) {
+	return hub.Listing[hub.Conversation]{Items: []hub.Conversation{h.talk()}}, h.note(who, f, p)
+}
+func (h *fakeHub) ChangeConversation(_ context.Context, who auth.Principal, id string, c hub.ConversationChange) (hub.Conversation, error) {
+	return h.talk(), h.note(who, id, c)
+}
+func (h *fakeHub) DeleteConversation(_ context.Context, who auth.Principal, id string) error {
+	return h.note(who, id)
+}
+
+func (h *fakeHub) StartTurn(_ context.Context, who auth.Principal, n hub.NewTurn) (hub.Turn, error) {
+	return hub.Turn{ID: turn, Conversation: conversation, State: hub.TurnQueued, Prompt: n.Prompt, Created: then}, h.note(who, n)
+}
+func (h *fakeHub) Turn(_ context.Context, who auth.Principal, id string) (hub.Turn, error) {
+	return hub.Turn{ID: id, Conversation: conversation, State: hub.TurnCompleted, Answer: "42", Created: then, Finished: then}, h.note(who, id)
+}
+func (h *fakeHub) Turns(_ context.Context, who auth.Principal, id string, p hub.Page) (hub.Listing[hub.Turn], error) {
+	return hub.Listing[hub.Turn]{Items: []hub.Turn{{ID: turn, Created: then}}}, h.note(who, id, p)
+}
+func (h *fakeHub) Branch(_ context.Context, who auth.Principal, id string) ([]hub.Turn, error) {
+	return []hub.Turn{{ID: id, Created: then}}, h.note(who, id)
+}
+func (h *fakeHub) CancelTurn(_ context.Context, who auth.Principal, id string) (hub.Turn, error) {
+	return hub.Turn{ID: id, State: hub.TurnCanceled}, h.note(who, id)
+}
+func (h *fakeHub) DeleteTurn(_ context.Context, who auth.Principal, id string) error {
+	return h.note(who, id)
+}
+func (h *fakeHub) FollowTurn(_ context.Context, who auth.Principal, id string, after int64) (hub.Follower[hub.TurnEvent], error) {
+	return follower(h.turns, after, h.turnEnds), h.note(who, id, after)
+}
+func (h *fakeHub) Search(_ context.Context, who auth.Principal, q string, p hub.Page) (hub.Listing[hub.Found], error) {
+	return hub.Listing[hub.Found]{Items: []hub.Found{{Turn: turn, Field: "prompt", Snippet: q, At: then}}}, h.note(who, q, p)
+}
+func (h *fakeHub) Models(_ context.Context, who auth.Principal) ([]hub.ModelInfo, error) {
+	return []hub.ModelInfo{{ID: "a/b", Provider: "a", Default: true}}, h.note(who)
+}
+func (h *fakeHub) Usage(_ context.Context, who auth.Principal, key, first, last string) ([]hub.Usage, error) {
+	return []hub.Usage{{Day: first, Executions: 2}}, h.note(who, key, first, last)
+}
+func (h *fakeHub) Ready(context.Context) error { return h.fail }
+
+// fakeAccounts has one of each.
+type fakeAccounts struct{}
+
+var oneKey = auth.Key{ID: "key_1", Name: "k", Created: then, Hash: []byte("secret hash"), Quota: []byte(`{"tokens_per_day":5}`)}
+
+func (fakeAccounts) CreateKey(context.Context, auth.Principal, auth.NewKey) (auth.Key, string, error) {
+	return oneKey, "cove_text", nil
+}
+func (fakeAccounts) Keys(context.Context, auth.Principal) ([]auth.Key, error) {
+	return []auth.Key{oneKey}, nil
+}
+func (fakeAccounts) RevokeKey(context.Context, auth.Principal, string) (auth.Key, error) {
+	return oneKey, nil
+}
+func (fakeAccounts) SetKeyQuota(context.Context, auth.Principal, string, []byte) (auth.Key, error) {
+	return oneKey, nil
+}
+func (fakeAccounts) CreateUser(_ context.Context, _ auth.Principal, name string, _ bool) (auth.User, error) {
+	return auth.User{Name: name}, nil
+}
+func (fakeAccounts) Users(context.Context, auth.Principal) ([]auth.User, error) {
+	return []auth.User{{Name: "ann"}}, nil
+}
+func (fakeAccounts) User(_ context.Context, _ auth.Principal, user string) (auth.User, error) {
+	return auth.User{Name: user}, nil
+}
+func (fakeAccounts) SetAdmin(_ context.Context, _ auth.Principal, user string, admin bool) (auth.User, error) {
+	return auth.User{Name: user, Admin: admin}, nil
+}
+func (fakeAccounts) DeleteUser(context.Context, auth.Principal, string) error { return nil }
+func (fakeAccounts) CreateProject(_ context.Context, _ auth.Principal, name string) (auth.Project, error) {
+	return auth.Project{Name: name}, nil
+}
+func (fakeAccounts) Projects(context.Context, auth.Principal) ([]auth.Project, error) {
+	return []auth.Project{{Name: "p"}}, nil
+}
+func (fakeAccounts) Project(_ context.Context, _ auth.Principal, p string) (auth.Project, error) {
+	return auth.Project{Name: p}, nil
+}
+func (fakeAccounts) SetQuota(_ context.Context, _ auth.Principal, p string, quota []byte) (auth.Project, error) {
+	return auth.Project{Name: p, Quota: quota}, nil
+}
+func (fakeAccounts) Members(context.Context, auth.Principal, string) ([]auth.Membership, error) {
+	return []auth.Membership{{User: "ann", Role: auth.Member}}, nil
+}
+func (fakeAccounts) SetMember(_ context.Context, _ auth.Principal, m auth.Membership) (auth.Membership, error) {
+	return m, nil
+}
+func (fakeAccounts) Rows(_ context.Context, _ auth.Principal, _ bool, _ string, limit int) ([]audit.Row, error) {
+	return slices.Repeat([]audit.Row{{ID: "aud_1", At: then, Action: "session.create", Outcome: "ok"}}, min(limit, 2)), nil
+}
+
+type rows struct {
+	mu   sync.Mutex
+	kept []audit.Row
+}
+
+func (r *rows) AddRow(_ context.Context, row audit.Row) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.kept = append(r.kept, row)
+	return nil
+}
+func (r *rows) Rows(context.Context, string, string, int) ([]audit.Row, error) { return r.kept, nil }
+
+// world is the interface before a fake hub, behind what stands for the server's authentication.
+type world struct {
+	hub   *fakeHub
+	rows  *rows
+	who   auth.Principal
+	known bool // false: no caller
+	url   string
+	log   *bytes.Buffer
+}
+
+func newWorld(t *testing.T, change func(*api.Options)) *world {
+	t.Helper()
+	w := &world{hub: &fakeHub{tree: map[string][]byte{"a.csv": []byte("abc")}}, rows: &rows{}, who: auth.Local(), known: true}
+	w.hub.events = numbered[hub.Event](kernel.Stream{Name: "stdout", Data: []byte("hi\n")}, kernel.Result{Count: 1, Data: kernel.Bundle{"text/plain": "2"}}, kernel.Done{Outcome: kernel.OutcomeOK})
+	w.hub.turns = numbered[hub.TurnEvent](interpreter.Text{Delta: "It is "}, interpreter.Answer{Text: "It is 42", Reason: interpreter.Complete})
+	o := api.Options{Hub: w.hub, Accounts: fakeAccounts{}, Audit: w.rows, Version: "1.2.3", Now: func() time.Time { return then }}
+	if change != nil {
+		change(&o)
+	}
+	handler := api.New(o)
+	server := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		rw.Header().Set("X-Request-Id", "req_1")
+		if w.known {
+			r = r.WithContext(auth.With(r.Context(), w.who))
+		}
+		handler.ServeHTTP(rw, r)
+	}))
+	t.Cleanup(server.Close)
+	w.url = server.URL
+	return w
+}
+
+type reply struct {
+	status int
+	header http.Header
+	body   string
+}
+
+// do sends a request; headers are "Name: value".
+func (w *world) do(t *testing.T, method, path, body string, headers ...string) reply {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), method, w.url+path, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, h := range headers {
+		name, value, _ := strings.Cut(h, ": ")
+		r.Header.Set(name, value)
+	}
+	answer, err := http.DefaultTransport.RoundTrip(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = answer.Body.Close() }()
+	text, err := io.ReadAll(answer.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return reply{answer.StatusCode, answer.Header, string(text)}
+}

@@ -1,0 +1,58 @@
+package api
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"cove/internal/audit"
+	"cove/internal/auth"
+	"cove/internal/hub"
+)
+
+type (
+	// Usage is what was used in one day.
+	Usage = hub.Usage
+	// AuditRow is who did what.
+	AuditRow = audit.Row
+
+	usageQuery struct {
+		From string `query:"from" format:"date" doc:"2026-11-21; seven days ago when left out" example:"2026-11-21"`
+		To   string `query:"to" format:"date" doc:"Today when left out" example:"2026-11-21"`
+		Key  string `query:"key" maxLength:"64" doc:"Only of this key"`
+	}
+	auditQuery struct {
+		After string `query:"after" maxLength:"64" doc:"The next of the page before"`
+		Limit int    `query:"limit" minimum:"1" maximum:"1000" default:"100"`
+		All   bool   `query:"all" doc:"Of all projects, which needs server:manage"`
+	}
+)
+
+// addLedgers adds what was used and who did what.
+func (s *surface) addLedgers() {
+	add(s, operation{id: "usage.get", method: http.MethodGet, path: "/usage", tag: "usage", action: auth.UsageRead, summary: "See what was used, by day", about: "Days are UTC.",
+		example: `curl -H "Authorization: Bearer $KEY" "$COVE/usage?from=2026-11-01&to=2026-11-30"`}, s.usage)
+	add(s, operation{id: "audit.list", method: http.MethodGet, path: "/audit", tag: "audit", action: auth.AuditRead, summary: "See who did what", about: "A row for every change that anybody asked for, also when it was refused; the newest first.",
+		example: `curl -H "Authorization: Bearer $KEY" "$COVE/audit?limit=20"`},
+		func(ctx context.Context, who auth.Principal, in *auditQuery) (List[audit.Row], error) {
+			rows, err := s.o.Accounts.Rows(ctx, who, in.All, in.After, in.Limit)
+			out := List[audit.Row]{Items: each(rows, func(r audit.Row) audit.Row { r.At = r.At.UTC(); return r })}
+			if len(rows) == in.Limit && in.Limit > 0 {
+				out.Next = rows[len(rows)-1].ID
+			}
+			return out, err
+		})
+}
+
+func (s *surface) usage(ctx context.Context, who auth.Principal, in *usageQuery) (List[hub.Usage], error) {
+	now := s.o.Now().UTC()
+	from, to := in.From, in.To
+	if to == "" {
+		to = now.Format(time.DateOnly)
+	}
+	if from == "" {
+		from = now.AddDate(0, 0, -6).Format(time.DateOnly)
+	}
+	out, err := s.o.Hub.Usage(ctx, who, in.Key, from, to)
+	return List[hub.Usage]{Items: each(out, func(u hub.Usage) hub.Usage { return u })}, err
+}

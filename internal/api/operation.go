@@ -1,0 +1,192 @@
+package api
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/danielgtaylor/huma/v2/adapters/humago"
+
+	"cove/internal/audit"
+	"cove/internal/auth"
+	"cove/internal/ident"
+	"cove/internal/problem"
+)
+
+// Route is one operation of the interface, for those who check who may call what.
+type Route struct {
+	ID      string      // "session.create"
+	Method  string      // "POST"
+	Pattern string      // "/api/v1/sessions/{session}", as http.ServeMux has it
+	Action  auth.Action // what the caller needs the right to; "" with Public false: any key will do
+	Public  bool        // no key is needed
+}
+
+// Routes returns every operation. What is not in it are three documents without a secret: /openapi.json, /openapi-3.0.json and /docs. Whether
+// they need a key is for whoever mounts the interface to say.
+func Routes() []Route { return slices.Clone(build(Options{}).routes) }
+
+// IsPublic says whether this package answers a path below Prefix without a key.
+func IsPublic(path string) bool {
+	switch strings.TrimPrefix(path, Prefix) {
+	case "/health", "/health/ready", "/openapi.json", "/openapi-3.0.json", "/docs":
+		return true
+	}
+	return false
+}
+
+// operation declares a route.
+type operation struct {
+	id, method, path string
+	tag, summary     string
+	about            string      // Markdown
+	action           auth.Action // see Route.Action
+	public           bool
+	status           int      // of success; 0: 200, or 204 without a body
+	repeat           repeat   // what an Idempotency-Key does
+	raw              bool     // the body is the handler's, not JSON
+	errors           []string // codes that are worth telling
+	example          string   // curl, for people
+}
+
+// The keys of huma's operation metadata.
+const metaOperation = "operation"
+
+// declare makes huma's operation and notes the route.
+func (s *surface) declare(o operation) huma.Operation {
+	s.routes = append(s.routes, Route{ID: o.id, Method: o.method, Pattern: Prefix + o.path, Action: o.action, Public: o.public})
+	h := huma.Operation{
+		OperationID: o.id, Method: o.method, Path: o.path, Summary: o.summary, Tags: []string{o.tag},
+		Description: o.text(), DefaultStatus: o.status, MaxBodyBytes: -1, BodyReadTimeout: -1,
+		Metadata: map[string]any{metaOperation: o},
+		Responses: map[string]*huma.Response{"default": {
+			Description: "A problem (RFC 9457)",
+			Content: map[string]*huma.MediaType{"application/problem+json": {
+				Schema: s.api.OpenAPI().Components.Schemas.Schema(documentType, true, "Problem")}},
+		}},
+		Extensions: map[string]any{},
+	}
+	if o.action != "" {
+		h.Extensions["x-action"] = string(o.action)
+	}
+	if o.public {
+		h.Security = []map[string][]string{{}}
+	}
+	if o.repeat != repeatNever {
+		h.Parameters = append(h.Parameters, &huma.Param{Name: "Idempotency-Key", In: "header", Schema: &huma.Schema{Type: "string", MaxLength: new(maxOnce)},
+			Description: "A word of your own, 1 to 200 characters. A repeated request with the same one is not done twice."})
+	}
+	return h
+}
+
+// text is the description with what is needed and what may go wrong.
+func (o operation) text() string {
+	out := strings.TrimSpace(o.about)
+	switch {
+	case o.public:
+		out += "\n\nNo key is needed."
+	case o.action != "":
+		out += "\n\nNeeds the right `" + string(o.action) + "`."
+	}
+	if len(o.errors) > 0 {
+		out += "\n\nProblems: `" + strings.Join(o.errors, "`, `") + "`."
+	}
+	if o.example != "" {
+		out += "\n\n```sh\n" + strings.TrimSpace(o.example) + "\n```"
+	}
+	return strings.TrimSpace(out)
+}
+
+// answer is an operation's success.
+type answer[O any] struct{ Body *O }
+
+// add registers an operation that answers with JSON.
+func add[I, O any](s *surface, o operation, do func(context.Context, auth.Principal, *I) (O, error)) {
+	huma.Register(s.api, s.declare(o), func(ctx context.Context, in *I) (*answer[O], error) {
+		who, _ := auth.From(ctx)
+		out, err := do(ctx, who, in)
+		if err != nil {
+			return nil, documentOf(err)
+		}
+		return &answer[O]{Body: &out}, nil
+	})
+}
+
+// addSilent registers an operation that answers with nothing (204).
+func addSilent[I any](s *surface, o operation, do func(context.Context, auth.Principal, *I) error) {
+	huma.Register(s.api, s.declare(o), func(ctx context.Context, in *I) (*struct{}, error) {
+		who, _ := auth.From(ctx)
+		if err := do(ctx, who, in); err != nil {
+			return nil, documentOf(err)
+		}
+		return nil, nil
+	})
+}
+
+// addRaw registers an operation that writes its answer itself. do returns an error only when it has written nothing.
+func addRaw[I any](s *surface, o operation, do func(w http.ResponseWriter, r *http.Request, who auth.Principal, in *I) error) {
+	huma.Register(s.api, s.declare(o), func(_ context.Context, in *I) (*huma.StreamResponse, error) {
+		return &huma.StreamResponse{Body: func(h huma.Context) {
+			r, w := humago.Unwrap(h)
+			who, _ := auth.From(r.Context())
+			if err := do(w, r, who, in); err != nil {
+				s.write(w, r, documentOf(err))
+			}
+		}}, nil
+	})
+}
+
+// adapter puts admission in front of every operation.
+type adapter struct {
+	huma.Adapter
+	s *surface
+}
+
+func (a *adapter) Handle(h *huma.Operation, handler func(huma.Context)) {
+	o, _ := h.Metadata[metaOperation].(operation)
+	a.Adapter.Handle(h, func(ctx huma.Context) {
+		r, w := humago.Unwrap(ctx)
+		w.Header().Set("Cache-Control", "no-store") // downloads say otherwise
+		w.Header().Set("X-Content-Type-Options", "nosniff")
+		if err := a.s.admit(r, o); err != nil {
+			a.s.write(w, r, documentOf(err))
+			return
+		}
+		a.s.deliver(w, r, o, func(w http.ResponseWriter, r *http.Request) { handler(humago.NewContext(h, r, w)) })
+	})
+}
+
+// admit asks the caller for the right to the operation. The hub asks again; here it is asked before anything is read, for every route
+// and in one place.
+func (s *surface) admit(r *http.Request, o operation) error {
+	if o.public {
+		return nil
+	}
+	who, ok := auth.From(r.Context())
+	if !ok {
+		return problem.New(problem.Denied, "unauthenticated", "there is no key, or it is not a good one").
+			WithHint("send it in the header 'Authorization: Bearer KEY'")
+	}
+	if o.action == "" {
+		return nil
+	}
+	err := who.Require(o.action)
+	if err != nil && o.method != http.MethodGet {
+		s.noteRefusal(r.Context(), who, o, r, err)
+	}
+	return err
+}
+
+// noteRefusal leaves the row that the hub would have left, had it been asked.
+func (s *surface) noteRefusal(ctx context.Context, who auth.Principal, o operation, r *http.Request, err error) {
+	if s.o.Audit == nil {
+		return
+	}
+	row := audit.Row{ID: ident.New(ident.Audit), At: s.o.Now().UTC(), Project: who.Project, User: who.User, Key: who.Key, Action: o.id,
+		Target: r.PathValue("session"), Outcome: problem.Of(err).Code, Request: who.Request, IP: who.IP, Agent: who.Agent}
+	if err := s.o.Audit.AddRow(context.WithoutCancel(ctx), row); err != nil {
+		s.o.Log.Error("audit row not written", "action", o.id, "err", err)
+	}
+}

@@ -1,0 +1,115 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"iter"
+	"net/http"
+	"sync"
+
+	"cove/internal/auth"
+	"cove/internal/kernel"
+	"cove/internal/pydeps"
+	"cove/internal/transcript"
+)
+
+// PackageList is what a session's Python can import.
+type PackageList struct {
+	Python   string            `json:"python" example:"3.12.7"`
+	Packages map[string]string `json:"packages" doc:"Version by name"`
+}
+
+// NewPackages says what to install.
+type NewPackages struct {
+	Requirements []string `json:"requirements" minItems:"1" maxItems:"200" doc:"PEP 508, such as \"polars>=1\"" example:"[\"polars\"]"`
+}
+
+type installPackages struct {
+	SessionPath
+	Stream bool `query:"stream" doc:"Answer with server-sent events, which is the default"`
+	Wait   bool `query:"wait" doc:"Answer when it is over, with one JSON object"`
+	Body   NewPackages
+}
+
+func (s *surface) addPackages() {
+	const tag = "packages"
+	add(s, operation{id: "package.list", method: http.MethodGet, path: "/sessions/{session}/packages", tag: tag, action: auth.SessionsRead, summary: "List a session's packages",
+		errors: []string{"session_not_found"}, example: `curl -H "Authorization: Bearer $KEY" $COVE/sessions/$SESSION/packages`},
+		func(ctx context.Context, who auth.Principal, in *SessionPath) (PackageList, error) {
+			python, packages, err := s.o.Hub.Packages(ctx, who, in.Session)
+			return PackageList{Python: python, Packages: notNil(packages)}, err
+		})
+	addRaw(s, operation{id: "package.install", method: http.MethodPost, path: "/sessions/{session}/packages", tag: tag, action: auth.PackagesInstall, summary: "Install packages",
+		about:  "What code imports is installed by itself; this does it ahead of time. Events: `install_progress`, then `install`, or `failure`. It ends when you leave. Asking again for what is there does nothing.",
+		errors: []string{"session_not_found", "package_unknown", "package_refused"},
+		example: `curl -N -H "Authorization: Bearer $KEY" $COVE/sessions/$SESSION/packages -d '{"requirements":["polars","httpx>=0.27"]}'
+curl -H "Authorization: Bearer $KEY" "$COVE/sessions/$SESSION/packages?wait=true" -d '{"requirements":["polars"]}'`}, s.installPackages)
+}
+
+func (s *surface) installPackages(w http.ResponseWriter, r *http.Request, who auth.Principal, in *installPackages) error {
+	how, err := Manner{Stream: in.Stream, Wait: in.Wait}.of(r)
+	if err != nil {
+		return err
+	}
+	if how == asWhole {
+		p, err := s.o.Hub.Install(r.Context(), who, in.Session, in.Body.Requirements, func(pydeps.Progress) {})
+		if err != nil {
+			return err
+		}
+		body, err := transcript.Event(kernel.Install{Provision: p})
+		if err != nil {
+			return err
+		}
+		writeJSON(w, http.StatusOK, json.RawMessage(body))
+		return nil
+	}
+	// What is wrong with the session should be a status, not an event.
+	if _, err := s.o.Hub.Session(r.Context(), who, in.Session); err != nil {
+		return err
+	}
+	return s.stream(w, r, message{}, func(ctx context.Context) (iter.Seq2[message, error], error) {
+		return s.installing(ctx, who, in), nil
+	})
+}
+
+// installing turns an installation's progress into messages. Only the newest progress counts, so nothing waits for a slow client.
+func (s *surface) installing(ctx context.Context, who auth.Principal, in *installPackages) iter.Seq2[message, error] {
+	return func(yield func(message, error) bool) {
+		ctx, cancel := context.WithCancel(ctx)
+		var running sync.WaitGroup
+		defer running.Wait()
+		defer cancel()
+		progress := make(chan pydeps.Progress, 64)
+		ended := make(chan error, 1)
+		var p pydeps.Provision
+		running.Go(func() {
+			var err error
+			p, err = s.o.Hub.Install(ctx, who, in.Session, in.Body.Requirements, func(now pydeps.Progress) {
+				select {
+				case progress <- now:
+				default:
+				}
+			})
+			ended <- err
+		})
+		told := func(e kernel.Install) bool {
+			body, err := transcript.Event(e)
+			return yield(typed(0, body), err) && err == nil
+		}
+		for {
+			select {
+			case now := <-progress:
+				if !told(kernel.Install{Progress: &now}) {
+					return
+				}
+			case err := <-ended:
+				if err != nil {
+					yield(message{}, err)
+					return
+				}
+				told(kernel.Install{Provision: p})
+				return
+			}
+		}
+	}
+}

@@ -1,0 +1,183 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"math"
+	"net/http"
+	"reflect"
+	"strconv"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/danielgtaylor/huma/v2/adapters/humago"
+
+	"cove/internal/auth"
+	"cove/internal/problem"
+)
+
+// Problem is the JSON of every error (RFC 9457).
+type Problem struct {
+	Type      string       `json:"type" doc:"Where the kind of problem is described" example:"/api/v1/docs#problem-not_found"`
+	Title     string       `json:"title" doc:"The status in words"`
+	Status    int          `json:"status" doc:"The HTTP status"`
+	Detail    string       `json:"detail" doc:"One sentence about what went wrong"`
+	Kind      problem.Kind `json:"kind" doc:"Who has to act: invalid, not_found, denied, unavailable, timeout, exhausted, canceled, internal"`
+	Code      string       `json:"code" doc:"Stable; meant for programs" example:"session_not_found"`
+	Hint      string       `json:"hint,omitempty" doc:"The next step"`
+	RequestID string       `json:"request_id,omitempty" doc:"Say it when you ask the operator"`
+	Errors    []FieldError `json:"errors,omitempty" doc:"The fields that are wrong"`
+
+	wait  int // seconds until it may work; 0: not said
+	cause error
+}
+
+// FieldError says what is wrong with a field.
+type FieldError struct {
+	Field   string `json:"field" example:"body.code"`
+	Message string `json:"message"`
+}
+
+var documentType = reflect.TypeFor[Problem]()
+
+func (d *Problem) Error() string  { return d.Detail }
+func (d *Problem) GetStatus() int { return d.Status }
+
+// ContentType is for huma.
+func (d *Problem) ContentType(string) string { return "application/problem+json" }
+
+// GetHeaders is for huma.
+func (d *Problem) GetHeaders() http.Header {
+	h := http.Header{}
+	if d.wait > 0 {
+		h.Set("Retry-After", strconv.Itoa(d.wait))
+	}
+	if d.Status == http.StatusUnauthorized {
+		h.Set("WWW-Authenticate", `Bearer realm="cove"`)
+	}
+	return h
+}
+
+// ProblemOf returns the JSON document of an error. What is not a problem, or is one of cove's own faults, does not show its words.
+func ProblemOf(err error) *Problem { return documentOf(err) }
+
+// WriteProblem answers with an error, for the parts in front of this package that refuse a request.
+func WriteProblem(w http.ResponseWriter, r *http.Request, err error) {
+	writeDocument(w, r, documentOf(err))
+}
+
+func documentOf(err error) *Problem {
+	if d, ok := errors.AsType[*Problem](err); ok {
+		return d
+	}
+	p := problem.Of(err)
+	known := p.Kind != problem.Internal || p.Code != "internal"
+	switch {
+	case known:
+	case errors.Is(err, context.Canceled):
+		p = problem.New(problem.Canceled, "canceled", "the request was given up")
+	case errors.Is(err, context.DeadlineExceeded):
+		p = problem.New(problem.Timeout, "timeout", "it took too long")
+	default:
+		p = problem.New(problem.Internal, "internal", "something went wrong in the server").WithHint("tell the operator the request_id")
+	}
+	d := &Problem{Detail: p.Message, Kind: p.Kind, Code: p.Code, Hint: p.Hint, cause: err}
+	d.Status, d.wait = problem.Status(p), int(math.Ceil(problem.RetryAfter(p).Seconds()))
+	d.Type = Prefix + "/docs#problem-" + string(p.Kind)
+	d.Title = titleOf(d.Status)
+	return d
+}
+
+const statusGaveUp = 499 // as nginx has it: the client is gone
+
+func titleOf(status int) string {
+	if status == statusGaveUp {
+		return "Client Closed Request"
+	}
+	return http.StatusText(status)
+}
+
+func noRoute() *Problem {
+	return documentOf(problem.New(problem.NotFound, "route_not_found", "there is nothing at this address").WithHint("see " + Prefix + "/docs"))
+}
+
+func noMethod(method, allow string) *Problem {
+	return documentOf(problem.New(problem.Invalid, "method_not_allowed", "this address does not know "+method).WithHint("it knows " + allow))
+}
+
+// write answers with a problem; faults of cove's own are logged here, once, with what the client is not told.
+func (s *surface) write(w http.ResponseWriter, r *http.Request, d *Problem) {
+	s.logFault(r, requestID(w, r), d)
+	writeDocument(w, r, d)
+}
+
+func (s *surface) logFault(r *http.Request, id string, d *Problem) {
+	if d.Kind == problem.Internal {
+		s.o.Log.ErrorContext(r.Context(), "request failed", "request", id, "route", r.Pattern, "code", d.Code, "err", d.cause)
+	}
+}
+
+func writeDocument(w http.ResponseWriter, r *http.Request, d *Problem) {
+	c := *d
+	c.RequestID = requestID(w, r)
+	for name, values := range c.GetHeaders() {
+		w.Header()[name] = values
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.Header().Set("Cache-Control", "no-store")
+	w.WriteHeader(c.Status)
+	text, _ := json.Marshal(&c)
+	_, _ = w.Write(append(text, '\n'))
+}
+
+// requestID is the id that the server gave the request.
+func requestID(w http.ResponseWriter, r *http.Request) string {
+	if id := w.Header().Get("X-Request-Id"); id != "" {
+		return id
+	}
+	who, _ := auth.From(r.Context())
+	return who.Request
+}
+
+// transform is where everything that huma writes passes: its own errors become ours, and errors learn the request's id.
+func (s *surface) transform(ctx huma.Context, _ string, v any) (any, error) {
+	r, w := humago.Unwrap(ctx)
+	switch d := v.(type) {
+	case *huma.ErrorModel:
+		out := invalidRequest(d)
+		out.RequestID = requestID(w, r)
+		s.logFault(r, out.RequestID, out)
+		return out, nil
+	case *Problem:
+		c := *d
+		c.RequestID = requestID(w, r)
+		s.logFault(r, c.RequestID, &c)
+		return &c, nil
+	}
+	return v, nil
+}
+
+// invalidRequest is huma's error in our words. It does not repeat the values.
+func invalidRequest(m *huma.ErrorModel) *Problem {
+	codes := map[int]string{http.StatusBadRequest: "invalid_body", http.StatusRequestEntityTooLarge: "body_too_large",
+		http.StatusUnsupportedMediaType: "unsupported_media_type", http.StatusUnprocessableEntity: "invalid_request"}
+	code := codes[m.Status]
+	if code == "" {
+		d := documentOf(errors.New(m.Detail))
+		return d
+	}
+	d := documentOf(problem.New(problem.Invalid, code, m.Detail))
+	d.Status, d.Title = m.Status, titleOf(m.Status)
+	for _, e := range m.Errors {
+		if e != nil {
+			d.Errors = append(d.Errors, FieldError{Field: e.Location, Message: e.Message})
+		}
+	}
+	if len(d.Errors) > 0 {
+		d.Detail = "the request is not valid: " + d.Errors[0].Message
+		if d.Errors[0].Field != "" {
+			d.Detail += " (" + d.Errors[0].Field + ")"
+		}
+	}
+	return d
+}

@@ -1,0 +1,275 @@
+package api_test
+
+import (
+	"encoding/json"
+	"flag"
+	"html"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"cove/internal/api"
+	"cove/internal/auth"
+	"cove/internal/problem"
+)
+
+var update = flag.Bool("update", false, "write docs/openapi.json")
+
+// request is one good request of a route, what it must answer and what must be in the answer.
+type request struct {
+	path, body string
+	status     int
+	want       string
+}
+
+var requests = map[string]request{
+	"health":              {"/health", "", 200, `"status":"ok"`},
+	"ready":               {"/health/ready", "", 200, `"status":"ready"`},
+	"version":             {"/version", "", 200, `"version":"1.2.3"`},
+	"me":                  {"/me", "", 200, `"role":"owner"`},
+	"session.create":      {"/sessions", `{"name":"n","idle_seconds":60}`, 201, `"name":"n"`},
+	"session.list":        {"/sessions?state=active&limit=5&meta=a:b", "", 200, `"next":"more"`},
+	"session.get":         {"/sessions/" + session, "", 200, `"idle_seconds":60`},
+	"session.change":      {"/sessions/" + session, `{"life_seconds":60}`, 200, session},
+	"session.pause":       {"/sessions/" + session + "/pause", "", 200, session},
+	"session.resume":      {"/sessions/" + session + "/resume", "", 200, session},
+	"session.fork":        {"/sessions/" + session + "/fork", "", 201, session},
+	"session.delete":      {"/sessions/" + session, "", 204, ""},
+	"kernel.list":         {"/sessions/" + session + "/kernels", "", 200, `"busy":true`},
+	"kernel.start":        {"/sessions/" + session + "/kernels", `{"name":"b"}`, 201, `"name":"b"`},
+	"kernel.restart":      {"/sessions/" + session + "/kernels/b/restart", "", 200, `"name":"b"`},
+	"kernel.stop":         {"/sessions/" + session + "/kernels/b", "", 204, ""},
+	"execution.create":    {"/sessions/" + session + "/executions", `{"code":"1+1"}`, 200, "event: done\n"},
+	"execution.list":      {"/executions?state=ok", "", 200, execution},
+	"session.executions":  {"/sessions/" + session + "/executions", "", 200, execution},
+	"execution.get":       {"/executions/" + execution, "", 200, `"last_event":3`},
+	"execution.interrupt": {"/executions/" + execution + "/interrupt", "", 200, execution},
+	"execution.events":    {"/executions/" + execution + "/events", "", 200, "event: done\n"},
+	"tree.list":           {"/sessions/" + session + "/files?path=x", "", 200, `"path":"a.csv"`},
+	"tree.stat":           {"/sessions/" + session + "/stat?path=a.csv", "", 200, `"size":3`},
+	"tree.move":           {"/sessions/" + session + "/move", `{"from":"a.csv","to":"b.csv"}`, 200, `"path":"b.csv"`},
+	"tree.folder":         {"/sessions/" + session + "/folders", `{"path":"data"}`, 201, `"folder":true`},
+	"tree.put":            {"/sessions/" + session + "/files", `{"file":"` + stored + `","path":"p"}`, 201, `"path":"p"`},
+	"tree.delete":         {"/sessions/" + session + "/files/a.csv", "", 204, ""},
+	"tree.upload":         {"/sessions/" + session + "/files/x/y.csv", "a,b", 201, `"path":"x/y.csv"`},
+	"tree.download":       {"/sessions/" + session + "/files/a.csv", "", 200, "abc"},
+	"tree.archive":        {"/sessions/" + session + "/archive?format=zip", "", 200, "archive as zip"},
+	"file.create":         {"/files?name=x.csv&purpose=p", "a,b", 201, `"purpose":"p"`},
+	"file.list":           {"/files", "", 200, stored},
+	"file.get":            {"/files/" + stored, "", 200, `"sha256":"aa"`},
+	"file.content":        {"/files/" + stored + "/content", "", 200, "0123456789"},
+	"file.delete":         {"/files/" + stored, "", 204, ""},
+	"package.list":        {"/sessions/" + session + "/packages", "", 200, `"numpy":"2"`},
+	"package.install":     {"/sessions/" + session + "/packages", `{"requirements":["polars"]}`, 200, "event: install\n"},
+	"conversation.create": {"/conversations", "", 201, conversation},
+	"conversation.list":   {"/conversations", "", 200, conversation},
+	"conversation.get":    {"/conversations/" + conversation, "", 200, conversation},
+	"conversation.change": {"/conversations/" + conversation, `{"title":"x"}`, 200, conversation},
+	"conversation.delete": {"/conversations/" + conversation, "", 204, ""},
+	"turn.list":           {"/conversations/" + conversation + "/turns", "", 200, turn},
+	"turn.create":         {"/conversations/" + conversation + "/turns", `{"prompt":"?"}`, 200, "event: answer\n"},
+	"turn.create_alone":   {"/turns", `{"prompt":"?"}`, 200, "event: answer\n"},
+	"turn.get":            {"/turns/" + turn, "", 200, `"answer":"42"`},
+	"turn.branch":         {"/turns/" + turn + "/branch", "", 200, turn},
+	"turn.cancel":         {"/turns/" + turn + "/cancel", "", 200, `"canceled"`},
+	"turn.delete":         {"/turns/" + turn, "", 204, ""},
+	"turn.events":         {"/turns/" + turn + "/events", "", 200, "event: answer\n"},
+	"search":              {"/search?q=churn", "", 200, `"snippet":"churn"`},
+	"model.list":          {"/models", "", 200, `"id":"a/b"`},
+	"key.create":          {"/keys", `{"name":"k","scopes":["sessions:read"]}`, 201, `"text":"cove_text"`},
+	"key.list":            {"/keys", "", 200, `"tokens_per_day":5`},
+	"key.revoke":          {"/keys/key_1", "", 200, `"id":"key_1"`},
+	"key.quota":           {"/keys/key_1/quota", `{"tokens_per_day":5}`, 200, `"id":"key_1"`},
+	"user.create":         {"/users", `{"name":"ann"}`, 201, `"name":"ann"`},
+	"user.list":           {"/users", "", 200, `"ann"`},
+	"user.get":            {"/users/ann@example.com", "", 200, `"ann@example.com"`},
+	"user.change":         {"/users/ann", `{"admin":true}`, 200, `"admin":true`},
+	"user.delete":         {"/users/ann", "", 204, ""},
+	"project.create":      {"/projects", `{"name":"p"}`, 201, `"p"`},
+	"project.list":        {"/projects", "", 200, `"p"`},
+	"project.get":         {"/projects/p", "", 200, `"p"`},
+	"project.quota":       {"/projects/p/quota", `{"live_sessions":3}`, 200, `"live_sessions":3`},
+	"member.list":         {"/projects/p/members", "", 200, `"member"`},
+	"member.set":          {"/projects/p/members/ann", `{"role":"viewer"}`, 200, `"viewer"`},
+	"member.remove":       {"/projects/p/members/ann", "", 204, ""},
+	"usage.get":           {"/usage?to=2026-11-21", "", 200, `"day":"2026-11-15"`},
+	"audit.list":          {"/audit?limit=2", "", 200, `"next":"aud_1"`},
+}
+
+func TestEveryRouteAnswers(t *testing.T) {
+	t.Parallel()
+	for _, r := range api.Routes() {
+		t.Run(r.ID, func(t *testing.T) {
+			t.Parallel()
+			q, ok := requests[r.ID]
+			if !ok {
+				t.Fatal("the route is not in this test's table")
+			}
+			w := newWorld(t, nil)
+			got := w.do(t, r.Method, api.Prefix+q.path, q.body)
+			if got.status != q.status || !strings.Contains(got.body, q.want) {
+				t.Errorf("%d %s\nwanted %d with %s", got.status, got.body, q.status, q.want)
+			}
+			if strings.Contains(got.body, "secret hash") {
+				t.Error("the hash of a key is shown")
+			}
+		})
+	}
+	if n := len(api.Routes()); n != len(requests) {
+		t.Errorf("%d routes and %d requests", n, len(requests))
+	}
+}
+
+// Without a caller, without the right, and with a hub that fails, every route says so in the same form.
+func TestEveryRouteRefuses(t *testing.T) {
+	t.Parallel()
+	for _, r := range api.Routes() {
+		t.Run(r.ID, func(t *testing.T) {
+			t.Parallel()
+			q, w := requests[r.ID], newWorld(t, nil)
+			w.known = false
+			got := w.do(t, r.Method, api.Prefix+q.path, q.body)
+			if r.Public != (got.status == 200) {
+				t.Errorf("without a key: %d %s", got.status, got.body)
+			}
+			if !r.Public {
+				wantProblem(t, got, 401, "unauthenticated")
+			}
+			if r.Public != api.IsPublic(r.Pattern) {
+				t.Errorf("public %v, and IsPublic says otherwise", r.Public)
+			}
+			if r.Action == "" {
+				return
+			}
+			w.known, w.who.Scopes = true, []auth.Action{"nothing"}
+			got = w.do(t, r.Method, api.Prefix+q.path, q.body)
+			wantProblem(t, got, 403, "forbidden")
+			if noted := len(w.rows.kept); noted != 1 && r.Method != http.MethodGet || noted != 0 && r.Method == http.MethodGet {
+				t.Errorf("%d audit rows", noted)
+			}
+			if w.hub.calls != 0 {
+				t.Error("the hub was asked all the same")
+			}
+		})
+	}
+}
+
+func TestHubFailuresAreProblems(t *testing.T) {
+	t.Parallel()
+	for _, r := range api.Routes() {
+		if strings.HasPrefix(string(r.Action), "keys") || strings.HasPrefix(string(r.Action), "users") || strings.HasPrefix(string(r.Action), "server") ||
+			slices.Contains([]string{"health", "version", "me", "project.list", "project.get", "audit.list"}, r.ID) {
+			continue // not the hub's
+		}
+		t.Run(r.ID, func(t *testing.T) {
+			t.Parallel()
+			q, w := requests[r.ID], newWorld(t, nil)
+			w.hub.fail = problem.New(problem.Exhausted, "quota_sessions", "enough").WithHint("less")
+			got := w.do(t, r.Method, api.Prefix+q.path, q.body)
+			wantProblem(t, got, 429, "quota_sessions")
+			if got.header.Get("Retry-After") == "" {
+				t.Error("no Retry-After")
+			}
+		})
+	}
+}
+
+func wantProblem(t *testing.T, got reply, status int, code string) {
+	t.Helper()
+	var p api.Problem
+	if err := json.Unmarshal([]byte(got.body), &p); err != nil {
+		t.Fatalf("%v: %s", err, got.body)
+	}
+	if got.status != status || p.Status != status || p.Code != code || got.header.Get("Content-Type") != "application/problem+json" || p.Type == "" || p.Title == "" ||
+		p.Detail == "" || p.Kind == "" || p.RequestID != "req_1" {
+		t.Errorf("%d %s %s, wanted %d %s", got.status, got.header.Get("Content-Type"), got.body, status, code)
+	}
+}
+
+func TestEveryRouteIsDeclared(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	w.known = false // documents need no key
+	page := w.do(t, "GET", "/api/v1/docs", "")
+	text := html.UnescapeString(page.body)
+	anyKey := []string{"version", "me", "project.list", "project.get"}
+	for _, r := range api.Routes() {
+		path := strings.Replace(r.Pattern, "...}", "}", 1)
+		if !strings.Contains(text, `id="op-`+r.ID+`"`) || !strings.Contains(text, `<span class="p">`+path+`</span>`) {
+			t.Errorf("%s %s is not on the page", r.ID, path)
+		}
+		_, below, _ := strings.Cut(text, `id="op-`+r.ID+`"`)
+		section, _, _ := strings.Cut(below, "</details>")
+		if !strings.Contains(section, "<pre><code>curl ") {
+			t.Errorf("%s has no example", r.ID)
+		}
+		if r.Action == "" && !r.Public && !slices.Contains(anyKey, r.ID) {
+			t.Errorf("%s has no action and is not public", r.ID)
+		}
+	}
+	if page.status != 200 || strings.Contains(page.body, "<script") || strings.Contains(page.body, `src="`) {
+		t.Error("the page is missing or loads something")
+	}
+	for _, m := range []string{"#problem-not_found", "Last-Event-ID", "Idempotency-Key"} {
+		if !strings.Contains(text, strings.TrimPrefix(m, "#")) {
+			t.Errorf("the page does not tell %s", m)
+		}
+	}
+}
+
+func TestDocumentIsCurrent(t *testing.T) {
+	t.Parallel()
+	name := filepath.Join("..", "..", "docs", "openapi.json")
+	if *update {
+		if err := os.WriteFile(name, api.Document(), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	kept, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if string(kept) != string(api.Document()) {
+		t.Error("docs/openapi.json is not what the code says; run go test ./internal/api -run Document -update")
+	}
+}
+
+func TestDocumentsAreServed(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	for path, version := range map[string]string{"/openapi.json": "3.1.", "/openapi-3.0.json": "3.0."} {
+		got := w.do(t, "GET", api.Prefix+path, "")
+		var doc struct {
+			OpenAPI string `json:"openapi"`
+			Paths   map[string]map[string]any
+		}
+		if err := json.Unmarshal([]byte(got.body), &doc); err != nil || !strings.HasPrefix(doc.OpenAPI, version) {
+			t.Errorf("%s: %v, version %q", path, err, doc.OpenAPI)
+		}
+		n := 0
+		for p, item := range doc.Paths {
+			if strings.Contains(p, "...") {
+				t.Errorf("%s: the path %s is the mux's, not the document's", path, p)
+			}
+			n += len(item)
+		}
+		if n != len(api.Routes()) {
+			t.Errorf("%s has %d operations, not %d", path, n, len(api.Routes()))
+		}
+	}
+	// references lead somewhere
+	var all map[string]any
+	if err := json.Unmarshal(api.Document(), &all); err != nil {
+		t.Fatal(err)
+	}
+	schemas := all["components"].(map[string]any)["schemas"].(map[string]any)
+	for part := range strings.SplitSeq(string(api.Document()), `"#/components/schemas/`) {
+		name, _, _ := strings.Cut(part, `"`)
+		if _, ok := schemas[name]; !ok && !strings.HasPrefix(part, "{") {
+			t.Errorf("the schema %q is not there", name)
+		}
+	}
+}

@@ -1,0 +1,229 @@
+package api
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"net/url"
+	"path"
+	"strings"
+	"time"
+
+	"cove/internal/auth"
+	"cove/internal/hub"
+	"cove/internal/problem"
+	"cove/internal/wire"
+)
+
+// etagOf is a word for a file's content as far as the sandbox's own stamp tells. It comes from the sandbox, so it is hashed.
+func etagOf(i wire.FileInfo) string {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%d %d %s", i.Size, i.Modified, i.Stamp))
+	return `"` + hex.EncodeToString(sum[:12]) + `"`
+}
+
+type (
+	contentPath struct {
+		SessionPath
+		Path string `path:"path" maxLength:"4096" example:"data/sales.csv"`
+	}
+	archiveQuery struct {
+		TreeQuery
+		Format string `query:"format" enum:"tar.gz,zip" default:"tar.gz"`
+	}
+)
+
+func (s *surface) addTreeContent() {
+	const tag = "session files"
+	addRaw(s, operation{id: "tree.upload", method: http.MethodPut, path: "/sessions/{session}/files/{path...}", tag: tag, action: auth.FilesWrite, raw: true, status: http.StatusCreated,
+		summary: "Upload a file", about: "The body is the file, streamed; folders on the way are made. It replaces what is there, whole or not at all.",
+		errors:  []string{"session_not_found", "file_too_large", "workspace_full", "invalid_path"},
+		example: `curl -H "Authorization: Bearer $KEY" -T sales.csv $COVE/sessions/$SESSION/files/data/sales.csv`}, s.uploadTree)
+	addRaw(s, operation{id: "tree.download", method: http.MethodGet, path: "/sessions/{session}/files/{path...}", tag: tag, action: auth.FilesRead, summary: "Download a file",
+		about: "With `Range`, `If-None-Match` and the like.", errors: treeProblems,
+		example: `curl -H "Authorization: Bearer $KEY" -o sales.csv $COVE/sessions/$SESSION/files/data/sales.csv
+curl -H "Authorization: Bearer $KEY" -r 0-99 $COVE/sessions/$SESSION/files/data/sales.csv`}, s.downloadTree)
+	addRaw(s, operation{id: "tree.archive", method: http.MethodGet, path: "/sessions/{session}/archive", tag: tag, action: auth.FilesRead, summary: "Download a folder as an archive",
+		errors: treeProblems, example: `curl -H "Authorization: Bearer $KEY" -o work.zip "$COVE/sessions/$SESSION/archive?format=zip"`}, s.archive)
+}
+
+func (s *surface) uploadTree(w http.ResponseWriter, r *http.Request, who auth.Principal, in *contentPath) error {
+	if in.Path == "" || strings.HasSuffix(in.Path, "/") {
+		return problem.New(problem.Invalid, "invalid_path", "the address must end in the file's path").WithHint("PUT .../files/data/sales.csv")
+	}
+	if r.ContentLength > s.o.MaxFile {
+		return errTooLarge(nil)
+	}
+	body, finish := s.upload(w, r, s.o.MaxFile)
+	defer finish()
+	var out Entry
+	err := s.o.Hub.Tree(r.Context(), who, in.Session, true, func(ctx context.Context, t hub.Tree) error {
+		info, err := t.Write(ctx, in.Path, body)
+		out = entryOf(info)
+		return err
+	})
+	if err != nil {
+		return uploadFailed(r, err)
+	}
+	w.Header().Set("ETag", out.ETag)
+	writeJSON(w, http.StatusCreated, out)
+	return nil
+}
+
+// uploadFailed tells a client's own end of the upload from the server's faults.
+func uploadFailed(r *http.Request, err error) error {
+	if errors.Is(err, io.ErrUnexpectedEOF) && problem.Of(err).Kind == problem.Internal || r.Context().Err() != nil {
+		return problem.New(problem.Canceled, "upload_incomplete", "the upload ended before the file did").WithCause(err)
+	}
+	return err
+}
+
+func (s *surface) downloadTree(w http.ResponseWriter, r *http.Request, who auth.Principal, in *contentPath) error {
+	return s.o.Hub.Tree(r.Context(), who, in.Session, false, func(ctx context.Context, t hub.Tree) error {
+		info, err := t.Stat(ctx, in.Path)
+		if err != nil {
+			return err
+		}
+		if info.Folder {
+			return problem.New(problem.Invalid, "is_folder", "this is a folder").WithHint("list it with ?path=, or download it with .../archive?path=")
+		}
+		content := &treeFile{ctx: ctx, tree: t, path: in.Path, size: info.Size}
+		defer content.stop()
+		modified := time.Time{}
+		if info.Modified > 0 {
+			modified = time.UnixMicro(info.Modified)
+		}
+		s.serveContent(w, r, path.Base(in.Path), etagOf(info), modified, content)
+		return nil // what went wrong from here on shows as a body that is too short
+	})
+}
+
+// serveContent answers with a file that may be hostile: a browser saves it and runs nothing in it.
+func (s *surface) serveContent(w http.ResponseWriter, r *http.Request, name, etag string, modified time.Time, content io.ReadSeeker) {
+	p := s.paced(w)
+	defer p.finish()
+	attach(w.Header(), name)
+	w.Header().Set("ETag", etag)
+	w.Header().Set("Cache-Control", "private, no-cache")
+	http.ServeContent(p, r, "", modified, content)
+}
+
+// attach sets what every downloaded content carries.
+func attach(h http.Header, name string) {
+	kind := mime.TypeByExtension(strings.ToLower(path.Ext(name)))
+	if kind == "" {
+		kind = "application/octet-stream"
+	}
+	h.Set("Content-Type", kind)
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("Content-Security-Policy", "sandbox; default-src 'none'")
+	plain := strings.Map(func(c rune) rune {
+		if c < ' ' || c > '~' || c == '"' || c == '\\' {
+			return '_'
+		}
+		return c
+	}, name)
+	h.Set("Content-Disposition", `attachment; filename="`+plain+`"; filename*=UTF-8''`+strings.ReplaceAll(url.QueryEscape(name), "+", "%20"))
+}
+
+func (s *surface) archive(w http.ResponseWriter, r *http.Request, who auth.Principal, in *archiveQuery) error {
+	return s.o.Hub.Tree(r.Context(), who, in.Session, false, func(ctx context.Context, t hub.Tree) error {
+		info, err := t.Stat(ctx, in.Path)
+		if err != nil {
+			return err
+		}
+		if !info.Folder {
+			return problem.New(problem.Invalid, "not_a_folder", "this is a file").WithHint("download it with .../files/" + in.Path)
+		}
+		name := path.Base(in.Path)
+		if in.Path == "" || name == "." || name == "/" {
+			name = "workspace"
+		}
+		attach(w.Header(), name+"."+in.Format)
+		w.Header().Set("Content-Type", map[string]string{"zip": "application/zip"}[in.Format])
+		if in.Format != "zip" {
+			w.Header().Set("Content-Type", "application/gzip")
+		}
+		w.Header().Set("Cache-Control", "no-store")
+		if r.Method == http.MethodHead {
+			return nil
+		}
+		p := s.paced(w)
+		defer p.finish()
+		begun := &copying{ResponseWriter: p}
+		if err := t.Archive(ctx, in.Path, in.Format, begun); err != nil && begun.status != 0 {
+			s.o.Log.WarnContext(ctx, "archive ended early", "err", err)
+			panic(http.ErrAbortHandler) // an archive that looks whole and is not would be worse
+		} else if err != nil {
+			w.Header().Del("Content-Disposition")
+			return err
+		}
+		return nil
+	})
+}
+
+// treeFile reads a file of a workspace from any place on, for ranges. A read asks the sandbox for the rest of the file, in one piece.
+type treeFile struct {
+	ctx  context.Context
+	tree hub.Tree
+	path string
+	size int64
+	at   int64
+	from *io.PipeReader
+	done chan struct{}
+}
+
+// Seek only notes the place.
+func (f *treeFile) Seek(offset int64, whence int) (int64, error) {
+	switch whence {
+	case io.SeekCurrent:
+		offset += f.at
+	case io.SeekEnd:
+		offset += f.size
+	}
+	if offset < 0 {
+		return 0, fmt.Errorf("seek %s: before the beginning", f.path)
+	}
+	if offset != f.at {
+		f.stop()
+		f.at = offset
+	}
+	return offset, nil
+}
+
+func (f *treeFile) Read(p []byte) (int, error) {
+	if f.at >= f.size {
+		return 0, io.EOF
+	}
+	if f.from == nil {
+		f.start()
+	}
+	n, err := f.from.Read(p[:min(int64(len(p)), f.size-f.at)])
+	f.at += int64(n)
+	return n, err
+}
+
+func (f *treeFile) start() {
+	from, to := io.Pipe()
+	done := make(chan struct{})
+	f.from, f.done = from, done
+	at := f.at
+	go func() {
+		defer close(done)
+		_, err := f.tree.Read(f.ctx, f.path, at, 0, to)
+		to.CloseWithError(err) // nil is io.EOF
+	}()
+}
+
+// stop ends the read that is under way: the tree may not be used once its session is let go of.
+func (f *treeFile) stop() {
+	if f.from != nil {
+		_ = f.from.Close()
+		<-f.done
+		f.from = nil
+	}
+}

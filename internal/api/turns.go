@@ -1,0 +1,281 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"iter"
+	"net/http"
+	"time"
+
+	"cove/internal/auth"
+	"cove/internal/hub"
+	"cove/internal/model"
+	"cove/internal/problem"
+	"cove/internal/transcript"
+)
+
+// Turn is one request to a model and everything until its answer.
+type Turn struct {
+	ID           string            `json:"id" example:"trn_06f1k3t3y4m0v8s2k5r7w9x1z4"`
+	Conversation string            `json:"conversation"`
+	Parent       string            `json:"parent,omitempty" doc:"The turn before it in its branch"`
+	Session      string            `json:"session,omitempty"`
+	State        hub.TurnState     `json:"state" enum:"queued,running,completed,waiting,failed,canceled,lost" doc:"waiting: for the results of your functions, which the next turn brings"`
+	Model        string            `json:"model"`
+	Prompt       string            `json:"prompt"`
+	Answer       string            `json:"answer" doc:"The final text"`
+	Reason       string            `json:"reason,omitempty" doc:"complete, or why the answer came before the model was done"`
+	Problem      json.RawMessage   `json:"problem,omitempty" doc:"Why it failed: kind, code, message, hint"`
+	Calls        []Call            `json:"calls,omitempty" doc:"Of your functions, when it waits for their results"`
+	Usage        Tokens            `json:"usage"`
+	Steps        int               `json:"steps" doc:"Executions"`
+	Created      time.Time         `json:"created_at"`
+	Finished     *time.Time        `json:"finished_at,omitempty"`
+	Last         int64             `json:"last_event" doc:"Id of the last event so far"`
+	User         string            `json:"user"`
+	Key          string            `json:"key,omitempty"`
+	Events       []json.RawMessage `json:"events,omitempty" doc:"All of them, where the answer was waited for"`
+	Cut          bool              `json:"events_cut,omitempty" doc:"There are more events than one answer may hold; follow to get them"`
+}
+
+// Call is a call of one of the client's functions.
+type Call struct {
+	ID        string `json:"id"`
+	Name      string `json:"name"`
+	Arguments string `json:"arguments" doc:"A JSON object, as text"`
+}
+
+// Tokens count what a model read and wrote.
+type Tokens struct {
+	Input  int64 `json:"input_tokens"`
+	Output int64 `json:"output_tokens"`
+}
+
+func turnOf(t hub.Turn) Turn {
+	out := Turn{ID: t.ID, Conversation: t.Conversation, Parent: t.Parent, Session: t.Session, State: t.State, Model: t.Model, Prompt: t.Prompt, Answer: t.Answer,
+		Reason: t.Reason, Usage: Tokens{Input: t.Usage.InputTokens, Output: t.Usage.OutputTokens}, Steps: t.Steps, Created: t.Created.UTC(),
+		Finished: moment(t.Finished), Last: t.Events, User: t.User, Key: t.Key}
+	if json.Valid(t.Problem) {
+		out.Problem = t.Problem
+	}
+	for _, c := range t.Calls {
+		out.Calls = append(out.Calls, Call{ID: c.ID, Name: c.Name, Arguments: c.Arguments})
+	}
+	return out
+}
+
+// NewTurn says what a model is asked.
+type NewTurn struct {
+	Prompt       string   `json:"prompt,omitempty" maxLength:"1048576" doc:"Your words"`
+	Images       []Image  `json:"images,omitempty" maxItems:"16" doc:"For a model that sees"`
+	Results      []Result `json:"results,omitempty" maxItems:"64" doc:"Of your functions that the turn before called; then there is no prompt"`
+	Parent       string   `json:"parent,omitempty" maxLength:"64" doc:"The turn to go on from: the conversation's last when left out; an earlier one begins a branch"`
+	Session      string   `json:"session,omitempty" maxLength:"64" doc:"Whose Python is used: the conversation's, or a new one, when left out"`
+	Model        string   `json:"model,omitempty" maxLength:"200" doc:"The server's default when left out"`
+	Files        []string `json:"files,omitempty" maxItems:"100" doc:"Ids of stored files that are put into the workspace first"`
+	Instructions string   `json:"instructions,omitempty" maxLength:"262144"`
+	Python       *bool    `json:"python,omitempty" doc:"false: the model is not offered the interpreter"`
+	Tools        []Tool   `json:"tools,omitempty" maxItems:"128" doc:"Your functions: the model calls them, you run them"`
+	ToolChoice   string   `json:"tool_choice,omitempty" maxLength:"128" doc:"auto, none, required, or the name of one function"`
+	Parallel     *bool    `json:"parallel_tool_calls,omitempty"`
+	MaxCalls     int      `json:"max_steps,omitempty" minimum:"0" maximum:"1000" doc:"Executions; the server's limit when left out"`
+	MaxTokens    int      `json:"max_tokens,omitempty" minimum:"0" doc:"Of each answer of the model"`
+	Temperature  *float64 `json:"temperature,omitempty" minimum:"0" maximum:"2"`
+	TopP         *float64 `json:"top_p,omitempty" minimum:"0" maximum:"1"`
+	Source       string   `json:"source,omitempty" enum:"api,cli,web" default:"api"`
+}
+
+// Image is a picture.
+type Image struct {
+	MIME string `json:"mime" enum:"image/png,image/jpeg,image/gif,image/webp"`
+	Data []byte `json:"data" doc:"base64"`
+}
+
+// Result is what a function of the client's returned.
+type Result struct {
+	Call  string `json:"call" maxLength:"256" doc:"The call's id"`
+	Text  string `json:"text"`
+	Error bool   `json:"error,omitempty" doc:"It failed, and text says how"`
+}
+
+// Tool is a function of the client's.
+type Tool struct {
+	Name        string          `json:"name" minLength:"1" maxLength:"64" pattern:"^[A-Za-z0-9_-]+$"`
+	Description string          `json:"description,omitempty"`
+	Parameters  json.RawMessage `json:"parameters,omitempty" doc:"A JSON Schema"`
+}
+
+// input is the turn's messages.
+func (n NewTurn) input() ([]model.Message, error) {
+	if len(n.Results) > 0 {
+		if n.Prompt != "" || len(n.Images) > 0 {
+			return nil, problem.New(problem.Invalid, "invalid_request", "results come without a prompt and images (body.results)")
+		}
+		m := model.Message{Role: model.RoleTool}
+		for _, r := range n.Results {
+			m.Content = append(m.Content, model.ToolResult{CallID: r.Call, Text: r.Text, IsError: r.Error})
+		}
+		return []model.Message{m}, nil
+	}
+	m := model.Message{Role: model.RoleUser}
+	if n.Prompt != "" {
+		m.Content = append(m.Content, model.Text{Text: n.Prompt})
+	}
+	for _, i := range n.Images {
+		m.Content = append(m.Content, model.Image{MIME: i.MIME, Data: i.Data})
+	}
+	if len(m.Content) == 0 {
+		return nil, problem.New(problem.Invalid, "invalid_request", "there is nothing to ask (body.prompt)").WithHint(`send {"prompt":"..."}`)
+	}
+	return []model.Message{m}, nil
+}
+
+func (n NewTurn) hub(conversation, once string) (hub.NewTurn, error) {
+	input, err := n.input()
+	if err != nil {
+		return hub.NewTurn{}, err
+	}
+	out := hub.NewTurn{Conversation: conversation, Parent: n.Parent, Session: n.Session, Model: n.Model, Input: input, Prompt: n.Prompt, Files: n.Files,
+		Instructions: n.Instructions, NoPython: n.Python != nil && !*n.Python, Parallel: n.Parallel, MaxCalls: n.MaxCalls, MaxTokens: n.MaxTokens,
+		Temperature: n.Temperature, TopP: n.TopP, Source: n.Source, Once: once}
+	if out.Source == "" {
+		out.Source = "api"
+	}
+	switch n.ToolChoice {
+	case "", "auto", "none", "required":
+		out.Choice.Mode = n.ToolChoice
+	default:
+		out.Choice.Name = n.ToolChoice
+	}
+	for _, t := range n.Tools {
+		out.Tools = append(out.Tools, model.Tool{Name: t.Name, Description: t.Description, Schema: t.Parameters})
+	}
+	return out, nil
+}
+
+type (
+	createTurn struct {
+		Manner
+		Body NewTurn
+	}
+	createTurnIn struct {
+		ConversationPath
+		Manner
+		Body NewTurn
+	}
+	// TurnPath names a turn in an address.
+	TurnPath struct {
+		Turn string `path:"turn" maxLength:"64" example:"trn_06f1k3t3y4m0v8s2k5r7w9x1z4"`
+	}
+	followTurn struct {
+		TurnPath
+		Point
+	}
+)
+
+var turnProblems = []string{"conversation_not_found", "turn_not_found", "turn_running", "model_unknown", "quota_tokens"}
+
+func (s *surface) addTurns() {
+	const tag = "conversations"
+	addRaw(s, operation{id: "turn.create", method: http.MethodPost, path: "/conversations/{conversation}/turns", tag: tag, action: auth.ConversationsWrite, repeat: repeatHub,
+		summary: "Ask", about: "The turn goes on whether or not you stay. The first event, `turn`, has its id; the last is `answer`, or `failure`. It takes the right `sessions:execute` as well, but with `\"python\":false`.",
+		errors: turnProblems, example: `curl -N -H "Authorization: Bearer $KEY" $COVE/conversations/$CONVERSATION/turns -d '{"prompt":"Which region grew fastest?"}'
+curl -N -H "Authorization: Bearer $KEY" $COVE/conversations/$CONVERSATION/turns -d '{"parent":"'$TURN'","prompt":"And in May?"}'   # a branch`},
+		func(w http.ResponseWriter, r *http.Request, who auth.Principal, in *createTurnIn) error {
+			return s.ask(w, r, who, in.Conversation, in.Manner, in.Body)
+		})
+	addRaw(s, operation{id: "turn.create_alone", method: http.MethodPost, path: "/turns", tag: tag, action: auth.ConversationsWrite, repeat: repeatHub,
+		summary: "Ask in a new conversation", about: "As above; the turn says which conversation was made.", errors: turnProblems,
+		example: `curl -H "Authorization: Bearer $KEY" "$COVE/turns?wait=true" -d '{"prompt":"What is the 100th prime?"}'`},
+		func(w http.ResponseWriter, r *http.Request, who auth.Principal, in *createTurn) error {
+			return s.ask(w, r, who, "", in.Manner, in.Body)
+		})
+	add(s, operation{id: "turn.get", method: http.MethodGet, path: "/turns/{turn}", tag: tag, action: auth.ConversationsRead, summary: "Get a turn", errors: []string{"turn_not_found"},
+		example: `curl -H "Authorization: Bearer $KEY" $COVE/turns/$TURN`}, s.turn(Hub.Turn))
+	add(s, operation{id: "turn.branch", method: http.MethodGet, path: "/turns/{turn}/branch", tag: tag, action: auth.ConversationsRead, summary: "Get a turn's branch",
+		about: "The turn and those that it goes on from, the oldest first.", errors: []string{"turn_not_found"}, example: `curl -H "Authorization: Bearer $KEY" $COVE/turns/$TURN/branch`},
+		func(ctx context.Context, who auth.Principal, in *TurnPath) (List[Turn], error) {
+			out, err := s.o.Hub.Branch(ctx, who, in.Turn)
+			return List[Turn]{Items: each(out, turnOf)}, err
+		})
+	add(s, operation{id: "turn.cancel", method: http.MethodPost, path: "/turns/{turn}/cancel", tag: tag, action: auth.ConversationsWrite, summary: "Cancel a turn",
+		about: "With the code that it runs. The answer comes at once.", errors: []string{"turn_not_found"}, example: `curl -H "Authorization: Bearer $KEY" -X POST $COVE/turns/$TURN/cancel`},
+		s.turn(Hub.CancelTurn))
+	addSilent(s, operation{id: "turn.delete", method: http.MethodDelete, path: "/turns/{turn}", tag: tag, action: auth.ConversationsWrite, summary: "Delete a turn",
+		about: "A finished one. Turns that go on from it stay.", errors: []string{"turn_not_found", "turn_running"}, example: `curl -H "Authorization: Bearer $KEY" -X DELETE $COVE/turns/$TURN`},
+		func(ctx context.Context, who auth.Principal, in *TurnPath) error {
+			return s.o.Hub.DeleteTurn(ctx, who, in.Turn)
+		})
+	addRaw(s, operation{id: "turn.events", method: http.MethodGet, path: "/turns/{turn}/events", tag: tag, action: auth.ConversationsRead, summary: "Follow a turn",
+		about: "Server-sent events, from the first one or from behind `Last-Event-ID` on, until `answer` or `failure`.", errors: []string{"turn_not_found"},
+		example: `curl -N -H "Authorization: Bearer $KEY" -H "Last-Event-ID: 42" $COVE/turns/$TURN/events`},
+		func(w http.ResponseWriter, r *http.Request, who auth.Principal, in *followTurn) error {
+			from, err := point(r, in.After)
+			if err != nil {
+				return err
+			}
+			return s.stream(w, r, message{}, s.openTurn(who, in.Turn, from))
+		})
+}
+
+// turn is an operation on one turn that answers with it.
+func (s *surface) turn(do func(Hub, context.Context, auth.Principal, string) (hub.Turn, error)) func(context.Context, auth.Principal, *TurnPath) (Turn, error) {
+	return func(ctx context.Context, who auth.Principal, in *TurnPath) (Turn, error) {
+		out, err := do(s.o.Hub, ctx, who, in.Turn)
+		return turnOf(out), err
+	}
+}
+
+func (s *surface) openTurn(who auth.Principal, id string, from int64) opener {
+	return func(ctx context.Context) (iter.Seq2[message, error], error) {
+		f, err := s.o.Hub.FollowTurn(ctx, who, id, from)
+		return untilEnd(messages(f, from, transcript.TurnEvent), from, "answer", func() (int64, bool, error) {
+			t, err := s.o.Hub.Turn(ctx, who, id)
+			return t.Events, t.State.Final(), err
+		}), err
+	}
+}
+
+func (s *surface) ask(w http.ResponseWriter, r *http.Request, who auth.Principal, conversation string, m Manner, body NewTurn) error {
+	how, err := m.of(r)
+	if err != nil {
+		return err
+	}
+	n, err := body.hub(conversation, r.Header.Get("Idempotency-Key"))
+	if err != nil {
+		return err
+	}
+	t, err := s.o.Hub.StartTurn(r.Context(), who, n)
+	if err != nil {
+		return err
+	}
+	w.Header().Set("Location", Prefix+"/turns/"+t.ID)
+	switch how {
+	case asPromise:
+		writeJSON(w, http.StatusAccepted, turnOf(t))
+		return nil
+	case asWhole:
+		return s.wholeTurn(w, r, who, t.ID)
+	}
+	return s.stream(w, r, object("turn", turnOf(t)), s.openTurn(who, t.ID, 0))
+}
+
+// wholeTurn answers when the turn is over, also when it failed: then the turn says so.
+func (s *surface) wholeTurn(w http.ResponseWriter, r *http.Request, who auth.Principal, id string) error {
+	events, err := s.openTurn(who, id, 0)(r.Context())
+	if err != nil {
+		return err
+	}
+	bodies, cut, failed := collect(events)
+	t, err := s.o.Hub.Turn(r.Context(), who, id)
+	if err != nil {
+		return err
+	}
+	if failed != nil && !t.State.Final() {
+		return failed // following failed, not the turn
+	}
+	out := turnOf(t)
+	out.Events, out.Cut = bodies, cut
+	writeJSON(w, http.StatusOK, out)
+	return nil
+}

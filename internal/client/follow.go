@@ -1,0 +1,262 @@
+package client
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"net/http"
+	"strconv"
+	"time"
+
+	"cove/internal/ident"
+	"cove/internal/problem"
+	"cove/internal/transcript"
+)
+
+// Gap is an error that does not end a stream: the events between After and Until are lost.
+type Gap struct{ After, Until int64 }
+
+func (g *Gap) Error() string {
+	return fmt.Sprintf("some output is lost: the events %d to %d", g.After+1, g.Until)
+}
+
+const (
+	maxEvent = 64 << 20
+	silence  = 45 * time.Second // the server breaks a silence every ten seconds
+	patience = 8                // attempts to follow again without a single event
+)
+
+// message is one server-sent event.
+type message struct {
+	id    int64
+	event string
+	data  []byte
+}
+
+// stream is one connection's events.
+type stream struct {
+	body  io.ReadCloser
+	lines *bufio.Reader
+	idle  *time.Timer
+	stop  context.CancelFunc
+}
+
+// open begins a stream. A server that says nothing at all for too long is taken for gone.
+func (c *Client) open(ctx context.Context, q call) (*stream, error) {
+	ctx, stop := context.WithCancel(ctx)
+	q.accept = "text/event-stream"
+	answer, err := c.send(ctx, q)
+	if err != nil {
+		stop()
+		return nil, err
+	}
+	return &stream{body: answer.Body, lines: bufio.NewReaderSize(answer.Body, 64<<10), idle: time.AfterFunc(silence, stop), stop: stop}, nil
+}
+
+func (s *stream) close() {
+	s.idle.Stop()
+	s.stop()
+	_ = s.body.Close()
+}
+
+// next reads an event; io.EOF is the end of the connection, not of what is followed.
+func (s *stream) next() (message, error) {
+	var m message
+	for {
+		line, err := s.line()
+		if err != nil {
+			return message{}, err
+		}
+		name, value, _ := bytes.Cut(line, []byte(":"))
+		value = bytes.TrimPrefix(value, []byte(" "))
+		switch {
+		case len(line) == 0 && m.event != "":
+			return m, nil
+		case len(line) == 0:
+			m = message{}
+		case string(name) == "id":
+			m.id, _ = strconv.ParseInt(string(value), 10, 64)
+		case string(name) == "event":
+			m.event = string(value)
+		case string(name) == "data":
+			if len(m.data) > 0 {
+				m.data = append(m.data, '\n')
+			}
+			m.data = append(m.data, value...)
+		}
+		if len(m.data) > maxEvent {
+			return message{}, errTooMuch()
+		}
+	}
+}
+
+func (s *stream) line() ([]byte, error) {
+	var out []byte
+	for {
+		piece, more, err := s.lines.ReadLine()
+		if err != nil {
+			return nil, err
+		}
+		s.idle.Reset(silence)
+		if out = append(out, piece...); !more {
+			return out, nil
+		}
+		if len(out) > maxEvent {
+			return nil, errTooMuch()
+		}
+	}
+}
+
+func errTooMuch() error {
+	return problem.New(problem.Unavailable, "server_unexpected", "the server sent an event that is too large")
+}
+
+// follow yields what parse makes of the events at path, from behind after on, until last says that one was the last. It follows again when the
+// connection breaks. first, if not nil, is a connection that is open already.
+func follow[E any](ctx context.Context, c *Client, path string, after int64, first *stream, parse func([]byte) (E, error), last func(E) bool) iter.Seq2[E, error] {
+	return func(yield func(E, error) bool) {
+		var none E
+		f := follower[E]{c: c, path: path, at: after, parse: parse, last: last, yield: yield}
+		s, tried := first, 0
+		for {
+			var err error
+			before := f.at
+			if s == nil {
+				s, err = c.open(ctx, call{method: http.MethodGet, path: path, last: f.at})
+			}
+			if err == nil {
+				err = f.drain(s)
+				s.close()
+				s = nil
+			}
+			switch {
+			case errors.Is(err, errOver):
+				return
+			case ctx.Err() != nil:
+				yield(none, fmt.Errorf("follow: %w", context.Cause(ctx)))
+				return
+			}
+			if tried++; f.at > before {
+				tried = 0
+			} else if errors.Is(err, errEnded) && tried > 1 {
+				err = problem.New(problem.Unavailable, "stream_ended", "the server has no more events of this, and no end of it").WithHint("look at its state")
+			}
+			if final(err) || tried >= patience {
+				yield(none, err)
+				return
+			}
+			if !sleep(ctx, min(time.Duration(tried*tried+1)*100*time.Millisecond, longestWait)) {
+				yield(none, fmt.Errorf("follow: %w", context.Cause(ctx)))
+				return
+			}
+		}
+	}
+}
+
+// errOver says that nothing more is to be yielded.
+var errOver = errors.New("over")
+
+// errEnded says that the server ended the stream in good order, and without a last event.
+var errEnded = errors.New("the stream ended")
+
+// final says whether following again makes no sense: the server answered, and said why not.
+func final(err error) bool {
+	p, ok := errors.AsType[*problem.Error](err)
+	if !ok {
+		return false // the connection
+	}
+	switch p.Code {
+	case "server_unreachable", "draining", "database_unavailable", "stream_cut":
+		return false
+	}
+	return p.Kind != problem.Exhausted
+}
+
+type follower[E any] struct {
+	c     *Client
+	path  string
+	at    int64 // the last event that was yielded
+	parse func([]byte) (E, error)
+	last  func(E) bool
+	yield func(E, error) bool
+}
+
+// drain yields a connection's events. It returns errOver behind the last one, and otherwise why the connection ended.
+func (f *follower[E]) drain(s *stream) error {
+	for {
+		m, err := s.next()
+		if errors.Is(err, io.EOF) {
+			return errEnded
+		}
+		if _, told := errors.AsType[*problem.Error](err); err != nil && !told {
+			return f.c.unreachable(context.Background(), err)
+		}
+		if err != nil {
+			return err
+		}
+		if err := f.one(m); err != nil {
+			return err
+		}
+	}
+}
+
+func (f *follower[E]) one(m message) error {
+	var none E
+	if m.id > 0 && m.id <= f.at {
+		return nil // seen already
+	}
+	switch m.event {
+	case "failure":
+		if p, ok := transcript.ParseFailure(m.data); ok {
+			return p
+		}
+		return problem.New(problem.Unavailable, "server_unexpected", "the server sent a failure that cannot be read")
+	case "gap":
+		var g Gap
+		_ = json.Unmarshal(m.data, &g)
+		f.at = m.id
+		if !f.yield(none, &g) {
+			return errOver
+		}
+		return nil
+	}
+	if m.id == 0 {
+		return nil // about the thing, not of its stream
+	}
+	f.at = m.id
+	e, err := f.parse(m.data)
+	if err != nil {
+		return nil // of a newer server: what is not known is not shown
+	}
+	if !f.yield(e, nil) || f.last(e) {
+		return errOver
+	}
+	return nil
+}
+
+// begin has something started and reads what was: the first event of the answer, whose name is name.
+func begin[T any](ctx context.Context, c *Client, path, name string, body any) (thing T, s *stream, err error) {
+	s, err = c.open(ctx, call{method: http.MethodPost, path: path, body: body, once: ident.New(ident.Request)})
+	if err != nil {
+		return thing, nil, err
+	}
+	m, err := s.next()
+	var got map[string]json.RawMessage
+	if err == nil && m.event == name {
+		if err = json.Unmarshal(m.data, &got); err == nil {
+			err = json.Unmarshal(got[name], &thing)
+		}
+	} else if err == nil {
+		err = errors.New("another event came first")
+	}
+	if err != nil {
+		s.close()
+		return thing, nil, problem.New(problem.Unavailable, "server_unexpected", "the server's answer cannot be read").WithCause(err)
+	}
+	return thing, s, nil
+}

@@ -1,0 +1,118 @@
+package client
+
+import (
+	"context"
+	"iter"
+	"net/http"
+	"net/url"
+
+	"cove/internal/api"
+	"cove/internal/interpreter"
+	"cove/internal/transcript"
+)
+
+// CreateConversation makes an empty conversation.
+func (c *Client) CreateConversation(ctx context.Context, n api.NewConversation) (api.Conversation, error) {
+	return create[api.Conversation](ctx, c, "/conversations", n)
+}
+
+// Conversation returns a conversation.
+func (c *Client) Conversation(ctx context.Context, id string) (api.Conversation, error) {
+	return get[api.Conversation](ctx, c, "/conversations"+join(id), nil)
+}
+
+// ConversationFilter narrows a list of conversations; empty fields do not.
+type ConversationFilter struct{ Session, User, Source string }
+
+// Conversations yields conversations, the one used last first.
+func (c *Client) Conversations(ctx context.Context, f ConversationFilter) iter.Seq2[api.Conversation, error] {
+	return pages[api.Conversation](ctx, c, "/conversations", url.Values{"session": {f.Session}, "user": {f.User}, "source": {f.Source}})
+}
+
+// ChangeConversation changes a conversation.
+func (c *Client) ChangeConversation(ctx context.Context, id string, change api.ConversationChange) (api.Conversation, error) {
+	return act[api.Conversation](ctx, c, http.MethodPatch, "/conversations"+join(id), change)
+}
+
+// DeleteConversation removes a conversation with all its turns.
+func (c *Client) DeleteConversation(ctx context.Context, id string) error {
+	return c.delete(ctx, "/conversations"+join(id), nil)
+}
+
+// Ask begins a turn in a conversation ("" for a new one) and yields what happens, as Run does for code. A turn that fails ends with its problem.
+func (c *Client) Ask(ctx context.Context, conversation string, n api.NewTurn) (api.Turn, iter.Seq2[interpreter.Event, error], error) {
+	path := "/turns"
+	if conversation != "" {
+		path = "/conversations" + join(conversation, "turns")
+	}
+	t, s, err := begin[api.Turn](ctx, c, path, "turn", n)
+	if err != nil {
+		return t, nil, err
+	}
+	return t, c.followTurn(ctx, t.ID, 0, s), nil
+}
+
+// FollowTurn yields a turn's events with an id above after, old ones and those that come.
+func (c *Client) FollowTurn(ctx context.Context, id string, after int64) iter.Seq2[interpreter.Event, error] {
+	return c.followTurn(ctx, id, after, nil)
+}
+
+func (c *Client) followTurn(ctx context.Context, id string, after int64, s *stream) iter.Seq2[interpreter.Event, error] {
+	return follow(ctx, c, "/turns"+join(id, "events"), after, s, transcript.ParseTurnEvent, func(e interpreter.Event) bool {
+		_, answer := e.(interpreter.Answer)
+		return answer
+	})
+}
+
+// Turn returns a turn.
+func (c *Client) Turn(ctx context.Context, id string) (api.Turn, error) {
+	return get[api.Turn](ctx, c, "/turns"+join(id), nil)
+}
+
+// Turns yields the turns of a conversation, of all branches, the oldest first.
+func (c *Client) Turns(ctx context.Context, conversation string) iter.Seq2[api.Turn, error] {
+	return pages[api.Turn](ctx, c, "/conversations"+join(conversation, "turns"), nil)
+}
+
+// Branch returns a turn and those that it goes on from, the oldest first.
+func (c *Client) Branch(ctx context.Context, turn string) ([]api.Turn, error) {
+	out, err := get[api.List[api.Turn]](ctx, c, "/turns"+join(turn, "branch"), nil)
+	return out.Items, err
+}
+
+// CancelTurn stops a turn and the code that it runs.
+func (c *Client) CancelTurn(ctx context.Context, id string) (api.Turn, error) {
+	return act[api.Turn](ctx, c, http.MethodPost, "/turns"+join(id, "cancel"), nil)
+}
+
+// DeleteTurn removes a finished turn.
+func (c *Client) DeleteTurn(ctx context.Context, id string) error {
+	return c.delete(ctx, "/turns"+join(id), nil)
+}
+
+// Search yields the places of the history that have all words of query, the newest first.
+func (c *Client) Search(ctx context.Context, query string) iter.Seq2[api.Found, error] {
+	return pages[api.Found](ctx, c, "/search", url.Values{"q": {query}})
+}
+
+// Models lists the models that can be asked.
+func (c *Client) Models(ctx context.Context) ([]api.Model, error) {
+	out, err := get[api.List[api.Model]](ctx, c, "/models", nil)
+	return out.Items, err
+}
+
+// CreateKey makes a key; its text is in the answer and cannot be had again.
+func (c *Client) CreateKey(ctx context.Context, n api.NewKey) (api.MadeKey, error) {
+	return create[api.MadeKey](ctx, c, "/keys", n)
+}
+
+// Keys lists the project's keys.
+func (c *Client) Keys(ctx context.Context) ([]api.Key, error) {
+	out, err := get[api.List[api.Key]](ctx, c, "/keys", nil)
+	return out.Items, err
+}
+
+// RevokeKey ends a key at once.
+func (c *Client) RevokeKey(ctx context.Context, id string) (api.Key, error) {
+	return act[api.Key](ctx, c, http.MethodDelete, "/keys"+join(id), nil)
+}
