@@ -1,0 +1,173 @@
+package httpd
+
+import (
+	"crypto/sha256"
+	"net/http"
+	"net/netip"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/time/rate"
+
+	"cove/internal/auth"
+	"cove/internal/problem"
+	"cove/internal/telemetry"
+)
+
+// authenticating finds the caller and puts it into the context. What needs no key gets no caller, also when a key is sent.
+func (s *Server) authenticating(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if s.public(r) {
+			next.ServeHTTP(w, r)
+			return
+		}
+		who, err := s.caller(r)
+		if err != nil {
+			s.refuseCaller(w, r, err)
+			return
+		}
+		n := noteOf(r)
+		n.key = who.Key
+		who.Request, who.IP, who.Agent = telemetry.RequestID(r.Context()), n.ip, agent(r)
+		next.ServeHTTP(w, r.WithContext(auth.With(r.Context(), who)))
+	})
+}
+
+func (s *Server) caller(r *http.Request) (auth.Principal, error) {
+	done := telemetry.Stage(r.Context(), telemetry.StageAuthenticate)
+	defer done()
+	ip := noteOf(r).ip
+	text, ok := keyText(r)
+	if !ok || text == "" {
+		return auth.Principal{}, problem.New(problem.Denied, "unauthenticated", "a key is needed").
+			WithHint("send Authorization: Bearer cove_...; cove key create makes a key")
+	}
+	if wait := s.logins.wait(ip, text); wait > 0 {
+		return auth.Principal{}, problem.New(problem.Exhausted, "too_many_failed_logins", "too many wrong keys came from this address").
+			WithCause(after(wait))
+	}
+	who, err := s.o.Accounts.Authenticate(r.Context(), text)
+	switch {
+	case err == nil:
+		s.logins.succeeded(text)
+	case problem.Is(err, problem.Denied):
+		s.logins.failed(ip)
+	}
+	return who, err
+}
+
+// keyText returns the key that the request brings, the same for either header. Two different ones are none: it must not depend on the
+// reader which of them counts.
+func keyText(r *http.Request) (string, bool) {
+	var texts []string
+	for _, v := range r.Header.Values("Authorization") {
+		scheme, text, _ := strings.Cut(v, " ")
+		if !strings.EqualFold(scheme, "Bearer") {
+			return "", false
+		}
+		texts = append(texts, strings.TrimSpace(text))
+	}
+	texts = append(texts, r.Header.Values("X-Api-Key")...)
+	for _, t := range texts {
+		if t != texts[0] {
+			return "", false
+		}
+	}
+	if len(texts) == 0 {
+		return "", false
+	}
+	return texts[0], true
+}
+
+func (s *Server) refuseCaller(w http.ResponseWriter, r *http.Request, err error) {
+	p := problem.Of(err)
+	if p.Kind == problem.Internal {
+		s.log.ErrorContext(r.Context(), "a caller could not be authenticated", "error", err)
+	}
+	if p.Kind == problem.Denied && r.URL.Path == "/" {
+		w.Header().Set("WWW-Authenticate", `Bearer realm="cove"`)
+		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+		w.WriteHeader(http.StatusUnauthorized)
+		_, _ = w.Write([]byte("cove\n\n" + whereThingsAre))
+		return
+	}
+	refuse(w, r, p)
+}
+
+// after is a cause that knows when to come again.
+type after time.Duration
+
+func (a after) Error() string             { return "come again in " + time.Duration(a).String() }
+func (a after) RetryAfter() time.Duration { return time.Duration(a) }
+
+const (
+	failures     = 20              // wrong keys that an address may send at once
+	failureEvery = 3 * time.Second // and then one in this time
+	goodFor      = time.Hour       // a key that was right is let through although its address sends wrong ones
+	rememberMost = 10_000          // addresses, keys
+)
+
+// logins holds back addresses that send wrong keys. Nobody guesses a key; this is for the database and the log. Those who have a good key
+// and share the address, behind a proxy, are not held back.
+type logins struct {
+	mu   sync.Mutex
+	bad  map[string]*rate.Limiter
+	good map[[sha256.Size]byte]time.Time
+}
+
+func newLogins() *logins {
+	return &logins{bad: map[string]*rate.Limiter{}, good: map[[sha256.Size]byte]time.Time{}}
+}
+
+// wait returns how long the address has to wait before its key is looked at.
+func (l *logins) wait(ip, text string) time.Duration {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	b := l.bad[network(ip)]
+	if b == nil {
+		return 0
+	}
+	tokens := b.Tokens()
+	if tokens >= 1 || time.Since(l.good[sha256.Sum256([]byte(text))]) < goodFor {
+		return 0
+	}
+	return time.Duration((1 - tokens) * float64(failureEvery))
+}
+
+func (l *logins) succeeded(text string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.good) >= rememberMost {
+		clear(l.good)
+	}
+	l.good[sha256.Sum256([]byte(text))] = time.Now()
+}
+
+func (l *logins) failed(ip string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	name := network(ip)
+	b := l.bad[name]
+	if b == nil {
+		if len(l.bad) >= rememberMost {
+			clear(l.bad)
+		}
+		b = rate.NewLimiter(rate.Every(failureEvery), failures)
+		l.bad[name] = b
+	}
+	b.Allow()
+}
+
+// network is what one customer of a provider has: an IPv4 address, or 2^64 IPv6 ones.
+func network(ip string) string {
+	a, err := netip.ParseAddr(ip)
+	if err != nil || a.Is4() {
+		return ip
+	}
+	p, err := a.Prefix(64)
+	if err != nil {
+		return ip
+	}
+	return p.String()
+}

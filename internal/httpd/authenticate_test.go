@@ -1,0 +1,151 @@
+package httpd_test
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"net/http"
+	"strings"
+	"testing"
+
+	"cove/internal/auth"
+	"cove/internal/httpd"
+)
+
+// TestEverythingButHealthNeedsAKey asks for addresses that exist and for others, by every method.
+func TestEverythingButHealthNeedsAKey(t *testing.T) {
+	t.Parallel()
+	g := newRig(t, httpd.Options{Limits: httpd.Limits{KeyRate: -1, ProjectRate: -1}}, nil)
+	public := map[string]bool{"/health": true, "/health/ready": true, "/api/v1/health": true}
+	n := 0
+	for _, path := range []string{
+		"/", "/health", "/health/ready", "/api/v1/health", "/metrics", "/api/v1/docs", "/api/v1/openapi.json", "/api/v1/things/1", "/v1/things/1",
+		"/v1/health", "/api/", "/v1/", "/nothing", "/api/v1/health/x", "/health/", "/API/v1/health", "/debug/pprof/", "/v1", "/api/v1/things/../health",
+	} {
+		for _, method := range []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "X"} {
+			w := g.ask(t, method, path, "", "X-Forwarded-For", "1.2.3.4")
+			open := public[path] && (method == "GET" || method == "HEAD")
+			if open != (w.Code != http.StatusUnauthorized) {
+				t.Errorf("%s %s without a key is a %d", method, path, w.Code)
+			}
+			if w.Code == http.StatusUnauthorized && w.Header().Get("WWW-Authenticate") == "" {
+				t.Errorf("%s %s does not say how to authenticate", method, path)
+			}
+			n++
+		}
+	}
+	if n < 100 {
+		t.Errorf("only %d requests were made", n)
+	}
+	open := newRig(t, httpd.Options{PublicDocs: true}, nil)
+	want(t, "public documentation", open.ask(t, "GET", "/api/v1/docs", ""), http.StatusOK)
+	want(t, "what is beside it", open.ask(t, "GET", "/api/v1/things/1", ""), http.StatusUnauthorized)
+}
+
+func TestHowAKeyIsSent(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		headers []string
+		status  int
+	}{
+		"bearer":                 {[]string{"Authorization", "Bearer " + anns}, 200},
+		"bearer in small":        {[]string{"Authorization", "bearer " + anns}, 200},
+		"x-api-key":              {[]string{"X-Api-Key", anns}, 200},
+		"both the same":          {[]string{"X-Api-Key", anns, "Authorization", "Bearer " + anns}, 200},
+		"two different":          {[]string{"X-Api-Key", anns, "Authorization", "Bearer " + bobs}, 401},
+		"a good and a bad one":   {[]string{"X-Api-Key", anns, "Authorization", "Bearer x"}, 401},
+		"two bearers":            {[]string{"Authorization", "Bearer " + anns, "Authorization", "Bearer " + bobs}, 401},
+		"two keys":               {[]string{"X-Api-Key", bobs, "X-Api-Key", anns}, 401},
+		"basic":                  {[]string{"Authorization", "Basic " + base64.StdEncoding.EncodeToString([]byte(anns+":"))}, 401},
+		"no scheme":              {[]string{"Authorization", anns}, 401},
+		"nothing behind bearer":  {[]string{"Authorization", "Bearer "}, 401},
+		"a cookie":               {[]string{"Cookie", "key=" + anns}, 401},
+		"the database is away":   {[]string{"Authorization", "Bearer broken"}, 503},
+		"a key that is not good": {[]string{"Authorization", "Bearer " + anns + "x"}, 401},
+	} {
+		g := newRig(t, httpd.Options{}, nil)
+		for _, path := range []string{"/api/v1/things/1", "/v1/things/1"} {
+			want(t, name+" at "+path, g.ask(t, "GET", path, "", c.headers...), c.status)
+		}
+	}
+	g := newRig(t, httpd.Options{}, nil)
+	want(t, "a key in the address", g.ask(t, "GET", "/v1/things/1?api_key="+anns+"&key="+anns+"&access_token="+anns, ""), 401)
+}
+
+func TestRefusalsHaveTheFormOfTheirSurface(t *testing.T) {
+	t.Parallel()
+	g := newRig(t, httpd.Options{}, nil)
+	own := g.ask(t, "GET", "/api/v1/things/1", "x")
+	var p map[string]any
+	must(t, json.Unmarshal(own.Body.Bytes(), &p))
+	if own.Header().Get("Content-Type") != "application/problem+json" || p["code"] != "unauthenticated" || p["status"] != 401.0 ||
+		p["title"] != "Unauthorized" || p["detail"] == "" || p["kind"] != "denied" || p["request_id"] != own.Header().Get("X-Request-Id") {
+		t.Errorf("the native API says %v", p)
+	}
+	theirs := g.ask(t, "GET", "/v1/things/1", "x")
+	must(t, json.Unmarshal(theirs.Body.Bytes(), &p))
+	e, _ := p["error"].(map[string]any)
+	if theirs.Header().Get("Content-Type") != "application/json" || e["code"] != "invalid_api_key" || e["type"] != "invalid_request_error" || e["param"] != nil {
+		t.Errorf("OpenAI's API says %v", p)
+	}
+	none, bad := g.ask(t, "GET", "/v1/things/1", ""), g.ask(t, "GET", "/v1/nothing", anns[:20])
+	if codeOf(t, none) != codeOf(t, bad) {
+		t.Error("a missing key and a wrong one have different codes")
+	}
+	if root := g.ask(t, "GET", "/", ""); !strings.Contains(root.Body.String(), "/api/v1/docs") {
+		t.Errorf("the root does not say where things are: %s", root.Body)
+	}
+	want(t, "the root with a key", g.ask(t, "GET", "/", bobs), 200)
+	want(t, "nothing with a key", g.ask(t, "GET", "/nothing", bobs), 404)
+}
+
+func TestTheCallerIsKnownBehind(t *testing.T) {
+	t.Parallel()
+	g := newRig(t, httpd.Options{}, nil)
+	w := g.ask(t, "GET", "/api/v1/things/1", bobs, "User-Agent", "prog/1 \x00\x1b[2J "+eves+strings.Repeat("x", 500), "X-Request-Id", "my-request-1", "X-Forwarded-For", "9.9.9.9")
+	var who auth.Principal
+	must(t, json.Unmarshal(w.Body.Bytes(), &who))
+	if who.User != "usr_bob" || who.Request != "my-request-1" || who.IP != "192.0.2.1" {
+		t.Errorf("the caller is %+v", who)
+	}
+	if !strings.HasPrefix(who.Agent, "prog/1") || strings.ContainsAny(who.Agent, "\x00\x1b") || len(who.Agent) > 220 || strings.Contains(who.Agent, eves) {
+		t.Errorf("its program is %q", who.Agent)
+	}
+}
+
+func TestManyWrongKeysAreHeldBack(t *testing.T) {
+	t.Parallel()
+	g := newRig(t, httpd.Options{}, nil)
+	want(t, "a good key", g.ask(t, "GET", "/v1/things/1", anns), 200)
+	held := 0
+	for range 50 {
+		w := g.ask(t, "GET", "/v1/things/1", "wrong")
+		if w.Code == http.StatusTooManyRequests {
+			held++
+			if w.Header().Get("Retry-After") == "" {
+				t.Fatal("it does not say when to come again")
+			}
+		} else {
+			want(t, "a wrong key", w, 401)
+		}
+	}
+	if held < 20 || held > 30 {
+		t.Errorf("%d of 50 wrong keys were held back", held)
+	}
+	want(t, "a key that was good before, from the same address", g.ask(t, "GET", "/v1/things/1", anns), 200)
+	want(t, "an unknown key from the same address", g.ask(t, "GET", "/v1/things/1", bobs), 429)
+	want(t, "health from the same address", g.ask(t, "GET", "/health", ""), 200)
+}
+
+func TestRoutes(t *testing.T) {
+	t.Parallel()
+	g := newRig(t, httpd.Options{Routes: []httpd.Route{{Method: "GET", Pattern: "/api/v1/things/{thing}", Actions: []auth.Action{auth.FilesRead}}, {Method: "GET", Pattern: "/api/v1/health"}}}, nil)
+	for _, route := range g.Routes() {
+		path := strings.NewReplacer("{thing}", "1").Replace(route.Pattern)
+		if got := g.ask(t, route.Method, path, "").Code != 401; got != g.Public(route) {
+			t.Errorf("%s %s: public is %t", route.Method, route.Pattern, got)
+		}
+	}
+	if !strings.Contains(g.log.String(), "route=/api/v1/things/{thing} status=401") {
+		t.Errorf("a refused request is not named by its route: %s", g.log)
+	}
+}

@@ -1,0 +1,108 @@
+package httpd
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"net/http"
+	"os"
+	"time"
+
+	"cove/internal/problem"
+)
+
+// shortBody is read before the surface is called: it frees the handler of waiting for a slow client, and from then on the server notices
+// when the client goes away.
+const shortBody = 64 << 10
+
+// bodies bounds a request's body.
+func (s *Server) bodies(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		limit := s.o.Limits.Body
+		if uploads(r) {
+			limit = s.o.Limits.Upload
+		}
+		if r.ContentLength > limit {
+			w.Header().Set("Connection", "close")
+			refuse(w, r, problem.New(problem.Invalid, "request_too_large", "the request is too long"))
+			return
+		}
+		if r.Body != nil && r.Body != http.NoBody {
+			r.Body = http.MaxBytesReader(w, r.Body, limit)
+			if r.ContentLength >= 0 && r.ContentLength <= shortBody {
+				if !s.readShort(w, r) {
+					return
+				}
+			}
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+func (s *Server) readShort(w http.ResponseWriter, r *http.Request) bool {
+	body, err := io.ReadAll(r.Body)
+	if err == nil {
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		return true
+	}
+	w.Header().Set("Connection", "close")
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		refuse(w, r, problem.New(problem.Timeout, "request_timeout", "the request did not arrive in time"))
+	} else {
+		refuse(w, r, problem.New(problem.Invalid, "request_incomplete", "the request did not arrive whole"))
+	}
+	return false
+}
+
+// slow cuts off clients that neither send nor take anything. There is no limit on the whole, since streams and uploads last.
+func (s *Server) slow(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		out := w.(*writer)
+		out.control, out.stall, out.multiplexed = http.NewResponseController(out.ResponseWriter), s.o.Limits.Stall, r.ProtoMajor > 1
+		// The deadline of the connection's last request may have passed, and the server itself writes behind the handler.
+		// Behind it may be up to one stall of reading what the handler left of the body.
+		out.hurry()
+		out.rest()
+		defer func() { _ = out.control.SetWriteDeadline(time.Now().Add(2 * out.stall)) }()
+		if r.Body != nil && r.Body != http.NoBody {
+			b := &body{ReadCloser: r.Body, control: out.control, stall: out.stall, speed: s.o.Limits.Speed}
+			// Where a request is refused without reading its body, the server itself reads on before it answers.
+			_ = b.control.SetReadDeadline(time.Now().Add(b.stall))
+			r.Body = b
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// body is a request's body that must arrive with a minimum speed. Only the time that is spent in waiting for the client counts.
+type body struct {
+	io.ReadCloser
+	control *http.ResponseController
+	stall   time.Duration
+	speed   int64
+
+	got    int64
+	waited time.Duration
+}
+
+func (b *body) Read(p []byte) (int, error) {
+	left := b.stall
+	if b.speed > 0 {
+		left = min(left, b.stall+time.Duration(b.got)*time.Second/time.Duration(b.speed)-b.waited)
+	}
+	begin := time.Now()
+	_ = b.control.SetReadDeadline(begin.Add(left))
+	n, err := b.ReadCloser.Read(p)
+	b.waited += time.Since(begin)
+	b.got += int64(n)
+	switch err {
+	case nil:
+	case io.EOF:
+		// The server now watches the connection for its end; a deadline from before would look like one.
+		_ = b.control.SetReadDeadline(time.Time{})
+	default:
+		// Before it answers, the server itself reads on what the handler left: from this client, no more.
+		_ = b.control.SetReadDeadline(time.Now())
+	}
+	return n, err
+}

@@ -1,0 +1,90 @@
+package httpd
+
+import (
+	"net"
+	"net/http"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"cove/internal/problem"
+)
+
+// hosts refuses names that the server does not go by. See Options.Hosts.
+func (s *Server) hosts(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !s.goesBy(r) {
+			refuse(w, r, problem.New(problem.Denied, "misdirected", "this server does not go by that name").
+				WithHint("call it localhost, or have it started with --allow-host"))
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+func (s *Server) goesBy(r *http.Request) bool {
+	local, _ := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
+	if _, unix := local.(*net.UnixAddr); unix {
+		return true // no browser comes this way
+	}
+	name := r.Host
+	if host, _, err := net.SplitHostPort(r.Host); err == nil {
+		name = host
+	}
+	name = strings.ToLower(strings.TrimSuffix(strings.Trim(name, "[]"), "."))
+	for _, h := range s.o.Hosts {
+		h = strings.ToLower(h)
+		if h == "*" || h == name || strings.HasPrefix(h, ".") && strings.HasSuffix(name, h) {
+			return true
+		}
+	}
+	if _, err := netip.ParseAddr(name); err == nil || name == "localhost" || strings.HasSuffix(name, ".localhost") {
+		return true
+	}
+	return len(s.o.Hosts) == 0 && !loopback(local)
+}
+
+func loopback(a net.Addr) bool {
+	tcp, ok := a.(*net.TCPAddr)
+	return ok && tcp.IP.IsLoopback()
+}
+
+func protection(origins []string) (*http.CrossOriginProtection, error) {
+	p := http.NewCrossOriginProtection()
+	for _, o := range origins {
+		if err := p.AddTrustedOrigin(o); err != nil {
+			return nil, problem.New(problem.Invalid, "origin_invalid", "an allowed origin is not right: "+o).WithCause(err).
+				WithHint("write it as https://app.example.com, without a path")
+		}
+	}
+	return p, nil
+}
+
+// crossOrigin keeps web pages of others away, but for those that the operator names. Origins are compared exactly.
+func (s *Server) crossOrigin(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		origin := r.Header.Get("Origin")
+		if len(s.o.Origins) > 0 {
+			w.Header().Add("Vary", "Origin")
+		}
+		if origin != "" && slices.Contains(s.o.Origins, origin) {
+			h := w.Header()
+			h.Set("Access-Control-Allow-Origin", origin)
+			h.Set("Access-Control-Expose-Headers", "X-Request-Id, Retry-After, RateLimit-Limit, RateLimit-Remaining, RateLimit-Reset, Content-Disposition, ETag")
+			if r.Method == http.MethodOptions && r.Header.Get("Access-Control-Request-Method") != "" {
+				h.Set("Access-Control-Allow-Methods", "GET, HEAD, POST, PUT, PATCH, DELETE")
+				h.Set("Access-Control-Allow-Headers", "Authorization, *") // the star does not cover Authorization
+				h.Set("Access-Control-Max-Age", "600")
+				noteOf(r).route = "preflight"
+				w.WriteHeader(http.StatusNoContent)
+				return
+			}
+		}
+		if err := s.origins.Check(r); err != nil {
+			refuse(w, r, problem.New(problem.Denied, "cross_origin", "this web page may not call the server").
+				WithHint("have the server started with --allow-origin"))
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}

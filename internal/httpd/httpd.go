@@ -1,0 +1,153 @@
+// Package httpd is the server's front door: listeners, the map of all addresses, and what every request passes before a surface sees it.
+//
+// Routes.go is the map and chain.go the way; both are to be read from top to bottom. A surface (the native API, OpenAI's) is an
+// http.Handler that finds the caller with auth.From. The package decides who calls and how much at once, never what a caller may do.
+package httpd
+
+import (
+	"context"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/netip"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"cove/internal/auth"
+	"cove/internal/telemetry"
+)
+
+// Options say what a server is made of.
+type Options struct {
+	Accounts Accounts
+	API      http.Handler                // all of /api/
+	OpenAI   http.Handler                // all of /v1/
+	Routes   []Route                     // of API and OpenAI
+	Ready    func(context.Context) error // nil: it always is
+
+	Telemetry *telemetry.Telemetry
+	Log       *slog.Logger // nil: no log
+	Version   string
+
+	Listen  []string // HOST:PORT or unix:/PATH
+	Cert    string   // files of a TLS certificate and its key; "": no TLS. They are read again when they change.
+	Key     string
+	Metrics string // address of a listener that serves the metrics to everybody; "": only /metrics, to admins
+	Debug   string // address of a listener for pprof, which must be this machine's own; "": none
+
+	// Hosts are names that the server is called by. Without them a request that came over the loopback interface must name this machine
+	// itself, lest a page in a browser here reaches the server under a name of its own (DNS rebinding). "*" takes any name, and
+	// ".example.com" those that end so.
+	Hosts []string
+	// Origins are the web pages, as https://app.example.com, whose scripts may call the server.
+	Origins []string
+	// Proxies are trusted to say in X-Forwarded-For whom they speak for.
+	Proxies    []netip.Prefix
+	PublicDocs bool // the documentation and the OpenAPI document need no key
+	Limits     Limits
+}
+
+// Accounts know who a key's text stands for. *auth.Accounts does.
+type Accounts interface {
+	Authenticate(ctx context.Context, text string) (auth.Principal, error)
+}
+
+// Limits bound what requests may take. Zero fields have defaults; negative ones are no limit, where that is said.
+type Limits struct {
+	KeyRate     float64 // requests of a key in a second; 50; negative: no limit
+	ProjectRate float64 // requests of a project in a second; 200; negative: no limit
+	// Of both rates, what was not used in this many seconds may come at once; 4.
+	Burst float64
+
+	InFlight        int           // requests that are served at the same time, streams too; 1024
+	ProjectInFlight int           // of them, one project's; half of InFlight
+	Wait            time.Duration // that a request waits for its turn; 2 s
+	Connections     int           // open connections; 4 * InFlight
+
+	Body   int64 // bytes of a request; 64 MiB
+	Upload int64 // bytes of a request that uploads a file; 512 MiB and 1 MiB for what is around it
+
+	Header time.Duration // for a request's head to arrive; 10 s
+	Idle   time.Duration // a connection is kept without a request; 2 min
+	Stall  time.Duration // for the next bytes of a body to arrive, or to be taken by the client; 30 s
+	Speed  int64         // bytes in a second that a body must have on average behind the first Stall; 1024
+	Grace  time.Duration // for running requests to end when the server stops; 25 s
+}
+
+func (l Limits) withDefaults() Limits {
+	set(&l.KeyRate, 50)
+	set(&l.ProjectRate, 200)
+	set(&l.Burst, 4)
+	set(&l.InFlight, 1024)
+	set(&l.ProjectInFlight, max(1, l.InFlight/2))
+	set(&l.Wait, 2*time.Second)
+	set(&l.Connections, 4*l.InFlight)
+	set(&l.Body, 64<<20)
+	set(&l.Upload, 513<<20)
+	set(&l.Header, 10*time.Second)
+	set(&l.Idle, 2*time.Minute)
+	set(&l.Stall, 30*time.Second)
+	set(&l.Speed, 1024)
+	set(&l.Grace, 25*time.Second)
+	return l
+}
+
+func set[T comparable](v *T, otherwise T) {
+	var zero T
+	if *v == zero {
+		*v = otherwise
+	}
+}
+
+// Server is a server that does not listen yet. It is an http.Handler by itself, as tests use it.
+type Server struct {
+	o        Options
+	log      *slog.Logger
+	handler  http.Handler
+	patterns *http.ServeMux // of Options.Routes; names a request also where it is refused before its surface sees it
+	draining atomic.Bool
+
+	origins  *http.CrossOriginProtection
+	logins   *logins
+	keys     *rates
+	projects *rates
+	room     *room
+	ready    readiness
+
+	mu        sync.Mutex
+	listeners []listener
+}
+
+// New returns a server. Problems: origin_invalid.
+func New(o Options) (*Server, error) {
+	o.Limits = o.Limits.withDefaults()
+	s := &Server{o: o, log: o.Log}
+	if s.log == nil {
+		s.log = slog.New(slog.DiscardHandler)
+	}
+	var err error
+	if s.origins, err = protection(o.Origins); err != nil {
+		return nil, err
+	}
+	s.logins = newLogins()
+	s.keys = newRates(o.Limits.KeyRate, o.Limits.Burst)
+	s.projects = newRates(o.Limits.ProjectRate, o.Limits.Burst)
+	s.room = newRoom(o.Limits)
+	s.patterns = http.NewServeMux()
+	for _, r := range o.Routes {
+		s.patterns.Handle(r.Method+" "+r.Pattern, http.NotFoundHandler())
+	}
+	s.handler = s.chain(s.routes())
+	o.Telemetry.Gauge("cove_http_requests_in_flight", "Requests that are being served.", func() float64 { return float64(s.room.taken()) })
+	return s, nil
+}
+
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.handler.ServeHTTP(w, r) }
+
+// listener is an open address and what is served there.
+type listener struct {
+	net.Listener
+	server *http.Server
+	secure bool
+}

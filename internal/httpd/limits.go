@@ -1,0 +1,201 @@
+package httpd
+
+import (
+	"context"
+	"math"
+	"net/http"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/time/rate"
+
+	"cove/internal/auth"
+	"cove/internal/problem"
+	"cove/internal/telemetry"
+)
+
+// rating bounds the requests in a second of a key and of a project, and says in the headers what is left of the scarcer one.
+func (s *Server) rating(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		who, ok := auth.From(r.Context())
+		if !ok {
+			next.ServeHTTP(w, r)
+			return
+		}
+		for _, side := range []struct {
+			rates *rates
+			id    string
+			whose string
+		}{{s.keys, who.Key, "key"}, {s.projects, who.Project, "project"}} {
+			if side.rates == nil {
+				continue
+			}
+			left, wait := side.rates.take(side.id)
+			tell(w.Header(), side.rates.burst, left, wait)
+			if wait > 0 {
+				refuse(w, r, problem.New(problem.Exhausted, "rate_limited", "this "+side.whose+" sends too many requests").WithCause(after(wait)))
+				return
+			}
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// tell sets the headers of draft-ietf-httpapi-ratelimit-headers, unless what they say already is the scarcer.
+func tell(h http.Header, limit, left int, wait time.Duration) {
+	if before, err := strconv.Atoi(h.Get("RateLimit-Remaining")); err == nil && before <= left {
+		return
+	}
+	h.Set("RateLimit-Limit", strconv.Itoa(limit))
+	h.Set("RateLimit-Remaining", strconv.Itoa(left))
+	h.Set("RateLimit-Reset", strconv.Itoa(int(math.Ceil(wait.Seconds()))))
+}
+
+// rates are token buckets by id.
+type rates struct {
+	each  rate.Limit
+	burst int
+
+	mu      sync.Mutex
+	buckets map[string]*rate.Limiter
+}
+
+// newRates returns nil for no limit.
+func newRates(each, burst float64) *rates {
+	if each < 0 {
+		return nil
+	}
+	return &rates{each: rate.Limit(each), burst: max(1, int(each*burst)), buckets: map[string]*rate.Limiter{}}
+}
+
+// take takes a token, or returns how long there is none.
+func (l *rates) take(id string) (left int, wait time.Duration) {
+	b := l.bucket(id)
+	if b.Allow() {
+		return max(0, int(b.Tokens())), 0
+	}
+	return 0, max(time.Millisecond, time.Duration((1-b.Tokens())/float64(l.each)*float64(time.Second)))
+}
+
+func (l *rates) bucket(id string) *rate.Limiter {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	b := l.buckets[id]
+	if b == nil {
+		if len(l.buckets) >= rememberMost {
+			l.sweep()
+		}
+		b = rate.NewLimiter(l.each, l.burst)
+		l.buckets[id] = b
+	}
+	return b
+}
+
+// sweep forgets those that are full again, which are as good as new, and all when none is.
+func (l *rates) sweep() {
+	for id, b := range l.buckets {
+		if b.Tokens() >= float64(l.burst) {
+			delete(l.buckets, id)
+		}
+	}
+	if len(l.buckets) >= rememberMost {
+		clear(l.buckets)
+	}
+}
+
+// admitting bounds what is served at the same time. A request waits a moment for room and is then refused: nobody hangs.
+func (s *Server) admitting(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		who, ok := auth.From(r.Context())
+		if !ok {
+			next.ServeHTTP(w, r) // public routes do next to nothing
+			return
+		}
+		done := telemetry.Stage(r.Context(), telemetry.StageAdmit)
+		leave, err := s.room.enter(r.Context(), who.Project)
+		done()
+		if err != nil {
+			refuse(w, r, problem.Of(err))
+			return
+		}
+		defer leave()
+		next.ServeHTTP(w, r)
+	})
+}
+
+// room is where requests are served: so many at a time, and of one project fewer, so that there is room for others.
+type room struct {
+	places  chan struct{}
+	wait    time.Duration
+	waiting atomic.Int64
+
+	mu      sync.Mutex
+	each    int
+	holders map[string]int
+}
+
+func newRoom(l Limits) *room {
+	return &room{places: make(chan struct{}, max(1, l.InFlight)), wait: l.Wait, each: max(1, l.ProjectInFlight), holders: map[string]int{}}
+}
+
+func (o *room) taken() int { return len(o.places) }
+
+// enter returns what leaves the room again.
+func (o *room) enter(ctx context.Context, project string) (leave func(), err error) {
+	if !o.hold(project) {
+		return nil, problem.New(problem.Exhausted, "too_many_requests", "the project has as many requests running as it may")
+	}
+	if err := o.place(ctx); err != nil {
+		o.release(project)
+		return nil, err
+	}
+	return func() {
+		<-o.places
+		o.release(project)
+	}, nil
+}
+
+func (o *room) place(ctx context.Context) error {
+	select {
+	case o.places <- struct{}{}:
+		return nil
+	default:
+	}
+	full := problem.New(problem.Unavailable, "overloaded", "the server has as much to do as it can")
+	// More waiters than places would not get one in time.
+	if o.waiting.Add(1) > int64(cap(o.places)) {
+		o.waiting.Add(-1)
+		return full
+	}
+	defer o.waiting.Add(-1)
+	patience := time.NewTimer(o.wait)
+	defer patience.Stop()
+	select {
+	case o.places <- struct{}{}:
+		return nil
+	case <-patience.C:
+		return full
+	case <-ctx.Done():
+		return problem.New(problem.Canceled, "canceled", "the request was given up")
+	}
+}
+
+func (o *room) hold(project string) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.holders[project] >= o.each {
+		return false
+	}
+	o.holders[project]++
+	return true
+}
+
+func (o *room) release(project string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.holders[project]--; o.holders[project] <= 0 {
+		delete(o.holders, project)
+	}
+}

@@ -1,0 +1,212 @@
+package httpd
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"io/fs"
+	"net"
+	"net/http"
+	"os"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"cove/internal/problem"
+)
+
+// Listen opens the addresses, and returns those of the API as they are now: a port 0 has become a real one. Serve does it by itself where it
+// was not done. Problems: address_in_use, address_invalid, tls_invalid, debug_not_local.
+func (s *Server) Listen(ctx context.Context) ([]net.Addr, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.listenAll(ctx); err != nil {
+		for _, l := range s.listeners {
+			_ = l.Close()
+		}
+		s.listeners = nil
+		return nil, err
+	}
+	var addresses []net.Addr
+	for _, l := range s.listeners[:len(s.o.Listen)] {
+		addresses = append(addresses, l.Addr())
+	}
+	return addresses, nil
+}
+
+func (s *Server) listenAll(ctx context.Context) error {
+	secure, err := s.tlsConfig()
+	if err != nil {
+		return err
+	}
+	for _, address := range s.o.Listen {
+		l, err := listen(ctx, address)
+		if err != nil {
+			return err
+		}
+		bounded := &boundedListener{Listener: l, most: int64(s.o.Limits.Connections), plain: secure == nil}
+		s.add(bounded, s.handler, secure)
+	}
+	if s.o.Metrics != "" {
+		l, err := listen(ctx, s.o.Metrics)
+		if err != nil {
+			return err
+		}
+		s.add(l, s.metricsOnly(), nil)
+	}
+	if s.o.Debug != "" {
+		l, err := listen(ctx, s.o.Debug)
+		if err != nil {
+			return err
+		}
+		if _, unix := l.Addr().(*net.UnixAddr); !unix && !loopback(l.Addr()) {
+			_ = l.Close()
+			return problem.New(problem.Invalid, "debug_not_local", "the debug listener shows memory and would be open to others").
+				WithHint("use an address of this machine alone, as 127.0.0.1:6060")
+		}
+		s.add(l, debugOnly(), nil)
+	}
+	return nil
+}
+
+func (s *Server) add(l net.Listener, h http.Handler, secure *tls.Config) {
+	s.listeners = append(s.listeners, listener{Listener: l, secure: secure != nil, server: &http.Server{
+		Handler: h, TLSConfig: secure, ReadHeaderTimeout: s.o.Limits.Header, IdleTimeout: s.o.Limits.Idle, MaxHeaderBytes: 64 << 10,
+		ErrorLog: quietLog(s.log),
+		HTTP2: &http.HTTP2Config{
+			MaxConcurrentStreams: 250, SendPingTimeout: s.o.Limits.Stall, PingTimeout: s.o.Limits.Stall, WriteByteTimeout: s.o.Limits.Stall,
+		},
+	}})
+}
+
+func listen(ctx context.Context, address string) (net.Listener, error) {
+	var config net.ListenConfig
+	path, unix := strings.CutPrefix(address, "unix:")
+	if unix {
+		return listenUnix(ctx, config, path)
+	}
+	l, err := config.Listen(ctx, "tcp", address)
+	return l, listenProblem(address, err)
+}
+
+func listenUnix(ctx context.Context, config net.ListenConfig, path string) (net.Listener, error) {
+	if info, err := os.Lstat(path); err == nil && info.Mode()&fs.ModeSocket != 0 {
+		// A server that was killed leaves its socket behind, where nobody answers.
+		conn, err := new(net.Dialer).DialContext(ctx, "unix", path)
+		if err == nil {
+			_ = conn.Close()
+			return nil, listenProblem(path, syscall.EADDRINUSE)
+		}
+		if errors.Is(err, syscall.ECONNREFUSED) {
+			_ = os.Remove(path)
+		}
+	}
+	l, err := config.Listen(ctx, "unix", path)
+	if err != nil {
+		return nil, listenProblem(path, err)
+	}
+	if err := os.Chmod(path, 0o600); err != nil {
+		_ = l.Close()
+		return nil, listenProblem(path, err)
+	}
+	return l, nil
+}
+
+func listenProblem(address string, err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, syscall.EADDRINUSE):
+		return problem.New(problem.Unavailable, "address_in_use", "something else listens on "+address).
+			WithHint("stop it, or choose another address with --listen").WithCause(err)
+	default:
+		return problem.New(problem.Invalid, "address_invalid", "cannot listen on "+address).
+			WithHint("an address is HOST:PORT, :PORT or unix:/PATH").WithCause(err)
+	}
+}
+
+// tlsConfig returns nil where there is to be no TLS.
+func (s *Server) tlsConfig() (*tls.Config, error) {
+	if s.o.Cert == "" && s.o.Key == "" {
+		return nil, nil
+	}
+	c := &certificate{cert: s.o.Cert, key: s.o.Key}
+	if _, err := c.get(nil); err != nil {
+		return nil, problem.New(problem.Invalid, "tls_invalid", "the certificate and its key cannot be used").WithCause(err)
+	}
+	return &tls.Config{GetCertificate: c.get, MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"}}, nil
+}
+
+// certificate is read again when its file has changed: certificates end after months, servers do not.
+type certificate struct {
+	cert, key string
+
+	mu      sync.Mutex
+	looked  time.Time
+	changed time.Time
+	last    *tls.Certificate
+}
+
+func (c *certificate) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.last != nil && time.Since(c.looked) < 10*time.Second {
+		return c.last, nil
+	}
+	c.looked = time.Now()
+	info, err := os.Stat(c.cert)
+	if err == nil && c.last != nil && info.ModTime().Equal(c.changed) {
+		return c.last, nil
+	}
+	var pair tls.Certificate
+	if err == nil {
+		pair, err = tls.LoadX509KeyPair(c.cert, c.key)
+	}
+	if err != nil {
+		if c.last != nil {
+			return c.last, nil // it may be half written; the next look is soon
+		}
+		return nil, err
+	}
+	c.changed, c.last = info.ModTime(), &pair
+	return c.last, nil
+}
+
+// boundedListener turns away connections above a number. To leave them waiting would be a hang.
+type boundedListener struct {
+	net.Listener
+	most  int64
+	open  atomic.Int64
+	plain bool
+}
+
+func (l *boundedListener) Accept() (net.Conn, error) {
+	for {
+		c, err := l.Listener.Accept()
+		if err != nil {
+			return nil, err
+		}
+		if l.open.Add(1) <= l.most {
+			return &boundedConn{Conn: c, left: sync.OnceFunc(func() { l.open.Add(-1) })}, nil
+		}
+		l.open.Add(-1)
+		if l.plain {
+			// The socket's buffer is empty and takes this at once.
+			_ = c.SetDeadline(time.Now().Add(100 * time.Millisecond))
+			_, _ = c.Write([]byte("HTTP/1.1 503 Service Unavailable\r\nRetry-After: 2\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"))
+		}
+		_ = c.Close()
+	}
+}
+
+type boundedConn struct {
+	net.Conn
+	left func()
+}
+
+func (c *boundedConn) Close() error {
+	c.left()
+	return c.Conn.Close()
+}

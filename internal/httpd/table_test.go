@@ -1,0 +1,319 @@
+package httpd_test
+
+import (
+	"context"
+	"io"
+	"iter"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"cove/internal/api"
+	"cove/internal/auth"
+	"cove/internal/compat/openai"
+	"cove/internal/httpd"
+	"cove/internal/hub"
+	"cove/internal/ident"
+	"cove/internal/model"
+	"cove/internal/named"
+	"cove/internal/problem"
+	"cove/internal/store"
+)
+
+// secretWord is in everything that belongs to the other project; no answer to anybody else may have it.
+const secretWord = "kingfisher"
+
+// mute is a model that never answers.
+type mute struct{}
+
+func (mute) Name() string                     { return "test/mute" }
+func (mute) Capabilities() model.Capabilities { return model.Capabilities{Tools: true} }
+func (mute) Stream(context.Context, model.Request) iter.Seq2[model.Part, error] {
+	return func(yield func(model.Part, error) bool) {
+		yield(nil, problem.New(problem.Unavailable, "model_unavailable", "no model in this test"))
+	}
+}
+
+type models struct{}
+
+func (models) Open(context.Context, string) (model.Model, error) { return mute{}, nil }
+func (models) List(context.Context) ([]hub.ModelInfo, error)     { return nil, nil }
+
+// whole is a server of all parts but sandboxes and models: no code can run, but everything up to it is real.
+type whole struct {
+	*httpd.Server
+	store    *store.Store
+	accounts *auth.Accounts
+	root     auth.Principal
+}
+
+func newWhole(t *testing.T) *whole {
+	t.Helper()
+	db, err := store.Open(t.Context(), store.Options{Database: filepath.Join(t.TempDir(), "cove.db")})
+	must(t, err)
+	accounts := &auth.Accounts{Store: db, Audit: db}
+	first, err := accounts.Found(t.Context(), "")
+	must(t, err)
+	h := hub.New(hub.Options{
+		Store: db, Audit: db, Models: models{}, Blobs: t.TempDir(), Sessions: named.Store{Dir: t.TempDir()},
+		Prepare: func(context.Context, named.Base) (*named.Ground, error) {
+			return nil, problem.New(problem.Unavailable, "gvisor_unusable", "no sandbox in this test")
+		},
+	})
+	must(t, h.Recover(t.Context()))
+	s, err := httpd.New(httpd.Options{
+		Accounts: accounts, API: api.New(api.Options{Hub: h, Accounts: accounts, Audit: db}), OpenAI: openai.New(openai.Options{Hub: h}),
+		Limits: httpd.Limits{KeyRate: -1, ProjectRate: -1}, Routes: allRoutes(),
+	})
+	must(t, err)
+	root, err := accounts.Authenticate(t.Context(), first)
+	must(t, err)
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		defer cancel()
+		_ = h.Drain(ctx)
+		accounts.Wait()
+		_ = db.Close()
+	})
+	return &whole{s, db, accounts, root}
+}
+
+func allRoutes() []httpd.Route {
+	var out []httpd.Route
+	for _, r := range api.Routes() {
+		route := httpd.Route{Method: r.Method, Pattern: r.Pattern}
+		if r.Action != "" {
+			route.Actions = []auth.Action{r.Action}
+		}
+		out = append(out, route)
+	}
+	for _, r := range openai.Routes() {
+		method, pattern, _ := strings.Cut(r.Pattern, " ")
+		out = append(out, httpd.Route{Method: method, Pattern: pattern, Actions: r.Needs})
+	}
+	return out
+}
+
+// tenant is a project with a key of every role.
+type tenant struct {
+	id   string
+	keys map[auth.Role]string
+}
+
+func (w *whole) tenant(t *testing.T, name string) tenant {
+	t.Helper()
+	ctx := t.Context()
+	p, err := w.accounts.CreateProject(ctx, w.root, name)
+	must(t, err)
+	out := tenant{id: p.ID, keys: map[auth.Role]string{}}
+	for _, role := range auth.Roles() {
+		u, err := w.accounts.CreateUser(ctx, w.root, name+" "+string(role), false)
+		must(t, err)
+		_, err = w.accounts.SetMember(ctx, w.root, auth.Membership{Project: p.ID, User: u.ID, Role: role})
+		must(t, err)
+		_, text, err := w.accounts.CreateKey(ctx, w.root, auth.NewKey{Name: name, Project: p.ID, User: u.ID})
+		must(t, err)
+		out.keys[role] = text
+	}
+	return out
+}
+
+// address fills a pattern's wildcards with new things of a project. named says whether there was anything that belongs to somebody.
+func (w *whole) address(t *testing.T, owner tenant, pattern string) (path string, named bool) {
+	t.Helper()
+	parts := strings.Split(pattern, "/")
+	for i, part := range parts {
+		if !strings.HasPrefix(part, "{") {
+			continue
+		}
+		name := strings.Trim(part, "{}.$")
+		switch name {
+		case "path", "kernel", "item", "member":
+			parts[i] = "main"
+			continue
+		case "id":
+			name = parts[i-1] // responses, conversations, containers, files, models
+			if name == "models" {
+				parts[i] = "none"
+				continue
+			}
+		case "file":
+			if slices.Contains(parts, "containers") {
+				parts[i] = "cfile_x"
+				continue
+			}
+		}
+		parts[i], named = w.thing(t, owner, name), true
+	}
+	return strings.Join(parts, "/"), named
+}
+
+// thing makes one and returns its id as the route's surface has it.
+func (w *whole) thing(t *testing.T, owner tenant, kind string) string {
+	t.Helper()
+	ctx, now := t.Context(), time.Now().UTC()
+	session := hub.Session{ID: ident.New(ident.Session), Project: owner.id, User: auth.LocalUser, Name: secretWord, State: hub.SessionPaused, Created: now, Used: now, Expires: now.Add(time.Hour), Idle: time.Hour, Packages: "standard"}
+	conversation := hub.Conversation{ID: ident.New(ident.Conversation), Project: owner.id, User: auth.LocalUser, Title: secretWord, Created: now, Used: now, Source: "api"}
+	switch kind {
+	case "session", "containers":
+		must(t, w.store.AddSession(ctx, session))
+		return foreign(kind, "containers", "cntr_", session.ID)
+	case "execution":
+		must(t, w.store.AddSession(ctx, session))
+		e := hub.Execution{ID: ident.New(ident.Execution), Project: owner.id, User: auth.LocalUser, Session: session.ID, Kernel: "main", Code: secretWord, State: "ok", Created: now}
+		must(t, w.store.AddExecution(ctx, e))
+		_, err := w.store.FinishExecution(ctx, e, nil)
+		must(t, err)
+		return e.ID
+	case "conversation", "conversations":
+		must(t, w.store.AddConversation(ctx, conversation))
+		return foreign(kind, "conversations", "conv_", conversation.ID)
+	case "turn", "responses":
+		must(t, w.store.AddConversation(ctx, conversation))
+		turn := hub.Turn{ID: ident.New(ident.Turn), Project: owner.id, User: auth.LocalUser, Conversation: conversation.ID, State: hub.TurnCompleted, Prompt: secretWord, Answer: secretWord, Created: now, Finished: now}
+		must(t, w.store.AddTurn(ctx, turn))
+		_, err := w.store.FinishTurn(ctx, turn, nil)
+		must(t, err)
+		return foreign(kind, "responses", "resp_", turn.ID)
+	case "file", "files":
+		f := hub.File{ID: ident.New(ident.File), Project: owner.id, User: auth.LocalUser, Name: secretWord, SHA256: strings.Repeat("0", 64), Created: now}
+		must(t, w.store.AddFile(ctx, f))
+		return foreign(kind, "files", "file-", f.ID)
+	case "key", "user":
+		u, err := w.accounts.CreateUser(ctx, w.root, secretWord+" "+session.ID, false)
+		must(t, err)
+		_, err = w.accounts.SetMember(ctx, w.root, auth.Membership{Project: owner.id, User: u.ID, Role: auth.Viewer})
+		must(t, err)
+		k, _, err := w.accounts.CreateKey(ctx, w.root, auth.NewKey{Name: secretWord, Project: owner.id, User: u.ID})
+		must(t, err)
+		if kind == "user" {
+			return u.ID
+		}
+		return k.ID
+	case "project":
+		return owner.id
+	}
+	t.Fatalf("the test does not know what {%s} is", kind)
+	return ""
+}
+
+func foreign(kind, surface, prefix, id string) string {
+	if kind == surface {
+		return prefix + ident.Body(id)
+	}
+	return id
+}
+
+func (w *whole) ask(t *testing.T, method, path, key string) *httptest.ResponseRecorder {
+	t.Helper()
+	var body io.Reader = http.NoBody
+	if method != "GET" && method != "DELETE" {
+		body = strings.NewReader(bodyFor(path))
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	r := httptest.NewRequestWithContext(ctx, method, path, body)
+	if key != "" {
+		r.Header.Set("Authorization", "Bearer "+key)
+	}
+	out := httptest.NewRecorder()
+	w.ServeHTTP(out, r)
+	return out
+}
+
+// bodyFor is a body that gets a request past the reading of it, where there is one.
+func bodyFor(path string) string {
+	switch {
+	case strings.HasSuffix(path, "/executions"):
+		return `{"code":"1"}`
+	case strings.HasSuffix(path, "/move"):
+		return `{"from":"a","to":"b"}`
+	case strings.HasSuffix(path, "/folders"):
+		return `{"path":"a"}`
+	case strings.HasSuffix(path, "/kernels"):
+		return `{"name":"second"}`
+	case strings.HasSuffix(path, "/packages"):
+		return `{"packages":["six"],"requirements":["six"]}`
+	case strings.HasSuffix(path, "/turns"):
+		return `{"prompt":"x"}`
+	case strings.Contains(path, "/members/"):
+		return `{"role":"member"}`
+	}
+	return `{}`
+}
+
+// TestEveryRouteByEveryRole asks for every route of both surfaces without a key, with one of every role, and with every role for a thing of
+// another project. A route that is added is asked for as well.
+func TestEveryRouteByEveryRole(t *testing.T) {
+	t.Parallel()
+	w := newWhole(t)
+	mine, theirs := w.tenant(t, "mine"), w.tenant(t, secretWord)
+	routes := w.Routes()
+	if len(routes) < 60 {
+		t.Errorf("there are only %d routes", len(routes))
+	}
+	asked, found := 0, 0
+	for _, route := range routes {
+		if route.Pattern == "/metrics" || w.Public(route) {
+			continue // see the tests of these
+		}
+		name := route.Method + " " + route.Pattern
+		foreignPath, named := w.address(t, theirs, route.Pattern)
+		if got := w.ask(t, route.Method, foreignPath, "").Code; got != 401 {
+			t.Errorf("%s without a key is a %d", name, got)
+		}
+		for _, role := range auth.Roles() {
+			asked++
+			may := !slices.ContainsFunc(route.Actions, func(a auth.Action) bool { return !auth.Principal{Role: role}.May(a) })
+			own, _ := w.address(t, mine, route.Pattern)
+			answer := w.ask(t, route.Method, own, mine.keys[role])
+			w.checkOwn(t, name+" by a "+string(role), may, answer)
+			// That others' things are not there says something only where one's own are.
+			if record := strings.HasSuffix(route.Pattern, "}") && !strings.Contains(own, "/main") && !strings.Contains(own, "cfile_") && named; record && may && route.Method == "GET" {
+				found++
+				want(t, name+" by a "+string(role), answer, 200)
+			}
+			if named && !strings.Contains(route.Pattern, "/users/{user}") {
+				w.checkTheirs(t, name+" of others by a "+string(role), may, w.ask(t, route.Method, foreignPath, mine.keys[role]))
+			}
+		}
+	}
+	if found < 20 {
+		t.Errorf("only %d times a record of one's own was asked for", found)
+	}
+	t.Logf("%d routes, %d pairs of a route and a role, %d records found", len(routes), asked, found)
+}
+
+func (w *whole) checkOwn(t *testing.T, what string, may bool, got *httptest.ResponseRecorder) {
+	t.Helper()
+	switch {
+	case may && (got.Code == 401 || got.Code == 403):
+		t.Errorf("%s, who may, is a %d: %s", what, got.Code, got.Body)
+	case !may && (got.Code < 400 || got.Code >= 500):
+		t.Errorf("%s, who may not, is a %d: %s", what, got.Code, got.Body)
+	case !may && strings.Contains(what, " /api/") && got.Code != 403:
+		t.Errorf("%s, who may not, is a %d and not a 403: %s", what, got.Code, got.Body)
+	}
+}
+
+// checkTheirs: what belongs to others is not there. A body that is not right for the route may be said first.
+func (w *whole) checkTheirs(t *testing.T, what string, may bool, got *httptest.ResponseRecorder) {
+	t.Helper()
+	fine := []int{404, 400, 415, 422}
+	if !may {
+		fine = append(fine, 403)
+	}
+	if !slices.Contains(fine, got.Code) {
+		t.Errorf("%s is a %d: %s", what, got.Code, got.Body)
+	}
+	if strings.Contains(got.Body.String(), secretWord) {
+		t.Errorf("%s tells what it is: %s", what, got.Body)
+	}
+	if may && strings.HasPrefix(what, "GET ") && got.Code != 404 {
+		t.Errorf("%s is a %d and not a 404", what, got.Code)
+	}
+}
