@@ -20,6 +20,7 @@ import (
 	"cove/internal/keeper"
 	"cove/internal/model"
 	"cove/internal/model/anthropic"
+	"cove/internal/model/choose"
 	"cove/internal/model/openai"
 	"cove/internal/problem"
 	"cove/internal/sandbox"
@@ -49,9 +50,12 @@ func Main(ctx context.Context, args []string, version string, signals <-chan os.
 		Launch:    launchKeeper,
 		Report:    keeper.Reporter(),
 		Bench:     newBenchSide,
-		NewModel:  func(c cli.Choice) (model.Model, error) { return newModel(cfg, c) },
+		NewModel:  func(c choose.Choice) (model.Model, error) { return newModel(cfg, c) },
 		Engine:    newEngine,
 		Packages:  newPackageDesk,
+		Serve:     newServer(versionOf(version)),
+		Records:   openRecords,
+		Restore:   restoreRecords,
 		Explain:   explain,
 		Reach:     reach,
 
@@ -180,7 +184,7 @@ func runtimeProblem(dir string, err error) error {
 		WithHint("set COVE_RUNTIME to a folder that you can write to")
 }
 
-func newModel(cfg config.Config, c cli.Choice) (model.Model, error) {
+func newModel(cfg config.Config, c choose.Choice) (model.Model, error) {
 	limits := model.Limits{
 		Connect: time.Duration(cfg.ConnectTimeout), FirstToken: time.Duration(cfg.FirstTokenTimeout), Stall: time.Duration(cfg.StallTimeout),
 	}

@@ -2,8 +2,6 @@ package app
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -12,7 +10,6 @@ import (
 	"cove/internal/cli"
 	"cove/internal/config"
 	"cove/internal/pool"
-	"cove/internal/problem"
 	"cove/internal/pydeps"
 	"cove/internal/pydeps/require"
 	"cove/internal/pyenv"
@@ -60,43 +57,13 @@ func newBenchSide(ctx context.Context, c config.Config, progress io.Writer) (*cl
 		return nil, err
 	}
 	o.Image, o.Reseed = t.Image(), true
-	side := &benchSide{options: o, packages: packages, pool: newPool(o, size, progress)}
+	side := &benchSide{options: o, packages: packages, pool: newPool(func(ctx context.Context) (*session.Session, error) { return openUsed(ctx, o) }, size, progress)}
 	side.run(context.WithoutCancel(ctx))
 	command, err := os.Executable()
 	if err != nil {
 		return nil, err
 	}
 	return &cli.BenchSide{Cove: side, Env: env, Command: command, Close: side.close}, nil
-}
-
-// newPool returns a pool of sessions that have run something already.
-func newPool(o session.Options, size int, progress io.Writer) *pool.Pool[*session.Session] {
-	return pool.New(pool.Options[*session.Session]{
-		Size:    size,
-		Make:    func(ctx context.Context) (*session.Session, error) { return openUsed(ctx, o) },
-		Discard: func(s *session.Session) { _ = s.Close(context.Background()) }, // what stays is swept by the next command
-		Usable: func(s *session.Session) bool {
-			select {
-			case <-s.Lost():
-				return false
-			default:
-				return true
-			}
-		},
-		Failed: func(err error) { _, _ = fmt.Fprintln(progress, "cove:", problem.Of(err).Message) },
-	})
-}
-
-// openUsed opens a session and runs something in it, because what runs first in a restored sandbox runs slowly.
-func openUsed(ctx context.Context, o session.Options) (*session.Session, error) {
-	s, err := session.Open(ctx, o)
-	if err != nil {
-		return nil, err
-	}
-	if err := s.Rehearse(ctx); err != nil {
-		return nil, errors.Join(err, s.Close(ctx))
-	}
-	return s, nil
 }
 
 // benchSide implements bench.Cove.

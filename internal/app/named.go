@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"io"
+	"path/filepath"
 
 	"cove/internal/config"
 	"cove/internal/named"
@@ -18,50 +19,63 @@ import (
 // was made with, or the present one when it is new.
 func prepareNamed(c config.Config, progress io.Writer) named.Prepare {
 	return func(ctx context.Context, b named.Base) (*named.Ground, error) {
-		c := c
-		c.Engine, c.Packages = b.Engine, b.Packages
-		engine, err := newEngine(c)
-		if err != nil {
-			return nil, err
-		}
-		saver, err := sandbox.SaverOf(engine)
-		if err != nil {
-			return nil, problem.Of(err).WithHint("use --engine gvisor, or leave --session away")
-		}
-		env, err := environment(ctx, c, b.Environment, progress)
-		if err != nil {
-			return nil, err
-		}
-		packages, err := newPackages(c, env, progress)
-		if err != nil {
-			return nil, err
-		}
-		installed := b.Installed
-		if len(installed.Layers) == 0 {
-			if installed, err = standing(ctx, c, packages, progress); err != nil {
-				return nil, err
-			}
-		}
-		o := session.Options{Engine: engine, Env: env, Limits: b.Limits.Sandbox(), Packages: packages, Installed: installed}
-		key, err := template.KeyOf(template.Options{Engine: saver, Env: env, Limits: o.Limits, Packages: packages})
-		if err != nil {
-			return nil, err
-		}
-		return &named.Ground{
-			Key: key, Python: env.Version,
-			Start: func(ctx context.Context, from *snapshot.Snapshot, reseed bool) (named.Live, error) {
-				return asLive(startNamed(ctx, c, o, from, reseed, progress))
-			},
-			Join: func(ctx context.Context, running sandbox.Sandbox, from *snapshot.Snapshot) (named.Live, error) {
-				joined := o
-				joined.Running = running
-				if from != nil {
-					joined.Image = from.Image()
-				}
-				return asLive(session.Open(ctx, joined))
-			},
-		}, nil
+		_, ground, err := prepareGround(ctx, c, b, progress)
+		return ground, err
 	}
+}
+
+// prepareGround also returns what sessions that stand there are opened with.
+func prepareGround(ctx context.Context, c config.Config, b named.Base, progress io.Writer) (session.Options, *named.Ground, error) {
+	c.Engine, c.Packages = b.Engine, b.Packages
+	o, saver, err := savable(ctx, c, b, progress)
+	if err != nil {
+		return o, nil, err
+	}
+	key, err := template.KeyOf(template.Options{Engine: saver, Env: o.Env, Limits: o.Limits, Packages: o.Packages})
+	if err != nil {
+		return o, nil, err
+	}
+	return o, &named.Ground{
+		Key: key, Python: o.Env.Version,
+		Start: func(ctx context.Context, from *snapshot.Snapshot, reseed bool) (named.Live, error) {
+			return asLive(startNamed(ctx, c, o, from, reseed, progress))
+		},
+		Join: func(ctx context.Context, running sandbox.Sandbox, from *snapshot.Snapshot) (named.Live, error) {
+			joined := o
+			joined.Running = running
+			if from != nil {
+				joined.Image = from.Image()
+			}
+			return asLive(session.Open(ctx, joined))
+		},
+	}, nil
+}
+
+// savable returns the options of sessions that can be saved.
+func savable(ctx context.Context, c config.Config, b named.Base, progress io.Writer) (session.Options, sandbox.Saver, error) {
+	engine, err := newEngine(c)
+	if err != nil {
+		return session.Options{}, nil, err
+	}
+	saver, err := sandbox.SaverOf(engine)
+	if err != nil {
+		return session.Options{}, nil, problem.Of(err).WithHint("use --engine gvisor, or leave --session away")
+	}
+	env, err := environment(ctx, c, b.Environment, progress)
+	if err != nil {
+		return session.Options{}, nil, err
+	}
+	packages, err := newPackages(c, env, progress)
+	if err != nil {
+		return session.Options{}, nil, err
+	}
+	installed := b.Installed
+	if len(installed.Layers) == 0 {
+		if installed, err = standing(ctx, c, packages, progress); err != nil {
+			return session.Options{}, nil, err
+		}
+	}
+	return session.Options{Engine: engine, Env: env, Limits: b.Limits.Sandbox(), Packages: packages, Installed: installed, Kernels: b.Kernels}, saver, nil
 }
 
 // asLive keeps a nil session from becoming a Live that is not nil.
@@ -93,11 +107,23 @@ func environment(ctx context.Context, c config.Config, key string, progress io.W
 // needed lists the environments of the sessions that wait on disk.
 func needed(c config.Config) func() []string {
 	return func() []string {
-		sessions, _ := named.Store{Dir: c.Sessions}.List() // what cannot be read cannot be used either
-		keys := make([]string, 0, len(sessions))
-		for _, s := range sessions {
-			keys = append(keys, s.Environment)
+		var keys []string
+		for _, store := range sessionStores(c) {
+			sessions, _ := store.List() // what cannot be read cannot be used either
+			for _, s := range sessions {
+				keys = append(keys, s.Environment)
+			}
 		}
 		return keys
 	}
+}
+
+// serverSessions is where `cove serve` keeps its sessions.
+func serverSessions(c config.Config) named.Store {
+	return named.Store{Dir: filepath.Join(c.ServerFolder, "sessions")}
+}
+
+// sessionStores are all sessions that wait on this machine's disk, as far as the settings know.
+func sessionStores(c config.Config) []named.Store {
+	return []named.Store{{Dir: c.Sessions}, serverSessions(c)}
 }

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"cove/internal/config"
-	"cove/internal/named"
 	"cove/internal/pydeps"
 	"cove/internal/pydeps/build"
 	"cove/internal/pydeps/layer"
@@ -79,13 +78,15 @@ func sweepPackages(c config.Config) error {
 	if err != nil {
 		return err
 	}
-	sessions, err := named.Store{Dir: c.Sessions}.List()
-	if err != nil {
-		return err // whose layers are needed is not known
-	}
 	var needed []string
-	for _, s := range sessions {
-		needed = append(needed, s.Installed.Layers...)
+	for _, sessions := range sessionStores(c) {
+		all, err := sessions.List()
+		if err != nil {
+			return err // whose layers are needed is not known
+		}
+		for _, s := range all {
+			needed = append(needed, s.Installed.Layers...)
+		}
 	}
 	if err := store.Sweep(needed, layersKept); err != nil {
 		return err

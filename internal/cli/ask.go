@@ -14,6 +14,7 @@ import (
 	"cove/internal/interpreter"
 	"cove/internal/kernel"
 	"cove/internal/model"
+	"cove/internal/model/choose"
 	"cove/internal/problem"
 )
 
@@ -24,6 +25,8 @@ type askCmd struct {
 	sessionFlags
 	sandboxFlags
 	installFlags
+	serverFlags
+	historyFlags
 	MaxSteps int  `default:"${max_steps}" placeholder:"N" help:"How often the model may run code (default: ${max_steps})."`
 	JSON     bool `name:"json" help:"Print one event per line as JSON (docs/events.md)."`
 }
@@ -38,6 +41,8 @@ Examples:
     cove ask -f sales.csv "Which region grew fastest? Plot it."
     cat prices.csv | cove ask "Which month was the most expensive?"
     cove ask --quiet -f report.xlsx "Total of column C" > total.txt
+    cove ask --continue "And by month?"
+    cove ask --server http://127.0.0.1:8700 -f sales.csv "Which region grew fastest?"
     cove ask --session lab -f sales.csv "Clean it up" && cove ask --session lab "Now plot it by month"
 
 Exit code: 0 answered; 1 stopped at a limit before the answer was complete; 130 Ctrl-C;
@@ -50,7 +55,8 @@ func (c *askCmd) run(ctx context.Context, p *Program) (int, error) {
 		return 0, err
 	}
 	c.install(&cfg)
-	prompt := strings.TrimSpace(strings.Join(c.Prompt, " "))
+	cfg.History = cfg.History && !c.NoHistory
+	prompt := strings.TrimSpace(strings.Join(c.question(), " "))
 	if prompt == "" {
 		return 0, problem.New(problem.Invalid, "usage", "there is no question").WithHint(`ask one: cove ask -f sales.csv "Which region grew fastest?"`)
 	}
@@ -75,9 +81,15 @@ func (c *askCmd) answer(i *interruption, p *Program, cfg config.Config, prompt s
 	if err != nil {
 		return 0, err
 	}
-	m, err := c.connect(i.soft, p, cfg)
+	base, key, err := c.remote(cfg)
 	if err != nil {
 		return 0, err
+	}
+	var m model.Model
+	if base == "" {
+		if m, err = c.connect(i.soft, p, cfg); err != nil {
+			return 0, err
+		}
 	}
 	if isPiped(p.In) {
 		piped, remove, err := spool(i.soft, p.In, workspaceLimit())
@@ -87,16 +99,30 @@ func (c *askCmd) answer(i *interruption, p *Program, cfg config.Config, prompt s
 		defer remove()
 		inputs = append(inputs, unique(piped, inputs)...)
 	}
-	b, err := p.open(i.soft, opening{cfg, c.sandboxFlags, c.sessionFlags, "cove ask"}, inputs, out)
-	if err != nil {
-		return 0, err
-	}
-	defer b.settle(i.hard, &code, &err)
-	defer b.killed(i.hard)()
 	v := &askView{p: p, out: out, json: c.JSON, quiet: c.Quiet, plotly: p.plotly(cfg), narrator: newNarrator(p, p.Err)}
 	defer v.narrator.live.clear()
-	asked := v.follow(interpreter.New(m, b, limits(cfg)).Ask(i.soft, prompt))
-	return v.finish(i, b, asked)
+	t := talking{p: p, cfg: cfg, sandboxFlags: c.sandboxFlags, sessionFlags: c.sessionFlags, historyFlags: c.historyFlags, goOnWith: c.goesOnWith(), command: "cove ask"}
+	if base != "" {
+		return t.remotely(i, c.server(p, base, key), inputs, out, func(r talker) (int, error) { return v.ask(i, r, prompt) })
+	}
+	return t.locally(i, m, inputs, out, func(l talker) (int, error) { return v.ask(i, l, prompt) })
+}
+
+func (c *askCmd) server(p *Program, base, key string) remoteOptions {
+	o := remoteOptions{base: base, key: key, model: c.Model}
+	if c.MaxSteps != p.Config.MaxSteps {
+		o.steps = c.MaxSteps
+	}
+	return o
+}
+
+// ask shows one turn and returns the exit code.
+func (v *askView) ask(i *interruption, t talker, prompt string) (int, error) {
+	defer t.Guard(i.hard)()
+	asked := v.follow(t.Ask(i.soft, prompt))
+	code, err := v.finish(i, t, asked)
+	t.Done(asked)
+	return code, err
 }
 
 // unique gives piped data a name that no file of the user's has.
@@ -114,7 +140,7 @@ func unique(piped, inputs []input) []input {
 }
 
 func (c *askCmd) connect(ctx context.Context, p *Program, cfg config.Config) (model.Model, error) {
-	choice, err := chooseModel(ctx, cfg, c.Model)
+	choice, err := choose.Model(ctx, cfg, c.Model)
 	if err != nil {
 		return nil, err
 	}
@@ -124,7 +150,8 @@ func (c *askCmd) connect(ctx context.Context, p *Program, cfg config.Config) (mo
 	return p.NewModel(choice)
 }
 
-func limits(c config.Config) interpreter.Limits {
+// TurnLimits are the settings' bounds of one turn.
+func TurnLimits(c config.Config) interpreter.Limits {
 	l := interpreter.Limits{Steps: c.MaxSteps, Tokens: c.MaxTokens, Time: time.Duration(c.MaxTime), Execution: time.Duration(c.Timeout), NoInstall: !c.PackagesInstall}
 	if l.Tokens == 0 {
 		l.Tokens = -1
@@ -175,7 +202,7 @@ func (v *askView) event(e interpreter.Event) error {
 		if o, ok := e.(interpreter.Output); ok && !v.pace.passes(o.Event) {
 			return nil
 		}
-		if err := (lines{v.p.Out}).write(interpreterRecord(e)); err != nil {
+		if err := (lines{v.p.Out}).turnEvent(e); err != nil {
 			return err
 		}
 	} else if !v.quiet {
@@ -213,7 +240,7 @@ func (v *askView) figure(data kernel.Bundle, id string, update bool) error {
 		v.out.notes = append(v.out.notes, "a figure was not saved: "+oneLine(message(err)))
 	case ok && v.json:
 		v.reported = len(v.out.saved)
-		return lines{v.p.Out}.write(savedRecord(s))
+		return lines{v.p.Out}.saved(s)
 	case ok && !v.quiet:
 		v.narrator.note("figure: " + s.Path)
 	}
@@ -221,7 +248,7 @@ func (v *askView) figure(data kernel.Bundle, id string, update bool) error {
 }
 
 // finish saves the files, writes the answer and returns the exit code. asked is why there is no answer.
-func (v *askView) finish(i *interruption, b *bench, asked error) (int, error) {
+func (v *askView) finish(i *interruption, from fetcher, asked error) (int, error) {
 	if errors.Is(asked, syscall.EPIPE) {
 		return exitBrokenPipe, nil
 	}
@@ -229,10 +256,10 @@ func (v *askView) finish(i *interruption, b *bench, asked error) (int, error) {
 	for _, path := range v.order {
 		files = append(files, v.files[path])
 	}
-	v.out.files(i.hard, b, files)
+	v.out.files(i.hard, from, files)
 	if v.json {
 		for _, s := range v.out.saved[v.reported:] {
-			if err := (lines{v.p.Out}).write(savedRecord(s)); err != nil {
+			if err := (lines{v.p.Out}).saved(s); err != nil {
 				return 0, err
 			}
 		}
@@ -262,7 +289,7 @@ func (v *askView) finish(i *interruption, b *bench, asked error) (int, error) {
 
 func (v *askView) write(a interpreter.Answer) error {
 	if v.json {
-		return lines{v.p.Out}.write(interpreterRecord(a))
+		return lines{v.p.Out}.turnEvent(a)
 	}
 	if !v.quiet && sameFile(v.p.Out, v.p.Err) && v.narrator.said(a.Text) {
 		return nil

@@ -186,16 +186,25 @@ func unsaved(err error) bool {
 // killed closes the session as soon as hard ends, which makes a running execution end too. A session with a name waits
 // for the execution, which was asked to stop before, and is saved.
 func (b *bench) killed(hard context.Context) (stop func() bool) {
-	return context.AfterFunc(hard, func() {
+	said := make(chan struct{})
+	before := context.AfterFunc(hard, func() {
 		atMost := closeTimeout
 		if b.named != nil {
 			atMost = hurriedSave
 			fmt.Fprintf(b.warn, "cove: saving session %s\n", b.named.Name())
 		}
+		close(said)
 		ctx, cancel := context.WithTimeout(context.Background(), atMost)
 		defer cancel()
 		_ = b.Close(ctx) // settle hears of it again
 	})
+	return func() bool {
+		if before() {
+			return true
+		}
+		<-said
+		return false
+	}
 }
 
 // plotly is the text of plotly.js, or "".

@@ -17,6 +17,7 @@ import (
 	"cove/internal/config"
 	"cove/internal/interpreter"
 	"cove/internal/model"
+	"cove/internal/model/choose"
 	"cove/internal/named"
 	"cove/internal/problem"
 	"cove/internal/sandbox"
@@ -62,9 +63,15 @@ type Program struct {
 	// Reach asks the package index for a sign of life and says which it is. known is false where that cannot be told yet.
 	Reach func(ctx context.Context, c config.Config) (index string, known bool, err error)
 	// NewModel connects to a model.
-	NewModel func(Choice) (model.Model, error)
+	NewModel func(choose.Choice) (model.Model, error)
 	// Engine makes the engine that the settings name, without checking it.
 	Engine func(config.Config) (sandbox.Engine, error)
+	// Serve makes a server with these settings and has it listen. Progress is as for Open.
+	Serve func(ctx context.Context, c config.Config, o ServerOptions) (Server, error)
+	// Records opens the database that these settings name, making it when it is missing.
+	Records func(ctx context.Context, c config.Config) (*Records, error)
+	// Restore reads what Records.Backup wrote into a database and a folder that have nothing in them.
+	Restore func(ctx context.Context, c config.Config, r io.Reader) error
 	// PlotlyScript is the path of plotly.js in the Python environment, or "".
 	PlotlyScript func(config.Config) string
 }
@@ -90,8 +97,22 @@ type grammar struct {
 	Run      runCmd      `cmd:"" help:"Run Python in a sandbox."`
 	Ask      askCmd      `cmd:"" help:"Ask a question; a model writes Python, cove runs it in a sandbox, you get the answer."`
 	Repl     replCmd     `cmd:"" help:"Talk to a sandboxed Python, line by line."`
+	Chat     chatCmd     `cmd:"" help:"A conversation with a model that runs Python in a sandbox."`
 	Session  sessionCmd  `cmd:"" help:"List, fork, undo and remove the sessions that --session made."`
 	Packages packagesCmd `cmd:"" help:"Say what names mean; list, add and lock packages."`
+	History  historyCmd  `cmd:"" help:"List what was asked before."`
+	Show     showCmd     `cmd:"" help:"Show a conversation, a turn or an execution: the question, the code, what it printed, the answer."`
+	Search   searchCmd   `cmd:"" help:"Find words in what was asked, answered, run and printed."`
+	Rerun    rerunCmd    `cmd:"" help:"Run the code of a conversation, a turn or an execution again, and say what differs."`
+	Export   exportCmd   `cmd:"" help:"Write a conversation as a notebook, as Markdown or as a program."`
+	Serve    serveCmd    `cmd:"" help:"Serve cove's API and OpenAI's to applications and other users."`
+	Key      keyCmd      `cmd:"" help:"Make, list and revoke the keys of a server."`
+	User     userCmd     `cmd:"" help:"Add, list and remove the users of a server."`
+	Project  projectCmd  `cmd:"" help:"Add and list projects, their members and quotas."`
+	Usage    usageCmd    `cmd:"" help:"Show what a project used, day by day."`
+	Audit    auditCmd    `cmd:"" help:"Show who did what on a server."`
+	Backup   backupCmd   `cmd:"" help:"Write the database and the stored files into one archive."`
+	Restore  restoreCmd  `cmd:"" help:"Bring the archive of a backup into an empty folder."`
 	Bench    benchCmd    `cmd:"" help:"Measure cove beside its peers on this machine."`
 	Doctor   doctorCmd   `cmd:"" help:"Say what this machine can do, with a fix for each thing that it cannot."`
 	Config   configCmd   `cmd:"" help:"Show every setting, what it means and its value."`
@@ -115,7 +136,7 @@ func Main(ctx context.Context, args []string, p *Program) int {
 	}
 	p.report(err)
 	if wantsJSON(args) {
-		_ = lines{p.Out}.write(failureRecord(err))
+		_ = lines{p.Out}.failure(err)
 	}
 	if problem.Of(err).Kind == problem.Canceled {
 		return exitInterrupted
@@ -189,7 +210,7 @@ func defaults(c config.Config) map[string]string {
 	return map[string]string{
 		"out": c.Out, "timeout": c.Timeout.String(), "memory": c.Memory.String(), "cpus": fmt.Sprint(c.CPUs),
 		"engine": c.Engine, "packages": c.Packages, "max_output": c.MaxOutput.String(), "max_steps": fmt.Sprint(c.MaxSteps),
-		"session_idle": c.SessionIdle.String(),
+		"session_idle": c.SessionIdle.String(), "listen": c.Listen.String(),
 	}
 }
 

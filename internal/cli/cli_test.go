@@ -18,6 +18,7 @@ import (
 	"cove/internal/config"
 	"cove/internal/kernel"
 	"cove/internal/model"
+	"cove/internal/model/choose"
 )
 
 // scripted is a session that emits what a test tells it to.
@@ -104,7 +105,7 @@ func run(t *testing.T, s *scripted, setup func(dir string, p *cli.Program), args
 			}
 			return s, nil
 		},
-		NewModel: func(c cli.Choice) (model.Model, error) {
+		NewModel: func(c choose.Choice) (model.Model, error) {
 			return model.NewReplay("replay", strings.NewReader(c.Name), 0)
 		},
 	}
@@ -322,7 +323,7 @@ func ask(t *testing.T, args ...string) result {
 	return run(t, s, func(dir string, p *cli.Program) {
 		file := filepath.Join(dir, "recording")
 		_ = os.WriteFile(file, []byte(recording), 0o600)
-		p.NewModel = func(c cli.Choice) (model.Model, error) { return model.OpenReplay(c.Name, 0) }
+		p.NewModel = func(c choose.Choice) (model.Model, error) { return model.OpenReplay(c.Name, 0) }
 	}, append([]string{"ask", "--model", "replay:$DIR/recording"}, args...)...)
 }
 
@@ -361,7 +362,7 @@ func TestPipedDataGetsAFittingName(t *testing.T) {
 			s := &scripted{events: []kernel.Event{ok()}}
 			run(t, s, func(dir string, p *cli.Program) {
 				p.In = strings.NewReader(text)
-				p.NewModel = func(cli.Choice) (model.Model, error) {
+				p.NewModel = func(choose.Choice) (model.Model, error) {
 					return model.NewReplay("replay", strings.NewReader(`{"parts": [{"text": "fine"}]}`), 0)
 				}
 				_ = os.WriteFile(filepath.Join(dir, "r"), nil, 0o600)

@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"cove/internal/config"
+	"cove/internal/model/choose"
 	"cove/internal/problem"
 	"cove/internal/pyenv"
 )
@@ -273,7 +274,7 @@ func checkFonts(_ context.Context, _ *Program, cfg config.Config) check {
 }
 
 func checkModel(ctx context.Context, _ *Program, cfg config.Config) check {
-	choice, err := chooseModel(ctx, cfg, "")
+	choice, err := choose.Model(ctx, cfg, "")
 	if err != nil {
 		return fromError("model", warned, err)
 	}

@@ -33,6 +33,7 @@ type outFolder struct {
 	root    *os.Root
 	used    map[string]bool   // names taken in this command
 	byID    map[string]string // display id -> the figure that it replaces
+	byPath  map[string]string // workspace path -> where it was put, which a later version of it replaces
 	figures int
 	bytes   int64
 	saved   []saved
@@ -55,7 +56,7 @@ func newOutFolder(dir string, inputs []input) (*outFolder, error) {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, problem.New(problem.Invalid, "out_unusable", "cannot use the folder "+dir).WithCause(err)
 	}
-	o := &outFolder{dir: dir, used: map[string]bool{}, byID: map[string]string{}}
+	o := &outFolder{dir: dir, used: map[string]bool{}, byID: map[string]string{}, byPath: map[string]string{}}
 	for _, in := range inputs {
 		o.inputs = append(o.inputs, in.info)
 	}
@@ -158,13 +159,16 @@ func (o *outFolder) file(ctx context.Context, from fetcher, name string) error {
 	if err != nil {
 		return err
 	}
-	if safe, err = o.free(safe); err != nil {
+	if earlier, again := o.byPath[name]; again {
+		safe = earlier
+	} else if safe, err = o.free(safe); err != nil {
 		return err
 	}
 	size, err := o.write(safe, func(w io.Writer) error { return from.Fetch(ctx, name, w) })
 	if err != nil {
 		return err
 	}
+	o.byPath[name] = safe
 	o.remember(saved{Path: filepath.Join(o.dir, filepath.FromSlash(safe)), Size: size, From: "file"})
 	return nil
 }

@@ -216,7 +216,7 @@ func (v *runView) event(e kernel.Event) error {
 		return nil
 	}
 	if v.json && v.pace.passes(e) {
-		if err := (lines{v.p.Out}).write(eventRecord(e)); err != nil {
+		if err := (lines{v.p.Out}).event(e); err != nil {
 			return err
 		}
 	}
@@ -301,7 +301,7 @@ func (v *runView) bundle(data kernel.Bundle, id string, update bool) error {
 	case err != nil:
 		v.out.notes = append(v.out.notes, "a figure was not saved: "+oneLine(message(err)))
 	case ok && v.json:
-		return lines{v.p.Out}.write(savedRecord(s))
+		return lines{v.p.Out}.saved(s)
 	case ok || v.json:
 		return nil
 	}
@@ -323,11 +323,11 @@ func (v *runView) finish(i *interruption, b *bench) (int, error) {
 	}
 	if v.json && !v.broken {
 		for _, s := range v.out.saved[figures:] {
-			if err := (lines{v.p.Out}).write(savedRecord(s)); err != nil {
+			if err := (lines{v.p.Out}).saved(s); err != nil {
 				return 0, err
 			}
 		}
-		if err := (lines{v.p.Out}).write(eventRecord(v.done)); err != nil {
+		if err := (lines{v.p.Out}).event(v.done); err != nil {
 			return 0, err
 		}
 	}

@@ -19,6 +19,7 @@ import (
 	"cove/internal/config"
 	"cove/internal/kernel"
 	"cove/internal/model"
+	"cove/internal/model/choose"
 	"cove/internal/named"
 	"cove/internal/pydeps"
 	"cove/internal/sandbox"
@@ -292,7 +293,7 @@ func TestAskInASession(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := l.do(t, func(p *cli.Program) {
-		p.NewModel = func(c cli.Choice) (model.Model, error) { return model.OpenReplay(c.Name, 0) }
+		p.NewModel = func(c choose.Choice) (model.Model, error) { return model.OpenReplay(c.Name, 0) }
 	}, "ask", "--session", "lab", "--model", "replay:"+file, "what?")
 	if r.code != 0 {
 		t.Fatal(r.err)

@@ -67,6 +67,8 @@ type Config struct {
 	AnthropicBaseURL string `toml:"anthropic_base_url" env:"ANTHROPIC_BASE_URL" doc:"address of an Anthropic-compatible server; empty: Anthropic itself"`
 	OllamaHost       string `toml:"ollama_host" env:"OLLAMA_HOST" doc:"address of an Ollama server; empty: 127.0.0.1:11434"`
 
+	Serving
+
 	// File is the config file that was looked for; Found says whether it was there.
 	File  string `toml:"-"`
 	Found bool   `toml:"-"`
@@ -108,6 +110,8 @@ func Default(getenv func(string) string) Config {
 		ConnectTimeout:    Duration(10e9),
 		FirstTokenTimeout: Duration(120e9),
 		StallTimeout:      Duration(60e9),
+
+		Serving: defaultServing(),
 	}
 }
 
@@ -124,6 +128,9 @@ func Load(getenv func(string) string) (Config, error) {
 	}
 	if c.Sessions == "" {
 		c.Sessions = filepath.Join(c.Data, "sessions")
+	}
+	if c.ServerFolder == "" {
+		c.ServerFolder = filepath.Join(c.Data, "server")
 	}
 	return c, errors.Join(fileErr, envErr)
 }
@@ -185,12 +192,17 @@ type field struct {
 }
 
 // fields lists the settings in their order; bookkeeping fields without an env tag are left out.
-func (c *Config) fields() []field {
+func (c *Config) fields() []field { return fieldsOf(reflect.ValueOf(c).Elem()) }
+
+func fieldsOf(v reflect.Value) []field {
 	var out []field
-	v := reflect.ValueOf(c).Elem()
 	for i := range v.NumField() {
-		if tag := v.Type().Field(i).Tag; tag.Get("env") != "" {
-			out = append(out, field{tag: tag, value: v.Field(i)})
+		f := v.Type().Field(i)
+		switch {
+		case f.Anonymous:
+			out = append(out, fieldsOf(v.Field(i))...)
+		case f.Tag.Get("env") != "":
+			out = append(out, field{tag: f.Tag, value: v.Field(i)})
 		}
 	}
 	return out
@@ -274,5 +286,5 @@ func (c Config) Validate() error {
 	case !filepath.IsAbs(c.Data) || !filepath.IsAbs(c.Runtime):
 		return bad("data and runtime", "must be absolute paths; set COVE_HOME, or HOME")
 	}
-	return nil
+	return c.Serving.validate(bad)
 }

@@ -1,0 +1,131 @@
+package app
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"cove/internal/config"
+	"cove/internal/hub"
+	"cove/internal/model"
+	"cove/internal/model/choose"
+	"cove/internal/problem"
+)
+
+// modelsFresh is how long a provider's list of models is taken for the present one.
+const modelsFresh = time.Minute
+
+// models are what a server's clients may ask.
+type models struct {
+	cfg config.Config
+
+	mu     sync.Mutex
+	listed []hub.ModelInfo
+	when   time.Time
+}
+
+var _ hub.Models = (*models)(nil)
+
+// Open implements hub.Models. Clients never reach a file of the operator's: a recording is only what the settings name.
+func (m *models) Open(ctx context.Context, name string) (model.Model, error) {
+	choice, err := m.choose(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	opened, err := newModel(m.cfg, choice)
+	if err != nil {
+		return nil, err
+	}
+	if choice.Provider == "replay" {
+		opened = nameless{opened}
+	}
+	return opened, nil
+}
+
+// nameless keeps to itself where a recording is.
+type nameless struct{ model.Model }
+
+// Name implements model.Model.
+func (nameless) Name() string { return "replay" }
+
+func (m *models) choose(ctx context.Context, name string) (choose.Choice, error) {
+	if served := m.cfg.ServeModels; len(served) > 0 {
+		return m.among(served, name)
+	}
+	usual, err := choose.Model(ctx, m.cfg, "")
+	if err != nil || name == "" || name == usual.String() || usual.Provider == "replay" {
+		return usual, err
+	}
+	if provider, _, _ := strings.Cut(name, "/"); isProvider(provider) {
+		return choose.Parse(m.cfg, name)
+	}
+	// A name alone, and one such as Qwen/Qwen3-8B, is the default provider's.
+	usual.Name, usual.Because = name, ""
+	return usual, nil
+}
+
+// among returns the served model that name means. A name that no provider is part of and that fits none is the client's habit, such as gpt-4o: the
+// operator decided what it gets.
+func (m *models) among(served []string, name string) (choose.Choice, error) {
+	at := slices.IndexFunc(served, func(s string) bool { return s == name || strings.HasSuffix(s, "/"+name) })
+	provider, _, qualified := strings.Cut(name, "/")
+	switch {
+	case name == "":
+		at = 0
+	case at < 0 && qualified && isProvider(provider):
+		return choose.Choice{}, problem.New(problem.NotFound, "model_not_found", fmt.Sprintf("this server does not serve the model %q", name)).
+			WithHint("the list of models says which it serves")
+	}
+	return choose.Parse(m.cfg, served[max(at, 0)])
+}
+
+func isProvider(name string) bool {
+	return name == "openai" || name == "anthropic" || name == "ollama"
+}
+
+// List implements hub.Models.
+func (m *models) List(ctx context.Context) ([]hub.ModelInfo, error) {
+	if served := m.cfg.ServeModels; len(served) > 0 {
+		out := make([]hub.ModelInfo, 0, len(served))
+		for k, name := range served {
+			out = append(out, info(name, k == 0))
+		}
+		return out, nil
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.listed != nil && time.Since(m.when) < modelsFresh {
+		return slices.Clone(m.listed), nil
+	}
+	usual, err := choose.Model(ctx, m.cfg, "")
+	if problem.Of(err) != nil && problem.Of(err).Code == "no_model" {
+		return nil, nil // a server without a model still runs code
+	}
+	if err != nil {
+		return nil, err
+	}
+	out := []hub.ModelInfo{info(usual.String(), true)}
+	names, err := choose.List(ctx, usual)
+	if err != nil {
+		return out, nil // the provider does not say; what is asked for is passed on to it
+	}
+	for _, name := range names {
+		if name != usual.Name {
+			out = append(out, info(usual.Provider+"/"+name, false))
+		}
+	}
+	m.listed, m.when = out, time.Now()
+	return slices.Clone(out), nil
+}
+
+// info never shows where a recording is.
+func info(name string, usual bool) hub.ModelInfo {
+	if strings.HasPrefix(name, "replay:") {
+		return hub.ModelInfo{ID: "replay", Provider: "replay", Default: usual}
+	}
+	provider, _, _ := strings.Cut(name, "/")
+	return hub.ModelInfo{ID: name, Provider: provider, Default: usual}
+}

@@ -1,0 +1,306 @@
+package app
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"cove/internal/api"
+	"cove/internal/auth"
+	"cove/internal/cli"
+	"cove/internal/compat/openai"
+	"cove/internal/config"
+	"cove/internal/httpd"
+	"cove/internal/hub"
+	"cove/internal/named"
+	"cove/internal/problem"
+	"cove/internal/sandbox"
+	"cove/internal/store"
+	"cove/internal/telemetry"
+)
+
+const (
+	// goodbye bounds what is done after everything was paused or given up.
+	goodbye = 10 * time.Second
+)
+
+// server is `cove serve`: everything that it has, in the order in which it is made. It is taken apart in the other order.
+type server struct {
+	cfg      config.Config
+	about    cli.ServerAbout
+	log      *slog.Logger
+	undo     []func()
+	lock     *folderLock
+	seen     *telemetry.Telemetry
+	store    *store.Store
+	warm     *warmPool
+	hub      *hub.Hub
+	accounts *auth.Accounts
+	front    *httpd.Server
+}
+
+var _ cli.Server = (*server)(nil)
+
+// newServer makes everything that a server needs and has it listen. Whatever is likely to be wrong is looked at before what takes long.
+func newServer(version string) func(context.Context, config.Config, cli.ServerOptions) (cli.Server, error) {
+	return func(ctx context.Context, c config.Config, o cli.ServerOptions) (cli.Server, error) {
+		s := &server{cfg: c}
+		s.about = cli.ServerAbout{Version: version, Engine: c.Engine, Packages: c.Packages, Folder: c.ServerFolder, Models: []string{}}
+		if c.Found {
+			s.about.Config = c.File
+		}
+		steps := []func(context.Context, cli.ServerOptions) error{s.openLog, s.openFolder, s.openStore, s.openHub, s.openFront, s.openSandboxes, s.recover}
+		for _, step := range steps {
+			if err := step(ctx, o); err != nil {
+				s.close()
+				return nil, err
+			}
+		}
+		return s, nil
+	}
+}
+
+func (s *server) close() {
+	for k := len(s.undo) - 1; k >= 0; k-- {
+		s.undo[k]()
+	}
+	s.undo = nil
+}
+
+func (s *server) later(undo func()) { s.undo = append(s.undo, undo) }
+
+// About implements cli.Server.
+func (s *server) About() cli.ServerAbout { return s.about }
+
+func (s *server) openLog(ctx context.Context, o cli.ServerOptions) error {
+	var level slog.Level
+	if err := level.UnmarshalText([]byte(s.cfg.LogLevel)); err != nil {
+		return problem.New(problem.Invalid, "config_invalid", "log_level is debug, info, warn or error").WithCause(err)
+	}
+	log, finish := telemetry.NewLog(o.Log, telemetry.LogOptions{
+		JSON: s.cfg.LogFormat == "json", Level: level, Secrets: []string{s.cfg.OpenAIKey, s.cfg.AnthropicKey, s.cfg.FirstKey, s.cfg.Key},
+	})
+	s.log = log
+	s.later(finish)
+	var err error
+	s.seen, err = telemetry.New(ctx, telemetry.Options{
+		Version: s.about.Version, Getenv: os.Getenv, Console: o.Log,
+		Errors: func(err error) { log.Warn("traces are not sent", "error", err) },
+	})
+	if err != nil {
+		return err
+	}
+	s.later(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), goodbye)
+		defer cancel()
+		_ = s.seen.Close(ctx)
+	})
+	return nil
+}
+
+// openFolder takes the server's folder and looks whether the engine can run here.
+func (s *server) openFolder(ctx context.Context, _ cli.ServerOptions) error {
+	engine, err := newEngine(s.cfg)
+	if err != nil {
+		return err
+	}
+	if _, err := sandbox.SaverOf(engine); err != nil {
+		return problem.Of(err).WithHint("cove serve pauses sessions, which takes the engine gvisor")
+	}
+	if err := engine.Check(ctx); err != nil {
+		return withDoctor(err)
+	}
+	lock, err := lockServer(s.cfg.ServerFolder)
+	if err != nil {
+		return err
+	}
+	s.lock = lock
+	s.later(lock.release)
+	for _, dir := range []string{serverSessions(s.cfg).Dir, s.blobs()} {
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			return unwritableFolder(dir, err)
+		}
+	}
+	return nil
+}
+
+func (s *server) blobs() string { return filepath.Join(s.cfg.ServerFolder, "files") }
+
+func (s *server) openStore(ctx context.Context, _ cli.ServerOptions) error {
+	db, err := openStore(ctx, s.cfg, s.log)
+	if err != nil {
+		return err
+	}
+	s.later(func() { _ = db.Close() })
+	s.store = db
+	s.about.Database = databaseName(s.cfg)
+	s.accounts = &auth.Accounts{Store: db, Audit: db}
+	s.later(s.accounts.Wait)
+	s.about.Key, err = s.accounts.Found(ctx, s.cfg.FirstKey)
+	return err
+}
+
+// openHub makes the hub. What its sessions stand on is there a little later, before it is asked for anything.
+func (s *server) openHub(context.Context, cli.ServerOptions) error {
+	c := s.cfg
+	s.hub = hub.New(hub.Options{
+		Store: s.store, Audit: s.store, Log: s.log, Models: &models{cfg: c},
+		Sessions: serverSessions(c), Blobs: s.blobs(), Base: s.base(),
+		Prepare: func(ctx context.Context, b named.Base) (*named.Ground, error) { return s.warm.Prepare(ctx, b) },
+		Limits: hub.Limits{
+			Sessions: c.MaxSessions, Executions: c.MaxExecutions, Queue: c.MaxQueue,
+			Project: hub.Quota{Sessions: c.ProjectSessions, Executions: c.ProjectExecutions, CPUSeconds: c.ProjectCPU, Disk: int64(c.ProjectDisk), Tokens: c.ProjectTokens},
+			Key:     hub.Quota{Sessions: c.KeySessions, Executions: c.KeyExecutions, CPUSeconds: c.KeyCPU, Tokens: c.KeyTokens},
+			Idle:    orForEver(c.SessionIdle), Life: time.Duration(c.SessionLife), Execution: orForEver(c.Timeout),
+			Output: int64(c.ServerOutput), File: int64(c.MaxUpload),
+		},
+		Quotas: s.quotas,
+		Turns:  cli.TurnLimits(c),
+	})
+	return nil
+}
+
+// orForEver is a time that the settings mean by 0 as no limit.
+func orForEver(d config.Duration) time.Duration {
+	if d == 0 {
+		return 10 * 365 * 24 * time.Hour
+	}
+	return time.Duration(d)
+}
+
+func (s *server) base() named.Base {
+	return named.Base{Engine: s.cfg.Engine, Packages: s.cfg.Packages, Limits: named.LimitsOf(sandbox.Limits{Memory: int64(s.cfg.Memory), CPUs: s.cfg.CPUs})}
+}
+
+func (s *server) quotas(ctx context.Context, project, key string) (ofProject, ofKey *hub.Quota, err error) {
+	p, k, err := s.accounts.Quotas(ctx, project, key)
+	if err != nil {
+		return nil, nil, err
+	}
+	if ofProject, err = quotaOf(p); err != nil {
+		return nil, nil, err
+	}
+	ofKey, err = quotaOf(k)
+	return ofProject, ofKey, err
+}
+
+func quotaOf(text []byte) (*hub.Quota, error) {
+	if text == nil {
+		return nil, nil
+	}
+	var q hub.Quota
+	if err := json.Unmarshal(text, &q); err != nil {
+		return nil, fmt.Errorf("read a quota: %w", err)
+	}
+	return &q, nil
+}
+
+// openFront takes the addresses. Requests that come before Serve wait.
+func (s *server) openFront(ctx context.Context, _ cli.ServerOptions) error {
+	c := s.cfg
+	proxies, err := c.Proxies()
+	if err != nil {
+		return err
+	}
+	s.front, err = httpd.New(httpd.Options{
+		Accounts: s.accounts,
+		API:      api.New(api.Options{Hub: s.hub, Accounts: s.accounts, Audit: s.store, Version: s.about.Version, Log: s.log, MaxFile: int64(c.MaxUpload)}),
+		OpenAI:   openai.New(openai.Options{Hub: s.hub, Log: s.log, MaxFile: int64(c.MaxUpload), Memory: int64(c.Memory)}),
+		Routes:   routes(), Ready: s.hub.Ready,
+		Telemetry: s.seen, Log: s.log, Version: s.about.Version,
+		Listen: c.Listen, Cert: c.TLSCert, Key: c.TLSKey, Metrics: c.Metrics, Debug: c.DebugListen,
+		Hosts: c.AllowHosts, Origins: c.AllowOrigins, Proxies: proxies, PublicDocs: c.DocsPublic,
+		Limits: httpd.Limits{
+			KeyRate: orUnlimited(c.RequestsPerSecond), ProjectRate: orUnlimited(c.ProjectRequests), InFlight: c.RequestsAtOnce,
+			Upload: int64(c.MaxUpload) + 1<<20, Grace: time.Duration(c.DrainTimeout),
+		},
+	})
+	if err != nil {
+		return err
+	}
+	addresses, err := s.front.Listen(ctx)
+	if err != nil {
+		return err
+	}
+	s.about.Address = s.reachable(addresses[0])
+	s.about.Metrics, s.about.Debug = c.Metrics, c.DebugListen
+	s.lock.sign(s.about.Address)
+	return nil
+}
+
+func orUnlimited(rate float64) float64 {
+	if rate == 0 {
+		return -1
+	}
+	return rate
+}
+
+// routes are those of all surfaces.
+func routes() []httpd.Route {
+	var out []httpd.Route
+	for _, r := range api.Routes() {
+		route := httpd.Route{Method: r.Method, Pattern: r.Pattern}
+		if r.Action != "" {
+			route.Actions = []auth.Action{r.Action}
+		}
+		out = append(out, route)
+	}
+	for _, r := range openai.Routes() {
+		method, pattern, _ := strings.Cut(r.Pattern, " ")
+		out = append(out, httpd.Route{Method: method, Pattern: pattern, Actions: r.Needs})
+	}
+	return out
+}
+
+// reachable is an address as programs on this machine reach it.
+func (s *server) reachable(a net.Addr) string {
+	scheme := "http"
+	if s.cfg.TLSCert != "" {
+		scheme = "https"
+	}
+	at, ok := a.(*net.TCPAddr)
+	if !ok {
+		return "unix:" + a.String()
+	}
+	host := at.IP.String()
+	if at.IP.IsUnspecified() {
+		host = "localhost"
+	}
+	return scheme + "://" + net.JoinHostPort(host, strconv.Itoa(at.Port))
+}
+
+// openSandboxes has the environment and the warm interpreter ready, which takes long the first time.
+func (s *server) openSandboxes(ctx context.Context, o cli.ServerOptions) error {
+	warm, err := newWarmPool(ctx, s.cfg, s.base(), o.Progress)
+	if err != nil {
+		return err
+	}
+	s.warm = warm
+	s.about.Python, s.about.Ready = warm.ground.Python, warm.size
+	s.seen.Gauge("cove_sandboxes_ready", "Sandboxes that wait for a new session.", func() float64 { return float64(warm.Ready()) })
+	return nil
+}
+
+// recover brings the records in line with the machine, and finds out what models there are.
+func (s *server) recover(ctx context.Context, _ cli.ServerOptions) error {
+	if err := s.hub.Recover(telemetry.With(ctx, s.seen)); err != nil {
+		return fmt.Errorf("take back what the last server left: %w", err)
+	}
+	found, err := (&models{cfg: s.cfg}).List(ctx)
+	if err != nil {
+		s.about.NoModel = problem.Of(err).Message
+	} else if len(found) == 0 {
+		s.about.NoModel = "none is configured"
+	}
+	for _, m := range found {
+		s.about.Models = append(s.about.Models, m.ID)
+	}
+	return nil
+}

@@ -1,0 +1,104 @@
+package app_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"cove/internal/app"
+	"cove/internal/config"
+	"cove/internal/problem"
+)
+
+// TestServedModels is the table of what clients get for the names that they send.
+func TestServedModels(t *testing.T) {
+	t.Parallel()
+	free := config.Config{OpenAIKey: "k", AnthropicKey: "k", Model: "openai/main"}
+	chosen := free
+	chosen.ServeModels = config.List{"anthropic/big", "openai/small"}
+	recorded := config.Config{Model: "replay:" + recording(t)}
+	for name, test := range map[string]struct {
+		cfg   config.Config
+		named string
+		want  string // or the code of the problem
+	}{
+		"none":                          {free, "", "openai/main"},
+		"a habit":                       {free, "gpt-4o", "openai/gpt-4o"},
+		"another provider":              {free, "anthropic/x", "anthropic/x"},
+		"a name with a slash":           {free, "Qwen/Qwen3", "openai/Qwen/Qwen3"},
+		"a file of the operator's":      {free, "replay:/etc/passwd", "openai/replay:/etc/passwd"},
+		"served: none":                  {chosen, "", "anthropic/big"},
+		"served: whole":                 {chosen, "openai/small", "openai/small"},
+		"served: name alone":            {chosen, "small", "openai/small"},
+		"served: a habit":               {chosen, "gpt-4o", "anthropic/big"},
+		"served: refused":               {chosen, "openai/other", "model_not_found"},
+		"served: a file":                {chosen, "replay:/etc/passwd", "anthropic/big"},
+		"a recording for all":           {recorded, "gpt-4o", recorded.Model},
+		"a recording by another's name": {recorded, "replay:/etc/passwd", recorded.Model},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got, err := app.ChosenModel(t.Context(), test.cfg, test.named)
+			if err != nil {
+				got = problem.Of(err).Code
+			}
+			if got != test.want {
+				t.Errorf("got %s, want %s", got, test.want)
+			}
+		})
+	}
+}
+
+func recording(t *testing.T) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "secret-place.json")
+	if err := os.WriteFile(file, []byte(`{"parts": [{"text": "fine"}]}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+// TestRecordingsAreNotPlaced keeps the operator's folders from clients.
+func TestRecordingsAreNotPlaced(t *testing.T) {
+	t.Parallel()
+	models := app.Models(config.Config{Model: "replay:" + recording(t)})
+	m, err := models.Open(t.Context(), "gpt-4o")
+	if err != nil {
+		t.Fatal(err)
+	}
+	list, err := models.List(t.Context())
+	if err != nil || len(list) != 1 || !list[0].Default {
+		t.Fatalf("the list is %+v, %v", list, err)
+	}
+	for _, name := range []string{m.Name(), list[0].ID} {
+		if strings.Contains(name, "secret-place") {
+			t.Errorf("clients see %s", name)
+		}
+	}
+}
+
+func TestOneServerPerFolder(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "server")
+	release, err := app.LockServer(dir, "http://127.0.0.1:8700")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = app.LockServer(dir, "")
+	if p := problem.Of(err); p == nil || p.Code != "server_running" || !strings.Contains(p.Message, "http://127.0.0.1:8700") {
+		t.Errorf("a second server is told %v", err)
+	}
+	release()
+	if release, err = app.LockServer(dir, ""); err != nil {
+		t.Fatalf("after the first one's end: %v", err)
+	}
+	release()
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := app.LockServer(file, ""); problem.Of(err) == nil || problem.Of(err).Code != "data_folder_unusable" {
+		t.Errorf("where a file is in the way: %v", err)
+	}
+}

@@ -1,0 +1,94 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"cove/internal/problem"
+	"cove/internal/telemetry"
+)
+
+// retainEvery is how often the operator's retention is seen to.
+const retainEvery = time.Hour
+
+// Serve implements cli.Server.
+func (s *server) Serve(soft, hard context.Context) error {
+	defer s.close()
+	s.log.Info("serving", "address", s.about.Address, "engine", s.cfg.Engine, "database", s.about.Database, "version", s.about.Version)
+	background, stop := context.WithCancel(telemetry.With(context.WithoutCancel(soft), s.seen))
+	defer stop()
+	loops, failed := errgroup.WithContext(background)
+	loops.Go(func() error { return ended(failed, s.warm.Run(failed)) })
+	loops.Go(func() error { return ended(failed, s.hub.Run(failed)) })
+	loops.Go(func() error { s.retain(failed); return nil })
+
+	// Whatever ends the server, requests are answered until their work is done, while the hub sees to it that there is less and less of it.
+	ending, end := context.WithCancel(soft)
+	defer end()
+	defer context.AfterFunc(failed, end)()
+	gone := make(chan error, 1)
+	go func() { gone <- s.serve(ending) }()
+	var err error
+	select {
+	case err = <-gone:
+	case <-hard.Done():
+		return problem.New(problem.Canceled, "stopped", "the server was stopped at once; what ran is lost")
+	}
+	stop()
+	if broken := loops.Wait(); broken != nil {
+		err = errors.Join(broken, err)
+	}
+	s.log.Info("ended")
+	return err
+}
+
+// ended makes nothing of an error that says that ctx is over.
+func ended(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return nil
+	}
+	return err
+}
+
+// serve answers requests until ctx ends, and drains.
+func (s *server) serve(ctx context.Context) error {
+	var both errgroup.Group
+	front, stop := context.WithCancel(ctx)
+	both.Go(func() error {
+		defer stop() // a listener that fails ends the server
+		return s.front.Serve(front)
+	})
+	both.Go(func() error {
+		<-front.Done()
+		patience, cancel := context.WithTimeout(context.Background(), time.Duration(s.cfg.DrainTimeout))
+		defer cancel()
+		return s.hub.Drain(telemetry.With(patience, s.seen))
+	})
+	return both.Wait()
+}
+
+// retain deletes what has passed and what the operator does not want to keep, until ctx ends.
+func (s *server) retain(ctx context.Context) {
+	for {
+		var unused, audit time.Time
+		if d := time.Duration(s.cfg.Retention); d > 0 {
+			unused = time.Now().Add(-d)
+		}
+		if d := time.Duration(s.cfg.AuditRetention); d > 0 {
+			audit = time.Now().Add(-d)
+		}
+		if n, err := s.store.Retain(ctx, unused, audit); err != nil && ctx.Err() == nil {
+			s.log.Warn("old records could not be deleted", "error", err)
+		} else if n > 0 {
+			s.log.Info("old records were deleted", "count", n)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(retainEvery):
+		}
+	}
+}

@@ -1,0 +1,140 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"cove/internal/config"
+	"cove/internal/named"
+	"cove/internal/pool"
+	"cove/internal/problem"
+	"cove/internal/sandbox"
+	"cove/internal/session"
+	"cove/internal/snapshot"
+	"cove/internal/template"
+)
+
+// newPool returns a pool of what start makes.
+func newPool(start func(context.Context) (*session.Session, error), size int, progress io.Writer) *pool.Pool[*session.Session] {
+	return pool.New(pool.Options[*session.Session]{
+		Size:    size,
+		Make:    start,
+		Discard: func(s *session.Session) { _ = s.Close(context.Background()) }, // what stays is swept by the next command
+		Usable: func(s *session.Session) bool {
+			select {
+			case <-s.Lost():
+				return false
+			default:
+				return true
+			}
+		},
+		Failed: func(err error) { _, _ = fmt.Fprintln(progress, "cove:", problem.Of(err).Message) },
+	})
+}
+
+// rehearsed runs something in a new session, because what runs first in a restored sandbox runs slowly.
+func rehearsed(ctx context.Context, s *session.Session, err error) (*session.Session, error) {
+	if err != nil {
+		return nil, err
+	}
+	if err := s.Rehearse(ctx); err != nil {
+		return nil, errors.Join(err, s.Close(ctx))
+	}
+	return s, nil
+}
+
+// openUsed opens a session and runs something in it.
+func openUsed(ctx context.Context, o session.Options) (*session.Session, error) {
+	s, err := session.Open(ctx, o)
+	return rehearsed(ctx, s, err)
+}
+
+// warmPool gives a server's new sessions a sandbox that waits for them already, where they are what most are.
+type warmPool struct {
+	base    named.Base
+	prepare named.Prepare
+	ground  *named.Ground // of base
+	pool    *pool.Pool[*session.Session]
+	size    int
+}
+
+// newWarmPool prepares what new sessions stand on, which builds the environment and the warm interpreter when they are missing. Without a
+// size sessions are started when they are wanted.
+func newWarmPool(ctx context.Context, c config.Config, base named.Base, progress io.Writer) (*warmPool, error) {
+	o, ground, err := prepareGround(ctx, c, base, progress)
+	if err != nil {
+		return nil, err
+	}
+	p := &warmPool{base: base, prepare: prepareNamed(c, progress), ground: ground}
+	if err := haveTemplate(ctx, c, o, progress); err != nil {
+		return nil, err
+	}
+	if c.Pool == 0 {
+		return p, nil
+	}
+	size, err := pool.SizeFor(c.Pool, sessionMemory)
+	if err != nil {
+		return nil, err
+	}
+	p.size = size
+	p.pool = newPool(func(ctx context.Context) (*session.Session, error) {
+		s, err := openWarm(ctx, c, o, progress)
+		return rehearsed(ctx, s, err)
+	}, size, progress)
+	return p, nil
+}
+
+// haveTemplate makes the warm interpreter before anybody waits for it. Where none can be made, sessions say so and start cold.
+func haveTemplate(ctx context.Context, c config.Config, o session.Options, progress io.Writer) error {
+	saver, err := sandbox.SaverOf(o.Engine)
+	if err != nil {
+		return err
+	}
+	_, err = template.Ensure(ctx, template.Options{Dir: templates(c), Engine: saver, Env: o.Env, Limits: o.Limits, Packages: o.Packages, Progress: progress})
+	if err != nil {
+		_, _ = fmt.Fprintf(progress, "cove: sessions start without the warm interpreter, which takes longer: %s\n", problem.Of(err).Message)
+	}
+	return ctx.Err()
+}
+
+// Prepare is named.Prepare for the server's sessions.
+func (p *warmPool) Prepare(ctx context.Context, b named.Base) (*named.Ground, error) {
+	if !p.fits(b) {
+		return p.prepare(ctx, b)
+	}
+	if p.pool == nil {
+		return p.ground, nil
+	}
+	g := *p.ground
+	g.Start = func(ctx context.Context, from *snapshot.Snapshot, reseed bool) (named.Live, error) {
+		if from != nil {
+			return p.ground.Start(ctx, from, reseed)
+		}
+		return asLive(p.pool.Claim(ctx))
+	}
+	return &g, nil
+}
+
+func (p *warmPool) fits(b named.Base) bool {
+	return b.Engine == p.base.Engine && b.Packages == p.base.Packages && b.Limits == p.base.Limits && len(b.Installed.Layers) == 0 &&
+		(b.Environment == "" || b.Environment == p.ground.Key.Environment)
+}
+
+// Run keeps the pool full until ctx ends.
+func (p *warmPool) Run(ctx context.Context) error {
+	if p.pool == nil {
+		<-ctx.Done()
+		return nil
+	}
+	return p.pool.Run(ctx)
+}
+
+// Ready is how many sandboxes wait.
+func (p *warmPool) Ready() int {
+	if p.pool == nil {
+		return 0
+	}
+	return p.pool.Ready()
+}

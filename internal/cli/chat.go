@@ -1,0 +1,355 @@
+package cli
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/chzyer/readline"
+
+	"cove/internal/config"
+	"cove/internal/interpreter"
+	"cove/internal/model"
+	"cove/internal/notebook"
+	"cove/internal/problem"
+)
+
+type chatCmd struct {
+	Conversation string `arg:"" optional:"" help:"With --continue: the conversation to go on with; without, the one that was used last."`
+	Model        string `placeholder:"PROVIDER/NAME" help:"As for cove ask."`
+	fileFlags
+	sessionFlags
+	sandboxFlags
+	installFlags
+	serverFlags
+	historyFlags
+	MaxSteps int `default:"${max_steps}" placeholder:"N" help:"How often the model may run code for one question (default: ${max_steps})."`
+}
+
+// Help is the long help.
+func (chatCmd) Help() string {
+	return `One question after the other; the Python and its variables stay for the whole conversation. A line that ends with \ goes on in the next
+one, and """ begins and ends a text of several lines. Ctrl-C stops an answer, Ctrl-D leaves. /help lists what else there is.
+
+Examples:
+
+    cove chat -f sales.csv
+    cove chat --continue
+    cove chat --server http://127.0.0.1:8700`
+}
+
+func (c *chatCmd) run(ctx context.Context, p *Program) (int, error) {
+	cfg, err := c.config(p)
+	if err != nil {
+		return 0, err
+	}
+	c.install(&cfg)
+	cfg.MaxSteps = max(c.MaxSteps, 1)
+	cfg.History = cfg.History && !c.NoHistory
+	if err := c.check(cfg); err != nil {
+		return 0, err
+	}
+	inputs, out, err := p.prepare(c.fileFlags)
+	if err != nil {
+		return 0, err
+	}
+	base, key, err := c.remote(cfg)
+	if err != nil {
+		return 0, err
+	}
+	i := p.interruptible(ctx)
+	stopped := false
+	stop := func() {
+		if !stopped {
+			stopped = true
+			i.stop()
+		}
+	}
+	defer stop()
+	t := talking{p: p, cfg: cfg, sandboxFlags: c.sandboxFlags, sessionFlags: c.sessionFlags, historyFlags: c.historyFlags, goOnWith: c.Conversation, command: "cove chat", outlives: true}
+	talk := func(with talker) (int, error) {
+		stop() // from now on each answer has its own
+		return c.talk(ctx, p, cfg, with, out)
+	}
+	if base != "" {
+		return t.remotely(i, remoteOptions{base: base, key: key, model: c.Model}, inputs, out, talk)
+	}
+	var m model.Model
+	if m, err = (&askCmd{Model: c.Model, sandboxFlags: c.sandboxFlags}).connect(i.soft, p, cfg); err != nil {
+		return 0, err
+	}
+	return t.locally(i, m, inputs, out, talk)
+}
+
+// chat is a conversation in the terminal.
+type chat struct {
+	p      *Program
+	cfg    config.Config
+	with   talker
+	out    *outFolder
+	editor editor
+	quiet  bool
+	tty    bool
+	doc    notebook.Document
+}
+
+func (c *chatCmd) talk(ctx context.Context, p *Program, cfg config.Config, with talker, out *outFolder) (int, error) {
+	e, err := newChatEditor(p, cfg)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { _ = e.Close() }()
+	_, tty := terminal(p.In)
+	r := &chat{p: p, cfg: cfg, with: with, out: out, editor: e, quiet: c.Quiet, tty: tty}
+	if tty && !c.Quiet {
+		fmt.Fprintln(p.Err, "Ask something. /help says what else there is; Ctrl-D leaves.")
+	}
+	return r.loop(ctx)
+}
+
+func newChatEditor(p *Program, cfg config.Config) (editor, error) {
+	if _, tty := terminal(p.In); !tty {
+		return plainEditor{bufio.NewReader(p.In)}, nil
+	}
+	if err := os.MkdirAll(cfg.Data, 0o755); err != nil {
+		return nil, err
+	}
+	rc := &readline.Config{HistoryFile: filepath.Join(cfg.Data, "chat-history"), HistorySearchFold: true, HistoryLimit: 5000, DisableAutoSaveHistory: true}
+	if !cfg.History {
+		rc.HistoryFile = ""
+	}
+	return readline.NewEx(rc)
+}
+
+func (c *chat) loop(ctx context.Context) (int, error) {
+	code := 0
+	for {
+		text, err := c.read()
+		if errors.Is(err, io.EOF) {
+			return code, nil
+		}
+		if err != nil {
+			return 0, err
+		}
+		word := strings.TrimSpace(text)
+		switch {
+		case word == "":
+			continue
+		case strings.HasPrefix(word, "/"):
+			leave, err := c.command(ctx, word)
+			if err != nil {
+				c.p.report(err)
+			}
+			if leave {
+				return code, nil
+			}
+			continue
+		}
+		var over bool
+		if code, over, err = c.answer(ctx, word); err != nil || over {
+			return code, err
+		}
+	}
+}
+
+// read returns the next question. Ctrl-C drops what was typed so far.
+func (c *chat) read() (string, error) {
+	c.editor.SetPrompt("› ")
+	var typed []string
+	quoted := false
+	for {
+		line, err := c.editor.Readline()
+		switch {
+		case errors.Is(err, readline.ErrInterrupt):
+			return "", nil
+		case errors.Is(err, io.EOF) && len(typed) > 0:
+			return strings.Join(typed, "\n"), nil
+		case err != nil:
+			return "", err
+		}
+		if strings.TrimSpace(line) == `"""` {
+			if quoted {
+				return c.remember(typed), nil
+			}
+			quoted = true
+		} else if begun, more := strings.CutSuffix(line, `\`); more && !quoted {
+			typed = append(typed, begun)
+		} else if typed = append(typed, line); !quoted {
+			return c.remember(typed), nil
+		}
+		c.editor.SetPrompt("… ")
+	}
+}
+
+// remember keeps what was typed for the arrow keys.
+func (c *chat) remember(typed []string) string {
+	text := strings.Join(typed, "\n")
+	if e, ok := c.editor.(interface{ SaveHistory(string) error }); ok && strings.TrimSpace(text) != "" {
+		_ = e.SaveHistory(strings.ReplaceAll(text, "\n", " "))
+	}
+	return text
+}
+
+// answer asks one question. over says that the program has to end.
+func (c *chat) answer(ctx context.Context, prompt string) (code int, over bool, err error) {
+	i := c.p.interruptible(ctx)
+	defer i.stop()
+	v := &askView{p: c.p, out: c.out, quiet: c.quiet, plotly: c.p.plotly(c.cfg), narrator: newNarrator(c.p, c.p.Err)}
+	defer v.narrator.live.clear()
+	saved := c.out.saved
+	c.out.saved = nil // each answer tells of its own
+	var events []interpreter.Event
+	defer c.with.Guard(i.hard)()
+	asked := v.follow(collectEvents(c.with.Ask(i.soft, prompt), &events))
+	code, err = v.finish(i, c.with, asked)
+	c.out.saved = append(saved, c.out.saved...)
+	c.with.Done(asked)
+	c.with.Tell()
+	answer := ""
+	if v.answer != nil {
+		answer = v.answer.Text
+	}
+	c.doc.Turns = append(c.doc.Turns, notebook.ReadTurn(prompt, answer, events))
+	signalled := i.exitCode()
+	if i.hard.Err() != nil && ctx.Err() == nil {
+		return signalled, true, nil
+	}
+	switch {
+	case err == nil:
+		return code, false, nil
+	case signalled != 0 && problem.Of(err).Kind == problem.Canceled:
+		fmt.Fprintln(c.p.Err, "cove: stopped")
+		return exitInterrupted, false, nil
+	case !c.tty:
+		return 0, true, err
+	}
+	c.p.report(err)
+	return exitFailure, false, nil
+}
+
+// collectEvents keeps what passes.
+func collectEvents(events iter.Seq2[interpreter.Event, error], into *[]interpreter.Event) iter.Seq2[interpreter.Event, error] {
+	return func(yield func(interpreter.Event, error) bool) {
+		for e, err := range events {
+			if err == nil {
+				*into = append(*into, e)
+			}
+			if !yield(e, err) {
+				return
+			}
+		}
+	}
+}
+
+const chatHelp = `/files          list the files of the workspace
+/get FILE       copy a file of the workspace into the out folder
+/save FILE      write the conversation to FILE.ipynb, FILE.md or FILE.py
+/new            begin a new conversation
+/model NAME     ask another model from now on
+/quit           leave; so does Ctrl-D
+"""             begins and ends a text of several lines; a \ at the end of a line goes on in the next
+Ctrl-C          stops an answer, not the conversation
+`
+
+// command does what begins with a slash. leave says that the conversation is over.
+func (c *chat) command(ctx context.Context, line string) (leave bool, err error) {
+	i := c.p.interruptible(ctx)
+	defer i.stop()
+	word, rest, _ := strings.Cut(line, " ")
+	rest = strings.TrimSpace(rest)
+	switch word {
+	case "/help", "/?":
+		_, err = io.WriteString(c.p.Out, chatHelp)
+	case "/quit", "/exit", "/q":
+		return true, nil
+	case "/files":
+		err = c.files(i.soft)
+	case "/get":
+		err = c.get(i.soft, rest)
+	case "/save":
+		err = c.save(rest)
+	case "/new":
+		c.doc = notebook.Document{}
+		if err = c.with.Renew(i.soft); err == nil {
+			fmt.Fprintln(c.p.Err, "cove: a new conversation; the files and variables are still there")
+		}
+	case "/model":
+		err = c.use(i.soft, rest)
+	default:
+		err = problem.New(problem.Invalid, "usage", "there is no "+oneLine(word)).WithHint("/help lists what there is")
+	}
+	return false, err
+}
+
+func (c *chat) files(ctx context.Context) error {
+	files, err := c.with.List(ctx)
+	if err != nil {
+		return err
+	}
+	if len(files) == 0 {
+		fmt.Fprintln(c.p.Err, "cove: the workspace has no files")
+	}
+	for _, f := range files {
+		fmt.Fprintf(c.p.Out, "%10s  %s\n", humanSize(f.Size), oneLine(f.Path))
+	}
+	return nil
+}
+
+func (c *chat) get(ctx context.Context, name string) error {
+	if name == "" {
+		return problem.New(problem.Invalid, "usage", "which file?").WithHint("/files lists them")
+	}
+	before := len(c.out.saved)
+	if err := c.out.file(ctx, c.with, name); err != nil {
+		return err
+	}
+	for _, s := range c.out.saved[min(before, len(c.out.saved)-1):] {
+		fmt.Fprintf(c.p.Out, "%s  %s\n", s.Path, humanSize(s.Size))
+	}
+	return nil
+}
+
+func (c *chat) save(name string) error {
+	if name == "" {
+		return problem.New(problem.Invalid, "usage", "under which name?").WithHint("/save sales.ipynb")
+	}
+	write := notebook.WriteIPYNB
+	switch filepath.Ext(name) {
+	case ".md":
+		write = notebook.WriteMarkdown
+	case ".py":
+		write = notebook.WritePython
+	case ".ipynb":
+	default:
+		name += ".ipynb"
+	}
+	if len(c.doc.Turns) > 0 {
+		c.doc.Title = titleOf(c.doc.Turns[0].Prompt)
+	}
+	if _, err := writeWhole(name, func(w io.Writer) error { return write(w, c.doc) }); err != nil {
+		return err
+	}
+	if err := os.Chmod(name, 0o644); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintln(c.p.Out, name)
+	return err
+}
+
+func (c *chat) use(ctx context.Context, name string) error {
+	if name == "" {
+		return problem.New(problem.Invalid, "usage", "which model?").WithHint("/model openai/gpt-5.5")
+	}
+	used, err := c.with.Use(ctx, name)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(c.p.Err, "cove: asking %s from now on\n", oneLine(used))
+	return nil
+}

@@ -1,0 +1,181 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"cove/internal/hub"
+)
+
+// searchedPlaces bounds the matches that a list of conversations is narrowed by.
+const searchedPlaces = 5000
+
+type historyCmd struct {
+	serverFlags
+	Search string `placeholder:"WORDS" help:"Only conversations in which these words are, as cove search finds them."`
+	Source string `placeholder:"SOURCE" help:"Only those that came through cli, api or openai."`
+	Since  string `placeholder:"WHEN" help:"Only those used since a day such as 2026-11-21, or a time such as 7d."`
+	Limit  int    `short:"n" default:"20" placeholder:"N" help:"How many (default: 20)."`
+	JSON   bool   `name:"json" help:"Print one conversation per line as JSON."`
+}
+
+// Help is the long help.
+func (historyCmd) Help() string {
+	return `What cove ask and cove chat did is kept in the database, unless history is off. The numbers are those that cove show, rerun and export take;
+1 is the conversation that was used last.
+
+Examples:
+
+    cove history
+    cove history --search churn --since 30d
+    cove show 1`
+}
+
+// shownConversation is a conversation in --json.
+type shownConversation struct {
+	ID       string    `json:"id"`
+	Title    string    `json:"title"`
+	Model    string    `json:"model"`
+	Turns    int       `json:"turns"`
+	Source   string    `json:"source"`
+	Session  string    `json:"session,omitempty"`
+	Created  time.Time `json:"created"`
+	Used     time.Time `json:"used"`
+	Files    []string  `json:"files,omitempty"`
+	Position int       `json:"number"`
+}
+
+func shownOf(c hub.Conversation, n int) shownConversation {
+	session := c.Session
+	if session == "" {
+		session = c.Metadata[metaSession]
+	}
+	return shownConversation{c.ID, c.Title, c.Model, c.Turns, c.Source, session, c.Created, c.Used, fileNames(c), n}
+}
+
+func (c *historyCmd) run(ctx context.Context, p *Program) (int, error) {
+	return 0, p.withPast(ctx, c.serverFlags, func(from past) error {
+		keep, err := c.filter(ctx, from)
+		if err != nil {
+			return err
+		}
+		w := tabwriter.NewWriter(p.Out, 0, 0, 2, ' ', 0)
+		shown, number := 0, 0
+		for one, err := range from.Conversations(ctx) {
+			if err != nil {
+				return err
+			}
+			if number++; !keep(one) {
+				continue
+			}
+			if err := c.row(p, w, one, number, shown == 0); err != nil {
+				return err
+			}
+			if shown++; shown >= c.Limit {
+				break
+			}
+		}
+		if shown == 0 && !c.JSON {
+			fmt.Fprintln(p.Err, "cove: the history has no such conversation; `cove ask` begins one")
+		}
+		return w.Flush()
+	})
+}
+
+func (c *historyCmd) row(p *Program, w *tabwriter.Writer, one hub.Conversation, number int, first bool) error {
+	if c.JSON {
+		return p.printLine(shownOf(one, number))
+	}
+	if first {
+		fmt.Fprintln(w, "#\tLAST USED\tTURNS\tMODEL\tSOURCE\tID\tTITLE")
+	}
+	_, err := fmt.Fprintf(w, "%d\t%s\t%d\t%s\t%s\t%s\t%s\n", number, dateTime(one.Used), one.Turns, oneLine(one.Model), oneLine(one.Source), one.ID, oneLine(one.Title))
+	return err
+}
+
+// filter says which conversations are wanted.
+func (c *historyCmd) filter(ctx context.Context, from past) (func(hub.Conversation) bool, error) {
+	var begin time.Time
+	if c.Since != "" {
+		var err error
+		if begin, err = since(c.Since, time.Now()); err != nil {
+			return nil, err
+		}
+	}
+	var found map[string]bool
+	if strings.TrimSpace(c.Search) != "" {
+		found = map[string]bool{}
+		n := 0
+		for f, err := range from.Search(ctx, c.Search) {
+			if err != nil {
+				return nil, err
+			}
+			found[f.Conversation] = true
+			if n++; n >= searchedPlaces {
+				break
+			}
+		}
+	}
+	return func(one hub.Conversation) bool {
+		return (c.Source == "" || one.Source == c.Source) && !one.Used.Before(begin) && (found == nil || found[one.ID])
+	}, nil
+}
+
+type searchCmd struct {
+	serverFlags
+	Words []string `arg:"" help:"The words; all of them must be there, and the last one may be the beginning of a longer one."`
+	Limit int      `short:"n" default:"20" placeholder:"N" help:"How many places (default: 20)."`
+	JSON  bool     `name:"json" help:"Print one place per line as JSON."`
+}
+
+// Help is the long help.
+func (searchCmd) Help() string {
+	return `Looked through are questions, answers, code, and the beginning of what code printed. Chinese needs no blanks between words.
+
+Examples:
+
+    cove search churn
+    cove search 客户流失`
+}
+
+func (c *searchCmd) run(ctx context.Context, p *Program) (int, error) {
+	return 0, p.withPast(ctx, c.serverFlags, func(from past) error {
+		shown := 0
+		for f, err := range from.Search(ctx, strings.Join(c.Words, " ")) {
+			if err != nil {
+				return err
+			}
+			if err := c.place(p, f); err != nil {
+				return err
+			}
+			if shown++; shown >= c.Limit {
+				break
+			}
+		}
+		if shown == 0 && !c.JSON {
+			fmt.Fprintln(p.Err, "cove: nothing in the history has these words")
+		}
+		return nil
+	})
+}
+
+func (c *searchCmd) place(p *Program, f hub.Found) error {
+	id := f.Turn
+	if id == "" {
+		id = f.Execution
+	}
+	if c.JSON {
+		text, err := json.Marshal(map[string]any{"at": f.At, "field": f.Field, "snippet": f.Snippet, "conversation": f.Conversation, "turn": f.Turn, "execution": f.Execution})
+		if err != nil {
+			return err
+		}
+		_, err = fmt.Fprintf(p.Out, "%s\n", text)
+		return err
+	}
+	_, err := fmt.Fprintf(p.Out, "%s  %s  in the %s\n    %s\n", dateTime(f.At), id, f.Field, oneLine(f.Snippet))
+	return err
+}

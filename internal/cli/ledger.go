@@ -1,0 +1,144 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"text/tabwriter"
+	"time"
+
+	"cove/internal/audit"
+	"cove/internal/hub"
+)
+
+type usageCmd struct {
+	configFlag
+	Project string `placeholder:"PROJECT" help:"Id or name of the project (default: local)."`
+	Of      string `name:"of" placeholder:"KEY" help:"Of one key, by its id."`
+	Since   string `default:"30d" placeholder:"WHEN" help:"A day such as 2026-11-21, or how long ago (default: 30d)."`
+	JSON    bool   `name:"json" help:"Print the days as one JSON array."`
+}
+
+// Help is the long help.
+func (usageCmd) Help() string {
+	return `Days are those of UTC. Counted is what a server did; cove ask on this machine is not counted.
+
+Example:
+
+    cove usage --project lab --since 7d`
+}
+
+func (c *usageCmd) run(ctx context.Context, p *Program) (int, error) {
+	now := time.Now().UTC()
+	from, err := since(c.Since, now)
+	if err != nil {
+		return 0, err
+	}
+	return 0, p.onRecords(ctx, c.configFlag, func(r *Records) error {
+		who, err := r.in(ctx, c.Project)
+		if err != nil {
+			return err
+		}
+		days, err := r.Store.Usage(ctx, who.Project, c.Of, from.Format(day), now.Format(day))
+		if err != nil {
+			return err
+		}
+		if c.JSON {
+			return p.printJSON(append([]hub.Usage{}, days...))
+		}
+		w := tabwriter.NewWriter(p.Out, 0, 0, 2, ' ', tabwriter.AlignRight)
+		fmt.Fprintln(w, "DAY\tEXECUTIONS\tWALL\tCPU\tTURNS\tTOKENS IN\tTOKENS OUT\tUPLOADED\t")
+		var sum hub.Usage
+		for _, d := range days {
+			usageRow(w, d)
+			sum = added(sum, d)
+		}
+		if len(days) > 1 {
+			sum.Day = "all"
+			usageRow(w, sum)
+		}
+		return w.Flush()
+	})
+}
+
+func usageRow(w *tabwriter.Writer, d hub.Usage) {
+	fmt.Fprintf(w, "%s\t%d\t%s\t%s\t%d\t%d\t%d\t%s\t\n", oneLine(d.Day), d.Executions, spent(d.WallSeconds), spent(d.CPUSeconds), d.Turns, d.InputTokens, d.OutputTokens,
+		humanSize(d.UploadBytes))
+}
+
+func spent(s float64) string {
+	return time.Duration(s * float64(time.Second)).Round(100 * time.Millisecond).String()
+}
+
+func added(a, b hub.Usage) hub.Usage {
+	a.Executions += b.Executions
+	a.WallSeconds += b.WallSeconds
+	a.CPUSeconds += b.CPUSeconds
+	a.Turns += b.Turns
+	a.InputTokens += b.InputTokens
+	a.OutputTokens += b.OutputTokens
+	a.UploadBytes += b.UploadBytes
+	return a
+}
+
+type auditCmd struct {
+	configFlag
+	Project string `placeholder:"PROJECT" help:"Id or name of one project; without: all."`
+	Limit   int    `default:"50" placeholder:"N" help:"How many rows, the newest first (default: 50)."`
+	JSON    bool   `name:"json" help:"Print one row per line as JSON."`
+}
+
+// Help is the long help.
+func (auditCmd) Help() string {
+	return `A row for every change that anybody asked a server for, also when it was refused. Code, keys and contents of files are not in it.
+
+Example:
+
+    cove audit --project lab --json | jq 'select(.outcome != "ok")'`
+}
+
+func (c *auditCmd) run(ctx context.Context, p *Program) (int, error) {
+	return 0, p.onRecords(ctx, c.configFlag, func(r *Records) error {
+		who, err := r.in(ctx, c.Project)
+		if err != nil {
+			return err
+		}
+		names := r.userNames(ctx)
+		w := tabwriter.NewWriter(p.Out, 0, 0, 2, ' ', 0)
+		if !c.JSON {
+			fmt.Fprintln(w, "WHEN\tUSER\tACTION\tTARGET\tOUTCOME\tFROM")
+		}
+		before := ""
+		for left := max(c.Limit, 1); left > 0; {
+			rows, err := r.Accounts.Rows(ctx, who, c.Project == "", before, min(left, 1000))
+			if err != nil {
+				return err
+			}
+			for _, row := range rows {
+				if err := c.row(p, w, row, names); err != nil {
+					return err
+				}
+				before = row.ID
+			}
+			if left -= len(rows); len(rows) == 0 {
+				break
+			}
+		}
+		return w.Flush()
+	})
+}
+
+func (c *auditCmd) row(p *Program, w *tabwriter.Writer, row audit.Row, names map[string]string) error {
+	if c.JSON {
+		return p.printLine(row)
+	}
+	user := names[row.User]
+	if user == "" {
+		user = row.User
+	}
+	_, err := fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", row.At.Local().Format(time.DateTime), oneLine(user), oneLine(row.Action), oneLine(row.Target), oneLine(row.Outcome), oneLine(row.IP))
+	return err
+}
+
+func sortedNames[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

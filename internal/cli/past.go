@@ -1,0 +1,334 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+	"strconv"
+	"strings"
+
+	"cove/internal/auth"
+	"cove/internal/config"
+	"cove/internal/hub"
+	"cove/internal/ident"
+	"cove/internal/interpreter"
+	"cove/internal/notebook"
+	"cove/internal/problem"
+	"cove/internal/transcript"
+)
+
+// eventPage is how many events are read at a time, and maxEvents how many of one turn are shown at all.
+const (
+	eventPage = 1000
+	maxEvents = 200_000
+)
+
+// past is what was done before, on this machine or on a server.
+type past interface {
+	// Conversations yields them, the one used last first.
+	Conversations(ctx context.Context) iter.Seq2[hub.Conversation, error]
+	Conversation(ctx context.Context, id string) (hub.Conversation, error)
+	Turn(ctx context.Context, id string) (hub.Turn, error)
+	// Turns returns all turns of a conversation, the oldest first.
+	Turns(ctx context.Context, conversation string) ([]hub.Turn, error)
+	Execution(ctx context.Context, id string) (hub.Execution, error)
+	// TurnEvents returns what a finished turn emitted.
+	TurnEvents(ctx context.Context, turn string) ([]interpreter.Event, error)
+	// ExecutionEvents returns what a finished execution emitted.
+	ExecutionEvents(ctx context.Context, x hub.Execution) ([]hub.Event, error)
+	// Search yields the places that have all words of query, the newest first.
+	Search(ctx context.Context, query string) iter.Seq2[hub.Found, error]
+	close() error
+}
+
+// past opens the history that the settings and the flags name.
+func (p *Program) past(ctx context.Context, f serverFlags) (past, error) {
+	if p.ConfigErr != nil {
+		return nil, p.ConfigErr
+	}
+	base, key, err := f.remote(p.Config)
+	if err != nil {
+		return nil, err
+	}
+	if base != "" {
+		return p.remotePast(base, key)
+	}
+	return p.localPast(ctx, p.Config)
+}
+
+func (p *Program) localPast(ctx context.Context, c config.Config) (past, error) {
+	if err := c.Validate(); err != nil {
+		return nil, err
+	}
+	records, err := p.Records(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	return localPast{records, auth.Local().Project}, nil
+}
+
+// localPast is the database of this machine.
+type localPast struct {
+	records *Records
+	project string
+}
+
+func (l localPast) close() error { return l.records.Close() }
+
+func (l localPast) Conversations(ctx context.Context) iter.Seq2[hub.Conversation, error] {
+	return paging(false, func(p hub.Page) (hub.Listing[hub.Conversation], error) {
+		return l.records.Store.Conversations(ctx, l.project, hub.ConversationFilter{}, p)
+	})
+}
+
+func (l localPast) Conversation(ctx context.Context, id string) (hub.Conversation, error) {
+	return l.records.Store.Conversation(ctx, l.project, id)
+}
+
+func (l localPast) Turn(ctx context.Context, id string) (hub.Turn, error) {
+	return l.records.Store.Turn(ctx, l.project, id)
+}
+
+func (l localPast) Turns(ctx context.Context, conversation string) ([]hub.Turn, error) {
+	return collected(paging(true, func(p hub.Page) (hub.Listing[hub.Turn], error) {
+		return l.records.Store.Turns(ctx, l.project, conversation, p)
+	}))
+}
+
+func (l localPast) Execution(ctx context.Context, id string) (hub.Execution, error) {
+	return l.records.Store.Execution(ctx, l.project, id)
+}
+
+func (l localPast) Search(ctx context.Context, query string) iter.Seq2[hub.Found, error] {
+	return paging(false, func(p hub.Page) (hub.Listing[hub.Found], error) {
+		return l.records.Store.Search(ctx, l.project, query, p)
+	})
+}
+
+func (l localPast) TurnEvents(ctx context.Context, turn string) ([]interpreter.Event, error) {
+	var out []interpreter.Event
+	err := l.stored(ctx, turn, "", func(e hub.StoredEvent) {
+		if event := turnEventOf(e); event != nil {
+			out = append(out, event)
+		}
+	})
+	return out, err
+}
+
+func (l localPast) ExecutionEvents(ctx context.Context, x hub.Execution) ([]hub.Event, error) {
+	stream := x.ID
+	if x.Turn != "" {
+		stream = x.Turn
+	}
+	var out []hub.Event
+	err := l.stored(ctx, stream, x.ID, func(e hub.StoredEvent) {
+		if o, ok := turnEventOf(e).(interpreter.Output); ok {
+			out = append(out, o.Event)
+		}
+	})
+	return out, err
+}
+
+func (l localPast) stored(ctx context.Context, stream, execution string, use func(hub.StoredEvent)) error {
+	after := int64(0)
+	for n := 0; n < maxEvents; {
+		page, err := l.records.Store.Events(ctx, stream, execution, after, eventPage)
+		if err != nil {
+			return err
+		}
+		for _, e := range page {
+			use(e)
+			after = e.Seq
+		}
+		if n += len(page); len(page) == 0 {
+			return nil
+		}
+	}
+	return nil
+}
+
+// turnEventOf reads a stored event. What this version does not know is left out.
+func turnEventOf(e hub.StoredEvent) interpreter.Event {
+	if event, err := transcript.ParseTurnEvent(e.Body); err == nil {
+		return event
+	}
+	if event, err := transcript.ParseEvent(e.Body); err == nil {
+		return interpreter.Output{Step: e.Step, Event: event}
+	}
+	return nil
+}
+
+// paging yields a list that comes in pages.
+func paging[T any](oldest bool, page func(hub.Page) (hub.Listing[T], error)) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		p := hub.Page{Limit: 100, Oldest: oldest}
+		for {
+			l, err := page(p)
+			if err != nil {
+				var none T
+				yield(none, err)
+				return
+			}
+			for _, item := range l.Items {
+				if !yield(item, nil) {
+					return
+				}
+			}
+			if p.After = l.Next; p.After == "" {
+				return
+			}
+		}
+	}
+}
+
+func collected[T any](list iter.Seq2[T, error]) ([]T, error) {
+	var out []T
+	for item, err := range list {
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, item)
+	}
+	return out, nil
+}
+
+func mapped[A, B any](list iter.Seq2[A, error], to func(A) B) iter.Seq2[B, error] {
+	return func(yield func(B, error) bool) {
+		for item, err := range list {
+			if !yield(to(item), err) {
+				return
+			}
+		}
+	}
+}
+
+// last returns the nth conversation from the newest, 1 being the newest.
+func last(ctx context.Context, from past, n int) (hub.Conversation, error) {
+	for c, err := range from.Conversations(ctx) {
+		if err != nil {
+			return hub.Conversation{}, err
+		}
+		if n--; n == 0 {
+			return c, nil
+		}
+	}
+	return hub.Conversation{}, problem.New(problem.NotFound, "conversation_not_found", "the history has no such conversation").
+		WithHint("`cove history` lists what it has")
+}
+
+// thing is what an id of the history names.
+type thing struct {
+	conversation hub.Conversation
+	turns        []hub.Turn
+	execution    *hub.Execution // when the id is an execution's
+}
+
+// find returns what an id, a number as cove history shows it, or "" for the last conversation names.
+func find(ctx context.Context, from past, id string) (thing, error) {
+	kind, _, _ := strings.Cut(id, "_")
+	switch {
+	case ident.Valid(ident.Execution, id):
+		x, err := from.Execution(ctx, id)
+		return thing{execution: &x}, err
+	case ident.Valid(ident.Turn, id):
+		t, err := from.Turn(ctx, id)
+		if err != nil {
+			return thing{}, err
+		}
+		c, err := from.Conversation(ctx, t.Conversation)
+		return thing{conversation: c, turns: []hub.Turn{t}}, err
+	case ident.Valid(ident.Conversation, id):
+		c, err := from.Conversation(ctx, id)
+		if err != nil {
+			return thing{}, err
+		}
+		return whole(ctx, from, c)
+	}
+	n, err := strconv.Atoi(id)
+	if id == "" || id == "last" {
+		n, err = 1, nil
+	}
+	if err != nil || n < 1 {
+		return thing{}, problem.New(problem.Invalid, "id_invalid", fmt.Sprintf("%q is not in the history", kind)).
+			WithHint("give an id (cnv_..., trn_... or exe_...), a number as cove history shows it, or last")
+	}
+	c, err := last(ctx, from, n)
+	if err != nil {
+		return thing{}, err
+	}
+	return whole(ctx, from, c)
+}
+
+func whole(ctx context.Context, from past, c hub.Conversation) (thing, error) {
+	turns, err := from.Turns(ctx, c.ID)
+	return thing{conversation: c, turns: turns}, err
+}
+
+// branch returns the turns that end in the last one, the oldest first: what the conversation is now, without what was left behind.
+func branch(turns []hub.Turn) []hub.Turn {
+	if len(turns) == 0 {
+		return nil
+	}
+	return branchTo(turns, turns[len(turns)-1].ID)
+}
+
+// branchTo returns the turns that end in that one.
+func branchTo(turns []hub.Turn, id string) []hub.Turn {
+	var out []hub.Turn
+	for len(out) <= len(turns) {
+		at := slices.IndexFunc(turns, func(t hub.Turn) bool { return t.ID == id })
+		if at < 0 {
+			break
+		}
+		out, id = append(out, turns[at]), turns[at].Parent
+	}
+	slices.Reverse(out)
+	return out
+}
+
+// document is the thing as it is shown and exported.
+func (t thing) document(ctx context.Context, from past) (notebook.Document, error) {
+	if t.execution != nil {
+		events, err := from.ExecutionEvents(ctx, *t.execution)
+		cell := notebook.Cell{Code: t.execution.Code}
+		for _, e := range events {
+			cell.Add(e)
+		}
+		return notebook.Document{Created: t.execution.Created, Turns: []notebook.Turn{{Blocks: []notebook.Block{{Cell: &cell}}}}}, err
+	}
+	d := notebook.Document{Title: t.conversation.Title, Created: t.conversation.Created, Files: fileNames(t.conversation)}
+	for _, turn := range t.turns {
+		events, err := from.TurnEvents(ctx, turn.ID)
+		if err != nil {
+			return d, err
+		}
+		d.Turns = append(d.Turns, notebook.ReadTurn(turn.Prompt, turn.Answer, events))
+	}
+	return d, nil
+}
+
+// What the command line keeps in a conversation's metadata.
+const (
+	metaFiles   = "files"
+	metaSession = "session"
+	metaPython  = "python"
+)
+
+func fileNames(c hub.Conversation) []string {
+	if c.Metadata[metaFiles] == "" {
+		return nil
+	}
+	return strings.Split(c.Metadata[metaFiles], "\n")
+}
+
+// withPast has use work on the history that the flags name.
+func (p *Program) withPast(ctx context.Context, f serverFlags, use func(past) error) (err error) {
+	from, err := p.past(ctx, f)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, from.close()) }()
+	return use(from)
+}

@@ -1,0 +1,268 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"text/tabwriter"
+
+	"cove/internal/auth"
+	"cove/internal/config"
+	"cove/internal/hub"
+	"cove/internal/problem"
+)
+
+type userCmd struct {
+	Add userAdd `cmd:"" help:"Add a user."`
+	Ls  userLs  `cmd:"" help:"List the users and what they are in which project."`
+	Rm  userRm  `cmd:"" help:"Remove a user with his keys; what he made stays with the projects."`
+}
+
+// Help is the long help.
+func (userCmd) Help() string {
+	return `Roles: owner, everything; admin, everything but the owners; member, works; viewer, reads what members do; auditor, reads the audit
+log and the usage alone.
+
+Examples:
+
+    cove user add ada@example.com --project lab --role member
+    cove key create --name "Ada's laptop" --project lab --user ada@example.com
+    cove user rm ada@example.com`
+}
+
+type userAdd struct {
+	configFlag
+	Name    string `arg:"" help:"A name that no other user has, such as an address."`
+	Project string `placeholder:"PROJECT" help:"Make the user a member of this project too (default: local)."`
+	Role    string `default:"member" enum:"owner,admin,member,viewer,auditor,none" placeholder:"ROLE" help:"What the user is there: owner, admin, member, viewer, auditor or none (default: member)."`
+	Admin   bool   `help:"Make the user an admin of the whole server."`
+}
+
+func (c *userAdd) run(ctx context.Context, p *Program) (int, error) {
+	return 0, p.onRecords(ctx, c.configFlag, func(r *Records) error {
+		who, err := r.in(ctx, c.Project)
+		if err != nil {
+			return err
+		}
+		u, err := r.Accounts.CreateUser(ctx, auth.Local(), c.Name, c.Admin)
+		if err != nil {
+			return err
+		}
+		if c.Role != "none" {
+			if _, err := r.Accounts.SetMember(ctx, auth.Local(), auth.Membership{Project: who.Project, User: u.ID, Role: auth.Role(c.Role)}); err != nil {
+				return err
+			}
+		}
+		_, err = fmt.Fprintf(p.Out, "%s\n", u.ID)
+		return err
+	})
+}
+
+type userLs struct {
+	configFlag
+	JSON bool `name:"json" help:"Print them as one JSON array."`
+}
+
+// userShown is a user with his projects.
+type userShown struct {
+	ID       string            `json:"id"`
+	Name     string            `json:"name"`
+	Admin    bool              `json:"admin"`
+	Projects map[string]string `json:"projects"` // name to role
+}
+
+func (c *userLs) run(ctx context.Context, p *Program) (int, error) {
+	return 0, p.onRecords(ctx, c.configFlag, func(r *Records) error {
+		users, err := r.users(ctx)
+		if err != nil {
+			return err
+		}
+		if c.JSON {
+			return p.printJSON(users)
+		}
+		w := tabwriter.NewWriter(p.Out, 0, 0, 2, ' ', 0)
+		fmt.Fprintln(w, "ID\tNAME\tPROJECT\tROLE\tSERVER")
+		for _, u := range users {
+			server := ""
+			if u.Admin {
+				server = "admin"
+			}
+			if len(u.Projects) == 0 {
+				fmt.Fprintf(w, "%s\t%s\t-\t-\t%s\n", u.ID, oneLine(u.Name), server)
+			}
+			for _, name := range sortedNames(u.Projects) {
+				fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", u.ID, oneLine(u.Name), oneLine(name), u.Projects[name], server)
+			}
+		}
+		return w.Flush()
+	})
+}
+
+func (r *Records) users(ctx context.Context) ([]userShown, error) {
+	who := auth.Local()
+	users, err := r.Accounts.Users(ctx, who)
+	if err != nil {
+		return nil, err
+	}
+	shown, at := make([]userShown, len(users)), map[string]int{}
+	for k, u := range users {
+		shown[k], at[u.ID] = userShown{ID: u.ID, Name: u.Name, Admin: u.Admin, Projects: map[string]string{}}, k
+	}
+	projects, err := r.Accounts.Projects(ctx, who)
+	if err != nil {
+		return nil, err
+	}
+	for _, pr := range projects {
+		members, err := r.Accounts.Members(ctx, who, pr.ID)
+		if err != nil {
+			return nil, err
+		}
+		for _, m := range members {
+			if k, known := at[m.User]; known {
+				shown[k].Projects[pr.Name] = string(m.Role)
+			}
+		}
+	}
+	return shown, nil
+}
+
+type userRm struct {
+	configFlag
+	Name string `arg:"" help:"The user's name or id."`
+}
+
+func (c *userRm) run(ctx context.Context, p *Program) (int, error) {
+	return 0, p.onRecords(ctx, c.configFlag, func(r *Records) error {
+		if err := r.Accounts.DeleteUser(ctx, auth.Local(), c.Name); err != nil {
+			return err
+		}
+		_, err := fmt.Fprintf(p.Out, "user %s is removed, with all keys\n", oneLine(c.Name))
+		return err
+	})
+}
+
+type projectCmd struct {
+	Add    projectAdd    `cmd:"" help:"Add a project."`
+	Ls     projectLs     `cmd:"" help:"List the projects."`
+	Member projectMember `cmd:"" help:"Give a user a role in a project, or none."`
+	Quota  projectQuota  `cmd:"" help:"Set what a project may use."`
+}
+
+// Help is the long help.
+func (projectCmd) Help() string {
+	return `Sessions, files, conversations and keys belong to a project, and nobody sees what belongs to another one.
+
+Examples:
+
+    cove project add lab
+    cove project member lab ada@example.com viewer
+    cove project quota lab --sessions 10 --tokens 1000000`
+}
+
+type projectAdd struct {
+	configFlag
+	Name string `arg:"" help:"A name that no other project has."`
+}
+
+func (c *projectAdd) run(ctx context.Context, p *Program) (int, error) {
+	return 0, p.onRecords(ctx, c.configFlag, func(r *Records) error {
+		made, err := r.Accounts.CreateProject(ctx, auth.Local(), c.Name)
+		if err != nil {
+			return err
+		}
+		_, err = fmt.Fprintf(p.Out, "%s\n", made.ID)
+		return err
+	})
+}
+
+type projectLs struct {
+	configFlag
+	JSON bool `name:"json" help:"Print them as one JSON array."`
+}
+
+func (c *projectLs) run(ctx context.Context, p *Program) (int, error) {
+	return 0, p.onRecords(ctx, c.configFlag, func(r *Records) error {
+		all, err := r.Accounts.Projects(ctx, auth.Local())
+		if err != nil {
+			return err
+		}
+		if c.JSON {
+			list := make([]map[string]any, 0, len(all))
+			for _, pr := range all {
+				one := map[string]any{"id": pr.ID, "name": pr.Name, "created": pr.Created}
+				if pr.Quota != nil {
+					one["quota"] = json.RawMessage(pr.Quota)
+				}
+				list = append(list, one)
+			}
+			return p.printJSON(list)
+		}
+		w := tabwriter.NewWriter(p.Out, 0, 0, 2, ' ', 0)
+		fmt.Fprintln(w, "ID\tNAME\tCREATED\tQUOTA")
+		for _, pr := range all {
+			quota := "the server's"
+			if pr.Quota != nil {
+				quota = string(pr.Quota)
+			}
+			fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", pr.ID, oneLine(pr.Name), dateTime(pr.Created), oneLine(quota))
+		}
+		return w.Flush()
+	})
+}
+
+type projectMember struct {
+	configFlag
+	Project string `arg:"" help:"The project's name or id."`
+	User    string `arg:"" help:"The user's name or id."`
+	Role    string `arg:"" enum:"owner,admin,member,viewer,auditor,none" help:"owner, admin, member, viewer, auditor or none."`
+}
+
+func (c *projectMember) run(ctx context.Context, p *Program) (int, error) {
+	return 0, p.onRecords(ctx, c.configFlag, func(r *Records) error {
+		m := auth.Membership{Project: c.Project, User: c.User, Role: auth.Role(c.Role)}
+		if c.Role == "none" {
+			m.Role = ""
+		}
+		if _, err := r.Accounts.SetMember(ctx, auth.Local(), m); err != nil {
+			return err
+		}
+		_, err := fmt.Fprintf(p.Out, "%s is %s in %s\n", oneLine(c.User), c.Role, oneLine(c.Project))
+		return err
+	})
+}
+
+type projectQuota struct {
+	configFlag
+	Project    string      `arg:"" help:"The project's name or id."`
+	Sessions   int         `placeholder:"N" help:"Live sessions."`
+	Executions int         `placeholder:"N" help:"Running executions."`
+	CPUSeconds float64     `name:"cpu-seconds" placeholder:"N" help:"Processor seconds in a day (UTC)."`
+	Disk       config.Size `placeholder:"SIZE" help:"Bytes of files and paused sessions."`
+	Tokens     int64       `placeholder:"N" help:"Tokens in a day."`
+	Default    bool        `help:"The server's defaults again."`
+}
+
+func (c *projectQuota) run(ctx context.Context, p *Program) (int, error) {
+	q := hub.Quota{Sessions: c.Sessions, Executions: c.Executions, CPUSeconds: c.CPUSeconds, Disk: int64(c.Disk), Tokens: c.Tokens}
+	if c.Default == (q != hub.Quota{}) {
+		return 0, problem.New(problem.Invalid, "usage", "give what the project may use, or --default").WithHint("for example: cove project quota " + c.Project + " --sessions 10")
+	}
+	var text []byte
+	if !c.Default {
+		var err error
+		if text, err = json.Marshal(q); err != nil {
+			return 0, err
+		}
+	}
+	return 0, p.onRecords(ctx, c.configFlag, func(r *Records) error {
+		if _, err := r.Accounts.SetQuota(ctx, auth.Local(), c.Project, text); err != nil {
+			return err
+		}
+		shown := string(text)
+		if c.Default {
+			shown = "the server's default"
+		}
+		_, err := fmt.Fprintf(p.Out, "the quota of %s is %s\n", oneLine(c.Project), shown)
+		return err
+	})
+}

@@ -1,0 +1,92 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"cove/internal/audit"
+	"cove/internal/auth"
+	"cove/internal/config"
+	"cove/internal/hub"
+	"cove/internal/problem"
+)
+
+// Records are the database of this machine, with or without a server that uses it at the same time.
+type Records struct {
+	Store    hub.Store
+	Accounts *auth.Accounts
+	Audit    audit.Log
+	// Backup writes the database and the stored files as one archive.
+	Backup func(ctx context.Context, w io.Writer) error
+	Close  func() error
+}
+
+// day is the form of a day in records of usage.
+const day = "2006-01-02"
+
+// serverFlags are the flags of commands that can work on a server.
+type serverFlags struct {
+	Server *string `placeholder:"URL" help:"Work on this cove server instead of this machine (default: COVE_SERVER). Empty: on this machine."`
+	Key    string  `name:"key" placeholder:"KEY" help:"The key for it (default: COVE_KEY, which other users of this machine do not see)."`
+}
+
+// remote returns the server's address and key, or "" to work on this machine.
+func (f serverFlags) remote(c config.Config) (base, key string, err error) {
+	base, key = c.Server, c.Serving.Key
+	if f.Server != nil {
+		base = *f.Server
+	}
+	if f.Key != "" {
+		key = f.Key
+	}
+	if base != "" && key == "" {
+		return "", "", problem.New(problem.Denied, "key_missing", "the server "+oneLine(base)+" wants a key").
+			WithHint("set COVE_KEY, or give --key; `cove key create` on the server's machine makes one")
+	}
+	return base, key, nil
+}
+
+// withRecords has use work on the database of this machine.
+func (p *Program) withRecords(ctx context.Context, c config.Config, use func(*Records) error) (err error) {
+	if err := c.Validate(); err != nil {
+		return err
+	}
+	r, err := p.Records(ctx, c)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, r.Close()) }()
+	return use(r)
+}
+
+// onRecords reads the settings of f and has use work on their database.
+func (p *Program) onRecords(ctx context.Context, f configFlag, use func(*Records) error) error {
+	c, err := f.settings(p)
+	if err != nil {
+		return err
+	}
+	return p.withRecords(ctx, c, use)
+}
+
+// since reads a day, or a number of days back from today.
+func since(text string, now time.Time) (time.Time, error) {
+	if at, err := time.Parse(day, text); err == nil {
+		return at, nil
+	}
+	var d config.Duration
+	if err := d.UnmarshalText([]byte(text)); err != nil {
+		return time.Time{}, problem.New(problem.Invalid, "usage", fmt.Sprintf("%q is neither a day such as 2026-11-21 nor a time such as 7d", text))
+	}
+	return now.Add(-time.Duration(d)), nil
+}
+
+// printLine writes v as JSON on one line.
+func (p *Program) printLine(v any) error {
+	e := json.NewEncoder(p.Out)
+	e.SetEscapeHTML(false)
+	return e.Encode(v)
+}

@@ -1,0 +1,286 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"os"
+	"path/filepath"
+	"time"
+
+	"cove/internal/api"
+	"cove/internal/client"
+	"cove/internal/hub"
+	"cove/internal/interpreter"
+	"cove/internal/kernel"
+	"cove/internal/model"
+	"cove/internal/problem"
+)
+
+const (
+	// stopPatience is how long a stopped answer may take to say so, before it is left to itself.
+	stopPatience = 5 * time.Second
+	// listedFiles bounds what is listed of a workspace.
+	listedFiles = 10_000
+)
+
+// remoteOptions say which server to talk to.
+type remoteOptions struct {
+	base, key, model string
+	steps            int // 0: the server's limit
+}
+
+// remotely is locally on a server.
+func (t talking) remotely(i *interruption, o remoteOptions, inputs []input, out *outFolder, use func(talker) (int, error)) (code int, err error) {
+	defer out.close()
+	c := client.New(o.base, o.key)
+	defer c.Close()
+	r := &remoteTalker{p: t.p, client: c, model: o.model, steps: o.steps}
+	if t.Continue {
+		if err := r.goOn(i.soft, t); err != nil {
+			return 0, err
+		}
+	}
+	if r.session == "" {
+		if err := r.begin(i.soft, t); err != nil {
+			return 0, err
+		}
+	}
+	for _, in := range inputs {
+		if err := r.put(i.soft, in); err != nil {
+			return 0, fmt.Errorf("send %s to the server: %w", in.host, err)
+		}
+	}
+	return use(r)
+}
+
+// remoteTalker asks a server.
+type remoteTalker struct {
+	p            *Program
+	client       *client.Client
+	model        string
+	session      string
+	conversation string
+	parent       string // to go on from; "": the conversation's last turn
+	steps        int
+}
+
+var _ talker = (*remoteTalker)(nil)
+
+// begin finds the session with the name that was given, or makes one.
+func (r *remoteTalker) begin(ctx context.Context, t talking) error {
+	if t.Session != "" {
+		for s, err := range r.client.Sessions(ctx, client.SessionFilter{Name: t.Session}) {
+			if err != nil {
+				return err
+			}
+			if s.Name == t.Session {
+				r.session = s.ID
+				return nil
+			}
+		}
+	}
+	n := api.NewSession{Name: t.Session, Packages: t.Packages}
+	if t.Memory != nil {
+		n.Memory = int64(*t.Memory)
+	}
+	if t.CPUs != nil {
+		n.CPUs = *t.CPUs
+	}
+	s, err := r.client.CreateSession(ctx, n)
+	r.session = s.ID
+	return err
+}
+
+// goOn finds the conversation to go on with, and its session.
+func (r *remoteTalker) goOn(ctx context.Context, t talking) error {
+	found, err := find(ctx, remotePast{r.client}, t.goOnWith)
+	if err != nil {
+		return err
+	}
+	if found.execution != nil {
+		return problem.New(problem.Invalid, "usage", "an execution is no conversation").WithHint("`cove history` lists conversations")
+	}
+	if t.goOnWith != "" && t.goOnWith == found.turns[0].ID {
+		r.parent = t.goOnWith
+	}
+	r.conversation, r.session = found.conversation.ID, found.conversation.Session
+	if !t.Quiet {
+		fmt.Fprintf(r.p.Err, "cove: going on with %q (%s)\n", oneLine(found.conversation.Title), r.conversation)
+	}
+	return nil
+}
+
+func (r *remoteTalker) put(ctx context.Context, in input) error {
+	f, err := os.Open(in.host)
+	if err != nil {
+		return unreadable(in.host, err)
+	}
+	defer func() { _ = f.Close() }()
+	_, err = r.client.Upload(ctx, r.session, filepath.ToSlash(in.name), f)
+	return err
+}
+
+func (r *remoteTalker) Ask(ctx context.Context, prompt string) iter.Seq2[interpreter.Event, error] {
+	return func(yield func(interpreter.Event, error) bool) {
+		// When ctx ends the turn is stopped on the server, which then says how it ended.
+		following, leave := context.WithCancelCause(context.WithoutCancel(ctx))
+		defer leave(nil)
+		abandon := context.AfterFunc(ctx, func() { leave(errStopped()) })
+		turn, events, err := r.client.Ask(following, r.conversation, api.NewTurn{Prompt: prompt, Session: r.session, Parent: r.parent, Model: r.model, MaxCalls: r.steps, Source: "cli"})
+		if err != nil {
+			yield(nil, err)
+			return
+		}
+		r.conversation, r.parent = turn.Conversation, ""
+		if abandon() {
+			defer context.AfterFunc(ctx, func() { r.stop(turn.ID, leave) })()
+		} else {
+			r.stop(turn.ID, leave)
+		}
+		for e, err := range events {
+			if gap, ok := errors.AsType[*client.Gap](err); ok {
+				e, err = interpreter.Notice{Text: gap.Error()}, nil
+			}
+			if !yield(e, err) {
+				r.stop(turn.ID, leave)
+				return
+			}
+		}
+	}
+}
+
+func (r *remoteTalker) stop(turn string, leave context.CancelCauseFunc) {
+	ctx, cancel := context.WithTimeout(context.Background(), stopPatience)
+	defer cancel()
+	if _, err := r.client.CancelTurn(ctx, turn); err != nil {
+		leave(errStopped())
+		return
+	}
+	time.AfterFunc(stopPatience, func() { leave(errStopped()) })
+}
+
+func errStopped() error {
+	return problem.New(problem.Canceled, "canceled", "the question was stopped before it was answered")
+}
+
+func (r *remoteTalker) Done(error)                        {}
+func (r *remoteTalker) Tell()                             {}
+func (r *remoteTalker) Conversation() string              { return r.conversation }
+func (r *remoteTalker) Guard(context.Context) func() bool { return func() bool { return true } }
+func (r *remoteTalker) Renew(context.Context) error       { r.conversation, r.parent = "", ""; return nil }
+func (r *remoteTalker) Use(_ context.Context, name string) (string, error) {
+	r.model = name
+	return name, nil
+}
+
+func (r *remoteTalker) Fetch(ctx context.Context, path string, w io.Writer) error {
+	_, err := r.client.Download(ctx, r.session, path, w)
+	return err
+}
+
+func (r *remoteTalker) List(ctx context.Context) ([]kernel.File, error) {
+	var out []kernel.File
+	for folders := []string{""}; len(folders) > 0 && len(out) < listedFiles; folders = folders[1:] {
+		l, err := r.client.List(ctx, r.session, folders[0])
+		if err != nil {
+			return nil, err
+		}
+		for _, e := range l.Items {
+			if e.Folder {
+				folders = append(folders, e.Path)
+				continue
+			}
+			out = append(out, kernel.File{Path: e.Path, Size: e.Size})
+		}
+	}
+	return out, nil
+}
+
+func (p *Program) remotePast(base, key string) (past, error) {
+	return remotePast{client.New(base, key)}, nil
+}
+
+// remotePast is the history of a server.
+type remotePast struct{ client *client.Client }
+
+func (r remotePast) close() error { r.client.Close(); return nil }
+
+func (r remotePast) Conversations(ctx context.Context) iter.Seq2[hub.Conversation, error] {
+	return mapped(r.client.Conversations(ctx, client.ConversationFilter{}), conversationOf)
+}
+
+func (r remotePast) Conversation(ctx context.Context, id string) (hub.Conversation, error) {
+	c, err := r.client.Conversation(ctx, id)
+	return conversationOf(c), err
+}
+
+func (r remotePast) Turn(ctx context.Context, id string) (hub.Turn, error) {
+	t, err := r.client.Turn(ctx, id)
+	return turnOf(t), err
+}
+
+func (r remotePast) Turns(ctx context.Context, conversation string) ([]hub.Turn, error) {
+	return collected(mapped(r.client.Turns(ctx, conversation), turnOf))
+}
+
+func (r remotePast) Execution(ctx context.Context, id string) (hub.Execution, error) {
+	x, err := r.client.Execution(ctx, id)
+	return hub.Execution{ID: x.ID, Session: x.Session, Kernel: x.Kernel, Turn: x.Turn, Step: x.Step, Code: x.Code, State: x.State, ExitCode: x.ExitCode, Message: x.Message,
+		Created: x.Created, Wall: time.Duration(x.Wall * float64(time.Second))}, err
+}
+
+func (r remotePast) TurnEvents(ctx context.Context, turn string) ([]interpreter.Event, error) {
+	var out []interpreter.Event
+	for e, err := range r.client.FollowTurn(ctx, turn, 0) {
+		if _, gap := errors.AsType[*client.Gap](err); gap {
+			continue
+		}
+		if err != nil {
+			return out, unlessFailure(ctx, err)
+		}
+		out = append(out, e)
+	}
+	return out, nil
+}
+
+// unlessFailure makes nothing of the problem that ended a turn long ago: it is in the turn itself.
+func unlessFailure(ctx context.Context, err error) error {
+	if p := problem.Of(err); ctx.Err() == nil && p.Kind != problem.NotFound && p.Code != "server_unreachable" && p.Code != "server_unexpected" && p.Code != "unauthenticated" {
+		return nil
+	}
+	return err
+}
+
+func (r remotePast) ExecutionEvents(ctx context.Context, x hub.Execution) ([]hub.Event, error) {
+	var out []hub.Event
+	for e, err := range r.client.Follow(ctx, x.ID, 0) {
+		if _, gap := errors.AsType[*client.Gap](err); gap {
+			continue
+		}
+		if err != nil {
+			return out, err
+		}
+		out = append(out, e)
+	}
+	return out, nil
+}
+
+func (r remotePast) Search(ctx context.Context, query string) iter.Seq2[hub.Found, error] {
+	return mapped(r.client.Search(ctx, query), func(f api.Found) hub.Found { return hub.Found(f) })
+}
+
+func conversationOf(c api.Conversation) hub.Conversation {
+	return hub.Conversation{ID: c.ID, User: c.User, Session: c.Session, Title: c.Title, Model: c.Model, Metadata: c.Metadata, Created: c.Created, Used: c.Used, Turns: c.Turns, Source: c.Source}
+}
+
+func turnOf(t api.Turn) hub.Turn {
+	out := hub.Turn{ID: t.ID, User: t.User, Key: t.Key, Conversation: t.Conversation, Parent: t.Parent, Session: t.Session, State: t.State, Model: t.Model, Prompt: t.Prompt,
+		Answer: t.Answer, Reason: t.Reason, Problem: t.Problem, Steps: t.Steps, Created: t.Created, Usage: model.Usage{InputTokens: t.Usage.Input, OutputTokens: t.Usage.Output}}
+	if t.Finished != nil {
+		out.Finished = *t.Finished
+	}
+	return out
+}

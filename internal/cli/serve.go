@@ -1,0 +1,253 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"syscall"
+
+	"cove/internal/config"
+	"cove/internal/problem"
+)
+
+// ServerAbout is what a server that listens says of itself.
+type ServerAbout struct {
+	Address  string   `json:"address"`       // as clients on this machine reach it, such as http://127.0.0.1:8700
+	Key      string   `json:"key,omitempty"` // the first key, when it was just made
+	Engine   string   `json:"engine"`
+	Python   string   `json:"python"`
+	Packages string   `json:"packages"` // the set
+	Ready    int      `json:"sandboxes_kept_ready"`
+	Models   []string `json:"models"`             // the default first
+	NoModel  string   `json:"no_model,omitempty"` // why there is none
+	Database string   `json:"database"`           // without a password
+	Folder   string   `json:"folder"`
+	Config   string   `json:"config,omitempty"`
+	Metrics  string   `json:"metrics,omitempty"`
+	Debug    string   `json:"debug,omitempty"`
+	Version  string   `json:"version"`
+}
+
+// Server is a server that listens.
+type Server interface {
+	About() ServerAbout
+	// Serve answers requests. When soft ends it takes no more, lets running work end and pauses every session; when hard ends it stops at once. It
+	// returns nil when it ended because of soft.
+	Serve(soft, hard context.Context) error
+}
+
+// ServerOptions are what Program.Serve needs beside the settings.
+type ServerOptions struct {
+	Progress io.Writer // for what takes long
+	Log      io.Writer
+}
+
+// configFlag lets a command read another config file.
+type configFlag struct {
+	Config string `placeholder:"FILE" help:"Read the settings from this file instead."`
+}
+
+// settings are those of the file that was named, or else the usual ones.
+func (f configFlag) settings(p *Program) (config.Config, error) {
+	c, err := p.Config, p.ConfigErr
+	if f.Config != "" {
+		c, err = config.Load(func(name string) string {
+			if name == "COVE_CONFIG" {
+				return f.Config
+			}
+			return p.Getenv(name)
+		})
+	}
+	return c, err
+}
+
+type serveCmd struct {
+	configFlag
+	Listen   []string `placeholder:"ADDRESS" help:"Where to listen, such as :8700; repeatable (default: ${listen})."`
+	Database string   `placeholder:"DATABASE" help:"The path of an SQLite file, or postgres://... (default: cove.db in the data folder)."`
+	Model    string   `placeholder:"PROVIDER/NAME" help:"The default model, as for cove ask."`
+	Engine   string   `placeholder:"NAME" hidden:""`
+	Packages string   `placeholder:"SET" help:"Python environment: standard or minimal (default: ${packages})."`
+	JSON     bool     `name:"json" help:"Say where the server is as one JSON object, and log as JSON."`
+	Quiet    bool     `short:"q" help:"Say nothing; log warnings and errors alone."`
+}
+
+// Help is the long help.
+func (serveCmd) Help() string {
+	return `Two APIs: cove's own below /api/v1, and OpenAI's Responses API with the code_interpreter tool below /v1. The address and,
+the first time, a key are printed on standard output; the log goes to standard error. Every setting is in cove config.
+
+Ctrl-C or SIGTERM lets running work end, pauses every session and leaves; a second one leaves at once. What was paused goes on
+with the next server.
+
+Examples:
+
+    cove serve
+    cove serve --listen :8700 --database postgres://cove@db/cove --config cove.toml
+    COVE_METRICS_LISTEN=127.0.0.1:9100 cove serve --json`
+}
+
+func (c *serveCmd) config(p *Program) (config.Config, error) {
+	cfg, err := c.settings(p)
+	if err != nil {
+		return cfg, err
+	}
+	for _, f := range []struct {
+		given string
+		into  *string
+	}{{c.Database, &cfg.Database}, {c.Model, &cfg.Model}, {c.Engine, &cfg.Engine}, {c.Packages, &cfg.Packages}} {
+		if f.given != "" {
+			*f.into = f.given
+		}
+	}
+	if len(c.Listen) > 0 {
+		cfg.Listen = c.Listen
+	}
+	if c.JSON {
+		cfg.LogFormat = "json"
+	}
+	if c.Quiet {
+		cfg.LogLevel = "warn"
+	}
+	return cfg, cfg.Validate()
+}
+
+func (c *serveCmd) run(ctx context.Context, p *Program) (int, error) {
+	cfg, err := c.config(p)
+	if err != nil {
+		return 0, err
+	}
+	i := p.ending(ctx)
+	defer i.stop()
+	progress := p.Err
+	if c.Quiet || c.JSON {
+		progress = io.Discard
+	}
+	s, err := p.Serve(i.soft, cfg, ServerOptions{Progress: progress, Log: p.Err})
+	if err != nil {
+		if i.soft.Err() != nil && problem.Of(err).Kind != problem.Internal {
+			return i.exitCode(), nil
+		}
+		return 0, err
+	}
+	if err := c.tell(p, s.About()); err != nil {
+		return 0, err
+	}
+	if !c.Quiet && !c.JSON {
+		said := make(chan struct{})
+		stop := context.AfterFunc(i.soft, func() {
+			defer close(said)
+			fmt.Fprintln(p.Err, "cove: ending; running work may end, sessions are paused (once more leaves at once)")
+		})
+		defer func() {
+			if !stop() {
+				<-said
+			}
+		}()
+	}
+	return 0, s.Serve(i.soft, i.hard)
+}
+
+// tell says what there is and how to try it.
+func (c *serveCmd) tell(p *Program, a ServerAbout) error {
+	switch {
+	case c.JSON:
+		return lines{p.Out}.write(record{"type": "serving", "address": a.Address, "key": a.Key, "engine": a.Engine, "python": a.Python, "packages": a.Packages,
+			"models": append([]string{}, a.Models...), "database": a.Database, "folder": a.Folder, "version": a.Version, "metrics": a.Metrics, "debug": a.Debug})
+	case c.Quiet:
+		return nil
+	}
+	_, err := io.WriteString(p.Out, welcome(a))
+	return err
+}
+
+// welcome is what a person reads when the server is ready.
+func welcome(a ServerAbout) string {
+	var b strings.Builder
+	row := func(name, value string) {
+		if value != "" {
+			fmt.Fprintf(&b, "  %-10s %s\n", name, value)
+		}
+	}
+	fmt.Fprintf(&b, "\n  cove %s serves on %s\n\n", a.Version, a.Address)
+	row("API", a.Address+"/api/v1, explained at "+a.Address+"/api/v1/docs")
+	row("OpenAI", a.Address+"/v1")
+	models := strings.Join(a.Models[:min(len(a.Models), 4)], ", ")
+	if more := len(a.Models) - 4; more > 0 {
+		models += fmt.Sprintf(" and %d more", more)
+	}
+	if models == "" {
+		models = "none: " + a.NoModel + "; code runs all the same"
+	}
+	row("models", oneLine(models))
+	engine := a.Engine + ", Python " + a.Python + ", " + a.Packages + " packages"
+	if a.Ready > 0 {
+		engine += fmt.Sprintf(", up to %d sandboxes kept ready", a.Ready)
+	}
+	row("engine", engine)
+	row("database", a.Database)
+	row("files", a.Folder)
+	row("settings", a.Config)
+	row("metrics", a.Metrics)
+	row("pprof", a.Debug)
+	key := "cove_..."
+	if a.Key != "" {
+		key = a.Key
+		fmt.Fprintf(&b, "\n  The first key. It is not shown again, and not kept:\n\n      %s\n", a.Key)
+	} else {
+		b.WriteString("\n  There are keys already; `cove key create --name NAME` makes another.\n")
+	}
+	fmt.Fprintf(&b, "\n  Try it:\n\n      export COVE_SERVER=%s COVE_KEY=%s\n", a.Address, key)
+	b.WriteString(`      curl -sS $COVE_SERVER/api/v1/sessions -H "Authorization: Bearer $COVE_KEY" -H 'Content-Type: application/json' -d '{}'
+`)
+	if len(a.Models) > 0 {
+		b.WriteString("      cove ask \"What is the 1000th prime?\"\n")
+	}
+	b.WriteString("\n  Ctrl-C ends it.\n\n")
+	return b.String()
+}
+
+// ending is interruptible for a program whose every signal means to end in good order, and at once when it comes again.
+func (p *Program) ending(ctx context.Context) *interruption {
+	hard, kill := context.WithCancel(ctx)
+	soft, end := context.WithCancel(hard)
+	i := &interruption{soft: soft, hard: hard}
+	over, joined := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(joined)
+		for {
+			select {
+			case <-over:
+				return
+			case s := <-p.Signals:
+				if s == syscall.SIGHUP && !isTerminalFile(p.Out) {
+					continue // of a terminal that it was started from and outlives
+				}
+				again := soft.Err() != nil
+				i.note(s)
+				end()
+				if again {
+					kill()
+				}
+			}
+		}
+	}()
+	i.stop = func() {
+		close(over)
+		<-joined
+		end()
+		kill()
+	}
+	return i
+}
+
+func isTerminalFile(w io.Writer) bool {
+	f, ok := w.(*os.File)
+	if !ok {
+		return false
+	}
+	_, tty := terminal(f)
+	return tty
+}

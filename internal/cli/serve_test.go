@@ -1,0 +1,114 @@
+package cli_test
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+
+	"cove/internal/cli"
+	"cove/internal/config"
+	"cove/internal/problem"
+)
+
+// standIn is a server that does nothing until it is ended.
+type standIn struct {
+	about   cli.ServerAbout
+	serving chan struct{}
+	cfg     config.Config
+	hard    bool // end with the second signal only
+}
+
+func (s *standIn) About() cli.ServerAbout { return s.about }
+func (s *standIn) Serve(soft, hard context.Context) error {
+	close(s.serving)
+	<-soft.Done()
+	if s.hard {
+		<-hard.Done()
+		return problem.New(problem.Canceled, "stopped", "it was stopped at once")
+	}
+	return nil
+}
+
+func serve(t *testing.T, s *standIn, signals []os.Signal, args ...string) result {
+	t.Helper()
+	s.serving = make(chan struct{})
+	return run(t, &scripted{}, func(_ string, p *cli.Program) {
+		sent := make(chan os.Signal)
+		p.Signals = sent
+		p.Serve = func(_ context.Context, c config.Config, _ cli.ServerOptions) (cli.Server, error) {
+			s.cfg = c
+			return s, nil
+		}
+		go func() {
+			<-s.serving
+			for _, one := range signals {
+				sent <- one
+			}
+		}()
+	}, append([]string{"serve"}, args...)...)
+}
+
+var about = cli.ServerAbout{Address: "http://127.0.0.1:8700", Key: "cove_first", Engine: "gvisor", Python: "3.11.7", Packages: "standard", Models: []string{"openai/a"}, Database: "SQLite, /d/cove.db", Folder: "/d/server"}
+
+func TestServeWelcomes(t *testing.T) {
+	t.Parallel()
+	r := serve(t, &standIn{about: about}, []os.Signal{syscall.SIGTERM})
+	if r.code != 0 {
+		t.Fatalf("exit code %d: %s", r.code, r.err)
+	}
+	for _, want := range []string{"http://127.0.0.1:8700/api/v1", "cove_first", "openai/a", "SQLite, /d/cove.db", "curl "} {
+		if !strings.Contains(r.out, want) {
+			t.Errorf("the welcome lacks %q:\n%s", want, r.out)
+		}
+	}
+	known := about
+	known.Key, known.Models, known.NoModel = "", nil, "no key is set"
+	r = serve(t, &standIn{about: known}, []os.Signal{os.Interrupt})
+	if r.code != 0 || strings.Contains(r.out, "first key") || !strings.Contains(r.out, "no key is set") || !strings.Contains(r.out, "cove key create") {
+		t.Errorf("exit code %d:\n%s", r.code, r.out)
+	}
+}
+
+func TestServeAsJSON(t *testing.T) {
+	t.Parallel()
+	s := &standIn{about: about}
+	r := serve(t, s, []os.Signal{syscall.SIGTERM}, "--json", "--listen", ":1", "--listen", "unix:/s", "--model", "openai/b", "--database", "postgres://db/cove")
+	var line struct{ Type, Address, Key string }
+	if err := json.Unmarshal([]byte(r.out), &line); err != nil || line.Type != "serving" || line.Address != about.Address || line.Key != "cove_first" {
+		t.Errorf("got %s, %v", r.out, err)
+	}
+	if s.cfg.LogFormat != "json" || s.cfg.Listen.String() != ":1, unix:/s" || s.cfg.Model != "openai/b" || s.cfg.SQLite() != "" {
+		t.Errorf("the settings are %+v", s.cfg.Serving)
+	}
+}
+
+// TestServeEndsAtOnce wants the second signal to end what the first one began to.
+func TestServeEndsAtOnce(t *testing.T) {
+	t.Parallel()
+	r := serve(t, &standIn{about: about, hard: true}, []os.Signal{syscall.SIGTERM, syscall.SIGTERM}, "--quiet")
+	if r.code != 130 || r.out != "" || !strings.Contains(r.err, "stopped at once") {
+		t.Errorf("exit code %d, stdout %q, stderr %q", r.code, r.out, r.err)
+	}
+}
+
+func TestServeMistakes(t *testing.T) {
+	t.Parallel()
+	for want, args := range map[string][]string{
+		"such as 127.0.0.1:8700": {"serve", "--listen", "here"},
+		"nothere.toml":           {"serve", "--config", "$DIR/nothere.toml"},
+		"memory must be":         {"serve", "--config", "$DIR/small.toml"},
+	} {
+		r := run(t, &scripted{}, func(dir string, p *cli.Program) {
+			p.Getenv = func(name string) string { return map[string]string{"HOME": dir}[name] }
+			if err := os.WriteFile(dir+"/small.toml", []byte("memory = \"1MiB\"\n"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}, args...)
+		if r.code != 125 || !strings.Contains(r.err, want) {
+			t.Errorf("%q: exit code %d, %s", args, r.code, r.err)
+		}
+	}
+}

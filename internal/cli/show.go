@@ -1,0 +1,279 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+
+	"golang.org/x/term"
+
+	"cove/internal/hub"
+	"cove/internal/interpreter"
+	"cove/internal/kernel"
+	"cove/internal/notebook"
+	"cove/internal/problem"
+	"cove/internal/transcript"
+)
+
+type showCmd struct {
+	serverFlags
+	ID      string `arg:"" optional:"" help:"cnv_..., trn_... or exe_..., a number of cove history, or last, which is what is meant without one."`
+	All     bool   `help:"Also what was left behind when the conversation went back to an earlier question."`
+	JSON    bool   `name:"json" help:"Print it as JSON: one object per turn, with its events."`
+	NoPager bool   `help:"Do not page it."`
+}
+
+// Help is the long help.
+func (showCmd) Help() string {
+	return `Examples:
+
+    cove show
+    cove show 3
+    cove show exe_06f1k3t3y4m0v8s2k5r7w9x1z4`
+}
+
+func (c *showCmd) run(ctx context.Context, p *Program) (int, error) {
+	return 0, p.withPast(ctx, c.serverFlags, func(from past) error {
+		found, err := find(ctx, from, c.ID)
+		if err != nil {
+			return err
+		}
+		if found.execution == nil && !c.All && len(found.turns) > 1 {
+			found.turns = branch(found.turns)
+		}
+		if c.JSON {
+			return showJSON(ctx, p, from, found)
+		}
+		text, err := showText(ctx, p, from, found)
+		if err != nil {
+			return err
+		}
+		return p.paged(ctx, text, c.NoPager)
+	})
+}
+
+// showJSON writes a line for each turn, or one for the execution.
+func showJSON(ctx context.Context, p *Program, from past, t thing) error {
+	if x := t.execution; x != nil {
+		events, err := from.ExecutionEvents(ctx, *x)
+		if err != nil {
+			return err
+		}
+		list := []json.RawMessage{}
+		for _, e := range events {
+			if text, err := transcript.Event(e); err == nil {
+				list = append(list, text)
+			}
+		}
+		return p.printLine(map[string]any{"id": x.ID, "turn": x.Turn, "session": x.Session, "code": x.Code, "state": x.State, "created": x.Created, "seconds": x.Wall.Seconds(), "events": list})
+	}
+	for _, turn := range t.turns {
+		events, err := from.TurnEvents(ctx, turn.ID)
+		if err != nil {
+			return err
+		}
+		list := []json.RawMessage{}
+		for _, e := range events {
+			if text, err := transcript.TurnEvent(e); err == nil {
+				list = append(list, text)
+			}
+		}
+		line := map[string]any{"id": turn.ID, "conversation": turn.Conversation, "parent": turn.Parent, "state": turn.State, "model": turn.Model, "prompt": turn.Prompt,
+			"answer": turn.Answer, "reason": turn.Reason, "steps": turn.Steps, "created": turn.Created, "events": list,
+			"usage": map[string]any{"input_tokens": turn.Usage.InputTokens, "output_tokens": turn.Usage.OutputTokens}}
+		if len(turn.Problem) > 0 {
+			line["problem"] = turn.Problem
+		}
+		if err := p.printLine(line); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// showText is the thing as a person reads it. It is told by the narrator, so that it looks as it did when it happened.
+func showText(ctx context.Context, p *Program, from past, t thing) ([]byte, error) {
+	var out bytes.Buffer
+	n := newNarrator(p, p.Out)
+	n.to, n.live = &out, nil
+	if x := t.execution; x != nil {
+		events, err := from.ExecutionEvents(ctx, *x)
+		fmt.Fprintf(&out, "%s  %s  %s\n", x.ID, dateTime(x.Created), x.State)
+		n.event(interpreter.Start{Step: 1, Code: x.Code})
+		tellOutputs(n, events)
+		n.finish()
+		return out.Bytes(), err
+	}
+	c := t.conversation
+	fmt.Fprintf(&out, "%s\n%s\n", n.strong(oneLine(c.Title)), n.dim(oneLine(fmt.Sprintf("%s  %s  %s", c.ID, dateTime(c.Created), c.Model))))
+	if files := fileNames(c); len(files) > 0 {
+		fmt.Fprintln(&out, n.dim("files: "+oneLine(strings.Join(files, ", "))))
+	}
+	for _, turn := range t.turns {
+		events, err := from.TurnEvents(ctx, turn.ID)
+		if err != nil {
+			return nil, err
+		}
+		var e escapes
+		fmt.Fprintf(&out, "\n%s %s\n\n", n.strong("›"), n.strong(strings.TrimSpace(e.clean([]byte(turn.Prompt)))))
+		tellTurn(n, turn, events)
+	}
+	return out.Bytes(), nil
+}
+
+func tellOutputs(n *narrator, events []hub.Event) {
+	var made []string
+	for _, e := range events {
+		switch e := e.(type) {
+		case kernel.Display, kernel.Result:
+			n.output(e)
+			if isFigure(e) {
+				n.note("figure")
+			}
+		case kernel.File:
+			made = append(made, e.Path)
+		default:
+			n.output(e)
+		}
+	}
+	if len(made) > 0 {
+		n.note("files: " + strings.Join(made, ", "))
+	}
+}
+
+func isFigure(e kernel.Event) bool {
+	var data kernel.Bundle
+	switch e := e.(type) {
+	case kernel.Display:
+		data = e.Data
+	case kernel.Result:
+		data = e.Data
+	}
+	_, content := figureOf(data, func() string { return "-" })
+	return content != nil
+}
+
+func tellTurn(n *narrator, turn hub.Turn, events []interpreter.Event) {
+	for _, e := range events {
+		switch e := e.(type) {
+		case interpreter.Output:
+			tellOutputs(n, []hub.Event{e.Event})
+		case interpreter.Code: // the complete code comes with Start
+		default:
+			n.event(e)
+		}
+	}
+	said := n.said(turn.Answer)
+	n.finish()
+	if turn.Answer != "" && !said {
+		n.raw("\n" + n.safe([]byte(strings.TrimRight(turn.Answer, "\n"))) + "\n")
+	}
+	n.words.Reset()
+	switch {
+	case len(turn.Problem) > 0:
+		var p struct{ Message, Hint string }
+		_ = json.Unmarshal(turn.Problem, &p)
+		n.note("failed: " + p.Message)
+	case turn.State != hub.TurnCompleted:
+		n.note("this turn was " + string(turn.State))
+	case turn.Reason != string(interpreter.Complete):
+		n.note("ended: " + turn.Reason)
+	}
+}
+
+func (n *narrator) strong(text string) string {
+	if !n.colour || text == "" {
+		return text
+	}
+	return "\x1b[1m" + text + "\x1b[0m"
+}
+
+// paged writes text through less where a person looks at it and it does not fit on the screen.
+func (p *Program) paged(ctx context.Context, text []byte, never bool) error {
+	fd, tty := terminal(p.Out)
+	if tty && !never {
+		if _, height, err := term.GetSize(fd); err == nil && bytes.Count(text, []byte("\n")) >= height {
+			if less, err := exec.LookPath("less"); err == nil {
+				return p.page(ctx, less, text)
+			}
+		}
+	}
+	_, err := p.Out.Write(text)
+	return err
+}
+
+func (p *Program) page(ctx context.Context, less string, text []byte) error {
+	cmd := exec.CommandContext(ctx, less, "-R", "-F", "-X")
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(text), p.Out, p.Err
+	cmd.Env = append(os.Environ(), "LESSSECURE=1") // what is shown comes from a model
+	err := cmd.Run()
+	if _, ok := errors.AsType[*exec.ExitError](err); ok {
+		return nil
+	}
+	return err
+}
+
+type exportCmd struct {
+	serverFlags
+	ID     string `arg:"" optional:"" help:"cnv_..., trn_... or exe_..., a number of cove history, or last, which is what is meant without one."`
+	Format string `default:"ipynb" enum:"ipynb,md,py" placeholder:"FORMAT" help:"ipynb, a Jupyter notebook; md, Markdown; py, a program (default: ipynb)."`
+	Out    string `short:"o" placeholder:"FILE" help:"The file to write; its ending may say the format. Without: standard output."`
+}
+
+// Help is the long help.
+func (exportCmd) Help() string {
+	return `Examples:
+
+    cove export -o sales.ipynb
+    cove export 3 --format md
+    cove export cnv_06f1k3t3y4m0v8s2k5r7w9x1z4 --format py -o analysis.py`
+}
+
+func (c *exportCmd) run(ctx context.Context, p *Program) (int, error) {
+	format := c.Format
+	for _, known := range []string{"ipynb", "md", "py"} {
+		if strings.HasSuffix(c.Out, "."+known) {
+			format = known
+		}
+	}
+	write := map[string]func(io.Writer, notebook.Document) error{"ipynb": notebook.WriteIPYNB, "md": notebook.WriteMarkdown, "py": notebook.WritePython}[format]
+	return 0, p.withPast(ctx, c.serverFlags, func(from past) error {
+		d, err := c.document(ctx, from)
+		if err != nil {
+			return err
+		}
+		if c.Out == "" || c.Out == "-" {
+			return write(p.Out, d)
+		}
+		_, err = writeWhole(c.Out, func(w io.Writer) error { return write(w, d) })
+		if err == nil {
+			err = os.Chmod(c.Out, 0o644)
+		}
+		if err == nil {
+			fmt.Fprintf(p.Err, "cove: %s: %s\n", c.Out, count(len(d.Cells()), "cell"))
+		}
+		return err
+	})
+}
+
+func (c *exportCmd) document(ctx context.Context, from past) (notebook.Document, error) {
+	found, err := find(ctx, from, c.ID)
+	if err != nil {
+		return notebook.Document{}, err
+	}
+	if found.execution == nil && len(found.turns) > 1 {
+		found.turns = branch(found.turns)
+	}
+	d, err := found.document(ctx, from)
+	d.Python = found.conversation.Metadata[metaPython]
+	if err == nil && found.execution == nil && len(d.Turns) == 0 {
+		err = problem.New(problem.Invalid, "conversation_empty", "the conversation has no turns yet")
+	}
+	return d, err
+}

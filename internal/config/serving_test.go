@@ -1,0 +1,75 @@
+package config_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"cove/internal/config"
+)
+
+func TestServing(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "cove.toml")
+	text := "listen = [\":8700\", \"unix:/run/cove.sock\"]\nproject_disk = \"10GiB\"\ntrusted_proxies = \"10.0.0.0/8, ::1\"\nsession_life = \"7d\"\n"
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c, err := config.Load(environment("HOME", "/home/u", "COVE_CONFIG", file, "COVE_POOL", "3", "COVE_HISTORY", "off"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Validate(); err != nil {
+		t.Fatal(err)
+	}
+	if c.Listen.String() != ":8700, unix:/run/cove.sock" || c.ProjectDisk != 10<<30 || c.Pool != 3 || c.History || c.SessionLife.String() != "7d" {
+		t.Errorf("got %+v", c.Serving)
+	}
+	if p, err := c.Proxies(); err != nil || len(p) != 2 || p[0].Bits() != 8 || p[1].Bits() != 128 {
+		t.Errorf("the proxies are %v, %v", p, err)
+	}
+	if c.ServerFolder != "/home/u/.local/share/cove/server" || c.SQLite() != "/home/u/.local/share/cove/cove.db" || c.DatabaseAddress() != c.SQLite() {
+		t.Errorf("folder %s, database %s", c.ServerFolder, c.DatabaseAddress())
+	}
+	c.Database = "postgres://u:secret@db/cove"
+	if c.SQLite() != "" || c.DatabaseAddress() != c.Database {
+		t.Errorf("the database is %s", c.DatabaseAddress())
+	}
+	var shown strings.Builder
+	if err := c.Document(&shown); err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(shown.String(), "secret@") {
+		t.Error("the password of the database is shown")
+	}
+}
+
+func TestServingMistakes(t *testing.T) {
+	t.Parallel()
+	good, err := config.Load(environment("HOME", "/home/u"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, change := range map[string]func(*config.Config){
+		"no address":    func(c *config.Config) { c.Listen = nil },
+		"no port":       func(c *config.Config) { c.Listen = config.List{"localhost"} },
+		"metrics":       func(c *config.Config) { c.Metrics = "9100" },
+		"certificate":   func(c *config.Config) { c.TLSCert = "cert.pem" },
+		"log format":    func(c *config.Config) { c.LogFormat = "xml" },
+		"log level":     func(c *config.Config) { c.LogLevel = "loud" },
+		"proxy":         func(c *config.Config) { c.TrustedProxies = config.List{"proxy.example.com"} },
+		"model":         func(c *config.Config) { c.ServeModels = config.List{"gpt-5"} },
+		"first key":     func(c *config.Config) { c.FirstKey = "letmein" },
+		"server":        func(c *config.Config) { c.Server = "localhost:8700" },
+		"server folder": func(c *config.Config) { c.ServerFolder = "here" },
+		"upload":        func(c *config.Config) { c.MaxUpload = 0 },
+		"drain":         func(c *config.Config) { c.DrainTimeout = 0 },
+	} {
+		c := good
+		change(&c)
+		if err := c.Validate(); err == nil {
+			t.Errorf("%s: a bad value is accepted", name)
+		}
+	}
+}

@@ -1,0 +1,133 @@
+package notebook_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"cove/internal/interpreter"
+	"cove/internal/kernel"
+	"cove/internal/notebook"
+)
+
+func out(step int, e kernel.Event) interpreter.Event { return interpreter.Output{Step: step, Event: e} }
+
+// hostile is a turn with everything that a notebook can show, and what nobody should send.
+func hostile() notebook.Document {
+	events := []interpreter.Event{
+		interpreter.Text{Delta: "I look "}, interpreter.Text{Delta: "first."},
+		interpreter.Code{Step: 1, Delta: "1/"},
+		interpreter.Start{Step: 1, Code: "%pip install cowsay\nif True:\n    !ls\nprint('a')"},
+		out(1, kernel.Stream{Name: "stdout", Data: []byte("a\n")}),
+		out(1, kernel.Stream{Name: "stdout", Data: []byte("b\xff\n")}),
+		out(1, kernel.Stream{Name: "stderr", Data: []byte("careful\n")}),
+		out(1, kernel.Display{ID: "one", Data: kernel.Bundle{"text/plain": "first"}}),
+		out(1, kernel.Display{ID: "one", Update: true, Data: kernel.Bundle{"image/png": "iVBORw0=", "text/plain": "<Figure>"}}),
+		out(1, kernel.Result{Count: 7, Data: kernel.Bundle{"application/json": map[string]any{"x": 1.0}, "text/html": "<b>\n</b>", "text/plain": []any{"odd"}}}),
+		out(1, kernel.File{Path: "made.csv"}),
+		out(1, kernel.Done{Outcome: kernel.OutcomeOK}),
+		interpreter.Start{Step: 2, Code: "```\n1/0"},
+		out(2, kernel.Stream{Name: "stdout", Data: []byte("gone")}),
+		out(2, kernel.ClearOutput{}),
+		out(2, kernel.Error{Name: "ZeroDivisionError", Value: "division by zero", Traceback: []string{"Traceback", "ZeroDivisionError: division by zero"}}),
+		out(2, kernel.Done{Outcome: kernel.OutcomeError, ExitCode: 1}),
+		interpreter.Start{Step: 3, Code: "while True: pass"},
+		out(3, kernel.Done{Outcome: kernel.OutcomeTimeout, Message: "it ran for too long"}),
+		interpreter.Text{Delta: "It is\rdone."},
+	}
+	return notebook.Document{Title: "流失\n# x", Python: "3.11.7", Files: []string{"a`b\n.csv"}, Turns: []notebook.Turn{notebook.ReadTurn("流失？\nimport os", "It is\rdone.", events)}}
+}
+
+func TestReadTurn(t *testing.T) {
+	t.Parallel()
+	turn := hostile().Turns[0]
+	if len(turn.Blocks) != 4 || turn.Blocks[0].Text != "I look first." || turn.Blocks[1].Cell == nil {
+		t.Fatalf("the blocks are %+v", turn.Blocks)
+	}
+	first, second := turn.Blocks[1].Cell, turn.Blocks[2].Cell
+	if len(first.Outputs) != 4 || string(first.Outputs[0].Stream.Data) != "a\nb\xff\n" || first.Outputs[2].Display.Data["image/png"] == nil {
+		t.Errorf("the first cell shows %+v", first.Outputs)
+	}
+	if len(second.Outputs) != 1 || second.Outputs[0].Error == nil {
+		t.Errorf("what was cleared is shown: %+v", second.Outputs)
+	}
+	if len(first.Files) != 1 || turn.Blocks[3].Cell.Outcome != kernel.OutcomeTimeout {
+		t.Errorf("files %v, outcome %s", first.Files, turn.Blocks[3].Cell.Outcome)
+	}
+}
+
+func TestIPYNB(t *testing.T) {
+	t.Parallel()
+	var text bytes.Buffer
+	if err := notebook.WriteIPYNB(&text, hostile()); err != nil {
+		t.Fatal(err)
+	}
+	var got struct {
+		NBFormat int `json:"nbformat"`
+		Minor    int `json:"nbformat_minor"`
+		Cells    []struct {
+			Type    string `json:"cell_type"`
+			ID      string
+			Source  []string
+			Outputs []map[string]any
+		}
+	}
+	if err := json.Unmarshal(text.Bytes(), &got); err != nil {
+		t.Fatal(err)
+	}
+	if got.NBFormat != 4 || got.Minor != 5 || len(got.Cells) != 7 {
+		t.Fatalf("format %d.%d with %d cells", got.NBFormat, got.Minor, len(got.Cells))
+	}
+	seen := map[string]bool{}
+	for _, c := range got.Cells {
+		if c.ID == "" || seen[c.ID] {
+			t.Errorf("the id %q is not its own", c.ID)
+		}
+		seen[c.ID] = true
+	}
+	outputs := got.Cells[3].Outputs
+	if len(outputs) != 4 || outputs[0]["output_type"] != "stream" || outputs[3]["output_type"] != "execute_result" {
+		t.Fatalf("the outputs are %v", outputs)
+	}
+	if data := outputs[3]["data"].(map[string]any); data["text/plain"] != `["odd"]` || data["application/json"].(map[string]any)["x"] != 1.0 {
+		t.Errorf("the data is %v", data)
+	}
+	if data := outputs[2]["data"].(map[string]any); data["image/png"] != "iVBORw0=" {
+		t.Errorf("the figure is %v", data)
+	}
+	if last := got.Cells[5].Outputs; len(last) != 1 || !strings.Contains(last[0]["text"].([]any)[0].(string), "too long") {
+		t.Errorf("the end by time is told as %v", last)
+	}
+}
+
+// TestPython wants every line that is no code of the cells to be a comment, whatever the texts hold.
+func TestPython(t *testing.T) {
+	t.Parallel()
+	var text bytes.Buffer
+	if err := notebook.WritePython(&text, hostile()); err != nil {
+		t.Fatal(err)
+	}
+	code := map[string]bool{"if True:": true, "    pass  # !ls": true, "print('a')": true, "```": true, "1/0": true, "while True: pass": true, "": true}
+	for line := range strings.SplitSeq(text.String(), "\n") {
+		if !strings.HasPrefix(line, "#") && !code[line] {
+			t.Errorf("the line %q is neither code nor a comment", line)
+		}
+	}
+	if !strings.Contains(text.String(), "# %pip install cowsay\n") || strings.Contains(text.String(), "\r") {
+		t.Errorf("the program is\n%s", text.String())
+	}
+}
+
+func TestMarkdown(t *testing.T) {
+	t.Parallel()
+	var text bytes.Buffer
+	if err := notebook.WriteMarkdown(&text, hostile()); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"# 流失 # x\n", "## 流失？ import os\n", "````python\n```\n1/0\n````\n", "[figure]", "ZeroDivisionError: division by zero", "[it ran for too long]", "`a'b .csv`"} {
+		if !strings.Contains(text.String(), want) {
+			t.Errorf("there is no %q in\n%s", want, text.String())
+		}
+	}
+}
