@@ -55,7 +55,8 @@ func newCommand(t *testing.T, args ...string) *command {
 			c.cmd.Env = append(c.cmd.Env, pair)
 		}
 	}
-	c.setenv("COVE_RUNTIME="+c.runtime, "COVE_PACKAGES=minimal", "OLLAMA_HOST=127.0.0.1:1")
+	c.setenv("COVE_RUNTIME="+c.runtime, "COVE_PACKAGES=minimal", "OLLAMA_HOST=127.0.0.1:1",
+		"COVE_DATABASE="+filepath.Join(c.runtime, "..", "cove-"+filepath.Base(c.runtime)+".db"))
 	return c
 }
 

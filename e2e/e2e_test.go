@@ -41,12 +41,15 @@ func TestScripts(t *testing.T) {
 			e.Setenv("COVE_HOME", cfg.Data)
 			e.Setenv("COVE_RUNTIME", cfg.Runtime)
 			e.Setenv("COVE_CONFIG", "")
+			e.Setenv("COVE_DATABASE", filepath.Join(e.WorkDir, "cove.db"))
+			e.Setenv("COVE_SERVER_FOLDER", filepath.Join(e.WorkDir, "server"))
+			e.Values["server"] = &scriptServer{}
 			e.Setenv("EXAMPLE", example)
 			e.Setenv("INDEX", index.URL)
 			e.Setenv("OLLAMA_HOST", "127.0.0.1:1") // whatever runs on this machine is no part of the tests
 			return nil
 		},
-		Cmds: map[string]func(*testscript.TestScript, bool, []string){"exits": exits, "model": startModel},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){"exits": exits, "model": startModel, "serve": serveScript},
 	})
 }
 

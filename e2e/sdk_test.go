@@ -1,0 +1,206 @@
+package e2e_test
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"cove/internal/config"
+	"cove/internal/model/modeltest"
+	"cove/internal/pyenv"
+)
+
+// sdkPatience bounds one script, its installation included.
+const sdkPatience = 10 * time.Minute
+
+const sdkPixel = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+
+// sdkAnswers is what the scripted model says: by a word of the last question, the code that it runs and what it says then.
+func sdkAnswers() map[string]struct{ code, text string } {
+	return map[string]struct{ code, text string }{
+		"compute": {"print(6*7)", "The answer is 42."},
+		"plot": {"import base64\nfrom IPython.display import Image, display\nwith open('/mnt/data/plot.txt', 'w') as f:\n    f.write('plotted')\n" +
+			"display(Image(data=base64.b64decode('" + sdkPixel + "')))", "Here is [the plot](sandbox:/mnt/data/plot.txt)."},
+		"read the file": {"print(open('/mnt/data/data.csv').read())", "It is read."},
+		"slow":          {"import time\ntime.sleep(600)", "It is over."},
+		"greet":         {"", "Hello!"},
+		"weather":       {"", "It is sunny in Rome."},
+	}
+}
+
+func sdkModel(_ int, r modeltest.Request) modeltest.Turn {
+	asked, ran := "", false
+	messages := r.Messages()
+	for k := len(messages) - 1; k >= 0 && asked == ""; k-- {
+		ran = ran || messages[k]["role"] == "tool"
+		if messages[k]["role"] != "user" {
+			continue
+		}
+		text := modeltest.Request{Body: map[string]any{"messages": []any{messages[k]}}}.Text()
+		if strings.Contains(text, "limited") {
+			return modeltest.Error(429, "rate_limit_error", "slow down", "Retry-After", "0")
+		}
+		for word := range sdkAnswers() {
+			if strings.Contains(text, word) {
+				asked = word
+			}
+		}
+	}
+	answer := sdkAnswers()[asked]
+	turn := modeltest.Say(answer.text)
+	switch {
+	case asked == "":
+		turn = modeltest.Error(400, "invalid_request_error", "the script knows nothing of this question")
+	case asked == "weather" && !ran:
+		turn = modeltest.Turn{Calls: []modeltest.Call{{Name: "get_weather", Arguments: `{"city": "Rome"}`}}}
+	case answer.code != "" && !ran:
+		turn = modeltest.Run(answer.code)
+	}
+	turn.Input, turn.Output = 10, 5
+	return turn
+}
+
+// TestSDKs has the vendors' own client libraries, as they are published, talk to a server whose model follows a script.
+func TestSDKs(t *testing.T) {
+	upstream := modeltest.NewServer()
+	t.Cleanup(upstream.Close)
+	upstream.Decide(sdkModel)
+	s := startServer(t, "", testKey(t), "OPENAI_BASE_URL="+upstream.OpenAIURL(), "OPENAI_API_KEY=sk-test", "COVE_MODEL=openai/scripted")
+	t.Run("go", func(t *testing.T) { goSDK(t, s) })
+	for _, c := range []struct {
+		name    string
+		command func(t *testing.T, source string) *exec.Cmd
+		told    string
+	}{
+		{"python", pythonSDK, "ok chat"},
+		{"node", nodeSDK, "ok chat"},
+		{"aisdk", nodeSDK, "ok streamText"},
+		{"agents", pythonSDK, "ok streamed"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			cmd := c.command(t, filepath.Join("testdata", "sdk", c.name))
+			cmd.Env = append(os.Environ(), "OPENAI_BASE_URL="+s.base+"/v1", "OPENAI_API_KEY="+s.key, "COVE_TEST_MODEL=scripted")
+			out, err := cmd.CombinedOutput()
+			if err != nil || !strings.Contains(string(out), c.told) {
+				t.Errorf("%v\n%s\nthe server: %s", err, out, s.log)
+			}
+		})
+	}
+}
+
+// pythonSDK has a virtual environment with exactly what requirements.txt names.
+func pythonSDK(t *testing.T, source string) *exec.Cmd {
+	cfg, err := config.Load(os.Getenv)
+	if err != nil {
+		t.Fatal(err)
+	}
+	folder := sdkFolder(t, source, "requirements.txt", func(ctx context.Context, dir string) error {
+		uv, err := pyenv.UV(ctx, cfg.Data, os.Stderr)
+		if err != nil {
+			return err
+		}
+		python, err := pyenv.FindPython(ctx, cfg.Python)
+		if err != nil {
+			return err
+		}
+		return errors.Join(
+			sdkRun(ctx, dir, uv, "venv", "--quiet", "--relocatable", "--python", python.Path, "venv"),
+			sdkRun(ctx, dir, uv, "pip", "install", "--quiet", "--python", "venv/bin/python", "--require-hashes", "-r", "requirements.txt"))
+	})
+	return sdkCommand(t, folder, source, filepath.Join(folder, "venv", "bin", "python"), "main.py")
+}
+
+// nodeSDK has a folder with exactly what package-lock.json names.
+func nodeSDK(t *testing.T, source string) *exec.Cmd {
+	node, err := exec.LookPath("node")
+	if err != nil {
+		t.Skip("there is no Node.js here: the npm packages are not tested")
+	}
+	npm, err := exec.LookPath("npm")
+	if err != nil {
+		t.Skip("there is no npm here: the npm packages are not tested")
+	}
+	folder := sdkFolder(t, source, "package-lock.json", func(ctx context.Context, dir string) error {
+		return sdkRun(ctx, dir, npm, "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error")
+	})
+	return sdkCommand(t, folder, source, node, "main.mjs")
+}
+
+// sdkCommand runs the script as it is now from the folder that has what it imports.
+func sdkCommand(t *testing.T, folder, source, program, script string) *exec.Cmd {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(source, script))
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Node looks for packages beside the script.
+	path := filepath.Join(folder, script)
+	if err := os.WriteFile(path, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), sdkPatience)
+	t.Cleanup(cancel)
+	cmd := exec.CommandContext(ctx, program, path)
+	cmd.WaitDelay = time.Second
+	return cmd
+}
+
+// sdkFolder returns a folder in the user's cache for what a lock file names; it is installed once, whoever asks.
+func sdkFolder(t *testing.T, source, lockFile string, install func(ctx context.Context, dir string) error) string {
+	t.Helper()
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		t.Fatal(err)
+	}
+	locked, err := os.ReadFile(filepath.Join(source, lockFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	sum := sha256.Sum256(locked)
+	dir := filepath.Join(cache, "cove", "sdk", filepath.Base(source)+"-"+hex.EncodeToString(sum[:6]))
+	if err := os.MkdirAll(filepath.Dir(dir), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	lock, err := os.OpenFile(dir+".lock", os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = lock.Close() }()
+	if err := unix.Flock(int(lock.Fd()), unix.LOCK_EX); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "complete")); err == nil {
+		return dir
+	}
+	if err := errors.Join(os.RemoveAll(dir), os.CopyFS(dir, os.DirFS(source))); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), sdkPatience)
+	defer cancel()
+	if err := install(ctx, dir); err != nil {
+		t.Fatalf("install %s: %v", source, err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "complete"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+func sdkRun(ctx context.Context, dir, program string, args ...string) error {
+	cmd := exec.CommandContext(ctx, program, args...)
+	cmd.Dir = dir
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		return errors.Join(err, errors.New(string(out)))
+	}
+	return nil
+}

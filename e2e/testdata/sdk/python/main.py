@@ -1,0 +1,155 @@
+"""What the official Python package does against this server, unmodified."""
+
+import io
+import json
+import os
+
+import openai
+from openai import OpenAI
+
+client = OpenAI(max_retries=0)
+model = os.environ["COVE_TEST_MODEL"]
+fake = bool(os.environ.get("COVE_TEST_FAKE"))
+tools = [{"type": "code_interpreter", "container": {"type": "auto"}}]
+include = ["code_interpreter_call.outputs"]
+weather = {
+    "type": "function", "name": "get_weather", "description": "Tells the weather", "strict": False,
+    "parameters": {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]},
+}
+
+
+def call(response, kind="code_interpreter_call"):
+    return next(item for item in response.output if item.type == kind)
+
+
+def raises(error, action, code=None):
+    try:
+        action()
+    except error as e:
+        assert code is None or e.code == code, (e.code, code)
+        return e
+    raise AssertionError(f"no {error.__name__}")
+
+
+def create():
+    response = client.responses.create(model=model, input="compute", tools=tools, include=include, metadata={"a": "b"})
+    assert response.status == "completed" and response.output_text == "The answer is 42.", response
+    assert call(response).outputs[0].logs == "42\n" and response.metadata == {"a": "b"}
+    assert client.responses.retrieve(response.id).output_text == response.output_text
+    following = client.responses.create(model=model, input="compute", tools=tools, previous_response_id=response.id)
+    assert call(following).container_id == call(response).container_id
+    assert [item.role for item in client.responses.input_items.list(following.id)] == ["user"]
+    client.responses.delete(response.id)
+    raises(openai.NotFoundError, lambda: client.responses.retrieve(response.id))
+
+
+def stream():
+    code = ""
+    with client.responses.stream(model=model, input="compute", tools=tools, include=include) as events:
+        for number, event in enumerate(events):
+            if event.type == "response.code_interpreter_call_code.delta":
+                code += event.delta
+        final = events.get_final_response()
+    assert code == "print(6*7)" and final.output_text == "The answer is 42.", (code, final)
+    numbers = [e.sequence_number for e in client.responses.create(model=model, input="compute", tools=tools, stream=True)]
+    assert numbers == list(range(len(numbers))) and len(numbers) > 10
+
+
+def resume():
+    started = client.responses.create(model=model, input="compute", tools=tools, background=True, stream=True)
+    events = list(started)
+    rest = list(client.responses.retrieve(events[0].response.id, stream=True, starting_after=5))
+    assert [e.sequence_number for e in rest] == [e.sequence_number for e in events[6:]]
+
+
+def conversations():
+    talk = client.conversations.create(metadata={"topic": "x"}, items=[{"type": "message", "role": "user", "content": "My name is Ada."}])
+    client.responses.create(model=model, input="compute", tools=tools, conversation=talk.id)
+    kinds = [item.type for item in client.conversations.items.list(talk.id, order="asc")]
+    assert kinds[:2] == ["message", "message"] and "code_interpreter_call" in kinds, kinds
+    assert client.conversations.update(talk.id, metadata={"topic": "y"}).metadata == {"topic": "y"}
+    assert client.conversations.delete(talk.id).deleted
+    raises(openai.NotFoundError, lambda: client.conversations.retrieve(talk.id))
+
+
+def files():
+    stored = client.files.create(file=("data.csv", b"a,b\n1,2\n"), purpose="user_data", expires_after={"anchor": "created_at", "seconds": 3600})
+    assert stored.bytes == 8 and client.files.content(stored.id).read() == b"a,b\n1,2\n"
+    assert stored.id in [f.id for f in client.files.list(purpose="user_data")]
+    box = client.containers.create(name="box", file_ids=[stored.id], memory_limit="1g")
+    up = client.containers.files.create(box.id, file=("größe.txt", io.BytesIO(b"hello")))
+    again = client.containers.files.create(box.id, file_id=stored.id)
+    assert up.path == "/mnt/data/größe.txt" and again.path == "/mnt/data/data.csv" and up.source == "user"
+    assert sorted(f.path for f in client.containers.files.list(box.id)) == ["/mnt/data/data.csv", "/mnt/data/größe.txt"]
+    assert client.containers.files.content.retrieve(up.id, container_id=box.id).read() == b"hello"
+    if not fake:
+        response = client.responses.create(model=model, input="read the file", include=include, tools=[{"type": "code_interpreter", "container": box.id}])
+        assert "1,2" in call(response).outputs[0].logs, response.output
+    assert box.id in [c.id for c in client.containers.list()]
+    client.containers.files.delete(up.id, container_id=box.id)
+    raises(openai.NotFoundError, lambda: client.containers.files.retrieve(up.id, container_id=box.id))
+    client.containers.delete(box.id)
+    raises(openai.NotFoundError, lambda: client.containers.retrieve(box.id))
+    assert client.files.delete(stored.id).deleted
+    raises(openai.NotFoundError, lambda: client.files.retrieve(stored.id))
+
+
+def inputs():
+    pixel = "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+    content = [{"type": "input_text", "text": "compute"}, {"type": "input_image", "image_url": pixel, "detail": "auto"},
+               {"type": "input_file", "filename": "data.csv", "file_data": "data:text/csv;base64,YSxiCjEsMgo="}]
+    response = client.responses.create(model=model, tools=tools, input=[{"role": "user", "content": content}])
+    assert response.output_text == "The answer is 42."
+
+
+def citations():
+    response = client.responses.create(model=model, input="plot", tools=tools, include=include)
+    part = response.output[-1].content[0]
+    cited = part.annotations[0]
+    assert cited.type == "container_file_citation" and part.text[cited.start_index:cited.end_index] == "sandbox:/mnt/data/plot.txt"
+    assert any(o.type == "image" and o.url.startswith("data:image/png;base64,") for o in call(response).outputs)
+    if not fake:
+        assert client.containers.files.content.retrieve(cited.file_id, container_id=cited.container_id).read() == b"plotted"
+
+
+def functions():
+    first = client.responses.create(model=model, input="weather", tools=[*tools, weather])
+    wanted = call(first, "function_call")
+    assert json.loads(wanted.arguments) == {"city": "Rome"}
+    answer = {"type": "function_call_output", "call_id": wanted.call_id, "output": "sunny"}
+    second = client.responses.create(model=model, tools=[*tools, weather], previous_response_id=first.id, input=[answer])
+    assert second.output_text == "It is sunny in Rome."
+    replayed = client.responses.create(model=model, tools=[*tools, weather], store=False, input=[{"role": "user", "content": "weather"}, *first.output, answer])
+    assert replayed.output_text == "It is sunny in Rome."
+
+
+def cancel():
+    started = client.responses.create(model=model, input="slow", tools=tools, background=True)
+    assert started.status in ("queued", "in_progress")
+    assert client.responses.cancel(started.id).status == "cancelled"
+    assert client.responses.retrieve(started.id).status == "cancelled"
+
+
+def errors():
+    other = OpenAI(api_key="sk-nobody", max_retries=0)
+    raises(openai.AuthenticationError, other.models.list, "invalid_api_key")
+    e = raises(openai.BadRequestError, lambda: client.responses.create(model=model, input="x", extra_body={"foo": 1}), "unknown_parameter")
+    assert e.param == "foo"
+    raises(openai.RateLimitError, lambda: client.responses.create(model=model, input="limited"), "rate_limit_exceeded")
+    raises(openai.NotFoundError, lambda: client.models.retrieve("none"), "model_not_found")
+
+
+def chat():
+    ask = [{"role": "user", "content": "compute"}]
+    answer = client.chat.completions.create(model=model, messages=ask, tools=[{"type": "code_interpreter"}])
+    assert answer.choices[0].message.content == "The answer is 42."
+    chunks = client.chat.completions.create(model=model, messages=ask, tools=[{"type": "code_interpreter"}], stream=True)
+    assert "".join(c.choices[0].delta.content or "" for c in chunks) == "The answer is 42."
+    if not fake:
+        answer = client.chat.completions.create(model=model, messages=[{"role": "user", "content": "greet"}])
+        assert answer.choices[0].message.content == "Hello!"
+
+
+for check in (create, stream, resume, conversations, files, inputs, citations, functions, cancel, errors, chat):
+    check()
+    print("ok", check.__name__, flush=True)
