@@ -71,26 +71,24 @@ func turnTexts(t hub.Turn, p place) []place {
 	return indexed([]place{p})
 }
 
-// executionTexts are the code of an execution and what it printed, by the events that are stored and the last ones.
+// executionTexts are the code of an execution and, unless it is a step of a turn, what it printed, by the events that are stored and the last
+// ones. What a step printed is in its turn's stream, which is whole at the turn's end; see outputTexts.
 func (s *Store) executionTexts(ctx context.Context, e hub.Execution, last []hub.StoredEvent) ([]place, error) {
 	p := place{project: e.Project, turn: e.Turn, execution: e.ID, session: e.Session, at: e.Created}
-	stream := e.ID
 	var printed strings.Builder
 	err := s.base.read(ctx, func(ctx context.Context, q queryer) error {
 		printed.Reset()
-		if e.Turn != "" {
-			stream = e.Turn
-			t, err := one(ctx, q, turnFields, "FROM turns WHERE id = $1", e.Turn)
-			if err != nil {
-				return found(err, "turn")
-			}
-			if t.Hidden {
-				p.project = ""
-				return nil
-			}
-			p.conversation = t.Conversation
+		if e.Turn == "" {
+			return collect(ctx, q, e.ID, e.ID, &printed)
 		}
-		return collect(ctx, q, stream, e.ID, &printed)
+		t, err := one(ctx, q, turnFields, "FROM turns WHERE id = $1", e.Turn)
+		if err != nil {
+			return found(err, "turn")
+		}
+		if p.conversation = t.Conversation; t.Hidden {
+			p.project = ""
+		}
+		return nil
 	})
 	if isCode(err, "turn_not_found") {
 		err = nil // it was deleted meanwhile; the execution is still found
@@ -98,13 +96,44 @@ func (s *Store) executionTexts(ctx context.Context, e hub.Execution, last []hub.
 	if err != nil || p.project == "" {
 		return nil, err
 	}
-	for _, event := range last {
-		printEvent(&printed, event.Body)
+	if e.Turn == "" {
+		for _, event := range last {
+			printEvent(&printed, event.Body)
+		}
 	}
 	code, output := p, p
 	code.field, code.text = fieldCode, e.Code
 	output.field, output.text = fieldOutput, printed.String()
 	return indexed([]place{code, output}), nil
+}
+
+// outputTexts are what the steps of a turn printed, by the events that are stored and the last ones.
+func (s *Store) outputTexts(ctx context.Context, t hub.Turn, last []hub.StoredEvent) (places []place, err error) {
+	if t.Hidden {
+		return nil, nil
+	}
+	err = s.base.read(ctx, func(ctx context.Context, q queryer) error {
+		places = nil
+		steps, err := many(ctx, q, executionFields, "FROM executions WHERE turn_id = $1 ORDER BY created, id", t.ID)
+		if err != nil {
+			return err
+		}
+		for _, e := range steps {
+			var printed strings.Builder
+			if err := collect(ctx, q, t.ID, e.ID, &printed); err != nil {
+				return err
+			}
+			for _, event := range last {
+				if event.Execution == e.ID {
+					printEvent(&printed, event.Body)
+				}
+			}
+			places = append(places, place{project: t.Project, conversation: t.Conversation, turn: t.ID, execution: e.ID, session: e.Session,
+				at: e.Created, field: fieldOutput, text: printed.String()})
+		}
+		return nil
+	})
+	return indexed(places), err
 }
 
 // collect reads what an execution printed until it is enough.
@@ -184,6 +213,7 @@ func (s *Store) Search(ctx context.Context, project, query string, p hub.Page) (
 	if err != nil {
 		return none, err
 	}
+	ctx = operation(ctx, opSearch)
 	looked := ask(cut(clean(query), longestQuery))
 	if len(looked.whole) == 0 && looked.start == "" {
 		return none, problem.New(problem.Invalid, "bad_query", "the query has no word in it").WithHint("search for words or numbers")

@@ -78,8 +78,12 @@ func (s *Store) FinishTurn(ctx context.Context, t hub.Turn, last []hub.StoredEve
 	if at.IsZero() {
 		at = t.Created
 	}
-	texts := turnTexts(t, place{field: fieldAnswer, text: t.Answer, at: at})
-	err = s.base.write(ctx, func(ctx context.Context, q queryer) (err error) {
+	texts, err := s.outputTexts(ctx, t, last)
+	if err != nil {
+		return false, err
+	}
+	texts = append(texts, turnTexts(t, place{field: fieldAnswer, text: t.Answer, at: at})...)
+	err = s.base.write(operation(ctx, opEnd), func(ctx context.Context, q queryer) (err error) {
 		first, err = finish(ctx, q, "turn", "turns", owned(t.Project, t.ID), turnEnd(&t), last)
 		if !first || err != nil {
 			return err
