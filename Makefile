@@ -10,7 +10,7 @@ REPLAY  := examples/sales/replay.json
 export CGO_ENABLED := 0
 
 .DEFAULT_GOAL := help
-.PHONY: help demo build bench test race soak popular filters lint fmt lock fuzz clean python
+.PHONY: help demo build bench test race soak popular filters lint fmt lock fuzz clean python services
 .DELETE_ON_ERROR:
 
 help: ## Show this list
@@ -31,15 +31,15 @@ demo: build python ## Ask a question about examples/sales/sales.csv; leaves a ch
 bench: build python ## Measure cove beside its peers; as root it installs docker, debootstrap and bubblewrap
 	$(BIN) bench --install-peers
 
-test: build python ## Run every test
+test: build python services ## Run every test
 	$(GO) vet ./...
 	COVE_TEST_BINARY=$(CURDIR)/$(BIN) $(GO) test ./...
 
-race: build python ## Run every test under the race detector (needs a C compiler)
+race: build python services ## Run every test under the race detector (needs a C compiler)
 	CGO_ENABLED=1 COVE_TEST_BINARY=$(CURDIR)/$(BIN) $(GO) test -race ./...
 
-soak: build python ## Create, pause and kill sessions a thousand times over; about half an hour
-	COVE_SOAK=full COVE_TEST_BINARY=$(CURDIR)/$(BIN) $(GO) test -v -timeout 90m -run 'TestSoak|TestKilledAtMoments' ./e2e
+soak: build python services ## Create, pause and kill sessions and servers a thousand times over; about an hour
+	COVE_SOAK=full COVE_TEST_BINARY=$(CURDIR)/$(BIN) $(GO) test -v -timeout 90m -run 'TestSoak|TestKilledAtMoments|TestUsersAtOnce|TestServerKilled|TestServerOnPostgreSQL' ./e2e
 
 popular: build python ## Install and import the 300 most popular packages, one session each; downloads gigabytes
 	COVE_SOAK=full COVE_TEST_BINARY=$(CURDIR)/$(BIN) $(GO) test -v -timeout 180m -run TestPopularPackages ./e2e
@@ -69,6 +69,17 @@ clean: ## Remove what was built here
 python:
 	@if ! python3 -c 'import ensurepip, venv' >/dev/null 2>&1 && [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
 		apt-get install -y python3 python3-venv || { apt-get update && apt-get install -y python3 python3-venv; }; \
+	fi
+
+# The tests of the server start a PostgreSQL of their own and run the vendors' JavaScript clients. Root gets what they need installed; for everyone
+# else the tests say what they leave out.
+services:
+	@if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+		missing=; \
+		ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || missing="$$missing postgresql"; \
+		command -v node >/dev/null || missing="$$missing nodejs"; \
+		command -v npm >/dev/null || missing="$$missing npm"; \
+		[ -z "$$missing" ] || apt-get install -y $$missing || { apt-get update && apt-get install -y $$missing; }; \
 	fi
 
 # The table from import names to projects. COVE_NAMES_PUBLIC is a folder with the public tables that
