@@ -5,6 +5,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"sync"
 
 	"cove/internal/bench"
 	"cove/internal/cli"
@@ -58,7 +59,7 @@ func newBenchSide(ctx context.Context, c config.Config, progress io.Writer) (*cl
 	}
 	o.Image, o.Reseed = t.Image(), true
 	side := &benchSide{options: o, packages: packages, pool: newPool(func(ctx context.Context) (*session.Session, error) { return openUsed(ctx, o) }, size, progress)}
-	side.run(context.WithoutCancel(ctx))
+	side.start = sync.OnceFunc(func() { side.run(context.WithoutCancel(ctx)) })
 	command, err := os.Executable()
 	if err != nil {
 		return nil, err
@@ -71,6 +72,7 @@ type benchSide struct {
 	options  session.Options
 	packages *pydeps.Installer
 	pool     *pool.Pool[*session.Session]
+	start    func() // the pool, once: rows that need none are measured without one
 	stop     context.CancelFunc
 	done     chan error
 }
@@ -84,6 +86,9 @@ func (b *benchSide) run(ctx context.Context) {
 }
 
 func (b *benchSide) close(context.Context) error {
+	if b.stop == nil {
+		return nil
+	}
 	b.stop()
 	return <-b.done
 }
@@ -94,7 +99,10 @@ func (b *benchSide) Open(ctx context.Context) (bench.CoveSession, error) {
 }
 
 // Fill waits until the pool is full.
-func (b *benchSide) Fill(ctx context.Context) error { return b.pool.Fill(ctx) }
+func (b *benchSide) Fill(ctx context.Context) error {
+	b.start()
+	return b.pool.Fill(ctx)
+}
 
 // Claim takes a session from the pool.
 func (b *benchSide) Claim(ctx context.Context) (bench.CoveSession, error) { return b.pool.Claim(ctx) }

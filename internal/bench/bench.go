@@ -30,7 +30,7 @@ type Options struct {
 	Data    string             // cove's data folder
 	Env     *pyenv.Environment // the standard environment; all subjects that can use it do
 	Cove    Cove               // nil leaves cove out
-	Command string             // path of the cove program, for `cove run` as a process of its own; "" leaves that out
+	Command string             // path of the cove program, for `cove serve` and `cove run` as processes of their own; "" leaves these out
 	Version string             // cove's
 
 	Rows     []string  // IDs; none means all
@@ -73,7 +73,7 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 
 // SubjectIDs are the values that Options.Subjects may have.
 func SubjectIDs() []string {
-	return []string{"cove", "cove-run", "python3", "bubblewrap", "docker", "docker-exec", "gateway", "gateway-prespawn", "uv-target", "pip-target"}
+	return []string{coveID, coveServeID, "cove-run", "python3", "bubblewrap", "docker", "docker-exec", "gateway", "gateway-prespawn", "uv-target", "pip-target"}
 }
 
 // subjects makes those that are wanted, without starting anything.
@@ -85,6 +85,7 @@ func subjects(shop *workshop, o Options) []Subject {
 		all = append(all, NewCove(o.Cove, shop.scratch))
 	}
 	if o.Command != "" {
+		all = append(all, &coveServer{shop: shop, data: o.Data, command: o.Command})
 		all = append(all, &oneShot{id: "cove-run", title: "cove run", note: "a process of its own: the command's own start is in it",
 			shop: shop, argv: func(code string) []string { return []string{o.Command, "run", "-q", "-c", code} }})
 	}

@@ -42,11 +42,12 @@ func (s *gateway) Cold(ctx context.Context) (Live, error) {
 	return k, nil
 }
 
-func (s *gateway) Refill(context.Context) error            { return nil }
-func (s *gateway) Claim(ctx context.Context) (Live, error) { return s.Cold(ctx) }
-func (s *gateway) Open(ctx context.Context) (Live, error)  { return s.Cold(ctx) }
-func (s *gateway) Join(ctx context.Context) (Live, error)  { return s.Cold(ctx) }
-func (s *gateway) Footprint() int64                        { return 100e6 }
+func (s *gateway) Refill(context.Context) error             { return nil }
+func (s *gateway) Claim(ctx context.Context) (Live, error)  { return s.Cold(ctx) }
+func (s *gateway) Open(ctx context.Context) (Live, error)   { return s.Cold(ctx) }
+func (s *gateway) Create(ctx context.Context) (Live, error) { return s.Cold(ctx) }
+func (s *gateway) Join(ctx context.Context) (Live, error)   { return s.Cold(ctx) }
+func (s *gateway) Footprint() int64                         { return 100e6 }
 
 // prespawned is a gateway that has started a kernel ahead of need; its client finds it in the list of kernels.
 type prespawned struct {
@@ -107,3 +108,6 @@ func (s *prespawned) Claim(ctx context.Context) (Live, error) {
 	}
 	return k, nil
 }
+
+// Create is what a client does who wants a kernel at once; asking for a new one would start it then.
+func (s *prespawned) Create(ctx context.Context) (Live, error) { return s.Claim(ctx) }

@@ -1,28 +1,22 @@
 package bench
 
 import (
-	"bytes"
 	"context"
 	"crypto/rand"
 	"encoding/json"
 	"fmt"
-	"io"
-	"net"
 	"net/http"
 	"sync/atomic"
 	"time"
 
 	"github.com/coder/websocket"
-	"golang.org/x/sys/unix"
 )
 
 // gatewayServer is a running kernel gateway. Its protocol: the Jupyter server's REST interface for kernels, and Jupyter
 // messages (version 5.3) as JSON over a WebSocket that carries all channels.
 type gatewayServer struct {
+	remote
 	process *server
-	host    string
-	token   string
-	client  *http.Client
 }
 
 func (g *gatewayServer) stop(ctx context.Context) error {
@@ -30,35 +24,6 @@ func (g *gatewayServer) stop(ctx context.Context) error {
 		return nil
 	}
 	return g.process.stop(ctx)
-}
-
-func (g *gatewayServer) header() http.Header {
-	return http.Header{"Authorization": {"token " + g.token}}
-}
-
-// call sends a request and reads the answer into what into points to.
-func (g *gatewayServer) call(ctx context.Context, method, path, body string, want int, into any) error {
-	req, err := http.NewRequestWithContext(ctx, method, "http://"+g.host+path, bytes.NewReader([]byte(body)))
-	if err != nil {
-		return err
-	}
-	req.Header = g.header()
-	resp, err := g.client.Do(req)
-	if err != nil {
-		return err
-	}
-	defer resp.Body.Close() //nolint:errcheck // the answer has been read
-	text, err := io.ReadAll(resp.Body)
-	if err != nil {
-		return err
-	}
-	if resp.StatusCode != want {
-		return fmt.Errorf("%s %s: %s: %s", method, path, resp.Status, lastWords(string(text)))
-	}
-	if into == nil {
-		return nil
-	}
-	return json.Unmarshal(text, into)
 }
 
 type gatewayKernelID struct {
@@ -90,7 +55,7 @@ func (g *gatewayServer) connect(ctx context.Context, id string) (*gatewayKernel,
 	session := rand.Text()
 	//nolint:bodyclose // Dial says that it never needs to be
 	conn, _, err := websocket.Dial(ctx, "ws://"+g.host+"/api/kernels/"+id+"/channels?session_id="+session,
-		&websocket.DialOptions{HTTPClient: g.client, HTTPHeader: g.header(), CompressionMode: websocket.CompressionDisabled})
+		&websocket.DialOptions{HTTPClient: g.client, HTTPHeader: g.header, CompressionMode: websocket.CompressionDisabled})
 	if err != nil {
 		return nil, fmt.Errorf("connect to kernel: %w", err)
 	}
@@ -184,43 +149,61 @@ type jupyterReply struct {
 }
 
 // Run executes and returns once the kernel has both replied and gone idle: only then all output has arrived.
-func (k *gatewayKernel) Run(ctx context.Context, t Task) (Output, error) {
-	request := jupyterRequest{
-		Header: jupyterHeader{ID: rand.Text(), Type: "execute_request", Session: k.session, Version: "5.3", Date: time.Now().UTC().Format(time.RFC3339Nano)},
-		Content: map[string]any{"code": t.Cell(), "silent": false, "store_history": true, "user_expressions": map[string]any{},
-			"allow_stdin": false, "stop_on_error": true},
-		Buffers: []string{}, Channel: "shell",
-	}
-	text, err := json.Marshal(request)
-	if err != nil {
-		return Output{}, err
-	}
-	k.current.Store(&request.Header.ID)
-	defer k.current.Store(nil)
-	if err := k.conn.Write(ctx, websocket.MessageText, text); err != nil {
-		return Output{}, fmt.Errorf("send: %w", err)
-	}
-	var out Output
-	for replied, idle := false, false; !replied || !idle; {
-		m, err := k.next(ctx)
-		if err != nil {
-			return out, err
-		}
+func (k *gatewayKernel) Run(ctx context.Context, t Task) (out Output, err error) {
+	err = k.execute(ctx, t.Cell(), func(m jupyterReply) {
 		switch m.Header.Type {
 		case "stream":
 			out.Bytes += int64(len(m.Content.Text))
 		case "execute_result":
 			out.Text, _ = m.Content.Data["text/plain"].(string)
+		}
+	})
+	return out, err
+}
+
+// Watch implements Watched.
+func (k *gatewayKernel) Watch(ctx context.Context, code string, got func(text string)) error {
+	return k.execute(ctx, code, func(m jupyterReply) {
+		if m.Header.Type == "stream" {
+			got(m.Content.Text)
+		}
+	})
+}
+
+func (k *gatewayKernel) execute(ctx context.Context, code string, each func(jupyterReply)) error {
+	request := jupyterRequest{
+		Header: jupyterHeader{ID: rand.Text(), Type: "execute_request", Session: k.session, Version: "5.3", Date: time.Now().UTC().Format(time.RFC3339Nano)},
+		Content: map[string]any{"code": code, "silent": false, "store_history": true, "user_expressions": map[string]any{},
+			"allow_stdin": false, "stop_on_error": true},
+		Buffers: []string{}, Channel: "shell",
+	}
+	text, err := json.Marshal(request)
+	if err != nil {
+		return err
+	}
+	k.current.Store(&request.Header.ID)
+	defer k.current.Store(nil)
+	if err := k.conn.Write(ctx, websocket.MessageText, text); err != nil {
+		return fmt.Errorf("send: %w", err)
+	}
+	for replied, idle := false, false; !replied || !idle; {
+		m, err := k.next(ctx)
+		if err != nil {
+			return err
+		}
+		switch m.Header.Type {
 		case "status":
 			idle = m.Content.State == "idle"
 		case "execute_reply":
 			if m.Content.Status != "ok" {
-				return out, fmt.Errorf("%s: %s", m.Content.EName, m.Content.EValue)
+				return fmt.Errorf("%s: %s", m.Content.EName, m.Content.EValue)
 			}
 			replied = true
+		default:
+			each(m)
 		}
 	}
-	return out, nil
+	return nil
 }
 
 // hangUp leaves the kernel alone.
@@ -233,31 +216,4 @@ func (k *gatewayKernel) hangUp() {
 func (k *gatewayKernel) Close(ctx context.Context) error {
 	k.hangUp()
 	return k.server.deleteKernel(ctx, k.id)
-}
-
-// promptClient is a client that acknowledges what arrives at once. The gateway leaves Nagle's algorithm on, so an ordinary
-// client waits for its own delayed acknowledgement, about 40 ms in every execution; the gateway is not to be blamed for it.
-func promptClient() *http.Client {
-	return &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
-		var d net.Dialer
-		c, err := d.DialContext(ctx, network, address)
-		if err != nil {
-			return nil, err
-		}
-		return promptConn{c.(*net.TCPConn)}, nil
-	}}}
-}
-
-type promptConn struct{ *net.TCPConn }
-
-// Read asks for prompt acknowledgements each time, since Linux forgets.
-func (c promptConn) Read(p []byte) (int, error) {
-	raw, err := c.SyscallConn()
-	if err == nil {
-		err = raw.Control(func(fd uintptr) { _ = unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_QUICKACK, 1) })
-	}
-	if err != nil {
-		return 0, err
-	}
-	return c.TCPConn.Read(p)
 }

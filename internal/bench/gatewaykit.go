@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -111,7 +112,7 @@ func (k *gatewayKit) serve(ctx context.Context, options ...string) (*gatewayServ
 	if err != nil {
 		return nil, fmt.Errorf("start the kernel gateway: %w", err)
 	}
-	g := &gatewayServer{process: process, host: "127.0.0.1:" + strconv.Itoa(port), token: token, client: promptClient()}
+	g := &gatewayServer{process: process, remote: remote{host: "127.0.0.1:" + strconv.Itoa(port), header: http.Header{"Authorization": {"token " + token}}, client: promptClient()}}
 	err = until(ctx, 60*time.Second, func(ctx context.Context) error {
 		if why := process.gone(); why != nil {
 			return why

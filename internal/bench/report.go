@@ -59,8 +59,8 @@ func (r *Report) compare() {
 			if n := len(result.Samples) + len(result.Errors); n > 0 {
 				result.Success = float64(len(result.Samples)) / float64(n)
 			}
-			if result.Subject == coveID {
-				base = result.Stats.Median
+			if cove(result.Subject) && result.Stats.N > 0 {
+				base = result.Stats.Median // no row asks both
 			}
 		}
 		for i := range row.Results {
@@ -71,16 +71,19 @@ func (r *Report) compare() {
 	}
 }
 
+// cove tells whether a subject is what the others are compared with: cove in this process, or its server in the rows about servers.
+func cove(id string) bool { return id == coveID || id == coveServeID }
+
 // CoveFailed tells whether cove was absent or a sample of cove's own brought no right answer.
 func (r *Report) CoveFailed() bool {
 	for _, s := range r.Subjects {
-		if s.ID == coveID && s.Absent != "" {
+		if cove(s.ID) && s.Absent != "" {
 			return true
 		}
 	}
 	for _, row := range r.Rows {
 		for _, result := range row.Results {
-			if result.Subject == coveID && len(result.Errors) > 0 {
+			if cove(result.Subject) && len(result.Errors) > 0 {
 				return true
 			}
 		}
@@ -106,7 +109,7 @@ func (r *Report) Text(w io.Writer) error {
 	for _, s := range r.Subjects {
 		fmt.Fprintf(&b, "  %s\n", s.line())
 	}
-	b.WriteString("\n\"vs cove\" is a median as a multiple of cove's: 20x took twenty times as long (or as much).\n" +
+	b.WriteString("\n\"vs cove\" is a median as a multiple of cove's (of cove serve's where servers are compared): 20x took twenty times as long (or as much).\n" +
 		"p95 and p99 are by nearest rank: with fewer than 100 samples p99 is the slowest one.\n")
 	for _, warning := range r.Warnings {
 		b.WriteString("warning: " + warning + "\n")

@@ -63,13 +63,17 @@ func free(ctx context.Context, l Live, err *error) {
 }
 
 // quiet lets p fill its pool again now, so that the next subject is not measured while it does.
-func quiet(ctx context.Context, p Pooled) {
+func quiet(ctx context.Context, p interface{ Refill(context.Context) error }) {
 	_ = p.Refill(ctx) // the next round says what is wrong
 }
 
 // Rows are all rows, in the order in which they are measured.
 func Rows() []Row {
-	return []Row{firstRow(), poolRow(), roundTripRow(), outputRow(), pauseRow(), forkRow(), installRow(), memoryRow(), crowdRow()}
+	return []Row{
+		firstRow(), poolRow(), roundTripRow(), outputRow(),
+		serveRow(), eventsRow(), createRow(), createManyRow(),
+		pauseRow(), forkRow(), installRow(), memoryRow(), crowdRow(),
+	}
 }
 
 // as says that s lacks something, unless it is a T.

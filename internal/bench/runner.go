@@ -218,7 +218,7 @@ func (a *asked) recorder(ctx context.Context, warming bool) Recorder {
 		},
 	}
 	if warming {
-		rec.Value = func(int, float64) {}
+		rec.Value, rec.Fail = func(int, float64) {}, func(int, error) {}
 	}
 	return rec
 }

@@ -60,6 +60,27 @@ type Stateful interface {
 	Footprint() int64
 }
 
+// Creating is a Subject that is a server and makes sessions when clients ask for them.
+type Creating interface {
+	// Refill returns when what is prepared ahead of need is there. It is not timed.
+	Refill(ctx context.Context) error
+	// Create makes a session over the network and returns when it is ready for code.
+	Create(ctx context.Context) (Live, error)
+}
+
+// Serving is such a server that many clients can use at once. Its Lives are Watched.
+type Serving interface {
+	Creating
+	Footprint() int64 // as Stateful's
+}
+
+// Watched is a Live whose output can be watched while the code runs.
+type Watched interface {
+	Live
+	// Watch executes code and hands each piece of its output to got as soon as it has arrived.
+	Watch(ctx context.Context, code string, got func(text string)) error
+}
+
 // Pausing is a Subject whose sessions can become files. The Lives that it is given are its own.
 type Pausing interface {
 	Session

@@ -18,10 +18,10 @@ type BenchSide struct {
 }
 
 type benchCmd struct {
-	Rows         []string `sep:"," placeholder:"ID" help:"Measure only these rows: first, pool, roundtrip, output, pause, fork, install, memory, crowd."`
+	Rows         []string `sep:"," placeholder:"ID" help:"Measure only these rows: first, pool, roundtrip, output, serve, events, create, create-many, pause, fork, install, memory, crowd."`
 	Peers        []string `sep:"," placeholder:"ID" help:"Measure cove beside these only: cove-run, python3, bubblewrap, docker, docker-exec, gateway, gateway-prespawn, uv-target, pip-target; none for cove alone."`
 	Rounds       int      `default:"0" placeholder:"N" help:"Samples of each subject in the rows that take several; 0 means each row's own number."`
-	Quick        bool     `help:"Take few samples: about three minutes instead of about ten."`
+	Quick        bool     `help:"Take few samples: about five minutes instead of about fifteen."`
 	InstallPeers bool     `help:"As root, install docker.io, debootstrap and bubblewrap with apt-get where they are missing."`
 	JSON         bool     `name:"json" help:"Print one JSON document, with every sample."`
 	Quiet        bool     `short:"q" help:"Say nothing while it runs."`
@@ -30,6 +30,8 @@ type benchCmd struct {
 // Help is the long help.
 func (benchCmd) Help() string {
 	return `Measures cove and its peers on this machine in one run, in rounds that take turns, after a round that does not count.
+The rows serve, events, create and create-many are about servers: cove serve on a free port, and the Jupyter kernel gateway.
+
 Leave the machine alone meanwhile. Ctrl-C prints what there is so far. Everything that was started is gone afterwards; a
 virtual environment for the Jupyter kernel gateway and a root file system for docker stay in the data folder, below bench.
 
@@ -88,7 +90,7 @@ func (c *benchCmd) options(p *Program, side *BenchSide, progress io.Writer) benc
 		}
 	}
 	if len(c.Peers) > 0 {
-		o.Subjects = append(o.Subjects, "cove")
+		o.Subjects = append(o.Subjects, "cove", "cove-serve")
 	}
 	return o
 }
