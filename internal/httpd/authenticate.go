@@ -58,12 +58,15 @@ func (s *Server) caller(r *http.Request) (auth.Principal, error) {
 }
 
 // keyText returns the key that the request brings, the same for either header. Two different ones are none: it must not depend on the
-// reader which of them counts.
+// reader which of them counts. A browser can send a key as a password only; that counts for the documentation alone, because a browser
+// repeats it for whatever a foreign page makes it ask.
 func keyText(r *http.Request) (string, bool) {
 	var texts []string
 	for _, v := range r.Header.Values("Authorization") {
 		scheme, text, _ := strings.Cut(v, " ")
-		if !strings.EqualFold(scheme, "Bearer") {
+		if _, password, ok := r.BasicAuth(); ok && isDocumentation(r) && len(r.Header.Values("Authorization")) == 1 {
+			text = password
+		} else if !strings.EqualFold(scheme, "Bearer") {
 			return "", false
 		}
 		texts = append(texts, strings.TrimSpace(text))

@@ -71,6 +71,28 @@ func TestHowAKeyIsSent(t *testing.T) {
 	want(t, "a key in the address", g.ask(t, "GET", "/v1/things/1?api_key="+anns+"&key="+anns+"&access_token="+anns, ""), 401)
 }
 
+func TestABrowserSendsTheKeyAsAPasswordForTheDocumentationAlone(t *testing.T) {
+	t.Parallel()
+	g := newRig(t, httpd.Options{}, nil)
+	basic := func(name, password string) string {
+		return "Basic " + base64.StdEncoding.EncodeToString([]byte(name+":"+password))
+	}
+	if w := g.ask(t, "GET", "/api/v1/docs", "", "Accept", "text/html,*/*"); w.Code != 401 || !strings.HasPrefix(w.Header().Get("WWW-Authenticate"), "Basic ") {
+		t.Errorf("a browser gets %d, %q", w.Code, w.Header().Get("WWW-Authenticate"))
+	}
+	want(t, "a key as the password", g.ask(t, "GET", "/api/v1/docs", "", "Authorization", basic("me", anns)), 200)
+	want(t, "another password", g.ask(t, "GET", "/api/v1/docs", "", "Authorization", basic("me", anns+"x")), 401)
+	want(t, "a key as the name", g.ask(t, "GET", "/api/v1/docs", "", "Authorization", basic(anns, "")), 401)
+	want(t, "two keys", g.ask(t, "GET", "/api/v1/docs", "", "Authorization", basic("me", anns), "Authorization", "Bearer "+anns), 401)
+	for _, path := range []string{"/api/v1/things/1", "/v1/things/1", "/metrics", "/api/v1/docs/"} {
+		w := g.ask(t, "GET", path, "", "Authorization", basic("me", anns), "Accept", "text/html")
+		if w.Code != 401 || strings.HasPrefix(w.Header().Get("WWW-Authenticate"), "Basic") {
+			t.Errorf("%s answers %d, %q to a password", path, w.Code, w.Header().Get("WWW-Authenticate"))
+		}
+	}
+	want(t, "a change", g.ask(t, "POST", "/api/v1/docs", "", "Authorization", basic("me", anns)), 401)
+}
+
 func TestRefusalsHaveTheFormOfTheirSurface(t *testing.T) {
 	t.Parallel()
 	g := newRig(t, httpd.Options{}, nil)

@@ -18,7 +18,7 @@ func refuse(w http.ResponseWriter, r *http.Request, p *problem.Error) {
 	telemetry.Count(r.Context(), telemetry.Refused, 1, p.Code)
 	h := w.Header()
 	if status == http.StatusUnauthorized {
-		h.Set("WWW-Authenticate", `Bearer realm="cove"`)
+		h.Set("WWW-Authenticate", challenge(r))
 	}
 	if wait := problem.RetryAfter(p); wait > 0 && h.Get("Retry-After") == "" {
 		h.Set("Retry-After", strconv.Itoa(int(math.Ceil(wait.Seconds()))))
@@ -41,6 +41,14 @@ func refuse(w http.ResponseWriter, r *http.Request, p *problem.Error) {
 		body["hint"] = p.Hint
 	}
 	writeJSON(w, "application/problem+json", status, body)
+}
+
+// challenge says how to bring a key. A browser that wants to show the documentation asks for a name and a password.
+func challenge(r *http.Request) string {
+	if isDocumentation(r) && strings.Contains(r.Header.Get("Accept"), "text/html") {
+		return `Basic realm="cove: any name, and a key as the password", charset="UTF-8"`
+	}
+	return `Bearer realm="cove"`
 }
 
 // openAIError is the body that OpenAI's clients map to their errors.

@@ -2,6 +2,7 @@ package httpd
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"net"
 	"net/http"
@@ -22,6 +23,15 @@ type note struct {
 	route string // a pattern, never an address
 	key   string // the id of the caller's key
 	ip    string
+	trace context.Context // of the request's span, or nil
+}
+
+// context is the request's with its trace, for what is outside of that.
+func (n *note) context(r *http.Request) context.Context {
+	if n.trace != nil {
+		return n.trace
+	}
+	return r.Context()
 }
 
 // name takes the route from a pattern of a mux, which may begin with the method.
@@ -52,7 +62,7 @@ func (s *Server) recovering(next http.Handler) http.Handler {
 			if fault == nil {
 				return
 			}
-			if fault == http.ErrAbortHandler {
+			if err, ok := fault.(error); ok && errors.Is(err, http.ErrAbortHandler) {
 				panic(fault)
 			}
 			s.o.Telemetry.Count(telemetry.Panics, 1)
@@ -112,7 +122,7 @@ func (s *Server) logging(next http.Handler) http.Handler {
 			if strings.HasPrefix(route, "/health") && status < 400 {
 				level = slog.LevelDebug
 			}
-			s.log.LogAttrs(r.Context(), level, "request", slog.String("method", method), slog.String("route", route), slog.Int("status", status),
+			s.log.LogAttrs(n.context(r), level, "request", slog.String("method", method), slog.String("route", route), slog.Int("status", status),
 				slog.Int64("bytes", out.bytes), slog.Float64("seconds", took.Seconds()), slog.String("key", n.key), slog.String("ip", n.ip))
 		}()
 		next.ServeHTTP(w, r)
@@ -139,6 +149,7 @@ func knownMethod(m string) string {
 func (s *Server) tracing(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		ctx, end := telemetry.Request(r.Context(), r.Header, knownMethod(r.Method))
+		noteOf(r).trace = ctx
 		defer func() { end(cmpOr(noteOf(r).route, "none"), w.(*writer).status) }()
 		next.ServeHTTP(w, r.WithContext(ctx))
 	})

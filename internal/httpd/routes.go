@@ -38,8 +38,18 @@ func (s *Server) public(r *http.Request) bool {
 	switch r.URL.Path {
 	case "/health", "/health/ready", "/api/v1/health", "/api/v1/health/ready":
 		return true
+	}
+	return s.o.PublicDocs && isDocumentation(r)
+}
+
+// isDocumentation says whether a request is for the pages that people open in a browser, and for nothing that is anybody's own.
+func isDocumentation(r *http.Request) bool {
+	if r.Method != http.MethodGet && r.Method != http.MethodHead {
+		return false
+	}
+	switch r.URL.Path {
 	case "/api/v1/docs", "/api/v1/openapi.json", "/api/v1/openapi-3.0.json":
-		return s.o.PublicDocs
+		return true
 	}
 	return false
 }
@@ -128,7 +138,7 @@ func (s *Server) metrics(w http.ResponseWriter, r *http.Request) {
 	who, _ := auth.From(r.Context())
 	if err := who.Require(auth.UsageRead); err != nil || !who.Admin {
 		refuse(w, r, problem.New(problem.Denied, "forbidden", "the metrics are for admins of the server").
-			WithHint("or have them served on a listener of their own: cove serve --metrics-listen"))
+			WithHint("or have them served on a listener of their own: the setting metrics_listen, or COVE_METRICS_LISTEN"))
 		return
 	}
 	s.o.Telemetry.Metrics().ServeHTTP(w, r)

@@ -9,6 +9,7 @@ import (
 	"cove/internal/auth"
 	"cove/internal/ident"
 	"cove/internal/problem"
+	"cove/internal/telemetry"
 )
 
 // auditPatience bounds how long a change that was made waits for its row.
@@ -34,9 +35,13 @@ func (h *Hub) audit(ctx context.Context, who auth.Principal, action, target, det
 	}
 }
 
-// bounded keeps what a client says from filling the audit log.
+// bounded keeps what a client says from filling the audit log, and keys that he wrote in the wrong place from being in it.
 func bounded(s string) string {
 	const most = 200
+	if len(s) > 64*most {
+		s = s[:64*most]
+	}
+	s = telemetry.Clean(s)
 	if len(s) > most {
 		s = s[:most]
 	}

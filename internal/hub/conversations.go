@@ -55,11 +55,20 @@ func (c Conversation) check() error {
 		return invalid("there are more than 16 entries of metadata")
 	}
 	for k, v := range c.Metadata {
-		if len(k) > 64 || len(v) > longestMetadata {
+		if len(k) > 64 || len(v) > longestOf(k) {
 			return invalid("a name in the metadata has more than 64 bytes, or a value more than 512")
 		}
 	}
 	return nil
+}
+
+// longestOf is how many bytes of metadata may be kept under a name. What OpenAI's surface keeps for itself is longer than what users do; the
+// surface bounds it.
+func longestOf(name string) int {
+	if strings.HasPrefix(name, "openai.") {
+		return longestSurface
+	}
+	return longestMetadata
 }
 
 // Conversation returns a conversation. Needs auth.ConversationsRead.

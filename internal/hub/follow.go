@@ -2,8 +2,11 @@ package hub
 
 import (
 	"context"
+	"time"
 
+	"cove/internal/ident"
 	"cove/internal/problem"
+	"cove/internal/telemetry"
 )
 
 // follow returns the events of a stream behind after: from the store as far as they are old, then as they happen, until the stream ends. With an
@@ -11,6 +14,10 @@ import (
 func follow[E any](ctx context.Context, h *Hub, stream, execution string, after int64, parse func(body []byte) (E, error)) Follower[E] {
 	return func(yield func(Numbered[E], error) bool) {
 		after := after
+		seen := delivery{t: telemetry.From(ctx), began: h.now(), kind: spanExecution}
+		if ident.Valid(ident.Turn, stream) {
+			seen.kind = spanTurn
+		}
 		for {
 			events, next, over, err := h.take(ctx, stream, execution, after)
 			if err != nil {
@@ -25,12 +32,30 @@ func follow[E any](ctx context.Context, h *Hub, stream, execution string, after 
 				if !yield(n, err) || err != nil {
 					return
 				}
+				seen.event(h, e, n.Gap)
 			}
 			if over {
 				return
 			}
 			after = next
 		}
+	}
+}
+
+// delivery measures how late events reach a follower that was there when they came.
+type delivery struct {
+	t     *telemetry.Telemetry
+	began time.Time
+	kind  string
+}
+
+func (d delivery) event(h *Hub, e StoredEvent, gap bool) {
+	switch {
+	case d.t == nil:
+	case gap:
+		d.t.Count(telemetry.Gaps, 1)
+	case e.At.After(d.began):
+		d.t.Observe(telemetry.Delivery, h.now().Sub(e.At), d.kind)
 	}
 }
 

@@ -23,6 +23,7 @@ import (
 	"cove/internal/named"
 	"cove/internal/pydeps"
 	"cove/internal/pydeps/require"
+	"cove/internal/telemetry"
 	"cove/internal/wire"
 )
 
@@ -42,7 +43,9 @@ type Options struct {
 	Quotas func(ctx context.Context, project, key string) (ofProject, ofKey *Quota, err error)
 	Turns  interpreter.Limits // the server's bounds of one turn
 	Log    *slog.Logger
-	Now    func() time.Time // nil: time.Now
+	// Telemetry hears of what belongs to no request; what does goes to the request's own. nil: nobody.
+	Telemetry *telemetry.Telemetry
+	Now       func() time.Time // nil: time.Now
 }
 
 // Models are the models that a server can ask.
@@ -144,6 +147,7 @@ type Hub struct {
 	end       context.CancelFunc
 	all       sync.WaitGroup // of spawn
 	owing     atomic.Int64   // ends that the store has not taken yet
+	lost      atomic.Int64   // executions, turns and sessions that Recover found lost
 
 	mu       sync.Mutex
 	draining bool
@@ -202,10 +206,11 @@ func New(o Options) *Hub {
 		seats: map[string]*seat{}, tasks: map[string]*task{}, flying: map[string]int{}, logs: map[string]*eventLog{}, promises: map[string]*promise{},
 	}
 	h.working, h.interrupt = context.WithCancelCause(context.Background())
-	h.ended, h.end = context.WithCancel(context.Background())
+	h.ended, h.end = context.WithCancel(telemetry.With(context.Background(), o.Telemetry))
 	h.commit = &committer{store: o.Store, log: o.Log, spawn: h.spawn, full: make(chan struct{}, 1), dirty: map[*eventLog]bool{}}
 	h.meter = newMeter(h)
 	h.contents = newContents(o.Blobs)
+	h.show(o.Telemetry)
 	return h
 }
 

@@ -2,6 +2,7 @@ package hub
 
 import (
 	"context"
+	"log/slog"
 	"sync"
 	"time"
 
@@ -124,20 +125,29 @@ func (h *Hub) correct(ctx context.Context, row Session) error {
 func (h *Hub) Drain(ctx context.Context) error {
 	h.mu.Lock()
 	h.draining = true
+	busy, sessions := h.busy, len(h.seats)
 	h.mu.Unlock()
+	began := time.Now()
+	h.log.LogAttrs(ctx, slog.LevelInfo, "draining", slog.Int("work", busy), slog.Int("sessions", sessions))
+	var idle sync.WaitGroup
+	working, worked := context.WithCancel(ctx)
+	idle.Go(func() { h.departIdle(working) }) // while the others work
 	h.settle(ctx)
+	worked()
 	h.interrupt(errDraining)
 	ctx = context.WithoutCancel(ctx)
 	patience, cancel := context.WithTimeout(ctx, interruptPatience)
 	defer cancel()
 	h.settle(patience)
 	h.departEveryone(patience)
+	idle.Wait()
 	h.end()
 	h.all.Wait()
 	last, cancel := context.WithTimeout(ctx, savePatience)
 	defer cancel()
 	h.departEveryone(last) // what was still held then
 	h.all.Wait()
+	h.log.LogAttrs(ctx, slog.LevelInfo, "drained", slog.Float64("seconds", time.Since(began).Seconds()))
 	return nil
 }
 
@@ -156,6 +166,29 @@ func (h *Hub) settle(ctx context.Context) {
 		case <-freed:
 		case <-ctx.Done():
 			return
+		}
+	}
+}
+
+// departIdle takes out of memory what nobody uses, until ctx ends. What a turn still needs comes back, at the price of a resume.
+func (h *Hub) departIdle(ctx context.Context) {
+	for ctx.Err() == nil {
+		h.mu.Lock()
+		var free []*seat
+		for _, s := range h.seats {
+			if s.claim() {
+				free = append(free, s)
+			}
+		}
+		freed := h.freed
+		h.mu.Unlock()
+		if len(free) > 0 {
+			h.departAll(ctx, free)
+			continue
+		}
+		select {
+		case <-freed:
+		case <-ctx.Done():
 		}
 	}
 }

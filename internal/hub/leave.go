@@ -2,9 +2,11 @@ package hub
 
 import (
 	"context"
+	"log/slog"
 	"time"
 
 	"cove/internal/problem"
+	"cove/internal/telemetry"
 )
 
 // The patience with a session that is saved, and with a store that is to be told.
@@ -29,13 +31,17 @@ func (s *seat) claim() bool {
 func (h *Hub) depart(ctx context.Context, s *seat, then func() error) error {
 	saving, cancel := context.WithTimeout(context.WithoutCancel(ctx), savePatience)
 	defer cancel()
-	err := s.name.Close(saving)
+	began := time.Now()
+	pausing, over := telemetry.Step(saving, telemetry.StagePause, slog.String("session", s.id))
+	err := s.name.Close(pausing)
+	over(err)
 	state, reason := SessionPaused, ""
 	if err != nil {
 		h.log.WarnContext(ctx, "a session was not saved", "session", s.id, "error", err)
 		state, reason = SessionLost, problem.Of(err).Message
 	}
 	h.told(saving, s, state, reason)
+	h.sessionSeen(ctx, string(state), s.id, s.project, slog.Float64("seconds", time.Since(began).Seconds()))
 	if err == nil && then != nil {
 		err = then()
 	}

@@ -3,6 +3,8 @@ package hub_test
 import (
 	"context"
 	"fmt"
+	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
@@ -68,7 +70,7 @@ func TestOthersSeeNothing(t *testing.T) {
 		"follow":    func() error { _, err := l.Follow(ctx, other, e.ID, 0); return err },
 	} {
 		want := "session_not_found"
-		if strings.Contains("execution interrupt follow", name) {
+		if slices.Contains([]string{"execution", "interrupt", "follow"}, name) {
 			want = "execution_not_found"
 		}
 		if err := call(); err == nil {
@@ -169,6 +171,28 @@ func TestDrain(t *testing.T) {
 		if got, _ := next.run(who, id, "recall"); fmt.Sprint(got) != want {
 			t.Errorf("got %q, want %s", got, want)
 		}
+	}
+}
+
+func TestADrainPausesWhatNobodyUsesWhileOthersWork(t *testing.T) {
+	t.Parallel()
+	l, who := newLife(t, nil), someone(auth.LocalProject)
+	s, idle := l.session(who), l.session(who)
+	e := l.start(who, s.ID, "say on\nwait never")
+	l.began(who, e.ID)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	ended := make(chan error, 1)
+	go func() { ended <- l.Drain(ctx) }()
+	for l.state(who, idle.ID) != hub.SessionPaused {
+		runtime.Gosched()
+	}
+	if row, err := l.store.Execution(t.Context(), who.Project, e.ID); err != nil || row.State != "running" || l.state(who, s.ID) != hub.SessionActive {
+		t.Errorf("the work that runs was not let run: %+v %v", row, err)
+	}
+	cancel()
+	if err := <-ended; err != nil || l.state(who, s.ID) != hub.SessionPaused {
+		t.Errorf("%s, %v", l.state(who, s.ID), err)
 	}
 }
 

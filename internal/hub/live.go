@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"time"
 
 	"cove/internal/auth"
@@ -11,6 +12,7 @@ import (
 	"cove/internal/problem"
 	"cove/internal/pydeps"
 	"cove/internal/pydeps/require"
+	"cove/internal/telemetry"
 )
 
 // touchEvery is how exact Session.Used is in the store while a session is in memory.
@@ -132,11 +134,11 @@ func (h *Hub) sit(ctx context.Context, project, id string) (*seat, <-chan struct
 		return s, wait, err
 	}
 	row, err := h.o.Store.Session(ctx, project, id)
+	if problem.Is(err, problem.NotFound) || err == nil && row.State == SessionDeleted {
+		return nil, nil, sessionGone() // in the words that another project's session in memory gets
+	}
 	if err != nil {
 		return nil, nil, err
-	}
-	if row.State == SessionDeleted {
-		return nil, nil, sessionGone()
 	}
 	return h.sitDown(ctx, project, id, &row, false)
 }
@@ -155,7 +157,7 @@ func (h *Hub) sitDown(ctx context.Context, project, id string, row *Session, bor
 		s = newSeat(*row)
 		s.born = born
 		h.seats[id] = s
-		h.spawn(func(ctx context.Context) { h.bring(ctx, s, *row) })
+		h.spawn(func(ended context.Context) { h.bring(telemetry.Carry(ended, ctx), s, *row) })
 		return s, s.turning, nil
 	case s.turning != nil:
 		return s, s.turning, nil
@@ -227,7 +229,9 @@ func (h *Hub) touch(ctx context.Context, s *seat, always bool) error {
 
 // bring has a seat's session in memory when it returns, or has given the seat up.
 func (h *Hub) bring(ctx context.Context, s *seat, row Session) {
+	began := time.Now()
 	err := h.room(ctx, s)
+	telemetry.Observe(ctx, telemetry.Stages, time.Since(began), telemetry.StageRoom)
 	if err == nil {
 		err = h.open(ctx, s, row)
 	}
@@ -242,6 +246,9 @@ func (h *Hub) bring(ctx context.Context, s *seat, row Session) {
 	if err == nil {
 		h.spawn(func(ctx context.Context) { h.watch(ctx, s) })
 	}
+	if err == nil && !s.born {
+		h.sessionSeen(ctx, sessionResumed, s.id, s.project, slog.Float64("seconds", time.Since(began).Seconds()))
+	}
 }
 
 // vacate gives a seat up. The caller holds mu.
@@ -252,7 +259,13 @@ func (h *Hub) vacate(s *seat) {
 	h.stir()
 }
 
-func (h *Hub) open(ctx context.Context, s *seat, row Session) error {
+func (h *Hub) open(ctx context.Context, s *seat, row Session) (err error) {
+	stage := telemetry.StageResume
+	if s.born {
+		stage = telemetry.StageClaim
+	}
+	ctx, over := telemetry.Step(ctx, stage, slog.String("session", s.id))
+	defer func() { over(err) }()
 	base := h.o.Base
 	if row.Packages != "" && row.Packages != base.Packages {
 		base.Packages, base.Environment = row.Packages, ""

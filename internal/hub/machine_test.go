@@ -27,6 +27,7 @@ import (
 	"cove/internal/sandbox"
 	"cove/internal/snapshot"
 	"cove/internal/store"
+	"cove/internal/telemetry"
 	"cove/internal/wire"
 )
 
@@ -248,7 +249,7 @@ func lifeIn(t *testing.T, dir string, s *store.Store, change func(*hub.Options))
 		change(&o)
 	}
 	l.Hub = hub.New(o)
-	if err := l.Recover(t.Context()); err != nil {
+	if err := l.Recover(telemetry.With(t.Context(), o.Telemetry)); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {

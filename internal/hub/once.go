@@ -19,26 +19,26 @@ const (
 type Rememberer interface {
 	// Remember notes that word (of a project, and made for one kind of request) stands for the thing id, until a time. Where the word stands for
 	// something already that has not passed, that is returned and nothing is changed.
-	Remember(ctx context.Context, project, word, print, id string, until time.Time) (thatPrint, thatID string, err error)
+	Remember(ctx context.Context, project, word, request, id string, until time.Time) (thatPrint, thatID string, err error)
 	// Remembered returns what word stands for, "" when for nothing.
-	Remembered(ctx context.Context, project, word string) (print, id string, err error)
+	Remembered(ctx context.Context, project, word string) (request, id string, err error)
 }
 
 // promise is what a word stands for, or will as soon as the first request with it has ended.
 type promise struct {
-	print string
-	made  chan struct{}
-	until time.Time
-	id    string // guarded by made
-	err   error
+	request string // a hash of what was asked
+	made    chan struct{}
+	until   time.Time
+	id      string // guarded by made
+	err     error
 }
 
-// once has a request with an idempotency key done one time: make runs for the first with the word, and every further one gets the id that it returned,
-// also while the first still runs. print tells requests apart (a hash of what was asked): the same word with another print is a problem. What failed
-// may be tried again. "" as word runs make. again says that make was not run.
-func (h *Hub) once(ctx context.Context, who auth.Principal, action, word, print string, make func() (id string, err error)) (id string, again bool, err error) {
+// once has a request with an idempotency key done one time: do runs for the first with the word, and every further one gets the id that it returned,
+// also while the first still runs. request tells requests apart (a hash of what was asked): the same word for another request is a problem. What failed
+// may be tried again. "" as word runs do. again says that do was not run.
+func (h *Hub) once(ctx context.Context, who auth.Principal, action, word, request string, do func() (id string, err error)) (id string, again bool, err error) {
 	if word == "" {
-		id, err = make()
+		id, err = do()
 		return id, false, err
 	}
 	if len(word) > longestWord {
@@ -46,12 +46,12 @@ func (h *Hub) once(ctx context.Context, who auth.Principal, action, word, print 
 	}
 	word = action + " " + who.User + " " + word
 	for {
-		p, mine := h.promise(who.Project+" "+word, print)
+		p, mine := h.promise(who.Project+" "+word, request)
 		if mine {
-			id, again, err = h.keep(ctx, who, word, p, make)
+			id, again, err = h.keep(ctx, who, word, p, do)
 			return id, again, err
 		}
-		if p.print != print {
+		if p.request != request {
 			return "", false, misused()
 		}
 		select {
@@ -70,7 +70,7 @@ func misused() error {
 }
 
 // promise returns what a word stands for, and whether it is the caller's to make.
-func (h *Hub) promise(word, print string) (p *promise, mine bool) {
+func (h *Hub) promise(word, request string) (p *promise, mine bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	now := h.now()
@@ -80,7 +80,7 @@ func (h *Hub) promise(word, print string) (p *promise, mine bool) {
 	if len(h.promises) >= promises {
 		h.forget(now)
 	}
-	p = &promise{print: print, made: make(chan struct{}), until: now.Add(promiseLife)}
+	p = &promise{request: request, made: make(chan struct{}), until: now.Add(promiseLife)}
 	h.promises[word] = p
 	return p, true
 }
@@ -104,7 +104,7 @@ func (h *Hub) forget(now time.Time) {
 }
 
 // keep makes what was promised, or finds it where a server before this one has.
-func (h *Hub) keep(ctx context.Context, who auth.Principal, word string, p *promise, make func() (string, error)) (id string, again bool, err error) {
+func (h *Hub) keep(ctx context.Context, who auth.Principal, word string, p *promise, do func() (string, error)) (id string, again bool, err error) {
 	defer func() {
 		h.mu.Lock()
 		defer h.mu.Unlock()
@@ -115,20 +115,20 @@ func (h *Hub) keep(ctx context.Context, who auth.Principal, word string, p *prom
 	}()
 	store, lasting := h.o.Store.(Rememberer)
 	if lasting {
-		print, there, err := store.Remembered(ctx, who.Project, word)
+		request, there, err := store.Remembered(ctx, who.Project, word)
 		switch {
 		case err != nil:
 			return "", false, err
-		case there != "" && print != p.print:
+		case there != "" && request != p.request:
 			return "", false, misused()
 		case there != "":
 			return there, true, nil
 		}
 	}
-	if id, err = make(); err != nil || !lasting {
+	if id, err = do(); err != nil || !lasting {
 		return id, false, err
 	}
-	if _, _, werr := store.Remember(context.WithoutCancel(ctx), who.Project, word, p.print, id, p.until); werr != nil {
+	if _, _, werr := store.Remember(context.WithoutCancel(ctx), who.Project, word, p.request, id, p.until); werr != nil {
 		h.log.WarnContext(ctx, "an idempotency key was not stored", "error", werr)
 	}
 	return id, false, nil

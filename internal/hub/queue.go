@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"sync"
+	"time"
 )
 
 // line is the executions of one kernel, in the order in which they came. The first one runs, or waits for a slot. Guarded by Hub.mu.
@@ -16,6 +17,8 @@ type task struct {
 	turn chan struct{} // closed when it is the first of its line
 	ctx  context.Context
 	stop context.CancelCauseFunc
+	came time.Time
+	over func(error) // ends its span
 }
 
 // byKey is what counts the executions of its key.
@@ -54,13 +57,14 @@ func (s *seat) leave(t *task) {
 // slots are how many executions a server runs at once. Who waits is served project by project in turn, so that a project with many waits no less
 // than one with few; within a project in the order of coming.
 type slots struct {
+	all     int
 	mu      sync.Mutex
 	free    int
 	turns   []string // projects that wait, the next one first
 	waiting map[string][]chan struct{}
 }
 
-func newSlots(n int) *slots { return &slots{free: n, waiting: map[string][]chan struct{}{}} }
+func newSlots(n int) *slots { return &slots{all: n, free: n, waiting: map[string][]chan struct{}{}} }
 
 // take waits for a slot, which give returns.
 func (s *slots) take(ctx context.Context, project string) error {
@@ -94,6 +98,13 @@ func (s *slots) take(ctx context.Context, project string) error {
 		s.turns = slices.DeleteFunc(s.turns, func(p string) bool { return p == project })
 	}
 	return context.Cause(ctx)
+}
+
+// taken is how many slots are in use.
+func (s *slots) taken() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.all - s.free
 }
 
 func (s *slots) give() {

@@ -3,11 +3,13 @@ package hub
 import (
 	"context"
 	"fmt"
+	"log/slog"
 
 	"cove/internal/ident"
 	"cove/internal/kernel"
 	"cove/internal/named"
 	"cove/internal/problem"
+	"cove/internal/telemetry"
 	"cove/internal/transcript"
 )
 
@@ -19,6 +21,7 @@ const (
 // Recover brings the records in line with the machine after a start: what a killed server left running is lost or taken back, executions
 // without an end get one. Call it once, before anything else.
 func (h *Hub) Recover(ctx context.Context) error {
+	began, before := h.now(), h.lost.Load()
 	if err := h.recoverExecutions(ctx); err != nil {
 		return fmt.Errorf("recover executions: %w", err)
 	}
@@ -28,6 +31,7 @@ func (h *Hub) Recover(ctx context.Context) error {
 	if err := h.recoverSessions(ctx); err != nil {
 		return fmt.Errorf("recover sessions: %w", err)
 	}
+	h.log.LogAttrs(ctx, slog.LevelInfo, "recovered", slog.Int64("lost", h.lost.Load()-before), slog.Float64("seconds", h.now().Sub(began).Seconds()))
 	return nil
 }
 
@@ -74,7 +78,13 @@ func (h *Hub) loseExecution(ctx context.Context, e Execution, body []byte) (firs
 	}
 	e.State, e.Finished, e.ExitCode = ExecutionLost, h.now(), 1
 	e.Message = "the server ended while the code waited or ran; what it did is not known"
-	return h.o.Store.FinishExecution(ctx, e, last)
+	if first, err = h.o.Store.FinishExecution(ctx, e, last); first && err == nil {
+		h.lost.Add(1)
+		telemetry.Count(ctx, telemetry.Executions, 1, string(ExecutionLost))
+		h.log.LogAttrs(ctx, slog.LevelInfo, "execution lost", slog.String("execution", e.ID), slog.String("session", e.Session), slog.String("turn", e.Turn),
+			slog.String("project", e.Project))
+	}
+	return first, err
 }
 
 // recoverSessions finds out what there is of sessions that were in memory, and removes what belongs to nobody.
@@ -110,6 +120,10 @@ func (h *Hub) recoverSessions(ctx context.Context) error {
 			return nil
 		}); err != nil {
 			return err
+		}
+		if state == SessionLost {
+			h.lost.Add(1)
+			h.sessionSeen(ctx, string(SessionLost), row.ID, row.Project, slog.String("reason", reason))
 		}
 	}
 	return h.removeOrphans(ctx, there, known)

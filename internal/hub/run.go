@@ -4,12 +4,14 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"log/slog"
 	"slices"
 	"time"
 
 	"cove/internal/ident"
 	"cove/internal/kernel"
 	"cove/internal/problem"
+	"cove/internal/telemetry"
 )
 
 const (
@@ -91,13 +93,17 @@ func (h *Hub) admit(ctx context.Context, e Execution) (Execution, *task, error) 
 		e.Kernel = mainKernel
 	}
 	e.State, e.Created = ExecutionQueued, h.now()
-	t := &task{id: e.ID, session: e.Session, kernel: e.Kernel, project: e.Project, key: e.Key, turn: make(chan struct{})}
+	t := &task{id: e.ID, session: e.Session, kernel: e.Kernel, project: e.Project, key: e.Key, turn: make(chan struct{}), came: time.Now()}
+	ctx, t.over = telemetry.Span(ctx, spanExecution, slog.String("execution", e.ID), slog.String("session", e.Session), slog.String("kernel", e.Kernel))
 	t.ctx, t.stop = context.WithCancelCause(ctx)
 	if err := h.enter(ctx, t); err != nil {
+		t.stop(nil)
+		t.over(err)
 		return e, nil, err
 	}
 	if err := h.o.Store.AddExecution(ctx, e); err != nil {
 		h.exit(t)
+		t.over(err)
 		h.spawn(func(context.Context) { h.disown(e) })
 		return e, nil, err
 	}
@@ -165,6 +171,7 @@ func (h *Hub) perform(ctx context.Context, t *task, e Execution, req kernel.Requ
 	defer h.exit(t)
 	var done kernel.Done
 	var failed error
+	defer func() { t.over(failed) }()
 	if err := h.queue(t); err != nil {
 		done = kernel.Done{Outcome: kernel.OutcomeInterrupted, ExitCode: 1, Message: "it was interrupted before it ran"}
 	} else {
@@ -177,7 +184,9 @@ func (h *Hub) perform(ctx context.Context, t *task, e Execution, req kernel.Requ
 	}
 	e.State, e.Finished = ExecutionState(done.Outcome), h.now()
 	e.ExitCode, e.Message, e.Lost, e.Wall, e.Dropped = done.ExitCode, done.Message, done.Lost, done.Wall, done.Dropped
-	if err := end(&e, done, failed); err != nil {
+	err := end(&e, done, failed)
+	h.executionSeen(t, e)
+	if err != nil {
 		h.log.ErrorContext(ctx, "the end of an execution was not recorded", "execution", e.ID, "error", err)
 		return e, err
 	}
@@ -186,7 +195,9 @@ func (h *Hub) perform(ctx context.Context, t *task, e Execution, req kernel.Requ
 }
 
 // queue waits for the kernel and for a slot.
-func (h *Hub) queue(t *task) error {
+func (h *Hub) queue(t *task) (err error) {
+	_, over := telemetry.Step(t.ctx, telemetry.StageQueue)
+	defer func() { over(err) }()
 	select {
 	case <-t.turn:
 	case <-t.ctx.Done():
@@ -195,7 +206,7 @@ func (h *Hub) queue(t *task) error {
 	if t.ctx.Err() != nil {
 		return context.Cause(t.ctx)
 	}
-	if err := h.slots.take(t.ctx, t.project); err != nil || h.working.Err() == nil {
+	if err = h.slots.take(t.ctx, t.project); err != nil || h.working.Err() == nil {
 		return err
 	}
 	h.slots.give() // the context hears of that in a moment
@@ -212,11 +223,15 @@ func (h *Hub) execute(t *task, req kernel.Request, emit func(Event) error) (done
 		req.Timeout = h.o.Limits.Execution
 	}
 	began := time.Now()
-	deaf, ended := false, false
+	deaf, ended, heard := false, false, false
 	for event, failed := range live.Execute(t.ctx, req) {
 		if failed != nil {
 			err = failed
 			break
+		}
+		if !heard {
+			heard = true
+			telemetry.Observe(t.ctx, telemetry.Stages, time.Since(t.came), telemetry.StageFirstEvent)
 		}
 		if d, ok := event.(kernel.Done); ok {
 			done, ended = d, true

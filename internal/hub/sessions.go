@@ -3,6 +3,7 @@ package hub
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"maps"
 	"slices"
 	"time"
@@ -10,6 +11,7 @@ import (
 	"cove/internal/auth"
 	"cove/internal/ident"
 	"cove/internal/problem"
+	"cove/internal/telemetry"
 )
 
 // removePatience bounds how long a request waits for a deleted session's files to be gone.
@@ -45,6 +47,7 @@ func (h *Hub) CreateSession(ctx context.Context, who auth.Principal, n NewSessio
 	if err != nil {
 		return Session{}, err
 	}
+	h.sessionSeen(ctx, sessionCreated, row.ID, row.Project, slog.String("user", who.User), slog.Float64("seconds", h.now().Sub(row.Created).Seconds()))
 	return row, nil
 }
 
@@ -124,6 +127,7 @@ func (h *Hub) unmake(ctx context.Context, row Session) {
 const (
 	longestName     = 200
 	longestMetadata = 512
+	longestSurface  = 1 << 20
 	mostMetadata    = 16
 	leastMemory     = 64 << 20
 	mostMemory      = 1 << 40
@@ -153,7 +157,7 @@ func (s Session) check(own string) error {
 		return invalidSession("there are more than 16 entries of metadata")
 	}
 	for k, v := range s.Metadata {
-		if len(k) > 64 || len(v) > longestMetadata {
+		if len(k) > 64 || len(v) > longestOf(k) {
 			return invalidSession("a name in the metadata has more than 64 bytes, or a value more than 512")
 		}
 	}
@@ -302,6 +306,7 @@ func (h *Hub) ForkSession(ctx context.Context, who auth.Principal, id string, n 
 	if err != nil {
 		return Session{}, err
 	}
+	h.sessionSeen(ctx, sessionForked, row.ID, row.Project, slog.String("of", id))
 	return h.row(ctx, who, row.ID)
 }
 
@@ -337,7 +342,9 @@ func (h *Hub) forkSession(ctx context.Context, who auth.Principal, id string, n 
 		h.spawn(func(ctx context.Context) { h.unmake(ctx, row) })
 		return Session{}, err
 	}
-	err = h.pause(ctx, id, func() error { return h.copySession(work, id, row) })
+	forking, over := telemetry.Step(work, telemetry.StageFork, slog.String("session", row.ID), slog.String("of", id))
+	err = h.pause(telemetry.Carry(ctx, forking), id, func() error { return h.copySession(forking, id, row) })
+	over(err)
 	for _, file := range n.Files {
 		if err == nil {
 			_, err = h.PutFile(work, who, row.ID, file, "")
@@ -386,6 +393,7 @@ func (h *Hub) deleteSession(ctx context.Context, project, id string) error {
 	if err != nil {
 		return err
 	}
+	h.sessionSeen(ctx, string(SessionDeleted), id, project)
 	removed := make(chan struct{})
 	h.spawn(func(ctx context.Context) {
 		defer close(removed)

@@ -180,11 +180,13 @@ func (h *Hub) Models(ctx context.Context, who auth.Principal) ([]ModelInfo, erro
 	return h.o.Models.List(ctx)
 }
 
-// OpenModel connects to a model for a surface that passes requests through. What it says is counted as the caller's. Needs auth.ModelsRead.
-// Problems: quota_tokens and those of opening it.
+// OpenModel connects to a model for a surface that passes requests through. What it says is counted as the caller's. Needs auth.ModelsRead
+// and auth.ConversationsWrite. Problems: quota_tokens and those of opening it.
 func (h *Hub) OpenModel(ctx context.Context, who auth.Principal, name string) (model.Model, error) {
-	if err := who.Require(auth.ModelsRead); err != nil {
-		return nil, err
+	for _, action := range []auth.Action{auth.ModelsRead, auth.ConversationsWrite} { // asking costs, which reading does not
+		if err := who.Require(action); err != nil {
+			return nil, err
+		}
 	}
 	if err := h.mayAsk(ctx, who.Project, who.Key); err != nil {
 		return nil, err
@@ -202,7 +204,11 @@ func (h *Hub) openModel(ctx context.Context, name string) (model.Model, error) {
 	if h.o.Models == nil {
 		return nil, problem.New(problem.Unavailable, "model_missing", "the server has no model").WithHint("have its operator configure one")
 	}
-	return h.o.Models.Open(ctx, name)
+	m, err := h.o.Models.Open(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	return model.Observed(m), nil
 }
 
 // metered tells what every answer cost.

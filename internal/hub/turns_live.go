@@ -66,6 +66,18 @@ func (t *turnTable) running(id string) *liveTurn {
 	return nil
 }
 
+// count is how many turns have not ended.
+func (t *turnTable) count() (n int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, l := range t.live {
+		if !l.turn.State.Final() {
+			n++
+		}
+	}
+	return n
+}
+
 // record returns what is known of a turn in memory.
 func (t *turnTable) record(id string) (Turn, bool) {
 	t.mu.Lock()

@@ -60,7 +60,11 @@ func (h *Hub) loseTurn(ctx context.Context, t Turn) (first bool, err error) {
 		last[n].Seq, last[n].At = last[n-1].Seq+1, end.At
 	}
 	t.State, t.Finished, t.Events = TurnLost, end.At, last[len(last)-1].Seq
-	return h.o.Store.FinishTurn(ctx, t, last)
+	if first, err = h.o.Store.FinishTurn(ctx, t, last); first && err == nil {
+		h.lost.Add(1)
+		h.turnSeen(ctx, t)
+	}
+	return first, err
 }
 
 // lostSteps are the ends of a turn's executions whose own end was not emitted, each behind a gap. They have no Seq yet.

@@ -4,10 +4,12 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"log/slog"
 	"time"
 
 	"cove/internal/interpreter"
 	"cove/internal/problem"
+	"cove/internal/telemetry"
 	"cove/internal/transcript"
 )
 
@@ -16,8 +18,10 @@ const hiddenFor = time.Minute
 
 // beginTurn opens the stream of a turn that was recorded.
 func (h *Hub) beginTurn(p *plan) *liveTurn {
-	ctx, stop := context.WithCancelCause(p.work)
-	p.work = ctx
+	ctx, over := telemetry.Span(p.work, spanTurn, slog.String("turn", p.turn.ID), slog.String("conversation", p.turn.Conversation),
+		slog.String("session", p.turn.Session), slog.String("model", p.turn.Model))
+	ctx, stop := context.WithCancelCause(ctx)
+	p.work, p.over = ctx, over
 	l := &liveTurn{id: p.turn.ID, project: p.turn.Project, stop: stop, ended: make(chan struct{}), log: h.openLog(p.turn.ID), turn: p.turn}
 	h.turns.add(l)
 	return l
@@ -58,6 +62,8 @@ func (h *Hub) runTurn(p *plan, l *liveTurn) {
 		h.log.ErrorContext(p.work, "the end of a turn was not recorded", "turn", t.ID, "error", werr)
 		h.turns.over(l, t)
 	}
+	h.turnSeen(p.work, t)
+	p.over(err)
 	close(l.ended)
 	if !t.Hidden {
 		h.turns.remove(t.ID)

@@ -81,6 +81,7 @@ type plan struct {
 	session string // that was made for it, or ""
 	work    context.Context
 	end     func()
+	over    func(error) // ends the turn's span
 }
 
 func (h *Hub) startTurn(ctx context.Context, who auth.Principal, n NewTurn) (Turn, error) {
@@ -189,6 +190,9 @@ func (h *Hub) planConversation(ctx context.Context, p *plan, n NewTurn) (Convers
 		}
 		switch {
 		case n.Conversation != "" && n.Conversation != parent.Conversation:
+			if _, err := h.o.Store.Conversation(ctx, p.who.Project, n.Conversation); err != nil {
+				return Conversation{}, Turn{}, err
+			}
 			return Conversation{}, Turn{}, problem.New(problem.Invalid, "turn_invalid", "the turn to go on from is another conversation's")
 		case !parent.State.Final():
 			return Conversation{}, Turn{}, turnRunning()

@@ -8,6 +8,7 @@ import (
 	"cove/internal/ident"
 	"cove/internal/interpreter"
 	"cove/internal/kernel"
+	"cove/internal/telemetry"
 )
 
 // peekPatience bounds the code with which the interpreter looks into files, which waits for the kernel like any other.
@@ -60,6 +61,8 @@ func (s *stepper) peek(ctx context.Context, req kernel.Request) iter.Seq2[kernel
 	return func(yield func(kernel.Event, error) bool) {
 		ctx, cancel := context.WithTimeout(ctx, peekPatience)
 		defer cancel()
+		ctx, over := telemetry.Span(ctx, spanLook)
+		defer over(nil)
 		for event, err := range s.Live.Execute(ctx, req) {
 			if !yield(event, err) {
 				return

@@ -11,6 +11,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"strconv"
 	"strings"
@@ -19,6 +20,7 @@ import (
 	"time"
 
 	"cove/internal/problem"
+	"cove/internal/telemetry"
 )
 
 // Options describe a pool of T.
@@ -81,13 +83,20 @@ func (p *Pool[T]) Claim(ctx context.Context) (T, error) {
 		select {
 		case t := <-p.ready:
 			if p.opts.Usable == nil || p.opts.Usable(t) {
+				claimed(ctx, "ready")
 				return t, nil
 			}
 			p.opts.Discard(t)
 		default:
+			claimed(ctx, "made")
 			return p.fresh(ctx)
 		}
 	}
+}
+
+func claimed(ctx context.Context, result string) {
+	telemetry.Count(ctx, telemetry.Claims, 1, result)
+	telemetry.Note(ctx, slog.String("sandbox", result))
 }
 
 func (p *Pool[T]) fresh(ctx context.Context) (T, error) {
@@ -178,10 +187,12 @@ func (p *Pool[T]) drain() {
 	p.mu.Lock()
 	p.closed = true
 	p.mu.Unlock()
+	var discarding sync.WaitGroup // at once: each takes its time, and somebody waits for the end
+	defer discarding.Wait()
 	for {
 		select {
 		case t := <-p.ready:
-			p.opts.Discard(t)
+			discarding.Go(func() { p.opts.Discard(t) })
 		default:
 			p.making.Wait()
 			return

@@ -105,6 +105,7 @@ func TestHoldsBackWhileClaimsComeIn(t *testing.T) {
 			}
 			time.Sleep(500 * time.Millisecond)
 		}
+		synctest.Wait()
 		if m.made != 4 {
 			t.Errorf("made %d in the midst of a burst, want none beyond the first 4", m.made-4)
 		}
@@ -139,6 +140,7 @@ func TestTriesAgainAfterFailures(t *testing.T) {
 		p := pool.New(pool.Options[int]{Size: 1, Make: m.make, Discard: m.discard, Failed: func(error) { failures++ }})
 		defer run(t, p)()
 		time.Sleep(time.Minute)
+		synctest.Wait()
 		if failures < 3 || failures > 20 {
 			t.Errorf("%d attempts in a minute", failures)
 		}

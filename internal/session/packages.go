@@ -3,6 +3,7 @@ package session
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"slices"
 	"strings"
 	"time"
@@ -14,6 +15,7 @@ import (
 	"cove/internal/pydeps/require"
 	"cove/internal/pydeps/scan"
 	"cove/internal/pyenv"
+	"cove/internal/telemetry"
 )
 
 // Packages makes packages importable; *pydeps.Installer is one.
@@ -107,7 +109,7 @@ func (s *Session) install(ctx context.Context, change func(pydeps.State) (pydeps
 	case <-ctx.Done():
 		return pydeps.Provision{}, ctx.Err()
 	}
-	p, err := change(s.Installed())
+	p, err := installing(ctx, change, s.Installed())
 	if err != nil {
 		return p, err
 	}
@@ -116,6 +118,26 @@ func (s *Session) install(ctx context.Context, change func(pydeps.State) (pydeps
 	if p.Restart == "" || t == nil || t.slot.pristine {
 		s.installed = p.State
 	}
+	return p, nil
+}
+
+// installing makes one change and has it seen how that went.
+func installing(ctx context.Context, change func(pydeps.State) (pydeps.Provision, error), have pydeps.State) (pydeps.Provision, error) {
+	ctx, over := telemetry.Step(ctx, telemetry.StageInstall)
+	p, err := change(have)
+	defer func() { over(err) }()
+	switch {
+	case err != nil:
+		telemetry.Count(ctx, telemetry.Installs, 1, problem.Of(err).Code)
+		return p, err
+	case p.Layer == "":
+		return p, nil // there was nothing to install
+	case p.Cached:
+		telemetry.Count(ctx, telemetry.Installs, 1, "cached")
+	default:
+		telemetry.Count(ctx, telemetry.Installs, 1, "ok")
+	}
+	telemetry.Note(ctx, slog.Int("packages", len(p.Installed)), slog.Bool("cached", p.Cached))
 	return p, nil
 }
 
@@ -162,7 +184,9 @@ func (s *Session) provide(ctx context.Context, t *turn, req kernel.Request, yiel
 }
 
 // survey parses the code and asks the kernel what of it is missing.
-func (s *Session) survey(ctx context.Context, t *turn, req kernel.Request) (pydeps.Request, error) {
+func (s *Session) survey(ctx context.Context, t *turn, req kernel.Request) (_ pydeps.Request, err error) {
+	ctx, over := telemetry.Step(ctx, telemetry.StageScan)
+	defer func() { over(err) }()
 	scanner, err := s.parser(ctx)
 	if err != nil {
 		return pydeps.Request{}, err

@@ -25,6 +25,7 @@ import (
 	"cove/internal/pydeps/scan"
 	"cove/internal/pyenv"
 	"cove/internal/sandbox"
+	"cove/internal/telemetry"
 )
 
 // How long a connection may take to end after a channel of it broke, and a sandbox after its connection ended.
@@ -250,22 +251,31 @@ func (s *Session) Execute(ctx context.Context, req kernel.Request) iter.Seq2[ker
 		if !s.supply(ctx, t, &req, yield) {
 			return
 		}
-		for ev, err := range t.kernel.Execute(ctx, req) {
-			done, isDone := ev.(kernel.Done)
-			if err == nil && !isDone {
-				if !yield(ev, nil) {
-					return
-				}
-				continue
-			}
-			if err != nil {
-				yield(nil, explain(t.box, err))
-				return
-			}
+		done, err := s.runs(ctx, t, req, yield)
+		if err == nil {
 			s.conclude(context.WithoutCancel(ctx), t, done, yield)
-			return
+		} else if !errors.Is(err, errLeft) {
+			yield(nil, explain(t.box, err))
 		}
 	}
+}
+
+// runs has the kernel run the code and yields what that emits, but for the Done.
+func (s *Session) runs(ctx context.Context, t *turn, req kernel.Request, yield yielder) (done kernel.Done, err error) {
+	ctx, over := telemetry.Step(ctx, telemetry.StageKernel)
+	defer func() { over(err) }()
+	for ev, err := range t.kernel.Execute(ctx, req) {
+		if err != nil {
+			return done, err
+		}
+		if done, ok := ev.(kernel.Done); ok {
+			return done, nil
+		}
+		if !yield(ev, nil) {
+			return done, errLeft
+		}
+	}
+	return done, errLeft
 }
 
 // conclude reports changed files and completes a Done with what the host knows.

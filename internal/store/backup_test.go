@@ -37,6 +37,10 @@ func fill(t *testing.T, s *store.Store) {
 	e.State = "ok"
 	_, err := s.FinishExecution(ctx, e, []hub.StoredEvent{event("trn_1", 1, "exe_1", `{"type":"stream","text":"数据 <&>"}`), event("trn_1", 2, "", "\x00\xff")})
 	must(t, err)
+	over := turn("trn_1", "", 1)
+	over.State = hub.TurnCompleted
+	_, err = s.FinishTurn(ctx, over, nil) // what its steps printed is indexed then
+	must(t, err)
 	must(t, s.AddFile(ctx, hub.File{ID: "fil_1", Project: project, Size: 1<<53 + 1, SHA256: "aa"}))
 	must(t, s.AddUsage(ctx, project, "key_a", hub.Usage{Day: "2026-11-21", CPUSeconds: 0.1}))
 	must(t, s.AddRow(ctx, audit.Row{ID: "aud_1", At: at(0), Project: project, Action: "session.create", Outcome: "ok"}))

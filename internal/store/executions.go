@@ -56,7 +56,7 @@ func (s *Store) FinishExecution(ctx context.Context, e hub.Execution, last []hub
 	if err != nil {
 		return false, err
 	}
-	err = s.base.write(ctx, func(ctx context.Context, q queryer) (err error) {
+	err = s.base.write(operation(ctx, opEnd), func(ctx context.Context, q queryer) (err error) {
 		first, err = finish(ctx, q, "execution", "executions", owned(e.Project, e.ID), executionEnd(&e), last)
 		if !first || err != nil {
 			return err

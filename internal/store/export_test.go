@@ -80,3 +80,11 @@ func BackedUp() map[string][]string {
 	}
 	return out
 }
+
+// Promises counts those that are kept, passed or not.
+func Promises(ctx context.Context, s *Store) (n int, err error) {
+	err = s.base.read(ctx, func(ctx context.Context, q queryer) error {
+		return q.QueryRowContext(ctx, "SELECT COUNT(*) FROM promises").Scan(&n)
+	})
+	return n, err
+}

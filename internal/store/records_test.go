@@ -342,12 +342,16 @@ func TestWhatIsDeletedIsGone(t *testing.T) {
 		ctx := t.Context()
 		must(t, s.AddConversation(ctx, hub.Conversation{ID: "cnv_1", Project: project, Created: at(0), Used: at(0)}))
 		for i, id := range []string{"trn_1", "trn_2", "trn_3"} {
-			must(t, s.AddTurn(ctx, turn(id, []string{"", "trn_1", "trn_2"}[i], i)))
+			asked := turn(id, []string{"", "trn_1", "trn_2"}[i], i)
+			must(t, s.AddTurn(ctx, asked))
 			e := execution("exe_"+id, id)
 			must(t, s.AddExecution(ctx, e))
 			must(t, s.AddEvents(ctx, []hub.StoredEvent{event(id, 1, e.ID, `{"type":"output","event":{"type":"stream","text":"printed"}}`), event(e.ID, 1, e.ID, `{}`)}))
 			e.State = "ok"
 			_, err := s.FinishExecution(ctx, e, nil)
+			must(t, err)
+			asked.State, asked.Finished = hub.TurnCompleted, at(i+1)
+			_, err = s.FinishTurn(ctx, asked, nil)
 			must(t, err)
 		}
 		count := func(query string) int {

@@ -190,7 +190,7 @@ func (q question) snippet(text string) string {
 	}
 	before = before[max(0, len(before)-beforeMatch):]
 	behind := []rune(strings.Join(strings.Fields(cut(text[at:], 4*aroundMatch)), " "))
-	all := append(before, behind...)
+	all := slices.Concat(before, behind)
 	return strings.TrimSpace(string(all[:min(len(all), aroundMatch)]))
 }
 

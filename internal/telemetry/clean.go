@@ -103,9 +103,12 @@ func (c *cleaner) value(name string, v slog.Value) any {
 	return c.text(s)
 }
 
+// separators are what parts of a name may be joined with. Making a replacer costs more than a line, so there is one.
+var separators = strings.NewReplacer("-", "", "_", "", ".", "")
+
 // secretName says whether an attribute of that name would hold a secret. The id of a key is none, and is told by its form.
 func secretName(name string) bool {
-	n := strings.ToLower(strings.NewReplacer("-", "", "_", "", ".", "").Replace(name))
+	n := strings.ToLower(separators.Replace(name))
 	for _, part := range []string{"secret", "password", "passwd", "authorization", "cookie", "credential", "privatekey", "dsn"} {
 		if strings.Contains(n, part) {
 			return true

@@ -33,7 +33,7 @@ func (l listener) OnEnd(s sdktrace.ReadOnlySpan) {
 		e.Parent = s.Parent().SpanID().String()
 	}
 	for _, a := range s.Attributes() {
-		e.Attrs[string(a.Key)] = a.Value.Emit()
+		e.Attrs[string(a.Key)] = a.Value.String()
 	}
 	l(e)
 }

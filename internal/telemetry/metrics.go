@@ -49,8 +49,9 @@ const (
 	StageScan         = "scan"        // what the code imports
 	StageInstall      = "install"     // packages
 	StageKernel       = "kernel"      // the code's own time
-	StageFirstEvent   = "first_event" // from the request to its first event
+	StageFirstEvent   = "first_event" // from the execution's being asked for to its first event
 	StageModel        = "model"       // one answer of a model
+	StageRoom         = "room"        // until the memory has room for a session
 	StagePause        = "pause"
 	StageFork         = "fork"
 )
@@ -133,22 +134,26 @@ func (t *Telemetry) registerMetrics() {
 	for name, m := range map[Counter]struct {
 		help   string
 		labels []string
+		zero   []string // values that are there from the start, so that the first one is seen as a growth
 	}{
-		Sessions:      {"Changes of sessions.", []string{"change"}},
-		Executions:    {"Executions by how they ended.", []string{"outcome"}},
-		Turns:         {"Turns by how they ended.", []string{"outcome"}},
-		Retries:       {"Calls of models that were repeated.", []string{"model"}},
-		Claims:        {"New sessions by whether a sandbox was ready or had to be made.", []string{"result"}},
-		Tokens:        {"Tokens of models.", []string{"model", "direction"}},
-		Installs:      {"Installations of packages by how they ended.", []string{"outcome"}},
-		Gaps:          {"Followers that were told that events are lost.", nil},
-		DroppedOutput: {"Bytes of output that were not kept.", nil},
-		Refused:       {"Requests that were refused, by the code of the problem.", []string{"code"}},
-		Panics:        {"Faults in handlers that were caught.", nil},
+		Sessions:      {"Changes of sessions.", []string{"change"}, []string{"created", "paused", "resumed", "forked", "lost", "deleted"}},
+		Executions:    {"Executions by how they ended.", []string{"outcome"}, []string{"ok", "error", "timeout", "interrupted", "out_of_memory", "kernel_died", "sandbox_died", "lost"}},
+		Turns:         {"Turns by how they ended.", []string{"outcome"}, []string{"completed", "waiting", "failed", "canceled", "lost"}},
+		Retries:       {"Calls of models that were repeated.", []string{"model"}, nil},
+		Claims:        {"New sessions by whether a sandbox was ready or had to be made.", []string{"result"}, []string{"ready", "made"}},
+		Tokens:        {"Tokens of models.", []string{"model", "direction"}, nil},
+		Installs:      {"Installations of packages by how they ended.", []string{"outcome"}, []string{"ok", "cached"}},
+		Gaps:          {"Followers that were told that events are lost.", nil, []string{""}},
+		DroppedOutput: {"Bytes of output that were not kept.", nil, []string{""}},
+		Refused:       {"Requests that were refused, by the code of the problem.", []string{"code"}, nil},
+		Panics:        {"Faults in handlers that were caught.", nil, []string{""}},
 	} {
 		v := prometheus.NewCounterVec(prometheus.CounterOpts{Name: string(name), Help: m.help}, m.labels)
 		t.registry.MustRegister(v)
 		t.counters[name] = newSeries(len(m.labels), func(values []string) prometheus.Counter { return v.WithLabelValues(values...) })
+		for _, value := range m.zero {
+			t.counters[name].of([]string{value})
+		}
 	}
 }
 
@@ -160,8 +165,8 @@ type series[M any] struct {
 	known  map[[4]string]M
 }
 
-func newSeries[M any](labels int, make func(values []string) M) *series[M] {
-	return &series[M]{labels: labels, make: make, known: map[[4]string]M{}}
+func newSeries[M any](labels int, fresh func(values []string) M) *series[M] {
+	return &series[M]{labels: labels, make: fresh, known: map[[4]string]M{}}
 }
 
 // of returns the number of the values, as many as there are labels, or that of "other" for all of them once there are too many combinations.
@@ -188,8 +193,9 @@ func (s *series[M]) of(values []string) M {
 	return m
 }
 
-// label makes a value fit for a label: valid UTF-8 of a bounded length.
+// label makes a value fit for a label: valid UTF-8 of a bounded length, without what looks like a secret. A model is called by what a client says.
 func label(v string) string {
+	v = Clean(v)
 	if len(v) > 100 {
 		v = v[:100]
 	}

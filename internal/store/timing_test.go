@@ -1,0 +1,37 @@
+package store_test
+
+import (
+	"bytes"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"cove/internal/hub"
+	"cove/internal/telemetry"
+)
+
+func TestOperationsAreTimed(t *testing.T) {
+	t.Parallel()
+	s := open(t, filepath.Join(t.TempDir(), "cove.db"))
+	fill(t, s)
+	tel, err := telemetry.New(t.Context(), telemetry.Options{})
+	must(t, err)
+	ctx := telemetry.With(t.Context(), tel)
+	must(t, s.Ping(ctx))
+	must(t, s.AddEvents(ctx, []hub.StoredEvent{{Stream: "exe_timed", Seq: 1, Body: []byte("{}")}}))
+	must(t, s.AddSession(ctx, session("ses_timed", 1)))
+	_, err = s.FinishExecution(ctx, hub.Execution{Project: project, ID: "exe_none"}, nil)
+	wantCode(t, err, "execution_not_found")
+	_, err = s.Search(ctx, project, "hello", hub.Page{})
+	must(t, err)
+	must(t, s.Backup(ctx, &bytes.Buffer{}))
+	w := httptest.NewRecorder()
+	tel.Metrics().ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/metrics", nil))
+	for _, kind := range []string{"read", "write", "events", "end", "search", "backup"} {
+		if !strings.Contains(w.Body.String(), `cove_store_seconds_count{operation="`+kind+`"}`) {
+			t.Errorf("a %s was not timed", kind)
+		}
+	}
+}
