@@ -222,8 +222,11 @@ func (s *surface) produce(ctx context.Context, r *http.Request, out *outbox, eve
 	defer out.end()
 	for m, err := range events {
 		if err != nil {
-			if ctx.Err() != nil {
+			if ctx.Err() != nil && !draining(ctx) {
 				return // the client is gone; there is nobody to tell
+			}
+			if ctx.Err() != nil {
+				err = context.Cause(ctx)
 			}
 			s.logFault(r, "", documentOf(err))
 			out.put(ctx, failure(err))
@@ -233,6 +236,12 @@ func (s *surface) produce(ctx context.Context, r *http.Request, out *outbox, eve
 			return
 		}
 	}
+}
+
+// draining says whether ctx ended because the server ends, which a client that is still there wants to know.
+func draining(ctx context.Context) bool {
+	cause := context.Cause(ctx)
+	return cause != nil && problem.Of(cause).Code == "draining"
 }
 
 // pump writes what is ready, at once, and a comment when nothing was for a while.
@@ -247,14 +256,19 @@ func (s *surface) pump(ctx context.Context, w http.ResponseWriter, out *outbox) 
 	text := []byte("retry: 1000\n\n")
 	beat := time.NewTimer(s.o.Heartbeat)
 	defer beat.Stop()
+	gone := ctx.Done()
 	for over := false; ; {
 		if _, err := p.Write(text); err != nil || p.control.Flush() != nil || over {
 			return
 		}
 		beat.Reset(s.o.Heartbeat)
 		select {
-		case <-ctx.Done():
-			return
+		case <-gone:
+			if !draining(ctx) {
+				return
+			}
+			gone, text = nil, text[:0] // the producer says why, and ends
+			continue
 		case <-beat.C:
 			text = append(text[:0], ": still here\n\n"...)
 			continue

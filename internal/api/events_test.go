@@ -133,6 +133,25 @@ func TestFollowingGoesOn(t *testing.T) {
 	wantProblem(t, w.do(t, "GET", api.Prefix+"/executions/exe_other/events", ""), 404, "execution_not_found")
 }
 
+func TestAServerThatEndsTellsItsFollowers(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	w.hub.follow = func(ctx context.Context, _ int64) hub.Follower[hub.Event] {
+		return func(yield func(hub.Numbered[hub.Event], error) bool) {
+			if !yield(hub.Numbered[hub.Event]{Seq: 1, Event: kernel.Stream{Name: "stdout", Data: []byte("a")}}, nil) {
+				return
+			}
+			ctx.Value(endKey{}).(context.CancelCauseFunc)(problem.New(problem.Unavailable, "draining", "the server is stopping"))
+			<-ctx.Done()
+			yield(hub.Numbered[hub.Event]{}, problem.New(problem.Canceled, "canceled", "nobody follows any more"))
+		}
+	}
+	got := w.do(t, "GET", follow, "")
+	if !strings.Contains(got.body, "id: 1\n") || !strings.HasSuffix(got.body, "\n\n") || !strings.Contains(got.body, `event: failure`) || !strings.Contains(got.body, `"code":"draining"`) {
+		t.Errorf("the stream is %q", got.body)
+	}
+}
+
 func TestGapsAndFailuresAreTold(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)

@@ -87,7 +87,7 @@ type (
 func (s *surface) addExecutions() {
 	const tag = "executions"
 	addRaw(s, operation{id: "execution.create", method: http.MethodPost, path: "/sessions/{session}/executions", tag: tag, action: auth.SessionsExecute, repeat: repeatHub,
-		summary: "Run code", about: "Executions of one kernel run one after another. This one goes on whether or not you stay. The first event, `execution`, has its id.",
+		summary: "Run code", about: "Executions of one kernel run one after another. This one goes on whether or not you stay. The first event, `execution`, has its id. It takes the right `sessions:read` as well, but with `background=true`.",
 		errors: []string{"session_not_found", "kernel_not_found", "queue_full", "quota_executions"},
 		example: `curl -N -H "Authorization: Bearer $KEY" $COVE/sessions/$SESSION/executions -d '{"code":"1+1"}'            # events as they happen
 curl -H "Authorization: Bearer $KEY" "$COVE/sessions/$SESSION/executions?wait=true" -d '{"code":"1+1"}'    # one JSON object at the end`},
@@ -145,9 +145,14 @@ func (s *surface) openExecution(who auth.Principal, id string, from int64) opene
 }
 
 func (s *surface) createExecution(w http.ResponseWriter, r *http.Request, who auth.Principal, in *createExecution) error {
-	how, err := in.Manner.of(r)
+	how, err := in.of(r)
 	if err != nil {
 		return err
+	}
+	if how != asPromise { // nothing is begun for who may not see what comes of it
+		if err := who.Require(auth.SessionsRead); err != nil {
+			return err
+		}
 	}
 	e, err := s.o.Hub.StartExecution(r.Context(), who, hub.NewExecution{Session: in.Session, Kernel: in.Body.Kernel, Code: in.Body.Code,
 		Timeout: time.Duration(in.Body.Timeout * float64(time.Second)), Once: r.Header.Get("Idempotency-Key")})

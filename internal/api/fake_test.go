@@ -1,7 +1,6 @@
 package api_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -404,7 +403,6 @@ type world struct {
 	who   auth.Principal
 	known bool // false: no caller
 	url   string
-	log   *bytes.Buffer
 }
 
 func newWorld(t *testing.T, change func(*api.Options)) *world {
@@ -419,6 +417,9 @@ func newWorld(t *testing.T, change func(*api.Options)) *world {
 	handler := api.New(o)
 	server := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		rw.Header().Set("X-Request-Id", "req_1")
+		ctx, end := context.WithCancelCause(r.Context())
+		defer end(nil)
+		r = r.WithContext(context.WithValue(ctx, endKey{}, end))
 		if w.known {
 			r = r.WithContext(auth.With(r.Context(), w.who))
 		}
@@ -428,6 +429,9 @@ func newWorld(t *testing.T, change func(*api.Options)) *world {
 	w.url = server.URL
 	return w
 }
+
+// endKey is where a request's context has what ends it with a cause, as a server that ends does.
+type endKey struct{}
 
 type reply struct {
 	status int

@@ -75,8 +75,8 @@ type (
 
 func (s *surface) addKeys() {
 	const tag = "keys"
-	add(s, operation{id: "key.create", method: http.MethodPost, path: "/keys", tag: tag, action: auth.KeysManage, status: http.StatusCreated, repeat: repeatKept, summary: "Create a key",
-		about: "Its text is in the answer and cannot be had again. Members make keys for themselves; nobody makes one with more rights than his own.", errors: []string{"forbidden", "scope_unknown", "too_many_keys"},
+	add(s, operation{id: "key.create", method: http.MethodPost, path: "/keys", tag: tag, action: auth.KeysManage, status: http.StatusCreated, repeat: repeatNever, summary: "Create a key",
+		about: "Its text is in the answer and cannot be had again: for that reason this POST takes no Idempotency-Key. Members make keys for themselves; nobody makes one with more rights than his own.", errors: []string{"forbidden", "scope_unknown", "too_many_keys"},
 		example: `curl -H "Authorization: Bearer $KEY" $COVE/keys -d '{"name":"notebook","scopes":["sessions:read","sessions:execute"],"life_seconds":604800}'`},
 		func(ctx context.Context, who auth.Principal, in *createKey) (MadeKey, error) {
 			b := in.Body

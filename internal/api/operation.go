@@ -13,6 +13,7 @@ import (
 	"cove/internal/auth"
 	"cove/internal/ident"
 	"cove/internal/problem"
+	"cove/internal/telemetry"
 )
 
 // Route is one operation of the interface, for those who check who may call what.
@@ -185,7 +186,7 @@ func (s *surface) noteRefusal(ctx context.Context, who auth.Principal, o operati
 		return
 	}
 	row := audit.Row{ID: ident.New(ident.Audit), At: s.o.Now().UTC(), Project: who.Project, User: who.User, Key: who.Key, Action: o.id,
-		Target: r.PathValue("session"), Outcome: problem.Of(err).Code, Request: who.Request, IP: who.IP, Agent: who.Agent}
+		Target: telemetry.Clean(r.PathValue("session")), Outcome: problem.Of(err).Code, Request: who.Request, IP: who.IP, Agent: who.Agent}
 	if err := s.o.Audit.AddRow(context.WithoutCancel(ctx), row); err != nil {
 		s.o.Log.Error("audit row not written", "action", o.id, "err", err)
 	}

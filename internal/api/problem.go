@@ -40,7 +40,9 @@ type FieldError struct {
 
 var documentType = reflect.TypeFor[Problem]()
 
-func (d *Problem) Error() string  { return d.Detail }
+func (d *Problem) Error() string { return d.Detail }
+
+// GetStatus is for huma.
 func (d *Problem) GetStatus() int { return d.Status }
 
 // ContentType is for huma.

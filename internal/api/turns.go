@@ -178,7 +178,7 @@ var turnProblems = []string{"conversation_not_found", "turn_not_found", "turn_ru
 func (s *surface) addTurns() {
 	const tag = "conversations"
 	addRaw(s, operation{id: "turn.create", method: http.MethodPost, path: "/conversations/{conversation}/turns", tag: tag, action: auth.ConversationsWrite, repeat: repeatHub,
-		summary: "Ask", about: "The turn goes on whether or not you stay. The first event, `turn`, has its id; the last is `answer`, or `failure`. It takes the right `sessions:execute` as well, but with `\"python\":false`.",
+		summary: "Ask", about: "The turn goes on whether or not you stay. The first event, `turn`, has its id; the last is `answer`, or `failure`. It takes the right `sessions:execute` as well, but with `\"python\":false`, and `conversations:read`, but with `background=true`.",
 		errors: turnProblems, example: `curl -N -H "Authorization: Bearer $KEY" $COVE/conversations/$CONVERSATION/turns -d '{"prompt":"Which region grew fastest?"}'
 curl -N -H "Authorization: Bearer $KEY" $COVE/conversations/$CONVERSATION/turns -d '{"parent":"'$TURN'","prompt":"And in May?"}'   # a branch`},
 		func(w http.ResponseWriter, r *http.Request, who auth.Principal, in *createTurnIn) error {
@@ -244,6 +244,11 @@ func (s *surface) ask(w http.ResponseWriter, r *http.Request, who auth.Principal
 	n, err := body.hub(conversation, r.Header.Get("Idempotency-Key"))
 	if err != nil {
 		return err
+	}
+	if how != asPromise { // nothing is begun for who may not see what comes of it
+		if err := who.Require(auth.ConversationsRead); err != nil {
+			return err
+		}
 	}
 	t, err := s.o.Hub.StartTurn(r.Context(), who, n)
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 	"cove/internal/audit"
 	"cove/internal/ident"
 	"cove/internal/problem"
+	"cove/internal/telemetry"
 )
 
 // Key is a key as it is kept: never its secret.
@@ -100,8 +101,8 @@ func (a *Accounts) record(ctx context.Context, who Principal, action, target, de
 		outcome = problem.Of(err).Code
 	}
 	row := audit.Row{
-		ID: ident.New(ident.Audit), At: a.now().UTC(), Project: who.Project, User: who.User, Key: who.Key, Action: action, Target: target,
-		Outcome: outcome, Detail: detail, Request: who.Request, IP: who.IP, Agent: who.Agent,
+		ID: ident.New(ident.Audit), At: a.now().UTC(), Project: who.Project, User: who.User, Key: who.Key, Action: action,
+		Target: telemetry.Clean(target), Outcome: outcome, Detail: telemetry.Clean(detail), Request: who.Request, IP: who.IP, Agent: who.Agent,
 	}
 	// What was done is written down also when the caller has gone away meanwhile.
 	if failed := a.Audit.AddRow(context.WithoutCancel(ctx), row); failed != nil && err == nil {

@@ -12,7 +12,7 @@ import (
 	"cove/internal/problem"
 )
 
-// A key's text is cove_ID_SECRET_CHECK, such as
+// Pattern matches the text of a key, which is cove_ID_SECRET_CHECK, such as
 //
 //	cove_06f1k3t3y4m0v8s2k5r7w9x1z4_0v8s2k5r7w9x1z406f1k3t3y4m0v8s2k_3t3y4m0
 //

@@ -155,6 +155,9 @@ func (a *Accounts) SetMember(ctx context.Context, who Principal, m Membership) (
 	if role == "" {
 		role = "none"
 	}
+	if err == nil {
+		who.Project = done.Project // whose members changed
+	}
 	return done, a.record(ctx, who, "member.set", m.User, role, err)
 }
 

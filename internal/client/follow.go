@@ -50,7 +50,7 @@ type stream struct {
 func (c *Client) open(ctx context.Context, q call) (*stream, error) {
 	ctx, stop := context.WithCancel(ctx)
 	q.accept = "text/event-stream"
-	answer, err := c.send(ctx, q)
+	answer, err := c.send(ctx, q) //nolint:bodyclose // whoever has the stream closes it
 	if err != nil {
 		stop()
 		return nil, err

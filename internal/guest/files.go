@@ -40,11 +40,12 @@ func (g *guest) openWorkspace() (*os.Root, error) {
 // Bounds of a path, as of the file systems that it is for; a longer one is no file's.
 const (
 	longestPath = 4096
+	deepestPath = 128 // folders in folders: each step into one goes all the way from the workspace
 	longestName = 255
 )
 
 func checkPath(p string) error {
-	ok := fs.ValidPath(p) && p != "." && len(p) <= longestPath && !strings.ContainsRune(p, 0)
+	ok := fs.ValidPath(p) && p != "." && len(p) <= longestPath && strings.Count(p, "/") < deepestPath && !strings.ContainsRune(p, 0)
 	for name := range strings.SplitSeq(p, "/") {
 		ok = ok && len(name) <= longestName
 	}
@@ -135,7 +136,7 @@ func makeFolders(root *os.Root, dir string) error {
 	if err := root.Mkdir(dir, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
 	}
-	return refuseSymlinks(root, dir)
+	return refuseSymlink(root, dir) // those above it were looked at above
 }
 
 // refuseSymlinks makes sure that no folder on the way to path is a symlink. os.Root does that by itself on Linux; in gVisor,
@@ -143,16 +144,24 @@ func makeFolders(root *os.Root, dir string) error {
 // gains nothing, because the workspace is used with its own rights.
 func refuseSymlinks(root *os.Root, dir string) error {
 	for ; dir != "."; dir = path.Dir(dir) {
-		fi, err := root.Lstat(dir)
-		if err != nil {
+		if err := refuseSymlink(root, dir); err != nil {
 			return err
 		}
-		if fi.Mode()&fs.ModeSymlink != 0 {
-			return fault{wire.FaultDenied, fmt.Sprintf("%q is a symlink", dir)}
-		}
-		if !fi.IsDir() {
-			return fault{wire.FaultPath, fmt.Sprintf("%q is not a folder", dir)}
-		}
+	}
+	return nil
+}
+
+// refuseSymlink is refuseSymlinks for one folder.
+func refuseSymlink(root *os.Root, dir string) error {
+	fi, err := root.Lstat(dir)
+	if err != nil {
+		return err
+	}
+	if fi.Mode()&fs.ModeSymlink != 0 {
+		return fault{wire.FaultDenied, fmt.Sprintf("%q is a symlink", dir)}
+	}
+	if !fi.IsDir() {
+		return fault{wire.FaultPath, fmt.Sprintf("%q is not a folder", dir)}
 	}
 	return nil
 }

@@ -14,6 +14,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io/fs"
 	"net"
 	"os"
 	"os/signal"
@@ -174,12 +175,20 @@ type fault struct{ code, message string }
 
 func (f fault) Error() string { return f.message }
 
+// missing says what is not there, without the name of a system call.
+func missing(err error) string {
+	if p, ok := errors.AsType[*fs.PathError](err); ok {
+		return fmt.Sprintf("there is no %.300q in the workspace", p.Path)
+	}
+	return err.Error()
+}
+
 func respond(err error) wire.Response {
 	var f fault
 	switch {
 	case errors.As(err, &f):
 	case errors.Is(err, os.ErrNotExist):
-		f = fault{wire.FaultNotFound, err.Error()}
+		f = fault{wire.FaultNotFound, missing(err)}
 	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
 		f = fault{wire.FaultNoSpace, err.Error()}
 	case errors.Is(err, syscall.ENOTEMPTY): // which is os.ErrExist as well

@@ -224,7 +224,7 @@ func fileRoutes() []Route {
 		{"GET /v1/files/{id}/content", []auth.Action{auth.FilesRead}, (*server).fileContent},
 		{"GET /v1/models", []auth.Action{auth.ModelsRead}, (*server).listModels},
 		{"GET /v1/models/{id...}", []auth.Action{auth.ModelsRead}, (*server).getModel},
-		{"POST /v1/chat/completions", []auth.Action{auth.ModelsRead}, (*server).chat},
+		{"POST /v1/chat/completions", []auth.Action{auth.ModelsRead, auth.ConversationsWrite}, (*server).chat}, // an answer costs what a response costs,
 	}
 }
 
