@@ -47,6 +47,18 @@ func databaseName(c config.Config) string {
 	return "PostgreSQL, " + u.Host + u.Path
 }
 
+// databasePassword is what of the database's address must not be said, "" when there is none.
+func databasePassword(c config.Config) string {
+	u, err := url.Parse(c.Database)
+	if err != nil || c.SQLite() != "" {
+		return ""
+	}
+	if password, ok := u.User.Password(); ok {
+		return password
+	}
+	return u.Query().Get("password")
+}
+
 // openRecords opens the database for a command. The local project and its owner are made with it.
 func openRecords(ctx context.Context, c config.Config) (*cli.Records, error) {
 	s, err := openStore(ctx, c, nil)

@@ -32,6 +32,10 @@ var _ hub.Models = (*models)(nil)
 // Open implements hub.Models. Clients never reach a file of the operator's: a recording is only what the settings name.
 func (m *models) Open(ctx context.Context, name string) (model.Model, error) {
 	choice, err := m.choose(ctx, name)
+	if p := problem.Of(err); p != nil && p.Code == "no_model" {
+		return nil, problem.New(p.Kind, p.Code, "this server has no language model").
+			WithHint("its operator sets one up: serve_models with OPENAI_API_KEY, ANTHROPIC_API_KEY, OPENAI_BASE_URL or an Ollama server; code runs without").WithCause(err)
+	}
 	if err != nil {
 		return nil, err
 	}

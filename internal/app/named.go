@@ -35,7 +35,12 @@ func prepareGround(ctx context.Context, c config.Config, b named.Base, progress 
 	if err != nil {
 		return o, nil, err
 	}
-	return o, &named.Ground{
+	return o, groundOf(c, o, key, progress), nil
+}
+
+// groundOf is the ground of sessions that are opened with o.
+func groundOf(c config.Config, o session.Options, key snapshot.Key, progress io.Writer) *named.Ground {
+	return &named.Ground{
 		Key: key, Python: o.Env.Version,
 		Start: func(ctx context.Context, from *snapshot.Snapshot, reseed bool) (named.Live, error) {
 			return asLive(startNamed(ctx, c, o, from, reseed, progress))
@@ -48,7 +53,7 @@ func prepareGround(ctx context.Context, c config.Config, b named.Base, progress 
 			}
 			return asLive(session.Open(ctx, joined))
 		},
-	}, nil
+	}
 }
 
 // savable returns the options of sessions that can be saved.

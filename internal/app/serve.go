@@ -85,7 +85,7 @@ func (s *server) openLog(ctx context.Context, o cli.ServerOptions) error {
 		return problem.New(problem.Invalid, "config_invalid", "log_level is debug, info, warn or error").WithCause(err)
 	}
 	log, finish := telemetry.NewLog(o.Log, telemetry.LogOptions{
-		JSON: s.cfg.LogFormat == "json", Level: level, Secrets: []string{s.cfg.OpenAIKey, s.cfg.AnthropicKey, s.cfg.FirstKey, s.cfg.Key},
+		JSON: s.cfg.LogFormat == "json", Level: level, Secrets: []string{s.cfg.OpenAIKey, s.cfg.AnthropicKey, s.cfg.FirstKey, s.cfg.Key, databasePassword(s.cfg)},
 	})
 	s.log = log
 	s.later(finish)
@@ -151,7 +151,7 @@ func (s *server) openStore(ctx context.Context, _ cli.ServerOptions) error {
 func (s *server) openHub(context.Context, cli.ServerOptions) error {
 	c := s.cfg
 	s.hub = hub.New(hub.Options{
-		Store: s.store, Audit: s.store, Log: s.log, Models: &models{cfg: c},
+		Store: s.store, Audit: s.store, Log: s.log, Telemetry: s.seen, Models: &models{cfg: c},
 		Sessions: serverSessions(c), Blobs: s.blobs(), Base: s.base(),
 		Prepare: func(ctx context.Context, b named.Base) (*named.Ground, error) { return s.warm.Prepare(ctx, b) },
 		Limits: hub.Limits{
@@ -219,7 +219,7 @@ func (s *server) openFront(ctx context.Context, _ cli.ServerOptions) error {
 		Hosts: c.AllowHosts, Origins: c.AllowOrigins, Proxies: proxies, PublicDocs: c.DocsPublic,
 		Limits: httpd.Limits{
 			KeyRate: orUnlimited(c.RequestsPerSecond), ProjectRate: orUnlimited(c.ProjectRequests), InFlight: c.RequestsAtOnce,
-			Upload: int64(c.MaxUpload) + 1<<20, Grace: time.Duration(c.DrainTimeout),
+			Upload: int64(c.MaxUpload) + 1<<20, Grace: time.Duration(c.DrainTimeout) + tellEnd,
 		},
 	})
 	if err != nil {

@@ -14,6 +14,9 @@ import (
 // retainEvery is how often the operator's retention is seen to.
 const retainEvery = time.Hour
 
+// tellEnd is how much longer than work streams may go on when the server ends: what a drain interrupts has to say so, and its clients to hear it.
+const tellEnd = 15 * time.Second
+
 // Serve implements cli.Server.
 func (s *server) Serve(soft, hard context.Context) error {
 	defer s.close()
@@ -21,7 +24,6 @@ func (s *server) Serve(soft, hard context.Context) error {
 	background, stop := context.WithCancel(telemetry.With(context.WithoutCancel(soft), s.seen))
 	defer stop()
 	loops, failed := errgroup.WithContext(background)
-	loops.Go(func() error { return ended(failed, s.warm.Run(failed)) })
 	loops.Go(func() error { return ended(failed, s.hub.Run(failed)) })
 	loops.Go(func() error { s.retain(failed); return nil })
 
@@ -29,6 +31,10 @@ func (s *server) Serve(soft, hard context.Context) error {
 	ending, end := context.WithCancel(soft)
 	defer end()
 	defer context.AfterFunc(failed, end)()
+	filling, empty := context.WithCancel(failed) // a server that ends needs no sandboxes that wait
+	defer empty()
+	defer context.AfterFunc(ending, empty)()
+	loops.Go(func() error { return ended(filling, s.warm.Run(filling)) })
 	gone := make(chan error, 1)
 	go func() { gone <- s.serve(ending) }()
 	var err error

@@ -55,7 +55,8 @@ func openUsed(ctx context.Context, o session.Options) (*session.Session, error) 
 type warmPool struct {
 	base    named.Base
 	prepare named.Prepare
-	ground  *named.Ground // of base
+	ground  *named.Ground                              // of base
+	again   func(kernels map[string]int) *named.Ground // the same for sessions that had kernels of these names
 	pool    *pool.Pool[*session.Session]
 	size    int
 }
@@ -67,7 +68,11 @@ func newWarmPool(ctx context.Context, c config.Config, base named.Base, progress
 	if err != nil {
 		return nil, err
 	}
-	p := &warmPool{base: base, prepare: prepareNamed(c, progress), ground: ground}
+	p := &warmPool{base: base, prepare: prepareNamed(c, progress), ground: ground, again: func(kernels map[string]int) *named.Ground {
+		known := o
+		known.Kernels = kernels
+		return groundOf(c, known, ground.Key, progress)
+	}}
 	if err := haveTemplate(ctx, c, o, progress); err != nil {
 		return nil, err
 	}
@@ -103,6 +108,9 @@ func haveTemplate(ctx context.Context, c config.Config, o session.Options, progr
 func (p *warmPool) Prepare(ctx context.Context, b named.Base) (*named.Ground, error) {
 	if !p.fits(b) {
 		return p.prepare(ctx, b)
+	}
+	if len(b.Kernels) > 0 {
+		return p.again(b.Kernels), nil
 	}
 	if p.pool == nil {
 		return p.ground, nil

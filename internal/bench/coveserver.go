@@ -93,7 +93,7 @@ func (s *coveServer) said() (serving, error) {
 	if err != nil {
 		return serving{}, err
 	}
-	defer log.Close() //nolint:errcheck // it was only read
+	defer log.Close()
 	for lines := bufio.NewScanner(log); lines.Scan(); {
 		var line serving
 		if json.Unmarshal(lines.Bytes(), &line) == nil && line.Type == "serving" {

@@ -64,7 +64,7 @@ func (l *servedSession) execute(ctx context.Context, code string, each func(serv
 	if err != nil {
 		return err
 	}
-	answer, err := l.api.send(ctx, http.MethodPost, l.path+"/executions", string(body), "text/event-stream")
+	answer, err := l.api.send(ctx, http.MethodPost, l.path+"/executions", string(body), "text/event-stream") //nolint:bodyclose // settle closes it
 	if err != nil {
 		return err
 	}

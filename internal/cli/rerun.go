@@ -34,7 +34,7 @@ Exit code: 0 everything is as before; 1 something differs.`
 }
 
 func (c *rerunCmd) run(ctx context.Context, p *Program) (code int, err error) {
-	cfg, err := c.sandboxFlags.config(p)
+	cfg, err := c.config(p)
 	if err != nil {
 		return 0, err
 	}

@@ -155,7 +155,7 @@ func (c *serveCmd) tell(p *Program, a ServerAbout) error {
 	switch {
 	case c.JSON:
 		return lines{p.Out}.write(record{"type": "serving", "address": a.Address, "key": a.Key, "engine": a.Engine, "python": a.Python, "packages": a.Packages,
-			"models": append([]string{}, a.Models...), "database": a.Database, "folder": a.Folder, "version": a.Version, "metrics": a.Metrics, "debug": a.Debug})
+			"sandboxes_kept_ready": a.Ready, "models": append([]string{}, a.Models...), "database": a.Database, "folder": a.Folder, "version": a.Version, "metrics": a.Metrics, "debug": a.Debug})
 	case c.Quiet:
 		return nil
 	}

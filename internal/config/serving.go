@@ -117,7 +117,10 @@ func (s Serving) validate(bad func(name, why string) error) error {
 	if _, err := s.Proxies(); err != nil {
 		return bad("trusted_proxies", err.Error())
 	}
+	scheme, _, isURL := strings.Cut(s.Database, "://")
 	switch {
+	case isURL && scheme != "postgres" && scheme != "postgresql" && scheme != "sqlite":
+		return bad("database", fmt.Sprintf("is the path of an SQLite file or postgres://..., not %.30q", scheme+"://"))
 	case s.ServerFolder != "" && !filepath.IsAbs(s.ServerFolder):
 		return bad("server_folder", "must be an absolute path")
 	case (s.TLSCert == "") != (s.TLSKey == ""):
