@@ -43,8 +43,9 @@ const purpose = "--b\r\nContent-Disposition: form-data; name=\"purpose\"\r\n\r\n
 
 // nativeCalls has a row for every operation that writes.
 func nativeCalls() map[string]call {
-	runs := []auth.Action{auth.SessionsExecute}
+	runs := []auth.Action{auth.SessionsExecute, auth.ConversationsRead}
 	reads := []auth.Action{auth.FilesRead}
+	sees := []auth.Action{auth.SessionsRead}
 	return map[string]call{
 		"session.create":      {body: `{"name":"s{n}","files":["{file}"]}`, more: append(reads, auth.FilesWrite)},
 		"session.change":      {body: `{"name":"s{n}"}`},
@@ -52,10 +53,10 @@ func nativeCalls() map[string]call {
 		"session.resume":      {},
 		"session.fork":        {},
 		"session.delete":      {fresh: []string{"session"}},
-		"kernel.start":        {body: `{"name":"k{n}"}`},
+		"kernel.start":        {body: `{"name":"k{n}"}`, fresh: []string{"session"}},
 		"kernel.restart":      {},
 		"kernel.stop":         {fresh: []string{"kernel"}},
-		"execution.create":    {body: `{"code":"1+1"}`},
+		"execution.create":    {body: `{"code":"1+1"}`, more: sees},
 		"execution.interrupt": {},
 		"tree.move":           {body: `{"from":"{!path}","to":"moved{n}.csv"}`},
 		"tree.folder":         {body: `{"path":"folder{n}"}`},
@@ -64,7 +65,7 @@ func nativeCalls() map[string]call {
 		"tree.upload":         {body: "a,b\n", kind: "text/csv", fresh: []string{"path"}},
 		"file.create":         {body: "a,b\n", kind: "text/csv", query: "?name=f{n}.csv"},
 		"file.delete":         {fresh: []string{"file"}},
-		"package.install":     {body: `{"requirements":["IPython"]}`},
+		"package.install":     {body: `{"requirements":["IPython"]}`, more: sees},
 		"conversation.create": {body: `{"title":"c{n}"}`},
 		"conversation.change": {body: `{"title":"c{n}"}`},
 		"conversation.delete": {fresh: []string{"conversation"}},

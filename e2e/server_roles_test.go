@@ -75,12 +75,12 @@ func (w *world) ask(key, method, path, kind, body string) reply {
 	}
 	response, err := http.DefaultClient.Do(req)
 	if err != nil {
-		w.t.Fatalf("%s %s: %v\n%s", method, path, err, w.log)
+		w.t.Fatalf("%s %s: %v", method, path, err)
 	}
 	defer func() { _ = response.Body.Close() }()
 	text, err := io.ReadAll(response.Body)
 	if err != nil {
-		w.t.Fatalf("%s %s: %v\n%s", method, path, err, w.log)
+		w.t.Fatalf("%s %s: %v", method, path, err)
 	}
 	return reply{response.StatusCode, response.Header, text}
 }
@@ -90,7 +90,7 @@ func (w *world) make(key, method, path, body, field string) string {
 	w.t.Helper()
 	r := w.ask(key, method, path, "application/json", body)
 	if r.status/100 != 2 {
-		w.t.Fatalf("%s %s: %d %s\n%s", method, path, r.status, r.body, w.log)
+		w.t.Fatalf("%s %s: %d %s", method, path, r.status, r.body)
 	}
 	if field == "" {
 		return ""
@@ -149,7 +149,9 @@ func (w *world) tenant(name, id, key, holder string) *tenant {
 			w.make(key, "PUT", "/api/v1/sessions/ses_"+strings.TrimPrefix(x.object("container"), "cntr_")+"/files/"+path, `a,b`, "")
 			return containerFile(path)
 		},
-		"upload": func() string { return "file-" + strings.TrimPrefix(post("/api/v1/files?name=u.csv", `a,b`, "id"), "fil_") },
+		"upload": func() string {
+			return "file-" + strings.TrimPrefix(post("/api/v1/files?name=u.csv", `a,b`, "id"), "fil_")
+		},
 	}
 	return x
 }
@@ -282,6 +284,9 @@ func TestRoutesAndRoles(t *testing.T) {
 	w.t = t
 	t.Logf("%d routes, %d callers, %d requests", len(all), len(callers), w.from-asked)
 	w.checkKept(tenants)
+	if r := w.ask(tenants[0].key, "GET", "/api/v1/audit?limit=1000", "", ""); !strings.Contains(string(r.body), `"target":"`+tenants[1].object("session")+`","outcome":"session_not_found"`) {
+		t.Error("nothing in the audit log says that somebody tried another project's session")
+	}
 	s.stop().ended(t, 0)
 }
 
