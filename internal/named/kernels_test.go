@@ -81,7 +81,10 @@ func TestExecutionsRunBesideEachOther(t *testing.T) {
 	over := make(chan kernel.Done, 1)
 	go func() {
 		var done kernel.Done
-		for ev := range s.Execute(ctx, kernel.Request{Code: "block"}) {
+		for ev, err := range s.Execute(ctx, kernel.Request{Code: "block"}) {
+			if err != nil {
+				t.Error(err)
+			}
 			done, _ = ev.(kernel.Done)
 		}
 		over <- done
