@@ -68,6 +68,7 @@ for pid in filter(str.isdigit, os.listdir('/proc')):
                         if w in part: found.append(('memory of ' + pid, n))
         except OSError: pass
 for top, dirs, names in os.walk('/'):
+    if top == '/': dirs.sort(key=lambda d: d in ('usr', 'opt', 'bin', 'sbin') or d.startswith('lib'))  # what is large and the host's comes last
     dirs[:] = [d for d in dirs if os.path.join(top, d) not in ('/proc', '/sys', '/dev')]
     for name in names:
         path = os.path.join(top, name)

@@ -28,6 +28,8 @@ type seat struct {
 	doom             context.CancelCauseFunc
 	left             chan struct{} // closed when the seat is given up
 	born             bool          // the session is just being made
+	cpus             float64       // as the session has
+	tally            tally
 
 	// Guarded by Hub.mu.
 	name    *named.Session
@@ -48,10 +50,20 @@ type seat struct {
 func newSeat(s Session) *seat {
 	seat := &seat{
 		id: s.ID, project: s.Project, key: s.Key, left: make(chan struct{}), turning: make(chan struct{}),
-		idle: s.Idle, used: s.Used, lines: map[string]*line{},
+		cpus: s.CPUs, idle: s.Idle, used: s.Used, lines: map[string]*line{},
 	}
 	seat.ctx, seat.doom = context.WithCancelCause(context.Background())
 	return seat
+}
+
+// doomed says why a session that is used is about to end, or returns nil. The contexts of its users hear of it a moment later.
+func (h *Hub) doomed(session string) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if s := h.seats[session]; s != nil {
+		return context.Cause(s.ctx)
+	}
+	return nil
 }
 
 func sessionGone() error {

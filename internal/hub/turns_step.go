@@ -51,6 +51,9 @@ func (s *stepper) Execute(ctx context.Context, req kernel.Request) iter.Seq2[ker
 			}
 			return nil
 		})
+		if err == nil {
+			err = s.h.doomed(t.Session) // else the model would be asked what to do about code that was interrupted
+		}
 		if err != nil && !deaf {
 			yield(nil, err)
 		}
