@@ -68,7 +68,7 @@ for pid in filter(str.isdigit, os.listdir('/proc')):
                         if w in part: found.append(('memory of ' + pid, n))
         except OSError: pass
 for top, dirs, names in os.walk('/'):
-    if top == '/': dirs.sort(key=lambda d: d in ('usr', 'opt', 'bin', 'sbin') or d.startswith('lib'))  # what is large and the host's comes last
+    if top == '/': dirs.sort(key=lambda d: d not in ('home', 'tmp', 'etc', 'run', 'var', 'mnt'))  # the rest is large and the host's
     dirs[:] = [d for d in dirs if os.path.join(top, d) not in ('/proc', '/sys', '/dev')]
     for name in names:
         path = os.path.join(top, name)
