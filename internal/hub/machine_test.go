@@ -136,6 +136,11 @@ func (y *toy) Fetch(context.Context, string, io.Writer) error          { return 
 func (y *toy) Complete(context.Context, string, int) (m []string, a, b int, err error) {
 	return nil, 0, 0, nil
 }
+func (y *toy) CPU() (time.Duration, bool) {
+	y.m.mu.Lock()
+	defer y.m.mu.Unlock()
+	return y.m.burned, y.m.measures
+}
 func (y *toy) StartKernel(context.Context, string) error   { return nil }
 func (y *toy) RestartKernel(context.Context, string) error { return nil }
 func (y *toy) StopKernel(context.Context, string) error    { return nil }
@@ -156,6 +161,16 @@ type toys struct {
 	starts  int
 	last    *toy
 	refuse  error
+
+	burned   time.Duration // processor time
+	measures bool          // it is known
+}
+
+// burn uses processor time, and says whether that is known from now on.
+func (m *toys) burn(d time.Duration, known bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.burned, m.measures = m.burned+d, known
 }
 
 func (m *toys) enter() {

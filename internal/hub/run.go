@@ -180,7 +180,9 @@ func (h *Hub) perform(ctx context.Context, t *task, e Execution, req kernel.Requ
 		if err := h.o.Store.StartExecution(ctx, e.ID, e.Started); err != nil {
 			h.log.WarnContext(ctx, "the start of an execution was not recorded", "execution", e.ID, "error", err)
 		}
+		spent := h.metered(t)
 		done, failed = h.execute(t, req, emit)
+		e.CPU = spent(done.Wall)
 	}
 	e.State, e.Finished = ExecutionState(done.Outcome), h.now()
 	e.ExitCode, e.Message, e.Lost, e.Wall, e.Dropped = done.ExitCode, done.Message, done.Lost, done.Wall, done.Dropped

@@ -83,7 +83,7 @@ type Execution struct {
 	Started  time.Time // zero until it runs
 	Finished time.Time // zero until it is final
 	Wall     time.Duration
-	CPU      time.Duration // as far as it could be measured
+	CPU      time.Duration // of its sandbox, see tally; 0: it could not be measured
 	Events   int64         // the last event's Seq
 	Dropped  int64         // bytes of output that are not kept
 }

@@ -101,6 +101,14 @@ func (s *Session) Execute(ctx context.Context, req kernel.Request) iter.Seq2[ker
 	}
 }
 
+// CPU returns the processor time that the session has used since it was opened, and false when it is not known.
+func (s *Session) CPU() (time.Duration, bool) {
+	if l, ok := s.Live.(interface{ CPU() (time.Duration, bool) }); ok {
+		return l.CPU()
+	}
+	return 0, false
+}
+
 // gone says that the sandbox has died that held what is to be saved. The caller holds mu.
 func (s *Session) gone() bool {
 	select {

@@ -9,6 +9,7 @@ package sandbox
 import (
 	"context"
 	"io"
+	"time"
 )
 
 // Engine is a way to start sandboxes.
@@ -40,6 +41,13 @@ type Sandbox interface {
 	Cause() error
 	// Stop ends the sandbox and frees all it holds. It is safe to call twice.
 	Stop(ctx context.Context) error
+}
+
+// Meter is a Sandbox that knows the processor time that it has used. Not every engine's does.
+type Meter interface {
+	// CPU returns the processor time since the sandbox's start, on all processors together and with the engine's own work for it. A restored
+	// sandbox begins with what restoring cost.
+	CPU() (time.Duration, error)
 }
 
 // Spec says what a sandbox is made of. Its zero value is the tightest sandbox: no network, default limits.

@@ -91,6 +91,7 @@ type Session struct {
 	closed  bool
 
 	adopted bool // the sandbox was Options.Running
+	meter   meter
 
 	installed pydeps.State  // what Packages has given
 	scanner   *scan.Scanner // nil until code is suspected to need something
@@ -412,6 +413,7 @@ func (s *Session) drop() error {
 	}
 	box := s.box
 	s.box = nil
+	s.meter.next(box)
 	if err := box.Stop(context.Background()); err != nil {
 		return fmt.Errorf("stop sandbox %s: %w", box.ID(), err)
 	}

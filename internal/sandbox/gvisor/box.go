@@ -33,6 +33,8 @@ type box struct {
 	listener *net.UnixListener
 	asked    bool // the warden was asked to create it
 	sentry   int  // process id
+	gofer    int  // process id
+	spent    odometer
 
 	mu    sync.Mutex
 	first net.Conn // the connection that ended the start, until Dial hands it over
@@ -48,6 +50,7 @@ type box struct {
 var (
 	_ sandbox.Checkpointer = (*box)(nil)
 	_ sandbox.Prepared     = (*box)(nil)
+	_ sandbox.Meter        = (*box)(nil)
 )
 
 func (s *box) ID() string { return s.instance.ID }
@@ -78,7 +81,7 @@ func (s *box) create(ctx context.Context) error {
 	if err != nil {
 		return s.withLogs(err)
 	}
-	s.sentry = pids.Sentry
+	s.sentry, s.gofer = pids.Sentry, pids.Gofer
 	exit, err := watchProcess(pids.Sentry)
 	if err != nil {
 		return fmt.Errorf("watch the sandbox: %w", err)

@@ -1,0 +1,98 @@
+package hub_test
+
+import (
+	"testing"
+	"time"
+
+	"cove/internal/auth"
+	"cove/internal/hub"
+)
+
+// spent is the processor time that an execution was charged; the toys say that each took a second.
+func (l *life) spent(id string) time.Duration {
+	l.t.Helper()
+	e, err := l.store.Execution(l.t.Context(), auth.LocalProject, id)
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	return e.CPU
+}
+
+func TestProcessorTimeIsChargedOnce(t *testing.T) {
+	t.Parallel()
+	l, who := newLife(t, nil), someone(auth.LocalProject)
+	s := l.session(who)
+	if s.CPUs != 2 {
+		t.Fatalf("the session has %v processors", s.CPUs)
+	}
+	begin := func(kernel, code string) hub.Execution {
+		e, err := l.StartExecution(t.Context(), who, hub.NewExecution{Session: s.ID, Kernel: kernel, Code: code})
+		if err != nil {
+			t.Fatal(err)
+		}
+		l.began(who, e.ID)
+		return e
+	}
+	end := func(e hub.Execution, gate string, want time.Duration) {
+		t.Helper()
+		l.toys.open(gate)
+		l.wait(who, e.ID)
+		if got := l.spent(e.ID); got != want {
+			t.Errorf("%s was charged %v, want %v", gate, got, want)
+		}
+	}
+	l.toys.burn(10*time.Second, true) // its start is nobody's
+	first := begin("main", "say on\nwait first")
+	l.toys.burn(500*time.Millisecond, true)
+	second := begin("other", "say on\nwait second")
+	l.toys.burn(600*time.Millisecond, true)
+	end(first, "first", 800*time.Millisecond)
+	l.toys.burn(100*time.Millisecond, true)
+	end(second, "second", 400*time.Millisecond)
+
+	l.toys.burn(10*time.Second, true) // nor is this anybody's
+	e := begin("main", "say on\nwait idle")
+	end(e, "idle", time.Microsecond)
+
+	e = begin("main", "say on\nwait bounded")
+	l.toys.burn(time.Hour, true)
+	end(e, "bounded", 2200*time.Millisecond)
+
+	// From here on it is not known for a while.
+	e = begin("main", "say on\nwait unknown")
+	l.toys.burn(time.Second, false)
+	end(e, "unknown", 0)
+	e = begin("main", "say on\nwait halfway")
+	l.toys.burn(time.Second, true)
+	end(e, "halfway", 0)
+	e = begin("main", "say on\nwait again")
+	l.toys.burn(time.Second, true)
+	end(e, "again", time.Second)
+}
+
+// TestUnknownProcessorTime charges the wall clock where nothing measures, and what was measured elsewhere.
+func TestUnknownProcessorTime(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct{ measures, refused bool }{"measured": {true, false}, "not measured": {false, true}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l, who := newLife(t, func(o *hub.Options) { o.Limits.Project.CPUSeconds = 1 }), someone(auth.LocalProject)
+			l.toys.burn(0, c.measures)
+			s := l.session(who)
+			l.run(who, s.ID, "say hello")
+			var err error
+			for range 3 {
+				var e hub.Execution
+				if e, err = l.StartExecution(t.Context(), who, hub.NewExecution{Session: s.ID, Code: "say hello"}); err != nil {
+					break
+				}
+				l.wait(who, e.ID)
+			}
+			if c.refused {
+				fails(t, err, "quota_cpu")
+			} else if err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
