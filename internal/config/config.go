@@ -286,5 +286,5 @@ func (c Config) Validate() error {
 	case !filepath.IsAbs(c.Data) || !filepath.IsAbs(c.Runtime):
 		return bad("data and runtime", "must be absolute paths; set COVE_HOME, or HOME")
 	}
-	return c.Serving.validate(bad)
+	return c.validate(bad)
 }

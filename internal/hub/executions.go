@@ -33,8 +33,8 @@ func (h *Hub) StartExecution(ctx context.Context, who auth.Principal, n NewExecu
 	id, again, err := "", false, who.Require(auth.SessionsExecute)
 	sum := sha256.Sum256([]byte(n.Code))
 	if err == nil {
-		print := fmt.Sprintf("%s %s %x %d", n.Session, n.Kernel, sum, n.Timeout)
-		id, again, err = h.once(ctx, who, "execution.start", n.Once, print, func() (string, error) {
+		request := fmt.Sprintf("%s %s %x %d", n.Session, n.Kernel, sum, n.Timeout)
+		id, again, err = h.once(ctx, who, "execution.start", n.Once, request, func() (string, error) {
 			e, err = h.startExecution(ctx, who, n)
 			return e.ID, err
 		})

@@ -21,9 +21,9 @@ func (h *Hub) StartTurn(ctx context.Context, who auth.Principal, n NewTurn) (Tur
 	var t Turn
 	id, again, err := "", false, mayStart(who, n)
 	if err == nil {
-		var print string
-		if print, err = n.print(); err == nil {
-			id, again, err = h.once(ctx, who, "turn.start", n.Once, print, func() (string, error) {
+		var request string
+		if request, err = n.print(); err == nil {
+			id, again, err = h.once(ctx, who, "turn.start", n.Once, request, func() (string, error) {
 				t, err = h.startTurn(ctx, who, n)
 				return t.ID, err
 			})
