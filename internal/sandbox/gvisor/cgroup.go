@@ -16,8 +16,9 @@ import (
 	"cove/internal/sandbox"
 )
 
-// sentryMemory is what the sandbox's cgroup holds beyond the user's limit: the sentry and the gofer.
-const sentryMemory = 256 << 20
+// sentryMemory is what the sandbox's cgroup holds beyond the user's limit: the sentry and the gofer, and what greedy code can take on a busy machine
+// until the guest, which looks twenty times a second, has ended it. Else the system kills the whole sandbox, files and all.
+const sentryMemory = 512 << 20
 
 // backstopTasks bounds host threads. Reaching it kills the sentry, so it is far above what RLIMIT_NPROC allows inside.
 const backstopTasks = 16384
