@@ -53,15 +53,30 @@ type Membership struct {
 
 // Store keeps accounts. Package store implements it. Not found: user_not_found, project_not_found, key_not_found.
 type Store interface {
+	KeyStore
+	UserStore
+	ProjectStore
+}
+
+// KeyStore keeps keys.
+type KeyStore interface {
 	AddKey(ctx context.Context, k Key) error
 	Key(ctx context.Context, id string) (Key, error)
 	Keys(ctx context.Context, project string) ([]Key, error)
 	ChangeKey(ctx context.Context, id string, change func(*Key) error) (Key, error)
+}
+
+// UserStore keeps users.
+type UserStore interface {
 	AddUser(ctx context.Context, u User) error
 	User(ctx context.Context, idOrName string) (User, error)
 	Users(ctx context.Context) ([]User, error)
 	ChangeUser(ctx context.Context, id string, change func(*User) error) (User, error)
 	DeleteUser(ctx context.Context, id string) error // with keys and memberships
+}
+
+// ProjectStore keeps projects and who is what in them.
+type ProjectStore interface {
 	AddProject(ctx context.Context, p Project) error
 	Project(ctx context.Context, idOrName string) (Project, error)
 	Projects(ctx context.Context) ([]Project, error)

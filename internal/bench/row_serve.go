@@ -23,16 +23,7 @@ func serveRow() Row {
 				return err
 			}
 			defer free(ctx, l, &err)
-			for i := range warm + perRound {
-				d, err := timed(ctx, time.Now(), l, sum())
-				if err != nil {
-					return err
-				}
-				if i >= warm {
-					rec.took(0, d)
-				}
-			}
-			return nil
+			return sums(ctx, l, rec, warm, perRound)
 		},
 	}
 }
