@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"math/rand/v2"
 	"sync"
 	"testing"
@@ -13,21 +12,25 @@ import (
 	"cove/internal/store/pgtest"
 )
 
-// acknowledged is what a server said that it had done, which must be there whatever becomes of the server.
+// acknowledged is what a server said that it had done, which must be there whatever becomes of the server. A nil one takes nothing down.
 type acknowledged struct {
 	mu         sync.Mutex
 	sessions   []string
 	executions []string
 	files      map[string][]byte // stored files
+	uploads    map[string][]byte // what the workspaces of sessions got
 	deleted    map[string]bool   // sessions whose deletion was acknowledged
 	doomed     map[string]bool   // sessions whose deletion was asked for
 }
 
 func newAcknowledged() *acknowledged {
-	return &acknowledged{files: map[string][]byte{}, deleted: map[string]bool{}, doomed: map[string]bool{}}
+	return &acknowledged{files: map[string][]byte{}, uploads: map[string][]byte{}, deleted: map[string]bool{}, doomed: map[string]bool{}}
 }
 
 func (a *acknowledged) note(f func()) {
+	if a == nil {
+		return
+	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	f()
@@ -48,50 +51,30 @@ func (a *acknowledged) await(t *testing.T, n int) {
 	}
 }
 
-// gone says whether a request failed because the server was killed; that it answered with a problem is a fault.
-func (s *server) gone(err error) bool {
-	var refused refusal
-	if errors.As(err, &refused) {
-		s.t.Error(err)
-	}
-	return err != nil
+// count says how much was acknowledged.
+func (a *acknowledged) count() (sessions, executions, files int) {
+	return len(a.sessions), len(a.executions), len(a.files) + len(a.uploads)
 }
 
-// burden works with a server until ctx ends, and notes what it was acknowledged. Requests fail when the server is killed.
-func (s *server) burden(ctx context.Context, a *acknowledged) {
-	for ctx.Err() == nil {
-		var made struct{ ID string }
-		r, err := s.expect(ctx, "POST", "/api/v1/sessions", map[string]any{})
-		if s.gone(err) {
-			return
-		}
-		r.into(s.t, &made)
-		a.note(func() { a.sessions = append(a.sessions, made.ID) })
-		for range 3 {
-			r, err := s.expect(ctx, "POST", "/api/v1/sessions/"+made.ID+"/executions?background=true",
-				map[string]any{"code": "import time\nfor i in range(20):\n    print(i)\n    time.sleep(0.01)"})
-			if s.gone(err) {
-				return
+// crowd are the settings of a server whose users all have the same key.
+var crowd = []string{"COVE_PACKAGES=standard", "COVE_REQUESTS_PER_SECOND=0", "COVE_PROJECT_REQUESTS_PER_SECOND=0"}
+
+// burden has users work with a server until ctx ends or the server is gone. What goes wrong while the server lives is a fault.
+func (s *server) burden(ctx context.Context, users int, a *acknowledged) (wait func()) {
+	var all sync.WaitGroup
+	for range users {
+		all.Go(func() {
+			var err error
+			for err == nil && ctx.Err() == nil {
+				err = s.user(ctx, &timings{}, a)
 			}
-			var e struct{ ID string }
-			r.into(s.t, &e)
-			a.note(func() { a.executions = append(a.executions, e.ID) })
-		}
-		content := fmt.Appendf(nil, "content of %s", made.ID)
-		if r, err = s.expect(ctx, "POST", "/api/v1/files?name=note.txt", content); s.gone(err) {
-			return
-		}
-		var f struct{ ID string }
-		r.into(s.t, &f)
-		a.note(func() { a.files[f.ID] = content })
-		if rand.N(2) == 0 {
-			a.note(func() { a.doomed[made.ID] = true })
-			if _, err := s.expect(ctx, "DELETE", "/api/v1/sessions/"+made.ID, nil); s.gone(err) {
-				return
+			var f fault
+			if err != nil && ctx.Err() == nil && !s.killed.Load() || errors.As(err, &f) {
+				s.t.Error(err)
 			}
-			a.note(func() { a.deleted[made.ID] = true })
-		}
+		})
 	}
+	return all.Wait
 }
 
 // check looks for everything that was acknowledged.
@@ -100,28 +83,30 @@ func (s *server) check(t *testing.T, a *acknowledged) {
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	for _, id := range a.executions {
-		response, err := s.request(ctx, "GET", "/api/v1/executions/"+id+"/events", nil)
+		r, err := s.patiently(ctx, "GET", "/api/v1/executions/"+id+"/events", nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		all, err := events(response.Body, nil)
-		_ = response.Body.Close()
+		all, err := events(bytes.NewReader(r.body), nil)
 		if how := outcome(all); err != nil || how == "" || how == "two ends" {
-			t.Errorf("execution %s has the end %q, %v: %d %v", id, how, err, response.StatusCode, all)
+			t.Errorf("execution %s has the end %q, %v: %d %v", id, how, err, r.status, all)
+		}
+		if r, err = s.expect(ctx, "GET", "/api/v1/executions/"+id, nil); err != nil {
+			t.Fatal(err)
 		}
 		var e struct{ State string }
-		s.must("GET", "/api/v1/executions/"+id, nil, &e)
+		r.into(t, &e)
 		if e.State == "queued" || e.State == "running" || e.State == "" {
 			t.Errorf("execution %s is %q behind its end", id, e.State)
 		}
 	}
 	for id, content := range a.files {
-		if r, err := s.call(ctx, "GET", "/api/v1/files/"+id+"/content", nil); err != nil || !bytes.Equal(r.body, content) {
+		if r, err := s.patiently(ctx, "GET", "/api/v1/files/"+id+"/content", nil); err != nil || !bytes.Equal(r.body, content) {
 			t.Errorf("file %s: %v, %d %q", id, err, r.status, r.body)
 		}
 	}
 	for _, id := range a.sessions {
-		r, err := s.call(ctx, "GET", "/api/v1/sessions/"+id, nil)
+		r, err := s.patiently(ctx, "GET", "/api/v1/sessions/"+id, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -135,6 +120,10 @@ func (s *server) check(t *testing.T, a *acknowledged) {
 		case a.doomed[id] && r.status == 404:
 		case r.status != 200 || got.State == "lost" && got.Reason == "":
 			t.Errorf("session %s: %d %s", id, r.status, r.body)
+		case got.State != "lost" && a.uploads[id] != nil:
+			if r, err := s.patiently(ctx, "GET", "/api/v1/sessions/"+id+uploaded, nil); err != nil || !bytes.Equal(r.body, a.uploads[id]) {
+				t.Errorf("session %s is %s without what was uploaded: %v, %d, %d bytes", id, got.State, err, r.status, len(r.body))
+			}
 		}
 	}
 }
@@ -143,73 +132,77 @@ func (s *server) check(t *testing.T, a *acknowledged) {
 func TestServerKilled(t *testing.T) {
 	t.Parallel()
 	dir, key := t.TempDir(), testKey(t)
-	rounds := cycles(t, 2, 50)
-	a := newAcknowledged()
-	counted := [3]int{}
+	rounds, users := cycles(t, 2, 50), cycles(t, 4, 100)
+	var sessions, executions, files int
 	for range rounds {
-		s := startServer(t, dir, key)
+		a := newAcknowledged()
+		s := startServer(t, dir, key, crowd...)
 		ctx, cancel := context.WithCancel(t.Context())
-		var users sync.WaitGroup
-		for range 4 {
-			users.Go(func() { s.burden(ctx, a) })
-		}
+		wait := s.burden(ctx, users, a)
 		a.await(t, 4)
-		time.Sleep(rand.N(2 * time.Second))
+		time.Sleep(rand.N(time.Duration(users) * 400 * time.Millisecond)) // about as long as each user needs for one session
 		s.kill()
 		cancel()
-		users.Wait()
-		again := startServer(t, dir, key)
+		wait()
+		again := startServer(t, dir, key, crowd...)
 		again.check(t, a)
-		// One that was not deleted can be used.
-		for _, id := range a.sessions {
-			if !a.doomed[id] {
-				all, err := again.execute(t.Context(), id, "print('alive')")
-				if err != nil || printed(all) != "alive\n" {
-					t.Errorf("session %s cannot be used: %v %v", id, err, all)
-				}
-				break
-			}
-		}
+		again.revive(t, a)
 		for _, id := range a.sessions {
 			if !a.deleted[id] {
-				_, _ = again.call(t.Context(), "DELETE", "/api/v1/sessions/"+id, nil)
+				if r, err := again.patiently(t.Context(), "DELETE", "/api/v1/sessions/"+id, nil); err != nil || r.status != 404 && r.status/100 != 2 {
+					t.Errorf("session %s is not deleted: %v, %d %s", id, err, r.status, r.body)
+				}
 			}
 		}
 		again.stop().ended(t, 0)
-		counted[0], counted[1], counted[2] = counted[0]+len(a.sessions), counted[1]+len(a.executions), counted[2]+len(a.files)
-		a = newAcknowledged()
+		n, e, f := a.count()
+		sessions, executions, files = sessions+n, executions+e, files+f
+		t.Logf("%d sessions, %d executions, %d files", n, e, f)
 	}
-	t.Logf("%d kills: %d sessions, %d executions and %d files were acknowledged and found", rounds, counted[0], counted[1], counted[2])
+	t.Logf("%d kills under %d users: %d sessions, %d executions and %d files were acknowledged and found", rounds, users, sessions, executions, files)
+}
+
+// revive uses some of the sessions that were not deleted.
+func (s *server) revive(t *testing.T, a *acknowledged) {
+	t.Helper()
+	var all sync.WaitGroup
+	left := 4
+	for _, n := range rand.Perm(len(a.sessions)) {
+		if id := a.sessions[n]; !a.doomed[id] && left > 0 {
+			left--
+			all.Go(func() {
+				if err := s.cell(t.Context(), nil, id, "print('alive')", "alive\n"); err != nil {
+					t.Errorf("session %s cannot be used: %v", id, err)
+				}
+			})
+		}
+	}
+	all.Wait()
 }
 
 // TestServerOnPostgreSQL works on a database that is killed under load and comes back: what was acknowledged is there, and every execution has one end.
 func TestServerOnPostgreSQL(t *testing.T) {
 	t.Parallel()
 	cluster := pgtest.New(t)
-	s := startServer(t, "", testKey(t), "COVE_DATABASE="+cluster.Database(t))
+	s := startServer(t, "", testKey(t), append([]string{"COVE_DATABASE=" + cluster.Database(t)}, crowd...)...)
 	a := newAcknowledged()
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	var users sync.WaitGroup
-	for range 3 {
-		users.Go(func() {
-			for ctx.Err() == nil {
-				s.burden(ctx, a)
-			}
-		})
-	}
-	for round := range cycles(t, 2, 10) {
-		a.await(t, 4*(round+1))
+	rounds, users := cycles(t, 2, 10), cycles(t, 3, 100)
+	wait := s.burden(ctx, users, a)
+	for round := range rounds {
+		a.await(t, 2*users*(round+1))
 		cluster.Stop(t)
 		time.Sleep(time.Second + rand.N(2*time.Second))
 		cluster.Start(t)
 	}
-	a.await(t, 4*(cycles(t, 2, 10)+1))
+	a.await(t, 2*users*(rounds+1))
 	cancel()
-	users.Wait()
+	wait()
 	s.ready(t)
 	s.check(t, a)
-	t.Logf("%d sessions, %d executions and %d files were acknowledged and found", len(a.sessions), len(a.executions), len(a.files))
+	sessions, executions, files := a.count()
+	t.Logf("%d stops under %d users: %d sessions, %d executions and %d files were acknowledged and found", rounds, users, sessions, executions, files)
 	s.stop().ended(t, 0)
 }
 

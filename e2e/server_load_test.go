@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/rand"
 	"fmt"
+	"io"
 	"maps"
 	"net/http"
 	"slices"
@@ -59,84 +60,160 @@ func (m *timings) table() string {
 	return b.String()
 }
 
-// expect makes a request whose answer must have a status of 2xx. A server that says when to come back is obeyed.
-func (s *server) expect(ctx context.Context, method, path string, body any) (reply, error) {
+// fault is an answer of a living server that nobody should get.
+type fault string
+
+func (f fault) Error() string { return string(f) }
+
+// later waits as long as an answer asks for, when it is one that asks to come back.
+func later(ctx context.Context, status int, header http.Header) (again bool, err error) {
+	if status != http.StatusTooManyRequests && status != http.StatusServiceUnavailable {
+		return false, nil
+	}
+	seconds, err := strconv.Atoi(header.Get("Retry-After"))
+	if err != nil {
+		return false, fault(fmt.Sprintf("%d without Retry-After", status))
+	}
+	select {
+	case <-time.After(time.Duration(seconds) * time.Second):
+		return true, nil
+	case <-ctx.Done():
+		return false, ctx.Err()
+	}
+}
+
+// patiently is call for a client that comes back when the server asks it to.
+func (s *server) patiently(ctx context.Context, method, path string, body any) (reply, error) {
 	for {
 		r, err := s.call(ctx, method, path, body)
-		switch {
-		case err != nil:
+		if err != nil {
 			return r, err
-		case r.status/100 == 2:
-			return r, nil
-		case r.status == http.StatusTooManyRequests || r.status == http.StatusServiceUnavailable:
-			wait, err := strconv.Atoi(r.header.Get("Retry-After"))
-			if err != nil {
-				return r, fmt.Errorf("%s %s: %d without Retry-After: %s", method, path, r.status, r.body)
-			}
-			select {
-			case <-time.After(time.Duration(wait) * time.Second):
-			case <-ctx.Done():
-				return r, ctx.Err()
-			}
-		default:
-			return r, refusal(fmt.Sprintf("%s %s: %d %s", method, path, r.status, r.body))
+		}
+		if again, err := later(ctx, r.status, r.header); err != nil || !again {
+			return r, err
 		}
 	}
 }
 
-// refusal is an answer of a living server that nobody should get.
-type refusal string
+// expect makes a request whose answer must have a status of 2xx in the end.
+func (s *server) expect(ctx context.Context, method, path string, body any) (reply, error) {
+	r, err := s.patiently(ctx, method, path, body)
+	if err == nil && r.status/100 != 2 {
+		err = fault(fmt.Sprintf("%d %s", r.status, r.body))
+	}
+	if err != nil {
+		err = fmt.Errorf("%s %s: %w", method, path, err)
+	}
+	return r, err
+}
 
-func (r refusal) Error() string { return string(r) }
+// cell runs code and notes the execution. It comes back to a stream that breaks off, and must find one end.
+func (s *server) cell(ctx context.Context, a *acknowledged, session, code, prints string) error {
+	var all []event
+	method, path, body := "POST", "/api/v1/sessions/"+session+"/executions", any(map[string]any{"code": code})
+	for outcome(all) == "" {
+		response, err := s.request(ctx, method, path, body)
+		if err != nil {
+			return err
+		}
+		if response.StatusCode/100 != 2 {
+			text, _ := io.ReadAll(response.Body)
+			_ = response.Body.Close()
+			again, err := later(ctx, response.StatusCode, response.Header)
+			if err != nil {
+				return fmt.Errorf("%s: %w: %s", path, err, text)
+			}
+			if !again {
+				return fault(fmt.Sprintf("%s: %d %s", path, response.StatusCode, text))
+			}
+			continue
+		}
+		more, err := events(response.Body, nil)
+		_ = response.Body.Close()
+		if method == "POST" && len(more) > 0 {
+			made, _ := more[0].data["execution"].(map[string]any)
+			id := fmt.Sprint(made["id"])
+			a.note(func() { a.executions = append(a.executions, id) })
+			method, path, body = "GET", "/api/v1/executions/"+id+"/events", nil
+		}
+		if err != nil {
+			return err
+		}
+		for _, e := range more {
+			if e.id != "" {
+				all = append(all, e)
+			}
+		}
+		if len(all) > 0 {
+			path, _, _ = strings.Cut(path, "?")
+			path += "?after=" + all[len(all)-1].id
+		}
+	}
+	if printed(all) != prints || outcome(all) != "ok" {
+		return fault(fmt.Sprintf("%q ended as %s and printed %q, want %q: %v", code, outcome(all), printed(all), prints, all))
+	}
+	return nil
+}
+
+// uploaded is where a user's file goes in the workspace.
+const uploaded = "/files/data/random.bin"
 
 // user does what a user of an application does, from a new session to its end.
-func (s *server) user(ctx context.Context, m *timings) error {
-	var id string
+func (s *server) user(ctx context.Context, m *timings, a *acknowledged) error {
+	var made, stored struct{ ID string }
 	err := m.time("create", func() error {
 		r, err := s.expect(ctx, "POST", "/api/v1/sessions", map[string]any{})
 		if err == nil {
-			var made struct{ ID string }
 			r.into(s.t, &made)
-			id = made.ID
 		}
 		return err
 	})
 	if err != nil {
 		return err
 	}
+	a.note(func() { a.sessions = append(a.sessions, made.ID) })
 	for n, cell := range cells {
 		step := "execute"
 		if n == 0 {
 			step = "first"
 		}
-		err := m.time(step, func() error {
-			all, err := s.execute(ctx, id, cell.code)
-			if err == nil && (printed(all) != cell.prints || outcome(all) != "ok") {
-				err = fmt.Errorf("cell %d ended as %s and printed %q, want %q", n, outcome(all), printed(all), cell.prints)
-			}
-			return err
-		})
-		if err != nil {
+		if err := m.time(step, func() error { return s.cell(ctx, a, made.ID, cell.code, cell.prints) }); err != nil {
 			return err
 		}
 	}
 	data := make([]byte, 1<<20)
 	_, _ = rand.Read(data)
-	path := "/api/v1/sessions/" + id + "/files/data/random.bin"
+	path := "/api/v1/sessions/" + made.ID + uploaded
 	if err := m.time("upload", func() error { _, err := s.expect(ctx, "PUT", path, data); return err }); err != nil {
 		return err
 	}
+	a.note(func() { a.uploads[made.ID] = data })
 	err = m.time("download", func() error {
 		r, err := s.expect(ctx, "GET", path, nil)
 		if err == nil && !bytes.Equal(r.body, data) {
-			err = fmt.Errorf("%d bytes came back that are not those that were sent", len(r.body))
+			err = fault(fmt.Sprintf("%d bytes came back that are not those that were sent", len(r.body)))
 		}
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	return m.time("delete", func() error { _, err := s.expect(ctx, "DELETE", "/api/v1/sessions/"+id, nil); return err })
+	err = m.time("store", func() error {
+		r, err := s.expect(ctx, "POST", "/api/v1/files?name=random.bin", data)
+		if err == nil {
+			r.into(s.t, &stored)
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	a.note(func() { a.files[stored.ID], a.doomed[made.ID] = data, true })
+	err = m.time("delete", func() error { _, err := s.expect(ctx, "DELETE", "/api/v1/sessions/"+made.ID, nil); return err })
+	if err == nil {
+		a.note(func() { a.deleted[made.ID] = true })
+	}
+	return err
 }
 
 // TestUsersAtOnce has many users work at once: all of them succeed, and nothing is left of them.
@@ -151,7 +228,7 @@ func TestUsersAtOnce(t *testing.T) {
 	start := time.Now()
 	for range users {
 		all.Go(func() {
-			if err := m.time("all", func() error { return s.user(ctx, &m) }); err != nil {
+			if err := m.time("all", func() error { return s.user(ctx, &m, nil) }); err != nil {
 				t.Error(err)
 			}
 		})

@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -21,9 +22,10 @@ import (
 // server is a running `cove serve` with a folder of its own.
 type server struct {
 	*command
-	base string
-	key  string
-	log  *watched
+	base   string
+	key    string
+	log    *watched
+	killed atomic.Bool
 }
 
 // firstKey is what the servers of tests are told to take for their first key. Its form is that of every key.
@@ -77,6 +79,7 @@ func (s *server) stop() result {
 // kill ends the server as a machine that loses its power does, but for what the system keeps.
 func (s *server) kill() {
 	s.t.Helper()
+	s.killed.Store(true)
 	_ = s.cmd.Process.Kill()
 	_ = s.cmd.Wait()
 }
