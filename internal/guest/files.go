@@ -2,7 +2,6 @@ package guest
 
 import (
 	"crypto/rand"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -12,29 +11,33 @@ import (
 	"strings"
 	"sync"
 	"syscall"
-	"unicode/utf8"
 
 	"cove/internal/wire"
 )
 
-// Code can make millions of files, and folders so deep that walking them takes minutes.
-const (
-	maxListed      = 10000
-	maxListedBytes = 4 << 20 // of paths; JSON makes up to six times as much of them
-	deepest        = 100     // folders within each other that a listing looks into
-)
-
-// openWorkspace opens the workspace so that no symlink that code made can lead out of it. Code may have removed
-// the folder where it is not a mount point; then it is made again.
+// openWorkspace opens the workspace so that no symlink that code made can lead out of it.
 func (g *guest) openWorkspace() (*os.Root, error) {
 	root, err := os.OpenRoot(g.workspace)
-	if errors.Is(err, fs.ErrNotExist) {
-		if err := os.MkdirAll(g.workspace, 0o755); err != nil {
-			return nil, err
-		}
-		root, err = os.OpenRoot(g.workspace)
+	if err == nil {
+		return root, nil
 	}
-	return root, err
+	if err := g.mendWorkspace(); err != nil {
+		return nil, err
+	}
+	return os.OpenRoot(g.workspace)
+}
+
+// mendWorkspace has the workspace be there, and its owner get in: code may have removed it where it is not a mount point, or locked itself out.
+func (g *guest) mendWorkspace() error {
+	if err := os.MkdirAll(g.workspace, 0o755); err != nil {
+		return err
+	}
+	const all = 0o700
+	fi, err := os.Stat(g.workspace)
+	if err == nil && fi.Mode()&all != all {
+		err = os.Chmod(g.workspace, fi.Mode().Perm()|all)
+	}
+	return err
 }
 
 // Bounds of a path, as of the file systems that it is for; a longer one is no file's.
@@ -230,53 +233,4 @@ func (g *guest) readFile(ch *wire.Channel, req wire.Request) error {
 	}
 	_ = ch.CloseWrite()
 	return nil
-}
-
-func (g *guest) listFiles(ch *wire.Channel) error {
-	files := []wire.FileInfo{}
-	more, size := false, 0
-	err := g.inWorkspace(func(root *os.Root) error {
-		return fs.WalkDir(root.FS(), ".", func(p string, d fs.DirEntry, err error) error {
-			if err == nil && d.IsDir() && strings.Count(p, "/") >= deepest {
-				more = true
-				return fs.SkipDir
-			}
-			if err != nil || !d.Type().IsRegular() || !utf8.ValidString(p) || g.parts.has(p) {
-				return nil // unreadable, gone meanwhile, not there yet, or nothing that the host could name
-			}
-			if size += len(p); len(files) == maxListed || size > maxListedBytes {
-				more = true
-				return fs.SkipAll
-			}
-			if fi, err := d.Info(); err == nil {
-				files = append(files, describe(p, fi))
-			}
-			return nil
-		})
-	})
-	if err != nil {
-		return err
-	}
-	body, err := json.Marshal(files)
-	if err != nil {
-		return err
-	}
-	answer(ch, wire.Response{More: more}, body)
-	return nil
-}
-
-func describe(p string, fi fs.FileInfo) wire.FileInfo {
-	d := wire.FileInfo{Path: p, Stamp: stamp(fi), Folder: fi.IsDir(), Modified: fi.ModTime().UnixMicro()}
-	if !d.Folder {
-		d.Size = fi.Size()
-	}
-	return d
-}
-
-// stamp uses the change time, which code cannot set.
-func stamp(fi fs.FileInfo) string {
-	if st, ok := fi.Sys().(*syscall.Stat_t); ok {
-		return fmt.Sprintf("%d.%d.%d", st.Ino, st.Ctim.Nano(), st.Size)
-	}
-	return fmt.Sprintf("%d.%d", fi.ModTime().UnixNano(), fi.Size())
 }

@@ -105,8 +105,8 @@ func (g *guest) launch(ch *wire.Channel, spec wire.ProcessSpec, r role) error {
 		dir = "/"
 	default:
 		dir = g.workspace
-		if root, err := g.openWorkspace(); err == nil {
-			_ = root.Close()
+		if err := g.asUser(g.mendWorkspace); err != nil {
+			return err
 		}
 	}
 	attr := &syscall.ProcAttr{Dir: dir, Env: spec.Env, Files: p.child(), Sys: g.as(r)}

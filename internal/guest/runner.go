@@ -60,7 +60,8 @@ const (
 	frameHeader  = 5
 )
 
-// drainLimit bounds what is read from a pipe for the sake of order; a child process may be writing without end.
+// drainLimit bounds what is read from a pipe for the sake of order, and from a socket after its process's end; a child process may be writing
+// without end.
 const drainLimit = 1 << 20
 
 // inbufKept bounds the memory that is kept for the next message after a large one.
@@ -122,7 +123,7 @@ func (r *runner) loop() error {
 			case r.wake[0]:
 				return r.finish()
 			case r.socket:
-				err = r.receive()
+				_, err = r.receive()
 			case r.out[0]:
 				_, err = r.pass(0)
 			case r.out[1]:
@@ -141,10 +142,15 @@ func (r *runner) finish() error {
 	if r.hungUp.Load() && r.broken == "" {
 		r.broken = "it closed its channel"
 	}
-	if r.socket >= 0 {
-		if err := r.receive(); err != nil {
+	for total := 0; r.socket >= 0 && total < drainLimit; {
+		n, err := r.receive()
+		if err != nil {
 			return err
 		}
+		if n == 0 {
+			break
+		}
+		total += n
 	}
 	if err := r.drain(); err != nil {
 		return err
@@ -227,26 +233,20 @@ func (r *runner) drain() error {
 	return nil
 }
 
-// receive reads what the kernel has sent and passes on the complete messages.
-func (r *runner) receive() error {
-	for {
-		n, _, err := syscall.Recvfrom(r.socket, r.buf, syscall.MSG_DONTWAIT)
-		if errors.Is(err, syscall.EAGAIN) || errors.Is(err, syscall.EINTR) {
-			return nil
-		}
-		if n <= 0 {
-			r.ignoreSocket()
-			go r.awaitEnd()
-			return nil
-		}
-		r.inbuf = append(r.inbuf, r.buf[:n]...)
-		if err := r.messages(); err != nil {
-			return err
-		}
-		if r.socket < 0 {
-			return nil
-		}
+// receive reads once from the kernel's socket and passes on the messages that are complete; it returns the number of bytes read, 0 when there is
+// nothing now.
+func (r *runner) receive() (int, error) {
+	n, _, err := syscall.Recvfrom(r.socket, r.buf, syscall.MSG_DONTWAIT)
+	if errors.Is(err, syscall.EAGAIN) || errors.Is(err, syscall.EINTR) {
+		return 0, nil
 	}
+	if n <= 0 {
+		r.ignoreSocket()
+		go r.awaitEnd()
+		return 0, nil
+	}
+	r.inbuf = append(r.inbuf, r.buf[:n]...)
+	return n, r.messages()
 }
 
 func (r *runner) messages() error {
@@ -276,6 +276,9 @@ func (r *runner) messages() error {
 			r.breakOff(fmt.Sprintf("it sent a message of unknown kind %d", kind))
 			return nil
 		}
+	}
+	if len(rest) == len(r.inbuf) { // a long message, of which this was one more part
+		return nil
 	}
 	if cap(r.inbuf) > inbufKept && len(rest) < inbufKept {
 		r.inbuf = nil

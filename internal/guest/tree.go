@@ -1,6 +1,7 @@
 package guest
 
 import (
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -8,10 +9,8 @@ import (
 	"io/fs"
 	"os"
 	"path"
-	"slices"
 	"strings"
 	"syscall"
-	"unicode/utf8"
 	"unsafe"
 
 	"cove/internal/wire"
@@ -23,79 +22,6 @@ func checkFolder(p string) (string, error) {
 		return ".", nil
 	}
 	return p, checkPath(p)
-}
-
-// listFolder lists the files and folders of one folder, the first of them by name. What is neither, as symlinks and FIFOs, is left out, and
-// so is what has no name that the host could say.
-func (g *guest) listFolder(ch *wire.Channel, req wire.Request) error {
-	dir, err := checkFolder(req.Path)
-	if err != nil {
-		return err
-	}
-	files, more := []wire.FileInfo{}, false
-	err = g.inWorkspace(func(root *os.Root) error {
-		if err := refuseSymlinks(root, dir); err != nil {
-			return err
-		}
-		f, err := root.OpenFile(dir, os.O_RDONLY|syscall.O_DIRECTORY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
-		if err != nil {
-			return err
-		}
-		defer func() { _ = f.Close() }()
-		var names []string
-		if names, more, err = g.firstNames(f, req.Path); err != nil {
-			return err
-		}
-		size := 0
-		for _, name := range names {
-			p := path.Join(req.Path, name)
-			if size += len(p); size > maxListedBytes {
-				more = true
-				break
-			}
-			if fi, err := root.Lstat(p); err == nil && (fi.IsDir() || fi.Mode().IsRegular()) {
-				files = append(files, describe(p, fi))
-			}
-		}
-		return nil
-	})
-	if err != nil {
-		return err
-	}
-	body, err := json.Marshal(files)
-	if err != nil {
-		return err
-	}
-	answer(ch, wire.Response{More: more}, body)
-	return nil
-}
-
-// firstNames returns the first names of a folder in alphabetical order, and whether there are more. It never holds more than twice as many.
-func (g *guest) firstNames(f *os.File, dir string) (names []string, more bool, err error) {
-	shorten := func() {
-		slices.Sort(names)
-		if len(names) > maxListed {
-			more, names = true, names[:maxListed]
-		}
-	}
-	for {
-		entries, err := f.ReadDir(1024)
-		for _, e := range entries {
-			p := path.Join(dir, e.Name())
-			if (e.IsDir() || e.Type().IsRegular()) && utf8.ValidString(p) && len(p) <= longestPath && !g.parts.has(p) {
-				names = append(names, e.Name())
-			}
-		}
-		if len(names) > 2*maxListed || err != nil {
-			shorten()
-		}
-		if errors.Is(err, io.EOF) {
-			return names, more, nil
-		}
-		if err != nil {
-			return nil, false, err
-		}
-	}
 }
 
 func (g *guest) statFile(ch *wire.Channel, req wire.Request) error {
@@ -203,7 +129,7 @@ func (g *guest) removeFile(ch *wire.Channel, req wire.Request) error {
 		case err != nil:
 			return err
 		case req.All && fi.IsDir():
-			return root.RemoveAll(req.Path) // which removes symlinks instead of following them
+			return removeAll(root, req.Path)
 		}
 		return root.Remove(req.Path)
 	})
@@ -211,6 +137,84 @@ func (g *guest) removeFile(ch *wire.Channel, req wire.Request) error {
 		return err
 	}
 	answer(ch, wire.Response{}, nil)
+	return nil
+}
+
+// deepestRemoval is how many folders within each other are removed from the inside out, each of which is kept open meanwhile.
+const deepestRemoval = 100
+
+// removeAll removes a folder with what is in it.
+func removeAll(root *os.Root, dir string) error {
+	top, err := root.OpenRoot(dir)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = top.Close() }()
+	if err := empty(top, top, 0); err != nil {
+		return err
+	}
+	return root.Remove(dir)
+}
+
+// empty removes what is in a folder, symlinks themselves. A folder that is too deep is moved up into top first, which is emptied last.
+func empty(top, dir *os.Root, depth int) error {
+	for {
+		f, err := dir.Open(".")
+		if err != nil {
+			return err
+		}
+		entries, err := f.ReadDir(batch)
+		if depth == deepestRemoval && err == nil {
+			err = moveUp(top, f, entries)
+		}
+		_ = f.Close()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		for _, e := range entries {
+			if err == nil {
+				err = removeEntry(top, dir, e, depth)
+			}
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+func removeEntry(top, dir *os.Root, e fs.DirEntry, depth int) error {
+	err := dir.Remove(e.Name())
+	if e.IsDir() && errors.Is(err, syscall.ENOTEMPTY) {
+		var sub *os.Root
+		if sub, err = dir.OpenRoot(e.Name()); err == nil {
+			err = errors.Join(empty(top, sub, depth+1), sub.Close())
+		}
+		if err == nil {
+			err = dir.Remove(e.Name())
+		}
+	}
+	if errors.Is(err, fs.ErrNotExist) { // somebody was quicker
+		return nil
+	}
+	return err
+}
+
+// moveUp moves the folders among the entries of dir into top.
+func moveUp(top *os.Root, dir *os.File, entries []fs.DirEntry) error {
+	to, err := top.Open(".")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = to.Close() }()
+	for _, e := range entries {
+		if !e.IsDir() {
+			continue
+		}
+		err := syscall.Renameat(int(dir.Fd()), e.Name(), int(to.Fd()), partPrefix+rand.Text())
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return &os.PathError{Op: "remove", Path: e.Name(), Err: err}
+		}
+	}
 	return nil
 }
 

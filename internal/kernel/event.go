@@ -19,7 +19,8 @@ type Stream struct {
 	Data []byte
 }
 
-// Bundle is one object in several MIME types. Text types and images (base64) are strings; JSON types are any JSON value.
+// Bundle is one object in several MIME types. Text types and images (base64) are strings; JSON types are any JSON value, which a kernel's events
+// have as the text that it is (json.RawMessage): it can be large, and few look into it.
 type Bundle map[string]any
 
 // Display is rich output that the code asked to show. Update replaces the earlier display with the same ID.

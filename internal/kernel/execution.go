@@ -2,7 +2,7 @@ package kernel
 
 import (
 	"context"
-	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"syscall"
@@ -34,7 +34,8 @@ type execution struct {
 
 	silent  bool // the consumer has left; go on to the end without it
 	limit   int64
-	shown   int64 // bytes of displays delivered
+	shown   int64 // bytes of displays and errors, delivered or not
+	written int64 // bytes of streams, delivered or not
 	dropped int64
 	held    [2][]byte // an incomplete UTF-8 sequence at the end of stdout, stderr
 
@@ -42,8 +43,15 @@ type execution struct {
 	rung    int
 	timer   *time.Timer
 	answers chan answer
+	asking  int // requests for input without an answer
 	modules modules
 }
+
+// What an execution may do beyond its limits.
+const (
+	errorRoom  = 1 << 20 // bytes of errors after the limit on what is shown: the last one says why
+	mostAsking = 8       // requests for input at one time, as of threads
+)
 
 type answer struct {
 	value string
@@ -69,7 +77,7 @@ func (x *execution) send() error {
 }
 
 func (x *execution) run(ctx context.Context) {
-	x.answers = make(chan answer, 1)
+	x.answers = make(chan answer, mostAsking)
 	x.timer = time.NewTimer(time.Hour)
 	defer x.timer.Stop()
 	if x.timer.Stop(); x.req.Timeout > 0 {
@@ -97,6 +105,7 @@ func (x *execution) run(ctx context.Context) {
 				return
 			}
 		case a := <-x.answers:
+			x.asking--
 			reply := map[string]any{"type": "input_reply", "id": x.id, "value": a.value}
 			if a.err != nil {
 				reply["eof"] = true
@@ -251,8 +260,13 @@ func (x *execution) finish(d Done) {
 
 var streams = [2]string{"stdout", "stderr"}
 
-// stream emits text, keeping back an incomplete UTF-8 sequence until the rest of it comes.
+// stream emits text, keeping back an incomplete UTF-8 sequence until the rest of it comes. The guest has dropped what is beyond the limit; this is
+// for one that has not.
 func (x *execution) stream(i int, data []byte) {
+	if x.written += int64(len(data)); x.written > x.limit {
+		x.dropped += int64(len(data))
+		return
+	}
 	if len(x.held[i]) > 0 {
 		data = append(x.held[i], data...)
 		x.held[i] = nil
@@ -279,72 +293,78 @@ func incomplete(data []byte) int {
 	return 0
 }
 
-// spoken is a driver's message; which fields are set depends on Type.
-type spoken struct {
-	Type        string         `json:"type"`
-	ID          string         `json:"id"`
-	Data        map[string]any `json:"data"`
-	Metadata    map[string]any `json:"metadata"`
-	DisplayID   string         `json:"display_id"`
-	Update      bool           `json:"update"`
-	Count       int            `json:"count"`
-	Name        string         `json:"name"`
-	Value       string         `json:"value"`
-	Traceback   []string       `json:"traceback"`
-	Wait        bool           `json:"wait"`
-	Prompt      string         `json:"prompt"`
-	Password    bool           `json:"password"`
-	Status      string         `json:"status"`
-	ExitCode    int            `json:"exit_code"`
-	Interrupted bool           `json:"interrupted"`
-	Number      int            `json:"number"`
-	Module      string         `json:"module"`
-	Loaded      []string       `json:"loaded"`
-}
-
 // message deals with a driver's message and returns true when it ends the execution.
 func (x *execution) message(m message) (bool, error) {
-	var s spoken
-	if err := json.Unmarshal(m.body, &s); err != nil {
-		return false, fmt.Errorf("a message is not what it should be")
+	s, err := hear(m.body)
+	if err != nil {
+		return false, err
 	}
 	switch s.Type {
-	case "display", "result":
-		if x.shown += int64(len(m.body)); x.shown > x.limit {
-			x.dropped += int64(len(m.body))
-			return false, nil
-		}
-		if s.Type == "result" {
-			x.emit(Result{Count: s.Count, Data: bundle(s.Data), Metadata: s.Metadata})
-		} else {
-			x.emit(Display{Data: bundle(s.Data), Metadata: s.Metadata, ID: s.DisplayID, Update: s.Update})
-		}
-	case "error":
-		x.emit(Error{Name: s.Name, Value: s.Value, Traceback: s.Traceback})
-	case "clear_output":
-		x.emit(ClearOutput{Wait: s.Wait})
+	case "display", "result", "error", "clear_output":
+		return false, x.show(s, int64(len(m.body)))
 	case "input_request":
-		if s.ID != x.id || x.req.Input == nil {
-			return false, fmt.Errorf("it asked for input that was not offered")
-		}
-		go func() {
-			value, err := x.req.Input(s.Prompt, s.Password)
-			select {
-			case x.answers <- answer{value, err}:
-			default: // the execution has moved on
-			}
-		}()
+		return false, x.ask(s)
 	case "module_request":
 		return false, x.askFor(s)
 	case "reply":
 		if s.ID != x.id {
-			return false, fmt.Errorf("it answered %q when %q was asked", s.ID, x.id)
+			return false, fmt.Errorf("it answered %.100q when %q was asked", s.ID, x.id)
 		}
 		x.dropped += m.head.Dropped
 		x.finish(x.outcome(s))
 		return true, nil
 	}
 	return false, nil
+}
+
+// show emits what a message of some size shows, unless there is too much.
+func (x *execution) show(s spoken, size int64) error {
+	x.shown += size
+	if x.shown > x.limit && (s.Type == "display" || s.Type == "result") || x.shown > x.limit+errorRoom {
+		x.dropped += size
+		return nil
+	}
+	switch s.Type {
+	case "error":
+		lines, err := texts(s.Traceback, mostLines)
+		if err != nil {
+			return err
+		}
+		x.emit(Error{Name: s.Name, Value: s.Value, Traceback: lines})
+		return nil
+	case "clear_output":
+		x.emit(ClearOutput{Wait: s.Wait})
+		return nil
+	}
+	data, err := bundleOf(s.Data)
+	if err != nil {
+		return err
+	}
+	metadata, err := members(s.Metadata)
+	if err != nil {
+		return err
+	}
+	if s.Type == "result" {
+		x.emit(Result{Count: s.Count, Data: data, Metadata: metadata})
+	} else {
+		x.emit(Display{Data: data, Metadata: metadata, ID: s.DisplayID, Update: s.Update})
+	}
+	return nil
+}
+
+// ask has the caller answer a request for input.
+func (x *execution) ask(s spoken) error {
+	if s.ID != x.id || x.req.Input == nil {
+		return errors.New("it asked for input that was not offered")
+	}
+	if x.asking++; x.asking > mostAsking {
+		return fmt.Errorf("it asked for input %d times without waiting for an answer", mostAsking)
+	}
+	go func() {
+		value, err := x.req.Input(s.Prompt, s.Password)
+		x.answers <- answer{value, err}
+	}()
+	return nil
 }
 
 func (x *execution) outcome(s spoken) Done {
@@ -358,16 +378,4 @@ func (x *execution) outcome(s spoken) Done {
 		d.Outcome = OutcomeError
 	}
 	return d
-}
-
-// bundle keeps the MIME types whose values are of the type that they must be: text and images are strings.
-func bundle(data map[string]any) Bundle {
-	b := Bundle{}
-	for mime, v := range data {
-		_, isText := v.(string)
-		if isText || strings.HasSuffix(mime, "json") {
-			b[mime] = v
-		}
-	}
-	return b
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"net"
+	"runtime"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -254,5 +255,169 @@ func TestHostileModules(t *testing.T) {
 				t.Errorf("it was asked %d times, want %d; %d questions outlived the execution", n, c.asked, beside.Load())
 			}
 		})
+	}
+}
+
+// TestHostileMessages has kernels say more than anybody could use.
+func TestHostileMessages(t *testing.T) {
+	reply := func(id string) string { return `{"type":"reply","id":"` + id + `","status":"ok"}` }
+	for _, c := range []struct {
+		name  string
+		limit int64
+		says  func(id string) []string
+		want  kernel.Outcome
+		shown int // events besides the Done
+	}{
+		{"an object of many empty ones", 0, func(id string) []string {
+			return []string{`{"type":"display","data":{"application/json":[` + strings.Repeat("{},", 6<<20) + `0]}}`, reply(id)}
+		}, kernel.OutcomeOK, 1},
+		{"metadata of many empty ones", 0, func(id string) []string {
+			return []string{`{"type":"result","metadata":{"x":[` + strings.Repeat("[],", 6<<20) + `0]}}`, reply(id)}
+		}, kernel.OutcomeOK, 1},
+		{"an error of many lines", 0, func(id string) []string {
+			return []string{`{"type":"error","traceback":[` + strings.Repeat(`"",`, 6<<20) + `""]}`, reply(id)}
+		}, kernel.OutcomeOK, 1},
+		{"errors without end", 1000, func(id string) []string {
+			return append(slices.Repeat([]string{`{"type":"error","name":"` + strings.Repeat("x", 50_000) + `"}`}, 100), reply(id))
+		}, kernel.OutcomeOK, 20},
+		{"clearing without end", 1000, func(id string) []string {
+			return append(slices.Repeat([]string{`{"type":"clear_output","name":"` + strings.Repeat("x", 50_000) + `"}`}, 100), reply(id))
+		}, kernel.OutcomeOK, 20},
+		{"traceback of numbers", 0, func(string) []string { return []string{`{"type":"error","traceback":[1]}`} }, kernel.OutcomeProtocol, 0},
+		{"data of another type", 0, func(string) []string { return []string{`{"type":"display","data":[]}`} }, kernel.OutcomeProtocol, 0},
+		{"questions without end", 0, func(id string) []string {
+			return slices.Repeat([]string{`{"type":"input_request","id":"` + id + `"}`}, 100)
+		}, kernel.OutcomeProtocol, 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			k, err := start(t, hostile{ready: ready, say: func(say func(wire.FromProcess, string), id string) {
+				for _, body := range c.says(id) {
+					say(wire.FromProcess{Kind: wire.FromMessage}, body)
+				}
+			}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			before := inUse()
+			var asking atomic.Int32
+			input := func(string, bool) (string, error) {
+				asking.Add(1)
+				<-t.Context().Done()
+				return "", t.Context().Err()
+			}
+			var shown []kernel.Event
+			for ev, err := range k.Execute(t.Context(), kernel.Request{OutputLimit: c.limit, Input: input}) {
+				if err != nil {
+					t.Fatal(err)
+				}
+				if done, ok := ev.(kernel.Done); !ok {
+					shown = append(shown, ev)
+				} else if done.Outcome != c.want || len(shown) != c.shown {
+					t.Errorf("%d shown, ended as %+v", len(shown), done)
+				}
+			}
+			if held := inUse() - before; held > 128<<20 {
+				t.Errorf("what it said takes %d MiB", held>>20)
+			}
+			if n := asking.Load(); n > 8 {
+				t.Errorf("it asked for input %d times at once", n)
+			}
+			for _, ev := range shown {
+				if failed, ok := ev.(kernel.Error); ok && len(failed.Traceback) > 2000 {
+					t.Errorf("a traceback of %d lines", len(failed.Traceback))
+				}
+			}
+		})
+	}
+}
+
+// TestHostileAside has a kernel say much when it was not asked.
+func TestHostileAside(t *testing.T) {
+	k, err := start(t, hostile{ready: ready, say: func(say func(wire.FromProcess, string), id string) {
+		say(wire.FromProcess{Kind: wire.FromMessage}, `{"type":"reply","id":"`+id+`","status":"ok"}`)
+		say(wire.FromProcess{Kind: wire.FromMessage}, `{"type":"display","data":{"text/plain":"`+strings.Repeat("x", 30<<20)+`"}}`)
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := inUse()
+	for range 2 {
+		if done, _ := finish(t, k); done.Outcome != kernel.OutcomeOK {
+			t.Errorf("ended as %+v", done)
+		}
+		await(t, "what it says", func() bool { return inUse()-before > 16<<20 })
+		await(t, "the end of it", func() bool { return inUse()-before < 16<<20 })
+	}
+}
+
+// inUse returns the bytes of memory that are in use.
+func inUse() int64 {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc)
+}
+
+// TestHostileValues has values come through as they are, or not at all.
+func TestHostileValues(t *testing.T) {
+	t.Parallel()
+	deep := func(n int) string { return strings.Repeat("[", n) + strings.Repeat("]", n) }
+	k, err := start(t, hostile{ready: ready, say: func(say func(wire.FromProcess, string), id string) {
+		say(wire.FromProcess{Kind: wire.FromMessage}, `{"type":"display","metadata":{"deep":`+deep(9000)+`,"x":{"y":"\"["}},"data":{"text/plain":"a\u0000b","text/html":{},"image/png":1,
+			"application/json":{"n":12345678901234567890,"text":"`+"\xff"+`"},"application/vnd.x+json":"text","application/deep+json":`+deep(501)+`,"application/flat+json":`+deep(500)+`}}`)
+		say(wire.FromProcess{Kind: wire.FromMessage}, `{"type":"display","data":null,"metadata":null}`)
+		say(wire.FromProcess{Kind: wire.FromMessage}, `{"type":"reply","id":"`+id+`","status":"ok"}`)
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var shown []string
+	for ev, err := range k.Execute(t.Context(), kernel.Request{}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d, ok := ev.(kernel.Display); ok {
+			text, err := json.Marshal(d)
+			if err != nil {
+				t.Fatal(err)
+			}
+			shown = append(shown, string(text))
+		}
+	}
+	want := []string{
+		`{"Data":{"application/flat+json":` + deep(500) + `,"application/json":{"n":12345678901234567890,"text":"` + "\ufffd" +
+			`"},"application/vnd.x+json":"text","text/plain":"a\u0000b"},"Metadata":{"x":{"y":"\"["}},"ID":"","Update":false}`,
+		`{"Data":{},"Metadata":null,"ID":"","Update":false}`,
+	}
+	if !slices.Equal(shown, want) {
+		t.Errorf("shown are %q", shown)
+	}
+}
+
+// TestHostileOutput has a guest write more than it was to pass on.
+func TestHostileOutput(t *testing.T) {
+	t.Parallel()
+	k, err := start(t, hostile{ready: ready, say: func(say func(wire.FromProcess, string), id string) {
+		for range 100 {
+			say(wire.FromProcess{Kind: wire.FromStdout}, strings.Repeat("x", 1000))
+		}
+		say(wire.FromProcess{Kind: wire.FromMessage}, `{"type":"reply","id":"`+id+`","status":"ok"}`)
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	shown := 0
+	for ev, err := range k.Execute(t.Context(), kernel.Request{OutputLimit: 10_000}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		switch ev := ev.(type) {
+		case kernel.Stream:
+			shown += len(ev.Data)
+		case kernel.Done:
+			if shown != 10_000 || ev.Dropped != 90_000 {
+				t.Errorf("%d bytes shown, %d dropped", shown, ev.Dropped)
+			}
+		}
 	}
 }

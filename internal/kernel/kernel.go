@@ -138,13 +138,36 @@ func (k *Kernel) receive() {
 			k.exit = m
 			close(k.exited)
 		}
-		select {
-		case k.messages <- m:
-		case <-k.closing:
+		if !k.deliver(m) || last {
 			return
 		}
-		if last {
-			return
+	}
+}
+
+// What an interpreter says while nobody has a turn waits for the next one, but not for long if it is much: code could fill the host's memory with it.
+const (
+	unheardKept  = 1 << 20 // bytes
+	unheardGrace = time.Second
+)
+
+// deliver hands a message to whoever has the turn. It returns false when the kernel is closed.
+func (k *Kernel) deliver(m message) bool {
+	var late <-chan time.Time
+	if len(m.body) > unheardKept {
+		tick := time.NewTicker(unheardGrace)
+		defer tick.Stop()
+		late = tick.C
+	}
+	for {
+		select {
+		case k.messages <- m:
+			return true
+		case <-k.closing:
+			return false
+		case <-late:
+			if len(k.turn) == 1 { // nobody has it
+				m = message{head: wire.FromProcess{Kind: wire.FromStdout}}
+			}
 		}
 	}
 }
@@ -245,6 +268,23 @@ func (k *Kernel) Execute(ctx context.Context, req Request) iter.Seq2[Event, erro
 			return
 		}
 		x.run(ctx)
+		if x.rung > 0 {
+			k.absorb()
+		}
+	}
+}
+
+// absorbGrace bounds how long the next execution waits for an interpreter that does not take notice of interrupts.
+const absorbGrace = 2 * time.Second
+
+// absorb waits until the interrupts of an execution that has ended are past: one that crossed the reply would hit what is run next.
+func (k *Kernel) absorb() {
+	ctx, cancel := context.WithTimeout(context.Background(), absorbGrace)
+	defer cancel()
+	select {
+	case <-k.dead:
+	default:
+		_ = k.answered(ctx, map[string]any{"type": "is_complete", "code": ""}, "is_complete_reply", &struct{}{}) // the next execution finds out
 	}
 }
 
@@ -265,7 +305,7 @@ func (k *Kernel) IsComplete(ctx context.Context, code string) (string, error) {
 	return reply.Status, err
 }
 
-// ask sends a question that runs no code and waits for its reply. Output of background threads that comes meanwhile is dropped.
+// ask sends a question that runs no code and waits for its turn and for the reply. Output of background threads that comes meanwhile is dropped.
 func (k *Kernel) ask(ctx context.Context, question map[string]any, reply string, into any) error {
 	select {
 	case <-k.turn:
@@ -275,6 +315,11 @@ func (k *Kernel) ask(ctx context.Context, question map[string]any, reply string,
 	case <-ctx.Done():
 		return ctx.Err()
 	}
+	return k.answered(ctx, question, reply, into)
+}
+
+// answered is ask for who has the turn.
+func (k *Kernel) answered(ctx context.Context, question map[string]any, reply string, into any) error {
 	id := k.nextID("ask")
 	question["id"] = id
 	if err := k.send(question); err != nil {
@@ -292,7 +337,7 @@ func (k *Kernel) ask(ctx context.Context, question map[string]any, reply string,
 				return ended()
 			}
 			var head struct{ Type, ID string }
-			if m.head.Kind == wire.FromMessage && json.Unmarshal(m.body, &head) == nil && head.Type == reply && head.ID == id {
+			if m.head.Kind == wire.FromMessage && len(m.body) <= longestReply && json.Unmarshal(m.body, &head) == nil && head.Type == reply && head.ID == id {
 				return json.Unmarshal(m.body, into)
 			}
 		}

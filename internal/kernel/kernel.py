@@ -60,6 +60,7 @@ MESSAGE, SYNC = 1, 2
 MESSAGE_LIMIT = 20_000_000  # bytes of one encoded message; the guest refuses more
 TEXT_LIMIT = 100_000  # characters of one line of a traceback
 TRACE_LIMIT = 500  # frames and lines of a traceback kept at either end
+READ_BYTES = 64 * 1024  # at a time: for much more, a buffer is mapped and unmapped, which takes longer than the reading
 FLUSH_BYTES = 64 * 1024
 FLUSH_SECONDS = 0.01
 # Lines written within one flush interval that still go out at once, so that the last words before a crash are seen.
@@ -563,7 +564,7 @@ class Inlet:
         with self.outlet.guard:
             self.reading = True
             try:
-                data = _read(self.sock, 1 << 18)
+                data = _read(self.sock, READ_BYTES)
             except OSError:
                 data = b""
             if not data:
@@ -1250,6 +1251,9 @@ class Kernel:
             message = self.next_message()
             handler = handlers.get(message.get("type")) if isinstance(message, dict) else None
             if handler is not None:
+                if handler != self.execute:
+                    # An interrupt that came until now was meant for code that has ended, perhaps a former owner's.
+                    self.interrupts.starting = self.interrupts.pending = False
                 handler(message)
             self.interrupts.starting = False
 
@@ -1506,8 +1510,6 @@ class Kernel:
                 limit_address_space(int(request["address_space"]))
         except (OSError, ValueError) as failure:
             error = str(failure)
-        # An interrupt that came until now was meant for the former owner's code.
-        self.interrupts.starting = self.interrupts.pending = False
         self.outlet.send({"type": "resumed_reply", "id": request.get("id", ""), "python": sys.version.split()[0],
                           "ipython": IPython.__version__, "error": error})
 

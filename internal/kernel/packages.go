@@ -121,6 +121,10 @@ func (x *execution) askFor(s spoken) error {
 		_ = x.kernel.send(Paths{}.message(reply))
 		return nil
 	}
+	loaded, err := texts(s.Loaded, mostLoaded)
+	if err != nil {
+		return err
+	}
 	m.busy = true
 	tell := func(e Event) {
 		select {
@@ -129,7 +133,7 @@ func (x *execution) askFor(s spoken) error {
 		}
 	}
 	m.running.Go(func() {
-		paths, err := x.req.Missing(m.ctx, s.Module, loadedModules(s.Loaded), tell)
+		paths, err := x.req.Missing(m.ctx, s.Module, loadedModules(loaded), tell)
 		if err != nil {
 			paths = Paths{}
 		}

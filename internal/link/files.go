@@ -1,6 +1,7 @@
 package link
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -8,6 +9,7 @@ import (
 	"io"
 	"io/fs"
 	"path"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -171,22 +173,37 @@ func (l *Link) ListFiles(ctx context.Context) (files []wire.FileInfo, more bool,
 // ListFolder lists the files and folders of one folder ("" is the workspace), by name. more says that there are more than a listing holds.
 func (l *Link) ListFolder(ctx context.Context, dir string) (entries []wire.FileInfo, more bool, err error) {
 	entries, more, err = l.list(ctx, wire.Request{Op: wire.OpFileFolder, Path: dir})
-	// Whoever answers could have been made to by code: what it names is in that folder, or is not passed on.
-	kept := entries[:0]
-	for _, e := range entries {
-		if name := path.Base(e.Path); path.Join(dir, name) == e.Path && fs.ValidPath(e.Path) {
-			kept = append(kept, e)
-		}
-	}
-	return kept, more, err
+	return slices.DeleteFunc(entries, func(e wire.FileInfo) bool { return path.Join(dir, path.Base(e.Path)) != e.Path }), more, err
 }
 
+// list asks for a listing. Whoever answers could have been made to by code: what is no path in the workspace is not passed on.
 func (l *Link) list(ctx context.Context, req wire.Request) (files []wire.FileInfo, more bool, err error) {
-	resp, err := l.ask(ctx, req, &files)
+	resp, err := l.ask(ctx, req, (*listing)(&files))
 	if err != nil {
 		return nil, false, fmt.Errorf("list files: %w", err)
 	}
-	return files, resp.More, nil
+	return slices.DeleteFunc(files, func(f wire.FileInfo) bool { return !fs.ValidPath(f.Path) || f.Path == "." || f.Size < 0 }), resp.More, nil
+}
+
+// listing is decoded only as far as an honest guest's goes: decoded, two bytes of JSON can take fifty.
+type listing []wire.FileInfo
+
+func (l *listing) UnmarshalJSON(text []byte) error {
+	d := json.NewDecoder(bytes.NewReader(text))
+	if first, err := d.Token(); err != nil || first != json.Delim('[') {
+		return errors.New("the guest's listing is none")
+	}
+	for d.More() {
+		if len(*l) == wire.ListLimit {
+			return fmt.Errorf("the guest lists more than %d files", wire.ListLimit)
+		}
+		var f wire.FileInfo
+		if err := d.Decode(&f); err != nil {
+			return err
+		}
+		*l = append(*l, f)
+	}
+	return nil
 }
 
 // Stat describes a file or a folder.

@@ -36,6 +36,24 @@ var _ net.Listener = (*Forward)(nil)
 
 // Forward has the guest listen at a port. ctx bounds the call alone; Close gives the port up and ends its connections, and so does the end of the link.
 func (l *Link) Forward(ctx context.Context) (*Forward, error) {
+	l.expect(1)
+	f, err := l.forward(ctx)
+	if err != nil {
+		l.expect(-1)
+		return nil, fmt.Errorf("forward a port: %w", err)
+	}
+	return f, nil
+}
+
+// expect counts those who accept channels that the guest opens. Without any, they are refused.
+func (l *Link) expect(change int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.forwards += change
+	l.conn.Refuse(l.forwards == 0)
+}
+
+func (l *Link) forward(ctx context.Context) (*Forward, error) {
 	lasting, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, cancel)
 	ch, release, err := l.open(lasting, wire.Request{Op: wire.OpForward}, nil)
@@ -55,7 +73,7 @@ func (l *Link) Forward(ctx context.Context) (*Forward, error) {
 	}
 	if err != nil {
 		cancel()
-		return nil, fmt.Errorf("forward a port: %w", err)
+		return nil, err
 	}
 	connections, end := context.WithCancel(lasting)
 	return &Forward{Port: resp.Port, link: l, channel: ch, release: release, ctx: connections, cancel: end, free: make(chan struct{}, wire.ForwardLimit)}, nil
@@ -113,6 +131,9 @@ func (f *Forward) carry(ch *wire.Channel, pipe net.Conn) {
 func (f *Forward) Close() error {
 	f.cancel()
 	f.mu.Lock()
+	if !f.closed {
+		f.link.expect(-1)
+	}
 	f.closed = true
 	f.mu.Unlock()
 	f.serving.Wait()

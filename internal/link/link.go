@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"sync"
 	"time"
 
 	"cove/internal/problem"
@@ -19,6 +20,9 @@ import (
 // handshakeTimeout bounds the guest's hello; it is sent as soon as the guest runs.
 const handshakeTimeout = 30 * time.Second
 
+// longestMessage bounds what a guest says about a failure, in bytes.
+const longestMessage = 2 << 10
+
 // undoGrace bounds how long a canceled attempt to attach waits for the guest, which answers at once if at all.
 const undoGrace = time.Second
 
@@ -27,6 +31,9 @@ type Link struct {
 	conn *wire.Conn
 	info wire.GuestInfo
 	done chan struct{}
+
+	mu       sync.Mutex
+	forwards int // that want the guest's channels
 }
 
 // Open shakes hands with the guest at the other end of stream and serves the connection until Close.
@@ -34,6 +41,7 @@ func Open(ctx context.Context, stream io.ReadWriteCloser) (*Link, error) {
 	l := &Link{conn: wire.NewConn(stream, true), done: make(chan struct{})}
 	timeout := time.AfterFunc(handshakeTimeout, func() { _ = stream.Close() })
 	stop := context.AfterFunc(ctx, func() { _ = stream.Close() })
+	l.conn.Refuse(true)
 	_, err := l.conn.Handshake(wire.Hello{Version: wire.Version}, func(peer wire.Hello) error {
 		return json.Unmarshal(peer.Info, &l.info)
 	})
@@ -103,6 +111,7 @@ func (l *Link) respond(ctx context.Context, ch *wire.Channel) (wire.Response, []
 		}
 		return resp, nil, err
 	}
+	resp.Message = wire.Printable(resp.Message, longestMessage)
 	return resp, body, asProblem(resp)
 }
 

@@ -3,6 +3,7 @@ package session_test
 import (
 	"bytes"
 	"encoding/base64"
+	"encoding/json"
 	"image/png"
 	"strings"
 	"testing"
@@ -42,8 +43,8 @@ func TestDisplays(t *testing.T) {
 			{"sympy", []cell{codeCheck("import sympy\nsympy.sqrt(8)", func(t *testing.T, r *run) { wantBundle(t, r, "text/latex", "sqrt{2}") })}},
 			{"JSON", []cell{code("JSON({'a': 1})", "result [application/json text/plain]\nok")}},
 			{"NaN in JSON", []cell{codeCheck("display({'application/json': {'a': float('nan'), 'b': [float('inf')]}}, raw=True)", func(t *testing.T, r *run) {
-				v, ok := bundleWith(t, r, "application/json").(map[string]any)
-				if !ok || v["a"] != nil || len(v) != 2 {
+				v := objectWith(t, r, "application/json")
+				if v["a"] != nil || len(v) != 2 {
 					t.Errorf("got %v", v)
 				}
 			})}},
@@ -95,6 +96,15 @@ func bundleWith(t *testing.T, r *run, mime string) any {
 	return nil
 }
 
+func objectWith(t *testing.T, r *run, mime string) (object map[string]any) {
+	t.Helper()
+	text, _ := bundleWith(t, r, mime).(json.RawMessage)
+	if err := json.Unmarshal(text, &object); err != nil {
+		t.Errorf("%s is %.300q", mime, text)
+	}
+	return object
+}
+
 func wantBundle(t *testing.T, r *run, mime string, wants ...string) {
 	t.Helper()
 	got, _ := bundleWith(t, r, mime).(string)
@@ -107,7 +117,7 @@ func wantBundle(t *testing.T, r *run, mime string, wants ...string) {
 
 func wantPlotly(t *testing.T, r *run) {
 	t.Helper()
-	v, _ := bundleWith(t, r, "application/vnd.plotly.v1+json").(map[string]any)
+	v := objectWith(t, r, "application/vnd.plotly.v1+json")
 	if v["data"] == nil || v["layout"] == nil {
 		t.Errorf("got %v", v)
 	}

@@ -145,13 +145,12 @@ func (s *Session) RestartKernel(ctx context.Context, name string) error {
 	}
 	defer done()
 	k, err := s.find(name)
-	if err != nil {
-		return err
+	if err == nil {
+		err = s.vacate(ctx, k, false)
 	}
-	if err := s.vacate(ctx, k); err != nil {
-		return err
+	if err == nil {
+		_, err = s.occupy(ctx, k)
 	}
-	_, err = s.occupy(ctx, k)
 	return err
 }
 
@@ -166,18 +165,10 @@ func (s *Session) StopKernel(ctx context.Context, name string) error {
 	}
 	defer done()
 	k, err := s.find(name)
-	if err != nil {
-		return err
+	if err == nil {
+		err = s.vacate(ctx, k, true)
 	}
-	if err := s.vacate(ctx, k); err != nil {
-		return err
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.slots[name] == k {
-		delete(s.slots, name)
-	}
-	return nil
+	return err
 }
 
 func (k *slot) take(ctx context.Context) error {
@@ -191,8 +182,8 @@ func (k *slot) take(ctx context.Context) error {
 
 func (k *slot) give() { k.changing <- struct{}{} }
 
-// vacate ends a kernel's interpreter.
-func (s *Session) vacate(ctx context.Context, k *slot) error {
+// vacate ends a kernel's interpreter, and for good the kernel.
+func (s *Session) vacate(ctx context.Context, k *slot, forGood bool) error {
 	if err := k.take(ctx); err != nil {
 		return err
 	}
@@ -200,6 +191,9 @@ func (s *Session) vacate(ctx context.Context, k *slot) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	k.end()
+	if forGood && s.slots[k.name] == k {
+		delete(s.slots, k.name)
+	}
 	s.touched = true
 	return nil
 }

@@ -54,7 +54,7 @@ func (s *Session) begin(ctx context.Context, req *kernel.Request) (*turn, error)
 		return nil, err
 	}
 	if req.Restart {
-		if err := s.vacate(ctx, k); err != nil {
+		if err := s.vacate(ctx, k, false); err != nil {
 			return nil, err
 		}
 	}
@@ -298,7 +298,7 @@ func (s *Session) apply(ctx context.Context, t *turn, p pydeps.Provision, began 
 
 // renew has a turn go on in a new interpreter.
 func (s *Session) renew(ctx context.Context, t *turn) error {
-	if err := s.vacate(ctx, t.slot); err != nil {
+	if err := s.vacate(ctx, t.slot, false); err != nil {
 		return err
 	}
 	next, err := s.occupy(ctx, t.slot)

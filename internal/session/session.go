@@ -28,10 +28,12 @@ import (
 	"cove/internal/telemetry"
 )
 
-// How long a connection may take to end after a channel of it broke, and a sandbox after its connection ended.
+// How long a connection may take to end after a channel of it broke, a sandbox after its connection ended, and the look at what an execution has
+// changed, which all else waits for.
 const (
-	breakGrace = time.Second
-	deathGrace = 10 * time.Second
+	breakGrace  = time.Second
+	deathGrace  = 10 * time.Second
+	lookTimeout = 30 * time.Second
 )
 
 // addressSpace is what the interpreter may map beyond the memory limit. An absurd allocation then fails as a MemoryError,
@@ -312,6 +314,8 @@ func (s *Session) settle(ctx context.Context, t *turn, done kernel.Done) (kernel
 	if done.Lost == kernel.LostSession {
 		return done, nil
 	}
+	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
+	defer cancel()
 	files, err := s.changes(ctx)
 	if err != nil && done.Message == "" {
 		done.Message = "the workspace could not be listed: " + problem.Of(err).Message

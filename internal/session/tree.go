@@ -48,38 +48,56 @@ func (s *Session) Write(ctx context.Context, path string, r io.Reader) (wire.Fil
 
 // Move gives a file or folder another name, with the folders on the way. It never replaces anything.
 func (s *Session) Move(ctx context.Context, from, to string) error {
-	return s.changed(ctx, func(l *link.Link) error {
-		stamp, err := l.Move(ctx, from, to)
-		if err != nil {
-			return err
-		}
-		for path, before := range s.below(from) {
-			delete(s.known, path)
-			s.known[to+strings.TrimPrefix(path, from)] = before
-		}
-		if _, isFile := s.known[to]; isFile {
-			s.known[to] = stamp // a name is part of it, and of a folder's files is not
-		}
-		return nil
-	})
+	// All under the lock, as it is quick: an execution that ends meanwhile must not be said to have made what has another name.
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.awake(ctx); err != nil {
+		return err
+	}
+	s.touched = true
+	stamp, err := s.link.Move(ctx, from, to)
+	if err != nil {
+		return explain(s.box, err)
+	}
+	for path, before := range s.below(from) {
+		delete(s.known, path)
+		s.known[to+strings.TrimPrefix(path, from)] = before
+	}
+	if _, isFile := s.known[to]; isFile {
+		s.known[to] = stamp // a name is part of it, and of a folder's files is not
+	}
+	return nil
 }
 
 // Remove removes a file or an empty folder; with all a folder with what is in it.
 func (s *Session) Remove(ctx context.Context, path string, all bool) error {
-	return s.changed(ctx, func(l *link.Link) error {
-		if err := l.Remove(ctx, path, all); err != nil {
+	s.touch()
+	return s.reached(ctx, func(l *link.Link) error {
+		if err := l.Remove(ctx, path, all); err != nil { // which can take long
 			return err
 		}
+		s.mu.Lock()
+		defer s.mu.Unlock()
 		for gone := range s.below(path) {
-			delete(s.known, gone)
+			if s.link == l {
+				delete(s.known, gone)
+			}
 		}
 		return nil
 	})
 }
 
+// touch notes that something other than an execution changes the session.
+func (s *Session) touch() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.touched = true
+}
+
 // MakeFolder makes a folder and those on the way to it. One that is there already is fine.
 func (s *Session) MakeFolder(ctx context.Context, path string) error {
-	return s.changed(ctx, func(l *link.Link) error { return l.MakeFolder(ctx, path) })
+	s.touch()
+	return s.reached(ctx, func(l *link.Link) error { return l.MakeFolder(ctx, path) })
 }
 
 // below returns what is known of a file, or of the files in a folder.
@@ -109,15 +127,4 @@ func (s *Session) connected(ctx context.Context) (*link.Link, sandbox.Sandbox, e
 		return nil, nil, err
 	}
 	return s.link, s.box, nil
-}
-
-// changed calls change, which is quick, so that no execution that ends meanwhile is said to have made it.
-func (s *Session) changed(ctx context.Context, change func(*link.Link) error) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if err := s.awake(ctx); err != nil {
-		return err
-	}
-	s.touched = true
-	return explain(s.box, change(s.link))
 }

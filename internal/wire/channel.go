@@ -265,7 +265,7 @@ func (ch *Channel) receiveEOF(p []byte) error {
 
 func (ch *Channel) receiveReset(p []byte) {
 	err := ErrReset
-	if reason := cleanReason(p); reason != "" {
+	if reason := Printable(string(p), maxReason); reason != "" {
 		err = fmt.Errorf("%w: %s", ErrReset, reason)
 	}
 	if !ch.eofIn {
@@ -280,13 +280,12 @@ func (ch *Channel) receiveReset(p []byte) {
 
 const maxReason = 1 << 10
 
-// cleanReason makes the peer's words fit to print: a reason ends up in messages
-// on terminals, and the peer may be hostile.
-func cleanReason(p []byte) string {
+// Printable makes words of a peer fit to print, and cuts them off after some bytes: they end up in messages on terminals, and the peer may be hostile.
+func Printable(words string, limit int) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsPrint(r) {
 			return r
 		}
 		return unicode.ReplacementChar
-	}, strings.ToValidUTF8(string(p[:min(len(p), maxReason)]), ""))
+	}, strings.ToValidUTF8(words[:min(len(words), limit)], ""))
 }

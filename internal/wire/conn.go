@@ -52,6 +52,7 @@ type Conn struct {
 	spare    []byte
 	waiting  []*Channel // writers that wait for room in out
 	channels map[uint32]*Channel
+	refusing bool // see Refuse
 
 	nextID    uint32
 	lastPeer  uint32
@@ -191,6 +192,13 @@ func (c *Conn) Accept(ctx context.Context) (*Channel, error) {
 		defer c.mu.Unlock()
 		return nil, c.endError()
 	}
+}
+
+// Refuse says whether channels that the peer opens are reset instead of kept for Accept, as they should be where nobody calls it: each takes memory.
+func (c *Conn) Refuse(all bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.refusing = all
 }
 
 func (c *Conn) accepted(ch *Channel) *Channel {

@@ -44,6 +44,9 @@ const (
 // ForwardLimit is how many connections OpForward serves at a time.
 const ForwardLimit = 64
 
+// ListLimit is how many files one listing has at most.
+const ListLimit = 10000
+
 // MessageLimit bounds one message between host and guest, and a kernel's message, in bytes.
 const MessageLimit = 32 << 20
 

@@ -85,7 +85,7 @@ func (c *Conn) receiveOpen(f Frame) error {
 	if c.sendErr != nil {
 		return nil
 	}
-	if c.peerCount >= MaxChannels {
+	if c.refusing || c.peerCount >= MaxChannels {
 		c.control(f.Channel, KindReset, []byte("too many open channels"))
 		return nil
 	}

@@ -84,7 +84,9 @@ func (s *box) create(ctx context.Context) error {
 	s.sentry, s.gofer = pids.Sentry, pids.Gofer
 	exit, err := watchProcess(pids.Sentry)
 	if err != nil {
-		return fmt.Errorf("watch the sandbox: %w", err)
+		s.cause = fmt.Errorf("watch the sandbox: %w", err)
+		close(s.done) // or Stop would wait for an end that nobody sees
+		return s.cause
 	}
 	go func() {
 		<-exit
@@ -122,8 +124,11 @@ func (s *box) Restore(ctx context.Context, dir string) (sandbox.Sandbox, error) 
 	return s, nil
 }
 
-// Checkpoint saves the sandbox.
+// Checkpoint saves the sandbox. A problem with code "disk_full" has not touched it.
 func (s *box) Checkpoint(ctx context.Context, dir string, keep bool) error {
+	if err := roomFor(dir, heldMemory(s.sentry)); err != nil {
+		return fmt.Errorf("save sandbox %s: %w", s.ID(), err)
+	}
 	s.mu.Lock()
 	if s.first != nil {
 		_ = s.first.Close()

@@ -104,6 +104,7 @@ func Run(t *testing.T, newEngine func(t *testing.T) sandbox.Engine) {
 		"moves and removes":         movesAndRemoves,
 		"never leaves half a file":  leavesNoHalfFile,
 		"meets strange names":       meetsStrangeNames,
+		"meets large trees":         meetsLargeTrees,
 		"dials once or again":       dialsOnceOrAgain,
 		"stops with all it started": stopsWithAll,
 		"survives its code's death": survivesDeath,
@@ -111,6 +112,7 @@ func Run(t *testing.T, newEngine func(t *testing.T) sandbox.Engine) {
 		"saves and restores":        savesAndRestores,
 		"gives up what it prepared": givesUpPrepared,
 		"refuses broken images":     refusesBrokenImages,
+		"outlives a full disk":      outlivesAFullDisk,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -6,7 +6,10 @@ import (
 	"strings"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
 	"cove/internal/link"
+	"cove/internal/problem"
 	"cove/internal/sandbox"
 )
 
@@ -128,6 +131,35 @@ func givesUpPrepared(t *testing.T, e sandbox.Engine) {
 	}
 	if left := mentioning(t, id); len(left) > 0 {
 		t.Errorf("left running: %q", left)
+	}
+}
+
+// outlivesAFullDisk: what could not be saved goes on, with or without keep.
+func outlivesAFullDisk(t *testing.T, e sandbox.Engine) {
+	s, ok := saver(t, e)
+	if !ok {
+		return
+	}
+	dir := t.TempDir()
+	if err := unix.Mount("tmpfs", dir, "tmpfs", 0, "size=4m"); err != nil {
+		t.Skipf("a small disk takes root: %v", err)
+	}
+	t.Cleanup(func() { _ = unix.Unmount(dir, unix.MNT_DETACH) })
+	box, l := Start(t, s, sandbox.Spec{})
+	for _, keep := range []bool{true, false} {
+		Shell(t, l, "echo work > file")
+		_ = l.Close()
+		err := box.(sandbox.Checkpointer).Checkpoint(t.Context(), dir, keep)
+		if problem.Of(err).Code != "disk_full" {
+			t.Fatalf("a checkpoint on a full disk: %v", err)
+		}
+		l = connect(t, box)
+		if code, out := Shell(t, l, "cat file; rm file"); code != 0 || out != "work\n" {
+			t.Errorf("afterwards: %d %q", code, out)
+		}
+	}
+	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
+		t.Errorf("left behind: %v, %v", left, err)
 	}
 }
 

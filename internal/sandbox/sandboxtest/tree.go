@@ -260,12 +260,36 @@ func meetsStrangeNames(t *testing.T, e sandbox.Engine) {
 		_, err := l.Stat(t.Context(), name)
 		wantCode(t, "the wrong file", err, "file_not_found")
 	}
-	// So deep that no path leads there: it is not listed, and can be removed all the same.
-	if code, out := Shell(t, l, `i=0; while [ $i -lt 300 ]; do mkdir deep && cd deep || exit 1; i=$((i+1)); done; touch bottom`); code != 0 {
-		t.Fatal(out)
+}
+
+// meetsLargeTrees has more folders than can be looked at, or be open at one time.
+func meetsLargeTrees(t *testing.T, e sandbox.Engine) {
+	_, l := Start(t, e, sandbox.Spec{Limits: sandbox.Limits{OpenFiles: 256}})
+	for _, c := range []struct{ name, script string }{
+		{"deep", `python3 -c "
+import os
+os.mkdir('kept')
+for i in range(800):
+    os.mkdir('deep'); open('file', 'w').close(); os.symlink('/', 'root')
+    os.chdir('deep')"`},
+		{"wide", "mkdir wide && cd wide && seq 6000 | xargs mkdir && touch kept"},
+	} {
+		if code, out := Shell(t, l, c.script); code != 0 {
+			t.Fatal(out)
+		}
+		if files, more, err := l.ListFiles(t.Context()); err != nil || !more || len(files) > 200 {
+			t.Errorf("%s: %d files, more: %v, %v", c.name, len(files), more, err)
+		}
+		wantCode(t, "remove what is "+c.name, l.Remove(t.Context(), c.name, true), "")
 	}
-	if _, more, err := l.ListFiles(t.Context()); err != nil || !more {
-		t.Errorf("more: %v, %v", more, err)
+	wantListed(t, l, "", "file", "kept/")
+	for _, mode := range []string{"000", "111"} {
+		if code, out := Shell(t, l, "mkdir -p locked && chmod "+mode+" locked ."); code != 0 {
+			t.Fatal(out)
+		}
+		wantListed(t, l, "", "file", "kept/", "locked/")
+		if files, more, err := l.ListFiles(t.Context()); err != nil || more || len(files) != 1 {
+			t.Errorf("locked with %s: %v %v %v", mode, files, more, err)
+		}
 	}
-	wantCode(t, "remove what is deep", l.Remove(t.Context(), "deep", true), "")
 }

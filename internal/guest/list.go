@@ -1,0 +1,157 @@
+package guest
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"slices"
+	"strings"
+	"syscall"
+	"unicode/utf8"
+
+	"cove/internal/wire"
+)
+
+// Bounds of a listing. In seconds, code can make so many files, and folders so deep, that walking all of them takes minutes.
+const (
+	maxListedBytes = 4 << 20 // of paths; JSON makes up to six times as much of them
+	deepest        = 100     // folders within each other that it looks into
+	maxLooks       = 50_000  // entries that it looks at
+	folderLooks    = 10      // what looking into a folder takes, in entries
+	batch          = 1024    // entries that are read at a time
+)
+
+// lister lists files in the order of their names.
+type lister struct {
+	parts *parts
+	root  *os.Root
+	looks int // still to be had
+	bytes int // of paths
+	files []wire.FileInfo
+	more  bool // there is something that is not listed for its number or its place
+}
+
+func (g *guest) listFiles(ch *wire.Channel) error {
+	return g.list(ch, func(l *lister) error {
+		l.walk(".", 0)
+		return nil
+	})
+}
+
+// listFolder lists the files and folders of one folder. What is neither, as symlinks and FIFOs, is left out, and so is what has no name that the host
+// could say.
+func (g *guest) listFolder(ch *wire.Channel, req wire.Request) error {
+	dir, err := checkFolder(req.Path)
+	if err != nil {
+		return err
+	}
+	return g.list(ch, func(l *lister) error {
+		if err := refuseSymlinks(l.root, dir); err != nil {
+			return err
+		}
+		entries, err := l.entries(dir)
+		for _, e := range entries {
+			l.add(path.Join(dir, e.Name()), e)
+		}
+		return err
+	})
+}
+
+// list answers with what fill has listed.
+func (g *guest) list(ch *wire.Channel, fill func(*lister) error) error {
+	l := lister{parts: &g.parts, looks: maxLooks, files: []wire.FileInfo{}}
+	err := g.inWorkspace(func(root *os.Root) error {
+		l.root = root
+		return fill(&l)
+	})
+	if err != nil {
+		return err
+	}
+	body, err := json.Marshal(l.files)
+	if err != nil {
+		return err
+	}
+	answer(ch, wire.Response{More: l.more}, body)
+	return nil
+}
+
+// walk lists the files in a folder and below it. A folder that cannot be read has none.
+func (l *lister) walk(dir string, depth int) {
+	if depth > deepest || l.looks < folderLooks {
+		l.more = true
+		return
+	}
+	l.looks -= folderLooks
+	entries, _ := l.entries(dir)
+	for _, e := range entries {
+		switch p := path.Join(dir, e.Name()); {
+		case l.full():
+			return
+		case e.IsDir():
+			l.walk(p, depth+1)
+		default:
+			l.add(p, e)
+		}
+	}
+}
+
+// entries returns the files and folders of a folder, by name.
+func (l *lister) entries(dir string) (found []fs.DirEntry, err error) {
+	f, err := l.root.OpenFile(dir, os.O_RDONLY|syscall.O_DIRECTORY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = f.Close() }()
+	for l.looks > 0 && err == nil {
+		var some []fs.DirEntry
+		some, err = f.ReadDir(min(batch, l.looks))
+		l.looks -= len(some)
+		for _, e := range some {
+			p := path.Join(dir, e.Name())
+			if (e.IsDir() || e.Type().IsRegular()) && utf8.ValidString(p) && len(p) <= longestPath && !l.parts.has(p) {
+				found = append(found, e)
+			}
+		}
+	}
+	slices.SortFunc(found, func(a, b fs.DirEntry) int { return strings.Compare(a.Name(), b.Name()) })
+	l.more = l.more || err == nil // where it was left off; the next one may have been the end
+	if errors.Is(err, io.EOF) {
+		err = nil
+	}
+	return found, err
+}
+
+func (l *lister) full() bool {
+	return l.more && (len(l.files) == wire.ListLimit || l.bytes > maxListedBytes)
+}
+
+// add lists a file or a folder, if it is still there and there is room.
+func (l *lister) add(p string, e fs.DirEntry) {
+	if l.bytes += len(p); len(l.files) == wire.ListLimit || l.bytes > maxListedBytes {
+		l.more = true
+		return
+	}
+	if fi, err := e.Info(); err == nil && (fi.IsDir() || fi.Mode().IsRegular()) {
+		l.files = append(l.files, describe(p, fi))
+	}
+}
+
+func describe(p string, fi fs.FileInfo) wire.FileInfo {
+	d := wire.FileInfo{Path: p, Stamp: stamp(fi), Folder: fi.IsDir(), Modified: fi.ModTime().UnixMicro()}
+	if !d.Folder {
+		d.Size = fi.Size()
+	}
+	return d
+}
+
+// stamp uses the change time, which code cannot set.
+func stamp(fi fs.FileInfo) string {
+	if st, ok := fi.Sys().(*syscall.Stat_t); ok {
+		return fmt.Sprintf("%d.%d.%d", st.Ino, st.Ctim.Nano(), st.Size)
+	}
+	return fmt.Sprintf("%d.%d", fi.ModTime().UnixNano(), fi.Size())
+}

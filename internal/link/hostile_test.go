@@ -1,0 +1,112 @@
+package link_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"strings"
+	"testing"
+
+	"cove/internal/link"
+	"cove/internal/problem"
+	"cove/internal/wire"
+)
+
+// hostile returns a link to a guest that gives the same answer to everything, and the guest.
+func hostile(t *testing.T, response wire.Response, body string) (*link.Link, *wire.Conn) {
+	t.Helper()
+	near, far := net.Pipe()
+	guest := wire.NewConn(far, false)
+	go func() {
+		info := wire.Encode(wire.GuestInfo{Workspace: "/home/user"})
+		if _, err := guest.Handshake(wire.Hello{Version: wire.Version, Info: info}, nil); err != nil {
+			return
+		}
+		go func() { _ = guest.Run(context.Background()) }()
+		for {
+			ch, err := guest.Accept(context.Background())
+			if err != nil {
+				return
+			}
+			go func() {
+				var req wire.Request
+				_, _ = wire.ReadMessage(ch, wire.MessageLimit, &req)
+				_ = wire.WriteMessage(ch, response, []byte(body))
+				_, _ = io.Copy(io.Discard, ch)
+				_ = ch.Close()
+			}()
+		}
+	}()
+	l, err := link.Open(t.Context(), near)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = l.Close()
+		_ = guest.Close()
+	})
+	return l, guest
+}
+
+func TestHostileListings(t *testing.T) {
+	t.Parallel()
+	many := func(n int) string { return `[{"path":"x"}` + strings.Repeat(`,{"path":"x"}`, n-1) + "]" }
+	for name, c := range map[string]struct {
+		body string
+		want int // files, -1 for an error
+	}{
+		"none":               {"[]", 0},
+		"as many as allowed": {many(wire.ListLimit), wire.ListLimit},
+		"too many":           {many(wire.ListLimit + 1), -1},
+		"millions":           {"[" + strings.Repeat("{},", 5<<20) + "{}]", -1},
+		"not a list":         {"{}", -1},
+		"no JSON":            {"[", -1},
+		"nothing":            {"", -1},
+		"other types":        {"[1]", -1},
+		"paths that lead elsewhere": {`[{"path":"../x"},{"path":"/etc/passwd"},{"path":"a/../../b"},{"path":""},{"path":"."},{"path":"a//b"},{"path":"a/"},
+			{"path":"x","size":-1},{"path":"good"}]`, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l, _ := hostile(t, wire.Response{}, c.body)
+			files, _, err := l.ListFiles(t.Context())
+			entries, _, err2 := l.ListFolder(t.Context(), "")
+			if c.want < 0 && err != nil && err2 != nil {
+				return
+			}
+			if err = errors.Join(err, err2); err != nil || len(files) != c.want || len(entries) != c.want {
+				t.Errorf("%d files and %d entries, %v", len(files), len(entries), err)
+			}
+		})
+	}
+	l, _ := hostile(t, wire.Response{}, `[{"path":"a/x"},{"path":"b/x"},{"path":"a"},{"path":"a/b/c"}]`)
+	if entries, _, err := l.ListFolder(t.Context(), "a"); err != nil || len(entries) != 1 || entries[0].Path != "a/x" {
+		t.Errorf("in a folder there are %v, %v", entries, err)
+	}
+}
+
+// TestHostileMessages has a guest explain a failure with more than anybody would print.
+func TestHostileMessages(t *testing.T) {
+	t.Parallel()
+	l, _ := hostile(t, wire.Response{Code: wire.FaultDenied, Message: "no\x1b[31m\n" + strings.Repeat("x", 1<<20)}, "")
+	_, err := l.Stat(t.Context(), "a")
+	if p := problem.Of(err); p == nil || p.Code != "file_denied" || len(p.Message) > 4<<10 || strings.ContainsAny(p.Message, "\x1b\n") {
+		t.Errorf("it says %.200q", err)
+	}
+}
+
+// TestUnwantedChannels has a guest open channels to a host that expects none.
+func TestUnwantedChannels(t *testing.T) {
+	t.Parallel()
+	_, guest := hostile(t, wire.Response{}, "")
+	for range 2 * wire.MaxChannels {
+		ch, err := guest.Open(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := ch.Read(make([]byte, 1)); !errors.Is(err, wire.ErrReset) {
+			t.Fatalf("a channel that nobody wants: %v", err)
+		}
+	}
+}
