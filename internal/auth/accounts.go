@@ -2,7 +2,6 @@ package auth
 
 import (
 	"context"
-	"sync"
 	"time"
 	"unicode"
 	"unicode/utf8"
@@ -56,6 +55,9 @@ type Store interface {
 	KeyStore
 	UserStore
 	ProjectStore
+	// Alone has do look at accounts and change them in one transaction, beside which no other Alone runs, in no other process either. do uses nothing
+	// but the store that it is given, and may run more than once.
+	Alone(ctx context.Context, do func(ctx context.Context, s Store) error) error
 }
 
 // KeyStore keeps keys.
@@ -96,8 +98,6 @@ type Accounts struct {
 	Audit audit.Log
 	Now   func() time.Time // nil: time.Now
 
-	changing sync.Mutex // "is it the last one" and the change behind it are one step
-
 	known   known   // keys that were good a moment ago
 	touches touches // notes of when keys were used, on their way to the store
 }
@@ -107,6 +107,13 @@ func (a *Accounts) now() time.Time {
 		return a.Now()
 	}
 	return time.Now()
+}
+
+// alone has do change accounts as one step: "is it the last one" and the change behind it. do may run more than once.
+func (a *Accounts) alone(ctx context.Context, do func(ctx context.Context, a *Accounts) error) error {
+	err := a.Store.Alone(ctx, func(ctx context.Context, s Store) error { return do(ctx, &Accounts{Store: s, Now: a.Now}) })
+	a.known.forget()
+	return err
 }
 
 // record writes the audit row of what who did, or tried to do, and returns err, or why the row could not be written.

@@ -244,6 +244,7 @@ func TestUsersAndProjectsAreTheServersMatter(t *testing.T) {
 	wantCode(t, err, "last_admin")
 	_, err = w.SetAdmin(ctx, w.root, "owner", true)
 	must(t, err)
+	wantCode(t, w.Accounts.DeleteUser(ctx, w.root, "local"), "user_local")
 	_, err = w.SetAdmin(ctx, w.root, "local", false)
 	must(t, err)
 	_, err = w.CreateUser(ctx, w.login(t, w.first), "x", false)

@@ -2,6 +2,7 @@ package auth
 
 import (
 	"context"
+	"slices"
 
 	"cove/internal/audit"
 	"cove/internal/ident"
@@ -9,59 +10,72 @@ import (
 )
 
 // Found makes the local project, its owner and, when the project has no key at all, a first one, whose text it returns ("" otherwise).
-// first is a text of NewText's to use for it instead of a random one, as an operator may set. It can be called at every start.
+// first is a text of NewText's to use for it instead of a random one, as an operator may set. It can be called at every start, by several
+// servers at once.
 func (a *Accounts) Found(ctx context.Context, first string) (text string, err error) {
 	who := Local()
-	if err := a.foundOwner(ctx, who); err != nil {
-		return "", err
-	}
-	keys, err := a.Store.Keys(ctx, who.Project)
-	if err != nil || len(keys) > 0 {
-		return "", err
-	}
-	k, text := a.mint(who.Project, who.User, "first")
-	if first != "" {
-		id, hash, err := ParseText(first)
-		if err != nil {
-			return "", err
+	var rows []audit.Row
+	err = a.alone(ctx, func(ctx context.Context, a *Accounts) (err error) {
+		if rows, err = a.foundOwner(ctx, who); err != nil {
+			return err
 		}
-		k.ID, k.Hash, k.Last4, text = id, hash[:], first[len(first)-4:], first
+		k, first, err := a.firstKey(ctx, who, first)
+		if text = first; text == "" || err != nil {
+			return err
+		}
+		rows = append(rows, audit.Row{Action: "key.create", Target: k.ID, Detail: "the first key"})
+		return a.Store.AddKey(ctx, k)
+	})
+	for _, r := range rows {
+		if err == nil {
+			err = a.record(ctx, who, r.Action, r.Target, r.Detail, nil)
+		}
 	}
-	err = a.record(ctx, who, "key.create", k.ID, "the first key", a.Store.AddKey(ctx, k))
 	if err != nil {
 		return "", err
 	}
 	return text, nil
 }
 
-func (a *Accounts) foundOwner(ctx context.Context, who Principal) error {
+// firstKey returns the key to add and its text, which is "" when the project has one.
+func (a *Accounts) firstKey(ctx context.Context, who Principal, first string) (Key, string, error) {
+	keys, err := a.Store.Keys(ctx, who.Project)
+	if err != nil || len(keys) > 0 {
+		return Key{}, "", err
+	}
+	k, text := a.mint(who.Project, who.User, "first")
+	if first == "" {
+		return k, text, nil
+	}
+	id, hash, err := ParseText(first)
+	k.ID, k.Hash, k.Last4 = id, hash[:], first[max(0, len(first)-4):]
+	return k, first, err
+}
+
+// foundOwner returns the rows of what it made.
+func (a *Accounts) foundOwner(ctx context.Context, who Principal) (rows []audit.Row, err error) {
 	if _, err := a.Store.User(ctx, who.User); problem.Is(err, problem.NotFound) {
-		err = a.Store.AddUser(ctx, User{ID: who.User, Name: "local", Admin: true, Created: a.now().UTC()})
-		if err = a.record(ctx, who, "user.create", who.User, "local", err); err != nil {
-			return err
+		if err := a.Store.AddUser(ctx, User{ID: who.User, Name: "local", Admin: true, Created: a.now().UTC()}); err != nil {
+			return nil, err
 		}
+		rows = append(rows, audit.Row{Action: "user.create", Target: who.User, Detail: "local"})
 	} else if err != nil {
-		return err
+		return nil, err
 	}
 	if _, err := a.Store.Project(ctx, who.Project); problem.Is(err, problem.NotFound) {
-		err = a.Store.AddProject(ctx, Project{ID: who.Project, Name: "local", Created: a.now().UTC()})
-		if err = a.record(ctx, who, "project.create", who.Project, "local", err); err != nil {
-			return err
+		if err := a.Store.AddProject(ctx, Project{ID: who.Project, Name: "local", Created: a.now().UTC()}); err != nil {
+			return nil, err
 		}
+		rows = append(rows, audit.Row{Action: "project.create", Target: who.Project, Detail: "local"})
 	} else if err != nil {
-		return err
+		return nil, err
 	}
 	// A start that was cut short may have left the project without its owner.
 	members, err := a.Store.Members(ctx, who.Project)
-	if err != nil {
-		return err
+	if err != nil || slices.ContainsFunc(members, func(m Membership) bool { return m.Role == Owner }) {
+		return rows, err
 	}
-	for _, m := range members {
-		if m.Role == Owner {
-			return nil
-		}
-	}
-	return a.Store.SetMember(ctx, Membership{Project: who.Project, User: who.User, Role: Owner})
+	return rows, a.Store.SetMember(ctx, Membership{Project: who.Project, User: who.User, Role: Owner})
 }
 
 // Rows returns audit rows, the newest first: of the project with AuditRead, or of all projects, which needs ServerManage besides.

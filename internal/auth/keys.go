@@ -26,9 +26,12 @@ type NewKey struct {
 // CreateKey makes a key and returns its text, which is not kept and cannot be had again. Members make keys for themselves only; nobody
 // makes a key with more rights than his own, or one that outlives the key that it is made with. Nil Scopes are the caller's.
 func (a *Accounts) CreateKey(ctx context.Context, who Principal, n NewKey) (Key, string, error) {
-	a.changing.Lock()
-	defer a.changing.Unlock()
-	k, text, err := a.createKey(ctx, who, n)
+	var k Key
+	var text string
+	err := a.alone(ctx, func(ctx context.Context, a *Accounts) (err error) {
+		k, text, err = a.createKey(ctx, who, n)
+		return err
+	})
 	if err = a.record(ctx, who, "key.create", k.ID, k.User, err); err != nil {
 		return Key{}, "", err
 	}

@@ -12,10 +12,8 @@ import (
 
 // CreateProject makes a project, whose owner is the caller. Needs ServerManage. Problems: project_exists.
 func (a *Accounts) CreateProject(ctx context.Context, who Principal, name string) (Project, error) {
-	a.changing.Lock()
-	defer a.changing.Unlock()
 	p := Project{ID: ident.New(ident.Project), Name: name, Created: a.now().UTC()}
-	err := a.createProject(ctx, who, p)
+	err := a.alone(ctx, func(ctx context.Context, a *Accounts) error { return a.createProject(ctx, who, p) })
 	if err = a.record(ctx, who, "project.create", p.ID, name, err); err != nil {
 		return Project{}, err
 	}
@@ -148,9 +146,11 @@ func (a *Accounts) Members(ctx context.Context, who Principal, project string) (
 // SetMember gives a user, by id or name, a role in a project ("" is the caller's), or takes the membership with the role "". Needs
 // UsersManage. An admin neither makes owners nor changes them, and the last owner stays ("last_owner").
 func (a *Accounts) SetMember(ctx context.Context, who Principal, m Membership) (Membership, error) {
-	a.changing.Lock()
-	defer a.changing.Unlock()
-	done, err := a.setMember(ctx, who, m)
+	var done Membership
+	err := a.alone(ctx, func(ctx context.Context, a *Accounts) (err error) {
+		done, err = a.setMember(ctx, who, m)
+		return err
+	})
 	role := string(m.Role)
 	if role == "" {
 		role = "none"
@@ -190,7 +190,5 @@ func (a *Accounts) setMember(ctx context.Context, who Principal, m Membership) (
 			return Membership{}, err
 		}
 	}
-	err = a.Store.SetMember(ctx, m)
-	a.known.forget()
-	return m, err
+	return m, a.Store.SetMember(ctx, m)
 }

@@ -14,7 +14,7 @@ import (
 
 // memory is a Store and a Log without a database. asked counts the look-ups of keys, and changed the changes.
 type memory struct {
-	mu             sync.Mutex
+	mu, alone      sync.Mutex
 	keys           map[string]auth.Key
 	users          map[string]auth.User
 	projects       map[string]auth.Project
@@ -151,6 +151,12 @@ func (m *memory) Members(_ context.Context, project string) ([]auth.Membership, 
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return slices.DeleteFunc(slices.Clone(m.members), func(x auth.Membership) bool { return x.Project != project }), nil
+}
+
+func (m *memory) Alone(ctx context.Context, do func(context.Context, auth.Store) error) error {
+	m.alone.Lock()
+	defer m.alone.Unlock()
+	return do(ctx, m)
 }
 
 func (m *memory) AddRow(_ context.Context, r audit.Row) error {

@@ -9,10 +9,8 @@ import (
 
 // CreateUser makes a user, who is nobody's member yet. Needs ServerManage. Problems: user_exists.
 func (a *Accounts) CreateUser(ctx context.Context, who Principal, name string, admin bool) (User, error) {
-	a.changing.Lock()
-	defer a.changing.Unlock()
 	u := User{ID: ident.New(ident.User), Name: name, Admin: admin, Created: a.now().UTC()}
-	err := a.createUser(ctx, who, u)
+	err := a.alone(ctx, func(ctx context.Context, a *Accounts) error { return a.createUser(ctx, who, u) })
 	if err = a.record(ctx, who, "user.create", u.ID, name, err); err != nil {
 		return User{}, err
 	}
@@ -57,9 +55,11 @@ func (a *Accounts) User(ctx context.Context, who Principal, user string) (User, 
 
 // SetAdmin makes a user an admin of the server, or no longer one. Needs ServerManage. The last one stays ("last_admin").
 func (a *Accounts) SetAdmin(ctx context.Context, who Principal, user string, admin bool) (User, error) {
-	a.changing.Lock()
-	defer a.changing.Unlock()
-	u, err := a.setAdmin(ctx, who, user, admin)
+	var u User
+	err := a.alone(ctx, func(ctx context.Context, a *Accounts) (err error) {
+		u, err = a.setAdmin(ctx, who, user, admin)
+		return err
+	})
 	detail := "no admin"
 	if admin {
 		detail = "admin"
@@ -80,17 +80,14 @@ func (a *Accounts) setAdmin(ctx context.Context, who Principal, user string, adm
 			return User{}, err
 		}
 	}
-	u, err = a.Store.ChangeUser(ctx, u.ID, func(u *User) error { u.Admin = admin; return nil })
-	a.known.forget()
-	return u, err
+	return a.Store.ChangeUser(ctx, u.ID, func(u *User) error { u.Admin = admin; return nil })
 }
 
 // DeleteUser removes a user with his keys and memberships; what he made stays with the projects. Needs ServerManage. The server's last
-// admin and a project's last owner stay ("last_admin", "last_owner").
+// admin and a project's last owner stay ("last_admin", "last_owner"), and so does who the commands on the server's machine are ("user_local").
 func (a *Accounts) DeleteUser(ctx context.Context, who Principal, user string) error {
-	a.changing.Lock()
-	defer a.changing.Unlock()
-	return a.record(ctx, who, "user.delete", user, "", a.deleteUser(ctx, who, user))
+	err := a.alone(ctx, func(ctx context.Context, a *Accounts) error { return a.deleteUser(ctx, who, user) })
+	return a.record(ctx, who, "user.delete", user, "", err)
 }
 
 func (a *Accounts) deleteUser(ctx context.Context, who Principal, user string) error {
@@ -100,6 +97,9 @@ func (a *Accounts) deleteUser(ctx context.Context, who Principal, user string) e
 	u, err := a.Store.User(ctx, user)
 	if err != nil {
 		return err
+	}
+	if u.ID == LocalUser {
+		return problem.New(problem.Invalid, "user_local", "the commands on the server's machine act as this user, who stays")
 	}
 	if err := a.keepsAdmin(ctx, u); err != nil {
 		return err
@@ -113,9 +113,7 @@ func (a *Accounts) deleteUser(ctx context.Context, who Principal, user string) e
 			return err
 		}
 	}
-	err = a.Store.DeleteUser(ctx, u.ID)
-	a.known.forget()
-	return err
+	return a.Store.DeleteUser(ctx, u.ID)
 }
 
 // keepsAdmin returns nil when the server has an admin besides u.

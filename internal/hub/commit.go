@@ -80,7 +80,11 @@ func (c *committer) work(ctx context.Context) {
 
 // write stores what waits in logs. What could not be stored, or is more than one transaction should have, stays for the next time.
 func (c *committer) write(ctx context.Context, logs []*eventLog) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), commitBudget)
+	budget := commitBudget
+	if ctx.Err() != nil {
+		budget = lastPatience
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), budget)
 	defer cancel()
 	var batch []StoredEvent
 	room := commitSize

@@ -4,6 +4,7 @@ import (
 	"context"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"cove/internal/auth"
 	"cove/internal/ident"
@@ -51,24 +52,31 @@ func (c Conversation) check() error {
 		return invalid("the title is longer than 200 bytes")
 	case len(c.Source) > longestName:
 		return invalid("the source is longer than 200 bytes")
-	case len(c.Metadata) > mostMetadata:
-		return invalid("there are more than 16 entries of metadata")
 	}
-	for k, v := range c.Metadata {
-		if len(k) > 64 || len(v) > longestOf(k) {
-			return invalid("a name in the metadata has more than 64 bytes, or a value more than 512")
-		}
+	if fault := metadataFault(c.Metadata); fault != "" {
+		return invalid(fault)
 	}
 	return nil
 }
 
-// longestOf is how many bytes of metadata may be kept under a name. What OpenAI's surface keeps for itself is longer than what users do; the
-// surface bounds it.
-func longestOf(name string) int {
-	if strings.HasPrefix(name, "openai.") {
-		return longestSurface
+// metadataFault says what of metadata is not as it may be, or "". What OpenAI's surface keeps for itself is beside the user's entries, and longer
+// than what users may keep; the surface bounds it.
+func metadataFault(all map[string]string) string {
+	users := 0
+	for k, v := range all {
+		longest := longestSurface
+		if !strings.HasPrefix(k, "openai.") {
+			longest = longestMetadata
+			users++
+		}
+		if utf8.RuneCountInString(k) > longestKey || utf8.RuneCountInString(v) > longest {
+			return "a name in the metadata has more than 64 characters, or a value more than 512"
+		}
 	}
-	return longestMetadata
+	if users > mostMetadata || len(all) > mostMetadata+mostSurface {
+		return "there are more than 16 entries of metadata"
+	}
+	return ""
 }
 
 // Conversation returns a conversation. Needs auth.ConversationsRead.

@@ -64,7 +64,7 @@ func (h *Hub) addFile(ctx context.Context, who auth.Principal, n NewFile, r io.R
 		return File{}, fmt.Errorf("receive the file: %w", err)
 	}
 	defer got.drop()
-	counted, err := h.claim(ctx, who, got.size)
+	counted, err := h.claim(ctx, who.Project, who.Key, got.size)
 	if err != nil {
 		return File{}, err
 	}
@@ -85,21 +85,21 @@ func (h *Hub) addFile(ctx context.Context, who auth.Principal, n NewFile, r io.R
 	return f, nil
 }
 
-// claim has bytes count for the project's quota that no record counts yet, so that two uploads at once do not both get the same room.
-func (h *Hub) claim(ctx context.Context, who auth.Principal, size int64) (counted func(), err error) {
+// claim has bytes count for the project's quota that no record counts yet, so that of two uploads or forks at once not both get the same room.
+func (h *Hub) claim(ctx context.Context, project, key string, size int64) (counted func(), err error) {
 	c := h.contents
 	c.mu.Lock()
-	c.held[who.Project] += size
-	held := c.held[who.Project]
+	c.held[project] += size
+	held := c.held[project]
 	c.mu.Unlock()
 	counted = func() {
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		if c.held[who.Project] -= size; c.held[who.Project] == 0 {
-			delete(c.held, who.Project)
+		if c.held[project] -= size; c.held[project] == 0 {
+			delete(c.held, project)
 		}
 	}
-	if err := h.mayStore(ctx, who.Project, who.Key, held); err != nil {
+	if err := h.mayStore(ctx, project, key, held); err != nil {
 		counted()
 		return nil, err
 	}

@@ -61,13 +61,13 @@ func (d delivery) event(h *Hub, e StoredEvent, gap bool) {
 
 // take returns some of the events behind after, and after which to go on, as soon as there are any or the stream is over.
 func (h *Hub) take(ctx context.Context, stream, execution string, after int64) (events []StoredEvent, next int64, over bool, err error) {
+	h.mu.Lock()
+	l := h.logs[stream] // whoever waits in it gets the end from it, too, and need not ask the store
+	h.mu.Unlock()
 	for {
 		if ctx.Err() != nil {
 			return nil, after, true, problem.New(problem.Canceled, "canceled", "nobody follows any more").WithCause(context.Cause(ctx))
 		}
-		h.mu.Lock()
-		l := h.logs[stream]
-		h.mu.Unlock()
 		if l == nil {
 			events, err = h.o.Store.Events(ctx, stream, execution, after, batchEvents)
 			return events, lastOf(events, after), len(events) == 0, err

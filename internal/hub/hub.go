@@ -74,7 +74,7 @@ type Live interface {
 
 // Kernels are the interpreters of one session. The first is "main", is always there, and is what kernel.Request.Kernel "" means.
 type Kernels interface {
-	StartKernel(ctx context.Context, name string) error   // a problem of kind Invalid when it exists
+	StartKernel(ctx context.Context, name string) error   // problems: kernel_name, kernel_exists, too_many_kernels
 	RestartKernel(ctx context.Context, name string) error // a new interpreter in its place; running code is interrupted
 	StopKernel(ctx context.Context, name string) error    // not "main"
 	KernelNames() []string
@@ -97,6 +97,7 @@ type Tree interface {
 // Limits bound what the users of a server may hold at once and use up. Zero means no limit, but for those with a default.
 type Limits struct {
 	Sessions   int           // live sessions of the whole server; 0: what the memory allows
+	Memory     int64         // bytes that a new session may ask for; 0: no limit
 	Executions int           // running executions of the whole server; further ones wait; 0: twice the processors
 	Queue      int           // executions that may wait for one kernel; 0: 16
 	Project    Quota         // of a project that has none of its own
@@ -127,7 +128,7 @@ type Quota struct {
 //     session then, and everybody else waits for the channel to be closed. seat.holds counts who uses it; it is taken out at 0 only.
 //   - A task is an execution that waits or runs. It waits for its kernel's line, then for one of the server's slots; it keeps both until its end is
 //     stored, so that nothing new begins while the store is away.
-//   - eventLog.mu, committer.mu and slots.mu are leaves: no lock is taken under them but by note (eventLog is unlocked by then).
+//   - eventLog.mu, committer.mu, slots.mu and crew.mu are leaves: no lock is taken under them but by note (eventLog is unlocked by then).
 //   - eventLog.writing is held across a write to the store, by the committer (which never waits for it) or by finish.
 //
 // Goroutines are begun with spawn alone, which Drain waits for. Three contexts bound them: a request's, which ends no work; working, which ends
@@ -145,12 +146,13 @@ type Hub struct {
 	interrupt context.CancelCauseFunc
 	ended     context.Context
 	end       context.CancelFunc
-	all       sync.WaitGroup // of spawn
-	owing     atomic.Int64   // ends that the store has not taken yet
-	lost      atomic.Int64   // executions, turns and sessions that Recover found lost
+	crew      crew         // of spawn
+	owing     atomic.Int64 // records that the store has not taken yet
+	lost      atomic.Int64 // executions, turns and sessions that Recover found lost
 
 	mu       sync.Mutex
 	draining bool
+	away     time.Time     // since when the store takes no record, of the drain at most; zero while it does
 	busy     int           // begun work that has not ended
 	freed    chan struct{} // closed and made anew when room may have become free
 	seats    map[string]*seat
@@ -229,5 +231,46 @@ func (h *Hub) now() time.Time { return h.o.Now().Truncate(time.Microsecond) } //
 
 // spawn runs f beside the caller. ctx ends when the hub does.
 func (h *Hub) spawn(f func(ctx context.Context)) {
-	h.all.Go(func() { f(h.ended) })
+	h.crew.run(func() { f(h.ended) })
+}
+
+// crew counts goroutines. Unlike with a sync.WaitGroup more may be begun while somebody waits: requests come until the very end.
+type crew struct {
+	mu   sync.Mutex
+	n    int
+	idle chan struct{} // closed when n becomes 0; nil while nobody waits
+}
+
+func (c *crew) run(f func()) {
+	c.mu.Lock()
+	c.n++
+	c.mu.Unlock()
+	go func() {
+		defer c.leave()
+		f()
+	}()
+}
+
+func (c *crew) leave() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.n--; c.n == 0 && c.idle != nil {
+		close(c.idle)
+		c.idle = nil
+	}
+}
+
+// wait returns as soon as none runs.
+func (c *crew) wait() {
+	c.mu.Lock()
+	if c.n == 0 {
+		c.mu.Unlock()
+		return
+	}
+	if c.idle == nil {
+		c.idle = make(chan struct{})
+	}
+	idle := c.idle
+	c.mu.Unlock()
+	<-idle
 }

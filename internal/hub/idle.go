@@ -42,27 +42,30 @@ func (h *Hub) Run(ctx context.Context) error {
 
 // pauseIdle pauses the sessions that nobody has used for as long as their owners said.
 func (h *Hub) pauseIdle(ctx context.Context) {
-	now := h.now()
-	h.mu.Lock()
-	var idle []*seat
-	for _, s := range h.seats {
-		if h.saves() && now.Sub(s.used) >= s.idle && !h.draining && s.claim() {
-			idle = append(idle, s)
-		}
+	if h.saves() {
+		h.departUnused(ctx, func(s *seat) bool { return !h.draining && h.now().Sub(s.used) >= s.idle })
 	}
-	h.mu.Unlock()
-	h.departAll(ctx, idle)
 }
 
-// departAll takes claimed sessions out of memory, some at once.
-func (h *Hub) departAll(ctx context.Context, seats []*seat) {
+// departUnused takes the sessions that fit and that nobody uses out of memory, some at once, until there are none. Each can be used until it is its
+// turn. fits is called with mu held.
+func (h *Hub) departUnused(ctx context.Context, fits func(*seat) bool) {
+	next := func() *seat {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		for _, s := range h.seats {
+			if fits(s) && s.claim() {
+				return s
+			}
+		}
+		return nil
+	}
 	var all sync.WaitGroup
-	room := make(chan struct{}, pauseAtOnce)
-	for _, s := range seats {
-		room <- struct{}{}
+	for range pauseAtOnce {
 		all.Go(func() {
-			_ = h.depart(ctx, s, nil) // its record and the log say what went wrong
-			<-room
+			for s := next(); s != nil; s = next() {
+				_ = h.depart(ctx, s, nil) // its record and the log say what went wrong
+			}
 		})
 	}
 	all.Wait()
@@ -83,6 +86,9 @@ func (h *Hub) sweep(ctx context.Context) {
 		}
 	}
 	h.reconcile(ctx)
+	if err := h.o.Sessions.Sweep(); err != nil {
+		h.log.WarnContext(ctx, "what is left of removed sessions was not removed", "error", err)
+	}
 	if err := h.sweepFiles(ctx); err != nil {
 		h.log.WarnContext(ctx, "files whose life is over were not deleted", "error", err)
 	}
@@ -95,7 +101,7 @@ func (h *Hub) reconcile(ctx context.Context) {
 		return
 	}
 	for _, row := range rows {
-		if _, err := h.alone(row.ID, func() error { return h.correct(ctx, row) }); err != nil {
+		if _, err := h.alone(row.Project, row.ID, func() error { return h.correct(ctx, row) }); err != nil {
 			h.log.WarnContext(ctx, "the record of a session was not corrected", "session", row.ID, "error", err)
 		}
 	}
@@ -120,105 +126,62 @@ func (h *Hub) correct(ctx context.Context, row Session) error {
 	return err
 }
 
-// Drain refuses new work (problem.Unavailable, code "draining"), lets running work end until ctx ends, interrupts the rest and pauses every
-// session. Nothing can be done with the hub afterwards.
+// Drain refuses new work (problem.Unavailable, code "draining") and pauses every session as soon as nobody uses it. Who uses one may do so until ctx
+// ends, and is interrupted then. It returns when nothing is left. Nothing can be done with the hub afterwards.
 func (h *Hub) Drain(ctx context.Context) error {
+	began := time.Now()
 	h.mu.Lock()
 	h.draining = true
+	if !h.away.IsZero() {
+		h.away = began
+	}
 	busy, sessions := h.busy, len(h.seats)
 	h.mu.Unlock()
-	began := time.Now()
 	h.log.LogAttrs(ctx, slog.LevelInfo, "draining", slog.Int("work", busy), slog.Int("sessions", sessions))
-	var idle sync.WaitGroup
-	working, worked := context.WithCancel(ctx)
-	idle.Go(func() { h.departIdle(working) }) // while the others work
-	h.settle(ctx)
-	worked()
-	h.interrupt(errDraining)
-	ctx = context.WithoutCancel(ctx)
-	patience, cancel := context.WithTimeout(ctx, interruptPatience)
-	defer cancel()
-	h.settle(patience)
-	h.departEveryone(patience)
-	idle.Wait()
+	patient := context.WithoutCancel(ctx)
+	if !h.empty(ctx) {
+		h.interrupt(errDraining)
+		h.emptyWithin(patient, interruptPatience)
+	}
 	h.end()
-	h.all.Wait()
-	last, cancel := context.WithTimeout(ctx, savePatience)
-	defer cancel()
-	h.departEveryone(last) // what was still held then
-	h.all.Wait()
+	h.crew.wait()
+	h.departUnused(patient, func(*seat) bool { return true }) // however long that takes
+	if !h.emptyWithin(patient, savePatience) {
+		h.log.ErrorContext(ctx, "sessions are still in use at the end of a drain; what happened in them is lost")
+	}
+	h.crew.wait()
 	h.log.LogAttrs(ctx, slog.LevelInfo, "drained", slog.Float64("seconds", time.Since(began).Seconds()))
 	return nil
 }
 
 var errDraining = drained()
 
-// settle waits until no work runs.
-func (h *Hub) settle(ctx context.Context) {
+// empty takes every session out of memory as soon as nobody uses it; what a turn still needs comes back, at the price of a resume. It returns true
+// when no work runs and no session is left, and false when ctx ends before.
+func (h *Hub) empty(ctx context.Context) bool {
 	for {
 		h.mu.Lock()
-		busy, freed := h.busy, h.freed
-		h.mu.Unlock()
-		if busy == 0 {
-			return
-		}
-		select {
-		case <-freed:
-		case <-ctx.Done():
-			return
-		}
-	}
-}
-
-// departIdle takes out of memory what nobody uses, until ctx ends. What a turn still needs comes back, at the price of a resume.
-func (h *Hub) departIdle(ctx context.Context) {
-	for ctx.Err() == nil {
-		h.mu.Lock()
-		var free []*seat
-		for _, s := range h.seats {
-			if s.claim() {
-				free = append(free, s)
-			}
-		}
 		freed := h.freed
 		h.mu.Unlock()
-		if len(free) > 0 {
-			h.departAll(ctx, free)
-			continue
+		h.departUnused(ctx, func(*seat) bool { return ctx.Err() == nil })
+		h.mu.Lock()
+		empty := h.busy == 0 && len(h.seats) == 0
+		h.mu.Unlock()
+		if empty {
+			return true
 		}
 		select {
 		case <-freed:
 		case <-ctx.Done():
+			return false
 		}
 	}
 }
 
-// departEveryone takes all sessions out of memory, waiting for those that are still used until ctx ends.
-func (h *Hub) departEveryone(ctx context.Context) {
-	for {
-		h.mu.Lock()
-		var free []*seat
-		for _, s := range h.seats {
-			if s.claim() {
-				free = append(free, s)
-			}
-		}
-		left, freed := len(h.seats), h.freed
-		h.mu.Unlock()
-		if left == 0 {
-			return
-		}
-		if len(free) > 0 {
-			h.departAll(ctx, free)
-			continue
-		}
-		select {
-		case <-freed:
-		case <-ctx.Done():
-			h.log.ErrorContext(ctx, "sessions are still in use at the end of a drain; what happened in them is lost", "sessions", left)
-			return
-		}
-	}
+func (h *Hub) emptyWithin(ctx context.Context, patience time.Duration) bool {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	return h.empty(ctx)
 }
 
 // Ready says whether the hub can serve; nil means that it can.

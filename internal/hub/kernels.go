@@ -2,14 +2,10 @@ package hub
 
 import (
 	"context"
-	"regexp"
 
 	"cove/internal/auth"
 	"cove/internal/problem"
 )
-
-// mostKernels bounds the interpreters of one session.
-const mostKernels = 8
 
 // Kernels lists a session's interpreters. Needs auth.SessionsRead.
 func (h *Hub) Kernels(ctx context.Context, who auth.Principal, session string) ([]Kernel, error) {
@@ -33,20 +29,11 @@ func (h *Hub) kernel(session, name string) Kernel {
 	return Kernel{Name: name, Busy: s != nil && s.lines[name] != nil}
 }
 
-// StartKernel starts another interpreter in a session. Needs auth.SessionsWrite.
+// StartKernel starts another interpreter in a session. Needs auth.SessionsWrite. Problems: kernel_name, kernel_exists, too_many_kernels.
 func (h *Hub) StartKernel(ctx context.Context, who auth.Principal, session, name string) (Kernel, error) {
 	err := who.Require(auth.SessionsWrite)
-	if err == nil && !regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$`).MatchString(name) {
-		err = problem.New(problem.Invalid, "kernel_name", "that cannot be the name of a kernel").
-			WithHint("a name has 1 to 64 letters, digits, dots, dashes and underscores, and begins with a letter or a digit")
-	}
 	if err == nil {
-		err = h.use(ctx, who, session, func(ctx context.Context, l Live) error {
-			if len(l.KernelNames()) >= mostKernels {
-				return problem.New(problem.Exhausted, "too_many_kernels", "the session has as many kernels as it may have").WithHint("stop one of them first")
-			}
-			return l.StartKernel(ctx, name)
-		})
+		err = h.use(ctx, who, session, func(ctx context.Context, l Live) error { return l.StartKernel(ctx, name) })
 	}
 	h.audit(ctx, who, "kernel.start", session, name, err)
 	return Kernel{Name: name}, err

@@ -14,27 +14,38 @@ const (
 	savePatience = 2 * time.Minute
 	tellPatience = 30 * time.Second
 	lastPatience = 2 * time.Second // at the end of a drain
+	// awayPatience is how long a drain waits for a store that takes nothing. The next start puts right what it was not told.
+	awayPatience = 10 * time.Second
 	// futile is how often a record is offered that the store refuses although it answers.
 	futile = 20
 )
 
 // claim makes the caller the one who takes a session out of memory, when nobody uses it. The caller holds mu.
 func (s *seat) claim() bool {
-	if s.live == nil || s.turning != nil || s.holds > 0 {
+	if !s.free() {
 		return false
 	}
 	s.turning = make(chan struct{})
 	return true
 }
 
-// depart takes a claimed session out of memory and saves it. then runs while nobody else can touch the session, if it was saved.
+// free says that nobody uses a session, waits for it, or brings it in or out. The caller holds mu.
+func (s *seat) free() bool { return s.live != nil && s.turning == nil && s.holds == 0 && s.wanted == 0 }
+
+// depart takes a claimed session out of memory and saves it. then runs while nobody else can touch the session, if it was saved. What cannot be saved,
+// as on a full disk, stays in memory unless the hub drains.
 func (h *Hub) depart(ctx context.Context, s *seat, then func() error) error {
 	saving, cancel := context.WithTimeout(context.WithoutCancel(ctx), savePatience)
 	defer cancel()
 	began := time.Now()
 	pausing, over := telemetry.Step(saving, telemetry.StagePause, slog.String("session", s.id))
-	err := s.name.Close(pausing)
+	stays, err := h.give(pausing, s)
 	over(err)
+	if stays {
+		h.log.WarnContext(ctx, "a session stays in memory because it cannot be saved", "session", s.id, "error", err)
+		h.unclaim(s)
+		return foreign(err)
+	}
 	state, reason := SessionPaused, ""
 	if err != nil {
 		h.log.WarnContext(ctx, "a session was not saved", "session", s.id, "error", err)
@@ -54,14 +65,35 @@ func (h *Hub) depart(ctx context.Context, s *seat, then func() error) error {
 	return foreign(err)
 }
 
-// told writes what a session is that has left the memory. Where the store does not answer for long, Run puts it right later.
+// give saves and closes a session. stays says that it could do neither.
+func (h *Hub) give(ctx context.Context, s *seat) (stays bool, err error) {
+	h.mu.Lock()
+	last := h.draining
+	h.mu.Unlock()
+	if last {
+		return false, s.name.Close(ctx)
+	}
+	return s.name.Pause(ctx)
+}
+
+// unclaim is the end of a claim that changed nothing. It counts as a use, so that the others' turn comes before the session is tried again.
+func (h *Hub) unclaim(s *seat) {
+	h.mu.Lock()
+	turning := s.turning
+	s.turning, s.used = nil, h.now()
+	h.leftAlone(s)
+	h.mu.Unlock()
+	close(turning)
+}
+
+// told writes what a session is that has left the memory. Where the store does not answer for long, Run or the next start puts it right.
 func (h *Hub) told(ctx context.Context, s *seat, state SessionState, reason string) {
 	var disk int64
 	if info, err := h.o.Sessions.Show(ctx, s.id); err == nil && info.Head.Snapshot != "" {
 		disk = info.Disk
 	}
 	patience := tellPatience
-	if h.ended.Err() != nil {
+	if h.ended.Err() != nil || h.givenUp() {
 		patience = lastPatience
 	}
 	ctx, cancel := context.WithTimeout(ctx, patience)
@@ -85,13 +117,14 @@ func (h *Hub) told(ctx context.Context, s *seat, state SessionState, reason stri
 	}
 }
 
-// persist repeats write until it succeeds, what it is about does not exist, or ctx ends. While it does, no new work begins.
+// persist repeats write until it succeeds, what it is about does not exist, ctx ends, or a drain waits no longer. While it does, no new work begins.
 func (h *Hub) persist(ctx context.Context, write func(ctx context.Context) error) error {
 	backoff := backoff{first: 20 * time.Millisecond, most: 2 * time.Second}
 	owes := false
 	for tries := 1; ; tries++ {
 		err := write(ctx)
-		if err == nil || problem.Of(err).Kind == problem.NotFound || ctx.Err() != nil || tries >= futile && problem.Of(err).Kind != problem.Unavailable {
+		taken := err == nil || problem.Of(err).Kind == problem.NotFound
+		if h.answered(taken); taken || ctx.Err() != nil || h.givenUp() || tries >= futile && problem.Of(err).Kind != problem.Unavailable {
 			if owes {
 				h.owing.Add(-1)
 			}
@@ -109,6 +142,25 @@ func (h *Hub) persist(ctx context.Context, write func(ctx context.Context) error
 	}
 }
 
+// answered notes whether the store takes records.
+func (h *Hub) answered(does bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	switch {
+	case does:
+		h.away = time.Time{}
+	case h.away.IsZero():
+		h.away = time.Now()
+	}
+}
+
+// givenUp says that the hub drains and waits for its store no more.
+func (h *Hub) givenUp() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.draining && !h.away.IsZero() && time.Since(h.away) >= awayPatience
+}
+
 // bury gives up a session whose sandbox has died, if nobody uses it.
 func (h *Hub) bury(ctx context.Context, s *seat) {
 	h.mu.Lock()
@@ -120,13 +172,13 @@ func (h *Hub) bury(ctx context.Context, s *seat) {
 }
 
 // pause takes a session out of memory as soon as nobody uses it. then runs before anybody can bring it back.
-func (h *Hub) pause(ctx context.Context, id string, then func() error) error {
+func (h *Hub) pause(ctx context.Context, project, id string, then func() error) error {
 	for {
 		h.mu.Lock()
 		s := h.seats[id]
 		if s == nil {
 			h.mu.Unlock()
-			if alone, err := h.alone(id, then); alone {
+			if alone, err := h.alone(project, id, then); alone {
 				return err
 			}
 			continue
@@ -157,11 +209,11 @@ func (s *seat) unheld() <-chan struct{} {
 }
 
 // alone runs then while nobody can bring the session into memory, unless it is there.
-func (h *Hub) alone(id string, then func() error) (alone bool, err error) {
+func (h *Hub) alone(project, id string, then func() error) (alone bool, err error) {
 	if then == nil {
 		return true, nil
 	}
-	s := newSeat(Session{ID: id})
+	s := newSeat(Session{ID: id, Project: project})
 	h.mu.Lock()
 	if h.seats[id] != nil {
 		h.mu.Unlock()

@@ -78,6 +78,9 @@ func TestAQueueIsBounded(t *testing.T) {
 	for i := range 2 {
 		all = append(all, l.start(who, s.ID, fmt.Sprint("remember ", i, "\nrecall")))
 	}
+	if running.State != hub.ExecutionRunning || running.Started.IsZero() || all[0].State != hub.ExecutionQueued || !all[0].Started.IsZero() {
+		t.Errorf("what can run at once is %s, what has to wait is %s", running.State, all[0].State)
+	}
 	_, err := l.StartExecution(t.Context(), who, hub.NewExecution{Session: s.ID, Code: "say hello"})
 	fails(t, err, "queue_full")
 	other, err := l.StartExecution(t.Context(), who, hub.NewExecution{Session: s.ID, Kernel: "other", Code: "say hello"})
@@ -169,6 +172,49 @@ func TestAFullServer(t *testing.T) {
 	})
 }
 
+func TestASessionGetsSoMuchMemory(t *testing.T) {
+	t.Parallel()
+	l, who := newLife(t, func(o *hub.Options) { o.Limits.Memory = 1 << 30 }), someone(auth.LocalProject)
+	_, err := l.CreateSession(t.Context(), who, hub.NewSession{Memory: 1<<30 + 1})
+	fails(t, err, "session_memory")
+	if _, err := l.CreateSession(t.Context(), who, hub.NewSession{Memory: 1 << 30}); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestWhatCannotBeSavedStaysInMemory(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l, who := newLife(t, func(o *hub.Options) { o.Limits.Sessions = 1 }), someone(auth.LocalProject)
+		ctx, stop := context.WithCancel(t.Context())
+		var running sync.WaitGroup
+		running.Go(func() { _ = l.Run(ctx) })
+		defer running.Wait()
+		defer stop()
+		s := l.session(who)
+		l.run(who, s.ID, "remember one")
+		l.toys.fill(true)
+		_, err := l.PauseSession(t.Context(), who, s.ID)
+		fails(t, err, "disk_full")
+		_, err = l.ForkSession(t.Context(), who, s.ID, hub.NewSession{})
+		fails(t, err, "disk_full")
+		_, err = l.CreateSession(t.Context(), who, hub.NewSession{})
+		fails(t, err, "server_disk_full")
+		time.Sleep(time.Hour) // it should have been paused long since
+		if got, _ := l.run(who, s.ID, "recall"); fmt.Sprint(got) != "[one]" || l.state(who, s.ID) != hub.SessionActive || l.toys.starts != 1 {
+			t.Errorf("%s session has %q after %d starts", l.state(who, s.ID), got, l.toys.starts)
+		}
+		l.toys.fill(false)
+		time.Sleep(time.Hour)
+		if l.state(who, s.ID) != hub.SessionPaused {
+			t.Errorf("with room on the disk it is %s", l.state(who, s.ID))
+		}
+		if got, _ := l.run(who, s.ID, "recall"); fmt.Sprint(got) != "[one]" {
+			t.Errorf("got %q", got)
+		}
+	})
+}
+
 func TestIdleSessionsPause(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -216,6 +262,17 @@ type away struct {
 	*store.Store
 	down, forgetful atomic.Bool
 	finals          atomic.Int64
+}
+
+func (a *away) UpdateSession(ctx context.Context, project, id string, change func(*hub.Session) error) (hub.Session, error) {
+	if a.down.Load() {
+		return hub.Session{}, unreachable()
+	}
+	s, err := a.Store.UpdateSession(ctx, project, id, change)
+	if a.forgetful.CompareAndSwap(true, false) {
+		return s, errors.Join(err, unreachable())
+	}
+	return s, err
 }
 
 func unreachable() error {

@@ -39,7 +39,8 @@ type seat struct {
 	turning chan struct{}
 	failed  error // why it could not be brought in
 	holds   int
-	quiet   chan struct{} // closed when holds becomes 0; nil while nobody waits
+	wanted  int           // who waits for turning's end to hold it
+	quiet   chan struct{} // closed when nobody holds or wants it any more; nil while nobody waits for that
 	idle    time.Duration
 	used    time.Time
 	touched time.Time // what the store says of used; zero until the first use
@@ -75,7 +76,7 @@ func drained() error {
 }
 
 // use brings a session into memory, from its snapshot where it is paused or lost, and keeps it there while f runs. It ends f's context when the
-// session is deleted.
+// session is deleted, and when a drain loses its patience.
 func (h *Hub) use(ctx context.Context, who auth.Principal, session string, f func(ctx context.Context, l Live) error) error {
 	s, err := h.hold(ctx, who.Project, session)
 	if err != nil {
@@ -97,7 +98,9 @@ func (h *Hub) with(ctx context.Context, s *seat, f func(ctx context.Context, l L
 	defer h.release(s)
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	defer context.AfterFunc(s.ctx, func() { cancel(context.Cause(s.ctx)) })()
+	for _, end := range []context.Context{s.ctx, h.working} {
+		defer context.AfterFunc(end, func() { cancel(context.Cause(end)) })()
+	}
 	return f(ctx, s.live)
 }
 
@@ -119,13 +122,17 @@ func (h *Hub) see(ctx context.Context, project, id string) (*seat, error) {
 	return h.await(ctx, func() (*seat, <-chan struct{}, error) { return h.sit(ctx, project, id) })
 }
 
-// await repeats sit until it has a hold of the session.
+// await repeats sit until it has a hold of the session. What was brought in for it stays there until it has.
 func (h *Hub) await(ctx context.Context, sit func() (*seat, <-chan struct{}, error)) (*seat, error) {
+	var awaited *seat
+	defer func() { h.unwant(awaited) }()
 	for {
 		s, wait, err := sit()
 		if err != nil || wait == nil {
 			return s, err
 		}
+		h.unwant(awaited)
+		awaited = s
 		select {
 		case <-wait:
 		case <-ctx.Done():
@@ -137,6 +144,32 @@ func (h *Hub) await(ctx context.Context, sit func() (*seat, <-chan struct{}, err
 		if err != nil {
 			return nil, err
 		}
+	}
+}
+
+// unwant ends a wait for a seat.
+func (h *Hub) unwant(s *seat) {
+	if s == nil {
+		return
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	s.wanted--
+	h.leftAlone(s)
+}
+
+// leftAlone tells who waits for that when a session has become free, and gives it up where its sandbox has died. The caller holds mu.
+func (h *Hub) leftAlone(s *seat) {
+	if !s.free() {
+		return
+	}
+	if s.quiet != nil {
+		close(s.quiet)
+		s.quiet = nil
+	}
+	h.stir()
+	if closed(s.lost) {
+		h.spawn(func(ctx context.Context) { h.bury(ctx, s) })
 	}
 }
 
@@ -170,10 +203,14 @@ func (h *Hub) sitDown(ctx context.Context, project, id string, row *Session, bor
 		s.born = born
 		h.seats[id] = s
 		h.spawn(func(ended context.Context) { h.bring(telemetry.Carry(ended, ctx), s, *row) })
+		s.wanted++
 		return s, s.turning, nil
+	case s.project != project:
+		return nil, nil, sessionGone() // before anything that would tell others that it is there
 	case s.turning != nil:
+		s.wanted++
 		return s, s.turning, nil
-	case s.project != project || s.ctx.Err() != nil:
+	case s.ctx.Err() != nil:
 		return nil, nil, sessionGone()
 	}
 	s.holds++
@@ -181,21 +218,13 @@ func (h *Hub) sitDown(ctx context.Context, project, id string, row *Session, bor
 	return s, nil, nil
 }
 
-// release ends a hold. A session whose sandbox has died is given up with the last one.
+// release ends a hold.
 func (h *Hub) release(s *seat) {
 	h.mu.Lock()
+	defer h.mu.Unlock()
 	s.holds--
 	s.used = h.now()
-	if s.holds == 0 && s.quiet != nil {
-		close(s.quiet)
-		s.quiet = nil
-	}
-	h.stir()
-	lost := s.holds == 0 && s.turning == nil && closed(s.lost) && s.live != nil
-	h.mu.Unlock()
-	if lost {
-		h.spawn(func(ctx context.Context) { h.bury(ctx, s) })
-	}
+	h.leftAlone(s)
 }
 
 func closed(c <-chan struct{}) bool {
@@ -253,6 +282,7 @@ func (h *Hub) bring(ctx context.Context, s *seat, row Session) {
 	if err != nil {
 		h.vacate(s)
 	}
+	h.leftAlone(s) // whoever wanted it may have gone
 	h.mu.Unlock()
 	close(turning)
 	if err == nil {
@@ -282,7 +312,7 @@ func (h *Hub) open(ctx context.Context, s *seat, row Session) (err error) {
 	if row.Packages != "" && row.Packages != base.Packages {
 		base.Packages, base.Environment = row.Packages, ""
 	}
-	name, err := h.o.Sessions.Open(ctx, s.id, named.Options{Prepare: h.o.Prepare, Base: base, Memory: row.Memory, CPUs: row.CPUs, Command: command})
+	name, err := h.o.Sessions.Open(ctx, s.id, named.Options{Prepare: h.o.Prepare, Base: base, Memory: row.Memory, CPUs: row.CPUs, Command: command, Swept: true})
 	if err != nil {
 		return foreign(err)
 	}

@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -110,6 +111,15 @@ func (y *toy) die() {
 }
 
 func (y *toy) Save(_ context.Context, dir string, _ bool) error {
+	y.m.mu.Lock()
+	shut, full := y.m.shut, y.m.full
+	y.m.mu.Unlock()
+	if full {
+		return syscall.ENOSPC
+	}
+	if shut != nil {
+		<-shut
+	}
 	y.mu.Lock()
 	defer y.mu.Unlock()
 	text, err := json.Marshal(y.words)
@@ -161,9 +171,18 @@ type toys struct {
 	starts  int
 	last    *toy
 	refuse  error
+	shut    chan struct{} // what is saved waits for it to be closed
+	full    bool          // the disk has no room for what is saved
 
 	burned   time.Duration // processor time
 	measures bool          // it is known
+}
+
+// fill fills the disk, or makes room.
+func (m *toys) fill(full bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.full = full
 }
 
 // burn uses processor time, and says whether that is known from now on.

@@ -11,11 +11,10 @@ import (
 // The bounds of idempotency keys.
 const (
 	promiseLife = 24 * time.Hour
-	promises    = 100_000 // in memory; the oldest are forgotten first
 	longestWord = 255
 )
 
-// Rememberer keeps idempotency keys over a restart. It is a Store's choice to be one.
+// Rememberer keeps idempotency keys.
 type Rememberer interface {
 	// Remember notes that word (of a project, and made for one kind of request) stands for the thing id, until a time. Where the word stands for
 	// something already that has not passed, that is returned and nothing is changed.
@@ -24,11 +23,10 @@ type Rememberer interface {
 	Remembered(ctx context.Context, project, word string) (request, id string, err error)
 }
 
-// promise is what a word stands for, or will as soon as the first request with it has ended.
+// promise is what a word will stand for as soon as the first request with it has ended. It goes when the store has it.
 type promise struct {
 	request string // a hash of what was asked
 	made    chan struct{}
-	until   time.Time
 	id      string // guarded by made
 	err     error
 }
@@ -69,67 +67,57 @@ func misused() error {
 	return problem.New(problem.Invalid, "idempotency_mismatch", "this idempotency key was used for another request").WithHint("use a new key for every request")
 }
 
-// promise returns what a word stands for, and whether it is the caller's to make.
+// promise returns what a word will stand for, and whether it is the caller's to make.
 func (h *Hub) promise(word, request string) (p *promise, mine bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	now := h.now()
-	if p = h.promises[word]; p != nil && now.Before(p.until) {
+	if p = h.promises[word]; p != nil {
 		return p, false
 	}
-	if len(h.promises) >= promises {
-		h.forget(now)
-	}
-	p = &promise{request: request, made: make(chan struct{}), until: now.Add(promiseLife)}
+	p = &promise{request: request, made: make(chan struct{})}
 	h.promises[word] = p
 	return p, true
 }
 
-// forget makes room for another word. The caller holds mu.
-func (h *Hub) forget(now time.Time) {
-	var oldest string
-	for word, p := range h.promises {
-		if !closed(p.made) {
-			continue
-		}
-		if now.After(p.until) {
-			delete(h.promises, word)
-		} else if oldest == "" || p.until.Before(h.promises[oldest].until) {
-			oldest = word
-		}
-	}
-	if len(h.promises) >= promises {
-		delete(h.promises, oldest)
-	}
-}
-
-// keep makes what was promised, or finds it where a server before this one has.
+// keep makes what was promised, or finds it where that was done before.
 func (h *Hub) keep(ctx context.Context, who auth.Principal, word string, p *promise, do func() (string, error)) (id string, again bool, err error) {
+	forget := func() { delete(h.promises, who.Project+" "+word) }
+	remembered := true
 	defer func() {
 		h.mu.Lock()
 		defer h.mu.Unlock()
-		if p.id, p.err = id, err; err != nil {
-			delete(h.promises, who.Project+" "+word)
+		if p.id, p.err = id, err; remembered {
+			forget()
 		}
 		close(p.made)
 	}()
-	store, lasting := h.o.Store.(Rememberer)
-	if lasting {
-		request, there, err := store.Remembered(ctx, who.Project, word)
-		switch {
-		case err != nil:
-			return "", false, err
-		case there != "" && request != p.request:
-			return "", false, misused()
-		case there != "":
-			return there, true, nil
-		}
+	request, there, err := h.o.Store.Remembered(ctx, who.Project, word)
+	switch {
+	case err != nil:
+		return "", false, err
+	case there != "" && request != p.request:
+		return "", false, misused()
+	case there != "":
+		return there, true, nil
 	}
-	if id, err = do(); err != nil || !lasting {
+	if id, err = do(); err != nil {
 		return id, false, err
 	}
-	if _, _, werr := store.Remember(context.WithoutCancel(ctx), who.Project, word, p.request, id, p.until); werr != nil {
-		h.log.WarnContext(ctx, "an idempotency key was not stored", "error", werr)
+	until := h.now().Add(promiseLife)
+	remember := func(ctx context.Context) error {
+		_, _, err := h.o.Store.Remember(ctx, who.Project, word, p.request, id, until)
+		return err
+	}
+	if remember(context.WithoutCancel(ctx)) != nil {
+		remembered = false
+		h.spawn(func(ctx context.Context) {
+			if err := h.persist(ctx, remember); err != nil {
+				h.log.WarnContext(ctx, "an idempotency key was not stored", "error", err)
+			}
+			h.mu.Lock()
+			defer h.mu.Unlock()
+			forget()
+		})
 	}
 	return id, false, nil
 }

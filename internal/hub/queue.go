@@ -14,11 +14,14 @@ type line struct{ tasks []*task }
 type task struct {
 	id, session, kernel, project, key string
 
-	turn chan struct{} // closed when it is the first of its line
-	ctx  context.Context
-	stop context.CancelCauseFunc
-	came time.Time
-	over func(error) // ends its span
+	of string // the turn that it is a step of; "" for none
+
+	turn   chan struct{} // closed when it is the first of its line
+	placed bool          // it has a slot; read and written by one goroutine at a time
+	ctx    context.Context
+	stop   context.CancelCauseFunc
+	came   time.Time
+	over   func(error) // ends its span
 }
 
 // byKey is what counts the executions of its key.
@@ -98,6 +101,17 @@ func (s *slots) take(ctx context.Context, project string) error {
 		s.turns = slices.DeleteFunc(s.turns, func(p string) bool { return p == project })
 	}
 	return context.Cause(ctx)
+}
+
+// try takes a slot that nobody waits for.
+func (s *slots) try() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.free == 0 {
+		return false
+	}
+	s.free--
+	return true
 }
 
 // taken is how many slots are in use.

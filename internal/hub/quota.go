@@ -235,22 +235,27 @@ func (m *meter) write(ctx context.Context) {
 			return
 		}
 		m.mu.Unlock()
-		for k, u := range pending {
-			u.Day = k.day
-			writing, cancel := context.WithTimeout(context.WithoutCancel(ctx), auditPatience)
-			err := m.h.o.Store.AddUsage(writing, k.project, k.key, u)
-			cancel()
-			if err == nil {
-				continue
-			}
-			m.h.log.WarnContext(ctx, "usage was not stored yet", "project", k.project, "error", err)
-			if ctx.Err() != nil {
-				continue
-			}
-			m.mu.Lock()
-			m.pending[k] = plus(m.pending[k], u)
-			m.mu.Unlock()
+		m.store(ctx, pending)
+	}
+}
+
+// store writes sums. What the store does not take waits for the next time, if there is one.
+func (m *meter) store(ctx context.Context, sums map[sumKey]Usage) {
+	writing, cancel := context.WithTimeout(context.WithoutCancel(ctx), auditPatience)
+	defer cancel()
+	for k, u := range sums {
+		u.Day = k.day
+		err := m.h.o.Store.AddUsage(writing, k.project, k.key, u)
+		if err == nil {
+			continue
 		}
+		m.h.log.WarnContext(ctx, "usage was not stored yet", "project", k.project, "error", err)
+		if ctx.Err() != nil {
+			continue
+		}
+		m.mu.Lock()
+		m.pending[k] = plus(m.pending[k], u)
+		m.mu.Unlock()
 	}
 }
 

@@ -30,7 +30,11 @@ func (h *Hub) room(ctx context.Context, s *seat) error {
 		}
 		h.mu.Unlock()
 		if victim != nil {
-			_ = h.depart(ctx, victim, nil) // its record says what went wrong; the room is free
+			_ = h.depart(ctx, victim, nil) // its record says what went wrong
+			if h.stayed(victim) {
+				return exhausted("server_disk_full", "there is no room in memory, and none on the disk to pause another session").
+					WithHint("the operator has to make room on the disk; sessions that are deleted make room too")
+			}
 			continue
 		}
 		select {
@@ -43,6 +47,13 @@ func (h *Hub) room(ctx context.Context, s *seat) error {
 			return drained()
 		}
 	}
+}
+
+// stayed says whether a session that was to leave is still in memory.
+func (h *Hub) stayed(s *seat) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return s.live != nil
 }
 
 // full says which limit keeps the session out, and whose sessions could make room. The caller holds mu.
@@ -75,7 +86,7 @@ func (h *Hub) full(s *seat, limits allowance) (scope func(*seat) bool, err *prob
 func (h *Hub) unused(s *seat, scope func(*seat) bool) *seat {
 	var found *seat
 	for _, other := range h.seats {
-		if !h.saves() || other == s || other.live == nil || other.turning != nil || other.holds > 0 || !scope(other) {
+		if !h.saves() || other == s || !other.free() || !scope(other) {
 			continue
 		}
 		if found == nil || other.used.Before(found.used) {

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"cove/internal/audit"
 	"cove/internal/ident"
 	"cove/internal/kernel"
 	"cove/internal/problem"
@@ -81,8 +82,9 @@ func (h *Hub) settled(ctx context.Context, e *Execution, first bool, err error) 
 	return err
 }
 
-// admit records an execution as queued and puts it into its kernel's line. The session is held.
-func (h *Hub) admit(ctx context.Context, e Execution) (Execution, *task, error) {
+// admit puts an execution into its kernel's line and records it, with the row of whoever asked for it: as running when nothing keeps it from
+// that, which saves recording that later, or else as queued. The session is held.
+func (h *Hub) admit(ctx context.Context, e Execution, asked ...audit.Row) (Execution, *task, error) {
 	if len(e.Code) > longestCode {
 		return e, nil, problem.New(problem.Invalid, "code_too_large", "the code has more than 1 MiB").WithHint("put data into a file and read it from there")
 	}
@@ -93,7 +95,7 @@ func (h *Hub) admit(ctx context.Context, e Execution) (Execution, *task, error) 
 		e.Kernel = mainKernel
 	}
 	e.State, e.Created = ExecutionQueued, h.now()
-	t := &task{id: e.ID, session: e.Session, kernel: e.Kernel, project: e.Project, key: e.Key, turn: make(chan struct{}), came: time.Now()}
+	t := &task{id: e.ID, session: e.Session, kernel: e.Kernel, project: e.Project, key: e.Key, of: e.Turn, turn: make(chan struct{}), came: time.Now()}
 	ctx, t.over = telemetry.Span(ctx, spanExecution, slog.String("execution", e.ID), slog.String("session", e.Session), slog.String("kernel", e.Kernel))
 	t.ctx, t.stop = context.WithCancelCause(ctx)
 	if err := h.enter(ctx, t); err != nil {
@@ -101,7 +103,10 @@ func (h *Hub) admit(ctx context.Context, e Execution) (Execution, *task, error) 
 		t.over(err)
 		return e, nil, err
 	}
-	if err := h.o.Store.AddExecution(ctx, e); err != nil {
+	if t.placed = closed(t.turn) && h.slots.try(); t.placed {
+		e.State, e.Started = ExecutionRunning, e.Created
+	}
+	if err := h.o.Store.AddExecution(ctx, e, asked...); err != nil {
 		h.exit(t)
 		t.over(err)
 		h.spawn(func(context.Context) { h.disown(e) })
@@ -155,6 +160,9 @@ func (h *Hub) enter(ctx context.Context, t *task) error {
 // exit is the end of a task.
 func (h *Hub) exit(t *task) {
 	t.stop(nil)
+	if t.placed {
+		h.slots.give()
+	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	delete(h.tasks, t.id)
@@ -175,11 +183,7 @@ func (h *Hub) perform(ctx context.Context, t *task, e Execution, req kernel.Requ
 	if err := h.queue(t); err != nil {
 		done = kernel.Done{Outcome: kernel.OutcomeInterrupted, ExitCode: 1, Message: "it was interrupted before it ran"}
 	} else {
-		defer h.slots.give()
-		e.State, e.Started = ExecutionRunning, h.now()
-		if err := h.o.Store.StartExecution(ctx, e.ID, e.Started); err != nil {
-			h.log.WarnContext(ctx, "the start of an execution was not recorded", "execution", e.ID, "error", err)
-		}
+		h.started(ctx, &e)
 		spent := h.metered(t)
 		done, failed = h.execute(t, req, emit)
 		e.CPU = spent(done.Wall)
@@ -196,7 +200,18 @@ func (h *Hub) perform(ctx context.Context, t *task, e Execution, req kernel.Requ
 	return e, failed
 }
 
-// queue waits for the kernel and for a slot.
+// started records that an execution runs which was recorded as queued.
+func (h *Hub) started(ctx context.Context, e *Execution) {
+	if e.State == ExecutionRunning {
+		return
+	}
+	e.State, e.Started = ExecutionRunning, h.now()
+	if err := h.o.Store.StartExecution(ctx, e.ID, e.Started); err != nil {
+		h.log.WarnContext(ctx, "the start of an execution was not recorded", "execution", e.ID, "error", err)
+	}
+}
+
+// queue waits for the kernel and for a slot, where the task has none yet.
 func (h *Hub) queue(t *task) (err error) {
 	_, over := telemetry.Step(t.ctx, telemetry.StageQueue)
 	defer func() { over(err) }()
@@ -208,11 +223,13 @@ func (h *Hub) queue(t *task) (err error) {
 	if t.ctx.Err() != nil {
 		return context.Cause(t.ctx)
 	}
-	if err = h.slots.take(t.ctx, t.project); err != nil || h.working.Err() == nil {
-		return err
+	if !t.placed {
+		if err = h.slots.take(t.ctx, t.project); err != nil {
+			return err
+		}
+		t.placed = true
 	}
-	h.slots.give() // the context hears of that in a moment
-	return context.Cause(h.working)
+	return context.Cause(h.working) // of which the task's own context hears a moment later
 }
 
 // execute runs the code and emits all but the Done.

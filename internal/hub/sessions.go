@@ -1,8 +1,10 @@
 package hub
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"maps"
 	"slices"
@@ -35,7 +37,7 @@ func (h *Hub) CreateSession(ctx context.Context, who auth.Principal, n NewSessio
 	row := h.newRow(who, n)
 	err := who.Require(auth.SessionsWrite)
 	if err == nil {
-		err = row.check(h.o.Base.Packages)
+		err = errors.Join(row.check(h.o.Base.Packages), h.memoryFor(row))
 	}
 	if err == nil {
 		err = h.mayStore(ctx, who.Project, who.Key, 0)
@@ -126,13 +128,24 @@ func (h *Hub) unmake(ctx context.Context, row Session) {
 // Bounds of what people say of a session.
 const (
 	longestName     = 200
-	longestMetadata = 512
+	longestKey      = 64  // characters, of metadata
+	longestMetadata = 512 // characters
 	longestSurface  = 1 << 20
 	mostMetadata    = 16
+	mostSurface     = 4 // entries that a surface keeps for itself
 	leastMemory     = 64 << 20
 	mostMemory      = 1 << 40
 	mostCPUs        = 1024
 )
+
+// memoryFor says whether a session may have as much memory as it wants. What it holds is not taken from the others before it uses it, but then it is.
+func (h *Hub) memoryFor(s Session) error {
+	if most := h.o.Limits.Memory; most > 0 && s.Memory > most {
+		return problem.New(problem.Invalid, "session_memory", fmt.Sprintf("a session of this server may have at most %d MiB of memory", most>>20)).
+			WithHint("ask for less; the operator can raise max_session_memory")
+	}
+	return nil
+}
 
 func invalidSession(message string) error {
 	return problem.New(problem.Invalid, "session_invalid", message)
@@ -153,13 +166,9 @@ func (s Session) check(own string) error {
 		return invalidSession("the life of the session is over before it begins")
 	case !slices.Contains([]string{own, "standard", "minimal"}, s.Packages):
 		return invalidSession("the set of packages is standard or minimal")
-	case len(s.Metadata) > mostMetadata:
-		return invalidSession("there are more than 16 entries of metadata")
 	}
-	for k, v := range s.Metadata {
-		if len(k) > 64 || len(v) > longestOf(k) {
-			return invalidSession("a name in the metadata has more than 64 bytes, or a value more than 512")
-		}
+	if fault := metadataFault(s.Metadata); fault != "" {
+		return invalidSession(fault)
 	}
 	return nil
 }
@@ -274,7 +283,7 @@ func (h *Hub) PauseSession(ctx context.Context, who auth.Principal, id string) (
 		err = unsavable()
 	}
 	if err == nil {
-		err = h.pause(ctx, id, nil)
+		err = h.pause(ctx, who.Project, id, nil)
 	}
 	if err == nil {
 		row, err = h.row(ctx, who, id)
@@ -302,7 +311,7 @@ func (h *Hub) ForkSession(ctx context.Context, who auth.Principal, id string, n 
 	if err == nil {
 		row, err = h.forkSession(ctx, who, id, n)
 	}
-	h.audit(ctx, who, "session.fork", firstOf(row.ID, id), "of "+id, err)
+	h.audit(ctx, who, "session.fork", cmp.Or(row.ID, id), "of "+id, err)
 	if err != nil {
 		return Session{}, err
 	}
@@ -343,7 +352,7 @@ func (h *Hub) forkSession(ctx context.Context, who auth.Principal, id string, n 
 		return Session{}, err
 	}
 	forking, over := telemetry.Step(work, telemetry.StageFork, slog.String("session", row.ID), slog.String("of", id))
-	err = h.pause(telemetry.Carry(ctx, forking), id, func() error { return h.copySession(forking, id, row) })
+	err = h.pause(telemetry.Carry(ctx, forking), who.Project, id, func() error { return h.copySession(forking, id, row) })
 	over(err)
 	for _, file := range n.Files {
 		if err == nil {
@@ -358,6 +367,15 @@ func (h *Hub) forkSession(ctx context.Context, who auth.Principal, id string, n 
 
 // copySession forks on the disk. Nobody else uses the session meanwhile.
 func (h *Hub) copySession(ctx context.Context, from string, row Session) error {
+	source, err := h.o.Sessions.Show(ctx, from)
+	if err != nil {
+		return foreign(err)
+	}
+	counted, err := h.claim(ctx, row.Project, row.Key, source.Disk)
+	if err != nil {
+		return err
+	}
+	defer counted()
 	info, err := h.o.Sessions.Fork(ctx, from, row.ID, command)
 	if err != nil {
 		return foreign(err)
@@ -390,6 +408,9 @@ func (h *Hub) deleteSession(ctx context.Context, project, id string) error {
 		s.State, s.Reason, s.Disk, s.Used = SessionDeleted, "", 0, h.now()
 		return nil
 	})
+	if err != nil && problem.Of(err).Kind != problem.NotFound {
+		h.spawn(func(ctx context.Context) { h.destroyDeleted(ctx, project, id) }) // it may have been written all the same
+	}
 	if err != nil {
 		return err
 	}
@@ -397,9 +418,7 @@ func (h *Hub) deleteSession(ctx context.Context, project, id string) error {
 	removed := make(chan struct{})
 	h.spawn(func(ctx context.Context) {
 		defer close(removed)
-		if err := h.destroy(ctx, id); err != nil {
-			h.log.WarnContext(ctx, "what is left of a deleted session was not removed", "session", id, "error", err)
-		}
+		h.destroyAll(ctx, id)
 	})
 	select {
 	case <-removed:
@@ -407,4 +426,23 @@ func (h *Hub) deleteSession(ctx context.Context, project, id string) error {
 	case <-ctx.Done():
 	}
 	return nil
+}
+
+// destroyDeleted removes what there is of a session if the store calls it deleted.
+func (h *Hub) destroyDeleted(ctx context.Context, project, id string) {
+	var row Session
+	err := h.persist(ctx, func(ctx context.Context) (err error) {
+		row, err = h.o.Store.Session(ctx, project, id)
+		return err
+	})
+	if err == nil && row.State == SessionDeleted {
+		h.sessionSeen(ctx, string(SessionDeleted), id, project)
+		h.destroyAll(ctx, id)
+	}
+}
+
+func (h *Hub) destroyAll(ctx context.Context, id string) {
+	if err := h.destroy(ctx, id); err != nil {
+		h.log.WarnContext(ctx, "what is left of a deleted session was not removed", "session", id, "error", err)
+	}
 }

@@ -3,6 +3,8 @@ package hub
 import (
 	"context"
 	"time"
+
+	"cove/internal/audit"
 )
 
 // Store keeps records. Package store implements it on SQLite and PostgreSQL. Everything that returned without an error is durable.
@@ -16,6 +18,7 @@ type Store interface {
 	FileStore
 	UsageStore
 	Searcher
+	Rememberer
 	// Ping says whether the database answers.
 	Ping(ctx context.Context) error
 }
@@ -58,7 +61,8 @@ type ExecutionFilter struct {
 
 // ExecutionStore keeps executions. Not found: "execution_not_found".
 type ExecutionStore interface {
-	AddExecution(ctx context.Context, e Execution) error
+	// AddExecution writes an execution together with the row of whoever asked for it, where there is one.
+	AddExecution(ctx context.Context, e Execution, asked ...audit.Row) error
 	Execution(ctx context.Context, project, id string) (Execution, error)
 	Executions(ctx context.Context, project string, f ExecutionFilter, p Page) (Listing[Execution], error)
 	// StartExecution notes that a queued one runs.

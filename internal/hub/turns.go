@@ -36,6 +36,7 @@ type NewTurn struct {
 	MaxTokens    int // of each answer of the model
 	Temperature  *float64
 	TopP         *float64
+	Format       model.Format // of the answer's words, which Instructions ask for too
 
 	Source  string
 	Foreign json.RawMessage // see Turn.Foreign

@@ -16,13 +16,13 @@ import (
 // hiddenFor is how long the end of a hidden turn can be read.
 const hiddenFor = time.Minute
 
-// beginTurn opens the stream of a turn that was recorded.
+// beginTurn makes a turn one that runs. It was recorded.
 func (h *Hub) beginTurn(p *plan) *liveTurn {
 	ctx, over := telemetry.Span(p.work, spanTurn, slog.String("turn", p.turn.ID), slog.String("conversation", p.turn.Conversation),
 		slog.String("session", p.turn.Session), slog.String("model", p.turn.Model))
 	ctx, stop := context.WithCancelCause(ctx)
 	p.work, p.over = ctx, over
-	l := &liveTurn{id: p.turn.ID, project: p.turn.Project, stop: stop, ended: make(chan struct{}), log: h.openLog(p.turn.ID), turn: p.turn}
+	l := &liveTurn{id: p.turn.ID, project: p.turn.Project, stop: stop, ended: make(chan struct{}), log: p.log, turn: p.turn}
 	h.turns.add(l)
 	return l
 }

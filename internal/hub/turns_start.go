@@ -1,6 +1,7 @@
 package hub
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -32,7 +33,7 @@ func (h *Hub) StartTurn(ctx context.Context, who auth.Principal, n NewTurn) (Tur
 	if again && err == nil {
 		return h.turn(ctx, who.Project, id)
 	}
-	h.audit(ctx, who, "turn.start", firstOf(t.ID, n.Conversation), t.Model, err)
+	h.audit(ctx, who, "turn.start", cmp.Or(t.ID, n.Conversation), t.Model, err)
 	return t, err
 }
 
@@ -79,6 +80,7 @@ type plan struct {
 	notices []string
 	made    bool   // the conversation is made for it
 	session string // that was made for it, or ""
+	log     *eventLog
 	work    context.Context
 	end     func()
 	over    func(error) // ends the turn's span
@@ -103,7 +105,9 @@ func (h *Hub) startTurn(ctx context.Context, who auth.Principal, n NewTurn) (Tur
 		end()
 		return Turn{}, turnRunning()
 	}
+	p.log = h.openLog(p.turn.ID) // whoever finds the turn as soon as it is recorded can follow it
 	if err := h.prepareTurn(ctx, p, n, conversation, parent); err != nil {
+		h.closeLog(p.log)
 		h.turns.free(conversation.ID)
 		h.spawn(func(ctx context.Context) { h.undoTurn(ctx, p) })
 		end()
@@ -167,12 +171,12 @@ func (h *Hub) planModel(ctx context.Context, p *plan, n NewTurn) error {
 	p.model = m
 	p.spec = interpreter.Turn{
 		History: n.History, Input: n.Input, Instructions: n.Instructions, Python: !n.NoPython, Tools: n.Tools, Choice: n.Choice, Parallel: n.Parallel,
-		MaxCalls: n.MaxCalls, MaxTokens: n.MaxTokens, Temperature: n.Temperature, TopP: n.TopP,
+		MaxCalls: n.MaxCalls, MaxTokens: n.MaxTokens, Temperature: n.Temperature, TopP: n.TopP, Format: n.Format,
 	}
 	if err := interpreter.Check(m, p.spec); err != nil {
 		return err
 	}
-	prompt := firstOf(n.Prompt, wordsOf(n.Input))
+	prompt := cmp.Or(n.Prompt, wordsOf(n.Input))
 	p.turn = Turn{
 		ID: ident.New(ident.Turn), Project: p.who.Project, User: p.who.User, Key: p.who.Key, Parent: n.Parent, State: TurnRunning, Model: m.Name(),
 		Prompt: prompt, Created: h.now(), Foreign: n.Foreign, Hidden: n.Hidden,
@@ -245,14 +249,14 @@ func (h *Hub) planSession(ctx context.Context, p *plan, n NewTurn, c Conversatio
 	if n.NoPython && n.Session == "" && len(n.Files) == 0 {
 		return nil
 	}
-	id := firstOf(n.Session, c.Session)
+	id := cmp.Or(n.Session, c.Session)
 	if id != "" {
 		row, err := h.row(ctx, p.who, id)
 		switch {
 		case err == nil:
 			p.turn.Session = id
 			if row.State == SessionLost {
-				p.notices = append(p.notices, "The session was lost ("+firstOf(row.Reason, "its sandbox died")+"); it goes on from what was saved of it.")
+				p.notices = append(p.notices, "The session was lost ("+cmp.Or(row.Reason, "its sandbox died")+"); it goes on from what was saved of it.")
 			}
 			p.spec.Fresh = parent.Session != "" && parent.Session != id
 			return nil
@@ -289,7 +293,7 @@ func (h *Hub) recordTurn(ctx context.Context, p *plan, c Conversation) error {
 		}
 	} else if c.Title == "" && !p.turn.Hidden {
 		if _, err := h.o.Store.UpdateConversation(ctx, c.Project, c.ID, func(row *Conversation) error {
-			row.Title = firstOf(row.Title, titleOf(p.turn.Prompt))
+			row.Title = cmp.Or(row.Title, titleOf(p.turn.Prompt))
 			return nil
 		}); err != nil {
 			return err

@@ -27,7 +27,9 @@ const (
 // bodyLength is the number of characters behind the prefix: 48 bits of milliseconds and 80 random bits in Crockford's base 32.
 const bodyLength = 26
 
-var encoding = base32.NewEncoding("0123456789abcdefghjkmnpqrstvwxyz").WithPadding(base32.NoPadding)
+const alphabet = "0123456789abcdefghjkmnpqrstvwxyz"
+
+var encoding = base32.NewEncoding(alphabet).WithPadding(base32.NoPadding)
 
 // New returns an id such as "ses_06f1k3t3y4m0v8s2k5r7w9x1z4".
 func New(kind string) string {
@@ -40,11 +42,8 @@ func New(kind string) string {
 // Valid says whether id has the form of an id of that kind.
 func Valid(kind, id string) bool {
 	body, ok := strings.CutPrefix(id, kind+"_")
-	if !ok || len(body) != bodyLength {
-		return false
-	}
-	_, err := encoding.DecodeString(body)
-	return err == nil
+	// A decoder would pass over line breaks.
+	return ok && len(body) == bodyLength && strings.Trim(body, alphabet) == ""
 }
 
 // Body returns what follows the prefix: foreign protocols show the same thing under a prefix of their own.

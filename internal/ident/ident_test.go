@@ -25,6 +25,11 @@ func TestIDs(t *testing.T) {
 		}
 	}
 	id := ident.New(ident.Session)
+	for _, bad := range []string{id[:len(id)-1] + "\n", "ses_\r\n" + id[6:], id[:10] + "/" + id[11:], id[:10] + "\x00" + id[11:], id[:28] + "é"} {
+		if ident.Valid(ident.Session, bad) {
+			t.Errorf("%q passes for an id", bad)
+		}
+	}
 	if back, ok := ident.As(ident.Session, "cntr_"+ident.Body(id)); !ok || back != id {
 		t.Errorf("%s came back as %s", id, back)
 	}

@@ -92,6 +92,9 @@ func (t *turn) request(last bool) model.Request {
 	if !last {
 		req.Tools = t.offered()
 	}
+	if last || !t.python || !t.learned.fenced { // else code comes as words
+		req.Format = t.spec.Format
+	}
 	if len(req.Tools) == 0 {
 		req.Messages = flat(req.Messages)
 		return req

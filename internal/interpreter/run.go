@@ -32,6 +32,7 @@ type Turn struct {
 	MaxTokens   int // of each answer; 0 leaves it to the provider
 	Temperature *float64
 	TopP        *float64
+	Format      model.Format // of the last answer's words, which Instructions ask for too
 }
 
 // Stopped is how a turn of Run failed: why, and what there was until then.
@@ -72,7 +73,7 @@ func (l *learned) add(more learned) {
 }
 
 func newTurn(m model.Model, s Session, l Limits, spec Turn, yield func(Event, error) bool) *turn {
-	t := &turn{model: m, session: s, limits: l.orDefault(), spec: spec, yield: yield}
+	t := &turn{model: m, session: s, limits: l.orDefault(), spec: spec, yield: yield, told: map[string]bool{}}
 	t.deadline = time.Now().Add(t.limits.Time)
 	t.history.messages = slices.Clone(spec.History)
 	t.python = spec.Python && spec.Choice.Mode != "none"

@@ -190,6 +190,52 @@ func TestClientCallsWithoutIDs(t *testing.T) {
 	}
 }
 
+// TestClientCallsThatBrokeOff: a call that is made anew has another id than the one that broke off, whatever the service calls it.
+func TestClientCallsThatBrokeOff(t *testing.T) {
+	t.Parallel()
+	broken := says{parts: []model.Part{model.CallDelta{ID: "c1", Name: "look", Arguments: `{"at"`}}, err: problem.New(problem.Unavailable, "model_stream_truncated", "cut")}
+	m := &scripted{t: t, can: tools(), script: []says{broken, rawCalls(model.ToolCall{ID: "c1", Name: "look", Arguments: "{}"})}}
+	told := map[string]bool{}
+	for event, err := range interpreter.Run(t.Context(), m, nil, interpreter.Limits{}, interpreter.Turn{Input: user("go"), Tools: []model.Tool{look}}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		switch e := event.(type) {
+		case interpreter.Call:
+			if e.ID != "" && told[e.ID] {
+				t.Errorf("%s is told twice", e.ID)
+			}
+			told[e.ID] = true
+		case interpreter.Answer:
+			if len(e.Calls) != 1 || !told[e.Calls[0].ID] || e.Calls[0].ID == "c1" {
+				t.Errorf("told %v, called %+v", told, e.Calls)
+			}
+		}
+	}
+}
+
+// TestAnswerFormat: code in fenced blocks must not be kept from coming.
+func TestAnswerFormat(t *testing.T) {
+	t.Parallel()
+	format := model.Format{JSON: true}
+	for name, c := range map[string]struct {
+		can    model.Capabilities
+		script []says
+		want   []bool
+	}{
+		"calls":  {tools(), []says{calls("a"), text("{}")}, []bool{true, true}},
+		"fenced": {model.Capabilities{}, []says{text("```python\na\n```"), text("```python\nb\n```"), text("{}")}, []bool{false, false, true}},
+	} {
+		m := &scripted{t: t, can: c.can, script: c.script}
+		got := run(t, t.Context(), m, &session{}, interpreter.Limits{Steps: 1}, interpreter.Turn{Input: user("x"), Python: true, Format: format})
+		for n, want := range c.want {
+			if got.err != nil || m.requests[n].Format.JSON != want {
+				t.Errorf("%s: request %d has the form %+v; %v", name, n, m.requests[n].Format, got.err)
+			}
+		}
+	}
+}
+
 func TestClientCallsEndATurnThatReachedItsLimit(t *testing.T) {
 	t.Parallel()
 	m := &scripted{t: t, can: tools(), script: []says{rawCalls(python("c1", "a"), python("c2", "b"), model.ToolCall{ID: "c3", Name: "look", Arguments: "{}"})}}
@@ -215,6 +261,17 @@ func TestMaxCalls(t *testing.T) {
 		if r.MaxTokens != 77 {
 			t.Errorf("request %d asks for %d tokens", n, r.MaxTokens)
 		}
+	}
+}
+
+// TestAnswerCutOffBeforeItsFirstWord happens to models that think for longer than the client's limit lets them: asking again would be cut off too.
+func TestAnswerCutOffBeforeItsFirstWord(t *testing.T) {
+	t.Parallel()
+	thinks := says{parts: []model.Part{model.ReasoningDelta{Text: "Hm"}, model.Finish{Reason: model.FinishLength, Usage: usage()}}}
+	m := &scripted{t: t, can: tools(), script: []says{thinks}}
+	got := run(t, t.Context(), m, &session{}, interpreter.Limits{}, interpreter.Turn{Input: user("x"), Python: true, MaxTokens: 20})
+	if got.err != nil || got.answer.Reason != interpreter.Length || !strings.Contains(got.answer.Text, "limit of tokens") {
+		t.Errorf("%+v, %v", got.answer, got.err)
 	}
 }
 

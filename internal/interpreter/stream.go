@@ -3,6 +3,7 @@ package interpreter
 import (
 	"context"
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -197,6 +198,7 @@ func (s *answerStream) callDelta(p model.CallDelta) error {
 				p.ID = freeID(taken)
 				s.ids[p.Index] = p.ID
 			}
+			s.turn.told[p.ID] = true
 			s.clients[p.Index] = len(s.clients)
 		case s.turn.python && (p.Name == "" || isPython(p.Name)):
 			code = &codeStream{}
@@ -237,9 +239,7 @@ func (s *answerStream) before(index int) int {
 // taken are the ids that a call cannot get any more.
 func (s *answerStream) taken() map[string]bool {
 	ids := s.turn.history.callIDs()
-	for _, id := range s.ids {
-		ids[id] = true
-	}
+	maps.Copy(ids, s.turn.told)
 	return ids
 }
 

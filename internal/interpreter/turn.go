@@ -32,10 +32,11 @@ type turn struct {
 	steps    int // executions that ran
 	attempts int // executions, and calls that could not be run
 	usage    model.Usage
-	spent    int64 // tokens, estimated where unknown
-	cuts     int   // calls cut off in a row
-	squeezed bool  // the conversation was made shorter than its budget
-	nudged   bool  // the model was asked for the answer that it forgot
+	spent    int64           // tokens, estimated where unknown
+	cuts     int             // calls cut off in a row
+	squeezed bool            // the conversation was made shorter than its budget
+	nudged   bool            // the model was asked for the answer that it forgot
+	told     map[string]bool // ids of the client's calls that were told, also of answers that broke off
 	repeated repetition
 	lastCode string // the last code that succeeded
 	lastText string // the last result, as the model got it
@@ -122,6 +123,8 @@ func (t *turn) loop(ctx context.Context) (Answer, error) {
 			err = t.refuseText(r)
 		case r.inCode && (t.lastCode != r.code || r.words == "" || r.inCall):
 			err = t.runText(ctx, r)
+		case r.words == "" && r.finish == model.FinishLength && t.spec.MaxTokens > 0:
+			return t.answer(t.composed("The answer was cut off before its first word: the limit of tokens was reached."), Length), nil
 		case r.words == "" && !t.nudged:
 			err = t.nudge()
 		case r.words == "":

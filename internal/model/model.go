@@ -36,6 +36,17 @@ type Request struct {
 	Parallel    *bool // several calls in one answer
 	Temperature *float64
 	TopP        *float64
+	Stop        []string // texts that end the answer
+	Format      Format
+}
+
+// Format is a form that the answer's words have; zero is any. A provider that cannot bind its models to it leaves it out, so whoever sets it asks
+// for it in words too.
+type Format struct {
+	JSON   bool            // one JSON object
+	Schema json.RawMessage // a JSON Schema that it fits, or nil
+	Name   string          // of the schema
+	Strict bool            // the schema is held exactly; providers take only some schemas then
 }
 
 // ToolChoice says whether the model has to call a tool: Mode is "" (the provider's default), "auto", "none" or "required"; Name is the one
@@ -50,6 +61,7 @@ type Tool struct {
 	Name        string
 	Description string
 	Schema      json.RawMessage
+	Strict      bool // the arguments are to fit exactly, where the provider can see to that
 }
 
 // Role says who speaks.

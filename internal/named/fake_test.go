@@ -27,7 +27,7 @@ import (
 )
 
 // fake is a session in memory whose state is the list of what ran in it. Some codes are special: "die" loses the
-// sandbox, "crash" the kernel, "block" runs until it is stopped, "stubborn" until the session is closed, "full" fills the disk.
+// sandbox, "crash" the kernel, "block" runs until it is stopped, "stubborn" until the session is closed, "full" fills the disk until "empty".
 type fake struct {
 	image   string
 	ran     []string
@@ -71,8 +71,8 @@ func (f *fake) Execute(ctx context.Context, req kernel.Request) iter.Seq2[kernel
 			done.Outcome = kernel.OutcomeInterrupted
 		case "stubborn":
 			<-f.closed
-		case "full":
-			f.full = true
+		case "full", "empty":
+			f.full = req.Code == "full"
 		}
 		f.ran = append(f.ran, req.Code)
 		last()

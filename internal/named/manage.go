@@ -80,9 +80,6 @@ func (s Store) Fork(ctx context.Context, from, to, command string) (Info, error)
 	if err := CheckName(to); err != nil {
 		return Info{}, err
 	}
-	if err := s.Sweep(); err != nil {
-		return Info{}, err
-	}
 	source, rec, err := s.claimSaved(ctx, from, command)
 	if err != nil {
 		return Info{}, err

@@ -95,6 +95,8 @@ type Options struct {
 	Depth    int
 	// Command is what others are told who want the session meanwhile, such as "cove run".
 	Command string
+	// Swept says that the caller sees to Sweep. It takes the longer the more sessions there are.
+	Swept bool
 
 	keeping bool // it is opened to be kept in memory
 }
@@ -105,8 +107,10 @@ func (s Store) Open(ctx context.Context, name string, o Options) (*Session, erro
 	if err := CheckName(name); err != nil {
 		return nil, err
 	}
-	if err := s.Sweep(); err != nil {
-		return nil, err
+	if !o.Swept {
+		if err := s.Sweep(); err != nil {
+			return nil, err
+		}
 	}
 	var notices []string
 	for {

@@ -239,6 +239,35 @@ func (s *Session) Close(ctx context.Context) error {
 	return s.closed
 }
 
+// Pause is Close for a session that is still wanted: when it cannot be saved although its sandbox lives, as on a full disk, open is true, and the
+// session can go on to be used.
+func (s *Session) Pause(ctx context.Context) (open bool, err error) {
+	s.mu.Lock()
+	due := s.ahead() && !s.gone() && !s.inMemory()
+	s.mu.Unlock()
+	if due {
+		if err := s.saveNow(ctx); err != nil && s.lives() {
+			return true, err
+		}
+	}
+	return false, s.Close(ctx)
+}
+
+func (s *Session) lives() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return !s.gone()
+}
+
+// saveNow makes a snapshot as soon as no code runs. The sandbox is kept until all of it is on the disk.
+func (s *Session) saveNow(ctx context.Context) error {
+	if err := s.busy.Acquire(ctx, everything); err != nil {
+		return err
+	}
+	defer s.busy.Release(everything)
+	return s.checkpoint(ctx, true)
+}
+
 // Discard gives the session up without saving it. Nothing that happened in it since the last snapshot remains, unless another
 // process keeps it in memory.
 func (s *Session) Discard(ctx context.Context) error {

@@ -143,6 +143,33 @@ func TestAFailedSaveLeavesTheSessionAsItWas(t *testing.T) {
 	}
 }
 
+func TestAPauseThatFailsLosesNothing(t *testing.T) {
+	t.Parallel()
+	store := named.Store{Dir: t.TempDir()}
+	m := &machine{}
+	s := open(t, store, "lab", m.options())
+	execute(t, s, "a", "full")
+	for range 2 {
+		if open, err := s.Pause(t.Context()); !open || problem.Of(err).Code != "disk_full" {
+			t.Errorf("a pause on a full disk: %v, %v", open, err)
+		}
+	}
+	execute(t, s, "b", "empty")
+	if open, err := s.Pause(t.Context()); open || err != nil {
+		t.Error(open, err)
+	}
+	if m.last.closes != 1 {
+		t.Errorf("the session was closed %d times", m.last.closes)
+	}
+	if got := ran(t, store, "lab"); got != "a full b empty" {
+		t.Errorf("the session has %q", got)
+	}
+	s = open(t, store, "lab", m.options())
+	execute(t, s, "die")
+	_, err := s.Pause(t.Context())
+	fails(t, err, "session_lost", "the session is as it was at ")
+}
+
 func TestClosingWhileCodeRuns(t *testing.T) {
 	t.Parallel()
 	store := named.Store{Dir: t.TempDir()}

@@ -137,6 +137,8 @@ func bundle(data kernel.Bundle) map[string]any {
 	for kind, value := range data {
 		text, isText := value.(string)
 		switch {
+		case !isText && !shallow(value, deepest):
+			continue
 		case isJSON(kind):
 			out[kind] = value
 		case !isText:
@@ -154,10 +156,35 @@ func bundle(data kernel.Bundle) map[string]any {
 	return out
 }
 
-func isJSON(kind string) bool { return kind == "application/json" || strings.HasSuffix(kind, "+json") }
+// isJSON says whether the format has any JSON for that kind, and not only text.
+func isJSON(kind string) bool {
+	name, ok := strings.CutPrefix(kind, "application/")
+	return ok && (name == "json" || strings.HasSuffix(name, "+json")) && !strings.ContainsAny(name, "\r\n\u2028\u2029")
+}
+
+// deepest is how deep a value may be nested: Python, which reads notebooks, gives up at about a thousand.
+const deepest = 100
+
+func shallow(value any, levels int) bool {
+	switch v := value.(type) {
+	case map[string]any:
+		for _, x := range v {
+			if levels == 0 || !shallow(x, levels-1) {
+				return false
+			}
+		}
+	case []any:
+		for _, x := range v {
+			if levels == 0 || !shallow(x, levels-1) {
+				return false
+			}
+		}
+	}
+	return true
+}
 
 func object(m map[string]any) map[string]any {
-	if m == nil {
+	if m == nil || !shallow(m, deepest) {
 		return map[string]any{}
 	}
 	return m

@@ -41,6 +41,8 @@ type Cell struct {
 	Message string         // a sentence where the outcome needs one
 	Wall    time.Duration
 	Files   []kernel.File // that it created or changed
+
+	cleared bool // by what is shown next
 }
 
 // Output is what a person is shown of an execution. One field is set.
@@ -86,20 +88,31 @@ func ReadTurn(prompt, answer string, events []interpreter.Event) Turn {
 func (c *Cell) Add(e kernel.Event) {
 	switch e := e.(type) {
 	case kernel.Stream:
+		c.clear(c.cleared)
 		c.stream(e)
 	case kernel.Display:
+		c.clear(c.cleared)
 		c.display(e)
 	case kernel.Result:
+		c.clear(c.cleared)
 		c.Outputs = append(c.Outputs, Output{Result: &e})
 	case kernel.Error:
+		c.clear(c.cleared)
 		c.Outputs = append(c.Outputs, Output{Error: &e})
 	case kernel.ClearOutput:
-		c.Outputs = nil
+		c.clear(!e.Wait)
+		c.cleared = e.Wait
 	case kernel.File:
 		c.Files = slices.DeleteFunc(c.Files, func(f kernel.File) bool { return f.Path == e.Path })
 		c.Files = append(c.Files, e)
 	case kernel.Done:
 		c.Outcome, c.Message, c.Wall = e.Outcome, e.Message, e.Wall
+	}
+}
+
+func (c *Cell) clear(now bool) {
+	if now {
+		c.Outputs, c.cleared = nil, false
 	}
 }
 

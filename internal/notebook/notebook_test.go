@@ -3,6 +3,8 @@ package notebook_test
 import (
 	"bytes"
 	"encoding/json"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -101,6 +103,70 @@ func TestIPYNB(t *testing.T) {
 	}
 }
 
+// TestIPYNBIsValidWhateverIsShown checks what the schema of the format says of a bundle: any JSON for ^application/(.*\+)?json$, text for the rest.
+func TestIPYNBIsValidWhateverIsShown(t *testing.T) {
+	t.Parallel()
+	object, deep := map[string]any{"a": []any{1.0, nil}}, any("end")
+	for range 5_000 {
+		deep = []any{deep}
+	}
+	cell := notebook.Cell{Code: "x"}
+	cell.Add(kernel.Display{
+		Data: kernel.Bundle{
+			"application/json": object, "application/vnd.x+json": []any{object}, "application/a\nb+json": object, "text/x+json": object, "image/png": object,
+			"+json": object, "": object, "text/html": nil, "text/plain": "a\x00\xff\r\nb", "application/deep+json": deep, "text/deep": deep,
+		},
+		Metadata: map[string]any{"deep": deep},
+	})
+	var text bytes.Buffer
+	if err := notebook.WriteIPYNB(&text, notebook.Document{Turns: []notebook.Turn{{Blocks: []notebook.Block{{Cell: &cell}}}}}); err != nil {
+		t.Fatal(err)
+	}
+	var got struct {
+		Cells []struct {
+			Outputs []struct{ Data, Metadata map[string]any }
+		}
+	}
+	if err := json.Unmarshal(text.Bytes(), &got); err != nil {
+		t.Fatal(err)
+	}
+	data := got.Cells[0].Outputs[0].Data
+	free := regexp.MustCompile(`^application/(.*\+)?json$`)
+	for kind, value := range data {
+		_, isText := value.(string)
+		lines, isList := value.([]any)
+		isList = isList && !slices.ContainsFunc(lines, func(line any) bool { _, ok := line.(string); return !ok })
+		if !isText && !isList && !free.MatchString(kind) {
+			t.Errorf("%q has %v, which is no text", kind, value)
+		}
+	}
+	if len(data) != 9 || data["application/deep+json"] != nil || len(got.Cells[0].Outputs[0].Metadata) != 0 {
+		t.Errorf("the bundle is %v", data)
+	}
+}
+
+func TestClearingWaitsForWhatIsShownNext(t *testing.T) {
+	t.Parallel()
+	line := func(text string) kernel.Event { return kernel.Stream{Name: "stdout", Data: []byte(text)} }
+	for name, c := range map[string]struct {
+		events []kernel.Event
+		want   string
+	}{
+		"at once":             {[]kernel.Event{line("a"), kernel.ClearOutput{}}, ""},
+		"nothing comes":       {[]kernel.Event{line("a"), kernel.ClearOutput{Wait: true}, kernel.Done{}}, "a"},
+		"something comes":     {[]kernel.Event{line("a"), kernel.ClearOutput{Wait: true}, line("b"), line("c")}, "bc"},
+		"then at once, a new": {[]kernel.Event{line("a"), kernel.ClearOutput{Wait: true}, kernel.ClearOutput{}, line("b"), line("c")}, "bc"},
+	} {
+		var cell notebook.Cell
+		for _, e := range c.events {
+			cell.Add(e)
+		}
+		if got := cell.Text(); got != c.want {
+			t.Errorf("%s: %q", name, got)
+		}
+	}
+}
+
 // TestPython wants every line that is no code of the cells to be a comment, whatever the texts hold.
 func TestPython(t *testing.T) {
 	t.Parallel()
@@ -114,8 +180,43 @@ func TestPython(t *testing.T) {
 			t.Errorf("the line %q is neither code nor a comment", line)
 		}
 	}
+	text.Reset()
+	magic := notebook.Document{Turns: []notebook.Turn{{Blocks: []notebook.Block{{Cell: &notebook.Cell{Code: "%%bash\rrm -r x\r\nls"}}}}}}
+	if err := notebook.WritePython(&text, magic); err != nil || text.String() != "\n# %%\n# %%bash\n# rm -r x\n# ls\n" {
+		t.Errorf("a magic became %q, %v", text.String(), err)
+	}
+}
+
+func TestPythonKeepsMagic(t *testing.T) {
+	t.Parallel()
+	var text bytes.Buffer
+	if err := notebook.WritePython(&text, hostile()); err != nil {
+		t.Fatal(err)
+	}
 	if !strings.Contains(text.String(), "# %pip install cowsay\n") || strings.Contains(text.String(), "\r") {
 		t.Errorf("the program is\n%s", text.String())
+	}
+}
+
+// TestMarkdownIsNotLeftOpen: what a model did not finish does not swallow what follows.
+func TestMarkdownIsNotLeftOpen(t *testing.T) {
+	t.Parallel()
+	for answer, want := range map[string]string{
+		"Use:\n```python\nx = 1":       "Use:\n```python\nx = 1\n```\n\n",
+		"```\na\n```\nand\n~~~~ text":  "```\na\n```\nand\n~~~~ text\n~~~~\n\n",
+		"````\n```\nstill\n```\n":      "````\n```\nstill\n```\n````\n\n",
+		"```\na\n````  ":               "```\na\n````  \n\n",
+		"`inline` ``` and ```x``` end": "`inline` ``` and ```x``` end\n\n",
+		"```x``` is inline":            "```x``` is inline\n\n",
+		"    ``` indented code":        "    ``` indented code\n\n",
+	} {
+		var text bytes.Buffer
+		if err := notebook.WriteMarkdown(&text, notebook.Document{Turns: []notebook.Turn{{Answer: answer}}}); err != nil {
+			t.Fatal(err)
+		}
+		if text.String() != want {
+			t.Errorf("%q became %q", answer, text.String())
+		}
 	}
 }
 

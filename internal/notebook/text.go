@@ -25,7 +25,7 @@ func WriteMarkdown(w io.Writer, d Document) error {
 		}
 		for _, block := range t.Blocks {
 			if block.Cell == nil {
-				fmt.Fprintf(b, "%s\n\n", clean(block.Text))
+				fmt.Fprintf(b, "%s\n\n", closed(clean(block.Text)))
 				continue
 			}
 			fenced(b, "python", block.Cell.Code)
@@ -34,10 +34,37 @@ func WriteMarkdown(w io.Writer, d Document) error {
 			}
 		}
 		if t.Answer != "" {
-			fmt.Fprintf(b, "%s\n\n", clean(t.Answer))
+			fmt.Fprintf(b, "%s\n\n", closed(clean(t.Answer)))
 		}
 	}
 	return b.Flush()
+}
+
+// closed ends the block of code that a text leaves open, as one does that a model did not finish: all that follows would be in it.
+func closed(text string) string {
+	open := ""
+	for line := range strings.Lines(text) {
+		line = strings.TrimRight(line, " \t\r\n")
+		mark := strings.TrimLeft(line, " ")
+		if len(line)-len(mark) > 3 {
+			continue
+		}
+		fence := mark[:len(mark)-len(strings.TrimLeft(mark, "`"))]
+		if fence == "" {
+			fence = mark[:len(mark)-len(strings.TrimLeft(mark, "~"))]
+		}
+		switch {
+		case len(fence) < 3:
+		case open == "" && !strings.Contains(mark[len(fence):], "`"):
+			open = fence
+		case open != "" && mark == fence && strings.HasPrefix(fence, open):
+			open = ""
+		}
+	}
+	if open == "" {
+		return text
+	}
+	return strings.TrimRight(text, "\n") + "\n" + open
 }
 
 // fenced writes a block behind a fence that the text itself does not have.
@@ -146,7 +173,7 @@ func comment(w io.Writer, text string) {
 
 // plain makes comments of the lines that only IPython understands. A cell magic is about the whole cell.
 func plain(code string) string {
-	code = clean(code)
+	code = strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(clean(code)) // as Python reads it
 	if strings.HasPrefix(strings.TrimSpace(code), "%%") {
 		return "# " + strings.ReplaceAll(strings.TrimRight(code, "\n"), "\n", "\n# ")
 	}

@@ -19,7 +19,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"cove/internal/problem"
 	"cove/internal/telemetry"
 )
 
@@ -40,16 +39,12 @@ type Options[T any] struct {
 	Failed func(error)
 }
 
-// Pool is safe for concurrent use. Run fills it; without Run every claim makes its own.
+// Pool is safe for concurrent use. Run fills it; without Run, and after it, every claim makes its own.
 type Pool[T any] struct {
 	opts    Options[T]
 	ready   chan T
 	wanted  chan struct{} // holds a token when the pool may be short
 	claimed atomic.Int64  // when the last claim came, in nanoseconds
-	making  sync.WaitGroup
-
-	mu     sync.Mutex
-	closed bool
 }
 
 // New returns an empty pool.
@@ -89,7 +84,7 @@ func (p *Pool[T]) Claim(ctx context.Context) (T, error) {
 			p.opts.Discard(t)
 		default:
 			claimed(ctx, "made")
-			return p.fresh(ctx)
+			return p.opts.Make(ctx)
 		}
 	}
 }
@@ -99,19 +94,6 @@ func claimed(ctx context.Context, result string) {
 	telemetry.Note(ctx, slog.String("sandbox", result))
 }
 
-func (p *Pool[T]) fresh(ctx context.Context) (T, error) {
-	p.mu.Lock()
-	if p.closed {
-		p.mu.Unlock()
-		var none T
-		return none, problem.New(problem.Unavailable, "pool_closed", "the pool of sandboxes is shut down")
-	}
-	p.making.Add(1)
-	p.mu.Unlock()
-	defer p.making.Done()
-	return p.opts.Make(ctx)
-}
-
 func (p *Pool[T]) want() {
 	select {
 	case p.wanted <- struct{}{}:
@@ -119,8 +101,7 @@ func (p *Pool[T]) want() {
 	}
 }
 
-// Run fills the pool and keeps it full until ctx ends; then it discards what is ready and waits for claims that are
-// being made. It returns nil. Call it once.
+// Run fills the pool and keeps it full until ctx ends; then it discards what is ready. It returns nil. Call it once.
 func (p *Pool[T]) Run(ctx context.Context) error {
 	defer p.drain()
 	const longestPause = 30 * time.Second
@@ -184,9 +165,6 @@ func sleep(ctx context.Context, d time.Duration) bool {
 }
 
 func (p *Pool[T]) drain() {
-	p.mu.Lock()
-	p.closed = true
-	p.mu.Unlock()
 	var discarding sync.WaitGroup // at once: each takes its time, and somebody waits for the end
 	defer discarding.Wait()
 	for {
@@ -194,7 +172,6 @@ func (p *Pool[T]) drain() {
 		case t := <-p.ready:
 			discarding.Go(func() { p.opts.Discard(t) })
 		default:
-			p.making.Wait()
 			return
 		}
 	}

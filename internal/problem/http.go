@@ -59,6 +59,8 @@ var statuses = map[string]int{
 	"idempotency_in_progress": 409,
 	"session_in_use":          409,
 
+	"precondition_failed": 412,
+
 	"code_too_big":   413,
 	"inputs_too_big": 413,
 
@@ -80,9 +82,10 @@ var statuses = map[string]int{
 	"model_key_missing": 503,
 	"model_unreachable": 502,
 
-	"disk_full":      507,
-	"workspace_full": 507,
-	"quota_disk":     507,
+	"disk_full":        507,
+	"server_disk_full": 507,
+	"workspace_full":   507,
+	"quota_disk":       507,
 }
 
 // RetryAfter returns how long a client does well to wait before it repeats the request; 0 means that repeating does not help, or that

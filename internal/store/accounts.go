@@ -9,6 +9,18 @@ import (
 	"cove/internal/problem"
 )
 
+// Alone implements auth.Store.
+func (s *Store) Alone(ctx context.Context, do func(context.Context, auth.Store) error) error {
+	return s.base.write(ctx, func(ctx context.Context, q queryer) error {
+		if s.dialect.alone != "" {
+			if _, err := q.ExecContext(ctx, s.dialect.alone); err != nil {
+				return err
+			}
+		}
+		return do(ctx, &Store{base: within{q}, dialect: s.dialect})
+	})
+}
+
 // AddKey implements auth.Store.
 func (s *Store) AddKey(ctx context.Context, k auth.Key) error {
 	return s.base.write(ctx, func(ctx context.Context, q queryer) error { return insert(ctx, q, "access_keys", keyFields(&k), "") })

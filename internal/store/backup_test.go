@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"context"
+	"crypto/sha256"
 	"fmt"
 	"io"
 	"path/filepath"
@@ -116,6 +117,7 @@ func TestADamagedBackupRestoresNothing(t *testing.T) {
 		archive := backup(t, source)
 		text := plain(t, archive)
 		lines := strings.SplitAfter(text, "\n")
+		keyRow := lines[slices.IndexFunc(lines, func(line string) bool { return strings.HasPrefix(line, `["key_a"`) })]
 		for name, c := range map[string]struct {
 			archive io.Reader
 			code    string
@@ -130,6 +132,10 @@ func TestADamagedBackupRestoresNothing(t *testing.T) {
 			"SQL":           {packed(t, strings.Replace(text, `"name":"users"`, `"name":"users; DROP TABLE users"`, 1)), "backup_damaged"},
 			"SQL in column": {packed(t, strings.Replace(text, `"admin int"`, `"admin) int"`, 1)), "backup_damaged"},
 			"newer":         {packed(t, strings.Replace(text, `"schema":2`, `"schema":999`, 1)), "backup_newer"},
+			"a row twice":   {packed(t, sealed(strings.Replace(strings.Replace(text, `"rows":2`, `"rows":3`, 1), keyRow, keyRow+keyRow, 1))), "backup_damaged"},
+			"no owner":      {packed(t, sealed(strings.Replace(text, `"usr_a","owner"`, `"usr_x","owner"`, 1))), "backup_damaged"},
+			"more cells":    {packed(t, sealed(strings.Replace(text, `"ada"`, `"ada","eve"`, 1))), "backup_damaged"},
+			"no number":     {packed(t, sealed(strings.Replace(text, `"ada",1`, `"ada",1.5`, 1))), "backup_damaged"},
 			"other format":  {packed(t, strings.Replace(text, `cove-backup`, `tar`, 1)), "backup_damaged"},
 		} {
 			err := s.Restore(t.Context(), c.archive)
@@ -141,8 +147,18 @@ func TestADamagedBackupRestoresNothing(t *testing.T) {
 				t.Fatalf("%s: %d users are there, %v", name, len(users), err)
 			}
 		}
-		must(t, s.Restore(t.Context(), bytes.NewReader(archive)))
+		must(t, s.Restore(t.Context(), packed(t, sealed(strings.Replace(text, `"ada"`, `"a\u0000da"`, 1)))))
+		if users, err := s.Users(t.Context()); err != nil || len(users) != 1 || users[0].Name != "a\uFFFDda" {
+			t.Errorf("the users are %+v, %v", users, err)
+		}
 	})
+}
+
+// sealed has a backup's last line say what is before it.
+func sealed(text string) string {
+	text = strings.TrimSuffix(text, "\n")
+	rows := text[:strings.LastIndex(text, "\n")+1]
+	return fmt.Sprintf("%s{\"lines\":%d,\"sha256\":\"%x\"}\n", rows, strings.Count(rows, "\n"), sha256.Sum256([]byte(rows)))
 }
 
 func TestABackupIsOneMomentAndStopsNobody(t *testing.T) {

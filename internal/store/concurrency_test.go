@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"cove/internal/hub"
+	"cove/internal/problem"
 	"cove/internal/store"
 )
 
@@ -191,12 +192,145 @@ func TestAWriteWaitsForAnotherProcess(t *testing.T) {
 	wantCode(t, err, "session_not_found")
 }
 
+func TestOneServerHasADatabase(t *testing.T) {
+	t.Parallel()
+	for name, database := range databases() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ctx, address := t.Context(), database(t)
+			first, err := store.Open(ctx, store.Options{Database: address})
+			must(t, err)
+			must(t, first.Claim(ctx))
+			second := open(t, address)
+			must(t, second.AddSession(ctx, session("ses_1", 0))) // commands work beside a server
+			short, cancel := context.WithTimeout(ctx, 50*time.Millisecond)
+			defer cancel()
+			wantCode(t, second.Claim(short), "database_served")
+			waiting := make(chan error, 1)
+			go func() { waiting <- second.Claim(ctx) }()
+			must(t, first.Close())
+			must(t, <-waiting)
+		})
+	}
+}
+
 func TestAClosedStoreRefuses(t *testing.T) {
 	t.Parallel()
-	s, err := store.Open(t.Context(), store.Options{Database: filepath.Join(t.TempDir(), "cove.db")})
-	must(t, err)
-	must(t, s.Close())
-	wantCode(t, s.AddSession(t.Context(), session("ses_1", 0)), "database_unavailable")
+	for name, database := range databases() {
+		s, err := store.Open(t.Context(), store.Options{Database: database(t)})
+		must(t, err)
+		must(t, s.Close())
+		if err := s.AddSession(t.Context(), session("ses_1", 0)); problem.Of(err).Code != "database_unavailable" {
+			t.Errorf("%s: writing ended with %v", name, err)
+		}
+		if _, err := s.Session(t.Context(), project, "ses_1"); problem.Of(err).Code != "database_unavailable" {
+			t.Errorf("%s: reading ended with %v", name, err)
+		}
+	}
+}
+
+// TestPagesMissNothing lists sessions that were made in the same instant, while others are being made in it.
+func TestPagesMissNothing(t *testing.T) {
+	t.Parallel()
+	for name, database := range databases() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			address := database(t)
+			s, other := open(t, address), open(t, address)
+			const before = 60
+			for i := range before {
+				must(t, s.AddSession(t.Context(), session(fmt.Sprintf("ses_%02d", i), 0)))
+			}
+			race(3, func(i int) {
+				for k := range 20 {
+					if i == 2 {
+						break
+					}
+					if err := other.AddSession(t.Context(), session(fmt.Sprintf("ses_%02d_%d", 3*k, i), 0)); err != nil {
+						t.Error(err)
+					}
+				}
+				for _, oldest := range []bool{false, true} {
+					seen, old := map[string]bool{}, 0
+					for p := (hub.Page{Limit: 7, Oldest: oldest}); ; {
+						l, err := s.Sessions(t.Context(), project, hub.SessionFilter{}, p)
+						if err != nil {
+							t.Error(err)
+							return
+						}
+						for _, n := range l.Items {
+							if seen[n.ID] {
+								t.Errorf("%s is listed twice", n.ID)
+							}
+							if seen[n.ID] = true; len(n.ID) == len("ses_00") {
+								old++
+							}
+						}
+						if p.After = l.Next; p.After == "" {
+							break
+						}
+					}
+					if old != before {
+						t.Errorf("%d of %d sessions are listed", old, before)
+					}
+				}
+			})
+		})
+	}
+}
+
+// TestTurnsStayATree has two processes delete turns while they and others go on from them and end.
+func TestTurnsStayATree(t *testing.T) {
+	t.Parallel()
+	for name, database := range databases() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ctx, address := t.Context(), database(t)
+			stores := []*store.Store{open(t, address), open(t, address)}
+			must(t, stores[0].AddConversation(ctx, hub.Conversation{ID: "cnv_1", Project: project}))
+			const chain = 24
+			for i := range chain {
+				parent := ""
+				if i > 0 {
+					parent = fmt.Sprint("trn_", i-1)
+				}
+				must(t, stores[0].AddTurn(ctx, turn(fmt.Sprint("trn_", i), parent, i)))
+			}
+			race(3*chain, func(i int) {
+				s, id := stores[i%2], fmt.Sprint("trn_", i/3)
+				var err error
+				switch {
+				case i%3 == 0 && i > 0:
+					err = s.DeleteTurn(ctx, project, id)
+				case i%3 == 1:
+					err = s.AddTurn(ctx, turn(id+"_more", id, chain+i))
+				default:
+					over := turn(id, "", 0)
+					over.State = hub.TurnCompleted
+					_, err = s.FinishTurn(ctx, over, nil)
+				}
+				if err != nil && problem.Of(err).Code != "turn_not_found" {
+					t.Error(err)
+				}
+			})
+			l, err := stores[0].Turns(ctx, project, "cnv_1", hub.Page{Limit: 100})
+			must(t, err)
+			c, err := stores[0].Conversation(ctx, project, "cnv_1")
+			must(t, err)
+			if c.Turns != len(l.Items) {
+				t.Errorf("the conversation counts %d turns and has %d", c.Turns, len(l.Items))
+			}
+			for _, n := range l.Items {
+				branch, err := stores[0].Branch(ctx, project, n.ID)
+				must(t, err)
+				if branch[0].ID != "trn_0" {
+					t.Errorf("%s goes back to %s, whose parent %s is gone", n.ID, branch[0].ID, branch[0].Parent)
+				}
+			}
+			must(t, stores[0].AddTurn(ctx, turn("trn_last", "trn_0", 999)))
+			wantCode(t, stores[0].AddTurn(ctx, turn("trn_none", "trn_gone", 999)), "turn_not_found")
+		})
+	}
 }
 
 // BenchmarkWriters measures what small writes cost when a hundred are made at once.

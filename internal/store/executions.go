@@ -5,12 +5,18 @@ import (
 	"strconv"
 	"time"
 
+	"cove/internal/audit"
 	"cove/internal/hub"
 )
 
 // AddExecution implements hub.ExecutionStore.
-func (s *Store) AddExecution(ctx context.Context, e hub.Execution) error {
+func (s *Store) AddExecution(ctx context.Context, e hub.Execution, asked ...audit.Row) error {
 	return s.base.write(ctx, func(ctx context.Context, q queryer) error {
+		for i := range asked {
+			if err := insert(ctx, q, "audit_rows", auditFields(&asked[i]), ""); err != nil {
+				return err
+			}
+		}
 		return insert(ctx, q, "executions", executionFields(&e), "")
 	})
 }

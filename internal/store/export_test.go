@@ -4,12 +4,34 @@ import (
 	"context"
 	"database/sql"
 	"strings"
+	"time"
 
 	"cove/internal/hub"
 )
 
-// Writing is the connection that writes to SQLite.
+// Writing are the connections of which a store that has written to SQLite holds the only one.
 func (s *Store) Writing() *sql.DB { return s.base.(timed).base.(*file).writing }
+
+func (s *Store) reading() *sql.DB { return s.base.(timed).base.(*file).reading }
+
+// Pages is how many pages the file has.
+func (s *Store) Pages(ctx context.Context) (n int, err error) {
+	return n, s.reading().QueryRowContext(ctx, "PRAGMA page_count").Scan(&n)
+}
+
+// Write has the connection that writes do something.
+func (s *Store) Write(ctx context.Context, text string) error {
+	return s.base.write(ctx, func(ctx context.Context, q queryer) error {
+		_, err := q.ExecContext(ctx, text)
+		return err
+	})
+}
+
+// Hurry has a store on PostgreSQL give its operations so much time.
+func Hurry(s *Store, patience time.Duration) { s.base.(timed).base.(*server).patience = patience }
+
+// HurrySearch has searches take so long at most.
+func HurrySearch(s *Store, most time.Duration) { s.searching = most }
 
 // PlanOfSessions returns how SQLite answers a list of sessions.
 func (s *Store) PlanOfSessions(ctx context.Context, project string, f hub.SessionFilter, p hub.Page) (string, error) {
@@ -31,7 +53,7 @@ func (s *Store) PlanOfSearch(ctx context.Context, project, query string, p hub.P
 }
 
 func (s *Store) plan(ctx context.Context, query string, args []any) (string, error) {
-	rows, err := s.base.(timed).base.(*file).reading.QueryContext(ctx, "EXPLAIN QUERY PLAN "+query, args...)
+	rows, err := s.reading().QueryContext(ctx, "EXPLAIN QUERY PLAN "+query, args...)
 	if err != nil {
 		return "", err
 	}
@@ -64,12 +86,12 @@ func PretendNewer(ctx context.Context, s *Store) error {
 
 // ColumnsOf returns the columns that a table has in SQLite.
 func ColumnsOf(ctx context.Context, s *Store, table string) ([]string, error) {
-	return oneColumn(ctx, s.Writing(), "SELECT name FROM pragma_table_info($1) ORDER BY name", table)
+	return oneColumn(ctx, s.reading(), "SELECT name FROM pragma_table_info($1) ORDER BY name", table)
 }
 
 // TableNames returns the tables that SQLite has.
 func TableNames(ctx context.Context, s *Store) ([]string, error) {
-	return oneColumn(ctx, s.Writing(), "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%' AND name <> 'schema_versions' ORDER BY name")
+	return oneColumn(ctx, s.reading(), "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%' AND name <> 'schema_versions' ORDER BY name")
 }
 
 // BackedUp returns the columns of every table that a backup has.

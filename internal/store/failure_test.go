@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"net/url"
 	"os"
@@ -13,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"cove/internal/auth"
 	"cove/internal/hub"
 	"cove/internal/problem"
 	"cove/internal/store"
@@ -180,10 +182,9 @@ func TestAFullDiskFailsInWordsAndPasses(t *testing.T) {
 	ctx := t.Context()
 	s := open(t, filepath.Join(t.TempDir(), "cove.db"))
 	must(t, s.AddSession(ctx, session("ses_1", 0)))
-	var pages int
-	must(t, s.Writing().QueryRowContext(ctx, "PRAGMA page_count").Scan(&pages))
-	_, err := s.Writing().ExecContext(ctx, fmt.Sprintf("PRAGMA max_page_count = %d", pages+4))
+	pages, err := s.Pages(ctx)
 	must(t, err)
+	must(t, s.Write(ctx, fmt.Sprintf("PRAGMA max_page_count = %d", pages+4)))
 	big := event("exe_1", 1, "exe_1", strings.Repeat("x", 100_000))
 	wantCode(t, s.AddEvents(ctx, []hub.StoredEvent{big}), "disk_full")
 	// Others that wait beside a write that does not fit fail with it or are written, and are told which.
@@ -204,8 +205,7 @@ func TestAFullDiskFailsInWordsAndPasses(t *testing.T) {
 	if _, err := s.Session(ctx, project, "ses_1"); err != nil {
 		t.Errorf("reading fails: %v", err)
 	}
-	_, err = s.Writing().ExecContext(ctx, "PRAGMA max_page_count = 1000000")
-	must(t, err)
+	must(t, s.Write(ctx, "PRAGMA max_page_count = 1000000"))
 	must(t, s.AddEvents(ctx, []hub.StoredEvent{big}))
 }
 
@@ -323,6 +323,85 @@ func TestPostgresMayGoAway(t *testing.T) {
 	must(t, err)
 	if len(events) < n {
 		t.Errorf("%d events were acknowledged, %d are there", n, len(events))
+	}
+}
+
+// TestAFrozenPostgresHoldsNobodyForEver: every operation ends with a problem that may be repeated, also those that wait for a connection, and what failed
+// left nothing behind.
+func TestAFrozenPostgresHoldsNobodyForEver(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	cluster := pgtest.New(t)
+	s := open(t, cluster.Database(t)+"&connect_timeout=1") // in seconds
+	must(t, s.AddSession(ctx, session("ses_0", 0)))
+	store.Hurry(s, 3*time.Second)
+	held, release := make(chan bool), make(chan bool)
+	amid := make(chan error)
+	go func() { // a transaction that is in the middle of its work
+		_, err := s.UpdateSession(ctx, project, "ses_0", func(n *hub.Session) error {
+			held <- true
+			<-release
+			n.Name = "changed"
+			return nil
+		})
+		amid <- err
+	}()
+	<-held
+	cluster.Freeze(t)
+	race(60, func(i int) { // more than there are connections
+		id := fmt.Sprint("ses_", i+1)
+		var err error
+		switch i % 5 {
+		case 0:
+			err = s.AddSession(ctx, session(id, i))
+		case 1:
+			_, err = s.Session(ctx, project, "ses_0")
+		case 2:
+			_, err = s.Search(ctx, project, "churn", hub.Page{})
+		case 3:
+			_, err = s.FinishExecution(ctx, execution(id, ""), nil)
+		case 4:
+			err = s.Alone(ctx, func(context.Context, auth.Store) error { return nil })
+		}
+		if p := problem.Of(err); err == nil || p.Code != "database_unavailable" || p.Kind != problem.Unavailable || p.Hint == "" {
+			t.Errorf("operation %d ended with %v", i, err)
+		}
+	})
+	gone, cancel := context.WithCancel(ctx)
+	cancel()
+	if _, err := s.Session(gone, project, "ses_0"); !errors.Is(err, context.Canceled) {
+		t.Errorf("who gave up was told %v", err)
+	}
+	release <- true
+	wantCode(t, <-amid, "database_unavailable")
+	cluster.Thaw(t)
+	store.Hurry(s, 20*time.Second)
+	n, err := s.Session(ctx, project, "ses_0")
+	must(t, err)
+	l, err := s.Sessions(ctx, project, hub.SessionFilter{}, hub.Page{})
+	must(t, err)
+	if n.Name == "changed" || len(l.Items) != 1 {
+		t.Errorf("what failed was done: the name is %q, there are %d sessions", n.Name, len(l.Items))
+	}
+	must(t, s.AddSession(ctx, session("ses_1", 1)))
+}
+
+func TestAnUnreachablePostgresIsSaidInALine(t *testing.T) {
+	t.Parallel()
+	for address, want := range map[string]string{
+		"postgres://u:secret@localhost:1/none":                 "localhost",
+		"postgres://u:secret@127.0.0.1:1,127.0.0.1:2/none":     "127.0.0.1:2",
+		"postgres:///none?user=u&password=secret&host=/no/dir": "/no/dir",
+	} {
+		_, err := store.Open(t.Context(), store.Options{Database: address})
+		wantCode(t, err, "database_unavailable")
+		text := problem.Of(err).Error()
+		if strings.ContainsAny(text, "\n\t") || !strings.Contains(text, want) || strings.Contains(text, "secret") || strings.Count(text, "127.0.0.1:1 ") > 1 {
+			t.Errorf("%s is told as %q", address, text)
+		}
+		if hint := problem.Of(err).Hint; !strings.Contains(hint, "setting database") {
+			t.Errorf("the hint is %q", hint)
+		}
 	}
 }
 

@@ -107,6 +107,22 @@ func TestAuditRowsAreListed(t *testing.T) {
 	})
 }
 
+func TestAnExecutionIsRecordedWithWhoAskedForIt(t *testing.T) {
+	t.Parallel()
+	both(t, func(t *testing.T, s *store.Store) {
+		ctx := t.Context()
+		must(t, s.AddExecution(ctx, execution("exe_1", ""), audit.Row{ID: "aud_1", At: at(1), Project: project, Action: "execution.start", Target: "exe_1"}))
+		if err := s.AddExecution(ctx, execution("exe_1", ""), audit.Row{ID: "aud_2", At: at(2), Project: project, Action: "execution.start"}); err == nil {
+			t.Error("an id was given twice")
+		}
+		got, err := s.Rows(ctx, project, "", 10)
+		must(t, err)
+		if len(got) != 1 || got[0].ID != "aud_1" || got[0].Target != "exe_1" {
+			t.Errorf("the audit log has %+v, want the row of the one that was recorded", got)
+		}
+	})
+}
+
 func TestOldThingsAreDropped(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, s *store.Store) {

@@ -25,11 +25,17 @@ const (
 	// operationTime bounds a read or a write with all its attempts, also where packets vanish.
 	operationTime = 20 * time.Second
 	attempts      = 3
-	connections   = 20
+	// repeatTime is how long something may have taken that is repeated: what fails at once may work the next time, as when the database was started anew.
+	repeatTime  = 2 * time.Second
+	connections = 20
 )
 
 // server is a PostgreSQL database.
-type server struct{ db *sql.DB }
+type server struct {
+	db       *sql.DB
+	patience time.Duration // operationTime, but in tests
+	claimed  *sql.Conn     // holds the server's claim; nil without one
+}
 
 func openPostgres(ctx context.Context, o Options) (*Store, error) {
 	config, err := pgx.ParseConfig(o.Database)
@@ -57,16 +63,22 @@ func openPostgres(ctx context.Context, o Options) (*Store, error) {
 	db.SetMaxIdleConns(connections)
 	db.SetConnMaxIdleTime(5 * time.Minute)
 	db.SetConnMaxLifetime(time.Hour) // the address may come to mean another server
-	s := &server{db: db}
+	s := &server{db: db, patience: operationTime}
 	if err := s.prepare(ctx, o.Log, unhurried); err != nil {
 		_ = db.Close()
 		return nil, fmt.Errorf("open the database: %w", explain(err))
 	}
-	return &Store{base: timed{s}, dialect: dialect{forUpdate: " FOR UPDATE"}}, nil
+	return &Store{base: timed{s}, searching: longestSearch, dialect: dialect{
+		forUpdate: " FOR UPDATE", alone: "SELECT pg_advisory_xact_lock(" + strconv.Itoa(accountsLock) + ")",
+	}}, nil
 }
 
-// migrationLock is the number that servers which start at once lock; any other would do.
-const migrationLock = 7_301_204_886
+// The numbers that servers of one database lock; any others would do.
+const (
+	migrationLock = 7_301_204_886
+	accountsLock  = 7_301_204_887
+	serverLock    = 7_301_204_888
+)
 
 // prepare migrates over connections of its own, which no timeout ends. One server at a time does so.
 func (s *server) prepare(ctx context.Context, log *slog.Logger, unhurried pgx.ConnConfig) error {
@@ -94,19 +106,19 @@ func (s *server) prepare(ctx context.Context, log *slog.Logger, unhurried pgx.Co
 	return migrate(ctx, log, db, goose.DialectPostgres)
 }
 
-// bounded gives an operation its time, and says afterwards that it was the database that took too long, not the caller who gave up.
-func bounded(ctx context.Context, do func(context.Context) error) error {
-	short, cancel := context.WithTimeout(ctx, operationTime)
+// bounded gives an operation its time, and says afterwards whether it was the database that took too long or the caller who gave up.
+func (s *server) bounded(ctx context.Context, do func(context.Context) error) error {
+	short, cancel := context.WithTimeout(ctx, s.patience)
 	defer cancel()
 	err := do(short)
 	if err != nil && ctx.Err() == nil && short.Err() != nil {
-		return problem.New(problem.Unavailable, codeUnavailable, "the database did not answer in time").WithHint("try again").WithCause(err)
+		return problem.New(problem.Unavailable, codeUnavailable, "the database did not answer in time").WithHint("try again").WithCause(oneLine{err})
 	}
-	return explain(err)
+	return interrupted(ctx, err)
 }
 
 func (s *server) read(ctx context.Context, do func(context.Context, queryer) error) error {
-	return bounded(ctx, func(ctx context.Context) error {
+	return s.bounded(ctx, func(ctx context.Context) error {
 		return repeat(ctx, func() (bool, error) {
 			err := do(ctx, s.db)
 			return unreachable(err), err
@@ -137,7 +149,7 @@ func takeTime(ctx context.Context, q queryer) error {
 }
 
 func (s *server) write(ctx context.Context, do func(context.Context, queryer) error) error {
-	return bounded(ctx, func(ctx context.Context) error {
+	return s.bounded(ctx, func(ctx context.Context) error {
 		return repeat(ctx, func() (bool, error) { return s.transaction(ctx, do) })
 	})
 }
@@ -162,11 +174,12 @@ func wasUndone(err error) bool {
 	return ok && undone(e)
 }
 
-// repeat does something until it works, cannot be repeated, or was tried often enough.
+// repeat does something until it works, cannot be repeated, or was tried often or long enough.
 func repeat(ctx context.Context, do func() (again bool, err error)) error {
+	began := time.Now()
 	for n := 1; ; n++ {
 		again, err := do()
-		if err == nil || !again || n == attempts {
+		if err == nil || !again || n == attempts || time.Since(began) > repeatTime {
 			return err
 		}
 		pause := time.Duration(n) * (20*time.Millisecond + rand.N(30*time.Millisecond))
@@ -188,4 +201,9 @@ func (s *server) restore(ctx context.Context, do func(context.Context, queryer) 
 	return explain(err)
 }
 
-func (s *server) close() error { return s.db.Close() }
+func (s *server) close() error {
+	if s.claimed != nil {
+		_ = s.claimed.Close() // its lock ends with the database's connections
+	}
+	return s.db.Close()
+}

@@ -12,12 +12,12 @@ import (
 var _ hub.Rememberer = (*Store)(nil)
 
 // Remember implements hub.Rememberer.
-func (s *Store) Remember(ctx context.Context, project, word, print, id string, until time.Time) (thatPrint, thatID string, err error) {
+func (s *Store) Remember(ctx context.Context, project, word, request, id string, until time.Time) (thatPrint, thatID string, err error) {
 	err = s.base.write(ctx, func(ctx context.Context, q queryer) error {
 		// One that has passed is replaced; of two that come at once the first one stays.
 		_, err := q.ExecContext(ctx, `INSERT INTO promises (project, word, print, thing, until) VALUES ($1, $2, $3, $4, $5)
 			ON CONFLICT (project, word) DO UPDATE SET print = EXCLUDED.print, thing = EXCLUDED.thing, until = EXCLUDED.until WHERE promises.until <= $6`,
-			project, clean(word), print, id, micros(until), micros(time.Now()))
+			project, clean(word), request, id, micros(until), micros(time.Now()))
 		if err != nil {
 			return err
 		}
@@ -28,22 +28,22 @@ func (s *Store) Remember(ctx context.Context, project, word, print, id string, u
 }
 
 // Remembered implements hub.Rememberer.
-func (s *Store) Remembered(ctx context.Context, project, word string) (print, id string, err error) {
+func (s *Store) Remembered(ctx context.Context, project, word string) (request, id string, err error) {
 	err = s.base.read(ctx, func(ctx context.Context, q queryer) (err error) {
-		print, id, err = promised(ctx, q, project, word)
+		request, id, err = promised(ctx, q, project, word)
 		return err
 	})
-	return print, id, err
+	return request, id, err
 }
 
 // promised reads what a word stands for that has not passed.
-func promised(ctx context.Context, q queryer, project, word string) (print, thing string, err error) {
+func promised(ctx context.Context, q queryer, project, word string) (request, thing string, err error) {
 	err = q.QueryRowContext(ctx, "SELECT print, thing FROM promises WHERE project = $1 AND word = $2 AND until > $3", project, clean(word), micros(time.Now())).
-		Scan(&print, &thing)
+		Scan(&request, &thing)
 	if errors.Is(err, sql.ErrNoRows) {
 		err = nil
 	}
-	return print, thing, err
+	return request, thing, err
 }
 
 // forgetPromises deletes those that have passed.

@@ -16,14 +16,14 @@ func TestPromises(t *testing.T) {
 		later, past := time.Now().Add(time.Hour), time.Now().Add(-time.Second)
 		says := func(project, word, want string) {
 			t.Helper()
-			print, id, err := s.Remembered(ctx, project, word)
-			if got := print + " " + id; err != nil || got != want {
+			request, id, err := s.Remembered(ctx, project, word)
+			if got := request + " " + id; err != nil || got != want {
 				t.Errorf("%s of %s stands for %q, not %q, %v", word, project, got, want, err)
 			}
 		}
-		remember := func(project, word, print, id string, until time.Time, want string) {
+		remember := func(project, word, request, id string, until time.Time, want string) {
 			t.Helper()
-			thatPrint, thatID, err := s.Remember(ctx, project, word, print, id, until)
+			thatPrint, thatID, err := s.Remember(ctx, project, word, request, id, until)
 			if got := thatPrint + " " + thatID; err != nil || got != want {
 				t.Errorf("remembering %s %s of %s returned %q, not %q, %v", word, id, project, got, want, err)
 			}
@@ -60,7 +60,7 @@ func TestOnePromiseWins(t *testing.T) {
 		var all sync.WaitGroup
 		for n := range many {
 			all.Go(func() {
-				_, id, err := s.Remember(t.Context(), "prj_1", "word", "print", fmt.Sprint("exe_", n), time.Now().Add(time.Hour))
+				_, id, err := s.Remember(t.Context(), "prj_1", "word", "request", fmt.Sprint("exe_", n), time.Now().Add(time.Hour))
 				if err != nil {
 					t.Error(err)
 				}

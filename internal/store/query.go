@@ -73,6 +73,12 @@ func one[T any](ctx context.Context, q queryer, fields func(*T) []field, from st
 	return t, q.QueryRowContext(ctx, "SELECT "+names(all)+" "+from, args...).Scan(targets(all)...)
 }
 
+// present returns sql.ErrNoRows when there is no such record.
+func present(ctx context.Context, q queryer, table string, where filter) error {
+	var one int
+	return q.QueryRowContext(ctx, "SELECT 1 FROM "+table+where.where(), where.args...).Scan(&one)
+}
+
 // many reads records.
 func many[T any](ctx context.Context, q queryer, fields func(*T) []field, from string, args ...any) ([]T, error) {
 	rows, err := q.QueryContext(ctx, "SELECT "+names(fields(new(T)))+" "+from, args...)

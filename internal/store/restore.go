@@ -104,6 +104,9 @@ func restoreRows(ctx context.Context, q queryer, t backupTable, in *lineReader) 
 			return nil
 		}
 		err := insertRows(ctx, q, into, rows, "")
+		if contradicts(err) {
+			err = damaged("its rows contradict each other", err)
+		}
 		rows, size = nil, 0
 		return err
 	}
@@ -118,6 +121,11 @@ func restoreRows(ctx context.Context, q queryer, t backupTable, in *lineReader) 
 		}
 		if len(cells) != len(kinds) || slices.Contains(cells, nil) {
 			return damaged("a row has other columns than its table", nil)
+		}
+		for _, cell := range cells {
+			if text, ok := cell.(*string); ok {
+				*text = clean(*text)
+			}
 		}
 		rows, size = append(rows, cells), size+int(in.read-before)
 		if len(rows) >= rowsAtOnce || size > 4<<20 {

@@ -26,8 +26,9 @@ const (
 	longestText = 64 << 10
 	// longestBody is beyond which an event is a picture or the like.
 	longestBody = 256 << 10
-	// longestQuery bounds what is looked for.
-	longestQuery = 1_000
+	// longestQuery bounds what is looked for, and longestSearch for how long: the beginning of a word may be that of every text's.
+	longestQuery  = 1_000
+	longestSearch = 8 * time.Second
 )
 
 // place is a text that is searched, and where it is.
@@ -76,25 +77,24 @@ func turnTexts(t hub.Turn, p place) []place {
 func (s *Store) executionTexts(ctx context.Context, e hub.Execution, last []hub.StoredEvent) ([]place, error) {
 	p := place{project: e.Project, turn: e.Turn, execution: e.ID, session: e.Session, at: e.Created}
 	var printed strings.Builder
-	err := s.base.read(ctx, func(ctx context.Context, q queryer) error {
-		printed.Reset()
-		if e.Turn == "" {
-			return collect(ctx, q, e.ID, e.ID, &printed)
+	if e.Turn != "" || len(last) == 0 || last[0].Seq > 1 { // else the last events are all that there are
+		err := s.base.read(ctx, func(ctx context.Context, q queryer) error {
+			printed.Reset()
+			if e.Turn == "" {
+				return collect(ctx, q, e.ID, e.ID, &printed)
+			}
+			t, err := one(ctx, q, turnFields, "FROM turns WHERE id = $1", e.Turn)
+			if err != nil {
+				return found(err, "turn")
+			}
+			if p.conversation = t.Conversation; t.Hidden {
+				p.project = ""
+			}
+			return nil
+		})
+		if err != nil && !isCode(err, "turn_not_found") || p.project == "" { // one whose turn was deleted meanwhile is still found
+			return nil, err
 		}
-		t, err := one(ctx, q, turnFields, "FROM turns WHERE id = $1", e.Turn)
-		if err != nil {
-			return found(err, "turn")
-		}
-		if p.conversation = t.Conversation; t.Hidden {
-			p.project = ""
-		}
-		return nil
-	})
-	if isCode(err, "turn_not_found") {
-		err = nil // it was deleted meanwhile; the execution is still found
-	}
-	if err != nil || p.project == "" {
-		return nil, err
 	}
 	if e.Turn == "" {
 		for _, event := range last {
@@ -206,7 +206,7 @@ func addTexts(ctx context.Context, q queryer, places []place) error {
 	return nil
 }
 
-// Search implements hub.Searcher.
+// Search implements hub.Searcher. Problems: bad_query, search_too_broad.
 func (s *Store) Search(ctx context.Context, project, query string, p hub.Page) (hub.Listing[hub.Found], error) {
 	var none hub.Listing[hub.Found]
 	limit, err := pageLimit(p)
@@ -222,7 +222,12 @@ func (s *Store) Search(ctx context.Context, project, query string, p hub.Page) (
 	if err != nil {
 		return none, err
 	}
-	places, err := all(ctx, s, placeFields, from, args...)
+	short, cancel := context.WithTimeout(ctx, s.searching)
+	defer cancel()
+	places, err := all(short, s, placeFields, from, args...)
+	if err != nil && ctx.Err() == nil && short.Err() != nil {
+		return none, problem.New(problem.Timeout, "search_too_broad", "the search took too long").WithHint("search for longer or rarer words")
+	}
 	if err != nil {
 		return none, err
 	}

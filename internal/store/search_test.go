@@ -145,3 +145,34 @@ func TestHistoryIsSearched(t *testing.T) {
 		wantCode(t, err, "bad_cursor")
 	})
 }
+
+// TestHostileSearches: no query is a fault, and none takes longer than it may.
+func TestHostileSearches(t *testing.T) {
+	t.Parallel()
+	both(t, func(t *testing.T, s *store.Store) {
+		ctx := t.Context()
+		must(t, s.AddConversation(ctx, hub.Conversation{ID: "cnv_1", Project: project}))
+		for i, prompt := range []string{strings.Repeat("数据", 40_000), strings.Repeat("é", 100_000), "a\x00b \xff\xfe %_'\"; DROP TABLE words --", strings.Repeat("e\u0301\u0301", 50_000)} {
+			n := turn(fmt.Sprint("trn_", i), "", i)
+			n.Prompt = prompt
+			must(t, s.AddTurn(ctx, n))
+		}
+		for query, want := range map[string]int{
+			"据数": 1, strings.Repeat("数据", 5_000): 1, strings.Repeat("é", 90_000): 1, strings.Repeat("é", 31): 1, "drop table words": 1, "drop'; --": 1,
+			"%": -1, "_": -1, "dro_": 1, "dr%p": 0, "\x00": -1, "a\x00b": 1, "\xff": -1, strings.Repeat("a ", 400): 1, strings.Repeat("x y ", 200): 0,
+			"\u0301": 0, "\U0010FFFF": -1, "\uFDFA": 0, "İ": 0, "ẞ": 0,
+		} {
+			l, err := s.Search(ctx, project, query, hub.Page{})
+			if want < 0 {
+				wantCode(t, err, "bad_query")
+				continue
+			}
+			if must(t, err); len(l.Items) != want {
+				t.Errorf("%.40q finds %d texts, not %d", query, len(l.Items), want)
+			}
+		}
+		store.HurrySearch(s, 1)
+		_, err := s.Search(ctx, project, "drop", hub.Page{})
+		wantCode(t, err, "search_too_broad")
+	})
+}

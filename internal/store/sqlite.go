@@ -25,7 +25,7 @@ const (
 	// readers is how many connections read at once.
 	readers = 8
 	// checkedSize is up to which size a database is checked whole when it is opened: that reads all of it.
-	checkedSize = 64 << 20
+	checkedSize = 16 << 20
 )
 
 // file is an SQLite database: one connection writes, some read.
@@ -34,6 +34,7 @@ type file struct {
 	reading *sql.DB
 	writing *sql.DB
 	writer  *writer
+	claimed *os.File // holds the server's claim; nil without one
 }
 
 func openSQLite(ctx context.Context, o Options) (*Store, error) {
@@ -51,7 +52,7 @@ func openSQLite(ctx context.Context, o Options) (*Store, error) {
 		return nil, fmt.Errorf("open the database %s: %w", o.Database, explain(err))
 	}
 	f.writer = newWriter(f.writing)
-	return &Store{base: timed{f}}, nil
+	return &Store{base: timed{f}, searching: longestSearch}, nil
 }
 
 // makeFile makes the file for its owner alone; SQLite gives the files beside it the same rights.
@@ -163,14 +164,6 @@ func (f *file) snapshot(ctx context.Context, do func(context.Context, queryer) e
 	return interrupted(ctx, do(ctx, tx))
 }
 
-// interrupted is what a caller gets who may have given up: SQLite's word for that is not the context's.
-func interrupted(ctx context.Context, err error) error {
-	if err != nil && ctx.Err() != nil {
-		return ctx.Err()
-	}
-	return explain(err)
-}
-
 func (f *file) write(ctx context.Context, do func(context.Context, queryer) error) error {
 	return explain(f.writer.write(ctx, do))
 }
@@ -181,5 +174,9 @@ func (f *file) restore(ctx context.Context, do func(context.Context, queryer) er
 
 func (f *file) close() error {
 	f.writer.close()
-	return errors.Join(f.reading.Close(), f.writing.Close())
+	err := errors.Join(f.reading.Close(), f.writing.Close())
+	if f.claimed != nil {
+		err = errors.Join(err, f.claimed.Close())
+	}
+	return err
 }

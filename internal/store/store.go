@@ -11,6 +11,7 @@ import (
 	"database/sql"
 	"log/slog"
 	"strings"
+	"time"
 
 	"cove/internal/audit"
 	"cove/internal/auth"
@@ -35,13 +36,15 @@ type Options struct {
 
 // Store is a database. It is safe for concurrent use.
 type Store struct {
-	base    base
-	dialect dialect
+	base      base
+	dialect   dialect
+	searching time.Duration // longestSearch, but in tests
 }
 
 // dialect is what differs in the SQL of the two databases.
 type dialect struct {
 	forUpdate string // ends a SELECT of a row that will be written
+	alone     string // begins a transaction that only one process at a time may be in; "": any write is one
 }
 
 // queryer is a connection or a transaction.
@@ -61,8 +64,31 @@ type base interface {
 	write(ctx context.Context, do func(context.Context, queryer) error) error
 	// restore is a write that takes as long as it takes.
 	restore(ctx context.Context, do func(context.Context, queryer) error) error
+	// claim says whether the database is this process's to serve, until close.
+	claim(ctx context.Context) (mine bool, err error)
 	close() error
 }
+
+// within is a transaction that runs.
+type within struct{ q queryer }
+
+func (w within) read(ctx context.Context, do func(context.Context, queryer) error) error {
+	return explain(do(ctx, w.q))
+}
+
+func (w within) snapshot(ctx context.Context, do func(context.Context, queryer) error) error {
+	return w.read(ctx, do)
+}
+
+func (w within) write(ctx context.Context, do func(context.Context, queryer) error) error {
+	return w.read(ctx, do)
+}
+
+func (w within) restore(ctx context.Context, do func(context.Context, queryer) error) error {
+	return w.read(ctx, do)
+}
+
+func (w within) close() error { return nil }
 
 // Open opens the database, making or migrating it. Several processes may have it open at once. Problems: database_newer when a newer cove
 // migrated it, database_corrupt, database_unavailable.

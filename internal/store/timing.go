@@ -2,8 +2,10 @@ package store
 
 import (
 	"context"
+	"log/slog"
 	"time"
 
+	"cove/internal/problem"
 	"cove/internal/telemetry"
 )
 
@@ -16,6 +18,9 @@ const (
 	opSearch = "search"
 	opBackup = "backup"
 )
+
+// spanStore is an operation in a trace.
+const spanStore = "store"
 
 type operationKey struct{}
 
@@ -38,10 +43,19 @@ func (t timed) measure(ctx context.Context, kind string, do func() error) error 
 	if named, ok := ctx.Value(operationKey{}).(string); ok {
 		kind = named
 	}
-	began := time.Now()
+	began, over := time.Now(), telemetry.Part(ctx, spanStore, slog.String("operation", kind))
 	err := do()
 	seen.Observe(telemetry.Store, time.Since(began), kind)
+	over(failure(err))
 	return err
+}
+
+// failure is err where the database failed, and nil where it said that something is not there, or there already.
+func failure(err error) error {
+	if problem.Is(err, problem.Unavailable) || problem.Is(err, problem.Timeout) {
+		return err
+	}
+	return nil
 }
 
 func (t timed) read(ctx context.Context, do func(context.Context, queryer) error) error {

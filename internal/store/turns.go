@@ -12,14 +12,16 @@ import (
 // longestBranch bounds how far back a branch is followed.
 const longestBranch = 10_000
 
+// Whoever adds, ends or deletes a turn locks its conversation first: the turns of a conversation stay a tree, and nobody waits in a circle.
+
 // AddTurn implements hub.TurnStore. The turn's conversation has one turn more, was used when the turn was made, and takes on its model and,
-// when it has none, its session.
+// when it has none, its session. Not found: also the turn that it goes on from.
 func (s *Store) AddTurn(ctx context.Context, t hub.Turn) error {
 	texts := turnTexts(t, place{field: fieldPrompt, text: t.Prompt, at: t.Created})
 	return s.base.write(ctx, func(ctx context.Context, q queryer) error {
 		done, err := q.ExecContext(ctx, `UPDATE conversations SET turns = turns + 1, used = CASE WHEN used < $1 THEN $1 ELSE used END,
 			model = CASE WHEN $2 = '' THEN model ELSE $2 END, session_id = CASE WHEN session_id = '' THEN $3 ELSE session_id END
-			WHERE id = $4 AND project = $5`, micros(t.Created), clean(t.Model), t.Session, t.Conversation, t.Project)
+			WHERE id = $4 AND project = $5`, micros(t.Created), clean(t.Model), clean(t.Session), t.Conversation, t.Project)
 		if err != nil {
 			return err
 		}
@@ -27,6 +29,11 @@ func (s *Store) AddTurn(ctx context.Context, t hub.Turn) error {
 			return err
 		} else if n == 0 {
 			return missing("conversation")
+		}
+		if t.Parent != "" {
+			if err := present(ctx, q, "turns", owned(t.Project, t.Parent)); err != nil {
+				return found(err, "turn")
+			}
 		}
 		if err := insert(ctx, q, "turns", turnFields(&t), ""); err != nil {
 			return err
@@ -84,13 +91,14 @@ func (s *Store) FinishTurn(ctx context.Context, t hub.Turn, last []hub.StoredEve
 	}
 	texts = append(texts, turnTexts(t, place{field: fieldAnswer, text: t.Answer, at: at})...)
 	err = s.base.write(operation(ctx, opEnd), func(ctx context.Context, q queryer) (err error) {
-		first, err = finish(ctx, q, "turn", "turns", owned(t.Project, t.ID), turnEnd(&t), last)
-		if !first || err != nil {
+		_, err = q.ExecContext(ctx, `UPDATE conversations SET used = CASE WHEN used < $1 THEN $1 ELSE used END,
+			session_id = CASE WHEN session_id = '' THEN $2 ELSE session_id END
+			WHERE id = $3 AND EXISTS (SELECT 1 FROM turns WHERE id = $4 AND unfinished = 1)`, micros(at), clean(t.Session), t.Conversation, t.ID)
+		if err != nil {
 			return err
 		}
-		_, err = q.ExecContext(ctx, `UPDATE conversations SET used = CASE WHEN used < $1 THEN $1 ELSE used END,
-			session_id = CASE WHEN session_id = '' THEN $2 ELSE session_id END WHERE id = $3`, micros(at), t.Session, t.Conversation)
-		if err != nil {
+		first, err = finish(ctx, q, "turn", "turns", owned(t.Project, t.ID), turnEnd(&t), last)
+		if !first || err != nil {
 			return err
 		}
 		return addTexts(ctx, q, texts)
@@ -113,14 +121,15 @@ func (s *Store) SetForeign(ctx context.Context, project, turn string, foreign []
 // DeleteTurn implements hub.TurnStore. Its executions, events and words go with it; turns that go on from it then go on from the one before it.
 func (s *Store) DeleteTurn(ctx context.Context, project, turn string) error {
 	return s.base.write(ctx, func(ctx context.Context, q queryer) error {
+		const lock = "UPDATE conversations SET turns = turns - 1 WHERE id IN (SELECT conversation FROM turns WHERE id = $1 AND project = $2) AND turns > 0"
+		if _, err := q.ExecContext(ctx, lock, clean(turn), project); err != nil {
+			return err
+		}
 		t, err := one(ctx, q, turnFields, "FROM turns WHERE id = $1 AND project = $2"+s.dialect.forUpdate, clean(turn), project)
 		if err != nil {
 			return found(err, "turn")
 		}
 		if _, err := q.ExecContext(ctx, "UPDATE turns SET parent = $1 WHERE parent = $2", t.Parent, t.ID); err != nil {
-			return err
-		}
-		if _, err := q.ExecContext(ctx, "UPDATE conversations SET turns = turns - 1 WHERE id = $1 AND turns > 0", t.Conversation); err != nil {
 			return err
 		}
 		return each(ctx, q, t.ID,

@@ -1,8 +1,10 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
+	"database/sql/driver"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -20,6 +22,7 @@ const (
 // while it does become one transaction, each behind a savepoint of its own: one that fails takes no other with it.
 type writer struct {
 	db      *sql.DB
+	conn    *prepared // nil until the first write; its goroutine's alone
 	ask     chan *writing
 	quit    chan struct{}
 	once    sync.Once
@@ -77,6 +80,7 @@ func (w *writer) write(ctx context.Context, do func(context.Context, queryer) er
 
 func (w *writer) run() {
 	defer close(w.stopped)
+	defer w.disconnect()
 	for {
 		select {
 		case j := <-w.ask:
@@ -92,9 +96,13 @@ func (w *writer) batch(first *writing) {
 	var batch []*writing
 	// An interrupted statement would take the whole transaction back, so nobody's context ends it.
 	ctx := context.Background()
-	tx, err := w.db.BeginTx(ctx, nil)
 	began := time.Now()
+	db, err := w.connect(ctx)
+	if err == nil {
+		err = db.run(ctx, "BEGIN IMMEDIATE") // one that began to read first could not wait for the lock
+	}
 	if err != nil {
+		w.disconnect()
 		// Those who wait behind it would each wait as long for the same answer.
 		for j := first; j != nil; j = w.next(0, began) {
 			j.err = err
@@ -107,15 +115,15 @@ func (w *writer) batch(first *writing) {
 			continue
 		}
 		batch = append(batch, j)
-		if err = w.one(context.WithoutCancel(j.ctx), tx, j); err != nil {
+		if err = w.one(context.WithoutCancel(j.ctx), db, j); err != nil {
 			break
 		}
 	}
 	if err == nil {
-		err = tx.Commit()
+		err = db.run(ctx, "COMMIT")
 	}
 	if err != nil {
-		_ = tx.Rollback()
+		_ = db.run(ctx, "ROLLBACK") // there is none to take back where SQLite did so itself
 	}
 	for _, j := range batch {
 		if j.err == nil {
@@ -123,6 +131,73 @@ func (w *writer) batch(first *writing) {
 		}
 		close(j.done)
 	}
+}
+
+// connect returns the connection that writes.
+func (w *writer) connect(ctx context.Context) (*prepared, error) {
+	if w.conn == nil {
+		conn, err := w.db.Conn(ctx)
+		if err != nil {
+			return nil, err
+		}
+		w.conn = &prepared{Conn: conn, ready: map[string]*sql.Stmt{}}
+	}
+	return w.conn, nil
+}
+
+// disconnect gives the connection up, whatever is wrong with it.
+func (w *writer) disconnect() {
+	if w.conn == nil {
+		return
+	}
+	w.conn.forget()
+	_ = w.conn.Raw(func(any) error { return driver.ErrBadConn }) // or it would be used again
+	_ = w.conn.Close()
+	w.conn = nil
+}
+
+// prepared is a connection that remembers what it was asked to do: SQLite needs about as long to read a short statement as to carry it out, and there
+// are few of them.
+type prepared struct {
+	*sql.Conn
+	ready map[string]*sql.Stmt
+}
+
+// mostPrepared bounds how many statements are remembered. Those that write many rows have as many texts as there are numbers of rows.
+const mostPrepared = 200
+
+// ExecContext implements queryer.
+func (p *prepared) ExecContext(ctx context.Context, text string, args ...any) (sql.Result, error) {
+	if len(text) > longestPrepared {
+		return p.Conn.ExecContext(ctx, text, args...)
+	}
+	s := p.ready[text]
+	if s == nil {
+		if len(p.ready) >= mostPrepared {
+			p.forget()
+		}
+		var err error
+		if s, err = p.PrepareContext(ctx, text); err != nil {
+			return nil, err
+		}
+		p.ready[text] = s
+	}
+	return s.ExecContext(ctx, args...)
+}
+
+// longestPrepared is a text that is worth remembering.
+const longestPrepared = 2_000
+
+func (p *prepared) run(ctx context.Context, text string) error {
+	_, err := p.ExecContext(ctx, text)
+	return err
+}
+
+func (p *prepared) forget() {
+	for _, s := range p.ready {
+		_ = s.Close()
+	}
+	clear(p.ready)
 }
 
 func (w *writer) next(have int, began time.Time) *writing {
@@ -138,23 +213,19 @@ func (w *writer) next(have int, began time.Time) *writing {
 }
 
 // one runs a write behind a savepoint. Its error is one that ends the whole transaction.
-func (w *writer) one(ctx context.Context, tx *sql.Tx, j *writing) error {
-	if _, err := tx.ExecContext(ctx, "SAVEPOINT one"); err != nil {
+func (w *writer) one(ctx context.Context, db *prepared, j *writing) error {
+	if err := db.run(ctx, "SAVEPOINT one"); err != nil {
 		return err
 	}
 	func() {
 		defer func() { j.panic = recover() }()
-		j.err = j.do(ctx, tx)
+		j.err = j.do(ctx, db)
 	}()
 	if j.err != nil || j.panic != nil {
 		// SQLite takes the whole transaction back by itself on a full disk and the like; then there is no savepoint any more.
-		if _, err := tx.ExecContext(ctx, "ROLLBACK TO one"); err != nil {
-			if j.err != nil {
-				return j.err
-			}
-			return err
+		if err := db.run(ctx, "ROLLBACK TO one"); err != nil {
+			return cmp.Or(j.err, err)
 		}
 	}
-	_, err := tx.ExecContext(ctx, "RELEASE one")
-	return err
+	return db.run(ctx, "RELEASE one")
 }

@@ -33,6 +33,15 @@ func Span(ctx context.Context, name string, attrs ...slog.Attr) (context.Context
 	return ctx, func(err error) { end(span, err) }
 }
 
+// Part is Span for what is worth a span as a part of something alone, as an operation of the database. The work has none of its own.
+func Part(ctx context.Context, name string, attrs ...slog.Attr) func(error) {
+	if !trace.SpanFromContext(ctx).IsRecording() {
+		return func(error) {}
+	}
+	_, end := Span(ctx, name, attrs...)
+	return end
+}
+
 // Step begins a stage of a request that is a span of its own, and returns what ends both. See Stage and Span.
 func Step(ctx context.Context, stage string, attrs ...slog.Attr) (context.Context, func(error)) {
 	over := Stage(ctx, stage)

@@ -30,7 +30,7 @@ type Options struct {
 	APIKey  string
 	Images  model.Sight
 	Limits  model.Limits
-	// HTTPClient replaces the client; nil makes one for this model.
+	// HTTPClient replaces http.DefaultClient, whose connections all models of the process share.
 	HTTPClient *http.Client
 }
 
@@ -45,7 +45,7 @@ func New(opts Options) model.Model {
 		opts.Name = "anthropic/" + opts.Model
 	}
 	if opts.HTTPClient == nil {
-		opts.HTTPClient = &http.Client{Transport: http.DefaultTransport.(*http.Transport).Clone()}
+		opts.HTTPClient = http.DefaultClient
 	}
 	a := &adapter{
 		opts: opts,

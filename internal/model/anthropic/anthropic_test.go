@@ -129,6 +129,7 @@ func TestWishesOnTheWire(t *testing.T) {
 		"without tools":   {func(r *model.Request) { r.Tools, r.Choice.Mode = nil, "required" }, object{}},
 		"temperature":     {func(r *model.Request) { r.Temperature = new(0.0) }, object{"temperature": 0.0}},
 		"too hot":         {func(r *model.Request) { r.Temperature, r.TopP = new(1.7), new(0.5) }, object{"temperature": 1.0}},
+		"stop":            {func(r *model.Request) { r.Stop = []string{"END"} }, object{"stop_sequences": []any{"END"}}},
 		"top_p and limit": {func(r *model.Request) { r.TopP, r.MaxTokens = new(0.5), 7 }, object{"top_p": 0.5, "max_tokens": 7.0}},
 	}
 	for name, c := range cases {
@@ -142,7 +143,7 @@ func TestWishesOnTheWire(t *testing.T) {
 				t.Fatal(err)
 			}
 			got := object{}
-			for _, name := range []string{"tool_choice", "temperature", "top_p", "max_tokens"} {
+			for _, name := range []string{"tool_choice", "temperature", "top_p", "max_tokens", "stop_sequences"} {
 				if value, ok := server.Requests()[0].Body[name]; ok && value != float64(anthropic.DefaultMaxTokens) {
 					got[name] = value
 				}

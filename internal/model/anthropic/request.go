@@ -38,6 +38,7 @@ func (a *adapter) params(req model.Request) sdk.MessageNewParams {
 		params.ToolChoice = choice(req)
 	}
 	sampling(&params, req)
+	params.StopSequences = req.Stop
 	return params
 }
 

@@ -31,7 +31,7 @@ type Options struct {
 	Ollama  bool   // the service is Ollama: what is said about failures names its commands
 	Images  model.Sight
 	Limits  model.Limits
-	// HTTPClient replaces the client; nil makes one for this model.
+	// HTTPClient replaces http.DefaultClient, whose connections all models of the process share.
 	HTTPClient *http.Client
 }
 
@@ -74,10 +74,11 @@ func New(opts Options) model.Model {
 		}
 	}
 	if opts.HTTPClient == nil {
-		opts.HTTPClient = &http.Client{Transport: http.DefaultTransport.(*http.Transport).Clone()}
+		opts.HTTPClient = http.DefaultClient
 	}
 	a := &adapter{opts: opts, provider: provider(opts), sees: opts.Images.Sees(opts.Model)}
-	a.quirks.newTokenLimit.Store(strings.Contains(opts.BaseURL, "//api.openai.com"))
+	a.own = strings.Contains(opts.BaseURL, "//api.openai.com")
+	a.quirks.newTokenLimit.Store(a.own)
 	settings := []option.RequestOption{
 		option.WithBaseURL(opts.BaseURL), option.WithHTTPClient(opts.HTTPClient), option.WithMaxRetries(0),
 	}
@@ -110,6 +111,7 @@ type adapter struct {
 	opts     Options
 	provider model.Provider
 	sees     bool
+	own      bool // the service is OpenAI's own
 	chat     openai.ChatCompletionService
 	quirks   quirks
 }
@@ -119,6 +121,7 @@ type quirks struct {
 	noUsage       atomic.Bool // stream_options
 	newTokenLimit atomic.Bool // max_completion_tokens in place of max_tokens
 	noParallel    atomic.Bool // parallel_tool_calls, a wish that an answer without it fulfils as well
+	noFormat      atomic.Bool // response_format, which the model was asked for in words as well
 }
 
 // learn reports whether the reply taught something that makes it worth asking again.
@@ -133,6 +136,10 @@ func (q *quirks) learn(r model.Reply, limited bool) bool {
 	if strings.Contains(said, "parallel_tool_calls") {
 		return q.noParallel.CompareAndSwap(false, true)
 	}
+	// What is wrong with the schema itself is for the client to know.
+	if !strings.Contains(said, "invalid schema") && (strings.Contains(said, "response_format") || strings.Contains(said, "json_schema")) {
+		return q.noFormat.CompareAndSwap(false, true)
+	}
 	if limited && strings.Contains(said, "max_tokens") && !q.newTokenLimit.Load() {
 		return q.newTokenLimit.CompareAndSwap(false, true)
 	}
@@ -146,8 +153,8 @@ func (a *adapter) attempt(ctx context.Context, req model.Request, watch *model.W
 	if failure := a.provider.CheckBaseURL(); failure != nil {
 		return failure
 	}
-	// Each refusal can teach one thing, and there are three to learn.
-	for range 3 {
+	// Each refusal can teach one thing, and there are four to learn.
+	for range 4 {
 		reply, err := a.ask(ctx, req, watch, emit)
 		if reply == nil || !a.quirks.learn(*reply, req.MaxTokens > 0) {
 			return err

@@ -1,6 +1,7 @@
 package openai_test
 
 import (
+	"net/http"
 	"strings"
 	"testing"
 
@@ -147,6 +148,24 @@ func TestOtherDialects(t *testing.T) {
 			t.Errorf("%+v, %+v after %d requests, want 3: the refusal is learned", first, second, len(server.Requests()))
 		}
 	})
+	t.Run("response_format rejected", func(t *testing.T) {
+		t.Parallel()
+		server, opts := start(t, modeltest.Dialect{RejectParameter: "response_format"}, modeltest.Say("{}"))
+		req := question()
+		req.Tools, req.Format = nil, model.Format{JSON: true}
+		if got := hear(t, openai.New(opts), req); got.text != "{}" || len(server.Requests()) != 2 {
+			t.Errorf("%+v after %d requests", got, len(server.Requests()))
+		}
+	})
+	t.Run("an invalid schema is the client's", func(t *testing.T) {
+		t.Parallel()
+		server, opts := start(t, modeltest.Dialect{}, modeltest.Error(400, "invalid_request_error", "Invalid schema for response_format 'n': it is odd."))
+		req := question()
+		req.Tools, req.Format = nil, model.Format{JSON: true, Name: "n", Schema: []byte(`{}`)}
+		if got := hear(t, openai.New(opts), req); got.err == nil || got.err.Code != "model_request_rejected" || len(server.Requests()) != 1 {
+			t.Errorf("%+v after %d requests", got, len(server.Requests()))
+		}
+	})
 	t.Run("tools rejected", func(t *testing.T) {
 		t.Parallel()
 		server, opts := start(t, modeltest.Dialect{RejectTools: true}, modeltest.Say("a"))
@@ -262,6 +281,34 @@ func TestOllama(t *testing.T) {
 	}
 }
 
+// redirected sends every request to a server of the test.
+type redirected struct{ to *modeltest.Server }
+
+func (r redirected) RoundTrip(req *http.Request) (*http.Response, error) {
+	req.URL.Scheme, req.URL.Host = "http", strings.TrimPrefix(r.to.URL, "http://")
+	return r.to.Client().Transport.RoundTrip(req)
+}
+
+// TestOpenAIItself is sent what it alone is known to take: a form beside tools, and strict functions.
+func TestOpenAIItself(t *testing.T) {
+	t.Parallel()
+	for base, own := range map[string]bool{openai.DefaultBaseURL: true, "https://example.com/v1": false} {
+		server := modeltest.NewServer(modeltest.Say("{}"))
+		t.Cleanup(server.Close)
+		req := question()
+		req.Format.JSON, req.Tools[0].Strict = true, true
+		if got := hear(t, openai.New(openai.Options{Model: "m", BaseURL: base, HTTPClient: &http.Client{Transport: redirected{server}}}), req); got.err != nil {
+			t.Fatal(got.err)
+		}
+		sent := server.Requests()[0].Body
+		_, form := sent["response_format"]
+		function := sent["tools"].([]any)[0].(map[string]any)["function"].(map[string]any)
+		if _, strict := function["strict"]; form != own || strict != own {
+			t.Errorf("%s: a form %v, strict %v", base, form, strict)
+		}
+	}
+}
+
 func TestOllamaBaseURL(t *testing.T) {
 	t.Parallel()
 	cases := map[string]string{
@@ -278,7 +325,7 @@ func TestOllamaBaseURL(t *testing.T) {
 // wishes are the members of a request's body that say how the model is to answer.
 func wishes(r modeltest.Request) map[string]any {
 	out := map[string]any{"tools": r.Tools()}
-	for _, name := range []string{"tool_choice", "parallel_tool_calls", "temperature", "top_p", "max_tokens"} {
+	for _, name := range []string{"tool_choice", "parallel_tool_calls", "temperature", "top_p", "max_tokens", "stop", "response_format"} {
 		if value, ok := r.Body[name]; ok {
 			out[name] = value
 		}
@@ -290,6 +337,7 @@ func TestWishesOnTheWire(t *testing.T) {
 	t.Parallel()
 	type object = map[string]any
 	both, python := []string{"python", "look"}, []string{"python"}
+	schema := object{"type": "json_schema", "json_schema": object{"name": "n", "strict": true, "schema": object{"type": "object"}}}
 	cases := map[string]struct {
 		change       func(*model.Request)
 		want, ollama object
@@ -301,6 +349,14 @@ func TestWishesOnTheWire(t *testing.T) {
 			object{"tools": both, "tool_choice": object{"type": "function", "function": object{"name": "python"}}}, object{"tools": python}},
 		"one at a time": {func(r *model.Request) { r.Parallel = new(false) }, object{"tools": both, "parallel_tool_calls": false}, object{"tools": both}},
 		"without tools": {func(r *model.Request) { r.Tools, r.Choice.Mode, r.Parallel = nil, "auto", new(true) }, object{"tools": []string(nil)}, object{"tools": []string(nil)}},
+		"stop":          {func(r *model.Request) { r.Stop = []string{"END"} }, object{"tools": both, "stop": []any{"END"}}, object{"tools": both, "stop": []any{"END"}}},
+		// A grammar would keep a model from calling tools.
+		"form beside tools": {func(r *model.Request) { r.Format.JSON = true }, object{"tools": both}, object{"tools": both}},
+		"form": {func(r *model.Request) { r.Tools, r.Format.JSON = nil, true },
+			object{"tools": []string(nil), "response_format": object{"type": "json_object"}}, object{"tools": []string(nil), "response_format": object{"type": "json_object"}}},
+		"schema": {func(r *model.Request) {
+			r.Tools, r.Format = nil, model.Format{JSON: true, Name: "n", Strict: true, Schema: []byte(`{"type":"object"}`)}
+		}, object{"tools": []string(nil), "response_format": schema}, object{"tools": []string(nil), "response_format": schema}},
 		"sampling": {func(r *model.Request) { r.Temperature, r.TopP, r.MaxTokens = new(0.0), new(0.5), 7 },
 			object{"tools": both, "temperature": 0.0, "top_p": 0.5, "max_tokens": 7.0}, object{"tools": both, "temperature": 0.0, "top_p": 0.5, "max_tokens": 7.0}},
 	}

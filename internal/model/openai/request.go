@@ -25,9 +25,11 @@ func (a *adapter) params(req model.Request) openai.ChatCompletionNewParams {
 		tools = chosen(req)
 	}
 	for _, t := range tools {
-		params.Tools = append(params.Tools, openai.ChatCompletionFunctionTool(shared.FunctionDefinitionParam{
-			Name: t.Name, Description: param.NewOpt(t.Description), Parameters: schema(t.Schema),
-		}))
+		function := shared.FunctionDefinitionParam{Name: t.Name, Description: param.NewOpt(t.Description), Parameters: schema(t.Schema)}
+		if t.Strict && a.own {
+			function.Strict = param.NewOpt(true)
+		}
+		params.Tools = append(params.Tools, openai.ChatCompletionFunctionTool(function))
 	}
 	if !a.quirks.noUsage.Load() {
 		params.StreamOptions.IncludeUsage = param.NewOpt(true)
@@ -43,6 +45,11 @@ func (a *adapter) params(req model.Request) openai.ChatCompletionNewParams {
 	if req.TopP != nil {
 		params.TopP = param.NewOpt(*req.TopP)
 	}
+	params.Stop.OfStringArray = req.Stop
+	// Servers that bind a model by a grammar would keep it from calling tools.
+	if (a.own || len(params.Tools) == 0) && !a.quirks.noFormat.Load() {
+		params.ResponseFormat = format(req.Format)
+	}
 	// Beside no tools the service refuses both.
 	if len(params.Tools) > 0 && !a.opts.Ollama {
 		params.ToolChoice = choice(req.Choice)
@@ -51,6 +58,17 @@ func (a *adapter) params(req model.Request) openai.ChatCompletionNewParams {
 		}
 	}
 	return params
+}
+
+func format(f model.Format) openai.ChatCompletionNewParamsResponseFormatUnion {
+	switch {
+	case !f.JSON:
+		return openai.ChatCompletionNewParamsResponseFormatUnion{}
+	case len(f.Schema) == 0:
+		return openai.ChatCompletionNewParamsResponseFormatUnion{OfJSONObject: &shared.ResponseFormatJSONObjectParam{}}
+	}
+	schema := shared.ResponseFormatJSONSchemaJSONSchemaParam{Name: f.Name, Schema: f.Schema, Strict: param.NewOpt(f.Strict)}
+	return openai.ChatCompletionNewParamsResponseFormatUnion{OfJSONSchema: &shared.ResponseFormatJSONSchemaParam{JSONSchema: schema}}
 }
 
 func choice(c model.ToolChoice) openai.ChatCompletionToolChoiceOptionUnionParam {

@@ -16,6 +16,7 @@ import (
 	"runtime"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -90,6 +91,42 @@ func (c *Cluster) Stop(t testing.TB) {
 	}
 	<-c.running.ended
 	c.running = nil
+}
+
+// Freeze has the server stand still, with all its processes, until Thaw or the test's end: it takes connections and answers nothing.
+func (c *Cluster) Freeze(t testing.TB) {
+	t.Helper()
+	t.Cleanup(func() { c.signal(t, syscall.SIGCONT) })
+	c.signal(t, syscall.SIGSTOP)
+}
+
+// Thaw has the server go on.
+func (c *Cluster) Thaw(t testing.TB) {
+	t.Helper()
+	c.signal(t, syscall.SIGCONT)
+}
+
+// signal reaches the server first, which then makes no more processes, and those that it made.
+func (c *Cluster) signal(t testing.TB, s syscall.Signal) {
+	t.Helper()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.running == nil {
+		return
+	}
+	server := c.running.cmd.Process.Pid
+	if err := c.running.cmd.Process.Signal(s); err != nil {
+		t.Errorf("signal PostgreSQL: %v", err)
+	}
+	lists, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", server))
+	for _, list := range lists {
+		text, _ := os.ReadFile(list)
+		for child := range strings.FieldsSeq(string(text)) {
+			if pid, err := strconv.Atoi(child); err == nil {
+				_ = syscall.Kill(pid, s) // it may be gone
+			}
+		}
+	}
 }
 
 // Start starts the server again and returns when it answers.
