@@ -21,6 +21,8 @@ type chatRequest struct {
 	max      int
 	temp     *float64
 	topP     *float64
+	stop     []string
+	format   model.Format
 	parallel *bool
 }
 
@@ -45,7 +47,7 @@ func (s *server) readChat(c *call, f *form) (*chatRequest, error) {
 		"modalities", "moderation", "prompt_cache_retention", "reasoning_effort", "service_tier", "stop", "stream_options", "verbosity", "function_call",
 		"functions", "prediction", "prompt_cache_options", "response_format", "tool_choice", "tools", "web_search_options", "stream", "access_programs")
 	// What would change the answer and cannot be passed on is refused; what tunes it is not.
-	for _, name := range []string{"stop", "audio", "functions", "function_call", "web_search_options", "prediction"} {
+	for _, name := range []string{"audio", "functions", "function_call", "web_search_options", "prediction"} {
 		if f.has(name) {
 			f.fail(unsupported(name, "Unsupported parameter: '"+name+"' is not supported by this server."))
 		}
@@ -70,7 +72,13 @@ func (s *server) readChat(c *call, f *form) (*chatRequest, error) {
 	}
 	f.flattenTools()
 	r.toolbox = s.readTools(f)
-	r.readChatFormat(f)
+	r.stop = f.stops(r.python)
+	if f.has("response_format") {
+		format := f.object("response_format", f.raw["response_format"])
+		r.format = format.format()
+		f.take(format)
+	}
+	r.system = inWords(r.format)
 	if f.err != nil {
 		return nil, f.err
 	}
@@ -101,20 +109,22 @@ func (f *form) flattenTools() {
 	}
 }
 
-func (r *chatRequest) readChatFormat(f *form) {
-	if !f.has("response_format") {
-		return
+// stops reads "stop": a text or up to four. Beside the interpreter they would end code in the middle.
+func (f *form) stops(python bool) []string {
+	if !f.has("stop") {
+		return nil
 	}
-	format := f.object("response_format", f.raw["response_format"])
-	switch format.choice("type", "text", "json_object", "json_schema") {
-	case "json_object":
-		r.system = jsonOnly
-	case "json_schema":
-		inner := format.object("json_schema", format.raw["json_schema"])
-		r.system = jsonOnly + " It fits this JSON Schema: " + string(inner.raw["schema"])
-		format.take(inner)
+	if python {
+		f.fail(unsupported("stop", "Unsupported parameter: 'stop' is not supported with the code_interpreter tool."))
 	}
-	f.take(format)
+	if kindOf(f.raw["stop"]) == "a string" {
+		return []string{f.text("stop")}
+	}
+	list := f.texts("stop")
+	if len(list) > 4 {
+		f.fail(tooMany("stop", 4, len(list)))
+	}
+	return list
 }
 
 func (r *chatRequest) readMessages(f *form) error {
@@ -238,7 +248,7 @@ func (s *server) chatTurn(c *call, r *chatRequest) error {
 		session = made.ID
 	}
 	n := hub.NewTurn{Session: session, Model: r.model, Prompt: strings.TrimSpace(strings.Join(r.in.prompt, "\n")), Files: r.in.files,
-		Instructions: r.system, Tools: r.functions, Choice: r.choice, Parallel: r.parallel, MaxTokens: r.max, Temperature: r.temp, TopP: r.topP,
+		Instructions: r.system, Tools: r.functions, Choice: r.choice, Parallel: r.parallel, MaxTokens: r.max, Temperature: r.temp, TopP: r.topP, Format: r.format,
 		Source: source, Hidden: true, Once: c.Header.Get("Idempotency-Key")}
 	n.History, n.Input = r.in.history.split()
 	turn, err := s.Hub.StartTurn(c.Context(), c.who, n)

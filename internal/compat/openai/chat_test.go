@@ -165,6 +165,40 @@ func TestChatErrors(t *testing.T) {
 	}
 }
 
+// TestAnswerFormats shows how a form of the answer reaches the model: bound to it, and in words.
+func TestAnswerFormats(t *testing.T) {
+	t.Parallel()
+	m := &fakeModel{parts: []model.Part{model.Finish{Reason: model.FinishStop}}}
+	f := newFake(interpreter.Answer{Text: "{}", Reason: interpreter.Complete})
+	f.model = m
+	s := serve(t, f)
+	schema := `{"type":"object","properties":{"a":{"type":"integer"}}}`
+	of := model.Format{JSON: true, Name: "n", Strict: true, Schema: []byte(schema)}
+	_, answer, _ := ask(t, s, "POST", "/v1/responses", `{"model":"m","input":"Q","text":{"format":{"type":"json_schema","name":"n","strict":true,"schema":`+schema+`}}}`)
+	if diff := cmp.Diff(of, f.asked[0].Format); diff != "" || !strings.HasSuffix(f.asked[0].Instructions, "It fits this JSON Schema: "+schema) {
+		t.Errorf("%s%s", diff, f.asked[0].Instructions)
+	}
+	if at(answer, "text", "verbosity") != "medium" || at(answer, "text", "format", "name") != "n" {
+		t.Errorf("%v", at(answer, "text"))
+	}
+	if _, answer, _ = ask(t, s, "POST", "/v1/responses", `{"model":"m","input":"Q","text":{"verbosity":"low"}}`); at(answer, "text", "verbosity") != "low" || at(answer, "text", "format", "type") != "text" {
+		t.Errorf("%v", at(answer, "text"))
+	}
+	ask(t, s, "POST", "/v1/chat/completions", `{"model":"m","messages":[{"role":"user","content":"Q"}],"stop":"END","response_format":{"type":"json_schema","json_schema":{"name":"n","strict":true,"schema":`+schema+`}},
+		"tools":[{"type":"function","function":{"name":"python","strict":true}}]}`)
+	ask(t, s, "POST", "/v1/chat/completions", `{"model":"m","messages":[{"role":"user","content":"Q"}],"stop":["a","b"],"response_format":{"type":"json_object"}}`)
+	if asked := m.asked[0]; cmp.Diff(of, asked.Format) != "" || cmp.Diff([]string{"END"}, asked.Stop) != "" || !strings.Contains(asked.System, schema) || !asked.Tools[0].Strict || asked.Tools[0].Name != "python" {
+		t.Errorf("%+v", asked)
+	}
+	if asked := m.asked[1]; cmp.Diff(model.Format{JSON: true}, asked.Format) != "" || cmp.Diff([]string{"a", "b"}, asked.Stop) != "" {
+		t.Errorf("%+v", asked)
+	}
+	status, _, _ := ask(t, s, "POST", "/v1/chat/completions", `{"model":"m","messages":[{"role":"user","content":"Q"}],"stop":"END","tools":[{"type":"code_interpreter"}]}`)
+	if status != 400 {
+		t.Errorf("stop beside the interpreter: %d", status)
+	}
+}
+
 // TestReplayedHistory sends back what a response said, as clients do that keep the conversation themselves.
 func TestReplayedHistory(t *testing.T) {
 	t.Parallel()
@@ -175,6 +209,7 @@ func TestReplayedHistory(t *testing.T) {
 		{"role":"user","content":"Q"},
 		{"type":"reasoning","id":"rs_1","summary":[]},
 		{"type":"code_interpreter_call","id":"ci_1","status":"completed","container_id":"cntr_1","code":"1+1","outputs":[{"type":"logs","logs":"2\n"}]},
+		{"type":"code_interpreter_call","id":"ci_2","status":"incomplete","container_id":"cntr_1","code":"never(","outputs":null},
 		{"type":"message","role":"assistant","id":"msg_1","status":"completed","content":[{"type":"output_text","text":"Two.","annotations":[]}]},
 		{"role":"user","content":[{"type":"input_text","text":"And three?"},{"type":"input_file","filename":"a.csv","file_data":"data:text/csv;base64,YSxi"}]}]}`)
 	if status != 200 {
@@ -265,6 +300,10 @@ func TestContainerOfAResponse(t *testing.T) {
 	}
 	if _, box, _ := ask(t, s, "GET", "/v1/containers/"+id, ""); at(box, "status") != "expired" {
 		t.Errorf("%v", box)
+	}
+	next := `{"model":"m","input":"Q","previous_response_id":"` + at(answer, "id").(string) + `",` + python + `}`
+	if _, answer, _ := ask(t, s, "POST", "/v1/responses", next); at(answer, "output", 2, "container_id") == id || at(answer, "status") != "completed" {
+		t.Errorf("a chain goes on in an expired container: %v", answer)
 	}
 	ask(t, s, "POST", "/v1/responses", `{"model":"m","input":"Q","tools":[{"type":"code_interpreter","container":{"type":"auto","memory_limit":"4g"}}]}`)
 	f.mu.Lock()

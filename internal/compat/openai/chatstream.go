@@ -24,7 +24,8 @@ type chatAnswer struct {
 	c         *call
 	container string
 
-	said      strings.Builder
+	said      []byte
+	sure      int // bytes of said that are not said again when an answer breaks off
 	reasoning strings.Builder
 	calls     []chatCall
 	known     map[int]int // by the calls' index, their place in calls
@@ -108,7 +109,7 @@ func (a *chatAnswer) chunk(d chatDelta, finish *string) error {
 }
 
 func (a *chatAnswer) text(delta string) error {
-	a.said.WriteString(delta)
+	a.said = append(a.said, delta...)
 	return a.chunk(chatDelta{Content: &delta}, nil)
 }
 
@@ -145,8 +146,8 @@ func (a *chatAnswer) finish(reason string, u model.Usage) error {
 		return a.finishStream(reason)
 	}
 	m := &chatMessage{Role: "assistant", Reasoning: a.reasoning.String(), Calls: a.calls, Executions: a.ran, Container: a.container}
-	if text := a.said.String(); text != "" || len(a.calls) == 0 {
-		m.Content = &text
+	if len(a.said) > 0 || len(a.calls) == 0 {
+		m.Content = new(string(a.said))
 	}
 	if len(a.ran) > 0 {
 		a.c.w.Header().Set("X-Should-Retry", "false")
@@ -185,7 +186,7 @@ func (a *chatAnswer) fail(err error) error {
 // passOn streams a model's answer to the client.
 func (s *server) passOn(c *call, r *chatRequest, m model.Model, a *chatAnswer) error {
 	req := model.Request{System: r.system, Messages: r.in.history.messages, Tools: r.functions, MaxTokens: r.max, Choice: r.choice,
-		Parallel: r.parallel, Temperature: r.temp, TopP: r.topP}
+		Parallel: r.parallel, Temperature: r.temp, TopP: r.topP, Stop: r.stop, Format: r.format}
 	ctx, cancel := context.WithCancel(c.Context())
 	defer cancel()
 	type part struct {
@@ -279,7 +280,7 @@ func (s *server) pumpChat(c *call, turn hub.Turn, a *chatAnswer) (ended bool, er
 	if err != nil {
 		return false, err
 	}
-	shadow := newTranslation(turn, kept{}, options{outputs: true}, func(event) error { return nil })
+	shadow := newTranslation(turn, kept{}, options{outputs: true, whole: true}, func(event) error { return nil })
 	shadow.place = s.placeOf(ctx, c.who, turn.ID)
 	beat := time.NewTicker(s.Heartbeat)
 	defer beat.Stop()
@@ -319,14 +320,18 @@ func (a *chatAnswer) turnStep(st step, shadow *translation) (bool, error) {
 	switch e := st.event.Event.(type) {
 	case interpreter.Text:
 		// Words before and after code are paragraphs of one answer.
-		if a.said.Len() > 0 && len(shadow.items) > before {
+		if len(a.said) > 0 && len(shadow.items) > before {
 			e.Delta = "\n\n" + strings.TrimLeft(e.Delta, "\n")
 		}
 		return false, a.text(e.Delta)
 	case interpreter.Reasoning:
 		return false, a.think(e.Delta)
-	case interpreter.Call:
-		return false, a.call(e.Index, e.ID, e.Name, e.Delta)
+	case interpreter.Start:
+		a.sure = len(a.said)
+	case interpreter.Notice:
+		if a.out == nil {
+			a.said = a.said[:a.sure]
+		}
 	case interpreter.Answer:
 		return true, a.answer(e, shadow)
 	}
@@ -337,18 +342,26 @@ func (a *chatAnswer) answer(e interpreter.Answer, shadow *translation) error {
 	if a.container = shadow.container; !shadow.ran {
 		a.container = ""
 	}
-	for _, i := range shadow.items {
+	for _, i := range shadow.shown() {
 		if i.code != nil && i.done {
 			a.ran = append(a.ran, i.json(true))
 		}
 	}
 	// A sentence that cove composed did not come as text.
-	if missing := strings.TrimSpace(e.Text); missing != "" && strings.TrimSpace(shadow.said) == missing && !strings.Contains(a.said.String(), missing) {
-		if err := a.text(strings.TrimLeft("\n\n"+missing, map[bool]string{true: "\n"}[a.said.Len() == 0])); err != nil {
+	if missing := strings.TrimSpace(e.Text); missing != "" && strings.TrimSpace(shadow.said.String()) == missing && !strings.Contains(string(a.said), missing) {
+		if len(a.said) > 0 {
+			missing = "\n\n" + missing
+		}
+		if err := a.text(missing); err != nil {
 			return err
 		}
 	}
-	a.completeCalls(e.Calls)
+	// Calls come when they are complete: of an answer that broke off nothing can be taken back.
+	for n, call := range e.Calls {
+		if err := a.call(n, call.ID, call.Name, call.Arguments); err != nil {
+			return err
+		}
+	}
 	reason := "stop"
 	switch e.Reason {
 	case interpreter.ClientCalls:

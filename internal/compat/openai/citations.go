@@ -39,6 +39,9 @@ func cite(text, container string, files []string) []annotation {
 	return out
 }
 
+// hidden says whether a path is one that programs keep for themselves, as caches.
+func hidden(file string) bool { return strings.HasPrefix(file, ".") || strings.Contains(file, "/.") }
+
 // link is a place in a text, in bytes, and the workspace file that it names.
 type link struct {
 	start, end int

@@ -12,20 +12,13 @@ import (
 // code translates a piece of the code that the model is writing.
 func (t *translation) code(e interpreter.Code) error {
 	i := t.codes[e.Step]
-	if i != nil && t.doubtful && !i.done {
-		// What was written for this number until now is not run.
-		if err := t.drop(i); err != nil {
-			return err
-		}
-		i = nil
-	}
 	if i == nil || i.done {
 		var err error
 		if i, err = t.addCode(e.Step); err != nil {
 			return err
 		}
 	}
-	i.code.Code += e.Delta
+	i.code.Code.WriteString(e.Delta)
 	d := t.about(i, "response.code_interpreter_call_code.delta")
 	d.Delta = &e.Delta
 	return t.emit(d)
@@ -38,22 +31,30 @@ func (t *translation) addCode(step int) (*item, error) {
 	if t.container == "" {
 		t.container = t.place()
 	}
-	t.doubtful = false
 	id := t.newID("ci")
-	i := &item{id: id, code: &codeCall{ID: id, Type: "code_interpreter_call", Status: statusInProgress, ContainerID: t.container}}
+	i := &item{id: id, code: &codeCall{ID: id, Type: "code_interpreter_call", Status: statusInProgress, ContainerID: t.container, Code: grown("")}}
 	t.codes[step] = i
 	return i, errors.Join(t.add(i), t.emit(t.about(i, "response.code_interpreter_call.in_progress")))
 }
 
 func (t *translation) codeDone(i *item) error {
 	done := t.about(i, "response.code_interpreter_call_code.done")
-	done.Code = &i.code.Code
+	done.Code = new(i.code.Code.String())
 	return t.emit(done)
 }
 
-// drop ends a call whose code is not run.
-func (t *translation) drop(i *item) error {
-	return errors.Join(t.codeDone(i), t.finish(i, statusIncomplete))
+// dropAll ends the calls whose code was not started.
+func (t *translation) dropAll() error {
+	for _, i := range t.items {
+		if i.code == nil || i.done || i.code.Status != statusInProgress {
+			continue
+		}
+		i.void = true
+		if err := errors.Join(t.codeDone(i), t.finish(i, statusIncomplete)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (t *translation) start(e interpreter.Start) error {
@@ -67,16 +68,17 @@ func (t *translation) start(e interpreter.Start) error {
 	if err := t.close(statusCompleted); err != nil {
 		return err
 	}
-	if i.code.Code == "" && e.Code != "" {
+	if i.code.Code.Len() == 0 && e.Code != "" {
 		d := t.about(i, "response.code_interpreter_call_code.delta")
 		d.Delta = &e.Code
 		if err := t.emit(d); err != nil {
 			return err
 		}
 	}
-	i.code.Code = e.Code
+	i.code.Code = grown(e.Code)
 	i.code.Status = "interpreting"
-	t.ran, t.said, t.running = true, "", &outputs{}
+	t.ran, t.running, t.since = true, &outputs{}, len(t.items)
+	t.said.Reset()
 	return errors.Join(t.codeDone(i), t.emit(t.about(i, "response.code_interpreter_call.interpreting")))
 }
 
@@ -88,9 +90,11 @@ func (t *translation) output(e interpreter.Output) error {
 	t.running.add(e.Event)
 	switch e := e.Event.(type) {
 	case kernel.File:
-		t.files = append(slices.DeleteFunc(t.files, func(f string) bool { return f == e.Path }), e.Path)
+		if !hidden(e.Path) {
+			t.files = append(slices.DeleteFunc(t.files, func(f string) bool { return f == e.Path }), e.Path)
+		}
 	case kernel.Done:
-		i.code.all = t.running.list
+		i.code.all = t.running.all()
 		t.running = nil
 		status := statusOfDone(e)
 		if status == statusCompleted {
@@ -115,7 +119,7 @@ func (t *translation) answer(a interpreter.Answer) error {
 	if err := t.endCalls(a); err != nil {
 		return err
 	}
-	if err := t.finishAll(statusIncomplete); err != nil {
+	if err := t.finishAll(); err != nil {
 		return err
 	}
 	t.response.Status = status
@@ -134,10 +138,16 @@ func (t *translation) answer(a interpreter.Answer) error {
 
 // finalText sees to it that the answer's text is there, also where cove composed it, and cites the files in it.
 func (t *translation) finalText(a interpreter.Answer) error {
-	said, want := strings.TrimSpace(t.said), strings.TrimSpace(a.Text)
+	said, want := strings.TrimSpace(t.said.String()), strings.TrimSpace(a.Text)
 	open := t.open != nil && t.open.message != nil
 	switch {
 	case want == "" || said == want:
+	case a.Reason == interpreter.ClientCalls: // what goes with calls came before them
+		for _, i := range t.items {
+			if i.message != nil && strings.TrimSpace(i.message.Content[0].Text.String()) == want {
+				i.void = false
+			}
+		}
 	case said == "" || !open:
 		if err := t.text(a.Text); err != nil {
 			return err
@@ -150,9 +160,9 @@ func (t *translation) finalText(a interpreter.Answer) error {
 	if t.open != nil && t.open.message != nil {
 		part := &t.open.message.Content[0]
 		if t.gap && want != "" {
-			part.Text = a.Text // the pieces are not all there; the whole is
+			part.Text = grown(a.Text) // the pieces are not all there; the whole is
 		}
-		part.Annotations = cite(part.Text, t.container, t.files)
+		part.Annotations = cite(part.Text.String(), t.container, t.files)
 	}
 	return nil
 }
@@ -167,9 +177,9 @@ func (t *translation) endCalls(a interpreter.Answer) error {
 			}
 			i = t.calls[n]
 		}
-		i.call.CallID, i.call.Name, i.call.Arguments = call.ID, call.Name, call.Arguments
+		i.call.CallID, i.call.Name, i.call.Arguments = call.ID, call.Name, grown(call.Arguments)
 		done := t.about(i, "response.function_call_arguments.done")
-		done.Name, done.Arguments = call.Name, &i.call.Arguments
+		done.Name, done.Arguments = call.Name, &call.Arguments
 		if err := errors.Join(t.emit(done), t.finish(i, statusCompleted)); err != nil {
 			return err
 		}

@@ -104,11 +104,7 @@ func (s *server) replyUploaded(c *call, session hub.Session, info wire.FileInfo)
 }
 
 func (s *server) listContainerFiles(c *call) error {
-	q, err := readQuery(c)
-	if err != nil {
-		return err
-	}
-	limit, err := bound(c, 20, 100)
+	q, err := readPage(c, 20, 100)
 	if err != nil {
 		return err
 	}
@@ -133,7 +129,7 @@ func (s *server) listContainerFiles(c *call) error {
 	if c.URL.Query().Get("order") == "desc" {
 		q.oldest = false
 	}
-	page, err := q.cut(entries, limit)
+	page, err := q.cut(entries)
 	if err != nil {
 		return err
 	}
@@ -147,7 +143,7 @@ func walk(ctx context.Context, t hub.Tree, dir string, depth int, found []wire.F
 		return found, err
 	}
 	for _, e := range entries {
-		if e.Path = within(dir, e.Path); strings.HasPrefix(path.Base(e.Path), ".") || len(found) >= mostEntries {
+		if e.Path = within(dir, e.Path); hidden(e.Path) || len(found) >= mostEntries {
 			continue
 		}
 		if !e.Folder {

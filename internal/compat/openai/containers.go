@@ -128,16 +128,12 @@ func readExpiry(f *form) int64 {
 }
 
 func (s *server) listContainers(c *call) error {
-	q, err := readQuery(c)
-	if err != nil {
-		return err
-	}
-	limit, err := bound(c, 20, 100)
+	q, err := readPage(c, 20, 100)
 	if err != nil {
 		return err
 	}
 	name := c.URL.Query().Get("name")
-	entries, more, err := collect(q, limit, func(p hub.Page) (hub.Listing[hub.Session], error) {
+	entries, more, err := collect(q, func(p hub.Page) (hub.Listing[hub.Session], error) {
 		return s.Hub.Sessions(c.Context(), c.who, hub.SessionFilter{Name: name}, p)
 	}, func(session hub.Session) (entry, bool) {
 		return entry{containerID(session.ID), s.shownContainer(session)}, name == "" || session.Name == name

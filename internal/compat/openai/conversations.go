@@ -3,7 +3,6 @@ package openai
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"maps"
 	"slices"
 
@@ -46,12 +45,44 @@ func (s *server) readItems(c *call, f *form) ([]json.RawMessage, error) {
 		return nil, f.err
 	}
 	if n := len(f.list("items")); n > 20 {
-		return nil, invalid("items", "array_above_max_length", fmt.Sprintf("Invalid 'items': array too long. Expected an array with maximum length 20, "+
-			"but got an array with length %d instead.", n))
+		return nil, tooMany("items", 20, n)
 	}
 	in := &input{s: s, c: c, dry: true}
 	err := in.read(f, "items", f.raw["items"])
 	return in.items, err
+}
+
+// spoiled says that nothing of a turn is in its conversation: it failed before any code had run.
+func spoiled(t hub.Turn) bool {
+	return t.State.Final() && t.State != hub.TurnCompleted && t.State != hub.TurnWaiting && len(t.Messages) == 0
+}
+
+// unused are the items that were added to a conversation and taken by turns of which nothing is in it. The next turn takes them again.
+func unused(turns []hub.Turn) []json.RawMessage {
+	var out []json.RawMessage
+	for _, t := range turns {
+		if added := keptOf(t).added(); spoiled(t) {
+			out = append(without(out, added), added...)
+		} else {
+			out = without(out, added)
+		}
+	}
+	return out
+}
+
+// without are the items whose ids none of the others have.
+func without(items, others []json.RawMessage) []json.RawMessage {
+	taken := map[string]bool{}
+	for _, e := range rawEntries(others) {
+		taken[e.id] = true
+	}
+	var out []json.RawMessage
+	for _, e := range rawEntries(items) {
+		if !taken[e.id] {
+			out = append(out, e.value.(json.RawMessage))
+		}
+	}
+	return out
 }
 
 // withPending is metadata that holds items.
@@ -72,18 +103,26 @@ func withPending(meta map[string]string, items []json.RawMessage) (map[string]st
 	return out, err
 }
 
-func (s *server) forgetPending(c *call, b before) error {
-	t, err := s.Hub.Conversation(c.Context(), c.who, b.conversation)
+// changePending replaces the items that were added to a conversation by what change makes of them. With meta, that replaces the rest of the
+// metadata.
+func (s *server) changePending(c *call, id string, meta map[string]string, change func([]json.RawMessage) []json.RawMessage) (hub.Conversation, error) {
+	s.pending.Lock()
+	defer s.pending.Unlock()
+	t, err := s.Hub.Conversation(c.Context(), c.who, id)
 	if err != nil {
-		return err
+		return t, err
 	}
-	rest := pendingItems(t)
-	meta, err := withPending(t.Metadata, rest[min(len(b.pending), len(rest)):])
-	if err != nil {
-		return err
+	if meta == nil {
+		meta = t.Metadata
 	}
-	_, err = s.Hub.ChangeConversation(c.Context(), c.who, b.conversation, hub.ConversationChange{Metadata: meta})
-	return err
+	items := pendingItems(t)
+	if change != nil {
+		items = change(items)
+	}
+	if meta, err = withPending(meta, items); err != nil {
+		return t, err
+	}
+	return s.Hub.ChangeConversation(c.Context(), c.who, id, hub.ConversationChange{Metadata: meta})
 }
 
 func (s *server) createConversation(c *call) error {
@@ -141,10 +180,7 @@ func (s *server) changeConversation(c *call) error {
 	if err != nil {
 		return err
 	}
-	if meta, err = withPending(meta, pendingItems(t)); err != nil {
-		return err
-	}
-	if t, err = s.Hub.ChangeConversation(c.Context(), c.who, t.ID, hub.ConversationChange{Metadata: meta}); err != nil {
+	if t, err = s.changePending(c, t.ID, meta, nil); err != nil {
 		return err
 	}
 	return c.reply(shownConversation(t))
@@ -161,7 +197,7 @@ func (s *server) deleteConversation(c *call) error {
 	return c.reply(deleted{c.PathValue("id"), "conversation.deleted", true})
 }
 
-// allTurns returns the turns of a conversation, the oldest first.
+// allTurns returns the turns of a conversation, the oldest first. Those that were not to be stored are no part of it.
 func (s *server) allTurns(ctx context.Context, who auth.Principal, id string) ([]hub.Turn, error) {
 	var out []hub.Turn
 	for page := (hub.Page{Limit: 100, Oldest: true}); ; {
@@ -169,14 +205,15 @@ func (s *server) allTurns(ctx context.Context, who auth.Principal, id string) ([
 		if err != nil {
 			return nil, err
 		}
-		out = append(out, l.Items...)
+		out = append(out, slices.DeleteFunc(l.Items, func(t hub.Turn) bool { return t.Hidden })...)
 		if page.After = l.Next; page.After == "" || len(out) >= mostTurns {
 			return out, nil
 		}
 	}
 }
 
-// conversationItems returns everything in a conversation: what was said to the model, what it said and ran, and what was added last.
+// conversationItems returns everything in a conversation: what was said to the model, what it said and ran, and what was added last. Of a turn
+// that failed there is only what had been added before it.
 func (s *server) conversationItems(c *call, t hub.Conversation, outputs bool) ([]entry, error) {
 	turns, err := s.allTurns(c.Context(), c.who, t.ID)
 	if err != nil {
@@ -184,24 +221,32 @@ func (s *server) conversationItems(c *call, t hub.Conversation, outputs bool) ([
 	}
 	var out []entry
 	for _, turn := range turns {
-		out = append(out, rawEntries(keptOf(turn).Input)...)
-		tr, err := s.replay(c.Context(), c.who, turn, options{outputs: outputs})
+		k := keptOf(turn)
+		if spoiled(turn) {
+			out = append(out, rawEntries(k.added())...)
+			continue
+		}
+		out = append(out, rawEntries(k.Input)...)
+		tr, err := s.replay(c.Context(), c.who, turn, options{outputs: outputs, whole: true})
 		if err != nil {
 			return nil, err
 		}
-		for _, i := range tr.items {
+		for _, i := range tr.shown() {
 			out = append(out, entry{i.id, i.json(outputs)})
 		}
 	}
-	return append(out, rawEntries(pendingItems(t))...), nil
+	out = append(out, rawEntries(pendingItems(t))...)
+	seen := map[string]bool{} // what one turn failed with the next one has too
+	return slices.DeleteFunc(out, func(e entry) bool {
+		known := seen[e.id]
+		seen[e.id] = true
+		return known
+	}), nil
 }
 
 func (s *server) listItems(c *call) error {
-	q, err := readQuery(c)
+	q, err := readPage(c, 20, 100)
 	if err != nil {
-		return err
-	}
-	if q.limit, err = bound(c, 20, 100); err != nil {
 		return err
 	}
 	t, err := s.conversationOf(c)
@@ -212,7 +257,7 @@ func (s *server) listItems(c *call) error {
 	if err != nil {
 		return err
 	}
-	page, err := q.cut(entries, q.limit)
+	page, err := q.cut(entries)
 	if err != nil {
 		return err
 	}
@@ -236,11 +281,8 @@ func (s *server) addItems(c *call) error {
 	if err != nil {
 		return err
 	}
-	meta, err := withPending(t.Metadata, append(pendingItems(t), items...))
-	if err != nil {
-		return err
-	}
-	if _, err := s.Hub.ChangeConversation(c.Context(), c.who, t.ID, hub.ConversationChange{Metadata: meta}); err != nil {
+	add := func(there []json.RawMessage) []json.RawMessage { return append(there, items...) }
+	if _, err := s.changePending(c, t.ID, nil, add); err != nil {
 		return err
 	}
 	return c.reply(newList(rawEntries(items), false))
@@ -273,24 +315,27 @@ func (s *server) deleteItem(c *call) error {
 	if err != nil {
 		return err
 	}
-	items := pendingItems(t)
-	left := slices.DeleteFunc(slices.Clone(items), func(raw json.RawMessage) bool { return rawEntries([]json.RawMessage{raw})[0].id == c.PathValue("item") })
-	if len(left) == len(items) {
+	id := c.PathValue("item")
+	found := false
+	t, err = s.changePending(c, t.ID, nil, func(items []json.RawMessage) []json.RawMessage {
+		return slices.DeleteFunc(items, func(raw json.RawMessage) bool {
+			is := rawEntries([]json.RawMessage{raw})[0].id == id
+			found = found || is
+			return is
+		})
+	})
+	if err != nil {
+		return err
+	}
+	if !found {
 		entries, err := s.conversationItems(c, t, false)
 		if err != nil {
 			return err
 		}
-		if slices.ContainsFunc(entries, func(e entry) bool { return e.id == c.PathValue("item") }) {
+		if slices.ContainsFunc(entries, func(e entry) bool { return e.id == id }) {
 			return invalid("item_id", "", "Items of a response cannot be deleted one by one. Delete the response.")
 		}
-		return noItem(c.PathValue("item"))
-	}
-	meta, err := withPending(t.Metadata, left)
-	if err != nil {
-		return err
-	}
-	if t, err = s.Hub.ChangeConversation(c.Context(), c.who, t.ID, hub.ConversationChange{Metadata: meta}); err != nil {
-		return err
+		return noItem(id)
 	}
 	return c.reply(shownConversation(t))
 }

@@ -62,21 +62,30 @@ func faultOf(err error) *fault {
 	switch p.Kind {
 	case problem.Exhausted:
 		exhausted(f, p)
-	case problem.Unavailable:
-		f.kind = "server_error"
-	case problem.Timeout:
-		f.kind = "server_error"
 	case problem.Internal:
-		f.kind, f.code = "server_error", "server_error"
+		f.code = "server_error"
 		f.message = "The server had an error while processing your request. Sorry about that!"
 	case problem.Denied:
 		denied(f, p)
 	case problem.Invalid:
-		if p.Code == "turn_running" {
-			f.code = "conversation_locked"
-		}
+		invalidRequestOf(f, p)
+	}
+	if f.status >= http.StatusInternalServerError {
+		f.kind = "server_error"
 	}
 	return f
+}
+
+// invalidRequestOf names the parameter that the hub does not know by its name.
+func invalidRequestOf(f *fault, p *problem.Error) {
+	switch p.Code {
+	case "turn_running":
+		f.code = "conversation_locked"
+	case "tool_choice_invalid":
+		f.param, f.code = "tool_choice", "invalid_value"
+	case "tool_invalid", "tool_name_taken":
+		f.param, f.code = "tools", "invalid_value"
+	}
 }
 
 // exhausted tells limits that pass by from quotas, which repeating a request does not help against.
@@ -104,16 +113,16 @@ func denied(f *fault, p *problem.Error) {
 	case "unauthenticated", "key_expired":
 		f.status, f.code = http.StatusUnauthorized, "invalid_api_key"
 	case "model_auth":
-		f.status, f.kind, f.final = http.StatusInternalServerError, "server_error", true
+		f.status, f.final = http.StatusInternalServerError, true
 	case "forbidden":
 		f.kind, f.code = "permission_error", "insufficient_permissions"
 	}
 }
 
-// sentence is the problem's message with its hint: the wire format has one text for both.
+// sentence is the problem's message with its hint: the wire format has one text for both. What to do about a model is said for the command line.
 func sentence(p *problem.Error) string {
 	text := upper(p.Message) + "."
-	if p.Hint != "" {
+	if p.Hint != "" && !strings.HasPrefix(p.Code, "model_") && !strings.Contains(p.Hint, "--model") {
 		text += " " + upper(p.Hint) + "."
 	}
 	return text

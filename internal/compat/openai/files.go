@@ -88,16 +88,12 @@ func expiry(u *upload) (time.Duration, error) {
 }
 
 func (s *server) listFiles(c *call) error {
-	q, err := readQuery(c)
-	if err != nil {
-		return err
-	}
-	limit, err := bound(c, 10000, 10000)
+	q, err := readPage(c, 10000, 10000)
 	if err != nil {
 		return err
 	}
 	purpose := c.URL.Query().Get("purpose")
-	entries, more, err := collect(q, limit, func(p hub.Page) (hub.Listing[hub.File], error) {
+	entries, more, err := collect(q, func(p hub.Page) (hub.Listing[hub.File], error) {
 		return s.Hub.Files(c.Context(), c.who, purpose, p)
 	}, func(f hub.File) (entry, bool) { return entry{fileID(f.ID), shownFile(f)}, true })
 	if err != nil {
@@ -106,8 +102,8 @@ func (s *server) listFiles(c *call) error {
 	return c.reply(newList(entries, more))
 }
 
-// collect reads pages of the hub until limit entries behind q.after are there. OpenAI's cursors are ids, the hub's are its own.
-func collect[T any](q query, limit int, page func(hub.Page) (hub.Listing[T], error), shown func(T) (entry, bool)) ([]entry, bool, error) {
+// collect reads pages of the hub until q.limit entries behind q.after are there. OpenAI's cursors are ids, the hub's are its own.
+func collect[T any](q query, page func(hub.Page) (hub.Listing[T], error), shown func(T) (entry, bool)) ([]entry, bool, error) {
 	var out []entry
 	found := q.after == ""
 	for p := (hub.Page{Limit: 100, Oldest: q.oldest}); ; {
@@ -121,7 +117,7 @@ func collect[T any](q query, limit int, page func(hub.Page) (hub.Listing[T], err
 			case !found:
 				found = e.id == q.after
 			case !ok:
-			case len(out) == limit:
+			case len(out) == q.limit:
 				return out, true, nil
 			default:
 				out = append(out, e)

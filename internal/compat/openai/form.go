@@ -199,6 +199,11 @@ func (f *form) metadata(name string) map[string]string {
 	return out
 }
 
+func tooMany(at string, limit, got int) error {
+	return invalid(at, "array_above_max_length", fmt.Sprintf("Invalid '%s': array too long. Expected an array with maximum length %d, "+
+		"but got an array with length %d instead.", at, limit, got))
+}
+
 func tooLong(at string, limit, got int) error {
 	return invalid(at, "string_above_max_length", fmt.Sprintf("Invalid '%s': string too long. Expected a string with maximum length %d, "+
 		"but got a string with length %d instead.", at, limit, got))

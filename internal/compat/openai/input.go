@@ -21,9 +21,9 @@ type input struct {
 	history   history
 	items     []json.RawMessage // as they are kept: with ids, and without what is large
 	developer []string
-	prompt    []string // the user's words
-	files     []string // stored files for the workspace
-	seen      map[string]hub.Turn
+	prompt    []string                // the user's words
+	files     []string                // stored files for the workspace
+	seen      map[string]*translation // of earlier turns whose items were asked for
 }
 
 const mostItems = 5000
@@ -40,8 +40,7 @@ func (in *input) read(f *form, name string, raw json.RawMessage) error {
 		return wrongType(f.path(name), "one of a string or array of input items", raw)
 	}
 	if len(list) > mostItems {
-		return invalid(f.path(name), "array_above_max_length", fmt.Sprintf("Invalid '%s': array too long. Expected an array with maximum length %d, "+
-			"but got an array with length %d instead.", name, mostItems, len(list)))
+		return tooMany(f.path(name), mostItems, len(list))
 	}
 	for i, raw := range list {
 		item := f.object(fmt.Sprintf("%s[%d]", name, i), raw)
@@ -59,6 +58,9 @@ func (in *input) item(f *form) error {
 	kind := f.text("type")
 	if kind == "" {
 		kind = "message"
+	}
+	if f.text("id"); f.err != nil {
+		return f.err
 	}
 	var err error
 	switch kind {
@@ -132,7 +134,10 @@ func (in *input) execution(f *form) error {
 	if !f.has("outputs") {
 		result.Text = in.remembered(id)
 	}
-	in.history.ran(id, f.text("code"), result)
+	// Code that broke off was not run.
+	if code := f.text("code"); f.text("status") != statusIncomplete || len(outputs) > 0 {
+		in.history.ran(id, code, result)
+	}
 	in.keep(f, "ci", nil)
 	return nil
 }
@@ -196,7 +201,7 @@ func (in *input) keep(f *form, prefix string, change map[string]any) {
 	for name, value := range change {
 		item[name] = value
 	}
-	if !f.has("id") {
+	if f.text("id") == "" {
 		item["id"] = ident.New(prefix)
 	}
 	if text, err := json.Marshal(item); err == nil {
@@ -216,11 +221,11 @@ func (in *input) referred(f *form) error {
 	}
 	switch {
 	case found.message != nil:
-		in.history.add(model.RoleAssistant, model.Text{Text: found.message.Content[0].Text})
+		in.history.add(model.RoleAssistant, model.Text{Text: found.message.Content[0].Text.String()})
 	case found.code != nil:
-		in.history.ran(id, found.code.Code, resultOf(found.code.all))
+		in.history.ran(id, found.code.Code.String(), resultOf(found.code.all))
 	case found.call != nil:
-		in.history.add(model.RoleAssistant, model.ToolCall{ID: found.call.CallID, Name: found.call.Name, Arguments: found.call.Arguments})
+		in.history.add(model.RoleAssistant, model.ToolCall{ID: found.call.CallID, Name: found.call.Name, Arguments: found.call.Arguments.String()})
 	}
 	text, err := json.Marshal(found.json(true))
 	if err == nil {
@@ -235,20 +240,19 @@ func (in *input) find(id string) (*item, error) {
 	if !ok {
 		return nil, noItem(id)
 	}
-	t, known := in.seen[turn]
+	tr, known := in.seen[turn]
 	if !known {
-		var err error
-		if t, err = in.s.Hub.Turn(in.c.Context(), in.c.who, turn); err != nil {
+		t, err := in.s.Hub.Turn(in.c.Context(), in.c.who, turn)
+		if err != nil {
 			return nil, named(err, noItem(id))
 		}
-		if in.seen == nil {
-			in.seen = map[string]hub.Turn{}
+		if tr, err = in.s.replay(in.c.Context(), in.c.who, t, options{outputs: true}); err != nil {
+			return nil, err
 		}
-		in.seen[turn] = t
-	}
-	tr, err := in.s.replay(in.c.Context(), in.c.who, t, options{outputs: true})
-	if err != nil {
-		return nil, err
+		if in.seen == nil {
+			in.seen = map[string]*translation{}
+		}
+		in.seen[turn] = tr
 	}
 	for _, it := range tr.items {
 		if it.id == id && (it.message == nil || len(it.message.Content) > 0) {

@@ -1,8 +1,24 @@
 package openai
 
 import (
+	"encoding/json"
+	"net/http"
+	"strings"
+
 	"cove/internal/hub"
 )
+
+// growing is a text that comes in many pieces; in JSON it is a string.
+type growing struct{ strings.Builder }
+
+func grown(text string) *growing {
+	g := &growing{}
+	g.WriteString(text)
+	return g
+}
+
+// MarshalJSON implements json.Marshaler.
+func (g *growing) MarshalJSON() ([]byte, error) { return json.Marshal(g.String()) }
 
 // The words for how items and responses stand.
 const (
@@ -19,6 +35,7 @@ type item struct {
 	id        string
 	index     int
 	done      bool
+	void      bool // it is no part of the conversation: it broke off and was asked for again, or was not run
 	message   *message
 	code      *codeCall
 	call      *functionCall
@@ -69,7 +86,7 @@ type message struct {
 
 type textPart struct {
 	Type        string       `json:"type"`
-	Text        string       `json:"text"`
+	Text        *growing     `json:"text"`
 	Annotations []annotation `json:"annotations"`
 	Logprobs    []struct{}   `json:"logprobs"`
 }
@@ -84,7 +101,7 @@ type annotation struct {
 }
 
 func newTextPart() textPart {
-	return textPart{Type: "output_text", Annotations: []annotation{}, Logprobs: []struct{}{}}
+	return textPart{Type: "output_text", Text: grown(""), Annotations: []annotation{}, Logprobs: []struct{}{}}
 }
 
 type codeCall struct {
@@ -92,19 +109,19 @@ type codeCall struct {
 	Type        string    `json:"type"`
 	Status      string    `json:"status"`
 	ContainerID string    `json:"container_id"`
-	Code        string    `json:"code"`
+	Code        *growing  `json:"code"`
 	Outputs     *[]output `json:"outputs"`
 
 	all []output
 }
 
 type functionCall struct {
-	ID        string `json:"id"`
-	Type      string `json:"type"`
-	Status    string `json:"status"`
-	CallID    string `json:"call_id"`
-	Name      string `json:"name"`
-	Arguments string `json:"arguments"`
+	ID        string   `json:"id"`
+	Type      string   `json:"type"`
+	Status    string   `json:"status"`
+	CallID    string   `json:"call_id"`
+	Name      string   `json:"name"`
+	Arguments *growing `json:"arguments"`
 }
 
 type reasoning struct {
@@ -116,9 +133,11 @@ type reasoning struct {
 }
 
 type reasoningPart struct {
-	Type string `json:"type"`
-	Text string `json:"text"`
+	Type string   `json:"type"`
+	Text *growing `json:"text"`
 }
+
+func newReasoningPart() reasoningPart { return reasoningPart{Type: "reasoning_text", Text: grown("")} }
 
 // event is an event of a stream: Type and Sequence always, of the rest what the type has.
 type event struct {
@@ -160,6 +179,20 @@ type response struct {
 type responseError struct {
 	Code    string `json:"code"`
 	Message string `json:"message"`
+}
+
+// responseErrorOf says with the few codes that a response's error has what an error of a request says with its status.
+func responseErrorOf(f *fault) *responseError {
+	code := "server_error"
+	switch {
+	case f.kind == "insufficient_quota":
+		code = f.kind
+	case f.status == http.StatusTooManyRequests:
+		code = "rate_limit_exceeded"
+	case f.status < http.StatusInternalServerError:
+		code = "invalid_prompt"
+	}
+	return &responseError{Code: code, Message: f.message}
 }
 
 type usage struct {

@@ -11,7 +11,7 @@ import (
 type query struct {
 	after         string
 	before        string
-	limit         int // 0: not said
+	limit         int // of a page; see readPage
 	oldest        bool
 	include       []string
 	stream        bool
@@ -62,6 +62,15 @@ func flag(v url.Values, name string) (bool, error) {
 	return b, nil
 }
 
+// readPage reads the query of a list whose pages have otherwise entries unless the client says how many, up to most.
+func readPage(c *call, otherwise, most int) (query, error) {
+	q, err := readQuery(c)
+	if err == nil {
+		q.limit, err = bound(c, otherwise, most)
+	}
+	return q, err
+}
+
 // bound reads "limit", which may be up to most.
 func bound(c *call, otherwise, most int) (int, error) {
 	text := c.URL.Query().Get("limit")
@@ -107,7 +116,7 @@ func newList(entries []entry, more bool) list {
 }
 
 // cut takes a page out of a complete list, the oldest first.
-func (q query) cut(entries []entry, limit int) (list, error) {
+func (q query) cut(entries []entry) (list, error) {
 	entries = slices.Clone(entries)
 	if !q.oldest {
 		slices.Reverse(entries)
@@ -124,8 +133,8 @@ func (q query) cut(entries []entry, limit int) (list, error) {
 			entries = entries[:at]
 		}
 	}
-	more := len(entries) > limit
-	return newList(entries[:min(limit, len(entries))], more), nil
+	more := len(entries) > q.limit
+	return newList(entries[:min(q.limit, len(entries))], more), nil
 }
 
 // rawEntries gives kept items their ids.
@@ -139,12 +148,4 @@ func rawEntries(items []json.RawMessage) []entry {
 		out = append(out, entry{named.ID, raw})
 	}
 	return out
-}
-
-func (q query) items(items []json.RawMessage) (list, error) {
-	limit := q.limit
-	if limit == 0 {
-		limit = 20
-	}
-	return q.cut(rawEntries(items), limit)
 }

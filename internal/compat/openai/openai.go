@@ -15,6 +15,7 @@ import (
 	"log/slog"
 	"net/http"
 	"strings"
+	"sync"
 	"time"
 
 	"cove/internal/auth"
@@ -91,6 +92,7 @@ type Options struct {
 
 type server struct {
 	Options
+	pending sync.Mutex // held while items that were added to a conversation are changed
 }
 
 // Route is one operation, for the table of who may do what.
@@ -124,11 +126,26 @@ func New(o Options) http.Handler {
 				message: "Not allowed to " + r.Method + " on " + r.URL.Path + ". (HINT: Perhaps you meant to use a different HTTP method?)"})
 		})
 	}
+	for path, why := range unserved() {
+		mux.HandleFunc("POST "+path, func(w http.ResponseWriter, _ *http.Request) {
+			Refuse(w, &fault{status: http.StatusNotFound, kind: invalidRequest, code: "unsupported_endpoint", message: why})
+		})
+	}
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		Refuse(w, &fault{status: http.StatusNotFound, kind: invalidRequest, code: "unknown_url",
 			message: "Invalid URL (" + r.Method + " " + r.URL.Path + ")"})
 	})
 	return mux
+}
+
+// unserved are operations that clients may look for and that this server would have to make up an answer to.
+func unserved() map[string]string {
+	return map[string]string{
+		"/v1/responses/input_tokens": "This server does not count the tokens of a request before it is made: only the model's provider can. " +
+			"The 'usage' of a response says how many it took.",
+		"/v1/responses/compact": "This server does not compact conversations for clients. It shortens what a model cannot read by itself: " +
+			"send 'previous_response_id' or 'conversation'.",
+	}
 }
 
 func (o Options) orDefault() Options {

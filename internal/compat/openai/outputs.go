@@ -18,6 +18,15 @@ type outputs struct {
 	list     []output
 	displays map[string]int // by display id, the index in list
 	clear    bool           // with the next output
+	open     *growing       // the text of the last in list, which goes on; or nil
+}
+
+// all returns what was gathered until now.
+func (o *outputs) all() []output {
+	if o.open != nil {
+		o.list[len(o.list)-1].Logs = o.open.String()
+	}
+	return o.list
 }
 
 func (o *outputs) add(e kernel.Event) {
@@ -43,7 +52,7 @@ func (o *outputs) add(e kernel.Event) {
 	}
 }
 
-func (o *outputs) reset() { o.list, o.displays, o.clear = nil, nil, false }
+func (o *outputs) reset() { *o = outputs{} }
 
 func (o *outputs) logs(text string) {
 	if text == "" {
@@ -52,22 +61,11 @@ func (o *outputs) logs(text string) {
 	if o.clear {
 		o.reset()
 	}
-	text = strings.ToValidUTF8(text, "\ufffd")
-	if n := len(o.list); n > 0 && o.list[n-1].Type == "logs" && !o.displayed(n-1) {
-		o.list[n-1].Logs += text
-		return
+	if o.open == nil {
+		o.open = grown("")
+		o.list = append(o.list, output{Type: "logs"})
 	}
-	o.list = append(o.list, output{Type: "logs", Logs: text})
-}
-
-// displayed says whether an element may be replaced by an update, so that nothing else may be written into it.
-func (o *outputs) displayed(index int) bool {
-	for _, at := range o.displays {
-		if at == index {
-			return true
-		}
-	}
-	return false
+	o.open.WriteString(strings.ToValidUTF8(text, "\ufffd"))
 }
 
 func (o *outputs) show(data kernel.Bundle, id string, update bool) {
@@ -86,7 +84,8 @@ func (o *outputs) show(data kernel.Bundle, id string, update bool) {
 	if o.clear {
 		o.reset()
 	}
-	o.list = append(o.list, shown)
+	o.list = append(o.all(), shown)
+	o.open = nil // an update may replace what is shown, so nothing else is written into it
 	if id != "" {
 		if o.displays == nil {
 			o.displays = map[string]int{}

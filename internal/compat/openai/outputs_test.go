@@ -65,6 +65,7 @@ func TestCitations(t *testing.T) {
 	} {
 		f := newFake(interpreter.Start{Step: 1, Code: "x"},
 			interpreter.Output{Step: 1, Event: kernel.File{Path: "p.png"}}, interpreter.Output{Step: 1, Event: kernel.File{Path: "q r.csv"}},
+			interpreter.Output{Step: 1, Event: kernel.File{Path: ".cache/x"}}, interpreter.Output{Step: 1, Event: kernel.File{Path: "a/.x"}},
 			interpreter.Output{Step: 1, Event: done(kernel.OutcomeOK)}, interpreter.Answer{Text: text, Reason: interpreter.Complete, Steps: 1})
 		_, answer, _ := ask(t, serve(t, f), "POST", "/v1/responses", `{"model":"m","input":"Q",`+python+`}`)
 		list, _ := at(answer, "output", 1, "content", 0, "annotations").([]any)
@@ -75,6 +76,33 @@ func TestCitations(t *testing.T) {
 		if all := strings.Join(got, ", "); all != want {
 			t.Errorf("%s\n got  %s\n want %s", text, all, want)
 		}
+	}
+}
+
+// TestManyPieces would take minutes if every piece made all that came before it be copied.
+func TestManyPieces(t *testing.T) {
+	t.Parallel()
+	const pieces = 100_000
+	script := []interpreter.Event{interpreter.Start{Step: 1, Code: "x"}}
+	for range pieces {
+		script = append(script, interpreter.Output{Step: 1, Event: kernel.Stream{Name: "stdout", Data: []byte("a line\n")}})
+	}
+	script = append(script, interpreter.Output{Step: 1, Event: done(kernel.OutcomeOK)})
+	for range pieces {
+		script = append(script, interpreter.Text{Delta: "a word "})
+	}
+	script = append(script, interpreter.Answer{Text: strings.Repeat("a word ", pieces), Reason: interpreter.Complete, Steps: 1})
+	s := serve(t, newFake(script...))
+	_, answer, _ := ask(t, s, "POST", "/v1/responses", `{"model":"m","input":"Q","include":["code_interpreter_call.outputs"],`+python+`}`)
+	if got := at(answer, "output", 0, "outputs", 0, "logs"); got != strings.Repeat("a line\n", pieces) {
+		t.Errorf("the output has %d bytes", len(fmt.Sprint(got)))
+	}
+	if got := at(answer, "output", 1, "content", 0, "text"); got != strings.Repeat("a word ", pieces) {
+		t.Errorf("the text has %d bytes", len(fmt.Sprint(got)))
+	}
+	_, answer, _ = ask(t, s, "POST", "/v1/chat/completions", `{"model":"m","messages":[{"role":"user","content":"Q"}],"tools":[{"type":"code_interpreter"}]}`)
+	if got := fmt.Sprint(at(answer, "choices", 0, "message", "content")); got != strings.Repeat("a word ", pieces) {
+		t.Errorf("the chat's answer has %d bytes", len(got))
 	}
 }
 

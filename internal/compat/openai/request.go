@@ -1,12 +1,14 @@
 package openai
 
 import (
+	"cmp"
 	"encoding/json"
 	"strings"
 
 	"cove/internal/auth"
 	"cove/internal/hub"
 	"cove/internal/ident"
+	"cove/internal/model"
 	"cove/internal/problem"
 )
 
@@ -20,6 +22,7 @@ type request struct {
 	talk     string // a conversation
 	input    json.RawMessage
 	text     string // instructions, with what text.format asks for
+	format   model.Format
 	includes []string
 }
 
@@ -61,6 +64,9 @@ type kept struct {
 	Developer []string          `json:"developer,omitempty"` // messages of the developer in this and the turns before it
 	Pending   int               `json:"pending,omitempty"`   // of Input, the first ones, which had been added to the conversation
 }
+
+// added are the items that had been added to the conversation before the request.
+func (k kept) added() []json.RawMessage { return k.Input[:min(max(k.Pending, 0), len(k.Input))] }
 
 func keptOf(t hub.Turn) kept {
 	var k kept
@@ -137,28 +143,61 @@ func (r *request) readRest(f *form) {
 	r.includes = f.includes("include")
 }
 
-// readFormat reads "text". The model is told of a format in words: not every model can be bound to one.
+// readFormat reads "text".
 func (r *request) readFormat(f *form) {
-	r.Text = json.RawMessage(`{"format":{"type":"text"},"verbosity":"medium"}`)
-	if !f.has("text") {
-		return
-	}
-	outer := f.object("text", f.raw["text"])
-	if outer.has("format") {
-		r.Text = f.raw["text"]
-		format := outer.object("format", outer.raw["format"])
-		switch kind := format.choice("type", "text", "json_object", "json_schema"); kind {
-		case "json_object":
-			r.text = join(r.text, jsonOnly)
-		case "json_schema":
-			r.text = join(r.text, jsonOnly+" It fits this JSON Schema: "+string(format.raw["schema"]))
+	text := map[string]json.RawMessage{"format": json.RawMessage(`{"type":"text"}`), "verbosity": json.RawMessage(`"medium"`)}
+	if f.has("text") {
+		outer := f.object("text", f.raw["text"])
+		outer.choice("verbosity", "low", "medium", "high")
+		for name := range text {
+			if outer.has(name) {
+				text[name] = outer.raw[name]
+			}
 		}
-		outer.take(format)
+		if outer.has("format") {
+			inner := outer.object("format", outer.raw["format"])
+			if r.format = inner.format(); r.format.JSON && inner.text("type") == "json_schema" && r.format.Schema == nil {
+				inner.fail(missing(inner.path("schema")))
+			}
+			outer.take(inner)
+		}
+		f.take(outer)
 	}
-	f.take(outer)
+	r.Text, _ = json.Marshal(text)
+	r.text = join(r.text, inWords(r.format))
 }
 
-const jsonOnly = "Your final answer is one JSON value and nothing else: no words around it and no code fence."
+// format reads the form of an answer. Chat Completions has what belongs to a schema in an object of its own.
+func (f *form) format() model.Format {
+	kind := f.choice("type", "text", "json_object", "json_schema")
+	out := model.Format{JSON: kind == "json_object" || kind == "json_schema"}
+	if kind != "json_schema" {
+		return out
+	}
+	of := f
+	if f.has("json_schema") {
+		of = f.object("json_schema", f.raw["json_schema"])
+	}
+	out.Name, out.Strict = of.needed("name"), of.yes("strict")
+	if of.has("schema") {
+		of.object("schema", of.raw["schema"])
+		out.Schema = of.raw["schema"]
+	}
+	f.take(of)
+	return out
+}
+
+// inWords asks for a form of the answer: not every model can be bound to one.
+func inWords(f model.Format) string {
+	const jsonOnly = "Your final answer is one JSON value and nothing else: no words around it and no code fence."
+	switch {
+	case !f.JSON:
+		return ""
+	case f.Schema == nil:
+		return jsonOnly
+	}
+	return jsonOnly + " It fits this JSON Schema: " + string(f.Schema)
+}
 
 func join(parts ...string) string {
 	var out []string
@@ -238,7 +277,7 @@ type before struct {
 	conversation string
 	session      string
 	developer    []string
-	pending      []json.RawMessage // items that were added to the conversation since its last turn
+	pending      []json.RawMessage // items that were added to the conversation and are not in what the model is sent yet
 }
 
 // goesOnFrom looks up the response or the conversation that a request names.
@@ -261,10 +300,13 @@ func (s *server) goesOnFrom(c *call, r *request) (before, error) {
 		if err != nil {
 			return before{}, named(err, noConversation(r.Conversation.ID))
 		}
-		b := before{conversation: talk.ID, session: talk.Session, pending: pendingItems(talk)}
 		turns, err := s.allTurns(c.Context(), c.who, talk.ID)
-		if err == nil && len(turns) > 0 {
-			b.developer = keptOf(turns[len(turns)-1]).Developer
+		b := before{conversation: talk.ID, session: talk.Session, pending: append(unused(turns), pendingItems(talk)...)}
+		for _, t := range turns {
+			b.session = cmp.Or(t.Session, b.session)
+			if !spoiled(t) {
+				b.developer = keptOf(t).Developer
+			}
 		}
 		return b, err
 	}
@@ -280,13 +322,16 @@ func (s *server) place(c *call, r *request, b before) (string, error) {
 		session, err := s.container(c, r.container.id)
 		return session.ID, err
 	}
-	if b.session != "" && r.previous != "" {
-		// The chain's container, as long as it is there. The conversation may have got another one since.
-		if session, err := s.Hub.Session(c.Context(), c.who, b.session); err == nil && session.State != hub.SessionDeleted && !s.expired(session) {
+	expired := false
+	if b.session != "" {
+		// That of the response or the conversation, as long as it is there. The conversation of a response may have got another one since.
+		session, err := s.Hub.Session(c.Context(), c.who, b.session)
+		expired = err == nil && s.expired(session)
+		if err == nil && session.State != hub.SessionDeleted && !expired {
 			return session.ID, nil
 		}
 	}
-	if b.session != "" && r.talk != "" || r.container.memory == 0 {
+	if r.container.memory == 0 && !expired {
 		return "", nil
 	}
 	if !c.who.May(auth.SessionsWrite) {

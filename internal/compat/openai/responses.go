@@ -26,7 +26,7 @@ func (s *server) createResponse(c *call) error {
 	if err != nil {
 		return err
 	}
-	o := options{outputs: slices.Contains(r.includes, withOutputs), live: live(c)}
+	o := options{outputs: slices.Contains(r.includes, withOutputs), live: live(c), whole: !r.stream}
 	switch {
 	case r.stream:
 		return s.stream(c, turn, k, o, -1, !r.Background)
@@ -59,7 +59,9 @@ func (s *server) begin(c *call, f *form, r *request) (hub.Turn, kept, error) {
 		return hub.Turn{}, kept{}, err
 	}
 	in := &input{s: s, c: c, python: r.python, developer: slices.Clone(b.developer)}
-	in.files = append(in.files, r.container.files...)
+	if r.python {
+		in.files = append(in.files, r.container.files...)
+	}
 	if len(b.pending) > 0 {
 		text, _ := json.Marshal(b.pending)
 		if err := in.read(&form{}, "input", text); err != nil {
@@ -86,8 +88,9 @@ func (s *server) begin(c *call, f *form, r *request) (hub.Turn, kept, error) {
 	if len(turn.Foreign) > 0 {
 		k = keptOf(turn) // a repeated request gets the turn of the first one
 	}
-	if len(b.pending) > 0 {
-		if err = s.forgetPending(c, b); err != nil {
+	if len(b.pending) > 0 && r.store {
+		forget := func(items []json.RawMessage) []json.RawMessage { return without(items, b.pending) }
+		if _, err = s.changePending(c, b.conversation, nil, forget); err != nil {
 			s.abandon(c, turn.ID)
 		}
 	}
@@ -99,7 +102,7 @@ func newTurn(r *request, in *input, b before, session string) (hub.NewTurn, erro
 	n := hub.NewTurn{
 		Conversation: b.conversation, Parent: r.previous, Session: session, Model: r.Model, Prompt: strings.TrimSpace(strings.Join(in.prompt, "\n")),
 		Files: slices.Compact(in.files), Instructions: join(append([]string{r.text}, in.developer...)...),
-		NoPython: !r.python, Tools: r.functions, Choice: r.choice, Temperature: r.Temperature, TopP: r.TopP,
+		NoPython: !r.python, Tools: r.functions, Choice: r.choice, Temperature: r.Temperature, TopP: r.TopP, Format: r.format,
 		Source: source, Hidden: !r.store,
 	}
 	if !r.ParallelToolCalls {
@@ -164,10 +167,10 @@ func (s *server) await(c *call, turn hub.Turn, k kept, o options) error {
 			return err
 		}
 	}
-	if t.failed != nil && len(t.items) == 0 {
+	if t.failed != nil && !t.ran {
 		return refused(t.failed, &request{echo: k.Echo})
 	}
-	// From here on the client gets an object that says how far it came: code ran, and a repeated request would run it again.
+	// Otherwise the client gets an object that says how far it came: code ran, and a repeated request would run it again.
 	c.w.Header().Set("X-Should-Retry", "false")
 	return c.reply(t.snapshot())
 }
@@ -286,7 +289,7 @@ func (s *server) getResponse(c *call) error {
 		return err
 	}
 	k := keptOf(turn)
-	o := options{outputs: slices.Contains(q.include, withOutputs), live: live(c)}
+	o := options{outputs: slices.Contains(q.include, withOutputs), live: live(c), whole: !q.stream}
 	if q.stream {
 		o.outputs = o.outputs || len(q.include) == 0 && slices.Contains(k.Include, withOutputs)
 		return s.stream(c, turn, k, o, q.startingAfter, false)
@@ -360,7 +363,7 @@ func (s *server) cancelResponse(c *call) error {
 			return err
 		}
 	}
-	t, err := s.replay(c.Context(), c.who, turn, options{})
+	t, err := s.replay(c.Context(), c.who, turn, options{whole: true})
 	if err != nil {
 		return err
 	}
@@ -368,7 +371,7 @@ func (s *server) cancelResponse(c *call) error {
 }
 
 func (s *server) inputItems(c *call) error {
-	q, err := readQuery(c)
+	q, err := readPage(c, 20, 100)
 	if err != nil {
 		return err
 	}
@@ -376,7 +379,8 @@ func (s *server) inputItems(c *call) error {
 	if err != nil {
 		return err
 	}
-	page, err := q.items(keptOf(turn).Input[min(keptOf(turn).Pending, len(keptOf(turn).Input)):])
+	k := keptOf(turn)
+	page, err := q.cut(rawEntries(k.Input[len(k.added()):]))
 	if err != nil {
 		return err
 	}

@@ -38,12 +38,27 @@ func (s *server) readTools(f *form) toolbox {
 		f.take(tool)
 		t.rawTools = append(t.rawTools, raw)
 	}
+	t.checkNames(f)
 	t.rawChoice = json.RawMessage(`"auto"`)
 	if f.has("tool_choice") {
 		t.rawChoice = f.raw["tool_choice"]
 		t.readChoice(f)
 	}
 	return t
+}
+
+// checkNames refuses functions that cannot be told apart.
+func (t *toolbox) checkNames(f *form) {
+	taken := map[string]bool{}
+	for _, function := range t.functions {
+		switch {
+		case function.Name == pythonTool && t.python:
+			f.fail(invalid("tools", "invalid_value", "Invalid value: 'python' is the name of the code interpreter's own tool. Choose another one."))
+		case taken[function.Name]:
+			f.fail(invalid("tools", "invalid_value", "Invalid 'tools': there are two functions with the name '"+short(function.Name)+"'."))
+		}
+		taken[function.Name] = true
+	}
 }
 
 // take takes over what is wrong in an inner object.
@@ -70,15 +85,12 @@ func (s *server) readTool(t *toolbox, tool *form) {
 
 func (t *toolbox) addFunction(tool *form) {
 	name := tool.needed("name")
-	if name == pythonTool {
-		tool.fail(invalid(tool.path("name"), "invalid_value", "Invalid value: 'python' is the name of the code interpreter's own tool. Choose another one."))
-	}
 	schema := json.RawMessage(`{"type":"object","properties":{}}`)
 	if tool.has("parameters") {
 		tool.object("parameters", tool.raw["parameters"])
 		schema = tool.raw["parameters"]
 	}
-	t.functions = append(t.functions, model.Tool{Name: name, Description: tool.text("description"), Schema: schema})
+	t.functions = append(t.functions, model.Tool{Name: name, Description: tool.text("description"), Schema: schema, Strict: tool.yes("strict")})
 }
 
 func (s *server) readContainer(tool *form) container {
@@ -145,6 +157,9 @@ func refuseNetwork(f *form) {
 func (t *toolbox) readChoice(f *form) {
 	if kindOf(t.rawChoice) == "a string" {
 		t.choice.Mode = f.choice("tool_choice", "none", "auto", "required")
+		if t.choice.Mode == "required" && !t.python && len(t.functions) == 0 {
+			f.fail(invalid("tool_choice", "", "Tool choice 'required' must be specified with 'tools' parameter."))
+		}
 		return
 	}
 	c := f.object("tool_choice", t.rawChoice)

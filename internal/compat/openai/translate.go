@@ -3,6 +3,7 @@ package openai
 import (
 	"encoding/json"
 	"errors"
+	"slices"
 	"strings"
 	"time"
 
@@ -16,6 +17,7 @@ import (
 type options struct {
 	outputs bool // include code_interpreter_call.outputs
 	live    bool // extra events with what code prints while it runs; OpenAI has none, and some of its clients stop at unknown events
+	whole   bool // leave void items out: the client has not seen them begin
 }
 
 // translation turns a turn's events into OpenAI's. What it sends depends on the turn, its events and the options alone, so that a place in a
@@ -32,10 +34,10 @@ type translation struct {
 	open      *item         // the message or the reasoning that is being said
 	codes     map[int]*item // by step
 	calls     map[int]*item // by index
-	doubtful  bool          // since the last code something happened that may mean that it is not run
 	container string
 	running   *outputs
-	said      string // the text since the last execution
+	said      strings.Builder // the text since the last execution
+	since     int             // the index of the first item since then
 	files     []string
 	failed    error // how the turn failed
 	ran       bool  // code was started
@@ -88,10 +90,18 @@ func (t *translation) begin() error {
 func (t *translation) snapshot() *response {
 	r := t.response
 	r.Output = make([]any, 0, len(t.items))
-	for _, i := range t.items {
+	for _, i := range t.shown() {
 		r.Output = append(r.Output, i.json(t.outputs))
 	}
 	return &r
+}
+
+// shown are the items of the response. A stream's clients want every item that was announced in the response at its end.
+func (t *translation) shown() []*item {
+	if !t.whole {
+		return t.items
+	}
+	return slices.DeleteFunc(slices.Clone(t.items), func(i *item) bool { return i.void })
 }
 
 // take translates one event of the turn.
@@ -110,12 +120,20 @@ func (t *translation) take(e interpreter.Event) error {
 	case interpreter.Call:
 		return t.call(e)
 	case interpreter.Notice:
-		t.doubtful = true
-		return t.close(statusIncomplete)
+		return t.notice()
 	case interpreter.Answer:
 		return t.answer(e)
 	}
 	return nil
+}
+
+// notice ends what was begun: code that was written until now and has not been started is not run, and the words are said again.
+func (t *translation) notice() error {
+	for _, i := range t.items[t.since:] {
+		i.void = i.void || i.message != nil || i.reasoning != nil
+	}
+	t.said.Reset()
+	return errors.Join(t.close(statusIncomplete), t.dropAll())
 }
 
 // add announces an item.
@@ -156,8 +174,8 @@ func (t *translation) text(delta string) error {
 			return err
 		}
 	}
-	t.said += delta
-	t.open.message.Content[0].Text += delta
+	t.said.WriteString(delta)
+	t.open.message.Content[0].Text.WriteString(delta)
 	e := t.inPart(t.open, "response.output_text.delta")
 	e.Delta, e.Logprobs = &delta, &[]struct{}{}
 	return t.emit(e)
@@ -175,13 +193,13 @@ func (t *translation) think(delta string) error {
 		}
 		t.open = i
 		e := t.inPart(i, "response.content_part.added")
-		e.Part = reasoningPart{Type: "reasoning_text"}
-		i.reasoning.Content = []reasoningPart{{Type: "reasoning_text"}}
+		e.Part = newReasoningPart()
+		i.reasoning.Content = []reasoningPart{newReasoningPart()}
 		if err := t.emit(e); err != nil {
 			return err
 		}
 	}
-	t.open.reasoning.Content[0].Text += delta
+	t.open.reasoning.Content[0].Text.WriteString(delta)
 	e := t.inPart(t.open, "response.reasoning_text.delta")
 	e.Delta = &delta
 	return t.emit(e)
@@ -197,7 +215,7 @@ func (t *translation) close(status string) error {
 	if i.reasoning != nil {
 		part := i.reasoning.Content[0]
 		done := t.inPart(i, "response.reasoning_text.done")
-		done.Text = &part.Text
+		done.Text = new(part.Text.String())
 		return t.closePart(i, done, part, status)
 	}
 	part := &i.message.Content[0]
@@ -209,7 +227,7 @@ func (t *translation) close(status string) error {
 		}
 	}
 	done := t.inPart(i, "response.output_text.done")
-	done.Text, done.Logprobs = &part.Text, &[]struct{}{}
+	done.Text, done.Logprobs = new(part.Text.String()), &[]struct{}{}
 	return t.closePart(i, done, *part, status)
 }
 
@@ -222,12 +240,18 @@ func (t *translation) closePart(i *item, done event, part any, status string) er
 // call translates the pieces of a call of one of the client's functions.
 func (t *translation) call(e interpreter.Call) error {
 	i := t.calls[e.Index]
-	if i == nil || t.doubtful && !i.done && e.Name != "" {
+	if i == nil || e.Name != "" {
 		if err := t.close(statusCompleted); err != nil {
 			return err
 		}
+		if i != nil && !i.done { // the answer broke off, and the call is made anew
+			i.void = true
+			if err := t.finish(i, statusIncomplete); err != nil {
+				return err
+			}
+		}
 		id := t.newID("fc")
-		i = &item{id: id, call: &functionCall{ID: id, Type: "function_call", Status: statusInProgress, CallID: e.ID, Name: e.Name}}
+		i = &item{id: id, call: &functionCall{ID: id, Type: "function_call", Status: statusInProgress, CallID: e.ID, Name: e.Name, Arguments: grown("")}}
 		t.calls[e.Index] = i
 		if err := t.add(i); err != nil {
 			return err
@@ -236,7 +260,7 @@ func (t *translation) call(e interpreter.Call) error {
 	if e.Delta == "" {
 		return nil
 	}
-	i.call.Arguments += e.Delta
+	i.call.Arguments.WriteString(e.Delta)
 	d := t.about(i, "response.function_call_arguments.delta")
 	d.Delta = &e.Delta
 	return t.emit(d)
@@ -250,32 +274,28 @@ func (t *translation) end(err error) error {
 	if p.Kind == problem.Canceled {
 		status, kind = statusCancelled, "response.incomplete"
 	}
-	if err := t.finishAll(statusIncomplete); err != nil {
+	if err := t.finishAll(); err != nil {
 		return err
 	}
 	t.response.Status = status
 	if status == statusFailed {
-		f := faultOf(err)
-		code := "server_error"
-		if f.status == 429 {
-			code = "rate_limit_exceeded"
-		}
-		t.response.Error = &responseError{Code: code, Message: f.message}
+		t.response.Error = responseErrorOf(faultOf(err))
 	}
 	return t.emit(event{Type: kind, Response: t.snapshot()})
 }
 
 // finishAll closes what is open when nothing more comes.
-func (t *translation) finishAll(status string) error {
-	if err := t.close(status); err != nil {
+func (t *translation) finishAll() error {
+	if err := errors.Join(t.close(statusIncomplete), t.dropAll()); err != nil {
 		return err
 	}
 	for _, i := range t.items {
 		if i.done {
 			continue
 		}
+		i.void = i.call != nil // a call of the client's function that is not complete is none
 		if i.code != nil && t.running != nil {
-			i.code.all = t.running.list
+			i.code.all = t.running.all()
 		}
 		if err := t.finish(i, statusIncomplete); err != nil {
 			return err

@@ -38,7 +38,7 @@ def create():
     assert client.responses.retrieve(response.id).output_text == response.output_text
     following = client.responses.create(model=model, input="compute", tools=tools, previous_response_id=response.id)
     assert call(following).container_id == call(response).container_id
-    assert [item.role for item in client.responses.input_items.list(following.id)] == ["user"]
+    assert [item.role for item in client.responses.input_items.list(following.id, limit=1)] == ["user"]
     client.responses.delete(response.id)
     raises(openai.NotFoundError, lambda: client.responses.retrieve(response.id))
 
@@ -63,7 +63,9 @@ def resume():
 
 
 def conversations():
-    talk = client.conversations.create(metadata={"topic": "x"}, items=[{"type": "message", "role": "user", "content": "My name is Ada."}])
+    talk = client.conversations.create(metadata={f"题{n}": "字" * 512 for n in range(16)}, items=[{"type": "message", "role": "user", "content": "My name is Ada."}])
+    raises(openai.RateLimitError, lambda: client.responses.create(model=model, input="limited", conversation=talk.id))
+    assert [item.content[0].text for item in client.conversations.items.list(talk.id)] == ["My name is Ada."]
     client.responses.create(model=model, input="compute", tools=tools, conversation=talk.id)
     kinds = [item.type for item in client.conversations.items.list(talk.id, order="asc")]
     assert kinds[:2] == ["message", "message"] and "code_interpreter_call" in kinds, kinds
@@ -137,6 +139,7 @@ def errors():
     assert e.param == "foo"
     raises(openai.RateLimitError, lambda: client.responses.create(model=model, input="limited"), "rate_limit_exceeded")
     raises(openai.NotFoundError, lambda: client.models.retrieve("none"), "model_not_found")
+    raises(openai.NotFoundError, lambda: client.responses.input_tokens.count(model=model, input="x"), "unsupported_endpoint")
 
 
 def chat():
