@@ -48,11 +48,11 @@ type Project struct {
 
 // Quota is what a project or a key may use; what is left out or 0 is no limit.
 type Quota struct {
-	Sessions   int     `json:"live_sessions,omitempty" minimum:"0"`
-	Executions int     `json:"concurrent_executions,omitempty" minimum:"0"`
-	CPUSeconds float64 `json:"cpu_seconds_per_day,omitempty" minimum:"0"`
-	Disk       int64   `json:"disk_bytes,omitempty" minimum:"0"`
-	Tokens     int64   `json:"tokens_per_day,omitempty" minimum:"0"`
+	Sessions   int     `json:"live_sessions,omitempty" minimum:"0" doc:"In memory at once; one that is not used is paused when another needs its place"`
+	Executions int     `json:"concurrent_executions,omitempty" minimum:"0" doc:"That run or wait"`
+	CPUSeconds float64 `json:"cpu_seconds_per_day,omitempty" minimum:"0" doc:"Of executions; days are UTC"`
+	Disk       int64   `json:"disk_bytes,omitempty" minimum:"0" doc:"Of stored files and paused sessions"`
+	Tokens     int64   `json:"tokens_per_day,omitempty" minimum:"0" doc:"That models read and wrote"`
 }
 
 // text is how quotas are kept. It is nil for the server's default.
@@ -130,7 +130,7 @@ type (
 func (s *surface) addUsers() {
 	const tag = "users and projects"
 	add(s, operation{id: "user.create", method: http.MethodPost, path: "/users", tag: tag, action: auth.ServerManage, status: http.StatusCreated, repeat: repeatKept, summary: "Create a user",
-		about: "Nobody's member yet: set a role in a project next, then make a key.", errors: []string{"user_exists"}, example: `curl -H "Authorization: Bearer $KEY" $COVE/users -d '{"name":"ann@example.com"}'`},
+		about: "Nobody's member yet: set a role in a project next, then make a key.", errors: []string{"user_exists"}, example: `curl -H "Authorization: Bearer $KEY" $COVE/users -d '{"name":"bob@example.com"}'`},
 		func(ctx context.Context, who auth.Principal, in *createUser) (User, error) {
 			u, err := s.o.Accounts.CreateUser(ctx, who, in.Body.Name, in.Body.Admin)
 			return userOf(u), err
@@ -154,7 +154,7 @@ func (s *surface) addUsers() {
 		})
 	addSilent(s, operation{id: "user.delete", method: http.MethodDelete, path: "/users/{user}", tag: tag, action: auth.ServerManage, summary: "Delete a user",
 		about: "With keys and memberships; what the user made stays with the projects.", errors: []string{"user_not_found", "last_admin", "last_owner"},
-		example: `curl -H "Authorization: Bearer $KEY" -X DELETE $COVE/users/ann@example.com`},
+		example: `curl -H "Authorization: Bearer $KEY" -X DELETE $COVE/users/bob@example.com`},
 		func(ctx context.Context, who auth.Principal, in *UserPath) error {
 			return s.o.Accounts.DeleteUser(ctx, who, in.User)
 		})
@@ -163,7 +163,7 @@ func (s *surface) addUsers() {
 func (s *surface) addProjects() {
 	const tag = "users and projects"
 	add(s, operation{id: "project.create", method: http.MethodPost, path: "/projects", tag: tag, action: auth.ServerManage, status: http.StatusCreated, repeat: repeatKept, summary: "Create a project",
-		about: "You are its owner.", errors: []string{"project_exists"}, example: `curl -H "Authorization: Bearer $KEY" $COVE/projects -d '{"name":"research"}'`},
+		about: "You are its owner.", errors: []string{"project_exists"}, example: `curl -H "Authorization: Bearer $KEY" $COVE/projects -d '{"name":"teaching"}'`},
 		func(ctx context.Context, who auth.Principal, in *createProject) (Project, error) {
 			p, err := s.o.Accounts.CreateProject(ctx, who, in.Body.Name)
 			return projectOf(p), err
@@ -182,7 +182,8 @@ func (s *surface) addProjects() {
 		})
 	add(s, operation{id: "project.quota", method: http.MethodPut, path: "/projects/{project}/quota", tag: tag, action: auth.ServerManage, summary: "Bound what a project may use",
 		about: "`{}` goes back to the server's default.", errors: []string{"project_not_found"},
-		example: `curl -H "Authorization: Bearer $KEY" -X PUT $COVE/projects/research/quota -d '{"live_sessions":20,"tokens_per_day":1000000}'`},
+		example: `curl -H "Authorization: Bearer $KEY" -X PUT $COVE/projects/research/quota \
+  -d '{"live_sessions":20,"tokens_per_day":1000000}'`},
 		func(ctx context.Context, who auth.Principal, in *projectQuota) (Project, error) {
 			p, err := s.o.Accounts.SetQuota(ctx, who, in.Project, in.Body.text())
 			return projectOf(p), err
@@ -194,13 +195,13 @@ func (s *surface) addProjects() {
 			return List[Member]{Items: each(out, memberOf)}, err
 		})
 	add(s, operation{id: "member.set", method: http.MethodPut, path: "/projects/{project}/members/{user}", tag: tag, action: auth.UsersManage, summary: "Give a user a role in a project",
-		errors: []string{"project_not_found", "user_not_found", "last_owner"}, example: `curl -H "Authorization: Bearer $KEY" -X PUT $COVE/projects/research/members/ann@example.com -d '{"role":"member"}'`},
+		errors: []string{"project_not_found", "user_not_found", "last_owner"}, example: `curl -H "Authorization: Bearer $KEY" -X PUT $COVE/projects/research/members/bob@example.com -d '{"role":"viewer"}'`},
 		func(ctx context.Context, who auth.Principal, in *setMember) (Member, error) {
 			m, err := s.o.Accounts.SetMember(ctx, who, auth.Membership{Project: in.Project, User: in.User, Role: in.Body.Role})
 			return memberOf(m), err
 		})
 	addSilent(s, operation{id: "member.remove", method: http.MethodDelete, path: "/projects/{project}/members/{user}", tag: tag, action: auth.UsersManage, summary: "Remove a user from a project",
-		errors: []string{"project_not_found", "user_not_found", "last_owner"}, example: `curl -H "Authorization: Bearer $KEY" -X DELETE $COVE/projects/research/members/ann@example.com`},
+		errors: []string{"project_not_found", "user_not_found", "last_owner"}, example: `curl -H "Authorization: Bearer $KEY" -X DELETE $COVE/projects/research/members/bob@example.com`},
 		func(ctx context.Context, who auth.Principal, in *MemberPath) error {
 			_, err := s.o.Accounts.SetMember(ctx, who, auth.Membership{Project: in.Project, User: in.User})
 			return err

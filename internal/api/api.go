@@ -33,8 +33,6 @@ type Hub interface {
 	Conversations
 	Turns
 	History
-	// Ready says whether the hub can serve.
-	Ready(ctx context.Context) error
 }
 
 // Sessions are a hub's sessions.
@@ -116,15 +114,13 @@ type Options struct {
 	Accounts Accounts
 	Audit    audit.Log // nil: nothing is noted, and there is nothing to read
 	Version  string    // of the program
-	Log      *slog.Logger
-	MaxFile  int64 // bytes of one uploaded file; 0: 512 MiB
-	// Stall is how long a client may leave what is written to it unread before it is cut off; 0: 30 seconds.
-	Stall time.Duration
+	// Ready says whether the server can serve; nil: it always can. Anybody may have it asked.
+	Ready   func(ctx context.Context) error
+	Log     *slog.Logger
+	MaxFile int64 // bytes of one uploaded file; 0: 512 MiB
 	// Heartbeat is how long a stream of events may be silent; 0: 10 seconds.
 	Heartbeat time.Duration
-	// Reading is how long a JSON body may take to arrive, and each piece of an upload; 0: 30 seconds.
-	Reading time.Duration
-	Now     func() time.Time // nil: time.Now
+	Now       func() time.Time // nil: time.Now
 }
 
 // maxJSON bounds a JSON body, in bytes.
@@ -178,14 +174,11 @@ func withDefaults(o Options) Options {
 	if o.MaxFile <= 0 {
 		o.MaxFile = 512 << 20
 	}
-	if o.Stall <= 0 {
-		o.Stall = 30 * time.Second
-	}
 	if o.Heartbeat <= 0 {
 		o.Heartbeat = 10 * time.Second
 	}
-	if o.Reading <= 0 {
-		o.Reading = 30 * time.Second
+	if o.Ready == nil {
+		o.Ready = func(context.Context) error { return nil }
 	}
 	if o.Now == nil {
 		o.Now = time.Now

@@ -3,41 +3,37 @@ package api
 import (
 	"bytes"
 	"crypto/sha256"
+	"encoding/json"
 	"errors"
 	"io"
 	"net/http"
+	"os"
 	"strings"
-	"time"
 
-	"cove/internal/auth"
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/danielgtaylor/huma/v2/validation"
+
 	"cove/internal/problem"
 )
 
 // deliver prepares a request for its operation: a JSON body is read whole and within bounds, curl's content type is taken for what it is,
-// and a repeated request gets its first answer.
+// and a repeated request gets its first answer. Clients that send or read too slowly are cut off by whoever mounts the interface.
 func (s *surface) deliver(w http.ResponseWriter, r *http.Request, o operation, handle func(http.ResponseWriter, *http.Request)) {
-	who, _ := auth.From(r.Context())
-	word := r.Header.Get("Idempotency-Key")
-	ask := question{caller: who.Project + " " + who.User + " " + who.Key, route: r.Method + " " + r.URL.RequestURI(), word: word}
-	var err error
-	switch {
-	case r.Method == http.MethodGet, r.Method == http.MethodHead, o.raw && (o.repeat == repeatNever || word == ""):
+	if o.raw || r.Method == http.MethodGet || r.Method == http.MethodHead {
 		handle(w, r)
-	case o.raw:
-		err = s.once.serveUpload(w, r, ask, s.o.MaxFile+maxJSON, handle)
-	default:
-		err = s.deliverJSON(w, r, o, ask, handle)
+		return
 	}
-	if err != nil {
+	if err := s.deliverJSON(w, r, o, handle); err != nil {
 		s.write(w, r, documentOf(err))
 	}
 }
 
-func (s *surface) deliverJSON(w http.ResponseWriter, r *http.Request, o operation, ask question, handle func(http.ResponseWriter, *http.Request)) error {
-	body, err := s.readJSON(w, r)
+func (s *surface) deliverJSON(w http.ResponseWriter, r *http.Request, o operation, handle func(http.ResponseWriter, *http.Request)) error {
+	body, err := readJSON(w, r)
 	if err != nil {
 		return err
 	}
+	ask := s.question(r)
 	r = r.Clone(r.Context()) // the header is changed below
 	r.Body = io.NopCloser(bytes.NewReader(body))
 	r.ContentLength = int64(len(body))
@@ -50,22 +46,35 @@ func (s *surface) deliverJSON(w http.ResponseWriter, r *http.Request, o operatio
 	return s.once.serve(w, r, o.repeat, ask, handle)
 }
 
-// readJSON reads a request's body. The connection's deadline is lifted afterwards: it would end a stream of events.
-func (s *surface) readJSON(w http.ResponseWriter, r *http.Request) ([]byte, error) {
+// readJSON reads a request's body.
+func readJSON(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	if err := wantJSON(r); err != nil {
 		return nil, err
 	}
-	c := http.NewResponseController(w)
-	_ = c.SetReadDeadline(time.Now().Add(s.o.Reading)) // the clock of the connection, not ours
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxJSON))
-	_ = c.SetReadDeadline(time.Time{})
 	if _, tooLarge := errors.AsType[*http.MaxBytesError](err); tooLarge {
 		return nil, problem.New(problem.Invalid, "body_too_large", "the body is larger than 4 MiB").WithHint("upload data as a file, and read it there")
 	}
 	if err != nil {
-		return nil, problem.New(problem.Invalid, "invalid_body", "the body could not be read to its end").WithCause(err)
+		return nil, unread(err)
 	}
-	return body, nil
+	return body, oneSpelling(body)
+}
+
+// oneSpelling refuses fields whose names are not spelled as ours are. The decoder would take "Code" for "code", also beside it, and the
+// validation looks at one of them alone.
+func oneSpelling(body []byte) error {
+	var fields map[string]json.RawMessage
+	if json.Unmarshal(body, &fields) != nil {
+		return nil // what is wrong is told by the validation
+	}
+	for name := range fields {
+		if strings.Trim(name, "abcdefghijklmnopqrstuvwxyz0123456789_") != "" {
+			return invalidRequest(&huma.ErrorModel{Status: http.StatusUnprocessableEntity,
+				Errors: []*huma.ErrorDetail{{Location: "body." + clip(name, 60), Message: validation.MsgUnexpectedProperty}}})
+		}
+	}
+	return nil
 }
 
 // wantJSON accepts a body without a type and with the one that curl -d gives it.
@@ -86,24 +95,20 @@ func clip(text string, length int) string {
 	return strings.ToValidUTF8(text[:length], "") + "…"
 }
 
-// pieces reads an upload: each piece has the reading time, and the whole its bound.
-type pieces struct {
-	from    io.Reader
-	control *http.ResponseController
-	reading time.Duration
+// uploaded returns a request's body as a stream of at most limit bytes. Its errors are problems.
+func uploaded(w http.ResponseWriter, r *http.Request, limit int64) io.Reader {
+	return upload{http.MaxBytesReader(w, r.Body, limit)}
 }
 
-// upload returns a request's body as a stream of at most limit bytes, and what lifts the deadline again.
-func (s *surface) upload(w http.ResponseWriter, r *http.Request, limit int64) (io.Reader, func()) {
-	p := &pieces{from: http.MaxBytesReader(w, r.Body, limit), control: http.NewResponseController(w), reading: s.o.Reading}
-	return p, func() { _ = p.control.SetReadDeadline(time.Time{}) }
-}
+type upload struct{ io.Reader }
 
-func (p *pieces) Read(b []byte) (int, error) {
-	_ = p.control.SetReadDeadline(time.Now().Add(p.reading))
-	n, err := p.from.Read(b)
+func (u upload) Read(b []byte) (int, error) {
+	n, err := u.Reader.Read(b)
 	if _, tooLarge := errors.AsType[*http.MaxBytesError](err); tooLarge {
-		err = errTooLarge(err)
+		return n, errTooLarge(err)
+	}
+	if err != nil && err != io.EOF {
+		return n, unread(err)
 	}
 	return n, err
 }
@@ -112,33 +117,21 @@ func errTooLarge(cause error) error {
 	return problem.New(problem.Exhausted, "file_too_large", "the file is larger than the server takes").WithHint("upload it in parts").WithCause(cause)
 }
 
-// paced writes a download: a client that leaves a piece unread for too long is cut off.
-type paced struct {
-	http.ResponseWriter
-	control *http.ResponseController
-	stall   time.Duration
-}
-
-func (s *surface) paced(w http.ResponseWriter) *paced {
-	return &paced{ResponseWriter: w, control: http.NewResponseController(w), stall: s.o.Stall}
-}
-
-func (p *paced) Unwrap() http.ResponseWriter { return p.ResponseWriter }
-
-func (p *paced) Write(b []byte) (int, error) {
-	done := 0
-	for len(b) > 0 { // in pieces, so that a slow client that does read has the time for each
-		piece := b[:min(len(b), 64<<10)]
-		_ = p.control.SetWriteDeadline(time.Now().Add(p.stall))
-		n, err := p.ResponseWriter.Write(piece)
-		done += n
-		if err != nil {
-			return done, err
-		}
-		b = b[len(piece):]
+// unread says why a body could not be read to its end. None of it is the server's fault.
+func unread(err error) error {
+	switch {
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return problem.New(problem.Timeout, "request_timeout", "the request did not arrive in time").WithCause(err)
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		return problem.New(problem.Canceled, "upload_incomplete", "the request ended before its body did").WithCause(err)
 	}
-	return done, nil
+	return problem.New(problem.Invalid, "invalid_body", "the body could not be read to its end").WithCause(err)
 }
 
-// finish lifts the deadline, for the next request of the connection.
-func (p *paced) finish() { _ = p.control.SetWriteDeadline(time.Time{}) }
+// uploadFailed tells a client's own end of an upload from the server's faults.
+func uploadFailed(r *http.Request, err error) error {
+	if errors.Is(err, io.ErrUnexpectedEOF) && problem.Of(err).Kind == problem.Internal || r.Context().Err() != nil {
+		return unread(io.ErrUnexpectedEOF)
+	}
+	return err
+}

@@ -1,8 +1,10 @@
 package api
 
 import (
+	"bytes"
 	"embed"
 	"encoding/json"
+	"io"
 	"net/http"
 	"strings"
 	"sync"
@@ -30,6 +32,7 @@ func (s *surface) config() huma.Config {
 	c := huma.DefaultConfig("cove", "v1")
 	c.OpenAPIPath, c.DocsPath, c.SchemasPath, c.CreateHooks = "", "", "", nil
 	c.RejectUnknownQueryParameters = true
+	c.Formats = map[string]huma.Format{"application/json": jsonFormat(), "json": jsonFormat()}
 	c.Transformers = []huma.Transformer{s.transform}
 	c.Info.Description = guide("start")
 	c.Servers = []*huma.Server{{URL: Prefix}}
@@ -41,10 +44,27 @@ func (s *surface) config() huma.Config {
 	return c
 }
 
+// jsonFormat is huma's, without its taking a client that went away, or does not read, for a fault of ours.
+func jsonFormat() huma.Format {
+	f := huma.DefaultJSONFormat
+	encode := f.Marshal
+	f.Marshal = func(w io.Writer, v any) error {
+		var text bytes.Buffer
+		err := encode(&text, v)
+		if err == nil {
+			_, _ = w.Write(text.Bytes())
+		}
+		return err
+	}
+	return f
+}
+
 // polish puts into the document what huma cannot see in the types: bodies that are streams, and the events.
 func (s *surface) polish() {
 	doc := s.api.OpenAPI()
-	delete(doc.Components.Schemas.Map(), "ErrorModel") // huma's own, which nobody is sent
+	for _, name := range []string{"ErrorModel", "ErrorDetail"} { // huma's own, which nobody is sent
+		delete(doc.Components.Schemas.Map(), name)
+	}
 	for path, item := range doc.Paths {
 		for _, op := range operationsOf(item) {
 			s.describeBodies(op)

@@ -228,7 +228,7 @@ func (s *surface) produce(ctx context.Context, r *http.Request, out *outbox, eve
 			if ctx.Err() != nil {
 				err = context.Cause(ctx)
 			}
-			s.logFault(r, "", documentOf(err))
+			s.logFault(r, documentOf(err))
 			out.put(ctx, failure(err))
 			return
 		}
@@ -248,17 +248,16 @@ func draining(ctx context.Context) bool {
 func (s *surface) pump(ctx context.Context, w http.ResponseWriter, out *outbox) {
 	h := w.Header()
 	h.Set("Content-Type", "text/event-stream")
-	h.Set("Cache-Control", "no-store")
-	h.Set("X-Accel-Buffering", "no") // nginx would hold events back
+	h.Set("Cache-Control", "no-store, no-transform") // what compresses events on the way holds them back
+	h.Set("X-Accel-Buffering", "no")                 // nginx would hold events back
 	h.Set("X-Content-Type-Options", "nosniff")
-	p := s.paced(w)
-	defer p.finish()
+	control := http.NewResponseController(w)
 	text := []byte("retry: 1000\n\n")
 	beat := time.NewTimer(s.o.Heartbeat)
 	defer beat.Stop()
 	gone := ctx.Done()
 	for over := false; ; {
-		if _, err := p.Write(text); err != nil || p.control.Flush() != nil || over {
+		if _, err := w.Write(text); err != nil || control.Flush() != nil || over {
 			return
 		}
 		beat.Reset(s.o.Heartbeat)

@@ -2,18 +2,20 @@ package api_test
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
-	"net"
 	"net/http"
+	"net/http/httptest"
+	"os"
 	"strings"
-	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"cove/internal/api"
+	"cove/internal/auth"
 	"cove/internal/hub"
 	"cove/internal/kernel"
 	"cove/internal/problem"
@@ -48,7 +50,7 @@ data: {"type":"done","exit_code":0,"outcome":"ok","seconds":0}
 	if rest != want {
 		t.Errorf("got\n%s\nwanted\n%s", rest, want)
 	}
-	for name, value := range map[string]string{"Content-Type": "text/event-stream", "Cache-Control": "no-store", "X-Accel-Buffering": "no", "Location": "/api/v1/executions/" + execution} {
+	for name, value := range map[string]string{"Content-Type": "text/event-stream", "Cache-Control": "no-store, no-transform", "X-Accel-Buffering": "no", "Location": "/api/v1/executions/" + execution} {
 		if got.header.Get(name) != value {
 			t.Errorf("%s: %q", name, got.header.Get(name))
 		}
@@ -234,33 +236,45 @@ func TestEventsComeAtOnce(t *testing.T) {
 	<-gone
 }
 
-// A client that never reads is cut off, and what it follows is let go of, having been asked for no more than what fits between.
-func TestSlowReaderIsCut(t *testing.T) {
+// What a client does not take waits where it is: its producer is asked for no more than fits between.
+func TestAClientThatDoesNotReadHoldsItsProducer(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, func(o *api.Options) { o.Stall = 300 * time.Millisecond })
-	gone := make(chan struct{})
-	var yielded atomic.Int64
-	big := strings.Repeat("x", 10_000)
-	w.hub.follow = func(context.Context, int64) hub.Follower[hub.Event] {
-		return func(yield func(hub.Numbered[hub.Event], error) bool) {
-			defer close(gone)
-			for seq := int64(1); yield(hub.Numbered[hub.Event]{Seq: seq, Event: kernel.Stream{Name: "stdout", Data: []byte(big)}}, nil); seq++ {
-				yielded.Add(int64(len(big)))
+	synctest.Test(t, func(t *testing.T) {
+		const big = 10_000
+		release := make(chan struct{})
+		var taken, ended int
+		h := &fakeHub{follow: func(context.Context, int64) hub.Follower[hub.Event] {
+			return func(yield func(hub.Numbered[hub.Event], error) bool) {
+				event := hub.Event(kernel.Stream{Name: "stdout", Data: bytes.Repeat([]byte("x"), big)})
+				for taken < 1000*big && yield(hub.Numbered[hub.Event]{Seq: int64(taken + 1), Event: event}, nil) {
+					taken += big
+				}
+				ended++
 			}
+		}}
+		r := httptest.NewRequestWithContext(auth.With(t.Context(), auth.Local()), "GET", follow, nil)
+		go api.New(api.Options{Hub: h}).ServeHTTP(&blocked{ResponseRecorder: httptest.NewRecorder(), release: release}, r)
+		synctest.Wait()
+		if taken > 64<<10+big {
+			t.Errorf("%d bytes were taken for a client that does not read", taken)
 		}
-	}
-	c, err := net.Dial("tcp", strings.TrimPrefix(w.url, "http://"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = c.Close() }()
-	if _, err := fmt.Fprintf(c, "GET %s HTTP/1.1\r\nHost: x\r\n\r\n", follow); err != nil {
-		t.Fatal(err)
-	}
-	<-gone
-	if n := yielded.Load(); n > 64<<20 { // the kernel's buffers of the connection, ours are 64 KiB
-		t.Errorf("%d bytes were taken for a client that does not read", n)
-	}
+		close(release) // the client is cut off
+		synctest.Wait()
+		if ended != 1 {
+			t.Error("what it followed is not let go of")
+		}
+	})
+}
+
+// blocked is an answer that nobody takes.
+type blocked struct {
+	*httptest.ResponseRecorder
+	release chan struct{}
+}
+
+func (b *blocked) Write([]byte) (int, error) {
+	<-b.release
+	return 0, os.ErrDeadlineExceeded
 }
 
 func TestEventsThatComeTogetherGoTogether(t *testing.T) {
@@ -295,37 +309,14 @@ func TestTurnsFailInTheirStream(t *testing.T) {
 	}
 }
 
-func TestDeadlineOfTheBodyDoesNotEndTheStream(t *testing.T) {
+// A client that does not take its answer is no fault of the server's, whatever the answer is.
+func TestAnswersThatNobodyTakes(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, func(o *api.Options) { o.Heartbeat, o.Reading = 10*time.Millisecond, 50*time.Millisecond })
+	handler := api.New(api.Options{Hub: &fakeHub{tree: map[string][]byte{"a.csv": []byte("abc")}}})
 	release := make(chan struct{})
-	w.hub.follow = func(ctx context.Context, _ int64) hub.Follower[hub.Event] {
-		return func(yield func(hub.Numbered[hub.Event], error) bool) {
-			select {
-			case <-release:
-				yield(hub.Numbered[hub.Event]{Seq: 1, Event: kernel.Done{Outcome: kernel.OutcomeOK}}, nil)
-			case <-ctx.Done():
-			}
-		}
-	}
-	answer, err := http.Post(w.url+create, "application/json", strings.NewReader(`{"code":"1"}`))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = answer.Body.Close() }()
-	lines := bufio.NewScanner(answer.Body)
-	for beats := 0; beats < 20 && lines.Scan(); {
-		if strings.HasPrefix(lines.Text(), ": ") {
-			beats++
-		}
-	}
 	close(release)
-	rest, err := io.ReadAll(answer.Body)
-	all := string(rest)
-	for lines.Scan() {
-		all += lines.Text()
-	}
-	if err != nil || !strings.Contains(all, "done") {
-		t.Errorf("%v %q", err, all)
+	for _, path := range []string{"/sessions", "/sessions/" + session, "/sessions/none", "/sessions/" + session + "/files", "/sessions/" + session + "/files/a.csv", "/executions?limit=0", "/docs", "/nothing"} {
+		w := &blocked{ResponseRecorder: httptest.NewRecorder(), release: release}
+		handler.ServeHTTP(w, httptest.NewRequestWithContext(auth.With(t.Context(), auth.Local()), "GET", api.Prefix+path, nil)) // panics, if it is one
 	}
 }

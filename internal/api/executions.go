@@ -63,16 +63,16 @@ type (
 	}
 	listExecutions struct {
 		Paging
-		Session string `query:"session" maxLength:"64"`
+		Session string `query:"session" maxLength:"64" doc:"Only of this session"`
 		Kernel  string `query:"kernel" maxLength:"64"`
-		Turn    string `query:"turn" maxLength:"64"`
-		State   string `query:"state" maxLength:"40"`
+		Turn    string `query:"turn" maxLength:"64" doc:"Only the steps of this turn"`
+		State   string `query:"state" maxLength:"40" doc:"As in the answer: running, ok, error, ..."`
 	}
 	listSessionExecutions struct {
 		SessionPath
 		Paging
 		Kernel string `query:"kernel" maxLength:"64"`
-		State  string `query:"state" maxLength:"40"`
+		State  string `query:"state" maxLength:"40" doc:"As in the answer: running, ok, error, ..."`
 	}
 	// Point is where a client goes on following.
 	Point struct {
@@ -87,10 +87,14 @@ type (
 func (s *surface) addExecutions() {
 	const tag = "executions"
 	addRaw(s, operation{id: "execution.create", method: http.MethodPost, path: "/sessions/{session}/executions", tag: tag, action: auth.SessionsExecute, repeat: repeatHub,
-		summary: "Run code", about: "Executions of one kernel run one after another. This one goes on whether or not you stay. The first event, `execution`, has its id. It takes the right `sessions:read` as well, but with `background=true`.",
+		summary: "Run code", about: "Executions of one kernel run one after another. This one goes on whether or not you stay. The first event, `execution`, has its id. It takes the right `sessions:read` as well, except with `background=true`.",
 		errors: []string{"session_not_found", "kernel_not_found", "queue_full", "quota_executions"},
-		example: `curl -N -H "Authorization: Bearer $KEY" $COVE/sessions/$SESSION/executions -d '{"code":"1+1"}'            # events as they happen
-curl -H "Authorization: Bearer $KEY" "$COVE/sessions/$SESSION/executions?wait=true" -d '{"code":"1+1"}'    # one JSON object at the end`},
+		example: `# events as they happen
+curl -N -H "Authorization: Bearer $KEY" $COVE/sessions/$SESSION/executions -d '{"code":"1+1"}'
+# one JSON object at the end
+curl -H "Authorization: Bearer $KEY" "$COVE/sessions/$SESSION/executions?wait=true" -d '{"code":"1+1"}'
+# at once, to be followed later
+curl -H "Authorization: Bearer $KEY" "$COVE/sessions/$SESSION/executions?background=true" -d '{"code":"1+1"}'`},
 		s.createExecution)
 	add(s, operation{id: "execution.list", method: http.MethodGet, path: "/executions", tag: tag, action: auth.SessionsRead, summary: "List executions", about: "The newest first.",
 		example: `curl -H "Authorization: Bearer $KEY" "$COVE/executions?state=error"`},

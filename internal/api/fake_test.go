@@ -1,6 +1,7 @@
 package api_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -45,7 +46,9 @@ type fakeHub struct {
 	turnEnds error
 	ends     error
 	// follow, when set, takes the place of events.
-	follow func(ctx context.Context, after int64) hub.Follower[hub.Event]
+	follow   func(ctx context.Context, after int64) hub.Follower[hub.Event]
+	adding   chan struct{} // when set, adding a file waits for it twice
+	modified int64         // of files, when not 0
 }
 
 func (h *fakeHub) note(who auth.Principal, args ...any) error {
@@ -182,6 +185,9 @@ type fakeTree struct{ h *fakeHub }
 func (t fakeTree) lock() func() { t.h.mu.Lock(); return t.h.mu.Unlock }
 
 func (t fakeTree) List(context.Context, string) ([]wire.FileInfo, bool, error) {
+	if t.h.modified != 0 {
+		return []wire.FileInfo{{Path: "a.csv", Size: 3, Modified: t.h.modified}}, false, nil
+	}
 	return []wire.FileInfo{{Path: "a.csv", Size: 3, Modified: then.UnixMicro()}, {Path: "data", Folder: true}}, false, nil
 }
 
@@ -194,7 +200,7 @@ func (t fakeTree) Stat(_ context.Context, path string) (wire.FileInfo, error) {
 	if !ok {
 		return wire.FileInfo{}, problem.New(problem.NotFound, "file_not_found", "there is no such file")
 	}
-	return wire.FileInfo{Path: path, Size: int64(len(content)), Stamp: "s", Modified: then.UnixMicro()}, nil
+	return wire.FileInfo{Path: path, Size: int64(len(content)), Stamp: "s", Modified: cmp.Or(t.h.modified, then.UnixMicro())}, nil
 }
 
 func (t fakeTree) Read(_ context.Context, path string, offset, _ int64, w io.Writer) (int64, error) {
@@ -216,7 +222,7 @@ func (t fakeTree) Write(_ context.Context, path string, r io.Reader) (wire.FileI
 	}
 	defer t.lock()()
 	t.h.tree[path] = content
-	return wire.FileInfo{Path: path, Size: int64(len(content)), Stamp: "s"}, nil
+	return wire.FileInfo{Path: path, Size: int64(len(content)), Stamp: "s", Modified: t.h.modified}, nil
 }
 
 func (t fakeTree) Move(_ context.Context, from, to string) error {
@@ -247,6 +253,11 @@ func (h *fakeHub) AddFile(_ context.Context, who auth.Principal, n hub.NewFile, 
 	content, err := io.ReadAll(r)
 	if err != nil {
 		return hub.File{}, err
+	}
+	if h.adding != nil {
+		<-h.adding // begun
+		<-h.adding
+		h.adding = nil
 	}
 	f := h.file()
 	f.Name, f.Purpose, f.Size = n.Name, n.Purpose, int64(len(content))
@@ -410,7 +421,7 @@ func newWorld(t *testing.T, change func(*api.Options)) *world {
 	w := &world{hub: &fakeHub{tree: map[string][]byte{"a.csv": []byte("abc")}}, rows: &rows{}, who: auth.Local(), known: true}
 	w.hub.events = numbered[hub.Event](kernel.Stream{Name: "stdout", Data: []byte("hi\n")}, kernel.Result{Count: 1, Data: kernel.Bundle{"text/plain": "2"}}, kernel.Done{Outcome: kernel.OutcomeOK})
 	w.hub.turns = numbered[hub.TurnEvent](interpreter.Text{Delta: "It is "}, interpreter.Answer{Text: "It is 42", Reason: interpreter.Complete})
-	o := api.Options{Hub: w.hub, Accounts: fakeAccounts{}, Audit: w.rows, Version: "1.2.3", Now: func() time.Time { return then }}
+	o := api.Options{Hub: w.hub, Accounts: fakeAccounts{}, Audit: w.rows, Version: "1.2.3", Ready: w.hub.Ready, Now: func() time.Time { return then }}
 	if change != nil {
 		change(&o)
 	}

@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"mime"
 	"mime/multipart"
@@ -67,7 +68,7 @@ curl -H "Authorization: Bearer $KEY" -H "Content-Type: text/csv" --data-binary @
 			return fileOf(out), err
 		})
 	addRaw(s, operation{id: "file.content", method: http.MethodGet, path: "/files/{file}/content", tag: tag, action: auth.FilesRead, summary: "Download a stored file",
-		about: "With `Range`, `If-None-Match` and the like.", errors: []string{"file_not_found"}, example: `curl -H "Authorization: Bearer $KEY" -OJ $COVE/files/$FILE/content`},
+		about: "With `Range` (one), `If-None-Match` and the like.", errors: []string{"file_not_found"}, example: `curl -H "Authorization: Bearer $KEY" -o sales.csv $COVE/files/$FILE/content`},
 		func(w http.ResponseWriter, r *http.Request, who auth.Principal, in *filePath) error {
 			f, content, err := s.o.Hub.OpenFile(r.Context(), who, in.File)
 			if err != nil {
@@ -88,27 +89,45 @@ func (s *surface) storeFile(w http.ResponseWriter, r *http.Request, who auth.Pri
 	if r.ContentLength > s.o.MaxFile+maxJSON {
 		return errTooLarge(nil)
 	}
-	body, finish := s.upload(w, r, s.o.MaxFile+maxJSON) // the form's own words come on top; the hub counts the file
-	defer finish()
-	n := hub.NewFile{Name: in.Name, Purpose: in.Purpose, Life: seconds(in.Life)}
-	from := body
-	if kind, args, _ := mime.ParseMediaType(r.Header.Get("Content-Type")); kind == "multipart/form-data" {
-		part, err := openForm(multipart.NewReader(body, args["boundary"]), &n)
-		if err != nil {
-			return uploadFailed(r, err)
-		}
-		from = part
-	}
-	if n.Name == "" {
-		return problem.New(problem.Invalid, "invalid_request", "the file has no name (query.name)").WithHint("add ?name=sales.csv to the address")
-	}
-	f, err := s.o.Hub.AddFile(r.Context(), who, n, from)
+	n, content, err := incoming(w, r, s.o.MaxFile+maxJSON, in) // the form's own words come on top; the hub counts the file
 	if err != nil {
 		return uploadFailed(r, err)
 	}
-	w.Header().Set("Location", Prefix+"/files/"+f.ID)
-	writeJSON(w, http.StatusCreated, fileOf(f))
+	keep := func(w http.ResponseWriter, content io.Reader) error {
+		f, err := s.o.Hub.AddFile(r.Context(), who, n, content)
+		if err != nil {
+			return err
+		}
+		w.Header().Set("Location", Prefix+"/files/"+f.ID)
+		writeJSON(w, http.StatusCreated, fileOf(f))
+		return nil
+	}
+	if ask := s.question(r); ask.word != "" {
+		err = s.once.serveUpload(w, ask, fmt.Sprintf("%q %q %d", n.Name, n.Purpose, n.Life), content, keep)
+	} else {
+		err = keep(w, content)
+	}
+	if err != nil {
+		return uploadFailed(r, err)
+	}
 	return nil
+}
+
+// incoming reads a request up to the content of the file that it brings.
+func incoming(w http.ResponseWriter, r *http.Request, limit int64, in *uploadFile) (hub.NewFile, io.Reader, error) {
+	n := hub.NewFile{Name: in.Name, Purpose: in.Purpose, Life: seconds(in.Life)}
+	content := uploaded(w, r, limit)
+	if kind, args, _ := mime.ParseMediaType(r.Header.Get("Content-Type")); kind == "multipart/form-data" {
+		part, err := openForm(multipart.NewReader(content, args["boundary"]), &n)
+		if err != nil {
+			return n, nil, err
+		}
+		content = part
+	}
+	if n.Name == "" {
+		return n, nil, problem.New(problem.Invalid, "invalid_request", "the file has no name (query.name)").WithHint("add ?name=sales.csv to the address")
+	}
+	return n, content, nil
 }
 
 // openForm reads a form's fields up to its file, whose content it returns.

@@ -37,7 +37,7 @@ func (s *surface) addHealth() {
 	add(s, operation{id: "ready", method: http.MethodGet, path: "/health/ready", tag: tag, public: true, summary: "Can it serve?", about: "503 when it cannot, as while it starts or ends.",
 		example: `curl $COVE/health/ready`},
 		func(ctx context.Context, _ auth.Principal, _ *struct{}) (Health, error) {
-			return Health{Status: "ready"}, s.o.Hub.Ready(ctx)
+			return Health{Status: "ready"}, s.o.Ready(ctx)
 		})
 	add(s, operation{id: "version", method: http.MethodGet, path: "/version", tag: tag, summary: "What is it?", about: "Any key will do.", example: `curl -H "Authorization: Bearer $KEY" $COVE/version`},
 		func(context.Context, auth.Principal, *struct{}) (Version, error) {

@@ -25,7 +25,7 @@ type (
 	newKernel struct {
 		SessionPath
 		Body struct {
-			Name string `json:"name" minLength:"1" maxLength:"64" pattern:"^[A-Za-z0-9_.-]+$"`
+			Name string `json:"name" doc:"Letters, digits, _ . -" minLength:"1" maxLength:"64" pattern:"^[A-Za-z0-9_.-]+$"`
 		}
 	}
 )
@@ -40,7 +40,7 @@ func (s *surface) addKernels() {
 		})
 	add(s, operation{id: "kernel.start", method: http.MethodPost, path: "/sessions/{session}/kernels", tag: tag, action: auth.SessionsWrite, status: http.StatusCreated, repeat: repeatKept,
 		summary: "Start another kernel", errors: []string{"session_not_found", "kernel_exists"},
-		example: `curl -H "Authorization: Bearer $KEY" $COVE/sessions/$SESSION/kernels -d '{"name":"second"}'`},
+		example: `curl -H "Authorization: Bearer $KEY" $COVE/sessions/$SESSION/kernels -d '{"name":"third"}'`},
 		func(ctx context.Context, who auth.Principal, in *newKernel) (Kernel, error) {
 			out, err := s.o.Hub.StartKernel(ctx, who, in.Session, in.Body.Name)
 			return kernelOf(out), err
@@ -54,7 +54,7 @@ func (s *surface) addKernels() {
 		})
 	addSilent(s, operation{id: "kernel.stop", method: http.MethodDelete, path: "/sessions/{session}/kernels/{kernel}", tag: tag, action: auth.SessionsWrite, summary: "Stop a kernel",
 		about: "Any but `main`, which is always there.", errors: []string{"session_not_found", "kernel_not_found"},
-		example: `curl -H "Authorization: Bearer $KEY" -X DELETE $COVE/sessions/$SESSION/kernels/second`},
+		example: `curl -H "Authorization: Bearer $KEY" -X DELETE $COVE/sessions/$SESSION/kernels/third`},
 		func(ctx context.Context, who auth.Principal, in *KernelPath) error {
 			return s.o.Hub.StopKernel(ctx, who, in.Session, in.Kernel)
 		})

@@ -77,7 +77,8 @@ func (s *surface) addKeys() {
 	const tag = "keys"
 	add(s, operation{id: "key.create", method: http.MethodPost, path: "/keys", tag: tag, action: auth.KeysManage, status: http.StatusCreated, repeat: repeatNever, summary: "Create a key",
 		about: "Its text is in the answer and cannot be had again: for that reason this POST takes no Idempotency-Key. Members make keys for themselves; nobody makes one with more rights than his own.", errors: []string{"forbidden", "scope_unknown", "too_many_keys"},
-		example: `curl -H "Authorization: Bearer $KEY" $COVE/keys -d '{"name":"notebook","scopes":["sessions:read","sessions:execute"],"life_seconds":604800}'`},
+		example: `curl -H "Authorization: Bearer $KEY" $COVE/keys \
+  -d '{"name":"notebook","scopes":["sessions:read","sessions:execute"],"life_seconds":604800}'`},
 		func(ctx context.Context, who auth.Principal, in *createKey) (MadeKey, error) {
 			b := in.Body
 			k, text, err := s.o.Accounts.CreateKey(ctx, who, auth.NewKey{Name: b.Name, Project: b.Project, User: b.User, Scopes: b.Scopes, Life: seconds(b.Life)})
@@ -90,7 +91,7 @@ func (s *surface) addKeys() {
 			return List[Key]{Items: each(out, keyOf)}, err
 		})
 	add(s, operation{id: "key.revoke", method: http.MethodDelete, path: "/keys/{key}", tag: tag, action: auth.KeysManage, summary: "Revoke a key", about: "At once. It stays in the list.",
-		errors: []string{"key_not_found"}, example: `curl -H "Authorization: Bearer $KEY" -X DELETE $COVE/keys/$OLD`},
+		errors: []string{"key_not_found"}, example: `curl -H "Authorization: Bearer $KEY" -X DELETE $COVE/keys/$OTHER`},
 		func(ctx context.Context, who auth.Principal, in *KeyPath) (Key, error) {
 			k, err := s.o.Accounts.RevokeKey(ctx, who, in.Key)
 			return keyOf(k), err

@@ -20,14 +20,14 @@ func markdown(text string) template.HTML {
 			i++
 		case strings.HasPrefix(line, "```"):
 			i = until(lines, i+1, func(l string) bool { return strings.HasPrefix(l, "```") })
-			out.WriteString("<pre><code>" + html.EscapeString(strings.Join(lines[begin+1:min(i, len(lines))], "\n")) + "</code></pre>\n")
+			out.WriteString(code(strings.TrimPrefix(line, "```"), lines[begin+1:min(i, len(lines))]))
 			i++
 		case strings.HasPrefix(line, "#"):
 			out.WriteString("<h4>" + inline(strings.TrimLeft(line, "# ")) + "</h4>\n")
 			i++
 		case strings.HasPrefix(line, "- "):
 			i = until(lines, i, func(l string) bool { return !strings.HasPrefix(l, "- ") && !strings.HasPrefix(l, "  ") })
-			out.WriteString(list(lines[begin:i]))
+			out.WriteString(bullets(lines[begin:i]))
 		case strings.HasPrefix(line, "|"):
 			i = until(lines, i, func(l string) bool { return !strings.HasPrefix(l, "|") })
 			out.WriteString(table(lines[begin:i]))
@@ -41,6 +41,18 @@ func markdown(text string) template.HTML {
 	return template.HTML(out.String())
 }
 
+// code renders a block. Remarks of a script are set apart from what is typed.
+func code(language string, lines []string) string {
+	shown := make([]string, len(lines))
+	for i, l := range lines {
+		shown[i] = html.EscapeString(l)
+		if language == "sh" && strings.HasPrefix(l, "#") {
+			shown[i] = "<i>" + shown[i] + "</i>"
+		}
+	}
+	return `<pre><code class="` + html.EscapeString(language) + `">` + strings.Join(shown, "\n") + "</code></pre>\n"
+}
+
 // until returns the first line from i on that stops, or the number of lines.
 func until(lines []string, i int, stops func(string) bool) int {
 	for i < len(lines) && !stops(lines[i]) {
@@ -49,7 +61,7 @@ func until(lines []string, i int, stops func(string) bool) int {
 	return i
 }
 
-func list(lines []string) string {
+func bullets(lines []string) string {
 	var items []string
 	for _, l := range lines {
 		if item, ok := strings.CutPrefix(l, "- "); ok || len(items) == 0 {

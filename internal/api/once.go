@@ -2,13 +2,16 @@ package api
 
 import (
 	"bytes"
+	"container/list"
 	"crypto/sha256"
+	"fmt"
 	"io"
 	"maps"
 	"net/http"
 	"sync"
 	"time"
 
+	"cove/internal/auth"
 	"cove/internal/problem"
 )
 
@@ -26,26 +29,32 @@ const (
 	maxOnce      = 200
 )
 
-// question is a request that may come again.
+// question is a request that may come again: of a caller, to a route, with a word of the caller's.
 type question struct {
-	caller, route, word string
-	body                [32]byte // SHA-256
+	id   [32]byte // a hash of all three: what clients send is as long as they like
+	word string
+	body [32]byte // SHA-256
 }
 
-type questionKey struct{ caller, route, word string }
+func (s *surface) question(r *http.Request) question {
+	who, _ := auth.From(r.Context())
+	word := r.Header.Get("Idempotency-Key")
+	return question{id: sha256.Sum256(fmt.Appendf(nil, "%q %q %q %q %q %q", who.Project, who.User, who.Key, r.Method, r.URL.RequestURI(), word)), word: word}
+}
 
 // answers keeps what repeated requests are answered with. It is in memory: a restart of the server forgets it, and it forgets the
 // oldest when there are too many.
 type answers struct {
 	now   func() time.Time
 	mu    sync.Mutex
-	byKey map[questionKey]*kept
-	order []*kept // the oldest first
+	byID  map[[32]byte]*kept
+	order list.List // of *kept, the oldest first
 	bytes int
 }
 
 type kept struct {
-	key    questionKey
+	id     [32]byte
+	place  *list.Element // nil: forgotten
 	hash   [32]byte
 	at     time.Time
 	done   bool
@@ -55,7 +64,7 @@ type kept struct {
 }
 
 func newAnswers(now func() time.Time) *answers {
-	return &answers{now: now, byKey: map[questionKey]*kept{}}
+	return &answers{now: now, byID: map[[32]byte]*kept{}}
 }
 
 // serve answers q from what is kept, or has handle answer and keeps it if it was a success.
@@ -66,64 +75,59 @@ func (a *answers) serve(w http.ResponseWriter, r *http.Request, how repeat, q qu
 		return err
 	case !first && was.hash != q.body:
 		return errOtherBody()
-	case how == repeatHub:
-		copied := &copying{ResponseWriter: w}
-		defer func() { a.settleHub(was.key, first, copied) }()
-		handle(copied, r)
-		return nil
-	case !first:
+	case !first && how == repeatKept:
 		return was.again(w)
+	case !first:
+		handle(w, r)
+		return nil
 	}
-	copied := &copying{ResponseWriter: w, limit: answerSize}
-	defer func() { a.settle(was.key, q.body, copied) }()
+	copied := &copying{ResponseWriter: w}
+	if how == repeatKept {
+		copied.limit = answerSize
+	}
+	defer func() { a.settle(was, how, q.body, copied) }()
 	handle(copied, r)
 	return nil
 }
 
-// serveUpload is serve for a body that is too large to be held: what it was is known when it is over.
-func (a *answers) serveUpload(w http.ResponseWriter, r *http.Request, q question, limit int64, handle func(http.ResponseWriter, *http.Request)) error {
+// serveUpload is serve for content that is too large to be held: what it was is known when it is over. said are the words about it. The body
+// around the content does not count: a form that is sent again has another boundary.
+func (a *answers) serveUpload(w http.ResponseWriter, q question, said string, content io.Reader, do func(http.ResponseWriter, io.Reader) error) error {
 	was, first, err := a.claim(q)
 	if err != nil {
 		return err
 	}
+	if !first && !was.done {
+		return errInProgress()
+	}
 	sum := sha256.New()
+	_, _ = fmt.Fprintf(sum, "%q", said)
 	if !first {
-		if _, err := io.Copy(sum, http.MaxBytesReader(w, r.Body, limit)); err != nil || [32]byte(sum.Sum(nil)) != was.hash {
+		if _, err := io.Copy(sum, content); err != nil {
+			return err
+		}
+		if [32]byte(sum.Sum(nil)) != was.hash {
 			return errOtherBody()
 		}
 		return was.again(w)
 	}
 	copied := &copying{ResponseWriter: w, limit: answerSize}
-	done := false
-	defer func() {
-		if !done {
-			copied.status = 0 // nothing that can be compared
-		}
-		a.settle(was.key, [32]byte(sum.Sum(nil)), copied)
-	}()
-	body := r.Body
-	r.Body = hashed{io.TeeReader(body, sum), body}
-	handle(copied, r)
-	_, err = io.Copy(io.Discard, io.LimitReader(r.Body, 64<<10)) // the end of a form
-	done = err == nil
-	return nil
-}
-
-// hashed is a body that is hashed as it is read.
-type hashed struct {
-	io.Reader
-	io.Closer
+	defer func() { a.settle(was, repeatKept, [32]byte(sum.Sum(nil)), copied) }()
+	return do(copied, io.TeeReader(content, sum))
 }
 
 func errOtherBody() error {
 	return problem.New(problem.Invalid, "idempotency_mismatch", "this Idempotency-Key was used with another body").WithHint("use a new one for a new request")
 }
 
+func errInProgress() error {
+	return problem.New(problem.Unavailable, "idempotency_in_progress", "the first request with this Idempotency-Key is not answered yet").WithHint("repeat it in a moment")
+}
+
 // again gives the first answer once more.
-func (k kept) again(w http.ResponseWriter) error {
+func (k *kept) again(w http.ResponseWriter) error {
 	if !k.done {
-		return problem.New(problem.Unavailable, "idempotency_in_progress", "the first request with this Idempotency-Key is not answered yet").
-			WithHint("repeat it in a moment")
+		return errInProgress()
 	}
 	maps.Copy(w.Header(), k.header)
 	w.Header().Set("Idempotency-Replayed", "true")
@@ -132,70 +136,55 @@ func (k kept) again(w http.ResponseWriter) error {
 	return nil
 }
 
-// claim finds the question, or notes it as new. What it returns is a copy.
-func (a *answers) claim(q question) (was kept, first bool, err error) {
+// claim finds the question, and returns a copy of what is kept of it, or notes it as new, to be settled.
+func (a *answers) claim(q question) (was *kept, first bool, err error) {
 	if !goodWord(q.word) {
-		return kept{}, false, problem.New(problem.Invalid, "invalid_request", "the Idempotency-Key must be 1 to 200 visible ASCII characters")
+		return nil, false, problem.New(problem.Invalid, "invalid_request", "the Idempotency-Key must be 1 to 200 visible ASCII characters")
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.forget()
-	key := questionKey{q.caller, q.route, q.word}
-	if k := a.byKey[key]; k != nil {
-		return *k, false, nil
+	for front := a.order.Front(); front != nil; front = a.order.Front() {
+		k := front.Value.(*kept)
+		if a.now().Sub(k.at) < answerLife && a.bytes < answersBytes && a.order.Len() < answersCount {
+			break
+		}
+		a.forget(k)
 	}
-	k := &kept{key: key, hash: q.body, at: a.now()}
-	a.byKey[key] = k
-	a.order = append(a.order, k)
-	return *k, true, nil
+	if k := a.byID[q.id]; k != nil {
+		return new(*k), false, nil
+	}
+	k := &kept{id: q.id, hash: q.body, at: a.now()}
+	k.place = a.order.PushBack(k)
+	a.byID[k.id] = k
+	return k, true, nil
 }
 
-// settle keeps an answer, unless it was a failure, which may be tried again, or is too large.
-func (a *answers) settle(key questionKey, hash [32]byte, c *copying) {
+// settle keeps an answer, unless it was a failure, which may be tried again, or is too large. Of what the hub keeps, the question is enough.
+func (a *answers) settle(k *kept, how repeat, hash [32]byte, c *copying) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	k := a.byKey[key]
-	if k == nil {
-		return // forgotten meanwhile
-	}
-	if c.status < 200 || c.status > 299 || c.over {
-		delete(a.byKey, key)
-		return
-	}
-	k.done, k.hash, k.status, k.body = true, hash, c.status, c.copy.Bytes()
-	k.header = http.Header{}
-	for _, name := range []string{"Content-Type", "Location"} {
-		if v := c.Header().Get(name); v != "" {
-			k.header.Set(name, v)
+	switch {
+	case k.place == nil: // forgotten meanwhile
+	case c.status < 200 || c.status > 299 || how == repeatKept && c.over:
+		a.forget(k)
+	case how == repeatKept:
+		k.done, k.hash, k.status, k.body = true, hash, c.status, c.copy.Bytes()
+		k.header = http.Header{}
+		for _, name := range []string{"Content-Type", "Location"} {
+			if v := c.Header().Get(name); v != "" {
+				k.header.Set(name, v)
+			}
 		}
-	}
-	a.bytes += len(k.body)
-}
-
-// settleHub forgets a question whose answer was a failure: the hub has nothing under its word.
-func (a *answers) settleHub(key questionKey, first bool, c *copying) {
-	if first && (c.status < 200 || c.status > 299) {
-		a.mu.Lock()
-		defer a.mu.Unlock()
-		delete(a.byKey, key)
+		a.bytes += len(k.body)
 	}
 }
 
-// forget removes what is too old and what is too much.
-func (a *answers) forget() {
-	for len(a.order) > 0 {
-		k := a.order[0]
-		current := a.byKey[k.key] == k
-		if current && a.now().Sub(k.at) < answerLife && a.bytes < answersBytes && len(a.order) < answersCount {
-			return
-		}
-		if current {
-			delete(a.byKey, k.key)
-		}
-		a.bytes -= len(k.body)
-		a.order[0] = nil
-		a.order = a.order[1:]
-	}
+// forget removes what is kept. The caller holds mu.
+func (a *answers) forget(k *kept) {
+	delete(a.byID, k.id)
+	a.order.Remove(k.place)
+	k.place = nil
+	a.bytes -= len(k.body)
 }
 
 func goodWord(word string) bool {

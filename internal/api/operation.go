@@ -13,7 +13,6 @@ import (
 	"cove/internal/auth"
 	"cove/internal/ident"
 	"cove/internal/problem"
-	"cove/internal/telemetry"
 )
 
 // Route is one operation of the interface, for those who check who may call what.
@@ -28,15 +27,6 @@ type Route struct {
 // Routes returns every operation. What is not in it are three documents without a secret: /openapi.json, /openapi-3.0.json and /docs. Whether
 // they need a key is for whoever mounts the interface to say.
 func Routes() []Route { return slices.Clone(build(Options{}).routes) }
-
-// IsPublic says whether this package answers a path below Prefix without a key.
-func IsPublic(path string) bool {
-	switch strings.TrimPrefix(path, Prefix) {
-	case "/health", "/health/ready", "/openapi.json", "/openapi-3.0.json", "/docs":
-		return true
-	}
-	return false
-}
 
 // operation declares a route.
 type operation struct {
@@ -186,8 +176,19 @@ func (s *surface) noteRefusal(ctx context.Context, who auth.Principal, o operati
 		return
 	}
 	row := audit.Row{ID: ident.New(ident.Audit), At: s.o.Now().UTC(), Project: who.Project, User: who.User, Key: who.Key, Action: o.id,
-		Target: telemetry.Clean(r.PathValue("session")), Outcome: problem.Of(err).Code, Request: who.Request, IP: who.IP, Agent: who.Agent}
+		Target: target(r), Outcome: problem.Of(err).Code, Request: who.Request, IP: who.IP, Agent: who.Agent}
 	if err := s.o.Audit.AddRow(context.WithoutCancel(ctx), row); err != nil {
 		s.o.Log.Error("audit row not written", "action", o.id, "err", err)
 	}
+}
+
+// target is the id of what an address names, if it is one: what else stands there is the client's, and as long as he likes.
+func target(r *http.Request) string {
+	for name, kind := range map[string]string{"session": ident.Session, "execution": ident.Execution, "conversation": ident.Conversation, "turn": ident.Turn,
+		"file": ident.File, "key": ident.Key, "user": ident.User, "project": ident.Project} {
+		if id := r.PathValue(name); ident.Valid(kind, id) {
+			return id
+		}
+	}
+	return ""
 }

@@ -40,8 +40,8 @@ func (s *surface) addPackages() {
 			return PackageList{Python: python, Packages: notNil(packages)}, err
 		})
 	addRaw(s, operation{id: "package.install", method: http.MethodPost, path: "/sessions/{session}/packages", tag: tag, action: auth.PackagesInstall, summary: "Install packages",
-		about:  "What code imports is installed by itself; this does it ahead of time. Events: `install_progress`, then `install`, or `failure`. It ends when you leave. Asking again for what is there does nothing.",
-		errors: []string{"session_not_found", "package_unknown", "package_refused"},
+		about:  "What code imports is installed by itself; this does it ahead of time. Events: `install_progress`, then `install`, or `failure`. It ends when you leave. Asking again for what is there does nothing. What cannot be had is in `refused` of `install`, each with a `code` (`package_unknown`, `package_refused`, ...), a `reason` and a `hint`; the rest is installed.",
+		errors: []string{"session_not_found", "package_name", "resolve_failed"},
 		example: `curl -N -H "Authorization: Bearer $KEY" $COVE/sessions/$SESSION/packages -d '{"requirements":["polars","httpx>=0.27"]}'
 curl -H "Authorization: Bearer $KEY" "$COVE/sessions/$SESSION/packages?wait=true" -d '{"requirements":["polars"]}'`}, s.installPackages)
 }

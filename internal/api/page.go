@@ -16,6 +16,9 @@ import (
 //go:embed page.html
 var pageText string
 
+// refPrefix is before a shape's name where another refers to it.
+const refPrefix = "#/components/schemas/"
+
 // pageGroup is a group of operations, as the page shows it.
 type pageGroup struct {
 	Name, Anchor string
@@ -30,7 +33,11 @@ type pageOperation struct {
 	Answers                   []pageAnswer
 }
 
-type pageField struct{ Name, Kind, About string }
+// pageField is a field or parameter. Anchor leads to the shape that it is or lists; "" where there is none. Optional is whether a field may be missing.
+type pageField struct {
+	Name, Kind, Anchor, About string
+	Optional                  bool
+}
 
 type pageAnswer struct {
 	Status, Type, Anchor, About string
@@ -55,7 +62,8 @@ func (s *surface) page() ([]byte, error) {
 		return nil, err
 	}
 	var out bytes.Buffer
-	err = t.Execute(&out, map[string]any{"Start": markdown(doc.Info.Description), "Version": s.o.Version, "Groups": s.pageGroups(), "Shapes": s.pageShapes(), "Problems": pageProblems()})
+	err = t.Execute(&out, map[string]any{"Start": markdown(doc.Info.Description), "Version": s.o.Version, "Groups": s.pageGroups(), "Shapes": s.pageShapes(),
+		"Wrong": markdown(guide("problems")), "Problems": pageProblems()})
 	return out.Bytes(), err
 }
 
@@ -65,7 +73,7 @@ func pageProblems() []pageProblem {
 		{Kind: problem.NotFound, About: "What is named does not exist, or is another project's."},
 		{Kind: problem.Denied, About: "The key may not do that. 401 when there is no good key."},
 		{Kind: problem.Exhausted, About: "A limit or a quota is used up. Retry-After says when to try again. 413 for a file that is too large, 507 for a full workspace or disk quota."},
-		{Kind: problem.Unavailable, About: "Something is down, or the server is about to end. Retry-After says when to try again."},
+		{Kind: problem.Unavailable, About: "Something is down, or the server is about to end. Retry-After says when to try again. 507 when the server's disk is full."},
 		{Kind: problem.Timeout, About: "A deadline passed."},
 		{Kind: problem.Canceled, About: "You gave up."},
 		{Kind: problem.Internal, About: "A fault of the server. Tell its operator the request_id."},
@@ -122,10 +130,7 @@ func (s *surface) pageOperation(method, path string, op *huma.Operation) pageOpe
 		}
 		a := pageAnswer{Status: status, About: r.Description}
 		if m := r.Content["application/json"]; m != nil && m.Schema != nil {
-			a.Type = s.kindOf(m.Schema)
-			if name, ok := strings.CutPrefix(m.Schema.Ref, "#/components/schemas/"); ok {
-				a.Anchor = "shape-" + name
-			}
+			a.Type, a.Anchor = s.kindOf(m.Schema), shapeOf(m.Schema)
 		}
 		out.Answers = append(out.Answers, a)
 	}
@@ -143,7 +148,7 @@ func (s *surface) fieldsOf(schema *huma.Schema) []pageField {
 	}
 	var first, rest []pageField
 	for name, f := range schema.Properties {
-		field := pageField{Name: name, Kind: s.kindOf(f), About: f.Description}
+		field := pageField{Name: name, Kind: s.kindOf(f), Anchor: shapeOf(f), About: f.Description}
 		if slices.Contains(schema.Required, name) {
 			first = append(first, field)
 		} else {
@@ -154,16 +159,27 @@ func (s *surface) fieldsOf(schema *huma.Schema) []pageField {
 	slices.SortFunc(first, byName)
 	slices.SortFunc(rest, byName)
 	for i := range rest {
-		rest[i].Kind += ", optional"
+		rest[i].Optional = true
 	}
 	return append(first, rest...)
+}
+
+// shapeOf is the anchor of the shape that a type is or lists.
+func shapeOf(schema *huma.Schema) string {
+	if schema.Items != nil {
+		schema = schema.Items
+	}
+	if name, ok := strings.CutPrefix(schema.Ref, refPrefix); ok {
+		return "shape-" + name
+	}
+	return ""
 }
 
 // kindOf is a type in a word or two.
 func (s *surface) kindOf(schema *huma.Schema) string {
 	switch {
 	case schema.Ref != "":
-		return strings.TrimPrefix(schema.Ref, "#/components/schemas/")
+		return strings.TrimPrefix(schema.Ref, refPrefix)
 	case len(schema.Enum) > 0:
 		words := make([]string, len(schema.Enum))
 		for i, e := range schema.Enum {
@@ -174,6 +190,8 @@ func (s *surface) kindOf(schema *huma.Schema) string {
 		return "list of " + s.kindOf(schema.Items)
 	case schema.Type == "":
 		return "JSON"
+	case schema.Format == "date-time":
+		return "time"
 	}
 	return schema.Type
 }

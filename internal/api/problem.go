@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"reflect"
 	"strconv"
+	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
@@ -60,14 +61,12 @@ func (d *Problem) GetHeaders() http.Header {
 	return h
 }
 
-// ProblemOf returns the JSON document of an error. What is not a problem, or is one of cove's own faults, does not show its words.
-func ProblemOf(err error) *Problem { return documentOf(err) }
-
 // WriteProblem answers with an error, for the parts in front of this package that refuse a request.
 func WriteProblem(w http.ResponseWriter, r *http.Request, err error) {
 	writeDocument(w, r, documentOf(err))
 }
 
+// documentOf returns the JSON document of an error. What is not a problem, or is one of cove's own faults, does not show its words.
 func documentOf(err error) *Problem {
 	if d, ok := errors.AsType[*Problem](err); ok {
 		return d
@@ -109,13 +108,13 @@ func noMethod(method, allow string) *Problem {
 
 // write answers with a problem; faults of cove's own are logged here, once, with what the client is not told.
 func (s *surface) write(w http.ResponseWriter, r *http.Request, d *Problem) {
-	s.logFault(r, requestID(w, r), d)
+	s.logFault(r, d)
 	writeDocument(w, r, d)
 }
 
-func (s *surface) logFault(r *http.Request, id string, d *Problem) {
+func (s *surface) logFault(r *http.Request, d *Problem) {
 	if d.Kind == problem.Internal {
-		s.o.Log.ErrorContext(r.Context(), "request failed", "request", id, "route", r.Pattern, "code", d.Code, "err", d.cause)
+		s.o.Log.ErrorContext(r.Context(), "request failed", "route", r.Pattern, "code", d.Code, "err", d.cause)
 	}
 }
 
@@ -128,8 +127,9 @@ func writeDocument(w http.ResponseWriter, r *http.Request, d *Problem) {
 	w.Header().Set("Content-Type", "application/problem+json")
 	w.Header().Set("Cache-Control", "no-store")
 	w.WriteHeader(c.Status)
-	text, _ := json.Marshal(&c)
-	_, _ = w.Write(append(text, '\n'))
+	e := json.NewEncoder(w)
+	e.SetEscapeHTML(false) // hints have signs such as >=
+	_ = e.Encode(&c)       // the client is gone, or gets it
 }
 
 // requestID is the id that the server gave the request.
@@ -148,12 +148,12 @@ func (s *surface) transform(ctx huma.Context, _ string, v any) (any, error) {
 	case *huma.ErrorModel:
 		out := invalidRequest(d)
 		out.RequestID = requestID(w, r)
-		s.logFault(r, out.RequestID, out)
+		s.logFault(r, out)
 		return out, nil
 	case *Problem:
 		c := *d
 		c.RequestID = requestID(w, r)
-		s.logFault(r, c.RequestID, &c)
+		s.logFault(r, &c)
 		return &c, nil
 	}
 	return v, nil
@@ -172,7 +172,7 @@ func invalidRequest(m *huma.ErrorModel) *Problem {
 	d.Status, d.Title = m.Status, titleOf(m.Status)
 	for _, e := range m.Errors {
 		if e != nil {
-			d.Errors = append(d.Errors, FieldError{Field: e.Location, Message: e.Message})
+			d.Errors = append(d.Errors, fieldError(e))
 		}
 	}
 	if len(d.Errors) > 0 {
@@ -182,4 +182,21 @@ func invalidRequest(m *huma.ErrorModel) *Problem {
 		}
 	}
 	return d
+}
+
+// fieldError puts the decoder's words, which repeat the value and name our types, into ours. What it finds behind the validation are numbers
+// that no field can hold.
+func fieldError(e *huma.ErrorDetail) FieldError {
+	theirs, ok := strings.CutPrefix(e.Message, "json: cannot unmarshal ")
+	if !ok {
+		return FieldError{Field: e.Location, Message: e.Message}
+	}
+	out := FieldError{Field: e.Location, Message: "the value is out of range"}
+	if _, name, ok := strings.Cut(theirs, " into Go struct field "); ok {
+		name, _, _ = strings.Cut(name, " ")
+		if _, name, ok = strings.Cut(name, "."); ok {
+			out.Field += "." + name
+		}
+	}
+	return out
 }

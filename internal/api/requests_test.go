@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"math"
 	"mime/multipart"
 	"net/http"
 	"strings"
@@ -11,6 +12,7 @@ import (
 	"time"
 
 	"cove/internal/api"
+	"cove/internal/auth"
 	"cove/internal/hub"
 	"cove/internal/problem"
 )
@@ -38,6 +40,12 @@ func TestBodiesAreChecked(t *testing.T) {
 		"value is not shown": {api.Prefix + "/keys", `{"name":"n","scopes":"hunter2"}`, "", 422, "invalid_request", `"field":"body.scopes"`},
 		"too large":          {create, `{"code":"` + strings.Repeat("x", 4<<20) + `"}`, "", 413, "body_too_large", "4 MiB"},
 		"unknown parameter":  {create + "?wiat=true", `{"code":"1"}`, "", 422, "invalid_request", `"field":"query.wiat"`},
+		"another spelling":   {create, `{"code":"1","TIMEOUT_SECONDS":-5,"timeout_seconds":1}`, "", 422, "invalid_request", `"field":"body.TIMEOUT_SECONDS"`},
+		"folded letters":     {create, `{"code":"1","\u212Aernel":"x"}`, "", 422, "invalid_request", "unexpected property"},
+		"number too large":   {api.Prefix + "/sessions", `{"memory_bytes":98765432109876543210}`, "", 422, "invalid_request", `"field":"body.memory_bytes"`},
+		"number not finite":  {create, `{"code":"1","timeout_seconds":98765e999}`, "", 400, "invalid_body", `"field":"body"`},
+		"deep":               {create, strings.Repeat("[", 100_000), "", 400, "invalid_body", ""},
+		"twice":              {create, `{"code":"1"}{"code":"2"}`, "", 400, "invalid_body", ""},
 		"nothing to ask":     {api.Prefix + "/turns", `{}`, "", 422, "invalid_request", "nothing to ask"},
 		"bad image":          {api.Prefix + "/turns", `{"images":[{"mime":"text/html","data":""}]}`, "", 422, "invalid_request", `"field":"body.images[0].mime"`},
 	}
@@ -56,8 +64,10 @@ func TestBodiesAreChecked(t *testing.T) {
 			if test.code != "" {
 				wantProblem(t, got, test.status, test.code)
 			}
-			if strings.Contains(got.body, "hunter2") {
-				t.Error("the value is repeated")
+			for _, word := range []string{"hunter2", "98765", "Go ", "int64", "float64"} {
+				if strings.Contains(got.body, word) {
+					t.Errorf("the answer has %q: %s", word, got.body)
+				}
 			}
 		})
 	}
@@ -121,82 +131,6 @@ func TestProblemsHaveTheirStatus(t *testing.T) {
 	}
 }
 
-func TestRepeatedRequests(t *testing.T) {
-	t.Parallel()
-	const word = "Idempotency-Key: one"
-	w := newWorld(t, nil)
-	path := api.Prefix + "/sessions"
-	first := w.do(t, "POST", path, `{"name":"a"}`, word)
-	again := w.do(t, "POST", path, `{"name":"a"}`, word)
-	if first.status != 201 || again.status != 201 || first.body != again.body || w.hub.calls != 1 || again.header.Get("Idempotency-Replayed") != "true" ||
-		again.header.Get("Content-Type") != "application/json" {
-		t.Errorf("%+v\n%+v\n%d calls", first, again, w.hub.calls)
-	}
-	wantProblem(t, w.do(t, "POST", path, `{"name":"b"}`, word), 422, "idempotency_mismatch")
-	if w.do(t, "POST", path, `{"name":"a"}`, "Idempotency-Key: two"); w.hub.calls != 2 {
-		t.Error("another word is another request")
-	}
-	w.who.Project = "prj_other"
-	if w.do(t, "POST", path, `{"name":"a"}`, word); w.hub.calls != 3 {
-		t.Error("another caller's word counts")
-	}
-	wantProblem(t, w.do(t, "POST", path, `{}`, "Idempotency-Key: "+strings.Repeat("x", 201)), 422, "invalid_request")
-
-	// A failure is not kept.
-	w = newWorld(t, nil)
-	w.hub.fail = problem.New(problem.Exhausted, "quota_sessions", "enough")
-	wantProblem(t, w.do(t, "POST", path, `{}`, word), 429, "quota_sessions")
-	w.hub.fail = nil
-	if got := w.do(t, "POST", path, `{}`, word); got.status != 201 {
-		t.Errorf("%d %s", got.status, got.body)
-	}
-
-	// The hub knows executions by the word.
-	w = newWorld(t, nil)
-	for range 2 {
-		if got := w.do(t, "POST", create+"?background=true", `{"code":"1"}`, word); got.status != 202 {
-			t.Errorf("%d %s", got.status, got.body)
-		}
-		if n := w.hub.last()[0].(hub.NewExecution); n.Once != "one" {
-			t.Errorf("the hub got the word %q", n.Once)
-		}
-	}
-	wantProblem(t, w.do(t, "POST", create+"?background=true", `{"code":"2"}`, word), 422, "idempotency_mismatch")
-}
-
-func TestRepeatedUploads(t *testing.T) {
-	t.Parallel()
-	const word = "Idempotency-Key: one"
-	w := newWorld(t, nil)
-	path := api.Prefix + "/files?name=x.csv"
-	first := w.do(t, "POST", path, "a,b", word)
-	again := w.do(t, "POST", path, "a,b", word)
-	if first.status != 201 || again.status != 201 || first.body != again.body || w.hub.calls != 1 || again.header.Get("Location") != first.header.Get("Location") {
-		t.Errorf("%+v\n%+v\n%d calls", first, again, w.hub.calls)
-	}
-	wantProblem(t, w.do(t, "POST", path, "a,c", word), 422, "idempotency_mismatch")
-	wantProblem(t, w.do(t, "POST", path, "a,bc", word), 422, "idempotency_mismatch")
-	w.hub.fail = problem.New(problem.Exhausted, "quota_disk", "enough")
-	wantProblem(t, w.do(t, "POST", path, "x", "Idempotency-Key: two"), 507, "quota_disk")
-	w.hub.fail = nil
-	if got := w.do(t, "POST", path, "y", "Idempotency-Key: two"); got.status != 201 {
-		t.Errorf("a failure was kept: %d %s", got.status, got.body)
-	}
-}
-
-func TestRepeatedRequestsAreForgotten(t *testing.T) {
-	t.Parallel()
-	now := then
-	w := newWorld(t, func(o *api.Options) { o.Now = func() time.Time { return now } })
-	for range 2 {
-		w.do(t, "POST", api.Prefix+"/sessions", `{}`, "Idempotency-Key: one")
-		now = now.Add(25 * time.Hour)
-	}
-	if w.hub.calls != 2 {
-		t.Errorf("%d calls", w.hub.calls)
-	}
-}
-
 func TestDownloads(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
@@ -222,15 +156,27 @@ func TestDownloads(t *testing.T) {
 		"range, same":   {"GET", "Range: bytes=0-0\x00If-Range: " + whole.header.Get("Etag"), 206, "0"},
 		"range, newer":  {"GET", "Range: bytes=0-0\x00If-Range: \"x\"", 200, string(content)},
 		"head":          {"HEAD", "Accept: */*", 200, ""},
-		"several":       {"GET", "Range: bytes=0-1,5000-5001", 206, ""},
+		"several":       {"GET", "Range: bytes=0-1,5000-5001", 200, string(content)},
 		"since":         {"GET", "If-Modified-Since: " + then.Format(http.TimeFormat), 304, ""},
 		"precondition":  {"GET", `If-Match: "x"`, 412, ""},
 		"broken ranges": {"GET", "Range: bytes=9-1", 416, ""},
 	}
 	for name, test := range tests {
 		got := w.do(t, test.method, path, "", strings.Split(test.header, "\x00")...)
-		if got.status != test.status || test.want != "" && got.body != test.want || test.status == 206 && test.want == "" && !strings.Contains(got.body, "\r\n01\r\n") {
+		if got.status != test.status || test.want != "" && got.body != test.want {
 			t.Errorf("%s: %d, %d bytes", name, got.status, len(got.body))
+		}
+		switch test.status {
+		case 416:
+			wantProblem(t, got, 416, "range_invalid")
+			if name == "beyond" && got.header.Get("Content-Range") != "bytes */20000" {
+				t.Errorf("it does not say how large the file is: %v", got.header)
+			}
+		case 412:
+			wantProblem(t, got, 412, "precondition_failed")
+		}
+		if test.status > 400 && got.header.Get("Content-Disposition") != "" {
+			t.Errorf("%s: a browser would save the problem as the file", name)
 		}
 	}
 	if got := w.do(t, "GET", api.Prefix+"/files/"+stored+"/content", "", "Range: bytes=2-4"); got.body != "234" || got.header.Get("Etag") != `"aa"` ||
@@ -267,6 +213,10 @@ func TestUploads(t *testing.T) {
 	}
 	wantProblem(t, w.do(t, "DELETE", api.Prefix+"/sessions/"+session+"/files/", ""), 422, "invalid_request")
 	wantProblem(t, w.do(t, "PUT", api.Prefix+"/sessions/"+session+"/files/", "x"), 422, "invalid_request")
+	wantProblem(t, w.do(t, "PUT", path, "x", "Content-Range: bytes 5-5/6"), 422, "invalid_request") // as curl -C goes on
+	if string(w.hub.tree["data/x.csv"]) != "a,b" {
+		t.Errorf("the end of a file takes its place: %q", w.hub.tree["data/x.csv"])
+	}
 	w.hub.tree["b"] = nil
 	wantProblem(t, w.do(t, "POST", api.Prefix+"/sessions/"+session+"/move", `{"from":"data/x.csv","to":"b"}`), 409, "file_exists")
 }
@@ -290,4 +240,37 @@ func TestStoredFilesComeAsForms(t *testing.T) {
 	wantProblem(t, w.do(t, "POST", api.Prefix+"/files", "--x--", "Content-Type: multipart/form-data; boundary=x"), 422, "invalid_request")
 	wantProblem(t, w.do(t, "POST", api.Prefix+"/files", "garbage", "Content-Type: multipart/form-data"), 400, "invalid_body")
 	wantProblem(t, w.do(t, "POST", api.Prefix+"/files", "a,b"), 422, "invalid_request")
+}
+
+// TestRefusalsAreNoted with what they were about, and with nothing else that a client says.
+func TestRefusalsAreNoted(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	w.who = auth.Principal{User: "usr", Project: "prj", Key: "key", Role: auth.Viewer, IP: "192.0.2.1"}
+	long := strings.Repeat("x", 10_000)
+	for path, target := range map[string]string{"/sessions/" + session: session, "/turns/" + turn: turn, "/files/" + stored: stored, "/sessions/" + session + "/kernels/" + long: session,
+		"/sessions/" + long: "", "/sessions/ses_%00": "", "/sessions/%ff": "", "/keys/" + turn: ""} {
+		w.rows.kept = nil
+		wantProblem(t, w.do(t, "DELETE", api.Prefix+path, ""), 403, "forbidden")
+		if len(w.rows.kept) != 1 || w.rows.kept[0].Target != target || w.rows.kept[0].Outcome != "forbidden" || w.rows.kept[0].IP != "192.0.2.1" {
+			t.Errorf("%.60s: %.300v", path, w.rows.kept)
+		}
+	}
+}
+
+// TestTimesThatCodeSets: code can give a file any time, and the folder that has it can be looked at all the same.
+func TestTimesThatCodeSets(t *testing.T) {
+	t.Parallel()
+	for _, modified := range []int64{math.MaxInt64, math.MinInt64, -1, time.Date(10_000, 1, 1, 0, 0, 0, 0, time.UTC).UnixMicro()} {
+		w := newWorld(t, nil)
+		w.hub.modified = modified
+		for _, path := range []string{"/files", "/stat?path=a.csv", "/files/a.csv"} {
+			if got := w.do(t, "GET", api.Prefix+"/sessions/"+session+path, ""); got.status != 200 || strings.Contains(got.body, "modified_at") || got.header.Get("Last-Modified") != "" {
+				t.Errorf("%d: %s is a %d: %s", modified, path, got.status, got.body)
+			}
+		}
+		if got := w.do(t, "PUT", api.Prefix+"/sessions/"+session+"/files/a.csv", "x"); got.status != 201 || !strings.HasSuffix(got.body, "}\n") {
+			t.Errorf("%d: uploading is a %d: %q", modified, got.status, got.body)
+		}
+	}
 }

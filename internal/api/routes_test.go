@@ -138,9 +138,6 @@ func TestEveryRouteRefuses(t *testing.T) {
 			if !r.Public {
 				wantProblem(t, got, 401, "unauthenticated")
 			}
-			if r.Public != api.IsPublic(r.Pattern) {
-				t.Errorf("public %v, and IsPublic says otherwise", r.Public)
-			}
 			if r.Action == "" {
 				return
 			}
@@ -203,7 +200,7 @@ func TestEveryRouteIsDeclared(t *testing.T) {
 		}
 		_, below, _ := strings.Cut(text, `id="op-`+r.ID+`"`)
 		section, _, _ := strings.Cut(below, "</details>")
-		if !strings.Contains(section, "<pre><code>curl ") {
+		if !strings.Contains(section, `<pre><code class="sh">`) {
 			t.Errorf("%s has no example", r.ID)
 		}
 		if r.Action == "" && !r.Public && !slices.Contains(anyKey, r.ID) {

@@ -191,7 +191,7 @@ func (s *surface) addSessions() {
 			return sessionOf(out), err
 		})
 	add(s, operation{id: "session.pause", method: http.MethodPost, path: "/sessions/{session}/pause", tag: tag, action: auth.SessionsWrite, summary: "Pause a session",
-		about: "It is saved with its variables and files, and its memory is freed. Running code is waited for.", errors: []string{"session_not_found"},
+		about: "It is saved with its variables and files, and its memory is freed. Running code is waited for. What cannot be saved stays in memory.", errors: []string{"session_not_found", "disk_full"},
 		example: `curl -H "Authorization: Bearer $KEY" -X POST $COVE/sessions/$SESSION/pause`}, s.session(Hub.PauseSession))
 	add(s, operation{id: "session.resume", method: http.MethodPost, path: "/sessions/{session}/resume", tag: tag, action: auth.SessionsWrite, summary: "Resume a session",
 		about: "Every other request that needs the session resumes it by itself; this does it ahead of time.", errors: []string{"session_not_found", "quota_sessions"},

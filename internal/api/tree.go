@@ -21,14 +21,20 @@ type Entry struct {
 }
 
 func entryOf(i wire.FileInfo) Entry {
-	e := Entry{Path: i.Path, Folder: i.Folder, Size: i.Size}
-	if i.Modified > 0 {
-		e.Modified = moment(time.UnixMicro(i.Modified))
-	}
+	e := Entry{Path: i.Path, Folder: i.Folder, Size: i.Size, Modified: moment(modifiedAt(i))}
 	if !i.Folder {
 		e.ETag = etagOf(i)
 	}
 	return e
+}
+
+// modifiedAt is zero for a time that cannot be written down: code can set any, and one behind the year 9999 has no form in JSON.
+func modifiedAt(i wire.FileInfo) time.Time {
+	t := time.UnixMicro(i.Modified).UTC()
+	if i.Modified <= 0 || t.Year() > 9999 {
+		return time.Time{}
+	}
+	return t
 }
 
 // Folder is what a folder holds.
@@ -89,7 +95,7 @@ func (s *surface) addTree() {
 		})
 	add(s, operation{id: "tree.move", method: http.MethodPost, path: "/sessions/{session}/move", tag: tag, action: auth.FilesWrite, summary: "Move a file or folder",
 		about: "Never replaces what is there.", errors: append([]string{"file_exists"}, treeProblems...),
-		example: `curl -H "Authorization: Bearer $KEY" $COVE/sessions/$SESSION/move -d '{"from":"a.csv","to":"old/a.csv"}'`},
+		example: `curl -H "Authorization: Bearer $KEY" $COVE/sessions/$SESSION/move -d '{"from":"data/sales.csv","to":"data/may.csv"}'`},
 		func(ctx context.Context, who auth.Principal, in *movePath) (Entry, error) {
 			return s.changeTree(ctx, who, in.Session, in.Body.To, func(ctx context.Context, t hub.Tree) error { return t.Move(ctx, in.Body.From, in.Body.To) })
 		})
@@ -101,7 +107,8 @@ func (s *surface) addTree() {
 		})
 	add(s, operation{id: "tree.put", method: http.MethodPost, path: "/sessions/{session}/files", tag: tag, action: auth.FilesWrite, status: http.StatusCreated, repeat: repeatKept,
 		summary: "Put a stored file into the workspace", errors: []string{"session_not_found", "file_not_found", "workspace_full", "invalid_path"},
-		example: `curl -H "Authorization: Bearer $KEY" $COVE/sessions/$SESSION/files -d '{"file":"'$FILE'","path":"data/sales.csv"}'`},
+		example: `FILE=$(curl -s -H "Authorization: Bearer $KEY" -F file=@sales.csv $COVE/files | field id)
+curl -H "Authorization: Bearer $KEY" $COVE/sessions/$SESSION/files -d '{"file":"'$FILE'","path":"data/sales.csv"}'`},
 		func(ctx context.Context, who auth.Principal, in *putStored) (Entry, error) {
 			out, err := s.o.Hub.PutFile(ctx, who, in.Session, in.Body.File, in.Body.Path)
 			return entryOf(out), err

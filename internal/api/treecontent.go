@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"io"
 	"mime"
@@ -44,7 +43,7 @@ func (s *surface) addTreeContent() {
 		errors:  []string{"session_not_found", "file_too_large", "workspace_full", "invalid_path"},
 		example: `curl -H "Authorization: Bearer $KEY" -T sales.csv $COVE/sessions/$SESSION/files/data/sales.csv`}, s.uploadTree)
 	addRaw(s, operation{id: "tree.download", method: http.MethodGet, path: "/sessions/{session}/files/{path...}", tag: tag, action: auth.FilesRead, summary: "Download a file",
-		about: "With `Range`, `If-None-Match` and the like.", errors: treeProblems,
+		about: "With `Range` (one), `If-None-Match` and the like.", errors: treeProblems,
 		example: `curl -H "Authorization: Bearer $KEY" -o sales.csv $COVE/sessions/$SESSION/files/data/sales.csv
 curl -H "Authorization: Bearer $KEY" -r 0-99 $COVE/sessions/$SESSION/files/data/sales.csv`}, s.downloadTree)
 	addRaw(s, operation{id: "tree.archive", method: http.MethodGet, path: "/sessions/{session}/archive", tag: tag, action: auth.FilesRead, summary: "Download a folder as an archive",
@@ -58,8 +57,10 @@ func (s *surface) uploadTree(w http.ResponseWriter, r *http.Request, who auth.Pr
 	if r.ContentLength > s.o.MaxFile {
 		return errTooLarge(nil)
 	}
-	body, finish := s.upload(w, r, s.o.MaxFile)
-	defer finish()
+	if r.Header.Get("Content-Range") != "" { // a client that goes on with an upload would leave the end alone (RFC 9110, 14.5)
+		return problem.New(problem.Invalid, "invalid_request", "a part of a file cannot be uploaded (header.Content-Range)").WithHint("upload all of it")
+	}
+	body := uploaded(w, r, s.o.MaxFile)
 	var out Entry
 	err := s.o.Hub.Tree(r.Context(), who, in.Session, true, func(ctx context.Context, t hub.Tree) error {
 		info, err := t.Write(ctx, in.Path, body)
@@ -74,14 +75,6 @@ func (s *surface) uploadTree(w http.ResponseWriter, r *http.Request, who auth.Pr
 	return nil
 }
 
-// uploadFailed tells a client's own end of the upload from the server's faults.
-func uploadFailed(r *http.Request, err error) error {
-	if errors.Is(err, io.ErrUnexpectedEOF) && problem.Of(err).Kind == problem.Internal || r.Context().Err() != nil {
-		return problem.New(problem.Canceled, "upload_incomplete", "the upload ended before the file did").WithCause(err)
-	}
-	return err
-}
-
 func (s *surface) downloadTree(w http.ResponseWriter, r *http.Request, who auth.Principal, in *contentPath) error {
 	return s.o.Hub.Tree(r.Context(), who, in.Session, false, func(ctx context.Context, t hub.Tree) error {
 		info, err := t.Stat(ctx, in.Path)
@@ -93,23 +86,54 @@ func (s *surface) downloadTree(w http.ResponseWriter, r *http.Request, who auth.
 		}
 		content := &treeFile{ctx: ctx, tree: t, path: in.Path, size: info.Size}
 		defer content.stop()
-		modified := time.Time{}
-		if info.Modified > 0 {
-			modified = time.UnixMicro(info.Modified)
-		}
-		s.serveContent(w, r, path.Base(in.Path), etagOf(info), modified, content)
+		s.serveContent(w, r, path.Base(in.Path), etagOf(info), modifiedAt(info), content)
 		return nil // what went wrong from here on shows as a body that is too short
 	})
 }
 
-// serveContent answers with a file that may be hostile: a browser saves it and runs nothing in it.
+// serveContent answers with a file that may be hostile: a browser saves it and runs nothing in it. Of ranges there is one; several would be
+// read by a goroutine that outlasts the handler, and each is a read of its own in the sandbox.
 func (s *surface) serveContent(w http.ResponseWriter, r *http.Request, name, etag string, modified time.Time, content io.ReadSeeker) {
-	p := s.paced(w)
-	defer p.finish()
+	if strings.Contains(r.Header.Get("Range"), ",") {
+		r = r.Clone(r.Context())
+		r.Header.Del("Range") // a server may pass over it (RFC 9110, 14.2)
+	}
 	attach(w.Header(), name)
 	w.Header().Set("ETag", etag)
 	w.Header().Set("Cache-Control", "private, no-cache")
-	http.ServeContent(p, r, "", modified, content)
+	http.ServeContent(&contentWriter{ResponseWriter: w, refuse: func(err error) { s.write(w, r, documentOf(err)) }}, r, "", modified, content)
+}
+
+// contentWriter gives what http.ServeContent refuses the form of all other problems.
+type contentWriter struct {
+	http.ResponseWriter
+	refuse  func(error)
+	refused bool
+}
+
+func (c *contentWriter) Unwrap() http.ResponseWriter { return c.ResponseWriter }
+
+func (c *contentWriter) WriteHeader(status int) {
+	var err error
+	switch status {
+	case http.StatusRequestedRangeNotSatisfiable:
+		err = problem.New(problem.Invalid, "range_invalid", "the file has no such range").WithHint("see Content-Range for its size, if it is there")
+	case http.StatusPreconditionFailed:
+		err = problem.New(problem.Invalid, "precondition_failed", "the file is not the one that the request is about").WithHint("ask again without If-Match and If-Unmodified-Since")
+	default:
+		c.ResponseWriter.WriteHeader(status)
+		return
+	}
+	c.refused = true
+	c.Header().Del("Content-Disposition")
+	c.refuse(err)
+}
+
+func (c *contentWriter) Write(p []byte) (int, error) {
+	if c.refused {
+		return len(p), nil // the words that are replaced
+	}
+	return c.ResponseWriter.Write(p)
 }
 
 // attach sets what every downloaded content carries.
@@ -152,9 +176,7 @@ func (s *surface) archive(w http.ResponseWriter, r *http.Request, who auth.Princ
 		if r.Method == http.MethodHead {
 			return nil
 		}
-		p := s.paced(w)
-		defer p.finish()
-		begun := &copying{ResponseWriter: p}
+		begun := &copying{ResponseWriter: w}
 		if err := t.Archive(ctx, in.Path, in.Format, begun); err != nil && begun.status != 0 {
 			s.o.Log.WarnContext(ctx, "archive ended early", "err", err)
 			panic(http.ErrAbortHandler) // an archive that looks whole and is not would be worse

@@ -24,7 +24,7 @@ type Turn struct {
 	Model        string            `json:"model"`
 	Prompt       string            `json:"prompt"`
 	Answer       string            `json:"answer" doc:"The final text"`
-	Reason       string            `json:"reason,omitempty" doc:"complete, or why the answer came before the model was done"`
+	Reason       string            `json:"reason,omitempty" doc:"complete, or why the answer came before the model was done: step_limit, call_limit, token_limit, time_limit, length, filtered, repeated, no_answer, client_calls (your functions)"`
 	Problem      json.RawMessage   `json:"problem,omitempty" doc:"Why it failed: kind, code, message, hint"`
 	Calls        []Call            `json:"calls,omitempty" doc:"Of your functions, when it waits for their results"`
 	Usage        Tokens            `json:"usage"`
@@ -178,9 +178,12 @@ var turnProblems = []string{"conversation_not_found", "turn_not_found", "turn_ru
 func (s *surface) addTurns() {
 	const tag = "conversations"
 	addRaw(s, operation{id: "turn.create", method: http.MethodPost, path: "/conversations/{conversation}/turns", tag: tag, action: auth.ConversationsWrite, repeat: repeatHub,
-		summary: "Ask", about: "The turn goes on whether or not you stay. The first event, `turn`, has its id; the last is `answer`, or `failure`. It takes the right `sessions:execute` as well, but with `\"python\":false`, and `conversations:read`, but with `background=true`.",
-		errors: turnProblems, example: `curl -N -H "Authorization: Bearer $KEY" $COVE/conversations/$CONVERSATION/turns -d '{"prompt":"Which region grew fastest?"}'
-curl -N -H "Authorization: Bearer $KEY" $COVE/conversations/$CONVERSATION/turns -d '{"parent":"'$TURN'","prompt":"And in May?"}'   # a branch`},
+		summary: "Ask", about: "The turn goes on whether or not you stay. The first event, `turn`, has its id; the last is `answer`, or `failure`. It takes the right `sessions:execute` as well, except with `\"python\":false`, and `conversations:read`, except with `background=true`.",
+		errors: turnProblems, example: `curl -N -H "Authorization: Bearer $KEY" $COVE/conversations/$CONVERSATION/turns \
+  -d '{"prompt":"Which region grew fastest?"}'
+# a branch: another turn behind the same parent
+curl -N -H "Authorization: Bearer $KEY" $COVE/conversations/$CONVERSATION/turns \
+  -d '{"parent":"'$PARENT'","prompt":"And in May?"}'`},
 		func(w http.ResponseWriter, r *http.Request, who auth.Principal, in *createTurnIn) error {
 			return s.ask(w, r, who, in.Conversation, in.Manner, in.Body)
 		})
@@ -208,7 +211,7 @@ curl -N -H "Authorization: Bearer $KEY" $COVE/conversations/$CONVERSATION/turns 
 		})
 	addRaw(s, operation{id: "turn.events", method: http.MethodGet, path: "/turns/{turn}/events", tag: tag, action: auth.ConversationsRead, summary: "Follow a turn",
 		about: "Server-sent events, from the first one or from behind `Last-Event-ID` on, until `answer` or `failure`.", errors: []string{"turn_not_found"},
-		example: `curl -N -H "Authorization: Bearer $KEY" -H "Last-Event-ID: 42" $COVE/turns/$TURN/events`},
+		example: `curl -N -H "Authorization: Bearer $KEY" -H "Last-Event-ID: 2" $COVE/turns/$TURN/events`},
 		func(w http.ResponseWriter, r *http.Request, who auth.Principal, in *followTurn) error {
 			from, err := point(r, in.After)
 			if err != nil {

@@ -6,6 +6,7 @@ package client
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -37,13 +38,13 @@ const (
 	longestWait = 5 * time.Second
 )
 
-// New returns a client of the server at base ("http://localhost:8080", with or without /api/v1) with a key. Certificates are checked
+// New returns a client of the server at base ("http://localhost:8700", with or without /api/v1) with a key. Certificates are checked
 // against those of the system, and those that SSL_CERT_FILE names.
 func New(base, key string) *Client {
 	c := &Client{key: strings.TrimSpace(key)}
 	u, err := url.Parse(strings.TrimRight(strings.TrimSpace(base), "/"))
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil {
-		c.bad = problem.New(problem.Invalid, "server_address", "this is not the address of a server").WithHint("such as http://localhost:8080")
+		c.bad = problem.New(problem.Invalid, "server_address", "this is not the address of a server").WithHint("write it like http://localhost:8700")
 		u = &url.URL{}
 	}
 	u.RawQuery, u.Fragment = "", ""
@@ -122,7 +123,11 @@ func (c *Client) attempt(ctx context.Context, q call, text []byte) (answer *http
 	}
 	answer, err = c.http.Do(r)
 	if err != nil {
-		return nil, 0, c.unreachable(ctx, err)
+		err = c.unreachable(ctx, err)
+		if problem.Is(err, problem.Denied) {
+			return nil, -1, err // a certificate is the same the next time
+		}
+		return nil, 0, err
 	}
 	if answer.StatusCode >= 200 && answer.StatusCode < 300 {
 		return answer, 0, nil
@@ -174,6 +179,10 @@ func (c *Client) unreachable(ctx context.Context, err error) error {
 	if u, ok := errors.AsType[*url.Error](err); ok {
 		err = u.Err
 	}
+	if _, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
+		return problem.New(problem.Denied, "server_untrusted", "the certificate of the server at "+c.host+" is not trusted").
+			WithHint("where it is the server's own certificate, SSL_CERT_FILE=/path/to/cert.pem has it trusted").WithCause(err)
+	}
 	return problem.New(problem.Unavailable, "server_unreachable", "the server at "+c.host+" does not answer").
 		WithHint("see whether it runs, and whether the address is right").WithCause(err)
 }
@@ -203,7 +212,7 @@ func (c *Client) problemOf(answer *http.Response) error {
 	text, err := io.ReadAll(io.LimitReader(answer.Body, 1<<20))
 	if err != nil || kind != "application/problem+json" || json.Unmarshal(text, &p) != nil || p.Code == "" || p.Kind == "" {
 		return problem.New(problem.Unavailable, "server_unexpected", fmt.Sprintf("what answers at %s (status %d) is not a cove server", c.host, answer.StatusCode)).
-			WithHint("see whether the address is right, and what stands before the server")
+			WithHint("see whether the address is right, http:// or https:// included, and what stands before the server")
 	}
 	out := problem.New(p.Kind, p.Code, p.Detail)
 	if p.Hint != "" {

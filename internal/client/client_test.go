@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -468,5 +469,18 @@ func TestFiles(t *testing.T) {
 	broken = true
 	if _, err := c.Download(t.Context(), session, name, io.Discard); problem.Of(err).Code != "server_unreachable" {
 		t.Errorf("half a file passed for a file: %v", err)
+	}
+}
+
+// TestUntrusted wants a certificate that nobody vouches for to be told apart from a server that is not there.
+func TestUntrusted(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewUnstartedServer(http.NotFoundHandler())
+	server.Config.ErrorLog = log.New(io.Discard, "", 0)
+	server.StartTLS()
+	defer server.Close()
+	_, err := client.New(server.URL, key).Version(t.Context())
+	if p := problem.Of(err); p == nil || p.Code != "server_untrusted" || !strings.Contains(p.Hint, "SSL_CERT_FILE") {
+		t.Errorf("got %v", err)
 	}
 }

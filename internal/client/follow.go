@@ -28,6 +28,7 @@ func (g *Gap) Error() string {
 const (
 	maxEvent = 64 << 20
 	silence  = 45 * time.Second // the server breaks a silence every ten seconds
+	farewell = time.Second      // for the end of an answer behind the last event
 	patience = 8                // attempts to follow again without a single event
 )
 
@@ -56,6 +57,14 @@ func (c *Client) open(ctx context.Context, q call) (*stream, error) {
 		return nil, err
 	}
 	return &stream{body: answer.Body, lines: bufio.NewReaderSize(answer.Body, 64<<10), idle: time.AfterFunc(silence, stop), stop: stop}, nil
+}
+
+// finish reads what little is behind the last event, so that the connection can be used again. A server that has more to say than that, or
+// takes its time, costs the connection.
+func (s *stream) finish() {
+	s.idle.Reset(farewell)
+	_, _ = io.CopyN(io.Discard, s.lines, 4<<10)
+	s.close()
 }
 
 func (s *stream) close() {
@@ -131,8 +140,12 @@ func follow[E any](ctx context.Context, c *Client, path string, after int64, fir
 			}
 			if err == nil {
 				err = f.drain(s)
-				s.close()
-				s = nil
+				if f.over {
+					s.finish()
+				} else {
+					s.close()
+				}
+				s, f.over = nil, false
 			}
 			switch {
 			case errors.Is(err, errOver):
@@ -184,6 +197,7 @@ type follower[E any] struct {
 	parse func([]byte) (E, error)
 	last  func(E) bool
 	yield func(E, error) bool
+	over  bool // of this connection, the last event was read
 }
 
 // drain yields a connection's events. It returns errOver behind the last one, and otherwise why the connection ended.
@@ -212,6 +226,7 @@ func (f *follower[E]) one(m message) error {
 	}
 	switch m.event {
 	case "failure":
+		f.over = true
 		if p, ok := transcript.ParseFailure(m.data); ok {
 			return p
 		}
@@ -233,7 +248,8 @@ func (f *follower[E]) one(m message) error {
 	if err != nil {
 		return nil // of a newer server: what is not known is not shown
 	}
-	if !f.yield(e, nil) || f.last(e) {
+	f.over = f.last(e)
+	if !f.yield(e, nil) || f.over {
 		return errOver
 	}
 	return nil
@@ -246,13 +262,13 @@ func begin[T any](ctx context.Context, c *Client, path, name string, body any) (
 		return thing, nil, err
 	}
 	m, err := s.next()
+	if err != nil {
+		s.close()
+		return thing, nil, c.unreachable(ctx, err)
+	}
 	var got map[string]json.RawMessage
-	if err == nil && m.event == name {
-		if err = json.Unmarshal(m.data, &got); err == nil {
-			err = json.Unmarshal(got[name], &thing)
-		}
-	} else if err == nil {
-		err = errors.New("another event came first")
+	if err = json.Unmarshal(m.data, &got); err == nil {
+		err = json.Unmarshal(got[name], &thing) // nothing to read where another event came first
 	}
 	if err != nil {
 		s.close()

@@ -178,7 +178,7 @@ func (c *Client) Install(ctx context.Context, session string, requirements []str
 	if err != nil {
 		return kernel.Install{}, err
 	}
-	defer s.close()
+	defer s.finish()
 	for {
 		m, err := s.next()
 		if err != nil {

@@ -52,7 +52,7 @@ func (s *Server) caller(r *http.Request) (auth.Principal, error) {
 	case err == nil:
 		s.logins.succeeded(text)
 	case problem.Is(err, problem.Denied):
-		s.logins.failed(ip)
+		s.logins.failed(ip, text)
 	}
 	return who, err
 }
@@ -147,9 +147,10 @@ func (l *logins) succeeded(text string) {
 	l.good[sha256.Sum256([]byte(text))] = time.Now()
 }
 
-func (l *logins) failed(ip string) {
+func (l *logins) failed(ip, text string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	delete(l.good, sha256.Sum256([]byte(text))) // it was revoked, or has expired
 	name := network(ip)
 	b := l.bad[name]
 	if b == nil {

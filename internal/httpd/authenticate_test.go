@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"cove/internal/api"
 	"cove/internal/auth"
 	"cove/internal/httpd"
 )
@@ -118,6 +119,13 @@ func TestRefusalsHaveTheFormOfTheirSurface(t *testing.T) {
 	}
 	want(t, "the root with a key", g.ask(t, "GET", "/", bobs), 200)
 	want(t, "nothing with a key", g.ask(t, "GET", "/nothing", bobs), 404)
+	for _, path := range []string{"/", "/health", "/health/ready", "/metrics"} {
+		w := g.send(t, "POST", path, anns, "x")
+		want(t, "a change of "+path, w, 405)
+		if codeOf(t, w) != "method_not_allowed" || w.Header().Get("Allow") != "GET, HEAD" {
+			t.Errorf("%s: %s", path, w.Body)
+		}
+	}
 }
 
 func TestTheCallerIsKnownBehind(t *testing.T) {
@@ -156,6 +164,26 @@ func TestManyWrongKeysAreHeldBack(t *testing.T) {
 	want(t, "a key that was good before, from the same address", g.ask(t, "GET", "/v1/things/1", anns), 200)
 	want(t, "an unknown key from the same address", g.ask(t, "GET", "/v1/things/1", bobs), 429)
 	want(t, "health from the same address", g.ask(t, "GET", "/health", ""), 200)
+	delete(g.people, anns) // revoked
+	want(t, "a key that was good, once", g.ask(t, "GET", "/v1/things/1", anns), 401)
+	want(t, "a key that was good, again", g.ask(t, "GET", "/v1/things/1", anns), 429)
+}
+
+// TestAddressesAreTakenAsTheyAre: what is not plain is not sent to another address, which programs would take for success.
+func TestAddressesAreTakenAsTheyAre(t *testing.T) {
+	t.Parallel()
+	g := newRig(t, httpd.Options{}, nil)
+	for _, path := range []string{"/v1/files//a%20b", "//v1/files/a", "/v1/files/./a", "/v1/things/../files/a", "/v1/files/../../health", "/v1//", "/api/v1//"} {
+		w := g.send(t, "PUT", path, bobs, "x")
+		want(t, path, w, 404)
+		if codeOf(t, w) != "route_not_found" || !strings.Contains(w.Body.String(), "//") {
+			t.Errorf("%s: %s", path, w.Body)
+		}
+		want(t, path+" without a key", g.send(t, "PUT", path, "", "x"), 401)
+	}
+	for _, path := range []string{"/v1/files/a%20b", "/v1/files/%2e%2e", "/v1/files/a%2f%2fb"} { // the surface's matter
+		want(t, path, g.send(t, "PUT", path, bobs, "x"), 200)
+	}
 }
 
 func TestRoutes(t *testing.T) {
@@ -165,6 +193,11 @@ func TestRoutes(t *testing.T) {
 		path := strings.NewReplacer("{thing}", "1").Replace(route.Pattern)
 		if got := g.ask(t, route.Method, path, "").Code != 401; got != g.Public(route) {
 			t.Errorf("%s %s: public is %t", route.Method, route.Pattern, got)
+		}
+	}
+	for _, r := range api.Routes() {
+		if g.Public(httpd.Route{Method: r.Method, Pattern: r.Pattern}) != r.Public {
+			t.Errorf("%s %s: public is %t for the surface alone", r.Method, r.Pattern, r.Public)
 		}
 	}
 	if !strings.Contains(g.log.String(), "route=/api/v1/things/{thing} status=401") {

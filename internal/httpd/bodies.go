@@ -18,13 +18,13 @@ const shortBody = 64 << 10
 // bodies bounds a request's body.
 func (s *Server) bodies(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		limit := s.o.Limits.Body
+		limit, long := s.o.Limits.Body, problem.New(problem.Invalid, "request_too_large", "the request is too long")
 		if uploads(r) {
-			limit = s.o.Limits.Upload
+			limit, long = s.o.Limits.Upload, problem.New(problem.Exhausted, "file_too_large", "the file is larger than the server takes").WithHint("upload it in parts")
 		}
 		if r.ContentLength > limit {
 			w.Header().Set("Connection", "close")
-			refuse(w, r, problem.New(problem.Invalid, "request_too_large", "the request is too long"))
+			refuse(w, r, long)
 			return
 		}
 		if r.Body != nil && r.Body != http.NoBody {

@@ -27,13 +27,9 @@ func (s *Server) goesBy(r *http.Request) bool {
 	if _, unix := local.(*net.UnixAddr); unix {
 		return true // no browser comes this way
 	}
-	name := r.Host
-	if host, _, err := net.SplitHostPort(r.Host); err == nil {
-		name = host
-	}
-	name = strings.ToLower(strings.TrimSuffix(strings.Trim(name, "[]"), "."))
+	name := hostOf(r.Host)
 	for _, h := range s.o.Hosts {
-		h = strings.ToLower(h)
+		h = hostOf(h)
 		if h == "*" || h == name || strings.HasPrefix(h, ".") && strings.HasSuffix(name, h) {
 			return true
 		}
@@ -42,6 +38,14 @@ func (s *Server) goesBy(r *http.Request) bool {
 		return true
 	}
 	return len(s.o.Hosts) == 0 && !loopback(local)
+}
+
+// hostOf is a host's name alone, however it is written.
+func hostOf(address string) string {
+	if host, _, err := net.SplitHostPort(address); err == nil {
+		address = host
+	}
+	return strings.ToLower(strings.TrimSuffix(strings.Trim(address, "[]"), "."))
 }
 
 func loopback(a net.Addr) bool {
@@ -60,6 +64,9 @@ func protection(origins []string) (*http.CrossOriginProtection, error) {
 	return p, nil
 }
 
+// exposed are the headers of answers that scripts of allowed pages may read.
+const exposed = "Location, X-Request-Id, Retry-After, RateLimit-Limit, RateLimit-Remaining, RateLimit-Reset, Content-Disposition, Content-Range, ETag, Idempotency-Replayed"
+
 // crossOrigin keeps web pages of others away, but for those that the operator names. Origins are compared exactly.
 func (s *Server) crossOrigin(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -70,7 +77,7 @@ func (s *Server) crossOrigin(next http.Handler) http.Handler {
 		if origin != "" && slices.Contains(s.o.Origins, origin) {
 			h := w.Header()
 			h.Set("Access-Control-Allow-Origin", origin)
-			h.Set("Access-Control-Expose-Headers", "X-Request-Id, Retry-After, RateLimit-Limit, RateLimit-Remaining, RateLimit-Reset, Content-Disposition, ETag")
+			h.Set("Access-Control-Expose-Headers", exposed)
 			if r.Method == http.MethodOptions && r.Header.Get("Access-Control-Request-Method") != "" {
 				h.Set("Access-Control-Allow-Methods", "GET, HEAD, POST, PUT, PATCH, DELETE")
 				h.Set("Access-Control-Allow-Headers", "Authorization, *") // the star does not cover Authorization

@@ -3,6 +3,7 @@ package httpd_test
 import (
 	"io"
 	"net/http"
+	"strings"
 	"testing"
 
 	"cove/internal/httpd"
@@ -20,6 +21,7 @@ func TestHosts(t *testing.T) {
 		{nil, "localhost:8080", 200}, {nil, "127.0.0.1", 200}, {nil, "[::1]:8080", 200}, {nil, "cove.localhost", 200}, {nil, "LOCALHOST.", 200},
 		{nil, "evil.example", 421}, {nil, "evil.example:8080", 421}, {nil, "localhost.evil.example", 421}, {nil, "127.0.0.1.evil.example", 421}, {nil, "", 421},
 		{[]string{"cove.example.com"}, "cove.example.com:443", 200}, {[]string{"cove.example.com"}, "xcove.example.com", 421},
+		{[]string{"Cove.example.com.:8443"}, "cove.example.com", 200}, {[]string{"cove.example.com:8443"}, "cove.example.com:80", 200},
 		{[]string{".example.com"}, "a.example.com", 200}, {[]string{".example.com"}, "evilexample.com", 421}, {[]string{"*"}, "anything", 200},
 	} {
 		g := newRig(t, httpd.Options{Hosts: c.allowed}, nil).listen(t)
@@ -68,6 +70,9 @@ func TestCrossOrigin(t *testing.T) {
 		}
 		if got := w.Header().Get("Access-Control-Allow-Origin"); got != c.allowed {
 			t.Errorf("%s: allowed is %q", name, got)
+		}
+		if got := w.Header().Get("Access-Control-Expose-Headers"); c.allowed != "" && c.method == "POST" && (!strings.Contains(got, "Location") || !strings.Contains(got, "Content-Range")) {
+			t.Errorf("%s: it may read %s", name, got)
 		}
 		if c.status == 403 && codeOf(t, w) != "cross_origin" {
 			t.Errorf("%s: %s", name, w.Body)

@@ -42,7 +42,7 @@ type Options struct {
 	Hosts []string
 	// Origins are the web pages, as https://app.example.com, whose scripts may call the server.
 	Origins []string
-	// Proxies are trusted to say in X-Forwarded-For whom they speak for.
+	// Proxies are trusted to say in X-Forwarded-For whom they speak for, as those are who come through a unix socket.
 	Proxies    []netip.Prefix
 	PublicDocs bool // the documentation and the OpenAPI document need no key
 	Limits     Limits
@@ -114,6 +114,7 @@ type Server struct {
 	projects *rates
 	room     *room
 	ready    readiness
+	silent   silent
 
 	mu        sync.Mutex
 	listeners []listener

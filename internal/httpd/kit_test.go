@@ -67,9 +67,10 @@ func (b *buffer) String() string {
 // rig is a server with a surface of the test's making.
 type rig struct {
 	*httpd.Server
-	log *buffer
-	tel *telemetry.Telemetry
-	url string // of a listening server, after listen
+	people accounts
+	log    *buffer
+	tel    *telemetry.Telemetry
+	url    string // of a listening server, after listen
 }
 
 // surface has what the tests need below both prefixes.
@@ -108,12 +109,12 @@ func newRig(t *testing.T, o httpd.Options, more map[string]http.HandlerFunc) *ri
 	t.Helper()
 	tel, err := telemetry.New(t.Context(), telemetry.Options{})
 	must(t, err)
-	log := &buffer{}
-	o.Accounts, o.API, o.OpenAI, o.Telemetry = people(), surface(more), surface(more), tel
+	log, known := &buffer{}, people()
+	o.Accounts, o.API, o.OpenAI, o.Telemetry = known, surface(more), surface(more), tel
 	o.Log = slog.New(telemetry.NewHandler(log, telemetry.LogOptions{Level: slog.LevelDebug}))
 	s, err := httpd.New(o)
 	must(t, err)
-	return &rig{Server: s, log: log, tel: tel}
+	return &rig{Server: s, people: known, log: log, tel: tel}
 }
 
 // listen has the server answer on a real socket.

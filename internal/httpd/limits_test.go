@@ -125,7 +125,11 @@ func TestBodies(t *testing.T) {
 		t.Errorf("it says %s", w.Body)
 	}
 	want(t, "a long file", g.send(t, "PUT", "/api/v1/files/a", anns, long), 200)
-	want(t, "a longer file", g.send(t, "PUT", "/api/v1/files/a", anns, longer), 413)
+	w = g.send(t, "PUT", "/api/v1/files/a", anns, longer)
+	want(t, "a longer file", w, 413)
+	if codeOf(t, w) != "file_too_large" { // as the surfaces say of one that is a little too large
+		t.Errorf("it says %s", w.Body)
+	}
 	// A body that does not say its length is cut.
 	r := httptest.NewRequestWithContext(t.Context(), "POST", "/v1/things", io.MultiReader(strings.NewReader(long)))
 	r.ContentLength = -1

@@ -74,7 +74,7 @@ func (s *Server) listenAll(ctx context.Context) error {
 func (s *Server) add(l net.Listener, h http.Handler, secure *tls.Config) {
 	s.listeners = append(s.listeners, listener{Listener: l, secure: secure != nil, server: &http.Server{
 		Handler: h, TLSConfig: secure, ReadHeaderTimeout: s.o.Limits.Header, IdleTimeout: s.o.Limits.Idle, MaxHeaderBytes: 64 << 10,
-		ErrorLog: quietLog(s.log),
+		ErrorLog: quietLog(s.log), ConnState: s.silent.note,
 		HTTP2: &http.HTTP2Config{
 			MaxConcurrentStreams: 250, SendPingTimeout: s.o.Limits.Stall, PingTimeout: s.o.Limits.Stall, WriteByteTimeout: s.o.Limits.Stall,
 		},
@@ -121,10 +121,15 @@ func listenProblem(address string, err error) error {
 	case errors.Is(err, syscall.EADDRINUSE):
 		return problem.New(problem.Unavailable, "address_in_use", "something else listens on "+address).
 			WithHint("stop it, or choose another address with --listen").WithCause(err)
-	default:
-		return problem.New(problem.Invalid, "address_invalid", "cannot listen on "+address).
-			WithHint("an address is HOST:PORT, :PORT or unix:/PATH").WithCause(err)
 	}
+	hint := "an address is HOST:PORT, :PORT or unix:/PATH"
+	switch {
+	case errors.Is(err, syscall.EACCES) && !strings.HasPrefix(address, "unix:"):
+		hint = "ports below 1024 are for root alone; choose a higher one, such as :8700"
+	case errors.Is(err, syscall.EADDRNOTAVAIL):
+		hint = "this machine has no such address; :8700 stands for all that it has"
+	}
+	return problem.New(problem.Invalid, "address_invalid", "cannot listen on "+address).WithHint(hint).WithCause(err)
 }
 
 // tlsConfig returns nil where there is to be no TLS.

@@ -165,24 +165,26 @@ func (s *Server) noting(next http.Handler) http.Handler {
 	})
 }
 
-// clientIP is whom the request came from: the nearest address that is not a proxy which the operator trusts.
+// clientIP is whom the request came from: the nearest address that is not a proxy which the operator trusts. Who comes through a unix socket
+// is the server's own user, and trusted.
 func (s *Server) clientIP(r *http.Request) string {
+	var ip netip.Addr
 	host, _, err := net.SplitHostPort(r.RemoteAddr)
-	if err != nil {
-		return "local" // a unix socket
-	}
-	ip, err := netip.ParseAddr(host)
-	if err != nil {
+	unix := err != nil
+	if ip, err = netip.ParseAddr(host); err != nil && !unix {
 		return "unknown"
 	}
 	ip = ip.Unmap().WithZone("")
 	hops := strings.Split(strings.Join(r.Header.Values("X-Forwarded-For"), ","), ",")
-	for i := len(hops) - 1; i >= 0 && s.trusts(ip); i-- {
+	for i := len(hops) - 1; i >= 0 && (!ip.IsValid() || s.trusts(ip)); i-- {
 		next, err := netip.ParseAddr(strings.TrimSpace(hops[i]))
 		if err != nil {
 			break
 		}
 		ip = next.Unmap().WithZone("")
+	}
+	if !ip.IsValid() {
+		return "local"
 	}
 	return ip.String()
 }

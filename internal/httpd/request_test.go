@@ -143,6 +143,9 @@ func TestReadiness(t *testing.T) {
 	for range 100 {
 		g.ask(t, "GET", "/health/ready", "")
 	}
+	for range 100 {
+		must(t, g.Ready(t.Context())) // the surface's own route
+	}
 	if asked > 2 {
 		t.Errorf("everybody can have the database asked: %d times", asked)
 	}
@@ -158,7 +161,10 @@ func TestWhomARequestComesFrom(t *testing.T) {
 		{"10.0.0.1:1", "", "10.0.0.1"},
 		{"5.5.5.5:1", "1.2.3.4", "5.5.5.5"},
 		{"[::ffff:5.5.5.5]:1", "", "5.5.5.5"},
-		{"@", "1.2.3.4", "local"},
+		{"@", "", "local"}, // a unix socket, which is the server's own user's
+		{"@", "nonsense", "local"},
+		{"@", "6.6.6.6, 1.2.3.4", "1.2.3.4"},
+		{"", "6.6.6.6, 1.2.3.4, 10.9.9.9", "1.2.3.4"},
 	} {
 		g := newRig(t, httpd.Options{Proxies: []netip.Prefix{proxy}}, nil)
 		r := httptest.NewRequestWithContext(t.Context(), "GET", "/v1/things/1", nil)

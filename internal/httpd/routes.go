@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"path"
 	"slices"
 	"strings"
 	"sync"
@@ -22,12 +23,28 @@ func (s *Server) routes() http.Handler {
 	mux.HandleFunc("GET /health", s.alive)         // the process answers
 	mux.HandleFunc("GET /health/ready", s.isReady) // and can do its work
 	mux.HandleFunc("GET /metrics", s.metrics)      // for admins of the server
+	for _, own := range []string{"/{$}", "/health", "/health/ready", "/metrics"} {
+		mux.HandleFunc(own, onlyGet)
+	}
 
 	mux.Handle("/api/", or404(s.o.API))   // see package api
 	mux.Handle("/v1/", or404(s.o.OpenAI)) // see package compat/openai
 
 	mux.HandleFunc("/", notFound)
-	return mux
+	return plainly(mux)
+}
+
+// plainly refuses addresses that the mux would send somewhere else: few programs follow that with a body, and those who do not would take an
+// upload for done.
+func plainly(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if p := strings.TrimSuffix(r.URL.EscapedPath(), "/"); p != "" && path.Clean(p) != p {
+			refuse(w, r, problem.New(problem.NotFound, "route_not_found", "there is nothing at this address").
+				WithHint("write it without empty parts (//) and without . and .."))
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
 }
 
 // public says whether a request needs no key: health, and the documentation where the operator wants it so.
@@ -97,15 +114,26 @@ Send a key as Authorization: Bearer cove_... (cove key create makes one).
 func (s *Server) alive(w http.ResponseWriter, _ *http.Request) { state(w, http.StatusOK, "ok") }
 
 func (s *Server) isReady(w http.ResponseWriter, r *http.Request) {
-	if s.draining.Load() {
+	err := s.Ready(r.Context())
+	switch {
+	case err == nil:
+		state(w, http.StatusOK, "ok")
+	case problem.Of(err).Code == "draining":
 		state(w, http.StatusServiceUnavailable, "draining")
-		return
-	}
-	if s.o.Ready != nil && s.ready.ask(r.Context(), s.o.Ready) != nil {
+	default:
 		state(w, http.StatusServiceUnavailable, "unavailable") // why is in the log, not for everybody
-		return
 	}
-	state(w, http.StatusOK, "ok")
+}
+
+// Ready says whether the server can work. It may be asked as often as anybody likes.
+func (s *Server) Ready(ctx context.Context) error {
+	if s.draining.Load() {
+		return stopping()
+	}
+	if s.o.Ready == nil {
+		return nil
+	}
+	return s.ready.ask(ctx, s.o.Ready)
 }
 
 func state(w http.ResponseWriter, status int, word string) {
@@ -149,6 +177,11 @@ func or404(h http.Handler) http.Handler {
 		return http.HandlerFunc(notFound)
 	}
 	return h
+}
+
+func onlyGet(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Allow", "GET, HEAD")
+	refuse(w, r, problem.New(problem.Invalid, "method_not_allowed", "this address can only be read").WithHint("it knows GET, HEAD"))
 }
 
 func notFound(w http.ResponseWriter, r *http.Request) {

@@ -60,10 +60,11 @@ func (s *Server) stop(end context.CancelCauseFunc) {
 	s.draining.Store(true)
 	grace, cancel := context.WithTimeout(context.Background(), s.o.Limits.Grace)
 	defer cancel()
+	defer time.AfterFunc(silence, s.silent.close).Stop()
 	if s.shutdown(grace) {
 		return
 	}
-	end(problem.New(problem.Unavailable, "draining", "the server is stopping").WithHint("come again in a moment"))
+	end(stopping())
 	last, cancel := context.WithTimeout(context.Background(), lastWords)
 	defer cancel()
 	if s.shutdown(last) {
@@ -72,6 +73,10 @@ func (s *Server) stop(end context.CancelCauseFunc) {
 	for _, l := range s.listeners {
 		_ = l.server.Close()
 	}
+}
+
+func stopping() error {
+	return problem.New(problem.Unavailable, "draining", "the server is stopping").WithHint("come again in a moment")
 }
 
 // shutdown closes the listeners and says whether everything that ran has ended in time.
@@ -83,16 +88,16 @@ func (s *Server) shutdown(ctx context.Context) bool {
 	return group.Wait() == nil
 }
 
-// metricsOnly serves the metrics to whoever reaches the listener.
+// metricsOnly serves the metrics to whoever reaches the listener, but for web pages.
 func (s *Server) metricsOnly() http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", s.o.Telemetry.Metrics())
 	mux.HandleFunc("GET /health", s.alive)
 	mux.HandleFunc("GET /health/ready", s.isReady)
-	return mux
+	return notForPages(mux)
 }
 
-// debugOnly serves Go's profiles. Addresses of web pages are refused: a page in a browser on this machine can reach it.
+// debugOnly serves Go's profiles, but for web pages.
 func debugOnly() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /debug/pprof/", pprof.Index)
@@ -100,13 +105,19 @@ func debugOnly() http.Handler {
 	mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
 	mux.HandleFunc("GET /debug/pprof/symbol", pprof.Symbol)
 	mux.HandleFunc("GET /debug/pprof/trace", pprof.Trace)
+	return notForPages(mux)
+}
+
+// notForPages refuses what a page in a browser on this machine has the browser ask: under a name of the page's own, or across sites.
+func notForPages(next http.Handler) http.Handler {
 	bare := &Server{}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if !bare.goesBy(r) || r.Header.Get("Origin") != "" {
+		site := r.Header.Get("Sec-Fetch-Site")
+		if !bare.goesBy(r) || r.Header.Get("Origin") != "" || site != "" && site != "none" && site != "same-origin" {
 			http.Error(w, "not for web pages", http.StatusForbidden)
 			return
 		}
-		mux.ServeHTTP(w, r)
+		next.ServeHTTP(w, r)
 	})
 }
 

@@ -115,6 +115,48 @@ func TestStoppingWithOpenStreams(t *testing.T) {
 	}
 }
 
+// TestStoppingWithSilentConnections: one that never brought a request is closed while requests are still served, and holds nothing up.
+func TestStoppingWithSilentConnections(t *testing.T) {
+	t.Parallel()
+	began, closed := make(chan struct{}), make(chan struct{})
+	g := newRig(t, local(httpd.Options{Limits: httpd.Limits{Grace: 4 * time.Second}}), map[string]http.HandlerFunc{
+		"GET /v1/patient": func(w http.ResponseWriter, r *http.Request) {
+			close(began)
+			select {
+			case <-closed:
+				_, _ = io.WriteString(w, "whole")
+			case <-r.Context().Done():
+			}
+		},
+	})
+	address, stop := serve(t, g)
+	conn, err := net.Dial("tcp", address)
+	must(t, err)
+	defer conn.Close()
+	text := make(chan string, 1)
+	go func() {
+		r, _ := http.NewRequestWithContext(context.Background(), "GET", "http://"+address+"/v1/patient", nil)
+		r.Header.Set("X-Api-Key", anns)
+		answer, err := new(http.Client).Do(r)
+		if err != nil {
+			text <- err.Error()
+			return
+		}
+		defer answer.Body.Close()
+		all, err := io.ReadAll(answer.Body)
+		text <- fmt.Sprint(string(all), err)
+	}()
+	<-began
+	go func() {
+		defer close(closed)
+		_, _ = conn.Read(make([]byte, 1))
+	}()
+	must(t, stop())
+	if got := <-text; got != "whole<nil>" {
+		t.Errorf("the request that ran got %q", got)
+	}
+}
+
 func TestUnixSockets(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "s")
@@ -163,6 +205,7 @@ func TestWhatCannotBeListenedOn(t *testing.T) {
 		code string
 	}{
 		"in use":             {httpd.Options{Listen: []string{busy.Addr().String()}}, "address_in_use"},
+		"another machine's":  {httpd.Options{Listen: []string{"192.0.2.1:0"}}, "address_invalid"},
 		"nonsense":           {httpd.Options{Listen: []string{"nonsense"}}, "address_invalid"},
 		"a file":             {httpd.Options{Listen: []string{"unix:" + file}}, "address_in_use"},
 		"open debug":         {local(httpd.Options{Debug: "0.0.0.0:0"}), "debug_not_local"},
@@ -244,6 +287,19 @@ func TestSideListeners(t *testing.T) {
 	}
 	if _, status := fetch(t, http.DefaultClient, "http://"+scrape+"/v1/things/1"); status != 404 {
 		t.Errorf("the API is a %d beside the metrics", status)
+	}
+	for header, value := range map[string]string{"Host": "evil.example", "Origin": "http://evil.example", "Sec-Fetch-Site": "cross-site"} {
+		r, err := http.NewRequestWithContext(t.Context(), "GET", "http://"+scrape+"/metrics", nil)
+		must(t, err)
+		if r.Header.Set(header, value); header == "Host" {
+			r.Host = value
+		}
+		answer, err := http.DefaultClient.Do(r)
+		must(t, err)
+		_ = answer.Body.Close()
+		if answer.StatusCode != 403 {
+			t.Errorf("a page in a browser here reads the metrics: %s %s is a %d", header, value, answer.StatusCode)
+		}
 	}
 	client := &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return new(net.Dialer).DialContext(ctx, "unix", path)

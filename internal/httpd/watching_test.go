@@ -179,7 +179,7 @@ func TestOneTraceGoesFromTheRequestToTheKernel(t *testing.T) {
 	const root = "POST /api/v1/turns"
 	for _, path := range []string{
 		root, root + " > claim", root + " > turn", root + " > turn > model", root + " > turn > execution", root + " > turn > execution > queue",
-		root + " > turn > execution > kernel",
+		root + " > turn > execution > kernel", root + " > store", root + " > turn > store", root + " > turn > execution > store",
 	} {
 		if !slices.Contains(got, path) {
 			t.Errorf("there is no span %s; there are:\n%s", path, strings.Join(got, "\n"))
