@@ -2,9 +2,11 @@ package app
 
 import (
 	"context"
+	"io"
 
 	"cove/internal/config"
 	"cove/internal/hub"
+	"cove/internal/store"
 )
 
 // ChosenModel is what a server with these settings asks when a client names a model.
@@ -24,4 +26,14 @@ func LockServer(dir, address string) (release func(), err error) {
 	}
 	l.sign(address)
 	return l.release, nil
+}
+
+// Backup writes an archive of a database and the folder of contents.
+func Backup(ctx context.Context, s *store.Store, blobs string, w io.Writer) error {
+	return backup(ctx, s, blobs, w)
+}
+
+// Restore reads an archive into a database and a server's folder.
+func Restore(ctx context.Context, s *store.Store, folder string, r io.Reader) error {
+	return restore(ctx, s, folder, r)
 }

@@ -32,11 +32,14 @@ var _ hub.Models = (*models)(nil)
 // Open implements hub.Models. Clients never reach a file of the operator's: a recording is only what the settings name.
 func (m *models) Open(ctx context.Context, name string) (model.Model, error) {
 	choice, err := m.choose(ctx, name)
-	if p := problem.Of(err); p != nil && p.Code == "no_model" {
-		return nil, problem.New(p.Kind, p.Code, "this server has no language model").
+	switch {
+	case isCode(err, "no_model"):
+		return nil, problem.New(problem.Of(err).Kind, "no_model", "this server has no language model").
 			WithHint("its operator sets one up: serve_models with OPENAI_API_KEY, ANTHROPIC_API_KEY, OPENAI_BASE_URL or an Ollama server; code runs without").WithCause(err)
-	}
-	if err != nil {
+	case isCode(err, severalModels):
+		return nil, problem.New(problem.Invalid, severalModels, "this server has several models, and none that is meant without a name").
+			WithHint("name one of the list of models; its operator sets the usual one with serve_models").WithCause(err)
+	case err != nil:
 		return nil, err
 	}
 	opened, err := newModel(m.cfg, choice)
@@ -60,16 +63,25 @@ func (m *models) choose(ctx context.Context, name string) (choose.Choice, error)
 		return m.among(served, name)
 	}
 	usual, err := choose.Model(ctx, m.cfg, "")
-	if err != nil || name == "" || name == usual.String() || usual.Provider == "replay" {
+	several := isCode(err, severalModels)
+	if name == "" || err != nil && !several || name == usual.String() || usual.Provider == "replay" {
 		return usual, err
 	}
 	if provider, _, _ := strings.Cut(name, "/"); isProvider(provider) {
 		return choose.Parse(m.cfg, name)
 	}
 	// A name alone, and one such as Qwen/Qwen3-8B, is the default provider's.
+	if several {
+		return choose.Parse(m.cfg, "openai/"+name)
+	}
 	usual.Name, usual.Because = name, ""
 	return usual, nil
 }
+
+// severalModels is the code of choose's problem with a service that has several models while the settings name none.
+const severalModels = "model_not_named"
+
+func isCode(err error, code string) bool { return err != nil && problem.Of(err).Code == code }
 
 // among returns the served model that name means. A name that no provider is part of and that fits none is the client's habit, such as gpt-4o: the
 // operator decided what it gets.
@@ -105,13 +117,17 @@ func (m *models) List(ctx context.Context) ([]hub.ModelInfo, error) {
 		return slices.Clone(m.listed), nil
 	}
 	usual, err := choose.Model(ctx, m.cfg, "")
-	if problem.Of(err) != nil && problem.Of(err).Code == "no_model" {
+	out := []hub.ModelInfo{info(usual.String(), true)}
+	switch {
+	case isCode(err, "no_model"):
 		return nil, nil // a server without a model still runs code
+	case isCode(err, severalModels):
+		out = nil
+		usual, err = choose.Parse(m.cfg, "openai/any")
 	}
 	if err != nil {
 		return nil, err
 	}
-	out := []hub.ModelInfo{info(usual.String(), true)}
 	names, err := choose.List(ctx, usual)
 	if err != nil {
 		return out, nil // the provider does not say; what is asked for is passed on to it

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"cove/internal/api"
 	"cove/internal/auth"
 	"cove/internal/cli"
@@ -27,8 +29,8 @@ import (
 )
 
 const (
-	// goodbye bounds what is done after everything was paused or given up.
-	goodbye = 10 * time.Second
+	// goodbye bounds the wait for the collector of traces after everything was paused or given up.
+	goodbye = 2 * time.Second
 )
 
 // server is `cove serve`: everything that it has, in the order in which it is made. It is taken apart in the other order.
@@ -56,7 +58,7 @@ func newServer(version string) func(context.Context, config.Config, cli.ServerOp
 		if c.Found {
 			s.about.Config = c.File
 		}
-		steps := []func(context.Context, cli.ServerOptions) error{s.openLog, s.openFolder, s.openStore, s.openHub, s.openFront, s.openSandboxes, s.recover}
+		steps := []func(context.Context, cli.ServerOptions) error{s.openLog, s.openFolder, s.openStore, s.openHub, s.openFront, s.openSandboxes, s.recover, s.openAccounts}
 		for _, step := range steps {
 			if err := step(ctx, o); err != nil {
 				s.close()
@@ -139,10 +141,18 @@ func (s *server) openStore(ctx context.Context, _ cli.ServerOptions) error {
 		return err
 	}
 	s.later(func() { _ = db.Close() })
+	if err := db.Claim(ctx); err != nil {
+		return err
+	}
 	s.store = db
 	s.about.Database = databaseName(s.cfg)
 	s.accounts = &auth.Accounts{Store: db, Audit: db}
 	s.later(s.accounts.Wait)
+	return nil
+}
+
+// openAccounts makes the first key, last of all: a start that fails would keep it from everybody for ever.
+func (s *server) openAccounts(ctx context.Context, _ cli.ServerOptions) (err error) {
 	s.about.Key, err = s.accounts.Found(ctx, s.cfg.FirstKey)
 	return err
 }
@@ -155,8 +165,8 @@ func (s *server) openHub(context.Context, cli.ServerOptions) error {
 		Sessions: serverSessions(c), Blobs: s.blobs(), Base: s.base(),
 		Prepare: func(ctx context.Context, b named.Base) (*named.Ground, error) { return s.warm.Prepare(ctx, b) },
 		Limits: hub.Limits{
-			Sessions: c.MaxSessions, Executions: c.MaxExecutions, Queue: c.MaxQueue,
-			Project: hub.Quota{Sessions: c.ProjectSessions, Executions: c.ProjectExecutions, CPUSeconds: c.ProjectCPU, Disk: int64(c.ProjectDisk), Tokens: c.ProjectTokens},
+			Sessions: c.MaxSessions, Memory: mostMemory(c), Executions: c.MaxExecutions, Queue: c.MaxQueue,
+			Project: cli.ProjectQuota(c),
 			Key:     hub.Quota{Sessions: c.KeySessions, Executions: c.KeyExecutions, CPUSeconds: c.KeyCPU, Tokens: c.KeyTokens},
 			Idle:    orForEver(c.SessionIdle), Life: time.Duration(c.SessionLife), Execution: orForEver(c.Timeout),
 			Output: int64(c.ServerOutput), File: int64(c.MaxUpload),
@@ -165,6 +175,16 @@ func (s *server) openHub(context.Context, cli.ServerOptions) error {
 		Turns:  cli.TurnLimits(c),
 	})
 	return nil
+}
+
+// mostMemory is what a session may ask for: what the operator said, or half of the machine's memory; never less than it gets without asking.
+func mostMemory(c config.Config) int64 {
+	most := int64(c.MaxMemory)
+	var machine unix.Sysinfo_t
+	if most == 0 && unix.Sysinfo(&machine) == nil {
+		most = int64(machine.Totalram) * int64(machine.Unit) / 2
+	}
+	return max(most, int64(c.Memory))
 }
 
 // orForEver is a time that the settings mean by 0 as no limit.
@@ -211,9 +231,10 @@ func (s *server) openFront(ctx context.Context, _ cli.ServerOptions) error {
 	}
 	s.front, err = httpd.New(httpd.Options{
 		Accounts: s.accounts,
-		API:      api.New(api.Options{Hub: s.hub, Accounts: s.accounts, Audit: s.store, Version: s.about.Version, Log: s.log, MaxFile: int64(c.MaxUpload)}),
-		OpenAI:   openai.New(openai.Options{Hub: s.hub, Log: s.log, MaxFile: int64(c.MaxUpload), Memory: int64(c.Memory)}),
-		Routes:   routes(), Ready: s.hub.Ready,
+		API: api.New(api.Options{Hub: s.hub, Accounts: s.accounts, Audit: s.store, Version: s.about.Version, Log: s.log, MaxFile: int64(c.MaxUpload),
+			Ready: func(ctx context.Context) error { return s.front.Ready(ctx) }}),
+		OpenAI: openai.New(openai.Options{Hub: s.hub, Log: s.log, MaxFile: int64(c.MaxUpload), Memory: mostMemory(c)}),
+		Routes: routes(), Ready: s.hub.Ready,
 		Telemetry: s.seen, Log: s.log, Version: s.about.Version,
 		Listen: c.Listen, Cert: c.TLSCert, Key: c.TLSKey, Metrics: c.Metrics, Debug: c.DebugListen,
 		Hosts: c.AllowHosts, Origins: c.AllowOrigins, Proxies: proxies, PublicDocs: c.DocsPublic,

@@ -1,6 +1,10 @@
 package app_test
 
 import (
+	"bufio"
+	"fmt"
+	"io"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -18,6 +22,7 @@ func TestServedModels(t *testing.T) {
 	chosen := free
 	chosen.ServeModels = config.List{"anthropic/big", "openai/small"}
 	recorded := config.Config{Model: "replay:" + recording(t)}
+	several := config.Config{OpenAIBaseURL: listing(t), AnthropicKey: "k"}
 	for name, test := range map[string]struct {
 		cfg   config.Config
 		named string
@@ -34,6 +39,10 @@ func TestServedModels(t *testing.T) {
 		"served: a habit":               {chosen, "gpt-4o", "anthropic/big"},
 		"served: refused":               {chosen, "openai/other", "model_not_found"},
 		"served: a file":                {chosen, "replay:/etc/passwd", "anthropic/big"},
+		"several: none":                 {several, "", "model_not_named"},
+		"several: one of them":          {several, "b", "openai/b"},
+		"several: whole":                {several, "openai/b", "openai/b"},
+		"several: another provider":     {several, "anthropic/x", "anthropic/x"},
 		"a recording for all":           {recorded, "gpt-4o", recorded.Model},
 		"a recording by another's name": {recorded, "replay:/etc/passwd", recorded.Model},
 	} {
@@ -48,6 +57,47 @@ func TestServedModels(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestSeveralModels wants all models of a service to be there to be named, where the settings name none.
+func TestSeveralModels(t *testing.T) {
+	t.Parallel()
+	models := app.Models(config.Config{OpenAIBaseURL: listing(t)})
+	list, err := models.List(t.Context())
+	if err != nil || len(list) != 2 || list[0].ID != "openai/a" || list[1].ID != "openai/b" || list[0].Default || list[1].Default {
+		t.Errorf("the list is %+v, %v", list, err)
+	}
+	if m, err := models.Open(t.Context(), "b"); err != nil || m.Name() != "openai/b" {
+		t.Errorf("b is %v, %v", m, err)
+	}
+	if _, err := models.Open(t.Context(), ""); err == nil || !strings.Contains(problem.Of(err).Hint, "serve_models") || strings.Contains(err.Error(), "COVE_MODEL") {
+		t.Errorf("without a name: %v", err)
+	}
+}
+
+// listing is the address of a service with two models.
+func listing(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.Close() })
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			_, _ = bufio.NewReader(c).ReadString('\n')
+			body := `{"data":[{"id":"a"},{"id":"b"}]}`
+			_, _ = fmt.Fprintf(c, "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: %d\r\n\r\n%s", len(body), body)
+			_ = c.(*net.TCPConn).CloseWrite()
+			_, _ = io.Copy(io.Discard, c)
+			_ = c.Close()
+		}
+	}()
+	return "http://" + l.Addr().String() + "/v1"
 }
 
 func recording(t *testing.T) string {

@@ -13,22 +13,14 @@ import (
 	"cove/internal/config"
 	"cove/internal/interpreter"
 	"cove/internal/kernel"
-	"cove/internal/model"
-	"cove/internal/model/choose"
 	"cove/internal/problem"
 )
 
 type askCmd struct {
+	ownSignals
 	Prompt []string `arg:"" optional:"" help:"The question."`
-	Model  string   `placeholder:"PROVIDER/NAME" help:"openai/..., anthropic/..., ollama/... or replay:FILE. Without it: COVE_MODEL, the config file, then what the environment offers."`
-	fileFlags
-	sessionFlags
-	sandboxFlags
-	installFlags
-	serverFlags
-	historyFlags
-	MaxSteps int  `default:"${max_steps}" placeholder:"N" help:"How often the model may run code (default: ${max_steps})."`
-	JSON     bool `name:"json" help:"Print one event per line as JSON (docs/events.md)."`
+	talkFlags
+	JSON bool `name:"json" help:"Print one event per line as JSON (docs/events.md)."`
 }
 
 // Help is the long help.
@@ -50,46 +42,35 @@ Exit code: 0 answered; 1 stopped at a limit before the answer was complete; 130 
 }
 
 func (c *askCmd) run(ctx context.Context, p *Program) (int, error) {
-	cfg, err := c.config(p)
+	cfg, err := c.settings(p)
 	if err != nil {
 		return 0, err
 	}
-	c.install(&cfg)
-	cfg.History = cfg.History && !c.NoHistory
-	prompt := strings.TrimSpace(strings.Join(c.question(), " "))
+	goOnWith, words, err := c.question()
+	if err != nil {
+		return 0, err
+	}
+	prompt := strings.TrimSpace(strings.Join(words, " "))
 	if prompt == "" {
 		return 0, problem.New(problem.Invalid, "usage", "there is no question").WithHint(`ask one: cove ask -f sales.csv "Which region grew fastest?"`)
 	}
-	if c.MaxSteps < 1 {
-		return 0, problem.New(problem.Invalid, "usage", "--max-steps must be at least 1")
-	}
-	cfg.MaxSteps = c.MaxSteps
-	if err := c.check(cfg); err != nil {
-		return 0, err
-	}
 	i := p.interruptible(ctx)
 	defer i.stop()
-	code, err := c.answer(i, p, cfg, prompt)
+	code, err := c.answer(i, &talking{p: p, cfg: cfg, talkFlags: c.talkFlags, goOnWith: goOnWith, command: "cove ask"}, prompt)
 	if signalled := i.exitCode(); signalled != 0 && !unsaved(err) {
 		return signalled, nil
 	}
 	return code, err
 }
 
-func (c *askCmd) answer(i *interruption, p *Program, cfg config.Config, prompt string) (code int, err error) {
+func (c *askCmd) answer(i *interruption, t *talking, prompt string) (code int, err error) {
+	p := t.p
 	inputs, out, err := p.prepare(c.fileFlags)
 	if err != nil {
 		return 0, err
 	}
-	base, key, err := c.remote(cfg)
-	if err != nil {
+	if err := t.reach(i.soft); err != nil {
 		return 0, err
-	}
-	var m model.Model
-	if base == "" {
-		if m, err = c.connect(i.soft, p, cfg); err != nil {
-			return 0, err
-		}
 	}
 	if isPiped(p.In) {
 		piped, remove, err := spool(i.soft, p.In, workspaceLimit())
@@ -99,21 +80,9 @@ func (c *askCmd) answer(i *interruption, p *Program, cfg config.Config, prompt s
 		defer remove()
 		inputs = append(inputs, unique(piped, inputs)...)
 	}
-	v := &askView{p: p, out: out, json: c.JSON, quiet: c.Quiet, plotly: p.plotly(cfg), narrator: newNarrator(p, p.Err)}
+	v := &askView{p: p, out: out, json: c.JSON, quiet: c.Quiet, plotly: p.plotly(t.cfg), narrator: newNarrator(p, p.Err)}
 	defer v.narrator.live.clear()
-	t := talking{p: p, cfg: cfg, sandboxFlags: c.sandboxFlags, sessionFlags: c.sessionFlags, historyFlags: c.historyFlags, goOnWith: c.goesOnWith(), command: "cove ask"}
-	if base != "" {
-		return t.remotely(i, c.server(p, base, key), inputs, out, func(r talker) (int, error) { return v.ask(i, r, prompt) })
-	}
-	return t.locally(i, m, inputs, out, func(l talker) (int, error) { return v.ask(i, l, prompt) })
-}
-
-func (c *askCmd) server(p *Program, base, key string) remoteOptions {
-	o := remoteOptions{base: base, key: key, model: c.Model}
-	if c.MaxSteps != p.Config.MaxSteps {
-		o.steps = c.MaxSteps
-	}
-	return o
+	return t.talk(i, inputs, out, func(with talker) (int, error) { return v.ask(i, with, prompt) })
 }
 
 // ask shows one turn and returns the exit code.
@@ -137,17 +106,6 @@ func unique(piped, inputs []input) []input {
 		}
 	}
 	return piped
-}
-
-func (c *askCmd) connect(ctx context.Context, p *Program, cfg config.Config) (model.Model, error) {
-	choice, err := choose.Model(ctx, cfg, c.Model)
-	if err != nil {
-		return nil, err
-	}
-	if choice.Because != "" && !c.Quiet {
-		fmt.Fprintf(p.Err, "cove: using %s, because %s\n", oneLine(choice.String()), choice.Because)
-	}
-	return p.NewModel(choice)
 }
 
 // TurnLimits are the settings' bounds of one turn.

@@ -5,9 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
 
+	"cove/internal/ident"
 	"cove/internal/problem"
 )
 
@@ -28,19 +31,17 @@ Examples:
 }
 
 func (c *backupCmd) run(ctx context.Context, p *Program) (int, error) {
-	i := p.interruptible(ctx)
-	defer i.stop()
-	return 0, p.onRecords(i.soft, c.configFlag, func(r *Records) error {
+	return 0, p.onRecords(ctx, c.configFlag, func(r *Records) error {
 		if c.File == "-" {
 			if _, tty := terminal(p.Out); tty {
 				return problem.New(problem.Invalid, "usage", "an archive is nothing for a terminal").WithHint("give a file, or pipe it somewhere")
 			}
-			return r.Backup(i.soft, p.Out)
+			return r.Backup(ctx, p.Out)
 		}
 		if _, err := os.Lstat(c.File); err == nil {
 			return problem.New(problem.Invalid, "file_exists", c.File+" exists already").WithHint("give another name")
 		}
-		size, err := writeWhole(c.File, func(w io.Writer) error { return r.Backup(i.soft, w) })
+		size, err := writeWhole(c.File, 0o600, func(w io.Writer) error { return r.Backup(ctx, w) })
 		if err != nil {
 			return err
 		}
@@ -49,25 +50,44 @@ func (c *backupCmd) run(ctx context.Context, p *Program) (int, error) {
 	})
 }
 
-// writeWhole puts a file in place whole or not at all.
-func writeWhole(name string, fill func(io.Writer) error) (int64, error) {
-	f, err := os.CreateTemp(filepath.Dir(name), ".cove-partial-")
-	if err != nil {
-		return 0, problem.New(problem.Invalid, "file_unwritable", "cannot write "+name).WithCause(err)
+// writeWhole puts a file in place whole or not at all, with what the umask leaves of mode. What is there and is no ordinary file, such as a
+// device or a pipe, is written into.
+func writeWhole(name string, mode os.FileMode, fill func(io.Writer) error) (int64, error) {
+	partial, flags := filepath.Join(filepath.Dir(name), ".cove-partial-"+ident.New(ident.Request)), os.O_CREATE|os.O_EXCL|os.O_WRONLY
+	if info, err := os.Stat(name); err == nil && !info.Mode().IsRegular() && !info.IsDir() {
+		partial, flags = name, os.O_WRONLY
 	}
-	err = fill(f)
-	if err == nil {
+	f, err := os.OpenFile(partial, flags, mode)
+	if err != nil {
+		return 0, unwritable(name, err)
+	}
+	counted := &boundedWriter{to: f, left: math.MaxInt64}
+	err = fill(counted)
+	if err == nil && partial != name {
 		err = f.Sync()
 	}
-	size, serr := f.Seek(0, io.SeekCurrent)
-	if err = errors.Join(err, serr, f.Close()); err == nil {
-		err = os.Rename(f.Name(), name)
+	if err = errors.Join(err, f.Close()); err == nil && partial != name {
+		err = os.Rename(partial, name)
 	}
-	if err != nil {
-		_ = os.Remove(f.Name())
-		return 0, err
+	if err != nil && partial != name {
+		_ = os.Remove(partial)
 	}
-	return size, nil
+	return counted.written, unwritable(name, err)
+}
+
+// unwritable is a failure of the system to write a file, by the name that the user gave it; other errors stay what they are.
+func unwritable(name string, err error) error {
+	cause := error(nil)
+	if broken, ok := errors.AsType[*fs.PathError](err); ok && filepath.Dir(broken.Path) == filepath.Dir(name) {
+		cause = broken.Err
+	}
+	if broken, ok := errors.AsType[*os.LinkError](err); ok {
+		cause = broken.Err
+	}
+	if cause == nil {
+		return err
+	}
+	return problem.New(problem.Invalid, "file_unwritable", "cannot write "+oneLine(name)).WithCause(cause)
 }
 
 type restoreCmd struct {
@@ -85,8 +105,6 @@ Example:
 }
 
 func (c *restoreCmd) run(ctx context.Context, p *Program) (int, error) {
-	i := p.interruptible(ctx)
-	defer i.stop()
 	from := p.In
 	if c.File != "-" {
 		f, err := os.Open(c.File)
@@ -101,7 +119,7 @@ func (c *restoreCmd) run(ctx context.Context, p *Program) (int, error) {
 		err = cfg.Validate()
 	}
 	if err == nil {
-		err = p.Restore(i.soft, cfg, from)
+		err = p.Restore(ctx, cfg, from)
 	}
 	if err != nil {
 		return 0, err

@@ -18,6 +18,7 @@ type BenchSide struct {
 }
 
 type benchCmd struct {
+	ownSignals
 	Rows         []string `sep:"," placeholder:"ID" help:"Measure only these rows: first, pool, roundtrip, output, serve, events, create, create-many, pause, fork, install, memory, crowd."`
 	Peers        []string `sep:"," placeholder:"ID" help:"Measure cove beside these only: cove-run, python3, bubblewrap, docker, docker-exec, gateway, gateway-prespawn, uv-target, pip-target; none for cove alone."`
 	Rounds       int      `default:"0" placeholder:"N" help:"Samples of each subject in the rows that take several; 0 means each row's own number."`

@@ -10,26 +10,20 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 
 	"github.com/chzyer/readline"
 
 	"cove/internal/config"
 	"cove/internal/interpreter"
-	"cove/internal/model"
 	"cove/internal/notebook"
 	"cove/internal/problem"
 )
 
 type chatCmd struct {
+	ownSignals
 	Conversation string `arg:"" optional:"" help:"With --continue: the conversation to go on with; without, the one that was used last."`
-	Model        string `placeholder:"PROVIDER/NAME" help:"As for cove ask."`
-	fileFlags
-	sessionFlags
-	sandboxFlags
-	installFlags
-	serverFlags
-	historyFlags
-	MaxSteps int `default:"${max_steps}" placeholder:"N" help:"How often the model may run code for one question (default: ${max_steps})."`
+	talkFlags
 }
 
 // Help is the long help.
@@ -45,46 +39,32 @@ Examples:
 }
 
 func (c *chatCmd) run(ctx context.Context, p *Program) (int, error) {
-	cfg, err := c.config(p)
+	cfg, err := c.settings(p)
 	if err != nil {
 		return 0, err
 	}
-	c.install(&cfg)
-	cfg.MaxSteps = max(c.MaxSteps, 1)
-	cfg.History = cfg.History && !c.NoHistory
-	if err := c.check(cfg); err != nil {
-		return 0, err
+	if c.Conversation != "" && !c.Continue {
+		return 0, problem.New(problem.Invalid, "usage", "a conversation to go on with takes --continue").WithHint("cove chat --continue " + oneLine(c.Conversation))
 	}
 	inputs, out, err := p.prepare(c.fileFlags)
 	if err != nil {
 		return 0, err
 	}
-	base, key, err := c.remote(cfg)
-	if err != nil {
-		return 0, err
-	}
 	i := p.interruptible(ctx)
-	stopped := false
-	stop := func() {
-		if !stopped {
-			stopped = true
-			i.stop()
-		}
+	begun := sync.OnceFunc(i.stop)
+	defer begun()
+	t := &talking{p: p, cfg: cfg, talkFlags: c.talkFlags, goOnWith: c.Conversation, command: "cove chat", outlives: true}
+	code := 0
+	if err = t.reach(i.soft); err == nil {
+		code, err = t.talk(i, inputs, out, func(with talker) (int, error) {
+			begun() // from now on each answer has its own
+			return c.talk(ctx, p, cfg, with, out)
+		})
 	}
-	defer stop()
-	t := talking{p: p, cfg: cfg, sandboxFlags: c.sandboxFlags, sessionFlags: c.sessionFlags, historyFlags: c.historyFlags, goOnWith: c.Conversation, command: "cove chat", outlives: true}
-	talk := func(with talker) (int, error) {
-		stop() // from now on each answer has its own
-		return c.talk(ctx, p, cfg, with, out)
+	if signalled := i.exitCode(); signalled != 0 && err != nil && !unsaved(err) {
+		return signalled, nil
 	}
-	if base != "" {
-		return t.remotely(i, remoteOptions{base: base, key: key, model: c.Model}, inputs, out, talk)
-	}
-	var m model.Model
-	if m, err = (&askCmd{Model: c.Model, sandboxFlags: c.sandboxFlags}).connect(i.soft, p, cfg); err != nil {
-		return 0, err
-	}
-	return t.locally(i, m, inputs, out, talk)
+	return code, err
 }
 
 // chat is a conversation in the terminal.
@@ -120,22 +100,53 @@ func newChatEditor(p *Program, cfg config.Config) (editor, error) {
 	if err := os.MkdirAll(cfg.Data, 0o755); err != nil {
 		return nil, err
 	}
-	rc := &readline.Config{HistoryFile: filepath.Join(cfg.Data, "chat-history"), HistorySearchFold: true, HistoryLimit: 5000, DisableAutoSaveHistory: true}
+	screen := p.Out
+	if _, tty := terminal(p.Out); !tty {
+		screen = p.Err // the answers go to a file, and the prompts are not for it
+	}
+	rc := &readline.Config{HistoryFile: filepath.Join(cfg.Data, "chat-history"), HistorySearchFold: true, HistoryLimit: 5000, DisableAutoSaveHistory: true, Stdout: screen}
 	if !cfg.History {
 		rc.HistoryFile = ""
 	}
-	return readline.NewEx(rc)
+	t, err := newTerminalEditor(rc, &pastes{ReadCloser: readline.NewCancelableStdin(p.In)})
+	if err != nil {
+		return nil, err
+	}
+	e := pasteEditor{t, screen}
+	if p.Getenv("TERM") == "dumb" {
+		e.screen = io.Discard
+	}
+	return e, nil
+}
+
+// pasteEditor has the terminal mark what is pasted while a line is read.
+type pasteEditor struct {
+	terminalEditor
+	screen io.Writer
+}
+
+func (e pasteEditor) Readline() (string, error) {
+	_, _ = io.WriteString(e.screen, markPastes)
+	line, err := e.terminalEditor.Readline()
+	_, _ = io.WriteString(e.screen, unmarkPastes)
+	return plainly(line), err
+}
+
+// Close leaves the terminal as it was, also when a line was being read.
+func (e pasteEditor) Close() error {
+	_, _ = io.WriteString(e.screen, unmarkPastes)
+	return e.terminalEditor.Close()
 }
 
 func (c *chat) loop(ctx context.Context) (int, error) {
 	code := 0
 	for {
-		text, err := c.read()
-		if errors.Is(err, io.EOF) {
+		text, signalled, err := c.p.prompted(ctx, c.read)
+		switch {
+		case errors.Is(err, io.EOF):
 			return code, nil
-		}
-		if err != nil {
-			return 0, err
+		case err != nil || signalled != 0:
+			return signalled, err
 		}
 		word := strings.TrimSpace(text)
 		switch {
@@ -210,7 +221,6 @@ func (c *chat) answer(ctx context.Context, prompt string) (code int, over bool, 
 	code, err = v.finish(i, c.with, asked)
 	c.out.saved = append(saved, c.out.saved...)
 	c.with.Done(asked)
-	c.with.Tell()
 	answer := ""
 	if v.answer != nil {
 		answer = v.answer.Text
@@ -276,9 +286,8 @@ func (c *chat) command(ctx context.Context, line string) (leave bool, err error)
 		err = c.save(rest)
 	case "/new":
 		c.doc = notebook.Document{}
-		if err = c.with.Renew(i.soft); err == nil {
-			fmt.Fprintln(c.p.Err, "cove: a new conversation; the files and variables are still there")
-		}
+		c.with.Renew()
+		fmt.Fprintln(c.p.Err, "cove: a new conversation; the files and variables are still there")
 	case "/model":
 		err = c.use(i.soft, rest)
 	default:
@@ -332,10 +341,7 @@ func (c *chat) save(name string) error {
 	if len(c.doc.Turns) > 0 {
 		c.doc.Title = titleOf(c.doc.Turns[0].Prompt)
 	}
-	if _, err := writeWhole(name, func(w io.Writer) error { return write(w, c.doc) }); err != nil {
-		return err
-	}
-	if err := os.Chmod(name, 0o644); err != nil {
+	if _, err := writeWhole(name, 0o666, func(w io.Writer) error { return write(w, c.doc) }); err != nil {
 		return err
 	}
 	_, err := fmt.Fprintln(c.p.Out, name)

@@ -126,7 +126,7 @@ func Main(ctx context.Context, args []string, p *Program) int {
 		return code
 	}
 	if err == nil {
-		code, err = cmd.run(ctx, p)
+		code, err = carryOut(ctx, p, cmd)
 	}
 	if err == nil {
 		return code
@@ -191,8 +191,8 @@ func splitArgs(args []string) (own, rest []string) {
 
 func usageProblem(args []string, err error) error {
 	hint := "see `cove --help`"
-	if len(args) > 0 && !strings.HasPrefix(args[0], "-") {
-		hint = "see `cove " + args[0] + " --help`"
+	if wrong, ok := errors.AsType[*kong.ParseError](err); ok && wrong.Context.Selected() != nil {
+		hint = "see `" + wrong.Context.Selected().FullPath() + " --help`"
 		if args[0] == "run" && strings.Contains(err.Error(), "un") {
 			hint += "; what is meant for the program comes after --, as in `cove run analysis.py -- --year 2025`"
 		}
@@ -218,10 +218,19 @@ func defaults(c config.Config) map[string]string {
 func (p *Program) report(err error) {
 	for _, one := range flatten(err) {
 		fmt.Fprintln(p.Err, "cove: "+message(one))
-		if hint := problem.Of(one).Hint; hint != "" {
+		if hint := nextStep(one); hint != "" {
 			fmt.Fprintln(p.Err, "  "+strings.ReplaceAll(hint, "\n", "\n  "))
 		}
 	}
+}
+
+// nextStep is the hint of a problem. What servers say about keys is meant for programs that write requests.
+func nextStep(err error) string {
+	p := problem.Of(err)
+	if p.Code == "unauthenticated" || p.Code == "key_expired" {
+		return wantsKey
+	}
+	return p.Hint
 }
 
 // flatten takes joined errors apart; each has its own hint.

@@ -50,19 +50,17 @@ const (
 func (c *doctorCmd) run(ctx context.Context, p *Program) (int, error) {
 	cfg := p.Config
 	cfg.Engine = c.Engine
-	i := p.interruptible(ctx)
-	defer i.stop()
 	var checks []check
 	for _, look := range []func(context.Context, *Program, config.Config) check{
 		checkSystem, checkSettings, checkData, checkNamespaces, checkEngine, checkLimits, checkPython, checkEnvironment, checkUV, checkPackages, checkFonts, checkModel,
 	} {
-		one := look(i.soft, p, cfg)
+		one := look(ctx, p, cfg)
 		checks = append(checks, one)
 		if !c.JSON {
 			printCheck(p, one)
 		}
-		if i.soft.Err() != nil {
-			return i.exitCode(), nil
+		if ctx.Err() != nil {
+			return 0, ctx.Err()
 		}
 	}
 	ok := true

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"cove/internal/hub"
+	"cove/internal/problem"
 )
 
 // searchedPlaces bounds the matches that a list of conversations is narrowed by.
@@ -17,7 +18,7 @@ const searchedPlaces = 5000
 type historyCmd struct {
 	serverFlags
 	Search string `placeholder:"WORDS" help:"Only conversations in which these words are, as cove search finds them."`
-	Source string `placeholder:"SOURCE" help:"Only those that came through cli, api or openai."`
+	Source string `default:"" enum:"cli,api,openai," placeholder:"SOURCE" help:"Only those that came through cli, api or openai."`
 	Since  string `placeholder:"WHEN" help:"Only those used since a day such as 2026-11-21, or a time such as 7d."`
 	Limit  int    `short:"n" default:"20" placeholder:"N" help:"How many (default: 20)."`
 	JSON   bool   `name:"json" help:"Print one conversation per line as JSON."`
@@ -58,6 +59,9 @@ func shownOf(c hub.Conversation, n int) shownConversation {
 }
 
 func (c *historyCmd) run(ctx context.Context, p *Program) (int, error) {
+	if err := limited(c.Limit); err != nil {
+		return 0, err
+	}
 	return 0, p.withPast(ctx, c.serverFlags, func(from past) error {
 		keep, err := c.filter(ctx, from)
 		if err != nil {
@@ -143,9 +147,16 @@ Examples:
 }
 
 func (c *searchCmd) run(ctx context.Context, p *Program) (int, error) {
+	if err := limited(c.Limit); err != nil {
+		return 0, err
+	}
+	words := strings.TrimSpace(strings.Join(c.Words, " "))
+	if words == "" {
+		return 0, problem.New(problem.Invalid, "usage", "there are no words to search for").WithHint("for example: cove search churn")
+	}
 	return 0, p.withPast(ctx, c.serverFlags, func(from past) error {
 		shown := 0
-		for f, err := range from.Search(ctx, strings.Join(c.Words, " ")) {
+		for f, err := range from.Search(ctx, words) {
 			if err != nil {
 				return err
 			}

@@ -5,9 +5,52 @@ import (
 	"os"
 	"sync"
 	"syscall"
+	"time"
 
 	"cove/internal/problem"
 )
+
+// ownSignals is embedded by a command that gives signals a meaning of its own, by interruptible or ending. Any other one ends with the first.
+type ownSignals struct{}
+
+func (ownSignals) mindsSignals() {}
+
+// lastWords is how long a command that was told to end at once may take to do so. It may hang in a read that nothing can interrupt.
+const lastWords = 2 * time.Second
+
+// carryOut runs a command and returns its exit code when there is no error.
+func carryOut(ctx context.Context, p *Program, c command) (int, error) {
+	if _, own := c.(interface{ mindsSignals() }); own {
+		return c.run(ctx, p)
+	}
+	return p.stoppable(ctx, func(ctx context.Context) (int, error) { return c.run(ctx, p) })
+}
+
+// stoppable does work that ends with the first signal, and returns what it returns or the exit code that the signal asks for.
+func (p *Program) stoppable(ctx context.Context, work func(context.Context) (int, error)) (int, error) {
+	i := p.interruptible(ctx)
+	defer i.stop()
+	var code int
+	var err error
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		code, err = work(i.soft)
+	}()
+	select {
+	case <-ended:
+	case <-i.hard.Done():
+		select {
+		case <-ended:
+		case <-time.After(lastWords):
+			return i.exitCode(), nil
+		}
+	}
+	if signalled := i.exitCode(); signalled != 0 && err != nil {
+		return signalled, nil
+	}
+	return code, err
+}
 
 // interruption gives one piece of work the usual meaning of Ctrl-C: the first asks the code to stop, the second ends
 // everything at once. A request to end the program (SIGTERM, SIGHUP) is both.
@@ -81,4 +124,24 @@ func await(ctx context.Context, work func() error) error {
 	case <-ctx.Done():
 		return problem.New(problem.Canceled, "canceled", "stopped before the input was read")
 	}
+}
+
+// prompted has read wait for a person, or for a pipe. A signal ends the command meanwhile, and signalled is the exit code that it asks for; but a
+// Ctrl-C that comes to a terminal outside of its editor was meant for what ran before.
+func (p *Program) prompted(ctx context.Context, read func() (string, error)) (text string, signalled int, err error) {
+	i := p.interruptible(ctx)
+	defer i.stop()
+	until := i.soft
+	if _, tty := terminal(p.In); tty {
+		until = i.hard
+	}
+	var typed string
+	err = await(until, func() (err error) {
+		typed, err = read()
+		return err
+	})
+	if problem.Is(err, problem.Canceled) {
+		return "", i.exitCode(), ctx.Err()
+	}
+	return typed, 0, err
 }

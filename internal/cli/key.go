@@ -32,17 +32,23 @@ Examples:
 
 type keyCreate struct {
 	configFlag
-	Name    string          `required:"" placeholder:"NAME" help:"What it is for."`
-	Scope   []string        `placeholder:"SCOPE" help:"What it may do, such as sessions:execute. Repeatable; without any: all that its user may."`
-	Expires config.Duration `placeholder:"TIME" help:"When it ends, from now on, such as 30d. Without: never."`
-	Project string          `placeholder:"PROJECT" help:"Id or name of the project (default: local)."`
-	User    string          `placeholder:"USER" help:"Id or name of the user, a member of the project (default: local)."`
-	JSON    bool            `name:"json" help:"Print it as one JSON object."`
+	Name    string           `required:"" placeholder:"NAME" help:"What it is for."`
+	Scope   []string         `placeholder:"SCOPE" help:"What it may do, such as sessions:execute. Repeatable; without any: all that its user may."`
+	Expires *config.Duration `placeholder:"TIME" help:"When it ends, from now on, such as 30d. Without: never."`
+	Project string           `placeholder:"PROJECT" help:"Id or name of the project (default: local)."`
+	User    string           `placeholder:"USER" help:"Id or name of the user, a member of the project (default: local)."`
+	JSON    bool             `name:"json" help:"Print it as one JSON object."`
 }
 
 func (c *keyCreate) run(ctx context.Context, p *Program) (int, error) {
+	if c.Expires != nil && *c.Expires <= 0 {
+		return 0, problem.New(problem.Invalid, "usage", "--expires must be above 0").WithHint("leave it away for a key that does not expire")
+	}
 	return 0, p.onRecords(ctx, c.configFlag, func(r *Records) error {
-		n := auth.NewKey{Name: c.Name, Project: c.Project, User: c.User, Life: time.Duration(c.Expires)}
+		n := auth.NewKey{Name: c.Name, Project: c.Project, User: c.User}
+		if c.Expires != nil {
+			n.Life = time.Duration(*c.Expires)
+		}
 		for _, s := range c.Scope {
 			for one := range strings.FieldsFuncSeq(s, func(r rune) bool { return r == ',' || r == ' ' }) {
 				n.Scopes = append(n.Scopes, auth.Action(one))
@@ -167,9 +173,6 @@ func (c *keyRevoke) run(ctx context.Context, p *Program) (int, error) {
 			who.Project = k.Project
 		}
 		k, err := r.Accounts.RevokeKey(ctx, who, id)
-		if problem.Is(err, problem.NotFound) {
-			return problem.Of(err).WithHint("`cove key ls` lists them")
-		}
 		if err != nil {
 			return err
 		}
@@ -185,9 +188,6 @@ func (r *Records) in(ctx context.Context, project string) (auth.Principal, error
 		return who, nil
 	}
 	found, err := r.Accounts.Project(ctx, who, project)
-	if problem.Is(err, problem.NotFound) {
-		return who, problem.Of(err).WithHint("`cove project ls` lists them")
-	}
 	who.Project = found.ID
 	return who, err
 }

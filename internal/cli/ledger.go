@@ -99,6 +99,9 @@ Example:
 }
 
 func (c *auditCmd) run(ctx context.Context, p *Program) (int, error) {
+	if err := limited(c.Limit); err != nil {
+		return 0, err
+	}
 	return 0, p.onRecords(ctx, c.configFlag, func(r *Records) error {
 		who, err := r.in(ctx, c.Project)
 		if err != nil {
@@ -110,7 +113,7 @@ func (c *auditCmd) run(ctx context.Context, p *Program) (int, error) {
 			fmt.Fprintln(w, "WHEN\tUSER\tACTION\tTARGET\tOUTCOME\tFROM")
 		}
 		before := ""
-		for left := max(c.Limit, 1); left > 0; {
+		for left := c.Limit; left > 0; {
 			rows, err := r.Accounts.Rows(ctx, who, c.Project == "", before, min(left, 1000))
 			if err != nil {
 				return err

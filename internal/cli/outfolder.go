@@ -277,7 +277,7 @@ func (o *outFolder) parents(dir string) error {
 	return nil
 }
 
-// boundedWriter refuses more bytes than were left; a sandbox may claim any size for a file.
+// boundedWriter counts, and refuses more bytes than were left; a sandbox may claim any size for a file.
 type boundedWriter struct {
 	to            io.Writer
 	left, written int64

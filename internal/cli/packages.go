@@ -103,17 +103,7 @@ func (p *Program) desk(ctx context.Context, set string, quiet bool, change func(
 type deskWork func(ctx context.Context, d PackageDesk, told func(pydeps.Progress)) (pydeps.Provision, error)
 
 // change does the work and tells what it changed. verb is what happened to the file.
-func (f deskFlags) change(ctx context.Context, p *Program, work deskWork) (int, error) {
-	i := p.interruptible(ctx)
-	defer i.stop()
-	err := f.carryOut(i.soft, p, work)
-	if code := i.exitCode(); code != 0 && err != nil {
-		return code, nil
-	}
-	return 0, err
-}
-
-func (f deskFlags) carryOut(ctx context.Context, p *Program, work deskWork) error {
+func (f deskFlags) change(ctx context.Context, p *Program, work deskWork) error {
 	d, err := p.desk(ctx, f.Packages, f.Quiet, func(c *config.Config) {
 		installFlags{Offline: f.Offline, AllowBuild: f.AllowBuild}.install(c)
 	})
@@ -272,7 +262,7 @@ func (c *packagesAdd) run(ctx context.Context, p *Program) (int, error) {
 		}
 		asked = append(asked, r)
 	}
-	return c.change(ctx, p, func(ctx context.Context, d PackageDesk, told func(pydeps.Progress)) (pydeps.Provision, error) {
+	return 0, c.change(ctx, p, func(ctx context.Context, d PackageDesk, told func(pydeps.Progress)) (pydeps.Provision, error) {
 		return d.Add(ctx, asked, c.Global, told)
 	})
 }
@@ -296,7 +286,7 @@ func (c *packagesRm) run(ctx context.Context, p *Program) (int, error) {
 	for _, name := range c.Packages {
 		names = append(names, require.Normalize(name))
 	}
-	return c.change(ctx, p, func(ctx context.Context, d PackageDesk, told func(pydeps.Progress)) (pydeps.Provision, error) {
+	return 0, c.change(ctx, p, func(ctx context.Context, d PackageDesk, told func(pydeps.Progress)) (pydeps.Provision, error) {
 		return d.Remove(ctx, names, c.Global, told)
 	})
 }
@@ -318,7 +308,7 @@ Examples:
 }
 
 func (c *packagesLock) run(ctx context.Context, p *Program) (int, error) {
-	return c.change(ctx, p, func(ctx context.Context, d PackageDesk, told func(pydeps.Progress)) (pydeps.Provision, error) {
+	return 0, c.change(ctx, p, func(ctx context.Context, d PackageDesk, told func(pydeps.Progress)) (pydeps.Provision, error) {
 		return d.Lock(ctx, c.Global, c.Upgrade, told)
 	})
 }

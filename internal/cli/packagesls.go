@@ -48,13 +48,8 @@ type layerRow struct {
 }
 
 func (c *packagesLs) run(ctx context.Context, p *Program) (int, error) {
-	i := p.interruptible(ctx)
-	defer i.stop()
-	d, err := p.desk(i.soft, c.Packages, false, func(*config.Config) {})
+	d, err := p.desk(ctx, c.Packages, false, func(*config.Config) {})
 	if err != nil {
-		if code := i.exitCode(); code != 0 {
-			return code, nil
-		}
 		return 0, err
 	}
 	o := overview{Environment: d.Environment(), Layers: []layerRow{}}

@@ -34,9 +34,9 @@ type past interface {
 	// Turns returns all turns of a conversation, the oldest first.
 	Turns(ctx context.Context, conversation string) ([]hub.Turn, error)
 	Execution(ctx context.Context, id string) (hub.Execution, error)
-	// TurnEvents returns what a finished turn emitted.
-	TurnEvents(ctx context.Context, turn string) ([]interpreter.Event, error)
-	// ExecutionEvents returns what a finished execution emitted.
+	// TurnEvents returns what a turn emitted; of one that runs it may be nothing yet.
+	TurnEvents(ctx context.Context, t hub.Turn) ([]interpreter.Event, error)
+	// ExecutionEvents returns what an execution emitted, as TurnEvents does.
 	ExecutionEvents(ctx context.Context, x hub.Execution) ([]hub.Event, error)
 	// Search yields the places that have all words of query, the newest first.
 	Search(ctx context.Context, query string) iter.Seq2[hub.Found, error]
@@ -107,9 +107,9 @@ func (l localPast) Search(ctx context.Context, query string) iter.Seq2[hub.Found
 	})
 }
 
-func (l localPast) TurnEvents(ctx context.Context, turn string) ([]interpreter.Event, error) {
+func (l localPast) TurnEvents(ctx context.Context, t hub.Turn) ([]interpreter.Event, error) {
 	var out []interpreter.Event
-	err := l.stored(ctx, turn, "", func(e hub.StoredEvent) {
+	err := l.stored(ctx, t.ID, "", func(e hub.StoredEvent) {
 		if event := turnEventOf(e); event != nil {
 			out = append(out, event)
 		}
@@ -300,7 +300,7 @@ func (t thing) document(ctx context.Context, from past) (notebook.Document, erro
 	}
 	d := notebook.Document{Title: t.conversation.Title, Created: t.conversation.Created, Files: fileNames(t.conversation)}
 	for _, turn := range t.turns {
-		events, err := from.TurnEvents(ctx, turn.ID)
+		events, err := from.TurnEvents(ctx, turn)
 		if err != nil {
 			return d, err
 		}

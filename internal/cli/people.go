@@ -233,36 +233,90 @@ func (c *projectMember) run(ctx context.Context, p *Program) (int, error) {
 
 type projectQuota struct {
 	configFlag
-	Project    string      `arg:"" help:"The project's name or id."`
-	Sessions   int         `placeholder:"N" help:"Live sessions."`
-	Executions int         `placeholder:"N" help:"Running executions."`
-	CPUSeconds float64     `name:"cpu-seconds" placeholder:"N" help:"Processor seconds in a day (UTC)."`
-	Disk       config.Size `placeholder:"SIZE" help:"Bytes of files and paused sessions."`
-	Tokens     int64       `placeholder:"N" help:"Tokens in a day."`
-	Default    bool        `help:"The server's defaults again."`
+	Project    string       `arg:"" help:"The project's name or id."`
+	Sessions   *int         `placeholder:"N" help:"Live sessions; 0 means no limit, as in the next ones."`
+	Executions *int         `placeholder:"N" help:"Running executions."`
+	CPUSeconds *float64     `name:"cpu-seconds" placeholder:"N" help:"Processor seconds in a day (UTC)."`
+	Disk       *config.Size `placeholder:"SIZE" help:"Bytes of files and paused sessions."`
+	Tokens     *int64       `placeholder:"N" help:"Tokens in a day."`
+	Default    bool         `help:"The server's defaults again."`
+}
+
+// Help is the long help.
+func (projectQuota) Help() string {
+	return `What is not given stays as it is: what was set for the project before, or else what the settings have for every project.
+
+Examples:
+
+    cove project quota lab --sessions 10 --tokens 1000000
+    cove project quota lab --default`
 }
 
 func (c *projectQuota) run(ctx context.Context, p *Program) (int, error) {
-	q := hub.Quota{Sessions: c.Sessions, Executions: c.Executions, CPUSeconds: c.CPUSeconds, Disk: int64(c.Disk), Tokens: c.Tokens}
-	if c.Default == (q != hub.Quota{}) {
+	change, given := c.change()
+	if c.Default == given {
 		return 0, problem.New(problem.Invalid, "usage", "give what the project may use, or --default").WithHint("for example: cove project quota " + c.Project + " --sessions 10")
 	}
-	var text []byte
-	if !c.Default {
-		var err error
-		if text, err = json.Marshal(q); err != nil {
-			return 0, err
-		}
+	cfg, err := c.settings(p)
+	if err != nil {
+		return 0, err
 	}
 	return 0, p.onRecords(ctx, c.configFlag, func(r *Records) error {
+		var text []byte
+		shown := "the server's default"
+		if !c.Default {
+			q, err := r.quota(ctx, cfg, c.Project)
+			if err != nil {
+				return err
+			}
+			change(&q)
+			if text, err = json.Marshal(q); err != nil {
+				return err
+			}
+			shown = string(text)
+		}
 		if _, err := r.Accounts.SetQuota(ctx, auth.Local(), c.Project, text); err != nil {
 			return err
-		}
-		shown := string(text)
-		if c.Default {
-			shown = "the server's default"
 		}
 		_, err := fmt.Fprintf(p.Out, "the quota of %s is %s\n", oneLine(c.Project), shown)
 		return err
 	})
+}
+
+// change sets what was given.
+func (c *projectQuota) change() (change func(*hub.Quota), given bool) {
+	change = func(q *hub.Quota) {
+		set(&q.Sessions, c.Sessions)
+		set(&q.Executions, c.Executions)
+		set(&q.CPUSeconds, c.CPUSeconds)
+		set(&q.Disk, (*int64)(c.Disk))
+		set(&q.Tokens, c.Tokens)
+	}
+	return change, c.Sessions != nil || c.Executions != nil || c.CPUSeconds != nil || c.Disk != nil || c.Tokens != nil
+}
+
+func set[T any](into, given *T) {
+	if given != nil {
+		*into = *given
+	}
+}
+
+// quota is what a project may use now.
+func (r *Records) quota(ctx context.Context, c config.Config, project string) (q hub.Quota, err error) {
+	pr, err := r.Accounts.Project(ctx, auth.Local(), project)
+	if err != nil {
+		return q, err
+	}
+	if pr.Quota == nil {
+		return ProjectQuota(c), nil
+	}
+	if err := json.Unmarshal(pr.Quota, &q); err != nil {
+		return q, fmt.Errorf("read the quota of %s: %w", project, err)
+	}
+	return q, nil
+}
+
+// ProjectQuota is what a project may use that has no quota of its own.
+func ProjectQuota(c config.Config) hub.Quota {
+	return hub.Quota{Sessions: c.ProjectSessions, Executions: c.ProjectExecutions, CPUSeconds: c.ProjectCPU, Disk: int64(c.ProjectDisk), Tokens: c.ProjectTokens}
 }

@@ -28,6 +28,9 @@ type Records struct {
 // day is the form of a day in records of usage.
 const day = "2006-01-02"
 
+// wantsKey is the next step where a server does not take the key.
+const wantsKey = "set COVE_KEY, or give --key; `cove key create` on the server's machine makes one"
+
 // serverFlags are the flags of commands that can work on a server.
 type serverFlags struct {
 	Server *string `placeholder:"URL" help:"Work on this cove server instead of this machine (default: COVE_SERVER). Empty: on this machine."`
@@ -45,31 +48,43 @@ func (f serverFlags) remote(c config.Config) (base, key string, err error) {
 	}
 	if base != "" && key == "" {
 		return "", "", problem.New(problem.Denied, "key_missing", "the server "+oneLine(base)+" wants a key").
-			WithHint("set COVE_KEY, or give --key; `cove key create` on the server's machine makes one")
+			WithHint(wantsKey)
 	}
 	return base, key, nil
 }
 
-// withRecords has use work on the database of this machine.
-func (p *Program) withRecords(ctx context.Context, c config.Config, use func(*Records) error) (err error) {
-	if err := c.Validate(); err != nil {
+// onRecords reads the settings of f and has use work on their database.
+func (p *Program) onRecords(ctx context.Context, f configFlag, use func(*Records) error) (err error) {
+	c, err := f.settings(p)
+	if err == nil {
+		err = c.Validate()
+	}
+	if err != nil {
 		return err
 	}
 	r, err := p.Records(ctx, c)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, r.Close()) }()
+	defer func() { err = errors.Join(withList(err), r.Close()) }()
 	return use(r)
 }
 
-// onRecords reads the settings of f and has use work on their database.
-func (p *Program) onRecords(ctx context.Context, f configFlag, use func(*Records) error) error {
-	c, err := f.settings(p)
-	if err != nil {
-		return err
+// withList adds to a problem about something that is not there which command lists what is.
+func withList(err error) error {
+	listed := map[string]string{"project_not_found": "project", "user_not_found": "user", "key_not_found": "key"}
+	if p := problem.Of(err); p != nil && p.Hint == "" && listed[p.Code] != "" {
+		return p.WithHint("`cove " + listed[p.Code] + " ls` lists them")
 	}
-	return p.withRecords(ctx, c, use)
+	return err
+}
+
+// limited refuses a --limit that lets nothing through.
+func limited(n int) error {
+	if n < 1 {
+		return problem.New(problem.Invalid, "usage", "--limit must be at least 1")
+	}
+	return nil
 }
 
 // since reads a day, or a number of days back from today.

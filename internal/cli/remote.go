@@ -26,18 +26,19 @@ const (
 	listedFiles = 10_000
 )
 
-// remoteOptions say which server to talk to.
-type remoteOptions struct {
-	base, key, model string
-	steps            int // 0: the server's limit
-}
-
 // remotely is locally on a server.
-func (t talking) remotely(i *interruption, o remoteOptions, inputs []input, out *outFolder, use func(talker) (int, error)) (code int, err error) {
+func (t *talking) remotely(i *interruption, inputs []input, out *outFolder, use func(talker) (int, error)) (code int, err error) {
+	if flag := t.ownFlag(); flag != "" {
+		return 0, problem.New(problem.Invalid, "usage", flag+" is for this machine; a server goes by its own settings").
+			WithHint("leave it away, or ask on this machine: --server ''")
+	}
 	defer out.close()
-	c := client.New(o.base, o.key)
+	c := client.New(t.base, t.key)
 	defer c.Close()
-	r := &remoteTalker{p: t.p, client: c, model: o.model, steps: o.steps}
+	r := &remoteTalker{p: t.p, client: c, model: t.Model}
+	if t.MaxSteps != t.p.Config.MaxSteps {
+		r.steps = t.MaxSteps
+	}
 	if t.Continue {
 		if err := r.goOn(i.soft, t); err != nil {
 			return 0, err
@@ -56,6 +57,23 @@ func (t talking) remotely(i *interruption, o remoteOptions, inputs []input, out 
 	return use(r)
 }
 
+// ownFlag is the first flag that was given and that no server asks for, or "".
+func (t *talking) ownFlag() string {
+	usual := t.p.Config
+	for _, f := range []struct {
+		name  string
+		given bool
+	}{
+		{"--no-history", t.NoHistory}, {"--undoable", t.Undoable}, {"--no-install", t.NoInstall}, {"--offline", t.Offline}, {"--allow-build", t.AllowBuild},
+		{"--timeout", t.Timeout != usual.Timeout}, {"--max-output", t.MaxOutput != usual.MaxOutput}, {"--engine", t.Engine != usual.Engine},
+	} {
+		if f.given {
+			return f.name
+		}
+	}
+	return ""
+}
+
 // remoteTalker asks a server.
 type remoteTalker struct {
 	p            *Program
@@ -64,13 +82,13 @@ type remoteTalker struct {
 	session      string
 	conversation string
 	parent       string // to go on from; "": the conversation's last turn
-	steps        int
+	steps        int    // 0: the server's limit
 }
 
 var _ talker = (*remoteTalker)(nil)
 
 // begin finds the session with the name that was given, or makes one.
-func (r *remoteTalker) begin(ctx context.Context, t talking) error {
+func (r *remoteTalker) begin(ctx context.Context, t *talking) error {
 	if t.Session != "" {
 		for s, err := range r.client.Sessions(ctx, client.SessionFilter{Name: t.Session}) {
 			if err != nil {
@@ -95,7 +113,7 @@ func (r *remoteTalker) begin(ctx context.Context, t talking) error {
 }
 
 // goOn finds the conversation to go on with, and its session.
-func (r *remoteTalker) goOn(ctx context.Context, t talking) error {
+func (r *remoteTalker) goOn(ctx context.Context, t *talking) error {
 	found, err := find(ctx, remotePast{r.client}, t.goOnWith)
 	if err != nil {
 		return err
@@ -141,8 +159,8 @@ func (r *remoteTalker) Ask(ctx context.Context, prompt string) iter.Seq2[interpr
 			r.stop(turn.ID, leave)
 		}
 		for e, err := range events {
-			if gap, ok := errors.AsType[*client.Gap](err); ok {
-				e, err = interpreter.Notice{Text: gap.Error()}, nil
+			if _, gap := errors.AsType[*client.Gap](err); gap {
+				e, err = interpreter.Notice{Text: "some of what happened is lost"}, nil // which numbers it had says nothing to a person
 			}
 			if !yield(e, err) {
 				r.stop(turn.ID, leave)
@@ -167,10 +185,8 @@ func errStopped() error {
 }
 
 func (r *remoteTalker) Done(error)                        {}
-func (r *remoteTalker) Tell()                             {}
-func (r *remoteTalker) Conversation() string              { return r.conversation }
 func (r *remoteTalker) Guard(context.Context) func() bool { return func() bool { return true } }
-func (r *remoteTalker) Renew(context.Context) error       { r.conversation, r.parent = "", ""; return nil }
+func (r *remoteTalker) Renew()                            { r.conversation, r.parent = "", "" }
 func (r *remoteTalker) Use(_ context.Context, name string) (string, error) {
 	r.model = name
 	return name, nil
@@ -232,9 +248,12 @@ func (r remotePast) Execution(ctx context.Context, id string) (hub.Execution, er
 		Created: x.Created, Wall: time.Duration(x.Wall * float64(time.Second))}, err
 }
 
-func (r remotePast) TurnEvents(ctx context.Context, turn string) ([]interpreter.Event, error) {
+func (r remotePast) TurnEvents(ctx context.Context, t hub.Turn) ([]interpreter.Event, error) {
+	if !t.State.Final() {
+		return nil, nil // to follow it would be to wait for its end
+	}
 	var out []interpreter.Event
-	for e, err := range r.client.FollowTurn(ctx, turn, 0) {
+	for e, err := range r.client.FollowTurn(ctx, t.ID, 0) {
 		if _, gap := errors.AsType[*client.Gap](err); gap {
 			continue
 		}
@@ -255,6 +274,9 @@ func unlessFailure(ctx context.Context, err error) error {
 }
 
 func (r remotePast) ExecutionEvents(ctx context.Context, x hub.Execution) ([]hub.Event, error) {
+	if !x.State.Final() {
+		return nil, nil
+	}
 	var out []hub.Event
 	for e, err := range r.client.Follow(ctx, x.ID, 0) {
 		if _, gap := errors.AsType[*client.Gap](err); gap {

@@ -19,6 +19,7 @@ import (
 )
 
 type replCmd struct {
+	ownSignals
 	fileFlags
 	sessionFlags
 	sandboxFlags
@@ -108,7 +109,24 @@ func newEditor(p *Program, cfg config.Config, b *bench) (editor, error) {
 	if err := os.MkdirAll(cfg.Data, 0o755); err != nil {
 		return nil, err
 	}
-	return readline.NewEx(rc)
+	return newTerminalEditor(rc, readline.NewCancelableStdin(p.In))
+}
+
+// terminalEditor edits lines on a terminal.
+type terminalEditor struct {
+	*readline.Instance
+	keys io.Closer
+}
+
+func newTerminalEditor(rc *readline.Config, keys io.ReadCloser) (terminalEditor, error) {
+	rc.Stdin = keys
+	rl, err := readline.NewEx(rc)
+	return terminalEditor{rl, keys}, err
+}
+
+// Close also ends a wait for a key. The instance waits for its end and does not bring it about.
+func (e terminalEditor) Close() error {
+	return errors.Join(e.keys.Close(), e.Instance.Close())
 }
 
 // completer is what a session may offer beyond running code.
@@ -152,12 +170,12 @@ type repl struct {
 func (r *repl) loop(ctx context.Context) (int, error) {
 	r.files = map[string]kernel.File{}
 	for {
-		code, err := r.read(ctx)
+		code, signalled, err := r.p.prompted(ctx, func() (string, error) { return r.read(ctx) })
 		if errors.Is(err, io.EOF) {
 			break
 		}
-		if err != nil {
-			return 0, err
+		if err != nil || signalled != 0 {
+			return signalled, err
 		}
 		trimmed := strings.TrimSpace(code)
 		if trimmed == "" {
@@ -282,7 +300,7 @@ func (r *repl) execute(ctx context.Context, code string) (int, error) {
 
 // input answers input() of the code with the same editor, so that no typed line goes astray.
 func (r *repl) input(prompt string, password bool) (string, error) {
-	if rl, ok := r.editor.(*readline.Instance); ok && password {
+	if rl, ok := r.editor.(terminalEditor); ok && password {
 		text, err := rl.ReadPassword(oneLine(prompt))
 		return string(text), err
 	}

@@ -7,12 +7,14 @@ import (
 	"strings"
 	"time"
 
+	"cove/internal/config"
 	"cove/internal/kernel"
 	"cove/internal/notebook"
 	"cove/internal/problem"
 )
 
 type rerunCmd struct {
+	ownSignals
 	serverFlags
 	ID string `arg:"" optional:"" help:"cnv_..., trn_... or exe_..., a number of cove history, or last, which is what is meant without one."`
 	fileFlags
@@ -22,8 +24,8 @@ type rerunCmd struct {
 
 // Help is the long help.
 func (rerunCmd) Help() string {
-	return `The code runs in a new session, without a model, and its output is shown. What it printed before and prints differently now is told at
-the end. Give the files that it reads with -f.
+	return `The code runs in a new session of this machine, without a model, and its output is shown. What it printed before and prints differently
+now is told at the end. Give the files that it reads with -f. With a server (--server), the code comes from there and runs here all the same.
 
 Examples:
 
@@ -33,7 +35,7 @@ Examples:
 Exit code: 0 everything is as before; 1 something differs.`
 }
 
-func (c *rerunCmd) run(ctx context.Context, p *Program) (code int, err error) {
+func (c *rerunCmd) run(ctx context.Context, p *Program) (int, error) {
 	cfg, err := c.config(p)
 	if err != nil {
 		return 0, err
@@ -41,6 +43,14 @@ func (c *rerunCmd) run(ctx context.Context, p *Program) (code int, err error) {
 	c.install(&cfg)
 	i := p.interruptible(ctx)
 	defer i.stop()
+	code, err := c.again(i, p, cfg)
+	if signalled := i.exitCode(); signalled != 0 && err != nil {
+		return signalled, nil
+	}
+	return code, err
+}
+
+func (c *rerunCmd) again(i *interruption, p *Program, cfg config.Config) (code int, err error) {
 	cells, err := c.cells(i.soft, p)
 	if err != nil {
 		return 0, err
@@ -58,9 +68,6 @@ func (c *rerunCmd) run(ctx context.Context, p *Program) (code int, err error) {
 	r := rerun{p: p, quiet: c.Quiet}
 	for n, old := range cells {
 		if err := r.cell(i, b, n+1, len(cells), *old, kernel.Request{Code: old.Code, Timeout: time.Duration(cfg.Timeout), OutputLimit: int64(cfg.MaxOutput)}, p.plotly(cfg)); err != nil {
-			if signalled := i.exitCode(); signalled != 0 {
-				return signalled, nil
-			}
 			return 0, err
 		}
 	}

@@ -21,6 +21,7 @@ import (
 const maxCode = 16 << 20
 
 type runCmd struct {
+	ownSignals
 	Program string   `arg:"" optional:"" name:"file" help:"The program, run as python FILE does; - reads a cell from standard input."`
 	Code    string   `short:"c" placeholder:"CODE" help:"Run this text as a notebook cell: the last expression is shown."`
 	Args    []string `kong:"-"`

@@ -8,7 +8,9 @@ import (
 	"strings"
 	"syscall"
 
+	"cove/internal/auth"
 	"cove/internal/config"
+	"cove/internal/model/choose"
 	"cove/internal/problem"
 )
 
@@ -64,6 +66,7 @@ func (f configFlag) settings(p *Program) (config.Config, error) {
 }
 
 type serveCmd struct {
+	ownSignals
 	configFlag
 	Listen   []string `placeholder:"ADDRESS" help:"Where to listen, such as :8700; repeatable (default: ${listen})."`
 	Database string   `placeholder:"DATABASE" help:"The path of an SQLite file, or postgres://... (default: cove.db in the data folder)."`
@@ -71,7 +74,7 @@ type serveCmd struct {
 	Engine   string   `placeholder:"NAME" hidden:""`
 	Packages string   `placeholder:"SET" help:"Python environment: standard or minimal (default: ${packages})."`
 	JSON     bool     `name:"json" help:"Say where the server is as one JSON object, and log as JSON."`
-	Quiet    bool     `short:"q" help:"Say nothing; log warnings and errors alone."`
+	Quiet    bool     `short:"q" help:"Say nothing but a first key; log warnings and errors alone."`
 }
 
 // Help is the long help.
@@ -111,7 +114,19 @@ func (c *serveCmd) config(p *Program) (config.Config, error) {
 	if c.Quiet {
 		cfg.LogLevel = "warn"
 	}
-	return cfg, cfg.Validate()
+	if err := cfg.Validate(); err != nil {
+		return cfg, err
+	}
+	if _, _, err := auth.ParseText(cfg.FirstKey); cfg.FirstKey != "" && err != nil {
+		return cfg, problem.New(problem.Invalid, "config_invalid", "first_key (COVE_FIRST_KEY) is not the text of a key").
+			WithHint("take one that this prints: COVE_DATABASE=/tmp/new.db cove key create --name first")
+	}
+	for _, name := range append(config.List{cfg.Model}, cfg.ServeModels...) {
+		if _, err := choose.Parse(cfg, name); name != "" && problem.Is(err, problem.Invalid) {
+			return cfg, err // a key that is missing is no reason not to run code
+		}
+	}
+	return cfg, nil
 }
 
 func (c *serveCmd) run(ctx context.Context, p *Program) (int, error) {
@@ -156,8 +171,11 @@ func (c *serveCmd) tell(p *Program, a ServerAbout) error {
 	case c.JSON:
 		return lines{p.Out}.write(record{"type": "serving", "address": a.Address, "key": a.Key, "engine": a.Engine, "python": a.Python, "packages": a.Packages,
 			"sandboxes_kept_ready": a.Ready, "models": append([]string{}, a.Models...), "database": a.Database, "folder": a.Folder, "version": a.Version, "metrics": a.Metrics, "debug": a.Debug})
-	case c.Quiet:
+	case c.Quiet && a.Key == "":
 		return nil
+	case c.Quiet: // it is not kept, and would be lost
+		_, err := fmt.Fprintln(p.Out, a.Key)
+		return err
 	}
 	_, err := io.WriteString(p.Out, welcome(a))
 	return err
@@ -172,8 +190,13 @@ func welcome(a ServerAbout) string {
 		}
 	}
 	fmt.Fprintf(&b, "\n  cove %s serves on %s\n\n", a.Version, a.Address)
-	row("API", a.Address+"/api/v1, explained at "+a.Address+"/api/v1/docs")
-	row("OpenAI", a.Address+"/v1")
+	base, curl := a.Address, "curl -sS $COVE_SERVER"
+	socket, unix := strings.CutPrefix(a.Address, "unix:")
+	if unix { // there are no addresses of what is behind a socket
+		base, curl = "", "curl -sS --unix-socket "+socket+" http://localhost"
+	}
+	row("API", base+"/api/v1, explained at "+base+"/api/v1/docs")
+	row("OpenAI", base+"/v1")
 	models := strings.Join(a.Models[:min(len(a.Models), 4)], ", ")
 	if more := len(a.Models) - 4; more > 0 {
 		models += fmt.Sprintf(" and %d more", more)
@@ -199,10 +222,14 @@ func welcome(a ServerAbout) string {
 	} else {
 		b.WriteString("\n  There are keys already; `cove key create --name NAME` makes another.\n")
 	}
-	fmt.Fprintf(&b, "\n  Try it:\n\n      export COVE_SERVER=%s COVE_KEY=%s\n", a.Address, key)
-	b.WriteString(`      curl -sS $COVE_SERVER/api/v1/sessions -H "Authorization: Bearer $COVE_KEY" -H 'Content-Type: application/json' -d '{}'
+	server := "COVE_SERVER=" + a.Address + " "
+	if unix {
+		server = ""
+	}
+	fmt.Fprintf(&b, "\n  Try it:\n\n      export %sCOVE_KEY=%s\n      %s/api/v1/sessions", server, key, curl)
+	b.WriteString(` -H "Authorization: Bearer $COVE_KEY" -H 'Content-Type: application/json' -d '{}'
 `)
-	if len(a.Models) > 0 {
+	if len(a.Models) > 0 && !unix {
 		b.WriteString("      cove ask \"What is the 1000th prime?\"\n")
 	}
 	b.WriteString("\n  Ctrl-C ends it.\n\n")

@@ -64,6 +64,11 @@ func TestServeWelcomes(t *testing.T) {
 			t.Errorf("the welcome lacks %q:\n%s", want, r.out)
 		}
 	}
+	socket := about
+	socket.Address = "unix:/run/cove.sock"
+	if r = serve(t, &standIn{about: socket}, []os.Signal{syscall.SIGTERM}); !strings.Contains(r.out, "curl -sS --unix-socket /run/cove.sock http://localhost/api/v1/sessions") || strings.Contains(r.out, "COVE_SERVER") {
+		t.Errorf("behind a socket this is what to try:\n%s", r.out)
+	}
 	known := about
 	known.Key, known.Models, known.NoModel = "", nil, "no key is set"
 	r = serve(t, &standIn{about: known}, []os.Signal{os.Interrupt})
@@ -85,11 +90,11 @@ func TestServeAsJSON(t *testing.T) {
 	}
 }
 
-// TestServeEndsAtOnce wants the second signal to end what the first one began to.
+// TestServeEndsAtOnce wants the second signal to end what the first one began to. A first key is said even when nothing is: nobody could find it out later.
 func TestServeEndsAtOnce(t *testing.T) {
 	t.Parallel()
 	r := serve(t, &standIn{about: about, hard: true}, []os.Signal{syscall.SIGTERM, syscall.SIGTERM}, "--quiet")
-	if r.code != 130 || r.out != "" || !strings.Contains(r.err, "stopped at once") {
+	if r.code != 130 || r.out != "cove_first\n" || !strings.Contains(r.err, "stopped at once") {
 		t.Errorf("exit code %d, stdout %q, stderr %q", r.code, r.out, r.err)
 	}
 }
@@ -97,14 +102,24 @@ func TestServeEndsAtOnce(t *testing.T) {
 func TestServeMistakes(t *testing.T) {
 	t.Parallel()
 	for want, args := range map[string][]string{
-		"such as 127.0.0.1:8700": {"serve", "--listen", "here"},
-		"nothere.toml":           {"serve", "--config", "$DIR/nothere.toml"},
-		"memory must be":         {"serve", "--config", "$DIR/small.toml"},
+		"such as 127.0.0.1:8700":                    {"serve", "--listen", "here"},
+		"or unix:/PATH":                             {"serve", "--listen", "unix:cove.sock"},
+		"does not name a model":                     {"serve", "--model", "nonsense"},
+		"there is no provider":                      {"serve", "--config", "$DIR/models.toml"},
+		"COVE_DATABASE=/tmp/new.db cove key create": {"serve", "--config", "$DIR/key.toml"},
+		"must be a number of 0 or more":             {"serve", "--config", "$DIR/below.toml"},
+		"see `cove key create --help`":              {"key", "create"},
+		"nothere.toml":                              {"serve", "--config", "$DIR/nothere.toml"},
+		"memory must be":                            {"serve", "--config", "$DIR/small.toml"},
 	} {
 		r := run(t, &scripted{}, func(dir string, p *cli.Program) {
 			p.Getenv = func(name string) string { return map[string]string{"HOME": dir}[name] }
-			if err := os.WriteFile(dir+"/small.toml", []byte("memory = \"1MiB\"\n"), 0o600); err != nil {
-				t.Fatal(err)
+			for name, text := range map[string]string{
+				"small": `memory = "1MiB"`, "models": `serve_models = ["openai/a", "opnai/b"]`, "key": `first_key = "a long text, but no key of cove's at all"`, "below": "project_sessions = -1",
+			} {
+				if err := os.WriteFile(dir+"/"+name+".toml", []byte(text+"\n"), 0o600); err != nil {
+					t.Fatal(err)
+				}
 			}
 		}, args...)
 		if r.code != 125 || !strings.Contains(r.err, want) {

@@ -57,17 +57,10 @@ func (c *sessionResume) run(ctx context.Context, p *Program) (int, error) {
 	if c.For != nil && *c.For < 0 {
 		return 0, problem.New(problem.Invalid, "usage", "--for must not be below 0")
 	}
-	i := p.interruptible(ctx)
-	defer i.stop()
 	if c.Check {
-		err = c.check(i.soft, p, opening{cfg, c.sandboxFlags, flags, "cove session resume"})
-	} else {
-		err = c.resume(i.soft, p, cfg)
+		return 0, c.check(ctx, p, opening{cfg, c.sandboxFlags, flags, "cove session resume"})
 	}
-	if code := i.exitCode(); code != 0 && err != nil {
-		return code, nil
-	}
-	return 0, err
+	return 0, c.resume(ctx, p, cfg)
 }
 
 func (c *sessionResume) resume(ctx context.Context, p *Program, cfg config.Config) error {
@@ -156,6 +149,7 @@ func (c *sessionResume) check(ctx context.Context, p *Program, o opening) error 
 
 // sessionKeep is the process in the background.
 type sessionKeep struct {
+	ownSignals
 	Name string          `arg:""`
 	For  config.Duration `default:"${session_idle}"`
 	sandboxFlags

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -9,6 +10,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 
 	"golang.org/x/term"
@@ -22,6 +24,7 @@ import (
 )
 
 type showCmd struct {
+	ownSignals // while it pages, they are the pager's
 	serverFlags
 	ID      string `arg:"" optional:"" help:"cnv_..., trn_... or exe_..., a number of cove history, or last, which is what is meant without one."`
 	All     bool   `help:"Also what was left behind when the conversation went back to an earlier question."`
@@ -39,7 +42,19 @@ func (showCmd) Help() string {
 }
 
 func (c *showCmd) run(ctx context.Context, p *Program) (int, error) {
-	return 0, p.withPast(ctx, c.serverFlags, func(from past) error {
+	var text []byte
+	code, err := p.stoppable(ctx, func(ctx context.Context) (code int, err error) {
+		text, err = c.text(ctx, p)
+		return 0, err
+	})
+	if code != 0 || err != nil {
+		return code, err
+	}
+	return 0, p.paged(ctx, text, c.NoPager || c.JSON)
+}
+
+func (c *showCmd) text(ctx context.Context, p *Program) (text []byte, err error) {
+	err = p.withPast(ctx, c.serverFlags, func(from past) error {
 		found, err := find(ctx, from, c.ID)
 		if err != nil {
 			return err
@@ -50,12 +65,10 @@ func (c *showCmd) run(ctx context.Context, p *Program) (int, error) {
 		if c.JSON {
 			return showJSON(ctx, p, from, found)
 		}
-		text, err := showText(ctx, p, from, found)
-		if err != nil {
-			return err
-		}
-		return p.paged(ctx, text, c.NoPager)
+		text, err = showText(ctx, p, from, found)
+		return err
 	})
+	return text, err
 }
 
 // showJSON writes a line for each turn, or one for the execution.
@@ -74,7 +87,7 @@ func showJSON(ctx context.Context, p *Program, from past, t thing) error {
 		return p.printLine(map[string]any{"id": x.ID, "turn": x.Turn, "session": x.Session, "code": x.Code, "state": x.State, "created": x.Created, "seconds": x.Wall.Seconds(), "events": list})
 	}
 	for _, turn := range t.turns {
-		events, err := from.TurnEvents(ctx, turn.ID)
+		events, err := from.TurnEvents(ctx, turn)
 		if err != nil {
 			return err
 		}
@@ -116,7 +129,7 @@ func showText(ctx context.Context, p *Program, from past, t thing) ([]byte, erro
 		fmt.Fprintln(&out, n.dim("files: "+oneLine(strings.Join(files, ", "))))
 	}
 	for _, turn := range t.turns {
-		events, err := from.TurnEvents(ctx, turn.ID)
+		events, err := from.TurnEvents(ctx, turn)
 		if err != nil {
 			return nil, err
 		}
@@ -176,10 +189,14 @@ func tellTurn(n *narrator, turn hub.Turn, events []interpreter.Event) {
 	}
 	n.words.Reset()
 	switch {
+	case turn.State == hub.TurnCanceled:
+		n.note("this turn was stopped")
 	case len(turn.Problem) > 0:
 		var p struct{ Message, Hint string }
 		_ = json.Unmarshal(turn.Problem, &p)
 		n.note("failed: " + p.Message)
+	case !turn.State.Final():
+		n.note("this turn is " + string(turn.State))
 	case turn.State != hub.TurnCompleted:
 		n.note("this turn was " + string(turn.State))
 	case turn.Reason != string(interpreter.Complete):
@@ -222,8 +239,8 @@ func (p *Program) page(ctx context.Context, less string, text []byte) error {
 type exportCmd struct {
 	serverFlags
 	ID     string `arg:"" optional:"" help:"cnv_..., trn_... or exe_..., a number of cove history, or last, which is what is meant without one."`
-	Format string `default:"ipynb" enum:"ipynb,md,py" placeholder:"FORMAT" help:"ipynb, a Jupyter notebook; md, Markdown; py, a program (default: ipynb)."`
-	Out    string `short:"o" placeholder:"FILE" help:"The file to write; its ending may say the format. Without: standard output."`
+	Format string `default:"" enum:"ipynb,md,py," placeholder:"FORMAT" help:"ipynb, a Jupyter notebook; md, Markdown; py, a program. Without: what the ending of --out says, or else ipynb."`
+	Out    string `short:"o" placeholder:"FILE" help:"The file to write. Without: standard output."`
 }
 
 // Help is the long help.
@@ -237,12 +254,13 @@ func (exportCmd) Help() string {
 
 func (c *exportCmd) run(ctx context.Context, p *Program) (int, error) {
 	format := c.Format
-	for _, known := range []string{"ipynb", "md", "py"} {
-		if strings.HasSuffix(c.Out, "."+known) {
-			format = known
-		}
+	if format == "" {
+		format = cmp.Or(strings.TrimPrefix(filepath.Ext(c.Out), "."), "ipynb")
 	}
 	write := map[string]func(io.Writer, notebook.Document) error{"ipynb": notebook.WriteIPYNB, "md": notebook.WriteMarkdown, "py": notebook.WritePython}[format]
+	if write == nil {
+		return 0, problem.New(problem.Invalid, "usage", "the ending of "+oneLine(c.Out)+" says no format that cove writes").WithHint("add --format ipynb, md or py")
+	}
 	return 0, p.withPast(ctx, c.serverFlags, func(from past) error {
 		d, err := c.document(ctx, from)
 		if err != nil {
@@ -251,10 +269,7 @@ func (c *exportCmd) run(ctx context.Context, p *Program) (int, error) {
 		if c.Out == "" || c.Out == "-" {
 			return write(p.Out, d)
 		}
-		_, err = writeWhole(c.Out, func(w io.Writer) error { return write(w, d) })
-		if err == nil {
-			err = os.Chmod(c.Out, 0o644)
-		}
+		_, err = writeWhole(c.Out, 0o666, func(w io.Writer) error { return write(w, d) })
 		if err == nil {
 			fmt.Fprintf(p.Err, "cove: %s: %s\n", c.Out, count(len(d.Cells()), "cell"))
 		}

@@ -21,7 +21,7 @@ import (
 type talker interface {
 	// Ask runs a turn and yields what happens, an Answer last. Breaking off the range stops it.
 	Ask(ctx context.Context, prompt string) iter.Seq2[interpreter.Event, error]
-	// Done is told how the turn ended, once what it said was shown.
+	// Done is told how the turn ended, once what it said was shown. It says what there is to say besides, such as that a session was lost.
 	Done(failed error)
 	// Fetch copies a workspace file to w.
 	Fetch(ctx context.Context, path string, w io.Writer) error
@@ -30,13 +30,9 @@ type talker interface {
 	// Use asks this model from now on and returns its whole name.
 	Use(ctx context.Context, name string) (string, error)
 	// Renew begins a new conversation.
-	Renew(ctx context.Context) error
-	// Tell says what there is to say beside what happens, such as that a session was lost.
-	Tell()
+	Renew()
 	// Guard ends what runs when hard ends, until stop is called.
 	Guard(hard context.Context) (stop func() bool)
-	// Conversation is the id in the history, or "" while there is none.
-	Conversation() string
 }
 
 // localTalker asks in this process.
@@ -83,8 +79,10 @@ func (t *localTalker) Ask(ctx context.Context, prompt string) iter.Seq2[interpre
 
 func (t *localTalker) Guard(hard context.Context) func() bool { return t.bench.killed(hard) }
 
-func (t *localTalker) Done(failed error) { t.rec.end(failed) }
-func (t *localTalker) Tell()             { t.bench.tell() }
+func (t *localTalker) Done(failed error) {
+	t.rec.end(failed)
+	t.bench.tell()
+}
 
 func (t *localTalker) Fetch(ctx context.Context, path string, w io.Writer) error {
 	return t.bench.Fetch(ctx, path, w)
@@ -105,17 +103,9 @@ func (t *localTalker) Use(ctx context.Context, name string) (string, error) {
 	return m.Name(), nil
 }
 
-func (t *localTalker) Renew(context.Context) error {
+func (t *localTalker) Renew() {
 	t.messages = nil
 	t.rec.renew()
-	return nil
-}
-
-func (t *localTalker) Conversation() string {
-	if t.rec == nil {
-		return ""
-	}
-	return t.rec.conversation.ID
 }
 
 // goingOn is a conversation of the history that a command continues.

@@ -208,6 +208,17 @@ func fieldsOf(v reflect.Value) []field {
 	return out
 }
 
+// negative says that a setting is a number below 0, or none at all (NaN): the config file and the command line can say so.
+func (f field) negative() bool {
+	switch {
+	case f.value.CanInt():
+		return f.value.Int() < 0
+	case f.value.CanFloat():
+		return !(f.value.Float() >= 0)
+	}
+	return false
+}
+
 func set(v reflect.Value, text string) error {
 	switch p := v.Addr().Interface().(type) {
 	case *string:
@@ -254,6 +265,11 @@ func (c Config) Validate() error {
 	bad := func(name, why string) error {
 		return problem.New(problem.Invalid, "config_invalid", name+" "+why)
 	}
+	for _, f := range c.fields() {
+		if f.negative() {
+			return bad(f.tag.Get("toml"), "must be a number of 0 or more")
+		}
+	}
 	switch {
 	case c.Engine != "gvisor" && c.Engine != "local":
 		return bad("the engine", fmt.Sprintf("is gvisor or local, not %q", c.Engine))
@@ -267,8 +283,6 @@ func (c Config) Validate() error {
 		return bad("max-output", "must be above 0")
 	case c.UndoDepth < 1:
 		return bad("undo_depth", "must be at least 1")
-	case c.SessionIdle < 0:
-		return bad("session_idle", "must not be below 0")
 	case c.Sessions != "" && !filepath.IsAbs(c.Sessions):
 		return bad("sessions", "must be an absolute path")
 	case c.MaxSteps < 1:
@@ -277,8 +291,6 @@ func (c Config) Validate() error {
 		return bad("model_connect_timeout, model_first_token_timeout and model_stall_timeout", "must be above 0")
 	case c.PackagesMaxCount < 1 || c.PackagesMaxFiles < 1 || c.PackagesMaxDownload < 1 || c.PackagesMaxUnpacked < 1 || c.PackagesTimeout <= 0:
 		return bad("packages_max_count, packages_max_files, packages_max_download, packages_max_unpacked and packages_timeout", "must be above 0")
-	case c.PackagesMinAge < 0 || c.PackagesNewName < 0:
-		return bad("packages_min_age and packages_new_name", "must not be below 0")
 	case c.PackagesIndex != "" && !strings.Contains(c.PackagesIndex, "://"):
 		return bad("packages_index", "must be an address, such as an https:// one")
 	case c.Out == "":

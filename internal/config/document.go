@@ -3,6 +3,7 @@ package config
 import (
 	"fmt"
 	"io"
+	"net/url"
 	"reflect"
 )
 
@@ -18,7 +19,7 @@ func (c Config) Document(w io.Writer) error {
 	}
 	for _, f := range c.fields() {
 		line := f.tag.Get("toml") + " = " + literal(f.value)
-		if f.tag.Get("secret") != "" {
+		if f.tag.Get("secret") != "" || hasPassword(f.value) {
 			line = "# " + f.tag.Get("toml") + " is not set"
 			if f.value.String() != "" {
 				line = "# " + f.tag.Get("toml") + " is set; it is not shown"
@@ -39,4 +40,13 @@ func literal(v reflect.Value) string {
 		return fmt.Sprintf("%q", v.String())
 	}
 	return fmt.Sprint(v.Interface())
+}
+
+// hasPassword says that a value is an address with a user's name and password in it, as those of package indexes often are.
+func hasPassword(v reflect.Value) bool {
+	if v.Kind() != reflect.String {
+		return false
+	}
+	u, err := url.Parse(v.String())
+	return err == nil && u.Host != "" && u.User != nil
 }

@@ -23,13 +23,14 @@ type Serving struct {
 	Metrics        string   `toml:"metrics_listen" env:"COVE_METRICS_LISTEN" doc:"address for Prometheus, without keys; empty: only /metrics with the API, for keys of the server's admins"`
 	DebugListen    string   `toml:"debug_listen" env:"COVE_DEBUG_LISTEN" doc:"address of this machine for pprof; empty: none"`
 	DocsPublic     bool     `toml:"docs_public" env:"COVE_DOCS_PUBLIC" doc:"serve the pages that document the API without a key"`
-	FirstKey       string   `toml:"first_key" env:"COVE_FIRST_KEY" doc:"the text of the key that cove serve makes when there is none, instead of a random one" secret:"true"`
+	FirstKey       string   `toml:"first_key" env:"COVE_FIRST_KEY" doc:"the text of the key that cove serve makes when there is none, instead of a random one; cove key create on any database prints such a text" secret:"true"`
 	LogFormat      string   `toml:"log_format" env:"COVE_LOG_FORMAT" doc:"what cove serve logs as: text or json"`
 	LogLevel       string   `toml:"log_level" env:"COVE_LOG_LEVEL" doc:"debug, info, warn or error"`
 	DrainTimeout   Duration `toml:"drain_timeout" env:"COVE_DRAIN_TIMEOUT" doc:"how long running work may take to end when the server is asked to end"`
 
 	Pool           int      `toml:"pool" env:"COVE_POOL" doc:"sandboxes that are kept ready for new sessions, as far as a quarter of the free memory allows; 0 means none"`
 	MaxSessions    int      `toml:"max_sessions" env:"COVE_MAX_SESSIONS" doc:"sessions in memory at once; 0: what the memory allows"`
+	MaxMemory      Size     `toml:"max_session_memory" env:"COVE_MAX_SESSION_MEMORY" doc:"memory that a session of the server may ask for; 0: half of the machine's"`
 	MaxExecutions  int      `toml:"max_executions" env:"COVE_MAX_EXECUTIONS" doc:"executions that run at once, further ones wait; 0: twice the processors"`
 	MaxQueue       int      `toml:"max_queue" env:"COVE_MAX_QUEUE" doc:"executions that may wait for one kernel"`
 	MaxUpload      Size     `toml:"max_upload" env:"COVE_MAX_UPLOAD" doc:"bytes of one file that is sent to the server"`
@@ -110,17 +111,19 @@ func (s Serving) validate(bad func(name, why string) error) error {
 		if at == "" || strings.HasPrefix(at, "unix:/") {
 			continue
 		}
-		if _, _, err := net.SplitHostPort(at); err != nil {
-			return bad("listen, metrics_listen and debug_listen", fmt.Sprintf("have addresses with a port, such as 127.0.0.1:8700 or :8700, not %q", at))
+		if _, _, err := net.SplitHostPort(at); err != nil || strings.HasPrefix(at, "unix:") {
+			return bad("listen, metrics_listen and debug_listen", fmt.Sprintf("have addresses with a port, such as 127.0.0.1:8700 or :8700, or unix:/PATH, not %q", at))
 		}
 	}
 	if _, err := s.Proxies(); err != nil {
 		return bad("trusted_proxies", err.Error())
 	}
-	scheme, _, isURL := strings.Cut(s.Database, "://")
+	scheme, rest, isURL := strings.Cut(s.Database, ":")
+	known := scheme == "postgres" || scheme == "postgresql" || scheme == "sqlite"
+	whole := strings.HasPrefix(rest, "//")
 	switch {
-	case isURL && scheme != "postgres" && scheme != "postgresql" && scheme != "sqlite":
-		return bad("database", fmt.Sprintf("is the path of an SQLite file or postgres://..., not %.30q", scheme+"://"))
+	case isURL && known != whole:
+		return bad("database", fmt.Sprintf("is the path of an SQLite file, sqlite://... or postgres://..., not %.30q", scheme+":"))
 	case s.ServerFolder != "" && !filepath.IsAbs(s.ServerFolder):
 		return bad("server_folder", "must be an absolute path")
 	case (s.TLSCert == "") != (s.TLSKey == ""):
@@ -135,8 +138,6 @@ func (s Serving) validate(bad func(name, why string) error) error {
 		return bad("requests_at_once", "must be above 0")
 	case s.MaxQueue < 1 || s.MaxUpload < 1 || s.ServerOutput < 1:
 		return bad("max_queue, max_upload and server_output", "must be above 0")
-	case s.FirstKey != "" && len(s.FirstKey) < 32:
-		return bad("first_key", "must have at least 32 characters that nobody can guess")
 	case s.Server != "" && !strings.HasPrefix(s.Server, "http://") && !strings.HasPrefix(s.Server, "https://"):
 		return bad("server", "must be an address such as http://127.0.0.1:8700")
 	}

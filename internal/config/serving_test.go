@@ -1,6 +1,7 @@
 package config_test
 
 import (
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -32,7 +33,7 @@ func TestServing(t *testing.T) {
 	if c.ServerFolder != "/home/u/.local/share/cove/server" || c.SQLite() != "/home/u/.local/share/cove/cove.db" || c.DatabaseAddress() != c.SQLite() {
 		t.Errorf("folder %s, database %s", c.ServerFolder, c.DatabaseAddress())
 	}
-	c.Database = "postgres://u:secret@db/cove"
+	c.Database, c.PackagesIndex = "postgres://u:secret@db/cove", "https://u:secret@index/simple"
 	if c.SQLite() != "" || c.DatabaseAddress() != c.Database {
 		t.Errorf("the database is %s", c.DatabaseAddress())
 	}
@@ -52,19 +53,24 @@ func TestServingMistakes(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, change := range map[string]func(*config.Config){
-		"no address":    func(c *config.Config) { c.Listen = nil },
-		"no port":       func(c *config.Config) { c.Listen = config.List{"localhost"} },
-		"metrics":       func(c *config.Config) { c.Metrics = "9100" },
-		"certificate":   func(c *config.Config) { c.TLSCert = "cert.pem" },
-		"log format":    func(c *config.Config) { c.LogFormat = "xml" },
-		"log level":     func(c *config.Config) { c.LogLevel = "loud" },
-		"proxy":         func(c *config.Config) { c.TrustedProxies = config.List{"proxy.example.com"} },
-		"model":         func(c *config.Config) { c.ServeModels = config.List{"gpt-5"} },
-		"first key":     func(c *config.Config) { c.FirstKey = "letmein" },
-		"server":        func(c *config.Config) { c.Server = "localhost:8700" },
-		"server folder": func(c *config.Config) { c.ServerFolder = "here" },
-		"upload":        func(c *config.Config) { c.MaxUpload = 0 },
-		"drain":         func(c *config.Config) { c.DrainTimeout = 0 },
+		"no address":        func(c *config.Config) { c.Listen = nil },
+		"no port":           func(c *config.Config) { c.Listen = config.List{"localhost"} },
+		"a relative socket": func(c *config.Config) { c.Listen = config.List{"unix:cove.sock"} },
+		"below 0":           func(c *config.Config) { c.Pool = -1 },
+		"tokens":            func(c *config.Config) { c.ProjectTokens = -5 },
+		"no number":         func(c *config.Config) { c.RequestsPerSecond = math.NaN() },
+		"a database":        func(c *config.Config) { c.Database = "mysql://db/cove" },
+		"half an address":   func(c *config.Config) { c.Database = "sqlite:/var/cove.db" },
+		"metrics":           func(c *config.Config) { c.Metrics = "9100" },
+		"certificate":       func(c *config.Config) { c.TLSCert = "cert.pem" },
+		"log format":        func(c *config.Config) { c.LogFormat = "xml" },
+		"log level":         func(c *config.Config) { c.LogLevel = "loud" },
+		"proxy":             func(c *config.Config) { c.TrustedProxies = config.List{"proxy.example.com"} },
+		"model":             func(c *config.Config) { c.ServeModels = config.List{"gpt-5"} },
+		"server":            func(c *config.Config) { c.Server = "localhost:8700" },
+		"server folder":     func(c *config.Config) { c.ServerFolder = "here" },
+		"upload":            func(c *config.Config) { c.MaxUpload = 0 },
+		"drain":             func(c *config.Config) { c.DrainTimeout = 0 },
 	} {
 		c := good
 		change(&c)

@@ -1,0 +1,282 @@
+package app
+
+import (
+	"archive/tar"
+	"bufio"
+	"compress/gzip"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"time"
+
+	"cove/internal/problem"
+	"cove/internal/store"
+)
+
+// The parts of an archive, in their order. What is in files/ is named by the hash of its content.
+const (
+	aboutPart    = "cove-backup.json"
+	databasePart = "database"
+	filesPart    = "files/"
+)
+
+// backupVersion is the form of the archive.
+const backupVersion = 1
+
+type aboutBackup struct {
+	Version int       `json:"version"`
+	Made    time.Time `json:"made"`
+}
+
+// backup writes a compressed archive. The database comes first: contents that it names are there, unless they were deleted since.
+func backup(ctx context.Context, s *store.Store, blobs string, w io.Writer) error {
+	packed, err := gzip.NewWriterLevel(w, gzip.BestSpeed)
+	if err != nil {
+		return err
+	}
+	t := tar.NewWriter(packed)
+	about, err := json.Marshal(aboutBackup{backupVersion, time.Now().UTC()})
+	if err != nil {
+		return err
+	}
+	if err := t.WriteHeader(&tar.Header{Name: aboutPart, Mode: 0o600, Size: int64(len(about)), ModTime: time.Now()}); err != nil {
+		return err
+	}
+	if _, err := t.Write(about); err != nil {
+		return err
+	}
+	if err := backupDatabase(ctx, s, t); err != nil {
+		return err
+	}
+	if err := backupFiles(ctx, blobs, t); err != nil {
+		return err
+	}
+	return errors.Join(t.Close(), packed.Close())
+}
+
+// backupDatabase goes by way of a file, because an archive says how long a part is before the part.
+func backupDatabase(ctx context.Context, s *store.Store, t *tar.Writer) error {
+	f, err := os.CreateTemp("", "cove-backup-")
+	if err != nil {
+		return problem.New(problem.Unavailable, "temp_unusable", "there is no room for a temporary file").WithCause(err)
+	}
+	defer func() { _ = f.Close(); _ = os.Remove(f.Name()) }()
+	buffered := bufio.NewWriterSize(f, 1<<20)
+	if err := s.Backup(ctx, buffered); err != nil {
+		return err
+	}
+	if err := buffered.Flush(); err != nil {
+		return err
+	}
+	size, err := f.Seek(0, io.SeekCurrent)
+	if err != nil {
+		return err
+	}
+	if _, err := f.Seek(0, io.SeekStart); err != nil {
+		return err
+	}
+	if err := t.WriteHeader(&tar.Header{Name: databasePart, Mode: 0o600, Size: size, ModTime: time.Now()}); err != nil {
+		return err
+	}
+	_, err = io.CopyN(t, f, size)
+	return err
+}
+
+// contentName is what a content's file may be called: its hash, perhaps in folders by the hash's beginning.
+func contentName(name string) bool {
+	return regexp.MustCompile(`^([0-9a-f]{2}/)*[0-9a-f]{64}$`).MatchString(name)
+}
+
+func backupFiles(ctx context.Context, blobs string, t *tar.Writer) error {
+	root, err := os.OpenRoot(blobs)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return unwritableFolder(blobs, err)
+	}
+	defer func() { _ = root.Close() }()
+	return fs.WalkDir(root.FS(), ".", func(name string, entry fs.DirEntry, err error) error {
+		if errors.Is(err, fs.ErrNotExist) || err == nil && (!entry.Type().IsRegular() || !contentName(name)) {
+			return ctx.Err()
+		}
+		if err != nil {
+			return err
+		}
+		f, err := root.Open(name)
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil // deleted since
+		}
+		if err != nil {
+			return err
+		}
+		defer func() { _ = f.Close() }()
+		info, err := f.Stat()
+		if err != nil {
+			return err
+		}
+		if err := t.WriteHeader(&tar.Header{Name: filesPart + name, Mode: 0o600, Size: info.Size(), ModTime: info.ModTime()}); err != nil {
+			return err
+		}
+		_, err = io.CopyN(t, f, info.Size()) // contents never change
+		return errors.Join(err, ctx.Err())
+	})
+}
+
+// restore reads an archive into an empty database and an empty folder, while no server uses them: all of it or nothing.
+func restore(ctx context.Context, s *store.Store, folder string, r io.Reader) error {
+	lock, err := lockServer(folder)
+	if err != nil {
+		return err
+	}
+	defer lock.release()
+	blobs := filepath.Join(folder, "files")
+	if there, err := os.ReadDir(blobs); err == nil && len(there) > 0 {
+		return problem.New(problem.Invalid, "not_empty", "there are files in "+blobs+" already").
+			WithHint("a backup is restored into an empty folder: COVE_HOME=/new/folder cove restore FILE")
+	}
+	if err := os.MkdirAll(blobs, 0o700); err != nil {
+		return unwritableFolder(blobs, err)
+	}
+	if err := restoreInto(ctx, s, blobs, r); err != nil {
+		return errors.Join(err, os.RemoveAll(blobs))
+	}
+	return nil
+}
+
+// restoreInto puts the database in place when all files are there: it is the one part that says whether something was restored.
+func restoreInto(ctx context.Context, s *store.Store, blobs string, r io.Reader) error {
+	root, err := os.OpenRoot(blobs)
+	if err != nil {
+		return unwritableFolder(blobs, err)
+	}
+	defer func() { _ = root.Close() }()
+	database, err := root.OpenFile(".restoring", os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
+	if err != nil {
+		return unwritableFolder(blobs, err)
+	}
+	defer func() { _ = database.Close() }()
+	if err := unpack(ctx, root, database, r); err != nil {
+		return err
+	}
+	if _, err := database.Seek(0, io.SeekStart); err != nil {
+		return err
+	}
+	if err := root.Remove(".restoring"); err != nil {
+		return unwritableFolder(blobs, err)
+	}
+	return s.Restore(ctx, database)
+}
+
+// unpack writes the files of an archive below root, and its database part to database.
+func unpack(ctx context.Context, root *os.Root, database io.Writer, r io.Reader) error {
+	unpacked, err := gzip.NewReader(r)
+	if err != nil {
+		return notABackup(err)
+	}
+	t := tar.NewReader(unpacked)
+	if err := readAbout(t); err != nil {
+		return err
+	}
+	for found := false; ; {
+		h, err := t.Next()
+		switch {
+		case errors.Is(err, io.EOF) && found:
+			// What follows the archive's end is read, too: its sum is there.
+			if _, err := io.Copy(io.Discard, unpacked); err != nil {
+				return notABackup(err)
+			}
+			return nil
+		case err != nil:
+			return notABackup(err)
+		case h.Name == databasePart && !found:
+			err, found = restorePart(root.Name(), database, t), true
+		default:
+			err = restoreFile(root, h, t)
+		}
+		if err = errors.Join(err, ctx.Err()); err != nil {
+			return err
+		}
+	}
+}
+
+// restorePart copies a part. Whether it is the archive that cannot be read or the disk that cannot be written is told apart.
+func restorePart(folder string, to io.Writer, from io.Reader) error {
+	source := &reader{from: from}
+	if _, err := io.Copy(to, source); source.failed != nil {
+		return notABackup(source.failed)
+	} else if err != nil {
+		return unwritableFolder(folder, err)
+	}
+	return nil
+}
+
+// reader keeps why it failed.
+type reader struct {
+	from   io.Reader
+	failed error
+}
+
+func (r *reader) Read(p []byte) (int, error) {
+	n, err := r.from.Read(p)
+	if err != nil && !errors.Is(err, io.EOF) {
+		r.failed = err
+	}
+	return n, err
+}
+
+func readAbout(t *tar.Reader) error {
+	h, err := t.Next()
+	if err != nil || h.Name != aboutPart {
+		return notABackup(err)
+	}
+	var about aboutBackup
+	if err := json.NewDecoder(io.LimitReader(t, 1<<16)).Decode(&about); err != nil {
+		return notABackup(err)
+	}
+	if about.Version != backupVersion {
+		return problem.New(problem.Invalid, "backup_newer", fmt.Sprintf("the backup has form %d, and this cove knows %d", about.Version, backupVersion)).
+			WithHint("use the cove that made it, or a newer one")
+	}
+	return nil
+}
+
+func notABackup(err error) error {
+	p := problem.New(problem.Invalid, "backup_invalid", "this is not a whole backup of cove's; nothing was restored").WithHint("use another one")
+	if err != nil {
+		p = p.WithCause(err)
+	}
+	return p
+}
+
+// restoreFile writes one content. Its name comes from outside: anything but a content's name, which is its hash, is refused.
+func restoreFile(root *os.Root, h *tar.Header, r io.Reader) error {
+	name, ok := strings.CutPrefix(h.Name, filesPart)
+	if !ok || h.Typeflag != tar.TypeReg || !contentName(name) {
+		return notABackup(fmt.Errorf("it has %q", h.Name))
+	}
+	if err := root.MkdirAll(filepath.Dir(name), 0o700); err != nil {
+		return unwritableFolder(root.Name(), err)
+	}
+	f, err := root.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if err != nil {
+		return unwritableFolder(root.Name(), err)
+	}
+	sum := sha256.New()
+	if err := errors.Join(restorePart(root.Name(), io.MultiWriter(f, sum), r), f.Close()); err != nil {
+		return err
+	}
+	if hex.EncodeToString(sum.Sum(nil)) != filepath.Base(name) {
+		return notABackup(fmt.Errorf("the content of %q is another", h.Name))
+	}
+	return nil
+}

@@ -1,0 +1,148 @@
+package cli_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"testing/iotest"
+
+	"cove/internal/cli"
+	"cove/internal/config"
+	"cove/internal/model"
+	"cove/internal/model/choose"
+)
+
+// waiting is a place where a command waits, for its context or for what never comes.
+type waiting struct {
+	there chan struct{}
+	in    *io.PipeReader
+}
+
+func (w *waiting) Read(p []byte) (int, error) {
+	close(w.there)
+	return w.in.Read(p)
+}
+
+// TestSignalsEndCommands wants every command to end with a signal, wherever it waits.
+func TestSignalsEndCommands(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		args    []string
+		signals []os.Signal
+		want    int
+	}{
+		"a database that does not answer": {[]string{"history"}, []os.Signal{os.Interrupt}, 130},
+		"asked to end":                    {[]string{"key", "ls"}, []os.Signal{syscall.SIGTERM}, 143},
+		"a backup":                        {[]string{"backup", "$DIR/all.tar.gz"}, []os.Signal{os.Interrupt}, 130},
+		"shown":                           {[]string{"show"}, []os.Signal{os.Interrupt}, 130},
+		"run again":                       {[]string{"rerun"}, []os.Signal{os.Interrupt}, 130},
+		"gone on with":                    {[]string{"chat", "--continue", "--model", "ollama/a"}, []os.Signal{os.Interrupt}, 130},
+		"a pipe that says nothing":        {[]string{"restore", "-"}, []os.Signal{os.Interrupt, os.Interrupt}, 130},
+		"between questions":               {[]string{"chat", "--no-history", "--model", "ollama/a"}, []os.Signal{syscall.SIGTERM}, 143},
+		"between inputs":                  {[]string{"repl"}, []os.Signal{syscall.SIGHUP}, 129},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			silent, never := io.Pipe()
+			defer never.Close()
+			w := &waiting{there: make(chan struct{}), in: silent}
+			r := run(t, &scripted{}, func(_ string, p *cli.Program) {
+				signals := make(chan os.Signal)
+				p.Signals, p.In = signals, w
+				p.NewModel = func(choose.Choice) (model.Model, error) { return &model.Replay{}, nil }
+				p.Records = func(ctx context.Context, _ config.Config) (*cli.Records, error) {
+					close(w.there)
+					<-ctx.Done()
+					return nil, ctx.Err()
+				}
+				p.Restore = func(_ context.Context, _ config.Config, r io.Reader) error {
+					_, err := io.ReadAll(r)
+					return err
+				}
+				go func() {
+					<-w.there
+					for _, s := range test.signals {
+						signals <- s
+					}
+				}()
+			}, test.args...)
+			if r.code != test.want || r.err != "" && name != "between inputs" && name != "between questions" {
+				t.Errorf("exit code %d, want %d; stderr: %s", r.code, test.want, r.err)
+			}
+		})
+	}
+}
+
+// TestPastes wants what is pasted to be one line while it is edited, and to be what it was afterwards.
+func TestPastes(t *testing.T) {
+	t.Parallel()
+	typed := "ab\rc\x1b[A\x1b[200~one\r\ntwo\tthree\x03\x1b]\rfour\n\n\x1b[201~!\rd\x1b"
+	want := "ab\rc\x1b[Aone⏎two⇥three]⏎four⏎⏎!\rd\x1b"
+	for name, in := range map[string]io.Reader{
+		"at once":     strings.NewReader(typed),
+		"by the byte": iotest.OneByteReader(strings.NewReader(typed)),
+		"with an end": iotest.DataErrReader(strings.NewReader(typed)),
+	} {
+		got, err := io.ReadAll(cli.Pastes(io.NopCloser(in)))
+		if err != nil || string(got) != want {
+			t.Errorf("%s: %q, %v; want %q", name, got, err, want)
+		}
+	}
+	if got := cli.Plainly("one⏎two⇥three"); got != "one\ntwo\tthree" {
+		t.Errorf("plainly it is %q", got)
+	}
+}
+
+// TestWholeFiles wants a file to be there whole or not at all, and what is no file to stay what it is.
+func TestWholeFiles(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	file, pipe := filepath.Join(dir, "file"), filepath.Join(dir, "pipe")
+	say := func(text string, err error) func(io.Writer) error {
+		return func(w io.Writer) error {
+			_, werr := io.WriteString(w, text)
+			return errors.Join(werr, err)
+		}
+	}
+	if n, err := cli.WriteWhole(file, 0o600, say("all", nil)); n != 3 || err != nil {
+		t.Fatalf("%d bytes, %v", n, err)
+	}
+	if info, err := os.Stat(file); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("the file has the mode %v, %v", info.Mode(), err)
+	}
+	broken := errors.New("broken off")
+	if _, err := cli.WriteWhole(file, 0o600, say("a part", broken)); !errors.Is(err, broken) {
+		t.Errorf("got %v", err)
+	}
+	if text, _ := os.ReadFile(file); string(text) != "all" {
+		t.Errorf("a part of a file is in the place of the whole: %q", text)
+	}
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	read := make(chan string)
+	go func() {
+		text, _ := os.ReadFile(pipe)
+		read <- string(text)
+	}()
+	if _, err := cli.WriteWhole(pipe, 0o600, say("through", nil)); err != nil {
+		t.Fatal(err)
+	}
+	if got := <-read; got != "through" {
+		t.Errorf("%q came through the pipe", got)
+	}
+	for _, bad := range []string{dir, filepath.Join(dir, "no", "file")} {
+		_, err := cli.WriteWhole(bad, 0o600, say("x", nil))
+		if err == nil || !strings.HasPrefix(err.Error(), "cannot write "+bad+": ") || strings.Contains(err.Error(), "partial") {
+			t.Errorf("%s: %v", bad, err)
+		}
+	}
+	if left, _ := filepath.Glob(filepath.Join(dir, ".cove*")); len(left) > 0 {
+		t.Errorf("%v is left", left)
+	}
+}
