@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"log/slog"
+	"slices"
+	"strings"
 	"time"
 
 	"cove/internal/interpreter"
@@ -45,7 +47,7 @@ func (h *Hub) runTurn(p *plan, l *liveTurn) {
 		}
 		body, werr = transcript.TurnEvent(answer)
 	} else {
-		failed := t.fail(turnProblem(p.work, err))
+		failed := t.fail(h.forClients(p.work, turnProblem(p.work, err)))
 		if stopped, ok := errors.AsType[*interpreter.Stopped](err); ok {
 			t.Messages, t.Usage, t.Steps = stopped.Messages, stopped.Usage, stopped.Steps
 		}
@@ -87,6 +89,17 @@ func turnProblem(work context.Context, err error) *problem.Error {
 		return cause
 	}
 	return problem.Of(err)
+}
+
+// forClients takes out of a model's problem what its operator alone can do: addresses and variables are none of the clients' business. The log has it.
+func (h *Hub) forClients(ctx context.Context, p *problem.Error) *problem.Error {
+	operators := func(word string) bool { return strings.Contains(p.Hint, word) }
+	if !strings.HasPrefix(p.Code, "model_") || !slices.ContainsFunc([]string{"--model", "_URL", "_KEY", "_HOST"}, operators) {
+		return p
+	}
+	h.log.WarnContext(ctx, "a model failed", "code", p.Code, "problem", p.Message, "hint", p.Hint)
+	c := *p
+	return c.WithHint("try again later; if it goes on, the operator of the server has to see to it").WithCause(p.Cause)
 }
 
 // endTurn stores the end and shows it then. Whoever sees it may begin the next turn at once.

@@ -377,6 +377,17 @@ func TestAModelThatFails(t *testing.T) {
 	l.ask(who, hub.NewTurn{Conversation: turn.Conversation, Input: input("again")})
 }
 
+func TestClientsDoNotHearOfTheOperatorsSettings(t *testing.T) {
+	t.Parallel()
+	down := problem.New(problem.Unavailable, "model_unreachable", "no connection").WithHint("check the network and OPENAI_BASE_URL (now http://10.0.0.7/v1)")
+	l, _, who := newTalk(t, line{err: down})
+	_, err := l.hear(who, l.begin(who, hub.NewTurn{Input: input("go")}).ID)
+	fails(t, err, "model_unreachable")
+	if p := problem.Of(err); strings.Contains(p.Hint, "10.0.0.7") || !strings.Contains(p.Hint, "operator") {
+		t.Errorf("the hint is %q", p.Hint)
+	}
+}
+
 func TestTurnsThatCannotBegin(t *testing.T) {
 	t.Parallel()
 	l, _, who := newTalk(t)
