@@ -2,6 +2,7 @@ package build
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log"
@@ -133,13 +134,15 @@ func (r *room) explain(err error) error {
 	}
 	select {
 	case <-r.link.Done():
-		// The connection ends a moment before the sandbox.
-		select {
-		case <-r.box.Done():
-		case <-time.After(leaving):
-		}
 	default:
-		return err
+		if !errors.Is(err, wire.ErrClosed) { // which is known before the link has ended
+			return err
+		}
+	}
+	// The connection ends a moment before the sandbox.
+	select {
+	case <-r.box.Done():
+	case <-time.After(leaving):
 	}
 	if cause := r.box.Cause(); cause != nil {
 		return fmt.Errorf("build in a sandbox: %w", cause)
