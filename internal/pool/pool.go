@@ -33,7 +33,8 @@ type Options[T any] struct {
 	Discard func(T)
 	// Usable says whether one that waited is still good; nil means it always is.
 	Usable func(T) bool
-	// Calm is how long no claim must have come before the pool makes another, while it is not empty. 0 means 50 ms.
+	// Calm is how long no claim must have come before the pool makes another, while it is not empty, and 20 times that while it is at least half
+	// full: what was claimed is used most right after that. 0 means 50 ms.
 	Calm time.Duration
 	// Failed is told of errors of Make in the background; nil ignores them. The pool tries again, ever more slowly.
 	Failed func(error)
@@ -142,11 +143,15 @@ func (p *Pool[T]) Run(ctx context.Context) error {
 // calm waits until no claim has come for a while; an empty pool has no time for that. It returns false when ctx has ended.
 func (p *Pool[T]) calm(ctx context.Context) bool {
 	for len(p.ready) > 0 {
-		left := p.opts.Calm - time.Since(time.Unix(0, p.claimed.Load()))
+		patience := p.opts.Calm
+		if 2*len(p.ready) >= p.opts.Size {
+			patience *= 20
+		}
+		left := patience - time.Since(time.Unix(0, p.claimed.Load()))
 		if left <= 0 {
 			break
 		}
-		if !sleep(ctx, left) {
+		if !sleep(ctx, min(left, p.opts.Calm)) { // there may be fewer left by then
 			return false
 		}
 	}

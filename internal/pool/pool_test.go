@@ -109,6 +109,10 @@ func TestHoldsBackWhileClaimsComeIn(t *testing.T) {
 			t.Errorf("made %d in the midst of a burst, want none beyond the first 4", m.made-4)
 		}
 		time.Sleep(10 * time.Second)
+		if p.Ready() != 2 {
+			t.Errorf("ready soon after the burst: %d, want half", p.Ready())
+		}
+		time.Sleep(time.Minute)
 		if p.Ready() != 4 {
 			t.Errorf("ready after the burst: %d", p.Ready())
 		}
