@@ -196,6 +196,9 @@ func TestWhatCannotBeSavedStaysInMemory(t *testing.T) {
 		l.toys.fill(true)
 		_, err := l.PauseSession(t.Context(), who, s.ID)
 		fails(t, err, "disk_full")
+		if p := problem.Of(err); p.Hint == "" {
+			t.Error("nobody is told what to do")
+		}
 		_, err = l.ForkSession(t.Context(), who, s.ID, hub.NewSession{})
 		fails(t, err, "disk_full")
 		_, err = l.CreateSession(t.Context(), who, hub.NewSession{})

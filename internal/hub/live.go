@@ -343,8 +343,11 @@ func foreign(err error) error {
 		return err
 	}
 	c := *p
-	if c.Hint = ""; c.Code == "session_broken" || c.Code == "snapshot_damaged" || c.Code == "snapshot_missing" {
+	switch c.Hint = ""; c.Code {
+	case "session_broken", "snapshot_damaged", "snapshot_missing":
 		c.Hint = "delete the session and make a new one"
+	case "disk_full":
+		c.Hint = "nothing was lost; the operator has to make room on the server's disk"
 	}
 	return c.WithCause(p.Cause)
 }
