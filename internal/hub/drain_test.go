@@ -14,7 +14,6 @@ import (
 	"cove/internal/hub"
 	"cove/internal/named"
 	"cove/internal/problem"
-	"cove/internal/store"
 )
 
 // slowly has sessions wait for a gate before they are brought in, once the gate's name is set.
@@ -99,11 +98,7 @@ func TestADrainEndsTheUseOfFiles(t *testing.T) {
 func TestADrainWithoutADatabase(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		var db *away
-		l, who := newLife(t, func(o *hub.Options) {
-			db = &away{Store: o.Store.(*store.Store)}
-			o.Store = db
-		}), someone(auth.LocalProject)
+		l, db, who := lifeWhoseStoreGoes(t)
 		var all []hub.Session
 		for i := range 20 {
 			s := l.session(who)
@@ -129,11 +124,7 @@ func TestADrainWithoutADatabase(t *testing.T) {
 // TestADeletionThatTheStoreDoesNotAdmit has a deletion written whose answer was an error.
 func TestADeletionThatTheStoreDoesNotAdmit(t *testing.T) {
 	t.Parallel()
-	var db *away
-	l, who := newLife(t, func(o *hub.Options) {
-		db = &away{Store: o.Store.(*store.Store)}
-		o.Store = db
-	}), someone(auth.LocalProject)
+	l, db, who := lifeWhoseStoreGoes(t)
 	s := l.session(who)
 	l.run(who, s.ID, "remember one")
 	db.forgetful.Store(true)

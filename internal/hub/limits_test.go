@@ -303,14 +303,20 @@ func (a *away) FinishExecution(ctx context.Context, e hub.Execution, last []hub.
 	return first, err
 }
 
+// lifeWhoseStoreGoes is a life whose store can be away.
+func lifeWhoseStoreGoes(t *testing.T) (*life, *away, auth.Principal) {
+	var db *away
+	l := newLife(t, func(o *hub.Options) {
+		db = &away{Store: o.Store.(*store.Store)}
+		o.Store = db
+	})
+	return l, db, someone(auth.LocalProject)
+}
+
 func TestTheDatabaseIsAwayAtTheEnd(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		var db *away
-		l, who := newLife(t, func(o *hub.Options) {
-			db = &away{Store: o.Store.(*store.Store)}
-			o.Store = db
-		}), someone(auth.LocalProject)
+		l, db, who := lifeWhoseStoreGoes(t)
 		s := l.session(who)
 		e := l.start(who, s.ID, "say on\nwait go\ncount 10")
 		l.began(who, e.ID)
@@ -345,11 +351,7 @@ func TestTheDatabaseIsAwayAtTheEnd(t *testing.T) {
 // TestEndsRace has executions end by themselves, by requests and by a drain at the same moment.
 func TestEndsRace(t *testing.T) {
 	t.Parallel()
-	var db *away
-	l, who := newLife(t, func(o *hub.Options) {
-		db = &away{Store: o.Store.(*store.Store)}
-		o.Store = db
-	}), someone(auth.LocalProject)
+	l, db, who := lifeWhoseStoreGoes(t)
 	var all []hub.Execution
 	for range 3 {
 		s := l.session(who)

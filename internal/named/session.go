@@ -184,17 +184,22 @@ func (s *Session) kernels() map[string]int {
 	return nil
 }
 
-// checkpoint makes a snapshot and makes it the head. After an error the head is what it was.
-func (s *Session) checkpoint(ctx context.Context, keep bool) error {
-	entry := Entry{Snapshot: id("snp_"), Saved: time.Now()}
+// checkpoint makes a snapshot and makes it the head. After an error the head is what it was; without keep the sandbox may be gone then.
+func (s *Session) checkpoint(ctx context.Context, keep bool) (err error) {
+	entry, ended := Entry{Snapshot: id("snp_"), Saved: time.Now()}, false
 	snap, err := snapshot.Create(ctx, snapshotPath(s.dir, entry),
 		snapshot.Manifest{ID: entry.Snapshot, Created: entry.Saved, Key: s.ground.Key},
-		func(ctx context.Context, image string) error { return s.Save(ctx, image, keep) })
+		func(ctx context.Context, image string) error {
+			err := s.Save(ctx, image, keep)
+			ended = err == nil && !keep
+			return err
+		})
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	defer func() { s.lost = s.lost || ended && err != nil }()
 	if err != nil {
 		return err
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	entry.Executions, entry.Size, entry.Kernels = s.rec.Executions, snap.Size(), s.kernels()
 	s.rec.Kernels, s.rec.Installed = entry.Kernels, s.Installed()
 	depth := 0
@@ -259,13 +264,13 @@ func (s *Session) lives() bool {
 	return !s.gone()
 }
 
-// saveNow makes a snapshot as soon as no code runs. The sandbox is kept until all of it is on the disk.
+// saveNow makes the last snapshot as soon as no code runs.
 func (s *Session) saveNow(ctx context.Context) error {
 	if err := s.busy.Acquire(ctx, everything); err != nil {
 		return err
 	}
 	defer s.busy.Release(everything)
-	return s.checkpoint(ctx, true)
+	return s.checkpoint(ctx, false)
 }
 
 // Discard gives the session up without saving it. Nothing that happened in it since the last snapshot remains, unless another

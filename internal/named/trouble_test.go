@@ -158,7 +158,7 @@ func TestAPauseThatFailsLosesNothing(t *testing.T) {
 	if open, err := s.Pause(t.Context()); open || err != nil {
 		t.Error(open, err)
 	}
-	if m.last.closes != 1 {
+	if m.last.closes != 2 { // by the save that worked, and by Close
 		t.Errorf("the session was closed %d times", m.last.closes)
 	}
 	if got := ran(t, store, "lab"); got != "a full b empty" {
@@ -168,6 +168,24 @@ func TestAPauseThatFailsLosesNothing(t *testing.T) {
 	execute(t, s, "die")
 	_, err := s.Pause(t.Context())
 	fails(t, err, "session_lost", "the session is as it was at ")
+}
+
+func TestAPauseWhoseRecordCannotBeWritten(t *testing.T) {
+	t.Parallel()
+	store := named.Store{Dir: t.TempDir()}
+	s := open(t, store, "lab", (&machine{}).options())
+	execute(t, s, "a")
+	record := filepath.Join(store.Dir, "lab", "session.json")
+	if err := os.Remove(record); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(record, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	// The sandbox ended when it was saved, so it must not be called open.
+	if open, err := s.Pause(t.Context()); open || err == nil {
+		t.Errorf("open %v, %v", open, err)
+	}
 }
 
 func TestClosingWhileCodeRuns(t *testing.T) {
