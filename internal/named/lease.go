@@ -1,6 +1,7 @@
 package named
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -39,10 +40,13 @@ func lockWhole() *unix.Flock_t {
 	return &unix.Flock_t{Type: unix.F_WRLCK, Whence: io.SeekStart}
 }
 
-// acquire takes the lease of the session in dir, or says who has it (a problem with code "session_in_use"). A keeper is waited for.
-func acquire(dir, name, command string) (*lease, error) {
+// acquire takes the lease of the session in dir, or says who has it (a problem with code "session_in_use"). A keeper is waited for until ctx ends; what is
+// free is taken also behind that.
+func acquire(ctx context.Context, dir, name, command string) (*lease, error) {
 	var unsigned time.Time // since when it is held by somebody who has not said who it is
-	for begun := time.Now(); ; time.Sleep(keeperPoll) {
+	poll := time.NewTicker(keeperPoll)
+	defer poll.Stop()
+	for begun := time.Now(); ; {
 		l, err := tryAcquire(dir, name, command)
 		if err == nil || problem.Of(err).Code != "session_in_use" {
 			return l, err
@@ -60,6 +64,11 @@ func acquire(dir, name, command string) (*lease, error) {
 		}
 		if time.Since(begun) > keeperPatience {
 			return nil, err
+		}
+		select {
+		case <-poll.C:
+		case <-ctx.Done():
+			return nil, problem.Of(err).WithCause(context.Cause(ctx))
 		}
 	}
 }

@@ -21,7 +21,7 @@ const manageAttempts = 5
 // already. One that is used is a problem that names its user.
 func (s Store) Pause(ctx context.Context, name, command string) (info Info, was bool, err error) {
 	for range manageAttempts {
-		l, _, err := s.claim(name, command)
+		l, _, err := s.claim(ctx, name, command)
 		if err != nil {
 			return Info{}, was, err
 		}
@@ -43,7 +43,7 @@ func (s Store) Pause(ctx context.Context, name, command string) (info Info, was 
 // Resume brings a session into memory: launch has a process call Keep and waits until that is ready. fresh says that the session was not
 // in memory already.
 func (s Store) Resume(ctx context.Context, name string, launch func(ctx context.Context) error) (info Info, fresh bool, err error) {
-	l, _, err := s.claim(name, Keeping)
+	l, _, err := s.claim(ctx, name, Keeping)
 	if err != nil {
 		return Info{}, false, err
 	}
@@ -63,7 +63,7 @@ func (s Store) Resume(ctx context.Context, name string, launch func(ctx context.
 // claimSaved takes the lease of a session whose head is what it is at.
 func (s Store) claimSaved(ctx context.Context, name, command string) (*lease, Record, error) {
 	for range manageAttempts {
-		l, rec, err := s.claim(name, command)
+		l, rec, err := s.claim(ctx, name, command)
 		if err != nil || !rec.unsaved() || !keeper.Lives(l.dir) {
 			return l, rec, err
 		}
@@ -115,7 +115,7 @@ func (s Store) Fork(ctx context.Context, from, to, command string) (Info, error)
 // Undo makes the newest snapshot that can be returned to the head. The former head is deleted. A session in memory is paused by that; where its
 // head is from before the last undoable execution, it returns to that.
 func (s Store) Undo(ctx context.Context, name, command string) (Info, error) {
-	l, rec, err := s.claim(name, command)
+	l, rec, err := s.claim(ctx, name, command)
 	if err != nil {
 		return Info{}, err
 	}
@@ -154,7 +154,7 @@ func (s Store) Remove(ctx context.Context, name, command string) error {
 	if err := CheckName(name); err != nil {
 		return err
 	}
-	l, err := acquire(s.path(name), name, command)
+	l, err := acquire(ctx, s.path(name), name, command)
 	if err != nil {
 		return err
 	}

@@ -38,6 +38,7 @@
 package named
 
 import (
+	"context"
 	"crypto/rand"
 	"errors"
 	"fmt"
@@ -86,11 +87,11 @@ func unwritable(dir string, err error) error {
 }
 
 // claim takes the lease of an existing session.
-func (s Store) claim(name, command string) (*lease, Record, error) {
+func (s Store) claim(ctx context.Context, name, command string) (*lease, Record, error) {
 	if err := CheckName(name); err != nil {
 		return nil, Record{}, err
 	}
-	l, err := acquire(s.path(name), name, command)
+	l, err := acquire(ctx, s.path(name), name, command)
 	if err != nil {
 		return nil, Record{}, err
 	}
@@ -112,7 +113,7 @@ func (s Store) create(name, command string, fill func(dir string) (Record, error
 	if err := os.Mkdir(born, 0o700); err != nil {
 		return nil, Record{}, unwritable(s.Dir, err)
 	}
-	l, err := acquire(born, name, command)
+	l, err := tryAcquire(born, name, command)
 	if err != nil {
 		return nil, Record{}, errors.Join(err, os.RemoveAll(born))
 	}

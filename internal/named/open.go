@@ -114,7 +114,7 @@ func (s Store) Open(ctx context.Context, name string, o Options) (*Session, erro
 	}
 	var notices []string
 	for {
-		l, rec, created, err := s.claimOrCreate(name, o)
+		l, rec, created, err := s.claimOrCreate(ctx, name, o)
 		if err != nil {
 			return nil, err
 		}
@@ -139,9 +139,9 @@ func (s Store) Open(ctx context.Context, name string, o Options) (*Session, erro
 	}
 }
 
-func (s Store) claimOrCreate(name string, o Options) (l *lease, rec Record, created bool, err error) {
+func (s Store) claimOrCreate(ctx context.Context, name string, o Options) (l *lease, rec Record, created bool, err error) {
 	for {
-		l, rec, err = s.claim(name, o.Command)
+		l, rec, err = s.claim(ctx, name, o.Command)
 		if err == nil || problem.Of(err).Code != "session_unknown" || o.Existing {
 			return l, rec, false, err
 		}
