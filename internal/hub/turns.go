@@ -24,6 +24,8 @@ type NewTurn struct {
 	Input  []model.Message
 	Prompt string   // Input for people and for the search; "": its words
 	Files  []string // stored files that are put into the workspace first
+	// Names are the paths in the workspace of those Files that are not to have their own names there, by id.
+	Names map[string]string
 	// History comes before Input where the client keeps the conversation itself; then Parent must be "".
 	History []model.Message
 

@@ -131,7 +131,7 @@ func (h *Hub) converse(p *plan, l *liveTurn) (answer interpreter.Answer, err err
 	who := p.who
 	who.Scopes = nil
 	for _, file := range p.files {
-		if _, err := h.PutFile(p.work, who, p.turn.Session, file, ""); err != nil {
+		if _, err := h.PutFile(p.work, who, p.turn.Session, file, p.names[file]); err != nil {
 			return answer, err
 		}
 	}

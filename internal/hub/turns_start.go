@@ -77,6 +77,7 @@ type plan struct {
 	model   model.Model
 	spec    interpreter.Turn
 	files   []string
+	names   map[string]string // see NewTurn.Names
 	notices []string
 	made    bool   // the conversation is made for it
 	session string // that was made for it, or ""
@@ -87,7 +88,7 @@ type plan struct {
 }
 
 func (h *Hub) startTurn(ctx context.Context, who auth.Principal, n NewTurn) (Turn, error) {
-	p := &plan{who: who, files: n.Files}
+	p := &plan{who: who, files: n.Files, names: n.Names}
 	if err := h.planModel(ctx, p, n); err != nil {
 		return Turn{}, err
 	}

@@ -82,7 +82,10 @@ func (s *server) readChat(c *call, f *form) (*chatRequest, error) {
 	if f.err != nil {
 		return nil, f.err
 	}
-	r.in = &input{s: s, c: c, python: r.python, files: r.container.files}
+	r.in = &input{s: s, c: c, python: r.python}
+	if err := r.in.bring(r.container.files); err != nil {
+		return nil, err
+	}
 	return r, r.readMessages(f)
 }
 
@@ -247,9 +250,10 @@ func (s *server) chatTurn(c *call, r *chatRequest) error {
 		}
 		session = made.ID
 	}
-	n := hub.NewTurn{Session: session, Model: r.model, Prompt: strings.TrimSpace(strings.Join(r.in.prompt, "\n")), Files: r.in.files,
+	n := hub.NewTurn{Session: session, Model: r.model, Prompt: strings.TrimSpace(strings.Join(r.in.prompt, "\n")),
 		Instructions: r.system, Tools: r.functions, Choice: r.choice, Parallel: r.parallel, MaxTokens: r.max, Temperature: r.temp, TopP: r.topP, Format: r.format,
 		Source: source, Hidden: true, Once: c.Header.Get("Idempotency-Key")}
+	n.Files, n.Names = r.in.filesOf()
 	n.History, n.Input = r.in.history.split()
 	turn, err := s.Hub.StartTurn(c.Context(), c.who, n)
 	if err != nil {

@@ -153,11 +153,7 @@ func (s *server) container(c *call, id string) (hub.Session, error) {
 	if s.expired(session) {
 		return session, invalid("", "container_expired", "Container is expired.")
 	}
-	if n := minutesOf(session); n > 0 && c.who.May(auth.SessionsWrite) {
-		life := time.Duration(n)*time.Minute + grace
-		return s.Hub.ChangeSession(c.Context(), c.who, session.ID, hub.SessionChange{Life: &life})
-	}
-	return session, nil
+	return session, s.prolong(c, session)
 }
 
 func (s *server) lookup(c *call, id string) (hub.Session, error) {

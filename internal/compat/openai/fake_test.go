@@ -3,7 +3,9 @@ package openai_test
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"encoding/json"
+	"fmt"
 	"io"
 	"maps"
 	"net/http"
@@ -319,7 +321,8 @@ func (f *fakeHub) AddFile(_ context.Context, _ auth.Principal, n hub.NewFile, r 
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	file := &fakeFile{hub.File{ID: ident.New(ident.File), Name: n.Name, Purpose: n.Purpose, Size: int64(len(data)), Created: start}, data}
+	file := &fakeFile{hub.File{ID: ident.New(ident.File), Name: n.Name, Purpose: n.Purpose, Size: int64(len(data)), Created: start,
+		SHA256: fmt.Sprintf("%x", sha256.Sum256(data))}, data}
 	if n.Life > 0 {
 		file.Expires = start.Add(n.Life)
 	}

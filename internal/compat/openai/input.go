@@ -22,7 +22,9 @@ type input struct {
 	items     []json.RawMessage // as they are kept: with ids, and without what is large
 	developer []string
 	prompt    []string                // the user's words
-	files     []string                // stored files for the workspace
+	files     []attached              // for the workspace
+	named     []namedFile             // the names that are taken in the workspace
+	placed    []string                // the containers of the executions that the items tell of
 	seen      map[string]*translation // of earlier turns whose items were asked for
 }
 
@@ -122,7 +124,13 @@ func words(content []model.Content) string {
 
 // execution takes code that an earlier response ran, as a client that keeps the conversation itself sends it back.
 func (in *input) execution(f *form) error {
-	id := f.text("id")
+	id, container := f.text("id"), f.text("container_id")
+	if container == "" && !in.dry {
+		if found, err := in.find(id); err == nil && found.code != nil {
+			container = found.code.ContainerID
+		}
+	}
+	in.ranIn(container)
 	if id == "" {
 		id = ident.New("ci")
 	}
@@ -223,6 +231,7 @@ func (in *input) referred(f *form) error {
 	case found.message != nil:
 		in.history.add(model.RoleAssistant, model.Text{Text: found.message.Content[0].Text.String()})
 	case found.code != nil:
+		in.ranIn(found.code.ContainerID)
 		in.history.ran(id, found.code.Code.String(), resultOf(found.code.all))
 	case found.call != nil:
 		in.history.add(model.RoleAssistant, model.ToolCall{ID: found.call.CallID, Name: found.call.Name, Arguments: found.call.Arguments.String()})
@@ -262,19 +271,18 @@ func (in *input) find(id string) (*item, error) {
 	return nil, noItem(id)
 }
 
-// attach has a stored file put into the workspace. It has to be the caller's.
-func (in *input) attach(at, file string) (hub.File, error) {
-	record, err := in.s.Hub.File(in.c.Context(), in.c.who, file)
-	if err != nil {
+// attach has a stored file put into the workspace. It has to be the caller's. What it is called there comes with it, or "" without a workspace.
+func (in *input) attach(at, file string) (record hub.File, name string, err error) {
+	if record, err = in.s.Hub.File(in.c.Context(), in.c.who, file); err != nil {
 		if problem.Of(err).Kind == problem.NotFound {
 			err = invalid(at, "", "No such File object: "+fileID(file))
 		}
-		return hub.File{}, err
+		return hub.File{}, "", err
 	}
 	if in.python {
-		in.files = append(in.files, file)
+		name = in.put(record, false)
 	}
-	return record, nil
+	return record, name, nil
 }
 
 // inWorkspace says whether what the client sends can be put into a workspace by this caller.

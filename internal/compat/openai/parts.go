@@ -112,7 +112,7 @@ func (in *input) image(f *form) ([]model.Content, error) {
 	}
 	if in.inWorkspace() {
 		name := fmt.Sprintf("image_%d.%s", len(in.files)+1, strings.TrimPrefix(image.MIME, "image/"))
-		if err := in.upload(name, image.Data); err != nil {
+		if _, err := in.upload(name, image.Data); err != nil {
 			return nil, err
 		}
 	}
@@ -122,7 +122,7 @@ func (in *input) image(f *form) ([]model.Content, error) {
 func (in *input) storedImage(f *form, id string) ([]model.Content, error) {
 	file, err := ownFile(id)
 	if err == nil {
-		_, err = in.attach(f.path("file_id"), file)
+		_, _, err = in.attach(f.path("file_id"), file)
 	} else {
 		err = invalid(f.path("file_id"), "", "No such File object: "+short(id))
 	}
@@ -190,9 +190,9 @@ func (in *input) file(f *form, stored map[string]json.RawMessage) ([]model.Conte
 		if err != nil {
 			return nil, invalid(f.path("file_id"), "", "No such File object: "+short(id))
 		}
-		record, err := in.attach(f.path("file_id"), file)
+		record, name, err := in.attach(f.path("file_id"), file)
 		if err != nil || in.python || in.dry {
-			return nil, err
+			return savedAs(record.Name, name), err
 		}
 		data, whole, err := in.peek(file, largestText)
 		if err != nil {
@@ -223,7 +223,8 @@ func (in *input) fileData(f *form, stored map[string]json.RawMessage) ([]model.C
 		return nil, nil
 	}
 	if in.python {
-		return nil, in.upload(name, data)
+		saved, err := in.upload(name, data)
+		return savedAs(name, saved), err
 	}
 	return readable(f, name, data, len(data) <= largestText)
 }
@@ -245,14 +246,22 @@ func readable(f *form, name string, data []byte, whole bool) ([]model.Content, e
 	return []model.Content{model.Text{Text: "File " + name + ":\n" + string(data)}}, nil
 }
 
-// upload stores what came within the request for as long as it takes to get into the workspace.
-func (in *input) upload(name string, data []byte) error {
+// savedAs is what the model is told of a file that could not have its name, if anything.
+func savedAs(wanted, name string) []model.Content {
+	if said := saidOf(wanted, name); said != "" && name != "" {
+		return []model.Content{model.Text{Text: said}}
+	}
+	return nil
+}
+
+// upload stores what came within the request for as long as it takes to get into the workspace. It returns what it is called there.
+func (in *input) upload(name string, data []byte) (string, error) {
 	if int64(len(data)) > in.s.MaxFile {
-		return invalid("", "file_too_large", fmt.Sprintf("The file '%s' is larger than the %d bytes that this server takes.", short(name), in.s.MaxFile))
+		return "", invalid("", "file_too_large", fmt.Sprintf("The file '%s' is larger than the %d bytes that this server takes.", short(name), in.s.MaxFile))
 	}
 	record, err := in.s.Hub.AddFile(in.c.Context(), in.c.who, hub.NewFile{Name: name, Purpose: "user_data", Life: transient}, bytes.NewReader(data))
-	if err == nil {
-		in.files = append(in.files, record.ID)
+	if err != nil {
+		return "", err
 	}
-	return err
+	return in.put(record, false), nil
 }

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"strings"
 
-	"cove/internal/auth"
 	"cove/internal/hub"
 	"cove/internal/ident"
 	"cove/internal/model"
@@ -63,6 +62,7 @@ type kept struct {
 	Input     []json.RawMessage `json:"input,omitempty"`
 	Developer []string          `json:"developer,omitempty"` // messages of the developer in this and the turns before it
 	Pending   int               `json:"pending,omitempty"`   // of Input, the first ones, which had been added to the conversation
+	Named     []namedFile       `json:"named,omitempty"`     // the files of this and the turns before it
 }
 
 // added are the items that had been added to the conversation before the request.
@@ -277,6 +277,7 @@ type before struct {
 	conversation string
 	session      string
 	developer    []string
+	named        []namedFile       // the files that were put into the workspace
 	pending      []json.RawMessage // items that were added to the conversation and are not in what the model is sent yet
 }
 
@@ -294,7 +295,8 @@ func (s *server) goesOnFrom(c *call, r *request) (before, error) {
 			}
 			return before{}, err
 		}
-		return before{conversation: t.Conversation, session: t.Session, developer: keptOf(t).Developer}, nil
+		k := keptOf(t)
+		return before{conversation: t.Conversation, session: t.Session, developer: k.Developer, named: k.Named}, nil
 	case r.talk != "":
 		talk, err := s.Hub.Conversation(c.Context(), c.who, r.talk)
 		if err != nil {
@@ -305,38 +307,11 @@ func (s *server) goesOnFrom(c *call, r *request) (before, error) {
 		for _, t := range turns {
 			b.session = cmp.Or(t.Session, b.session)
 			if !spoiled(t) {
-				b.developer = keptOf(t).Developer
+				k := keptOf(t)
+				b.developer, b.named = k.Developer, k.Named
 			}
 		}
 		return b, err
 	}
 	return before{}, nil
-}
-
-// place says in which session the code of a request runs; "" leaves it to the hub.
-func (s *server) place(c *call, r *request, b before) (string, error) {
-	if !r.python {
-		return "", nil
-	}
-	if r.container.id != "" {
-		session, err := s.container(c, r.container.id)
-		return session.ID, err
-	}
-	expired := false
-	if b.session != "" {
-		// That of the response or the conversation, as long as it is there. The conversation of a response may have got another one since.
-		session, err := s.Hub.Session(c.Context(), c.who, b.session)
-		expired = err == nil && s.expired(session)
-		if err == nil && session.State != hub.SessionDeleted && !expired {
-			return session.ID, nil
-		}
-	}
-	if r.container.memory == 0 && !expired {
-		return "", nil
-	}
-	if !c.who.May(auth.SessionsWrite) {
-		return "", c.who.Require(auth.SessionsWrite)
-	}
-	session, err := s.Hub.CreateSession(c.Context(), c.who, hub.NewSession{Memory: r.container.memory})
-	return session.ID, err
 }

@@ -54,13 +54,9 @@ func (s *server) begin(c *call, f *form, r *request) (hub.Turn, kept, error) {
 	if err != nil {
 		return hub.Turn{}, kept{}, err
 	}
-	session, err := s.place(c, r, b)
-	if err != nil {
+	in := &input{s: s, c: c, python: r.python, developer: slices.Clone(b.developer), named: slices.Clone(b.named)}
+	if err := in.bring(r.container.files); err != nil {
 		return hub.Turn{}, kept{}, err
-	}
-	in := &input{s: s, c: c, python: r.python, developer: slices.Clone(b.developer)}
-	if r.python {
-		in.files = append(in.files, r.container.files...)
 	}
 	if len(b.pending) > 0 {
 		text, _ := json.Marshal(b.pending)
@@ -72,7 +68,11 @@ func (s *server) begin(c *call, f *form, r *request) (hub.Turn, kept, error) {
 	if err := in.read(f, "input", r.input); err != nil {
 		return hub.Turn{}, kept{}, err
 	}
-	k := kept{Echo: r.echo, Include: r.includes, Input: in.items, Developer: in.developer, Pending: pending}
+	session, err := s.place(c, r, b, in)
+	if err != nil {
+		return hub.Turn{}, kept{}, err
+	}
+	k := kept{Echo: r.echo, Include: r.includes, Input: in.items, Developer: in.developer, Pending: pending, Named: in.named[max(0, len(in.named)-mostNamed):]}
 	n, err := newTurn(r, in, b, session)
 	if err != nil {
 		return hub.Turn{}, kept{}, err
@@ -101,10 +101,11 @@ func (s *server) begin(c *call, f *form, r *request) (hub.Turn, kept, error) {
 func newTurn(r *request, in *input, b before, session string) (hub.NewTurn, error) {
 	n := hub.NewTurn{
 		Conversation: b.conversation, Parent: r.previous, Session: session, Model: r.Model, Prompt: strings.TrimSpace(strings.Join(in.prompt, "\n")),
-		Files: slices.Compact(in.files), Instructions: join(append([]string{r.text}, in.developer...)...),
-		NoPython: !r.python, Tools: r.functions, Choice: r.choice, Temperature: r.Temperature, TopP: r.TopP, Format: r.format,
+		Instructions: join(append([]string{r.text}, in.developer...)...),
+		NoPython:     !r.python, Tools: r.functions, Choice: r.choice, Temperature: r.Temperature, TopP: r.TopP, Format: r.format,
 		Source: source, Hidden: !r.store,
 	}
+	n.Files, n.Names = in.filesOf()
 	if !r.ParallelToolCalls {
 		n.Parallel = new(false)
 	}
