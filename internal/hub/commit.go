@@ -7,8 +7,6 @@ import (
 	"slices"
 	"sync"
 	"time"
-
-	"cove/internal/problem"
 )
 
 // committer writes the events of all streams that run to the store, many in one transaction. It works while there is something to write and is no
@@ -111,7 +109,7 @@ func (c *committer) write(ctx context.Context, logs []*eventLog) error {
 		return nil
 	}
 	err := c.store.AddEvents(ctx, batch)
-	if err != nil && problem.Of(err).Kind != problem.Unavailable && ctx.Err() == nil {
+	if refused(err) && ctx.Err() == nil {
 		err = c.apart(ctx, held)
 	}
 	for l, events := range held {
@@ -127,21 +125,40 @@ func (c *committer) write(ctx context.Context, logs []*eventLog) error {
 	return err
 }
 
-// apart writes stream by stream, since one of them cannot be written: its record was deleted meanwhile. Its events are forgotten.
+// apart writes stream by stream, since the store refuses something of one of them.
 func (c *committer) apart(ctx context.Context, held map[*eventLog][]StoredEvent) error {
-	for l, events := range held {
-		if len(events) == 0 {
-			continue
-		}
-		err := c.store.AddEvents(ctx, events)
-		if err != nil && problem.Of(err).Kind == problem.Unavailable {
+	for _, events := range held {
+		tries := salvageTries
+		if err := c.salvage(ctx, events, &tries); err != nil {
 			return err
-		}
-		if err != nil {
-			c.log.ErrorContext(ctx, "the events of a stream were not stored", "stream", l.stream, "error", err)
 		}
 	}
 	return nil
+}
+
+// salvage writes what the store takes of a stream's events, and a gap in the place of what it refuses.
+func (c *committer) salvage(ctx context.Context, events []StoredEvent, tries *int) error {
+	if len(events) == 0 {
+		return nil
+	}
+	*tries--
+	err := c.store.AddEvents(ctx, events)
+	if !refused(err) {
+		return err
+	}
+	if half := len(events) / 2; half > 0 && *tries > 0 {
+		if err := c.salvage(ctx, events[:half], tries); err != nil {
+			return err
+		}
+		return c.salvage(ctx, events[half:], tries)
+	}
+	gap := events[len(events)-1]
+	c.log.ErrorContext(ctx, "events were refused by the store", "stream", gap.Stream, "from", events[0].Seq, "until", gap.Seq, "error", err)
+	gap.Body = gapBody
+	if err = c.store.AddEvents(ctx, []StoredEvent{gap}); refused(err) {
+		return nil
+	}
+	return err
 }
 
 // backoff grows from first to most.

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"cove/internal/auth"
@@ -107,13 +108,44 @@ func (h *Hub) conclude(log *eventLog, e *Execution, done kernel.Done) error {
 	if err != nil {
 		return fmt.Errorf("write the end of an execution: %w", err)
 	}
+	whole := func(last []StoredEvent) []StoredEvent { return last }
+	if err = h.storeEnd(log, e, body, whole); !refused(err) {
+		return err
+	}
+	*e = h.bare(*e, err)
+	done.Message = e.Message
+	if body, err = transcript.Event(done); err != nil {
+		return fmt.Errorf("write the end of an execution: %w", err)
+	}
+	return h.storeEnd(log, e, body, shortened)
+}
+
+// storeEnd stores the end of an execution, and of the events that are not stored yet those that keep says.
+func (h *Hub) storeEnd(log *eventLog, e *Execution, body []byte, keep func(last []StoredEvent) []StoredEvent) error {
 	return h.persist(h.ended, func(ctx context.Context) error {
 		return h.finish(ctx, log, body, e.ID, 0, func(ctx context.Context, last []StoredEvent) error {
 			e.Events = last[len(last)-1].Seq
-			first, err := h.o.Store.FinishExecution(ctx, *e, last)
+			first, err := h.o.Store.FinishExecution(ctx, *e, keep(last))
 			return h.settled(ctx, e, first, err)
 		})
 	})
+}
+
+// bare is the end of an execution without what the store may have refused of it.
+func (h *Hub) bare(e Execution, err error) Execution {
+	h.log.ErrorContext(h.ended, "the end of an execution was refused by the store; it is recorded without its last output", "execution", e.ID, "error", err)
+	e.Message = "it ended, but its end could not be recorded whole: its last output is not kept"
+	return e
+}
+
+// shortened are the last events of a stream of which the store refused one: its end, behind a gap.
+func shortened(last []StoredEvent) []StoredEvent {
+	if len(last) < 2 {
+		return last
+	}
+	short := slices.Clone(last[len(last)-2:])
+	short[0].Body = gapBody
+	return short
 }
 
 // Execution returns an execution. Needs auth.SessionsRead.

@@ -21,6 +21,7 @@ import (
 	"cove/internal/kernel"
 	"cove/internal/model"
 	"cove/internal/named"
+	"cove/internal/problem"
 	"cove/internal/pydeps"
 	"cove/internal/pydeps/require"
 	"cove/internal/telemetry"
@@ -147,14 +148,15 @@ type Hub struct {
 	ended     context.Context
 	end       context.CancelFunc
 	crew      crew         // of spawn
-	owing     atomic.Int64 // records that the store has not taken yet
 	lost      atomic.Int64 // executions, turns and sessions that Recover found lost
 
 	mu       sync.Mutex
 	draining bool
-	away     time.Time     // since when the store takes no record, of the drain at most; zero while it does
-	busy     int           // begun work that has not ended
-	freed    chan struct{} // closed and made anew when room may have become free
+	away     time.Time      // since when the store takes no record, of the drain at most; zero while it does
+	lacks    *problem.Error // what it said then
+	owing    int            // records that the store has not taken because it is away
+	busy     int            // begun work that has not ended
+	freed    chan struct{}  // closed and made anew when room may have become free
 	seats    map[string]*seat
 	tasks    map[string]*task
 	flying   map[string]int // unfinished executions by project and by key

@@ -197,12 +197,10 @@ func (h *Hub) Ready(ctx context.Context) error {
 	if err := h.o.Store.Ping(ctx); err != nil {
 		return err
 	}
-	if h.owing.Load() > 0 {
-		return unstored()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.owing > 0 {
+		return h.unstored()
 	}
 	return nil
-}
-
-func unstored() error {
-	return problem.New(problem.Unavailable, "database_unavailable", "the database has not taken all records yet").WithHint("try again in a moment")
 }

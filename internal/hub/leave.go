@@ -14,10 +14,6 @@ const (
 	savePatience = 2 * time.Minute
 	tellPatience = 30 * time.Second
 	lastPatience = 2 * time.Second // at the end of a drain
-	// awayPatience is how long a drain waits for a store that takes nothing. The next start puts right what it was not told.
-	awayPatience = 10 * time.Second
-	// futile is how often a record is offered that the store refuses although it answers.
-	futile = 20
 )
 
 // claim makes the caller the one who takes a session out of memory, when nobody uses it. The caller holds mu.
@@ -115,50 +111,6 @@ func (h *Hub) told(ctx context.Context, s *seat, state SessionState, reason stri
 	if err != nil && problem.Of(err).Kind != problem.NotFound {
 		h.log.ErrorContext(ctx, "the state of a session was not written", "session", s.id, "state", state, "error", err)
 	}
-}
-
-// persist repeats write until it succeeds, what it is about does not exist, ctx ends, or a drain waits no longer. While it does, no new work begins.
-func (h *Hub) persist(ctx context.Context, write func(ctx context.Context) error) error {
-	backoff := backoff{first: 20 * time.Millisecond, most: 2 * time.Second}
-	owes := false
-	for tries := 1; ; tries++ {
-		err := write(ctx)
-		taken := err == nil || problem.Of(err).Kind == problem.NotFound
-		if h.answered(taken); taken || ctx.Err() != nil || h.givenUp() || tries >= futile && problem.Of(err).Kind != problem.Unavailable {
-			if owes {
-				h.owing.Add(-1)
-			}
-			return err
-		}
-		if !owes {
-			h.log.WarnContext(ctx, "the store does not take a record", "error", err)
-			h.owing.Add(1)
-			owes = true
-		}
-		select {
-		case <-time.After(backoff.next()):
-		case <-ctx.Done():
-		}
-	}
-}
-
-// answered notes whether the store takes records.
-func (h *Hub) answered(does bool) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	switch {
-	case does:
-		h.away = time.Time{}
-	case h.away.IsZero():
-		h.away = time.Now()
-	}
-}
-
-// givenUp says that the hub drains and waits for its store no more.
-func (h *Hub) givenUp() bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.draining && !h.away.IsZero() && time.Since(h.away) >= awayPatience
 }
 
 // bury gives up a session whose sandbox has died, if nobody uses it.

@@ -17,6 +17,7 @@ const (
 	commitDelay  = 25 * time.Millisecond
 	commitSize   = 4 << 20 // of one transaction
 	commitBudget = time.Minute
+	salvageTries = 32 // writes in which to find the events of a stream that the store refuses
 	// crashGap is above what a server can have shown and not stored when it was killed.
 	crashGap = 1 << 20
 )

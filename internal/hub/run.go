@@ -33,8 +33,8 @@ func (h *Hub) begin(ctx context.Context) (work context.Context, end func(), err 
 	case isWork(ctx):
 	case h.draining:
 		return nil, nil, drained()
-	case h.owing.Load() > 0:
-		return nil, nil, unstored()
+	case h.owing > 0:
+		return nil, nil, h.unstored()
 	}
 	h.busy++
 	work, cancel := context.WithCancelCause(context.WithValue(context.WithoutCancel(ctx), workKey{}, true))
@@ -58,10 +58,15 @@ func (h *Hub) run(ctx context.Context, e Execution, req kernel.Request, emit fun
 		return e, err
 	}
 	return h.perform(ctx, t, e, req, emit, func(e *Execution, done kernel.Done, failed error) error {
-		err := h.persist(h.ended, func(ctx context.Context) error {
+		store := func(ctx context.Context) error {
 			first, err := h.o.Store.FinishExecution(ctx, *e, nil)
 			return h.settled(ctx, e, first, err)
-		})
+		}
+		err := h.persist(h.ended, store)
+		if refused(err) {
+			*e = h.bare(*e, err)
+			err = h.persist(h.ended, store)
+		}
 		if err != nil || failed != nil {
 			return err
 		}

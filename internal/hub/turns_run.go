@@ -60,6 +60,9 @@ func (h *Hub) runTurn(p *plan, l *liveTurn) {
 	if werr == nil {
 		werr = h.endTurn(l, &t, body)
 	}
+	if refused(werr) {
+		werr = h.endBare(l, &t, werr)
+	}
 	if werr != nil {
 		h.log.ErrorContext(p.work, "the end of a turn was not recorded", "turn", t.ID, "error", werr)
 		h.turns.over(l, t)
@@ -104,9 +107,25 @@ func (h *Hub) forClients(ctx context.Context, p *problem.Error) *problem.Error {
 
 // endTurn stores the end and shows it then. Whoever sees it may begin the next turn at once.
 func (h *Hub) endTurn(l *liveTurn, t *Turn, body []byte) error {
+	return h.storeTurnEnd(l, t, body, func(last []StoredEvent) []StoredEvent { return last })
+}
+
+// endBare ends a turn whose end the store refused: it failed, and nothing is said of what the store may not have taken.
+func (h *Hub) endBare(l *liveTurn, t *Turn, refused error) error {
+	h.log.ErrorContext(h.ended, "the end of a turn was refused by the store; it is recorded as failed", "turn", t.ID, "error", refused)
+	t.Answer, t.Messages, t.Calls = "", nil, nil
+	body, err := transcript.Failure(t.fail(problem.New(problem.Internal, "turn_unrecorded", "the turn ended, but its end could not be recorded").WithHint("ask again")))
+	if err != nil {
+		return err
+	}
+	return h.storeTurnEnd(l, t, body, shortened)
+}
+
+func (h *Hub) storeTurnEnd(l *liveTurn, t *Turn, body []byte, keep func(last []StoredEvent) []StoredEvent) error {
 	return h.persist(h.ended, func(ctx context.Context) error {
 		return h.finish(ctx, l.log, body, "", 0, func(ctx context.Context, last []StoredEvent) error {
 			t.Events = last[len(last)-1].Seq
+			last = keep(last)
 			var err error
 			if t.Hidden {
 				err = h.o.Store.AddEvents(ctx, last) // its record stays one that a restart removes

@@ -1,0 +1,102 @@
+package hub
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"cove/internal/problem"
+)
+
+const (
+	// awayPatience is how long a drain waits for a store that takes nothing. The next start puts right what it was not told.
+	awayPatience = 10 * time.Second
+	// futile is how often a record is offered that the store refuses although it answers: within about a second.
+	futile = 7
+)
+
+// persist repeats write until it succeeds, what it is about does not exist, ctx ends, or a drain waits no longer. While the store is away no new work
+// begins. A record that a store refuses which answers is nobody else's matter: it is given up when it was refused a few times.
+func (h *Hub) persist(ctx context.Context, write func(ctx context.Context) error) error {
+	backoff := backoff{first: 20 * time.Millisecond, most: 2 * time.Second}
+	owes := false
+	defer func() { h.owe(&owes, false) }()
+	for refusals := 0; ; {
+		err := write(ctx)
+		away := problem.Is(err, problem.Unavailable)
+		h.answered(err)
+		if err == nil || problem.Is(err, problem.NotFound) || ctx.Err() != nil || h.givenUp() {
+			return err
+		}
+		if !away {
+			refusals++
+		}
+		if refusals >= futile {
+			return err
+		}
+		if away && !owes {
+			h.log.WarnContext(ctx, "the store does not take a record", "error", err)
+		}
+		h.owe(&owes, away)
+		select {
+		case <-time.After(backoff.next()):
+		case <-ctx.Done():
+		}
+	}
+}
+
+// refused says that the store answers and will not take a record: it was given up, and another one about the same may be taken.
+func refused(err error) bool {
+	if err == nil {
+		return false
+	}
+	p, known := errors.AsType[*problem.Error](err)
+	if !known {
+		return !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded)
+	}
+	return p.Kind != problem.Unavailable && p.Kind != problem.NotFound && p.Kind != problem.Canceled && p.Kind != problem.Timeout
+}
+
+// owe notes whether there is a record that the store has not taken because it is away.
+func (h *Hub) owe(owes *bool, now bool) {
+	if now == *owes {
+		return
+	}
+	*owes = now
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if now {
+		h.owing++
+	} else {
+		h.owing--
+	}
+}
+
+// answered notes what the store said of a record: whether it is away, and why.
+func (h *Hub) answered(err error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	switch {
+	case !problem.Is(err, problem.Unavailable):
+		h.away, h.lacks = time.Time{}, nil
+		return
+	case h.away.IsZero():
+		h.away = time.Now()
+	}
+	h.lacks = problem.Of(err)
+}
+
+// unstored is why no work begins: the store is away. The caller holds mu.
+func (h *Hub) unstored() error {
+	if h.lacks != nil && h.lacks.Code == "disk_full" {
+		return problem.New(problem.Unavailable, "disk_full", "the disk of the server's database is full").WithHint("the operator has to make room; nothing that was recorded is lost")
+	}
+	return problem.New(problem.Unavailable, "database_unavailable", "the database has not taken all records yet").WithHint("try again in a moment")
+}
+
+// givenUp says that the hub drains and waits for its store no more.
+func (h *Hub) givenUp() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.draining && !h.away.IsZero() && time.Since(h.away) >= awayPatience
+}
