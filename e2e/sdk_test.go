@@ -33,19 +33,26 @@ func sdkAnswers() map[string]struct{ code, text string } {
 		"read the file": {"print(open('/mnt/data/data.csv').read())", "It is read."},
 		"slow":          {"import time\ntime.sleep(600)", "It is over."},
 		"greet":         {"", "Hello!"},
+		"set the var":   {"kept = 6*7", "It is set."},
+		"recall":        {"print(f'It is {kept}.', end='')", sdkPrinted},
 		"weather":       {"", "It is sunny in Rome."},
 	}
 }
 
+// sdkPrinted stands for what the code printed.
+const sdkPrinted = "<printed>"
+
 func sdkModel(_ int, r modeltest.Request) modeltest.Turn {
-	asked, ran := "", false
+	asked, printed, ran := "", "", false
 	messages := r.Messages()
 	for k := len(messages) - 1; k >= 0 && asked == ""; k-- {
-		ran = ran || messages[k]["role"] == "tool"
+		text := modeltest.Request{Body: map[string]any{"messages": []any{messages[k]}}}.Text()
+		if messages[k]["role"] == "tool" {
+			printed, ran = text, true
+		}
 		if messages[k]["role"] != "user" {
 			continue
 		}
-		text := modeltest.Request{Body: map[string]any{"messages": []any{messages[k]}}}.Text()
 		if strings.Contains(text, "limited") {
 			return modeltest.Error(429, "rate_limit_error", "slow down", "Retry-After", "0")
 		}
@@ -56,7 +63,7 @@ func sdkModel(_ int, r modeltest.Request) modeltest.Turn {
 		}
 	}
 	answer := sdkAnswers()[asked]
-	turn := modeltest.Say(answer.text)
+	turn := modeltest.Say(strings.ReplaceAll(answer.text, sdkPrinted, strings.TrimSpace(printed)))
 	switch {
 	case asked == "":
 		turn = modeltest.Error(400, "invalid_request_error", "the script knows nothing of this question")
@@ -83,8 +90,8 @@ func TestSDKs(t *testing.T) {
 	}{
 		{"python", pythonSDK, "ok chat"},
 		{"node", nodeSDK, "ok chat"},
-		{"aisdk", nodeSDK, "ok streamText"},
-		{"agents", pythonSDK, "ok streamed"},
+		{"frameworks", pythonSDK, "ok three turns of pydantic_ai"},
+		{"frameworksjs", nodeSDK, "ok three turns of agents"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			cmd := c.command(t, filepath.Join("testdata", "sdk", c.name))
@@ -135,21 +142,26 @@ func nodeSDK(t *testing.T, source string) *exec.Cmd {
 	return sdkCommand(t, folder, source, node, "main.mjs")
 }
 
-// sdkCommand runs the script as it is now from the folder that has what it imports.
+// sdkCommand runs the script as it is now, with those beside it, from the folder that has what they import.
 func sdkCommand(t *testing.T, folder, source, program, script string) *exec.Cmd {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join(source, script))
+	scripts, err := filepath.Glob(filepath.Join(source, "*"+filepath.Ext(script)))
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Node looks for packages beside the script.
-	path := filepath.Join(folder, script)
-	if err := os.WriteFile(path, text, 0o600); err != nil {
-		t.Fatal(err)
+	for _, path := range scripts {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		// Node looks for packages beside the script.
+		if err := os.WriteFile(filepath.Join(folder, filepath.Base(path)), text, 0o600); err != nil {
+			t.Fatal(err)
+		}
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), sdkPatience)
 	t.Cleanup(cancel)
-	cmd := exec.CommandContext(ctx, program, path)
+	cmd := exec.CommandContext(ctx, program, filepath.Join(folder, script))
 	cmd.WaitDelay = time.Second
 	return cmd
 }

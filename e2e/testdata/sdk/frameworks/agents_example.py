@@ -1,6 +1,5 @@
 """One example with the OpenAI Agents SDK: an agent with the code interpreter and a function of its own."""
 
-import asyncio
 import os
 
 from agents import Agent, CodeInterpreterTool, Runner, function_tool, set_tracing_disabled
@@ -34,6 +33,3 @@ async def main():
             code += event.data.delta
     assert code == "print(6*7)" and streamed.final_output == "The answer is 42.", (code, streamed.final_output)
     print("ok streamed")
-
-
-asyncio.run(main())
