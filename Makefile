@@ -10,7 +10,7 @@ REPLAY  := examples/sales/replay.json
 export CGO_ENABLED := 0
 
 .DEFAULT_GOAL := help
-.PHONY: help demo build bench test race soak popular filters lint fmt lock fuzz clean python services
+.PHONY: help demo build bench test race soak popular filters guest lint fmt lock fuzz clean python services
 .DELETE_ON_ERROR:
 
 help: ## Show this list
@@ -46,6 +46,9 @@ popular: build python ## Install and import the 300 most popular packages, one s
 
 filters: ## Compile gVisor's seccomp filters again, after an upgrade of gVisor
 	$(GO) generate ./internal/sandbox/gvisor/filters
+
+guest: ## Build the guest again, the program inside every sandbox, after a change of its sources
+	$(GO) generate ./internal/guest/program
 
 lint: ## Check the style with golangci-lint
 	golangci-lint run ./...

@@ -26,6 +26,7 @@ var layers = [][]string{
 	{"problem", "ident"},
 	{"wire", "config", "telemetry", "pyindex", "audit"},
 	{"sandbox", "model", "pyenv", "guest", "pool", "auth", "sandbox/gvisor/filters", "pydeps/require"},
+	{"guest/program"},
 	{"sandbox/*", "model/*", "link", "snapshot", "keeper", "pydeps/*", "pydeps/names/wheelfiles"},
 	{"sandbox/sandboxtest", "pydeps/scan", "pydeps/names/*"},
 	{"pydeps"},

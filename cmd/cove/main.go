@@ -1,16 +1,13 @@
-// Command cove is the code interpreter you own. The same file also runs inside its sandboxes as the guest and starts
-// them as runsc; the name that it is called by decides.
+// Command cove is the code interpreter you own. The same file also starts its sandboxes as runsc; the name that it is called by decides.
 package main
 
 import (
 	"context"
 	"os"
 	"os/signal"
-	"path/filepath"
 	"syscall"
 
 	"cove/internal/app"
-	"cove/internal/guest"
 	"cove/internal/sandbox/gvisor"
 )
 
@@ -18,11 +15,8 @@ import (
 var version = "0.1.0-dev"
 
 func main() {
-	switch {
-	case gvisor.Invoked(os.Args):
+	if gvisor.Invoked(os.Args) {
 		gvisor.Main()
-	case filepath.Base(os.Args[0]) == "cove-guest":
-		os.Exit(guest.Main(os.Args[1:]))
 	}
 	signals := make(chan os.Signal, 8)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)

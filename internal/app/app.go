@@ -151,12 +151,15 @@ func newEngine(c config.Config) (sandbox.Engine, error) {
 	}
 	switch c.Engine {
 	case "gvisor":
-		return gvisor.New(gvisor.Options{State: filepath.Join(c.Runtime, "gvisor"), Debug: os.Getenv("COVE_DEBUG_GVISOR")}), nil
+		return gvisor.New(gvisor.Options{State: filepath.Join(c.Runtime, "gvisor"), Guests: guests(c), Debug: os.Getenv("COVE_DEBUG_GVISOR")}), nil
 	case "local":
-		return local.New(local.Options{State: filepath.Join(c.Runtime, "local")}), nil
+		return local.New(local.Options{State: filepath.Join(c.Runtime, "local"), Guests: guests(c)}), nil
 	}
 	return nil, problem.New(problem.Invalid, "engine_unknown", fmt.Sprintf("there is no engine %q", c.Engine)).WithHint("the engines are gvisor and local")
 }
+
+// guests is the folder of the programs that run inside sandboxes. Saved ones need the one that they were saved with.
+func guests(c config.Config) string { return filepath.Join(c.Data, "guests") }
 
 // ownFolder makes the folder for running sandboxes and makes sure that nobody else can prepare it: it may be in a
 // folder that everyone can write to. Others may pass through it (0711), because sandboxed code of another uid does.

@@ -89,7 +89,7 @@ func newStack(t *testing.T) *stack {
 		w.spans = append(w.spans, s)
 	}})
 	must(t, err)
-	engine := localengine.New(localengine.Options{State: t.TempDir(), Executable: sandboxtest.Binary(t)})
+	engine := localengine.New(localengine.Options{State: t.TempDir()})
 	boxes := pool.New(pool.Options[*session.Session]{Make: func(ctx context.Context) (*session.Session, error) {
 		return session.Open(ctx, session.Options{Engine: engine, Env: env})
 	}})

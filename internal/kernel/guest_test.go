@@ -14,10 +14,10 @@ import (
 	"time"
 
 	"cove/internal/config"
+	"cove/internal/guest/program"
 	"cove/internal/kernel"
 	"cove/internal/link"
 	"cove/internal/pyenv"
-	"cove/internal/sandbox/sandboxtest"
 )
 
 // environment is the standard environment in the user's own data folder, built once and shared with cove itself.
@@ -63,7 +63,11 @@ func newWorld(t *testing.T) *world {
 		w.config.Env = append(w.config.Env, k+"="+v)
 	}
 	var said bytes.Buffer
-	cmd := exec.Command(sandboxtest.Binary(t))
+	guest, err := program.Install(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(guest)
 	cmd.Args = []string{"cove-guest", "--connect=" + w.socket, "--workspace=" + w.workspace, "--run=" + filepath.Join(dir, "run")}
 	cmd.Stderr = &said
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL} // it would wait for a host for ever

@@ -57,6 +57,9 @@ type Spec struct {
 	// Mounts are host directories shown read-only inside.
 	Mounts []Mount
 	Limits Limits
+	// Image is the folder of the checkpoint that will be loaded into the sandbox, for a Saver's Prepare; "" is none. It decides about what a
+	// checkpoint must find again and cannot bring along.
+	Image string
 }
 
 // Mount shows the host's Source at Target inside, read-only.

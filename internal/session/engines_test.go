@@ -39,7 +39,7 @@ func newGVisor(t *testing.T) sandbox.Engine {
 }
 
 func newLocal(t *testing.T) sandbox.Engine {
-	return local.New(local.Options{State: t.TempDir(), Executable: sandboxtest.Binary(t)})
+	return local.New(local.Options{State: t.TempDir()})
 }
 
 // onEachEngine runs a test in parallel on every engine: what code does must not depend on where it runs.

@@ -156,7 +156,7 @@ func (s *Session) startSandbox(ctx context.Context) error {
 	spec := sandbox.Spec{ID: sandbox.NewID("sbx"), Mounts: s.opts.mounts(), Limits: s.opts.Limits}
 	start := s.opts.Engine.Start
 	if s.opts.Image != "" {
-		start = s.restore
+		spec.Image, start = s.opts.Image, s.restore
 	}
 	box, err := start(ctx, spec)
 	if err != nil {

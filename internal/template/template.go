@@ -63,7 +63,11 @@ func Ensure(ctx context.Context, o Options) (*snapshot.Snapshot, error) {
 	if err != nil {
 		return nil, err
 	}
-	dir := filepath.Join(o.Dir, name(o.Env, key))
+	cove, err := o.Engine.Build()
+	if err != nil {
+		return nil, fmt.Errorf("identify cove: %w", err)
+	}
+	dir := filepath.Join(o.Dir, name(o.Env, key, cove))
 	if s, err := snapshot.Open(ctx, dir); err == nil {
 		return s, nil
 	}
@@ -97,10 +101,11 @@ func Ensure(ctx context.Context, o Options) (*snapshot.Snapshot, error) {
 // Remove deletes a template that turned out not to work, so that Ensure makes it again.
 func Remove(s *snapshot.Snapshot) error { return snapshot.Remove(s.Dir) }
 
-// name is the folder of the template with that key.
-func name(env *pyenv.Environment, key snapshot.Key) string {
+// name is the folder of the template with that key. It has the build of cove in it, unlike the key: what was saved with another build can go on, but
+// what begins gets the guest and the driver of this one.
+func name(env *pyenv.Environment, key snapshot.Key, cove string) string {
 	text, _ := json.Marshal(key) // strings and numbers
-	sum := sha256.Sum256(append(text, warmUp...))
+	sum := sha256.Sum256(append(text, warmUp+cove...))
 	return string(env.Set) + "-" + hex.EncodeToString(sum[:8])
 }
 

@@ -36,7 +36,7 @@ func python(t testing.TB) pyenv.Interpreter {
 // startLocal starts a scanner without isolation, which is the quick way to a real one.
 func startLocal(t testing.TB) (*link.Link, *scan.Scanner) {
 	t.Helper()
-	e := local.New(local.Options{State: t.TempDir(), Executable: sandboxtest.Binary(t)})
+	e := local.New(local.Options{State: t.TempDir()})
 	_, l := sandboxtest.Start(t, e, sandbox.Spec{})
 	return l, startOn(t, l, python(t).Path)
 }

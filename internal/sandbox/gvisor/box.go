@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"cove/internal/guest/program"
 	"cove/internal/problem"
 	"cove/internal/sandbox"
 )
@@ -29,6 +30,7 @@ type box struct {
 	warden   *remote
 	instance *instance
 	spec     sandbox.Spec
+	guest    string // the host's file
 	cgroup   cgroup // nil where cove may not make any
 	listener *net.UnixListener
 	asked    bool // the warden was asked to create it
@@ -115,6 +117,9 @@ func (s *box) Restore(ctx context.Context, dir string) (sandbox.Sandbox, error) 
 		return nil, err
 	}
 	defer done()
+	if guest, err := program.Noted(dir, s.engine.guests()); err != nil || guest != s.guest {
+		return nil, problem.New(problem.Unavailable, "guest_differs", "the checkpoint needs another guest than the one that the sandbox was prepared with").WithCause(err)
+	}
 	if err := s.warden.call(ctx, "Restore", ImageArgs{ID: s.ID(), Image: dir}, &struct{}{}); err != nil {
 		return nil, fmt.Errorf("restore sandbox %s: %w", s.ID(), s.withLogs(err))
 	}
@@ -135,6 +140,9 @@ func (s *box) Checkpoint(ctx context.Context, dir string, keep bool) error {
 		s.first = nil
 	}
 	s.mu.Unlock()
+	if err := program.Note(s.guest, dir); err != nil {
+		return fmt.Errorf("save sandbox %s: note its guest: %w", s.ID(), err)
+	}
 	// Without keep the sentry ends by itself when all is saved, which is no accident then.
 	s.stopping.Store(!keep)
 	if err := s.warden.call(ctx, "Checkpoint", ImageArgs{ID: s.ID(), Image: dir, Keep: keep}, &struct{}{}); err != nil {

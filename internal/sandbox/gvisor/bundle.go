@@ -23,8 +23,8 @@ var guestCapabilities = []string{"CAP_SETUID", "CAP_SETGID", "CAP_SETPCAP", "CAP
 
 // writeBundle writes the OCI bundle: config.json beside a root file system of mount points and a few generated files.
 // What a checkpoint must find unchanged when it is restored is in config.json; the memory limit may change and is apart.
-func writeBundle(in *instance, state string, spec sandbox.Spec, exe string) error {
-	b := newBundle(spec, exe)
+func writeBundle(in *instance, state string, spec sandbox.Spec, guest string) error {
+	b := newBundle(spec, guest)
 	b.bind(in.Join("socket"), socketDir)
 	root, err := b.rootFolder(state)
 	if err != nil {
@@ -41,10 +41,10 @@ func writeBundle(in *instance, state string, spec sandbox.Spec, exe string) erro
 }
 
 // newBundle lists what a sandbox sees, but for what is its own.
-func newBundle(spec sandbox.Spec, exe string) *bundle {
+func newBundle(spec sandbox.Spec, guest string) *bundle {
 	b := &bundle{entries: map[string]entry{}}
 	b.system()
-	b.mountFile(exe, guestPath)
+	b.mountFile(guest, guestPath)
 	b.dir(socketDir)
 	for _, m := range spec.Mounts {
 		if m.Source == m.Target && strings.HasPrefix(m.Target, "/usr/") {

@@ -13,12 +13,14 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"runtime"
 	"strings"
 	"sync"
 
 	"golang.org/x/sys/unix"
 
+	"cove/internal/guest/program"
 	"cove/internal/problem"
 	"cove/internal/sandbox"
 )
@@ -38,8 +40,10 @@ const (
 type Options struct {
 	// State is the folder for running sandboxes. It must not be on a network file system.
 	State string
-	// Executable is the static cove binary that serves as runsc and guest; "" means the running one.
+	// Executable is the static cove binary that serves as runsc; "" means the running one.
 	Executable string
+	// Guests is the folder that keeps the guests, those of saved sandboxes too (see guest/program); "" means one in State.
+	Guests string
 	// Debug is a folder for runsc's debug logs; "" means none.
 	Debug string
 }
@@ -172,6 +176,28 @@ func (e *Engine) boot(ctx context.Context, spec sandbox.Spec) (*box, error) {
 	return s, nil
 }
 
+// guest returns the file of the guest for a sandbox: the one that a checkpoint was saved with, or else our own.
+func (e *Engine) guest(image string) (string, error) {
+	if image == "" {
+		return program.Install(e.guests())
+	}
+	if own, err := program.Install(e.guests()); err != nil {
+		return own, err // the image may name it, and its folder be new
+	}
+	path, err := program.Noted(image, e.guests())
+	if err != nil {
+		return "", problem.New(problem.Unavailable, "guest_missing", "the guest that the sandbox was saved with is not known or not there").WithCause(err)
+	}
+	return path, nil
+}
+
+func (e *Engine) guests() string {
+	if e.opts.Guests != "" {
+		return e.opts.Guests
+	}
+	return filepath.Join(e.opts.State, ".guests")
+}
+
 func (e *Engine) build(ctx context.Context, s *box) (err error) {
 	done, err := e.turn(ctx)
 	if err != nil {
@@ -189,7 +215,10 @@ func (e *Engine) build(ctx context.Context, s *box) (err error) {
 			s.cgroup = g
 		} // else root may not make cgroups here, as in many containers, and the watchdog takes their place
 	}
-	if err := writeBundle(s.instance, e.opts.State, s.spec, e.exe); err != nil {
+	if s.guest, err = e.guest(s.spec.Image); err != nil {
+		return err
+	}
+	if err := writeBundle(s.instance, e.opts.State, s.spec, s.guest); err != nil {
 		return err
 	}
 	return s.create(ctx)

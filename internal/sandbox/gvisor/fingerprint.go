@@ -3,8 +3,10 @@ package gvisor
 import (
 	"bufio"
 	"crypto/sha256"
+	"debug/buildinfo"
 	"debug/elf"
 	"encoding/hex"
+	"encoding/json"
 	"fmt"
 	"io"
 	"os"
@@ -12,16 +14,26 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+
+	"cove/internal/sandbox"
 )
 
-// Fingerprint identifies what a checkpoint of this engine depends on. It has three parts: our executable's build, which is the
-// gVisor release and the guest in one; the processor's features, which libraries have looked at when they were loaded;
-// and the system's libraries, which are mapped into the processes of a checkpoint but not part of it.
+// stateFormat is to be counted up when code of ours that runs in the sentry changes what is in a checkpoint, or what restoring one takes,
+// in a way that shows neither in the flags nor in the bundle.
+const stateFormat = 1
+
+// Fingerprint identifies what a checkpoint of this engine depends on: gVisor's release, with the flags and the bundle that it gets; the processor's
+// features, which libraries have looked at when they were loaded; and the system's libraries, which are mapped into the processes of a checkpoint but not
+// part of it. The build of cove is not in it: gVisor writes the names of types and fields, not addresses, and the guest is a file of its own.
 func (e *Engine) Fingerprint() (string, error) {
 	if err := e.prepare(); err != nil {
 		return "", err
 	}
-	build, err := buildID(e.exe)
+	runtime, err := e.Runtime()
+	if err != nil {
+		return "", err
+	}
+	shape, err := shape()
 	if err != nil {
 		return "", err
 	}
@@ -29,7 +41,55 @@ func (e *Engine) Fingerprint() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return fmt.Sprintf("gvisor-%s-%s-%s", build, cpu, systemLibraries()), nil
+	return fmt.Sprintf("gvisor-%s-%s-%s", digest(runtime, shape, fmt.Sprint(stateFormat)), cpu, systemLibraries()), nil
+}
+
+const gvisorModule = "gvisor.dev/gvisor"
+
+// Runtime names the release of gVisor that is part of the executable.
+func (e *Engine) Runtime() (string, error) {
+	if err := e.prepare(); err != nil {
+		return "", err
+	}
+	info, err := buildinfo.ReadFile(e.exe)
+	if err != nil {
+		return "", fmt.Errorf("read what %s is made of: %w", e.exe, err)
+	}
+	for _, m := range info.Deps {
+		if m.Path != gvisorModule {
+			continue
+		}
+		version := m.Version
+		if r := m.Replace; r != nil {
+			version += " replaced by " + r.Path + " " + r.Version
+			if r.Version == "" { // a folder, which can be anything
+				build, err := buildID(e.exe)
+				return "gVisor " + version + build, err
+			}
+		}
+		return "gVisor " + version, nil
+	}
+	return "", fmt.Errorf("%s does not say which release of gVisor it has", e.exe)
+}
+
+// Build identifies the executable.
+func (e *Engine) Build() (string, error) {
+	if err := e.prepare(); err != nil {
+		return "", err
+	}
+	return buildID(e.exe)
+}
+
+// shape is what gVisor gets from us and compares when it restores: the flags, and the bundle but for the host's paths and what depends on a Spec.
+func shape() (string, error) {
+	in := &instance{&sandbox.Folder{ID: "shape", Path: "/"}}
+	b := newBundle(sandbox.Spec{}, "guest")
+	spec := b.spec(in, "/", sandbox.Spec{})
+	for k := range spec.Mounts {
+		spec.Mounts[k].Source = ""
+	}
+	text, err := json.Marshal(spec)
+	return strings.Join(New(Options{}).flags(), " ") + string(text), err
 }
 
 func digest(parts ...string) string {

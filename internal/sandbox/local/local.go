@@ -4,6 +4,7 @@
 package local
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -19,6 +21,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"cove/internal/guest/program"
 	"cove/internal/problem"
 	"cove/internal/sandbox"
 )
@@ -27,8 +30,8 @@ import (
 type Options struct {
 	// State is the folder for running sandboxes: workspaces and scratch space.
 	State string
-	// Executable is the cove binary that serves as guest; "" means the running one.
-	Executable string
+	// Guests is the folder that keeps the guest (see guest/program); "" means one in State.
+	Guests string
 }
 
 // Engine starts guests as child processes. It is safe for concurrent use.
@@ -53,7 +56,11 @@ func (e *Engine) Start(_ context.Context, spec sandbox.Spec) (sandbox.Sandbox, e
 		return nil, fmt.Errorf("start sandbox %s: %w", spec.ID, err)
 	}
 	s.layout = sandbox.NewLayout(s.folder.Join("workspace"), s.folder.Join("tmp"), sources(spec.Mounts))
-	if err := s.start(e.opts.Executable); err != nil {
+	guest, err := program.Install(cmp.Or(e.opts.Guests, filepath.Join(e.opts.State, ".guests")))
+	if err == nil {
+		err = s.start(guest)
+	}
+	if err != nil {
 		return nil, errors.Join(fmt.Errorf("start sandbox %s: %w", spec.ID, err), s.discard())
 	}
 	return s, nil
@@ -122,13 +129,7 @@ func (s *box) create(state, id string) error {
 	return nil
 }
 
-func (s *box) start(exe string) error {
-	if exe == "" {
-		var err error
-		if exe, err = os.Executable(); err != nil {
-			return err
-		}
-	}
+func (s *box) start(guest string) error {
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return err
@@ -139,7 +140,7 @@ func (s *box) start(exe string) error {
 		return err
 	}
 	const inherited = 3
-	s.cmd = exec.Command(exe)
+	s.cmd = exec.Command(guest)
 	s.cmd.Args = []string{"cove-guest", "--fd=" + strconv.Itoa(inherited), "--workspace=" + s.layout.Workspace, "--run=" + s.folder.Join("run")}
 	s.cmd.Env = []string{"PATH=" + os.Getenv("PATH")}
 	s.cmd.Dir = s.folder.Path

@@ -11,6 +11,6 @@ import (
 func TestContract(t *testing.T) {
 	t.Parallel()
 	sandboxtest.Run(t, func(t *testing.T) sandbox.Engine {
-		return local.New(local.Options{State: t.TempDir(), Executable: sandboxtest.Binary(t)})
+		return local.New(local.Options{State: t.TempDir()})
 	})
 }
