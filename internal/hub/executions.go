@@ -82,8 +82,8 @@ func (h *Hub) startExecution(ctx context.Context, who auth.Principal, n NewExecu
 		defer end()
 		defer h.release(s)
 		defer h.closeLog(log)
-		_, _ = h.perform(work, t, e, kernel.Request{Code: n.Code, Timeout: n.Timeout}, func(event Event) error {
-			return h.emit(work, log, e.ID, event)
+		_, _ = h.perform(work, t, e, kernel.Request{Code: n.Code, Timeout: n.Timeout}, func(ctx context.Context, event Event) error {
+			return h.emit(ctx, log, e.ID, event)
 		}, func(e *Execution, done kernel.Done, _ error) error {
 			return h.conclude(log, e, done)
 		})
@@ -91,14 +91,14 @@ func (h *Hub) startExecution(ctx context.Context, who auth.Principal, n NewExecu
 	return started, nil
 }
 
-// emit puts an execution's event into its stream.
+// emit puts an execution's event into its stream. It waits for room until ctx ends.
 func (h *Hub) emit(ctx context.Context, log *eventLog, execution string, event Event) error {
 	body, err := transcript.Event(event)
 	if err != nil {
 		h.log.ErrorContext(ctx, "an event could not be written down", "execution", execution, "error", err)
 		return nil
 	}
-	log.append(body, execution, 0)
+	log.append(ctx, body, execution, 0)
 	return nil
 }
 

@@ -304,11 +304,11 @@ func (a *away) FinishExecution(ctx context.Context, e hub.Execution, last []hub.
 }
 
 // lifeWhoseStoreGoes is a life whose store can be away.
-func lifeWhoseStoreGoes(t *testing.T) (*life, *away, auth.Principal) {
+func lifeWhoseStoreGoes(t *testing.T, lines ...line) (*life, *away, auth.Principal) {
 	var db *away
 	l := newLife(t, func(o *hub.Options) {
 		db = &away{Store: o.Store.(*store.Store)}
-		o.Store = db
+		o.Store, o.Models = db, &voice{t: t, lines: lines}
 	})
 	return l, db, someone(auth.LocalProject)
 }

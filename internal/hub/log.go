@@ -10,7 +10,7 @@ import (
 // The bounds of a stream that runs, in bytes of its events.
 const (
 	tailSize     = 1 << 20 // kept in memory for followers, besides what is not stored yet
-	unsavedSize  = 8 << 20 // not stored yet; whoever emits more waits
+	unsavedSize  = 8 << 20 // not stored yet; whoever emits more waits, as long as he may
 	eventCost    = 128     // of an event besides its body
 	batchSize    = 256 << 10
 	batchEvents  = 256
@@ -43,6 +43,7 @@ type eventLog struct {
 	unsaved int           // cost of what is not stored
 	seq     int64         // the last one's
 	saved   int64         // up to here everything is stored
+	missing *StoredEvent  // the gap that comes before the next event; nil: nothing was left out
 	over    bool
 	wake    chan struct{} // closed when something changes; nil while nobody waits
 }
@@ -87,30 +88,54 @@ func (l *eventLog) changed() <-chan struct{} {
 	return l.wake
 }
 
-// append adds an event and returns its number. execution says which execution emitted it, step which step of a turn that is. While far more waits
-// to be stored than the store takes, it waits.
-func (l *eventLog) append(body []byte, execution string, step int) int64 {
+// append adds an event. execution says which execution emitted it, step which step of a turn that is. While far more waits to be stored than the
+// store takes, it waits until ctx ends, which is when the code that emits has to end: an event that comes behind that, and finds no room, is left
+// out, and a gap stands for it.
+func (l *eventLog) append(ctx context.Context, body []byte, execution string, step int) {
 	l.mu.Lock()
 	for l.unsaved > unsavedSize && !l.over {
 		wake := l.changed()
 		l.mu.Unlock()
 		select {
 		case <-wake:
+		case <-ctx.Done():
+			l.leaveOut(execution, step)
+			return
 		case <-l.gone:
-			return l.last()
+			return
 		}
 		l.mu.Lock()
 	}
-	l.seq++
-	e := StoredEvent{Stream: l.stream, Seq: l.seq, Execution: execution, Step: step, At: l.now(), Body: body}
-	l.tail = append(l.tail, e)
-	l.size += cost(e)
-	l.unsaved += cost(e)
-	seq, unsaved := l.seq, l.unsaved
+	l.owe()
+	l.add(StoredEvent{Execution: execution, Step: step, Body: body})
+	unsaved := l.unsaved
 	l.stir()
 	l.mu.Unlock()
 	l.commit.note(l, unsaved > batchSize)
-	return seq
+}
+
+// add gives an event the next number and its place. The caller holds mu.
+func (l *eventLog) add(e StoredEvent) {
+	l.seq++
+	e.Stream, e.Seq, e.At = l.stream, l.seq, l.now()
+	l.tail = append(l.tail, e)
+	l.size += cost(e)
+	l.unsaved += cost(e)
+}
+
+// leaveOut notes that an event found no room.
+func (l *eventLog) leaveOut(execution string, step int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.missing = &StoredEvent{Execution: execution, Step: step, Body: gapBody}
+}
+
+// owe adds the gap for what was left out. The caller holds mu.
+func (l *eventLog) owe() {
+	if l.missing != nil {
+		l.add(*l.missing)
+		l.missing = nil
+	}
 }
 
 // last is the number of the last event.
@@ -170,6 +195,9 @@ func (h *Hub) finish(ctx context.Context, l *eventLog, body []byte, execution st
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
+	l.mu.Lock()
+	l.owe()
+	l.mu.Unlock()
 	last := l.waiting(1 << 62)
 	if body != nil {
 		last = append(last, StoredEvent{Stream: l.stream, Seq: l.last() + 1, Execution: execution, Step: step, At: h.now(), Body: body})

@@ -47,6 +47,12 @@ func (y *toy) Execute(ctx context.Context, req kernel.Request) iter.Seq2[kernel.
 	return func(yield func(kernel.Event, error) bool) {
 		y.m.enter()
 		defer y.m.leave()
+		whole := ctx
+		if req.Timeout > 0 {
+			var cancel func()
+			ctx, cancel = context.WithTimeout(ctx, req.Timeout)
+			defer cancel()
+		}
 		done := kernel.Done{Outcome: kernel.OutcomeOK, Wall: time.Second}
 		for line := range strings.Lines(req.Code) {
 			verb, word, _ := strings.Cut(strings.TrimSpace(line), " ")
@@ -56,6 +62,9 @@ func (y *toy) Execute(ctx context.Context, req kernel.Request) iter.Seq2[kernel.
 			if done.Outcome != kernel.OutcomeOK {
 				break
 			}
+		}
+		if done.Outcome == kernel.OutcomeInterrupted && whole.Err() == nil {
+			done.Outcome, done.Message = kernel.OutcomeTimeout, "timeout"
 		}
 		yield(done, nil)
 	}
@@ -203,6 +212,13 @@ func (m *toys) leave() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.running--
+}
+
+// atWork is how many executions run.
+func (m *toys) atWork() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.running
 }
 
 // gate is closed when open was called with its name.

@@ -13,8 +13,10 @@ import (
 
 	"cove/internal/auth"
 	"cove/internal/hub"
+	"cove/internal/ident"
 	"cove/internal/interpreter"
 	"cove/internal/kernel"
+	"cove/internal/problem"
 	"cove/internal/store"
 )
 
@@ -138,4 +140,89 @@ func TestATurnWhoseEndIsRefusedFails(t *testing.T) {
 			t.Errorf("the next turn ends with %#v", events[len(events)-1])
 		}
 	})
+}
+
+// TestCodeEndsWhileTheStoreIsAway has code print more than the memory keeps of what is not stored: it has to wait, and must still be one that a request
+// ends, and its time.
+func TestCodeEndsWhileTheStoreIsAway(t *testing.T) {
+	t.Parallel()
+	const code = "say on\nwait go\nflood 1000\nwait never"
+	step := calls(python("c1", code))
+	for name, c := range map[string]struct {
+		start func(l *life, who auth.Principal, session string) (id string)
+		end   func(l *life, who auth.Principal, id string) error
+		want  string
+	}{
+		"an interrupt": {
+			func(l *life, who auth.Principal, session string) string { return l.start(who, session, code).ID },
+			func(l *life, who auth.Principal, id string) error {
+				_, err := l.InterruptExecution(l.t.Context(), who, id)
+				return err
+			},
+			"interrupted",
+		},
+		"its time": {
+			func(l *life, who auth.Principal, session string) string { return l.start(who, session, code).ID },
+			func(l *life, who auth.Principal, id string) error {
+				time.Sleep(time.Hour)
+				return nil
+			},
+			"timeout",
+		},
+		"a cancelled turn": {
+			func(l *life, who auth.Principal, session string) string {
+				return l.begin(who, hub.NewTurn{Session: session, Input: input("go")}).ID
+			},
+			func(l *life, who auth.Principal, id string) error {
+				_, err := l.CancelTurn(l.t.Context(), who, id)
+				return err
+			},
+			"canceled",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				l, db, who := lifeWhoseStoreGoes(t, step)
+				id := c.start(l, who, l.session(who).ID)
+				synctest.Wait()
+				db.down.Store(true)
+				l.toys.open("go")
+				synctest.Wait()
+				if n := l.Tail(id); n < 8<<20 || n > 9<<20 {
+					t.Fatalf("%d bytes are in memory", n)
+				}
+				if err := c.end(l, who, id); err != nil {
+					t.Error(err)
+				}
+				synctest.Wait()
+				if n := l.toys.atWork(); n > 0 {
+					t.Error("the code goes on")
+				}
+				if n := l.Tail(id); n > 9<<20 {
+					t.Errorf("%d bytes are in memory", n)
+				}
+				db.down.Store(false)
+				gaps, how := l.ended(who, id)
+				if gaps != 1 || how != c.want {
+					t.Errorf("%d gaps, and the end is %q", gaps, how)
+				}
+			})
+		})
+	}
+}
+
+// ended follows an execution or a turn to its end and returns how that was, and how often something was left out.
+func (l *life) ended(who auth.Principal, id string) (gaps int, how string) {
+	l.t.Helper()
+	if !ident.Valid(ident.Turn, id) {
+		_, done := l.wait(who, id)
+		return l.gaps(who, id), string(done.Outcome)
+	}
+	events, err := l.hear(who, id)
+	for _, e := range events {
+		if e.Gap {
+			gaps++
+		}
+	}
+	return gaps, problem.Of(err).Code
 }

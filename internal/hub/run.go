@@ -52,7 +52,7 @@ func (h *Hub) begin(ctx context.Context) (work context.Context, end func(), err 
 // run runs one execution in a session that is held: it is recorded, waits for its kernel and for a slot, emits events, and its end is recorded before
 // the Done is emitted. The error is of what kept it from being recorded, or what the session said instead of a Done; the execution is
 // final then too. An error of emit interrupts the code. e needs Project, Session and Code; ID and what the hub measures are filled in.
-func (h *Hub) run(ctx context.Context, e Execution, req kernel.Request, emit func(Event) error) (Execution, error) {
+func (h *Hub) run(ctx context.Context, e Execution, req kernel.Request, emit emitter) (Execution, error) {
 	e, t, err := h.admit(ctx, e)
 	if err != nil {
 		return e, err
@@ -70,7 +70,7 @@ func (h *Hub) run(ctx context.Context, e Execution, req kernel.Request, emit fun
 		if err != nil || failed != nil {
 			return err
 		}
-		_ = emit(done) // whoever does not want to hear it knows
+		_ = emit(t.ctx, done) // whoever does not want to hear it knows
 		return nil
 	})
 }
@@ -180,7 +180,7 @@ func (h *Hub) exit(t *task) {
 }
 
 // perform runs an admitted execution. end records that it is over; failed is what the session said instead of a Done.
-func (h *Hub) perform(ctx context.Context, t *task, e Execution, req kernel.Request, emit func(Event) error, end func(e *Execution, done kernel.Done, failed error) error) (Execution, error) {
+func (h *Hub) perform(ctx context.Context, t *task, e Execution, req kernel.Request, emit emitter, end func(e *Execution, done kernel.Done, failed error) error) (Execution, error) {
 	defer h.exit(t)
 	var done kernel.Done
 	var failed error
@@ -237,8 +237,11 @@ func (h *Hub) queue(t *task) (err error) {
 	return context.Cause(h.working) // of which the task's own context hears a moment later
 }
 
+// emitter takes an event of an execution. It may wait until ctx ends, which is when the code has to end: the same goroutine ends it.
+type emitter func(ctx context.Context, event Event) error
+
 // execute runs the code and emits all but the Done.
-func (h *Hub) execute(t *task, req kernel.Request, emit func(Event) error) (done kernel.Done, err error) {
+func (h *Hub) execute(t *task, req kernel.Request, emit emitter) (done kernel.Done, err error) {
 	h.mu.Lock()
 	live := h.seats[t.session].live
 	h.mu.Unlock()
@@ -247,6 +250,8 @@ func (h *Hub) execute(t *task, req kernel.Request, emit func(Event) error) (done
 		req.Timeout = h.o.Limits.Execution
 	}
 	began := time.Now()
+	running, over := context.WithTimeout(t.ctx, req.Timeout)
+	defer over()
 	deaf, ended, heard := false, false, false
 	for event, failed := range live.Execute(t.ctx, req) {
 		if failed != nil {
@@ -264,7 +269,7 @@ func (h *Hub) execute(t *task, req kernel.Request, emit func(Event) error) (done
 		if deaf {
 			continue
 		}
-		if emit(event) != nil {
+		if emit(running, event) != nil {
 			deaf = true
 			t.stop(errUnheard)
 		}

@@ -1,6 +1,7 @@
 package hub
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -143,7 +144,7 @@ func (h *Hub) storeTurnEnd(l *liveTurn, t *Turn, body []byte, keep func(last []S
 // converse runs the turn and puts what happens into its stream, all but the end.
 func (h *Hub) converse(p *plan, l *liveTurn) (answer interpreter.Answer, err error) {
 	for _, notice := range p.notices {
-		if err := h.tell(l, interpreter.Notice{Text: notice}, "", 0); err != nil {
+		if err := h.tell(p.work, l, interpreter.Notice{Text: notice}, "", 0); err != nil {
 			return answer, err
 		}
 	}
@@ -170,23 +171,28 @@ func (h *Hub) listen(ctx context.Context, p *plan, l *liveTurn, steps *stepper) 
 	if steps != nil {
 		session = steps
 	}
+	ending, cancel := ctx, func() {}
+	if h.o.Turns.Time > 0 {
+		ending, cancel = context.WithTimeout(ctx, h.o.Turns.Time)
+	}
+	defer cancel()
 	for event, err := range interpreter.Run(ctx, p.model, session, h.o.Turns, p.spec) {
 		if stopped, ok := errors.AsType[*interpreter.Stopped](err); ok {
 			stopped.Err = turnProblem(ctx, stopped.Err)
 			return answer, stopped
 		}
-		execution, step := "", 0
+		room, execution, step := ending, "", 0
 		switch e := event.(type) {
 		case interpreter.Start:
 			steps.announce(e)
 			execution, step = steps.id, e.Step
 		case interpreter.Output:
-			execution, step = steps.id, e.Step
+			room, execution, step = cmp.Or(steps.time, ending), steps.id, e.Step
 		case interpreter.Answer:
 			answer = e
 			continue
 		}
-		if err := h.tell(l, event, execution, step); err != nil {
+		if err := h.tell(room, l, event, execution, step); err != nil {
 			return answer, err
 		}
 	}
@@ -196,13 +202,13 @@ func (h *Hub) listen(ctx context.Context, p *plan, l *liveTurn, steps *stepper) 
 	return answer, nil
 }
 
-// tell puts an event into a turn's stream.
-func (h *Hub) tell(l *liveTurn, event TurnEvent, execution string, step int) error {
+// tell puts an event into a turn's stream. It waits for room until ctx ends.
+func (h *Hub) tell(ctx context.Context, l *liveTurn, event TurnEvent, execution string, step int) error {
 	body, err := transcript.TurnEvent(event)
 	if err != nil {
 		return err
 	}
-	l.log.append(body, execution, step)
+	l.log.append(ctx, body, execution, step)
 	return nil
 }
 

@@ -21,7 +21,8 @@ type stepper struct {
 	h    *Hub
 	turn Turn
 
-	id   string // of the execution that was announced last
+	time context.Context // of the step that runs: ends when its code has to
+	id   string          // of the execution that was announced last
 	step int
 	next bool // it has not run yet
 }
@@ -45,7 +46,8 @@ func (s *stepper) Execute(ctx context.Context, req kernel.Request) iter.Seq2[ker
 			return
 		}
 		e := Execution{ID: s.id, Project: t.Project, User: t.User, Key: t.Key, Session: t.Session, Turn: t.ID, Step: s.step, Code: req.Code}
-		_, err := s.h.run(ctx, e, req, func(event Event) error {
+		_, err := s.h.run(ctx, e, req, func(ctx context.Context, event Event) error {
+			s.time = ctx
 			if deaf = deaf || !yield(event, nil); deaf {
 				return errUnheard
 			}
