@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -38,7 +39,7 @@ Examples:
     cove ask --session lab -f sales.csv "Clean it up" && cove ask --session lab "Now plot it by month"
 
 Exit code: 0 answered; 1 stopped at a limit before the answer was complete; 130 Ctrl-C;
-125 cove or the model service failed.`
+125 cove or the model service failed, or what was made could not be saved.`
 }
 
 func (c *askCmd) run(ctx context.Context, p *Program) (int, error) {
@@ -88,7 +89,9 @@ func (c *askCmd) answer(i *interruption, t *talking, prompt string) (code int, e
 // ask shows one turn and returns the exit code.
 func (v *askView) ask(i *interruption, t talker, prompt string) (int, error) {
 	defer t.Guard(i.hard)()
-	asked := v.follow(t.Ask(i.soft, prompt))
+	ctx, stop := context.WithCancel(i.soft)
+	defer stop()
+	asked := v.follow(t.Ask(ctx, prompt), stop)
 	code, err := v.finish(i, t, asked)
 	t.Done(asked)
 	return code, err
@@ -136,19 +139,23 @@ type askView struct {
 	files    map[string]kernel.File
 	answer   *interpreter.Answer
 	reported int // files of out that were told of
+
+	unread error // why nothing more is shown
 }
 
-// follow shows the events until the answer, or returns why there is none.
-func (v *askView) follow(events iter.Seq2[interpreter.Event, error]) error {
+// follow shows the events until the answer, or returns why there is none. When they cannot be shown any more it calls stop, and still takes note
+// of what is to be saved.
+func (v *askView) follow(events iter.Seq2[interpreter.Event, error], stop func()) error {
 	for e, err := range events {
 		if err != nil {
-			return err
+			return cmp.Or(v.unread, err)
 		}
 		if err := v.event(e); err != nil {
-			return fmt.Errorf("write what happens: %w", err)
+			v.unread = fmt.Errorf("write what happens: %w", err)
+			stop()
 		}
 	}
-	return nil
+	return v.unread
 }
 
 func (v *askView) event(e interpreter.Event) error {
@@ -156,8 +163,17 @@ func (v *askView) event(e interpreter.Event) error {
 		v.answer = &a // written last, after what was saved
 		return nil
 	}
+	o, output := e.(interpreter.Output)
+	if output {
+		if f, ok := o.Event.(kernel.File); ok {
+			v.note(f)
+		}
+	}
+	if v.unread != nil {
+		return nil
+	}
 	if v.json {
-		if o, ok := e.(interpreter.Output); ok && !v.pace.passes(o.Event) {
+		if output && !v.pace.passes(o.Event) {
 			return nil
 		}
 		if err := (lines{v.p.Out}).turnEvent(e); err != nil {
@@ -166,23 +182,26 @@ func (v *askView) event(e interpreter.Event) error {
 	} else if !v.quiet {
 		v.narrator.event(e)
 	}
-	if o, ok := e.(interpreter.Output); ok {
+	if output {
 		return v.collect(o.Event)
 	}
 	return nil
 }
 
-// collect keeps the figures now and remembers the files for the end.
+// note remembers a file for the end.
+func (v *askView) note(f kernel.File) {
+	if v.files == nil {
+		v.files = map[string]kernel.File{}
+	}
+	if _, known := v.files[f.Path]; !known {
+		v.order = append(v.order, f.Path)
+	}
+	v.files[f.Path] = f
+}
+
+// collect keeps the figures.
 func (v *askView) collect(e kernel.Event) error {
 	switch e := e.(type) {
-	case kernel.File:
-		if v.files == nil {
-			v.files = map[string]kernel.File{}
-		}
-		if _, known := v.files[e.Path]; !known {
-			v.order = append(v.order, e.Path)
-		}
-		v.files[e.Path] = e
 	case kernel.Display:
 		return v.figure(e.Data, e.ID, e.Update)
 	case kernel.Result:
@@ -192,10 +211,8 @@ func (v *askView) collect(e kernel.Event) error {
 }
 
 func (v *askView) figure(data kernel.Bundle, id string, update bool) error {
-	s, ok, err := v.out.figure(data, id, update, v.plotly)
+	s, ok := v.out.figure(data, id, update, v.plotly)
 	switch {
-	case err != nil:
-		v.out.notes = append(v.out.notes, "a figure was not saved: "+oneLine(message(err)))
 	case ok && v.json:
 		v.reported = len(v.out.saved)
 		return lines{v.p.Out}.saved(s)
@@ -207,14 +224,19 @@ func (v *askView) figure(data kernel.Bundle, id string, update bool) error {
 
 // finish saves the files, writes the answer and returns the exit code. asked is why there is no answer.
 func (v *askView) finish(i *interruption, from fetcher, asked error) (int, error) {
-	if errors.Is(asked, syscall.EPIPE) {
-		return exitBrokenPipe, nil
-	}
 	var files []kernel.File
 	for _, path := range v.order {
 		files = append(files, v.files[path])
 	}
 	v.out.files(i.hard, from, files)
+	if errors.Is(asked, syscall.EPIPE) {
+		v.p.alsoFailed(v.out.failure(), false)
+		return exitBrokenPipe, nil
+	}
+	if v.unread != nil {
+		v.p.alsoFailed(v.out.failure(), false)
+		return 0, asked
+	}
 	if v.json {
 		for _, s := range v.out.saved[v.reported:] {
 			if err := (lines{v.p.Out}).saved(s); err != nil {
@@ -236,13 +258,12 @@ func (v *askView) finish(i *interruption, from fetcher, asked error) (int, error
 	if !v.quiet {
 		v.out.list(v.p.Err)
 	}
-	if asked != nil {
-		return 0, asked
+	lost := v.out.failure()
+	if asked == nil && v.answer.Reason == interpreter.Complete {
+		return 0, lost
 	}
-	if v.answer.Reason != interpreter.Complete {
-		return exitUncaught, nil
-	}
-	return 0, nil
+	v.p.alsoFailed(lost, v.json && asked == nil)
+	return exitUncaught, asked
 }
 
 func (v *askView) write(a interpreter.Answer) error {

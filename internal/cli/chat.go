@@ -76,6 +76,7 @@ type chat struct {
 	editor editor
 	quiet  bool
 	tty    bool
+	lost   bool // not every result was saved
 	doc    notebook.Document
 }
 
@@ -90,7 +91,11 @@ func (c *chatCmd) talk(ctx context.Context, p *Program, cfg config.Config, with 
 	if tty && !c.Quiet {
 		fmt.Fprintln(p.Err, "Ask something. /help says what else there is; Ctrl-D leaves.")
 	}
-	return r.loop(ctx)
+	code, err := r.loop(ctx)
+	if code == 0 && r.lost {
+		code = exitFailure
+	}
+	return code, err
 }
 
 func newChatEditor(p *Program, cfg config.Config) (editor, error) {
@@ -214,10 +219,12 @@ func (c *chat) answer(ctx context.Context, prompt string) (code int, over bool, 
 	v := &askView{p: c.p, out: c.out, quiet: c.quiet, plotly: c.p.plotly(c.cfg), narrator: newNarrator(c.p, c.p.Err)}
 	defer v.narrator.live.clear()
 	saved := c.out.saved
-	c.out.saved = nil // each answer tells of its own
+	c.out.saved, c.out.lost = nil, nil // each answer tells of its own
 	var events []interpreter.Event
 	defer c.with.Guard(i.hard)()
-	asked := v.follow(collectEvents(c.with.Ask(i.soft, prompt), &events))
+	turn, stop := context.WithCancel(i.soft)
+	defer stop()
+	asked := v.follow(collectEvents(c.with.Ask(turn, prompt), &events), stop)
 	code, err = v.finish(i, c.with, asked)
 	c.out.saved = append(saved, c.out.saved...)
 	c.with.Done(asked)
@@ -226,11 +233,15 @@ func (c *chat) answer(ctx context.Context, prompt string) (code int, over bool, 
 		answer = v.answer.Text
 	}
 	c.doc.Turns = append(c.doc.Turns, notebook.ReadTurn(prompt, answer, events))
+	c.lost = c.lost || len(c.out.lost) > 0
 	signalled := i.exitCode()
-	if i.hard.Err() != nil && ctx.Err() == nil {
+	if i.leave.Err() != nil && ctx.Err() == nil {
 		return signalled, true, nil
 	}
 	switch {
+	case err != nil && problem.Of(err).Code == "results_unsaved":
+		c.p.report(err)
+		return exitFailure, false, nil
 	case err == nil:
 		return code, false, nil
 	case signalled != 0 && problem.Of(err).Kind == problem.Canceled:

@@ -19,6 +19,7 @@ import (
 	"cove/internal/kernel"
 	"cove/internal/model"
 	"cove/internal/model/choose"
+	"cove/internal/problem"
 )
 
 // scripted is a session that emits what a test tells it to.
@@ -32,6 +33,8 @@ type scripted struct {
 	pauses  map[int]chan struct{} // to wait for before the event of that number
 	opened  *[3]bool              // what the settings said about packages: install, offline, build
 	closed  bool
+	// vanished has the files be gone when they are fetched.
+	vanished bool
 }
 
 func (s *scripted) Execute(ctx context.Context, req kernel.Request) iter.Seq2[kernel.Event, error] {
@@ -60,6 +63,9 @@ func (s *scripted) PutFile(_ context.Context, path, host string) error {
 
 func (s *scripted) Fetch(_ context.Context, path string, w io.Writer) error {
 	text, ok := s.files[path]
+	if s.vanished {
+		return problem.New(problem.NotFound, "file_not_found", "there is no such file")
+	}
 	if !ok {
 		return errors.New("no such file")
 	}

@@ -39,7 +39,7 @@ func (p *Program) stoppable(ctx context.Context, work func(context.Context) (int
 	}()
 	select {
 	case <-ended:
-	case <-i.hard.Done():
+	case <-i.leave.Done():
 		select {
 		case <-ended:
 		case <-time.After(lastWords):
@@ -52,12 +52,17 @@ func (p *Program) stoppable(ctx context.Context, work func(context.Context) (int
 	return code, err
 }
 
+// lastFiles is how long a command that was asked to end may take to have its code stop and to save what that has made. Whoever asks often kills
+// ten seconds later.
+const lastFiles = 8 * time.Second
+
 // interruption gives one piece of work the usual meaning of Ctrl-C: the first asks the code to stop, the second ends
-// everything at once. A request to end the program (SIGTERM, SIGHUP) is both.
+// everything at once. A request to end the program (SIGTERM, SIGHUP) asks the code to stop, and ends everything when its results are saved.
 type interruption struct {
-	soft context.Context // ends with the first Ctrl-C
-	hard context.Context // ends with the second
-	stop func()          // must be called when the work is over
+	soft  context.Context // ends with the first signal
+	leave context.Context // ends with the second, or with a request to end: nothing new begins
+	hard  context.Context // ends with the second, or lastFiles after a request to end, or when that is repeated
+	stop  func()          // must be called when the work is over
 
 	mu   sync.Mutex
 	code int
@@ -65,23 +70,35 @@ type interruption struct {
 
 func (p *Program) interruptible(ctx context.Context) *interruption {
 	hard, kill := context.WithCancel(ctx)
-	soft, interrupt := context.WithCancel(hard)
-	i := &interruption{soft: soft, hard: hard}
+	leave, end := context.WithCancel(hard)
+	soft, interrupt := context.WithCancel(leave)
+	i := &interruption{soft: soft, leave: leave, hard: hard}
 	over := make(chan struct{})
 	joined := make(chan struct{})
 	go func() {
 		defer close(joined)
+		late := time.NewTimer(time.Hour)
+		late.Stop()
+		defer late.Stop()
+		asked := false // by SIGTERM; a terminal that is closed tells of it more than once
 		for {
 			select {
 			case <-over:
 				return
+			case <-late.C:
+				kill()
 			case s := <-p.Signals:
 				again := soft.Err() != nil
 				i.note(s)
 				interrupt()
-				if again || s != os.Interrupt {
+				switch {
+				case s == os.Interrupt && again, s == syscall.SIGTERM && asked:
 					kill()
+				case s != os.Interrupt && leave.Err() == nil:
+					end()
+					late.Reset(lastFiles)
 				}
+				asked = asked || s == syscall.SIGTERM
 			}
 		}
 	}()
@@ -89,6 +106,7 @@ func (p *Program) interruptible(ctx context.Context) *interruption {
 		close(over)
 		<-joined
 		interrupt()
+		end()
 		kill()
 	}
 	return i
@@ -133,7 +151,7 @@ func (p *Program) prompted(ctx context.Context, read func() (string, error)) (te
 	defer i.stop()
 	until := i.soft
 	if _, tty := terminal(p.In); tty {
-		until = i.hard
+		until = i.leave
 	}
 	var typed string
 	err = await(until, func() (err error) {

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 	"unicode"
 
@@ -37,8 +38,14 @@ type outFolder struct {
 	figures int
 	bytes   int64
 	saved   []saved
-	notes   []string
-	full    bool
+	lost    []loss
+}
+
+// loss is something that should have been put into the out folder and is not there.
+type loss struct {
+	name string
+	why  error
+	told bool
 }
 
 // saved is one file in the out folder.
@@ -89,18 +96,55 @@ func (o *outFolder) hasRoom() bool {
 	if len(o.saved) < maxSavedFiles && o.bytes < maxSavedBytes {
 		return true
 	}
-	if !o.full {
-		o.full = true
-		o.notes = append(o.notes, fmt.Sprintf("only the first %d files (%s) were saved; the rest is lost", len(o.saved), humanSize(o.bytes)))
-	}
+	o.lose("what came after", problem.New(problem.Exhausted, "out_full", fmt.Sprintf("one command saves at most %d files and %s", maxSavedFiles, config.Size(maxSavedBytes))))
 	return false
 }
 
-// figure saves the image in a bundle, where there is one. ok is false when the bundle has none.
-func (o *outFolder) figure(data kernel.Bundle, id string, update bool, plotly func() string) (s saved, ok bool, err error) {
+// lose notes that a result was not saved, once for each name; what it had said before is no longer so.
+func (o *outFolder) lose(name string, why error) {
+	for i := range o.lost {
+		if o.lost[i].name == name {
+			o.lost[i].why = why
+			return
+		}
+	}
+	o.lost = append(o.lost, loss{name: name, why: why})
+}
+
+// shownLosses bounds how many results that were not saved are told of by name.
+const shownLosses = 5
+
+// failure says what was not saved, or is nil when everything was. It may not be passed over: whoever runs a command wants its results.
+func (o *outFolder) failure() error {
+	if len(o.lost) == 0 {
+		return nil
+	}
+	var parts []string
+	for _, l := range o.lost[:min(len(o.lost), shownLosses)] {
+		parts = append(parts, oneLine(l.name)+": "+oneLine(message(l.why)))
+	}
+	if more := len(o.lost) - len(parts); more > 0 {
+		parts = append(parts, fmt.Sprintf("and %d more", more))
+	}
+	return problem.New(problem.Unavailable, "results_unsaved", "not everything was saved in "+o.dir+": "+strings.Join(parts, "; ")).
+		WithHint("choose another folder with --out, or make room in this one")
+}
+
+// tellLosses writes what was not saved and was not told of before, for people.
+func (o *outFolder) tellLosses(w io.Writer) {
+	for i := range o.lost {
+		if l := &o.lost[i]; !l.told {
+			l.told = true
+			fmt.Fprintf(w, "cove: %s was not saved: %s\n", oneLine(l.name), oneLine(message(l.why)))
+		}
+	}
+}
+
+// figure saves the image in a bundle, where there is one. ok is false when the bundle has none, and when it is lost.
+func (o *outFolder) figure(data kernel.Bundle, id string, update bool, plotly func() string) (s saved, ok bool) {
 	ending, content := figureOf(data, plotly)
 	if content == nil || !o.hasRoom() {
-		return saved{}, false, nil
+		return saved{}, false
 	}
 	name, again := o.byID[id]
 	if !update || !again || path.Ext(name) != ending {
@@ -108,21 +152,24 @@ func (o *outFolder) figure(data kernel.Bundle, id string, update bool, plotly fu
 		name = fmt.Sprintf("figure-%d%s", o.figures, ending)
 		again = false
 	}
+	asked, err := name, error(nil)
 	if !again {
-		if name, err = o.free(name); err != nil {
-			return saved{}, false, err
-		}
+		name, err = o.free(name)
 	}
-	size, err := o.write(name, func(w io.Writer) error { _, err := w.Write(content); return err })
+	var size int64
+	if err == nil {
+		size, err = o.write(name, func(w io.Writer) error { _, err := w.Write(content); return err })
+	}
 	if err != nil {
-		return saved{}, false, err
+		o.lose(asked, err)
+		return saved{}, false
 	}
 	if id != "" {
 		o.byID[id] = name
 	}
 	s = saved{Path: filepath.Join(o.dir, name), Size: size, From: "figure"}
 	o.remember(s)
-	return s, true, nil
+	return s, true
 }
 
 func (o *outFolder) remember(s saved) {
@@ -142,16 +189,29 @@ type fetcher interface {
 	Fetch(ctx context.Context, path string, w io.Writer) error
 }
 
-// files fetches what the code created or changed. One file that cannot be had leaves a note and does not stop the rest.
-func (o *outFolder) files(ctx context.Context, from fetcher, files []kernel.File) {
+// files fetches what the code created or changed, and returns those that were not saved and may be tried again. One file that cannot be had
+// does not stop the rest.
+func (o *outFolder) files(ctx context.Context, from fetcher, files []kernel.File) (left []kernel.File) {
 	for _, f := range files {
-		if !o.hasRoom() || ctx.Err() != nil {
-			return
+		if _, again := o.byPath[f.Path]; !again && !o.hasRoom() {
+			continue
 		}
-		if err := o.file(ctx, from, f.Path); err != nil {
-			o.notes = append(o.notes, fmt.Sprintf("%s was not saved: %s", oneLine(f.Path), oneLine(message(err))))
+		err := ctx.Err()
+		if err == nil {
+			err = o.file(ctx, from, f.Path)
+		}
+		switch {
+		case ctx.Err() != nil:
+			o.lose(f.Path, problem.New(problem.Canceled, "canceled", "it was stopped before that"))
+			left = append(left, f)
+		case err != nil:
+			o.lose(f.Path, err)
+			left = append(left, f)
+		default:
+			o.lost = slices.DeleteFunc(o.lost, func(l loss) bool { return l.name == f.Path })
 		}
 	}
+	return left
 }
 
 func (o *outFolder) file(ctx context.Context, from fetcher, name string) error {
@@ -164,7 +224,15 @@ func (o *outFolder) file(ctx context.Context, from fetcher, name string) error {
 	} else if safe, err = o.free(safe); err != nil {
 		return err
 	}
-	size, err := o.write(safe, func(w io.Writer) error { return from.Fetch(ctx, name, w) })
+	gone := false
+	size, err := o.write(safe, func(w io.Writer) error {
+		err := from.Fetch(ctx, name, w)
+		gone = problem.Of(err) != nil && problem.Of(err).Code == "file_not_found"
+		return err
+	})
+	if gone {
+		return nil // by what still runs: it is no result any more
+	}
 	if err != nil {
 		return err
 	}
@@ -301,9 +369,6 @@ func (o *outFolder) list(w io.Writer) {
 	}
 	for _, s := range o.saved {
 		fmt.Fprintf(w, "saved %-*s  %s\n", width, s.Path, humanSize(s.Size))
-	}
-	for _, n := range o.notes {
-		fmt.Fprintln(w, "cove: "+n)
 	}
 }
 

@@ -1,21 +1,19 @@
 package cli
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
 	"io"
-	"os"
-	"path/filepath"
+	"slices"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/chzyer/readline"
 
 	"cove/internal/config"
 	"cove/internal/kernel"
+	"cove/internal/problem"
 )
 
 type replCmd struct {
@@ -28,7 +26,7 @@ type replCmd struct {
 
 // Help is the long help.
 func (replCmd) Help() string {
-	return `Each input runs as a notebook cell: names are kept, the last expression is shown, figures go to the out folder.
+	return `Each input runs as a notebook cell: names are kept, the last expression is shown, figures and files go to the out folder at once.
 Ctrl-C interrupts what runs, Ctrl-D or exit() leaves. What is imported and is not there is installed first; %pip install NAME does
 so by name, and %restart begins a new interpreter.
 
@@ -36,26 +34,6 @@ Examples:
 
     cove repl -f sales.csv
     cove repl --session lab --undoable`
-}
-
-// editor reads lines from a person.
-type editor interface {
-	SetPrompt(string)
-	Readline() (string, error)
-	Close() error
-}
-
-// plainEditor reads lines from a pipe, without prompts.
-type plainEditor struct{ in *bufio.Reader }
-
-func (plainEditor) SetPrompt(string) {}
-func (plainEditor) Close() error     { return nil }
-func (e plainEditor) Readline() (string, error) {
-	line, err := e.in.ReadString('\n')
-	if line != "" {
-		err = nil
-	}
-	return strings.TrimRight(line, "\r\n"), err
 }
 
 func (c *replCmd) run(ctx context.Context, p *Program) (code int, err error) {
@@ -94,64 +72,21 @@ func (c *replCmd) run(ctx context.Context, p *Program) (code int, err error) {
 		version, _ := b.Python()
 		fmt.Fprintf(p.Err, "Python %s in a %s sandbox; %s\n", version, cfg.Engine, c.farewell())
 	}
-	r := &repl{p: p, cfg: cfg, bench: b, editor: e, quiet: c.Quiet}
-	return r.loop(ctx)
-}
-
-func newEditor(p *Program, cfg config.Config, b *bench) (editor, error) {
-	if _, tty := terminal(p.In); !tty {
-		return plainEditor{bufio.NewReader(p.In)}, nil
+	_, tty := terminal(p.In)
+	r := &repl{p: p, cfg: cfg, bench: b, typist: typist{editor: e}, quiet: c.Quiet, tty: tty}
+	code, err = r.loop(ctx)
+	if signalled := r.deliver(ctx); code == 0 {
+		code = signalled
 	}
-	rc := &readline.Config{HistoryFile: filepath.Join(cfg.Data, "history"), HistorySearchFold: true, HistoryLimit: 5000}
-	if s, ok := b.Session.(completer); ok {
-		rc.AutoComplete = completion{s}
+	lost := b.out.failure()
+	if !c.Quiet {
+		b.out.list(p.Err)
 	}
-	if err := os.MkdirAll(cfg.Data, 0o755); err != nil {
-		return nil, err
+	if code == 0 && err == nil {
+		return 0, lost
 	}
-	return newTerminalEditor(rc, readline.NewCancelableStdin(p.In))
-}
-
-// terminalEditor edits lines on a terminal.
-type terminalEditor struct {
-	*readline.Instance
-	keys io.Closer
-}
-
-func newTerminalEditor(rc *readline.Config, keys io.ReadCloser) (terminalEditor, error) {
-	rc.Stdin = keys
-	rl, err := readline.NewEx(rc)
-	return terminalEditor{rl, keys}, err
-}
-
-// Close also ends a wait for a key. The instance waits for its end and does not bring it about.
-func (e terminalEditor) Close() error {
-	return errors.Join(e.keys.Close(), e.Instance.Close())
-}
-
-// completer is what a session may offer beyond running code.
-type completer interface {
-	Complete(ctx context.Context, code string, cursor int) (matches []string, start, end int, err error)
-}
-
-type completion struct{ session completer }
-
-// Do is readline's question for completions: what may follow line[:pos], and how much of it is there already.
-func (c completion) Do(line []rune, pos int) ([][]rune, int) {
-	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
-	defer cancel()
-	matches, start, _, err := c.session.Complete(ctx, string(line), pos)
-	if err != nil || start < 0 || start > pos {
-		return nil, 0
-	}
-	have := string(line[start:pos])
-	var out [][]rune
-	for _, m := range matches {
-		if rest, ok := strings.CutPrefix(m, have); ok && rest != "" {
-			out = append(out, []rune(oneLine(rest)))
-		}
-	}
-	return out, utf8.RuneCountInString(have)
+	p.alsoFailed(lost, false)
+	return code, err
 }
 
 // repl is one conversation with a kernel.
@@ -159,20 +94,19 @@ type repl struct {
 	p      *Program
 	cfg    config.Config
 	bench  *bench
-	editor editor
+	typist typist
 	quiet  bool
+	tty    bool
 
 	count int
-	files map[string]kernel.File
-	order []string
+	left  []kernel.File // that are not in the out folder yet
 }
 
 func (r *repl) loop(ctx context.Context) (int, error) {
-	r.files = map[string]kernel.File{}
 	for {
 		code, signalled, err := r.p.prompted(ctx, func() (string, error) { return r.read(ctx) })
 		if errors.Is(err, io.EOF) {
-			break
+			return 0, nil
 		}
 		if err != nil || signalled != 0 {
 			return signalled, err
@@ -182,21 +116,12 @@ func (r *repl) loop(ctx context.Context) (int, error) {
 			continue
 		}
 		if leaves(trimmed) {
-			break
+			return 0, nil
 		}
 		if code, err := r.execute(ctx, code); err != nil || code != 0 {
 			return code, err
 		}
 	}
-	var files []kernel.File
-	for _, path := range r.order {
-		files = append(files, r.files[path])
-	}
-	r.bench.out.files(ctx, r.bench, files)
-	if !r.quiet {
-		r.bench.out.list(r.p.Err)
-	}
-	return 0, nil
 }
 
 func leaves(code string) bool {
@@ -209,10 +134,10 @@ func leaves(code string) bool {
 
 // read returns the next complete input. Ctrl-C drops what was typed so far.
 func (r *repl) read(ctx context.Context) (string, error) {
-	r.editor.SetPrompt(fmt.Sprintf("In [%d]: ", r.count+1))
+	prompt := fmt.Sprintf("In [%d]: ", r.count+1)
 	var typed []string
 	for {
-		line, err := r.editor.Readline()
+		line, err := r.typist.line(prompt, false, ctx.Done())
 		if errors.Is(err, readline.ErrInterrupt) {
 			return "", nil
 		}
@@ -227,7 +152,7 @@ func (r *repl) read(ctx context.Context) (string, error) {
 		if r.complete(ctx, code, typed) {
 			return code, nil
 		}
-		r.editor.SetPrompt("   ...: ")
+		prompt = "   ...: "
 	}
 }
 
@@ -257,38 +182,39 @@ func looksComplete(code string, typed []string) bool {
 	return len(typed) == 1 || strings.TrimSpace(last) == ""
 }
 
-// execute runs one input. The int is an exit code when the program has to end.
+// execute runs one input and saves what it made. The int is an exit code when the program has to end.
 func (r *repl) execute(ctx context.Context, code string) (int, error) {
-	i := r.p.interruptible(ctx)
-	defer i.stop()
-	stop := r.bench.killed(i.hard)
-	defer stop()
 	r.count++
-	before := len(r.bench.out.saved)
 	v := &runView{p: r.p, out: r.bench.out, quiet: r.quiet, plotly: r.p.plotly(r.cfg), live: r.p.newLiveLine()}
-	req := kernel.Request{Code: code, Timeout: time.Duration(r.cfg.Timeout), OutputLimit: int64(r.cfg.MaxOutput), Input: r.input}
-	err := v.execute(i, r.bench, req)
+	figures := len(r.bench.out.saved)
+	signalled, stopped, err := r.cell(ctx, v, code)
 	r.bench.tell()
-	if i.hard.Err() != nil && ctx.Err() == nil {
-		return i.exitCode(), nil
+	shown := slices.Clone(r.bench.out.saved[figures:])
+	if signalled == 0 {
+		signalled = r.deliver(ctx)
 	}
-	if err != nil {
-		return 0, err
-	}
-	if v.broken {
+	switch {
+	case signalled != 0:
+		return signalled, nil
+	case v.failed != nil:
+		return 0, v.failed
+	case v.broken:
 		return exitBrokenPipe, nil
-	}
-	for _, f := range v.files {
-		if _, known := r.files[f.Path]; !known {
-			r.order = append(r.order, f.Path)
-		}
-		r.files[f.Path] = f
+	case err != nil && !r.tty:
+		return 0, err
+	case stopped:
+		fmt.Fprintln(r.p.Err, "cove: stopped; nothing was run")
+		return 0, nil
+	case err != nil:
+		r.p.report(err) // the person sees whether there is something left to do here
+		return 0, nil
 	}
 	if !r.quiet {
-		for _, s := range r.bench.out.saved[before:] {
+		for _, s := range shown {
 			fmt.Fprintf(r.p.Err, "[figure: %s]\n", s.Path)
 		}
 	}
+	r.bench.out.tellLosses(r.p.Err)
 	if v.done.Outcome != kernel.OutcomeOK && v.done.Message != "" {
 		fmt.Fprintln(r.p.Err, "cove: "+oneLine(v.done.Message))
 	}
@@ -298,15 +224,49 @@ func (r *repl) execute(ctx context.Context, code string) (int, error) {
 	return 0, nil
 }
 
-// input answers input() of the code with the same editor, so that no typed line goes astray.
-func (r *repl) input(prompt string, password bool) (string, error) {
-	if rl, ok := r.editor.(terminalEditor); ok && password {
-		text, err := rl.ReadPassword(oneLine(prompt))
-		return string(text), err
+// cell has one input run. signalled is an exit code when the program was asked to end, and stopped says that Ctrl-C came before anything ran.
+func (r *repl) cell(ctx context.Context, v *runView, code string) (signalled int, stopped bool, err error) {
+	i := r.p.interruptible(ctx)
+	defer i.stop()
+	defer r.bench.killed(i.hard)()
+	over := make(chan struct{})
+	err = v.execute(i, r.bench, kernel.Request{
+		Code: code, Timeout: time.Duration(r.cfg.Timeout), OutputLimit: int64(r.cfg.MaxOutput),
+		Input: func(prompt string, password bool) (string, error) { return r.input(prompt, password, over) },
+	})
+	close(over)
+	for _, f := range v.files {
+		r.left = append(slices.DeleteFunc(r.left, func(old kernel.File) bool { return old.Path == f.Path }), f)
 	}
-	r.editor.SetPrompt(oneLine(prompt))
-	if _, ok := r.editor.(plainEditor); ok {
+	if v.done.Lost == kernel.LostSession {
+		r.left = nil
+	}
+	if i.leave.Err() != nil && ctx.Err() == nil {
+		r.left = r.bench.out.files(i.hard, r.bench, r.left)
+		return i.exitCode(), false, nil
+	}
+	return 0, err != nil && i.soft.Err() != nil && problem.Of(err).Kind == problem.Canceled, err
+}
+
+// deliver puts what was made into the out folder, at once: the terminal may be closed at any time. Ctrl-C leaves the rest for the next time. The
+// int is an exit code when the program was asked to end.
+func (r *repl) deliver(ctx context.Context) int {
+	if len(r.left) == 0 {
+		return 0
+	}
+	i := r.p.interruptible(ctx)
+	defer i.stop()
+	if r.left = r.bench.out.files(i.soft, r.bench, r.left); i.leave.Err() == nil || ctx.Err() != nil {
+		return 0
+	}
+	r.left = r.bench.out.files(i.hard, r.bench, r.left)
+	return i.exitCode()
+}
+
+// input answers input() of the code with the same editor, so that no typed line goes astray.
+func (r *repl) input(prompt string, password bool, over <-chan struct{}) (string, error) {
+	if _, ok := r.typist.editor.(plainEditor); ok {
 		fmt.Fprint(r.p.Out, prompt)
 	}
-	return r.editor.Readline()
+	return r.typist.line(oneLine(prompt), password, over)
 }

@@ -71,7 +71,11 @@ func (c *rerunCmd) again(i *interruption, p *Program, cfg config.Config) (code i
 			return 0, err
 		}
 	}
-	return r.finish(i, b), nil
+	if code = r.finish(i, b); code == 0 {
+		return 0, b.out.failure()
+	}
+	p.alsoFailed(b.out.failure(), false)
+	return code, nil
 }
 
 func (c *rerunCmd) cells(ctx context.Context, p *Program) (cells []*notebook.Cell, err error) {

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -48,7 +49,7 @@ Examples:
     cove run --session lab -c 'x = [1, 2, 3]' && cove run --session lab -c 'sum(x)'
 
 Exit code: the program's own; 1 uncaught exception; 124 timeout; 137 out of memory; 130 Ctrl-C;
-125 cove itself failed, or could not run the code.`
+125 cove itself failed, could not run the code, or could not save what it made.`
 }
 
 func workspaceLimit() int64 { return sandbox.DefaultLimits().Workspace }
@@ -179,7 +180,8 @@ type runView struct {
 	last   kernel.Error
 	done   kernel.Done
 	ended  bool
-	broken bool // standard output is closed
+	broken bool  // standard output is closed, or
+	failed error // cannot be written
 	told   told
 	column bool // the code's output ended within a line
 }
@@ -193,14 +195,19 @@ func (v *runView) execute(i *interruption, b *bench, req kernel.Request) error {
 			return err
 		}
 		if err := v.event(e); err != nil {
-			if !errors.Is(err, syscall.EPIPE) {
-				return fmt.Errorf("write the output: %w", err)
-			}
-			v.broken = true
-			stop() // nobody reads any more
+			v.unread(err)
+			stop() // nobody reads any more; but what was made until now is saved
 		}
 	}
 	return nil
+}
+
+// unread notes why nothing more is shown.
+func (v *runView) unread(err error) {
+	v.broken = true
+	if !errors.Is(err, syscall.EPIPE) {
+		v.failed = fmt.Errorf("write the output: %w", err)
+	}
 }
 
 func (v *runView) event(e kernel.Event) error {
@@ -297,10 +304,8 @@ func writeTraceback(w io.Writer, e kernel.Error) error {
 }
 
 func (v *runView) bundle(data kernel.Bundle, id string, update bool) error {
-	s, ok, err := v.out.figure(data, id, update, v.plotly)
+	s, ok := v.out.figure(data, id, update, v.plotly)
 	switch {
-	case err != nil:
-		v.out.notes = append(v.out.notes, "a figure was not saved: "+oneLine(message(err)))
 	case ok && v.json:
 		return lines{v.p.Out}.saved(s)
 	case ok || v.json:
@@ -342,10 +347,28 @@ func (v *runView) finish(i *interruption, b *bench) (int, error) {
 		}
 	}
 	v.explain()
-	if v.broken {
-		return exitBrokenPipe, nil
+	code, lost := v.exitCode(i), v.out.failure()
+	switch {
+	case v.failed != nil:
+		return 0, errors.Join(v.failed, lost)
+	case v.broken:
+		code = exitBrokenPipe
+	case code == 0:
+		return 0, lost
 	}
-	return v.exitCode(i), nil
+	v.p.alsoFailed(lost, v.json && !v.broken)
+	return code, nil
+}
+
+// alsoFailed tells of a failure where the exit code says something else.
+func (p *Program) alsoFailed(err error, json bool) {
+	if err == nil {
+		return
+	}
+	p.report(err)
+	if json {
+		_ = lines{p.Out}.failure(err)
+	}
 }
 
 // explain says how the code ended when Python itself did not.
@@ -379,7 +402,7 @@ func (v *runView) exitCode(i *interruption) int {
 	case kernel.OutcomeTimeout:
 		return exitTimeout
 	case kernel.OutcomeInterrupted:
-		return max(i.exitCode(), exitInterrupted)
+		return cmp.Or(i.exitCode(), exitInterrupted)
 	case kernel.OutcomeMemory:
 		return exitMemory
 	case kernel.OutcomeDied:

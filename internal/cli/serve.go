@@ -240,7 +240,7 @@ func welcome(a ServerAbout) string {
 func (p *Program) ending(ctx context.Context) *interruption {
 	hard, kill := context.WithCancel(ctx)
 	soft, end := context.WithCancel(hard)
-	i := &interruption{soft: soft, hard: hard}
+	i := &interruption{soft: soft, leave: hard, hard: hard}
 	over, joined := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(joined)

@@ -113,7 +113,7 @@ func (t *talking) locally(i *interruption, inputs []input, out *outFolder, use f
 		return 0, err
 	}
 	defer func() {
-		if i.hard.Err() != nil && t.outlives { // it was about the beginning
+		if i.leave.Err() != nil && t.outlives { // it was about the beginning
 			i = t.p.interruptible(context.Background())
 			defer i.stop()
 		}

@@ -1,0 +1,172 @@
+package e2e_test
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// onTerminal is a command on a terminal of its own, as somebody's shell would start it.
+type onTerminal struct {
+	*command
+	control *os.File
+	shown   watched
+}
+
+func newTerminal(t *testing.T, args ...string) *onTerminal {
+	t.Helper()
+	control, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	raw, err := control.SyscallConn() // Fd would have a read wait where Close cannot end it
+	if err != nil {
+		t.Fatal(err)
+	}
+	var number int
+	err = raw.Control(func(fd uintptr) {
+		number, err = unix.IoctlGetInt(int(fd), unix.TIOCGPTN)
+		err = errors.Join(err, unix.IoctlSetPointerInt(int(fd), unix.TIOCSPTLCK, 0), unix.IoctlSetWinsize(int(fd), unix.TIOCSWINSZ, &unix.Winsize{Row: 24, Col: 200}))
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	tty, err := os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|unix.O_NOCTTY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &onTerminal{command: newCommand(t, args...), control: control}
+	c.cmd.Stdin, c.cmd.Stdout, c.cmd.Stderr = tty, tty, tty
+	c.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
+	c.setenv("COVE_HISTORY=false", "TERM=dumb")
+	t.Cleanup(func() { _ = control.Close(); _ = tty.Close() })
+	return c
+}
+
+// begin starts the command and collects what it shows.
+func (c *onTerminal) begin(t *testing.T) {
+	t.Helper()
+	c.start()
+	_ = c.cmd.Stdin.(*os.File).Close() // so that the terminal ends with its side here
+	go func() {
+		b := make([]byte, 4096)
+		for {
+			n, err := c.control.Read(b)
+			_, _ = c.shown.Write(b[:n])
+			if err != nil {
+				return
+			}
+		}
+	}()
+}
+
+// types presses keys once want is shown.
+func (c *onTerminal) types(t *testing.T, want, keys string) {
+	t.Helper()
+	c.shown.until(t, want)
+	if _, err := c.control.WriteString(keys); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// left ends the command and wants it to have been left with a code.
+func (c *onTerminal) left(t *testing.T, code int) {
+	t.Helper()
+	if r := c.wait(); r.code != code {
+		t.Errorf("exit code %d, want %d; the terminal shows:\n%s", r.code, code, c.shown.String())
+	}
+}
+
+// TestLeavingWithKeysTypedAhead leaves while there are keys that nobody is going to read.
+func TestLeavingWithKeysTypedAhead(t *testing.T) {
+	t.Parallel()
+	for name, keys := range map[string]string{
+		"after the word":   "exit()\rabc\rdef",
+		"after the end":    "\x04abc",
+		"after Ctrl-Space": "\x00exit()\rabc",
+		"in a line":        "1\x00+1\rexit()\rabc\rdef\rgh",
+		"while code runs":  "import time; time.sleep(1)\r'a'\rexit()\rabc\rdef",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := newTerminal(t, "repl")
+			c.begin(t)
+			c.types(t, "In [1]: ", keys)
+			c.left(t, 0)
+		})
+	}
+}
+
+// TestALineGoesToWhoAsks types a line after the code that asked for one was ended: the next prompt gets it.
+func TestALineGoesToWhoAsks(t *testing.T) {
+	t.Parallel()
+	c := newTerminal(t, "repl", "--timeout", "2s")
+	c.begin(t)
+	c.types(t, "In [1]: ", "input('name? ')\r")
+	c.types(t, "In [2]: ", "6*1000+7\r")
+	c.types(t, "6007\r\n", "exit()\r")
+	c.left(t, 0)
+}
+
+// TestCtrlCWhileInstalling stops an installation: nothing was run, and the variables are still there.
+func TestCtrlCWhileInstalling(t *testing.T) {
+	t.Parallel()
+	home, index, _ := shopping(t)
+	arrived, release := index.Hold("/simple/cowsay/")
+	t.Cleanup(release)
+	c := newTerminal(t, "repl")
+	c.setenv("COVE_HOME="+home, "UV_DEFAULT_INDEX="+index.URL)
+	c.begin(t)
+	c.types(t, "In [1]: ", "kept = 6000\r")
+	c.types(t, "In [2]: ", "import cowsay; print('ran')\r")
+	<-arrived
+	if _, err := c.control.WriteString("\x03"); err != nil {
+		t.Fatal(err)
+	}
+	c.types(t, "In [3]: ", "kept + 7\r")
+	c.types(t, "6007\r\n", "exit()\r")
+	c.left(t, 0)
+	if shown := c.shown.String(); !strings.Contains(shown, "stopped; nothing was run") || strings.Contains(shown, "\nran\r") {
+		t.Errorf("the terminal shows:\n%s", shown)
+	}
+}
+
+// TestAClosedTerminal closes the terminal of commands whose code has made files: before, and in the midst of it.
+func TestAClosedTerminal(t *testing.T) {
+	t.Parallel()
+	const making = "open('made.txt', 'w').write('made')"
+	const busy = making + "; print('under ' + 'way', flush=True); import time; time.sleep(600)"
+	for name, test := range map[string]struct {
+		args []string
+		keys []string
+		last string
+	}{
+		"between inputs": {[]string{"repl"}, []string{"In [1]: ", making + "\r"}, "In [2]: "},
+		"in an input":    {[]string{"repl"}, []string{"In [1]: ", busy + "\r"}, "under way"},
+		"of a program":   {[]string{"run", "-c", busy}, nil, "under way"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := newTerminal(t, append(slices.Clone(test.args), "-o", "results")...)
+			c.begin(t)
+			for i := 0; i < len(test.keys); i += 2 {
+				c.types(t, test.keys[i], test.keys[i+1])
+			}
+			c.shown.until(t, test.last)
+			if err := c.control.Close(); err != nil {
+				t.Fatal(err)
+			}
+			c.left(t, 129)
+			if text, err := os.ReadFile(filepath.Join(c.cmd.Dir, "results", "made.txt")); string(text) != "made" {
+				t.Errorf("made.txt has %q: %v", text, err)
+			}
+		})
+	}
+}
