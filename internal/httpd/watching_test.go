@@ -26,7 +26,6 @@ import (
 	"cove/internal/pyenv"
 	"cove/internal/sandbox"
 	localengine "cove/internal/sandbox/local"
-	"cove/internal/sandbox/sandboxtest"
 	"cove/internal/session"
 	"cove/internal/snapshot"
 	"cove/internal/store"
