@@ -24,7 +24,7 @@ const (
 // never import each other. "x/*" stands for the packages below x.
 var layers = [][]string{
 	{"problem", "ident"},
-	{"wire", "config", "telemetry", "pyindex", "audit"},
+	{"wire", "config", "telemetry", "pyindex", "audit", "intake"},
 	{"sandbox", "model", "pyenv", "guest", "pool", "auth", "sandbox/gvisor/filters", "pydeps/require"},
 	{"guest/program"},
 	{"sandbox/*", "model/*", "link", "snapshot", "keeper", "pydeps/*", "pydeps/names/wheelfiles"},

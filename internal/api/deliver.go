@@ -13,6 +13,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/validation"
 
+	"cove/internal/intake"
 	"cove/internal/problem"
 )
 
@@ -51,9 +52,12 @@ func readJSON(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	if err := wantJSON(r); err != nil {
 		return nil, err
 	}
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxJSON))
+	body, err := intake.Read(r.Context(), http.MaxBytesReader(w, r.Body, maxJSON))
 	if _, tooLarge := errors.AsType[*http.MaxBytesError](err); tooLarge {
 		return nil, problem.New(problem.Invalid, "body_too_large", "the body is larger than 4 MiB").WithHint("upload data as a file, and read it there")
+	}
+	if _, refused := errors.AsType[*problem.Error](err); refused {
+		return nil, err
 	}
 	if err != nil {
 		return nil, unread(err)

@@ -240,7 +240,7 @@ func (s *server) openFront(ctx context.Context, _ cli.ServerOptions) error {
 		Hosts: c.AllowHosts, Origins: c.AllowOrigins, Proxies: proxies, PublicDocs: c.DocsPublic,
 		Limits: httpd.Limits{
 			KeyRate: orUnlimited(c.RequestsPerSecond), ProjectRate: orUnlimited(c.ProjectRequests), InFlight: c.RequestsAtOnce,
-			Upload: int64(c.MaxUpload) + 1<<20, Grace: time.Duration(c.DrainTimeout) + tellEnd,
+			Upload: int64(c.MaxUpload) + 1<<20, Memory: requestMemory(), Grace: time.Duration(c.DrainTimeout) + tellEnd,
 		},
 	})
 	if err != nil {

@@ -20,12 +20,14 @@ const tellEnd = 15 * time.Second
 // Serve implements cli.Server.
 func (s *server) Serve(soft, hard context.Context) error {
 	defer s.close()
+	defer limitMemory()()
 	s.log.Info("serving", "address", s.about.Address, "engine", s.cfg.Engine, "database", s.about.Database, "version", s.about.Version)
 	background, stop := context.WithCancel(telemetry.With(context.WithoutCancel(soft), s.seen))
 	defer stop()
 	loops, failed := errgroup.WithContext(background)
 	loops.Go(func() error { return ended(failed, s.hub.Run(failed)) })
 	loops.Go(func() error { s.retain(failed); return nil })
+	loops.Go(func() error { giveBackMemory(failed); return nil })
 
 	// Whatever ends the server, requests are answered until their work is done, while the hub sees to it that there is less and less of it.
 	ending, end := context.WithCancel(soft)

@@ -2,12 +2,15 @@ package httpd
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"io"
 	"net/http"
 	"os"
 	"time"
 
+	"cove/internal/auth"
+	"cove/internal/intake"
 	"cove/internal/problem"
 )
 
@@ -15,9 +18,14 @@ import (
 // when the client goes away.
 const shortBody = 64 << 10
 
-// bodies bounds a request's body.
+// bodies bounds a request's body, and what it may take in memory when a surface reads it with package intake.
 func (s *Server) bodies(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if who, ok := auth.From(r.Context()); ok {
+			share := s.memory.Share(cmp.Or(who.Key, who.Project))
+			defer share.Release()
+			r = r.WithContext(intake.With(r.Context(), share))
+		}
 		limit, long := s.o.Limits.Body, problem.New(problem.Invalid, "request_too_large", "the request is too long")
 		if uploads(r) {
 			limit, long = s.o.Limits.Upload, problem.New(problem.Exhausted, "file_too_large", "the file is larger than the server takes").WithHint("upload it in parts")

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"cove/internal/auth"
+	"cove/internal/intake"
 	"cove/internal/telemetry"
 )
 
@@ -67,6 +68,8 @@ type Limits struct {
 
 	Body   int64 // bytes of a request; 64 MiB
 	Upload int64 // bytes of a request that uploads a file; 512 MiB and 1 MiB for what is around it
+	// Memory is what all requests may take at the same time with what they sent, but for files, in bytes; one key's take half of it; 1 GiB
+	Memory int64
 
 	Header time.Duration // for a request's head to arrive; 10 s
 	Idle   time.Duration // a connection is kept without a request; 2 min
@@ -85,6 +88,7 @@ func (l Limits) withDefaults() Limits {
 	set(&l.Connections, 4*l.InFlight)
 	set(&l.Body, 64<<20)
 	set(&l.Upload, 513<<20)
+	set(&l.Memory, 1<<30)
 	set(&l.Header, 10*time.Second)
 	set(&l.Idle, 2*time.Minute)
 	set(&l.Stall, 30*time.Second)
@@ -113,6 +117,7 @@ type Server struct {
 	keys     *rates
 	projects *rates
 	room     *room
+	memory   *intake.Budget
 	ready    readiness
 	silent   silent
 
@@ -135,12 +140,15 @@ func New(o Options) (*Server, error) {
 	s.keys = newRates(o.Limits.KeyRate, o.Limits.Burst)
 	s.projects = newRates(o.Limits.ProjectRate, o.Limits.Burst)
 	s.room = newRoom(o.Limits)
+	s.memory = intake.NewBudget(o.Limits.Memory, 4*o.Limits.Wait) // decoding takes longer than most requests do
 	s.patterns = http.NewServeMux()
 	for _, r := range o.Routes {
 		s.patterns.Handle(r.Method+" "+r.Pattern, http.NotFoundHandler())
 	}
 	s.handler = s.chain(s.routes())
 	o.Telemetry.Gauge("cove_http_requests_in_flight", "Requests that are being served.", func() float64 { return float64(s.room.taken()) })
+	o.Telemetry.Gauge("cove_http_request_memory_bytes", "Memory that requests have taken with what they sent, as estimated.",
+		func() float64 { return float64(s.memory.Used()) })
 	return s, nil
 }
 

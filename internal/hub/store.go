@@ -105,6 +105,8 @@ type TurnStore interface {
 	Turns(ctx context.Context, project, conversation string, p Page) (Listing[Turn], error)
 	// Branch returns the turn and those that it goes on from, the oldest first.
 	Branch(ctx context.Context, project, turn string) ([]Turn, error)
+	// TurnsSize is how many bytes the records of a conversation's turns have, or with turn the one's of that id; 0 where there are none.
+	TurnsSize(ctx context.Context, project, conversation, turn string) (int64, error)
 	// FinishTurn writes the final state with the last events, as FinishExecution does.
 	FinishTurn(ctx context.Context, t Turn, last []StoredEvent) (first bool, err error)
 	SetForeign(ctx context.Context, project, turn string, foreign []byte) error

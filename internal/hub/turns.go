@@ -6,6 +6,7 @@ import (
 	"iter"
 
 	"cove/internal/auth"
+	"cove/internal/intake"
 	"cove/internal/interpreter"
 	"cove/internal/model"
 	"cove/internal/problem"
@@ -59,6 +60,9 @@ func (h *Hub) turn(ctx context.Context, project, id string) (Turn, error) {
 	if t, ok := h.turns.record(id); ok && t.Project == project && t.Hidden {
 		return t, nil
 	}
+	if _, err := h.recall(ctx, project, "", id); err != nil {
+		return Turn{}, err
+	}
 	return h.o.Store.Turn(ctx, project, id)
 }
 
@@ -74,6 +78,9 @@ func (h *Hub) Turns(ctx context.Context, who auth.Principal, conversation string
 	if _, err := h.o.Store.Conversation(ctx, who.Project, conversation); err != nil {
 		return Listing[Turn]{}, err
 	}
+	if _, err := h.recall(ctx, who.Project, conversation, ""); err != nil {
+		return Listing[Turn]{}, err
+	}
 	p.Oldest = true
 	return h.o.Store.Turns(ctx, who.Project, conversation, p)
 }
@@ -83,7 +90,30 @@ func (h *Hub) Branch(ctx context.Context, who auth.Principal, turn string) ([]Tu
 	if err := who.Require(auth.ConversationsRead); err != nil {
 		return nil, err
 	}
+	t, err := h.turn(ctx, who.Project, turn)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := h.recall(ctx, who.Project, t.Conversation, ""); err != nil {
+		return nil, err
+	}
 	return h.o.Store.Branch(ctx, who.Project, turn)
+}
+
+const (
+	// largestConversation bounds, in bytes, what is kept of a conversation that a turn goes on in: the model is sent it, and it is read for each turn.
+	largestConversation = 64 << 20
+	// copiesOfRecord is what reading a record takes in memory, as a multiple of its length.
+	copiesOfRecord = 4
+)
+
+// recall takes room in memory for the records of a conversation's turns, or of one turn, and returns their length.
+func (h *Hub) recall(ctx context.Context, project, conversation, turn string) (int64, error) {
+	size, err := h.o.Store.TurnsSize(ctx, project, conversation, turn)
+	if err != nil {
+		return 0, err
+	}
+	return size, intake.Recall(ctx, copiesOfRecord*size)
 }
 
 // CancelTurn stops a turn and the code that it runs. It returns at once, and does nothing to a turn that has ended. Needs

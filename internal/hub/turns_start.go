@@ -10,6 +10,7 @@ import (
 
 	"cove/internal/auth"
 	"cove/internal/ident"
+	"cove/internal/intake"
 	"cove/internal/interpreter"
 	"cove/internal/model"
 	"cove/internal/problem"
@@ -92,9 +93,14 @@ func (h *Hub) startTurn(ctx context.Context, who auth.Principal, n NewTurn) (Tur
 	if err := h.planModel(ctx, p, n); err != nil {
 		return Turn{}, err
 	}
-	work, end, err := h.begin(ctx)
+	work, ended, err := h.begin(ctx)
 	if err != nil {
 		return Turn{}, err
+	}
+	release := intake.Hold(ctx) // what the client sent, and what it goes on from, is in memory until the turn ends
+	end := func() {
+		ended()
+		release()
 	}
 	p.work, p.end = work, end
 	conversation, parent, err := h.planConversation(ctx, p, n)
@@ -122,6 +128,16 @@ func (h *Hub) startTurn(ctx context.Context, who auth.Principal, n NewTurn) (Tur
 
 // prepareTurn makes what the turn takes, and records it. Nothing else can begin in its conversation.
 func (h *Hub) prepareTurn(ctx context.Context, p *plan, n NewTurn, c Conversation, parent Turn) error {
+	if !p.made {
+		size, err := h.recall(ctx, p.who.Project, c.ID, "")
+		if err == nil && size > largestConversation {
+			err = problem.New(problem.Invalid, "conversation_too_large", "the conversation has grown larger than a turn can go on from").
+				WithHint("begin another conversation, and bring pictures and data as files")
+		}
+		if err != nil {
+			return err
+		}
+	}
 	if n.Parent == "" && len(n.History) == 0 && !p.made {
 		var err error
 		if parent, err = h.lastTurn(ctx, c); err != nil {

@@ -64,6 +64,8 @@ var statuses = map[string]int{
 	"code_too_big":   413,
 	"inputs_too_big": 413,
 
+	"request_too_complex": 413,
+
 	"unsupported_media_type": 415,
 	"range_invalid":          416,
 	"misdirected":            421,

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -332,6 +333,36 @@ func TestConversationsAndTurnsAreKept(t *testing.T) {
 		must(t, err)
 		if len(open) != 2 {
 			t.Errorf("%d turns are unfinished", len(open))
+		}
+	})
+}
+
+func TestTurnsHaveASize(t *testing.T) {
+	t.Parallel()
+	both(t, func(t *testing.T, s *store.Store) {
+		ctx := t.Context()
+		must(t, s.AddConversation(ctx, hub.Conversation{ID: "cnv_1", Project: project, Created: at(0), Used: at(0)}))
+		for _, id := range []string{"trn_1", "trn_2"} {
+			n := turn(id, "", 2)
+			n.Prompt, n.Foreign = strings.Repeat("语", 1000), json.RawMessage(`"`+strings.Repeat("x", 998)+`"`)
+			must(t, s.AddTurn(ctx, n))
+			n.State, n.Answer = hub.TurnCompleted, strings.Repeat("y", 1000)
+			n.Messages = []model.Message{{Role: "user", Content: []model.Content{model.Text{Text: strings.Repeat("z", 1000)}}}}
+			if _, err := s.FinishTurn(ctx, n, nil); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for _, c := range []struct {
+			conversation, turn string
+			least              int64
+		}{{"cnv_1", "", 12_000}, {"", "trn_2", 6000}, {"cnv_2", "", 0}} {
+			got, err := s.TurnsSize(ctx, project, c.conversation, c.turn)
+			if err != nil || got < c.least || got > c.least+500 {
+				t.Errorf("%+v: %d, %v", c, got, err)
+			}
+		}
+		if got, err := s.TurnsSize(ctx, "prj_b", "cnv_1", ""); got != 0 || err != nil {
+			t.Errorf("another project's turns have a size: %d, %v", got, err)
 		}
 	})
 }

@@ -79,6 +79,20 @@ func (s *Store) Branch(ctx context.Context, project, turn string) ([]hub.Turn, e
 	return out, err
 }
 
+// TurnsSize implements hub.TurnStore. The texts themselves are not read.
+func (s *Store) TurnsSize(ctx context.Context, project, conversation, turn string) (int64, error) {
+	where, of := "conversation", conversation
+	if turn != "" {
+		where, of = "id", turn
+	}
+	var sum int64
+	err := s.base.read(ctx, func(ctx context.Context, q queryer) error {
+		return q.QueryRowContext(ctx, `SELECT CAST(COALESCE(SUM(OCTET_LENGTH(messages) + OCTET_LENGTH(surface) + OCTET_LENGTH(prompt)
+			+ OCTET_LENGTH(answer)), 0) AS BIGINT) FROM turns WHERE project = $1 AND `+where+` = $2`, project, clean(of)).Scan(&sum)
+	})
+	return sum, err
+}
+
 // FinishTurn implements hub.TurnStore.
 func (s *Store) FinishTurn(ctx context.Context, t hub.Turn, last []hub.StoredEvent) (first bool, err error) {
 	at := t.Finished

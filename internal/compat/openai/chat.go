@@ -7,6 +7,7 @@ import (
 
 	"cove/internal/auth"
 	"cove/internal/hub"
+	"cove/internal/intake"
 	"cove/internal/model"
 )
 
@@ -35,6 +36,7 @@ func (s *server) chat(c *call) error {
 	if err != nil {
 		return err
 	}
+	intake.Decoded(c.Context())
 	if r.python {
 		return s.chatTurn(c, r)
 	}

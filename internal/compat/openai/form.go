@@ -5,12 +5,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"cove/internal/intake"
+	"cove/internal/problem"
 )
 
 // form is a JSON object of a request that is read field by field. The first thing that is wrong is kept in err, in OpenAI's words, and
@@ -23,9 +25,10 @@ type form struct {
 
 // readForm reads the body of a request.
 func (s *server) readForm(c *call) (*form, error) {
-	body, err := io.ReadAll(http.MaxBytesReader(c.w, c.Body, s.MaxBody))
+	body, err := intake.Read(c.Context(), http.MaxBytesReader(c.w, c.Body, s.MaxBody))
 	if err != nil {
-		if _, large := errors.AsType[*http.MaxBytesError](err); large {
+		_, large := errors.AsType[*http.MaxBytesError](err)
+		if _, refused := errors.AsType[*problem.Error](err); large || refused {
 			return nil, err
 		}
 		return nil, invalid("", "", "The request body could not be read.")

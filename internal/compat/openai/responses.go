@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"cove/internal/hub"
+	"cove/internal/intake"
 	"cove/internal/problem"
 )
 
@@ -26,6 +27,7 @@ func (s *server) createResponse(c *call) error {
 	if err != nil {
 		return err
 	}
+	intake.Decoded(c.Context())
 	o := options{outputs: slices.Contains(r.includes, withOutputs), live: live(c), whole: !r.stream}
 	switch {
 	case r.stream:

@@ -1,0 +1,208 @@
+package e2e_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"cove/internal/auth"
+	"cove/internal/model/modeltest"
+)
+
+// memory returns a line of /proc/PID/status, in MiB: VmRSS is what a process has in memory, VmHWM the most that it had.
+func (s *server) memory(line string) int {
+	s.t.Helper()
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", s.cmd.Process.Pid))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(status), line+":")
+	kib, err := strconv.Atoi(strings.Fields(rest + " 0")[0])
+	if err != nil || kib == 0 {
+		s.t.Fatalf("the server's memory is not known (%v): %s", err, s.stderr.String())
+	}
+	return kib >> 10
+}
+
+// repeated is a JSON text of about so many MiB: head, one after the other for as long as it takes, and tail.
+func repeated(head, one, tail string, mib int) func() io.Reader {
+	n := (mib << 20) / len(one)
+	piece := strings.Repeat(one, 1<<16/len(one)+1)
+	pieces := n*len(one)/len(piece) + 1
+	return func() io.Reader {
+		readers := []io.Reader{strings.NewReader(head)}
+		for range pieces {
+			readers = append(readers, strings.NewReader(piece))
+		}
+		return io.MultiReader(append(readers, strings.NewReader(tail))...)
+	}
+}
+
+// send makes a request with a body that is made while it is sent.
+func (s *server) send(ctx context.Context, path string, body io.Reader) (reply, error) {
+	req, err := http.NewRequestWithContext(ctx, "POST", s.base+path, body)
+	if err != nil {
+		return reply{}, err
+	}
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("Authorization", "Bearer "+s.key)
+	response, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return reply{}, err
+	}
+	defer func() { _ = response.Body.Close() }()
+	text, err := io.ReadAll(response.Body)
+	return reply{response.StatusCode, response.Header, text}, err
+}
+
+// atOnce sends a body n times at the same moment and returns the answers.
+func (s *server) atOnce(n int, path string, body func() io.Reader) []reply {
+	s.t.Helper()
+	ctx, cancel := context.WithTimeout(s.t.Context(), patience)
+	defer cancel()
+	answers := make([]reply, n)
+	var all sync.WaitGroup
+	for i := range n {
+		all.Go(func() {
+			var err error
+			if answers[i], err = s.send(ctx, path, body()); err != nil {
+				s.t.Errorf("%s: %v", path, err)
+			}
+		})
+	}
+	all.Wait()
+	return answers
+}
+
+// shrinks waits until the server has given memory back.
+func (s *server) shrinks(below int) {
+	s.t.Helper()
+	deadline := time.Now().Add(patience)
+	for s.memory("VmRSS") > below {
+		if time.Now().After(deadline) {
+			s.t.Errorf("the server keeps %d MiB, and had %d at most", s.memory("VmRSS"), s.memory("VmHWM"))
+			return
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+}
+
+// TestServerMemoryOfRequests sends bodies that are small on the wire and very large once they are decoded, and large ones that are fine, many at
+// once. The server refuses the former while they arrive and takes the latter one after the other; what it took it gives back.
+func TestServerMemoryOfRequests(t *testing.T) {
+	t.Parallel()
+	service := modeltest.NewServer()
+	t.Cleanup(service.Close)
+	service.Decide(func(int, modeltest.Request) modeltest.Turn { return modeltest.Say("Seen.") })
+	key := auth.NewText()
+	s := startServer(t, "", key, "COVE_MODEL=openai/gpt-4o", "OPENAI_BASE_URL="+service.OpenAIURL(), "OPENAI_API_KEY="+secret)
+	var container struct{ ID string }
+	s.must("POST", "/v1/containers", map[string]any{"name": "c"}, &container)
+	session := s.session()
+	base := s.memory("VmRSS")
+	hostile := map[string]func() io.Reader{
+		"/v1/responses":                               repeated(`{"model":"x","input":[{}`, ",{}", `]}`, 28),
+		"/v1/chat/completions":                        repeated(`{"model":"x","messages":[[]`, ",[]", `]}`, 28),
+		"/v1/conversations":                           repeated(`{"metadata":{"a":0`, `,"a":0`, `}}`, 28),
+		"/v1/containers/" + container.ID + "/files":   repeated(`{"file_id":`, "[", ``, 28),
+		"/api/v1/sessions/" + session + "/executions": repeated(`{"code":"1","env":{"a":[0`, ",0", `]}}`, 3),
+	}
+	for path, body := range hostile {
+		for _, r := range s.atOnce(8, path, body) {
+			if r.status != http.StatusRequestEntityTooLarge || !strings.Contains(string(r.body), "request_too_complex") {
+				t.Errorf("%s: %d %.300s", path, r.status, r.body)
+			}
+		}
+	}
+	if peak := s.memory("VmHWM"); peak > base+200 {
+		t.Errorf("refused requests took the server from %d to %d MiB", base, peak)
+	}
+	picture := repeated(`{"model":"openai/gpt-4o","input":[{"role":"user","content":[{"type":"input_text","text":"What is it?"},{"type":"input_image","image_url":"data:image/png;base64,`+
+		pngHead, "AAAA", `"}]}]}`, 24)
+	served := 0
+	for _, r := range s.atOnce(8, "/v1/responses", picture) {
+		switch {
+		case r.status == http.StatusOK:
+			served++
+		case (r.status == http.StatusTooManyRequests || r.status == http.StatusServiceUnavailable) && r.header.Get("Retry-After") != "":
+		default:
+			t.Errorf("a picture: %d %.300s", r.status, r.body)
+		}
+	}
+	if served == 0 {
+		t.Error("no picture was taken")
+	}
+	// The room for requests is an eighth of the machine's memory, 1 GiB at most, and what it holds is estimated on the high side.
+	peak := s.memory("VmHWM")
+	if peak > base+1300 {
+		t.Errorf("eight pictures took the server from %d to %d MiB", base, peak)
+	}
+	t.Logf("%d MiB at first, %d at most, %d of 8 pictures served", base, peak, served)
+	s.shrinks(base + 400) // SQLite keeps some of it
+	s.stop()
+}
+
+// pngHead is the beginning of a PNG in base64.
+const pngHead = "iVBORw0KGgoAAAAN"
+
+// TestServerMemoryOfConversations has a conversation grow to what a turn cannot go on from, and reads it many times at once.
+func TestServerMemoryOfConversations(t *testing.T) {
+	t.Parallel()
+	service := modeltest.NewServer()
+	t.Cleanup(service.Close)
+	service.Decide(func(int, modeltest.Request) modeltest.Turn { return modeltest.Say("Seen.") })
+	key := auth.NewText()
+	s := startServer(t, "", key, "COVE_MODEL=openai/gpt-4o", "OPENAI_BASE_URL="+service.OpenAIURL(), "OPENAI_API_KEY="+secret)
+	previous, code := "", ""
+	for range 10 {
+		ask := map[string]any{"model": "openai/gpt-4o", "input": strings.Repeat("words ", 1<<20)}
+		if previous != "" {
+			ask["previous_response_id"] = previous
+		}
+		text, err := json.Marshal(ask)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := s.send(t.Context(), "/v1/responses", bytes.NewReader(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var answer struct {
+			ID    string
+			Error struct{ Code string }
+		}
+		r.into(t, &answer)
+		if r.status != http.StatusOK {
+			code = answer.Error.Code
+			break
+		}
+		previous = answer.ID
+	}
+	if code != "conversation_too_large" {
+		t.Fatalf("a conversation grows without an end: %q", code)
+	}
+	before := s.memory("VmHWM")
+	var all sync.WaitGroup
+	for range 16 {
+		all.Go(func() {
+			r, err := s.patiently(t.Context(), "GET", "/v1/responses/"+previous, nil)
+			if err != nil || r.status != http.StatusOK {
+				t.Errorf("%v %d %.200s", err, r.status, r.body)
+			}
+		})
+	}
+	all.Wait()
+	if peak := s.memory("VmHWM"); peak > before+1300 {
+		t.Errorf("reading a response took the server from %d to %d MiB", before, peak)
+	}
+	s.stop()
+}

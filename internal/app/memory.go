@@ -1,0 +1,94 @@
+package app
+
+import (
+	"context"
+	"math"
+	"os"
+	"path"
+	"runtime/debug"
+	"runtime/metrics"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	// lookEvery is how often the server looks whether it has memory that it does not use.
+	lookEvery = 10 * time.Second
+	// worthIt is so much unused memory that giving it back is worth a collection of garbage.
+	worthIt = 64 << 20
+)
+
+// requestMemory is what requests may take at the same time with what they sent: an eighth of the memory that there is, and between 128 MiB and 1 GiB.
+func requestMemory() int64 { return min(max(memoryHere()/8, 128<<20), 1<<30) }
+
+// limitMemory has the garbage collector work harder from a quarter of the memory that there is on, which is otherwise for the sessions; 512 MiB
+// at least. Who sets GOMEMLIMIT knows better. The result takes it back.
+func limitMemory() (undo func()) {
+	if os.Getenv("GOMEMLIMIT") != "" {
+		return func() {}
+	}
+	before := debug.SetMemoryLimit(max(memoryHere()/4, 512<<20))
+	return func() { debug.SetMemoryLimit(before) }
+}
+
+// giveBackMemory returns to the machine what the server took for a short time, until ctx ends. By itself the runtime keeps what large requests and
+// answers took for minutes, and a server that has nothing to do keeps it for longer.
+func giveBackMemory(ctx context.Context) {
+	tick := time.NewTicker(lookEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			if unusedMemory() > worthIt {
+				debug.FreeOSMemory()
+			}
+		}
+	}
+}
+
+// unusedMemory is how much memory the process holds beyond what the last collection of garbage found in use, in bytes.
+func unusedMemory() int64 {
+	read := []metrics.Sample{
+		{Name: "/memory/classes/heap/objects:bytes"}, {Name: "/gc/heap/live:bytes"}, {Name: "/memory/classes/heap/free:bytes"},
+	}
+	metrics.Read(read)
+	objects, live, free := read[0].Value.Uint64(), read[1].Value.Uint64(), read[2].Value.Uint64()
+	return int64(objects) - int64(live) + int64(free)
+}
+
+// memoryHere is how much memory this process and its sandboxes can have, in bytes: the machine's, or what a control group allows.
+func memoryHere() int64 {
+	most := int64(math.MaxInt64)
+	var machine unix.Sysinfo_t
+	if unix.Sysinfo(&machine) == nil {
+		most = int64(machine.Totalram) * int64(machine.Unit)
+	}
+	groups, _ := os.ReadFile("/proc/self/cgroup")
+	for line := range strings.Lines(string(groups)) {
+		part := strings.SplitN(strings.TrimSpace(line), ":", 3)
+		if len(part) != 3 {
+			continue
+		}
+		root, file := "/sys/fs/cgroup", "memory.max"
+		if part[1] == "memory" {
+			root, file = "/sys/fs/cgroup/memory", "memory.limit_in_bytes"
+		} else if part[1] != "" {
+			continue
+		}
+		for group := path.Clean("/" + part[2]); ; group = path.Dir(group) {
+			text, err := os.ReadFile(path.Join(root, group, file))
+			if n, bad := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64); err == nil && bad == nil && n > 0 {
+				most = min(most, n)
+			}
+			if group == "/" {
+				break
+			}
+		}
+	}
+	return most
+}
