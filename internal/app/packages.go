@@ -85,6 +85,9 @@ func sweepPackages(c config.Config) error {
 			return err // whose layers are needed is not known
 		}
 		for _, s := range all {
+			if s.Unread {
+				return fmt.Errorf("look for packages that nobody needs: session %s cannot be read: %s", s.Name, s.Reason)
+			}
 			needed = append(needed, s.Installed.Layers...)
 		}
 	}

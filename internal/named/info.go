@@ -34,6 +34,7 @@ type Info struct {
 	Reason string `json:"reason,omitempty"` // why it is lost or broken
 	Disk   int64  `json:"disk_bytes"`       // room on the disk; forks count what they share
 	Path   string `json:"path"`
+	Unread bool   `json:"-"` // it is broken because the system could not read it, maybe for a moment: what it needs is not known
 }
 
 // List returns every session, the one used last first.
@@ -108,6 +109,8 @@ func (s Store) look(name string) (Info, error) {
 	switch {
 	case err != nil || rerr != nil:
 		info.State, info.Name, info.Reason = Broken, name, problem.Of(errors.Join(err, rerr)).Error()
+		_, unread := errors.AsType[*fs.PathError](errors.Join(err, rerr))
+		info.Unread = unread && !errors.Is(rerr, syscall.ENOTDIR)
 		if err == nil {
 			info.Used = at.ModTime()
 		}

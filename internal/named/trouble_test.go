@@ -398,13 +398,22 @@ func TestBrokenSessionsAreListedAndRemovable(t *testing.T) {
 		t.Fatal(err)
 	}
 	use(t, store, "good", named.Options{}, "a")
+	if err := os.Mkdir(filepath.Join(store.Dir, "unread"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink("session.json", filepath.Join(store.Dir, "unread", "session.json")); err != nil { // which no one can follow
+		t.Fatal(err)
+	}
 	all, err := store.List()
-	if err != nil || len(all) != 6 {
+	if err != nil || len(all) != 7 {
 		t.Fatalf("%d are listed, %v", len(all), err)
 	}
 	for _, info := range all {
 		if wantBroken := info.Name != "good"; (info.State == named.Broken) != wantBroken || wantBroken && info.Reason == "" {
 			t.Errorf("%s is %s (%s)", info.Name, info.State, info.Reason)
+		}
+		if info.Unread != (info.Name == "unread") {
+			t.Errorf("%s could not be read for the moment: %v", info.Name, info.Unread)
 		}
 		_, err := store.Open(t.Context(), info.Name, (&machine{}).options())
 		if info.Name == "good" {

@@ -142,13 +142,16 @@ func (s *Store) read(name string) (manifest, time.Time, error) {
 		return m, time.Time{}, err
 	}
 	if err := json.Unmarshal(text, &m); err != nil {
-		return m, time.Time{}, err
+		return m, time.Time{}, fmt.Errorf("%w: %w", errDamaged, err)
 	}
 	if m.Name != name {
-		return m, time.Time{}, errors.New("the manifest is of another layer")
+		return m, time.Time{}, fmt.Errorf("%w: it is of another layer", errDamaged)
 	}
 	return m, info.ModTime(), nil
 }
+
+// errDamaged means that a manifest was read and says nothing.
+var errDamaged = errors.New("the manifest is damaged")
 
 // touch notes that something is in use now.
 func touch(path string) {

@@ -111,6 +111,9 @@ func (w *sweep) collectLayers() (used map[string]bool, err error) {
 	for _, file := range names {
 		name := strings.TrimSuffix(file, ".json")
 		m, last, err := w.store.read(name)
+		if err != nil && !errors.Is(err, os.ErrNotExist) && !errors.Is(err, errDamaged) {
+			return nil, fmt.Errorf("read the manifest of layer %s: %w", name, err) // it may be in use, as may what it is made of
+		}
 		if slices.Contains(w.needed, name) || err == nil && (!last.Before(w.before) || w.busy(name)) {
 			for _, wheel := range m.Wheels {
 				used[wheelKey(wheel, m.Tag)] = true
@@ -134,7 +137,7 @@ func (w *sweep) collectNameless() error {
 		return err
 	}
 	for _, name := range names {
-		if _, err := os.Lstat(w.store.manifestPath(name)); err == nil || slices.Contains(w.needed, name) {
+		if _, err := os.Lstat(w.store.manifestPath(name)); !errors.Is(err, os.ErrNotExist) || slices.Contains(w.needed, name) {
 			continue
 		}
 		if err := w.take(w.store.layerPath(name)); err != nil {
@@ -151,7 +154,8 @@ func (w *sweep) collectWheels(used map[string]bool) error {
 	}
 	for _, key := range names {
 		info, err := os.Stat(filepath.Join(w.store.wheelPath(key), contentsName))
-		if err == nil && isWheelKey(key) && (used[key] || !info.ModTime().Before(w.before)) || w.busy(key) {
+		unknown := err != nil && !errors.Is(err, os.ErrNotExist)
+		if unknown || err == nil && isWheelKey(key) && (used[key] || !info.ModTime().Before(w.before)) || w.busy(key) {
 			continue
 		}
 		if err := w.take(w.store.wheelPath(key)); err != nil {

@@ -2,10 +2,12 @@ package layer_test
 
 import (
 	"context"
+	"errors"
 	"io"
 	"os"
 	"path/filepath"
 	"slices"
+	"syscall"
 	"testing"
 	"time"
 
@@ -199,5 +201,39 @@ func TestDamagedManifest(t *testing.T) {
 	}
 	if x.fetched[c.Wheels[0].SHA256] != 1 {
 		t.Errorf("fetched %d times", x.fetched[c.Wheels[0].SHA256])
+	}
+}
+
+// TestSweepOfWhatCannotBeRead has the manifest of a layer that is in use not be readable for a while: nothing is removed, what it is made of included.
+func TestSweepOfWhatCannotBeRead(t *testing.T) {
+	t.Parallel()
+	x, s := newIndex(), open(t, t.TempDir(), layer.Limits{})
+	used := ensure(t, s, closure(t, x.add(t, dist("used", "used.py", ""))), x)
+	age(t, s, 10*day, "wheels/*/wheel.json")
+	root := filepath.Dir(s.Mount())
+	manifest := filepath.Join(root, "manifests", used.Name+".json")
+	aside := filepath.Join(root, "aside")
+	if err := os.Rename(manifest, aside); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(manifest, manifest); err != nil { // which no one can follow
+		t.Fatal(err)
+	}
+	for _, needed := range [][]string{nil, {used.Name}} {
+		if err := s.Sweep(needed, 5*day); !errors.Is(err, syscall.ELOOP) {
+			t.Errorf("the sweep says %v", err)
+		}
+	}
+	if err := os.Rename(aside, manifest); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Sweep(nil, 5*day); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Get(used.Name); err != nil {
+		t.Errorf("the layer is gone: %v", err)
+	}
+	if got := names(t, filepath.Join(root, "wheels")); len(got) != 1 {
+		t.Errorf("wheels %q, want one", got)
 	}
 }
