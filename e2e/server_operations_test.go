@@ -51,6 +51,7 @@ func nativeCalls() map[string]call {
 		"session.change":      {body: `{"name":"s{n}"}`},
 		"session.pause":       {},
 		"session.resume":      {},
+		"session.acknowledge": {},
 		"session.fork":        {},
 		"session.delete":      {fresh: []string{"session"}},
 		"kernel.start":        {body: `{"name":"k{n}"}`, fresh: []string{"session"}},

@@ -43,6 +43,7 @@ type Sessions interface {
 	ChangeSession(ctx context.Context, who auth.Principal, id string, c hub.SessionChange) (hub.Session, error)
 	PauseSession(ctx context.Context, who auth.Principal, id string) (hub.Session, error)
 	ResumeSession(ctx context.Context, who auth.Principal, id string) (hub.Session, error)
+	AcknowledgeRollback(ctx context.Context, who auth.Principal, id string) (hub.Session, error)
 	ForkSession(ctx context.Context, who auth.Principal, id string, n hub.NewSession) (hub.Session, error)
 	DeleteSession(ctx context.Context, who auth.Principal, id string) error
 }

@@ -129,6 +129,10 @@ func (h *fakeHub) PauseSession(_ context.Context, who auth.Principal, id string)
 func (h *fakeHub) ResumeSession(_ context.Context, who auth.Principal, id string) (hub.Session, error) {
 	return h.one(), h.note(who, id)
 }
+func (h *fakeHub) AcknowledgeRollback(_ context.Context, who auth.Principal, id string) (hub.Session, error) {
+	return h.Session(context.Background(), who, id)
+}
+
 func (h *fakeHub) ForkSession(_ context.Context, who auth.Principal, id string, n hub.NewSession) (hub.Session, error) {
 	return h.one(), h.note(who, id, n)
 }

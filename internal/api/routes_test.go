@@ -36,6 +36,7 @@ var requests = map[string]request{
 	"session.change":      {"/sessions/" + session, `{"life_seconds":60}`, 200, session},
 	"session.pause":       {"/sessions/" + session + "/pause", "", 200, session},
 	"session.resume":      {"/sessions/" + session + "/resume", "", 200, session},
+	"session.acknowledge": {"/sessions/" + session + "/acknowledge", "", 200, session},
 	"session.fork":        {"/sessions/" + session + "/fork", "", 201, session},
 	"session.delete":      {"/sessions/" + session, "", 204, ""},
 	"kernel.list":         {"/sessions/" + session + "/kernels", "", 200, `"busy":true`},

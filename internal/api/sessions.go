@@ -24,6 +24,8 @@ type Session struct {
 	Idle       int64             `json:"idle_seconds" doc:"Without use, until it is paused"`
 	Executions int               `json:"executions"`
 	Disk       int64             `json:"disk_bytes" doc:"Of its snapshot; 0 while there is none"`
+	Saved      *time.Time        `json:"saved_at,omitempty" doc:"When it was last saved: what it goes back to when its server is killed. Files that clients put in are kept in any case"`
+	Rollback   *Rollback         `json:"rollback,omitempty" doc:"What it lost, until that is acknowledged"`
 	Created    time.Time         `json:"created_at"`
 	Used       time.Time         `json:"used_at"`
 	Expires    *time.Time        `json:"expires_at,omitempty" doc:"When it is deleted, unless it is extended"`
@@ -32,8 +34,25 @@ type Session struct {
 	Key        string            `json:"key,omitempty" doc:"The id of the key that made it"`
 }
 
+// Rollback says that a session went back to what was saved of it.
+type Rollback struct {
+	At         time.Time  `json:"at" doc:"When that was found out"`
+	To         *time.Time `json:"to,omitempty" doc:"When the state was saved that the session goes on from; missing: it started anew"`
+	Reason     string     `json:"reason"`
+	Executions []string   `json:"executions" doc:"Ids of the executions whose effects on variables and files are gone, at most 100"`
+	More       int        `json:"more_executions,omitempty" doc:"Further ones"`
+	Files      []string   `json:"files" doc:"Paths that these executions made or changed, at most 1,000"`
+}
+
+func rollbackOf(r *hub.Rollback) *Rollback {
+	if r == nil {
+		return nil
+	}
+	return &Rollback{At: r.At.UTC(), To: moment(r.To), Reason: r.Reason, Executions: append([]string{}, r.Executions...), More: r.More, Files: append([]string{}, r.Files...)}
+}
+
 func sessionOf(s hub.Session) Session {
-	return Session{ID: s.ID, Name: s.Name, Metadata: notNil(s.Metadata), State: s.State, Reason: s.Reason, Packages: s.Packages, Memory: s.Memory, CPUs: s.CPUs,
+	return Session{Saved: moment(s.Saved), Rollback: rollbackOf(s.Rollback), ID: s.ID, Name: s.Name, Metadata: notNil(s.Metadata), State: s.State, Reason: s.Reason, Packages: s.Packages, Memory: s.Memory, CPUs: s.CPUs,
 		Idle: int64(s.Idle.Seconds()), Executions: s.Executions, Disk: s.Disk, Created: s.Created.UTC(), Used: s.Used.UTC(), Expires: moment(s.Expires),
 		Project: s.Project, User: s.User, Key: s.Key}
 }
@@ -196,6 +215,9 @@ func (s *surface) addSessions() {
 	add(s, operation{id: "session.resume", method: http.MethodPost, path: "/sessions/{session}/resume", tag: tag, action: auth.SessionsWrite, summary: "Resume a session",
 		about: "Every other request that needs the session resumes it by itself; this does it ahead of time.", errors: []string{"session_not_found", "quota_sessions"},
 		example: `curl -H "Authorization: Bearer $KEY" -X POST $COVE/sessions/$SESSION/resume`}, s.session(Hub.ResumeSession))
+	add(s, operation{id: "session.acknowledge", method: http.MethodPost, path: "/sessions/{session}/acknowledge", tag: tag, action: auth.SessionsWrite,
+		summary: "Acknowledge what a session lost", about: "The session says rollback no more. Its next execution or turn has told it in any case.", errors: []string{"session_not_found"},
+		example: `curl -H "Authorization: Bearer $KEY" -X POST $COVE/sessions/$SESSION/acknowledge`}, s.session(Hub.AcknowledgeRollback))
 	add(s, operation{id: "session.fork", method: http.MethodPost, path: "/sessions/{session}/fork", tag: tag, action: auth.SessionsWrite, status: http.StatusCreated, repeat: repeatKept,
 		summary: "Fork a session", about: "Makes a session that goes on from where this one is, with its variables and files.", errors: []string{"session_not_found", "quota_sessions"},
 		example: `curl -H "Authorization: Bearer $KEY" -X POST $COVE/sessions/$SESSION/fork -d '{"name":"what if"}'`},

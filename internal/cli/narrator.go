@@ -153,6 +153,8 @@ func (n *narrator) output(e kernel.Event) {
 		n.show([]byte(ended(interpreter.ReduceTraceback(e.Traceback))))
 	case kernel.Install:
 		n.install(e)
+	case kernel.Rollback:
+		n.note(e.String())
 	case kernel.Done:
 		if e.Message != "" && e.Outcome != kernel.OutcomeOK && e.Outcome != kernel.OutcomeError {
 			n.note(e.Message)

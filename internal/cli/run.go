@@ -239,6 +239,10 @@ func (v *runView) show(e kernel.Event) error {
 	v.live.clear()
 	var err error
 	switch e := e.(type) {
+	case kernel.Rollback:
+		if !v.json {
+			_, err = fmt.Fprintln(v.p.Err, "cove: "+e.String())
+		}
 	case kernel.Stream:
 		v.column = !bytes.HasSuffix(e.Data, []byte("\n"))
 		to := v.p.Out

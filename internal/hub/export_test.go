@@ -1,6 +1,21 @@
 package hub
 
-import "context"
+import (
+	"context"
+	"time"
+)
+
+// SaveUnsaved is what Run does every second.
+func (h *Hub) SaveUnsaved(ctx context.Context) { h.saveDue(ctx, h.due()) }
 
 // SweepFiles is what Run does now and then.
 func (h *Hub) SweepFiles(ctx context.Context) error { return h.sweepFiles(ctx) }
+
+// HurrySaves has sessions saved again before it is their time.
+func (h *Hub) HurrySaves() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, s := range h.seats {
+		s.saveFrom = time.Time{}
+	}
+}

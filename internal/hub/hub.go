@@ -106,8 +106,12 @@ type Limits struct {
 	Idle       time.Duration // after which a session without work is paused; 0: 15 minutes
 	Life       time.Duration // after which a session that nobody extended is deleted; 0: 30 days
 	Execution  time.Duration // wall clock of one execution; 0: 5 minutes
-	Output     int64         // bytes of output of one execution; 0: 16 MiB
-	File       int64         // bytes of one uploaded file; 0: 512 MiB
+	// A session in memory is saved when nobody has used it for SaveAfter (0: 10 seconds), and in use as soon as it has been ahead of what is saved for
+	// SaveWithin (0: 2 minutes) and no code runs.
+	SaveAfter  time.Duration
+	SaveWithin time.Duration
+	Output     int64 // bytes of output of one execution; 0: 16 MiB
+	File       int64 // bytes of one uploaded file; 0: 512 MiB
 }
 
 // Quota is what a project or a key may use. Zero fields are no limit.
@@ -224,6 +228,8 @@ func (l Limits) orDefault() Limits {
 	l.Idle = cmp.Or(l.Idle, 15*time.Minute)
 	l.Life = cmp.Or(l.Life, 30*24*time.Hour)
 	l.Execution = cmp.Or(l.Execution, 5*time.Minute)
+	l.SaveAfter = cmp.Or(l.SaveAfter, 10*time.Second)
+	l.SaveWithin = cmp.Or(l.SaveWithin, 2*time.Minute)
 	l.Output = cmp.Or(l.Output, 16<<20)
 	l.File = cmp.Or(l.File, 512<<20)
 	return l

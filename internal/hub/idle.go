@@ -21,11 +21,14 @@ const (
 	pingPatience      = 5 * time.Second
 )
 
-// Run pauses, deletes and sweeps until ctx ends. Call it once.
+// Run saves, pauses, deletes and sweeps until ctx ends. Call it once.
 func (h *Hub) Run(ctx context.Context) error {
 	pauses, sweeps := time.NewTicker(pauseEvery), time.NewTicker(sweepEvery)
 	defer pauses.Stop()
 	defer sweeps.Stop()
+	var saver sync.WaitGroup
+	defer saver.Wait()
+	saver.Go(func() { h.saveUnsaved(ctx) })
 	for {
 		select {
 		case <-pauses.C:
@@ -116,13 +119,7 @@ func (h *Hub) correct(ctx context.Context, row Session) error {
 	if err == nil && info.State == named.Running {
 		return nil
 	}
-	state, reason := found(row, info, err == nil)
-	_, err = h.o.Store.UpdateSession(ctx, row.Project, row.ID, func(s *Session) error {
-		if s.State == SessionActive {
-			s.State, s.Reason = state, reason
-		}
-		return nil
-	})
+	_, _, err = h.settleSession(ctx, row, info, err == nil)
 	return err
 }
 

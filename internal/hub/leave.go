@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"time"
 
+	"cove/internal/named"
 	"cove/internal/problem"
 	"cove/internal/telemetry"
 )
@@ -85,8 +86,9 @@ func (h *Hub) unclaim(s *seat) {
 // told writes what a session is that has left the memory. Where the store does not answer for long, Run or the next start puts it right.
 func (h *Hub) told(ctx context.Context, s *seat, state SessionState, reason string) {
 	var disk int64
+	var head named.Entry
 	if info, err := h.o.Sessions.Show(ctx, s.id); err == nil && info.Head.Snapshot != "" {
-		disk = info.Disk
+		disk, head = info.Disk, info.Head
 	}
 	patience := tellPatience
 	if h.ended.Err() != nil || h.givenUp() {
@@ -95,11 +97,22 @@ func (h *Hub) told(ctx context.Context, s *seat, state SessionState, reason stri
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	err := h.persist(ctx, func(ctx context.Context) error {
-		_, err := h.o.Store.UpdateSession(ctx, s.project, s.id, func(row *Session) error {
+		why := reason
+		if closed(s.lost) {
+			why = "its sandbox was lost"
+		}
+		r, err := h.lostWith(ctx, s, state, head.Saved, why)
+		if err != nil {
+			return err
+		}
+		_, err = h.o.Store.UpdateSession(ctx, s.project, s.id, func(row *Session) error {
 			if row.State == SessionDeleted {
 				return sessionGone()
 			}
-			row.State, row.Reason, row.Disk = state, reason, disk
+			row.State, row.Reason, row.Disk, row.Saved = state, reason, disk, head.Saved
+			if r != nil {
+				row.Rollback = r
+			}
 			row.Executions += s.runs
 			if !s.touched.IsZero() {
 				row.Used = s.used
@@ -111,6 +124,18 @@ func (h *Hub) told(ctx context.Context, s *seat, state SessionState, reason stri
 	if err != nil && problem.Of(err).Kind != problem.NotFound {
 		h.log.ErrorContext(ctx, "the state of a session was not written", "session", s.id, "state", state, "error", err)
 	}
+}
+
+// lostWith finds out what a session lost that leaves the memory as lost.
+func (h *Hub) lostWith(ctx context.Context, s *seat, state SessionState, to time.Time, reason string) (*Rollback, error) {
+	if state != SessionLost {
+		return nil, nil
+	}
+	row, err := h.o.Store.Session(ctx, s.project, s.id)
+	if err != nil {
+		return nil, err
+	}
+	return h.rollback(ctx, row, to, reason)
 }
 
 // bury gives up a session whose sandbox has died, if nobody uses it.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 	"cove/internal/pydeps"
 	"cove/internal/pydeps/require"
 	"cove/internal/telemetry"
+	"cove/internal/wire"
 )
 
 // touchEvery is how exact Session.Used is in the store while a session is in memory.
@@ -46,12 +48,16 @@ type seat struct {
 	touched time.Time // what the store says of used; zero until the first use
 	runs    int       // executions that the store does not count yet
 	lines   map[string]*line
+	// rollback is what the session lost, as Session.Rollback.
+	rollback *Rollback
+	unsaved  time.Time // since when it is ahead of what is saved, as the saver found; zero: it is not
+	saveFrom time.Time // not to be saved before, but when it is paused
 }
 
 func newSeat(s Session) *seat {
 	seat := &seat{
 		id: s.ID, project: s.Project, key: s.Key, left: make(chan struct{}), turning: make(chan struct{}),
-		cpus: s.CPUs, idle: s.Idle, used: s.Used, lines: map[string]*line{},
+		cpus: s.CPUs, idle: s.Idle, used: s.Used, lines: map[string]*line{}, rollback: s.Rollback,
 	}
 	seat.ctx, seat.doom = context.WithCancelCause(context.Background())
 	return seat
@@ -312,7 +318,14 @@ func (h *Hub) open(ctx context.Context, s *seat, row Session) (err error) {
 	if row.Packages != "" && row.Packages != base.Packages {
 		base.Packages, base.Environment = row.Packages, ""
 	}
-	name, err := h.o.Sessions.Open(ctx, s.id, named.Options{Prepare: h.o.Prepare, Base: base, Memory: row.Memory, CPUs: row.CPUs, Command: command, Swept: true})
+	options := named.Options{Prepare: h.o.Prepare, Base: base, Memory: row.Memory, CPUs: row.CPUs, Command: command, Swept: true, Existing: !s.born}
+	name, err := h.o.Sessions.Open(ctx, s.id, options)
+	if err != nil && problem.Of(err).Code == "session_unknown" && !s.born {
+		if err = h.noteVanished(ctx, s, row); err == nil {
+			options.Existing = false
+			name, err = h.o.Sessions.Open(ctx, s.id, options)
+		}
+	}
 	if err != nil {
 		return foreign(err)
 	}
@@ -368,11 +381,19 @@ type installer interface {
 	Install(ctx context.Context, requirements []require.Requirement, told func(pydeps.Progress)) (pydeps.Provision, error)
 }
 
-// sessionLive is a session in memory whose kernels, files and packages are those behind the named session.
+// reader is the part of a Tree that changes nothing. What does is the named session's business, which keeps it.
+type reader interface {
+	List(ctx context.Context, dir string) (entries []wire.FileInfo, more bool, err error)
+	Stat(ctx context.Context, path string) (wire.FileInfo, error)
+	Read(ctx context.Context, path string, offset, limit int64, w io.Writer) (size int64, err error)
+	Archive(ctx context.Context, dir, format string, w io.Writer) error
+}
+
+// sessionLive is a session in memory whose kernels and packages are those behind the named session.
 type sessionLive struct {
 	*named.Session
 	Kernels
-	Tree
+	reader
 	installer
 }
 
@@ -385,7 +406,7 @@ func liveOf(s *named.Session) (Live, error) {
 	if !ok {
 		return nil, fmt.Errorf("a %T cannot be a server's session", s.Live)
 	}
-	return sessionLive{Session: s, Kernels: inner, Tree: inner, installer: inner}, nil
+	return sessionLive{Session: s, Kernels: inner, reader: inner, installer: inner}, nil
 }
 
 // watch gives a session up whose sandbox dies while nobody uses it.

@@ -33,7 +33,7 @@ import (
 )
 
 // toy is a session in memory whose code is lines of words: "say WORD", "count N" (N numbers, an event each), "flood N" (events of 10 kB), "wait GATE",
-// "stubborn GATE" (which no interrupt ends), "die", "remember WORD", "recall". Its state is what was remembered.
+// "stubborn GATE" (which no interrupt ends), "die", "file PATH", "remember WORD", "recall". Its state is what was remembered.
 type toy struct {
 	hub.Tree
 	m     *toys
@@ -41,6 +41,34 @@ type toy struct {
 	mu    sync.Mutex
 	lost  chan struct{}
 	words []string
+
+	refill func(context.Context, named.Changes) error
+}
+
+func (y *toy) Root(image string, _ map[string]int) {
+	text, err := os.ReadFile(filepath.Join(image, "state"))
+	y.mu.Lock()
+	defer y.mu.Unlock()
+	if err == nil && json.Unmarshal(text, &y.saved) == nil {
+		return
+	}
+	y.saved = []string{"the image cannot be read"}
+}
+
+func (y *toy) Refill(refill func(context.Context, named.Changes) error) { y.refill = refill }
+
+func (y *toy) Write(ctx context.Context, path string, r io.Reader) (wire.FileInfo, error) {
+	if y.Tree != nil {
+		return y.Tree.Write(ctx, path, r)
+	}
+	text, err := io.ReadAll(r)
+	if err != nil {
+		return wire.FileInfo{}, err
+	}
+	y.mu.Lock()
+	defer y.mu.Unlock()
+	y.words = append(y.words, path+"="+string(text))
+	return wire.FileInfo{Path: path, Size: int64(len(text))}, nil
 }
 
 func (y *toy) Execute(ctx context.Context, req kernel.Request) iter.Seq2[kernel.Event, error] {
@@ -56,6 +84,12 @@ func (y *toy) Execute(ctx context.Context, req kernel.Request) iter.Seq2[kernel.
 		done := kernel.Done{Outcome: kernel.OutcomeOK, Wall: time.Second}
 		for line := range strings.Lines(req.Code) {
 			verb, word, _ := strings.Cut(strings.TrimSpace(line), " ")
+			if verb == "file" {
+				if !yield(kernel.File{Path: word, Size: 1, Created: true}, nil) {
+					return
+				}
+				continue
+			}
 			if !y.do(ctx, verb, word, &done, func(text string) bool { return yield(kernel.Stream{Name: "stdout", Data: []byte(text)}, nil) }) {
 				return
 			}
@@ -114,9 +148,12 @@ func (y *toy) do(ctx context.Context, verb, word string, done *kernel.Done, say 
 // die loses the sandbox; the next one is as the first was.
 func (y *toy) die() {
 	y.mu.Lock()
-	defer y.mu.Unlock()
 	close(y.lost)
 	y.lost, y.words = make(chan struct{}), slices.Clone(y.saved)
+	y.mu.Unlock()
+	if y.refill != nil {
+		_ = y.refill(context.Background(), y)
+	}
 }
 
 func (y *toy) Save(_ context.Context, dir string, _ bool) error {

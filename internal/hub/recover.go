@@ -1,6 +1,7 @@
 package hub
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -108,20 +109,11 @@ func (h *Hub) recoverSessions(ctx context.Context) error {
 	for _, row := range rows {
 		known[row.ID] = true
 		info, ok := there[row.ID]
-		state, reason := found(row, info, ok)
-		if state == row.State && reason == row.Reason {
-			continue
-		}
-		if _, err := h.o.Store.UpdateSession(ctx, row.Project, row.ID, func(s *Session) error {
-			s.State, s.Reason = state, reason
-			if s.Disk = 0; ok && info.Head.Snapshot != "" {
-				s.Disk = info.Disk
-			}
-			return nil
-		}); err != nil {
+		state, reason, err := h.settleSession(ctx, row, info, ok)
+		if err != nil {
 			return err
 		}
-		if state == SessionLost {
+		if state == SessionLost && row.State != SessionLost {
 			h.lost.Add(1)
 			h.sessionSeen(ctx, string(SessionLost), row.ID, row.Project, slog.String("reason", reason))
 		}
@@ -129,24 +121,70 @@ func (h *Hub) recoverSessions(ctx context.Context) error {
 	return h.removeOrphans(ctx, there, known)
 }
 
+// settleSession records what a session is that no server has in memory, and what it lost.
+func (h *Hub) settleSession(ctx context.Context, row Session, info named.Info, ok bool) (state SessionState, reason string, err error) {
+	state, reason = found(row, info, ok)
+	if state == row.State && reason == row.Reason {
+		return state, reason, nil
+	}
+	lost := row.Rollback
+	if state == SessionLost || ok && info.State == named.Lost {
+		why := reason
+		if info.State == named.Lost {
+			reason, why = cmp.Or(reason, serverEnded(info)), "the server ended while it was in memory"
+		}
+		lost, err = h.rollback(ctx, row, info.Head.Saved, why)
+		if err != nil {
+			return state, reason, err
+		}
+		switch fresh := len(lost.Executions); {
+		case row.Rollback != nil && fresh == len(row.Rollback.Executions), row.Rollback == nil && fresh == 0:
+			if info.Kept > 0 && state == SessionLost && info.State == named.Lost {
+				state, reason = SessionPaused, "" // only files were put in, and those are kept
+			}
+			if state != SessionLost {
+				reason, lost = "", row.Rollback
+			}
+		default:
+			state = SessionLost
+		}
+	}
+	_, err = h.o.Store.UpdateSession(ctx, row.Project, row.ID, func(s *Session) error {
+		if s.State == SessionDeleted {
+			return nil
+		}
+		s.State, s.Reason, s.Saved, s.Rollback = state, reason, info.Head.Saved, lost
+		if s.Disk = 0; ok && info.Head.Snapshot != "" {
+			s.Disk = info.Disk
+		}
+		return nil
+	})
+	return state, reason, err
+}
+
 // found says what a session is whose server has ended. A session was used since it was brought into memory when its record was touched after that.
 func found(row Session, info named.Info, ok bool) (SessionState, string) {
-	if row.State == SessionLost || row.State == SessionPaused && (!ok || info.State != named.Lost) {
+	if row.State == SessionLost || row.State == SessionPaused && ok && info.State != named.Lost {
 		return row.State, row.Reason
-	}
-	remains := "it starts anew"
-	if info.Head.Snapshot != "" {
-		remains = "variables and files since " + info.Head.Saved.UTC().Format("2006-01-02 15:04") + " UTC are lost"
 	}
 	switch {
 	case !ok:
 		return SessionLost, "its files are gone; it starts anew"
 	case info.State == named.Broken:
 		return SessionLost, "its files are damaged: " + info.Reason
-	case info.State == named.Lost && (info.Running == nil || row.Used.After(info.Running.Since)):
-		return SessionLost, "the server ended while it was in memory; " + remains
+	case info.State == named.Lost && (info.Running == nil || row.Used.After(info.Running.Since) && row.Used.After(info.Head.Saved)):
+		return SessionLost, serverEnded(info)
 	}
 	return SessionPaused, ""
+}
+
+// serverEnded says what the end of a server cost a session that it had in memory.
+func serverEnded(info named.Info) string {
+	remains := "it starts anew"
+	if info.Head.Snapshot != "" {
+		remains = "variables and files since " + info.Head.Saved.UTC().Format("2006-01-02 15:04:05") + " UTC are lost"
+	}
+	return "the server ended while it was in memory; " + remains
 }
 
 // removeOrphans removes sessions from the disk that no record has: of deleted ones, and of ones that were never made whole.

@@ -189,6 +189,9 @@ func (h *Hub) perform(ctx context.Context, t *task, e Execution, req kernel.Requ
 		done = kernel.Done{Outcome: kernel.OutcomeInterrupted, ExitCode: 1, Message: "it was interrupted before it ran"}
 	} else {
 		h.started(ctx, &e)
+		if r := h.untold(ctx, t.project, t.session); r != nil {
+			_ = emit(t.ctx, r.event()) // the code runs all the same
+		}
 		spent := h.metered(t)
 		done, failed = h.execute(t, req, emit)
 		e.CPU = spent(done.Wall)
@@ -202,6 +205,9 @@ func (h *Hub) perform(ctx context.Context, t *task, e Execution, req kernel.Requ
 		return e, err
 	}
 	h.count(e)
+	if done.Lost == kernel.LostSession {
+		h.lapsed(ctx, t.session, done.Message)
+	}
 	return e, failed
 }
 

@@ -347,12 +347,8 @@ func (h *Hub) forkSession(ctx context.Context, who auth.Principal, id string, n 
 		return Session{}, err
 	}
 	defer end()
-	if err := h.o.Store.AddSession(ctx, row); err != nil {
-		h.spawn(func(ctx context.Context) { h.unmake(ctx, row) })
-		return Session{}, err
-	}
 	forking, over := telemetry.Step(work, telemetry.StageFork, slog.String("session", row.ID), slog.String("of", id))
-	err = h.pause(telemetry.Carry(ctx, forking), who.Project, id, func() error { return h.copySession(forking, id, row) })
+	err = h.pause(telemetry.Carry(ctx, forking), who.Project, id, func() error { return h.copySession(forking, id, &row) })
 	over(err)
 	for _, file := range n.Files {
 		if err == nil {
@@ -365,8 +361,9 @@ func (h *Hub) forkSession(ctx context.Context, who auth.Principal, id string, n 
 	return row, err
 }
 
-// copySession forks on the disk. Nobody else uses the session meanwhile.
-func (h *Hub) copySession(ctx context.Context, from string, row Session) error {
+// copySession forks on the disk, and records the fork then: what a crash leaves between the two belongs to nobody and is removed. Nobody else uses
+// the session meanwhile.
+func (h *Hub) copySession(ctx context.Context, from string, row *Session) error {
 	source, err := h.o.Sessions.Show(ctx, from)
 	if err != nil {
 		return foreign(err)
@@ -380,13 +377,15 @@ func (h *Hub) copySession(ctx context.Context, from string, row Session) error {
 	if err != nil {
 		return foreign(err)
 	}
-	_, err = h.o.Store.UpdateSession(ctx, row.Project, row.ID, func(s *Session) error {
-		if info.Head.Snapshot != "" {
-			s.Disk = info.Disk
-		}
-		return nil
-	})
-	return err
+	origin, err := h.o.Store.Session(ctx, row.Project, from)
+	if err != nil {
+		return err
+	}
+	row.Rollback, row.Saved = origin.Rollback, info.Head.Saved // what its origin lost it never had
+	if info.Head.Snapshot != "" {
+		row.Disk = info.Disk
+	}
+	return h.o.Store.AddSession(ctx, *row)
 }
 
 // DeleteSession ends a session; what runs in it is interrupted. Needs auth.SessionsWrite.

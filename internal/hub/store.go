@@ -70,6 +70,8 @@ type ExecutionStore interface {
 	// FinishExecution writes the final state and the last events in one transaction, unless the execution has a final state already: then nothing is
 	// written and first is false.
 	FinishExecution(ctx context.Context, e Execution, last []StoredEvent) (first bool, err error)
+	// ExecutionsSince returns at most limit executions of a session that began and ended after a time, the oldest first.
+	ExecutionsSince(ctx context.Context, project, session string, since time.Time, limit int) ([]Execution, error)
 	// UnfinishedExecutions returns those of all projects.
 	UnfinishedExecutions(ctx context.Context, limit int) ([]Execution, error)
 }

@@ -159,6 +159,12 @@ func (h *Hub) converse(p *plan, l *liveTurn) (answer interpreter.Answer, err err
 		return h.listen(p.work, p, l, nil)
 	}
 	err = h.use(p.work, who, p.turn.Session, func(ctx context.Context, live Live) error {
+		if r := h.untold(ctx, p.turn.Project, p.turn.Session); r != nil {
+			p.spec.Rolledback = r.event().String()
+			if err := h.tell(ctx, l, interpreter.Notice{Text: p.spec.Rolledback}, "", 0); err != nil {
+				return err
+			}
+		}
 		answer, err = h.listen(ctx, p, l, &stepper{Live: live, h: h, turn: p.turn})
 		return err
 	})

@@ -272,7 +272,7 @@ func (h *Hub) planSession(ctx context.Context, p *plan, n NewTurn, c Conversatio
 		switch {
 		case err == nil:
 			p.turn.Session = id
-			if row.State == SessionLost {
+			if row.State == SessionLost && row.Rollback == nil {
 				p.notices = append(p.notices, "The session was lost ("+cmp.Or(row.Reason, "its sandbox died")+"); it goes on from what was saved of it.")
 			}
 			p.spec.Fresh = parent.Session != "" && parent.Session != id

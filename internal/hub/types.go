@@ -42,7 +42,21 @@ type Session struct {
 	Memory     int64         // bytes
 	CPUs       float64
 	Executions int
-	Disk       int64 // bytes of its snapshot; 0 while none exists
+	Disk       int64     // bytes of its snapshot; 0 while none exists
+	Saved      time.Time // of its snapshot; zero while none exists
+	Rollback   *Rollback // what it lost, until somebody acknowledges that; nil: nothing
+}
+
+// Rollback says that a session went back to what was saved of it, and what that took along. Files that clients had put in are not among it: they are
+// kept apart until they are saved.
+type Rollback struct {
+	At         time.Time `json:"at"`          // when that was found out
+	To         time.Time `json:"to,omitzero"` // zero: the session started anew
+	Reason     string    `json:"reason"`
+	Executions []string  `json:"executions"`     // ids of those whose effects are gone, at most 100, the oldest first
+	More       int       `json:"more,omitempty"` // further ones
+	Files      []string  `json:"files"`          // paths that these executions made or changed, at most 1,000
+	Told       bool      `json:"told,omitempty"` // by the event of an execution or the notice of a turn
 }
 
 // Kernel is an interpreter of a session.

@@ -32,6 +32,9 @@ func (t *turn) takeInput(ctx context.Context) error {
 	if t.spec.Fresh && later {
 		t.history.add(model.RoleUser, model.Text{Text: "(The Python session is a new one. " + everythingLost + " variables, imports and files of the one before.)"})
 	}
+	if t.spec.Rolledback != "" {
+		t.history.add(model.RoleUser, model.Text{Text: "(" + t.spec.Rolledback + " Check that a variable or file is there before you rely on it.)"})
+	}
 	from, spoken := len(t.history.messages), -1
 	for _, m := range t.spec.Input {
 		t.history.add(m.Role, m.Content...)

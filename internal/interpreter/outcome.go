@@ -41,6 +41,9 @@ func (t *turn) outcomeOf(ctx context.Context, r *record, timeout time.Duration) 
 		tail = append(tail, line)
 	}
 	head, end := installed(r.installs), strings.Join(tail, "\n")
+	if r.rollback != nil {
+		head = strings.TrimSpace("[" + r.rollback.String() + "]\n" + head)
+	}
 	printed := cutMiddleMore(r.printed(), max(t.limits.Result-len(head)-len(end), t.limits.Result/4), r.hidden)
 	switch {
 	case printed == "" && end == "":

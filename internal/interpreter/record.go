@@ -43,7 +43,8 @@ type record struct {
 	failure  *kernel.Error
 	files    []kernel.File
 	installs []kernel.Install // that are over
-	sees     bool             // images are wanted
+	rollback *kernel.Rollback
+	sees     bool // images are wanted
 	pictures []picture
 	figures  int // shown in the conversation so far
 	done     *kernel.Done
@@ -73,6 +74,8 @@ func (r *record) add(event kernel.Event) {
 		if e.Progress == nil {
 			r.installs = append(r.installs, e)
 		}
+	case kernel.Rollback:
+		r.rollback = &e
 	case kernel.Done:
 		r.done = &e
 	}

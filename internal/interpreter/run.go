@@ -23,6 +23,8 @@ type Turn struct {
 	Python bool
 	// Fresh says that the session is not the one that History speaks of, which the model is told.
 	Fresh bool
+	// Rolledback says in a sentence that the session went back to an earlier state, and what that took along; the model is told. "": it did not.
+	Rolledback string
 	// Tools are the client's functions. A model that cannot call tools is refused them. None may be named "python" beside the interpreter's.
 	Tools []model.Tool
 	// Choice holds until the first call. With "none" nothing is run and nothing called; models that cannot call tools take the rest as "auto".

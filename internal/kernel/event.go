@@ -2,6 +2,8 @@ package kernel
 
 import (
 	"context"
+	"fmt"
+	"strings"
 	"time"
 
 	"cove/internal/problem"
@@ -9,7 +11,7 @@ import (
 )
 
 // Event is one thing that an execution emits. It is a closed sum type: Stream, Display, Result,
-// Error, ClearOutput, File, Install and Done. Everything but Install and Done's measured fields comes from the sandbox and is hostile.
+// Error, ClearOutput, File, Install, Rollback and Done. Everything but Install, Rollback and Done's measured fields comes from the sandbox and is hostile.
 type Event interface{ event() }
 
 // Stream is text that the code, its C libraries or its child processes wrote. Chunks of one stream come in
@@ -64,6 +66,43 @@ type Install struct {
 	Restarted bool             // a new interpreter was begun for it
 }
 
+// Rollback says that the session went back to an earlier state before the execution began, because its sandbox or its server had died. It comes from
+// the host, before anything else of the first execution after that.
+type Rollback struct {
+	At         time.Time // when that was found out
+	To         time.Time // when the state was saved that the session goes on from; zero: it starts anew
+	Reason     string    // a sentence
+	Executions []string  // ids of the executions that ended since: what they did to variables and files is gone
+	More       int       // further ones, which are not listed
+	Files      []string  // workspace files that these executions made or changed, as far as they are known
+}
+
+// String says it in a sentence or two.
+func (r Rollback) String() string {
+	text := "The session started anew"
+	if !r.To.IsZero() {
+		text = "The session went back to its state of " + r.To.UTC().Format("2006-01-02 15:04:05") + " UTC"
+	}
+	if r.Reason != "" {
+		text += " (" + strings.TrimSuffix(r.Reason, ".") + ")"
+	}
+	switch n := len(r.Executions) + r.More; {
+	case n == 0:
+		text += "."
+	case n == 1:
+		text += "; what 1 execution did since then is gone."
+	default:
+		text += fmt.Sprintf("; what %d executions did since then is gone.", n)
+	}
+	if n := len(r.Files); n > 0 {
+		text += fmt.Sprintf(" %d files are as they were then: %s.", n, strings.Join(r.Files[:min(n, filesNamed)], ", "))
+	}
+	return text
+}
+
+// filesNamed is how many files a sentence names.
+const filesNamed = 10
+
 // Done ends every execution, exactly once. Outcome, Wall and Lost are measured by the host or the guest, never by the code.
 type Done struct {
 	Outcome  Outcome
@@ -108,6 +147,7 @@ func (Error) event()       {}
 func (ClearOutput) event() {}
 func (File) event()        {}
 func (Install) event()     {}
+func (Rollback) event()    {}
 func (Done) event()        {}
 
 // Mode says how code is run.

@@ -24,6 +24,7 @@ import (
 	"cove/internal/pydeps"
 	"cove/internal/sandbox"
 	"cove/internal/snapshot"
+	"cove/internal/wire"
 )
 
 // fake is a session in memory whose state is the list of what ran in it. Some codes are special: "die" loses the
@@ -39,6 +40,38 @@ type fake struct {
 	lost    chan struct{}
 	kernels map[string]int
 	touched bool
+	refill  func(context.Context, named.Changes) error
+}
+
+func (f *fake) Root(image string, _ map[string]int) { f.image = image }
+
+func (f *fake) Refill(refill func(context.Context, named.Changes) error) { f.refill = refill }
+
+func (f *fake) Write(_ context.Context, path string, r io.Reader) (wire.FileInfo, error) {
+	text, err := io.ReadAll(r)
+	if err != nil {
+		return wire.FileInfo{}, err
+	}
+	if string(text) == "refuse" {
+		return wire.FileInfo{}, problem.New(problem.Exhausted, "workspace_full", "the workspace is full")
+	}
+	f.ran = append(f.ran, path+"="+string(text))
+	return wire.FileInfo{Path: path, Size: int64(len(text))}, nil
+}
+
+func (f *fake) Move(_ context.Context, from, to string) error {
+	f.ran = append(f.ran, from+">"+to)
+	return nil
+}
+
+func (f *fake) Remove(_ context.Context, path string, _ bool) error {
+	f.ran = append(f.ran, "-"+path)
+	return nil
+}
+
+func (f *fake) MakeFolder(_ context.Context, path string) error {
+	f.ran = append(f.ran, path+"/")
+	return nil
 }
 
 func (f *fake) KernelPIDs() map[string]int { return f.kernels }
@@ -84,6 +117,9 @@ func (f *fake) die() {
 	close(f.lost)
 	f.lost = make(chan struct{})
 	_ = f.load()
+	if f.refill != nil {
+		_ = f.refill(context.Background(), f)
+	}
 }
 
 func (f *fake) Lost() <-chan struct{} {
@@ -291,6 +327,20 @@ func other(dir string) int {
 		return 1
 	}
 	for _, code := range codes {
+		if path, text, ok := strings.Cut(code, "="); ok && !strings.Contains(code, " ") {
+			if _, err := s.Write(context.Background(), path, strings.NewReader(text)); err != nil {
+				fmt.Println(err)
+				return 1
+			}
+			continue
+		}
+		if code == "checkpoint" {
+			if err := s.Checkpoint(context.Background()); err != nil {
+				fmt.Println(err)
+				return 1
+			}
+			continue
+		}
 		for _, err := range s.Execute(context.Background(), kernel.Request{Code: code}) {
 			if err != nil {
 				fmt.Println(err)

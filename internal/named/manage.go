@@ -92,15 +92,17 @@ func (s Store) Fork(ctx context.Context, from, to, command string) (Info, error)
 		fork := newRecord(to, rec.Base)
 		fork.Python, fork.Executions, fork.Head = rec.Python, rec.Executions, rec.Head
 		if rec.Head.Snapshot == "" {
-			return fork, nil
+			return fork, cloneJournal(source.dir, rec.Head, dir, fork.Head)
 		}
 		snap, err := snapshot.Open(ctx, snapshotPath(source.dir, rec.Head))
 		if err != nil {
 			return fork, err
 		}
 		fork.Head.Snapshot, fork.Head.Reseed = id("snp_"), true
-		_, err = snap.Clone(ctx, snapshotPath(dir, fork.Head), fork.Head.Snapshot)
-		return fork, err
+		if _, err = snap.Clone(ctx, snapshotPath(dir, fork.Head), fork.Head.Snapshot); err != nil {
+			return fork, err
+		}
+		return fork, cloneJournal(source.dir, rec.Head, dir, fork.Head)
 	})
 	if errors.Is(err, fs.ErrExist) {
 		return Info{}, exists(to)

@@ -63,6 +63,14 @@ type several interface {
 	Touched() bool
 }
 
+// rooted is what a Live is besides that goes on by itself after it has lost its sandbox.
+type rooted interface {
+	// Root says from what: the image of a snapshot, with the process ids of the kernels in it by name.
+	Root(image string, kernels map[string]int)
+	// Refill has refill put into the workspace what that lacks, before anything else uses it.
+	Refill(refill func(ctx context.Context, t Changes) error)
+}
+
 // Ground is what a session stands on, once it was found.
 type Ground struct {
 	Key    snapshot.Key // with the id of the environment that was found or chosen
@@ -225,7 +233,11 @@ func (s *Session) start(ctx context.Context) error {
 		}
 		return errors.Join(s.stuck(err), werr, before.write(s.dir))
 	}
-	s.Live, s.ended = live, live.Lost()
+	s.Live = live
+	if err := s.catchUp(ctx); err != nil {
+		return errors.Join(err, s.abandon(context.WithoutCancel(ctx), live), before.write(s.dir))
+	}
+	s.ended = live.Lost()
 	s.tidy()
 	return nil
 }
@@ -279,6 +291,9 @@ func (s *Session) stuck(err error) error {
 // tidy removes what nothing leads to: what owners left that died while they saved, or between saving and saying so. Nobody else works here
 // while the lease is held. What cannot be removed now is left to the next command.
 func (s *Session) tidy() {
+	if s.journal != nil {
+		tidyJournals(s.dir, s.journal)
+	}
 	dir := filepath.Join(s.dir, snapshotsName)
 	entries, err := os.ReadDir(dir)
 	if err != nil {

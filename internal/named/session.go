@@ -38,12 +38,16 @@ type Session struct {
 	notices  []string
 	changed  bool            // something ran or was put in since the last snapshot
 	executed bool            // something ran since the last snapshot
-	advanced bool            // a snapshot was made since the session was started
+	advanced bool            // a snapshot was made since the session was started, which Live does not go back to when it loses its sandbox
 	lost     bool            // the sandbox died, and nothing that ran since has replaced what was in it
 	crashed  bool            // the kernel died since the last snapshot, and with it the variables
 	discard  bool            // what changed is not to be saved
 	pinned   bool            // what ran since the last snapshot is to be undone by returning to that
 	ended    <-chan struct{} // closed when the sandbox dies that holds what is to be saved
+
+	changing sync.Mutex // one change to the workspace at a time
+	noting   sync.Mutex // guards journal; a leaf
+	journal  *journal
 
 	closing sync.Once
 	closed  error
@@ -222,9 +226,83 @@ func (s *Session) checkpoint(ctx context.Context, keep bool) (err error) {
 	if err := next.write(s.dir); err != nil {
 		return errors.Join(err, snapshot.Remove(snap.Dir))
 	}
-	s.rec, s.changed, s.executed, s.crashed, s.pinned, s.advanced = next, false, false, false, false, true
+	s.rec, s.changed, s.executed, s.crashed, s.pinned = next, false, false, false, false
+	s.advanced = !s.root(snap, entry.Kernels)
+	s.turnOver(entry)
 	discard(s.dir, dropped)
 	return nil
+}
+
+// root has a Live that can go back to the snapshot when it loses its sandbox.
+func (s *Session) root(snap *snapshot.Snapshot, kernels map[string]int) bool {
+	l, ok := s.Live.(rooted)
+	if ok {
+		l.Root(snap.Image(), kernels)
+	}
+	return ok
+}
+
+// Checkpoint saves what has happened in the session since it was last saved, and goes on with it. It does not stand in the way of what the session
+// is used for: when that leaves no gap for seconds, the error is a problem with code "session_busy". After any error the session is as it was,
+// unless its sandbox is lost.
+func (s *Session) Checkpoint(ctx context.Context) error {
+	if err := s.gap(ctx); err != nil {
+		return err
+	}
+	defer s.busy.Release(everything)
+	s.mu.Lock()
+	due, lost := s.ahead(), s.gone()
+	s.mu.Unlock()
+	if lost || !due {
+		return nil
+	}
+	return s.checkpoint(ctx, true)
+}
+
+// How long Checkpoint looks for a gap between executions without having anybody wait for it, and how long it has them wait after that.
+const (
+	politeness   = time.Second
+	impoliteness = time.Second
+	gapPoll      = 10 * time.Millisecond
+)
+
+// gap takes all of busy.
+func (s *Session) gap(ctx context.Context) error {
+	for begun := time.Now(); time.Since(begun) < politeness; {
+		if s.busy.TryAcquire(everything) {
+			return nil
+		}
+		select {
+		case <-time.After(gapPoll):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	bounded, cancel := context.WithTimeout(ctx, impoliteness)
+	defer cancel()
+	if s.busy.Acquire(bounded, everything) != nil {
+		return problem.New(problem.Unavailable, "session_busy", "the session was in use all the time and was not saved")
+	}
+	return nil
+}
+
+// Unsaved says whether something has happened in the session since it was last saved, and how many bytes of files are kept apart until it is.
+func (s *Session) Unsaved() (ahead bool, kept int64) {
+	s.noting.Lock()
+	if s.journal != nil {
+		kept = s.journal.bytes
+	}
+	s.noting.Unlock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.ahead() && !s.gone(), kept
+}
+
+// Head says when the session was last saved, and how big that is. Zero when it never was.
+func (s *Session) Head() Entry {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.rec.Head
 }
 
 // rescued says how the variables can be had back that a dead kernel took along.
@@ -239,6 +317,7 @@ func (s *Session) rescued(from Entry) string {
 func (s *Session) Close(ctx context.Context) error {
 	s.closing.Do(func() {
 		s.closed = s.close(ctx)
+		s.letGo()
 		s.lease.release()
 	})
 	return s.closed

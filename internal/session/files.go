@@ -8,6 +8,7 @@ import (
 	"os"
 
 	"cove/internal/kernel"
+	"cove/internal/link"
 	"cove/internal/problem"
 	"cove/internal/wire"
 )
@@ -72,6 +73,11 @@ func opened(host string, use func(f *os.File, mode fs.FileMode) error) error {
 
 // write puts a file in that then counts as known, so that no execution is said to have made it.
 func (s *Session) write(ctx context.Context, path string, r io.Reader, mode fs.FileMode) (wire.FileInfo, error) {
+	over, err := s.share(ctx)
+	if err != nil {
+		return wire.FileInfo{}, err
+	}
+	defer over()
 	s.mu.Lock()
 	if err := s.awake(ctx); err != nil {
 		s.mu.Unlock()
@@ -93,35 +99,32 @@ func (s *Session) write(ctx context.Context, path string, r io.Reader, mode fs.F
 	if err != nil {
 		return wire.FileInfo{}, explain(box, err)
 	}
-	s.known[path], s.touched = info.Stamp, true
+	s.known[path] = info.Stamp
+	s.touched.Store(true)
 	return info, nil
 }
 
 // Files lists the workspace.
-func (s *Session) Files(ctx context.Context) ([]kernel.File, error) {
-	l, _, err := s.connected(ctx)
-	if err != nil {
-		return nil, err
-	}
-	listed, _, err := l.ListFiles(ctx)
-	if err != nil {
-		return nil, err
-	}
-	files := make([]kernel.File, 0, len(listed))
-	for _, f := range listed {
-		files = append(files, kernel.File{Path: f.Path, Size: f.Size})
-	}
-	return files, nil
+func (s *Session) Files(ctx context.Context) (files []kernel.File, err error) {
+	err = s.reached(ctx, func(l *link.Link) error {
+		listed, _, err := l.ListFiles(ctx)
+		files = make([]kernel.File, 0, len(listed))
+		for _, f := range listed {
+			files = append(files, kernel.File{Path: f.Path, Size: f.Size})
+		}
+		return err
+	})
+	return files, err
 }
 
 // ReadFile returns at most the first limit bytes of a workspace file.
 func (s *Session) ReadFile(ctx context.Context, path string, limit int64) ([]byte, error) {
-	l, _, err := s.connected(ctx)
-	if err != nil {
-		return nil, err
-	}
 	var b bytes.Buffer
-	if _, err := l.ReadFile(ctx, path, limit, &b); err != nil {
+	err := s.reached(ctx, func(l *link.Link) error {
+		_, err := l.ReadFile(ctx, path, limit, &b)
+		return err
+	})
+	if err != nil {
 		return nil, err
 	}
 	return b.Bytes(), nil
@@ -129,10 +132,8 @@ func (s *Session) ReadFile(ctx context.Context, path string, limit int64) ([]byt
 
 // Fetch copies a workspace file to w.
 func (s *Session) Fetch(ctx context.Context, path string, w io.Writer) error {
-	l, _, err := s.connected(ctx)
-	if err != nil {
+	return s.reached(ctx, func(l *link.Link) error {
+		_, err := l.ReadFile(ctx, path, 0, w)
 		return err
-	}
-	_, err = l.ReadFile(ctx, path, 0, w)
-	return err
+	})
 }

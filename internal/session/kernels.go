@@ -133,7 +133,7 @@ func (s *Session) add(name string) (*slot, error) {
 		return nil, problem.New(problem.Exhausted, "too_many_kernels", fmt.Sprintf("a session has at most %d kernels", MaxKernels)).
 			WithHint("stop one that is not needed any more, or use another session")
 	}
-	s.touched = true
+	s.touched.Store(true)
 	return s.slot(name), nil
 }
 
@@ -194,7 +194,7 @@ func (s *Session) vacate(ctx context.Context, k *slot, forGood bool) error {
 	if forGood && s.slots[k.name] == k {
 		delete(s.slots, k.name)
 	}
-	s.touched = true
+	s.touched.Store(true)
 	return nil
 }
 

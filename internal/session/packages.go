@@ -376,7 +376,7 @@ func (s *Session) Install(ctx context.Context, requirements []require.Requiremen
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.touched = true
+	s.touched.Store(true)
 	for _, k := range s.slots {
 		if p.First && p.Restart == "" && k.kernel != nil && !k.pristine {
 			p.Restart = "it takes the place of packages that kernels may have imported already"

@@ -4,10 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"time"
 
 	"cove/internal/kernel"
+	"cove/internal/link"
 	"cove/internal/problem"
 	"cove/internal/sandbox"
+	"cove/internal/wire"
 )
 
 // restore starts a sandbox from the image.
@@ -44,7 +48,7 @@ func (s *Session) Save(ctx context.Context, dir string, keep bool) error {
 	if _, err := sandbox.SaverOf(s.opts.Engine); err != nil {
 		return err
 	}
-	if err := s.running.Acquire(ctx, everything); err != nil {
+	if err := s.settleDown(ctx, keep); err != nil {
 		return fmt.Errorf("save: %w", err)
 	}
 	defer s.running.Release(everything)
@@ -67,7 +71,9 @@ func (s *Session) Save(ctx context.Context, dir string, keep bool) error {
 		return errors.Join(fmt.Errorf("save: %w", explain(s.box, err)), s.reconnect(context.WithoutCancel(ctx)))
 	}
 	err = s.box.(sandbox.Checkpointer).Checkpoint(ctx, dir, keep)
-	s.touched = s.touched && err != nil
+	if err == nil {
+		s.touched.Store(false)
+	}
 	if err == nil && !keep {
 		s.closed, s.link, s.box = true, nil, nil
 		return nil
@@ -76,6 +82,45 @@ func (s *Session) Save(ctx context.Context, dir string, keep bool) error {
 		err = explain(s.box, err)
 	}
 	return errors.Join(err, s.reconnect(context.WithoutCancel(ctx)))
+}
+
+// reluctance is how long the save of a session that goes on afterwards waits for what reads its files. Everybody else waits behind it meanwhile.
+const reluctance = 2 * time.Second
+
+// settleDown takes all of running.
+func (s *Session) settleDown(ctx context.Context, keep bool) error {
+	if !keep {
+		return s.running.Acquire(ctx, everything)
+	}
+	bounded, cancel := context.WithTimeout(ctx, reluctance)
+	defer cancel()
+	if s.running.Acquire(bounded, everything) != nil {
+		return problem.New(problem.Unavailable, "session_busy", "the session was in use all the time and was not saved")
+	}
+	return nil
+}
+
+// Refiller is a workspace that is being filled again; see Session.Refill.
+type Refiller = interface {
+	Write(ctx context.Context, path string, r io.Reader) (wire.FileInfo, error)
+	Move(ctx context.Context, from, to string) error
+	Remove(ctx context.Context, path string, all bool) error
+	MakeFolder(ctx context.Context, path string) error
+}
+
+// Refill has refill put files into the workspace of the next sandbox, when the session loses the one that it has, before anything else uses it.
+func (s *Session) Refill(refill func(ctx context.Context, t Refiller) error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.refill = refill
+}
+
+// Root says what the session starts from when it loses its sandbox: an image that Save wrote in it, and the kernels that KernelPIDs told then.
+func (s *Session) Root(image string, kernels map[string]int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.opts.Image, s.opts.Kernels, s.opts.Reseed = image, kernels, false
+	clear(s.inputs) // the image has them, as they have become since
 }
 
 func lost() error {
@@ -101,11 +146,7 @@ func (s *Session) main(ctx context.Context) (*turn, error) {
 }
 
 // Touched says whether something other than an execution has changed the session since it was opened or saved.
-func (s *Session) Touched() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.touched
-}
+func (s *Session) Touched() bool { return s.touched.Load() }
 
 // reconnect goes on with a sandbox that was saved, or could not be.
 func (s *Session) reconnect(ctx context.Context) error {
@@ -158,4 +199,16 @@ func (s *Session) Rehearse(ctx context.Context) error {
 	defer s.mu.Unlock()
 	t.slot.pristine = true
 	return nil
+}
+
+// direct changes the workspace of a sandbox that nothing else uses yet.
+type direct struct{ *link.Link }
+
+func (d direct) Write(ctx context.Context, path string, r io.Reader) (wire.FileInfo, error) {
+	return d.Link.Write(ctx, path, r, putMode)
+}
+
+func (d direct) Move(ctx context.Context, from, to string) error {
+	_, err := d.Link.Move(ctx, from, to)
+	return err
 }

@@ -13,6 +13,7 @@ import (
 	"os"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/semaphore"
@@ -89,7 +90,8 @@ type Session struct {
 	inputs  map[string]string // workspace path -> host file, put in again after a sandbox was lost
 	known   map[string]string // workspace path -> stamp, as of the last look
 	writing map[string]int    // workspace path -> how many write it for the host right now
-	touched bool              // see Touched
+	touched atomic.Bool       // see Touched
+	refill  func(ctx context.Context, t Refiller) error
 	closed  bool
 
 	adopted bool // the sandbox was Options.Running
@@ -182,7 +184,14 @@ func (s *Session) startSandbox(ctx context.Context) error {
 			return err
 		}
 	}
-	return nil
+	if s.refill == nil {
+		return nil
+	}
+	if err := s.refill(ctx, direct{s.link}); err != nil {
+		return explain(box, err)
+	}
+	_, err = s.changes(ctx)
+	return err
 }
 
 func (o *Options) mounts() []sandbox.Mount {

@@ -48,13 +48,18 @@ func (s *Session) Write(ctx context.Context, path string, r io.Reader) (wire.Fil
 
 // Move gives a file or folder another name, with the folders on the way. It never replaces anything.
 func (s *Session) Move(ctx context.Context, from, to string) error {
+	over, err := s.share(ctx)
+	if err != nil {
+		return err
+	}
+	defer over()
 	// All under the lock, as it is quick: an execution that ends meanwhile must not be said to have made what has another name.
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err := s.awake(ctx); err != nil {
 		return err
 	}
-	s.touched = true
+	s.touched.Store(true)
 	stamp, err := s.link.Move(ctx, from, to)
 	if err != nil {
 		return explain(s.box, err)
@@ -71,8 +76,8 @@ func (s *Session) Move(ctx context.Context, from, to string) error {
 
 // Remove removes a file or an empty folder; with all a folder with what is in it.
 func (s *Session) Remove(ctx context.Context, path string, all bool) error {
-	s.touch()
 	return s.reached(ctx, func(l *link.Link) error {
+		s.touched.Store(true)
 		if err := l.Remove(ctx, path, all); err != nil { // which can take long
 			return err
 		}
@@ -87,17 +92,12 @@ func (s *Session) Remove(ctx context.Context, path string, all bool) error {
 	})
 }
 
-// touch notes that something other than an execution changes the session.
-func (s *Session) touch() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.touched = true
-}
-
 // MakeFolder makes a folder and those on the way to it. One that is there already is fine.
 func (s *Session) MakeFolder(ctx context.Context, path string) error {
-	s.touch()
-	return s.reached(ctx, func(l *link.Link) error { return l.MakeFolder(ctx, path) })
+	return s.reached(ctx, func(l *link.Link) error {
+		s.touched.Store(true)
+		return l.MakeFolder(ctx, path)
+	})
 }
 
 // below returns what is known of a file, or of the files in a folder.
@@ -111,8 +111,13 @@ func (s *Session) below(path string) map[string]string {
 	return found
 }
 
-// reached calls use with the connection to the sandbox.
+// reached calls use with the connection to the sandbox, which stays the same meanwhile: the session is not saved or left.
 func (s *Session) reached(ctx context.Context, use func(*link.Link) error) error {
+	over, err := s.share(ctx)
+	if err != nil {
+		return err
+	}
+	defer over()
 	l, box, err := s.connected(ctx)
 	if err != nil {
 		return err

@@ -88,6 +88,12 @@ func finish(ctx context.Context, q queryer, kind, table string, where filter, en
 	return false, found(err, kind)
 }
 
+// ExecutionsSince implements hub.ExecutionStore. The oldest come first.
+func (s *Store) ExecutionsSince(ctx context.Context, project, session string, since time.Time, limit int) ([]hub.Execution, error) {
+	return all(ctx, s, executionFields, "FROM executions WHERE session_id = $1 AND project = $2 AND started > 0 AND finished > $3 ORDER BY created, id LIMIT "+
+		strconv.Itoa(max(limit, 0)), clean(session), project, micros(since))
+}
+
 // UnfinishedExecutions implements hub.ExecutionStore. The oldest come first.
 func (s *Store) UnfinishedExecutions(ctx context.Context, limit int) ([]hub.Execution, error) {
 	return all(ctx, s, executionFields, "FROM executions WHERE unfinished = 1 ORDER BY created, id LIMIT "+strconv.Itoa(max(limit, 0)))

@@ -53,6 +53,7 @@ const (
 	StageModel        = "model"       // one answer of a model
 	StageRoom         = "room"        // until the memory has room for a session
 	StagePause        = "pause"
+	StageSave         = "save"
 	StageFork         = "fork"
 )
 

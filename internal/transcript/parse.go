@@ -54,6 +54,8 @@ func ParseEvent(text []byte) (kernel.Event, error) {
 		return parsed(text, parsedInstall.event)
 	case "install_progress":
 		return parsed(text, parsedProgress.event)
+	case "rollback":
+		return parsed(text, parsedRollback.event)
 	case "done":
 		return parsed(text, parsedDone.event)
 	}
@@ -266,4 +268,21 @@ type parsedTurnEvent struct {
 		InputTokens  int64 `json:"input_tokens"`
 		OutputTokens int64 `json:"output_tokens"`
 	} `json:"usage"`
+}
+
+type parsedRollback struct {
+	At         time.Time  `json:"at"`
+	To         *time.Time `json:"to"`
+	Reason     string     `json:"reason"`
+	Executions []string   `json:"executions"`
+	More       int        `json:"more_executions"`
+	Files      []string   `json:"files"`
+}
+
+func (r parsedRollback) event() (kernel.Event, bool) {
+	e := kernel.Rollback{At: r.At, Reason: r.Reason, Executions: filledList(r.Executions), More: r.More, Files: filledList(r.Files)}
+	if r.To != nil {
+		e.To = *r.To
+	}
+	return e, r.More >= 0
 }

@@ -89,6 +89,8 @@ func eventRecord(e kernel.Event) Record {
 		return Record{"type": "file", "path": e.Path, "size": e.Size, "created": e.Created}
 	case kernel.Install:
 		return installRecord(e)
+	case kernel.Rollback:
+		return rollbackRecord(e)
 	case kernel.Done:
 		return doneRecord(e)
 	}
@@ -112,6 +114,17 @@ func doneRecord(d kernel.Done) Record {
 	}
 	if d.Dropped > 0 {
 		r["dropped_bytes"] = d.Dropped
+	}
+	return r
+}
+
+func rollbackRecord(e kernel.Rollback) Record {
+	r := Record{"type": "rollback", "at": e.At.UTC(), "to": nil, "reason": e.Reason, "executions": notNone(e.Executions), "files": notNone(e.Files)}
+	if !e.To.IsZero() {
+		r["to"] = e.To.UTC()
+	}
+	if e.More > 0 {
+		r["more_executions"] = e.More
 	}
 	return r
 }

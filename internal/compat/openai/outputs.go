@@ -39,6 +39,8 @@ func (o *outputs) add(e kernel.Event) {
 		o.show(e.Data, e.ID, e.Update)
 	case kernel.Error:
 		o.logs(strings.Join(e.Traceback, "\n") + "\n")
+	case kernel.Rollback:
+		o.logs("[" + e.String() + "]\n")
 	case kernel.ClearOutput:
 		if e.Wait {
 			o.clear = true

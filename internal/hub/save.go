@@ -1,0 +1,170 @@
+package hub
+
+import (
+	"context"
+	"log/slog"
+	"runtime"
+	"slices"
+	"sync"
+	"time"
+
+	"cove/internal/problem"
+	"cove/internal/telemetry"
+)
+
+// When sessions in memory are saved. A save of a session with 100 MB in use takes some tenths of a second of one processor, and writes as much to the
+// disk; so one session spends at most a 25th of its time on it, and the server one in four processors for two thirds of the time.
+const (
+	saveEvery   = time.Second // how often the saver looks
+	saveShare   = 25          // a session is not saved again before as many times what the last save took
+	saveLongest = 10 * time.Minute
+	saveRetry   = time.Minute      // after one that failed
+	saveBusy    = 15 * time.Second // after one that found no gap
+	keptBytes   = 256 << 20        // of files kept apart, with which a session is saved at once
+)
+
+// saveUnsaved saves sessions that have fallen quiet, and those in use now and then, until ctx ends. The longest unsaved come first.
+func (h *Hub) saveUnsaved(ctx context.Context) {
+	if !h.saves() {
+		return
+	}
+	tick := time.NewTicker(saveEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+		case <-h.ended.Done():
+			return
+		case <-ctx.Done():
+			return
+		}
+		h.saveDue(ctx, h.due())
+	}
+}
+
+// saveDue saves sessions, some at once, with a rest after each.
+func (h *Hub) saveDue(ctx context.Context, due []*seat) {
+	next := make(chan *seat)
+	var all sync.WaitGroup
+	for range min(len(due), max(1, runtime.NumCPU()/4)) {
+		all.Go(func() {
+			for s := range next {
+				took := h.saveHeld(ctx, s)
+				select {
+				case <-time.After(took / 2):
+				case <-ctx.Done():
+				}
+			}
+		})
+	}
+	for _, s := range due {
+		next <- s
+	}
+	close(next)
+	all.Wait()
+}
+
+// due lists the sessions that are to be saved now.
+func (h *Hub) due() []*seat {
+	now := h.now()
+	h.mu.Lock()
+	seats := make([]*seat, 0, len(h.seats))
+	for _, s := range h.seats {
+		if s.live != nil && s.turning == nil && now.After(s.saveFrom) {
+			seats = append(seats, s)
+		}
+	}
+	h.mu.Unlock()
+	// Without the lock: a session may take its time to answer.
+	seats = slices.DeleteFunc(seats, func(s *seat) bool {
+		ahead, kept := s.name.Unsaved()
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		if !ahead {
+			s.unsaved = time.Time{}
+			return true
+		}
+		if s.unsaved.IsZero() {
+			s.unsaved = now
+		}
+		quiet := s.holds == 0 && now.Sub(s.used) >= h.o.Limits.SaveAfter
+		return !quiet && now.Sub(s.unsaved) < h.o.Limits.SaveWithin && kept < keptBytes
+	})
+	slices.SortFunc(seats, func(a, b *seat) int { return a.unsaved.Compare(b.unsaved) })
+	return seats
+}
+
+// saveHeld saves a session that stays in memory and says how long that took.
+func (h *Hub) saveHeld(ctx context.Context, s *seat) time.Duration {
+	h.mu.Lock()
+	if s.live == nil || s.turning != nil || s.ctx.Err() != nil {
+		h.mu.Unlock()
+		return 0
+	}
+	s.holds++ // so that nobody takes it out of memory; it is no use of it
+	h.mu.Unlock()
+	defer func() {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		s.holds--
+		h.leftAlone(s)
+	}()
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), savePatience)
+	defer cancel()
+	began, from := time.Now(), h.now()
+	ctx, over := telemetry.Step(ctx, telemetry.StageSave, slog.String("session", s.id))
+	err := s.name.Checkpoint(ctx)
+	if err == nil {
+		err = h.noteSaved(ctx, s, from)
+	}
+	over(err)
+	took := time.Since(began)
+	again := min(saveShare*took, saveLongest)
+	switch {
+	case err != nil && problem.Of(err).Code == "session_busy":
+		again = saveBusy
+	case err != nil:
+		again = saveRetry
+		h.log.WarnContext(ctx, "a session could not be saved; it goes on in memory", "session", s.id, "error", err)
+	default:
+		h.log.LogAttrs(ctx, slog.LevelDebug, "session saved", slog.String("session", s.id), slog.Float64("seconds", took.Seconds()))
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	s.saveFrom = h.now().Add(again)
+	return took
+}
+
+// noteSaved records when a session was saved. What has been done with it since the save began, and is from now on, is recorded as a use behind that, so that
+// a restart knows whether there was any.
+func (h *Hub) noteSaved(ctx context.Context, s *seat, began time.Time) error {
+	head := s.name.Head()
+	if head.Snapshot == "" {
+		return nil
+	}
+	h.mu.Lock()
+	others := s.holds > 1 || s.used.After(began)
+	if others {
+		s.used = h.now()
+	}
+	used, runs := s.used, s.runs
+	s.touched, s.unsaved = time.Time{}, time.Time{}
+	h.mu.Unlock()
+	_, err := h.o.Store.UpdateSession(ctx, s.project, s.id, func(row *Session) error {
+		if row.State == SessionDeleted {
+			return sessionGone()
+		}
+		row.Saved, row.Disk, row.Executions = head.Saved, head.Size, row.Executions+runs
+		if others {
+			row.Used = used
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	s.runs -= runs
+	return nil
+}

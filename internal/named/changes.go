@@ -1,0 +1,188 @@
+package named
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+
+	"cove/internal/problem"
+	"cove/internal/wire"
+)
+
+// Write puts r's bytes in a file of the workspace: all of them, or, when it fails, none. When it returns without an error they are on the host's disk, and
+// are put there again should the sandbox be lost before the session is saved; so it is with Move, Remove and MakeFolder.
+func (s *Session) Write(ctx context.Context, path string, r io.Reader) (info wire.FileInfo, err error) {
+	s.noting.Lock()
+	j := s.journal
+	s.noting.Unlock()
+	if j == nil {
+		return info, unchangeable()
+	}
+	blob, size, err := j.receive(r) // takes as long as r does
+	if err != nil {
+		return info, err
+	}
+	kept := j.content(blob)
+	err = s.change(ctx, change{Op: "put", Path: path, Blob: blob, Size: size}, func(t Changes) error {
+		f, err := os.Open(kept)
+		if err != nil {
+			return unkept(err)
+		}
+		defer f.Close()
+		info, err = t.Write(ctx, path, f)
+		return err
+	})
+	if err != nil {
+		_ = os.Remove(kept)
+	}
+	return info, err
+}
+
+// Move gives a file or folder another name. It never replaces anything.
+func (s *Session) Move(ctx context.Context, from, to string) error {
+	return s.change(ctx, change{Op: "move", Path: from, To: to}, func(t Changes) error { return t.Move(ctx, from, to) })
+}
+
+// Remove removes a file or an empty folder; with all a folder with what is in it.
+func (s *Session) Remove(ctx context.Context, path string, all bool) error {
+	return s.change(ctx, change{Op: "remove", Path: path, All: all}, func(t Changes) error { return t.Remove(ctx, path, all) })
+}
+
+// MakeFolder makes a folder and those on the way to it. One that is there already is fine.
+func (s *Session) MakeFolder(ctx context.Context, path string) error {
+	return s.change(ctx, change{Op: "folder", Path: path}, func(t Changes) error { return t.MakeFolder(ctx, path) })
+}
+
+func unchangeable() error {
+	return problem.New(problem.Invalid, "session_unchangeable", "the files of this session cannot be changed from outside")
+}
+
+// change changes the workspace and writes that down.
+func (s *Session) change(ctx context.Context, c change, apply func(Changes) error) error {
+	t, ok := s.Live.(Changes)
+	if !ok {
+		return unchangeable()
+	}
+	if s.busy.Acquire(ctx, 1) != nil {
+		return problem.New(problem.Canceled, "canceled", "stopped before anything was changed")
+	}
+	defer s.busy.Release(1)
+	s.changing.Lock()
+	defer s.changing.Unlock()
+	for {
+		lost := s.Lost()
+		if err := apply(t); err != nil {
+			return err
+		}
+		if err := s.note(&c); err != nil {
+			return err
+		}
+		select {
+		case <-lost: // perhaps too early for the next sandbox to have been given it
+		default:
+			return nil
+		}
+	}
+}
+
+// note writes a change down, once.
+func (s *Session) note(c *change) error {
+	s.mu.Lock()
+	s.changed = true
+	s.mu.Unlock()
+	if !c.At.IsZero() {
+		return nil
+	}
+	s.noting.Lock()
+	defer s.noting.Unlock()
+	return s.journal.add(c)
+}
+
+// catchUp makes the changes again that were acknowledged and are not in the head that the session was started from, and from now on keeps those that
+// are made.
+func (s *Session) catchUp(ctx context.Context) error {
+	t, ok := s.Live.(Changes)
+	if !ok || s.kept != nil {
+		return nil
+	}
+	j, err := openJournal(s.dir, s.rec.Head)
+	if err != nil {
+		return err
+	}
+	s.journal = j
+	if l, ok := s.Live.(rooted); ok {
+		l.Refill(s.refill)
+	}
+	if len(j.changes) == 0 {
+		return nil
+	}
+	failed, err := j.replay(ctx, t)
+	if err != nil {
+		return err
+	}
+	s.changed = true
+	s.sayRefilled(j.files(), failed)
+	return nil
+}
+
+// sayRefilled tells which files were put back.
+func (s *Session) sayRefilled(files, failed []string) {
+	files = slices.DeleteFunc(files, func(path string) bool { return slices.Contains(failed, path) })
+	if len(files) > 0 {
+		s.notice("files that were put in since are there again: " + listing(files))
+	}
+	if len(failed) > 0 {
+		s.notice("files that were put in since could not be put back: " + listing(failed))
+	}
+}
+
+// listing names a few of many paths.
+func listing(paths []string) string {
+	const most = 10
+	if len(paths) <= most {
+		return strings.Join(paths, ", ")
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(paths[:most], ", "), len(paths)-most)
+}
+
+// refill makes the changes again in a sandbox that takes the place of a lost one.
+func (s *Session) refill(ctx context.Context, t Changes) error {
+	s.noting.Lock()
+	if s.journal == nil {
+		s.noting.Unlock()
+		return nil
+	}
+	now := *s.journal // whoever makes a change meanwhile makes it again himself
+	now.changes, now.newest = slices.Clone(now.changes), maps.Clone(now.newest)
+	s.noting.Unlock()
+	failed, err := now.replay(ctx, t)
+	if err == nil {
+		s.sayRefilled(now.files(), failed)
+	}
+	return err
+}
+
+// turnOver begins the journal of a new head. Nothing changes the session meanwhile.
+func (s *Session) turnOver(head Entry) {
+	s.noting.Lock()
+	defer s.noting.Unlock()
+	if s.journal == nil {
+		return
+	}
+	old := s.journal
+	s.journal = newJournal(s.dir, head)
+	old.end()
+}
+
+// letGo closes the journal and leaves it on the disk for whoever opens the session next.
+func (s *Session) letGo() {
+	s.noting.Lock()
+	defer s.noting.Unlock()
+	if s.journal != nil {
+		s.journal.close()
+	}
+}

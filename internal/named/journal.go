@@ -1,0 +1,409 @@
+package named
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"cove/internal/problem"
+	"cove/internal/wire"
+)
+
+// Changes is the part of a workspace by which others than code change it.
+type Changes = interface {
+	Write(ctx context.Context, path string, r io.Reader) (wire.FileInfo, error)
+	Move(ctx context.Context, from, to string) error
+	Remove(ctx context.Context, path string, all bool) error
+	MakeFolder(ctx context.Context, path string) error
+}
+
+// journal keeps on the disk what others than code have changed in the workspace since the head was saved, so that a change that was acknowledged
+// outlives the sandbox. It belongs to one head, and is void as soon as there is another: that has the changes in it.
+//
+//	<session>/journal/<head>.log   a line of JSON for each change, in their order
+//	<session>/journal/put_*        the contents of files, also of those that are still being received
+//
+// The sandbox is changed first and the line is written then, so a change that was refused is not in it. The caller sees to it that neither a save nor
+// another change comes in between. A line that a crash cut short was never acknowledged.
+type journal struct {
+	path    string   // of the log
+	log     *os.File // nil until the first change
+	changes []change
+	newest  map[string]int // by path: the place in changes of what put it there
+	bytes   int64          // of contents that are still needed
+}
+
+// change is one line of the log.
+type change struct {
+	Op   string    `json:"op"` // put, move, remove, folder
+	Path string    `json:"path"`
+	To   string    `json:"to,omitempty"`
+	All  bool      `json:"all,omitempty"`
+	Blob string    `json:"content,omitempty"` // a file beside the log
+	Size int64     `json:"size,omitempty"`
+	At   time.Time `json:"at"`
+}
+
+const (
+	journalName   = "journal"
+	logSuffix     = ".log"
+	contentPrefix = "put_"
+	beginning     = "start" // the head of a session that was never saved
+)
+
+func journalPath(dir string, head Entry) string {
+	name := head.Snapshot
+	if name == "" {
+		name = beginning
+	}
+	return filepath.Join(dir, journalName, name+logSuffix)
+}
+
+func newJournal(dir string, head Entry) *journal {
+	return &journal{path: journalPath(dir, head), newest: map[string]int{}}
+}
+
+// content is the path of a content.
+func (j *journal) content(blob string) string {
+	return filepath.Join(filepath.Dir(j.path), filepath.Base(blob))
+}
+
+// openJournal reads the journal of a head, where there is one.
+func openJournal(dir string, head Entry) (*journal, error) {
+	j := newJournal(dir, head)
+	f, err := os.OpenFile(j.path, os.O_RDWR, 0)
+	if errors.Is(err, fs.ErrNotExist) {
+		return j, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read what was changed since the last save: %w", err)
+	}
+	whole := int64(0)
+	for in := bufio.NewReader(f); ; {
+		line, err := in.ReadBytes('\n')
+		var c change
+		if err != nil || json.Unmarshal(line, &c) != nil {
+			break // the end, or what a crash cut short
+		}
+		whole += int64(len(line))
+		j.note(c)
+	}
+	if err := errors.Join(f.Truncate(whole), seekEnd(f)); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	j.log = f
+	return j, nil
+}
+
+func seekEnd(f *os.File) error {
+	_, err := f.Seek(0, io.SeekEnd)
+	return err
+}
+
+// keptChanges counts the changes in the journal of a head.
+func keptChanges(dir string, head Entry) int {
+	text, err := os.ReadFile(journalPath(dir, head))
+	if err != nil {
+		return 0
+	}
+	return bytes.Count(text, []byte{'\n'})
+}
+
+// note takes a change over and returns the contents that nobody needs any more.
+func (j *journal) note(c change) (obsolete []string) {
+	forget := func(path string) {
+		i := j.newest[path]
+		obsolete = append(obsolete, j.changes[i].Blob)
+		j.bytes -= j.changes[i].Size
+		delete(j.newest, path)
+	}
+	switch c.Op {
+	case "put":
+		if _, ok := j.newest[c.Path]; ok {
+			forget(c.Path)
+		}
+		j.newest[c.Path] = len(j.changes)
+		j.bytes += c.Size
+	case "remove":
+		for _, path := range j.below(c.Path) {
+			forget(path)
+		}
+	case "move":
+		for _, path := range j.below(c.Path) {
+			i := j.newest[path]
+			delete(j.newest, path)
+			j.newest[c.To+strings.TrimPrefix(path, c.Path)] = i
+		}
+	}
+	j.changes = append(j.changes, c)
+	return obsolete
+}
+
+// below lists the paths at or below one that a change has put there.
+func (j *journal) below(top string) (paths []string) {
+	for path := range j.newest {
+		if path == top || strings.HasPrefix(path, top+"/") {
+			paths = append(paths, path)
+		}
+	}
+	return paths
+}
+
+// receive brings the content of a file to the disk. A file of the host that is never changed is shared.
+func (j *journal) receive(r io.Reader) (blob string, size int64, err error) {
+	if err := os.MkdirAll(filepath.Dir(j.path), 0o700); err != nil {
+		return "", 0, unkept(err)
+	}
+	blob = id(contentPrefix)
+	path := j.content(blob)
+	if f, ok := r.(*os.File); ok && os.Link(f.Name(), path) == nil {
+		if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() {
+			return blob, info.Size(), nil
+		}
+		_ = os.Remove(path)
+	}
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if err != nil {
+		return "", 0, unkept(err)
+	}
+	source := &failing{r: r}
+	size, err = io.Copy(f, source)
+	if err == nil {
+		err = f.Sync()
+	}
+	if err = errors.Join(err, f.Close()); err != nil {
+		_ = os.Remove(path)
+		if source.err != nil {
+			return "", 0, source.err
+		}
+		return "", 0, unkept(err)
+	}
+	return blob, size, nil
+}
+
+// failing remembers what its reader failed with.
+type failing struct {
+	r   io.Reader
+	err error
+}
+
+func (f *failing) Read(p []byte) (int, error) {
+	n, err := f.r.Read(p)
+	if err != nil && !errors.Is(err, io.EOF) {
+		f.err = err
+	}
+	return n, err
+}
+
+// drop removes a content that no change has.
+func (j *journal) drop(blob string) { _ = os.Remove(j.content(blob)) }
+
+// add writes a change down, with its time; it is on the disk then.
+func (j *journal) add(c *change) error {
+	c.At = time.Now()
+	line, err := json.Marshal(c)
+	if err != nil {
+		return err
+	}
+	if err := j.begin(); err != nil {
+		return unkept(err)
+	}
+	end, err := j.log.Seek(0, io.SeekCurrent)
+	if err == nil {
+		if _, err = j.log.Write(append(line, '\n')); err == nil {
+			err = j.log.Sync()
+		}
+		if err != nil { // half a line would hide those that come behind it
+			err = errors.Join(err, j.log.Truncate(end), seekEnd(j.log))
+		}
+	}
+	if err != nil {
+		c.At = time.Time{}
+		return unkept(err)
+	}
+	for _, blob := range j.note(*c) {
+		j.drop(blob)
+	}
+	return nil
+}
+
+// begin makes the log, and sees to it that it is found after a crash.
+func (j *journal) begin() error {
+	if j.log != nil {
+		return nil
+	}
+	dir := filepath.Dir(j.path)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	f, err := os.OpenFile(j.path, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	for _, dir := range []string{dir, filepath.Dir(dir)} {
+		if err := syncFolder(dir); err != nil {
+			return errors.Join(err, f.Close())
+		}
+	}
+	j.log = f
+	return nil
+}
+
+func unkept(err error) error {
+	if errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) {
+		return problem.New(problem.Exhausted, "disk_full", "there is no room left on the disk to keep the file").WithCause(err).WithHint("make room, or delete what is not needed")
+	}
+	return problem.New(problem.Unavailable, "sessions_unwritable", "the change could not be written to the disk").WithCause(err)
+}
+
+// end removes the journal: its changes are saved, or given up.
+func (j *journal) end() {
+	j.close()
+	_ = os.Remove(j.path)
+	for _, c := range j.changes {
+		if c.Blob != "" {
+			j.drop(c.Blob)
+		}
+	}
+}
+
+// close lets go of the journal and leaves it on the disk.
+func (j *journal) close() {
+	if j.log != nil {
+		j.log.Close()
+		j.log = nil
+	}
+}
+
+// replay makes the changes again in a workspace that lacks them. failed are the paths of files that could not be put there.
+func (j *journal) replay(ctx context.Context, t Changes) (failed []string, err error) {
+	for i, c := range j.changes {
+		var cause error
+		switch c.Op {
+		case "put":
+			cause = j.put(ctx, t, c)
+		case "move":
+			cause = t.Move(ctx, c.Path, c.To)
+		case "remove":
+			cause = t.Remove(ctx, c.Path, c.All)
+		case "folder":
+			cause = t.MakeFolder(ctx, c.Path)
+		}
+		if cause == nil {
+			continue
+		}
+		if p := problem.Of(cause); ctx.Err() != nil || p.Kind == problem.Internal || p.Kind == problem.Unavailable {
+			return failed, fmt.Errorf("put back what was changed since the last save: %w", cause)
+		}
+		if c.Op == "put" && slices.Contains(j.needed(), i) {
+			failed = append(failed, c.Path)
+		}
+	}
+	return failed, nil
+}
+
+// needed are the places of the changes whose contents are.
+func (j *journal) needed() (places []int) {
+	for _, i := range j.newest {
+		places = append(places, i)
+	}
+	return places
+}
+
+func (j *journal) put(ctx context.Context, t Changes, c change) error {
+	f, err := os.Open(j.content(c.Blob))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil // something later took its place
+	}
+	if err != nil {
+		return problem.New(problem.Unavailable, "content_unreadable", "the content of "+c.Path+" cannot be read").WithCause(err)
+	}
+	defer f.Close()
+	_, err = t.Write(ctx, c.Path, f)
+	return err
+}
+
+// files are the paths of the files that the changes have put into the workspace and that are there still, as far as they know.
+func (j *journal) files() []string {
+	var paths []string
+	for path := range j.newest {
+		paths = append(paths, path)
+	}
+	slices.Sort(paths)
+	return paths
+}
+
+// cloneJournal gives a fork's head the journal of its origin's.
+func cloneJournal(from string, head Entry, to string, forked Entry) error {
+	source, err := openJournal(from, head)
+	if err != nil || len(source.changes) == 0 {
+		return err
+	}
+	defer source.close()
+	target := newJournal(to, forked)
+	if err := os.MkdirAll(filepath.Dir(target.path), 0o700); err != nil {
+		return unkept(err)
+	}
+	for _, c := range source.changes {
+		if c.Blob == "" {
+			continue
+		}
+		if err := replicate(source.content(c.Blob), target.content(c.Blob), true); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return unkept(err)
+		}
+	}
+	if err := replicate(source.path, target.path, false); err != nil {
+		return unkept(err)
+	}
+	return syncFolder(filepath.Dir(target.path))
+}
+
+// replicate makes to another name of a file that never changes, or a copy of it.
+func replicate(from, to string, shared bool) error {
+	if shared && os.Link(from, to) == nil {
+		return nil
+	}
+	in, err := os.Open(from)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	out, err := os.OpenFile(to, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(out, in)
+	if err == nil {
+		err = out.Sync()
+	}
+	return errors.Join(err, out.Close())
+}
+
+// tidyJournals removes the journals of other heads, and contents that nobody needs or that were never received whole.
+func tidyJournals(dir string, own *journal) {
+	entries, err := os.ReadDir(filepath.Join(dir, journalName))
+	if err != nil {
+		return
+	}
+	wanted := map[string]bool{filepath.Base(own.path): true}
+	for _, i := range own.newest {
+		wanted[own.changes[i].Blob] = true
+	}
+	for _, e := range entries {
+		if !wanted[e.Name()] {
+			_ = os.Remove(filepath.Join(dir, journalName, e.Name()))
+		}
+	}
+}
