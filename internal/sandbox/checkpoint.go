@@ -54,6 +54,6 @@ type Checkpointer interface {
 	Sandbox
 	// Checkpoint saves the sandbox to files in dir, an empty folder. The caller closes the stream from Dial before. With keep
 	// the sandbox goes on afterwards, and Dial returns the guest's next connection; without, it is gone, as after Stop.
-	// When it fails, the sandbox goes on if it can; it does when there is no room (problem "disk_full").
+	// When it fails, also for want of room (problem "disk_full") or because ctx ended, the sandbox goes on if it can, and dir is empty again.
 	Checkpoint(ctx context.Context, dir string, keep bool) error
 }

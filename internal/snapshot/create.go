@@ -65,12 +65,17 @@ func assemble(ctx context.Context, dir string, certain bool, fill func(tmp strin
 		return nil, fmt.Errorf("make a snapshot: %w", full(err, "a snapshot"))
 	}
 	defer lock.Close()
+	manifest, err := roomyFile(filepath.Join(tmp, manifestName))
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("make a snapshot: %w", full(err, "a snapshot")), os.RemoveAll(tmp))
+	}
+	defer manifest.Close()
 	m, err := fill(tmp)
 	if err == nil {
 		err = ctx.Err()
 	}
 	if err == nil {
-		err = finish(tmp, dir, m, certain)
+		err = finish(tmp, dir, m, manifest, certain)
 	}
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("make a snapshot: %w", full(err, "a snapshot")), os.RemoveAll(tmp))
@@ -96,17 +101,15 @@ func makeLocked(dir string) (*os.File, error) {
 }
 
 // finish writes the manifest and gives the snapshot its name.
-func finish(tmp, dir string, m Manifest, certain bool) error {
+func finish(tmp, dir string, m Manifest, manifest *os.File, certain bool) error {
 	text, err := json.MarshalIndent(m, "", "  ")
 	if err != nil {
 		return err
 	}
-	if err := writeFile(filepath.Join(tmp, manifestName), text, true); err != nil {
+	if err := writeLast(manifest, append(text, '\n')); err != nil {
 		return err
 	}
-	if err := remember(tmp, m, certain); err != nil {
-		return err
-	}
+	_ = remember(tmp, m, certain) // without it the files are read again
 	if err := syncFolders(filepath.Join(tmp, imageName)); err != nil {
 		return err
 	}
@@ -119,16 +122,33 @@ func finish(tmp, dir string, m Manifest, certain bool) error {
 	return syncFolder(filepath.Dir(dir))
 }
 
-func writeFile(path string, text []byte, sync bool) error {
+// manifestRoom is what a manifest may take: that of a checkpoint takes a twentieth.
+const manifestRoom = 16 << 10
+
+// roomyFile makes a file that has room on the disk before it is written, where the file system can do that: what a sandbox has ended for must not fail for
+// want of a few bytes.
+func roomyFile(path string) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	_, err = f.Write(append(text, '\n'))
-	if err == nil && sync {
+	err = unix.Fallocate(int(f.Fd()), unix.FALLOC_FL_KEEP_SIZE, 0, manifestRoom)
+	if err != nil && !errors.Is(err, unix.EOPNOTSUPP) && !errors.Is(err, unix.ENOSYS) {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
+}
+
+// writeLast writes a whole file through to the disk and gives back the room that it did not need.
+func writeLast(f *os.File, text []byte) error {
+	_, err := f.Write(text)
+	if err == nil {
+		err = f.Truncate(int64(len(text)))
+	}
+	if err == nil {
 		err = f.Sync()
 	}
-	return errors.Join(err, f.Close())
+	return err
 }
 
 func syncFolder(dir string) error {

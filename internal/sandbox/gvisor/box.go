@@ -8,12 +8,14 @@ import (
 	"io"
 	"net"
 	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
+	"gvisor.dev/gvisor/pkg/sentry/state/checkpointfiles"
 
 	"cove/internal/guest/program"
 	"cove/internal/problem"
@@ -37,6 +39,7 @@ type box struct {
 	sentry   int  // process id
 	gofer    int  // process id
 	spent    odometer
+	loaded   int64 // bytes of pages that it was restored from
 
 	mu    sync.Mutex
 	first net.Conn // the connection that ended the start, until Dial hands it over
@@ -120,6 +123,9 @@ func (s *box) Restore(ctx context.Context, dir string) (sandbox.Sandbox, error) 
 	if guest, err := program.Noted(dir, s.engine.guests()); err != nil || guest != s.guest {
 		return nil, problem.New(problem.Unavailable, "guest_differs", "the checkpoint needs another guest than the one that the sandbox was prepared with").WithCause(err)
 	}
+	if info, err := os.Stat(filepath.Join(dir, checkpointfiles.PagesFileName)); err == nil {
+		s.loaded = info.Size()
+	}
 	if err := s.warden.call(ctx, "Restore", ImageArgs{ID: s.ID(), Image: dir}, &struct{}{}); err != nil {
 		return nil, fmt.Errorf("restore sandbox %s: %w", s.ID(), s.withLogs(err))
 	}
@@ -129,9 +135,11 @@ func (s *box) Restore(ctx context.Context, dir string) (sandbox.Sandbox, error) 
 	return s, nil
 }
 
-// Checkpoint saves the sandbox. A problem with code "disk_full" has not touched it.
+// Checkpoint saves the sandbox. It goes on whatever happens, until its files are whole: the sentry would end by itself after saving, also when that
+// has failed, so it is always told to go on, and ended from here.
 func (s *box) Checkpoint(ctx context.Context, dir string, keep bool) error {
-	if err := roomFor(dir, heldMemory(s.sentry)); err != nil {
+	d, err := outline(dir, needsOf(s.sentry, s.instance.Join("workspace"), s.loaded))
+	if err != nil {
 		return fmt.Errorf("save sandbox %s: %w", s.ID(), err)
 	}
 	s.mu.Lock()
@@ -140,19 +148,20 @@ func (s *box) Checkpoint(ctx context.Context, dir string, keep bool) error {
 		s.first = nil
 	}
 	s.mu.Unlock()
-	if err := program.Note(s.guest, dir); err != nil {
-		return fmt.Errorf("save sandbox %s: note its guest: %w", s.ID(), err)
+	if err = program.Note(s.guest, dir); err == nil {
+		err = s.warden.call(ctx, "Checkpoint", ImageArgs{ID: s.ID(), Image: dir}, &struct{}{})
 	}
-	// Without keep the sentry ends by itself when all is saved, which is no accident then.
-	s.stopping.Store(!keep)
-	if err := s.warden.call(ctx, "Checkpoint", ImageArgs{ID: s.ID(), Image: dir, Keep: keep}, &struct{}{}); err != nil {
-		s.stopping.Store(false)
-		return fmt.Errorf("save sandbox %s: %w", s.ID(), s.withLogs(err))
+	if err == nil {
+		err = d.finish()
 	}
-	if keep {
-		return nil
+	if err != nil {
+		return fmt.Errorf("save sandbox %s: %w", s.ID(), errors.Join(s.withLogs(asFull(err)), d.discard()))
 	}
-	return s.Stop(ctx)
+	if !keep {
+		// What it leaves behind when this fails is swept later; the checkpoint is as good.
+		_ = s.Stop(ctx)
+	}
+	return nil
 }
 
 func (s *box) meetGuest(ctx context.Context) error {

@@ -128,15 +128,14 @@ func processTree(pids ...int) []int {
 	return all
 }
 
-// heldMemory returns the bytes that a sandbox holds and cannot be made to drop: those of its sentry, and those of the file in memory that has all that
-// code and tmpfs have. Most pages of that file are mapped by the code's processes alone, so what the sentry has resident of it says little.
-func heldMemory(sentry int) int64 {
-	total := statusBytes(sentry, "RssAnon:")
+// heldMemory returns the bytes that a sandbox holds and cannot be made to drop.
+func heldMemory(sentry int) int64 { return statusBytes(sentry, "RssAnon:") + memoryFile(sentry) }
+
+// memoryFile returns the bytes in the file in memory that has all that code and tmpfs have. Most of its pages are mapped by the code's processes alone, so
+// what the sentry has resident of it says little.
+func memoryFile(sentry int) int64 {
 	dir := fmt.Sprintf("/proc/%d/fd", sentry)
-	entries, err := os.ReadDir(dir)
-	if err != nil {
-		return total + statusBytes(sentry, "RssShmem:")
-	}
+	entries, _ := os.ReadDir(dir)
 	for _, e := range entries {
 		path := filepath.Join(dir, e.Name())
 		if target, err := os.Readlink(path); err != nil || !strings.HasPrefix(target, "/memfd:runsc-memory") {
@@ -144,10 +143,10 @@ func heldMemory(sentry int) int64 {
 		}
 		var st unix.Stat_t
 		if unix.Stat(path, &st) == nil {
-			return total + st.Blocks*512
+			return st.Blocks * 512
 		}
 	}
-	return total + statusBytes(sentry, "RssShmem:")
+	return statusBytes(sentry, "RssShmem:")
 }
 
 // statusBytes returns an amount of memory that a process's status names.

@@ -12,11 +12,13 @@ import (
 	"github.com/google/subcommands"
 	specs "github.com/opencontainers/runtime-spec/specs-go"
 	"golang.org/x/sys/unix"
+	"gvisor.dev/gvisor/pkg/control/client"
+	"gvisor.dev/gvisor/pkg/sentry/control"
 	"gvisor.dev/gvisor/pkg/state/statefile"
+	sentry "gvisor.dev/gvisor/runsc/boot"
 	"gvisor.dev/gvisor/runsc/config"
 	"gvisor.dev/gvisor/runsc/container"
 	"gvisor.dev/gvisor/runsc/flag"
-	runsc "gvisor.dev/gvisor/runsc/sandbox"
 	"gvisor.dev/gvisor/runsc/specutils"
 )
 
@@ -97,7 +99,6 @@ type CreateReply struct{ Sentry, Gofer int }
 type ImageArgs struct {
 	ID    string
 	Image string
-	Keep  bool // Checkpoint: the container goes on
 }
 
 func (w *warden) ward(id string) (*ward, error) {
@@ -173,15 +174,45 @@ func (w *warden) Restore(a ImageArgs, _ *struct{}) error {
 	return w.do(a.ID, func(d *ward) error { return d.c.Restore(d.conf, a.Image, false, true, nil) })
 }
 
-// Checkpoint saves a running container.
+// Checkpoint has a running container write itself to files that are there, and go on. Upstream's own call makes the files, which would leave nobody a
+// moment to set room aside for them.
 func (w *warden) Checkpoint(a ImageArgs, _ *struct{}) error {
 	return w.do(a.ID, func(d *ward) error {
-		return d.c.Checkpoint(d.conf, a.Image, runsc.CheckpointOpts{
-			Compression:               statefile.CompressionLevelNone, // compressed pages cannot be loaded in the background
-			Resume:                    a.Keep,
-			ExcludeCommittedZeroPages: true,
-		})
+		opts := control.SaveOpts{
+			Metadata:                       statefile.CompressionLevelNone.ToMetadata(), // compressed pages cannot be loaded in the background
+			AppMFExcludeCommittedZeroPages: true,
+			HavePagesFile:                  true,
+			Resume:                         true,
+		}
+		defer func() {
+			for _, f := range opts.Files {
+				_ = f.Close()
+			}
+		}()
+		for _, name := range imageFiles() {
+			f, err := os.OpenFile(filepath.Join(a.Image, name), os.O_RDWR, 0)
+			if err != nil {
+				return err
+			}
+			opts.Files = append(opts.Files, f)
+		}
+		return d.ask(sentry.ContMgrCheckpoint, &opts)
 	})
+}
+
+// ask calls the sentry of a container.
+func (d *ward) ask(method string, args any) error {
+	socket, err := unix.Open(d.c.Sandbox.GetControlSocketPath(), unix.O_PATH|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return fmt.Errorf("find the sentry: %w", err)
+	}
+	defer func() { _ = unix.Close(socket) }()
+	conn, err := client.ConnectTo(fmt.Sprintf("/proc/self/fd/%d", socket)) // a socket's path is limited to 107 bytes
+	if err != nil {
+		return fmt.Errorf("reach the sentry: %w", err)
+	}
+	defer func() { _ = conn.Close() }()
+	return conn.Call(method, args, nil)
 }
 
 // Destroy ends a container, in whatever state, and forgets it.
