@@ -207,10 +207,16 @@ func (t fakeTree) Stat(_ context.Context, path string) (wire.FileInfo, error) {
 	return wire.FileInfo{Path: path, Size: int64(len(content)), Stamp: "s", Modified: cmp.Or(t.h.modified, then.UnixMicro())}, nil
 }
 
-func (t fakeTree) Read(_ context.Context, path string, offset, _ int64, w io.Writer) (int64, error) {
+func (t fakeTree) Read(_ context.Context, path string, offset, limit int64, w io.Writer) (int64, error) {
 	unlock := t.lock()
 	content := t.h.tree[path]
 	unlock()
+	if path == "denied" {
+		return 0, problem.New(problem.Denied, "file_denied", "its mode forbids to read it")
+	}
+	if limit > 0 {
+		content = content[:min(int64(len(content)), offset+limit)]
+	}
 	for at := offset; at < int64(len(content)); at += 1000 {
 		if _, err := w.Write(content[at:min(at+1000, int64(len(content)))]); err != nil {
 			return int64(len(content)), err

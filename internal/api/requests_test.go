@@ -161,6 +161,12 @@ func TestDownloads(t *testing.T) {
 		"since":         {"GET", "If-Modified-Since: " + then.Format(http.TimeFormat), 304, ""},
 		"precondition":  {"GET", `If-Match: "x"`, 412, ""},
 		"broken ranges": {"GET", "Range: bytes=9-1", 416, ""},
+		"last none":     {"GET", "Range: bytes=-0", 416, ""},
+		"last nones":    {"GET", "Range: bytes=-000", 416, ""},
+		"two thousand":  {"GET", "Range: bytes=0-0" + strings.Repeat(",2-2", 1999), 200, string(content)},
+		"to far beyond": {"GET", "Range: bytes=19998-99999999999999999999", 416, ""},
+		"to beyond":     {"GET", "Range: bytes=19998-9223372036854775807", 206, "89"},
+		"all by suffix": {"GET", "Range: bytes=-20001", 206, string(content)},
 	}
 	for name, test := range tests {
 		got := w.do(t, test.method, path, "", strings.Split(test.header, "\x00")...)
@@ -170,7 +176,7 @@ func TestDownloads(t *testing.T) {
 		switch test.status {
 		case 416:
 			wantProblem(t, got, 416, "range_invalid")
-			if name == "beyond" && got.header.Get("Content-Range") != "bytes */20000" {
+			if (name == "beyond" || name == "last none") && got.header.Get("Content-Range") != "bytes */20000" {
 				t.Errorf("it does not say how large the file is: %v", got.header)
 			}
 		case 412:
@@ -183,6 +189,10 @@ func TestDownloads(t *testing.T) {
 	if got := w.do(t, "GET", api.Prefix+"/files/"+stored+"/content", "", "Range: bytes=2-4"); got.body != "234" || got.header.Get("Etag") != `"aa"` ||
 		!strings.Contains(got.header.Get("Content-Disposition"), "filename*=UTF-8''Ums%C3%A4tze.csv") {
 		t.Errorf("%+v", got)
+	}
+	w.hub.tree["denied"] = []byte("secret")
+	for _, header := range []string{"Accept: */*", "Range: bytes=1-2"} {
+		wantProblem(t, w.do(t, "GET", api.Prefix+"/sessions/"+session+"/files/denied", "", header), 403, "file_denied")
 	}
 	wantProblem(t, w.do(t, "GET", api.Prefix+"/sessions/"+session+"/files/data", ""), 400, "is_folder")
 	wantProblem(t, w.do(t, "GET", api.Prefix+"/sessions/"+session+"/files/none", ""), 404, "file_not_found")

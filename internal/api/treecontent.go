@@ -1,15 +1,19 @@
 package api
 
 import (
+	"bufio"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
 	"io"
+	"math"
 	"mime"
 	"net/http"
 	"net/url"
 	"path"
+	"regexp"
+	"strconv"
 	"strings"
 	"time"
 
@@ -43,7 +47,8 @@ func (s *surface) addTreeContent() {
 		errors:  []string{"session_not_found", "file_too_large", "workspace_full", "invalid_path"},
 		example: `curl -H "Authorization: Bearer $KEY" -T sales.csv $COVE/sessions/$SESSION/files/data/sales.csv`}, s.uploadTree)
 	addRaw(s, operation{id: "tree.download", method: http.MethodGet, path: "/sessions/{session}/files/{path...}", tag: tag, action: auth.FilesRead, summary: "Download a file",
-		about: "With `Range` (one), `If-None-Match` and the like.", errors: treeProblems,
+		about:  "With `Range` (one), `If-None-Match` and the like. Of a file with holes that says to be larger than a workspace, ask for parts.",
+		errors: append([]string{"file_too_large", "range_invalid"}, treeProblems...),
 		example: `curl -H "Authorization: Bearer $KEY" -o sales.csv $COVE/sessions/$SESSION/files/data/sales.csv
 curl -H "Authorization: Bearer $KEY" -r 0-99 $COVE/sessions/$SESSION/files/data/sales.csv`}, s.downloadTree)
 	addRaw(s, operation{id: "tree.archive", method: http.MethodGet, path: "/sessions/{session}/archive", tag: tag, action: auth.FilesRead, summary: "Download a folder as an archive",
@@ -84,19 +89,57 @@ func (s *surface) downloadTree(w http.ResponseWriter, r *http.Request, who auth.
 		if info.Folder {
 			return problem.New(problem.Invalid, "is_folder", "this is a folder").WithHint("list it with ?path=, or download it with .../archive?path=")
 		}
-		content := &treeFile{ctx: ctx, tree: t, path: in.Path, size: info.Size}
+		etag := etagOf(info)
+		r, from, to := oneRange(r, etag, info.Size)
+		content := &treeFile{ctx: ctx, tree: t, path: in.Path, size: info.Size, end: to, at: from}
 		defer content.stop()
-		s.serveContent(w, r, path.Base(in.Path), etagOf(info), modifiedAt(info), content)
-		return nil // what went wrong from here on shows as a body that is too short
+		if r.Method == http.MethodHead {
+			content.end = min(to, from+1)
+		}
+		if err := content.begin(); err != nil {
+			return err
+		}
+		s.serveContent(w, r, path.Base(in.Path), etag, modifiedAt(info), content)
+		return nil // what goes wrong from here on shows as a body that is too short
 	})
 }
 
-// serveContent answers with a file that may be hostile: a browser saves it and runs nothing in it. Of ranges there is one; several would be
-// read by a goroutine that outlasts the handler, and each is a read of its own in the sandbox.
-func (s *surface) serveContent(w http.ResponseWriter, r *http.Request, name, etag string, modified time.Time, content io.ReadSeeker) {
-	if strings.Contains(r.Header.Get("Range"), ",") {
+var singleRange = regexp.MustCompile(`^bytes=(?:(\d+)-(\d*)|-(\d+))$`)
+
+// oneRange returns a request that asks for at most one range, and where in a file of that size this is. Several ranges would be read by a goroutine
+// that outlasts the handler, and each is a read of its own in the sandbox; so would be one that is for another version of the file. A server may pass
+// over them (RFC 9110, 14.2). One that is none is left to http.ServeContent.
+func oneRange(r *http.Request, etag string, size int64) (one *http.Request, from, to int64) {
+	asked := r.Header.Get("Range")
+	other := r.Header.Get("If-Range") != "" && r.Header.Get("If-Range") != etag
+	if other || strings.Contains(asked, ",") || len(r.Header["Range"]) > 1 {
 		r = r.Clone(r.Context())
-		r.Header.Del("Range") // a server may pass over it (RFC 9110, 14.2)
+		r.Header.Del("Range")
+		return r, 0, size
+	}
+	m := singleRange.FindStringSubmatch(asked)
+	if m == nil {
+		return r, 0, size
+	}
+	number := func(text string, otherwise int64) int64 {
+		if n, err := strconv.ParseInt(text, 10, 64); err == nil {
+			return n
+		}
+		return otherwise
+	}
+	if m[3] != "" {
+		return r, max(0, size-number(m[3], size)), size
+	}
+	last := number(m[2], size)
+	return r, min(number(m[1], size), size), min(size, max(last, last+1))
+}
+
+// serveContent answers with a file that may be hostile: a browser saves it and runs nothing in it. Of ranges there is one.
+func (s *surface) serveContent(w http.ResponseWriter, r *http.Request, name, etag string, modified time.Time, content io.ReadSeeker) {
+	r, _, _ = oneRange(r, etag, 0)
+	if m := singleRange.FindStringSubmatch(r.Header.Get("Range")); m != nil && m[3] != "" && strings.Trim(m[3], "0") == "" {
+		r = r.Clone(r.Context())
+		r.Header.Set("Range", fmt.Sprintf("bytes=%d-", math.MaxInt64)) // of the last 0 bytes there are none, which http.ServeContent does not refuse
 	}
 	attach(w.Header(), name)
 	w.Header().Set("ETag", etag)
@@ -188,55 +231,69 @@ func (s *surface) archive(w http.ResponseWriter, r *http.Request, who auth.Princ
 	})
 }
 
-// treeFile reads a file of a workspace from any place on, for ranges. A read asks the sandbox for the rest of the file, in one piece.
+// treeFile reads a file of a workspace from any place on, for ranges. A read asks the sandbox for what is left before the end, in one piece.
 type treeFile struct {
-	ctx  context.Context
-	tree hub.Tree
-	path string
-	size int64
-	at   int64
-	from *io.PipeReader
-	done chan struct{}
+	ctx   context.Context
+	tree  hub.Tree
+	path  string
+	size  int64 // of the whole file
+	end   int64 // of what is asked for
+	place int64 // where the next read begins
+	at    int64 // where the read that is under way is
+	from  *io.PipeReader
+	begun *bufio.Reader // of from
+	done  chan struct{}
+}
+
+// begin reads the first byte, so that what cannot be read is told as a problem, and not by a body that is too short.
+func (f *treeFile) begin() error {
+	f.start()
+	if _, err := f.begun.Peek(1); err != nil && err != io.EOF {
+		return err
+	}
+	return nil
 }
 
 // Seek only notes the place.
 func (f *treeFile) Seek(offset int64, whence int) (int64, error) {
 	switch whence {
 	case io.SeekCurrent:
-		offset += f.at
+		offset += f.place
 	case io.SeekEnd:
 		offset += f.size
 	}
 	if offset < 0 {
 		return 0, fmt.Errorf("seek %s: before the beginning", f.path)
 	}
-	if offset != f.at {
-		f.stop()
-		f.at = offset
-	}
+	f.place = offset
 	return offset, nil
 }
 
 func (f *treeFile) Read(p []byte) (int, error) {
-	if f.at >= f.size {
+	if f.place >= f.end {
 		return 0, io.EOF
+	}
+	if f.place != f.at {
+		f.stop()
+		f.at = f.place
 	}
 	if f.from == nil {
 		f.start()
 	}
-	n, err := f.from.Read(p[:min(int64(len(p)), f.size-f.at)])
+	n, err := f.begun.Read(p[:min(int64(len(p)), f.end-f.at)])
 	f.at += int64(n)
+	f.place = f.at
 	return n, err
 }
 
 func (f *treeFile) start() {
 	from, to := io.Pipe()
 	done := make(chan struct{})
-	f.from, f.done = from, done
-	at := f.at
+	f.from, f.done, f.begun = from, done, bufio.NewReaderSize(from, 1<<16)
+	at, limit := f.at, max(f.end-f.at, 1) // a file of no bytes cannot be read either when its mode forbids it
 	go func() {
 		defer close(done)
-		_, err := f.tree.Read(f.ctx, f.path, at, 0, to)
+		_, err := f.tree.Read(f.ctx, f.path, at, limit, to)
 		to.CloseWithError(err) // nil is io.EOF
 	}()
 }

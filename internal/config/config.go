@@ -277,8 +277,8 @@ func (c Config) Validate() error {
 		return bad("packages", fmt.Sprintf("is standard or minimal, not %q", c.Packages))
 	case c.Memory < 128<<20:
 		return bad("memory", "must be at least 128MiB: Python itself needs that much")
-	case !(c.CPUs > 0) || c.CPUs > 4096:
-		return bad("cpus", "must be a number of cores above 0")
+	case !(c.CPUs >= 0.01) || c.CPUs > 4096:
+		return bad("cpus", "must be a number of cores from 0.01 on")
 	case c.MaxOutput <= 0:
 		return bad("max-output", "must be above 0")
 	case c.UndoDepth < 1:

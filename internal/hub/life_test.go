@@ -228,7 +228,7 @@ func TestASessionThatCannotStart(t *testing.T) {
 		return err == nil && len(list.Items) == 1 && list.Items[0].ID == s.ID
 	})
 	for name, n := range map[string]hub.NewSession{
-		"memory": {Memory: 1}, "packages": {Packages: "other"}, "life": {Life: -1}, "name": {Name: strings.Repeat("x", 201)}, "cpus": {CPUs: -1},
+		"memory": {Memory: 1}, "packages": {Packages: "other"}, "life": {Life: -1}, "name": {Name: strings.Repeat("x", 201)}, "cpus": {CPUs: -1}, "hardly any cpu": {CPUs: 1e-9}, "half a least cpu": {CPUs: 0.005}, "too many cpus": {CPUs: 255},
 	} {
 		if _, err := l.CreateSession(t.Context(), who, n); problem.Of(err) == nil || problem.Of(err).Code != "session_invalid" {
 			t.Errorf("%s: %v", name, err)

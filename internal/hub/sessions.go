@@ -7,12 +7,14 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"runtime"
 	"slices"
 	"time"
 
 	"cove/internal/auth"
 	"cove/internal/ident"
 	"cove/internal/problem"
+	"cove/internal/sandbox"
 	"cove/internal/telemetry"
 )
 
@@ -37,7 +39,7 @@ func (h *Hub) CreateSession(ctx context.Context, who auth.Principal, n NewSessio
 	row := h.newRow(who, n)
 	err := who.Require(auth.SessionsWrite)
 	if err == nil {
-		err = errors.Join(row.check(h.o.Base.Packages), h.memoryFor(row))
+		err = errors.Join(row.check(h.o.Base.Packages), h.memoryFor(row), h.cpusFor(row))
 	}
 	if err == nil {
 		err = h.mayStore(ctx, who.Project, who.Key, 0)
@@ -135,8 +137,15 @@ const (
 	mostSurface     = 4 // entries that a surface keeps for itself
 	leastMemory     = 64 << 20
 	mostMemory      = 1 << 40
-	mostCPUs        = 1024
 )
+
+// cpusFor says whether there are as many CPUs as a session wants.
+func (h *Hub) cpusFor(s Session) error {
+	if most := max(float64(runtime.NumCPU()), h.o.Base.Limits.CPUs); s.CPUs > most {
+		return problem.New(problem.Invalid, "session_invalid", fmt.Sprintf("a session of this server may have %v to %v CPUs", sandbox.LeastCPUs, most)).WithHint("ask for fewer, or leave cpus away")
+	}
+	return nil
+}
 
 // memoryFor says whether a session may have as much memory as it wants. What it holds is not taken from the others before it uses it, but then it is.
 func (h *Hub) memoryFor(s Session) error {
@@ -158,8 +167,8 @@ func (s Session) check(own string) error {
 		return invalidSession("the name is longer than 200 bytes")
 	case s.Memory < leastMemory || s.Memory > mostMemory:
 		return invalidSession("the memory is not between 64 MiB and 1 TiB")
-	case s.CPUs <= 0 || s.CPUs > mostCPUs:
-		return invalidSession("the number of CPUs is not between 0 and 1024")
+	case !(s.CPUs >= sandbox.LeastCPUs):
+		return invalidSession(fmt.Sprintf("a session has at least %v CPUs", sandbox.LeastCPUs))
 	case s.Idle < time.Second:
 		return invalidSession("the time until a session is paused is less than a second")
 	case !s.Expires.After(s.Created):
@@ -339,7 +348,14 @@ func (h *Hub) forkSession(ctx context.Context, who auth.Principal, id string, n 
 	}
 	row := h.newRow(who, n)
 	row.State, row.Executions = SessionPaused, source.Executions
-	if err := errors.Join(row.check(h.o.Base.Packages), h.mayStore(ctx, who.Project, who.Key, source.Disk)); err != nil {
+	err = row.check(h.o.Base.Packages)
+	if err == nil && row.CPUs != source.CPUs {
+		err = h.cpusFor(row)
+	}
+	if err == nil && row.Memory != source.Memory {
+		err = h.memoryFor(row)
+	}
+	if err = errors.Join(err, h.mayStore(ctx, who.Project, who.Key, source.Disk)); err != nil {
 		return Session{}, err
 	}
 	work, end, err := h.begin(ctx)

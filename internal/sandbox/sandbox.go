@@ -75,6 +75,9 @@ type Limits struct {
 	Workspace int64   // bytes in the workspace
 }
 
+// LeastCPUs is the smallest share of a core that a sandbox can be limited to: the kernel counts in thousandths of a second, ten times a second.
+const LeastCPUs = 0.01
+
 // DefaultLimits are the limits of a sandbox that asks for none.
 func DefaultLimits() Limits {
 	return Limits{Memory: 2 << 30, CPUs: 2, Processes: 512, OpenFiles: 4096, Tmp: 1 << 30, Workspace: 4 << 30}

@@ -25,8 +25,9 @@ const (
 	maxDepth    = 100
 )
 
-// Archive writes a folder with what is in it to w, as "tar.gz" or "zip". It is made of what the files are when their turn comes; one that is gone or
-// cannot be read then is left out. It is no archive when there is an error, which may come after bytes were written.
+// Archive writes a folder with what is in it to w, as "tar.gz" or "zip". It is made of what the files are when their turn comes; one that is gone
+// then is left out, and so is what cannot be read, which the file LeftOut in it lists. It is no archive when there is an error, which may come after
+// bytes were written.
 func (s *Session) Archive(ctx context.Context, dir, format string, w io.Writer) error {
 	var p packer
 	switch format {
@@ -39,34 +40,77 @@ func (s *Session) Archive(ctx context.Context, dir, format string, w io.Writer) 
 		return problem.New(problem.Invalid, "archive_format", fmt.Sprintf("%.20q is no format of archives", format)).WithHint("ask for tar.gz or zip")
 	}
 	return s.reached(ctx, func(l *link.Link) error {
-		entries, err := s.inventory(ctx, l, dir)
+		entries, denied, err := s.inventory(ctx, l, dir)
 		if err != nil {
 			return err
 		}
 		left := s.opts.Limits.Workspace + growth
+		names := map[string]bool{}
 		for _, e := range entries {
-			if err := pack(ctx, l, p, &left, e, strings.TrimPrefix(strings.TrimPrefix(e.Path, dir), "/")); err != nil {
+			name := harmless(strings.TrimPrefix(strings.TrimPrefix(e.Path, dir), "/"))
+			names[name] = true
+			err := pack(ctx, l, p, &left, e, name)
+			if unreadable(err) {
+				denied = append(denied, e.Path)
+			} else if err != nil {
 				return fmt.Errorf("archive %.300q: %w", e.Path, err)
 			}
+		}
+		if err := packList(p, denied, names); err != nil {
+			return err
 		}
 		return p.Close()
 	})
 }
 
-// inventory lists all that is in a folder, folders before what is in them.
-func (s *Session) inventory(ctx context.Context, l *link.Link, dir string) ([]wire.FileInfo, error) {
-	var found []wire.FileInfo
+// LeftOut is the file of an archive that lists what could not be read, a path in each line.
+const LeftOut = "LEFT-OUT.txt"
+
+// unreadable says that code took away the right to read something.
+func unreadable(err error) bool {
+	p := problem.Of(err)
+	return p != nil && (p.Code == "file_denied" || p.Code == "invalid_path")
+}
+
+// packList adds the list of what was left out, where there is such, under a name that no file has.
+func packList(p packer, denied []string, names map[string]bool) error {
+	if len(denied) == 0 {
+		return nil
+	}
+	var list strings.Builder
+	for _, name := range denied {
+		list.WriteString(harmless(name) + "\n")
+	}
+	name := LeftOut
+	for names[name] {
+		name = "_" + name
+	}
+	w, err := p.file(name, int64(list.Len()), time.Unix(0, 0).UTC().AddDate(10, 0, 0))
+	if err == nil {
+		_, err = io.WriteString(w, list.String())
+	}
+	return err
+}
+
+// inventory lists all that is in a folder, folders before what is in them, and the folders in it that cannot be looked into.
+func (s *Session) inventory(ctx context.Context, l *link.Link, dir string) (found []wire.FileInfo, denied []string, err error) {
 	size, room := int64(0), s.opts.Limits.Workspace
 	for todo := []string{dir}; len(todo) > 0; {
 		next := todo[len(todo)-1]
 		todo = todo[:len(todo)-1]
 		entries, more, err := l.ListFolder(ctx, next)
-		if err != nil {
-			return nil, err
+		switch {
+		case next != dir && unreadable(err):
+			denied = append(denied, next)
+			continue
+		case next != dir && errors.Is(err, fs.ErrNotExist):
+			continue
+		case err != nil:
+			return nil, nil, err
 		}
 		for _, e := range entries {
 			if e.Size < 0 || e.Size > room-size || more || len(found) == maxArchived || strings.Count(e.Path, "/") > maxDepth {
-				return nil, tooMuch(room)
+				return nil, nil, tooMuch(room)
 			}
 			size += e.Size
 			found = append(found, e)
@@ -75,7 +119,7 @@ func (s *Session) inventory(ctx context.Context, l *link.Link, dir string) ([]wi
 			}
 		}
 	}
-	return found, nil
+	return found, denied, nil
 }
 
 func tooMuch(room int64) error {
@@ -91,13 +135,13 @@ type packer interface {
 }
 
 func pack(ctx context.Context, l *link.Link, p packer, left *int64, e wire.FileInfo, name string) error {
-	name, modified := harmless(name), timeOf(e)
+	modified := timeOf(e)
 	if e.Folder {
 		return p.folder(name, modified)
 	}
 	c, err := l.OpenFile(ctx, e.Path, 0, 0)
 	switch {
-	case errors.Is(err, fs.ErrNotExist), problem.Of(err) != nil && (problem.Of(err).Code == "file_denied" || problem.Of(err).Code == "invalid_path"):
+	case errors.Is(err, fs.ErrNotExist):
 		return nil
 	case err != nil:
 		return err

@@ -2,10 +2,12 @@ package session
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"strings"
 
 	"cove/internal/link"
+	"cove/internal/problem"
 	"cove/internal/sandbox"
 	"cove/internal/wire"
 )
@@ -32,10 +34,22 @@ func (s *Session) Stat(ctx context.Context, path string) (info wire.FileInfo, er
 	return info, err
 }
 
-// Read copies limit bytes (0: all) from offset on to w and returns the file's size.
+// Read copies limit bytes (0: all) from offset on to w and returns the file's size. What cannot be read is told before the first byte, and so is a
+// file of which more is asked for than a workspace holds: one with holes has any size.
 func (s *Session) Read(ctx context.Context, path string, offset, limit int64, w io.Writer) (size int64, err error) {
 	err = s.reached(ctx, func(l *link.Link) error {
-		size, err = l.ReadRange(ctx, path, offset, limit, w)
+		c, err := l.OpenFile(ctx, path, offset, limit)
+		if err != nil {
+			return err
+		}
+		defer func() { _ = c.Close() }()
+		if size = c.Size; c.Len() > s.opts.Limits.Workspace+growth {
+			return problem.New(problem.Exhausted, "file_too_large", fmt.Sprintf("the file says that it has %d MiB, and a workspace holds %d", c.Size>>20, s.opts.Limits.Workspace>>20)).
+				WithHint("ask for a part of it")
+		}
+		if _, err = io.Copy(w, c); err != nil && ctx.Err() != nil {
+			err = ctx.Err()
+		}
 		return err
 	})
 	return size, err

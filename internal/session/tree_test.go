@@ -110,7 +110,8 @@ open("dir/secret", "w").close(); os.chmod("dir/secret", 0); os.utime("dir/a.txt"
 		var packed bytes.Buffer
 		wantCode(t, "zip", s.Archive(t.Context(), "dir", "zip", &packed), "")
 		got := unzip(t, packed.Bytes())
-		delete(got, "secret") // which root may read
+		delete(got, "secret")       // which root may read, and which is
+		delete(got, "LEFT-OUT.txt") // listed where the guest may not
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("zip: %s", diff)
 		}
@@ -118,6 +119,7 @@ open("dir/secret", "w").close(); os.chmod("dir/secret", 0); os.utime("dir/a.txt"
 		wantCode(t, "tar", s.Archive(t.Context(), "dir", "tar.gz", &packed), "")
 		got = untar(t, &packed)
 		delete(got, "secret")
+		delete(got, "LEFT-OUT.txt")
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("tar: %s", diff)
 		}
@@ -135,11 +137,49 @@ open("dir/secret", "w").close(); os.chmod("dir/secret", 0); os.utime("dir/a.txt"
 		if packed.Len() > 0 {
 			t.Errorf("%d bytes were written of what is refused", packed.Len())
 		}
+		_, err := s.Read(t.Context(), "dir/sparse", 0, 0, io.Discard)
+		wantCode(t, "a sparse file", err, "file_too_large")
+		var part bytes.Buffer
+		if size, err := s.Read(t.Context(), "dir/sparse", 1<<39, 3, &part); err != nil || size != 1<<40 || part.String() != "\x00\x00\x00" {
+			t.Errorf("a part of a sparse file of %d bytes: %q, %v", size, part.String(), err)
+		}
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		if err := s.Archive(ctx, "dir/deep", "zip", io.Discard); err == nil {
 			t.Error("an archive that nobody wants is made")
 		}
+	})
+}
+
+// TestArchiveOfWhatIsForbidden archives folders with a file and a folder that code has forbidden to read.
+func TestArchiveOfWhatIsForbidden(t *testing.T) {
+	onEachEngine(t, func(t *testing.T, e sandbox.Engine) {
+		s := open(t, e, sandbox.Limits{Workspace: 64 << 20})
+		write(t, s, "a.txt", "hello")
+		write(t, s, "LEFT-OUT.txt", "mine")
+		write(t, s, "closed/in.txt", "inside")
+		write(t, s, "secret.txt", "secret")
+		runCell(t, s, codeLike(`import os; os.chmod("closed", 0); os.chmod("secret.txt", 0);`, "(?s).*ok"))
+		_, err := s.Read(t.Context(), "secret.txt", 0, 0, io.Discard)
+		if err == nil {
+			t.Skip("whoever starts sandboxes of this engine here may read everything")
+		}
+		wantCode(t, "a forbidden file", err, "file_denied")
+		_, _, err = s.List(t.Context(), "closed")
+		wantCode(t, "a forbidden folder", err, "file_denied")
+		for format, unpack := range map[string]func([]byte) map[string]string{
+			"zip":    func(b []byte) map[string]string { return unzip(t, b) },
+			"tar.gz": func(b []byte) map[string]string { return untar(t, bytes.NewReader(b)) },
+		} {
+			var packed bytes.Buffer
+			wantCode(t, format, s.Archive(t.Context(), "", format, &packed), "")
+			want := map[string]string{"a.txt": "hello", "LEFT-OUT.txt": "mine", "closed/": "", "_LEFT-OUT.txt": "closed\nsecret.txt\n"}
+			if diff := cmp.Diff(want, unpack(packed.Bytes())); diff != "" {
+				t.Errorf("%s: %s", format, diff)
+			}
+			wantCode(t, format, s.Archive(t.Context(), "closed", format, io.Discard), "file_denied")
+		}
+		runCell(t, s, codeLike(`os.chmod("closed", 0o755);`, "(?s).*ok")) // for whoever removes it
 	})
 }
 

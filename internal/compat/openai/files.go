@@ -166,6 +166,9 @@ func (s *server) fileContent(c *call) error {
 	}
 	defer func() { _ = content.Close() }()
 	asDownload(c.w, record.Name)
+	if ranges := c.Header["Range"]; len(ranges) > 1 || strings.Contains(strings.Join(ranges, ""), ",") {
+		c.Header.Del("Range") // one range is answered; a server may pass over several (RFC 9110, 14.2)
+	}
 	http.ServeContent(c.w, c.Request, "", record.Created, content)
 	return nil
 }
