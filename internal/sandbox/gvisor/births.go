@@ -9,8 +9,7 @@ import (
 // birthThreads is how many sandboxes can be created at once.
 const birthThreads = 4
 
-// births are the threads from which sandboxes are started. They never end, because the processes that they start die with
-// them, and they have lost the capabilities that no sandbox's process needs.
+// births are the threads from which sandboxes are started: they have lost the capabilities that no sandbox's process needs.
 type births chan birth
 
 type birth struct {

@@ -2,8 +2,10 @@ package gvisor
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 
 	"github.com/google/subcommands"
@@ -17,7 +19,18 @@ const memoryName = "memory"
 
 // boot is runsc's command that becomes the sentry. Upstream takes the memory that code sees in /proc/meminfo from
 // a cgroup that runsc itself made; ours are made by the engine, and hold the sentry too, so the bundle says it.
-type boot struct{ sentrycmd.Boot }
+//
+// It also ends with cove, see lifelineName.
+type boot struct {
+	sentrycmd.Boot
+	lifeline int
+}
+
+// SetFlags adds the flag that carries the lifeline's descriptor from one start of the command to the next.
+func (b *boot) SetFlags(f *flag.FlagSet) {
+	b.Boot.SetFlags(f)
+	f.IntVar(&b.lifeline, "lifeline-fd", -1, "file descriptor whose end is this process's")
+}
 
 func (b *boot) Execute(ctx context.Context, f *flag.FlagSet, args ...any) subcommands.ExitStatus {
 	if dir := f.Lookup("bundle"); dir != nil {
@@ -25,7 +38,16 @@ func (b *boot) Execute(ctx context.Context, f *flag.FlagSet, args ...any) subcom
 		if limit, err := os.ReadFile(filepath.Join(dir.Value.String(), memoryName)); err == nil {
 			_ = f.Set("total-memory", strings.TrimSpace(string(limit)))
 		}
+		if b.lifeline < 0 {
+			fd, err := openLifeline(dir.Value.String())
+			if err != nil {
+				fmt.Fprintln(os.Stderr, "open the lifeline:", err)
+				return subcommands.ExitFailure
+			}
+			_ = f.Set("lifeline-fd", strconv.Itoa(fd))
+		}
 	}
+	go endWith(b.lifeline)
 	keepParallelism()
 	go returnMemory()
 	return b.Boot.Execute(ctx, f, args...)

@@ -29,8 +29,10 @@ const startTimeout = 60 * time.Second
 // checkpoint is loaded into it.
 type box struct {
 	engine   *Engine
-	warden   *remote
+	warden   *remote // the engine's mu guards it, and adopted
+	adopted  bool    // another warden than the present one created it
 	instance *instance
+	lifeline *os.File // while it is open, the sandbox may live
 	spec     sandbox.Spec
 	guest    string // the host's file
 	cgroup   cgroup // nil where cove may not make any
@@ -82,7 +84,7 @@ func (s *box) Dial(ctx context.Context) (io.ReadWriteCloser, error) {
 func (s *box) create(ctx context.Context) error {
 	var pids CreateReply
 	s.asked = true
-	err := s.warden.call(ctx, "Create", CreateArgs{ID: s.ID(), Dir: s.instance.Path, CPUs: s.cpus()}, &pids)
+	err := s.ask(ctx, "Create", CreateArgs{ID: s.ID(), Dir: s.instance.Path, CPUs: s.cpus()}, &pids)
 	if err != nil {
 		return s.withLogs(err)
 	}
@@ -95,6 +97,7 @@ func (s *box) create(ctx context.Context) error {
 	}
 	go func() {
 		<-exit
+		reap(pids.Sentry)
 		s.cause = s.autopsy()
 		close(s.done)
 	}()
@@ -105,9 +108,24 @@ func (s *box) create(ctx context.Context) error {
 	return nil
 }
 
+// ask has the sandbox's warden do something: another one when it has just ended.
+func (s *box) ask(ctx context.Context, method string, args, reply any) error {
+	for {
+		w, err := s.engine.wardenOf(s)
+		if err != nil {
+			return err
+		}
+		err = w.call(ctx, method, args, reply)
+		if gone := (*wardenGone)(nil); !errors.As(err, &gone) || !gone.unsent {
+			return err
+		}
+		w.close()
+	}
+}
+
 // start starts the guest of the bundle.
 func (s *box) start(ctx context.Context) error {
-	if err := s.warden.call(ctx, "Start", s.ID(), &struct{}{}); err != nil {
+	if err := s.ask(ctx, "Start", s.ID(), &struct{}{}); err != nil {
 		return s.withLogs(err)
 	}
 	return s.meetGuest(ctx)
@@ -126,7 +144,7 @@ func (s *box) Restore(ctx context.Context, dir string) (sandbox.Sandbox, error) 
 	if info, err := os.Stat(filepath.Join(dir, checkpointfiles.PagesFileName)); err == nil {
 		s.loaded = info.Size()
 	}
-	if err := s.warden.call(ctx, "Restore", ImageArgs{ID: s.ID(), Image: dir}, &struct{}{}); err != nil {
+	if err := s.ask(ctx, "Restore", ImageArgs{ID: s.ID(), Image: dir}, &struct{}{}); err != nil {
 		return nil, fmt.Errorf("restore sandbox %s: %w", s.ID(), s.withLogs(err))
 	}
 	if err := s.meetGuest(ctx); err != nil {
@@ -149,10 +167,13 @@ func (s *box) Checkpoint(ctx context.Context, dir string, keep bool) error {
 	}
 	s.mu.Unlock()
 	if err = program.Note(s.guest, dir); err == nil {
-		err = s.warden.call(ctx, "Checkpoint", ImageArgs{ID: s.ID(), Image: dir}, &struct{}{})
+		err = s.ask(ctx, "Checkpoint", ImageArgs{ID: s.ID(), Image: dir}, &struct{}{})
 	}
 	if err == nil {
 		err = d.finish()
+	}
+	if gone := (*wardenGone)(nil); errors.As(err, &gone) {
+		killAll(s.instance) // nobody can know when the save that it is in the midst of is over, and it cannot be in two
 	}
 	if err != nil {
 		return fmt.Errorf("save sandbox %s: %w", s.ID(), errors.Join(s.withLogs(asFull(err)), d.discard()))
@@ -252,7 +273,7 @@ func (s *box) withLogs(err error) error {
 func (s *box) Stop(context.Context) error {
 	s.stopOnce.Do(func() {
 		s.stopErr = s.discard()
-		s.engine.dismissWarden(s.warden)
+		s.engine.dismissWarden(s)
 	})
 	return s.stopErr
 }
@@ -262,12 +283,12 @@ func (s *box) discard() error {
 	var err error
 	if s.asked {
 		// Not bound to a caller's context: what is left undone here would be left behind.
-		err = s.warden.call(context.Background(), "Destroy", s.ID(), &struct{}{})
+		err = s.ask(context.Background(), "Destroy", s.ID(), &struct{}{})
+	}
+	if err != nil || s.adopted {
+		killAll(s.instance)
 	}
 	if s.sentry != 0 {
-		if err != nil {
-			_ = unix.Kill(s.sentry, unix.SIGKILL)
-		}
 		<-s.done
 	}
 	if s.first != nil {
@@ -276,11 +297,11 @@ func (s *box) discard() error {
 	if s.listener != nil {
 		_ = s.listener.Close()
 	}
+	if s.lifeline != nil {
+		_ = s.lifeline.Close()
+	}
 	if s.cgroup != nil {
 		s.cgroup.remove()
-	}
-	if err != nil {
-		killAll(s.instance)
 	}
 	return s.instance.Remove()
 }

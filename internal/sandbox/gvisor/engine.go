@@ -4,7 +4,7 @@
 //
 // One sandbox is a sentry and a gofer with everything they need in one directory
 // (see instance). A helper process creates, restores, saves and ends them (see
-// warden). Processes die with their parent by the kernel's doing, so a killed
+// warden). Sandboxes outlive it and die with cove (see lifelineName), so a killed
 // owner leaves at most files and cgroups, which Sweep removes.
 package gvisor
 
@@ -207,6 +207,9 @@ func (e *Engine) build(ctx context.Context, s *box) (err error) {
 	if s.listener, err = s.instance.listen(); err != nil {
 		return err
 	}
+	if s.lifeline, err = holdLifeline(s.instance); err != nil {
+		return err
+	}
 	if e.cgroups != nil {
 		if unlock, ok := lockParent(unix.LOCK_SH); ok {
 			defer unlock()
@@ -259,10 +262,29 @@ func (e *Engine) needWarden() error {
 	return err
 }
 
-// dismissWarden ends the warden when its last sandbox is gone.
-func (e *Engine) dismissWarden(w *remote) {
+// wardenOf returns the warden that drives a sandbox: the one that created it, or one that has taken it over.
+func (e *Engine) wardenOf(s *box) (*remote, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	if !ended(s.warden.done) {
+		return s.warden, nil
+	}
+	if err := e.needWarden(); err != nil {
+		return nil, err
+	}
+	if err := e.warden.call(context.Background(), "Adopt", CreateArgs{ID: s.ID(), Dir: s.instance.Path}, &struct{}{}); err != nil {
+		return nil, err
+	}
+	e.users++
+	s.warden, s.adopted = e.warden, true
+	return s.warden, nil
+}
+
+// dismissWarden ends a sandbox's warden when that was the last one.
+func (e *Engine) dismissWarden(s *box) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	w := s.warden
 	if w != e.warden {
 		return // another has taken the place of one that died
 	}

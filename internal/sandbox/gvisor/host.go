@@ -18,11 +18,10 @@ import (
 	"cove/internal/problem"
 )
 
-// processAttributes start the warden so that it dies with its owner, in an empty network namespace; as an ordinary user in a user namespace in which that
-// user is root, which is all the privilege gVisor needs.
+// processAttributes start the warden in an empty network namespace; as an ordinary user in a user namespace in which that user is root, which is all the
+// privilege gVisor needs.
 func processAttributes() *syscall.SysProcAttr {
 	a := &syscall.SysProcAttr{
-		Pdeathsig: syscall.SIGKILL,
 		// A Ctrl-C on the terminal is for cove, which decides what becomes of the sandbox.
 		Setpgid:    true,
 		Cloneflags: syscall.CLONE_NEWNET,
@@ -111,6 +110,9 @@ func watchProcess(pid int) (<-chan struct{}, error) {
 	}()
 	return exit, nil
 }
+
+// reap takes the exit status of a process that has ended, if that is for us to do: where cove is PID 1, what a dead warden started is its child.
+func reap(pid int) { _, _ = unix.Wait4(pid, nil, unix.WNOHANG, nil) }
 
 // processTree lists pids and everything below them.
 func processTree(pids ...int) []int {

@@ -3,6 +3,7 @@ package gvisor
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"os"
 	"path/filepath"
@@ -56,15 +57,17 @@ func killAll(in *instance) {
 	}
 }
 
-// killOrphans kills the processes of sandboxes in the folder state that have no warden above them any more. They were to die with
-// it, by the kernel's doing; this is for the moment of their birth in which that does not hold yet.
+// killOrphans kills the processes of sandboxes in the folder state whose own folder is gone, as after somebody has deleted it. Those of a dead owner end by
+// themselves, and with their folder.
 func killOrphans(state string) {
-	all := runscProcesses()
-	for pid, cmdline := range all {
-		if !strings.Contains(cmdline, "\x00--root="+state+"/") {
+	for pid, cmdline := range runscProcesses() {
+		_, root, ok := strings.Cut(cmdline, "\x00--root="+state+"/")
+		if !ok {
 			continue
 		}
-		if parent := parentOf(pid); parent != 0 && !strings.Contains(all[parent], "\x00"+wardenCommand+"\x00") {
+		id, _, _ := strings.Cut(root, "/")
+		// A process is born after its folder and dies before it.
+		if _, err := os.Lstat(filepath.Join(state, id)); errors.Is(err, fs.ErrNotExist) {
 			_ = syscall.Kill(pid, syscall.SIGKILL)
 		}
 	}
@@ -84,15 +87,4 @@ func runscProcesses() map[int]string {
 		}
 	}
 	return found
-}
-
-// parentOf returns a process's parent, or 0 when the process is gone.
-func parentOf(pid int) int {
-	for line := range strings.Lines(readTrimmed(fmt.Sprintf("/proc/%d/status", pid))) {
-		if v, ok := strings.CutPrefix(line, "PPid:"); ok {
-			n, _ := strconv.Atoi(strings.TrimSpace(v))
-			return n
-		}
-	}
-	return 0
 }

@@ -4,11 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/rpc"
 	"os"
 	"os/exec"
-	"runtime"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -38,32 +38,32 @@ func startWarden(exe string, flags []string) (*remote, error) {
 	cmd.Args = append(append([]string{"runsc"}, flags...), wardenCommand)
 	cmd.Dir = "/"
 	cmd.Env = []string{"PATH=/usr/sbin:/usr/bin:/sbin:/bin"}
-	cmd.Stderr = &w.stderr
 	cmd.ExtraFiles = []*os.File{theirs}
 	cmd.SysProcAttr = processAttributes()
-	if err := w.run(cmd); err != nil {
+	// Not a pipe of cmd's own: its sandboxes have the other end too, and outlive it.
+	said, says, err := os.Pipe()
+	if err == nil {
+		cmd.Stderr = says
+		err = cmd.Start()
+		_ = says.Close()
+	}
+	if err != nil {
 		_ = conn.Close()
+		if said != nil {
+			_ = said.Close()
+		}
 		return nil, startProblem(err)
 	}
+	go func() {
+		_, _ = io.Copy(&w.stderr, said)
+		_ = said.Close()
+	}()
+	go func() {
+		_ = cmd.Wait()
+		close(w.done)
+	}()
 	w.calls = rpc.NewClient(conn)
 	return w, nil
-}
-
-// run starts the warden from a goroutine that keeps its OS thread for as long as the warden lives, because the
-// kernel kills a process with such attributes when the thread that started it ends.
-func (w *remote) run(cmd *exec.Cmd) error {
-	started := make(chan error)
-	go func() {
-		runtime.LockOSThread()
-		defer runtime.UnlockOSThread()
-		err := cmd.Start()
-		started <- err
-		if err == nil {
-			_ = cmd.Wait()
-			close(w.done)
-		}
-	}()
-	return <-started
 }
 
 // call makes one call and waits for its end, or for ctx's; then the call goes on without anyone.
@@ -74,10 +74,23 @@ func (w *remote) call(ctx context.Context, method string, args, reply any) error
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
-	if errors.Is(call.Error, rpc.ErrShutdown) || call.Error != nil && ended(w.done) {
-		return fmt.Errorf("the process that keeps the sandboxes has ended: %s", strings.TrimSpace(w.stderr.String()))
+	if call.Error == nil {
+		return nil
 	}
-	return call.Error
+	if told := rpc.ServerError(""); errors.As(call.Error, &told) {
+		return call.Error
+	}
+	return &wardenGone{unsent: !errors.Is(call.Error, io.ErrUnexpectedEOF), said: strings.TrimSpace(w.stderr.String())}
+}
+
+// wardenGone is the error of a call whose warden has ended.
+type wardenGone struct {
+	unsent bool // it never came to the call
+	said   string
+}
+
+func (e *wardenGone) Error() string {
+	return "the process that drives the sandboxes has ended: " + e.said
 }
 
 func (w *remote) close() {

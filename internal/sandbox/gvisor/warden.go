@@ -25,7 +25,7 @@ import (
 // The warden is the one process through which an engine drives its sandboxes: runsc's own code for creating,
 // restoring, saving and destroying containers, called over RPC instead of being started anew for every step. It is a
 // process apart because it must be root in a user namespace when cove is not root, and because runsc code may exit.
-// Its sandboxes die with it, and it dies with cove.
+// Its sandboxes outlive it, and the next one takes them over. It ends with cove, and kills them then, which they do by themselves too (see lifelineName).
 const (
 	wardenCommand = "warden"
 	wardenSocket  = 3 // the descriptor of its end of the RPC connection
@@ -62,8 +62,26 @@ func (*wardenCmd) Execute(_ context.Context, _ *flag.FlagSet, args ...any) subco
 		fmt.Fprintln(os.Stderr, "cove warden:", err)
 		return subcommands.ExitFailure
 	}
-	server.ServeConn(conn)
+	owner := &owner{Conn: conn, gone: make(chan struct{})}
+	go server.ServeConn(owner) // which waits for calls that are under way
+	<-owner.gone
+	w.killAll()
 	return subcommands.ExitSuccess
+}
+
+// owner is the connection to an engine.
+type owner struct {
+	net.Conn
+	gone chan struct{} // closed when the engine has closed it or is dead
+	once sync.Once
+}
+
+func (o *owner) Read(p []byte) (int, error) {
+	n, err := o.Conn.Read(p)
+	if err != nil {
+		o.once.Do(func() { close(o.gone) })
+	}
+	return n, err
 }
 
 // warden's exported methods are its RPC interface.
@@ -83,6 +101,9 @@ type ward struct {
 	mu   sync.Mutex // one step at a time
 	conf *config.Config
 	c    *container.Container // nil when creating it failed, or it is destroyed
+	// adopted says that another warden created it. Its processes are not ours, and only the engine ends them.
+	adopted bool
+	pids    []int // pidfds of its processes; the warden's mu guards them
 }
 
 // CreateArgs say what to create.
@@ -126,11 +147,7 @@ func (w *warden) do(id string, f func(*ward) error) error {
 
 // Create boots a sentry and its gofer for a bundle.
 func (w *warden) Create(a CreateArgs, reply *CreateReply) error {
-	conf := *w.conf
-	conf.RootDir = filepath.Join(a.Dir, "runsc")
-	conf.LogFilename = filepath.Join(a.Dir, "runsc.log")
-	conf.PanicLog = filepath.Join(a.Dir, "panic.log")
-	d := &ward{conf: &conf}
+	d := w.newWard(a.Dir)
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if !w.register(a.ID, d) {
@@ -141,7 +158,7 @@ func (w *warden) Create(a CreateArgs, reply *CreateReply) error {
 		return fmt.Errorf("read the bundle: %w", err)
 	}
 	err = w.births.call(a.CPUs, func() (err error) {
-		d.c, err = container.New(d.conf, container.Args{ID: a.ID, Spec: spec, BundleDir: a.Dir, Attached: true})
+		d.c, err = container.New(d.conf, container.Args{ID: a.ID, Spec: spec, BundleDir: a.Dir})
 		return err
 	})
 	if err != nil {
@@ -149,7 +166,54 @@ func (w *warden) Create(a CreateArgs, reply *CreateReply) error {
 		return fmt.Errorf("create container: %w", err)
 	}
 	reply.Sentry, reply.Gofer = d.c.SandboxPid(), d.c.GoferPid.Load()
+	w.follow(d)
 	return nil
+}
+
+func (w *warden) newWard(dir string) *ward {
+	conf := *w.conf
+	conf.RootDir = filepath.Join(dir, "runsc")
+	conf.LogFilename = filepath.Join(dir, "runsc.log")
+	conf.PanicLog = filepath.Join(dir, "panic.log")
+	return &ward{conf: &conf}
+}
+
+// Adopt takes over a container that was created by a warden that has ended.
+func (w *warden) Adopt(a CreateArgs, _ *struct{}) error {
+	d := w.newWard(a.Dir)
+	d.adopted = true
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	var err error
+	id := container.FullID{SandboxID: a.ID, ContainerID: a.ID}
+	if d.c, err = container.Load(d.conf.RootDir, id, container.LoadOpts{Exact: true, SkipCheck: true}); err != nil {
+		return fmt.Errorf("take over container: %w", err)
+	}
+	w.register(a.ID, d)
+	w.follow(d)
+	return nil
+}
+
+// follow opens the processes of a container, to kill them and no others that have their numbers later.
+func (w *warden) follow(d *ward) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, pid := range []int{d.c.SandboxPid(), d.c.GoferPid.Load()} {
+		if fd, err := unix.PidfdOpen(pid, 0); pid > 0 && err == nil {
+			d.pids = append(d.pids, fd)
+		}
+	}
+}
+
+// killAll kills the processes of all containers.
+func (w *warden) killAll() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, d := range w.wards {
+		for _, fd := range d.pids {
+			_ = unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0)
+		}
+	}
 }
 
 // register enters a container that is about to be created, unless it is not wanted any more.
@@ -215,13 +279,18 @@ func (d *ward) ask(method string, args any) error {
 	return conn.Call(method, args, nil)
 }
 
-// Destroy ends a container, in whatever state, and forgets it.
+// Destroy ends a container, in whatever state, and forgets it. One that was adopted it only forgets.
 func (w *warden) Destroy(id string, _ *struct{}) error {
 	w.mu.Lock()
 	d, ok := w.wards[id]
 	delete(w.wards, id)
 	if !ok {
 		w.gone[id] = true
+	} else {
+		for _, fd := range d.pids {
+			_ = unix.Close(fd)
+		}
+		d.pids = nil
 	}
 	w.mu.Unlock()
 	if !ok {
@@ -234,6 +303,9 @@ func (w *warden) Destroy(id string, _ *struct{}) error {
 	}
 	c := d.c
 	d.c = nil
+	if d.adopted {
+		return nil
+	}
 	// It would end with the sentry anyway, but then one would be waited for after the other.
 	if gofer := c.GoferPid.Load(); gofer > 0 {
 		_ = unix.Kill(gofer, unix.SIGKILL)
