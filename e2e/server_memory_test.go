@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -148,6 +149,41 @@ func TestServerMemoryOfRequests(t *testing.T) {
 	}
 	t.Logf("%d MiB at first, %d at most, %d of 8 pictures served", base, peak, served)
 	s.shrinks(base + 400) // SQLite keeps some of it
+	s.stop()
+}
+
+// TestServerMemoryOfModels has a model say what no answer has: the server passes on what one may have, and gives the memory back.
+func TestServerMemoryOfModels(t *testing.T) {
+	t.Parallel()
+	service := modeltest.NewServer()
+	t.Cleanup(service.Close)
+	turns := []modeltest.Turn{
+		{Text: []string{"a", strings.Repeat("x", 30<<20)}},
+		{Text: slices.Repeat([]string{strings.Repeat("word ", 1000)}, 8), Fault: modeltest.Fault{RepeatAfter: 5}},
+		{Calls: []modeltest.Call{{Name: "f", Arguments: `{"a":"` + strings.Repeat("x", 30<<20) + `"}`, Fragment: 1 << 30}}},
+	}
+	service.Decide(func(n int, _ modeltest.Request) modeltest.Turn { return turns[n%len(turns)] })
+	key := auth.NewText()
+	s := startServer(t, "", key, "COVE_MODEL=openai/gpt-4o", "OPENAI_BASE_URL="+service.OpenAIURL(), "OPENAI_API_KEY="+secret)
+	base := s.memory("VmRSS")
+	for path, ask := range map[string]string{
+		"/v1/responses":        `{"model":"openai/gpt-4o","input":"Say it."}`,
+		"/v1/chat/completions": `{"model":"openai/gpt-4o","messages":[{"role":"user","content":"Say it."}]}`,
+	} {
+		for _, r := range s.atOnce(2*len(turns), path, func() io.Reader { return strings.NewReader(ask) }) {
+			if r.status != http.StatusBadGateway || !strings.Contains(string(r.body), "model_answer_too_long") || r.header.Get("X-Should-Retry") != "false" {
+				t.Errorf("%s: %d %v %.300s", path, r.status, r.header, r.body)
+			}
+		}
+	}
+	if n := len(service.Requests()); n != 4*len(turns) {
+		t.Errorf("the model was asked %d times", n)
+	}
+	if peak := s.memory("VmHWM"); peak > base+400 {
+		t.Errorf("long answers took the server from %d to %d MiB", base, peak)
+	}
+	t.Logf("%d MiB at first, %d at most", base, s.memory("VmHWM"))
+	s.shrinks(base + 150)
 	s.stop()
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"iter"
+	"time"
 
 	"cove/internal/auth"
 	"cove/internal/intake"
@@ -228,7 +229,7 @@ func (h *Hub) OpenModel(ctx context.Context, who auth.Principal, name string) (m
 	if err != nil {
 		return nil, err
 	}
-	return metered{m, func(u model.Usage) {
+	return metered{m, h.o.Turns.OrDefault().Time, func(u model.Usage) {
 		h.spend(ctx, who, Usage{InputTokens: u.InputTokens, OutputTokens: u.OutputTokens})
 	}}, nil
 }
@@ -244,14 +245,17 @@ func (h *Hub) openModel(ctx context.Context, name string) (model.Model, error) {
 	return model.Observed(m), nil
 }
 
-// metered tells what every answer cost.
+// metered tells what every answer cost, and gives it the time of a turn.
 type metered struct {
 	model.Model
+	time  time.Duration
 	spend func(model.Usage)
 }
 
 func (m metered) Stream(ctx context.Context, req model.Request) iter.Seq2[model.Part, error] {
 	return func(yield func(model.Part, error) bool) {
+		ctx, cancel := context.WithTimeout(ctx, m.time)
+		defer cancel()
 		for part, err := range m.Model.Stream(ctx, req) {
 			if f, ok := part.(model.Finish); ok {
 				m.spend(f.Usage)

@@ -41,7 +41,7 @@ type Session interface {
 type Limits struct {
 	Steps     int           // executions, and attempts at one that could not be run
 	Tokens    int64         // input and output of all model calls together; estimated where the provider does not say
-	Time      time.Duration // of the whole turn, without the last answer when it is reached
+	Time      time.Duration // of the whole turn: model calls, retries, code, and the last answer from what is known, for which a part is kept back
 	Execution time.Duration // of one execution
 	Result    int           // bytes of one tool result, as sent to the model
 	NoInstall bool          // the session does not install what code imports
@@ -52,7 +52,8 @@ func DefaultLimits() Limits {
 	return Limits{Steps: 20, Tokens: 1_000_000, Time: 15 * time.Minute, Execution: 120 * time.Second, Result: 16000}
 }
 
-func (l Limits) orDefault() Limits {
+// OrDefault returns the limits with the defaults of zero fields.
+func (l Limits) OrDefault() Limits {
 	d := DefaultLimits()
 	if l.Steps <= 0 {
 		l.Steps = d.Steps

@@ -75,8 +75,9 @@ func (l *learned) add(more learned) {
 }
 
 func newTurn(m model.Model, s Session, l Limits, spec Turn, yield func(Event, error) bool) *turn {
-	t := &turn{model: m, session: s, limits: l.orDefault(), spec: spec, yield: yield, told: map[string]bool{}}
-	t.deadline = time.Now().Add(t.limits.Time)
+	t := &turn{model: m, session: s, limits: l.OrDefault(), spec: spec, yield: yield, told: map[string]bool{}}
+	t.end = time.Now().Add(t.limits.Time)
+	t.deadline = t.end.Add(-min(lastAnswer, t.limits.Time/4))
 	t.history.messages = slices.Clone(spec.History)
 	t.python = spec.Python && spec.Choice.Mode != "none"
 	t.known = recall(spec.History)
@@ -90,6 +91,9 @@ func (t *turn) whole(ctx context.Context) ([]model.Message, error) {
 		return nil, err
 	}
 	mark := len(t.history.messages)
+	// Code waits for its kernel without a limit of its own, and a model may do what it likes: beyond the end there is only what takes no time.
+	ctx, cancel := context.WithDeadline(ctx, t.end.Add(lastWords))
+	defer cancel()
 	answer, err := t.run(ctx)
 	if err != nil && t.steps == 0 {
 		return nil, err

@@ -69,6 +69,9 @@ func (t *turn) ask(ctx context.Context) (reply, error) {
 // brokeOff says whether an answer failed half-way in a manner that asking again may cure. Adapters themselves repeat
 // what fails before the first word.
 func brokeOff(p *problem.Error, started bool) bool {
+	if p.Code == "model_answer_too_long" {
+		return false
+	}
 	return (started && (p.Kind == problem.Unavailable || p.Kind == problem.Timeout)) ||
 		strings.HasPrefix(p.Code, "model_stream_")
 }

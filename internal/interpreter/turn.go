@@ -12,6 +12,13 @@ import (
 	"cove/internal/problem"
 )
 
+const (
+	// lastAnswer is the time that is kept back for an answer from what is known; of short turns it is a quarter.
+	lastAnswer = time.Minute
+	// lastWords is what it takes at most to end code and to compose an answer.
+	lastWords = 10 * time.Second
+)
+
 // cutLimit is how many calls in a row may be cut off before the turn ends.
 const cutLimit = 2
 
@@ -25,7 +32,8 @@ type turn struct {
 	learned  learned
 	known    recollection
 	history  history
-	deadline time.Time
+	deadline time.Time // of another model call and more code
+	end      time.Time // of the last answer
 	yield    func(Event, error) bool
 	stopped  bool // yield returned false
 
@@ -354,12 +362,12 @@ func textResult(inCall bool, text string) string {
 
 // wrapUp makes one last model call, without tools, that answers from what is known.
 func (t *turn) wrapUp(ctx context.Context, limit *limitReached) (Answer, error) {
-	const maxTokens, maxTime = 4000, time.Minute
+	const maxTokens = 4000
 	if err := t.emit(Notice{"Reached " + limit.limit + "; asking the model to answer from what is known."}); err != nil {
 		return Answer{}, err
 	}
 	t.history.add(model.RoleUser, model.Text{Text: render("limit.md", limit.limit)})
-	t.deadline = time.Now().Add(maxTime)
+	t.deadline = earlier(t.end, time.Now().Add(lastAnswer))
 	s := t.newStream(true)
 	req := t.request(true)
 	if req.MaxTokens == 0 || req.MaxTokens > maxTokens {
@@ -412,6 +420,13 @@ func (t *turn) execute(ctx context.Context, code string) (outcome, error) {
 	}
 	t.lastText = o.text
 	return o, nil
+}
+
+func earlier(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return a
+	}
+	return b
 }
 
 func orElse(text, other string) string {

@@ -13,8 +13,9 @@ import (
 // Limits bound one call of a model. A zero field takes its default.
 type Limits struct {
 	Connect    time.Duration // until a connection to the server is open; 10 s
-	FirstToken time.Duration // of silence before the first part of the answer; 120 s
-	Stall      time.Duration // of silence between two parts; 60 s
+	FirstToken time.Duration // of silence before the first part of the answer; three times that where the server keeps the connection alive; 120 s
+	Stall      time.Duration // between two parts of the answer, whatever else the server sends; 60 s
+	Answer     int64         // bytes of one answer's words, reasoning and calls together; 4 MiB
 	Attempts   int           // how often a failing call is tried while nothing has been yielded; 4
 	Backoff    time.Duration // before the second attempt, doubled for each further one; 1 s
 	MaxWait    time.Duration // the longest Retry-After that is waited for; 60 s
@@ -27,6 +28,7 @@ func (l Limits) withDefaults() Limits {
 	setDefault(&l.Connect, 10*time.Second)
 	setDefault(&l.FirstToken, 120*time.Second)
 	setDefault(&l.Stall, 60*time.Second)
+	setDefault(&l.Answer, 4<<20)
 	setDefault(&l.Attempts, 4)
 	setDefault(&l.Backoff, time.Second)
 	setDefault(&l.MaxWait, 60*time.Second)
@@ -45,7 +47,7 @@ func setDefault[T comparable](field *T, value T) {
 
 // Attempt asks a provider once. It passes each part to emit, ending with a Finish, and returns nil then or as soon
 // as emit returns false. Every failure is returned, a *Failure where the adapter knows what it means. The adapter
-// tells watch when the connection stands and whenever the server gives a sign of life.
+// tells watch when the connection stands and whenever the server gives a sign of life, and reads what the server sends through watch.Body.
 type Attempt func(ctx context.Context, req Request, watch *Watch, emit func(Part) bool) error
 
 // Guard makes a Model of an adapter's attempt: it repeats attempts that failed before anything was yielded, puts a
@@ -107,7 +109,7 @@ func (g *guarded) once(ctx context.Context, req Request, yield func(Part, error)
 	var run outcome
 	finished := false
 	emit := func(p Part) bool {
-		if run.abandoned || finished {
+		if run.abandoned || finished || !watch.took(p) {
 			return false
 		}
 		watch.hold()

@@ -10,7 +10,10 @@ import (
 	"cove/internal/problem"
 )
 
-// Watch ends an attempt whose server stays silent for too long. It is safe for concurrent use.
+// mostCalls bounds the calls of one answer.
+const mostCalls = 128
+
+// Watch ends an attempt whose server makes no progress for too long, or says too much. It is safe for concurrent use.
 type Watch struct {
 	provider Provider
 	limits   Limits
@@ -19,6 +22,8 @@ type Watch struct {
 	mu      sync.Mutex
 	timer   *time.Timer
 	phase   phase
+	patient time.Time // until then the first part is waited for, where the server gives signs of life
+	said    int64     // bytes of the parts
 	stopped bool
 }
 
@@ -41,34 +46,93 @@ func (w *Watch) Connected() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.phase == connecting {
-		w.phase = waiting
+		w.phase, w.patient = waiting, time.Now().Add(3*w.limits.FirstToken)
 	}
 	w.restart()
 }
 
-// Alive says that the server sent something, be it only a comment that keeps the connection open.
+// Alive says that the server sent something, be it only a comment that keeps the connection open. While a model is loaded or thinks, that is worth
+// something; once it speaks, only what it says is.
 func (w *Watch) Alive() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.restart()
+	if w.phase != streaming {
+		w.restart()
+	}
 }
 
-// Body returns body with every byte that is read from it counted as a sign of life.
+// Body returns body with every byte that is read from it counted as a sign of life. What cannot be part of an answer within the limits is not
+// passed on: an event that is longer, or more than any answer has around its words.
 func (w *Watch) Body(body io.ReadCloser) io.ReadCloser {
 	return &watchedBody{ReadCloser: body, watch: w}
 }
 
 type watchedBody struct {
 	io.ReadCloser
-	watch *Watch
+	watch      *Watch
+	all, event int64 // bytes, of the body and since the last empty line
+	newline    bool  // the line that is being read is empty so far
 }
+
+// Of an answer's words JSON may make twice as much, where it does not write them as escapes, and each token comes with dozens of times its length.
+const (
+	eventOverhead = 2
+	bodyOverhead  = 64
+)
 
 func (b *watchedBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
-	if n > 0 {
-		b.watch.Alive()
+	if n == 0 {
+		return n, err
+	}
+	b.watch.Alive()
+	for _, c := range p[:n] {
+		b.event++
+		switch {
+		case c == '\n' && b.newline:
+			b.event = 0
+		case c != '\r':
+			b.newline = c == '\n'
+		}
+		if b.event > eventOverhead*b.watch.limits.Answer {
+			return 0, b.watch.tooLong()
+		}
+	}
+	if b.all += int64(n); b.all > bodyOverhead*b.watch.limits.Answer {
+		return 0, b.watch.tooLong()
 	}
 	return n, err
+}
+
+// took counts what an answer has and says whether that is within the limits.
+func (w *Watch) took(p Part) bool {
+	w.mu.Lock()
+	more, calls := int64(0), 0
+	switch p := p.(type) {
+	case TextDelta:
+		more = int64(len(p.Text))
+	case ReasoningDelta:
+		more = int64(len(p.Text))
+	case CallDelta:
+		more, calls = int64(len(p.ID)+len(p.Name)+len(p.Arguments)), p.Index+1
+	case Finish:
+		calls = len(p.Calls)
+	}
+	w.said += more
+	fits := w.said <= w.limits.Answer && calls <= mostCalls
+	w.mu.Unlock()
+	if !fits {
+		_ = w.tooLong()
+	}
+	return fits
+}
+
+// tooLong ends the attempt.
+func (w *Watch) tooLong() error {
+	p := problem.New(problem.Unavailable, "model_answer_too_long", fmt.Sprintf("%s said more than one answer may have (%d MiB, or %d calls)",
+		w.provider.Model, max(w.limits.Answer>>20, 1), mostCalls)).WithHint("ask for less at once, or choose another model with --model")
+	w.cancel(p)
+	return p
 }
 
 // hold stops the clock while the consumer, not the server, is the one who takes time.
@@ -79,7 +143,12 @@ func (w *Watch) hold() {
 	w.timer.Stop()
 }
 
-func (w *Watch) resume() { w.Alive() }
+// resume says that there was progress.
+func (w *Watch) resume() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.restart()
+}
 
 func (w *Watch) stop() {
 	w.mu.Lock()
@@ -99,7 +168,7 @@ func (w *Watch) limit() time.Duration {
 	case connecting:
 		return w.limits.Connect
 	case waiting:
-		return w.limits.FirstToken
+		return max(min(w.limits.FirstToken, time.Until(w.patient)), 0)
 	default:
 		return w.limits.Stall
 	}
@@ -112,10 +181,10 @@ func (w *Watch) expire() {
 		return
 	}
 	w.stopped = true
-	host, limit := w.provider.host(), w.limit()
+	host, limit := w.provider.host(), w.limits.FirstToken
 	switch w.phase {
 	case connecting:
-		w.cancel(problem.New(problem.Timeout, "model_connect_timeout", fmt.Sprintf("no connection to %s within %s", host, limit)).
+		w.cancel(problem.New(problem.Timeout, "model_connect_timeout", fmt.Sprintf("no connection to %s within %s", host, w.limits.Connect)).
 			WithHint(w.provider.reachHint()))
 	case waiting:
 		w.cancel(problem.New(problem.Timeout, "model_first_token_timeout",
@@ -123,7 +192,7 @@ func (w *Watch) expire() {
 			WithHint("the server may be loading the model or be overloaded: try again, or choose another model with --model"))
 	default:
 		w.cancel(problem.New(problem.Timeout, "model_stalled",
-			fmt.Sprintf("%s stopped in the middle of its answer and said nothing for %s", w.provider.Model, limit)).
+			fmt.Sprintf("%s stopped in the middle of its answer and said nothing for %s", w.provider.Model, w.limits.Stall)).
 			WithHint("ask again; if it keeps happening, choose another model with --model"))
 	}
 }

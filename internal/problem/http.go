@@ -84,6 +84,8 @@ var statuses = map[string]int{
 	"model_key_missing": 503,
 	"model_unreachable": 502,
 
+	"model_answer_too_long": 502,
+
 	"disk_full":        507,
 	"server_disk_full": 507,
 	"workspace_full":   507,

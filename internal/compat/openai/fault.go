@@ -73,6 +73,8 @@ func faultOf(err error) *fault {
 	if f.status >= http.StatusInternalServerError {
 		f.kind = "server_error"
 	}
+	// What a model failed with was tried again here as often as makes sense; clients would multiply that.
+	f.final = f.final || strings.HasPrefix(p.Code, "model_")
 	return f
 }
 

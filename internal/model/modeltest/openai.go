@@ -34,8 +34,9 @@ func (openAI) events(t Turn, d Dialect, r Request) []event {
 	if !d.NoFinish {
 		out = append(out, chunk(r, object{}, openAIFinish(t, d)))
 	}
-	if options, ok := r.Body["stream_options"].(object); ok && options["include_usage"] == true && t.Input+t.Output > 0 {
-		usage := object{"prompt_tokens": t.Input, "completion_tokens": t.Output, "total_tokens": t.Input + t.Output}
+	if options, ok := r.Body["stream_options"].(object); ok && options["include_usage"] == true && (t.Input != 0 || t.Output != 0) {
+		usage := object{"prompt_tokens": t.Input, "completion_tokens": t.Output, "total_tokens": t.Input + t.Output,
+			"prompt_tokens_details": object{"cached_tokens": t.Cached}, "completion_tokens_details": object{"reasoning_tokens": t.Reasoned}}
 		out = append(out, event{data: object{"id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 1, "model": r.Model(), "choices": []any{}, "usage": usage}})
 	}
 	if !d.NoDone {

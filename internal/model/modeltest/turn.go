@@ -20,9 +20,12 @@ type Turn struct {
 	// Finish replaces the reason that follows from the content, in the words of the wire format in use
 	// ("length", "content_filter"; "max_tokens", "refusal", "pause_turn").
 	Finish string `json:"finish,omitempty"`
-	// Input and Output are the tokens that the service reports; 0 reports none on the OpenAI format.
-	Input  int `json:"input_tokens,omitempty"`
-	Output int `json:"output_tokens,omitempty"`
+	// Input and Output are the tokens that the service reports; 0 reports none on the OpenAI format. Of them, Cached were read from a cache and
+	// Reasoned were reasoning.
+	Input    int `json:"input_tokens,omitempty"`
+	Output   int `json:"output_tokens,omitempty"`
+	Cached   int `json:"cached_tokens,omitempty"`
+	Reasoned int `json:"reasoning_tokens,omitempty"`
 	// Delay is waited before each event, so that an answer looks alive or can be interrupted.
 	Delay time.Duration `json:"delay,omitempty"`
 
@@ -53,6 +56,8 @@ type Fault struct {
 	CutAfter          int  `json:"cut_after,omitempty"`           // after so many events the stream ends as if it were complete
 	TruncateAfter     int  `json:"truncate_after,omitempty"`      // after so many bytes the connection is broken
 	MalformedAfter    int  `json:"malformed_after,omitempty"`     // after so many events an event follows that is not JSON
+	CommentsAfter     int  `json:"comments_after,omitempty"`      // after so many events only comments follow, for ever
+	RepeatAfter       int  `json:"repeat_after,omitempty"`        // after so many events the last one comes again and again, for ever
 	// ErrorAfter makes the service send an error event after so many events (0: none, -1: at once), of ErrorType
 	// ("overloaded_error" when empty).
 	ErrorAfter int    `json:"error_after,omitempty"`

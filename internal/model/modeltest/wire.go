@@ -52,6 +52,14 @@ func (p *player) play(events []event) {
 		return
 	}
 	for i, e := range events {
+		if i > 0 && i == p.turn.CommentsAfter {
+			p.repeat([]byte(": keep-alive\n\n"))
+			return
+		}
+		if i > 0 && i == p.turn.RepeatAfter {
+			p.repeat(events[i-1].bytes())
+			return
+		}
 		if p.fault(i) {
 			return
 		}
@@ -81,6 +89,26 @@ func (p *player) fault(n int) bool {
 		return false
 	}
 	return true
+}
+
+// repeat writes the same thing until nobody reads it any more.
+func (p *player) repeat(b []byte) {
+	for {
+		select {
+		case <-p.r.Context().Done():
+			return
+		case <-p.script.closing:
+			return
+		default:
+		}
+		if p.turn.Delay > 0 && !p.wait() {
+			return
+		}
+		if _, err := p.w.Write(b); err != nil {
+			return
+		}
+		p.flush()
+	}
 }
 
 func (p *player) wait() bool {

@@ -139,6 +139,9 @@ type call struct {
 	held      string // arguments that came before the name
 }
 
+// mostNameless bounds the calls of an answer, and the bytes of one call, that are held back in the hope of a name.
+const mostNameless = 1000
+
 func (c *calls) take(delta openai.ChatCompletionChunkChoiceDeltaToolCall) []model.Part {
 	arguments := delta.Function.Arguments
 	if raw := delta.Function.JSON.Arguments.Raw(); strings.HasPrefix(raw, "{") {
@@ -156,6 +159,9 @@ func (c *calls) take(delta openai.ChatCompletionChunkChoiceDeltaToolCall) []mode
 	current.arguments.WriteString(arguments)
 	if current.name == "" {
 		current.held += arguments
+		if len(c.list) > mostNameless || current.arguments.Len() > mostNameless {
+			return []model.Part{model.CallDelta{Index: at, Arguments: current.held}} // it counts as what the answer has
+		}
 		return nil
 	}
 	part := model.CallDelta{Index: at, Arguments: current.held + arguments}
