@@ -153,6 +153,7 @@ type Hub struct {
 	end       context.CancelFunc
 	crew      crew         // of spawn
 	lost      atomic.Int64 // executions, turns and sessions that Recover found lost
+	rowsLate  atomic.Int64 // audit rows that are written behind their requests
 
 	mu       sync.Mutex
 	draining bool

@@ -113,7 +113,7 @@ func (h *Hub) told(ctx context.Context, s *seat, state SessionState, reason stri
 			if r != nil {
 				row.Rollback = r
 			}
-			row.Executions += s.runs
+			row.Executions = s.ran
 			if !s.touched.IsZero() {
 				row.Used = s.used
 			}

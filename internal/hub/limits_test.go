@@ -20,7 +20,10 @@ import (
 	"cove/internal/store"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+// A PostgreSQL of pgtest ends with the process, and two goroutines wait for that.
+func TestMain(m *testing.M) {
+	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("cove/internal/store/pgtest.begin.func1"), goleak.IgnoreAnyFunction("cove/internal/store/pgtest.removeAfterwards.func2"))
+}
 
 func TestProjectsTakeTurns(t *testing.T) {
 	t.Parallel()

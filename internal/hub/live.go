@@ -46,7 +46,7 @@ type seat struct {
 	idle    time.Duration
 	used    time.Time
 	touched time.Time // what the store says of used; zero until the first use
-	runs    int       // executions that the store does not count yet
+	ran     int       // executions of the session, also those that the store does not count yet
 	lines   map[string]*line
 	// rollback is what the session lost, as Session.Rollback.
 	rollback *Rollback
@@ -255,13 +255,13 @@ func (h *Hub) touch(ctx context.Context, s *seat, always bool) error {
 		h.mu.Unlock()
 		return nil
 	}
-	used, runs := s.used, s.runs
+	used, ran := s.used, s.ran
 	h.mu.Unlock()
 	_, err := h.o.Store.UpdateSession(ctx, s.project, s.id, func(row *Session) error {
 		if row.State == SessionDeleted {
 			return sessionGone()
 		}
-		row.Used, row.Executions = used, row.Executions+runs
+		row.Used, row.Executions = used, max(row.Executions, ran) // no increment: whether a write whose answer was lost happened is not known
 		return nil
 	})
 	if err != nil {
@@ -270,7 +270,6 @@ func (h *Hub) touch(ctx context.Context, s *seat, always bool) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	s.touched = used
-	s.runs -= runs
 	return nil
 }
 
@@ -331,7 +330,7 @@ func (h *Hub) open(ctx context.Context, s *seat, row Session) (err error) {
 	}
 	live, err := liveOf(name)
 	if err == nil && !s.born {
-		err = h.become(ctx, s, SessionActive, "")
+		row, err = h.become(ctx, s, SessionActive, "")
 	}
 	if err != nil {
 		err = errors.Join(err, name.Discard(ctx))
@@ -342,7 +341,7 @@ func (h *Hub) open(ctx context.Context, s *seat, row Session) (err error) {
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	s.name, s.live, s.lost = name, live, name.Lost()
+	s.name, s.live, s.lost, s.ran = name, live, name.Lost(), row.Executions
 	return nil
 }
 
@@ -366,15 +365,14 @@ func foreign(err error) error {
 }
 
 // become writes the state that a session has now.
-func (h *Hub) become(ctx context.Context, s *seat, state SessionState, reason string) error {
-	_, err := h.o.Store.UpdateSession(ctx, s.project, s.id, func(row *Session) error {
+func (h *Hub) become(ctx context.Context, s *seat, state SessionState, reason string) (Session, error) {
+	return h.o.Store.UpdateSession(ctx, s.project, s.id, func(row *Session) error {
 		if row.State == SessionDeleted {
 			return sessionGone()
 		}
 		row.State, row.Reason = state, reason
 		return nil
 	})
-	return err
 }
 
 type installer interface {

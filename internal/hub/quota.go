@@ -3,10 +3,13 @@ package hub
 import (
 	"cmp"
 	"context"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
 	"cove/internal/auth"
+	"cove/internal/ident"
 	"cove/internal/pool"
 	"cove/internal/problem"
 )
@@ -114,13 +117,22 @@ func (h *Hub) spend(_ context.Context, who auth.Principal, u Usage) {
 
 // meter sums what is used. What it has not written yet, about a second's, is lost when the server is killed.
 type meter struct {
-	h *Hub
+	h  *Hub
+	id string // of this one, in Additions
 
 	mu      sync.Mutex
 	allowed map[[2]string]allowed
 	sums    map[sumKey]*sum
 	pending map[sumKey]Usage
+	unsure  map[sumKey]addition // what the store did not say that it has; it comes before what is pending
+	number  int64               // of the last addition
 	works   bool
+}
+
+// addition is an addition that may have been made.
+type addition struct {
+	number int64
+	Usage
 }
 
 type allowed struct {
@@ -137,7 +149,9 @@ type sum struct {
 }
 
 func newMeter(h *Hub) *meter {
-	return &meter{h: h, allowed: map[[2]string]allowed{}, sums: map[sumKey]*sum{}, pending: map[sumKey]Usage{}}
+	return &meter{
+		h: h, id: ident.New("mtr"), allowed: map[[2]string]allowed{}, sums: map[sumKey]*sum{}, pending: map[sumKey]Usage{}, unsure: map[sumKey]addition{},
+	}
 }
 
 func (m *meter) day() string { return m.h.now().UTC().Format(time.DateOnly) }
@@ -186,10 +200,16 @@ func (m *meter) today(ctx context.Context, project, key string) (Usage, error) {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for p, u := range m.pending {
+	after := func(p sumKey, u Usage) {
 		if p.day == k.day && p.project == project && (key == "" || p.key == key) {
 			s.after = plus(s.after, u)
 		}
+	}
+	for p, u := range m.pending {
+		after(p, u)
+	}
+	for p, a := range m.unsure {
+		after(p, a.Usage)
 	}
 	if len(m.sums) >= remembered {
 		clear(m.sums)
@@ -226,37 +246,80 @@ func (m *meter) write(ctx context.Context) {
 		case <-time.After(meterDelay):
 		case <-ctx.Done():
 		}
-		m.mu.Lock()
-		pending := m.pending
-		m.pending = map[sumKey]Usage{}
-		if len(pending) == 0 {
-			m.works = false
-			m.mu.Unlock()
+		due := m.due()
+		if len(due) == 0 {
 			return
 		}
-		m.mu.Unlock()
-		m.store(ctx, pending)
+		m.store(ctx, due)
+		if ctx.Err() != nil && m.stuck() {
+			return
+		}
 	}
 }
 
+// due are the sums that are to be written; none ends the writing.
+func (m *meter) due() []sumKey {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	due := slices.Collect(maps.Keys(m.pending))
+	for k := range m.unsure {
+		if _, ok := m.pending[k]; !ok {
+			due = append(due, k)
+		}
+	}
+	m.works = len(due) > 0
+	return due
+}
+
+// stuck says whether the store did not take what it was given.
+func (m *meter) stuck() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return len(m.unsure) > 0
+}
+
 // store writes sums. What the store does not take waits for the next time, if there is one.
-func (m *meter) store(ctx context.Context, sums map[sumKey]Usage) {
+func (m *meter) store(ctx context.Context, due []sumKey) {
 	writing, cancel := context.WithTimeout(context.WithoutCancel(ctx), auditPatience)
 	defer cancel()
-	for k, u := range sums {
-		u.Day = k.day
-		err := m.h.o.Store.AddUsage(writing, k.project, k.key, u)
-		if err == nil {
-			continue
+	for _, k := range due {
+		for range 2 { // what is unsure, and what is pending
+			a, ok := m.next(k)
+			if !ok {
+				break
+			}
+			err := m.h.o.Store.AddUsage(writing, k.project, k.key, Addition{By: m.id, Number: a.number}, a.Usage)
+			if err != nil && !refused(err) {
+				m.h.log.WarnContext(ctx, "usage was not stored yet", "project", k.project, "error", err)
+				break
+			}
+			if err != nil {
+				m.h.log.ErrorContext(ctx, "usage was refused by the store and is not counted", "project", k.project, "key", k.key, "usage", a.Usage, "error", err)
+			}
+			m.mu.Lock()
+			delete(m.unsure, k)
+			m.mu.Unlock()
 		}
-		m.h.log.WarnContext(ctx, "usage was not stored yet", "project", k.project, "error", err)
-		if ctx.Err() != nil {
-			continue
-		}
-		m.mu.Lock()
-		m.pending[k] = plus(m.pending[k], u)
-		m.mu.Unlock()
 	}
+}
+
+// next is what is to be added to a sum now: what may have been added already, under the number that it had, or else all that came since then.
+func (m *meter) next(k sumKey) (addition, bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if a, ok := m.unsure[k]; ok {
+		return a, true
+	}
+	u, ok := m.pending[k]
+	if !ok {
+		return addition{}, false
+	}
+	delete(m.pending, k)
+	m.number++
+	u.Day = k.day
+	a := addition{m.number, u}
+	m.unsure[k] = a
+	return a, true
 }
 
 func plus(a, b Usage) Usage {

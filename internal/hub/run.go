@@ -299,7 +299,7 @@ var errUnheard = errors.New("nobody listens any more")
 func (h *Hub) count(e Execution) {
 	h.mu.Lock()
 	if s := h.seats[e.Session]; s != nil {
-		s.runs++
+		s.ran++
 	}
 	h.mu.Unlock()
 	cpu := cmp.Or(e.CPU, e.Wall) // an upper bound where nothing better is known

@@ -147,24 +147,18 @@ func (h *Hub) noteSaved(ctx context.Context, s *seat, began time.Time) error {
 	if others {
 		s.used = h.now()
 	}
-	used, runs := s.used, s.runs
+	used, ran := s.used, s.ran
 	s.touched, s.unsaved = time.Time{}, time.Time{}
 	h.mu.Unlock()
 	_, err := h.o.Store.UpdateSession(ctx, s.project, s.id, func(row *Session) error {
 		if row.State == SessionDeleted {
 			return sessionGone()
 		}
-		row.Saved, row.Disk, row.Executions = head.Saved, head.Size, row.Executions+runs
+		row.Saved, row.Disk, row.Executions = head.Saved, head.Size, max(row.Executions, ran)
 		if others {
 			row.Used = used
 		}
 		return nil
 	})
-	if err != nil {
-		return err
-	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	s.runs -= runs
-	return nil
+	return err
 }

@@ -206,7 +206,7 @@ func (h *Hub) fresh(row Session) Session {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if s := h.seats[row.ID]; s != nil && s.live != nil {
-		row.Executions += s.runs
+		row.Executions = s.ran
 		if !s.touched.IsZero() {
 			row.Used = s.used
 		}

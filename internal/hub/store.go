@@ -129,10 +129,18 @@ type FileStore interface {
 
 // UsageStore counts what is used. Counters survive a restart.
 type UsageStore interface {
-	// AddUsage adds to the day's counters of a project and of a key ("" for none).
-	AddUsage(ctx context.Context, project, key string, u Usage) error
+	// AddUsage adds to the day's counters of a project and of a key ("" for none). An addition that is repeated until it succeeds, because whether
+	// one that failed happened is not known, is made once.
+	AddUsage(ctx context.Context, project, key string, a Addition, u Usage) error
 	// Usage returns the days from first to last (2026-11-21), of a project, or of one key of it.
 	Usage(ctx context.Context, project, key, first, last string) ([]Usage, error)
+}
+
+// Addition names an addition to counters: By adds to a day's counters of a project and a key one time after the other, and Number is another one each
+// time. The zero Addition is made whenever it is asked for.
+type Addition struct {
+	By     string
+	Number int64
 }
 
 // Searcher finds words in what was asked, answered, run and printed. Texts are indexed by AddTurn, FinishTurn and FinishExecution

@@ -10,9 +10,11 @@ import (
 	"cove/internal/problem"
 )
 
-// AddRow implements audit.Log.
+// AddRow implements audit.Log. A row that is there already stays as it is, so adding may be repeated.
 func (s *Store) AddRow(ctx context.Context, r audit.Row) error {
-	return s.base.write(ctx, func(ctx context.Context, q queryer) error { return insert(ctx, q, "audit_rows", auditFields(&r), "") })
+	return s.base.write(ctx, func(ctx context.Context, q queryer) error {
+		return insert(ctx, q, "audit_rows", auditFields(&r), "ON CONFLICT (id) DO NOTHING")
+	})
 }
 
 // Rows implements audit.Log. Problems: bad_cursor when there is no row before.

@@ -44,7 +44,7 @@ func fill(t *testing.T, s *store.Store) {
 	_, err = s.FinishTurn(ctx, over, nil) // what its steps printed is indexed then
 	must(t, err)
 	must(t, s.AddFile(ctx, hub.File{ID: "fil_1", Project: project, Size: 1<<53 + 1, SHA256: "aa"}))
-	must(t, s.AddUsage(ctx, project, "key_a", hub.Usage{Day: "2026-11-21", CPUSeconds: 0.1}))
+	must(t, s.AddUsage(ctx, project, "key_a", hub.Addition{}, hub.Usage{Day: "2026-11-21", CPUSeconds: 0.1}))
 	must(t, s.AddRow(ctx, audit.Row{ID: "aud_1", At: at(0), Project: project, Action: "session.create", Outcome: "ok"}))
 }
 

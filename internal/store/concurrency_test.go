@@ -87,7 +87,7 @@ func TestChangesDoNotOverwriteEachOther(t *testing.T) {
 			if err != nil {
 				t.Error(err)
 			}
-			if err := s.AddUsage(ctx, project, []string{"key_a", "key_b"}[i%2], hub.Usage{Day: "2026-11-21", Executions: 1}); err != nil {
+			if err := s.AddUsage(ctx, project, []string{"key_a", "key_b"}[i%2], hub.Addition{}, hub.Usage{Day: "2026-11-21", Executions: 1}); err != nil {
 				t.Error(err)
 			}
 		})

@@ -94,7 +94,7 @@ func nastyRecords(t *testing.T, s *store.Store) map[string]any {
 	must(t, s.AddRow(ctx, spoil(audit.Row{ID: "aud_1", Project: project})))
 	rows, err := s.Rows(ctx, project, "", 10)
 	read("rows", rows, err)
-	must(t, s.AddUsage(ctx, project, nasty, spoil(hub.Usage{})))
+	must(t, s.AddUsage(ctx, project, nasty, hub.Addition{}, spoil(hub.Usage{})))
 	usage, err := s.Usage(ctx, project, nasty, nasty, nasty)
 	read("usage", usage, err)
 	found, err := s.Search(ctx, project, nasty, hub.Page{})

@@ -460,12 +460,12 @@ func TestUsageAddsUp(t *testing.T) {
 	both(t, func(t *testing.T, s *store.Store) {
 		ctx := t.Context()
 		u := hub.Usage{Day: "2026-11-21", Executions: 1, WallSeconds: 0.5, CPUSeconds: 0.25, Turns: 1, InputTokens: 10, OutputTokens: 20, UploadBytes: 5}
-		must(t, s.AddUsage(ctx, project, "key_a", u))
-		must(t, s.AddUsage(ctx, project, "key_a", u))
-		must(t, s.AddUsage(ctx, project, "", u))
-		must(t, s.AddUsage(ctx, "prj_b", "key_b", u))
+		must(t, s.AddUsage(ctx, project, "key_a", hub.Addition{}, u))
+		must(t, s.AddUsage(ctx, project, "key_a", hub.Addition{}, u))
+		must(t, s.AddUsage(ctx, project, "", hub.Addition{}, u))
+		must(t, s.AddUsage(ctx, "prj_b", "key_b", hub.Addition{}, u))
 		u.Day = "2026-11-22"
-		must(t, s.AddUsage(ctx, project, "key_b", u))
+		must(t, s.AddUsage(ctx, project, "key_b", hub.Addition{}, u))
 		days, err := s.Usage(ctx, project, "", "2026-11-21", "2026-11-22")
 		must(t, err)
 		want := []hub.Usage{{Day: "2026-11-21", Executions: 3, WallSeconds: 1.5, CPUSeconds: 0.75, Turns: 3, InputTokens: 30, OutputTokens: 60, UploadBytes: 15}, u}

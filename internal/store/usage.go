@@ -2,12 +2,17 @@ package store
 
 import (
 	"context"
+	"strconv"
+	"time"
 
 	"cove/internal/hub"
 )
 
-// AddUsage implements hub.UsageStore.
-func (s *Store) AddUsage(ctx context.Context, project, key string, u hub.Usage) error {
+// additionLife is how long it is remembered that an addition was made, at least.
+const additionLife = 48 * time.Hour
+
+// AddUsage implements hub.UsageStore. The last addition of each who adds is remembered like an idempotency key, beside the counters that it changed.
+func (s *Store) AddUsage(ctx context.Context, project, key string, a hub.Addition, u hub.Usage) error {
 	row := func(key string) []field {
 		return append([]field{{"project", textOf(&project)}, {"key_id", textOf(&key)}}, usageFields(&u)...)
 	}
@@ -17,6 +22,9 @@ func (s *Store) AddUsage(ctx context.Context, project, key string, u hub.Usage) 
 		input_tokens = usage_days.input_tokens + excluded.input_tokens, output_tokens = usage_days.output_tokens + excluded.output_tokens,
 		upload_bytes = usage_days.upload_bytes + excluded.upload_bytes`
 	return s.base.write(ctx, func(ctx context.Context, q queryer) error {
+		if made, err := added(ctx, q, project, key, u.Day, a); made || err != nil {
+			return err
+		}
 		// The key's row first and always: two that lock both rows do so in one order.
 		if key != "" {
 			if err := insert(ctx, q, "usage_days", row(key), add); err != nil {
@@ -25,6 +33,21 @@ func (s *Store) AddUsage(ctx context.Context, project, key string, u hub.Usage) 
 		}
 		return insert(ctx, q, "usage_days", row(""), add)
 	})
+}
+
+// added says whether an addition was made, and notes that it is made now.
+func added(ctx context.Context, q queryer, project, key, day string, a hub.Addition) (bool, error) {
+	if a.By == "" {
+		return false, nil
+	}
+	done, err := q.ExecContext(ctx, `INSERT INTO promises (project, word, thing, until) VALUES ($1, $2, $3, $4)
+		ON CONFLICT (project, word) DO UPDATE SET thing = EXCLUDED.thing, until = EXCLUDED.until WHERE promises.thing <> EXCLUDED.thing`,
+		clean(project), clean("usage "+a.By+" "+day+" "+key), strconv.FormatInt(a.Number, 10), micros(time.Now().Add(additionLife)))
+	if err != nil {
+		return false, err
+	}
+	n, err := done.RowsAffected()
+	return n == 0, err
 }
 
 // Usage implements hub.UsageStore. Days without use are left out.
