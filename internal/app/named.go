@@ -17,15 +17,17 @@ import (
 
 // prepareNamed finds what a session with a name stands on: an engine that can save, and the environment that the session
 // was made with, or the present one when it is new.
-func prepareNamed(c config.Config, progress io.Writer) named.Prepare {
-	return func(ctx context.Context, b named.Base) (*named.Ground, error) {
-		_, ground, err := prepareGround(ctx, c, b, progress)
-		return ground, err
+func prepareNamed(version string) func(config.Config, io.Writer) named.Prepare {
+	return func(c config.Config, progress io.Writer) named.Prepare {
+		return func(ctx context.Context, b named.Base) (*named.Ground, error) {
+			_, ground, err := prepareGround(ctx, version, c, b, progress)
+			return ground, err
+		}
 	}
 }
 
 // prepareGround also returns what sessions that stand there are opened with.
-func prepareGround(ctx context.Context, c config.Config, b named.Base, progress io.Writer) (session.Options, *named.Ground, error) {
+func prepareGround(ctx context.Context, version string, c config.Config, b named.Base, progress io.Writer) (session.Options, *named.Ground, error) {
 	c.Engine, c.Packages = b.Engine, b.Packages
 	o, saver, err := savable(ctx, c, b, progress)
 	if err != nil {
@@ -35,7 +37,21 @@ func prepareGround(ctx context.Context, c config.Config, b named.Base, progress 
 	if err != nil {
 		return o, nil, err
 	}
-	return o, groundOf(c, o, key, progress), nil
+	made, err := makerOf(saver, version)
+	if err != nil {
+		return o, nil, err
+	}
+	return o, withUpgrades(c, b, groundOf(c, o, key, progress), made), nil
+}
+
+// makerOf says which cove makes snapshots with that engine.
+func makerOf(engine sandbox.Saver, version string) (snapshot.Maker, error) {
+	runtime, err := engine.Runtime()
+	if err != nil {
+		return snapshot.Maker{}, err
+	}
+	build, err := engine.Build()
+	return snapshot.Maker{Cove: version, Runtime: runtime, Build: build}, err
 }
 
 // groundOf is the ground of sessions that are opened with o.

@@ -299,7 +299,7 @@ func (s *server) reachable(a net.Addr) string {
 
 // openSandboxes has the environment and the warm interpreter ready, which takes long the first time.
 func (s *server) openSandboxes(ctx context.Context, o cli.ServerOptions) error {
-	warm, err := newWarmPool(ctx, s.cfg, s.base(), o.Progress)
+	warm, err := newWarmPool(ctx, s.about.Version, s.cfg, s.base(), o.Progress)
 	if err != nil {
 		return err
 	}

@@ -63,15 +63,18 @@ type warmPool struct {
 
 // newWarmPool prepares what new sessions stand on, which builds the environment and the warm interpreter when they are missing. Without a
 // size sessions are started when they are wanted.
-func newWarmPool(ctx context.Context, c config.Config, base named.Base, progress io.Writer) (*warmPool, error) {
-	o, ground, err := prepareGround(ctx, c, base, progress)
+func newWarmPool(ctx context.Context, version string, c config.Config, base named.Base, progress io.Writer) (*warmPool, error) {
+	o, ground, err := prepareGround(ctx, version, c, base, progress)
 	if err != nil {
 		return nil, err
 	}
-	p := &warmPool{base: base, prepare: prepareNamed(c, progress), ground: ground, again: func(kernels map[string]int) *named.Ground {
+	p := &warmPool{base: base, prepare: prepareNamed(version)(c, progress), ground: ground, again: func(kernels map[string]int) *named.Ground {
 		known := o
 		known.Kernels = kernels
-		return groundOf(c, known, ground.Key, progress)
+		g := *ground
+		started := groundOf(c, known, ground.Key, progress)
+		g.Start, g.Join = started.Start, started.Join
+		return &g
 	}}
 	if err := haveTemplate(ctx, c, o, progress); err != nil {
 		return nil, err

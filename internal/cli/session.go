@@ -80,14 +80,15 @@ func (p *Program) namedOptions(o opening, progress io.Writer) named.Options {
 }
 
 type sessionCmd struct {
-	Ls     sessionLs     `cmd:"" help:"List the sessions, the one used last first."`
-	Show   sessionShow   `cmd:"" help:"Show everything about a session."`
-	Pause  sessionPause  `cmd:"" help:"Save a session that is in memory, and free the memory."`
-	Resume sessionResume `cmd:"" help:"Bring a session into memory, where commands find it at once; or check that it can be brought back."`
-	Keep   sessionKeep   `cmd:"" hidden:""`
-	Fork   sessionFork   `cmd:"" help:"Make a second, independent session from one."`
-	Undo   sessionUndo   `cmd:"" help:"Return to before the last execution that was run with --undoable."`
-	Rm     sessionRm     `cmd:"" help:"Delete sessions with all their snapshots."`
+	Ls      sessionLs      `cmd:"" help:"List the sessions, the one used last first."`
+	Show    sessionShow    `cmd:"" help:"Show everything about a session."`
+	Pause   sessionPause   `cmd:"" help:"Save a session that is in memory, and free the memory."`
+	Resume  sessionResume  `cmd:"" help:"Bring a session into memory, where commands find it at once; or check that it can be brought back."`
+	Keep    sessionKeep    `cmd:"" hidden:""`
+	Salvage sessionSalvage `cmd:"" hidden:""`
+	Fork    sessionFork    `cmd:"" help:"Make a second, independent session from one."`
+	Undo    sessionUndo    `cmd:"" help:"Return to before the last execution that was run with --undoable."`
+	Rm      sessionRm      `cmd:"" help:"Delete sessions with all their snapshots."`
 }
 
 // Help is the long help.

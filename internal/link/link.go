@@ -42,7 +42,7 @@ func Open(ctx context.Context, stream io.ReadWriteCloser) (*Link, error) {
 	timeout := time.AfterFunc(handshakeTimeout, func() { _ = stream.Close() })
 	stop := context.AfterFunc(ctx, func() { _ = stream.Close() })
 	l.conn.Refuse(true)
-	_, err := l.conn.Handshake(wire.Hello{Version: wire.Version}, func(peer wire.Hello) error {
+	_, err := l.conn.Handshake(wire.Hello{Version: wire.Version, Oldest: wire.Oldest}, func(peer wire.Hello) error {
 		return json.Unmarshal(peer.Info, &l.info)
 	})
 	if !timeout.Stop() || !stop() {

@@ -50,7 +50,7 @@ type watcher struct {
 	dir    string
 	since  time.Time // by which its own record is known
 	opts   KeepOptions
-	key    snapshot.Key
+	ground *Ground
 	box    sandbox.Checkpointer
 	place  *keeper.Place
 	server *keeper.Server
@@ -103,7 +103,7 @@ func (s *Session) hand(ctx context.Context, o KeepOptions) (*watcher, error) {
 	if !ok {
 		return nil, errors.Join(errors.New("the sandbox cannot be saved"), left.Stop(context.WithoutCancel(ctx)), place.Leave())
 	}
-	w := &watcher{name: s.name, dir: s.dir, since: time.Now(), opts: o, key: s.ground.Key, box: box, place: place,
+	w := &watcher{name: s.name, dir: s.dir, since: time.Now(), opts: o, ground: s.ground, box: box, place: place,
 		paused: make(chan *lease, 1), stopped: make(chan struct{})}
 	rec := s.rec
 	rec.Kernels = s.kernels()
@@ -111,7 +111,7 @@ func (s *Session) hand(ctx context.Context, o KeepOptions) (*watcher, error) {
 	if err := rec.write(s.dir); err != nil {
 		return nil, errors.Join(err, box.Stop(context.WithoutCancel(ctx)), place.Leave())
 	}
-	w.server = keeper.Serve(place, keeper.Options{Box: box, Identity: identity(w.key), Flush: w.flush, Pause: w.pause, Stop: w.end})
+	w.server = keeper.Serve(place, keeper.Options{Box: box, Identity: identity(w.ground.Key), Flush: w.flush, Pause: w.pause, Stop: w.end})
 	return w, nil
 }
 
@@ -271,8 +271,13 @@ func (w *watcher) save(ctx context.Context, rec Record) (Record, error) {
 		return rec, err
 	}
 	defer include()
+	if w.ground.Keep != nil {
+		if err := w.ground.Keep(); err != nil {
+			w.opts.Log.Warn("this cove could not be kept for the case that another one cannot read what it saves", "error", err)
+		}
+	}
 	entry := Entry{Snapshot: id("snp_"), Saved: time.Now(), Executions: rec.Executions, Kernels: rec.Kernels}
-	snap, err := snapshot.Create(ctx, snapshotPath(w.dir, entry), snapshot.Manifest{ID: entry.Snapshot, Created: entry.Saved, Key: w.key},
+	snap, err := snapshot.Create(ctx, snapshotPath(w.dir, entry), snapshot.Manifest{ID: entry.Snapshot, Created: entry.Saved, Key: w.ground.Key, Made: w.ground.Made},
 		func(ctx context.Context, image string) error { return w.box.Checkpoint(ctx, image, true) })
 	if err != nil {
 		return rec, err

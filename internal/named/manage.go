@@ -134,6 +134,7 @@ func (s Store) Undo(ctx context.Context, name, command string) (Info, error) {
 	if err := keeper.Stop(ctx, l.dir); err != nil {
 		return Info{}, fmt.Errorf("undo in session %s: %w", name, err)
 	}
+	rec.Head.Made = nil
 	rec.Executions, rec.Running, rec.Memory, rec.Used = rec.Head.Executions, nil, nil, time.Now()
 	if err := rec.write(l.dir); err != nil {
 		return Info{}, err

@@ -81,6 +81,17 @@ type Ground struct {
 	// Join makes the session from a sandbox that runs already and was left by another. When the sandbox is lost, from is what the next one starts
 	// from. An error leaves the sandbox as it was; one with code "kernel_lost" means that the interpreter had to be killed.
 	Join func(ctx context.Context, running sandbox.Sandbox, from *snapshot.Snapshot) (Live, error)
+
+	// Made is the cove that saves here.
+	Made snapshot.Maker
+	// Keep has the present cove kept, for when what it has saved does not fit another; nil keeps nothing. It is cheap when that is done already.
+	Keep func() error
+	// Kept returns where the cove is that can restore what has that key, and how big it is; "" where there is none.
+	Kept func(key snapshot.Key) (path string, size int64)
+	// Salvage calls use with the files of a snapshot that does not fit Key, as tar that ends with a global header (see session.Salvage). nil: they cannot be had.
+	Salvage func(ctx context.Context, from *snapshot.Snapshot, use func(archive io.Reader) error) error
+	// Accepts says whether what runs inside can be spoken to that has this as its Key.Guest; nil: only what Key has.
+	Accepts func(guest string) bool
 }
 
 // Prepare finds what b names: the engine, the environment. Package app has the real one.
@@ -98,6 +109,8 @@ type Options struct {
 	CPUs     float64
 	// Existing refuses to make a session.
 	Existing bool
+	// Trial refuses to change a session by opening it: one that does not fit is not carried over.
+	Trial bool
 	// Undoable keeps a snapshot from before each execution, the newest Depth of them.
 	Undoable bool
 	Depth    int
@@ -209,13 +222,14 @@ func (s *Session) start(ctx context.Context) error {
 	s.ground = ground
 	s.rec.Environment, s.rec.Python = ground.Key.Environment, ground.Python
 	head, err := s.head(ctx)
+	carrying := s.carriable(err)
 	switch {
 	case s.kept != nil:
 		if err := s.fits(); err != nil {
 			return err
 		}
 		s.advanced = err != nil // then it goes on as long as it is in memory
-	case err != nil:
+	case err != nil && !carrying:
 		return s.stuck(err)
 	case s.rec.Running != nil:
 		s.notice(s.rec.mourn())
@@ -226,7 +240,7 @@ func (s *Session) start(ctx context.Context) error {
 	running := s.rec
 	running.remember(func(m *Memory) { m.Unsaved = true }) // in case that this process dies
 	go func() { recorded <- running.write(s.dir) }()
-	live, err := s.enliven(ctx, head)
+	live, err := s.enliven(ctx, head, carrying)
 	if werr := <-recorded; werr != nil || err != nil {
 		if live != nil {
 			err = errors.Join(err, s.abandon(context.WithoutCancel(ctx), live))
@@ -238,14 +252,22 @@ func (s *Session) start(ctx context.Context) error {
 		return errors.Join(err, s.abandon(context.WithoutCancel(ctx), live), before.write(s.dir))
 	}
 	s.ended = live.Lost()
+	if carrying {
+		if err := s.arrive(ctx); err != nil {
+			return errors.Join(s.stuck(err), s.abandon(context.WithoutCancel(ctx), live), before.write(s.dir))
+		}
+	}
 	s.tidy()
 	return nil
 }
 
-// enliven starts the session from its head, or joins it in memory.
-func (s *Session) enliven(ctx context.Context, head *snapshot.Snapshot) (Live, error) {
-	if s.kept != nil {
+// enliven starts the session from its head, or with the files of that, or joins it in memory.
+func (s *Session) enliven(ctx context.Context, head *snapshot.Snapshot, carrying bool) (Live, error) {
+	switch {
+	case s.kept != nil:
 		return s.join(ctx, head)
+	case carrying:
+		return s.carry(ctx, head)
 	}
 	return s.ground.Start(ctx, head, s.rec.Head.Reseed || head == nil)
 }
@@ -258,6 +280,11 @@ func (s *Session) head(ctx context.Context) (*snapshot.Snapshot, error) {
 	snap, err := snapshot.Open(ctx, snapshotPath(s.dir, s.rec.Head))
 	if err != nil {
 		return nil, err
+	}
+	if guest := snap.Manifest.Key.Guest; s.ground.Accepts != nil && s.ground.Accepts(guest) {
+		own := *s.ground // others use it too
+		own.Key.Guest = guest
+		s.ground = &own
 	}
 	return snap, snap.Fits(s.ground.Key)
 }
@@ -281,11 +308,22 @@ func (s *Session) stuck(err error) error {
 	if n := len(s.rec.Undo); n > 0 && (p.Code == "snapshot_damaged" || p.Code == "snapshot_missing") {
 		say(fmt.Sprintf("`cove session undo %s` goes back to %s", s.name, s.rec.Undo[n-1]))
 	}
-	if p.Code == "snapshot_unfit" {
-		say("it can be used again when that is as it was")
+	if p.Code == "snapshot_unfit" && s.opts.Trial {
+		say("a command that uses the session starts it anew with its files, and keeps it as it was beside that")
+	} else if p.Code == "snapshot_unfit" {
+		say("it can be used again when that is as it was" + s.madeBy())
 	}
 	say(fmt.Sprintf("nothing was deleted; `cove session rm %s` removes the session", s.name))
 	return problem.New(p.Kind, p.Code, fmt.Sprintf("session %s cannot be brought back: %s", s.name, p.Error())).WithHint(hint)
+}
+
+// madeBy says which cove saved the head, where that is known.
+func (s *Session) madeBy() string {
+	m, err := snapshot.ReadManifest(snapshotPath(s.dir, s.rec.Head))
+	if err != nil {
+		return ""
+	}
+	return ": it was saved by " + m.Made.String()
 }
 
 // tidy removes what nothing leads to: what owners left that died while they saved, or between saving and saying so. Nobody else works here
@@ -319,6 +357,9 @@ func (s *Session) tidy() {
 func (e Entry) String() string {
 	if e.Snapshot == "" {
 		return "the beginning"
+	}
+	if e.Made != nil {
+		return fmt.Sprintf("%s (after %d executions, by %s)", clock(e.Saved), e.Executions, e.Made)
 	}
 	return fmt.Sprintf("%s (after %d executions)", clock(e.Saved), e.Executions)
 }

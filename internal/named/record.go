@@ -62,6 +62,8 @@ type Entry struct {
 	Reseed bool `json:"reseed,omitempty"`
 	// Kernels are the process ids of the kernels in Snapshot by name.
 	Kernels map[string]int `json:"kernels,omitempty"`
+	// Made is the cove that Snapshot is of, where another one could not go on with it: then it is the way back, which only removing the session removes.
+	Made *snapshot.Maker `json:"made,omitempty"`
 }
 
 // Owner is a process that uses a session.
@@ -226,15 +228,26 @@ func (r Record) mournMemory() string {
 	return text
 }
 
-// advance makes entry the head. With depth the former head is kept for undo, as one of so many.
+// advance makes entry the head. With depth the former head is kept for undo, as one of so many; one that is a way back is kept anyway.
 func (r Record) advance(entry Entry, depth int) (next Record, dropped []Entry) {
 	next, dropped = r, []Entry{r.Head}
 	next.Head = entry
-	if depth > 0 {
-		next.Undo = append(slices.Clone(r.Undo), r.Head)
-		cut := max(0, len(next.Undo)-depth)
-		dropped, next.Undo = next.Undo[:cut], next.Undo[cut:]
+	if depth > 0 || r.Head.Made != nil {
+		next.Undo, dropped = append(slices.Clone(r.Undo), r.Head), nil
 	}
+	plain := len(next.Undo)
+	for _, e := range next.Undo {
+		if e.Made != nil {
+			plain--
+		}
+	}
+	next.Undo = slices.DeleteFunc(next.Undo, func(e Entry) bool {
+		over := depth > 0 && plain > depth && e.Made == nil
+		if over {
+			dropped, plain = append(dropped, e), plain-1
+		}
+		return over
+	})
 	next.remember(func(m *Memory) { m.Unsaved, m.Pinned = false, 0 })
 	return next, dropped
 }

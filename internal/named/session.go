@@ -43,6 +43,7 @@ type Session struct {
 	crashed  bool            // the kernel died since the last snapshot, and with it the variables
 	discard  bool            // what changed is not to be saved
 	pinned   bool            // what ran since the last snapshot is to be undone by returning to that
+	carried  *snapshot.Maker // whose head, which did not fit, the session was started anew from and is not saved since
 	ended    <-chan struct{} // closed when the sandbox dies that holds what is to be saved
 
 	changing sync.Mutex // one change to the workspace at a time
@@ -190,9 +191,14 @@ func (s *Session) kernels() map[string]int {
 
 // checkpoint makes a snapshot and makes it the head. After an error the head is what it was; without keep the sandbox may be gone then.
 func (s *Session) checkpoint(ctx context.Context, keep bool) (err error) {
+	if s.ground.Keep != nil {
+		if err := s.ground.Keep(); err != nil {
+			s.notice("this cove could not be kept for the case that another one cannot read what it saves: " + brief(problem.Of(err).Error()))
+		}
+	}
 	entry, ended := Entry{Snapshot: id("snp_"), Saved: time.Now()}, false
 	snap, err := snapshot.Create(ctx, snapshotPath(s.dir, entry),
-		snapshot.Manifest{ID: entry.Snapshot, Created: entry.Saved, Key: s.ground.Key},
+		snapshot.Manifest{ID: entry.Snapshot, Created: entry.Saved, Key: s.ground.Key, Made: s.ground.Made},
 		func(ctx context.Context, image string) error {
 			err := s.Save(ctx, image, keep)
 			ended = err == nil && !keep
@@ -215,7 +221,9 @@ func (s *Session) checkpoint(ctx context.Context, keep bool) (err error) {
 	if s.rec.Memory != nil {
 		depth = max(depth, s.rec.Memory.Pinned)
 	}
-	next, dropped := s.rec.advance(entry, depth)
+	former := s.rec
+	former.Head.Made = s.carried
+	next, dropped := former.advance(entry, depth)
 	if rescue {
 		text := s.rescued(s.rec.Head)
 		s.notices, next.Notice = append(s.notices, text), &Notice{Time: entry.Saved, Text: text}
@@ -226,6 +234,7 @@ func (s *Session) checkpoint(ctx context.Context, keep bool) (err error) {
 	if err := next.write(s.dir); err != nil {
 		return errors.Join(err, snapshot.Remove(snap.Dir))
 	}
+	s.carried = nil
 	s.rec, s.changed, s.executed, s.crashed, s.pinned = next, false, false, false, false
 	s.advanced = !s.root(snap, entry.Kernels)
 	s.turnOver(entry)

@@ -295,7 +295,7 @@ func TestWhatDoesNotFitIsRefused(t *testing.T) {
 		}
 		return err
 	}
-	fails(t, try("lab", &machine{engine: "later"}, nil), "snapshot_unfit", "cove itself, the processor or the system's libraries (it was fake , now it is fake later)")
+	fails(t, try("lab", &machine{engine: "later"}, nil), "snapshot_unfit", "the engine (it was fake , now it is fake later)")
 	fails(t, try("lab", &machine{}, func(o *named.Options) { o.Packages = "minimal" }), "session_packages", "was made with --packages standard")
 	fails(t, try("lab", &machine{}, func(o *named.Options) { o.Base.Engine = "local" }), "session_engine", "--engine gvisor")
 	fails(t, try("lab", &machine{refuses: errors.New("no memory")}, nil), "internal", "cannot be brought back: no memory")

@@ -155,12 +155,11 @@ func (s *Session) startSandbox(ctx context.Context) error {
 	if s.opts.Running != nil {
 		return s.adopt(ctx)
 	}
-	spec := sandbox.Spec{ID: sandbox.NewID("sbx"), Mounts: s.opts.mounts(), Limits: s.opts.Limits}
 	start := s.opts.Engine.Start
 	if s.opts.Image != "" {
-		spec.Image, start = s.opts.Image, s.restore
+		start = s.restore
 	}
-	box, err := start(ctx, spec)
+	box, err := start(ctx, s.spec())
 	if err != nil {
 		return err
 	}
@@ -192,6 +191,10 @@ func (s *Session) startSandbox(ctx context.Context) error {
 	}
 	_, err = s.changes(ctx)
 	return err
+}
+
+func (s *Session) spec() sandbox.Spec {
+	return sandbox.Spec{ID: sandbox.NewID("sbx"), Mounts: s.opts.mounts(), Limits: s.opts.Limits, Image: s.opts.Image}
 }
 
 func (o *Options) mounts() []sandbox.Mount {

@@ -53,9 +53,26 @@ func LimitsOf(l sandbox.Limits) Limits {
 type Key struct {
 	Engine      string `json:"engine"`      // the engine's name and its Fingerprint
 	Environment string `json:"environment"` // the Python environment's id, the name of its folder
-	Guest       string `json:"guest"`       // what runs inside: guest and driver
+	Guest       string `json:"guest"`       // the protocol of what runs inside: guest and driver
 	Limits      Limits `json:"limits"`
 	Layers      bool   `json:"layers"` // the sandbox has the layers' folder mounted
+}
+
+// Maker is the cove that made a snapshot.
+type Maker struct {
+	Cove    string `json:"cove,omitempty"`    // its version
+	Runtime string `json:"runtime,omitempty"` // the release of its engine's runtime
+	Build   string `json:"build,omitempty"`   // identifies the executable
+}
+
+func (m Maker) String() string {
+	switch {
+	case m.Cove == "":
+		return "an older cove"
+	case m.Runtime == "":
+		return "cove " + m.Cove
+	}
+	return fmt.Sprintf("cove %s with %s", m.Cove, m.Runtime)
 }
 
 // Manifest says what a snapshot is. Create fills in Version and Files.
@@ -64,6 +81,7 @@ type Manifest struct {
 	ID      string    `json:"id"`
 	Created time.Time `json:"created"`
 	Key     Key       `json:"key"`
+	Made    Maker     `json:"made,omitzero"`
 	Files   []File    `json:"files"`
 }
 
@@ -97,22 +115,34 @@ func (s *Snapshot) Size() int64 {
 // Fits returns nil when the snapshot can be restored where want holds, or a problem with code "snapshot_unfit" that names what differs.
 func (s *Snapshot) Fits(want Key) error {
 	have := s.Manifest.Key
-	var differs []string
-	for _, part := range []struct{ name, have, want string }{
-		{"cove itself, the processor or the system's libraries", have.Engine, want.Engine},
+	parts := append(engineParts(have.Engine, want.Engine), []aspect{
 		{"the Python environment", have.Environment, want.Environment},
 		{"what runs inside the sandbox", have.Guest, want.Guest},
 		{"the limits", fmt.Sprintf("%+v", have.Limits), fmt.Sprintf("%+v", want.Limits)},
 		{"the folder of layers", fmt.Sprint(have.Layers), fmt.Sprint(want.Layers)},
-	} {
-		if part.have != part.want {
-			differs = append(differs, fmt.Sprintf("%s (it was %s, now it is %s)", part.name, orNone(part.have), orNone(part.want)))
+	}...)
+	var differs []string
+	for _, p := range parts {
+		if p.have != p.want {
+			differs = append(differs, fmt.Sprintf("%s (it was %s, now it is %s)", p.name, orNone(p.have), orNone(p.want)))
 		}
 	}
 	if len(differs) == 0 {
 		return nil
 	}
 	return problem.New(problem.Unavailable, "snapshot_unfit", "it was saved under other conditions: "+strings.Join(differs, "; "))
+}
+
+// aspect is one thing that has to be the same.
+type aspect struct{ name, have, want string }
+
+// engineParts takes fingerprints apart, as far as they have the parts that sandbox.Saver names.
+func engineParts(have, want string) []aspect {
+	h, w := strings.Split(have, "-"), strings.Split(want, "-")
+	if len(h) != 4 || len(w) != 4 || h[0] != w[0] {
+		return []aspect{{"the engine", have, want}}
+	}
+	return []aspect{{"gVisor's release or how cove sets it up", h[1], w[1]}, {"the processor", h[2], w[2]}, {"the system's libraries", h[3], w[3]}}
 }
 
 func orNone(s string) string {
@@ -141,6 +171,9 @@ func Remove(dir string) error {
 func damaged(dir, how string) error {
 	return problem.New(problem.Unavailable, "snapshot_damaged", "the snapshot "+dir+" is damaged: "+how)
 }
+
+// ReadManifest returns what the snapshot in dir says of itself. Whether its files are whole is not looked at.
+func ReadManifest(dir string) (Manifest, error) { return readManifest(dir) }
 
 func readManifest(dir string) (Manifest, error) {
 	var m Manifest

@@ -15,6 +15,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -26,6 +27,7 @@ import (
 	"cove/internal/sandbox"
 	"cove/internal/session"
 	"cove/internal/snapshot"
+	"cove/internal/wire"
 )
 
 //go:embed warm.py
@@ -50,7 +52,7 @@ func KeyOf(o Options) (snapshot.Key, error) {
 	if err != nil {
 		return snapshot.Key{}, fmt.Errorf("identify the engine: %w", err)
 	}
-	return snapshot.Key{Engine: fingerprint, Environment: o.Env.Key, Limits: snapshot.LimitsOf(o.Limits), Layers: o.Packages != nil}, nil
+	return snapshot.Key{Engine: fingerprint, Environment: o.Env.Key, Guest: strconv.Itoa(wire.Version), Limits: snapshot.LimitsOf(o.Limits), Layers: o.Packages != nil}, nil
 }
 
 // Ensure returns the template that o asks for, and makes it when it is missing, damaged or does not fit any more. Processes

@@ -9,14 +9,17 @@ import (
 
 // Hello is the first message each way.
 type Hello struct {
-	Version int             `json:"version"` // set by Handshake when it is zero
-	Token   string          `json:"token,omitempty"`
-	Info    json.RawMessage `json:"info,omitempty"` // whatever the two sides agree on
+	Version int `json:"version"` // set by Handshake when it is zero
+	// Oldest is the oldest version that a host speaks besides; zero is Version alone. It is not sent.
+	Oldest int             `json:"-"`
+	Token  string          `json:"token,omitempty"`
+	Info   json.RawMessage `json:"info,omitempty"` // whatever the two sides agree on
 }
 
 // Handshake exchanges hellos and returns the peer's. The guest speaks first; the
 // host reads, checks and only then answers, so a guest that is refused learns
-// nothing. Call it once, before Run. A peer of another Version is refused with
+// nothing. Call it once, before Run. A host answers in the guest's version, where
+// it speaks that (see Hello.Oldest). A peer of any other version is refused with
 // an error that wraps ErrProtocol; an error of check, which may be nil, is
 // returned wrapped. It blocks until the peer has answered or Close is called,
 // and leaves it to the caller to close a connection that failed.
@@ -29,10 +32,15 @@ func (c *Conn) Handshake(mine Hello, check func(peer Hello) error) (Hello, error
 			return Hello{}, err
 		}
 	}
-	peer, err := c.receiveHello()
+	oldest := mine.Version
+	if c.host && mine.Oldest != 0 {
+		oldest = mine.Oldest
+	}
+	peer, err := c.receiveHello(oldest, mine.Version)
 	if err != nil {
 		return Hello{}, err
 	}
+	mine.Version = peer.Version
 	if check != nil {
 		if err := check(peer); err != nil {
 			return Hello{}, fmt.Errorf("wire: hello refused: %w", err)
@@ -57,7 +65,7 @@ func (c *Conn) sendHello(h Hello) error {
 	return nil
 }
 
-func (c *Conn) receiveHello() (Hello, error) {
+func (c *Conn) receiveHello(oldest, newest int) (Hello, error) {
 	f, err := ReadFrame(c.in)
 	if errors.Is(err, io.EOF) {
 		return Hello{}, fmt.Errorf("wire: the peer ended the connection before its hello: %w", io.ErrUnexpectedEOF)
@@ -72,9 +80,9 @@ func (c *Conn) receiveHello() (Hello, error) {
 	if err := json.Unmarshal(f.Payload, &h); err != nil {
 		return Hello{}, fmt.Errorf("%w: a hello that does not decode: %w", ErrProtocol, err)
 	}
-	if h.Version != Version {
-		return Hello{}, fmt.Errorf("%w: the peer speaks version %d and this side version %d; run the same release of cove on both sides",
-			ErrProtocol, h.Version, Version)
+	if h.Version < oldest || h.Version > newest {
+		return Hello{}, fmt.Errorf("%w: the peer speaks version %d and this side %d to %d; run a release of cove that speaks it",
+			ErrProtocol, h.Version, oldest, newest)
 	}
 	return h, nil
 }

@@ -3,6 +3,7 @@ package wire_test
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net"
 	"strings"
 	"testing"
@@ -44,6 +45,45 @@ func TestHandshake(t *testing.T) {
 	want = wire.Hello{Version: wire.Version, Info: json.RawMessage(`"welcome"`)}
 	if d := cmp.Diff(want, r.hello); d != "" || r.err != nil {
 		t.Errorf("at the guest: %v %s", r.err, d)
+	}
+}
+
+// TestAnOlderGuest: a guest speaks and accepts its own version alone, which a newer host answers in.
+func TestAnOlderGuest(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		guest, oldest, newest int
+		refused               string
+	}{
+		"the same":         {3, 2, 3, ""},
+		"older":            {2, 2, 3, ""},
+		"too old":          {1, 2, 3, "version 1 and this side 2 to 3"},
+		"newer":            {4, 2, 3, "version 4 and this side 2 to 3"},
+		"one version only": {2, 0, 3, "version 2 and this side 3 to 3"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			a, b := net.Pipe()
+			host, guest := wire.NewConn(a, true), wire.NewConn(b, false)
+			answered := make(chan error, 1)
+			go func() {
+				h, err := guest.Handshake(wire.Hello{Version: c.guest}, nil)
+				if err == nil && h.Version != c.guest {
+					err = fmt.Errorf("answered in version %d", h.Version)
+				}
+				answered <- err
+			}()
+			_, err := host.Handshake(wire.Hello{Version: c.newest, Oldest: c.oldest}, nil)
+			_ = host.Close()
+			said := <-answered
+			_ = guest.Close()
+			if c.refused == "" && (err != nil || said != nil) {
+				t.Errorf("host: %v, guest: %v", err, said)
+			}
+			if c.refused != "" && (!errors.Is(err, wire.ErrProtocol) || !strings.Contains(err.Error(), c.refused) || said == nil) {
+				t.Errorf("host: %v, guest: %v", err, said)
+			}
+		})
 	}
 }
 

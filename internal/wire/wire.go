@@ -34,8 +34,10 @@ package wire
 import "errors"
 
 const (
-	// Version is the version of the protocol. Both sides must speak the same.
+	// Version is the version of the protocol, with the operations and what the kernel's driver says. A guest speaks its own alone.
 	Version = 1
+	// Oldest is the oldest version that a host still speaks: the guest and the drivers of a sandbox that was saved are as old as that.
+	Oldest = 1
 	// MaxFrame is the most payload bytes that one frame holds.
 	MaxFrame = 64 << 10
 	// DefaultWindow is the credit, in bytes, that each direction of a new channel starts with.

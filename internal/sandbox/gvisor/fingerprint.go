@@ -19,8 +19,8 @@ import (
 )
 
 // stateFormat is to be counted up when code of ours that runs in the sentry changes what is in a checkpoint, or what restoring one takes,
-// in a way that shows neither in the flags nor in the bundle.
-const stateFormat = 1
+// in a way that shows neither in the flags nor in the bundle. A variable, because tests have the linker make another release of it.
+var stateFormat = "1"
 
 // Fingerprint identifies what a checkpoint of this engine depends on: gVisor's release, with the flags and the bundle that it gets; the processor's
 // features, which libraries have looked at when they were loaded; and the system's libraries, which are mapped into the processes of a checkpoint but not
@@ -41,7 +41,7 @@ func (e *Engine) Fingerprint() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return fmt.Sprintf("gvisor-%s-%s-%s", digest(runtime, shape, fmt.Sprint(stateFormat)), cpu, systemLibraries()), nil
+	return fmt.Sprintf("gvisor-%s-%s-%s", digest(runtime, shape, stateFormat), cpu, systemLibraries()), nil
 }
 
 const gvisorModule = "gvisor.dev/gvisor"

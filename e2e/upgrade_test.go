@@ -1,0 +1,192 @@
+package e2e_test
+
+import (
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// The coves of these tests: two builds that differ in nothing but their version, and one that says that it has another release of gVisor.
+const (
+	oneVersion   = "1.0.0-one"
+	twoVersion   = "2.0.0-two"
+	otherVersion = "3.0.0-other"
+)
+
+// builds is a variable because sync.OnceValues makes one value for all tests of a process.
+var builds = sync.OnceValues(func() (map[string]string, error) {
+	dir, err := os.MkdirTemp("", "cove-builds-")
+	if err != nil {
+		return nil, err
+	}
+	made := map[string]string{}
+	for version, more := range map[string]string{oneVersion: "", twoVersion: "", otherVersion: " -X cove/internal/sandbox/gvisor.stateFormat=other"} {
+		path := filepath.Join(dir, version)
+		cmd := exec.Command("go", "build", "-ldflags", "-s -w -X main.version="+version+more, "-o", path, "cove/cmd/cove")
+		cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+		if out, err := cmd.CombinedOutput(); err != nil {
+			return nil, &exec.Error{Name: string(out), Err: err}
+		}
+		made[version] = path
+	}
+	return made, nil
+})
+
+// lab is a folder in which several coves work one after the other, as on a machine where cove is upgraded.
+type lab struct {
+	t   *testing.T
+	dir string
+}
+
+func newLab(t *testing.T) *lab {
+	t.Helper()
+	if _, err := builds(); err != nil {
+		t.Fatal(err)
+	}
+	return &lab{t, t.TempDir()}
+}
+
+// program is the file of one of the coves.
+func (l *lab) program(version string) string {
+	made, _ := builds()
+	return made[version]
+}
+
+// try runs a cove, which may fail.
+func (l *lab) try(program string, args ...string) (out, said string, err error) {
+	l.t.Helper()
+	cmd := inSession(l.t, l.dir, args...)
+	cmd.Path = program
+	cmd.Env = append(cmd.Env, "COVE_UNDO_DEPTH=2")
+	var errs strings.Builder
+	cmd.Stderr = &errs
+	stdout, err := cmd.Output()
+	return string(stdout), errs.String(), err
+}
+
+func (l *lab) run(program string, args ...string) (out, said string) {
+	l.t.Helper()
+	out, said, err := l.try(program, args...)
+	if err != nil {
+		l.t.Fatalf("%s: %v: %s%s", strings.Join(args, " "), err, out, said)
+	}
+	return out, said
+}
+
+// TestSessionsOutliveABuild: another build of cove with the same gVisor goes on with what was saved, and with what is in memory.
+func TestSessionsOutliveABuild(t *testing.T) {
+	t.Parallel()
+	l := newLab(t)
+	one, two := l.program(oneVersion), l.program(twoVersion)
+	l.run(one, "run", "--session", "lab", "-c", "x = [1, 2, 3]; print(x, file=open('kept.txt', 'w'))")
+	for range 2 { // there and back: the guest is the first one's all the time
+		if out, said := l.run(two, "run", "--session", "lab", "-c", "x.append(4); print(sum(x), open('kept.txt').read().strip())"); !strings.HasSuffix(out, " [1, 2, 3]\n") || said != "" {
+			t.Errorf("the newer cove: %q %q", out, said)
+		}
+		if out, said := l.run(one, "run", "--session", "lab", "-c", "print(x[3], len(x))"); !strings.HasPrefix(out, "4 ") || said != "" {
+			t.Errorf("the older cove: %q %q", out, said)
+		}
+	}
+	l.run(one, "session", "resume", "lab")
+	if out, _ := l.run(two, "run", "--session", "lab", "-c", "print(len(x))"); out != "5\n" {
+		t.Errorf("in the memory of the older cove: %q", out)
+	}
+	l.run(two, "session", "pause", "lab")
+	if out, _ := l.run(two, "run", "--session", "lab", "-c", "print(len(x))"); out != "5\n" {
+		t.Errorf("after that: %q", out)
+	}
+}
+
+// TestSessionsOutliveAnotherRelease: where gVisor changes, files and packages are carried over, it is said what was not, and the way back is kept.
+func TestSessionsOutliveAnotherRelease(t *testing.T) {
+	t.Parallel()
+	l := newLab(t)
+	one, other := l.program(oneVersion), l.program(otherVersion)
+	l.run(one, "run", "--session", "lab", "-c", `
+import os
+x = 5
+os.makedirs("a/b 空")
+open("a/b 空/data.bin", "wb").write(bytes(range(256)) * 4096)
+open("notes.txt", "w").write("text")
+os.makedirs("empty")
+os.symlink("/etc/passwd", "link")
+`)
+	look := `import os
+print(open("notes.txt").read(), sum(open("a/b 空/data.bin", "rb").read()), os.path.isdir("empty"), "x" in globals(), os.path.lexists("link"))`
+	out, said := l.run(other, "run", "--session", "lab", "-c", look)
+	if out != "text 133693440 True False False\n" {
+		t.Errorf("carried over: %q %s", out, said)
+	}
+	for _, want := range []string{"saved by cove " + oneVersion, "2 files", "not carried over are variables", "session undo lab"} {
+		if !strings.Contains(said, want) {
+			t.Errorf("%q is not said: %s", want, said)
+		}
+	}
+	if out, said := l.run(other, "run", "--session", "lab", "-c", look); out != "text 133693440 True False False\n" || said != "" {
+		t.Errorf("the second time: %q %q", out, said)
+	}
+	var shown struct {
+		Undo []struct {
+			Made struct{ Cove string }
+			Size int64 `json:"size_bytes"`
+		}
+		Executions int
+	}
+	text, _ := l.run(other, "session", "show", "lab", "--json")
+	if err := json.Unmarshal([]byte(text), &shown); err != nil || len(shown.Undo) != 1 || shown.Undo[0].Made.Cove != oneVersion || shown.Undo[0].Size == 0 || shown.Executions != 3 {
+		t.Errorf("the way back is not shown: %v %s", err, text)
+	}
+	// Executions that can be undone do not push it out.
+	for range 3 {
+		l.run(other, "run", "--session", "lab", "--undoable", "-c", "y = 1")
+	}
+	for range 3 {
+		l.run(other, "session", "undo", "lab")
+	}
+	if out, said := l.run(one, "run", "--session", "lab", "-c", "print(x)"); out != "5\n" || said != "" {
+		t.Errorf("the way back: %q %q", out, said)
+	}
+}
+
+// TestWithoutTheOtherCove: where nobody can read what was saved, it is said who could, and nothing is changed.
+func TestWithoutTheOtherCove(t *testing.T) {
+	t.Parallel()
+	l := newLab(t)
+	one, other := l.program(oneVersion), l.program(otherVersion)
+	data := t.TempDir() // in which a cove is kept for these sessions alone
+	shared, err := filepath.Abs(os.Getenv("COVE_HOME"))
+	if err != nil || os.Getenv("COVE_HOME") == "" {
+		home, herr := os.UserHomeDir()
+		if herr != nil {
+			t.Fatal(herr)
+		}
+		shared = filepath.Join(home, ".local", "share", "cove")
+	}
+	if err := os.Symlink(filepath.Join(shared, "pyenv"), filepath.Join(data, "pyenv")); err != nil {
+		t.Fatal(err)
+	}
+	env := "COVE_HOME=" + data
+	run := func(program string, args ...string) (string, error) {
+		cmd := inSession(t, l.dir, args...)
+		cmd.Path, cmd.Env = program, append(cmd.Env, env)
+		out, err := cmd.CombinedOutput()
+		return string(out), err
+	}
+	if out, err := run(one, "run", "--session", "lab", "-c", "x = 5"); err != nil {
+		t.Fatal(out)
+	}
+	if err := os.RemoveAll(filepath.Join(data, "coves")); err != nil {
+		t.Fatal(err)
+	}
+	out, err := run(other, "run", "--session", "lab", "-c", "print(x)")
+	if err == nil || !strings.Contains(out, "saved by cove "+oneVersion) || !strings.Contains(out, "use cove "+oneVersion) {
+		t.Errorf("%v: %s", err, out)
+	}
+	if out, err := run(one, "run", "--session", "lab", "-c", "print(x)"); err != nil || out != "5\n" {
+		t.Errorf("%v: %q", err, out)
+	}
+}

@@ -1,0 +1,224 @@
+package app
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"cove/internal/cli"
+	"cove/internal/config"
+	"cove/internal/named"
+	"cove/internal/problem"
+	"cove/internal/sandbox"
+	"cove/internal/session"
+	"cove/internal/snapshot"
+	"cove/internal/wire"
+)
+
+// A saved session can be restored by coves with the same release of gVisor alone. So the cove that saves is kept, one for each such release, and
+// a later one has it read the files of what it has saved itself (see salvageWith):
+//
+//	<data>/coves/<release>/cove        the executable
+//	<data>/coves/<release>/made.json   which cove that is, a snapshot.Maker
+
+const (
+	coveName = "cove"
+	madeName = "made.json"
+	// covesKept is how long a cove that no session needs is kept.
+	covesKept = 30 * 24 * time.Hour
+	// salvagePatience bounds the reading of a session's files.
+	salvagePatience = 30 * time.Minute
+)
+
+func coves(c config.Config) string { return filepath.Join(c.Data, "coves") }
+
+func releaseFolder(c config.Config, key snapshot.Key) string {
+	return filepath.Join(coves(c), filepath.Base(sandbox.ReleaseOf(key.Engine)))
+}
+
+// keepCove keeps a copy of the running cove, unless this very build is kept already. A hard link would change with what it is a link to.
+func keepCove(c config.Config, key snapshot.Key, made snapshot.Maker) error {
+	dir := releaseFolder(c, key)
+	if have, err := readMaker(dir); err == nil && have == made {
+		return nil
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	text, err := json.MarshalIndent(made, "", "  ")
+	if err != nil {
+		return err
+	}
+	own, err := os.Open("/proc/self/exe") // the running one, also when its file was replaced
+	if err != nil {
+		return err
+	}
+	defer func() { _ = own.Close() }()
+	if err := replace(filepath.Join(dir, coveName), 0o700, own); err != nil {
+		return err
+	}
+	return replace(filepath.Join(dir, madeName), 0o600, strings.NewReader(string(text)+"\n"))
+}
+
+// replace puts a file into place, whole and on the disk.
+func replace(path string, mode os.FileMode, from io.Reader) error {
+	tmp, err := os.CreateTemp(filepath.Dir(path), ".new-*")
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(tmp, from)
+	if err == nil {
+		err = tmp.Chmod(mode)
+	}
+	if err == nil {
+		err = tmp.Sync()
+	}
+	if err = errors.Join(err, tmp.Close()); err == nil {
+		err = os.Rename(tmp.Name(), path)
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(tmp.Name()))
+	}
+	return nil
+}
+
+func readMaker(dir string) (m snapshot.Maker, err error) {
+	text, err := os.ReadFile(filepath.Join(dir, madeName))
+	if err == nil {
+		err = json.Unmarshal(text, &m)
+	}
+	if err == nil {
+		_, err = os.Stat(filepath.Join(dir, coveName))
+	}
+	return m, err
+}
+
+// keptCove returns the cove that can restore what has that key, or "".
+func keptCove(c config.Config, key snapshot.Key) (path string, size int64) {
+	path = filepath.Join(releaseFolder(c, key), coveName)
+	info, err := os.Stat(path)
+	if err != nil || !info.Mode().IsRegular() {
+		return "", 0
+	}
+	return path, info.Size()
+}
+
+// sweepCoves removes the coves that none of the sessions needs which the settings know of, and that were kept long ago.
+func sweepCoves(c config.Config, needed map[string]bool) error {
+	entries, err := os.ReadDir(coves(c))
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	var errs []error
+	for _, e := range entries {
+		info, ierr := e.Info()
+		if ierr == nil && e.IsDir() && !needed[e.Name()] && time.Since(info.ModTime()) > covesKept {
+			errs = append(errs, os.RemoveAll(filepath.Join(coves(c), e.Name())))
+		}
+	}
+	return errors.Join(append(errs, err)...)
+}
+
+// withUpgrades completes the ground of sessions with what outlives upgrades of cove.
+func withUpgrades(c config.Config, b named.Base, g *named.Ground, made snapshot.Maker) *named.Ground {
+	own := g.Key
+	g.Made = made
+	g.Keep = func() error { return keepCove(c, own, made) }
+	g.Kept = func(key snapshot.Key) (string, int64) { return keptCove(c, key) }
+	g.Accepts = func(guest string) bool {
+		version, err := strconv.Atoi(guest)
+		return err == nil && version >= wire.Oldest && version <= wire.Version
+	}
+	g.Salvage = func(ctx context.Context, from *snapshot.Snapshot, use func(io.Reader) error) error {
+		program, _ := keptCove(c, from.Manifest.Key)
+		if sandbox.ReleaseOf(from.Manifest.Key.Engine) == sandbox.ReleaseOf(own.Engine) {
+			program = "/proc/self/exe" // what does not fit is something that its files do not depend on
+		}
+		if program == "" {
+			return problem.New(problem.Unavailable, "cove_missing", "the cove that could read them was not kept").
+				WithHint("use " + from.Manifest.Made.String() + " to read it; nothing is changed until then")
+		}
+		return salvageWith(ctx, c, program, cli.Salvage{Image: from.Image(), Base: b, Key: from.Manifest.Key}, use)
+	}
+	return g
+}
+
+// salvageWith has another cove write the files of a snapshot to use. It gets the folders that it needs and nothing else of our settings, which it
+// may not know; see salvage.
+func salvageWith(ctx context.Context, c config.Config, program string, what cli.Salvage, use func(io.Reader) error) error {
+	ctx, cancel := context.WithTimeout(ctx, salvagePatience)
+	defer cancel()
+	question, err := json.Marshal(what)
+	if err != nil {
+		return err
+	}
+	cmd := exec.CommandContext(ctx, program, cli.SalvageArgs()...)
+	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) } // it has a sandbox to end
+	cmd.WaitDelay = 30 * time.Second
+	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME"), "COVE_CONFIG=" + os.DevNull, "COVE_HOME=" + c.Data, "COVE_RUNTIME=" + c.Runtime, "COVE_PYTHON=" + c.Python}
+	cmd.Dir = "/"
+	cmd.Stdin = strings.NewReader(string(question))
+	var said strings.Builder
+	cmd.Stderr = &cut{w: &said, left: 4 << 10}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return err
+	}
+	if err := cmd.Start(); err != nil {
+		return fmt.Errorf("start the cove that can read it: %w", err)
+	}
+	archive := bufio.NewReader(out)
+	_, err = archive.Peek(1)
+	if err == nil {
+		err = use(archive)
+	}
+	_, _ = io.Copy(io.Discard, archive)
+	if failed := cmd.Wait(); failed != nil && ctx.Err() == nil {
+		return problem.New(problem.Unavailable, "salvage_failed", "the cove that can read it failed: "+strings.TrimSpace(said.String())).WithCause(errors.Join(err, failed))
+	}
+	return err
+}
+
+// cut passes the first bytes on and drops the rest.
+type cut struct {
+	w    io.Writer
+	left int
+}
+
+func (c *cut) Write(p []byte) (int, error) {
+	n := min(len(p), c.left)
+	c.left -= n
+	if _, err := c.w.Write(p[:n]); err != nil {
+		return 0, err
+	}
+	return len(p), nil
+}
+
+// salvage writes the files of a snapshot of this cove's to w.
+func salvage(ctx context.Context, c config.Config, what cli.Salvage, w io.Writer) error {
+	c.Engine, c.Packages = what.Base.Engine, what.Base.Packages
+	engine, err := newEngine(c)
+	if err != nil {
+		return err
+	}
+	env, err := environment(ctx, c, what.Key.Environment, io.Discard)
+	if err != nil {
+		return err
+	}
+	o := session.Options{Engine: engine, Env: env, Limits: what.Base.Limits.Sandbox(), Image: what.Image}
+	if what.Key.Layers {
+		if o.Packages, err = newPackages(c, env, io.Discard); err != nil {
+			return err
+		}
+	}
+	return session.Salvage(ctx, o, w)
+}

@@ -1,0 +1,169 @@
+package named
+
+import (
+	"archive/tar"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"path"
+	"strings"
+
+	"cove/internal/problem"
+	"cove/internal/session"
+	"cove/internal/snapshot"
+)
+
+// A head that does not fit any more, as after an upgrade that brings another release of gVisor, is not the end of its session: that starts anew with
+// the files that another cove reads from the head (see Ground.Salvage) and with its packages, and is saved at once. The former head is kept as the way
+// back, whatever the depth of undo, until the session is removed: the cove that made it can return to it.
+
+// unfit says that err is about a head that does not fit.
+func unfit(err error) bool { return err != nil && problem.Of(err).Code == "snapshot_unfit" }
+
+// carriable says whether the files of a head that does not fit can be had.
+func (s *Session) carriable(err error) bool {
+	return unfit(err) && s.kept == nil && s.ground.Salvage != nil && !s.opts.Trial
+}
+
+// haul is what was carried over.
+type haul struct {
+	files int
+	bytes int64
+	left  []string // what was not, of the workspace
+}
+
+// carry starts the session anew with the files of its head.
+func (s *Session) carry(ctx context.Context, head *snapshot.Snapshot) (live Live, err error) {
+	var got haul
+	err = s.ground.Salvage(ctx, head, func(archive io.Reader) error {
+		// Not before there is something to put into it: most of what can go wrong has by then.
+		if live, err = s.begin(ctx); err != nil {
+			return err
+		}
+		got, err = unpack(ctx, live, archive)
+		return err
+	})
+	if err != nil && live != nil {
+		err = errors.Join(err, live.Close(context.WithoutCancel(ctx)))
+	}
+	if err != nil {
+		return nil, s.uncarried(head, err)
+	}
+	made := head.Manifest.Made
+	s.carried = &made
+	s.notice(s.sayCarried(head, got))
+	return live, nil
+}
+
+// arrive saves a session that was carried over, so that it is done only once.
+func (s *Session) arrive(ctx context.Context) error {
+	s.mu.Lock()
+	s.changed = true
+	s.mu.Unlock()
+	if err := s.checkpoint(ctx, true); err != nil {
+		return fmt.Errorf("save the session with the files that were carried over: %w", err)
+	}
+	return nil
+}
+
+// begin starts the session from the beginning, with its packages. The kernels that it had are not there.
+func (s *Session) begin(ctx context.Context) (Live, error) {
+	s.rec.Kernels = nil
+	ground, err := s.opts.Prepare(ctx, s.rec.Base)
+	if err != nil {
+		return nil, err
+	}
+	s.ground = ground
+	return ground.Start(ctx, nil, true)
+}
+
+// unpack puts an archive's files into a workspace.
+func unpack(ctx context.Context, live Live, archive io.Reader) (haul, error) {
+	var got haul
+	into, ok := live.(Changes)
+	if !ok {
+		return got, errors.New("this session's workspace cannot be filled")
+	}
+	whole := false
+	for in := tar.NewReader(archive); ; {
+		h, err := in.Next()
+		if errors.Is(err, io.EOF) && whole {
+			return got, nil
+		}
+		if errors.Is(err, io.EOF) {
+			return got, errors.New("the archive of the files ends too early")
+		}
+		if err != nil {
+			return got, fmt.Errorf("read the files: %w", err)
+		}
+		switch name := path.Clean(h.Name); h.Typeflag {
+		case tar.TypeXGlobalHeader:
+			whole = true
+			got.left = append(got.left, leftOf(h)...)
+		case tar.TypeDir:
+			err = into.MakeFolder(ctx, name)
+		case tar.TypeReg:
+			_, err = into.Write(ctx, name, in)
+			got.files, got.bytes = got.files+1, got.bytes+h.Size
+		}
+		if err != nil && problem.Of(err).Kind == problem.Invalid { // a name that only code can give
+			got.left, err = append(got.left, h.Name), nil
+		}
+		if err != nil {
+			return got, fmt.Errorf("put %.300q back: %w", h.Name, err)
+		}
+	}
+}
+
+func leftOf(h *tar.Header) (paths []string) {
+	var left session.Left
+	if json.Unmarshal([]byte(h.PAXRecords[session.LeftRecord]), &left) != nil {
+		return nil
+	}
+	if paths = left.Paths; left.More > 0 {
+		paths = append(paths, fmt.Sprintf("%d others", left.More))
+	}
+	return paths
+}
+
+// mostLeft bounds how many paths a notice names.
+const mostLeft = 10
+
+func (s *Session) sayCarried(head *snapshot.Snapshot, got haul) string {
+	text := fmt.Sprintf("session %s was saved by %s and cannot go on as it was. It starts anew with its %d files (%d KiB)", s.name, head.Manifest.Made, got.files, (got.bytes+1023)>>10)
+	if len(s.rec.Installed.Requirements) > 0 {
+		text += " and its packages"
+	}
+	text += "; not carried over are variables, imports, further kernels, processes, /tmp, and links and permissions in the workspace"
+	if len(got.left) > 0 {
+		names := got.left[:min(mostLeft, len(got.left))]
+		text += ", and what could not be read: " + strings.Join(names, ", ")
+		if more := len(got.left) - len(names); more > 0 {
+			text += fmt.Sprintf(" and %d more", more)
+		}
+	}
+	return text + fmt.Sprintf(". As it was it is kept (%d MiB): %s", head.Size()>>20, s.wayBack(head.Manifest))
+}
+
+// wayBack says how a snapshot can be had back.
+func (s *Session) wayBack(m snapshot.Manifest) string {
+	program := "cove"
+	if s.ground.Kept != nil {
+		if path, _ := s.ground.Kept(m.Key); path != "" {
+			program = path
+		}
+	}
+	return fmt.Sprintf("`%s session undo %s` with that cove goes back to it", program, s.name)
+}
+
+// uncarried says why the files of a head could not be had.
+func (s *Session) uncarried(head *snapshot.Snapshot, err error) error {
+	p := problem.Of(err)
+	if p.Kind == problem.Canceled || errors.Is(err, context.Canceled) {
+		return err
+	}
+	return problem.New(problem.Unavailable, "snapshot_unfit", fmt.Sprintf("it was saved by %s, and its files could not be carried over: %s", head.Manifest.Made, p.Error())).
+		WithHint(p.Hint)
+}

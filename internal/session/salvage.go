@@ -1,0 +1,121 @@
+package session
+
+import (
+	"archive/tar"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"strings"
+
+	"cove/internal/link"
+	"cove/internal/problem"
+	"cove/internal/wire"
+)
+
+// Left is what of a workspace could not be taken along. It ends a salvaged archive, as the record LeftRecord of a global header.
+type Left struct {
+	Paths []string `json:"paths"` // the first of them
+	More  int      `json:"more"`  // how many others
+}
+
+// LeftRecord is the key of the JSON of a Left among the records of an archive's global header.
+const LeftRecord = "COVE.left"
+
+// longestLeft bounds the paths of a Left.
+const longestLeft = 100
+
+func (l *Left) add(path string) {
+	if len(l.Paths) == longestLeft {
+		l.More++
+		return
+	}
+	l.Paths = append(l.Paths, path)
+}
+
+// Salvage writes the files of the image's workspace to w, as tar. Nothing else of what was saved is asked for anything, so it need not work any more; what
+// was running goes on meanwhile in the sandbox, which ends afterwards. Folders come before what is in them; links and permissions are not taken along.
+func Salvage(ctx context.Context, o Options, w io.Writer) (err error) {
+	o.Limits = o.Limits.OrDefault()
+	s := &Session{opts: o}
+	box, err := s.restore(ctx, s.spec())
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, box.Stop(context.WithoutCancel(ctx))) }()
+	l, err := link.Dial(ctx, box)
+	if err != nil {
+		return explain(box, err)
+	}
+	defer func() { _ = l.Close() }()
+	return explain(box, salvage(ctx, l, o.Limits.Workspace, w))
+}
+
+// salvage archives a workspace. What code has done to it must not keep the rest from being saved.
+func salvage(ctx context.Context, l *link.Link, room int64, w io.Writer) error {
+	archive, left := tar.NewWriter(w), &Left{}
+	room += growth
+	for todo := []string{""}; len(todo) > 0; {
+		dir := todo[len(todo)-1]
+		todo = todo[:len(todo)-1]
+		entries, more, err := l.ListFolder(ctx, dir)
+		if err != nil && !passable(err) {
+			return err
+		}
+		if err != nil || more || strings.Count(dir, "/") > maxDepth {
+			left.add(dir + "/")
+		}
+		for _, e := range entries {
+			switch {
+			case e.Folder && strings.Count(dir, "/") <= maxDepth:
+				todo = append(todo, e.Path)
+				err = archive.WriteHeader(&tar.Header{Typeflag: tar.TypeDir, Name: e.Path + "/", Mode: 0o755, ModTime: timeOf(e), Format: tar.FormatPAX})
+			case e.Folder:
+			default:
+				err = carry(ctx, l, archive, e, &room, left)
+			}
+			if err != nil {
+				return fmt.Errorf("save %.300q: %w", e.Path, err)
+			}
+		}
+	}
+	text, err := json.Marshal(left)
+	if err != nil {
+		return err
+	}
+	if err := archive.WriteHeader(&tar.Header{Typeflag: tar.TypeXGlobalHeader, PAXRecords: map[string]string{LeftRecord: string(text)}}); err != nil {
+		return err
+	}
+	return archive.Close()
+}
+
+// passable says that a file or folder cannot be read, and others can.
+func passable(err error) bool {
+	p := problem.Of(err)
+	return errors.Is(err, fs.ErrNotExist) || p.Code == "file_denied" || p.Code == "invalid_path"
+}
+
+func carry(ctx context.Context, l *link.Link, archive *tar.Writer, e wire.FileInfo, room *int64, left *Left) error {
+	c, err := l.OpenFile(ctx, e.Path, 0, 0)
+	if err != nil && passable(err) {
+		left.add(e.Path)
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer func() { _ = c.Close() }()
+	if c.Len() > *room { // a sparse file may claim any size
+		left.add(e.Path)
+		return nil
+	}
+	*room -= c.Len()
+	header := &tar.Header{Typeflag: tar.TypeReg, Name: e.Path, Size: c.Len(), Mode: 0o644, ModTime: timeOf(e), Format: tar.FormatPAX}
+	if err := archive.WriteHeader(header); err != nil {
+		return err
+	}
+	_, err = io.Copy(archive, c)
+	return err
+}
