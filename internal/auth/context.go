@@ -14,3 +14,20 @@ func From(ctx context.Context) (Principal, bool) {
 	who, ok := ctx.Value(principalKey{}).(Principal)
 	return who, ok
 }
+
+type againKey struct{}
+
+// WithAgain returns a context of a connection that carries several requests: again looks at the caller anew for each of them, because a key may
+// have been revoked since, and counts it.
+func WithAgain(ctx context.Context, again func(context.Context) (Principal, error)) context.Context {
+	return context.WithValue(ctx, againKey{}, again)
+}
+
+// Again returns the caller of the next request on a connection, or why it is refused. Without WithAgain it is the caller of the first.
+func Again(ctx context.Context) (Principal, error) {
+	if again, ok := ctx.Value(againKey{}).(func(context.Context) (Principal, error)); ok {
+		return again(ctx)
+	}
+	who, _ := From(ctx)
+	return who, nil
+}

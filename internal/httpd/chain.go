@@ -15,5 +15,6 @@ func (s *Server) chain(routes http.Handler) http.Handler {
 	h = s.logging(h)        //  3. one line and one measurement for every request
 	h = s.identifying(h)    //  2. a request's id, which the line and the answer have
 	h = s.slow(h)           //  1. slow readers and writers are cut off, also where a request is refused
-	return s.recovering(h)  //  0. a fault in any of them costs one request
+	h = s.recovering(h)     //  0. a fault in any of them costs one request
+	return s.counting(h)    // -1. who is still there when the server stops
 }

@@ -4,6 +4,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"net/url"
 	"slices"
 	"strings"
 
@@ -64,6 +65,18 @@ func protection(origins []string) (*http.CrossOriginProtection, error) {
 	return p, nil
 }
 
+// upgrades says whether a request asks for another protocol, which is a WebSocket.
+func upgrades(r *http.Request) bool { return r.Header.Get("Upgrade") != "" }
+
+// samePage says whether a request comes from no page, from one of this server, or from one that the operator names.
+func (s *Server) samePage(r *http.Request, origin string) bool {
+	if origin == "" || slices.Contains(s.o.Origins, origin) {
+		return true
+	}
+	u, err := url.Parse(origin)
+	return err == nil && u.Host != "" && strings.EqualFold(u.Host, r.Host)
+}
+
 // exposed are the headers of answers that scripts of allowed pages may read.
 const exposed = "Location, X-Request-Id, Retry-After, RateLimit-Limit, RateLimit-Remaining, RateLimit-Reset, Content-Disposition, Content-Range, ETag, Idempotency-Replayed"
 
@@ -87,7 +100,8 @@ func (s *Server) crossOrigin(next http.Handler) http.Handler {
 				return
 			}
 		}
-		if err := s.origins.Check(r); err != nil {
+		// The check lets whatever reads pass; a connection that a page upgrades reads and writes.
+		if err := s.origins.Check(r); err != nil || upgrades(r) && !s.samePage(r, origin) {
 			refuse(w, r, problem.New(problem.Denied, "cross_origin", "this web page may not call the server").
 				WithHint("have the server started with --allow-origin"))
 			return

@@ -50,23 +50,31 @@ func TestCrossOrigin(t *testing.T) {
 		status  int
 		allowed string
 	}{
-		"a program":                      {"POST", nil, 200, ""},
-		"another page posts":             {"POST", []string{"Origin", "https://evil.example"}, 403, ""},
-		"another page's form":            {"POST", []string{"Sec-Fetch-Site", "cross-site"}, 403, ""},
-		"another page says same-site":    {"POST", []string{"Origin", "https://evil.example", "Sec-Fetch-Site", "same-site"}, 403, ""},
-		"no origin at all":               {"POST", []string{"Origin", "null"}, 403, ""},
-		"a name that ends alike":         {"POST", []string{"Origin", "https://evilapp.example.com"}, 403, ""},
-		"a name that begins alike":       {"POST", []string{"Origin", app + ".evil.example"}, 403, ""},
-		"the allowed page":               {"POST", []string{"Origin", app, "Sec-Fetch-Site", "cross-site"}, 200, app},
-		"the allowed page without TLS":   {"POST", []string{"Origin", "http://app.example.com"}, 403, ""},
-		"the allowed page's preflight":   {"OPTIONS", []string{"Origin", app, "Access-Control-Request-Method", "POST"}, 204, app},
-		"another page's preflight":       {"OPTIONS", []string{"Origin", "https://evil.example", "Access-Control-Request-Method", "POST"}, 404, ""},
-		"another page reads, cannot see": {"GET", []string{"Origin", "https://evil.example"}, 404, ""},
+		"a program":                       {"POST", nil, 200, ""},
+		"another page posts":              {"POST", []string{"Origin", "https://evil.example"}, 403, ""},
+		"another page's form":             {"POST", []string{"Sec-Fetch-Site", "cross-site"}, 403, ""},
+		"another page says same-site":     {"POST", []string{"Origin", "https://evil.example", "Sec-Fetch-Site", "same-site"}, 403, ""},
+		"no origin at all":                {"POST", []string{"Origin", "null"}, 403, ""},
+		"a name that ends alike":          {"POST", []string{"Origin", "https://evilapp.example.com"}, 403, ""},
+		"a name that begins alike":        {"POST", []string{"Origin", app + ".evil.example"}, 403, ""},
+		"the allowed page":                {"POST", []string{"Origin", app, "Sec-Fetch-Site", "cross-site"}, 200, app},
+		"the allowed page without TLS":    {"POST", []string{"Origin", "http://app.example.com"}, 403, ""},
+		"the allowed page's preflight":    {"OPTIONS", []string{"Origin", app, "Access-Control-Request-Method", "POST"}, 204, app},
+		"another page's preflight":        {"OPTIONS", []string{"Origin", "https://evil.example", "Access-Control-Request-Method", "POST"}, 404, ""},
+		"another page reads, cannot see":  {"GET", []string{"Origin", "https://evil.example"}, 404, ""},
+		"another page upgrades":           {"GET", []string{"Origin", "https://evil.example", "Upgrade", "websocket"}, 403, ""},
+		"no origin upgrades":              {"GET", []string{"Origin", "null", "Upgrade", "websocket"}, 403, ""},
+		"a name that ends alike upgrades": {"GET", []string{"Origin", "https://evilapp.example.com", "Upgrade", "websocket"}, 403, ""},
+		"the allowed page upgrades":       {"GET", []string{"Origin", app, "Upgrade", "websocket"}, 404, app},
+		"a page of this server upgrades":  {"GET", []string{"Origin", "http://example.com", "Upgrade", "websocket"}, 404, ""},
+		"a program upgrades":              {"GET", []string{"Upgrade", "websocket"}, 404, ""},
 	} {
 		g := newRig(t, httpd.Options{Origins: []string{app}}, nil)
 		w := g.send(t, c.method, "/v1/things", anns, "{}", c.headers...)
 		if c.status != 404 {
 			want(t, name, w, c.status)
+		} else if w.Code == 403 {
+			t.Errorf("%s: it is refused", name)
 		}
 		if got := w.Header().Get("Access-Control-Allow-Origin"); got != c.allowed {
 			t.Errorf("%s: allowed is %q", name, got)

@@ -120,6 +120,7 @@ type Server struct {
 	memory   *intake.Budget
 	ready    readiness
 	silent   silent
+	crowd    crowd
 
 	mu        sync.Mutex
 	listeners []listener

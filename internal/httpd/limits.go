@@ -24,23 +24,50 @@ func (s *Server) rating(next http.Handler) http.Handler {
 			next.ServeHTTP(w, r)
 			return
 		}
-		for _, side := range []struct {
-			rates *rates
-			id    string
-			whose string
-		}{{s.keys, who.Key, "key"}, {s.projects, who.Project, "project"}} {
-			if side.rates == nil {
-				continue
-			}
-			left, wait := side.rates.take(side.id)
-			tell(w.Header(), side.rates.burst, left, wait)
-			if wait > 0 {
-				refuse(w, r, problem.New(problem.Exhausted, "rate_limited", "this "+side.whose+" sends too many requests").WithCause(after(wait)))
-				return
-			}
+		if err := s.rate(who, w.Header()); err != nil {
+			refuse(w, r, err)
+			return
+		}
+		if upgrades(r) {
+			r = r.WithContext(auth.WithAgain(r.Context(), func(ctx context.Context) (auth.Principal, error) { return s.again(r.WithContext(ctx)) }))
 		}
 		next.ServeHTTP(w, r)
 	})
+}
+
+// rate counts a request, and says in the headers, if there are any, what is left.
+func (s *Server) rate(who auth.Principal, h http.Header) *problem.Error {
+	for _, side := range []struct {
+		rates *rates
+		id    string
+		whose string
+	}{{s.keys, who.Key, "key"}, {s.projects, who.Project, "project"}} {
+		if side.rates == nil {
+			continue
+		}
+		left, wait := side.rates.take(side.id)
+		if h != nil {
+			tell(h, side.rates.burst, left, wait)
+		}
+		if wait > 0 {
+			return problem.New(problem.Exhausted, "rate_limited", "this "+side.whose+" sends too many requests").WithCause(after(wait))
+		}
+	}
+	return nil
+}
+
+// again is for connections that carry several requests: the key is looked at, and the request is counted, as if each came by itself.
+func (s *Server) again(r *http.Request) (auth.Principal, error) {
+	who, err := s.caller(r)
+	if err != nil {
+		return who, err
+	}
+	before, _ := auth.From(r.Context())
+	who.Request, who.IP, who.Agent = before.Request, before.IP, before.Agent
+	if err := s.rate(who, nil); err != nil {
+		return who, err
+	}
+	return who, nil
 }
 
 // tell sets the headers of draft-ietf-httpapi-ratelimit-headers, unless what they say already is the scarcer.

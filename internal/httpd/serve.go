@@ -79,13 +79,13 @@ func stopping() error {
 	return problem.New(problem.Unavailable, "draining", "the server is stopping").WithHint("come again in a moment")
 }
 
-// shutdown closes the listeners and says whether everything that ran has ended in time.
+// shutdown closes the listeners and says whether everything that ran has ended in time, also on connections that were upgraded.
 func (s *Server) shutdown(ctx context.Context) bool {
 	var group errgroup.Group
 	for _, l := range s.listeners {
 		group.Go(func() error { return l.server.Shutdown(ctx) })
 	}
-	return group.Wait() == nil
+	return group.Wait() == nil && s.crowd.gone(ctx)
 }
 
 // metricsOnly serves the metrics to whoever reaches the listener, but for web pages.

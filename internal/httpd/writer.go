@@ -21,7 +21,7 @@ type writer struct {
 }
 
 func (w *writer) WriteHeader(status int) {
-	if status >= 200 && w.status == 0 {
+	if (status >= 200 || status == http.StatusSwitchingProtocols) && w.status == 0 {
 		w.status = status
 	}
 	w.ResponseWriter.WriteHeader(status)
