@@ -37,3 +37,6 @@ func Backup(ctx context.Context, s *store.Store, blobs string, w io.Writer) erro
 func Restore(ctx context.Context, s *store.Store, folder string, r io.Reader) error {
 	return restore(ctx, s, folder, r)
 }
+
+// ServerSecret reads a server's secret, or makes one.
+func ServerSecret(path string) ([]byte, error) { return serverSecret(path) }

@@ -40,6 +40,8 @@ type server struct {
 	log      *slog.Logger
 	undo     []func()
 	lock     *folderLock
+	secret   []byte        // what clients keep for the server is sealed with it
+	stopping chan struct{} // closed when the server takes nothing new
 	seen     *telemetry.Telemetry
 	store    *store.Store
 	warm     *warmPool
@@ -130,7 +132,8 @@ func (s *server) openFolder(ctx context.Context, _ cli.ServerOptions) error {
 			return unwritableFolder(dir, err)
 		}
 	}
-	return nil
+	s.secret, err = serverSecret(filepath.Join(s.cfg.ServerFolder, "secret.key"))
+	return err
 }
 
 func (s *server) blobs() string { return filepath.Join(s.cfg.ServerFolder, "files") }
@@ -229,11 +232,12 @@ func (s *server) openFront(ctx context.Context, _ cli.ServerOptions) error {
 	if err != nil {
 		return err
 	}
+	s.stopping = make(chan struct{})
 	s.front, err = httpd.New(httpd.Options{
 		Accounts: s.accounts,
 		API: api.New(api.Options{Hub: s.hub, Accounts: s.accounts, Audit: s.store, Version: s.about.Version, Log: s.log, MaxFile: int64(c.MaxUpload),
 			Ready: func(ctx context.Context) error { return s.front.Ready(ctx) }}),
-		OpenAI: openai.New(openai.Options{Hub: s.hub, Log: s.log, MaxFile: int64(c.MaxUpload), Memory: mostMemory(c)}),
+		OpenAI: openai.New(openai.Options{Hub: s.hub, Log: s.log, MaxFile: int64(c.MaxUpload), Memory: mostMemory(c), Secret: s.secret, Stopping: s.stopping}),
 		Routes: routes(), Ready: s.hub.Ready,
 		Telemetry: s.seen, Log: s.log, Version: s.about.Version,
 		Listen: c.Listen, Cert: c.TLSCert, Key: c.TLSKey, Metrics: c.Metrics, Debug: c.DebugListen,

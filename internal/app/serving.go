@@ -71,6 +71,7 @@ func (s *server) serve(ctx context.Context) error {
 	})
 	both.Go(func() error {
 		<-front.Done()
+		close(s.stopping)
 		patience, cancel := context.WithTimeout(context.Background(), time.Duration(s.cfg.DrainTimeout))
 		defer cancel()
 		return s.hub.Drain(telemetry.With(patience, s.seen))

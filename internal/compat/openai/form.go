@@ -33,6 +33,11 @@ func (s *server) readForm(c *call) (*form, error) {
 		}
 		return nil, invalid("", "", "The request body could not be read.")
 	}
+	return s.formOf(body)
+}
+
+// formOf reads a JSON object; nothing at all is an empty one.
+func (s *server) formOf(body []byte) (*form, error) {
 	if len(bytes.TrimSpace(body)) == 0 {
 		body = []byte("{}")
 	}

@@ -59,6 +59,24 @@ func onlyPython(m model.Message) bool {
 	})
 }
 
+// orphan returns the id of a result without the call before it, or "".
+func (h *history) orphan() string {
+	called := map[string]bool{}
+	for _, m := range h.messages {
+		for _, c := range m.Content {
+			switch c := c.(type) {
+			case model.ToolCall:
+				called[c.ID] = true
+			case model.ToolResult:
+				if !called[c.CallID] {
+					return c.CallID
+				}
+			}
+		}
+	}
+	return ""
+}
+
 // unanswered returns the id of a call without a result, or "". Providers refuse such conversations in words that help nobody.
 func (h *history) unanswered() string {
 	open := []string{}

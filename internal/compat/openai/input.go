@@ -81,9 +81,11 @@ func (in *input) item(f *form) error {
 		in.keep(f, "rs", nil)
 	case "item_reference":
 		err = in.referred(f)
+	case "compaction":
+		err = in.compaction(f)
 	default:
 		err = notOneOf(f.path("type"), kind, []string{"message", "code_interpreter_call", "function_call", "function_call_output",
-			"reasoning", "item_reference"})
+			"reasoning", "item_reference", "compaction"})
 	}
 	if f.err != nil {
 		return f.err

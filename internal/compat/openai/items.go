@@ -198,7 +198,8 @@ func responseErrorOf(f *fault) *responseError {
 type usage struct {
 	InputTokens  int64 `json:"input_tokens"`
 	InputDetails struct {
-		CachedTokens int64 `json:"cached_tokens"`
+		CachedTokens     int64 `json:"cached_tokens"`
+		CacheWriteTokens int64 `json:"cache_write_tokens"` // always 0; openai-java wants it
 	} `json:"input_tokens_details"`
 	OutputTokens  int64 `json:"output_tokens"`
 	OutputDetails struct {

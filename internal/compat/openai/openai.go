@@ -87,11 +87,15 @@ type Options struct {
 	Heartbeat time.Duration // between comments on a silent stream; 10 seconds
 	Settle    time.Duration // how long a stream waits for its first event before it begins; 1 second
 	Spool     string        // folder for uploads in transit; the system's
+	Secret    []byte        // what clients keep for the server is sealed with it; nil: one that ends with the process
 	Now       func() time.Time
+	// Stopping is closed when the server takes nothing new: connections on which nothing runs are ended then. nil: never.
+	Stopping <-chan struct{}
 }
 
 type server struct {
 	Options
+	seal    seal
 	pending sync.Mutex // held while items that were added to a conversation are changed
 }
 
@@ -111,7 +115,7 @@ type call struct {
 
 // New returns the handler of everything below /v1. The caller must be in the request's context, as auth.With puts it there.
 func New(o Options) http.Handler {
-	s := &server{Options: o.orDefault()}
+	s := &server{Options: o.orDefault(), seal: newSeal(o.Secret)}
 	mux := http.NewServeMux()
 	paths := map[string][]string{}
 	for _, r := range Routes() {
@@ -120,15 +124,11 @@ func New(o Options) http.Handler {
 		paths[path] = append(paths[path], method)
 	}
 	for path, methods := range paths {
+		if path == "/v1/responses/compact" || path == "/v1/responses/input_tokens" {
+			continue // with other methods they are the names of responses, which there are not
+		}
 		mux.HandleFunc(path, func(w http.ResponseWriter, r *http.Request) {
-			w.Header().Set("Allow", strings.Join(methods, ", "))
-			Refuse(w, &fault{status: http.StatusMethodNotAllowed, kind: invalidRequest, code: "method_not_supported",
-				message: "Not allowed to " + r.Method + " on " + r.URL.Path + ". (HINT: Perhaps you meant to use a different HTTP method?)"})
-		})
-	}
-	for path, why := range unserved() {
-		mux.HandleFunc("POST "+path, func(w http.ResponseWriter, _ *http.Request) {
-			Refuse(w, &fault{status: http.StatusNotFound, kind: invalidRequest, code: "unsupported_endpoint", message: why})
+			Refuse(w, noMethod(w, r, methods))
 		})
 	}
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
@@ -138,14 +138,11 @@ func New(o Options) http.Handler {
 	return mux
 }
 
-// unserved are operations that clients may look for and that this server would have to make up an answer to.
-func unserved() map[string]string {
-	return map[string]string{
-		"/v1/responses/input_tokens": "This server does not count the tokens of a request before it is made: only the model's provider can. " +
-			"The 'usage' of a response says how many it took.",
-		"/v1/responses/compact": "This server does not compact conversations for clients. It shortens what a model cannot read by itself: " +
-			"send 'previous_response_id' or 'conversation'.",
-	}
+// noMethod refuses a method, and says which there are.
+func noMethod(w http.ResponseWriter, r *http.Request, methods []string) *fault {
+	w.Header().Set("Allow", strings.Join(methods, ", "))
+	return &fault{status: http.StatusMethodNotAllowed, kind: invalidRequest, code: "method_not_supported",
+		message: "Not allowed to " + r.Method + " on " + r.URL.Path + ". (HINT: Perhaps you meant to use a different HTTP method?)"}
 }
 
 func (o Options) orDefault() Options {
@@ -203,6 +200,9 @@ func Routes() []Route {
 	asks := []auth.Action{auth.ConversationsWrite, auth.ConversationsRead}
 	return append(append([]Route{
 		{"POST /v1/responses", asks, (*server).createResponse},
+		{"GET /v1/responses", asks, (*server).connect}, // a WebSocket
+		{"POST /v1/responses/compact", []auth.Action{auth.ModelsRead, auth.ConversationsWrite, auth.ConversationsRead}, (*server).compact},
+		{"POST /v1/responses/input_tokens", reads, (*server).inputTokens},
 		{"GET /v1/responses/{id}", reads, (*server).getResponse},
 		{"DELETE /v1/responses/{id}", asks, (*server).deleteResponse},
 		{"POST /v1/responses/{id}/cancel", asks, (*server).cancelResponse},

@@ -48,6 +48,8 @@ type echo struct {
 	Text               json.RawMessage   `json:"text"`
 	TopLogprobs        int64             `json:"top_logprobs"`
 	Truncation         string            `json:"truncation"`
+	PresencePenalty    float64           `json:"presence_penalty"`  // always 0; clients of Open Responses want it
+	FrequencyPenalty   float64           `json:"frequency_penalty"` // the same
 	User               *string           `json:"user"`
 }
 

@@ -121,6 +121,9 @@ func newTurn(r *request, in *input, b before, session string) (hub.NewTurn, erro
 		if id := in.history.unanswered(); id != "" {
 			return n, invalid("input", "", "No tool output found for function call "+short(id)+".")
 		}
+		if id := in.history.orphan(); id != "" {
+			return n, invalid("input", "", "No tool call found for function call output with call_id "+short(id)+".")
+		}
 		n.History, n.Input = in.history.split()
 	} else {
 		n.Input = in.history.messages
@@ -230,11 +233,11 @@ func (s *server) streamTurn(c *call, turn hub.Turn, k kept, o options, out *sse)
 	if err := t.begin(); err != nil {
 		return false, err
 	}
-	return s.pump(c, t, out, steps, first)
+	return s.pump(c, t, out.comment, steps, first)
 }
 
-// pump translates step after step until the last; a silent stream gets comments. It says whether the turn has ended.
-func (s *server) pump(c *call, t *translation, out *sse, steps <-chan step, first *step) (ended bool, err error) {
+// pump translates step after step until the last; beats fill a silence. It says whether the turn has ended.
+func (s *server) pump(c *call, t *translation, comment func() error, steps <-chan step, first *step) (ended bool, err error) {
 	beat := time.NewTicker(s.Heartbeat)
 	defer beat.Stop()
 	if first != nil && !gone(c.Context()) {
@@ -247,7 +250,7 @@ func (s *server) pump(c *call, t *translation, out *sse, steps <-chan step, firs
 		case <-c.Context().Done():
 			return false, nil
 		case <-beat.C:
-			if err := out.comment(); err != nil {
+			if err := comment(); err != nil {
 				return false, err
 			}
 		case st, ok := <-steps:

@@ -36,7 +36,7 @@ func (s *server) readTools(f *form) toolbox {
 		tool := f.object(fmt.Sprintf("tools[%d]", i), raw)
 		s.readTool(&t, tool)
 		f.take(tool)
-		t.rawTools = append(t.rawTools, raw)
+		t.rawTools = append(t.rawTools, shownTool(tool, raw))
 	}
 	t.checkNames(f)
 	t.rawChoice = json.RawMessage(`"auto"`)
@@ -66,6 +66,24 @@ func (f *form) take(inner *form) {
 	if inner.err != nil {
 		f.fail(inner.err)
 	}
+}
+
+// shownTool is a tool as responses repeat it: what the client left out of a function is there with the value that counts.
+func shownTool(tool *form, raw json.RawMessage) json.RawMessage {
+	if tool.err != nil || tool.text("type") != "function" {
+		return raw
+	}
+	whole := map[string]json.RawMessage{"description": json.RawMessage("null"), "parameters": json.RawMessage("null"), "strict": json.RawMessage("false")}
+	for name, value := range tool.raw {
+		if name != "strict" || tool.has(name) {
+			whole[name] = value
+		}
+	}
+	text, err := json.Marshal(whole)
+	if err != nil {
+		return raw
+	}
+	return text
 }
 
 func (s *server) readTool(t *toolbox, tool *form) {

@@ -1,0 +1,48 @@
+package app
+
+import (
+	"crypto/rand"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"cove/internal/problem"
+)
+
+const secretBytes = 32
+
+// serverSecret reads the server's secret, or makes one. What was sealed with a secret that is lost cannot be opened any more; nothing else takes it.
+func serverSecret(path string) ([]byte, error) {
+	secret, err := os.ReadFile(path)
+	switch {
+	case err == nil && len(secret) == secretBytes:
+		return secret, nil
+	case err == nil:
+		return nil, problem.New(problem.Invalid, "secret_damaged", "the server's secret has the wrong length: "+path).
+			WithHint("put it back from a backup, or remove it: clients then cannot use what the server sealed for them")
+	case !errors.Is(err, fs.ErrNotExist):
+		return nil, unwritableFolder(path, err)
+	}
+	secret = make([]byte, secretBytes)
+	_, _ = rand.Read(secret) // never fails
+	// The folder's lock is held: nobody else makes one.
+	if err := writeWhole(path, secret); err != nil {
+		return nil, unwritableFolder(path, err)
+	}
+	return secret, nil
+}
+
+// writeWhole writes a file that is there whole or not at all, for its owner alone.
+func writeWhole(path string, data []byte) error {
+	f, err := os.CreateTemp(filepath.Dir(path), ".secret-*")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.Remove(f.Name()) }()
+	_, err = f.Write(data)
+	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
+		return err
+	}
+	return os.Rename(f.Name(), path)
+}
