@@ -120,7 +120,7 @@ func (s *server) check(t *testing.T, a *acknowledged) {
 		case a.doomed[id] && r.status == 404:
 		case r.status != 200 || got.State == "lost" && got.Reason == "":
 			t.Errorf("session %s: %d %s", id, r.status, r.body)
-		case got.State != "lost" && a.uploads[id] != nil:
+		case a.uploads[id] != nil:
 			if r, err := s.patiently(ctx, "GET", "/api/v1/sessions/"+id+uploaded, nil); err != nil || !bytes.Equal(r.body, a.uploads[id]) {
 				t.Errorf("session %s is %s without what was uploaded: %v, %d, %d bytes", id, got.State, err, r.status, len(r.body))
 			}
