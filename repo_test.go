@@ -23,7 +23,7 @@ const (
 // layers lists the packages below internal/, lowest first. A package imports lower layers only; packages of one layer
 // never import each other. "x/*" stands for the packages below x.
 var layers = [][]string{
-	{"problem", "ident"},
+	{"problem", "ident", "memory"},
 	{"wire", "config", "telemetry", "pyindex", "audit", "intake"},
 	{"sandbox", "model", "pyenv", "guest", "pool", "auth", "sandbox/gvisor/filters", "pydeps/require"},
 	{"guest/program"},

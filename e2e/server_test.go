@@ -34,6 +34,23 @@ const firstKey = "COVE_FIRST_KEY"
 // startServer starts `cove serve` on a folder (a new one when dir is "") and waits until it is ready. It ends with the test.
 func startServer(t *testing.T, dir, key string, env ...string) *server {
 	t.Helper()
+	s := newServer(t, dir, key, env...)
+	s.begin()
+	return s
+}
+
+// startServerIn starts a server in a control group.
+func startServerIn(t *testing.T, group, key string, env ...string) *server {
+	t.Helper()
+	s := newServer(t, "", key, env...)
+	s.cmd.Args = append([]string{"sh", "-c", `echo $$ >"$0/cgroup.procs" && exec "$@"`, group, s.cmd.Path}, s.cmd.Args[1:]...)
+	s.cmd.Path = "/bin/sh"
+	s.begin()
+	return s
+}
+
+func newServer(t *testing.T, dir, key string, env ...string) *server {
+	t.Helper()
 	if dir == "" {
 		dir = t.TempDir()
 	}
@@ -42,6 +59,13 @@ func startServer(t *testing.T, dir, key string, env ...string) *server {
 	s.setenv("COVE_SERVER_FOLDER="+filepath.Join(dir, "server"), "COVE_DATABASE="+filepath.Join(dir, "cove.db"), firstKey+"="+key)
 	s.setenv(env...)
 	s.log = &s.stderr
+	return s
+}
+
+// begin starts the server and waits until it is ready.
+func (s *server) begin() {
+	t := s.t
+	t.Helper()
 	s.start()
 	deadline := time.Now().Add(patience)
 	for {
@@ -49,7 +73,7 @@ func startServer(t *testing.T, dir, key string, env ...string) *server {
 		if err == nil {
 			_ = response.Body.Close()
 			if response.StatusCode == http.StatusOK {
-				return s
+				return
 			}
 		}
 		if time.Now().After(deadline) || syscall.Kill(s.cmd.Process.Pid, 0) != nil {

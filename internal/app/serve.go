@@ -12,8 +12,6 @@ import (
 	"strings"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"cove/internal/api"
 	"cove/internal/auth"
 	"cove/internal/cli"
@@ -21,9 +19,11 @@ import (
 	"cove/internal/config"
 	"cove/internal/httpd"
 	"cove/internal/hub"
+	"cove/internal/memory"
 	"cove/internal/named"
 	"cove/internal/problem"
 	"cove/internal/sandbox"
+	"cove/internal/sandbox/gvisor"
 	"cove/internal/store"
 	"cove/internal/telemetry"
 )
@@ -176,16 +176,20 @@ func (s *server) openHub(context.Context, cli.ServerOptions) error {
 		},
 		Quotas: s.quotas,
 		Turns:  cli.TurnLimits(c),
+		Room:   machine().Look,
+		Shed:   func() bool { return s.warm != nil && s.warm.Shed() },
 	})
 	return nil
 }
 
+// machine is what the server and its sandboxes have.
+func machine() memory.Machine { return memory.Machine{Outside: gvisor.Held} }
+
 // mostMemory is what a session may ask for: what the operator said, or half of the machine's memory; never less than it gets without asking.
 func mostMemory(c config.Config) int64 {
 	most := int64(c.MaxMemory)
-	var machine unix.Sysinfo_t
-	if most == 0 && unix.Sysinfo(&machine) == nil {
-		most = int64(machine.Totalram) * int64(machine.Unit) / 2
+	if room, err := machine().Look(); most == 0 && err == nil {
+		most = room.Total / 2
 	}
 	return max(most, int64(c.Memory))
 }

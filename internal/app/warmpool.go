@@ -30,6 +30,10 @@ func newPool(start func(context.Context) (*session.Session, error), size int, pr
 				return true
 			}
 		},
+		Room: func() bool {
+			room, err := machine().Look()
+			return err != nil || room.Available > sessionMemory+2*room.Growth()
+		},
 		Failed: func(err error) { _, _ = fmt.Fprintln(progress, "cove:", problem.Of(err).Message) },
 	})
 }
@@ -141,6 +145,9 @@ func (p *warmPool) Run(ctx context.Context) error {
 	}
 	return p.pool.Run(ctx)
 }
+
+// Shed ends a sandbox that waits, and says whether there was any.
+func (p *warmPool) Shed() bool { return p.pool != nil && p.pool.Shed() }
 
 // Ready is how many sandboxes wait.
 func (p *warmPool) Ready() int {

@@ -19,3 +19,18 @@ func (h *Hub) HurrySaves() {
 		s.saveFrom = time.Time{}
 	}
 }
+
+// InMemory is how many sessions are.
+func (h *Hub) InMemory() (n int) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, s := range h.seats {
+		if s.live != nil {
+			n++
+		}
+	}
+	return n
+}
+
+// LookAgain has the hub look at the memory anew.
+func (h *Hub) LookAgain() { h.gauge.forget() }

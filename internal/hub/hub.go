@@ -19,6 +19,7 @@ import (
 	"cove/internal/audit"
 	"cove/internal/interpreter"
 	"cove/internal/kernel"
+	"cove/internal/memory"
 	"cove/internal/model"
 	"cove/internal/named"
 	"cove/internal/problem"
@@ -47,6 +48,10 @@ type Options struct {
 	// Telemetry hears of what belongs to no request; what does goes to the request's own. nil: nobody.
 	Telemetry *telemetry.Telemetry
 	Now       func() time.Time // nil: time.Now
+	// Room says how much memory there is; nil: as package memory sees it. Shed gives back some that is only kept ready, and says whether there was any;
+	// nil: there never is.
+	Room func() (memory.Room, error)
+	Shed func() bool
 }
 
 // Models are the models that a server can ask.
@@ -145,6 +150,7 @@ type Hub struct {
 	slots    *slots
 	meter    *meter
 	contents *contents
+	gauge    *gauge
 	turns    turnTable
 
 	working   context.Context
@@ -207,6 +213,9 @@ func New(o Options) *Hub {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
+	if o.Room == nil {
+		o.Room = memory.Machine{}.Look
+	}
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
@@ -219,6 +228,7 @@ func New(o Options) *Hub {
 	h.commit = &committer{store: o.Store, log: o.Log, spawn: h.spawn, full: make(chan struct{}, 1), dirty: map[*eventLog]bool{}}
 	h.meter = newMeter(h)
 	h.contents = newContents(o.Blobs)
+	h.gauge = &gauge{look: o.Room}
 	h.show(o.Telemetry)
 	return h
 }

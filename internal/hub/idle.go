@@ -26,9 +26,10 @@ func (h *Hub) Run(ctx context.Context) error {
 	pauses, sweeps := time.NewTicker(pauseEvery), time.NewTicker(sweepEvery)
 	defer pauses.Stop()
 	defer sweeps.Stop()
-	var saver sync.WaitGroup
-	defer saver.Wait()
-	saver.Go(func() { h.saveUnsaved(ctx) })
+	var beside sync.WaitGroup
+	defer beside.Wait()
+	beside.Go(func() { h.saveUnsaved(ctx) })
+	beside.Go(func() { h.relieve(ctx) })
 	for {
 		select {
 		case <-pauses.C:

@@ -16,8 +16,12 @@ func (h *Hub) room(ctx context.Context, s *seat) error {
 	patience := time.NewTimer(roomPatience)
 	defer patience.Stop()
 	for {
+		short := h.gauge.scarce(forSession)
 		h.mu.Lock()
 		scope, full := h.full(s, limits)
+		if full == nil && short {
+			scope, full = func(*seat) bool { return true }, serverMemory()
+		}
 		if full == nil {
 			s.granted = true
 			h.mu.Unlock()
@@ -31,6 +35,7 @@ func (h *Hub) room(ctx context.Context, s *seat) error {
 		h.mu.Unlock()
 		if victim != nil {
 			_ = h.depart(ctx, victim, nil) // its record says what went wrong
+			h.gauge.forget()
 			if h.stayed(victim) {
 				return exhausted("server_disk_full", "there is no room in memory, and none on the disk to pause another session").
 					WithHint("the operator has to make room on the disk; sessions that are deleted make room too")
@@ -39,6 +44,7 @@ func (h *Hub) room(ctx context.Context, s *seat) error {
 		}
 		select {
 		case <-freed:
+		case <-time.After(pressurePoll): // of memory nobody says that it has become free
 		case <-patience.C:
 			return full
 		case <-s.ctx.Done():

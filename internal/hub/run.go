@@ -93,6 +93,9 @@ func (h *Hub) admit(ctx context.Context, e Execution, asked ...audit.Row) (Execu
 	if len(e.Code) > longestCode {
 		return e, nil, problem.New(problem.Invalid, "code_too_large", "the code has more than 1 MiB").WithHint("put data into a file and read it from there")
 	}
+	if err := h.spare(ctx, e.Session); err != nil {
+		return e, nil, err
+	}
 	if e.ID == "" {
 		e.ID = ident.New(ident.Execution)
 	}

@@ -9,16 +9,13 @@ package pool
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
-	"os"
-	"strconv"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"cove/internal/memory"
 	"cove/internal/telemetry"
 )
 
@@ -36,6 +33,8 @@ type Options[T any] struct {
 	// Calm is how long no claim must have come before the pool makes another, while it is not empty, and 20 times that while it is at least half
 	// full: what was claimed is used most right after that. 0 means 50 ms.
 	Calm time.Duration
+	// Room says whether there is memory for another one; nil means that there always is. While there is none the pool stays as it is.
+	Room func() bool
 	// Failed is told of errors of Make in the background; nil ignores them. The pool tries again, ever more slowly.
 	Failed func(error)
 }
@@ -109,7 +108,7 @@ func (p *Pool[T]) Run(ctx context.Context) error {
 	pause := 100 * time.Millisecond
 	for {
 		for len(p.ready) < p.opts.Size {
-			if !p.calm(ctx) {
+			if !p.calm(ctx) || !p.roomy(ctx) {
 				return nil
 			}
 			t, err := p.opts.Make(ctx)
@@ -137,6 +136,29 @@ func (p *Pool[T]) Run(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		}
+	}
+}
+
+// roomy waits until there is room for another one. It returns false when ctx has ended.
+func (p *Pool[T]) roomy(ctx context.Context) bool {
+	const interval = time.Second
+	for p.opts.Room != nil && !p.opts.Room() {
+		if !sleep(ctx, interval) {
+			return false
+		}
+	}
+	return true
+}
+
+// Shed discards one that is ready, and says whether there was any.
+func (p *Pool[T]) Shed() bool {
+	select {
+	case t := <-p.ready:
+		p.opts.Discard(t)
+		p.want()
+		return true
+	default:
+		return false
 	}
 }
 
@@ -185,24 +207,9 @@ func (p *Pool[T]) drain() {
 // SizeFor returns how many things of cost bytes each may be kept ready: at most want, and no more than a quarter of the memory
 // that the machine has available now, but at least one.
 func SizeFor(want int, cost int64) (int, error) {
-	available, err := availableMemory()
+	room, err := memory.Machine{}.Look()
 	if err != nil {
 		return 1, err
 	}
-	return max(1, min(want, int(available/4/max(cost, 1)))), nil
-}
-
-// availableMemory is the kernel's estimate of what new programs can have without swapping, in bytes.
-func availableMemory() (int64, error) {
-	b, err := os.ReadFile("/proc/meminfo")
-	if err != nil {
-		return 0, err
-	}
-	for line := range strings.Lines(string(b)) {
-		if v, ok := strings.CutPrefix(line, "MemAvailable:"); ok {
-			kib, err := strconv.ParseInt(strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(v), "kB")), 10, 64)
-			return kib << 10, err
-		}
-	}
-	return 0, errors.New("/proc/meminfo does not say how much memory is available")
+	return max(1, min(want, int(room.Available/4/max(cost, 1)))), nil
 }

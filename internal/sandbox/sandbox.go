@@ -50,6 +50,12 @@ type Meter interface {
 	CPU() (time.Duration, error)
 }
 
+// Casualty is a Sandbox that knows how many of its processes the host's system has killed because memory ran out. Not every engine's does.
+type Casualty interface {
+	// Kills only grows. It may count processes of others where a sandbox has no control group of its own.
+	Kills() int64
+}
+
 // Spec says what a sandbox is made of. Its zero value is the tightest sandbox: no network, default limits.
 type Spec struct {
 	// ID names the sandbox; letters, digits, '-' and '_', at most 64 bytes.

@@ -39,6 +39,7 @@ type turn struct {
 	kernel *kernel.Kernel
 	link   *link.Link
 	box    sandbox.Sandbox
+	kills  int64 // of the box before it
 }
 
 func nameOf(k string) string {

@@ -279,6 +279,7 @@ func (s *Session) Execute(ctx context.Context, req kernel.Request) iter.Seq2[ker
 func (s *Session) runs(ctx context.Context, t *turn, req kernel.Request, yield yielder) (done kernel.Done, err error) {
 	ctx, over := telemetry.Step(ctx, telemetry.StageKernel)
 	defer func() { over(err) }()
+	t.kills = killsIn(t.box)
 	for ev, err := range t.kernel.Execute(ctx, req) {
 		if err != nil {
 			return done, err
@@ -323,6 +324,10 @@ func (s *Session) settle(ctx context.Context, t *turn, done kernel.Done) (kernel
 	if done.Outcome == kernel.OutcomeSandboxDied {
 		done = inquest(ctx, t, done)
 	}
+	if done.Outcome == kernel.OutcomeDied && done.Signal == "SIGKILL" && killsIn(t.box) > t.kills {
+		done.Outcome, done.ExitCode, done.Signal = kernel.OutcomeMemory, 137, ""
+		done.Message = "the machine's memory ran out while the code ran, and the system ended its kernel; variables are lost, files are kept"
+	}
 	if done.Lost == kernel.LostSession {
 		return done, nil
 	}
@@ -333,6 +338,14 @@ func (s *Session) settle(ctx context.Context, t *turn, done kernel.Done) (kernel
 		done.Message = "the workspace could not be listed: " + problem.Of(err).Message
 	}
 	return done, files
+}
+
+// killsIn is how many processes of a sandbox the system has killed because memory ran out, as far as that is known.
+func killsIn(box sandbox.Sandbox) int64 {
+	if c, ok := box.(sandbox.Casualty); ok {
+		return c.Kills()
+	}
+	return 0
 }
 
 // interrupted says what is lost with a kernel that the session itself has let go while it ran code.

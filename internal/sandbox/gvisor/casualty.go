@@ -1,0 +1,62 @@
+package gvisor
+
+import (
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"cove/internal/memory"
+	"cove/internal/sandbox"
+)
+
+var _ sandbox.Casualty = (*box)(nil)
+
+// Kills counts in the sandbox's own control group, or where it has none in cove's. Code runs in processes of the sandbox's, of which the system may pick
+// one and leave the rest alive: then a kernel is gone, and only the host knows why.
+func (s *box) Kills() int64 {
+	if s.cgroup != nil {
+		return int64(s.cgroup.oomKills())
+	}
+	return memory.Machine{}.Kills()
+}
+
+// Held is what the sandboxes of this process use, in bytes, in control groups of their own. Where they have none it is part of what the process's own
+// group uses.
+func Held() (held int64) {
+	for root, file := range map[string]string{cgroupRoot: "memory.current", cgroupRoot + "/memory": "memory.usage_in_bytes"} {
+		found, _ := filepath.Glob(filepath.Join(root, cgroupParent, "*", file))
+		for _, usage := range found {
+			if ours(filepath.Join(filepath.Dir(usage), "cgroup.procs")) {
+				held += number(usage)
+			}
+		}
+	}
+	return held
+}
+
+// generations is how far a sandbox's process can be from the process that has it started.
+const generations = 8
+
+// ours says whether the first process of a group descends from this one.
+func ours(procs string) bool {
+	text, err := os.ReadFile(procs)
+	if err != nil {
+		return false
+	}
+	first, _, _ := strings.Cut(string(text), "\n")
+	pid, _ := strconv.Atoi(first)
+	for range generations {
+		if pid <= 1 || pid == os.Getpid() {
+			break
+		}
+		pid = parentOf(pid)
+	}
+	return pid == os.Getpid()
+}
+
+func number(file string) int64 {
+	text, _ := os.ReadFile(file)
+	n, _ := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64)
+	return n
+}
