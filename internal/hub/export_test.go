@@ -34,3 +34,9 @@ func (h *Hub) InMemory() (n int) {
 
 // LookAgain has the hub look at the memory anew.
 func (h *Hub) LookAgain() { h.gauge.forget() }
+
+// PauseIdle is what Run does every five seconds.
+func (h *Hub) PauseIdle(ctx context.Context) {
+	h.chargeAll(ctx)
+	h.pauseIdle(ctx)
+}

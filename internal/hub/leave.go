@@ -35,6 +35,7 @@ func (h *Hub) depart(ctx context.Context, s *seat, then func() error) error {
 	saving, cancel := context.WithTimeout(context.WithoutCancel(ctx), savePatience)
 	defer cancel()
 	began := time.Now()
+	h.charge(saving, s)
 	pausing, over := telemetry.Step(saving, telemetry.StagePause, slog.String("session", s.id))
 	stays, err := h.give(pausing, s)
 	over(err)
@@ -244,6 +245,7 @@ func (h *Hub) pauseWithout(ctx context.Context, id string) error {
 		if s.claim() {
 			turning := s.turning
 			h.mu.Unlock()
+			h.charge(ctx, s)
 			err := s.name.Discard(context.WithoutCancel(ctx))
 			h.mu.Lock()
 			s.turning, s.live = nil, nil

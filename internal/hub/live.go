@@ -50,8 +50,10 @@ type seat struct {
 	lines   map[string]*line
 	// rollback is what the session lost, as Session.Rollback.
 	rollback *Rollback
-	unsaved  time.Time // since when it is ahead of what is saved, as the saver found; zero: it is not
-	saveFrom time.Time // not to be saved before, but when it is paused
+	unsaved  time.Time     // since when it is ahead of what is saved, as the saver found; zero: it is not
+	saveFrom time.Time     // not to be saved before, but when it is paused
+	behind   time.Duration // processor time that it has used since behindOf, when it was last used
+	behindOf time.Time
 }
 
 func newSeat(s Session) *seat {
@@ -339,6 +341,7 @@ func (h *Hub) open(ctx context.Context, s *seat, row Session) (err error) {
 		}
 		return err
 	}
+	s.tally.skip(live)
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	s.name, s.live, s.lost, s.ran = name, live, name.Lost(), row.Executions

@@ -113,7 +113,9 @@ func (h *Hub) saveHeld(ctx context.Context, s *seat) time.Duration {
 	defer cancel()
 	began, from := time.Now(), h.now()
 	ctx, over := telemetry.Step(ctx, telemetry.StageSave, slog.String("session", s.id))
+	h.charge(ctx, s)
 	err := s.name.Checkpoint(ctx)
+	s.tally.skip(s.live) // what saving takes is not the session's
 	if err == nil {
 		err = h.noteSaved(ctx, s, from)
 	}

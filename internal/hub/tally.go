@@ -1,10 +1,13 @@
 package hub
 
 import (
+	"context"
 	"math"
 	"runtime"
 	"sync"
 	"time"
+
+	"cove/internal/problem"
 )
 
 // measured is a Live that knows the processor time that it has used.
@@ -14,12 +17,14 @@ type measured interface {
 }
 
 // tally divides the processor time of a session among the executions that run in it. Who has used it cannot be seen from outside: what is used
-// while several run is divided evenly, so that no second is charged twice. What is used while none runs is nobody's.
+// while several run is divided evenly, so that no second is charged twice. What is used while none runs, by threads and processes that code leaves
+// behind or by code that only said that it had ended, is the session's.
 type tally struct {
 	mu      sync.Mutex
 	last    time.Duration
 	blind   bool // last is not known
 	running map[*share]struct{}
+	between time.Duration // used while none ran, and not taken yet
 }
 
 // share is one execution's part.
@@ -40,7 +45,29 @@ func (y *tally) read(l Live) {
 			s.used += max(now-y.last, 0) / time.Duration(len(y.running))
 		}
 	}
+	if len(y.running) == 0 && ok && !y.blind {
+		y.between += max(now-y.last, 0)
+	}
 	y.last, y.blind = now, !ok
+}
+
+// skip leaves what was used until now to nobody, as the server's own work is.
+func (y *tally) skip(l Live) {
+	y.mu.Lock()
+	defer y.mu.Unlock()
+	before := y.between
+	y.read(l)
+	y.between = before
+}
+
+// take returns what was used between executions since it was last called.
+func (y *tally) take(l Live) time.Duration {
+	y.mu.Lock()
+	defer y.mu.Unlock()
+	y.read(l)
+	took := y.between
+	y.between = 0
+	return took
 }
 
 func (y *tally) enter(l Live) *share {
@@ -81,5 +108,48 @@ func (h *Hub) metered(t *task) (ended func(wall time.Duration) time.Duration) {
 		}
 		most := time.Duration(float64(wall) * processors * 1.1) // clocks differ
 		return min(max(part.used, time.Microsecond), most)      // 0 would say that it is not known
+	}
+}
+
+// mostBehind is how much processor time a session may use after its last use before it is paused, as it would be after its idle time.
+const mostBehind = 5 * time.Minute
+
+// chargeAll charges the sessions in memory for what they use between executions. One that goes on for long, or whose project has no processor time left
+// today, is to be paused: nothing runs there then, and nothing is lost.
+func (h *Hub) chargeAll(ctx context.Context) {
+	h.mu.Lock()
+	seats := make([]*seat, 0, len(h.seats))
+	for _, s := range h.seats {
+		if s.live != nil && s.turning == nil {
+			seats = append(seats, s)
+		}
+	}
+	h.mu.Unlock()
+	for _, s := range seats { // without the lock: a session may take its time to answer
+		h.charge(ctx, s)
+	}
+}
+
+// charge charges a session for what it has used between executions.
+func (h *Hub) charge(ctx context.Context, s *seat) {
+	h.mu.Lock()
+	live := s.live
+	h.mu.Unlock()
+	if live == nil {
+		return
+	}
+	used := s.tally.take(live)
+	if used < time.Millisecond {
+		return
+	}
+	h.meter.add(s.project, s.key, Usage{CPUSeconds: used.Seconds()})
+	spent := problem.Of(h.mayRun(ctx, s.project, s.key))
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if !s.used.Equal(s.behindOf) {
+		s.behind, s.behindOf = 0, s.used
+	}
+	if s.behind += used; spent != nil && spent.Code == "quota_cpu" {
+		s.behind = max(s.behind, mostBehind)
 	}
 }

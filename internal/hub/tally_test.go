@@ -96,3 +96,82 @@ func TestUnknownProcessorTime(t *testing.T) {
 		})
 	}
 }
+
+// burnt is the processor time that the local project was charged today.
+func (l *life) burnt() float64 {
+	l.t.Helper()
+	day := time.Now().UTC()
+	rows, err := l.Usage(l.t.Context(), someone(auth.LocalProject), "", day.AddDate(0, 0, -1).Format(time.DateOnly), day.AddDate(0, 0, 1).Format(time.DateOnly))
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	sum := 0.0
+	for _, r := range rows {
+		sum += r.CPUSeconds
+	}
+	return sum
+}
+
+// TestProcessorTimeBetweenExecutions has sessions go on working when their executions have ended, or said so: it is charged, and does not go on for ever.
+func TestProcessorTimeBetweenExecutions(t *testing.T) {
+	t.Parallel()
+	charged := func(l *life, want float64) {
+		t.Helper()
+		synced(t, func() bool { got := l.burnt(); return got >= want && got < want+1 })
+	}
+	for name, leave := range map[string]func(*life, auth.Principal, string) error{
+		"after a while": func(l *life, _ auth.Principal, _ string) error { l.PauseIdle(t.Context()); return nil },
+		"at a pause":    func(l *life, who auth.Principal, id string) error { _, err := l.PauseSession(t.Context(), who, id); return err },
+		"at its end":    func(l *life, who auth.Principal, id string) error { return l.DeleteSession(t.Context(), who, id) },
+		"at a save":     func(l *life, _ auth.Principal, _ string) error { l.HurrySaves(); l.SaveUnsaved(t.Context()); return nil },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l, who := newLife(t, func(o *hub.Options) { o.Limits.SaveAfter = time.Nanosecond }), someone(auth.LocalProject)
+			l.toys.burn(10*time.Second, true) // its start is nobody's
+			s := l.session(who)
+			l.run(who, s.ID, "remember one\nsay hello")
+			before := l.burnt()
+			l.toys.burn(3*time.Second, true)
+			if err := leave(l, who, s.ID); err != nil {
+				t.Fatal(err)
+			}
+			synced(t, func() bool { got := l.burnt() - before; return got >= 3 && got < 4 })
+		})
+	}
+	t.Run("for long", func(t *testing.T) {
+		t.Parallel()
+		l, who := newLife(t, nil), someone(auth.LocalProject)
+		l.toys.burn(0, true)
+		s := l.session(who)
+		for range 2 {
+			l.run(who, s.ID, "say hello")
+			l.toys.burn(4*time.Minute, true)
+			l.PauseIdle(t.Context())
+			if state := l.state(who, s.ID); state != hub.SessionActive {
+				t.Errorf("%s", state)
+			}
+		}
+		l.toys.burn(time.Minute, true)
+		l.PauseIdle(t.Context())
+		if state := l.state(who, s.ID); state != hub.SessionPaused {
+			t.Errorf("a session that works on for five minutes is %s", state)
+		}
+		charged(l, 9*60)
+		l.run(who, s.ID, "say hello") // it goes on with the next use
+	})
+	t.Run("with nothing left", func(t *testing.T) {
+		t.Parallel()
+		l, who := newLife(t, func(o *hub.Options) { o.Limits.Project.CPUSeconds = 2 }), someone(auth.LocalProject)
+		l.toys.burn(0, true)
+		s := l.session(who)
+		l.run(who, s.ID, "say hello")
+		l.toys.burn(3*time.Second, true)
+		l.PauseIdle(t.Context())
+		if state := l.state(who, s.ID); state != hub.SessionPaused {
+			t.Errorf("a session of whom no time is left is %s", state)
+		}
+		_, err := l.StartExecution(t.Context(), who, hub.NewExecution{Session: s.ID, Code: "say hello"})
+		fails(t, err, "quota_cpu")
+	})
+}
