@@ -41,6 +41,7 @@ type Config struct {
 	PackagesMinAge      Duration `toml:"packages_min_age" env:"COVE_PACKAGES_MIN_AGE" doc:"how long a file must have been on the index before it is used, since most malicious ones are found within days; 0 means at once"`
 	PackagesMinAgeFree  List     `toml:"packages_min_age_exempt" env:"COVE_PACKAGES_MIN_AGE_EXEMPT" doc:"packages that packages_min_age does not hold for, such as your own; a * at the end makes a prefix"`
 	PackagesNewName     Duration `toml:"packages_new_name" env:"COVE_PACKAGES_NEW_NAME" doc:"how long a project outside the 15,000 best known must have existed before it is installed without approval"`
+	PackagesMaxUnknown  int      `toml:"packages_max_unknown" env:"COVE_PACKAGES_MAX_UNKNOWN" doc:"names outside the 15,000 best known that the code of one session may have looked up on the index, since each tells the index what it says; 0 means none"`
 	PackagesOffline     bool     `toml:"packages_offline" env:"COVE_PACKAGES_OFFLINE" doc:"ask no index; use what was downloaded before and folders of wheels"`
 	PackagesBuild       bool     `toml:"packages_build" env:"COVE_PACKAGES_BUILD" doc:"build packages that have no wheel from source, in a throw-away sandbox"`
 	PackagesMaxCount    int      `toml:"packages_max_count" env:"COVE_PACKAGES_MAX_COUNT" doc:"packages that one installation may bring, dependencies included"`
@@ -94,6 +95,7 @@ func Default(getenv func(string) string) Config {
 		PackagesInstall:     true,
 		PackagesMinAge:      Duration(3 * 24 * time.Hour),
 		PackagesNewName:     Duration(90 * 24 * time.Hour),
+		PackagesMaxUnknown:  20,
 		PackagesMaxCount:    150,
 		PackagesMaxDownload: 4 << 30,
 		PackagesMaxUnpacked: 12 << 30,

@@ -48,7 +48,9 @@ func (h *Hub) Run(ctx context.Context) error {
 // pauseIdle pauses the sessions that nobody has used for as long as their owners said, and those that use much processor time behind their last use.
 func (h *Hub) pauseIdle(ctx context.Context) {
 	if h.saves() {
-		h.departUnused(ctx, func(s *seat) bool { return !h.draining && (h.now().Sub(s.used) >= s.idle || s.behind >= mostBehind && s.used.Equal(s.behindOf)) })
+		h.departUnused(ctx, func(s *seat) bool {
+			return !h.draining && (h.now().Sub(s.used) >= s.idle || s.behind >= mostBehind && s.used.Equal(s.behindOf))
+		})
 	}
 }
 

@@ -121,9 +121,16 @@ func TestProcessorTimeBetweenExecutions(t *testing.T) {
 	}
 	for name, leave := range map[string]func(*life, auth.Principal, string) error{
 		"after a while": func(l *life, _ auth.Principal, _ string) error { l.PauseIdle(t.Context()); return nil },
-		"at a pause":    func(l *life, who auth.Principal, id string) error { _, err := l.PauseSession(t.Context(), who, id); return err },
-		"at its end":    func(l *life, who auth.Principal, id string) error { return l.DeleteSession(t.Context(), who, id) },
-		"at a save":     func(l *life, _ auth.Principal, _ string) error { l.HurrySaves(); l.SaveUnsaved(t.Context()); return nil },
+		"at a pause": func(l *life, who auth.Principal, id string) error {
+			_, err := l.PauseSession(t.Context(), who, id)
+			return err
+		},
+		"at its end": func(l *life, who auth.Principal, id string) error { return l.DeleteSession(t.Context(), who, id) },
+		"at a save": func(l *life, _ auth.Principal, _ string) error {
+			l.HurrySaves()
+			l.SaveUnsaved(t.Context())
+			return nil
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -375,7 +375,7 @@ func (s State) clone() State {
 	for name, version := range s.Packages {
 		packages[name] = version
 	}
-	return State{Requirements: slices.Clone(s.Requirements), Layers: slices.Clone(s.Layers), First: slices.Clone(s.First), Packages: packages}
+	return State{Requirements: slices.Clone(s.Requirements), Layers: slices.Clone(s.Layers), First: slices.Clone(s.First), Packages: packages, Looked: slices.Clone(s.Looked)}
 }
 
 // isCode says whether an error is a problem of one of these codes; one that ends in _ stands for all that begin so.

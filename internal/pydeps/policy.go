@@ -23,7 +23,7 @@ import (
 // PolicyOf returns the policy that the settings ask for.
 func PolicyOf(c config.Config) Policy {
 	return Policy{
-		Install: c.PackagesInstall, MinAge: time.Duration(c.PackagesMinAge), NewName: time.Duration(c.PackagesNewName),
+		Install: c.PackagesInstall, Unknown: c.PackagesMaxUnknown, MinAge: time.Duration(c.PackagesMinAge), NewName: time.Duration(c.PackagesNewName),
 		Allow: c.PackagesAllow, AllowOnly: c.PackagesAllowOnly, Deny: c.PackagesDeny, Exempt: c.PackagesMinAgeFree,
 		Offline: c.PackagesOffline, Build: c.PackagesBuild, Timeout: time.Duration(c.PackagesTimeout),
 		Limits: layer.Limits{
@@ -49,7 +49,7 @@ func (p Policy) rules(base map[string]string) gateway.Rules {
 
 // digest names what of the policy a plan depends on.
 func (p Policy) digest() string {
-	p.Install, p.Offline, p.Timeout, p.Limits, p.NewName = true, false, 0, layer.Limits{}, 0
+	p.Install, p.Offline, p.Timeout, p.Limits, p.NewName, p.Unknown = true, false, 0, layer.Limits{}, 0, 0
 	text, _ := json.Marshal(p) // numbers, switches and texts cannot fail
 	return fmt.Sprintf("%x", sha256.Sum256(text))
 }
@@ -91,10 +91,11 @@ func approve(name string) string {
 	return fmt.Sprintf("to approve it, add %s to packages_allow (COVE_PACKAGES_ALLOW)", name)
 }
 
-// admit returns the wants that policy lets through, and why it does not let through the others. It asks an index only about what is little known.
-func (i *Installer) admit(ctx context.Context, wants []want) (admitted []want, refused []Refusal, err error) {
+// admit returns the wants that policy lets through, and why it does not let through the others. It asks an index only about what is little known, and
+// notes in the session's state what that was.
+func (i *Installer) admit(ctx context.Context, wants []want, s *State) (admitted []want, refused []Refusal, err error) {
 	for _, w := range wants {
-		refusal, err := i.judge(ctx, &w)
+		refusal, err := i.judge(ctx, &w, s)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -107,7 +108,7 @@ func (i *Installer) admit(ctx context.Context, wants []want) (admitted []want, r
 	return admitted, refused, nil
 }
 
-func (i *Installer) judge(ctx context.Context, w *want) (*Refusal, error) {
+func (i *Installer) judge(ctx context.Context, w *want, s *State) (*Refusal, error) {
 	p := i.options.Policy
 	refuse := func(code, reason, hint string) (*Refusal, error) {
 		return &Refusal{Name: w.asked(), Code: code, Reason: reason, Hint: hint}, nil
@@ -129,10 +130,33 @@ func (i *Installer) judge(ctx context.Context, w *want) (*Refusal, error) {
 		return refuse("package_needs_approval", fmt.Sprintf("%s is not a known package, and its name is very close to %s", w.Name, popular),
 			fmt.Sprintf("use %s if that is what was meant; %s", popular, approve(w.Name)))
 	}
-	if w.How == byPerson || i.lookedWell(w.Name) {
+	if w.How == byPerson {
 		return nil, nil
 	}
+	if refusal := i.discreet(w, s); refusal != nil || i.lookedWell(w.Name) {
+		return refusal, nil
+	}
 	return i.look(ctx, w)
+}
+
+// discreet refuses to tell an index a name that code may have put together for that: whoever has the index, or listens on the way to it, reads what data
+// in the sandbox says. A session has so many unknown names, and none that looks like no project's.
+func (i *Installer) discreet(w *want, s *State) *Refusal {
+	most := i.options.Policy.Unknown
+	why := ""
+	switch {
+	case i.options.Policy.Offline || slices.Contains(s.Looked, w.Name):
+		return nil
+	case names.Improbable(w.Name):
+		why = "does not look like the name of one"
+	case len(s.Looked) >= most:
+		why = fmt.Sprintf("this session has asked for %d such names, which is all it may (packages_max_unknown)", most)
+	default:
+		s.Looked = append(slices.Clip(s.Looked), w.Name)
+		return nil
+	}
+	return &Refusal{Name: w.asked(), Code: "package_needs_approval", Hint: approve(w.Name),
+		Reason: fmt.Sprintf("%s is not among the 15,000 best known packages and %s, so no index was asked for it", w.Name, why)}
 }
 
 // look asks the index about a distribution that the table does not know.

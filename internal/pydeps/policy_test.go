@@ -150,3 +150,84 @@ func TestIndexWithoutAKnownPackage(t *testing.T) {
 		t.Errorf("got %+v", p.Refused)
 	}
 }
+
+// TestUnknownNamesAreFew has code ask for names that say something: an index hears of few, and of none that looks like data or that no list lets pass.
+func TestUnknownNamesAreFew(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.options.Policy.Unknown = 3
+	w.index.Add(indextest.Wheel{Name: "cowsay"})
+	i := w.installer()
+	state := pydeps.State{}
+	ask := func(r pydeps.Request) pydeps.Provision {
+		t.Helper()
+		r.State = state
+		p, err := i.Provide(t.Context(), r, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		state = p.State
+		return p
+	}
+	heard := func(names ...string) (all int) {
+		for _, name := range names {
+			all += w.index.Requests("/simple/" + name + "/")
+		}
+		return all
+	}
+	secret := "zz4f5a6b7c8d9e0f1a2b"
+	for _, r := range []pydeps.Request{code(secret), asking(t, "pip", secret), asking(t, "pip", "zz-"+strings.Repeat("word-", 20)+"end")} {
+		p := ask(r)
+		if len(p.Refused) != 1 || !strings.Contains(p.Refused[0].Reason, "does not look like the name of one, so no index was asked") || len(state.Looked) > 0 {
+			t.Errorf("got %+v", p)
+		}
+	}
+	ask(code("zzone", "zztwo"))
+	ask(code("zzone", "zztwo")) // no news to anybody
+	p := ask(code("zzthree", "zzfour", "cowsay"))
+	if brought(p) != "cowsay 1.0" || refusals(p) != "package_unknown zzthree, package_needs_approval zzfour" || !strings.Contains(p.Refused[1].Reason, "3 such names") {
+		t.Errorf("brought %q, refused %q: %+v", brought(p), refusals(p), p.Refused)
+	}
+	if p := ask(code("zzfive")); refusals(p) != "package_needs_approval zzfive" {
+		t.Errorf("refused %q", refusals(p))
+	}
+	p, err := i.Module(t.Context(), "zzsix", nil, state, nil)
+	if err != nil || refusals(p) != "package_needs_approval zzsix" {
+		t.Errorf("refused %q, %v", refusals(p), err)
+	}
+	if n := heard(secret, "zzfour", "zzfive", "zzsix"); n > 0 {
+		t.Errorf("the index heard of %d names that it should not have", n)
+	}
+	if heard("zzone") == 0 || heard("zztwo") == 0 || heard("zzthree") == 0 || len(state.Looked) != 3 {
+		t.Errorf("looked for were %q", state.Looked)
+	}
+	named, err := require.Parse("zzseven")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, _ = i.Install(t.Context(), []require.Requirement{named}, state, nil) // there is none
+	if heard("zzseven") == 0 {
+		t.Error("what a person asks for was not looked up")
+	}
+}
+
+// TestListsComeBeforeTheIndex wants the index not to hear of what a list excludes.
+func TestListsComeBeforeTheIndex(t *testing.T) {
+	t.Parallel()
+	for name, change := range map[string]func(*pydeps.Policy){
+		"denied":          func(p *pydeps.Policy) { p.Deny = []string{"zz*"} },
+		"others allowed":  func(p *pydeps.Policy) { p.AllowOnly, p.Allow = true, []string{"cowsay"} },
+		"none is unknown": func(p *pydeps.Policy) { p.Unknown = 0 },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			change(&w.options.Policy)
+			for _, r := range []pydeps.Request{code("zzname"), asking(t, "pip", "zzname")} {
+				if p := w.provide(r); len(p.Refused) != 1 || w.index.Requests("/simple/zzname/") > 0 {
+					t.Errorf("the index was asked %d times: %+v", w.index.Requests("/simple/zzname/"), p)
+				}
+			}
+		})
+	}
+}

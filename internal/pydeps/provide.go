@@ -72,7 +72,7 @@ func oneAtATime(told func(Progress)) func(Progress) {
 
 // bring decides, plans and makes the layer. With an error the Provision is p with what was refused so far.
 func (i *Installer) bring(ctx context.Context, wants []want, j job, p Provision, told func(Progress)) (Provision, error) {
-	wants, refused, err := i.admit(ctx, wants)
+	wants, refused, err := i.admit(ctx, wants, &p.State)
 	p.Refused = append(p.Refused, refused...)
 	if err != nil || len(wants) == 0 {
 		return p, err

@@ -23,6 +23,7 @@ type Policy struct {
 	AllowOnly bool          // nothing but the base environment and Allow
 	Deny      []string      // distributions, or name==version, that are never installed, also as dependencies
 	Exempt    []string      // distributions that MinAge does not hold for
+	Unknown   int           // unknown names that the code of one session may have an index asked for
 	Offline   bool
 	Build     bool // allow building from source, in a throw-away sandbox
 	Limits    layer.Limits
@@ -75,6 +76,7 @@ type State struct {
 	Layers       []string          `json:"layers,omitempty"`       // names, the last made first
 	First        []string          `json:"first,omitempty"`        // those of Layers that go before the environment's own packages
 	Packages     map[string]string `json:"packages,omitempty"`     // distribution to version, of all layers
+	Looked       []string          `json:"looked,omitempty"`       // unknown names that its code has had an index asked for
 }
 
 // Request is what a session asks for before it runs code.

@@ -110,11 +110,14 @@ func (s *Session) install(ctx context.Context, change func(pydeps.State) (pydeps
 		return pydeps.Provision{}, ctx.Err()
 	}
 	p, err := installing(ctx, change, s.Installed())
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(p.State.Looked) > len(s.installed.Looked) { // also by what came to nothing
+		s.installed.Looked = p.State.Looked
+	}
 	if err != nil {
 		return p, err
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	if p.Restart == "" || t == nil || t.slot.pristine {
 		s.installed = p.State
 	}

@@ -405,3 +405,18 @@ func BenchmarkResolve(b *testing.B) {
 		})
 	}
 }
+
+// TestImprobableNames wants none of the known projects to look like data, and data to.
+func TestImprobableNames(t *testing.T) {
+	t.Parallel()
+	for _, fields := range written(t, "projects.txt") {
+		if name := fields[len(fields)-1]; names.Improbable(fields[0]) || len(fields) > 2 && names.Improbable(name) {
+			t.Errorf("%s is a project", name)
+		}
+	}
+	for _, name := range []string{"d41d8cd98f00b204e9800998ecf8427e", "x-4111111111111111", "a1b2c3d4e5", strings.Repeat("long-", 20), "k3yfr0m4n0th3rpl4c3"} {
+		if !names.Improbable(name) {
+			t.Errorf("%s looks like a project", name)
+		}
+	}
+}

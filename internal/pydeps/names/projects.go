@@ -65,6 +65,30 @@ func Rank(distribution string) int {
 	return 0
 }
 
+// What no name of the 15,000 has, by some distance: the longest has 55 letters, the most digits are 8, and 4 times digits follow letters or the
+// other way round.
+const (
+	likelyLength = 64
+	likelyDigits = 10
+	likelyTurns  = 6
+)
+
+// Improbable says whether a name looks like data and not like a project's name: like a hash, a key or something encoded.
+func Improbable(distribution string) bool {
+	name := compact(distribution)
+	digits, turns := 0, 0
+	for i := range len(name) {
+		digit := name[i] >= '0' && name[i] <= '9'
+		if digit {
+			digits++
+		}
+		if i > 0 && digit != (name[i-1] >= '0' && name[i-1] <= '9') {
+			turns++
+		}
+	}
+	return len(distribution) > likelyLength || digits > likelyDigits || turns > likelyTurns
+}
+
 const (
 	popularFor = 5000 // a name is a slip only of the names of that many projects
 	nearFor    = 1000 // and, when one of the two is short, of that many
