@@ -63,6 +63,10 @@ func (s *coveSubject) Pause(ctx context.Context, l Live, dir string) error {
 	return l.(coveLive).session.Save(ctx, dir, false)
 }
 
+func (s *coveSubject) Save(ctx context.Context, l Live, dir string) error {
+	return l.(coveLive).session.Save(ctx, dir, true)
+}
+
 func (s *coveSubject) Resume(ctx context.Context, dir string) (Live, error) {
 	return live(s.cove.Resume(ctx, dir))
 }

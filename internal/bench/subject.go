@@ -88,6 +88,8 @@ type Pausing interface {
 	Folder() (string, error)
 	// Pause saves l to the empty folder dir; l is gone afterwards, unless it failed.
 	Pause(ctx context.Context, l Live, dir string) error
+	// Save saves l to the empty folder dir; l goes on.
+	Save(ctx context.Context, l Live, dir string) error
 	// Resume starts what dir has. dir is kept.
 	Resume(ctx context.Context, dir string) (Live, error)
 	// Fork starts a copy of l by way of the empty folder dir; l goes on.
