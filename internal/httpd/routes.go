@@ -71,9 +71,10 @@ func isDocumentation(r *http.Request) bool {
 	return false
 }
 
-// uploads says whether a request's body may be a file: all of them have that word in their address.
+// uploads says whether a request's body may be a file or a part of one: all of them have that word in their address.
 func uploads(r *http.Request) bool {
-	return (r.Method == http.MethodPost || r.Method == http.MethodPut) && slices.Contains(strings.Split(r.URL.Path, "/"), "files")
+	words := strings.Split(r.URL.Path, "/")
+	return (r.Method == http.MethodPost || r.Method == http.MethodPut) && (slices.Contains(words, "files") || slices.Contains(words, "parts"))
 }
 
 // Route is one thing that can be asked of the server.

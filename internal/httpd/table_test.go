@@ -179,9 +179,15 @@ func (w *whole) thing(t *testing.T, owner tenant, kind string) string {
 		_, err := w.store.FinishTurn(ctx, turn, nil)
 		must(t, err)
 		return foreign(kind, "responses", "resp_", turn.ID)
-	case "file", "files":
+	case "file", "files", "uploads":
 		f := hub.File{ID: ident.New(ident.File), Project: owner.id, User: auth.LocalUser, Name: secretWord, SHA256: strings.Repeat("0", 64), Created: now}
+		if kind == "uploads" {
+			f.Purpose = "openai.upload"
+		}
 		must(t, w.store.AddFile(ctx, f))
+		if kind == "uploads" {
+			return "upload_" + ident.Body(f.ID)
+		}
 		return foreign(kind, "files", "file-", f.ID)
 	case "key", "user":
 		u, err := w.accounts.CreateUser(ctx, w.root, secretWord+" "+session.ID, false)
@@ -238,6 +244,8 @@ func bodyFor(path string) string {
 		return `{"name":"second"}`
 	case strings.HasSuffix(path, "/packages"):
 		return `{"packages":["six"],"requirements":["six"]}`
+	case strings.HasSuffix(path, "/complete"):
+		return `{"part_ids":[]}`
 	case strings.HasSuffix(path, "/turns"):
 		return `{"prompt":"x"}`
 	case strings.Contains(path, "/members/"):

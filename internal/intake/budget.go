@@ -72,6 +72,17 @@ func (s *Share) Release() {
 	}
 }
 
+// Another returns a context for one more request of the context's caller, as connections that carry several have them. Release it when the
+// request was answered.
+func Another(ctx context.Context) (one context.Context, release func()) {
+	s := from(ctx)
+	if s == nil {
+		return ctx, func() {}
+	}
+	next := s.budget.Share(s.key)
+	return With(ctx, next), sync.OnceFunc(next.Release)
+}
+
 // Hold keeps what the context's request has taken until release is called, also after the request was answered.
 func Hold(ctx context.Context) (release func()) {
 	s := from(ctx)

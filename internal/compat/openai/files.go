@@ -77,6 +77,11 @@ func expiry(u *upload) (time.Duration, error) {
 	if anchor == "" && text == "" {
 		return 0, nil
 	}
+	return lifeOf(anchor, text)
+}
+
+// lifeOf is how long a file is to be kept.
+func lifeOf(anchor, text string) (time.Duration, error) {
 	if anchor != "created_at" {
 		return 0, notOneOf("expires_after.anchor", anchor, []string{"created_at"})
 	}
@@ -95,7 +100,7 @@ func (s *server) listFiles(c *call) error {
 	purpose := c.URL.Query().Get("purpose")
 	entries, more, err := collect(q, func(p hub.Page) (hub.Listing[hub.File], error) {
 		return s.Hub.Files(c.Context(), c.who, purpose, p)
-	}, func(f hub.File) (entry, bool) { return entry{fileID(f.ID), shownFile(f)}, true })
+	}, func(f hub.File) (entry, bool) { return entry{fileID(f.ID), shownFile(f)}, !inUpload(f.Purpose) })
 	if err != nil {
 		return err
 	}

@@ -96,6 +96,7 @@ type Options struct {
 type server struct {
 	Options
 	seal    seal
+	uploads uploads
 	pending sync.Mutex // held while items that were added to a conversation are changed
 }
 
@@ -239,6 +240,10 @@ func fileRoutes() []Route {
 		{"GET /v1/files/{id}", []auth.Action{auth.FilesRead}, (*server).getFile},
 		{"DELETE /v1/files/{id}", []auth.Action{auth.FilesWrite}, (*server).deleteFile},
 		{"GET /v1/files/{id}/content", []auth.Action{auth.FilesRead}, (*server).fileContent},
+		{"POST /v1/uploads", []auth.Action{auth.FilesWrite}, (*server).createUpload},
+		{"POST /v1/uploads/{id}/parts", []auth.Action{auth.FilesRead, auth.FilesWrite}, (*server).addPart},
+		{"POST /v1/uploads/{id}/complete", []auth.Action{auth.FilesRead, auth.FilesWrite}, (*server).completeUpload},
+		{"POST /v1/uploads/{id}/cancel", []auth.Action{auth.FilesRead, auth.FilesWrite}, (*server).cancelUpload},
 		{"GET /v1/models", []auth.Action{auth.ModelsRead}, (*server).listModels},
 		{"GET /v1/models/{id...}", []auth.Action{auth.ModelsRead}, (*server).getModel},
 		{"POST /v1/chat/completions", []auth.Action{auth.ModelsRead, auth.ConversationsWrite}, (*server).chat}, // an answer costs what a response costs,

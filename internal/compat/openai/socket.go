@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"io"
 	"net/http"
 	"slices"
 	"strings"
@@ -18,6 +17,8 @@ import (
 	"cove/internal/auth"
 	"cove/internal/hub"
 	"cove/internal/ident"
+	"cove/internal/intake"
+	"cove/internal/problem"
 )
 
 // What a WebSocket may take. OpenAI ends connections after an hour too.
@@ -44,8 +45,22 @@ type socket struct {
 
 // remembered is the conversation up to the last response of the connection, where that was not stored: there is no other place to go on from it.
 type remembered struct {
-	id    string
-	items []json.RawMessage
+	id      string
+	items   []json.RawMessage
+	release func() // of the memory that it takes
+}
+
+func (r remembered) forget() {
+	if r.release != nil {
+		r.release()
+	}
+}
+
+// said is a message of the client: a request of its own, which takes of the server's memory until it is answered.
+type said struct {
+	ctx     context.Context
+	text    []byte
+	release func()
 }
 
 // connect takes over the connection of GET /v1/responses.
@@ -64,41 +79,64 @@ func (s *server) connect(c *call) error {
 	ctx, cancel := context.WithCancelCause(c.Context())
 	defer cancel(nil)
 	k := &socket{s: s, c: c, conn: conn, ctx: ctx, rate: rate.NewLimiter(socketRate, 4*socketRate)}
-	messages := make(chan []byte, socketWaiting)
-	go k.listen(messages, cancel)
+	messages := make(chan said, socketWaiting)
+	heard := make(chan struct{})
+	go func() {
+		defer close(heard)
+		k.listen(messages, cancel)
+	}()
 	go k.ping(cancel)
 	k.serve(messages)
+	k.last.forget()
+	cancel(nil)
+	<-heard
+	close(messages)
+	for m := range messages {
+		m.release()
+	}
 	return nil
 }
 
 // listen reads messages until the client goes away. It reads on while a response is made: that is how the client's going away is noticed.
-func (k *socket) listen(messages chan<- []byte, cancel context.CancelCauseFunc) {
+func (k *socket) listen(messages chan<- said, cancel context.CancelCauseFunc) {
 	for {
 		kind, r, err := k.conn.Reader(k.ctx)
-		var message []byte
-		if err == nil {
-			message, err = io.ReadAll(r)
-		}
 		if err != nil {
 			cancel(err)
 			return
 		}
-		size := int64(len(message))
-		switch {
-		case kind != websocket.MessageText:
-			k.refuse(invalid("", "", "Messages of this connection are JSON objects, as text."))
-		case k.waiting.Add(size) > k.s.MaxBody && k.waiting.Load() > size:
-			k.waiting.Add(-size)
-			k.refuse(busy())
-		default:
-			select {
-			case messages <- message:
-			default:
-				k.waiting.Add(-size)
-				k.refuse(busy())
-			}
+		m := said{}
+		m.ctx, m.release = intake.Another(k.ctx)
+		m.text, err = intake.Read(m.ctx, r)
+		if _, refused := errors.AsType[*problem.Error](err); err != nil && !refused {
+			m.release()
+			cancel(err)
+			return
+		}
+		if err == nil && kind != websocket.MessageText {
+			err = invalid("", "", "Messages of this connection are JSON objects, as text.")
+		}
+		if err == nil {
+			err = k.queue(m, messages)
+		}
+		if err != nil {
+			m.release()
+			k.refuse(err)
 		}
 	}
+}
+
+func (k *socket) queue(m said, messages chan<- said) error {
+	size := int64(len(m.text))
+	if waiting := k.waiting.Add(size); waiting <= k.s.MaxBody || waiting == size {
+		select {
+		case messages <- m:
+			return nil
+		default:
+		}
+	}
+	k.waiting.Add(-size)
+	return busy()
 }
 
 func busy() *fault {
@@ -128,7 +166,7 @@ func (k *socket) ping(cancel context.CancelCauseFunc) {
 
 // serve answers messages until the client goes away, the connection is too old, or the server stops. What runs then is seen to its end first, as
 // long as the server lets it.
-func (k *socket) serve(messages <-chan []byte) {
+func (k *socket) serve(messages <-chan said) {
 	life := time.NewTimer(socketLife)
 	defer life.Stop()
 	idle := time.NewTimer(socketIdle)
@@ -148,8 +186,9 @@ func (k *socket) serve(messages <-chan []byte) {
 			_ = k.conn.Close(websocket.StatusNormalClosure, "nothing was sent for 15 minutes")
 			return
 		case message := <-messages:
-			err := k.answer(message)
-			k.waiting.Add(-int64(len(message)))
+			err := k.answer(message.ctx, message.text)
+			k.waiting.Add(-int64(len(message.text)))
+			message.release()
 			if err != nil && !errors.Is(err, errTold) && !gone(k.ctx) {
 				k.refuse(err)
 			}
@@ -190,11 +229,11 @@ func (k *socket) write(v any) error {
 }
 
 // answer makes the response that a message asks for.
-func (k *socket) answer(message []byte) error {
-	if err := k.rate.Wait(k.ctx); err != nil {
+func (k *socket) answer(ctx context.Context, message []byte) error {
+	if err := k.rate.Wait(ctx); err != nil {
 		return err
 	}
-	who, err := auth.Again(k.ctx)
+	who, err := auth.Again(ctx)
 	if err != nil {
 		return err
 	}
@@ -219,7 +258,7 @@ func (k *socket) answer(message []byte) error {
 	if err != nil {
 		return err
 	}
-	request := k.c.WithContext(k.ctx)
+	request := k.c.WithContext(ctx)
 	request.Header = request.Header.Clone()
 	request.Header.Del("Idempotency-Key") // it was meant for one request
 	c := &call{Request: request, w: k.c.w, who: who}
@@ -230,11 +269,9 @@ func (k *socket) answer(message []byte) error {
 		}
 	}
 	made, err := k.respond(c, f, &r, generate != nil && !*generate)
-	switch {
-	case err == nil && made != nil:
-		k.last = *made
-	case err == nil || continued:
-		k.last = remembered{} // what failed is not gone on from a second time; what was stored is found by its id
+	if err == nil || continued { // what failed is not gone on from a second time; what was stored is found by its id
+		k.last.forget()
+		k.last = made
 	}
 	return err
 }
@@ -265,27 +302,28 @@ func asItems(input json.RawMessage) ([]json.RawMessage, error) {
 }
 
 // respond makes a response and returns what there is to be remembered of it: nothing where it was stored, or is too large.
-func (k *socket) respond(c *call, f *form, r *request, warm bool) (*remembered, error) {
+func (k *socket) respond(c *call, f *form, r *request, warm bool) (remembered, error) {
 	if warm {
 		return k.warm(c, f, r)
 	}
 	turn, kept, err := k.s.begin(c, f, r)
 	if err != nil {
-		return nil, err
+		return remembered{}, err
 	}
+	intake.Decoded(c.Context())
 	t := newTranslation(turn, kept, options{outputs: slices.Contains(r.includes, withOutputs), live: live(c)}, k.send)
 	ended, err := k.follow(c, turn, t)
 	if !ended {
 		k.s.abandon(c, turn.ID)
 	}
 	if err != nil || !ended {
-		return nil, err
+		return remembered{}, err
 	}
 	if t.failed != nil || t.response.Status == statusFailed {
-		return nil, errTold
+		return remembered{}, errTold
 	}
 	if r.store {
-		return nil, nil
+		return remembered{}, nil
 	}
 	var output []json.RawMessage
 	for _, i := range t.items {
@@ -294,7 +332,7 @@ func (k *socket) respond(c *call, f *form, r *request, warm bool) (*remembered, 
 		}
 		text, err := json.Marshal(i.json(true))
 		if err != nil {
-			return nil, err
+			return remembered{}, err
 		}
 		output = append(output, text)
 	}
@@ -318,10 +356,10 @@ func (k *socket) follow(c *call, turn hub.Turn, t *translation) (ended bool, err
 	return k.s.pump(c, t, func() error { return nil }, steps, nil)
 }
 
-func (k *socket) remember(id string, input json.RawMessage, output []json.RawMessage) (*remembered, error) {
+func (k *socket) remember(id string, input json.RawMessage, output []json.RawMessage) (remembered, error) {
 	items, err := asItems(input)
 	if err != nil {
-		return nil, err
+		return remembered{}, err
 	}
 	items = slices.Concat(items, output)
 	size := 0
@@ -329,28 +367,33 @@ func (k *socket) remember(id string, input json.RawMessage, output []json.RawMes
 		size += len(item)
 	}
 	if size > socketMemory || len(items) > mostItems {
-		return nil, nil
+		return remembered{}, nil
 	}
-	return &remembered{id: id, items: items}, nil
+	one, release := intake.Another(k.ctx)
+	if err := intake.Recall(one, int64(size)); err != nil {
+		release() // the client is told when it wants to go on from it
+		return remembered{}, nil
+	}
+	return remembered{id: id, items: items, release: release}, nil
 }
 
 // warm answers "generate": false, which says what a later message goes on from: nothing is asked of a model, and there is no output.
-func (k *socket) warm(c *call, f *form, r *request) (*remembered, error) {
+func (k *socket) warm(c *call, f *form, r *request) (remembered, error) {
 	if r.previous != "" || r.talk != "" {
-		return nil, unsupported("generate", "This server takes 'generate': false only where a conversation begins.")
+		return remembered{}, unsupported("generate", "This server takes 'generate': false only where a conversation begins.")
 	}
 	in := &input{s: k.s, c: c, dry: true}
 	if err := in.read(f, "input", r.input); err != nil {
-		return nil, err
+		return remembered{}, err
 	}
 	turn := hub.Turn{ID: ident.New(ident.Turn), Model: r.Model, Created: k.s.Now(), State: hub.TurnRunning}
 	t := newTranslation(turn, kept{Echo: r.echo}, options{}, k.send)
 	if err := t.begin(); err != nil {
-		return nil, err
+		return remembered{}, err
 	}
 	t.response.Status, t.response.CompletedAt, t.response.Usage = statusCompleted, new(turn.Created.Unix()), &usage{}
 	if err := t.emit(event{Type: "response.completed", Response: t.snapshot()}); err != nil {
-		return nil, err
+		return remembered{}, err
 	}
 	return k.remember(responseID(turn.ID), r.input, nil)
 }

@@ -210,6 +210,9 @@ func TestSocketRefuses(t *testing.T) {
 			t.Errorf("%s\n got  %s\n want %s", message, got, want)
 		}
 	}
+	if e := w.last(created(`,"input":[` + strings.Repeat("{},", 250_000) + `{}]`)); at(e, "error", "code") != "request_too_complex" {
+		t.Errorf("%v", e)
+	}
 	if err := w.conn.Write(t.Context(), websocket.MessageBinary, []byte("{}")); err != nil {
 		t.Fatal(err)
 	}

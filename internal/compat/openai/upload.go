@@ -19,6 +19,7 @@ const (
 // the hub wants to know them first, so the file waits on the disk, without a name.
 type upload struct {
 	fields map[string][]string
+	part   string   // the name of the field with the file
 	file   *os.File // nil: none came
 	name   string
 	size   int64
@@ -43,13 +44,21 @@ func isMultipart(c *call) bool {
 	return err == nil && kind == "multipart/form-data"
 }
 
-// receive reads a multipart request. The caller closes the upload, also after an error.
+// receive reads a multipart request with a file. The caller closes the upload, also after an error.
 func (s *server) receive(c *call) (*upload, error) {
-	u := &upload{fields: map[string][]string{}}
+	return s.receiveForm(c, &upload{fields: map[string][]string{}, part: "file"}, s.MaxFile)
+}
+
+// receivePartOf reads a multipart request with a part of a file.
+func (s *server) receivePartOf(c *call) (*upload, error) {
+	return s.receiveForm(c, &upload{fields: map[string][]string{}, part: "data"}, largestPart)
+}
+
+func (s *server) receiveForm(c *call, u *upload, most int64) (*upload, error) {
 	if !isMultipart(c) {
 		return u, invalid("", "", "Expected a request with Content-Type 'multipart/form-data'.")
 	}
-	c.Body = http.MaxBytesReader(c.w, c.Body, s.MaxFile+1<<20)
+	c.Body = http.MaxBytesReader(c.w, c.Body, most+1<<20)
 	parts, err := c.MultipartReader()
 	if err != nil {
 		return u, invalid("", "", "The multipart form could not be read.")
@@ -82,7 +91,7 @@ func uploadFault(err error) error {
 }
 
 func (s *server) receivePart(u *upload, part *multipart.Part) error {
-	if part.FormName() != "file" || part.FileName() == "" && u.file != nil {
+	if part.FormName() != u.part || part.FileName() == "" && u.file != nil {
 		text, err := io.ReadAll(io.LimitReader(part, largestField+1))
 		if err == nil && len(text) > largestField {
 			err = invalid(part.FormName(), "", "The field '"+short(part.FormName())+"' of the form is too long.")
@@ -92,7 +101,7 @@ func (s *server) receivePart(u *upload, part *multipart.Part) error {
 		return err
 	}
 	if u.file != nil {
-		return invalid("file", "", "Expected one file in the form, but got more.")
+		return invalid(u.part, "", "Expected one file in the form, but got more.")
 	}
 	u.name = fileName(part.FileName())
 	if u.name == "" {
