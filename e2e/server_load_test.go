@@ -110,7 +110,7 @@ func (s *server) expect(ctx context.Context, method, path string, body any) (rep
 // cell runs code and notes the execution. It comes back to a stream that breaks off, and must find one end.
 func (s *server) cell(ctx context.Context, a *acknowledged, session, code, prints string) error {
 	var all []event
-	method, path, body := "POST", "/api/v1/sessions/"+session+"/executions", any(map[string]any{"code": code})
+	method, path, body := "POST", "/api/v1/sessions/"+session+"/executions?stream=true", any(map[string]any{"code": code})
 	for outcome(all) == "" {
 		response, err := s.request(ctx, method, path, body)
 		if err != nil {

@@ -231,7 +231,7 @@ func (s *server) session() string {
 
 // execute runs code and returns the events.
 func (s *server) execute(ctx context.Context, session, code string) ([]event, error) {
-	response, err := s.request(ctx, "POST", "/api/v1/sessions/"+session+"/executions", map[string]any{"code": code})
+	response, err := s.request(ctx, "POST", "/api/v1/sessions/"+session+"/executions?stream=true", map[string]any{"code": code})
 	if err != nil {
 		return nil, err
 	}

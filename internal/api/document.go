@@ -97,7 +97,7 @@ func (s *surface) describeBodies(op *huma.Operation) {
 		op.Responses[status] = &huma.Response{Description: text, Content: content}
 	}
 	asked := func(name string) {
-		answer("200", "Events as they happen, or one object when it is over (wait)", map[string]*huma.MediaType{"text/event-stream": events, "application/json": thing(name)})
+		answer("200", "Events as they happen, or one object when it is over", map[string]*huma.MediaType{"text/event-stream": events, "application/json": thing(name)})
 		answer("202", "It goes on (background)", map[string]*huma.MediaType{"application/json": thing(name)})
 	}
 	switch op.OperationID {
@@ -109,7 +109,7 @@ func (s *surface) describeBodies(op *huma.Operation) {
 		answer("200", "Events", map[string]*huma.MediaType{"text/event-stream": events})
 		op.Parameters = append(op.Parameters, &huma.Param{Name: "Last-Event-ID", In: "header", Schema: &huma.Schema{Type: "integer"}, Description: "The id of the last event that you have"})
 	case "package.install":
-		answer("200", "Events as they happen, or the `install` event alone (wait)", map[string]*huma.MediaType{"text/event-stream": events, "application/json": {Schema: &huma.Schema{Type: "object"}}})
+		answer("200", "Events as they happen, or the `install` event alone", map[string]*huma.MediaType{"text/event-stream": events, "application/json": {Schema: &huma.Schema{Type: "object"}}})
 	case "tree.upload":
 		op.RequestBody = &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{"application/octet-stream": binary}}
 		answer("201", "The file", map[string]*huma.MediaType{"application/json": thing("Entry")})

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"iter"
 	"net/http"
+	"regexp"
 	"strconv"
 	"strings"
 	"sync"
@@ -297,15 +298,15 @@ func point(r *http.Request, after int64) (int64, error) {
 type manner int
 
 const (
-	asStream manner = iota
-	asWhole
+	asWhole manner = iota
+	asStream
 	asPromise
 )
 
 // Manner is what operations that take their time have as parameters.
 type Manner struct {
-	Stream     bool `query:"stream" doc:"Answer with server-sent events, which is the default"`
-	Wait       bool `query:"wait" doc:"Answer when it is over, with one JSON object. 'Accept: application/json' does the same"`
+	Stream     bool `query:"stream" doc:"Answer with server-sent events. 'Accept: text/event-stream' does the same"`
+	Wait       bool `query:"wait" doc:"Answer when it is over, with one JSON object, whatever Accept says; this is the default"`
 	Background bool `query:"background" doc:"Answer at once (202); follow later"`
 }
 
@@ -320,12 +321,25 @@ func (m Manner) of(r *http.Request) (manner, error) {
 	case m.Stream:
 		return asStream, nil
 	}
-	accept := r.Header.Get("Accept")
-	if strings.Contains(accept, "application/json") && !strings.Contains(accept, "text/event-stream") {
-		return asWhole, nil
+	if wantsEvents(r.Header.Values("Accept")) {
+		return asStream, nil
 	}
-	return asStream, nil
+	return asWhole, nil
 }
+
+// wantsEvents says whether a client names server-sent events as what it takes. One that takes anything reads JSON, as generated clients do.
+func wantsEvents(accept []string) bool {
+	for part := range strings.SplitSeq(strings.Join(accept, ","), ",") {
+		kind, weight, _ := strings.Cut(strings.ToLower(part), ";")
+		if strings.TrimSpace(kind) == "text/event-stream" && !refused.MatchString(weight) {
+			return true
+		}
+	}
+	return false
+}
+
+// refused is the weight of what a client does not take (RFC 9110, 12.4.2).
+var refused = regexp.MustCompile(`q=0(\.0*)?\s*(;|$)`)
 
 // writeJSON answers with a thing.
 func writeJSON(w http.ResponseWriter, status int, thing any) {

@@ -30,7 +30,7 @@ const (
 func TestStreamIsExact(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
-	got := w.do(t, "POST", create, `{"code":"1+1"}`, form)
+	got := w.do(t, "POST", create, `{"code":"1+1"}`, form, "Accept: text/event-stream")
 	head, rest, _ := strings.Cut(got.body, "id: 1\n")
 	if !strings.HasPrefix(head, "retry: 1000\n\nevent: execution\ndata: {\"type\":\"execution\",\"execution\":{\"id\":\""+execution) || strings.Contains(head, "id: ") {
 		t.Errorf("it begins with %s", head)
@@ -64,7 +64,11 @@ func TestManners(t *testing.T) {
 		status        int
 		kind          string
 	}{
-		"curl":           {"", "*/*", 200, "text/event-stream"},
+		"curl":           {"", "*/*", 200, "application/json"},
+		"nothing said":   {"", "", 200, "application/json"},
+		"either":         {"", "application/json, text/event-stream;q=0.5", 200, "text/event-stream"},
+		"no events":      {"", "text/event-stream;q=0, */*", 200, "application/json"},
+		"any text":       {"", "text/*", 200, "application/json"},
 		"asked":          {"?stream=true", "application/json", 200, "text/event-stream"},
 		"accept events":  {"", "text/event-stream", 200, "text/event-stream"},
 		"wait":           {"?wait=true", "*/*", 200, "application/json"},
@@ -299,7 +303,7 @@ func TestTurnsFailInTheirStream(t *testing.T) {
 	w := newWorld(t, nil)
 	w.hub.turns = w.hub.turns[:1]
 	w.hub.turnEnds = problem.New(problem.Unavailable, "model_unavailable", "the model does not answer")
-	got := w.do(t, "POST", api.Prefix+"/turns", `{"prompt":"?"}`)
+	got := w.do(t, "POST", api.Prefix+"/turns", `{"prompt":"?"}`, "Accept: text/event-stream")
 	if !strings.Contains(got.body, "event: text\n") || !strings.Contains(got.body, "event: failure\n") || !strings.Contains(got.body, `"code":"model_unavailable"`) {
 		t.Error(got.body)
 	}

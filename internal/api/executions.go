@@ -87,12 +87,13 @@ type (
 func (s *surface) addExecutions() {
 	const tag = "executions"
 	addRaw(s, operation{id: "execution.create", method: http.MethodPost, path: "/sessions/{session}/executions", tag: tag, action: auth.SessionsExecute, repeat: repeatHub,
-		summary: "Run code", about: "Executions of one kernel run one after another. This one goes on whether or not you stay. The first event, `execution`, has its id. It takes the right `sessions:read` as well, except with `background=true`.",
+		summary: "Run code", about: "Executions of one kernel run one after another. This one goes on whether or not you stay. The answer comes when it is over and has its `events`; with `Accept: text/event-stream` they come as they happen, the first, `execution`, with its id. It takes the right `sessions:read` as well, except with `background=true`.",
 		errors: []string{"session_not_found", "kernel_not_found", "queue_full", "quota_executions"},
-		example: `# events as they happen
-curl -N -H "Authorization: Bearer $KEY" $COVE/sessions/$SESSION/executions -d '{"code":"1+1"}'
-# one JSON object at the end
-curl -H "Authorization: Bearer $KEY" "$COVE/sessions/$SESSION/executions?wait=true" -d '{"code":"1+1"}'
+		example: `# one JSON object, when it is over
+curl -H "Authorization: Bearer $KEY" $COVE/sessions/$SESSION/executions -d '{"code":"1+1"}'
+# events as they happen
+curl -N -H "Authorization: Bearer $KEY" -H "Accept: text/event-stream" $COVE/sessions/$SESSION/executions \
+  -d '{"code":"1+1"}'
 # at once, to be followed later
 curl -H "Authorization: Bearer $KEY" "$COVE/sessions/$SESSION/executions?background=true" -d '{"code":"1+1"}'`},
 		s.createExecution)

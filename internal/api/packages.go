@@ -26,8 +26,8 @@ type NewPackages struct {
 
 type installPackages struct {
 	SessionPath
-	Stream bool `query:"stream" doc:"Answer with server-sent events, which is the default"`
-	Wait   bool `query:"wait" doc:"Answer when it is over, with one JSON object"`
+	Stream bool `query:"stream" doc:"Answer with server-sent events. 'Accept: text/event-stream' does the same"`
+	Wait   bool `query:"wait" doc:"Answer when it is over, with one JSON object, whatever Accept says; this is the default"`
 	Body   NewPackages
 }
 
@@ -42,8 +42,9 @@ func (s *surface) addPackages() {
 	addRaw(s, operation{id: "package.install", method: http.MethodPost, path: "/sessions/{session}/packages", tag: tag, action: auth.PackagesInstall, summary: "Install packages",
 		about:  "What code imports is installed by itself; this does it ahead of time. Events: `install_progress`, then `install`, or `failure`. It ends when you leave. Asking again for what is there does nothing. What cannot be had is in `refused` of `install`, each with a `code` (`package_unknown`, `package_refused`, ...), a `reason` and a `hint`; the rest is installed.",
 		errors: []string{"session_not_found", "package_name", "resolve_failed"},
-		example: `curl -N -H "Authorization: Bearer $KEY" $COVE/sessions/$SESSION/packages -d '{"requirements":["polars","httpx>=0.27"]}'
-curl -H "Authorization: Bearer $KEY" "$COVE/sessions/$SESSION/packages?wait=true" -d '{"requirements":["polars"]}'`}, s.installPackages)
+		example: `curl -N -H "Authorization: Bearer $KEY" -H "Accept: text/event-stream" $COVE/sessions/$SESSION/packages \
+  -d '{"requirements":["polars","httpx>=0.27"]}'
+curl -H "Authorization: Bearer $KEY" $COVE/sessions/$SESSION/packages -d '{"requirements":["polars"]}'`}, s.installPackages)
 }
 
 func (s *surface) installPackages(w http.ResponseWriter, r *http.Request, who auth.Principal, in *installPackages) error {

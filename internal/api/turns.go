@@ -178,18 +178,18 @@ var turnProblems = []string{"conversation_not_found", "turn_not_found", "turn_ru
 func (s *surface) addTurns() {
 	const tag = "conversations"
 	addRaw(s, operation{id: "turn.create", method: http.MethodPost, path: "/conversations/{conversation}/turns", tag: tag, action: auth.ConversationsWrite, repeat: repeatHub,
-		summary: "Ask", about: "The turn goes on whether or not you stay. The first event, `turn`, has its id; the last is `answer`, or `failure`. It takes the right `sessions:execute` as well, except with `\"python\":false`, and `conversations:read`, except with `background=true`.",
-		errors: turnProblems, example: `curl -N -H "Authorization: Bearer $KEY" $COVE/conversations/$CONVERSATION/turns \
+		summary: "Ask", about: "The turn goes on whether or not you stay. The answer comes when it is over and has its `events`; with `Accept: text/event-stream` they come as they happen, the first, `turn`, with its id; the last is `answer`, or `failure`. It takes the right `sessions:execute` as well, except with `\"python\":false`, and `conversations:read`, except with `background=true`.",
+		errors: turnProblems, example: `curl -N -H "Authorization: Bearer $KEY" -H "Accept: text/event-stream" $COVE/conversations/$CONVERSATION/turns \
   -d '{"prompt":"Which region grew fastest?"}'
 # a branch: another turn behind the same parent
-curl -N -H "Authorization: Bearer $KEY" $COVE/conversations/$CONVERSATION/turns \
+curl -H "Authorization: Bearer $KEY" $COVE/conversations/$CONVERSATION/turns \
   -d '{"parent":"'$PARENT'","prompt":"And in May?"}'`},
 		func(w http.ResponseWriter, r *http.Request, who auth.Principal, in *createTurnIn) error {
 			return s.ask(w, r, who, in.Conversation, in.Manner, in.Body)
 		})
 	addRaw(s, operation{id: "turn.create_alone", method: http.MethodPost, path: "/turns", tag: tag, action: auth.ConversationsWrite, repeat: repeatHub,
 		summary: "Ask in a new conversation", about: "As above; the turn says which conversation was made.", errors: turnProblems,
-		example: `curl -H "Authorization: Bearer $KEY" "$COVE/turns?wait=true" -d '{"prompt":"What is the 100th prime?"}'`},
+		example: `curl -H "Authorization: Bearer $KEY" "$COVE/turns" -d '{"prompt":"What is the 100th prime?"}'`},
 		func(w http.ResponseWriter, r *http.Request, who auth.Principal, in *createTurn) error {
 			return s.ask(w, r, who, "", in.Manner, in.Body)
 		})
