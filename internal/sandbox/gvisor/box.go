@@ -35,7 +35,7 @@ type box struct {
 	lifeline *os.File // while it is open, the sandbox may live
 	spec     sandbox.Spec
 	guest    string // the host's file
-	cgroup   cgroup // nil where cove may not make any
+	cgroup   *group // nil where cove may not make any
 	listener *net.UnixListener
 	asked    bool // the warden was asked to create it
 	sentry   int  // process id
@@ -101,10 +101,16 @@ func (s *box) create(ctx context.Context) error {
 		s.cause = s.autopsy()
 		close(s.done)
 	}()
-	if s.cgroup != nil {
-		return s.cgroup.adopt(pids.Sentry, pids.Gofer)
+	if s.cgroup == nil {
+		go s.watchMemory()
+		return nil
 	}
-	go s.watchMemory()
+	if err := s.cgroup.adopt(pids.Sentry, pids.Gofer); err != nil {
+		return err
+	}
+	if events := s.cgroup.watchPressure(); events != nil {
+		go s.holdMemory(s.cgroup, events)
+	}
 	return nil
 }
 
@@ -313,7 +319,9 @@ func (s *box) watchMemory() {
 	const rising, falling = 3, 20 // looks beyond the limit
 	var over, risen int
 	var before int64
-	tick := time.NewTicker(100 * time.Millisecond)
+	var since time.Time // the last look that counted
+	var spent time.Duration
+	tick := time.NewTicker(watchInterval)
 	defer tick.Stop()
 	for {
 		select {
@@ -322,12 +330,19 @@ func (s *box) watchMemory() {
 		case <-tick.C:
 		}
 		held := heldMemory(s.sentry)
+		if held <= limit {
+			over, risen, before = 0, 0, held
+			continue
+		}
+		// On a busy machine the guest gets as little done as the code does: what counts is the time that they had.
+		used, _ := s.CPU()
+		if used-spent < watchInterval && time.Since(since) < watchAtLeast && held < limit+reserveMemory {
+			continue
+		}
+		since, spent = time.Now(), used
 		over++
 		if held >= before {
 			risen++
-		}
-		if held <= limit {
-			over, risen = 0, 0
 		}
 		before = held
 		if risen == rising || over == falling {
@@ -337,6 +352,12 @@ func (s *box) watchMemory() {
 		}
 	}
 }
+
+// How often memory is watched, and how long a look beyond the limit waits for the sandbox to get processor time.
+const (
+	watchInterval = 100 * time.Millisecond
+	watchAtLeast  = time.Second
+)
 
 // tail keeps the last bytes written to it.
 type tail struct {

@@ -29,16 +29,8 @@ const cgroupParent = "cove"
 // hierarchy makes cgroups of one version. A nil hierarchy means that this user may not make any.
 type hierarchy interface {
 	name() string
-	create(id string, l sandbox.Limits) (cgroup, error)
-	open(id string) cgroup
-}
-
-// cgroup is one sandbox's control group in all the controllers that cove uses.
-type cgroup interface {
-	adopt(pids ...int) error     // takes processes in, with all below them
-	oomKills() int               // processes of the group that the kernel killed for memory
-	cpu() (time.Duration, error) // the processor time of all that was ever in it
-	remove()                     // kills what is left in the group and deletes it
+	create(id string, l sandbox.Limits) (*group, error)
+	open(id string) *group
 }
 
 const cgroupRoot = "/sys/fs/cgroup"
@@ -60,12 +52,14 @@ func findCgroups() hierarchy {
 
 type setting struct{ controller, file, value string }
 
-// group implements cgroup over directories, one per controller (v1) or one in all (v2).
+// group is one sandbox's control group in all the controllers that cove uses: directories, one per controller (v1) or one in all (v2).
 type group struct {
 	id      string
 	roots   []string // mount points of the controllers
 	oomFile string
 	cpuFile string
+	// pressure is the file that says whether processes wait at the memory limit; "" where the kernel slows them down ahead of it.
+	pressure string
 }
 
 // adopt moves processes into the group. What they start later is born in it; what they start while they are moved is found
@@ -97,6 +91,7 @@ func (g *group) move(pid int) error {
 	return nil
 }
 
+// oomKills is how many processes of the group the kernel killed for memory.
 func (g *group) oomKills() int {
 	f, err := os.Open(g.oomFile)
 	if err != nil {
@@ -112,6 +107,7 @@ func (g *group) oomKills() int {
 	return 0
 }
 
+// remove kills what is left in the group and deletes it.
 func (g *group) remove() {
 	for _, root := range g.roots {
 		dir := filepath.Join(root, cgroupParent, g.id)
@@ -200,17 +196,19 @@ type cgroupV1 struct{}
 
 func (cgroupV1) name() string { return "cgroup v1" }
 
-func (cgroupV1) open(id string) cgroup {
+func (cgroupV1) open(id string) *group {
 	roots := []string{cgroupRoot + "/memory", cgroupRoot + "/cpu", cgroupRoot + "/pids", cgroupRoot + "/cpuacct"}
 	return &group{
 		id: id, roots: roots,
 		oomFile: filepath.Join(cgroupRoot, "memory", cgroupParent, id, "memory.oom_control"),
 		cpuFile: filepath.Join(cgroupRoot, "cpuacct", cgroupParent, id, "cpuacct.usage"),
+
+		pressure: filepath.Join(cgroupRoot, "memory", cgroupParent, id, "memory.oom_control"),
 	}
 }
 
-func (h cgroupV1) create(id string, l sandbox.Limits) (cgroup, error) {
-	g := h.open(id).(*group)
+func (h cgroupV1) create(id string, l sandbox.Limits) (*group, error) {
+	g := h.open(id)
 	for _, s := range []setting{
 		{"memory", "memory.limit_in_bytes", strconv.FormatInt(l.Memory+sentryMemory, 10)},
 		{"cpu", "cpu.cfs_period_us", "100000"},
@@ -239,13 +237,13 @@ type cgroupV2 struct{}
 
 func (cgroupV2) name() string { return "cgroup v2" }
 
-func (cgroupV2) open(id string) cgroup {
+func (cgroupV2) open(id string) *group {
 	dir := filepath.Join(cgroupRoot, cgroupParent, id)
 	return &group{id: id, roots: []string{cgroupRoot}, oomFile: filepath.Join(dir, "memory.events"), cpuFile: filepath.Join(dir, "cpu.stat")}
 }
 
-func (h cgroupV2) create(id string, l sandbox.Limits) (cgroup, error) {
-	g := h.open(id).(*group)
+func (h cgroupV2) create(id string, l sandbox.Limits) (*group, error) {
+	g := h.open(id)
 	parent := filepath.Join(cgroupRoot, cgroupParent)
 	dir := filepath.Join(parent, id)
 	err := os.MkdirAll(dir, 0o755)
@@ -255,7 +253,8 @@ func (h cgroupV2) create(id string, l sandbox.Limits) (cgroup, error) {
 		}
 	}
 	for _, s := range []setting{
-		{"", "memory.max", strconv.FormatInt(l.Memory+sentryMemory, 10)},
+		{"", "memory.high", slowFrom(l.Memory)},
+		{"", "memory.max", strconv.FormatInt(l.Memory+sentryMemory+reserveMemory, 10)},
 		{"", "cpu.max", strconv.Itoa(int(l.CPUs*100000)) + " 100000"},
 		{"", "pids.max", strconv.Itoa(backstopTasks)},
 	} {

@@ -59,7 +59,7 @@ func TestWatchedMemory(t *testing.T) {
 	}
 }
 
-const eating = "for i in 1 2; do head -c 800M /dev/zero | tail -c 700M >/dev/null & done; wait; echo survived"
+const eating = "for i in 1 2; do head -c 1300M /dev/zero | tail -c 1200M >/dev/null & done; wait; echo survived"
 
 type runner func(ctx context.Context, spec wire.ProcessSpec, stdout, stderr io.Writer) (int, error)
 

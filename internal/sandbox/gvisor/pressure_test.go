@@ -1,0 +1,60 @@
+package gvisor_test
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"cove/internal/problem"
+	"cove/internal/sandbox"
+	"cove/internal/sandbox/sandboxtest"
+	"cove/internal/wire"
+)
+
+// TestMemoryIsHeld has code use up all that the sandbox's group may have, while nobody inside takes notice for a while: it waits, and is not killed. When
+// memory comes back everything goes on, with the limit that it had.
+func TestMemoryIsHeld(t *testing.T) {
+	t.Parallel()
+	box, l := sandboxtest.Start(t, newEngine(t), sandbox.Spec{})
+	files, _ := filepath.Glob("/sys/fs/cgroup/memory/cove/" + box.ID() + "/memory.limit_in_bytes")
+	if len(files) == 0 {
+		t.Skip("there is no memory cgroup of version 1 to hold it")
+	}
+	const limit = 300 << 20
+	if err := os.WriteFile(files[0], []byte(fmt.Sprint(limit)), 0); err != nil {
+		t.Fatal(err)
+	}
+	// More than the limit, held for a time, as when the guest comes late.
+	script := "echo kept > file; (head -c 400M /dev/zero; sleep 3) | tail -c 400M > /dev/null; cat file"
+	var out bytes.Buffer
+	code, err := l.Run(t.Context(), wire.ProcessSpec{Args: []string{"/bin/sh", "-c", script}, Env: []string{"PATH=/usr/bin:/bin"}}, &out, &out)
+	if err != nil {
+		<-box.Done()
+		t.Fatalf("the sandbox was lost: %v: %v", box.Cause(), problem.Of(box.Cause()).Cause)
+	}
+	if code != 0 || !strings.HasSuffix(out.String(), "kept\n") {
+		t.Errorf("%d %q", code, out.String())
+	}
+	select {
+	case <-box.Done():
+		t.Fatalf("the sandbox was lost: %v", box.Cause())
+	default:
+	}
+	most, err := os.ReadFile(filepath.Join(filepath.Dir(files[0]), "memory.failcnt"))
+	if err != nil || strings.TrimSpace(string(most)) == "0" {
+		t.Errorf("it never was at its limit, which shows nothing: %s %v", most, err)
+	}
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
+		now, err := os.ReadFile(files[0])
+		if err == nil && strings.TrimSpace(string(now)) == fmt.Sprint(limit) {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("the limit is still %s, %v", now, err)
+		}
+	}
+}
