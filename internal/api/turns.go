@@ -49,11 +49,19 @@ type Call struct {
 type Tokens struct {
 	Input  int64 `json:"input_tokens"`
 	Output int64 `json:"output_tokens"`
+
+	Cached    int64 `json:"cached_tokens,omitempty" doc:"Of the input, those that the provider had read before"`
+	Reasoning int64 `json:"reasoning_tokens,omitempty" doc:"Of the output, those that were thought and not said"`
+	Estimated bool  `json:"estimated,omitempty" doc:"By the lengths of what was sent and said: the model did not say, or what cannot be"`
+}
+
+func tokensOf(u model.Usage) Tokens {
+	return Tokens{Input: u.InputTokens, Output: u.OutputTokens, Cached: u.CachedTokens, Reasoning: u.ReasoningTokens, Estimated: u.Estimated}
 }
 
 func turnOf(t hub.Turn) Turn {
 	out := Turn{ID: t.ID, Conversation: t.Conversation, Parent: t.Parent, Session: t.Session, State: t.State, Model: t.Model, Prompt: t.Prompt, Answer: t.Answer,
-		Reason: t.Reason, Usage: Tokens{Input: t.Usage.InputTokens, Output: t.Usage.OutputTokens}, Steps: t.Steps, Created: t.Created.UTC(),
+		Reason: t.Reason, Usage: tokensOf(t.Usage), Steps: t.Steps, Created: t.Created.UTC(),
 		Finished: moment(t.Finished), Last: t.Events, User: t.User, Key: t.Key}
 	if json.Valid(t.Problem) {
 		out.Problem = t.Problem

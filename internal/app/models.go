@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -17,6 +18,9 @@ import (
 
 // modelsFresh is how long a provider's list of models is taken for the present one.
 const modelsFresh = time.Minute
+
+// listedAgain is how long a provider is left alone that did not say what models it has.
+const listedAgain = 5 * time.Second
 
 // models are what a server's clients may ask.
 type models struct {
@@ -67,7 +71,12 @@ func (m *models) choose(ctx context.Context, name string) (choose.Choice, error)
 	if name == "" || err != nil && !several || name == usual.String() || usual.Provider == "replay" {
 		return usual, err
 	}
-	if provider, _, _ := strings.Cut(name, "/"); isProvider(provider) {
+	if provider, _, qualified := strings.Cut(name, "/"); qualified && isProvider(provider) {
+		// A service may have names that begin like a provider's: openai/gpt-oss-20b.
+		whole := cmp.Or(usual.Provider, "openai") + "/" + name
+		if listed, err := m.List(ctx); err == nil && has(listed, whole) && !has(listed, name) {
+			name = whole
+		}
 		return choose.Parse(m.cfg, name)
 	}
 	// A name alone, and one such as Qwen/Qwen3-8B, is the default provider's.
@@ -76,6 +85,10 @@ func (m *models) choose(ctx context.Context, name string) (choose.Choice, error)
 	}
 	usual.Name, usual.Because = name, ""
 	return usual, nil
+}
+
+func has(listed []hub.ModelInfo, id string) bool {
+	return slices.ContainsFunc(listed, func(m hub.ModelInfo) bool { return m.ID == id })
 }
 
 // severalModels is the code of choose's problem with a service that has several models while the settings name none.
@@ -130,7 +143,8 @@ func (m *models) List(ctx context.Context) ([]hub.ModelInfo, error) {
 	}
 	names, err := choose.List(ctx, usual)
 	if err != nil {
-		return out, nil // the provider does not say; what is asked for is passed on to it
+		m.listed, m.when = out, time.Now().Add(listedAgain-modelsFresh)
+		return slices.Clone(out), nil // the provider does not say; what is asked for is passed on to it
 	}
 	for _, name := range names {
 		if name != usual.Name {

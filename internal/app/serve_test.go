@@ -75,8 +75,25 @@ func TestSeveralModels(t *testing.T) {
 	}
 }
 
-// listing is the address of a service with two models.
-func listing(t *testing.T) string {
+// TestModelsNamedLikeProviders wants every listed name to be accepted, in both forms, also where a service's own name begins like a provider's.
+func TestModelsNamedLikeProviders(t *testing.T) {
+	t.Parallel()
+	c := config.Config{OpenAIBaseURL: listing(t, "openai/gpt-oss-20b", "qwen/qwen3", "b"), Model: "openai/b"}
+	for name, want := range map[string]string{
+		"openai/openai/gpt-oss-20b": "openai/openai/gpt-oss-20b", "openai/gpt-oss-20b": "openai/openai/gpt-oss-20b",
+		"openai/qwen/qwen3": "openai/qwen/qwen3", "qwen/qwen3": "openai/qwen/qwen3", "openai/b": "openai/b", "b": "openai/b", "openai/unlisted": "openai/unlisted",
+	} {
+		if got, err := app.ChosenModel(t.Context(), c, name); err != nil || got != want {
+			t.Errorf("%s is %s, %v, and not %s", name, got, err, want)
+		}
+	}
+}
+
+// listing is the address of a service with models, which are a and b where none is named.
+func listing(t *testing.T, names ...string) string {
+	if names == nil {
+		names = []string{"a", "b"}
+	}
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -90,7 +107,7 @@ func listing(t *testing.T) string {
 				return
 			}
 			_, _ = bufio.NewReader(c).ReadString('\n')
-			body := `{"data":[{"id":"a"},{"id":"b"}]}`
+			body := `{"data":[{"id":"` + strings.Join(names, `"},{"id":"`) + `"}]}`
 			_, _ = fmt.Fprintf(c, "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: %d\r\n\r\n%s", len(body), body)
 			_ = c.(*net.TCPConn).CloseWrite()
 			_, _ = io.Copy(io.Discard, c)

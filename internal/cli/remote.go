@@ -300,7 +300,8 @@ func conversationOf(c api.Conversation) hub.Conversation {
 
 func turnOf(t api.Turn) hub.Turn {
 	out := hub.Turn{ID: t.ID, User: t.User, Key: t.Key, Conversation: t.Conversation, Parent: t.Parent, Session: t.Session, State: t.State, Model: t.Model, Prompt: t.Prompt,
-		Answer: t.Answer, Reason: t.Reason, Problem: t.Problem, Steps: t.Steps, Created: t.Created, Usage: model.Usage{InputTokens: t.Usage.Input, OutputTokens: t.Usage.Output}}
+		Answer: t.Answer, Reason: t.Reason, Problem: t.Problem, Steps: t.Steps, Created: t.Created, Usage: model.Usage{InputTokens: t.Usage.Input, OutputTokens: t.Usage.Output,
+			CachedTokens: t.Usage.Cached, ReasoningTokens: t.Usage.Reasoning, Estimated: t.Usage.Estimated}}
 	if t.Finished != nil {
 		out.Finished = *t.Finished
 	}

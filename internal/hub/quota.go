@@ -10,6 +10,7 @@ import (
 
 	"cove/internal/auth"
 	"cove/internal/ident"
+	"cove/internal/model"
 	"cove/internal/pool"
 	"cove/internal/problem"
 )
@@ -63,7 +64,7 @@ func (h *Hub) mayRun(ctx context.Context, project, key string) error {
 // mayAsk says whether there are tokens left today.
 func (h *Hub) mayAsk(ctx context.Context, project, key string) error {
 	return h.within(ctx, project, key, "quota_tokens", "the tokens of today are used up", func(q Quota, u Usage) bool {
-		return over(u.InputTokens+u.OutputTokens, q.Tokens)
+		return over(model.Usage{InputTokens: u.InputTokens, OutputTokens: u.OutputTokens}.Total(), q.Tokens)
 	})
 }
 
@@ -323,10 +324,11 @@ func (m *meter) next(k sumKey) (addition, bool) {
 }
 
 func plus(a, b Usage) Usage {
+	tokens := model.Usage{InputTokens: a.InputTokens, OutputTokens: a.OutputTokens}.Plus(model.Usage{InputTokens: b.InputTokens, OutputTokens: b.OutputTokens})
 	return Usage{
 		Day:        cmp.Or(a.Day, b.Day),
 		Executions: a.Executions + b.Executions, WallSeconds: a.WallSeconds + b.WallSeconds, CPUSeconds: a.CPUSeconds + b.CPUSeconds,
-		Turns: a.Turns + b.Turns, InputTokens: a.InputTokens + b.InputTokens, OutputTokens: a.OutputTokens + b.OutputTokens,
+		Turns: a.Turns + b.Turns, InputTokens: tokens.InputTokens, OutputTokens: tokens.OutputTokens,
 		UploadBytes: a.UploadBytes + b.UploadBytes,
 	}
 }

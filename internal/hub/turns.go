@@ -41,6 +41,8 @@ type NewTurn struct {
 	Temperature  *float64
 	TopP         *float64
 	Format       model.Format // of the answer's words, which Instructions ask for too
+	Effort       string       // see model.Request
+	Extra        map[string]json.RawMessage
 
 	Source  string
 	Foreign json.RawMessage // see Turn.Foreign
@@ -256,9 +258,23 @@ func (m metered) Stream(ctx context.Context, req model.Request) iter.Seq2[model.
 	return func(yield func(model.Part, error) bool) {
 		ctx, cancel := context.WithTimeout(ctx, m.time)
 		defer cancel()
+		said, finished := int64(0), false
+		defer func() {
+			if !finished && said > 0 {
+				m.spend(model.Estimate(req, said)) // whoever leaves in the middle has had it
+			}
+		}()
 		for part, err := range m.Model.Stream(ctx, req) {
-			if f, ok := part.(model.Finish); ok {
-				m.spend(f.Usage)
+			switch p := part.(type) {
+			case model.TextDelta:
+				said += int64(len(p.Text))
+			case model.ReasoningDelta:
+				said += int64(len(p.Text))
+			case model.CallDelta:
+				said += int64(len(p.Name) + len(p.Arguments))
+			case model.Finish:
+				finished = true
+				m.spend(p.Usage)
 			}
 			if !yield(part, err) {
 				return

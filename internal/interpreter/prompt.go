@@ -87,7 +87,7 @@ func (t *turn) request(last bool) model.Request {
 	t.history.shorten()
 	req := model.Request{
 		System: t.system(last), Messages: t.normal(t.history.messages),
-		MaxTokens: t.spec.MaxTokens, Temperature: t.spec.Temperature, TopP: t.spec.TopP,
+		MaxTokens: t.spec.MaxTokens, Temperature: t.spec.Temperature, TopP: t.spec.TopP, Effort: t.spec.Effort, Extra: t.spec.Extra,
 	}
 	if !last {
 		req.Tools = t.offered()

@@ -2,6 +2,7 @@ package interpreter
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"iter"
 	"slices"
@@ -35,6 +36,8 @@ type Turn struct {
 	Temperature *float64
 	TopP        *float64
 	Format      model.Format // of the last answer's words, which Instructions ask for too
+	Effort      string       // see model.Request
+	Extra       map[string]json.RawMessage
 }
 
 // Stopped is how a turn of Run failed: why, and what there was until then.

@@ -103,21 +103,17 @@ func (t *turn) stream(ctx context.Context, s *answerStream, req model.Request) e
 	return nil
 }
 
-// spend counts the tokens of a call. Answers that were broken off, and providers that do not say, are estimated for the
-// limit alone.
+// spend counts the tokens of a call. What an answer cost that was broken off is estimated; where nothing was said, for the limit alone.
 func (t *turn) spend(s *answerStream, req model.Request) {
-	if s.finish != nil && s.finish.Usage != (model.Usage{}) {
-		t.usage.InputTokens += s.finish.Usage.InputTokens
-		t.usage.OutputTokens += s.finish.Usage.OutputTokens
-		t.spent += s.finish.Usage.InputTokens + s.finish.Usage.OutputTokens
-		return
+	u := model.Estimate(req, int64(s.bytes))
+	switch {
+	case s.finish != nil && s.finish.Usage != (model.Usage{}):
+		u = s.finish.Usage
+		t.usage = t.usage.Plus(u)
+	case s.finish == nil && s.started:
+		t.usage = t.usage.Plus(u)
 	}
-	const bytesPerToken = 4
-	bytes := len(req.System) + s.bytes
-	for _, m := range req.Messages {
-		bytes += cost(m)
-	}
-	t.spent += int64(bytes / bytesPerToken)
+	t.spent = min(t.spent+u.Total(), model.MostTokens)
 }
 
 // answerStream takes the parts of one answer, emits them and keeps what the reply is made of.

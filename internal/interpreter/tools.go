@@ -3,6 +3,8 @@ package interpreter
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"cove/internal/model"
@@ -35,10 +37,22 @@ func (t *turn) check() error {
 	if t.learned.fenced && len(t.spec.Tools) > 0 && t.spec.Choice.Mode != "none" {
 		return t.noFunctions(nil)
 	}
+	if err := CheckExtra(t.model, t.spec.Extra); err != nil {
+		return err
+	}
 	if len(t.normal(t.spec.Input)) == 0 {
 		return problem.New(problem.Invalid, "input_empty", "there is nothing to answer: the input is empty").WithHint("send the user's words")
 	}
 	return t.checkChoice(names)
+}
+
+// CheckExtra refuses parameters that the model's provider does not take. Problems: parameter_unknown.
+func CheckExtra(m model.Model, extra map[string]json.RawMessage) error {
+	if len(extra) == 0 || m.Capabilities().Extra {
+		return nil
+	}
+	name := slices.Min(slices.Collect(maps.Keys(extra)))
+	return problem.New(problem.Invalid, "parameter_unknown", fmt.Sprintf("the model's provider takes no parameter %.80q", name)).WithHint("leave it out")
 }
 
 func (t *turn) checkChoice(names map[string]bool) error {

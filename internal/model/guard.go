@@ -113,7 +113,10 @@ func (g *guarded) once(ctx context.Context, req Request, yield func(Part, error)
 			return false
 		}
 		watch.hold()
-		_, finished = p.(Finish)
+		if finish, ok := p.(Finish); ok {
+			finish.Usage = credible(finish.Usage, req, watch.heard())
+			p, finished = finish, true
+		}
 		run.yielded = true
 		run.abandoned = !yield(p, nil)
 		watch.resume()

@@ -23,6 +23,7 @@ type Model interface {
 type Capabilities struct {
 	Tools  bool // native tool calls; without them the fenced-block protocol is used
 	Images bool // sees image parts
+	Extra  bool // takes Request.Extra
 }
 
 // Request is one call of a model: the whole conversation so far.
@@ -38,6 +39,10 @@ type Request struct {
 	TopP        *float64
 	Stop        []string // texts that end the answer
 	Format      Format
+	Effort      string // of its reasoning, in the provider's words: "low", "medium", "high" and others
+	// Extra are parameters that this package has no words for, by their names on the wire: top_k, chat_template_kwargs. Only a model whose
+	// Capabilities have Extra gets them; none of them is one that an adapter sets itself.
+	Extra map[string]json.RawMessage
 }
 
 // Format is a form that the answer's words have; zero is any. A provider that cannot bind its models to it leaves it out, so whoever sets it asks
@@ -154,9 +159,6 @@ const (
 	FinishLength FinishReason = "length" // cut off at the token limit; a tool call in it is not complete
 	FinishFilter FinishReason = "filter" // refused or filtered by the provider
 )
-
-// Usage counts tokens; zero when the provider does not say.
-type Usage struct{ InputTokens, OutputTokens int64 }
 
 func (TextDelta) part()      {}
 func (ReasoningDelta) part() {}

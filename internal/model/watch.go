@@ -127,6 +127,13 @@ func (w *Watch) took(p Part) bool {
 	return fits
 }
 
+// heard is how many bytes the answer has.
+func (w *Watch) heard() int64 {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.said
+}
+
 // tooLong ends the attempt.
 func (w *Watch) tooLong() error {
 	p := problem.New(problem.Unavailable, "model_answer_too_long", fmt.Sprintf("%s said more than one answer may have (%d MiB, or %d calls)",

@@ -71,8 +71,8 @@ func tables() []backupTable {
 		table("events", "stream text, seq int, execution text, step int, at int, body bytes"),
 		table("conversations", "id text, project text, user_id text, session_id text, title text, model text, metadata text, created int, used int, turns int, source text"),
 		table("turns", "id text, project text, user_id text, key_id text, conversation text, parent text, session_id text, state text, unfinished int, model text, "+
-			"prompt text, answer text, reason text, problem text, messages text, calls text, input_tokens int, output_tokens int, steps int, created int, "+
-			"finished int, events int, surface text, hidden int"),
+			"prompt text, answer text, reason text, problem text, messages text, calls text, input_tokens int, output_tokens int, cached_tokens int, reasoning_tokens int, "+
+			"tokens_estimated int, steps int, created int, finished int, events int, surface text, hidden int"),
 		table("files", "id text, project text, user_id text, name text, size int, sha256 text, purpose text, created int, expires int"),
 		table("usage_days", "project text, key_id text, day text, executions int, wall_seconds float, cpu_seconds float, turns int, input_tokens int, "+
 			"output_tokens int, upload_bytes int"),

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"cove/internal/model"
 )
 
 // This file is where Go's values become the database's and back. A record's columns are listed once, in records.go, each with a value that
@@ -87,6 +89,27 @@ func (c count[T]) Scan(from any) error {
 	n, err := integer(from)
 	*c.to = T(n)
 	return err
+}
+
+// tokens is a count of tokens. One that cannot be, which models have told, is not kept, and one that was is read as none.
+type tokens struct{ to *int64 }
+
+func plausible(n int64) int64 {
+	if n < 0 || n > model.MostTokens {
+		return 0
+	}
+	return n
+}
+
+func (t tokens) Value() (driver.Value, error) { return plausible(*t.to), nil }
+
+func (t tokens) Scan(from any) error {
+	n, ok := from.(int64)
+	if _, isReal := from.(float64); !ok && !isReal { // what SQLite makes of a sum that does not fit
+		return fmt.Errorf("%T is not a number", from)
+	}
+	*t.to = plausible(n)
+	return nil
 }
 
 type decimal struct{ to *float64 }

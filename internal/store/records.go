@@ -65,8 +65,9 @@ func turnEnd(t *hub.Turn) []field {
 	return []field{
 		{"session_id", textOf(&t.Session)}, {"state", textOf(&t.State)}, {"unfinished", derived{func() any { return bit(!t.State.Final()) }}},
 		{"model", textOf(&t.Model)}, {"answer", textOf(&t.Answer)}, {"reason", textOf(&t.Reason)}, {"problem", jsonTextOf(&t.Problem)},
-		{"messages", documentOf(&t.Messages)}, {"calls", documentOf(&t.Calls)}, {"input_tokens", countOf(&t.Usage.InputTokens)},
-		{"output_tokens", countOf(&t.Usage.OutputTokens)}, {"steps", countOf(&t.Steps)}, {"finished", moment{&t.Finished}},
+		{"messages", documentOf(&t.Messages)}, {"calls", documentOf(&t.Calls)}, {"input_tokens", tokens{&t.Usage.InputTokens}},
+		{"output_tokens", tokens{&t.Usage.OutputTokens}}, {"cached_tokens", tokens{&t.Usage.CachedTokens}},
+		{"reasoning_tokens", tokens{&t.Usage.ReasoningTokens}}, {"tokens_estimated", flag{&t.Usage.Estimated}}, {"steps", countOf(&t.Steps)}, {"finished", moment{&t.Finished}},
 		{"events", countOf(&t.Events)},
 	}
 }
@@ -82,8 +83,8 @@ func fileFields(f *hub.File) []field {
 func usageFields(u *hub.Usage) []field {
 	return []field{
 		{"day", textOf(&u.Day)}, {"executions", countOf(&u.Executions)}, {"wall_seconds", decimal{&u.WallSeconds}},
-		{"cpu_seconds", decimal{&u.CPUSeconds}}, {"turns", countOf(&u.Turns)}, {"input_tokens", countOf(&u.InputTokens)},
-		{"output_tokens", countOf(&u.OutputTokens)}, {"upload_bytes", countOf(&u.UploadBytes)},
+		{"cpu_seconds", decimal{&u.CPUSeconds}}, {"turns", countOf(&u.Turns)}, {"input_tokens", tokens{&u.InputTokens}},
+		{"output_tokens", tokens{&u.OutputTokens}}, {"upload_bytes", countOf(&u.UploadBytes)},
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -313,7 +314,7 @@ func TestConversationsAndTurnsAreKept(t *testing.T) {
 		two.Messages = []model.Message{{Role: "user", Content: []model.Content{model.Text{Text: "hi\x00"}, model.Image{MIME: "image/png", Data: []byte{1, 2}}}},
 			{Role: "assistant", Content: []model.Content{model.ToolCall{ID: "c", Name: "python", Arguments: "{}"}}}}
 		two.Calls = []model.ToolCall{{ID: "c", Name: "f", Arguments: "{}"}}
-		two.Usage = model.Usage{InputTokens: 10, OutputTokens: 20}
+		two.Usage = model.Usage{InputTokens: 10, OutputTokens: 20, CachedTokens: 3, ReasoningTokens: 4, Estimated: true}
 		first, err := s.FinishTurn(ctx, two, []hub.StoredEvent{event("trn_2", 7, "", "{}")})
 		if !first || err != nil {
 			t.Fatalf("finish: %v, %v", first, err)
@@ -451,6 +452,36 @@ func TestFilesAreKept(t *testing.T) {
 		}
 		if hashes, err := s.Contents(ctx); err != nil || len(hashes) != 1 {
 			t.Errorf("contents are %v, %v", hashes, err)
+		}
+	})
+}
+
+// TestUsageSurvivesWhatCannotBe has counters that models lied into a database of before.
+func TestUsageSurvivesWhatCannotBe(t *testing.T) {
+	t.Parallel()
+	both(t, func(t *testing.T, s *store.Store) {
+		ctx := t.Context()
+		u := hub.Usage{Day: "2026-11-21", Turns: 1, InputTokens: 10, OutputTokens: 20}
+		for _, bad := range []string{"-5", "9223372036854775807", "-9223372036854775807"} {
+			must(t, s.AddUsage(ctx, project, "key_a", hub.Addition{}, u))
+			must(t, s.Write(ctx, "UPDATE usage_days SET input_tokens = "+bad+", output_tokens = "+bad))
+			for _, want := range []int64{0, 10} {
+				days, err := s.Usage(ctx, project, "", u.Day, u.Day)
+				if err != nil || len(days) != 1 || days[0].InputTokens != want || days[0].OutputTokens != 2*want {
+					t.Fatalf("%s: %+v, %v", bad, days, err)
+				}
+				if want == 0 {
+					must(t, s.AddUsage(ctx, project, "key_a", hub.Addition{}, u))
+				}
+			}
+		}
+		lie := hub.Usage{Day: "2026-11-22", InputTokens: math.MaxInt64, OutputTokens: -5}
+		for range 3 {
+			must(t, s.AddUsage(ctx, project, "", hub.Addition{}, lie))
+		}
+		days, err := s.Usage(ctx, project, "", lie.Day, lie.Day)
+		if err != nil || len(days) != 1 || days[0].InputTokens != 0 || days[0].OutputTokens != 0 {
+			t.Errorf("%+v, %v", days, err)
 		}
 	})
 }

@@ -16,10 +16,12 @@ func (s *Store) AddUsage(ctx context.Context, project, key string, a hub.Additio
 	row := func(key string) []field {
 		return append([]field{{"project", textOf(&project)}, {"key_id", textOf(&key)}}, usageFields(&u)...)
 	}
+	// Counters of tokens that cannot be (model.MostTokens) were a model's lies, and begin again.
 	const add = `ON CONFLICT (project, key_id, day) DO UPDATE SET
 		executions = usage_days.executions + excluded.executions, wall_seconds = usage_days.wall_seconds + excluded.wall_seconds,
 		cpu_seconds = usage_days.cpu_seconds + excluded.cpu_seconds, turns = usage_days.turns + excluded.turns,
-		input_tokens = usage_days.input_tokens + excluded.input_tokens, output_tokens = usage_days.output_tokens + excluded.output_tokens,
+		input_tokens = CASE WHEN usage_days.input_tokens BETWEEN 0 AND 1125899906842624 THEN usage_days.input_tokens ELSE 0 END + excluded.input_tokens,
+		output_tokens = CASE WHEN usage_days.output_tokens BETWEEN 0 AND 1125899906842624 THEN usage_days.output_tokens ELSE 0 END + excluded.output_tokens,
 		upload_bytes = usage_days.upload_bytes + excluded.upload_bytes`
 	return s.base.write(ctx, func(ctx context.Context, q queryer) error {
 		if made, err := added(ctx, q, project, key, u.Day, a); made || err != nil {

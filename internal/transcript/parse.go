@@ -96,7 +96,7 @@ func ParseTurnEvent(text []byte) (interpreter.Event, error) {
 		return interpreter.Notice{Text: e.Text}, nil
 	default:
 		return interpreter.Answer{Text: e.Text, Reason: e.Reason, Steps: e.Steps, Calls: e.Calls,
-			Usage: model.Usage{InputTokens: e.Usage.InputTokens, OutputTokens: e.Usage.OutputTokens}}, nil
+			Usage: model.Usage(e.Usage)}, nil
 	}
 }
 
@@ -265,8 +265,11 @@ type parsedTurnEvent struct {
 	Steps  int                      `json:"steps"`
 	Calls  []model.ToolCall         `json:"calls"`
 	Usage  struct {
-		InputTokens  int64 `json:"input_tokens"`
-		OutputTokens int64 `json:"output_tokens"`
+		InputTokens     int64 `json:"input_tokens"`
+		OutputTokens    int64 `json:"output_tokens"`
+		CachedTokens    int64 `json:"cached_tokens"`
+		ReasoningTokens int64 `json:"reasoning_tokens"`
+		Estimated       bool  `json:"estimated"`
 	} `json:"usage"`
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"cove/internal/interpreter"
 	"cove/internal/kernel"
+	"cove/internal/model"
 	"cove/internal/problem"
 	"cove/internal/pydeps"
 )
@@ -197,9 +198,24 @@ func turnRecord(e interpreter.Event) Record {
 	return nil
 }
 
+// usageRecord has what is not zero beside the two counts that everybody wants to see.
+func usageRecord(u model.Usage) Record {
+	r := Record{"input_tokens": u.InputTokens, "output_tokens": u.OutputTokens}
+	if u.CachedTokens > 0 {
+		r["cached_tokens"] = u.CachedTokens
+	}
+	if u.ReasoningTokens > 0 {
+		r["reasoning_tokens"] = u.ReasoningTokens
+	}
+	if u.Estimated {
+		r["estimated"] = true
+	}
+	return r
+}
+
 func answerRecord(e interpreter.Answer) Record {
 	r := Record{"type": "answer", "text": e.Text, "reason": e.Reason, "steps": e.Steps,
-		"usage": Record{"input_tokens": e.Usage.InputTokens, "output_tokens": e.Usage.OutputTokens}}
+		"usage": usageRecord(e.Usage)}
 	if len(e.Calls) > 0 {
 		r["calls"] = e.Calls
 	}

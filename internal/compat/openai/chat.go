@@ -8,6 +8,7 @@ import (
 	"cove/internal/auth"
 	"cove/internal/hub"
 	"cove/internal/intake"
+	"cove/internal/interpreter"
 	"cove/internal/model"
 )
 
@@ -25,6 +26,8 @@ type chatRequest struct {
 	stop     []string
 	format   model.Format
 	parallel *bool
+	effort   string
+	extra    map[string]json.RawMessage
 }
 
 func (s *server) chat(c *call) error {
@@ -44,7 +47,7 @@ func (s *server) chat(c *call) error {
 }
 
 func (s *server) readChat(c *call, f *form) (*chatRequest, error) {
-	f.only("messages", "model", "frequency_penalty", "logprobs", "max_completion_tokens", "max_tokens", "n", "presence_penalty", "prompt_cache_key",
+	extra := f.extra("messages", "model", "frequency_penalty", "logprobs", "max_completion_tokens", "max_tokens", "n", "presence_penalty", "prompt_cache_key",
 		"safety_identifier", "seed", "store", "temperature", "top_logprobs", "top_p", "parallel_tool_calls", "user", "audio", "logit_bias", "metadata",
 		"modalities", "moderation", "prompt_cache_retention", "reasoning_effort", "service_tier", "stop", "stream_options", "verbosity", "function_call",
 		"functions", "prediction", "prompt_cache_options", "response_format", "tool_choice", "tools", "web_search_options", "stream", "access_programs")
@@ -61,7 +64,7 @@ func (s *server) readChat(c *call, f *form) (*chatRequest, error) {
 		f.fail(unsupported("logprobs", "Unsupported parameter: 'logprobs' is not supported by this server."))
 	}
 	r := &chatRequest{model: f.needed("model"), stream: f.yes("stream"), temp: f.decimal("temperature", 2), topP: f.decimal("top_p", 1),
-		parallel: f.boolean("parallel_tool_calls")}
+		parallel: f.boolean("parallel_tool_calls"), effort: f.short("reasoning_effort"), extra: extra}
 	for _, name := range []string{"max_tokens", "max_completion_tokens"} {
 		if n := f.integer(name, 1); n != nil {
 			r.max = int(min(*n, 1<<30))
@@ -254,7 +257,7 @@ func (s *server) chatTurn(c *call, r *chatRequest) error {
 	}
 	n := hub.NewTurn{Session: session, Model: r.model, Prompt: strings.TrimSpace(strings.Join(r.in.prompt, "\n")),
 		Instructions: r.system, Tools: r.functions, Choice: r.choice, Parallel: r.parallel, MaxTokens: r.max, Temperature: r.temp, TopP: r.topP, Format: r.format,
-		Source: source, Hidden: true, Once: c.Header.Get("Idempotency-Key")}
+		Effort: r.effort, Extra: r.extra, Source: source, Hidden: true, Once: c.Header.Get("Idempotency-Key")}
 	n.Files, n.Names = r.in.filesOf()
 	n.History, n.Input = r.in.history.split()
 	turn, err := s.Hub.StartTurn(c.Context(), c.who, n)
@@ -279,6 +282,9 @@ func (s *server) chatModel(c *call, r *chatRequest) error {
 	m, err := s.Hub.OpenModel(c.Context(), c.who, r.model)
 	if err != nil {
 		return chatRefused(err, r.model)
+	}
+	if err := interpreter.CheckExtra(m, r.extra); err != nil {
+		return err
 	}
 	out := s.newChat(c, r, chatID())
 	if err = s.passOn(c, r, m, out); out.out != nil && out.out.begun {

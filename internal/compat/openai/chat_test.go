@@ -21,20 +21,25 @@ import (
 type fakeModel struct {
 	parts []model.Part
 	err   error
+	extra bool
+	wait  chan struct{} // nil, or what an answer waits for
 
 	mu    sync.Mutex
 	asked []model.Request
 }
 
 func (*fakeModel) Name() string { return "test/m" }
-func (*fakeModel) Capabilities() model.Capabilities {
-	return model.Capabilities{Tools: true, Images: true}
+func (m *fakeModel) Capabilities() model.Capabilities {
+	return model.Capabilities{Tools: true, Images: true, Extra: m.extra}
 }
 func (m *fakeModel) Stream(_ context.Context, r model.Request) iter.Seq2[model.Part, error] {
 	m.mu.Lock()
 	m.asked = append(m.asked, r)
 	m.mu.Unlock()
 	return func(yield func(model.Part, error) bool) {
+		if m.wait != nil {
+			<-m.wait
+		}
 		for _, p := range m.parts {
 			if !yield(p, nil) {
 				return

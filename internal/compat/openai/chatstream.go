@@ -47,9 +47,21 @@ type chatFunction struct {
 }
 
 type chatUsage struct {
-	Prompt     int64 `json:"prompt_tokens"`
-	Completion int64 `json:"completion_tokens"`
-	Total      int64 `json:"total_tokens"`
+	Prompt        int64 `json:"prompt_tokens"`
+	Completion    int64 `json:"completion_tokens"`
+	Total         int64 `json:"total_tokens"`
+	PromptDetails struct {
+		Cached int64 `json:"cached_tokens"`
+	} `json:"prompt_tokens_details"`
+	CompletionDetails struct {
+		Reasoning int64 `json:"reasoning_tokens"`
+	} `json:"completion_tokens_details"`
+}
+
+func chatUsageOf(u model.Usage) *chatUsage {
+	out := &chatUsage{Prompt: u.InputTokens, Completion: u.OutputTokens, Total: u.Total()}
+	out.PromptDetails.Cached, out.CompletionDetails.Reasoning = u.CachedTokens, u.ReasoningTokens
+	return out
 }
 
 type chatDelta struct {
@@ -140,7 +152,7 @@ func (a *chatAnswer) call(index int, id, name, arguments string) error {
 // finish ends the answer.
 func (a *chatAnswer) finish(reason string, u model.Usage) error {
 	if u != (model.Usage{}) {
-		a.usage = &chatUsage{u.InputTokens, u.OutputTokens, u.InputTokens + u.OutputTokens}
+		a.usage = chatUsageOf(u)
 	}
 	if a.out != nil {
 		return a.finishStream(reason)
@@ -186,7 +198,7 @@ func (a *chatAnswer) fail(err error) error {
 // passOn streams a model's answer to the client.
 func (s *server) passOn(c *call, r *chatRequest, m model.Model, a *chatAnswer) error {
 	req := model.Request{System: r.system, Messages: r.in.history.messages, Tools: r.functions, MaxTokens: r.max, Choice: r.choice,
-		Parallel: r.parallel, Temperature: r.temp, TopP: r.topP, Stop: r.stop, Format: r.format}
+		Parallel: r.parallel, Temperature: r.temp, TopP: r.topP, Stop: r.stop, Format: r.format, Effort: r.effort, Extra: r.extra}
 	ctx, cancel := context.WithCancel(c.Context())
 	defer cancel()
 	type part struct {
@@ -206,8 +218,15 @@ func (s *server) passOn(c *call, r *chatRequest, m model.Model, a *chatAnswer) e
 	}()
 	beat := time.NewTicker(s.Heartbeat)
 	defer beat.Stop()
+	settled := time.After(s.Settle) // what fails at once fails with a status; then the client is told that it is being answered
 	for {
 		select {
+		case <-settled:
+			if a.out != nil {
+				if err := a.out.comment(); err != nil {
+					return err
+				}
+			}
 		case <-c.Context().Done():
 			return nil
 		case <-beat.C:
@@ -284,8 +303,15 @@ func (s *server) pumpChat(c *call, turn hub.Turn, a *chatAnswer) (ended bool, er
 	shadow.place = s.placeOf(ctx, c.who, turn.ID)
 	beat := time.NewTicker(s.Heartbeat)
 	defer beat.Stop()
+	settled := time.After(s.Settle) // what fails at once fails with a status; then the client is told that it is being answered
 	for {
 		select {
+		case <-settled:
+			if a.out != nil {
+				if err := a.out.comment(); err != nil {
+					return false, err
+				}
+			}
 		case <-c.Context().Done():
 			return false, nil
 		case <-beat.C:

@@ -131,7 +131,8 @@ func (t *translation) answer(a interpreter.Answer) error {
 	if status == statusCompleted {
 		t.response.CompletedAt = new(t.at.Unix())
 	}
-	u := &usage{InputTokens: a.Usage.InputTokens, OutputTokens: a.Usage.OutputTokens, TotalTokens: a.Usage.InputTokens + a.Usage.OutputTokens}
+	u := &usage{InputTokens: a.Usage.InputTokens, OutputTokens: a.Usage.OutputTokens, TotalTokens: a.Usage.Total()}
+	u.InputDetails.CachedTokens, u.OutputDetails.ReasoningTokens = a.Usage.CachedTokens, a.Usage.ReasoningTokens
 	t.response.Usage = u
 	return t.emit(event{Type: "response." + status, Response: t.snapshot()})
 }

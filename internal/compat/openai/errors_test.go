@@ -24,13 +24,13 @@ func TestRefusals(t *testing.T) {
 	many += "}"
 	nobody := ident.Body(ident.New(ident.Turn))
 	for body, want := range map[string]string{
-		`{`:                                 `400 <nil> <nil> We could not parse the JSON body of your request. (HINT: This likely means you aren't using your HTTP library correctly. The API expects a JSON object.)`,
-		`[]`:                                `400 <nil> <nil> We could not parse the JSON body of your request. (HINT: This likely means you aren't using your HTTP library correctly. The API expects a JSON object.)`,
-		`{"input":"x"}`:                     `400 model missing_required_parameter Missing required parameter: 'model'.`,
-		`{"model":"m"}`:                     `400 input missing_required_parameter Missing required parameter: 'input'.`,
-		`{"model":"m","input":"x","foo":1}`: `400 foo unknown_parameter Unknown parameter: 'foo'.`,
-		`{"model":7,"input":"x"}`:           `400 model invalid_type Invalid type for 'model': expected a string, but got an integer instead.`,
-		`{"model":"m","input":7}`:           `400 input invalid_type Invalid type for 'input': expected one of a string or array of input items, but got an integer instead.`,
+		`{`:             `400 <nil> <nil> We could not parse the JSON body of your request. (HINT: This likely means you aren't using your HTTP library correctly. The API expects a JSON object.)`,
+		`[]`:            `400 <nil> <nil> We could not parse the JSON body of your request. (HINT: This likely means you aren't using your HTTP library correctly. The API expects a JSON object.)`,
+		`{"input":"x"}`: `400 model missing_required_parameter Missing required parameter: 'model'.`,
+		`{"model":"m"}`: `400 input missing_required_parameter Missing required parameter: 'input'.`,
+		`{"model":"m","input":"x","max_tokens":1}`:                                                                                        `400 max_tokens unknown_parameter Unknown parameter: 'max_tokens'.`,
+		`{"model":7,"input":"x"}`:                                                                                                         `400 model invalid_type Invalid type for 'model': expected a string, but got an integer instead.`,
+		`{"model":"m","input":7}`:                                                                                                         `400 input invalid_type Invalid type for 'input': expected one of a string or array of input items, but got an integer instead.`,
 		`{"model":"m","input":"x","temperature":3}`:                                                                                       `400 temperature decimal_above_max_value Invalid 'temperature': decimal above maximum value. Expected a value <= 2, but got 3 instead.`,
 		`{"model":"m","input":"x","temperature":"hot"}`:                                                                                   `400 temperature invalid_type Invalid type for 'temperature': expected a decimal, but got a string instead.`,
 		`{"model":"m","input":"x","max_output_tokens":1}`:                                                                                 `400 max_output_tokens integer_below_min_value Invalid 'max_output_tokens': integer below minimum value. Expected a value >= 16, but got 1 instead.`,
@@ -69,7 +69,7 @@ func TestRefusals(t *testing.T) {
 		`{"model":"m","input":"x","text":{"format":{"type":"json_schema","schema":{}}}}`:                                                  `400 text.format.name missing_required_parameter Missing required parameter: 'text.format.name'.`,
 		`{"model":"m","input":"x","text":{"format":{"type":"json_schema","name":"n","schema":1}}}`:                                        `400 text.format.schema invalid_type Invalid type for 'text.format.schema': expected an object, but got an integer instead.`,
 		`{"model":"m","input":"x","text":{"verbosity":"loud"}}`:                                                                           `400 text.verbosity invalid_value Invalid value: 'loud'. Supported values are: 'low', 'medium', and 'high'.`,
-		`{"model":"m","input":[]}`: `400 input <nil> The input has nothing for the model to answer: add a message of the user.`,
+		`{"model":"m","input":[]}`:                                                                                                        `400 input <nil> The input has nothing for the model to answer: add a message of the user.`,
 	} {
 		status, answer, _ := ask(t, s, "POST", "/v1/responses", body)
 		got := fmt.Sprintf("%d %v %v %v", status, at(answer, "error", "param"), at(answer, "error", "code"), at(answer, "error", "message"))

@@ -83,6 +83,8 @@ func invalidRequestOf(f *fault, p *problem.Error) {
 	switch p.Code {
 	case "turn_running":
 		f.code = "conversation_locked"
+	case "parameter_unknown":
+		f.code = "unknown_parameter"
 	case "tool_choice_invalid":
 		f.param, f.code = "tool_choice", "invalid_value"
 	case "tool_invalid", "tool_name_taken":

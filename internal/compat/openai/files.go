@@ -221,6 +221,11 @@ func (s *server) getModel(c *call) error {
 			return c.reply(shownModel(m))
 		}
 	}
+	for _, m := range models { // a request may leave the provider out, and so may this one
+		if m.ID == m.Provider+"/"+id {
+			return c.reply(shownModel(m))
+		}
+	}
 	return noModel(id)
 }
 

@@ -23,6 +23,8 @@ type request struct {
 	text     string // instructions, with what text.format asks for
 	format   model.Format
 	includes []string
+	effort   string
+	extra    map[string]json.RawMessage
 }
 
 // echo are the parameters that a response object repeats.
@@ -78,11 +80,12 @@ func keptOf(t hub.Turn) kept {
 
 // readRequest reads everything but the input, which takes the hub.
 func (s *server) readRequest(f *form) (request, error) {
-	f.only("background", "instructions", "max_output_tokens", "max_tool_calls", "parallel_tool_calls", "previous_response_id", "prompt_cache_key",
+	r := request{store: true}
+	r.extra = f.extra("background", "instructions", "max_output_tokens", "max_tool_calls", "parallel_tool_calls", "previous_response_id", "prompt_cache_key",
 		"safety_identifier", "store", "temperature", "top_logprobs", "top_p", "user", "context_management", "conversation", "include", "metadata",
 		"moderation", "prompt", "prompt_cache_retention", "service_tier", "stream_options", "truncation", "access_programs", "input", "model",
 		"prompt_cache_options", "reasoning", "text", "tool_choice", "tools", "stream")
-	r := request{store: true, stream: f.yes("stream"), input: f.raw["input"]}
+	r.stream, r.input = f.yes("stream"), f.raw["input"]
 	r.Model = f.needed("model")
 	if !f.has("input") {
 		f.fail(missing("input"))
@@ -129,7 +132,9 @@ func (r *request) readRest(f *form) {
 	r.ServiceTier = "default"
 	r.Reasoning = json.RawMessage(`{"effort":null,"summary":null}`)
 	if f.has("reasoning") {
-		f.object("reasoning", f.raw["reasoning"])
+		inner := f.object("reasoning", f.raw["reasoning"])
+		r.effort = inner.short("effort")
+		f.take(inner)
 		r.Reasoning = f.raw["reasoning"]
 	}
 	for name, into := range map[string]**string{"instructions": &r.Instructions, "user": &r.User,

@@ -29,7 +29,8 @@ func (a *answer) take(event sdk.MessageStreamEventUnion) model.Part {
 	switch event.Type {
 	case "message_start":
 		u := event.Message.Usage
-		a.usage.InputTokens = u.InputTokens + u.CacheReadInputTokens + u.CacheCreationInputTokens
+		a.usage.InputTokens = counted(u.InputTokens) + counted(u.CacheReadInputTokens) + counted(u.CacheCreationInputTokens)
+		a.usage.CachedTokens = u.CacheReadInputTokens
 	case "content_block_start":
 		return a.begin(event)
 	case "content_block_delta":
@@ -42,6 +43,9 @@ func (a *answer) take(event sdk.MessageStreamEventUnion) model.Part {
 	}
 	return nil
 }
+
+// counted is a count whose sum with others fits.
+func counted(n int64) int64 { return min(max(n, -1), model.MostTokens) }
 
 func (a *answer) begin(event sdk.MessageStreamEventUnion) model.Part {
 	block := event.ContentBlock

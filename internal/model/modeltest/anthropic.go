@@ -13,7 +13,7 @@ func (anthropic) events(t Turn, d Dialect, r Request) []event {
 	out := []event{
 		{"message_start", object{"type": "message_start", "message": object{
 			"id": "msg_1", "type": "message", "role": "assistant", "model": r.Model(), "content": []any{},
-			"stop_reason": nil, "stop_sequence": nil, "usage": object{"input_tokens": t.Input, "output_tokens": 1}}}},
+			"stop_reason": nil, "stop_sequence": nil, "usage": object{"input_tokens": t.Input - t.Cached, "cache_read_input_tokens": t.Cached, "output_tokens": 1}}}},
 		{"ping", object{"type": "ping"}},
 	}
 	index := 0

@@ -37,7 +37,8 @@ func newAnswer(req model.Request) *answer {
 // take returns what a chunk adds to the answer.
 func (a *answer) take(chunk openai.ChatCompletionChunk) []model.Part {
 	if chunk.JSON.Usage.Valid() {
-		a.usage = model.Usage{InputTokens: chunk.Usage.PromptTokens, OutputTokens: chunk.Usage.CompletionTokens}
+		a.usage = model.Usage{InputTokens: chunk.Usage.PromptTokens, OutputTokens: chunk.Usage.CompletionTokens,
+			CachedTokens: chunk.Usage.PromptTokensDetails.CachedTokens, ReasoningTokens: chunk.Usage.CompletionTokensDetails.ReasoningTokens}
 		a.hasUsage = true
 	}
 	var parts []model.Part

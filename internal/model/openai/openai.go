@@ -86,7 +86,7 @@ func New(opts Options) model.Model {
 		settings = append(settings, option.WithAPIKey(opts.APIKey))
 	}
 	a.chat = openai.NewChatCompletionService(settings...)
-	return model.Guard(a.provider, model.Capabilities{Tools: true, Images: a.sees}, opts.Limits, a.attempt)
+	return model.Guard(a.provider, model.Capabilities{Tools: true, Images: a.sees, Extra: !a.own}, opts.Limits, a.attempt)
 }
 
 func provider(opts Options) model.Provider {
@@ -122,6 +122,7 @@ type quirks struct {
 	newTokenLimit atomic.Bool // max_completion_tokens in place of max_tokens
 	noParallel    atomic.Bool // parallel_tool_calls, a wish that an answer without it fulfils as well
 	noFormat      atomic.Bool // response_format, which the model was asked for in words as well
+	noEffort      atomic.Bool // reasoning_effort, a wish as well
 }
 
 // learn reports whether the reply taught something that makes it worth asking again.
@@ -135,6 +136,9 @@ func (q *quirks) learn(r model.Reply, limited bool) bool {
 	}
 	if strings.Contains(said, "parallel_tool_calls") {
 		return q.noParallel.CompareAndSwap(false, true)
+	}
+	if strings.Contains(said, "reasoning_effort") || strings.Contains(said, "reasoning effort") {
+		return q.noEffort.CompareAndSwap(false, true)
 	}
 	// What is wrong with the schema itself is for the client to know.
 	if !strings.Contains(said, "invalid schema") && (strings.Contains(said, "response_format") || strings.Contains(said, "json_schema")) {
@@ -153,8 +157,8 @@ func (a *adapter) attempt(ctx context.Context, req model.Request, watch *model.W
 	if failure := a.provider.CheckBaseURL(); failure != nil {
 		return failure
 	}
-	// Each refusal can teach one thing, and there are four to learn.
-	for range 4 {
+	// Each refusal can teach one thing, and there are five to learn.
+	for range 5 {
 		reply, err := a.ask(ctx, req, watch, emit)
 		if reply == nil || !a.quirks.learn(*reply, req.MaxTokens > 0) {
 			return err

@@ -1,6 +1,8 @@
 package openai_test
 
 import (
+	"encoding/json"
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -137,6 +139,19 @@ func TestOtherDialects(t *testing.T) {
 		}
 		if last := server.Requests()[1].Body; last["max_completion_tokens"] != 99.0 {
 			t.Errorf("body %v", last)
+		}
+	})
+	t.Run("reasoning_effort rejected, extra parameters taken", func(t *testing.T) {
+		t.Parallel()
+		server, opts := start(t, modeltest.Dialect{RejectParameter: "reasoning_effort"}, modeltest.Say("a"))
+		m := openai.New(opts)
+		req := question()
+		req.Effort, req.Extra = "low", map[string]json.RawMessage{"top_k": json.RawMessage(`20`), "chat_template_kwargs": json.RawMessage(`{"enable_thinking":false}`)}
+		hear(t, m, req)
+		sent := server.Requests()
+		if len(sent) != 2 || sent[0].Body["reasoning_effort"] != "low" || sent[1].Body["reasoning_effort"] != nil || sent[1].Body["top_k"] != 20.0 ||
+			fmt.Sprint(sent[1].Body["chat_template_kwargs"]) != "map[enable_thinking:false]" || !m.Capabilities().Extra {
+			t.Errorf("%+v", sent)
 		}
 	})
 	t.Run("parallel_tool_calls rejected", func(t *testing.T) {

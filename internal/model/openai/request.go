@@ -46,6 +46,16 @@ func (a *adapter) params(req model.Request) openai.ChatCompletionNewParams {
 		params.TopP = param.NewOpt(*req.TopP)
 	}
 	params.Stop.OfStringArray = req.Stop
+	if !a.quirks.noEffort.Load() {
+		params.ReasoningEffort = shared.ReasoningEffort(req.Effort)
+	}
+	if len(req.Extra) > 0 && !a.own {
+		extra := make(map[string]any, len(req.Extra))
+		for name, value := range req.Extra {
+			extra[name] = value
+		}
+		params.SetExtraFields(extra)
+	}
 	// Servers that bind a model by a grammar would keep it from calling tools.
 	if (a.own || len(params.Tools) == 0) && !a.quirks.noFormat.Load() {
 		params.ResponseFormat = format(req.Format)
