@@ -139,7 +139,7 @@ def errors():
     assert e.param == "foo"
     raises(openai.RateLimitError, lambda: client.responses.create(model=model, input="limited"), "rate_limit_exceeded")
     raises(openai.NotFoundError, lambda: client.models.retrieve("none"), "model_not_found")
-    raises(openai.NotFoundError, lambda: client.responses.input_tokens.count(model=model, input="x"), "unsupported_endpoint")
+    assert client.responses.input_tokens.count(model=model, input="x").input_tokens > 0
 
 
 def chat():
