@@ -35,6 +35,7 @@ func (s *surface) config() huma.Config {
 	c.Formats = map[string]huma.Format{"application/json": jsonFormat(), "json": jsonFormat()}
 	c.Transformers = []huma.Transformer{s.transform}
 	c.Info.Description = guide("start")
+	c.Info.License = &huma.License{Name: "Apache 2.0", URL: "https://www.apache.org/licenses/LICENSE-2.0"}
 	c.Servers = []*huma.Server{{URL: Prefix}}
 	c.Components.SecuritySchemes = map[string]*huma.SecurityScheme{"key": {Type: "http", Scheme: "bearer", Description: "A key of cove's, as `cove serve` prints the first one"}}
 	c.Security = []map[string][]string{{"key": {}}}
@@ -119,8 +120,8 @@ func (s *surface) describeBodies(op *huma.Operation) {
 		op.RequestBody = &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{"multipart/form-data": {Schema: form}, "application/octet-stream": binary}}
 		answer("201", "The file's record", map[string]*huma.MediaType{"application/json": thing("File")})
 	case "tree.download", "file.content":
-		answer("200", "The content", map[string]*huma.MediaType{"application/octet-stream": binary})
-		answer("206", "The range that was asked for", map[string]*huma.MediaType{"application/octet-stream": binary})
+		answer("200", "The content, of the type that its name tells", map[string]*huma.MediaType{"*/*": binary})
+		answer("206", "The range that was asked for", map[string]*huma.MediaType{"*/*": binary})
 		answer("304", "You have it", nil)
 	case "tree.archive":
 		answer("200", "The archive", map[string]*huma.MediaType{"application/gzip": binary, "application/zip": binary})

@@ -51,12 +51,8 @@ func (s *surface) declare(o operation) huma.Operation {
 	h := huma.Operation{
 		OperationID: o.id, Method: o.method, Path: o.path, Summary: o.summary, Tags: []string{o.tag},
 		Description: o.text(), DefaultStatus: o.status, MaxBodyBytes: -1, BodyReadTimeout: -1,
-		Metadata: map[string]any{metaOperation: o},
-		Responses: map[string]*huma.Response{"default": {
-			Description: "A problem (RFC 9457)",
-			Content: map[string]*huma.MediaType{"application/problem+json": {
-				Schema: s.api.OpenAPI().Components.Schemas.Schema(documentType, true, "Problem")}},
-		}},
+		Metadata:   map[string]any{metaOperation: o},
+		Responses:  map[string]*huma.Response{"4XX": s.problem("A problem of the request (RFC 9457)"), "default": s.problem("A problem (RFC 9457)")},
 		Extensions: map[string]any{},
 	}
 	if o.action != "" {
@@ -70,6 +66,11 @@ func (s *surface) declare(o operation) huma.Operation {
 			Description: "A word of your own, 1 to 200 characters. A repeated request with the same one is not done twice."})
 	}
 	return h
+}
+
+func (s *surface) problem(about string) *huma.Response {
+	return &huma.Response{Description: about, Content: map[string]*huma.MediaType{"application/problem+json": {
+		Schema: s.api.OpenAPI().Components.Schemas.Schema(documentType, true, "Problem")}}}
 }
 
 // text is the description with what is needed and what may go wrong.

@@ -125,7 +125,7 @@ func (s *surface) pageOperation(method, path string, op *huma.Operation) pageOpe
 		}
 	}
 	for status, r := range op.Responses {
-		if status == "default" {
+		if status == "default" || status == "4XX" {
 			continue
 		}
 		a := pageAnswer{Status: status, About: r.Description}

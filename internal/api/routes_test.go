@@ -235,6 +235,45 @@ func TestDocumentIsCurrent(t *testing.T) {
 	}
 }
 
+// TestDocumentTellsWhatIsSent looks for what generators of clients and linters go by.
+func TestDocumentTellsWhatIsSent(t *testing.T) {
+	t.Parallel()
+	var doc struct {
+		Info  struct{ License struct{ Name, URL string } }
+		Paths map[string]map[string]struct {
+			ID        string `json:"operationId"`
+			Responses map[string]struct{ Content map[string]any }
+		}
+	}
+	if err := json.Unmarshal(api.Document(), &doc); err != nil {
+		t.Fatal(err)
+	}
+	if doc.Info.License.Name == "" || doc.Info.License.URL == "" {
+		t.Error("the document has no licence")
+	}
+	seen := 0
+	for path, item := range doc.Paths {
+		for method, op := range item {
+			for _, status := range []string{"4XX", "default"} {
+				if _, ok := op.Responses[status].Content["application/problem+json"]; !ok {
+					t.Errorf("%s %s does not say what a problem (%s) looks like", method, path, status)
+				}
+			}
+			if op.ID == "tree.download" || op.ID == "file.content" {
+				seen++
+				for _, status := range []string{"200", "206"} {
+					if _, ok := op.Responses[status].Content["*/*"]; !ok {
+						t.Errorf("%s: %s is of any type", op.ID, status)
+					}
+				}
+			}
+		}
+	}
+	if seen != 2 {
+		t.Errorf("%d downloads", seen)
+	}
+}
+
 func TestDocumentsAreServed(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
