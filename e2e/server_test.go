@@ -39,6 +39,15 @@ func startServer(t *testing.T, dir, key string, env ...string) *server {
 	return s
 }
 
+// startServerOf starts another cove's server than that of the tests'.
+func startServerOf(t *testing.T, program, dir, key string, env ...string) *server {
+	t.Helper()
+	s := newServer(t, dir, key, env...)
+	s.cmd.Path = program
+	s.begin()
+	return s
+}
+
 // startServerIn starts a server in a control group.
 func startServerIn(t *testing.T, group, key string, env ...string) *server {
 	t.Helper()

@@ -77,6 +77,82 @@ func (l *lab) run(program string, args ...string) (out, said string) {
 	return out, said
 }
 
+// expect looks for what the doctor of a cove says of the sessions, and that it changes none.
+func (l *lab) expect(program, whose string, want ...string) {
+	l.t.Helper()
+	out, said, err := l.try(program, "doctor", "--json")
+	var report struct {
+		Checks []struct {
+			Name     string
+			Detail   string
+			Sessions map[string]json.RawMessage
+		}
+	}
+	if jerr := json.Unmarshal([]byte(out), &report); jerr != nil {
+		l.t.Fatalf("doctor: %v, %v: %s%s", jerr, err, out, said)
+	}
+	for _, c := range report.Checks {
+		if c.Name != "sessions" {
+			continue
+		}
+		for _, w := range want {
+			if got := string(c.Sessions[whose]); !strings.Contains(got, w) {
+				l.t.Errorf("the doctor does not say %s: %s (%s)", w, got, c.Detail)
+			}
+		}
+		return
+	}
+	l.t.Errorf("the doctor says nothing of sessions: %s", out)
+}
+
+// TestServerSessionsOutliveUpgrades is both for a server, whose clients are told what was not carried over.
+func TestServerSessionsOutliveUpgrades(t *testing.T) {
+	t.Parallel()
+	l := newLab(t)
+	key := testKey(t)
+	work := func(s *server, session, code string) ([]event, string) {
+		t.Helper()
+		all, err := s.execute(t.Context(), session, code)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return all, printed(all)
+	}
+	s := startServerOf(t, l.program(oneVersion), l.dir, key)
+	session := s.session()
+	work(s, session, "x = 5; open('made.txt', 'w').write('made')")
+	s.must("PUT", "/api/v1/sessions/"+session+"/files/put.txt", []byte("put"), nil)
+	s.stop()
+
+	s = startServerOf(t, l.program(twoVersion), l.dir, key)
+	if all, got := work(s, session, "print(x, open('made.txt').read(), open('put.txt').read())"); got != "5 made put\n" || told(all, "rollback") {
+		t.Errorf("another build: %q %v", got, all)
+	}
+	s.stop()
+
+	s = startServerOf(t, l.program(otherVersion), l.dir, key)
+	if log := s.stderr.String() + s.stdout.String(); !strings.Contains(log, "1 start anew with their files") {
+		t.Errorf("the start does not say what becomes of the session: %s", log)
+	}
+	all, got := work(s, session, "print('x' in globals(), open('made.txt').read(), open('put.txt').read())")
+	if got != "False made put\n" || !told(all, "rollback") {
+		t.Errorf("another release: %q %v", got, all)
+	}
+	if all, got := work(s, session, "print(open('put.txt').read())"); got != "put\n" || told(all, "rollback") {
+		t.Errorf("the second time: %q %v", got, all)
+	}
+	s.stop()
+}
+
+func told(all []event, kind string) bool {
+	for _, e := range all {
+		if e.data["type"] == kind {
+			return true
+		}
+	}
+	return false
+}
+
 // TestSessionsOutliveABuild: another build of cove with the same gVisor goes on with what was saved, and with what is in memory.
 func TestSessionsOutliveABuild(t *testing.T) {
 	t.Parallel()
@@ -115,13 +191,18 @@ open("notes.txt", "w").write("text")
 os.makedirs("empty")
 os.symlink("/etc/passwd", "link")
 `)
+	l.expect(other, "command_line", `"carried_over":1`, `"cove `+oneVersion)
+	l.expect(one, "command_line", `"go_on":1`, `"carried_over":0`)
+	if out, said, err := l.try(other, "session", "resume", "lab", "--check"); err == nil || !strings.Contains(said, "starts it anew with its files") {
+		t.Errorf("only looking at it: %v %q %q", err, out, said)
+	}
 	look := `import os
 print(open("notes.txt").read(), sum(open("a/b 空/data.bin", "rb").read()), os.path.isdir("empty"), "x" in globals(), os.path.lexists("link"))`
 	out, said := l.run(other, "run", "--session", "lab", "-c", look)
 	if out != "text 133693440 True False False\n" {
 		t.Errorf("carried over: %q %s", out, said)
 	}
-	for _, want := range []string{"saved by cove " + oneVersion, "2 files", "not carried over are variables", "session undo lab"} {
+	for _, want := range []string{"was saved by cove " + oneVersion, "its 2 files", "not carried over are variables", "session undo lab"} {
 		if !strings.Contains(said, want) {
 			t.Errorf("%q is not said: %s", want, said)
 		}
@@ -129,6 +210,7 @@ print(open("notes.txt").read(), sum(open("a/b 空/data.bin", "rb").read()), os.p
 	if out, said := l.run(other, "run", "--session", "lab", "-c", look); out != "text 133693440 True False False\n" || said != "" {
 		t.Errorf("the second time: %q %q", out, said)
 	}
+	l.expect(other, "command_line", `"go_on":1`, `"ways_back":1`)
 	var shown struct {
 		Undo []struct {
 			Made struct{ Cove string }

@@ -48,6 +48,7 @@ func Main(ctx context.Context, args []string, version string, signals <-chan os.
 		Open:      open,
 		Prepare:   prepareNamed(versionOf(version)),
 		Salvage:   salvage,
+		Outlook:   outlook,
 		Launch:    launchKeeper,
 		Report:    keeper.Reporter(),
 		Bench:     newBenchSide,

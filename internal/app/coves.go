@@ -25,7 +25,7 @@ import (
 )
 
 // A saved session can be restored by coves with the same release of gVisor alone. So the cove that saves is kept, one for each such release, and
-// a later one has it read the files of what it has saved itself (see salvageWith):
+// a later one has it read the files of what it has saved itself (see salvageWith). Nothing removes them: sessions may be in folders that no setting names.
 //
 //	<data>/coves/<release>/cove        the executable
 //	<data>/coves/<release>/made.json   which cove that is, a snapshot.Maker
@@ -33,8 +33,6 @@ import (
 const (
 	coveName = "cove"
 	madeName = "made.json"
-	// covesKept is how long a cove that no session needs is kept.
-	covesKept = 30 * 24 * time.Hour
 	// salvagePatience bounds the reading of a session's files.
 	salvagePatience = 30 * time.Minute
 )
@@ -112,32 +110,13 @@ func keptCove(c config.Config, key snapshot.Key) (path string, size int64) {
 	return path, info.Size()
 }
 
-// sweepCoves removes the coves that none of the sessions needs which the settings know of, and that were kept long ago.
-func sweepCoves(c config.Config, needed map[string]bool) error {
-	entries, err := os.ReadDir(coves(c))
-	if errors.Is(err, os.ErrNotExist) {
-		return nil
-	}
-	var errs []error
-	for _, e := range entries {
-		info, ierr := e.Info()
-		if ierr == nil && e.IsDir() && !needed[e.Name()] && time.Since(info.ModTime()) > covesKept {
-			errs = append(errs, os.RemoveAll(filepath.Join(coves(c), e.Name())))
-		}
-	}
-	return errors.Join(append(errs, err)...)
-}
-
 // withUpgrades completes the ground of sessions with what outlives upgrades of cove.
 func withUpgrades(c config.Config, b named.Base, g *named.Ground, made snapshot.Maker) *named.Ground {
 	own := g.Key
 	g.Made = made
 	g.Keep = func() error { return keepCove(c, own, made) }
 	g.Kept = func(key snapshot.Key) (string, int64) { return keptCove(c, key) }
-	g.Accepts = func(guest string) bool {
-		version, err := strconv.Atoi(guest)
-		return err == nil && version >= wire.Oldest && version <= wire.Version
-	}
+	g.Accepts = accepts
 	g.Salvage = func(ctx context.Context, from *snapshot.Snapshot, use func(io.Reader) error) error {
 		program, _ := keptCove(c, from.Manifest.Key)
 		if sandbox.ReleaseOf(from.Manifest.Key.Engine) == sandbox.ReleaseOf(own.Engine) {
@@ -150,6 +129,12 @@ func withUpgrades(c config.Config, b named.Base, g *named.Ground, made snapshot.
 		return salvageWith(ctx, c, program, cli.Salvage{Image: from.Image(), Base: b, Key: from.Manifest.Key}, use)
 	}
 	return g
+}
+
+// accepts says whether this cove speaks with what runs inside a sandbox that was saved with that as its Key.Guest.
+func accepts(guest string) bool {
+	version, err := strconv.Atoi(guest)
+	return err == nil && version >= wire.Oldest && version <= wire.Version
 }
 
 // salvageWith has another cove write the files of a snapshot to use. It gets the folders that it needs and nothing else of our settings, which it

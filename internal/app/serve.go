@@ -322,6 +322,9 @@ func (s *server) recover(ctx context.Context, _ cli.ServerOptions) error {
 	if err := s.hub.Recover(telemetry.With(ctx, s.seen)); err != nil {
 		return fmt.Errorf("take back what the last server left: %w", err)
 	}
+	if err := s.survey(ctx); err != nil {
+		return err
+	}
 	found, err := (&models{cfg: s.cfg}).List(ctx)
 	if err != nil {
 		s.about.NoModel = problem.Of(err).Message

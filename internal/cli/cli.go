@@ -49,6 +49,8 @@ type Program struct {
 	Open func(ctx context.Context, c config.Config, progress io.Writer) (Session, error)
 	// Prepare finds what a session with a name stands on; see named.Options. Progress is as for Open.
 	Prepare func(c config.Config, progress io.Writer) named.Prepare
+	// Outlook says what becomes of the command line's and the server's sessions on the disk with this cove. It changes nothing.
+	Outlook func(ctx context.Context, c config.Config) (local, server named.Survey, err error)
 	// Salvage writes the files of a snapshot to w; see Salvage.
 	Salvage func(ctx context.Context, c config.Config, what Salvage, w io.Writer) error
 	// Launch starts cove with these arguments as a process in the background that writes to the file log, and waits until that calls Report,

@@ -17,6 +17,7 @@ import (
 
 	"cove/internal/config"
 	"cove/internal/model/choose"
+	"cove/internal/named"
 	"cove/internal/problem"
 	"cove/internal/pyenv"
 )
@@ -28,7 +29,9 @@ type doctorCmd struct {
 
 // Help is the long help.
 func (doctorCmd) Help() string {
-	return `Exit code: 0 when cove can run code here, 1 when something essential is missing.`
+	return `"sessions" says how many of the saved sessions go on with this cove. Before an upgrade, ask the new one; that changes no session.
+
+Exit code: 0 when cove can run code here, 1 when something essential is missing.`
 }
 
 // check is one line of the doctor's report.
@@ -37,6 +40,8 @@ type check struct {
 	Status status `json:"status"`
 	Detail string `json:"detail"`
 	Fix    string `json:"fix,omitempty"`
+	// Sessions are the sessions on the disk: the command line's and the server's.
+	Sessions map[string]named.Survey `json:"sessions,omitempty"`
 }
 
 type status string
@@ -52,7 +57,7 @@ func (c *doctorCmd) run(ctx context.Context, p *Program) (int, error) {
 	cfg.Engine = c.Engine
 	var checks []check
 	for _, look := range []func(context.Context, *Program, config.Config) check{
-		checkSystem, checkSettings, checkData, checkNamespaces, checkEngine, checkLimits, checkPython, checkEnvironment, checkUV, checkPackages, checkFonts, checkModel,
+		checkSystem, checkSettings, checkData, checkNamespaces, checkEngine, checkLimits, checkPython, checkEnvironment, checkSessions, checkUV, checkPackages, checkFonts, checkModel,
 	} {
 		one := look(ctx, p, cfg)
 		checks = append(checks, one)

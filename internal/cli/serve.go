@@ -11,25 +11,27 @@ import (
 	"cove/internal/auth"
 	"cove/internal/config"
 	"cove/internal/model/choose"
+	"cove/internal/named"
 	"cove/internal/problem"
 )
 
 // ServerAbout is what a server that listens says of itself.
 type ServerAbout struct {
-	Address  string   `json:"address"`       // as clients on this machine reach it, such as http://127.0.0.1:8700
-	Key      string   `json:"key,omitempty"` // the first key, when it was just made
-	Engine   string   `json:"engine"`
-	Python   string   `json:"python"`
-	Packages string   `json:"packages"` // the set
-	Ready    int      `json:"sandboxes_kept_ready"`
-	Models   []string `json:"models"`             // the default first
-	NoModel  string   `json:"no_model,omitempty"` // why there is none
-	Database string   `json:"database"`           // without a password
-	Folder   string   `json:"folder"`
-	Config   string   `json:"config,omitempty"`
-	Metrics  string   `json:"metrics,omitempty"`
-	Debug    string   `json:"debug,omitempty"`
-	Version  string   `json:"version"`
+	Address  string       `json:"address"`       // as clients on this machine reach it, such as http://127.0.0.1:8700
+	Key      string       `json:"key,omitempty"` // the first key, when it was just made
+	Engine   string       `json:"engine"`
+	Python   string       `json:"python"`
+	Packages string       `json:"packages"` // the set
+	Ready    int          `json:"sandboxes_kept_ready"`
+	Models   []string     `json:"models"`             // the default first
+	NoModel  string       `json:"no_model,omitempty"` // why there is none
+	Database string       `json:"database"`           // without a password
+	Folder   string       `json:"folder"`
+	Config   string       `json:"config,omitempty"`
+	Metrics  string       `json:"metrics,omitempty"`
+	Debug    string       `json:"debug,omitempty"`
+	Version  string       `json:"version"`
+	Sessions named.Survey `json:"sessions"` // on the disk
 }
 
 // Server is a server that listens.
@@ -170,7 +172,7 @@ func (c *serveCmd) tell(p *Program, a ServerAbout) error {
 	switch {
 	case c.JSON:
 		return lines{p.Out}.write(record{"type": "serving", "address": a.Address, "key": a.Key, "engine": a.Engine, "python": a.Python, "packages": a.Packages,
-			"sandboxes_kept_ready": a.Ready, "models": append([]string{}, a.Models...), "database": a.Database, "folder": a.Folder, "version": a.Version, "metrics": a.Metrics, "debug": a.Debug})
+			"sandboxes_kept_ready": a.Ready, "models": append([]string{}, a.Models...), "database": a.Database, "folder": a.Folder, "version": a.Version, "metrics": a.Metrics, "debug": a.Debug, "sessions": a.Sessions})
 	case c.Quiet && a.Key == "":
 		return nil
 	case c.Quiet: // it is not kept, and would be lost
@@ -210,6 +212,11 @@ func welcome(a ServerAbout) string {
 		engine += fmt.Sprintf(", up to %d sandboxes kept ready", a.Ready)
 	}
 	row("engine", engine)
+	if a.Sessions.Sessions > 0 {
+		text, fix := outlookOf(a.Sessions)
+		row("sessions", text)
+		row("", fix)
+	}
 	row("database", a.Database)
 	row("files", a.Folder)
 	row("settings", a.Config)

@@ -22,6 +22,7 @@ type sessionFlags struct {
 	Session  string `placeholder:"NAME" help:"Work in the session of this name, which keeps variables, imports and files for later commands; made when needed. See cove session --help."`
 	Undoable bool   `help:"Keep a snapshot of the session from before each execution, for cove session undo."`
 	existing bool
+	trial    bool
 }
 
 // check finds the mistakes that can be found before anything starts.
@@ -66,7 +67,7 @@ func (p *Program) namedOptions(o opening, progress io.Writer) named.Options {
 		Prepare: p.Prepare(o.cfg, progress),
 		Base: named.Base{Engine: o.cfg.Engine, Packages: o.cfg.Packages,
 			Limits: named.LimitsOf(sandbox.Limits{Memory: int64(o.cfg.Memory), CPUs: o.cfg.CPUs})},
-		Packages: o.flags.Packages, Existing: o.session.existing,
+		Packages: o.flags.Packages, Existing: o.session.existing, Trial: o.session.trial,
 		Undoable: o.session.Undoable, Depth: o.cfg.UndoDepth,
 		Command: o.command + " --session " + o.session.Session,
 	}
@@ -99,7 +100,7 @@ into memory with cove session resume, where it stays for the next command.
 
 What survives: variables, imports, functions, open files, threads, child processes in the sandbox, the workspace and /tmp.
 What does not: connections to anything outside the sandbox; they end with an ordinary error. Clocks jump ahead. A session
-needs the same cove, processor features and Python environment as when it was saved.
+needs the same release of gVisor, processor features and Python environment as when it was saved; else it starts anew with its files.
 
 Examples:
 

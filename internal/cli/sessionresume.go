@@ -58,6 +58,7 @@ func (c *sessionResume) run(ctx context.Context, p *Program) (int, error) {
 		return 0, problem.New(problem.Invalid, "usage", "--for must not be below 0")
 	}
 	if c.Check {
+		flags.trial = true
 		return 0, c.check(ctx, p, opening{cfg, c.sandboxFlags, flags, "cove session resume"})
 	}
 	return 0, c.resume(ctx, p, cfg)

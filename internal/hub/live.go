@@ -331,6 +331,9 @@ func (h *Hub) open(ctx context.Context, s *seat, row Session) (err error) {
 		return foreign(err)
 	}
 	live, err := liveOf(name)
+	if why := name.Renewed(); err == nil && why != "" {
+		err = h.noteRenewed(ctx, s, why)
+	}
 	if err == nil && !s.born {
 		row, err = h.become(ctx, s, SessionActive, "")
 	}
@@ -361,6 +364,8 @@ func foreign(err error) error {
 	switch c.Hint = ""; c.Code {
 	case "session_broken", "snapshot_damaged", "snapshot_missing":
 		c.Hint = "delete the session and make a new one"
+	case "snapshot_unfit":
+		c.Hint = "nothing was lost; the server was changed since the session was saved, and the operator can have it opened by the cove that saved it"
 	case "disk_full":
 		c.Hint = "nothing was lost; the operator has to make room on the server's disk"
 	}

@@ -132,6 +132,12 @@ func (h *Hub) noteVanished(ctx context.Context, s *seat, row Session) error {
 	return h.noteRollback(ctx, s.project, s.id, r)
 }
 
+// noteRenewed records that a session could not go on with what was saved and started anew with its files, which an upgrade of the server can bring about.
+func (h *Hub) noteRenewed(ctx context.Context, s *seat, why string) error {
+	h.log.WarnContext(ctx, "a session was started anew with its files", "session", s.id, "why", "it "+why)
+	return h.noteRollback(ctx, s.project, s.id, &Rollback{At: h.now(), Reason: "it " + why, Executions: []string{}, Files: []string{}})
+}
+
 func (h *Hub) setRollback(session string, r *Rollback) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -66,7 +66,7 @@ type Install struct {
 	Restarted bool             // a new interpreter was begun for it
 }
 
-// Rollback says that the session went back to an earlier state before the execution began, because its sandbox or its server had died. It comes from
+// Rollback says that the session went back to an earlier state before the execution began, because its sandbox or its server had died, or an upgrade of the server had it start anew with its files. It comes from
 // the host, before anything else of the first execution after that.
 type Rollback struct {
 	At         time.Time // when that was found out

@@ -53,7 +53,8 @@ func (s *Session) carry(ctx context.Context, head *snapshot.Snapshot) (live Live
 	}
 	made := head.Manifest.Made
 	s.carried = &made
-	s.notice(s.sayCarried(head, got))
+	s.renewal = s.sayRenewed(head, got)
+	s.notice(fmt.Sprintf("session %s %s. As it was it is kept (%d MiB): %s", s.name, s.renewal, head.Size()>>20, s.wayBack(head.Manifest)))
 	return live, nil
 }
 
@@ -131,8 +132,11 @@ func leftOf(h *tar.Header) (paths []string) {
 // mostLeft bounds how many paths a notice names.
 const mostLeft = 10
 
-func (s *Session) sayCarried(head *snapshot.Snapshot, got haul) string {
-	text := fmt.Sprintf("session %s was saved by %s and cannot go on as it was. It starts anew with its %d files (%d KiB)", s.name, head.Manifest.Made, got.files, (got.bytes+1023)>>10)
+// Renewed says in a sentence without a subject that opening the session started it anew, and with what; "" where it goes on.
+func (s *Session) Renewed() string { return s.renewal }
+
+func (s *Session) sayRenewed(head *snapshot.Snapshot, got haul) string {
+	text := fmt.Sprintf("was saved by %s and cannot go on as it was: it starts anew with its %d files (%d KiB)", head.Manifest.Made, got.files, (got.bytes+1023)>>10)
 	if len(s.rec.Installed.Requirements) > 0 {
 		text += " and its packages"
 	}
@@ -144,7 +148,7 @@ func (s *Session) sayCarried(head *snapshot.Snapshot, got haul) string {
 			text += fmt.Sprintf(" and %d more", more)
 		}
 	}
-	return text + fmt.Sprintf(". As it was it is kept (%d MiB): %s", head.Size()>>20, s.wayBack(head.Manifest))
+	return text
 }
 
 // wayBack says how a snapshot can be had back.

@@ -32,6 +32,8 @@ type Session struct {
 	kept   *keeper.Remote // the sandbox, where another process keeps it
 	// busy is shared by executions, of which those that can be undone take all of it, as making a snapshot does.
 	busy *semaphore.Weighted
+	// renewal is what Renewed says.
+	renewal string
 
 	mu       sync.Mutex // guards what follows
 	rec      Record

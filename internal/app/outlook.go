@@ -1,0 +1,87 @@
+package app
+
+import (
+	"context"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"cove/internal/config"
+	"cove/internal/named"
+	"cove/internal/sandbox"
+	"cove/internal/snapshot"
+)
+
+// outlook says what becomes of the sessions on this machine's disk with this cove: those of the command line, and the server's. It changes nothing, so that it
+// can be asked before an upgrade too.
+func outlook(ctx context.Context, c config.Config) (local, server named.Survey, err error) {
+	judge, err := newJudge(c)
+	if err != nil {
+		return local, server, err
+	}
+	if local, err = (named.Store{Dir: c.Sessions}).Survey(ctx, judge); err != nil {
+		return local, server, err
+	}
+	server, err = serverSessions(c).Survey(ctx, judge)
+	return local, server, err
+}
+
+// newJudge returns what says whether a session can go on: as named.Store.Open will find, without preparing anything.
+func newJudge(c config.Config) (func(named.Base, snapshot.Manifest) named.Outlook, error) {
+	engine, err := newEngine(c)
+	if err != nil {
+		return nil, err
+	}
+	saver, err := sandbox.SaverOf(engine)
+	if err != nil {
+		return nil, err
+	}
+	own, err := saver.Fingerprint()
+	if err != nil {
+		return nil, err
+	}
+	there := map[string]bool{} // environments
+	return func(b named.Base, head snapshot.Manifest) named.Outlook {
+		key := head.Key
+		if _, known := there[key.Environment]; !known {
+			_, err := os.Stat(filepath.Join(c.Data, "pyenv", filepath.Base(key.Environment), "environment.json"))
+			there[key.Environment] = err == nil
+		}
+		want := snapshot.Key{Engine: own, Environment: b.Environment, Limits: b.Limits.Limits, Layers: true}
+		if accepts(key.Guest) {
+			want.Guest = key.Guest
+		}
+		path, _ := keptCove(c, key)
+		switch {
+		case !there[key.Environment]:
+			return named.Unreadable
+		case (&snapshot.Snapshot{Manifest: head}).Fits(want) == nil:
+			return named.GoesOn
+		case path != "" || sandbox.ReleaseOf(key.Engine) == sandbox.ReleaseOf(own):
+			return named.CarriedOver
+		}
+		return named.Unreadable
+	}, nil
+}
+
+// survey says what becomes of the server's sessions, in the log too where it is not what they are used to.
+func (s *server) survey(ctx context.Context) error {
+	judge, err := newJudge(s.cfg)
+	if err != nil {
+		return err
+	}
+	found, err := serverSessions(s.cfg).Survey(ctx, judge)
+	if err != nil {
+		return err
+	}
+	s.about.Sessions = found
+	level := slog.LevelInfo
+	if found.CarriedOver+found.Unreadable+found.Broken > 0 {
+		level = slog.LevelWarn
+	}
+	s.log.LogAttrs(ctx, level, "sessions on the disk", slog.Int("sessions", found.Sessions), slog.Int("go_on", found.GoOn), slog.Int("new", found.New),
+		slog.Int("carried_over", found.CarriedOver), slog.Int("unreadable", found.Unreadable), slog.Int("broken", found.Broken),
+		slog.String("saved_by", strings.Join(found.MakersSorted(), ", ")), slog.Int("ways_back", found.WaysBack), slog.Int64("ways_back_bytes", found.WaysBackSize))
+	return nil
+}

@@ -1,0 +1,110 @@
+package named
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"maps"
+	"os"
+	"slices"
+
+	"cove/internal/problem"
+	"cove/internal/snapshot"
+)
+
+// Outlook is what becomes of a saved session when it is opened.
+type Outlook string
+
+// The outlooks.
+const (
+	GoesOn      Outlook = "goes_on"      // as it was saved
+	CarriedOver Outlook = "carried_over" // anew, with its files and packages
+	Unreadable  Outlook = "unreadable"   // not at all with this cove
+)
+
+// Survey counts the sessions of a store by their outlook.
+type Survey struct {
+	Folder      string `json:"folder"`
+	Sessions    int    `json:"sessions"` // all
+	New         int    `json:"new"`      // nothing of them was saved yet
+	GoOn        int    `json:"go_on"`
+	CarriedOver int    `json:"carried_over"`
+	Unreadable  int    `json:"unreadable"`
+	Broken      int    `json:"broken"` // their records cannot be read
+	// Makers are the coves that saved what does not go on, with how many sessions each.
+	Makers map[string]int `json:"saved_by,omitempty"`
+	// WaysBack are sessions that keep what they were before they were carried over, and the room in bytes that this takes.
+	WaysBack     int   `json:"ways_back"`
+	WaysBackSize int64 `json:"ways_back_bytes"`
+}
+
+// MakersSorted are the keys of Makers.
+func (s Survey) MakersSorted() []string { return slices.Sorted(maps.Keys(s.Makers)) }
+
+// Survey looks at every session without touching any. judge says what becomes of one that has that base and whose head has that manifest. Two small files
+// are read of each; what is saved is not looked at.
+func (s Store) Survey(ctx context.Context, judge func(b Base, head snapshot.Manifest) Outlook) (Survey, error) {
+	found := Survey{Folder: s.Dir, Makers: map[string]int{}}
+	dir, err := os.Open(s.Dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return found, nil
+	}
+	if err != nil {
+		return found, problem.New(problem.Unavailable, "sessions_unreadable", "cove cannot read "+s.Dir).WithCause(err)
+	}
+	defer dir.Close()
+	names, err := dir.Readdirnames(-1)
+	if err != nil {
+		return found, problem.New(problem.Unavailable, "sessions_unreadable", "cove cannot read "+s.Dir).WithCause(err)
+	}
+	for _, name := range names {
+		if ctx.Err() != nil {
+			return found, ctx.Err()
+		}
+		if CheckName(name) == nil {
+			found.count(s.path(name), name, judge)
+		}
+	}
+	return found, nil
+}
+
+func (f *Survey) count(dir, name string, judge func(Base, snapshot.Manifest) Outlook) {
+	rec, err := readRecord(dir, name)
+	if _, gone := os.Stat(dir); gone != nil {
+		return // it was removed just now
+	}
+	f.Sessions++
+	if err != nil {
+		f.Broken++
+		return
+	}
+	kept := false
+	for _, e := range rec.Undo {
+		if e.Made != nil {
+			kept = true
+			f.WaysBackSize += e.Size
+		}
+	}
+	if kept {
+		f.WaysBack++
+	}
+	if rec.Head.Snapshot == "" {
+		f.New++
+		return
+	}
+	head, err := snapshot.ReadManifest(snapshotPath(dir, rec.Head))
+	if err != nil {
+		f.Broken++
+		return
+	}
+	switch judge(rec.Base, head) {
+	case GoesOn:
+		f.GoOn++
+		return
+	case CarriedOver:
+		f.CarriedOver++
+	default:
+		f.Unreadable++
+	}
+	f.Makers[head.Made.String()]++
+}
