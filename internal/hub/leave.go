@@ -149,12 +149,20 @@ func (h *Hub) bury(ctx context.Context, s *seat) {
 	}
 }
 
-// pause takes a session out of memory as soon as nobody uses it. then runs before anybody can bring it back.
+// pause takes a session out of memory as soon as those have let it go who use it now. then runs before anybody can bring it back.
 func (h *Hub) pause(ctx context.Context, project, id string, then func() error) error {
+	var stood *seat
+	sit := func() { // the caller holds mu
+		if stood != nil {
+			stood.unstand()
+			stood = nil
+		}
+	}
 	for {
 		h.mu.Lock()
 		s := h.seats[id]
 		if s == nil {
+			sit()
 			h.mu.Unlock()
 			if alone, err := h.alone(project, id, then); alone {
 				return err
@@ -162,17 +170,24 @@ func (h *Hub) pause(ctx context.Context, project, id string, then func() error) 
 			continue
 		}
 		wait := (<-chan struct{})(s.turning)
-		if s.claim() {
+		claimed := s.claim()
+		sit()
+		if claimed {
 			h.mu.Unlock()
 			return h.depart(ctx, s, then)
 		}
 		if wait == nil {
 			wait = s.unheld()
 		}
+		s.stand()
+		stood = s
 		h.mu.Unlock()
 		select {
 		case <-wait:
 		case <-ctx.Done():
+			h.mu.Lock()
+			sit()
+			h.mu.Unlock()
 			return problem.New(problem.Timeout, "session_busy", "the session is in use").WithHint("wait until its code has ended, or interrupt it").WithCause(context.Cause(ctx))
 		}
 	}

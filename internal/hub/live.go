@@ -42,6 +42,8 @@ type seat struct {
 	failed  error // why it could not be brought in
 	holds   int
 	wanted  int           // who waits for turning's end to hold it
+	whole   int           // who waits to have the session alone
+	door    chan struct{} // closed when whole becomes 0: who comes later waits for that; nil while it is 0
 	quiet   chan struct{} // closed when nobody holds or wants it any more; nil while nobody waits for that
 	idle    time.Duration
 	used    time.Time
@@ -104,7 +106,7 @@ func (h *Hub) peek(ctx context.Context, who auth.Principal, session string, f fu
 
 func (h *Hub) with(ctx context.Context, s *seat, f func(ctx context.Context, l Live) error) error {
 	defer h.release(s)
-	ctx, cancel := context.WithCancelCause(ctx)
+	ctx, cancel := context.WithCancelCause(holding(ctx, s))
 	defer cancel(nil)
 	for _, end := range []context.Context{s.ctx, h.working} {
 		defer context.AfterFunc(end, func() { cancel(context.Cause(end)) })()
@@ -127,14 +129,17 @@ func (h *Hub) hold(ctx context.Context, project, id string) (*seat, error) {
 
 // see is hold for what changes nothing in the session; a restart after a crash need not know of that.
 func (h *Hub) see(ctx context.Context, project, id string) (*seat, error) {
-	return h.await(ctx, func() (*seat, <-chan struct{}, error) { return h.sit(ctx, project, id) })
+	return h.await(ctx, project, id, func() (*seat, <-chan struct{}, error) { return h.sit(ctx, project, id) })
 }
 
 // await repeats sit until it has a hold of the session. What was brought in for it stays there until it has.
-func (h *Hub) await(ctx context.Context, sit func() (*seat, <-chan struct{}, error)) (*seat, error) {
+func (h *Hub) await(ctx context.Context, project, id string, sit func() (*seat, <-chan struct{}, error)) (*seat, error) {
 	var awaited *seat
 	defer func() { h.unwant(awaited) }()
 	for {
+		if err := h.pass(ctx, project, id, awaited); err != nil {
+			return nil, err
+		}
 		s, wait, err := sit()
 		if err != nil || wait == nil {
 			return s, err
@@ -144,7 +149,7 @@ func (h *Hub) await(ctx context.Context, sit func() (*seat, <-chan struct{}, err
 		select {
 		case <-wait:
 		case <-ctx.Done():
-			return nil, problem.New(problem.Canceled, "canceled", "the caller went away before the session was ready").WithCause(context.Cause(ctx))
+			return nil, leftEarly(ctx)
 		}
 		h.mu.Lock()
 		err = s.failed
@@ -152,6 +157,53 @@ func (h *Hub) await(ctx context.Context, sit func() (*seat, <-chan struct{}, err
 		if err != nil {
 			return nil, err
 		}
+	}
+}
+
+func leftEarly(ctx context.Context) error {
+	return problem.New(problem.Canceled, "canceled", "the caller went away before the session was ready").WithCause(context.Cause(ctx))
+}
+
+// holdingKey marks the contexts of who holds a session already.
+type holdingKey struct{}
+
+func holding(ctx context.Context, s *seat) context.Context {
+	return context.WithValue(ctx, holdingKey{}, s)
+}
+
+// pass waits while others wait to have a session in memory alone, as for a pause: without that, who comes later would keep it in use for ever. Who
+// holds the session is let pass, since they wait for him, and so is who waited for it to be brought in.
+func (h *Hub) pass(ctx context.Context, project, id string, awaited *seat) error {
+	for {
+		h.mu.Lock()
+		s := h.seats[id]
+		if s == nil || s.door == nil || s == awaited || s.project != project || h.draining || s.ctx.Err() != nil || ctx.Value(holdingKey{}) == s {
+			h.mu.Unlock()
+			return nil
+		}
+		door := s.door
+		h.mu.Unlock()
+		select {
+		case <-door:
+		case <-s.ctx.Done():
+		case <-ctx.Done():
+			return leftEarly(ctx)
+		}
+	}
+}
+
+// stand has who comes later wait until unstand was called as often. The caller holds mu.
+func (s *seat) stand() {
+	if s.whole++; s.door == nil {
+		s.door = make(chan struct{})
+	}
+}
+
+// unstand is the end of stand. The caller holds mu.
+func (s *seat) unstand() {
+	if s.whole--; s.whole == 0 {
+		close(s.door)
+		s.door = nil
 	}
 }
 

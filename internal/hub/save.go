@@ -97,7 +97,7 @@ func (h *Hub) due() []*seat {
 // saveHeld saves a session that stays in memory and says how long that took.
 func (h *Hub) saveHeld(ctx context.Context, s *seat) time.Duration {
 	h.mu.Lock()
-	if s.live == nil || s.turning != nil || s.ctx.Err() != nil {
+	if s.live == nil || s.turning != nil || s.ctx.Err() != nil || s.door != nil {
 		h.mu.Unlock()
 		return 0
 	}

@@ -94,7 +94,7 @@ func (h *Hub) createSession(ctx context.Context, who auth.Principal, row Session
 	if err == nil {
 		defer h.release(s)
 		for _, file := range files {
-			if _, err = h.PutFile(work, who, row.ID, file, ""); err != nil {
+			if _, err = h.PutFile(holding(work, s), who, row.ID, file, ""); err != nil {
 				break
 			}
 		}
@@ -107,7 +107,7 @@ func (h *Hub) createSession(ctx context.Context, who auth.Principal, row Session
 
 // first brings a session that was just made into memory and holds it. That is not a use that a restart would have to know of.
 func (h *Hub) first(work, ctx context.Context, row Session) (*seat, error) {
-	return h.await(ctx, func() (*seat, <-chan struct{}, error) { return h.sitDown(work, row.Project, row.ID, &row, true) })
+	return h.await(ctx, row.Project, row.ID, func() (*seat, <-chan struct{}, error) { return h.sitDown(work, row.Project, row.ID, &row, true) })
 }
 
 // unmake removes a session that was not made whole.
