@@ -96,7 +96,7 @@ func (s *surface) addConversations() {
 	add(s, operation{id: "conversation.change", method: http.MethodPatch, path: "/conversations/{conversation}", tag: tag, action: auth.ConversationsWrite, summary: "Change a conversation",
 		errors: []string{"conversation_not_found"}, example: `curl -H "Authorization: Bearer $KEY" -X PATCH $COVE/conversations/$CONVERSATION -d '{"title":"Sales of May"}'`},
 		func(ctx context.Context, who auth.Principal, in *changeConversation) (Conversation, error) {
-			out, err := s.o.Hub.ChangeConversation(ctx, who, in.Conversation, hub.ConversationChange(in.Body))
+			out, err := s.o.Hub.ChangeConversation(ctx, who, in.Conversation, hub.ConversationChange{Title: in.Body.Title, Metadata: in.Body.Metadata})
 			return conversationOf(out), err
 		})
 	addSilent(s, operation{id: "conversation.delete", method: http.MethodDelete, path: "/conversations/{conversation}", tag: tag, action: auth.ConversationsWrite, summary: "Delete a conversation",

@@ -1,7 +1,7 @@
 package httpd
 
 import (
-	"crypto/sha256"
+	"context"
 	"net/http"
 	"net/netip"
 	"strings"
@@ -43,16 +43,20 @@ func (s *Server) caller(r *http.Request) (auth.Principal, error) {
 		return auth.Principal{}, problem.New(problem.Denied, "unauthenticated", "a key is needed").
 			WithHint("send Authorization: Bearer cove_...; cove key create makes a key")
 	}
-	if wait := s.logins.wait(ip, text); wait > 0 {
-		return auth.Principal{}, problem.New(problem.Exhausted, "too_many_failed_logins", "too many wrong keys came from this address").
-			WithCause(after(wait))
+	wait := s.logins.wait(ip)
+	if wait > 0 {
+		leave, err := s.logins.enter(r.Context(), s.o.Limits.Wait)
+		if err != nil {
+			return auth.Principal{}, err
+		}
+		defer leave()
 	}
 	who, err := s.o.Accounts.Authenticate(r.Context(), text)
-	switch {
-	case err == nil:
-		s.logins.succeeded(text)
-	case problem.Is(err, problem.Denied):
-		s.logins.failed(ip, text)
+	if problem.Is(err, problem.Denied) {
+		s.logins.failed(ip)
+		if wait > 0 {
+			err = problem.New(problem.Exhausted, "too_many_failed_logins", "too many wrong keys came from this address").WithCause(after(wait))
+		}
 	}
 	return who, err
 }
@@ -107,50 +111,52 @@ func (a after) RetryAfter() time.Duration { return time.Duration(a) }
 const (
 	failures     = 20              // wrong keys that an address may send at once
 	failureEvery = 3 * time.Second // and then one in this time
-	goodFor      = time.Hour       // a key that was right is let through although its address sends wrong ones
-	rememberMost = 10_000          // addresses, keys
+	rememberMost = 10_000          // addresses, and other things that clients choose
+	suspects     = 4               // keys that are looked up at the same time for addresses that have sent too many wrong ones
 )
 
-// logins holds back addresses that send wrong keys. Nobody guesses a key; this is for the database and the log. Those who have a good key
-// and share the address, behind a proxy, are not held back.
+// logins holds back addresses that send wrong keys. Nobody guesses a key; this is for the database and the log. A right key is let through from
+// everywhere: behind a proxy many share an address. So keys from such an address are looked up, too, but few at a time.
 type logins struct {
-	mu   sync.Mutex
-	bad  map[string]*rate.Limiter
-	good map[[sha256.Size]byte]time.Time
+	places chan struct{}
+
+	mu  sync.Mutex
+	bad map[string]*rate.Limiter
 }
 
 func newLogins() *logins {
-	return &logins{bad: map[string]*rate.Limiter{}, good: map[[sha256.Size]byte]time.Time{}}
+	return &logins{places: make(chan struct{}, suspects), bad: map[string]*rate.Limiter{}}
 }
 
-// wait returns how long the address has to wait before its key is looked at.
-func (l *logins) wait(ip, text string) time.Duration {
+// wait returns how long the address has to wait before it may send another wrong key.
+func (l *logins) wait(ip string) time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	b := l.bad[network(ip)]
 	if b == nil {
 		return 0
 	}
-	tokens := b.Tokens()
-	if tokens >= 1 || time.Since(l.good[sha256.Sum256([]byte(text))]) < goodFor {
-		return 0
+	if tokens := b.Tokens(); tokens < 1 {
+		return time.Duration((1 - tokens) * float64(failureEvery))
 	}
-	return time.Duration((1 - tokens) * float64(failureEvery))
+	return 0
 }
 
-func (l *logins) succeeded(text string) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if len(l.good) >= rememberMost {
-		clear(l.good)
+// enter waits for one of the places in which such keys are looked up. leave gives it back.
+func (l *logins) enter(ctx context.Context, patience time.Duration) (leave func(), err error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	select {
+	case l.places <- struct{}{}:
+		return func() { <-l.places }, nil
+	case <-ctx.Done():
+		return nil, problem.New(problem.Unavailable, "overloaded", "too many wrong keys come from this address to look at this one in time").WithHint("try again in a moment")
 	}
-	l.good[sha256.Sum256([]byte(text))] = time.Now()
 }
 
-func (l *logins) failed(ip, text string) {
+func (l *logins) failed(ip string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	delete(l.good, sha256.Sum256([]byte(text))) // it was revoked, or has expired
 	name := network(ip)
 	b := l.bad[name]
 	if b == nil {

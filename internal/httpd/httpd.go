@@ -63,6 +63,7 @@ type Limits struct {
 
 	InFlight        int           // requests that are served at the same time, streams too; 1024
 	ProjectInFlight int           // of them, one project's; half of InFlight
+	KeyInFlight     int           // of them, one key's; half of ProjectInFlight
 	Wait            time.Duration // that a request waits for its turn; 2 s
 	Connections     int           // open connections; 4 * InFlight
 
@@ -84,6 +85,7 @@ func (l Limits) withDefaults() Limits {
 	set(&l.Burst, 4)
 	set(&l.InFlight, 1024)
 	set(&l.ProjectInFlight, max(1, l.InFlight/2))
+	set(&l.KeyInFlight, max(1, l.ProjectInFlight/2))
 	set(&l.Wait, 2*time.Second)
 	set(&l.Connections, 4*l.InFlight)
 	set(&l.Body, 64<<20)

@@ -141,7 +141,7 @@ func (s *Server) admitting(next http.Handler) http.Handler {
 			return
 		}
 		done := telemetry.Stage(r.Context(), telemetry.StageAdmit)
-		leave, err := s.room.enter(r.Context(), who.Project)
+		leave, err := s.room.enter(r.Context(), who.Project, who.Key)
 		done()
 		if err != nil {
 			refuse(w, r, problem.Of(err))
@@ -152,35 +152,36 @@ func (s *Server) admitting(next http.Handler) http.Handler {
 	})
 }
 
-// room is where requests are served: so many at a time, and of one project fewer, so that there is room for others.
+// room is where requests are served: so many at a time, of one project fewer, and of one key fewer than of its project, so that there is room for others.
 type room struct {
 	places  chan struct{}
 	wait    time.Duration
 	waiting atomic.Int64
 
-	mu      sync.Mutex
-	each    int
-	holders map[string]int
+	mu             sync.Mutex
+	project, key   int
+	projects, keys map[string]int
 }
 
 func newRoom(l Limits) *room {
-	return &room{places: make(chan struct{}, max(1, l.InFlight)), wait: l.Wait, each: max(1, l.ProjectInFlight), holders: map[string]int{}}
+	return &room{places: make(chan struct{}, max(1, l.InFlight)), wait: l.Wait, project: max(1, l.ProjectInFlight), key: max(1, l.KeyInFlight), projects: map[string]int{}, keys: map[string]int{}}
 }
 
 func (o *room) taken() int { return len(o.places) }
 
 // enter returns what leaves the room again.
-func (o *room) enter(ctx context.Context, project string) (leave func(), err error) {
-	if !o.hold(project) {
-		return nil, problem.New(problem.Exhausted, "too_many_requests", "the project has as many requests running as it may")
+func (o *room) enter(ctx context.Context, project, key string) (leave func(), err error) {
+	if whose := o.hold(project, key); whose != "" {
+		return nil, problem.New(problem.Exhausted, "too_many_requests", "the "+whose+" has as many requests running as it may").
+			WithHint("end some, such as streams that are not read any more")
 	}
 	if err := o.place(ctx); err != nil {
-		o.release(project)
+		o.release(project, key)
 		return nil, err
 	}
 	return func() {
 		<-o.places
-		o.release(project)
+		o.release(project, key)
 	}, nil
 }
 
@@ -209,20 +210,30 @@ func (o *room) place(ctx context.Context) error {
 	}
 }
 
-func (o *room) hold(project string) bool {
+// hold counts a request, or says whose requests are too many.
+func (o *room) hold(project, key string) (whose string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.holders[project] >= o.each {
-		return false
+	switch {
+	case o.projects[project] >= o.project:
+		return "project"
+	case key != "" && o.keys[key] >= o.key:
+		return "key"
 	}
-	o.holders[project]++
-	return true
+	o.projects[project]++
+	if key != "" {
+		o.keys[key]++
+	}
+	return ""
 }
 
-func (o *room) release(project string) {
+func (o *room) release(project, key string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.holders[project]--; o.holders[project] <= 0 {
-		delete(o.holders, project)
+	if o.projects[project]--; o.projects[project] <= 0 {
+		delete(o.projects, project)
+	}
+	if o.keys[key]--; o.keys[key] <= 0 {
+		delete(o.keys, key)
 	}
 }

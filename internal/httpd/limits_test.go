@@ -51,11 +51,11 @@ func TestRates(t *testing.T) {
 	}
 }
 
-// TestOverload: where more is asked than can be served, everybody gets an answer, the project that takes all the room first.
+// TestOverload: where more is asked than can be served, everybody gets an answer, the key and the project that take all the room first.
 func TestOverload(t *testing.T) {
 	t.Parallel()
 	entered, let := make(chan struct{}, 100), make(chan struct{})
-	g := newRig(t, httpd.Options{Limits: httpd.Limits{InFlight: 4, ProjectInFlight: 3, Wait: 20 * time.Millisecond, KeyRate: -1, ProjectRate: -1}},
+	g := newRig(t, httpd.Options{Limits: httpd.Limits{InFlight: 4, ProjectInFlight: 3, KeyInFlight: 2, Wait: 20 * time.Millisecond, KeyRate: -1, ProjectRate: -1}},
 		map[string]http.HandlerFunc{"GET /v1/hold": func(http.ResponseWriter, *http.Request) {
 			entered <- struct{}{}
 			<-let
@@ -65,9 +65,11 @@ func TestOverload(t *testing.T) {
 		held.Go(func() { want(t, "one that was let in", g.ask(t, "GET", "/v1/hold", key), 200) })
 		<-entered
 	}
-	for range 3 {
+	for range 2 {
 		hold(anns)
 	}
+	want(t, "a third of the key", g.ask(t, "GET", "/v1/things/1", anns), 429)
+	hold(bobs) // whose project has room all the same
 	full := g.ask(t, "GET", "/v1/things/1", bobs)
 	want(t, "a fourth of the project", full, 429)
 	if full.Header().Get("Retry-After") == "" {
@@ -96,7 +98,7 @@ func TestOverload(t *testing.T) {
 func TestWaitingEndsWhenTheClientGoes(t *testing.T) {
 	t.Parallel()
 	entered, let := make(chan struct{}), make(chan struct{})
-	g := newRig(t, httpd.Options{Limits: httpd.Limits{InFlight: 1, ProjectInFlight: 9, Wait: time.Hour}},
+	g := newRig(t, httpd.Options{Limits: httpd.Limits{InFlight: 1, ProjectInFlight: 9, KeyInFlight: 9, Wait: time.Hour}},
 		map[string]http.HandlerFunc{"GET /v1/hold": func(http.ResponseWriter, *http.Request) { close(entered); <-let }})
 	var held sync.WaitGroup
 	held.Go(func() { g.ask(t, "GET", "/v1/hold", anns) })

@@ -2,6 +2,7 @@ package hub
 
 import (
 	"context"
+	"maps"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -103,6 +104,8 @@ func (h *Hub) Conversations(ctx context.Context, who auth.Principal, f Conversat
 type ConversationChange struct {
 	Title    *string
 	Metadata map[string]string
+	// Edit makes the new metadata of those that there are, with which nothing is done meanwhile. It may be called twice. It comes instead of Metadata.
+	Edit func(metadata map[string]string) (map[string]string, error)
 }
 
 // ChangeConversation changes a conversation. Needs auth.ConversationsWrite.
@@ -116,6 +119,13 @@ func (h *Hub) ChangeConversation(ctx context.Context, who auth.Principal, id str
 			}
 			if c.Metadata != nil {
 				row.Metadata = c.Metadata
+			}
+			if c.Edit != nil {
+				edited, err := c.Edit(maps.Clone(row.Metadata))
+				if err != nil {
+					return err
+				}
+				row.Metadata = edited
 			}
 			return row.check()
 		})

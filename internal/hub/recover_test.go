@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"cove/internal/auth"
 	"cove/internal/hub"
@@ -128,13 +129,16 @@ func lost(t *testing.T, l *life, who auth.Principal, id string, printed int) {
 // stored waits until the store has so many events of a stream.
 func stored(t *testing.T, l *life, id string, n int) {
 	t.Helper()
-	for {
+	for deadline := time.Now().Add(3 * time.Minute); ; time.Sleep(5 * time.Millisecond) {
 		events, err := l.store.Events(t.Context(), id, "", 0, 100)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if len(events) >= n {
 			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("the store has %d events of %s and never got %d", len(events), id, n)
 		}
 	}
 }

@@ -6,8 +6,10 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"cove/internal/hub"
+	"cove/internal/ident"
 	"cove/internal/interpreter"
 	"cove/internal/kernel"
 	"cove/internal/model"
@@ -203,6 +205,39 @@ func TestItemsAddedAtOnce(t *testing.T) {
 	_, page, _ := ask(t, s, "GET", "/v1/conversations/"+id+"/items?limit=100", "")
 	if got := len(at(page, "data").([]any)); got != clients {
 		t.Errorf("%d of %d items are there", got, clients)
+	}
+}
+
+// TestASlowConversationHoldsNoOther has the database take its time with one conversation.
+func TestASlowConversationHoldsNoOther(t *testing.T) {
+	t.Parallel()
+	f := newFake()
+	s := serve(t, f)
+	_, slow, _ := ask(t, s, "POST", "/v1/conversations", `{}`)
+	_, quick, _ := ask(t, s, "POST", "/v1/conversations", `{}`)
+	add := func(talk map[string]any) int {
+		status, _, _ := ask(t, s, "POST", "/v1/conversations/"+at(talk, "id").(string)+"/items", `{"items":[{"role":"user","content":"x"}]}`)
+		return status
+	}
+	gate := make(chan struct{})
+	f.mu.Lock()
+	f.changing = map[string]chan struct{}{ident.Conversation + "_" + ident.Body(at(slow, "id").(string)): gate}
+	f.mu.Unlock()
+	slowly, quickly := make(chan int, 1), make(chan int, 1)
+	go func() { slowly <- add(slow) }()
+	<-gate
+	go func() { quickly <- add(quick) }()
+	select {
+	case status := <-quickly:
+		if status != 200 {
+			t.Errorf("the other is a %d", status)
+		}
+	case <-time.After(time.Minute):
+		t.Error("the other conversation waits")
+	}
+	gate <- struct{}{}
+	if status := <-slowly; status != 200 {
+		t.Errorf("the slow one is a %d", status)
 	}
 }
 

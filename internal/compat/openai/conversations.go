@@ -104,25 +104,19 @@ func withPending(meta map[string]string, items []json.RawMessage) (map[string]st
 }
 
 // changePending replaces the items that were added to a conversation by what change makes of them. With meta, that replaces the rest of the
-// metadata.
+// metadata. change may be called twice.
 func (s *server) changePending(c *call, id string, meta map[string]string, change func([]json.RawMessage) []json.RawMessage) (hub.Conversation, error) {
-	s.pending.Lock()
-	defer s.pending.Unlock()
-	t, err := s.Hub.Conversation(c.Context(), c.who, id)
-	if err != nil {
-		return t, err
-	}
-	if meta == nil {
-		meta = t.Metadata
-	}
-	items := pendingItems(t)
-	if change != nil {
-		items = change(items)
-	}
-	if meta, err = withPending(meta, items); err != nil {
-		return t, err
-	}
-	return s.Hub.ChangeConversation(c.Context(), c.who, id, hub.ConversationChange{Metadata: meta})
+	return s.Hub.ChangeConversation(c.Context(), c.who, id, hub.ConversationChange{Edit: func(there map[string]string) (map[string]string, error) {
+		items := pendingItems(hub.Conversation{Metadata: there})
+		if change != nil {
+			items = change(items)
+		}
+		rest := meta
+		if rest == nil {
+			rest = there
+		}
+		return withPending(rest, items)
+	}})
 }
 
 func (s *server) createConversation(c *call) error {
@@ -318,6 +312,7 @@ func (s *server) deleteItem(c *call) error {
 	id := c.PathValue("item")
 	found := false
 	t, err = s.changePending(c, t.ID, nil, func(items []json.RawMessage) []json.RawMessage {
+		found = false
 		return slices.DeleteFunc(items, func(raw json.RawMessage) bool {
 			is := rawEntries([]json.RawMessage{raw})[0].id == id
 			found = found || is

@@ -38,6 +38,7 @@ type fakeHub struct {
 	turns         map[string]*fakeTurn
 	order         []string
 	conversations map[string]*hub.Conversation
+	changing      map[string]chan struct{} // a change of that conversation says when it begins, and waits
 	sessions      map[string]*hub.Session
 	trees         map[string]*fakeTree
 	files         map[string]*fakeFile
@@ -210,6 +211,13 @@ func (f *fakeHub) Conversation(_ context.Context, _ auth.Principal, id string) (
 
 func (f *fakeHub) ChangeConversation(_ context.Context, _ auth.Principal, id string, c hub.ConversationChange) (hub.Conversation, error) {
 	f.mu.Lock()
+	gate := f.changing[id]
+	f.mu.Unlock()
+	if gate != nil {
+		gate <- struct{}{} // the change is on its way
+		<-gate
+	}
+	f.mu.Lock()
 	defer f.mu.Unlock()
 	t, ok := f.conversations[id]
 	if !ok {
@@ -217,6 +225,13 @@ func (f *fakeHub) ChangeConversation(_ context.Context, _ auth.Principal, id str
 	}
 	if c.Metadata != nil {
 		t.Metadata = maps.Clone(c.Metadata)
+	}
+	if c.Edit != nil {
+		edited, err := c.Edit(maps.Clone(t.Metadata))
+		if err != nil {
+			return hub.Conversation{}, err
+		}
+		t.Metadata = edited
 	}
 	return *t, nil
 }

@@ -15,7 +15,6 @@ import (
 	"log/slog"
 	"net/http"
 	"strings"
-	"sync"
 	"time"
 
 	"cove/internal/auth"
@@ -97,7 +96,6 @@ type server struct {
 	Options
 	seal    seal
 	uploads uploads
-	pending sync.Mutex // held while items that were added to a conversation are changed
 }
 
 // Route is one operation, for the table of who may do what.
