@@ -31,6 +31,7 @@ type Problem struct {
 
 	wait  int // seconds until it may work; 0: not said
 	cause error
+	less  bool // the client is told less than cause says
 }
 
 // FieldError says what is wrong with a field.
@@ -71,18 +72,14 @@ func documentOf(err error) *Problem {
 	if d, ok := errors.AsType[*Problem](err); ok {
 		return d
 	}
-	p := problem.Of(err)
-	known := p.Kind != problem.Internal || p.Code != "internal"
-	switch {
-	case known:
-	case errors.Is(err, context.Canceled):
-		p = problem.New(problem.Canceled, "canceled", "the request was given up")
-	case errors.Is(err, context.DeadlineExceeded):
-		p = problem.New(problem.Timeout, "timeout", "it took too long")
-	default:
-		p = problem.New(problem.Internal, "internal", "something went wrong in the server").WithHint("tell the operator the request_id")
+	p, less := problem.Public(err)
+	switch unknown := p.Kind == problem.Internal && p.Code == "internal"; {
+	case unknown && errors.Is(err, context.Canceled):
+		p, less = problem.New(problem.Canceled, "canceled", "the request was given up"), false
+	case unknown && errors.Is(err, context.DeadlineExceeded):
+		p, less = problem.New(problem.Timeout, "timeout", "it took too long"), false
 	}
-	d := &Problem{Detail: p.Message, Kind: p.Kind, Code: p.Code, Hint: p.Hint, cause: err}
+	d := &Problem{Detail: p.Message, Kind: p.Kind, Code: p.Code, Hint: p.Hint, cause: err, less: less}
 	d.Status, d.wait = problem.Status(p), int(math.Ceil(problem.RetryAfter(p).Seconds()))
 	d.Type = Prefix + "/docs#problem-" + string(p.Kind)
 	d.Title = titleOf(d.Status)
@@ -113,7 +110,7 @@ func (s *surface) write(w http.ResponseWriter, r *http.Request, d *Problem) {
 }
 
 func (s *surface) logFault(r *http.Request, d *Problem) {
-	if d.Kind == problem.Internal {
+	if d.Kind == problem.Internal || d.less {
 		s.o.Log.ErrorContext(r.Context(), "request failed", "route", r.Pattern, "code", d.Code, "err", d.cause)
 	}
 }

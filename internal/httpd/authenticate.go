@@ -88,8 +88,8 @@ func keyText(r *http.Request) (string, bool) {
 }
 
 func (s *Server) refuseCaller(w http.ResponseWriter, r *http.Request, err error) {
-	p := problem.Of(err)
-	if p.Kind == problem.Internal {
+	p, less := problem.Public(err)
+	if p.Kind == problem.Internal || less {
 		s.log.ErrorContext(r.Context(), "a caller could not be authenticated", "error", err)
 	}
 	if p.Kind == problem.Denied && r.URL.Path == "/" {

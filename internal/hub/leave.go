@@ -47,7 +47,8 @@ func (h *Hub) depart(ctx context.Context, s *seat, then func() error) error {
 	state, reason := SessionPaused, ""
 	if err != nil {
 		h.log.WarnContext(ctx, "a session was not saved", "session", s.id, "error", err)
-		state, reason = SessionLost, problem.Of(err).Message
+		told, _ := problem.Public(err)
+		state, reason = SessionLost, told.Message
 	}
 	h.told(saving, s, state, reason)
 	h.sessionSeen(ctx, string(state), s.id, s.project, slog.Float64("seconds", time.Since(began).Seconds()))

@@ -289,7 +289,7 @@ func (h *Hub) execute(t *task, req kernel.Request, emit emitter) (done kernel.Do
 	if err == nil {
 		err = problem.New(problem.Internal, "execution_unfinished", "the session did not say how the execution ended")
 	}
-	done = kernel.Done{Outcome: kernel.OutcomeSandboxDied, ExitCode: 1, Wall: time.Since(began), Message: problem.Of(err).Message}
+	done = kernel.Done{Outcome: kernel.OutcomeSandboxDied, ExitCode: 1, Wall: time.Since(began), Message: h.forClients(t.ctx, "execution", t.id, err).Message}
 	if t.ctx.Err() != nil {
 		done.Outcome, done.Message = kernel.OutcomeInterrupted, "it was interrupted"
 	}

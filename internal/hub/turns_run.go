@@ -6,8 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"log/slog"
-	"slices"
-	"strings"
 	"time"
 
 	"cove/internal/interpreter"
@@ -48,7 +46,7 @@ func (h *Hub) runTurn(p *plan, l *liveTurn) {
 		}
 		body, werr = transcript.TurnEvent(answer)
 	} else {
-		failed := t.fail(h.forClients(p.work, turnProblem(p.work, err)))
+		failed := t.fail(h.forClients(p.work, "turn", t.ID, turnProblem(p.work, err)))
 		if stopped, ok := errors.AsType[*interpreter.Stopped](err); ok {
 			t.Messages, t.Usage, t.Steps = stopped.Messages, stopped.Usage, stopped.Steps
 		}
@@ -88,22 +86,20 @@ func (t *Turn) fail(p *problem.Error) *problem.Error {
 }
 
 // turnProblem says why a turn failed: whoever stopped it said so, and the rest is only the consequence.
-func turnProblem(work context.Context, err error) *problem.Error {
+func turnProblem(work context.Context, err error) error {
 	if cause, ok := errors.AsType[*problem.Error](context.Cause(work)); ok {
 		return cause
 	}
-	return problem.Of(err)
+	return err
 }
 
-// forClients takes out of a model's problem what its operator alone can do: addresses and variables are none of the clients' business. The log has it.
-func (h *Hub) forClients(ctx context.Context, p *problem.Error) *problem.Error {
-	operators := func(word string) bool { return strings.Contains(p.Hint, word) }
-	if !strings.HasPrefix(p.Code, "model_") || !slices.ContainsFunc([]string{"--model", "_URL", "_KEY", "_HOST"}, operators) {
-		return p
+// forClients is what clients are told of what went wrong with a turn or an execution. What they are not told is in the log, with its id.
+func (h *Hub) forClients(ctx context.Context, what, id string, err error) *problem.Error {
+	p, differs := problem.Public(err)
+	if differs {
+		h.log.WarnContext(ctx, "clients are told less of a problem", what, id, "code", p.Code, "error", err, "hint", problem.Of(err).Hint)
 	}
-	h.log.WarnContext(ctx, "a model failed", "code", p.Code, "problem", p.Message, "hint", p.Hint)
-	c := *p
-	return c.WithHint("try again later; if it goes on, the operator of the server has to see to it").WithCause(p.Cause)
+	return p
 }
 
 // endTurn stores the end and shows it then. Whoever sees it may begin the next turn at once.

@@ -6,9 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"os"
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -359,7 +361,7 @@ func TestFollowersOfATurnComeAndGo(t *testing.T) {
 
 func TestAModelThatFails(t *testing.T) {
 	t.Parallel()
-	down := problem.New(problem.Unavailable, "model_unavailable", "the model is away").WithHint("later")
+	down := problem.New(problem.Unavailable, "model_unavailable", "the provider of the model failed to answer").WithHint("later")
 	l, _, who := newTalk(t, calls(python("c1", "say a")), line{err: down}, words("Better."))
 	turn := l.begin(who, hub.NewTurn{Input: input("go")})
 	_, err := l.hear(who, turn.ID)
@@ -369,7 +371,7 @@ func TestAModelThatFails(t *testing.T) {
 	if err != nil || json.Unmarshal(got.Problem, &p) != nil || got.State != hub.TurnFailed || got.Usage.InputTokens != 10 || len(got.Messages) != 4 {
 		t.Fatalf("%+v %v", got, err)
 	}
-	if diff := cmp.Diff(map[string]string{"kind": "unavailable", "code": "model_unavailable", "message": "the model is away", "hint": "later"}, p); diff != "" {
+	if diff := cmp.Diff(map[string]string{"kind": "unavailable", "code": "model_unavailable", "message": "the provider of the model failed to answer", "hint": "later"}, p); diff != "" {
 		t.Error(diff)
 	}
 	_, err = l.hear(who, turn.ID)
@@ -379,13 +381,41 @@ func TestAModelThatFails(t *testing.T) {
 
 func TestClientsDoNotHearOfTheOperatorsSettings(t *testing.T) {
 	t.Parallel()
-	down := problem.New(problem.Unavailable, "model_unreachable", "no connection").WithHint("check the network and OPENAI_BASE_URL (now http://10.0.0.7/v1)")
-	l, _, who := newTalk(t, line{err: down})
-	_, err := l.hear(who, l.begin(who, hub.NewTurn{Input: input("go")}).ID)
-	fails(t, err, "model_unreachable")
-	if p := problem.Of(err); strings.Contains(p.Hint, "10.0.0.7") || !strings.Contains(p.Hint, "operator") {
-		t.Errorf("the hint is %q", p.Hint)
+	refused := problem.New(problem.Denied, "model_auth", "10.0.0.7:8000 refused the key (401): no key sk-secret").WithHint("check OPENAI_BASE_URL (now http://10.0.0.7/v1)")
+	full := fmt.Errorf("write %s: %w", "/var/lib/secret", syscall.ENOSPC)
+	l, _, who := newTalk(t, line{err: refused}, line{err: full})
+	for _, code := range []string{"model_auth", "disk_full"} {
+		turn := l.begin(who, hub.NewTurn{Input: input("go")})
+		_, err := l.hear(who, turn.ID)
+		fails(t, err, code)
+		turn, rerr := l.Turn(t.Context(), who, turn.ID)
+		if rerr != nil {
+			t.Fatal(rerr)
+		}
+		p := problem.Of(err)
+		if told := p.Message + p.Hint + string(turn.Problem); strings.Contains(told, "10.0.0.7") || strings.Contains(told, "secret") || !strings.Contains(p.Hint, "operator") {
+			t.Errorf("clients are told %s", told)
+		}
 	}
+}
+
+// TestAFullDiskIsSaid has sessions that find no room on the server's disk.
+func TestAFullDiskIsSaid(t *testing.T) {
+	t.Parallel()
+	l, _, who := newTalk(t)
+	s := l.session(who)
+	if _, err := l.PauseSession(t.Context(), who, s.ID); err != nil {
+		t.Fatal(err)
+	}
+	l.toys.mu.Lock()
+	l.toys.refuse = &os.PathError{Op: "mkdir", Path: "/var/lib/secret", Err: syscall.ENOSPC}
+	l.toys.mu.Unlock()
+	_, err := l.StartExecution(t.Context(), who, hub.NewExecution{Session: s.ID, Code: "say hello"})
+	if p, _ := problem.Public(err); p == nil || problem.Status(p) != 507 || p.Hint == "" {
+		t.Errorf("an execution fails with %+v", p)
+	}
+	_, err = l.hear(who, l.begin(who, hub.NewTurn{Session: s.ID, Input: input("go")}).ID)
+	fails(t, err, "disk_full")
 }
 
 func TestTurnsThatCannotBegin(t *testing.T) {

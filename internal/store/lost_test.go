@@ -35,10 +35,12 @@ func once(t *testing.T, s *store.Store, way *pgtest.Lossy) {
 	used := hub.Usage{Day: "2026-11-21", Executions: 1, CPUSeconds: 0.5}
 	firsts := 0
 	for name, write := range map[string]func(n int64) error{
-		"usage of a key": func(n int64) error { return s.AddUsage(ctx, project, "key_a", hub.Addition{By: "one", Number: n}, used) },
-		"usage of none":  func(n int64) error { return s.AddUsage(ctx, project, "", hub.Addition{By: "one", Number: n}, used) },
-		"audit row":      func(int64) error { return s.AddRow(ctx, row) },
-		"events":         func(int64) error { return s.AddEvents(ctx, []hub.StoredEvent{event("exe_1", 1, "exe_1", "{}")}) },
+		"usage of a key": func(n int64) error {
+			return s.AddUsage(ctx, project, "key_a", hub.Addition{By: "one", Number: n}, used)
+		},
+		"usage of none": func(n int64) error { return s.AddUsage(ctx, project, "", hub.Addition{By: "one", Number: n}, used) },
+		"audit row":     func(int64) error { return s.AddRow(ctx, row) },
+		"events":        func(int64) error { return s.AddEvents(ctx, []hub.StoredEvent{event("exe_1", 1, "exe_1", "{}")}) },
 		"end": func(int64) error {
 			e := execution("exe_1", "")
 			e.State = hub.ExecutionState("ok")

@@ -101,7 +101,7 @@ func TestFailureBeforeCode(t *testing.T) {
 			problem.New(problem.Unavailable, "model_overloaded", "it is overloaded").WithHint("choose another model with --model")
 	}
 	status, answer, header := ask(t, serve(t, f), "POST", "/v1/responses", `{"model":"m","input":"Q",`+python+`}`)
-	if status != 503 || at(answer, "error", "type") != "server_error" || at(answer, "error", "message") != "It is overloaded." || header.Get("X-Should-Retry") != "false" {
+	if status != 503 || at(answer, "error", "type") != "server_error" || at(answer, "error", "message") != "The provider of the model is overloaded." || header.Get("X-Should-Retry") != "false" {
 		t.Errorf("%d %v %v", status, answer, header)
 	}
 }

@@ -153,7 +153,7 @@ func TestChatErrors(t *testing.T) {
 	for stream.Next() {
 		_ = stream.Current()
 	}
-	if stream.Err() == nil || !strings.Contains(stream.Err().Error(), "Slow down") {
+	if stream.Err() == nil || !strings.Contains(stream.Err().Error(), "limiting the rate") {
 		t.Errorf("%v", stream.Err())
 	}
 	p := chatParams("Q")

@@ -57,7 +57,7 @@ func faultOf(err error) *fault {
 		return &fault{status: http.StatusRequestEntityTooLarge, kind: invalidRequest, code: "request_too_large",
 			message: "The request body is larger than the " + strconv.FormatInt(tooLarge.Limit, 10) + " bytes that this server takes."}
 	}
-	p := problem.Of(err)
+	p, _ := problem.Public(err)
 	f := &fault{status: problem.Status(p), kind: invalidRequest, message: sentence(p), code: p.Code, wait: int(math.Ceil(problem.RetryAfter(p).Seconds()))}
 	switch p.Kind {
 	case problem.Exhausted:

@@ -1,0 +1,108 @@
+package problem
+
+import (
+	"errors"
+	"regexp"
+	"strings"
+	"syscall"
+)
+
+// Public makes what went wrong in a server fit for its clients, who may be anybody: without the server's paths and addresses, without what a provider of
+// models or a program of the host said, and without what its operator alone can do about it. differs says that something was taken out, which is for
+// the log. It returns nil for a nil error.
+func Public(err error) (p *Error, differs bool) {
+	if err == nil {
+		return nil, false
+	}
+	p = Of(err)
+	switch words, known := wordsFor(p.Code); {
+	case p.Code != "disk_full" && full(err, p):
+		return New(Exhausted, "disk_full", "there is no room left on the server's disk").WithHint("the operator has to make room; delete what is not needed").WithCause(err), true
+	case p.Kind == Internal && p.Code == "internal":
+		return New(Internal, "internal", "something went wrong in the server").WithHint("tell the operator the request_id").WithCause(err), true
+	case known:
+		c := New(p.Kind, p.Code, words).WithHint(p.Hint).WithCause(p.Cause)
+		c.Hint = publicHint(p.Hint)
+		return c, true
+	}
+	c := *p
+	c.Message, c.Hint = scrub(p.Message), publicHint(p.Hint)
+	if c.Message == p.Message && c.Hint == p.Hint {
+		return p, false
+	}
+	return &c, true
+}
+
+// full says whether it was the disk of the server that had no room.
+func full(err error, p *Error) bool {
+	if p.Code == "workspace_full" || p.Code == "server_disk_full" || p.Code == "quota_disk" {
+		return false
+	}
+	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) || p.Kind == Internal && strings.Contains(err.Error(), syscall.ENOSPC.Error())
+}
+
+// wordsFor are the words for clients of what a model's provider was asked: the operator's words quote it, and name its address.
+func wordsFor(code string) (words string, known bool) {
+	switch code {
+	case "model_auth", "model_key", "model_key_missing":
+		return "the provider of the model does not take the server's key", true
+	case "model_unreachable", "model_base_url", "model_connect_timeout":
+		return "the provider of the model cannot be reached", true
+	case "model_unavailable":
+		return "the provider of the model failed to answer", true
+	case "model_overloaded":
+		return "the provider of the model is overloaded", true
+	case "model_rate_limited":
+		return "the provider of the model is limiting the rate of requests", true
+	case "model_quota_exhausted":
+		return "the server's account at the provider of the model has no quota left", true
+	case "model_request_rejected":
+		return "the provider of the model rejected the request", true
+	case "model_context_too_long":
+		return "the conversation is longer than the model can read", true
+	case "model_first_token_timeout":
+		return "the model did not begin to answer in time", true
+	case "model_stalled":
+		return "the model stopped in the middle of its answer", true
+	case "model_stream_truncated", "model_stream_malformed":
+		return "the model's answer broke off or cannot be read", true
+	case "model_answer_too_long":
+		return "the model said more than one answer may have", true
+	case "tools_unsupported":
+		return "the model cannot call tools", true
+	case "images_unsupported":
+		return "the model cannot see images", true
+	case "replay_not_found", "replay_invalid", "record_failed":
+		return "the model cannot be asked", true
+	}
+	return "", false
+}
+
+// operators is in hints for the operator: variables of the environment and flags of commands.
+var operators = regexp.MustCompile(`\b[A-Z][A-Z0-9]*_[A-Z0-9_]+\b|(^|\s)--[a-z]|` + "`cove ")
+
+// places are absolute paths of the host and addresses. What is in a sandbox or in the API has the same path for everybody.
+var (
+	paths     = regexp.MustCompile(`(^|[\s"'(=:])(/[\w.@+-]+(?:/[\w.@+-]+)+)`)
+	addresses = regexp.MustCompile(`(?:https?://)?(?:\b\d{1,3}(?:\.\d{1,3}){3}\b|\[[0-9a-fA-F:]+\]|\blocalhost\b)(?::\d+)?(?:/[\w./-]*)?`)
+)
+
+func publicHint(hint string) string {
+	if operators.MatchString(hint) || scrub(hint) != hint {
+		return "try again later; if it goes on, the operator of the server has to see to it"
+	}
+	return hint
+}
+
+func scrub(text string) string {
+	text = addresses.ReplaceAllString(text, "(an address of the server)")
+	return paths.ReplaceAllStringFunc(text, func(found string) string {
+		at := strings.IndexByte(found, '/')
+		for _, shared := range []string{"/home/user", "/mnt/data", "/tmp/", "/api/", "/v1/", "/usr/"} {
+			if strings.HasPrefix(found[at:], shared) {
+				return found
+			}
+		}
+		return found[:at] + "(a place on the server)"
+	})
+}
