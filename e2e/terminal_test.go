@@ -80,7 +80,7 @@ func (c *onTerminal) types(t *testing.T, want, keys string) {
 func (c *onTerminal) left(t *testing.T, codes ...int) {
 	t.Helper()
 	if r := c.wait(); !slices.Contains(codes, r.code) {
-		t.Errorf("exit code %d, want %d; the terminal shows:\n%s", r.code, code, c.shown.String())
+		t.Errorf("exit code %d, want %d; the terminal shows:\n%s", r.code, codes, c.shown.String())
 	}
 }
 
