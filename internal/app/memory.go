@@ -4,14 +4,9 @@ import (
 	"context"
 	"math"
 	"os"
-	"path"
 	"runtime/debug"
 	"runtime/metrics"
-	"strconv"
-	"strings"
 	"time"
-
-	"golang.org/x/sys/unix"
 )
 
 const (
@@ -61,34 +56,12 @@ func unusedMemory() int64 {
 	return int64(objects) - int64(live) + int64(free)
 }
 
-// memoryHere is how much memory this process and its sandboxes can have, in bytes: the machine's, or what a control group allows.
+// memoryHere is how much memory this process and its sandboxes can have, in bytes: the machine's, or what a control group allows. Where that is not
+// known it is as if there were much.
 func memoryHere() int64 {
-	most := int64(math.MaxInt64)
-	var machine unix.Sysinfo_t
-	if unix.Sysinfo(&machine) == nil {
-		most = int64(machine.Totalram) * int64(machine.Unit)
+	room, err := machine().Look()
+	if err != nil {
+		return math.MaxInt64
 	}
-	groups, _ := os.ReadFile("/proc/self/cgroup")
-	for line := range strings.Lines(string(groups)) {
-		part := strings.SplitN(strings.TrimSpace(line), ":", 3)
-		if len(part) != 3 {
-			continue
-		}
-		root, file := "/sys/fs/cgroup", "memory.max"
-		if part[1] == "memory" {
-			root, file = "/sys/fs/cgroup/memory", "memory.limit_in_bytes"
-		} else if part[1] != "" {
-			continue
-		}
-		for group := path.Clean("/" + part[2]); ; group = path.Dir(group) {
-			text, err := os.ReadFile(path.Join(root, group, file))
-			if n, bad := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64); err == nil && bad == nil && n > 0 {
-				most = min(most, n)
-			}
-			if group == "/" {
-				break
-			}
-		}
-	}
-	return most
+	return room.Total
 }

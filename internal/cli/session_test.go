@@ -360,19 +360,19 @@ func TestMistakesWithSessions(t *testing.T) {
 	l.must(t, "run", "--session", "lab", "--memory", "1G", "-c", "a")
 	started := l.last
 	for want, args := range map[string][]string{
-		"cannot be the name of a session":          {"run", "--session", "a/b", "-c", "x"},
-		"the engine local cannot save a session":   {"run", "--session", "lab", "--engine", "local", "-c", "x"},
-		"--undoable is for sessions with a name":   {"run", "--undoable", "-c", "x"},
-		"was made with --packages standard":        {"run", "--session", "lab", "--packages", "minimal", "-c", "x"},
-		"there is no session none":                 {"session", "resume", "none"},
-		"there is a session lab already":           {"session", "fork", "lab", "lab"},
-		"has no earlier snapshot to return to":     {"session", "undo", "lab"},
-		"give the names of sessions, or --all":     {"session", "rm"},
-		"names of sessions, or --all":              {"session", "rm", "lab", "--all"},
-		"expected one of":                          {"session"},
-		"memory must be at least 128MiB":           {"run", "--session", "lab", "--memory", "0", "-c", "x"},
-		"cpus must be a number of cores above 0":   {"repl", "--session", "lab", "--cpus", "0"},
-		"the engine local cannot save a session: ": {"session", "resume", "none", "--check", "--engine", "local"},
+		"cannot be the name of a session":             {"run", "--session", "a/b", "-c", "x"},
+		"the engine local cannot save a session":      {"run", "--session", "lab", "--engine", "local", "-c", "x"},
+		"--undoable is for sessions with a name":      {"run", "--undoable", "-c", "x"},
+		"was made with --packages standard":           {"run", "--session", "lab", "--packages", "minimal", "-c", "x"},
+		"there is no session none":                    {"session", "resume", "none"},
+		"there is a session lab already":              {"session", "fork", "lab", "lab"},
+		"has no earlier snapshot to return to":        {"session", "undo", "lab"},
+		"give the names of sessions, or --all":        {"session", "rm"},
+		"names of sessions, or --all":                 {"session", "rm", "lab", "--all"},
+		"expected one of":                             {"session"},
+		"memory must be at least 128MiB":              {"run", "--session", "lab", "--memory", "0", "-c", "x"},
+		"cpus must be a number of cores from 0.01 on": {"repl", "--session", "lab", "--cpus", "0"},
+		"the engine local cannot save a session: ":    {"session", "resume", "none", "--check", "--engine", "local"},
 	} {
 		r := l.do(t, nil, args...)
 		if r.code != 125 || !strings.Contains(r.err, strings.TrimSuffix(want, ": ")) {
