@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -19,17 +20,21 @@ const (
 
 // builds is a variable because sync.OnceValues makes one value for all tests of a process.
 var builds = sync.OnceValues(func() (map[string]string, error) {
-	dir, err := os.MkdirTemp("", "cove-builds-")
+	root, err := filepath.Abs("..")
 	if err != nil {
 		return nil, err
 	}
 	made := map[string]string{}
 	for version, more := range map[string]string{oneVersion: "", twoVersion: "", otherVersion: " -X cove/internal/sandbox/gvisor.stateFormat=other"} {
-		path := filepath.Join(dir, version)
-		cmd := exec.Command("go", "build", "-ldflags", "-s -w -X main.version="+version+more, "-o", path, "cove/cmd/cove")
+		path := filepath.Join(root, "bin", "cove-"+version)
+		fresh := path + "-" + strconv.Itoa(os.Getpid()) // another test process may be running the file
+		cmd := exec.Command("go", "build", "-ldflags", "-s -w -X main.version="+version+more, "-o", fresh, "cove/cmd/cove")
 		cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 		if out, err := cmd.CombinedOutput(); err != nil {
 			return nil, &exec.Error{Name: string(out), Err: err}
+		}
+		if err := os.Rename(fresh, path); err != nil {
+			return nil, err
 		}
 		made[version] = path
 	}
