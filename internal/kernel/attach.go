@@ -44,10 +44,10 @@ const lost = "kernel_lost"
 // settle makes a kernel ours: it takes what Config says, and everything that it still says to somebody else is past. A busy
 // one is interrupted at once, another when it does not answer.
 func (k *Kernel) settle(ctx context.Context, busy bool) error {
-	patience := time.NewTimer(idlePatience)
-	defer patience.Stop()
+	clock := time.NewTimer(idlePatience)
+	defer clock.Stop()
 	if busy {
-		patience.Reset(0)
+		clock.Reset(0)
 	}
 	id, err := k.resume()
 	if err != nil {
@@ -57,12 +57,12 @@ func (k *Kernel) settle(ctx context.Context, busy bool) error {
 		select {
 		case <-ctx.Done():
 			return problem.New(problem.Timeout, "kernel_attach_timeout", "the Python interpreter did not answer in time").WithCause(ctx.Err())
-		case <-patience.C:
+		case <-clock.C:
 			if rung == len(ladder) {
 				return problem.New(problem.Unavailable, lost, "the kernel did not stop what it was doing and could not be ended")
 			}
 			k.signal(ladder[rung].signal)
-			patience.Reset(ladder[rung].grace)
+			clock.Reset(ladder[rung].patience())
 			rung++
 		case m := <-k.messages:
 			answered, err := k.resumed(m, id, rung == len(ladder))
@@ -75,7 +75,7 @@ func (k *Kernel) settle(ctx context.Context, busy bool) error {
 			if answered {
 				// Once more: the interrupt may have crossed the answer, and must not hit what comes next.
 				rung = 0
-				patience.Reset(idlePatience)
+				clock.Reset(idlePatience)
 				if id, err = k.resume(); err != nil {
 					return fmt.Errorf("attach to the kernel: %w", err)
 				}

@@ -14,14 +14,17 @@ import (
 	"cove/internal/wire"
 )
 
-// The interrupt ladder: how long code has after each step before the next, harder one.
-var ladder = [...]struct {
+// The interrupt ladder: how long code has on an idle machine after each step before the next, harder one (see patience).
+var ladder = [...]rung{
+	{syscall.SIGINT, 2 * time.Second, 2},
+	{syscall.SIGINT, 2 * time.Second, 2},
+	{syscall.SIGKILL, 5 * time.Second, 6}, // after that the sandbox is taken for dead, with its files
+}
+
+type rung struct {
 	signal syscall.Signal
 	grace  time.Duration
-}{
-	{syscall.SIGINT, 2 * time.Second},
-	{syscall.SIGINT, 2 * time.Second},
-	{syscall.SIGKILL, 5 * time.Second},
+	most   float64 // by how much a busy machine prolongs it
 }
 
 // execution is one run of code: a small state machine over the kernel's messages, the clock and the caller's context.
@@ -153,7 +156,7 @@ func (x *execution) climb() bool {
 	step := ladder[x.rung]
 	x.rung++
 	x.kernel.signal(step.signal)
-	x.timer.Reset(step.grace)
+	x.timer.Reset(step.patience())
 	return false
 }
 
