@@ -110,7 +110,7 @@ const checks = {
   async errors() {
     const other = new OpenAI({ apiKey: "sk-nobody", maxRetries: 0 });
     await assert.rejects(other.models.list(), (e) => e instanceof OpenAI.AuthenticationError && e.code === "invalid_api_key");
-    await assert.rejects(client.responses.create({ model, input: "x", foo: 1 }), (e) => e instanceof OpenAI.BadRequestError && e.code === "unknown_parameter" && e.param === "foo");
+    await assert.rejects(client.responses.create({ model, input: "x", max_tokens: 1 }), (e) => e instanceof OpenAI.BadRequestError && e.code === "unknown_parameter" && e.param === "max_tokens");
     await assert.rejects(client.responses.create({ model, input: "limited" }), (e) => e instanceof OpenAI.RateLimitError && e.code === "rate_limit_exceeded");
     await assert.rejects(client.models.retrieve("none"), (e) => e instanceof OpenAI.NotFoundError && e.code === "model_not_found");
   },

@@ -135,8 +135,8 @@ def cancel():
 def errors():
     other = OpenAI(api_key="sk-nobody", max_retries=0)
     raises(openai.AuthenticationError, other.models.list, "invalid_api_key")
-    e = raises(openai.BadRequestError, lambda: client.responses.create(model=model, input="x", extra_body={"foo": 1}), "unknown_parameter")
-    assert e.param == "foo"
+    e = raises(openai.BadRequestError, lambda: client.responses.create(model=model, input="x", extra_body={"max_tokens": 1}), "unknown_parameter")
+    assert e.param == "max_tokens"
     raises(openai.RateLimitError, lambda: client.responses.create(model=model, input="limited"), "rate_limit_exceeded")
     raises(openai.NotFoundError, lambda: client.models.retrieve("none"), "model_not_found")
     assert client.responses.input_tokens.count(model=model, input="x").input_tokens > 0
