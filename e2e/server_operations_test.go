@@ -95,6 +95,13 @@ func openAICalls() map[string]call {
 	return map[string]call{
 		"POST /v1/responses": {body: `{` + message + `,"previous_response_id":"{response}","tools":[{"type":"code_interpreter","container":"{container}"}]}`,
 			more: append(runs, auth.SessionsRead, auth.SessionsWrite, auth.FilesRead, auth.FilesWrite)},
+		"GET /v1/responses":                          {also: 405}, // it is for WebSockets
+		"POST /v1/responses/compact":                 {body: `{"model":"scripted","input":"greet","previous_response_id":"{response}"}`},
+		"POST /v1/responses/input_tokens":            {body: `{"model":"scripted","input":"greet","previous_response_id":"{response}"}`},
+		"POST /v1/uploads":                           {body: `{"filename":"u{n}.csv","bytes":3,"mime_type":"text/csv","purpose":"user_data"}`},
+		"POST /v1/uploads/{id}/parts":                {body: strings.Replace(upload("p", ""), `"file"`, `"data"`, 1), kind: form, fresh: []string{"parcel"}},
+		"POST /v1/uploads/{id}/complete":             {body: `{"part_ids":["part_x"]}`, fresh: []string{"parcel"}, also: 400}, // it has no such part
+		"POST /v1/uploads/{id}/cancel":               {fresh: []string{"parcel"}},
 		"DELETE /v1/responses/{id}":                  {fresh: []string{"response"}},
 		"POST /v1/responses/{id}/cancel":             {also: 400}, // it is over
 		"POST /v1/conversations":                     {body: `{"metadata":{"a":"{n}"}}`},
@@ -157,7 +164,7 @@ func (o operation) finished() operation {
 
 // translated is a pattern below /v1 with words for what its id stands for.
 func translated(path string) string {
-	for prefix, word := range map[string]string{"responses": "response", "conversations": "thread", "containers": "container", "files": "upload"} {
+	for prefix, word := range map[string]string{"responses": "response", "conversations": "thread", "containers": "container", "files": "upload", "uploads": "parcel"} {
 		if strings.HasPrefix(path, "/v1/"+prefix+"/{id}") {
 			path = strings.Replace(path, "{id}", "{"+word+"}", 1)
 		}
@@ -205,6 +212,8 @@ func never(word string) string {
 		return "fil_" + body
 	case "project":
 		return "prj_" + body
+	case "parcel":
+		return "upload_" + body
 	case "user", "member":
 		return "usr_" + body
 	case "response":

@@ -149,6 +149,9 @@ func (w *world) tenant(name, id, key, holder string) *tenant {
 			w.make(key, "PUT", "/api/v1/sessions/ses_"+strings.TrimPrefix(x.object("container"), "cntr_")+"/files/"+path, `a,b`, "")
 			return containerFile(path)
 		},
+		"parcel": func() string {
+			return post("/v1/uploads", `{"filename":"u.csv","bytes":100,"mime_type":"text/csv","purpose":"user_data"}`, "id")
+		},
 		"upload": func() string {
 			return "file-" + strings.TrimPrefix(post("/api/v1/files?name=u.csv", `a,b`, "id"), "fil_")
 		},

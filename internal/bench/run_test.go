@@ -135,7 +135,7 @@ func TestEveryRowOfCove(t *testing.T) {
 			}
 		}
 	}
-	want := map[string]int{"first": 2, "pool": 2, "roundtrip": 40, "output": 2, "pause": 2, "resume": 2, "paused-size": 2, "fork": 2, "install-layer": 2, "install-wheels": 2,
+	want := map[string]int{"first": 2, "pool": 2, "roundtrip": 40, "output": 2, "pause": 2, "resume": 2, "save": 2, "paused-size": 2, "fork": 2, "install-layer": 2, "install-wheels": 2,
 		"serve": 0, "events": 0, "create": 0, "create-import": 0, "create-many": 0, "create-many-import": 0, // of the server, which this is not
 		"memory": 1, "memory-pss": 1, "crowd": 20, "crowd-all": 1, "crowd-again": 20}
 	if !maps.Equal(got, want) {

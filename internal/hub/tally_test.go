@@ -160,10 +160,10 @@ func TestProcessorTimeBetweenExecutions(t *testing.T) {
 			}
 		}
 		l.toys.burn(time.Minute, true)
-		l.PauseIdle(t.Context())
-		if state := l.state(who, s.ID); state != hub.SessionPaused {
-			t.Errorf("a session that works on for five minutes is %s", state)
-		}
+		synced(t, func() bool {
+			l.PauseIdle(t.Context())
+			return l.state(who, s.ID) == hub.SessionPaused
+		})
 		charged(l, 9*60)
 		l.run(who, s.ID, "say hello") // it goes on with the next use
 	})
@@ -174,10 +174,10 @@ func TestProcessorTimeBetweenExecutions(t *testing.T) {
 		s := l.session(who)
 		l.run(who, s.ID, "say hello")
 		l.toys.burn(3*time.Second, true)
-		l.PauseIdle(t.Context())
-		if state := l.state(who, s.ID); state != hub.SessionPaused {
-			t.Errorf("a session of whom no time is left is %s", state)
-		}
+		synced(t, func() bool { // as soon as its last execution has let go of it
+			l.PauseIdle(t.Context())
+			return l.state(who, s.ID) == hub.SessionPaused
+		})
 		_, err := l.StartExecution(t.Context(), who, hub.NewExecution{Session: s.ID, Code: "say hello"})
 		fails(t, err, "quota_cpu")
 	})
