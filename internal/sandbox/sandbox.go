@@ -50,10 +50,13 @@ type Meter interface {
 	CPU() (time.Duration, error)
 }
 
-// Casualty is a Sandbox that knows how many of its processes the host's system has killed because memory ran out. Not every engine's does.
+// Casualty is a Sandbox that knows when memory ran out for it. Not every engine's does.
 type Casualty interface {
-	// Kills only grows. It may count processes of others where a sandbox has no control group of its own.
-	Kills() int64
+	// Shortages counts how often that was: that the host's system has killed one of its processes for it, or had it wait at its limit. It only grows. It
+	// may count processes of others where a sandbox has no control group of its own.
+	Shortages() int64
+	// Starves says whether the sandbox waits at its memory limit, and may not answer for that reason.
+	Starves() bool
 }
 
 // Spec says what a sandbox is made of. Its zero value is the tightest sandbox: no network, default limits.

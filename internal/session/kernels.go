@@ -39,7 +39,8 @@ type turn struct {
 	kernel *kernel.Kernel
 	link   *link.Link
 	box    sandbox.Sandbox
-	kills  int64 // of the box before it
+	// shortages of the box before it
+	shortages int64
 }
 
 func nameOf(k string) string {

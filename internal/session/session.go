@@ -279,7 +279,7 @@ func (s *Session) Execute(ctx context.Context, req kernel.Request) iter.Seq2[ker
 func (s *Session) runs(ctx context.Context, t *turn, req kernel.Request, yield yielder) (done kernel.Done, err error) {
 	ctx, over := telemetry.Step(ctx, telemetry.StageKernel)
 	defer func() { over(err) }()
-	t.kills = killsIn(t.box)
+	t.shortages = shortagesIn(t.box)
 	for ev, err := range t.kernel.Execute(ctx, req) {
 		if err != nil {
 			return done, err
@@ -324,9 +324,9 @@ func (s *Session) settle(ctx context.Context, t *turn, done kernel.Done) (kernel
 	if done.Outcome == kernel.OutcomeSandboxDied {
 		done = inquest(ctx, t, done)
 	}
-	if done.Outcome == kernel.OutcomeDied && done.Signal == "SIGKILL" && killsIn(t.box) > t.kills {
+	if done.Outcome == kernel.OutcomeDied && slices.Contains(memorySignals, done.Signal) && shortagesIn(t.box) > t.shortages {
 		done.Outcome, done.ExitCode, done.Signal = kernel.OutcomeMemory, 137, ""
-		done.Message = "the machine's memory ran out while the code ran, and the system ended its kernel; variables are lost, files are kept"
+		done.Message = "memory ran out while the code ran, and its kernel was ended; variables are lost, files are kept"
 	}
 	if done.Lost == kernel.LostSession {
 		return done, nil
@@ -340,10 +340,13 @@ func (s *Session) settle(ctx context.Context, t *turn, done kernel.Done) (kernel
 	return done, files
 }
 
-// killsIn is how many processes of a sandbox the system has killed because memory ran out, as far as that is known.
-func killsIn(box sandbox.Sandbox) int64 {
+// memorySignals are those that a process may die of when memory runs out: the system kills it, or a page that it needs cannot be had.
+var memorySignals = []string{"SIGKILL", "SIGSEGV", "SIGBUS"}
+
+// shortagesIn is how often memory ran out for a sandbox, as far as that is known.
+func shortagesIn(box sandbox.Sandbox) int64 {
 	if c, ok := box.(sandbox.Casualty); ok {
-		return c.Kills()
+		return c.Shortages()
 	}
 	return 0
 }
@@ -370,6 +373,9 @@ func inquest(ctx context.Context, t *turn, done kernel.Done) kernel.Done {
 		awaitEnd(t.box.Done(), deathGrace)
 	}
 	if !ended(t.box.Done()) {
+		if c, ok := t.box.(sandbox.Casualty); ok && c.Starves() {
+			done.Outcome, done.ExitCode, done.Message = kernel.OutcomeMemory, 137, "the sandbox waited for memory beyond its limit and was ended"
+		}
 		_ = t.box.Stop(ctx)
 	}
 	if p := problem.Of(t.box.Cause()); p != nil {

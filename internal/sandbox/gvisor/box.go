@@ -47,7 +47,10 @@ type box struct {
 	first net.Conn // the connection that ended the start, until Dial hands it over
 
 	stopping atomic.Bool
-	overuse  atomic.Bool // the memory watchdog killed it
+	overuse  atomic.Bool  // the memory watchdog killed it
+	lending  atomic.Bool  // it waits at its memory limit
+	waited   atomic.Int64 // how often it did
+	fed      atomic.Int64 // when it last did no more, in nanoseconds since 1970
 	done     chan struct{}
 	cause    error // set before done is closed
 	stopOnce sync.Once
@@ -245,7 +248,7 @@ func (s *box) autopsy() error {
 	switch {
 	case s.stopping.Load():
 		return nil
-	case s.overuse.Load(), s.cgroup != nil && s.cgroup.oomKills() > 0:
+	case s.overuse.Load(), s.starvedLately(), s.cgroup != nil && s.cgroup.oomKills() > 0:
 		return problem.New(problem.Exhausted, "session_oom",
 			fmt.Sprintf("the sandbox used more than its memory limit of %d MiB and was ended", s.spec.Limits.Memory>>20)).
 			WithHint("process the data in smaller pieces or raise the limit with --memory")

@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"time"
 
 	"cove/internal/memory"
 	"cove/internal/sandbox"
@@ -12,13 +13,25 @@ import (
 
 var _ sandbox.Casualty = (*box)(nil)
 
-// Kills counts in the sandbox's own control group, or where it has none in cove's. Code runs in processes of the sandbox's, of which the system may pick
+// Shortages counts in the sandbox's own control group, or where it has none in cove's. Code runs in processes of the sandbox's, of which the system may pick
 // one and leave the rest alive: then a kernel is gone, and only the host knows why.
-func (s *box) Kills() int64 {
+func (s *box) Shortages() int64 {
 	if s.cgroup != nil {
-		return int64(s.cgroup.oomKills())
+		return int64(s.cgroup.oomKills()) + s.waited.Load()
 	}
 	return memory.Machine{}.Kills()
+}
+
+// Starves says whether the host lends the sandbox memory beyond its limit; see holdMemory.
+func (s *box) Starves() bool { return s.lending.Load() }
+
+// lately is how long a sandbox may take to die of having waited for memory.
+const lately = 5 * time.Second
+
+// starvedLately says whether the sandbox waits at its memory limit, or did a moment ago. What the sentry cannot have then may be its end, of which it can say
+// nothing.
+func (s *box) starvedLately() bool {
+	return s.lending.Load() || s.waited.Load() > 0 && time.Since(time.Unix(0, s.fed.Load())) < lately
 }
 
 // Held is what the sandboxes of this process use, in bytes, in control groups of their own. Where they have none it is part of what the process's own

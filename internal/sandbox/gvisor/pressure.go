@@ -101,6 +101,12 @@ func (s *box) holdMemory(g *group, events *os.File) {
 
 // lend gives out the reserve until nothing in the group waits for memory, and takes it back. It returns false when that does not come about.
 func (s *box) lend(g *group) bool {
+	s.waited.Add(1)
+	s.lending.Store(true)
+	defer func() {
+		s.fed.Store(time.Now().UnixNano())
+		s.lending.Store(false)
+	}()
 	base := g.limit()
 	lent := int64(0)
 	pace := newPace(g)
