@@ -90,6 +90,8 @@ func (h *Hub) due() []*seat {
 		quiet := s.holds == 0 && now.Sub(s.used) >= h.o.Limits.SaveAfter
 		return !quiet && now.Sub(s.unsaved) < h.o.Limits.SaveWithin && kept < keptBytes
 	})
+	h.mu.Lock()
+	defer h.mu.Unlock()
 	slices.SortFunc(seats, func(a, b *seat) int { return a.unsaved.Compare(b.unsaved) })
 	return seats
 }
