@@ -200,10 +200,12 @@ func TestAskQuietWithPipedData(t *testing.T) {
 func TestAskEvents(t *testing.T) {
 	t.Parallel()
 	eachProvider(t, func(t *testing.T, provider string) {
+		pictured := modeltest.Run("import base64\nfrom IPython.display import Image, clear_output\nprint('hi', flush=True)\nclear_output()\nopen('made.txt', 'w').write('x')\nImage(base64.b64decode('" + pixel + "'))")
+		pictured.Input, pictured.Output = 150, 10
 		c, _ := asking(t, provider+"/scripted", []modeltest.Turn{
 			modeltest.Error(429, "rate_limit_error", "slow down", "Retry-After", "0"),
 			{Reasoning: []string{"Hm."}, Text: []string{"I try."}, Calls: []modeltest.Call{{Code: "1/0"}}, Input: 100, Output: 10},
-			modeltest.Run("import base64\nfrom IPython.display import Image, clear_output\nprint('hi', flush=True)\nclear_output()\nopen('made.txt', 'w').write('x')\nImage(base64.b64decode('" + pixel + "'))"),
+			pictured,
 			{Text: []string{"Done."}, Input: 200, Output: 20},
 		}, "--json", "-o", "out", "Try.")
 		r := c.run()
@@ -225,7 +227,7 @@ func TestAskEvents(t *testing.T) {
 		if err := json.Unmarshal([]byte(lines[len(lines)-1]), &answer); err != nil {
 			t.Fatal(err)
 		}
-		if answer.Type != "answer" || answer.Text != "Done." || answer.Reason != "complete" || answer.Steps != 2 || answer.Usage.Input != 300 {
+		if answer.Type != "answer" || answer.Text != "Done." || answer.Reason != "complete" || answer.Steps != 2 || answer.Usage.Input != 450 {
 			t.Errorf("the last line is %+v", answer)
 		}
 	})
