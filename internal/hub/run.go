@@ -275,6 +275,14 @@ func (h *Hub) execute(t *task, req kernel.Request, emit emitter) (done kernel.Do
 			done, ended = d, true
 			continue
 		}
+		if _, ok := event.(kernel.Rollback); ok {
+			h.lapsed(t.ctx, t.session, "its sandbox was lost")
+			r := h.untold(t.ctx, t.project, t.session)
+			if r == nil {
+				continue // nothing had happened since it was saved
+			}
+			event = r.event()
+		}
 		if deaf {
 			continue
 		}

@@ -40,6 +40,7 @@ type fake struct {
 	lost    chan struct{}
 	kernels map[string]int
 	touched bool
+	silent  bool // its sandbox died, and nobody was told
 	refill  func(context.Context, named.Changes) error
 }
 
@@ -80,6 +81,12 @@ func (f *fake) Touched() bool              { return f.touched }
 func (f *fake) Execute(ctx context.Context, req kernel.Request) iter.Seq2[kernel.Event, error] {
 	return func(yield func(kernel.Event, error) bool) {
 		done := kernel.Done{Outcome: kernel.OutcomeOK}
+		if f.silent {
+			f.silent = false
+			if !yield(kernel.Rollback{Reason: "its sandbox was lost"}, nil) {
+				return
+			}
+		}
 		if f.started != nil {
 			f.started <- req.Code
 		}
@@ -92,6 +99,7 @@ func (f *fake) Execute(ctx context.Context, req kernel.Request) iter.Seq2[kernel
 		case "die":
 			done = kernel.Done{Outcome: kernel.OutcomeSandboxDied, Lost: kernel.LostSession}
 			f.die()
+			f.silent = false
 			last()
 			return
 		case "crash":
@@ -115,6 +123,7 @@ func (f *fake) Execute(ctx context.Context, req kernel.Request) iter.Seq2[kernel
 // die replaces the sandbox by one that has what was saved, as a session does.
 func (f *fake) die() {
 	close(f.lost)
+	f.silent = true
 	f.lost = make(chan struct{})
 	_ = f.load()
 	if f.refill != nil {

@@ -98,14 +98,26 @@ func (s *Session) Execute(ctx context.Context, req kernel.Request) iter.Seq2[ker
 			}
 		}()
 		for ev, err := range s.Live.Execute(ctx, req) {
-			if d, ok := ev.(kernel.Done); ok {
-				done = &d
+			switch e := ev.(type) {
+			case kernel.Done:
+				done = &e
+			case kernel.Rollback:
+				ev = s.fellBack(e)
 			}
 			if !yield(ev, err) {
 				return
 			}
 		}
 	}
+}
+
+// fellBack says what a Live goes on from that has lost its sandbox without anybody having been told.
+func (s *Session) fellBack(r kernel.Rollback) kernel.Rollback {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.rec.Executions, s.rec.Memory = s.rec.Head.Executions, nil
+	r.To = s.rec.Head.Saved
+	return r
 }
 
 // CPU returns the processor time that the session has used since it was opened, and false when it is not known.
@@ -129,15 +141,12 @@ func (s *Session) gone() bool {
 // before readies the session for an execution.
 func (s *Session) before(ctx context.Context) error {
 	s.mu.Lock()
-	known := s.lost // the user was told by the execution that lost it
-	lost, executed, advanced, remains := s.gone(), s.executed, s.advanced, s.rec.remains()
+	lost, executed, advanced := s.gone(), s.executed, s.advanced
 	s.mu.Unlock()
 	switch {
 	case lost && advanced:
 		// Live would begin again from the snapshot that it was started from, which is not the head any more.
 		return s.unsaved("its sandbox was lost", "session_lost")
-	case lost && !known:
-		s.notice("the sandbox was lost; " + remains)
 	case !lost && executed && s.opts.Undoable:
 		if err := s.checkpoint(ctx, true); err != nil {
 			s.notice("what comes next cannot be undone, because no snapshot could be made: " + problem.Of(err).Error())

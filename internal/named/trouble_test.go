@@ -50,9 +50,17 @@ func TestASandboxThatIsLostUnnoticed(t *testing.T) {
 	s = open(t, store, "lab", m.options())
 	execute(t, s, "b")
 	m.last.die()
-	execute(t, s, "c")
-	if n := s.Notices(); len(n) != 1 || !strings.Contains(n[0], "the sandbox was lost; the session is as it was at ") {
-		t.Errorf("told %q", n)
+	var told []kernel.Rollback
+	for ev, err := range s.Execute(t.Context(), kernel.Request{Code: "c"}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r, ok := ev.(kernel.Rollback); ok {
+			told = append(told, r)
+		}
+	}
+	if len(told) != 1 || told[0].To.IsZero() || !told[0].To.Equal(s.Head().Saved) || told[0].Reason != "its sandbox was lost" {
+		t.Errorf("told %+v", told)
 	}
 	if err := s.Close(t.Context()); err != nil {
 		t.Error(err)

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"cove/internal/kernel"
-	"cove/internal/problem"
 	"cove/internal/sandbox"
 	"cove/internal/sandbox/gvisor"
 	"cove/internal/sandbox/sandboxtest"
@@ -87,19 +86,16 @@ func TestSandboxKilled(t *testing.T) {
 		t.Fatalf("%d sandboxes, %v", len(boxes), err)
 	}
 	killSentry(t, state)
-	// Whether the host has noticed already is a race: the code runs in the next sandbox, is lost with this one, or could not be sent to it any more. Either
-	// way the one after works.
-	for ev, err := range s.Execute(t.Context(), kernel.Request{Code: "1"}) {
-		if err != nil && problem.Of(err).Code != "sandbox_died" {
-			t.Fatal(err)
-		}
-		if done, ok := ev.(kernel.Done); ok && done.Outcome == kernel.OutcomeSandboxDied && done.Lost != kernel.LostSession {
-			t.Errorf("ended as %s", describe(done))
-		}
+	// Whether the host has noticed already is a race that code must not lose: either way the one after works.
+	// That the variables are gone is said in both cases.
+	r := execute(t, s, cell{req: kernel.Request{Code: "1"}})
+	_, said := r.events[0].(kernel.Rollback)
+	if r.done.Lost == kernel.LostSession == said || r.done.Outcome == kernel.OutcomeSandboxDied && r.done.Lost != kernel.LostSession {
+		t.Errorf("ended as %s, said before it: %v", describe(r.done), said)
 	}
 	goesOn(t, s)
 
-	var r *run
+	r = nil
 	for ev, err := range s.Execute(t.Context(), kernel.Request{Code: "x = 1\nprint('ready')\nwhile True: pass"}) {
 		if err != nil {
 			t.Fatal(err)

@@ -93,6 +93,8 @@ type Session struct {
 	touched atomic.Bool       // see Touched
 	refill  func(ctx context.Context, t Refiller) error
 	closed  bool
+	// mourned says that an execution has told of the present sandbox's end; lapsed that one took the place of another of whose end none has.
+	mourned, lapsed bool
 
 	adopted bool // the sandbox was Options.Running
 	meter   meter
@@ -130,15 +132,25 @@ func (s *Session) awake(ctx context.Context) error {
 			return s.rejoin(ctx)
 		}
 	case ended(s.box.Done()) || ended(s.link.Done()):
-		s.adopted = false
+		s.adopted, s.lapsed = false, s.lapsed || !s.mourned
 		if err := s.drop(); err != nil {
 			return err
 		}
 	}
 	if s.box == nil {
+		s.mourned = false
 		return s.startSandbox(ctx)
 	}
 	return nil
+}
+
+// lapse says, once, that the session goes on in another sandbox without anybody having been told.
+func (s *Session) lapse() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	was := s.lapsed
+	s.lapsed = false
+	return was
 }
 
 func ended(done <-chan struct{}) bool {
@@ -248,7 +260,8 @@ func explain(box sandbox.Sandbox, err error) error {
 }
 
 // Execute runs code and yields its events: what the code emits, a File for each file that it created or changed, and a Done. A kernel or sandbox
-// that an earlier execution lost is replaced first, and what the code imports and is not there is installed. Ending ctx interrupts the code and still
+// that an earlier execution lost is replaced first, and what the code imports and is not there is installed. A Rollback comes first when the sandbox was
+// lost without an execution having told of it; whoever knows what the next one starts from fills it in. Ending ctx interrupts the code and still
 // yields the Done. A cell that begins with a line "%restart" has Request.Restart.
 func (s *Session) Execute(ctx context.Context, req kernel.Request) iter.Seq2[kernel.Event, error] {
 	return func(yield func(kernel.Event, error) bool) {
@@ -258,21 +271,43 @@ func (s *Session) Execute(ctx context.Context, req kernel.Request) iter.Seq2[ker
 			return
 		}
 		defer over()
-		t, err := s.begin(ctx, &req)
-		if err != nil {
-			yield(nil, err)
-			return
+		t, done, err := s.attempt(ctx, &req, yield)
+		if t != nil && err != nil && !errors.Is(err, errLeft) && ctx.Err() == nil && s.died(t) {
+			t, done, err = s.attempt(ctx, &req, yield) // the code could not be sent to the sandbox that was there
 		}
-		if !s.supply(ctx, t, &req, yield) {
-			return
-		}
-		done, err := s.runs(ctx, t, req, yield)
-		if err == nil {
+		switch {
+		case err == nil:
 			s.conclude(context.WithoutCancel(ctx), t, done, yield)
-		} else if !errors.Is(err, errLeft) {
+		case errors.Is(err, errLeft):
+		case t != nil:
 			yield(nil, explain(t.box, err))
+		default:
+			yield(nil, err)
 		}
 	}
+}
+
+// attempt has the code run in the sandbox that is there, or in a new one. After an error nothing of it has run.
+func (s *Session) attempt(ctx context.Context, req *kernel.Request, yield yielder) (t *turn, done kernel.Done, err error) {
+	if t, err = s.begin(ctx, req); err != nil {
+		return nil, done, err
+	}
+	if s.lapse() && !yield(kernel.Rollback{At: time.Now(), Reason: "its sandbox was lost"}, nil) {
+		return t, done, errLeft
+	}
+	if !s.supply(ctx, t, req, yield) {
+		return t, done, errLeft
+	}
+	done, err = s.runs(ctx, t, *req, yield)
+	return t, done, err
+}
+
+// died says whether the sandbox of a turn has ended, or is about to because its connection has.
+func (s *Session) died(t *turn) bool {
+	if ended(t.link.Done()) {
+		awaitEnd(t.box.Done(), deathGrace)
+	}
+	return ended(t.box.Done())
 }
 
 // runs has the kernel run the code and yields what that emits, but for the Done.
@@ -329,6 +364,7 @@ func (s *Session) settle(ctx context.Context, t *turn, done kernel.Done) (kernel
 		done.Message = "memory ran out while the code ran, and its kernel was ended; variables are lost, files are kept"
 	}
 	if done.Lost == kernel.LostSession {
+		s.mourned = s.mourned || s.box == t.box
 		return done, nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
