@@ -19,6 +19,7 @@ import (
 	"os"
 	"os/signal"
 	"runtime/debug"
+	"strings"
 	"sync/atomic"
 	"syscall"
 
@@ -183,6 +184,10 @@ func missing(err error) string {
 	return err.Error()
 }
 
+// leadsOut says that os.Root refused a symlink that leads out of the workspace; package os exports no value for that. Code can put one where none was seen
+// a moment before.
+func leadsOut(err error) bool { return strings.HasSuffix(err.Error(), "path escapes from parent") }
+
 func respond(err error) wire.Response {
 	var f fault
 	switch {
@@ -197,7 +202,7 @@ func respond(err error) wire.Response {
 		f = fault{wire.FaultExists, err.Error()}
 	case errors.Is(err, syscall.ENAMETOOLONG), errors.Is(err, syscall.ENOTDIR):
 		f = fault{wire.FaultPath, err.Error()}
-	case errors.Is(err, os.ErrPermission):
+	case errors.Is(err, os.ErrPermission), errors.Is(err, syscall.ELOOP), leadsOut(err):
 		f = fault{wire.FaultDenied, err.Error()}
 	default:
 		f = fault{wire.FaultInternal, err.Error()}

@@ -179,7 +179,7 @@ func TestSaveRefuses(t *testing.T) {
 	})
 }
 
-// TestLostImage starts again from the image when a sandbox is lost.
+// TestLostImage starts again from the image when a sandbox is lost, and says so once.
 func TestLostImage(t *testing.T) {
 	t.Parallel()
 	state := t.TempDir()
@@ -196,5 +196,6 @@ func TestLostImage(t *testing.T) {
 		t.Fatal(err)
 	}
 	<-s.Lost()
+	runCell(t, s, code("x", "kernel.Rollback\nresult 'saved'\nok"))
 	runCell(t, s, code("x", "result 'saved'\nok"))
 }

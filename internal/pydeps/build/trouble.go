@@ -113,6 +113,7 @@ var lacks = []struct {
 	{regexp.MustCompile(`(?i)(cmake|ninja|make|meson|pkg-config|swig)['":]*.*(not found|no such file|must be installed)`), "it needs a tool for building on this machine that is not there"},
 	{regexp.MustCompile(`(?i)name resolution|name or service not known|network is unreachable|could not resolve host|connection refused`), "its build wants to download something, and a build reaches the package index alone"},
 	{regexp.MustCompile(`\(SIGKILL\)|signal: 9`), "it was killed, most likely because it wanted more memory than its sandbox has"},
+	{regexp.MustCompile(`\(SIGSEGV\)|signal: 11`), "it crashed, as programs also do when their sandbox has no more memory for them"},
 	{regexp.MustCompile(`(?i)No space left on device`), "it needs more room than its sandbox has"},
 }
 

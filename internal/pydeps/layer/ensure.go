@@ -46,7 +46,7 @@ func (s *Store) Ensure(ctx context.Context, c Closure, fetch Fetch, told func(Pr
 	if err != nil {
 		return nil, false, s.explain(ctx, err)
 	}
-	defer lock.Close()
+	defer free(lock)
 	if l, ok := s.use(name); ok {
 		return l, false, nil
 	}
@@ -191,7 +191,7 @@ func (m *making) ensureWheel(ctx context.Context, w Wheel) (*contents, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer lock.Close()
+	defer free(lock)
 	if c := m.store.known(key); c != nil {
 		m.telling.Lock()
 		delete(m.total, w.SHA256)

@@ -65,6 +65,12 @@ func lockFile(f *os.File, how int) error {
 	}
 }
 
+// free gives up a lock at once, also while a process that is being started still has a copy of the descriptor.
+func free(f *os.File) {
+	_ = unix.Flock(int(f.Fd()), unix.LOCK_UN)
+	_ = f.Close()
+}
+
 // guard keeps sweeps away until it is closed.
 func (s *Store) guard(ctx context.Context) (*os.File, error) {
 	return acquire(ctx, filepath.Join(s.dir, "lock"), unix.LOCK_SH, nil)
