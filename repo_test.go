@@ -35,7 +35,7 @@ var layers = [][]string{
 	{"interpreter", "template", "named", "bench"},
 	{"transcript"},
 	{"hub"},
-	{"store", "api", "compat/*", "notebook"},
+	{"store", "api", "compat/*", "notebook", "hub/hubtest"},
 	{"client", "httpd", "store/*"},
 	{"cli"},
 	{"app"},

@@ -5,6 +5,7 @@ package api
 
 import (
 	"context"
+	"encoding/json"
 	"io"
 	"log/slog"
 	"net/http"
@@ -62,7 +63,7 @@ type Executions interface {
 	Execution(ctx context.Context, who auth.Principal, id string) (hub.Execution, error)
 	Executions(ctx context.Context, who auth.Principal, f hub.ExecutionFilter, p hub.Page) (hub.Listing[hub.Execution], error)
 	InterruptExecution(ctx context.Context, who auth.Principal, id string) (hub.Execution, error)
-	Follow(ctx context.Context, who auth.Principal, id string, after int64) (hub.Follower[hub.Event], error)
+	Follow(ctx context.Context, who auth.Principal, id string, after int64) (hub.Follower[json.RawMessage], error)
 }
 
 // Files are a hub's stored files, and the workspaces of its sessions.
@@ -99,7 +100,7 @@ type Turns interface {
 	Branch(ctx context.Context, who auth.Principal, turn string) ([]hub.Turn, error)
 	CancelTurn(ctx context.Context, who auth.Principal, id string) (hub.Turn, error)
 	DeleteTurn(ctx context.Context, who auth.Principal, id string) error
-	FollowTurn(ctx context.Context, who auth.Principal, id string, after int64) (hub.Follower[hub.TurnEvent], error)
+	FollowTurn(ctx context.Context, who auth.Principal, id string, after int64) (hub.Follower[json.RawMessage], error)
 }
 
 // History is what a hub knows of the past, and of the models.

@@ -2,6 +2,7 @@ package api
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -45,16 +46,7 @@ func (m message) frame(to []byte) []byte {
 
 // typed is a message whose event is named like the "type" that its JSON begins with.
 func typed(id int64, body []byte) message {
-	return message{id: id, event: typeOf(body), data: body}
-}
-
-func typeOf(body []byte) string {
-	rest, ok := bytes.CutPrefix(body, []byte(`{"type":"`))
-	name, _, closed := bytes.Cut(rest, []byte(`"`))
-	if !ok || !closed || len(name) > 40 {
-		return "message"
-	}
-	return string(name)
+	return message{id: id, event: cmp.Or(transcript.TypeOf(body), "message"), data: body}
 }
 
 // object is a message around a thing: {"type":"execution","execution":{...}}.
@@ -77,7 +69,7 @@ func failure(err error) message {
 }
 
 // messages turns a follower's events into messages. after is where it began.
-func messages[E any](f hub.Follower[E], after int64, encode func(E) ([]byte, error)) iter.Seq2[message, error] {
+func messages(f hub.Follower[json.RawMessage], after int64) iter.Seq2[message, error] {
 	return func(yield func(message, error) bool) {
 		last := after
 		for n, err := range f {
@@ -85,8 +77,7 @@ func messages[E any](f hub.Follower[E], after int64, encode func(E) ([]byte, err
 				yield(message{}, err)
 				return
 			}
-			m, err := numbered(n, last, encode)
-			if !yield(m, err) || err != nil {
+			if !yield(numbered(n, last), nil) {
 				return
 			}
 			last = n.Seq
@@ -94,15 +85,11 @@ func messages[E any](f hub.Follower[E], after int64, encode func(E) ([]byte, err
 	}
 }
 
-func numbered[E any](n hub.Numbered[E], last int64, encode func(E) ([]byte, error)) (message, error) {
+func numbered(n hub.Numbered[json.RawMessage], last int64) message {
 	if n.Gap {
-		return message{id: n.Seq, event: "gap", data: fmt.Appendf(nil, `{"type":"gap","after":%d,"until":%d}`, last, n.Seq)}, nil
+		return message{id: n.Seq, event: "gap", data: fmt.Appendf(nil, `{"type":"gap","after":%d,"until":%d}`, last, n.Seq)}
 	}
-	body, err := encode(n.Event)
-	if err != nil {
-		return message{}, fmt.Errorf("encode event %d: %w", n.Seq, err)
-	}
-	return typed(n.Seq, body), nil
+	return typed(n.Seq, n.Event)
 }
 
 // untilEnd watches that a stream ends with its end. Where it does not, as when the server ends, and there is more to come, it tells the

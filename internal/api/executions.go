@@ -10,7 +10,6 @@ import (
 	"cove/internal/auth"
 	"cove/internal/hub"
 	"cove/internal/kernel"
-	"cove/internal/transcript"
 )
 
 // Execution is one run of code.
@@ -142,7 +141,7 @@ curl -H "Authorization: Bearer $KEY" "$COVE/sessions/$SESSION/executions?backgro
 func (s *surface) openExecution(who auth.Principal, id string, from int64) opener {
 	return func(ctx context.Context) (iter.Seq2[message, error], error) {
 		f, err := s.o.Hub.Follow(ctx, who, id, from)
-		return untilEnd(messages(f, from, transcript.Event), from, "done", func() (int64, bool, error) {
+		return untilEnd(messages(f, from), from, "done", func() (int64, bool, error) {
 			e, err := s.o.Hub.Execution(ctx, who, id)
 			return e.Events, e.State.Final(), err
 		}), err

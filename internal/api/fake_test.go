@@ -3,6 +3,7 @@ package api_test
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"io"
 	"net/http"
@@ -17,6 +18,7 @@ import (
 	"cove/internal/audit"
 	"cove/internal/auth"
 	"cove/internal/hub"
+	"cove/internal/hub/hubtest"
 	"cove/internal/interpreter"
 	"cove/internal/kernel"
 	"cove/internal/problem"
@@ -164,14 +166,14 @@ func (h *fakeHub) Executions(_ context.Context, who auth.Principal, f hub.Execut
 func (h *fakeHub) InterruptExecution(_ context.Context, who auth.Principal, id string) (hub.Execution, error) {
 	return hub.Execution{ID: id, State: hub.ExecutionRunning}, h.note(who, id)
 }
-func (h *fakeHub) Follow(ctx context.Context, who auth.Principal, id string, after int64) (hub.Follower[hub.Event], error) {
+func (h *fakeHub) Follow(ctx context.Context, who auth.Principal, id string, after int64) (hub.Follower[json.RawMessage], error) {
 	if id != execution {
 		return nil, problem.New(problem.NotFound, "execution_not_found", "there is no such execution")
 	}
 	if h.follow != nil {
-		return h.follow(ctx, after), nil
+		return hubtest.Events(h.follow(ctx, after)), nil
 	}
-	return follower(h.events, after, h.ends), h.note(who, id, after)
+	return hubtest.Events(follower(h.events, after, h.ends)), h.note(who, id, after)
 }
 
 func (h *fakeHub) Tree(ctx context.Context, who auth.Principal, id string, write bool, use func(context.Context, hub.Tree) error) error {
@@ -338,8 +340,8 @@ func (h *fakeHub) CancelTurn(_ context.Context, who auth.Principal, id string) (
 func (h *fakeHub) DeleteTurn(_ context.Context, who auth.Principal, id string) error {
 	return h.note(who, id)
 }
-func (h *fakeHub) FollowTurn(_ context.Context, who auth.Principal, id string, after int64) (hub.Follower[hub.TurnEvent], error) {
-	return follower(h.turns, after, h.turnEnds), h.note(who, id, after)
+func (h *fakeHub) FollowTurn(_ context.Context, who auth.Principal, id string, after int64) (hub.Follower[json.RawMessage], error) {
+	return hubtest.TurnEvents(follower(h.turns, after, h.turnEnds)), h.note(who, id, after)
 }
 func (h *fakeHub) Search(_ context.Context, who auth.Principal, q string, p hub.Page) (hub.Listing[hub.Found], error) {
 	return hub.Listing[hub.Found]{Items: []hub.Found{{Turn: turn, Field: "prompt", Snippet: q, At: then}}}, h.note(who, q, p)

@@ -11,7 +11,6 @@ import (
 	"cove/internal/hub"
 	"cove/internal/model"
 	"cove/internal/problem"
-	"cove/internal/transcript"
 )
 
 // Turn is one request to a model and everything until its answer.
@@ -240,7 +239,7 @@ func (s *surface) turn(do func(Hub, context.Context, auth.Principal, string) (hu
 func (s *surface) openTurn(who auth.Principal, id string, from int64) opener {
 	return func(ctx context.Context) (iter.Seq2[message, error], error) {
 		f, err := s.o.Hub.FollowTurn(ctx, who, id, from)
-		return untilEnd(messages(f, from, transcript.TurnEvent), from, "answer", func() (int64, bool, error) {
+		return untilEnd(messages(f, from), from, "answer", func() (int64, bool, error) {
 			t, err := s.o.Hub.Turn(ctx, who, id)
 			return t.Events, t.State.Final(), err
 		}), err

@@ -3,6 +3,7 @@ package client_test
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -19,6 +20,7 @@ import (
 	"cove/internal/auth"
 	"cove/internal/client"
 	"cove/internal/hub"
+	"cove/internal/hub/hubtest"
 	"cove/internal/interpreter"
 	"cove/internal/kernel"
 	"cove/internal/problem"
@@ -80,17 +82,17 @@ func (h *fakeHub) StartExecution(_ context.Context, _ auth.Principal, n hub.NewE
 	return hub.Execution{ID: execution, Session: n.Session, Code: n.Code}, nil
 }
 
-func (h *fakeHub) Follow(_ context.Context, _ auth.Principal, id string, after int64) (hub.Follower[hub.Event], error) {
+func (h *fakeHub) Follow(_ context.Context, _ auth.Principal, id string, after int64) (hub.Follower[json.RawMessage], error) {
 	if id != execution {
 		return nil, problem.New(problem.NotFound, "execution_not_found", "there is no such execution")
 	}
-	return func(yield func(hub.Numbered[hub.Event], error) bool) {
+	return hubtest.Events(func(yield func(hub.Numbered[hub.Event], error) bool) {
 		for _, n := range h.events {
 			if n.Seq > after && !yield(n, nil) {
 				return
 			}
 		}
-	}, nil
+	}), nil
 }
 
 func (h *fakeHub) Execution(_ context.Context, _ auth.Principal, id string) (hub.Execution, error) {
@@ -101,8 +103,8 @@ func (h *fakeHub) StartTurn(_ context.Context, _ auth.Principal, n hub.NewTurn) 
 	return hub.Turn{ID: turn, Conversation: "cnv", Prompt: n.Prompt}, nil
 }
 
-func (h *fakeHub) FollowTurn(_ context.Context, _ auth.Principal, _ string, after int64) (hub.Follower[hub.TurnEvent], error) {
-	return func(yield func(hub.Numbered[hub.TurnEvent], error) bool) {
+func (h *fakeHub) FollowTurn(_ context.Context, _ auth.Principal, _ string, after int64) (hub.Follower[json.RawMessage], error) {
+	return hubtest.TurnEvents(func(yield func(hub.Numbered[hub.TurnEvent], error) bool) {
 		if after < 1 && !yield(hub.Numbered[hub.TurnEvent]{Seq: 1, Event: interpreter.Text{Delta: "a"}}, nil) {
 			return
 		}
@@ -111,7 +113,7 @@ func (h *fakeHub) FollowTurn(_ context.Context, _ auth.Principal, _ string, afte
 			return
 		}
 		yield(hub.Numbered[hub.TurnEvent]{Seq: 2, Event: interpreter.Answer{Text: "a", Reason: interpreter.Complete}}, nil)
-	}, nil
+	}), nil
 }
 
 func (h *fakeHub) Install(_ context.Context, _ auth.Principal, _ string, requirements []string, told func(pydeps.Progress)) (pydeps.Provision, error) {

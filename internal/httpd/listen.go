@@ -14,6 +14,8 @@ import (
 	"syscall"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"cove/internal/problem"
 )
 
@@ -81,10 +83,24 @@ func (s *Server) add(l net.Listener, h http.Handler, secure *tls.Config) {
 	}})
 }
 
+// unsentMost bounds what waits in the kernel for a client that does not read, besides what its own side holds: without it up to 4 MiB of a stream of events
+// would be made for each such client. Nothing is slower for it, since what is sent and not acknowledged does not count.
+const unsentMost = 128 << 10
+
+// boundUnsent is for net.ListenConfig.Control; connections have it from their listener.
+func boundUnsent(network, _ string, c syscall.RawConn) error {
+	if !strings.HasPrefix(network, "tcp") {
+		return nil
+	}
+	var failure error
+	err := c.Control(func(fd uintptr) { failure = unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_NOTSENT_LOWAT, unsentMost) })
+	return errors.Join(err, failure)
+}
+
 func listen(ctx context.Context, address string) (net.Listener, error) {
-	var config net.ListenConfig
-	path, unix := strings.CutPrefix(address, "unix:")
-	if unix {
+	config := net.ListenConfig{Control: boundUnsent}
+	path, local := strings.CutPrefix(address, "unix:")
+	if local {
 		return listenUnix(ctx, config, path)
 	}
 	l, err := config.Listen(ctx, "tcp", address)

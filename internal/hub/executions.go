@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -11,7 +12,6 @@ import (
 
 	"cove/internal/auth"
 	"cove/internal/ident"
-	"cove/internal/interpreter"
 	"cove/internal/kernel"
 	"cove/internal/problem"
 	"cove/internal/transcript"
@@ -199,7 +199,7 @@ func (h *Hub) InterruptExecution(ctx context.Context, who auth.Principal, id str
 
 // Follow yields the events of an execution with Seq above after, from the store as far as they are old, then as they happen, and ends
 // behind the Done. A follower that does not keep up slows nobody and costs no memory. Needs auth.SessionsRead.
-func (h *Hub) Follow(ctx context.Context, who auth.Principal, id string, after int64) (Follower[Event], error) {
+func (h *Hub) Follow(ctx context.Context, who auth.Principal, id string, after int64) (Follower[json.RawMessage], error) {
 	if err := who.Require(auth.SessionsRead); err != nil {
 		return nil, err
 	}
@@ -208,9 +208,9 @@ func (h *Hub) Follow(ctx context.Context, who auth.Principal, id string, after i
 		return nil, err
 	}
 	if turn != "" {
-		return untilDone(follow(ctx, h, turn, id, after, parseOutput)), nil
+		return outputs(h.follow(ctx, turn, id, after)), nil
 	}
-	return untilDone(follow(ctx, h, id, "", after, transcript.ParseEvent)), nil
+	return h.follow(ctx, id, "", after), nil
 }
 
 // turnOf returns the turn that an execution is a step of, or "".
@@ -225,27 +225,18 @@ func (h *Hub) turnOf(ctx context.Context, project, execution string) (string, er
 	return e.Turn, err
 }
 
-// parseOutput reads what an execution emitted from the stream of its turn.
-func parseOutput(body []byte) (Event, error) {
-	event, err := transcript.ParseTurnEvent(body)
-	if err != nil {
-		return nil, err
-	}
-	if out, ok := event.(interpreter.Output); ok {
-		return out.Event, nil
-	}
-	return nil, nil
-}
-
-// untilDone ends behind a Done, and leaves out what no execution emitted.
-func untilDone(events Follower[Event]) Follower[Event] {
-	return func(yield func(Numbered[Event], error) bool) {
-		for n, err := range events {
-			if err == nil && n.Event == nil && !n.Gap {
-				continue
+// outputs picks what an execution emitted from the events of its turn, and ends behind the Done.
+func outputs(turn Follower[json.RawMessage]) Follower[json.RawMessage] {
+	return func(yield func(Numbered[json.RawMessage], error) bool) {
+		for n, err := range turn {
+			last := false
+			if err == nil && !n.Gap {
+				if n.Event = transcript.OutputOf(n.Event); n.Event == nil {
+					continue
+				}
+				last = transcript.TypeOf(n.Event) == "done"
 			}
-			_, last := n.Event.(kernel.Done)
-			if !yield(n, err) || last {
+			if !yield(n, err) || err != nil || last {
 				return
 			}
 		}

@@ -2,6 +2,7 @@ package hub
 
 import (
 	"context"
+	"encoding/json"
 	"time"
 
 	"cove/internal/ident"
@@ -11,8 +12,8 @@ import (
 
 // follow returns the events of a stream behind after: from the store as far as they are old, then as they happen, until the stream ends. With an
 // execution only those that it emitted. It holds nothing while its consumer does something else.
-func follow[E any](ctx context.Context, h *Hub, stream, execution string, after int64, parse func(body []byte) (E, error)) Follower[E] {
-	return func(yield func(Numbered[E], error) bool) {
+func (h *Hub) follow(ctx context.Context, stream, execution string, after int64) Follower[json.RawMessage] {
+	return func(yield func(Numbered[json.RawMessage], error) bool) {
 		after := after
 		seen := delivery{t: telemetry.From(ctx), began: h.now(), kind: spanExecution}
 		if ident.Valid(ident.Turn, stream) {
@@ -21,15 +22,15 @@ func follow[E any](ctx context.Context, h *Hub, stream, execution string, after 
 		for {
 			events, next, over, err := h.take(ctx, stream, execution, after)
 			if err != nil {
-				yield(Numbered[E]{}, err)
+				yield(Numbered[json.RawMessage]{}, err)
 				return
 			}
 			for _, e := range events {
-				n := Numbered[E]{Seq: e.Seq, At: e.At, Gap: isGap(e)}
+				n := Numbered[json.RawMessage]{Seq: e.Seq, At: e.At, Gap: isGap(e)}
 				if !n.Gap {
-					n.Event, err = parse(e.Body)
+					n.Event = e.Body
 				}
-				if !yield(n, err) || err != nil {
+				if !yield(n, nil) {
 					return
 				}
 				seen.event(h, e, n.Gap)
@@ -38,6 +39,21 @@ func follow[E any](ctx context.Context, h *Hub, stream, execution string, after 
 				return
 			}
 			after = next
+		}
+	}
+}
+
+// Read parses what a follower yields; parse is transcript.ParseEvent or transcript.ParseTurnEvent. A gap has the zero value of E as its event.
+func Read[E any](f Follower[json.RawMessage], parse func(body []byte) (E, error)) Follower[E] {
+	return func(yield func(Numbered[E], error) bool) {
+		for n, err := range f {
+			out := Numbered[E]{Seq: n.Seq, At: n.At, Gap: n.Gap}
+			if err == nil && !n.Gap {
+				out.Event, err = parse(n.Event)
+			}
+			if !yield(out, err) || err != nil {
+				return
+			}
 		}
 	}
 }

@@ -190,7 +190,8 @@ type Listing[T any] struct {
 	Next  string
 }
 
-// Follower is the events of an execution or a turn from one point on. It ends when the last event was yielded or ctx ended.
+// Follower is the events of an execution or a turn from one point on. It ends when the last event was yielded or ctx ended. With json.RawMessage they are
+// as package transcript writes them and as they are stored; many may follow one stream, and none of them costs what parsing does. See Read.
 type Follower[E any] iter.Seq2[Numbered[E], error]
 
 // Numbered is an event with its place in its stream. Seq begins with 1 and always grows; where it leaves out numbers a Gap says so.

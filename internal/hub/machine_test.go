@@ -20,6 +20,7 @@ import (
 	"cove/internal/auth"
 	"cove/internal/hub"
 	"cove/internal/ident"
+	"cove/internal/interpreter"
 	"cove/internal/kernel"
 	"cove/internal/named"
 	"cove/internal/problem"
@@ -29,6 +30,7 @@ import (
 	"cove/internal/snapshot"
 	"cove/internal/store"
 	"cove/internal/telemetry"
+	"cove/internal/transcript"
 	"cove/internal/wire"
 )
 
@@ -372,6 +374,18 @@ func (l *life) start(who auth.Principal, session, code string) hub.Execution {
 		l.t.Fatal(err)
 	}
 	return e
+}
+
+// Follow is the hub's with the events parsed.
+func (l *life) Follow(ctx context.Context, who auth.Principal, id string, after int64) (hub.Follower[kernel.Event], error) {
+	f, err := l.Hub.Follow(ctx, who, id, after)
+	return hub.Read(f, transcript.ParseEvent), err
+}
+
+// FollowTurn is the hub's with the events parsed.
+func (l *life) FollowTurn(ctx context.Context, who auth.Principal, id string, after int64) (hub.Follower[interpreter.Event], error) {
+	f, err := l.Hub.FollowTurn(ctx, who, id, after)
+	return hub.Read(f, transcript.ParseTurnEvent), err
 }
 
 // wait follows an execution to its end and returns what it printed and how it ended.

@@ -72,16 +72,15 @@ func (h *Hub) addFiles(ctx context.Context, r *Rollback, e Execution) error {
 
 // filePath reads the path of a File event, alone or in an event of a turn.
 func filePath(body []byte, ofTurn bool) (string, bool) {
-	parse := transcript.ParseEvent
 	if ofTurn {
-		parse = parseOutput
+		body = transcript.OutputOf(body)
 	}
-	event, err := parse(body)
-	if err != nil {
+	if transcript.TypeOf(body) != "file" {
 		return "", false
 	}
+	event, err := transcript.ParseEvent(body)
 	f, ok := event.(kernel.File)
-	return f.Path, ok
+	return f.Path, ok && err == nil
 }
 
 // event is what an execution says of it.

@@ -175,22 +175,30 @@ func (h *Hub) SetForeign(ctx context.Context, who auth.Principal, turn string, f
 
 // FollowTurn yields the events of a turn with Seq above after, as Follow does for an execution. It ends behind the interpreter.Answer, or
 // with the error that ended the turn, also when it ended long ago. Needs auth.ConversationsRead.
-func (h *Hub) FollowTurn(ctx context.Context, who auth.Principal, id string, after int64) (Follower[TurnEvent], error) {
+func (h *Hub) FollowTurn(ctx context.Context, who auth.Principal, id string, after int64) (Follower[json.RawMessage], error) {
 	if err := who.Require(auth.ConversationsRead); err != nil {
 		return nil, err
 	}
 	if _, err := h.turn(ctx, who.Project, id); err != nil {
 		return nil, err
 	}
-	return follow(ctx, h, id, "", after, parseTurnEvent), nil
+	return untilFailure(h.follow(ctx, id, "", after)), nil
 }
 
-// parseTurnEvent reads an event of a turn's stream. The failure that ends one is an error.
-func parseTurnEvent(body []byte) (TurnEvent, error) {
-	if p, ok := transcript.ParseFailure(body); ok {
-		return nil, p
+// untilFailure turns the failure that ends a turn into an error.
+func untilFailure(events Follower[json.RawMessage]) Follower[json.RawMessage] {
+	return func(yield func(Numbered[json.RawMessage], error) bool) {
+		for n, err := range events {
+			if err == nil && transcript.TypeOf(n.Event) == "failure" {
+				if p, ok := transcript.ParseFailure(n.Event); ok {
+					n.Event, err = nil, p
+				}
+			}
+			if !yield(n, err) || err != nil {
+				return
+			}
+		}
 	}
-	return transcript.ParseTurnEvent(body)
 }
 
 // Search finds words in the project's history. Needs auth.ConversationsRead.

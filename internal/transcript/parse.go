@@ -1,6 +1,7 @@
 package transcript
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"math"
@@ -99,6 +100,30 @@ func ParseTurnEvent(text []byte) (interpreter.Event, error) {
 			Usage: model.Usage(e.Usage)}, nil
 	}
 }
+
+// OutputOf returns the kernel's event, as Event writes it, in what TurnEvent wrote of an interpreter.Output; nil for any other event of a turn.
+func OutputOf(text []byte) []byte {
+	var e struct {
+		Event json.RawMessage `json:"event"`
+	}
+	if TypeOf(text) != "output" || json.Unmarshal(text, &e) != nil {
+		return nil
+	}
+	return e.Event
+}
+
+// TypeOf returns the type of what this package wrote without reading the rest; "" for anything else.
+func TypeOf(text []byte) string {
+	rest, ok := bytes.CutPrefix(text, []byte(`{"type":"`))
+	name, _, closed := bytes.Cut(rest[:min(len(rest), longestType)], []byte(`"`))
+	if !ok || !closed {
+		return ""
+	}
+	return string(name)
+}
+
+// longestType bounds the name of a type, in bytes.
+const longestType = 40
 
 // ParseFailure reads what Failure wrote. ok is false for what is no failure.
 func ParseFailure(text []byte) (p *problem.Error, ok bool) {

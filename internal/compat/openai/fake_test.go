@@ -20,6 +20,7 @@ import (
 	"cove/internal/auth"
 	"cove/internal/compat/openai"
 	"cove/internal/hub"
+	"cove/internal/hub/hubtest"
 	"cove/internal/ident"
 	"cove/internal/interpreter"
 	"cove/internal/model"
@@ -129,14 +130,14 @@ func (f *fakeHub) DeleteTurn(_ context.Context, _ auth.Principal, id string) err
 	return nil
 }
 
-func (f *fakeHub) FollowTurn(ctx context.Context, _ auth.Principal, id string, after int64) (hub.Follower[hub.TurnEvent], error) {
+func (f *fakeHub) FollowTurn(ctx context.Context, _ auth.Principal, id string, after int64) (hub.Follower[json.RawMessage], error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	t, ok := f.turns[id]
 	if !ok {
 		return nil, absent("turn_not_found")
 	}
-	return func(yield func(hub.Numbered[hub.TurnEvent], error) bool) { f.follow(ctx, t, after, yield) }, nil
+	return hubtest.TurnEvents(func(yield func(hub.Numbered[hub.TurnEvent], error) bool) { f.follow(ctx, t, after, yield) }), nil
 }
 
 func (f *fakeHub) follow(ctx context.Context, t *fakeTurn, after int64, yield func(hub.Numbered[hub.TurnEvent], error) bool) {

@@ -10,6 +10,7 @@ import (
 	"cove/internal/auth"
 	"cove/internal/hub"
 	"cove/internal/problem"
+	"cove/internal/transcript"
 )
 
 // step is what the follower of a turn brings: an event, or the error that ended the turn.
@@ -27,7 +28,7 @@ func (s *server) steps(ctx context.Context, who auth.Principal, turn string) (<-
 	out := make(chan step)
 	go func() {
 		defer close(out)
-		for e, err := range follow {
+		for e, err := range hub.Read(follow, transcript.ParseTurnEvent) {
 			select {
 			case out <- step{e, err}:
 			case <-ctx.Done():
@@ -82,7 +83,7 @@ func (s *server) replay(ctx context.Context, who auth.Principal, turn hub.Turn, 
 	if err != nil {
 		return nil, err
 	}
-	for e, err := range follow {
+	for e, err := range hub.Read(follow, transcript.ParseTurnEvent) {
 		if err != nil && ctx.Err() != nil {
 			return nil, err
 		}

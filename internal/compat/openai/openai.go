@@ -29,7 +29,7 @@ type Turns interface {
 	Turn(ctx context.Context, who auth.Principal, id string) (hub.Turn, error)
 	CancelTurn(ctx context.Context, who auth.Principal, id string) (hub.Turn, error)
 	DeleteTurn(ctx context.Context, who auth.Principal, id string) error
-	FollowTurn(ctx context.Context, who auth.Principal, id string, after int64) (hub.Follower[hub.TurnEvent], error)
+	FollowTurn(ctx context.Context, who auth.Principal, id string, after int64) (hub.Follower[json.RawMessage], error)
 	Turns(ctx context.Context, who auth.Principal, conversation string, p hub.Page) (hub.Listing[hub.Turn], error)
 }
 
