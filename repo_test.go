@@ -36,7 +36,7 @@ var layers = [][]string{
 	{"transcript"},
 	{"hub"},
 	{"store", "api", "compat/*", "notebook", "hub/hubtest"},
-	{"client", "httpd", "store/*"},
+	{"client", "httpd", "store/*", "api/apitest"},
 	{"cli"},
 	{"app"},
 }
@@ -46,7 +46,7 @@ var confined = map[string][]string{
 	"gvisor.dev/":                             {"sandbox/gvisor", "sandbox/gvisor/filters"},
 	"github.com/openai/openai-go":             {"model/openai"},
 	"github.com/anthropics/anthropic-sdk-go":  {"model/anthropic"},
-	"net/http":                                {"model", "model/openai", "model/anthropic", "model/modeltest", "model/choose", "cli", "bench", "pyindex", "pydeps/gateway", "pydeps/indextest", "pydeps/build", "pydeps/names/generate", "api", "compat/openai", "httpd", "client", "telemetry"},
+	"net/http":                                {"model", "model/openai", "model/anthropic", "model/modeltest", "model/choose", "cli", "bench", "pyindex", "pydeps/gateway", "pydeps/indextest", "pydeps/build", "pydeps/names/generate", "api", "api/apitest", "compat/openai", "httpd", "client", "telemetry"},
 	"database/sql":                            {"store", "store/pgtest"},
 	"modernc.org/sqlite":                      {"store"},
 	"github.com/jackc/pgx/":                   {"store", "store/pgtest"},

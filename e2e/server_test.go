@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"cove/internal/api/apitest"
 	"cove/internal/auth"
 )
 
@@ -174,7 +175,17 @@ func (s *server) call(ctx context.Context, method, path string, body any) (reply
 	}
 	defer func() { _ = response.Body.Close() }()
 	text, err := io.ReadAll(response.Body)
+	if err == nil {
+		s.described(method, path, response, text)
+	}
 	return reply{response.StatusCode, response.Header, text}, err
+}
+
+// described checks an answer against the document of the API.
+func (s *server) described(method, target string, response *http.Response, body []byte) {
+	if err := apitest.Check(method, target, response.StatusCode, response.Header, body); err != nil {
+		s.t.Error(err)
+	}
 }
 
 // must makes a request that has to succeed.

@@ -166,6 +166,7 @@ func build(o Options) *surface {
 	s.addProjects()
 	s.addLedgers()
 	s.polish()
+	s.links()
 	return s
 }
 

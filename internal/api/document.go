@@ -27,6 +27,9 @@ func guide(name string) string {
 	return strings.TrimSpace(string(text))
 }
 
+// What is sent has an empty list where there is nothing, never null. It is huma's to say so for all that is described with it.
+func init() { huma.DefaultArrayNullable = false }
+
 // config is huma's, without what it would serve or change by itself.
 func (s *surface) config() huma.Config {
 	c := huma.DefaultConfig("cove", "v1")

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"cove/internal/api"
+	"cove/internal/api/apitest"
 	"cove/internal/audit"
 	"cove/internal/auth"
 	"cove/internal/hub"
@@ -329,10 +330,10 @@ func (h *fakeHub) Turn(_ context.Context, who auth.Principal, id string) (hub.Tu
 	return hub.Turn{ID: id, Conversation: conversation, State: hub.TurnCompleted, Answer: "42", Created: then, Finished: then}, h.note(who, id)
 }
 func (h *fakeHub) Turns(_ context.Context, who auth.Principal, id string, p hub.Page) (hub.Listing[hub.Turn], error) {
-	return hub.Listing[hub.Turn]{Items: []hub.Turn{{ID: turn, Created: then}}}, h.note(who, id, p)
+	return hub.Listing[hub.Turn]{Items: []hub.Turn{{ID: turn, State: hub.TurnCompleted, Created: then}}}, h.note(who, id, p)
 }
 func (h *fakeHub) Branch(_ context.Context, who auth.Principal, id string) ([]hub.Turn, error) {
-	return []hub.Turn{{ID: id, Created: then}}, h.note(who, id)
+	return []hub.Turn{{ID: id, State: hub.TurnCompleted, Created: then}}, h.note(who, id)
 }
 func (h *fakeHub) CancelTurn(_ context.Context, who auth.Principal, id string) (hub.Turn, error) {
 	return hub.Turn{ID: id, State: hub.TurnCanceled}, h.note(who, id)
@@ -481,6 +482,9 @@ func (w *world) do(t *testing.T, method, path, body string, headers ...string) r
 	text, err := io.ReadAll(answer.Body)
 	if err != nil {
 		t.Fatal(err)
+	}
+	if err := apitest.Check(method, path, answer.StatusCode, answer.Header, text); err != nil {
+		t.Error(err)
 	}
 	return reply{answer.StatusCode, answer.Header, string(text)}
 }

@@ -1,6 +1,7 @@
 package api_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"flag"
 	"html"
@@ -242,7 +243,13 @@ func TestDocumentTellsWhatIsSent(t *testing.T) {
 		Info  struct{ License struct{ Name, URL string } }
 		Paths map[string]map[string]struct {
 			ID        string `json:"operationId"`
-			Responses map[string]struct{ Content map[string]any }
+			Responses map[string]struct {
+				Content map[string]any
+				Links   map[string]struct {
+					OperationID string `json:"operationId"`
+					Parameters  map[string]string
+				}
+			}
 		}
 	}
 	if err := json.Unmarshal(api.Document(), &doc); err != nil {
@@ -251,9 +258,20 @@ func TestDocumentTellsWhatIsSent(t *testing.T) {
 	if doc.Info.License.Name == "" || doc.Info.License.URL == "" {
 		t.Error("the document has no licence")
 	}
-	seen := 0
+	if bytes.Contains(api.Document(), []byte(`"null"`)) {
+		t.Error("something may be null")
+	}
+	seen, links := 0, 0
 	for path, item := range doc.Paths {
 		for method, op := range item {
+			for _, response := range op.Responses {
+				for name, link := range response.Links {
+					links++
+					if link.OperationID != name || len(link.Parameters) != 1 {
+						t.Errorf("%s leads to %s by %+v", op.ID, name, link)
+					}
+				}
+			}
 			for _, status := range []string{"4XX", "default"} {
 				if _, ok := op.Responses[status].Content["application/problem+json"]; !ok {
 					t.Errorf("%s %s does not say what a problem (%s) looks like", method, path, status)
@@ -271,6 +289,9 @@ func TestDocumentTellsWhatIsSent(t *testing.T) {
 	}
 	if seen != 2 {
 		t.Errorf("%d downloads", seen)
+	}
+	if l := doc.Paths["/sessions"]["post"].Responses["201"].Links["execution.create"]; l.Parameters["session"] != "$response.body#/id" || links < 50 {
+		t.Errorf("%d links, and from a new session to its executions %+v", links, l)
 	}
 }
 

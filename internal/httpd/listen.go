@@ -93,7 +93,9 @@ func boundUnsent(network, _ string, c syscall.RawConn) error {
 		return nil
 	}
 	var failure error
-	err := c.Control(func(fd uintptr) { failure = unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_NOTSENT_LOWAT, unsentMost) })
+	err := c.Control(func(fd uintptr) {
+		failure = unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_NOTSENT_LOWAT, unsentMost)
+	})
 	return errors.Join(err, failure)
 }
 

@@ -177,7 +177,7 @@ type File struct {
 
 // Usage is what was used in one day (UTC).
 type Usage struct {
-	Day          string  `json:"day"` // 2026-11-21
+	Day          string  `json:"day" format:"date"` // 2026-11-21
 	Executions   int64   `json:"executions"`
 	WallSeconds  float64 `json:"wall_seconds"`
 	CPUSeconds   float64 `json:"cpu_seconds"`
