@@ -125,7 +125,7 @@ func TestServerSessionsOutliveUpgrades(t *testing.T) {
 	}
 	s := startServerOf(t, l.program(oneVersion), l.dir, key)
 	session := s.session()
-	work(s, session, "x = 5; open('made.txt', 'w').write('made')")
+	work(s, session, "x = 5; f = lambda: 1; open('made.txt', 'w').write('made')")
 	s.must("PUT", "/api/v1/sessions/"+session+"/files/put.txt", []byte("put"), nil)
 	s.stop()
 
@@ -139,8 +139,8 @@ func TestServerSessionsOutliveUpgrades(t *testing.T) {
 	if log := s.stderr.String() + s.stdout.String(); !strings.Contains(log, "1 start anew with their files") {
 		t.Errorf("the start does not say what becomes of the session: %s", log)
 	}
-	all, got := work(s, session, "print('x' in globals(), open('made.txt').read(), open('put.txt').read())")
-	if got != "False made put\n" || !told(all, "rollback") {
+	all, got := work(s, session, "print(x, 'f' in globals(), open('made.txt').read(), open('put.txt').read())")
+	if got != "5 False made put\n" || !told(all, "rollback") {
 		t.Errorf("another release: %q %v", got, all)
 	}
 	if all, got := work(s, session, "print(open('put.txt').read())"); got != "put\n" || told(all, "rollback") {
@@ -189,7 +189,12 @@ func TestSessionsOutliveAnotherRelease(t *testing.T) {
 	one, other := l.program(oneVersion), l.program(otherVersion)
 	l.run(one, "run", "--session", "lab", "-c", `
 import os
+import pandas as pd
 x = 5
+df = alias = pd.DataFrame({"n": [1, 2, 3]})
+def double(n): return 2 * n
+class Own: pass
+own, stream = Own(), open("/dev/null")
 os.makedirs("a/b 空")
 open("a/b 空/data.bin", "wb").write(bytes(range(256)) * 4096)
 open("notes.txt", "w").write("text")
@@ -202,17 +207,19 @@ os.symlink("/etc/passwd", "link")
 		t.Errorf("only looking at it: %v %q %q", err, out, said)
 	}
 	look := `import os
-print(open("notes.txt").read(), sum(open("a/b 空/data.bin", "rb").read()), os.path.isdir("empty"), "x" in globals(), os.path.lexists("link"))`
+print(open("notes.txt").read(), sum(open("a/b 空/data.bin", "rb").read()), os.path.isdir("empty"), os.path.lexists("link"), x, df["n"].sum(), alias is df, pd.__name__, [n for n in ("double", "Own", "own", "stream") if n in globals()],
+    [n for n in os.listdir() if n.startswith(".")])`
+	const all = "text 133693440 True False 5 6 True pandas [] []\n"
 	out, said := l.run(other, "run", "--session", "lab", "-c", look)
-	if out != "text 133693440 True False False\n" {
+	if out != all {
 		t.Errorf("carried over: %q %s", out, said)
 	}
-	for _, want := range []string{"was saved by cove " + oneVersion, "its 2 files", "not carried over are variables", "session undo lab"} {
+	for _, want := range []string{"was saved by cove " + oneVersion, "its 2 files", "5 of its variables", "not carried over are the variables double, Own, own, stream", "session undo lab"} {
 		if !strings.Contains(said, want) {
 			t.Errorf("%q is not said: %s", want, said)
 		}
 	}
-	if out, said := l.run(other, "run", "--session", "lab", "-c", look); out != "text 133693440 True False False\n" || said != "" {
+	if out, said := l.run(other, "run", "--session", "lab", "-c", look); out != all || said != "" {
 		t.Errorf("the second time: %q %q", out, said)
 	}
 	l.expect(other, "command_line", `"go_on":1`, `"ways_back":1`)

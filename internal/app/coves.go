@@ -126,7 +126,7 @@ func withUpgrades(c config.Config, b named.Base, g *named.Ground, made snapshot.
 			return problem.New(problem.Unavailable, "cove_missing", "the cove that could read them was not kept").
 				WithHint("use " + from.Manifest.Made.String() + " to read it; nothing is changed until then")
 		}
-		return salvageWith(ctx, c, program, cli.Salvage{Image: from.Image(), Base: b, Key: from.Manifest.Key}, use)
+		return salvageWith(ctx, c, program, cli.Salvage{Image: from.Image(), Base: b, Key: from.Manifest.Key, Variables: c.CarryVariables}, use)
 	}
 	return g
 }
@@ -205,5 +205,6 @@ func salvage(ctx context.Context, c config.Config, what cli.Salvage, w io.Writer
 			return err
 		}
 	}
-	return session.Salvage(ctx, o, w)
+	o.Kernels = what.Base.Kernels
+	return session.Salvage(ctx, o, what.Variables, w)
 }

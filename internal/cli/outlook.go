@@ -52,7 +52,7 @@ func outlookOf(s named.Survey) (text, fix string) {
 			parts = append(parts, fmt.Sprintf("%d %s", n, what))
 		}
 	}
-	add(s.CarriedOver, "start anew with their files and packages, without variables")
+	add(s.CarriedOver, "start anew with their files, packages and what can be pickled of their variables")
 	add(s.Unreadable, "cannot be opened by it")
 	add(s.Broken, "are broken")
 	text = strings.Join(parts, ", ")

@@ -16,6 +16,8 @@ type Salvage struct {
 	Image string       `json:"image"` // the folder of the checkpoint
 	Base  named.Base   `json:"base"`
 	Key   snapshot.Key `json:"key"`
+	// Variables asks for those as well, as far as they can be had; see session.Salvage.
+	Variables bool `json:"variables,omitempty"`
 }
 
 // SalvageArgs is the command line by which that is asked. The question is JSON on standard input.

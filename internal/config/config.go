@@ -53,6 +53,8 @@ type Config struct {
 	SessionIdle Duration `toml:"session_idle" env:"COVE_SESSION_IDLE" doc:"how long a session that was brought into memory may be unused before it is paused; 0 means for ever"`
 	UndoDepth   int      `toml:"undo_depth" env:"COVE_UNDO_DEPTH" doc:"how many executions of a session can be undone; each takes a snapshot's room on the disk"`
 
+	CarryVariables bool `toml:"carry_variables" env:"COVE_CARRY_VARIABLES" doc:"carry variables over by pickle, as far as that goes, where an upgrade of cove makes a session start anew with its files"`
+
 	Model     string   `toml:"model" env:"COVE_MODEL" doc:"the model for cove ask, as PROVIDER/NAME: openai/..., anthropic/..., ollama/... or replay:FILE"`
 	MaxSteps  int      `toml:"max_steps" env:"COVE_MAX_STEPS" doc:"how often a model may run code for one question"`
 	MaxTokens int64    `toml:"max_tokens" env:"COVE_MAX_TOKENS" doc:"tokens that one question may use, in and out together; 0 means no limit"`
@@ -102,8 +104,9 @@ func Default(getenv func(string) string) Config {
 		PackagesMaxFiles:    200_000,
 		PackagesTimeout:     Duration(300e9),
 
-		SessionIdle: Duration(900e9),
-		UndoDepth:   10,
+		SessionIdle:    Duration(900e9),
+		UndoDepth:      10,
+		CarryVariables: true,
 
 		MaxSteps:  20,
 		MaxTokens: 1_000_000,

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"path"
+	"strconv"
 	"strings"
 
 	"cove/internal/problem"
@@ -16,7 +17,7 @@ import (
 )
 
 // A head that does not fit any more, as after an upgrade that brings another release of gVisor, is not the end of its session: that starts anew with
-// the files that another cove reads from the head (see Ground.Salvage) and with its packages, and is saved at once. The former head is kept as the way
+// the files that another cove reads from the head (see Ground.Salvage), with what can be pickled of its variables and with its packages, and is saved at once. The former head is kept as the way
 // back, whatever the depth of undo, until the session is removed: the cove that made it can return to it.
 
 // unfit says that err is about a head that does not fit.
@@ -29,24 +30,26 @@ func (s *Session) carriable(err error) bool {
 
 // haul is what was carried over.
 type haul struct {
-	files int
-	bytes int64
-	left  []string // what was not, of the workspace
+	files     int
+	bytes     int64
+	left      []string // what was not, of the workspace
+	pickles   string   // the file of the workspace in which the variables are; "": none came
+	variables session.Taken
 }
 
-// carry starts the session anew with the files of its head.
-func (s *Session) carry(ctx context.Context, head *snapshot.Snapshot) (live Live, err error) {
-	var got haul
-	err = s.ground.Salvage(ctx, head, func(archive io.Reader) error {
-		// Not before there is something to put into it: most of what can go wrong has by then.
-		if live, err = s.begin(ctx); err != nil {
-			return err
-		}
-		got, err = unpack(ctx, live, archive)
-		return err
-	})
-	if err != nil && live != nil {
-		err = errors.Join(err, live.Close(context.WithoutCancel(ctx)))
+// taker is what a Live is besides that makes variables of what another sandbox had.
+type taker interface {
+	TakeVariables(ctx context.Context, path string) (session.Taken, error)
+}
+
+// carry starts the session anew with the files of its head, and with what can be had of its variables.
+func (s *Session) carry(ctx context.Context, head *snapshot.Snapshot) (Live, error) {
+	live, got, err := s.carryInto(ctx, head, true)
+	if err == nil && lostBy(live) {
+		// The variables have taken the sandbox along, and the files in it.
+		s.notice(fmt.Sprintf("session %s: its variables could not be carried over: the sandbox was lost with them", s.name))
+		_ = live.Close(context.WithoutCancel(ctx))
+		live, got, err = s.carryInto(ctx, head, false)
 	}
 	if err != nil {
 		return nil, s.uncarried(head, err)
@@ -56,6 +59,46 @@ func (s *Session) carry(ctx context.Context, head *snapshot.Snapshot) (live Live
 	s.renewal = s.sayRenewed(head, got)
 	s.notice(fmt.Sprintf("session %s %s. As it was it is kept (%d MiB): %s", s.name, s.renewal, head.Size()>>20, s.wayBack(head.Manifest)))
 	return live, nil
+}
+
+func lostBy(live Live) bool {
+	select {
+	case <-live.Lost():
+		return true
+	default:
+		return false
+	}
+}
+
+// carryInto starts the session and puts into it what was carried over.
+func (s *Session) carryInto(ctx context.Context, head *snapshot.Snapshot, variables bool) (live Live, got haul, err error) {
+	err = s.ground.Salvage(ctx, head, func(archive io.Reader) error {
+		// Not before there is something to put into it: most of what can go wrong has by then.
+		if live, err = s.begin(ctx); err != nil {
+			return err
+		}
+		got, err = unpack(ctx, live, archive, variables)
+		return err
+	})
+	if err == nil {
+		got.variables = s.takeVariables(ctx, live, got)
+	} else if live != nil {
+		err = errors.Join(err, live.Close(context.WithoutCancel(ctx)))
+	}
+	return live, got, err
+}
+
+// takeVariables makes variables of those that came. That none can be had is no reason to go without the files.
+func (s *Session) takeVariables(ctx context.Context, live Live, got haul) session.Taken {
+	into, ok := live.(taker)
+	if !ok || got.pickles == "" {
+		return session.Taken{}
+	}
+	taken, err := into.TakeVariables(ctx, got.pickles)
+	if err != nil {
+		s.notice(fmt.Sprintf("session %s: its variables could not be carried over: %s", s.name, problem.Of(err).Message))
+	}
+	return taken
 }
 
 // arrive saves a session that was carried over, so that it is done only once.
@@ -80,8 +123,8 @@ func (s *Session) begin(ctx context.Context) (Live, error) {
 	return ground.Start(ctx, nil, true)
 }
 
-// unpack puts an archive's files into a workspace.
-func unpack(ctx context.Context, live Live, archive io.Reader) (haul, error) {
+// unpack puts an archive's files into a workspace, and the one with the variables if that is wanted.
+func unpack(ctx context.Context, live Live, archive io.Reader, variables bool) (haul, error) {
 	var got haul
 	into, ok := live.(Changes)
 	if !ok {
@@ -106,7 +149,14 @@ func unpack(ctx context.Context, live Live, archive io.Reader) (haul, error) {
 		case tar.TypeDir:
 			err = into.MakeFolder(ctx, name)
 		case tar.TypeReg:
-			_, err = into.Write(ctx, name, in)
+			pickles := h.PAXRecords[session.VariablesRecord] != ""
+			if pickles && !variables {
+				continue
+			}
+			if _, err = into.Write(ctx, name, in); pickles {
+				got.pickles = name
+				break
+			}
 			got.files, got.bytes = got.files+1, got.bytes+h.Size
 		}
 		if err != nil && problem.Of(err).Kind == problem.Invalid { // a name that only code can give
@@ -129,24 +179,49 @@ func leftOf(h *tar.Header) (paths []string) {
 	return paths
 }
 
-// mostLeft bounds how many paths a notice names.
-const mostLeft = 10
+// How many things a notice names, and how much of each name, in bytes.
+const (
+	mostLeft     = 10
+	longestNamed = 200
+)
 
 // Renewed says in a sentence without a subject that opening the session started it anew, and with what; "" where it goes on.
 func (s *Session) Renewed() string { return s.renewal }
 
 func (s *Session) sayRenewed(head *snapshot.Snapshot, got haul) string {
-	text := fmt.Sprintf("was saved by %s and cannot go on as it was: it starts anew with its %d files (%d KiB)", head.Manifest.Made, got.files, (got.bytes+1023)>>10)
-	if len(s.rec.Installed.Requirements) > 0 {
-		text += " and its packages"
+	with := []string{fmt.Sprintf("its %d files (%d KiB)", got.files, (got.bytes+1023)>>10)}
+	if n := got.variables.Taken; n > 0 {
+		with = append(with, fmt.Sprintf("%d of its variables", n))
 	}
-	text += "; not carried over are variables, imports, further kernels, processes, /tmp, and links and permissions in the workspace"
+	if len(s.rec.Installed.Requirements) > 0 {
+		with = append(with, "its packages")
+	}
+	text := fmt.Sprintf("was saved by %s and cannot go on as it was: it starts anew with %s", head.Manifest.Made, strings.Join(with, " and "))
+	switch v := got.variables; {
+	case v.Taken == 0:
+		text += "; not carried over are variables, imports"
+	case len(v.Left) > 0:
+		text += "; not carried over are the variables " + first(v.Left, v.More) + " (such as what is defined in the session)"
+	default:
+		text += "; not carried over are functions and classes"
+	}
+	text += ", further kernels, processes, /tmp, and links and permissions in the workspace"
 	if len(got.left) > 0 {
-		names := got.left[:min(mostLeft, len(got.left))]
-		text += ", and what could not be read: " + strings.Join(names, ", ")
-		if more := len(got.left) - len(names); more > 0 {
-			text += fmt.Sprintf(" and %d more", more)
-		}
+		text += ", and what could not be read: " + first(got.left, 0)
+	}
+	return text
+}
+
+// first names the first of several things, which hostile code may have named, and says how many others there are.
+func first(names []string, more int) string {
+	n := min(mostLeft, len(names))
+	var out []string
+	for _, name := range names[:n] {
+		out = append(out, strings.Trim(strconv.Quote(name[:min(len(name), longestNamed)]), `"`))
+	}
+	text := strings.Join(out, ", ")
+	if more += len(names) - n; more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
 	}
 	return text
 }

@@ -35,9 +35,36 @@ func (l *Left) add(path string) {
 	l.Paths = append(l.Paths, path)
 }
 
-// Salvage writes the files of the image's workspace to w, as tar. Nothing else of what was saved is asked for anything, so it need not work any more; what
-// was running goes on meanwhile in the sandbox, which ends afterwards. Folders come before what is in them; links and permissions are not taken along.
-func Salvage(ctx context.Context, o Options, w io.Writer) (err error) {
+// Salvage writes the files of the image's workspace to w, as tar. What was running goes on meanwhile in the sandbox, which ends afterwards. Folders
+// come before what is in them; links and permissions are not taken along. With variables, one more file has those of the main kernel, as far as they
+// can be had: its header has VariablesRecord. Without, nothing of what was saved is asked for anything, so it need not work any more.
+func Salvage(ctx context.Context, o Options, variables bool, w io.Writer) error {
+	if !variables {
+		return salvageFiles(ctx, o, w)
+	}
+	s, err := Open(ctx, o)
+	if err != nil {
+		return salvageFiles(ctx, o, w)
+	}
+	at, err := s.packVariables(ctx)
+	s.mu.Lock()
+	box, l := s.box, s.link
+	s.mu.Unlock()
+	if box == nil || ended(box.Done()) || ended(l.Done()) {
+		// The sandbox was lost with that: its files are still in the image.
+		return errors.Join(s.Close(context.WithoutCancel(ctx)), salvageFiles(ctx, o, w))
+	}
+	p := packed{at: at, whole: err == nil}
+	return errors.Join(explain(box, salvage(ctx, l, o.Limits.OrDefault().Workspace, p, w)), s.Close(context.WithoutCancel(ctx)))
+}
+
+// packed is where the variables are in a workspace; what is not whole is of no use.
+type packed struct {
+	at    string
+	whole bool
+}
+
+func salvageFiles(ctx context.Context, o Options, w io.Writer) (err error) {
 	o.Limits = o.Limits.OrDefault()
 	s := &Session{opts: o}
 	box, err := s.restore(ctx, s.spec())
@@ -50,11 +77,11 @@ func Salvage(ctx context.Context, o Options, w io.Writer) (err error) {
 		return explain(box, err)
 	}
 	defer func() { _ = l.Close() }()
-	return explain(box, salvage(ctx, l, o.Limits.Workspace, w))
+	return explain(box, salvage(ctx, l, o.Limits.Workspace, packed{}, w))
 }
 
 // salvage archives a workspace. What code has done to it must not keep the rest from being saved.
-func salvage(ctx context.Context, l *link.Link, room int64, w io.Writer) error {
+func salvage(ctx context.Context, l *link.Link, room int64, p packed, w io.Writer) error {
 	archive, left := tar.NewWriter(w), &Left{}
 	room += growth
 	for todo := []string{""}; len(todo) > 0; {
@@ -72,9 +99,11 @@ func salvage(ctx context.Context, l *link.Link, room int64, w io.Writer) error {
 			case e.Folder && strings.Count(dir, "/") <= maxDepth:
 				todo = append(todo, e.Path)
 				err = archive.WriteHeader(&tar.Header{Typeflag: tar.TypeDir, Name: e.Path + "/", Mode: 0o755, ModTime: timeOf(e), Format: tar.FormatPAX})
-			case e.Folder:
+			case e.Folder, e.Path == p.at && !p.whole:
+			case e.Path == p.at:
+				err = carry(ctx, l, archive, e, map[string]string{VariablesRecord: "1"}, &room, left)
 			default:
-				err = carry(ctx, l, archive, e, &room, left)
+				err = carry(ctx, l, archive, e, nil, &room, left)
 			}
 			if err != nil {
 				return fmt.Errorf("save %.300q: %w", e.Path, err)
@@ -97,7 +126,7 @@ func passable(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || p.Code == "file_denied" || p.Code == "invalid_path"
 }
 
-func carry(ctx context.Context, l *link.Link, archive *tar.Writer, e wire.FileInfo, room *int64, left *Left) error {
+func carry(ctx context.Context, l *link.Link, archive *tar.Writer, e wire.FileInfo, records map[string]string, room *int64, left *Left) error {
 	c, err := l.OpenFile(ctx, e.Path, 0, 0)
 	if err != nil && passable(err) {
 		left.add(e.Path)
@@ -112,7 +141,7 @@ func carry(ctx context.Context, l *link.Link, archive *tar.Writer, e wire.FileIn
 		return nil
 	}
 	*room -= c.Len()
-	header := &tar.Header{Typeflag: tar.TypeReg, Name: e.Path, Size: c.Len(), Mode: 0o644, ModTime: timeOf(e), Format: tar.FormatPAX}
+	header := &tar.Header{Typeflag: tar.TypeReg, Name: e.Path, Size: c.Len(), Mode: 0o644, ModTime: timeOf(e), Format: tar.FormatPAX, PAXRecords: records}
 	if err := archive.WriteHeader(header); err != nil {
 		return err
 	}
