@@ -27,11 +27,12 @@ func guide(name string) string {
 	return strings.TrimSpace(string(text))
 }
 
-// What is sent has an empty list where there is nothing, never null. It is huma's to say so for all that is described with it.
-func init() { huma.DefaultArrayNullable = false }
+// plainLists has huma tell that lists are never null, for all that is described with it: what is sent has an empty list where there is nothing.
+var plainLists = sync.OnceFunc(func() { huma.DefaultArrayNullable = false })
 
 // config is huma's, without what it would serve or change by itself.
 func (s *surface) config() huma.Config {
+	plainLists()
 	c := huma.DefaultConfig("cove", "v1")
 	c.OpenAPIPath, c.DocsPath, c.SchemasPath, c.CreateHooks = "", "", "", nil
 	c.RejectUnknownQueryParameters = true
