@@ -211,27 +211,13 @@ func unpack(ctx context.Context, root *os.Root, database io.Writer, r io.Reader)
 
 // restorePart copies a part. Whether it is the archive that cannot be read or the disk that cannot be written is told apart.
 func restorePart(folder string, to io.Writer, from io.Reader) error {
-	source := &reader{from: from}
-	if _, err := io.Copy(to, source); source.failed != nil {
-		return notABackup(source.failed)
+	source := &problem.Source{From: from}
+	if _, err := io.Copy(to, source); source.Failed != nil {
+		return notABackup(source.Failed)
 	} else if err != nil {
 		return unwritableFolder(folder, err)
 	}
 	return nil
-}
-
-// reader keeps why it failed.
-type reader struct {
-	from   io.Reader
-	failed error
-}
-
-func (r *reader) Read(p []byte) (int, error) {
-	n, err := r.from.Read(p)
-	if err != nil && !errors.Is(err, io.EOF) {
-		r.failed = err
-	}
-	return n, err
 }
 
 func readAbout(t *tar.Reader) error {

@@ -60,10 +60,10 @@ func (l *Link) write(ctx context.Context, path string, r io.Reader, mode fs.File
 	if err := wire.WriteMessage(ch, wire.Request{Op: wire.OpFileWrite, Path: path, Mode: uint32(mode.Perm())}, nil); err != nil {
 		return info, err
 	}
-	source := &remembering{r: r}
+	source := &problem.Source{From: r}
 	_, sendErr := io.Copy(writerOnly{ch}, source)
-	if source.err != nil {
-		return info, source.err
+	if source.Failed != nil {
+		return info, source.Failed
 	}
 	if sendErr == nil && ctx.Err() == nil {
 		sendErr = ch.CloseWrite()
@@ -78,20 +78,6 @@ func (l *Link) write(ctx context.Context, path string, r io.Reader, mode fs.File
 }
 
 type writerOnly struct{ io.Writer }
-
-// remembering tells a reader's failure from that of whoever copies from it.
-type remembering struct {
-	r   io.Reader
-	err error
-}
-
-func (m *remembering) Read(p []byte) (int, error) {
-	n, err := m.r.Read(p)
-	if err != nil && !errors.Is(err, io.EOF) {
-		m.err = err
-	}
-	return n, err
-}
 
 // Content is a file that is being read.
 type Content struct {

@@ -178,33 +178,19 @@ func (j *journal) receive(r io.Reader) (blob string, size int64, err error) {
 	if err != nil {
 		return "", 0, unkept(err)
 	}
-	source := &failing{r: r}
+	source := &problem.Source{From: r}
 	size, err = io.Copy(f, source)
 	if err == nil {
 		err = f.Sync()
 	}
 	if err = errors.Join(err, f.Close()); err != nil {
 		_ = os.Remove(path)
-		if source.err != nil {
-			return "", 0, source.err
+		if source.Failed != nil {
+			return "", 0, source.Failed
 		}
 		return "", 0, unkept(err)
 	}
 	return blob, size, nil
-}
-
-// failing remembers what its reader failed with.
-type failing struct {
-	r   io.Reader
-	err error
-}
-
-func (f *failing) Read(p []byte) (int, error) {
-	n, err := f.r.Read(p)
-	if err != nil && !errors.Is(err, io.EOF) {
-		f.err = err
-	}
-	return n, err
 }
 
 // drop removes a content that no change has.
