@@ -101,7 +101,7 @@ func (h *Hub) told(ctx context.Context, s *seat, state SessionState, reason stri
 	err := h.persist(ctx, func(ctx context.Context) error {
 		why := reason
 		if closed(s.lost) {
-			why = "its sandbox was lost"
+			why = lostSandbox
 		}
 		r, err := h.lostWith(ctx, s, state, head.Saved, why)
 		if err != nil {

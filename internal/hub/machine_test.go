@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -38,11 +39,12 @@ import (
 // "stubborn GATE" (which no interrupt ends), "die", "file PATH", "remember WORD", "recall". Its state is what was remembered.
 type toy struct {
 	hub.Tree
-	m     *toys
-	saved []string // what it was started from
-	mu    sync.Mutex
-	lost  chan struct{}
-	words []string
+	m      *toys
+	saved  []string // what it was started from
+	mu     sync.Mutex
+	lost   chan struct{}
+	words  []string
+	silent bool // its sandbox died, and nobody was told
 
 	refill func(context.Context, named.Changes) error
 }
@@ -77,6 +79,12 @@ func (y *toy) Execute(ctx context.Context, req kernel.Request) iter.Seq2[kernel.
 	return func(yield func(kernel.Event, error) bool) {
 		y.m.enter()
 		defer y.m.leave()
+		if y.unheard() && !yield(kernel.Rollback{Reason: "its sandbox was lost"}, nil) {
+			return
+		}
+		if y.m.doomed.Swap(false) {
+			req.Code = "die"
+		}
 		whole := ctx
 		if req.Timeout > 0 {
 			var cancel func()
@@ -133,6 +141,7 @@ func (y *toy) do(ctx context.Context, verb, word string, done *kernel.Done, say 
 		<-y.m.gate(word)
 	case "die":
 		y.die()
+		y.unheard()
 		done.Outcome, done.Lost, done.Message = kernel.OutcomeSandboxDied, kernel.LostSession, "the sandbox died"
 	case "remember":
 		y.mu.Lock()
@@ -151,11 +160,20 @@ func (y *toy) do(ctx context.Context, verb, word string, done *kernel.Done, say 
 func (y *toy) die() {
 	y.mu.Lock()
 	close(y.lost)
-	y.lost, y.words = make(chan struct{}), slices.Clone(y.saved)
+	y.lost, y.words, y.silent = make(chan struct{}), slices.Clone(y.saved), true
 	y.mu.Unlock()
 	if y.refill != nil {
 		_ = y.refill(context.Background(), y)
 	}
+}
+
+// unheard says, once, that the sandbox has died without anybody having been told.
+func (y *toy) unheard() bool {
+	y.mu.Lock()
+	defer y.mu.Unlock()
+	was := y.silent
+	y.silent = false
+	return was
 }
 
 func (y *toy) Save(_ context.Context, dir string, _ bool) error {
@@ -187,7 +205,7 @@ func (y *toy) Close(context.Context) error                             { return 
 func (y *toy) Python() (string, map[string]string)                     { return "3.11.7", nil }
 func (y *toy) IsComplete(context.Context, string) (string, error)      { return "complete", nil }
 func (y *toy) Installed() pydeps.State                                 { return pydeps.State{} }
-func (y *toy) Files(context.Context) ([]kernel.File, error)            { return nil, nil }
+func (y *toy) Files(context.Context) ([]kernel.File, error)            { return y.m.files, nil }
 func (y *toy) ReadFile(context.Context, string, int64) ([]byte, error) { return nil, nil }
 func (y *toy) PutFile(context.Context, string, string) error           { return nil }
 func (y *toy) Fetch(context.Context, string, io.Writer) error          { return nil }
@@ -221,6 +239,8 @@ type toys struct {
 	refuse  error
 	shut    chan struct{} // what is saved waits for it to be closed
 	full    bool          // the disk has no room for what is saved
+	files   []kernel.File // what every workspace has
+	doomed  atomic.Bool   // what runs next loses its sandbox
 
 	burned   time.Duration // processor time
 	measures bool          // it is known

@@ -20,6 +20,9 @@ const (
 	lastEvents     = 100 // of an execution, among which its files are: they are told at its end
 )
 
+// lostSandbox is why a session goes back whose sandbox has died while no code of it ran.
+const lostSandbox = "its sandbox was lost"
+
 // rollback finds out what a session lost that goes on from what was saved at to. An earlier one that nobody has acknowledged is part of it.
 func (h *Hub) rollback(ctx context.Context, row Session, to time.Time, reason string) (*Rollback, error) {
 	lost, err := h.o.Store.ExecutionsSince(ctx, row.Project, row.ID, to, mostSearched)

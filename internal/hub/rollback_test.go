@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -13,6 +14,7 @@ import (
 
 	"cove/internal/auth"
 	"cove/internal/hub"
+	"cove/internal/interpreter"
 	"cove/internal/kernel"
 )
 
@@ -230,6 +232,74 @@ func TestALostSandboxIsSaid(t *testing.T) {
 		if want := fmt.Sprint([]string{after.ID, dying.ID, "one"}); fmt.Sprint(seen) != want {
 			t.Errorf("%s: the next execution shows %v, want %s", at, seen, want)
 		}
+	}
+}
+
+// TestASandboxThatDiesInSilenceIsSaid loses the sandbox of a session that is held while no code runs: between two steps of a turn, and where the turn's own
+// look into files is what finds that out, or what dies.
+func TestASandboxThatDiesInSilenceIsSaid(t *testing.T) {
+	t.Parallel()
+	table := []kernel.File{{Path: "table.xlsx", Size: 3}}
+	for name, c := range map[string]struct {
+		files   []kernel.File
+		early   func(m *toys) // before the turn
+		between func(m *toys) // before its second step
+	}{
+		"between two steps":    {between: func(m *toys) { m.last.die() }},
+		"found by a look":      {files: table, early: func(m *toys) { m.last.die() }},
+		"while a look goes on": {files: table, early: func(m *toys) { m.doomed.Store(true) }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			v := &voice{t: t, lines: []line{calls(python("c1", "recall")), calls(python("c2", "recall")), words("Done.")}}
+			l, who := newLife(t, func(o *hub.Options) { o.Models = v; hasty(o) }), someone(auth.LocalProject)
+			if c.between != nil {
+				v.lines[1].first = func() { c.between(l.toys) }
+			}
+			s := l.session(who)
+			l.run(who, s.ID, "remember one")
+			l.save(who, s.ID)
+			before := l.start(who, s.ID, "remember two")
+			l.wait(who, before.ID)
+			l.toys.files = c.files
+			var told []kernel.Rollback
+			var seen []string
+			// Held, so that nobody takes it out of memory because its sandbox is lost.
+			err := l.Tree(t.Context(), who, s.ID, false, func(context.Context, hub.Tree) error {
+				if c.early != nil {
+					c.early(l.toys)
+				}
+				events, err := l.hear(who, l.begin(who, hub.NewTurn{Session: s.ID, Input: input("go")}).ID)
+				for _, e := range events {
+					out, ok := e.Event.(interpreter.Output)
+					if !ok {
+						continue
+					}
+					switch e := out.Event.(type) {
+					case kernel.Rollback:
+						told = append(told, e)
+						seen = append(seen, "rollback")
+					case kernel.Stream:
+						seen = append(seen, string(e.Data))
+					}
+				}
+				return err
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := []string{"rollback", "one", "one"}
+			if c.between != nil {
+				want = []string{"one two", "rollback", "one"}
+			}
+			if diff := cmp.Diff(want, seen); diff != "" {
+				t.Error(diff)
+			}
+			row, err := l.Session(t.Context(), who, s.ID)
+			if err != nil || len(told) != 1 || !told[0].To.Equal(row.Saved) || !slices.Contains(told[0].Executions, before.ID) {
+				t.Errorf("told %+v, the session is %+v: %v", told, row, err)
+			}
+		})
 	}
 }
 

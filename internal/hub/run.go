@@ -276,7 +276,7 @@ func (h *Hub) execute(t *task, req kernel.Request, emit emitter) (done kernel.Do
 			continue
 		}
 		if _, ok := event.(kernel.Rollback); ok {
-			h.lapsed(t.ctx, t.session, "its sandbox was lost")
+			h.lapsed(t.ctx, t.session, lostSandbox)
 			r := h.untold(t.ctx, t.project, t.session)
 			if r == nil {
 				continue // nothing had happened since it was saved

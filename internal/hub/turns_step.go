@@ -62,6 +62,7 @@ func (s *stepper) Execute(ctx context.Context, req kernel.Request) iter.Seq2[ker
 	}
 }
 
+// peek runs code that nobody is shown. What a session loses with it, or has lost before it, the next execution says.
 func (s *stepper) peek(ctx context.Context, req kernel.Request) iter.Seq2[kernel.Event, error] {
 	return func(yield func(kernel.Event, error) bool) {
 		ctx, cancel := context.WithTimeout(ctx, peekPatience)
@@ -69,6 +70,15 @@ func (s *stepper) peek(ctx context.Context, req kernel.Request) iter.Seq2[kernel
 		ctx, over := telemetry.Span(ctx, spanLook)
 		defer over(nil)
 		for event, err := range s.Live.Execute(ctx, req) {
+			switch e := event.(type) {
+			case kernel.Rollback:
+				s.h.lapsed(ctx, s.turn.Session, lostSandbox)
+				continue
+			case kernel.Done:
+				if e.Lost == kernel.LostSession {
+					s.h.lapsed(ctx, s.turn.Session, e.Message)
+				}
+			}
 			if !yield(event, err) {
 				return
 			}

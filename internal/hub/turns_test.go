@@ -27,7 +27,8 @@ import (
 type line struct {
 	parts []model.Part
 	err   error
-	hang  bool // until the request is given up
+	hang  bool   // until the request is given up
+	first func() // what happens before it; may be nil
 }
 
 // voice is a model that says its lines in order, and all models of a server.
@@ -65,6 +66,9 @@ func (v *voice) Stream(ctx context.Context, req model.Request) iter.Seq2[model.P
 		}
 		l := v.lines[n]
 		v.mu.Unlock()
+		if l.first != nil {
+			l.first()
+		}
 		for _, p := range l.parts {
 			if !yield(p, nil) {
 				return
