@@ -139,7 +139,7 @@ func (h *Hub) settleSession(ctx context.Context, row Session, info named.Info, o
 		}
 		switch fresh := len(lost.Executions); {
 		case row.Rollback != nil && fresh == len(row.Rollback.Executions), row.Rollback == nil && fresh == 0:
-			if info.Kept > 0 && state == SessionLost && info.State == named.Lost {
+			if info.Kept && state == SessionLost && info.State == named.Lost {
 				state, reason = SessionPaused, "" // only files were put in, and those are kept
 			}
 			if state != SessionLost {

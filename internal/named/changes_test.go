@@ -114,6 +114,23 @@ func TestFilesOutliveTheSandbox(t *testing.T) {
 	}
 }
 
+// TestWhatCannotBePutBackIsSaid refuses files that a next sandbox is to have again, one of which has another name by then.
+func TestWhatCannotBePutBackIsSaid(t *testing.T) {
+	t.Parallel()
+	m := &machine{}
+	s := open(t, named.Store{Dir: t.TempDir()}, "lab", m.options())
+	write(t, s, "a", "1")
+	write(t, s, "c", "2")
+	if err := s.Move(t.Context(), "a", "b"); err != nil {
+		t.Fatal(err)
+	}
+	m.last.cramped = true
+	execute(t, s, "die")
+	if got := s.Notices(); len(got) != 1 || got[0] != "files that were put in since could not be put back: b, c" {
+		t.Errorf("it is told %q", got)
+	}
+}
+
 // TestWhatFailsIsNotKept refuses changes in every way; none of them comes back.
 func TestWhatFailsIsNotKept(t *testing.T) {
 	t.Parallel()

@@ -41,6 +41,7 @@ type fake struct {
 	kernels map[string]int
 	touched bool
 	silent  bool // its sandbox died, and nobody was told
+	cramped bool // its workspace takes no files
 	refill  func(context.Context, named.Changes) error
 }
 
@@ -53,7 +54,7 @@ func (f *fake) Write(_ context.Context, path string, r io.Reader) (wire.FileInfo
 	if err != nil {
 		return wire.FileInfo{}, err
 	}
-	if string(text) == "refuse" {
+	if string(text) == "refuse" || f.cramped {
 		return wire.FileInfo{}, problem.New(problem.Exhausted, "workspace_full", "the workspace is full")
 	}
 	f.ran = append(f.ran, path+"="+string(text))

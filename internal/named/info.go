@@ -32,7 +32,7 @@ type Info struct {
 	Record
 	State  State  `json:"state"`
 	Reason string `json:"reason,omitempty"` // why it is lost or broken
-	Kept   int    `json:"-"`                // changes by others than code that the head lacks and that are kept apart
+	Kept   bool   `json:"-"`                // there are changes by others than code that the head lacks and that are kept apart
 	Disk   int64  `json:"disk_bytes"`       // room on the disk; forks count what they share
 	Path   string `json:"path"`
 	Unread bool   `json:"-"` // it is broken because the system could not read it, maybe for a moment: what it needs is not known
@@ -106,7 +106,7 @@ func (s Store) look(name string) (Info, error) {
 			break
 		}
 	}
-	info := Info{Record: rec, State: Paused, Kept: keptChanges(dir, rec.Head), Disk: occupied(dir), Path: dir}
+	info := Info{Record: rec, State: Paused, Kept: journaled(dir, rec.Head), Disk: occupied(dir), Path: dir}
 	switch {
 	case err != nil || rerr != nil:
 		info.State, info.Name, info.Reason = Broken, name, problem.Of(errors.Join(err, rerr)).Error()

@@ -2,7 +2,6 @@ package named
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -112,13 +111,15 @@ func seekEnd(f *os.File) error {
 	return err
 }
 
-// keptChanges counts the changes in the journal of a head.
-func keptChanges(dir string, head Entry) int {
-	text, err := os.ReadFile(journalPath(dir, head))
+// journaled says whether the journal of a head has a change.
+func journaled(dir string, head Entry) bool {
+	f, err := os.Open(journalPath(dir, head))
 	if err != nil {
-		return 0
+		return false
 	}
-	return bytes.Count(text, []byte{'\n'})
+	defer f.Close()
+	_, err = bufio.NewReader(f).ReadBytes('\n')
+	return err == nil
 }
 
 // note takes a change over and returns the contents that nobody needs any more.
@@ -273,8 +274,13 @@ func (j *journal) close() {
 	}
 }
 
-// replay makes the changes again in a workspace that lacks them. failed are the paths of files that could not be put there.
+// replay makes the changes again in a workspace that lacks them. failed are the files that could not be put there, by the paths that they
+// would have in the end.
 func (j *journal) replay(ctx context.Context, t Changes) (failed []string, err error) {
+	files := map[int]string{} // by the place of the change that put it there: what it is called now
+	for path, i := range j.newest {
+		files[i] = path
+	}
 	for i, c := range j.changes {
 		var cause error
 		switch c.Op {
@@ -293,19 +299,11 @@ func (j *journal) replay(ctx context.Context, t Changes) (failed []string, err e
 		if p := problem.Of(cause); ctx.Err() != nil || p.Kind == problem.Internal || p.Kind == problem.Unavailable {
 			return failed, fmt.Errorf("put back what was changed since the last save: %w", cause)
 		}
-		if c.Op == "put" && slices.Contains(j.needed(), i) {
-			failed = append(failed, c.Path)
+		if path, ok := files[i]; ok {
+			failed = append(failed, path)
 		}
 	}
 	return failed, nil
-}
-
-// needed are the places of the changes whose contents are.
-func (j *journal) needed() (places []int) {
-	for _, i := range j.newest {
-		places = append(places, i)
-	}
-	return places
 }
 
 func (j *journal) put(ctx context.Context, t Changes, c change) error {
