@@ -21,9 +21,7 @@ func Public(err error) (p *Error, differs bool) {
 	case p.Kind == Internal && p.Code == "internal":
 		return New(Internal, "internal", "something went wrong in the server").WithHint("tell the operator the request_id").WithCause(err), true
 	case known:
-		c := New(p.Kind, p.Code, words).WithHint(p.Hint).WithCause(p.Cause)
-		c.Hint = publicHint(p.Hint)
-		return c, true
+		return New(p.Kind, p.Code, words).WithHint(publicHint(p.Hint)).WithCause(p.Cause), true
 	}
 	c := *p
 	c.Message, c.Hint = scrub(p.Message), publicHint(p.Hint)
@@ -81,10 +79,10 @@ func wordsFor(code string) (words string, known bool) {
 // operators is in hints for the operator: variables of the environment and flags of commands.
 var operators = regexp.MustCompile(`\b[A-Z][A-Z0-9]*_[A-Z0-9_]+\b|(^|\s)--[a-z]|` + "`cove ")
 
-// places are absolute paths of the host and addresses. What is in a sandbox or in the API has the same path for everybody.
+// paths and addresses are those of the host. What is in a sandbox or in the API has the same path for everybody, and "input[0]" is no address.
 var (
 	paths     = regexp.MustCompile(`(^|[\s"'(=:])(/[\w.@+-]+(?:/[\w.@+-]+)+)`)
-	addresses = regexp.MustCompile(`(?:https?://)?(?:\b\d{1,3}(?:\.\d{1,3}){3}\b|\[[0-9a-fA-F:]+\]|\blocalhost\b)(?::\d+)?(?:/[\w./-]*)?`)
+	addresses = regexp.MustCompile(`(?:https?://)?(?:\b\d{1,3}(?:\.\d{1,3}){3}\b|\[[0-9a-fA-F]*:[0-9a-fA-F]*:[0-9a-fA-F:.]*\]|\blocalhost\b)(?::\d+)?(?:/[\w./-]*)?`)
 )
 
 func publicHint(hint string) string {

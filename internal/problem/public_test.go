@@ -29,6 +29,8 @@ func TestWhatClientsAreTold(t *testing.T) {
 		"a full disk of the database":      {problem.New(problem.Unavailable, "disk_full", "the disk of the database is full").WithHint("make room, see COVE_SECRET"), 507, "disk_full", false},
 		"a folder":                         {problem.New(problem.Unavailable, "sessions_unwritable", "cove cannot write to /var/lib/secret").WithHint("set COVE_SECRET"), 503, "sessions_unwritable", false},
 		"an address":                       {problem.New(problem.Unavailable, "package_index_unreachable", "http://10.0.0.7:8080/secret does not answer"), 503, "package_index_unreachable", false},
+		"an address of version 6":          {problem.New(problem.Unavailable, "package_index_unreachable", "http://[fd00::5ec]:80/secret does not answer"), 503, "package_index_unreachable", false},
+		"a place in a request":             {problem.New(problem.Invalid, "invalid_request", "input[0].content[12] is none"), 422, "invalid_request", true},
 		"a workspace's path":               {problem.New(problem.NotFound, "file_not_found", "there is no file /home/user/a.csv").WithHint("see /api/v1/docs"), 404, "file_not_found", true},
 		"a full workspace":                 {problem.New(problem.Exhausted, "workspace_full", "the workspace is full").WithCause(syscall.ENOSPC), 507, "workspace_full", true},
 	} {
@@ -36,7 +38,7 @@ func TestWhatClientsAreTold(t *testing.T) {
 		if p.Code != c.code || problem.Status(p) != c.status || differs == c.same {
 			t.Errorf("%s: %d %s %v", name, problem.Status(p), p.Code, differs)
 		}
-		for _, word := range []string{"secret", "SECRET", "/var/", "127.0.0.1", "10.0.0.7", "API_KEY"} {
+		for _, word := range []string{"secret", "SECRET", "fd00", "/var/", "127.0.0.1", "10.0.0.7", "API_KEY"} {
 			if strings.Contains(p.Message+" "+p.Hint, word) {
 				t.Errorf("%s: clients are told %q (%s)", name, p.Message, p.Hint)
 			}
