@@ -81,8 +81,32 @@ func (t *turn) describe(ctx context.Context, files []kernel.File) (map[string]st
 		if s, ok := event.(kernel.Stream); ok && s.Name == "stdout" && printed.Len() < 2*describeOutput {
 			printed.Write(s.Data)
 		}
+		if err := t.tellLoss(event); err != nil {
+			return nil, err
+		}
 	}
 	return tableHeads(printed.String()), ctx.Err()
+}
+
+// tellLoss has the user and the model know of what the session has lost before or with an execution that nobody is shown.
+func (t *turn) tellLoss(event kernel.Event) error {
+	lost := ""
+	switch e := event.(type) {
+	case kernel.Rollback:
+		lost = e.String()
+	case kernel.Done:
+		switch e.Lost {
+		case kernel.LostKernel:
+			lost = "The Python session ended while it looked into the files, and began anew: variables and imports are gone."
+		case kernel.LostSession:
+			lost = "The sandbox was lost while it looked into the files: what was not saved is gone."
+		}
+	}
+	if lost == "" {
+		return nil
+	}
+	t.spec.Rolledback = strings.TrimSpace(t.spec.Rolledback + " " + lost)
+	return t.emit(Notice{lost})
 }
 
 // tableHeads reads the lines that describe.py prints, one JSON object each.

@@ -131,21 +131,31 @@ func TestListing(t *testing.T) {
 
 func TestDescribeMayFail(t *testing.T) {
 	t.Parallel()
-	for name, events := range map[string][]kernel.Event{
-		"garbage":  {stdout("{]\nnull\n7\n{\"sheets\":3}\n"), kernel.Done{}},
-		"died":     {kernel.Done{Outcome: kernel.OutcomeDied, Lost: kernel.LostKernel}},
-		"no end":   nil,
-		"flooding": {stdout(strings.Repeat("x", 1<<20)), stdout("y"), kernel.Done{}},
+	for name, c := range map[string]struct {
+		events []kernel.Event
+		lost   string // what the user and the model are told
+	}{
+		"garbage":     {[]kernel.Event{stdout("{]\nnull\n7\n{\"sheets\":3}\n"), kernel.Done{}}, ""},
+		"died":        {[]kernel.Event{kernel.Done{Outcome: kernel.OutcomeDied, Lost: kernel.LostKernel}}, "variables and imports are gone"},
+		"died whole":  {[]kernel.Event{kernel.Done{Outcome: kernel.OutcomeSandboxDied, Lost: kernel.LostSession}}, "what was not saved is gone"},
+		"rolled back": {[]kernel.Event{kernel.Rollback{Reason: "why"}, kernel.Done{}}, "started anew (why)"},
+		"no end":      {nil, ""},
+		"flooding":    {[]kernel.Event{stdout(strings.Repeat("x", 1<<20)), stdout("y"), kernel.Done{}}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			m := &scripted{t: t, can: tools(), script: []says{text("Ok.")}}
-			s := &describing{session: &session{files: map[string][]byte{"a.xlsx": []byte("xx")}}, events: events}
-			if got := ask(t, interpreter.New(m, s, interpreter.Limits{}), "q"); got.answer == nil || got.answer.Text != "Ok." {
+			s := &describing{session: &session{files: map[string][]byte{"a.xlsx": []byte("xx")}}, events: c.events}
+			got := ask(t, interpreter.New(m, s, interpreter.Limits{}), "q")
+			if got.answer == nil || got.answer.Text != "Ok." {
 				t.Errorf("error %v", got.err)
 			}
-			if got, want := m.lastTexts(0), "q\n\nFiles in the working directory:\n\n- a.xlsx (2 bytes)"; got != want {
-				t.Errorf("the model is told %q", got)
+			told, ok := strings.CutSuffix(m.lastTexts(0), "q\n\nFiles in the working directory:\n\n- a.xlsx (2 bytes)")
+			if !ok || !strings.Contains(told, c.lost) || (told == "") != (c.lost == "") {
+				t.Errorf("the model is told %q", m.lastTexts(0))
+			}
+			if said := fmt.Sprint(got.events); c.lost != "" && !strings.Contains(said, c.lost) {
+				t.Errorf("the user is told %s, not %q", said, c.lost)
 			}
 		})
 	}
