@@ -26,7 +26,7 @@ const (
 )
 
 // Archive writes a folder with what is in it to w, as "tar.gz" or "zip". It is made of what the files are when their turn comes; one that is gone
-// then is left out, and so is what cannot be read, which the file LeftOut in it lists. It is no archive when there is an error, which may come after
+// then is left out, and so is what cannot be read or claims to be larger than a workspace can be (a sparse file), which the file LeftOut in it lists. It is no archive when there is an error, which may come after
 // bytes were written.
 func (s *Session) Archive(ctx context.Context, dir, format string, w io.Writer) error {
 	var p packer
@@ -92,7 +92,8 @@ func packList(p packer, denied []string, names map[string]bool) error {
 	return err
 }
 
-// inventory lists all that is in a folder, folders before what is in them, and the folders in it that cannot be looked into.
+// inventory lists all that is in a folder, folders before what is in them, and what in it is not for an archive: folders that cannot be looked into,
+// and files that are larger than the whole workspace can be.
 func (s *Session) inventory(ctx context.Context, l *link.Link, dir string) (found []wire.FileInfo, denied []string, err error) {
 	size, room := int64(0), s.opts.Limits.Workspace
 	for todo := []string{dir}; len(todo) > 0; {
@@ -109,6 +110,10 @@ func (s *Session) inventory(ctx context.Context, l *link.Link, dir string) (foun
 			return nil, nil, err
 		}
 		for _, e := range entries {
+			if e.Size > room {
+				denied = append(denied, e.Path)
+				continue
+			}
 			if e.Size < 0 || e.Size > room-size || more || len(found) == maxArchived || strings.Count(e.Path, "/") > maxDepth {
 				return nil, nil, tooMuch(room)
 			}

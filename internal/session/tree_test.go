@@ -133,10 +133,17 @@ open("dir/secret", "w").close(); os.chmod("dir/secret", 0); os.utime("dir/a.txt"
 		wantCode(t, "nothing", s.Archive(t.Context(), "no", "zip", io.Discard), "file_not_found")
 		runCell(t, s, codeLike(`open("dir/sparse", "w").truncate(1 << 40);`, "created dir/sparse .*ok"))
 		packed.Reset()
-		wantCode(t, "a sparse file", s.Archive(t.Context(), "", "zip", &packed), "archive_too_large")
+		wantCode(t, "a sparse file", s.Archive(t.Context(), "", "tar.gz", &packed), "")
+		if got := untar(t, &packed); !strings.Contains(got["LEFT-OUT.txt"], "dir/sparse\n") || got["beside.txt"] == "" {
+			t.Errorf("beside a sparse file there are %q, and left out %q", slices.Sorted(maps.Keys(got)), got["LEFT-OUT.txt"])
+		}
+		runCell(t, s, codeLike(`for name in "ab": open("dir/" + name, "w").truncate(40 << 20);`, "created dir/a .*created dir/b .*ok"))
+		packed.Reset()
+		wantCode(t, "too much", s.Archive(t.Context(), "", "zip", &packed), "archive_too_large")
 		if packed.Len() > 0 {
 			t.Errorf("%d bytes were written of what is refused", packed.Len())
 		}
+		runCell(t, s, codeLike(`import os; os.remove("dir/a"); os.remove("dir/b")`, ".*ok"))
 		_, err := s.Read(t.Context(), "dir/sparse", 0, 0, io.Discard)
 		wantCode(t, "a sparse file", err, "file_too_large")
 		var part bytes.Buffer
