@@ -40,8 +40,9 @@ type fake struct {
 	lost    chan struct{}
 	kernels map[string]int
 	touched bool
-	silent  bool // its sandbox died, and nobody was told
-	cramped bool // its workspace takes no files
+	silent  bool   // its sandbox died, and nobody was told
+	cramped bool   // its workspace takes no files
+	saved   func() // called when its files are written; may be nil
 	refill  func(context.Context, named.Changes) error
 }
 
@@ -163,6 +164,9 @@ func (f *fake) Save(_ context.Context, dir string, keep bool) error {
 	text, err := json.Marshal(f.ran)
 	if err != nil {
 		return err
+	}
+	if f.saved != nil {
+		defer f.saved()
 	}
 	return os.WriteFile(filepath.Join(dir, "state"), text, 0o600)
 }

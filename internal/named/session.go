@@ -208,9 +208,13 @@ func (s *Session) checkpoint(ctx context.Context, keep bool) (err error) {
 		}
 	}
 	entry, ended := Entry{Snapshot: id("snp_"), Saved: time.Now()}, false
-	snap, err := snapshot.Create(ctx, snapshotPath(s.dir, entry),
+	whole := ctx
+	if !keep {
+		whole = context.WithoutCancel(ctx) // when the sandbox has ended its files are all that there is: they are not given up for want of time
+	}
+	snap, err := snapshot.Create(whole, snapshotPath(s.dir, entry),
 		snapshot.Manifest{ID: entry.Snapshot, Created: entry.Saved, Key: s.ground.Key, Made: s.ground.Made},
-		func(ctx context.Context, image string) error {
+		func(_ context.Context, image string) error {
 			err := s.Save(ctx, image, keep)
 			ended = err == nil && !keep
 			return err
@@ -331,7 +335,7 @@ func (s *Session) rescued(from Entry) string {
 }
 
 // Close waits for running code to end, saves the session unless nothing happened in it, and gives it up. One that another process keeps in
-// memory it leaves there as it is, instead of saving it. Ending ctx ends the waiting and the saving.
+// memory it leaves there as it is, instead of saving it. Ending ctx ends the waiting and the saving, until the sandbox has ended for it.
 // When the session could not be saved the error is a problem with code "session_unsaved" or, when that was because its sandbox had
 // died, "session_lost"; the session is then as it was. It is safe to call twice.
 func (s *Session) Close(ctx context.Context) error {

@@ -73,6 +73,22 @@ func TestASandboxThatIsLostUnnoticed(t *testing.T) {
 	}
 }
 
+// TestTimeRunsOutBehindASave ends the time for a last save when the sandbox has ended, whose files are all that there is of it then.
+func TestTimeRunsOutBehindASave(t *testing.T) {
+	t.Parallel()
+	store, m := named.Store{Dir: t.TempDir()}, &machine{}
+	s := open(t, store, "lab", m.options())
+	execute(t, s, "a")
+	ctx, cancel := context.WithCancel(t.Context())
+	m.last.saved = cancel
+	if err := s.Close(ctx); err != nil {
+		t.Error(err)
+	}
+	if got := ran(t, store, "lab"); got != "a" {
+		t.Errorf("the session has %q", got)
+	}
+}
+
 func TestWhatACrashTakesCanBeHadBack(t *testing.T) {
 	t.Parallel()
 	store := named.Store{Dir: t.TempDir()}
