@@ -178,7 +178,7 @@ func (s *surface) noteRefusal(ctx context.Context, who auth.Principal, o operati
 	}
 	row := audit.Row{ID: ident.New(ident.Audit), At: s.o.Now().UTC(), Project: who.Project, User: who.User, Key: who.Key, Action: o.id,
 		Target: target(r), Outcome: problem.Of(err).Code, Request: who.Request, IP: who.IP, Agent: who.Agent}
-	if err := s.o.Audit.AddRow(context.WithoutCancel(ctx), row); err != nil {
+	if err := audit.Add(ctx, s.o.Audit, row); err != nil {
 		s.o.Log.Error("audit row not written", "action", o.id, "err", err)
 	}
 }

@@ -24,6 +24,7 @@ type Row struct {
 
 // Log keeps rows. Package store implements it; rows are never changed.
 type Log interface {
+	// AddRow writes a row, unless one with its ID is there. Try and Add are for callers.
 	AddRow(ctx context.Context, r Row) error
 	// Rows returns at most limit rows of a project ("" for all), the newest first, before the row with the id before ("" for the newest).
 	Rows(ctx context.Context, project, before string, limit int) ([]Row, error)

@@ -126,8 +126,7 @@ func (a *Accounts) record(ctx context.Context, who Principal, action, target, de
 		ID: ident.New(ident.Audit), At: a.now().UTC(), Project: who.Project, User: who.User, Key: who.Key, Action: action,
 		Target: telemetry.Clean(target), Outcome: outcome, Detail: telemetry.Clean(detail), Request: who.Request, IP: who.IP, Agent: who.Agent,
 	}
-	// What was done is written down also when the caller has gone away meanwhile.
-	if failed := a.Audit.AddRow(context.WithoutCancel(ctx), row); failed != nil && err == nil {
+	if failed := audit.Add(ctx, a.Audit, row); failed != nil && err == nil {
 		return failed
 	}
 	return err

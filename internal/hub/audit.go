@@ -3,7 +3,6 @@ package hub
 import (
 	"context"
 	"strings"
-	"time"
 
 	"cove/internal/audit"
 	"cove/internal/auth"
@@ -12,19 +11,15 @@ import (
 	"cove/internal/telemetry"
 )
 
-const (
-	// auditPatience bounds how long a request waits for the row of what it has changed.
-	auditPatience = 10 * time.Second
-	// mostRowsLate bounds the rows that are written behind their requests, which there are when the store is away or the machine is too busy.
-	mostRowsLate = 10_000
-)
+// mostRowsLate bounds the rows that are written behind their requests, which there are when the store is away or the machine is too busy.
+const mostRowsLate = 10_000
 
 // audit writes a row: who asked for action ("session.create") on target (an id), and how that ended. The row is written also when the request has
 // ended meanwhile. What was done is not undone because the row cannot be written at once: it is written later, and no new work begins while the
 // store is away.
 func (h *Hub) audit(ctx context.Context, who auth.Principal, action, target, detail string, err error) {
 	for _, row := range h.auditRow(who, action, target, detail, err) {
-		werr := h.addRow(ctx, row)
+		werr := audit.Try(ctx, h.o.Audit, row)
 		if werr == nil {
 			continue
 		}
@@ -39,22 +34,11 @@ func (h *Hub) audit(ctx context.Context, who auth.Principal, action, target, det
 		}
 		h.spawn(func(ctx context.Context) {
 			defer h.rowsLate.Add(-1)
-			if err := h.persist(ctx, func(ctx context.Context) error { return h.addRow(ctx, row) }); err != nil {
+			if err := h.persist(ctx, func(ctx context.Context) error { return audit.Try(ctx, h.o.Audit, row) }); err != nil {
 				h.rowLost(ctx, row, err)
 			}
 		})
 	}
-}
-
-// addRow writes a row within its time, whatever becomes of ctx. A row that is there already is not written twice.
-func (h *Hub) addRow(ctx context.Context, row audit.Row) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), auditPatience)
-	defer cancel()
-	err := h.o.Audit.AddRow(ctx, row)
-	if err != nil && ctx.Err() != nil {
-		return problem.New(problem.Unavailable, "database_unavailable", "the database did not take the row in time").WithCause(err)
-	}
-	return err
 }
 
 func (h *Hub) rowLost(ctx context.Context, row audit.Row, err error) {

@@ -24,6 +24,8 @@ const (
 	remembered = 10_000
 	// meterDelay is how long sums wait to be written.
 	meterDelay = time.Second
+	// meterPatience is how long one try to write them may take.
+	meterPatience = 10 * time.Second
 	// roomPatience is how long a session waits for others to make room, before the caller is told to try again.
 	roomPatience = 5 * time.Second
 )
@@ -281,7 +283,7 @@ func (m *meter) stuck() bool {
 
 // store writes sums. What the store does not take waits for the next time, if there is one.
 func (m *meter) store(ctx context.Context, due []sumKey) {
-	writing, cancel := context.WithTimeout(context.WithoutCancel(ctx), auditPatience)
+	writing, cancel := context.WithTimeout(context.WithoutCancel(ctx), meterPatience)
 	defer cancel()
 	for _, k := range due {
 		for range 2 { // what is unsure, and what is pending
