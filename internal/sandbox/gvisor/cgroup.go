@@ -42,7 +42,7 @@ func findCgroups() hierarchy {
 		return nil
 	}
 	if _, err := os.Stat(cgroupRoot + "/cgroup.controllers"); err == nil {
-		return cgroupV2{}
+		return cgroupV2{cgroupRoot}
 	}
 	if _, err := os.Stat(cgroupRoot + "/memory"); err == nil {
 		return cgroupV1{}
@@ -60,6 +60,8 @@ type group struct {
 	cpuFile string
 	// pressure is the file that says whether processes wait at the memory limit; "" where the kernel slows them down ahead of it.
 	pressure string
+	// usage and high are the files that say how much memory is in use, and beyond how much of it the kernel slows processes down; "" where it does not.
+	usage, high string
 }
 
 // adopt moves processes into the group. What they start later is born in it; what they start while they are moved is found
@@ -232,22 +234,28 @@ func (h cgroupV1) create(id string, l sandbox.Limits) (*group, error) {
 	return g, nil
 }
 
-// cgroupV2 has one tree.
-type cgroupV2 struct{}
+// cgroupV2 has one tree, which is mounted at root.
+type cgroupV2 struct{ root string }
 
 func (cgroupV2) name() string { return "cgroup v2" }
 
-func (cgroupV2) open(id string) *group {
-	dir := filepath.Join(cgroupRoot, cgroupParent, id)
-	return &group{id: id, roots: []string{cgroupRoot}, oomFile: filepath.Join(dir, "memory.events"), cpuFile: filepath.Join(dir, "cpu.stat")}
+func (h cgroupV2) open(id string) *group {
+	dir := filepath.Join(h.root, cgroupParent, id)
+	return &group{
+		id: id, roots: []string{h.root},
+		oomFile: filepath.Join(dir, "memory.events"),
+		cpuFile: filepath.Join(dir, "cpu.stat"),
+		usage:   filepath.Join(dir, "memory.current"),
+		high:    filepath.Join(dir, "memory.high"),
+	}
 }
 
 func (h cgroupV2) create(id string, l sandbox.Limits) (*group, error) {
 	g := h.open(id)
-	parent := filepath.Join(cgroupRoot, cgroupParent)
+	parent := filepath.Join(h.root, cgroupParent)
 	dir := filepath.Join(parent, id)
 	err := os.MkdirAll(dir, 0o755)
-	for _, p := range []string{cgroupRoot, parent} {
+	for _, p := range []string{h.root, parent} {
 		if err == nil {
 			err = g.set(p, setting{file: "cgroup.subtree_control", value: "+cpu +memory +pids"})
 		}

@@ -66,6 +66,12 @@ func (g *group) waits() bool {
 	return err == nil && bytes.Contains(text, []byte("under_oom 1"))
 }
 
+// slowed says whether the kernel slows the group's processes down because they have more memory than they should, and none of it can be taken back.
+func (g *group) slowed() bool {
+	high := number(g.high) // 0 where it is "max", or not there
+	return high > 0 && number(g.usage) > high
+}
+
 // limit returns the group's memory limit.
 func (g *group) limit() int64 {
 	n, _ := strconv.ParseInt(readTrimmed(g.limitFile()), 10, 64)

@@ -2,7 +2,9 @@ package gvisor_test
 
 import (
 	"bytes"
+	"context"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -55,6 +57,56 @@ func TestMemoryIsHeld(t *testing.T) {
 		}
 		if time.Now().After(deadline) {
 			t.Fatalf("the limit is still %s, %v", now, err)
+		}
+	}
+}
+
+// TestMemoryIsSlowed has code take more than the sandbox's group may have at full speed, on version 2. It gets next to nothing more, the sandbox says so, and
+// the guest can still end the code; then everything goes on.
+func TestMemoryIsSlowed(t *testing.T) {
+	t.Parallel()
+	box, l := sandboxtest.Start(t, newEngine(t), sandbox.Spec{})
+	dir := "/sys/fs/cgroup/cove/" + box.ID()
+	high, err := os.ReadFile(filepath.Join(dir, "memory.high"))
+	if err != nil {
+		t.Skip("there is no cgroup of version 2 to slow it down")
+	}
+	if err := os.WriteFile(filepath.Join(dir, "memory.high"), []byte("200M"), 0); err != nil {
+		t.Fatal(err)
+	}
+	if code, out := sandboxtest.Shell(t, l, "echo kept > file"); code != 0 {
+		t.Fatal(out)
+	}
+	ctx, end := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() {
+		spec := wire.ProcessSpec{Args: []string{"/bin/sh", "-c", grabbing}, Env: []string{"PATH=/usr/bin:/bin"}}
+		_, err := l.Run(ctx, spec, io.Discard, io.Discard)
+		ended <- err
+	}()
+	starves := box.(sandbox.Casualty).Starves
+	waitFor(t, "it starves", starves)
+	end()
+	if err := <-ended; err == nil {
+		t.Error("the code got its memory")
+	}
+	waitFor(t, "the memory comes back", func() bool { return !starves() })
+	if code, out := sandboxtest.Shell(t, l, "cat file"); code != 0 || out != "kept\n" {
+		t.Errorf("afterwards: %d %q", code, out)
+	}
+	if n := box.(sandbox.Casualty).Shortages(); n != 0 {
+		t.Errorf("%d processes were killed; before, it began at %s", n, high)
+	}
+}
+
+// grabbing takes its memory without the sentry, which is the quickest way.
+const grabbing = `awk 'BEGIN { x = "x"; while (length(x) < 800000000) x = x x }'`
+
+func waitFor(t *testing.T, what string, fact func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(2 * time.Minute); !fact(); time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("in vain waited until " + what)
 		}
 	}
 }

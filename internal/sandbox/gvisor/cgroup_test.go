@@ -1,0 +1,94 @@
+package gvisor
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"cove/internal/sandbox"
+)
+
+// unified makes a group in a folder that stands for a mount of version 2, and returns the group's folder.
+func unified(t *testing.T, l sandbox.Limits) (g *group, root, dir string) {
+	t.Helper()
+	root = t.TempDir()
+	g, err := cgroupV2{root}.create("one", l)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return g, root, filepath.Join(root, "cove", "one")
+}
+
+func write(t *testing.T, dir, file, text string) {
+	t.Helper()
+	if err := os.WriteFile(filepath.Join(dir, file), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestUnifiedLimits reads what is asked of version 2 for a sandbox. That the kernel takes it is for a machine with version 2 to show (make cgroup2).
+func TestUnifiedLimits(t *testing.T) {
+	t.Parallel()
+	_, root, dir := unified(t, sandbox.Limits{Memory: 1 << 30, CPUs: 1.5})
+	for file, want := range map[string]string{
+		"memory.high":      "1342177280", // a quarter of a gibibyte above the limit
+		"memory.max":       "2147483648",
+		"memory.swap.max":  "0",
+		"memory.oom.group": "1",
+		"cpu.max":          "150000 100000",
+		"pids.max":         "16384",
+	} {
+		if got := readTrimmed(filepath.Join(dir, file)); got != want {
+			t.Errorf("%s is %q, want %q", file, got, want)
+		}
+	}
+	for _, above := range []string{root, filepath.Dir(dir)} {
+		if got := readTrimmed(filepath.Join(above, "cgroup.subtree_control")); got != "+cpu +memory +pids" {
+			t.Errorf("%s gives its groups %q", above, got)
+		}
+	}
+	if _, err := os.Stat(filepath.Join(dir, "cgroup.subtree_control")); err == nil {
+		t.Error("the sandbox's group gives controllers away, and could not hold processes")
+	}
+}
+
+// TestUnifiedCounts reads what version 2 says of a group.
+func TestUnifiedCounts(t *testing.T) {
+	t.Parallel()
+	g, _, dir := unified(t, sandbox.Limits{Memory: 1 << 30, CPUs: 1})
+	write(t, dir, "memory.events", "low 0\nhigh 812\nmax 9\noom 4\noom_kill 3\noom_group_kill 1\n")
+	write(t, dir, "cpu.stat", "usage_usec 1500000\nuser_usec 1000000\nsystem_usec 500000\nnr_periods 0\n")
+	if n := g.oomKills(); n != 3 {
+		t.Errorf("%d processes were killed, want 3", n)
+	}
+	if d, err := g.cpu(); err != nil || d != 1500*time.Millisecond {
+		t.Errorf("it used %v, %v", d, err)
+	}
+}
+
+// TestSlowedIsStarved looks at a sandbox whose group has more memory than the kernel lets it have at its full speed: what does not answer then lacks memory.
+func TestSlowedIsStarved(t *testing.T) {
+	t.Parallel()
+	g, _, dir := unified(t, sandbox.Limits{Memory: 1 << 30, CPUs: 1})
+	s := &box{cgroup: g}
+	for _, c := range []struct {
+		high, current string
+		starves       bool
+	}{
+		{"1342177280\n", "1342177280\n", false},
+		{"1342177280\n", "1342181376\n", true},
+		{"max\n", "1342181376\n", false},
+		{"", "", false},
+	} {
+		write(t, dir, "memory.high", c.high)
+		write(t, dir, "memory.current", c.current)
+		if got := s.Starves(); got != c.starves {
+			t.Errorf("with %s of %s it starves: %v", strings.TrimSpace(c.current), strings.TrimSpace(c.high), got)
+		}
+	}
+	if (&box{cgroup: cgroupV1{}.open("one")}).Starves() || (&box{}).Starves() {
+		t.Error("a sandbox that nothing slows down starves")
+	}
+}
