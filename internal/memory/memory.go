@@ -104,9 +104,10 @@ func (m Machine) groups() []group {
 	return all
 }
 
-// upwards lists a group and those above it. In a container without a name space for cgroups the path is the host's, and the root is the container's group.
+// upwards lists a group and those above it. In a container without a name space for cgroups the path is the host's, and the root is the container's group. A
+// process from outside of its name space has a path that begins with "/..".
 func upwards(root, path string, f files) (all []group) {
-	dir := filepath.Join(root, path)
+	dir := filepath.Join(root, filepath.Clean("/"+path))
 	if _, err := os.Stat(dir); err != nil {
 		dir = root
 	}

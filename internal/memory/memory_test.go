@@ -64,6 +64,11 @@ func TestLook(t *testing.T) {
 			"cg/memory.max":     "2147483648\n",
 			"cg/memory.current": "1073741824\n",
 		}, 2048 * mib, 1024 * mib, 0},
+		"a process from outside of its name space": {map[string]string{
+			"proc/self/cgroup":  "0::/..\n",
+			"cg/memory.max":     "2147483648\n",
+			"cg/memory.current": "1073741824\n",
+		}, 2048 * mib, 1024 * mib, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
