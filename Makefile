@@ -5,16 +5,17 @@ BIN     := bin/cove
 VERSION ?= 0.1.0-dev
 DEMO    := Which region grew fastest from 2024 to 2025? Plot it.
 REPLAY  := examples/sales/replay.json
+CGROUP2_TESTS ?= TestCheck|TestUnified|TestSlowed|TestKilledForMemory|TestMemoryIsSlowed|TestForgottenGroups|TestProcessorTime
 
 # A dynamically linked cove cannot start gVisor.
 export CGO_ENABLED := 0
 
 .DEFAULT_GOAL := help
-.PHONY: help demo build bench test race soak popular filters guest lint fmt lock fuzz clean python services
+.PHONY: help demo build bench test race soak cgroup2 popular filters guest lint fmt lock fuzz clean python services
 .DELETE_ON_ERROR:
 
 help: ## Show this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 build: ## Build bin/cove, one static file
 	$(GO) build -ldflags "-s -w -X main.version=$(VERSION)" -o $(BIN) ./cmd/cove
@@ -40,6 +41,11 @@ race: build python services ## Run every test under the race detector (needs a C
 
 soak: build python services ## Create, pause and kill sessions and servers a thousand times over; about an hour
 	COVE_SOAK=full COVE_TEST_BINARY=$(CURDIR)/$(BIN) $(GO) test -v -timeout 90m -run 'TestSoak|TestKilledAtMoments|TestUsersAtOnce|TestServerKilled|TestServerOnPostgreSQL' ./e2e
+
+cgroup2: build ## Test how memory is held on cgroup v2, on an emulated machine; some minutes; as root it installs qemu and a kernel
+	$(GO) test -c -o bin/gvisor.test ./internal/sandbox/gvisor
+	cd internal/sandbox/gvisor && COVE_TEST_BINARY=$(CURDIR)/$(BIN) sh $(CURDIR)/e2e/cgroup2/vm.sh $(CURDIR)/bin/gvisor.test \
+		-test.v -test.timeout 60m -test.parallel 1 -test.run '$(CGROUP2_TESTS)'
 
 popular: build python ## Install and import the 300 most popular packages, one session each; downloads gigabytes
 	COVE_SOAK=full COVE_TEST_BINARY=$(CURDIR)/$(BIN) $(GO) test -v -timeout 180m -run TestPopularPackages ./e2e
