@@ -1,7 +1,6 @@
 package api
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -16,65 +15,41 @@ import (
 
 	"cove/internal/hub"
 	"cove/internal/problem"
+	"cove/internal/sse"
 	"cove/internal/transcript"
 )
 
-// message is one server-sent event.
-type message struct {
-	id    int64 // 0: none, so that a client's Last-Event-ID stays
-	event string
-	data  []byte // JSON
+// typed is an event that is named like the "type" that its JSON begins with.
+func typed(id int64, body []byte) sse.Event {
+	return sse.Event{ID: id, Name: cmp.Or(transcript.TypeOf(body), "message"), Data: body}
 }
 
-// frame appends the message as it goes over the wire.
-func (m message) frame(to []byte) []byte {
-	if m.id > 0 {
-		to = append(to, "id: "...)
-		to = strconv.AppendInt(to, m.id, 10)
-		to = append(to, '\n')
-	}
-	to = append(to, "event: "...)
-	to = append(to, m.event...)
-	to = append(to, '\n')
-	for line := range bytes.SplitSeq(m.data, []byte("\n")) {
-		to = append(to, "data: "...)
-		to = append(to, line...)
-		to = append(to, '\n')
-	}
-	return append(to, '\n')
-}
-
-// typed is a message whose event is named like the "type" that its JSON begins with.
-func typed(id int64, body []byte) message {
-	return message{id: id, event: cmp.Or(transcript.TypeOf(body), "message"), data: body}
-}
-
-// object is a message around a thing: {"type":"execution","execution":{...}}.
-func object(name string, thing any) message {
+// object is an event around a thing: {"type":"execution","execution":{...}}.
+func object(name string, thing any) sse.Event {
 	body, err := json.Marshal(thing)
 	if err != nil {
 		return failure(err)
 	}
-	return message{event: name, data: fmt.Appendf(nil, `{"type":%q,%q:%s}`, name, name, body)}
+	return sse.Event{Name: name, Data: fmt.Appendf(nil, `{"type":%q,%q:%s}`, name, name, body)}
 }
 
-// failure is the message that ends a stream that did not end well.
-func failure(err error) message {
+// failure is the event that ends a stream that did not end well.
+func failure(err error) sse.Event {
 	d := documentOf(err)
 	body, err := transcript.Failure(&problem.Error{Kind: d.Kind, Code: d.Code, Message: d.Detail, Hint: d.Hint})
 	if err != nil {
 		body = []byte(`{"type":"failure","kind":"internal","code":"internal","message":"something went wrong in the server"}`)
 	}
-	return message{event: "failure", data: body}
+	return sse.Event{Name: "failure", Data: body}
 }
 
-// messages turns a follower's events into messages. after is where it began.
-func messages(f hub.Follower[json.RawMessage], after int64) iter.Seq2[message, error] {
-	return func(yield func(message, error) bool) {
+// messages turns what a follower yields into server-sent events. after is where it began.
+func messages(f hub.Follower[json.RawMessage], after int64) iter.Seq2[sse.Event, error] {
+	return func(yield func(sse.Event, error) bool) {
 		last := after
 		for n, err := range f {
 			if err != nil {
-				yield(message{}, err)
+				yield(sse.Event{}, err)
 				return
 			}
 			if !yield(numbered(n, last), nil) {
@@ -85,23 +60,23 @@ func messages(f hub.Follower[json.RawMessage], after int64) iter.Seq2[message, e
 	}
 }
 
-func numbered(n hub.Numbered[json.RawMessage], last int64) message {
+func numbered(n hub.Numbered[json.RawMessage], last int64) sse.Event {
 	if n.Gap {
-		return message{id: n.Seq, event: "gap", data: fmt.Appendf(nil, `{"type":"gap","after":%d,"until":%d}`, last, n.Seq)}
+		return sse.Event{ID: n.Seq, Name: "gap", Data: fmt.Appendf(nil, `{"type":"gap","after":%d,"until":%d}`, last, n.Seq)}
 	}
 	return typed(n.Seq, n.Event)
 }
 
 // untilEnd watches that a stream ends with its end. Where it does not, as when the server ends, and there is more to come, it tells the
 // client to follow again. look returns the last event's number and whether it is final.
-func untilEnd(events iter.Seq2[message, error], after int64, end string, look func() (last int64, final bool, err error)) iter.Seq2[message, error] {
-	return func(yield func(message, error) bool) {
+func untilEnd(events iter.Seq2[sse.Event, error], after int64, end string, look func() (last int64, final bool, err error)) iter.Seq2[sse.Event, error] {
+	return func(yield func(sse.Event, error) bool) {
 		at, over := after, false
 		for m, err := range events {
 			if !yield(m, err) || err != nil {
 				return
 			}
-			at, over = max(at, m.id), m.event == end
+			at, over = max(at, m.ID), m.Name == end
 		}
 		if over {
 			return
@@ -111,7 +86,7 @@ func untilEnd(events iter.Seq2[message, error], after int64, end string, look fu
 			err = problem.New(problem.Unavailable, "stream_cut", "the stream ends here, and what it follows does not").WithHint("follow again, with Last-Event-ID")
 		}
 		if err != nil {
-			yield(message{}, err)
+			yield(sse.Event{}, err)
 		}
 	}
 }
@@ -140,11 +115,11 @@ func signal(c chan struct{}) {
 }
 
 // put waits for room and says whether there was any before ctx ended.
-func (o *outbox) put(ctx context.Context, m message) bool {
+func (o *outbox) put(ctx context.Context, m sse.Event) bool {
 	for {
 		o.mu.Lock()
 		if len(o.pending) < outboxSize {
-			o.pending = m.frame(o.pending)
+			o.pending = m.Append(o.pending)
 			o.mu.Unlock()
 			signal(o.ready)
 			return true
@@ -179,11 +154,11 @@ func (o *outbox) take(spare []byte) (text []byte, over bool) {
 }
 
 // opener begins to follow; what it returns ends with ctx.
-type opener func(ctx context.Context) (iter.Seq2[message, error], error)
+type opener func(ctx context.Context) (iter.Seq2[sse.Event, error], error)
 
 // stream writes events until they end or the client is gone or does not read. first, where it has an event, comes before all else.
 // An error is returned only when nothing was written.
-func (s *surface) stream(w http.ResponseWriter, r *http.Request, first message, open opener) error {
+func (s *surface) stream(w http.ResponseWriter, r *http.Request, first sse.Event, open opener) error {
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
 	events, err := open(ctx)
@@ -191,11 +166,11 @@ func (s *surface) stream(w http.ResponseWriter, r *http.Request, first message, 
 		return err
 	}
 	if r.Method == http.MethodHead {
-		w.Header().Set("Content-Type", "text/event-stream")
+		w.Header().Set("Content-Type", sse.ContentType)
 		return nil
 	}
 	out := newOutbox()
-	if first.event != "" {
+	if first.Name != "" {
 		out.put(ctx, first)
 	}
 	var producing sync.WaitGroup
@@ -206,7 +181,7 @@ func (s *surface) stream(w http.ResponseWriter, r *http.Request, first message, 
 	return nil
 }
 
-func (s *surface) produce(ctx context.Context, r *http.Request, out *outbox, events iter.Seq2[message, error]) {
+func (s *surface) produce(ctx context.Context, r *http.Request, out *outbox, events iter.Seq2[sse.Event, error]) {
 	defer out.end()
 	for m, err := range events {
 		if err != nil {
@@ -234,18 +209,13 @@ func draining(ctx context.Context) bool {
 
 // pump writes what is ready, at once, and a comment when nothing was for a while.
 func (s *surface) pump(ctx context.Context, w http.ResponseWriter, out *outbox) {
-	h := w.Header()
-	h.Set("Content-Type", "text/event-stream")
-	h.Set("Cache-Control", "no-store, no-transform") // what compresses events on the way holds them back
-	h.Set("X-Accel-Buffering", "no")                 // nginx would hold events back
-	h.Set("X-Content-Type-Options", "nosniff")
-	control := http.NewResponseController(w)
+	to := sse.NewWriter(w)
 	text := []byte("retry: 1000\n\n")
 	beat := time.NewTimer(s.o.Heartbeat)
 	defer beat.Stop()
 	gone := ctx.Done()
 	for over := false; ; {
-		if _, err := w.Write(text); err != nil || control.Flush() != nil || over {
+		if _, err := to.Write(text); err != nil || over {
 			return
 		}
 		beat.Reset(s.o.Heartbeat)
@@ -257,7 +227,7 @@ func (s *surface) pump(ctx context.Context, w http.ResponseWriter, out *outbox) 
 			gone, text = nil, text[:0] // the producer says why, and ends
 			continue
 		case <-beat.C:
-			text = append(text[:0], ": still here\n\n"...)
+			text = append(text[:0], sse.Comment...)
 			continue
 		case <-out.ready:
 		}
@@ -342,18 +312,18 @@ func writeJSON(w http.ResponseWriter, status int, thing any) {
 const maxWhole = 32 << 20
 
 // collect gathers a stream for one JSON answer. cut says that there were more.
-func collect(events iter.Seq2[message, error]) (bodies []json.RawMessage, cut bool, err error) {
+func collect(events iter.Seq2[sse.Event, error]) (bodies []json.RawMessage, cut bool, err error) {
 	size := 0
 	bodies = []json.RawMessage{}
 	for m, err := range events {
 		if err != nil {
 			return bodies, cut, err
 		}
-		if size += len(m.data); size > maxWhole && m.event != "done" {
+		if size += len(m.Data); size > maxWhole && m.Name != "done" {
 			cut = true
 			continue
 		}
-		bodies = append(bodies, json.RawMessage(m.data))
+		bodies = append(bodies, json.RawMessage(m.Data))
 	}
 	return bodies, cut, nil
 }

@@ -10,6 +10,7 @@ import (
 	"cove/internal/auth"
 	"cove/internal/hub"
 	"cove/internal/kernel"
+	"cove/internal/sse"
 )
 
 // Execution is one run of code.
@@ -134,12 +135,12 @@ curl -H "Authorization: Bearer $KEY" "$COVE/sessions/$SESSION/executions?backgro
 			if err != nil {
 				return err
 			}
-			return s.stream(w, r, message{}, s.openExecution(who, in.Execution, from))
+			return s.stream(w, r, sse.Event{}, s.openExecution(who, in.Execution, from))
 		})
 }
 
 func (s *surface) openExecution(who auth.Principal, id string, from int64) opener {
-	return func(ctx context.Context) (iter.Seq2[message, error], error) {
+	return func(ctx context.Context) (iter.Seq2[sse.Event, error], error) {
 		f, err := s.o.Hub.Follow(ctx, who, id, from)
 		return untilEnd(messages(f, from), from, "done", func() (int64, bool, error) {
 			e, err := s.o.Hub.Execution(ctx, who, id)

@@ -10,6 +10,7 @@ import (
 	"cove/internal/auth"
 	"cove/internal/kernel"
 	"cove/internal/pydeps"
+	"cove/internal/sse"
 	"cove/internal/transcript"
 )
 
@@ -68,14 +69,14 @@ func (s *surface) installPackages(w http.ResponseWriter, r *http.Request, who au
 	if _, err := s.o.Hub.Session(r.Context(), who, in.Session); err != nil {
 		return err
 	}
-	return s.stream(w, r, message{}, func(ctx context.Context) (iter.Seq2[message, error], error) {
+	return s.stream(w, r, sse.Event{}, func(ctx context.Context) (iter.Seq2[sse.Event, error], error) {
 		return s.installing(ctx, who, in), nil
 	})
 }
 
 // installing turns an installation's progress into messages. Only the newest progress counts, so nothing waits for a slow client.
-func (s *surface) installing(ctx context.Context, who auth.Principal, in *installPackages) iter.Seq2[message, error] {
-	return func(yield func(message, error) bool) {
+func (s *surface) installing(ctx context.Context, who auth.Principal, in *installPackages) iter.Seq2[sse.Event, error] {
+	return func(yield func(sse.Event, error) bool) {
 		ctx, cancel := context.WithCancel(ctx)
 		var running sync.WaitGroup
 		defer running.Wait()
@@ -105,7 +106,7 @@ func (s *surface) installing(ctx context.Context, who auth.Principal, in *instal
 				}
 			case err := <-ended:
 				if err != nil {
-					yield(message{}, err)
+					yield(sse.Event{}, err)
 					return
 				}
 				told(kernel.Install{Provision: p})

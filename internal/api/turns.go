@@ -11,6 +11,7 @@ import (
 	"cove/internal/hub"
 	"cove/internal/model"
 	"cove/internal/problem"
+	"cove/internal/sse"
 )
 
 // Turn is one request to a model and everything until its answer.
@@ -224,7 +225,7 @@ curl -H "Authorization: Bearer $KEY" $COVE/conversations/$CONVERSATION/turns \
 			if err != nil {
 				return err
 			}
-			return s.stream(w, r, message{}, s.openTurn(who, in.Turn, from))
+			return s.stream(w, r, sse.Event{}, s.openTurn(who, in.Turn, from))
 		})
 }
 
@@ -237,7 +238,7 @@ func (s *surface) turn(do func(Hub, context.Context, auth.Principal, string) (hu
 }
 
 func (s *surface) openTurn(who auth.Principal, id string, from int64) opener {
-	return func(ctx context.Context) (iter.Seq2[message, error], error) {
+	return func(ctx context.Context) (iter.Seq2[sse.Event, error], error) {
 		f, err := s.o.Hub.FollowTurn(ctx, who, id, from)
 		return untilEnd(messages(f, from), from, "answer", func() (int64, bool, error) {
 			t, err := s.o.Hub.Turn(ctx, who, id)

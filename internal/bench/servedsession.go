@@ -1,13 +1,13 @@
 package bench
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
-	"strings"
+
+	"cove/internal/sse"
 )
 
 // servedSession is a session of `cove serve`.
@@ -16,6 +16,9 @@ type servedSession struct {
 	path string
 	rest io.ReadCloser // what may come behind the last execution's end
 }
+
+// maxServedEvent bounds an event, in bytes.
+const maxServedEvent = 64 << 20
 
 // servedEvent is one of an execution's events, as far as it matters here.
 type servedEvent struct {
@@ -73,18 +76,13 @@ func (l *servedSession) execute(ctx context.Context, code string, each func(serv
 		text, _ := io.ReadAll(io.LimitReader(answer.Body, 64<<10))
 		return fmt.Errorf("execute: %s: %s", answer.Status, lastWords(string(text)))
 	}
-	for lines := bufio.NewReaderSize(answer.Body, 64<<10); ; {
-		line, err := lines.ReadString('\n')
+	for events := sse.NewReader(answer.Body, maxServedEvent, nil); ; {
+		next, err := events.Next()
 		if err != nil {
 			return fmt.Errorf("read events: %w", err)
 		}
-		// Each event is one line of JSON.
-		data, ok := strings.CutPrefix(line, "data: ")
-		if !ok {
-			continue
-		}
 		var e servedEvent
-		if err := json.Unmarshal([]byte(data), &e); err != nil {
+		if err := json.Unmarshal(next.Data, &e); err != nil {
 			return fmt.Errorf("read an event: %w", err)
 		}
 		switch {

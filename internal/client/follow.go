@@ -1,8 +1,6 @@
 package client
 
 import (
-	"bufio"
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -10,11 +8,11 @@ import (
 	"io"
 	"iter"
 	"net/http"
-	"strconv"
 	"time"
 
 	"cove/internal/ident"
 	"cove/internal/problem"
+	"cove/internal/sse"
 	"cove/internal/transcript"
 )
 
@@ -32,38 +30,33 @@ const (
 	patience = 8                // attempts to follow again without a single event
 )
 
-// message is one server-sent event.
-type message struct {
-	id    int64
-	event string
-	data  []byte
-}
-
 // stream is one connection's events.
 type stream struct {
-	body  io.ReadCloser
-	lines *bufio.Reader
-	idle  *time.Timer
-	stop  context.CancelFunc
+	body   io.ReadCloser
+	events *sse.Reader
+	idle   *time.Timer
+	stop   context.CancelFunc
 }
 
 // open begins a stream. A server that says nothing at all for too long is taken for gone.
 func (c *Client) open(ctx context.Context, q call) (*stream, error) {
 	ctx, stop := context.WithCancel(ctx)
-	q.accept = "text/event-stream"
+	q.accept = sse.ContentType
 	answer, err := c.send(ctx, q) //nolint:bodyclose // whoever has the stream closes it
 	if err != nil {
 		stop()
 		return nil, err
 	}
-	return &stream{body: answer.Body, lines: bufio.NewReaderSize(answer.Body, 64<<10), idle: time.AfterFunc(silence, stop), stop: stop}, nil
+	idle := time.AfterFunc(silence, stop)
+	heard := func() { idle.Reset(silence) }
+	return &stream{body: answer.Body, events: sse.NewReader(answer.Body, maxEvent, heard), idle: idle, stop: stop}, nil
 }
 
 // finish reads what little is behind the last event, so that the connection can be used again. A server that has more to say than that, or
 // takes its time, costs the connection.
 func (s *stream) finish() {
 	s.idle.Reset(farewell)
-	_, _ = io.CopyN(io.Discard, s.lines, 4<<10)
+	s.events.Discard(4 << 10)
 	s.close()
 }
 
@@ -73,56 +66,17 @@ func (s *stream) close() {
 	_ = s.body.Close()
 }
 
-// next reads an event; io.EOF is the end of the connection, not of what is followed.
-func (s *stream) next() (message, error) {
-	var m message
+// next reads an event with a name; io.EOF is the end of the connection, not of what is followed.
+func (s *stream) next() (sse.Event, error) {
 	for {
-		line, err := s.line()
-		if err != nil {
-			return message{}, err
+		e, err := s.events.Next()
+		if errors.Is(err, sse.ErrTooLarge) {
+			err = problem.New(problem.Unavailable, "server_unexpected", "the server sent an event that is too large").WithCause(err)
 		}
-		name, value, _ := bytes.Cut(line, []byte(":"))
-		value = bytes.TrimPrefix(value, []byte(" "))
-		switch {
-		case len(line) == 0 && m.event != "":
-			return m, nil
-		case len(line) == 0:
-			m = message{}
-		case string(name) == "id":
-			m.id, _ = strconv.ParseInt(string(value), 10, 64)
-		case string(name) == "event":
-			m.event = string(value)
-		case string(name) == "data":
-			if len(m.data) > 0 {
-				m.data = append(m.data, '\n')
-			}
-			m.data = append(m.data, value...)
-		}
-		if len(m.data) > maxEvent {
-			return message{}, errTooMuch()
+		if err != nil || e.Name != "" {
+			return e, err
 		}
 	}
-}
-
-func (s *stream) line() ([]byte, error) {
-	var out []byte
-	for {
-		piece, more, err := s.lines.ReadLine()
-		if err != nil {
-			return nil, err
-		}
-		s.idle.Reset(silence)
-		if out = append(out, piece...); !more {
-			return out, nil
-		}
-		if len(out) > maxEvent {
-			return nil, errTooMuch()
-		}
-	}
-}
-
-func errTooMuch() error {
-	return problem.New(problem.Unavailable, "server_unexpected", "the server sent an event that is too large")
 }
 
 // follow yields what parse makes of the events at path, from behind after on, until last says that one was the last. It follows again when the
@@ -219,32 +173,32 @@ func (f *follower[E]) drain(s *stream) error {
 	}
 }
 
-func (f *follower[E]) one(m message) error {
+func (f *follower[E]) one(m sse.Event) error {
 	var none E
-	if m.id > 0 && m.id <= f.at {
+	if m.ID > 0 && m.ID <= f.at {
 		return nil // seen already
 	}
-	switch m.event {
+	switch m.Name {
 	case "failure":
 		f.over = true
-		if p, ok := transcript.ParseFailure(m.data); ok {
+		if p, ok := transcript.ParseFailure(m.Data); ok {
 			return p
 		}
 		return problem.New(problem.Unavailable, "server_unexpected", "the server sent a failure that cannot be read")
 	case "gap":
 		var g Gap
-		_ = json.Unmarshal(m.data, &g)
-		f.at = m.id
+		_ = json.Unmarshal(m.Data, &g)
+		f.at = m.ID
 		if !f.yield(none, &g) {
 			return errOver
 		}
 		return nil
 	}
-	if m.id == 0 {
+	if m.ID == 0 {
 		return nil // about the thing, not of its stream
 	}
-	f.at = m.id
-	e, err := f.parse(m.data)
+	f.at = m.ID
+	e, err := f.parse(m.Data)
 	if err != nil {
 		return nil // of a newer server: what is not known is not shown
 	}
@@ -267,7 +221,7 @@ func begin[T any](ctx context.Context, c *Client, path, name string, body any) (
 		return thing, nil, c.unreachable(ctx, err)
 	}
 	var got map[string]json.RawMessage
-	if err = json.Unmarshal(m.data, &got); err == nil {
+	if err = json.Unmarshal(m.Data, &got); err == nil {
 		err = json.Unmarshal(got[name], &thing) // nothing to read where another event came first
 	}
 	if err != nil {

@@ -184,10 +184,10 @@ func (c *Client) Install(ctx context.Context, session string, requirements []str
 		if err != nil {
 			return kernel.Install{}, c.unreachable(ctx, err)
 		}
-		if p, ok := transcript.ParseFailure(m.data); ok && m.event == "failure" {
+		if p, ok := transcript.ParseFailure(m.Data); ok && m.Name == "failure" {
 			return kernel.Install{}, p
 		}
-		e, _ := transcript.ParseEvent(m.data)
+		e, _ := transcript.ParseEvent(m.Data)
 		switch i, ok := e.(kernel.Install); {
 		case !ok:
 		case i.Progress == nil:

@@ -287,7 +287,7 @@ func (s *server) chatModel(c *call, r *chatRequest) error {
 		return err
 	}
 	out := s.newChat(c, r, chatID())
-	if err = s.passOn(c, r, m, out); out.out != nil && out.out.begun {
+	if err = s.passOn(c, r, m, out); out.out != nil && out.out.begun() {
 		return nil // there is nobody to tell, or it was told
 	}
 	return err

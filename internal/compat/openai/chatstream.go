@@ -19,8 +19,8 @@ type chatAnswer struct {
 	id        string
 	created   int64
 	model     string
-	usageAt   bool // chunks end with one of the usage
-	out       *sse // nil: the answer is sent whole
+	usageAt   bool    // chunks end with one of the usage
+	out       *outlet // nil: the answer is sent whole
 	c         *call
 	container string
 
@@ -102,7 +102,7 @@ type completion struct {
 func (s *server) newChat(c *call, r *chatRequest, id string) *chatAnswer {
 	a := &chatAnswer{id: id, created: s.Now().Unix(), model: r.model, usageAt: r.usage, c: c, known: map[int]int{}}
 	if r.stream {
-		a.out = newSSE(c.w, -1)
+		a.out = newOutlet(c.w, -1)
 	}
 	return a
 }
@@ -189,7 +189,7 @@ func (a *chatAnswer) finishStream(reason string) error {
 
 // fail ends the answer with an error: with a status where nothing was sent yet, otherwise within the stream.
 func (a *chatAnswer) fail(err error) error {
-	if a.out == nil || !a.out.begun {
+	if a.out == nil || !a.out.begun() {
 		return chatRefused(err, a.model)
 	}
 	return a.out.write(append(append([]byte("data: "), faultOf(err).body()...), '\n'))
@@ -286,7 +286,7 @@ func (s *server) followChat(c *call, turn hub.Turn, a *chatAnswer) error {
 	if !ended {
 		s.abandon(c, turn.ID)
 	}
-	if a.out != nil && a.out.begun {
+	if a.out != nil && a.out.begun() {
 		return nil
 	}
 	return err

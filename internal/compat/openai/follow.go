@@ -3,13 +3,12 @@ package openai
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"net/http"
-	"time"
 
 	"cove/internal/auth"
 	"cove/internal/hub"
 	"cove/internal/problem"
+	"cove/internal/sse"
 	"cove/internal/transcript"
 )
 
@@ -113,46 +112,34 @@ func endProblem(t hub.Turn) error {
 	return problem.New(problem.Unavailable, "turn_lost", "the events of this response are not kept any more")
 }
 
-// sse writes a stream of server-sent events.
-type sse struct {
-	w       http.ResponseWriter
-	control *http.ResponseController
-	after   int64 // events up to this number are left out
-	begun   bool
+// outlet is the stream of events that answers a request, once it has begun.
+type outlet struct {
+	w     http.ResponseWriter
+	to    *sse.Writer // nil until it begins
+	after int64       // events up to this number are left out
 }
 
-// slowest is how long a client may take to read what was written. One that takes longer is cut off; it can come back for the rest.
-const slowest = time.Minute
+func newOutlet(w http.ResponseWriter, after int64) *outlet { return &outlet{w: w, after: after} }
 
-func newSSE(w http.ResponseWriter, after int64) *sse {
-	return &sse{w: w, control: http.NewResponseController(w), after: after}
-}
+func (o *outlet) begun() bool { return o.to != nil }
 
-func (o *sse) begin() {
-	if o.begun {
-		return
+func (o *outlet) begin() {
+	if !o.begun() {
+		_ = o.write(nil)
 	}
-	o.begun = true
-	h := o.w.Header()
-	h.Set("Content-Type", "text/event-stream; charset=utf-8")
-	h.Set("Cache-Control", "no-cache, no-transform")
-	h.Set("X-Accel-Buffering", "no")
-	o.w.WriteHeader(http.StatusOK)
-	_ = o.write(nil)
 }
 
-func (o *sse) write(text []byte) error {
-	// Not every writer knows deadlines; one that does not is no reason to fail.
-	if err := o.control.SetWriteDeadline(time.Now().Add(slowest)); err != nil && !errors.Is(err, http.ErrNotSupported) {
-		return err
+func (o *outlet) write(text []byte) error {
+	if !o.begun() {
+		o.to = sse.NewWriter(o.w)
+		o.w.Header().Set("Content-Type", sse.ContentType+"; charset=utf-8") // as OpenAI's
+		o.w.WriteHeader(http.StatusOK)
 	}
-	if _, err := o.w.Write(text); err != nil {
-		return err
-	}
-	return o.control.Flush()
+	_, err := o.to.Write(text)
+	return err
 }
 
-func (o *sse) send(e event) error {
+func (o *outlet) send(e event) error {
 	if e.Sequence <= o.after {
 		return nil
 	}
@@ -160,22 +147,12 @@ func (o *sse) send(e event) error {
 }
 
 // data writes one event, under a name where there is one.
-func (o *sse) data(name string, v any) error {
+func (o *outlet) data(name string, v any) error {
 	text, err := json.Marshal(v)
 	if err != nil {
 		return err
 	}
-	frame := make([]byte, 0, len(text)+len(name)+32)
-	if name != "" {
-		frame = append(append(append(frame, "event: "...), name...), '\n')
-	}
-	frame = append(append(append(frame, "data: "...), text...), "\n\n"...)
-	o.begin()
-	return o.write(frame)
+	return o.write(sse.Event{Name: name, Data: text}.Append(nil))
 }
 
-// comment keeps proxies and clients from giving up on a silent stream.
-func (o *sse) comment() error {
-	o.begin()
-	return o.write([]byte(": \n\n"))
-}
+func (o *outlet) comment() error { return o.write([]byte(sse.Comment)) }

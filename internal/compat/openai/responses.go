@@ -192,12 +192,12 @@ func (s *server) abandon(c *call, turn string) {
 
 // stream sends a turn's events behind the number after. With cancelled, the turn does not outlive the stream.
 func (s *server) stream(c *call, turn hub.Turn, k kept, o options, after int64, cancelled bool) error {
-	out := newSSE(c.w, after)
+	out := newOutlet(c.w, after)
 	ended, err := s.streamTurn(c, turn, k, o, out)
 	if cancelled && !ended {
 		s.abandon(c, turn.ID)
 	}
-	if out.begun {
+	if out.begun() {
 		return nil // there is nobody to tell, or it was told
 	}
 	return err
@@ -205,7 +205,7 @@ func (s *server) stream(c *call, turn hub.Turn, k kept, o options, after int64, 
 
 // streamTurn streams a turn and says whether the turn has ended. It waits a little before it begins, so that what fails at once fails with a
 // status.
-func (s *server) streamTurn(c *call, turn hub.Turn, k kept, o options, out *sse) (ended bool, err error) {
+func (s *server) streamTurn(c *call, turn hub.Turn, k kept, o options, out *outlet) (ended bool, err error) {
 	ctx, cancel := context.WithCancel(c.Context())
 	defer cancel()
 	t := newTranslation(turn, k, o, out.send)

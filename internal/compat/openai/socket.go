@@ -25,7 +25,8 @@ import (
 const (
 	socketLife    = time.Hour
 	socketIdle    = 15 * time.Minute // without a message of the client while nothing runs
-	socketPing    = 20 * time.Second // between pings; a client that does not answer one within slowest is gone
+	socketPing    = 20 * time.Second // between pings
+	slowest       = time.Minute      // for the answer to a ping, and for reading a message; a client that takes longer is gone
 	socketWaiting = 16               // messages that wait while a response is made
 	socketRate    = 10               // messages in a second; what was not used in four seconds may come at once
 	socketMemory  = 16 << 20         // bytes of a response that was not stored, kept for the next message
