@@ -111,8 +111,8 @@ func (s *box) create(ctx context.Context) error {
 	if err := s.cgroup.adopt(pids.Sentry, pids.Gofer); err != nil {
 		return err
 	}
-	if events := s.cgroup.watchPressure(); events != nil {
-		go s.holdMemory(s.cgroup, events)
+	if a, err := s.cgroup.brink.alarm(); err == nil { // else the kernel kills what comes too far
+		go s.holdMemory(s.cgroup, a)
 	}
 	return nil
 }

@@ -22,8 +22,8 @@ func (s *box) Shortages() int64 {
 	return memory.Machine{}.Kills()
 }
 
-// Starves says whether the host lends the sandbox memory beyond its limit, see holdMemory, or slows it down for what it has.
-func (s *box) Starves() bool { return s.lending.Load() || s.cgroup != nil && s.cgroup.slowed() }
+// Starves says whether the host lends the sandbox memory beyond its limit, see holdMemory, or is about to.
+func (s *box) Starves() bool { return s.lending.Load() || s.cgroup != nil && s.cgroup.brink.waits() }
 
 // lately is how long a sandbox may take to die of having waited for memory.
 const lately = 5 * time.Second

@@ -58,10 +58,7 @@ type group struct {
 	roots   []string // mount points of the controllers
 	oomFile string
 	cpuFile string
-	// pressure is the file that says whether processes wait at the memory limit; "" where the kernel slows them down ahead of it.
-	pressure string
-	// usage and high are the files that say how much memory is in use, and beyond how much of it the kernel slows processes down; "" where it does not.
-	usage, high string
+	brink   brink
 }
 
 // adopt moves processes into the group. What they start later is born in it; what they start while they are moved is found
@@ -204,8 +201,7 @@ func (cgroupV1) open(id string) *group {
 		id: id, roots: roots,
 		oomFile: filepath.Join(cgroupRoot, "memory", cgroupParent, id, "memory.oom_control"),
 		cpuFile: filepath.Join(cgroupRoot, "cpuacct", cgroupParent, id, "cpuacct.usage"),
-
-		pressure: filepath.Join(cgroupRoot, "memory", cgroupParent, id, "memory.oom_control"),
+		brink:   brinkV1(filepath.Join(cgroupRoot, "memory", cgroupParent, id)),
 	}
 }
 
@@ -245,8 +241,7 @@ func (h cgroupV2) open(id string) *group {
 		id: id, roots: []string{h.root},
 		oomFile: filepath.Join(dir, "memory.events"),
 		cpuFile: filepath.Join(dir, "cpu.stat"),
-		usage:   filepath.Join(dir, "memory.current"),
-		high:    filepath.Join(dir, "memory.high"),
+		brink:   brinkV2(dir),
 	}
 }
 

@@ -3,6 +3,7 @@ package gvisor
 import (
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -90,5 +91,50 @@ func TestSlowedIsStarved(t *testing.T) {
 	}
 	if (&box{cgroup: cgroupV1{}.open("one")}).Starves() || (&box{}).Starves() {
 		t.Error("a sandbox that nothing slows down starves")
+	}
+}
+
+// TestSlowedIsLent has a sandbox that is slowed down get some of the reserve, keep it for as long as it needs it, and give it back.
+func TestSlowedIsLent(t *testing.T) {
+	t.Parallel()
+	const high = 1 << 30
+	g, _, dir := unified(t, sandbox.Limits{Memory: high - sentryMemory/2, CPUs: 1})
+	use := func(n int64) { write(t, dir, "memory.current", strconv.FormatInt(n, 10)) }
+	use(high + 1)
+	s := &box{cgroup: g, done: make(chan struct{})}
+	over := make(chan bool, 1)
+	go func() { over <- s.lend(g) }()
+	for deadline := time.Now().Add(time.Minute); g.brink.place() <= high; time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("nothing was lent")
+		}
+	}
+	if err := g.brink.lower(high); err == nil {
+		t.Error("taken back while it is in use")
+	}
+	if !s.Starves() || s.Shortages() != 1 {
+		t.Errorf("it starves: %v, for the time %d", s.Starves(), s.Shortages())
+	}
+	use(high)
+	if !<-over || g.brink.place() != high || s.Starves() {
+		t.Errorf("afterwards it may have %d", g.brink.place())
+	}
+}
+
+// TestReserveIsUsedUp has a sandbox stay slowed down whatever it is lent: that ends.
+func TestReserveIsUsedUp(t *testing.T) {
+	t.Parallel()
+	g, _, dir := unified(t, sandbox.Limits{Memory: 1 << 30, CPUs: 1})
+	write(t, dir, "memory.current", strconv.FormatInt(8<<30, 10))
+	s := &box{cgroup: g, done: make(chan struct{})}
+	base := g.brink.place()
+	if s.lend(g) {
+		t.Error("it is as if nothing were slowed down")
+	}
+	if lent := g.brink.place() - base; lent != reserveMemory {
+		t.Errorf("%d bytes were lent", lent)
+	}
+	if most := number(filepath.Join(dir, "memory.max")); g.brink.place() >= most {
+		t.Errorf("it may have %d, and is killed at %d", g.brink.place(), most)
 	}
 }

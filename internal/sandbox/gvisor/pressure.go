@@ -14,9 +14,10 @@ import (
 
 // The line between a kernel that used too much memory and a sandbox that is lost for it is held by the host, because on a busy machine code may take
 // memory faster than the guest, which would end it, gets to look. What reaches the limit of the sandbox's cgroup sleeps there instead of being killed (version
-// 1), or is slowed down ahead of it (version 2, memory.high). The guest needs next to no memory for ending the code, so it has the sandbox's processors for
-// itself. The sentry may need some, and everything waits when it does: so the limit rises in small steps, each after the sandbox has had some
-// processor time, from a reserve that code cannot take at once. When the reserve is used up, the sandbox is ended.
+// 1), or is slowed down ahead of it until it all but stands (version 2, memory.high). The guest needs next to no memory for ending the code, so it has the
+// sandbox's processors for itself. The sentry may need some, and everything waits when it does, also the end of code that is in the midst of taking memory: so
+// the limit rises in small steps, each after the sandbox has had some processor time, from a reserve that code cannot take at once. When the reserve is used
+// up, the sandbox is ended.
 const (
 	reserveMemory = 512 << 20
 	reserveStep   = 8 << 20
@@ -26,24 +27,57 @@ const (
 	reserveLook = 10 * time.Millisecond
 )
 
-// watchPressure returns a file that gives something to read when the group has reached its limit. It is nil where the kernel itself slows down its processes, and
-// where this cannot be had, so that it kills them.
-func (g *group) watchPressure() *os.File {
-	if g.pressure == "" {
-		return nil
-	}
-	events, err := g.pressureEvents()
-	if err == nil {
-		if err = os.WriteFile(g.pressure, []byte("1"), 0); err == nil { // sleep rather than be killed
-			return events
-		}
-		_ = events.Close()
-	}
-	return nil
+// brink is where the processes of a group wait for memory, or all but stand.
+type brink interface {
+	// alarm returns what tells that the group has come here. It is called once.
+	alarm() (*alarm, error)
+	// waits says whether processes of the group are held here.
+	waits() bool
+	// place returns where it is, in bytes.
+	place() int64
+	raise(to int64) error
+	// lower fails when more than that is in use.
+	lower(to int64) error
 }
 
-func (g *group) pressureEvents() (*os.File, error) {
-	control, err := os.Open(g.pressure)
+// alarm is a file descriptor that is ready to read when the group may have come to its brink.
+type alarm struct {
+	file    *os.File
+	watched *os.File // stays open for it; may be nil
+	sure    bool     // whenever it is ready something has waited, also when nothing does any more
+	// mute makes the descriptor unready until the next time.
+	mute func(fd int)
+}
+
+// wait returns nil at the next alarm, and an error when the alarm is closed.
+func (a *alarm) wait() error {
+	conn, err := a.file.SyscallConn()
+	if err != nil {
+		return err
+	}
+	return conn.Read(func(fd uintptr) bool {
+		n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, 0)
+		if n > 0 {
+			a.mute(int(fd))
+		}
+		return n > 0 || err != nil && !errors.Is(err, unix.EINTR)
+	})
+}
+
+func (a *alarm) close() {
+	_ = a.file.Close()
+	if a.watched != nil {
+		_ = a.watched.Close()
+	}
+}
+
+// brinkV1 is the brink of version 1: the limit, where processes sleep rather than be killed. It is the group's folder.
+type brinkV1 string
+
+func (dir brinkV1) control() string { return filepath.Join(string(dir), "memory.oom_control") }
+
+func (dir brinkV1) alarm() (*alarm, error) {
+	control, err := os.Open(dir.control())
 	if err != nil {
 		return nil, err
 	}
@@ -52,50 +86,92 @@ func (g *group) pressureEvents() (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	events := os.NewFile(uintptr(fd), "pressure")
+	a := &alarm{file: os.NewFile(uintptr(fd), "pressure"), sure: true, mute: func(fd int) { _, _ = unix.Read(fd, make([]byte, 8)) }}
 	order := fmt.Sprintf("%d %d", fd, control.Fd())
-	if err := os.WriteFile(filepath.Join(filepath.Dir(g.pressure), "cgroup.event_control"), []byte(order), 0); err != nil {
-		return nil, errors.Join(err, events.Close())
+	err = os.WriteFile(filepath.Join(string(dir), "cgroup.event_control"), []byte(order), 0)
+	if err == nil {
+		err = os.WriteFile(dir.control(), []byte("1"), 0) // sleep rather than be killed
 	}
-	return events, nil
+	if err != nil {
+		a.close()
+		return nil, err
+	}
+	return a, nil
 }
 
-// waits says whether processes of the group sleep at its limit.
-func (g *group) waits() bool {
-	text, err := os.ReadFile(g.pressure)
+func (dir brinkV1) waits() bool {
+	text, err := os.ReadFile(dir.control())
 	return err == nil && bytes.Contains(text, []byte("under_oom 1"))
 }
 
-// slowed says whether the kernel slows the group's processes down because they have more memory than they should, and none of it can be taken back.
-func (g *group) slowed() bool {
-	high := number(g.high) // 0 where it is "max", or not there
-	return high > 0 && number(g.usage) > high
+func (dir brinkV1) limit() string { return filepath.Join(string(dir), "memory.limit_in_bytes") }
+
+func (dir brinkV1) place() int64 { return number(dir.limit()) }
+
+func (dir brinkV1) raise(to int64) error {
+	return os.WriteFile(dir.limit(), []byte(strconv.FormatInt(to, 10)), 0)
 }
 
-// limit returns the group's memory limit.
-func (g *group) limit() int64 {
-	n, _ := strconv.ParseInt(readTrimmed(g.limitFile()), 10, 64)
-	return n
+func (dir brinkV1) lower(to int64) error { return dir.raise(to) } // the kernel looks itself
+
+// brinkV2 is the brink of version 2: from memory.high on, processes are slowed down. It is the group's folder.
+type brinkV2 string
+
+// alarm watches the counts of the group's events, which change each time that the group was at its brink. Often giving up file caches has helped then.
+func (dir brinkV2) alarm() (*alarm, error) {
+	events, err := os.Open(filepath.Join(string(dir), "memory.events"))
+	if err != nil {
+		return nil, err
+	}
+	fd, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
+	if err == nil {
+		err = errors.Join(unix.SetNonblock(fd, true),
+			unix.EpollCtl(fd, unix.EPOLL_CTL_ADD, int(events.Fd()), &unix.EpollEvent{Events: unix.EPOLLPRI | unix.EPOLLET, Fd: int32(events.Fd())}))
+	}
+	a := &alarm{watched: events, mute: func(fd int) { _, _ = unix.EpollWait(fd, make([]unix.EpollEvent, 1), 0) }}
+	if fd >= 0 {
+		a.file = os.NewFile(uintptr(fd), "pressure")
+	}
+	if err != nil {
+		a.close()
+		return nil, err
+	}
+	return a, nil
 }
 
-func (g *group) setLimit(n int64) error {
-	return os.WriteFile(g.limitFile(), []byte(strconv.FormatInt(n, 10)), 0)
+func (dir brinkV2) high() string { return filepath.Join(string(dir), "memory.high") }
+
+func (dir brinkV2) used() int64 { return number(filepath.Join(string(dir), "memory.current")) }
+
+// waits is true when more is in use than should be and none of it can be taken back.
+func (dir brinkV2) waits() bool {
+	high := dir.place()
+	return high > 0 && dir.used() > high
 }
 
-func (g *group) limitFile() string {
-	return filepath.Join(filepath.Dir(g.pressure), "memory.limit_in_bytes")
+// place is 0 where nothing is slowed down, which the kernel calls "max".
+func (dir brinkV2) place() int64 { return number(dir.high()) }
+
+func (dir brinkV2) raise(to int64) error {
+	return os.WriteFile(dir.high(), []byte(strconv.FormatInt(to, 10)), 0)
 }
 
-// holdMemory stays with a sandbox whose group waits at its limit.
-func (s *box) holdMemory(g *group, events *os.File) {
+func (dir brinkV2) lower(to int64) error {
+	if dir.used() > to {
+		return unix.EBUSY
+	}
+	return dir.raise(to)
+}
+
+// holdMemory stays with a sandbox whose group may come to its brink.
+func (s *box) holdMemory(g *group, a *alarm) {
 	go func() {
 		<-s.done
-		_ = events.Close()
+		a.close()
 	}()
-	var count [8]byte
-	for {
-		if _, err := events.Read(count[:]); err != nil {
-			return
+	for a.wait() == nil {
+		if !a.sure && !g.brink.waits() {
+			continue
 		}
 		if !s.lend(g) {
 			s.overuse.Store(true)
@@ -113,18 +189,18 @@ func (s *box) lend(g *group) bool {
 		s.fed.Store(time.Now().UnixNano())
 		s.lending.Store(false)
 	}()
-	base := g.limit()
+	base := g.brink.place()
 	lent := int64(0)
 	pace := newPace(g)
 	tick := time.NewTicker(reserveLook)
 	defer tick.Stop()
-	for g.waits() || g.setLimit(base) != nil { // it cannot be set below what is in use
-		if g.waits() && pace.due() {
+	for g.brink.waits() || g.brink.lower(base) != nil {
+		if g.brink.waits() && pace.due() {
 			if lent == reserveMemory {
 				return false
 			}
 			lent += reserveStep
-			_ = g.setLimit(base + lent)
+			_ = g.brink.raise(base + lent)
 		}
 		select {
 		case <-s.done:

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"cove/internal/link"
 	"cove/internal/problem"
 	"cove/internal/sandbox"
 	"cove/internal/sandbox/sandboxtest"
@@ -61,23 +62,34 @@ func TestMemoryIsHeld(t *testing.T) {
 	}
 }
 
-// TestMemoryIsSlowed has code take more than the sandbox's group may have at full speed, on version 2. It gets next to nothing more, the sandbox says so, and
-// the guest can still end the code; then everything goes on.
-func TestMemoryIsSlowed(t *testing.T) {
-	t.Parallel()
+// slow starts a sandbox that version 2 slows down from high on, and returns the folder of its group.
+func slow(t *testing.T, high int64) (sandbox.Sandbox, *link.Link, string) {
+	t.Helper()
 	box, l := sandboxtest.Start(t, newEngine(t), sandbox.Spec{})
 	dir := "/sys/fs/cgroup/cove/" + box.ID()
-	high, err := os.ReadFile(filepath.Join(dir, "memory.high"))
-	if err != nil {
+	if _, err := os.Stat(filepath.Join(dir, "memory.high")); err != nil {
 		t.Skip("there is no cgroup of version 2 to slow it down")
 	}
-	if err := os.WriteFile(filepath.Join(dir, "memory.high"), []byte("200M"), 0); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, "memory.high"), []byte(fmt.Sprint(high)), 0); err != nil {
 		t.Fatal(err)
 	}
+	return box, l, dir
+}
+
+// grabbing takes its memory without the sentry, which is the quickest way, and more than the reserve.
+const grabbing = `awk 'BEGIN { x = "x"; while (length(x) < 800000000) x = x x; while (1) y++ }'`
+
+// TestMemoryIsSlowed has code take more than the sandbox's group may have at full speed. The sandbox says so, and the guest can still end the code; then
+// everything goes on, with the limit that it had.
+func TestMemoryIsSlowed(t *testing.T) {
+	t.Parallel()
+	const high = 200 << 20
+	box, l, dir := slow(t, high)
 	if code, out := sandboxtest.Shell(t, l, "echo kept > file"); code != 0 {
 		t.Fatal(out)
 	}
 	ctx, end := context.WithCancel(t.Context())
+	defer end()
 	ended := make(chan error, 1)
 	go func() {
 		spec := wire.ProcessSpec{Args: []string{"/bin/sh", "-c", grabbing}, Env: []string{"PATH=/usr/bin:/bin"}}
@@ -94,13 +106,22 @@ func TestMemoryIsSlowed(t *testing.T) {
 	if code, out := sandboxtest.Shell(t, l, "cat file"); code != 0 || out != "kept\n" {
 		t.Errorf("afterwards: %d %q", code, out)
 	}
-	if n := box.(sandbox.Casualty).Shortages(); n != 0 {
-		t.Errorf("%d processes were killed; before, it began at %s", n, high)
+	events, err := os.ReadFile(filepath.Join(dir, "memory.events"))
+	if err != nil || !strings.Contains(string(events), "oom_kill 0\n") {
+		t.Errorf("something was killed: %s %v", events, err)
+	}
+	now, err := os.ReadFile(filepath.Join(dir, "memory.high"))
+	if err != nil || strings.TrimSpace(string(now)) != fmt.Sprint(high) {
+		t.Errorf("it is slowed down from %s on, %v", now, err)
 	}
 }
 
-// grabbing takes its memory without the sentry, which is the quickest way.
-const grabbing = `awk 'BEGIN { x = "x"; while (length(x) < 800000000) x = x x }'`
+// TestSlowedForGood has nobody end the code: then the sandbox ends, rather than stand.
+func TestSlowedForGood(t *testing.T) {
+	t.Parallel()
+	box, l, _ := slow(t, 200<<20)
+	eatMemory(t, box, l.Run, grabbing)
+}
 
 func waitFor(t *testing.T, what string, fact func() bool) {
 	t.Helper()
