@@ -67,28 +67,6 @@ func keepCove(c config.Config, key snapshot.Key, made snapshot.Maker) error {
 	return replace(filepath.Join(dir, madeName), 0o600, strings.NewReader(string(text)+"\n"))
 }
 
-// replace puts a file into place, whole and on the disk.
-func replace(path string, mode os.FileMode, from io.Reader) error {
-	tmp, err := os.CreateTemp(filepath.Dir(path), ".new-*")
-	if err != nil {
-		return err
-	}
-	_, err = io.Copy(tmp, from)
-	if err == nil {
-		err = tmp.Chmod(mode)
-	}
-	if err == nil {
-		err = tmp.Sync()
-	}
-	if err = errors.Join(err, tmp.Close()); err == nil {
-		err = os.Rename(tmp.Name(), path)
-	}
-	if err != nil {
-		return errors.Join(err, os.Remove(tmp.Name()))
-	}
-	return nil
-}
-
 func readMaker(dir string) (m snapshot.Maker, err error) {
 	text, err := os.ReadFile(filepath.Join(dir, madeName))
 	if err == nil {
@@ -163,11 +141,20 @@ func salvageWith(ctx context.Context, c config.Config, program string, what cli.
 	}
 	archive := bufio.NewReader(out)
 	_, err = archive.Peek(1)
-	if err == nil {
+	switch {
+	case err == nil:
 		err = use(archive)
+	case errors.Is(err, io.EOF):
+		err = errors.New("the cove that can read it wrote nothing")
 	}
 	_, _ = io.Copy(io.Discard, archive)
-	if failed := cmd.Wait(); failed != nil && ctx.Err() == nil {
+	failed := cmd.Wait()
+	switch {
+	case err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded):
+		return problem.New(problem.Timeout, "salvage_timeout", "the cove that can read it was not done within "+salvagePatience.String()).WithCause(err)
+	case err != nil && ctx.Err() != nil:
+		return ctx.Err()
+	case failed != nil && ctx.Err() == nil:
 		return problem.New(problem.Unavailable, "salvage_failed", "the cove that can read it failed: "+strings.TrimSpace(said.String())).WithCause(errors.Join(err, failed))
 	}
 	return err

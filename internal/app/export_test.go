@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 
+	"cove/internal/cli"
 	"cove/internal/config"
 	"cove/internal/hub"
 	"cove/internal/store"
@@ -40,3 +41,8 @@ func Restore(ctx context.Context, s *store.Store, folder string, r io.Reader) er
 
 // ServerSecret reads a server's secret, or makes one.
 func ServerSecret(path string) ([]byte, error) { return serverSecret(path) }
+
+// SalvageWith has a program write the files of a snapshot to use.
+func SalvageWith(ctx context.Context, program string, use func(io.Reader) error) error {
+	return salvageWith(ctx, config.Config{}, program, cli.Salvage{}, use)
+}

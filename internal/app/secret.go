@@ -1,11 +1,11 @@
 package app
 
 import (
+	"bytes"
 	"crypto/rand"
 	"errors"
 	"io/fs"
 	"os"
-	"path/filepath"
 
 	"cove/internal/problem"
 )
@@ -27,22 +27,8 @@ func serverSecret(path string) ([]byte, error) {
 	secret = make([]byte, secretBytes)
 	_, _ = rand.Read(secret) // never fails
 	// The folder's lock is held: nobody else makes one.
-	if err := writeWhole(path, secret); err != nil {
+	if err := replace(path, 0o600, bytes.NewReader(secret)); err != nil {
 		return nil, unwritableFolder(path, err)
 	}
 	return secret, nil
-}
-
-// writeWhole writes a file that is there whole or not at all, for its owner alone.
-func writeWhole(path string, data []byte) error {
-	f, err := os.CreateTemp(filepath.Dir(path), ".secret-*")
-	if err != nil {
-		return err
-	}
-	defer func() { _ = os.Remove(f.Name()) }()
-	_, err = f.Write(data)
-	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
-		return err
-	}
-	return os.Rename(f.Name(), path)
 }
