@@ -36,16 +36,27 @@ func (l *life) put(who auth.Principal, session, path, text string) {
 // save saves a session in memory as soon as its last execution has let go of it.
 func (l *life) save(who auth.Principal, session string) {
 	l.t.Helper()
-	began := time.Now()
-	for {
-		l.HurrySaves()
-		l.SaveUnsaved(l.t.Context())
+	saved := func() time.Time {
 		row, err := l.Session(l.t.Context(), who, session)
 		if err != nil {
 			l.t.Fatal(err)
 		}
-		if row.Saved.After(began) {
-			return
+		return row.Saved
+	}
+	before := saved()
+	l.until("the session is saved", func() bool {
+		l.HurrySaves()
+		l.SaveUnsaved(l.t.Context())
+		return !saved().Equal(before)
+	})
+}
+
+// until waits for a fact.
+func (l *life) until(what string, is func() bool) {
+	l.t.Helper()
+	for deadline := time.Now().Add(3 * time.Minute); !is(); time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			l.t.Fatalf("it does not come about that %s", what)
 		}
 	}
 }
@@ -204,9 +215,7 @@ func TestALostSandboxIsSaid(t *testing.T) {
 		if at == "later" {
 			l.toys.open(gate)
 			l.wait(who, dying.ID)
-			for l.state(who, s.ID) != hub.SessionLost {
-				time.Sleep(time.Millisecond)
-			}
+			l.until("the session is lost", func() bool { return l.state(who, s.ID) == hub.SessionLost })
 		}
 		next := l.start(who, s.ID, "recall")
 		if at == "at once" {
