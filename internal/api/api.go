@@ -27,6 +27,7 @@ const Prefix = "/api/v1"
 // Hub is what the interface needs of package hub, which says what the methods do.
 type Hub interface {
 	Sessions
+	SessionStates
 	Kernels
 	Executions
 	Files
@@ -42,11 +43,15 @@ type Sessions interface {
 	Session(ctx context.Context, who auth.Principal, id string) (hub.Session, error)
 	Sessions(ctx context.Context, who auth.Principal, f hub.SessionFilter, p hub.Page) (hub.Listing[hub.Session], error)
 	ChangeSession(ctx context.Context, who auth.Principal, id string, c hub.SessionChange) (hub.Session, error)
+	DeleteSession(ctx context.Context, who auth.Principal, id string) error
+}
+
+// SessionStates take a hub's sessions into memory and out of it, and on from what is saved of them.
+type SessionStates interface {
 	PauseSession(ctx context.Context, who auth.Principal, id string) (hub.Session, error)
 	ResumeSession(ctx context.Context, who auth.Principal, id string) (hub.Session, error)
-	AcknowledgeRollback(ctx context.Context, who auth.Principal, id string) (hub.Session, error)
 	ForkSession(ctx context.Context, who auth.Principal, id string, n hub.NewSession) (hub.Session, error)
-	DeleteSession(ctx context.Context, who auth.Principal, id string) error
+	AcknowledgeRollback(ctx context.Context, who auth.Principal, id string) (hub.Session, error)
 }
 
 // Kernels are the interpreters of a hub's sessions.

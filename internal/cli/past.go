@@ -27,6 +27,15 @@ const (
 
 // past is what was done before, on this machine or on a server.
 type past interface {
+	records
+	recordings
+	// Search yields the places that have all words of query, the newest first.
+	Search(ctx context.Context, query string) iter.Seq2[hub.Found, error]
+	close() error
+}
+
+// records are what there is to be found.
+type records interface {
 	// Conversations yields them, the one used last first.
 	Conversations(ctx context.Context) iter.Seq2[hub.Conversation, error]
 	Conversation(ctx context.Context, id string) (hub.Conversation, error)
@@ -34,13 +43,14 @@ type past interface {
 	// Turns returns all turns of a conversation, the oldest first.
 	Turns(ctx context.Context, conversation string) ([]hub.Turn, error)
 	Execution(ctx context.Context, id string) (hub.Execution, error)
+}
+
+// recordings are what was emitted.
+type recordings interface {
 	// TurnEvents returns what a turn emitted; of one that runs it may be nothing yet.
 	TurnEvents(ctx context.Context, t hub.Turn) ([]interpreter.Event, error)
 	// ExecutionEvents returns what an execution emitted, as TurnEvents does.
 	ExecutionEvents(ctx context.Context, x hub.Execution) ([]hub.Event, error)
-	// Search yields the places that have all words of query, the newest first.
-	Search(ctx context.Context, query string) iter.Seq2[hub.Found, error]
-	close() error
 }
 
 // past opens the history that the settings and the flags name.
@@ -205,7 +215,7 @@ func mapped[A, B any](list iter.Seq2[A, error], to func(A) B) iter.Seq2[B, error
 }
 
 // last returns the nth conversation from the newest, 1 being the newest.
-func last(ctx context.Context, from past, n int) (hub.Conversation, error) {
+func last(ctx context.Context, from records, n int) (hub.Conversation, error) {
 	for c, err := range from.Conversations(ctx) {
 		if err != nil {
 			return hub.Conversation{}, err
@@ -226,7 +236,7 @@ type thing struct {
 }
 
 // find returns what an id, a number as cove history shows it, or "" for the last conversation names.
-func find(ctx context.Context, from past, id string) (thing, error) {
+func find(ctx context.Context, from records, id string) (thing, error) {
 	kind, _, _ := strings.Cut(id, "_")
 	switch {
 	case ident.Valid(ident.Execution, id):
@@ -261,7 +271,7 @@ func find(ctx context.Context, from past, id string) (thing, error) {
 	return whole(ctx, from, c)
 }
 
-func whole(ctx context.Context, from past, c hub.Conversation) (thing, error) {
+func whole(ctx context.Context, from records, c hub.Conversation) (thing, error) {
 	turns, err := from.Turns(ctx, c.ID)
 	return thing{conversation: c, turns: turns}, err
 }
@@ -289,7 +299,7 @@ func branchTo(turns []hub.Turn, id string) []hub.Turn {
 }
 
 // document is the thing as it is shown and exported.
-func (t thing) document(ctx context.Context, from past) (notebook.Document, error) {
+func (t thing) document(ctx context.Context, from recordings) (notebook.Document, error) {
 	if t.execution != nil {
 		events, err := from.ExecutionEvents(ctx, *t.execution)
 		cell := notebook.Cell{Code: t.execution.Code}

@@ -72,7 +72,7 @@ func (c *showCmd) text(ctx context.Context, p *Program) (text []byte, err error)
 }
 
 // showJSON writes a line for each turn, or one for the execution.
-func showJSON(ctx context.Context, p *Program, from past, t thing) error {
+func showJSON(ctx context.Context, p *Program, from recordings, t thing) error {
 	if x := t.execution; x != nil {
 		events, err := from.ExecutionEvents(ctx, *x)
 		if err != nil {
@@ -111,7 +111,7 @@ func showJSON(ctx context.Context, p *Program, from past, t thing) error {
 }
 
 // showText is the thing as a person reads it. It is told by the narrator, so that it looks as it did when it happened.
-func showText(ctx context.Context, p *Program, from past, t thing) ([]byte, error) {
+func showText(ctx context.Context, p *Program, from recordings, t thing) ([]byte, error) {
 	var out bytes.Buffer
 	n := newNarrator(p, p.Out)
 	n.to, n.live = &out, nil

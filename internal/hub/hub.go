@@ -74,8 +74,7 @@ type Live interface {
 	named.Live
 	Kernels
 	Tree
-	// Install makes packages importable in the session's kernels.
-	Install(ctx context.Context, requirements []require.Requirement, told func(pydeps.Progress)) (pydeps.Provision, error)
+	Installer
 }
 
 // Kernels are the interpreters of one session. The first is "main", is always there, and is what kernel.Request.Kernel "" means.
@@ -89,15 +88,22 @@ type Kernels interface {
 // Tree is a session's workspace as a file tree. Paths are relative and slash-separated; "" is the workspace itself. Symlinks are never
 // followed. Errors are problems: file_not_found, file_denied, workspace_full, invalid_path, file_exists, not_empty.
 type Tree interface {
+	TreeReader
+	named.Changes
+}
+
+// TreeReader is the part of a Tree that changes nothing. What does is the named session's business, which keeps it.
+type TreeReader interface {
 	List(ctx context.Context, dir string) (entries []wire.FileInfo, more bool, err error) // one level, by name
 	Stat(ctx context.Context, path string) (wire.FileInfo, error)
 	Read(ctx context.Context, path string, offset, limit int64, w io.Writer) (size int64, err error) // limit 0: to the end
-	Write(ctx context.Context, path string, r io.Reader) (wire.FileInfo, error)                      // whole or not at all
-	Move(ctx context.Context, from, to string) error                                                 // never replaces
-	Remove(ctx context.Context, path string, all bool) error                                         // all: folders with what is in them
-	MakeFolder(ctx context.Context, path string) error
 	// Archive writes a folder as "tar.gz" or "zip".
 	Archive(ctx context.Context, dir, format string, w io.Writer) error
+}
+
+// Installer makes packages importable in a session's kernels.
+type Installer interface {
+	Install(ctx context.Context, requirements []require.Requirement, told func(pydeps.Progress)) (pydeps.Provision, error)
 }
 
 // Limits bound what the users of a server may hold at once and use up. Zero means no limit, but for those with a default.

@@ -4,17 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"time"
 
 	"cove/internal/auth"
 	"cove/internal/named"
 	"cove/internal/problem"
-	"cove/internal/pydeps"
-	"cove/internal/pydeps/require"
 	"cove/internal/telemetry"
-	"cove/internal/wire"
 )
 
 // touchEvery is how exact Session.Used is in the store while a session is in memory.
@@ -435,24 +431,12 @@ func (h *Hub) become(ctx context.Context, s *seat, state SessionState, reason st
 	})
 }
 
-type installer interface {
-	Install(ctx context.Context, requirements []require.Requirement, told func(pydeps.Progress)) (pydeps.Provision, error)
-}
-
-// reader is the part of a Tree that changes nothing. What does is the named session's business, which keeps it.
-type reader interface {
-	List(ctx context.Context, dir string) (entries []wire.FileInfo, more bool, err error)
-	Stat(ctx context.Context, path string) (wire.FileInfo, error)
-	Read(ctx context.Context, path string, offset, limit int64, w io.Writer) (size int64, err error)
-	Archive(ctx context.Context, dir, format string, w io.Writer) error
-}
-
 // sessionLive is a session in memory whose kernels and packages are those behind the named session.
 type sessionLive struct {
 	*named.Session
 	Kernels
-	reader
-	installer
+	TreeReader
+	Installer
 }
 
 // liveOf returns a named session as a Live.
@@ -464,7 +448,7 @@ func liveOf(s *named.Session) (Live, error) {
 	if !ok {
 		return nil, fmt.Errorf("a %T cannot be a server's session", s.Live)
 	}
-	return sessionLive{Session: s, Kernels: inner, reader: inner, installer: inner}, nil
+	return sessionLive{Session: s, Kernels: inner, TreeReader: inner, Installer: inner}, nil
 }
 
 // watch gives a session up whose sandbox dies while nobody uses it.

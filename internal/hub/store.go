@@ -101,18 +101,24 @@ type ConversationStore interface {
 
 // TurnStore keeps turns.
 type TurnStore interface {
+	TurnReader
 	// AddTurn writes the turn and touches its conversation.
 	AddTurn(ctx context.Context, t Turn) error
+	// FinishTurn writes the final state with the last events, as FinishExecution does.
+	FinishTurn(ctx context.Context, t Turn, last []StoredEvent) (first bool, err error)
+	SetForeign(ctx context.Context, project, turn string, foreign []byte) error
+	DeleteTurn(ctx context.Context, project, turn string) error
+}
+
+// TurnReader finds turns.
+type TurnReader interface {
 	Turn(ctx context.Context, project, id string) (Turn, error)
 	Turns(ctx context.Context, project, conversation string, p Page) (Listing[Turn], error)
 	// Branch returns the turn and those that it goes on from, the oldest first.
 	Branch(ctx context.Context, project, turn string) ([]Turn, error)
 	// TurnsSize is how many bytes the records of a conversation's turns have, or with turn the one's of that id; 0 where there are none.
 	TurnsSize(ctx context.Context, project, conversation, turn string) (int64, error)
-	// FinishTurn writes the final state with the last events, as FinishExecution does.
-	FinishTurn(ctx context.Context, t Turn, last []StoredEvent) (first bool, err error)
-	SetForeign(ctx context.Context, project, turn string, foreign []byte) error
-	DeleteTurn(ctx context.Context, project, turn string) error
+	// UnfinishedTurns returns those of all projects.
 	UnfinishedTurns(ctx context.Context, limit int) ([]Turn, error)
 }
 
