@@ -23,24 +23,32 @@ const (
 
 // Run saves, pauses, deletes and sweeps until ctx ends. Call it once.
 func (h *Hub) Run(ctx context.Context) error {
-	pauses, sweeps := time.NewTicker(pauseEvery), time.NewTicker(sweepEvery)
-	defer pauses.Stop()
-	defer sweeps.Stop()
-	var beside sync.WaitGroup
-	defer beside.Wait()
-	beside.Go(func() { h.saveUnsaved(ctx) })
-	beside.Go(func() { h.relieve(ctx) })
-	for {
-		select {
-		case <-pauses.C:
+	var all sync.WaitGroup
+	all.Go(func() { h.saveUnsaved(ctx) })
+	all.Go(func() { h.relieve(ctx) })
+	all.Go(func() {
+		h.every(ctx, pauseEvery, func() {
 			h.chargeAll(ctx)
 			h.pauseIdle(ctx)
-		case <-sweeps.C:
-			h.sweep(ctx)
+		})
+	})
+	all.Go(func() { h.every(ctx, sweepEvery, func() { h.sweep(ctx) }) })
+	all.Wait()
+	return nil
+}
+
+// every calls do again and again, one call at a time, until ctx or the hub ends.
+func (h *Hub) every(ctx context.Context, pause time.Duration, do func()) {
+	tick := time.NewTicker(pause)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+			do()
 		case <-h.ended.Done():
-			return nil
+			return
 		case <-ctx.Done():
-			return nil
+			return
 		}
 	}
 }

@@ -55,20 +55,11 @@ func forSession(r memory.Room) int64 { return sessionCost + r.Least() }
 
 // relieve keeps some memory available until ctx ends.
 func (h *Hub) relieve(ctx context.Context) {
-	tick := time.NewTicker(pressureEvery)
-	defer tick.Stop()
-	for {
-		select {
-		case <-tick.C:
-		case <-h.ended.Done():
-			return
-		case <-ctx.Done():
-			return
-		}
+	h.every(ctx, pressureEvery, func() {
 		for h.gauge.scarce(memory.Room.Growth) && h.evict(ctx, "") {
 			h.gauge.forget()
 		}
-	}
+	})
 }
 
 // forget has the next read look anew.

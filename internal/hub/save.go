@@ -25,20 +25,8 @@ const (
 
 // saveUnsaved saves sessions that have fallen quiet, and those in use now and then, until ctx ends. The longest unsaved come first.
 func (h *Hub) saveUnsaved(ctx context.Context) {
-	if !h.saves() {
-		return
-	}
-	tick := time.NewTicker(saveEvery)
-	defer tick.Stop()
-	for {
-		select {
-		case <-tick.C:
-		case <-h.ended.Done():
-			return
-		case <-ctx.Done():
-			return
-		}
-		h.saveDue(ctx, h.due())
+	if h.saves() {
+		h.every(ctx, saveEvery, func() { h.saveDue(ctx, h.due()) })
 	}
 }
 
