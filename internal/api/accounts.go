@@ -127,7 +127,7 @@ type (
 	}
 )
 
-func (s *surface) addUsers() {
+func (s *server) addUsers() {
 	const tag = "users and projects"
 	add(s, operation{id: "user.create", method: http.MethodPost, path: "/users", tag: tag, action: auth.ServerManage, status: http.StatusCreated, repeat: repeatKept, summary: "Create a user",
 		about: "Nobody's member yet: set a role in a project next, then make a key.", errors: []string{"user_exists"}, example: `curl -H "Authorization: Bearer $KEY" $COVE/users -d '{"name":"bob@example.com"}'`},
@@ -160,7 +160,7 @@ func (s *surface) addUsers() {
 		})
 }
 
-func (s *surface) addProjects() {
+func (s *server) addProjects() {
 	const tag = "users and projects"
 	add(s, operation{id: "project.create", method: http.MethodPost, path: "/projects", tag: tag, action: auth.ServerManage, status: http.StatusCreated, repeat: repeatKept, summary: "Create a project",
 		about: "You are its owner.", errors: []string{"project_exists"}, example: `curl -H "Authorization: Bearer $KEY" $COVE/projects -d '{"name":"teaching"}'`},

@@ -133,8 +133,8 @@ type Options struct {
 // maxJSON bounds a JSON body, in bytes.
 const maxJSON = 4 << 20
 
-// surface is the interface under construction and at work.
-type surface struct {
+// server is the interface under construction and at work.
+type server struct {
 	o      Options
 	mux    *http.ServeMux
 	api    huma.API
@@ -146,13 +146,13 @@ type surface struct {
 // mounts it puts that there.
 func New(o Options) http.Handler {
 	s := build(o)
-	s.documents()
+	s.addDocuments()
 	return http.HandlerFunc(s.serve)
 }
 
 // build declares every operation.
-func build(o Options) *surface {
-	s := &surface{o: withDefaults(o), mux: http.NewServeMux()}
+func build(o Options) *server {
+	s := &server{o: withDefaults(o), mux: http.NewServeMux()}
 	s.once = newAnswers(s.o.Now)
 	s.api = huma.NewAPI(s.config(), &adapter{Adapter: humago.NewAdapter(s.mux, Prefix), s: s})
 	s.addHealth()
@@ -195,7 +195,7 @@ func withDefaults(o Options) Options {
 }
 
 // serve has the mux answer, and puts a problem in the place of the mux's own words where no route matches.
-func (s *surface) serve(w http.ResponseWriter, r *http.Request) {
+func (s *server) serve(w http.ResponseWriter, r *http.Request) {
 	h, pattern := s.mux.Handler(r)
 	if pattern != "" {
 		s.mux.ServeHTTP(w, r)

@@ -65,7 +65,7 @@ type (
 	}
 )
 
-func (s *surface) addConversations() {
+func (s *server) addConversations() {
 	const tag = "conversations"
 	add(s, operation{id: "conversation.create", method: http.MethodPost, path: "/conversations", tag: tag, action: auth.ConversationsWrite, status: http.StatusCreated, repeat: repeatKept,
 		summary: "Create a conversation", about: "It is empty, and the body may be. Asking without a conversation (`POST /turns`) makes one as well.", errors: []string{"session_not_found"},

@@ -31,7 +31,7 @@ func guide(name string) string {
 var plainLists = sync.OnceFunc(func() { huma.DefaultArrayNullable = false })
 
 // config is huma's, without what it would serve or change by itself.
-func (s *surface) config() huma.Config {
+func (s *server) config() huma.Config {
 	plainLists()
 	c := huma.DefaultConfig("cove", "v1")
 	c.OpenAPIPath, c.DocsPath, c.SchemasPath, c.CreateHooks = "", "", "", nil
@@ -65,7 +65,7 @@ func jsonFormat() huma.Format {
 }
 
 // polish puts into the document what huma cannot see in the types: bodies that are streams, and the events.
-func (s *surface) polish() {
+func (s *server) polish() {
 	doc := s.api.OpenAPI()
 	for _, name := range []string{"ErrorModel", "ErrorDetail"} { // huma's own, which nobody is sent
 		delete(doc.Components.Schemas.Map(), name)
@@ -92,7 +92,7 @@ func operationsOf(item *huma.PathItem) []*huma.Operation {
 	return out
 }
 
-func (s *surface) describeBodies(op *huma.Operation) {
+func (s *server) describeBodies(op *huma.Operation) {
 	events := &huma.MediaType{Schema: &huma.Schema{Type: "string", Description: "Server-sent events. Each has an id, an event name and a JSON object as data; see the guide of this group."}}
 	binary := &huma.MediaType{Schema: &huma.Schema{Type: "string", Format: "binary"}}
 	thing := func(name string) *huma.MediaType {
@@ -141,15 +141,15 @@ func Document() []byte {
 	return append(text, '\n')
 }
 
-// documents serves what describes the interface. It holds no secret, and a browser cannot send a key: here it is public. It is made when it
+// addDocuments serves what describes the interface. It holds no secret, and a browser cannot send a key: here it is public. It is made when it
 // is first asked for.
-func (s *surface) documents() {
+func (s *server) addDocuments() {
 	s.document("/openapi.json", "application/openapi+json", func() ([]byte, error) { return json.Marshal(s.api.OpenAPI()) })
 	s.document("/openapi-3.0.json", "application/openapi+json", func() ([]byte, error) { return s.api.OpenAPI().Downgrade() })
 	s.document("/docs", "text/html; charset=utf-8", s.page)
 }
 
-func (s *surface) document(path, kind string, write func() ([]byte, error)) {
+func (s *server) document(path, kind string, write func() ([]byte, error)) {
 	text := sync.OnceValues(write)
 	s.mux.HandleFunc("GET "+Prefix+path, func(w http.ResponseWriter, r *http.Request) {
 		out, err := text()

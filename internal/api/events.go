@@ -158,7 +158,7 @@ type opener func(ctx context.Context) (iter.Seq2[sse.Event, error], error)
 
 // stream writes events until they end or the client is gone or does not read. first, where it has an event, comes before all else.
 // An error is returned only when nothing was written.
-func (s *surface) stream(w http.ResponseWriter, r *http.Request, first sse.Event, open opener) error {
+func (s *server) stream(w http.ResponseWriter, r *http.Request, first sse.Event, open opener) error {
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
 	events, err := open(ctx)
@@ -181,7 +181,7 @@ func (s *surface) stream(w http.ResponseWriter, r *http.Request, first sse.Event
 	return nil
 }
 
-func (s *surface) produce(ctx context.Context, r *http.Request, out *outbox, events iter.Seq2[sse.Event, error]) {
+func (s *server) produce(ctx context.Context, r *http.Request, out *outbox, events iter.Seq2[sse.Event, error]) {
 	defer out.end()
 	for m, err := range events {
 		if err != nil {
@@ -208,7 +208,7 @@ func draining(ctx context.Context) bool {
 }
 
 // pump writes what is ready, at once, and a comment when nothing was for a while.
-func (s *surface) pump(ctx context.Context, w http.ResponseWriter, out *outbox) {
+func (s *server) pump(ctx context.Context, w http.ResponseWriter, out *outbox) {
 	to := sse.NewWriter(w)
 	text := []byte("retry: 1000\n\n")
 	beat := time.NewTimer(s.o.Heartbeat)

@@ -84,7 +84,7 @@ type (
 	}
 )
 
-func (s *surface) addExecutions() {
+func (s *server) addExecutions() {
 	const tag = "executions"
 	addRaw(s, operation{id: "execution.create", method: http.MethodPost, path: "/sessions/{session}/executions", tag: tag, action: auth.SessionsExecute, repeat: repeatHub,
 		summary: "Run code", about: "Executions of one kernel run one after another. This one goes on whether or not you stay. The answer comes when it is over and has its `events`; with `Accept: text/event-stream` they come as they happen, the first, `execution`, with its id. It takes the right `sessions:read` as well, except with `background=true`.",
@@ -139,7 +139,7 @@ curl -H "Authorization: Bearer $KEY" "$COVE/sessions/$SESSION/executions?backgro
 		})
 }
 
-func (s *surface) openExecution(who auth.Principal, id string, from int64) opener {
+func (s *server) openExecution(who auth.Principal, id string, from int64) opener {
 	return func(ctx context.Context) (iter.Seq2[sse.Event, error], error) {
 		f, err := s.o.Hub.Follow(ctx, who, id, from)
 		return untilEnd(messages(f, from), from, "done", func() (int64, bool, error) {
@@ -149,7 +149,7 @@ func (s *surface) openExecution(who auth.Principal, id string, from int64) opene
 	}
 }
 
-func (s *surface) createExecution(w http.ResponseWriter, r *http.Request, who auth.Principal, in *createExecution) error {
+func (s *server) createExecution(w http.ResponseWriter, r *http.Request, who auth.Principal, in *createExecution) error {
 	how, err := in.of(r)
 	if err != nil {
 		return err
@@ -176,7 +176,7 @@ func (s *surface) createExecution(w http.ResponseWriter, r *http.Request, who au
 }
 
 // wholeExecution answers when the execution is over. A client that leaves does not end it.
-func (s *surface) wholeExecution(w http.ResponseWriter, r *http.Request, who auth.Principal, id string) error {
+func (s *server) wholeExecution(w http.ResponseWriter, r *http.Request, who auth.Principal, id string) error {
 	events, err := s.openExecution(who, id, 0)(r.Context())
 	if err != nil {
 		return err

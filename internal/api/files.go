@@ -48,7 +48,7 @@ type (
 	}
 )
 
-func (s *surface) addFiles() {
+func (s *server) addFiles() {
 	const tag = "files"
 	addRaw(s, operation{id: "file.create", method: http.MethodPost, path: "/files", tag: tag, action: auth.FilesWrite, raw: true, repeat: repeatKept, status: http.StatusCreated, summary: "Store a file",
 		about:  "Either a form (`multipart/form-data`) with the field `file`, and before it `purpose` and `life_seconds` if you like; or the file itself as the body, with its `name` in the address.",
@@ -85,7 +85,7 @@ curl -H "Authorization: Bearer $KEY" -H "Content-Type: text/csv" --data-binary @
 		})
 }
 
-func (s *surface) storeFile(w http.ResponseWriter, r *http.Request, who auth.Principal, in *uploadFile) error {
+func (s *server) storeFile(w http.ResponseWriter, r *http.Request, who auth.Principal, in *uploadFile) error {
 	if r.ContentLength > s.o.MaxFile+maxJSON {
 		return errTooLarge(nil)
 	}

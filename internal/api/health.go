@@ -30,7 +30,7 @@ type Caller struct {
 	Admin   bool          `json:"admin" doc:"Of the server"`
 }
 
-func (s *surface) addHealth() {
+func (s *server) addHealth() {
 	const tag = "server"
 	add(s, operation{id: "health", method: http.MethodGet, path: "/health", tag: tag, public: true, summary: "Does the server answer?", example: `curl $COVE/health`},
 		func(context.Context, auth.Principal, *struct{}) (Health, error) { return Health{Status: "ok"}, nil })

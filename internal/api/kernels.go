@@ -30,7 +30,7 @@ type (
 	}
 )
 
-func (s *surface) addKernels() {
+func (s *server) addKernels() {
 	const tag = "kernels"
 	add(s, operation{id: "kernel.list", method: http.MethodGet, path: "/sessions/{session}/kernels", tag: tag, action: auth.SessionsRead, summary: "List a session's kernels",
 		errors: []string{"session_not_found"}, example: `curl -H "Authorization: Bearer $KEY" $COVE/sessions/$SESSION/kernels`},

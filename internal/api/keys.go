@@ -73,7 +73,7 @@ type (
 	}
 )
 
-func (s *surface) addKeys() {
+func (s *server) addKeys() {
 	const tag = "keys"
 	add(s, operation{id: "key.create", method: http.MethodPost, path: "/keys", tag: tag, action: auth.KeysManage, status: http.StatusCreated, repeat: repeatNever, summary: "Create a key",
 		about: "Its text is in the answer and cannot be had again: for that reason this POST takes no Idempotency-Key. Members make keys for themselves; nobody makes one with more rights than his own.", errors: []string{"forbidden", "scope_unknown", "too_many_keys"},

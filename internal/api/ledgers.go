@@ -29,7 +29,7 @@ type (
 )
 
 // addLedgers adds what was used and who did what.
-func (s *surface) addLedgers() {
+func (s *server) addLedgers() {
 	add(s, operation{id: "usage.get", method: http.MethodGet, path: "/usage", tag: "usage", action: auth.UsageRead, summary: "See what was used, by day", about: "Days are UTC.",
 		example: `curl -H "Authorization: Bearer $KEY" "$COVE/usage?from=2026-11-01&to=2026-11-30"`}, s.usage)
 	add(s, operation{id: "audit.list", method: http.MethodGet, path: "/audit", tag: "audit", action: auth.AuditRead, summary: "See who did what", about: "A row for every change that anybody asked for, also when it was refused; the newest first.",
@@ -44,7 +44,7 @@ func (s *surface) addLedgers() {
 		})
 }
 
-func (s *surface) usage(ctx context.Context, who auth.Principal, in *usageQuery) (List[hub.Usage], error) {
+func (s *server) usage(ctx context.Context, who auth.Principal, in *usageQuery) (List[hub.Usage], error) {
 	now := s.o.Now().UTC()
 	from, to := in.From, in.To
 	if to == "" {

@@ -8,7 +8,7 @@ import (
 
 // links puts into the document where to go on from an answer that has made something: to the operations that take its id. So programs that walk an
 // interface find their way, and readers see what the id is good for.
-func (s *surface) links() {
+func (s *server) links() {
 	doc := s.api.OpenAPI()
 	on := map[string][]*huma.Operation{} // by the name of the path's only parameter
 	for path, item := range doc.Paths {

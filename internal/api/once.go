@@ -36,7 +36,7 @@ type question struct {
 	body [32]byte // SHA-256
 }
 
-func (s *surface) question(r *http.Request) question {
+func (s *server) question(r *http.Request) question {
 	who, _ := auth.From(r.Context())
 	word := r.Header.Get("Idempotency-Key")
 	return question{id: sha256.Sum256(fmt.Appendf(nil, "%q %q %q %q %q %q", who.Project, who.User, who.Key, r.Method, r.URL.RequestURI(), word)), word: word}

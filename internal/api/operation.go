@@ -46,7 +46,7 @@ type operation struct {
 const metaOperation = "operation"
 
 // declare makes huma's operation and notes the route.
-func (s *surface) declare(o operation) huma.Operation {
+func (s *server) declare(o operation) huma.Operation {
 	s.routes = append(s.routes, Route{ID: o.id, Method: o.method, Pattern: Prefix + o.path, Action: o.action, Public: o.public})
 	h := huma.Operation{
 		OperationID: o.id, Method: o.method, Path: o.path, Summary: o.summary, Tags: []string{o.tag},
@@ -68,7 +68,7 @@ func (s *surface) declare(o operation) huma.Operation {
 	return h
 }
 
-func (s *surface) problem(about string) *huma.Response {
+func (s *server) problem(about string) *huma.Response {
 	return &huma.Response{Description: about, Content: map[string]*huma.MediaType{"application/problem+json": {
 		Schema: s.api.OpenAPI().Components.Schemas.Schema(documentType, true, "Problem")}}}
 }
@@ -95,7 +95,7 @@ func (o operation) text() string {
 type answer[O any] struct{ Body *O }
 
 // add registers an operation that answers with JSON.
-func add[I, O any](s *surface, o operation, do func(context.Context, auth.Principal, *I) (O, error)) {
+func add[I, O any](s *server, o operation, do func(context.Context, auth.Principal, *I) (O, error)) {
 	huma.Register(s.api, s.declare(o), func(ctx context.Context, in *I) (*answer[O], error) {
 		who, _ := auth.From(ctx)
 		out, err := do(ctx, who, in)
@@ -107,7 +107,7 @@ func add[I, O any](s *surface, o operation, do func(context.Context, auth.Princi
 }
 
 // addSilent registers an operation that answers with nothing (204).
-func addSilent[I any](s *surface, o operation, do func(context.Context, auth.Principal, *I) error) {
+func addSilent[I any](s *server, o operation, do func(context.Context, auth.Principal, *I) error) {
 	huma.Register(s.api, s.declare(o), func(ctx context.Context, in *I) (*struct{}, error) {
 		who, _ := auth.From(ctx)
 		if err := do(ctx, who, in); err != nil {
@@ -118,7 +118,7 @@ func addSilent[I any](s *surface, o operation, do func(context.Context, auth.Pri
 }
 
 // addRaw registers an operation that writes its answer itself. do returns an error only when it has written nothing.
-func addRaw[I any](s *surface, o operation, do func(w http.ResponseWriter, r *http.Request, who auth.Principal, in *I) error) {
+func addRaw[I any](s *server, o operation, do func(w http.ResponseWriter, r *http.Request, who auth.Principal, in *I) error) {
 	huma.Register(s.api, s.declare(o), func(_ context.Context, in *I) (*huma.StreamResponse, error) {
 		return &huma.StreamResponse{Body: func(h huma.Context) {
 			r, w := humago.Unwrap(h)
@@ -133,7 +133,7 @@ func addRaw[I any](s *surface, o operation, do func(w http.ResponseWriter, r *ht
 // adapter puts admission in front of every operation.
 type adapter struct {
 	huma.Adapter
-	s *surface
+	s *server
 }
 
 func (a *adapter) Handle(h *huma.Operation, handler func(huma.Context)) {
@@ -152,7 +152,7 @@ func (a *adapter) Handle(h *huma.Operation, handler func(huma.Context)) {
 
 // admit asks the caller for the right to the operation. The hub asks again; here it is asked before anything is read, for every route
 // and in one place.
-func (s *surface) admit(r *http.Request, o operation) error {
+func (s *server) admit(r *http.Request, o operation) error {
 	if o.public {
 		return nil
 	}
@@ -172,7 +172,7 @@ func (s *surface) admit(r *http.Request, o operation) error {
 }
 
 // noteRefusal leaves the row that the hub would have left, had it been asked.
-func (s *surface) noteRefusal(ctx context.Context, who auth.Principal, o operation, r *http.Request, err error) {
+func (s *server) noteRefusal(ctx context.Context, who auth.Principal, o operation, r *http.Request, err error) {
 	if s.o.Audit == nil {
 		return
 	}

@@ -32,7 +32,7 @@ type installPackages struct {
 	Body   NewPackages
 }
 
-func (s *surface) addPackages() {
+func (s *server) addPackages() {
 	const tag = "packages"
 	add(s, operation{id: "package.list", method: http.MethodGet, path: "/sessions/{session}/packages", tag: tag, action: auth.SessionsRead, summary: "List a session's packages",
 		errors: []string{"session_not_found"}, example: `curl -H "Authorization: Bearer $KEY" $COVE/sessions/$SESSION/packages`},
@@ -48,7 +48,7 @@ func (s *surface) addPackages() {
 curl -H "Authorization: Bearer $KEY" $COVE/sessions/$SESSION/packages -d '{"requirements":["polars"]}'`}, s.installPackages)
 }
 
-func (s *surface) installPackages(w http.ResponseWriter, r *http.Request, who auth.Principal, in *installPackages) error {
+func (s *server) installPackages(w http.ResponseWriter, r *http.Request, who auth.Principal, in *installPackages) error {
 	how, err := Manner{Stream: in.Stream, Wait: in.Wait}.of(r)
 	if err != nil {
 		return err
@@ -75,7 +75,7 @@ func (s *surface) installPackages(w http.ResponseWriter, r *http.Request, who au
 }
 
 // installing turns an installation's progress into messages. Only the newest progress counts, so nothing waits for a slow client.
-func (s *surface) installing(ctx context.Context, who auth.Principal, in *installPackages) iter.Seq2[sse.Event, error] {
+func (s *server) installing(ctx context.Context, who auth.Principal, in *installPackages) iter.Seq2[sse.Event, error] {
 	return func(yield func(sse.Event, error) bool) {
 		ctx, cancel := context.WithCancel(ctx)
 		var running sync.WaitGroup

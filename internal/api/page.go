@@ -55,7 +55,7 @@ type pageProblem struct {
 }
 
 // page is the interface told to people: one page of plain HTML, made from the OpenAPI document, without scripts.
-func (s *surface) page() ([]byte, error) {
+func (s *server) page() ([]byte, error) {
 	doc := s.api.OpenAPI()
 	t, err := template.New("page").Parse(pageText)
 	if err != nil {
@@ -86,7 +86,7 @@ func pageProblems() []pageProblem {
 
 func anchor(text string) string { return strings.ReplaceAll(text, " ", "-") }
 
-func (s *surface) pageGroups() []pageGroup {
+func (s *server) pageGroups() []pageGroup {
 	doc := s.api.OpenAPI()
 	byTag := map[string][]pageOperation{}
 	for _, r := range s.routes { // in the order of declaration
@@ -104,7 +104,7 @@ func (s *surface) pageGroups() []pageGroup {
 	return out
 }
 
-func (s *surface) pageOperation(method, path string, op *huma.Operation) pageOperation {
+func (s *server) pageOperation(method, path string, op *huma.Operation) pageOperation {
 	out := pageOperation{ID: op.OperationID, Method: method, Path: path, Summary: op.Summary, About: markdown(op.Description)}
 	for _, p := range op.Parameters {
 		f := pageField{Name: p.Name, Kind: p.In, About: p.Description}
@@ -139,7 +139,7 @@ func (s *surface) pageOperation(method, path string, op *huma.Operation) pageOpe
 }
 
 // fieldsOf lists an object's fields, the needed ones first.
-func (s *surface) fieldsOf(schema *huma.Schema) []pageField {
+func (s *server) fieldsOf(schema *huma.Schema) []pageField {
 	if schema.Ref != "" {
 		schema = s.api.OpenAPI().Components.Schemas.SchemaFromRef(schema.Ref)
 	}
@@ -176,7 +176,7 @@ func shapeOf(schema *huma.Schema) string {
 }
 
 // kindOf is a type in a word or two.
-func (s *surface) kindOf(schema *huma.Schema) string {
+func (s *server) kindOf(schema *huma.Schema) string {
 	switch {
 	case schema.Ref != "":
 		return strings.TrimPrefix(schema.Ref, refPrefix)
@@ -196,7 +196,7 @@ func (s *surface) kindOf(schema *huma.Schema) string {
 	return schema.Type
 }
 
-func (s *surface) pageShapes() []pageShape {
+func (s *server) pageShapes() []pageShape {
 	var out []pageShape
 	for name, schema := range s.api.OpenAPI().Components.Schemas.Map() {
 		out = append(out, pageShape{Name: name, Anchor: "shape-" + name, Fields: s.fieldsOf(schema)})

@@ -62,9 +62,9 @@ func (d *Problem) GetHeaders() http.Header {
 	return h
 }
 
-// WriteProblem answers with an error, for the parts in front of this package that refuse a request.
-func WriteProblem(w http.ResponseWriter, r *http.Request, err error) {
-	writeDocument(w, r, documentOf(err))
+// Refuse answers with a problem, for the parts in front of this package that refuse a request.
+func Refuse(w http.ResponseWriter, r *http.Request, p *problem.Error) {
+	writeDocument(w, r, documentOf(p))
 }
 
 // documentOf returns the JSON document of an error. What is not a problem, or is one of cove's own faults, does not show its words.
@@ -104,12 +104,12 @@ func noMethod(method, allow string) *Problem {
 }
 
 // write answers with a problem; faults of cove's own are logged here, once, with what the client is not told.
-func (s *surface) write(w http.ResponseWriter, r *http.Request, d *Problem) {
+func (s *server) write(w http.ResponseWriter, r *http.Request, d *Problem) {
 	s.logFault(r, d)
 	writeDocument(w, r, d)
 }
 
-func (s *surface) logFault(r *http.Request, d *Problem) {
+func (s *server) logFault(r *http.Request, d *Problem) {
 	if d.Kind == problem.Internal || d.less {
 		s.o.Log.ErrorContext(r.Context(), "request failed", "route", r.Pattern, "code", d.Code, "err", d.cause)
 	}
@@ -119,7 +119,9 @@ func writeDocument(w http.ResponseWriter, r *http.Request, d *Problem) {
 	c := *d
 	c.RequestID = requestID(w, r)
 	for name, values := range c.GetHeaders() {
-		w.Header()[name] = values
+		if w.Header().Get(name) == "" { // what refuses for this package knows better
+			w.Header()[name] = values
+		}
 	}
 	w.Header().Set("Content-Type", "application/problem+json")
 	w.Header().Set("Cache-Control", "no-store")
@@ -139,7 +141,7 @@ func requestID(w http.ResponseWriter, r *http.Request) string {
 }
 
 // transform is where everything that huma writes passes: its own errors become ours, and errors learn the request's id.
-func (s *surface) transform(ctx huma.Context, _ string, v any) (any, error) {
+func (s *server) transform(ctx huma.Context, _ string, v any) (any, error) {
 	r, w := humago.Unwrap(ctx)
 	switch d := v.(type) {
 	case *huma.ErrorModel:

@@ -35,7 +35,7 @@ type searchQuery struct {
 	Query string `query:"q" required:"true" minLength:"1" maxLength:"500" doc:"Words that must all be there; the last may be the beginning of one"`
 }
 
-func (s *surface) addSearch() {
+func (s *server) addSearch() {
 	add(s, operation{id: "search", method: http.MethodGet, path: "/search", tag: "search", action: auth.ConversationsRead, summary: "Search the history",
 		about: "In what was asked, answered, run and printed; the newest first.", errors: []string{"search_too_broad"},
 		example: `curl -G -H "Authorization: Bearer $KEY" $COVE/search --data-urlencode "q=churn 流失"`},

@@ -181,7 +181,7 @@ func pairs(words []string) (map[string]string, error) {
 	return out, nil
 }
 
-func (s *surface) addSessions() {
+func (s *server) addSessions() {
 	const tag = "sessions"
 	add(s, operation{id: "session.create", method: http.MethodPost, path: "/sessions", tag: tag, action: auth.SessionsWrite, status: http.StatusCreated, repeat: repeatKept,
 		summary: "Create a session", about: "The session is ready for code when the answer comes. The body may be empty.",
@@ -234,7 +234,7 @@ func (s *surface) addSessions() {
 }
 
 // session is an operation on one session that answers with it.
-func (s *surface) session(do func(Hub, context.Context, auth.Principal, string) (hub.Session, error)) func(context.Context, auth.Principal, *SessionPath) (Session, error) {
+func (s *server) session(do func(Hub, context.Context, auth.Principal, string) (hub.Session, error)) func(context.Context, auth.Principal, *SessionPath) (Session, error) {
 	return func(ctx context.Context, who auth.Principal, in *SessionPath) (Session, error) {
 		out, err := do(s.o.Hub, ctx, who, in.Session)
 		return sessionOf(out), err

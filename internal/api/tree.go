@@ -79,7 +79,7 @@ type (
 
 var treeProblems = []string{"session_not_found", "file_not_found", "invalid_path", "file_denied"}
 
-func (s *surface) addTree() {
+func (s *server) addTree() {
 	const tag = "session files"
 	add(s, operation{id: "tree.list", method: http.MethodGet, path: "/sessions/{session}/files", tag: tag, action: auth.FilesRead, summary: "List a folder", about: "One level, by name.",
 		errors: treeProblems, example: `curl -H "Authorization: Bearer $KEY" "$COVE/sessions/$SESSION/files?path=data"`}, s.listFolder)
@@ -123,7 +123,7 @@ curl -H "Authorization: Bearer $KEY" $COVE/sessions/$SESSION/files -d '{"file":"
 		})
 }
 
-func (s *surface) listFolder(ctx context.Context, who auth.Principal, in *TreeQuery) (Folder, error) {
+func (s *server) listFolder(ctx context.Context, who auth.Principal, in *TreeQuery) (Folder, error) {
 	out := Folder{Path: in.Path, Items: []Entry{}}
 	err := s.o.Hub.Tree(ctx, who, in.Session, false, func(ctx context.Context, t hub.Tree) error {
 		entries, more, err := t.List(ctx, in.Path)
@@ -134,7 +134,7 @@ func (s *surface) listFolder(ctx context.Context, who auth.Principal, in *TreeQu
 }
 
 // changeTree changes the workspace and returns what is at path afterwards.
-func (s *surface) changeTree(ctx context.Context, who auth.Principal, session, path string, change func(context.Context, hub.Tree) error) (out Entry, err error) {
+func (s *server) changeTree(ctx context.Context, who auth.Principal, session, path string, change func(context.Context, hub.Tree) error) (out Entry, err error) {
 	err = s.o.Hub.Tree(ctx, who, session, true, func(ctx context.Context, t hub.Tree) error {
 		if err := change(ctx, t); err != nil {
 			return err

@@ -40,7 +40,7 @@ type (
 	}
 )
 
-func (s *surface) addTreeContent() {
+func (s *server) addTreeContent() {
 	const tag = "session files"
 	addRaw(s, operation{id: "tree.upload", method: http.MethodPut, path: "/sessions/{session}/files/{path...}", tag: tag, action: auth.FilesWrite, raw: true, status: http.StatusCreated,
 		summary: "Upload a file", about: "The body is the file, streamed; folders on the way are made. It replaces what is there, whole or not at all.",
@@ -55,7 +55,7 @@ curl -H "Authorization: Bearer $KEY" -r 0-99 $COVE/sessions/$SESSION/files/data/
 		errors: treeProblems, example: `curl -H "Authorization: Bearer $KEY" -o work.zip "$COVE/sessions/$SESSION/archive?format=zip"`}, s.archive)
 }
 
-func (s *surface) uploadTree(w http.ResponseWriter, r *http.Request, who auth.Principal, in *contentPath) error {
+func (s *server) uploadTree(w http.ResponseWriter, r *http.Request, who auth.Principal, in *contentPath) error {
 	if in.Path == "" || strings.HasSuffix(in.Path, "/") {
 		return problem.New(problem.Invalid, "invalid_path", "the address must end in the file's path").WithHint("PUT .../files/data/sales.csv")
 	}
@@ -80,7 +80,7 @@ func (s *surface) uploadTree(w http.ResponseWriter, r *http.Request, who auth.Pr
 	return nil
 }
 
-func (s *surface) downloadTree(w http.ResponseWriter, r *http.Request, who auth.Principal, in *contentPath) error {
+func (s *server) downloadTree(w http.ResponseWriter, r *http.Request, who auth.Principal, in *contentPath) error {
 	return s.o.Hub.Tree(r.Context(), who, in.Session, false, func(ctx context.Context, t hub.Tree) error {
 		info, err := t.Stat(ctx, in.Path)
 		if err != nil {
@@ -135,7 +135,7 @@ func oneRange(r *http.Request, etag string, size int64) (one *http.Request, from
 }
 
 // serveContent answers with a file that may be hostile: a browser saves it and runs nothing in it. Of ranges there is one.
-func (s *surface) serveContent(w http.ResponseWriter, r *http.Request, name, etag string, modified time.Time, content io.ReadSeeker) {
+func (s *server) serveContent(w http.ResponseWriter, r *http.Request, name, etag string, modified time.Time, content io.ReadSeeker) {
 	r, _, _ = oneRange(r, etag, 0)
 	if m := singleRange.FindStringSubmatch(r.Header.Get("Range")); m != nil && m[3] != "" && strings.Trim(m[3], "0") == "" {
 		r = r.Clone(r.Context())
@@ -197,7 +197,7 @@ func attach(h http.Header, name string) {
 	h.Set("Content-Disposition", `attachment; filename="`+plain+`"; filename*=UTF-8''`+strings.ReplaceAll(url.QueryEscape(name), "+", "%20"))
 }
 
-func (s *surface) archive(w http.ResponseWriter, r *http.Request, who auth.Principal, in *archiveQuery) error {
+func (s *server) archive(w http.ResponseWriter, r *http.Request, who auth.Principal, in *archiveQuery) error {
 	return s.o.Hub.Tree(r.Context(), who, in.Session, false, func(ctx context.Context, t hub.Tree) error {
 		info, err := t.Stat(ctx, in.Path)
 		if err != nil {

@@ -183,7 +183,7 @@ type (
 
 var turnProblems = []string{"conversation_not_found", "turn_not_found", "turn_running", "model_unknown", "quota_tokens"}
 
-func (s *surface) addTurns() {
+func (s *server) addTurns() {
 	const tag = "conversations"
 	addRaw(s, operation{id: "turn.create", method: http.MethodPost, path: "/conversations/{conversation}/turns", tag: tag, action: auth.ConversationsWrite, repeat: repeatHub,
 		summary: "Ask", about: "The turn goes on whether or not you stay. The answer comes when it is over and has its `events`; with `Accept: text/event-stream` they come as they happen, the first, `turn`, with its id; the last is `answer`, or `failure`. It takes the right `sessions:execute` as well, except with `\"python\":false`, and `conversations:read`, except with `background=true`.",
@@ -230,14 +230,14 @@ curl -H "Authorization: Bearer $KEY" $COVE/conversations/$CONVERSATION/turns \
 }
 
 // turn is an operation on one turn that answers with it.
-func (s *surface) turn(do func(Hub, context.Context, auth.Principal, string) (hub.Turn, error)) func(context.Context, auth.Principal, *TurnPath) (Turn, error) {
+func (s *server) turn(do func(Hub, context.Context, auth.Principal, string) (hub.Turn, error)) func(context.Context, auth.Principal, *TurnPath) (Turn, error) {
 	return func(ctx context.Context, who auth.Principal, in *TurnPath) (Turn, error) {
 		out, err := do(s.o.Hub, ctx, who, in.Turn)
 		return turnOf(out), err
 	}
 }
 
-func (s *surface) openTurn(who auth.Principal, id string, from int64) opener {
+func (s *server) openTurn(who auth.Principal, id string, from int64) opener {
 	return func(ctx context.Context) (iter.Seq2[sse.Event, error], error) {
 		f, err := s.o.Hub.FollowTurn(ctx, who, id, from)
 		return untilEnd(messages(f, from), from, "answer", func() (int64, bool, error) {
@@ -247,7 +247,7 @@ func (s *surface) openTurn(who auth.Principal, id string, from int64) opener {
 	}
 }
 
-func (s *surface) ask(w http.ResponseWriter, r *http.Request, who auth.Principal, conversation string, m Manner, body NewTurn) error {
+func (s *server) ask(w http.ResponseWriter, r *http.Request, who auth.Principal, conversation string, m Manner, body NewTurn) error {
 	how, err := m.of(r)
 	if err != nil {
 		return err
@@ -277,7 +277,7 @@ func (s *surface) ask(w http.ResponseWriter, r *http.Request, who auth.Principal
 }
 
 // wholeTurn answers when the turn is over, also when it failed: then the turn says so.
-func (s *surface) wholeTurn(w http.ResponseWriter, r *http.Request, who auth.Principal, id string) error {
+func (s *server) wholeTurn(w http.ResponseWriter, r *http.Request, who auth.Principal, id string) error {
 	events, err := s.openTurn(who, id, 0)(r.Context())
 	if err != nil {
 		return err

@@ -9,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
-	"strings"
 	"time"
 
 	"cove/internal/api"
@@ -25,6 +24,7 @@ import (
 	"cove/internal/sandbox"
 	"cove/internal/sandbox/gvisor"
 	"cove/internal/store"
+	"cove/internal/surface"
 	"cove/internal/telemetry"
 )
 
@@ -239,10 +239,12 @@ func (s *server) openFront(ctx context.Context, _ cli.ServerOptions) error {
 	s.stopping = make(chan struct{})
 	s.front, err = httpd.New(httpd.Options{
 		Accounts: s.accounts,
-		API: api.New(api.Options{Hub: s.hub, Accounts: s.accounts, Audit: s.store, Version: s.about.Version, Log: s.log, MaxFile: int64(c.MaxUpload),
-			Ready: func(ctx context.Context) error { return s.front.Ready(ctx) }}),
-		OpenAI: openai.New(openai.Options{Hub: s.hub, Log: s.log, MaxFile: int64(c.MaxUpload), Memory: mostMemory(c), Secret: s.secret, Stopping: s.stopping}),
-		Routes: routes(), Ready: s.hub.Ready,
+		Surfaces: []surface.Surface{ // all that the server offers
+			api.Surface(api.Options{Hub: s.hub, Accounts: s.accounts, Audit: s.store, Version: s.about.Version, Log: s.log, MaxFile: int64(c.MaxUpload),
+				Ready: func(ctx context.Context) error { return s.front.Ready(ctx) }}),
+			openai.Surface(openai.Options{Hub: s.hub, Log: s.log, MaxFile: int64(c.MaxUpload), Memory: mostMemory(c), Secret: s.secret, Stopping: s.stopping}),
+		},
+		Ready:     s.hub.Ready,
 		Telemetry: s.seen, Log: s.log, Version: s.about.Version,
 		Listen: c.Listen, Cert: c.TLSCert, Key: c.TLSKey, Metrics: c.Metrics, Debug: c.DebugListen,
 		Hosts: c.AllowHosts, Origins: c.AllowOrigins, Proxies: proxies, PublicDocs: c.DocsPublic,
@@ -269,23 +271,6 @@ func orUnlimited(rate float64) float64 {
 		return -1
 	}
 	return rate
-}
-
-// routes are those of all surfaces.
-func routes() []httpd.Route {
-	var out []httpd.Route
-	for _, r := range api.Routes() {
-		route := httpd.Route{Method: r.Method, Pattern: r.Pattern}
-		if r.Action != "" {
-			route.Actions = []auth.Action{r.Action}
-		}
-		out = append(out, route)
-	}
-	for _, r := range openai.Routes() {
-		method, pattern, _ := strings.Cut(r.Pattern, " ")
-		out = append(out, httpd.Route{Method: method, Pattern: pattern, Actions: r.Needs})
-	}
-	return out
 }
 
 // reachable is an address as programs on this machine reach it.

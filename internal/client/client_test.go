@@ -165,7 +165,7 @@ func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if r.Header.Get("Authorization") != "Bearer "+key {
-		api.WriteProblem(w, r, problem.New(problem.Denied, "unauthenticated", "the key is not right"))
+		api.Refuse(w, r, problem.New(problem.Denied, "unauthenticated", "the key is not right"))
 		return
 	}
 	f.next.ServeHTTP(w, r.WithContext(auth.With(r.Context(), auth.Local())))
@@ -376,7 +376,7 @@ func TestKeyStaysSecret(t *testing.T) {
 			http.Redirect(w, r, other.URL, http.StatusTemporaryRedirect)
 		},
 		"server_unreachable": func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) },
-		"internal":           func(w http.ResponseWriter, r *http.Request) { api.WriteProblem(w, r, errors.New("oops")) },
+		"internal":           func(w http.ResponseWriter, r *http.Request) { api.Refuse(w, r, problem.Of(errors.New("oops"))) },
 	}
 	for code, answer := range answers {
 		server := httptest.NewServer(answer)
@@ -407,7 +407,7 @@ func TestOnlyWhatMayBeRepeatedIs(t *testing.T) {
 			panic(http.ErrAbortHandler)
 		}
 		w.Header().Set("Retry-After", "0")
-		api.WriteProblem(w, r, problem.New(problem.Unavailable, "database_unavailable", "the database is down"))
+		api.Refuse(w, r, problem.New(problem.Unavailable, "database_unavailable", "the database is down"))
 		w.Header().Del("Retry-After")
 		return true
 	}

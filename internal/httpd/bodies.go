@@ -27,12 +27,12 @@ func (s *Server) bodies(next http.Handler) http.Handler {
 			r = r.WithContext(intake.With(r.Context(), share))
 		}
 		limit, long := s.o.Limits.Body, problem.New(problem.Invalid, "request_too_large", "the request is too long")
-		if uploads(r) {
+		if s.routeOf(r).Large {
 			limit, long = s.o.Limits.Upload, problem.New(problem.Exhausted, "file_too_large", "the file is larger than the server takes").WithHint("upload it in parts")
 		}
 		if r.ContentLength > limit {
 			w.Header().Set("Connection", "close")
-			refuse(w, r, long)
+			s.refuse(w, r, long)
 			return
 		}
 		if r.Body != nil && r.Body != http.NoBody {
@@ -55,9 +55,9 @@ func (s *Server) readShort(w http.ResponseWriter, r *http.Request) bool {
 	}
 	w.Header().Set("Connection", "close")
 	if errors.Is(err, os.ErrDeadlineExceeded) {
-		refuse(w, r, problem.New(problem.Timeout, "request_timeout", "the request did not arrive in time"))
+		s.refuse(w, r, problem.New(problem.Timeout, "request_timeout", "the request did not arrive in time"))
 	} else {
-		refuse(w, r, problem.New(problem.Invalid, "request_incomplete", "the request did not arrive whole"))
+		s.refuse(w, r, problem.New(problem.Invalid, "request_incomplete", "the request did not arrive whole"))
 	}
 	return false
 }

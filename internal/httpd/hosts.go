@@ -9,13 +9,14 @@ import (
 	"strings"
 
 	"cove/internal/problem"
+	"cove/internal/surface"
 )
 
 // hosts refuses names that the server does not go by. See Options.Hosts.
 func (s *Server) hosts(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !s.goesBy(r) {
-			refuse(w, r, problem.New(problem.Denied, "misdirected", "this server does not go by that name").
+			s.refuse(w, r, problem.New(problem.Denied, "misdirected", "this server does not go by that name").
 				WithHint("call it localhost, or have it started with --allow-host"))
 			return
 		}
@@ -30,8 +31,12 @@ func (s *Server) goesBy(r *http.Request) bool {
 	}
 	name := hostOf(r.Host)
 	for _, h := range s.o.Hosts {
-		h = hostOf(h)
-		if h == "*" || h == name || strings.HasPrefix(h, ".") && strings.HasSuffix(name, h) {
+		if h == "*" || surface.GoesBy(hostOf(h), name) {
+			return true
+		}
+	}
+	for _, f := range s.o.Surfaces {
+		if f.Host != "" && surface.GoesBy(f.Host, name) {
 			return true
 		}
 	}
@@ -102,7 +107,7 @@ func (s *Server) crossOrigin(next http.Handler) http.Handler {
 		}
 		// The check lets whatever reads pass; a connection that a page upgrades reads and writes.
 		if err := s.origins.Check(r); err != nil || upgrades(r) && !s.samePage(r, origin) {
-			refuse(w, r, problem.New(problem.Denied, "cross_origin", "this web page may not call the server").
+			s.refuse(w, r, problem.New(problem.Denied, "cross_origin", "this web page may not call the server").
 				WithHint("have the server started with --allow-origin"))
 			return
 		}

@@ -1,7 +1,7 @@
 // Package httpd is the server's front door: listeners, the map of all addresses, and what every request passes before a surface sees it.
 //
-// Routes.go is the map and chain.go the way; both are to be read from top to bottom. A surface (the native API, OpenAI's) is an
-// http.Handler that finds the caller with auth.From. The package decides who calls and how much at once, never what a caller may do.
+// Routes.go is the map and chain.go the way; both are to be read from top to bottom. The package decides who calls and how much at once, never what a
+// caller may do; what can be asked is said by the surfaces, none of which it knows by name.
 package httpd
 
 import (
@@ -16,15 +16,16 @@ import (
 
 	"cove/internal/auth"
 	"cove/internal/intake"
+	"cove/internal/surface"
 	"cove/internal/telemetry"
 )
 
 // Options say what a server is made of.
 type Options struct {
 	Accounts Accounts
-	API      http.Handler                // all of /api/
-	OpenAI   http.Handler                // all of /v1/
-	Routes   []Route                     // of API and OpenAI
+	// Surfaces are what the server offers, at least one. Of several that serve a request the one does that names the host, then the one with the longest
+	// prefix. The first one refuses, too, what is no surface's.
+	Surfaces []surface.Surface
 	Ready    func(context.Context) error // nil: it always is
 
 	Telemetry *telemetry.Telemetry
@@ -111,7 +112,8 @@ type Server struct {
 	o        Options
 	log      *slog.Logger
 	handler  http.Handler
-	patterns *http.ServeMux // of Options.Routes; names a request also where it is refused before its surface sees it
+	own      routeTable
+	theirs   map[*surface.Surface]routeTable
 	draining atomic.Bool
 
 	origins  *http.CrossOriginProtection
@@ -144,9 +146,9 @@ func New(o Options) (*Server, error) {
 	s.projects = newRates(o.Limits.ProjectRate, o.Limits.Burst)
 	s.room = newRoom(o.Limits)
 	s.memory = intake.NewBudget(o.Limits.Memory, 4*o.Limits.Wait) // decoding takes longer than most requests do
-	s.patterns = http.NewServeMux()
-	for _, r := range o.Routes {
-		s.patterns.Handle(r.Method+" "+r.Pattern, http.NotFoundHandler())
+	s.own, s.theirs = tableOf(own()), map[*surface.Surface]routeTable{}
+	for i := range o.Surfaces {
+		s.theirs[&s.o.Surfaces[i]] = tableOf(o.Surfaces[i].Routes)
 	}
 	s.handler = s.chain(s.routes())
 	o.Telemetry.Gauge("cove_http_requests_in_flight", "Requests that are being served.", func() float64 { return float64(s.room.taken()) })

@@ -12,9 +12,12 @@ import (
 	"sync"
 	"testing"
 
+	"cove/internal/api"
 	"cove/internal/auth"
+	"cove/internal/compat/openai"
 	"cove/internal/httpd"
 	"cove/internal/problem"
+	"cove/internal/surface"
 	"cove/internal/telemetry"
 )
 
@@ -73,8 +76,23 @@ type rig struct {
 	url    string // of a listening server, after listen
 }
 
-// surface has what the tests need below both prefixes.
-func surface(more map[string]http.HandlerFunc) http.Handler {
+// surfaces are two of the test's own making, at the addresses of the real ones and with their routes, and with what the tests need besides.
+func surfaces(more map[string]http.HandlerFunc) []surface.Surface {
+	native, theirs := api.Surface(api.Options{}), openai.Surface(openai.Options{})
+	for _, s := range []*surface.Surface{&native, &theirs} {
+		s.Handler = things(more)
+		prefix := strings.TrimSuffix(s.Prefix, "/")
+		if s == &native {
+			prefix = api.Prefix
+		}
+		s.Routes = append(s.Routes, surface.Route{Method: "GET", Pattern: prefix + "/things/{thing}", Actions: []auth.Action{auth.FilesRead}},
+			surface.Route{Method: "PUT", Pattern: prefix + "/files/{name}", Large: true})
+	}
+	return []surface.Surface{native, theirs}
+}
+
+// things has what the tests need below both prefixes.
+func things(more map[string]http.HandlerFunc) http.Handler {
 	mux := http.NewServeMux()
 	for _, prefix := range []string{"/api/v1", "/v1"} {
 		mux.HandleFunc("GET "+prefix+"/things/{thing}", func(w http.ResponseWriter, r *http.Request) {
@@ -110,7 +128,7 @@ func newRig(t *testing.T, o httpd.Options, more map[string]http.HandlerFunc) *ri
 	tel, err := telemetry.New(t.Context(), telemetry.Options{})
 	must(t, err)
 	log, known := &buffer{}, people()
-	o.Accounts, o.API, o.OpenAI, o.Telemetry = known, surface(more), surface(more), tel
+	o.Accounts, o.Surfaces, o.Telemetry = known, append(surfaces(more), o.Surfaces...), tel
 	o.Log = slog.New(telemetry.NewHandler(log, telemetry.LogOptions{Level: slog.LevelDebug}))
 	s, err := httpd.New(o)
 	must(t, err)

@@ -25,7 +25,7 @@ func (s *Server) rating(next http.Handler) http.Handler {
 			return
 		}
 		if err := s.rate(who, w.Header()); err != nil {
-			refuse(w, r, err)
+			s.refuse(w, r, err)
 			return
 		}
 		if upgrades(r) {
@@ -144,7 +144,7 @@ func (s *Server) admitting(next http.Handler) http.Handler {
 		leave, err := s.room.enter(r.Context(), who.Project, who.Key)
 		done()
 		if err != nil {
-			refuse(w, r, problem.Of(err))
+			s.refuse(w, r, problem.Of(err))
 			return
 		}
 		defer leave()

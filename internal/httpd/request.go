@@ -70,7 +70,7 @@ func (s *Server) recovering(next http.Handler) http.Handler {
 			if out.status != 0 {
 				panic(http.ErrAbortHandler) // half an answer must not look like a whole one
 			}
-			refuse(out, r, problem.New(problem.Internal, "internal", "the server failed; it was logged"))
+			s.refuse(out, r, problem.New(problem.Internal, "internal", "the server failed; it was logged"))
 		}()
 		next.ServeHTTP(out, r)
 	})
@@ -85,8 +85,7 @@ func (s *Server) identifying(next http.Handler) http.Handler {
 		}
 		w.Header().Set("X-Request-Id", id)
 		n := &note{ip: s.clientIP(r)}
-		_, pattern := s.patterns.Handler(r)
-		n.name(pattern)
+		n.name(s.routeOf(r).Pattern)
 		ctx := telemetry.With(telemetry.WithRequest(context.WithValue(r.Context(), noteKey{}, n), id), s.o.Telemetry)
 		next.ServeHTTP(w, r.WithContext(ctx))
 	})

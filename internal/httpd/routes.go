@@ -6,13 +6,13 @@ import (
 	"fmt"
 	"net/http"
 	"path"
-	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	"cove/internal/auth"
 	"cove/internal/problem"
+	"cove/internal/surface"
 )
 
 // routes is the whole map of addresses. Which need no key is said by public, below.
@@ -23,23 +23,108 @@ func (s *Server) routes() http.Handler {
 	mux.HandleFunc("GET /health", s.alive)         // the process answers
 	mux.HandleFunc("GET /health/ready", s.isReady) // and can do its work
 	mux.HandleFunc("GET /metrics", s.metrics)      // for admins of the server
-	for _, own := range []string{"/{$}", "/health", "/health/ready", "/metrics"} {
-		mux.HandleFunc(own, onlyGet)
+	for _, r := range own() {
+		mux.HandleFunc(r.Pattern, s.onlyGet)
 	}
 
-	mux.Handle("/api/", or404(s.o.API))   // see package api
-	mux.Handle("/v1/", or404(s.o.OpenAI)) // see package compat/openai
+	mux.HandleFunc("/", s.surfaces) // what they are is said where the server is put together
+	return s.plainly(s.byHost(mux))
+}
 
-	mux.HandleFunc("/", notFound)
-	return plainly(mux)
+// own are the server's own routes.
+func own() []surface.Route {
+	return []surface.Route{
+		{Method: "GET", Pattern: "/{$}"},
+		{Method: "GET", Pattern: "/health", Access: surface.Public},
+		{Method: "GET", Pattern: "/health/ready", Access: surface.Public},
+		{Method: "GET", Pattern: "/metrics", Actions: []auth.Action{auth.UsageRead}}, // and an admin of the server
+	}
+}
+
+// routeTable tells which of some routes a request is for, also where that is refused before its surface sees it.
+type routeTable struct {
+	mux    *http.ServeMux
+	routes map[string]surface.Route // by their pattern in mux
+}
+
+func tableOf(routes []surface.Route) routeTable {
+	t := routeTable{http.NewServeMux(), map[string]surface.Route{}}
+	for _, r := range routes {
+		pattern := r.Method + " " + r.Pattern
+		t.mux.Handle(pattern, http.NotFoundHandler())
+		t.routes[pattern] = r
+	}
+	return t
+}
+
+func (t routeTable) find(r *http.Request) surface.Route {
+	_, pattern := t.mux.Handler(r)
+	return t.routes[pattern]
+}
+
+// routeOf returns the route that a request is for; the zero value where it is for none, or is written so that a mux would send it elsewhere.
+func (s *Server) routeOf(r *http.Request) surface.Route {
+	if clean := path.Clean(r.URL.Path); r.URL.Path != clean && r.URL.Path != clean+"/" {
+		return surface.Route{}
+	}
+	f := s.surfaceOf(r)
+	if f == nil || f.Host == "" {
+		if own := s.own.find(r); own.Pattern != "" {
+			return own
+		}
+	}
+	if f == nil {
+		return surface.Route{}
+	}
+	return s.theirs[f].find(r)
+}
+
+// surfaceOf returns the surface that a request is for; nil where it is for none.
+func (s *Server) surfaceOf(r *http.Request) *surface.Surface {
+	var best *surface.Surface
+	host := hostOf(r.Host)
+	for i := range s.o.Surfaces {
+		f := &s.o.Surfaces[i]
+		if f.Serves(host, r.URL.Path) && (best == nil || closer(f, best)) {
+			best = f
+		}
+	}
+	return best
+}
+
+// closer says whether a surface is made for a request more than another one that serves it, too.
+func closer(f, than *surface.Surface) bool {
+	if (f.Host == "") != (than.Host == "") {
+		return f.Host != ""
+	}
+	return len(f.Prefix) > len(than.Prefix)
+}
+
+// byHost sends a request to a surface that names the host it is for: all addresses there are that one's, also those that the server has elsewhere.
+func (s *Server) byHost(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if f := s.surfaceOf(r); f != nil && f.Host != "" {
+			f.Handler.ServeHTTP(w, r)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+func (s *Server) surfaces(w http.ResponseWriter, r *http.Request) {
+	if f := s.surfaceOf(r); f != nil {
+		f.Handler.ServeHTTP(w, r)
+		return
+	}
+	s.notFound(w, r)
 }
 
 // plainly refuses addresses that the mux would send somewhere else: few programs follow that with a body, and those who do not would take an
 // upload for done.
-func plainly(next http.Handler) http.Handler {
+func (s *Server) plainly(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if p := strings.TrimSuffix(r.URL.EscapedPath(), "/"); p != "" && path.Clean(p) != p {
-			refuse(w, r, problem.New(problem.NotFound, "route_not_found", "there is nothing at this address").
+			s.refuse(w, r, problem.New(problem.NotFound, "route_not_found", "there is nothing at this address").
 				WithHint("write it without empty parts (//) and without . and .."))
 			return
 		}
@@ -49,68 +134,41 @@ func plainly(next http.Handler) http.Handler {
 
 // public says whether a request needs no key: health, and the documentation where the operator wants it so.
 func (s *Server) public(r *http.Request) bool {
-	if r.Method != http.MethodGet && r.Method != http.MethodHead {
-		return false
-	}
-	switch r.URL.Path {
-	case "/health", "/health/ready", "/api/v1/health", "/api/v1/health/ready":
+	switch s.routeOf(r).Access {
+	case surface.Public:
 		return true
-	}
-	return s.o.PublicDocs && isDocumentation(r)
-}
-
-// isDocumentation says whether a request is for the pages that people open in a browser, and for nothing that is anybody's own.
-func isDocumentation(r *http.Request) bool {
-	if r.Method != http.MethodGet && r.Method != http.MethodHead {
-		return false
-	}
-	switch r.URL.Path {
-	case "/api/v1/docs", "/api/v1/openapi.json", "/api/v1/openapi-3.0.json":
-		return true
+	case surface.Documentation:
+		return s.o.PublicDocs
 	}
 	return false
 }
 
-// uploads says whether a request's body may be a file or a part of one: all of them have that word in their address.
-func uploads(r *http.Request) bool {
-	words := strings.Split(r.URL.Path, "/")
-	return (r.Method == http.MethodPost || r.Method == http.MethodPut) && (slices.Contains(words, "files") || slices.Contains(words, "parts"))
-}
-
-// Route is one thing that can be asked of the server.
-type Route struct {
-	Method, Pattern string        // "GET", "/api/v1/sessions/{id}"
-	Actions         []auth.Action // all that it takes; none for public ones and those that any key may ask
-}
-
-// Routes returns every route, for tests of who may do what: those of Options.Routes and the server's own.
-func (s *Server) Routes() []Route {
-	return append([]Route{
-		{Method: "GET", Pattern: "/"},
-		{Method: "GET", Pattern: "/health"},
-		{Method: "GET", Pattern: "/health/ready"},
-		{Method: "GET", Pattern: "/metrics", Actions: []auth.Action{auth.UsageRead}}, // and an admin of the server
-	}, s.o.Routes...)
-}
-
-// Public says whether a route needs no key.
-func (s *Server) Public(route Route) bool {
-	r, err := http.NewRequestWithContext(context.Background(), route.Method, "http://localhost"+route.Pattern, nil)
-	return err == nil && s.public(r)
+// Routes returns every route, for tests of who may do what: the server's own and those of the surfaces.
+func (s *Server) Routes() []surface.Route {
+	out := own()
+	for _, f := range s.o.Surfaces {
+		out = append(out, f.Routes...)
+	}
+	return out
 }
 
 func (s *Server) welcome(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-	fmt.Fprintf(w, "cove %s\n\n%s", s.o.Version, whereThingsAre)
+	fmt.Fprintf(w, "cove %s\n\n%s", s.o.Version, s.whereThingsAre())
 }
 
-const whereThingsAre = `/api/v1        cove's own API; its documentation is at /api/v1/docs
-/v1            OpenAI's API: a client's base URL ends here
-/health        whether the server is alive; /health/ready: whether it can work
+// whereThingsAre is the server's first page.
+func (s *Server) whereThingsAre() string {
+	var out strings.Builder
+	for _, f := range s.o.Surfaces {
+		fmt.Fprintf(&out, "%-15s%s\n", f.Host+strings.TrimSuffix(f.Prefix, "/"), f.About)
+	}
+	return out.String() + `/health        whether the server is alive; /health/ready: whether it can work
 /metrics       for Prometheus
 
 Send a key as Authorization: Bearer cove_... (cove key create makes one).
 `
+}
 
 func (s *Server) alive(w http.ResponseWriter, _ *http.Request) { state(w, http.StatusOK, "ok") }
 
@@ -166,25 +224,18 @@ func (c *readiness) ask(ctx context.Context, ready func(context.Context) error) 
 func (s *Server) metrics(w http.ResponseWriter, r *http.Request) {
 	who, _ := auth.From(r.Context())
 	if err := who.Require(auth.UsageRead); err != nil || !who.Admin {
-		refuse(w, r, problem.New(problem.Denied, "forbidden", "the metrics are for admins of the server").
+		s.refuse(w, r, problem.New(problem.Denied, "forbidden", "the metrics are for admins of the server").
 			WithHint("or have them served on a listener of their own: the setting metrics_listen, or COVE_METRICS_LISTEN"))
 		return
 	}
 	s.o.Telemetry.Metrics().ServeHTTP(w, r)
 }
 
-func or404(h http.Handler) http.Handler {
-	if h == nil {
-		return http.HandlerFunc(notFound)
-	}
-	return h
-}
-
-func onlyGet(w http.ResponseWriter, r *http.Request) {
+func (s *Server) onlyGet(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Allow", "GET, HEAD")
-	refuse(w, r, problem.New(problem.Invalid, "method_not_allowed", "this address can only be read").WithHint("it knows GET, HEAD"))
+	s.refuse(w, r, problem.New(problem.Invalid, "method_not_allowed", "this address can only be read").WithHint("it knows GET, HEAD"))
 }
 
-func notFound(w http.ResponseWriter, r *http.Request) {
-	refuse(w, r, problem.New(problem.NotFound, "route_not_found", "there is nothing at this address").WithHint("GET / says where things are"))
+func (s *Server) notFound(w http.ResponseWriter, r *http.Request) {
+	s.refuse(w, r, problem.New(problem.NotFound, "route_not_found", "there is nothing at this address").WithHint("GET / says where things are"))
 }

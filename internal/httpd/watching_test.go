@@ -29,6 +29,7 @@ import (
 	"cove/internal/session"
 	"cove/internal/snapshot"
 	"cove/internal/store"
+	"cove/internal/surface"
 	"cove/internal/telemetry"
 )
 
@@ -109,7 +110,7 @@ func newStack(t *testing.T) *stack {
 	})
 	must(t, h.Recover(telemetry.With(t.Context(), tel)))
 	s, err := httpd.New(httpd.Options{
-		Accounts: people(), API: api.New(api.Options{Hub: h, Log: logger}), OpenAI: http.NotFoundHandler(), Routes: allRoutes(), Telemetry: tel, Log: logger,
+		Accounts: people(), Surfaces: []surface.Surface{api.Surface(api.Options{Hub: h, Log: logger})}, Telemetry: tel, Log: logger,
 	})
 	must(t, err)
 	w.rig = &rig{Server: s, log: log, tel: tel}

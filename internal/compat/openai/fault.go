@@ -105,7 +105,8 @@ func exhausted(f *fault, p *problem.Error) {
 		f.kind, f.code, f.final = "insufficient_quota", "insufficient_quota", true
 	default:
 		f.kind = "rate_limit_error"
-		if p.Code == "model_rate_limited" {
+		switch p.Code {
+		case "model_rate_limited", "rate_limited", "too_many_requests", "too_many_failed_logins":
 			f.code = "rate_limit_exceeded"
 		}
 	}

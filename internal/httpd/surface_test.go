@@ -1,0 +1,66 @@
+package httpd_test
+
+import (
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+
+	"cove/internal/httpd"
+	"cove/internal/problem"
+	"cove/internal/surface"
+)
+
+// third is a surface that is called by names of its own and has everything there, and a fourth is what is left of all other addresses.
+func third() []surface.Surface {
+	says := func(word string) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, word) })
+	}
+	refuse := func(word string) func(http.ResponseWriter, *http.Request, *problem.Error) {
+		return func(w http.ResponseWriter, _ *http.Request, p *problem.Error) {
+			w.WriteHeader(problem.Status(p))
+			_, _ = io.WriteString(w, word+" refuses: "+p.Code)
+		}
+	}
+	return []surface.Surface{
+		{About: "boxes", Host: ".box.test", Prefix: "/", Handler: says("box"), Refuse: refuse("box"),
+			Routes: []surface.Route{{Method: "GET", Pattern: "/open/{path...}", Access: surface.Public}, {Method: "PUT", Pattern: "/big", Large: true}}},
+		{About: "pages", Prefix: "/pages/", Handler: says("page"), Refuse: refuse("page"), Routes: []surface.Route{{Method: "GET", Pattern: "/pages/x"}}},
+	}
+}
+
+// TestASurfaceMoreIsAValueMore adds surfaces of which the front door knows nothing, one of them by the name of the host.
+func TestASurfaceMoreIsAValueMore(t *testing.T) {
+	t.Parallel()
+	g := newRig(t, httpd.Options{Surfaces: third(), Limits: httpd.Limits{Body: 10, Upload: 20, KeyRate: -1, ProjectRate: -1}}, nil)
+	for _, c := range []struct {
+		host, method, path, key, body string
+		status                        int
+		want                          string
+	}{
+		{"a.box.test", "GET", "/open/door", "", "", 200, "box"},
+		{"a.box.test", "GET", "/health", bobs, "", 200, "box"},
+		{"a.box.test", "GET", "/health", "", "", 401, "box refuses: unauthenticated"},
+		{"a.box.test", "GET", "/api/v1/health", "", "", 401, "box refuses: unauthenticated"},
+		{"a.box.test", "GET", "/api/v1/things/1", bobs, "", 200, "box"},
+		{"a.box.test", "GET", "/open/%2e%2e/shut", "", "", 401, "box refuses: unauthenticated"},
+		{"a.box.test", "PUT", "/big", bobs, strings.Repeat("x", 15), 200, "box"},
+		{"a.box.test", "PUT", "/small", bobs, strings.Repeat("x", 15), 413, "box refuses: request_too_large"},
+		{"box.test", "GET", "/open/door", "", "", 401, "unauthenticated"},
+		{"localhost", "GET", "/open/door", "", "", 401, "unauthenticated"},
+		{"localhost", "GET", "/pages/x", "", "", 401, "page refuses: unauthenticated"},
+		{"localhost", "GET", "/pages/x", bobs, "", 200, "page"},
+		{"localhost", "GET", "/api/v1/things/1", bobs, "", 200, "usr_bob"},
+		{"localhost", "GET", "/health", "", "", 200, "ok"},
+		{"localhost", "GET", "/", bobs, "", 200, "boxes"},
+	} {
+		w := g.send(t, c.method, c.path, c.key, c.body, "Host", c.host)
+		if w.Code != c.status || !strings.Contains(w.Body.String(), c.want) {
+			t.Errorf("%s %s%s: %d %s, want %d and %q", c.method, c.host, c.path, w.Code, w.Body, c.status, c.want)
+		}
+	}
+	strict := newRig(t, httpd.Options{Surfaces: third(), Hosts: []string{"cove.test"}}, nil)
+	for host, status := range map[string]int{"cove.test": 200, "a.box.test": 200, "evil.test": 421} {
+		want(t, "called "+host, strict.ask(t, "GET", "/pages/x", bobs, "Host", host), status)
+	}
+}

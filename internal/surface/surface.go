@@ -1,0 +1,61 @@
+// Package surface says what an interface of the server is: cove's own, OpenAI's, and those that come. A surface is a value that its package makes
+// and that package app hands to the front door, package httpd, which knows none of them by name.
+package surface
+
+import (
+	"net/http"
+	"strings"
+
+	"cove/internal/auth"
+	"cove/internal/problem"
+)
+
+// Surface is one interface of the server.
+type Surface struct {
+	// About says in a line what it is, for people who open the server's first page.
+	About string
+	// Prefix begins the path of everything that is the surface's, and ends with a slash: "/v1/".
+	Prefix string
+	// Host is the name by which a surface is called that shares a prefix with others: "sandbox.example.com", or ".example.com" for all names that end
+	// so. "": any name. The server goes by these names, see httpd.Options.Hosts.
+	Host string
+	// Handler answers what is below Prefix, also what is no route. It finds the caller with auth.From, and there is one in every request
+	// but for those of routes that need no key.
+	Handler http.Handler
+	// Routes are what can be asked of it.
+	Routes []Route
+	// Refuse writes a problem in the form that the surface's clients understand, with its status. The headers that are the same for all are set.
+	Refuse func(w http.ResponseWriter, r *http.Request, p *problem.Error)
+}
+
+// Route is one thing that can be asked of the server.
+type Route struct {
+	Method, Pattern string        // "GET", "/api/v1/sessions/{id}", as http.ServeMux has it
+	Actions         []auth.Action // all that it takes; none for what any key may ask
+	Access          Access
+	// Large says that a request's body may be a file.
+	Large bool
+}
+
+// Access says whether a route needs a key.
+type Access int
+
+const (
+	// WithKey is for a route that needs a key.
+	WithKey Access = iota
+	// Public is for a route that needs none.
+	Public
+	// Documentation is for a page that people open in a browser, with nothing on it that is anybody's own. It needs a key unless the operator wants it
+	// otherwise, and the browser may send that as a password.
+	Documentation
+)
+
+// Serves says whether a request is the surface's.
+func (s *Surface) Serves(host, path string) bool {
+	return strings.HasPrefix(path, s.Prefix) && (s.Host == "" || GoesBy(s.Host, host))
+}
+
+// GoesBy says whether a host's name, in small letters, is one that pattern stands for.
+func GoesBy(pattern, name string) bool {
+	return pattern == name || strings.HasPrefix(pattern, ".") && strings.HasSuffix(name, pattern)
+}
