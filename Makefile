@@ -5,7 +5,7 @@ BIN     := bin/cove
 VERSION ?= 0.1.0-dev
 DEMO    := Which region grew fastest from 2024 to 2025? Plot it.
 REPLAY  := examples/sales/replay.json
-CGROUP2_TESTS ?= TestCheck|TestUnified|TestSlowed|TestReserve|TestKilledForMemory|TestMemoryIsSlowed|TestForgottenGroups|TestProcessorTime
+CGROUP2_TESTS ?= TestCheck|TestUnified|TestNoControllers|TestSlowed|TestReserve|TestKilledForMemory|TestMemoryIsSlowed|TestForgottenGroups|TestProcessorTime
 
 # A dynamically linked cove cannot start gVisor.
 export CGO_ENABLED := 0

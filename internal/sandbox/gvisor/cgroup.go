@@ -29,6 +29,8 @@ const cgroupParent = "cove"
 // hierarchy makes cgroups of one version. A nil hierarchy means that this user may not make any.
 type hierarchy interface {
 	name() string
+	top() string // the folder that all is below
+	// create makes a group. When it fails it may leave some of it behind.
 	create(id string, l sandbox.Limits) (*group, error)
 	open(id string) *group
 }
@@ -55,6 +57,7 @@ type setting struct{ controller, file, value string }
 // group is one sandbox's control group in all the controllers that cove uses: directories, one per controller (v1) or one in all (v2).
 type group struct {
 	id      string
+	top     string   // see hierarchy
 	roots   []string // mount points of the controllers
 	oomFile string
 	cpuFile string
@@ -119,7 +122,7 @@ func (g *group) remove() {
 		}
 	}
 	// The parent goes with its last group, unless a sandbox is starting somewhere and makes its own in it.
-	if unlock, ok := lockParent(unix.LOCK_EX | unix.LOCK_NB); ok {
+	if unlock, ok := lockParent(g.top, unix.LOCK_EX|unix.LOCK_NB); ok {
 		defer unlock()
 		for _, root := range g.roots {
 			_ = os.Remove(filepath.Join(root, cgroupParent))
@@ -147,7 +150,7 @@ func sweepGroups() {
 	if len(left) == 0 {
 		return
 	}
-	if unlock, ok := lockParent(unix.LOCK_EX | unix.LOCK_NB); ok {
+	if unlock, ok := lockParent(cgroupRoot, unix.LOCK_EX|unix.LOCK_NB); ok {
 		defer unlock()
 		for _, dir := range left {
 			_ = os.Remove(dir) // fails when a process has come in meanwhile
@@ -157,8 +160,8 @@ func sweepGroups() {
 
 // lockParent locks the parent cgroup for all of the machine's cove processes: shared while groups are made in it, exclusively to
 // remove it.
-func lockParent(how int) (unlock func(), ok bool) {
-	dir, err := os.Open(cgroupRoot)
+func lockParent(top string, how int) (unlock func(), ok bool) {
+	dir, err := os.Open(top)
 	if err != nil {
 		return nil, false
 	}
@@ -195,10 +198,12 @@ type cgroupV1 struct{}
 
 func (cgroupV1) name() string { return "cgroup v1" }
 
+func (cgroupV1) top() string { return cgroupRoot }
+
 func (cgroupV1) open(id string) *group {
 	roots := []string{cgroupRoot + "/memory", cgroupRoot + "/cpu", cgroupRoot + "/pids", cgroupRoot + "/cpuacct"}
 	return &group{
-		id: id, roots: roots,
+		id: id, top: cgroupRoot, roots: roots,
 		oomFile: filepath.Join(cgroupRoot, "memory", cgroupParent, id, "memory.oom_control"),
 		cpuFile: filepath.Join(cgroupRoot, "cpuacct", cgroupParent, id, "cpuacct.usage"),
 		brink:   brinkV1(filepath.Join(cgroupRoot, "memory", cgroupParent, id)),
@@ -219,7 +224,6 @@ func (h cgroupV1) create(id string, l sandbox.Limits) (*group, error) {
 			err = g.set(dir, s)
 		}
 		if err != nil {
-			g.remove()
 			return nil, err
 		}
 	}
@@ -235,10 +239,12 @@ type cgroupV2 struct{ root string }
 
 func (cgroupV2) name() string { return "cgroup v2" }
 
+func (h cgroupV2) top() string { return h.root }
+
 func (h cgroupV2) open(id string) *group {
 	dir := filepath.Join(h.root, cgroupParent, id)
 	return &group{
-		id: id, roots: []string{h.root},
+		id: id, top: h.root, roots: []string{h.root},
 		oomFile: filepath.Join(dir, "memory.events"),
 		cpuFile: filepath.Join(dir, "cpu.stat"),
 		brink:   brinkV2(dir),
@@ -266,7 +272,6 @@ func (h cgroupV2) create(id string, l sandbox.Limits) (*group, error) {
 		}
 	}
 	if err != nil {
-		g.remove()
 		return nil, err
 	}
 	// Not every kernel has them: swap accounting, and killing the group as one.

@@ -55,6 +55,24 @@ func TestUnifiedLimits(t *testing.T) {
 	}
 }
 
+// TestNoControllers makes a group where the root has processes of its own, as in a container: it cannot give controllers away, and nothing is left behind.
+func TestNoControllers(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir()
+	if err := os.Mkdir(filepath.Join(root, "cgroup.subtree_control"), 0o755); err != nil { // what cannot be written to, not even by root
+		t.Fatal(err)
+	}
+	e := &Engine{cgroups: cgroupV2{root}}
+	s := &box{instance: &instance{&sandbox.Folder{ID: "one"}}}
+	e.limit(s)()
+	if s.cgroup != nil {
+		t.Error("there is a group without limits")
+	}
+	if _, err := os.Stat(filepath.Join(root, "cove")); err == nil {
+		t.Error("its parent was left behind")
+	}
+}
+
 // TestUnifiedCounts reads what version 2 says of a group.
 func TestUnifiedCounts(t *testing.T) {
 	t.Parallel()

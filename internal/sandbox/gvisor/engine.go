@@ -211,12 +211,8 @@ func (e *Engine) build(ctx context.Context, s *box) (err error) {
 		return err
 	}
 	if e.cgroups != nil {
-		if unlock, ok := lockParent(unix.LOCK_SH); ok {
-			defer unlock()
-		}
-		if g, err := e.cgroups.create(s.ID(), s.spec.Limits); err == nil {
-			s.cgroup = g
-		} // else root may not make cgroups here, as in many containers, and the watchdog takes their place
+		unlock := e.limit(s)
+		defer unlock()
 	}
 	if s.guest, err = e.guest(s.spec.Image); err != nil {
 		return err
@@ -225,6 +221,23 @@ func (e *Engine) build(ctx context.Context, s *box) (err error) {
 		return err
 	}
 	return s.create(ctx)
+}
+
+// limit makes the group of a sandbox, unless root may not make any here, as in many containers: then the watchdog takes its place. No empty group is removed
+// before unlock is called.
+func (e *Engine) limit(s *box) (unlock func()) {
+	unlock, ok := lockParent(e.cgroups.top(), unix.LOCK_SH)
+	if !ok {
+		unlock = func() {}
+	}
+	g, err := e.cgroups.create(s.ID(), s.spec.Limits)
+	if err == nil {
+		s.cgroup = g
+		return unlock
+	}
+	unlock() // the parent goes only while nobody holds it
+	e.cgroups.open(s.ID()).remove()
+	return func() {}
 }
 
 // Warm starts, in the background, what the first sandbox will need, for a caller that has something else to do before. It fails
