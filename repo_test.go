@@ -24,7 +24,7 @@ const (
 // never import each other. "x/*" stands for the packages below x.
 var layers = [][]string{
 	{"problem", "ident", "memory"},
-	{"wire", "config", "telemetry", "pyindex", "audit", "intake", "sse"},
+	{"wire", "config", "telemetry", "pyindex", "audit", "intake", "sse", "byterange"},
 	{"sandbox", "model", "pyenv", "guest", "pool", "auth", "sandbox/gvisor/filters", "pydeps/require"},
 	{"guest/program", "surface"},
 	{"sandbox/*", "model/*", "link", "snapshot", "keeper", "pydeps/*", "pydeps/names/wheelfiles"},
@@ -46,7 +46,7 @@ var confined = map[string][]string{
 	"gvisor.dev/":                             {"sandbox/gvisor", "sandbox/gvisor/filters"},
 	"github.com/openai/openai-go":             {"model/openai"},
 	"github.com/anthropics/anthropic-sdk-go":  {"model/anthropic"},
-	"net/http":                                {"model", "model/openai", "model/anthropic", "model/modeltest", "model/choose", "cli", "bench", "pyindex", "pydeps/gateway", "pydeps/indextest", "pydeps/build", "pydeps/names/generate", "api", "api/apitest", "compat/openai", "httpd", "client", "telemetry", "sse", "surface"},
+	"net/http":                                {"model", "model/openai", "model/anthropic", "model/modeltest", "model/choose", "cli", "bench", "pyindex", "pydeps/gateway", "pydeps/indextest", "pydeps/build", "pydeps/names/generate", "api", "api/apitest", "compat/openai", "httpd", "client", "telemetry", "sse", "byterange", "surface"},
 	"database/sql":                            {"store", "store/pgtest"},
 	"modernc.org/sqlite":                      {"store"},
 	"github.com/jackc/pgx/":                   {"store", "store/pgtest"},

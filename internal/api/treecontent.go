@@ -7,17 +7,15 @@ import (
 	"encoding/hex"
 	"fmt"
 	"io"
-	"math"
 	"mime"
 	"net/http"
 	"net/url"
 	"path"
-	"regexp"
-	"strconv"
 	"strings"
 	"time"
 
 	"cove/internal/auth"
+	"cove/internal/byterange"
 	"cove/internal/hub"
 	"cove/internal/problem"
 	"cove/internal/wire"
@@ -90,7 +88,8 @@ func (s *server) downloadTree(w http.ResponseWriter, r *http.Request, who auth.P
 			return problem.New(problem.Invalid, "is_folder", "this is a folder").WithHint("list it with ?path=, or download it with .../archive?path=")
 		}
 		etag := etagOf(info)
-		r, from, to := oneRange(r, etag, info.Size)
+		r := byterange.One(r, etag)
+		from, to := byterange.Of(r, info.Size)
 		content := &treeFile{ctx: ctx, tree: t, path: in.Path, size: info.Size, end: to, at: from}
 		defer content.stop()
 		if r.Method == http.MethodHead {
@@ -104,43 +103,9 @@ func (s *server) downloadTree(w http.ResponseWriter, r *http.Request, who auth.P
 	})
 }
 
-var singleRange = regexp.MustCompile(`^bytes=(?:(\d+)-(\d*)|-(\d+))$`)
-
-// oneRange returns a request that asks for at most one range, and where in a file of that size this is. Several ranges would be read by a goroutine
-// that outlasts the handler, and each is a read of its own in the sandbox; so would be one that is for another version of the file. A server may pass
-// over them (RFC 9110, 14.2). One that is none is left to http.ServeContent.
-func oneRange(r *http.Request, etag string, size int64) (one *http.Request, from, to int64) {
-	asked := r.Header.Get("Range")
-	other := r.Header.Get("If-Range") != "" && r.Header.Get("If-Range") != etag
-	if other || strings.Contains(asked, ",") || len(r.Header["Range"]) > 1 {
-		r = r.Clone(r.Context())
-		r.Header.Del("Range")
-		return r, 0, size
-	}
-	m := singleRange.FindStringSubmatch(asked)
-	if m == nil {
-		return r, 0, size
-	}
-	number := func(text string, otherwise int64) int64 {
-		if n, err := strconv.ParseInt(text, 10, 64); err == nil {
-			return n
-		}
-		return otherwise
-	}
-	if m[3] != "" {
-		return r, max(0, size-number(m[3], size)), size
-	}
-	last := number(m[2], size)
-	return r, min(number(m[1], size), size), min(size, max(last, last+1))
-}
-
 // serveContent answers with a file that may be hostile: a browser saves it and runs nothing in it. Of ranges there is one.
 func (s *server) serveContent(w http.ResponseWriter, r *http.Request, name, etag string, modified time.Time, content io.ReadSeeker) {
-	r, _, _ = oneRange(r, etag, 0)
-	if m := singleRange.FindStringSubmatch(r.Header.Get("Range")); m != nil && m[3] != "" && strings.Trim(m[3], "0") == "" {
-		r = r.Clone(r.Context())
-		r.Header.Set("Range", fmt.Sprintf("bytes=%d-", math.MaxInt64)) // of the last 0 bytes there are none, which http.ServeContent does not refuse
-	}
+	r = byterange.One(r, etag)
 	attach(w.Header(), name)
 	w.Header().Set("ETag", etag)
 	w.Header().Set("Cache-Control", "private, no-cache")

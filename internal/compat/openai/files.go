@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"cove/internal/byterange"
 	"cove/internal/hub"
 )
 
@@ -171,10 +172,7 @@ func (s *server) fileContent(c *call) error {
 	}
 	defer func() { _ = content.Close() }()
 	asDownload(c.w, record.Name)
-	if ranges := c.Header["Range"]; len(ranges) > 1 || strings.Contains(strings.Join(ranges, ""), ",") {
-		c.Header.Del("Range") // one range is answered; a server may pass over several (RFC 9110, 14.2)
-	}
-	http.ServeContent(c.w, c.Request, "", record.Created, content)
+	http.ServeContent(c.w, byterange.One(c.Request, ""), "", record.Created, content)
 	return nil
 }
 

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	sdk "github.com/openai/openai-go/v3"
+	"github.com/openai/openai-go/v3/option"
 	"github.com/openai/openai-go/v3/packages/param"
 
 	"cove/internal/compat/openai"
@@ -167,3 +168,20 @@ func TestUploadsAreBounded(t *testing.T) {
 type zeros struct{}
 
 func (zeros) Read(p []byte) (int, error) { return copy(p, bytes.Repeat([]byte{'0'}, len(p))), nil }
+
+// TestNoBytesOfAFile asks for the last 0 bytes of a file: there are none, which is not the same as all.
+func TestNoBytesOfAFile(t *testing.T) {
+	t.Parallel()
+	c := client(t, newFake())
+	file, err := c.Files.New(t.Context(), sdk.FileNewParams{File: strings.NewReader("12345"), Purpose: sdk.FilePurposeUserData})
+	if err != nil {
+		t.Fatal(err)
+	}
+	res, err := c.Files.Content(t.Context(), file.ID, option.WithHeader("Range", "bytes=-0"))
+	if res != nil {
+		defer func() { _ = res.Body.Close() }()
+	}
+	if refused, ok := errors.AsType[*sdk.Error](err); !ok || refused.StatusCode != http.StatusRequestedRangeNotSatisfiable {
+		t.Errorf("it is answered with %v", err)
+	}
+}
