@@ -163,7 +163,7 @@ func TestCodeEndsWhileTheStoreIsAway(t *testing.T) {
 		},
 		"its time": {
 			func(l *life, who auth.Principal, session string) string { return l.start(who, session, code).ID },
-			func(l *life, who auth.Principal, id string) error {
+			func(*life, auth.Principal, string) error {
 				time.Sleep(time.Hour)
 				return nil
 			},

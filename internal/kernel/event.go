@@ -86,10 +86,10 @@ func (r Rollback) String() string {
 	if r.Reason != "" {
 		text += " (" + strings.TrimSuffix(r.Reason, ".") + ")"
 	}
-	switch n := len(r.Executions) + r.More; {
-	case n == 0:
+	switch n := len(r.Executions) + r.More; n {
+	case 0:
 		text += "."
-	case n == 1:
+	case 1:
 		text += "; what 1 execution did since then is gone."
 	default:
 		text += fmt.Sprintf("; what %d executions did since then is gone.", n)

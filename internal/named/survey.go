@@ -68,43 +68,43 @@ func (s Store) Survey(ctx context.Context, judge func(b Base, head snapshot.Mani
 	return found, nil
 }
 
-func (f *Survey) count(dir, name string, judge func(Base, snapshot.Manifest) Outlook) {
+func (s *Survey) count(dir, name string, judge func(Base, snapshot.Manifest) Outlook) {
 	rec, err := readRecord(dir, name)
 	if _, gone := os.Stat(dir); gone != nil {
 		return // it was removed just now
 	}
-	f.Sessions++
+	s.Sessions++
 	if err != nil {
-		f.Broken++
+		s.Broken++
 		return
 	}
 	kept := false
 	for _, e := range rec.Undo {
 		if e.Made != nil {
 			kept = true
-			f.WaysBackSize += e.Size
+			s.WaysBackSize += e.Size
 		}
 	}
 	if kept {
-		f.WaysBack++
+		s.WaysBack++
 	}
 	if rec.Head.Snapshot == "" {
-		f.New++
+		s.New++
 		return
 	}
 	head, err := snapshot.ReadManifest(snapshotPath(dir, rec.Head))
 	if err != nil {
-		f.Broken++
+		s.Broken++
 		return
 	}
 	switch judge(rec.Base, head) {
 	case GoesOn:
-		f.GoOn++
+		s.GoOn++
 		return
 	case CarriedOver:
-		f.CarriedOver++
+		s.CarriedOver++
 	default:
-		f.Unreadable++
+		s.Unreadable++
 	}
-	f.Makers[head.Made.String()]++
+	s.Makers[head.Made.String()]++
 }

@@ -287,7 +287,8 @@ func TestSocketWhenTheServerStops(t *testing.T) {
 	w.next()
 	close(stopping)
 	close(f.gate)
-	for e := w.next(); e["type"] != "response.completed"; e = w.next() {
+	for e := w.next(); e["type"] != "response.completed"; {
+		e = w.next()
 	}
 	_, _, err := w.conn.Read(t.Context())
 	if websocket.CloseStatus(err) != websocket.StatusGoingAway {

@@ -84,7 +84,7 @@ func (l *Lossy) carry(t testing.TB, client net.Conn, network, address string) {
 	var losing atomic.Bool
 	var both sync.WaitGroup
 	both.Go(func() {
-		defer server.Close()
+		defer func() { _ = server.Close() }()
 		each(client, func(said []byte) error {
 			if bytes.HasPrefix(said, []byte("Q")) && bytes.Contains(bytes.ToLower(said), []byte("commit\x00")) && l.loses() {
 				losing.Store(true)
@@ -94,7 +94,7 @@ func (l *Lossy) carry(t testing.TB, client net.Conn, network, address string) {
 		})
 	})
 	both.Go(func() {
-		defer client.Close()
+		defer func() { _ = client.Close() }()
 		each(server, func(said []byte) error {
 			if losing.Load() && bytes.Contains(said, []byte("COMMIT\x00")) {
 				return net.ErrClosed
