@@ -96,12 +96,21 @@ func (o *outFolder) hasRoom() bool {
 	if len(o.saved) < maxSavedFiles && o.bytes < maxSavedBytes {
 		return true
 	}
-	o.lose("what came after", problem.New(problem.Exhausted, "out_full", fmt.Sprintf("one command saves at most %d files and %s", maxSavedFiles, config.Size(maxSavedBytes))))
+	o.lose(afterwards, problem.New(problem.Exhausted, "out_full", fmt.Sprintf("one command saves at most %d files and %s", maxSavedFiles, config.Size(maxSavedBytes))))
 	return false
 }
 
+// mostLosses bounds the results that were not saved and are remembered by name.
+const mostLosses = 100
+
+// afterwards is the name of all that comes behind a bound.
+const afterwards = "what came after"
+
 // lose notes that a result was not saved, once for each name; what it had said before is no longer so.
 func (o *outFolder) lose(name string, why error) {
+	if len(o.lost) >= mostLosses {
+		name = afterwards
+	}
 	for i := range o.lost {
 		if o.lost[i].name == name {
 			o.lost[i].why = why

@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/iotest"
@@ -111,6 +112,38 @@ func TestFilesOutliveTheSandbox(t *testing.T) {
 	}
 	if got := ran(t, store, "lab"); got != want+" z" {
 		t.Errorf("saved is %q", got)
+	}
+}
+
+// TestAJournalHasAnEnd changes a session that is never saved far more often than there are things in it.
+func TestAJournalHasAnEnd(t *testing.T) {
+	t.Parallel()
+	store := named.Store{Dir: t.TempDir()}
+	m := &machine{}
+	s := open(t, store, "lab", m.options())
+	if err := errors.Join(s.MakeFolder(t.Context(), "kept"), s.MakeFolder(t.Context(), "gone"), s.MakeFolder(t.Context(), "old")); err != nil {
+		t.Fatal(err)
+	}
+	write(t, s, "old/b", "1")
+	write(t, s, "gone/c", "2")
+	if err := errors.Join(s.Move(t.Context(), "old", "new"), s.Remove(t.Context(), "gone", true)); err != nil {
+		t.Fatal(err)
+	}
+	const most = 210 // lines
+	for i := range 3 * most {
+		write(t, s, "a", strconv.Itoa(i))
+		text, err := os.ReadFile(filepath.Join(store.Dir, "lab", "journal", "start.log"))
+		if lines := strings.Count(string(text), "\n"); err != nil || lines == 0 || lines > most {
+			t.Fatalf("after %d changes the log has %d lines: %v", i, lines, err)
+		}
+	}
+	if logs, contents := journal(t, store, "lab"); logs != 1 || contents != 2 {
+		t.Errorf("there are %d logs and %d contents", logs, contents)
+	}
+	m.last.ran = nil
+	execute(t, s, "die")
+	if got, want := strings.Join(m.last.ran, " "), "kept/ new/ new/b=1 a="+strconv.Itoa(3*most-1); got != want {
+		t.Errorf("the next sandbox has %q, want %q", got, want)
 	}
 }
 

@@ -2,12 +2,14 @@ package named
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -223,7 +225,78 @@ func (j *journal) add(c *change) error {
 	for _, blob := range j.note(*c) {
 		j.drop(blob)
 	}
+	if j.fromNothing() && len(j.changes) > mostChanges+2*len(j.newest) {
+		return j.shorten()
+	}
 	return nil
+}
+
+// mostChanges is how many changes the journal of a session that is never saved may have besides those that say what is there.
+const mostChanges = 200
+
+// fromNothing says whether what the changes were made to is an empty workspace, so that what they come to can be said in fewer.
+func (j *journal) fromNothing() bool { return filepath.Base(j.path) == beginning+logSuffix }
+
+// shorten writes the log anew with what the changes come to. An engine that cannot save sessions has no other end of it.
+func (j *journal) shorten() error {
+	short := newJournal(filepath.Dir(filepath.Dir(j.path)), Entry{})
+	for _, c := range j.sum() {
+		short.note(c)
+	}
+	var text bytes.Buffer
+	for _, c := range short.changes {
+		line, err := json.Marshal(c)
+		if err != nil {
+			return err
+		}
+		text.Write(append(line, '\n'))
+	}
+	if err := replaceFile(j.path, text.Bytes()); err != nil {
+		return unkept(err)
+	}
+	log, err := os.OpenFile(j.path, os.O_RDWR, 0)
+	if err == nil {
+		err = seekEnd(log)
+	}
+	if err != nil {
+		return unkept(err)
+	}
+	j.close()
+	j.log, j.changes, j.newest, j.bytes = log, short.changes, short.newest, short.bytes
+	return nil
+}
+
+// sum is what the changes of an empty workspace come to: folders, and the files in them as they are called now.
+func (j *journal) sum() []change {
+	folders := map[string]change{}
+	for _, c := range j.changes {
+		if c.Op == "folder" {
+			folders[c.Path] = c
+		}
+		if c.Op != "remove" && c.Op != "move" {
+			continue
+		}
+		for path, f := range folders {
+			if path != c.Path && !strings.HasPrefix(path, c.Path+"/") {
+				continue
+			}
+			delete(folders, path)
+			if c.Op == "move" {
+				f.Path = c.To + strings.TrimPrefix(path, c.Path)
+				folders[f.Path] = f
+			}
+		}
+	}
+	var out []change
+	for _, path := range slices.Sorted(maps.Keys(folders)) {
+		out = append(out, folders[path])
+	}
+	for _, path := range j.files() {
+		c := j.changes[j.newest[path]]
+		c.Path = path
+		out = append(out, c)
+	}
+	return out
 }
 
 // begin makes the log, and sees to it that it is found after a crash.

@@ -150,17 +150,23 @@ func (r Record) write(dir string) error {
 	if err != nil {
 		return err
 	}
-	tmp := filepath.Join(dir, "."+recordName)
-	if err := writeSynced(tmp, append(text, '\n')); err != nil {
-		return unwritable(dir, err)
-	}
-	if err := os.Rename(tmp, filepath.Join(dir, recordName)); err != nil {
-		return unwritable(dir, err)
-	}
-	if err := syncFolder(dir); err != nil {
+	if err := replaceFile(filepath.Join(dir, recordName), append(text, '\n')); err != nil {
 		return unwritable(dir, err)
 	}
 	return nil
+}
+
+// replaceFile puts a file into place, whole and on the disk.
+func replaceFile(path string, text []byte) error {
+	dir, name := filepath.Split(path)
+	tmp := filepath.Join(dir, "."+name)
+	if err := writeSynced(tmp, text); err != nil {
+		return err
+	}
+	if err := os.Rename(tmp, path); err != nil {
+		return err
+	}
+	return syncFolder(dir)
 }
 
 func writeSynced(path string, text []byte) error {
