@@ -18,7 +18,7 @@ import (
 	"cove/internal/auth"
 	"cove/internal/hub"
 	"cove/internal/pydeps"
-	"cove/internal/wire"
+	"cove/internal/workspace"
 )
 
 // Prefix is where the interface is mounted.
@@ -79,7 +79,7 @@ type Files interface {
 	Files(ctx context.Context, who auth.Principal, purpose string, p hub.Page) (hub.Listing[hub.File], error)
 	OpenFile(ctx context.Context, who auth.Principal, id string) (hub.File, io.ReadSeekCloser, error)
 	DeleteFile(ctx context.Context, who auth.Principal, id string) error
-	PutFile(ctx context.Context, who auth.Principal, session, file, path string) (wire.FileInfo, error)
+	PutFile(ctx context.Context, who auth.Principal, session, file, path string) (workspace.Entry, error)
 }
 
 // Packages are the Python packages of a hub's sessions.

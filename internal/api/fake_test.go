@@ -24,7 +24,7 @@ import (
 	"cove/internal/kernel"
 	"cove/internal/problem"
 	"cove/internal/pydeps"
-	"cove/internal/wire"
+	"cove/internal/workspace"
 )
 
 const (
@@ -51,7 +51,7 @@ type fakeHub struct {
 	// follow, when set, takes the place of events.
 	follow   func(ctx context.Context, after int64) hub.Follower[hub.Event]
 	adding   chan struct{} // when set, adding a file waits for it twice
-	modified int64         // of files, when not 0
+	modified time.Time     // of files, when not zero
 }
 
 func (h *fakeHub) note(who auth.Principal, args ...any) error {
@@ -191,23 +191,23 @@ type fakeTree struct{ h *fakeHub }
 
 func (t fakeTree) lock() func() { t.h.mu.Lock(); return t.h.mu.Unlock }
 
-func (t fakeTree) List(context.Context, string) ([]wire.FileInfo, bool, error) {
-	if t.h.modified != 0 {
-		return []wire.FileInfo{{Path: "a.csv", Size: 3, Modified: t.h.modified}}, false, nil
+func (t fakeTree) List(context.Context, string) ([]workspace.Entry, bool, error) {
+	if !t.h.modified.IsZero() {
+		return []workspace.Entry{{Path: "a.csv", Size: 3, Modified: t.h.modified}}, false, nil
 	}
-	return []wire.FileInfo{{Path: "a.csv", Size: 3, Modified: then.UnixMicro()}, {Path: "data", Folder: true}}, false, nil
+	return []workspace.Entry{{Path: "a.csv", Size: 3, Modified: then}, {Path: "data", Folder: true}}, false, nil
 }
 
-func (t fakeTree) Stat(_ context.Context, path string) (wire.FileInfo, error) {
+func (t fakeTree) Stat(_ context.Context, path string) (workspace.Entry, error) {
 	defer t.lock()()
 	if path == "" || path == "data" {
-		return wire.FileInfo{Path: path, Folder: true}, nil
+		return workspace.Entry{Path: path, Folder: true}, nil
 	}
 	content, ok := t.h.tree[path]
 	if !ok {
-		return wire.FileInfo{}, problem.New(problem.NotFound, "file_not_found", "there is no such file")
+		return workspace.Entry{}, problem.New(problem.NotFound, "file_not_found", "there is no such file")
 	}
-	return wire.FileInfo{Path: path, Size: int64(len(content)), Stamp: "s", Modified: cmp.Or(t.h.modified, then.UnixMicro())}, nil
+	return workspace.Entry{Path: path, Size: int64(len(content)), Stamp: "s", Modified: cmp.Or(t.h.modified, then)}, nil
 }
 
 func (t fakeTree) Read(_ context.Context, path string, offset, limit int64, w io.Writer) (int64, error) {
@@ -228,14 +228,14 @@ func (t fakeTree) Read(_ context.Context, path string, offset, limit int64, w io
 	return int64(len(content)), nil
 }
 
-func (t fakeTree) Write(_ context.Context, path string, r io.Reader) (wire.FileInfo, error) {
+func (t fakeTree) Write(_ context.Context, path string, r io.Reader) (workspace.Entry, error) {
 	content, err := io.ReadAll(r)
 	if err != nil {
-		return wire.FileInfo{}, err
+		return workspace.Entry{}, err
 	}
 	defer t.lock()()
 	t.h.tree[path] = content
-	return wire.FileInfo{Path: path, Size: int64(len(content)), Stamp: "s", Modified: t.h.modified}, nil
+	return workspace.Entry{Path: path, Size: int64(len(content)), Stamp: "s", Modified: t.h.modified}, nil
 }
 
 func (t fakeTree) Move(_ context.Context, from, to string) error {
@@ -293,8 +293,8 @@ func (h *fakeHub) OpenFile(_ context.Context, who auth.Principal, id string) (hu
 func (h *fakeHub) DeleteFile(_ context.Context, who auth.Principal, id string) error {
 	return h.note(who, id)
 }
-func (h *fakeHub) PutFile(_ context.Context, who auth.Principal, id, file, path string) (wire.FileInfo, error) {
-	return wire.FileInfo{Path: path, Size: 1}, h.note(who, id, file, path)
+func (h *fakeHub) PutFile(_ context.Context, who auth.Principal, id, file, path string) (workspace.Entry, error) {
+	return workspace.Entry{Path: path, Size: 1}, h.note(who, id, file, path)
 }
 func (h *fakeHub) Install(_ context.Context, who auth.Principal, id string, r []string, told func(pydeps.Progress)) (pydeps.Provision, error) {
 	told(pydeps.Progress{Phase: "download", Received: 1, Total: 2})

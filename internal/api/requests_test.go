@@ -274,7 +274,7 @@ func TestTimesThatCodeSets(t *testing.T) {
 	t.Parallel()
 	for _, modified := range []int64{math.MaxInt64, math.MinInt64, -1, time.Date(10_000, 1, 1, 0, 0, 0, 0, time.UTC).UnixMicro()} {
 		w := newWorld(t, nil)
-		w.hub.modified = modified
+		w.hub.modified = time.UnixMicro(modified).UTC()
 		for _, path := range []string{"/files", "/stat?path=a.csv", "/files/a.csv"} {
 			if got := w.do(t, "GET", api.Prefix+"/sessions/"+session+path, ""); got.status != 200 || strings.Contains(got.body, "modified_at") || got.header.Get("Last-Modified") != "" {
 				t.Errorf("%d: %s is a %d: %s", modified, path, got.status, got.body)

@@ -8,7 +8,7 @@ import (
 	"cove/internal/auth"
 	"cove/internal/hub"
 	"cove/internal/problem"
-	"cove/internal/wire"
+	"cove/internal/workspace"
 )
 
 // Entry is a file or a folder of a session's workspace.
@@ -20,7 +20,7 @@ type Entry struct {
 	Modified *time.Time `json:"modified_at,omitempty"`
 }
 
-func entryOf(i wire.FileInfo) Entry {
+func entryOf(i workspace.Entry) Entry {
 	e := Entry{Path: i.Path, Folder: i.Folder, Size: i.Size, Modified: moment(modifiedAt(i))}
 	if !i.Folder {
 		e.ETag = etagOf(i)
@@ -29,12 +29,11 @@ func entryOf(i wire.FileInfo) Entry {
 }
 
 // modifiedAt is zero for a time that cannot be written down: code can set any, and one behind the year 9999 has no form in JSON.
-func modifiedAt(i wire.FileInfo) time.Time {
-	t := time.UnixMicro(i.Modified).UTC()
-	if i.Modified <= 0 || t.Year() > 9999 {
+func modifiedAt(i workspace.Entry) time.Time {
+	if i.Modified.Unix() < 0 || i.Modified.Year() > 9999 {
 		return time.Time{}
 	}
-	return t
+	return i.Modified
 }
 
 // Folder is what a folder holds.

@@ -18,12 +18,12 @@ import (
 	"cove/internal/byterange"
 	"cove/internal/hub"
 	"cove/internal/problem"
-	"cove/internal/wire"
+	"cove/internal/workspace"
 )
 
 // etagOf is a word for a file's content as far as the sandbox's own stamp tells. It comes from the sandbox, so it is hashed.
-func etagOf(i wire.FileInfo) string {
-	sum := sha256.Sum256(fmt.Appendf(nil, "%d %d %s", i.Size, i.Modified, i.Stamp))
+func etagOf(i workspace.Entry) string {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%d %d %s", i.Size, i.Modified.UnixMicro(), i.Stamp))
 	return `"` + hex.EncodeToString(sum[:12]) + `"`
 }
 

@@ -25,7 +25,7 @@ import (
 	"cove/internal/kernel"
 	"cove/internal/problem"
 	"cove/internal/pydeps"
-	"cove/internal/wire"
+	"cove/internal/workspace"
 )
 
 const (
@@ -133,14 +133,14 @@ type tree struct {
 	h *fakeHub
 }
 
-func (t tree) Write(_ context.Context, path string, r io.Reader) (wire.FileInfo, error) {
+func (t tree) Write(_ context.Context, path string, r io.Reader) (workspace.Entry, error) {
 	text, err := io.ReadAll(r)
 	t.h.content[path] = string(text)
-	return wire.FileInfo{Path: path, Size: int64(len(text))}, err
+	return workspace.Entry{Path: path, Size: int64(len(text))}, err
 }
 
-func (t tree) Stat(_ context.Context, path string) (wire.FileInfo, error) {
-	return wire.FileInfo{Path: path, Size: int64(len(t.h.content[path]))}, nil
+func (t tree) Stat(_ context.Context, path string) (workspace.Entry, error) {
+	return workspace.Entry{Path: path, Size: int64(len(t.h.content[path]))}, nil
 }
 
 func (t tree) Read(_ context.Context, path string, offset, _ int64, w io.Writer) (int64, error) {

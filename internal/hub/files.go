@@ -17,7 +17,7 @@ import (
 	"cove/internal/problem"
 	"cove/internal/pydeps"
 	"cove/internal/pydeps/require"
-	"cove/internal/wire"
+	"cove/internal/workspace"
 )
 
 // Bounds of what a caller may ask for.
@@ -225,18 +225,18 @@ func (h *Hub) sweepFiles(ctx context.Context) error {
 }
 
 // PutFile copies a stored file into a session's workspace under path ("" is its name). Needs auth.FilesWrite.
-func (h *Hub) PutFile(ctx context.Context, who auth.Principal, session, file, path string) (info wire.FileInfo, err error) {
+func (h *Hub) PutFile(ctx context.Context, who auth.Principal, session, file, path string) (info workspace.Entry, err error) {
 	defer func() { h.audit(ctx, who, "session.file.put", session, file+" "+path, err) }()
 	if err := who.Require(auth.FilesWrite); err != nil {
-		return wire.FileInfo{}, err
+		return workspace.Entry{}, err
 	}
 	f, err := h.file(ctx, who, file)
 	if err != nil {
-		return wire.FileInfo{}, err
+		return workspace.Entry{}, err
 	}
 	content, err := h.contents.open(f.SHA256)
 	if err != nil {
-		return wire.FileInfo{}, err
+		return workspace.Entry{}, err
 	}
 	defer func() { _ = content.Close() }()
 	if path == "" {

@@ -26,7 +26,7 @@ import (
 	"cove/internal/pydeps"
 	"cove/internal/pydeps/require"
 	"cove/internal/telemetry"
-	"cove/internal/wire"
+	"cove/internal/workspace"
 )
 
 // Options say what a hub is made of.
@@ -94,8 +94,8 @@ type Tree interface {
 
 // TreeReader is the part of a Tree that changes nothing. What does is the named session's business, which keeps it.
 type TreeReader interface {
-	List(ctx context.Context, dir string) (entries []wire.FileInfo, more bool, err error) // one level, by name
-	Stat(ctx context.Context, path string) (wire.FileInfo, error)
+	List(ctx context.Context, dir string) (entries []workspace.Entry, more bool, err error) // one level, by name
+	Stat(ctx context.Context, path string) (workspace.Entry, error)
 	Read(ctx context.Context, path string, offset, limit int64, w io.Writer) (size int64, err error) // limit 0: to the end
 	// Archive writes a folder as "tar.gz" or "zip".
 	Archive(ctx context.Context, dir, format string, w io.Writer) error

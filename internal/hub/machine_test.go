@@ -32,7 +32,7 @@ import (
 	"cove/internal/store"
 	"cove/internal/telemetry"
 	"cove/internal/transcript"
-	"cove/internal/wire"
+	"cove/internal/workspace"
 )
 
 // toy is a session in memory whose code is lines of words: "say WORD", "count N" (N numbers, an event each), "flood N" (events of 10 kB), "wait GATE",
@@ -61,18 +61,18 @@ func (y *toy) Root(image string, _ map[string]int) {
 
 func (y *toy) Refill(refill func(context.Context, named.Changes) error) { y.refill = refill }
 
-func (y *toy) Write(ctx context.Context, path string, r io.Reader) (wire.FileInfo, error) {
+func (y *toy) Write(ctx context.Context, path string, r io.Reader) (workspace.Entry, error) {
 	if y.Tree != nil {
 		return y.Tree.Write(ctx, path, r)
 	}
 	text, err := io.ReadAll(r)
 	if err != nil {
-		return wire.FileInfo{}, err
+		return workspace.Entry{}, err
 	}
 	y.mu.Lock()
 	defer y.mu.Unlock()
 	y.words = append(y.words, path+"="+string(text))
-	return wire.FileInfo{Path: path, Size: int64(len(text))}, nil
+	return workspace.Entry{Path: path, Size: int64(len(text))}, nil
 }
 
 func (y *toy) Execute(ctx context.Context, req kernel.Request) iter.Seq2[kernel.Event, error] {
@@ -221,7 +221,7 @@ func (y *toy) StartKernel(context.Context, string) error   { return nil }
 func (y *toy) RestartKernel(context.Context, string) error { return nil }
 func (y *toy) StopKernel(context.Context, string) error    { return nil }
 func (y *toy) KernelNames() []string                       { return []string{"main", "other"} }
-func (y *toy) List(context.Context, string) ([]wire.FileInfo, bool, error) {
+func (y *toy) List(context.Context, string) ([]workspace.Entry, bool, error) {
 	return nil, false, nil
 }
 func (y *toy) Install(context.Context, []require.Requirement, func(pydeps.Progress)) (pydeps.Provision, error) {

@@ -6,7 +6,7 @@ import (
 
 	"cove/internal/auth"
 	"cove/internal/problem"
-	"cove/internal/wire"
+	"cove/internal/workspace"
 )
 
 // Tree returns the workspace of a session for as long as use runs, bringing the session into memory. write says that use changes it,
@@ -35,7 +35,7 @@ type watched struct {
 	session string
 }
 
-func (w *watched) Write(ctx context.Context, path string, r io.Reader) (info wire.FileInfo, err error) {
+func (w *watched) Write(ctx context.Context, path string, r io.Reader) (info workspace.Entry, err error) {
 	if err = w.h.mayStore(ctx, w.who.Project, w.who.Key, 0); err == nil {
 		info, err = w.Tree.Write(ctx, path, &limited{ctx: ctx, r: r, left: w.h.o.Limits.File})
 	}
@@ -71,8 +71,8 @@ func (readOnly) refuse() error {
 	return problem.New(problem.Denied, "forbidden", "the files of the session were asked for only to be read")
 }
 
-func (r readOnly) Write(context.Context, string, io.Reader) (wire.FileInfo, error) {
-	return wire.FileInfo{}, r.refuse()
+func (r readOnly) Write(context.Context, string, io.Reader) (workspace.Entry, error) {
+	return workspace.Entry{}, r.refuse()
 }
 func (r readOnly) Move(context.Context, string, string) error { return r.refuse() }
 func (r readOnly) Remove(context.Context, string, bool) error { return r.refuse() }

@@ -18,7 +18,7 @@ import (
 	"cove/internal/pydeps"
 	"cove/internal/session"
 	"cove/internal/snapshot"
-	"cove/internal/wire"
+	"cove/internal/workspace"
 )
 
 // A session is what a server needs.
@@ -31,15 +31,15 @@ type folder struct {
 	files map[string]string
 }
 
-func (f *folder) Write(_ context.Context, path string, r io.Reader) (wire.FileInfo, error) {
+func (f *folder) Write(_ context.Context, path string, r io.Reader) (workspace.Entry, error) {
 	text, err := io.ReadAll(r)
 	if err != nil {
-		return wire.FileInfo{}, err
+		return workspace.Entry{}, err
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.files[path] = string(text)
-	return wire.FileInfo{Path: path, Size: int64(len(text))}, nil
+	return workspace.Entry{Path: path, Size: int64(len(text))}, nil
 }
 
 func (f *folder) Read(_ context.Context, path string, _, _ int64, w io.Writer) (int64, error) {

@@ -11,10 +11,12 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"cove/internal/problem"
 	"cove/internal/wire"
+	"cove/internal/workspace"
 )
 
 // checkPath refuses what would reach the guest as another path: JSON has no other bytes than text.
@@ -33,16 +35,16 @@ func (l *Link) WriteFile(ctx context.Context, path string, r io.Reader, mode fs.
 }
 
 // Write is WriteFile that describes the file.
-func (l *Link) Write(ctx context.Context, path string, r io.Reader, mode fs.FileMode) (wire.FileInfo, error) {
+func (l *Link) Write(ctx context.Context, path string, r io.Reader, mode fs.FileMode) (workspace.Entry, error) {
 	info, err := l.write(ctx, path, r, mode)
 	if err != nil {
-		return wire.FileInfo{}, fmt.Errorf("write %.300s: %w", path, err)
+		return workspace.Entry{}, fmt.Errorf("write %.300s: %w", path, err)
 	}
 	return info, nil
 }
 
-func (l *Link) write(ctx context.Context, path string, r io.Reader, mode fs.FileMode) (wire.FileInfo, error) {
-	info := wire.FileInfo{Path: path}
+func (l *Link) write(ctx context.Context, path string, r io.Reader, mode fs.FileMode) (workspace.Entry, error) {
+	info := workspace.Entry{Path: path}
 	if err := checkPath(path); err != nil {
 		return info, err
 	}
@@ -73,7 +75,7 @@ func (l *Link) write(ctx context.Context, path string, r io.Reader, mode fs.File
 	if err == nil {
 		err = sendErr
 	}
-	info.Size, info.Stamp, info.Modified = resp.Size, resp.Stamp, resp.Modified
+	info.Size, info.Stamp, info.Modified = resp.Size, resp.Stamp, moment(resp.Modified)
 	return info, err
 }
 
@@ -152,23 +154,41 @@ func (l *Link) ReadRange(ctx context.Context, path string, offset, limit int64, 
 }
 
 // ListFiles lists the workspace's regular files. more says that there are more than a listing holds.
-func (l *Link) ListFiles(ctx context.Context) (files []wire.FileInfo, more bool, err error) {
+func (l *Link) ListFiles(ctx context.Context) (files []workspace.Entry, more bool, err error) {
 	return l.list(ctx, wire.Request{Op: wire.OpFileList})
 }
 
 // ListFolder lists the files and folders of one folder ("" is the workspace), by name. more says that there are more than a listing holds.
-func (l *Link) ListFolder(ctx context.Context, dir string) (entries []wire.FileInfo, more bool, err error) {
+func (l *Link) ListFolder(ctx context.Context, dir string) (entries []workspace.Entry, more bool, err error) {
 	entries, more, err = l.list(ctx, wire.Request{Op: wire.OpFileFolder, Path: dir})
-	return slices.DeleteFunc(entries, func(e wire.FileInfo) bool { return path.Join(dir, path.Base(e.Path)) != e.Path }), more, err
+	return slices.DeleteFunc(entries, func(e workspace.Entry) bool { return path.Join(dir, path.Base(e.Path)) != e.Path }), more, err
 }
 
 // list asks for a listing. Whoever answers could have been made to by code: what is no path in the workspace is not passed on.
-func (l *Link) list(ctx context.Context, req wire.Request) (files []wire.FileInfo, more bool, err error) {
-	resp, err := l.ask(ctx, req, (*listing)(&files))
+func (l *Link) list(ctx context.Context, req wire.Request) (files []workspace.Entry, more bool, err error) {
+	var said listing
+	resp, err := l.ask(ctx, req, &said)
 	if err != nil {
 		return nil, false, fmt.Errorf("list files: %w", err)
 	}
-	return slices.DeleteFunc(files, func(f wire.FileInfo) bool { return !fs.ValidPath(f.Path) || f.Path == "." || f.Size < 0 }), resp.More, nil
+	for _, f := range said {
+		if fs.ValidPath(f.Path) && f.Path != "." && f.Size >= 0 {
+			files = append(files, entryOf(f))
+		}
+	}
+	return files, resp.More, nil
+}
+
+func entryOf(f wire.FileInfo) workspace.Entry {
+	return workspace.Entry{Path: f.Path, Size: f.Size, Stamp: f.Stamp, Folder: f.Folder, Modified: moment(f.Modified)}
+}
+
+// moment is a time of the guest's: microseconds since 1970, which code can set to any; 0 where nobody looked.
+func moment(micros int64) time.Time {
+	if micros == 0 {
+		return time.Time{}
+	}
+	return time.UnixMicro(micros).UTC()
 }
 
 // listing is decoded only as far as an honest guest's goes: decoded, two bytes of JSON can take fifty.
@@ -193,13 +213,13 @@ func (l *listing) UnmarshalJSON(text []byte) error {
 }
 
 // Stat describes a file or a folder.
-func (l *Link) Stat(ctx context.Context, path string) (wire.FileInfo, error) {
+func (l *Link) Stat(ctx context.Context, path string) (workspace.Entry, error) {
 	var info wire.FileInfo
 	if _, err := l.ask(ctx, wire.Request{Op: wire.OpFileStat, Path: path}, &info); err != nil {
-		return wire.FileInfo{}, fmt.Errorf("look at %.300s: %w", path, err)
+		return workspace.Entry{}, fmt.Errorf("look at %.300s: %w", path, err)
 	}
 	info.Path = path
-	return info, nil
+	return entryOf(info), nil
 }
 
 // Move gives a file or folder another name and never replaces anything. It returns the stamp that the file is listed under then.

@@ -10,12 +10,12 @@ import (
 	"strings"
 
 	"cove/internal/problem"
-	"cove/internal/wire"
+	"cove/internal/workspace"
 )
 
 // Write puts r's bytes in a file of the workspace: all of them, or, when it fails, none. When it returns without an error they are on the host's disk, and
 // are put there again should the sandbox be lost before the session is saved; so it is with Move, Remove and MakeFolder.
-func (s *Session) Write(ctx context.Context, path string, r io.Reader) (info wire.FileInfo, err error) {
+func (s *Session) Write(ctx context.Context, path string, r io.Reader) (info workspace.Entry, err error) {
 	s.noting.Lock()
 	j := s.journal
 	s.noting.Unlock()

@@ -24,7 +24,7 @@ import (
 	"cove/internal/pydeps"
 	"cove/internal/sandbox"
 	"cove/internal/snapshot"
-	"cove/internal/wire"
+	"cove/internal/workspace"
 )
 
 // fake is a session in memory whose state is the list of what ran in it. Some codes are special: "die" loses the
@@ -50,16 +50,16 @@ func (f *fake) Root(image string, _ map[string]int) { f.image = image }
 
 func (f *fake) Refill(refill func(context.Context, named.Changes) error) { f.refill = refill }
 
-func (f *fake) Write(_ context.Context, path string, r io.Reader) (wire.FileInfo, error) {
+func (f *fake) Write(_ context.Context, path string, r io.Reader) (workspace.Entry, error) {
 	text, err := io.ReadAll(r)
 	if err != nil {
-		return wire.FileInfo{}, err
+		return workspace.Entry{}, err
 	}
 	if string(text) == "refuse" || f.cramped {
-		return wire.FileInfo{}, problem.New(problem.Exhausted, "workspace_full", "the workspace is full")
+		return workspace.Entry{}, problem.New(problem.Exhausted, "workspace_full", "the workspace is full")
 	}
 	f.ran = append(f.ran, path+"="+string(text))
-	return wire.FileInfo{Path: path, Size: int64(len(text))}, nil
+	return workspace.Entry{Path: path, Size: int64(len(text))}, nil
 }
 
 func (f *fake) Move(_ context.Context, from, to string) error {

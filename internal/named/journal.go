@@ -19,15 +19,15 @@ import (
 	"golang.org/x/sys/unix"
 
 	"cove/internal/problem"
-	"cove/internal/wire"
+	"cove/internal/workspace"
 )
 
 // Changes is the part of a workspace by which others than code change it.
 type Changes = interface {
-	Write(ctx context.Context, path string, r io.Reader) (wire.FileInfo, error) // whole or not at all
-	Move(ctx context.Context, from, to string) error                            // never replaces
-	Remove(ctx context.Context, path string, all bool) error                    // all: folders with what is in them
-	MakeFolder(ctx context.Context, path string) error                          // with those on the way to it
+	Write(ctx context.Context, path string, r io.Reader) (workspace.Entry, error) // whole or not at all
+	Move(ctx context.Context, from, to string) error                              // never replaces
+	Remove(ctx context.Context, path string, all bool) error                      // all: folders with what is in them
+	MakeFolder(ctx context.Context, path string) error                            // with those on the way to it
 }
 
 // journal keeps on the disk what others than code have changed in the workspace since the head was saved, so that a change that was acknowledged

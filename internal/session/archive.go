@@ -16,7 +16,7 @@ import (
 
 	"cove/internal/link"
 	"cove/internal/problem"
-	"cove/internal/wire"
+	"cove/internal/workspace"
 )
 
 // Bounds of an archive. What code makes may be as many files as it likes, and sparse ones of any size.
@@ -94,7 +94,7 @@ func packList(p packer, denied []string, names map[string]bool) error {
 
 // inventory lists all that is in a folder, folders before what is in them, and what in it is not for an archive: folders that cannot be looked into,
 // and files that are larger than the whole workspace can be.
-func (s *Session) inventory(ctx context.Context, l *link.Link, dir string) (found []wire.FileInfo, denied []string, err error) {
+func (s *Session) inventory(ctx context.Context, l *link.Link, dir string) (found []workspace.Entry, denied []string, err error) {
 	size, room := int64(0), s.opts.Limits.Workspace
 	for todo := []string{dir}; len(todo) > 0; {
 		next := todo[len(todo)-1]
@@ -139,7 +139,7 @@ type packer interface {
 	Close() error
 }
 
-func pack(ctx context.Context, l *link.Link, p packer, left *int64, e wire.FileInfo, name string) error {
+func pack(ctx context.Context, l *link.Link, p packer, left *int64, e workspace.Entry, name string) error {
 	modified := timeOf(e)
 	if e.Folder {
 		return p.folder(name, modified)
@@ -167,8 +167,8 @@ func pack(ctx context.Context, l *link.Link, p packer, left *int64, e wire.FileI
 const growth = 64 << 20
 
 // timeOf is a time that every format of archives has; code can set any.
-func timeOf(e wire.FileInfo) time.Time {
-	t := time.UnixMicro(e.Modified).UTC()
+func timeOf(e workspace.Entry) time.Time {
+	t := e.Modified
 	if t.Year() < 1980 || t.Year() > 2100 {
 		return time.Date(1980, 1, 1, 0, 0, 0, 0, time.UTC)
 	}

@@ -10,7 +10,7 @@ import (
 	"cove/internal/kernel"
 	"cove/internal/link"
 	"cove/internal/problem"
-	"cove/internal/wire"
+	"cove/internal/workspace"
 )
 
 // changes returns what was created or changed since the last look.
@@ -72,16 +72,16 @@ func opened(host string, use func(f *os.File, mode fs.FileMode) error) error {
 }
 
 // write puts a file in that then counts as known, so that no execution is said to have made it.
-func (s *Session) write(ctx context.Context, path string, r io.Reader, mode fs.FileMode) (wire.FileInfo, error) {
+func (s *Session) write(ctx context.Context, path string, r io.Reader, mode fs.FileMode) (workspace.Entry, error) {
 	over, err := s.share(ctx)
 	if err != nil {
-		return wire.FileInfo{}, err
+		return workspace.Entry{}, err
 	}
 	defer over()
 	s.mu.Lock()
 	if err := s.awake(ctx); err != nil {
 		s.mu.Unlock()
-		return wire.FileInfo{}, err
+		return workspace.Entry{}, err
 	}
 	l, box := s.link, s.box
 	s.writing[path]++
@@ -97,7 +97,7 @@ func (s *Session) write(ctx context.Context, path string, r io.Reader, mode fs.F
 		err = problem.New(problem.Unavailable, "session_lost", "the sandbox was lost while the file was written")
 	}
 	if err != nil {
-		return wire.FileInfo{}, explain(box, err)
+		return workspace.Entry{}, explain(box, err)
 	}
 	s.known[path] = info.Stamp
 	s.touched.Store(true)

@@ -12,7 +12,7 @@ import (
 
 	"cove/internal/link"
 	"cove/internal/problem"
-	"cove/internal/wire"
+	"cove/internal/workspace"
 )
 
 // Left is what of a workspace could not be taken along. It ends a salvaged archive, as the record LeftRecord of a global header.
@@ -126,7 +126,7 @@ func passable(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || p.Code == "file_denied" || p.Code == "invalid_path"
 }
 
-func carry(ctx context.Context, l *link.Link, archive *tar.Writer, e wire.FileInfo, records map[string]string, room *int64, left *Left) error {
+func carry(ctx context.Context, l *link.Link, archive *tar.Writer, e workspace.Entry, records map[string]string, room *int64, left *Left) error {
 	c, err := l.OpenFile(ctx, e.Path, 0, 0)
 	if err != nil && passable(err) {
 		left.add(e.Path)

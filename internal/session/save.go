@@ -11,7 +11,7 @@ import (
 	"cove/internal/link"
 	"cove/internal/problem"
 	"cove/internal/sandbox"
-	"cove/internal/wire"
+	"cove/internal/workspace"
 )
 
 // restore starts a sandbox from the image.
@@ -102,7 +102,7 @@ func (s *Session) settleDown(ctx context.Context, keep bool) error {
 
 // Refiller is a workspace that is being filled again; see Session.Refill.
 type Refiller = interface {
-	Write(ctx context.Context, path string, r io.Reader) (wire.FileInfo, error)
+	Write(ctx context.Context, path string, r io.Reader) (workspace.Entry, error)
 	Move(ctx context.Context, from, to string) error
 	Remove(ctx context.Context, path string, all bool) error
 	MakeFolder(ctx context.Context, path string) error
@@ -204,7 +204,7 @@ func (s *Session) Rehearse(ctx context.Context) error {
 // direct changes the workspace of a sandbox that nothing else uses yet.
 type direct struct{ *link.Link }
 
-func (d direct) Write(ctx context.Context, path string, r io.Reader) (wire.FileInfo, error) {
+func (d direct) Write(ctx context.Context, path string, r io.Reader) (workspace.Entry, error) {
 	return d.Link.Write(ctx, path, r, putMode)
 }
 

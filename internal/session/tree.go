@@ -9,7 +9,7 @@ import (
 	"cove/internal/link"
 	"cove/internal/problem"
 	"cove/internal/sandbox"
-	"cove/internal/wire"
+	"cove/internal/workspace"
 )
 
 // putMode is the permissions of a file that comes from a client.
@@ -17,7 +17,7 @@ const putMode = 0o644
 
 // List returns the files and folders of one folder ("" is the workspace), by name. Anything else in it is left out. more says that there are more
 // than a listing holds.
-func (s *Session) List(ctx context.Context, dir string) (entries []wire.FileInfo, more bool, err error) {
+func (s *Session) List(ctx context.Context, dir string) (entries []workspace.Entry, more bool, err error) {
 	err = s.reached(ctx, func(l *link.Link) error {
 		entries, more, err = l.ListFolder(ctx, dir)
 		return err
@@ -26,7 +26,7 @@ func (s *Session) List(ctx context.Context, dir string) (entries []wire.FileInfo
 }
 
 // Stat describes a file or folder.
-func (s *Session) Stat(ctx context.Context, path string) (info wire.FileInfo, err error) {
+func (s *Session) Stat(ctx context.Context, path string) (info workspace.Entry, err error) {
 	err = s.reached(ctx, func(l *link.Link) error {
 		info, err = l.Stat(ctx, path)
 		return err
@@ -56,7 +56,7 @@ func (s *Session) Read(ctx context.Context, path string, offset, limit int64, w 
 }
 
 // Write puts r's bytes in a file, with the folders on the way: all of them, or, when it fails, none. What was there is replaced.
-func (s *Session) Write(ctx context.Context, path string, r io.Reader) (wire.FileInfo, error) {
+func (s *Session) Write(ctx context.Context, path string, r io.Reader) (workspace.Entry, error) {
 	return s.write(ctx, path, r, putMode)
 }
 

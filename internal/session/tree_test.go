@@ -23,7 +23,7 @@ import (
 
 func write(t *testing.T, s *session.Session, path, text string) {
 	t.Helper()
-	if info, err := s.Write(t.Context(), path, strings.NewReader(text)); err != nil || info.Path != path || info.Size != int64(len(text)) || info.Modified == 0 {
+	if info, err := s.Write(t.Context(), path, strings.NewReader(text)); err != nil || info.Path != path || info.Size != int64(len(text)) || info.Modified.IsZero() {
 		t.Fatalf("wrote %+v, %v", info, err)
 	}
 }

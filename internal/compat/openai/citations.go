@@ -51,7 +51,7 @@ type link struct {
 // linksIn finds links to the workspace under both of its names.
 func linksIn(text string) []link {
 	var out []link
-	for _, prefix := range []string{"sandbox:" + workspace, "sandbox:/home/user/"} {
+	for _, prefix := range []string{"sandbox:" + mounted, "sandbox:/home/user/"} {
 		for at := 0; ; {
 			n := strings.Index(text[at:], prefix)
 			if n < 0 {

@@ -10,7 +10,7 @@ import (
 
 	"cove/internal/hub"
 	"cove/internal/problem"
-	"cove/internal/wire"
+	"cove/internal/workspace"
 )
 
 const (
@@ -28,10 +28,10 @@ type containerFile struct {
 	Source      string `json:"source"`
 }
 
-func shownContainerFile(session hub.Session, info wire.FileInfo) containerFile {
+func shownContainerFile(session hub.Session, info workspace.Entry) containerFile {
 	f := containerFile{ID: cfileID(info.Path), Object: "container.file", Bytes: info.Size, ContainerID: containerID(session.ID),
-		CreatedAt: info.Modified / 1e6, Path: workspace + info.Path, Source: "assistant"}
-	if info.Modified == 0 {
+		CreatedAt: info.Modified.Unix(), Path: mounted + info.Path, Source: "assistant"}
+	if info.Modified.IsZero() {
 		f.CreatedAt = session.Created.Unix()
 	}
 	if fromUser(session, info.Path) {
@@ -69,7 +69,7 @@ func (s *server) addContainerFile(c *call) error {
 	case u.size > s.MaxFile:
 		return s.tooLarge()
 	}
-	var info wire.FileInfo
+	var info workspace.Entry
 	err = s.Hub.Tree(c.Context(), c.who, session.ID, true, func(ctx context.Context, t hub.Tree) error {
 		var err error
 		info, err = t.Write(ctx, u.name, u.file)
@@ -96,7 +96,7 @@ func (s *server) putStored(c *call, session hub.Session, id string) error {
 	return s.replyUploaded(c, session, info)
 }
 
-func (s *server) replyUploaded(c *call, session hub.Session, info wire.FileInfo) error {
+func (s *server) replyUploaded(c *call, session hub.Session, info workspace.Entry) error {
 	s.noteUpload(c, session, info.Path)
 	shown := shownContainerFile(session, info)
 	shown.Source = "user"
@@ -112,7 +112,7 @@ func (s *server) listContainerFiles(c *call) error {
 	if err != nil {
 		return err
 	}
-	var infos []wire.FileInfo
+	var infos []workspace.Entry
 	err = s.Hub.Tree(c.Context(), c.who, session.ID, false, func(ctx context.Context, t hub.Tree) error {
 		var err error
 		infos, err = walk(ctx, t, "", 0, nil)
@@ -137,7 +137,7 @@ func (s *server) listContainerFiles(c *call) error {
 }
 
 // walk lists the files of a workspace, folder by folder. Hidden ones, as caches, are left out.
-func walk(ctx context.Context, t hub.Tree, dir string, depth int, found []wire.FileInfo) ([]wire.FileInfo, error) {
+func walk(ctx context.Context, t hub.Tree, dir string, depth int, found []workspace.Entry) ([]workspace.Entry, error) {
 	entries, _, err := t.List(ctx, dir)
 	if err != nil {
 		return found, err
@@ -185,7 +185,7 @@ func noContainerFile(c *call) error {
 }
 
 // inTree uses a file of a container; what is not there, or not a file, is not found.
-func (s *server) inTree(c *call, write bool, use func(ctx context.Context, t hub.Tree, session hub.Session, info wire.FileInfo) error) error {
+func (s *server) inTree(c *call, write bool, use func(ctx context.Context, t hub.Tree, session hub.Session, info workspace.Entry) error) error {
 	session, file, err := s.containerFileOf(c)
 	if err != nil {
 		return err
@@ -215,13 +215,13 @@ func fileFault(c *call, err error) error {
 }
 
 func (s *server) getContainerFile(c *call) error {
-	return s.inTree(c, false, func(_ context.Context, _ hub.Tree, session hub.Session, info wire.FileInfo) error {
+	return s.inTree(c, false, func(_ context.Context, _ hub.Tree, session hub.Session, info workspace.Entry) error {
 		return c.reply(shownContainerFile(session, info))
 	})
 }
 
 func (s *server) deleteContainerFile(c *call) error {
-	return s.inTree(c, true, func(ctx context.Context, t hub.Tree, _ hub.Session, info wire.FileInfo) error {
+	return s.inTree(c, true, func(ctx context.Context, t hub.Tree, _ hub.Session, info workspace.Entry) error {
 		if err := t.Remove(ctx, info.Path, false); err != nil {
 			return err
 		}
@@ -231,7 +231,7 @@ func (s *server) deleteContainerFile(c *call) error {
 
 func (s *server) containerFileContent(c *call) error {
 	begun := false
-	err := s.inTree(c, false, func(ctx context.Context, t hub.Tree, _ hub.Session, info wire.FileInfo) error {
+	err := s.inTree(c, false, func(ctx context.Context, t hub.Tree, _ hub.Session, info workspace.Entry) error {
 		w := &lateHeader{begin: func() {
 			begun = true
 			asDownload(c.w, path.Base(info.Path))

@@ -25,7 +25,7 @@ import (
 	"cove/internal/interpreter"
 	"cove/internal/model"
 	"cove/internal/problem"
-	"cove/internal/wire"
+	"cove/internal/workspace"
 )
 
 // fakeHub is a hub in memory whose turns say what a test wrote.
@@ -319,13 +319,13 @@ func (f *fakeHub) Tree(ctx context.Context, _ auth.Principal, session string, _ 
 	return use(ctx, t)
 }
 
-func (f *fakeHub) PutFile(ctx context.Context, _ auth.Principal, session, file, _ string) (wire.FileInfo, error) {
+func (f *fakeHub) PutFile(ctx context.Context, _ auth.Principal, session, file, _ string) (workspace.Entry, error) {
 	f.mu.Lock()
 	stored, ok := f.files[file]
 	t := f.trees[session]
 	f.mu.Unlock()
 	if !ok {
-		return wire.FileInfo{}, absent("file_not_found")
+		return workspace.Entry{}, absent("file_not_found")
 	}
 	return t.Write(ctx, stored.Name, bytes.NewReader(stored.data))
 }
@@ -422,15 +422,15 @@ type fakeTree struct {
 	files map[string][]byte
 }
 
-func (t *fakeTree) info(name string) wire.FileInfo {
-	return wire.FileInfo{Path: name, Size: int64(len(t.files[name])), Modified: start.UnixMicro()}
+func (t *fakeTree) info(name string) workspace.Entry {
+	return workspace.Entry{Path: name, Size: int64(len(t.files[name])), Modified: start}
 }
 
-func (t *fakeTree) List(_ context.Context, dir string) ([]wire.FileInfo, bool, error) {
+func (t *fakeTree) List(_ context.Context, dir string) ([]workspace.Entry, bool, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	seen := map[string]bool{}
-	var out []wire.FileInfo
+	var out []workspace.Entry
 	for _, name := range slices.Sorted(maps.Keys(t.files)) {
 		rest := strings.TrimPrefix(name, dir+"/")
 		if dir != "" && rest == name {
@@ -442,7 +442,7 @@ func (t *fakeTree) List(_ context.Context, dir string) ([]wire.FileInfo, bool, e
 		}
 		seen[first] = true
 		if below {
-			out = append(out, wire.FileInfo{Path: path.Join(dir, first), Folder: true})
+			out = append(out, workspace.Entry{Path: path.Join(dir, first), Folder: true})
 			continue
 		}
 		out = append(out, t.info(name))
@@ -450,11 +450,11 @@ func (t *fakeTree) List(_ context.Context, dir string) ([]wire.FileInfo, bool, e
 	return out, false, nil
 }
 
-func (t *fakeTree) Stat(_ context.Context, name string) (wire.FileInfo, error) {
+func (t *fakeTree) Stat(_ context.Context, name string) (workspace.Entry, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if _, ok := t.files[name]; !ok {
-		return wire.FileInfo{}, absent("file_not_found")
+		return workspace.Entry{}, absent("file_not_found")
 	}
 	return t.info(name), nil
 }
@@ -466,7 +466,7 @@ func (t *fakeTree) Read(_ context.Context, name string, offset, _ int64, w io.Wr
 	return int64(n), err
 }
 
-func (t *fakeTree) Write(_ context.Context, name string, r io.Reader) (wire.FileInfo, error) {
+func (t *fakeTree) Write(_ context.Context, name string, r io.Reader) (workspace.Entry, error) {
 	data, err := io.ReadAll(r)
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -101,7 +101,7 @@ func ownItem(id string) (turn string, ok bool) {
 }
 
 const (
-	workspace       = "/mnt/data/"
+	mounted         = "/mnt/data/"
 	containerFileID = "cfile_"
 	longestPath     = 1024
 )

@@ -20,7 +20,7 @@ import (
 	"cove/internal/auth"
 	"cove/internal/hub"
 	"cove/internal/model"
-	"cove/internal/wire"
+	"cove/internal/workspace"
 )
 
 // Turns are what responses are made of.
@@ -49,7 +49,7 @@ type Sessions interface {
 	ChangeSession(ctx context.Context, who auth.Principal, id string, c hub.SessionChange) (hub.Session, error)
 	DeleteSession(ctx context.Context, who auth.Principal, id string) error
 	Tree(ctx context.Context, who auth.Principal, session string, write bool, use func(context.Context, hub.Tree) error) error
-	PutFile(ctx context.Context, who auth.Principal, session, file, path string) (wire.FileInfo, error)
+	PutFile(ctx context.Context, who auth.Principal, session, file, path string) (workspace.Entry, error)
 }
 
 // Files are stored files.

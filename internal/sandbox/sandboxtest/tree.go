@@ -14,7 +14,7 @@ import (
 	"cove/internal/link"
 	"cove/internal/problem"
 	"cove/internal/sandbox"
-	"cove/internal/wire"
+	"cove/internal/workspace"
 )
 
 func wantCode(t *testing.T, what string, err error, code string) {
@@ -65,7 +65,7 @@ func listsFolders(t *testing.T, e sandbox.Engine) {
 	wantListed(t, l, "a", "a/b/")
 	wantListed(t, l, "a/b", "a/b/c.txt")
 	info, err := l.Stat(t.Context(), "a/b/c.txt")
-	if entries, _, lerr := l.ListFolder(t.Context(), "a/b"); err != nil || lerr != nil || entries[0] != info || info.Size != 5 || info.Stamp == "" || info.Modified == 0 {
+	if entries, _, lerr := l.ListFolder(t.Context(), "a/b"); err != nil || lerr != nil || entries[0] != info || info.Size != 5 || info.Stamp == "" || info.Modified.IsZero() {
 		t.Errorf("one look gives %+v, another %+v, %v", info, entries, errors.Join(err, lerr))
 	}
 	for _, dir := range []string{"", "a"} {
@@ -89,7 +89,7 @@ func listsFolders(t *testing.T, e sandbox.Engine) {
 		t.Fatal(out)
 	}
 	entries, more, err := l.ListFolder(t.Context(), "many")
-	if err != nil || !more || len(entries) != 10000 || entries[1].Path != "many/10" || !slices.IsSortedFunc(entries, func(a, b wire.FileInfo) int { return strings.Compare(a.Path, b.Path) }) {
+	if err != nil || !more || len(entries) != 10000 || entries[1].Path != "many/10" || !slices.IsSortedFunc(entries, func(a, b workspace.Entry) int { return strings.Compare(a.Path, b.Path) }) {
 		t.Errorf("of 12000 files %d are listed, more: %v, %v", len(entries), more, err)
 	}
 	var part bytes.Buffer
