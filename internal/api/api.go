@@ -17,7 +17,7 @@ import (
 	"cove/internal/audit"
 	"cove/internal/auth"
 	"cove/internal/hub"
-	"cove/internal/pydeps"
+	"cove/internal/install"
 	"cove/internal/workspace"
 )
 
@@ -84,7 +84,7 @@ type Files interface {
 
 // Packages are the Python packages of a hub's sessions.
 type Packages interface {
-	Install(ctx context.Context, who auth.Principal, session string, requirements []string, told func(pydeps.Progress)) (pydeps.Provision, error)
+	Install(ctx context.Context, who auth.Principal, session string, requirements []string, told func(install.Progress)) (install.Provision, error)
 	Packages(ctx context.Context, who auth.Principal, session string) (python string, packages map[string]string, err error)
 }
 

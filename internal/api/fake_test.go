@@ -20,10 +20,10 @@ import (
 	"cove/internal/auth"
 	"cove/internal/hub"
 	"cove/internal/hub/hubtest"
+	"cove/internal/install"
 	"cove/internal/interpreter"
 	"cove/internal/kernel"
 	"cove/internal/problem"
-	"cove/internal/pydeps"
 	"cove/internal/workspace"
 )
 
@@ -296,9 +296,9 @@ func (h *fakeHub) DeleteFile(_ context.Context, who auth.Principal, id string) e
 func (h *fakeHub) PutFile(_ context.Context, who auth.Principal, id, file, path string) (workspace.Entry, error) {
 	return workspace.Entry{Path: path, Size: 1}, h.note(who, id, file, path)
 }
-func (h *fakeHub) Install(_ context.Context, who auth.Principal, id string, r []string, told func(pydeps.Progress)) (pydeps.Provision, error) {
-	told(pydeps.Progress{Phase: "download", Received: 1, Total: 2})
-	return pydeps.Provision{Installed: []pydeps.Package{{Name: "polars", Version: "1.0"}}}, h.note(who, id, r)
+func (h *fakeHub) Install(_ context.Context, who auth.Principal, id string, r []string, told func(install.Progress)) (install.Provision, error) {
+	told(install.Progress{Phase: "download", Received: 1, Total: 2})
+	return install.Provision{Installed: []install.Package{{Name: "polars", Version: "1.0"}}}, h.note(who, id, r)
 }
 func (h *fakeHub) Packages(_ context.Context, who auth.Principal, id string) (string, map[string]string, error) {
 	return "3.12", map[string]string{"numpy": "2"}, h.note(who, id)

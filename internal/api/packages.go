@@ -8,8 +8,8 @@ import (
 	"sync"
 
 	"cove/internal/auth"
+	"cove/internal/install"
 	"cove/internal/kernel"
-	"cove/internal/pydeps"
 	"cove/internal/sse"
 	"cove/internal/transcript"
 )
@@ -54,7 +54,7 @@ func (s *server) installPackages(w http.ResponseWriter, r *http.Request, who aut
 		return err
 	}
 	if how == asWhole {
-		p, err := s.o.Hub.Install(r.Context(), who, in.Session, in.Body.Requirements, func(pydeps.Progress) {})
+		p, err := s.o.Hub.Install(r.Context(), who, in.Session, in.Body.Requirements, func(install.Progress) {})
 		if err != nil {
 			return err
 		}
@@ -81,12 +81,12 @@ func (s *server) installing(ctx context.Context, who auth.Principal, in *install
 		var running sync.WaitGroup
 		defer running.Wait()
 		defer cancel()
-		progress := make(chan pydeps.Progress, 64)
+		progress := make(chan install.Progress, 64)
 		ended := make(chan error, 1)
-		var p pydeps.Provision
+		var p install.Provision
 		running.Go(func() {
 			var err error
-			p, err = s.o.Hub.Install(ctx, who, in.Session, in.Body.Requirements, func(now pydeps.Progress) {
+			p, err = s.o.Hub.Install(ctx, who, in.Session, in.Body.Requirements, func(now install.Progress) {
 				select {
 				case progress <- now:
 				default:

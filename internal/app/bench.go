@@ -10,6 +10,7 @@ import (
 	"cove/internal/bench"
 	"cove/internal/cli"
 	"cove/internal/config"
+	"cove/internal/install"
 	"cove/internal/pool"
 	"cove/internal/pydeps"
 	"cove/internal/pydeps/require"
@@ -109,7 +110,7 @@ func (b *benchSide) Claim(ctx context.Context) (bench.CoveSession, error) { retu
 
 // Install opens a session that lacks a distribution, or has it installed.
 func (b *benchSide) Install(ctx context.Context, distribution string, r bench.Readiness, have bool) (bench.CoveSession, error) {
-	p, err := b.packages.Install(ctx, []require.Requirement{{Name: distribution}}, pydeps.State{}, func(pydeps.Progress) {})
+	p, err := b.packages.Install(ctx, []require.Requirement{{Name: distribution}}, install.State{}, func(install.Progress) {})
 	if err != nil {
 		return nil, err
 	}

@@ -12,6 +12,7 @@ import (
 
 	"cove/internal/cli"
 	"cove/internal/config"
+	"cove/internal/install"
 	"cove/internal/pydeps"
 	"cove/internal/pydeps/layer"
 	"cove/internal/pydeps/require"
@@ -72,26 +73,26 @@ func (d *packageDesk) Standing(global bool) (cli.Standing, error) {
 	return out, nil
 }
 
-func (d *packageDesk) Add(ctx context.Context, asked []require.Requirement, global bool, told func(pydeps.Progress)) (pydeps.Provision, error) {
+func (d *packageDesk) Add(ctx context.Context, asked []require.Requirement, global bool, told func(install.Progress)) (install.Provision, error) {
 	s, err := d.files(global)
 	if err != nil {
-		return pydeps.Provision{}, err
+		return install.Provision{}, err
 	}
 	return s.Add(ctx, d.installer, asked, told)
 }
 
-func (d *packageDesk) Remove(ctx context.Context, names []string, global bool, told func(pydeps.Progress)) (pydeps.Provision, error) {
+func (d *packageDesk) Remove(ctx context.Context, names []string, global bool, told func(install.Progress)) (install.Provision, error) {
 	s, err := d.files(global)
 	if err != nil {
-		return pydeps.Provision{}, err
+		return install.Provision{}, err
 	}
 	return s.Remove(ctx, d.installer, names, told)
 }
 
-func (d *packageDesk) Lock(ctx context.Context, global, upgrade bool, told func(pydeps.Progress)) (pydeps.Provision, error) {
+func (d *packageDesk) Lock(ctx context.Context, global, upgrade bool, told func(install.Progress)) (install.Provision, error) {
 	s, err := d.files(global)
 	if err != nil {
-		return pydeps.Provision{}, err
+		return install.Provision{}, err
 	}
 	if upgrade {
 		return s.Lock(ctx, d.installer, told)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"cove/internal/config"
+	"cove/internal/install"
 	"cove/internal/pydeps"
 	"cove/internal/pydeps/build"
 	"cove/internal/pydeps/layer"
@@ -40,20 +41,20 @@ func newPackages(c config.Config, env *pyenv.Environment, progress io.Writer) (*
 }
 
 // standing returns what a new session begins with: the packages of the project that cove runs in.
-func standing(ctx context.Context, c config.Config, packages *pydeps.Installer, progress io.Writer) (pydeps.State, error) {
+func standing(ctx context.Context, c config.Config, packages *pydeps.Installer, progress io.Writer) (install.State, error) {
 	listed, err := pydeps.FindStanding(".", c.Data)
 	if err != nil {
-		return pydeps.State{}, err
+		return install.State{}, err
 	}
 	told := false
-	p, err := listed.Begin(ctx, packages, func(pydeps.Progress) {
+	p, err := listed.Begin(ctx, packages, func(install.Progress) {
 		if !told {
 			_, _ = fmt.Fprintf(progress, "Installing the packages of %s ...\n", filepath.Join(listed.Dir, pydeps.StandingFile))
 		}
 		told = true
 	})
 	if err != nil {
-		return pydeps.State{}, fmt.Errorf("install the packages of %s: %w", filepath.Join(listed.Dir, pydeps.StandingFile), err)
+		return install.State{}, fmt.Errorf("install the packages of %s: %w", filepath.Join(listed.Dir, pydeps.StandingFile), err)
 	}
 	for _, note := range p.Notes {
 		_, _ = fmt.Fprintln(progress, "cove:", note)

@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"cove/internal/config"
+	"cove/internal/install"
 	"cove/internal/kernel"
-	"cove/internal/pydeps"
 )
 
 // packagesShown is how many packages one line names.
@@ -42,7 +42,7 @@ func taleOf(e kernel.Install) tale {
 }
 
 // refusalText is why something is not installed. Most reasons name it.
-func refusalText(r pydeps.Refusal) string {
+func refusalText(r install.Refusal) string {
 	if strings.Contains(r.Reason, r.Name) {
 		return oneLine(r.Reason)
 	}
@@ -87,7 +87,7 @@ func hinted(sentence, hint string) string {
 }
 
 // packageNames names what was asked for, with versions, and counts the rest. Packages come the asked ones first.
-func packageNames(packages []pydeps.Package) string {
+func packageNames(packages []install.Package) string {
 	var names []string
 	for _, p := range packages {
 		if len(names) == packagesShown || (!p.Asked && len(names) > 0) {
@@ -103,7 +103,7 @@ func packageNames(packages []pydeps.Package) string {
 }
 
 // cost says what an installation took.
-func cost(p pydeps.Provision) string {
+func cost(p install.Provision) string {
 	if p.Cached {
 		return "cached"
 	}
@@ -149,7 +149,7 @@ func decimalSize(n int64) string {
 var phases = map[string]string{"resolve": "resolving", "download": "downloading", "unpack": "unpacking", "compile": "compiling", "build": "building"}
 
 // progressText is the line that shows how far an installation is.
-func progressText(p pydeps.Progress) string {
+func progressText(p install.Progress) string {
 	text := phases[p.Phase]
 	if text == "" {
 		text = oneLine(p.Phase)

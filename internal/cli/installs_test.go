@@ -13,29 +13,29 @@ import (
 	"golang.org/x/sys/unix"
 
 	"cove/internal/cli"
+	"cove/internal/install"
 	"cove/internal/kernel"
 	"cove/internal/model"
 	"cove/internal/model/choose"
 	"cove/internal/problem"
-	"cove/internal/pydeps"
 )
 
-func installed(p pydeps.Provision) kernel.Install { return kernel.Install{Provision: p} }
+func installed(p install.Provision) kernel.Install { return kernel.Install{Provision: p} }
 
 func progress(phase string, received, total int64) kernel.Install {
-	return kernel.Install{Progress: &pydeps.Progress{Phase: phase, Received: received, Total: total, Packages: []pydeps.Package{{Name: "torch", Version: "2.9.0", Asked: true}}}}
+	return kernel.Install{Progress: &install.Progress{Phase: phase, Received: received, Total: total, Packages: []install.Package{{Name: "torch", Version: "2.9.0", Asked: true}}}}
 }
 
-func cowsay() pydeps.Provision {
-	return pydeps.Provision{Installed: []pydeps.Package{{Name: "cowsay", Version: "6.1", Size: 25_000, Asked: true, Module: "cowsay", Reason: "table"}}, Seconds: 0.42}
+func cowsay() install.Provision {
+	return install.Provision{Installed: []install.Package{{Name: "cowsay", Version: "6.1", Size: 25_000, Asked: true, Module: "cowsay", Reason: "table"}}, Seconds: 0.42}
 }
 
-func cv2() pydeps.Provision {
-	p := pydeps.Provision{Seconds: 2.1, Installed: []pydeps.Package{
+func cv2() install.Provision {
+	p := install.Provision{Seconds: 2.1, Installed: []install.Package{
 		{Name: "opencv-python-headless", Version: "4.13.0", Size: 60e6, Asked: true}, {Name: "pyyaml", Version: "6.0.3", Size: 4e6, Asked: true},
 	}}
 	for _, name := range []string{"a", "b", "c"} {
-		p.Installed = append(p.Installed, pydeps.Package{Name: name, Version: "1"})
+		p.Installed = append(p.Installed, install.Package{Name: name, Version: "1"})
 	}
 	return p
 }
@@ -50,7 +50,7 @@ func TestInstallsAreTold(t *testing.T) {
 	cached.Cached, slow.Seconds = true, 72
 	anew := cowsay()
 	anew.Restart = "cowsay needs numpy<2, and numpy 2.1 is imported"
-	hidden := pydeps.Provision{Refused: []pydeps.Refusal{{Name: "fo\x1b[2Ko", Code: "package_unknown", Reason: "nothing is known\nto provide it", Hint: "did you mean foo?"}}, Notes: []string{"polars 0.1 has no wheel"}}
+	hidden := install.Provision{Refused: []install.Refusal{{Name: "fo\x1b[2Ko", Code: "package_unknown", Reason: "nothing is known\nto provide it", Hint: "did you mean foo?"}}, Notes: []string{"polars 0.1 has no wheel"}}
 	again := hidden
 	again.Notes, again.Refused = nil, append(again.Refused[:1:1], again.Refused...)
 	for name, test := range map[string]struct {
@@ -86,7 +86,7 @@ func TestInstallsAreTold(t *testing.T) {
 func TestInstallsAsJSON(t *testing.T) {
 	t.Parallel()
 	p := cowsay()
-	p.Refused = []pydeps.Refusal{{Name: "foo", Code: "package_unknown", Reason: "why", Hint: "how"}}
+	p.Refused = []install.Refusal{{Name: "foo", Code: "package_unknown", Reason: "why", Hint: "how"}}
 	s := &scripted{events: []kernel.Event{
 		progress("resolve", 0, 0), progress("resolve", 0, 0), progress("download", 5, 10), installed(p), kernel.Install{Failure: unreachable()},
 		kernel.Done{Outcome: kernel.OutcomeRestart, ExitCode: 1, Message: "m"},
@@ -135,7 +135,7 @@ func TestRestart(t *testing.T) {
 
 func TestInstallsWhileAsking(t *testing.T) {
 	t.Parallel()
-	refused := pydeps.Provision{Refused: []pydeps.Refusal{{Name: "foo", Reason: "no package is known to provide foo", Hint: "check the name"}}}
+	refused := install.Provision{Refused: []install.Refusal{{Name: "foo", Reason: "no package is known to provide foo", Hint: "check the name"}}}
 	s := &scripted{events: []kernel.Event{progress("resolve", 0, 0), installed(cowsay()), installed(refused), kernel.Stream{Name: "stdout", Data: []byte("moo\n")}, ok()}}
 	r := run(t, s, func(dir string, p *cli.Program) {
 		p.NewModel = func(choose.Choice) (model.Model, error) {

@@ -10,8 +10,8 @@ import (
 	"slices"
 
 	"cove/internal/config"
+	"cove/internal/install"
 	"cove/internal/problem"
-	"cove/internal/pydeps"
 	"cove/internal/pydeps/layer"
 	"cove/internal/pydeps/require"
 )
@@ -24,11 +24,11 @@ type PackageDesk interface {
 	Standing(global bool) (Standing, error)
 	// Add puts requirements among the standing packages and installs them. When anything is refused, the provision says so and nothing is changed;
 	// with an error nothing is changed either. The same holds for Remove and Lock.
-	Add(ctx context.Context, asked []require.Requirement, global bool, told func(pydeps.Progress)) (pydeps.Provision, error)
+	Add(ctx context.Context, asked []require.Requirement, global bool, told func(install.Progress)) (install.Provision, error)
 	// Remove takes distributions, whose names are normalized, out of the standing packages. A name that is not there is a problem of kind NotFound.
-	Remove(ctx context.Context, names []string, global bool, told func(pydeps.Progress)) (pydeps.Provision, error)
+	Remove(ctx context.Context, names []string, global bool, told func(install.Progress)) (install.Provision, error)
 	// Lock resolves the standing packages as their file has them now; with upgrade to the newest versions instead of those that are locked.
-	Lock(ctx context.Context, global, upgrade bool, told func(pydeps.Progress)) (pydeps.Provision, error)
+	Lock(ctx context.Context, global, upgrade bool, told func(install.Progress)) (install.Provision, error)
 	// Layers lists what is installed for any session, last used first.
 	Layers() ([]layer.Used, error)
 }
@@ -100,7 +100,7 @@ func (p *Program) desk(ctx context.Context, set string, quiet bool, change func(
 }
 
 // deskWork does one thing to the standing packages.
-type deskWork func(ctx context.Context, d PackageDesk, told func(pydeps.Progress)) (pydeps.Provision, error)
+type deskWork func(ctx context.Context, d PackageDesk, told func(install.Progress)) (install.Provision, error)
 
 // change does the work and tells what it changed. verb is what happened to the file.
 func (f deskFlags) change(ctx context.Context, p *Program, work deskWork) error {
@@ -118,7 +118,7 @@ func (f deskFlags) change(ctx context.Context, p *Program, work deskWork) error 
 	if !f.Quiet && !f.JSON {
 		live = p.newLiveLine()
 	}
-	provision, err := work(ctx, d, func(step pydeps.Progress) { live.set(progressText(step)) })
+	provision, err := work(ctx, d, func(step install.Progress) { live.set(progressText(step)) })
 	live.clear()
 	if err == nil {
 		err = refusals(provision)
@@ -134,7 +134,7 @@ func (f deskFlags) change(ctx context.Context, p *Program, work deskWork) error 
 }
 
 // refusals is the error of a provision that refuses something.
-func refusals(p pydeps.Provision) error {
+func refusals(p install.Provision) error {
 	var all []error
 	for _, r := range p.Refused {
 		all = append(all, problem.New(problem.Denied, r.Code, refusalText(r)).WithHint(r.Hint))
@@ -146,7 +146,7 @@ func refusals(p pydeps.Provision) error {
 type changed struct {
 	Standing
 	Changes   []packageChange
-	provision pydeps.Provision
+	provision install.Provision
 	same      bool // the requirements are what they were
 }
 
@@ -262,7 +262,7 @@ func (c *packagesAdd) run(ctx context.Context, p *Program) (int, error) {
 		}
 		asked = append(asked, r)
 	}
-	return 0, c.change(ctx, p, func(ctx context.Context, d PackageDesk, told func(pydeps.Progress)) (pydeps.Provision, error) {
+	return 0, c.change(ctx, p, func(ctx context.Context, d PackageDesk, told func(install.Progress)) (install.Provision, error) {
 		return d.Add(ctx, asked, c.Global, told)
 	})
 }
@@ -286,7 +286,7 @@ func (c *packagesRm) run(ctx context.Context, p *Program) (int, error) {
 	for _, name := range c.Packages {
 		names = append(names, require.Normalize(name))
 	}
-	return 0, c.change(ctx, p, func(ctx context.Context, d PackageDesk, told func(pydeps.Progress)) (pydeps.Provision, error) {
+	return 0, c.change(ctx, p, func(ctx context.Context, d PackageDesk, told func(install.Progress)) (install.Provision, error) {
 		return d.Remove(ctx, names, c.Global, told)
 	})
 }
@@ -308,7 +308,7 @@ Examples:
 }
 
 func (c *packagesLock) run(ctx context.Context, p *Program) (int, error) {
-	return 0, c.change(ctx, p, func(ctx context.Context, d PackageDesk, told func(pydeps.Progress)) (pydeps.Provision, error) {
+	return 0, c.change(ctx, p, func(ctx context.Context, d PackageDesk, told func(install.Progress)) (install.Provision, error) {
 		return d.Lock(ctx, c.Global, c.Upgrade, told)
 	})
 }

@@ -16,6 +16,7 @@ import (
 
 	"cove/internal/cli"
 	"cove/internal/config"
+	"cove/internal/install"
 	"cove/internal/pydeps"
 	"cove/internal/pydeps/layer"
 	"cove/internal/pydeps/names"
@@ -25,13 +26,13 @@ import (
 // desk is an installer of packages that all have version 1, or 2 after an upgrade, and need "dep".
 type desk struct {
 	standing map[bool]*cli.Standing
-	provide  pydeps.Provision // of what it does, and nothing is changed when it refuses something
+	provide  install.Provision // of what it does, and nothing is changed when it refuses something
 	err      error
 	settings config.Config
 }
 
 func newDesk(requirements ...string) *desk {
-	d := &desk{standing: map[bool]*cli.Standing{false: {}, true: {}}, provide: pydeps.Provision{Seconds: 0.42}}
+	d := &desk{standing: map[bool]*cli.Standing{false: {}, true: {}}, provide: install.Provision{Seconds: 0.42}}
 	if len(requirements) > 0 {
 		d.set(false, requirements, "1")
 	}
@@ -53,7 +54,7 @@ func (d *desk) set(global bool, requirements []string, version string) {
 	d.standing[global] = s
 }
 
-func (d *desk) done(global bool, requirements []string, version string) (pydeps.Provision, error) {
+func (d *desk) done(global bool, requirements []string, version string) (install.Provision, error) {
 	if d.err == nil && len(d.provide.Refused) == 0 {
 		d.set(global, requirements, version)
 	}
@@ -64,8 +65,8 @@ func (d *desk) Environment() cli.BaseEnvironment {
 	return cli.BaseEnvironment{Name: "standard", Python: "3.12.4", Packages: map[string]string{"numpy": "2.3.4", "pandas": "2.3.3"}}
 }
 func (d *desk) Standing(global bool) (cli.Standing, error) { return *d.standing[global], nil }
-func (d *desk) Add(_ context.Context, asked []require.Requirement, global bool, told func(pydeps.Progress)) (pydeps.Provision, error) {
-	told(pydeps.Progress{Phase: "resolve"})
+func (d *desk) Add(_ context.Context, asked []require.Requirement, global bool, told func(install.Progress)) (install.Provision, error) {
+	told(install.Progress{Phase: "resolve"})
 	requirements := d.standing[global].Requirements
 	for _, r := range asked {
 		requirements = append(requirements, r.String())
@@ -73,11 +74,11 @@ func (d *desk) Add(_ context.Context, asked []require.Requirement, global bool, 
 	return d.done(global, requirements, "1")
 }
 
-func (d *desk) Remove(_ context.Context, names []string, global bool, _ func(pydeps.Progress)) (pydeps.Provision, error) {
+func (d *desk) Remove(_ context.Context, names []string, global bool, _ func(install.Progress)) (install.Provision, error) {
 	return d.done(global, slices.DeleteFunc(slices.Clone(d.standing[global].Requirements), func(text string) bool { return slices.Contains(names, text) }), "1")
 }
 
-func (d *desk) Lock(_ context.Context, global, upgrade bool, _ func(pydeps.Progress)) (pydeps.Provision, error) {
+func (d *desk) Lock(_ context.Context, global, upgrade bool, _ func(install.Progress)) (install.Provision, error) {
 	version := "1"
 	if upgrade {
 		version = "2"
@@ -158,7 +159,7 @@ func TestStandingPackages(t *testing.T) {
 func TestStandingPackagesThatCannotBe(t *testing.T) {
 	t.Parallel()
 	refused := newDesk()
-	refused.provide.Refused = []pydeps.Refusal{{Name: "foo", Code: "package_unknown", Reason: "the index has no package named foo", Hint: "check the name"}, {Name: "bar", Code: "no_wheel", Reason: "it has no wheel", Hint: "--allow-build"}}
+	refused.provide.Refused = []install.Refusal{{Name: "foo", Code: "package_unknown", Reason: "the index has no package named foo", Hint: "check the name"}, {Name: "bar", Code: "no_wheel", Reason: "it has no wheel", Hint: "--allow-build"}}
 	failing := newDesk()
 	failing.err = unreachable()
 	for _, c := range []struct {

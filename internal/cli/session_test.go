@@ -17,11 +17,11 @@ import (
 
 	"cove/internal/cli"
 	"cove/internal/config"
+	"cove/internal/install"
 	"cove/internal/kernel"
 	"cove/internal/model"
 	"cove/internal/model/choose"
 	"cove/internal/named"
-	"cove/internal/pydeps"
 	"cove/internal/sandbox"
 	"cove/internal/snapshot"
 )
@@ -91,7 +91,7 @@ func (b *keptBox) Checkpoint(ctx context.Context, dir string, keep bool) error {
 	return b.k.Save(ctx, dir, keep)
 }
 
-func (k *kept) Installed() pydeps.State                                                     { return pydeps.State{} }
+func (k *kept) Installed() install.State                                                    { return install.State{} }
 func (k *kept) Lost() <-chan struct{}                                                       { return nil }
 func (k *kept) IsComplete(context.Context, string) (string, error)                          { return "complete", nil }
 func (k *kept) Complete(context.Context, string, int) (m []string, from, to int, err error) { return }

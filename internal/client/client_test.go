@@ -21,10 +21,10 @@ import (
 	"cove/internal/client"
 	"cove/internal/hub"
 	"cove/internal/hub/hubtest"
+	"cove/internal/install"
 	"cove/internal/interpreter"
 	"cove/internal/kernel"
 	"cove/internal/problem"
-	"cove/internal/pydeps"
 	"cove/internal/workspace"
 )
 
@@ -116,12 +116,12 @@ func (h *fakeHub) FollowTurn(_ context.Context, _ auth.Principal, _ string, afte
 	}), nil
 }
 
-func (h *fakeHub) Install(_ context.Context, _ auth.Principal, _ string, requirements []string, told func(pydeps.Progress)) (pydeps.Provision, error) {
+func (h *fakeHub) Install(_ context.Context, _ auth.Principal, _ string, requirements []string, told func(install.Progress)) (install.Provision, error) {
 	if requirements[0] == "bad" {
-		return pydeps.Provision{}, problem.New(problem.NotFound, "package_unknown", "there is no such package")
+		return install.Provision{}, problem.New(problem.NotFound, "package_unknown", "there is no such package")
 	}
-	told(pydeps.Progress{Phase: "download"})
-	return pydeps.Provision{Installed: []pydeps.Package{{Name: requirements[0], Version: "1"}}}, nil
+	told(install.Progress{Phase: "download"})
+	return install.Provision{Installed: []install.Package{{Name: requirements[0], Version: "1"}}}, nil
 }
 
 func (h *fakeHub) Tree(ctx context.Context, _ auth.Principal, _ string, _ bool, use func(context.Context, hub.Tree) error) error {

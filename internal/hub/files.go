@@ -14,8 +14,8 @@ import (
 
 	"cove/internal/auth"
 	"cove/internal/ident"
+	"cove/internal/install"
 	"cove/internal/problem"
-	"cove/internal/pydeps"
 	"cove/internal/pydeps/require"
 	"cove/internal/workspace"
 )
@@ -250,7 +250,7 @@ func (h *Hub) PutFile(ctx context.Context, who auth.Principal, session, file, pa
 }
 
 // Install makes packages (PEP 508) importable in a session. Needs auth.PackagesInstall.
-func (h *Hub) Install(ctx context.Context, who auth.Principal, session string, requirements []string, told func(pydeps.Progress)) (p pydeps.Provision, err error) {
+func (h *Hub) Install(ctx context.Context, who auth.Principal, session string, requirements []string, told func(install.Progress)) (p install.Provision, err error) {
 	defer func() { h.audit(ctx, who, "packages.install", session, strings.Join(requirements, " "), err) }()
 	if err := who.Require(auth.PackagesInstall); err != nil {
 		return p, err

@@ -17,13 +17,13 @@ import (
 	"time"
 
 	"cove/internal/audit"
+	"cove/internal/install"
 	"cove/internal/interpreter"
 	"cove/internal/kernel"
 	"cove/internal/memory"
 	"cove/internal/model"
 	"cove/internal/named"
 	"cove/internal/problem"
-	"cove/internal/pydeps"
 	"cove/internal/pydeps/require"
 	"cove/internal/telemetry"
 	"cove/internal/workspace"
@@ -103,7 +103,7 @@ type TreeReader interface {
 
 // Installer makes packages importable in a session's kernels.
 type Installer interface {
-	Install(ctx context.Context, requirements []require.Requirement, told func(pydeps.Progress)) (pydeps.Provision, error)
+	Install(ctx context.Context, requirements []require.Requirement, told func(install.Progress)) (install.Provision, error)
 }
 
 // Limits bound what the users of a server may hold at once and use up. Zero means no limit, but for those with a default.

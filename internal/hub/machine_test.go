@@ -21,11 +21,11 @@ import (
 	"cove/internal/auth"
 	"cove/internal/hub"
 	"cove/internal/ident"
+	"cove/internal/install"
 	"cove/internal/interpreter"
 	"cove/internal/kernel"
 	"cove/internal/named"
 	"cove/internal/problem"
-	"cove/internal/pydeps"
 	"cove/internal/pydeps/require"
 	"cove/internal/sandbox"
 	"cove/internal/snapshot"
@@ -204,7 +204,7 @@ func (y *toy) Leave(context.Context) (sandbox.Sandbox, error)          { return 
 func (y *toy) Close(context.Context) error                             { return nil }
 func (y *toy) Python() (string, map[string]string)                     { return "3.11.7", nil }
 func (y *toy) IsComplete(context.Context, string) (string, error)      { return "complete", nil }
-func (y *toy) Installed() pydeps.State                                 { return pydeps.State{} }
+func (y *toy) Installed() install.State                                { return install.State{} }
 func (y *toy) Files(context.Context) ([]kernel.File, error)            { return y.m.files, nil }
 func (y *toy) ReadFile(context.Context, string, int64) ([]byte, error) { return nil, nil }
 func (y *toy) PutFile(context.Context, string, string) error           { return nil }
@@ -224,8 +224,8 @@ func (y *toy) KernelNames() []string                       { return []string{"ma
 func (y *toy) List(context.Context, string) ([]workspace.Entry, bool, error) {
 	return nil, false, nil
 }
-func (y *toy) Install(context.Context, []require.Requirement, func(pydeps.Progress)) (pydeps.Provision, error) {
-	return pydeps.Provision{}, nil
+func (y *toy) Install(context.Context, []require.Requirement, func(install.Progress)) (install.Provision, error) {
+	return install.Provision{}, nil
 }
 
 // toys is the machine that they run on.

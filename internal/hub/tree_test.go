@@ -14,8 +14,8 @@ import (
 
 	"cove/internal/auth"
 	"cove/internal/hub"
+	"cove/internal/install"
 	"cove/internal/named"
-	"cove/internal/pydeps"
 	"cove/internal/session"
 	"cove/internal/snapshot"
 	"cove/internal/workspace"
@@ -155,7 +155,7 @@ func TestInstallAndPackages(t *testing.T) {
 	t.Parallel()
 	l, who := newLife(t, nil), someone(auth.LocalProject)
 	s := l.session(who)
-	if _, err := l.Install(t.Context(), who, s.ID, []string{"polars>=1", "Foo_Bar[x]"}, func(pydeps.Progress) {}); err != nil {
+	if _, err := l.Install(t.Context(), who, s.ID, []string{"polars>=1", "Foo_Bar[x]"}, func(install.Progress) {}); err != nil {
 		t.Error(err)
 	}
 	for name, asked := range map[string][]string{

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"strings"
 
+	"cove/internal/install"
 	"cove/internal/kernel"
-	"cove/internal/pydeps"
 )
 
 // How much the model is told of one execution's packages.
@@ -17,7 +17,7 @@ const (
 // installed is what the model has to know of the packages that were installed for its code: one line for all that came, and
 // one for each that did not, with the reason.
 func installed(events []kernel.Install) string {
-	var packages []pydeps.Package
+	var packages []install.Package
 	var lines []string
 	said := map[string]bool{}
 	say := func(line string) {
@@ -47,7 +47,7 @@ func installed(events []kernel.Install) string {
 }
 
 // reason is why something was refused. Most reasons name it.
-func reason(r pydeps.Refusal) string {
+func reason(r install.Refusal) string {
 	if strings.Contains(r.Reason, r.Name) {
 		return r.Reason
 	}
@@ -55,7 +55,7 @@ func reason(r pydeps.Refusal) string {
 }
 
 // remedy is what the model itself can do about a refusal. What takes a person who changes the settings does not help it.
-func remedy(r pydeps.Refusal) string {
+func remedy(r install.Refusal) string {
 	if r.Hint == "" || strings.Contains(r.Hint, "packages_") {
 		return ""
 	}
@@ -63,7 +63,7 @@ func remedy(r pydeps.Refusal) string {
 }
 
 // packageVersions names the packages that the code asked for, with their versions; those that they need in turn are not worth the words.
-func packageVersions(packages []pydeps.Package) string {
+func packageVersions(packages []install.Package) string {
 	var names []string
 	for _, p := range packages {
 		if p.Asked {

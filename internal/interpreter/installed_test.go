@@ -7,24 +7,24 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"cove/internal/install"
 	"cove/internal/interpreter"
 	"cove/internal/kernel"
 	"cove/internal/model"
 	"cove/internal/problem"
-	"cove/internal/pydeps"
 )
 
 func brought(names ...string) kernel.Install {
-	var p pydeps.Provision
+	var p install.Provision
 	for _, name := range names {
-		p.Installed = append(p.Installed, pydeps.Package{Name: name, Version: "1.0", Asked: true})
+		p.Installed = append(p.Installed, install.Package{Name: name, Version: "1.0", Asked: true})
 	}
-	p.Installed = append(p.Installed, pydeps.Package{Name: "dependency", Version: "9"})
+	p.Installed = append(p.Installed, install.Package{Name: "dependency", Version: "9"})
 	return kernel.Install{Provision: p}
 }
 
 func refusal(name, code, reason, hint string) kernel.Install {
-	return kernel.Install{Provision: pydeps.Provision{Refused: []pydeps.Refusal{{Name: name, Code: code, Reason: reason, Hint: hint}}}}
+	return kernel.Install{Provision: install.Provision{Refused: []install.Refusal{{Name: name, Code: code, Reason: reason, Hint: hint}}}}
 }
 
 func many(n int) []string {
@@ -46,9 +46,9 @@ func TestModelIsToldOfInstalls(t *testing.T) {
 		{"before the output, also when that is cleared", []kernel.Event{brought("cowsay", "pyyaml"), printed, kernel.ClearOutput{}, printed}, "[installed: cowsay 1.0, pyyaml 1.0]\nmoo"},
 		{"no output", []kernel.Event{brought("cowsay")}, "[installed: cowsay 1.0]\n(the code ran; it printed nothing)"},
 		{"while the code runs", []kernel.Event{printed, brought("a"), brought("b"), printed}, "[installed: a 1.0, b 1.0]\nmoo\nmoo"},
-		{"progress is no news", []kernel.Event{kernel.Install{Progress: &pydeps.Progress{Phase: "resolve"}}, printed}, "moo"},
+		{"progress is no news", []kernel.Event{kernel.Install{Progress: &install.Progress{Phase: "resolve"}}, printed}, "moo"},
 		{"many", []kernel.Event{brought(many(23)...), printed}, "[installed: " + strings.Join(many(20), " 1.0, ") + " 1.0 and 3 more]\nmoo"},
-		{"note", []kernel.Event{kernel.Install{Provision: pydeps.Provision{Notes: []string{"polars==0.1 has no wheel; polars 1.0 was taken"}}}, printed},
+		{"note", []kernel.Event{kernel.Install{Provision: install.Provision{Notes: []string{"polars==0.1 has no wheel; polars 1.0 was taken"}}}, printed},
 			"[note: polars==0.1 has no wheel; polars 1.0 was taken]\nmoo"},
 		{"refused, said once", []kernel.Event{
 			refusal("foo", "package_unknown", "nothing is known to provide it", "did you mean fo?"), refusal("foo", "package_unknown", "nothing is known to provide it", "did you mean fo?"), printed,
@@ -75,7 +75,7 @@ func TestModelIsToldToRestart(t *testing.T) {
 	m := &scripted{t: t, can: tools(), script: []says{calls("a"), calls("%restart\na"), text("Ok.")}}
 	reason := "foo needs numpy<2, and numpy 2.1 is imported"
 	s := &session{outcomes: map[string][]kernel.Event{"a": {
-		kernel.Install{Provision: pydeps.Provision{Restart: reason, Installed: []pydeps.Package{{Name: "foo", Version: "1", Asked: true}}}},
+		kernel.Install{Provision: install.Provision{Restart: reason, Installed: []install.Package{{Name: "foo", Version: "1", Asked: true}}}},
 		kernel.Done{Outcome: kernel.OutcomeRestart, ExitCode: 1, Message: reason + "; nothing was run"},
 	}}}
 	got := ask(t, interpreter.New(m, s, interpreter.Limits{}), "q")

@@ -6,8 +6,8 @@ import (
 	"strings"
 	"time"
 
+	"cove/internal/install"
 	"cove/internal/problem"
-	"cove/internal/pydeps"
 )
 
 // Event is one thing that an execution emits. It is a closed sum type: Stream, Display, Result,
@@ -60,10 +60,10 @@ type File struct {
 
 // Install is what happens so that code finds what it imports, before it runs or while it does. It comes from the host.
 type Install struct {
-	Progress  *pydeps.Progress // what is happening now; nil when it is over
-	Provision pydeps.Provision // the outcome
-	Failure   *problem.Error   // why it failed; the code goes on without
-	Restarted bool             // a new interpreter was begun for it
+	Progress  *install.Progress // what is happening now; nil when it is over
+	Provision install.Provision // the outcome
+	Failure   *problem.Error    // why it failed; the code goes on without
+	Restarted bool              // a new interpreter was begun for it
 }
 
 // Rollback says that the session went back to an earlier state before the execution began, because its sandbox or its server had died, or an upgrade of the server had it start anew with its files. It comes from

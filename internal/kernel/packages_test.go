@@ -13,8 +13,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"cove/internal/install"
 	"cove/internal/kernel"
-	"cove/internal/pydeps"
 )
 
 // layer makes a folder with files outside of the workspace, as the store of packages does, and returns its path.
@@ -267,7 +267,7 @@ func (m missing) run(t *testing.T, k *kernel.Kernel, req kernel.Request) outcome
 		if !slices.Contains(loaded, "IPython") {
 			t.Errorf("IPython is not in %v", loaded)
 		}
-		tell(kernel.Install{Progress: &pydeps.Progress{Phase: module}})
+		tell(kernel.Install{Progress: &install.Progress{Phase: module}})
 		if paths, ok := m[module]; ok {
 			return paths, nil
 		}

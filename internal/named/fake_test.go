@@ -18,10 +18,10 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"cove/internal/install"
 	"cove/internal/kernel"
 	"cove/internal/named"
 	"cove/internal/problem"
-	"cove/internal/pydeps"
 	"cove/internal/sandbox"
 	"cove/internal/snapshot"
 	"cove/internal/workspace"
@@ -190,7 +190,7 @@ func (f *fake) Close(context.Context) error {
 
 func (f *fake) Python() (string, map[string]string)                                     { return "3.11.7", nil }
 func (f *fake) IsComplete(context.Context, string) (string, error)                      { return "complete", nil }
-func (f *fake) Installed() pydeps.State                                                 { return pydeps.State{} }
+func (f *fake) Installed() install.State                                                { return install.State{} }
 func (f *fake) Files(context.Context) ([]kernel.File, error)                            { return nil, nil }
 func (f *fake) ReadFile(context.Context, string, int64) ([]byte, error)                 { return nil, nil }
 func (f *fake) Fetch(context.Context, string, io.Writer) error                          { return nil }

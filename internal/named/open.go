@@ -14,10 +14,10 @@ import (
 
 	"golang.org/x/sync/semaphore"
 
+	"cove/internal/install"
 	"cove/internal/keeper"
 	"cove/internal/kernel"
 	"cove/internal/problem"
-	"cove/internal/pydeps"
 	"cove/internal/sandbox"
 	"cove/internal/snapshot"
 )
@@ -29,7 +29,7 @@ type Runner interface {
 	IsComplete(ctx context.Context, code string) (string, error)
 	Complete(ctx context.Context, code string, cursor int) (matches []string, start, end int, err error)
 	// Installed is what was installed for it until now.
-	Installed() pydeps.State
+	Installed() install.State
 }
 
 // Workspace is a session's files.

@@ -10,8 +10,8 @@ import (
 	"slices"
 	"time"
 
+	"cove/internal/install"
 	"cove/internal/problem"
-	"cove/internal/pydeps"
 	"cove/internal/sandbox"
 	"cove/internal/snapshot"
 )
@@ -47,7 +47,7 @@ type Base struct {
 	Environment string `json:"environment"` // the Python environment's id; "" where it is still to be chosen, by Packages
 	Limits      Limits `json:"limits"`
 	// Installed is what was installed for it besides, as its last owner knew.
-	Installed pydeps.State `json:"installed,omitzero"`
+	Installed install.State `json:"installed,omitzero"`
 	// Kernels are the process ids of its kernels by name in what it goes on with, as its last owner knew; see session.Options.
 	Kernels map[string]int `json:"kernels,omitempty"`
 }

@@ -6,13 +6,14 @@ import (
 	"os"
 	"path/filepath"
 
+	"cove/internal/install"
 	"cove/internal/problem"
 	"cove/internal/pydeps/layer"
 	"cove/internal/pydeps/require"
 )
 
 // built answers a question whose packages have no wheel by having wheels made, which are kept.
-func (i *Installer) built(ctx context.Context, q question, told func(Progress)) (p plan, cached bool, err error) {
+func (i *Installer) built(ctx context.Context, q question, told func(install.Progress)) (p plan, cached bool, err error) {
 	key := i.key(question{New: append([]string{"built:"}, q.New...), Old: q.Old, Pinned: q.Pinned})
 	if old, ok := i.recall(key); ok && (i.options.Policy.Offline || old.fresh(q, i.now())) && i.complete(old) {
 		return old, true, nil
@@ -37,7 +38,7 @@ func (i *Installer) built(ctx context.Context, q question, told func(Progress)) 
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return plan{}, false, unwritable(dir, err)
 	}
-	told(Progress{Phase: "build"})
+	told(install.Progress{Phase: "build"})
 	wheels, err := i.options.Builder.Build(ctx, g, i.options.Env, r, dir, told)
 	if err != nil {
 		return plan{}, false, fmt.Errorf("build from source: %w", err)

@@ -13,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	"cove/internal/install"
 	"cove/internal/problem"
 	"cove/internal/pydeps/gateway"
 	"cove/internal/pydeps/layer"
@@ -47,7 +48,7 @@ type Installer struct {
 
 // attempt is the outcome of asking for a module that nothing can be done about.
 type attempt struct {
-	refused []Refusal
+	refused []install.Refusal
 	at      time.Time
 }
 
@@ -137,14 +138,14 @@ func (i *Installer) Store() *layer.Store { return i.store }
 
 // Provided says whether a root module is part of the standard library or of what a session with that state has installed. Of roots that several distributions
 // share (google) it says no, since more of them may be missing.
-func (i *Installer) Provided(state State) func(root string) bool {
+func (i *Installer) Provided(state install.State) func(root string) bool {
 	return func(root string) bool {
 		return names.IsStandard(root, i.python) || i.provides(state, root)
 	}
 }
 
 // provides says whether the base environment or a layer of the state has a dotted module.
-func (i *Installer) provides(s State, module string) bool {
+func (i *Installer) provides(s install.State, module string) bool {
 	if base, err := i.base(); err == nil && base.provides(module) {
 		return true
 	}
@@ -156,7 +157,7 @@ func (i *Installer) provides(s State, module string) bool {
 }
 
 // shared says whether a root module is a namespace that the base environment or a layer has a part of.
-func (i *Installer) shared(s State, root string) bool {
+func (i *Installer) shared(s install.State, root string) bool {
 	if base, err := i.base(); err == nil && base.Namespaces[root] {
 		return true
 	}
@@ -182,7 +183,7 @@ func inFolder(dir, module string) bool {
 }
 
 // spans says whether a dotted module is a namespace that is there: importing it alone takes nothing more.
-func (i *Installer) spans(s State, module string) bool {
+func (i *Installer) spans(s install.State, module string) bool {
 	if base, err := i.base(); err == nil && base.Namespaces[module] {
 		return true
 	}
@@ -294,7 +295,7 @@ func (i *Installer) findUV(ctx context.Context) (string, error) {
 // Provide makes importable what a report asks for. What policy refuses and what cannot be found is told in the Provision; an error means that the
 // installation itself failed (problems: index_*, package_*, resolve_failed, resolve_timeout, disk_full, canceled, ...), and the session goes on without.
 // told may be nil; it is called from several goroutines, never at the same time.
-func (i *Installer) Provide(ctx context.Context, r Request, told func(Progress)) (Provision, error) {
+func (i *Installer) Provide(ctx context.Context, r Request, told func(install.Progress)) (install.Provision, error) {
 	r.State = i.living(r.State)
 	wants, refused := i.wants(r)
 	var notes []string
@@ -305,12 +306,12 @@ func (i *Installer) Provide(ctx context.Context, r Request, told func(Progress))
 }
 
 // Module makes one module importable that running code has asked for, as Provide would. A module that was refused is not tried again for a while.
-func (i *Installer) Module(ctx context.Context, module string, loaded []string, s State, told func(Progress)) (Provision, error) {
+func (i *Installer) Module(ctx context.Context, module string, loaded []string, s install.State, told func(install.Progress)) (install.Provision, error) {
 	i.mu.Lock()
 	before, tried := i.tried[module]
 	i.mu.Unlock()
 	if tried && i.now().Sub(before.at) < attemptFresh {
-		return Provision{State: s, Refused: before.refused, Cached: true}, nil
+		return install.Provision{State: s, Refused: before.refused, Cached: true}, nil
 	}
 	root, _, _ := strings.Cut(module, ".")
 	report := scan.Report{Imports: []scan.Import{{Module: module}}}
@@ -327,7 +328,7 @@ func (i *Installer) Module(ctx context.Context, module string, loaded []string, 
 }
 
 // Install makes requirements importable that a person has asked for by name, as `cove packages add` does.
-func (i *Installer) Install(ctx context.Context, asked []require.Requirement, s State, told func(Progress)) (Provision, error) {
+func (i *Installer) Install(ctx context.Context, asked []require.Requirement, s install.State, told func(install.Progress)) (install.Provision, error) {
 	s = i.living(s)
 	have := i.versions(s)
 	var wants []want
@@ -353,29 +354,6 @@ func (i *Installer) Explain(module string) (names.Answer, Tier) {
 		tier = TierRefused
 	}
 	return answer, tier
-}
-
-// Paths returns the folders of a state's layers, as they are seen below root (layer.MountPoint, or where an engine shows it): those that go before
-// the environment's own packages, and those that go behind.
-func (s State) Paths(root string) (first, last []string) {
-	for _, name := range s.Layers {
-		path := filepath.Join(root, name)
-		if slices.Contains(s.First, name) {
-			first = append(first, path)
-		} else {
-			last = append(last, path)
-		}
-	}
-	return first, last
-}
-
-// clone returns a copy that shares nothing with s.
-func (s State) clone() State {
-	packages := make(map[string]string, len(s.Packages))
-	for name, version := range s.Packages {
-		packages[name] = version
-	}
-	return State{Requirements: slices.Clone(s.Requirements), Layers: slices.Clone(s.Layers), First: slices.Clone(s.First), Packages: packages, Looked: slices.Clone(s.Looked)}
 }
 
 // isCode says whether an error is a problem of one of these codes; one that ends in _ stands for all that begin so.

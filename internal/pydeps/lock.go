@@ -16,6 +16,7 @@ import (
 	"strings"
 	"time"
 
+	"cove/internal/install"
 	"cove/internal/problem"
 	"cove/internal/pydeps/require"
 )
@@ -163,42 +164,42 @@ func (i *Installer) hashesOf(ctx context.Context, name, version string) ([]strin
 }
 
 // standing installs requirements where nothing runs yet, and returns the versions of their closure. again asks the index even if the answer is known.
-func (i *Installer) standing(ctx context.Context, requirements []require.Requirement, prefer map[string]string, again bool, told func(Progress)) (Provision, map[string]string, error) {
+func (i *Installer) standing(ctx context.Context, requirements []require.Requirement, prefer map[string]string, again bool, told func(install.Progress)) (install.Provision, map[string]string, error) {
 	var wants []want
 	for _, r := range requirements {
 		wants = append(wants, want{Requirement: r, How: byPerson, Reason: byPerson})
 	}
 	j := job{nothing: true, prefer: prefer, again: again}
 	p, err := i.install(ctx, wants, j, told)
-	return p, p.versions, err
+	return p, p.Versions, err
 }
 
 // fromLock installs exactly what a lock says.
-func (i *Installer) fromLock(ctx context.Context, s *Standing, told func(Progress)) (Provision, error) {
+func (i *Installer) fromLock(ctx context.Context, s *Standing, told func(install.Progress)) (install.Provision, error) {
 	begun := time.Now()
 	told = oneAtATime(told)
 	ctx, cancel := i.bounded(ctx)
 	defer cancel()
 	p, cached, err := i.lockedPlan(ctx, s, told)
 	if err != nil {
-		return Provision{}, i.orEnded(ctx, err)
+		return install.Provision{}, i.orEnded(ctx, err)
 	}
 	o := outcome{plan: p, cached: cached, whole: true}
 	for _, r := range s.Requirements {
 		o.wants = append(o.wants, want{Requirement: r, How: byPerson, Reason: byPerson})
 	}
-	out, err := i.make(ctx, o, Provision{Cached: cached}, told)
+	out, err := i.make(ctx, o, install.Provision{Cached: cached}, told)
 	out.Seconds = time.Since(begun).Seconds()
 	return out, i.orEnded(ctx, err)
 }
 
-func (i *Installer) lockedPlan(ctx context.Context, s *Standing, told func(Progress)) (p plan, cached bool, err error) {
+func (i *Installer) lockedPlan(ctx context.Context, s *Standing, told func(install.Progress)) (p plan, cached bool, err error) {
 	digest := sha256.Sum256([]byte(s.lock.String()))
 	key := i.key(question{New: []string{"lock:" + hex.EncodeToString(digest[:])}})
 	if p, ok := i.recall(key); ok {
 		return p, true, nil
 	}
-	told(Progress{Phase: "resolve"})
+	told(install.Progress{Phase: "resolve"})
 	g, err := i.gateway(ctx)
 	if err != nil {
 		return plan{}, false, err

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"cove/internal/install"
 	"cove/internal/pydeps/gateway"
 	"cove/internal/pydeps/layer"
 	"cove/internal/pydeps/require"
@@ -119,7 +120,7 @@ func (i *Installer) remember(key string, p plan) error {
 
 // solve answers a question from what is remembered, or by asking; cached says which. Whoever has the same question waits for the first one's answer.
 // When the index cannot be asked, an old answer does, and note says so. again asks even where the answer is known.
-func (i *Installer) solve(ctx context.Context, q question, again bool, told func(Progress)) (p plan, cached bool, note string, err error) {
+func (i *Installer) solve(ctx context.Context, q question, again bool, told func(install.Progress)) (p plan, cached bool, note string, err error) {
 	key := i.key(q)
 	old, known := i.recall(key)
 	if known && !again && (i.options.Policy.Offline || old.fresh(q, i.now())) {
@@ -133,7 +134,7 @@ func (i *Installer) solve(ctx context.Context, q question, again bool, told func
 	if other, ok := i.recall(key); ok && !again && other.fresh(q, i.now()) {
 		return other, true, "", nil
 	}
-	told(Progress{Phase: "resolve"})
+	told(install.Progress{Phase: "resolve"})
 	p, note, err = i.resolve(ctx, q)
 	if err != nil {
 		if known && isCode(err, "index_") && ctx.Err() == nil {

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"cove/internal/install"
 	"cove/internal/pydeps/gateway"
 	"cove/internal/pydeps/require"
 )
@@ -100,22 +101,22 @@ func (i *Installer) lack(t tags, project gateway.Project, version string) string
 }
 
 // unusable says why nothing of a project can be used.
-func (i *Installer) unusable(t tags, w want, project gateway.Project, usable []gateway.File) Refusal {
+func (i *Installer) unusable(t tags, w want, project gateway.Project, usable []gateway.File) install.Refusal {
 	if len(usable) > 0 {
 		newest := slices.MaxFunc(usable, func(a, b gateway.File) int { return require.Compare(a.Version, b.Version) })
-		return Refusal{
+		return install.Refusal{
 			Name: w.asked(), Code: "version_unavailable", Hint: "ask for another version, or for any",
 			Reason: fmt.Sprintf("no version of %s that fits %s can be used here; the newest that can is %s", w.Name, w.Specifier, newest.Version),
 		}
 	}
 	for _, f := range project.Files {
 		if _, _, ok := t.rank(f.Name); ok && f.Withheld != "" {
-			return Refusal{
+			return install.Refusal{
 				Name: w.asked(), Code: "file_withheld", Reason: fmt.Sprintf("no file of %s may be used: %s", w.Name, f.Withheld),
 				Hint: "wait, or name the package in packages_min_age_exempt if its age is the reason",
 			}
 		}
 	}
 	p := i.noWheel(w.Name)
-	return Refusal{Name: w.asked(), Code: p.Code, Reason: p.Message, Hint: p.Hint}
+	return install.Refusal{Name: w.asked(), Code: p.Code, Reason: p.Message, Hint: p.Hint}
 }

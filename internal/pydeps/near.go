@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"cove/internal/install"
 	"cove/internal/pydeps/gateway"
 	"cove/internal/pydeps/require"
 )
@@ -19,7 +20,7 @@ const (
 )
 
 // settle finds versions that leave alone everything that is installed. The newest versions come first; in most cases they need nothing changed.
-func (i *Installer) settle(ctx context.Context, o *outcome, j job, told func(Progress)) (bool, error) {
+func (i *Installer) settle(ctx context.Context, o *outcome, j job, told func(install.Progress)) (bool, error) {
 	firm, err := i.kernel()
 	if err != nil {
 		return false, err
@@ -46,7 +47,7 @@ func keeps(versions, have map[string]string) bool {
 }
 
 // near tries a question that ties down what is installed. What it finds does not count when it is years older than the newest.
-func (i *Installer) near(ctx context.Context, o *outcome, q question, told func(Progress)) (bool, error) {
+func (i *Installer) near(ctx context.Context, o *outcome, q question, told func(install.Progress)) (bool, error) {
 	bounded, cancel := context.WithTimeout(ctx, nearPatience)
 	defer cancel()
 	done, err := i.try(bounded, o, q, told)

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"cove/internal/install"
 	"cove/internal/problem"
 	"cove/internal/pydeps/gateway"
 	"cove/internal/pydeps/require"
@@ -17,7 +18,7 @@ const rounds = 3
 
 // plan finds versions for wants that go together with what the session has. It changes as little as it can: first nothing that is
 // there, then nothing that is imported, and at last nothing that the kernel itself runs on, which takes a new interpreter.
-func (i *Installer) plan(ctx context.Context, wants []want, j job, told func(Progress)) (outcome, error) {
+func (i *Installer) plan(ctx context.Context, wants []want, j job, told func(install.Progress)) (outcome, error) {
 	o := outcome{wants: wants, cached: true, again: j.again}
 	var relaxed []relaxation
 	for range rounds {
@@ -60,7 +61,7 @@ const mostAlone = 30
 var unsolvableCodes = []string{"resolve_failed", "no_wheel"}
 
 // salvage leaves out the wants that make the whole impossible, and plans the rest. whole is why it is.
-func (i *Installer) salvage(ctx context.Context, o outcome, j job, told func(Progress), whole error) (outcome, error) {
+func (i *Installer) salvage(ctx context.Context, o outcome, j job, told func(install.Progress), whole error) (outcome, error) {
 	var best outcome
 	var kept []want
 	refused := o.refused
@@ -70,7 +71,7 @@ func (i *Installer) salvage(ctx context.Context, o outcome, j job, told func(Pro
 		switch {
 		case isCode(err, unsolvableCodes...):
 			p := problem.Of(err)
-			refused = append(refused, Refusal{Name: w.asked(), Code: p.Code, Reason: p.Message, Hint: p.Hint})
+			refused = append(refused, install.Refusal{Name: w.asked(), Code: p.Code, Reason: p.Message, Hint: p.Hint})
 		case err != nil:
 			return o, err
 		default:
@@ -86,7 +87,7 @@ func (i *Installer) salvage(ctx context.Context, o outcome, j job, told func(Pro
 }
 
 // question asks for what is wanted beside what the session has asked for before. What is asked for anew replaces an earlier requirement of the same name.
-func (o *outcome) question(s State, pinned, prefer map[string]string) question {
+func (o *outcome) question(s install.State, pinned, prefer map[string]string) question {
 	q := question{New: namesOf(o.wants), Pinned: pinned, Prefer: prefer}
 	for _, text := range s.Requirements {
 		r, err := require.Parse(text)
@@ -98,7 +99,7 @@ func (o *outcome) question(s State, pinned, prefer map[string]string) question {
 }
 
 // try asks a question, and says whether it has a solution. The plan is kept in both cases.
-func (i *Installer) try(ctx context.Context, o *outcome, q question, told func(Progress)) (bool, error) {
+func (i *Installer) try(ctx context.Context, o *outcome, q question, told func(install.Progress)) (bool, error) {
 	var p plan
 	var cached bool
 	var note string
@@ -122,7 +123,7 @@ func (i *Installer) try(ctx context.Context, o *outcome, q question, told func(P
 }
 
 // change tries with other versions of what is installed. Its error says why nothing goes.
-func (i *Installer) change(ctx context.Context, o *outcome, j job, told func(Progress)) error {
+func (i *Installer) change(ctx context.Context, o *outcome, j job, told func(install.Progress)) error {
 	firm, err := i.kernel()
 	if err != nil {
 		return err
@@ -255,7 +256,7 @@ func (i *Installer) withheld(o *outcome) []string {
 }
 
 // build has the wheels made that do not exist.
-func (i *Installer) build(ctx context.Context, o *outcome, j job, told func(Progress)) (bool, error) {
+func (i *Installer) build(ctx context.Context, o *outcome, j job, told func(install.Progress)) (bool, error) {
 	q := o.question(j.state, i.versions(j.state), nil)
 	p, cached, err := i.built(ctx, q, told)
 	if err != nil {

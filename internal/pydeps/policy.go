@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"cove/internal/config"
+	"cove/internal/install"
 	"cove/internal/problem"
 	"cove/internal/pydeps/gateway"
 	"cove/internal/pydeps/layer"
@@ -93,7 +94,7 @@ func approve(name string) string {
 
 // admit returns the wants that policy lets through, and why it does not let through the others. It asks an index only about what is little known, and
 // notes in the session's state what that was.
-func (i *Installer) admit(ctx context.Context, wants []want, s *State) (admitted []want, refused []Refusal, err error) {
+func (i *Installer) admit(ctx context.Context, wants []want, s *install.State) (admitted []want, refused []install.Refusal, err error) {
 	for _, w := range wants {
 		refusal, err := i.judge(ctx, &w, s)
 		if err != nil {
@@ -108,10 +109,10 @@ func (i *Installer) admit(ctx context.Context, wants []want, s *State) (admitted
 	return admitted, refused, nil
 }
 
-func (i *Installer) judge(ctx context.Context, w *want, s *State) (*Refusal, error) {
+func (i *Installer) judge(ctx context.Context, w *want, s *install.State) (*install.Refusal, error) {
 	p := i.options.Policy
-	refuse := func(code, reason, hint string) (*Refusal, error) {
-		return &Refusal{Name: w.asked(), Code: code, Reason: reason, Hint: hint}, nil
+	refuse := func(code, reason, hint string) (*install.Refusal, error) {
+		return &install.Refusal{Name: w.asked(), Code: code, Reason: reason, Hint: hint}, nil
 	}
 	if !p.Install && w.How != byPerson {
 		return refuse("install_off", fmt.Sprintf("%s is not installed, since installing packages is switched off", w.Name),
@@ -141,7 +142,7 @@ func (i *Installer) judge(ctx context.Context, w *want, s *State) (*Refusal, err
 
 // discreet refuses to tell an index a name that code may have put together for that: whoever has the index, or listens on the way to it, reads what data
 // in the sandbox says. A session has so many unknown names, and none that looks like no project's.
-func (i *Installer) discreet(w *want, s *State) *Refusal {
+func (i *Installer) discreet(w *want, s *install.State) *install.Refusal {
 	most := i.options.Policy.Unknown
 	why := ""
 	switch {
@@ -155,14 +156,14 @@ func (i *Installer) discreet(w *want, s *State) *Refusal {
 		s.Looked = append(slices.Clip(s.Looked), w.Name)
 		return nil
 	}
-	return &Refusal{Name: w.asked(), Code: "package_needs_approval", Hint: approve(w.Name),
+	return &install.Refusal{Name: w.asked(), Code: "package_needs_approval", Hint: approve(w.Name),
 		Reason: fmt.Sprintf("%s is not among the 15,000 best known packages and %s, so no index was asked for it", w.Name, why)}
 }
 
 // look asks the index about a distribution that the table does not know.
-func (i *Installer) look(ctx context.Context, w *want) (*Refusal, error) {
+func (i *Installer) look(ctx context.Context, w *want) (*install.Refusal, error) {
 	if !i.mayLook() {
-		return &Refusal{Name: w.asked(), Code: "package_needs_approval", Hint: approve(w.Name),
+		return &install.Refusal{Name: w.asked(), Code: "package_needs_approval", Hint: approve(w.Name),
 			Reason: fmt.Sprintf("%s is not among the 15,000 best known packages, and so many unknown names were asked for that it was not looked up", w.Name)}, nil
 	}
 	g, err := i.gateway(ctx)
@@ -183,7 +184,7 @@ func (i *Installer) look(ctx context.Context, w *want) (*Refusal, error) {
 	why := ""
 	switch {
 	case project.Status == "quarantined":
-		return &Refusal{Name: w.asked(), Code: "package_quarantined", Reason: "the index has put " + w.Name + " under quarantine", Hint: "use another package"}, nil
+		return &install.Refusal{Name: w.asked(), Code: "package_quarantined", Reason: "the index has put " + w.Name + " under quarantine", Hint: "use another package"}, nil
 	case !slices.ContainsFunc(project.Files, func(f gateway.File) bool { return f.Wheel }):
 		why = "has no wheel"
 	case project.Releases < 2:
@@ -196,21 +197,21 @@ func (i *Installer) look(ctx context.Context, w *want) (*Refusal, error) {
 		i.lookWell(w.Name)
 		return nil, nil
 	}
-	return &Refusal{
+	return &install.Refusal{
 		Name: w.asked(), Code: "package_needs_approval", Hint: approve(w.Name),
 		Reason: fmt.Sprintf("%s is not among the 15,000 best known packages and %s, so it is not installed without approval", w.Name, why),
 	}, nil
 }
 
 // refusalOf turns what an index says of one project into a refusal. Problems that are not the project's own are none.
-func refusalOf(w *want, err error) (*Refusal, bool) {
+func refusalOf(w *want, err error) (*install.Refusal, bool) {
 	var p *problem.Error
 	if !errors.As(err, &p) {
 		return nil, false
 	}
 	switch p.Code {
 	case "package_unknown":
-		r := &Refusal{Name: w.asked(), Code: p.Code, Reason: "the package index has no package named " + w.Name, Hint: "check the name"}
+		r := &install.Refusal{Name: w.asked(), Code: p.Code, Reason: "the package index has no package named " + w.Name, Hint: "check the name"}
 		switch {
 		case w.Module != "" && w.ByHand:
 			r.Reason = fmt.Sprintf("%s provides the module %s, and the package index does not have it", w.Name, w.Module)
@@ -221,7 +222,7 @@ func refusalOf(w *want, err error) (*Refusal, bool) {
 		}
 		return r, true
 	case "package_denied", "package_quarantined":
-		return &Refusal{Name: w.asked(), Code: p.Code, Reason: p.Message, Hint: p.Hint}, true
+		return &install.Refusal{Name: w.asked(), Code: p.Code, Reason: p.Message, Hint: p.Hint}, true
 	}
 	return nil, false
 }

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"cove/internal/install"
 	"cove/internal/pydeps"
 	"cove/internal/pydeps/indextest"
 	"cove/internal/pydeps/names"
@@ -116,7 +117,7 @@ func TestInstallByName(t *testing.T) {
 	w := newWorld(t)
 	w.options.Policy.Install = false
 	w.index.Add(indextest.Wheel{Name: "zznew-project", Listed: indextest.Listed{Uploaded: ago(5 * day)}}, indextest.Wheel{Name: "reqeusts"})
-	p, err := w.installer().Install(t.Context(), []require.Requirement{{Name: "zznew-project"}, {Name: "reqeusts"}}, pydeps.State{}, nil)
+	p, err := w.installer().Install(t.Context(), []require.Requirement{{Name: "zznew-project"}, {Name: "reqeusts"}}, install.State{}, nil)
 	if err != nil || brought(p) != "zznew-project 1.0" || refusals(p) != "package_needs_approval reqeusts" {
 		t.Errorf("got %+v, %v", p, err)
 	}
@@ -158,8 +159,8 @@ func TestUnknownNamesAreFew(t *testing.T) {
 	w.options.Policy.Unknown = 3
 	w.index.Add(indextest.Wheel{Name: "cowsay"})
 	i := w.installer()
-	state := pydeps.State{}
-	ask := func(r pydeps.Request) pydeps.Provision {
+	state := install.State{}
+	ask := func(r pydeps.Request) install.Provision {
 		t.Helper()
 		r.State = state
 		p, err := i.Provide(t.Context(), r, nil)

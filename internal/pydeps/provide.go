@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"cove/internal/install"
 	"cove/internal/problem"
 	"cove/internal/pydeps/layer"
 	"cove/internal/pydeps/require"
@@ -18,20 +19,20 @@ import (
 
 // job is what an installation goes by besides what is wanted.
 type job struct {
-	state   State
+	state   install.State
 	loaded  []string          // root modules
 	nothing bool              // no interpreter runs yet, so that none has to be begun anew
 	prefer  map[string]string // versions to stay with
 	again   bool              // ask the index even where the answer is known
 	single  bool              // wants are added one by one, so that the last is to blame
-	refused []Refusal
+	refused []install.Refusal
 	notes   []string
 }
 
 // install brings wants into a session.
-func (i *Installer) install(ctx context.Context, wants []want, j job, told func(Progress)) (Provision, error) {
+func (i *Installer) install(ctx context.Context, wants []want, j job, told func(install.Progress)) (install.Provision, error) {
 	begun := time.Now()
-	p := Provision{State: j.state, Refused: j.refused, Notes: j.notes, Cached: true}
+	p := install.Provision{State: j.state, Refused: j.refused, Notes: j.notes, Cached: true}
 	if len(wants) == 0 {
 		return p, nil
 	}
@@ -58,12 +59,12 @@ func (i *Installer) orEnded(ctx context.Context, err error) error {
 	return fmt.Errorf("%w (%w)", ended(ctx, "installing packages"), err)
 }
 
-func oneAtATime(told func(Progress)) func(Progress) {
+func oneAtATime(told func(install.Progress)) func(install.Progress) {
 	if told == nil {
-		return func(Progress) {}
+		return func(install.Progress) {}
 	}
 	var mu sync.Mutex
-	return func(p Progress) {
+	return func(p install.Progress) {
 		mu.Lock()
 		defer mu.Unlock()
 		told(p)
@@ -71,7 +72,7 @@ func oneAtATime(told func(Progress)) func(Progress) {
 }
 
 // bring decides, plans and makes the layer. With an error the Provision is p with what was refused so far.
-func (i *Installer) bring(ctx context.Context, wants []want, j job, p Provision, told func(Progress)) (Provision, error) {
+func (i *Installer) bring(ctx context.Context, wants []want, j job, p install.Provision, told func(install.Progress)) (install.Provision, error) {
 	wants, refused, err := i.admit(ctx, wants, &p.State)
 	p.Refused = append(p.Refused, refused...)
 	if err != nil || len(wants) == 0 {
@@ -86,8 +87,8 @@ func (i *Installer) bring(ctx context.Context, wants []want, j job, p Provision,
 }
 
 // make has the layer of a plan made, and completes the Provision.
-func (i *Installer) make(ctx context.Context, o outcome, p Provision, told func(Progress)) (Provision, error) {
-	p.versions = o.plan.Versions
+func (i *Installer) make(ctx context.Context, o outcome, p install.Provision, told func(install.Progress)) (install.Provision, error) {
+	p.Versions = o.plan.Versions
 	if len(o.plan.Wheels) == 0 {
 		return p, nil
 	}
@@ -109,7 +110,7 @@ func (i *Installer) make(ctx context.Context, o outcome, p Provision, told func(
 }
 
 // keepsOthers says whether a session has other versions of wheels than these.
-func keepsOthers(wheels []layer.Wheel, s State) bool {
+func keepsOthers(wheels []layer.Wheel, s install.State) bool {
 	return slices.ContainsFunc(wheels, func(w layer.Wheel) bool { return s.Packages[w.Name] != w.Version })
 }
 
@@ -144,10 +145,10 @@ func (i *Installer) fetch(built string) layer.Fetch {
 }
 
 // telling passes on how far the making of a layer is.
-func (i *Installer) telling(o outcome, told func(Progress)) func(layer.Progress) {
+func (i *Installer) telling(o outcome, told func(install.Progress)) func(layer.Progress) {
 	packages := o.packages(o.plan.Wheels)
 	return func(p layer.Progress) {
-		told(Progress{Phase: p.Phase, Packages: packages, Received: p.Received, Total: p.Total})
+		told(install.Progress{Phase: p.Phase, Packages: packages, Received: p.Received, Total: p.Total})
 	}
 }
 
@@ -161,13 +162,13 @@ type outcome struct {
 	whole   bool              // the plan is for all that the session has asked for, and its layer alone is enough
 	newest  map[string]string // what there would be if nothing were installed, where that is known
 	restart string
-	refused []Refusal
+	refused []install.Refusal
 	notes   []string
 }
 
 // next is the session's state with the plan's layer.
-func (o outcome) next(s State, name string, first bool) State {
-	out := s.clone()
+func (o outcome) next(s install.State, name string, first bool) install.State {
+	out := s.Clone()
 	if o.whole {
 		out.Layers, out.First, out.Packages = nil, nil, map[string]string{}
 	}
@@ -189,10 +190,10 @@ func (o outcome) next(s State, name string, first bool) State {
 }
 
 // packages describes wheels, those that were asked for first.
-func (o outcome) packages(wheels []layer.Wheel) []Package {
-	var asked, others []Package
+func (o outcome) packages(wheels []layer.Wheel) []install.Package {
+	var asked, others []install.Package
 	for _, wheel := range wheels {
-		p := Package{Name: wheel.Name, Version: wheel.Version, Size: wheel.Size}
+		p := install.Package{Name: wheel.Name, Version: wheel.Version, Size: wheel.Size}
 		at := slices.IndexFunc(o.wants, func(w want) bool { return w.Name == wheel.Name })
 		if at < 0 {
 			others = append(others, p)
@@ -205,7 +206,7 @@ func (o outcome) packages(wheels []layer.Wheel) []Package {
 }
 
 // installed is what a layer brings that the session did not have.
-func installed(o outcome, l *layer.Layer, before State) []Package {
+func installed(o outcome, l *layer.Layer, before install.State) []install.Package {
 	var news []layer.Wheel
 	for _, w := range o.plan.Wheels {
 		if !o.whole && before.Packages[w.Name] == w.Version {
@@ -220,12 +221,12 @@ func installed(o outcome, l *layer.Layer, before State) []Package {
 }
 
 // living is a state without the layers that are not there any more. What they brought is then missing again, and still asked for.
-func (i *Installer) living(s State) State {
+func (i *Installer) living(s install.State) install.State {
 	gone := func(name string) bool { return i.layer(name) == nil }
 	if !slices.ContainsFunc(s.Layers, gone) {
 		return s
 	}
-	out := s.clone()
+	out := s.Clone()
 	out.Layers, out.First, out.Packages = slices.DeleteFunc(out.Layers, gone), slices.DeleteFunc(out.First, gone), map[string]string{}
 	for _, name := range slices.Backward(out.Layers) {
 		for _, w := range i.layer(name).Wheels {

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"cove/internal/install"
 	"cove/internal/pydeps"
 	"cove/internal/pydeps/indextest"
 	"cove/internal/pydeps/scan"
@@ -16,7 +17,7 @@ func TestMissingPackageIsInstalled(t *testing.T) {
 	w.index.Add(indextest.Wheel{Name: "cowsay", Version: "6.1", Require: []string{"humanize", "packaging>=20"}}, indextest.Wheel{Name: "humanize", Version: "4.0"},
 		indextest.Wheel{Name: "packaging", Version: "25.0"})
 	var phases []string
-	p, err := w.installer().Provide(t.Context(), code("cowsay"), func(p pydeps.Progress) {
+	p, err := w.installer().Provide(t.Context(), code("cowsay"), func(p install.Progress) {
 		if len(phases) == 0 || phases[len(phases)-1] != p.Phase {
 			phases = append(phases, p.Phase)
 		}
@@ -86,7 +87,7 @@ func TestNothingIsInstalled(t *testing.T) {
 	if n := w.index.Requests(""); n != 0 {
 		t.Errorf("the index was asked %d times", n)
 	}
-	provided := w.installer().Provided(pydeps.State{})
+	provided := w.installer().Provided(install.State{})
 	for root, want := range map[string]bool{"os": true, "numpy": true, "pylab": true, "ujson": true, "mpl_toolkits": false, "cowsay": false, "google": false, "": false} {
 		if got := provided(root); got != want {
 			t.Errorf("%q provided: %t", root, got)
@@ -192,7 +193,7 @@ func TestModule(t *testing.T) {
 	w := newWorld(t)
 	w.index.Add(indextest.Wheel{Name: "cowsay"})
 	i := w.installer()
-	p, err := i.Module(t.Context(), "cowsay", nil, pydeps.State{}, nil)
+	p, err := i.Module(t.Context(), "cowsay", nil, install.State{}, nil)
 	if err != nil || brought(p) != "cowsay 1.0" {
 		t.Fatalf("got %+v, %v", p, err)
 	}
@@ -227,7 +228,7 @@ func TestBackToAnEarlierLayer(t *testing.T) {
 	w := newWorld(t)
 	w.index.Add(indextest.Wheel{Name: "cowsay", Version: "5.0"}, indextest.Wheel{Name: "cowsay", Version: "6.1"})
 	newest := w.provide(code("cowsay"))
-	step := func(state pydeps.State, requirement string) pydeps.Provision {
+	step := func(state install.State, requirement string) install.Provision {
 		r := asking(t, "pip", requirement)
 		r.State = state
 		return w.provide(r)

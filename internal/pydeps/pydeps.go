@@ -6,6 +6,7 @@ import (
 	"context"
 	"time"
 
+	"cove/internal/install"
 	"cove/internal/pydeps/gateway"
 	"cove/internal/pydeps/layer"
 	"cove/internal/pydeps/require"
@@ -61,7 +62,7 @@ type Options struct {
 type Builder interface {
 	// Build resolves requirements where some have no wheel, builds what has none, and returns the closure's wheels. Those that it built it has put into
 	// the folder dir, under their file names.
-	Build(ctx context.Context, g *gateway.Gateway, env *pyenv.Environment, r Resolution, dir string, told func(Progress)) ([]layer.Wheel, error)
+	Build(ctx context.Context, g *gateway.Gateway, env *pyenv.Environment, r Resolution, dir string, told func(install.Progress)) ([]layer.Wheel, error)
 }
 
 // Resolution is a question to the resolver.
@@ -70,66 +71,12 @@ type Resolution struct {
 	Constraints  []require.Requirement
 }
 
-// State is what a session has been given. It is part of what is saved of a session. Its zero value is a new session's.
-type State struct {
-	Requirements []string          `json:"requirements,omitempty"` // all that was asked for, PEP 508
-	Layers       []string          `json:"layers,omitempty"`       // names, the last made first
-	First        []string          `json:"first,omitempty"`        // those of Layers that go before the environment's own packages
-	Packages     map[string]string `json:"packages,omitempty"`     // distribution to version, of all layers
-	Looked       []string          `json:"looked,omitempty"`       // unknown names that its code has had an index asked for
-}
-
 // Request is what a session asks for before it runs code.
 type Request struct {
 	Report  scan.Report
 	Missing []string // root modules of the report, of Unless too, that the kernel cannot import, as it says; hostile
 	Loaded  []string // root modules that the kernel has imported, as it says; hostile
-	State   State
+	State   install.State
 	// Pristine says that nothing of the user's has run yet, so that a new interpreter loses nothing.
 	Pristine bool
-}
-
-// Progress says how far an installation is.
-type Progress struct {
-	Phase           string // "resolve", "download", "unpack", "compile", "build"
-	Packages        []Package
-	Received, Total int64 // bytes
-}
-
-// Package is one distribution that was installed or is being installed.
-type Package struct {
-	Name    string `json:"name"`
-	Version string `json:"version"`
-	Size    int64  `json:"size,omitempty"`   // bytes of the wheel
-	Asked   bool   `json:"asked,omitempty"`  // for itself, not as a dependency
-	Module  string `json:"module,omitempty"` // that was imported, where that is why
-	Reason  string `json:"reason,omitempty"` // why this one: names.Reason, or scan's Asked.How
-}
-
-// Refusal is something that was asked for and is not installed.
-type Refusal struct {
-	Name   string // module or distribution, as asked
-	Code   string // a problem code: package_unknown, package_refused, package_needs_approval, no_wheel, ...
-	Reason string // one sentence
-	Hint   string
-}
-
-// Provision is the answer to a Request.
-type Provision struct {
-	State     State     // the session's from now on
-	Layer     string    // name of the layer to add; "" when there is nothing to add
-	First     bool      // it goes before the environment's own packages
-	Restart   string    // not "": why a new interpreter is needed first; Layer is made, but must be added to the new one alone, with State.Paths
-	Installed []Package // what Layer brings, the asked ones first
-	Refused   []Refusal
-	Notes     []string // what a person should know: pins that were relaxed, an index that could not be asked, ...
-	Cached    bool     // nothing was resolved, downloaded or made
-	Seconds   float64
-
-	versions map[string]string // of all that what was asked for takes
-}
-
-// Silent says that there is nothing to tell anybody.
-func (p Provision) Silent() bool {
-	return len(p.Installed) == 0 && p.Restart == "" && len(p.Refused) == 0 && len(p.Notes) == 0
 }

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"syscall"
 
+	"cove/internal/install"
 	"cove/internal/problem"
 	"cove/internal/pydeps/require"
 )
@@ -87,7 +88,7 @@ func StandingIn(dir string) (*Standing, error) {
 
 // Add installs requirements beside those that are there, changing as few versions as it can, and writes both files. When it fails, or when something of what is
 // asked for is refused, both stay as they were; the Provision says what was refused.
-func (s *Standing) Add(ctx context.Context, i *Installer, asked []require.Requirement, told func(Progress)) (Provision, error) {
+func (s *Standing) Add(ctx context.Context, i *Installer, asked []require.Requirement, told func(install.Progress)) (install.Provision, error) {
 	next := slices.Clone(s.Requirements)
 	for _, r := range asked {
 		at := slices.IndexFunc(next, func(old require.Requirement) bool { return old.Name == r.Name && old.Marker == r.Marker })
@@ -101,13 +102,13 @@ func (s *Standing) Add(ctx context.Context, i *Installer, asked []require.Requir
 }
 
 // Remove takes packages off by their names, and writes both files. Problems: package_not_listed, and those of Add.
-func (s *Standing) Remove(ctx context.Context, i *Installer, names []string, told func(Progress)) (Provision, error) {
+func (s *Standing) Remove(ctx context.Context, i *Installer, names []string, told func(install.Progress)) (install.Provision, error) {
 	next := slices.Clone(s.Requirements)
 	for _, name := range names {
 		before := len(next)
 		next = slices.DeleteFunc(next, func(r require.Requirement) bool { return r.Name == require.Normalize(name) })
 		if len(next) == before {
-			return Provision{}, problem.New(problem.NotFound, "package_not_listed", fmt.Sprintf("%s is not listed in %s", name, filepath.Join(s.Dir, StandingFile))).
+			return install.Provision{}, problem.New(problem.NotFound, "package_not_listed", fmt.Sprintf("%s is not listed in %s", name, filepath.Join(s.Dir, StandingFile))).
 				WithHint("\"cove packages ls\" lists the packages")
 		}
 	}
@@ -115,15 +116,15 @@ func (s *Standing) Remove(ctx context.Context, i *Installer, names []string, tol
 }
 
 // Lock looks for the newest versions that fit and writes the lock.
-func (s *Standing) Lock(ctx context.Context, i *Installer, told func(Progress)) (Provision, error) {
+func (s *Standing) Lock(ctx context.Context, i *Installer, told func(install.Progress)) (install.Provision, error) {
 	return s.renew(ctx, i, s.Requirements, nil, told)
 }
 
 // renew installs requirements and, when all goes well, writes the files.
-func (s *Standing) renew(ctx context.Context, i *Installer, next []require.Requirement, prefer map[string]string, told func(Progress)) (Provision, error) {
+func (s *Standing) renew(ctx context.Context, i *Installer, next []require.Requirement, prefer map[string]string, told func(install.Progress)) (install.Provision, error) {
 	unlock, err := locked(ctx, filepath.Join(i.dir, "locks", "standing"))
 	if err != nil {
-		return Provision{}, err
+		return install.Provision{}, err
 	}
 	defer unlock()
 	p, versions, err := i.standing(ctx, next, prefer, prefer == nil, told)
@@ -149,13 +150,13 @@ func (s *Standing) renew(ctx context.Context, i *Installer, next []require.Requi
 
 // Begin returns what a session begins with: exactly what the lock says where it is for this kind of machine, else the versions closest to it. It writes no files.
 // The Provision's State is the session's, whose Paths belong to the kernel from its start; nothing has to be added.
-func (s *Standing) Begin(ctx context.Context, i *Installer, told func(Progress)) (Provision, error) {
+func (s *Standing) Begin(ctx context.Context, i *Installer, told func(install.Progress)) (install.Provision, error) {
 	if len(s.Requirements) == 0 {
-		return Provision{Cached: true}, nil
+		return install.Provision{Cached: true}, nil
 	}
 	why, err := i.unfit(s)
 	if err != nil {
-		return Provision{}, err
+		return install.Provision{}, err
 	}
 	if why == "" {
 		return i.fromLock(ctx, s, told)

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"cove/internal/install"
 	"cove/internal/problem"
 	"cove/internal/pydeps"
 	"cove/internal/pydeps/indextest"
@@ -39,7 +40,7 @@ func find(t *testing.T, dir, data string) *pydeps.Standing {
 	return s
 }
 
-func (w *world) begin(s *pydeps.Standing) pydeps.Provision {
+func (w *world) begin(s *pydeps.Standing) install.Provision {
 	w.t.Helper()
 	p, err := s.Begin(w.t.Context(), w.installer(), nil)
 	if err != nil {

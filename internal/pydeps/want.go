@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"cove/internal/install"
 	"cove/internal/pydeps/names"
 	"cove/internal/pydeps/require"
 	"cove/internal/pydeps/scan"
@@ -35,9 +36,9 @@ func (w want) asked() string {
 }
 
 // wants returns what of a request has to be installed, and what of it cannot be had under any policy. It asks no index.
-func (i *Installer) wants(r Request) (wants []want, refused []Refusal) {
+func (i *Installer) wants(r Request) (wants []want, refused []install.Refusal) {
 	for _, text := range r.Report.Refused {
-		refused = append(refused, Refusal{Name: text, Code: "requirement_not_allowed", Reason: fmt.Sprintf("%s is not installed: only names of packages with versions are", text),
+		refused = append(refused, install.Refusal{Name: text, Code: "requirement_not_allowed", Reason: fmt.Sprintf("%s is not installed: only names of packages with versions are", text),
 			Hint: "ask for the package by its name on the index"})
 	}
 	have := i.versions(r.State)
@@ -55,11 +56,11 @@ func (i *Installer) wants(r Request) (wants []want, refused []Refusal) {
 		found, no := i.wantsOf(imported, r, have, explicit)
 		wants, refused = append(wants, found...), append(refused, no...)
 	}
-	return merge(wants), slices.CompactFunc(refused, func(a, b Refusal) bool { return a == b })
+	return merge(wants), slices.CompactFunc(refused, func(a, b install.Refusal) bool { return a == b })
 }
 
 // wantsOf returns what one import takes.
-func (i *Installer) wantsOf(imported scan.Import, r Request, have map[string]string, explicit []want) (wants []want, refused []Refusal) {
+func (i *Installer) wantsOf(imported scan.Import, r Request, have map[string]string, explicit []want) (wants []want, refused []install.Refusal) {
 	for _, module := range i.missing(imported, r) {
 		if imported.Distribution != "" {
 			name := require.Normalize(imported.Distribution)
@@ -81,7 +82,7 @@ func (i *Installer) wantsOf(imported scan.Import, r Request, have map[string]str
 }
 
 // wantOf returns what provides a module, or why nothing does.
-func (i *Installer) wantOf(module string, have map[string]string, explicit []want) (*want, *Refusal) {
+func (i *Installer) wantOf(module string, have map[string]string, explicit []want) (*want, *install.Refusal) {
 	answer := names.Resolve(module, i.python)
 	root, _, _ := strings.Cut(module, ".")
 	if slices.ContainsFunc(explicit, func(w want) bool {
@@ -93,12 +94,12 @@ func (i *Installer) wantOf(module string, have map[string]string, explicit []wan
 	case names.Standard:
 		return nil, nil
 	case names.Refused:
-		return nil, &Refusal{Name: module, Code: "package_refused", Reason: answer.Explanation, Hint: answer.Hint}
+		return nil, &install.Refusal{Name: module, Code: "package_refused", Reason: answer.Explanation, Hint: answer.Hint}
 	case names.Unknown:
 		if len(explicit) > 0 {
 			return nil, nil // one of those may well bring it; the import hook asks again if not
 		}
-		return nil, &Refusal{Name: module, Code: "package_unknown", Reason: answer.Explanation, Hint: answer.Hint}
+		return nil, &install.Refusal{Name: module, Code: "package_unknown", Reason: answer.Explanation, Hint: answer.Hint}
 	}
 	if answer.Reason == names.BySameName && len(explicit) > 0 {
 		return nil, nil
@@ -180,7 +181,7 @@ func (i *Installer) closest(imported scan.Import) []string {
 }
 
 // versions returns every distribution that a session has, with its version.
-func (i *Installer) versions(s State) map[string]string {
+func (i *Installer) versions(s install.State) map[string]string {
 	all := make(map[string]string, len(i.options.Env.Packages)+len(s.Packages))
 	for name, version := range i.options.Env.Packages {
 		all[name] = version
@@ -192,7 +193,7 @@ func (i *Installer) versions(s State) map[string]string {
 }
 
 // satisfied says whether a session has what a requirement asks for. What a distribution's extras have brought is known only where the session itself asked for them.
-func satisfied(r require.Requirement, have map[string]string, s State) bool {
+func satisfied(r require.Requirement, have map[string]string, s install.State) bool {
 	version, there := have[r.Name]
 	if !there || !r.Allows(version) {
 		return false

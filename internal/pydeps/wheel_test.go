@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"cove/internal/install"
 	"cove/internal/problem"
 	"cove/internal/pydeps"
 	"cove/internal/pydeps/gateway"
@@ -66,9 +67,9 @@ type builder struct {
 	fail   error
 }
 
-func (b *builder) Build(_ context.Context, _ *gateway.Gateway, _ *pyenv.Environment, r pydeps.Resolution, dir string, told func(pydeps.Progress)) ([]layer.Wheel, error) {
+func (b *builder) Build(_ context.Context, _ *gateway.Gateway, _ *pyenv.Environment, r pydeps.Resolution, dir string, told func(install.Progress)) ([]layer.Wheel, error) {
 	b.asked = append(b.asked, r)
-	told(pydeps.Progress{Phase: "build"})
+	told(install.Progress{Phase: "build"})
 	var out []layer.Wheel
 	for _, w := range b.wheels {
 		if err := os.WriteFile(filepath.Join(dir, w.Filename()), w.Bytes(), 0o600); err != nil {

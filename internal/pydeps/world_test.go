@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"cove/internal/config"
+	"cove/internal/install"
 	"cove/internal/pydeps"
 	"cove/internal/pydeps/indextest"
 	"cove/internal/pydeps/require"
@@ -145,7 +146,7 @@ func asking(t *testing.T, how string, requirements ...string) pydeps.Request {
 	return r
 }
 
-func (w *world) provide(r pydeps.Request) pydeps.Provision {
+func (w *world) provide(r pydeps.Request) install.Provision {
 	w.t.Helper()
 	p, err := w.installer().Provide(w.t.Context(), r, nil)
 	if err != nil {
@@ -155,7 +156,7 @@ func (w *world) provide(r pydeps.Request) pydeps.Provision {
 }
 
 // brought are the names and versions of what a Provision installed, sorted.
-func brought(p pydeps.Provision) string {
+func brought(p install.Provision) string {
 	var out []string
 	for _, one := range p.Installed {
 		out = append(out, one.Name+" "+one.Version)
@@ -165,7 +166,7 @@ func brought(p pydeps.Provision) string {
 }
 
 // imports runs Python with a state's layers and returns what the code prints.
-func (w *world) imports(i *pydeps.Installer, s pydeps.State, code string) (string, error) {
+func (w *world) imports(i *pydeps.Installer, s install.State, code string) (string, error) {
 	w.t.Helper()
 	first, last := s.Paths(i.Mount())
 	program := fmt.Sprintf("import sys\nsys.path[:0] = %s\nsys.path += %s\n%s", list(first), list(last), code)
@@ -181,7 +182,7 @@ func list(paths []string) string {
 }
 
 // refusals are the codes and names of what was refused.
-func refusals(p pydeps.Provision) string {
+func refusals(p install.Provision) string {
 	var out []string
 	for _, r := range p.Refused {
 		if r.Reason == "" || r.Hint == "" {

@@ -8,10 +8,10 @@ import (
 	"regexp"
 	"slices"
 
+	"cove/internal/install"
 	"cove/internal/kernel"
 	"cove/internal/link"
 	"cove/internal/problem"
-	"cove/internal/pydeps"
 	"cove/internal/sandbox"
 )
 
@@ -275,7 +275,7 @@ func (s *Session) lacksFirst(k *slot) bool {
 // catchUp gives an interpreter what was installed for others since it last had a turn. It waits for its turn.
 func (s *Session) catchUp(ctx context.Context, t *turn) error {
 	s.mu.Lock()
-	var fresh pydeps.State
+	var fresh install.State
 	for _, layer := range s.installed.Layers {
 		if !slices.Contains(t.slot.layers, layer) && !slices.Contains(s.installed.First, layer) {
 			fresh.Layers = append(fresh.Layers, layer)

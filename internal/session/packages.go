@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"cove/internal/install"
 	"cove/internal/kernel"
 	"cove/internal/problem"
 	"cove/internal/pydeps"
@@ -23,13 +24,13 @@ type Packages interface {
 	// Mount is the host folder of the layers, which is shown in the sandbox from its start.
 	Mount() string
 	// Provided says whether a root module is there for a session that was given state.
-	Provided(state pydeps.State) func(root string) bool
+	Provided(state install.State) func(root string) bool
 	// Provide installs what a report asks for.
-	Provide(ctx context.Context, r pydeps.Request, told func(pydeps.Progress)) (pydeps.Provision, error)
+	Provide(ctx context.Context, r pydeps.Request, told func(install.Progress)) (install.Provision, error)
 	// Install installs what a person asks for by name.
-	Install(ctx context.Context, requirements []require.Requirement, s pydeps.State, told func(pydeps.Progress)) (pydeps.Provision, error)
+	Install(ctx context.Context, requirements []require.Requirement, s install.State, told func(install.Progress)) (install.Provision, error)
 	// Module installs what provides one module that running code imports.
-	Module(ctx context.Context, module string, loaded []string, s pydeps.State, told func(pydeps.Progress)) (pydeps.Provision, error)
+	Module(ctx context.Context, module string, loaded []string, s install.State, told func(install.Progress)) (install.Provision, error)
 }
 
 // restartLine is the first line of a cell that wants a new interpreter.
@@ -38,7 +39,7 @@ const restartLine = "%restart"
 type yielder = func(kernel.Event, error) bool
 
 // Installed is what Options.Packages has given the session until now.
-func (s *Session) Installed() pydeps.State {
+func (s *Session) Installed() install.State {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.installed
@@ -102,12 +103,12 @@ func (s *Session) mark(k *slot) {
 }
 
 // install changes what is installed, one change at a time.
-func (s *Session) install(ctx context.Context, change func(pydeps.State) (pydeps.Provision, error), t *turn) (pydeps.Provision, error) {
+func (s *Session) install(ctx context.Context, change func(install.State) (install.Provision, error), t *turn) (install.Provision, error) {
 	select {
 	case <-s.installing:
 		defer func() { s.installing <- struct{}{} }()
 	case <-ctx.Done():
-		return pydeps.Provision{}, ctx.Err()
+		return install.Provision{}, ctx.Err()
 	}
 	p, err := installing(ctx, change, s.Installed())
 	s.mu.Lock()
@@ -125,7 +126,7 @@ func (s *Session) install(ctx context.Context, change func(pydeps.State) (pydeps
 }
 
 // installing makes one change and has it seen how that went.
-func installing(ctx context.Context, change func(pydeps.State) (pydeps.Provision, error), have pydeps.State) (pydeps.Provision, error) {
+func installing(ctx context.Context, change func(install.State) (install.Provision, error), have install.State) (install.Provision, error) {
 	ctx, over := telemetry.Step(ctx, telemetry.StageInstall)
 	p, err := change(have)
 	defer func() { over(err) }()
@@ -148,22 +149,22 @@ func installing(ctx context.Context, change func(pydeps.State) (pydeps.Provision
 var errLeft = problem.New(problem.Canceled, "canceled", "nobody listens any more")
 
 // provide finds out what the code needs and has it installed.
-func (s *Session) provide(ctx context.Context, t *turn, req kernel.Request, yield yielder) (pydeps.Provision, error) {
+func (s *Session) provide(ctx context.Context, t *turn, req kernel.Request, yield yielder) (install.Provision, error) {
 	wanted, err := s.survey(ctx, t, req)
 	if err != nil {
-		return pydeps.Provision{}, err
+		return install.Provision{}, err
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	type outcome struct {
-		provision pydeps.Provision
+		provision install.Provision
 		err       error
 	}
-	told, over := make(chan pydeps.Progress, 64), make(chan outcome, 1)
+	told, over := make(chan install.Progress, 64), make(chan outcome, 1)
 	go func() {
-		p, err := s.install(ctx, func(have pydeps.State) (pydeps.Provision, error) {
+		p, err := s.install(ctx, func(have install.State) (install.Provision, error) {
 			wanted.State = have
-			return s.opts.Packages.Provide(ctx, wanted, func(p pydeps.Progress) {
+			return s.opts.Packages.Provide(ctx, wanted, func(p install.Progress) {
 				select {
 				case told <- p:
 				default: // whoever shows it is behind; there will be more
@@ -178,7 +179,7 @@ func (s *Session) provide(ctx context.Context, t *turn, req kernel.Request, yiel
 			if !yield(kernel.Install{Progress: &p}, nil) {
 				cancel()
 				<-over
-				return pydeps.Provision{}, errLeft
+				return install.Provision{}, errLeft
 			}
 		case o := <-over:
 			return o.provision, o.err
@@ -272,7 +273,7 @@ func (s *Session) dropScanner() {
 }
 
 // apply gives the interpreter what was installed, and says so. It returns false when there is nothing to run any more.
-func (s *Session) apply(ctx context.Context, t *turn, p pydeps.Provision, began time.Time, yield yielder) bool {
+func (s *Session) apply(ctx context.Context, t *turn, p install.Provision, began time.Time, yield yielder) bool {
 	told := kernel.Install{Provision: p}
 	var err error
 	if p.Restart != "" {
@@ -312,8 +313,8 @@ func (s *Session) renew(ctx context.Context, t *turn) error {
 }
 
 // added is the state of a session that has a provision's layer alone.
-func added(p pydeps.Provision) pydeps.State {
-	one := pydeps.State{Layers: []string{p.Layer}}
+func added(p install.Provision) install.State {
+	one := install.State{Layers: []string{p.Layer}}
 	if p.First {
 		one.First = one.Layers
 	}
@@ -321,14 +322,14 @@ func added(p pydeps.Provision) pydeps.State {
 }
 
 // pathsOf says where a provision's layer is in the sandbox.
-func (s *Session) pathsOf(p pydeps.Provision) kernel.Paths {
+func (s *Session) pathsOf(p install.Provision) kernel.Paths {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.paths(added(p))
 }
 
 // paths says where the layers of a state are in the sandbox.
-func (s *Session) paths(state pydeps.State) kernel.Paths {
+func (s *Session) paths(state install.State) kernel.Paths {
 	if s.box == nil || len(state.Layers) == 0 {
 		return kernel.Paths{}
 	}
@@ -338,8 +339,8 @@ func (s *Session) paths(state pydeps.State) kernel.Paths {
 
 // missing installs what running code turns out to import.
 func (s *Session) missing(ctx context.Context, t *turn, module string, loaded []string, tell func(kernel.Event)) (kernel.Paths, error) {
-	p, err := s.install(ctx, func(have pydeps.State) (pydeps.Provision, error) {
-		return s.opts.Packages.Module(ctx, module, loaded, have, func(p pydeps.Progress) { tell(kernel.Install{Progress: &p}) })
+	p, err := s.install(ctx, func(have install.State) (install.Provision, error) {
+		return s.opts.Packages.Module(ctx, module, loaded, have, func(p install.Progress) { tell(kernel.Install{Progress: &p}) })
 	}, t)
 	if err != nil {
 		if ctx.Err() == nil {
@@ -359,19 +360,19 @@ func (s *Session) missing(ctx context.Context, t *turn, module string, loaded []
 
 // Install makes packages importable in all of the session's kernels, in each from its next execution on. Where the Provision has a Restart,
 // those that have run code already need a new interpreter for it.
-func (s *Session) Install(ctx context.Context, requirements []require.Requirement, told func(pydeps.Progress)) (pydeps.Provision, error) {
+func (s *Session) Install(ctx context.Context, requirements []require.Requirement, told func(install.Progress)) (install.Provision, error) {
 	if s.opts.Packages == nil {
-		return pydeps.Provision{}, problem.New(problem.Denied, "packages_off", "packages cannot be installed here")
+		return install.Provision{}, problem.New(problem.Denied, "packages_off", "packages cannot be installed here")
 	}
 	done, err := s.share(ctx)
 	if err != nil {
-		return pydeps.Provision{}, err
+		return install.Provision{}, err
 	}
 	defer done()
 	if _, _, err := s.connected(ctx); err != nil {
-		return pydeps.Provision{}, err
+		return install.Provision{}, err
 	}
-	p, err := s.install(ctx, func(have pydeps.State) (pydeps.Provision, error) {
+	p, err := s.install(ctx, func(have install.State) (install.Provision, error) {
 		return s.opts.Packages.Install(ctx, requirements, have, told)
 	}, nil)
 	if err != nil {

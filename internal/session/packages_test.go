@@ -9,6 +9,7 @@ import (
 	"sync"
 	"testing"
 
+	"cove/internal/install"
 	"cove/internal/kernel"
 	"cove/internal/problem"
 	"cove/internal/pydeps"
@@ -52,13 +53,13 @@ func newShelf(t *testing.T, modules map[string]string) *shelf {
 
 func (s *shelf) Mount() string { return s.dir }
 
-func (s *shelf) Provided(state pydeps.State) func(string) bool {
+func (s *shelf) Provided(state install.State) func(string) bool {
 	return func(root string) bool {
 		return slices.Contains([]string{"sys", "os", "time", "math"}, root) || state.Packages[root] != ""
 	}
 }
 
-func (s *shelf) Provide(ctx context.Context, r pydeps.Request, told func(pydeps.Progress)) (pydeps.Provision, error) {
+func (s *shelf) Provide(ctx context.Context, r pydeps.Request, told func(install.Progress)) (install.Provision, error) {
 	var asked []string
 	for _, i := range r.Report.Imports {
 		if !i.Optional && slices.Contains(r.Missing, i.Module) {
@@ -72,28 +73,28 @@ func (s *shelf) Provide(ctx context.Context, r pydeps.Request, told func(pydeps.
 	s.asked = append(s.asked, asked)
 	s.mu.Unlock()
 	if s.hold != nil {
-		told(pydeps.Progress{Phase: "resolve"})
+		told(install.Progress{Phase: "resolve"})
 		select {
 		case <-s.hold:
 		case <-ctx.Done():
-			return pydeps.Provision{}, problem.New(problem.Canceled, "canceled", "canceled")
+			return install.Provision{}, problem.New(problem.Canceled, "canceled", "canceled")
 		}
 	}
 	if s.fail != nil {
-		return pydeps.Provision{}, s.fail
+		return install.Provision{}, s.fail
 	}
 	return s.give(asked, r.State, r.Pristine), nil
 }
 
-func (s *shelf) give(asked []string, state pydeps.State, pristine bool) pydeps.Provision {
-	p := pydeps.Provision{State: state}
+func (s *shelf) give(asked []string, state install.State, pristine bool) install.Provision {
+	p := install.Provision{State: state}
 	for _, name := range asked {
 		if _, ok := s.modules[name]; !ok {
-			p.Refused = append(p.Refused, pydeps.Refusal{Name: name, Code: "package_unknown", Reason: "unknown"})
+			p.Refused = append(p.Refused, install.Refusal{Name: name, Code: "package_unknown", Reason: "unknown"})
 			continue
 		}
 		p.Layer = "layer-" + name
-		p.Installed = append(p.Installed, pydeps.Package{Name: name, Version: "1", Asked: true})
+		p.Installed = append(p.Installed, install.Package{Name: name, Version: "1", Asked: true})
 		p.State.Layers = append([]string{p.Layer}, p.State.Layers...)
 		p.State.Packages = map[string]string{name: "1"}
 		if slices.Contains(s.replace, name) {
@@ -107,14 +108,14 @@ func (s *shelf) give(asked []string, state pydeps.State, pristine bool) pydeps.P
 	return p
 }
 
-func (s *shelf) Module(_ context.Context, module string, _ []string, state pydeps.State, _ func(pydeps.Progress)) (pydeps.Provision, error) {
+func (s *shelf) Module(_ context.Context, module string, _ []string, state install.State, _ func(install.Progress)) (install.Provision, error) {
 	if s.fail != nil {
-		return pydeps.Provision{}, s.fail
+		return install.Provision{}, s.fail
 	}
 	return s.give([]string{module}, state, false), nil
 }
 
-func (s *shelf) Install(_ context.Context, asked []require.Requirement, state pydeps.State, _ func(pydeps.Progress)) (pydeps.Provision, error) {
+func (s *shelf) Install(_ context.Context, asked []require.Requirement, state install.State, _ func(install.Progress)) (install.Provision, error) {
 	var names []string
 	for _, r := range asked {
 		names = append(names, r.Name)

@@ -18,10 +18,10 @@ import (
 
 	"golang.org/x/sync/semaphore"
 
+	"cove/internal/install"
 	"cove/internal/kernel"
 	"cove/internal/link"
 	"cove/internal/problem"
-	"cove/internal/pydeps"
 	"cove/internal/pydeps/layer"
 	"cove/internal/pydeps/scan"
 	"cove/internal/pyenv"
@@ -66,7 +66,7 @@ type Options struct {
 	// Packages makes what code imports importable; nil leaves code with what Env has.
 	Packages Packages
 	// Installed is what Packages gave the session that Image or Running is of, or what a new session is to begin with.
-	Installed pydeps.State
+	Installed install.State
 	// Kernels are the process ids of the kernels in Image or Running by their names, as KernelPIDs told before; 0 for one whose interpreter is to be
 	// started. Without it there is one kernel, kernel.Main.
 	Kernels map[string]int
@@ -99,7 +99,7 @@ type Session struct {
 	adopted bool // the sandbox was Options.Running
 	meter   meter
 
-	installed pydeps.State  // what Packages has given
+	installed install.State // what Packages has given
 	scanner   *scan.Scanner // nil until code is suspected to need something
 }
 

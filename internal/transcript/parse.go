@@ -8,11 +8,11 @@ import (
 	"slices"
 	"time"
 
+	"cove/internal/install"
 	"cove/internal/interpreter"
 	"cove/internal/kernel"
 	"cove/internal/model"
 	"cove/internal/problem"
-	"cove/internal/pydeps"
 )
 
 // ParseEvent reads what Event wrote. What Event leaves out comes back empty. What makes no sense is a problem of kind Invalid with code
@@ -226,18 +226,18 @@ func (f parsedFailure) problem() *problem.Error {
 }
 
 type parsedInstall struct {
-	Packages []pydeps.Package `json:"packages"`
-	Refused  []pydeps.Refusal `json:"refused"` // the names differ in case alone
-	Notes    []string         `json:"notes"`
-	Seconds  float64          `json:"seconds"`
-	Cached   bool             `json:"cached"`
-	Restart  string           `json:"needs_restart"`
-	Begun    bool             `json:"restarted"`
-	Failure  *parsedFailure   `json:"failure"`
+	Packages []install.Package `json:"packages"`
+	Refused  []install.Refusal `json:"refused"` // the names differ in case alone
+	Notes    []string          `json:"notes"`
+	Seconds  float64           `json:"seconds"`
+	Cached   bool              `json:"cached"`
+	Restart  string            `json:"needs_restart"`
+	Begun    bool              `json:"restarted"`
+	Failure  *parsedFailure    `json:"failure"`
 }
 
 func (i parsedInstall) event() (kernel.Event, bool) {
-	e := kernel.Install{Restarted: i.Begun, Provision: pydeps.Provision{
+	e := kernel.Install{Restarted: i.Begun, Provision: install.Provision{
 		Installed: filledList(i.Packages), Refused: filledList(i.Refused), Notes: filledList(i.Notes), Seconds: i.Seconds, Cached: i.Cached, Restart: i.Restart,
 	}}
 	if i.Failure != nil {
@@ -247,14 +247,14 @@ func (i parsedInstall) event() (kernel.Event, bool) {
 }
 
 type parsedProgress struct {
-	Phase    string           `json:"phase"`
-	Packages []pydeps.Package `json:"packages"`
-	Received int64            `json:"received_bytes"`
-	Total    int64            `json:"total_bytes"`
+	Phase    string            `json:"phase"`
+	Packages []install.Package `json:"packages"`
+	Received int64             `json:"received_bytes"`
+	Total    int64             `json:"total_bytes"`
 }
 
 func (p parsedProgress) event() (kernel.Event, bool) {
-	return kernel.Install{Progress: &pydeps.Progress{Phase: p.Phase, Packages: filledList(p.Packages), Received: p.Received, Total: p.Total}}, p.Received >= 0 && p.Total >= 0
+	return kernel.Install{Progress: &install.Progress{Phase: p.Phase, Packages: filledList(p.Packages), Received: p.Received, Total: p.Total}}, p.Received >= 0 && p.Total >= 0
 }
 
 type parsedDone struct {

@@ -9,11 +9,11 @@ import (
 	"maps"
 	"unicode/utf8"
 
+	"cove/internal/install"
 	"cove/internal/interpreter"
 	"cove/internal/kernel"
 	"cove/internal/model"
 	"cove/internal/problem"
-	"cove/internal/pydeps"
 )
 
 // Record is one JSON object with its "type" among its members.
@@ -153,7 +153,7 @@ func installRecord(e kernel.Install) Record {
 	return r
 }
 
-func progressRecord(p pydeps.Progress) Record {
+func progressRecord(p install.Progress) Record {
 	r := Record{"type": "install_progress", "phase": p.Phase, "packages": notNone(p.Packages)}
 	if p.Received > 0 || p.Total > 0 {
 		r["received_bytes"], r["total_bytes"] = p.Received, p.Total

@@ -10,15 +10,15 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"cove/internal/install"
 	"cove/internal/interpreter"
 	"cove/internal/kernel"
 	"cove/internal/model"
 	"cove/internal/problem"
-	"cove/internal/pydeps"
 	"cove/internal/transcript"
 )
 
-var ignoreUnexported = cmpopts.IgnoreUnexported(pydeps.Provision{})
+var ignoreUnexported = cmpopts.IgnoreUnexported(install.Provision{})
 
 // events is every kind of event with its documented form.
 func events() map[string]kernel.Event {
@@ -36,16 +36,16 @@ func events() map[string]kernel.Event {
 		`{"type":"error","name":"ValueError","traceback":["a","ValueError: no"],"value":"no"}`:                 kernel.Error{Name: "ValueError", Value: "no", Traceback: []string{"a", "ValueError: no"}},
 		`{"type":"error","name":"E","traceback":[],"value":""}`:                                                kernel.Error{Name: "E"},
 		`{"type":"done","exit_code":0,"outcome":"ok","seconds":0.25}`:                                          kernel.Done{Outcome: kernel.OutcomeOK, Wall: 250 * time.Millisecond},
-		`{"type":"install_progress","packages":[],"phase":"resolve"}`:                                          kernel.Install{Progress: &pydeps.Progress{Phase: "resolve"}},
-		`{"type":"install","cached":true,"notes":[],"packages":[],"refused":[],"restarted":false,"seconds":0}`: kernel.Install{Provision: pydeps.Provision{Cached: true}},
+		`{"type":"install_progress","packages":[],"phase":"resolve"}`:                                          kernel.Install{Progress: &install.Progress{Phase: "resolve"}},
+		`{"type":"install","cached":true,"notes":[],"packages":[],"refused":[],"restarted":false,"seconds":0}`: kernel.Install{Provision: install.Provision{Cached: true}},
 		`{"type":"done","dropped_bytes":9,"exit_code":1,"lost":"kernel","message":"It died","outcome":"kernel_died","seconds":1.000000001,"signal":"SIGSEGV"}`: kernel.Done{
 			Outcome: kernel.OutcomeDied, ExitCode: 1, Signal: "SIGSEGV", Message: "It died", Wall: time.Second + 1, Lost: kernel.LostKernel, Dropped: 9},
 		`{"type":"install_progress","packages":[{"name":"six","version":"1"}],"phase":"download","received_bytes":5,"total_bytes":10}`: kernel.Install{
-			Progress: &pydeps.Progress{Phase: "download", Packages: []pydeps.Package{{Name: "six", Version: "1"}}, Received: 5, Total: 10}},
+			Progress: &install.Progress{Phase: "download", Packages: []install.Package{{Name: "six", Version: "1"}}, Received: 5, Total: 10}},
 		`{"type":"install","cached":false,"failure":{"code":"index_unreachable","hint":"try later","kind":"unavailable","message":"no answer"},"needs_restart":"numpy",` +
 			`"notes":["n"],"packages":[{"name":"six","version":"1","asked":true}],"refused":[{"code":"no_wheel","hint":"h","name":"x","reason":"r"}],"restarted":true,"seconds":1.5}`: kernel.Install{
-			Failure: failure, Restarted: true, Provision: pydeps.Provision{Installed: []pydeps.Package{{Name: "six", Version: "1", Asked: true}},
-				Refused: []pydeps.Refusal{{Name: "x", Code: "no_wheel", Reason: "r", Hint: "h"}}, Notes: []string{"n"}, Seconds: 1.5, Restart: "numpy"}},
+			Failure: failure, Restarted: true, Provision: install.Provision{Installed: []install.Package{{Name: "six", Version: "1", Asked: true}},
+				Refused: []install.Refusal{{Name: "x", Code: "no_wheel", Reason: "r", Hint: "h"}}, Notes: []string{"n"}, Seconds: 1.5, Restart: "numpy"}},
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"cove/internal/install"
 	"cove/internal/problem"
 	"cove/internal/pydeps"
 	"cove/internal/pydeps/gateway"
@@ -62,17 +63,17 @@ func New(o Options) *Builder {
 // same version. What it built is in the folder dir, under the wheels' file names. told may be nil.
 //
 // Problems: build_unavailable (no sandbox to build in), build_failed, build_timeout, resolve_failed, canceled, disk_full, those of gateway.Project and gateway.Fetch, and those of starting a sandbox.
-func (b *Builder) Build(ctx context.Context, g *gateway.Gateway, env *pyenv.Environment, r pydeps.Resolution, dir string, told func(pydeps.Progress)) ([]layer.Wheel, error) {
+func (b *Builder) Build(ctx context.Context, g *gateway.Gateway, env *pyenv.Environment, r pydeps.Resolution, dir string, told func(install.Progress)) ([]layer.Wheel, error) {
 	if b.options.Engine.Name() == "local" {
 		return nil, problem.New(problem.Denied, "build_unavailable", "packages are built from source in a sandbox only, and this engine is none").
 			WithHint("use the engine gvisor, or a package that has wheels")
 	}
 	if told == nil {
-		told = func(pydeps.Progress) {}
+		told = func(install.Progress) {}
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, b.options.Timeout, tooSlow(b.options.Timeout))
 	defer cancel()
-	told(pydeps.Progress{Phase: "resolve"})
+	told(install.Progress{Phase: "resolve"})
 	pins, err := b.resolve(ctx, g, env, r)
 	if err != nil {
 		return nil, ended(ctx, err)
@@ -94,7 +95,7 @@ type pin struct{ name, version string }
 func (p pin) String() string { return p.name + " " + p.version }
 
 // supply returns the index's wheel of a distribution, or builds one.
-func (b *Builder) supply(ctx context.Context, g *gateway.Gateway, env *pyenv.Environment, p pin, dir string, told func(pydeps.Progress)) (layer.Wheel, error) {
+func (b *Builder) supply(ctx context.Context, g *gateway.Gateway, env *pyenv.Environment, p pin, dir string, told func(install.Progress)) (layer.Wheel, error) {
 	project, err := g.Project(ctx, p.name)
 	if err != nil {
 		return layer.Wheel{}, err
@@ -111,7 +112,7 @@ func (b *Builder) supply(ctx context.Context, g *gateway.Gateway, env *pyenv.Env
 		return layer.Wheel{}, problem.New(problem.Unavailable, "no_wheel", fmt.Sprintf("%s has neither a wheel nor a source distribution that may be used here", p)).
 			WithHint("ask for another version")
 	}
-	told(pydeps.Progress{Phase: "build", Packages: []pydeps.Package{{Name: p.name, Version: p.version}}})
+	told(install.Progress{Phase: "build", Packages: []install.Package{{Name: p.name, Version: p.version}}})
 	return b.build(ctx, g, env, p, source, dir)
 }
 

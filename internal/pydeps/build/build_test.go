@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"cove/internal/config"
+	"cove/internal/install"
 	"cove/internal/problem"
 	"cove/internal/pydeps"
 	"cove/internal/pydeps/build"
@@ -111,7 +112,7 @@ func (w *world) resolution(asked ...string) pydeps.Resolution {
 // build asks for requirements; those that begin with ! are constraints.
 func (w *world) build(asked ...string) (map[string]layer.Wheel, error) {
 	w.t.Helper()
-	wheels, err := build.New(w.options).Build(w.t.Context(), w.gateway(), w.env, w.resolution(asked...), w.dir, func(p pydeps.Progress) {
+	wheels, err := build.New(w.options).Build(w.t.Context(), w.gateway(), w.env, w.resolution(asked...), w.dir, func(p install.Progress) {
 		text := p.Phase
 		for _, one := range p.Packages {
 			text += " " + one.Name + " " + one.Version
