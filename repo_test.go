@@ -10,6 +10,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -62,6 +63,21 @@ var confined = map[string][]string{
 // unnamed are words that the files of a package do not have, tests apart: what it must not know by name.
 var unnamed = map[string][]string{
 	"httpd": {`"/v1`, `"/api`, "openai", "OpenAI"}, // surfaces, which are values to it
+}
+
+// engineByName finds code that goes by an engine's name rather than by what it can do.
+var engineByName = regexp.MustCompile(`[!=]= "(local|gvisor)"`)
+
+func TestEnginesAreKnownByWhatTheyCan(t *testing.T) {
+	t.Parallel()
+	for _, f := range files(t) {
+		if f.isTest || f.pkg == "config" || f.pkg == "app" || strings.HasPrefix(f.pkg, "sandbox/") {
+			continue
+		}
+		if found := engineByName.Find(f.content); found != nil {
+			t.Errorf("%s asks for an engine by its name: %s", f.path, found)
+		}
+	}
 }
 
 func TestWhatIsNotKnownByName(t *testing.T) {

@@ -106,7 +106,7 @@ func open(ctx context.Context, c config.Config, progress io.Writer) (cli.Session
 	if err != nil {
 		return nil, err
 	}
-	if e, ok := engine.(interface{ Warm() }); ok {
+	if e, ok := engine.(sandbox.Warmer); ok {
 		e.Warm()
 	}
 	env, err := environment(ctx, c, "", progress)

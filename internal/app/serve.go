@@ -165,7 +165,7 @@ func (s *server) openHub(context.Context, cli.ServerOptions) error {
 	c := s.cfg
 	s.hub = hub.New(hub.Options{
 		Store: s.store, Audit: s.store, Log: s.log, Telemetry: s.seen, Models: &models{cfg: c},
-		Sessions: serverSessions(c), Blobs: s.blobs(), Base: s.base(),
+		Sessions: serverSessions(c), Blobs: s.blobs(), Base: s.base(), Unsaved: !c.Saves(),
 		Prepare: func(ctx context.Context, b named.Base) (*named.Ground, error) { return s.warm.Prepare(ctx, b) },
 		Limits: hub.Limits{
 			Sessions: c.MaxSessions, Memory: mostMemory(c), Executions: c.MaxExecutions, Queue: c.MaxQueue,

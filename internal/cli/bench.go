@@ -93,8 +93,8 @@ func (p *Program) open(ctx context.Context, o opening, inputs []input, out *outF
 	if o.flags.Quiet {
 		progress = io.Discard
 	}
-	if o.cfg.Engine == "local" {
-		fmt.Fprintln(p.Err, "cove: engine local: there is no isolation, the code can do whatever you can do")
+	if !o.cfg.Isolated() {
+		fmt.Fprintln(p.Err, "cove: engine "+o.cfg.Engine+": there is no isolation, the code can do whatever you can do")
 	}
 	b := &bench{out: out, warn: progress, err: p.Err}
 	if o.session.Session != "" {

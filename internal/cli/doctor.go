@@ -20,6 +20,7 @@ import (
 	"cove/internal/named"
 	"cove/internal/problem"
 	"cove/internal/pyenv"
+	"cove/internal/sandbox"
 )
 
 type doctorCmd struct {
@@ -178,8 +179,8 @@ func checkEngine(ctx context.Context, p *Program, cfg config.Config) check {
 	if err := engine.Check(ctx); err != nil {
 		return fromError("isolation", failed, err)
 	}
-	if engine.Name() == "local" {
-		return check{Name: "isolation", Status: warned, Detail: "engine local isolates nothing", Fix: "use --engine gvisor"}
+	if !engine.Isolates() {
+		return check{Name: "isolation", Status: warned, Detail: "engine " + engine.Name() + " isolates nothing", Fix: "use --engine gvisor"}
 	}
 	return check{Name: "isolation", Status: good, Detail: fmt.Sprintf("a %s sandbox starts and stops in %d ms", engine.Name(), time.Since(began).Milliseconds())}
 }
@@ -190,9 +191,7 @@ func checkLimits(ctx context.Context, p *Program, cfg config.Config) check {
 	if err != nil {
 		return c
 	}
-	e, ok := engine.(interface {
-		LimitsEnforcedBy(context.Context) (string, error)
-	})
+	e, ok := engine.(sandbox.Limiter)
 	if !ok {
 		return c
 	}

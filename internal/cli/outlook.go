@@ -12,7 +12,7 @@ import (
 // checkSessions says how many of the saved sessions go on with this cove. Before an upgrade that is asked of the new one.
 func checkSessions(ctx context.Context, p *Program, cfg config.Config) check {
 	c := check{Name: "sessions", Status: good, Detail: "this engine saves none"}
-	if p.Outlook == nil || cfg.Engine == "local" {
+	if p.Outlook == nil || !cfg.Saves() {
 		return c
 	}
 	local, server, err := p.Outlook(ctx, cfg)

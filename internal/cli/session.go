@@ -36,8 +36,8 @@ func (f sessionFlags) check(cfg config.Config) error {
 	if err := named.CheckName(f.Session); err != nil {
 		return err
 	}
-	if cfg.Engine == "local" {
-		return problem.New(problem.Invalid, "engine_cannot_save", "the engine local cannot save a session").
+	if !cfg.Saves() {
+		return problem.New(problem.Invalid, "engine_cannot_save", "the engine "+cfg.Engine+" cannot save a session").
 			WithHint("use --engine gvisor, or leave --session away")
 	}
 	return nil

@@ -265,6 +265,12 @@ func number[T int | int64 | float64](text string, parse func(string) (T, error),
 	return nil
 }
 
+// Isolated says whether the engine isolates code; see sandbox.Engine.
+func (c Config) Isolated() bool { return c.Engine != "local" }
+
+// Saves says whether the engine can save sessions; see sandbox.Saver.
+func (c Config) Saves() bool { return c.Engine != "local" }
+
 // Validate says which setting is out of its range, or returns nil.
 func (c Config) Validate() error {
 	bad := func(name, why string) error {

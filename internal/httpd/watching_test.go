@@ -100,7 +100,7 @@ func newStack(t *testing.T) *stack {
 	limits := named.LimitsOf(sandbox.Limits{})
 	h := hub.New(hub.Options{
 		Store: db, Audit: db, Log: logger, Telemetry: tel, Models: scripted{}, Sessions: named.Store{Dir: filepath.Join(t.TempDir(), "sessions")},
-		Blobs: t.TempDir(), Base: named.Base{Engine: "local", Packages: "standard", Limits: limits},
+		Blobs: t.TempDir(), Base: named.Base{Engine: "local", Packages: "standard", Limits: limits}, Unsaved: true,
 		Prepare: func(context.Context, named.Base) (*named.Ground, error) {
 			return &named.Ground{
 				Key: snapshot.Key{Engine: "local", Environment: "one", Guest: "1", Limits: limits.Limits}, Python: env.Version,

@@ -37,6 +37,7 @@ type Options struct {
 	Sessions named.Store
 	Prepare  named.Prepare
 	Base     named.Base // what a new session is made of
+	Unsaved  bool       // its engine cannot save sessions
 	Blobs    string     // folder of file contents, by hash
 	Models   Models
 	Limits   Limits

@@ -103,9 +103,9 @@ func (h *Hub) unused(s *seat, scope func(*seat) bool) *seat {
 }
 
 // saves says whether the engine can save sessions. What it cannot save is never paused for its memory alone.
-func (h *Hub) saves() bool { return h.o.Base.Engine != "local" }
+func (h *Hub) saves() bool { return !h.o.Unsaved }
 
-func unsavable() error {
-	return problem.New(problem.Invalid, "pause_unsupported", "the engine local cannot save sessions, so they cannot be paused or forked").
+func (h *Hub) unsavable() error {
+	return problem.New(problem.Invalid, "pause_unsupported", "the engine "+h.o.Base.Engine+" cannot save sessions, so they cannot be paused or forked").
 		WithHint("have the server use the engine gvisor")
 }

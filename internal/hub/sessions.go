@@ -289,7 +289,7 @@ func (h *Hub) PauseSession(ctx context.Context, who auth.Principal, id string) (
 		row, err = h.row(ctx, who, id)
 	}
 	if err == nil && !h.saves() {
-		err = unsavable()
+		err = h.unsavable()
 	}
 	if err == nil {
 		err = h.pause(ctx, who.Project, id, nil)
@@ -334,7 +334,7 @@ func (h *Hub) forkSession(ctx context.Context, who auth.Principal, id string, n 
 		return Session{}, err
 	}
 	if !h.saves() {
-		return Session{}, unsavable()
+		return Session{}, h.unsavable()
 	}
 	if n.Packages != "" && n.Packages != source.Packages {
 		return Session{}, invalidSession("a fork has the packages of its origin")

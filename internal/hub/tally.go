@@ -7,14 +7,9 @@ import (
 	"sync"
 	"time"
 
+	"cove/internal/named"
 	"cove/internal/problem"
 )
-
-// measured is a Live that knows the processor time that it has used.
-type measured interface {
-	// CPU returns the processor time since the session's beginning, and false when it cannot be read.
-	CPU() (time.Duration, bool)
-}
 
 // tally divides the processor time of a session among the executions that run in it. Who has used it cannot be seen from outside: what is used
 // while several run is divided evenly, so that no second is charged twice. What is used while none runs, by threads and processes that code leaves
@@ -36,7 +31,7 @@ type share struct {
 // read charges what was used since the last time. The caller holds mu.
 func (y *tally) read(l Live) {
 	var now time.Duration
-	m, ok := l.(measured)
+	m, ok := l.(named.Meter)
 	if ok {
 		now, ok = m.CPU()
 	}

@@ -37,11 +37,6 @@ type haul struct {
 	variables session.Taken
 }
 
-// taker is what a Live is besides that makes variables of what another sandbox had.
-type taker interface {
-	TakeVariables(ctx context.Context, path string) (session.Taken, error)
-}
-
 // carry starts the session anew with the files of its head, and with what can be had of its variables.
 func (s *Session) carry(ctx context.Context, head *snapshot.Snapshot) (Live, error) {
 	live, got, err := s.carryInto(ctx, head, true)
@@ -90,7 +85,7 @@ func (s *Session) carryInto(ctx context.Context, head *snapshot.Snapshot, variab
 
 // takeVariables makes variables of those that came. That none can be had is no reason to go without the files.
 func (s *Session) takeVariables(ctx context.Context, live Live, got haul) session.Taken {
-	into, ok := live.(taker)
+	into, ok := live.(VariableTaker)
 	if !ok || got.pickles == "" {
 		return session.Taken{}
 	}

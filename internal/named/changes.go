@@ -114,7 +114,7 @@ func (s *Session) catchUp(ctx context.Context) error {
 		return err
 	}
 	s.journal = j
-	if l, ok := s.Live.(rooted); ok {
+	if l, ok := s.Live.(Restarter); ok {
 		l.Refill(s.refill)
 	}
 	if len(j.changes) == 0 {

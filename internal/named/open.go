@@ -19,6 +19,7 @@ import (
 	"cove/internal/kernel"
 	"cove/internal/problem"
 	"cove/internal/sandbox"
+	"cove/internal/session"
 	"cove/internal/snapshot"
 )
 
@@ -55,20 +56,31 @@ type Live interface {
 	Close(ctx context.Context) error
 }
 
-// several is what a Live is besides whose kernels have names, and that others change by more than executions.
-type several interface {
+// KernelKeeper is a Live whose kernels have names, and that others change by more than executions.
+type KernelKeeper interface {
 	// KernelPIDs are the process ids of its kernels by name, also once it was saved or left.
 	KernelPIDs() map[string]int
 	// Touched says whether something else than an execution has changed it since it was saved last.
 	Touched() bool
 }
 
-// rooted is what a Live is besides that goes on by itself after it has lost its sandbox.
-type rooted interface {
+// Restarter is a Live that goes on by itself after it has lost its sandbox.
+type Restarter interface {
 	// Root says from what: the image of a snapshot, with the process ids of the kernels in it by name.
 	Root(image string, kernels map[string]int)
 	// Refill has refill put into the workspace what that lacks, before anything else uses it.
 	Refill(refill func(ctx context.Context, t Changes) error)
+}
+
+// VariableTaker is a Live that makes variables of what another sandbox had; see session.TakeVariables.
+type VariableTaker interface {
+	TakeVariables(ctx context.Context, path string) (session.Taken, error)
+}
+
+// Meter is a Live that knows the processor time that it has used.
+type Meter interface {
+	// CPU returns the processor time since the session was opened, and false when it cannot be read.
+	CPU() (time.Duration, bool)
 }
 
 // Ground is what a session stands on, once it was found.

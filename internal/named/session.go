@@ -122,7 +122,7 @@ func (s *Session) fellBack(r kernel.Rollback) kernel.Rollback {
 
 // CPU returns the processor time that the session has used since it was opened, and false when it is not known.
 func (s *Session) CPU() (time.Duration, bool) {
-	if l, ok := s.Live.(interface{ CPU() (time.Duration, bool) }); ok {
+	if l, ok := s.Live.(Meter); ok {
 		return l.CPU()
 	}
 	return 0, false
@@ -188,13 +188,13 @@ const everything = math.MaxInt64
 
 // ahead says whether there is something to save. The caller holds mu.
 func (s *Session) ahead() bool {
-	l, ok := s.Live.(several)
+	l, ok := s.Live.(KernelKeeper)
 	return s.changed || ok && l.Touched()
 }
 
 // kernels are the process ids of the kernels that have names.
 func (s *Session) kernels() map[string]int {
-	if l, ok := s.Live.(several); ok {
+	if l, ok := s.Live.(KernelKeeper); ok {
 		return l.KernelPIDs()
 	}
 	return nil
@@ -259,7 +259,7 @@ func (s *Session) checkpoint(ctx context.Context, keep bool) (err error) {
 
 // root has a Live that can go back to the snapshot when it loses its sandbox.
 func (s *Session) root(snap *snapshot.Snapshot, kernels map[string]int) bool {
-	l, ok := s.Live.(rooted)
+	l, ok := s.Live.(Restarter)
 	if ok {
 		l.Root(snap.Image(), kernels)
 	}

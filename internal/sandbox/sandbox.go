@@ -16,6 +16,8 @@ import (
 type Engine interface {
 	// Name is the engine's stable name, as --engine takes it.
 	Name() string
+	// Isolates says whether what runs in its sandboxes can do less than who starts them.
+	Isolates() bool
 	// Check says why the engine cannot run here, or returns nil.
 	Check(ctx context.Context) error
 	// Start returns once the guest has connected.
@@ -23,6 +25,18 @@ type Engine interface {
 	// Sweep removes what dead owners left behind: processes, mounts, cgroups, directories.
 	// It never touches a sandbox whose owner lives. It returns how many sandboxes it removed.
 	Sweep(ctx context.Context) (int, error)
+}
+
+// Warmer is an Engine whose first start costs more than others, part of which can be done ahead.
+type Warmer interface {
+	// Warm does that and returns at once.
+	Warm()
+}
+
+// Limiter is an Engine that enforces the limits of memory and processors.
+type Limiter interface {
+	// LimitsEnforcedBy says in a few words by what, or returns why it cannot here.
+	LimitsEnforcedBy(ctx context.Context) (string, error)
 }
 
 // Sandbox is one running guest.

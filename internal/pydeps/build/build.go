@@ -64,8 +64,8 @@ func New(o Options) *Builder {
 //
 // Problems: build_unavailable (no sandbox to build in), build_failed, build_timeout, resolve_failed, canceled, disk_full, those of gateway.Project and gateway.Fetch, and those of starting a sandbox.
 func (b *Builder) Build(ctx context.Context, g *gateway.Gateway, env *pyenv.Environment, r pydeps.Resolution, dir string, told func(install.Progress)) ([]layer.Wheel, error) {
-	if b.options.Engine.Name() == "local" {
-		return nil, problem.New(problem.Denied, "build_unavailable", "packages are built from source in a sandbox only, and this engine is none").
+	if !b.options.Engine.Isolates() {
+		return nil, problem.New(problem.Denied, "build_unavailable", "packages are built from source only where code is isolated, which the engine "+b.options.Engine.Name()+" does not do").
 			WithHint("use the engine gvisor, or a package that has wheels")
 	}
 	if told == nil {

@@ -86,6 +86,9 @@ func (e *Engine) turn(ctx context.Context) (done func(), err error) {
 // Name returns "gvisor".
 func (e *Engine) Name() string { return "gvisor" }
 
+// Isolates implements sandbox.Engine.
+func (e *Engine) Isolates() bool { return true }
+
 func (e *Engine) prepare() error {
 	e.once.Do(func() {
 		e.exe = e.opts.Executable

@@ -45,6 +45,9 @@ func New(o Options) *Engine { return &Engine{opts: o} }
 // Name returns "local".
 func (e *Engine) Name() string { return "local" }
 
+// Isolates implements sandbox.Engine.
+func (e *Engine) Isolates() bool { return false }
+
 // Check always succeeds: there is nothing that this engine needs.
 func (e *Engine) Check(context.Context) error { return nil }
 
