@@ -264,7 +264,7 @@ func (i *Installer) Reach(ctx context.Context) (index string, err error) {
 	if err != nil {
 		return "", err
 	}
-	p, err := g.Project(ctx, "pip")
+	p, err := g.Ask(ctx, "pip")
 	if err != nil && problem.Of(err).Code != "package_unknown" {
 		return "", err
 	}

@@ -114,6 +114,25 @@ func TestOfflineAndStale(t *testing.T) {
 	if err != nil || problem.Of(p.Trouble).Code != "index_unreachable" {
 		t.Errorf("an index that is gone: %+v, %v", p, err)
 	}
+	_, err = g.Ask(t.Context(), "demo")
+	wantProblem(t, err, "index_offline")
+}
+
+// TestAskAsks wants to know whether the index answers, which a page that is fresh does not tell.
+func TestAskAsks(t *testing.T) {
+	t.Parallel()
+	s := serve(t)
+	s.page("demo", kindJSON, inJSON(t, file(wheel1, "one")))
+	g := open(t, options(t, s.source()))
+	if _, err := g.Ask(t.Context(), "demo"); err != nil {
+		t.Fatal(err)
+	}
+	s.Close()
+	if p, err := g.Project(t.Context(), "demo"); err != nil || p.Trouble != nil {
+		t.Fatalf("what is fresh: %+v, %v", p, err)
+	}
+	_, err := g.Ask(t.Context(), "demo")
+	wantProblem(t, err, "index_unreachable")
 }
 
 // A cache that something has damaged is no cache.

@@ -158,7 +158,22 @@ type File struct {
 // Project asks for what the index says, from the cache when that is fresh. Problems: package_unknown, package_denied, package_quarantined, index_unreachable,
 // index_timeout, index_untrusted (certificate), index_denied (credentials), index_malformed, index_offline.
 func (g *Gateway) Project(ctx context.Context, name string) (Project, error) {
-	l, err := g.lookup(ctx, name, fresh)
+	return g.project(ctx, name, fresh)
+}
+
+// Ask is Project that asks the index in any case, and fails when it does not answer.
+func (g *Gateway) Ask(ctx context.Context, name string) (Project, error) {
+	p, err := g.project(ctx, name, 0)
+	if err == nil && !p.Stale.IsZero() {
+		if err = p.Trouble; err == nil {
+			err = offline(name)
+		}
+	}
+	return p, err
+}
+
+func (g *Gateway) project(ctx context.Context, name string, age time.Duration) (Project, error) {
+	l, err := g.lookup(ctx, name, age)
 	if err != nil {
 		return Project{}, err
 	}
