@@ -26,7 +26,7 @@ const (
 // never import each other. "x/*" stands for the packages below x.
 var layers = [][]string{
 	{"problem", "ident", "memory", "workspace"},
-	{"wire", "config", "telemetry", "pyindex", "audit", "intake", "sse", "byterange", "install"},
+	{"wire", "config", "telemetry", "pyindex", "audit", "intake", "sse", "byterange", "install", "status"},
 	{"sandbox", "model", "pyenv", "guest", "pool", "auth", "sandbox/gvisor/filters", "pydeps/require"},
 	{"guest/program", "surface"},
 	{"sandbox/*", "model/*", "link", "snapshot", "keeper", "pydeps/*", "pydeps/names/wheelfiles"},

@@ -11,6 +11,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"cove/internal/problem"
+	"cove/internal/status"
 )
 
 //go:embed page.html
@@ -79,7 +80,7 @@ func pageProblems() []pageProblem {
 		{Kind: problem.Internal, About: "A fault of the server. Tell its operator the request_id."},
 	}
 	for i := range out {
-		out[i].Status = problem.Status(problem.New(out[i].Kind, "", ""))
+		out[i].Status = status.Of(problem.New(out[i].Kind, "", ""))
 	}
 	return out
 }

@@ -15,6 +15,7 @@ import (
 
 	"cove/internal/auth"
 	"cove/internal/problem"
+	"cove/internal/status"
 )
 
 // Problem is the JSON of every error (RFC 9457).
@@ -80,7 +81,7 @@ func documentOf(err error) *Problem {
 		p, less = problem.New(problem.Timeout, "timeout", "it took too long"), false
 	}
 	d := &Problem{Detail: p.Message, Kind: p.Kind, Code: p.Code, Hint: p.Hint, cause: err, less: less}
-	d.Status, d.wait = problem.Status(p), int(math.Ceil(problem.RetryAfter(p).Seconds()))
+	d.Status, d.wait = status.Of(p), int(math.Ceil(status.RetryAfter(p).Seconds()))
 	d.Type = Prefix + "/docs#problem-" + string(p.Kind)
 	d.Title = titleOf(d.Status)
 	return d

@@ -11,6 +11,7 @@ import (
 
 	"cove/internal/auth"
 	"cove/internal/problem"
+	"cove/internal/status"
 )
 
 func TestGoodKeys(t *testing.T) {
@@ -110,7 +111,7 @@ func TestExpiredKeys(t *testing.T) {
 	w.at = w.at.Add(2 * time.Second) // less than what a good key is remembered for
 	_, err = w.Authenticate(t.Context(), text)
 	wantCode(t, err, "key_expired")
-	if problem.Status(problem.Of(err)) != 401 {
+	if status.Of(problem.Of(err)) != 401 {
 		t.Error("an expired key is not a 401")
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"cove/internal/problem"
+	"cove/internal/status"
 	"cove/internal/surface"
 	"cove/internal/telemetry"
 )
@@ -15,10 +16,10 @@ import (
 func (s *Server) refuse(w http.ResponseWriter, r *http.Request, p *problem.Error) {
 	telemetry.Count(r.Context(), telemetry.Refused, 1, p.Code)
 	h := w.Header()
-	if problem.Status(p) == http.StatusUnauthorized {
+	if status.Of(p) == http.StatusUnauthorized {
 		h.Set("WWW-Authenticate", s.challenge(r))
 	}
-	if wait := problem.RetryAfter(p); wait > 0 && h.Get("Retry-After") == "" {
+	if wait := status.RetryAfter(p); wait > 0 && h.Get("Retry-After") == "" {
 		h.Set("Retry-After", strconv.Itoa(int(math.Ceil(wait.Seconds()))))
 	}
 	h.Set("Cache-Control", "no-store")

@@ -8,6 +8,7 @@ import (
 
 	"cove/internal/httpd"
 	"cove/internal/problem"
+	"cove/internal/status"
 	"cove/internal/surface"
 )
 
@@ -18,7 +19,7 @@ func third() []surface.Surface {
 	}
 	refuse := func(word string) func(http.ResponseWriter, *http.Request, *problem.Error) {
 		return func(w http.ResponseWriter, _ *http.Request, p *problem.Error) {
-			w.WriteHeader(problem.Status(p))
+			w.WriteHeader(status.Of(p))
 			_, _ = io.WriteString(w, word+" refuses: "+p.Code)
 		}
 	}

@@ -21,6 +21,7 @@ import (
 	"cove/internal/kernel"
 	"cove/internal/model"
 	"cove/internal/problem"
+	"cove/internal/status"
 )
 
 // line is one answer of a model.
@@ -415,7 +416,7 @@ func TestAFullDiskIsSaid(t *testing.T) {
 	l.toys.refuse = &os.PathError{Op: "mkdir", Path: "/var/lib/secret", Err: syscall.ENOSPC}
 	l.toys.mu.Unlock()
 	_, err := l.StartExecution(t.Context(), who, hub.NewExecution{Session: s.ID, Code: "say hello"})
-	if p, _ := problem.Public(err); p == nil || problem.Status(p) != 507 || p.Hint == "" {
+	if p, _ := problem.Public(err); p == nil || status.Of(p) != 507 || p.Hint == "" {
 		t.Errorf("an execution fails with %+v", p)
 	}
 	_, err = l.hear(who, l.begin(who, hub.NewTurn{Session: s.ID, Input: input("go")}).ID)

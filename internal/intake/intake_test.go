@@ -14,6 +14,7 @@ import (
 
 	"cove/internal/intake"
 	"cove/internal/problem"
+	"cove/internal/status"
 )
 
 // text is a JSON text, which may be huge, that comes as its reader is asked.
@@ -49,7 +50,7 @@ func TestReadBoundsWhatATextIsMadeOf(t *testing.T) {
 		for kind, r := range []io.Reader{strings.NewReader(string(whole)), iotest.DataErrReader(iotest.HalfReader(strings.NewReader(string(whole))))} {
 			got, err := intake.Read(t.Context(), r)
 			if c.refused {
-				if p := problem.Of(err); p.Code != "request_too_complex" || problem.Status(p) != 413 {
+				if p := problem.Of(err); p.Code != "request_too_complex" || status.Of(p) != 413 {
 					t.Errorf("%s, %d: %v", name, kind, err)
 				}
 				if rest, _ := io.ReadAll(r); len(rest) > 0 {
@@ -103,7 +104,7 @@ func TestBudget(t *testing.T) {
 			t.Errorf("%d bytes are taken while 1 MiB is decoded", b.Used())
 		}
 		other, second := begin("a")
-		if _, err := intake.Read(other, body(1<<20)); problem.Of(err).Code != "memory_busy" || problem.RetryAfter(problem.Of(err)) == 0 || problem.Status(problem.Of(err)) != 429 {
+		if _, err := intake.Read(other, body(1<<20)); problem.Of(err).Code != "memory_busy" || status.RetryAfter(problem.Of(err)) == 0 || status.Of(problem.Of(err)) != 429 {
 			t.Errorf("one key takes all: %v", err)
 		}
 		second.Release()
@@ -112,7 +113,7 @@ func TestBudget(t *testing.T) {
 			t.Errorf("another key gets nothing: %v", err)
 		}
 		last, fourth := begin("c")
-		if _, err := intake.Read(last, body(1<<20)); problem.Of(err).Code != "overloaded" || problem.Status(problem.Of(err)) != 503 {
+		if _, err := intake.Read(last, body(1<<20)); problem.Of(err).Code != "overloaded" || status.Of(problem.Of(err)) != 503 {
 			t.Errorf("the server takes everything: %v", err)
 		}
 		fourth.Release()

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"cove/internal/problem"
+	"cove/internal/status"
 )
 
 func TestWhatClientsAreTold(t *testing.T) {
@@ -35,8 +36,8 @@ func TestWhatClientsAreTold(t *testing.T) {
 		"a full workspace":                 {problem.New(problem.Exhausted, "workspace_full", "the workspace is full").WithCause(syscall.ENOSPC), 507, "workspace_full", true},
 	} {
 		p, differs := problem.Public(c.err)
-		if p.Code != c.code || problem.Status(p) != c.status || differs == c.same {
-			t.Errorf("%s: %d %s %v", name, problem.Status(p), p.Code, differs)
+		if p.Code != c.code || status.Of(p) != c.status || differs == c.same {
+			t.Errorf("%s: %d %s %v", name, status.Of(p), p.Code, differs)
 		}
 		for _, word := range []string{"secret", "SECRET", "fd00", "/var/", "127.0.0.1", "10.0.0.7", "API_KEY"} {
 			if strings.Contains(p.Message+" "+p.Hint, word) {

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"cove/internal/problem"
+	"cove/internal/status"
 )
 
 // fault is an error as OpenAI's clients expect it: a status, and {"error":{"message","type","param","code"}}.
@@ -58,7 +59,7 @@ func faultOf(err error) *fault {
 			message: "The request body is larger than the " + strconv.FormatInt(tooLarge.Limit, 10) + " bytes that this server takes."}
 	}
 	p, _ := problem.Public(err)
-	f := &fault{status: problem.Status(p), kind: invalidRequest, message: sentence(p), code: p.Code, wait: int(math.Ceil(problem.RetryAfter(p).Seconds()))}
+	f := &fault{status: status.Of(p), kind: invalidRequest, message: sentence(p), code: p.Code, wait: int(math.Ceil(status.RetryAfter(p).Seconds()))}
 	switch p.Kind {
 	case problem.Exhausted:
 		exhausted(f, p)

@@ -1,14 +1,18 @@
-package problem
+// Package status says in HTTP's words what a problem says: its status, and when to come again. Every surface uses it, so that the same problem has
+// the same status everywhere.
+package status
 
 import (
 	"errors"
 	"strings"
 	"time"
+
+	"cove/internal/problem"
 )
 
-// Status returns the HTTP status that says what p says. Every surface uses it, so that the same problem has the same status everywhere.
+// Of returns the HTTP status that says what p says.
 // The numbers are those of RFC 9110, 6585 and 4918, and 499, which servers use in their logs for a client that went away.
-func Status(p *Error) int {
+func Of(p *problem.Error) int {
 	if status, ok := statuses[p.Code]; ok {
 		return status
 	}
@@ -21,19 +25,19 @@ func Status(p *Error) int {
 		return 413
 	}
 	switch p.Kind {
-	case Invalid:
+	case problem.Invalid:
 		return 400
-	case NotFound:
+	case problem.NotFound:
 		return 404
-	case Denied:
+	case problem.Denied:
 		return 403
-	case Unavailable:
+	case problem.Unavailable:
 		return 503
-	case Timeout:
+	case problem.Timeout:
 		return 504
-	case Exhausted:
+	case problem.Exhausted:
 		return 429
-	case Canceled:
+	case problem.Canceled:
 		return 499
 	default:
 		return 500
@@ -94,7 +98,7 @@ var statuses = map[string]int{
 
 // RetryAfter returns how long a client does well to wait before it repeats the request; 0 means that repeating does not help, or that
 // nobody knows. A problem whose Cause has a method RetryAfter() time.Duration knows better.
-func RetryAfter(p *Error) time.Duration {
+func RetryAfter(p *problem.Error) time.Duration {
 	var knows interface{ RetryAfter() time.Duration }
 	if errors.As(p.Cause, &knows) {
 		return knows.RetryAfter()
@@ -107,7 +111,7 @@ func RetryAfter(p *Error) time.Duration {
 	case "database_unavailable", "overloaded":
 		return 2 * time.Second
 	}
-	switch Status(p) {
+	switch Of(p) {
 	case 429:
 		return 5 * time.Second
 	case 503:

@@ -1,4 +1,4 @@
-package problem_test
+package status_test
 
 import (
 	"fmt"
@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"cove/internal/problem"
+	"cove/internal/status"
 )
 
 type later struct{}
@@ -46,15 +47,15 @@ func TestStatus(t *testing.T) {
 		{"", "", 500, 0},
 	} {
 		p := problem.New(c.kind, c.code, "x")
-		if got := problem.Status(p); got != c.status {
+		if got := status.Of(p); got != c.status {
 			t.Errorf("%s %s is a %d, not a %d", c.kind, c.code, got, c.status)
 		}
-		if got := problem.RetryAfter(p); got != c.wait {
+		if got := status.RetryAfter(p); got != c.wait {
 			t.Errorf("%s %s may come again in %s, not %s", c.kind, c.code, got, c.wait)
 		}
 	}
 	knows := problem.New(problem.Exhausted, "rate_limited", "x").WithCause(fmt.Errorf("wrapped: %w", later{}))
-	if got := problem.RetryAfter(knows); got != 42*time.Second {
+	if got := status.RetryAfter(knows); got != 42*time.Second {
 		t.Errorf("a cause that knows is not asked: %s", got)
 	}
 }
