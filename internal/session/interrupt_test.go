@@ -30,7 +30,16 @@ func endlessCode() []endless {
 		{"thread join", "import threading\nprint('ready')\nthreading.Thread(target=threading.Event().wait, daemon=True).start()\nthreading.Event().wait()", false},
 		{"regular expression", "import re\nprint('ready')\nre.match('(a*)*b', 'a' * 100)", false},
 		{"big number", "print('ready')\nx = 10**10**8", false},
-		{"pool", "import multiprocessing as mp, time\nprint('ready')\nwith mp.get_context('fork').Pool(2) as pool: pool.map(time.sleep, [1000, 1000])", false},
+		{"pool", `import multiprocessing as mp, os, time
+r, w = os.pipe()
+def work(n):
+    os.write(w, b"x")
+    time.sleep(n)
+with mp.get_context("fork").Pool(2) as pool:
+    result = pool.map_async(work, [1000, 1000], 1)
+    for _ in range(2): os.read(r, 1)  # a pool that is interrupted before its workers work may hang in its own end
+    print("ready")
+    result.get()`, false},
 		// Another process says that it is time: the loop itself lets no Python code run any more, and before it, Python would still hear a signal.
 		{"loop in C", "import itertools, collections, subprocess\nsubprocess.Popen('sleep 1; echo ready', shell=True)\ncollections.deque(itertools.repeat(0), maxlen=0)", true},
 		{"ignores SIGINT", "import signal\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\nprint('ready')\nwhile True: pass", true},
@@ -54,8 +63,8 @@ func TestInterrupt(t *testing.T) {
 			}},
 			"timeout": {kernel.OutcomeTimeout, func(e endless) cell {
 				limit := 300 * time.Millisecond
-				if e.hard {
-					limit = 2 * time.Second // it must have come as far as being hard
+				if e.hard || e.name == "pool" {
+					limit = 2 * time.Second // it must have come as far as being hard, and workers as far as working
 				}
 				return cell{req: kernel.Request{Code: e.code, Input: input, Timeout: limit}}
 			}},

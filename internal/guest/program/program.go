@@ -19,6 +19,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"time"
 )
 
@@ -58,6 +59,9 @@ func Install(dir string) (path string, err error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return "", fmt.Errorf("install the guest: %w", err)
 	}
+	// A process that is being started has all files of this one for a moment. Were this file among them, open for writing, the guest could not be run.
+	syscall.ForkLock.RLock()
+	defer syscall.ForkLock.RUnlock()
 	tmp, err := os.CreateTemp(dir, ".guest-*")
 	if err != nil {
 		return "", fmt.Errorf("install the guest: %w", err)
