@@ -160,6 +160,15 @@ func newEngine(c config.Config) (sandbox.Engine, error) {
 	return nil, problem.New(problem.Invalid, "engine_unknown", fmt.Sprintf("there is no engine %q", c.Engine)).WithHint("the engines are gvisor and local")
 }
 
+// newSaver is newEngine for what needs one that can save.
+func newSaver(c config.Config) (sandbox.Saver, error) {
+	engine, err := newEngine(c)
+	if err != nil {
+		return nil, err
+	}
+	return sandbox.SaverOf(engine)
+}
+
 // guests is the folder of the programs that run inside sandboxes. Saved ones need the one that they were saved with.
 func guests(c config.Config) string { return filepath.Join(c.Data, "guests") }
 

@@ -30,11 +30,7 @@ const (
 // newBenchSide prepares cove's own side of `cove bench`: a template, and a pool of copies of it.
 func newBenchSide(ctx context.Context, c config.Config, progress io.Writer) (*cli.BenchSide, error) {
 	c.Packages, c.Engine = string(pyenv.Standard), "gvisor"
-	engine, err := newEngine(c)
-	if err != nil {
-		return nil, err
-	}
-	saver, err := sandbox.SaverOf(engine)
+	saver, err := newSaver(c)
 	if err != nil {
 		return nil, err
 	}
@@ -49,7 +45,7 @@ func newBenchSide(ctx context.Context, c config.Config, progress io.Writer) (*cl
 	if err != nil {
 		return nil, err
 	}
-	o := session.Options{Engine: engine, Env: env, Limits: sandbox.Limits{Memory: int64(c.Memory), CPUs: c.CPUs}, Packages: packages}
+	o := session.Options{Engine: saver, Env: env, Limits: sandbox.Limits{Memory: int64(c.Memory), CPUs: c.CPUs}, Packages: packages}
 	t, err := template.Ensure(ctx, template.Options{Dir: templates(c), Engine: saver, Env: env, Limits: o.Limits, Packages: packages, Progress: progress})
 	if err != nil {
 		return nil, withDoctor(err)

@@ -29,11 +29,7 @@ func outlook(ctx context.Context, c config.Config) (local, server named.Survey, 
 
 // newJudge returns what says whether a session can go on: as named.Store.Open will find, without preparing anything.
 func newJudge(c config.Config) (func(named.Base, snapshot.Manifest) named.Outlook, error) {
-	engine, err := newEngine(c)
-	if err != nil {
-		return nil, err
-	}
-	saver, err := sandbox.SaverOf(engine)
+	saver, err := newSaver(c)
 	if err != nil {
 		return nil, err
 	}

@@ -39,7 +39,7 @@ func (s *Server) caller(r *http.Request) (auth.Principal, error) {
 	done := telemetry.Stage(r.Context(), telemetry.StageAuthenticate)
 	defer done()
 	ip := noteOf(r).ip
-	text, ok := s.keyText(r)
+	text, ok := keyText(r)
 	if !ok || text == "" {
 		return auth.Principal{}, problem.New(problem.Denied, "unauthenticated", "a key is needed").
 			WithHint("send Authorization: Bearer cove_...; cove key create makes a key")
@@ -65,11 +65,11 @@ func (s *Server) caller(r *http.Request) (auth.Principal, error) {
 // keyText returns the key that the request brings, the same for either header. Two different ones are none: it must not depend on the
 // reader which of them counts. A browser can send a key as a password only; that counts for the documentation alone, because a browser
 // repeats it for whatever a foreign page makes it ask.
-func (s *Server) keyText(r *http.Request) (string, bool) {
+func keyText(r *http.Request) (string, bool) {
 	var texts []string
 	for _, v := range r.Header.Values("Authorization") {
 		scheme, text, _ := strings.Cut(v, " ")
-		if _, password, ok := r.BasicAuth(); ok && s.routeOf(r).Access == surface.Documentation && len(r.Header.Values("Authorization")) == 1 {
+		if _, password, ok := r.BasicAuth(); ok && noteOf(r).asked.Access == surface.Documentation && len(r.Header.Values("Authorization")) == 1 {
 			text = password
 		} else if !strings.EqualFold(scheme, "Bearer") {
 			return "", false

@@ -27,7 +27,7 @@ func (s *Server) bodies(next http.Handler) http.Handler {
 			r = r.WithContext(intake.With(r.Context(), share))
 		}
 		limit, long := s.o.Limits.Body, problem.New(problem.Invalid, "request_too_large", "the request is too long")
-		if s.routeOf(r).Large {
+		if noteOf(r).asked.Large {
 			limit, long = s.o.Limits.Upload, problem.New(problem.Exhausted, "file_too_large", "the file is larger than the server takes").WithHint("upload it in parts")
 		}
 		if r.ContentLength > limit {

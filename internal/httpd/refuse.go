@@ -17,7 +17,7 @@ func (s *Server) refuse(w http.ResponseWriter, r *http.Request, p *problem.Error
 	telemetry.Count(r.Context(), telemetry.Refused, 1, p.Code)
 	h := w.Header()
 	if status.Of(p) == http.StatusUnauthorized {
-		h.Set("WWW-Authenticate", s.challenge(r))
+		h.Set("WWW-Authenticate", challenge(r))
 	}
 	if wait := status.RetryAfter(p); wait > 0 && h.Get("Retry-After") == "" {
 		h.Set("Retry-After", strconv.Itoa(int(math.Ceil(wait.Seconds()))))
@@ -32,8 +32,8 @@ func (s *Server) refuse(w http.ResponseWriter, r *http.Request, p *problem.Error
 }
 
 // challenge says how to bring a key. A browser that wants to show the documentation asks for a name and a password.
-func (s *Server) challenge(r *http.Request) string {
-	if s.routeOf(r).Access == surface.Documentation && strings.Contains(r.Header.Get("Accept"), "text/html") {
+func challenge(r *http.Request) string {
+	if noteOf(r).asked.Access == surface.Documentation && strings.Contains(r.Header.Get("Accept"), "text/html") {
 		return `Basic realm="cove: any name, and a key as the password", charset="UTF-8"`
 	}
 	return `Bearer realm="cove"`

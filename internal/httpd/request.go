@@ -15,13 +15,15 @@ import (
 
 	"cove/internal/ident"
 	"cove/internal/problem"
+	"cove/internal/surface"
 	"cove/internal/telemetry"
 )
 
 // note is what the inner parts of the chain tell the outer ones about a request.
 type note struct {
-	route string // a pattern, never an address
-	key   string // the id of the caller's key
+	route string        // a pattern, never an address
+	asked surface.Route // what it is for, known before any surface sees it
+	key   string        // the id of the caller's key
 	ip    string
 	trace context.Context // of the request's span, or nil
 }
@@ -84,8 +86,8 @@ func (s *Server) identifying(next http.Handler) http.Handler {
 			id = ident.New(ident.Request)
 		}
 		w.Header().Set("X-Request-Id", id)
-		n := &note{ip: s.clientIP(r)}
-		n.name(s.routeOf(r).Pattern)
+		n := &note{ip: s.clientIP(r), asked: s.routeOf(r)}
+		n.name(n.asked.Pattern)
 		ctx := telemetry.With(telemetry.WithRequest(context.WithValue(r.Context(), noteKey{}, n), id), s.o.Telemetry)
 		next.ServeHTTP(w, r.WithContext(ctx))
 	})

@@ -134,7 +134,7 @@ func (s *Server) plainly(next http.Handler) http.Handler {
 
 // public says whether a request needs no key: health, and the documentation where the operator wants it so.
 func (s *Server) public(r *http.Request) bool {
-	switch s.routeOf(r).Access {
+	switch noteOf(r).asked.Access {
 	case surface.Public:
 		return true
 	case surface.Documentation:

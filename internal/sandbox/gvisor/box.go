@@ -111,7 +111,7 @@ func (s *box) create(ctx context.Context) error {
 	if err := s.cgroup.adopt(pids.Sentry, pids.Gofer); err != nil {
 		return err
 	}
-	if a, err := s.cgroup.brink.alarm(); err == nil { // else the kernel kills what comes too far
+	if a, err := s.cgroup.threshold.alarm(); err == nil { // else the kernel kills what comes too far
 		go s.holdMemory(s.cgroup, a)
 	}
 	return nil

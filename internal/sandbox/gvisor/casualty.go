@@ -23,7 +23,9 @@ func (s *box) Shortages() int64 {
 }
 
 // Starves says whether the host lends the sandbox memory beyond its limit, see holdMemory, or is about to.
-func (s *box) Starves() bool { return s.lending.Load() || s.cgroup != nil && s.cgroup.brink.waits() }
+func (s *box) Starves() bool {
+	return s.lending.Load() || s.cgroup != nil && s.cgroup.threshold.waits()
+}
 
 // lately is how long a sandbox may take to die of having waited for memory.
 const lately = 5 * time.Second

@@ -56,12 +56,12 @@ type setting struct{ controller, file, value string }
 
 // group is one sandbox's control group in all the controllers that cove uses: directories, one per controller (v1) or one in all (v2).
 type group struct {
-	id      string
-	top     string   // see hierarchy
-	roots   []string // mount points of the controllers
-	oomFile string
-	cpuFile string
-	brink   brink
+	id        string
+	top       string   // see hierarchy
+	roots     []string // mount points of the controllers
+	oomFile   string
+	cpuFile   string
+	threshold threshold
 }
 
 // adopt moves processes into the group. What they start later is born in it; what they start while they are moved is found
@@ -204,9 +204,9 @@ func (cgroupV1) open(id string) *group {
 	roots := []string{cgroupRoot + "/memory", cgroupRoot + "/cpu", cgroupRoot + "/pids", cgroupRoot + "/cpuacct"}
 	return &group{
 		id: id, top: cgroupRoot, roots: roots,
-		oomFile: filepath.Join(cgroupRoot, "memory", cgroupParent, id, "memory.oom_control"),
-		cpuFile: filepath.Join(cgroupRoot, "cpuacct", cgroupParent, id, "cpuacct.usage"),
-		brink:   brinkV1(filepath.Join(cgroupRoot, "memory", cgroupParent, id)),
+		oomFile:   filepath.Join(cgroupRoot, "memory", cgroupParent, id, "memory.oom_control"),
+		cpuFile:   filepath.Join(cgroupRoot, "cpuacct", cgroupParent, id, "cpuacct.usage"),
+		threshold: thresholdV1(filepath.Join(cgroupRoot, "memory", cgroupParent, id)),
 	}
 }
 
@@ -245,9 +245,9 @@ func (h cgroupV2) open(id string) *group {
 	dir := filepath.Join(h.root, cgroupParent, id)
 	return &group{
 		id: id, top: h.root, roots: []string{h.root},
-		oomFile: filepath.Join(dir, "memory.events"),
-		cpuFile: filepath.Join(dir, "cpu.stat"),
-		brink:   brinkV2(dir),
+		oomFile:   filepath.Join(dir, "memory.events"),
+		cpuFile:   filepath.Join(dir, "cpu.stat"),
+		threshold: thresholdV2(dir),
 	}
 }
 

@@ -122,20 +122,20 @@ func TestSlowedIsLent(t *testing.T) {
 	s := &box{cgroup: g, done: make(chan struct{})}
 	over := make(chan bool, 1)
 	go func() { over <- s.lend(g) }()
-	for deadline := time.Now().Add(time.Minute); g.brink.place() <= high; time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); g.threshold.place() <= high; time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatal("nothing was lent")
 		}
 	}
-	if err := g.brink.lower(high); err == nil {
+	if err := g.threshold.lower(high); err == nil {
 		t.Error("taken back while it is in use")
 	}
 	if !s.Starves() || s.Shortages() != 1 {
 		t.Errorf("it starves: %v, for the time %d", s.Starves(), s.Shortages())
 	}
 	use(high)
-	if !<-over || g.brink.place() != high || s.Starves() {
-		t.Errorf("afterwards it may have %d", g.brink.place())
+	if !<-over || g.threshold.place() != high || s.Starves() {
+		t.Errorf("afterwards it may have %d", g.threshold.place())
 	}
 }
 
@@ -145,14 +145,14 @@ func TestReserveIsUsedUp(t *testing.T) {
 	g, _, dir := unified(t, sandbox.Limits{Memory: 1 << 30, CPUs: 1})
 	write(t, dir, "memory.current", strconv.FormatInt(8<<30, 10))
 	s := &box{cgroup: g, done: make(chan struct{})}
-	base := g.brink.place()
+	base := g.threshold.place()
 	if s.lend(g) {
 		t.Error("it is as if nothing were slowed down")
 	}
-	if lent := g.brink.place() - base; lent != reserveMemory {
+	if lent := g.threshold.place() - base; lent != reserveMemory {
 		t.Errorf("%d bytes were lent", lent)
 	}
-	if most := number(filepath.Join(dir, "memory.max")); g.brink.place() >= most {
-		t.Errorf("it may have %d, and is killed at %d", g.brink.place(), most)
+	if most := number(filepath.Join(dir, "memory.max")); g.threshold.place() >= most {
+		t.Errorf("it may have %d, and is killed at %d", g.threshold.place(), most)
 	}
 }

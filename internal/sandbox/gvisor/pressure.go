@@ -27,8 +27,8 @@ const (
 	reserveLook = 10 * time.Millisecond
 )
 
-// brink is where the processes of a group wait for memory, or all but stand.
-type brink interface {
+// threshold is where the processes of a group wait for memory, or all but stand.
+type threshold interface {
 	// alarm returns what tells that the group has come here. It is called once.
 	alarm() (*alarm, error)
 	// waits says whether processes of the group are held here.
@@ -40,7 +40,7 @@ type brink interface {
 	lower(to int64) error
 }
 
-// alarm is a file descriptor that is ready to read when the group may have come to its brink.
+// alarm is a file descriptor that is ready to read when the group may have come to its threshold.
 type alarm struct {
 	file    *os.File
 	watched *os.File // stays open for it; may be nil
@@ -71,12 +71,12 @@ func (a *alarm) close() {
 	}
 }
 
-// brinkV1 is the brink of version 1: the limit, where processes sleep rather than be killed. It is the group's folder.
-type brinkV1 string
+// thresholdV1 is the threshold of version 1: the limit, where processes sleep rather than be killed. It is the group's folder.
+type thresholdV1 string
 
-func (dir brinkV1) control() string { return filepath.Join(string(dir), "memory.oom_control") }
+func (dir thresholdV1) control() string { return filepath.Join(string(dir), "memory.oom_control") }
 
-func (dir brinkV1) alarm() (*alarm, error) {
+func (dir thresholdV1) alarm() (*alarm, error) {
 	control, err := os.Open(dir.control())
 	if err != nil {
 		return nil, err
@@ -99,26 +99,26 @@ func (dir brinkV1) alarm() (*alarm, error) {
 	return a, nil
 }
 
-func (dir brinkV1) waits() bool {
+func (dir thresholdV1) waits() bool {
 	text, err := os.ReadFile(dir.control())
 	return err == nil && bytes.Contains(text, []byte("under_oom 1"))
 }
 
-func (dir brinkV1) limit() string { return filepath.Join(string(dir), "memory.limit_in_bytes") }
+func (dir thresholdV1) limit() string { return filepath.Join(string(dir), "memory.limit_in_bytes") }
 
-func (dir brinkV1) place() int64 { return number(dir.limit()) }
+func (dir thresholdV1) place() int64 { return number(dir.limit()) }
 
-func (dir brinkV1) raise(to int64) error {
+func (dir thresholdV1) raise(to int64) error {
 	return os.WriteFile(dir.limit(), []byte(strconv.FormatInt(to, 10)), 0)
 }
 
-func (dir brinkV1) lower(to int64) error { return dir.raise(to) } // the kernel looks itself
+func (dir thresholdV1) lower(to int64) error { return dir.raise(to) } // the kernel looks itself
 
-// brinkV2 is the brink of version 2: from memory.high on, processes are slowed down. It is the group's folder.
-type brinkV2 string
+// thresholdV2 is the threshold of version 2: from memory.high on, processes are slowed down. It is the group's folder.
+type thresholdV2 string
 
-// alarm watches the counts of the group's events, which change each time that the group was at its brink. Often giving up file caches has helped then.
-func (dir brinkV2) alarm() (*alarm, error) {
+// alarm watches the counts of the group's events, which change each time that the group was at its threshold. Often giving up file caches has helped then.
+func (dir thresholdV2) alarm() (*alarm, error) {
 	events, err := os.Open(filepath.Join(string(dir), "memory.events"))
 	if err != nil {
 		return nil, err
@@ -139,38 +139,38 @@ func (dir brinkV2) alarm() (*alarm, error) {
 	return a, nil
 }
 
-func (dir brinkV2) high() string { return filepath.Join(string(dir), "memory.high") }
+func (dir thresholdV2) high() string { return filepath.Join(string(dir), "memory.high") }
 
-func (dir brinkV2) used() int64 { return number(filepath.Join(string(dir), "memory.current")) }
+func (dir thresholdV2) used() int64 { return number(filepath.Join(string(dir), "memory.current")) }
 
 // waits is true when more is in use than should be and none of it can be taken back.
-func (dir brinkV2) waits() bool {
+func (dir thresholdV2) waits() bool {
 	high := dir.place()
 	return high > 0 && dir.used() > high
 }
 
 // place is 0 where nothing is slowed down, which the kernel calls "max".
-func (dir brinkV2) place() int64 { return number(dir.high()) }
+func (dir thresholdV2) place() int64 { return number(dir.high()) }
 
-func (dir brinkV2) raise(to int64) error {
+func (dir thresholdV2) raise(to int64) error {
 	return os.WriteFile(dir.high(), []byte(strconv.FormatInt(to, 10)), 0)
 }
 
-func (dir brinkV2) lower(to int64) error {
+func (dir thresholdV2) lower(to int64) error {
 	if dir.used() > to {
 		return unix.EBUSY
 	}
 	return dir.raise(to)
 }
 
-// holdMemory stays with a sandbox whose group may come to its brink.
+// holdMemory stays with a sandbox whose group may come to its threshold.
 func (s *box) holdMemory(g *group, a *alarm) {
 	go func() {
 		<-s.done
 		a.close()
 	}()
 	for a.wait() == nil {
-		if !a.sure && !g.brink.waits() {
+		if !a.sure && !g.threshold.waits() {
 			continue
 		}
 		if !s.lend(g) {
@@ -189,18 +189,18 @@ func (s *box) lend(g *group) bool {
 		s.fed.Store(time.Now().UnixNano())
 		s.lending.Store(false)
 	}()
-	base := g.brink.place()
+	base := g.threshold.place()
 	lent := int64(0)
 	pace := newPace(g)
 	tick := time.NewTicker(reserveLook)
 	defer tick.Stop()
-	for g.brink.waits() || g.brink.lower(base) != nil {
-		if g.brink.waits() && pace.due() {
+	for g.threshold.waits() || g.threshold.lower(base) != nil {
+		if g.threshold.waits() && pace.due() {
 			if lent == reserveMemory {
 				return false
 			}
 			lent += reserveStep
-			_ = g.brink.raise(base + lent)
+			_ = g.threshold.raise(base + lent)
 		}
 		select {
 		case <-s.done:
