@@ -136,7 +136,7 @@ func TestServerSessionsOutliveUpgrades(t *testing.T) {
 	s.stop()
 
 	s = startServerOf(t, l.program(otherVersion), l.dir, key)
-	if log := s.stderr.String() + s.stdout.String(); !strings.Contains(log, "1 start anew with their files") {
+	if log := s.stderr.String() + s.stdout.String(); !strings.Contains(log, "sessions=1 go_on=0 new=0 carried_over=1") {
 		t.Errorf("the start does not say what becomes of the session: %s", log)
 	}
 	all, got := work(s, session, "print(x, 'f' in globals(), open('made.txt').read(), open('put.txt').read())")
