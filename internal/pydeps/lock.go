@@ -184,7 +184,7 @@ func (i *Installer) fromLock(ctx context.Context, s *Standing, told func(install
 	if err != nil {
 		return install.Provision{}, i.orEnded(ctx, err)
 	}
-	o := outcome{plan: p, cached: cached, whole: true}
+	o := outcome{plan: p, cached: cached, scope: alone}
 	for _, r := range s.Requirements {
 		o.wants = append(o.wants, want{Requirement: r, How: byPerson, Reason: byPerson})
 	}

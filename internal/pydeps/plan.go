@@ -13,46 +13,87 @@ import (
 	"cove/internal/pydeps/require"
 )
 
-// rounds bounds how often what cannot be had is left out or relaxed and the rest is tried again.
-const rounds = 3
-
 // plan finds versions for wants that go together with what the session has. It changes as little as it can: first nothing that is
 // there, then nothing that is imported, and at last nothing that the kernel itself runs on, which takes a new interpreter.
 func (i *Installer) plan(ctx context.Context, wants []want, j job, told func(install.Progress)) (outcome, error) {
-	o := outcome{wants: wants, cached: true, again: j.again}
-	var relaxed []relaxation
-	for range rounds {
-		done, err := i.settle(ctx, &o, j, told)
-		if err != nil || done {
-			return i.finish(o, relaxed), err
-		}
-		if known := o; o.cached && !o.again { // with an answer to the next question nothing has to be looked into
-			known.known = true
-			if i.change(ctx, &known, j, told) == nil {
-				known.known = false
-				return i.finish(known, relaxed), nil
-			}
-		}
-		changed, more, err := i.mend(ctx, &o)
-		relaxed = append(relaxed, more...)
-		if err != nil || len(o.wants) == 0 {
-			return o, err
-		}
-		if !changed {
-			break
-		}
+	s := &search{Installer: i, job: j, told: told, o: outcome{wants: wants, cached: true}}
+	if j.again {
+		s.o.asks = anew
 	}
-	if i.options.Policy.Build && i.options.Builder != nil && speaksOfWheels(o.plan.Conflict) {
-		done, err := i.build(ctx, &o, j, told)
-		if err != nil || done {
-			return i.finish(o, relaxed), err
+	end, err := walk(func(at step) (verdict, error) { return s.do(ctx, at) })
+	if end == stepFound {
+		s.explain()
+	}
+	return s.o, err
+}
+
+// search is one search for a plan. Each step leaves in o what it has found out; see walk for their order.
+type search struct {
+	*Installer
+	job     job
+	told    func(install.Progress)
+	o       outcome
+	relaxed []relaxation
+	why     error // what changing came to, for salvaging
+}
+
+func (s *search) do(ctx context.Context, at step) (verdict, error) {
+	switch at {
+	case stepSettle:
+		return verdictOf(s.settle(ctx, &s.o, s.job, s.told))
+	case stepRecall:
+		return s.recallChange(ctx), nil
+	case stepMend:
+		changed, relaxed, err := s.mend(ctx, &s.o)
+		s.relaxed = append(s.relaxed, relaxed...)
+		switch {
+		case err == nil && len(s.o.wants) == 0:
+			return emptied, nil
+		case changed:
+			return mended, err
 		}
+		return unsolved, err
+	case stepBuild:
+		if !s.options.Policy.Build || s.options.Builder == nil || !speaksOfWheels(s.o.plan.Conflict) {
+			return unsolved, nil
+		}
+		return verdictOf(s.build(ctx, &s.o, s.job, s.told))
+	case stepChange:
+		err := s.change(ctx, &s.o, s.job, s.told)
+		if isCode(err, unsolvableCodes...) && !s.job.single && len(s.o.wants) > 1 && len(s.o.wants) <= mostAlone {
+			s.why = err
+			return unsolved, nil
+		}
+		return solved, err
+	case stepSalvage:
+		o, err := s.salvage(ctx, s.o, s.job, s.told, s.why)
+		s.o = o
+		return solved, err
 	}
-	err := i.change(ctx, &o, j, told)
-	if isCode(err, unsolvableCodes...) && !j.single && len(o.wants) > 1 && len(o.wants) <= mostAlone {
-		o, err = i.salvage(ctx, o, j, told, err)
+	return unsolved, fmt.Errorf("plan an installation: nothing is to be done in step %s", at)
+}
+
+// verdictOf is the verdict of a step that says whether it has found a plan.
+func verdictOf(done bool, err error) (verdict, error) {
+	if done {
+		return solved, err
 	}
-	return i.finish(o, relaxed), err
+	return unsolved, err
+}
+
+// recallChange looks whether the answer to the next question is remembered: with that nothing has to be looked into. What comes of it counts only when it is a plan.
+func (s *search) recallChange(ctx context.Context) verdict {
+	if !s.o.cached || s.o.asks != anyhow {
+		return unsolved
+	}
+	o := s.o
+	o.asks = remembered
+	if s.change(ctx, &o, s.job, s.told) != nil {
+		return unsolved
+	}
+	o.asks = s.o.asks
+	s.o = o
+	return solved
 }
 
 // mostAlone is up to how many wants those that stand in the way are looked for one by one.
@@ -104,11 +145,11 @@ func (i *Installer) try(ctx context.Context, o *outcome, q question, told func(i
 	var cached bool
 	var note string
 	var err error
-	if o.known {
+	if o.asks == remembered {
 		p, err = i.known(q)
 		cached = true
 	} else {
-		p, cached, note, err = i.solve(ctx, q, o.again, told)
+		p, cached, note, err = i.solve(ctx, q, o.asks == anew, told)
 	}
 	if err != nil {
 		return false, err
@@ -150,7 +191,7 @@ func (i *Installer) change(ctx context.Context, o *outcome, j job, told func(ins
 	}
 	maps.Copy(have, j.prefer)
 	all := o.question(j.state, firm, have)
-	all.New, all.Old, o.whole = slices.Concat(all.New, all.Old), nil, true
+	all.New, all.Old, o.scope = slices.Concat(all.New, all.Old), nil, alone
 	done, err := i.try(ctx, o, all, told)
 	if err != nil {
 		return err
@@ -266,14 +307,13 @@ func (i *Installer) build(ctx context.Context, o *outcome, j job, told func(inst
 	return true, nil
 }
 
-// finish adds what a person should know about a plan.
-func (i *Installer) finish(o outcome, relaxed []relaxation) outcome {
-	for _, r := range relaxed {
-		version := o.plan.Versions[r.name]
+// explain adds what a person should know about the plan that was found.
+func (s *search) explain() {
+	for _, r := range s.relaxed {
+		version := s.o.plan.Versions[r.name]
 		if version == "" {
 			continue
 		}
-		o.notes = append(slices.Clone(o.notes), fmt.Sprintf("%s==%s was asked for, but %s; %s %s was taken instead", r.name, r.pin, r.why, r.name, version))
+		s.o.notes = append(slices.Clone(s.o.notes), fmt.Sprintf("%s==%s was asked for, but %s; %s %s was taken instead", r.name, r.pin, r.why, r.name, version))
 	}
-	return o
 }

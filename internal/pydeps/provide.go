@@ -156,20 +156,36 @@ func (i *Installer) telling(o outcome, told func(install.Progress)) func(layer.P
 type outcome struct {
 	plan    plan
 	wants   []want // those that the plan is for
-	cached  bool
-	again   bool              // what is remembered does not count
-	known   bool              // nothing else counts
-	whole   bool              // the plan is for all that the session has asked for, and its layer alone is enough
+	asks    asking
+	cached  bool // no answer so far came from an index
+	scope   scope
 	newest  map[string]string // what there would be if nothing were installed, where that is known
 	restart string
 	refused []install.Refusal
 	notes   []string
 }
 
+// asking says which answers to a question count.
+type asking int
+
+const (
+	anyhow     asking = iota // what is remembered while it is fresh, else what the index says
+	anew                     // what the index says now
+	remembered               // what is remembered, and nothing else
+)
+
+// scope says what a plan is for.
+type scope int
+
+const (
+	beside scope = iota // what is wanted; its layer goes with those that the session has
+	alone               // all that the session has asked for; its layer replaces those that the session has
+)
+
 // next is the session's state with the plan's layer.
 func (o outcome) next(s install.State, name string, first bool) install.State {
 	out := s.Clone()
-	if o.whole {
+	if o.scope == alone {
 		out.Layers, out.First, out.Packages = nil, nil, map[string]string{}
 	}
 	for _, w := range o.wants {
@@ -209,7 +225,7 @@ func (o outcome) packages(wheels []layer.Wheel) []install.Package {
 func installed(o outcome, l *layer.Layer, before install.State) []install.Package {
 	var news []layer.Wheel
 	for _, w := range o.plan.Wheels {
-		if !o.whole && before.Packages[w.Name] == w.Version {
+		if o.scope == beside && before.Packages[w.Name] == w.Version {
 			continue
 		}
 		if at := slices.IndexFunc(l.Wheels, func(made layer.Wheel) bool { return made.Name == w.Name }); at >= 0 && l.Wheels[at].Size > 0 {
