@@ -5,6 +5,7 @@ BIN     := bin/cove
 VERSION ?= 0.1.0-dev
 DEMO    := Which region grew fastest from 2024 to 2025? Plot it.
 REPLAY  := examples/sales/replay.json
+BENCH   ?=
 CGROUP2_TESTS ?= TestCheck|TestUnified|TestNoControllers|TestSlowed|TestReserve|TestKilledForMemory|TestMemoryIsSlowed|TestForgottenGroups|TestProcessorTime
 
 # A dynamically linked cove cannot start gVisor.
@@ -29,8 +30,9 @@ demo: build python ## Ask a question about examples/sales/sales.csv; leaves a ch
 		$(BIN) ask --model replay:$(REPLAY) -f examples/sales/sales.csv -o demo-out "$(DEMO)" </dev/null; \
 	fi
 
-bench: build python ## Measure cove beside its peers; as root it installs docker, debootstrap and bubblewrap
-	$(BIN) bench --install-peers
+bench: build python ## Measure cove beside its peers (BENCH="--quick"); as root it installs docker, debootstrap and bubblewrap
+	$(GO) build -ldflags "-s -w -X main.version=$(VERSION)" -o $(BIN)-bench ./cmd/cove-bench
+	$(BIN)-bench --install-peers $(BENCH)
 
 test: build python services ## Run every test
 	$(GO) vet ./...

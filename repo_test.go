@@ -41,6 +41,7 @@ var layers = [][]string{
 	{"client", "httpd", "store/*", "api/apitest"},
 	{"cli"},
 	{"app"},
+	{"benchcmd"},
 }
 
 // confined lists the imports that only some packages may have.
@@ -56,7 +57,7 @@ var confined = map[string][]string{
 	"github.com/danielgtaylor/huma/":          {"api"},
 	"github.com/prometheus/":                  {"telemetry"},
 	"go.opentelemetry.io/":                    {"telemetry"},
-	"github.com/alecthomas/":                  {"cli"},
+	"github.com/alecthomas/":                  {"cli", "benchcmd"},
 	"github.com/opencontainers/runtime-spec/": {"sandbox/gvisor"},
 }
 
@@ -127,6 +128,53 @@ func TestEdges(t *testing.T) {
 	if seen == 0 {
 		t.Error("no file was looked at")
 	}
+}
+
+// apart lists the packages of development: the program that users get has none of them.
+var apart = []string{"bench", "benchcmd", "pydeps/names/*", "pydeps/indextest", "hub/hubtest", "api/apitest", "store/pgtest", "model/modeltest", "sandbox/sandboxtest"}
+
+func TestTheProductHasNothingOfDevelopment(t *testing.T) {
+	t.Parallel()
+	linked := closure(t, "cove/cmd/cove")
+	if !linked["cove/internal/app"] || !linked["cove/internal/pydeps/names"] {
+		t.Fatalf("of cmd/cove, only %v was found", linked)
+	}
+	for pkg := range linked {
+		short := strings.TrimPrefix(pkg, "cove/internal/")
+		for _, name := range apart {
+			if short == name || strings.HasSuffix(name, "/*") && path.Dir(short) == path.Dir(name) {
+				t.Errorf("cmd/cove contains %s", pkg)
+			}
+		}
+	}
+}
+
+// closure returns the packages of this repository that the one with this import path consists of, itself included.
+func closure(t *testing.T, pkg string) map[string]bool {
+	t.Helper()
+	imported := map[string][]string{}
+	for _, f := range files(t) {
+		if f.isTest {
+			continue
+		}
+		own := "cove/" + path.Dir(f.path)
+		for name := range imports(f) {
+			imported[own] = append(imported[own], name)
+		}
+	}
+	seen := map[string]bool{}
+	var visit func(string)
+	visit = func(pkg string) {
+		if seen[pkg] || !strings.HasPrefix(pkg, "cove/") {
+			return
+		}
+		seen[pkg] = true
+		for _, name := range imported[pkg] {
+			visit(name)
+		}
+	}
+	visit(pkg)
+	return seen
 }
 
 type file struct {

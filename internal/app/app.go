@@ -41,21 +41,20 @@ func Main(ctx context.Context, args []string, version string, signals <-chan os.
 	return cli.Main(ctx, args, &cli.Program{
 		In: os.Stdin, Out: os.Stdout, Err: os.Stderr,
 		Getenv:    os.Getenv,
-		Version:   versionOf(version),
+		Version:   VersionOf(version),
 		Config:    cfg,
 		ConfigErr: err,
 		Signals:   signals,
 		Open:      open,
-		Prepare:   prepareNamed(versionOf(version)),
+		Prepare:   prepareNamed(VersionOf(version)),
 		Salvage:   salvage,
 		Outlook:   outlook,
 		Launch:    launchKeeper,
 		Report:    keeper.Reporter(),
-		Bench:     newBenchSide,
 		NewModel:  func(c choose.Choice) (model.Model, error) { return newModel(cfg, c) },
 		Engine:    newEngine,
 		Packages:  newPackageDesk,
-		Serve:     newServer(versionOf(version)),
+		Serve:     newServer(VersionOf(version)),
 		Records:   openRecords,
 		Restore:   restoreRecords,
 		Explain:   explain,
@@ -65,8 +64,8 @@ func Main(ctx context.Context, args []string, version string, signals <-chan os.
 	})
 }
 
-// versionOf completes the version that the linker set with the commit that Go recorded.
-func versionOf(version string) string {
+// VersionOf completes the version that the linker set with the commit that Go recorded.
+func VersionOf(version string) string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
 		return version

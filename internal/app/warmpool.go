@@ -16,6 +16,9 @@ import (
 	"cove/internal/template"
 )
 
+// sessionMemory is about what an idle session of the standard environment costs the host, in bytes.
+const sessionMemory = 120 << 20
+
 // newPool returns a pool of what start makes.
 func newPool(start func(context.Context) (*session.Session, error), size int, progress io.Writer) *pool.Pool[*session.Session] {
 	return pool.New(pool.Options[*session.Session]{

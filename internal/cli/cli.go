@@ -58,8 +58,6 @@ type Program struct {
 	Launch func(ctx context.Context, args []string, log string) (notices []string, err error)
 	// Report tells Launch in the process that started this one that it is ready, or why it ends.
 	Report func(notices []string, err error)
-	// Bench prepares cove's own side of `cove bench`.
-	Bench func(ctx context.Context, c config.Config, progress io.Writer) (*BenchSide, error)
 	// Packages prepares what `cove packages` works with, building the environment when it is missing. Progress is as for Open.
 	Packages func(ctx context.Context, c config.Config, progress io.Writer) (PackageDesk, error)
 	// Explain says what modules mean for the environment of these settings. It builds nothing, and returns nil where there is no environment yet.
@@ -117,7 +115,6 @@ type grammar struct {
 	Audit    auditCmd    `cmd:"" help:"Show who did what on a server."`
 	Backup   backupCmd   `cmd:"" help:"Write the database and the stored files into one archive."`
 	Restore  restoreCmd  `cmd:"" help:"Bring the archive of a backup into an empty folder."`
-	Bench    benchCmd    `cmd:"" help:"Measure cove beside its peers on this machine."`
 	Doctor   doctorCmd   `cmd:"" help:"Say what this machine can do, with a fix for each thing that it cannot."`
 	Config   configCmd   `cmd:"" help:"Show every setting, what it means and its value."`
 	Version  versionCmd  `cmd:"" help:"Show the version."`

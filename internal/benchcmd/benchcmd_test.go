@@ -1,4 +1,4 @@
-package cli_test
+package benchcmd_test
 
 import (
 	"bytes"
@@ -9,11 +9,12 @@ import (
 	"iter"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 
 	"cove/internal/bench"
-	"cove/internal/cli"
+	"cove/internal/benchcmd"
 	"cove/internal/config"
 	"cove/internal/kernel"
 	"cove/internal/problem"
@@ -43,31 +44,48 @@ func (c *benchCove) Execute(context.Context, kernel.Request) iter.Seq2[kernel.Ev
 			c.asked()
 		}
 		yield(kernel.Result{Data: kernel.Bundle{"text/plain": c.answer}}, nil)
-		yield(ok(), nil)
+		yield(kernel.Done{Outcome: kernel.OutcomeOK}, nil)
 	}
 }
 
-// runBench runs `cove bench` with cove alone unless args say otherwise.
-func runBench(t *testing.T, cove *benchCove, signals <-chan os.Signal, args ...string) result {
+type result struct {
+	code     int
+	out, err string
+}
+
+func none(string) string { return "" }
+
+// run runs cove-bench with cove alone unless args say otherwise.
+func run(t *testing.T, cove *benchCove, signals <-chan os.Signal, args ...string) result {
 	t.Helper()
 	python, err := exec.LookPath("python3")
 	if err != nil {
 		t.Fatal(err)
 	}
-	cfg := config.Default(environment)
+	cfg := config.Default(none)
 	cfg.Data = t.TempDir()
 	var out, errs bytes.Buffer
-	p := &cli.Program{
-		In: strings.NewReader(""), Out: &out, Err: &errs, Getenv: environment, Version: "9.9", Config: cfg, Signals: signals,
-		Bench: func(context.Context, config.Config, io.Writer) (*cli.BenchSide, error) {
+	p := &benchcmd.Program{
+		Out: &out, Err: &errs, Version: "9.9", Config: cfg, Signals: signals, Self: program(t, t.TempDir(), "cove"),
+		Prepare: func(context.Context, config.Config, io.Writer) (*benchcmd.Side, error) {
 			if cove == nil {
 				return nil, problem.New(problem.Unavailable, "gvisor_unusable", "there is no gVisor here").WithHint("see cove doctor")
 			}
-			return &cli.BenchSide{Cove: cove, Env: &pyenv.Environment{Python: python, Version: "3.0", Set: pyenv.Minimal},
+			return &benchcmd.Side{Cove: cove, Env: &pyenv.Environment{Python: python, Version: "3.0", Set: pyenv.Minimal},
 				Close: func(context.Context) error { cove.closed = true; return nil }}, nil
 		},
 	}
-	return result{code: cli.Main(t.Context(), append([]string{"bench"}, args...), p), out: out.String(), err: errs.String()}
+	return result{code: benchcmd.Main(t.Context(), args, p), out: out.String(), err: errs.String()}
+}
+
+// program makes one that says its name and ends with 9, and returns its path.
+func program(t *testing.T, dir, name string) string {
+	t.Helper()
+	path := filepath.Join(dir, name)
+	if err := os.WriteFile(path, []byte("#!/bin/sh\necho \"I am $0\" >&2\nexit 9\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	return path
 }
 
 func TestBench(t *testing.T) {
@@ -87,7 +105,7 @@ func TestBench(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got := runBench(t, c.cove, nil, c.args...)
+			got := run(t, c.cove, nil, c.args...)
 			if got.code != c.code || !strings.Contains(got.out, c.out) || !strings.Contains(got.err, c.err) {
 				t.Errorf("exit code %d\n%s\n%s", got.code, got.out, got.err)
 			}
@@ -100,7 +118,7 @@ func TestBench(t *testing.T) {
 
 func TestBenchJSONIsOneDocument(t *testing.T) {
 	t.Parallel()
-	got := runBench(t, &benchCove{answer: "2"}, nil, "--peers", "none", "--rows", "roundtrip", "--rounds", "1", "--json", "--quiet")
+	got := run(t, &benchCove{answer: "2"}, nil, "--peers", "none", "--rows", "roundtrip", "--rounds", "1", "--json", "--quiet")
 	var report bench.Report
 	if err := json.Unmarshal([]byte(got.out), &report); err != nil {
 		t.Fatalf("%v:\n%s", err, got.out)
@@ -123,7 +141,7 @@ func TestBenchInterrupted(t *testing.T) {
 			signals <- os.Interrupt
 		}
 	}
-	got := runBench(t, cove, signals, "--peers", "none", "--rows", "roundtrip", "--rounds", "100000")
+	got := run(t, cove, signals, "--peers", "none", "--rows", "roundtrip", "--rounds", "100000")
 	if got.code != 130 || !strings.Contains(got.out, "Stopped early") || !cove.closed {
 		t.Errorf("exit code %d, closed %v\n%s\n%s", got.code, cove.closed, got.out, got.err)
 	}
@@ -132,8 +150,26 @@ func TestBenchInterrupted(t *testing.T) {
 func TestBenchNeedsItsSettings(t *testing.T) {
 	t.Parallel()
 	var errs bytes.Buffer
-	p := &cli.Program{Out: io.Discard, Err: &errs, ConfigErr: errors.New("the settings are broken")}
-	if code := cli.Main(t.Context(), []string{"bench"}, p); code != 125 || !strings.Contains(errs.String(), "the settings are broken") {
+	p := &benchcmd.Program{Out: io.Discard, Err: &errs, ConfigErr: errors.New("the settings are broken")}
+	if code := benchcmd.Main(t.Context(), nil, p); code != 125 || !strings.Contains(errs.String(), "the settings are broken") {
 		t.Errorf("exit code %d: %s", code, errs.String())
+	}
+}
+
+// The program is one that fails with its own path, so that the failure tells which was taken.
+func TestTheCoveThatIsMeasured(t *testing.T) {
+	t.Parallel()
+	named := program(t, t.TempDir(), "another")
+	got := run(t, &benchCove{answer: "2"}, nil, "--peers", "cove-run", "--rows", "first", "--rounds", "1", "--cove", named)
+	if !strings.Contains(got.out, "I am "+named) {
+		t.Errorf("the one that was named was not run:\n%s", got.out)
+	}
+	got = run(t, &benchCove{answer: "2"}, nil, "--peers", "cove-run", "--rows", "first", "--rounds", "1")
+	if !strings.Contains(got.out, "I am ") || strings.Contains(got.out, named) {
+		t.Errorf("the one beside cove-bench was not run:\n%s", got.out)
+	}
+	got = run(t, &benchCove{answer: "2"}, nil, "--cove", filepath.Join(t.TempDir(), "cove"))
+	if got.code != 125 || !strings.Contains(got.err, "is no program") || !strings.Contains(got.err, "make bench") {
+		t.Errorf("exit code %d: %s", got.code, got.err)
 	}
 }

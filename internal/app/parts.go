@@ -1,0 +1,64 @@
+package app
+
+import (
+	"context"
+	"io"
+	"path/filepath"
+
+	"cove/internal/config"
+	"cove/internal/pool"
+	"cove/internal/pydeps"
+	"cove/internal/pyenv"
+	"cove/internal/sandbox"
+	"cove/internal/session"
+	"cove/internal/template"
+)
+
+// Parts are what a command makes its sessions of, for cove-bench, which measures them within its own process.
+type Parts struct {
+	Template session.Options   // for session.Open: a copy of the warm interpreter of the standard environment, in gVisor
+	Packages *pydeps.Installer // of a store of its own, so that layers can be removed from it
+	progress io.Writer
+}
+
+// NewParts prepares the parts with these settings, which builds the environment and the warm interpreter when they are missing. It says so to
+// progress.
+func NewParts(ctx context.Context, c config.Config, progress io.Writer) (*Parts, error) {
+	sweep(ctx, c)
+	c.Packages, c.Engine = string(pyenv.Standard), "gvisor"
+	saver, err := newSaver(c)
+	if err != nil {
+		return nil, err
+	}
+	env, err := environment(ctx, c, "", progress)
+	if err != nil {
+		return nil, err
+	}
+	apart := c
+	apart.Data = filepath.Join(c.Data, "bench", "installs")
+	packages, err := newPackages(apart, env, progress)
+	if err != nil {
+		return nil, err
+	}
+	o := session.Options{Engine: saver, Env: env, Limits: sandbox.Limits{Memory: int64(c.Memory), CPUs: c.CPUs}, Packages: packages}
+	t, err := template.Ensure(ctx, template.Options{Dir: templates(c), Engine: saver, Env: env, Limits: o.Limits, Packages: packages, Progress: progress})
+	if err != nil {
+		return nil, withDoctor(err)
+	}
+	o.Image, o.Reseed = t.Image(), true
+	return &Parts{Template: o, Packages: packages, progress: progress}, nil
+}
+
+// Open opens a session as a server's pool does: something has run in it.
+func (p *Parts) Open(ctx context.Context, o session.Options) (*session.Session, error) {
+	return openUsed(ctx, o)
+}
+
+// NewPool returns a pool of up to size sessions from the template, as a server has it; fewer where the memory is short.
+func (p *Parts) NewPool(size int) (*pool.Pool[*session.Session], error) {
+	size, err := pool.SizeFor(size, sessionMemory)
+	if err != nil {
+		return nil, err
+	}
+	return newPool(func(ctx context.Context) (*session.Session, error) { return openUsed(ctx, p.Template) }, size, p.progress), nil
+}
