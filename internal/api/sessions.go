@@ -21,7 +21,7 @@ type Session struct {
 	Packages   string            `json:"packages" doc:"The set of packages it began with: standard or minimal"`
 	Memory     int64             `json:"memory_bytes"`
 	CPUs       float64           `json:"cpus"`
-	Idle       int64             `json:"idle_seconds" doc:"Without use, until it is paused"`
+	Idle       int64             `json:"idle_seconds" doc:"Without use, until it is paused; 0: never"`
 	Executions int               `json:"executions"`
 	Disk       int64             `json:"disk_bytes" doc:"Of its snapshot; 0 while there is none"`
 	Saved      *time.Time        `json:"saved_at,omitempty" doc:"When it was last saved: what it goes back to when its server is killed. Files that clients put in are kept in any case"`

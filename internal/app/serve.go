@@ -161,46 +161,23 @@ func (s *server) openAccounts(ctx context.Context, _ cli.ServerOptions) (err err
 }
 
 // openHub makes the hub. What its sessions stand on is there a little later, before it is asked for anything.
-func (s *server) openHub(context.Context, cli.ServerOptions) error {
+func (s *server) openHub(context.Context, cli.ServerOptions) (err error) {
 	c := s.cfg
-	s.hub = hub.New(hub.Options{
+	s.hub, err = hub.New(hub.Options{
 		Store: s.store, Audit: s.store, Log: s.log, Telemetry: s.seen, Models: &models{cfg: c},
 		Sessions: serverSessions(c), Blobs: s.blobs(), Base: s.base(), Unsaved: !c.Saves(),
 		Prepare: func(ctx context.Context, b named.Base) (*named.Ground, error) { return s.warm.Prepare(ctx, b) },
-		Limits: hub.Limits{
-			Sessions: c.MaxSessions, Memory: mostMemory(c), Executions: c.MaxExecutions, Queue: c.MaxQueue,
-			Project: cli.ProjectQuota(c),
-			Key:     hub.Quota{Sessions: c.KeySessions, Executions: c.KeyExecutions, CPUSeconds: c.KeyCPU, Tokens: c.KeyTokens},
-			Idle:    orForEver(c.SessionIdle), Life: time.Duration(c.SessionLife), Execution: orForEver(c.Timeout),
-			Output: int64(c.ServerOutput), File: int64(c.MaxUpload),
-		},
-		Quotas: s.quotas,
-		Turns:  cli.TurnLimits(c),
-		Room:   machine().Look,
-		Shed:   func() bool { return s.warm != nil && s.warm.Shed() },
+		Limits:  hubLimits(c),
+		Quotas:  s.quotas,
+		Turns:   cli.TurnLimits(c),
+		Room:    machine().Look,
+		Shed:    func() bool { return s.warm != nil && s.warm.Shed() },
 	})
-	return nil
+	return err
 }
 
 // machine is what the server and its sandboxes have.
 func machine() memory.Machine { return memory.Machine{Outside: gvisor.Held} }
-
-// mostMemory is what a session may ask for: what the operator said, or half of the machine's memory; never less than it gets without asking.
-func mostMemory(c config.Config) int64 {
-	most := int64(c.MaxMemory)
-	if room, err := machine().Look(); most == 0 && err == nil {
-		most = room.Total / 2
-	}
-	return max(most, int64(c.Memory))
-}
-
-// orForEver is a time that the settings mean by 0 as no limit.
-func orForEver(d config.Duration) time.Duration {
-	if d == 0 {
-		return 10 * 365 * 24 * time.Hour
-	}
-	return time.Duration(d)
-}
 
 func (s *server) base() named.Base {
 	return named.Base{Engine: s.cfg.Engine, Packages: s.cfg.Packages, Limits: named.LimitsOf(sandbox.Limits{Memory: int64(s.cfg.Memory), CPUs: s.cfg.CPUs})}
@@ -248,10 +225,7 @@ func (s *server) openFront(ctx context.Context, _ cli.ServerOptions) error {
 		Telemetry: s.seen, Log: s.log, Version: s.about.Version,
 		Listen: c.Listen, Cert: c.TLSCert, Key: c.TLSKey, Metrics: c.Metrics, Debug: c.DebugListen,
 		Hosts: c.AllowHosts, Origins: c.AllowOrigins, Proxies: proxies, PublicDocs: c.DocsPublic,
-		Limits: httpd.Limits{
-			KeyRate: orUnlimited(c.RequestsPerSecond), ProjectRate: orUnlimited(c.ProjectRequests), InFlight: c.RequestsAtOnce,
-			Upload: int64(c.MaxUpload) + 1<<20, Memory: requestMemory(), Grace: time.Duration(c.DrainTimeout) + tellEnd,
-		},
+		Limits: frontLimits(c),
 	})
 	if err != nil {
 		return err
@@ -264,13 +238,6 @@ func (s *server) openFront(ctx context.Context, _ cli.ServerOptions) error {
 	s.about.Metrics, s.about.Debug = c.Metrics, c.DebugListen
 	s.lock.sign(s.about.Address)
 	return nil
-}
-
-func orUnlimited(rate float64) float64 {
-	if rate == 0 {
-		return -1
-	}
-	return rate
 }
 
 // reachable is an address as programs on this machine reach it.

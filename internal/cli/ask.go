@@ -113,16 +113,8 @@ func unique(piped, inputs []input) []input {
 
 // TurnLimits are the settings' bounds of one turn.
 func TurnLimits(c config.Config) interpreter.Limits {
-	l := interpreter.Limits{Steps: c.MaxSteps, Tokens: c.MaxTokens, Time: time.Duration(c.MaxTime), Execution: time.Duration(c.Timeout), NoInstall: !c.PackagesInstall}
-	if l.Tokens == 0 {
-		l.Tokens = -1
-	}
-	if l.Time == 0 {
-		l.Time = 1000 * time.Hour
-	}
-	if l.Execution == 0 {
-		l.Execution = l.Time
-	}
+	l := interpreter.DefaultLimits()
+	l.Steps, l.Tokens, l.Time, l.Execution, l.NoInstall = c.MaxSteps, c.MaxTokens, time.Duration(c.MaxTime), time.Duration(c.Timeout), !c.PackagesInstall
 	return l
 }
 

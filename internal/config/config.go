@@ -1,5 +1,9 @@
 // Package config is cove's settings: one struct, filled from defaults, then the config file, then the environment; the
 // command line comes last, in package cli. A setting's tags are its documentation, and Document prints it.
+//
+// A limit of 0 is no limit, here and in the Limits of packages hub, httpd and interpreter that settings become. What must not be without a limit has to be
+// above 0, which Validate sees to, as those packages do. Defaults are values, written out by Default; no 0 stands for one. (packages_max_unknown is no
+// limit of that kind: it says how many names an index may be told, and 0 is none.)
 package config
 
 import (
@@ -77,6 +81,9 @@ type Config struct {
 	Found bool   `toml:"-"`
 }
 
+// defaultMemory is what a sandbox gets of which nothing is said.
+const defaultMemory = 2 << 30
+
 // Default returns the settings of a machine that sets nothing; Load decides about Runtime and Sessions. getenv is os.Getenv or a stand-in.
 func Default(getenv func(string) string) Config {
 	home := getenv("HOME")
@@ -90,7 +97,7 @@ func Default(getenv func(string) string) Config {
 		Packages:  "standard",
 		Out:       "cove-out",
 		Timeout:   Duration(300e9),
-		Memory:    2 << 30,
+		Memory:    defaultMemory,
 		CPUs:      2,
 		MaxOutput: 1 << 30,
 

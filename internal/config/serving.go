@@ -5,8 +5,11 @@ import (
 	"net"
 	"net/netip"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
+
+	"cove/internal/memory"
 )
 
 // Serving is what `cove serve` needs beside the rest, and what commands need to be its clients.
@@ -29,9 +32,9 @@ type Serving struct {
 	DrainTimeout   Duration `toml:"drain_timeout" env:"COVE_DRAIN_TIMEOUT" doc:"how long running work may take to end when the server is asked to end"`
 
 	Pool           int      `toml:"pool" env:"COVE_POOL" doc:"sandboxes that are kept ready for new sessions, as far as a quarter of the free memory allows; 0 means none"`
-	MaxSessions    int      `toml:"max_sessions" env:"COVE_MAX_SESSIONS" doc:"sessions in memory at once; 0: what the memory allows"`
-	MaxMemory      Size     `toml:"max_session_memory" env:"COVE_MAX_SESSION_MEMORY" doc:"memory that a session of the server may ask for; 0: half of the machine's"`
-	MaxExecutions  int      `toml:"max_executions" env:"COVE_MAX_EXECUTIONS" doc:"executions that run at once, further ones wait; 0: twice the processors"`
+	MaxSessions    int      `toml:"max_sessions" env:"COVE_MAX_SESSIONS" doc:"sessions in memory at once; what memory there is bounds them in any case; 0 means no limit besides"`
+	MaxMemory      Size     `toml:"max_session_memory" env:"COVE_MAX_SESSION_MEMORY" doc:"memory that a session of the server may ask for; 0 means no limit"`
+	MaxExecutions  int      `toml:"max_executions" env:"COVE_MAX_EXECUTIONS" doc:"executions that run at once, further ones wait; 0 means no limit"`
 	MaxQueue       int      `toml:"max_queue" env:"COVE_MAX_QUEUE" doc:"executions that may wait for one kernel"`
 	MaxUpload      Size     `toml:"max_upload" env:"COVE_MAX_UPLOAD" doc:"bytes of one file that is sent to the server"`
 	ServerOutput   Size     `toml:"server_output" env:"COVE_SERVER_OUTPUT" doc:"bytes of output that the server keeps of one execution"`
@@ -61,10 +64,19 @@ type Serving struct {
 func defaultServing() Serving {
 	return Serving{
 		Listen: List{"127.0.0.1:8700"}, LogFormat: "text", LogLevel: "info", DrainTimeout: Duration(30e9),
-		Pool: 8, MaxQueue: 16, MaxUpload: 512 << 20, ServerOutput: 16 << 20, SessionLife: Duration(30 * 24 * 3600e9),
+		Pool: 8, MaxMemory: halfOfMemory(), MaxExecutions: 2 * runtime.NumCPU(), MaxQueue: 16, MaxUpload: 512 << 20, ServerOutput: 16 << 20, SessionLife: Duration(30 * 24 * 3600e9),
 		RequestsPerSecond: 50, ProjectRequests: 200, RequestsAtOnce: 1024,
 		History: true,
 	}
+}
+
+// halfOfMemory is half of what the machine has, or the process's groups leave it; where that is not known, what a session gets without asking.
+func halfOfMemory() Size {
+	room, err := memory.Machine{}.Look()
+	if err != nil {
+		return defaultMemory
+	}
+	return max(defaultMemory, Size(room.Total/2)&^(1<<20-1))
 }
 
 // SQLite returns the path of the database's file, or "" when the database is a server.

@@ -15,7 +15,7 @@ import (
 // TestEverythingButHealthNeedsAKey asks for addresses that exist and for others, by every method.
 func TestEverythingButHealthNeedsAKey(t *testing.T) {
 	t.Parallel()
-	g := newRig(t, httpd.Options{Limits: httpd.Limits{KeyRate: -1, ProjectRate: -1}}, nil)
+	g := newRig(t, httpd.Options{Limits: limited(func(l *httpd.Limits) { l.KeyRate, l.ProjectRate = 0, 0 })}, nil)
 	public := map[string]bool{"/health": true, "/health/ready": true, "/api/v1/health": true}
 	n := 0
 	for _, path := range []string{

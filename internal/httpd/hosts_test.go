@@ -88,7 +88,7 @@ func TestCrossOrigin(t *testing.T) {
 	}
 	g := newRig(t, httpd.Options{}, nil)
 	want(t, "a preflight without a key where no page is allowed", g.ask(t, "OPTIONS", "/v1/things", "", "Origin", app, "Access-Control-Request-Method", "POST"), 401)
-	_, err := httpd.New(httpd.Options{Origins: []string{"https://app.example.com/path"}})
+	_, err := httpd.New(httpd.Options{Origins: []string{"https://app.example.com/path"}, Limits: httpd.DefaultLimits()})
 	if p := problem.Of(err); p == nil || p.Code != "origin_invalid" {
 		t.Errorf("an origin with a path: %v", err)
 	}

@@ -12,7 +12,6 @@ import (
 	"net/netip"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"cove/internal/auth"
 	"cove/internal/intake"
@@ -55,58 +54,6 @@ type Accounts interface {
 	Authenticate(ctx context.Context, text string) (auth.Principal, error)
 }
 
-// Limits bound what requests may take. Zero fields have defaults; negative ones are no limit, where that is said.
-type Limits struct {
-	KeyRate     float64 // requests of a key in a second; 50; negative: no limit
-	ProjectRate float64 // requests of a project in a second; 200; negative: no limit
-	// Of both rates, what was not used in this many seconds may come at once; 4.
-	Burst float64
-
-	InFlight        int           // requests that are served at the same time, streams too; 1024
-	ProjectInFlight int           // of them, one project's; half of InFlight
-	KeyInFlight     int           // of them, one key's; half of ProjectInFlight
-	Wait            time.Duration // that a request waits for its turn; 2 s
-	Connections     int           // open connections; 4 * InFlight
-
-	Body   int64 // bytes of a request; 64 MiB
-	Upload int64 // bytes of a request that uploads a file; 512 MiB and 1 MiB for what is around it
-	// Memory is what all requests may take at the same time with what they sent, but for files, in bytes; one key's take half of it; 1 GiB
-	Memory int64
-
-	Header time.Duration // for a request's head to arrive; 10 s
-	Idle   time.Duration // a connection is kept without a request; 2 min
-	Stall  time.Duration // for the next bytes of a body to arrive, or to be taken by the client; 30 s
-	Speed  int64         // bytes in a second that a body must have on average behind the first Stall; 1024
-	Grace  time.Duration // for running requests to end when the server stops; 25 s
-}
-
-func (l Limits) withDefaults() Limits {
-	set(&l.KeyRate, 50)
-	set(&l.ProjectRate, 200)
-	set(&l.Burst, 4)
-	set(&l.InFlight, 1024)
-	set(&l.ProjectInFlight, max(1, l.InFlight/2))
-	set(&l.KeyInFlight, max(1, l.ProjectInFlight/2))
-	set(&l.Wait, 2*time.Second)
-	set(&l.Connections, 4*l.InFlight)
-	set(&l.Body, 64<<20)
-	set(&l.Upload, 513<<20)
-	set(&l.Memory, 1<<30)
-	set(&l.Header, 10*time.Second)
-	set(&l.Idle, 2*time.Minute)
-	set(&l.Stall, 30*time.Second)
-	set(&l.Speed, 1024)
-	set(&l.Grace, 25*time.Second)
-	return l
-}
-
-func set[T comparable](v *T, otherwise T) {
-	var zero T
-	if *v == zero {
-		*v = otherwise
-	}
-}
-
 // Server is a server that does not listen yet. It is an http.Handler by itself, as tests use it.
 type Server struct {
 	o        Options
@@ -130,9 +77,11 @@ type Server struct {
 	listeners []listener
 }
 
-// New returns a server. Problems: origin_invalid.
+// New returns a server. Problems: origin_invalid; config_invalid where a limit is not as Limits has it.
 func New(o Options) (*Server, error) {
-	o.Limits = o.Limits.withDefaults()
+	if err := o.Limits.check(); err != nil {
+		return nil, err
+	}
 	s := &Server{o: o, log: o.Log}
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)

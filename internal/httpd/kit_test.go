@@ -123,6 +123,13 @@ func things(more map[string]http.HandlerFunc) http.Handler {
 	return mux
 }
 
+// limited are limits of which some are others than the defaults.
+func limited(change func(l *httpd.Limits)) httpd.Limits {
+	l := httpd.DefaultLimits()
+	change(&l)
+	return l
+}
+
 func newRig(t *testing.T, o httpd.Options, more map[string]http.HandlerFunc) *rig {
 	t.Helper()
 	tel, err := telemetry.New(t.Context(), telemetry.Options{})
@@ -130,6 +137,9 @@ func newRig(t *testing.T, o httpd.Options, more map[string]http.HandlerFunc) *ri
 	log, known := &buffer{}, people()
 	o.Accounts, o.Surfaces, o.Telemetry = known, append(surfaces(more), o.Surfaces...), tel
 	o.Log = slog.New(telemetry.NewHandler(log, telemetry.LogOptions{Level: slog.LevelDebug}))
+	if o.Limits == (httpd.Limits{}) {
+		o.Limits = httpd.DefaultLimits()
+	}
 	s, err := httpd.New(o)
 	must(t, err)
 	return &rig{Server: s, people: known, log: log, tel: tel}

@@ -91,7 +91,7 @@ type rates struct {
 
 // newRates returns nil for no limit.
 func newRates(each, burst float64) *rates {
-	if each < 0 {
+	if each == 0 {
 		return nil
 	}
 	return &rates{each: rate.Limit(each), burst: max(1, int(each*burst)), buckets: map[string]*rate.Limiter{}}
@@ -159,12 +159,12 @@ type room struct {
 	waiting atomic.Int64
 
 	mu             sync.Mutex
-	project, key   int
+	project, key   int // 0: no limit
 	projects, keys map[string]int
 }
 
 func newRoom(l Limits) *room {
-	return &room{places: make(chan struct{}, max(1, l.InFlight)), wait: l.Wait, project: max(1, l.ProjectInFlight), key: max(1, l.KeyInFlight), projects: map[string]int{}, keys: map[string]int{}}
+	return &room{places: make(chan struct{}, l.InFlight), wait: l.Wait, project: l.ProjectInFlight, key: l.KeyInFlight, projects: map[string]int{}, keys: map[string]int{}}
 }
 
 func (o *room) taken() int { return len(o.places) }
@@ -215,9 +215,9 @@ func (o *room) hold(project, key string) (whose string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	switch {
-	case o.projects[project] >= o.project:
+	case o.project > 0 && o.projects[project] >= o.project:
 		return "project"
-	case key != "" && o.keys[key] >= o.key:
+	case key != "" && o.key > 0 && o.keys[key] >= o.key:
 		return "key"
 	}
 	o.projects[project]++

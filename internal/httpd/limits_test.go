@@ -21,7 +21,7 @@ import (
 
 func TestRates(t *testing.T) {
 	t.Parallel()
-	g := newRig(t, httpd.Options{Limits: httpd.Limits{KeyRate: .001, ProjectRate: .001, Burst: 10_000}}, nil) // 10 at once, each
+	g := newRig(t, httpd.Options{Limits: limited(func(l *httpd.Limits) { l.KeyRate, l.ProjectRate, l.Burst = .001, .001, 10_000 })}, nil) // 10 at once, each
 	first := g.ask(t, "GET", "/v1/things/1", anns)
 	if h := first.Header(); h.Get("RateLimit-Limit") != "10" || h.Get("RateLimit-Remaining") != "9" || h.Get("RateLimit-Reset") == "" {
 		t.Errorf("the headers are %v", h)
@@ -45,7 +45,7 @@ func TestRates(t *testing.T) {
 	want(t, "another project", g.ask(t, "GET", "/v1/things/1", eves), 200)
 	want(t, "health", g.ask(t, "GET", "/health", ""), 200)
 
-	free := newRig(t, httpd.Options{Limits: httpd.Limits{KeyRate: -1, ProjectRate: -1}}, nil)
+	free := newRig(t, httpd.Options{Limits: limited(func(l *httpd.Limits) { l.KeyRate, l.ProjectRate = 0, 0 })}, nil)
 	for range 500 {
 		want(t, "without a limit", free.ask(t, "GET", "/v1/things/1", anns), 200)
 	}
@@ -55,7 +55,9 @@ func TestRates(t *testing.T) {
 func TestOverload(t *testing.T) {
 	t.Parallel()
 	entered, let := make(chan struct{}, 100), make(chan struct{})
-	g := newRig(t, httpd.Options{Limits: httpd.Limits{InFlight: 4, ProjectInFlight: 3, KeyInFlight: 2, Wait: 20 * time.Millisecond, KeyRate: -1, ProjectRate: -1}},
+	g := newRig(t, httpd.Options{Limits: limited(func(l *httpd.Limits) {
+		l.InFlight, l.ProjectInFlight, l.KeyInFlight, l.Wait, l.KeyRate, l.ProjectRate = 4, 3, 2, 20*time.Millisecond, 0, 0
+	})},
 		map[string]http.HandlerFunc{"GET /v1/hold": func(http.ResponseWriter, *http.Request) {
 			entered <- struct{}{}
 			<-let
@@ -98,7 +100,7 @@ func TestOverload(t *testing.T) {
 func TestWaitingEndsWhenTheClientGoes(t *testing.T) {
 	t.Parallel()
 	entered, let := make(chan struct{}), make(chan struct{})
-	g := newRig(t, httpd.Options{Limits: httpd.Limits{InFlight: 1, ProjectInFlight: 9, KeyInFlight: 9, Wait: time.Hour}},
+	g := newRig(t, httpd.Options{Limits: limited(func(l *httpd.Limits) { l.InFlight, l.ProjectInFlight, l.KeyInFlight, l.Wait = 1, 9, 9, time.Hour })},
 		map[string]http.HandlerFunc{"GET /v1/hold": func(http.ResponseWriter, *http.Request) { close(entered); <-let }})
 	var held sync.WaitGroup
 	held.Go(func() { g.ask(t, "GET", "/v1/hold", anns) })
@@ -116,7 +118,7 @@ func TestWaitingEndsWhenTheClientGoes(t *testing.T) {
 
 func TestBodies(t *testing.T) {
 	t.Parallel()
-	limits := httpd.Limits{Body: 100 << 10, Upload: 300 << 10}
+	limits := limited(func(l *httpd.Limits) { l.Body, l.Upload = 100<<10, 300<<10 })
 	long, longer := strings.Repeat("x", 200<<10), strings.Repeat("x", 400<<10)
 	g := newRig(t, httpd.Options{Limits: limits}, nil)
 	want(t, "a short body", g.send(t, "POST", "/v1/things", anns, "abc"), 200)
@@ -173,7 +175,7 @@ func TestSlowBodies(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			g := newRig(t, httpd.Options{Limits: httpd.Limits{Stall: 150 * time.Millisecond, Speed: 100_000}}, nil).listen(t)
+			g := newRig(t, httpd.Options{Limits: limited(func(l *httpd.Limits) { l.Stall, l.Speed = 150*time.Millisecond, 100_000 })}, nil).listen(t)
 			conn := dial(t, g, c.head)
 			stop := make(chan struct{})
 			var dripping sync.WaitGroup
@@ -206,7 +208,7 @@ func TestSlowBodies(t *testing.T) {
 func TestPatienceWithTheServer(t *testing.T) {
 	t.Parallel()
 	const stall = 50 * time.Millisecond
-	g := newRig(t, httpd.Options{Limits: httpd.Limits{Stall: stall}}, map[string]http.HandlerFunc{
+	g := newRig(t, httpd.Options{Limits: limited(func(l *httpd.Limits) { l.Stall = stall })}, map[string]http.HandlerFunc{
 		"POST /v1/long": func(w http.ResponseWriter, r *http.Request) {
 			for i := range 3 {
 				_, _ = fmt.Fprintf(w, "data: %d\n", i)
@@ -240,7 +242,7 @@ func TestPatienceWithTheServer(t *testing.T) {
 func TestClientsThatDoNotRead(t *testing.T) {
 	t.Parallel()
 	ended := make(chan error, 1)
-	g := newRig(t, httpd.Options{Limits: httpd.Limits{Stall: 100 * time.Millisecond}}, map[string]http.HandlerFunc{
+	g := newRig(t, httpd.Options{Limits: limited(func(l *httpd.Limits) { l.Stall = 100 * time.Millisecond })}, map[string]http.HandlerFunc{
 		"GET /v1/much": func(w http.ResponseWriter, _ *http.Request) {
 			for {
 				if _, err := w.Write(make([]byte, 1<<20)); err != nil {

@@ -96,7 +96,7 @@ func TestTheLogHasNothingThatCallersChoose(t *testing.T) {
 
 func TestMetricsHavePatternsOnly(t *testing.T) {
 	t.Parallel()
-	g := newRig(t, httpd.Options{Limits: httpd.Limits{KeyRate: -1, ProjectRate: -1}}, nil)
+	g := newRig(t, httpd.Options{Limits: limited(func(l *httpd.Limits) { l.KeyRate, l.ProjectRate = 0, 0 })}, nil)
 	for i := range 300 {
 		g.ask(t, "GET", fmt.Sprintf("/api/v1/things/%d", i), anns)
 		g.ask(t, "GET", fmt.Sprintf("/nothing/%d", i), anns)

@@ -69,7 +69,7 @@ func TestStoppingWithOpenStreams(t *testing.T) {
 			_, _ = io.WriteString(w, "whole")
 		},
 	}
-	g := newRig(t, local(httpd.Options{Limits: httpd.Limits{Grace: 200 * time.Millisecond}}), handlers)
+	g := newRig(t, local(httpd.Options{Limits: limited(func(l *httpd.Limits) { l.Grace = 200 * time.Millisecond })}), handlers)
 	address, stop := serve(t, g)
 	get := func(path string) chan string {
 		text := make(chan string, 1)
@@ -119,7 +119,7 @@ func TestStoppingWithOpenStreams(t *testing.T) {
 func TestStoppingWithSilentConnections(t *testing.T) {
 	t.Parallel()
 	began, closed := make(chan struct{}), make(chan struct{})
-	g := newRig(t, local(httpd.Options{Limits: httpd.Limits{Grace: 4 * time.Second}}), map[string]http.HandlerFunc{
+	g := newRig(t, local(httpd.Options{Limits: limited(func(l *httpd.Limits) { l.Grace = 4 * time.Second })}), map[string]http.HandlerFunc{
 		"GET /v1/patient": func(w http.ResponseWriter, r *http.Request) {
 			close(began)
 			select {
@@ -225,7 +225,7 @@ func TestWhatCannotBeListenedOn(t *testing.T) {
 
 func TestTooManyConnections(t *testing.T) {
 	t.Parallel()
-	g := newRig(t, local(httpd.Options{Limits: httpd.Limits{Connections: 3, Header: time.Minute}}), nil)
+	g := newRig(t, local(httpd.Options{Limits: limited(func(l *httpd.Limits) { l.Connections, l.Header = 3, time.Minute })}), nil)
 	address, stop := serve(t, g)
 	g.url = "http://" + address
 	var open []net.Conn
@@ -261,7 +261,7 @@ func answers(t *testing.T, c net.Conn, want string) {
 // TestSlowHeads: connections that send a head slowly, or none, are closed, and others are served meanwhile.
 func TestSlowHeads(t *testing.T) {
 	t.Parallel()
-	g := newRig(t, local(httpd.Options{Limits: httpd.Limits{Header: 200 * time.Millisecond, Idle: 200 * time.Millisecond}}), nil)
+	g := newRig(t, local(httpd.Options{Limits: limited(func(l *httpd.Limits) { l.Header, l.Idle = 200*time.Millisecond, 200*time.Millisecond })}), nil)
 	address, stop := serve(t, g)
 	g.url = "http://" + address
 	slow := []net.Conn{dial(t, g, ""), dial(t, g, "GET /health HTTP/1.1\r\nHost: loc"), dial(t, g, "GET /health HTTP/1.1\r\nX: y\r\n")}
@@ -348,7 +348,7 @@ func TestTLS(t *testing.T) {
 			}
 		}
 	}}
-	g := newRig(t, local(httpd.Options{Cert: cert, Key: key, Limits: httpd.Limits{Stall: 50 * time.Millisecond}}), handlers)
+	g := newRig(t, local(httpd.Options{Cert: cert, Key: key, Limits: limited(func(l *httpd.Limits) { l.Stall = 50 * time.Millisecond })}), handlers)
 	address, stop := serve(t, g)
 	for _, proto := range []string{"HTTP/2.0", "HTTP/1.1"} {
 		transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool}, ForceAttemptHTTP2: proto == "HTTP/2.0"}

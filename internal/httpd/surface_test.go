@@ -33,7 +33,7 @@ func third() []surface.Surface {
 // TestASurfaceMoreIsAValueMore adds surfaces of which the front door knows nothing, one of them by the name of the host.
 func TestASurfaceMoreIsAValueMore(t *testing.T) {
 	t.Parallel()
-	g := newRig(t, httpd.Options{Surfaces: third(), Limits: httpd.Limits{Body: 10, Upload: 20, KeyRate: -1, ProjectRate: -1}}, nil)
+	g := newRig(t, httpd.Options{Surfaces: third(), Limits: limited(func(l *httpd.Limits) { l.Body, l.Upload, l.KeyRate, l.ProjectRate = 10, 20, 0, 0 })}, nil)
 	for _, c := range []struct {
 		host, method, path, key, body string
 		status                        int

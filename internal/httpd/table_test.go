@@ -18,6 +18,7 @@ import (
 	"cove/internal/httpd"
 	"cove/internal/hub"
 	"cove/internal/ident"
+	"cove/internal/interpreter"
 	"cove/internal/model"
 	"cove/internal/named"
 	"cove/internal/problem"
@@ -59,16 +60,18 @@ func newWhole(t *testing.T) *whole {
 	accounts := &auth.Accounts{Store: db, Audit: db}
 	first, err := accounts.Found(t.Context(), "")
 	must(t, err)
-	h := hub.New(hub.Options{
+	h, err := hub.New(hub.Options{
+		Limits: hub.DefaultLimits(), Turns: interpreter.DefaultLimits(),
 		Store: db, Audit: db, Models: models{}, Blobs: t.TempDir(), Sessions: named.Store{Dir: t.TempDir()},
 		Prepare: func(context.Context, named.Base) (*named.Ground, error) {
 			return nil, problem.New(problem.Unavailable, "gvisor_unusable", "no sandbox in this test")
 		},
 	})
+	must(t, err)
 	must(t, h.Recover(t.Context()))
 	s, err := httpd.New(httpd.Options{
 		Accounts: accounts, Surfaces: []surface.Surface{api.Surface(api.Options{Hub: h, Accounts: accounts, Audit: db}), openai.Surface(openai.Options{Hub: h})},
-		Limits: httpd.Limits{KeyRate: -1, ProjectRate: -1},
+		Limits: limited(func(l *httpd.Limits) { l.KeyRate, l.ProjectRate = 0, 0 }),
 	})
 	must(t, err)
 	root, err := accounts.Authenticate(t.Context(), first)

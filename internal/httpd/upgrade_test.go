@@ -20,7 +20,7 @@ func TestEveryRequestOnAConnectionIsLookedAt(t *testing.T) {
 	t.Parallel()
 	var g *rig
 	var got []string
-	g = newRig(t, httpd.Options{Limits: httpd.Limits{KeyRate: 0.001, Burst: 4000}}, map[string]http.HandlerFunc{
+	g = newRig(t, httpd.Options{Limits: limited(func(l *httpd.Limits) { l.KeyRate, l.Burst = 0.001, 4000 })}, map[string]http.HandlerFunc{
 		"GET /v1/upgrade": func(_ http.ResponseWriter, r *http.Request) {
 			for n := range 5 {
 				if n == 4 {
@@ -45,7 +45,7 @@ func TestEveryRequestOnAConnectionIsLookedAt(t *testing.T) {
 func TestStoppingWithUpgradedConnections(t *testing.T) {
 	t.Parallel()
 	began, ended := make(chan struct{}), atomic.Bool{}
-	g := newRig(t, local(httpd.Options{Limits: httpd.Limits{Grace: 200 * time.Millisecond}}), map[string]http.HandlerFunc{
+	g := newRig(t, local(httpd.Options{Limits: limited(func(l *httpd.Limits) { l.Grace = 200 * time.Millisecond })}), map[string]http.HandlerFunc{
 		"GET /v1/upgrade": func(w http.ResponseWriter, r *http.Request) {
 			conn, _, err := http.NewResponseController(w).Hijack()
 			if err != nil {

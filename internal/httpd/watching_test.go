@@ -20,6 +20,7 @@ import (
 	"cove/internal/config"
 	"cove/internal/httpd"
 	"cove/internal/hub"
+	"cove/internal/interpreter"
 	"cove/internal/model"
 	"cove/internal/named"
 	"cove/internal/pool"
@@ -98,7 +99,8 @@ func newStack(t *testing.T) *stack {
 	log := &buffer{}
 	logger := slog.New(telemetry.NewHandler(log, telemetry.LogOptions{Level: slog.LevelDebug, JSON: true}))
 	limits := named.LimitsOf(sandbox.Limits{})
-	h := hub.New(hub.Options{
+	h, err := hub.New(hub.Options{
+		Limits: hub.DefaultLimits(), Turns: interpreter.DefaultLimits(),
 		Store: db, Audit: db, Log: logger, Telemetry: tel, Models: scripted{}, Sessions: named.Store{Dir: filepath.Join(t.TempDir(), "sessions")},
 		Blobs: t.TempDir(), Base: named.Base{Engine: "local", Packages: "standard", Limits: limits}, Unsaved: true,
 		Prepare: func(context.Context, named.Base) (*named.Ground, error) {
@@ -108,9 +110,10 @@ func newStack(t *testing.T) *stack {
 			}, nil
 		},
 	})
+	must(t, err)
 	must(t, h.Recover(telemetry.With(t.Context(), tel)))
 	s, err := httpd.New(httpd.Options{
-		Accounts: people(), Surfaces: []surface.Surface{api.Surface(api.Options{Hub: h, Log: logger})}, Telemetry: tel, Log: logger,
+		Accounts: people(), Surfaces: []surface.Surface{api.Surface(api.Options{Hub: h, Log: logger})}, Telemetry: tel, Log: logger, Limits: httpd.DefaultLimits(),
 	})
 	must(t, err)
 	w.rig = &rig{Server: s, log: log, tel: tel}

@@ -6,12 +6,11 @@
 package hub
 
 import (
-	"cmp"
 	"context"
+	"errors"
 	"io"
 	"iter"
 	"log/slog"
-	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -107,34 +106,6 @@ type Installer interface {
 	Install(ctx context.Context, requirements []require.Requirement, told func(install.Progress)) (install.Provision, error)
 }
 
-// Limits bound what the users of a server may hold at once and use up. Zero means no limit, but for those with a default.
-type Limits struct {
-	Sessions   int           // live sessions of the whole server; 0: what the memory allows
-	Memory     int64         // bytes that a new session may ask for; 0: no limit
-	Executions int           // running executions of the whole server; further ones wait; 0: twice the processors
-	Queue      int           // executions that may wait for one kernel; 0: 16
-	Project    Quota         // of a project that has none of its own
-	Key        Quota         // of a key that has none of its own
-	Idle       time.Duration // after which a session without work is paused; 0: 15 minutes
-	Life       time.Duration // after which a session that nobody extended is deleted; 0: 30 days
-	Execution  time.Duration // wall clock of one execution; 0: 5 minutes
-	// A session in memory is saved when nobody has used it for SaveAfter (0: 10 seconds), and in use as soon as it has been ahead of what is saved for
-	// SaveWithin (0: 2 minutes) and no code runs.
-	SaveAfter  time.Duration
-	SaveWithin time.Duration
-	Output     int64 // bytes of output of one execution; 0: 16 MiB
-	File       int64 // bytes of one uploaded file; 0: 512 MiB
-}
-
-// Quota is what a project or a key may use. Zero fields are no limit.
-type Quota struct {
-	Sessions   int     `json:"live_sessions,omitempty"`
-	Executions int     `json:"concurrent_executions,omitempty"`
-	CPUSeconds float64 `json:"cpu_seconds_per_day,omitempty"`
-	Disk       int64   `json:"disk_bytes,omitempty"` // files and paused sessions
-	Tokens     int64   `json:"tokens_per_day,omitempty"`
-}
-
 // Hub is safe for concurrent use.
 //
 // What it holds in memory, and under which lock:
@@ -215,9 +186,11 @@ type Event = kernel.Event
 // TurnEvent is what a turn emits.
 type TurnEvent = interpreter.Event
 
-// New returns a hub; nothing is touched until Recover.
-func New(o Options) *Hub {
-	o.Limits = o.Limits.orDefault()
+// New returns a hub; nothing is touched until Recover. A limit that is not as Limits, or interpreter.Limits, has it is refused with config_invalid.
+func New(o Options) (*Hub, error) {
+	if err := errors.Join(o.Limits.check(), o.Turns.Check()); err != nil {
+		return nil, err
+	}
 	if o.Now == nil {
 		o.Now = time.Now
 	}
@@ -238,20 +211,7 @@ func New(o Options) *Hub {
 	h.contents = newContents(o.Blobs)
 	h.gauge = &gauge{look: o.Room}
 	h.show(o.Telemetry)
-	return h
-}
-
-func (l Limits) orDefault() Limits {
-	l.Executions = cmp.Or(l.Executions, 2*runtime.NumCPU())
-	l.Queue = cmp.Or(l.Queue, 16)
-	l.Idle = cmp.Or(l.Idle, 15*time.Minute)
-	l.Life = cmp.Or(l.Life, 30*24*time.Hour)
-	l.Execution = cmp.Or(l.Execution, 5*time.Minute)
-	l.SaveAfter = cmp.Or(l.SaveAfter, 10*time.Second)
-	l.SaveWithin = cmp.Or(l.SaveWithin, 2*time.Minute)
-	l.Output = cmp.Or(l.Output, 16<<20)
-	l.File = cmp.Or(l.File, 512<<20)
-	return l
+	return h, nil
 }
 
 func (h *Hub) now() time.Time { return h.o.Now().Truncate(time.Microsecond) } // as exact as the store

@@ -57,7 +57,7 @@ func (h *Hub) every(ctx context.Context, pause time.Duration, do func()) {
 func (h *Hub) pauseIdle(ctx context.Context) {
 	if h.saves() {
 		h.departUnused(ctx, func(s *seat) bool {
-			return !h.draining && (h.now().Sub(s.used) >= s.idle || s.behind >= mostBehind && s.used.Equal(s.behindOf))
+			return !h.draining && (over(h.now().Sub(s.used), s.idle) || s.behind >= mostBehind && s.used.Equal(s.behindOf))
 		})
 	}
 }

@@ -352,12 +352,16 @@ func lifeIn(t *testing.T, dir string, s *store.Store, change func(*hub.Options))
 	l := &life{t: t, dir: dir, store: s, toys: &toys{}}
 	o := hub.Options{
 		Store: s, Sessions: named.Store{Dir: filepath.Join(dir, "sessions")}, Prepare: l.toys.prepare, Audit: s, Blobs: filepath.Join(dir, "blobs"),
-		Base: named.Base{Engine: "toys", Packages: "standard", Limits: named.LimitsOf(sandbox.Limits{})},
+		Base:   named.Base{Engine: "toys", Packages: "standard", Limits: named.LimitsOf(sandbox.Limits{})},
+		Limits: hub.DefaultLimits(), Turns: interpreter.DefaultLimits(),
 	}
 	if change != nil {
 		change(&o)
 	}
-	l.Hub = hub.New(o)
+	var err error
+	if l.Hub, err = hub.New(o); err != nil {
+		t.Fatal(err)
+	}
 	if err := l.Recover(telemetry.With(t.Context(), o.Telemetry)); err != nil {
 		t.Fatal(err)
 	}

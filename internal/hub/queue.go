@@ -60,20 +60,20 @@ func (s *seat) leave(t *task) {
 // slots are how many executions a server runs at once. Who waits is served project by project in turn, so that a project with many waits no less
 // than one with few; within a project in the order of coming.
 type slots struct {
-	all     int
+	all     int // 0: no limit
 	mu      sync.Mutex
-	free    int
+	used    int
 	turns   []string // projects that wait, the next one first
 	waiting map[string][]chan struct{}
 }
 
-func newSlots(n int) *slots { return &slots{all: n, free: n, waiting: map[string][]chan struct{}{}} }
+func newSlots(n int) *slots { return &slots{all: n, waiting: map[string][]chan struct{}{}} }
 
 // take waits for a slot, which give returns.
 func (s *slots) take(ctx context.Context, project string) error {
 	s.mu.Lock()
-	if s.free > 0 {
-		s.free--
+	if !over(s.used, s.all) {
+		s.used++
 		s.mu.Unlock()
 		return nil
 	}
@@ -107,10 +107,10 @@ func (s *slots) take(ctx context.Context, project string) error {
 func (s *slots) try() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.free == 0 {
+	if over(s.used, s.all) {
 		return false
 	}
-	s.free--
+	s.used++
 	return true
 }
 
@@ -118,7 +118,7 @@ func (s *slots) try() bool {
 func (s *slots) taken() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.all - s.free
+	return s.used
 }
 
 func (s *slots) give() {
@@ -130,7 +130,7 @@ func (s *slots) give() {
 // pass gives a slot to whose turn it is. The caller holds mu.
 func (s *slots) pass() {
 	if len(s.turns) == 0 {
-		s.free++
+		s.used--
 		return
 	}
 	project := s.turns[0]

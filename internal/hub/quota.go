@@ -30,7 +30,7 @@ const (
 	roomPatience = 5 * time.Second
 )
 
-// capacity is how many sessions may be in memory; want 0 means as many as three quarters of what is available now hold.
+// capacity is how many sessions may be in memory: want, or where that is no limit as many as three quarters of what is available now hold.
 func capacity(want int) int {
 	if want > 0 {
 		return want
@@ -47,7 +47,9 @@ func exhausted(code, message string) *problem.Error {
 }
 
 // over says that one more than have is more than limit, where 0 is no limit.
-func over[T int | int64 | float64](have, limit T) bool { return limit > 0 && have >= limit }
+func over[T int | int64 | float64 | time.Duration](have, limit T) bool {
+	return limit > 0 && have >= limit
+}
 
 // allowance is what a project and a key may use.
 type allowance struct{ project, key Quota }
@@ -96,10 +98,7 @@ func (h *Hub) mayStore(ctx context.Context, project, key string, more int64) err
 	if err != nil {
 		return err
 	}
-	limit := limits.project.Disk
-	if d := limits.key.Disk; d > 0 && (limit == 0 || d < limit) {
-		limit = d
-	}
+	limit := tighter(limits.key.Disk, limits.project.Disk)
 	if limit == 0 {
 		return nil
 	}

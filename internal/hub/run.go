@@ -255,11 +255,9 @@ func (h *Hub) execute(t *task, req kernel.Request, emit emitter) (done kernel.Do
 	live := h.seats[t.session].live
 	h.mu.Unlock()
 	req.Kernel, req.OutputLimit = t.kernel, h.o.Limits.Output
-	if req.Timeout <= 0 || req.Timeout > h.o.Limits.Execution {
-		req.Timeout = h.o.Limits.Execution
-	}
+	req.Timeout = tighter(req.Timeout, h.o.Limits.Execution)
 	began := time.Now()
-	running, over := context.WithTimeout(t.ctx, req.Timeout)
+	running, over := timed(t.ctx, req.Timeout)
 	defer over()
 	deaf, ended, heard := false, false, false
 	for event, failed := range live.Execute(t.ctx, req) {

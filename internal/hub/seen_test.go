@@ -13,6 +13,7 @@ import (
 
 	"cove/internal/auth"
 	"cove/internal/hub"
+	"cove/internal/interpreter"
 	"cove/internal/named"
 	"cove/internal/sandbox"
 	"cove/internal/store"
@@ -181,10 +182,14 @@ func tripper(b *testing.B, tel *telemetry.Telemetry) func() {
 		b.Fatal(err)
 	}
 	machine := &toys{}
-	h := hub.New(hub.Options{
+	h, err := hub.New(hub.Options{
+		Limits: hub.DefaultLimits(), Turns: interpreter.DefaultLimits(),
 		Store: db, Sessions: named.Store{Dir: filepath.Join(b.TempDir(), "sessions")}, Prepare: machine.prepare, Audit: db, Blobs: b.TempDir(), Telemetry: tel,
 		Base: named.Base{Engine: "toys", Packages: "standard", Limits: named.LimitsOf(sandbox.Limits{})},
 	})
+	if err != nil {
+		b.Fatal(err)
+	}
 	b.Cleanup(func() {
 		if err := h.Drain(context.Background()); err != nil {
 			b.Error(err)

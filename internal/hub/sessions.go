@@ -21,7 +21,7 @@ import (
 // removePatience bounds how long a request waits for a deleted session's files to be gone.
 const removePatience = 10 * time.Second
 
-// NewSession says what session to make. Zero fields take the server's defaults.
+// NewSession says what session to make. What it says nothing of, with a zero field, is as the server's limits and base have it.
 type NewSession struct {
 	Name     string
 	Metadata map[string]string
@@ -160,6 +160,8 @@ func invalidSession(message string) error {
 	return problem.New(problem.Invalid, "session_invalid", message)
 }
 
+const briefIdle = "the time until a session is paused is less than a second"
+
 // check says what of a session's record is not as it may be. own is the server's set of packages.
 func (s Session) check(own string) error {
 	switch {
@@ -169,8 +171,8 @@ func (s Session) check(own string) error {
 		return invalidSession("the memory is not between 64 MiB and 1 TiB")
 	case !(s.CPUs >= sandbox.LeastCPUs):
 		return invalidSession(fmt.Sprintf("a session has at least %v CPUs", sandbox.LeastCPUs))
-	case s.Idle < time.Second:
-		return invalidSession("the time until a session is paused is less than a second")
+	case s.Idle != 0 && s.Idle < time.Second:
+		return invalidSession(briefIdle)
 	case !s.Expires.After(s.Created):
 		return invalidSession("the life of the session is over before it begins")
 	case !slices.Contains([]string{own, "standard", "minimal"}, s.Packages):
@@ -271,6 +273,9 @@ func (c SessionChange) apply(s *Session, now time.Time, own string) error {
 		s.Metadata = maps.Clone(c.Metadata)
 	}
 	if c.Idle != nil {
+		if *c.Idle <= 0 {
+			return invalidSession(briefIdle)
+		}
 		s.Idle = *c.Idle
 	}
 	if c.Life != nil {

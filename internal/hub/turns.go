@@ -239,7 +239,7 @@ func (h *Hub) OpenModel(ctx context.Context, who auth.Principal, name string) (m
 	if err != nil {
 		return nil, err
 	}
-	return metered{m, h.o.Turns.OrDefault().Time, func(u model.Usage) {
+	return metered{m, h.o.Turns.Time, func(u model.Usage) {
 		h.spend(ctx, who, Usage{InputTokens: u.InputTokens, OutputTokens: u.OutputTokens})
 	}}, nil
 }
@@ -264,7 +264,7 @@ type metered struct {
 
 func (m metered) Stream(ctx context.Context, req model.Request) iter.Seq2[model.Part, error] {
 	return func(yield func(model.Part, error) bool) {
-		ctx, cancel := context.WithTimeout(ctx, m.time)
+		ctx, cancel := timed(ctx, m.time)
 		defer cancel()
 		said, finished := int64(0), false
 		defer func() {

@@ -173,10 +173,7 @@ func (h *Hub) listen(ctx context.Context, p *plan, l *liveTurn, steps *stepper) 
 	if steps != nil {
 		session = steps
 	}
-	ending, cancel := ctx, func() {}
-	if h.o.Turns.Time > 0 {
-		ending, cancel = context.WithTimeout(ctx, h.o.Turns.Time)
-	}
+	ending, cancel := timed(ctx, h.o.Turns.Time)
 	defer cancel()
 	for event, err := range interpreter.Run(ctx, p.model, session, h.o.Turns, p.spec) {
 		if stopped, ok := errors.AsType[*interpreter.Stopped](err); ok {

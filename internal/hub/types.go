@@ -37,7 +37,7 @@ type Session struct {
 	Created    time.Time
 	Used       time.Time
 	Expires    time.Time     // when it is deleted unless it is extended
-	Idle       time.Duration // without use, until it is paused
+	Idle       time.Duration // without use, until it is paused; 0: never
 	Packages   string        // the set: standard or minimal
 	Memory     int64         // bytes
 	CPUs       float64

@@ -69,7 +69,7 @@ func (t *turn) describe(ctx context.Context, files []kernel.File) (map[string]st
 		return nil, fmt.Errorf("describe tables: %w", err)
 	}
 	code := strings.ReplaceAll(describeSource, `"COVE_PATHS"`, string(literal))
-	request := kernel.Request{Code: code, Mode: kernel.Cell, Timeout: min(describeTime, max(time.Until(t.deadline), time.Second)), OutputLimit: describeOutput}
+	request := kernel.Request{Code: code, Mode: kernel.Cell, Timeout: t.deadline.left(time.Second, describeTime), OutputLimit: describeOutput}
 	var printed strings.Builder
 	for event, err := range t.session.Execute(ctx, request) {
 		if ctx.Err() != nil {

@@ -304,6 +304,24 @@ type told struct {
 	err     error
 }
 
+// within are the default limits with those that are given.
+func within(l interpreter.Limits) interpreter.Limits {
+	d := interpreter.DefaultLimits()
+	fill(&l.Steps, d.Steps)
+	fill(&l.Tokens, d.Tokens)
+	fill(&l.Time, d.Time)
+	fill(&l.Execution, d.Execution)
+	fill(&l.Result, d.Result)
+	return l
+}
+
+func fill[T comparable](field *T, otherwise T) {
+	var zero T
+	if *field == zero {
+		*field = otherwise
+	}
+}
+
 func ask(t *testing.T, i *interpreter.Interpreter, prompt string) told {
 	t.Helper()
 	return askContext(t, t.Context(), i, prompt)

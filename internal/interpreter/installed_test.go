@@ -62,7 +62,7 @@ func TestModelIsToldOfInstalls(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			m := &scripted{t: t, can: tools(), script: []says{calls("a"), text("Ok.")}}
-			ask(t, interpreter.New(m, &session{outcomes: map[string][]kernel.Event{"a": c.events}}, interpreter.Limits{}), "q")
+			ask(t, interpreter.New(m, &session{outcomes: map[string][]kernel.Event{"a": c.events}}, interpreter.DefaultLimits()), "q")
 			if diff := cmp.Diff(c.want, m.lastTexts(1)); diff != "" {
 				t.Error(diff)
 			}
@@ -78,7 +78,7 @@ func TestModelIsToldToRestart(t *testing.T) {
 		kernel.Install{Provision: install.Provision{Restart: reason, Installed: []install.Package{{Name: "foo", Version: "1", Asked: true}}}},
 		kernel.Done{Outcome: kernel.OutcomeRestart, ExitCode: 1, Message: reason + "; nothing was run"},
 	}}}
-	got := ask(t, interpreter.New(m, s, interpreter.Limits{}), "q")
+	got := ask(t, interpreter.New(m, s, interpreter.DefaultLimits()), "q")
 	result := m.requests[1].Messages[2].Content[0].(model.ToolResult)
 	want := "Nothing was run: foo needs numpy<2, and numpy 2.1 is imported. To go on, send the whole code again with `%restart` as its first line: " +
 		"variables and imports are lost then, files are kept."
@@ -99,11 +99,11 @@ func TestMissingModules(t *testing.T) {
 		events []kernel.Event
 		want   string // after the traceback; "" is nothing
 	}{
-		{"nothing provides it", interpreter.Limits{}, missing, "Hint: no package that provides torch could be found. Use another one."},
-		{"installing is off", interpreter.Limits{NoInstall: true}, missing, "Hint: torch is not installed and cannot be installed here. Use an installed alternative."},
-		{"a part of what is there", interpreter.Limits{}, raises("ModuleNotFoundError", "No module named 'sklearn.cross_validation'"), "Hint: the version of sklearn that is installed has no module sklearn.cross_validation."},
-		{"the top says why", interpreter.Limits{}, append([]kernel.Event{refusal("torch", "closure_too_big", "it is too big", "")}, missing...), ""},
-		{"nothing could be had", interpreter.Limits{}, append([]kernel.Event{kernel.Install{Failure: problem.New(problem.Timeout, "index_timeout", "late")}}, missing...), ""},
+		{"nothing provides it", interpreter.DefaultLimits(), missing, "Hint: no package that provides torch could be found. Use another one."},
+		{"installing is off", within(interpreter.Limits{NoInstall: true}), missing, "Hint: torch is not installed and cannot be installed here. Use an installed alternative."},
+		{"a part of what is there", interpreter.DefaultLimits(), raises("ModuleNotFoundError", "No module named 'sklearn.cross_validation'"), "Hint: the version of sklearn that is installed has no module sklearn.cross_validation."},
+		{"the top says why", interpreter.DefaultLimits(), append([]kernel.Event{refusal("torch", "closure_too_big", "it is too big", "")}, missing...), ""},
+		{"nothing could be had", interpreter.DefaultLimits(), append([]kernel.Event{kernel.Install{Failure: problem.New(problem.Timeout, "index_timeout", "late")}}, missing...), ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -122,7 +122,7 @@ func TestMissingModules(t *testing.T) {
 func TestPromptSaysWhetherPackagesAreInstalled(t *testing.T) {
 	t.Parallel()
 	m := &scripted{t: t, can: tools(), script: []says{text("Hi.")}}
-	ask(t, interpreter.New(m, &session{}, interpreter.Limits{NoInstall: true}), "q")
+	ask(t, interpreter.New(m, &session{}, within(interpreter.Limits{NoInstall: true})), "q")
 	if got := m.requests[0].System; !strings.Contains(got, "There is no network. Nothing can be downloaded or installed.\n\n") || strings.Contains(got, "%pip") {
 		t.Errorf("the prompt says:\n%s", got)
 	}

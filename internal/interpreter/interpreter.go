@@ -37,40 +37,30 @@ type Session interface {
 	Python() (version string, packages map[string]string)
 }
 
-// Limits bound one turn. A zero field takes the default of DefaultLimits; a negative one of Tokens means no limit.
+// Limits bound one turn. 0 is no limit; those that must not be without one have to be above 0, and say so. Start from DefaultLimits.
 type Limits struct {
-	Steps     int           // executions, and attempts at one that could not be run
+	Steps     int           // executions, and attempts at one that could not be run; above 0
 	Tokens    int64         // input and output of all model calls together; estimated where the provider does not say
 	Time      time.Duration // of the whole turn: model calls, retries, code, and the last answer from what is known, for which a part is kept back
 	Execution time.Duration // of one execution
-	Result    int           // bytes of one tool result, as sent to the model
+	Result    int           // bytes of one tool result, as sent to the model; above 0
 	NoInstall bool          // the session does not install what code imports
 }
 
-// DefaultLimits are the limits of an interpreter that is given none.
+// DefaultLimits are the limits of an interpreter of which nothing else is said.
 func DefaultLimits() Limits {
 	return Limits{Steps: 20, Tokens: 1_000_000, Time: 15 * time.Minute, Execution: 120 * time.Second, Result: 16000}
 }
 
-// OrDefault returns the limits with the defaults of zero fields.
-func (l Limits) OrDefault() Limits {
-	d := DefaultLimits()
-	if l.Steps <= 0 {
-		l.Steps = d.Steps
+// Check says which limit is missing that must be there, or is below 0.
+func (l Limits) Check() error {
+	switch {
+	case l.Steps < 1 || l.Result < 1:
+		return problem.New(problem.Invalid, "config_invalid", "a turn's limits of steps and of the bytes of a result must be above 0")
+	case l.Tokens < 0 || l.Time < 0 || l.Execution < 0:
+		return problem.New(problem.Invalid, "config_invalid", "a turn's limits of tokens and of time must be 0 or more")
 	}
-	if l.Tokens == 0 {
-		l.Tokens = d.Tokens
-	}
-	if l.Time <= 0 {
-		l.Time = d.Time
-	}
-	if l.Execution <= 0 {
-		l.Execution = d.Execution
-	}
-	if l.Result <= 0 {
-		l.Result = d.Result
-	}
-	return l
+	return nil
 }
 
 // Interpreter holds one conversation between a model and a session. It serves one turn at a time.

@@ -88,7 +88,7 @@ func TestLastCallIsWithoutTools(t *testing.T) {
 	t.Parallel()
 	m := &scripted{t: t, can: tools(), script: []says{calls("a"), calls("b"), text("So far.")}}
 	s := &session{outcomes: map[string][]kernel.Event{"a": prints("41\n")}}
-	ask(t, interpreter.New(m, s, interpreter.Limits{Steps: 1}), "q")
+	ask(t, interpreter.New(m, s, within(interpreter.Limits{Steps: 1})), "q")
 	last := m.requests[2]
 	if len(last.Tools) != 0 || last.MaxTokens <= 0 || strings.Contains(last.System, "call the tool") {
 		t.Errorf("tools %v, %d tokens, system:\n%s", last.Tools, last.MaxTokens, last.System)
@@ -103,7 +103,7 @@ func TestLastCallIsWithoutTools(t *testing.T) {
 
 func TestTimeLimit(t *testing.T) {
 	t.Parallel()
-	limits := interpreter.Limits{Time: 10 * time.Minute, Execution: 7 * time.Minute}
+	limits := within(interpreter.Limits{Time: 10 * time.Minute, Execution: 7 * time.Minute})
 	for name, c := range map[string]struct {
 		script []says
 		ran    int

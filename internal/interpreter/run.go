@@ -6,7 +6,6 @@ import (
 	"errors"
 	"iter"
 	"slices"
-	"time"
 
 	"cove/internal/model"
 )
@@ -31,7 +30,7 @@ type Turn struct {
 	// Choice holds until the first call. With "none" nothing is run and nothing called; models that cannot call tools take the rest as "auto".
 	Choice      model.ToolChoice
 	Parallel    *bool
-	MaxCalls    int // executions; 0: Limits.Steps
+	MaxCalls    int // executions; 0 leaves it to Limits.Steps
 	MaxTokens   int // of each answer; 0 leaves it to the provider
 	Temperature *float64
 	TopP        *float64
@@ -64,7 +63,7 @@ func Run(ctx context.Context, m model.Model, s Session, l Limits, t Turn) iter.S
 }
 
 // Check returns the problem that Run would end with because the turn makes no sense, or asks what the model is known not to do.
-func Check(m model.Model, t Turn) error { return newTurn(m, nil, Limits{}, t, nil).check() }
+func Check(m model.Model, t Turn) error { return newTurn(m, nil, DefaultLimits(), t, nil).check() }
 
 // learned is what a model turned out not to do, whatever it said of itself.
 type learned struct {
@@ -78,9 +77,9 @@ func (l *learned) add(more learned) {
 }
 
 func newTurn(m model.Model, s Session, l Limits, spec Turn, yield func(Event, error) bool) *turn {
-	t := &turn{model: m, session: s, limits: l.OrDefault(), spec: spec, yield: yield, told: map[string]bool{}}
-	t.end = time.Now().Add(t.limits.Time)
-	t.deadline = t.end.Add(-min(lastAnswer, t.limits.Time/4))
+	t := &turn{model: m, session: s, limits: l, spec: spec, yield: yield, told: map[string]bool{}}
+	t.end = deadlineIn(t.limits.Time)
+	t.deadline = t.end.add(-min(lastAnswer, t.limits.Time/4))
 	t.history.messages = slices.Clone(spec.History)
 	t.python = spec.Python && spec.Choice.Mode != "none"
 	t.known = recall(spec.History)
@@ -95,7 +94,7 @@ func (t *turn) whole(ctx context.Context) ([]model.Message, error) {
 	}
 	mark := len(t.history.messages)
 	// Code waits for its kernel without a limit of its own, and a model may do what it likes: beyond the end there is only what takes no time.
-	ctx, cancel := context.WithDeadline(ctx, t.end.Add(lastWords))
+	ctx, cancel := t.end.add(lastWords).bound(ctx)
 	defer cancel()
 	answer, err := t.run(ctx)
 	if err != nil && t.steps == 0 {

@@ -72,13 +72,13 @@ func TestRunGoesOnFromAHistory(t *testing.T) {
 	plot := []kernel.Event{kernel.Display{Data: kernel.Bundle{"image/png": "aGk="}}, kernel.File{Path: "out.csv", Size: 1500, Created: true}}
 	s := &session{files: map[string][]byte{"a (1).csv": []byte("x\n1\n")}, outcomes: map[string][]kernel.Event{"plot": plot, "more": plot[:1]}}
 	m := &scripted{t: t, can: tools(), script: []says{calls("plot"), text("One."), calls("more"), text("Two.")}}
-	first := run(t, t.Context(), m, s, interpreter.Limits{}, interpreter.Turn{Input: user("draw"), Python: true})
+	first := run(t, t.Context(), m, s, interpreter.DefaultLimits(), interpreter.Turn{Input: user("draw"), Python: true})
 	if first.answer == nil || !strings.Contains(m.lastTexts(0), "a (1).csv") {
 		t.Fatalf("%v; the model got %s", first.err, m.lastTexts(0))
 	}
 	s.files["out.csv"] = make([]byte, 1500)
 	s.files["new.csv"] = []byte("y\n2\n")
-	second := run(t, t.Context(), m, s, interpreter.Limits{}, interpreter.Turn{History: first.answer.Messages, Input: user("again"), Python: true})
+	second := run(t, t.Context(), m, s, interpreter.DefaultLimits(), interpreter.Turn{History: first.answer.Messages, Input: user("again"), Python: true})
 	if second.err != nil || second.answer.Text != "Two." {
 		t.Fatal(second.err)
 	}
@@ -105,13 +105,13 @@ func TestRunInAFreshSession(t *testing.T) {
 	t.Parallel()
 	s := &session{files: map[string][]byte{"a.csv": []byte("x\n1\n")}}
 	m := &scripted{t: t, can: tools(), script: []says{text("One."), text("Two."), text("Three.")}}
-	first := run(t, t.Context(), m, s, interpreter.Limits{}, interpreter.Turn{Input: user("what"), Python: true})
-	second := run(t, t.Context(), m, s, interpreter.Limits{}, interpreter.Turn{History: first.answer.Messages, Input: user("and now"), Python: true, Fresh: true})
+	first := run(t, t.Context(), m, s, interpreter.DefaultLimits(), interpreter.Turn{Input: user("what"), Python: true})
+	second := run(t, t.Context(), m, s, interpreter.DefaultLimits(), interpreter.Turn{History: first.answer.Messages, Input: user("and now"), Python: true, Fresh: true})
 	if got := m.lastTexts(1); !strings.Contains(got, "The Python session is a new one") || !strings.Contains(got, "- a.csv") {
 		t.Errorf("the model got %s", got)
 	}
 	history := slices.Concat(first.answer.Messages, second.answer.Messages)
-	if run(t, t.Context(), m, s, interpreter.Limits{}, interpreter.Turn{History: history, Input: user("then"), Python: true}); strings.Contains(m.lastTexts(2), "a.csv") {
+	if run(t, t.Context(), m, s, interpreter.DefaultLimits(), interpreter.Turn{History: history, Input: user("then"), Python: true}); strings.Contains(m.lastTexts(2), "a.csv") {
 		t.Errorf("the model is told again of a file: %s", m.lastTexts(2))
 	}
 }
@@ -124,7 +124,7 @@ func TestClientFunctions(t *testing.T) {
 		rawCalls(python("c1", "a"), asked, python("c3", "b")), text("It is blue."), text("Nobody said."),
 	}}
 	turn := interpreter.Turn{Input: user("look"), Python: true, Tools: []model.Tool{look}}
-	first := run(t, t.Context(), m, s, interpreter.Limits{}, turn)
+	first := run(t, t.Context(), m, s, interpreter.DefaultLimits(), turn)
 	if first.err != nil || first.answer.Reason != interpreter.ClientCalls || first.answer.Steps != 2 {
 		t.Fatalf("%+v, %v", first.answer, first.err)
 	}
@@ -142,7 +142,7 @@ func TestClientFunctions(t *testing.T) {
 	}
 
 	t.Run("with the result", func(t *testing.T) {
-		second := run(t, t.Context(), m, s, interpreter.Limits{}, interpreter.Turn{
+		second := run(t, t.Context(), m, s, interpreter.DefaultLimits(), interpreter.Turn{
 			History: first.answer.Messages, Python: true, Tools: []model.Tool{look},
 			Input: append(user("quick"), result("c2", "blue")),
 		})
@@ -158,7 +158,7 @@ func TestClientFunctions(t *testing.T) {
 		}
 	})
 	t.Run("without the result", func(t *testing.T) {
-		if again := run(t, t.Context(), m, s, interpreter.Limits{}, interpreter.Turn{History: first.answer.Messages, Python: true, Input: user("so?")}); again.err != nil {
+		if again := run(t, t.Context(), m, s, interpreter.DefaultLimits(), interpreter.Turn{History: first.answer.Messages, Python: true, Input: user("so?")}); again.err != nil {
 			t.Fatal(again.err)
 		}
 		if got := texts(m.requests[2].Messages[2]); !strings.Contains(got, "No result came") {
@@ -172,7 +172,7 @@ func TestClientCallsWithoutIDs(t *testing.T) {
 	history := []model.Message{user("x")[0], {Role: model.RoleAssistant, Content: []model.Content{model.ToolCall{ID: "c1", Name: "look", Arguments: "{}"}}}, result("c1", "y")}
 	m := &scripted{t: t, can: tools(), script: []says{rawCalls(model.ToolCall{ID: "c1", Name: "look", Arguments: `{"at":`}, model.ToolCall{Name: "look", Arguments: `{}`}), text("ok")}}
 	turn := interpreter.Turn{History: history, Input: user("go"), Tools: []model.Tool{look}}
-	got := run(t, t.Context(), m, nil, interpreter.Limits{}, turn)
+	got := run(t, t.Context(), m, nil, interpreter.DefaultLimits(), turn)
 	if got.err != nil || len(got.answer.Calls) != 2 {
 		t.Fatalf("%+v, %v", got.answer, got.err)
 	}
@@ -185,7 +185,7 @@ func TestClientCallsWithoutIDs(t *testing.T) {
 	}
 	turn.History = slices.Concat(history, user("go"), got.answer.Messages[1:])
 	turn.Input = []model.Message{result(got.answer.Calls[1].ID, "second"), result(got.answer.Calls[0].ID, "first")}
-	if got := run(t, t.Context(), m, nil, interpreter.Limits{}, turn); got.err != nil || m.lastTexts(1) != "first\n---\nsecond" {
+	if got := run(t, t.Context(), m, nil, interpreter.DefaultLimits(), turn); got.err != nil || m.lastTexts(1) != "first\n---\nsecond" {
 		t.Errorf("%v: %s", got.err, m.lastTexts(1))
 	}
 }
@@ -196,7 +196,7 @@ func TestClientCallsThatBrokeOff(t *testing.T) {
 	broken := says{parts: []model.Part{model.CallDelta{ID: "c1", Name: "look", Arguments: `{"at"`}}, err: problem.New(problem.Unavailable, "model_stream_truncated", "cut")}
 	m := &scripted{t: t, can: tools(), script: []says{broken, rawCalls(model.ToolCall{ID: "c1", Name: "look", Arguments: "{}"})}}
 	told := map[string]bool{}
-	for event, err := range interpreter.Run(t.Context(), m, nil, interpreter.Limits{}, interpreter.Turn{Input: user("go"), Tools: []model.Tool{look}}) {
+	for event, err := range interpreter.Run(t.Context(), m, nil, interpreter.DefaultLimits(), interpreter.Turn{Input: user("go"), Tools: []model.Tool{look}}) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -227,7 +227,7 @@ func TestAnswerFormat(t *testing.T) {
 		"fenced": {model.Capabilities{}, []says{text("```python\na\n```"), text("```python\nb\n```"), text("{}")}, []bool{false, false, true}},
 	} {
 		m := &scripted{t: t, can: c.can, script: c.script}
-		got := run(t, t.Context(), m, &session{}, interpreter.Limits{Steps: 1}, interpreter.Turn{Input: user("x"), Python: true, Format: format})
+		got := run(t, t.Context(), m, &session{}, within(interpreter.Limits{Steps: 1}), interpreter.Turn{Input: user("x"), Python: true, Format: format})
 		for n, want := range c.want {
 			if got.err != nil || m.requests[n].Format.JSON != want {
 				t.Errorf("%s: request %d has the form %+v; %v", name, n, m.requests[n].Format, got.err)
@@ -240,7 +240,7 @@ func TestClientCallsEndATurnThatReachedItsLimit(t *testing.T) {
 	t.Parallel()
 	m := &scripted{t: t, can: tools(), script: []says{rawCalls(python("c1", "a"), python("c2", "b"), model.ToolCall{ID: "c3", Name: "look", Arguments: "{}"})}}
 	s := &session{}
-	got := run(t, t.Context(), m, s, interpreter.Limits{}, interpreter.Turn{Input: user("x"), Python: true, Tools: []model.Tool{look}, MaxCalls: 1})
+	got := run(t, t.Context(), m, s, interpreter.DefaultLimits(), interpreter.Turn{Input: user("x"), Python: true, Tools: []model.Tool{look}, MaxCalls: 1})
 	if got.err != nil || got.answer.Reason != interpreter.ClientCalls || len(s.ran) != 1 || len(got.answer.Calls) != 1 {
 		t.Fatalf("%+v, %v", got.answer, got.err)
 	}
@@ -253,7 +253,7 @@ func TestMaxCalls(t *testing.T) {
 	t.Parallel()
 	m := &scripted{t: t, can: tools(), script: []says{calls("a"), calls("b"), text("That is all.")}}
 	s := &session{}
-	got := run(t, t.Context(), m, s, interpreter.Limits{}, interpreter.Turn{Input: user("x"), Python: true, MaxCalls: 1, MaxTokens: 77})
+	got := run(t, t.Context(), m, s, interpreter.DefaultLimits(), interpreter.Turn{Input: user("x"), Python: true, MaxCalls: 1, MaxTokens: 77})
 	if got.err != nil || got.answer.Reason != interpreter.CallLimit || got.answer.Text != "That is all." || len(s.ran) != 1 {
 		t.Fatalf("%+v, %v", got.answer, got.err)
 	}
@@ -269,7 +269,7 @@ func TestAnswerCutOffBeforeItsFirstWord(t *testing.T) {
 	t.Parallel()
 	thinks := says{parts: []model.Part{model.ReasoningDelta{Text: "Hm"}, model.Finish{Reason: model.FinishLength, Usage: usage()}}}
 	m := &scripted{t: t, can: tools(), script: []says{thinks}}
-	got := run(t, t.Context(), m, &session{}, interpreter.Limits{}, interpreter.Turn{Input: user("x"), Python: true, MaxTokens: 20})
+	got := run(t, t.Context(), m, &session{}, interpreter.DefaultLimits(), interpreter.Turn{Input: user("x"), Python: true, MaxTokens: 20})
 	if got.err != nil || got.answer.Reason != interpreter.Length || !strings.Contains(got.answer.Text, "limit of tokens") {
 		t.Errorf("%+v, %v", got.answer, got.err)
 	}
@@ -279,7 +279,7 @@ func TestWishesAreSent(t *testing.T) {
 	t.Parallel()
 	warm, parallel := 0.3, false
 	m := &scripted{t: t, can: tools(), script: []says{calls("a"), text("ok")}}
-	got := run(t, t.Context(), m, &session{}, interpreter.Limits{}, interpreter.Turn{
+	got := run(t, t.Context(), m, &session{}, interpreter.DefaultLimits(), interpreter.Turn{
 		Input: user("x"), Python: true, Choice: model.ToolChoice{Name: "code_interpreter"}, Parallel: &parallel, Temperature: &warm, TopP: &warm, Instructions: "Speak Latin.",
 	})
 	if got.err != nil {
@@ -315,7 +315,7 @@ func TestNothingIsCalledWithoutLeave(t *testing.T) {
 			if turn.Python {
 				s = &session{}
 			}
-			got := run(t, t.Context(), m, s, interpreter.Limits{}, turn)
+			got := run(t, t.Context(), m, s, interpreter.DefaultLimits(), turn)
 			if got.err != nil || got.answer.Steps != 0 || !strings.HasPrefix(got.answer.Text, "```python") {
 				t.Fatalf("%+v, %v", got.answer, got.err)
 			}
@@ -358,7 +358,7 @@ func TestBadTurnsAreRefused(t *testing.T) {
 			if c.turn.Input == nil {
 				c.turn.Input = user("x")
 			}
-			got := run(t, t.Context(), m, &session{}, interpreter.Limits{}, c.turn)
+			got := run(t, t.Context(), m, &session{}, interpreter.DefaultLimits(), c.turn)
 			if p := problem.Of(got.err); p == nil || p.Code != c.code || p.Kind != problem.Invalid || p.Hint == "" {
 				t.Errorf("%v, want %s", got.err, c.code)
 			}
@@ -369,7 +369,7 @@ func TestBadTurnsAreRefused(t *testing.T) {
 func TestAFunctionMayBeNamedPythonWithoutTheInterpreter(t *testing.T) {
 	t.Parallel()
 	m := &scripted{t: t, can: tools(), script: []says{rawCalls(python("c1", "1"))}}
-	got := run(t, t.Context(), m, nil, interpreter.Limits{}, interpreter.Turn{Input: user("x"), Tools: []model.Tool{{Name: "python"}}})
+	got := run(t, t.Context(), m, nil, interpreter.DefaultLimits(), interpreter.Turn{Input: user("x"), Tools: []model.Tool{{Name: "python"}}})
 	if got.err != nil || got.answer.Reason != interpreter.ClientCalls || got.calls[0] != python("c1", "1") {
 		t.Errorf("%+v, %v", got, got.err)
 	}
@@ -379,7 +379,7 @@ func TestModelsThatTurnOutNotToCallFunctions(t *testing.T) {
 	t.Parallel()
 	refusal := problem.New(problem.Invalid, "tools_unsupported", "scripted cannot call tools")
 	m := &scripted{t: t, can: tools(), script: []says{{err: refusal}}}
-	got := run(t, t.Context(), m, &session{}, interpreter.Limits{}, interpreter.Turn{Input: user("x"), Python: true, Tools: []model.Tool{look}})
+	got := run(t, t.Context(), m, &session{}, interpreter.DefaultLimits(), interpreter.Turn{Input: user("x"), Python: true, Tools: []model.Tool{look}})
 	if p := problem.Of(got.err); p == nil || p.Code != "tools_unsupported" || !strings.Contains(p.Hint, "leave the functions out") {
 		t.Errorf("%v", got.err)
 	}
@@ -391,7 +391,7 @@ func TestImagesOfTheUser(t *testing.T) {
 		model.Image{MIME: "image/png", Data: []byte("x")}, model.Image{MIME: "image/tiff", Data: []byte("x")}, model.Text{Text: "what?"}}}}
 	for _, sees := range []bool{true, false} {
 		m := &scripted{t: t, can: model.Capabilities{Tools: true, Images: sees}, script: []says{text("A cat.")}}
-		if got := run(t, t.Context(), m, nil, interpreter.Limits{}, interpreter.Turn{Input: input}); got.err != nil {
+		if got := run(t, t.Context(), m, nil, interpreter.DefaultLimits(), interpreter.Turn{Input: input}); got.err != nil {
 			t.Fatal(got.err)
 		}
 		sent := m.requests[0].Messages[0]
@@ -411,16 +411,16 @@ func TestStoppedTurnsLeaveWhatWasDone(t *testing.T) {
 	m := &scripted{t: t, can: tools(), script: []says{{err: broken}, calls("a"), {err: broken}, text("Well.")}}
 	s := &session{outcomes: map[string][]kernel.Event{"a": prints("done a")}}
 	turn := interpreter.Turn{Input: user("first"), Python: true}
-	got := run(t, t.Context(), m, s, interpreter.Limits{}, turn)
+	got := run(t, t.Context(), m, s, interpreter.DefaultLimits(), turn)
 	if s, ok := errors.AsType[*interpreter.Stopped](got.err); !ok || len(s.Messages) != 0 || problem.Of(got.err).Code != "model_auth" {
 		t.Errorf("a turn without executions ended with %#v", got.err)
 	}
-	got = run(t, t.Context(), m, s, interpreter.Limits{}, turn)
+	got = run(t, t.Context(), m, s, interpreter.DefaultLimits(), turn)
 	stopped, ok := errors.AsType[*interpreter.Stopped](got.err)
 	if !ok || problem.Of(got.err).Code != "model_auth" || stopped.Error() != "no" || stopped.Steps != 1 || stopped.Usage != usage() {
 		t.Fatalf("a turn with executions ended with %#v", got.err)
 	}
-	if got := run(t, t.Context(), m, s, interpreter.Limits{}, interpreter.Turn{History: stopped.Messages, Input: user("second"), Python: true}); got.err != nil {
+	if got := run(t, t.Context(), m, s, interpreter.DefaultLimits(), interpreter.Turn{History: stopped.Messages, Input: user("second"), Python: true}); got.err != nil {
 		t.Fatal(got.err)
 	}
 	if sent := m.requests[3].Messages; len(sent) != 5 || texts(sent[2]) != "done a" || !strings.Contains(texts(sent[3]), "stopped before an answer") {
@@ -456,7 +456,7 @@ func TestHistoriesOfAnyShape(t *testing.T) {
 		turn := interpreter.Turn{History: rapid.SliceOfN(message, 0, 8).Draw(r, "history"), Input: user("now"), Python: true, Tools: []model.Tool{look}}
 		turn.Choice.Mode = pick("choice", []string{"", "none"})
 		m := &scripted{t: t, can: model.Capabilities{Tools: true, Images: rapid.Bool().Draw(r, "sees")}, script: []says{text("ok")}}
-		if got := run(t, t.Context(), m, &session{}, interpreter.Limits{}, turn); got.err != nil {
+		if got := run(t, t.Context(), m, &session{}, interpreter.DefaultLimits(), turn); got.err != nil {
 			r.Fatalf("%v", got.err)
 		}
 		if t.Failed() {

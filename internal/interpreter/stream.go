@@ -78,7 +78,7 @@ func brokeOff(p *problem.Error, started bool) bool {
 
 // stream makes one model call and lets s take its parts.
 func (t *turn) stream(ctx context.Context, s *answerStream, req model.Request) error {
-	mctx, cancel := context.WithDeadline(ctx, t.deadline)
+	mctx, cancel := t.deadline.bound(ctx)
 	defer cancel()
 	defer func() { t.spend(s, req) }()
 	for part, err := range t.model.Stream(mctx, req) {

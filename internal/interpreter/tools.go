@@ -13,6 +13,9 @@ import (
 
 // check refuses a turn that makes no sense.
 func (t *turn) check() error {
+	if err := t.limits.Check(); err != nil {
+		return err
+	}
 	names := map[string]bool{}
 	if t.spec.Python {
 		names[toolName] = true

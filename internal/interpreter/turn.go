@@ -32,8 +32,8 @@ type turn struct {
 	learned  learned
 	known    recollection
 	history  history
-	deadline time.Time // of another model call and more code
-	end      time.Time // of the last answer
+	deadline deadline // of another model call and more code
+	end      deadline // of the last answer
 	yield    func(Event, error) bool
 	stopped  bool // yield returned false
 
@@ -163,7 +163,7 @@ func (t *turn) composed(sentence string) string {
 // withinLimits says whether another model call is within the limits of time and tokens.
 func (t *turn) withinLimits() error {
 	switch {
-	case !time.Now().Before(t.deadline):
+	case t.deadline.passed():
 		return t.limit(TimeLimit)
 	case t.limits.Tokens > 0 && t.spent >= t.limits.Tokens:
 		return t.limit(TokenLimit)
@@ -367,7 +367,7 @@ func (t *turn) wrapUp(ctx context.Context, limit *limitReached) (Answer, error) 
 		return Answer{}, err
 	}
 	t.history.add(model.RoleUser, model.Text{Text: render("limit.md", limit.limit)})
-	t.deadline = earlier(t.end, time.Now().Add(lastAnswer))
+	t.deadline = t.end.orBefore(deadlineIn(lastAnswer))
 	s := t.newStream(true)
 	req := t.request(true)
 	if req.MaxTokens == 0 || req.MaxTokens > maxTokens {
@@ -393,7 +393,7 @@ func (t *turn) execute(ctx context.Context, code string) (outcome, error) {
 	if err := t.emit(Start{t.steps, code}); err != nil {
 		return outcome{}, err
 	}
-	timeout := max(min(t.limits.Execution, time.Until(t.deadline)), time.Millisecond)
+	timeout := t.deadline.left(time.Millisecond, t.limits.Execution)
 	record := newRecord(t.known.figures, t.sees())
 	for event, err := range t.session.Execute(ctx, kernel.Request{Code: code, Mode: kernel.Cell, Timeout: timeout}) {
 		if err != nil {
@@ -420,13 +420,6 @@ func (t *turn) execute(ctx context.Context, code string) (outcome, error) {
 	}
 	t.lastText = o.text
 	return o, nil
-}
-
-func earlier(a, b time.Time) time.Time {
-	if a.Before(b) {
-		return a
-	}
-	return b
 }
 
 func orElse(text, other string) string {

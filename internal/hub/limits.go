@@ -1,0 +1,81 @@
+package hub
+
+import (
+	"context"
+	"runtime"
+	"time"
+
+	"cove/internal/problem"
+)
+
+// Limits bound what the users of a server may hold at once and use up. 0 is no limit; those that must not be without one have to be above 0, and say so.
+// Start from DefaultLimits.
+type Limits struct {
+	Sessions   int           // live sessions of the whole server; those in memory are bounded by that, too
+	Memory     int64         // bytes that a new session may ask for
+	Executions int           // running executions of the whole server; further ones wait
+	Queue      int           // executions that may wait for one kernel; above 0
+	Project    Quota         // of a project that has none of its own
+	Key        Quota         // of a key that has none of its own
+	Idle       time.Duration // after which a session without work is paused
+	Life       time.Duration // after which a session that nobody extended is deleted; above 0
+	Execution  time.Duration // wall clock of one execution
+	// A session in memory is saved when nobody has used it for SaveAfter, and in use as soon as it has been ahead of what is saved for SaveWithin and no
+	// code runs. Both above 0.
+	SaveAfter  time.Duration
+	SaveWithin time.Duration
+	Output     int64 // bytes of output of one execution; above 0
+	File       int64 // bytes of one uploaded file; above 0
+}
+
+// Quota is what a project or a key may use. 0 is no limit.
+type Quota struct {
+	Sessions   int     `json:"live_sessions,omitempty"`
+	Executions int     `json:"concurrent_executions,omitempty"`
+	CPUSeconds float64 `json:"cpu_seconds_per_day,omitempty"`
+	Disk       int64   `json:"disk_bytes,omitempty"` // files and paused sessions
+	Tokens     int64   `json:"tokens_per_day,omitempty"`
+}
+
+// DefaultLimits are those of a server on this machine of which nothing else is said.
+func DefaultLimits() Limits {
+	return Limits{
+		Executions: 2 * runtime.NumCPU(), Queue: 16, Idle: 15 * time.Minute, Life: 30 * 24 * time.Hour, Execution: 5 * time.Minute,
+		SaveAfter: 10 * time.Second, SaveWithin: 2 * time.Minute, Output: 16 << 20, File: 512 << 20,
+	}
+}
+
+// check says which limit is missing that must be there, or is below 0.
+func (l Limits) check() error {
+	for _, limit := range []struct {
+		name  string
+		holds bool
+		rule  string
+	}{
+		{"Queue", l.Queue > 0, "above 0"}, {"Life", l.Life > 0, "above 0"}, {"SaveAfter", l.SaveAfter > 0, "above 0"},
+		{"SaveWithin", l.SaveWithin > 0, "above 0"}, {"Output", l.Output > 0, "above 0"}, {"File", l.File > 0, "above 0"},
+		{"Sessions", l.Sessions >= 0, "0 or more"}, {"Memory", l.Memory >= 0, "0 or more"}, {"Executions", l.Executions >= 0, "0 or more"},
+		{"Idle", l.Idle >= 0, "0 or more"}, {"Execution", l.Execution >= 0, "0 or more"},
+	} {
+		if !limit.holds {
+			return problem.New(problem.Invalid, "config_invalid", "the hub's limit "+limit.name+" must be "+limit.rule)
+		}
+	}
+	return nil
+}
+
+// tighter is what a request asks for within a limit; 0 is that it asks for nothing, or no limit.
+func tighter[T int | int64 | time.Duration](asked, limit T) T {
+	if asked <= 0 || limit > 0 && limit < asked {
+		return limit
+	}
+	return asked
+}
+
+// timed ends a context when a limit is over; 0 is no limit.
+func timed(ctx context.Context, limit time.Duration) (context.Context, context.CancelFunc) {
+	if limit == 0 {
+		return context.WithCancel(ctx)
+	}
+	return context.WithTimeout(ctx, limit)
+}
