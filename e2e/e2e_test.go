@@ -25,7 +25,7 @@ func TestScripts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := pyenv.Ensure(context.Background(), pyenv.Options{Data: cfg.Data, Set: pyenv.Standard, Python: cfg.Python, Progress: os.Stderr}); err != nil {
+	if _, err := pyenv.Ensure(context.Background(), pyenv.Options{Data: cfg.Folders.Data, Set: pyenv.Standard, Python: cfg.Packages.Python, Progress: os.Stderr}); err != nil {
 		t.Fatal(err)
 	}
 	bin := link(t)
@@ -38,8 +38,8 @@ func TestScripts(t *testing.T) {
 		Dir: "testdata",
 		Setup: func(e *testscript.Env) error {
 			e.Setenv("PATH", bin+":"+os.Getenv("PATH"))
-			e.Setenv("COVE_HOME", cfg.Data)
-			e.Setenv("COVE_RUNTIME", cfg.Runtime)
+			e.Setenv("COVE_HOME", cfg.Folders.Data)
+			e.Setenv("COVE_RUNTIME", cfg.Folders.Runtime)
 			e.Setenv("COVE_CONFIG", "")
 			e.Setenv("COVE_DATABASE", filepath.Join(e.WorkDir, "cove.db"))
 			e.Setenv("COVE_SERVER_FOLDER", filepath.Join(e.WorkDir, "server"))

@@ -21,7 +21,7 @@ func jupyter(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	uv, err := pyenv.UV(t.Context(), cfg.Data, os.Stderr)
+	uv, err := pyenv.UV(t.Context(), cfg.Folders.Data, os.Stderr)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -115,10 +115,10 @@ func emptyHome(t *testing.T, cfg config.Config) string {
 		home = t.TempDir()
 	}
 	for _, name := range []string{"pyenv", "tools", "templates"} {
-		if err := os.MkdirAll(filepath.Join(cfg.Data, name), 0o755); err != nil {
+		if err := os.MkdirAll(filepath.Join(cfg.Folders.Data, name), 0o755); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.Symlink(filepath.Join(cfg.Data, name), filepath.Join(home, name)); err != nil && !errors.Is(err, fs.ErrExist) {
+		if err := os.Symlink(filepath.Join(cfg.Folders.Data, name), filepath.Join(home, name)); err != nil && !errors.Is(err, fs.ErrExist) {
 			t.Fatal(err)
 		}
 	}

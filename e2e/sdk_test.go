@@ -111,11 +111,11 @@ func pythonSDK(t *testing.T, source string) *exec.Cmd {
 		t.Fatal(err)
 	}
 	folder := sdkFolder(t, source, "requirements.txt", func(ctx context.Context, dir string) error {
-		uv, err := pyenv.UV(ctx, cfg.Data, os.Stderr)
+		uv, err := pyenv.UV(ctx, cfg.Folders.Data, os.Stderr)
 		if err != nil {
 			return err
 		}
-		python, err := pyenv.FindPython(ctx, cfg.Python)
+		python, err := pyenv.FindPython(ctx, cfg.Packages.Python)
 		if err != nil {
 			return err
 		}

@@ -50,7 +50,7 @@ func newSoaked(t *testing.T) soaked {
 	if err != nil {
 		t.Fatal(err)
 	}
-	env, err := pyenv.Ensure(t.Context(), pyenv.Options{Data: cfg.Data, Set: pyenv.Minimal, Python: cfg.Python, Progress: os.Stderr})
+	env, err := pyenv.Ensure(t.Context(), pyenv.Options{Data: cfg.Folders.Data, Set: pyenv.Minimal, Python: cfg.Packages.Python, Progress: os.Stderr})
 	if err != nil {
 		t.Fatal(err)
 	}

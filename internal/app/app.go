@@ -80,11 +80,11 @@ func VersionOf(version string) string {
 
 // sweep removes what killed commands left behind, whichever engine they used. That costs next to nothing when there is nothing.
 func sweep(ctx context.Context, c config.Config) {
-	if _, err := os.Stat(c.Runtime); err != nil {
+	if _, err := os.Stat(c.Folders.Runtime); err != nil {
 		return
 	}
 	for _, name := range []string{"gvisor", "local"} {
-		c.Engine = name
+		c.Sandbox.Engine = name
 		engine, err := newEngine(c)
 		if err == nil {
 			_, err = engine.Sweep(ctx)
@@ -120,7 +120,7 @@ func open(ctx context.Context, c config.Config, progress io.Writer) (cli.Session
 	if err != nil {
 		return nil, err
 	}
-	o := session.Options{Engine: engine, Env: env, Limits: sandbox.Limits{Memory: int64(c.Memory), CPUs: c.CPUs}, Packages: packages, Installed: installed}
+	o := session.Options{Engine: engine, Env: env, Limits: sandbox.Limits{Memory: int64(c.Sandbox.Memory), CPUs: c.Sandbox.CPUs}, Packages: packages, Installed: installed}
 	s, err := openWarm(ctx, c, o, progress)
 	if err != nil {
 		return nil, withDoctor(err)
@@ -147,16 +147,16 @@ func isTerminal(w io.Writer) bool {
 }
 
 func newEngine(c config.Config) (sandbox.Engine, error) {
-	if err := ownFolder(c.Runtime); err != nil {
+	if err := ownFolder(c.Folders.Runtime); err != nil {
 		return nil, err
 	}
-	switch c.Engine {
+	switch c.Sandbox.Engine {
 	case "gvisor":
-		return gvisor.New(gvisor.Options{State: filepath.Join(c.Runtime, "gvisor"), Guests: guests(c), Debug: os.Getenv("COVE_DEBUG_GVISOR")}), nil
+		return gvisor.New(gvisor.Options{State: filepath.Join(c.Folders.Runtime, "gvisor"), Guests: guests(c), Debug: os.Getenv("COVE_DEBUG_GVISOR")}), nil
 	case "local":
-		return local.New(local.Options{State: filepath.Join(c.Runtime, "local"), Guests: guests(c)}), nil
+		return local.New(local.Options{State: filepath.Join(c.Folders.Runtime, "local"), Guests: guests(c)}), nil
 	}
-	return nil, problem.New(problem.Invalid, "engine_unknown", fmt.Sprintf("there is no engine %q", c.Engine)).WithHint("the engines are gvisor and local")
+	return nil, problem.New(problem.Invalid, "engine_unknown", fmt.Sprintf("there is no engine %q", c.Sandbox.Engine)).WithHint("the engines are gvisor and local")
 }
 
 // newSaver is newEngine for what needs one that can save.
@@ -169,7 +169,7 @@ func newSaver(c config.Config) (sandbox.Saver, error) {
 }
 
 // guests is the folder of the programs that run inside sandboxes. Saved ones need the one that they were saved with.
-func guests(c config.Config) string { return filepath.Join(c.Data, "guests") }
+func guests(c config.Config) string { return filepath.Join(c.Folders.Data, "guests") }
 
 // ownFolder makes the folder for running sandboxes and makes sure that nobody else can prepare it: it may be in a
 // folder that everyone can write to. Others may pass through it (0711), because sandboxed code of another uid does.
@@ -199,7 +199,7 @@ func runtimeProblem(dir string, err error) error {
 
 func newModel(cfg config.Config, c choose.Choice) (model.Model, error) {
 	limits := model.Limits{
-		Connect: time.Duration(cfg.ConnectTimeout), FirstToken: time.Duration(cfg.FirstTokenTimeout), Stall: time.Duration(cfg.StallTimeout),
+		Connect: time.Duration(cfg.Models.ConnectTimeout), FirstToken: time.Duration(cfg.Models.FirstTokenTimeout), Stall: time.Duration(cfg.Models.StallTimeout),
 	}
 	switch c.Provider {
 	case "openai":
@@ -221,7 +221,7 @@ func newModel(cfg config.Config, c choose.Choice) (model.Model, error) {
 // plotlyScript finds plotly.js, which Python's plotly brings, so that an interactive figure can be saved as a page
 // that needs no network.
 func plotlyScript(c config.Config) string {
-	found, err := filepath.Glob(filepath.Join(c.Data, "pyenv", c.Packages+"-*", "lib", "python3*", "site-packages", "plotly", "package_data", "plotly.min.js"))
+	found, err := filepath.Glob(filepath.Join(c.Folders.Data, "pyenv", c.Packages.Set+"-*", "lib", "python3*", "site-packages", "plotly", "package_data", "plotly.min.js"))
 	if err != nil || len(found) == 0 {
 		return ""
 	}

@@ -37,7 +37,7 @@ const (
 	salvagePatience = 30 * time.Minute
 )
 
-func coves(c config.Config) string { return filepath.Join(c.Data, "coves") }
+func coves(c config.Config) string { return filepath.Join(c.Folders.Data, "coves") }
 
 func releaseFolder(c config.Config, key snapshot.Key) string {
 	return filepath.Join(coves(c), filepath.Base(sandbox.ReleaseOf(key.Engine)))
@@ -104,7 +104,7 @@ func withUpgrades(c config.Config, b named.Base, g *named.Ground, made snapshot.
 			return problem.New(problem.Unavailable, "cove_missing", "the cove that could read them was not kept").
 				WithHint("use " + from.Manifest.Made.String() + " to read it; nothing is changed until then")
 		}
-		return salvageWith(ctx, c, program, cli.Salvage{Image: from.Image(), Base: b, Key: from.Manifest.Key, Variables: c.CarryVariables}, use)
+		return salvageWith(ctx, c, program, cli.Salvage{Image: from.Image(), Base: b, Key: from.Manifest.Key, Variables: c.Session.CarryVariables}, use)
 	}
 	return g
 }
@@ -127,7 +127,7 @@ func salvageWith(ctx context.Context, c config.Config, program string, what cli.
 	cmd := exec.CommandContext(ctx, program, cli.SalvageArgs()...)
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) } // it has a sandbox to end
 	cmd.WaitDelay = 30 * time.Second
-	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME"), "COVE_CONFIG=" + os.DevNull, "COVE_HOME=" + c.Data, "COVE_RUNTIME=" + c.Runtime, "COVE_PYTHON=" + c.Python}
+	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME"), "COVE_CONFIG=" + os.DevNull, "COVE_HOME=" + c.Folders.Data, "COVE_RUNTIME=" + c.Folders.Runtime, "COVE_PYTHON=" + c.Packages.Python}
 	cmd.Dir = "/"
 	cmd.Stdin = strings.NewReader(string(question))
 	var said strings.Builder
@@ -177,7 +177,7 @@ func (c *cut) Write(p []byte) (int, error) {
 
 // salvage writes the files of a snapshot of this cove's to w.
 func salvage(ctx context.Context, c config.Config, what cli.Salvage, w io.Writer) error {
-	c.Engine, c.Packages = what.Base.Engine, what.Base.Packages
+	c.Sandbox.Engine, c.Packages.Set = what.Base.Engine, what.Base.Packages
 	engine, err := newEngine(c)
 	if err != nil {
 		return err

@@ -32,7 +32,7 @@ func databaseName(c config.Config) string {
 	if file := c.SQLite(); file != "" {
 		return "SQLite, " + file
 	}
-	u, err := url.Parse(c.Database)
+	u, err := url.Parse(c.Store.Database)
 	if err != nil {
 		return "PostgreSQL"
 	}
@@ -41,7 +41,7 @@ func databaseName(c config.Config) string {
 
 // databasePassword is what of the database's address must not be said, "" when there is none.
 func databasePassword(c config.Config) string {
-	u, err := url.Parse(c.Database)
+	u, err := url.Parse(c.Store.Database)
 	if err != nil || c.SQLite() != "" {
 		return ""
 	}
@@ -61,7 +61,7 @@ func openRecords(ctx context.Context, c config.Config) (*cli.Records, error) {
 		return nil, errors.Join(err, s.Close())
 	}
 	accounts := &auth.Accounts{Store: s, Audit: s}
-	blobs := filepath.Join(c.ServerFolder, "files")
+	blobs := filepath.Join(c.Folders.Server, "files")
 	return &cli.Records{
 		Store: s, Accounts: accounts, Audit: s,
 		Backup: func(ctx context.Context, w io.Writer) error { return backup(ctx, s, blobs, w) },
@@ -78,7 +78,7 @@ func restoreRecords(ctx context.Context, c config.Config, r io.Reader) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(restore(ctx, s, c.ServerFolder, r), s.Close())
+	return errors.Join(restore(ctx, s, c.Folders.Server, r), s.Close())
 }
 
 // foundLocal makes the user and the project of this machine in a new database, and no key: nobody would see it.

@@ -39,10 +39,10 @@ func (m *models) Open(ctx context.Context, name string) (model.Model, error) {
 	switch {
 	case isCode(err, "no_model"):
 		return nil, problem.New(problem.Of(err).Kind, "no_model", "this server has no language model").
-			WithHint("its operator sets one up: serve_models with OPENAI_API_KEY, ANTHROPIC_API_KEY, OPENAI_BASE_URL or an Ollama server; code runs without").WithCause(err)
+			WithHint("its operator sets one up: models.serve with OPENAI_API_KEY, ANTHROPIC_API_KEY, OPENAI_BASE_URL or an Ollama server; code runs without").WithCause(err)
 	case isCode(err, severalModels):
 		return nil, problem.New(problem.Invalid, severalModels, "this server has several models, and none that is meant without a name").
-			WithHint("name one of the list of models; its operator sets the usual one with serve_models").WithCause(err)
+			WithHint("name one of the list of models; its operator sets the usual one with models.serve").WithCause(err)
 	case err != nil:
 		return nil, err
 	}
@@ -63,7 +63,7 @@ type nameless struct{ model.Model }
 func (nameless) Name() string { return "replay" }
 
 func (m *models) choose(ctx context.Context, name string) (choose.Choice, error) {
-	if served := m.cfg.ServeModels; len(served) > 0 {
+	if served := m.cfg.Models.Serve; len(served) > 0 {
 		return m.among(served, name)
 	}
 	usual, err := choose.Model(ctx, m.cfg, "")
@@ -117,7 +117,7 @@ func isProvider(name string) bool {
 
 // List implements hub.Models.
 func (m *models) List(ctx context.Context) ([]hub.ModelInfo, error) {
-	if served := m.cfg.ServeModels; len(served) > 0 {
+	if served := m.cfg.Models.Serve; len(served) > 0 {
 		out := make([]hub.ModelInfo, 0, len(served))
 		for k, name := range served {
 			out = append(out, info(name, k == 0))

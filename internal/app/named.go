@@ -28,7 +28,7 @@ func prepareNamed(version string) func(config.Config, io.Writer) named.Prepare {
 
 // prepareGround also returns what sessions that stand there are opened with.
 func prepareGround(ctx context.Context, version string, c config.Config, b named.Base, progress io.Writer) (session.Options, *named.Ground, error) {
-	c.Engine, c.Packages = b.Engine, b.Packages
+	c.Sandbox.Engine, c.Packages.Set = b.Engine, b.Packages
 	o, saver, err := savable(ctx, c, b, progress)
 	if err != nil {
 		return o, nil, err
@@ -118,10 +118,10 @@ func startNamed(ctx context.Context, c config.Config, o session.Options, from *s
 // environment returns the one with that key, or the present one for the set of packages when key is "".
 func environment(ctx context.Context, c config.Config, key string, progress io.Writer) (*pyenv.Environment, error) {
 	if key != "" {
-		return pyenv.Open(c.Data, key)
+		return pyenv.Open(c.Folders.Data, key)
 	}
 	return pyenv.Ensure(ctx, pyenv.Options{
-		Data: c.Data, Set: pyenv.Set(c.Packages), Python: c.Python, Progress: progress, Terminal: isTerminal(progress), Needed: needed(c),
+		Data: c.Folders.Data, Set: pyenv.Set(c.Packages.Set), Python: c.Packages.Python, Progress: progress, Terminal: isTerminal(progress), Needed: needed(c),
 	})
 }
 
@@ -141,10 +141,10 @@ func needed(c config.Config) func() []string {
 
 // serverSessions is where `cove serve` keeps its sessions.
 func serverSessions(c config.Config) named.Store {
-	return named.Store{Dir: filepath.Join(c.ServerFolder, "sessions")}
+	return named.Store{Dir: filepath.Join(c.Folders.Server, "sessions")}
 }
 
 // sessionStores are all sessions that wait on this machine's disk, as far as the settings know.
 func sessionStores(c config.Config) []named.Store {
-	return []named.Store{{Dir: c.Sessions}, serverSessions(c)}
+	return []named.Store{{Dir: c.Folders.Sessions}, serverSessions(c)}
 }

@@ -20,7 +20,7 @@ func outlook(ctx context.Context, c config.Config) (local, server named.Survey, 
 	if err != nil {
 		return local, server, err
 	}
-	if local, err = (named.Store{Dir: c.Sessions}).Survey(ctx, judge); err != nil {
+	if local, err = (named.Store{Dir: c.Folders.Sessions}).Survey(ctx, judge); err != nil {
 		return local, server, err
 	}
 	server, err = serverSessions(c).Survey(ctx, judge)
@@ -41,7 +41,7 @@ func newJudge(c config.Config) (func(named.Base, snapshot.Manifest) named.Outloo
 	return func(b named.Base, head snapshot.Manifest) named.Outlook {
 		key := head.Key
 		if _, known := there[key.Environment]; !known {
-			_, err := os.Stat(filepath.Join(c.Data, "pyenv", filepath.Base(key.Environment), "environment.json"))
+			_, err := os.Stat(filepath.Join(c.Folders.Data, "pyenv", filepath.Base(key.Environment), "environment.json"))
 			there[key.Environment] = err == nil
 		}
 		want := snapshot.Key{Engine: own, Environment: b.Environment, Limits: b.Limits.Limits, Layers: true}

@@ -41,9 +41,9 @@ func newPackageDesk(ctx context.Context, c config.Config, progress io.Writer) (c
 // files are the standing packages of the project around the present folder, which begins one where there is none; with global those that hold elsewhere.
 func (d *packageDesk) files(global bool) (*pydeps.Standing, error) {
 	if global {
-		return pydeps.StandingIn(filepath.Join(d.c.Data, "packages"))
+		return pydeps.StandingIn(filepath.Join(d.c.Folders.Data, "packages"))
 	}
-	s, err := pydeps.FindStanding(".", d.c.Data)
+	s, err := pydeps.FindStanding(".", d.c.Folders.Data)
 	if err != nil || s.Project {
 		return s, err
 	}
@@ -122,12 +122,12 @@ func reach(ctx context.Context, c config.Config) (index string, known bool, err 
 
 // presentPackages returns what the environment that was built last installs with, or nil where there is none.
 func presentPackages(c config.Config) *pydeps.Installer {
-	built, _ := filepath.Glob(filepath.Join(c.Data, "pyenv", c.Packages+"-*"))
+	built, _ := filepath.Glob(filepath.Join(c.Folders.Data, "pyenv", c.Packages.Set+"-*"))
 	if len(built) == 0 {
 		return nil
 	}
 	newest := slices.MaxFunc(built, func(a, b string) int { return changedAt(a).Compare(changedAt(b)) })
-	env, err := pyenv.Open(c.Data, filepath.Base(newest))
+	env, err := pyenv.Open(c.Folders.Data, filepath.Base(newest))
 	if err != nil {
 		return nil
 	}

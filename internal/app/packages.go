@@ -27,22 +27,22 @@ const (
 // newPackages returns what sessions with that environment install with. That is cheap: nothing is read or asked before something is wanted.
 func newPackages(c config.Config, env *pyenv.Environment, progress io.Writer) (*pydeps.Installer, error) {
 	o := pydeps.Options{
-		Data: c.Data, Env: env, Policy: pydeps.PolicyOf(c), Index: c.PackagesIndex,
-		UV: func(ctx context.Context) (string, error) { return pyenv.UV(ctx, c.Data, progress) },
+		Data: c.Folders.Data, Env: env, Policy: pydeps.PolicyOf(c), Index: c.Packages.Index,
+		UV: func(ctx context.Context) (string, error) { return pyenv.UV(ctx, c.Folders.Data, progress) },
 	}
 	if o.Policy.Build {
 		engine, err := newEngine(c)
 		if err != nil {
 			return nil, err
 		}
-		o.Builder = build.New(build.Options{Engine: engine, Limits: sandbox.Limits{Memory: int64(c.Memory), CPUs: c.CPUs}, Data: c.Data, UV: o.UV})
+		o.Builder = build.New(build.Options{Engine: engine, Limits: sandbox.Limits{Memory: int64(c.Sandbox.Memory), CPUs: c.Sandbox.CPUs}, Data: c.Folders.Data, UV: o.UV})
 	}
 	return pydeps.New(o)
 }
 
 // standing returns what a new session begins with: the packages of the project that cove runs in.
 func standing(ctx context.Context, c config.Config, packages *pydeps.Installer, progress io.Writer) (install.State, error) {
-	listed, err := pydeps.FindStanding(".", c.Data)
+	listed, err := pydeps.FindStanding(".", c.Folders.Data)
 	if err != nil {
 		return install.State{}, err
 	}
@@ -67,7 +67,7 @@ func standing(ctx context.Context, c config.Config, packages *pydeps.Installer, 
 
 // sweepPackages removes layers that nobody has used for long, once a day.
 func sweepPackages(c config.Config) error {
-	dir := filepath.Join(c.Data, "packages")
+	dir := filepath.Join(c.Folders.Data, "packages")
 	mark := filepath.Join(dir, ".swept")
 	if info, err := os.Stat(mark); err == nil && time.Since(info.ModTime()) < sweepEvery {
 		return nil

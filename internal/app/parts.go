@@ -25,7 +25,7 @@ type Parts struct {
 // progress.
 func NewParts(ctx context.Context, c config.Config, progress io.Writer) (*Parts, error) {
 	sweep(ctx, c)
-	c.Packages, c.Engine = string(pyenv.Standard), "gvisor"
+	c.Packages.Set, c.Sandbox.Engine = string(pyenv.Standard), "gvisor"
 	saver, err := newSaver(c)
 	if err != nil {
 		return nil, err
@@ -35,12 +35,12 @@ func NewParts(ctx context.Context, c config.Config, progress io.Writer) (*Parts,
 		return nil, err
 	}
 	apart := c
-	apart.Data = filepath.Join(c.Data, "bench", "installs")
+	apart.Folders.Data = filepath.Join(c.Folders.Data, "bench", "installs")
 	packages, err := newPackages(apart, env, progress)
 	if err != nil {
 		return nil, err
 	}
-	o := session.Options{Engine: saver, Env: env, Limits: sandbox.Limits{Memory: int64(c.Memory), CPUs: c.CPUs}, Packages: packages}
+	o := session.Options{Engine: saver, Env: env, Limits: sandbox.Limits{Memory: int64(c.Sandbox.Memory), CPUs: c.Sandbox.CPUs}, Packages: packages}
 	t, err := template.Ensure(ctx, template.Options{Dir: templates(c), Engine: saver, Env: env, Limits: o.Limits, Packages: packages, Progress: progress})
 	if err != nil {
 		return nil, withDoctor(err)

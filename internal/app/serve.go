@@ -56,7 +56,7 @@ var _ cli.Server = (*server)(nil)
 func newServer(version string) func(context.Context, config.Config, cli.ServerOptions) (cli.Server, error) {
 	return func(ctx context.Context, c config.Config, o cli.ServerOptions) (cli.Server, error) {
 		s := &server{cfg: c}
-		s.about = cli.ServerAbout{Version: version, Engine: c.Engine, Packages: c.Packages, Folder: c.ServerFolder, Models: []string{}}
+		s.about = cli.ServerAbout{Version: version, Engine: c.Sandbox.Engine, Packages: c.Packages.Set, Folder: c.Folders.Server, Models: []string{}}
 		if c.Found {
 			s.about.Config = c.File
 		}
@@ -85,11 +85,11 @@ func (s *server) About() cli.ServerAbout { return s.about }
 
 func (s *server) openLog(ctx context.Context, o cli.ServerOptions) error {
 	var level slog.Level
-	if err := level.UnmarshalText([]byte(s.cfg.LogLevel)); err != nil {
-		return problem.New(problem.Invalid, "config_invalid", "log_level is debug, info, warn or error").WithCause(err)
+	if err := level.UnmarshalText([]byte(s.cfg.Log.Level)); err != nil {
+		return problem.New(problem.Invalid, "config_invalid", "log.level is debug, info, warn or error").WithCause(err)
 	}
 	log, finish := telemetry.NewLog(o.Log, telemetry.LogOptions{
-		JSON: s.cfg.LogFormat == "json", Level: level, Secrets: []string{s.cfg.OpenAIKey, s.cfg.AnthropicKey, s.cfg.FirstKey, s.cfg.Key, databasePassword(s.cfg)},
+		JSON: s.cfg.Log.Format == "json", Level: level, Secrets: []string{s.cfg.Models.OpenAIKey, s.cfg.Models.AnthropicKey, s.cfg.Serve.FirstKey, s.cfg.Remote.Key, databasePassword(s.cfg)},
 	})
 	s.log = log
 	s.later(finish)
@@ -121,7 +121,7 @@ func (s *server) openFolder(ctx context.Context, _ cli.ServerOptions) error {
 	if err := engine.Check(ctx); err != nil {
 		return withDoctor(err)
 	}
-	lock, err := lockServer(s.cfg.ServerFolder)
+	lock, err := lockServer(s.cfg.Folders.Server)
 	if err != nil {
 		return err
 	}
@@ -132,11 +132,11 @@ func (s *server) openFolder(ctx context.Context, _ cli.ServerOptions) error {
 			return unwritableFolder(dir, err)
 		}
 	}
-	s.secret, err = serverSecret(filepath.Join(s.cfg.ServerFolder, "secret.key"))
+	s.secret, err = serverSecret(filepath.Join(s.cfg.Folders.Server, "secret.key"))
 	return err
 }
 
-func (s *server) blobs() string { return filepath.Join(s.cfg.ServerFolder, "files") }
+func (s *server) blobs() string { return filepath.Join(s.cfg.Folders.Server, "files") }
 
 func (s *server) openStore(ctx context.Context, _ cli.ServerOptions) error {
 	db, err := openStore(ctx, s.cfg, s.log)
@@ -156,7 +156,7 @@ func (s *server) openStore(ctx context.Context, _ cli.ServerOptions) error {
 
 // openAccounts makes the first key, last of all: a start that fails would keep it from everybody for ever.
 func (s *server) openAccounts(ctx context.Context, _ cli.ServerOptions) (err error) {
-	s.about.Key, err = s.accounts.Found(ctx, s.cfg.FirstKey)
+	s.about.Key, err = s.accounts.Found(ctx, s.cfg.Serve.FirstKey)
 	return err
 }
 
@@ -180,7 +180,7 @@ func (s *server) openHub(context.Context, cli.ServerOptions) (err error) {
 func machine() memory.Machine { return memory.Machine{Outside: gvisor.Held} }
 
 func (s *server) base() named.Base {
-	return named.Base{Engine: s.cfg.Engine, Packages: s.cfg.Packages, Limits: named.LimitsOf(sandbox.Limits{Memory: int64(s.cfg.Memory), CPUs: s.cfg.CPUs})}
+	return named.Base{Engine: s.cfg.Sandbox.Engine, Packages: s.cfg.Packages.Set, Limits: named.LimitsOf(sandbox.Limits{Memory: int64(s.cfg.Sandbox.Memory), CPUs: s.cfg.Sandbox.CPUs})}
 }
 
 func (s *server) quotas(ctx context.Context, project, key string) (ofProject, ofKey *hub.Quota, err error) {
@@ -209,7 +209,7 @@ func quotaOf(text []byte) (*hub.Quota, error) {
 // openFront takes the addresses. Requests that come before Serve wait.
 func (s *server) openFront(ctx context.Context, _ cli.ServerOptions) error {
 	c := s.cfg
-	proxies, err := c.Proxies()
+	proxies, err := c.Serve.Proxies()
 	if err != nil {
 		return err
 	}
@@ -217,14 +217,14 @@ func (s *server) openFront(ctx context.Context, _ cli.ServerOptions) error {
 	s.front, err = httpd.New(httpd.Options{
 		Accounts: s.accounts,
 		Surfaces: []surface.Surface{ // all that the server offers
-			api.Surface(api.Options{Hub: s.hub, Accounts: s.accounts, Audit: s.store, Version: s.about.Version, Log: s.log, MaxFile: int64(c.MaxUpload),
+			api.Surface(api.Options{Hub: s.hub, Accounts: s.accounts, Audit: s.store, Version: s.about.Version, Log: s.log, MaxFile: int64(c.Limits.Upload),
 				Ready: func(ctx context.Context) error { return s.front.Ready(ctx) }}),
-			openai.Surface(openai.Options{Hub: s.hub, Log: s.log, MaxFile: int64(c.MaxUpload), Memory: mostMemory(c), Secret: s.secret, Stopping: s.stopping}),
+			openai.Surface(openai.Options{Hub: s.hub, Log: s.log, MaxFile: int64(c.Limits.Upload), Memory: mostMemory(c), Secret: s.secret, Stopping: s.stopping}),
 		},
 		Ready:     s.hub.Ready,
 		Telemetry: s.seen, Log: s.log, Version: s.about.Version,
-		Listen: c.Listen, Cert: c.TLSCert, Key: c.TLSKey, Metrics: c.Metrics, Debug: c.DebugListen,
-		Hosts: c.AllowHosts, Origins: c.AllowOrigins, Proxies: proxies, PublicDocs: c.DocsPublic,
+		Listen: c.Serve.Listen, Cert: c.Serve.TLSCert, Key: c.Serve.TLSKey, Metrics: c.Serve.MetricsListen, Debug: c.Serve.DebugListen,
+		Hosts: c.Serve.AllowHosts, Origins: c.Serve.AllowOrigins, Proxies: proxies, PublicDocs: c.Serve.DocsPublic,
 		Limits: frontLimits(c),
 	})
 	if err != nil {
@@ -235,7 +235,7 @@ func (s *server) openFront(ctx context.Context, _ cli.ServerOptions) error {
 		return err
 	}
 	s.about.Address = s.reachable(addresses[0])
-	s.about.Metrics, s.about.Debug = c.Metrics, c.DebugListen
+	s.about.Metrics, s.about.Debug = c.Serve.MetricsListen, c.Serve.DebugListen
 	s.lock.sign(s.about.Address)
 	return nil
 }
@@ -243,7 +243,7 @@ func (s *server) openFront(ctx context.Context, _ cli.ServerOptions) error {
 // reachable is an address as programs on this machine reach it.
 func (s *server) reachable(a net.Addr) string {
 	scheme := "http"
-	if s.cfg.TLSCert != "" {
+	if s.cfg.Serve.TLSCert != "" {
 		scheme = "https"
 	}
 	at, ok := a.(*net.TCPAddr)

@@ -18,11 +18,11 @@ import (
 // TestServedModels is the table of what clients get for the names that they send.
 func TestServedModels(t *testing.T) {
 	t.Parallel()
-	free := config.Config{OpenAIKey: "k", AnthropicKey: "k", Model: "openai/main"}
+	free := config.Config{Models: config.Models{OpenAIKey: "k", AnthropicKey: "k", Default: "openai/main"}}
 	chosen := free
-	chosen.ServeModels = config.List{"anthropic/big", "openai/small"}
-	recorded := config.Config{Model: "replay:" + recording(t)}
-	several := config.Config{OpenAIBaseURL: listing(t), AnthropicKey: "k"}
+	chosen.Models.Serve = config.List{"anthropic/big", "openai/small"}
+	recorded := config.Config{Models: config.Models{Default: "replay:" + recording(t)}}
+	several := config.Config{Models: config.Models{OpenAIBaseURL: listing(t), AnthropicKey: "k"}}
 	for name, test := range map[string]struct {
 		cfg   config.Config
 		named string
@@ -43,8 +43,8 @@ func TestServedModels(t *testing.T) {
 		"several: one of them":          {several, "b", "openai/b"},
 		"several: whole":                {several, "openai/b", "openai/b"},
 		"several: another provider":     {several, "anthropic/x", "anthropic/x"},
-		"a recording for all":           {recorded, "gpt-4o", recorded.Model},
-		"a recording by another's name": {recorded, "replay:/etc/passwd", recorded.Model},
+		"a recording for all":           {recorded, "gpt-4o", recorded.Models.Default},
+		"a recording by another's name": {recorded, "replay:/etc/passwd", recorded.Models.Default},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -62,7 +62,7 @@ func TestServedModels(t *testing.T) {
 // TestSeveralModels wants all models of a service to be there to be named, where the settings name none.
 func TestSeveralModels(t *testing.T) {
 	t.Parallel()
-	models := app.Models(config.Config{OpenAIBaseURL: listing(t)})
+	models := app.Models(config.Config{Models: config.Models{OpenAIBaseURL: listing(t)}})
 	list, err := models.List(t.Context())
 	if err != nil || len(list) != 2 || list[0].ID != "openai/a" || list[1].ID != "openai/b" || list[0].Default || list[1].Default {
 		t.Errorf("the list is %+v, %v", list, err)
@@ -70,7 +70,7 @@ func TestSeveralModels(t *testing.T) {
 	if m, err := models.Open(t.Context(), "b"); err != nil || m.Name() != "openai/b" {
 		t.Errorf("b is %v, %v", m, err)
 	}
-	if _, err := models.Open(t.Context(), ""); err == nil || !strings.Contains(problem.Of(err).Hint, "serve_models") || strings.Contains(err.Error(), "COVE_MODEL") {
+	if _, err := models.Open(t.Context(), ""); err == nil || !strings.Contains(problem.Of(err).Hint, "models.serve") || strings.Contains(err.Error(), "COVE_MODEL") {
 		t.Errorf("without a name: %v", err)
 	}
 }
@@ -78,7 +78,7 @@ func TestSeveralModels(t *testing.T) {
 // TestModelsNamedLikeProviders wants every listed name to be accepted, in both forms, also where a service's own name begins like a provider's.
 func TestModelsNamedLikeProviders(t *testing.T) {
 	t.Parallel()
-	c := config.Config{OpenAIBaseURL: listing(t, "openai/gpt-oss-20b", "qwen/qwen3", "b"), Model: "openai/b"}
+	c := config.Config{Models: config.Models{OpenAIBaseURL: listing(t, "openai/gpt-oss-20b", "qwen/qwen3", "b"), Default: "openai/b"}}
 	for name, want := range map[string]string{
 		"openai/openai/gpt-oss-20b": "openai/openai/gpt-oss-20b", "openai/gpt-oss-20b": "openai/openai/gpt-oss-20b",
 		"openai/qwen/qwen3": "openai/qwen/qwen3", "qwen/qwen3": "openai/qwen/qwen3", "openai/b": "openai/b", "b": "openai/b", "openai/unlisted": "openai/unlisted",
@@ -129,7 +129,7 @@ func recording(t *testing.T) string {
 // TestRecordingsAreNotPlaced keeps the operator's folders from clients.
 func TestRecordingsAreNotPlaced(t *testing.T) {
 	t.Parallel()
-	models := app.Models(config.Config{Model: "replay:" + recording(t)})
+	models := app.Models(config.Config{Models: config.Models{Default: "replay:" + recording(t)}})
 	m, err := models.Open(t.Context(), "gpt-4o")
 	if err != nil {
 		t.Fatal(err)

@@ -21,7 +21,7 @@ const tellEnd = 15 * time.Second
 func (s *server) Serve(soft, hard context.Context) error {
 	defer s.close()
 	defer limitMemory()()
-	s.log.Info("serving", "address", s.about.Address, "engine", s.cfg.Engine, "database", s.about.Database, "version", s.about.Version)
+	s.log.Info("serving", "address", s.about.Address, "engine", s.cfg.Sandbox.Engine, "database", s.about.Database, "version", s.about.Version)
 	background, stop := context.WithCancel(telemetry.With(context.WithoutCancel(soft), s.seen))
 	defer stop()
 	loops, failed := errgroup.WithContext(background)
@@ -72,7 +72,7 @@ func (s *server) serve(ctx context.Context) error {
 	both.Go(func() error {
 		<-front.Done()
 		close(s.stopping)
-		patience, cancel := context.WithTimeout(context.Background(), time.Duration(s.cfg.DrainTimeout))
+		patience, cancel := context.WithTimeout(context.Background(), time.Duration(s.cfg.Serve.DrainTimeout))
 		defer cancel()
 		return s.hub.Drain(telemetry.With(patience, s.seen))
 	})
@@ -83,10 +83,10 @@ func (s *server) serve(ctx context.Context) error {
 func (s *server) retain(ctx context.Context) {
 	for {
 		var unused, audit time.Time
-		if d := time.Duration(s.cfg.Retention); d > 0 {
+		if d := time.Duration(s.cfg.Store.Retention); d > 0 {
 			unused = time.Now().Add(-d)
 		}
-		if d := time.Duration(s.cfg.AuditRetention); d > 0 {
+		if d := time.Duration(s.cfg.Store.AuditRetention); d > 0 {
 			audit = time.Now().Add(-d)
 		}
 		if n, err := s.store.Retain(ctx, unused, audit); err != nil && ctx.Err() == nil {

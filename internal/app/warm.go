@@ -14,7 +14,7 @@ import (
 )
 
 // templates is the folder of the warm interpreters.
-func templates(c config.Config) string { return filepath.Join(c.Data, "templates") }
+func templates(c config.Config) string { return filepath.Join(c.Folders.Data, "templates") }
 
 // openWarm opens a session from the warm interpreter, where the engine can restore one. A template that does not work is made
 // again, once; where none can be made, the session starts cold and says so.

@@ -86,10 +86,10 @@ func newWarmPool(ctx context.Context, version string, c config.Config, base name
 	if err := haveTemplate(ctx, c, o, progress); err != nil {
 		return nil, err
 	}
-	if c.Pool == 0 {
+	if c.Serve.Pool == 0 {
 		return p, nil
 	}
-	size, err := pool.SizeFor(c.Pool, sessionMemory)
+	size, err := pool.SizeFor(c.Serve.Pool, sessionMemory)
 	if err != nil {
 		return nil, err
 	}

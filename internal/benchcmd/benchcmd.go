@@ -166,7 +166,7 @@ func (p *Program) run(ctx context.Context, g grammar) (code int, err error) {
 
 func (p *Program) options(g grammar, side *Side, command string, progress io.Writer) bench.Options {
 	o := bench.Options{
-		Data: p.Config.Data, Env: side.Env, Cove: side.Cove, Command: command, Version: p.Version,
+		Data: p.Config.Folders.Data, Env: side.Env, Cove: side.Cove, Command: command, Version: p.Version,
 		Rows: g.Rows, Rounds: g.Rounds, Quick: g.Quick, Install: g.InstallPeers, Progress: progress,
 	}
 	for _, peer := range g.Peers {

@@ -63,7 +63,7 @@ func run(t *testing.T, cove *benchCove, signals <-chan os.Signal, args ...string
 		t.Fatal(err)
 	}
 	cfg := config.Default(none)
-	cfg.Data = t.TempDir()
+	cfg.Folders.Data = t.TempDir()
 	var out, errs bytes.Buffer
 	p := &benchcmd.Program{
 		Out: &out, Err: &errs, Version: "9.9", Config: cfg, Signals: signals, Self: program(t, t.TempDir(), "cove"),

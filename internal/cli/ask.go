@@ -114,7 +114,7 @@ func unique(piped, inputs []input) []input {
 // TurnLimits are the settings' bounds of one turn.
 func TurnLimits(c config.Config) interpreter.Limits {
 	l := interpreter.DefaultLimits()
-	l.Steps, l.Tokens, l.Time, l.Execution, l.NoInstall = c.MaxSteps, c.MaxTokens, time.Duration(c.MaxTime), time.Duration(c.Timeout), !c.PackagesInstall
+	l.Steps, l.Tokens, l.Time, l.Execution, l.NoInstall = c.Turn.MaxSteps, c.Turn.MaxTokens, time.Duration(c.Turn.MaxTime), time.Duration(c.Sandbox.Timeout), !c.Packages.Install
 	return l
 }
 

@@ -44,15 +44,15 @@ func (f sandboxFlags) config(p *Program) (config.Config, error) {
 		return config.Config{}, p.ConfigErr
 	}
 	c := p.Config
-	c.Timeout, c.MaxOutput, c.Engine = f.Timeout, f.MaxOutput, f.Engine
+	c.Sandbox.Timeout, c.Sandbox.MaxOutput, c.Sandbox.Engine = f.Timeout, f.MaxOutput, f.Engine
 	if f.Memory != nil {
-		c.Memory = *f.Memory
+		c.Sandbox.Memory = *f.Memory
 	}
 	if f.CPUs != nil {
-		c.CPUs = *f.CPUs
+		c.Sandbox.CPUs = *f.CPUs
 	}
 	if f.Packages != "" {
-		c.Packages = f.Packages
+		c.Packages.Set = f.Packages
 	}
 	return c, c.Validate()
 }
@@ -94,7 +94,7 @@ func (p *Program) open(ctx context.Context, o opening, inputs []input, out *outF
 		progress = io.Discard
 	}
 	if !o.cfg.Isolated() {
-		fmt.Fprintln(p.Err, "cove: engine "+o.cfg.Engine+": there is no isolation, the code can do whatever you can do")
+		fmt.Fprintln(p.Err, "cove: engine "+o.cfg.Sandbox.Engine+": there is no isolation, the code can do whatever you can do")
 	}
 	b := &bench{out: out, warn: progress, err: p.Err}
 	if o.session.Session != "" {

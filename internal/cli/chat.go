@@ -102,15 +102,15 @@ func newChatEditor(p *Program, cfg config.Config) (editor, error) {
 	if _, tty := terminal(p.In); !tty {
 		return plainEditor{bufio.NewReader(p.In)}, nil
 	}
-	if err := os.MkdirAll(cfg.Data, 0o755); err != nil {
+	if err := os.MkdirAll(cfg.Folders.Data, 0o755); err != nil {
 		return nil, err
 	}
 	screen := p.Out
 	if _, tty := terminal(p.Out); !tty {
 		screen = p.Err // the answers go to a file, and the prompts are not for it
 	}
-	rc := &readline.Config{HistoryFile: filepath.Join(cfg.Data, "chat-history"), HistorySearchFold: true, HistoryLimit: 5000, DisableAutoSaveHistory: true, Stdout: screen}
-	if !cfg.History {
+	rc := &readline.Config{HistoryFile: filepath.Join(cfg.Folders.Data, "chat-history"), HistorySearchFold: true, HistoryLimit: 5000, DisableAutoSaveHistory: true, Stdout: screen}
+	if !cfg.Store.History {
 		rc.HistoryFile = ""
 	}
 	t, err := newTerminalEditor(rc, &pastes{ReadCloser: readline.NewCancelableStdin(p.In)})

@@ -209,9 +209,9 @@ func wantsJSON(args []string) bool {
 
 func defaults(c config.Config) map[string]string {
 	return map[string]string{
-		"out": c.Out, "timeout": c.Timeout.String(), "memory": c.Memory.String(), "cpus": fmt.Sprint(c.CPUs),
-		"engine": c.Engine, "packages": c.Packages, "max_output": c.MaxOutput.String(), "max_steps": fmt.Sprint(c.MaxSteps),
-		"session_idle": c.SessionIdle.String(), "listen": c.Listen.String(),
+		"out": c.Folders.Out, "timeout": c.Sandbox.Timeout.String(), "memory": c.Sandbox.Memory.String(), "cpus": fmt.Sprint(c.Sandbox.CPUs),
+		"engine": c.Sandbox.Engine, "packages": c.Packages.Set, "max_output": c.Sandbox.MaxOutput.String(), "max_steps": fmt.Sprint(c.Turn.MaxSteps),
+		"session_idle": c.Session.Idle.String(), "listen": c.Serve.Listen.String(),
 	}
 }
 

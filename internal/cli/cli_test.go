@@ -101,13 +101,13 @@ func run(t *testing.T, s *scripted, setup func(dir string, p *cli.Program), args
 		s.put = map[string]string{}
 	}
 	cfg := config.Default(func(name string) string { return map[string]string{"HOME": dir}[name] })
-	cfg.Out, cfg.Runtime = filepath.Join(dir, "out"), filepath.Join(dir, "run")
+	cfg.Folders.Out, cfg.Folders.Runtime = filepath.Join(dir, "out"), filepath.Join(dir, "run")
 	var out, errs bytes.Buffer
 	p := &cli.Program{
 		In: strings.NewReader(""), Out: &out, Err: &errs, Getenv: environment, Config: cfg,
 		Open: func(_ context.Context, c config.Config, _ io.Writer) (cli.Session, error) {
 			if s.opened != nil {
-				*s.opened = [3]bool{c.PackagesInstall, c.PackagesOffline, c.PackagesBuild}
+				*s.opened = [3]bool{c.Packages.Install, c.Packages.Offline, c.Packages.Build}
 			}
 			return s, nil
 		},

@@ -55,7 +55,7 @@ const (
 
 func (c *doctorCmd) run(ctx context.Context, p *Program) (int, error) {
 	cfg := p.Config
-	cfg.Engine = c.Engine
+	cfg.Sandbox.Engine = c.Engine
 	var checks []check
 	for _, look := range []func(context.Context, *Program, config.Config) check{
 		checkSystem, checkSettings, checkData, checkNamespaces, checkEngine, checkLimits, checkPython, checkEnvironment, checkSessions, checkUV, checkPackages, checkFonts, checkModel,
@@ -117,7 +117,20 @@ func checkSettings(_ context.Context, p *Program, cfg config.Config) check {
 	if !cfg.Found {
 		return check{Name: "settings", Status: good, Detail: "no config file (" + cfg.File + "); defaults and environment"}
 	}
+	if len(cfg.Moved) > 0 {
+		return movedSettings(cfg)
+	}
 	return check{Name: "settings", Status: good, Detail: cfg.File}
+}
+
+// movedSettings names the present keys of settings that the file has by former ones.
+func movedSettings(cfg config.Config) check {
+	var moved []string
+	for _, m := range cfg.Moved {
+		moved = append(moved, m.From+" is "+m.To+" now")
+	}
+	return check{Name: "settings", Status: warned, Detail: cfg.File + " has former keys, which go on to work: " + strings.Join(moved, ", "),
+		Fix: "write them in their tables; `cove config` prints the settings so, but for secrets"}
 }
 
 // neededSpace is what the standard environment takes, with room for its build.
@@ -125,23 +138,23 @@ const neededSpace = 3 << 30
 
 func checkData(_ context.Context, _ *Program, cfg config.Config) check {
 	c := check{Name: "data folder"}
-	probe := filepath.Join(cfg.Data, fmt.Sprintf(".doctor-%d", os.Getpid()))
-	err := os.MkdirAll(cfg.Data, 0o755)
+	probe := filepath.Join(cfg.Folders.Data, fmt.Sprintf(".doctor-%d", os.Getpid()))
+	err := os.MkdirAll(cfg.Folders.Data, 0o755)
 	if err == nil {
 		err = os.WriteFile(probe, nil, 0o600)
 	}
 	if err != nil {
-		c.Status, c.Detail, c.Fix = failed, "cannot write to "+cfg.Data+": "+err.Error(), "make it writable, or set COVE_HOME to a folder that is"
+		c.Status, c.Detail, c.Fix = failed, "cannot write to "+cfg.Folders.Data+": "+err.Error(), "make it writable, or set COVE_HOME to a folder that is"
 		return c
 	}
 	_ = os.Remove(probe)
 	var fs unix.Statfs_t
-	if err := unix.Statfs(cfg.Data, &fs); err != nil {
-		c.Status, c.Detail = warned, cfg.Data+": the free space is not known"
+	if err := unix.Statfs(cfg.Folders.Data, &fs); err != nil {
+		c.Status, c.Detail = warned, cfg.Folders.Data+": the free space is not known"
 		return c
 	}
 	free := int64(fs.Bavail) * int64(fs.Bsize) //nolint:unconvert // the types differ between architectures
-	c.Status, c.Detail = good, fmt.Sprintf("%s, %s free", cfg.Data, humanSize(free))
+	c.Status, c.Detail = good, fmt.Sprintf("%s, %s free", cfg.Folders.Data, humanSize(free))
 	if free < neededSpace {
 		c.Status, c.Fix = warned, "the standard environment needs about "+humanSize(neededSpace)+"; free some space, set COVE_HOME to another disk, or use --packages minimal"
 	}
@@ -209,12 +222,12 @@ func checkLimits(ctx context.Context, p *Program, cfg config.Config) check {
 }
 
 func environments(cfg config.Config) []string {
-	found, _ := filepath.Glob(filepath.Join(cfg.Data, "pyenv", cfg.Packages+"-*", "environment.json")) // the pattern is valid
+	found, _ := filepath.Glob(filepath.Join(cfg.Folders.Data, "pyenv", cfg.Packages.Set+"-*", "environment.json")) // the pattern is valid
 	return found
 }
 
 func checkPython(ctx context.Context, _ *Program, cfg config.Config) check {
-	python, err := pyenv.FindPython(ctx, cfg.Python)
+	python, err := pyenv.FindPython(ctx, cfg.Packages.Python)
 	if err == nil {
 		return check{Name: "python", Status: good, Detail: python.Version + " at " + python.Path}
 	}
@@ -222,10 +235,10 @@ func checkPython(ctx context.Context, _ *Program, cfg config.Config) check {
 }
 
 func checkEnvironment(_ context.Context, _ *Program, cfg config.Config) check {
-	c := check{Name: "environment", Status: good, Detail: "the " + cfg.Packages + " environment is built"}
+	c := check{Name: "environment", Status: good, Detail: "the " + cfg.Packages.Set + " environment is built"}
 	if len(environments(cfg)) == 0 {
-		c.Status, c.Detail = warned, "the "+cfg.Packages+" environment is not built yet; the first run builds it (once, some minutes)"
-		c.Fix = "nothing to do; to build it now: cove run --packages " + cfg.Packages + " -c pass"
+		c.Status, c.Detail = warned, "the "+cfg.Packages.Set+" environment is not built yet; the first run builds it (once, some minutes)"
+		c.Fix = "nothing to do; to build it now: cove run --packages " + cfg.Packages.Set + " -c pass"
 	}
 	return c
 }
@@ -234,8 +247,8 @@ func checkUV(_ context.Context, _ *Program, cfg config.Config) check {
 	if path, err := exec.LookPath("uv"); err == nil {
 		return check{Name: "uv", Status: good, Detail: path}
 	}
-	if found, _ := filepath.Glob(filepath.Join(cfg.Data, "tools", "uv", "*")); len(found) > 0 {
-		return check{Name: "uv", Status: good, Detail: "cove's own, in " + filepath.Join(cfg.Data, "tools", "uv")}
+	if found, _ := filepath.Glob(filepath.Join(cfg.Folders.Data, "tools", "uv", "*")); len(found) > 0 {
+		return check{Name: "uv", Status: good, Detail: "cove's own, in " + filepath.Join(cfg.Folders.Data, "tools", "uv")}
 	}
 	return check{Name: "uv", Status: good, Detail: "not here; cove gets it from your package index when it builds an environment"}
 }
@@ -246,11 +259,11 @@ const indexPatience = 10 * time.Second
 func checkPackages(ctx context.Context, p *Program, cfg config.Config) check {
 	c := check{Name: "packages", Status: good}
 	switch {
-	case !cfg.PackagesInstall:
-		c.Detail = "what code imports is not installed (packages_install is false)"
+	case !cfg.Packages.Install:
+		c.Detail = "what code imports is not installed (packages.install is false)"
 		return c
-	case cfg.PackagesOffline:
-		c.Detail = "offline: what code imports comes from earlier downloads and folders of wheels (packages_offline is true)"
+	case cfg.Packages.Offline:
+		c.Detail = "offline: what code imports comes from earlier downloads and folders of wheels (packages.offline is true)"
 		return c
 	}
 	ctx, cancel := context.WithTimeout(ctx, indexPatience)
@@ -269,7 +282,7 @@ func checkPackages(ctx context.Context, p *Program, cfg config.Config) check {
 }
 
 func checkFonts(_ context.Context, _ *Program, cfg config.Config) check {
-	if cfg.Packages == "standard" {
+	if cfg.Packages.Set == "standard" {
 		return check{Name: "fonts", Status: good, Detail: "the standard environment brings fonts for Chinese, Japanese and Korean"}
 	}
 	return check{Name: "fonts", Status: warned, Detail: "the minimal environment has no fonts and draws no charts", Fix: "use --packages standard"}

@@ -42,11 +42,11 @@ func newEditor(p *Program, cfg config.Config, b *bench) (editor, error) {
 	if _, tty := terminal(p.In); !tty {
 		return plainEditor{bufio.NewReader(p.In)}, nil
 	}
-	rc := &readline.Config{HistoryFile: filepath.Join(cfg.Data, "history"), HistorySearchFold: true, HistoryLimit: 5000}
+	rc := &readline.Config{HistoryFile: filepath.Join(cfg.Folders.Data, "history"), HistorySearchFold: true, HistoryLimit: 5000}
 	if s, ok := b.Session.(completer); ok {
 		rc.AutoComplete = completion{s}
 	}
-	if err := os.MkdirAll(cfg.Data, 0o755); err != nil {
+	if err := os.MkdirAll(cfg.Folders.Data, 0o755); err != nil {
 		return nil, err
 	}
 	return newTerminalEditor(rc, readline.NewCancelableStdin(p.In))

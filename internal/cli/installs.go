@@ -207,7 +207,7 @@ type installFlags struct {
 
 // install puts the flags on top of the settings.
 func (f installFlags) install(c *config.Config) {
-	c.PackagesInstall = c.PackagesInstall && !f.NoInstall
-	c.PackagesOffline = c.PackagesOffline || f.Offline
-	c.PackagesBuild = c.PackagesBuild || f.AllowBuild
+	c.Packages.Install = c.Packages.Install && !f.NoInstall
+	c.Packages.Offline = c.Packages.Offline || f.Offline
+	c.Packages.Build = c.Packages.Build || f.AllowBuild
 }

@@ -59,7 +59,7 @@ type packagesCmd struct {
 // Help is the long help.
 func (packagesCmd) Help() string {
 	return `What code imports and is not there is installed by itself before it runs: from wheels, on the host, by rules that the
-settings packages_... change (cove config shows them). Code may ask for a version with %pip install "name<2", with PEP 723
+settings of [packages] change (cove config shows them). Code may ask for a version with %pip install "name<2", with PEP 723
 metadata, or with a comment "# requirements: name<2".
 
 A project can have packages that its sessions begin with: cove-packages.txt in its folder, one requirement a line, and
@@ -87,7 +87,7 @@ func (p *Program) desk(ctx context.Context, set string, quiet bool, change func(
 		return nil, p.ConfigErr
 	}
 	c := p.Config
-	c.Packages = cmp.Or(set, c.Packages)
+	c.Packages.Set = cmp.Or(set, c.Packages.Set)
 	change(&c)
 	if err := c.Validate(); err != nil {
 		return nil, err

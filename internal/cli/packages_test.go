@@ -188,8 +188,8 @@ func TestDeskSettings(t *testing.T) {
 	t.Parallel()
 	d := newDesk()
 	d.do(t, "add", "--offline", "--allow-build", "--packages", "minimal", "x")
-	if c := d.settings; !c.PackagesOffline || !c.PackagesBuild || !c.PackagesInstall || c.Packages != "minimal" {
-		t.Errorf("offline %v, build %v, install %v, set %s", c.PackagesOffline, c.PackagesBuild, c.PackagesInstall, c.Packages)
+	if c := d.settings; !c.Packages.Offline || !c.Packages.Build || !c.Packages.Install || c.Packages.Set != "minimal" {
+		t.Errorf("offline %v, build %v, install %v, set %s", c.Packages.Offline, c.Packages.Build, c.Packages.Install, c.Packages.Set)
 	}
 }
 

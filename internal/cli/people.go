@@ -318,5 +318,5 @@ func (r *Records) quota(ctx context.Context, c config.Config, project string) (q
 
 // ProjectQuota is what a project may use that has no quota of its own.
 func ProjectQuota(c config.Config) hub.Quota {
-	return hub.Quota{Sessions: c.ProjectSessions, Executions: c.ProjectExecutions, CPUSeconds: c.ProjectCPU, Disk: int64(c.ProjectDisk), Tokens: c.ProjectTokens}
+	return hub.Quota{Sessions: c.Quota.Project.Sessions, Executions: c.Quota.Project.Executions, CPUSeconds: c.Quota.Project.CPUSeconds, Disk: int64(c.Quota.Project.Disk), Tokens: c.Quota.Project.Tokens}
 }

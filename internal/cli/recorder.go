@@ -57,7 +57,7 @@ type recording struct {
 
 // newRecorder opens the database beside what else is started. It goes on with g when that is given.
 func (p *Program) newRecorder(ctx context.Context, c config.Config, g *goingOn) *recorder {
-	if p.Records == nil || !c.History {
+	if p.Records == nil || !c.Store.History {
 		return nil
 	}
 	r := &recorder{p: p, records: make(chan opened, 1)}

@@ -39,7 +39,7 @@ type serverFlags struct {
 
 // remote returns the server's address and key, or "" to work on this machine.
 func (f serverFlags) remote(c config.Config) (base, key string, err error) {
-	base, key = c.Server, c.Key
+	base, key = c.Remote.Server, c.Remote.Key
 	if f.Server != nil {
 		base = *f.Server
 	}

@@ -36,7 +36,7 @@ func (t *talking) remotely(i *interruption, inputs []input, out *outFolder, use 
 	c := client.New(t.base, t.key)
 	defer c.Close()
 	r := &remoteTalker{p: t.p, client: c, model: t.Model}
-	if t.MaxSteps != t.p.Config.MaxSteps {
+	if t.MaxSteps != t.p.Config.Turn.MaxSteps {
 		r.steps = t.MaxSteps
 	}
 	if t.Continue {
@@ -65,7 +65,7 @@ func (t *talking) ownFlag() string {
 		given bool
 	}{
 		{"--no-history", t.NoHistory}, {"--undoable", t.Undoable}, {"--no-install", t.NoInstall}, {"--offline", t.Offline}, {"--allow-build", t.AllowBuild},
-		{"--timeout", t.Timeout != usual.Timeout}, {"--max-output", t.MaxOutput != usual.MaxOutput}, {"--engine", t.Engine != usual.Engine},
+		{"--timeout", t.Timeout != usual.Sandbox.Timeout}, {"--max-output", t.MaxOutput != usual.Sandbox.MaxOutput}, {"--engine", t.Engine != usual.Sandbox.Engine},
 	} {
 		if f.given {
 			return f.name

@@ -70,7 +70,7 @@ func (c *replCmd) run(ctx context.Context, p *Program) (code int, err error) {
 	defer func() { _ = e.Close() }()
 	if !c.Quiet {
 		version, _ := b.Python()
-		fmt.Fprintf(p.Err, "Python %s in a %s sandbox; %s\n", version, cfg.Engine, c.farewell())
+		fmt.Fprintf(p.Err, "Python %s in a %s sandbox; %s\n", version, cfg.Sandbox.Engine, c.farewell())
 	}
 	_, tty := terminal(p.In)
 	r := &repl{p: p, cfg: cfg, bench: b, typist: typist{editor: e}, quiet: c.Quiet, tty: tty}
@@ -231,7 +231,7 @@ func (r *repl) cell(ctx context.Context, v *runView, code string) (signalled int
 	defer r.bench.killed(i.hard)()
 	over := make(chan struct{})
 	err = v.execute(i, r.bench, kernel.Request{
-		Code: code, Timeout: time.Duration(r.cfg.Timeout), OutputLimit: int64(r.cfg.MaxOutput),
+		Code: code, Timeout: time.Duration(r.cfg.Sandbox.Timeout), OutputLimit: int64(r.cfg.Sandbox.MaxOutput),
 		Input: func(prompt string, password bool) (string, error) { return r.input(prompt, password, over) },
 	})
 	close(over)

@@ -67,7 +67,7 @@ func (c *rerunCmd) again(i *interruption, p *Program, cfg config.Config) (code i
 	defer b.killed(i.hard)()
 	r := rerun{p: p, quiet: c.Quiet}
 	for n, old := range cells {
-		if err := r.cell(i, b, n+1, len(cells), *old, kernel.Request{Code: old.Code, Timeout: time.Duration(cfg.Timeout), OutputLimit: int64(cfg.MaxOutput)}, p.plotly(cfg)); err != nil {
+		if err := r.cell(i, b, n+1, len(cells), *old, kernel.Request{Code: old.Code, Timeout: time.Duration(cfg.Sandbox.Timeout), OutputLimit: int64(cfg.Sandbox.MaxOutput)}, p.plotly(cfg)); err != nil {
 			return 0, err
 		}
 	}

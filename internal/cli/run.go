@@ -141,7 +141,7 @@ func (c *runCmd) execute(i *interruption, p *Program, cfg config.Config) (code i
 	defer b.killed(i.hard)()
 
 	ask := newAsker(p, c.Program == "-", c.JSON)
-	req.Timeout, req.OutputLimit, req.Input = time.Duration(cfg.Timeout), int64(cfg.MaxOutput), ask.input
+	req.Timeout, req.OutputLimit, req.Input = time.Duration(cfg.Sandbox.Timeout), int64(cfg.Sandbox.MaxOutput), ask.input
 	req.Restart = c.Restart
 	v := &runView{p: p, out: out, json: c.JSON, quiet: c.Quiet, plotly: p.plotly(cfg), live: p.newLiveLine()}
 	if err := v.execute(i, b, req); err != nil {

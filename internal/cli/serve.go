@@ -102,28 +102,28 @@ func (c *serveCmd) config(p *Program) (config.Config, error) {
 	for _, f := range []struct {
 		given string
 		into  *string
-	}{{c.Database, &cfg.Database}, {c.Model, &cfg.Model}, {c.Engine, &cfg.Engine}, {c.Packages, &cfg.Packages}} {
+	}{{c.Database, &cfg.Store.Database}, {c.Model, &cfg.Models.Default}, {c.Engine, &cfg.Sandbox.Engine}, {c.Packages, &cfg.Packages.Set}} {
 		if f.given != "" {
 			*f.into = f.given
 		}
 	}
 	if len(c.Listen) > 0 {
-		cfg.Listen = c.Listen
+		cfg.Serve.Listen = c.Listen
 	}
 	if c.JSON {
-		cfg.LogFormat = "json"
+		cfg.Log.Format = "json"
 	}
 	if c.Quiet {
-		cfg.LogLevel = "warn"
+		cfg.Log.Level = "warn"
 	}
 	if err := cfg.Validate(); err != nil {
 		return cfg, err
 	}
-	if _, _, err := auth.ParseText(cfg.FirstKey); cfg.FirstKey != "" && err != nil {
-		return cfg, problem.New(problem.Invalid, "config_invalid", "first_key (COVE_FIRST_KEY) is not the text of a key").
+	if _, _, err := auth.ParseText(cfg.Serve.FirstKey); cfg.Serve.FirstKey != "" && err != nil {
+		return cfg, problem.New(problem.Invalid, "config_invalid", "serve.first_key (COVE_FIRST_KEY) is not the text of a key").
 			WithHint("take one that this prints: COVE_DATABASE=/tmp/new.db cove key create --name first")
 	}
-	for _, name := range append(config.List{cfg.Model}, cfg.ServeModels...) {
+	for _, name := range append(config.List{cfg.Models.Default}, cfg.Models.Serve...) {
 		if _, err := choose.Parse(cfg, name); name != "" && problem.Is(err, problem.Invalid) {
 			return cfg, err // a key that is missing is no reason not to run code
 		}

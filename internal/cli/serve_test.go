@@ -85,8 +85,8 @@ func TestServeAsJSON(t *testing.T) {
 	if err := json.Unmarshal([]byte(r.out), &line); err != nil || line.Type != "serving" || line.Address != about.Address || line.Key != "cove_first" {
 		t.Errorf("got %s, %v", r.out, err)
 	}
-	if s.cfg.LogFormat != "json" || s.cfg.Listen.String() != ":1, unix:/s" || s.cfg.Model != "openai/b" || s.cfg.SQLite() != "" {
-		t.Errorf("the settings are %+v", s.cfg.Serving)
+	if s.cfg.Log.Format != "json" || s.cfg.Serve.Listen.String() != ":1, unix:/s" || s.cfg.Models.Default != "openai/b" || s.cfg.SQLite() != "" {
+		t.Errorf("the settings are %+v", s.cfg.Serve)
 	}
 }
 

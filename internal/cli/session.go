@@ -37,7 +37,7 @@ func (f sessionFlags) check(cfg config.Config) error {
 		return err
 	}
 	if !cfg.Saves() {
-		return problem.New(problem.Invalid, "engine_cannot_save", "the engine "+cfg.Engine+" cannot save a session").
+		return problem.New(problem.Invalid, "engine_cannot_save", "the engine "+cfg.Sandbox.Engine+" cannot save a session").
 			WithHint("use --engine gvisor, or leave --session away")
 	}
 	return nil
@@ -52,10 +52,10 @@ func (f sessionFlags) farewell() string {
 }
 
 func (p *Program) store(cfg config.Config) named.Store {
-	if cfg.Sessions == "" {
-		return named.Store{Dir: filepath.Join(cfg.Data, "sessions")}
+	if cfg.Folders.Sessions == "" {
+		return named.Store{Dir: filepath.Join(cfg.Folders.Data, "sessions")}
 	}
-	return named.Store{Dir: cfg.Sessions}
+	return named.Store{Dir: cfg.Folders.Sessions}
 }
 
 func (p *Program) openNamed(ctx context.Context, o opening, progress io.Writer) (*named.Session, error) {
@@ -65,10 +65,10 @@ func (p *Program) openNamed(ctx context.Context, o opening, progress io.Writer) 
 func (p *Program) namedOptions(o opening, progress io.Writer) named.Options {
 	opts := named.Options{
 		Prepare: p.Prepare(o.cfg, progress),
-		Base: named.Base{Engine: o.cfg.Engine, Packages: o.cfg.Packages,
-			Limits: named.LimitsOf(sandbox.Limits{Memory: int64(o.cfg.Memory), CPUs: o.cfg.CPUs})},
+		Base: named.Base{Engine: o.cfg.Sandbox.Engine, Packages: o.cfg.Packages.Set,
+			Limits: named.LimitsOf(sandbox.Limits{Memory: int64(o.cfg.Sandbox.Memory), CPUs: o.cfg.Sandbox.CPUs})},
 		Packages: o.flags.Packages, Existing: o.session.existing, Trial: o.session.trial,
-		Undoable: o.session.Undoable, Depth: o.cfg.UndoDepth,
+		Undoable: o.session.Undoable, Depth: o.cfg.Session.UndoDepth,
 		Command: o.command + " --session " + o.session.Session,
 	}
 	if o.flags.Memory != nil {
@@ -342,7 +342,7 @@ type sessionUndo struct {
 // Help is the long help.
 func (sessionUndo) Help() string {
 	return `Variables and files are again what they were. A snapshot to return to is kept from before each execution that is run with
---undoable; the setting undo_depth says how many. Executions that were run without it are undone together with the one before.
+--undoable; the setting session.undo_depth says how many. Executions that were run without it are undone together with the one before.
 A session in memory is paused by this.
 
 Example:

@@ -142,7 +142,7 @@ func (l *lab) prepare(config.Config, io.Writer) named.Prepare {
 func (l *lab) do(t *testing.T, setup func(p *cli.Program), args ...string) result {
 	t.Helper()
 	return run(t, &scripted{}, func(_ string, p *cli.Program) {
-		p.Config.Data, p.Prepare, p.Launch = l.data, l.prepare, l.launch(t)
+		p.Config.Folders.Data, p.Prepare, p.Launch = l.data, l.prepare, l.launch(t)
 		if setup != nil {
 			setup(p)
 		}

@@ -106,7 +106,7 @@ func (c *sessionResume) differs(s named.Info) bool {
 
 // keepArgs is the command line of the process in the background.
 func (c *sessionResume) keepArgs(cfg config.Config) []string {
-	idle := cfg.SessionIdle
+	idle := cfg.Session.Idle
 	if c.For != nil {
 		idle = *c.For
 	}

@@ -42,7 +42,7 @@ func (f talkFlags) settings(p *Program) (config.Config, error) {
 	if f.MaxSteps < 1 {
 		return cfg, problem.New(problem.Invalid, "usage", "--max-steps must be at least 1")
 	}
-	cfg.MaxSteps, cfg.History = f.MaxSteps, cfg.History && !f.NoHistory
+	cfg.Turn.MaxSteps, cfg.Store.History = f.MaxSteps, cfg.Store.History && !f.NoHistory
 	return cfg, f.check(cfg)
 }
 

@@ -74,11 +74,11 @@ func TestLaterSourceWins(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c.Memory != 3<<30 || c.Timeout != config.Duration(5*time.Minute) || c.Model != "ollama/qwen3" || c.Engine != "gvisor" {
-		t.Errorf("got memory %s, timeout %s, model %s, engine %s", c.Memory, c.Timeout, c.Model, c.Engine)
+	if c.Sandbox.Memory != 3<<30 || c.Sandbox.Timeout != config.Duration(5*time.Minute) || c.Models.Default != "ollama/qwen3" || c.Sandbox.Engine != "gvisor" {
+		t.Errorf("got memory %s, timeout %s, model %s, engine %s", c.Sandbox.Memory, c.Sandbox.Timeout, c.Models.Default, c.Sandbox.Engine)
 	}
-	if c.Data != "/home/u/.local/share/cove" || c.Sessions != c.Data+"/sessions" {
-		t.Errorf("data is %s, sessions are in %s", c.Data, c.Sessions)
+	if c.Folders.Data != "/home/u/.local/share/cove" || c.Folders.Sessions != c.Folders.Data+"/sessions" {
+		t.Errorf("data is %s, sessions are in %s", c.Folders.Data, c.Folders.Sessions)
 	}
 }
 
@@ -109,8 +109,8 @@ func TestMistakesAreNamed(t *testing.T) {
 			if err == nil || !strings.Contains(err.Error(), test.want) {
 				t.Errorf("got %v, want a mention of %q", err, test.want)
 			}
-			if c.Memory != 2<<30 {
-				t.Errorf("the rest of the settings is not usable: memory %s", c.Memory)
+			if c.Sandbox.Memory != 2<<30 {
+				t.Errorf("the rest of the settings is not usable: memory %s", c.Sandbox.Memory)
 			}
 		})
 	}
@@ -137,8 +137,8 @@ func TestDocumentHidesSecretsAndReadsBack(t *testing.T) {
 	if err != nil {
 		t.Fatalf("the documentation is not a config file: %v", err)
 	}
-	if back.Memory != 3<<30 || back.Timeout != c.Timeout {
-		t.Errorf("read back memory %s, timeout %s", back.Memory, back.Timeout)
+	if back.Sandbox.Memory != 3<<30 || back.Sandbox.Timeout != c.Sandbox.Timeout {
+		t.Errorf("read back memory %s, timeout %s", back.Sandbox.Memory, back.Sandbox.Timeout)
 	}
 }
 
@@ -152,14 +152,14 @@ func TestListsAndSwitches(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c.PackagesAllow.String() != "a, b-*" || c.PackagesDeny.String() != "c, d" || c.PackagesMinAgeFree.String() != "e, f, g" || c.PackagesInstall || !c.PackagesOffline {
-		t.Errorf("got allow %q, deny %q, exempt %q, install %t, offline %t", c.PackagesAllow, c.PackagesDeny, c.PackagesMinAgeFree, c.PackagesInstall, c.PackagesOffline)
+	if c.Packages.Allow.String() != "a, b-*" || c.Packages.Deny.String() != "c, d" || c.Packages.MinAgeExempt.String() != "e, f, g" || c.Packages.Install || !c.Packages.Offline {
+		t.Errorf("got allow %q, deny %q, exempt %q, install %t, offline %t", c.Packages.Allow, c.Packages.Deny, c.Packages.MinAgeExempt, c.Packages.Install, c.Packages.Offline)
 	}
 	var text strings.Builder
 	if err := c.Document(&text); err != nil {
 		t.Fatal(err)
 	}
-	for _, line := range []string{`packages_allow = "a, b-*"`, `packages_min_age = "3d"`, "packages_install = false"} {
+	for _, line := range []string{`allow = "a, b-*"`, `min_age = "3d"`, "install = false"} {
 		if !strings.Contains(text.String(), line+"\n") {
 			t.Errorf("the documentation lacks %s", line)
 		}
@@ -176,18 +176,18 @@ func TestValidate(t *testing.T) {
 		t.Fatalf("the defaults are refused: %v", err)
 	}
 	for name, change := range map[string]func(*config.Config){
-		"engine":   func(c *config.Config) { c.Engine = "docker" },
-		"packages": func(c *config.Config) { c.Packages = "all" },
-		"memory":   func(c *config.Config) { c.Memory = 1 << 20 },
-		"cpus":     func(c *config.Config) { c.CPUs = 0 },
-		"stall":    func(c *config.Config) { c.StallTimeout = 0 },
-		"data":     func(c *config.Config) { c.Data = ".local/share/cove" },
-		"sessions": func(c *config.Config) { c.Sessions = "sessions" },
-		"idle":     func(c *config.Config) { c.SessionIdle = -1 },
-		"undo":     func(c *config.Config) { c.UndoDepth = 0 },
-		"count":    func(c *config.Config) { c.PackagesMaxCount = 0 },
-		"download": func(c *config.Config) { c.PackagesMaxDownload = 0 },
-		"index":    func(c *config.Config) { c.PackagesIndex = "mirror" },
+		"engine":   func(c *config.Config) { c.Sandbox.Engine = "docker" },
+		"packages": func(c *config.Config) { c.Packages.Set = "all" },
+		"memory":   func(c *config.Config) { c.Sandbox.Memory = 1 << 20 },
+		"cpus":     func(c *config.Config) { c.Sandbox.CPUs = 0 },
+		"stall":    func(c *config.Config) { c.Models.StallTimeout = 0 },
+		"data":     func(c *config.Config) { c.Folders.Data = ".local/share/cove" },
+		"sessions": func(c *config.Config) { c.Folders.Sessions = "sessions" },
+		"idle":     func(c *config.Config) { c.Session.Idle = -1 },
+		"undo":     func(c *config.Config) { c.Session.UndoDepth = 0 },
+		"count":    func(c *config.Config) { c.Packages.MaxCount = 0 },
+		"download": func(c *config.Config) { c.Packages.MaxDownload = 0 },
+		"index":    func(c *config.Config) { c.Packages.Index = "mirror" },
 	} {
 		c := good
 		change(&c)

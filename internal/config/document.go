@@ -5,6 +5,8 @@ import (
 	"io"
 	"net/url"
 	"reflect"
+	"slices"
+	"strings"
 )
 
 // Document writes every setting with its meaning, its variable and its present value, as a config file that
@@ -14,22 +16,40 @@ func (c Config) Document(w io.Writer) error {
 	if c.Found {
 		state = "in use"
 	}
-	if _, err := fmt.Fprintf(w, "# Settings of cove. File: %s (%s).\n# Later wins: defaults, this file, the environment, the command line.\n", c.File, state); err != nil {
-		return err
+	var b strings.Builder
+	fmt.Fprintf(&b, "# Settings of cove. File: %s (%s).\n# Later wins: defaults, this file, the environment, the command line.\n", c.File, state)
+	for _, m := range c.Moved {
+		fmt.Fprintf(&b, "# The file has %s, which is %s now.\n", m.From, m.To)
 	}
+	var table []string
 	for _, f := range c.fields() {
-		line := f.tag.Get("toml") + " = " + literal(f.value)
+		if !slices.Equal(f.table, table) {
+			table = f.table
+			fmt.Fprintf(&b, "\n[%s]\n", strings.Join(table, "."))
+		}
+		key, line := f.tag.Get("toml"), f.tag.Get("toml")+" = "+literal(f.value)
 		if f.tag.Get("secret") != "" || hasPassword(f.value) {
-			line = "# " + f.tag.Get("toml") + " is not set"
+			line = "# " + key + " is not set"
 			if f.value.String() != "" {
-				line = "# " + f.tag.Get("toml") + " is set; it is not shown"
+				line = "# " + key + " is set; it is not shown"
 			}
 		}
-		if _, err := fmt.Fprintf(w, "\n# %s\n# variable: %s\n%s\n", f.tag.Get("doc"), f.tag.Get("env"), line); err != nil {
-			return err
-		}
+		fmt.Fprintf(&b, "\n# %s\n# variable: %s\n%s\n", f.meaning(), f.tag.Get("env"), line)
 	}
-	return nil
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// meaning is what a setting does, with what it is when it is empty or 0.
+func (f field) meaning() string {
+	text := f.tag.Get("doc")
+	if otherwise := f.tag.Get("default"); otherwise != "" && f.value.Kind() == reflect.String {
+		text += "; empty: " + otherwise
+	}
+	if zero := f.tag.Get("zero"); zero != "" {
+		text += "; 0 means " + zero
+	}
+	return text
 }
 
 func literal(v reflect.Value) string {

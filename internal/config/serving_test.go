@@ -24,17 +24,17 @@ func TestServing(t *testing.T) {
 	if err := c.Validate(); err != nil {
 		t.Fatal(err)
 	}
-	if c.Listen.String() != ":8700, unix:/run/cove.sock" || c.ProjectDisk != 10<<30 || c.Pool != 3 || c.History || c.SessionLife.String() != "7d" {
-		t.Errorf("got %+v", c.Serving)
+	if c.Serve.Listen.String() != ":8700, unix:/run/cove.sock" || c.Quota.Project.Disk != 10<<30 || c.Serve.Pool != 3 || c.Store.History || c.Session.Life.String() != "7d" {
+		t.Errorf("got %+v", c.Serve)
 	}
-	if p, err := c.Proxies(); err != nil || len(p) != 2 || p[0].Bits() != 8 || p[1].Bits() != 128 {
+	if p, err := c.Serve.Proxies(); err != nil || len(p) != 2 || p[0].Bits() != 8 || p[1].Bits() != 128 {
 		t.Errorf("the proxies are %v, %v", p, err)
 	}
-	if c.ServerFolder != "/home/u/.local/share/cove/server" || c.SQLite() != "/home/u/.local/share/cove/cove.db" || c.DatabaseAddress() != c.SQLite() {
-		t.Errorf("folder %s, database %s", c.ServerFolder, c.DatabaseAddress())
+	if c.Folders.Server != "/home/u/.local/share/cove/server" || c.SQLite() != "/home/u/.local/share/cove/cove.db" || c.DatabaseAddress() != c.SQLite() {
+		t.Errorf("folder %s, database %s", c.Folders.Server, c.DatabaseAddress())
 	}
-	c.Database, c.PackagesIndex = "postgres://u:secret@db/cove", "https://u:secret@index/simple"
-	if c.SQLite() != "" || c.DatabaseAddress() != c.Database {
+	c.Store.Database, c.Packages.Index = "postgres://u:secret@db/cove", "https://u:secret@index/simple"
+	if c.SQLite() != "" || c.DatabaseAddress() != c.Store.Database {
 		t.Errorf("the database is %s", c.DatabaseAddress())
 	}
 	var shown strings.Builder
@@ -53,24 +53,24 @@ func TestServingMistakes(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, change := range map[string]func(*config.Config){
-		"no address":        func(c *config.Config) { c.Listen = nil },
-		"no port":           func(c *config.Config) { c.Listen = config.List{"localhost"} },
-		"a relative socket": func(c *config.Config) { c.Listen = config.List{"unix:cove.sock"} },
-		"below 0":           func(c *config.Config) { c.Pool = -1 },
-		"tokens":            func(c *config.Config) { c.ProjectTokens = -5 },
-		"no number":         func(c *config.Config) { c.RequestsPerSecond = math.NaN() },
-		"a database":        func(c *config.Config) { c.Database = "mysql://db/cove" },
-		"half an address":   func(c *config.Config) { c.Database = "sqlite:/var/cove.db" },
-		"metrics":           func(c *config.Config) { c.Metrics = "9100" },
-		"certificate":       func(c *config.Config) { c.TLSCert = "cert.pem" },
-		"log format":        func(c *config.Config) { c.LogFormat = "xml" },
-		"log level":         func(c *config.Config) { c.LogLevel = "loud" },
-		"proxy":             func(c *config.Config) { c.TrustedProxies = config.List{"proxy.example.com"} },
-		"model":             func(c *config.Config) { c.ServeModels = config.List{"gpt-5"} },
-		"server":            func(c *config.Config) { c.Server = "localhost:8700" },
-		"server folder":     func(c *config.Config) { c.ServerFolder = "here" },
-		"upload":            func(c *config.Config) { c.MaxUpload = 0 },
-		"drain":             func(c *config.Config) { c.DrainTimeout = 0 },
+		"no address":        func(c *config.Config) { c.Serve.Listen = nil },
+		"no port":           func(c *config.Config) { c.Serve.Listen = config.List{"localhost"} },
+		"a relative socket": func(c *config.Config) { c.Serve.Listen = config.List{"unix:cove.sock"} },
+		"below 0":           func(c *config.Config) { c.Serve.Pool = -1 },
+		"tokens":            func(c *config.Config) { c.Quota.Project.Tokens = -5 },
+		"no number":         func(c *config.Config) { c.Limits.RequestsPerSecond = math.NaN() },
+		"a database":        func(c *config.Config) { c.Store.Database = "mysql://db/cove" },
+		"half an address":   func(c *config.Config) { c.Store.Database = "sqlite:/var/cove.db" },
+		"metrics":           func(c *config.Config) { c.Serve.MetricsListen = "9100" },
+		"certificate":       func(c *config.Config) { c.Serve.TLSCert = "cert.pem" },
+		"log format":        func(c *config.Config) { c.Log.Format = "xml" },
+		"log level":         func(c *config.Config) { c.Log.Level = "loud" },
+		"proxy":             func(c *config.Config) { c.Serve.TrustedProxies = config.List{"proxy.example.com"} },
+		"model":             func(c *config.Config) { c.Models.Serve = config.List{"gpt-5"} },
+		"server":            func(c *config.Config) { c.Remote.Server = "localhost:8700" },
+		"server folder":     func(c *config.Config) { c.Folders.Server = "here" },
+		"upload":            func(c *config.Config) { c.Limits.Upload = 0 },
+		"drain":             func(c *config.Config) { c.Serve.DrainTimeout = 0 },
 	} {
 		c := good
 		change(&c)

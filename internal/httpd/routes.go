@@ -225,7 +225,7 @@ func (s *Server) metrics(w http.ResponseWriter, r *http.Request) {
 	who, _ := auth.From(r.Context())
 	if err := who.Require(auth.UsageRead); err != nil || !who.Admin {
 		s.refuse(w, r, problem.New(problem.Denied, "forbidden", "the metrics are for admins of the server").
-			WithHint("or have them served on a listener of their own: the setting metrics_listen, or COVE_METRICS_LISTEN"))
+			WithHint("or have them served on a listener of their own: the setting serve.metrics_listen, or COVE_METRICS_LISTEN"))
 		return
 	}
 	s.o.Telemetry.Metrics().ServeHTTP(w, r)

@@ -81,7 +81,7 @@ func newStack(t *testing.T) *stack {
 	t.Helper()
 	cfg, err := config.Load(os.Getenv)
 	must(t, err)
-	env, err := pyenv.Ensure(t.Context(), pyenv.Options{Data: cfg.Data, Set: pyenv.Standard, Python: cfg.Python, Progress: os.Stderr})
+	env, err := pyenv.Ensure(t.Context(), pyenv.Options{Data: cfg.Folders.Data, Set: pyenv.Standard, Python: cfg.Packages.Python, Progress: os.Stderr})
 	must(t, err)
 	w := &stack{}
 	tel, err := telemetry.New(t.Context(), telemetry.Options{Version: "1", Ended: func(s telemetry.EndedSpan) {

@@ -151,7 +151,7 @@ func (h *Hub) cpusFor(s Session) error {
 func (h *Hub) memoryFor(s Session) error {
 	if most := h.o.Limits.Memory; most > 0 && s.Memory > most {
 		return problem.New(problem.Invalid, "session_memory", fmt.Sprintf("a session of this server may have at most %d MiB of memory", most>>20)).
-			WithHint("ask for less; the operator can raise max_session_memory")
+			WithHint("ask for less; the operator can raise limits.session_memory")
 	}
 	return nil
 }

@@ -2,11 +2,15 @@ package interpreter
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
 
 	"cove/internal/install"
 	"cove/internal/kernel"
 )
+
+// forOperators finds hints about settings, which are not the model's to change.
+var forOperators = regexp.MustCompile(`packages\.[a-z]`)
 
 // How much the model is told of one execution's packages.
 const (
@@ -56,7 +60,7 @@ func reason(r install.Refusal) string {
 
 // remedy is what the model itself can do about a refusal. What takes a person who changes the settings does not help it.
 func remedy(r install.Refusal) string {
-	if r.Hint == "" || strings.Contains(r.Hint, "packages_") {
+	if r.Hint == "" || forOperators.MatchString(r.Hint) {
 		return ""
 	}
 	return ". " + strings.TrimSuffix(r.Hint, ".")

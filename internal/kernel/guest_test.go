@@ -27,7 +27,7 @@ var environment = sync.OnceValues(func() (*pyenv.Environment, error) {
 	if err != nil {
 		return nil, err
 	}
-	return pyenv.Ensure(context.Background(), pyenv.Options{Data: cfg.Data, Set: pyenv.Standard, Python: cfg.Python, Progress: os.Stderr})
+	return pyenv.Ensure(context.Background(), pyenv.Options{Data: cfg.Folders.Data, Set: pyenv.Standard, Python: cfg.Packages.Python, Progress: os.Stderr})
 })
 
 // world is a guest process that connects to a socket of the test's, as it does in a sandbox that can be saved.

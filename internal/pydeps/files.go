@@ -79,7 +79,7 @@ func ended(ctx context.Context, what string) error {
 	}
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		return problem.New(problem.Timeout, "resolve_timeout", what+" took too long").
-			WithHint("try again: what was downloaded is kept; or raise packages_timeout (COVE_PACKAGES_TIMEOUT)").WithCause(ctx.Err())
+			WithHint("try again: what was downloaded is kept; or raise packages.timeout (COVE_PACKAGES_TIMEOUT)").WithCause(ctx.Err())
 	}
 	return problem.New(problem.Canceled, "canceled", what+" was cancelled").WithHint("nothing half-made was kept").WithCause(ctx.Err())
 }

@@ -113,7 +113,7 @@ func (i *Installer) unusable(t tags, w want, project gateway.Project, usable []g
 		if _, _, ok := t.rank(f.Name); ok && f.Withheld != "" {
 			return install.Refusal{
 				Name: w.asked(), Code: "file_withheld", Reason: fmt.Sprintf("no file of %s may be used: %s", w.Name, f.Withheld),
-				Hint: "wait, or name the package in packages_min_age_exempt if its age is the reason",
+				Hint: "wait, or name the package in packages.min_age_exempt if its age is the reason",
 			}
 		}
 	}

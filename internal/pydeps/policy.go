@@ -24,12 +24,12 @@ import (
 // PolicyOf returns the policy that the settings ask for.
 func PolicyOf(c config.Config) Policy {
 	return Policy{
-		Install: c.PackagesInstall, Unknown: c.PackagesMaxUnknown, MinAge: time.Duration(c.PackagesMinAge), NewName: time.Duration(c.PackagesNewName),
-		Allow: c.PackagesAllow, AllowOnly: c.PackagesAllowOnly, Deny: c.PackagesDeny, Exempt: c.PackagesMinAgeFree,
-		Offline: c.PackagesOffline, Build: c.PackagesBuild, Timeout: time.Duration(c.PackagesTimeout),
+		Install: c.Packages.Install, Unknown: c.Packages.MaxUnknown, MinAge: time.Duration(c.Packages.MinAge), NewName: time.Duration(c.Packages.NewName),
+		Allow: c.Packages.Allow, AllowOnly: c.Packages.AllowOnly, Deny: c.Packages.Deny, Exempt: c.Packages.MinAgeExempt,
+		Offline: c.Packages.Offline, Build: c.Packages.Build, Timeout: time.Duration(c.Packages.Timeout),
 		Limits: layer.Limits{
-			Wheels: c.PackagesMaxCount, Files: c.PackagesMaxFiles,
-			Download: int64(c.PackagesMaxDownload), Unpacked: int64(c.PackagesMaxUnpacked),
+			Wheels: c.Packages.MaxCount, Files: c.Packages.MaxFiles,
+			Download: int64(c.Packages.MaxDownload), Unpacked: int64(c.Packages.MaxUnpacked),
 		},
 	}
 }
@@ -89,7 +89,7 @@ func (p Policy) tier(name string, byHand bool) Tier {
 }
 
 func approve(name string) string {
-	return fmt.Sprintf("to approve it, add %s to packages_allow (COVE_PACKAGES_ALLOW)", name)
+	return fmt.Sprintf("to approve it, add %s to packages.allow (COVE_PACKAGES_ALLOW)", name)
 }
 
 // admit returns the wants that policy lets through, and why it does not let through the others. It asks an index only about what is little known, and
@@ -116,12 +116,12 @@ func (i *Installer) judge(ctx context.Context, w *want, s *install.State) (*inst
 	}
 	if !p.Install && w.How != byPerson {
 		return refuse("install_off", fmt.Sprintf("%s is not installed, since installing packages is switched off", w.Name),
-			"set packages_install to true (COVE_PACKAGES_INSTALL=1)")
+			"set packages.install to true (COVE_PACKAGES_INSTALL=1)")
 	}
 	w.Tier = p.tier(w.Name, w.ByHand)
 	switch {
 	case w.Tier == TierRefused && listed(p.Deny, w.Name):
-		return refuse("package_denied", w.Name+" is on the list of packages that are never installed", "use another package, or take it off packages_deny")
+		return refuse("package_denied", w.Name+" is on the list of packages that are never installed", "use another package, or take it off packages.deny")
 	case w.Tier == TierRefused:
 		return refuse("package_needs_approval", fmt.Sprintf("only approved packages are installed here, and %s is not one", w.Name), approve(w.Name))
 	case w.Tier != TierOther:
@@ -151,7 +151,7 @@ func (i *Installer) discreet(w *want, s *install.State) *install.Refusal {
 	case names.Improbable(w.Name):
 		why = "does not look like the name of one"
 	case len(s.Looked) >= most:
-		why = fmt.Sprintf("this session has asked for %d such names, which is all it may (packages_max_unknown)", most)
+		why = fmt.Sprintf("this session has asked for %d such names, which is all it may (packages.max_unknown)", most)
 	default:
 		s.Looked = append(slices.Clip(s.Looked), w.Name)
 		return nil
@@ -215,7 +215,7 @@ func refusalOf(w *want, err error) (*install.Refusal, bool) {
 		switch {
 		case w.Module != "" && w.ByHand:
 			r.Reason = fmt.Sprintf("%s provides the module %s, and the package index does not have it", w.Name, w.Module)
-			r.Hint = "use an index that has it (packages_index, or what uv or pip are set to use)"
+			r.Hint = "use an index that has it (packages.index, or what uv or pip are set to use)"
 		case w.Module != "":
 			r.Reason = fmt.Sprintf("no package is known to provide the module %s, and the package index has none of that name", w.Module)
 			r.Hint = "check the name; if another package provides it, install that by its name with %pip install"

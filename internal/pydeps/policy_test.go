@@ -48,8 +48,8 @@ func TestTiers(t *testing.T) {
 		{name: "never", request: imports("urllib2"), refused: "package_refused urllib2", says: "urllib"},
 		{name: "denied", change: func(p *pydeps.Policy) { p.Deny = []string{"cow*"} }, request: imports("cowsay", "emoji"), brought: "emoji 1.0", refused: "package_denied cowsay"},
 		{name: "allowed alone", change: func(p *pydeps.Policy) { p.AllowOnly, p.Allow = true, []string{"emoji"} }, request: imports("cowsay", "emoji"), brought: "emoji 1.0",
-			refused: "package_needs_approval cowsay", says: "packages_allow"},
-		{name: "off", change: func(p *pydeps.Policy) { p.Install = false }, request: imports("cowsay"), refused: "install_off cowsay", says: "packages_install"},
+			refused: "package_needs_approval cowsay", says: "packages.allow"},
+		{name: "off", change: func(p *pydeps.Policy) { p.Install = false }, request: imports("cowsay"), refused: "install_off cowsay", says: "packages.install"},
 		{name: "not a name", request: func(t *testing.T) pydeps.Request {
 			r := imports("peewee")(t)
 			r.Report.Refused = []string{"git+ssh://x/y"}

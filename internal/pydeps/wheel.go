@@ -263,5 +263,5 @@ func (i *Installer) best(t tags, project gateway.Project, version string) (gatew
 
 func (i *Installer) noWheel(what string) *problem.Error {
 	return problem.New(problem.Unavailable, "no_wheel", fmt.Sprintf("%s has no wheel for Python %s on this machine", what, i.python)).
-		WithHint("--allow-build (packages_build) builds it from source in a throw-away sandbox; or use another package")
+		WithHint("--allow-build (packages.build) builds it from source in a throw-away sandbox; or use another package")
 }

@@ -38,10 +38,10 @@ var tools = sync.OnceValues(func() (struct {
 		return out, err
 	}
 	ctx := context.Background()
-	if out.env, err = pyenv.Ensure(ctx, pyenv.Options{Data: cfg.Data, Set: pyenv.Minimal, Python: cfg.Python, Progress: os.Stderr}); err != nil {
+	if out.env, err = pyenv.Ensure(ctx, pyenv.Options{Data: cfg.Folders.Data, Set: pyenv.Minimal, Python: cfg.Packages.Python, Progress: os.Stderr}); err != nil {
 		return out, err
 	}
-	out.uv, err = pyenv.UV(ctx, cfg.Data, os.Stderr)
+	out.uv, err = pyenv.UV(ctx, cfg.Folders.Data, os.Stderr)
 	return out, err
 })
 

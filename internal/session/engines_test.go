@@ -22,7 +22,7 @@ var environment = sync.OnceValues(func() (*pyenv.Environment, error) {
 	if err != nil {
 		return nil, err
 	}
-	return pyenv.Ensure(context.Background(), pyenv.Options{Data: cfg.Data, Set: pyenv.Standard, Python: cfg.Python, Progress: os.Stderr})
+	return pyenv.Ensure(context.Background(), pyenv.Options{Data: cfg.Folders.Data, Set: pyenv.Standard, Python: cfg.Packages.Python, Progress: os.Stderr})
 })
 
 func standard(t *testing.T) *pyenv.Environment {

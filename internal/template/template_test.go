@@ -28,7 +28,7 @@ func minimal(t *testing.T) *pyenv.Environment {
 	if err != nil {
 		t.Fatal(err)
 	}
-	env, err := pyenv.Ensure(t.Context(), pyenv.Options{Data: cfg.Data, Set: pyenv.Minimal, Python: cfg.Python, Progress: os.Stderr})
+	env, err := pyenv.Ensure(t.Context(), pyenv.Options{Data: cfg.Folders.Data, Set: pyenv.Minimal, Python: cfg.Packages.Python, Progress: os.Stderr})
 	if err != nil {
 		t.Fatalf("minimal environment: %+v", err)
 	}

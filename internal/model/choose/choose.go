@@ -43,20 +43,20 @@ func (c Choice) String() string {
 // the environment offers.
 func Model(ctx context.Context, c config.Config, named string) (Choice, error) {
 	if named == "" {
-		named = c.Model
+		named = c.Models.Default
 	}
 	if named != "" {
 		return Parse(c, named)
 	}
-	if c.OpenAIKey != "" || c.OpenAIBaseURL != "" {
+	if c.Models.OpenAIKey != "" || c.Models.OpenAIBaseURL != "" {
 		return foundOpenAI(ctx, c)
 	}
-	if c.AnthropicKey != "" {
-		return Choice{Provider: "anthropic", Name: defaultAnthropic, BaseURL: c.AnthropicBaseURL, Key: c.AnthropicKey, Because: "ANTHROPIC_API_KEY is set"}, nil
+	if c.Models.AnthropicKey != "" {
+		return Choice{Provider: "anthropic", Name: defaultAnthropic, BaseURL: c.Models.AnthropicBaseURL, Key: c.Models.AnthropicKey, Because: "ANTHROPIC_API_KEY is set"}, nil
 	}
-	names, err := list(ctx, OllamaAddress(c.OllamaHost)+"/api/tags", "")
+	names, err := list(ctx, OllamaAddress(c.Models.OllamaHost)+"/api/tags", "")
 	if err == nil && len(names) > 0 {
-		return Choice{Provider: "ollama", Name: names[0], BaseURL: c.OllamaHost, Because: "an Ollama server is running on " + OllamaAddress(c.OllamaHost)}, nil
+		return Choice{Provider: "ollama", Name: names[0], BaseURL: c.Models.OllamaHost, Because: "an Ollama server is running on " + OllamaAddress(c.Models.OllamaHost)}, nil
 	}
 	if err == nil {
 		return Choice{}, problem.New(problem.Unavailable, "ollama_empty", "an Ollama server is running, but it has no model").
@@ -76,12 +76,12 @@ cove run needs no model.`)
 
 // foundOpenAI names the default model at OpenAI itself; another server is asked what it has.
 func foundOpenAI(ctx context.Context, c config.Config) (Choice, error) {
-	choice := Choice{Provider: "openai", Name: defaultOpenAI, BaseURL: c.OpenAIBaseURL, Key: c.OpenAIKey, Because: "OPENAI_API_KEY is set"}
-	if c.OpenAIBaseURL == "" {
+	choice := Choice{Provider: "openai", Name: defaultOpenAI, BaseURL: c.Models.OpenAIBaseURL, Key: c.Models.OpenAIKey, Because: "OPENAI_API_KEY is set"}
+	if c.Models.OpenAIBaseURL == "" {
 		return choice, nil
 	}
 	choice.Because = "OPENAI_BASE_URL is set"
-	names, err := list(ctx, strings.TrimSuffix(c.OpenAIBaseURL, "/")+"/models", c.OpenAIKey)
+	names, err := list(ctx, strings.TrimSuffix(c.Models.OpenAIBaseURL, "/")+"/models", c.Models.OpenAIKey)
 	if err != nil || len(names) == 0 {
 		return choice, nil // asking the model will say what is wrong with the server
 	}
@@ -113,17 +113,17 @@ func Parse(c config.Config, named string) (Choice, error) {
 	}
 	switch provider {
 	case "openai":
-		if c.OpenAIKey == "" && c.OpenAIBaseURL == "" {
+		if c.Models.OpenAIKey == "" && c.Models.OpenAIBaseURL == "" {
 			return Choice{}, missingKey("OPENAI_API_KEY", "; for a compatible server of your own set OPENAI_BASE_URL")
 		}
-		return Choice{Provider: provider, Name: name, BaseURL: c.OpenAIBaseURL, Key: c.OpenAIKey}, nil
+		return Choice{Provider: provider, Name: name, BaseURL: c.Models.OpenAIBaseURL, Key: c.Models.OpenAIKey}, nil
 	case "anthropic":
-		if c.AnthropicKey == "" && c.AnthropicBaseURL == "" {
+		if c.Models.AnthropicKey == "" && c.Models.AnthropicBaseURL == "" {
 			return Choice{}, missingKey("ANTHROPIC_API_KEY", "")
 		}
-		return Choice{Provider: provider, Name: name, BaseURL: c.AnthropicBaseURL, Key: c.AnthropicKey}, nil
+		return Choice{Provider: provider, Name: name, BaseURL: c.Models.AnthropicBaseURL, Key: c.Models.AnthropicKey}, nil
 	case "ollama":
-		return Choice{Provider: provider, Name: name, BaseURL: c.OllamaHost}, nil
+		return Choice{Provider: provider, Name: name, BaseURL: c.Models.OllamaHost}, nil
 	}
 	return Choice{}, problem.New(problem.Invalid, "model_provider", fmt.Sprintf("there is no provider %q", provider)).
 		WithHint("the providers are openai, anthropic and ollama; a server that speaks OpenAI's protocol is openai with OPENAI_BASE_URL")

@@ -38,20 +38,20 @@ func TestModel(t *testing.T) {
 		named string
 		want  string // or the code of the problem
 	}{
-		"named":                  {config.Config{OpenAIKey: "k"}, "openai/gpt-x", "openai/gpt-x"},
-		"setting":                {config.Config{OpenAIKey: "k", Model: "ollama/m"}, "", "ollama/m"},
-		"key alone":              {config.Config{OpenAIKey: "k"}, "", "openai/gpt-5.5"},
-		"anthropic":              {config.Config{AnthropicKey: "k"}, "", "anthropic/claude-sonnet-5-5"},
-		"the only one":           {config.Config{OpenAIBaseURL: one}, "", "openai/qwen3"},
-		"several":                {config.Config{OpenAIBaseURL: two}, "", "model_not_named"},
-		"ollama":                 {config.Config{OllamaHost: ollama}, "", "ollama/llama3"},
-		"ollama without a model": {config.Config{OllamaHost: empty}, "", "ollama_empty"},
-		"nothing":                {config.Config{OllamaHost: nobody}, "", "no_model"},
+		"named":                  {config.Config{Models: config.Models{OpenAIKey: "k"}}, "openai/gpt-x", "openai/gpt-x"},
+		"setting":                {config.Config{Models: config.Models{OpenAIKey: "k", Default: "ollama/m"}}, "", "ollama/m"},
+		"key alone":              {config.Config{Models: config.Models{OpenAIKey: "k"}}, "", "openai/gpt-5.5"},
+		"anthropic":              {config.Config{Models: config.Models{AnthropicKey: "k"}}, "", "anthropic/claude-sonnet-5-5"},
+		"the only one":           {config.Config{Models: config.Models{OpenAIBaseURL: one}}, "", "openai/qwen3"},
+		"several":                {config.Config{Models: config.Models{OpenAIBaseURL: two}}, "", "model_not_named"},
+		"ollama":                 {config.Config{Models: config.Models{OllamaHost: ollama}}, "", "ollama/llama3"},
+		"ollama without a model": {config.Config{Models: config.Models{OllamaHost: empty}}, "", "ollama_empty"},
+		"nothing":                {config.Config{Models: config.Models{OllamaHost: nobody}}, "", "no_model"},
 		"no key":                 {config.Config{}, "openai/gpt-x", "model_key_missing"},
 		"no provider":            {config.Config{}, "gpt-x", "model_name"},
 		"another provider":       {config.Config{}, "mars/gpt-x", "model_provider"},
 		"no recording":           {config.Config{}, "replay:/nothere", "input_unreadable"},
-		"a name with a slash":    {config.Config{OpenAIKey: "k"}, "openai/Qwen/Qwen3", "openai/Qwen/Qwen3"},
+		"a name with a slash":    {config.Config{Models: config.Models{OpenAIKey: "k"}}, "openai/Qwen/Qwen3", "openai/Qwen/Qwen3"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -169,7 +169,7 @@ func ended(ctx context.Context, err error) error {
 	}
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		return problem.New(problem.Timeout, "build_timeout", "building from source took too long").
-			WithHint("use a package or version that has wheels, or raise packages_timeout (COVE_PACKAGES_TIMEOUT)").WithCause(err)
+			WithHint("use a package or version that has wheels, or raise packages.timeout (COVE_PACKAGES_TIMEOUT)").WithCause(err)
 	}
 	return problem.New(problem.Canceled, "canceled", "building from source was cancelled").WithHint("nothing half-made was kept").WithCause(ctx.Err())
 }

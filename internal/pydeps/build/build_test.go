@@ -44,10 +44,10 @@ var found = sync.OnceValues(func() (tools, error) {
 		return tools{}, err
 	}
 	var t tools
-	if t.env, err = pyenv.Ensure(context.Background(), pyenv.Options{Data: cfg.Data, Set: pyenv.Minimal, Python: cfg.Python, Progress: os.Stderr}); err != nil {
+	if t.env, err = pyenv.Ensure(context.Background(), pyenv.Options{Data: cfg.Folders.Data, Set: pyenv.Minimal, Python: cfg.Packages.Python, Progress: os.Stderr}); err != nil {
 		return tools{}, err
 	}
-	t.uv, err = pyenv.UV(context.Background(), cfg.Data, os.Stderr)
+	t.uv, err = pyenv.UV(context.Background(), cfg.Folders.Data, os.Stderr)
 	return t, err
 })
 

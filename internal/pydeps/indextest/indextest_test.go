@@ -31,11 +31,11 @@ var found = sync.OnceValues(func() (tools, error) {
 	if err != nil {
 		return tools{}, err
 	}
-	uv, err := pyenv.UV(context.Background(), cfg.Data, os.Stderr)
+	uv, err := pyenv.UV(context.Background(), cfg.Folders.Data, os.Stderr)
 	if err != nil {
 		return tools{}, err
 	}
-	env, err := pyenv.Ensure(context.Background(), pyenv.Options{Data: cfg.Data, Set: pyenv.Minimal, Python: cfg.Python, Progress: os.Stderr})
+	env, err := pyenv.Ensure(context.Background(), pyenv.Options{Data: cfg.Folders.Data, Set: pyenv.Minimal, Python: cfg.Packages.Python, Progress: os.Stderr})
 	if err != nil {
 		return tools{}, err
 	}

@@ -26,7 +26,7 @@ func python(t testing.TB) pyenv.Interpreter {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := pyenv.FindPython(t.Context(), cfg.Python)
+	p, err := pyenv.FindPython(t.Context(), cfg.Packages.Python)
 	if err != nil {
 		t.Fatalf("%+v", err)
 	}

@@ -1,0 +1,142 @@
+package config
+
+// Folders are where things are kept on this machine.
+type Folders struct {
+	Data     string `toml:"data" flat:"data" env:"COVE_HOME" default:"~/.local/share/cove" doc:"keeps the Python environments, downloads and history"`
+	Runtime  string `toml:"runtime" flat:"runtime" env:"COVE_RUNTIME" default:"run in the data folder" doc:"keeps the state of running sandboxes; on a local disk"`
+	Sessions string `toml:"sessions" flat:"sessions" env:"COVE_SESSIONS" default:"sessions in the data folder" doc:"keeps the sessions with a name"`
+	Server   string `toml:"server" flat:"server_folder" env:"COVE_SERVER_FOLDER" default:"server in the data folder" doc:"keeps the sessions and files of cove serve"`
+	Out      string `toml:"out" flat:"out" env:"COVE_OUT" flag:"--out" doc:"receives figures and files"`
+}
+
+// Sandbox is what code runs in.
+type Sandbox struct {
+	Engine    string   `toml:"engine" flat:"engine" env:"COVE_ENGINE" flag:"--engine" doc:"how code is isolated: gvisor, or local (no isolation)"`
+	Memory    Size     `toml:"memory" flat:"memory" env:"COVE_MEMORY" flag:"--memory" doc:"memory of one sandbox"`
+	CPUs      float64  `toml:"cpus" flat:"cpus" env:"COVE_CPUS" flag:"--cpus" unit:"cores" doc:"processor cores of one sandbox"`
+	Timeout   Duration `toml:"timeout" flat:"timeout" env:"COVE_TIMEOUT" flag:"--timeout" zero:"no limit" doc:"wall clock of one execution"`
+	MaxOutput Size     `toml:"max_output" flat:"max_output" env:"COVE_MAX_OUTPUT" flag:"--max-output" doc:"output that one execution may deliver"`
+}
+
+// Packages are the Python environment, and what is installed on top of it.
+type Packages struct {
+	Set          string   `toml:"set" flat:"packages" env:"COVE_PACKAGES" flag:"--packages" doc:"the Python environment: standard (pandas, matplotlib, ...) or minimal (IPython alone)"`
+	Python       string   `toml:"python" flat:"python" env:"COVE_PYTHON" default:"the newest suitable one on the PATH" doc:"the Python that environments are built from"`
+	Install      bool     `toml:"install" flat:"packages_install" env:"COVE_PACKAGES_INSTALL" flag:"--no-install" doc:"install what code imports and the Python environment lacks"`
+	Index        string   `toml:"index" flat:"packages_index" env:"COVE_PACKAGES_INDEX" default:"the one that uv or pip is set to use" doc:"address of the package index"`
+	Allow        List     `toml:"allow" flat:"packages_allow" env:"COVE_PACKAGES_ALLOW" doc:"packages that are approved however little known they are; a * at the end makes a prefix"`
+	AllowOnly    bool     `toml:"allow_only" flat:"packages_allow_only" env:"COVE_PACKAGES_ALLOW_ONLY" doc:"install nothing but packages.allow, dependencies included"`
+	Deny         List     `toml:"deny" flat:"packages_deny" env:"COVE_PACKAGES_DENY" doc:"packages, or NAME==VERSION, that are never installed, not as dependencies either; a * at the end makes a prefix"`
+	MinAge       Duration `toml:"min_age" flat:"packages_min_age" env:"COVE_PACKAGES_MIN_AGE" zero:"any age" doc:"how long a file must have been on the index before it is used, since most malicious ones are found within days"`
+	MinAgeExempt List     `toml:"min_age_exempt" flat:"packages_min_age_exempt" env:"COVE_PACKAGES_MIN_AGE_EXEMPT" doc:"packages that packages.min_age does not hold for, such as your own; a * at the end makes a prefix"`
+	NewName      Duration `toml:"new_name" flat:"packages_new_name" env:"COVE_PACKAGES_NEW_NAME" zero:"any age" doc:"how long a project outside the 15,000 best known must have existed before it is installed without approval"`
+	MaxUnknown   int      `toml:"max_unknown" flat:"packages_max_unknown" env:"COVE_PACKAGES_MAX_UNKNOWN" unit:"names" zero:"none may be" doc:"names outside the 15,000 best known that the code of one session may have looked up on the index, since each tells the index what it says"`
+	Offline      bool     `toml:"offline" flat:"packages_offline" env:"COVE_PACKAGES_OFFLINE" flag:"--offline" doc:"ask no index; use what was downloaded before and folders of wheels"`
+	Build        bool     `toml:"build" flat:"packages_build" env:"COVE_PACKAGES_BUILD" flag:"--allow-build" doc:"build packages that have no wheel from source, in a throw-away sandbox"`
+	MaxCount     int      `toml:"max_count" flat:"packages_max_count" env:"COVE_PACKAGES_MAX_COUNT" unit:"packages" doc:"what one installation may bring, dependencies included"`
+	MaxDownload  Size     `toml:"max_download" flat:"packages_max_download" env:"COVE_PACKAGES_MAX_DOWNLOAD" doc:"what one installation may download"`
+	MaxUnpacked  Size     `toml:"max_unpacked" flat:"packages_max_unpacked" env:"COVE_PACKAGES_MAX_UNPACKED" doc:"what one installation may take on the disk"`
+	MaxFiles     int      `toml:"max_files" flat:"packages_max_files" env:"COVE_PACKAGES_MAX_FILES" unit:"files" doc:"what one installation may bring"`
+	Timeout      Duration `toml:"timeout" flat:"packages_timeout" env:"COVE_PACKAGES_TIMEOUT" doc:"wall clock of one installation"`
+}
+
+// Session is how long a session lasts, and what is kept of it.
+type Session struct {
+	Idle           Duration `toml:"idle" flat:"session_idle" env:"COVE_SESSION_IDLE" flag:"--for" zero:"for ever" doc:"how long a session that was brought into memory may be unused before it is paused"`
+	Life           Duration `toml:"life" flat:"session_life" env:"COVE_SESSION_LIFE" doc:"after which a session of the server that nobody extends is deleted"`
+	UndoDepth      int      `toml:"undo_depth" flat:"undo_depth" env:"COVE_UNDO_DEPTH" unit:"executions" doc:"how many executions of a session can be undone; each takes a snapshot's room on the disk"`
+	CarryVariables bool     `toml:"carry_variables" flat:"carry_variables" env:"COVE_CARRY_VARIABLES" doc:"carry variables over by pickle, as far as that goes, where an upgrade of cove makes a session start anew with its files"`
+}
+
+// Models are the language models, and how they are reached.
+type Models struct {
+	Default           string   `toml:"default" flat:"model" env:"COVE_MODEL" flag:"--model" default:"what keys and servers there are" doc:"the model for cove ask, as PROVIDER/NAME: openai/..., anthropic/..., ollama/... or replay:FILE"`
+	Serve             List     `toml:"serve" flat:"serve_models" env:"COVE_SERVE_MODELS" default:"every model of the default's provider" doc:"the models that clients of the server may ask, as PROVIDER/NAME, the default first"`
+	ConnectTimeout    Duration `toml:"connect_timeout" flat:"model_connect_timeout" env:"COVE_MODEL_CONNECT_TIMEOUT" doc:"wait for a connection to a model service"`
+	FirstTokenTimeout Duration `toml:"first_token_timeout" flat:"model_first_token_timeout" env:"COVE_MODEL_FIRST_TOKEN_TIMEOUT" doc:"silence of a model before its answer begins; local models may need longer to load"`
+	StallTimeout      Duration `toml:"stall_timeout" flat:"model_stall_timeout" env:"COVE_MODEL_STALL_TIMEOUT" doc:"silence of a model in the middle of its answer"`
+	OpenAIKey         string   `toml:"openai_api_key" flat:"openai_api_key" env:"OPENAI_API_KEY" doc:"key for openai/... models" secret:"true"`
+	OpenAIBaseURL     string   `toml:"openai_base_url" flat:"openai_base_url" env:"OPENAI_BASE_URL" default:"OpenAI itself" doc:"address of any OpenAI-compatible server"`
+	AnthropicKey      string   `toml:"anthropic_api_key" flat:"anthropic_api_key" env:"ANTHROPIC_API_KEY" doc:"key for anthropic/... models" secret:"true"`
+	AnthropicBaseURL  string   `toml:"anthropic_base_url" flat:"anthropic_base_url" env:"ANTHROPIC_BASE_URL" default:"Anthropic itself" doc:"address of an Anthropic-compatible server"`
+	OllamaHost        string   `toml:"ollama_host" flat:"ollama_host" env:"OLLAMA_HOST" default:"127.0.0.1:11434" doc:"address of an Ollama server"`
+}
+
+// Turn bounds one question to a model.
+type Turn struct {
+	MaxSteps  int      `toml:"max_steps" flat:"max_steps" env:"COVE_MAX_STEPS" flag:"--max-steps" unit:"executions" doc:"how often a model may run code for one question"`
+	MaxTokens int64    `toml:"max_tokens" flat:"max_tokens" env:"COVE_MAX_TOKENS" unit:"tokens" zero:"no limit" doc:"what one question may use, in and out together"`
+	MaxTime   Duration `toml:"max_time" flat:"max_time" env:"COVE_MAX_TIME" zero:"no limit" doc:"wall clock of one question"`
+}
+
+// Serve is how `cove serve` is reached, and how it begins and ends.
+type Serve struct {
+	Listen         List     `toml:"listen" flat:"listen" env:"COVE_LISTEN" flag:"--listen" doc:"addresses that cove serve listens on; :8700 is every address of the machine, unix:/PATH a socket"`
+	AllowHosts     List     `toml:"allow_hosts" flat:"allow_hosts" env:"COVE_ALLOW_HOSTS" default:"any, but from this machine only this machine's own" doc:"names that the server is called by; .example.com stands for all that end so, * for any"`
+	AllowOrigins   List     `toml:"allow_origins" flat:"allow_origins" env:"COVE_ALLOW_ORIGINS" doc:"web pages, as https://app.example.com, whose scripts may call the server"`
+	TrustedProxies List     `toml:"trusted_proxies" flat:"trusted_proxies" env:"COVE_TRUSTED_PROXIES" doc:"addresses or networks of proxies that say in X-Forwarded-For whom they speak for"`
+	TLSCert        string   `toml:"tls_cert" flat:"tls_cert" env:"COVE_TLS_CERT" doc:"file of the server's certificate, PEM; with serve.tls_key it speaks HTTPS"`
+	TLSKey         string   `toml:"tls_key" flat:"tls_key" env:"COVE_TLS_KEY" doc:"file of the certificate's key, PEM"`
+	MetricsListen  string   `toml:"metrics_listen" flat:"metrics_listen" env:"COVE_METRICS_LISTEN" default:"only /metrics with the API, for keys of the server's admins" doc:"address for Prometheus, without keys"`
+	DebugListen    string   `toml:"debug_listen" flat:"debug_listen" env:"COVE_DEBUG_LISTEN" doc:"address of this machine for pprof"`
+	DocsPublic     bool     `toml:"docs_public" flat:"docs_public" env:"COVE_DOCS_PUBLIC" doc:"serve the pages that document the API without a key"`
+	FirstKey       string   `toml:"first_key" flat:"first_key" env:"COVE_FIRST_KEY" default:"a random one" doc:"the text of the key that cove serve makes when there is none; cove key create on any database prints such a text" secret:"true"`
+	DrainTimeout   Duration `toml:"drain_timeout" flat:"drain_timeout" env:"COVE_DRAIN_TIMEOUT" doc:"how long running work may take to end when the server is asked to end"`
+	Pool           int      `toml:"pool" flat:"pool" env:"COVE_POOL" unit:"sandboxes" zero:"none" doc:"sandboxes that are kept ready for new sessions, as far as a quarter of the free memory allows"`
+}
+
+// Limits bound what all users of a server have together, and what one request may bring.
+type Limits struct {
+	Sessions                 int     `toml:"sessions" flat:"max_sessions" env:"COVE_MAX_SESSIONS" unit:"sessions" zero:"no limit but the memory" doc:"sessions in memory at once; what memory there is bounds them in any case"`
+	SessionMemory            Size    `toml:"session_memory" flat:"max_session_memory" env:"COVE_MAX_SESSION_MEMORY" zero:"no limit" default:"half of the machine's" doc:"memory that a session of the server may ask for"`
+	Executions               int     `toml:"executions" flat:"max_executions" env:"COVE_MAX_EXECUTIONS" unit:"executions" zero:"no limit" default:"twice the processors" doc:"executions that run at once; further ones wait"`
+	Queue                    int     `toml:"queue" flat:"max_queue" env:"COVE_MAX_QUEUE" unit:"executions" doc:"executions that may wait for one kernel"`
+	Upload                   Size    `toml:"upload" flat:"max_upload" env:"COVE_MAX_UPLOAD" doc:"one file that is sent to the server"`
+	Output                   Size    `toml:"output" flat:"server_output" env:"COVE_SERVER_OUTPUT" doc:"output that the server keeps of one execution"`
+	RequestsAtOnce           int     `toml:"requests_at_once" flat:"requests_at_once" env:"COVE_REQUESTS_AT_ONCE" unit:"requests" doc:"requests and streams that are served at the same time"`
+	RequestsPerSecond        float64 `toml:"requests_per_second" flat:"requests_per_second" env:"COVE_REQUESTS_PER_SECOND" unit:"per second" zero:"no limit" doc:"requests that one key may make"`
+	ProjectRequestsPerSecond float64 `toml:"project_requests_per_second" flat:"project_requests_per_second" env:"COVE_PROJECT_REQUESTS_PER_SECOND" unit:"per second" zero:"no limit" doc:"requests that all keys of a project may make together"`
+}
+
+// Quota is what projects and keys may use that have no quota of their own.
+type Quota struct {
+	Project ProjectQuota `toml:"project"`
+	Key     KeyQuota     `toml:"key"`
+}
+
+// ProjectQuota is what a project may use.
+type ProjectQuota struct {
+	Sessions   int     `toml:"sessions" flat:"project_sessions" env:"COVE_PROJECT_SESSIONS" unit:"sessions" zero:"no limit" doc:"live sessions of a project"`
+	Executions int     `toml:"executions" flat:"project_executions" env:"COVE_PROJECT_EXECUTIONS" unit:"executions" zero:"no limit" doc:"running executions of a project"`
+	CPUSeconds float64 `toml:"cpu_seconds" flat:"project_cpu_seconds" env:"COVE_PROJECT_CPU_SECONDS" unit:"seconds" zero:"no limit" doc:"processor time of a project in a day (UTC)"`
+	Disk       Size    `toml:"disk" flat:"project_disk" env:"COVE_PROJECT_DISK" zero:"no limit" doc:"files and paused sessions of a project"`
+	Tokens     int64   `toml:"tokens" flat:"project_tokens" env:"COVE_PROJECT_TOKENS" unit:"tokens" zero:"no limit" doc:"tokens of a project in a day"`
+}
+
+// KeyQuota is what one key may use.
+type KeyQuota struct {
+	Sessions   int     `toml:"sessions" flat:"key_sessions" env:"COVE_KEY_SESSIONS" unit:"sessions" zero:"no limit" doc:"live sessions of one key"`
+	Executions int     `toml:"executions" flat:"key_executions" env:"COVE_KEY_EXECUTIONS" unit:"executions" zero:"no limit" doc:"running executions of one key"`
+	CPUSeconds float64 `toml:"cpu_seconds" flat:"key_cpu_seconds" env:"COVE_KEY_CPU_SECONDS" unit:"seconds" zero:"no limit" doc:"processor time of one key in a day"`
+	Tokens     int64   `toml:"tokens" flat:"key_tokens" env:"COVE_KEY_TOKENS" unit:"tokens" zero:"no limit" doc:"tokens of one key in a day"`
+}
+
+// Store is the database, and how long it keeps what.
+type Store struct {
+	Database       string   `toml:"database" flat:"database" env:"COVE_DATABASE" flag:"--database" default:"cove.db in the data folder" doc:"keeps history, keys and sessions' records: the path of an SQLite file, or postgres://..." secret:"true"`
+	History        bool     `toml:"history" flat:"history" env:"COVE_HISTORY" flag:"--no-history" doc:"keep what cove ask and cove chat do, for cove history"`
+	Retention      Duration `toml:"retention" flat:"retention" env:"COVE_RETENTION" zero:"for ever" doc:"how long conversations and executions are kept that nobody uses"`
+	AuditRetention Duration `toml:"audit_retention" flat:"audit_retention" env:"COVE_AUDIT_RETENTION" zero:"for ever" doc:"how long rows of the audit log are kept"`
+}
+
+// Log is what `cove serve` logs.
+type Log struct {
+	Format string `toml:"format" flat:"log_format" env:"COVE_LOG_FORMAT" flag:"--json" doc:"text or json"`
+	Level  string `toml:"level" flat:"log_level" env:"COVE_LOG_LEVEL" flag:"--quiet" doc:"debug, info, warn or error"`
+}
+
+// Remote is the server that commands use instead of this machine.
+type Remote struct {
+	Server string `toml:"server" flat:"server" env:"COVE_SERVER" flag:"--server" doc:"address of a cove server that cove ask, chat, history and the like use instead of this machine"`
+	Key    string `toml:"key" flat:"key" env:"COVE_KEY" flag:"--key" doc:"the key for that server" secret:"true"`
+}
