@@ -27,7 +27,7 @@ const (
 var layers = [][]string{
 	{"problem", "ident", "memory", "workspace"},
 	{"wire", "config", "telemetry", "pyindex", "audit", "intake", "sse", "byterange", "install", "status"},
-	{"sandbox", "model", "pyenv", "guest", "pool", "auth", "sandbox/gvisor/filters", "pydeps/require"},
+	{"sandbox", "model", "pyenv", "guest", "pool", "auth", "owner", "sandbox/gvisor/filters", "pydeps/require"},
 	{"guest/program", "surface"},
 	{"sandbox/*", "model/*", "link", "snapshot", "keeper", "pydeps/*", "pydeps/names/wheelfiles"},
 	{"sandbox/sandboxtest", "pydeps/scan", "pydeps/names/*"},

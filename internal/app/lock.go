@@ -55,7 +55,7 @@ func alreadyServed(dir string, f *os.File) error {
 		who += ")"
 	}
 	return problem.New(problem.Unavailable, "server_running", who+" uses the folder "+dir).
-		WithHint("use that one, or end it; a second server needs a folder and a database of its own: COVE_HOME=... cove serve --listen 127.0.0.1:8701")
+		WithHint("use that one, or end it; a second server needs a folder of its own: COVE_HOME=... cove serve --listen 127.0.0.1:8701")
 }
 
 // sign says who holds the lock and where it listens.

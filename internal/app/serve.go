@@ -20,6 +20,7 @@ import (
 	"cove/internal/hub"
 	"cove/internal/memory"
 	"cove/internal/named"
+	"cove/internal/owner"
 	"cove/internal/problem"
 	"cove/internal/sandbox"
 	"cove/internal/sandbox/gvisor"
@@ -29,8 +30,10 @@ import (
 )
 
 const (
-	// goodbye bounds the wait for the collector of traces after everything was paused or given up.
+	// goodbye bounds the wait for the collector of traces, and for the database, after everything was paused or given up.
 	goodbye = 2 * time.Second
+	// serveCommand is what the server is called in the words of others.
+	serveCommand = "cove serve"
 )
 
 // server is `cove serve`: everything that it has, in the order in which it is made. It is taken apart in the other order.
@@ -44,6 +47,7 @@ type server struct {
 	stopping chan struct{} // closed when the server takes nothing new
 	seen     *telemetry.Telemetry
 	store    *store.Store
+	owner    *owner.Owner
 	warm     *warmPool
 	hub      *hub.Hub
 	accounts *auth.Accounts
@@ -144,14 +148,25 @@ func (s *server) openStore(ctx context.Context, _ cli.ServerOptions) error {
 		return err
 	}
 	s.later(func() { _ = db.Close() })
-	if err := db.Claim(ctx); err != nil {
+	s.store = db
+	s.owner, err = owner.Register(ctx, owner.Options{Store: db, Folder: s.cfg.Folders.Server, Alone: true, Command: serveCommand, Log: s.log})
+	if err != nil {
 		return err
 	}
-	s.store = db
+	s.later(s.release)
 	s.about.Database = databaseName(s.cfg)
 	s.accounts = &auth.Accounts{Store: db, Audit: db}
 	s.later(s.accounts.Wait)
 	return nil
+}
+
+// release has the server be no owner any more. What it has not ended is the next one's to end.
+func (s *server) release() {
+	ctx, cancel := context.WithTimeout(context.Background(), goodbye)
+	defer cancel()
+	if err := s.owner.Release(ctx); err != nil {
+		s.log.Warn("the server is still in the database; others find out that it has ended", "error", err)
+	}
 }
 
 // openAccounts makes the first key, last of all: a start that fails would keep it from everybody for ever.
@@ -164,7 +179,7 @@ func (s *server) openAccounts(ctx context.Context, _ cli.ServerOptions) (err err
 func (s *server) openHub(context.Context, cli.ServerOptions) (err error) {
 	c := s.cfg
 	s.hub, err = hub.New(hub.Options{
-		Store: s.store, Audit: s.store, Log: s.log, Telemetry: s.seen, Models: &models{cfg: c},
+		Store: s.store.By(s.owner.ID, s.owner.Fenced), Owner: s.owner, Audit: s.store, Log: s.log, Telemetry: s.seen, Models: &models{cfg: c},
 		Sessions: serverSessions(c), Blobs: s.blobs(), Base: s.base(), Unsaved: !c.Saves(),
 		Prepare: func(ctx context.Context, b named.Base) (*named.Ground, error) { return s.warm.Prepare(ctx, b) },
 		Limits:  hubLimits(c),

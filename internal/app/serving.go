@@ -7,6 +7,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"cove/internal/owner"
 	"cove/internal/problem"
 	"cove/internal/telemetry"
 )
@@ -28,6 +29,7 @@ func (s *server) Serve(soft, hard context.Context) error {
 	loops.Go(func() error { return ended(failed, s.hub.Run(failed)) })
 	loops.Go(func() error { s.retain(failed); return nil })
 	loops.Go(func() error { giveBackMemory(failed); return nil })
+	loops.Go(func() error { return s.untilLost(failed) })
 
 	// Whatever ends the server, requests are answered until their work is done, while the hub sees to it that there is less and less of it.
 	ending, end := context.WithCancel(soft)
@@ -51,6 +53,16 @@ func (s *server) Serve(soft, hard context.Context) error {
 	}
 	s.log.Info("ended")
 	return err
+}
+
+// untilLost ends the server when other processes have taken it for dead.
+func (s *server) untilLost(ctx context.Context) error {
+	select {
+	case <-s.owner.Lost():
+		return owner.ErrLost()
+	case <-ctx.Done():
+		return nil
+	}
 }
 
 // ended makes nothing of an error that says that ctx is over.

@@ -160,13 +160,13 @@ func (h *Hub) deleteConversation(ctx context.Context, project, id string) error 
 			break
 		}
 		if running == nil {
-			return turnRunning()
+			return ErrTurnRunning()
 		}
 		running.stop(canceledTurn())
 		select {
 		case <-running.ended:
 		case <-ctx.Done():
-			return turnRunning().WithCause(context.Cause(ctx))
+			return ErrTurnRunning().WithCause(context.Cause(ctx))
 		}
 	}
 	defer h.turns.free(id)

@@ -193,6 +193,9 @@ func (h *Hub) InterruptExecution(ctx context.Context, who auth.Principal, id str
 		h.mu.Unlock()
 		e, err = h.o.Store.Execution(ctx, who.Project, id)
 	}
+	if err == nil && !e.State.Final() {
+		err = h.runsElsewhere(ctx, "execution", e.Owner)
+	}
 	h.audit(ctx, who, "execution.interrupt", id, "", err)
 	return e, err
 }

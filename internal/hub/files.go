@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"os"
 	"path"
 	"slices"
 	"strings"
@@ -70,7 +71,7 @@ func (h *Hub) addFile(ctx context.Context, who auth.Principal, n NewFile, r io.R
 	}
 	defer counted()
 	f := File{
-		ID: ident.New(ident.File), Project: who.Project, User: who.User, Name: fileName(n.Name), Size: got.size, SHA256: got.hash, Purpose: n.Purpose, Created: h.now(),
+		ID: ident.New(ident.File), Project: who.Project, User: who.User, Name: fileName(n.Name), Size: got.size, SHA256: got.hash, Purpose: n.Purpose, Created: h.now(), Home: h.home(),
 	}
 	if n.Life > 0 {
 		f.Expires = f.Created.Add(n.Life)
@@ -169,11 +170,20 @@ func (h *Hub) OpenFile(ctx context.Context, who auth.Principal, id string) (File
 	if err != nil {
 		return File{}, nil, err
 	}
-	content, err := h.contents.open(f.SHA256)
+	content, err := h.content(ctx, f)
 	if err != nil {
 		return File{}, nil, err
 	}
 	return f, content, nil
+}
+
+// content opens what is in a file.
+func (h *Hub) content(ctx context.Context, f File) (*os.File, error) {
+	content, err := h.contents.open(f.SHA256)
+	if err != nil && f.Home != "" && f.Home != h.home() {
+		return nil, h.elsewhere(ctx, "file", f.Home)
+	}
+	return content, err
 }
 
 // DeleteFile removes a stored file. Needs auth.FilesWrite.
@@ -234,7 +244,7 @@ func (h *Hub) PutFile(ctx context.Context, who auth.Principal, session, file, pa
 	if err != nil {
 		return workspace.Entry{}, err
 	}
-	content, err := h.contents.open(f.SHA256)
+	content, err := h.content(ctx, f)
 	if err != nil {
 		return workspace.Entry{}, err
 	}

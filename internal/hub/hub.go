@@ -22,6 +22,7 @@ import (
 	"cove/internal/memory"
 	"cove/internal/model"
 	"cove/internal/named"
+	"cove/internal/owner"
 	"cove/internal/problem"
 	"cove/internal/pydeps/require"
 	"cove/internal/telemetry"
@@ -30,7 +31,9 @@ import (
 
 // Options say what a hub is made of.
 type Options struct {
-	Store Store
+	Store Store // as the owner writes to it (store.Store.By)
+	// Owner is this process among those that share the store. nil: it is the only one that ever uses it, and all that is unfinished there is its own.
+	Owner *owner.Owner
 	// Sessions keeps paused sessions on the disk, and Prepare says what they stand on; a new session that Prepare's Ground starts from the
 	// beginning may come from a pool.
 	Sessions named.Store

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"cove/internal/named"
+	"cove/internal/owner"
 	"cove/internal/problem"
 )
 
@@ -26,6 +27,7 @@ func (h *Hub) Run(ctx context.Context) error {
 	var all sync.WaitGroup
 	all.Go(func() { h.saveUnsaved(ctx) })
 	all.Go(func() { h.relieve(ctx) })
+	all.Go(func() { h.recoverEvery(ctx) })
 	all.Go(func() {
 		h.every(ctx, pauseEvery, func() {
 			h.chargeAll(ctx)
@@ -89,7 +91,7 @@ func (h *Hub) departUnused(ctx context.Context, fits func(*seat) bool) {
 // sweep deletes sessions and files whose life is over, and puts right what the store was not told of when it was away.
 func (h *Hub) sweep(ctx context.Context) {
 	living := []SessionState{SessionActive, SessionPaused, SessionLost}
-	expired, err := h.o.Store.SessionsWhere(ctx, Where{States: living, ExpiredBy: h.now()}, sweepBatch)
+	expired, err := h.o.Store.SessionsWhere(ctx, Where{States: living, ExpiredBy: h.now(), Reach: h.home(), Free: true, By: h.me()}, sweepBatch)
 	if err != nil {
 		h.log.WarnContext(ctx, "sessions whose life is over were not looked for", "error", err)
 		return
@@ -111,7 +113,9 @@ func (h *Hub) sweep(ctx context.Context) {
 
 // reconcile corrects records that call a session active which is not in memory.
 func (h *Hub) reconcile(ctx context.Context) {
-	rows, err := h.o.Store.SessionsWhere(ctx, Where{States: []SessionState{SessionActive}, UsedUntil: h.now().Add(-sweepEvery)}, everything)
+	rows, err := h.o.Store.SessionsWhere(ctx, Where{
+		States: []SessionState{SessionActive}, UsedUntil: h.now().Add(-sweepEvery), InMemory: true, By: h.me(),
+	}, everything)
 	if err != nil {
 		return
 	}
@@ -131,8 +135,7 @@ func (h *Hub) correct(ctx context.Context, row Session) error {
 	if err == nil && info.State == named.Running {
 		return nil
 	}
-	_, _, err = h.settleSession(ctx, row, info, err == nil)
-	return err
+	return h.settleSession(ctx, row, info, err == nil)
 }
 
 // Drain refuses new work (problem.Unavailable, code "draining") and pauses every session as soon as nobody uses it. Who uses one may do so until ctx
@@ -148,6 +151,9 @@ func (h *Hub) Drain(ctx context.Context) error {
 	h.mu.Unlock()
 	h.log.LogAttrs(ctx, slog.LevelInfo, "draining", slog.Int("work", busy), slog.Int("sessions", sessions))
 	patient := context.WithoutCancel(ctx)
+	if h.fenced() {
+		h.interrupt(owner.ErrLost())
+	}
 	if !h.empty(ctx) {
 		h.interrupt(errDraining)
 		h.emptyWithin(patient, interruptPatience)

@@ -111,7 +111,7 @@ func (h *Hub) told(ctx context.Context, s *seat, state SessionState, reason stri
 			if row.State == SessionDeleted {
 				return sessionGone()
 			}
-			row.State, row.Reason, row.Disk, row.Saved = state, reason, disk, head.Saved
+			row.State, row.Reason, row.Disk, row.Saved, row.Owner = state, reason, disk, head.Saved, ""
 			if r != nil {
 				row.Rollback = r
 			}

@@ -241,6 +241,13 @@ func (h *Hub) sit(ctx context.Context, project, id string) (*seat, <-chan struct
 	if err != nil {
 		return nil, nil, err
 	}
+	abandoned, err := h.here(ctx, row)
+	if abandoned {
+		row, err = h.settleAbandoned(ctx, row)
+	}
+	if err != nil {
+		return nil, nil, err
+	}
 	return h.sitDown(ctx, project, id, &row, false)
 }
 
@@ -426,7 +433,7 @@ func (h *Hub) become(ctx context.Context, s *seat, state SessionState, reason st
 		if row.State == SessionDeleted {
 			return sessionGone()
 		}
-		row.State, row.Reason = state, reason
+		row.State, row.Reason, row.Home, row.Owner = state, reason, h.home(), h.me()
 		return nil
 	})
 }

@@ -25,6 +25,7 @@ import (
 	"cove/internal/interpreter"
 	"cove/internal/kernel"
 	"cove/internal/named"
+	"cove/internal/owner"
 	"cove/internal/problem"
 	"cove/internal/pydeps/require"
 	"cove/internal/sandbox"
@@ -350,15 +351,19 @@ func newLife(t *testing.T, change func(*hub.Options)) *life {
 func lifeIn(t *testing.T, dir string, s *store.Store, change func(*hub.Options)) *life {
 	t.Helper()
 	l := &life{t: t, dir: dir, store: s, toys: &toys{}}
+	own, err := owner.Register(t.Context(), owner.Options{Store: s, Folder: dir, Alone: true, Command: "test"})
+	if err != nil {
+		t.Fatal(err)
+	}
 	o := hub.Options{
-		Store: s, Sessions: named.Store{Dir: filepath.Join(dir, "sessions")}, Prepare: l.toys.prepare, Audit: s, Blobs: filepath.Join(dir, "blobs"),
+		Store: s.By(own.ID, own.Fenced), Owner: own, Sessions: named.Store{Dir: filepath.Join(dir, "sessions")}, Prepare: l.toys.prepare, Audit: s, Blobs: filepath.Join(dir, "blobs"),
 		Base:   named.Base{Engine: "toys", Packages: "standard", Limits: named.LimitsOf(sandbox.Limits{})},
 		Limits: hub.DefaultLimits(), Turns: interpreter.DefaultLimits(),
 	}
 	if change != nil {
 		change(&o)
 	}
-	var err error
+
 	if l.Hub, err = hub.New(o); err != nil {
 		t.Fatal(err)
 	}
@@ -369,6 +374,9 @@ func lifeIn(t *testing.T, dir string, s *store.Store, change func(*hub.Options))
 		ctx, cancel := context.WithCancel(context.Background())
 		cancel()
 		if err := l.Drain(ctx); err != nil {
+			t.Error(err)
+		}
+		if err := own.Release(context.Background()); err != nil {
 			t.Error(err)
 		}
 		if err := s.Close(); err != nil {

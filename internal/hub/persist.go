@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"cove/internal/owner"
 	"cove/internal/problem"
 )
 
@@ -24,6 +25,9 @@ func (h *Hub) persist(ctx context.Context, write func(ctx context.Context) error
 	for refusals := 0; ; {
 		err := write(ctx)
 		away := problem.Is(err, problem.Unavailable)
+		if owner.IsLost(err) {
+			return err
+		}
 		h.answered(err)
 		if err == nil || problem.Is(err, problem.NotFound) || ctx.Err() != nil || h.givenUp() {
 			return err

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"time"
 
 	"cove/internal/ident"
 	"cove/internal/kernel"
@@ -17,20 +18,21 @@ import (
 const (
 	recoverBatch = 500
 	everything   = 1 << 30
+	orphanAge    = 10 * time.Minute
 )
 
-// Recover brings the records in line with the machine after a start: what a killed server left running is lost or taken back, executions
-// without an end get one. Call it once, before anything else.
+// Recover ends what dead owners left unfinished, and says what of their sessions is lost; what living ones do is not touched. An owner that is alone in its home
+// brings all records of the home in line with its disk, too, and removes from the disk what belongs to nobody; for others Recover costs three queries. Call
+// it once, before anything else; Run does the same again and again, but for the disk.
 func (h *Hub) Recover(ctx context.Context) error {
 	began, before := h.now(), h.lost.Load()
-	if err := h.recoverExecutions(ctx); err != nil {
-		return fmt.Errorf("recover executions: %w", err)
+	if err := h.recoverAbandoned(ctx); err != nil {
+		return err
 	}
-	if err := h.recoverTurns(ctx); err != nil {
-		return fmt.Errorf("recover turns: %w", err)
-	}
-	if err := h.recoverSessions(ctx); err != nil {
-		return fmt.Errorf("recover sessions: %w", err)
+	if h.o.Owner == nil || h.o.Owner.Alone() {
+		if err := h.recoverHome(ctx); err != nil {
+			return fmt.Errorf("recover sessions: %w", err)
+		}
 	}
 	h.log.LogAttrs(ctx, slog.LevelInfo, "recovered", slog.Int64("lost", h.lost.Load()-before), slog.Float64("seconds", h.now().Sub(began).Seconds()))
 	return nil
@@ -44,23 +46,19 @@ func (h *Hub) recoverExecutions(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for {
-		unfinished, err := h.o.Store.UnfinishedExecutions(ctx, recoverBatch)
+	for before := ""; ; {
+		unfinished, err := h.o.Store.AbandonedExecutions(ctx, recoverBatch)
 		if err != nil || len(unfinished) == 0 {
 			return err
 		}
-		ended := 0
+		if unfinished[0].ID == before { // others may have ended it, but then it would not be here again
+			return problem.New(problem.Internal, "recover_stuck", "executions that a former server left cannot be ended")
+		}
+		before = unfinished[0].ID
 		for _, e := range unfinished {
-			first, err := h.loseExecution(ctx, e, body)
-			if err != nil {
+			if _, err := h.loseExecution(ctx, e, body); err != nil && !problem.Is(err, problem.NotFound) {
 				return err
 			}
-			if first {
-				ended++
-			}
-		}
-		if ended == 0 {
-			return problem.New(problem.Internal, "recover_stuck", "executions that a former server left cannot be ended")
 		}
 	}
 }
@@ -88,12 +86,12 @@ func (h *Hub) loseExecution(ctx context.Context, e Execution, body []byte) (firs
 	return first, err
 }
 
-// recoverSessions finds out what there is of sessions that were in memory, and removes what belongs to nobody.
-func (h *Hub) recoverSessions(ctx context.Context) error {
+// recoverHome finds out what there is of the sessions of this home that no living process has in memory, and removes what belongs to nobody.
+func (h *Hub) recoverHome(ctx context.Context) error {
 	if err := h.o.Sessions.Sweep(); err != nil {
 		return err
 	}
-	infos, err := h.o.Sessions.List()
+	infos, err := h.o.Sessions.List() // before the records: a session that others make meanwhile has its record first
 	if err != nil {
 		return err
 	}
@@ -101,33 +99,69 @@ func (h *Hub) recoverSessions(ctx context.Context) error {
 	for _, info := range infos {
 		there[info.Name] = info
 	}
-	rows, err := h.o.Store.SessionsWhere(ctx, Where{States: []SessionState{SessionActive, SessionPaused, SessionLost}}, everything)
+	where := Where{States: []SessionState{SessionActive, SessionPaused, SessionLost}, Home: h.home()}
+	rows, err := h.o.Store.SessionsWhere(ctx, where, everything)
 	if err != nil {
 		return err
 	}
 	known := map[string]bool{}
 	for _, row := range rows {
 		known[row.ID] = true
+	}
+	where.Free, where.By = true, h.me()
+	if rows, err = h.o.Store.SessionsWhere(ctx, where, everything); err != nil {
+		return err
+	}
+	for _, row := range rows {
 		info, ok := there[row.ID]
-		state, reason, err := h.settleSession(ctx, row, info, ok)
-		if err != nil {
-			return err
+		if ok && info.State == named.Running {
+			continue // a process of this home has taken it since
 		}
-		if state == SessionLost && row.State != SessionLost {
-			h.lost.Add(1)
-			h.sessionSeen(ctx, string(SessionLost), row.ID, row.Project, slog.String("reason", reason))
+		if err := h.settleSession(ctx, row, info, ok); err != nil {
+			return err
 		}
 	}
 	return h.removeOrphans(ctx, there, known)
 }
 
-// settleSession records what a session is that no server has in memory, and what it lost.
-func (h *Hub) settleSession(ctx context.Context, row Session, info named.Info, ok bool) (state SessionState, reason string, err error) {
+// settleSession records what a session of this home is that no process has in memory, and what it lost.
+func (h *Hub) settleSession(ctx context.Context, row Session, info named.Info, ok bool) error {
+	was := row.State
+	if row.Owner != "" {
+		row.State, row.Reason = SessionActive, "" // whatever others said of it who cannot see its disk
+	}
+	state, reason, lost, err := h.remains(ctx, row, info, ok)
+	if err != nil || state == was && reason == row.Reason && row.Owner == "" && row.Home == h.home() {
+		return err
+	}
+	mine := false
+	_, err = h.o.Store.UpdateSession(ctx, row.Project, row.ID, func(s *Session) error {
+		if mine = s.State != SessionDeleted && s.Owner == row.Owner; !mine {
+			return nil
+		}
+		if s.Home, s.Owner = h.home(), ""; state == row.State && reason == row.Reason {
+			return nil
+		}
+		s.State, s.Reason, s.Saved, s.Rollback = state, reason, info.Head.Saved, lost
+		if s.Disk = 0; ok && info.Head.Snapshot != "" {
+			s.Disk = info.Disk
+		}
+		return nil
+	})
+	if mine && err == nil && state == SessionLost && was != SessionLost {
+		h.lost.Add(1)
+		h.sessionSeen(ctx, string(SessionLost), row.ID, row.Project, slog.String("reason", reason))
+	}
+	return err
+}
+
+// remains says what a session is that left the memory with its process, and what it lost.
+func (h *Hub) remains(ctx context.Context, row Session, info named.Info, ok bool) (state SessionState, reason string, lost *Rollback, err error) {
 	state, reason = found(row, info, ok)
 	if state == row.State && reason == row.Reason {
-		return state, reason, nil
+		return state, reason, row.Rollback, nil
 	}
-	lost := row.Rollback
+	lost = row.Rollback
 	if state == SessionLost || ok && info.State == named.Lost {
 		why := reason
 		if info.State == named.Lost {
@@ -135,7 +169,7 @@ func (h *Hub) settleSession(ctx context.Context, row Session, info named.Info, o
 		}
 		lost, err = h.rollback(ctx, row, info.Head.Saved, why)
 		if err != nil {
-			return state, reason, err
+			return state, reason, nil, err
 		}
 		switch fresh := len(lost.Executions); {
 		case row.Rollback != nil && fresh == len(row.Rollback.Executions), row.Rollback == nil && fresh == 0:
@@ -149,17 +183,7 @@ func (h *Hub) settleSession(ctx context.Context, row Session, info named.Info, o
 			state = SessionLost
 		}
 	}
-	_, err = h.o.Store.UpdateSession(ctx, row.Project, row.ID, func(s *Session) error {
-		if s.State == SessionDeleted {
-			return nil
-		}
-		s.State, s.Reason, s.Saved, s.Rollback = state, reason, info.Head.Saved, lost
-		if s.Disk = 0; ok && info.Head.Snapshot != "" {
-			s.Disk = info.Disk
-		}
-		return nil
-	})
-	return state, reason, err
+	return state, reason, lost, nil
 }
 
 // found says what a session is whose server has ended. A session was used since it was brought into memory when its record was touched after that.
@@ -196,7 +220,7 @@ func (h *Hub) removeOrphans(ctx context.Context, there map[string]named.Info, kn
 		}
 	}
 	if len(orphans) > 0 && len(known) == 0 {
-		deleted, err := h.o.Store.SessionsWhere(ctx, Where{States: []SessionState{SessionDeleted}}, 1)
+		deleted, err := h.o.Store.SessionsWhere(ctx, Where{States: []SessionState{SessionDeleted}, Home: h.home()}, 1)
 		if err != nil {
 			return err
 		}
@@ -205,7 +229,14 @@ func (h *Hub) removeOrphans(ctx context.Context, there map[string]named.Info, kn
 			return nil
 		}
 	}
+	shared, err := h.neighbours(ctx)
+	if err != nil {
+		return err
+	}
 	for _, name := range orphans {
+		if shared && h.now().Sub(there[name].Created) < orphanAge {
+			continue // another process may be about to record it
+		}
 		if err := h.o.Sessions.Remove(ctx, name, command); err != nil {
 			h.log.WarnContext(ctx, "what is left of a session was not removed", "session", name, "error", err)
 			continue

@@ -11,6 +11,7 @@ import (
 	"cove/internal/audit"
 	"cove/internal/ident"
 	"cove/internal/kernel"
+	"cove/internal/owner"
 	"cove/internal/problem"
 	"cove/internal/telemetry"
 )
@@ -31,6 +32,8 @@ func (h *Hub) begin(ctx context.Context) (work context.Context, end func(), err 
 	defer h.mu.Unlock()
 	switch {
 	case isWork(ctx):
+	case h.fenced():
+		return nil, nil, owner.ErrLost()
 	case h.draining:
 		return nil, nil, drained()
 	case h.owing > 0:
@@ -102,7 +105,7 @@ func (h *Hub) admit(ctx context.Context, e Execution, asked ...audit.Row) (Execu
 	if e.Kernel == "" {
 		e.Kernel = mainKernel
 	}
-	e.State, e.Created = ExecutionQueued, h.now()
+	e.State, e.Created, e.Owner = ExecutionQueued, h.now(), h.me()
 	t := &task{id: e.ID, session: e.Session, kernel: e.Kernel, project: e.Project, key: e.Key, of: e.Turn, turn: make(chan struct{}), came: time.Now()}
 	ctx, t.over = telemetry.Span(ctx, spanExecution, slog.String("execution", e.ID), slog.String("session", e.Session), slog.String("kernel", e.Kernel))
 	t.ctx, t.stop = context.WithCancelCause(ctx)

@@ -59,7 +59,7 @@ func (h *Hub) newRow(who auth.Principal, n NewSession) Session {
 	now, limits := h.now(), h.o.Base.Limits
 	row := Session{
 		ID: ident.New(ident.Session), Project: who.Project, User: who.User, Key: who.Key, Name: n.Name, Metadata: n.Metadata, State: SessionActive,
-		Created: now, Used: now, Idle: n.Idle, Packages: n.Packages, Memory: n.Memory, CPUs: n.CPUs,
+		Created: now, Used: now, Idle: n.Idle, Packages: n.Packages, Memory: n.Memory, CPUs: n.CPUs, Home: h.home(), Owner: h.me(),
 	}
 	if row.Packages == "" {
 		row.Packages = h.o.Base.Packages
@@ -297,6 +297,9 @@ func (h *Hub) PauseSession(ctx context.Context, who auth.Principal, id string) (
 		err = h.unsavable()
 	}
 	if err == nil {
+		_, err = h.here(ctx, row)
+	}
+	if err == nil {
 		err = h.pause(ctx, who.Project, id, nil)
 	}
 	if err == nil {
@@ -338,6 +341,9 @@ func (h *Hub) forkSession(ctx context.Context, who auth.Principal, id string, n 
 	if err != nil {
 		return Session{}, err
 	}
+	if _, err := h.here(ctx, source); err != nil {
+		return Session{}, err
+	}
 	if !h.saves() {
 		return Session{}, h.unsavable()
 	}
@@ -352,7 +358,7 @@ func (h *Hub) forkSession(ctx context.Context, who auth.Principal, id string, n 
 		n.CPUs = source.CPUs
 	}
 	row := h.newRow(who, n)
-	row.State, row.Executions = SessionPaused, source.Executions
+	row.State, row.Executions, row.Owner = SessionPaused, source.Executions, ""
 	err = row.check(h.o.Base.Packages)
 	if err == nil && row.CPUs != source.CPUs {
 		err = h.cpusFor(row)
@@ -413,9 +419,28 @@ func (h *Hub) copySession(ctx context.Context, from string, row *Session) error 
 func (h *Hub) DeleteSession(ctx context.Context, who auth.Principal, id string) error {
 	err := who.Require(auth.SessionsWrite)
 	if err == nil {
+		err = h.mayDelete(ctx, who.Project, id)
+	}
+	if err == nil {
 		err = h.deleteSession(ctx, who.Project, id)
 	}
 	h.audit(ctx, who, "session.delete", id, "", err)
+	return err
+}
+
+// mayDelete refuses for a session that another process may have in memory. One of a home where nobody works can be deleted anywhere: what is left of it on
+// that disk belongs to nobody, and is removed when a server works there again.
+func (h *Hub) mayDelete(ctx context.Context, project, id string) error {
+	row, err := h.o.Store.Session(ctx, project, id)
+	if err != nil {
+		return err
+	}
+	if row.Home != "" && row.Home != h.home() {
+		if _, served, err := h.o.Store.Home(ctx, row.Home); err == nil && !served {
+			return nil
+		}
+	}
+	_, err = h.here(ctx, row)
 	return err
 }
 

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"cove/internal/audit"
+	"cove/internal/owner"
 )
 
 // Store keeps records. Package store implements it on SQLite and PostgreSQL. Everything that returned without an error is durable.
@@ -19,6 +20,7 @@ type Store interface {
 	UsageStore
 	Searcher
 	Rememberer
+	OwnerStore
 	// Ping says whether the database answers.
 	Ping(ctx context.Context) error
 }
@@ -44,11 +46,28 @@ type SessionStore interface {
 	SessionsWhere(ctx context.Context, w Where, limit int) ([]Session, error)
 	// HeldDisk is the sum of Session.Disk and of files of a project.
 	HeldDisk(ctx context.Context, project string) (int64, error)
+	// AbandonedSessions returns those of all projects that dead owners had in memory: of a home and of none, and of other homes those that are active.
+	AbandonedSessions(ctx context.Context, home string, limit int) ([]Session, error)
+}
+
+// OwnerStore tells of owners; see package owner.
+type OwnerStore interface {
+	// Owner returns an owner that lives. Not found: "owner_not_found".
+	Owner(ctx context.Context, id string) (owner.Record, error)
+	// Home returns a home, and whether an owner lives there. Not found: "home_not_found".
+	Home(ctx context.Context, id string) (h owner.Home, served bool, err error)
+	// Neighbours is how many owners besides one live in a home.
+	Neighbours(ctx context.Context, id, home string) (int, error)
 }
 
 // Where picks sessions for the life cycle; all that is set must hold.
 type Where struct {
 	States    []SessionState
+	Home      string    // on whose disk they are; those without a home count as everybody's
+	Reach     string    // a home: those on its disk, without a home, and on the disks of homes where no owner lives
+	Free      bool      // no living owner but By has them in memory
+	By        string    // an owner
+	InMemory  bool      // By has them in memory
 	UsedUntil time.Time // not used after
 	ExpiredBy time.Time
 }
@@ -72,8 +91,8 @@ type ExecutionStore interface {
 	FinishExecution(ctx context.Context, e Execution, last []StoredEvent) (first bool, err error)
 	// ExecutionsSince returns at most limit executions of a session that began and ended after a time, the oldest first.
 	ExecutionsSince(ctx context.Context, project, session string, since time.Time, limit int) ([]Execution, error)
-	// UnfinishedExecutions returns those of all projects.
-	UnfinishedExecutions(ctx context.Context, limit int) ([]Execution, error)
+	// AbandonedExecutions returns those of all projects that have not ended and whose owners are dead.
+	AbandonedExecutions(ctx context.Context, limit int) ([]Execution, error)
 }
 
 // EventStore keeps events.
@@ -94,7 +113,7 @@ type ConversationStore interface {
 	Conversation(ctx context.Context, project, id string) (Conversation, error)
 	Conversations(ctx context.Context, project string, f ConversationFilter, p Page) (Listing[Conversation], error)
 	UpdateConversation(ctx context.Context, project, id string, change func(*Conversation) error) (Conversation, error)
-	// DeleteConversation removes it with its turns, their executions and events.
+	// DeleteConversation removes it with its turns, their executions and events. turn_running as with AddTurn.
 	DeleteConversation(ctx context.Context, project, id string) error
 	TurnStore
 }
@@ -102,7 +121,7 @@ type ConversationStore interface {
 // TurnStore keeps turns.
 type TurnStore interface {
 	TurnReader
-	// AddTurn writes the turn and touches its conversation.
+	// AddTurn writes the turn and touches its conversation. turn_running where another living owner has one there that has not ended and is not hidden.
 	AddTurn(ctx context.Context, t Turn) error
 	// FinishTurn writes the final state with the last events, as FinishExecution does.
 	FinishTurn(ctx context.Context, t Turn, last []StoredEvent) (first bool, err error)
@@ -118,8 +137,8 @@ type TurnReader interface {
 	Branch(ctx context.Context, project, turn string) ([]Turn, error)
 	// TurnsSize is how many bytes the records of a conversation's turns have, or with turn the one's of that id; 0 where there are none.
 	TurnsSize(ctx context.Context, project, conversation, turn string) (int64, error)
-	// UnfinishedTurns returns those of all projects.
-	UnfinishedTurns(ctx context.Context, limit int) ([]Turn, error)
+	// AbandonedTurns returns those of all projects that have not ended and whose owners are dead.
+	AbandonedTurns(ctx context.Context, limit int) ([]Turn, error)
 }
 
 // FileStore keeps the records of stored files. Not found: "file_not_found".

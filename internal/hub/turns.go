@@ -129,6 +129,9 @@ func (h *Hub) CancelTurn(ctx context.Context, who auth.Principal, id string) (Tu
 		}
 		t, err = h.turn(ctx, who.Project, id)
 	}
+	if err == nil && !t.State.Final() {
+		err = h.runsElsewhere(ctx, "turn", t.Owner)
+	}
 	h.audit(ctx, who, "turn.cancel", id, "", err)
 	return t, err
 }
@@ -137,7 +140,8 @@ func canceledTurn() *problem.Error {
 	return problem.New(problem.Canceled, "canceled", "the turn was cancelled")
 }
 
-func turnRunning() *problem.Error {
+// ErrTurnRunning is what a conversation says in which a turn has not ended.
+func ErrTurnRunning() *problem.Error {
 	return problem.New(problem.Invalid, "turn_running", "the conversation has a turn that has not ended").
 		WithHint("wait for its end, cancel it, or begin another conversation")
 }
@@ -152,7 +156,7 @@ func (h *Hub) DeleteTurn(ctx context.Context, who auth.Principal, id string) err
 	switch {
 	case err != nil:
 	case !t.State.Final():
-		err = turnRunning()
+		err = ErrTurnRunning()
 	case t.Hidden:
 		err = h.forgetTurn(ctx, t)
 	default:

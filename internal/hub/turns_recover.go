@@ -11,30 +11,24 @@ import (
 
 // recoverTurns ends the turns that a killed server ran, and removes what there is of hidden ones. Their executions have ended before.
 func (h *Hub) recoverTurns(ctx context.Context) error {
-	for {
-		unfinished, err := h.o.Store.UnfinishedTurns(ctx, recoverBatch)
+	for before := ""; ; {
+		unfinished, err := h.o.Store.AbandonedTurns(ctx, recoverBatch)
 		if err != nil || len(unfinished) == 0 {
 			return err
 		}
-		ended := 0
+		if unfinished[0].ID == before { // others may have ended it, but then it would not be here again
+			return problem.New(problem.Internal, "recover_stuck", "turns that a former server left cannot be ended")
+		}
+		before = unfinished[0].ID
 		for _, t := range unfinished {
 			if t.Hidden {
-				if err := h.forgetTurn(ctx, t); err != nil && problem.Of(err).Kind != problem.NotFound {
-					return err
-				}
-				ended++
-				continue
+				err = h.forgetTurn(ctx, t)
+			} else {
+				_, err = h.loseTurn(ctx, t)
 			}
-			first, err := h.loseTurn(ctx, t)
-			if err != nil {
+			if err != nil && !problem.Is(err, problem.NotFound) {
 				return err
 			}
-			if first {
-				ended++
-			}
-		}
-		if ended == 0 {
-			return problem.New(problem.Internal, "recover_stuck", "turns that a former server left cannot be ended")
 		}
 	}
 }

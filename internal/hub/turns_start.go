@@ -110,7 +110,7 @@ func (h *Hub) startTurn(ctx context.Context, who auth.Principal, n NewTurn) (Tur
 	}
 	if _, ok := h.turns.reserve(conversation.ID, p.turn.ID); !ok {
 		end()
-		return Turn{}, turnRunning()
+		return Turn{}, ErrTurnRunning()
 	}
 	p.log = h.openLog(p.turn.ID) // whoever finds the turn as soon as it is recorded can follow it
 	if err := h.prepareTurn(ctx, p, n, conversation, parent); err != nil {
@@ -196,7 +196,7 @@ func (h *Hub) planModel(ctx context.Context, p *plan, n NewTurn) error {
 	prompt := cmp.Or(n.Prompt, wordsOf(n.Input))
 	p.turn = Turn{
 		ID: ident.New(ident.Turn), Project: p.who.Project, User: p.who.User, Key: p.who.Key, Parent: n.Parent, State: TurnRunning, Model: m.Name(),
-		Prompt: prompt, Created: h.now(), Foreign: n.Foreign, Hidden: n.Hidden,
+		Prompt: prompt, Created: h.now(), Foreign: n.Foreign, Hidden: n.Hidden, Owner: h.me(),
 	}
 	return nil
 }
@@ -216,7 +216,7 @@ func (h *Hub) planConversation(ctx context.Context, p *plan, n NewTurn) (Convers
 			}
 			return Conversation{}, Turn{}, problem.New(problem.Invalid, "turn_invalid", "the turn to go on from is another conversation's")
 		case !parent.State.Final():
-			return Conversation{}, Turn{}, turnRunning()
+			return Conversation{}, Turn{}, ErrTurnRunning()
 		case parent.Hidden:
 			return Conversation{}, Turn{}, problem.New(problem.NotFound, "turn_not_found", "the turn to go on from was not stored").
 				WithHint("have turns stored that others go on from")
@@ -271,6 +271,9 @@ func (h *Hub) planSession(ctx context.Context, p *plan, n NewTurn, c Conversatio
 		row, err := h.row(ctx, p.who, id)
 		switch {
 		case err == nil:
+			if _, err := h.here(ctx, row); err != nil {
+				return err
+			}
 			p.turn.Session = id
 			if row.State == SessionLost && row.Rollback == nil {
 				p.notices = append(p.notices, "The session was lost ("+cmp.Or(row.Reason, "its sandbox died")+"); it goes on from what was saved of it.")

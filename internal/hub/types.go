@@ -45,6 +45,9 @@ type Session struct {
 	Disk       int64     // bytes of its snapshot; 0 while none exists
 	Saved      time.Time // of its snapshot; zero while none exists
 	Rollback   *Rollback // what it lost, until somebody acknowledges that; nil: nothing
+	Home       string    // on whose disk it is; see package owner. "": from before there were homes, or restored from a backup
+	// Owner is the process that has it in memory, or that died having it there and of which the home has not found out yet what that cost; "": none.
+	Owner string
 }
 
 // Rollback says that a session went back to what was saved of it, and what that took along. Files that clients had put in are not among it: they are
@@ -100,6 +103,7 @@ type Execution struct {
 	CPU      time.Duration // of its sandbox, see tally; 0: it could not be measured
 	Events   int64         // the last event's Seq
 	Dropped  int64         // bytes of output that are not kept
+	Owner    string        // the process that runs it, or has run it; see package owner
 }
 
 // Conversation is the turns of a user with a model, bound to a session.
@@ -160,6 +164,7 @@ type Turn struct {
 	Foreign json.RawMessage
 	// Hidden turns were asked not to be stored: they are there while they run, and not afterwards.
 	Hidden bool
+	Owner  string // the process that runs it, or has run it; see package owner
 }
 
 // File is a stored file, beside any session. Its content is kept by its hash.
@@ -171,6 +176,7 @@ type File struct {
 	Size    int64
 	SHA256  string // hex
 	Purpose string // the caller's word; OpenAI's surface has some
+	Home    string // on whose disk its content was put, as Session.Home
 	Created time.Time
 	Expires time.Time // zero: never
 }

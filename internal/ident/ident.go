@@ -22,6 +22,8 @@ const (
 	Key          = "key"
 	Audit        = "aud"
 	Request      = "req"
+	Owner        = "own"
+	Home         = "hom"
 )
 
 // bodyLength is the number of characters behind the prefix: 48 bits of milliseconds and 80 random bits in Crockford's base 32.

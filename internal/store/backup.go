@@ -52,8 +52,9 @@ const (
 	kindBytes = "bytes" // base64
 )
 
-// tables lists all tables with their columns, those first that others refer to, without promises: an idempotency key is for a request that is
-// repeated within a day, not for another database. A test compares it with the schema.
+// tables lists all tables with their columns, those first that others refer to. It has no promises, since an idempotency key is for a request that is
+// repeated within a day and not for another database, and neither owners nor homes: what was restored is nobody's, and what had not ended when it was backed
+// up is ended by the first server that starts. A test compares it with the schema.
 func tables() []backupTable {
 	table := func(name, columns string) backupTable {
 		return backupTable{Name: name, Columns: strings.Split(columns, ", ")}

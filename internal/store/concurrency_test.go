@@ -192,28 +192,6 @@ func TestAWriteWaitsForAnotherProcess(t *testing.T) {
 	wantCode(t, err, "session_not_found")
 }
 
-func TestOneServerHasADatabase(t *testing.T) {
-	t.Parallel()
-	for name, database := range databases() {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			ctx, address := t.Context(), database(t)
-			first, err := store.Open(ctx, store.Options{Database: address})
-			must(t, err)
-			must(t, first.Claim(ctx))
-			second := open(t, address)
-			must(t, second.AddSession(ctx, session("ses_1", 0))) // commands work beside a server
-			short, cancel := context.WithTimeout(ctx, 50*time.Millisecond)
-			defer cancel()
-			wantCode(t, second.Claim(short), "database_served")
-			waiting := make(chan error, 1)
-			go func() { waiting <- second.Claim(ctx) }()
-			must(t, first.Close())
-			must(t, <-waiting)
-		})
-	}
-}
-
 func TestAClosedStoreRefuses(t *testing.T) {
 	t.Parallel()
 	for name, database := range databases() {

@@ -47,6 +47,9 @@ func (s *Store) DeleteConversation(ctx context.Context, project, id string) erro
 		if _, err := one(ctx, q, conversationFields, "FROM conversations WHERE id = $1 AND project = $2"+s.dialect.forUpdate, clean(id), project); err != nil {
 			return found(err, "conversation")
 		}
+		if err := s.aloneInConversation(ctx, q, clean(id)); err != nil {
+			return err
+		}
 		return deleteConversation(ctx, q, clean(id))
 	})
 }

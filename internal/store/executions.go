@@ -94,7 +94,12 @@ func (s *Store) ExecutionsSince(ctx context.Context, project, session string, si
 		strconv.Itoa(max(limit, 0)), clean(session), project, micros(since))
 }
 
-// UnfinishedExecutions implements hub.ExecutionStore. The oldest come first.
-func (s *Store) UnfinishedExecutions(ctx context.Context, limit int) ([]hub.Execution, error) {
-	return all(ctx, s, executionFields, "FROM executions WHERE unfinished = 1 ORDER BY created, id LIMIT "+strconv.Itoa(max(limit, 0)))
+// AbandonedExecutions implements hub.ExecutionStore. The oldest come first.
+func (s *Store) AbandonedExecutions(ctx context.Context, limit int) ([]hub.Execution, error) {
+	return all(ctx, s, executionFields, "FROM executions WHERE unfinished = 1 AND "+ownerDead("executions")+" ORDER BY created, id LIMIT "+strconv.Itoa(max(limit, 0)))
+}
+
+// ownerDead is the condition that a record's owner does not live; none is dead.
+func ownerDead(table string) string {
+	return "NOT EXISTS (SELECT 1 FROM owners WHERE owners.id = " + table + ".owner)"
 }

@@ -34,7 +34,6 @@ const (
 type server struct {
 	db       *sql.DB
 	patience time.Duration // operationTime, but in tests
-	claimed  *sql.Conn     // holds the server's claim; nil without one
 }
 
 func openPostgres(ctx context.Context, o Options) (*Store, error) {
@@ -69,7 +68,8 @@ func openPostgres(ctx context.Context, o Options) (*Store, error) {
 		return nil, fmt.Errorf("open the database: %w", explain(err))
 	}
 	return &Store{base: timed{s}, searching: longestSearch, dialect: dialect{
-		forUpdate: " FOR UPDATE", alone: "SELECT pg_advisory_xact_lock(" + strconv.Itoa(accountsLock) + ")",
+		forUpdate: " FOR UPDATE", forKeyShare: " FOR KEY SHARE", clock: "CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000000 AS BIGINT)",
+		alone: "SELECT pg_advisory_xact_lock(" + strconv.Itoa(accountsLock) + ")",
 	}}, nil
 }
 
@@ -77,7 +77,6 @@ func openPostgres(ctx context.Context, o Options) (*Store, error) {
 const (
 	migrationLock = 7_301_204_886
 	accountsLock  = 7_301_204_887
-	serverLock    = 7_301_204_888
 )
 
 // prepare migrates over connections of its own, which no timeout ends. One server at a time does so.
@@ -202,8 +201,5 @@ func (s *server) restore(ctx context.Context, do func(context.Context, queryer) 
 }
 
 func (s *server) close() error {
-	if s.claimed != nil {
-		_ = s.claimed.Close() // its lock ends with the database's connections
-	}
 	return s.db.Close()
 }

@@ -16,6 +16,7 @@ func sessionFields(s *hub.Session) []field {
 		{"created", moment{&s.Created}}, {"used", moment{&s.Used}}, {"expires", moment{&s.Expires}}, {"idle", span{&s.Idle}},
 		{"packages", textOf(&s.Packages)}, {"memory", countOf(&s.Memory)}, {"cpus", decimal{&s.CPUs}}, {"executions", countOf(&s.Executions)},
 		{"disk", countOf(&s.Disk)}, {"saved", moment{&s.Saved}}, {"rollback", documentOf(&s.Rollback)},
+		{"owner", textOf(&s.Owner)}, {"home", textOf(&s.Home)},
 	}
 }
 
@@ -23,7 +24,7 @@ func executionFields(e *hub.Execution) []field {
 	return append([]field{
 		{"id", textOf(&e.ID)}, {"project", textOf(&e.Project)}, {"user_id", textOf(&e.User)}, {"key_id", textOf(&e.Key)},
 		{"session_id", textOf(&e.Session)}, {"turn_id", textOf(&e.Turn)}, {"step", countOf(&e.Step)}, {"code", textOf(&e.Code)},
-		{"created", moment{&e.Created}},
+		{"created", moment{&e.Created}}, {"owner", textOf(&e.Owner)},
 	}, executionEnd(e)...)
 }
 
@@ -56,7 +57,7 @@ func turnFields(t *hub.Turn) []field {
 	return append([]field{
 		{"id", textOf(&t.ID)}, {"project", textOf(&t.Project)}, {"user_id", textOf(&t.User)}, {"key_id", textOf(&t.Key)},
 		{"conversation", textOf(&t.Conversation)}, {"parent", textOf(&t.Parent)}, {"prompt", textOf(&t.Prompt)}, {"created", moment{&t.Created}},
-		{"surface", jsonTextOf(&t.Foreign)}, {"hidden", flag{&t.Hidden}},
+		{"surface", jsonTextOf(&t.Foreign)}, {"hidden", flag{&t.Hidden}}, {"owner", textOf(&t.Owner)},
 	}, turnEnd(t)...)
 }
 
@@ -76,7 +77,7 @@ func fileFields(f *hub.File) []field {
 	return []field{
 		{"id", textOf(&f.ID)}, {"project", textOf(&f.Project)}, {"user_id", textOf(&f.User)}, {"name", textOf(&f.Name)},
 		{"size", countOf(&f.Size)}, {"sha256", textOf(&f.SHA256)}, {"purpose", textOf(&f.Purpose)}, {"created", moment{&f.Created}},
-		{"expires", moment{&f.Expires}},
+		{"expires", moment{&f.Expires}}, {"home", textOf(&f.Home)},
 	}
 }
 

@@ -190,7 +190,7 @@ func TestExecutionsAreKept(t *testing.T) {
 		must(t, s.AddExecution(ctx, execution("exe_2", "")))
 		must(t, s.StartExecution(ctx, "exe_1", at(1)))
 		wantCode(t, s.StartExecution(ctx, "exe_3", at(1)), "execution_not_found")
-		open, err := s.UnfinishedExecutions(ctx, 10)
+		open, err := s.AbandonedExecutions(ctx, 10)
 		must(t, err)
 		if len(open) != 2 || open[0].State != hub.ExecutionRunning || !open[0].Started.Equal(at(1)) {
 			t.Errorf("unfinished are %+v", open)
@@ -330,7 +330,7 @@ func TestConversationsAndTurnsAreKept(t *testing.T) {
 		if diff := cmp.Diff(two, back); diff != "" {
 			t.Error(diff)
 		}
-		open, err := s.UnfinishedTurns(ctx, 10)
+		open, err := s.AbandonedTurns(ctx, 10)
 		must(t, err)
 		if len(open) != 2 {
 			t.Errorf("%d turns are unfinished", len(open))

@@ -145,6 +145,18 @@ func (s *Store) SessionsWhere(ctx context.Context, w hub.Where, limit int) ([]hu
 	}
 	var f filter
 	f.add("state IN (?"+strings.Repeat(", ?", len(states)-1)+")", states...)
+	if w.Home != "" {
+		f.add("(home = ? OR home = '')", w.Home)
+	}
+	if w.Reach != "" {
+		f.add("(home = ? OR home = '' OR NOT EXISTS (SELECT 1 FROM owners WHERE owners.home = sessions.home))", w.Reach)
+	}
+	if w.Free {
+		f.add("(owner = ? OR "+ownerDead("sessions")+")", w.By)
+	}
+	if w.InMemory {
+		f.add("owner = ?", w.By)
+	}
 	if !w.UsedUntil.IsZero() {
 		f.add("used <= ?", micros(w.UsedUntil))
 	}
@@ -152,6 +164,12 @@ func (s *Store) SessionsWhere(ctx context.Context, w hub.Where, limit int) ([]hu
 		f.add("expires > 0 AND expires <= ?", micros(w.ExpiredBy))
 	}
 	return all(ctx, s, sessionFields, "FROM sessions"+f.where()+" ORDER BY used, id LIMIT "+strconv.Itoa(max(limit, 0)), f.args...)
+}
+
+// AbandonedSessions implements hub.SessionStore.
+func (s *Store) AbandonedSessions(ctx context.Context, home string, limit int) ([]hub.Session, error) {
+	return all(ctx, s, sessionFields, "FROM sessions WHERE owner <> '' AND gone = 0 AND (home IN ('', $1) OR state = $2) AND "+ownerDead("sessions")+
+		" ORDER BY used, id LIMIT "+strconv.Itoa(max(limit, 0)), home, string(hub.SessionActive))
 }
 
 // HeldDisk implements hub.SessionStore.

@@ -34,7 +34,6 @@ type file struct {
 	reading *sql.DB
 	writing *sql.DB
 	writer  *writer
-	claimed *os.File // holds the server's claim; nil without one
 }
 
 func openSQLite(ctx context.Context, o Options) (*Store, error) {
@@ -52,7 +51,7 @@ func openSQLite(ctx context.Context, o Options) (*Store, error) {
 		return nil, fmt.Errorf("open the database %s: %w", o.Database, explain(err))
 	}
 	f.writer = newWriter(f.writing)
-	return &Store{base: timed{f}, searching: longestSearch}, nil
+	return &Store{base: timed{f}, searching: longestSearch, dialect: dialect{clock: "CAST(unixepoch('subsec') * 1000000 AS INTEGER)"}}, nil
 }
 
 // makeFile makes the file for its owner alone; SQLite gives the files beside it the same rights.
@@ -174,9 +173,5 @@ func (f *file) restore(ctx context.Context, do func(context.Context, queryer) er
 
 func (f *file) close() error {
 	f.writer.close()
-	err := errors.Join(f.reading.Close(), f.writing.Close())
-	if f.claimed != nil {
-		err = errors.Join(err, f.claimed.Close())
-	}
-	return err
+	return errors.Join(f.reading.Close(), f.writing.Close())
 }

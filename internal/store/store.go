@@ -39,12 +39,16 @@ type Store struct {
 	base      base
 	dialect   dialect
 	searching time.Duration // longestSearch, but in tests
+	owner     string        // that writes; "" where nobody in particular does. See By
 }
 
 // dialect is what differs in the SQL of the two databases.
 type dialect struct {
 	forUpdate string // ends a SELECT of a row that will be written
-	alone     string // begins a transaction that only one process at a time may be in; "": any write is one
+	// forKeyShare ends a SELECT of a row that must not be deleted before the transaction has ended. It may be changed.
+	forKeyShare string
+	clock       string // the database's time in microseconds since 1970
+	alone       string // begins a transaction that only one process at a time may be in; "": any write is one
 }
 
 // queryer is a connection or a transaction.
@@ -64,8 +68,6 @@ type base interface {
 	write(ctx context.Context, do func(context.Context, queryer) error) error
 	// restore is a write that takes as long as it takes.
 	restore(ctx context.Context, do func(context.Context, queryer) error) error
-	// claim says whether the database is this process's to serve, until close.
-	claim(ctx context.Context) (mine bool, err error)
 	close() error
 }
 

@@ -30,6 +30,9 @@ func (s *Store) AddTurn(ctx context.Context, t hub.Turn) error {
 		} else if n == 0 {
 			return missing("conversation")
 		}
+		if err := s.aloneInConversation(ctx, q, t.Conversation); err != nil {
+			return err
+		}
 		if t.Parent != "" {
 			if err := present(ctx, q, "turns", owned(t.Project, t.Parent)); err != nil {
 				return found(err, "turn")
@@ -40,6 +43,18 @@ func (s *Store) AddTurn(ctx context.Context, t hub.Turn) error {
 		}
 		return addTexts(ctx, q, texts)
 	})
+}
+
+// aloneInConversation says whether no other living owner has a turn that has not ended in the conversation, which is locked. Of its own turns an owner
+// knows that by itself.
+func (s *Store) aloneInConversation(ctx context.Context, q queryer, conversation string) error {
+	var others bool
+	err := q.QueryRowContext(ctx, `SELECT EXISTS (SELECT 1 FROM turns WHERE unfinished = 1 AND hidden = 0 AND conversation = $1 AND owner <> $2
+		AND EXISTS (SELECT 1 FROM owners WHERE owners.id = turns.owner))`, conversation, s.owner).Scan(&others)
+	if err == nil && others {
+		return hub.ErrTurnRunning()
+	}
+	return err
 }
 
 // Turn implements hub.TurnStore.
@@ -156,7 +171,7 @@ func (s *Store) DeleteTurn(ctx context.Context, project, turn string) error {
 	})
 }
 
-// UnfinishedTurns implements hub.TurnStore. The oldest come first.
-func (s *Store) UnfinishedTurns(ctx context.Context, limit int) ([]hub.Turn, error) {
-	return all(ctx, s, turnFields, "FROM turns WHERE unfinished = 1 ORDER BY created, id LIMIT "+strconv.Itoa(max(limit, 0)))
+// AbandonedTurns implements hub.TurnStore. The oldest come first.
+func (s *Store) AbandonedTurns(ctx context.Context, limit int) ([]hub.Turn, error) {
+	return all(ctx, s, turnFields, "FROM turns WHERE unfinished = 1 AND "+ownerDead("turns")+" ORDER BY created, id LIMIT "+strconv.Itoa(max(limit, 0)))
 }

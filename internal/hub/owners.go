@@ -1,0 +1,154 @@
+package hub
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+
+	"cove/internal/owner"
+	"cove/internal/problem"
+)
+
+// me is this process as an owner; "" where the hub is alone on its store.
+func (h *Hub) me() string {
+	if h.o.Owner == nil {
+		return ""
+	}
+	return h.o.Owner.ID
+}
+
+// home is where this hub's sessions are on the disk; "" where the hub is alone on its store.
+func (h *Hub) home() string {
+	if h.o.Owner == nil {
+		return ""
+	}
+	return h.o.Owner.Home
+}
+
+// fenced says that others took this process for dead: nothing that it does counts any more.
+func (h *Hub) fenced() bool { return h.o.Owner != nil && closed(h.o.Owner.Lost()) }
+
+// here says whether what a session is besides its record can be used by this hub. abandoned says that a dead process had it in memory, and that what
+// that cost has to be found out first.
+func (h *Hub) here(ctx context.Context, row Session) (abandoned bool, err error) {
+	switch {
+	case row.Home != "" && row.Home != h.home():
+		return false, h.elsewhere(ctx, "session", row.Home)
+	case row.Owner == "", row.Owner == h.me():
+		return false, nil
+	}
+	other, err := h.o.Store.Owner(ctx, row.Owner)
+	switch {
+	case problem.Is(err, problem.NotFound):
+		return true, nil
+	case err != nil:
+		return false, err
+	}
+	return false, problem.New(problem.Unavailable, "session_in_use", fmt.Sprintf("the session is used by %s (process %d)", other.Command, other.PID)).
+		WithHint("wait until that has ended")
+}
+
+// elsewhere is what is said of something that is on the disk of another home, or in the memory of a process there.
+func (h *Hub) elsewhere(ctx context.Context, what, home string) error {
+	at, served, err := h.o.Store.Home(ctx, home)
+	if err != nil && !problem.Is(err, problem.NotFound) {
+		return err
+	}
+	where := "another server"
+	if at.Host != "" {
+		where += " (" + at.Host + ")"
+	}
+	hint := "ask that server"
+	if !served {
+		hint = "that server does not run; have its operator start it"
+	}
+	return problem.New(problem.Unavailable, what+"_elsewhere", "the "+what+" is on "+where).WithHint(hint)
+}
+
+// runsElsewhere says why an execution or a turn that has not ended cannot be stopped here; nil where another process does not run it.
+func (h *Hub) runsElsewhere(ctx context.Context, what, by string) error {
+	if by == "" || by == h.me() {
+		return nil
+	}
+	other, err := h.o.Store.Owner(ctx, by)
+	switch {
+	case problem.Is(err, problem.NotFound):
+		return nil // its process is dead, and it is about to be ended
+	case err != nil:
+		return err
+	case other.Home != h.home():
+		return h.elsewhere(ctx, what, other.Home)
+	}
+	return problem.New(problem.Unavailable, what+"_elsewhere", fmt.Sprintf("the %s is run by %s (process %d)", what, other.Command, other.PID)).
+		WithHint("interrupt that process")
+}
+
+// recoverAbandoned ends what dead owners left. Several processes may do so at the same time.
+func (h *Hub) recoverAbandoned(ctx context.Context) error {
+	if err := h.recoverExecutions(ctx); err != nil {
+		return fmt.Errorf("recover executions: %w", err)
+	}
+	if err := h.recoverTurns(ctx); err != nil {
+		return fmt.Errorf("recover turns: %w", err)
+	}
+	rows, err := h.o.Store.AbandonedSessions(ctx, h.home(), recoverBatch)
+	if err != nil {
+		return fmt.Errorf("recover sessions: %w", err)
+	}
+	for _, row := range rows {
+		if row.Home != "" && row.Home != h.home() {
+			err = h.loseElsewhere(ctx, row)
+		} else {
+			_, err = h.alone(row.Project, row.ID, func() error { return h.correct(ctx, row) })
+		}
+		if err != nil {
+			return fmt.Errorf("recover session %s: %w", row.ID, err)
+		}
+	}
+	return nil
+}
+
+// loseElsewhere records that a session of another home was lost with its server. It keeps its owner: that home settles it against its disk.
+func (h *Hub) loseElsewhere(ctx context.Context, row Session) error {
+	mine := false
+	_, err := h.o.Store.UpdateSession(ctx, row.Project, row.ID, func(s *Session) error {
+		if mine = s.State == SessionActive && s.Owner == row.Owner; mine {
+			s.State, s.Reason = SessionLost, "the server that had it in memory ended; what is left of it is known when that server is back"
+		}
+		return nil
+	})
+	if mine && err == nil {
+		h.lost.Add(1)
+		h.sessionSeen(ctx, string(SessionLost), row.ID, row.Project, slog.String("home", row.Home))
+	}
+	return err
+}
+
+// settleAbandoned finds out what there is of a session of this home that a dead process had in memory.
+func (h *Hub) settleAbandoned(ctx context.Context, row Session) (Session, error) {
+	if _, err := h.alone(row.Project, row.ID, func() error { return h.correct(ctx, row) }); err != nil {
+		return row, err
+	}
+	return h.o.Store.Session(ctx, row.Project, row.ID)
+}
+
+// recoverEvery has what owners leave that die meanwhile ended, until ctx ends.
+func (h *Hub) recoverEvery(ctx context.Context) {
+	if h.o.Owner == nil {
+		return
+	}
+	h.every(ctx, owner.Round, func() {
+		if err := h.recoverAbandoned(ctx); err != nil && ctx.Err() == nil && !h.fenced() {
+			h.log.WarnContext(ctx, "what other processes left unfinished was not ended", "error", err)
+		}
+	})
+}
+
+// neighbours says whether other processes work in this home.
+func (h *Hub) neighbours(ctx context.Context) (bool, error) {
+	if h.o.Owner == nil {
+		return false, nil
+	}
+	n, err := h.o.Store.Neighbours(ctx, h.me(), h.home())
+	return n > 0, err
+}
