@@ -115,6 +115,29 @@ func TestALineGoesToWhoAsks(t *testing.T) {
 	c.left(t, 0)
 }
 
+// TestABlockComesBackWhole has the arrow key bring an input of several lines back as one, also in the next command, and edits Chinese in it.
+func TestABlockComesBackWhole(t *testing.T) {
+	t.Parallel()
+	home, _, _ := shopping(t)
+	c := newTerminal(t, "repl")
+	c.setenv("COVE_HOME=" + home)
+	c.begin(t)
+	c.types(t, "In [1]: ", "for 销售 in range(2):\r")
+	c.types(t, "...: ", "    print(销售 * 6000 + 7)\r\r")
+	c.types(t, "In [2]: ", "\x1b[A\x7f\x1b[D\x7f8\r\r") // the empty line at the end goes, and the 7 becomes an 8
+	c.types(t, "In [3]: ", "exit()\r")
+	c.left(t, 0)
+	c = newTerminal(t, "repl")
+	c.setenv("COVE_HOME=" + home)
+	c.begin(t)
+	c.types(t, "In [1]: ", "\x1b[A\x1b[A\r")
+	c.types(t, "In [2]: ", "\x04")
+	c.left(t, 0)
+	if shown := c.shown.String(); !strings.Contains(shown, "\n6008\r\n") {
+		t.Errorf("the block did not run again:\n%s", shown)
+	}
+}
+
 // TestCtrlCWhileInstalling stops an installation: nothing was run, and the variables are still there.
 func TestCtrlCWhileInstalling(t *testing.T) {
 	t.Parallel()

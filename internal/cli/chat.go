@@ -1,21 +1,18 @@
 package cli
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"iter"
-	"os"
 	"path/filepath"
 	"strings"
 	"sync"
 
-	"github.com/chzyer/readline"
-
 	"cove/internal/config"
 	"cove/internal/interpreter"
+	"cove/internal/lineedit"
 	"cove/internal/notebook"
 	"cove/internal/problem"
 )
@@ -99,48 +96,10 @@ func (c *chatCmd) talk(ctx context.Context, p *Program, cfg config.Config, with 
 }
 
 func newChatEditor(p *Program, cfg config.Config) (editor, error) {
-	if _, tty := terminal(p.In); !tty {
-		return plainEditor{bufio.NewReader(p.In)}, nil
-	}
-	if err := os.MkdirAll(cfg.Folders.Data, 0o755); err != nil {
-		return nil, err
-	}
-	screen := p.Out
-	if _, tty := terminal(p.Out); !tty {
-		screen = p.Err // the answers go to a file, and the prompts are not for it
-	}
-	rc := &readline.Config{HistoryFile: filepath.Join(cfg.Folders.Data, "chat-history"), HistorySearchFold: true, HistoryLimit: 5000, DisableAutoSaveHistory: true, Stdout: screen}
 	if !cfg.Store.History {
-		rc.HistoryFile = ""
+		return newEditor(p, "", nil)
 	}
-	t, err := newTerminalEditor(rc, &pastes{ReadCloser: readline.NewCancelableStdin(p.In)})
-	if err != nil {
-		return nil, err
-	}
-	e := pasteEditor{t, screen}
-	if p.Getenv("TERM") == "dumb" {
-		e.screen = io.Discard
-	}
-	return e, nil
-}
-
-// pasteEditor has the terminal mark what is pasted while a line is read.
-type pasteEditor struct {
-	terminalEditor
-	screen io.Writer
-}
-
-func (e pasteEditor) Readline() (string, error) {
-	_, _ = io.WriteString(e.screen, markPastes)
-	line, err := e.terminalEditor.Readline()
-	_, _ = io.WriteString(e.screen, unmarkPastes)
-	return plainly(line), err
-}
-
-// Close leaves the terminal as it was, also when a line was being read.
-func (e pasteEditor) Close() error {
-	_, _ = io.WriteString(e.screen, unmarkPastes)
-	return e.terminalEditor.Close()
+	return newEditor(p, filepath.Join(cfg.Folders.Data, "chat-history"), nil)
 }
 
 func (c *chat) loop(ctx context.Context) (int, error) {
@@ -180,9 +139,9 @@ func (c *chat) read() (string, error) {
 	var typed []string
 	quoted := false
 	for {
-		line, err := c.editor.Readline()
+		line, err := c.editor.ReadLine()
 		switch {
-		case errors.Is(err, readline.ErrInterrupt):
+		case errors.Is(err, lineedit.ErrInterrupt):
 			return "", nil
 		case errors.Is(err, io.EOF) && len(typed) > 0:
 			return strings.Join(typed, "\n"), nil
@@ -206,9 +165,7 @@ func (c *chat) read() (string, error) {
 // remember keeps what was typed for the arrow keys.
 func (c *chat) remember(typed []string) string {
 	text := strings.Join(typed, "\n")
-	if e, ok := c.editor.(interface{ SaveHistory(string) error }); ok && strings.TrimSpace(text) != "" {
-		_ = e.SaveHistory(strings.ReplaceAll(text, "\n", " "))
-	}
+	_ = c.editor.Remember(text) // what cannot be kept is asked all the same
 	return text
 }
 

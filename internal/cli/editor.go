@@ -2,35 +2,35 @@ package cli
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"errors"
-	"io"
 	"os"
 	"path/filepath"
 	"strings"
 	"sync"
-	"time"
-	"unicode/utf8"
 
-	"github.com/chzyer/readline"
-
-	"cove/internal/config"
+	"cove/internal/lineedit"
 )
 
-// editor reads lines from a person.
+// historyLimit is how many entries the arrow keys go back.
+const historyLimit = 5000
+
+// editor reads entries from a person. One from a terminal may have several lines.
 type editor interface {
 	SetPrompt(string)
-	Readline() (string, error)
+	ReadLine() (string, error)
+	// Remember keeps an entry for the arrow keys.
+	Remember(string) error
 	Close() error
 }
 
 // plainEditor reads lines from a pipe, without prompts.
 type plainEditor struct{ in *bufio.Reader }
 
-func (plainEditor) SetPrompt(string) {}
-func (plainEditor) Close() error     { return nil }
-func (e plainEditor) Readline() (string, error) {
+func (plainEditor) SetPrompt(string)      {}
+func (plainEditor) Remember(string) error { return nil }
+func (plainEditor) Close() error          { return nil }
+func (e plainEditor) ReadLine() (string, error) {
 	line, err := e.in.ReadString('\n')
 	if line != "" {
 		err = nil
@@ -38,61 +38,45 @@ func (e plainEditor) Readline() (string, error) {
 	return strings.TrimRight(line, "\r\n"), err
 }
 
-func newEditor(p *Program, cfg config.Config, b *bench) (editor, error) {
+// newEditor edits what comes from a terminal. History is the file of what was entered before, or "".
+func newEditor(p *Program, history string, s completer) (editor, error) {
 	if _, tty := terminal(p.In); !tty {
 		return plainEditor{bufio.NewReader(p.In)}, nil
 	}
-	rc := &readline.Config{HistoryFile: filepath.Join(cfg.Folders.Data, "history"), HistorySearchFold: true, HistoryLimit: 5000}
-	if s, ok := b.Session.(completer); ok {
-		rc.AutoComplete = completion{s}
+	screen := p.Out
+	if _, tty := terminal(p.Out); !tty {
+		screen = p.Err // what is said goes to a file, and the prompts are not for it
 	}
-	if err := os.MkdirAll(cfg.Folders.Data, 0o755); err != nil {
+	o := lineedit.Options{In: p.In.(*os.File), Out: screen, Dumb: p.Getenv("TERM") == "dumb"}
+	if s != nil {
+		o.Complete = func(ctx context.Context, text string, cursor int) ([]string, int) {
+			return complete(ctx, s, text, cursor)
+		}
+	}
+	var err error
+	if history != "" {
+		err = os.MkdirAll(filepath.Dir(history), 0o755)
+	}
+	if err == nil {
+		o.History, err = lineedit.OpenHistory(history, historyLimit)
+	}
+	if err != nil {
 		return nil, err
 	}
-	return newTerminalEditor(rc, readline.NewCancelableStdin(p.In))
-}
-
-// terminalEditor edits lines on a terminal.
-type terminalEditor struct {
-	*readline.Instance
-	keys io.Closer
-}
-
-func newTerminalEditor(rc *readline.Config, keys io.ReadCloser) (terminalEditor, error) {
-	keys = textKeys{keys}
-	rc.Stdin = keys
-	rl, err := readline.NewEx(rc)
-	return terminalEditor{rl, keys}, err
-}
-
-// Close also ends a wait for a key. The instance waits for its end and does not bring it about: it may be at passing on a key that was typed
-// ahead, which nobody takes any more.
-func (e terminalEditor) Close() error {
-	closed := make(chan struct{})
-	go func() {
-		for {
-			select {
-			case <-closed:
-				return
-			default:
-				e.Terminal.ReadRune()
-			}
-		}
-	}()
-	defer close(closed)
-	return errors.Join(e.keys.Close(), e.Instance.Close())
-}
-
-// textKeys are a terminal's keys without the zero of Ctrl-Space, which the editor takes for the end of the input.
-type textKeys struct{ io.ReadCloser }
-
-func (k textKeys) Read(p []byte) (n int, err error) {
-	for n == 0 && err == nil && len(p) > 0 {
-		n, err = k.ReadCloser.Read(p)
-		n = len(bytes.ReplaceAll(p[:n], []byte{0}, nil))
+	e, err := lineedit.New(o)
+	if err != nil {
+		return nil, err
 	}
-	return n, err
+	return terminalEditor{e, o.History}, nil
 }
+
+// terminalEditor edits entries on a terminal.
+type terminalEditor struct {
+	*lineedit.Editor
+	history *lineedit.History
+}
+
+func (e terminalEditor) Remember(entry string) error { return e.history.Add(entry) }
 
 // errLeft means that a line was not waited for any longer.
 var errLeft = errors.New("nobody waits for a line any more")
@@ -155,10 +139,10 @@ func (t *typist) ask(prompt string, secret bool) {
 	go func() {
 		if secret && tty {
 			text, err := rl.ReadPassword(prompt)
-			pending <- typed{string(text), err}
+			pending <- typed{text, err}
 			return
 		}
-		text, err := t.Readline()
+		text, err := t.ReadLine()
 		pending <- typed{text, err}
 	}()
 }
@@ -167,7 +151,6 @@ func (t *typist) ask(prompt string, secret bool) {
 func (t *typist) again(prompt string) {
 	if rl, ok := t.editor.(terminalEditor); ok && !t.secret {
 		rl.SetPrompt(prompt)
-		rl.Refresh()
 	}
 }
 
@@ -176,22 +159,17 @@ type completer interface {
 	Complete(ctx context.Context, code string, cursor int) (matches []string, start, end int, err error)
 }
 
-type completion struct{ session completer }
-
-// Do is readline's question for completions: what may follow line[:pos], and how much of it is there already.
-func (c completion) Do(line []rune, pos int) ([][]rune, int) {
-	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
-	defer cancel()
-	matches, start, _, err := c.session.Complete(ctx, string(line), pos)
-	if err != nil || start < 0 || start > pos {
+// complete returns what may stand in the place of what is before the cursor, from start on, in runes. There is nothing where it cannot be said in time.
+func complete(ctx context.Context, s completer, text string, cursor int) (matches []string, start int) {
+	found, start, _, err := s.Complete(ctx, text, cursor)
+	if err != nil || start < 0 || start > cursor {
 		return nil, 0
 	}
-	have := string(line[start:pos])
-	var out [][]rune
-	for _, m := range matches {
-		if rest, ok := strings.CutPrefix(m, have); ok && rest != "" {
-			out = append(out, []rune(oneLine(rest)))
+	have := string([]rune(text)[start:cursor])
+	for _, m := range found {
+		if m = oneLine(m); strings.HasPrefix(m, have) {
+			matches = append(matches, m)
 		}
 	}
-	return out, utf8.RuneCountInString(have)
+	return matches, start
 }

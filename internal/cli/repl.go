@@ -5,14 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
-	"github.com/chzyer/readline"
-
 	"cove/internal/config"
 	"cove/internal/kernel"
+	"cove/internal/lineedit"
 	"cove/internal/problem"
 )
 
@@ -63,7 +63,8 @@ func (c *replCmd) run(ctx context.Context, p *Program) (code int, err error) {
 		defer end.stop()
 		b.settle(end.hard, &code, &err)
 	}()
-	e, err := newEditor(p, cfg, b)
+	s, _ := b.Session.(completer)
+	e, err := newEditor(p, filepath.Join(cfg.Folders.Data, "history"), s)
 	if err != nil {
 		return 0, err
 	}
@@ -138,22 +139,28 @@ func (r *repl) read(ctx context.Context) (string, error) {
 	var typed []string
 	for {
 		line, err := r.typist.line(prompt, false, ctx.Done())
-		if errors.Is(err, readline.ErrInterrupt) {
+		if errors.Is(err, lineedit.ErrInterrupt) {
 			return "", nil
 		}
 		if errors.Is(err, io.EOF) && len(typed) > 0 {
-			return strings.Join(typed, "\n") + "\n", nil
+			return r.remember(typed) + "\n", nil
 		}
 		if err != nil {
 			return "", err
 		}
-		typed = append(typed, line)
-		code := strings.Join(typed, "\n")
-		if r.complete(ctx, code, typed) {
-			return code, nil
+		typed = append(typed, strings.Split(line, "\n")...)
+		if r.complete(ctx, strings.Join(typed, "\n"), typed) {
+			return r.remember(typed), nil
 		}
 		prompt = "   ...: "
 	}
+}
+
+// remember keeps an input for the arrow keys, as a whole, and returns it.
+func (r *repl) remember(typed []string) string {
+	code := strings.Join(typed, "\n")
+	_ = r.typist.Remember(code) // what cannot be kept is run all the same
+	return code
 }
 
 func (r *repl) complete(ctx context.Context, code string, typed []string) bool {

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"testing/iotest"
 
 	"cove/internal/cli"
 	"cove/internal/config"
@@ -75,26 +74,6 @@ func TestSignalsEndCommands(t *testing.T) {
 				t.Errorf("exit code %d, want %d; stderr: %s", r.code, test.want, r.err)
 			}
 		})
-	}
-}
-
-// TestPastes wants what is pasted to be one line while it is edited, and to be what it was afterwards.
-func TestPastes(t *testing.T) {
-	t.Parallel()
-	typed := "ab\rc\x1b[A\x1b[200~one\r\ntwo\tthree\x03\x1b]\rfour\n\n\x1b[201~!\rd\x1b"
-	want := "ab\rc\x1b[Aone⏎two⇥three]⏎four⏎⏎!\rd\x1b"
-	for name, in := range map[string]io.Reader{
-		"at once":     strings.NewReader(typed),
-		"by the byte": iotest.OneByteReader(strings.NewReader(typed)),
-		"with an end": iotest.DataErrReader(strings.NewReader(typed)),
-	} {
-		got, err := io.ReadAll(cli.Pastes(io.NopCloser(in)))
-		if err != nil || string(got) != want {
-			t.Errorf("%s: %q, %v; want %q", name, got, err, want)
-		}
-	}
-	if got := cli.Plainly("one⏎two⇥three"); got != "one\ntwo\tthree" {
-		t.Errorf("plainly it is %q", got)
 	}
 }
 
