@@ -14,6 +14,7 @@ import (
 	"regexp"
 	"strings"
 	"sync"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -26,19 +27,28 @@ import (
 //	<dir>/.new-*          one that is being received, or what a killed process left of one
 //
 // A content is on the disk before its record is written, and goes after the last record has: what a crash leaves between the two is a content
-// without a record, which the sweep removes. Who adds the record of a content and who removes a content take the same lock.
+// without a record, which the sweep removes. Who adds the record of a content and who removes a content take the same lock, which other processes of
+// the home take, too.
 type contents struct {
 	dir  string
 	mine string // in the names of what this process receives
 
-	locks [64]sync.Mutex // by the hash's beginning
+	locks  [64]sync.Mutex // by the hash's beginning
+	shared struct {
+		once sync.Once
+		file *os.File // its bytes are the locks for other processes; nil where there cannot be any
+	}
 
 	mu   sync.Mutex
 	held map[string]int64 // by project: bytes whose records are not written yet
 	next int              // the folder that is swept next
 }
 
-const incoming = ".new-"
+const (
+	incoming = ".new-"
+	// incomingGrace is after which time without a byte more what another process received counts as given up.
+	incomingGrace = time.Hour
+)
 
 func newContents(dir string) *contents {
 	return &contents{dir: dir, mine: incoming + rand.Text() + "-", held: map[string]int64{}}
@@ -50,9 +60,29 @@ func (c *contents) lock(hash string) (unlock func()) {
 	if b, err := hex.DecodeString(hash[:2]); err == nil {
 		n = b[0]
 	}
-	m := &c.locks[int(n)%len(c.locks)]
+	at := int(n) % len(c.locks)
+	m := &c.locks[at]
 	m.Lock()
-	return m.Unlock
+	c.lockByte(unix.F_WRLCK, at)
+	return func() {
+		c.lockByte(unix.F_UNLCK, at)
+		m.Unlock()
+	}
+}
+
+// lockByte takes the lock, or gives it back, that keeps other processes of the home away. The system does the latter when a process ends.
+func (c *contents) lockByte(kind int16, at int) {
+	c.shared.once.Do(func() {
+		if os.MkdirAll(filepath.Dir(c.dir), 0o700) == nil {
+			c.shared.file, _ = os.OpenFile(c.dir+".lock", os.O_RDWR|os.O_CREATE, 0o600)
+		}
+	})
+	if c.shared.file == nil {
+		return // what keeps a file from being made keeps contents from being written
+	}
+	lock := unix.Flock_t{Type: kind, Whence: io.SeekStart, Start: int64(at), Len: 1}
+	for unix.FcntlFlock(c.shared.file.Fd(), unix.F_OFD_SETLKW, &lock) == unix.EINTR {
+	}
 }
 
 // isHash says whether a record's hash can be a content's name.
@@ -204,7 +234,7 @@ func (c *contents) stale() ([]string, error) {
 		return nil, err
 	}
 	for _, e := range entries {
-		if strings.HasPrefix(e.Name(), incoming) && !strings.HasPrefix(e.Name(), c.mine) {
+		if strings.HasPrefix(e.Name(), incoming) && !strings.HasPrefix(e.Name(), c.mine) && forsaken(e) {
 			_ = os.Remove(filepath.Join(c.dir, e.Name())) // the next sweep tries again
 		}
 	}
@@ -213,6 +243,12 @@ func (c *contents) stale() ([]string, error) {
 		found[i] = filepath.Base(found[i])
 	}
 	return found, err
+}
+
+// forsaken says of what another process received whether that has ended: nobody has written to it for long.
+func forsaken(e fs.DirEntry) bool {
+	info, err := e.Info()
+	return err == nil && time.Since(info.ModTime()) > incomingGrace
 }
 
 // limited reads at most left bytes, and fails when there are more or ctx has ended.

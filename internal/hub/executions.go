@@ -206,26 +206,25 @@ func (h *Hub) Follow(ctx context.Context, who auth.Principal, id string, after i
 	if err := who.Require(auth.SessionsRead); err != nil {
 		return nil, err
 	}
-	turn, err := h.turnOf(ctx, who.Project, id)
+	e, err := h.toFollow(ctx, who.Project, id)
 	if err != nil {
 		return nil, err
 	}
-	if turn != "" {
-		return outputs(h.follow(ctx, turn, id, after)), nil
+	if e.Turn != "" {
+		return outputs(h.follow(ctx, e.Turn, id, after, h.executionEnds(e))), nil
 	}
-	return h.follow(ctx, id, "", after), nil
+	return h.follow(ctx, id, "", after, h.executionEnds(e)), nil
 }
 
-// turnOf returns the turn that an execution is a step of, or "".
-func (h *Hub) turnOf(ctx context.Context, project, execution string) (string, error) {
+// toFollow returns what has to be known of an execution to follow it. For one that runs here the store is not asked.
+func (h *Hub) toFollow(ctx context.Context, project, execution string) (Execution, error) {
 	h.mu.Lock()
 	t := h.tasks[execution]
 	h.mu.Unlock()
 	if t != nil && t.project == project {
-		return t.of, nil
+		return Execution{ID: execution, Project: project, Turn: t.of, Owner: h.me()}, nil
 	}
-	e, err := h.o.Store.Execution(ctx, project, execution)
-	return e.Turn, err
+	return h.o.Store.Execution(ctx, project, execution)
 }
 
 // outputs picks what an execution emitted from the events of its turn, and ends behind the Done.

@@ -40,3 +40,9 @@ func (h *Hub) PauseIdle(ctx context.Context) {
 	h.chargeAll(ctx)
 	h.pauseIdle(ctx)
 }
+
+// RecoverAbandoned is what Run does every five seconds.
+func (h *Hub) RecoverAbandoned(ctx context.Context) error { return h.recoverAbandoned(ctx) }
+
+// Sweep is what Run does every minute.
+func (h *Hub) Sweep(ctx context.Context) { h.sweep(ctx) }

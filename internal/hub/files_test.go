@@ -325,7 +325,8 @@ func TestSweepRemovesWhatACrashLeft(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := os.WriteFile(filepath.Join(blobs, ".new-DEAD-1"), []byte("ha"), 0o600); err != nil {
+	dead, ago := filepath.Join(blobs, ".new-DEAD-1"), time.Now().Add(-2*time.Hour)
+	if err := errors.Join(os.WriteFile(dead, []byte("ha"), 0o600), os.Chtimes(dead, ago, ago)); err != nil {
 		t.Fatal(err)
 	}
 	for range 256 {

@@ -3,16 +3,23 @@ package hub
 import (
 	"context"
 	"encoding/json"
+	"slices"
 	"time"
 
 	"cove/internal/ident"
+	"cove/internal/owner"
 	"cove/internal/problem"
 	"cove/internal/telemetry"
+	"cove/internal/transcript"
 )
 
+// elsewhereEvery is how often a follower looks for new events of a stream that another process writes.
+const elsewhereEvery = 500 * time.Millisecond
+
 // follow returns the events of a stream behind after: from the store as far as they are old, then as they happen, until the stream ends. With an
-// execution only those that it emitted. It holds nothing while its consumer does something else.
-func (h *Hub) follow(ctx context.Context, stream, execution string, after int64) Follower[json.RawMessage] {
+// execution only those that it emitted. It holds nothing while its consumer does something else. ended says of a stream that another process may be
+// writing whether it has ended; nil: none is.
+func (h *Hub) follow(ctx context.Context, stream, execution string, after int64, ended func(context.Context) (bool, error)) Follower[json.RawMessage] {
 	return func(yield func(Numbered[json.RawMessage], error) bool) {
 		after := after
 		seen := delivery{t: telemetry.From(ctx), began: h.now(), kind: spanExecution}
@@ -20,7 +27,7 @@ func (h *Hub) follow(ctx context.Context, stream, execution string, after int64)
 			seen.kind = spanTurn
 		}
 		for {
-			events, next, over, err := h.take(ctx, stream, execution, after)
+			events, next, over, err := h.take(ctx, stream, execution, after, ended)
 			if err != nil {
 				yield(Numbered[json.RawMessage]{}, err)
 				return
@@ -76,7 +83,9 @@ func (d delivery) event(h *Hub, e StoredEvent, gap bool) {
 }
 
 // take returns some of the events behind after, and after which to go on, as soon as there are any or the stream is over.
-func (h *Hub) take(ctx context.Context, stream, execution string, after int64) (events []StoredEvent, next int64, over bool, err error) {
+func (h *Hub) take(ctx context.Context, stream, execution string, after int64, ended func(context.Context) (bool, error)) (
+	events []StoredEvent, next int64, over bool, err error,
+) {
 	h.mu.Lock()
 	l := h.logs[stream] // whoever waits in it gets the end from it, too, and need not ask the store
 	h.mu.Unlock()
@@ -85,10 +94,10 @@ func (h *Hub) take(ctx context.Context, stream, execution string, after int64) (
 			return nil, after, true, problem.New(problem.Canceled, "canceled", "nobody follows any more").WithCause(context.Cause(ctx))
 		}
 		if l == nil {
-			events, err = h.o.Store.Events(ctx, stream, execution, after, batchEvents)
-			return events, lastOf(events, after), len(events) == 0, err
+			events, over, err = h.takeStored(ctx, stream, execution, after, ended)
+			return events, lastOf(events, after), over, err
 		}
-		found, behind, saved, ended, wake := l.read(after)
+		found, behind, saved, last, wake := l.read(after)
 		switch {
 		case behind:
 			if events, err = h.o.Store.Events(ctx, stream, execution, after, batchEvents); err != nil {
@@ -100,7 +109,9 @@ func (h *Hub) take(ctx context.Context, stream, execution string, after int64) (
 		case len(found) > 0:
 			after = lastOf(found, after)
 			events = emittedBy(found, execution)
-		case ended:
+		case last && h.fenced() && !l.isWhole():
+			return nil, after, true, owner.ErrLost() // its end is another process's to tell
+		case last:
 			return nil, after, true, nil
 		default:
 			select {
@@ -114,6 +125,64 @@ func (h *Hub) take(ctx context.Context, stream, execution string, after int64) (
 			return events, after, false, nil
 		}
 	}
+}
+
+// takeStored is take for a stream that is not in this process's memory. While another process writes it, it looks for more now and then.
+func (h *Hub) takeStored(ctx context.Context, stream, execution string, after int64, ended func(context.Context) (bool, error)) (events []StoredEvent, over bool, err error) {
+	for over = ended == nil; ; {
+		events, err = h.o.Store.Events(ctx, stream, execution, after, batchEvents)
+		if err != nil || len(events) > 0 {
+			return events, ended != nil && err == nil && isEnd(events[len(events)-1]), err
+		}
+		if over {
+			return nil, true, nil
+		}
+		if over, err = ended(ctx); over && err == nil {
+			continue // what came before its end
+		} else if err != nil {
+			return nil, true, err
+		}
+		select {
+		case <-time.After(elsewhereEvery):
+		case <-ctx.Done():
+			return nil, true, problem.New(problem.Canceled, "canceled", "nobody follows any more").WithCause(context.Cause(ctx))
+		case <-h.ended.Done():
+			return nil, true, drained()
+		}
+	}
+}
+
+// isEnd says whether an event is a stream's last one.
+func isEnd(e StoredEvent) bool {
+	return slices.Contains([]string{"done", "answer", "failure"}, transcript.TypeOf(e.Body))
+}
+
+// executionEnds returns what follow needs of an execution's record; nil where nothing more comes.
+func (h *Hub) executionEnds(e Execution) func(context.Context) (bool, error) {
+	switch {
+	case e.Owner == h.me():
+		return nil
+	case e.Turn != "":
+		return h.turnEnds(e.Project, e.Turn)
+	case e.State.Final():
+		return nil
+	}
+	return func(ctx context.Context) (bool, error) {
+		now, err := h.o.Store.Execution(ctx, e.Project, e.ID)
+		return gone(now.State.Final(), err)
+	}
+}
+
+func (h *Hub) turnEnds(project, turn string) func(context.Context) (bool, error) {
+	return func(ctx context.Context) (bool, error) { return gone(h.o.Store.TurnEnded(ctx, project, turn)) }
+}
+
+// gone has a record that was deleted count as one that has ended.
+func gone(ended bool, err error) (bool, error) {
+	if problem.Is(err, problem.NotFound) {
+		return true, nil
+	}
+	return ended, err
 }
 
 func lastOf(events []StoredEvent, after int64) int64 {

@@ -45,6 +45,7 @@ type eventLog struct {
 	saved   int64         // up to here everything is stored
 	missing *StoredEvent  // the gap that comes before the next event; nil: nothing was left out
 	over    bool
+	whole   bool          // its end is in it
 	wake    chan struct{} // closed when something changes; nil while nobody waits
 }
 
@@ -206,6 +207,7 @@ func (h *Hub) finish(ctx context.Context, l *eventLog, body []byte, execution st
 		return err
 	}
 	l.mu.Lock()
+	l.whole = true
 	if body != nil {
 		end := last[len(last)-1]
 		l.tail = append(l.tail, end)
@@ -215,6 +217,13 @@ func (h *Hub) finish(ctx context.Context, l *eventLog, body []byte, execution st
 	l.stored(l.last())
 	h.closeLog(l)
 	return nil
+}
+
+// isWhole says whether the stream's end was stored.
+func (l *eventLog) isWhole() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.whole
 }
 
 // read returns events behind after from the tail. behind says that they are not in the tail any more, and that those up to saved are in the

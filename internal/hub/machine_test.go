@@ -329,6 +329,9 @@ type life struct {
 	dir   string
 	store *store.Store
 	toys  *toys
+	own   *owner.Owner
+	// shared is the folder of a database that is not in dir.
+	shared string
 	*hub.Hub
 }
 
@@ -350,11 +353,18 @@ func newLife(t *testing.T, change func(*hub.Options)) *life {
 // lifeIn is the next life of what is in dir.
 func lifeIn(t *testing.T, dir string, s *store.Store, change func(*hub.Options)) *life {
 	t.Helper()
-	l := &life{t: t, dir: dir, store: s, toys: &toys{}}
-	own, err := owner.Register(t.Context(), owner.Options{Store: s, Folder: dir, Alone: true, Command: "test"})
+	return lifeOf(t, dir, s, owner.Options{Alone: true, Command: "cove serve"}, change)
+}
+
+// lifeOf is the life of a process in dir.
+func lifeOf(t *testing.T, dir string, s *store.Store, who owner.Options, change func(*hub.Options)) *life {
+	t.Helper()
+	who.Store, who.Folder = s, dir
+	own, err := owner.Register(t.Context(), who)
 	if err != nil {
 		t.Fatal(err)
 	}
+	l := &life{t: t, dir: dir, store: s, toys: &toys{}, own: own}
 	o := hub.Options{
 		Store: s.By(own.ID, own.Fenced), Owner: own, Sessions: named.Store{Dir: filepath.Join(dir, "sessions")}, Prepare: l.toys.prepare, Audit: s, Blobs: filepath.Join(dir, "blobs"),
 		Base:   named.Base{Engine: "toys", Packages: "standard", Limits: named.LimitsOf(sandbox.Limits{})},

@@ -133,6 +133,8 @@ type TurnStore interface {
 type TurnReader interface {
 	Turn(ctx context.Context, project, id string) (Turn, error)
 	Turns(ctx context.Context, project, conversation string, p Page) (Listing[Turn], error)
+	// TurnEnded says whether a turn has its final state, without reading the turn.
+	TurnEnded(ctx context.Context, project, id string) (bool, error)
 	// Branch returns the turn and those that it goes on from, the oldest first.
 	Branch(ctx context.Context, project, turn string) ([]Turn, error)
 	// TurnsSize is how many bytes the records of a conversation's turns have, or with turn the one's of that id; 0 where there are none.

@@ -183,10 +183,15 @@ func (h *Hub) FollowTurn(ctx context.Context, who auth.Principal, id string, aft
 	if err := who.Require(auth.ConversationsRead); err != nil {
 		return nil, err
 	}
-	if _, err := h.turn(ctx, who.Project, id); err != nil {
+	t, err := h.turn(ctx, who.Project, id)
+	if err != nil {
 		return nil, err
 	}
-	return untilFailure(h.follow(ctx, id, "", after)), nil
+	var ended func(context.Context) (bool, error)
+	if !t.State.Final() && t.Owner != h.me() {
+		ended = h.turnEnds(t.Project, t.ID)
+	}
+	return untilFailure(h.follow(ctx, id, "", after, ended)), nil
 }
 
 // untilFailure turns the failure that ends a turn into an error.

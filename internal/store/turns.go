@@ -62,6 +62,15 @@ func (s *Store) Turn(ctx context.Context, project, id string) (hub.Turn, error) 
 	return get(ctx, s, "turn", turnFields, "FROM turns WHERE id = $1 AND project = $2", clean(id), project)
 }
 
+// TurnEnded implements hub.TurnStore.
+func (s *Store) TurnEnded(ctx context.Context, project, id string) (ended bool, err error) {
+	var unfinished int
+	err = s.base.read(ctx, func(ctx context.Context, q queryer) error {
+		return found(q.QueryRowContext(ctx, "SELECT unfinished FROM turns WHERE id = $1 AND project = $2", clean(id), project).Scan(&unfinished), "turn")
+	})
+	return unfinished == 0, err
+}
+
 // Turns implements hub.TurnStore.
 func (s *Store) Turns(ctx context.Context, project, conversation string, p hub.Page) (hub.Listing[hub.Turn], error) {
 	var w filter
