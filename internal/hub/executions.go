@@ -194,7 +194,7 @@ func (h *Hub) InterruptExecution(ctx context.Context, who auth.Principal, id str
 		e, err = h.o.Store.Execution(ctx, who.Project, id)
 	}
 	if err == nil && !e.State.Final() {
-		err = h.runsElsewhere(ctx, "execution", e.Owner)
+		err = h.runsElsewhere(ctx, "execution_elsewhere", "execution", e.Owner)
 	}
 	h.audit(ctx, who, "execution.interrupt", id, "", err)
 	return e, err

@@ -181,7 +181,7 @@ func (h *Hub) OpenFile(ctx context.Context, who auth.Principal, id string) (File
 func (h *Hub) content(ctx context.Context, f File) (*os.File, error) {
 	content, err := h.contents.open(f.SHA256)
 	if err != nil && f.Home != "" && f.Home != h.home() {
-		return nil, h.elsewhere(ctx, "file", f.Home)
+		return nil, h.elsewhere(ctx, "file_elsewhere", "file", f.Home)
 	}
 	return content, err
 }

@@ -204,6 +204,9 @@ func (h *Hub) Ready(ctx context.Context) error {
 	h.mu.Lock()
 	draining := h.draining
 	h.mu.Unlock()
+	if h.fenced() {
+		return owner.ErrLost()
+	}
 	if draining {
 		return drained()
 	}

@@ -33,7 +33,7 @@ func (h *Hub) fenced() bool { return h.o.Owner != nil && closed(h.o.Owner.Lost()
 func (h *Hub) here(ctx context.Context, row Session) (abandoned bool, err error) {
 	switch {
 	case row.Home != "" && row.Home != h.home():
-		return false, h.elsewhere(ctx, "session", row.Home)
+		return false, h.elsewhere(ctx, "session_elsewhere", "session", row.Home)
 	case row.Owner == "", row.Owner == h.me():
 		return false, nil
 	}
@@ -49,7 +49,7 @@ func (h *Hub) here(ctx context.Context, row Session) (abandoned bool, err error)
 }
 
 // elsewhere is what is said of something that is on the disk of another home, or in the memory of a process there.
-func (h *Hub) elsewhere(ctx context.Context, what, home string) error {
+func (h *Hub) elsewhere(ctx context.Context, code, what, home string) error {
 	at, served, err := h.o.Store.Home(ctx, home)
 	if err != nil && !problem.Is(err, problem.NotFound) {
 		return err
@@ -62,11 +62,11 @@ func (h *Hub) elsewhere(ctx context.Context, what, home string) error {
 	if !served {
 		hint = "that server does not run; have its operator start it"
 	}
-	return problem.New(problem.Unavailable, what+"_elsewhere", "the "+what+" is on "+where).WithHint(hint)
+	return problem.New(problem.Unavailable, code, "the "+what+" is on "+where).WithHint(hint)
 }
 
 // runsElsewhere says why an execution or a turn that has not ended cannot be stopped here; nil where another process does not run it.
-func (h *Hub) runsElsewhere(ctx context.Context, what, by string) error {
+func (h *Hub) runsElsewhere(ctx context.Context, code, what, by string) error {
 	if by == "" || by == h.me() {
 		return nil
 	}
@@ -77,9 +77,9 @@ func (h *Hub) runsElsewhere(ctx context.Context, what, by string) error {
 	case err != nil:
 		return err
 	case other.Home != h.home():
-		return h.elsewhere(ctx, what, other.Home)
+		return h.elsewhere(ctx, code, what, other.Home)
 	}
-	return problem.New(problem.Unavailable, what+"_elsewhere", fmt.Sprintf("the %s is run by %s (process %d)", what, other.Command, other.PID)).
+	return problem.New(problem.Unavailable, code, fmt.Sprintf("the %s is run by %s (process %d)", what, other.Command, other.PID)).
 		WithHint("interrupt that process")
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"cove/internal/auth"
 	"cove/internal/hub"
+	"cove/internal/ident"
 	"cove/internal/kernel"
 	"cove/internal/owner"
 	"cove/internal/problem"
@@ -308,4 +309,31 @@ func TestProcessesOfOneHomeShareItsFiles(t *testing.T) {
 		})
 	}
 	all.Wait()
+}
+
+// TestAStepThatEndedIsToldToHaveEnded has a server die when the end of a turn's step was recorded and not yet in the turn's stream.
+func TestAStepThatEndedIsToldToHaveEnded(t *testing.T) {
+	t.Parallel()
+	l, who, ctx := newLife(t, nil), someone(auth.LocalProject), t.Context()
+	now := time.Now().Truncate(time.Microsecond)
+	turn := hub.Turn{ID: ident.New(ident.Turn), Project: who.Project, Conversation: ident.New(ident.Conversation), State: hub.TurnRunning, Created: now, Owner: "dead"}
+	step := hub.Execution{ID: ident.New(ident.Execution), Project: who.Project, Turn: turn.ID, Step: 1, State: hub.ExecutionRunning, Created: now, Owner: "dead"}
+	ended := step
+	ended.State, ended.Finished = "ok", now
+	if err := errors.Join(l.store.AddConversation(ctx, hub.Conversation{ID: turn.Conversation, Project: who.Project, Created: now, Used: now}),
+		l.store.AddTurn(ctx, turn), l.store.AddExecution(ctx, step)); err != nil {
+		t.Fatal(err)
+	}
+	if first, err := l.store.FinishExecution(ctx, ended, nil); !first || err != nil {
+		t.Fatal(first, err)
+	}
+	if err := l.RecoverAbandoned(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := l.Turn(ctx, who, turn.ID); err != nil || got.State != hub.TurnLost {
+		t.Errorf("the turn is %s, %v", got.State, err)
+	}
+	if _, done := l.wait(who, step.ID); done.Outcome != kernel.OutcomeOK {
+		t.Errorf("its step ended as %+v", done)
+	}
 }

@@ -341,7 +341,11 @@ func (h *Hub) forkSession(ctx context.Context, who auth.Principal, id string, n 
 	if err != nil {
 		return Session{}, err
 	}
-	if _, err := h.here(ctx, source); err != nil {
+	abandoned, err := h.here(ctx, source)
+	if abandoned {
+		source, err = h.settleAbandoned(ctx, source)
+	}
+	if err != nil {
 		return Session{}, err
 	}
 	if !h.saves() {
@@ -432,8 +436,8 @@ func (h *Hub) DeleteSession(ctx context.Context, who auth.Principal, id string) 
 // that disk belongs to nobody, and is removed when a server works there again.
 func (h *Hub) mayDelete(ctx context.Context, project, id string) error {
 	row, err := h.o.Store.Session(ctx, project, id)
-	if err != nil {
-		return err
+	if err != nil || row.State == SessionDeleted {
+		return err // which is found out again when it is deleted
 	}
 	if row.Home != "" && row.Home != h.home() {
 		if _, served, err := h.o.Store.Home(ctx, row.Home); err == nil && !served {

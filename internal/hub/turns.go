@@ -130,7 +130,7 @@ func (h *Hub) CancelTurn(ctx context.Context, who auth.Principal, id string) (Tu
 		t, err = h.turn(ctx, who.Project, id)
 	}
 	if err == nil && !t.State.Final() {
-		err = h.runsElsewhere(ctx, "turn", t.Owner)
+		err = h.runsElsewhere(ctx, "turn_elsewhere", "turn", t.Owner)
 	}
 	h.audit(ctx, who, "turn.cancel", id, "", err)
 	return t, err

@@ -61,7 +61,7 @@ func (h *Hub) loseTurn(ctx context.Context, t Turn) (first bool, err error) {
 	return first, err
 }
 
-// lostSteps are the ends of a turn's executions whose own end was not emitted, each behind a gap. They have no Seq yet.
+// lostSteps are the ends of a turn's executions whose own end was not emitted, or not stored, each behind a gap. They have no Seq yet.
 func (h *Hub) lostSteps(ctx context.Context, t Turn) ([]StoredEvent, error) {
 	executions, err := h.o.Store.Executions(ctx, t.Project, ExecutionFilter{Turn: t.ID}, Page{Limit: 100, Oldest: true})
 	if err != nil {
@@ -70,7 +70,11 @@ func (h *Hub) lostSteps(ctx context.Context, t Turn) ([]StoredEvent, error) {
 	var out []StoredEvent
 	for _, e := range executions.Items {
 		if e.State != ExecutionLost {
-			continue
+			if told, err := h.toldEnd(ctx, t, e); err != nil {
+				return nil, err
+			} else if told {
+				continue
+			}
 		}
 		body, err := transcript.TurnEvent(interpreter.Output{Step: e.Step, Event: kernel.Done{
 			Outcome: kernel.Outcome(e.State), ExitCode: e.ExitCode, Lost: e.Lost, Message: e.Message,
@@ -81,4 +85,22 @@ func (h *Hub) lostSteps(ctx context.Context, t Turn) ([]StoredEvent, error) {
 		out = append(out, StoredEvent{Stream: t.ID, Execution: e.ID, Step: e.Step, Body: gapBody}, StoredEvent{Stream: t.ID, Execution: e.ID, Step: e.Step, Body: body})
 	}
 	return out, nil
+}
+
+// toldEnd says whether a turn's stream has the end of one of its executions: the record of that is written before.
+func (h *Hub) toldEnd(ctx context.Context, t Turn, e Execution) (bool, error) {
+	for after := int64(0); ; {
+		events, err := h.o.Store.Events(ctx, t.ID, e.ID, after, batchEvents)
+		if err != nil {
+			return false, err
+		}
+		for _, event := range events {
+			if after = event.Seq; transcript.TypeOf(transcript.OutputOf(event.Body)) == "done" {
+				return true, nil
+			}
+		}
+		if len(events) < batchEvents {
+			return false, nil
+		}
+	}
 }
