@@ -103,6 +103,7 @@ func (h *Hub) Conversations(ctx context.Context, who auth.Principal, f Conversat
 // ConversationChange says what to change; nil fields stay.
 type ConversationChange struct {
 	Title    *string
+	Session  *string // that its next turns use
 	Metadata map[string]string
 	// Edit makes the new metadata of those that there are, with which nothing is done meanwhile. It may be called twice. It comes instead of Metadata.
 	Edit func(metadata map[string]string) (map[string]string, error)
@@ -116,6 +117,9 @@ func (h *Hub) ChangeConversation(ctx context.Context, who auth.Principal, id str
 		changed, err = h.o.Store.UpdateConversation(ctx, who.Project, id, func(row *Conversation) error {
 			if c.Title != nil {
 				row.Title = *c.Title
+			}
+			if c.Session != nil {
+				row.Session = *c.Session
 			}
 			if c.Metadata != nil {
 				row.Metadata = c.Metadata
@@ -173,8 +177,8 @@ func (h *Hub) deleteConversation(ctx context.Context, project, id string) error 
 	return h.o.Store.DeleteConversation(ctx, project, id)
 }
 
-// titleOf is the first words of a prompt.
-func titleOf(prompt string) string {
+// TitleOf is the first words of a prompt, as a conversation without a title gets them.
+func TitleOf(prompt string) string {
 	const most = 60 // characters
 	words := strings.Fields(prompt)
 	title := ""

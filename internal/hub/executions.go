@@ -85,7 +85,7 @@ func (h *Hub) startExecution(ctx context.Context, who auth.Principal, n NewExecu
 		_, _ = h.perform(work, t, e, kernel.Request{Code: n.Code, Timeout: n.Timeout}, func(ctx context.Context, event Event) error {
 			return h.emit(ctx, log, e.ID, event)
 		}, func(e *Execution, done kernel.Done, _ error) error {
-			return h.conclude(log, e, done)
+			return h.conclude(h.ended, log, e, done)
 		})
 	})
 	return started, nil
@@ -103,13 +103,13 @@ func (h *Hub) emit(ctx context.Context, log *eventLog, execution string, event E
 }
 
 // conclude stores the end of an execution with the last events of its stream, and shows them then.
-func (h *Hub) conclude(log *eventLog, e *Execution, done kernel.Done) error {
+func (h *Hub) conclude(ctx context.Context, log *eventLog, e *Execution, done kernel.Done) error {
 	body, err := transcript.Event(done)
 	if err != nil {
 		return fmt.Errorf("write the end of an execution: %w", err)
 	}
 	whole := func(last []StoredEvent) []StoredEvent { return last }
-	if err = h.storeEnd(log, e, body, whole); !refused(err) {
+	if err = h.storeEnd(ctx, log, e, body, whole); !refused(err) {
 		return err
 	}
 	*e = h.bare(*e, err)
@@ -117,12 +117,12 @@ func (h *Hub) conclude(log *eventLog, e *Execution, done kernel.Done) error {
 	if body, err = transcript.Event(done); err != nil {
 		return fmt.Errorf("write the end of an execution: %w", err)
 	}
-	return h.storeEnd(log, e, body, shortened)
+	return h.storeEnd(ctx, log, e, body, shortened)
 }
 
 // storeEnd stores the end of an execution, and of the events that are not stored yet those that keep says.
-func (h *Hub) storeEnd(log *eventLog, e *Execution, body []byte, keep func(last []StoredEvent) []StoredEvent) error {
-	return h.persist(h.ended, func(ctx context.Context) error {
+func (h *Hub) storeEnd(ctx context.Context, log *eventLog, e *Execution, body []byte, keep func(last []StoredEvent) []StoredEvent) error {
+	return h.persist(ctx, func(ctx context.Context) error {
 		return h.finish(ctx, log, body, e.ID, 0, func(ctx context.Context, last []StoredEvent) error {
 			e.Events = last[len(last)-1].Seq
 			first, err := h.o.Store.FinishExecution(ctx, *e, keep(last))

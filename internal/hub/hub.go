@@ -48,6 +48,8 @@ type Options struct {
 	Quotas func(ctx context.Context, project, key string) (ofProject, ofKey *Quota, err error)
 	Turns  interpreter.Limits // the server's bounds of one turn
 	Log    *slog.Logger
+	// Private says that the hub's callers are its operator: problems are told whole, which clients of a server hear without what is the server's alone.
+	Private bool
 	// Telemetry hears of what belongs to no request; what does goes to the request's own. nil: nobody.
 	Telemetry *telemetry.Telemetry
 	Now       func() time.Time // nil: time.Now

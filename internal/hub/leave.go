@@ -27,7 +27,9 @@ func (s *seat) claim() bool {
 }
 
 // free says that nobody uses a session, waits for it, or brings it in or out. The caller holds mu.
-func (s *seat) free() bool { return s.live != nil && s.turning == nil && s.holds == 0 && s.wanted == 0 }
+func (s *seat) free() bool {
+	return s.live != nil && !s.attached && s.turning == nil && s.holds == 0 && s.wanted == 0
+}
 
 // depart takes a claimed session out of memory and saves it. then runs while nobody else can touch the session, if it was saved. What cannot be saved,
 // as on a full disk, stays in memory unless the hub drains.

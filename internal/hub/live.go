@@ -26,6 +26,7 @@ type seat struct {
 	doom             context.CancelCauseFunc
 	left             chan struct{} // closed when the seat is given up
 	born             bool          // the session is just being made
+	attached         bool          // it is the caller's, see AttachSession: it is not saved, paused or evicted here
 	cpus             float64       // as the session has
 	tally            tally
 
@@ -216,6 +217,10 @@ func (h *Hub) unwant(s *seat) {
 
 // leftAlone tells who waits for that when a session has become free, and gives it up where its sandbox has died. The caller holds mu.
 func (h *Hub) leftAlone(s *seat) {
+	if s.attached {
+		h.stir() // DetachSession may wait for that
+		return
+	}
 	if !s.free() {
 		return
 	}
@@ -385,7 +390,7 @@ func (h *Hub) open(ctx context.Context, s *seat, row Session) (err error) {
 	if err != nil {
 		return foreign(err)
 	}
-	live, err := liveOf(name)
+	live, err := LiveOf(name)
 	if why := name.Renewed(); err == nil && why != "" {
 		err = h.noteRenewed(ctx, s, why)
 	}
@@ -446,8 +451,8 @@ type sessionLive struct {
 	Installer
 }
 
-// liveOf returns a named session as a Live.
-func liveOf(s *named.Session) (Live, error) {
+// LiveOf returns a named session as a Live.
+func LiveOf(s *named.Session) (Live, error) {
 	if l, ok := any(s).(Live); ok {
 		return l, nil
 	}

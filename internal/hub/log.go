@@ -12,6 +12,7 @@ const (
 	tailSize     = 1 << 20 // kept in memory for followers, besides what is not stored yet
 	unsavedSize  = 8 << 20 // not stored yet; whoever emits more waits, as long as he may
 	eventCost    = 128     // of an event besides its body
+	smallEvent   = 4 << 10 // see eventLog.full
 	batchSize    = 256 << 10
 	batchEvents  = 256
 	commitDelay  = 25 * time.Millisecond
@@ -34,6 +35,7 @@ type eventLog struct {
 	now    func() time.Time
 	commit *committer
 	gone   <-chan struct{} // closed when the hub has ended
+	limit  int64           // bytes of its events that are kept, see Limits.Stream
 	// writing is held by whoever writes events of this stream to the store.
 	writing chan struct{}
 
@@ -41,6 +43,7 @@ type eventLog struct {
 	tail    []StoredEvent // the newest events: all that are not stored, and of the others what fits into tailSize
 	size    int           // cost of tail
 	unsaved int           // cost of what is not stored
+	kept    int64         // cost of all events
 	seq     int64         // the last one's
 	saved   int64         // up to here everything is stored
 	missing *StoredEvent  // the gap that comes before the next event; nil: nothing was left out
@@ -53,7 +56,7 @@ func cost(e StoredEvent) int { return len(e.Body) + eventCost }
 
 // openLog begins the stream. Whoever begins it ends it with finish or abandon.
 func (h *Hub) openLog(stream string) *eventLog {
-	l := &eventLog{stream: stream, now: h.now, commit: h.commit, gone: h.ended.Done(), writing: make(chan struct{}, 1)}
+	l := &eventLog{stream: stream, now: h.now, commit: h.commit, gone: h.ended.Done(), limit: h.o.Limits.Stream, writing: make(chan struct{}, 1)}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.logs[stream] = l
@@ -94,6 +97,11 @@ func (l *eventLog) changed() <-chan struct{} {
 // out, and a gap stands for it.
 func (l *eventLog) append(ctx context.Context, body []byte, execution string, step int) {
 	l.mu.Lock()
+	if l.full(len(body)) {
+		l.mu.Unlock()
+		l.leaveOut(execution, step)
+		return
+	}
 	for l.unsaved > unsavedSize && !l.over {
 		wake := l.changed()
 		l.mu.Unlock()
@@ -107,6 +115,27 @@ func (l *eventLog) append(ctx context.Context, body []byte, execution string, st
 		}
 		l.mu.Lock()
 	}
+	l.place(body, execution, step)
+}
+
+// offer is append for who does not wait: an event that finds no room is left out.
+func (l *eventLog) offer(body []byte, execution string, step int) {
+	l.mu.Lock()
+	if l.unsaved > unsavedSize || l.full(len(body)) {
+		l.mu.Unlock()
+		l.leaveOut(execution, step)
+		return
+	}
+	l.place(body, execution, step)
+}
+
+// full says that the stream has as many bytes as are kept of one. Small events, such as the ends of steps, have as much again. The caller holds mu.
+func (l *eventLog) full(size int) bool {
+	return l.limit > 0 && (l.kept > 2*l.limit || l.kept > l.limit && size > smallEvent)
+}
+
+// place adds an event and lets mu go, which the caller holds.
+func (l *eventLog) place(body []byte, execution string, step int) {
 	l.owe()
 	l.add(StoredEvent{Execution: execution, Step: step, Body: body})
 	unsaved := l.unsaved
@@ -122,6 +151,7 @@ func (l *eventLog) add(e StoredEvent) {
 	l.tail = append(l.tail, e)
 	l.size += cost(e)
 	l.unsaved += cost(e)
+	l.kept += int64(cost(e))
 }
 
 // leaveOut notes that an event found no room.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"slices"
 	"time"
@@ -17,8 +18,7 @@ import (
 )
 
 const (
-	mainKernel  = "main"
-	longestCode = 1 << 20
+	mainKernel = "main"
 )
 
 // workKey marks the contexts of work that has begun, which a drain lets end.
@@ -93,8 +93,8 @@ func (h *Hub) settled(ctx context.Context, e *Execution, first bool, err error) 
 // admit puts an execution into its kernel's line and records it, with the row of whoever asked for it: as running when nothing keeps it from
 // that, which saves recording that later, or else as queued. The session is held.
 func (h *Hub) admit(ctx context.Context, e Execution, asked ...audit.Row) (Execution, *task, error) {
-	if len(e.Code) > longestCode {
-		return e, nil, problem.New(problem.Invalid, "code_too_large", "the code has more than 1 MiB").WithHint("put data into a file and read it from there")
+	if most := h.o.Limits.Code; len(e.Code) > most {
+		return e, nil, problem.New(problem.Invalid, "code_too_large", fmt.Sprintf("the code has more than %d MiB", most>>20)).WithHint("put data into a file and read it from there")
 	}
 	if err := h.spare(ctx, e.Session); err != nil {
 		return e, nil, err
@@ -276,7 +276,7 @@ func (h *Hub) execute(t *task, req kernel.Request, emit emitter) (done kernel.Do
 			done, ended = d, true
 			continue
 		}
-		if _, ok := event.(kernel.Rollback); ok {
+		if _, ok := event.(kernel.Rollback); ok && !h.attached(t.session) {
 			h.lapsed(t.ctx, t.session, lostSandbox)
 			r := h.untold(t.ctx, t.project, t.session)
 			if r == nil {

@@ -58,7 +58,7 @@ func (h *Hub) due() []*seat {
 	h.mu.Lock()
 	seats := make([]*seat, 0, len(h.seats))
 	for _, s := range h.seats {
-		if s.live != nil && s.turning == nil && now.After(s.saveFrom) {
+		if s.live != nil && !s.attached && s.turning == nil && now.After(s.saveFrom) {
 			seats = append(seats, s)
 		}
 	}

@@ -28,8 +28,8 @@ func (h *Hub) beginTurn(p *plan) *liveTurn {
 	return l
 }
 
-// runTurn asks, runs and records until the turn's end.
-func (h *Hub) runTurn(p *plan, l *liveTurn) {
+// runTurn asks, runs and records until the turn's end. The error is why there is no answer.
+func (h *Hub) runTurn(p *plan, l *liveTurn) (Turn, interpreter.Answer, error) {
 	defer p.end()
 	defer l.stop(nil)
 	defer h.closeLog(l.log)
@@ -38,6 +38,7 @@ func (h *Hub) runTurn(p *plan, l *liveTurn) {
 	t.Finished = h.now()
 	var body []byte
 	var werr error
+	var failed *problem.Error
 	if err == nil {
 		t.State, t.Answer, t.Reason, t.Messages, t.Calls = TurnCompleted, answer.Text, string(answer.Reason), answer.Messages, answer.Calls
 		t.Usage, t.Steps = answer.Usage, answer.Steps
@@ -46,7 +47,7 @@ func (h *Hub) runTurn(p *plan, l *liveTurn) {
 		}
 		body, werr = transcript.TurnEvent(answer)
 	} else {
-		failed := t.fail(h.forClients(p.work, "turn", t.ID, turnProblem(p.work, err)))
+		failed = t.fail(h.forClients(p.work, "turn", t.ID, turnProblem(p.work, err)))
 		if stopped, ok := errors.AsType[*interpreter.Stopped](err); ok {
 			t.Messages, t.Usage, t.Steps = stopped.Messages, stopped.Usage, stopped.Steps
 		}
@@ -57,10 +58,11 @@ func (h *Hub) runTurn(p *plan, l *liveTurn) {
 	}
 	h.spend(p.work, p.who, Usage{Turns: 1, InputTokens: t.Usage.InputTokens, OutputTokens: t.Usage.OutputTokens})
 	if werr == nil {
-		werr = h.endTurn(l, &t, body)
-	}
-	if refused(werr) {
-		werr = h.endBare(l, &t, werr)
+		recording, cancel := h.recording(p.hear != nil)
+		if werr = h.endTurn(recording, l, &t, body); refused(werr) {
+			werr = h.endBare(recording, l, &t, werr)
+		}
+		cancel()
 	}
 	if werr != nil {
 		h.log.ErrorContext(p.work, "the end of a turn was not recorded", "turn", t.ID, "error", werr)
@@ -71,9 +73,13 @@ func (h *Hub) runTurn(p *plan, l *liveTurn) {
 	close(l.ended)
 	if !t.Hidden {
 		h.turns.remove(t.ID)
-		return
+	} else {
+		h.spawn(func(ctx context.Context) { h.forgetLater(ctx, t) })
 	}
-	h.spawn(func(ctx context.Context) { h.forgetLater(ctx, t) })
+	if failed != nil {
+		err = failed
+	}
+	return t, answer, err
 }
 
 // fail makes a turn one that ended with a problem.
@@ -95,6 +101,9 @@ func turnProblem(work context.Context, err error) error {
 
 // forClients is what clients are told of what went wrong with a turn or an execution. What they are not told is in the log, with its id.
 func (h *Hub) forClients(ctx context.Context, what, id string, err error) *problem.Error {
+	if h.o.Private {
+		return problem.Of(err)
+	}
 	p, differs := problem.Public(err)
 	if differs {
 		h.log.WarnContext(ctx, "clients are told less of a problem", what, id, "code", p.Code, "error", err, "hint", problem.Of(err).Hint)
@@ -103,23 +112,23 @@ func (h *Hub) forClients(ctx context.Context, what, id string, err error) *probl
 }
 
 // endTurn stores the end and shows it then. Whoever sees it may begin the next turn at once.
-func (h *Hub) endTurn(l *liveTurn, t *Turn, body []byte) error {
-	return h.storeTurnEnd(l, t, body, func(last []StoredEvent) []StoredEvent { return last })
+func (h *Hub) endTurn(ctx context.Context, l *liveTurn, t *Turn, body []byte) error {
+	return h.storeTurnEnd(ctx, l, t, body, func(last []StoredEvent) []StoredEvent { return last })
 }
 
 // endBare ends a turn whose end the store refused: it failed, and nothing is said of what the store may not have taken.
-func (h *Hub) endBare(l *liveTurn, t *Turn, refused error) error {
-	h.log.ErrorContext(h.ended, "the end of a turn was refused by the store; it is recorded as failed", "turn", t.ID, "error", refused)
+func (h *Hub) endBare(ctx context.Context, l *liveTurn, t *Turn, refused error) error {
+	h.log.ErrorContext(ctx, "the end of a turn was refused by the store; it is recorded as failed", "turn", t.ID, "error", refused)
 	t.Answer, t.Messages, t.Calls = "", nil, nil
 	body, err := transcript.Failure(t.fail(problem.New(problem.Internal, "turn_unrecorded", "the turn ended, but its end could not be recorded").WithHint("ask again")))
 	if err != nil {
 		return err
 	}
-	return h.storeTurnEnd(l, t, body, shortened)
+	return h.storeTurnEnd(ctx, l, t, body, shortened)
 }
 
-func (h *Hub) storeTurnEnd(l *liveTurn, t *Turn, body []byte, keep func(last []StoredEvent) []StoredEvent) error {
-	return h.persist(h.ended, func(ctx context.Context) error {
+func (h *Hub) storeTurnEnd(ctx context.Context, l *liveTurn, t *Turn, body []byte, keep func(last []StoredEvent) []StoredEvent) error {
+	return h.persist(ctx, func(ctx context.Context) error {
 		return h.finish(ctx, l.log, body, "", 0, func(ctx context.Context, last []StoredEvent) error {
 			t.Events = last[len(last)-1].Seq
 			last = keep(last)
@@ -140,7 +149,7 @@ func (h *Hub) storeTurnEnd(l *liveTurn, t *Turn, body []byte, keep func(last []S
 // converse runs the turn and puts what happens into its stream, all but the end.
 func (h *Hub) converse(p *plan, l *liveTurn) (answer interpreter.Answer, err error) {
 	for _, notice := range p.notices {
-		if err := h.tell(p.work, l, interpreter.Notice{Text: notice}, "", 0); err != nil {
+		if err := h.tell(p.work, p, l, interpreter.Notice{Text: notice}, "", 0); err != nil {
 			return answer, err
 		}
 	}
@@ -157,7 +166,7 @@ func (h *Hub) converse(p *plan, l *liveTurn) (answer interpreter.Answer, err err
 	err = h.use(p.work, who, p.turn.Session, func(ctx context.Context, live Live) error {
 		if r := h.untold(ctx, p.turn.Project, p.turn.Session); r != nil {
 			p.spec.Rolledback = r.event().String()
-			if err := h.tell(ctx, l, interpreter.Notice{Text: p.spec.Rolledback}, "", 0); err != nil {
+			if err := h.tell(ctx, p, l, interpreter.Notice{Text: p.spec.Rolledback}, "", 0); err != nil {
 				return err
 			}
 		}
@@ -191,7 +200,7 @@ func (h *Hub) listen(ctx context.Context, p *plan, l *liveTurn, steps *stepper) 
 			answer = e
 			continue
 		}
-		if err := h.tell(room, l, event, execution, step); err != nil {
+		if err := h.tell(room, p, l, event, execution, step); err != nil {
 			return answer, err
 		}
 	}
@@ -201,14 +210,18 @@ func (h *Hub) listen(ctx context.Context, p *plan, l *liveTurn, steps *stepper) 
 	return answer, nil
 }
 
-// tell puts an event into a turn's stream. It waits for room until ctx ends.
-func (h *Hub) tell(ctx context.Context, l *liveTurn, event TurnEvent, execution string, step int) error {
+// tell puts an event into a turn's stream. It waits for room until ctx ends, unless the turn's caller hears each event himself.
+func (h *Hub) tell(ctx context.Context, p *plan, l *liveTurn, event TurnEvent, execution string, step int) error {
 	body, err := transcript.TurnEvent(event)
 	if err != nil {
 		return err
 	}
-	l.log.append(ctx, body, execution, step)
-	return nil
+	if p.hear == nil {
+		l.log.append(ctx, body, execution, step)
+		return nil
+	}
+	l.log.offer(body, execution, step)
+	return p.hear(event)
 }
 
 // forgetLater removes a hidden turn when it was there for long enough, or the hub ends.

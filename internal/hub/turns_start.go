@@ -85,17 +85,30 @@ type plan struct {
 	log     *eventLog
 	work    context.Context
 	end     func()
-	over    func(error) // ends the turn's span
+	over    func(error)           // ends the turn's span
+	hear    func(TurnEvent) error // see RunTurn; nil: nobody does
 }
 
 func (h *Hub) startTurn(ctx context.Context, who auth.Principal, n NewTurn) (Turn, error) {
+	p, err := h.plan(ctx, who, n)
+	if err != nil {
+		return Turn{}, err
+	}
+	started := p.turn
+	running := h.beginTurn(p)
+	h.spawn(func(context.Context) { _, _, _ = h.runTurn(p, running) })
+	return started, nil
+}
+
+// plan makes and records all that a turn needs. Its end, which releases that, is runTurn's.
+func (h *Hub) plan(ctx context.Context, who auth.Principal, n NewTurn) (*plan, error) {
 	p := &plan{who: who, files: n.Files, names: n.Names}
 	if err := h.planModel(ctx, p, n); err != nil {
-		return Turn{}, err
+		return nil, err
 	}
 	work, ended, err := h.begin(ctx)
 	if err != nil {
-		return Turn{}, err
+		return nil, err
 	}
 	release := intake.Hold(ctx) // what the client sent, and what it goes on from, is in memory until the turn ends
 	end := func() {
@@ -106,11 +119,11 @@ func (h *Hub) startTurn(ctx context.Context, who auth.Principal, n NewTurn) (Tur
 	conversation, parent, err := h.planConversation(ctx, p, n)
 	if err != nil {
 		end()
-		return Turn{}, err
+		return nil, err
 	}
 	if _, ok := h.turns.reserve(conversation.ID, p.turn.ID); !ok {
 		end()
-		return Turn{}, ErrTurnRunning()
+		return nil, ErrTurnRunning()
 	}
 	p.log = h.openLog(p.turn.ID) // whoever finds the turn as soon as it is recorded can follow it
 	if err := h.prepareTurn(ctx, p, n, conversation, parent); err != nil {
@@ -118,12 +131,9 @@ func (h *Hub) startTurn(ctx context.Context, who auth.Principal, n NewTurn) (Tur
 		h.turns.free(conversation.ID)
 		h.spawn(func(ctx context.Context) { h.undoTurn(ctx, p) })
 		end()
-		return Turn{}, err
+		return nil, err
 	}
-	started := p.turn
-	running := h.beginTurn(p)
-	h.spawn(func(context.Context) { h.runTurn(p, running) })
-	return started, nil
+	return p, nil
 }
 
 // prepareTurn makes what the turn takes, and records it. Nothing else can begin in its conversation.
@@ -229,7 +239,7 @@ func (h *Hub) planConversation(ctx context.Context, p *plan, n NewTurn) (Convers
 			ID: ident.New(ident.Conversation), Project: p.who.Project, User: p.who.User, Created: p.turn.Created, Used: p.turn.Created, Source: n.Source,
 		}
 		if !n.Hidden {
-			c.Title = titleOf(p.turn.Prompt)
+			c.Title = TitleOf(p.turn.Prompt)
 		}
 		p.turn.Conversation = c.ID
 		return c, Turn{}, c.check()
@@ -313,7 +323,7 @@ func (h *Hub) recordTurn(ctx context.Context, p *plan, c Conversation) error {
 		}
 	} else if c.Title == "" && !p.turn.Hidden {
 		if _, err := h.o.Store.UpdateConversation(ctx, c.Project, c.ID, func(row *Conversation) error {
-			row.Title = cmp.Or(row.Title, titleOf(p.turn.Prompt))
+			row.Title = cmp.Or(row.Title, TitleOf(p.turn.Prompt))
 			return nil
 		}); err != nil {
 			return err
