@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/sync/semaphore"
 
+	"cove/internal/ident"
 	"cove/internal/install"
 	"cove/internal/keeper"
 	"cove/internal/kernel"
@@ -187,7 +188,7 @@ func (s Store) claimOrCreate(ctx context.Context, name string, o Options) (l *le
 
 func newRecord(name string, b Base) Record {
 	now := time.Now()
-	return Record{Version: recordVersion, ID: id("ses_"), Name: name, Created: now, Used: now, Base: b}
+	return Record{Version: recordVersion, ID: ident.New(ident.Session), Name: name, Created: now, Used: now, Base: b}
 }
 
 // agree settles what the user asked for with what the session is.

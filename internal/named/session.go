@@ -56,6 +56,9 @@ type Session struct {
 	closed  error
 }
 
+// ID tells the session from every other one, also from a later one of the same name.
+func (s *Session) ID() string { return s.rec.ID }
+
 // Name is the session's name.
 func (s *Session) Name() string { return s.name }
 

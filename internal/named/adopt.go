@@ -1,0 +1,42 @@
+package named
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"time"
+
+	"golang.org/x/sync/semaphore"
+
+	"cove/internal/problem"
+)
+
+// Adopt makes the session name of one that runs already, in which so many executions have run, and that nobody keeps. It is ahead of what is saved, which is nothing: Close saves it. After an
+// error live is as it was. Problems: session_name, session_exists, and those of Prepare.
+func (s Store) Adopt(ctx context.Context, name string, o Options, live Live, executions int) (*Session, error) {
+	if err := CheckName(name); err != nil {
+		return nil, err
+	}
+	ground, err := o.Prepare(ctx, o.Base)
+	if err != nil {
+		return nil, err
+	}
+	l, rec, err := s.create(name, o.Command, func(string) (Record, error) {
+		r := newRecord(name, o.Base)
+		r.Environment, r.Python, r.Installed = ground.Key.Environment, ground.Python, live.Installed()
+		r.Executions = executions
+		r.Running = &Owner{PID: os.Getpid(), Command: o.Command, Since: time.Now()}
+		return r, nil
+	})
+	if errors.Is(err, fs.ErrExist) {
+		return nil, exists(name)
+	}
+	if err != nil {
+		return nil, problem.Of(err)
+	}
+	return &Session{
+		Live: live, name: name, dir: l.dir, lease: l, ground: ground, opts: o, rec: rec, busy: semaphore.NewWeighted(everything),
+		changed: true, executed: true, ended: live.Lost(),
+	}, nil
+}
