@@ -21,7 +21,7 @@ func deltas(t *testing.T, pieces []string) string {
 	whole := strings.Join(pieces, "")
 	first.parts = append(first.parts, model.Finish{Reason: model.FinishCalls, Calls: []model.ToolCall{{ID: "1", Name: "python", Arguments: whole}}})
 	m := &scripted{t: t, can: tools(), script: []says{first, text("Ok.")}}
-	got := ask(t, interpreter.New(m, &session{}, interpreter.DefaultLimits()), "q")
+	got := ask(t, newConversation(m, &session{}, interpreter.DefaultLimits()), "q")
 	if got.err != nil {
 		t.Fatal(got.err)
 	}

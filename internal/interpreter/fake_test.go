@@ -3,6 +3,7 @@ package interpreter_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"iter"
 	"slices"
@@ -322,12 +323,12 @@ func fill[T comparable](field *T, otherwise T) {
 	}
 }
 
-func ask(t *testing.T, i *interpreter.Interpreter, prompt string) told {
+func ask(t *testing.T, i *conversation, prompt string) told {
 	t.Helper()
 	return askContext(t, t.Context(), i, prompt)
 }
 
-func askContext(t *testing.T, ctx context.Context, i *interpreter.Interpreter, prompt string) told {
+func askContext(t *testing.T, ctx context.Context, i *conversation, prompt string) told {
 	t.Helper()
 	out := told{code: map[int]string{}}
 	for event, err := range i.Ask(ctx, prompt) {
@@ -366,3 +367,33 @@ func askContext(t *testing.T, ctx context.Context, i *interpreter.Interpreter, p
 
 // tools are the capabilities of a model that can call tools.
 func tools() model.Capabilities { return model.Capabilities{Tools: true} }
+
+// conversation keeps what was said in turns with one session.
+type conversation struct {
+	model    model.Model
+	session  interpreter.Session
+	limits   interpreter.Limits
+	messages []model.Message
+}
+
+func newConversation(m model.Model, s interpreter.Session, l interpreter.Limits) *conversation {
+	return &conversation{model: m, session: s, limits: l}
+}
+
+// Ask runs a turn. Asking again goes on with the conversation, also after a turn that failed.
+func (c *conversation) Ask(ctx context.Context, prompt string) iter.Seq2[interpreter.Event, error] {
+	return func(yield func(interpreter.Event, error) bool) {
+		turn := interpreter.Turn{History: c.messages, Python: true, Input: []model.Message{{Role: model.RoleUser, Content: []model.Content{model.Text{Text: prompt}}}}}
+		for e, err := range interpreter.Run(ctx, c.model, c.session, c.limits, turn) {
+			if a, ok := e.(interpreter.Answer); ok {
+				c.messages = append(c.messages, a.Messages...)
+			}
+			if stopped, ok := errors.AsType[*interpreter.Stopped](err); ok {
+				c.messages, err = append(c.messages, stopped.Messages...), stopped.Err
+			}
+			if !yield(e, err) {
+				return
+			}
+		}
+	}
+}

@@ -158,7 +158,7 @@ func TestFencedStreamShowsCodeNotText(t *testing.T) {
 				}
 				first.parts = append(first.parts, model.Finish{Reason: model.FinishStop})
 				m := &scripted{t: t, script: []says{first, text("Done <b>.")}}
-				got := ask(t, interpreter.New(m, &session{}, interpreter.DefaultLimits()), "q")
+				got := ask(t, newConversation(m, &session{}, interpreter.DefaultLimits()), "q")
 				if got.err != nil {
 					t.Fatal(got.err)
 				}
@@ -177,7 +177,7 @@ func TestGuessesAfterTheBlockAreNotPaidFor(t *testing.T) {
 	t.Parallel()
 	endless := says{parts: []model.Part{model.TextDelta{Text: block + "\nOutput:"}, model.TextDelta{Text: " 7"}}, hang: true}
 	m := &scripted{t: t, script: []says{endless, text("One.")}}
-	got := ask(t, interpreter.New(m, &session{}, interpreter.DefaultLimits()), "q")
+	got := ask(t, newConversation(m, &session{}, interpreter.DefaultLimits()), "q")
 	if got.answer == nil || got.answer.Text != "One." || m.finished != 1 {
 		t.Errorf("answer %v, error %v, %d streams to their end", got.answer, got.err, m.finished)
 	}
@@ -188,7 +188,7 @@ func TestToolsUnsupported(t *testing.T) {
 	refused := says{err: problem.New(problem.Invalid, "tools_unsupported", "the model does not support tools")}
 	m := &scripted{t: t, can: tools(), script: []says{refused, text(block), text("One."), text("Two.")}}
 	s := &session{}
-	i := interpreter.New(m, s, interpreter.DefaultLimits())
+	i := newConversation(m, s, interpreter.DefaultLimits())
 	got := ask(t, i, "q")
 	if got.answer == nil || got.answer.Text != "One." || len(s.ran) != 1 || len(got.notices) != 1 {
 		t.Fatalf("%+v", got)
@@ -200,7 +200,7 @@ func TestToolsUnsupported(t *testing.T) {
 		}
 	}
 	never := &scripted{t: t, script: []says{refused}}
-	if got := ask(t, interpreter.New(never, s, interpreter.DefaultLimits()), "q"); problem.Of(got.err).Code != "tools_unsupported" {
+	if got := ask(t, newConversation(never, s, interpreter.DefaultLimits()), "q"); problem.Of(got.err).Code != "tools_unsupported" {
 		t.Errorf("without tools the error must not be asked away: %v", got.err)
 	}
 }
@@ -209,7 +209,7 @@ func TestCodeAsTextAfterCalls(t *testing.T) {
 	t.Parallel()
 	m := &scripted{t: t, can: tools(), script: []says{calls("a"), text("Done."), text("It was:\n\n" + block)}}
 	s := &session{}
-	i := interpreter.New(m, s, interpreter.DefaultLimits())
+	i := newConversation(m, s, interpreter.DefaultLimits())
 	ask(t, i, "q")
 	if got := ask(t, i, "Show me the code."); got.answer == nil || len(s.ran) != 1 || !strings.HasSuffix(got.answer.Text, block) {
 		t.Errorf("ran %v, answer %v", s.codes(), got.answer)
@@ -232,7 +232,7 @@ func TestModelThatTakesLessThanItSaid(t *testing.T) {
 			refused := says{err: problem.New(problem.Invalid, code, "no")}
 			m := &scripted{t: t, can: model.Capabilities{Tools: true, Images: true}, script: []says{calls("a"), refused, text("Ok.")}}
 			s := &session{outcomes: map[string][]kernel.Event{"a": {stdout(strings.Repeat("x", 6000)), png}}}
-			got := ask(t, interpreter.New(m, s, interpreter.DefaultLimits()), "q")
+			got := ask(t, newConversation(m, s, interpreter.DefaultLimits()), "q")
 			if got.answer == nil || got.answer.Text != "Ok." || len(got.notices) != 1 {
 				t.Fatalf("answer %v, error %v, notices %q", got.answer, got.err, got.notices)
 			}
@@ -240,7 +240,7 @@ func TestModelThatTakesLessThanItSaid(t *testing.T) {
 				t.Errorf("first:\n%v\nthen:\n%v", first, second)
 			}
 			stubborn := &scripted{t: t, can: model.Capabilities{Tools: true, Images: true}, last: &refused}
-			if got := ask(t, interpreter.New(stubborn, s, interpreter.DefaultLimits()), "q"); problem.Of(got.err).Code != code || len(stubborn.requests) != 2 {
+			if got := ask(t, newConversation(stubborn, s, interpreter.DefaultLimits()), "q"); problem.Of(got.err).Code != code || len(stubborn.requests) != 2 {
 				t.Errorf("after %d model calls: %v", len(stubborn.requests), got.err)
 			}
 		})
@@ -273,7 +273,7 @@ func TestBrokenStreams(t *testing.T) {
 			t.Parallel()
 			m := &scripted{t: t, can: tools(), script: c.script}
 			s := &session{}
-			got := ask(t, interpreter.New(m, s, interpreter.DefaultLimits()), "q")
+			got := ask(t, newConversation(m, s, interpreter.DefaultLimits()), "q")
 			if len(s.ran) != 0 {
 				t.Errorf("ran %v", s.codes())
 			}
@@ -317,7 +317,7 @@ func TestStopped(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
 			m := &scripted{t: t, can: tools(), script: c.script, last: new(text("Again."))}
-			i := interpreter.New(m, &session{hang: c.hang}, interpreter.DefaultLimits())
+			i := newConversation(m, &session{hang: c.hang}, interpreter.DefaultLimits())
 			var last error
 			for event, err := range i.Ask(ctx, "q") {
 				if last = err; err == nil && c.at(event) {
@@ -336,7 +336,7 @@ func TestStopped(t *testing.T) {
 			t.Parallel()
 			ctx, cancel := context.WithCancel(t.Context())
 			m := &scripted{t: t, can: tools(), script: c.script, last: new(text("Again."))}
-			i := interpreter.New(m, &session{}, interpreter.DefaultLimits())
+			i := newConversation(m, &session{}, interpreter.DefaultLimits())
 			for event, err := range i.Ask(ctx, "q") {
 				if err != nil {
 					t.Fatal(err)
@@ -357,7 +357,7 @@ func TestStopped(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		m := &scripted{t: t, can: tools(), script: []says{{hang: true}}}
-		if got := askContext(t, ctx, interpreter.New(m, &session{}, interpreter.DefaultLimits()), "q"); problem.Of(got.err).Kind != problem.Canceled {
+		if got := askContext(t, ctx, newConversation(m, &session{}, interpreter.DefaultLimits()), "q"); problem.Of(got.err).Kind != problem.Canceled {
 			t.Errorf("error %v", got.err)
 		}
 	})

@@ -56,7 +56,7 @@ func TestTracebacks(t *testing.T) {
 				kernel.Error{Name: name, Value: value, Traceback: lines},
 				kernel.Done{Outcome: kernel.OutcomeError, ExitCode: 1},
 			}}}
-			ask(t, interpreter.New(m, s, interpreter.DefaultLimits()), "q")
+			ask(t, newConversation(m, s, interpreter.DefaultLimits()), "q")
 			golden(t, strings.TrimSuffix(file, ".txt")+".golden", m.lastTexts(1))
 		})
 	}
@@ -120,7 +120,7 @@ func TestListing(t *testing.T) {
 			t.Parallel()
 			m := &scripted{t: t, can: tools(), script: []says{text("Ok.")}}
 			s := &describing{session: &session{files: c.files}, printed: c.described}
-			got := ask(t, interpreter.New(m, s, interpreter.DefaultLimits()), "Which region grew fastest?")
+			got := ask(t, newConversation(m, s, interpreter.DefaultLimits()), "Which region grew fastest?")
 			if len(got.events) == 0 || len(got.started) != 0 {
 				t.Errorf("the look into tables is not silent: %v", got.events)
 			}
@@ -146,7 +146,7 @@ func TestDescribeMayFail(t *testing.T) {
 			t.Parallel()
 			m := &scripted{t: t, can: tools(), script: []says{text("Ok.")}}
 			s := &describing{session: &session{files: map[string][]byte{"a.xlsx": []byte("xx")}}, events: c.events}
-			got := ask(t, interpreter.New(m, s, interpreter.DefaultLimits()), "q")
+			got := ask(t, newConversation(m, s, interpreter.DefaultLimits()), "q")
 			if got.answer == nil || got.answer.Text != "Ok." {
 				t.Errorf("error %v", got.err)
 			}

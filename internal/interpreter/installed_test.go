@@ -62,7 +62,7 @@ func TestModelIsToldOfInstalls(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			m := &scripted{t: t, can: tools(), script: []says{calls("a"), text("Ok.")}}
-			ask(t, interpreter.New(m, &session{outcomes: map[string][]kernel.Event{"a": c.events}}, interpreter.DefaultLimits()), "q")
+			ask(t, newConversation(m, &session{outcomes: map[string][]kernel.Event{"a": c.events}}, interpreter.DefaultLimits()), "q")
 			if diff := cmp.Diff(c.want, m.lastTexts(1)); diff != "" {
 				t.Error(diff)
 			}
@@ -78,7 +78,7 @@ func TestModelIsToldToRestart(t *testing.T) {
 		kernel.Install{Provision: install.Provision{Restart: reason, Installed: []install.Package{{Name: "foo", Version: "1", Asked: true}}}},
 		kernel.Done{Outcome: kernel.OutcomeRestart, ExitCode: 1, Message: reason + "; nothing was run"},
 	}}}
-	got := ask(t, interpreter.New(m, s, interpreter.DefaultLimits()), "q")
+	got := ask(t, newConversation(m, s, interpreter.DefaultLimits()), "q")
 	result := m.requests[1].Messages[2].Content[0].(model.ToolResult)
 	want := "Nothing was run: foo needs numpy<2, and numpy 2.1 is imported. To go on, send the whole code again with `%restart` as its first line: " +
 		"variables and imports are lost then, files are kept."
@@ -108,7 +108,7 @@ func TestMissingModules(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			m := &scripted{t: t, can: tools(), script: []says{calls("a"), text("Ok.")}}
-			ask(t, interpreter.New(m, &session{outcomes: map[string][]kernel.Event{"a": c.events}}, c.limits), "q")
+			ask(t, newConversation(m, &session{outcomes: map[string][]kernel.Event{"a": c.events}}, c.limits), "q")
 			got := m.lastTexts(1)
 			_, after, _ := strings.Cut(got, "ModuleNotFoundError: ")
 			_, after, _ = strings.Cut(after, "\n")
@@ -122,7 +122,7 @@ func TestMissingModules(t *testing.T) {
 func TestPromptSaysWhetherPackagesAreInstalled(t *testing.T) {
 	t.Parallel()
 	m := &scripted{t: t, can: tools(), script: []says{text("Hi.")}}
-	ask(t, interpreter.New(m, &session{}, within(interpreter.Limits{NoInstall: true})), "q")
+	ask(t, newConversation(m, &session{}, within(interpreter.Limits{NoInstall: true})), "q")
 	if got := m.requests[0].System; !strings.Contains(got, "There is no network. Nothing can be downloaded or installed.\n\n") || strings.Contains(got, "%pip") {
 		t.Errorf("the prompt says:\n%s", got)
 	}

@@ -1,8 +1,8 @@
 // Package interpreter is the loop between a language model and a session: ask the model, run the code that it writes,
 // read the outcome, repair, answer. It knows neither HTTP nor terminals; what happens is told as events.
 //
-// Interpreter keeps a conversation itself; Run serves those that somebody else keeps, also with functions of the client beside the interpreter's
-// tool, which it does not run but hands back.
+// Run runs one turn of a conversation that its caller keeps, also with functions of the client beside the interpreter's tool, which it does not run but
+// hands back.
 //
 // The interpreter's tool is python. A model that cannot call tools writes a fenced block instead. When a model that can
 // call tools writes code as text, it is run in these cases only:
@@ -21,7 +21,6 @@ import (
 	"time"
 
 	"cove/internal/kernel"
-	"cove/internal/model"
 	"cove/internal/problem"
 )
 
@@ -61,36 +60,6 @@ func (l Limits) Check() error {
 		return problem.New(problem.Invalid, "config_invalid", "a turn's limits of tokens and of time must be 0 or more")
 	}
 	return nil
-}
-
-// Interpreter holds one conversation between a model and a session. It serves one turn at a time.
-type Interpreter struct {
-	model    model.Model
-	session  Session
-	limits   Limits
-	messages []model.Message
-	learned  learned
-}
-
-// New returns an interpreter with an empty conversation.
-func New(m model.Model, s Session, l Limits) *Interpreter {
-	return &Interpreter{model: m, session: s, limits: l}
-}
-
-// Ask runs one turn and yields what happens, an Answer last. Asking again continues the conversation, also after a turn
-// that failed. An error ends the turn: a problem of the model, of the session, or one of kind Canceled when ctx was
-// cancelled. Breaking off the range stops the turn.
-func (i *Interpreter) Ask(ctx context.Context, prompt string) iter.Seq2[Event, error] {
-	return func(yield func(Event, error) bool) {
-		input := []model.Message{{Role: model.RoleUser, Content: []model.Content{model.Text{Text: prompt}}}}
-		t := newTurn(i.model, i.session, i.limits, Turn{History: i.messages, Input: input, Python: true}, yield)
-		t.learned.add(i.learned)
-		added, err := t.whole(ctx)
-		i.messages, i.learned = append(i.messages, added...), t.learned
-		if err != nil && !errors.Is(err, errStopped) {
-			yield(nil, stopProblem(ctx, err))
-		}
-	}
 }
 
 // errStopped says that the range over the events was broken off.

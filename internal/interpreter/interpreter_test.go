@@ -34,7 +34,7 @@ func (c turnCase) run(t *testing.T) {
 	t.Parallel()
 	m := &scripted{t: t, can: model.Capabilities{Tools: !c.fenced}, script: c.script}
 	s := &session{outcomes: c.outcomes}
-	got := ask(t, interpreter.New(m, s, within(c.limits)), "the question")
+	got := ask(t, newConversation(m, s, within(c.limits)), "the question")
 	if got.err != nil {
 		t.Fatal(got.err)
 	}
@@ -198,7 +198,7 @@ func TestArguments(t *testing.T) {
 				rawCalls(model.ToolCall{ID: "1", Name: "python", Arguments: arguments}), text("Ok."),
 			}}
 			s := &session{}
-			got := ask(t, interpreter.New(m, s, interpreter.DefaultLimits()), "q")
+			got := ask(t, newConversation(m, s, interpreter.DefaultLimits()), "q")
 			if got.err != nil {
 				t.Fatal(got.err)
 			}
@@ -216,7 +216,7 @@ func TestConversationGoesOn(t *testing.T) {
 		files:    map[string][]byte{"in.csv": []byte("x,y\n1,2\n")},
 		outcomes: map[string][]kernel.Event{"a": {kernel.File{Path: "out.csv", Size: 3, Created: true}}},
 	}
-	i := interpreter.New(m, s, interpreter.DefaultLimits())
+	i := newConversation(m, s, interpreter.DefaultLimits())
 	first := ask(t, i, "one")
 	s.files["out.csv"] = []byte("abc")
 	s.files["new.txt"] = []byte("hello\n")
@@ -243,7 +243,7 @@ func TestSystemPrompt(t *testing.T) {
 	t.Parallel()
 	prompt := func(can model.Capabilities, s *session) (string, model.Request) {
 		m := &scripted{t: t, can: can, script: []says{text("Hi.")}}
-		ask(t, interpreter.New(m, s, interpreter.DefaultLimits()), "q")
+		ask(t, newConversation(m, s, interpreter.DefaultLimits()), "q")
 		return m.requests[0].System, m.requests[0]
 	}
 	native, request := prompt(model.Capabilities{Tools: true, Images: true}, &session{})
@@ -295,7 +295,7 @@ func TestFiguresGoToModelsThatSee(t *testing.T) {
 			}
 			m := &scripted{t: t, can: c.can, script: []says{first, text("A chart.")}}
 			s := &session{outcomes: map[string][]kernel.Event{"plot": {svg, png, png, png, png, png}}}
-			ask(t, interpreter.New(m, s, interpreter.DefaultLimits()), "q")
+			ask(t, newConversation(m, s, interpreter.DefaultLimits()), "q")
 			last := m.requests[1].Messages[len(m.requests[1].Messages)-1]
 			if got := images(last); got != c.want {
 				t.Errorf("%d images, want %d", got, c.want)
@@ -329,7 +329,7 @@ func testCut(t *testing.T, one, two string) {
 	s := &session{outcomes: map[string][]kernel.Event{"a": {
 		stdout("BEGIN\n"), stdout(one), stdout(two), stderr("END\n"), kernel.Done{Outcome: kernel.OutcomeOK, Dropped: 2_500_000},
 	}}}
-	ask(t, interpreter.New(m, s, within(interpreter.Limits{Result: 2000})), "q")
+	ask(t, newConversation(m, s, within(interpreter.Limits{Result: 2000})), "q")
 	got := m.lastTexts(1)
 	if len(got) > 2000 || len(got) < 1500 {
 		t.Errorf("the result has %d bytes", len(got))
@@ -383,7 +383,7 @@ func TestOutputIsMerged(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			m := &scripted{t: t, can: model.Capabilities{Tools: true, Images: true}, script: []says{calls("a"), text("Ok.")}}
-			ask(t, interpreter.New(m, &session{outcomes: map[string][]kernel.Event{"a": c.events}}, interpreter.DefaultLimits()), "q")
+			ask(t, newConversation(m, &session{outcomes: map[string][]kernel.Event{"a": c.events}}, interpreter.DefaultLimits()), "q")
 			if diff := cmp.Diff(c.want, m.lastTexts(1)); diff != "" {
 				t.Error(diff)
 			}
@@ -419,7 +419,7 @@ func TestEndings(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			m := &scripted{t: t, can: tools(), script: []says{calls("a"), text("Ok.")}}
-			ask(t, interpreter.New(m, &session{files: files, outcomes: map[string][]kernel.Event{"a": c.events}}, interpreter.DefaultLimits()), "q")
+			ask(t, newConversation(m, &session{files: files, outcomes: map[string][]kernel.Event{"a": c.events}}, interpreter.DefaultLimits()), "q")
 			result := m.requests[1].Messages[2].Content[0].(model.ToolResult)
 			if !result.IsError || !strings.Contains(result.Text, c.want) {
 				t.Errorf("error %v, result:\n%s\nwant in it: %s", result.IsError, result.Text, c.want)
@@ -429,7 +429,7 @@ func TestEndings(t *testing.T) {
 	t.Run("no hint where none helps", func(t *testing.T) {
 		t.Parallel()
 		m := &scripted{t: t, can: tools(), script: []says{calls("a"), text("Ok.")}}
-		ask(t, interpreter.New(m, &session{outcomes: map[string][]kernel.Event{"a": raises("KeyError", "'x'")}}, interpreter.DefaultLimits()), "q")
+		ask(t, newConversation(m, &session{outcomes: map[string][]kernel.Event{"a": raises("KeyError", "'x'")}}, interpreter.DefaultLimits()), "q")
 		if strings.Contains(m.lastTexts(1), "Hint") {
 			t.Error(m.lastTexts(1))
 		}
@@ -441,7 +441,7 @@ func TestSessionErrorEndsTheTurn(t *testing.T) {
 	lost := problem.New(problem.Unavailable, "sandbox_gone", "the sandbox is gone")
 	m := &scripted{t: t, can: tools(), script: []says{calls("a", "b"), text("Again.")}}
 	s := &session{errs: map[string]error{"a": fmt.Errorf("execute: %w", lost)}}
-	i := interpreter.New(m, s, interpreter.DefaultLimits())
+	i := newConversation(m, s, interpreter.DefaultLimits())
 	got := ask(t, i, "q")
 	if !errors.Is(got.err, lost) {
 		t.Fatalf("error %v", got.err)
@@ -459,7 +459,7 @@ func TestModelErrorLeavesNoTrace(t *testing.T) {
 	wrong := problem.New(problem.Denied, "model_key", "the key is wrong")
 	m := &scripted{t: t, can: tools(), script: []says{{err: wrong}, text("Hi.")}}
 	s := &session{files: map[string][]byte{"a.txt": []byte("x\n")}}
-	i := interpreter.New(m, s, interpreter.DefaultLimits())
+	i := newConversation(m, s, interpreter.DefaultLimits())
 	if got := ask(t, i, "first"); !errors.Is(got.err, wrong) {
 		t.Fatalf("error %v", got.err)
 	}
@@ -479,7 +479,7 @@ func TestOldResultsAreShortened(t *testing.T) {
 		outcomes[code] = prints(strings.Repeat("x", 90_000))
 	}
 	m := &scripted{t: t, can: tools(), script: append(script, text("Ok."))}
-	ask(t, interpreter.New(m, &session{outcomes: outcomes}, within(interpreter.Limits{Result: 100_000})), "q")
+	ask(t, newConversation(m, &session{outcomes: outcomes}, within(interpreter.Limits{Result: 100_000})), "q")
 	var sizes []int
 	for _, message := range m.requests[6].Messages {
 		if message.Role == model.RoleTool {

@@ -88,7 +88,7 @@ func TestLastCallIsWithoutTools(t *testing.T) {
 	t.Parallel()
 	m := &scripted{t: t, can: tools(), script: []says{calls("a"), calls("b"), text("So far.")}}
 	s := &session{outcomes: map[string][]kernel.Event{"a": prints("41\n")}}
-	ask(t, interpreter.New(m, s, within(interpreter.Limits{Steps: 1})), "q")
+	ask(t, newConversation(m, s, within(interpreter.Limits{Steps: 1})), "q")
 	last := m.requests[2]
 	if len(last.Tools) != 0 || last.MaxTokens <= 0 || strings.Contains(last.System, "call the tool") {
 		t.Errorf("tools %v, %d tokens, system:\n%s", last.Tools, last.MaxTokens, last.System)
@@ -120,7 +120,7 @@ func TestTimeLimit(t *testing.T) {
 				m := &scripted{t: t, can: tools(), script: c.script}
 				s := &slow{session: &session{}}
 				began := time.Now()
-				got := ask(t, interpreter.New(m, s, limits), "q")
+				got := ask(t, newConversation(m, s, limits), "q")
 				if got.err != nil {
 					t.Fatal(got.err)
 				}
@@ -148,7 +148,7 @@ func TestTimeLimit(t *testing.T) {
 			ctx, cancel := contextWithTimeout(t, time.Second)
 			defer cancel()
 			m := &scripted{t: t, can: tools(), script: []says{{hang: true}}}
-			got := askContext(t, ctx, interpreter.New(m, &session{}, limits), "q")
+			got := askContext(t, ctx, newConversation(m, &session{}, limits), "q")
 			if p := problem.Of(got.err); p == nil || p.Kind != problem.Timeout {
 				t.Errorf("error %v", got.err)
 			}

@@ -51,7 +51,8 @@ type Stopped struct {
 func (s *Stopped) Error() string { return s.Err.Error() }
 func (s *Stopped) Unwrap() error { return s.Err }
 
-// Run runs one turn and yields what happens, as Interpreter.Ask does. Its error is a *Stopped.
+// Run runs one turn and yields what happens, an Answer last. The error that ends a turn is a *Stopped: a problem of the model, of the session, or one of kind
+// Canceled when ctx was cancelled. Breaking off the range stops the turn.
 func Run(ctx context.Context, m model.Model, s Session, l Limits, t Turn) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		turn := newTurn(m, s, l, t, yield)
@@ -69,11 +70,6 @@ func Check(m model.Model, t Turn) error { return newTurn(m, nil, DefaultLimits()
 type learned struct {
 	fenced bool // code comes as fenced blocks instead of tool calls
 	blind  bool // it refused images
-}
-
-func (l *learned) add(more learned) {
-	l.fenced = l.fenced || more.fenced
-	l.blind = l.blind || more.blind
 }
 
 func newTurn(m model.Model, s Session, l Limits, spec Turn, yield func(Event, error) bool) *turn {

@@ -24,7 +24,7 @@ func TestZeroIsNoLimit(t *testing.T) {
 		}}
 		m := &scripted{t: t, can: tools(), script: []says{costly, text("Done.")}}
 		s := &lasting{session: &session{}}
-		got := ask(t, interpreter.New(m, s, interpreter.Limits{Steps: d.Steps, Result: d.Result}), "q")
+		got := ask(t, newConversation(m, s, interpreter.Limits{Steps: d.Steps, Result: d.Result}), "q")
 		if got.err != nil || got.answer.Text != "Done." || got.answer.Reason != interpreter.Complete {
 			t.Errorf("the answer is %+v, %v", got.answer, got.err)
 		}
@@ -55,7 +55,7 @@ func TestLimitsThatMustBe(t *testing.T) {
 		l := interpreter.DefaultLimits()
 		change(&l)
 		m := &scripted{t: t, can: tools()}
-		if got := ask(t, interpreter.New(m, &session{}, l), "q"); problem.Of(got.err).Code != "config_invalid" || len(m.requests) > 0 {
+		if got := ask(t, newConversation(m, &session{}, l), "q"); problem.Of(got.err).Code != "config_invalid" || len(m.requests) > 0 {
 			t.Errorf("%s: %+v, %v", name, got.answer, got.err)
 		}
 	}
