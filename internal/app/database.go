@@ -13,7 +13,10 @@ import (
 	"cove/internal/auth"
 	"cove/internal/cli"
 	"cove/internal/config"
-	"cove/internal/problem"
+	"cove/internal/hub"
+	"cove/internal/memory"
+	"cove/internal/named"
+	"cove/internal/sandbox"
 	"cove/internal/store"
 )
 
@@ -51,25 +54,69 @@ func databasePassword(c config.Config) string {
 	return u.Query().Get("password")
 }
 
-// openRecords opens the database for a command. The local project and its owner are made with it.
-func openRecords(ctx context.Context, c config.Config) (*cli.Records, error) {
-	s, err := openStore(ctx, c, nil)
+// openRecords opens the database for a command, with a hub on it. The local project and its owner are made with it.
+func openRecords(ctx context.Context, c config.Config, o cli.RecordsOptions) (_ *cli.Records, err error) {
+	var s *store.Store
+	drop := func() error { return nil }
+	if o.Scratch {
+		s, drop, err = scratchStore(ctx)
+	} else {
+		s, err = openStore(ctx, c, nil)
+	}
 	if err != nil {
 		return nil, err
 	}
-	if err := foundLocal(ctx, s); err != nil {
-		return nil, errors.Join(err, s.Close())
-	}
 	accounts := &auth.Accounts{Store: s, Audit: s}
+	over := func() error {
+		accounts.Wait()
+		return errors.Join(s.Close(), drop())
+	}
+	if err := accounts.FoundLocal(ctx); err != nil {
+		return nil, errors.Join(err, over())
+	}
+	h, err := localHub(c, s, o)
+	if err != nil {
+		return nil, errors.Join(err, over())
+	}
 	blobs := filepath.Join(c.Folders.Server, "files")
 	return &cli.Records{
-		Store: s, Accounts: accounts, Audit: s,
+		Hub: h, Store: s, Accounts: accounts, Audit: s,
 		Backup: func(ctx context.Context, w io.Writer) error { return backup(ctx, s, blobs, w) },
-		Close: func() error {
-			accounts.Wait()
-			return s.Close()
-		},
+		Close:  over,
 	}, nil
+}
+
+// scratchStore is a database that drop removes. What is kept of it until then is nobody else's to read.
+func scratchStore(ctx context.Context) (s *store.Store, drop func() error, err error) {
+	dir, err := os.MkdirTemp("", "cove-")
+	if err != nil {
+		return nil, nil, unwritableFolder(os.TempDir(), err)
+	}
+	drop = func() error { return os.RemoveAll(dir) }
+	if s, err = store.Open(ctx, store.Options{Database: filepath.Join(dir, "cove.db")}); err != nil {
+		return nil, nil, errors.Join(err, drop())
+	}
+	return s, drop, nil
+}
+
+// What the hub of a command keeps of one execution or turn, and takes as its code.
+const (
+	localStream = 16 << 20
+	localCode   = 16 << 20
+)
+
+// localLife is how long the record of a command's session stays that nobody uses; the session itself stays until it is removed.
+const localLife = 10 * 365 * 24 * time.Hour
+
+// localHub is the hub of a command's process. Its sessions are those that the command brings, whose limits are their own.
+func localHub(c config.Config, s *store.Store, o cli.RecordsOptions) (*hub.Hub, error) {
+	l := hub.DefaultLimits()
+	l.Life, l.Idle, l.Execution, l.Output, l.Code, l.Stream = localLife, 0, time.Duration(c.Sandbox.Timeout), int64(c.Sandbox.MaxOutput), localCode, localStream
+	return hub.New(hub.Options{
+		Store: s, Private: true, Models: o.Models, Log: o.Log, Limits: l, Turns: cli.TurnLimits(c),
+		Base: named.Base{Engine: c.Sandbox.Engine, Packages: c.Packages.Set, Limits: named.LimitsOf(sandbox.Limits{Memory: int64(c.Sandbox.Memory), CPUs: c.Sandbox.CPUs})},
+		Room: func() (memory.Room, error) { return memory.Room{Total: 1 << 62, Available: 1 << 62}, nil }, // one session, whose limit the user chose
+	})
 }
 
 // restoreRecords reads a backup into the database and the folder that the settings name, which must have nothing in them.
@@ -79,25 +126,4 @@ func restoreRecords(ctx context.Context, c config.Config, r io.Reader) error {
 		return err
 	}
 	return errors.Join(restore(ctx, s, c.Folders.Server, r), s.Close())
-}
-
-// foundLocal makes the user and the project of this machine in a new database, and no key: nobody would see it.
-func foundLocal(ctx context.Context, s auth.Store) error {
-	who, now := auth.Local(), time.Now().UTC()
-	if role, err := s.Role(ctx, who.Project, who.User); err != nil || role == auth.Owner {
-		return err
-	}
-	if _, err := s.User(ctx, who.User); problem.Is(err, problem.NotFound) {
-		err = s.AddUser(ctx, auth.User{ID: who.User, Name: "local", Admin: true, Created: now})
-		if err != nil && problem.Of(err).Code != "user_exists" {
-			return err
-		}
-	}
-	if _, err := s.Project(ctx, who.Project); problem.Is(err, problem.NotFound) {
-		err = s.AddProject(ctx, auth.Project{ID: who.Project, Name: "local", Created: now})
-		if err != nil && problem.Of(err).Code != "project_exists" {
-			return err
-		}
-	}
-	return s.SetMember(ctx, auth.Membership{Project: who.Project, User: who.User, Role: auth.Owner})
 }

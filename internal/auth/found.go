@@ -14,27 +14,45 @@ import (
 // servers at once.
 func (a *Accounts) Found(ctx context.Context, first string) (text string, err error) {
 	who := Local()
+	err = a.found(ctx, who, func(ctx context.Context, a *Accounts) ([]audit.Row, error) {
+		k, made, err := a.firstKey(ctx, who, first)
+		if text = made; text == "" || err != nil {
+			return nil, err
+		}
+		return []audit.Row{{Action: "key.create", Target: k.ID, Detail: "the first key"}}, a.Store.AddKey(ctx, k)
+	})
+	if err != nil {
+		return "", err
+	}
+	return text, nil
+}
+
+// FoundLocal makes the local project and its owner where they are missing, and no key: nobody would see it. It costs one look when they are there.
+func (a *Accounts) FoundLocal(ctx context.Context) error {
+	who := Local()
+	if role, err := a.Store.Role(ctx, who.Project, who.User); err != nil || role == Owner {
+		return err
+	}
+	return a.found(ctx, who, func(context.Context, *Accounts) ([]audit.Row, error) { return nil, nil })
+}
+
+// found makes the local project and its owner, and more in the same moment, and writes the rows of all that.
+func (a *Accounts) found(ctx context.Context, who Principal, more func(ctx context.Context, a *Accounts) ([]audit.Row, error)) error {
 	var rows []audit.Row
-	err = a.alone(ctx, func(ctx context.Context, a *Accounts) (err error) {
+	err := a.alone(ctx, func(ctx context.Context, a *Accounts) (err error) {
 		if rows, err = a.foundOwner(ctx, who); err != nil {
 			return err
 		}
-		k, first, err := a.firstKey(ctx, who, first)
-		if text = first; text == "" || err != nil {
-			return err
-		}
-		rows = append(rows, audit.Row{Action: "key.create", Target: k.ID, Detail: "the first key"})
-		return a.Store.AddKey(ctx, k)
+		others, err := more(ctx, a)
+		rows = append(rows, others...)
+		return err
 	})
 	for _, r := range rows {
 		if err == nil {
 			err = a.record(ctx, who, r.Action, r.Target, r.Detail, nil)
 		}
 	}
-	if err != nil {
-		return "", err
-	}
-	return text, nil
+	return err
 }
 
 // firstKey returns the key to add and its text, which is "" when the project has one.

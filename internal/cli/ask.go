@@ -93,7 +93,7 @@ func (v *askView) ask(i *interruption, t talker, prompt string) (int, error) {
 	defer stop()
 	asked := v.follow(t.Ask(ctx, prompt), stop)
 	code, err := v.finish(i, t, asked)
-	t.Done(asked)
+	t.Done()
 	return code, err
 }
 

@@ -5,10 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"os"
 	"time"
 
 	"cove/internal/config"
+	"cove/internal/hub"
+	"cove/internal/ident"
+	"cove/internal/kernel"
 	"cove/internal/named"
 	"cove/internal/problem"
 )
@@ -61,9 +65,15 @@ func (f sandboxFlags) config(p *Program) (config.Config, error) {
 type bench struct {
 	Session
 	out   *outFolder
-	named *named.Session // the same session when it has a name, or nil
+	named *named.Session // the same session when it is kept under a name, or nil
 	warn  io.Writer      // where notices go
 	err   io.Writer
+
+	hub  *localHub                                         // where what runs is recorded; nil: nowhere
+	own  bool                                              // the user gave the name: that the session is not saved is a failure
+	keep func(ctx context.Context) (*named.Session, error) // gives it a name, so that the conversation can go on with it; nil: it is not kept
+	ran  int                                               // executions of questions
+	tidy func()                                            // removes what is kept of older conversations
 }
 
 // prepare checks everything that can be checked before a sandbox is started.
@@ -84,7 +94,10 @@ type opening struct {
 	cfg     config.Config
 	flags   sandboxFlags
 	session sessionFlags
-	command string // what others are told who want the session meanwhile
+	command string    // what others are told who want the session meanwhile
+	hub     *localHub // where what runs is recorded; nil: nowhere
+	kept    string    // the id of a conversation's session, under which it is kept; "": it is not
+	goesOn  bool      // there is one
 }
 
 // open starts the session and puts the files in.
@@ -96,25 +109,53 @@ func (p *Program) open(ctx context.Context, o opening, inputs []input, out *outF
 	if !o.cfg.Isolated() {
 		fmt.Fprintln(p.Err, "cove: engine "+o.cfg.Sandbox.Engine+": there is no isolation, the code can do whatever you can do")
 	}
-	b := &bench{out: out, warn: progress, err: p.Err}
-	if o.session.Session != "" {
-		s, err := p.openNamed(ctx, o, progress)
-		if err != nil {
-			return nil, err
-		}
-		b.Session, b.named = s, s
-		b.tell()
-	} else {
-		s, err := p.Open(ctx, o.cfg, progress)
-		if err != nil {
-			return nil, err
-		}
-		b.Session = s
+	b := &bench{out: out, warn: progress, err: p.Err, hub: o.hub, own: o.session.Session != "", tidy: func() {}}
+	err := b.start(ctx, p, o, progress)
+	if err == nil {
+		err = put(ctx, b.Session, inputs)
 	}
-	if err := put(ctx, b.Session, inputs); err != nil {
+	if err == nil && b.hub != nil {
+		err = b.hub.attach(ctx, b.attachment(o), b.Session)
+	}
+	if err != nil && b.Session != nil {
 		return nil, errors.Join(err, b.discard())
 	}
-	return b, nil
+	return b, err
+}
+
+// start brings the session to life.
+func (b *bench) start(ctx context.Context, p *Program, o opening, progress io.Writer) (err error) {
+	name := o.session.Session
+	if o.goesOn && name == "" {
+		name = o.kept
+	}
+	switch {
+	case name != "":
+		if b.named, err = p.openNamed(ctx, name, o, progress); err != nil {
+			return err
+		}
+		b.Session, err = hub.LiveOf(b.named)
+		b.tell()
+	default:
+		b.Session, err = p.Open(ctx, o.cfg, progress)
+	}
+	if o.kept != "" && !b.own && o.cfg.Saves() && o.cfg.Store.History && p.Prepare != nil {
+		store := p.store(o.cfg)
+		b.tidy = func() { tidyKept(store, o.kept) }
+		b.keep = func(ctx context.Context) (*named.Session, error) {
+			return store.Adopt(ctx, o.kept, p.namedOptions(o.kept, o, io.Discard), b.Session, b.ran)
+		}
+	}
+	return err
+}
+
+// attachment is what the hub is told of the session.
+func (b *bench) attachment(o opening) hub.Attachment {
+	a := hub.Attachment{ID: o.kept, Name: o.session.Session, Packages: o.cfg.Packages.Set, Memory: int64(o.cfg.Sandbox.Memory), CPUs: o.cfg.Sandbox.CPUs}
+	if b.own {
+		a.ID = b.named.ID()
+	}
+	return a
 }
 
 // tell passes on what a session with a name has to say.
@@ -132,6 +173,9 @@ func (b *bench) discard() error {
 	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
 	defer cancel()
 	b.out.close()
+	if b.hub != nil {
+		_ = b.hub.detach(ctx, func() (hub.SessionState, string) { return hub.SessionPaused, "" })
+	}
 	if b.named != nil {
 		return b.named.Discard(ctx)
 	}
@@ -145,9 +189,9 @@ func (b *bench) settle(hard context.Context, code *int, err *error) {
 	defer b.out.close()
 	ctx, cancel := b.ending(hard)
 	defer cancel()
-	closed := b.Close(ctx)
+	closed := b.end(ctx, hard)
 	b.tell()
-	if b.named == nil || closed == nil {
+	if !b.own || closed == nil {
 		return // of a session without a name, the next command sweeps what could not be removed
 	}
 	switch {
@@ -160,9 +204,46 @@ func (b *bench) settle(hard context.Context, code *int, err *error) {
 	}
 }
 
+// end gives the session back and closes it, which saves one that is kept.
+func (b *bench) end(ctx, hard context.Context) (closed error) {
+	over := func() (hub.SessionState, string) {
+		if b.named != nil {
+			closed = b.Close(ctx)
+			return unfinished(closed)
+		}
+		if b.keep != nil && b.ran > 0 && hard.Err() == nil && b.keepNow(ctx) {
+			return hub.SessionPaused, ""
+		}
+		closed = b.Close(ctx)
+		return hub.SessionDeleted, ""
+	}
+	if b.hub == nil {
+		over()
+		return closed
+	}
+	if err := b.hub.detach(ctx, over); err != nil && problem.Of(err).Kind != problem.NotFound {
+		fmt.Fprintln(b.warn, "cove: the history does not say how the session ended: "+oneLine(message(err)))
+	}
+	b.tidy()
+	return closed
+}
+
+// keepNow saves a session for those who go on with its conversation. That it cannot be is no failure of the command.
+func (b *bench) keepNow(ctx context.Context) bool {
+	s, err := b.keep(ctx)
+	if err == nil {
+		b.named = s
+		err = s.Close(ctx)
+	}
+	if err != nil {
+		fmt.Fprintln(b.warn, "cove: the variables and files are not kept for --continue: "+oneLine(message(err)))
+	}
+	return err == nil
+}
+
 // ending is the context for ending the session.
 func (b *bench) ending(hard context.Context) (context.Context, context.CancelFunc) {
-	if b.named == nil {
+	if b.named == nil && b.keep == nil {
 		return context.WithTimeout(context.Background(), closeTimeout)
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), saveTimeout)
@@ -189,7 +270,7 @@ func (b *bench) killed(hard context.Context) (stop func() bool) {
 	said := make(chan struct{})
 	before := context.AfterFunc(hard, func() {
 		atMost := closeTimeout
-		if b.named != nil {
+		if b.own {
 			atMost = hurriedSave
 			fmt.Fprintf(b.warn, "cove: saving session %s\n", b.named.Name())
 		}
@@ -204,6 +285,39 @@ func (b *bench) killed(hard context.Context) (stop func() bool) {
 		}
 		<-said
 		return false
+	}
+}
+
+// Execute runs code in the session, and records that where the command does.
+func (b *bench) Execute(ctx context.Context, req kernel.Request) iter.Seq2[kernel.Event, error] {
+	if b.hub == nil {
+		return b.Session.Execute(ctx, req)
+	}
+	return b.hub.execute(ctx, req)
+}
+
+// keptConversations is how many conversations keep their Python between commands: those that were used last.
+const keptConversations = 5
+
+// tidyKept removes the sessions of conversations that were not used for longest. now is the one that is used.
+func tidyKept(store named.Store, now string) {
+	all, err := store.List() // the one used last first
+	if err != nil {
+		return
+	}
+	n := 0
+	for _, s := range all {
+		if !ident.Valid(ident.Session, s.Name) {
+			continue
+		}
+		if n++; s.Name == now || s.State == named.Running {
+			continue
+		}
+		if n > keptConversations || s.Head.Snapshot == "" {
+			ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
+			_ = store.Remove(ctx, s.Name, "cove ask") // the next command tries again
+			cancel()
+		}
 	}
 }
 

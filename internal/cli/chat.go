@@ -11,6 +11,7 @@ import (
 	"sync"
 
 	"cove/internal/config"
+	"cove/internal/hub"
 	"cove/internal/interpreter"
 	"cove/internal/lineedit"
 	"cove/internal/notebook"
@@ -184,7 +185,7 @@ func (c *chat) answer(ctx context.Context, prompt string) (code int, over bool, 
 	asked := v.follow(collectEvents(c.with.Ask(turn, prompt), &events), stop)
 	code, err = v.finish(i, c.with, asked)
 	c.out.saved = append(saved, c.out.saved...)
-	c.with.Done(asked)
+	c.with.Done()
 	answer := ""
 	if v.answer != nil {
 		answer = v.answer.Text
@@ -307,7 +308,7 @@ func (c *chat) save(name string) error {
 		name += ".ipynb"
 	}
 	if len(c.doc.Turns) > 0 {
-		c.doc.Title = titleOf(c.doc.Turns[0].Prompt)
+		c.doc.Title = hub.TitleOf(c.doc.Turns[0].Prompt)
 	}
 	if _, err := writeWhole(name, 0o666, func(w io.Writer) error { return write(w, c.doc) }); err != nil {
 		return err

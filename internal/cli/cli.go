@@ -15,7 +15,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"cove/internal/config"
-	"cove/internal/interpreter"
+	"cove/internal/hub"
 	"cove/internal/model"
 	"cove/internal/model/choose"
 	"cove/internal/named"
@@ -71,24 +71,16 @@ type Program struct {
 	// Serve makes a server with these settings and has it listen. Progress is as for Open.
 	Serve func(ctx context.Context, c config.Config, o ServerOptions) (Server, error)
 	// Records opens the database that these settings name, making it when it is missing.
-	Records func(ctx context.Context, c config.Config) (*Records, error)
+	Records func(ctx context.Context, c config.Config, o RecordsOptions) (*Records, error)
 	// Restore reads what Records.Backup wrote into a database and a folder that have nothing in them.
 	Restore func(ctx context.Context, c config.Config, r io.Reader) error
 	// PlotlyScript is the path of plotly.js in the Python environment, or "".
 	PlotlyScript func(config.Config) string
 }
 
-// Session is what the command line needs of a session; *session.Session is one.
-type Session interface {
-	interpreter.Session
-	// PutFile copies a host file to a workspace path; folders above it are made. The host file must stay while the
-	// session lives, because a session that loses its sandbox puts it in again.
-	PutFile(ctx context.Context, path, host string) error
-	// Fetch copies a workspace file to w.
-	Fetch(ctx context.Context, path string, w io.Writer) error
-	// Close ends the sandbox. It may be called while an execution runs, and twice.
-	Close(ctx context.Context) error
-}
+// Session is a session in memory; *session.Session is one. The host file of PutFile must stay while the session lives, because a session that loses its
+// sandbox puts it in again.
+type Session = hub.Live
 
 // command is one subcommand. The int is the exit code when there is no error.
 type command interface {

@@ -14,16 +14,22 @@ import (
 	"syscall"
 	"testing"
 
+	"cove/internal/auth"
 	"cove/internal/cli"
 	"cove/internal/config"
+	"cove/internal/hub"
 	"cove/internal/kernel"
 	"cove/internal/model"
 	"cove/internal/model/choose"
+	"cove/internal/named"
 	"cove/internal/problem"
+	"cove/internal/sandbox"
+	"cove/internal/store"
 )
 
-// scripted is a session that emits what a test tells it to.
+// scripted is a session that emits what a test tells it to. What a command does not need of it, it cannot do.
 type scripted struct {
+	hub.Live
 	events []kernel.Event
 	files  map[string]string
 	put    map[string]string
@@ -75,10 +81,14 @@ func (s *scripted) Fetch(_ context.Context, path string, w io.Writer) error {
 
 func (s *scripted) Files(context.Context) ([]kernel.File, error)            { return nil, nil }
 func (s *scripted) ReadFile(context.Context, string, int64) ([]byte, error) { return nil, nil }
-func (s *scripted) Python() (version string, packages map[string]string)    { return "3.11.7", nil }
-func (s *scripted) Close(context.Context) error                             { s.closed = true; return nil }
-func environment(string) string                                             { return "" }
-func ok() kernel.Event                                                      { return kernel.Done{Outcome: kernel.OutcomeOK} }
+func (s *scripted) IsComplete(context.Context, string) (string, error) {
+	return "", errors.New("there is no kernel to ask")
+}
+func (s *scripted) KernelNames() []string                                { return []string{"main"} }
+func (s *scripted) Python() (version string, packages map[string]string) { return "3.11.7", nil }
+func (s *scripted) Close(context.Context) error                          { s.closed = true; return nil }
+func environment(string) string                                          { return "" }
+func ok() kernel.Event                                                   { return kernel.Done{Outcome: kernel.OutcomeOK} }
 func done(o kernel.Outcome) kernel.Event {
 	return kernel.Done{Outcome: o, ExitCode: 1, Message: "it ended"}
 }
@@ -114,6 +124,9 @@ func run(t *testing.T, s *scripted, setup func(dir string, p *cli.Program), args
 		NewModel: func(c choose.Choice) (model.Model, error) {
 			return model.NewReplay("replay", strings.NewReader(c.Name), 0)
 		},
+		Records: func(ctx context.Context, c config.Config, o cli.RecordsOptions) (*cli.Records, error) {
+			return records(ctx, filepath.Join(dir, "cove.db"), c, o)
+		},
 	}
 	if setup != nil {
 		setup(dir, p)
@@ -123,6 +136,25 @@ func run(t *testing.T, s *scripted, setup func(dir string, p *cli.Program), args
 	}
 	code := cli.Main(t.Context(), args, p)
 	return result{code, out.String(), errs.String(), dir, s}
+}
+
+// records is a database with a hub on it, as a command has it.
+func records(ctx context.Context, file string, c config.Config, o cli.RecordsOptions) (*cli.Records, error) {
+	s, err := store.Open(ctx, store.Options{Database: file})
+	if err != nil {
+		return nil, err
+	}
+	accounts := &auth.Accounts{Store: s, Audit: s}
+	if err := accounts.FoundLocal(ctx); err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	l := hub.DefaultLimits()
+	l.Code, l.Stream, l.Output = 16<<20, 1<<20, int64(c.Sandbox.MaxOutput)
+	h, err := hub.New(hub.Options{
+		Store: s, Private: true, Models: o.Models, Log: o.Log, Turns: cli.TurnLimits(c), Limits: l,
+		Base: named.Base{Engine: c.Sandbox.Engine, Packages: c.Packages.Set, Limits: named.LimitsOf(sandbox.Limits{Memory: int64(c.Sandbox.Memory), CPUs: c.Sandbox.CPUs})},
+	})
+	return &cli.Records{Hub: h, Store: s, Accounts: accounts, Audit: s, Close: s.Close}, err
 }
 
 func TestExitCodes(t *testing.T) {

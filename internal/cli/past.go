@@ -19,11 +19,8 @@ import (
 	"cove/internal/transcript"
 )
 
-// eventPage is how many events are read at a time, and maxEvents how many of one turn are shown at all.
-const (
-	eventPage = 1000
-	maxEvents = 200_000
-)
+// maxEvents is how many events of one turn are shown.
+const maxEvents = 200_000
 
 // past is what was done before, on this machine or on a server.
 type past interface {
@@ -72,55 +69,52 @@ func (p *Program) localPast(ctx context.Context, c config.Config) (past, error) 
 	if err := c.Validate(); err != nil {
 		return nil, err
 	}
-	records, err := p.Records(ctx, c)
+	records, err := p.Records(ctx, c, RecordsOptions{})
 	if err != nil {
 		return nil, err
 	}
-	return localPast{records, auth.Local().Project}, nil
+	return localPast{records}, nil
 }
 
-// localPast is the database of this machine.
-type localPast struct {
-	records *Records
-	project string
-}
+// localPast is the history of this machine.
+type localPast struct{ *Records }
 
-func (l localPast) close() error { return l.records.Close() }
+func (l localPast) close() error { return l.Close() }
 
 func (l localPast) Conversations(ctx context.Context) iter.Seq2[hub.Conversation, error] {
 	return paging(false, func(p hub.Page) (hub.Listing[hub.Conversation], error) {
-		return l.records.Store.Conversations(ctx, l.project, hub.ConversationFilter{}, p)
+		return l.Hub.Conversations(ctx, auth.Local(), hub.ConversationFilter{}, p)
 	})
 }
 
 func (l localPast) Conversation(ctx context.Context, id string) (hub.Conversation, error) {
-	return l.records.Store.Conversation(ctx, l.project, id)
+	return l.Hub.Conversation(ctx, auth.Local(), id)
 }
 
 func (l localPast) Turn(ctx context.Context, id string) (hub.Turn, error) {
-	return l.records.Store.Turn(ctx, l.project, id)
+	return l.Hub.Turn(ctx, auth.Local(), id)
 }
 
 func (l localPast) Turns(ctx context.Context, conversation string) ([]hub.Turn, error) {
 	return collected(paging(true, func(p hub.Page) (hub.Listing[hub.Turn], error) {
-		return l.records.Store.Turns(ctx, l.project, conversation, p)
+		return l.Hub.Turns(ctx, auth.Local(), conversation, p)
 	}))
 }
 
 func (l localPast) Execution(ctx context.Context, id string) (hub.Execution, error) {
-	return l.records.Store.Execution(ctx, l.project, id)
+	return l.Hub.Execution(ctx, auth.Local(), id)
 }
 
 func (l localPast) Search(ctx context.Context, query string) iter.Seq2[hub.Found, error] {
 	return paging(false, func(p hub.Page) (hub.Listing[hub.Found], error) {
-		return l.records.Store.Search(ctx, l.project, query, p)
+		return l.Hub.Search(ctx, auth.Local(), query, p)
 	})
 }
 
 func (l localPast) TurnEvents(ctx context.Context, t hub.Turn) ([]interpreter.Event, error) {
 	var out []interpreter.Event
-	err := l.stored(ctx, t.ID, "", func(e hub.StoredEvent) {
-		if event := turnEventOf(e); event != nil {
+	err := l.recorded(ctx, t.ID, func(body []byte) {
+		if event := turnEventOf(body); event != nil {
 			out = append(out, event)
 		}
 	})
@@ -128,44 +122,37 @@ func (l localPast) TurnEvents(ctx context.Context, t hub.Turn) ([]interpreter.Ev
 }
 
 func (l localPast) ExecutionEvents(ctx context.Context, x hub.Execution) ([]hub.Event, error) {
-	stream := x.ID
-	if x.Turn != "" {
-		stream = x.Turn
-	}
 	var out []hub.Event
-	err := l.stored(ctx, stream, x.ID, func(e hub.StoredEvent) {
-		if o, ok := turnEventOf(e).(interpreter.Output); ok {
+	err := l.recorded(ctx, x.ID, func(body []byte) {
+		if o, ok := turnEventOf(body).(interpreter.Output); ok {
 			out = append(out, o.Event)
 		}
 	})
 	return out, err
 }
 
-func (l localPast) stored(ctx context.Context, stream, execution string, use func(hub.StoredEvent)) error {
-	after := int64(0)
-	for n := 0; n < maxEvents; {
-		page, err := l.records.Store.Events(ctx, stream, execution, after, eventPage)
-		if err != nil {
+func (l localPast) recorded(ctx context.Context, id string, use func(body []byte)) error {
+	events, err := l.Hub.Recorded(ctx, auth.Local(), id)
+	if err != nil {
+		return err
+	}
+	n := 0
+	for e, err := range events {
+		if n++; err != nil || n > maxEvents {
 			return err
 		}
-		for _, e := range page {
-			use(e)
-			after = e.Seq
-		}
-		if n += len(page); len(page) == 0 {
-			return nil
-		}
+		use(e.Event)
 	}
 	return nil
 }
 
-// turnEventOf reads a stored event. What this version does not know is left out.
-func turnEventOf(e hub.StoredEvent) interpreter.Event {
-	if event, err := transcript.ParseTurnEvent(e.Body); err == nil {
+// turnEventOf reads a recorded event. What this version does not know, and gaps, are left out.
+func turnEventOf(body []byte) interpreter.Event {
+	if event, err := transcript.ParseTurnEvent(body); err == nil {
 		return event
 	}
-	if event, err := transcript.ParseEvent(e.Body); err == nil {
-		return interpreter.Output{Step: e.Step, Event: event}
+	if event, err := transcript.ParseEvent(body); err == nil {
+		return interpreter.Output{Event: event}
 	}
 	return nil
 }

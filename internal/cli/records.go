@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"time"
 
 	"cove/internal/audit"
@@ -17,12 +18,21 @@ import (
 
 // Records are the database of this machine, with or without a server that uses it at the same time.
 type Records struct {
+	// Hub is a hub of this process on that database. It has the sessions alone that are attached to it.
+	Hub      *hub.Hub
 	Store    hub.Store
 	Accounts *auth.Accounts
 	Audit    audit.Log
 	// Backup writes the database and the stored files as one archive.
 	Backup func(ctx context.Context, w io.Writer) error
 	Close  func() error
+}
+
+// RecordsOptions say how the database is opened.
+type RecordsOptions struct {
+	Models  hub.Models   // that the hub's turns ask; nil: none
+	Scratch bool         // open a database of its own instead, which is gone when it is closed
+	Log     *slog.Logger // of the hub; nil: none
 }
 
 // day is the form of a day in records of usage.
@@ -62,7 +72,7 @@ func (p *Program) onRecords(ctx context.Context, f configFlag, use func(*Records
 	if err != nil {
 		return err
 	}
-	r, err := p.Records(ctx, c)
+	r, err := p.Records(ctx, c, RecordsOptions{})
 	if err != nil {
 		return err
 	}

@@ -184,7 +184,7 @@ func errStopped() error {
 	return problem.New(problem.Canceled, "canceled", "the question was stopped before it was answered")
 }
 
-func (r *remoteTalker) Done(error)                        {}
+func (r *remoteTalker) Done()                             {}
 func (r *remoteTalker) Guard(context.Context) func() bool { return func() bool { return true } }
 func (r *remoteTalker) Renew()                            { r.conversation, r.parent = "", "" }
 func (r *remoteTalker) Use(_ context.Context, name string) (string, error) {

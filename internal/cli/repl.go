@@ -50,7 +50,7 @@ func (c *replCmd) run(ctx context.Context, p *Program) (code int, err error) {
 		return 0, err
 	}
 	start := p.interruptible(ctx)
-	b, err := p.open(start.soft, opening{cfg, c.sandboxFlags, c.sessionFlags, "cove repl"}, inputs, out)
+	b, err := p.open(start.soft, opening{cfg: cfg, flags: c.sandboxFlags, session: c.sessionFlags, command: "cove repl"}, inputs, out)
 	start.stop()
 	if err != nil {
 		if code := start.exitCode(); code != 0 {
@@ -168,12 +168,8 @@ func (r *repl) complete(ctx context.Context, code string, typed []string) bool {
 	if len(typed) > 2 && strings.TrimSpace(last) == "" && strings.TrimSpace(typed[len(typed)-2]) == "" {
 		return true // two empty lines always run what is there
 	}
-	if s, ok := r.bench.Session.(interface {
-		IsComplete(ctx context.Context, code string) (string, error)
-	}); ok {
-		if status, err := s.IsComplete(ctx, code); err == nil {
-			return status != "incomplete"
-		}
+	if status, err := r.bench.IsComplete(ctx, code); err == nil {
+		return status != "incomplete"
 	}
 	return looksComplete(code, typed)
 }

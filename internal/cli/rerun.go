@@ -59,7 +59,7 @@ func (c *rerunCmd) again(i *interruption, p *Program, cfg config.Config) (code i
 	if err != nil {
 		return 0, err
 	}
-	b, err := p.open(i.soft, opening{cfg, c.sandboxFlags, sessionFlags{}, "cove rerun"}, inputs, out)
+	b, err := p.open(i.soft, opening{cfg: cfg, flags: c.sandboxFlags, command: "cove rerun"}, inputs, out)
 	if err != nil {
 		return 0, err
 	}

@@ -133,7 +133,12 @@ func (c *runCmd) execute(i *interruption, p *Program, cfg config.Config) (code i
 	if err != nil {
 		return 0, err
 	}
-	b, err := p.open(i.soft, opening{cfg, c.sandboxFlags, c.sessionFlags, "cove run"}, withProgram(inputs, c.Program, req), out)
+	o := opening{cfg: cfg, flags: c.sandboxFlags, session: c.sessionFlags, command: "cove run"}
+	if c.Session != "" {
+		o.hub = p.openHub(i.soft, cfg, nil)
+		defer o.hub.close()
+	}
+	b, err := p.open(i.soft, o, withProgram(inputs, c.Program, req), out)
 	if err != nil {
 		return 0, err
 	}

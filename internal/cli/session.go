@@ -58,18 +58,21 @@ func (p *Program) store(cfg config.Config) named.Store {
 	return named.Store{Dir: cfg.Folders.Sessions}
 }
 
-func (p *Program) openNamed(ctx context.Context, o opening, progress io.Writer) (*named.Session, error) {
-	return p.store(o.cfg).Open(ctx, o.session.Session, p.namedOptions(o, progress))
+func (p *Program) openNamed(ctx context.Context, name string, o opening, progress io.Writer) (*named.Session, error) {
+	return p.store(o.cfg).Open(ctx, name, p.namedOptions(name, o, progress))
 }
 
-func (p *Program) namedOptions(o opening, progress io.Writer) named.Options {
+func (p *Program) namedOptions(name string, o opening, progress io.Writer) named.Options {
 	opts := named.Options{
 		Prepare: p.Prepare(o.cfg, progress),
 		Base: named.Base{Engine: o.cfg.Sandbox.Engine, Packages: o.cfg.Packages.Set,
 			Limits: named.LimitsOf(sandbox.Limits{Memory: int64(o.cfg.Sandbox.Memory), CPUs: o.cfg.Sandbox.CPUs})},
 		Packages: o.flags.Packages, Existing: o.session.existing, Trial: o.session.trial,
 		Undoable: o.session.Undoable, Depth: o.cfg.Session.UndoDepth,
-		Command: o.command + " --session " + o.session.Session,
+		Command: o.command,
+	}
+	if name == o.session.Session {
+		opts.Command += " --session " + name
 	}
 	if o.flags.Memory != nil {
 		opts.Memory = int64(*o.flags.Memory)

@@ -59,7 +59,7 @@ func (c *sessionResume) run(ctx context.Context, p *Program) (int, error) {
 	}
 	if c.Check {
 		flags.trial = true
-		return 0, c.check(ctx, p, opening{cfg, c.sandboxFlags, flags, "cove session resume"})
+		return 0, c.check(ctx, p, opening{cfg: cfg, flags: c.sandboxFlags, session: flags, command: "cove session resume"})
 	}
 	return 0, c.resume(ctx, p, cfg)
 }
@@ -188,7 +188,7 @@ func (c *sessionKeep) keep(ctx context.Context, p *Program, ready func(notices [
 		}
 	}()
 	return p.store(cfg).Keep(ctx, c.Name, named.KeepOptions{
-		Options: p.namedOptions(opening{cfg, c.sandboxFlags, flags, named.Keeping}, io.Discard),
+		Options: p.namedOptions(c.Name, opening{cfg: cfg, flags: c.sandboxFlags, session: flags, command: named.Keeping}, io.Discard),
 		Idle:    time.Duration(c.For), Ready: ready, Log: slog.New(slog.NewTextHandler(p.Err, nil)),
 	})
 }

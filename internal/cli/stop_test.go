@@ -54,7 +54,11 @@ func TestSignalsEndCommands(t *testing.T) {
 				signals := make(chan os.Signal)
 				p.Signals, p.In = signals, w
 				p.NewModel = func(choose.Choice) (model.Model, error) { return &model.Replay{}, nil }
-				p.Records = func(ctx context.Context, _ config.Config) (*cli.Records, error) {
+				scratch := p.Records
+				p.Records = func(ctx context.Context, c config.Config, o cli.RecordsOptions) (*cli.Records, error) {
+					if o.Scratch {
+						return scratch(ctx, c, o)
+					}
 					close(w.there)
 					<-ctx.Done()
 					return nil, ctx.Err()

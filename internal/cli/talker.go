@@ -2,12 +2,13 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"iter"
+	"maps"
 	"strings"
 
+	"cove/internal/auth"
 	"cove/internal/config"
 	"cove/internal/hub"
 	"cove/internal/interpreter"
@@ -21,8 +22,8 @@ import (
 type talker interface {
 	// Ask runs a turn and yields what happens, an Answer last. Breaking off the range stops it.
 	Ask(ctx context.Context, prompt string) iter.Seq2[interpreter.Event, error]
-	// Done is told how the turn ended, once what it said was shown. It says what there is to say besides, such as that a session was lost.
-	Done(failed error)
+	// Done is called when a turn has ended and what it said was shown. It says what there is to say besides, such as that a session was lost.
+	Done()
 	// Fetch copies a workspace file to w.
 	Fetch(ctx context.Context, path string, w io.Writer) error
 	// List returns the workspace's files.
@@ -39,50 +40,69 @@ type talker interface {
 type localTalker struct {
 	p     *Program
 	cfg   config.Config
-	model model.Model
 	bench *bench
-	rec   *recorder
 
-	messages []model.Message
-	meta     map[string]string
-	fresh    bool // the session is not the one that messages speak of
+	conversation string // "": the next turn begins one
+	parent       string // the turn to go on from, or ""
+	meta         map[string]string
 }
 
 var _ talker = (*localTalker)(nil)
 
 func (t *localTalker) Ask(ctx context.Context, prompt string) iter.Seq2[interpreter.Event, error] {
-	meta := t.meta
-	if version, _ := t.bench.Python(); version != "" {
-		meta[metaPython] = version
-	}
-	t.rec.begin(prompt, t.model.Name(), meta)
-	turn := interpreter.Turn{
-		History: t.messages, Python: true, Fresh: t.fresh && len(t.messages) > 0,
-		Input: []model.Message{{Role: model.RoleUser, Content: []model.Content{model.Text{Text: prompt}}}},
-	}
-	t.fresh = false
-	events := interpreter.Run(ctx, t.model, t.bench, TurnLimits(t.cfg), turn)
-	return t.rec.watch(func(yield func(interpreter.Event, error) bool) {
-		for e, err := range events {
-			if a, ok := e.(interpreter.Answer); ok {
-				t.messages = append(t.messages, a.Messages...)
-			}
-			if stopped, ok := errors.AsType[*interpreter.Stopped](err); ok {
-				t.messages = append(t.messages, stopped.Messages...)
-			}
-			if !yield(e, err) {
-				return
-			}
+	return func(yield func(interpreter.Event, error) bool) {
+		if err := t.remember(ctx, prompt); err != nil {
+			yield(nil, err)
+			return
 		}
-	})
+		heard := true
+		turn, err := t.bench.hub.records.Hub.RunTurn(ctx, auth.Local(), hub.NewTurn{
+			Conversation: t.conversation, Parent: t.parent, Session: t.bench.hub.session,
+			Input: []model.Message{{Role: model.RoleUser, Content: []model.Content{model.Text{Text: prompt}}}},
+		}, func(e interpreter.Event) error {
+			if _, ran := e.(interpreter.Start); ran {
+				t.bench.ran++
+			}
+			if heard = yield(e, nil); !heard {
+				return errUnheard
+			}
+			return nil
+		})
+		if turn.ID != "" {
+			t.parent = turn.ID
+		}
+		if err != nil && heard {
+			yield(nil, err)
+		}
+	}
+}
+
+// remember makes the conversation, where there is none, and has it know what it needs when somebody goes on with it.
+func (t *localTalker) remember(ctx context.Context, prompt string) error {
+	if version, _ := t.bench.Python(); version != "" {
+		t.meta[metaPython] = version
+	}
+	h := t.bench.hub.records.Hub
+	if t.conversation == "" {
+		c, err := h.CreateConversation(ctx, auth.Local(), hub.NewConversation{
+			Title: hub.TitleOf(prompt), Session: t.bench.hub.session, Metadata: t.meta, Source: "cli",
+		})
+		t.conversation = c.ID
+		return err
+	}
+	_, err := h.ChangeConversation(ctx, auth.Local(), t.conversation, hub.ConversationChange{Session: &t.bench.hub.session, Edit: func(meta map[string]string) (map[string]string, error) {
+		if meta == nil {
+			meta = map[string]string{}
+		}
+		maps.Copy(meta, t.meta)
+		return meta, nil
+	}})
+	return err
 }
 
 func (t *localTalker) Guard(hard context.Context) func() bool { return t.bench.killed(hard) }
 
-func (t *localTalker) Done(failed error) {
-	t.rec.end(failed)
-	t.bench.tell()
-}
+func (t *localTalker) Done() { t.bench.tell() }
 
 func (t *localTalker) Fetch(ctx context.Context, path string, w io.Writer) error {
 	return t.bench.Fetch(ctx, path, w)
@@ -99,29 +119,21 @@ func (t *localTalker) Use(ctx context.Context, name string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	t.model = m
+	t.bench.hub.models.Model = m
 	return m.Name(), nil
 }
 
-func (t *localTalker) Renew() {
-	t.messages = nil
-	t.rec.renew()
-}
+func (t *localTalker) Renew() { t.conversation, t.parent = "", "" }
 
 // goingOn is a conversation of the history that a command continues.
 type goingOn struct {
 	conversation hub.Conversation
-	messages     []model.Message
-	parent       string
+	parent       string // the turn that it goes on from
+	fresh        bool   // its Python is gone
 }
 
-// continued finds the conversation that id names ("" is the last) and what was said in it.
-func (p *Program) continued(ctx context.Context, c config.Config, id string) (g *goingOn, err error) {
-	from, err := p.localPast(ctx, c)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, from.close()) }()
+// continued finds the conversation that id names ("" is the last) and the turn to go on from.
+func continued(ctx context.Context, from past, id string) (*goingOn, error) {
 	found, err := find(ctx, from, id)
 	if err != nil {
 		return nil, err
@@ -129,25 +141,17 @@ func (p *Program) continued(ctx context.Context, c config.Config, id string) (g 
 	if found.execution != nil {
 		return nil, problem.New(problem.Invalid, "usage", "an execution is no conversation").WithHint("`cove history` lists conversations")
 	}
-	g = &goingOn{conversation: found.conversation}
-	turns := branch(found.turns)
-	if len(found.turns) == 1 {
-		all, err := from.Turns(ctx, found.conversation.ID)
-		if err != nil {
-			return nil, err
-		}
-		turns = branchTo(all, found.turns[0].ID)
-	}
-	for _, t := range turns {
-		g.messages, g.parent = append(g.messages, t.Messages...), t.ID
+	g := &goingOn{conversation: found.conversation}
+	if n := len(found.turns); n > 0 {
+		g.parent = found.turns[n-1].ID
 	}
 	return g, nil
 }
 
 // greet says what is gone on with.
-func (g *goingOn) greet(w io.Writer, session string) {
+func (g *goingOn) greet(w io.Writer) {
 	fmt.Fprintf(w, "cove: going on with %q (%s)\n", oneLine(g.conversation.Title), g.conversation.ID)
-	if session == "" {
+	if g.fresh {
 		text := "its Python is gone: variables and files begin anew"
 		if files := fileNames(g.conversation); len(files) > 0 {
 			text += "; it had " + oneLine(strings.Join(files, ", ")) + ", which -f brings again"

@@ -4,7 +4,9 @@ import (
 	"context"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"cove/internal/config"
 	"cove/internal/ident"
@@ -95,20 +97,22 @@ func (t *talking) talk(i *interruption, inputs []input, out *outFolder, use func
 	return t.locally(i, inputs, out, use)
 }
 
+// locally asks in this process: in the session that is named, in the one that the conversation has, or in a new one.
 func (t *talking) locally(i *interruption, inputs []input, out *outFolder, use func(talker) (int, error)) (code int, err error) {
+	desk := t.p.openHub(i.soft, t.cfg, t.model)
+	defer desk.close()
+	o := opening{cfg: t.cfg, flags: t.sandboxFlags, session: t.sessionFlags, command: t.command, hub: desk, kept: ident.New(ident.Session)}
 	var g *goingOn
 	if t.Continue {
-		if g, err = t.p.continued(i.soft, t.cfg, t.goOnWith); err != nil {
+		if g, err = t.resumed(i.soft, desk); err != nil {
 			return 0, err
 		}
-		t.sessionFlags = t.sessionOf(g)
+		t.p.goOn(g, &o)
 		if !t.Quiet {
-			g.greet(t.p.Err, t.Session)
+			g.greet(t.p.Err)
 		}
 	}
-	rec := t.p.newRecorder(i.soft, t.cfg, g)
-	defer rec.close()
-	b, err := t.p.open(i.soft, opening{t.cfg, t.sandboxFlags, t.sessionFlags, t.command}, inputs, out)
+	b, err := t.p.open(i.soft, o, inputs, out)
 	if err != nil {
 		return 0, err
 	}
@@ -119,53 +123,75 @@ func (t *talking) locally(i *interruption, inputs []input, out *outFolder, use f
 		}
 		b.settle(i.hard, &code, &err)
 	}()
-	l := &localTalker{p: t.p, cfg: t.cfg, model: t.model, bench: b, rec: rec, meta: t.meta(inputs, g)}
+	l := &localTalker{p: t.p, cfg: t.cfg, bench: b, meta: o.session.meta(inputs, g)}
 	if g != nil {
-		l.messages, l.fresh = g.messages, t.Session == ""
+		l.conversation, l.parent = g.conversation.ID, g.parent
 	}
 	return use(l)
 }
 
-// sessionOf is the session with a name that the conversation worked in, where it is still there and no other one is asked for.
-func (t *talking) sessionOf(g *goingOn) sessionFlags {
-	f := t.sessionFlags
-	name := g.conversation.Metadata[metaSession]
-	if f.Session != "" || name == "" {
-		return f
-	}
-	all, err := t.p.store(t.cfg).List()
+// resumed is the conversation to go on with.
+func (t *talking) resumed(ctx context.Context, desk *localHub) (*goingOn, error) {
+	records, err := desk.wait(ctx)
 	if err != nil {
-		return f
+		return nil, err
 	}
-	for _, s := range all {
-		if s.Name == name && s.State != named.Broken {
-			f.Session = name
-		}
-	}
-	return f
+	return continued(ctx, localPast{records}, t.goOnWith)
 }
 
+// goOn has a command work in the session that a conversation worked in, where that is still there and no other one is asked for.
+func (p *Program) goOn(g *goingOn, o *opening) {
+	if o.session.Session != "" {
+		return
+	}
+	g.fresh = true
+	named, kept := g.conversation.Metadata[metaSession], g.conversation.Session
+	all, err := p.store(o.cfg).List()
+	if err != nil || !o.cfg.Saves() {
+		return
+	}
+	for _, s := range all {
+		switch {
+		case !usable(s):
+		case s.Name == named:
+			o.session.Session, g.fresh = named, false
+			return
+		case s.Name == kept:
+			o.kept, o.goesOn, g.fresh = kept, true, false
+		}
+	}
+}
+
+func usable(s named.Info) bool { return s.State != named.Broken }
+
+// longestMeta is what the hub takes as the text of one entry of metadata, in characters.
+const longestMeta = 512
+
 // meta is what the conversation remembers.
-func (t *talking) meta(inputs []input, g *goingOn) map[string]string {
+func (f sessionFlags) meta(inputs []input, g *goingOn) map[string]string {
 	meta := map[string]string{}
-	if t.Session != "" {
-		meta[metaSession] = t.Session
+	if f.Session != "" {
+		meta[metaSession] = f.Session
 	}
 	var names []string
 	if g != nil {
 		names = fileNames(g.conversation)
 	}
-	known := map[string]bool{}
-	for _, n := range names {
-		known[n] = true
-	}
 	for _, in := range inputs {
-		if !known[in.name] {
-			names = append(names, strings.ReplaceAll(in.name, "\n", " "))
+		if name := strings.ReplaceAll(in.name, "\n", " "); !slices.Contains(names, name) {
+			names = append(names, name)
 		}
 	}
-	if len(names) > 0 {
-		meta[metaFiles] = strings.Join(names[:min(len(names), 100)], "\n")
+	text := ""
+	for _, n := range names {
+		next := strings.TrimPrefix(text+"\n"+n, "\n")
+		if utf8.RuneCountInString(next) > longestMeta {
+			break
+		}
+		text = next
+	}
+	if text != "" {
+		meta[metaFiles] = text
 	}
 	return meta
 }

@@ -1,0 +1,156 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"log/slog"
+	"time"
+
+	"cove/internal/auth"
+	"cove/internal/config"
+	"cove/internal/hub"
+	"cove/internal/kernel"
+	"cove/internal/model"
+	"cove/internal/problem"
+)
+
+// recordsTime bounds how long a command waits for the database to open, and for its hub to end.
+const recordsTime = 10 * time.Second
+
+// localHub is the hub of this process: executions and turns run and are recorded there, in a session that the command opens and closes.
+type localHub struct {
+	p       *Program
+	models  *chosenModel
+	opening chan opened
+	abandon context.CancelFunc // of opening
+	records *Records
+	session string // the id of the attached session, or ""
+}
+
+// opened is what came of opening the database.
+type opened struct {
+	records *Records
+	err     error
+}
+
+// chosenModel is the one model that a command asks.
+type chosenModel struct{ model.Model }
+
+// Open implements hub.Models.
+func (c *chosenModel) Open(context.Context, string) (model.Model, error) {
+	if c.Model == nil {
+		return nil, problem.New(problem.Internal, "model_missing", "the command asks no model")
+	}
+	return c.Model, nil
+}
+
+// List implements hub.Models.
+func (c *chosenModel) List(context.Context) ([]hub.ModelInfo, error) { return nil, nil }
+
+// openHub opens the database beside what else is started, or, where no history is kept or the database cannot be used, one that is gone with the
+// command. m may be nil.
+func (p *Program) openHub(ctx context.Context, c config.Config, m model.Model) *localHub {
+	ctx, abandon := context.WithTimeout(context.WithoutCancel(ctx), recordsTime)
+	h := &localHub{p: p, models: &chosenModel{m}, opening: make(chan opened, 1), abandon: abandon}
+	go func() {
+		o := RecordsOptions{Models: h.models, Scratch: !c.Store.History, Log: p.warnings()}
+		records, err := p.Records(ctx, c, o)
+		if err != nil && c.Store.History && !errors.Is(ctx.Err(), context.Canceled) {
+			fmt.Fprintf(p.Err, "cove: this is not kept in the history: %s\n", oneLine(message(err)))
+			o.Scratch = true
+			records, err = p.Records(context.WithoutCancel(ctx), c, o)
+		}
+		h.opening <- opened{records, err}
+	}()
+	return h
+}
+
+// warnings is a log that shows people what fails behind their backs.
+func (p *Program) warnings() *slog.Logger {
+	return slog.New(slog.NewTextHandler(p.Err, &slog.HandlerOptions{Level: slog.LevelError, ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+		if a.Key == slog.TimeKey || a.Key == slog.LevelKey {
+			return slog.Attr{}
+		}
+		return a
+	}}))
+}
+
+// wait returns the database as soon as it is open.
+func (h *localHub) wait(ctx context.Context) (*Records, error) {
+	if h.records != nil {
+		return h.records, nil
+	}
+	select {
+	case o := <-h.opening:
+		h.opening <- o // whoever closes looks again
+		h.records = o.records
+		return o.records, o.err
+	case <-ctx.Done():
+		return nil, problem.New(problem.Canceled, "canceled", "stopped before the history was open")
+	}
+}
+
+// attach has the hub use the command's session.
+func (h *localHub) attach(ctx context.Context, a hub.Attachment, s Session) error {
+	records, err := h.wait(ctx)
+	if err != nil {
+		return err
+	}
+	row, err := records.Hub.AttachSession(ctx, auth.Local(), a, s)
+	h.session = row.ID
+	return err
+}
+
+// detach gives the session back when nothing runs in it any more. The command closes it then and says what it is.
+func (h *localHub) detach(ctx context.Context, end func() (hub.SessionState, string)) error {
+	if h.session == "" {
+		end()
+		return nil
+	}
+	err := h.records.Hub.DetachSession(ctx, auth.Local(), h.session, end)
+	h.session = ""
+	return err
+}
+
+// close ends the hub and closes the database.
+func (h *localHub) close() {
+	h.abandon()
+	o := <-h.opening
+	if o.records == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), recordsTime)
+	defer cancel()
+	_ = o.records.Hub.Drain(ctx)
+	_ = o.records.Close()
+}
+
+// execute runs code in the attached session and records it. Breaking off the range interrupts it.
+func (h *localHub) execute(ctx context.Context, req kernel.Request) iter.Seq2[kernel.Event, error] {
+	return func(yield func(kernel.Event, error) bool) {
+		heard := true
+		_, err := h.records.Hub.RunExecution(ctx, auth.Local(), h.session, req, func(e kernel.Event) error {
+			if heard = yield(e, nil); !heard {
+				return errUnheard
+			}
+			return nil
+		})
+		if err != nil && heard {
+			yield(nil, err)
+		}
+	}
+}
+
+// errUnheard stops what nobody listens to any more.
+var errUnheard = errors.New("nobody listens any more")
+
+// unfinished says what a session is that a command has left and could not save.
+func unfinished(err error) (hub.SessionState, string) {
+	if err == nil {
+		return hub.SessionPaused, ""
+	}
+	return hub.SessionLost, cmp.Or(message(err), "it could not be saved")
+}
