@@ -56,7 +56,7 @@ func newCommand(t *testing.T, args ...string) *command {
 		}
 	}
 	c.setenv("COVE_RUNTIME="+c.runtime, "COVE_PACKAGES=minimal", "OLLAMA_HOST=127.0.0.1:1",
-		"COVE_DATABASE="+filepath.Join(c.runtime, "..", "cove-"+filepath.Base(c.runtime)+".db"))
+		"COVE_DATABASE="+filepath.Join(c.runtime, "..", "cove-"+filepath.Base(c.runtime)+".db"), "COVE_SESSIONS="+t.TempDir())
 	return c
 }
 

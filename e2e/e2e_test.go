@@ -43,6 +43,7 @@ func TestScripts(t *testing.T) {
 			e.Setenv("COVE_CONFIG", "")
 			e.Setenv("COVE_DATABASE", filepath.Join(e.WorkDir, "cove.db"))
 			e.Setenv("COVE_SERVER_FOLDER", filepath.Join(e.WorkDir, "server"))
+			e.Setenv("COVE_SESSIONS", filepath.Join(e.WorkDir, "sessions"))
 			e.Values["server"] = &scriptServer{}
 			e.Setenv("EXAMPLE", example)
 			e.Setenv("INDEX", index.URL)
