@@ -110,7 +110,7 @@ func (p *Program) open(ctx context.Context, o opening, inputs []input, out *outF
 		fmt.Fprintln(p.Err, "cove: engine "+o.cfg.Sandbox.Engine+": there is no isolation, the code can do whatever you can do")
 	}
 	b := &bench{out: out, warn: progress, err: p.Err, hub: o.hub, own: o.session.Session != "", tidy: func() {}}
-	err := b.start(ctx, p, o, progress)
+	err := b.start(ctx, p, &o, progress)
 	if err == nil {
 		err = put(ctx, b.Session, inputs)
 	}
@@ -123,30 +123,41 @@ func (p *Program) open(ctx context.Context, o opening, inputs []input, out *outF
 	return b, err
 }
 
-// start brings the session to life.
-func (b *bench) start(ctx context.Context, p *Program, o opening, progress io.Writer) (err error) {
+// start brings the session to life: the one with the name, or that of the conversation, or a new one.
+func (b *bench) start(ctx context.Context, p *Program, o *opening, progress io.Writer) (err error) {
 	name := o.session.Session
 	if o.goesOn && name == "" {
 		name = o.kept
 	}
-	switch {
-	case name != "":
-		if b.named, err = p.openNamed(ctx, name, o, progress); err != nil {
+	if name != "" {
+		b.named, err = p.openNamed(ctx, name, *o, progress)
+		if err != nil && !b.own && problem.Of(err).Kind != problem.Canceled && problem.Of(err).Code != "session_in_use" {
+			fmt.Fprintln(b.err, "cove: variables and files begin anew, because those of the conversation cannot be brought back: "+oneLine(message(err)))
+			name, o.kept = "", ident.New(ident.Session)
+		} else if err != nil {
 			return err
 		}
+	}
+	if name != "" {
 		b.Session, err = hub.LiveOf(b.named)
 		b.tell()
-	default:
+	} else {
 		b.Session, err = p.Open(ctx, o.cfg, progress)
 	}
-	if o.kept != "" && !b.own && o.cfg.Saves() && o.cfg.Store.History && p.Prepare != nil {
-		store := p.store(o.cfg)
-		b.tidy = func() { tidyKept(store, o.kept) }
-		b.keep = func(ctx context.Context) (*named.Session, error) {
-			return store.Adopt(ctx, o.kept, p.namedOptions(o.kept, o, io.Discard), b.Session, b.ran)
-		}
-	}
+	b.keeping(p, *o)
 	return err
+}
+
+// keeping has a conversation's session kept where that can be and is wanted.
+func (b *bench) keeping(p *Program, o opening) {
+	if o.kept == "" || b.own || !o.cfg.Saves() || !o.cfg.Store.History || o.cfg.Session.Conversations == 0 || p.Prepare == nil {
+		return
+	}
+	store := p.store(o.cfg)
+	b.tidy = func() { tidyKept(store, o.kept, o.cfg.Session.Conversations) }
+	b.keep = func(ctx context.Context) (*named.Session, error) {
+		return store.Adopt(ctx, o.kept, p.namedOptions(o.kept, o, io.Discard), b.Session, b.ran)
+	}
 }
 
 // attachment is what the hub is told of the session.
@@ -296,11 +307,8 @@ func (b *bench) Execute(ctx context.Context, req kernel.Request) iter.Seq2[kerne
 	return b.hub.execute(ctx, req)
 }
 
-// keptConversations is how many conversations keep their Python between commands: those that were used last.
-const keptConversations = 5
-
-// tidyKept removes the sessions of conversations that were not used for longest. now is the one that is used.
-func tidyKept(store named.Store, now string) {
+// tidyKept removes the sessions of conversations that were not used for longest, all but so many. now is the one that is used.
+func tidyKept(store named.Store, now string, most int) {
 	all, err := store.List() // the one used last first
 	if err != nil {
 		return
@@ -313,7 +321,7 @@ func tidyKept(store named.Store, now string) {
 		if n++; s.Name == now || s.State == named.Running {
 			continue
 		}
-		if n > keptConversations || s.Head.Snapshot == "" {
+		if n > most || s.Head.Snapshot == "" {
 			ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
 			_ = store.Remove(ctx, s.Name, "cove ask") // the next command tries again
 			cancel()

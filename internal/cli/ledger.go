@@ -22,7 +22,7 @@ type usageCmd struct {
 
 // Help is the long help.
 func (usageCmd) Help() string {
-	return `Days are those of UTC. Counted is what a server did; cove ask on this machine is not counted.
+	return `Days are those of UTC. Counted is what a server did, and what cove ask, chat and run --session did on this machine.
 
 Example:
 
