@@ -39,7 +39,7 @@ func TestContinueKeepsThePython(t *testing.T) {
 	}
 	// Two conversations have one session each, and what ran no code has none.
 	conversing(t, dir, server, "ask", "Say something.").run().ended(t, 0)
-	kept, err := os.ReadDir(filepath.Join(dir, "sessions"))
+	kept, err := filepath.Glob(filepath.Join(dir, "sessions", "ses_*"))
 	if err != nil || len(kept) != 1 {
 		t.Errorf("%d sessions are kept: %v %v", len(kept), kept, err)
 	}
@@ -51,7 +51,7 @@ func TestContinueKeepsThePython(t *testing.T) {
 	r.told(t, "its Python is gone", "False")
 }
 
-// TestAskKilledIsInTheHistory kills a question in the middle of its code: how far it came is found.
+// TestAskKilledIsInTheHistory kills a question in the middle of its code: how far it came is found, and that it ended.
 func TestAskKilledIsInTheHistory(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -78,5 +78,8 @@ func TestAskKilledIsInTheHistory(t *testing.T) {
 		if !strings.Contains(r.stdout, want) {
 			t.Errorf("the history does not say %q:\n%s", want, r.stdout)
 		}
+	}
+	if !strings.Contains(r.stdout+r.stderr, "cove ended while the turn ran") {
+		t.Errorf("nothing says that it was lost: %s%s", r.stdout, r.stderr)
 	}
 }

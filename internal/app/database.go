@@ -16,6 +16,7 @@ import (
 	"cove/internal/hub"
 	"cove/internal/memory"
 	"cove/internal/named"
+	"cove/internal/owner"
 	"cove/internal/sandbox"
 	"cove/internal/store"
 )
@@ -67,24 +68,44 @@ func openRecords(ctx context.Context, c config.Config, o cli.RecordsOptions) (_ 
 		return nil, err
 	}
 	accounts := &auth.Accounts{Store: s, Audit: s}
-	over := func() error {
+	r := &cli.Records{Store: s, Accounts: accounts, Audit: s}
+	r.Backup = func(ctx context.Context, w io.Writer) error {
+		return backup(ctx, s, filepath.Join(c.Folders.Server, "files"), w)
+	}
+	r.Close = func() error {
 		accounts.Wait()
 		return errors.Join(s.Close(), drop())
 	}
-	if err := accounts.FoundLocal(ctx); err != nil {
-		return nil, errors.Join(err, over())
+	err = accounts.FoundLocal(ctx)
+	if err == nil && o.Command != "" {
+		err = openLocalHub(ctx, c, s, r, o)
 	}
-	h, err := localHub(c, s, o)
 	if err != nil {
-		return nil, errors.Join(err, over())
+		return nil, errors.Join(err, r.Close())
 	}
-	blobs := filepath.Join(c.Folders.Server, "files")
-	return &cli.Records{
-		Hub: h, Store: s, Accounts: accounts, Audit: s,
-		Backup: func(ctx context.Context, w io.Writer) error { return backup(ctx, s, blobs, w) },
-		Close:  over,
-	}, nil
+	return r, nil
 }
+
+// openLocalHub makes the command's process an owner with a hub, until r is closed.
+func openLocalHub(ctx context.Context, c config.Config, s *store.Store, r *cli.Records, o cli.RecordsOptions) error {
+	me, err := owner.Register(ctx, owner.Options{Store: s, Folder: filepath.Join(c.Folders.Sessions, homeFolder), Command: o.Command, Log: o.Log})
+	if err != nil {
+		return err
+	}
+	closed := r.Close
+	r.Close = func() error {
+		ctx, cancel := context.WithTimeout(context.Background(), goodbye)
+		defer cancel()
+		return errors.Join(me.Release(ctx), closed())
+	}
+	if r.Hub, err = localHub(c, s.By(me.ID, me.Fenced), me, o); err != nil {
+		return err
+	}
+	return r.Hub.Recover(ctx)
+}
+
+// homeFolder is beside the sessions with a name, and cannot be one.
+const homeFolder = ".home"
 
 // scratchStore is a database that drop removes. What is kept of it until then is nobody else's to read.
 func scratchStore(ctx context.Context) (s *store.Store, drop func() error, err error) {
@@ -109,11 +130,11 @@ const (
 const localLife = 10 * 365 * 24 * time.Hour
 
 // localHub is the hub of a command's process. Its sessions are those that the command brings, whose limits are their own.
-func localHub(c config.Config, s *store.Store, o cli.RecordsOptions) (*hub.Hub, error) {
+func localHub(c config.Config, s *store.Store, me *owner.Owner, o cli.RecordsOptions) (*hub.Hub, error) {
 	l := hub.DefaultLimits()
 	l.Life, l.Idle, l.Execution, l.Output, l.Code, l.Stream = localLife, 0, time.Duration(c.Sandbox.Timeout), int64(c.Sandbox.MaxOutput), localCode, localStream
 	return hub.New(hub.Options{
-		Store: s, Private: true, Models: o.Models, Log: o.Log, Limits: l, Turns: cli.TurnLimits(c),
+		Store: s, Owner: me, Private: true, Models: o.Models, Log: o.Log, Limits: l, Turns: cli.TurnLimits(c),
 		Base: named.Base{Engine: c.Sandbox.Engine, Packages: c.Packages.Set, Limits: named.LimitsOf(sandbox.Limits{Memory: int64(c.Sandbox.Memory), CPUs: c.Sandbox.CPUs})},
 		Room: func() (memory.Room, error) { return memory.Room{Total: 1 << 62, Available: 1 << 62}, nil }, // one session, whose limit the user chose
 	})

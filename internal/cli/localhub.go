@@ -51,12 +51,12 @@ func (c *chosenModel) Open(context.Context, string) (model.Model, error) {
 func (c *chosenModel) List(context.Context) ([]hub.ModelInfo, error) { return nil, nil }
 
 // openHub opens the database beside what else is started, or, where no history is kept or the database cannot be used, one that is gone with the
-// command. m may be nil.
-func (p *Program) openHub(ctx context.Context, c config.Config, m model.Model) *localHub {
+// command, of which others who ask are told. m may be nil.
+func (p *Program) openHub(ctx context.Context, c config.Config, command string, m model.Model) *localHub {
 	ctx, abandon := context.WithTimeout(context.WithoutCancel(ctx), recordsTime)
 	h := &localHub{p: p, models: &chosenModel{m}, opening: make(chan opened, 1), abandon: abandon}
 	go func() {
-		o := RecordsOptions{Models: h.models, Scratch: !c.Store.History, Log: p.warnings()}
+		o := RecordsOptions{Command: command, Models: h.models, Scratch: !c.Store.History, Log: p.warnings()}
 		records, err := p.Records(ctx, c, o)
 		if err != nil && c.Store.History && !errors.Is(ctx.Err(), context.Canceled) {
 			fmt.Fprintf(p.Err, "cove: this is not kept in the history: %s\n", oneLine(message(err)))

@@ -18,7 +18,7 @@ import (
 
 // Records are the database of this machine, with or without a server that uses it at the same time.
 type Records struct {
-	// Hub is a hub of this process on that database. It has the sessions alone that are attached to it.
+	// Hub is a hub of this process on that database. It has the sessions alone that are attached to it, and has ended what killed commands left.
 	Hub      *hub.Hub
 	Store    hub.Store
 	Accounts *auth.Accounts
@@ -30,6 +30,7 @@ type Records struct {
 
 // RecordsOptions say how the database is opened.
 type RecordsOptions struct {
+	Command string       // that works with the hub, for others who ask; "": the hub is not needed and nil
 	Models  hub.Models   // that the hub's turns ask; nil: none
 	Scratch bool         // open a database of its own instead, which is gone when it is closed
 	Log     *slog.Logger // of the hub; nil: none

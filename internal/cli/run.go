@@ -135,7 +135,7 @@ func (c *runCmd) execute(i *interruption, p *Program, cfg config.Config) (code i
 	}
 	o := opening{cfg: cfg, flags: c.sandboxFlags, session: c.sessionFlags, command: "cove run"}
 	if c.Session != "" {
-		o.hub = p.openHub(i.soft, cfg, nil)
+		o.hub = p.openHub(i.soft, cfg, o.command, nil)
 		defer o.hub.close()
 	}
 	b, err := p.open(i.soft, o, withProgram(inputs, c.Program, req), out)

@@ -99,7 +99,7 @@ func (t *talking) talk(i *interruption, inputs []input, out *outFolder, use func
 
 // locally asks in this process: in the session that is named, in the one that the conversation has, or in a new one.
 func (t *talking) locally(i *interruption, inputs []input, out *outFolder, use func(talker) (int, error)) (code int, err error) {
-	desk := t.p.openHub(i.soft, t.cfg, t.model)
+	desk := t.p.openHub(i.soft, t.cfg, t.command, t.model)
 	defer desk.close()
 	o := opening{cfg: t.cfg, flags: t.sandboxFlags, session: t.sessionFlags, command: t.command, hub: desk, kept: ident.New(ident.Session)}
 	var g *goingOn

@@ -55,7 +55,7 @@ func (h *Hub) attachedRow(ctx context.Context, who auth.Principal, a Attachment)
 	row := h.newRow(who, NewSession{Name: a.Name, Packages: a.Packages, Memory: a.Memory, CPUs: a.CPUs})
 	row.ID = a.ID
 	there, err := h.o.Store.UpdateSession(ctx, who.Project, a.ID, func(s *Session) error {
-		s.State, s.Reason, s.Used, s.Expires = SessionActive, "", row.Used, row.Expires
+		s.State, s.Reason, s.Used, s.Expires, s.Home, s.Owner = SessionActive, "", row.Used, row.Expires, row.Home, row.Owner
 		return nil
 	})
 	if problem.Is(err, problem.NotFound) {
@@ -106,7 +106,7 @@ func (h *Hub) DetachSession(ctx context.Context, who auth.Principal, id string, 
 	defer cancel()
 	return h.persist(ctx, func(ctx context.Context) error {
 		_, err := h.o.Store.UpdateSession(ctx, s.project, s.id, func(row *Session) error {
-			row.State, row.Reason, row.Used, row.Executions = state, reason, used, ran
+			row.State, row.Reason, row.Used, row.Executions, row.Owner = state, reason, used, ran, ""
 			return nil
 		})
 		return err

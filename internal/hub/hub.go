@@ -34,7 +34,7 @@ type Options struct {
 	Store Store // as the owner writes to it (store.Store.By)
 	// Owner is this process among those that share the store. nil: it is the only one that ever uses it, and all that is unfinished there is its own.
 	Owner *owner.Owner
-	// Sessions keeps paused sessions on the disk, and Prepare says what they stand on; a new session that Prepare's Ground starts from the
+	// Sessions keeps paused sessions on the disk (without a Dir there are those alone that callers attach), and Prepare says what they stand on; a new session that Prepare's Ground starts from the
 	// beginning may come from a pool.
 	Sessions named.Store
 	Prepare  named.Prepare

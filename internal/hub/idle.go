@@ -128,6 +128,9 @@ func (h *Hub) reconcile(ctx context.Context) {
 
 // correct writes what the disk says of a session. Nobody brings it into memory meanwhile.
 func (h *Hub) correct(ctx context.Context, row Session) error {
+	if h.o.Sessions.Dir == "" {
+		return h.giveBack(ctx, row)
+	}
 	info, err := h.o.Sessions.Show(ctx, row.ID)
 	if err != nil && problem.Of(err).Code != "session_unknown" {
 		return err
@@ -136,6 +139,17 @@ func (h *Hub) correct(ctx context.Context, row Session) error {
 		return nil
 	}
 	return h.settleSession(ctx, row, info, err == nil)
+}
+
+// giveBack records that a session that its caller had attached is nobody's. The next one who brings it knows what is left of it.
+func (h *Hub) giveBack(ctx context.Context, row Session) error {
+	_, err := h.o.Store.UpdateSession(ctx, row.Project, row.ID, func(s *Session) error {
+		if s.Owner == row.Owner && s.State != SessionDeleted {
+			s.State, s.Reason, s.Owner = SessionPaused, "", ""
+		}
+		return nil
+	})
+	return err
 }
 
 // Drain refuses new work (problem.Unavailable, code "draining") and pauses every session as soon as nobody uses it. Who uses one may do so until ctx

@@ -41,7 +41,7 @@ func (h *Hub) Recover(ctx context.Context) error {
 // recoverExecutions ends what a killed server ran. The end of a step's events is the business of its turn.
 func (h *Hub) recoverExecutions(ctx context.Context) error {
 	body, err := transcript.Event(kernel.Done{
-		Outcome: kernel.Outcome(ExecutionLost), ExitCode: 1, Lost: kernel.LostSession, Message: "the server ended while the code waited or ran; what it did is not known",
+		Outcome: kernel.Outcome(ExecutionLost), ExitCode: 1, Lost: kernel.LostSession, Message: "cove ended while the code waited or ran; what it did is not known",
 	})
 	if err != nil {
 		return err
@@ -76,7 +76,7 @@ func (h *Hub) loseExecution(ctx context.Context, e Execution, body []byte) (firs
 		e.Lost = kernel.LostNothing
 	}
 	e.State, e.Finished, e.ExitCode = ExecutionLost, h.now(), 1
-	e.Message = "the server ended while the code waited or ran; what it did is not known"
+	e.Message = "cove ended while the code waited or ran; what it did is not known"
 	if first, err = h.o.Store.FinishExecution(ctx, e, last); first && err == nil {
 		h.lost.Add(1)
 		telemetry.Count(ctx, telemetry.Executions, 1, string(ExecutionLost))

@@ -34,7 +34,7 @@ func (h *Hub) recoverTurns(ctx context.Context) error {
 }
 
 func (h *Hub) loseTurn(ctx context.Context, t Turn) (first bool, err error) {
-	p := t.fail(problem.New(problem.Unavailable, "turn_lost", "the server ended while the turn ran").WithHint("ask again"))
+	p := t.fail(problem.New(problem.Unavailable, "turn_lost", "cove ended while the turn ran").WithHint("ask again"))
 	body, err := transcript.Failure(p)
 	if err != nil {
 		return false, err
