@@ -337,3 +337,33 @@ func TestAStepThatEndedIsToldToHaveEnded(t *testing.T) {
 		t.Errorf("its step ended as %+v", done)
 	}
 }
+
+// TestTheFirstServerTakesWhatIsNobodys has records from before there were owners, or from a backup.
+func TestTheFirstServerTakesWhatIsNobodys(t *testing.T) {
+	t.Parallel()
+	l, who, ctx := newLife(t, nil), someone(auth.LocalProject), t.Context()
+	paused, active := l.session(who), l.session(who)
+	l.run(who, paused.ID, "remember one")
+	if _, err := l.PauseSession(ctx, who, paused.ID); err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range []hub.Session{paused, active} {
+		if _, err := l.store.UpdateSession(ctx, who.Project, s.ID, func(row *hub.Session) error { row.Home, row.Owner = "", ""; return nil }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	e := hub.Execution{ID: ident.New(ident.Execution), Project: who.Project, Session: active.ID, State: hub.ExecutionRunning, Created: time.Now().Truncate(time.Microsecond)}
+	if err := l.store.AddExecution(ctx, e); err != nil {
+		t.Fatal(err)
+	}
+	n := l.killed()
+	for _, s := range []hub.Session{paused, active} {
+		if row, err := n.Session(ctx, who, s.ID); err != nil || row.Home != n.own.Home || row.State != hub.SessionPaused {
+			t.Errorf("%+v %v", row, err)
+		}
+	}
+	lost(t, n, who, e.ID, 0)
+	if got, _ := n.run(who, paused.ID, "recall"); fmt.Sprint(got) != "[one]" {
+		t.Errorf("it recalls %q", got)
+	}
+}

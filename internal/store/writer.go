@@ -171,18 +171,36 @@ func (p *prepared) ExecContext(ctx context.Context, text string, args ...any) (s
 	if len(text) > longestPrepared {
 		return p.Conn.ExecContext(ctx, text, args...)
 	}
-	s := p.ready[text]
-	if s == nil {
-		if len(p.ready) >= mostPrepared {
-			p.forget()
-		}
-		var err error
-		if s, err = p.PrepareContext(ctx, text); err != nil {
-			return nil, err
-		}
-		p.ready[text] = s
+	s, err := p.statement(ctx, text)
+	if err != nil {
+		return nil, err
 	}
 	return s.ExecContext(ctx, args...)
+}
+
+// QueryRowContext implements queryer.
+func (p *prepared) QueryRowContext(ctx context.Context, text string, args ...any) *sql.Row {
+	if len(text) <= longestPrepared {
+		if s, err := p.statement(ctx, text); err == nil {
+			return s.QueryRowContext(ctx, args...)
+		}
+	}
+	return p.Conn.QueryRowContext(ctx, text, args...)
+}
+
+// statement returns one that is remembered from now on.
+func (p *prepared) statement(ctx context.Context, text string) (*sql.Stmt, error) {
+	if s := p.ready[text]; s != nil {
+		return s, nil
+	}
+	if len(p.ready) >= mostPrepared {
+		p.forget()
+	}
+	s, err := p.PrepareContext(ctx, text)
+	if err == nil {
+		p.ready[text] = s
+	}
+	return s, err
 }
 
 // longestPrepared is a text that is worth remembering.
