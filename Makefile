@@ -12,7 +12,7 @@ CGROUP2_TESTS ?= TestCheck|TestUnified|TestNoControllers|TestSlowed|TestReserve|
 export CGO_ENABLED := 0
 
 .DEFAULT_GOAL := help
-.PHONY: help demo build bench test race soak cgroup2 popular filters guest lint fmt lock fuzz clean python services
+.PHONY: help demo build bench test quick race soak cgroup2 popular filters guest lint fmt lock fuzz clean python services
 .DELETE_ON_ERROR:
 
 help: ## Show this list
@@ -34,23 +34,28 @@ bench: build python ## Measure cove beside its peers (BENCH="--quick"); as root 
 	$(GO) build -ldflags "-s -w -X main.version=$(VERSION)" -o $(BIN)-bench ./cmd/cove-bench
 	$(BIN)-bench --install-peers $(BENCH)
 
-test: build python services ## Run every test
+# COVE_TEST=all makes it an error when something is left out; see CONTRIBUTING.md.
+test: build python services ## Run every test; fails when one is left out
 	$(GO) vet ./...
-	COVE_TEST_BINARY=$(CURDIR)/$(BIN) $(GO) test -timeout 25m ./...
+	COVE_TEST=all COVE_TEST_BINARY=$(CURDIR)/$(BIN) $(GO) run ./internal/testneeds/report -timeout 25m ./...
+
+quick: ## Run the tests that need nothing but Go
+	$(GO) run ./internal/testneeds/report -timeout 5m ./...
 
 race: build python services ## Run every test under the race detector (needs a C compiler)
-	CGO_ENABLED=1 COVE_TEST_BINARY=$(CURDIR)/$(BIN) $(GO) test -race -timeout 60m ./...
+	$(GO) build -o bin/report ./internal/testneeds/report
+	CGO_ENABLED=1 COVE_TEST=all COVE_TEST_BINARY=$(CURDIR)/$(BIN) bin/report -race -timeout 60m ./...
 
 soak: build python services ## Create, pause and kill sessions and servers a thousand times over; about an hour
-	COVE_SOAK=full COVE_TEST_BINARY=$(CURDIR)/$(BIN) $(GO) test -v -timeout 90m -run 'TestSoak|TestKilledAtMoments|TestUsersAtOnce|TestServerKilled|TestServerOnPostgreSQL|TestServersOnOneDatabase|TestServerTakenForDead' ./e2e
+	COVE_TEST=all COVE_SOAK=full COVE_TEST_BINARY=$(CURDIR)/$(BIN) $(GO) test -v -timeout 90m -run 'TestSoak|TestKilledAtMoments|TestUsersAtOnce|TestServerKilled|TestServerOnPostgreSQL|TestServersOnOneDatabase|TestServerTakenForDead' ./e2e
 
 cgroup2: build ## Test how memory is held on cgroup v2, on an emulated machine; some minutes; as root it installs qemu and a kernel
 	$(GO) test -c -o bin/gvisor.test ./internal/sandbox/gvisor
-	cd internal/sandbox/gvisor && COVE_TEST_BINARY=$(CURDIR)/$(BIN) sh $(CURDIR)/e2e/cgroup2/vm.sh $(CURDIR)/bin/gvisor.test \
+	cd internal/sandbox/gvisor && COVE_TEST=there COVE_TEST_BINARY=$(CURDIR)/$(BIN) sh $(CURDIR)/e2e/cgroup2/vm.sh $(CURDIR)/bin/gvisor.test \
 		-test.v -test.timeout 60m -test.parallel 1 -test.run '$(CGROUP2_TESTS)'
 
 popular: build python ## Install and import the 300 most popular packages, one session each; downloads gigabytes
-	COVE_SOAK=full COVE_TEST_BINARY=$(CURDIR)/$(BIN) $(GO) test -v -timeout 180m -run TestPopularPackages ./e2e
+	COVE_TEST=all COVE_SOAK=full COVE_TEST_BINARY=$(CURDIR)/$(BIN) $(GO) test -v -timeout 180m -run TestPopularPackages ./e2e
 
 filters: ## Compile gVisor's seccomp filters again, after an upgrade of gVisor
 	$(GO) generate ./internal/sandbox/gvisor/filters
@@ -83,7 +88,7 @@ python:
 	fi
 
 # The tests of the server start a PostgreSQL of their own and run the vendors' JavaScript clients. Root gets what they need installed; for everyone
-# else the tests say what they leave out.
+# else `make test` fails and says what is missing.
 services:
 	@if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
 		missing=; \

@@ -13,15 +13,17 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"cove/internal/config"
 	"cove/internal/model/modeltest"
 	"cove/internal/pydeps/indextest"
 	"cove/internal/pyenv"
 	"cove/internal/sandbox/sandboxtest"
+	"cove/internal/testneeds"
 )
 
+func TestMain(m *testing.M) { testneeds.Main(m, testneeds.Sandboxes) }
+
 func TestScripts(t *testing.T) {
-	cfg, err := config.Load(os.Getenv)
+	cfg, err := testneeds.Config()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,21 +3,22 @@ package e2e_test
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 
-	"cove/internal/config"
 	"cove/internal/model/modeltest"
 	"cove/internal/pyenv"
+	"cove/internal/testneeds"
 )
 
 // jupyter makes a Python that has what reads and runs notebooks, or says why it cannot.
 func jupyter(t *testing.T) string {
 	t.Helper()
-	cfg, err := config.Load(os.Getenv)
+	cfg, err := testneeds.Config()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -28,7 +29,7 @@ func jupyter(t *testing.T) string {
 	dir := filepath.Join(t.TempDir(), "venv")
 	for _, args := range [][]string{{"venv", "-q", dir}, {"pip", "install", "-q", "--python", dir, "nbformat", "nbclient", "ipykernel"}} {
 		if out, err := exec.CommandContext(t.Context(), uv, args...).CombinedOutput(); err != nil {
-			t.Skipf("the package index gives no Jupyter, so that the notebook was not looked at by it: uv %s: %v\n%s", args[0], err, out)
+			testneeds.Absent(t, testneeds.Index, fmt.Sprintf("it gives no Jupyter: uv %s: %v\n%s", args[0], err, out))
 		}
 	}
 	return filepath.Join(dir, "bin", "python")

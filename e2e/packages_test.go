@@ -1,21 +1,20 @@
 package e2e_test
 
 import (
-	"os"
 	"strings"
 	"sync"
 	"syscall"
 	"testing"
 	"time"
 
-	"cove/internal/config"
 	"cove/internal/pydeps/indextest"
+	"cove/internal/testneeds"
 )
 
 // shopping is a data folder of a test's own, and an index with one package, cowsay.
 func shopping(t *testing.T) (home string, index *indextest.Index, wheel indextest.Wheel) {
 	t.Helper()
-	cfg, err := config.Load(os.Getenv)
+	cfg, err := testneeds.Config()
 	if err != nil {
 		t.Fatal(err)
 	}

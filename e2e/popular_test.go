@@ -16,6 +16,7 @@ import (
 
 	"cove/internal/config"
 	"cove/internal/pydeps/names"
+	"cove/internal/testneeds"
 )
 
 // popular is one line of testdata/popular.tsv.
@@ -64,7 +65,7 @@ type spoken struct {
 // TestPopularPackages runs one program in a session of its own for each of the most downloaded distributions that the environment lacks. It
 // downloads gigabytes, so that an ordinary run of the tests takes the first few alone; `make popular` takes them all.
 func TestPopularPackages(t *testing.T) {
-	cfg, err := config.Load(os.Getenv)
+	cfg, err := testneeds.Config()
 	if err != nil {
 		t.Fatal(err)
 	}

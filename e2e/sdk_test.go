@@ -14,9 +14,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"cove/internal/config"
 	"cove/internal/model/modeltest"
 	"cove/internal/pyenv"
+	"cove/internal/testneeds"
 )
 
 // sdkPatience bounds one script, its installation included.
@@ -106,7 +106,7 @@ func TestSDKs(t *testing.T) {
 
 // pythonSDK has a virtual environment with exactly what requirements.txt names.
 func pythonSDK(t *testing.T, source string) *exec.Cmd {
-	cfg, err := config.Load(os.Getenv)
+	cfg, err := testneeds.Config()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -130,11 +130,11 @@ func pythonSDK(t *testing.T, source string) *exec.Cmd {
 func nodeSDK(t *testing.T, source string) *exec.Cmd {
 	node, err := exec.LookPath("node")
 	if err != nil {
-		t.Skip("there is no Node.js here: the npm packages are not tested")
+		testneeds.Absent(t, testneeds.Node, err)
 	}
 	npm, err := exec.LookPath("npm")
 	if err != nil {
-		t.Skip("there is no npm here: the npm packages are not tested")
+		testneeds.Absent(t, testneeds.Node, err)
 	}
 	folder := sdkFolder(t, source, "package-lock.json", func(ctx context.Context, dir string) error {
 		return sdkRun(ctx, dir, npm, "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error")

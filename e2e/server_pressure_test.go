@@ -10,6 +10,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"cove/internal/testneeds"
 )
 
 // limited makes a memory cgroup with a limit and returns its folder, or says why that cannot be.
@@ -37,7 +39,7 @@ func TestSessionsFitIntoMemory(t *testing.T) {
 	const each = 150 << 20
 	dir, err := limited(t, int64(sessions)*each+(100<<20))
 	if err != nil {
-		t.Skipf("left out: this user cannot limit the memory of a server (%v)", err)
+		testneeds.RunsElsewhere(t, "a user who may make cgroups", err.Error())
 	}
 	s := startServerIn(t, dir, testKey(t), crowd...)
 	ids := make([]string, sessions)

@@ -16,6 +16,7 @@ import (
 
 	"cove/internal/model/modeltest"
 	"cove/internal/store/pgtest"
+	"cove/internal/testneeds"
 )
 
 // questions has the model of a server asked again and again, in one conversation with a session of its own, until ctx ends or the server is gone. It returns
@@ -234,7 +235,7 @@ func TestServersOnOneDatabase(t *testing.T) {
 // ends by itself, with its sessions saved. It takes most of a minute.
 func TestServerTakenForDead(t *testing.T) {
 	if cycles(t, 0, 1) == 0 {
-		t.Skip("make soak runs it")
+		testneeds.RunsElsewhere(t, "make soak", "it takes long")
 	}
 	t.Parallel()
 	key, folder, cluster := testKey(t), t.TempDir(), pgtest.New(t)

@@ -13,13 +13,13 @@ import (
 	"testing"
 	"time"
 
-	"cove/internal/config"
 	"cove/internal/kernel"
 	"cove/internal/pyenv"
 	"cove/internal/sandbox/gvisor"
 	"cove/internal/sandbox/sandboxtest"
 	"cove/internal/session"
 	"cove/internal/template"
+	"cove/internal/testneeds"
 )
 
 // cycles is how often a soak test does what it does: a few times in a run of all tests, or as COVE_SOAK says (make soak).
@@ -46,7 +46,7 @@ type soaked struct {
 
 func newSoaked(t *testing.T) soaked {
 	t.Helper()
-	cfg, err := config.Load(os.Getenv)
+	cfg, err := testneeds.Config()
 	if err != nil {
 		t.Fatal(err)
 	}

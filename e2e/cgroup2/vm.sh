@@ -72,7 +72,7 @@ truncate -s 16G "$work/disk"
 mkfs.ext4 -q "$work/disk"
 mkdir "$work/share"
 {
-	env | grep '^COVE_TEST_' | while IFS='=' read -r name value; do echo "export $name=$(quoted "$value")"; done
+	env | grep '^COVE_TEST' | while IFS='=' read -r name value; do echo "export $name=$(quoted "$value")"; done
 	echo "export HOME=$(quoted "$HOME") PATH=$(quoted "$PATH")"
 	echo "cd $(quoted "$PWD")"
 	quoted "$@"

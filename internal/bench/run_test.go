@@ -20,6 +20,7 @@ import (
 	"cove/internal/kernel"
 	"cove/internal/problem"
 	"cove/internal/pyenv"
+	"cove/internal/testneeds"
 )
 
 // fakeCove is cove with interpreters that know the benchmark's few programs, and with state that can be saved.
@@ -112,10 +113,7 @@ func (s *fakeSession) Close(context.Context) error {
 
 func python(t *testing.T) *pyenv.Environment {
 	t.Helper()
-	path, err := exec.LookPath("python3")
-	if err != nil {
-		t.Fatal(err)
-	}
+	path := testneeds.FindPython(t).Path
 	return &pyenv.Environment{Python: path, Version: "3.0", Set: pyenv.Minimal, Packages: map[string]string{"numpy": "9"}}
 }
 

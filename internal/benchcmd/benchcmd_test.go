@@ -8,7 +8,6 @@ import (
 	"io"
 	"iter"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -19,6 +18,7 @@ import (
 	"cove/internal/kernel"
 	"cove/internal/problem"
 	"cove/internal/pyenv"
+	"cove/internal/testneeds"
 )
 
 // benchCove is cove's side of a benchmark; each of its sessions answers everything with one value.
@@ -58,10 +58,7 @@ func none(string) string { return "" }
 // run runs cove-bench with cove alone unless args say otherwise.
 func run(t *testing.T, cove *benchCove, signals <-chan os.Signal, args ...string) result {
 	t.Helper()
-	python, err := exec.LookPath("python3")
-	if err != nil {
-		t.Fatal(err)
-	}
+	python := testneeds.FindPython(t).Path
 	cfg := config.Default(none)
 	cfg.Folders.Data = t.TempDir()
 	var out, errs bytes.Buffer

@@ -17,7 +17,6 @@ import (
 	"testing"
 
 	"cove/internal/api"
-	"cove/internal/config"
 	"cove/internal/httpd"
 	"cove/internal/hub"
 	"cove/internal/interpreter"
@@ -32,6 +31,7 @@ import (
 	"cove/internal/store"
 	"cove/internal/surface"
 	"cove/internal/telemetry"
+	"cove/internal/testneeds"
 )
 
 // scripted is a model that is reached at the second attempt, runs code and answers then.
@@ -79,10 +79,7 @@ func (w *stack) ended() []telemetry.EndedSpan {
 
 func newStack(t *testing.T) *stack {
 	t.Helper()
-	cfg, err := config.Load(os.Getenv)
-	must(t, err)
-	env, err := pyenv.Ensure(t.Context(), pyenv.Options{Data: cfg.Folders.Data, Set: pyenv.Standard, Python: cfg.Packages.Python, Progress: os.Stderr})
-	must(t, err)
+	env := testneeds.Environment(t, pyenv.Standard)
 	w := &stack{}
 	tel, err := telemetry.New(t.Context(), telemetry.Options{Version: "1", Ended: func(s telemetry.EndedSpan) {
 		w.mu.Lock()

@@ -8,6 +8,7 @@ import (
 	"cove/internal/auth"
 	"cove/internal/hub"
 	"cove/internal/memory"
+	"cove/internal/testneeds"
 )
 
 // tight is a machine of 3 GiB on which each session in memory holds 600 MiB.
@@ -64,6 +65,7 @@ func TestIdleSessionsMakeRoomInMemory(t *testing.T) {
 // TestNoMemoryIsLeft refuses with a time to come back what has no memory, and lets it in when there is some again.
 func TestNoMemoryIsLeft(t *testing.T) {
 	t.Parallel()
+	testneeds.Asked(t, testneeds.Time)
 	m, who := newTight(t), someone(auth.LocalProject)
 	s := m.l.session(who)
 	m.other.Store(3 << 30)

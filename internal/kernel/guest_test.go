@@ -2,33 +2,21 @@ package kernel_test
 
 import (
 	"bytes"
-	"context"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
 
-	"cove/internal/config"
 	"cove/internal/guest/program"
 	"cove/internal/kernel"
 	"cove/internal/link"
 	"cove/internal/pyenv"
+	"cove/internal/testneeds"
 )
-
-// environment is the standard environment in the user's own data folder, built once and shared with cove itself.
-// It is a variable because sync.OnceValues makes one value for all tests of a process.
-var environment = sync.OnceValues(func() (*pyenv.Environment, error) {
-	cfg, err := config.Load(os.Getenv)
-	if err != nil {
-		return nil, err
-	}
-	return pyenv.Ensure(context.Background(), pyenv.Options{Data: cfg.Folders.Data, Set: pyenv.Standard, Python: cfg.Packages.Python, Progress: os.Stderr})
-})
 
 // world is a guest process that connects to a socket of the test's, as it does in a sandbox that can be saved.
 type world struct {
@@ -42,10 +30,7 @@ type world struct {
 // newWorld starts a guest. Nobody listens to it yet.
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	env, err := environment()
-	if err != nil {
-		t.Fatalf("standard environment: %+v", err)
-	}
+	env := testneeds.Environment(t, pyenv.Standard)
 	dir, err := os.MkdirTemp("", "cove-test-") // a socket's path must be short
 	if err != nil {
 		t.Fatal(err)

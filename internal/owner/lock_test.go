@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"cove/internal/ident"
+	"cove/internal/testneeds"
 )
 
 func TestOneHomePerFolder(t *testing.T) {
@@ -59,7 +60,7 @@ func TestADeadProcessIsProved(t *testing.T) {
 	}
 	me := self("test")
 	if me.Boot == "" {
-		t.Skip("the system does not tell its starts apart")
+		testneeds.RunsElsewhere(t, "a system that tells its starts apart", "this one does not")
 	}
 	id := ident.New(ident.Owner)
 	folder := filepath.Join(t.TempDir(), id)

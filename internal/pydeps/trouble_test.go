@@ -16,7 +16,9 @@ import (
 	"cove/internal/problem"
 	"cove/internal/pydeps"
 	"cove/internal/pydeps/indextest"
+	"cove/internal/pyenv"
 	"cove/internal/pyindex"
+	"cove/internal/testneeds"
 )
 
 func TestTenAtOnce(t *testing.T) {
@@ -204,14 +206,14 @@ func TestMain(m *testing.M) {
 	if os.Getenv(childData) == "" {
 		os.Exit(m.Run())
 	}
-	have, err := tools()
+	have, err := testneeds.Ensure(pyenv.Minimal)
 	if err != nil {
 		panic(err)
 	}
-	env := *have.env
+	env := *have
 	env.Dir, env.Key, env.Packages = os.Getenv(childDir), os.Getenv(childKey), map[string]string{}
 	i, err := pydeps.New(pydeps.Options{Data: os.Getenv(childData), Env: &env, Policy: pydeps.PolicyOf(config.Default(os.Getenv)),
-		UV: func(context.Context) (string, error) { return have.uv, nil },
+		UV: func(context.Context) (string, error) { return testneeds.EnsureUV() },
 		Sources: func(context.Context, string) ([]pyindex.Source, pyindex.Access, error) {
 			return []pyindex.Source{{Name: "test", URL: os.Getenv(childIndex)}}, pyindex.Access{}, nil
 		}})

@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -22,28 +21,8 @@ import (
 	"cove/internal/pydeps/scan"
 	"cove/internal/pyenv"
 	"cove/internal/pyindex"
+	"cove/internal/testneeds"
 )
-
-// tools are what every test needs of the machine: a Python environment and uv.
-var tools = sync.OnceValues(func() (struct {
-	env *pyenv.Environment
-	uv  string
-}, error) {
-	var out struct {
-		env *pyenv.Environment
-		uv  string
-	}
-	cfg, err := config.Load(os.Getenv)
-	if err != nil {
-		return out, err
-	}
-	ctx := context.Background()
-	if out.env, err = pyenv.Ensure(ctx, pyenv.Options{Data: cfg.Folders.Data, Set: pyenv.Minimal, Python: cfg.Packages.Python, Progress: os.Stderr}); err != nil {
-		return out, err
-	}
-	out.uv, err = pyenv.UV(ctx, cfg.Folders.Data, os.Stderr)
-	return out, err
-})
 
 // installed is a distribution of a fake base environment.
 type installed struct {
@@ -64,11 +43,8 @@ type world struct {
 // newWorld returns one whose base has these distributions beside IPython's fake.
 func newWorld(t *testing.T, base ...installed) *world {
 	t.Helper()
-	have, err := tools()
-	if err != nil {
-		t.Fatal(err)
-	}
-	parts := strings.Split(have.env.Version, ".")
+	have, uv := testneeds.Environment(t, pyenv.Minimal), testneeds.FindUV(t)
+	parts := strings.Split(have.Version, ".")
 	dir := t.TempDir()
 	site := filepath.Join(dir, "lib", "python"+parts[0]+"."+parts[1], "site-packages")
 	packages := map[string]string{}
@@ -87,10 +63,10 @@ func newWorld(t *testing.T, base ...installed) *world {
 	}
 	w := &world{t: t, index: indextest.New(t)}
 	w.sources = []pyindex.Source{{Name: "test", URL: w.index.URL}}
-	w.env = &pyenv.Environment{Dir: dir, Python: have.env.Python, Base: have.env.Base, Version: have.env.Version, Packages: packages, Key: "test-" + filepath.Base(dir), Set: pyenv.Minimal}
+	w.env = &pyenv.Environment{Dir: dir, Python: have.Python, Base: have.Base, Version: have.Version, Packages: packages, Key: "test-" + filepath.Base(dir), Set: pyenv.Minimal}
 	w.options = pydeps.Options{
 		Data: t.TempDir(), Env: w.env, Policy: pydeps.PolicyOf(config.Default(os.Getenv)),
-		UV: func(context.Context) (string, error) { return have.uv, nil },
+		UV: func(context.Context) (string, error) { return uv, nil },
 		Sources: func(context.Context, string) ([]pyindex.Source, pyindex.Access, error) {
 			return w.sources, pyindex.Access{Proxy: func(*http.Request) (*url.URL, error) { return nil, nil }}, nil
 		},

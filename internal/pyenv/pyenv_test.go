@@ -19,6 +19,7 @@ import (
 
 	"cove/internal/problem"
 	"cove/internal/pyenv"
+	"cove/internal/testneeds"
 )
 
 // childData makes the test binary build the minimal environment in that data folder, so that a build can be killed.
@@ -54,6 +55,7 @@ func (b *buffer) String() string {
 // TestMinimal builds the minimal environment and looks at it from all sides.
 func TestMinimal(t *testing.T) {
 	t.Parallel()
+	testneeds.FindPython(t)
 	data := filepath.Join(t.TempDir(), "data")
 	var progress buffer
 	o := pyenv.Options{Data: data, Set: pyenv.Minimal, Progress: &progress}
@@ -199,6 +201,7 @@ func ensureTogether(t *testing.T, o pyenv.Options, n int) *pyenv.Environment {
 // TestInterrupted builds after builds that were killed, cancelled and damaged, in one data folder.
 func TestInterrupted(t *testing.T) {
 	t.Parallel()
+	testneeds.FindPython(t)
 	data := filepath.Join(t.TempDir(), "data")
 
 	ctx, cancel := context.WithCancel(context.Background())

@@ -9,7 +9,6 @@ import (
 	"encoding/pem"
 	"math/big"
 	"net/http"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -17,29 +16,14 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"cove/internal/problem"
-	"cove/internal/pyenv"
 	"cove/internal/pyindex"
+	"cove/internal/testneeds"
 )
 
 // realUV returns a uv: the one that cove has here, or one that is fetched as cove would.
 func realUV(t *testing.T) string {
 	t.Helper()
-	dir, err := os.UserHomeDir()
-	if err != nil {
-		t.Fatal(err)
-	}
-	data := os.Getenv("COVE_HOME")
-	if data == "" {
-		data = filepath.Join(dir, ".local", "share", "cove")
-	}
-	if _, err := os.Stat(filepath.Join(data, "tools", "uv", "bin", "uv")); err != nil {
-		data = t.TempDir()
-	}
-	uv, err := pyenv.UV(t.Context(), data, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return uv
+	return testneeds.FindUV(t)
 }
 
 func TestSources(t *testing.T) {

@@ -2,36 +2,20 @@ package session_test
 
 import (
 	"context"
-	"os"
-	"sync"
 	"testing"
 
-	"cove/internal/config"
 	"cove/internal/pyenv"
 	"cove/internal/sandbox"
 	"cove/internal/sandbox/gvisor"
 	"cove/internal/sandbox/local"
 	"cove/internal/sandbox/sandboxtest"
 	"cove/internal/session"
+	"cove/internal/testneeds"
 )
-
-// environment is the standard environment in the user's own data folder, built once and shared with cove itself.
-// It is a variable because sync.OnceValues makes one value for all tests of a process.
-var environment = sync.OnceValues(func() (*pyenv.Environment, error) {
-	cfg, err := config.Load(os.Getenv)
-	if err != nil {
-		return nil, err
-	}
-	return pyenv.Ensure(context.Background(), pyenv.Options{Data: cfg.Folders.Data, Set: pyenv.Standard, Python: cfg.Packages.Python, Progress: os.Stderr})
-})
 
 func standard(t *testing.T) *pyenv.Environment {
 	t.Helper()
-	env, err := environment()
-	if err != nil {
-		t.Fatalf("standard environment: %+v", err)
-	}
-	return env
+	return testneeds.Environment(t, pyenv.Standard)
 }
 
 func newGVisor(t *testing.T) sandbox.Engine {

@@ -13,15 +13,17 @@ import (
 	"cove/internal/hub"
 	"cove/internal/problem"
 	"cove/internal/store"
+	"cove/internal/testneeds"
 )
 
 // smallDisk is a folder on a disk of that many bytes. It takes root, and skips the test for others.
 func smallDisk(t *testing.T, size int) string {
 	t.Helper()
+	testneeds.Asked(t, testneeds.Root)
 	folder := t.TempDir()
 	err := unix.Mount("tmpfs", folder, "tmpfs", 0, fmt.Sprintf("size=%d", size))
 	if errors.Is(err, unix.EPERM) {
-		t.Skip("only root can mount a small disk")
+		testneeds.Absent(t, testneeds.Root, err)
 	}
 	must(t, err)
 	t.Cleanup(func() {

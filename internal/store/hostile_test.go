@@ -10,6 +10,7 @@ import (
 	"cove/internal/auth"
 	"cove/internal/hub"
 	"cove/internal/store"
+	"cove/internal/testneeds"
 )
 
 // nasty is what PostgreSQL takes for no text: the byte 0, what is not UTF-8, half a surrogate pair.
@@ -38,6 +39,7 @@ func TestNoTextIsTooNasty(t *testing.T) {
 	t.Run("both", func(t *testing.T) {
 		both(t, func(t *testing.T, s *store.Store) { shown <- nastyRecords(t, s) })
 	})
+	testneeds.Asked(t, testneeds.PostgreSQL)
 	if len(shown) < 2 {
 		t.Fatal("one of the databases failed")
 	}

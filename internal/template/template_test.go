@@ -9,7 +9,6 @@ import (
 	"sync"
 	"testing"
 
-	"cove/internal/config"
 	"cove/internal/kernel"
 	"cove/internal/problem"
 	"cove/internal/pyenv"
@@ -19,21 +18,8 @@ import (
 	"cove/internal/session"
 	"cove/internal/snapshot"
 	"cove/internal/template"
+	"cove/internal/testneeds"
 )
-
-// minimal returns the minimal environment in the user's own data folder, built when it is missing.
-func minimal(t *testing.T) *pyenv.Environment {
-	t.Helper()
-	cfg, err := config.Load(os.Getenv)
-	if err != nil {
-		t.Fatal(err)
-	}
-	env, err := pyenv.Ensure(t.Context(), pyenv.Options{Data: cfg.Folders.Data, Set: pyenv.Minimal, Python: cfg.Packages.Python, Progress: os.Stderr})
-	if err != nil {
-		t.Fatalf("minimal environment: %+v", err)
-	}
-	return env
-}
 
 // lines is a writer that tests may read while others write.
 type lines struct {
@@ -56,7 +42,7 @@ func (l *lines) String() string {
 func options(t *testing.T) (template.Options, *lines) {
 	said := &lines{}
 	e := gvisor.New(gvisor.Options{State: t.TempDir(), Executable: sandboxtest.Binary(t)})
-	return template.Options{Dir: filepath.Join(t.TempDir(), "templates"), Engine: e, Env: minimal(t), Progress: said}, said
+	return template.Options{Dir: filepath.Join(t.TempDir(), "templates"), Engine: e, Env: testneeds.Environment(t, pyenv.Minimal), Progress: said}, said
 }
 
 func ensure(t *testing.T, o template.Options) *snapshot.Snapshot {

@@ -16,6 +16,7 @@ import (
 	"testing"
 
 	"cove/internal/guest/program"
+	"cove/internal/testneeds"
 )
 
 // toolchain is the Go that builds the guest. Another one would give other bytes.
@@ -112,7 +113,7 @@ func build(t *testing.T, arch string) []byte {
 	cmd.Env = append(os.Environ(), "GOTOOLCHAIN="+toolchain, "CGO_ENABLED=0", "GOOS=linux", "GOARCH="+arch, "GOAMD64=v1", "GOARM64=v8.0", "GOFLAGS=", "GOEXPERIMENT=", "GODEBUG=")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		if which, werr := exec.Command("go", "env", "GOVERSION").Output(); werr != nil || strings.TrimSpace(string(which)) != toolchain {
-			t.Skipf("the guest is built with %s, which is not here: %s", toolchain, out)
+			testneeds.Absent(t, testneeds.Need(toolchain), string(out))
 		}
 		t.Fatalf("build the guest: %v\n%s", err, out)
 	}

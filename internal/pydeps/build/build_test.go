@@ -10,11 +10,9 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
-	"cove/internal/config"
 	"cove/internal/install"
 	"cove/internal/problem"
 	"cove/internal/pydeps"
@@ -29,27 +27,8 @@ import (
 	"cove/internal/sandbox/gvisor"
 	"cove/internal/sandbox/local"
 	"cove/internal/sandbox/sandboxtest"
+	"cove/internal/testneeds"
 )
-
-// tools are what every test needs of the machine.
-type tools struct {
-	env *pyenv.Environment
-	uv  string
-}
-
-// found is a variable because sync.OnceValues makes one value for all tests of a process.
-var found = sync.OnceValues(func() (tools, error) {
-	cfg, err := config.Load(os.Getenv)
-	if err != nil {
-		return tools{}, err
-	}
-	var t tools
-	if t.env, err = pyenv.Ensure(context.Background(), pyenv.Options{Data: cfg.Folders.Data, Set: pyenv.Minimal, Python: cfg.Packages.Python, Progress: os.Stderr}); err != nil {
-		return tools{}, err
-	}
-	t.uv, err = pyenv.UV(context.Background(), cfg.Folders.Data, os.Stderr)
-	return t, err
-})
 
 // world is a fake index, a gateway to it, and a builder with real sandboxes.
 type world struct {
@@ -64,10 +43,7 @@ type world struct {
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	tools, err := found()
-	if err != nil {
-		t.Fatalf("uv and Python: %+v", err)
-	}
+	env, uv := testneeds.Environment(t, pyenv.Minimal), testneeds.FindUV(t)
 	state := t.TempDir()
 	t.Cleanup(func() {
 		if left, err := filepath.Glob(filepath.Join(state, "build-*")); err != nil || len(left) > 0 {
@@ -75,10 +51,10 @@ func newWorld(t *testing.T) *world {
 		}
 	})
 	return &world{
-		t: t, index: indextest.New(t), env: tools.env, rules: gateway.Rules{Sources: true}, dir: t.TempDir(),
+		t: t, index: indextest.New(t), env: env, rules: gateway.Rules{Sources: true}, dir: t.TempDir(),
 		options: build.Options{
 			Engine: gvisor.New(gvisor.Options{State: state, Executable: sandboxtest.Binary(t)}), Data: t.TempDir(),
-			Limits: sandbox.Limits{Memory: 1 << 30, Workspace: 1 << 30}, UV: func(context.Context) (string, error) { return tools.uv, nil },
+			Limits: sandbox.Limits{Memory: 1 << 30, Workspace: 1 << 30}, UV: func(context.Context) (string, error) { return uv, nil },
 		},
 	}
 }

@@ -4,36 +4,20 @@ import (
 	"context"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"cove/internal/pydeps/gateway"
 	"cove/internal/pydeps/indextest"
-	"cove/internal/pyenv"
 	"cove/internal/pyindex"
+	"cove/internal/testneeds"
 )
 
 // realUV returns a uv: the one that cove has here, or one that is fetched as cove would.
 func realUV(t *testing.T) string {
 	t.Helper()
-	home, err := os.UserHomeDir()
-	if err != nil {
-		t.Fatal(err)
-	}
-	data := os.Getenv("COVE_HOME")
-	if data == "" {
-		data = filepath.Join(home, ".local", "share", "cove")
-	}
-	if _, err := os.Stat(filepath.Join(data, "tools", "uv", "bin", "uv")); err != nil {
-		data = t.TempDir()
-	}
-	uv, err := pyenv.UV(t.Context(), data, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return uv
+	return testneeds.FindUV(t)
 }
 
 // compile has uv resolve requirements through a gateway of its own.

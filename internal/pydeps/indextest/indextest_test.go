@@ -7,51 +7,26 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"os"
 	"os/exec"
 	"runtime"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
-	"cove/internal/config"
 	"cove/internal/pydeps/indextest"
 	"cove/internal/pyenv"
+	"cove/internal/testneeds"
 )
-
-// tools are uv and the Python of the minimal environment in the user's own data folder, which cove itself uses.
-type tools struct{ uv, python string }
-
-// found is a variable because sync.OnceValues makes one value for all tests of a process.
-var found = sync.OnceValues(func() (tools, error) {
-	cfg, err := config.Load(os.Getenv)
-	if err != nil {
-		return tools{}, err
-	}
-	uv, err := pyenv.UV(context.Background(), cfg.Folders.Data, os.Stderr)
-	if err != nil {
-		return tools{}, err
-	}
-	env, err := pyenv.Ensure(context.Background(), pyenv.Options{Data: cfg.Folders.Data, Set: pyenv.Minimal, Python: cfg.Packages.Python, Progress: os.Stderr})
-	if err != nil {
-		return tools{}, err
-	}
-	return tools{uv: uv, python: env.Python}, nil
-})
 
 // install installs requirements with the real uv into a new folder, and returns the folder and what uv said.
 func install(t *testing.T, index string, requirements ...string) (folder, said string, err error) {
 	t.Helper()
-	tools, err := found()
-	if err != nil {
-		t.Fatalf("uv and Python: %+v", err)
-	}
+	env, uv := testneeds.Environment(t, pyenv.Minimal), testneeds.FindUV(t)
 	folder = t.TempDir()
-	args := append([]string{"pip", "install", "--no-config", "--python", tools.python, "--target", folder, "--index-url", index}, requirements...)
-	cmd := exec.CommandContext(t.Context(), tools.uv, args...)
+	args := append([]string{"pip", "install", "--no-config", "--python", env.Python, "--target", folder, "--index-url", index}, requirements...)
+	cmd := exec.CommandContext(t.Context(), uv, args...)
 	cmd.Env = []string{"PATH=/usr/bin:/bin", "HOME=" + t.TempDir(), "UV_CACHE_DIR=" + t.TempDir(), "UV_HTTP_RETRIES=0", "UV_HTTP_TIMEOUT=20", "UV_PYTHON_DOWNLOADS=never"}
 	out, err := cmd.CombinedOutput()
 	return folder, string(out), err
@@ -59,11 +34,8 @@ func install(t *testing.T, index string, requirements ...string) (folder, said s
 
 func python(t *testing.T, folder, code string) string {
 	t.Helper()
-	tools, err := found()
-	if err != nil {
-		t.Fatalf("uv and Python: %+v", err)
-	}
-	cmd := exec.CommandContext(t.Context(), tools.python, "-I", "-c", "import sys; sys.path.insert(0, sys.argv[1])\n"+code, folder)
+	env := testneeds.Environment(t, pyenv.Minimal)
+	cmd := exec.CommandContext(t.Context(), env.Python, "-I", "-c", "import sys; sys.path.insert(0, sys.argv[1])\n"+code, folder)
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)

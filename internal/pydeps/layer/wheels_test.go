@@ -18,7 +18,7 @@ import (
 
 	"cove/internal/problem"
 	"cove/internal/pydeps/layer"
-	"cove/internal/pyenv"
+	"cove/internal/testneeds"
 )
 
 // file is one of an archive that a test writes.
@@ -145,19 +145,9 @@ func (x *index) fetch(_ context.Context, w layer.Wheel, out io.Writer, told func
 	return nil
 }
 
-// python is the interpreter of this machine, found once.
-var python = sync.OnceValues(func() (string, error) {
-	p, err := pyenv.FindPython(context.Background(), "")
-	return p.Path, err
-})
-
 func closure(t testing.TB, wheels ...layer.Wheel) layer.Closure {
 	t.Helper()
-	path, err := python()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return layer.Closure{Environment: "test", Python: path, Wheels: wheels}
+	return layer.Closure{Environment: "test", Python: testneeds.FindPython(t).Path, Wheels: wheels}
 }
 
 func open(t testing.TB, dir string, limits layer.Limits) *layer.Store {

@@ -3,34 +3,25 @@ package scan_test
 import (
 	"context"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
-	"cove/internal/config"
 	"cove/internal/link"
 	"cove/internal/pydeps/scan"
 	"cove/internal/pyenv"
 	"cove/internal/sandbox"
 	"cove/internal/sandbox/local"
 	"cove/internal/sandbox/sandboxtest"
+	"cove/internal/testneeds"
 )
 
 // python returns the interpreter that cove would build an environment on.
 func python(t testing.TB) pyenv.Interpreter {
 	t.Helper()
-	cfg, err := config.Load(os.Getenv)
-	if err != nil {
-		t.Fatal(err)
-	}
-	p, err := pyenv.FindPython(t.Context(), cfg.Packages.Python)
-	if err != nil {
-		t.Fatalf("%+v", err)
-	}
-	return p
+	return testneeds.FindPython(t)
 }
 
 // startLocal starts a scanner without isolation, which is the quick way to a real one.

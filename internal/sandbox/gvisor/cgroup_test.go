@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"cove/internal/sandbox"
+	"cove/internal/testneeds"
 )
 
 // unified makes a group in a folder that stands for a mount of version 2, and returns the group's folder.
@@ -142,6 +143,7 @@ func TestSlowedIsLent(t *testing.T) {
 // TestReserveIsUsedUp has a sandbox stay slowed down whatever it is lent: that ends.
 func TestReserveIsUsedUp(t *testing.T) {
 	t.Parallel()
+	testneeds.Asked(t, testneeds.Time)
 	g, _, dir := unified(t, sandbox.Limits{Memory: 1 << 30, CPUs: 1})
 	write(t, dir, "memory.current", strconv.FormatInt(8<<30, 10))
 	s := &box{cgroup: g, done: make(chan struct{})}

@@ -12,6 +12,7 @@ import (
 	"cove/internal/problem"
 	"cove/internal/sandbox"
 	"cove/internal/sandbox/sandboxtest"
+	"cove/internal/testneeds"
 	"cove/internal/wire"
 )
 
@@ -28,7 +29,7 @@ func TestKilledForMemory(t *testing.T) {
 		if err != nil || by != "watchdog" {
 			t.Fatalf("no cgroup found, but limits are enforced by %q, %v", by, err)
 		}
-		t.Skip("this user may not make cgroups; TestWatchedMemory covers what stands in for them")
+		testneeds.RunsElsewhere(t, "a user who may make cgroups", "TestWatchedMemory covers what stands in for them")
 	}
 	if err := os.WriteFile(files[0], []byte("200000000"), 0); err != nil {
 		t.Fatal(err)
@@ -44,7 +45,7 @@ func TestWatchedMemory(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		t.Skip("limits are enforced by " + by + " here, which TestKilledForMemory covers")
+		testneeds.RunsElsewhere(t, "a user who may not make cgroups", "limits are enforced by "+by+" here, which TestKilledForMemory covers")
 	}
 	for name, script := range map[string]string{
 		"through the sentry": eating,

@@ -15,6 +15,7 @@ import (
 	"cove/internal/problem"
 	"cove/internal/sandbox"
 	"cove/internal/sandbox/sandboxtest"
+	"cove/internal/testneeds"
 	"cove/internal/wire"
 )
 
@@ -25,7 +26,7 @@ func TestMemoryIsHeld(t *testing.T) {
 	box, l := sandboxtest.Start(t, newEngine(t), sandbox.Spec{})
 	files, _ := filepath.Glob("/sys/fs/cgroup/memory/cove/" + box.ID() + "/memory.limit_in_bytes")
 	if len(files) == 0 {
-		t.Skip("there is no memory cgroup of version 1 to hold it")
+		testneeds.RunsElsewhere(t, "a machine with cgroups of version 1", "nothing holds the memory here")
 	}
 	const limit = 300 << 20
 	if err := os.WriteFile(files[0], []byte(fmt.Sprint(limit)), 0); err != nil {
@@ -68,7 +69,7 @@ func slow(t *testing.T, high int64) (sandbox.Sandbox, *link.Link, string) {
 	box, l := sandboxtest.Start(t, newEngine(t), sandbox.Spec{})
 	dir := "/sys/fs/cgroup/cove/" + box.ID()
 	if _, err := os.Stat(filepath.Join(dir, "memory.high")); err != nil {
-		t.Skip("there is no cgroup of version 2 to slow it down")
+		testneeds.RunsElsewhere(t, "make cgroup2", "there is no cgroup of version 2 to slow it down")
 	}
 	if err := os.WriteFile(filepath.Join(dir, "memory.high"), []byte(fmt.Sprint(high)), 0); err != nil {
 		t.Fatal(err)

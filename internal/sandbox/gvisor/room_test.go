@@ -16,6 +16,7 @@ import (
 	"cove/internal/problem"
 	"cove/internal/sandbox"
 	"cove/internal/sandbox/sandboxtest"
+	"cove/internal/testneeds"
 )
 
 // disk mounts a file system of so many MiB.
@@ -24,13 +25,13 @@ func disk(t *testing.T, kind string, size int) string {
 	dir := t.TempDir()
 	if kind == "tmpfs" {
 		if err := unix.Mount("tmpfs", dir, "tmpfs", 0, fmt.Sprintf("size=%dm", size)); err != nil {
-			t.Skipf("a small disk takes root: %v", err)
+			testneeds.Absent(t, testneeds.Root, err)
 		}
 	} else {
 		image := filepath.Join(t.TempDir(), "image")
 		script := fmt.Sprintf("truncate -s %dM %s && mkfs.%s -q %[2]s && mount -o loop %[2]s %[4]s", size, image, kind, dir)
 		if out, err := exec.CommandContext(t.Context(), "sh", "-c", script).CombinedOutput(); err != nil {
-			t.Skipf("a disk of its own takes root, loop devices and mkfs.%s: %s", kind, out)
+			testneeds.Absent(t, testneeds.Root, "a disk of its own takes root, loop devices and mkfs."+kind+": "+string(out))
 		}
 	}
 	t.Cleanup(func() { _ = unix.Unmount(dir, unix.MNT_DETACH) })

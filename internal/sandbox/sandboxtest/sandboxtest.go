@@ -20,6 +20,7 @@ import (
 	"cove/internal/link"
 	"cove/internal/problem"
 	"cove/internal/sandbox"
+	"cove/internal/testneeds"
 	"cove/internal/wire"
 )
 
@@ -27,6 +28,7 @@ import (
 // test binary itself cannot serve, because under the race detector it is not static.
 func Binary(t testing.TB) string {
 	t.Helper()
+	testneeds.Asked(t, testneeds.Sandboxes)
 	path, err := build()
 	if err != nil {
 		t.Fatal(err)

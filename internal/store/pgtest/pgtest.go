@@ -25,6 +25,7 @@ import (
 	_ "github.com/jackc/pgx/v5/stdlib" // registers the driver
 
 	"cove/internal/ident"
+	"cove/internal/testneeds"
 )
 
 // Variable is the environment variable that names a server.
@@ -45,6 +46,7 @@ type Cluster struct {
 // It skips the test, saying so, where there is no PostgreSQL.
 func Database(t testing.TB) string {
 	t.Helper()
+	testneeds.Asked(t, testneeds.PostgreSQL)
 	if address := os.Getenv(Variable); address != "" {
 		return create(t, address)
 	}
@@ -61,6 +63,7 @@ var shared = sync.OnceValues(start)
 // New returns a cluster for this test alone, which ends with it.
 func New(t testing.TB) *Cluster {
 	t.Helper()
+	testneeds.Asked(t, testneeds.PostgreSQL)
 	c, err := start()
 	if err != nil {
 		skipOrFail(t, err)
@@ -143,7 +146,7 @@ var errAbsent = errors.New("there is no PostgreSQL here: neither initdb and post
 func skipOrFail(t testing.TB, err error) {
 	t.Helper()
 	if errors.Is(err, errAbsent) {
-		t.Skip(err)
+		testneeds.Absent(t, testneeds.PostgreSQL, err)
 	}
 	t.Fatal(err)
 }
