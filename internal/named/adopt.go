@@ -37,6 +37,6 @@ func (s Store) Adopt(ctx context.Context, name string, o Options, live Live, exe
 	}
 	return &Session{
 		Live: live, name: name, dir: l.dir, lease: l, ground: ground, opts: o, rec: rec, busy: semaphore.NewWeighted(everything),
-		changed: true, executed: true, ended: live.Lost(),
+		at: state{ahead: codeAhead}, ended: live.Lost(),
 	}, nil
 }

@@ -99,9 +99,9 @@ func (s *Session) takeVariables(ctx context.Context, live Live, got haul) sessio
 // arrive saves a session that was carried over, so that it is done only once.
 func (s *Session) arrive(ctx context.Context) error {
 	s.mu.Lock()
-	s.changed = true
+	s.at = s.at.on(filesChange)
 	s.mu.Unlock()
-	if err := s.checkpoint(ctx, true); err != nil {
+	if err := s.saveHead(ctx, true); err != nil {
 		return fmt.Errorf("save the session with the files that were carried over: %w", err)
 	}
 	return nil

@@ -92,7 +92,7 @@ func (s *Session) change(ctx context.Context, c change, apply func(Changes) erro
 // note writes a change down, once.
 func (s *Session) note(c *change) error {
 	s.mu.Lock()
-	s.changed = true
+	s.at = s.at.on(filesChange)
 	s.mu.Unlock()
 	if !c.At.IsZero() {
 		return nil
@@ -124,7 +124,7 @@ func (s *Session) catchUp(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.changed = true
+	s.at = s.at.on(filesChange)
 	s.sayRefilled(j.files(), failed)
 	return nil
 }
@@ -178,8 +178,8 @@ func (s *Session) turnOver(head Entry) {
 	old.end()
 }
 
-// letGo closes the journal and leaves it on the disk for whoever opens the session next.
-func (s *Session) letGo() {
+// releaseJournal closes the journal and leaves it on the disk for whoever opens the session next.
+func (s *Session) releaseJournal() {
 	s.noting.Lock()
 	defer s.noting.Unlock()
 	if s.journal != nil {

@@ -153,14 +153,12 @@ func (j *joined) Execute(_ context.Context, req kernel.Request) iter.Seq2[kernel
 
 func (j *joined) Save(ctx context.Context, dir string, keep bool) error {
 	j.stream.Close()
-	if err := j.box.(sandbox.Checkpointer).Checkpoint(ctx, dir, keep); err != nil {
-		return err
-	}
+	failed := j.box.(sandbox.Checkpointer).Checkpoint(ctx, dir, keep)
 	var err error
 	if j.stream, err = j.box.Dial(ctx); err == nil {
 		j.in = bufio.NewReader(j.stream)
 	}
-	return err
+	return errors.Join(failed, err)
 }
 
 func (j *joined) Lost() <-chan struct{} { return j.box.Done() }

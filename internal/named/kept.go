@@ -60,17 +60,18 @@ func connect(ctx context.Context, dir string) (*keeper.Remote, error) {
 
 func (s *Session) found(kept *keeper.Remote) error {
 	s.kept = kept
-	s.changed = s.rec.Memory.Unsaved
-	left := s.rec.Running
+	ahead, left := s.rec.Memory.Unsaved, s.rec.Running
 	if left == nil {
 		left = s.rec.Memory.Left
 	}
 	if left != nil {
-		s.changed = true
+		ahead = true
 		s.notice(left.interrupted(s.name) + ", all else is still in memory")
 		s.rec.remember(func(m *Memory) { m.Left = nil })
 	}
-	s.executed = s.changed
+	if ahead { // by what is not said: as by code
+		s.at = s.at.on(codeBegins)
+	}
 	return nil
 }
 
@@ -96,7 +97,7 @@ func (s *Session) otherCove() error {
 func (s *Session) join(ctx context.Context, head *snapshot.Snapshot) (Live, error) {
 	live, err := s.ground.Join(ctx, s.kept, head)
 	if err != nil && problem.Of(err).Code == "kernel_lost" {
-		s.crashed = true
+		s.at = s.at.on(kernelDies)
 		s.notice("the interpreter of session " + s.name + " did not stop what the last command was running, and was ended: the variables are lost")
 		live, err = s.ground.Join(ctx, s.kept, head)
 	}
@@ -125,8 +126,8 @@ func (s *Session) abandon(ctx context.Context, live Live) error {
 	return err
 }
 
-// leave gives a session in memory up and leaves it there; false says that it is not in memory, or not any more.
-func (s *Session) leave(ctx context.Context) (bool, error) {
+// release gives a session in memory up and leaves it there; false says that it is not in memory, or not any more.
+func (s *Session) release(ctx context.Context) (bool, error) {
 	s.mu.Lock()
 	there := s.inMemory()
 	s.mu.Unlock()
@@ -145,13 +146,14 @@ func (s *Session) leave(ctx context.Context) (bool, error) {
 		return false, nil
 	}
 	s.kept.Release()
-	if s.crashed && s.rec.Head.Snapshot != "" {
+	crashed := s.at.holds == inFilesAlone && s.rec.Head.Snapshot != ""
+	if crashed {
 		text := fmt.Sprintf("session %s has lost its variables; `cove session undo %s` goes back to %s", s.name, s.name, s.rec.Head)
 		s.notices, s.rec.Notice = append(s.notices, text), &Notice{Time: time.Now(), Text: text}
 	}
 	s.rec.remember(func(m *Memory) {
 		m.Unsaved = s.ahead()
-		if s.pinned || s.crashed && s.rec.Head.Snapshot != "" {
+		if s.at.ahead == undoAhead || crashed {
 			m.Pinned = max(m.Pinned, s.opts.Depth, 1)
 		}
 	})

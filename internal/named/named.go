@@ -25,6 +25,8 @@
 // is itself the owner for those moments only in which it saves. Such a session counts as running, and stays what it is when its owner closes
 // it or dies; it is lost when its keeper dies and something ran in it since it was saved, and paused when nothing did.
 //
+// What an open session is ahead of its head, and whether that is still there, is type state: a table says what each event makes of it.
+//
 // A sandbox that dies while its owner lives, and a save that fails, leave the head as it was; Close says so. Fork makes a second
 // session of a head, Undo makes an earlier snapshot the head, Remove ends all.
 //

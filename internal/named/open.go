@@ -153,7 +153,7 @@ func (s Store) Open(ctx context.Context, name string, o Options) (*Session, erro
 			return nil, err
 		}
 		sess := &Session{name: name, dir: l.dir, lease: l, opts: o, rec: rec, notices: notices, busy: semaphore.NewWeighted(everything)}
-		if err = sess.start(ctx); err == nil {
+		if err = sess.load(ctx); err == nil {
 			return sess, nil
 		}
 		if sess.kept != nil {
@@ -213,8 +213,8 @@ func (s *Session) agree() error {
 	return nil
 }
 
-// start brings the session to life. After an error the disk says what it said before.
-func (s *Session) start(ctx context.Context) error {
+// load brings the session into memory. After an error the disk says what it said before.
+func (s *Session) load(ctx context.Context) error {
 	before := s.rec
 	if err := s.agree(); err != nil {
 		return err
@@ -241,7 +241,9 @@ func (s *Session) start(ctx context.Context) error {
 		if err := s.fits(); err != nil {
 			return err
 		}
-		s.advanced = err != nil // then it goes on as long as it is in memory
+		if err != nil { // then it goes on as long as it is in memory
+			s.at.next = fromFormer
+		}
 	case err != nil && !carrying:
 		return s.stuck(err)
 	case s.rec.Running != nil:
@@ -253,7 +255,7 @@ func (s *Session) start(ctx context.Context) error {
 	running := s.rec
 	running.remember(func(m *Memory) { m.Unsaved = true }) // in case that this process dies
 	go func() { recorded <- running.write(s.dir) }()
-	live, err := s.enliven(ctx, head, carrying)
+	live, err := s.loadLive(ctx, head, carrying)
 	if werr := <-recorded; werr != nil || err != nil {
 		if live != nil {
 			err = errors.Join(err, s.abandon(context.WithoutCancel(ctx), live))
@@ -274,8 +276,8 @@ func (s *Session) start(ctx context.Context) error {
 	return nil
 }
 
-// enliven starts the session from its head, or with the files of that, or joins it in memory.
-func (s *Session) enliven(ctx context.Context, head *snapshot.Snapshot, carrying bool) (Live, error) {
+// loadLive starts the session from its head, or with the files of that, or joins it in memory.
+func (s *Session) loadLive(ctx context.Context, head *snapshot.Snapshot, carrying bool) (Live, error) {
 	switch {
 	case s.kept != nil:
 		return s.join(ctx, head)

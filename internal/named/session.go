@@ -35,18 +35,12 @@ type Session struct {
 	// renewal is what Renewed says.
 	renewal string
 
-	mu       sync.Mutex // guards what follows
-	rec      Record
-	notices  []string
-	changed  bool            // something ran or was put in since the last snapshot
-	executed bool            // something ran since the last snapshot
-	advanced bool            // a snapshot was made since the session was started, which Live does not go back to when it loses its sandbox
-	lost     bool            // the sandbox died, and nothing that ran since has replaced what was in it
-	crashed  bool            // the kernel died since the last snapshot, and with it the variables
-	discard  bool            // what changed is not to be saved
-	pinned   bool            // what ran since the last snapshot is to be undone by returning to that
-	carried  *snapshot.Maker // whose head, which did not fit, the session was started anew from and is not saved since
-	ended    <-chan struct{} // closed when the sandbox dies that holds what is to be saved
+	mu      sync.Mutex // guards what follows
+	rec     Record
+	notices []string
+	at      state
+	carried *snapshot.Maker // whose head, which did not fit, the session was started anew from and is not saved since
+	ended   <-chan struct{} // closed when the sandbox dies that holds what is to be saved
 
 	changing sync.Mutex // one change to the workspace at a time
 	noting   sync.Mutex // guards journal; a leaf
@@ -131,37 +125,38 @@ func (s *Session) CPU() (time.Duration, bool) {
 	return 0, false
 }
 
-// gone says that the sandbox has died that held what is to be saved. The caller holds mu.
-func (s *Session) gone() bool {
+// look is where the session stands, after a look at the sandbox that has what is to be saved. The caller holds mu.
+func (s *Session) look() state {
 	select {
 	case <-s.ended:
-		s.lost = true
+		s.at = s.at.on(sandboxDies)
 	default:
 	}
-	return s.lost
+	return s.at
 }
 
 // before readies the session for an execution.
 func (s *Session) before(ctx context.Context) error {
 	s.mu.Lock()
-	lost, executed, advanced := s.gone(), s.executed, s.advanced
+	at, begins := s.look(), codeBegins
 	s.mu.Unlock()
-	switch {
-	case lost && advanced:
-		// Live would begin again from the snapshot that it was started from, which is not the head any more.
+	if at.stranded() {
 		return s.unsaved("its sandbox was lost", "session_lost")
-	case !lost && executed && s.opts.Undoable:
-		if err := s.checkpoint(ctx, true); err != nil {
+	}
+	if s.opts.Undoable {
+		begins = undoBegins
+	}
+	if s.opts.Undoable && at.codeRan() && at.holds != nowhere {
+		if err := s.saveHead(ctx, true); err != nil {
 			s.notice("what comes next cannot be undone, because no snapshot could be made: " + problem.Of(err).Error())
 		}
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if lost {
+	if at.holds == nowhere {
 		s.rec.Executions, s.rec.Memory = s.rec.Head.Executions, nil
 	}
-	s.pinned = s.pinned || s.opts.Undoable && (!s.executed || lost)
-	s.changed, s.executed = true, true
+	s.at = s.at.on(begins)
 	return nil
 }
 
@@ -170,9 +165,15 @@ func (s *Session) after(d kernel.Done) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.rec.Executions++
-	s.rec.Installed = installed
-	s.ended, s.lost = ended, d.Lost == kernel.LostSession
-	s.crashed = s.crashed || d.Lost == kernel.LostKernel
+	s.rec.Installed, s.ended = installed, ended
+	switch d.Lost {
+	case kernel.LostSession:
+		s.at = s.at.on(sandboxDies)
+	case kernel.LostKernel:
+		s.at = s.at.on(kernelDies)
+	default:
+		s.at = s.at.on(codeEnds)
+	}
 }
 
 // PutFile copies a host file into the workspace.
@@ -182,7 +183,7 @@ func (s *Session) PutFile(ctx context.Context, path, host string) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.changed = true
+	s.at = s.at.on(filesChange)
 	return nil
 }
 
@@ -192,7 +193,7 @@ const everything = math.MaxInt64
 // ahead says whether there is something to save. The caller holds mu.
 func (s *Session) ahead() bool {
 	l, ok := s.Live.(KernelKeeper)
-	return s.changed || ok && l.Touched()
+	return s.at.ahead != nothingAhead || ok && l.Touched()
 }
 
 // kernels are the process ids of the kernels that have names.
@@ -203,8 +204,8 @@ func (s *Session) kernels() map[string]int {
 	return nil
 }
 
-// checkpoint makes a snapshot and makes it the head. After an error the head is what it was; without keep the sandbox may be gone then.
-func (s *Session) checkpoint(ctx context.Context, keep bool) (err error) {
+// saveHead makes a snapshot and makes it the head. After an error the head is what it was; without keep the sandbox may be gone then.
+func (s *Session) saveHead(ctx context.Context, keep bool) (err error) {
 	if s.ground.Keep != nil {
 		if err := s.ground.Keep(); err != nil {
 			s.notice("this cove could not be kept for the case that another one cannot read what it saves: " + brief(problem.Of(err).Error()))
@@ -224,7 +225,11 @@ func (s *Session) checkpoint(ctx context.Context, keep bool) (err error) {
 		})
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	defer func() { s.lost = s.lost || ended && err != nil }()
+	defer func() {
+		if ended && err != nil {
+			s.at = s.at.on(sandboxDies)
+		}
+	}()
 	if err != nil {
 		return err
 	}
@@ -232,7 +237,7 @@ func (s *Session) checkpoint(ctx context.Context, keep bool) (err error) {
 	s.rec.Kernels, s.rec.Installed = entry.Kernels, s.Installed()
 	depth := 0
 	// The variables that a dead kernel took along are still in the former head.
-	rescue := s.crashed && s.rec.Head.Snapshot != ""
+	rescue := s.at.holds == inFilesAlone && s.rec.Head.Snapshot != ""
 	if s.opts.Undoable || rescue {
 		depth = max(1, s.opts.Depth)
 	}
@@ -252,9 +257,12 @@ func (s *Session) checkpoint(ctx context.Context, keep bool) (err error) {
 	if err := next.write(s.dir); err != nil {
 		return errors.Join(err, snapshot.Remove(snap.Dir))
 	}
-	s.carried = nil
-	s.rec, s.changed, s.executed, s.crashed, s.pinned = next, false, false, false, false
-	s.advanced = !s.root(snap, entry.Kernels)
+	s.rec, s.carried = next, nil
+	if s.root(snap, entry.Kernels) {
+		s.at = s.at.on(headSaved)
+	} else {
+		s.at = s.at.on(headSavedAside)
+	}
 	s.turnOver(entry)
 	discard(s.dir, dropped)
 	return nil
@@ -278,12 +286,12 @@ func (s *Session) Checkpoint(ctx context.Context) error {
 	}
 	defer s.busy.Release(everything)
 	s.mu.Lock()
-	due, lost := s.ahead(), s.gone()
+	due := s.ahead() && s.look().holds != nowhere
 	s.mu.Unlock()
-	if lost || !due {
+	if !due {
 		return nil
 	}
-	return s.checkpoint(ctx, true)
+	return s.saveHead(ctx, true)
 }
 
 // How long Checkpoint looks for a gap between executions without having anybody wait for it, and how long it has them wait after that.
@@ -322,7 +330,7 @@ func (s *Session) Unsaved() (ahead bool, kept int64) {
 	s.noting.Unlock()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.ahead() && !s.gone(), kept
+	return s.ahead() && s.look().holds != nowhere, kept
 }
 
 // Head says when the session was last saved, and how big that is. Zero when it never was.
@@ -341,10 +349,12 @@ func (s *Session) rescued(from Entry) string {
 // memory it leaves there as it is, instead of saving it. Ending ctx ends the waiting and the saving, until the sandbox has ended for it.
 // When the session could not be saved the error is a problem with code "session_unsaved" or, when that was because its sandbox had
 // died, "session_lost"; the session is then as it was. It is safe to call twice.
-func (s *Session) Close(ctx context.Context) error {
+func (s *Session) Close(ctx context.Context) error { return s.finish(ctx, true) }
+
+func (s *Session) finish(ctx context.Context, save bool) error {
 	s.closing.Do(func() {
-		s.closed = s.close(ctx)
-		s.letGo()
+		s.closed = s.close(ctx, save)
+		s.releaseJournal()
 		s.lease.release()
 	})
 	return s.closed
@@ -354,10 +364,10 @@ func (s *Session) Close(ctx context.Context) error {
 // session can go on to be used.
 func (s *Session) Pause(ctx context.Context) (open bool, err error) {
 	s.mu.Lock()
-	due := s.ahead() && !s.gone() && !s.inMemory()
+	due := s.ahead() && s.look().holds != nowhere && !s.inMemory()
 	s.mu.Unlock()
 	if due {
-		if err := s.saveNow(ctx); err != nil && s.lives() {
+		if err := s.evict(ctx); err != nil && s.lives() {
 			return true, err
 		}
 	}
@@ -367,32 +377,32 @@ func (s *Session) Pause(ctx context.Context) (open bool, err error) {
 func (s *Session) lives() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return !s.gone()
+	return s.look().holds != nowhere
 }
 
-// saveNow makes the last snapshot as soon as no code runs.
-func (s *Session) saveNow(ctx context.Context) error {
+// evict saves the session and ends its sandbox as soon as no code runs.
+func (s *Session) evict(ctx context.Context) error {
 	if err := s.busy.Acquire(ctx, everything); err != nil {
 		return err
 	}
 	defer s.busy.Release(everything)
-	return s.checkpoint(ctx, false)
+	return s.saveHead(ctx, false)
 }
 
 // Discard gives the session up without saving it. Nothing that happened in it since the last snapshot remains, unless another
 // process keeps it in memory.
 func (s *Session) Discard(ctx context.Context) error {
 	s.mu.Lock()
-	s.discard = !s.inMemory()
+	elsewhere := s.inMemory()
 	s.mu.Unlock()
-	return s.Close(ctx)
+	return s.finish(ctx, elsewhere)
 }
 
-func (s *Session) close(ctx context.Context) error {
-	if left, err := s.leave(ctx); left {
+func (s *Session) close(ctx context.Context, save bool) error {
+	if left, err := s.release(ctx); left {
 		return err
 	}
-	err := s.saveLast(ctx)
+	err := s.saveLast(ctx, save)
 	if cerr := s.Live.Close(context.WithoutCancel(ctx)); cerr != nil {
 		err = errors.Join(err, cerr)
 	}
@@ -407,21 +417,21 @@ func (s *Session) close(ctx context.Context) error {
 }
 
 // saveLast makes the last snapshot, where one is due.
-func (s *Session) saveLast(ctx context.Context) error {
+func (s *Session) saveLast(ctx context.Context, save bool) error {
 	if s.busy.Acquire(ctx, everything) != nil {
 		return s.unsaved("its code did not end in time", "session_unsaved")
 	}
 	defer s.busy.Release(everything)
 	s.mu.Lock()
-	changed, lost := s.ahead() && !s.discard, s.gone()
+	due, lost := s.ahead() && save, s.look().holds == nowhere
 	s.mu.Unlock()
 	switch {
-	case lost && changed:
-		return s.unsaved("its sandbox was lost", "session_lost")
-	case !changed:
+	case !due:
 		return nil
+	case lost:
+		return s.unsaved("its sandbox was lost", "session_lost")
 	}
-	err := s.checkpoint(ctx, false)
+	err := s.saveHead(ctx, false)
 	switch {
 	case err == nil:
 		return nil
