@@ -120,7 +120,7 @@ func (s Store) look(name string) (Info, error) {
 	case rec.Memory != nil && kept:
 		info.State = Running
 	case rec.Running != nil || rec.unsaved():
-		info.State, info.Reason = Lost, rec.mourn()
+		info.State, info.Reason = Lost, rec.lossNotice()
 	case rec.Head.Snapshot == "":
 		info.State = New
 	}

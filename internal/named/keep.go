@@ -128,7 +128,7 @@ func (w *watcher) run(ctx context.Context) error {
 		case l := <-w.paused:
 			return w.leave(l)
 		case <-w.box.Done():
-			return w.bury()
+			return w.sandboxEnded()
 		case <-timer.C:
 		}
 		timer.Stop()
@@ -172,7 +172,7 @@ func (w *watcher) due(ctx context.Context, ending bool) error {
 	case ending:
 		err := w.pause(ctx)
 		if err != nil && problem.Of(err).Code != "session_in_use" {
-			return w.surrender(ctx, err)
+			return w.giveUp(ctx, err)
 		}
 		return nil
 	case now || time.Now().Before(w.blocked):
@@ -194,8 +194,8 @@ func unlessInUse(err error) error {
 	return err
 }
 
-// claim takes the lease and reads the record, unless the session is somebody else's now.
-func (w *watcher) claim() (*lease, Record, error) {
+// acquire takes the lease and reads the record, unless the session is somebody else's now.
+func (w *watcher) acquire() (*lease, Record, error) {
 	l, err := tryAcquire(w.dir, w.name, Keeping)
 	if err != nil {
 		return nil, Record{}, err
@@ -218,13 +218,13 @@ func (w *watcher) flush(ctx context.Context) error {
 	if w.over {
 		return nil
 	}
-	l, rec, err := w.claim()
+	l, rec, err := w.acquire()
 	if err != nil {
 		return err
 	}
 	defer l.release()
 	if rec, err = w.save(ctx, rec); err != nil {
-		return w.confess(rec, err)
+		return w.recordFailure(rec, err)
 	}
 	return nil
 }
@@ -236,13 +236,13 @@ func (w *watcher) pause(ctx context.Context) error {
 	if w.over {
 		return nil
 	}
-	l, rec, err := w.claim()
+	l, rec, err := w.acquire()
 	if err != nil {
 		return err
 	}
 	rec, err = w.save(ctx, rec)
 	if err != nil {
-		err = w.confess(rec, err)
+		err = w.recordFailure(rec, err)
 	} else {
 		if left := rec.Memory.Left; left != nil {
 			rec.Notice = &Notice{Time: time.Now(), Text: left.interrupted(w.name)}
@@ -295,8 +295,8 @@ func (w *watcher) save(ctx context.Context, rec Record) (Record, error) {
 	return next, nil
 }
 
-// confess puts into the record, where that is still possible, that the session could not be saved.
-func (w *watcher) confess(rec Record, err error) error {
+// recordFailure puts into the record, where that is still possible, that the session could not be saved.
+func (w *watcher) recordFailure(rec Record, err error) error {
 	rec.Notice = &Notice{Time: time.Now(), Text: fmt.Sprintf("session %s is in memory and could not be saved: %s", w.name, brief(problem.Of(err).Error()))}
 	if werr := rec.write(w.dir); werr != nil {
 		w.opts.Log.Error("the failure could not be recorded", "session", w.name, "error", werr)
@@ -304,18 +304,18 @@ func (w *watcher) confess(rec Record, err error) error {
 	return err
 }
 
-// surrender has run end although the session could not be saved.
-func (w *watcher) surrender(ctx context.Context, why error) error {
+// giveUp has run end although the session could not be saved.
+func (w *watcher) giveUp(ctx context.Context, why error) error {
 	w.opts.Log.Error("the session is lost", "session", w.name, "error", why)
-	if l, rec, err := w.claim(); err == nil {
-		w.epitaph(rec, "its process was told to end and could not save it ("+brief(problem.Of(why).Error())+")")
+	if l, rec, err := w.acquire(); err == nil {
+		w.recordEnd(rec, "its process was told to end and could not save it ("+brief(problem.Of(why).Error())+")")
 		l.release()
 	}
 	return w.end(ctx)
 }
 
-// epitaph records why the session is in memory no more, for the next command to tell.
-func (w *watcher) epitaph(rec Record, ended string) {
+// recordEnd records why the session is in memory no more, for the next command to tell.
+func (w *watcher) recordEnd(rec Record, ended string) {
 	rec.remember(func(m *Memory) { m.Ended = ended })
 	if err := rec.write(w.dir); err != nil {
 		w.opts.Log.Error("the end could not be recorded", "session", w.name, "error", err)
@@ -328,8 +328,8 @@ func (w *watcher) end(ctx context.Context) error {
 	return w.box.Stop(ctx)
 }
 
-// bury ends when the sandbox has. Whoever uses the session notices by himself; else the record says it.
-func (w *watcher) bury() error {
+// sandboxEnded ends when the sandbox has. Whoever uses the session notices by himself; else the record says it.
+func (w *watcher) sandboxEnded() error {
 	select {
 	case <-w.stopped:
 		w.opts.Log.Info("ended on request, without saving", "session", w.name)
@@ -341,8 +341,8 @@ func (w *watcher) bury() error {
 		why = brief(problem.Of(cause).Error())
 	}
 	w.opts.Log.Error("the sandbox ended", "session", w.name, "cause", why)
-	if l, rec, err := w.claim(); err == nil {
-		w.epitaph(rec, "was lost there: "+why)
+	if l, rec, err := w.acquire(); err == nil {
+		w.recordEnd(rec, "was lost there: "+why)
 		return w.leave(l)
 	}
 	return w.leave(nil)

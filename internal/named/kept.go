@@ -36,7 +36,7 @@ func (s *Session) reach(ctx context.Context) error {
 	case err == nil:
 		return s.found(kept)
 	case keeper.Gone(err) && !keeper.Lives(s.dir):
-		s.notice(s.rec.mourn())
+		s.notice(s.rec.lossNotice())
 		s.rec.Memory, s.rec.Running, s.rec.Executions = nil, nil, s.rec.Head.Executions
 		return nil
 	case problem.Of(err).Code == "keeper_version":

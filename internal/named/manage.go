@@ -21,7 +21,7 @@ const manageAttempts = 5
 // already. One that is used is a problem that names its user.
 func (s Store) Pause(ctx context.Context, name, command string) (info Info, was bool, err error) {
 	for range manageAttempts {
-		l, _, err := s.claim(ctx, name, command)
+		l, _, err := s.acquire(ctx, name, command)
 		if err != nil {
 			return Info{}, was, err
 		}
@@ -43,7 +43,7 @@ func (s Store) Pause(ctx context.Context, name, command string) (info Info, was 
 // Resume brings a session into memory: launch has a process call Keep and waits until that is ready. fresh says that the session was not
 // in memory already.
 func (s Store) Resume(ctx context.Context, name string, launch func(ctx context.Context) error) (info Info, fresh bool, err error) {
-	l, _, err := s.claim(ctx, name, Keeping)
+	l, _, err := s.acquire(ctx, name, Keeping)
 	if err != nil {
 		return Info{}, false, err
 	}
@@ -60,10 +60,10 @@ func (s Store) Resume(ctx context.Context, name string, launch func(ctx context.
 	return info, fresh, err
 }
 
-// claimSaved takes the lease of a session whose head is what it is at.
-func (s Store) claimSaved(ctx context.Context, name, command string) (*lease, Record, error) {
+// acquireSaved takes the lease of a session whose head is what it is at.
+func (s Store) acquireSaved(ctx context.Context, name, command string) (*lease, Record, error) {
 	for range manageAttempts {
-		l, rec, err := s.claim(ctx, name, command)
+		l, rec, err := s.acquire(ctx, name, command)
 		if err != nil || !rec.unsaved() || !keeper.Lives(l.dir) {
 			return l, rec, err
 		}
@@ -80,7 +80,7 @@ func (s Store) Fork(ctx context.Context, from, to, command string) (Info, error)
 	if err := CheckName(to); err != nil {
 		return Info{}, err
 	}
-	source, rec, err := s.claimSaved(ctx, from, command)
+	source, rec, err := s.acquireSaved(ctx, from, command)
 	if err != nil {
 		return Info{}, err
 	}
@@ -117,7 +117,7 @@ func (s Store) Fork(ctx context.Context, from, to, command string) (Info, error)
 // Undo makes the newest snapshot that can be returned to the head. The former head is deleted. A session in memory is paused by that; where its
 // head is from before the last undoable execution, it returns to that.
 func (s Store) Undo(ctx context.Context, name, command string) (Info, error) {
-	l, rec, err := s.claim(ctx, name, command)
+	l, rec, err := s.acquire(ctx, name, command)
 	if err != nil {
 		return Info{}, err
 	}

@@ -88,8 +88,8 @@ func unwritable(dir string, err error) error {
 		WithHint("make it writable and see that there is room on the disk, or set COVE_SESSIONS to another folder")
 }
 
-// claim takes the lease of an existing session.
-func (s Store) claim(ctx context.Context, name, command string) (*lease, Record, error) {
+// acquire takes the lease of an existing session.
+func (s Store) acquire(ctx context.Context, name, command string) (*lease, Record, error) {
 	if err := CheckName(name); err != nil {
 		return nil, Record{}, err
 	}

@@ -148,7 +148,7 @@ func (s Store) Open(ctx context.Context, name string, o Options) (*Session, erro
 	}
 	var notices []string
 	for {
-		l, rec, created, err := s.claimOrCreate(ctx, name, o)
+		l, rec, created, err := s.acquireOrCreate(ctx, name, o)
 		if err != nil {
 			return nil, err
 		}
@@ -173,9 +173,9 @@ func (s Store) Open(ctx context.Context, name string, o Options) (*Session, erro
 	}
 }
 
-func (s Store) claimOrCreate(ctx context.Context, name string, o Options) (l *lease, rec Record, created bool, err error) {
+func (s Store) acquireOrCreate(ctx context.Context, name string, o Options) (l *lease, rec Record, created bool, err error) {
 	for {
-		l, rec, err = s.claim(ctx, name, o.Command)
+		l, rec, err = s.acquire(ctx, name, o.Command)
 		if err == nil || problem.Of(err).Code != "session_unknown" || o.Existing {
 			return l, rec, false, err
 		}
@@ -247,7 +247,7 @@ func (s *Session) load(ctx context.Context) error {
 	case err != nil && !carrying:
 		return s.stuck(err)
 	case s.rec.Running != nil:
-		s.notice(s.rec.mourn())
+		s.notice(s.rec.lossNotice())
 	}
 	now := time.Now()
 	s.rec.Running, s.rec.Used = &Owner{PID: os.Getpid(), Command: s.opts.Command, Since: now}, now

@@ -193,10 +193,10 @@ func (r Record) remains() string {
 	return "the session is as it was at " + clock(r.Head.Saved)
 }
 
-// mourn says what the death of the last owner cost, or of the process that kept the session in memory.
-func (r Record) mourn() string {
+// lossNotice says what the death of the last owner cost, or of the process that kept the session in memory.
+func (r Record) lossNotice() string {
 	if r.Memory != nil {
-		return r.mournMemory()
+		return r.memoryLossNotice()
 	}
 	last := fmt.Sprintf("the last command (process %d, %s)", r.Running.PID, clock(r.Running.Since))
 	if r.Head.Snapshot == "" {
@@ -210,7 +210,7 @@ func (r Record) unsaved() bool {
 	return r.Memory != nil && (r.Memory.Unsaved || r.Running != nil)
 }
 
-func (r Record) mournMemory() string {
+func (r Record) memoryLossNotice() string {
 	how := "its process ended"
 	if r.Memory.Ended != "" {
 		how = r.Memory.Ended
