@@ -126,13 +126,11 @@ const (
 	localCode   = 16 << 20
 )
 
-// localLife is how long the record of a command's session stays that nobody uses; the session itself stays until it is removed.
-const localLife = 10 * 365 * 24 * time.Hour
-
-// localHub is the hub of a command's process. Its sessions are those that the command brings, whose limits are their own.
+// localHub is the hub of a command's process. Its sessions are those that the command brings, whose limits are their own,
+// and whose records stay as long as the sessions: until they are removed.
 func localHub(c config.Config, s *store.Store, me *owner.Owner, o cli.RecordsOptions) (*hub.Hub, error) {
 	l := hub.DefaultLimits()
-	l.Life, l.Idle, l.Execution, l.Output, l.Code, l.Stream = localLife, 0, time.Duration(c.Sandbox.Timeout), int64(c.Sandbox.MaxOutput), localCode, localStream
+	l.Life, l.Idle, l.Execution, l.Output, l.Code, l.Stream = 0, 0, time.Duration(c.Sandbox.Timeout), int64(c.Sandbox.MaxOutput), localCode, localStream
 	return hub.New(hub.Options{
 		Store: s, Owner: me, Private: true, Models: o.Models, Log: o.Log, Limits: l, Turns: cli.TurnLimits(c),
 		Base: named.Base{Engine: c.Sandbox.Engine, Packages: c.Packages.Set, Limits: named.LimitsOf(sandbox.Limits{Memory: int64(c.Sandbox.Memory), CPUs: c.Sandbox.CPUs})},

@@ -18,7 +18,7 @@ type Limits struct {
 	Project    Quota         // of a project that has none of its own
 	Key        Quota         // of a key that has none of its own
 	Idle       time.Duration // after which a session without work is paused
-	Life       time.Duration // after which a session that nobody extended is deleted; above 0
+	Life       time.Duration // after which a session that nobody extended is deleted
 	Execution  time.Duration // wall clock of one execution
 	// A session in memory is saved when nobody has used it for SaveAfter, and in use as soon as it has been ahead of what is saved for SaveWithin and no
 	// code runs. Both above 0.
@@ -54,7 +54,7 @@ func (l Limits) check() error {
 		holds bool
 		rule  string
 	}{
-		{"Queue", l.Queue > 0, "above 0"}, {"Life", l.Life > 0, "above 0"}, {"SaveAfter", l.SaveAfter > 0, "above 0"},
+		{"Queue", l.Queue > 0, "above 0"}, {"Life", l.Life >= 0, "0 or more"}, {"SaveAfter", l.SaveAfter > 0, "above 0"},
 		{"SaveWithin", l.SaveWithin > 0, "above 0"}, {"Output", l.Output > 0, "above 0"}, {"File", l.File > 0, "above 0"}, {"Code", l.Code > 0, "above 0"},
 		{"Stream", l.Stream >= 0, "0 or more"},
 		{"Sessions", l.Sessions >= 0, "0 or more"}, {"Memory", l.Memory >= 0, "0 or more"}, {"Executions", l.Executions >= 0, "0 or more"},

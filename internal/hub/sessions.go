@@ -76,7 +76,9 @@ func (h *Hub) newRow(who auth.Principal, n NewSession) Session {
 	if n.Life == 0 {
 		n.Life = h.o.Limits.Life
 	}
-	row.Expires = now.Add(n.Life)
+	if n.Life != 0 {
+		row.Expires = now.Add(n.Life)
+	}
 	return row
 }
 
@@ -173,7 +175,7 @@ func (s Session) check(own string) error {
 		return invalidSession(fmt.Sprintf("a session has at least %v CPUs", sandbox.LeastCPUs))
 	case s.Idle != 0 && s.Idle < time.Second:
 		return invalidSession(briefIdle)
-	case !s.Expires.After(s.Created):
+	case !s.Expires.IsZero() && !s.Expires.After(s.Created):
 		return invalidSession("the life of the session is over before it begins")
 	case !slices.Contains([]string{own, "standard", "minimal"}, s.Packages):
 		return invalidSession("the set of packages is standard or minimal")

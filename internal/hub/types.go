@@ -36,7 +36,7 @@ type Session struct {
 	Reason     string // why it is lost
 	Created    time.Time
 	Used       time.Time
-	Expires    time.Time     // when it is deleted unless it is extended
+	Expires    time.Time     // when it is deleted unless it is extended; zero: never
 	Idle       time.Duration // without use, until it is paused; 0: never
 	Packages   string        // the set: standard or minimal
 	Memory     int64         // bytes

@@ -17,7 +17,7 @@ func TestZeroIsNoLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLife(t, func(o *hub.Options) {
 			d := hub.DefaultLimits()
-			o.Limits = hub.Limits{Queue: d.Queue, Life: d.Life, SaveAfter: d.SaveAfter, SaveWithin: d.SaveWithin, Output: d.Output, File: d.File, Code: d.Code}
+			o.Limits = hub.Limits{Queue: d.Queue, SaveAfter: d.SaveAfter, SaveWithin: d.SaveWithin, Output: d.Output, File: d.File, Code: d.Code}
 		})
 		who, many := someone(auth.LocalProject), hub.DefaultLimits().Executions+2
 		var sessions []hub.Session
@@ -45,8 +45,9 @@ func TestZeroIsNoLimit(t *testing.T) {
 		}
 		time.Sleep(10 * time.Hour) // more than any default allows
 		l.PauseIdle(t.Context())
+		l.Sweep(t.Context())
 		for _, s := range sessions {
-			if got := l.state(who, s.ID); got != hub.SessionActive || s.Idle != 0 {
+			if got := l.state(who, s.ID); got != hub.SessionActive || s.Idle != 0 || !s.Expires.IsZero() {
 				t.Errorf("a session that is never paused has idle %s and is %s", s.Idle, got)
 			}
 		}
@@ -56,8 +57,8 @@ func TestZeroIsNoLimit(t *testing.T) {
 // Every limit says whether it may be 0, and none may be below that.
 func TestEveryLimitSaysWhatZeroIs(t *testing.T) {
 	t.Parallel()
-	none := map[string]bool{"Sessions": true, "Memory": true, "Executions": true, "Idle": true, "Execution": true,
-		"Queue": false, "Life": false, "SaveAfter": false, "SaveWithin": false, "Output": false, "File": false, "Code": false, "Stream": true}
+	none := map[string]bool{"Sessions": true, "Memory": true, "Executions": true, "Idle": true, "Execution": true, "Life": true,
+		"Queue": false, "SaveAfter": false, "SaveWithin": false, "Output": false, "File": false, "Code": false, "Stream": true}
 	for n := range reflect.TypeFor[hub.Limits]().NumField() {
 		name := reflect.TypeFor[hub.Limits]().Field(n).Name
 		may, told := none[name]
