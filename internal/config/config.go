@@ -16,7 +16,7 @@ import (
 	"cove/internal/memory"
 )
 
-// Config is every setting of cove. Tags: toml is the key in the table of the config file, flat the key at the file's top that older files have instead,
+// Config is every setting of cove. Tags: toml is the key in the table of the config file, flat the key at the file's top that older files have instead (a new setting has none),
 // env the variable, flag an option of commands, doc the explanation, unit what a number counts, zero what 0 means (without it 0 is refused), default the
 // default in words where it is no fixed value; secret values are never printed.
 type Config struct {

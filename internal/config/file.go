@@ -45,7 +45,7 @@ func (c *Config) decode(text string) error {
 	}
 	for _, f := range c.fields() {
 		flat := f.tag.Get("flat")
-		if !meta.IsDefined(flat) || meta.Type(flat) == "Hash" {
+		if flat == "" || !meta.IsDefined(flat) || meta.Type(flat) == "Hash" {
 			continue
 		}
 		if meta.IsDefined(f.path()...) {

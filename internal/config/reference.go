@@ -52,7 +52,7 @@ func Reference(w io.Writer) error {
 			fmt.Fprintf(&b, "\n| `[%s]` | variable | option | default | in | 0 means | what it does |\n|---|---|---|---|---|---|---|\n", strings.Join(table, "."))
 		}
 		fmt.Fprintf(&b, "| `%s` | `%s` | %s | %s | %s | %s | %s |\n", f.tag.Get("toml"), f.tag.Get("env"), code(f.tag.Get("flag")), f.otherwise(), f.unit(), f.zero(), f.tag.Get("doc"))
-		if old := f.tag.Get("flat"); old != f.key() {
+		if old := f.tag.Get("flat"); old != "" {
 			fmt.Fprintf(&flat, "| `%s` | `%s` |\n", old, f.key())
 		}
 	}
