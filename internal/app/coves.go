@@ -16,6 +16,7 @@ import (
 
 	"cove/internal/cli"
 	"cove/internal/config"
+	"cove/internal/durable"
 	"cove/internal/named"
 	"cove/internal/problem"
 	"cove/internal/sandbox"
@@ -61,10 +62,10 @@ func keepCove(c config.Config, key snapshot.Key, made snapshot.Maker) error {
 		return err
 	}
 	defer func() { _ = own.Close() }()
-	if err := replace(filepath.Join(dir, coveName), 0o700, own); err != nil {
+	if err := durable.Replace(filepath.Join(dir, coveName), 0o700, own); err != nil {
 		return err
 	}
-	return replace(filepath.Join(dir, madeName), 0o600, strings.NewReader(string(text)+"\n"))
+	return durable.Replace(filepath.Join(dir, madeName), 0o600, strings.NewReader(string(text)+"\n"))
 }
 
 func readMaker(dir string) (m snapshot.Maker, err error) {

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 
+	"cove/internal/durable"
 	"cove/internal/problem"
 )
 
@@ -27,7 +28,7 @@ func serverSecret(path string) ([]byte, error) {
 	secret = make([]byte, secretBytes)
 	_, _ = rand.Read(secret) // never fails
 	// The folder's lock is held: nobody else makes one.
-	if err := replace(path, 0o600, bytes.NewReader(secret)); err != nil {
+	if err := durable.Replace(path, 0o600, bytes.NewReader(secret)); err != nil {
 		return nil, unwritableFolder(path, err)
 	}
 	return secret, nil

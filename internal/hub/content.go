@@ -18,6 +18,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"cove/internal/durable"
 	"cove/internal/problem"
 )
 
@@ -145,7 +146,7 @@ func (c *contents) place(r *received) error {
 		return c.unwritable(err)
 	}
 	r.path = ""
-	if err := syncDir(filepath.Dir(target)); err != nil {
+	if err := durable.SyncFolder(filepath.Dir(target)); err != nil {
 		return c.unwritable(err)
 	}
 	return nil
@@ -164,15 +165,7 @@ func (c *contents) folder(dir, target string) error {
 		}
 		return err
 	}
-	return syncDir(dir)
-}
-
-func syncDir(dir string) error {
-	f, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(f.Sync(), f.Close())
+	return durable.SyncFolder(dir)
 }
 
 func (c *contents) open(hash string) (*os.File, error) {

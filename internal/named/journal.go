@@ -18,6 +18,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"cove/internal/durable"
 	"cove/internal/problem"
 	"cove/internal/workspace"
 )
@@ -251,7 +252,7 @@ func (j *journal) shorten() error {
 		}
 		text.Write(append(line, '\n'))
 	}
-	if err := replaceFile(j.path, text.Bytes()); err != nil {
+	if err := durable.Replace(j.path, 0o600, &text); err != nil {
 		return unkept(err)
 	}
 	log, err := os.OpenFile(j.path, os.O_RDWR, 0)
@@ -313,7 +314,7 @@ func (j *journal) begin() error {
 		return err
 	}
 	for _, dir := range []string{dir, filepath.Dir(dir)} {
-		if err := syncFolder(dir); err != nil {
+		if err := durable.SyncFolder(dir); err != nil {
 			return errors.Join(err, f.Close())
 		}
 	}
@@ -424,7 +425,7 @@ func cloneJournal(from string, head Entry, to string, forked Entry) error {
 	if err := replicate(source.path, target.path, false); err != nil {
 		return unkept(err)
 	}
-	return syncFolder(filepath.Dir(target.path))
+	return durable.SyncFolder(filepath.Dir(target.path))
 }
 
 // replicate makes to another name of a file that never changes, or a copy of it.

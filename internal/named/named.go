@@ -51,6 +51,7 @@ import (
 	"strings"
 	"time"
 
+	"cove/internal/durable"
 	"cove/internal/problem"
 )
 
@@ -128,7 +129,7 @@ func (s Store) create(name, command string, fill func(dir string) (Record, error
 	}
 	if err == nil {
 		l.dir = s.path(name)
-		if err = syncFolder(s.Dir); err == nil {
+		if err = durable.SyncFolder(s.Dir); err == nil {
 			return l, rec, nil
 		}
 	}
@@ -166,15 +167,6 @@ func abandoned(dir string, e fs.DirEntry) bool {
 	}
 	_, held := owner(dir)
 	return !held
-}
-
-func syncFolder(dir string) error {
-	f, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	return f.Sync()
 }
 
 // clock says a time the way people say it.

@@ -1,6 +1,7 @@
 package named
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 	"slices"
 	"time"
 
+	"cove/internal/durable"
 	"cove/internal/install"
 	"cove/internal/problem"
 	"cove/internal/sandbox"
@@ -150,35 +152,10 @@ func (r Record) write(dir string) error {
 	if err != nil {
 		return err
 	}
-	if err := replaceFile(filepath.Join(dir, recordName), append(text, '\n')); err != nil {
+	if err := durable.Replace(filepath.Join(dir, recordName), 0o600, bytes.NewReader(append(text, '\n'))); err != nil {
 		return unwritable(dir, err)
 	}
 	return nil
-}
-
-// replaceFile puts a file into place, whole and on the disk.
-func replaceFile(path string, text []byte) error {
-	dir, name := filepath.Split(path)
-	tmp := filepath.Join(dir, "."+name)
-	if err := writeSynced(tmp, text); err != nil {
-		return err
-	}
-	if err := os.Rename(tmp, path); err != nil {
-		return err
-	}
-	return syncFolder(dir)
-}
-
-func writeSynced(path string, text []byte) error {
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(text)
-	if err == nil {
-		err = f.Sync()
-	}
-	return errors.Join(err, f.Close())
 }
 
 func snapshotPath(dir string, e Entry) string {

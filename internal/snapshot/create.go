@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"cove/internal/durable"
 )
 
 const (
@@ -113,13 +115,13 @@ func finish(tmp, dir string, m Manifest, manifest *os.File, certain bool) error 
 	if err := syncFolders(filepath.Join(tmp, imageName)); err != nil {
 		return err
 	}
-	if err := syncFolder(tmp); err != nil {
+	if err := durable.SyncFolder(tmp); err != nil {
 		return err
 	}
 	if err := unix.Renameat2(unix.AT_FDCWD, tmp, unix.AT_FDCWD, dir, unix.RENAME_NOREPLACE); err != nil {
 		return &os.LinkError{Op: "rename", Old: tmp, New: dir, Err: err}
 	}
-	return syncFolder(filepath.Dir(dir))
+	return durable.SyncFolder(filepath.Dir(dir))
 }
 
 // manifestRoom is what a manifest may take: that of a checkpoint takes a twentieth.
@@ -151,21 +153,12 @@ func writeLast(f *os.File, text []byte) error {
 	return err
 }
 
-func syncFolder(dir string) error {
-	f, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	return f.Sync()
-}
-
 func syncFolders(top string) error {
 	return filepath.WalkDir(top, func(path string, e fs.DirEntry, err error) error {
 		if err != nil || !e.IsDir() {
 			return err
 		}
-		return syncFolder(path)
+		return durable.SyncFolder(path)
 	})
 }
 
