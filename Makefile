@@ -12,7 +12,7 @@ CGROUP2_TESTS ?= TestCheck|TestUnified|TestNoControllers|TestSlowed|TestReserve|
 export CGO_ENABLED := 0
 
 .DEFAULT_GOAL := help
-.PHONY: help demo build bench test quick race soak cgroup2 popular filters guest lint fmt lock fuzz clean python services
+.PHONY: help demo build bench test quick race soak cgroup2 popular filters guest lint check fmt lock fuzz clean python services
 .DELETE_ON_ERROR:
 
 help: ## Show this list
@@ -63,8 +63,11 @@ filters: ## Compile gVisor's seccomp filters again, after an upgrade of gVisor
 guest: ## Build the guest again, the program inside every sandbox, after a change of its sources
 	$(GO) generate ./internal/guest/program
 
-lint: ## Check the style with golangci-lint
-	golangci-lint run ./...
+lint: ## Check the style with golangci-lint, built at the version that .ci/lint.mod names
+	.ci/check lint
+
+check: ## Check go.mod, the format, the style, and that each new commit builds by itself, as CI does
+	for check in tidy format lint commits; do .ci/check $$check || exit 1; done
 
 fmt: ## Format the Go code
 	gofmt -w $$(git ls-files '*.go')

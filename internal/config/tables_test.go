@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -31,7 +32,7 @@ func settings() []setting { return settingsOf(reflect.TypeFor[config.Config](), 
 func settingsOf(t reflect.Type, table []string, index []int) []setting {
 	var out []setting
 	for n := range t.NumField() {
-		f, at := t.Field(n), append(index[:len(index):len(index)], n)
+		f, at := t.Field(n), slices.Concat(index, []int{n})
 		switch {
 		case f.Tag.Get("env") != "":
 			out = append(out, setting{table, f.Tag, at, f.Type})

@@ -144,7 +144,7 @@ func (h *Hub) RunExecution(ctx context.Context, who auth.Principal, session stri
 		}
 		return unheard
 	}
-	e, err = h.perform(work, t, e, req, func(ctx context.Context, event Event) error {
+	e, err = h.perform(work, t, e, req, func(_ context.Context, event Event) error {
 		if body, err := transcript.Event(event); err == nil {
 			log.offer(body, e.ID, 0)
 		}

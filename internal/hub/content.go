@@ -82,7 +82,8 @@ func (c *contents) lockByte(kind int16, at int) {
 		return // what keeps a file from being made keeps contents from being written
 	}
 	lock := unix.Flock_t{Type: kind, Whence: io.SeekStart, Start: int64(at), Len: 1}
-	for unix.FcntlFlock(c.shared.file.Fd(), unix.F_OFD_SETLKW, &lock) == unix.EINTR {
+	for errors.Is(unix.FcntlFlock(c.shared.file.Fd(), unix.F_OFD_SETLKW, &lock), unix.EINTR) {
+		continue // a signal came
 	}
 }
 

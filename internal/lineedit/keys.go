@@ -58,7 +58,9 @@ func (d *decoder) pasted() (text []rune, ok bool) {
 	content, after, found := bytes.Cut(d.pending, []byte(pasteEnds))
 	keep := 0
 	if !found {
-		for keep = min(len(pasteEnds)-1, len(content)); keep > 0 && !bytes.HasSuffix(content, []byte(pasteEnds[:keep])); keep-- {
+		keep = min(len(pasteEnds)-1, len(content))
+		for keep > 0 && !bytes.HasSuffix(content, []byte(pasteEnds[:keep])) {
+			keep--
 		}
 		for back := 1; keep == 0 && back < utf8.UTFMax && back <= len(content); back++ { // a character that has not come whole
 			if tail := content[len(content)-back:]; utf8.RuneStart(tail[0]) && !utf8.FullRune(tail) {
