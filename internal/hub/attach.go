@@ -36,7 +36,7 @@ func (h *Hub) AttachSession(ctx context.Context, who auth.Principal, a Attachmen
 		return Session{}, err
 	}
 	s := newSeat(row)
-	s.attached, s.live, s.ran, s.touched, s.turning = true, live, row.Executions, row.Used, nil
+	s.attached, s.live, s.ran, s.touched, s.moving = true, live, row.Executions, row.Used, nil
 	s.tally.skip(live)
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -86,8 +86,8 @@ func (h *Hub) DetachSession(ctx context.Context, who auth.Principal, id string, 
 		end()
 		return sessionGone()
 	}
-	s.doom(sessionGone())
-	for s.holds > 0 {
+	s.cancel(sessionGone())
+	for s.users > 0 {
 		freed := h.freed
 		h.mu.Unlock()
 		select {
@@ -98,7 +98,7 @@ func (h *Hub) DetachSession(ctx context.Context, who auth.Principal, id string, 
 		}
 		h.mu.Lock()
 	}
-	h.vacate(s)
+	h.removeSeat(s)
 	used, ran := s.used, s.ran
 	h.mu.Unlock()
 	state, reason := end()
@@ -125,7 +125,7 @@ func (h *Hub) RunExecution(ctx context.Context, who auth.Principal, session stri
 		return Execution{}, err
 	}
 	defer end()
-	s, err := h.hold(ctx, who.Project, session)
+	s, err := h.acquire(ctx, who.Project, session)
 	if err != nil {
 		return Execution{}, err
 	}

@@ -60,7 +60,7 @@ func (h *Hub) auditRow(who auth.Principal, action, target, detail string, err er
 	}}
 }
 
-// bounded keeps what a client says from filling the audit log, and keys that he wrote in the wrong place from being in it.
+// bounded keeps what a client says from filling the audit log, and keys that a client sent in the wrong place from being in it.
 func bounded(s string) string {
 	const most = 200
 	if len(s) > 64*most {

@@ -64,7 +64,7 @@ func (h *Hub) startExecution(ctx context.Context, who auth.Principal, n NewExecu
 	if err != nil {
 		return Execution{}, err
 	}
-	s, err := h.hold(ctx, who.Project, n.Session)
+	s, err := h.acquire(ctx, who.Project, n.Session)
 	if err != nil {
 		end()
 		return Execution{}, err

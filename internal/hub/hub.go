@@ -116,16 +116,16 @@ type Installer interface {
 // What it holds in memory, and under which lock:
 //
 //   - mu guards the maps and everything in a seat, a task and a line. It is held for moments: nobody waits, calls a Live, the store or an
-//     emit function while he holds it. Who has to wait takes a channel out and lets mu go.
-//   - A seat is a session in memory. seat.turning is not nil while somebody brings it in or takes it out: that one goroutine alone touches the
-//     session then, and everybody else waits for the channel to be closed. seat.holds counts who uses it; it is taken out at 0 only.
+//     emit function while holding it. Code that has to wait takes a channel out and releases mu.
+//   - A seat is a session in memory. seat.moving is not nil while one goroutine loads or evicts the session: that goroutine alone touches the
+//     session then, and all others wait for the channel to be closed. seat.users counts who has acquired the session; it is evicted at 0 only.
 //   - A task is an execution that waits or runs. It waits for its kernel's line, then for one of the server's slots; it keeps both until its end is
 //     stored, so that nothing new begins while the store is away.
 //   - eventLog.mu, committer.mu, slots.mu and crew.mu are leaves: no lock is taken under them but by note (eventLog is unlocked by then).
 //   - eventLog.writing is held across a write to the store, by the committer (which never waits for it) or by finish.
 //
 // Goroutines are begun with spawn alone, which Drain waits for. Three contexts bound them: a request's, which ends no work; working, which ends
-// when a drain loses its patience and interrupts what runs; and ended, which ends when the hub does.
+// when a drain stops waiting and interrupts what runs; and ended, which ends when the hub does.
 type Hub struct {
 	o        Options
 	log      *slog.Logger

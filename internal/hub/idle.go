@@ -58,20 +58,20 @@ func (h *Hub) every(ctx context.Context, pause time.Duration, do func()) {
 // pauseIdle pauses the sessions that nobody has used for as long as their owners said, and those that use much processor time behind their last use.
 func (h *Hub) pauseIdle(ctx context.Context) {
 	if h.saves() {
-		h.departUnused(ctx, func(s *seat) bool {
+		h.evictUnused(ctx, func(s *seat) bool {
 			return !h.draining && (over(h.now().Sub(s.used), s.idle) || s.behind >= mostBehind && s.used.Equal(s.behindOf))
 		})
 	}
 }
 
-// departUnused takes the sessions that fit and that nobody uses out of memory, some at once, until there are none. Each can be used until it is its
+// evictUnused takes the sessions that fit and that nobody uses out of memory, some at once, until there are none. Each can be used until it is its
 // turn. fits is called with mu held.
-func (h *Hub) departUnused(ctx context.Context, fits func(*seat) bool) {
+func (h *Hub) evictUnused(ctx context.Context, fits func(*seat) bool) {
 	next := func() *seat {
 		h.mu.Lock()
 		defer h.mu.Unlock()
 		for _, s := range h.seats {
-			if fits(s) && s.claim() {
+			if fits(s) && s.beginEviction() {
 				return s
 			}
 		}
@@ -81,7 +81,7 @@ func (h *Hub) departUnused(ctx context.Context, fits func(*seat) bool) {
 	for range pauseAtOnce {
 		all.Go(func() {
 			for s := next(); s != nil; s = next() {
-				_ = h.depart(ctx, s, nil) // its record and the log say what went wrong
+				_ = h.evict(ctx, s, nil) // its record and the log say what went wrong
 			}
 		})
 	}
@@ -120,7 +120,7 @@ func (h *Hub) reconcile(ctx context.Context) {
 		return
 	}
 	for _, row := range rows {
-		if _, err := h.alone(row.Project, row.ID, func() error { return h.correct(ctx, row) }); err != nil {
+		if _, err := h.exclusively(row.Project, row.ID, func() error { return h.correct(ctx, row) }); err != nil {
 			h.log.WarnContext(ctx, "the record of a session was not corrected", "session", row.ID, "error", err)
 		}
 	}
@@ -174,7 +174,7 @@ func (h *Hub) Drain(ctx context.Context) error {
 	}
 	h.end()
 	h.crew.wait()
-	h.departUnused(patient, func(*seat) bool { return true }) // however long that takes
+	h.evictUnused(patient, func(*seat) bool { return true }) // however long that takes
 	if !h.emptyWithin(patient, savePatience) {
 		h.log.ErrorContext(ctx, "sessions are still in use at the end of a drain; what happened in them is lost")
 	}
@@ -192,7 +192,7 @@ func (h *Hub) empty(ctx context.Context) bool {
 		h.mu.Lock()
 		freed := h.freed
 		h.mu.Unlock()
-		h.departUnused(ctx, func(*seat) bool { return ctx.Err() == nil })
+		h.evictUnused(ctx, func(*seat) bool { return ctx.Err() == nil })
 		h.mu.Lock()
 		empty := h.busy == 0 && len(h.seats) == 0
 		h.mu.Unlock()

@@ -10,41 +10,41 @@ import (
 	"cove/internal/telemetry"
 )
 
-// The patience with a session that is saved, and with a store that is to be told.
+// How long to wait for a session to be saved, and for the store to record that.
 const (
 	savePatience = 2 * time.Minute
 	tellPatience = 30 * time.Second
 	lastPatience = 2 * time.Second // at the end of a drain
 )
 
-// claim makes the caller the one who takes a session out of memory, when nobody uses it. The caller holds mu.
-func (s *seat) claim() bool {
+// beginEviction gives the caller the right to evict an unused session, and says whether it got it. The caller holds mu.
+func (s *seat) beginEviction() bool {
 	if !s.free() {
 		return false
 	}
-	s.turning = make(chan struct{})
+	s.moving = make(chan struct{})
 	return true
 }
 
-// free says that nobody uses a session, waits for it, or brings it in or out. The caller holds mu.
+// free says that a session in memory has no users and no waiters, and is not being loaded or evicted. The caller holds mu.
 func (s *seat) free() bool {
-	return s.live != nil && !s.attached && s.turning == nil && s.holds == 0 && s.wanted == 0
+	return s.live != nil && !s.attached && s.moving == nil && s.users == 0 && s.waiters == 0
 }
 
-// depart takes a claimed session out of memory and saves it. then runs while nobody else can touch the session, if it was saved. What cannot be saved,
-// as on a full disk, stays in memory unless the hub drains.
-func (h *Hub) depart(ctx context.Context, s *seat, then func() error) error {
+// evict saves a session and takes it out of memory, after beginEviction. If the session was saved, then runs before anything else can use it. A session that
+// cannot be saved, as on a full disk, stays in memory unless the hub drains.
+func (h *Hub) evict(ctx context.Context, s *seat, then func() error) error {
 	saving, cancel := context.WithTimeout(context.WithoutCancel(ctx), savePatience)
 	defer cancel()
 	began := time.Now()
 	h.charge(saving, s)
 	pausing, over := telemetry.Step(saving, telemetry.StagePause, slog.String("session", s.id))
-	stays, err := h.give(pausing, s)
+	stays, err := h.saveAndClose(pausing, s)
 	over(err)
 	if stays {
 		h.log.WarnContext(ctx, "a session stays in memory because it cannot be saved", "session", s.id, "error", err)
-		h.unclaim(s)
-		return foreign(err)
+		h.abortEviction(s)
+		return withoutCommands(err)
 	}
 	state, reason := SessionPaused, ""
 	if err != nil {
@@ -52,22 +52,22 @@ func (h *Hub) depart(ctx context.Context, s *seat, then func() error) error {
 		told, _ := problem.Public(err)
 		state, reason = SessionLost, told.Message
 	}
-	h.told(saving, s, state, reason)
+	h.recordEviction(saving, s, state, reason)
 	h.sessionSeen(ctx, string(state), s.id, s.project, slog.Float64("seconds", time.Since(began).Seconds()))
 	if err == nil && then != nil {
 		err = then()
 	}
 	h.mu.Lock()
-	turning := s.turning
-	s.turning, s.live = nil, nil
-	h.vacate(s)
+	moving := s.moving
+	s.moving, s.live = nil, nil
+	h.removeSeat(s)
 	h.mu.Unlock()
-	close(turning)
-	return foreign(err)
+	close(moving)
+	return withoutCommands(err)
 }
 
-// give saves and closes a session. stays says that it could do neither.
-func (h *Hub) give(ctx context.Context, s *seat) (stays bool, err error) {
+// saveAndClose saves and closes a session. stays says that neither was possible.
+func (h *Hub) saveAndClose(ctx context.Context, s *seat) (stays bool, err error) {
 	h.mu.Lock()
 	last := h.draining
 	h.mu.Unlock()
@@ -77,25 +77,25 @@ func (h *Hub) give(ctx context.Context, s *seat) (stays bool, err error) {
 	return s.name.Pause(ctx)
 }
 
-// unclaim is the end of a claim that changed nothing. It counts as a use, so that the others' turn comes before the session is tried again.
-func (h *Hub) unclaim(s *seat) {
+// abortEviction undoes beginEviction. It counts as a use, so that other sessions are tried before this one is tried again.
+func (h *Hub) abortEviction(s *seat) {
 	h.mu.Lock()
-	turning := s.turning
-	s.turning, s.used = nil, h.now()
-	h.leftAlone(s)
+	moving := s.moving
+	s.moving, s.used = nil, h.now()
+	h.noteUnused(s)
 	h.mu.Unlock()
-	close(turning)
+	close(moving)
 }
 
-// told writes what a session is that has left the memory. Where the store does not answer for long, Run or the next start puts it right.
-func (h *Hub) told(ctx context.Context, s *seat, state SessionState, reason string) {
+// recordEviction records the state of a session that was taken out of memory. If the store does not answer for long, Run or the next start records it.
+func (h *Hub) recordEviction(ctx context.Context, s *seat, state SessionState, reason string) {
 	var disk int64
 	var head named.Entry
 	if info, err := h.o.Sessions.Show(ctx, s.id); err == nil && info.Head.Snapshot != "" {
 		disk, head = info.Disk, info.Head
 	}
 	patience := tellPatience
-	if h.ended.Err() != nil || h.givenUp() {
+	if h.ended.Err() != nil || h.drainedLongEnough() {
 		patience = lastPatience
 	}
 	ctx, cancel := context.WithTimeout(ctx, patience)
@@ -105,7 +105,7 @@ func (h *Hub) told(ctx context.Context, s *seat, state SessionState, reason stri
 		if closed(s.lost) {
 			why = lostSandbox
 		}
-		r, err := h.lostWith(ctx, s, state, head.Saved, why)
+		r, err := h.rollbackOf(ctx, s, state, head.Saved, why)
 		if err != nil {
 			return err
 		}
@@ -130,8 +130,8 @@ func (h *Hub) told(ctx context.Context, s *seat, state SessionState, reason stri
 	}
 }
 
-// lostWith finds out what a session lost that leaves the memory as lost.
-func (h *Hub) lostWith(ctx context.Context, s *seat, state SessionState, to time.Time, reason string) (*Rollback, error) {
+// rollbackOf finds out what a session lost that is evicted as lost.
+func (h *Hub) rollbackOf(ctx context.Context, s *seat, state SessionState, to time.Time, reason string) (*Rollback, error) {
 	if state != SessionLost {
 		return nil, nil
 	}
@@ -142,70 +142,70 @@ func (h *Hub) lostWith(ctx context.Context, s *seat, state SessionState, to time
 	return h.rollback(ctx, row, to, reason)
 }
 
-// bury gives up a session whose sandbox has died, if nobody uses it.
-func (h *Hub) bury(ctx context.Context, s *seat) {
+// evictDead evicts a session whose sandbox has died, if the session is unused.
+func (h *Hub) evictDead(ctx context.Context, s *seat) {
 	h.mu.Lock()
-	mine := s.claim()
+	mine := s.beginEviction()
 	h.mu.Unlock()
 	if mine {
-		_ = h.depart(ctx, s, nil) // the record says it
+		_ = h.evict(ctx, s, nil) // the record says it
 	}
 }
 
-// pause takes a session out of memory as soon as those have let it go who use it now. then runs before anybody can bring it back.
+// pause evicts a session as soon as its present users have released it. then runs before anything can load the session again.
 func (h *Hub) pause(ctx context.Context, project, id string, then func() error) error {
-	var stood *seat
-	sit := func() { // the caller holds mu
-		if stood != nil {
-			stood.unstand()
-			stood = nil
+	var announced *seat
+	withdraw := func() { // the caller holds mu
+		if announced != nil {
+			announced.withdrawExclusive()
+			announced = nil
 		}
 	}
 	for {
 		h.mu.Lock()
 		s := h.seats[id]
 		if s == nil {
-			sit()
+			withdraw()
 			h.mu.Unlock()
-			if alone, err := h.alone(project, id, then); alone {
+			if alone, err := h.exclusively(project, id, then); alone {
 				return err
 			}
 			continue
 		}
-		wait := (<-chan struct{})(s.turning)
-		claimed := s.claim()
-		sit()
+		wait := (<-chan struct{})(s.moving)
+		claimed := s.beginEviction()
+		withdraw()
 		if claimed {
 			h.mu.Unlock()
-			return h.depart(ctx, s, then)
+			return h.evict(ctx, s, then)
 		}
 		if wait == nil {
 			wait = s.unheld()
 		}
-		s.stand()
-		stood = s
+		s.announceExclusive()
+		announced = s
 		h.mu.Unlock()
 		select {
 		case <-wait:
 		case <-ctx.Done():
 			h.mu.Lock()
-			sit()
+			withdraw()
 			h.mu.Unlock()
 			return problem.New(problem.Timeout, "session_busy", "the session is in use").WithHint("wait until its code has ended, or interrupt it").WithCause(context.Cause(ctx))
 		}
 	}
 }
 
-// unheld is closed as soon as nobody uses the session. The caller holds mu.
+// unheld returns a channel that is closed as soon as the session is unused. The caller holds mu.
 func (s *seat) unheld() <-chan struct{} {
-	if s.quiet == nil {
-		s.quiet = make(chan struct{})
+	if s.unusedSignal == nil {
+		s.unusedSignal = make(chan struct{})
 	}
-	return s.quiet
+	return s.unusedSignal
 }
 
-// alone runs then while nobody can bring the session into memory, unless it is there.
-func (h *Hub) alone(project, id string, then func() error) (alone bool, err error) {
+// exclusively runs then while nothing can load the session, unless the session is in memory.
+func (h *Hub) exclusively(project, id string, then func() error) (alone bool, err error) {
 	if then == nil {
 		return true, nil
 	}
@@ -219,11 +219,11 @@ func (h *Hub) alone(project, id string, then func() error) (alone bool, err erro
 	h.mu.Unlock()
 	err = then()
 	h.mu.Lock()
-	turning := s.turning
-	s.turning = nil
-	h.vacate(s)
+	moving := s.moving
+	s.moving = nil
+	h.removeSeat(s)
 	h.mu.Unlock()
-	close(turning)
+	close(moving)
 	return true, err
 }
 
@@ -232,7 +232,7 @@ func (h *Hub) destroy(ctx context.Context, id string) error {
 	h.mu.Lock()
 	s := h.seats[id]
 	if s != nil {
-		s.doom(sessionGone())
+		s.cancel(sessionGone())
 		for _, t := range h.tasks {
 			if t.session == id {
 				t.stop(sessionGone())
@@ -240,18 +240,18 @@ func (h *Hub) destroy(ctx context.Context, id string) error {
 		}
 	}
 	h.mu.Unlock()
-	err := h.pauseWithout(ctx, id)
+	err := h.discardSeat(ctx, id)
 	if err != nil {
 		return err
 	}
 	if err := h.o.Sessions.Remove(ctx, id, command); err != nil && problem.Of(err).Code != "session_unknown" {
-		return foreign(err)
+		return withoutCommands(err)
 	}
 	return nil
 }
 
-// pauseWithout takes a doomed session out of memory without saving it.
-func (h *Hub) pauseWithout(ctx context.Context, id string) error {
+// discardSeat takes a deleted session out of memory without saving it.
+func (h *Hub) discardSeat(ctx context.Context, id string) error {
 	for {
 		h.mu.Lock()
 		s := h.seats[id]
@@ -259,17 +259,17 @@ func (h *Hub) pauseWithout(ctx context.Context, id string) error {
 			h.mu.Unlock()
 			return nil
 		}
-		wait := (<-chan struct{})(s.turning)
-		if s.claim() {
-			turning := s.turning
+		wait := (<-chan struct{})(s.moving)
+		if s.beginEviction() {
+			moving := s.moving
 			h.mu.Unlock()
 			h.charge(ctx, s)
 			err := s.name.Discard(context.WithoutCancel(ctx))
 			h.mu.Lock()
-			s.turning, s.live = nil, nil
-			h.vacate(s)
+			s.moving, s.live = nil, nil
+			h.removeSeat(s)
 			h.mu.Unlock()
-			close(turning)
+			close(moving)
 			if err != nil {
 				h.log.WarnContext(ctx, "a deleted session did not end well", "session", id, "error", err)
 			}

@@ -16,56 +16,56 @@ import (
 // touchEvery is how exact Session.Used is in the store while a session is in memory.
 const touchEvery = 15 * time.Second
 
-// command is what another process is told that wants a session of the server's.
+// command names this server in the messages of other processes that want one of its sessions.
 const command = "cove serve"
 
-// seat is a session in memory, or on its way there or out.
+// seat is a session in memory, or one that is being loaded or evicted.
 type seat struct {
 	id, project, key string
 	ctx              context.Context // ends when the session is deleted
-	doom             context.CancelCauseFunc
-	left             chan struct{} // closed when the seat is given up
-	born             bool          // the session is just being made
-	attached         bool          // it is the caller's, see AttachSession: it is not saved, paused or evicted here
+	cancel           context.CancelCauseFunc
+	left             chan struct{} // closed when the seat is removed
+	created          bool          // the session is being created
+	attached         bool          // the session belongs to its caller, see AttachSession: the hub does not save, pause or evict it
 	cpus             float64       // as the session has
 	tally            tally
 
 	// Guarded by Hub.mu.
-	name    *named.Session
-	live    Live
-	lost    <-chan struct{}
-	granted bool // counts for the limits
-	turning chan struct{}
-	failed  error // why it could not be brought in
-	holds   int
-	wanted  int           // who waits for turning's end to hold it
-	whole   int           // who waits to have the session alone
-	door    chan struct{} // closed when whole becomes 0: who comes later waits for that; nil while it is 0
-	quiet   chan struct{} // closed when nobody holds or wants it any more; nil while nobody waits for that
-	idle    time.Duration
-	used    time.Time
-	touched time.Time // what the store says of used; zero until the first use
-	ran     int       // executions of the session, also those that the store does not count yet
-	lines   map[string]*line
+	name             *named.Session
+	live             Live
+	lost             <-chan struct{}
+	granted          bool // the session counts for the limits
+	moving           chan struct{}
+	failed           error // why the session could not be loaded
+	users            int
+	waiters          int           // how many callers wait for moving to be closed, to acquire the session then
+	exclusiveWaiters int           // how many callers wait to have the session exclusively
+	exclusiveGate    chan struct{} // closed when exclusiveWaiters becomes 0; later callers wait for that; nil while it is 0
+	unusedSignal     chan struct{} // closed when the session has no users and no waiters; nil while nothing waits for that
+	idle             time.Duration
+	used             time.Time
+	touched          time.Time // what the store says of used; zero until the first use
+	ran              int       // executions of the session, also those that the store does not count yet
+	lines            map[string]*line
 	// rollback is what the session lost, as Session.Rollback.
 	rollback *Rollback
-	unsaved  time.Time     // since when it is ahead of what is saved, as the saver found; zero: it is not
-	saveFrom time.Time     // not to be saved before, but when it is paused
+	unsaved  time.Time     // since when the session has unsaved changes, as the saver found; zero: it has none
+	saveFrom time.Time     // the saver leaves the session alone until then
 	behind   time.Duration // processor time that it has used since behindOf, when it was last used
 	behindOf time.Time
 }
 
 func newSeat(s Session) *seat {
 	seat := &seat{
-		id: s.ID, project: s.Project, key: s.Key, left: make(chan struct{}), turning: make(chan struct{}),
+		id: s.ID, project: s.Project, key: s.Key, left: make(chan struct{}), moving: make(chan struct{}),
 		cpus: s.CPUs, idle: s.Idle, used: s.Used, lines: map[string]*line{}, rollback: s.Rollback,
 	}
-	seat.ctx, seat.doom = context.WithCancelCause(context.Background())
+	seat.ctx, seat.cancel = context.WithCancelCause(context.Background())
 	return seat
 }
 
-// doomed says why a session that is used is about to end, or returns nil. The contexts of its users hear of it a moment later.
-func (h *Hub) doomed(session string) error {
+// endCause returns why a session that is in use is about to end, or nil. The contexts of its users end a moment later.
+func (h *Hub) endCause(session string) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if s := h.seats[session]; s != nil {
@@ -82,19 +82,19 @@ func drained() error {
 	return problem.New(problem.Unavailable, "draining", "the server is about to stop").WithHint("try again in a moment")
 }
 
-// use brings a session into memory, from its snapshot where it is paused or lost, and keeps it there while f runs. It ends f's context when the
-// session is deleted, and when a drain loses its patience.
+// use loads a session, from its snapshot where it is paused or lost, and keeps it in memory while f runs. The context of f ends when the session is
+// deleted, and when a drain stops waiting.
 func (h *Hub) use(ctx context.Context, who auth.Principal, session string, f func(ctx context.Context, l Live) error) error {
-	s, err := h.hold(ctx, who.Project, session)
+	s, err := h.acquire(ctx, who.Project, session)
 	if err != nil {
 		return err
 	}
 	return h.with(ctx, s, f)
 }
 
-// peek is use for what changes nothing in the session.
+// peek is use for an f that changes nothing in the session.
 func (h *Hub) peek(ctx context.Context, who auth.Principal, session string, f func(ctx context.Context, l Live) error) error {
-	s, err := h.see(ctx, who.Project, session)
+	s, err := h.acquireUntouched(ctx, who.Project, session)
 	if err != nil {
 		return err
 	}
@@ -111,9 +111,9 @@ func (h *Hub) with(ctx context.Context, s *seat, f func(ctx context.Context, l L
 	return f(ctx, s.live)
 }
 
-// hold is use without an end: release must be called.
-func (h *Hub) hold(ctx context.Context, project, id string) (*seat, error) {
-	s, err := h.see(ctx, project, id)
+// acquire loads a session and keeps it in memory until release is called.
+func (h *Hub) acquire(ctx context.Context, project, id string) (*seat, error) {
+	s, err := h.acquireUntouched(ctx, project, id)
 	if err != nil {
 		return nil, err
 	}
@@ -124,24 +124,24 @@ func (h *Hub) hold(ctx context.Context, project, id string) (*seat, error) {
 	return s, nil
 }
 
-// see is hold for what changes nothing in the session; a restart after a crash need not know of that.
-func (h *Hub) see(ctx context.Context, project, id string) (*seat, error) {
-	return h.await(ctx, project, id, func() (*seat, <-chan struct{}, error) { return h.sit(ctx, project, id) })
+// acquireUntouched is acquire for a caller that changes nothing in the session: no time of use is recorded, which recovery after a crash goes by.
+func (h *Hub) acquireUntouched(ctx context.Context, project, id string) (*seat, error) {
+	return h.await(ctx, project, id, func() (*seat, <-chan struct{}, error) { return h.tryAcquire(ctx, project, id) })
 }
 
-// await repeats sit until it has a hold of the session. What was brought in for it stays there until it has.
-func (h *Hub) await(ctx context.Context, project, id string, sit func() (*seat, <-chan struct{}, error)) (*seat, error) {
+// await repeats try until it has acquired the session. A session that was loaded for this caller is not evicted before.
+func (h *Hub) await(ctx context.Context, project, id string, try func() (*seat, <-chan struct{}, error)) (*seat, error) {
 	var awaited *seat
-	defer func() { h.unwant(awaited) }()
+	defer func() { h.stopWaiting(awaited) }()
 	for {
-		if err := h.pass(ctx, project, id, awaited); err != nil {
+		if err := h.yieldToExclusive(ctx, project, id, awaited); err != nil {
 			return nil, err
 		}
-		s, wait, err := sit()
+		s, wait, err := try()
 		if err != nil || wait == nil {
 			return s, err
 		}
-		h.unwant(awaited)
+		h.stopWaiting(awaited)
 		awaited = s
 		select {
 		case <-wait:
@@ -161,24 +161,24 @@ func leftEarly(ctx context.Context) error {
 	return problem.New(problem.Canceled, "canceled", "the caller went away before the session was ready").WithCause(context.Cause(ctx))
 }
 
-// holdingKey marks the contexts of who holds a session already.
+// holdingKey marks the contexts of callers that have acquired a session.
 type holdingKey struct{}
 
 func holding(ctx context.Context, s *seat) context.Context {
 	return context.WithValue(ctx, holdingKey{}, s)
 }
 
-// pass waits while others wait to have a session in memory alone, as for a pause: without that, who comes later would keep it in use for ever. Who
-// holds the session is let pass, since they wait for him, and so is who waited for it to be brought in.
-func (h *Hub) pass(ctx context.Context, project, id string, awaited *seat) error {
+// yieldToExclusive waits while others wait to have a session exclusively, as a pause does: otherwise callers that come later would keep it in use for ever. A caller
+// that has acquired the session does not wait, because the others wait for that caller, nor does one that waited for the session to be loaded.
+func (h *Hub) yieldToExclusive(ctx context.Context, project, id string, awaited *seat) error {
 	for {
 		h.mu.Lock()
 		s := h.seats[id]
-		if s == nil || s.door == nil || s == awaited || s.project != project || h.draining || s.ctx.Err() != nil || ctx.Value(holdingKey{}) == s {
+		if s == nil || s.exclusiveGate == nil || s == awaited || s.project != project || h.draining || s.ctx.Err() != nil || ctx.Value(holdingKey{}) == s {
 			h.mu.Unlock()
 			return nil
 		}
-		door := s.door
+		door := s.exclusiveGate
 		h.mu.Unlock()
 		select {
 		case <-door:
@@ -189,54 +189,55 @@ func (h *Hub) pass(ctx context.Context, project, id string, awaited *seat) error
 	}
 }
 
-// stand has who comes later wait until unstand was called as often. The caller holds mu.
-func (s *seat) stand() {
-	if s.whole++; s.door == nil {
-		s.door = make(chan struct{})
+// announceExclusive makes later callers wait until withdrawExclusive was called as often. The caller holds mu.
+func (s *seat) announceExclusive() {
+	if s.exclusiveWaiters++; s.exclusiveGate == nil {
+		s.exclusiveGate = make(chan struct{})
 	}
 }
 
-// unstand is the end of stand. The caller holds mu.
-func (s *seat) unstand() {
-	if s.whole--; s.whole == 0 {
-		close(s.door)
-		s.door = nil
+// withdrawExclusive undoes one announceExclusive. The caller holds mu.
+func (s *seat) withdrawExclusive() {
+	if s.exclusiveWaiters--; s.exclusiveWaiters == 0 {
+		close(s.exclusiveGate)
+		s.exclusiveGate = nil
 	}
 }
 
-// unwant ends a wait for a seat.
-func (h *Hub) unwant(s *seat) {
+// stopWaiting ends the wait for a seat.
+func (h *Hub) stopWaiting(s *seat) {
 	if s == nil {
 		return
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	s.wanted--
-	h.leftAlone(s)
+	s.waiters--
+	h.noteUnused(s)
 }
 
-// leftAlone tells who waits for that when a session has become free, and gives it up where its sandbox has died. The caller holds mu.
-func (h *Hub) leftAlone(s *seat) {
+// noteUnused wakes the callers that wait for a session to be unused, when it is, and evicts a session whose sandbox has died. The caller holds mu.
+func (h *Hub) noteUnused(s *seat) {
 	if s.attached {
-		h.stir() // DetachSession may wait for that
+		h.signalRoom() // DetachSession may wait for that
 		return
 	}
 	if !s.free() {
 		return
 	}
-	if s.quiet != nil {
-		close(s.quiet)
-		s.quiet = nil
+	if s.unusedSignal != nil {
+		close(s.unusedSignal)
+		s.unusedSignal = nil
 	}
-	h.stir()
+	h.signalRoom()
 	if closed(s.lost) {
-		h.spawn(func(ctx context.Context) { h.bury(ctx, s) })
+		h.spawn(func(ctx context.Context) { h.evictDead(ctx, s) })
 	}
 }
 
-// sit takes a hold of a session in memory, or returns what to wait for: another's bringing it in or out, or its own.
-func (h *Hub) sit(ctx context.Context, project, id string) (*seat, <-chan struct{}, error) {
-	if s, wait, err := h.sitDown(ctx, project, id, nil, false); s != nil || err != nil {
+// tryAcquire acquires a session that is in memory, or returns the channel to wait for while the session is loaded or evicted. It begins to load a session that is
+// not in memory.
+func (h *Hub) tryAcquire(ctx context.Context, project, id string) (*seat, <-chan struct{}, error) {
+	if s, wait, err := h.tryAcquireSeat(ctx, project, id, nil, false); s != nil || err != nil {
 		return s, wait, err
 	}
 	row, err := h.o.Store.Session(ctx, project, id)
@@ -253,11 +254,11 @@ func (h *Hub) sit(ctx context.Context, project, id string) (*seat, <-chan struct
 	if err != nil {
 		return nil, nil, err
 	}
-	return h.sitDown(ctx, project, id, &row, false)
+	return h.tryAcquireSeat(ctx, project, id, &row, false)
 }
 
-// sitDown is sit for a session in memory. With a row it begins to bring it there, and without one it returns nil where it is not.
-func (h *Hub) sitDown(ctx context.Context, project, id string, row *Session, born bool) (*seat, <-chan struct{}, error) {
+// tryAcquireSeat is tryAcquire with what the memory knows: without a row it returns nil for a session that is not in memory, with a row it begins to load it.
+func (h *Hub) tryAcquireSeat(ctx context.Context, project, id string, row *Session, born bool) (*seat, <-chan struct{}, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	s := h.seats[id]
@@ -268,31 +269,31 @@ func (h *Hub) sitDown(ctx context.Context, project, id string, row *Session, bor
 		return nil, nil, nil
 	case s == nil:
 		s = newSeat(*row)
-		s.born = born
+		s.created = born
 		h.seats[id] = s
-		h.spawn(func(ended context.Context) { h.bring(telemetry.Carry(ended, ctx), s, *row) })
-		s.wanted++
-		return s, s.turning, nil
+		h.spawn(func(ended context.Context) { h.load(telemetry.Carry(ended, ctx), s, *row) })
+		s.waiters++
+		return s, s.moving, nil
 	case s.project != project:
 		return nil, nil, sessionGone() // before anything that would tell others that it is there
-	case s.turning != nil:
-		s.wanted++
-		return s, s.turning, nil
+	case s.moving != nil:
+		s.waiters++
+		return s, s.moving, nil
 	case s.ctx.Err() != nil:
 		return nil, nil, sessionGone()
 	}
-	s.holds++
+	s.users++
 	s.used = h.now()
 	return s, nil, nil
 }
 
-// release ends a hold.
+// release undoes one acquire.
 func (h *Hub) release(s *seat) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	s.holds--
+	s.users--
 	s.used = h.now()
-	h.leftAlone(s)
+	h.noteUnused(s)
 }
 
 func closed(c <-chan struct{}) bool {
@@ -304,13 +305,13 @@ func closed(c <-chan struct{}) bool {
 	}
 }
 
-// stir tells who waits for room that there may be some. The caller holds mu.
-func (h *Hub) stir() {
+// signalRoom wakes the callers that wait for room in memory. The caller holds mu.
+func (h *Hub) signalRoom() {
 	close(h.freed)
 	h.freed = make(chan struct{})
 }
 
-// touch writes when the session was used: at its first use since it was brought in, which a restart after a crash must know of, and now and then.
+// touch records when the session was used: at its first use since it was loaded, which recovery after a crash goes by, and then every touchEvery.
 func (h *Hub) touch(ctx context.Context, s *seat, always bool) error {
 	h.mu.Lock()
 	if !always && !s.touched.IsZero() && s.used.Sub(s.touched) < touchEvery {
@@ -323,7 +324,7 @@ func (h *Hub) touch(ctx context.Context, s *seat, always bool) error {
 		if row.State == SessionDeleted {
 			return sessionGone()
 		}
-		row.Used, row.Executions = used, max(row.Executions, ran) // no increment: whether a write whose answer was lost happened is not known
+		row.Used, row.Executions = used, max(row.Executions, ran) // not an increment: a write whose answer was lost may have happened
 		return nil
 	})
 	if err != nil {
@@ -335,8 +336,8 @@ func (h *Hub) touch(ctx context.Context, s *seat, always bool) error {
 	return nil
 }
 
-// bring has a seat's session in memory when it returns, or has given the seat up.
-func (h *Hub) bring(ctx context.Context, s *seat, row Session) {
+// load brings the session of a seat into memory, or removes the seat.
+func (h *Hub) load(ctx context.Context, s *seat, row Session) {
 	began := time.Now()
 	err := h.room(ctx, s)
 	telemetry.Observe(ctx, telemetry.Stages, time.Since(began), telemetry.StageRoom)
@@ -344,33 +345,33 @@ func (h *Hub) bring(ctx context.Context, s *seat, row Session) {
 		err = h.open(ctx, s, row)
 	}
 	h.mu.Lock()
-	turning := s.turning
-	s.turning, s.failed, s.used = nil, err, h.now()
+	moving := s.moving
+	s.moving, s.failed, s.used = nil, err, h.now()
 	if err != nil {
-		h.vacate(s)
+		h.removeSeat(s)
 	}
-	h.leftAlone(s) // whoever wanted it may have gone
+	h.noteUnused(s) // the caller that wanted the session may have gone
 	h.mu.Unlock()
-	close(turning)
+	close(moving)
 	if err == nil {
 		h.spawn(func(ctx context.Context) { h.watch(ctx, s) })
 	}
-	if err == nil && !s.born {
+	if err == nil && !s.created {
 		h.sessionSeen(ctx, sessionResumed, s.id, s.project, slog.Float64("seconds", time.Since(began).Seconds()))
 	}
 }
 
-// vacate gives a seat up. The caller holds mu.
-func (h *Hub) vacate(s *seat) {
+// removeSeat forgets a seat. The caller holds mu.
+func (h *Hub) removeSeat(s *seat) {
 	delete(h.seats, s.id)
 	s.granted = false
 	close(s.left)
-	h.stir()
+	h.signalRoom()
 }
 
 func (h *Hub) open(ctx context.Context, s *seat, row Session) (err error) {
 	stage := telemetry.StageResume
-	if s.born {
+	if s.created {
 		stage = telemetry.StageClaim
 	}
 	ctx, over := telemetry.Step(ctx, stage, slog.String("session", s.id))
@@ -379,22 +380,22 @@ func (h *Hub) open(ctx context.Context, s *seat, row Session) (err error) {
 	if row.Packages != "" && row.Packages != base.Packages {
 		base.Packages, base.Environment = row.Packages, ""
 	}
-	options := named.Options{Prepare: h.o.Prepare, Base: base, Memory: row.Memory, CPUs: row.CPUs, Command: command, Swept: true, Existing: !s.born}
+	options := named.Options{Prepare: h.o.Prepare, Base: base, Memory: row.Memory, CPUs: row.CPUs, Command: command, Swept: true, Existing: !s.created}
 	name, err := h.o.Sessions.Open(ctx, s.id, options)
-	if err != nil && problem.Of(err).Code == "session_unknown" && !s.born {
+	if err != nil && problem.Of(err).Code == "session_unknown" && !s.created {
 		if err = h.noteVanished(ctx, s, row); err == nil {
 			options.Existing = false
 			name, err = h.o.Sessions.Open(ctx, s.id, options)
 		}
 	}
 	if err != nil {
-		return foreign(err)
+		return withoutCommands(err)
 	}
 	live, err := LiveOf(name)
 	if why := name.Renewed(); err == nil && why != "" {
 		err = h.noteRenewed(ctx, s, why)
 	}
-	if err == nil && !s.born {
+	if err == nil && !s.created {
 		row, err = h.become(ctx, s, SessionActive, "")
 	}
 	if err != nil {
@@ -411,8 +412,8 @@ func (h *Hub) open(ctx context.Context, s *seat, row Session) (err error) {
 	return nil
 }
 
-// foreign takes out of a problem what speaks of the command line.
-func foreign(err error) error {
+// withoutCommands replaces hints that name commands by hints for clients of a server.
+func withoutCommands(err error) error {
 	p := problem.Of(err)
 	if p == nil {
 		return nil
@@ -432,7 +433,7 @@ func foreign(err error) error {
 	return c.WithCause(p.Cause)
 }
 
-// become writes the state that a session has now.
+// become records the state of a session.
 func (h *Hub) become(ctx context.Context, s *seat, state SessionState, reason string) (Session, error) {
 	return h.o.Store.UpdateSession(ctx, s.project, s.id, func(row *Session) error {
 		if row.State == SessionDeleted {
@@ -463,11 +464,11 @@ func LiveOf(s *named.Session) (Live, error) {
 	return sessionLive{Session: s, Kernels: inner, TreeReader: inner, Installer: inner}, nil
 }
 
-// watch gives a session up whose sandbox dies while nobody uses it.
+// watch evicts a session whose sandbox dies while the session is unused.
 func (h *Hub) watch(ctx context.Context, s *seat) {
 	select {
 	case <-s.lost:
-		h.bury(ctx, s)
+		h.evictDead(ctx, s)
 	case <-s.left:
 	case <-ctx.Done():
 	}

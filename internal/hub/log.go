@@ -10,7 +10,7 @@ import (
 // The bounds of a stream that runs, in bytes of its events.
 const (
 	tailSize     = 1 << 20 // kept in memory for followers, besides what is not stored yet
-	unsavedSize  = 8 << 20 // not stored yet; whoever emits more waits, as long as he may
+	unsavedSize  = 8 << 20 // not stored yet; code that emits more waits, as long as it may
 	eventCost    = 128     // of an event besides its body
 	smallEvent   = 4 << 10 // see eventLog.full
 	batchSize    = 256 << 10
@@ -99,7 +99,7 @@ func (l *eventLog) append(ctx context.Context, body []byte, execution string, st
 	l.mu.Lock()
 	if l.full(len(body)) {
 		l.mu.Unlock()
-		l.leaveOut(execution, step)
+		l.addMissing(execution, step)
 		return
 	}
 	for l.unsaved > unsavedSize && !l.over {
@@ -108,7 +108,7 @@ func (l *eventLog) append(ctx context.Context, body []byte, execution string, st
 		select {
 		case <-wake:
 		case <-ctx.Done():
-			l.leaveOut(execution, step)
+			l.addMissing(execution, step)
 			return
 		case <-l.gone:
 			return
@@ -123,7 +123,7 @@ func (l *eventLog) offer(body []byte, execution string, step int) {
 	l.mu.Lock()
 	if l.unsaved > unsavedSize || l.full(len(body)) {
 		l.mu.Unlock()
-		l.leaveOut(execution, step)
+		l.addMissing(execution, step)
 		return
 	}
 	l.place(body, execution, step)
@@ -136,7 +136,7 @@ func (l *eventLog) full(size int) bool {
 
 // place adds an event and lets mu go, which the caller holds.
 func (l *eventLog) place(body []byte, execution string, step int) {
-	l.owe()
+	l.addGap()
 	l.add(StoredEvent{Execution: execution, Step: step, Body: body})
 	unsaved := l.unsaved
 	l.stir()
@@ -154,15 +154,15 @@ func (l *eventLog) add(e StoredEvent) {
 	l.kept += int64(cost(e))
 }
 
-// leaveOut notes that an event found no room.
-func (l *eventLog) leaveOut(execution string, step int) {
+// addMissing notes that an event found no room.
+func (l *eventLog) addMissing(execution string, step int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.missing = &StoredEvent{Execution: execution, Step: step, Body: gapBody}
 }
 
-// owe adds the gap for what was left out. The caller holds mu.
-func (l *eventLog) owe() {
+// addGap adds the gap for what was left out. The caller holds mu.
+func (l *eventLog) addGap() {
 	if l.missing != nil {
 		l.add(*l.missing)
 		l.missing = nil
@@ -227,7 +227,7 @@ func (h *Hub) finish(ctx context.Context, l *eventLog, body []byte, execution st
 		return context.Cause(ctx)
 	}
 	l.mu.Lock()
-	l.owe()
+	l.addGap()
 	l.mu.Unlock()
 	last := l.waiting(1 << 62)
 	if body != nil {

@@ -99,7 +99,7 @@ func (h *Hub) recoverAbandoned(ctx context.Context) error {
 		if row.Home != "" && row.Home != h.home() {
 			err = h.loseElsewhere(ctx, row)
 		} else {
-			_, err = h.alone(row.Project, row.ID, func() error { return h.correct(ctx, row) })
+			_, err = h.exclusively(row.Project, row.ID, func() error { return h.correct(ctx, row) })
 		}
 		if err != nil {
 			return fmt.Errorf("recover session %s: %w", row.ID, err)
@@ -126,7 +126,7 @@ func (h *Hub) loseElsewhere(ctx context.Context, row Session) error {
 
 // settleAbandoned finds out what there is of a session of this home that a dead process had in memory.
 func (h *Hub) settleAbandoned(ctx context.Context, row Session) (Session, error) {
-	if _, err := h.alone(row.Project, row.ID, func() error { return h.correct(ctx, row) }); err != nil {
+	if _, err := h.exclusively(row.Project, row.ID, func() error { return h.correct(ctx, row) }); err != nil {
 		return row, err
 	}
 	return h.o.Store.Session(ctx, row.Project, row.ID)

@@ -21,15 +21,15 @@ const (
 func (h *Hub) persist(ctx context.Context, write func(ctx context.Context) error) error {
 	backoff := backoff{first: 20 * time.Millisecond, most: 2 * time.Second}
 	owes := false
-	defer func() { h.owe(&owes, false) }()
+	defer func() { h.setOwing(&owes, false) }()
 	for refusals := 0; ; {
 		err := write(ctx)
 		away := problem.Is(err, problem.Unavailable)
 		if owner.IsLost(err) {
 			return err
 		}
-		h.answered(err)
-		if err == nil || problem.Is(err, problem.NotFound) || ctx.Err() != nil || h.givenUp() {
+		h.noteAnswer(err)
+		if err == nil || problem.Is(err, problem.NotFound) || ctx.Err() != nil || h.drainedLongEnough() {
 			return err
 		}
 		if !away {
@@ -41,7 +41,7 @@ func (h *Hub) persist(ctx context.Context, write func(ctx context.Context) error
 		if away && !owes {
 			h.log.WarnContext(ctx, "the store does not take a record", "error", err)
 		}
-		h.owe(&owes, away)
+		h.setOwing(&owes, away)
 		select {
 		case <-time.After(backoff.next()):
 		case <-ctx.Done():
@@ -61,8 +61,8 @@ func refused(err error) bool {
 	return p.Kind != problem.Unavailable && p.Kind != problem.NotFound && p.Kind != problem.Canceled && p.Kind != problem.Timeout
 }
 
-// owe notes whether there is a record that the store has not taken because it is away.
-func (h *Hub) owe(owes *bool, now bool) {
+// setOwing notes whether there is a record that the store has not taken because it is away.
+func (h *Hub) setOwing(owes *bool, now bool) {
 	if now == *owes {
 		return
 	}
@@ -76,8 +76,8 @@ func (h *Hub) owe(owes *bool, now bool) {
 	}
 }
 
-// answered notes what the store said of a record: whether it is away, and why.
-func (h *Hub) answered(err error) {
+// noteAnswer notes what the store said of a record: whether it is away, and why.
+func (h *Hub) noteAnswer(err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	switch {
@@ -98,8 +98,8 @@ func (h *Hub) unstored() error {
 	return problem.New(problem.Unavailable, "database_unavailable", "the database has not taken all records yet").WithHint("try again in a moment")
 }
 
-// givenUp says that the hub drains and waits for its store no more.
-func (h *Hub) givenUp() bool {
+// drainedLongEnough says that the hub drains and waits for its store no more.
+func (h *Hub) drainedLongEnough() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.draining && !h.away.IsZero() && time.Since(h.away) >= awayPatience

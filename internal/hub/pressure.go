@@ -56,7 +56,7 @@ func forSession(r memory.Room) int64 { return sessionCost + r.Least() }
 // relieve keeps some memory available until ctx ends.
 func (h *Hub) relieve(ctx context.Context) {
 	h.every(ctx, pressureEvery, func() {
-		for h.gauge.scarce(memory.Room.Growth) && h.evict(ctx, "") {
+		for h.gauge.scarce(memory.Room.Growth) && h.evictOldest(ctx, "") {
 			h.gauge.forget()
 		}
 	})
@@ -69,9 +69,9 @@ func (g *gauge) forget() {
 	g.at = time.Time{}
 }
 
-// evict gives memory back: what is kept ready and nobody has claimed, or the session that nobody has used for longest; never the one that needs it. It
+// evictOldest gives memory back: what is kept ready and nobody has claimed, or the session that nobody has used for longest; never the one that needs it. It
 // returns false when there is nothing to give.
-func (h *Hub) evict(ctx context.Context, but string) bool {
+func (h *Hub) evictOldest(ctx context.Context, but string) bool {
 	if h.o.Shed != nil && h.o.Shed() {
 		return true
 	}
@@ -86,14 +86,14 @@ func (h *Hub) evict(ctx context.Context, but string) bool {
 		}
 	}
 	if oldest != nil {
-		oldest.claim()
+		oldest.beginEviction()
 	}
 	h.mu.Unlock()
 	if oldest == nil {
 		return false
 	}
 	h.log.LogAttrs(ctx, slog.LevelInfo, "a session makes room in memory", slog.String("session", oldest.id))
-	_ = h.depart(ctx, oldest, nil) // its record and the log say what went wrong
+	_ = h.evict(ctx, oldest, nil) // its record and the log say what went wrong
 	return !h.stayed(oldest)
 }
 
@@ -106,7 +106,7 @@ func (h *Hub) spare(ctx context.Context, session string) error {
 	wanted := func(r memory.Room) int64 { return min(begun*r.Growth(), r.Total/2) }
 	until := time.Now().Add(roomPatience)
 	for h.gauge.scarce(wanted) {
-		if h.evict(ctx, session) {
+		if h.evictOldest(ctx, session) {
 			h.gauge.forget()
 			continue
 		}

@@ -16,7 +16,7 @@ type task struct {
 
 	of string // the turn that it is a step of; "" for none
 
-	turn   chan struct{} // closed when it is the first of its line
+	front  chan struct{} // closed when it is the first of its line
 	placed bool          // it has a slot; read and written by one goroutine at a time
 	ctx    context.Context
 	stop   context.CancelCauseFunc
@@ -39,7 +39,7 @@ func (s *seat) join(t *task, waiting int) bool {
 	}
 	l.tasks = append(l.tasks, t)
 	if len(l.tasks) == 1 {
-		close(t.turn)
+		close(t.front)
 	}
 	return true
 }
@@ -53,7 +53,7 @@ func (s *seat) leave(t *task) {
 	case len(l.tasks) == 0:
 		delete(s.lines, t.kernel)
 	case at == 0:
-		close(l.tasks[0].turn)
+		close(l.tasks[0].front)
 	}
 }
 

@@ -91,8 +91,8 @@ func (r Rollback) event() kernel.Rollback {
 	return kernel.Rollback{At: r.At, To: r.To, Reason: r.Reason, Executions: r.Executions, More: r.More, Files: r.Files}
 }
 
-// lapsed notes that a session in memory has lost its sandbox and goes on from what was saved, if that took something along.
-func (h *Hub) lapsed(ctx context.Context, session, reason string) {
+// noteSandboxLoss notes that a session in memory has lost its sandbox and goes on from what was saved, if that took something along.
+func (h *Hub) noteSandboxLoss(ctx context.Context, session, reason string) {
 	h.mu.Lock()
 	s := h.seats[session]
 	h.mu.Unlock()
@@ -148,8 +148,8 @@ func (h *Hub) setRollback(session string, r *Rollback) {
 	}
 }
 
-// untold takes what a session in memory has lost and nobody was told yet.
-func (h *Hub) untold(ctx context.Context, project, session string) *Rollback {
+// takeRollback takes what a session in memory has lost and nobody was told yet.
+func (h *Hub) takeRollback(ctx context.Context, project, session string) *Rollback {
 	h.mu.Lock()
 	s := h.seats[session]
 	if s == nil || s.rollback == nil || s.rollback.Told {

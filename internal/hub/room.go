@@ -30,11 +30,11 @@ func (h *Hub) room(ctx context.Context, s *seat) error {
 		victim := h.unused(s, scope)
 		freed := h.freed
 		if victim != nil {
-			victim.claim()
+			victim.beginEviction()
 		}
 		h.mu.Unlock()
 		if victim != nil {
-			_ = h.depart(ctx, victim, nil) // its record says what went wrong
+			_ = h.evict(ctx, victim, nil) // its record says what went wrong
 			h.gauge.forget()
 			if h.stayed(victim) {
 				return exhausted("server_disk_full", "there is no room in memory, and none on the disk to pause another session").

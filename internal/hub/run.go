@@ -48,7 +48,7 @@ func (h *Hub) begin(ctx context.Context) (work context.Context, end func(), err 
 		h.mu.Lock()
 		defer h.mu.Unlock()
 		h.busy--
-		h.stir()
+		h.signalRoom()
 	}, nil
 }
 
@@ -106,7 +106,7 @@ func (h *Hub) admit(ctx context.Context, e Execution, asked ...audit.Row) (Execu
 		e.Kernel = mainKernel
 	}
 	e.State, e.Created, e.Owner = ExecutionQueued, h.now(), h.me()
-	t := &task{id: e.ID, session: e.Session, kernel: e.Kernel, project: e.Project, key: e.Key, of: e.Turn, turn: make(chan struct{}), came: time.Now()}
+	t := &task{id: e.ID, session: e.Session, kernel: e.Kernel, project: e.Project, key: e.Key, of: e.Turn, front: make(chan struct{}), came: time.Now()}
 	ctx, t.over = telemetry.Span(ctx, spanExecution, slog.String("execution", e.ID), slog.String("session", e.Session), slog.String("kernel", e.Kernel))
 	t.ctx, t.stop = context.WithCancelCause(ctx)
 	if err := h.enter(ctx, t); err != nil {
@@ -114,20 +114,20 @@ func (h *Hub) admit(ctx context.Context, e Execution, asked ...audit.Row) (Execu
 		t.over(err)
 		return e, nil, err
 	}
-	if t.placed = closed(t.turn) && h.slots.try(); t.placed {
+	if t.placed = closed(t.front) && h.slots.try(); t.placed {
 		e.State, e.Started = ExecutionRunning, e.Created
 	}
 	if err := h.o.Store.AddExecution(ctx, e, asked...); err != nil {
 		h.exit(t)
 		t.over(err)
-		h.spawn(func(context.Context) { h.disown(e) })
+		h.spawn(func(context.Context) { h.loseUnrecorded(e) })
 		return e, nil, err
 	}
 	return e, t, nil
 }
 
-// disown ends an execution that nobody was told of, in case that it was written although the store said that it was not.
-func (h *Hub) disown(e Execution) {
+// loseUnrecorded ends an execution that nobody was told of, in case that it was written although the store said that it was not.
+func (h *Hub) loseUnrecorded(e Execution) {
 	e.State, e.Finished, e.Message = ExecutionLost, h.now(), "it could not be recorded and did not run"
 	_ = h.persist(h.ended, func(ctx context.Context) error {
 		_, err := h.o.Store.FinishExecution(ctx, e, nil)
@@ -195,7 +195,7 @@ func (h *Hub) perform(ctx context.Context, t *task, e Execution, req kernel.Requ
 		done = kernel.Done{Outcome: kernel.OutcomeInterrupted, ExitCode: 1, Message: "it was interrupted before it ran"}
 	} else {
 		h.started(ctx, &e)
-		if r := h.untold(ctx, t.project, t.session); r != nil {
+		if r := h.takeRollback(ctx, t.project, t.session); r != nil {
 			_ = emit(t.ctx, r.event()) // the code runs all the same
 		}
 		spent := h.metered(t)
@@ -212,7 +212,7 @@ func (h *Hub) perform(ctx context.Context, t *task, e Execution, req kernel.Requ
 	}
 	h.count(e)
 	if done.Lost == kernel.LostSession {
-		h.lapsed(ctx, t.session, done.Message)
+		h.noteSandboxLoss(ctx, t.session, done.Message)
 	}
 	return e, failed
 }
@@ -233,7 +233,7 @@ func (h *Hub) queue(t *task) (err error) {
 	_, over := telemetry.Step(t.ctx, telemetry.StageQueue)
 	defer func() { over(err) }()
 	select {
-	case <-t.turn:
+	case <-t.front:
 	case <-t.ctx.Done():
 		return context.Cause(t.ctx)
 	}
@@ -277,8 +277,8 @@ func (h *Hub) execute(t *task, req kernel.Request, emit emitter) (done kernel.Do
 			continue
 		}
 		if _, ok := event.(kernel.Rollback); ok && !h.attached(t.session) {
-			h.lapsed(t.ctx, t.session, lostSandbox)
-			r := h.untold(t.ctx, t.project, t.session)
+			h.noteSandboxLoss(t.ctx, t.session, lostSandbox)
+			r := h.takeRollback(t.ctx, t.project, t.session)
 			if r == nil {
 				continue // nothing had happened since it was saved
 			}

@@ -58,7 +58,7 @@ func (h *Hub) due() []*seat {
 	h.mu.Lock()
 	seats := make([]*seat, 0, len(h.seats))
 	for _, s := range h.seats {
-		if s.live != nil && !s.attached && s.turning == nil && now.After(s.saveFrom) {
+		if s.live != nil && !s.attached && s.moving == nil && now.After(s.saveFrom) {
 			seats = append(seats, s)
 		}
 	}
@@ -75,7 +75,7 @@ func (h *Hub) due() []*seat {
 		if s.unsaved.IsZero() {
 			s.unsaved = now
 		}
-		quiet := s.holds == 0 && now.Sub(s.used) >= h.o.Limits.SaveAfter
+		quiet := s.users == 0 && now.Sub(s.used) >= h.o.Limits.SaveAfter
 		return !quiet && now.Sub(s.unsaved) < h.o.Limits.SaveWithin && kept < keptBytes
 	})
 	h.mu.Lock()
@@ -87,17 +87,17 @@ func (h *Hub) due() []*seat {
 // saveHeld saves a session that stays in memory and says how long that took.
 func (h *Hub) saveHeld(ctx context.Context, s *seat) time.Duration {
 	h.mu.Lock()
-	if s.live == nil || s.turning != nil || s.ctx.Err() != nil || s.door != nil {
+	if s.live == nil || s.moving != nil || s.ctx.Err() != nil || s.exclusiveGate != nil {
 		h.mu.Unlock()
 		return 0
 	}
-	s.holds++ // so that nobody takes it out of memory; it is no use of it
+	s.users++ // so that nobody takes it out of memory; it is no use of it
 	h.mu.Unlock()
 	defer func() {
 		h.mu.Lock()
 		defer h.mu.Unlock()
-		s.holds--
-		h.leftAlone(s)
+		s.users--
+		h.noteUnused(s)
 	}()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), savePatience)
 	defer cancel()
@@ -135,7 +135,7 @@ func (h *Hub) noteSaved(ctx context.Context, s *seat, began time.Time) error {
 		return nil
 	}
 	h.mu.Lock()
-	others := s.holds > 1 || s.used.After(began)
+	others := s.users > 1 || s.used.After(began)
 	if others {
 		s.used = h.now()
 	}

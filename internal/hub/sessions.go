@@ -109,7 +109,7 @@ func (h *Hub) createSession(ctx context.Context, who auth.Principal, row Session
 
 // first brings a session that was just made into memory and holds it. That is not a use that a restart would have to know of.
 func (h *Hub) first(work, ctx context.Context, row Session) (*seat, error) {
-	return h.await(ctx, row.Project, row.ID, func() (*seat, <-chan struct{}, error) { return h.sitDown(work, row.Project, row.ID, &row, true) })
+	return h.await(ctx, row.Project, row.ID, func() (*seat, <-chan struct{}, error) { return h.tryAcquireSeat(work, row.Project, row.ID, &row, true) })
 }
 
 // unmake removes a session that was not made whole.
@@ -399,7 +399,7 @@ func (h *Hub) forkSession(ctx context.Context, who auth.Principal, id string, n 
 func (h *Hub) copySession(ctx context.Context, from string, row *Session) error {
 	source, err := h.o.Sessions.Show(ctx, from)
 	if err != nil {
-		return foreign(err)
+		return withoutCommands(err)
 	}
 	counted, err := h.claim(ctx, row.Project, row.Key, source.Disk)
 	if err != nil {
@@ -408,7 +408,7 @@ func (h *Hub) copySession(ctx context.Context, from string, row *Session) error 
 	defer counted()
 	info, err := h.o.Sessions.Fork(ctx, from, row.ID, command)
 	if err != nil {
-		return foreign(err)
+		return withoutCommands(err)
 	}
 	origin, err := h.o.Store.Session(ctx, row.Project, from)
 	if err != nil {

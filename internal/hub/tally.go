@@ -115,7 +115,7 @@ func (h *Hub) chargeAll(ctx context.Context) {
 	h.mu.Lock()
 	seats := make([]*seat, 0, len(h.seats))
 	for _, s := range h.seats {
-		if s.live != nil && s.turning == nil {
+		if s.live != nil && s.moving == nil {
 			seats = append(seats, s)
 		}
 	}

@@ -149,7 +149,7 @@ func (h *Hub) storeTurnEnd(ctx context.Context, l *liveTurn, t *Turn, body []byt
 // converse runs the turn and puts what happens into its stream, all but the end.
 func (h *Hub) converse(p *plan, l *liveTurn) (answer interpreter.Answer, err error) {
 	for _, notice := range p.notices {
-		if err := h.tell(p.work, p, l, interpreter.Notice{Text: notice}, "", 0); err != nil {
+		if err := h.publish(p.work, p, l, interpreter.Notice{Text: notice}, "", 0); err != nil {
 			return answer, err
 		}
 	}
@@ -164,9 +164,9 @@ func (h *Hub) converse(p *plan, l *liveTurn) (answer interpreter.Answer, err err
 		return h.listen(p.work, p, l, nil)
 	}
 	err = h.use(p.work, who, p.turn.Session, func(ctx context.Context, live Live) error {
-		if r := h.untold(ctx, p.turn.Project, p.turn.Session); r != nil {
+		if r := h.takeRollback(ctx, p.turn.Project, p.turn.Session); r != nil {
 			p.spec.Rolledback = r.event().String()
-			if err := h.tell(ctx, p, l, interpreter.Notice{Text: p.spec.Rolledback}, "", 0); err != nil {
+			if err := h.publish(ctx, p, l, interpreter.Notice{Text: p.spec.Rolledback}, "", 0); err != nil {
 				return err
 			}
 		}
@@ -200,7 +200,7 @@ func (h *Hub) listen(ctx context.Context, p *plan, l *liveTurn, steps *stepper) 
 			answer = e
 			continue
 		}
-		if err := h.tell(room, p, l, event, execution, step); err != nil {
+		if err := h.publish(room, p, l, event, execution, step); err != nil {
 			return answer, err
 		}
 	}
@@ -210,8 +210,8 @@ func (h *Hub) listen(ctx context.Context, p *plan, l *liveTurn, steps *stepper) 
 	return answer, nil
 }
 
-// tell puts an event into a turn's stream. It waits for room until ctx ends, unless the turn's caller hears each event himself.
-func (h *Hub) tell(ctx context.Context, p *plan, l *liveTurn, event TurnEvent, execution string, step int) error {
+// publish puts an event into a turn's stream. It waits for room until ctx ends, unless the turn's caller hears each event himself.
+func (h *Hub) publish(ctx context.Context, p *plan, l *liveTurn, event TurnEvent, execution string, step int) error {
 	body, err := transcript.TurnEvent(event)
 	if err != nil {
 		return err

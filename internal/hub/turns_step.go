@@ -54,7 +54,7 @@ func (s *stepper) Execute(ctx context.Context, req kernel.Request) iter.Seq2[ker
 			return nil
 		})
 		if err == nil {
-			err = s.h.doomed(t.Session) // else the model would be asked what to do about code that was interrupted
+			err = s.h.endCause(t.Session) // else the model would be asked what to do about code that was interrupted
 		}
 		if err != nil && !deaf {
 			yield(nil, err)
@@ -72,11 +72,11 @@ func (s *stepper) peek(ctx context.Context, req kernel.Request) iter.Seq2[kernel
 		for event, err := range s.Live.Execute(ctx, req) {
 			switch e := event.(type) {
 			case kernel.Rollback:
-				s.h.lapsed(ctx, s.turn.Session, lostSandbox)
+				s.h.noteSandboxLoss(ctx, s.turn.Session, lostSandbox)
 				continue
 			case kernel.Done:
 				if e.Lost == kernel.LostSession {
-					s.h.lapsed(ctx, s.turn.Session, e.Message)
+					s.h.noteSandboxLoss(ctx, s.turn.Session, e.Message)
 				}
 			}
 			if !yield(event, err) {
