@@ -2,6 +2,7 @@ package lineedit_test
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -153,13 +154,14 @@ func TestAfterAnEntry(t *testing.T) {
 	y.mu.Unlock()
 	y.types("typed ahead\r") // which the terminal echoes itself
 	returns(t, reads(e), "typed ahead", nil)
+	e.SetPrompt("last> ") // which cannot be taken for an earlier one
 	got = reads(e)
-	y.until("a prompt", func() (string, bool) { s := y.face.String(); return s, strings.HasSuffix(s, "\n> |") })
+	y.until("a prompt", func() (string, bool) { s := y.face.String(); return s, strings.HasSuffix(s, "\nlast> |") })
 	y.types("never mind\x03")
 	returns(t, got, "", lineedit.ErrInterrupt)
 	y.until("^C behind what was typed", func() (string, bool) {
 		s := y.face.String()
-		return s, strings.HasSuffix(s, "> never mind^C\n|")
+		return s, strings.HasSuffix(s, "last> never mind^C\n|")
 	})
 }
 
@@ -368,8 +370,10 @@ func TestHistoryFile(t *testing.T) {
 	defer e.Close()
 	e.SetPrompt("> ")
 	for up, want := range []string{"def f():\n\treturn '销售'", "new", `print("a\n")`, "old", "old"} {
+		prompt := fmt.Sprintf("%d> ", up)
+		e.SetPrompt(prompt)
 		got := reads(e)
-		y.until("a prompt", func() (string, bool) { s := y.face.String(); return s, strings.HasSuffix(s, "> |") })
+		y.until("a prompt", func() (string, bool) { s := y.face.String(); return s, strings.HasSuffix(s, prompt+"|") })
 		y.types(strings.Repeat("\x10", up+1) + "\r")
 		returns(t, got, want, nil)
 	}
