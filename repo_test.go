@@ -64,7 +64,8 @@ var confined = map[string][]string{
 
 // unnamed are words that the files of a package do not have, tests apart: what it must not know by name.
 var unnamed = map[string][]string{
-	"httpd": {`"/v1`, `"/api`, "openai", "OpenAI"}, // surfaces, which are values to it
+	"httpd": {`"/v1`, `"/api`, "openai", "OpenAI"},           // surfaces, which are values to it
+	"store": {`json:"type"`, "ParseEvent", "ParseTurnEvent"}, // what is in events, which are bytes to it
 }
 
 // engineByName finds code that goes by an engine's name rather than by what it can do.

@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"encoding/json"
 	"math/rand/v2"
 	"slices"
 	"strconv"
@@ -11,6 +10,7 @@ import (
 
 	"cove/internal/hub"
 	"cove/internal/problem"
+	"cove/internal/transcript"
 )
 
 // The fields that texts are of.
@@ -154,36 +154,10 @@ func collect(ctx context.Context, q queryer, stream, execution string, into *str
 	return rows.Err()
 }
 
-// shown is what people read of an event, of an execution's stream or of a turn's, which wraps it.
-type shown struct {
-	Type  string         `json:"type"`
-	Text  string         `json:"text"`
-	Name  string         `json:"name"`
-	Value string         `json:"value"`
-	Data  map[string]any `json:"data"`
-	Event *shown         `json:"event"`
-}
-
+// printEvent adds what people read of an event.
 func printEvent(into *strings.Builder, body []byte) {
-	if into.Len() >= longestText || len(body) > longestBody {
-		return
-	}
-	var e shown
-	if json.Unmarshal(body, &e) != nil {
-		return // such as a stream of bytes that are no text
-	}
-	if e.Type == "output" && e.Event != nil {
-		e = *e.Event
-	}
-	switch e.Type {
-	case "stream":
-		into.WriteString(e.Text)
-	case "error":
-		into.WriteString("\n" + e.Name + ": " + e.Value + "\n")
-	case "display", "result":
-		if plain, ok := e.Data["text/plain"].(string); ok {
-			into.WriteString("\n" + plain + "\n")
-		}
+	if into.Len() < longestText && len(body) <= longestBody {
+		into.WriteString(transcript.TextOf(body))
 	}
 }
 

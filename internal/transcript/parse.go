@@ -112,6 +112,39 @@ func OutputOf(text []byte) []byte {
 	return e.Event
 }
 
+// shown is what people read of an event, of an execution's stream or of a turn's, which wraps it.
+type shown struct {
+	Type  string         `json:"type"`
+	Text  string         `json:"text"`
+	Name  string         `json:"name"`
+	Value string         `json:"value"`
+	Data  map[string]any `json:"data"`
+	Event *shown         `json:"event"`
+}
+
+// TextOf returns the text that people read of an event that code emitted, in what Event or TurnEvent wrote: what was printed, the line of an error, the plain form
+// of a display or result. "" for every other event.
+func TextOf(text []byte) string {
+	var e shown
+	if json.Unmarshal(text, &e) != nil {
+		return "" // such as a stream of bytes that are no text
+	}
+	if e.Type == "output" && e.Event != nil {
+		e = *e.Event
+	}
+	switch e.Type {
+	case "stream":
+		return e.Text
+	case "error":
+		return "\n" + e.Name + ": " + e.Value + "\n"
+	case "display", "result":
+		if plain, ok := e.Data["text/plain"].(string); ok {
+			return "\n" + plain + "\n"
+		}
+	}
+	return ""
+}
+
 // TypeOf returns the type of what this package wrote without reading the rest; "" for anything else.
 func TypeOf(text []byte) string {
 	rest, ok := bytes.CutPrefix(text, []byte(`{"type":"`))

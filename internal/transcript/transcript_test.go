@@ -202,3 +202,32 @@ func stable[E any](t *testing.T, e E, write func(E) ([]byte, error), parse func(
 		t.Errorf("%s became %s, %v", text, again, err)
 	}
 }
+
+func TestTextOf(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		event kernel.Event
+		want  string
+	}{
+		{kernel.Stream{Name: "stdout", Data: []byte("a\n")}, "a\n"},
+		{kernel.Error{Name: "KeyError", Value: "'x'"}, "\nKeyError: 'x'\n"},
+		{kernel.Result{Data: kernel.Bundle{"text/plain": "42"}}, "\n42\n"},
+		{kernel.Display{Data: kernel.Bundle{"image/png": "aGk="}}, ""},
+		{kernel.Done{Outcome: kernel.OutcomeOK}, ""},
+	} {
+		alone, err := transcript.Event(c.event)
+		if err != nil {
+			t.Fatal(err)
+		}
+		step, err := transcript.TurnEvent(interpreter.Output{Step: 1, Event: c.event})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, inTurn := transcript.TextOf(alone), transcript.TextOf(step); got != c.want || inTurn != c.want {
+			t.Errorf("%T reads %q, in a turn %q; want %q", c.event, got, inTurn, c.want)
+		}
+	}
+	if got := transcript.TextOf([]byte(`{"type":"notice","text":"x"}`)) + transcript.TextOf([]byte("\xff")); got != "" {
+		t.Errorf("what code did not emit reads %q", got)
+	}
+}
