@@ -78,6 +78,9 @@ func Full() bool { return wanted() != "" }
 func Absent(t testing.TB, need Need, why any) {
 	t.Helper()
 	Asked(t, need)
+	if need == Root && os.Geteuid() != 0 {
+		RunsElsewhere(t, string(need), fmt.Sprint(why)) // nothing that an ordinary user installs makes up for it
+	}
 	if wanted() == "all" {
 		t.Fatalf("%s is asked for and is not there: %v", need, why)
 	}
