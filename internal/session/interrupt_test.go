@@ -30,12 +30,13 @@ func endlessCode() []endless {
 		{"thread join", "import threading\nprint('ready')\nthreading.Thread(target=threading.Event().wait, daemon=True).start()\nthreading.Event().wait()", false},
 		{"regular expression", "import re\nprint('ready')\nre.match('(a*)*b', 'a' * 100)", false},
 		{"big number", "print('ready')\nx = 10**10**8", false},
-		{"pool", `import multiprocessing as mp, os, time
+		// Its workers leave SIGINT to the parent, as Python's documents show it: workers that it ends may take a lock of the pool along, whose end hangs then.
+		{"pool", `import multiprocessing as mp, os, signal, time
 r, w = os.pipe()
 def work(n):
     os.write(w, b"x")
     time.sleep(n)
-with mp.get_context("fork").Pool(2) as pool:
+with mp.get_context("fork").Pool(2, signal.signal, (signal.SIGINT, signal.SIG_IGN)) as pool:
     result = pool.map_async(work, [1000, 1000], 1)
     for _ in range(2): os.read(r, 1)  # a pool that is interrupted before its workers work may hang in its own end
     print("ready")
