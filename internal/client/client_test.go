@@ -327,8 +327,8 @@ func TestAsk(t *testing.T) {
 			t.Errorf("%q %v", got, err)
 		}
 	}
-	h.answer = problem.New(problem.Denied, "model_key", "the model's key is not right").WithHint("set it")
-	if _, err := ask(""); problem.Of(err).Code != "model_key" || problem.Of(err).Hint != "set it" || problem.Of(err).Kind != problem.Denied {
+	h.answer = problem.New(problem.Denied, "model_auth", "the model's key is not right").WithHint("set it")
+	if _, err := ask(""); problem.Of(err).Code != "model_auth" || problem.Of(err).Hint != "set it" || problem.Of(err).Kind != problem.Denied {
 		t.Errorf("%v", err)
 	}
 }

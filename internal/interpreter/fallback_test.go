@@ -253,7 +253,7 @@ func TestBrokenStreams(t *testing.T) {
 	partial := calls("rm -rf")
 	partial.parts = partial.parts[:2]
 	partial.err = broken
-	wrong := problem.New(problem.Denied, "model_key", "wrong key")
+	wrong := problem.New(problem.Denied, "model_auth", "wrong key")
 	for _, c := range []struct {
 		name    string
 		script  []says
@@ -267,7 +267,7 @@ func TestBrokenStreams(t *testing.T) {
 		{"no finish", []says{{parts: []model.Part{model.TextDelta{Text: "It i"}}}, text("Ok.")}, "Ok.", "", 1},
 		{"twice", []says{partial, partial}, "", "model_stream_truncated", 1},
 		{"not before the first word", []says{{err: problem.New(problem.Unavailable, "model_unavailable", "503")}}, "", "model_unavailable", 0},
-		{"not when it cannot help", []says{{parts: []model.Part{model.TextDelta{Text: "It i"}}, err: wrong}}, "", "model_key", 0},
+		{"not when it cannot help", []says{{parts: []model.Part{model.TextDelta{Text: "It i"}}, err: wrong}}, "", "model_auth", 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

@@ -456,7 +456,7 @@ func TestSessionErrorEndsTheTurn(t *testing.T) {
 
 func TestModelErrorLeavesNoTrace(t *testing.T) {
 	t.Parallel()
-	wrong := problem.New(problem.Denied, "model_key", "the key is wrong")
+	wrong := problem.New(problem.Denied, "model_auth", "the key is wrong")
 	m := &scripted{t: t, can: tools(), script: []says{{err: wrong}, text("Hi.")}}
 	s := &session{files: map[string][]byte{"a.txt": []byte("x\n")}}
 	i := newConversation(m, s, interpreter.DefaultLimits())

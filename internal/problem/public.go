@@ -42,7 +42,7 @@ func full(err error, p *Error) bool {
 // wordsFor are the words for clients of what a model's provider was asked: the operator's words quote it, and name its address.
 func wordsFor(code string) (words string, known bool) {
 	switch code {
-	case "model_auth", "model_key", "model_key_missing":
+	case "model_auth", "model_key_missing":
 		return "the provider of the model does not take the server's key", true
 	case "model_unreachable", "model_base_url", "model_connect_timeout":
 		return "the provider of the model cannot be reached", true

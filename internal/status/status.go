@@ -50,12 +50,10 @@ var statuses = map[string]int{
 	"key_expired":     401,
 
 	"method_not_allowed": 405,
-	"not_acceptable":     406,
 	"request_timeout":    408, // the client was too slow
 
 	// The request would be right at another time, or of another thing.
 	"session_closed":          409,
-	"session_deleted":         409,
 	"name_taken":              409,
 	"not_empty":               409,
 	"last_owner":              409,
@@ -83,7 +81,6 @@ var statuses = map[string]int{
 	"session_oom":       422,
 
 	// The operator's matters: the client's key is fine.
-	"model_key":         502,
 	"model_auth":        502,
 	"model_key_missing": 503,
 	"model_unreachable": 502,
@@ -104,7 +101,7 @@ func RetryAfter(p *problem.Error) time.Duration {
 		return knows.RetryAfter()
 	}
 	switch p.Code {
-	case "quota_cpu_seconds", "quota_tokens", "quota_cpu", "quota_cpu_seconds_per_day", "quota_tokens_per_day":
+	case "quota_tokens", "quota_cpu":
 		return time.Hour // counted by the day
 	case "draining":
 		return 10 * time.Second
