@@ -54,13 +54,15 @@ func (h *Hub) elsewhere(ctx context.Context, code, what, home string) error {
 	if err != nil && !problem.Is(err, problem.NotFound) {
 		return err
 	}
-	where := "another server"
+	where, hint := "another server", "ask that server"
+	switch {
+	case err == nil && at.Epoch == 0: // no server was ever there
+		where, hint = "the command line of another folder or machine", "go on with it there"
+	case !served:
+		hint = "that server does not run; have its operator start it"
+	}
 	if at.Host != "" {
 		where += " (" + at.Host + ")"
-	}
-	hint := "ask that server"
-	if !served {
-		hint = "that server does not run; have its operator start it"
 	}
 	return problem.New(problem.Unavailable, code, "the "+what+" is on "+where).WithHint(hint)
 }
