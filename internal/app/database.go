@@ -58,9 +58,8 @@ func databasePassword(c config.Config) string {
 // openRecords opens the database for a command, with a hub on it. The local project and its owner are made with it.
 func openRecords(ctx context.Context, c config.Config, o cli.RecordsOptions) (_ *cli.Records, err error) {
 	var s *store.Store
-	drop := func() error { return nil }
 	if o.Scratch {
-		s, drop, err = scratchStore(ctx)
+		s, err = store.Open(ctx, store.Options{Memory: true})
 	} else {
 		s, err = openStore(ctx, c, nil)
 	}
@@ -74,7 +73,7 @@ func openRecords(ctx context.Context, c config.Config, o cli.RecordsOptions) (_ 
 	}
 	r.Close = func() error {
 		accounts.Wait()
-		return errors.Join(s.Close(), drop())
+		return s.Close()
 	}
 	err = accounts.FoundLocal(ctx)
 	if err == nil && o.Command != "" {
@@ -106,19 +105,6 @@ func openLocalHub(ctx context.Context, c config.Config, s *store.Store, r *cli.R
 
 // homeFolder is beside the sessions with a name, and cannot be one.
 const homeFolder = ".home"
-
-// scratchStore is a database that drop removes. What is kept of it until then is nobody else's to read.
-func scratchStore(ctx context.Context) (s *store.Store, drop func() error, err error) {
-	dir, err := os.MkdirTemp("", "cove-")
-	if err != nil {
-		return nil, nil, unwritableFolder(os.TempDir(), err)
-	}
-	drop = func() error { return os.RemoveAll(dir) }
-	if s, err = store.Open(ctx, store.Options{Database: filepath.Join(dir, "cove.db")}); err != nil {
-		return nil, nil, errors.Join(err, drop())
-	}
-	return s, drop, nil
-}
 
 // What the hub of a command keeps of one execution or turn, and takes as its code.
 const (

@@ -32,7 +32,7 @@ type Records struct {
 type RecordsOptions struct {
 	Command string       // that works with the hub, for others who ask; "": the hub is not needed and nil
 	Models  hub.Models   // that the hub's turns ask; nil: none
-	Scratch bool         // open a database of its own instead, which is gone when it is closed
+	Scratch bool         // open a database in memory instead, which is gone when it is closed
 	Log     *slog.Logger // of the hub; nil: none
 }
 

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"crypto/rand"
 	"database/sql"
 	"errors"
 	"fmt"
@@ -50,8 +51,26 @@ func openSQLite(ctx context.Context, o Options) (*Store, error) {
 		_ = f.writing.Close()
 		return nil, fmt.Errorf("open the database %s: %w", o.Database, explain(err))
 	}
+	return f.store(), nil
+}
+
+func (f *file) store() *Store {
 	f.writer = newWriter(f.writing)
-	return &Store{base: timed{f}, searching: longestSearch, dialect: dialect{clock: "CAST(unixepoch('subsec') * 1000000 AS INTEGER)"}}, nil
+	return &Store{base: timed{f}, searching: longestSearch, dialect: dialect{clock: "CAST(unixepoch('subsec') * 1000000 AS INTEGER)"}}
+}
+
+// openMemory opens a database of SQLite's VFS for memory, in which connections of one process share what has the same name.
+func openMemory(ctx context.Context, o Options) (*Store, error) {
+	f, err := openConnections("/"+rand.Text(), url.Values{"vfs": {"memdb"}}, url.Values{})
+	if err != nil {
+		return nil, err
+	}
+	if err := migrate(ctx, o.Log, f.writing, goose.DialectSQLite3); err != nil {
+		_ = f.reading.Close()
+		_ = f.writing.Close()
+		return nil, fmt.Errorf("open a database in memory: %w", explain(err))
+	}
+	return f.store(), nil
 }
 
 // makeFile makes the file for its owner alone; SQLite gives the files beside it the same rights.
@@ -70,9 +89,12 @@ func makeFile(path string) error {
 }
 
 func openFile(path string) (*file, error) {
-	shared := url.Values{"_pragma": {
-		fmt.Sprintf("busy_timeout(%d)", busy.Milliseconds()), "foreign_keys(1)", "synchronous(FULL)", "temp_store(memory)",
-	}}
+	return openConnections(path, url.Values{}, url.Values{"_pragma": {"journal_mode(WAL)", "journal_size_limit(67108864)"}})
+}
+
+// openConnections opens a database for reading and for writing. shared are options of both, own those of the connection that writes.
+func openConnections(path string, shared, own url.Values) (*file, error) {
+	shared["_pragma"] = []string{fmt.Sprintf("busy_timeout(%d)", busy.Milliseconds()), "foreign_keys(1)", "synchronous(FULL)", "temp_store(memory)"}
 	address := func(more url.Values) string {
 		for name, values := range shared {
 			more[name] = append(append([]string{}, values...), more[name]...)
@@ -80,7 +102,8 @@ func openFile(path string) (*file, error) {
 		return (&url.URL{Scheme: "file", Opaque: (&url.URL{Path: path}).EscapedPath(), RawQuery: more.Encode()}).String()
 	}
 	// A write transaction takes the lock when it begins: one that began to read first could not wait for it.
-	writing, err := sql.Open("sqlite", address(url.Values{"_txlock": {"immediate"}, "_pragma": {"journal_mode(WAL)", "journal_size_limit(67108864)", "cache_size(-32000)"}}))
+	own["_txlock"], own["_pragma"] = []string{"immediate"}, append(own["_pragma"], "cache_size(-32000)")
+	writing, err := sql.Open("sqlite", address(own))
 	if err != nil {
 		return nil, err
 	}

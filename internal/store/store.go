@@ -31,7 +31,9 @@ type Options struct {
 	// Database is the path of an SQLite file, which is made when it is not there, or the address of a PostgreSQL database
 	// (postgres://user@host/name).
 	Database string
-	Log      *slog.Logger // nil: none
+	// Memory opens an SQLite database in memory instead, which nobody else sees and which Close ends. Nothing of it is ever on a disk.
+	Memory bool
+	Log    *slog.Logger // nil: none
 }
 
 // Store is a database. It is safe for concurrent use.
@@ -99,6 +101,8 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
 	switch {
+	case o.Memory:
+		return openMemory(ctx, o)
 	case o.Database == "":
 		return nil, problem.New(problem.Invalid, "database_unnamed", "no database is named").WithHint("name a file, or postgres://user@host/name")
 	case strings.HasPrefix(o.Database, "postgres://"), strings.HasPrefix(o.Database, "postgresql://"):

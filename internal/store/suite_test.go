@@ -11,9 +11,13 @@ import (
 	"cove/internal/store/pgtest"
 )
 
-// both runs a test on an SQLite and on a PostgreSQL of its own.
+// both runs a test on an SQLite and on a PostgreSQL of its own, and on an SQLite in memory.
 func both(t *testing.T, run func(t *testing.T, s *store.Store)) {
 	t.Helper()
+	t.Run("memory", func(t *testing.T) {
+		t.Parallel()
+		run(t, opened(t, store.Options{Memory: true}))
+	})
 	for name, database := range databases() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -31,7 +35,12 @@ func databases() map[string]func(testing.TB) string {
 
 func open(t testing.TB, database string) *store.Store {
 	t.Helper()
-	s, err := store.Open(context.Background(), store.Options{Database: database})
+	return opened(t, store.Options{Database: database})
+}
+
+func opened(t testing.TB, o store.Options) *store.Store {
+	t.Helper()
+	s, err := store.Open(context.Background(), o)
 	if err != nil {
 		t.Fatal(err)
 	}
