@@ -18,7 +18,7 @@ import (
 )
 
 // deliver prepares a request for its operation: a JSON body is read whole and within bounds, curl's content type is taken for what it is,
-// and a repeated request gets its first answer. Clients that send or read too slowly are cut off by whoever mounts the interface.
+// and a repeated request gets its first answer. Clients that send or read too slowly are cut off by the server that mounts the interface.
 func (s *server) deliver(w http.ResponseWriter, r *http.Request, o operation, handle func(http.ResponseWriter, *http.Request)) {
 	if o.raw || r.Method == http.MethodGet || r.Method == http.MethodHead {
 		handle(w, r)

@@ -25,7 +25,7 @@ type Route struct {
 }
 
 // Routes returns every operation. What is not in it are three documents without a secret: /openapi.json, /openapi-3.0.json and /docs. Whether
-// they need a key is for whoever mounts the interface to say.
+// they need a key is for the server that mounts the interface to say.
 func Routes() []Route { return slices.Clone(build(Options{}).routes) }
 
 // operation declares a route.
@@ -183,7 +183,7 @@ func (s *server) noteRefusal(ctx context.Context, who auth.Principal, o operatio
 	}
 }
 
-// target is the id of what an address names, if it is one: what else stands there is the client's, and as long as he likes.
+// target is the id of what an address names, if it is one: what else stands there is the client's, and of any length.
 func target(r *http.Request) string {
 	for name, kind := range map[string]string{"session": ident.Session, "execution": ident.Execution, "conversation": ident.Conversation, "turn": ident.Turn,
 		"file": ident.File, "key": ident.Key, "user": ident.User, "project": ident.Project} {

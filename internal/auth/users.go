@@ -83,7 +83,7 @@ func (a *Accounts) setAdmin(ctx context.Context, who Principal, user string, adm
 	return a.Store.ChangeUser(ctx, u.ID, func(u *User) error { u.Admin = admin; return nil })
 }
 
-// DeleteUser removes a user with his keys and memberships; what he made stays with the projects. Needs ServerManage. The server's last
+// DeleteUser removes a user with the user's keys and memberships; what the user made stays with the projects. Needs ServerManage. The server's last
 // admin and a project's last owner stay ("last_admin", "last_owner"), and so does who the commands on the server's machine are ("user_local").
 func (a *Accounts) DeleteUser(ctx context.Context, who Principal, user string) error {
 	err := a.alone(ctx, func(ctx context.Context, a *Accounts) error { return a.deleteUser(ctx, who, user) })

@@ -84,7 +84,7 @@ var errLeft = errors.New("nobody waits for a line any more")
 // typist asks for one line at a time. A line that was not waited for, because the code that wanted it ended, is the next one's to take.
 type typist struct {
 	editor
-	mu      sync.Mutex // held while somebody waits
+	mu      sync.Mutex // held during a wait
 	pending chan typed
 	secret  bool // what is pending is a password
 }

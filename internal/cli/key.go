@@ -166,7 +166,7 @@ func (c *keyRevoke) run(ctx context.Context, p *Program) (int, error) {
 	return 0, p.onRecords(ctx, c.configFlag, func(r *Records) error {
 		id := c.ID
 		if at, _, err := auth.ParseText(id); err == nil {
-			id = at // somebody gave the text itself
+			id = at // the user gave the text itself
 		}
 		who := auth.Local()
 		if k, err := r.Accounts.Store.Key(ctx, id); err == nil {

@@ -85,7 +85,7 @@ func (h *localHub) wait(ctx context.Context) (*Records, error) {
 	}
 	select {
 	case o := <-h.opening:
-		h.opening <- o // whoever closes looks again
+		h.opening <- o // close looks again
 		h.records = o.records
 		return o.records, o.err
 	case <-ctx.Done():

@@ -63,7 +63,7 @@ type userLs struct {
 	JSON bool `name:"json" help:"Print them as one JSON array."`
 }
 
-// userShown is a user with his projects.
+// userShown is a user with the user's projects.
 type userShown struct {
 	ID       string            `json:"id"`
 	Name     string            `json:"name"`

@@ -77,7 +77,7 @@ func (t *localTalker) Ask(ctx context.Context, prompt string) iter.Seq2[interpre
 	}
 }
 
-// remember makes the conversation, where there is none, and has it know what it needs when somebody goes on with it.
+// remember makes the conversation, where there is none, and records what --continue needs.
 func (t *localTalker) remember(ctx context.Context, prompt string) error {
 	if version, _ := t.bench.Python(); version != "" {
 		t.meta[metaPython] = version

@@ -6,8 +6,8 @@ import (
 	"cove/internal/problem"
 )
 
-// Limits bound what requests may take. 0 is no limit for the first four; the others, without which anybody could have the server hold and wait for as much
-// as he likes, have to be above 0. Start from DefaultLimits.
+// Limits bound what requests may take. 0 is no limit for the first four; the others, without which a client could make the server hold any amount and wait
+// for any time, have to be above 0. Start from DefaultLimits.
 type Limits struct {
 	KeyRate         float64 // requests of a key in a second
 	ProjectRate     float64 // requests of a project in a second

@@ -179,7 +179,7 @@ func (p Page) orDefault() (Page, error) {
 	return p, nil
 }
 
-// errStopped is why an execution ends that somebody stopped.
+// errStopped is why an execution ends that a request stopped.
 var errStopped = errors.New("it was interrupted by a request")
 
 // InterruptExecution stops an execution, also one that waits. It returns at once. Needs auth.SessionsExecute.

@@ -87,7 +87,7 @@ func (h *Hub) take(ctx context.Context, stream, execution string, after int64, e
 	events []StoredEvent, next int64, over bool, err error,
 ) {
 	h.mu.Lock()
-	l := h.logs[stream] // whoever waits in it gets the end from it, too, and need not ask the store
+	l := h.logs[stream] // a follower that waits in it gets the end from it, too, and need not ask the store
 	h.mu.Unlock()
 	for {
 		if ctx.Err() != nil {

@@ -226,7 +226,7 @@ func (h *Hub) spawn(f func(ctx context.Context)) {
 	h.crew.run(func() { f(h.ended) })
 }
 
-// crew counts goroutines. Unlike with a sync.WaitGroup more may be begun while somebody waits: requests come until the very end.
+// crew counts goroutines. Unlike with a sync.WaitGroup more may be begun during a wait: requests come until the very end.
 type crew struct {
 	mu   sync.Mutex
 	n    int

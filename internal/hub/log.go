@@ -36,7 +36,7 @@ type eventLog struct {
 	commit *committer
 	gone   <-chan struct{} // closed when the hub has ended
 	limit  int64           // bytes of its events that are kept, see Limits.Stream
-	// writing is held by whoever writes events of this stream to the store.
+	// writing is held while events of this stream are written to the store.
 	writing chan struct{}
 
 	mu      sync.Mutex
@@ -54,7 +54,7 @@ type eventLog struct {
 
 func cost(e StoredEvent) int { return len(e.Body) + eventCost }
 
-// openLog begins the stream. Whoever begins it ends it with finish or abandon.
+// openLog begins the stream. Its caller ends it with finish or closeLog.
 func (h *Hub) openLog(stream string) *eventLog {
 	l := &eventLog{stream: stream, now: h.now, commit: h.commit, gone: h.ended.Done(), limit: h.o.Limits.Stream, writing: make(chan struct{}, 1)}
 	h.mu.Lock()

@@ -19,7 +19,7 @@ const (
 	justUsed = 2 * time.Second
 	// gaugeLife is how long a look at the machine's memory is believed.
 	gaugeLife = 50 * time.Millisecond
-	// pressurePoll is how often somebody looks who waits for memory.
+	// pressurePoll is how often code that waits for memory looks again.
 	pressurePoll = 100 * time.Millisecond
 )
 

@@ -97,7 +97,7 @@ func (h *Hub) noteSandboxLoss(ctx context.Context, session, reason string) {
 	s := h.seats[session]
 	h.mu.Unlock()
 	if s == nil || s.name == nil {
-		return // whoever takes it out of memory sees to it
+		return // evict records it
 	}
 	row, err := h.o.Store.Session(ctx, s.project, s.id)
 	var r *Rollback

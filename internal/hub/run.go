@@ -73,7 +73,7 @@ func (h *Hub) run(ctx context.Context, e Execution, req kernel.Request, emit emi
 		if err != nil || failed != nil {
 			return err
 		}
-		_ = emit(t.ctx, done) // whoever does not want to hear it knows
+		_ = emit(t.ctx, done) // a caller that stopped listening knows
 		return nil
 	})
 }
@@ -90,7 +90,7 @@ func (h *Hub) settled(ctx context.Context, e *Execution, first bool, err error) 
 	return err
 }
 
-// admit puts an execution into its kernel's line and records it, with the row of whoever asked for it: as running when nothing keeps it from
+// admit puts an execution into its kernel's line and records it, with the audit row of the request: as running when nothing keeps it from
 // that, which saves recording that later, or else as queued. The session is held.
 func (h *Hub) admit(ctx context.Context, e Execution, asked ...audit.Row) (Execution, *task, error) {
 	if most := h.o.Limits.Code; len(e.Code) > most {

@@ -80,7 +80,7 @@ type ExecutionFilter struct {
 
 // ExecutionStore keeps executions. Not found: "execution_not_found".
 type ExecutionStore interface {
-	// AddExecution writes an execution together with the row of whoever asked for it, where there is one.
+	// AddExecution writes an execution together with the audit row of the request, where there is one.
 	AddExecution(ctx context.Context, e Execution, asked ...audit.Row) error
 	Execution(ctx context.Context, project, id string) (Execution, error)
 	Executions(ctx context.Context, project string, f ExecutionFilter, p Page) (Listing[Execution], error)

@@ -278,7 +278,7 @@ func (m metered) Stream(ctx context.Context, req model.Request) iter.Seq2[model.
 		said, finished := int64(0), false
 		defer func() {
 			if !finished && said > 0 {
-				m.spend(model.Estimate(req, said)) // whoever leaves in the middle has had it
+				m.spend(model.Estimate(req, said)) // a caller that leaves in the middle has had it
 			}
 		}()
 		for part, err := range m.Model.Stream(ctx, req) {

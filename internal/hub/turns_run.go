@@ -91,7 +91,7 @@ func (t *Turn) fail(p *problem.Error) *problem.Error {
 	return p
 }
 
-// turnProblem says why a turn failed: whoever stopped it said so, and the rest is only the consequence.
+// turnProblem says why a turn failed: the request that stopped the turn gave the cause, and all other errors are its consequence.
 func turnProblem(work context.Context, err error) error {
 	if cause, ok := errors.AsType[*problem.Error](context.Cause(work)); ok {
 		return cause
@@ -111,7 +111,7 @@ func (h *Hub) forClients(ctx context.Context, what, id string, err error) *probl
 	return p
 }
 
-// endTurn stores the end and shows it then. Whoever sees it may begin the next turn at once.
+// endTurn stores the end and shows it then. A client that sees the end may begin the next turn at once.
 func (h *Hub) endTurn(ctx context.Context, l *liveTurn, t *Turn, body []byte) error {
 	return h.storeTurnEnd(ctx, l, t, body, func(last []StoredEvent) []StoredEvent { return last })
 }

@@ -125,7 +125,7 @@ func (h *Hub) plan(ctx context.Context, who auth.Principal, n NewTurn) (*plan, e
 		end()
 		return nil, ErrTurnRunning()
 	}
-	p.log = h.openLog(p.turn.ID) // whoever finds the turn as soon as it is recorded can follow it
+	p.log = h.openLog(p.turn.ID) // a client that finds the turn as soon as it is recorded can follow it
 	if err := h.prepareTurn(ctx, p, n, conversation, parent); err != nil {
 		h.closeLog(p.log)
 		h.turns.free(conversation.ID)

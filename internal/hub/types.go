@@ -44,7 +44,7 @@ type Session struct {
 	Executions int
 	Disk       int64     // bytes of its snapshot; 0 while none exists
 	Saved      time.Time // of its snapshot; zero while none exists
-	Rollback   *Rollback // what it lost, until somebody acknowledges that; nil: nothing
+	Rollback   *Rollback // what it lost, until a client acknowledges that; nil: nothing
 	Home       string    // on whose disk it is; see package owner. "": from before there were homes, or restored from a backup
 	// Owner is the process that has it in memory, or that died having it there and of which the home has not found out yet what that cost; "": none.
 	Owner string

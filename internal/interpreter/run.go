@@ -10,7 +10,7 @@ import (
 	"cove/internal/model"
 )
 
-// Turn is one turn of a conversation that somebody else keeps.
+// Turn is one turn of a conversation that the caller keeps.
 type Turn struct {
 	// History is the conversation until now, as Answer.Messages gave it, turn after turn. A client may have kept it: what providers would refuse
 	// in it is put right, and a call without a result gets one that says so.

@@ -84,7 +84,7 @@ func died(ctx context.Context, cmd *exec.Cmd, log string) error {
 		WithCause(errors.New(last))
 }
 
-// Reporter returns what a process calls once to tell whoever launched it as a keeper that it is ready, or why it ends; it reads and clears the
+// Reporter returns what a process calls once to tell its launcher that the keeper is ready, or why it ends; it reads and clears the
 // environment's word about that. Nobody is told by a process that was started otherwise.
 func Reporter() func(notices []string, err error) {
 	fd, err := strconv.Atoi(os.Getenv(readyVariable))
@@ -92,7 +92,7 @@ func Reporter() func(notices []string, err error) {
 		return func([]string, error) {}
 	}
 	_ = os.Unsetenv(readyVariable)
-	syscall.CloseOnExec(fd) // or whoever is started would keep the launcher waiting
+	syscall.CloseOnExec(fd) // or a program that the keeper starts would keep the launcher waiting
 	return func(notices []string, err error) {
 		f := os.NewFile(uintptr(fd), "launcher")
 		defer f.Close()

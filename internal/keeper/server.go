@@ -34,7 +34,7 @@ type Options struct {
 type Server struct {
 	place *Place
 	opts  Options
-	// turn is held by whoever uses the sandbox's connection, or saves it.
+	// turn is held while the sandbox's connection is used, or the sandbox is saved.
 	turn   chan struct{}
 	moved  chan struct{}
 	ctx    context.Context
@@ -206,7 +206,7 @@ func (s *Server) note(change int) {
 }
 
 func (s *Server) use(ctx context.Context, conn *net.UnixConn, in io.Reader) {
-	// Whoever used it before may just be on the way out.
+	// The client that used it before may be about to leave.
 	include, err := s.Exclude(ctx)
 	if err != nil {
 		return
@@ -227,7 +227,7 @@ func (s *Server) use(ctx context.Context, conn *net.UnixConn, in io.Reader) {
 }
 
 // dial returns the guest's next connection that lasts. One that waited while the sandbox was saved is severed, but still brings what the guest had
-// said; whoever uses it directly notices when he answers, but not through a relay.
+// said; a direct user notices when it answers, but not a user behind a relay.
 func (s *Server) dial(ctx context.Context) (io.ReadWriteCloser, error) {
 	for {
 		guest, err := s.opts.Box.Dial(ctx)

@@ -156,7 +156,7 @@ func (s *Session) refill(ctx context.Context, t Changes) error {
 		s.noting.Unlock()
 		return nil
 	}
-	now := *s.journal // whoever makes a change meanwhile makes it again himself
+	now := *s.journal // a change that is made meanwhile is made again by its caller
 	now.changes, now.newest = slices.Clone(now.changes), maps.Clone(now.newest)
 	s.noting.Unlock()
 	failed, err := now.replay(ctx, t)
@@ -178,7 +178,7 @@ func (s *Session) turnOver(head Entry) {
 	old.end()
 }
 
-// releaseJournal closes the journal and leaves it on the disk for whoever opens the session next.
+// releaseJournal closes the journal and leaves it on the disk for the process that opens the session next.
 func (s *Session) releaseJournal() {
 	s.noting.Lock()
 	defer s.noting.Unlock()

@@ -194,7 +194,7 @@ func unlessInUse(err error) error {
 	return err
 }
 
-// acquire takes the lease and reads the record, unless the session is somebody else's now.
+// acquire takes the lease and reads the record, unless the session is another process's now.
 func (w *watcher) acquire() (*lease, Record, error) {
 	l, err := tryAcquire(w.dir, w.name, Keeping)
 	if err != nil {
@@ -328,7 +328,7 @@ func (w *watcher) end(ctx context.Context) error {
 	return w.box.Stop(ctx)
 }
 
-// sandboxEnded ends when the sandbox has. Whoever uses the session notices by himself; else the record says it.
+// sandboxEnded ends when the sandbox has. A command that uses the session notices the end itself; otherwise the record says it.
 func (w *watcher) sandboxEnded() error {
 	select {
 	case <-w.stopped:

@@ -43,7 +43,7 @@ func lockWhole() *unix.Flock_t {
 // acquire takes the lease of the session in dir, or says who has it (a problem with code "session_in_use"). A keeper is waited for until ctx ends; what is
 // free is taken also behind that.
 func acquire(ctx context.Context, dir, name, command string) (*lease, error) {
-	var unsigned time.Time // since when it is held by somebody who has not said who it is
+	var unsigned time.Time // since when it is held by a process that has not signed it
 	poll := time.NewTicker(keeperPoll)
 	defer poll.Stop()
 	for begun := time.Now(); ; {
@@ -129,7 +129,7 @@ func (l *lease) release() {
 	l.file.Close()
 }
 
-// owner says whether somebody holds the lease of the session in dir, and who, as far as that is known.
+// owner says whether a process holds the lease of the session in dir, and which, as far as that is known.
 func owner(dir string) (who *Owner, held bool) {
 	f, err := os.Open(filepath.Join(dir, leaseName))
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"cove/internal/snapshot"
 )
 
-// manageAttempts bounds how often an operation begins anew because somebody used the session in between.
+// manageAttempts bounds how often an operation begins anew because another process used the session in between.
 const manageAttempts = 5
 
 // Pause saves a session that is in memory and ends its being there; was says that it had been. Every other session that nobody uses is paused

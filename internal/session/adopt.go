@@ -24,7 +24,7 @@ func (s *Session) adopt(ctx context.Context) error {
 }
 
 // rejoin connects to a sandbox that runs already: one that is being adopted, or one whose connection has ended and that lives on. It does not end
-// a sandbox that it cannot connect to, which may be somebody else's.
+// a sandbox that it cannot connect to, which may be another session's.
 func (s *Session) rejoin(ctx context.Context) error {
 	names := map[string]int{}
 	for name, k := range s.slots {
@@ -48,7 +48,7 @@ func (s *Session) rejoin(ctx context.Context) error {
 	return nil
 }
 
-// Leave lets go of the sandbox without ending it and returns it, when no execution runs any more: whoever keeps it can give it to another session as
+// Leave lets go of the sandbox without ending it and returns it, when no execution runs any more: its caller can give it to another session as
 // Options.Running. When ctx ends first, it lets go all the same, and code that still runs is interrupted when another session takes over. The
 // session is closed then.
 func (s *Session) Leave(ctx context.Context) (sandbox.Sandbox, error) {

@@ -24,7 +24,7 @@ func (s *Session) changes(ctx context.Context) ([]kernel.File, error) {
 	for _, f := range listed {
 		before, ok := s.known[f.Path]
 		if s.writing[f.Path] > 0 {
-			now[f.Path] = before // whoever writes it says what it is
+			now[f.Path] = before // the kernel that writes it reports it
 			continue
 		}
 		now[f.Path] = f.Stamp

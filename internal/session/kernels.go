@@ -27,7 +27,7 @@ type slot struct {
 	changing chan struct{} // holds a token while nobody starts or ends the interpreter; taken before Session.mu
 
 	// Guarded by Session.mu.
-	kernel   *kernel.Kernel // nil: whoever needs it starts it
+	kernel   *kernel.Kernel // nil: it is started when it is needed
 	pid      int            // of the interpreter, also when it was let go; 0: it has none
 	pristine bool           // it has run nothing of the user's
 	layers   []string       // of Session.installed, those that it was given
@@ -312,7 +312,7 @@ func (s *Session) forget() {
 	}
 }
 
-// detach lets all the interpreters go, for whoever has the sandbox next. It goes on after an error. The caller holds mu and, unless ctx has
+// detach lets all the interpreters go, for the session that has the sandbox next. It goes on after an error. The caller holds mu and, unless ctx has
 // ended, all of running.
 func (s *Session) detach(ctx context.Context) error {
 	var failed error
@@ -325,7 +325,7 @@ func (s *Session) detach(ctx context.Context) error {
 		switch {
 		case err == nil:
 		case dead || problem.Of(err).Code == "kernel_died":
-			k.pid = 0 // whoever takes over starts another
+			k.pid = 0 // the next session starts another
 		case failed == nil:
 			failed = err
 		}
@@ -361,7 +361,7 @@ func (s *Session) attach(ctx context.Context, names map[string]int, reseed bool)
 			k.pid = 0 // it is started again when it is needed
 			continue
 		}
-		// An image whose kernels have names was somebody's already.
+		// An image whose kernels have names was a session's already.
 		s.hold(k, i, reseed && len(names) == 0)
 		if err := s.equip(ctx, k); err != nil {
 			return explain(s.box, err)

@@ -167,7 +167,7 @@ func (s *Session) provide(ctx context.Context, t *turn, req kernel.Request, yiel
 			return s.opts.Packages.Provide(ctx, wanted, func(p install.Progress) {
 				select {
 				case told <- p:
-				default: // whoever shows it is behind; there will be more
+				default: // the consumer is behind; there will be more
 				}
 			})
 		}, t)

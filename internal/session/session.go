@@ -261,7 +261,7 @@ func explain(box sandbox.Sandbox, err error) error {
 
 // Execute runs code and yields its events: what the code emits, a File for each file that it created or changed, and a Done. A kernel or sandbox
 // that an earlier execution lost is replaced first, and what the code imports and is not there is installed. A Rollback comes first when the sandbox was
-// lost without an execution having told of it; whoever knows what the next one starts from fills it in. Ending ctx interrupts the code and still
+// lost without an execution having told of it; the caller that knows what the next one starts from fills it in. Ending ctx interrupts the code and still
 // yields the Done. A cell that begins with a line "%restart" has Request.Restart.
 func (s *Session) Execute(ctx context.Context, req kernel.Request) iter.Seq2[kernel.Event, error] {
 	return func(yield func(kernel.Event, error) bool) {
@@ -332,7 +332,7 @@ func (s *Session) runs(ctx context.Context, t *turn, req kernel.Request, yield y
 // conclude reports changed files and completes a Done with what the host knows.
 func (s *Session) conclude(ctx context.Context, t *turn, done kernel.Done, yield func(kernel.Event, error) bool) {
 	done, files := s.settle(ctx, t, done)
-	// Without the lock: whoever receives an event may ask the session something.
+	// Without the lock: the consumer of an event may call the session.
 	for _, f := range files {
 		if !yield(f, nil) {
 			return
