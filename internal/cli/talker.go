@@ -51,6 +51,7 @@ var _ talker = (*localTalker)(nil)
 
 func (t *localTalker) Ask(ctx context.Context, prompt string) iter.Seq2[interpreter.Event, error] {
 	return func(yield func(interpreter.Event, error) bool) {
+		made := t.conversation == ""
 		if err := t.remember(ctx, prompt); err != nil {
 			yield(nil, err)
 			return
@@ -68,8 +69,12 @@ func (t *localTalker) Ask(ctx context.Context, prompt string) iter.Seq2[interpre
 			}
 			return nil
 		})
-		if turn.ID != "" {
+		switch {
+		case turn.ID != "":
 			t.parent = turn.ID
+		case made: // for a turn that did not begin
+			_ = t.bench.hub.records.Hub.DeleteConversation(context.WithoutCancel(ctx), auth.Local(), t.conversation)
+			t.conversation = ""
 		}
 		if err != nil && heard {
 			yield(nil, err)
