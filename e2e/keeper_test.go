@@ -109,8 +109,9 @@ func TestKilledKeepers(t *testing.T) {
 		gone(t, pid)
 		next, loss := counter(t, dir)
 		lost := strings.Contains(said.String(), "was not saved: its sandbox was lost")
-		for _, told := range []string{loss, said.String()} { // the kill may have come before the command found it
-			lost = lost || strings.Contains(told, "its process ended before it was saved; the session is as it was at ")
+		for _, told := range []string{loss, said.String()} { // the kill may have come before the command found it, or between that and its code
+			lost = lost || strings.Contains(told, "its process ended before it was saved; the session is as it was at ") ||
+				strings.Contains(told, "The session went back to its state of ")
 		}
 		switch {
 		case next == atMost+1 && err == nil, next == n+1, next == atMost+1: // nothing is lost, or only what failed

@@ -23,12 +23,16 @@ func TestEventsArriveSoon(t *testing.T) {
 		t.Fatalf("%v %v", err, all)
 	}
 	var late []time.Duration
-	next := 0
+	next, begun := 0, ""
 	for _, e := range all {
 		if e.data["type"] != "stream" {
 			continue
 		}
-		for line := range strings.Lines(e.data["text"].(string)) {
+		for line := range strings.Lines(begun + e.data["text"].(string)) {
+			if begun = ""; !strings.HasSuffix(line, "\n") {
+				begun = line // print writes the end of its line by itself
+				continue
+			}
 			var n int
 			var written int64
 			if _, err := fmt.Sscan(line, &n, &written); err != nil || n != next {
