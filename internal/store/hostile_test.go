@@ -35,16 +35,18 @@ func spoil[T any](record T) T {
 
 func TestNoTextIsTooNasty(t *testing.T) {
 	t.Parallel()
-	shown := make(chan map[string]any, 2)
+	shown := make(chan map[string]any, 3)
 	t.Run("both", func(t *testing.T) {
 		both(t, func(t *testing.T, s *store.Store) { shown <- nastyRecords(t, s) })
 	})
 	testneeds.Asked(t, testneeds.PostgreSQL)
-	if len(shown) < 2 {
+	if len(shown) < 3 {
 		t.Fatal("one of the databases failed")
 	}
-	if diff := cmp.Diff(<-shown, <-shown); diff != "" {
-		t.Errorf("the databases keep different things: %s", diff)
+	for first := <-shown; len(shown) > 0; {
+		if diff := cmp.Diff(first, <-shown); diff != "" {
+			t.Errorf("the databases keep different things: %s", diff)
+		}
 	}
 }
 
