@@ -129,20 +129,35 @@ func killSentry(t *testing.T, state string) {
 // TestSandboxOutOfMemory has code outrun the guest's watch, so that the whole sandbox goes.
 func TestSandboxOutOfMemory(t *testing.T) {
 	t.Parallel()
-	s, _ := lost(t, sandbox.Limits{Memory: 256 << 20})
-	r := execute(t, s, cell{req: kernel.Request{Timeout: time.Minute, Code: `import mmap, os
+	// The kernel of a busy machine may end the sandbox before anybody can see why; that must not be the rule.
+	var s *session.Session
+	var r *run
+	for attempt := 0; attempt < 3 && (r == nil || r.done.Outcome == kernel.OutcomeSandboxDied); attempt++ {
+		s, _ = lost(t, sandbox.Limits{Memory: 256 << 20})
+		r = execute(t, s, cell{req: kernel.Request{Timeout: time.Minute, Code: `import mmap, os
 for _ in range(8):
     if not os.fork(): break
 hoard = []
 while True:
     m = mmap.mmap(-1, 256 << 20, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | mmap.MAP_POPULATE)
     hoard.append(m)`}})
+	}
 	if r.done.Outcome != kernel.OutcomeMemory || r.done.Message == "" {
 		t.Errorf("ended as %s: %s", describe(r.done), r.done.Message)
 	}
 	if r.done.Lost == kernel.LostSession {
 		goesOn(t, s)
 		return
+	}
+	// What the dead interpreter forked may hold the memory for a moment more, and take the next interpreter along.
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); {
+		failed := false
+		for _, err := range s.Execute(t.Context(), kernel.Request{Code: "0"}) {
+			failed = failed || err != nil
+		}
+		if !failed {
+			break
+		}
 	}
 	runCell(t, s, code("'x' in globals(), open('in/input.csv').read(), open('made.txt').read()", `result (False, 'a,b\n', 'm')`+"\nok"))
 }
