@@ -2,6 +2,7 @@ package cove_test
 
 import (
 	"go/ast"
+	"go/token"
 	"os"
 	"regexp"
 	"slices"
@@ -9,37 +10,46 @@ import (
 	"testing"
 )
 
+// common are words of the glossary's column "not" that everybody has for something else too: a limit of bytes, an error's message, a project of users
+// and one of an index. They are looked for in the names of types and functions alone.
+var common = []string{"client", "host", "image", "limit", "log", "message", "package", "project", "version"}
+
 // otherTerms are words of the glossary's column "not" that stand for something else in some packages, which may declare them. A package more is a
 // decision.
 var otherTerms = map[string][]string{
-	"account":  {"api", "app", "auth", "httpd"},            // of a person on a server, of the machine's user
-	"adapter":  {"api", "model/anthropic", "model/openai"}, // between a library and ours
-	"agent":    {"httpd"},                                  // User-Agent
-	"backup":   {"app", "cli", "store"},
-	"blob":     {"app", "store"}, // bytes of a column, of a stored file
-	"box":      {"sandbox/gvisor", "sandbox/local"},
-	"cache":    {"pydeps/layer"},
-	"channel":  {"wire"}, // of a frame
-	"chat":     {"cli"},
+	"account":  {"api", "app", "auth", "cli", "httpd", "store"},                                                     // of a person on a server, of the machine's user
+	"adapter":  {"api", "model/anthropic", "model/openai"},                                                          // between a library and ours
+	"agent":    {"audit", "auth", "httpd", "pydeps/gateway"},                                                        // User-Agent
+	"backend":  {"pydeps/indextest"},                                                                                // PEP 517's, which builds a distribution
+	"backup":   {"app", "cli", "store"},                                                                             // of the database and its files
+	"blob":     {"app", "store"},                                                                                    // SQL's column of bytes
+	"cache":    {"pydeps/gateway", "pydeps/layer", "pydeps/names/generate", "pyenv", "sandbox/gvisor", "testneeds"}, // of answers, of the loader
+	"channel":  {"link", "pydeps/scan", "wire"},                                                                     // of a frame; conda's
+	"chat":     {"cli", "model/openai"},                                                                             // the command; OpenAI's API
 	"client":   {"client", "httpd", "hub", "interpreter"},
-	"export":   {"cli"},                                  // the command
-	"fork":     {"api", "cli", "client", "hub", "named"}, // of a session
+	"dump":     {"pydeps/names/generate"},
+	"export":   {"cli"},                                               // the command
+	"fork":     {"api", "cli", "client", "hub", "named", "telemetry"}, // of a session
 	"host":     {"guest", "httpd", "model", "model/modeltest", "pydeps/gateway", "pydeps/layer"},
 	"image":    {"api", "interpreter", "model", "model/modeltest", "sandbox/gvisor", "sandbox/sandboxtest", "snapshot"}, // a picture; a checkpoint's files
-	"instance": {"sandbox/gvisor"},
-	"job":      {"pydeps"},
+	"instance": {"sandbox/gvisor"},                                                                                      // a sandbox's folder with its processes
 	"limit":    {"app", "cli", "config", "httpd", "hub", "interpreter", "model", "named", "pydeps/layer", "sandbox", "sandbox/gvisor", "snapshot", "store"},
 	"log":      {"api", "app", "audit", "config", "httpd", "hub", "sandbox/gvisor", "telemetry"},
 	"message":  {"api", "cli", "guest", "kernel", "model", "model/modeltest", "model/openai", "wire"}, // of an error, of a model, on a wire
+	"mirror":   {"pydeps/indextest"},                                                                  // an index that copies another
+	"node":     {"testneeds"},                                                                         // Node.js
 	"package":  {"api", "app", "cli", "client", "config", "hub", "install", "interpreter", "pydeps", "pydeps/names/generate", "session"},
 	"project":  {"api", "auth", "cli", "config", "pydeps", "pydeps/gateway", "pydeps/names", "pydeps/names/generate", "store"}, // of users; of an index
-	"proxy":    {"pyindex"},
-	"reset":    {"hub", "model", "pydeps/layer", "wire"},
-	"runtime":  {"app", "sandbox/gvisor"},
+	"proxy":    {"pydeps", "pydeps/build", "pydeps/gateway", "pyindex"},                                                        // HTTP_PROXY
+	"reset":    {"hub", "model", "pydeps/layer", "wire"},                                                                       // of a connection, a reader, a delay
+	"runtime":  {"app", "config", "sandbox", "sandbox/gvisor", "snapshot"},                                                     // OCI's: runsc
 	"service":  {"model"},
-	"task":     {"hub", "sandbox/gvisor"},
-	"upload":   {"api", "client"},
+	"task":     {"sandbox/gvisor"},                                            // what Linux calls a thread
+	"term":     {"store"},                                                     // of an SQL expression
+	"thread":   {"sandbox/gvisor"},                                            // of the system
+	"upload":   {"api", "client", "config", "httpd", "hub", "pydeps/gateway"}, // a request that brings a file; when an index got one
 	"version":  {"api", "app", "cli", "client", "interpreter", "kernel", "pydeps", "pydeps/gateway", "pydeps/indextest", "pydeps/layer", "pydeps/names", "pydeps/require", "store"},
+	"worker":   {"pydeps/names/generate"}, // goroutines
 }
 
 var word = regexp.MustCompile(`[A-Z]?[a-z0-9]+|[A-Z]+`)
@@ -51,16 +61,29 @@ func TestNamesAreTheGlossarys(t *testing.T) {
 	if len(not) < 40 {
 		t.Fatalf("the glossary has %d words that are not to be used", len(not))
 	}
+	used := map[string]bool{}
 	for _, f := range files(t) {
 		if f.isTest || f.pkg == "" || strings.HasPrefix(f.pkg, "compat/") || f.pkg == "bench" {
 			continue // what speaks of other programs has their words
 		}
-		for _, name := range declared(f.ast) {
+		named, other := declared(f.ast)
+		for i, name := range append(named, other...) {
 			for _, w := range word.FindAllString(name, -1) {
 				w = strings.TrimSuffix(strings.ToLower(w), "s")
-				if not[w] != "" && !slices.Contains(otherTerms[w], f.pkg) {
+				switch {
+				case not[w] == "" || i >= len(named) && slices.Contains(common, w):
+				case slices.Contains(otherTerms[w], f.pkg):
+					used[w+" "+f.pkg] = true
+				default:
 					t.Errorf("%s declares %s; the word is %q", f.path, name, not[w])
 				}
+			}
+		}
+	}
+	for w, packages := range otherTerms {
+		for _, pkg := range packages {
+			if !used[w+" "+pkg] {
+				t.Errorf("%s declares no %s any more, which otherTerms lets it", pkg, w)
 			}
 		}
 	}
@@ -88,17 +111,44 @@ func notWords(t *testing.T) map[string]string {
 	return not
 }
 
-// declared lists the names of a file's types and functions.
-func declared(f *ast.File) []string {
-	var names []string
+// declared lists the names of a file's types and functions, and those of its constants, variables, parameters and fields.
+func declared(f *ast.File) (named, other []string) {
+	add := func(idents ...*ast.Ident) {
+		for _, i := range idents {
+			other = append(other, i.Name)
+		}
+	}
 	ast.Inspect(f, func(n ast.Node) bool {
 		switch n := n.(type) {
 		case *ast.FuncDecl:
-			names = append(names, n.Name.Name)
+			named = append(named, n.Name.Name)
 		case *ast.TypeSpec:
-			names = append(names, n.Name.Name)
+			named = append(named, n.Name.Name)
+		case *ast.ValueSpec:
+			add(n.Names...)
+		case *ast.Field:
+			add(n.Names...)
+		case *ast.AssignStmt:
+			if n.Tok == token.DEFINE {
+				add(identifiers(n.Lhs...)...)
+			}
+		case *ast.RangeStmt:
+			if n.Tok == token.DEFINE {
+				add(identifiers(n.Key, n.Value)...)
+			}
 		}
 		return true
 	})
-	return names
+	return named, other
+}
+
+// identifiers are those of the expressions that are names.
+func identifiers(of ...ast.Expr) []*ast.Ident {
+	var out []*ast.Ident
+	for _, e := range of {
+		if i, ok := e.(*ast.Ident); ok {
+			out = append(out, i)
+		}
+	}
+	return out
 }

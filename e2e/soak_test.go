@@ -98,7 +98,7 @@ func (s soaked) holdings(t *testing.T) map[string]int {
 	}
 }
 
-func (s soaked) open(t *testing.T, image string, reseed bool) *session.Session {
+func (s soaked) open(t *testing.T, image string, reseed bool) *session.Live {
 	t.Helper()
 	o := s.options
 	o.Image, o.Reseed = image, reseed
@@ -110,7 +110,7 @@ func (s soaked) open(t *testing.T, image string, reseed bool) *session.Session {
 }
 
 // evaluate runs a cell and returns the value of its last expression.
-func evaluate(t *testing.T, s *session.Session, code string) (value string) {
+func evaluate(t *testing.T, s *session.Live, code string) (value string) {
 	t.Helper()
 	for e, err := range s.Execute(t.Context(), kernel.Request{Code: code}) {
 		if err != nil {

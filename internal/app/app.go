@@ -17,6 +17,7 @@ import (
 
 	"cove/internal/cli"
 	"cove/internal/config"
+	"cove/internal/hub"
 	"cove/internal/keeper"
 	"cove/internal/model"
 	"cove/internal/model/anthropic"
@@ -100,7 +101,7 @@ func sweep(ctx context.Context, c config.Config) {
 }
 
 // open prepares the Python environment and starts a session.
-func open(ctx context.Context, c config.Config, progress io.Writer) (cli.Session, error) {
+func open(ctx context.Context, c config.Config, progress io.Writer) (hub.Live, error) {
 	engine, err := newEngine(c)
 	if err != nil {
 		return nil, err

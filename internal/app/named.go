@@ -100,14 +100,14 @@ func savable(ctx context.Context, c config.Config, b named.Base, progress io.Wri
 }
 
 // asLive keeps a nil session from becoming a Live that is not nil.
-func asLive(s *session.Session, err error) (named.Live, error) {
+func asLive(s *session.Live, err error) (named.Live, error) {
 	if err != nil {
 		return nil, withDoctor(err)
 	}
 	return s, nil
 }
 
-func startNamed(ctx context.Context, c config.Config, o session.Options, from *snapshot.Snapshot, reseed bool, progress io.Writer) (*session.Session, error) {
+func startNamed(ctx context.Context, c config.Config, o session.Options, from *snapshot.Snapshot, reseed bool, progress io.Writer) (*session.Live, error) {
 	if from == nil {
 		return openWarm(ctx, c, o, progress)
 	}

@@ -50,15 +50,15 @@ func NewParts(ctx context.Context, c config.Config, progress io.Writer) (*Parts,
 }
 
 // Open opens a session as a server's pool does: something has run in it.
-func (p *Parts) Open(ctx context.Context, o session.Options) (*session.Session, error) {
+func (p *Parts) Open(ctx context.Context, o session.Options) (*session.Live, error) {
 	return openUsed(ctx, o)
 }
 
 // NewPool returns a pool of up to size sessions from the template, as a server has it; fewer where the memory is short.
-func (p *Parts) NewPool(size int) (*pool.Pool[*session.Session], error) {
+func (p *Parts) NewPool(size int) (*pool.Pool[*session.Live], error) {
 	size, err := pool.SizeFor(size, sessionMemory)
 	if err != nil {
 		return nil, err
 	}
-	return newPool(func(ctx context.Context) (*session.Session, error) { return openUsed(ctx, p.Template) }, size, p.progress), nil
+	return newPool(func(ctx context.Context) (*session.Live, error) { return openUsed(ctx, p.Template) }, size, p.progress), nil
 }

@@ -180,7 +180,7 @@ func (s *server) openHub(context.Context, cli.ServerOptions) (err error) {
 	c := s.cfg
 	s.hub, err = hub.New(hub.Options{
 		Store: s.store.By(s.owner.ID, s.owner.Fenced), Owner: s.owner, Audit: s.store, Log: s.log, Telemetry: s.seen, Models: &models{cfg: c},
-		Sessions: serverSessions(c), Blobs: s.blobs(), Base: s.base(), Unsaved: !c.Saves(),
+		Sessions: serverSessions(c), Contents: s.blobs(), Base: s.base(), Unsaved: !c.Saves(),
 		Prepare: func(ctx context.Context, b named.Base) (*named.Ground, error) { return s.warm.Prepare(ctx, b) },
 		Limits:  hubLimits(c),
 		Quotas:  s.quotas,

@@ -18,7 +18,7 @@ func templates(c config.Config) string { return filepath.Join(c.Folders.Data, "t
 
 // openWarm opens a session from the warm interpreter, where the engine can restore one. A template that does not work is made
 // again, once; where none can be made, the session starts cold and says so.
-func openWarm(ctx context.Context, c config.Config, o session.Options, progress io.Writer) (*session.Session, error) {
+func openWarm(ctx context.Context, c config.Config, o session.Options, progress io.Writer) (*session.Live, error) {
 	saver, ok := o.Engine.(sandbox.Saver)
 	if !ok {
 		return session.Open(ctx, o)
@@ -28,7 +28,7 @@ func openWarm(ctx context.Context, c config.Config, o session.Options, progress 
 		if err == nil {
 			warm := o
 			warm.Image, warm.Reseed = t.Image(), true
-			var s *session.Session
+			var s *session.Live
 			if s, err = session.Open(ctx, warm); err == nil {
 				return s, nil
 			}

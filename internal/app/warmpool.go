@@ -20,12 +20,12 @@ import (
 const sessionMemory = 120 << 20
 
 // newPool returns a pool of what start makes.
-func newPool(start func(context.Context) (*session.Session, error), size int, progress io.Writer) *pool.Pool[*session.Session] {
-	return pool.New(pool.Options[*session.Session]{
+func newPool(start func(context.Context) (*session.Live, error), size int, progress io.Writer) *pool.Pool[*session.Live] {
+	return pool.New(pool.Options[*session.Live]{
 		Size:    size,
 		Make:    start,
-		Discard: func(s *session.Session) { _ = s.Close(context.Background()) }, // what stays is swept by the next command
-		Usable: func(s *session.Session) bool {
+		Discard: func(s *session.Live) { _ = s.Close(context.Background()) }, // what stays is swept by the next command
+		Usable: func(s *session.Live) bool {
 			select {
 			case <-s.Lost():
 				return false
@@ -42,7 +42,7 @@ func newPool(start func(context.Context) (*session.Session, error), size int, pr
 }
 
 // rehearsed runs something in a new session, because what runs first in a restored sandbox runs slowly.
-func rehearsed(ctx context.Context, s *session.Session, err error) (*session.Session, error) {
+func rehearsed(ctx context.Context, s *session.Live, err error) (*session.Live, error) {
 	if err != nil {
 		return nil, err
 	}
@@ -53,7 +53,7 @@ func rehearsed(ctx context.Context, s *session.Session, err error) (*session.Ses
 }
 
 // openUsed opens a session and runs something in it.
-func openUsed(ctx context.Context, o session.Options) (*session.Session, error) {
+func openUsed(ctx context.Context, o session.Options) (*session.Live, error) {
 	s, err := session.Open(ctx, o)
 	return rehearsed(ctx, s, err)
 }
@@ -64,7 +64,7 @@ type warmPool struct {
 	prepare named.Prepare
 	ground  *named.Ground                              // of base
 	again   func(kernels map[string]int) *named.Ground // the same for sessions that had kernels of these names
-	pool    *pool.Pool[*session.Session]
+	pool    *pool.Pool[*session.Live]
 	size    int
 }
 
@@ -94,7 +94,7 @@ func newWarmPool(ctx context.Context, version string, c config.Config, base name
 		return nil, err
 	}
 	p.size = size
-	p.pool = newPool(func(ctx context.Context) (*session.Session, error) {
+	p.pool = newPool(func(ctx context.Context) (*session.Live, error) {
 		s, err := openWarm(ctx, c, o, progress)
 		return rehearsed(ctx, s, err)
 	}, size, progress)

@@ -146,9 +146,9 @@ func roundTripRow() Row {
 		ID: "roundtrip", Title: "round trip of 1+1 in a live session", Rounds: 12, Quick: 3,
 		Measures: []Measure{{ID: "roundtrip", Title: "round trip of 1+1 in a live session", Unit: "ms",
 			Detail: fmt.Sprintf("%d in each of several sessions, one after the other, after %d that do not count.", perRound, warm)}},
-		Able: as[Session](noSession),
+		Able: as[Reusable](noSession),
 		Round: func(ctx context.Context, s Subject, rec Recorder) (err error) {
-			l, err := s.(Session).Open(ctx)
+			l, err := s.(Reusable).Open(ctx)
 			if err != nil {
 				return err
 			}
@@ -177,9 +177,9 @@ func outputRow() Row {
 		ID: "output", Title: "10 MB of output", Rounds: 10, Quick: 3,
 		Measures: []Measure{{ID: "output", Title: "10 MB of output from one execution", Unit: "ms",
 			Detail: "100,000 calls of print with 99 characters; every byte has to arrive."}},
-		Able: as[Session](noSession),
+		Able: as[Reusable](noSession),
 		Round: func(ctx context.Context, s Subject, rec Recorder) (err error) {
-			l, err := s.(Session).Open(ctx)
+			l, err := s.(Reusable).Open(ctx)
 			if err != nil {
 				return err
 			}

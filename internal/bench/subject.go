@@ -46,14 +46,14 @@ type Pooled interface {
 	Claim(ctx context.Context) (Live, error)
 }
 
-// Session is a Subject that can be asked again and again.
-type Session interface {
+// Reusable is a Subject that opens something which runs any number of tasks.
+type Reusable interface {
 	Open(ctx context.Context) (Live, error)
 }
 
 // Stateful is a Subject with many sessions that each keep variables and imports between executions.
 type Stateful interface {
-	Session
+	Reusable
 	// Join opens one of many sessions at once.
 	Join(ctx context.Context) (Live, error)
 	// Footprint is a generous guess at the bytes that a session takes without imports, to keep the machine from thrashing.
@@ -83,7 +83,7 @@ type Watched interface {
 
 // Pausing is a Subject whose sessions can become files. The Lives that it is given are its own.
 type Pausing interface {
-	Session
+	Reusable
 	// Folder makes an empty folder to save to; the caller removes it.
 	Folder() (string, error)
 	// Pause saves l to the empty folder dir; l is gone afterwards, unless it failed.

@@ -43,7 +43,7 @@ func Prepare(ctx context.Context, c config.Config, progress io.Writer) (*Side, e
 // ownSide implements bench.Cove.
 type ownSide struct {
 	parts *app.Parts
-	pool  *pool.Pool[*session.Session]
+	pool  *pool.Pool[*session.Live]
 	start func() // the pool, once: rows that need none are measured without one
 	stop  context.CancelFunc
 	done  chan error

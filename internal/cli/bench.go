@@ -63,17 +63,17 @@ func (f sandboxFlags) config(p *Program) (config.Config, error) {
 
 // bench is a session with the user's files in it, and the folder that receives what comes out.
 type bench struct {
-	Session
+	hub.Live
 	out   *outFolder
-	named *named.Session // the same session when it is kept under a name, or nil
-	warn  io.Writer      // where notices go
+	named *named.LeasedSession // the same session when it is kept under a name, or nil
+	warn  io.Writer            // where notices go
 	err   io.Writer
 
-	hub  *localHub                                         // where what runs is recorded; nil: nowhere
-	own  bool                                              // the user gave the name: that the session is not saved is a failure
-	keep func(ctx context.Context) (*named.Session, error) // gives it a name, so that the conversation can go on with it; nil: it is not kept
-	ran  int                                               // executions of questions
-	tidy func()                                            // removes what is kept of older conversations
+	hub  *localHub                                               // where what runs is recorded; nil: nowhere
+	own  bool                                                    // the user gave the name: that the session is not saved is a failure
+	keep func(ctx context.Context) (*named.LeasedSession, error) // gives it a name, so that the conversation can go on with it; nil: it is not kept
+	ran  int                                                     // executions of questions
+	tidy func()                                                  // removes what is kept of older conversations
 }
 
 // prepare checks everything that can be checked before a sandbox is started.
@@ -112,12 +112,12 @@ func (p *Program) open(ctx context.Context, o opening, inputs []input, out *outF
 	b := &bench{out: out, warn: progress, err: p.Err, hub: o.hub, own: o.session.Session != "", tidy: func() {}}
 	err := b.start(ctx, p, &o, progress)
 	if err == nil {
-		err = put(ctx, b.Session, inputs)
+		err = put(ctx, b.Live, inputs)
 	}
 	if err == nil && b.hub != nil {
-		err = b.hub.attach(ctx, b.attachment(o), b.Session)
+		err = b.hub.attach(ctx, b.attachment(o), b.Live)
 	}
-	if err != nil && b.Session != nil {
+	if err != nil && b.Live != nil {
 		return nil, errors.Join(err, b.discard())
 	}
 	return b, err
@@ -139,10 +139,10 @@ func (b *bench) start(ctx context.Context, p *Program, o *opening, progress io.W
 		}
 	}
 	if name != "" {
-		b.Session, err = hub.LiveOf(b.named)
+		b.Live, err = hub.LiveOf(b.named)
 		b.tell()
 	} else {
-		b.Session, err = p.Open(ctx, o.cfg, progress)
+		b.Live, err = p.Open(ctx, o.cfg, progress)
 	}
 	b.keeping(p, *o)
 	return err
@@ -155,8 +155,8 @@ func (b *bench) keeping(p *Program, o opening) {
 	}
 	store := p.store(o.cfg)
 	b.tidy = func() { tidyKept(store, o.kept, o.cfg.Session.Conversations) }
-	b.keep = func(ctx context.Context) (*named.Session, error) {
-		return store.Adopt(ctx, o.kept, p.namedOptions(o.kept, o, io.Discard), b.Session, b.ran)
+	b.keep = func(ctx context.Context) (*named.LeasedSession, error) {
+		return store.Adopt(ctx, o.kept, p.namedOptions(o.kept, o, io.Discard), b.Live, b.ran)
 	}
 }
 
@@ -302,7 +302,7 @@ func (b *bench) killed(hard context.Context) (stop func() bool) {
 // Execute runs code in the session, and records that where the command does.
 func (b *bench) Execute(ctx context.Context, req kernel.Request) iter.Seq2[kernel.Event, error] {
 	if b.hub == nil {
-		return b.Session.Execute(ctx, req)
+		return b.Live.Execute(ctx, req)
 	}
 	return b.hub.execute(ctx, req)
 }

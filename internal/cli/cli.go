@@ -46,7 +46,7 @@ type Program struct {
 	// Signals delivers interrupts and requests to end; nil means that none ever come.
 	Signals <-chan os.Signal
 	// Open starts a sandbox with a session in it. Progress is said to progress, which may be io.Discard.
-	Open func(ctx context.Context, c config.Config, progress io.Writer) (Session, error)
+	Open func(ctx context.Context, c config.Config, progress io.Writer) (hub.Live, error)
 	// Prepare finds what a session with a name stands on; see named.Options. Progress is as for Open.
 	Prepare func(c config.Config, progress io.Writer) named.Prepare
 	// Outlook says what becomes of the command line's and the server's sessions on the disk with this cove. It changes nothing.
@@ -77,10 +77,6 @@ type Program struct {
 	// PlotlyScript is the path of plotly.js in the Python environment, or "".
 	PlotlyScript func(config.Config) string
 }
-
-// Session is a session in memory; *session.Session is one. The host file of PutFile must stay while the session lives, because a session that loses its
-// sandbox puts it in again.
-type Session = hub.Live
 
 // command is one subcommand. The int is the exit code when there is no error.
 type command interface {

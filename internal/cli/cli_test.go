@@ -115,7 +115,7 @@ func run(t *testing.T, s *scripted, setup func(dir string, p *cli.Program), args
 	var out, errs bytes.Buffer
 	p := &cli.Program{
 		In: strings.NewReader(""), Out: &out, Err: &errs, Getenv: environment, Config: cfg,
-		Open: func(_ context.Context, c config.Config, _ io.Writer) (cli.Session, error) {
+		Open: func(_ context.Context, c config.Config, _ io.Writer) (hub.Live, error) {
 			if s.opened != nil {
 				*s.opened = [3]bool{c.Packages.Install, c.Packages.Offline, c.Packages.Build}
 			}
@@ -198,7 +198,7 @@ func TestMistakesAreFoundBeforeAnythingStarts(t *testing.T) {
 			_ = os.MkdirAll(filepath.Join(dir, filepath.Dir(name)), 0o755)
 			_ = os.WriteFile(filepath.Join(dir, name), nil, 0o600)
 		}
-		p.Open = func(context.Context, config.Config, io.Writer) (cli.Session, error) {
+		p.Open = func(context.Context, config.Config, io.Writer) (hub.Live, error) {
 			t.Error("a sandbox was started")
 			return nil, errors.New("started")
 		}

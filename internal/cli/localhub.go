@@ -94,7 +94,7 @@ func (h *localHub) wait(ctx context.Context) (*Records, error) {
 }
 
 // attach has the hub use the command's session.
-func (h *localHub) attach(ctx context.Context, a hub.Attachment, s Session) error {
+func (h *localHub) attach(ctx context.Context, a hub.Attachment, s hub.Live) error {
 	records, err := h.wait(ctx)
 	if err != nil {
 		return err

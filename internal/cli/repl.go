@@ -63,7 +63,7 @@ func (c *replCmd) run(ctx context.Context, p *Program) (code int, err error) {
 		defer end.stop()
 		b.settle(end.hard, &code, &err)
 	}()
-	s, _ := b.Session.(completer)
+	s, _ := b.Live.(completer)
 	e, err := newEditor(p, filepath.Join(cfg.Folders.Data, "history"), s)
 	if err != nil {
 		return 0, err

@@ -58,7 +58,7 @@ func (p *Program) store(cfg config.Config) named.Store {
 	return named.Store{Dir: cfg.Folders.Sessions}
 }
 
-func (p *Program) openNamed(ctx context.Context, name string, o opening, progress io.Writer) (*named.Session, error) {
+func (p *Program) openNamed(ctx context.Context, name string, o opening, progress io.Writer) (*named.LeasedSession, error) {
 	return p.store(o.cfg).Open(ctx, name, p.namedOptions(name, o, progress))
 }
 

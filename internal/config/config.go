@@ -23,7 +23,7 @@ type Config struct {
 	Folders  Folders  `toml:"folders" doc:"Where things are kept on this machine. Folders are absolute paths, but for out."`
 	Sandbox  Sandbox  `toml:"sandbox" doc:"What code runs in."`
 	Packages Packages `toml:"packages" doc:"The Python environment, and what is installed on top of it. Why so: [packages.md](packages.md)."`
-	Session  Session  `toml:"session" doc:"How long a session lasts, and what is kept of it. More: [sessions.md](sessions.md)."`
+	Session  Sessions `toml:"session" doc:"How long a session lasts, and what is kept of it. More: [sessions.md](sessions.md)."`
 	Models   Models   `toml:"models" doc:"The language models, and how they are reached."`
 	Turn     Turn     `toml:"turn" doc:"Bounds of one question to a model."`
 	Serve    Serve    `toml:"serve" doc:"How cove serve is reached, and how it begins and ends. More: [serve.md](serve.md)."`
@@ -60,7 +60,7 @@ func Default(getenv func(string) string) Config {
 			Set: "standard", Install: true, MinAge: Duration(3 * 24 * time.Hour), NewName: Duration(90 * 24 * time.Hour), MaxUnknown: 20,
 			MaxCount: 150, MaxDownload: 4 << 30, MaxUnpacked: 12 << 30, MaxFiles: 200_000, Timeout: Duration(300e9),
 		},
-		Session: Session{Idle: Duration(900e9), Life: Duration(30 * 24 * time.Hour), UndoDepth: 10, Conversations: 5, CarryVariables: true},
+		Session: Sessions{Idle: Duration(900e9), Life: Duration(30 * 24 * time.Hour), UndoDepth: 10, Conversations: 5, CarryVariables: true},
 		Models:  Models{ConnectTimeout: Duration(10e9), FirstTokenTimeout: Duration(120e9), StallTimeout: Duration(60e9)},
 		Turn:    Turn{MaxSteps: 20, MaxTokens: 1_000_000, MaxTime: Duration(900e9)},
 		Serve:   Serve{Listen: List{"127.0.0.1:8700"}, DrainTimeout: Duration(30e9), Pool: 8},

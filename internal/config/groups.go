@@ -40,8 +40,8 @@ type Packages struct {
 	Timeout      Duration `toml:"timeout" flat:"packages_timeout" env:"COVE_PACKAGES_TIMEOUT" doc:"wall clock of one installation"`
 }
 
-// Session is how long a session lasts, and what is kept of it.
-type Session struct {
+// Sessions are how long a session lasts, and what is kept of it.
+type Sessions struct {
 	Idle           Duration `toml:"idle" flat:"session_idle" env:"COVE_SESSION_IDLE" flag:"--for" zero:"for ever" doc:"how long a session that was brought into memory may be unused before it is paused"`
 	Life           Duration `toml:"life" flat:"session_life" env:"COVE_SESSION_LIFE" zero:"never" doc:"after which a session of the server that nobody extends is deleted"`
 	UndoDepth      int      `toml:"undo_depth" flat:"undo_depth" env:"COVE_UNDO_DEPTH" unit:"executions" doc:"how many executions of a session can be undone; each takes a snapshot's room on the disk"`

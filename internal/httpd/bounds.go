@@ -17,7 +17,7 @@ type Limits struct {
 	// Of both rates, what was not used in this many seconds may come at once.
 	Burst       float64
 	InFlight    int           // requests that are served at the same time, streams too
-	Wait        time.Duration // that a request waits for its turn
+	Wait        time.Duration // that a request is queued
 	Connections int           // open connections
 
 	Body   int64 // bytes of a request

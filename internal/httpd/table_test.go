@@ -62,7 +62,7 @@ func newWhole(t *testing.T) *whole {
 	must(t, err)
 	h, err := hub.New(hub.Options{
 		Limits: hub.DefaultLimits(), Turns: interpreter.DefaultLimits(),
-		Store: db, Audit: db, Models: models{}, Blobs: t.TempDir(), Sessions: named.Store{Dir: t.TempDir()},
+		Store: db, Audit: db, Models: models{}, Contents: t.TempDir(), Sessions: named.Store{Dir: t.TempDir()},
 		Prepare: func(context.Context, named.Base) (*named.Ground, error) {
 			return nil, problem.New(problem.Unavailable, "gvisor_unusable", "no sandbox in this test")
 		},

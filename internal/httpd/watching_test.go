@@ -88,7 +88,7 @@ func newStack(t *testing.T) *stack {
 	}})
 	must(t, err)
 	engine := localengine.New(localengine.Options{State: t.TempDir()})
-	boxes := pool.New(pool.Options[*session.Session]{Make: func(ctx context.Context) (*session.Session, error) {
+	boxes := pool.New(pool.Options[*session.Live]{Make: func(ctx context.Context) (*session.Live, error) {
 		return session.Open(ctx, session.Options{Engine: engine, Env: env})
 	}})
 	db, err := store.Open(t.Context(), store.Options{Database: filepath.Join(t.TempDir(), "cove.db")})
@@ -99,7 +99,7 @@ func newStack(t *testing.T) *stack {
 	h, err := hub.New(hub.Options{
 		Limits: hub.DefaultLimits(), Turns: interpreter.DefaultLimits(),
 		Store: db, Audit: db, Log: logger, Telemetry: tel, Models: scripted{}, Sessions: named.Store{Dir: filepath.Join(t.TempDir(), "sessions")},
-		Blobs: t.TempDir(), Base: named.Base{Engine: "local", Packages: "standard", Limits: limits}, Unsaved: true,
+		Contents: t.TempDir(), Base: named.Base{Engine: "local", Packages: "standard", Limits: limits}, Unsaved: true,
 		Prepare: func(context.Context, named.Base) (*named.Ground, error) {
 			return &named.Ground{
 				Key: snapshot.Key{Engine: "local", Environment: "one", Guest: "1", Limits: limits.Limits}, Python: env.Version,

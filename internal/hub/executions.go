@@ -187,7 +187,7 @@ func (h *Hub) InterruptExecution(ctx context.Context, who auth.Principal, id str
 	e, err := Execution{}, who.Require(auth.SessionsExecute)
 	if err == nil {
 		h.mu.Lock()
-		if t := h.tasks[id]; t != nil && t.project == who.Project {
+		if t := h.executions[id]; t != nil && t.project == who.Project {
 			t.stop(errStopped) // also while the store is away
 		}
 		h.mu.Unlock()
@@ -219,7 +219,7 @@ func (h *Hub) Follow(ctx context.Context, who auth.Principal, id string, after i
 // toFollow returns what has to be known of an execution to follow it. For one that runs here the store is not asked.
 func (h *Hub) toFollow(ctx context.Context, project, execution string) (Execution, error) {
 	h.mu.Lock()
-	t := h.tasks[execution]
+	t := h.executions[execution]
 	h.mu.Unlock()
 	if t != nil && t.project == project {
 		return Execution{ID: execution, Project: project, Turn: t.of, Owner: h.me()}, nil

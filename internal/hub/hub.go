@@ -40,7 +40,7 @@ type Options struct {
 	Prepare  named.Prepare
 	Base     named.Base // what a new session is made of
 	Unsaved  bool       // its engine cannot save sessions
-	Blobs    string     // folder of file contents, by hash
+	Contents    string     // folder of file contents, by hash
 	Models   Models
 	Limits   Limits
 	Audit    audit.Log
@@ -74,7 +74,7 @@ type ModelInfo struct {
 	Default  bool
 }
 
-// Live is a session in memory: *session.Session behind named.Live.
+// Live is a session in memory: *session.Live behind named.Live.
 type Live interface {
 	named.Live
 	Kernels
@@ -144,19 +144,19 @@ type Hub struct {
 	lost      atomic.Int64 // executions, turns and sessions that Recover found lost
 	rowsLate  atomic.Int64 // audit rows that are written behind their requests
 
-	mu       sync.Mutex
-	draining bool
-	away     time.Time      // since when the store takes no record, of the drain at most; zero while it does
-	lacks    *problem.Error // what it said then
-	owing    int            // records that the store has not taken because it is away
-	busy     int            // begun work that has not ended
-	freed    chan struct{}  // closed and made anew when room may have become free
-	seats    map[string]*seat
-	tasks    map[string]*task
-	flying   map[string]int // unfinished executions by project and by key
-	logs     map[string]*eventLog
-	promises map[string]*promise
-	capacity int // sessions in memory
+	mu         sync.Mutex
+	draining   bool
+	away       time.Time      // since when the store takes no record, of the drain at most; zero while it does
+	lacks      *problem.Error // what it said then
+	owing      int            // records that the store has not taken because it is away
+	busy       int            // begun work that has not ended
+	freed      chan struct{}  // closed and made anew when room may have become free
+	seats      map[string]*seat
+	executions map[string]*liveExecution
+	flying     map[string]int // unfinished executions by project and by key
+	logs       map[string]*eventLog
+	promises   map[string]*promise
+	capacity   int // sessions in memory
 }
 
 // Page says which part of a list is wanted: Limit entries (1 to 100; 0 means 20) after the cursor that the last page gave.
@@ -207,13 +207,13 @@ func New(o Options) (*Hub, error) {
 	}
 	h := &Hub{
 		o: o, log: o.Log, slots: newSlots(o.Limits.Executions), freed: make(chan struct{}), capacity: capacity(o.Limits.Sessions),
-		seats: map[string]*seat{}, tasks: map[string]*task{}, flying: map[string]int{}, logs: map[string]*eventLog{}, promises: map[string]*promise{},
+		seats: map[string]*seat{}, executions: map[string]*liveExecution{}, flying: map[string]int{}, logs: map[string]*eventLog{}, promises: map[string]*promise{},
 	}
 	h.working, h.interrupt = context.WithCancelCause(context.Background())
 	h.ended, h.end = context.WithCancel(telemetry.With(context.Background(), o.Telemetry))
 	h.commit = &committer{store: o.Store, log: o.Log, spawn: h.spawn, full: make(chan struct{}, 1), dirty: map[*eventLog]bool{}}
 	h.meter = newMeter(h)
-	h.contents = newContents(o.Blobs)
+	h.contents = newContents(o.Contents)
 	h.gauge = &gauge{look: o.Room}
 	h.show(o.Telemetry)
 	return h, nil

@@ -58,7 +58,7 @@ func (h *Hub) StopKernel(ctx context.Context, who auth.Principal, session, name 
 	if err == nil {
 		err = h.use(ctx, who, session, func(ctx context.Context, l Live) error {
 			h.mu.Lock()
-			for _, t := range h.tasks {
+			for _, t := range h.executions {
 				if t.session == session && t.kernel == name {
 					t.stop(errStopped)
 				}

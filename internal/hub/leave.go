@@ -233,7 +233,7 @@ func (h *Hub) destroy(ctx context.Context, id string) error {
 	s := h.seats[id]
 	if s != nil {
 		s.cancel(sessionGone())
-		for _, t := range h.tasks {
+		for _, t := range h.executions {
 			if t.session == id {
 				t.stop(sessionGone())
 			}

@@ -31,7 +31,7 @@ type seat struct {
 	tally            tally
 
 	// Guarded by Hub.mu.
-	name             *named.Session
+	name             *named.LeasedSession
 	live             Live
 	lost             <-chan struct{}
 	granted          bool // the session counts for the limits
@@ -446,14 +446,14 @@ func (h *Hub) become(ctx context.Context, s *seat, state SessionState, reason st
 
 // sessionLive is a session in memory whose kernels and packages are those behind the named session.
 type sessionLive struct {
-	*named.Session
+	*named.LeasedSession
 	Kernels
 	TreeReader
 	Installer
 }
 
 // LiveOf returns a named session as a Live.
-func LiveOf(s *named.Session) (Live, error) {
+func LiveOf(s *named.LeasedSession) (Live, error) {
 	if l, ok := any(s).(Live); ok {
 		return l, nil
 	}
@@ -461,7 +461,7 @@ func LiveOf(s *named.Session) (Live, error) {
 	if !ok {
 		return nil, fmt.Errorf("a %T cannot be a server's session", s.Live)
 	}
-	return sessionLive{Session: s, Kernels: inner, TreeReader: inner, Installer: inner}, nil
+	return sessionLive{LeasedSession: s, Kernels: inner, TreeReader: inner, Installer: inner}, nil
 }
 
 // watch evicts a session whose sandbox dies while the session is unused.

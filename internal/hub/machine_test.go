@@ -83,7 +83,7 @@ func (y *toy) Execute(ctx context.Context, req kernel.Request) iter.Seq2[kernel.
 		if y.unheard() && !yield(kernel.Rollback{Reason: "its sandbox was lost"}, nil) {
 			return
 		}
-		if y.m.doomed.Swap(false) {
+		if y.m.losesSandbox.Swap(false) {
 			req.Code = "die"
 		}
 		whole := ctx
@@ -231,17 +231,17 @@ func (y *toy) Install(context.Context, []require.Requirement, func(install.Progr
 
 // toys is the machine that they run on.
 type toys struct {
-	mu      sync.Mutex
-	gates   map[string]chan struct{}
-	running int
-	most    int
-	starts  int
-	last    *toy
-	refuse  error
-	shut    chan struct{} // what is saved waits for it to be closed
-	full    bool          // the disk has no room for what is saved
-	files   []kernel.File // what every workspace has
-	doomed  atomic.Bool   // what runs next loses its sandbox
+	mu           sync.Mutex
+	gates        map[string]chan struct{}
+	running      int
+	most         int
+	starts       int
+	last         *toy
+	refuse       error
+	shut         chan struct{} // what is saved waits for it to be closed
+	full         bool          // the disk has no room for what is saved
+	files        []kernel.File // what every workspace has
+	losesSandbox atomic.Bool   // what runs next loses its sandbox
 
 	burned   time.Duration // processor time
 	measures bool          // it is known
@@ -366,7 +366,7 @@ func lifeOf(t *testing.T, dir string, s *store.Store, who owner.Options, change 
 	}
 	l := &life{t: t, dir: dir, store: s, toys: &toys{}, own: own}
 	o := hub.Options{
-		Store: s.By(own.ID, own.Fenced), Owner: own, Sessions: named.Store{Dir: filepath.Join(dir, "sessions")}, Prepare: l.toys.prepare, Audit: s, Blobs: filepath.Join(dir, "blobs"),
+		Store: s.By(own.ID, own.Fenced), Owner: own, Sessions: named.Store{Dir: filepath.Join(dir, "sessions")}, Prepare: l.toys.prepare, Audit: s, Contents: filepath.Join(dir, "blobs"),
 		Base:   named.Base{Engine: "toys", Packages: "standard", Limits: named.LimitsOf(sandbox.Limits{})},
 		Limits: hub.DefaultLimits(), Turns: interpreter.DefaultLimits(),
 	}

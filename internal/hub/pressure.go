@@ -101,7 +101,7 @@ func (h *Hub) evictOldest(ctx context.Context, but string) bool {
 // Where nothing can be given back it waits a little, and refuses only when hardly any memory is left at all.
 func (h *Hub) spare(ctx context.Context, session string) error {
 	h.mu.Lock()
-	begun := int64(len(h.tasks) + 1)
+	begun := int64(len(h.executions) + 1)
 	h.mu.Unlock()
 	wanted := func(r memory.Room) int64 { return min(begun*r.Growth(), r.Total/2) }
 	until := time.Now().Add(roomPatience)

@@ -8,10 +8,10 @@ import (
 )
 
 // line is the executions of one kernel, in the order in which they came. The first one runs, or waits for a slot. Guarded by Hub.mu.
-type line struct{ tasks []*task }
+type line struct{ executions []*liveExecution }
 
-// task is an execution that has not ended.
-type task struct {
+// liveExecution is an execution that has not ended.
+type liveExecution struct {
 	id, session, kernel, project, key string
 
 	of string // the turn that it is a step of; "" for none
@@ -25,35 +25,35 @@ type task struct {
 }
 
 // byKey is what counts the executions of its key.
-func (t *task) byKey() string { return t.project + " " + t.key }
+func (t *liveExecution) byKey() string { return t.project + " " + t.key }
 
 // join puts a task at the end of its kernel's line. waiting is how many may wait there. The caller holds Hub.mu.
-func (s *seat) join(t *task, waiting int) bool {
+func (s *seat) join(t *liveExecution, waiting int) bool {
 	l := s.lines[t.kernel]
 	if l == nil {
 		l = &line{}
 		s.lines[t.kernel] = l
 	}
-	if len(l.tasks) > waiting {
+	if len(l.executions) > waiting {
 		return false
 	}
-	l.tasks = append(l.tasks, t)
-	if len(l.tasks) == 1 {
+	l.executions = append(l.executions, t)
+	if len(l.executions) == 1 {
 		close(t.front)
 	}
 	return true
 }
 
 // leave takes a task out of its line. The caller holds Hub.mu.
-func (s *seat) leave(t *task) {
+func (s *seat) leave(t *liveExecution) {
 	l := s.lines[t.kernel]
-	at := slices.Index(l.tasks, t)
-	l.tasks = slices.Delete(l.tasks, at, at+1)
+	at := slices.Index(l.executions, t)
+	l.executions = slices.Delete(l.executions, at, at+1)
 	switch {
-	case len(l.tasks) == 0:
+	case len(l.executions) == 0:
 		delete(s.lines, t.kernel)
 	case at == 0:
-		close(l.tasks[0].front)
+		close(l.executions[0].front)
 	}
 }
 

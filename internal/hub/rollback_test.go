@@ -256,7 +256,7 @@ func TestASandboxThatDiesInSilenceIsSaid(t *testing.T) {
 	}{
 		"between two steps":    {between: func(m *toys) { m.last.die() }},
 		"found by a look":      {files: table, early: func(m *toys) { m.last.die() }},
-		"while a look goes on": {files: table, early: func(m *toys) { m.doomed.Store(true) }},
+		"while a look goes on": {files: table, early: func(m *toys) { m.losesSandbox.Store(true) }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -92,7 +92,7 @@ func (h *Hub) settled(ctx context.Context, e *Execution, first bool, err error) 
 
 // admit puts an execution into its kernel's line and records it, with the audit row of the request: as running when nothing keeps it from
 // that, which saves recording that later, or else as queued. The session is held.
-func (h *Hub) admit(ctx context.Context, e Execution, asked ...audit.Row) (Execution, *task, error) {
+func (h *Hub) admit(ctx context.Context, e Execution, asked ...audit.Row) (Execution, *liveExecution, error) {
 	if most := h.o.Limits.Code; len(e.Code) > most {
 		return e, nil, problem.New(problem.Invalid, "code_too_large", fmt.Sprintf("the code has more than %d MiB", most>>20)).WithHint("put data into a file and read it from there")
 	}
@@ -106,7 +106,7 @@ func (h *Hub) admit(ctx context.Context, e Execution, asked ...audit.Row) (Execu
 		e.Kernel = mainKernel
 	}
 	e.State, e.Created, e.Owner = ExecutionQueued, h.now(), h.me()
-	t := &task{id: e.ID, session: e.Session, kernel: e.Kernel, project: e.Project, key: e.Key, of: e.Turn, front: make(chan struct{}), came: time.Now()}
+	t := &liveExecution{id: e.ID, session: e.Session, kernel: e.Kernel, project: e.Project, key: e.Key, of: e.Turn, front: make(chan struct{}), came: time.Now()}
 	ctx, t.over = telemetry.Span(ctx, spanExecution, slog.String("execution", e.ID), slog.String("session", e.Session), slog.String("kernel", e.Kernel))
 	t.ctx, t.stop = context.WithCancelCause(ctx)
 	if err := h.enter(ctx, t); err != nil {
@@ -136,7 +136,7 @@ func (h *Hub) loseUnrecorded(e Execution) {
 }
 
 // enter makes a task one of its session's.
-func (h *Hub) enter(ctx context.Context, t *task) error {
+func (h *Hub) enter(ctx context.Context, t *liveExecution) error {
 	limits, err := h.quotas(ctx, t.project, t.key)
 	if err != nil {
 		return err
@@ -162,21 +162,21 @@ func (h *Hub) enter(ctx context.Context, t *task) error {
 	case !s.join(t, h.o.Limits.Queue):
 		return exhausted("queue_full", "too many executions wait for this kernel")
 	}
-	h.tasks[t.id] = t
+	h.executions[t.id] = t
 	h.flying[t.project]++
 	h.flying[t.byKey()]++
 	return nil
 }
 
 // exit is the end of a task.
-func (h *Hub) exit(t *task) {
+func (h *Hub) exit(t *liveExecution) {
 	t.stop(nil)
 	if t.placed {
 		h.slots.give()
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	delete(h.tasks, t.id)
+	delete(h.executions, t.id)
 	h.seats[t.session].leave(t)
 	for _, who := range []string{t.project, t.byKey()} {
 		if h.flying[who]--; h.flying[who] <= 0 {
@@ -186,7 +186,7 @@ func (h *Hub) exit(t *task) {
 }
 
 // perform runs an admitted execution. end records that it is over; failed is what the session said instead of a Done.
-func (h *Hub) perform(ctx context.Context, t *task, e Execution, req kernel.Request, emit emitter, end func(e *Execution, done kernel.Done, failed error) error) (Execution, error) {
+func (h *Hub) perform(ctx context.Context, t *liveExecution, e Execution, req kernel.Request, emit emitter, end func(e *Execution, done kernel.Done, failed error) error) (Execution, error) {
 	defer h.exit(t)
 	var done kernel.Done
 	var failed error
@@ -229,7 +229,7 @@ func (h *Hub) started(ctx context.Context, e *Execution) {
 }
 
 // queue waits for the kernel and for a slot, where the task has none yet.
-func (h *Hub) queue(t *task) (err error) {
+func (h *Hub) queue(t *liveExecution) (err error) {
 	_, over := telemetry.Step(t.ctx, telemetry.StageQueue)
 	defer func() { over(err) }()
 	select {
@@ -253,7 +253,7 @@ func (h *Hub) queue(t *task) (err error) {
 type emitter func(ctx context.Context, event Event) error
 
 // execute runs the code and emits all but the Done.
-func (h *Hub) execute(t *task, req kernel.Request, emit emitter) (done kernel.Done, err error) {
+func (h *Hub) execute(t *liveExecution, req kernel.Request, emit emitter) (done kernel.Done, err error) {
 	h.mu.Lock()
 	live := h.seats[t.session].live
 	h.mu.Unlock()

@@ -34,7 +34,7 @@ func (h *Hub) show(t *telemetry.Telemetry) {
 		running := h.slots.taken()
 		h.mu.Lock()
 		defer h.mu.Unlock()
-		return float64(max(0, len(h.tasks)-running))
+		return float64(max(0, len(h.executions)-running))
 	})
 	t.Gauge("cove_turns_running", "Turns that run.", func() float64 { return float64(h.turns.count()) })
 }
@@ -51,7 +51,7 @@ func (h *Hub) sessionSeen(ctx context.Context, change, session, project string, 
 }
 
 // executionSeen measures and logs the end of an execution.
-func (h *Hub) executionSeen(t *task, e Execution) {
+func (h *Hub) executionSeen(t *liveExecution, e Execution) {
 	ctx, outcome := t.ctx, string(e.State)
 	telemetry.Count(ctx, telemetry.Executions, 1, outcome)
 	telemetry.Observe(ctx, telemetry.Wall, e.Wall, outcome)

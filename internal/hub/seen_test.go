@@ -184,7 +184,7 @@ func tripper(b *testing.B, tel *telemetry.Telemetry) func() {
 	machine := &toys{}
 	h, err := hub.New(hub.Options{
 		Limits: hub.DefaultLimits(), Turns: interpreter.DefaultLimits(),
-		Store: db, Sessions: named.Store{Dir: filepath.Join(b.TempDir(), "sessions")}, Prepare: machine.prepare, Audit: db, Blobs: b.TempDir(), Telemetry: tel,
+		Store: db, Sessions: named.Store{Dir: filepath.Join(b.TempDir(), "sessions")}, Prepare: machine.prepare, Audit: db, Contents: b.TempDir(), Telemetry: tel,
 		Base: named.Base{Engine: "toys", Packages: "standard", Limits: named.LimitsOf(sandbox.Limits{})},
 	})
 	if err != nil {

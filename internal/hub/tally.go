@@ -86,7 +86,7 @@ func (y *tally) leave(l Live, s *share) {
 
 // metered measures the processor time of the execution that begins. ended returns it, at most what the session's processors can do in the
 // time that the execution took, or 0 when it is not known.
-func (h *Hub) metered(t *task) (ended func(wall time.Duration) time.Duration) {
+func (h *Hub) metered(t *liveExecution) (ended func(wall time.Duration) time.Duration) {
 	h.mu.Lock()
 	s := h.seats[t.session]
 	live := s.live

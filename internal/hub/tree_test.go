@@ -22,7 +22,7 @@ import (
 )
 
 // A session is what a server needs.
-var _ hub.Live = (*session.Session)(nil)
+var _ hub.Live = (*session.Live)(nil)
 
 // folder is a workspace that is a map.
 type folder struct {

@@ -300,4 +300,4 @@ func (m metered) Stream(ctx context.Context, req model.Request) iter.Seq2[model.
 	}
 }
 
-var _ interpreter.Session = (*stepper)(nil)
+var _ interpreter.Executor = (*stepper)(nil)

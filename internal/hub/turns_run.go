@@ -178,7 +178,7 @@ func (h *Hub) converse(p *plan, l *liveTurn) (answer interpreter.Answer, err err
 
 // listen follows the interpreter. steps is nil without Python.
 func (h *Hub) listen(ctx context.Context, p *plan, l *liveTurn, steps *stepper) (answer interpreter.Answer, err error) {
-	var session interpreter.Session
+	var session interpreter.Executor
 	if steps != nil {
 		session = steps
 	}

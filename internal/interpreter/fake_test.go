@@ -371,12 +371,12 @@ func tools() model.Capabilities { return model.Capabilities{Tools: true} }
 // conversation keeps what was said in turns with one session.
 type conversation struct {
 	model    model.Model
-	session  interpreter.Session
+	session  interpreter.Executor
 	limits   interpreter.Limits
 	messages []model.Message
 }
 
-func newConversation(m model.Model, s interpreter.Session, l interpreter.Limits) *conversation {
+func newConversation(m model.Model, s interpreter.Executor, l interpreter.Limits) *conversation {
 	return &conversation{model: m, session: s, limits: l}
 }
 

@@ -24,8 +24,8 @@ import (
 	"cove/internal/problem"
 )
 
-// Session is what the interpreter needs of a session.
-type Session interface {
+// Executor runs the code that the model writes: what the interpreter needs of a session.
+type Executor interface {
 	// Execute runs code and yields what it emits, a kernel.Done last. An error means that the session cannot go on.
 	Execute(ctx context.Context, req kernel.Request) iter.Seq2[kernel.Event, error]
 	// Files lists the workspace's files. Paths are relative to it, sizes in bytes; Created has no meaning.

@@ -53,7 +53,7 @@ func (s *Stopped) Unwrap() error { return s.Err }
 
 // Run runs one turn and yields what happens, an Answer last. The error that ends a turn is a *Stopped: a problem of the model, of the session, or one of kind
 // Canceled when ctx was cancelled. Breaking off the range stops the turn.
-func Run(ctx context.Context, m model.Model, s Session, l Limits, t Turn) iter.Seq2[Event, error] {
+func Run(ctx context.Context, m model.Model, s Executor, l Limits, t Turn) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		turn := newTurn(m, s, l, t, yield)
 		messages, err := turn.whole(ctx)
@@ -72,7 +72,7 @@ type learned struct {
 	blind  bool // it refused images
 }
 
-func newTurn(m model.Model, s Session, l Limits, spec Turn, yield func(Event, error) bool) *turn {
+func newTurn(m model.Model, s Executor, l Limits, spec Turn, yield func(Event, error) bool) *turn {
 	t := &turn{model: m, session: s, limits: l, spec: spec, yield: yield, told: map[string]bool{}}
 	t.end = deadlineIn(t.limits.Time)
 	t.deadline = t.end.add(-min(lastAnswer, t.limits.Time/4))

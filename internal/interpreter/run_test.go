@@ -23,7 +23,7 @@ type heard struct {
 	calls map[int]model.ToolCall // as their events gave them
 }
 
-func run(t *testing.T, ctx context.Context, m *scripted, s interpreter.Session, l interpreter.Limits, turn interpreter.Turn) heard {
+func run(t *testing.T, ctx context.Context, m *scripted, s interpreter.Executor, l interpreter.Limits, turn interpreter.Turn) heard {
 	t.Helper()
 	h := heard{told: told{code: map[int]string{}}, calls: map[int]model.ToolCall{}}
 	for event, err := range interpreter.Run(ctx, m, s, l, turn) {
@@ -311,7 +311,7 @@ func TestNothingIsCalledWithoutLeave(t *testing.T) {
 			t.Parallel()
 			m := &scripted{t: t, can: tools(), script: []says{text("```python\nprint(1)\n```\nLet me run it.")}}
 			turn.History, turn.Input = history, user("go on")
-			var s interpreter.Session
+			var s interpreter.Executor
 			if turn.Python {
 				s = &session{}
 			}

@@ -25,7 +25,7 @@ const cutLimit = 2
 // turn is one question on its way to an answer.
 type turn struct {
 	model    model.Model
-	session  Session
+	session  Executor
 	limits   Limits
 	spec     Turn
 	python   bool // code may be run

@@ -22,8 +22,8 @@ import (
 	"cove/internal/sandbox"
 )
 
-// box is a sandbox whose guest greets with the number of its connection and then sends back what it gets, until it gets a line "end".
-type box struct {
+// fakeSandbox is a sandbox whose guest greets with the number of its connection and then sends back what it gets, until it gets a line "end".
+type fakeSandbox struct {
 	done  chan struct{}
 	cause error
 	once  sync.Once
@@ -34,21 +34,21 @@ type box struct {
 	stale atomic.Int32 // so many connections are severed before they are dialed
 }
 
-func newBox() *box { return &box{done: make(chan struct{})} }
+func newFakeSandbox() *fakeSandbox { return &fakeSandbox{done: make(chan struct{})} }
 
-func (b *box) ID() string             { return "sbx-1" }
-func (b *box) Layout() sandbox.Layout { return sandbox.NewLayout("/workspace", "/tmp", nil) }
-func (b *box) Done() <-chan struct{}  { return b.done }
-func (b *box) Cause() error           { return b.cause }
+func (b *fakeSandbox) ID() string             { return "sbx-1" }
+func (b *fakeSandbox) Layout() sandbox.Layout { return sandbox.NewLayout("/workspace", "/tmp", nil) }
+func (b *fakeSandbox) Done() <-chan struct{}  { return b.done }
+func (b *fakeSandbox) Cause() error           { return b.cause }
 
-func (b *box) end(cause error) {
+func (b *fakeSandbox) end(cause error) {
 	b.once.Do(func() {
 		b.cause = cause
 		close(b.done)
 	})
 }
 
-func (b *box) Stop(context.Context) error {
+func (b *fakeSandbox) Stop(context.Context) error {
 	b.end(nil)
 	return nil
 }
@@ -66,7 +66,7 @@ func severed() (io.ReadWriteCloser, error) {
 	return net.FileConn(near)
 }
 
-func (b *box) Dial(context.Context) (io.ReadWriteCloser, error) {
+func (b *fakeSandbox) Dial(context.Context) (io.ReadWriteCloser, error) {
 	if b.stale.Add(-1) >= 0 {
 		return severed()
 	}
@@ -87,21 +87,21 @@ func (b *box) Dial(context.Context) (io.ReadWriteCloser, error) {
 			}
 		}
 	}()
-	return &guest{Conn: near, box: b}, nil
+	return &guest{Conn: near, fakeSandbox: b}, nil
 }
 
 type guest struct {
 	net.Conn
-	box  *box
-	once sync.Once
+	fakeSandbox *fakeSandbox
+	once        sync.Once
 }
 
 func (g *guest) Close() error {
-	g.once.Do(func() { g.box.open.Add(-1) })
+	g.once.Do(func() { g.fakeSandbox.open.Add(-1) })
 	return g.Conn.Close()
 }
 
-func (b *box) Checkpoint(_ context.Context, dir string, keep bool) error {
+func (b *fakeSandbox) Checkpoint(_ context.Context, dir string, keep bool) error {
 	if b.open.Load() > 0 {
 		return errors.New("the guest is connected")
 	}
@@ -113,7 +113,7 @@ func (b *box) Checkpoint(_ context.Context, dir string, keep bool) error {
 }
 
 type kept struct {
-	*box
+	*fakeSandbox
 	*keeper.Server
 	dir     string
 	flushed atomic.Int32
@@ -121,21 +121,21 @@ type kept struct {
 	ended   chan struct{} // receives when the keeper is to end
 }
 
-// keep keeps a box until the test ends.
+// keep keeps a sandbox until the test ends.
 func keep(t *testing.T, dir string) *kept {
 	t.Helper()
 	place, err := keeper.Occupy(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	k := &kept{box: newBox(), dir: dir, ended: make(chan struct{}, 8)}
+	k := &kept{fakeSandbox: newFakeSandbox(), dir: dir, ended: make(chan struct{}, 8)}
 	end := func(context.Context) error {
 		if k.refuse == nil {
 			k.ended <- struct{}{}
 		}
 		return k.refuse
 	}
-	k.Server = keeper.Serve(place, keeper.Options{Box: k.box, Identity: "me", Pause: end, Stop: end,
+	k.Server = keeper.Serve(place, keeper.Options{Sandbox: k.fakeSandbox, Identity: "me", Pause: end, Stop: end,
 		Flush: func(context.Context) error { k.flushed.Add(1); return k.refuse }})
 	t.Cleanup(func() { _ = k.Close() })
 	return k

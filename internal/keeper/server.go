@@ -19,14 +19,14 @@ import (
 
 // Options say what is served.
 type Options struct {
-	Box sandbox.Checkpointer
+	Sandbox sandbox.Checkpointer
 	// Identity says what a client must be made of to get on with what is in the sandbox; clients compare it.
 	Identity string
 	// Flush saves and goes on.
 	Flush func(ctx context.Context) error
-	// Pause saves; when it succeeds, Box has ended and Close is called soon.
+	// Pause saves; when it succeeds, Sandbox has ended and Close is called soon.
 	Pause func(ctx context.Context) error
-	// Stop ends Box without saving; Close is called soon.
+	// Stop ends Sandbox without saving; Close is called soon.
 	Stop func(ctx context.Context) error
 }
 
@@ -34,8 +34,8 @@ type Options struct {
 type Server struct {
 	place *Place
 	opts  Options
-	// turn is held while the sandbox's connection is used, or the sandbox is saved.
-	turn   chan struct{}
+	// busy is held while the sandbox's connection is used, or the sandbox is saved.
+	busy   chan struct{}
 	moved  chan struct{}
 	ctx    context.Context
 	cancel context.CancelFunc
@@ -49,7 +49,7 @@ type Server struct {
 
 // Serve begins to serve. The place is left by Close.
 func Serve(p *Place, o Options) *Server {
-	s := &Server{place: p, opts: o, turn: make(chan struct{}, 1), moved: make(chan struct{}, 1), conns: map[net.Conn]bool{}, used: time.Now()}
+	s := &Server{place: p, opts: o, busy: make(chan struct{}, 1), moved: make(chan struct{}, 1), conns: map[net.Conn]bool{}, used: time.Now()}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	s.all.Go(func() {
 		for {
@@ -95,8 +95,8 @@ func (s *Server) Close() error {
 // Exclude keeps the sandbox from being used until it is included again.
 func (s *Server) Exclude(ctx context.Context) (include func(), err error) {
 	select {
-	case s.turn <- struct{}{}:
-		return func() { <-s.turn }, nil
+	case s.busy <- struct{}{}:
+		return func() { <-s.busy }, nil
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
@@ -175,8 +175,8 @@ func (s *Server) last(ctx context.Context, conn net.Conn, do func(context.Contex
 }
 
 func (s *Server) watch(conn net.Conn) {
-	l := s.opts.Box.Layout()
-	is := about{ID: s.opts.Box.ID(), Identity: s.opts.Identity, Workspace: l.Workspace, Tmp: l.Tmp}
+	l := s.opts.Sandbox.Layout()
+	is := about{ID: s.opts.Sandbox.ID(), Identity: s.opts.Identity, Workspace: l.Workspace, Tmp: l.Tmp}
 	if writeLine(conn, answer{Sandbox: &is}) != nil {
 		return
 	}
@@ -186,8 +186,8 @@ func (s *Server) watch(conn net.Conn) {
 		_, _ = io.Copy(io.Discard, conn)
 	}()
 	select {
-	case <-s.opts.Box.Done():
-		_ = writeLine(conn, answer{Fault: faultOf(s.opts.Box.Cause())})
+	case <-s.opts.Sandbox.Done():
+		_ = writeLine(conn, answer{Fault: faultOf(s.opts.Sandbox.Cause())})
 	case <-gone:
 	case <-s.ctx.Done():
 	}
@@ -230,7 +230,7 @@ func (s *Server) use(ctx context.Context, conn *net.UnixConn, in io.Reader) {
 // said; a direct user notices when it answers, but not a user behind a relay.
 func (s *Server) dial(ctx context.Context) (io.ReadWriteCloser, error) {
 	for {
-		guest, err := s.opts.Box.Dial(ctx)
+		guest, err := s.opts.Sandbox.Dial(ctx)
 		if err != nil || !severed(guest) {
 			return guest, err
 		}
@@ -282,5 +282,5 @@ func (s *Server) checkpoint(ctx context.Context, req request) error {
 		return err
 	}
 	defer include()
-	return s.opts.Box.Checkpoint(ctx, req.Dir, req.Keep)
+	return s.opts.Sandbox.Checkpoint(ctx, req.Dir, req.Keep)
 }

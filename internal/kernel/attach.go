@@ -115,11 +115,11 @@ func (k *Kernel) resumed(m message, id string, killed bool) (bool, error) {
 	return false, nil
 }
 
-// Detach lets the kernel go without ending it, for Attach to take it over, and waits for its turn to do so: never while code
+// Detach lets the kernel go without ending it, for Attach to take it over, and waits until it is idle: never while code
 // runs. Afterwards nothing more can be done with k.
 func (k *Kernel) Detach(ctx context.Context) error {
 	select {
-	case <-k.turn: // and never given back
+	case <-k.idle: // and never given back
 	case <-k.closing:
 		return ended()
 	case <-ctx.Done():

@@ -51,14 +51,14 @@ type Config struct {
 	Paths Paths
 }
 
-// Kernel is one running interpreter. Executions run one at a time; Execute waits for its turn.
+// Kernel is one running interpreter. Executions run one at a time; Execute waits until the one before it has ended.
 type Kernel struct {
 	process *link.Process
 	config  Config
 	version string
 	name    string // of this owner of the kernel; part of every request's id
 
-	turn     chan struct{} // holds one token while no execution runs
+	idle     chan struct{} // holds one token while no execution runs
 	messages chan message
 	exited   chan struct{} // closed when nothing more comes; exit says why
 	exit     message
@@ -118,13 +118,13 @@ func driverSource() ([]byte, error) {
 func newKernel(p *link.Process, c Config) *Kernel {
 	k := &Kernel{
 		process: p, config: c, name: rand.Text(),
-		turn:     make(chan struct{}, 1),
+		idle:     make(chan struct{}, 1),
 		messages: make(chan message),
 		exited:   make(chan struct{}),
 		closing:  make(chan struct{}),
 		dead:     make(chan struct{}),
 	}
-	k.turn <- struct{}{}
+	k.idle <- struct{}{}
 	go k.receive()
 	return k
 }
@@ -144,13 +144,13 @@ func (k *Kernel) receive() {
 	}
 }
 
-// What an interpreter says while nobody has a turn waits for the next one, but not for long if it is much: code could fill the host's memory with it.
+// What an interpreter sends while no request runs is kept for the next one, but not for long if it is much: code could fill the host's memory with it.
 const (
 	unheardKept  = 1 << 20 // bytes
 	unheardGrace = time.Second
 )
 
-// deliver hands a message to whoever has the turn. It returns false when the kernel is closed.
+// deliver hands a message to the request that runs. It returns false when the kernel is closed.
 func (k *Kernel) deliver(m message) bool {
 	var late <-chan time.Time
 	if len(m.body) > unheardKept {
@@ -165,7 +165,7 @@ func (k *Kernel) deliver(m message) bool {
 		case <-k.closing:
 			return false
 		case <-late:
-			if len(k.turn) == 1 { // nobody has it
+			if len(k.idle) == 1 { // no request runs
 				m = message{head: wire.FromProcess{Kind: wire.FromStdout}}
 			}
 		}
@@ -244,8 +244,8 @@ func (k *Kernel) nextID(kind string) string {
 func (k *Kernel) Execute(ctx context.Context, req Request) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		select {
-		case <-k.turn:
-			defer func() { k.turn <- struct{}{} }()
+		case <-k.idle:
+			defer func() { k.idle <- struct{}{} }()
 		case <-k.closing:
 			yield(nil, ended())
 			return
@@ -305,11 +305,11 @@ func (k *Kernel) IsComplete(ctx context.Context, code string) (string, error) {
 	return reply.Status, err
 }
 
-// ask sends a question that runs no code and waits for its turn and for the reply. Output of background threads that comes meanwhile is dropped.
+// ask sends a request that runs no code, once the kernel is idle, and waits for the reply. Output of background threads that comes meanwhile is dropped.
 func (k *Kernel) ask(ctx context.Context, question map[string]any, reply string, into any) error {
 	select {
-	case <-k.turn:
-		defer func() { k.turn <- struct{}{} }()
+	case <-k.idle:
+		defer func() { k.idle <- struct{}{} }()
 	case <-k.closing:
 		return ended()
 	case <-ctx.Done():
@@ -318,7 +318,7 @@ func (k *Kernel) ask(ctx context.Context, question map[string]any, reply string,
 	return k.answered(ctx, question, reply, into)
 }
 
-// answered is ask for who has the turn.
+// answered is ask for a caller that has taken the token of idle.
 func (k *Kernel) answered(ctx context.Context, question map[string]any, reply string, into any) error {
 	id := k.nextID("ask")
 	question["id"] = id

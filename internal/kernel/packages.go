@@ -27,7 +27,7 @@ func (p Paths) message(m map[string]any) map[string]any {
 }
 
 // AddPaths has the interpreter and the processes that it starts find packages in more folders. Of folders of one kind, those added last are looked at first.
-// Folders that the interpreter has already are moved. It waits for its turn.
+// Folders that the interpreter has already are moved. It waits until the kernel is idle.
 func (k *Kernel) AddPaths(ctx context.Context, p Paths) error {
 	var reply struct{ Error string }
 	if err := k.ask(ctx, p.message(map[string]any{"type": "add_paths"}), "add_paths_reply", &reply); err != nil {

@@ -16,9 +16,9 @@ type Dialer interface {
 }
 
 // Dial opens a link to the guest of a sandbox, whether it has just been started, restored, or saved and kept.
-func Dial(ctx context.Context, box Dialer) (*Link, error) {
+func Dial(ctx context.Context, sb Dialer) (*Link, error) {
 	for attempt := 1; ; attempt++ {
-		stream, err := box.Dial(ctx)
+		stream, err := sb.Dial(ctx)
 		if err != nil {
 			return nil, err
 		}
@@ -34,7 +34,7 @@ func Dial(ctx context.Context, box Dialer) (*Link, error) {
 			return nil, err
 		}
 		select {
-		case <-box.Done():
+		case <-sb.Done():
 			return nil, err
 		default:
 		}

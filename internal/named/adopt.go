@@ -14,7 +14,7 @@ import (
 
 // Adopt makes the session name of one that runs already, in which so many executions have run, and that nobody keeps. It is ahead of what is saved, which is nothing: Close saves it. After an
 // error live is as it was. Problems: session_name, session_exists, and those of Prepare.
-func (s Store) Adopt(ctx context.Context, name string, o Options, live Live, executions int) (*Session, error) {
+func (s Store) Adopt(ctx context.Context, name string, o Options, live Live, executions int) (*LeasedSession, error) {
 	if err := CheckName(name); err != nil {
 		return nil, err
 	}
@@ -35,7 +35,7 @@ func (s Store) Adopt(ctx context.Context, name string, o Options, live Live, exe
 	if err != nil {
 		return nil, problem.Of(err)
 	}
-	return &Session{
+	return &LeasedSession{
 		Live: live, name: name, dir: l.dir, lease: l, ground: ground, opts: o, rec: rec, busy: semaphore.NewWeighted(everything),
 		at: state{ahead: codeAhead}, ended: live.Lost(),
 	}, nil

@@ -24,7 +24,7 @@ import (
 func unfit(err error) bool { return err != nil && problem.Of(err).Code == "snapshot_unfit" }
 
 // carriable says whether the files of a head that does not fit can be had.
-func (s *Session) carriable(err error) bool {
+func (s *LeasedSession) carriable(err error) bool {
 	return unfit(err) && s.kept == nil && s.ground.Salvage != nil && !s.opts.Trial
 }
 
@@ -38,7 +38,7 @@ type haul struct {
 }
 
 // carry starts the session anew with the files of its head, and with what can be had of its variables.
-func (s *Session) carry(ctx context.Context, head *snapshot.Snapshot) (Live, error) {
+func (s *LeasedSession) carry(ctx context.Context, head *snapshot.Snapshot) (Live, error) {
 	live, got, err := s.carryInto(ctx, head, true)
 	if err == nil && lostBy(live) {
 		// The variables have taken the sandbox along, and the files in it.
@@ -66,7 +66,7 @@ func lostBy(live Live) bool {
 }
 
 // carryInto starts the session and puts into it what was carried over.
-func (s *Session) carryInto(ctx context.Context, head *snapshot.Snapshot, variables bool) (live Live, got haul, err error) {
+func (s *LeasedSession) carryInto(ctx context.Context, head *snapshot.Snapshot, variables bool) (live Live, got haul, err error) {
 	err = s.ground.Salvage(ctx, head, func(archive io.Reader) error {
 		// Not before there is something to put into it: most of what can go wrong has by then.
 		if live, err = s.begin(ctx); err != nil {
@@ -84,7 +84,7 @@ func (s *Session) carryInto(ctx context.Context, head *snapshot.Snapshot, variab
 }
 
 // takeVariables makes variables of those that came. That none can be had is no reason to go without the files.
-func (s *Session) takeVariables(ctx context.Context, live Live, got haul) session.Taken {
+func (s *LeasedSession) takeVariables(ctx context.Context, live Live, got haul) session.Taken {
 	into, ok := live.(VariableTaker)
 	if !ok || got.pickles == "" {
 		return session.Taken{}
@@ -97,7 +97,7 @@ func (s *Session) takeVariables(ctx context.Context, live Live, got haul) sessio
 }
 
 // arrive saves a session that was carried over, so that it is done only once.
-func (s *Session) arrive(ctx context.Context) error {
+func (s *LeasedSession) arrive(ctx context.Context) error {
 	s.mu.Lock()
 	s.at = s.at.on(filesChange)
 	s.mu.Unlock()
@@ -108,7 +108,7 @@ func (s *Session) arrive(ctx context.Context) error {
 }
 
 // begin starts the session from the beginning, with its packages. The kernels that it had are not there.
-func (s *Session) begin(ctx context.Context) (Live, error) {
+func (s *LeasedSession) begin(ctx context.Context) (Live, error) {
 	s.rec.Kernels = nil
 	ground, err := s.opts.Prepare(ctx, s.rec.Base)
 	if err != nil {
@@ -181,9 +181,9 @@ const (
 )
 
 // Renewed says in a sentence without a subject that opening the session started it anew, and with what; "" where it goes on.
-func (s *Session) Renewed() string { return s.renewal }
+func (s *LeasedSession) Renewed() string { return s.renewal }
 
-func (s *Session) sayRenewed(head *snapshot.Snapshot, got haul) string {
+func (s *LeasedSession) sayRenewed(head *snapshot.Snapshot, got haul) string {
 	with := []string{fmt.Sprintf("its %d files (%d KiB)", got.files, (got.bytes+1023)>>10)}
 	if n := got.variables.Taken; n > 0 {
 		with = append(with, fmt.Sprintf("%d of its variables", n))
@@ -222,7 +222,7 @@ func first(names []string, more int) string {
 }
 
 // wayBack says how a snapshot can be had back.
-func (s *Session) wayBack(m snapshot.Manifest) string {
+func (s *LeasedSession) wayBack(m snapshot.Manifest) string {
 	program := "cove"
 	if s.ground.Kept != nil {
 		if path, _ := s.ground.Kept(m.Key); path != "" {
@@ -233,7 +233,7 @@ func (s *Session) wayBack(m snapshot.Manifest) string {
 }
 
 // uncarried says why the files of a head could not be had.
-func (s *Session) uncarried(head *snapshot.Snapshot, err error) error {
+func (s *LeasedSession) uncarried(head *snapshot.Snapshot, err error) error {
 	p := problem.Of(err)
 	if p.Kind == problem.Canceled || errors.Is(err, context.Canceled) {
 		return err

@@ -15,19 +15,19 @@ import (
 
 // Write puts r's bytes in a file of the workspace: all of them, or, when it fails, none. When it returns without an error they are on the host's disk, and
 // are put there again should the sandbox be lost before the session is saved; so it is with Move, Remove and MakeFolder.
-func (s *Session) Write(ctx context.Context, path string, r io.Reader) (info workspace.Entry, err error) {
+func (s *LeasedSession) Write(ctx context.Context, path string, r io.Reader) (info workspace.Entry, err error) {
 	s.noting.Lock()
 	j := s.journal
 	s.noting.Unlock()
 	if j == nil {
 		return info, unchangeable()
 	}
-	blob, size, err := j.receive(r) // takes as long as r does
+	content, size, err := j.receive(r) // takes as long as r does
 	if err != nil {
 		return info, err
 	}
-	kept := j.content(blob)
-	err = s.change(ctx, change{Op: "put", Path: path, Blob: blob, Size: size}, func(t Changes) error {
+	kept := j.pathOf(content)
+	err = s.change(ctx, change{Op: "put", Path: path, Content: content, Size: size}, func(t Changes) error {
 		f, err := os.Open(kept)
 		if err != nil {
 			return unkept(err)
@@ -43,17 +43,17 @@ func (s *Session) Write(ctx context.Context, path string, r io.Reader) (info wor
 }
 
 // Move gives a file or folder another name. It never replaces anything.
-func (s *Session) Move(ctx context.Context, from, to string) error {
+func (s *LeasedSession) Move(ctx context.Context, from, to string) error {
 	return s.change(ctx, change{Op: "move", Path: from, To: to}, func(t Changes) error { return t.Move(ctx, from, to) })
 }
 
 // Remove removes a file or an empty folder; with all a folder with what is in it.
-func (s *Session) Remove(ctx context.Context, path string, all bool) error {
+func (s *LeasedSession) Remove(ctx context.Context, path string, all bool) error {
 	return s.change(ctx, change{Op: "remove", Path: path, All: all}, func(t Changes) error { return t.Remove(ctx, path, all) })
 }
 
 // MakeFolder makes a folder and those on the way to it. One that is there already is fine.
-func (s *Session) MakeFolder(ctx context.Context, path string) error {
+func (s *LeasedSession) MakeFolder(ctx context.Context, path string) error {
 	return s.change(ctx, change{Op: "folder", Path: path}, func(t Changes) error { return t.MakeFolder(ctx, path) })
 }
 
@@ -62,7 +62,7 @@ func unchangeable() error {
 }
 
 // change changes the workspace and writes that down.
-func (s *Session) change(ctx context.Context, c change, apply func(Changes) error) error {
+func (s *LeasedSession) change(ctx context.Context, c change, apply func(Changes) error) error {
 	t, ok := s.Live.(Changes)
 	if !ok {
 		return unchangeable()
@@ -90,7 +90,7 @@ func (s *Session) change(ctx context.Context, c change, apply func(Changes) erro
 }
 
 // note writes a change down, once.
-func (s *Session) note(c *change) error {
+func (s *LeasedSession) note(c *change) error {
 	s.mu.Lock()
 	s.at = s.at.on(filesChange)
 	s.mu.Unlock()
@@ -104,7 +104,7 @@ func (s *Session) note(c *change) error {
 
 // catchUp makes the changes again that were acknowledged and are not in the head that the session was started from, and from now on keeps those that
 // are made.
-func (s *Session) catchUp(ctx context.Context) error {
+func (s *LeasedSession) catchUp(ctx context.Context) error {
 	t, ok := s.Live.(Changes)
 	if !ok || s.kept != nil {
 		return nil
@@ -130,7 +130,7 @@ func (s *Session) catchUp(ctx context.Context) error {
 }
 
 // sayRefilled tells which files were put back.
-func (s *Session) sayRefilled(files, failed []string) {
+func (s *LeasedSession) sayRefilled(files, failed []string) {
 	files = slices.DeleteFunc(files, func(path string) bool { return slices.Contains(failed, path) })
 	if len(files) > 0 {
 		s.notice("files that were put in since are there again: " + listing(files))
@@ -150,7 +150,7 @@ func listing(paths []string) string {
 }
 
 // refill makes the changes again in a sandbox that takes the place of a lost one.
-func (s *Session) refill(ctx context.Context, t Changes) error {
+func (s *LeasedSession) refill(ctx context.Context, t Changes) error {
 	s.noting.Lock()
 	if s.journal == nil {
 		s.noting.Unlock()
@@ -166,8 +166,8 @@ func (s *Session) refill(ctx context.Context, t Changes) error {
 	return err
 }
 
-// turnOver begins the journal of a new head. Nothing changes the session meanwhile.
-func (s *Session) turnOver(head Entry) {
+// replaceJournal begins the journal of a new head. Nothing changes the session meanwhile.
+func (s *LeasedSession) replaceJournal(head Entry) {
 	s.noting.Lock()
 	defer s.noting.Unlock()
 	if s.journal == nil {
@@ -179,7 +179,7 @@ func (s *Session) turnOver(head Entry) {
 }
 
 // releaseJournal closes the journal and leaves it on the disk for the process that opens the session next.
-func (s *Session) releaseJournal() {
+func (s *LeasedSession) releaseJournal() {
 	s.noting.Lock()
 	defer s.noting.Unlock()
 	if s.journal != nil {

@@ -15,7 +15,7 @@ import (
 	"cove/internal/named"
 )
 
-func write(t *testing.T, s *named.Session, path, text string) {
+func write(t *testing.T, s *named.LeasedSession, path, text string) {
 	t.Helper()
 	if _, err := s.Write(t.Context(), path, strings.NewReader(text)); err != nil {
 		t.Fatal(err)

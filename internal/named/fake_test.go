@@ -239,7 +239,7 @@ func (m *machine) options() named.Options {
 	}
 }
 
-func execute(t *testing.T, s *named.Session, codes ...string) kernel.Done {
+func execute(t *testing.T, s *named.LeasedSession, codes ...string) kernel.Done {
 	t.Helper()
 	var done kernel.Done
 	for _, code := range codes {
@@ -253,7 +253,7 @@ func execute(t *testing.T, s *named.Session, codes ...string) kernel.Done {
 	return done
 }
 
-func open(t *testing.T, store named.Store, name string, o named.Options) *named.Session {
+func open(t *testing.T, store named.Store, name string, o named.Options) *named.LeasedSession {
 	t.Helper()
 	s, err := store.Open(t.Context(), name, o)
 	if err != nil {

@@ -53,7 +53,7 @@ type change struct {
 	Path string    `json:"path"`
 	To   string    `json:"to,omitempty"`
 	All  bool      `json:"all,omitempty"`
-	Blob string    `json:"content,omitempty"` // a file beside the log
+	Content string    `json:"content,omitempty"` // a file beside the log
 	Size int64     `json:"size,omitempty"`
 	At   time.Time `json:"at"`
 }
@@ -77,9 +77,9 @@ func newJournal(dir string, head Entry) *journal {
 	return &journal{path: journalPath(dir, head), newest: map[string]int{}}
 }
 
-// content is the path of a content.
-func (j *journal) content(blob string) string {
-	return filepath.Join(filepath.Dir(j.path), filepath.Base(blob))
+// pathOf returns the path of a content.
+func (j *journal) pathOf(content string) string {
+	return filepath.Join(filepath.Dir(j.path), filepath.Base(content))
 }
 
 // openJournal reads the journal of a head, where there is one.
@@ -129,7 +129,7 @@ func journaled(dir string, head Entry) bool {
 func (j *journal) note(c change) (obsolete []string) {
 	forget := func(path string) {
 		i := j.newest[path]
-		obsolete = append(obsolete, j.changes[i].Blob)
+		obsolete = append(obsolete, j.changes[i].Content)
 		j.bytes -= j.changes[i].Size
 		delete(j.newest, path)
 	}
@@ -166,15 +166,15 @@ func (j *journal) below(top string) (paths []string) {
 }
 
 // receive brings the content of a file to the disk. A file of the host that is never changed is shared.
-func (j *journal) receive(r io.Reader) (blob string, size int64, err error) {
+func (j *journal) receive(r io.Reader) (content string, size int64, err error) {
 	if err := os.MkdirAll(filepath.Dir(j.path), 0o700); err != nil {
 		return "", 0, unkept(err)
 	}
-	blob = id(contentPrefix)
-	path := j.content(blob)
+	content = id(contentPrefix)
+	path := j.pathOf(content)
 	if f, ok := r.(*os.File); ok && os.Link(f.Name(), path) == nil {
 		if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() {
-			return blob, info.Size(), nil
+			return content, info.Size(), nil
 		}
 		_ = os.Remove(path)
 	}
@@ -194,11 +194,11 @@ func (j *journal) receive(r io.Reader) (blob string, size int64, err error) {
 		}
 		return "", 0, unkept(err)
 	}
-	return blob, size, nil
+	return content, size, nil
 }
 
 // drop removes a content that no change has.
-func (j *journal) drop(blob string) { _ = os.Remove(j.content(blob)) }
+func (j *journal) drop(content string) { _ = os.Remove(j.pathOf(content)) }
 
 // add writes a change down, with its time; it is on the disk then.
 func (j *journal) add(c *change) error {
@@ -223,8 +223,8 @@ func (j *journal) add(c *change) error {
 		c.At = time.Time{}
 		return unkept(err)
 	}
-	for _, blob := range j.note(*c) {
-		j.drop(blob)
+	for _, content := range j.note(*c) {
+		j.drop(content)
 	}
 	if j.fromNothing() && len(j.changes) > mostChanges+2*len(j.newest) {
 		return j.shorten()
@@ -334,8 +334,8 @@ func (j *journal) end() {
 	j.close()
 	_ = os.Remove(j.path)
 	for _, c := range j.changes {
-		if c.Blob != "" {
-			j.drop(c.Blob)
+		if c.Content != "" {
+			j.drop(c.Content)
 		}
 	}
 }
@@ -381,7 +381,7 @@ func (j *journal) replay(ctx context.Context, t Changes) (failed []string, err e
 }
 
 func (j *journal) put(ctx context.Context, t Changes, c change) error {
-	f, err := os.Open(j.content(c.Blob))
+	f, err := os.Open(j.pathOf(c.Content))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil // something later took its place
 	}
@@ -415,10 +415,10 @@ func cloneJournal(from string, head Entry, to string, forked Entry) error {
 		return unkept(err)
 	}
 	for _, c := range source.changes {
-		if c.Blob == "" {
+		if c.Content == "" {
 			continue
 		}
-		if err := replicate(source.content(c.Blob), target.content(c.Blob), true); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if err := replicate(source.pathOf(c.Content), target.pathOf(c.Content), true); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return unkept(err)
 		}
 	}
@@ -457,7 +457,7 @@ func tidyJournals(dir string, own *journal) {
 	}
 	wanted := map[string]bool{filepath.Base(own.path): true}
 	for _, i := range own.newest {
-		wanted[own.changes[i].Blob] = true
+		wanted[own.changes[i].Content] = true
 	}
 	for _, e := range entries {
 		if !wanted[e.Name()] {

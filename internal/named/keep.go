@@ -46,14 +46,14 @@ type KeepOptions struct {
 
 // watcher keeps one session in memory.
 type watcher struct {
-	name   string
-	dir    string
-	since  time.Time // by which its own record is known
-	opts   KeepOptions
-	ground *Ground
-	box    sandbox.Checkpointer
-	place  *keeper.Place
-	server *keeper.Server
+	name    string
+	dir     string
+	since   time.Time // by which its own record is known
+	opts    KeepOptions
+	ground  *Ground
+	sandbox sandbox.Checkpointer
+	place   *keeper.Place
+	server  *keeper.Server
 
 	paused  chan *lease   // receives the lease when the session was saved and this process is to end
 	stopped chan struct{} // closed when the sandbox was ended on request
@@ -90,7 +90,7 @@ func (s Store) Keep(ctx context.Context, name string, o KeepOptions) error {
 }
 
 // hand hands the session's sandbox over to a watcher. The lease stays held.
-func (s *Session) hand(ctx context.Context, o KeepOptions) (*watcher, error) {
+func (s *LeasedSession) hand(ctx context.Context, o KeepOptions) (*watcher, error) {
 	place, err := keeper.Occupy(s.dir)
 	if err != nil {
 		return nil, err
@@ -99,19 +99,19 @@ func (s *Session) hand(ctx context.Context, o KeepOptions) (*watcher, error) {
 	if err != nil {
 		return nil, errors.Join(err, place.Leave())
 	}
-	box, ok := left.(sandbox.Checkpointer)
+	sb, ok := left.(sandbox.Checkpointer)
 	if !ok {
 		return nil, errors.Join(errors.New("the sandbox cannot be saved"), left.Stop(context.WithoutCancel(ctx)), place.Leave())
 	}
-	w := &watcher{name: s.name, dir: s.dir, since: time.Now(), opts: o, ground: s.ground, box: box, place: place,
+	w := &watcher{name: s.name, dir: s.dir, since: time.Now(), opts: o, ground: s.ground, sandbox: sb, place: place,
 		paused: make(chan *lease, 1), stopped: make(chan struct{})}
 	rec := s.rec
 	rec.Kernels = s.kernels()
 	rec.Running, rec.Memory = nil, &Memory{PID: os.Getpid(), Since: w.since, Idle: o.Idle.Seconds()}
 	if err := rec.write(s.dir); err != nil {
-		return nil, errors.Join(err, box.Stop(context.WithoutCancel(ctx)), place.Leave())
+		return nil, errors.Join(err, sb.Stop(context.WithoutCancel(ctx)), place.Leave())
 	}
-	w.server = keeper.Serve(place, keeper.Options{Box: box, Identity: identity(w.ground.Key), Flush: w.flush, Pause: w.pause, Stop: w.end})
+	w.server = keeper.Serve(place, keeper.Options{Sandbox: sb, Identity: identity(w.ground.Key), Flush: w.flush, Pause: w.pause, Stop: w.end})
 	return w, nil
 }
 
@@ -127,7 +127,7 @@ func (w *watcher) run(ctx context.Context) error {
 			w.dirty = true
 		case l := <-w.paused:
 			return w.leave(l)
-		case <-w.box.Done():
+		case <-w.sandbox.Done():
 			return w.sandboxEnded()
 		case <-timer.C:
 		}
@@ -278,7 +278,7 @@ func (w *watcher) save(ctx context.Context, rec Record) (Record, error) {
 	}
 	entry := Entry{Snapshot: id("snp_"), Saved: time.Now(), Executions: rec.Executions, Kernels: rec.Kernels}
 	snap, err := snapshot.Create(ctx, snapshotPath(w.dir, entry), snapshot.Manifest{ID: entry.Snapshot, Created: entry.Saved, Key: w.ground.Key, Made: w.ground.Made},
-		func(ctx context.Context, image string) error { return w.box.Checkpoint(ctx, image, true) })
+		func(ctx context.Context, image string) error { return w.sandbox.Checkpoint(ctx, image, true) })
 	if err != nil {
 		return rec, err
 	}
@@ -325,7 +325,7 @@ func (w *watcher) recordEnd(rec Record, ended string) {
 // end ends the sandbox, and has run end.
 func (w *watcher) end(ctx context.Context) error {
 	w.stop.Do(func() { close(w.stopped) })
-	return w.box.Stop(ctx)
+	return w.sandbox.Stop(ctx)
 }
 
 // sandboxEnded ends when the sandbox has. A command that uses the session notices the end itself; otherwise the record says it.
@@ -337,7 +337,7 @@ func (w *watcher) sandboxEnded() error {
 	default:
 	}
 	why := "its sandbox ended"
-	if cause := w.box.Cause(); cause != nil {
+	if cause := w.sandbox.Cause(); cause != nil {
 		why = brief(problem.Of(cause).Error())
 	}
 	w.opts.Log.Error("the sandbox ended", "session", w.name, "cause", why)
@@ -350,7 +350,7 @@ func (w *watcher) sandboxEnded() error {
 
 // leave ends what remains: the sandbox, the socket, and last the lease.
 func (w *watcher) leave(l *lease) error {
-	err := w.box.Stop(context.Background())
+	err := w.sandbox.Stop(context.Background())
 	if cerr := w.server.Close(); cerr != nil {
 		err = errors.Join(err, cerr)
 	}

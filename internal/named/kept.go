@@ -24,7 +24,7 @@ var errOtherLimits = errors.New("the session is in memory with other limits")
 func identity(k snapshot.Key) string { return fmt.Sprintf("%+v", k) }
 
 // reach finds the process that keeps the session in memory. The record has one whenever there is one.
-func (s *Session) reach(ctx context.Context) error {
+func (s *LeasedSession) reach(ctx context.Context) error {
 	if s.rec.Memory == nil {
 		return nil
 	}
@@ -58,7 +58,7 @@ func connect(ctx context.Context, dir string) (*keeper.Remote, error) {
 	}
 }
 
-func (s *Session) found(kept *keeper.Remote) error {
+func (s *LeasedSession) found(kept *keeper.Remote) error {
 	s.kept = kept
 	ahead, left := s.rec.Memory.Unsaved, s.rec.Running
 	if left == nil {
@@ -81,20 +81,20 @@ func (o Owner) interrupted(name string) string {
 }
 
 // fits says whether what runs in memory gets on with this process.
-func (s *Session) fits() error {
+func (s *LeasedSession) fits() error {
 	if s.kept.Identity() == identity(s.ground.Key) {
 		return nil
 	}
 	return s.otherCove()
 }
 
-func (s *Session) otherCove() error {
+func (s *LeasedSession) otherCove() error {
 	return problem.New(problem.Unavailable, "keeper_version", "session "+s.name+" is kept in memory by another version of cove").
 		WithHint(fmt.Sprintf("use that version; or let go of it: `cove session pause %s` saves the session for that version, `cove session undo` and `rm` work as ever", s.name))
 }
 
 // join takes part in the session in memory.
-func (s *Session) join(ctx context.Context, head *snapshot.Snapshot) (Live, error) {
+func (s *LeasedSession) join(ctx context.Context, head *snapshot.Snapshot) (Live, error) {
 	live, err := s.ground.Join(ctx, s.kept, head)
 	if err != nil && problem.Of(err).Code == "kernel_lost" {
 		s.at = s.at.on(kernelDies)
@@ -105,7 +105,7 @@ func (s *Session) join(ctx context.Context, head *snapshot.Snapshot) (Live, erro
 }
 
 // inMemory says whether the session is still in the memory of another process. The caller holds mu.
-func (s *Session) inMemory() bool {
+func (s *LeasedSession) inMemory() bool {
 	if s.kept == nil || s.rec.Memory == nil {
 		return false
 	}
@@ -118,7 +118,7 @@ func (s *Session) inMemory() bool {
 }
 
 // abandon ends a session that could not be started.
-func (s *Session) abandon(ctx context.Context, live Live) error {
+func (s *LeasedSession) abandon(ctx context.Context, live Live) error {
 	if s.kept == nil {
 		return live.Close(ctx)
 	}
@@ -127,7 +127,7 @@ func (s *Session) abandon(ctx context.Context, live Live) error {
 }
 
 // release gives a session in memory up and leaves it there; false says that it is not in memory, or not any more.
-func (s *Session) release(ctx context.Context) (bool, error) {
+func (s *LeasedSession) release(ctx context.Context) (bool, error) {
 	s.mu.Lock()
 	there := s.inMemory()
 	s.mu.Unlock()

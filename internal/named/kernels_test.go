@@ -17,7 +17,7 @@ func TestKernelsAreRemembered(t *testing.T) {
 	m := &machine{}
 	store := named.Store{Dir: t.TempDir()}
 	o := m.options()
-	use := func(name string, want map[string]int, do func(s *named.Session)) {
+	use := func(name string, want map[string]int, do func(s *named.LeasedSession)) {
 		t.Helper()
 		s := open(t, store, name, o)
 		if diff := cmp.Diff(want, m.kernels); diff != "" {
@@ -30,26 +30,26 @@ func TestKernelsAreRemembered(t *testing.T) {
 	}
 	one, two := map[string]int{"main": 7}, map[string]int{"main": 7, "b": 12}
 	o.Undoable = true
-	use("lab", nil, func(s *named.Session) {
+	use("lab", nil, func(s *named.LeasedSession) {
 		m.last.kernels = one
 		execute(t, s, "a")
 	})
-	use("lab", one, func(s *named.Session) {
+	use("lab", one, func(s *named.LeasedSession) {
 		m.last.kernels = two
 		execute(t, s, "b")
 	})
 	o.Undoable = false
-	use("lab", two, func(*named.Session) { m.last.kernels = map[string]int{"main": 1} }) // nothing happened, nothing is saved
-	use("lab", two, func(*named.Session) { m.last.kernels, m.last.touched = map[string]int{"main": 7, "b": 0}, true })
-	use("lab", map[string]int{"main": 7, "b": 0}, func(*named.Session) {})
+	use("lab", two, func(*named.LeasedSession) { m.last.kernels = map[string]int{"main": 1} }) // nothing happened, nothing is saved
+	use("lab", two, func(*named.LeasedSession) { m.last.kernels, m.last.touched = map[string]int{"main": 7, "b": 0}, true })
+	use("lab", map[string]int{"main": 7, "b": 0}, func(*named.LeasedSession) {})
 	if _, err := store.Fork(t.Context(), "lab", "fork", "test"); err != nil {
 		t.Fatal(err)
 	}
-	use("fork", map[string]int{"main": 7, "b": 0}, func(*named.Session) {})
+	use("fork", map[string]int{"main": 7, "b": 0}, func(*named.LeasedSession) {})
 	if _, err := store.Undo(t.Context(), "lab", "test"); err != nil {
 		t.Fatal(err)
 	}
-	use("lab", one, func(*named.Session) {})
+	use("lab", one, func(*named.LeasedSession) {})
 }
 
 // TestTouchedIsSavedUnlessDiscarded saves what changed without an execution.
@@ -58,9 +58,9 @@ func TestTouchedIsSavedUnlessDiscarded(t *testing.T) {
 	m := &machine{}
 	store := named.Store{Dir: t.TempDir()}
 	for _, c := range []struct {
-		end  func(*named.Session, context.Context) error
+		end  func(*named.LeasedSession, context.Context) error
 		want named.State
-	}{{(*named.Session).Discard, named.New}, {(*named.Session).Close, named.Paused}} {
+	}{{(*named.LeasedSession).Discard, named.New}, {(*named.LeasedSession).Close, named.Paused}} {
 		s := open(t, store, "lab", m.options())
 		m.last.touched = true
 		if err := c.end(s, t.Context()); err != nil {

@@ -101,7 +101,7 @@ type lab struct {
 	t       *testing.T
 	store   named.Store
 	machine *machine
-	session *named.Session
+	session *named.LeasedSession
 	n       int
 }
 

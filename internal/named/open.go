@@ -38,11 +38,13 @@ type Runner interface {
 type Workspace interface {
 	Files(ctx context.Context) ([]kernel.File, error)
 	ReadFile(ctx context.Context, path string, limit int64) ([]byte, error)
+	// PutFile copies the host's file to a workspace path. The host's file must stay while the session lives: a session that loses its sandbox puts it
+	// into the next one.
 	PutFile(ctx context.Context, path, host string) error
 	Fetch(ctx context.Context, path string, w io.Writer) error
 }
 
-// Live is a session in memory; *session.Session is one.
+// Live is a session in memory; *session.Live is one.
 type Live interface {
 	Runner
 	Workspace
@@ -137,7 +139,7 @@ type Options struct {
 
 // Open takes over the session name, or makes it, and brings it to life. The caller closes it, also when the context has ended. Codes of problems:
 // session_name, session_unknown, session_in_use, session_broken, session_packages, session_engine, snapshot_*, and those of Prepare and Start.
-func (s Store) Open(ctx context.Context, name string, o Options) (*Session, error) {
+func (s Store) Open(ctx context.Context, name string, o Options) (*LeasedSession, error) {
 	if err := CheckName(name); err != nil {
 		return nil, err
 	}
@@ -152,7 +154,7 @@ func (s Store) Open(ctx context.Context, name string, o Options) (*Session, erro
 		if err != nil {
 			return nil, err
 		}
-		sess := &Session{name: name, dir: l.dir, lease: l, opts: o, rec: rec, notices: notices, busy: semaphore.NewWeighted(everything)}
+		sess := &LeasedSession{name: name, dir: l.dir, lease: l, opts: o, rec: rec, notices: notices, busy: semaphore.NewWeighted(everything)}
 		if err = sess.load(ctx); err == nil {
 			return sess, nil
 		}
@@ -192,7 +194,7 @@ func newRecord(name string, b Base) Record {
 }
 
 // agree settles what the user asked for with what the session is.
-func (s *Session) agree() error {
+func (s *LeasedSession) agree() error {
 	o, b := s.opts, &s.rec.Base
 	if o.Packages != "" && o.Packages != b.Packages {
 		return problem.New(problem.Invalid, "session_packages",
@@ -214,7 +216,7 @@ func (s *Session) agree() error {
 }
 
 // load brings the session into memory. After an error the disk says what it said before.
-func (s *Session) load(ctx context.Context) error {
+func (s *LeasedSession) load(ctx context.Context) error {
 	before := s.rec
 	if err := s.agree(); err != nil {
 		return err
@@ -277,7 +279,7 @@ func (s *Session) load(ctx context.Context) error {
 }
 
 // loadLive starts the session from its head, or with the files of that, or joins it in memory.
-func (s *Session) loadLive(ctx context.Context, head *snapshot.Snapshot, carrying bool) (Live, error) {
+func (s *LeasedSession) loadLive(ctx context.Context, head *snapshot.Snapshot, carrying bool) (Live, error) {
 	switch {
 	case s.kept != nil:
 		return s.join(ctx, head)
@@ -288,7 +290,7 @@ func (s *Session) loadLive(ctx context.Context, head *snapshot.Snapshot, carryin
 }
 
 // head returns the snapshot to go on from, or nil.
-func (s *Session) head(ctx context.Context) (*snapshot.Snapshot, error) {
+func (s *LeasedSession) head(ctx context.Context) (*snapshot.Snapshot, error) {
 	if s.rec.Head.Snapshot == "" {
 		return nil, nil
 	}
@@ -305,7 +307,7 @@ func (s *Session) head(ctx context.Context) (*snapshot.Snapshot, error) {
 }
 
 // stuck says that the session cannot be brought back, and what can be done.
-func (s *Session) stuck(err error) error {
+func (s *LeasedSession) stuck(err error) error {
 	if err == nil {
 		return nil
 	}
@@ -333,7 +335,7 @@ func (s *Session) stuck(err error) error {
 }
 
 // madeBy says which cove saved the head, where that is known.
-func (s *Session) madeBy() string {
+func (s *LeasedSession) madeBy() string {
 	m, err := snapshot.ReadManifest(snapshotPath(s.dir, s.rec.Head))
 	if err != nil {
 		return ""
@@ -343,7 +345,7 @@ func (s *Session) madeBy() string {
 
 // tidy removes what nothing leads to: what owners left that died while they saved, or between saving and saying so. Nobody else works here
 // while the lease is held. What cannot be removed now is left to the next command.
-func (s *Session) tidy() {
+func (s *LeasedSession) tidy() {
 	if s.journal != nil {
 		tidyJournals(s.dir, s.journal)
 	}

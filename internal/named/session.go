@@ -21,8 +21,8 @@ import (
 // longestReason bounds what is told of an error that is not ours, in bytes.
 const longestReason = 300
 
-// Session is a session that this process owns. Use it like the Live session that it is; Close saves it.
-type Session struct {
+// LeasedSession is a session that this process owns. Use it like the Live session that it is; Close saves it.
+type LeasedSession struct {
 	Live
 	name   string
 	dir    string
@@ -51,13 +51,13 @@ type Session struct {
 }
 
 // ID tells the session from every other one, also from a later one of the same name.
-func (s *Session) ID() string { return s.rec.ID }
+func (s *LeasedSession) ID() string { return s.rec.ID }
 
 // Name is the session's name.
-func (s *Session) Name() string { return s.name }
+func (s *LeasedSession) Name() string { return s.name }
 
 // Notices returns what the user should be told and has not been told yet, a sentence each.
-func (s *Session) Notices() []string {
+func (s *LeasedSession) Notices() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	n := s.notices
@@ -65,7 +65,7 @@ func (s *Session) Notices() []string {
 	return n
 }
 
-func (s *Session) notice(text string) {
+func (s *LeasedSession) notice(text string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.notices = append(s.notices, text)
@@ -73,7 +73,7 @@ func (s *Session) notice(text string) {
 }
 
 // Execute runs code as Live does. With Undoable, a snapshot is made first if anything ran since the last one.
-func (s *Session) Execute(ctx context.Context, req kernel.Request) iter.Seq2[kernel.Event, error] {
+func (s *LeasedSession) Execute(ctx context.Context, req kernel.Request) iter.Seq2[kernel.Event, error] {
 	return func(yield func(kernel.Event, error) bool) {
 		share := int64(1)
 		if s.opts.Undoable {
@@ -109,7 +109,7 @@ func (s *Session) Execute(ctx context.Context, req kernel.Request) iter.Seq2[ker
 }
 
 // fellBack says what a Live goes on from that has lost its sandbox without anybody having been told.
-func (s *Session) fellBack(r kernel.Rollback) kernel.Rollback {
+func (s *LeasedSession) fellBack(r kernel.Rollback) kernel.Rollback {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.rec.Executions, s.rec.Memory = s.rec.Head.Executions, nil
@@ -118,7 +118,7 @@ func (s *Session) fellBack(r kernel.Rollback) kernel.Rollback {
 }
 
 // CPU returns the processor time that the session has used since it was opened, and false when it is not known.
-func (s *Session) CPU() (time.Duration, bool) {
+func (s *LeasedSession) CPU() (time.Duration, bool) {
 	if l, ok := s.Live.(Meter); ok {
 		return l.CPU()
 	}
@@ -126,7 +126,7 @@ func (s *Session) CPU() (time.Duration, bool) {
 }
 
 // look is where the session stands, after a look at the sandbox that has what is to be saved. The caller holds mu.
-func (s *Session) look() state {
+func (s *LeasedSession) look() state {
 	select {
 	case <-s.ended:
 		s.at = s.at.on(sandboxDies)
@@ -136,7 +136,7 @@ func (s *Session) look() state {
 }
 
 // before readies the session for an execution.
-func (s *Session) before(ctx context.Context) error {
+func (s *LeasedSession) before(ctx context.Context) error {
 	s.mu.Lock()
 	at, begins := s.look(), codeBegins
 	s.mu.Unlock()
@@ -160,7 +160,7 @@ func (s *Session) before(ctx context.Context) error {
 	return nil
 }
 
-func (s *Session) after(d kernel.Done) {
+func (s *LeasedSession) after(d kernel.Done) {
 	ended, installed := s.Lost(), s.Installed()
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -177,7 +177,7 @@ func (s *Session) after(d kernel.Done) {
 }
 
 // PutFile copies a host file into the workspace.
-func (s *Session) PutFile(ctx context.Context, path, host string) error {
+func (s *LeasedSession) PutFile(ctx context.Context, path, host string) error {
 	if err := s.Live.PutFile(ctx, path, host); err != nil {
 		return err
 	}
@@ -187,17 +187,17 @@ func (s *Session) PutFile(ctx context.Context, path, host string) error {
 	return nil
 }
 
-// everything is the whole of Session.busy.
+// everything is the whole of LeasedSession.busy.
 const everything = math.MaxInt64
 
 // ahead says whether there is something to save. The caller holds mu.
-func (s *Session) ahead() bool {
+func (s *LeasedSession) ahead() bool {
 	l, ok := s.Live.(KernelKeeper)
 	return s.at.ahead != nothingAhead || ok && l.Touched()
 }
 
 // kernels are the process ids of the kernels that have names.
-func (s *Session) kernels() map[string]int {
+func (s *LeasedSession) kernels() map[string]int {
 	if l, ok := s.Live.(KernelKeeper); ok {
 		return l.KernelPIDs()
 	}
@@ -205,7 +205,7 @@ func (s *Session) kernels() map[string]int {
 }
 
 // saveHead makes a snapshot and makes it the head. After an error the head is what it was; without keep the sandbox may be gone then.
-func (s *Session) saveHead(ctx context.Context, keep bool) (err error) {
+func (s *LeasedSession) saveHead(ctx context.Context, keep bool) (err error) {
 	if s.ground.Keep != nil {
 		if err := s.ground.Keep(); err != nil {
 			s.notice("this cove could not be kept for the case that another one cannot read what it saves: " + brief(problem.Of(err).Error()))
@@ -263,13 +263,13 @@ func (s *Session) saveHead(ctx context.Context, keep bool) (err error) {
 	} else {
 		s.at = s.at.on(headSavedAside)
 	}
-	s.turnOver(entry)
+	s.replaceJournal(entry)
 	discard(s.dir, dropped)
 	return nil
 }
 
 // root has a Live that can go back to the snapshot when it loses its sandbox.
-func (s *Session) root(snap *snapshot.Snapshot, kernels map[string]int) bool {
+func (s *LeasedSession) root(snap *snapshot.Snapshot, kernels map[string]int) bool {
 	l, ok := s.Live.(Restarter)
 	if ok {
 		l.Root(snap.Image(), kernels)
@@ -280,7 +280,7 @@ func (s *Session) root(snap *snapshot.Snapshot, kernels map[string]int) bool {
 // Checkpoint saves what has happened in the session since it was last saved, and goes on with it. It does not stand in the way of what the session
 // is used for: when that leaves no gap for seconds, the error is a problem with code "session_busy". After any error the session is as it was,
 // unless its sandbox is lost.
-func (s *Session) Checkpoint(ctx context.Context) error {
+func (s *LeasedSession) Checkpoint(ctx context.Context) error {
 	if err := s.gap(ctx); err != nil {
 		return err
 	}
@@ -302,7 +302,7 @@ const (
 )
 
 // gap takes all of busy.
-func (s *Session) gap(ctx context.Context) error {
+func (s *LeasedSession) gap(ctx context.Context) error {
 	for begun := time.Now(); time.Since(begun) < politeness; {
 		if s.busy.TryAcquire(everything) {
 			return nil
@@ -322,7 +322,7 @@ func (s *Session) gap(ctx context.Context) error {
 }
 
 // Unsaved says whether something has happened in the session since it was last saved, and how many bytes of files are kept apart until it is.
-func (s *Session) Unsaved() (ahead bool, kept int64) {
+func (s *LeasedSession) Unsaved() (ahead bool, kept int64) {
 	s.noting.Lock()
 	if s.journal != nil {
 		kept = s.journal.bytes
@@ -334,14 +334,14 @@ func (s *Session) Unsaved() (ahead bool, kept int64) {
 }
 
 // Head says when the session was last saved, and how big that is. Zero when it never was.
-func (s *Session) Head() Entry {
+func (s *LeasedSession) Head() Entry {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.rec.Head
 }
 
 // rescued says how the variables can be had back that a dead kernel took along.
-func (s *Session) rescued(from Entry) string {
+func (s *LeasedSession) rescued(from Entry) string {
 	return fmt.Sprintf("session %s was saved without the variables that were lost; `cove session undo %s` goes back to %s", s.name, s.name, from)
 }
 
@@ -349,9 +349,9 @@ func (s *Session) rescued(from Entry) string {
 // memory it leaves there as it is, instead of saving it. Ending ctx ends the waiting and the saving, until the sandbox has ended for it.
 // When the session could not be saved the error is a problem with code "session_unsaved" or, when that was because its sandbox had
 // died, "session_lost"; the session is then as it was. It is safe to call twice.
-func (s *Session) Close(ctx context.Context) error { return s.finish(ctx, true) }
+func (s *LeasedSession) Close(ctx context.Context) error { return s.finish(ctx, true) }
 
-func (s *Session) finish(ctx context.Context, save bool) error {
+func (s *LeasedSession) finish(ctx context.Context, save bool) error {
 	s.closing.Do(func() {
 		s.closed = s.close(ctx, save)
 		s.releaseJournal()
@@ -362,7 +362,7 @@ func (s *Session) finish(ctx context.Context, save bool) error {
 
 // Pause is Close for a session that is still wanted: when it cannot be saved although its sandbox lives, as on a full disk, open is true, and the
 // session can go on to be used.
-func (s *Session) Pause(ctx context.Context) (open bool, err error) {
+func (s *LeasedSession) Pause(ctx context.Context) (open bool, err error) {
 	s.mu.Lock()
 	due := s.ahead() && s.look().holds != nowhere && !s.inMemory()
 	s.mu.Unlock()
@@ -374,14 +374,14 @@ func (s *Session) Pause(ctx context.Context) (open bool, err error) {
 	return false, s.Close(ctx)
 }
 
-func (s *Session) lives() bool {
+func (s *LeasedSession) lives() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.look().holds != nowhere
 }
 
 // evict saves the session and ends its sandbox as soon as no code runs.
-func (s *Session) evict(ctx context.Context) error {
+func (s *LeasedSession) evict(ctx context.Context) error {
 	if err := s.busy.Acquire(ctx, everything); err != nil {
 		return err
 	}
@@ -391,14 +391,14 @@ func (s *Session) evict(ctx context.Context) error {
 
 // Discard gives the session up without saving it. Nothing that happened in it since the last snapshot remains, unless another
 // process keeps it in memory.
-func (s *Session) Discard(ctx context.Context) error {
+func (s *LeasedSession) Discard(ctx context.Context) error {
 	s.mu.Lock()
 	elsewhere := s.inMemory()
 	s.mu.Unlock()
 	return s.finish(ctx, elsewhere)
 }
 
-func (s *Session) close(ctx context.Context, save bool) error {
+func (s *LeasedSession) close(ctx context.Context, save bool) error {
 	if left, err := s.release(ctx); left {
 		return err
 	}
@@ -417,7 +417,7 @@ func (s *Session) close(ctx context.Context, save bool) error {
 }
 
 // saveLast makes the last snapshot, where one is due.
-func (s *Session) saveLast(ctx context.Context, save bool) error {
+func (s *LeasedSession) saveLast(ctx context.Context, save bool) error {
 	if s.busy.Acquire(ctx, everything) != nil {
 		return s.unsaved("its code did not end in time", "session_unsaved")
 	}
@@ -442,7 +442,7 @@ func (s *Session) saveLast(ctx context.Context, save bool) error {
 }
 
 // unsaved says why the session was not saved, and what there is of it.
-func (s *Session) unsaved(why, code string) *problem.Error {
+func (s *LeasedSession) unsaved(why, code string) *problem.Error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	text := fmt.Sprintf("session %s was not saved: %s; %s", s.name, brief(why), s.rec.remains())

@@ -66,8 +66,8 @@ type Store interface {
 	RenewOwner(ctx context.Context, id string) (now time.Time, err error)
 	// Owners returns the owners that live.
 	Owners(ctx context.Context) ([]Record, error)
-	// BuryOwners removes dead owners whose leases are still the ones given, unless the one that says so is dead itself.
-	BuryOwners(ctx context.Context, by string, dead []Record) (removed int, err error)
+	// RemoveOwners removes dead owners whose leases are still the ones given, unless the one that says so is dead itself.
+	RemoveOwners(ctx context.Context, by string, dead []Record) (removed int, err error)
 	// RemoveOwner removes an owner's record, if it is there.
 	RemoveOwner(ctx context.Context, id string) error
 }

@@ -139,7 +139,7 @@ func (o *Owner) round(ctx context.Context) error {
 	if len(dead) == 0 {
 		return nil
 	}
-	n, err := o.store.BuryOwners(ctx, o.ID, dead)
+	n, err := o.store.RemoveOwners(ctx, o.ID, dead)
 	if n > 0 {
 		o.log.WarnContext(ctx, "other processes were found dead", "owners", n)
 	}

@@ -61,11 +61,11 @@ var needs = regexp.MustCompile(`([A-Za-z0-9][A-Za-z0-9._-]*)(?:\[[^\]]*\])?(?:[<
 // demand returns who needs which other versions of something that is fixed.
 func demand(words string, fixed map[string]string) (name, spec, who string) {
 	for _, m := range needs.FindAllStringSubmatch(words, -1) {
-		dependency := require.Normalize(m[2])
-		version, there := fixed[dependency]
+		needed := require.Normalize(m[2])
+		version, there := fixed[needed]
 		spec := strings.TrimRight(m[3], ".")
-		if there && !(require.Requirement{Name: dependency, Specifier: spec}).Allows(version) {
-			return dependency, spec, m[1]
+		if there && !(require.Requirement{Name: needed, Specifier: spec}).Allows(version) {
+			return needed, spec, m[1]
 		}
 	}
 	return "", "", ""

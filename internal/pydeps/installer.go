@@ -302,7 +302,7 @@ func (i *Installer) Provide(ctx context.Context, r Request, told func(install.Pr
 	if spec := r.Report.RequiresPython; spec != "" && !(require.Requirement{Name: "python", Specifier: spec}).Allows(i.options.Env.Version) {
 		notes = append(notes, fmt.Sprintf("the script asks for Python %s, and this is Python %s", spec, i.options.Env.Version))
 	}
-	return i.install(ctx, wants, job{state: r.State, loaded: r.Loaded, refused: refused, notes: notes}, told)
+	return i.install(ctx, wants, installOptions{state: r.State, loaded: r.Loaded, refused: refused, notes: notes}, told)
 }
 
 // Module makes one module importable that running code has asked for, as Provide would. A module that was refused is not tried again for a while.
@@ -337,7 +337,7 @@ func (i *Installer) Install(ctx context.Context, asked []require.Requirement, s 
 			wants = append(wants, want{Requirement: r, How: byPerson, Reason: byPerson})
 		}
 	}
-	return i.install(ctx, merge(wants), job{state: s}, told)
+	return i.install(ctx, merge(wants), installOptions{state: s}, told)
 }
 
 // Explain says what a module means here: the answer of the table, whether the base environment has it, and the tier.

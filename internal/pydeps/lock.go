@@ -169,7 +169,7 @@ func (i *Installer) standing(ctx context.Context, requirements []require.Require
 	for _, r := range requirements {
 		wants = append(wants, want{Requirement: r, How: byPerson, Reason: byPerson})
 	}
-	j := job{nothing: true, prefer: prefer, again: again}
+	j := installOptions{nothing: true, prefer: prefer, again: again}
 	p, err := i.install(ctx, wants, j, told)
 	return p, p.Versions, err
 }

@@ -20,7 +20,7 @@ const (
 )
 
 // settle finds versions that leave alone everything that is installed. The newest versions come first; in most cases they need nothing changed.
-func (i *Installer) settle(ctx context.Context, o *outcome, j job, told func(install.Progress)) (bool, error) {
+func (i *Installer) settle(ctx context.Context, o *outcome, j installOptions, told func(install.Progress)) (bool, error) {
 	firm, err := i.kernel()
 	if err != nil {
 		return false, err

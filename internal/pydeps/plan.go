@@ -15,8 +15,8 @@ import (
 
 // plan finds versions for wants that go together with what the session has. It changes as little as it can: first nothing that is
 // there, then nothing that is imported, and at last nothing that the kernel itself runs on, which takes a new interpreter.
-func (i *Installer) plan(ctx context.Context, wants []want, j job, told func(install.Progress)) (outcome, error) {
-	s := &search{Installer: i, job: j, told: told, o: outcome{wants: wants, cached: true}}
+func (i *Installer) plan(ctx context.Context, wants []want, j installOptions, told func(install.Progress)) (outcome, error) {
+	s := &search{Installer: i, opts: j, told: told, o: outcome{wants: wants, cached: true}}
 	if j.again {
 		s.o.asks = anew
 	}
@@ -30,7 +30,7 @@ func (i *Installer) plan(ctx context.Context, wants []want, j job, told func(ins
 // search is one search for a plan. Each step leaves in o what it has found out; see walk for their order.
 type search struct {
 	*Installer
-	job     job
+	opts    installOptions
 	told    func(install.Progress)
 	o       outcome
 	relaxed []relaxation
@@ -40,7 +40,7 @@ type search struct {
 func (s *search) do(ctx context.Context, at step) (verdict, error) {
 	switch at {
 	case stepSettle:
-		return verdictOf(s.settle(ctx, &s.o, s.job, s.told))
+		return verdictOf(s.settle(ctx, &s.o, s.opts, s.told))
 	case stepRecall:
 		return s.recallChange(ctx), nil
 	case stepMend:
@@ -57,16 +57,16 @@ func (s *search) do(ctx context.Context, at step) (verdict, error) {
 		if !s.options.Policy.Build || s.options.Builder == nil || !speaksOfWheels(s.o.plan.Conflict) {
 			return unsolved, nil
 		}
-		return verdictOf(s.build(ctx, &s.o, s.job, s.told))
+		return verdictOf(s.build(ctx, &s.o, s.opts, s.told))
 	case stepChange:
-		err := s.change(ctx, &s.o, s.job, s.told)
-		if isCode(err, unsolvableCodes...) && !s.job.single && len(s.o.wants) > 1 && len(s.o.wants) <= mostAlone {
+		err := s.change(ctx, &s.o, s.opts, s.told)
+		if isCode(err, unsolvableCodes...) && !s.opts.single && len(s.o.wants) > 1 && len(s.o.wants) <= mostAlone {
 			s.why = err
 			return unsolved, nil
 		}
 		return solved, err
 	case stepSalvage:
-		o, err := s.salvage(ctx, s.o, s.job, s.told, s.why)
+		o, err := s.salvage(ctx, s.o, s.opts, s.told, s.why)
 		s.o = o
 		return solved, err
 	}
@@ -88,7 +88,7 @@ func (s *search) recallChange(ctx context.Context) verdict {
 	}
 	o := s.o
 	o.asks = remembered
-	if s.change(ctx, &o, s.job, s.told) != nil {
+	if s.change(ctx, &o, s.opts, s.told) != nil {
 		return unsolved
 	}
 	o.asks = s.o.asks
@@ -102,7 +102,7 @@ const mostAlone = 30
 var unsolvableCodes = []string{"resolve_failed", "no_wheel"}
 
 // salvage leaves out the wants that make the whole impossible, and plans the rest. whole is why it is.
-func (i *Installer) salvage(ctx context.Context, o outcome, j job, told func(install.Progress), whole error) (outcome, error) {
+func (i *Installer) salvage(ctx context.Context, o outcome, j installOptions, told func(install.Progress), whole error) (outcome, error) {
 	var best outcome
 	var kept []want
 	refused := o.refused
@@ -164,7 +164,7 @@ func (i *Installer) try(ctx context.Context, o *outcome, q question, told func(i
 }
 
 // change tries with other versions of what is installed. Its error says why nothing goes.
-func (i *Installer) change(ctx context.Context, o *outcome, j job, told func(install.Progress)) error {
+func (i *Installer) change(ctx context.Context, o *outcome, j installOptions, told func(install.Progress)) error {
 	firm, err := i.kernel()
 	if err != nil {
 		return err
@@ -206,7 +206,7 @@ func (i *Installer) change(ctx context.Context, o *outcome, j job, told func(ins
 }
 
 // loaded returns the distributions of the modules that the kernel has imported. Where it says more than is there, less is believed.
-func (i *Installer) loaded(j job, have map[string]string) (map[string]string, error) {
+func (i *Installer) loaded(j installOptions, have map[string]string) (map[string]string, error) {
 	base, err := i.base()
 	if err != nil {
 		return nil, err
@@ -297,7 +297,7 @@ func (i *Installer) withheld(o *outcome) []string {
 }
 
 // build has the wheels made that do not exist.
-func (i *Installer) build(ctx context.Context, o *outcome, j job, told func(install.Progress)) (bool, error) {
+func (i *Installer) build(ctx context.Context, o *outcome, j installOptions, told func(install.Progress)) (bool, error) {
 	q := o.question(j.state, i.versions(j.state), nil)
 	p, cached, err := i.built(ctx, q, told)
 	if err != nil {

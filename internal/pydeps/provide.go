@@ -17,8 +17,8 @@ import (
 	"cove/internal/pydeps/require"
 )
 
-// job is what an installation goes by besides what is wanted.
-type job struct {
+// installOptions is what an installation goes by besides what is wanted.
+type installOptions struct {
 	state   install.State
 	loaded  []string          // root modules
 	nothing bool              // no interpreter runs yet, so that none has to be begun anew
@@ -30,7 +30,7 @@ type job struct {
 }
 
 // install brings wants into a session.
-func (i *Installer) install(ctx context.Context, wants []want, j job, told func(install.Progress)) (install.Provision, error) {
+func (i *Installer) install(ctx context.Context, wants []want, j installOptions, told func(install.Progress)) (install.Provision, error) {
 	begun := time.Now()
 	p := install.Provision{State: j.state, Refused: j.refused, Notes: j.notes, Cached: true}
 	if len(wants) == 0 {
@@ -72,7 +72,7 @@ func oneAtATime(told func(install.Progress)) func(install.Progress) {
 }
 
 // bring decides, plans and makes the layer. With an error the Provision is p with what was refused so far.
-func (i *Installer) bring(ctx context.Context, wants []want, j job, p install.Provision, told func(install.Progress)) (install.Provision, error) {
+func (i *Installer) bring(ctx context.Context, wants []want, j installOptions, p install.Provision, told func(install.Progress)) (install.Provision, error) {
 	wants, refused, err := i.admit(ctx, wants, &p.State)
 	p.Refused = append(p.Refused, refused...)
 	if err != nil || len(wants) == 0 {

@@ -64,13 +64,13 @@ type Meter interface {
 	CPU() (time.Duration, error)
 }
 
-// Casualty is a Sandbox that knows when memory ran out for it. Not every engine's does.
-type Casualty interface {
-	// Shortages counts how often that was: that the host's system has killed one of its processes for it, or had it wait at its limit. It only grows. It
-	// may count processes of others where a sandbox has no control group of its own.
+// MemoryReporter is a Sandbox that can say when it ran out of memory. Not every engine's can.
+type MemoryReporter interface {
+	// Shortages counts how often the host's system has killed one of the sandbox's processes for lack of memory, or made it wait at its limit. The count
+	// only grows. It may include processes of others where a sandbox has no control group of its own.
 	Shortages() int64
-	// Starves says whether the sandbox waits at its memory limit, and may not answer for that reason.
-	Starves() bool
+	// WaitsForMemory says whether the sandbox waits at its memory limit, which may be why it does not answer.
+	WaitsForMemory() bool
 }
 
 // Spec says what a sandbox is made of. Its zero value is the tightest sandbox: no network, default limits.

@@ -11,11 +11,11 @@ import (
 )
 
 // adopt takes over Options.Running, a sandbox that runs already, with its kernel. After an error it is still whole, and still its keeper's.
-func (s *Session) adopt(ctx context.Context) error {
-	s.box = s.opts.Running
+func (s *Live) adopt(ctx context.Context) error {
+	s.sandbox = s.opts.Running
 	clear(s.known)
 	if err := s.rejoin(ctx); err != nil {
-		s.box, s.link = nil, nil
+		s.sandbox, s.link = nil, nil
 		return err
 	}
 	s.opts.Running = nil // if it is lost, the next one starts from the image
@@ -25,7 +25,7 @@ func (s *Session) adopt(ctx context.Context) error {
 
 // rejoin connects to a sandbox that runs already: one that is being adopted, or one whose connection has ended and that lives on. It does not end
 // a sandbox that it cannot connect to, which may be another session's.
-func (s *Session) rejoin(ctx context.Context) error {
+func (s *Live) rejoin(ctx context.Context) error {
 	names := map[string]int{}
 	for name, k := range s.slots {
 		names[name] = k.pid
@@ -35,9 +35,9 @@ func (s *Session) rejoin(ctx context.Context) error {
 	}
 	s.forget()
 	s.dropScanner()
-	l, err := link.Dial(ctx, s.box)
+	l, err := link.Dial(ctx, s.sandbox)
 	if err != nil {
-		return explain(s.box, err)
+		return explain(s.sandbox, err)
 	}
 	s.link = l
 	if err := s.takeOver(ctx, names, false); err != nil {
@@ -51,23 +51,23 @@ func (s *Session) rejoin(ctx context.Context) error {
 // Leave lets go of the sandbox without ending it and returns it, when no execution runs any more: its caller can give it to another session as
 // Options.Running. When ctx ends first, it lets go all the same, and code that still runs is interrupted when another session takes over. The
 // session is closed then.
-func (s *Session) Leave(ctx context.Context) (sandbox.Sandbox, error) {
+func (s *Live) Leave(ctx context.Context) (sandbox.Sandbox, error) {
 	if err := s.running.Acquire(ctx, everything); err == nil {
 		defer s.running.Release(everything)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.box == nil || ended(s.box.Done()) || s.closed {
+	if s.sandbox == nil || ended(s.sandbox.Done()) || s.closed {
 		return nil, problem.New(problem.Unavailable, "session_lost", "there is nothing to leave: the sandbox has ended")
 	}
 	err := s.detach(ctx)
 	s.dropScanner()
 	_ = s.link.Close()
-	box := s.box
+	sb := s.sandbox
 	s.forget()
-	s.link, s.box, s.closed = nil, nil, true
+	s.link, s.sandbox, s.closed = nil, nil, true
 	if err != nil && !errors.Is(err, ctx.Err()) {
-		return box, fmt.Errorf("leave the sandbox: %w", explain(box, err))
+		return sb, fmt.Errorf("leave the sandbox: %w", explain(sb, err))
 	}
-	return box, nil
+	return sb, nil
 }

@@ -25,10 +25,10 @@ const (
 	maxDepth    = 100
 )
 
-// Archive writes a folder with what is in it to w, as "tar.gz" or "zip". It is made of what the files are when their turn comes; one that is gone
+// Archive writes a folder with what is in it to w, as "tar.gz" or "zip". It is made of what the files are when they are written; one that is gone
 // then is left out, and so is what cannot be read or claims to be larger than a workspace can be (a sparse file), which the file LeftOut in it lists. It is no archive when there is an error, which may come after
 // bytes were written.
-func (s *Session) Archive(ctx context.Context, dir, format string, w io.Writer) error {
+func (s *Live) Archive(ctx context.Context, dir, format string, w io.Writer) error {
 	var p packer
 	switch format {
 	case "tar.gz":
@@ -94,7 +94,7 @@ func packList(p packer, denied []string, names map[string]bool) error {
 
 // inventory lists all that is in a folder, folders before what is in them, and what in it is not for an archive: folders that cannot be looked into,
 // and files that are larger than the whole workspace can be.
-func (s *Session) inventory(ctx context.Context, l *link.Link, dir string) (found []workspace.Entry, denied []string, err error) {
+func (s *Live) inventory(ctx context.Context, l *link.Link, dir string) (found []workspace.Entry, denied []string, err error) {
 	size, room := int64(0), s.opts.Limits.Workspace
 	for todo := []string{dir}; len(todo) > 0; {
 		next := todo[len(todo)-1]

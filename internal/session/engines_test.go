@@ -38,7 +38,7 @@ func onEachEngine(t *testing.T, test func(t *testing.T, e sandbox.Engine)) {
 }
 
 // open starts a session that ends with the test.
-func open(t *testing.T, e sandbox.Engine, l sandbox.Limits) *session.Session {
+func open(t *testing.T, e sandbox.Engine, l sandbox.Limits) *session.Live {
 	t.Helper()
 	s, err := session.Open(t.Context(), session.Options{Engine: e, Env: standard(t), Limits: l})
 	if err != nil {

@@ -14,10 +14,10 @@ import (
 )
 
 // changes returns what was created or changed since the last look.
-func (s *Session) changes(ctx context.Context) ([]kernel.File, error) {
+func (s *Live) changes(ctx context.Context) ([]kernel.File, error) {
 	listed, _, err := s.link.ListFiles(ctx)
 	if err != nil {
-		return nil, explain(s.box, err)
+		return nil, explain(s.sandbox, err)
 	}
 	var changed []kernel.File
 	now := make(map[string]string, len(listed))
@@ -37,13 +37,13 @@ func (s *Session) changes(ctx context.Context) ([]kernel.File, error) {
 }
 
 // Put writes r's bytes to a workspace path (relative, slash-separated). They are lost with the sandbox; see PutFile.
-func (s *Session) Put(ctx context.Context, path string, r io.Reader, mode fs.FileMode) error {
+func (s *Live) Put(ctx context.Context, path string, r io.Reader, mode fs.FileMode) error {
 	_, err := s.write(ctx, path, r, mode)
 	return err
 }
 
 // PutFile copies a host file to a workspace path. When a sandbox is lost, it is copied again into the next one.
-func (s *Session) PutFile(ctx context.Context, path, host string) error {
+func (s *Live) PutFile(ctx context.Context, path, host string) error {
 	err := opened(host, func(f *os.File, mode fs.FileMode) error {
 		_, err := s.write(ctx, path, f, mode)
 		return err
@@ -72,7 +72,7 @@ func opened(host string, use func(f *os.File, mode fs.FileMode) error) error {
 }
 
 // write puts a file in that then counts as known, so that no execution is said to have made it.
-func (s *Session) write(ctx context.Context, path string, r io.Reader, mode fs.FileMode) (workspace.Entry, error) {
+func (s *Live) write(ctx context.Context, path string, r io.Reader, mode fs.FileMode) (workspace.Entry, error) {
 	over, err := s.share(ctx)
 	if err != nil {
 		return workspace.Entry{}, err
@@ -83,7 +83,7 @@ func (s *Session) write(ctx context.Context, path string, r io.Reader, mode fs.F
 		s.mu.Unlock()
 		return workspace.Entry{}, err
 	}
-	l, box := s.link, s.box
+	l, sb := s.link, s.sandbox
 	s.writing[path]++
 	s.mu.Unlock()
 	// Without mu: it takes as long as r does.
@@ -97,7 +97,7 @@ func (s *Session) write(ctx context.Context, path string, r io.Reader, mode fs.F
 		err = problem.New(problem.Unavailable, "session_lost", "the sandbox was lost while the file was written")
 	}
 	if err != nil {
-		return workspace.Entry{}, explain(box, err)
+		return workspace.Entry{}, explain(sb, err)
 	}
 	s.known[path] = info.Stamp
 	s.touched.Store(true)
@@ -105,7 +105,7 @@ func (s *Session) write(ctx context.Context, path string, r io.Reader, mode fs.F
 }
 
 // Files lists the workspace.
-func (s *Session) Files(ctx context.Context) (files []kernel.File, err error) {
+func (s *Live) Files(ctx context.Context) (files []kernel.File, err error) {
 	err = s.reached(ctx, func(l *link.Link) error {
 		listed, _, err := l.ListFiles(ctx)
 		files = make([]kernel.File, 0, len(listed))
@@ -118,7 +118,7 @@ func (s *Session) Files(ctx context.Context) (files []kernel.File, err error) {
 }
 
 // ReadFile returns at most the first limit bytes of a workspace file.
-func (s *Session) ReadFile(ctx context.Context, path string, limit int64) ([]byte, error) {
+func (s *Live) ReadFile(ctx context.Context, path string, limit int64) ([]byte, error) {
 	var b bytes.Buffer
 	err := s.reached(ctx, func(l *link.Link) error {
 		_, err := l.ReadFile(ctx, path, limit, &b)
@@ -131,7 +131,7 @@ func (s *Session) ReadFile(ctx context.Context, path string, limit int64) ([]byt
 }
 
 // Fetch copies a workspace file to w.
-func (s *Session) Fetch(ctx context.Context, path string, w io.Writer) error {
+func (s *Live) Fetch(ctx context.Context, path string, w io.Writer) error {
 	return s.reached(ctx, func(l *link.Link) error {
 		_, err := l.ReadFile(ctx, path, 0, w)
 		return err

@@ -81,7 +81,7 @@ func TestInterrupt(t *testing.T) {
 	})
 }
 
-func interrupt(t *testing.T, s *session.Session, c cell, outcome kernel.Outcome, hard bool) {
+func interrupt(t *testing.T, s *session.Live, c cell, outcome kernel.Outcome, hard bool) {
 	if r := execute(t, s, cell{req: kernel.Request{Code: "survivor = 1"}}); r.done.Outcome != kernel.OutcomeOK {
 		t.Fatalf("before: %s", r.transcript())
 	}

@@ -18,28 +18,28 @@ import (
 // MaxKernels is how many kernels a session may have. Each is a Python of its own in the memory that they share.
 const MaxKernels = 16
 
-// everything is the whole of Session.running.
+// everything is the whole of Live.running.
 const everything = math.MaxInt64
 
 // slot is the place of one of the session's kernels: what is known of it whether or not its interpreter runs.
 type slot struct {
 	name     string
-	changing chan struct{} // holds a token while nobody starts or ends the interpreter; taken before Session.mu
+	changing chan struct{} // holds a token while nobody starts or ends the interpreter; taken before Live.mu
 
-	// Guarded by Session.mu.
+	// Guarded by Live.mu.
 	kernel   *kernel.Kernel // nil: it is started when it is needed
 	pid      int            // of the interpreter, also when it was let go; 0: it has none
 	pristine bool           // it has run nothing of the user's
-	layers   []string       // of Session.installed, those that it was given
+	layers   []string       // of Live.installed, those that it was given
 }
 
-// turn is what an execution runs in. A session may have gone on to another sandbox when it ends.
-type turn struct {
-	slot   *slot
-	kernel *kernel.Kernel
-	link   *link.Link
-	box    sandbox.Sandbox
-	// shortages of the box before it
+// run is what one execution runs in. When the execution ends, the session may have replaced the sandbox.
+type run struct {
+	slot    *slot
+	kernel  *kernel.Kernel
+	link    *link.Link
+	sandbox sandbox.Sandbox
+	// shortages is what the sandbox had counted before the execution
 	shortages int64
 }
 
@@ -51,7 +51,7 @@ func nameOf(k string) string {
 }
 
 // slot returns the place of a kernel, a new one where there is none. The caller holds mu.
-func (s *Session) slot(name string) *slot {
+func (s *Live) slot(name string) *slot {
 	if s.slots[name] == nil {
 		s.slots[name] = &slot{name: name, changing: make(chan struct{}, 1)}
 		s.slots[name].changing <- struct{}{}
@@ -59,7 +59,7 @@ func (s *Session) slot(name string) *slot {
 	return s.slots[name]
 }
 
-func (s *Session) find(name string) (*slot, error) {
+func (s *Live) find(name string) (*slot, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if k := s.slots[nameOf(name)]; k != nil {
@@ -70,7 +70,7 @@ func (s *Session) find(name string) (*slot, error) {
 }
 
 // share keeps the session from being saved or left until done is called.
-func (s *Session) share(ctx context.Context) (done func(), err error) {
+func (s *Live) share(ctx context.Context) (done func(), err error) {
 	if err := s.running.Acquire(ctx, 1); err != nil {
 		return nil, problem.New(problem.Canceled, "canceled", "it was canceled before it began").WithCause(err)
 	}
@@ -78,7 +78,7 @@ func (s *Session) share(ctx context.Context) (done func(), err error) {
 }
 
 // KernelNames lists the session's kernels, the first of them kernel.Main.
-func (s *Session) KernelNames() []string {
+func (s *Live) KernelNames() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	names := slices.Sorted(maps.Keys(s.slots))
@@ -88,7 +88,7 @@ func (s *Session) KernelNames() []string {
 
 // KernelPIDs returns the process ids of the session's kernels by their names, 0 for one whose interpreter is to be started. They are
 // the same in a sandbox that is restored from what Save wrote, and are for Options.Kernels.
-func (s *Session) KernelPIDs() map[string]int {
+func (s *Live) KernelPIDs() map[string]int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	pids := map[string]int{}
@@ -102,7 +102,7 @@ func (s *Session) KernelPIDs() map[string]int {
 }
 
 // StartKernel adds a kernel to the session. It shares the sandbox, the files and the installed packages with the others, and runs code beside them.
-func (s *Session) StartKernel(ctx context.Context, name string) error {
+func (s *Live) StartKernel(ctx context.Context, name string) error {
 	done, err := s.share(ctx)
 	if err != nil {
 		return err
@@ -122,7 +122,7 @@ func (s *Session) StartKernel(ctx context.Context, name string) error {
 	return err
 }
 
-func (s *Session) add(name string) (*slot, error) {
+func (s *Live) add(name string) (*slot, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
@@ -140,7 +140,7 @@ func (s *Session) add(name string) (*slot, error) {
 }
 
 // RestartKernel begins a new interpreter in a kernel's place. Code that runs there is interrupted.
-func (s *Session) RestartKernel(ctx context.Context, name string) error {
+func (s *Live) RestartKernel(ctx context.Context, name string) error {
 	done, err := s.share(ctx)
 	if err != nil {
 		return err
@@ -157,7 +157,7 @@ func (s *Session) RestartKernel(ctx context.Context, name string) error {
 }
 
 // StopKernel ends a kernel, which is not kernel.Main, and whatever runs in it.
-func (s *Session) StopKernel(ctx context.Context, name string) error {
+func (s *Live) StopKernel(ctx context.Context, name string) error {
 	if nameOf(name) == kernel.Main {
 		return problem.New(problem.Invalid, "kernel_needed", "the kernel "+kernel.Main+" is always there").WithHint("restart it instead")
 	}
@@ -185,7 +185,7 @@ func (k *slot) take(ctx context.Context) error {
 func (k *slot) give() { k.changing <- struct{}{} }
 
 // vacate ends a kernel's interpreter, and for good the kernel.
-func (s *Session) vacate(ctx context.Context, k *slot, forGood bool) error {
+func (s *Live) vacate(ctx context.Context, k *slot, forGood bool) error {
 	if err := k.take(ctx); err != nil {
 		return err
 	}
@@ -200,7 +200,7 @@ func (s *Session) vacate(ctx context.Context, k *slot, forGood bool) error {
 	return nil
 }
 
-// end ends the interpreter. The caller holds Session.mu.
+// end ends the interpreter. The caller holds Live.mu.
 func (k *slot) end() {
 	if k.kernel != nil {
 		k.kernel.Close()
@@ -209,12 +209,12 @@ func (k *slot) end() {
 }
 
 // hold notes the interpreter that is in a slot from now on. The caller holds mu.
-func (s *Session) hold(k *slot, i *kernel.Kernel, pristine bool) {
+func (s *Live) hold(k *slot, i *kernel.Kernel, pristine bool) {
 	k.kernel, k.pid, k.pristine, k.layers = i, i.PID(), pristine, slices.Clone(s.installed.Layers)
 }
 
 // occupy makes sure that a kernel has an interpreter.
-func (s *Session) occupy(ctx context.Context, k *slot) (*turn, error) {
+func (s *Live) occupy(ctx context.Context, k *slot) (*run, error) {
 	if err := k.take(ctx); err != nil {
 		return nil, err
 	}
@@ -229,7 +229,7 @@ func (s *Session) occupy(ctx context.Context, k *slot) (*turn, error) {
 		}
 		// Without mu: it takes a while, and what runs in other kernels must be able to end meanwhile.
 		if t.kernel, err = kernel.Start(ctx, t.link, config); err != nil {
-			return nil, explain(t.box, err)
+			return nil, explain(t.sandbox, err)
 		}
 		if s.seated(t, config) {
 			return t, nil
@@ -239,7 +239,7 @@ func (s *Session) occupy(ctx context.Context, k *slot) (*turn, error) {
 }
 
 // look returns what there is to run code in, without an interpreter where one is to be started with config.
-func (s *Session) look(ctx context.Context, k *slot) (*turn, kernel.Config, error) {
+func (s *Live) look(ctx context.Context, k *slot) (*run, kernel.Config, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err := s.awake(ctx); err != nil {
@@ -251,11 +251,11 @@ func (s *Session) look(ctx context.Context, k *slot) (*turn, kernel.Config, erro
 	if k.kernel != nil && (ended(k.kernel.Dead()) || k.pristine && s.lacksFirst(k)) {
 		k.end()
 	}
-	return &turn{slot: k, kernel: k.kernel, link: s.link, box: s.box}, s.kernelConfig(false), nil
+	return &run{slot: k, kernel: k.kernel, link: s.link, sandbox: s.sandbox}, s.kernelConfig(false), nil
 }
 
 // seated puts a new interpreter into its slot, if it is one of what the session is now.
-func (s *Session) seated(t *turn, config kernel.Config) bool {
+func (s *Live) seated(t *run, config kernel.Config) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := s.paths(s.installed)
@@ -268,12 +268,12 @@ func (s *Session) seated(t *turn, config kernel.Config) bool {
 }
 
 // lacksFirst says whether there are packages that only a new interpreter can be given. The caller holds mu.
-func (s *Session) lacksFirst(k *slot) bool {
+func (s *Live) lacksFirst(k *slot) bool {
 	return slices.ContainsFunc(s.installed.First, func(layer string) bool { return !slices.Contains(k.layers, layer) })
 }
 
-// catchUp gives an interpreter what was installed for others since it last had a turn. It waits for its turn.
-func (s *Session) catchUp(ctx context.Context, t *turn) error {
+// catchUp gives an interpreter what was installed for others since it last ran code. It waits until the interpreter is idle.
+func (s *Live) catchUp(ctx context.Context, t *run) error {
 	s.mu.Lock()
 	var fresh install.State
 	for _, layer := range s.installed.Layers {
@@ -287,14 +287,14 @@ func (s *Session) catchUp(ctx context.Context, t *turn) error {
 		return nil
 	}
 	if err := t.kernel.AddPaths(ctx, paths); err != nil {
-		return explain(t.box, err)
+		return explain(t.sandbox, err)
 	}
 	s.given(t, fresh.Layers...)
 	return nil
 }
 
 // given notes that an interpreter has layers now.
-func (s *Session) given(t *turn, layers ...string) {
+func (s *Live) given(t *run, layers ...string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if t.slot.kernel == t.kernel {
@@ -303,7 +303,7 @@ func (s *Session) given(t *turn, layers ...string) {
 }
 
 // forget lets go of all the interpreters, without ending one that was detached. The caller holds mu.
-func (s *Session) forget() {
+func (s *Live) forget() {
 	for _, k := range s.slots {
 		if k.kernel != nil {
 			k.kernel.Close()
@@ -314,7 +314,7 @@ func (s *Session) forget() {
 
 // detach lets all the interpreters go, for the session that has the sandbox next. It goes on after an error. The caller holds mu and, unless ctx has
 // ended, all of running.
-func (s *Session) detach(ctx context.Context) error {
+func (s *Live) detach(ctx context.Context) error {
 	var failed error
 	for _, k := range s.slots {
 		if k.kernel == nil {
@@ -335,7 +335,7 @@ func (s *Session) detach(ctx context.Context) error {
 
 // attach takes over the interpreters that live in the sandbox: those that have a name, and one without as kernel.Main where that has none. Others
 // nobody knows any more; they are ended. The caller holds mu.
-func (s *Session) attach(ctx context.Context, names map[string]int, reseed bool) error {
+func (s *Live) attach(ctx context.Context, names map[string]int, reseed bool) error {
 	living := s.link.Kernels()
 	for _, k := range s.slots {
 		k.pid = 0
@@ -355,7 +355,7 @@ func (s *Session) attach(ctx context.Context, names map[string]int, reseed bool)
 		}
 		i, err := kernel.Attach(ctx, s.link, s.kernelConfig(reseed), k.pid)
 		if err != nil && (name == kernel.Main || ended(s.link.Done()) || ctx.Err() != nil) {
-			return explain(s.box, err)
+			return explain(s.sandbox, err)
 		}
 		if err != nil {
 			k.pid = 0 // it is started again when it is needed
@@ -364,7 +364,7 @@ func (s *Session) attach(ctx context.Context, names map[string]int, reseed bool)
 		// An image whose kernels have names was a session's already.
 		s.hold(k, i, reseed && len(names) == 0)
 		if err := s.equip(ctx, k); err != nil {
-			return explain(s.box, err)
+			return explain(s.sandbox, err)
 		}
 	}
 	for _, pid := range living {
@@ -377,7 +377,7 @@ func (s *Session) attach(ctx context.Context, names map[string]int, reseed bool)
 
 // equip gives an interpreter that was taken over what the session has been given. What goes before the environment's own packages can only
 // be given to a new one.
-func (s *Session) equip(ctx context.Context, k *slot) error {
+func (s *Live) equip(ctx context.Context, k *slot) error {
 	if len(s.installed.Layers) == 0 {
 		return nil
 	}

@@ -141,7 +141,7 @@ func TestSavedKernels(t *testing.T) {
 		t.Error("there is something to save, which was saved just now")
 	}
 	runCell(t, s, in("b", "x", "result 'in b'\nok"))
-	check := func(t *testing.T, s *session.Session) {
+	check := func(t *testing.T, s *session.Live) {
 		if names := s.KernelNames(); !slices.Equal(names, []string{"main", "b", "dead"}) {
 			t.Errorf("there are %v", names)
 		}
@@ -150,7 +150,7 @@ func TestSavedKernels(t *testing.T) {
 		runCell(t, s, in("dead", "'x' in globals()", "result False\nok"))
 	}
 	pids := s.KernelPIDs()
-	restored := func(t *testing.T, o session.Options) *session.Session {
+	restored := func(t *testing.T, o session.Options) *session.Live {
 		o.Engine, o.Env, o.Kernels = e, standard(t), pids
 		s, err := session.Open(t.Context(), o)
 		if err != nil {
@@ -162,9 +162,9 @@ func TestSavedKernels(t *testing.T) {
 	t.Run("restored", func(t *testing.T) { check(t, restored(t, session.Options{Image: image})) })
 	t.Run("forked", func(t *testing.T) { check(t, restored(t, session.Options{Image: image, Reseed: true})) })
 	t.Run("left", func(t *testing.T) {
-		box := leave(t, s)
-		t.Cleanup(func() { _ = box.Stop(context.Background()) })
-		check(t, restored(t, session.Options{Running: box}))
+		sb := leave(t, s)
+		t.Cleanup(func() { _ = sb.Stop(context.Background()) })
+		check(t, restored(t, session.Options{Running: sb}))
 	})
 	t.Run("killed by another", func(t *testing.T) {
 		s := restored(t, session.Options{Image: image})

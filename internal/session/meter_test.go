@@ -15,7 +15,7 @@ type watched struct {
 	last sandbox.Sandbox
 }
 
-func (w *watched) Start(ctx context.Context, spec sandbox.Spec) (box sandbox.Sandbox, err error) {
+func (w *watched) Start(ctx context.Context, spec sandbox.Spec) (sb sandbox.Sandbox, err error) {
 	w.last, err = w.Engine.Start(ctx, spec)
 	return w.last, err
 }

@@ -39,14 +39,14 @@ const restartLine = "%restart"
 type yielder = func(kernel.Event, error) bool
 
 // Installed is what Options.Packages has given the session until now.
-func (s *Session) Installed() install.State {
+func (s *Live) Installed() install.State {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.installed
 }
 
 // begin makes sure that there is an interpreter for req, a new one if it wants that.
-func (s *Session) begin(ctx context.Context, req *kernel.Request) (*turn, error) {
+func (s *Live) begin(ctx context.Context, req *kernel.Request) (*run, error) {
 	if first, rest, _ := strings.Cut(req.Code, "\n"); req.Mode != kernel.Script && strings.TrimSpace(first) == restartLine {
 		req.Restart, req.Code = true, rest
 	}
@@ -71,7 +71,7 @@ func (s *Session) begin(ctx context.Context, req *kernel.Request) (*turn, error)
 
 // supply makes importable what the code is going to import. It returns false when there is nothing to run any more: the consumer has left, or
 // was told why.
-func (s *Session) supply(ctx context.Context, t *turn, req *kernel.Request, yield yielder) bool {
+func (s *Live) supply(ctx context.Context, t *run, req *kernel.Request, yield yielder) bool {
 	defer s.mark(t.slot)
 	if s.opts.Packages == nil || s.opts.Mold {
 		return true
@@ -96,14 +96,14 @@ func (s *Session) supply(ctx context.Context, t *turn, req *kernel.Request, yiel
 }
 
 // mark notes that something of the user's is about to run.
-func (s *Session) mark(k *slot) {
+func (s *Live) mark(k *slot) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	k.pristine = false
 }
 
 // install changes what is installed, one change at a time.
-func (s *Session) install(ctx context.Context, change func(install.State) (install.Provision, error), t *turn) (install.Provision, error) {
+func (s *Live) install(ctx context.Context, change func(install.State) (install.Provision, error), t *run) (install.Provision, error) {
 	select {
 	case <-s.installing:
 		defer func() { s.installing <- struct{}{} }()
@@ -149,7 +149,7 @@ func installing(ctx context.Context, change func(install.State) (install.Provisi
 var errLeft = problem.New(problem.Canceled, "canceled", "nobody listens any more")
 
 // provide finds out what the code needs and has it installed.
-func (s *Session) provide(ctx context.Context, t *turn, req kernel.Request, yield yielder) (install.Provision, error) {
+func (s *Live) provide(ctx context.Context, t *run, req kernel.Request, yield yielder) (install.Provision, error) {
 	wanted, err := s.survey(ctx, t, req)
 	if err != nil {
 		return install.Provision{}, err
@@ -188,7 +188,7 @@ func (s *Session) provide(ctx context.Context, t *turn, req kernel.Request, yiel
 }
 
 // survey parses the code and asks the kernel what of it is missing.
-func (s *Session) survey(ctx context.Context, t *turn, req kernel.Request) (_ pydeps.Request, err error) {
+func (s *Live) survey(ctx context.Context, t *run, req kernel.Request) (_ pydeps.Request, err error) {
 	ctx, over := telemetry.Step(ctx, telemetry.StageScan)
 	defer func() { over(err) }()
 	scanner, err := s.parser(ctx)
@@ -218,7 +218,7 @@ func (s *Session) survey(ctx context.Context, t *turn, req kernel.Request) (_ py
 
 // isOwn says whether the workspace has a module or a folder of that name anywhere: the code may be about to add its place to sys.path. The kernel asks
 // when it does not.
-func (s *Session) isOwn(module string) bool {
+func (s *Live) isOwn(module string) bool {
 	for path := range s.known {
 		if strings.HasPrefix(path, module+"/") || strings.Contains(path, "/"+module+"/") {
 			return true
@@ -246,7 +246,7 @@ func roots(report scan.Report) []string {
 }
 
 // parser returns the scanner, starting one where there is none.
-func (s *Session) parser(ctx context.Context) (*scan.Scanner, error) {
+func (s *Live) parser(ctx context.Context) (*scan.Scanner, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.scanner != nil && ended(s.scanner.Ended()) {
@@ -257,15 +257,15 @@ func (s *Session) parser(ctx context.Context) (*scan.Scanner, error) {
 			return nil, err
 		}
 		var err error
-		if s.scanner, err = scan.Start(ctx, s.link, s.box.Layout().Path(pyenv.MountPoint)+"/bin/python"); err != nil {
+		if s.scanner, err = scan.Start(ctx, s.link, s.sandbox.Layout().Path(pyenv.MountPoint)+"/bin/python"); err != nil {
 			s.scanner = nil
-			return nil, explain(s.box, err)
+			return nil, explain(s.sandbox, err)
 		}
 	}
 	return s.scanner, nil
 }
 
-func (s *Session) dropScanner() {
+func (s *Live) dropScanner() {
 	if s.scanner != nil {
 		s.scanner.Close()
 		s.scanner = nil
@@ -273,7 +273,7 @@ func (s *Session) dropScanner() {
 }
 
 // apply gives the interpreter what was installed, and says so. It returns false when there is nothing to run any more.
-func (s *Session) apply(ctx context.Context, t *turn, p install.Provision, began time.Time, yield yielder) bool {
+func (s *Live) apply(ctx context.Context, t *run, p install.Provision, began time.Time, yield yielder) bool {
 	told := kernel.Install{Provision: p}
 	var err error
 	if p.Restart != "" {
@@ -294,14 +294,14 @@ func (s *Session) apply(ctx context.Context, t *turn, p install.Provision, began
 		}
 	}
 	if err != nil {
-		yield(nil, explain(t.box, err))
+		yield(nil, explain(t.sandbox, err))
 		return false
 	}
 	return p.Silent() || yield(told, nil)
 }
 
-// renew has a turn go on in a new interpreter.
-func (s *Session) renew(ctx context.Context, t *turn) error {
+// renew has a run go on in a new interpreter.
+func (s *Live) renew(ctx context.Context, t *run) error {
 	if err := s.vacate(ctx, t.slot, false); err != nil {
 		return err
 	}
@@ -322,23 +322,23 @@ func added(p install.Provision) install.State {
 }
 
 // pathsOf says where a provision's layer is in the sandbox.
-func (s *Session) pathsOf(p install.Provision) kernel.Paths {
+func (s *Live) pathsOf(p install.Provision) kernel.Paths {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.paths(added(p))
 }
 
 // paths says where the layers of a state are in the sandbox.
-func (s *Session) paths(state install.State) kernel.Paths {
-	if s.box == nil || len(state.Layers) == 0 {
+func (s *Live) paths(state install.State) kernel.Paths {
+	if s.sandbox == nil || len(state.Layers) == 0 {
 		return kernel.Paths{}
 	}
-	first, last := state.Paths(s.box.Layout().Path(layer.MountPoint))
+	first, last := state.Paths(s.sandbox.Layout().Path(layer.MountPoint))
 	return kernel.Paths{First: first, Last: last}
 }
 
 // missing installs what running code turns out to import.
-func (s *Session) missing(ctx context.Context, t *turn, module string, loaded []string, tell func(kernel.Event)) (kernel.Paths, error) {
+func (s *Live) missing(ctx context.Context, t *run, module string, loaded []string, tell func(kernel.Event)) (kernel.Paths, error) {
 	p, err := s.install(ctx, func(have install.State) (install.Provision, error) {
 		return s.opts.Packages.Module(ctx, module, loaded, have, func(p install.Progress) { tell(kernel.Install{Progress: &p}) })
 	}, t)
@@ -360,7 +360,7 @@ func (s *Session) missing(ctx context.Context, t *turn, module string, loaded []
 
 // Install makes packages importable in all of the session's kernels, in each from its next execution on. Where the Provision has a Restart,
 // those that have run code already need a new interpreter for it.
-func (s *Session) Install(ctx context.Context, requirements []require.Requirement, told func(install.Progress)) (install.Provision, error) {
+func (s *Live) Install(ctx context.Context, requirements []require.Requirement, told func(install.Progress)) (install.Provision, error) {
 	if s.opts.Packages == nil {
 		return install.Provision{}, problem.New(problem.Denied, "packages_off", "packages cannot be installed here")
 	}

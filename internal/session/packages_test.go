@@ -126,7 +126,7 @@ func (s *shelf) Install(_ context.Context, asked []require.Requirement, state in
 }
 
 // supplied starts a session that installs from a shelf; it ends with the test.
-func supplied(t *testing.T, e sandbox.Engine, p session.Packages, image string) *session.Session {
+func supplied(t *testing.T, e sandbox.Engine, p session.Packages, image string) *session.Live {
 	t.Helper()
 	s, err := session.Open(t.Context(), session.Options{Engine: e, Env: standard(t), Packages: p, Image: image})
 	if err != nil {

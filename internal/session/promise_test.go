@@ -58,7 +58,7 @@ func TestBounds(t *testing.T) {
 }
 
 // lost is a session whose sandbox is about to go, with one input that must come back and a file that cannot.
-func lost(t *testing.T, l sandbox.Limits) (*session.Session, string) {
+func lost(t *testing.T, l sandbox.Limits) (*session.Live, string) {
 	t.Helper()
 	state := t.TempDir()
 	s := open(t, gvisor.New(gvisor.Options{State: state, Executable: sandboxtest.Binary(t)}), l)
@@ -73,7 +73,7 @@ func lost(t *testing.T, l sandbox.Limits) (*session.Session, string) {
 	return s, state
 }
 
-func goesOn(t *testing.T, s *session.Session) {
+func goesOn(t *testing.T, s *session.Live) {
 	t.Helper()
 	runCell(t, s, code("import os\n'x' in globals(), open('in/input.csv').read(), os.path.exists('made.txt')", `result (False, 'a,b\n', False)`+"\nok"))
 }
@@ -130,7 +130,7 @@ func killSentry(t *testing.T, state string) {
 func TestSandboxOutOfMemory(t *testing.T) {
 	t.Parallel()
 	// The kernel of a busy machine may end the sandbox before anybody can see why; that must not be the rule.
-	var s *session.Session
+	var s *session.Live
 	var r *run
 	for attempt := 0; attempt < 3 && (r == nil || r.done.Outcome == kernel.OutcomeSandboxDied); attempt++ {
 		s, _ = lost(t, sandbox.Limits{Memory: 256 << 20})

@@ -48,14 +48,14 @@ func Salvage(ctx context.Context, o Options, variables bool, w io.Writer) error 
 	}
 	at, err := s.packVariables(ctx)
 	s.mu.Lock()
-	box, l := s.box, s.link
+	sb, l := s.sandbox, s.link
 	s.mu.Unlock()
-	if box == nil || ended(box.Done()) || ended(l.Done()) {
+	if sb == nil || ended(sb.Done()) || ended(l.Done()) {
 		// The sandbox was lost with that: its files are still in the image.
 		return errors.Join(s.Close(context.WithoutCancel(ctx)), salvageFiles(ctx, o, w))
 	}
 	p := packed{at: at, whole: err == nil}
-	return errors.Join(explain(box, salvage(ctx, l, o.Limits.OrDefault().Workspace, p, w)), s.Close(context.WithoutCancel(ctx)))
+	return errors.Join(explain(sb, salvage(ctx, l, o.Limits.OrDefault().Workspace, p, w)), s.Close(context.WithoutCancel(ctx)))
 }
 
 // packed is where the variables are in a workspace; what is not whole is of no use.
@@ -66,18 +66,18 @@ type packed struct {
 
 func salvageFiles(ctx context.Context, o Options, w io.Writer) (err error) {
 	o.Limits = o.Limits.OrDefault()
-	s := &Session{opts: o}
-	box, err := s.restore(ctx, s.spec())
+	s := &Live{opts: o}
+	sb, err := s.restore(ctx, s.spec())
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, box.Stop(context.WithoutCancel(ctx))) }()
-	l, err := link.Dial(ctx, box)
+	defer func() { err = errors.Join(err, sb.Stop(context.WithoutCancel(ctx))) }()
+	l, err := link.Dial(ctx, sb)
 	if err != nil {
-		return explain(box, err)
+		return explain(sb, err)
 	}
 	defer func() { _ = l.Close() }()
-	return explain(box, salvage(ctx, l, o.Limits.Workspace, packed{}, w))
+	return explain(sb, salvage(ctx, l, o.Limits.Workspace, packed{}, w))
 }
 
 // salvage archives a workspace. What code has done to it must not keep the rest from being saved.

@@ -15,7 +15,7 @@ import (
 )
 
 // restore starts a sandbox from the image.
-func (s *Session) restore(ctx context.Context, spec sandbox.Spec) (sandbox.Sandbox, error) {
+func (s *Live) restore(ctx context.Context, spec sandbox.Spec) (sandbox.Sandbox, error) {
 	saver, err := sandbox.SaverOf(s.opts.Engine)
 	if err != nil {
 		return nil, err
@@ -24,16 +24,16 @@ func (s *Session) restore(ctx context.Context, spec sandbox.Spec) (sandbox.Sandb
 	if err != nil {
 		return nil, err
 	}
-	box, err := prepared.Restore(ctx, s.opts.Image)
+	sb, err := prepared.Restore(ctx, s.opts.Image)
 	if err != nil {
 		return nil, errors.Join(err, prepared.Stop(context.WithoutCancel(ctx)))
 	}
-	return box, nil
+	return sb, nil
 }
 
 // takeOver attaches to the kernels of a sandbox that was saved or left, which have these names, and counts the files that are there as known. A
 // sandbox without a kernel gets a new one later, as any.
-func (s *Session) takeOver(ctx context.Context, names map[string]int, reseed bool) error {
+func (s *Live) takeOver(ctx context.Context, names map[string]int, reseed bool) error {
 	if err := s.attach(ctx, names, reseed); err != nil {
 		return err
 	}
@@ -44,7 +44,7 @@ func (s *Session) takeOver(ctx context.Context, names map[string]int, reseed boo
 // Save writes the session to files in dir, an empty folder, when no execution runs any more. With keep it goes on
 // afterwards; without, it is closed, if saving succeeded. Its variables, files, threads and child processes are
 // in the files; connections out of the sandbox are not.
-func (s *Session) Save(ctx context.Context, dir string, keep bool) error {
+func (s *Live) Save(ctx context.Context, dir string, keep bool) error {
 	if _, err := sandbox.SaverOf(s.opts.Engine); err != nil {
 		return err
 	}
@@ -60,7 +60,7 @@ func (s *Session) Save(ctx context.Context, dir string, keep bool) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.box == nil || s.closed {
+	if s.sandbox == nil || s.closed {
 		return lost()
 	}
 	err := s.detach(ctx)
@@ -68,18 +68,18 @@ func (s *Session) Save(ctx context.Context, dir string, keep bool) error {
 	_ = s.link.Close()
 	s.forget()
 	if err != nil {
-		return errors.Join(fmt.Errorf("save: %w", explain(s.box, err)), s.reconnect(context.WithoutCancel(ctx)))
+		return errors.Join(fmt.Errorf("save: %w", explain(s.sandbox, err)), s.reconnect(context.WithoutCancel(ctx)))
 	}
-	err = s.box.(sandbox.Checkpointer).Checkpoint(ctx, dir, keep)
+	err = s.sandbox.(sandbox.Checkpointer).Checkpoint(ctx, dir, keep)
 	if err == nil {
 		s.touched.Store(false)
 	}
 	if err == nil && !keep {
-		s.closed, s.link, s.box = true, nil, nil
+		s.closed, s.link, s.sandbox = true, nil, nil
 		return nil
 	}
 	if err != nil {
-		err = explain(s.box, err)
+		err = explain(s.sandbox, err)
 	}
 	return errors.Join(err, s.reconnect(context.WithoutCancel(ctx)))
 }
@@ -88,7 +88,7 @@ func (s *Session) Save(ctx context.Context, dir string, keep bool) error {
 const reluctance = 2 * time.Second
 
 // settleDown takes all of running.
-func (s *Session) settleDown(ctx context.Context, keep bool) error {
+func (s *Live) settleDown(ctx context.Context, keep bool) error {
 	if !keep {
 		return s.running.Acquire(ctx, everything)
 	}
@@ -109,14 +109,14 @@ type Refiller = interface {
 }
 
 // Refill has refill put files into the workspace of the next sandbox, when the session loses the one that it has, before anything else uses it.
-func (s *Session) Refill(refill func(ctx context.Context, t Refiller) error) {
+func (s *Live) Refill(refill func(ctx context.Context, t Refiller) error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.refill = refill
 }
 
 // Root says what the session starts from when it loses its sandbox: an image that Save wrote in it, and the kernels that KernelPIDs told then.
-func (s *Session) Root(image string, kernels map[string]int) {
+func (s *Live) Root(image string, kernels map[string]int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.opts.Image, s.opts.Kernels, s.opts.Reseed = image, kernels, false
@@ -127,17 +127,17 @@ func lost() error {
 	return problem.New(problem.Unavailable, "session_lost", "there is nothing to save: the sandbox has ended")
 }
 
-func (s *Session) saveable() error {
+func (s *Live) saveable() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.box == nil || ended(s.box.Done()) || s.closed {
+	if s.sandbox == nil || ended(s.sandbox.Done()) || s.closed {
 		return lost()
 	}
 	return nil
 }
 
 // main makes sure that there is an interpreter in kernel.Main.
-func (s *Session) main(ctx context.Context) (*turn, error) {
+func (s *Live) main(ctx context.Context) (*run, error) {
 	k, err := s.find(kernel.Main)
 	if err != nil {
 		return nil, err
@@ -146,10 +146,10 @@ func (s *Session) main(ctx context.Context) (*turn, error) {
 }
 
 // Touched says whether something other than an execution has changed the session since it was opened or saved.
-func (s *Session) Touched() bool { return s.touched.Load() }
+func (s *Live) Touched() bool { return s.touched.Load() }
 
 // reconnect goes on with a sandbox that was saved, or could not be.
-func (s *Session) reconnect(ctx context.Context) error {
+func (s *Live) reconnect(ctx context.Context) error {
 	err := s.rejoin(ctx)
 	if err != nil && !s.adopted {
 		err = errors.Join(err, s.drop())
@@ -159,27 +159,27 @@ func (s *Session) reconnect(ctx context.Context) error {
 
 // Lost is closed when the session's sandbox has ended without Close or Save, as one that ran out of memory. The next
 // execution starts another.
-func (s *Session) Lost() <-chan struct{} {
+func (s *Live) Lost() <-chan struct{} {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.box == nil {
+	if s.sandbox == nil {
 		gone := make(chan struct{})
 		if !s.closed {
 			close(gone)
 		}
 		return gone
 	}
-	return s.box.Done()
+	return s.sandbox.Done()
 }
 
 // Trim has the interpreter give back memory that it does not use, before it is saved.
-func (s *Session) Trim(ctx context.Context) error {
+func (s *Live) Trim(ctx context.Context) error {
 	return s.asked(ctx, func(k *kernel.Kernel) error { return k.Trim(ctx) })
 }
 
 // Rehearse runs a cell as a user would and forgets it, because what runs first runs slowly: in a new interpreter, whose code is
 // still to be loaded, and in a restored sandbox, whose memory is.
-func (s *Session) Rehearse(ctx context.Context) error {
+func (s *Live) Rehearse(ctx context.Context) error {
 	for e, err := range s.Execute(ctx, kernel.Request{Code: "print('', end='')\n1 + 1"}) {
 		if err != nil {
 			return fmt.Errorf("rehearse: %w", err)
@@ -193,7 +193,7 @@ func (s *Session) Rehearse(ctx context.Context) error {
 		return err
 	}
 	if err := t.kernel.Forget(ctx); err != nil {
-		return explain(t.box, err)
+		return explain(t.sandbox, err)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

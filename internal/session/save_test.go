@@ -17,7 +17,7 @@ import (
 )
 
 // save saves a session into a new folder.
-func save(t *testing.T, s *session.Session, keep bool) string {
+func save(t *testing.T, s *session.Live, keep bool) string {
 	t.Helper()
 	dir := t.TempDir()
 	if err := s.Save(t.Context(), dir, keep); err != nil {
@@ -27,7 +27,7 @@ func save(t *testing.T, s *session.Session, keep bool) string {
 }
 
 // reopen starts a session from an image; it ends with the test.
-func reopen(t *testing.T, e sandbox.Engine, image string, reseed bool) *session.Session {
+func reopen(t *testing.T, e sandbox.Engine, image string, reseed bool) *session.Live {
 	t.Helper()
 	s, err := session.Open(t.Context(), session.Options{Engine: e, Env: standard(t), Image: image, Reseed: reseed})
 	if err != nil {

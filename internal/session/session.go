@@ -75,8 +75,8 @@ type Options struct {
 	Mold bool
 }
 
-// Session is safe for concurrent use; executions run one at a time in each of its kernels.
-type Session struct {
+// Live is a session in memory: its sandbox, its kernels and its workspace. It is safe for concurrent use; executions run one at a time in each of its kernels.
+type Live struct {
 	opts Options
 	// running is shared by executions and whatever starts and ends interpreters; letting go of the sandbox takes all of it.
 	running *semaphore.Weighted
@@ -84,7 +84,7 @@ type Session struct {
 	installing chan struct{}
 
 	mu      sync.Mutex // guards what follows; held while a sandbox starts, not while code runs
-	box     sandbox.Sandbox
+	sandbox sandbox.Sandbox
 	link    *link.Link
 	slots   map[string]*slot  // the kernels by name
 	inputs  map[string]string // workspace path -> host file, put in again after a sandbox was lost
@@ -93,8 +93,9 @@ type Session struct {
 	touched atomic.Bool       // see Touched
 	refill  func(ctx context.Context, t Refiller) error
 	closed  bool
-	// mourned says that an execution has told of the present sandbox's end; lapsed that one took the place of another of whose end none has.
-	mourned, lapsed bool
+	// endReported says that an execution has told of the present sandbox's end; endUnreported that the present sandbox replaces one whose end no execution has told of.
+	endReported   bool
+	endUnreported bool
 
 	adopted bool // the sandbox was Options.Running
 	meter   meter
@@ -104,9 +105,9 @@ type Session struct {
 }
 
 // Open starts a session's sandbox and its kernel.
-func Open(ctx context.Context, o Options) (*Session, error) {
+func Open(ctx context.Context, o Options) (*Live, error) {
 	o.Limits = o.Limits.OrDefault()
-	s := &Session{
+	s := &Live{
 		opts: o, running: semaphore.NewWeighted(everything), installing: make(chan struct{}, 1), slots: map[string]*slot{},
 		inputs: map[string]string{}, known: map[string]string{}, writing: map[string]int{}, installed: o.Installed,
 	}
@@ -121,35 +122,35 @@ func Open(ctx context.Context, o Options) (*Session, error) {
 }
 
 // awake makes sure that a sandbox is there. The caller holds mu.
-func (s *Session) awake(ctx context.Context) error {
+func (s *Live) awake(ctx context.Context) error {
 	if s.closed {
 		return problem.New(problem.Invalid, "session_closed", "the session is closed")
 	}
 	switch {
-	case s.box == nil:
-	case s.adopted && !ended(s.box.Done()):
+	case s.sandbox == nil:
+	case s.adopted && !ended(s.sandbox.Done()):
 		if ended(s.link.Done()) {
 			return s.rejoin(ctx)
 		}
-	case ended(s.box.Done()) || ended(s.link.Done()):
-		s.adopted, s.lapsed = false, s.lapsed || !s.mourned
+	case ended(s.sandbox.Done()) || ended(s.link.Done()):
+		s.adopted, s.endUnreported = false, s.endUnreported || !s.endReported
 		if err := s.drop(); err != nil {
 			return err
 		}
 	}
-	if s.box == nil {
-		s.mourned = false
+	if s.sandbox == nil {
+		s.endReported = false
 		return s.startSandbox(ctx)
 	}
 	return nil
 }
 
 // lapse says, once, that the session goes on in another sandbox without anybody having been told.
-func (s *Session) lapse() bool {
+func (s *Live) lapse() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	was := s.lapsed
-	s.lapsed = false
+	was := s.endUnreported
+	s.endUnreported = false
 	return was
 }
 
@@ -163,7 +164,7 @@ func ended(done <-chan struct{}) bool {
 }
 
 // startSandbox starts a sandbox, from the image if there is one, with the inputs in its workspace.
-func (s *Session) startSandbox(ctx context.Context) error {
+func (s *Live) startSandbox(ctx context.Context) error {
 	if s.opts.Running != nil {
 		return s.adopt(ctx)
 	}
@@ -171,13 +172,13 @@ func (s *Session) startSandbox(ctx context.Context) error {
 	if s.opts.Image != "" {
 		start = s.restore
 	}
-	box, err := start(ctx, s.spec())
+	sb, err := start(ctx, s.spec())
 	if err != nil {
 		return err
 	}
-	s.box = box
-	if s.link, err = link.Dial(ctx, box); err != nil {
-		return errors.Join(explain(box, err), s.drop())
+	s.sandbox = sb
+	if s.link, err = link.Dial(ctx, sb); err != nil {
+		return errors.Join(explain(sb, err), s.drop())
 	}
 	clear(s.known)
 	if s.opts.Image != "" {
@@ -189,7 +190,7 @@ func (s *Session) startSandbox(ctx context.Context) error {
 		err := opened(host, func(f *os.File, mode fs.FileMode) error {
 			stamp, err := s.link.WriteFile(ctx, path, f, mode)
 			s.known[path] = stamp
-			return explain(box, err)
+			return explain(sb, err)
 		})
 		if err != nil {
 			return err
@@ -199,13 +200,13 @@ func (s *Session) startSandbox(ctx context.Context) error {
 		return nil
 	}
 	if err := s.refill(ctx, direct{s.link}); err != nil {
-		return explain(box, err)
+		return explain(sb, err)
 	}
 	_, err = s.changes(ctx)
 	return err
 }
 
-func (s *Session) spec() sandbox.Spec {
+func (s *Live) spec() sandbox.Spec {
 	return sandbox.Spec{ID: sandbox.NewID("sbx"), Mounts: s.opts.mounts(), Limits: s.opts.Limits, Image: s.opts.Image}
 }
 
@@ -222,8 +223,8 @@ func (o *Options) mounts() []sandbox.Mount {
 }
 
 // kernelConfig says how to start a kernel, or how to take over one that was saved.
-func (s *Session) kernelConfig(reseed bool) kernel.Config {
-	layout := s.box.Layout()
+func (s *Live) kernelConfig(reseed bool) kernel.Config {
+	layout := s.sandbox.Layout()
 	root := layout.Path(pyenv.MountPoint)
 	env := map[string]string{
 		"PATH":     root + "/bin:/usr/local/bin:/usr/bin:/bin",
@@ -252,9 +253,9 @@ func (s *Session) kernelConfig(reseed bool) kernel.Config {
 }
 
 // explain replaces an error of talking to a sandbox by the reason why the sandbox is gone.
-func explain(box sandbox.Sandbox, err error) error {
-	if err != nil && box != nil && ended(box.Done()) && box.Cause() != nil {
-		return box.Cause()
+func explain(sb sandbox.Sandbox, err error) error {
+	if err != nil && sb != nil && ended(sb.Done()) && sb.Cause() != nil {
+		return sb.Cause()
 	}
 	return err
 }
@@ -263,7 +264,7 @@ func explain(box sandbox.Sandbox, err error) error {
 // that an earlier execution lost is replaced first, and what the code imports and is not there is installed. A Rollback comes first when the sandbox was
 // lost without an execution having told of it; the caller that knows what the next one starts from fills it in. Ending ctx interrupts the code and still
 // yields the Done. A cell that begins with a line "%restart" has Request.Restart.
-func (s *Session) Execute(ctx context.Context, req kernel.Request) iter.Seq2[kernel.Event, error] {
+func (s *Live) Execute(ctx context.Context, req kernel.Request) iter.Seq2[kernel.Event, error] {
 	return func(yield func(kernel.Event, error) bool) {
 		over, err := s.share(ctx)
 		if err != nil {
@@ -280,7 +281,7 @@ func (s *Session) Execute(ctx context.Context, req kernel.Request) iter.Seq2[ker
 			s.conclude(context.WithoutCancel(ctx), t, done, yield)
 		case errors.Is(err, errLeft):
 		case t != nil:
-			yield(nil, explain(t.box, err))
+			yield(nil, explain(t.sandbox, err))
 		default:
 			yield(nil, err)
 		}
@@ -288,7 +289,7 @@ func (s *Session) Execute(ctx context.Context, req kernel.Request) iter.Seq2[ker
 }
 
 // attempt has the code run in the sandbox that is there, or in a new one. After an error nothing of it has run.
-func (s *Session) attempt(ctx context.Context, req *kernel.Request, yield yielder) (t *turn, done kernel.Done, err error) {
+func (s *Live) attempt(ctx context.Context, req *kernel.Request, yield yielder) (t *run, done kernel.Done, err error) {
 	if t, err = s.begin(ctx, req); err != nil {
 		return nil, done, err
 	}
@@ -302,19 +303,19 @@ func (s *Session) attempt(ctx context.Context, req *kernel.Request, yield yielde
 	return t, done, err
 }
 
-// died says whether the sandbox of a turn has ended, or is about to because its connection has.
-func (s *Session) died(t *turn) bool {
+// died says whether the sandbox of a run has ended, or is about to because its connection has.
+func (s *Live) died(t *run) bool {
 	if ended(t.link.Done()) {
-		awaitEnd(t.box.Done(), deathGrace)
+		awaitEnd(t.sandbox.Done(), deathGrace)
 	}
-	return ended(t.box.Done())
+	return ended(t.sandbox.Done())
 }
 
 // runs has the kernel run the code and yields what that emits, but for the Done.
-func (s *Session) runs(ctx context.Context, t *turn, req kernel.Request, yield yielder) (done kernel.Done, err error) {
+func (s *Live) runs(ctx context.Context, t *run, req kernel.Request, yield yielder) (done kernel.Done, err error) {
 	ctx, over := telemetry.Step(ctx, telemetry.StageKernel)
 	defer func() { over(err) }()
-	t.shortages = shortagesIn(t.box)
+	t.shortages = shortagesIn(t.sandbox)
 	for ev, err := range t.kernel.Execute(ctx, req) {
 		if err != nil {
 			return done, err
@@ -330,7 +331,7 @@ func (s *Session) runs(ctx context.Context, t *turn, req kernel.Request, yield y
 }
 
 // conclude reports changed files and completes a Done with what the host knows.
-func (s *Session) conclude(ctx context.Context, t *turn, done kernel.Done, yield func(kernel.Event, error) bool) {
+func (s *Live) conclude(ctx context.Context, t *run, done kernel.Done, yield func(kernel.Event, error) bool) {
 	done, files := s.settle(ctx, t, done)
 	// Without the lock: the consumer of an event may call the session.
 	for _, f := range files {
@@ -343,7 +344,7 @@ func (s *Session) conclude(ctx context.Context, t *turn, done kernel.Done, yield
 
 // settle finds out what an execution's end means for the session, and which files it has made or changed. When others run at the same time, a change
 // counts for the one that ends first: who made it cannot be seen.
-func (s *Session) settle(ctx context.Context, t *turn, done kernel.Done) (kernel.Done, []kernel.File) {
+func (s *Live) settle(ctx context.Context, t *run, done kernel.Done) (kernel.Done, []kernel.File) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
@@ -357,14 +358,14 @@ func (s *Session) settle(ctx context.Context, t *turn, done kernel.Done) (kernel
 		done = s.interrupted(t, done)
 	}
 	if done.Outcome == kernel.OutcomeSandboxDied {
-		done = inquest(ctx, t, done)
+		done = explainDeath(ctx, t, done)
 	}
-	if done.Outcome == kernel.OutcomeDied && slices.Contains(memorySignals, done.Signal) && shortagesIn(t.box) > t.shortages {
+	if done.Outcome == kernel.OutcomeDied && slices.Contains(memorySignals, done.Signal) && shortagesIn(t.sandbox) > t.shortages {
 		done.Outcome, done.ExitCode, done.Signal = kernel.OutcomeMemory, 137, ""
 		done.Message = "memory ran out while the code ran, and its kernel was ended; variables are lost, files are kept"
 	}
 	if done.Lost == kernel.LostSession {
-		s.mourned = s.mourned || s.box == t.box
+		s.endReported = s.endReported || s.sandbox == t.sandbox
 		return done, nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
@@ -380,17 +381,17 @@ func (s *Session) settle(ctx context.Context, t *turn, done kernel.Done) (kernel
 var memorySignals = []string{"SIGKILL", "SIGSEGV", "SIGBUS"}
 
 // shortagesIn is how often memory ran out for a sandbox, as far as that is known.
-func shortagesIn(box sandbox.Sandbox) int64 {
-	if c, ok := box.(sandbox.Casualty); ok {
+func shortagesIn(sb sandbox.Sandbox) int64 {
+	if c, ok := sb.(sandbox.MemoryReporter); ok {
 		return c.Shortages()
 	}
 	return 0
 }
 
 // interrupted says what is lost with a kernel that the session itself has let go while it ran code.
-func (s *Session) interrupted(t *turn, done kernel.Done) kernel.Done {
+func (s *Live) interrupted(t *run, done kernel.Done) kernel.Done {
 	switch {
-	case s.box != t.box:
+	case s.sandbox != t.sandbox:
 		done.Outcome, done.Message = kernel.OutcomeSandboxDied, "the sandbox ended during the execution"
 	case s.link != t.link:
 		done.Lost, done.Message = kernel.LostNothing, "the connection to the sandbox broke while the code ran, which was interrupted"
@@ -400,21 +401,21 @@ func (s *Session) interrupted(t *turn, done kernel.Done) kernel.Done {
 	return done
 }
 
-// inquest waits for the host's own findings about a sandbox that went silent.
-func inquest(ctx context.Context, t *turn, done kernel.Done) kernel.Done {
+// explainDeath waits for the host's own findings about a sandbox that went silent.
+func explainDeath(ctx context.Context, t *run, done kernel.Done) kernel.Done {
 	// A sandbox that hangs has no cause of death; one whose connection breaks is about to have one. A kernel's channel breaks a
 	// moment before the connection counts as ended.
 	awaitEnd(t.link.Done(), breakGrace)
 	if ended(t.link.Done()) {
-		awaitEnd(t.box.Done(), deathGrace)
+		awaitEnd(t.sandbox.Done(), deathGrace)
 	}
-	if !ended(t.box.Done()) {
-		if c, ok := t.box.(sandbox.Casualty); ok && c.Starves() {
+	if !ended(t.sandbox.Done()) {
+		if c, ok := t.sandbox.(sandbox.MemoryReporter); ok && c.WaitsForMemory() {
 			done.Outcome, done.ExitCode, done.Message = kernel.OutcomeMemory, 137, "the sandbox waited for memory beyond its limit and was ended"
 		}
-		_ = t.box.Stop(ctx)
+		_ = t.sandbox.Stop(ctx)
 	}
-	if p := problem.Of(t.box.Cause()); p != nil {
+	if p := problem.Of(t.sandbox.Cause()); p != nil {
 		done.Message = p.Message
 		if p.Code == "session_oom" {
 			done.Outcome, done.ExitCode = kernel.OutcomeMemory, 137
@@ -425,7 +426,7 @@ func inquest(ctx context.Context, t *turn, done kernel.Done) kernel.Done {
 }
 
 // IsComplete says whether code is "complete", "incomplete" or "invalid".
-func (s *Session) IsComplete(ctx context.Context, code string) (status string, err error) {
+func (s *Live) IsComplete(ctx context.Context, code string) (status string, err error) {
 	err = s.asked(ctx, func(k *kernel.Kernel) error {
 		status, err = k.IsComplete(ctx, code)
 		return err
@@ -434,7 +435,7 @@ func (s *Session) IsComplete(ctx context.Context, code string) (status string, e
 }
 
 // Complete returns the completions of code at cursor (in characters) and the span they replace.
-func (s *Session) Complete(ctx context.Context, code string, cursor int) (matches []string, start, end int, err error) {
+func (s *Live) Complete(ctx context.Context, code string, cursor int) (matches []string, start, end int, err error) {
 	err = s.asked(ctx, func(k *kernel.Kernel) error {
 		matches, start, end, err = k.Complete(ctx, code, cursor)
 		return err
@@ -443,7 +444,7 @@ func (s *Session) Complete(ctx context.Context, code string, cursor int) (matche
 }
 
 // asked calls ask with the interpreter of kernel.Main.
-func (s *Session) asked(ctx context.Context, ask func(*kernel.Kernel) error) error {
+func (s *Live) asked(ctx context.Context, ask func(*kernel.Kernel) error) error {
 	done, err := s.share(ctx)
 	if err != nil {
 		return err
@@ -453,16 +454,16 @@ func (s *Session) asked(ctx context.Context, ask func(*kernel.Kernel) error) err
 	if err != nil {
 		return err
 	}
-	return explain(t.box, ask(t.kernel))
+	return explain(t.sandbox, ask(t.kernel))
 }
 
 // Python returns the interpreter's version and the distributions installed for it.
-func (s *Session) Python() (version string, packages map[string]string) {
+func (s *Live) Python() (version string, packages map[string]string) {
 	return s.opts.Env.Version, s.opts.Env.Packages
 }
 
 // Close ends the session and all it runs; an execution under way ends as interrupted. It is safe to call twice.
-func (s *Session) Close(context.Context) error {
+func (s *Live) Close(context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.closed = true
@@ -470,7 +471,7 @@ func (s *Session) Close(context.Context) error {
 }
 
 // drop lets go of the kernel and the sandbox.
-func (s *Session) drop() error {
+func (s *Live) drop() error {
 	s.dropScanner()
 	for _, k := range s.slots {
 		k.end()
@@ -479,14 +480,14 @@ func (s *Session) drop() error {
 		_ = s.link.Close()
 		s.link = nil
 	}
-	if s.box == nil {
+	if s.sandbox == nil {
 		return nil
 	}
-	box := s.box
-	s.box = nil
-	s.meter.next(box)
-	if err := box.Stop(context.Background()); err != nil {
-		return fmt.Errorf("stop sandbox %s: %w", box.ID(), err)
+	sb := s.sandbox
+	s.sandbox = nil
+	s.meter.next(sb)
+	if err := sb.Stop(context.Background()); err != nil {
+		return fmt.Errorf("stop sandbox %s: %w", sb.ID(), err)
 	}
 	return nil
 }

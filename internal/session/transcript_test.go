@@ -45,7 +45,7 @@ type row struct {
 	cells []cell
 }
 
-func runRows(t *testing.T, s *session.Session, rows []row) {
+func runRows(t *testing.T, s *session.Live, rows []row) {
 	for _, r := range rows {
 		t.Run(r.name, func(t *testing.T) {
 			for _, c := range r.cells {
@@ -55,7 +55,7 @@ func runRows(t *testing.T, s *session.Session, rows []row) {
 	}
 }
 
-func runCell(t *testing.T, s *session.Session, c cell) *run {
+func runCell(t *testing.T, s *session.Live, c cell) *run {
 	t.Helper()
 	r := execute(t, s, c)
 	got := r.transcript()
@@ -99,7 +99,7 @@ type run struct {
 }
 
 // execute runs a cell and holds every execution to what holds for all.
-func execute(t *testing.T, s *session.Session, c cell) *run {
+func execute(t *testing.T, s *session.Live, c cell) *run {
 	t.Helper()
 	r := &run{text: map[string]*strings.Builder{"stdout": {}, "stderr": {}}}
 	if c.answers != nil {

@@ -17,7 +17,7 @@ const putMode = 0o644
 
 // List returns the files and folders of one folder ("" is the workspace), by name. Anything else in it is left out. more says that there are more
 // than a listing holds.
-func (s *Session) List(ctx context.Context, dir string) (entries []workspace.Entry, more bool, err error) {
+func (s *Live) List(ctx context.Context, dir string) (entries []workspace.Entry, more bool, err error) {
 	err = s.reached(ctx, func(l *link.Link) error {
 		entries, more, err = l.ListFolder(ctx, dir)
 		return err
@@ -26,7 +26,7 @@ func (s *Session) List(ctx context.Context, dir string) (entries []workspace.Ent
 }
 
 // Stat describes a file or folder.
-func (s *Session) Stat(ctx context.Context, path string) (info workspace.Entry, err error) {
+func (s *Live) Stat(ctx context.Context, path string) (info workspace.Entry, err error) {
 	err = s.reached(ctx, func(l *link.Link) error {
 		info, err = l.Stat(ctx, path)
 		return err
@@ -36,7 +36,7 @@ func (s *Session) Stat(ctx context.Context, path string) (info workspace.Entry, 
 
 // Read copies limit bytes (0: all) from offset on to w and returns the file's size. What cannot be read is told before the first byte, and so is a
 // file of which more is asked for than a workspace holds: one with holes has any size.
-func (s *Session) Read(ctx context.Context, path string, offset, limit int64, w io.Writer) (size int64, err error) {
+func (s *Live) Read(ctx context.Context, path string, offset, limit int64, w io.Writer) (size int64, err error) {
 	err = s.reached(ctx, func(l *link.Link) error {
 		c, err := l.OpenFile(ctx, path, offset, limit)
 		if err != nil {
@@ -56,12 +56,12 @@ func (s *Session) Read(ctx context.Context, path string, offset, limit int64, w 
 }
 
 // Write puts r's bytes in a file, with the folders on the way: all of them, or, when it fails, none. What was there is replaced.
-func (s *Session) Write(ctx context.Context, path string, r io.Reader) (workspace.Entry, error) {
+func (s *Live) Write(ctx context.Context, path string, r io.Reader) (workspace.Entry, error) {
 	return s.write(ctx, path, r, putMode)
 }
 
 // Move gives a file or folder another name, with the folders on the way. It never replaces anything.
-func (s *Session) Move(ctx context.Context, from, to string) error {
+func (s *Live) Move(ctx context.Context, from, to string) error {
 	over, err := s.share(ctx)
 	if err != nil {
 		return err
@@ -76,7 +76,7 @@ func (s *Session) Move(ctx context.Context, from, to string) error {
 	s.touched.Store(true)
 	stamp, err := s.link.Move(ctx, from, to)
 	if err != nil {
-		return explain(s.box, err)
+		return explain(s.sandbox, err)
 	}
 	for path, before := range s.below(from) {
 		delete(s.known, path)
@@ -89,7 +89,7 @@ func (s *Session) Move(ctx context.Context, from, to string) error {
 }
 
 // Remove removes a file or an empty folder; with all a folder with what is in it.
-func (s *Session) Remove(ctx context.Context, path string, all bool) error {
+func (s *Live) Remove(ctx context.Context, path string, all bool) error {
 	return s.reached(ctx, func(l *link.Link) error {
 		s.touched.Store(true)
 		if err := l.Remove(ctx, path, all); err != nil { // which can take long
@@ -107,7 +107,7 @@ func (s *Session) Remove(ctx context.Context, path string, all bool) error {
 }
 
 // MakeFolder makes a folder and those on the way to it. One that is there already is fine.
-func (s *Session) MakeFolder(ctx context.Context, path string) error {
+func (s *Live) MakeFolder(ctx context.Context, path string) error {
 	return s.reached(ctx, func(l *link.Link) error {
 		s.touched.Store(true)
 		return l.MakeFolder(ctx, path)
@@ -115,7 +115,7 @@ func (s *Session) MakeFolder(ctx context.Context, path string) error {
 }
 
 // below returns what is known of a file, or of the files in a folder.
-func (s *Session) below(path string) map[string]string {
+func (s *Live) below(path string) map[string]string {
 	found := map[string]string{}
 	for p, stamp := range s.known {
 		if p == path || strings.HasPrefix(p, path+"/") {
@@ -126,24 +126,24 @@ func (s *Session) below(path string) map[string]string {
 }
 
 // reached calls use with the connection to the sandbox, which stays the same meanwhile: the session is not saved or left.
-func (s *Session) reached(ctx context.Context, use func(*link.Link) error) error {
+func (s *Live) reached(ctx context.Context, use func(*link.Link) error) error {
 	over, err := s.share(ctx)
 	if err != nil {
 		return err
 	}
 	defer over()
-	l, box, err := s.connected(ctx)
+	l, sb, err := s.connected(ctx)
 	if err != nil {
 		return err
 	}
-	return explain(box, use(l))
+	return explain(sb, use(l))
 }
 
-func (s *Session) connected(ctx context.Context) (*link.Link, sandbox.Sandbox, error) {
+func (s *Live) connected(ctx context.Context) (*link.Link, sandbox.Sandbox, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err := s.awake(ctx); err != nil {
 		return nil, nil, err
 	}
-	return s.link, s.box, nil
+	return s.link, s.sandbox, nil
 }

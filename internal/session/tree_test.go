@@ -22,7 +22,7 @@ import (
 	"cove/internal/testneeds"
 )
 
-func write(t *testing.T, s *session.Session, path, text string) {
+func write(t *testing.T, s *session.Live, path, text string) {
 	t.Helper()
 	if info, err := s.Write(t.Context(), path, strings.NewReader(text)); err != nil || info.Path != path || info.Size != int64(len(text)) || info.Modified.IsZero() {
 		t.Fatalf("wrote %+v, %v", info, err)

@@ -44,7 +44,7 @@ type Taken struct {
 }
 
 // packVariables writes the main kernel's variables to a file in the workspace and returns its path there.
-func (s *Session) packVariables(ctx context.Context) (string, error) {
+func (s *Live) packVariables(ctx context.Context) (string, error) {
 	at := variablesPrefix + rand.Text()
 	room := int64(variablesMost)
 	if _, err := s.transfer(ctx, fmt.Sprintf("resident = int(open('/proc/self/statm').read().split()[1]) * os.sysconf('SC_PAGE_SIZE')\n"+
@@ -55,7 +55,7 @@ func (s *Session) packVariables(ctx context.Context) (string, error) {
 }
 
 // TakeVariables makes variables of what a file of a salvaged archive has, which is in the workspace now, and removes that.
-func (s *Session) TakeVariables(ctx context.Context, at string) (Taken, error) {
+func (s *Live) TakeVariables(ctx context.Context, at string) (Taken, error) {
 	said, err := s.transfer(ctx, fmt.Sprintf("unpack(space, %q, %g)", s.inWorkspace(at), variablesTime.Seconds()))
 	var got Taken
 	if err == nil && json.Unmarshal(bytes.TrimSpace(said), &got) != nil {
@@ -67,17 +67,17 @@ func (s *Session) TakeVariables(ctx context.Context, at string) (Taken, error) {
 	return got, err
 }
 
-func (s *Session) inWorkspace(name string) string {
+func (s *Live) inWorkspace(name string) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.box == nil {
+	if s.sandbox == nil {
 		return name
 	}
-	return path.Join(s.box.Layout().Workspace, name)
+	return path.Join(s.sandbox.Layout().Workspace, name)
 }
 
 // transfer runs variables.py and one more line behind it in a namespace of its own, and returns what that printed.
-func (s *Session) transfer(ctx context.Context, last string) ([]byte, error) {
+func (s *Live) transfer(ctx context.Context, last string) ([]byte, error) {
 	quoted, err := json.Marshal(variablesProgram + "\n" + last + "\n")
 	if err != nil {
 		return nil, err

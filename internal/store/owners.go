@@ -89,8 +89,8 @@ func (s *Store) Owners(ctx context.Context) ([]owner.Record, error) {
 	return all(ctx, s, ownerFields, "FROM owners ORDER BY since, id")
 }
 
-// BuryOwners implements owner.Store.
-func (s *Store) BuryOwners(ctx context.Context, by string, dead []owner.Record) (removed int, err error) {
+// RemoveOwners implements owner.Store.
+func (s *Store) RemoveOwners(ctx context.Context, by string, dead []owner.Record) (removed int, err error) {
 	err = s.base.write(ctx, func(ctx context.Context, q queryer) error {
 		removed = 0
 		if err := s.alive(ctx, q, by); err != nil {

@@ -41,12 +41,12 @@ func TestOwnersComeAndGo(t *testing.T) {
 		}
 		_, err = s.RenewOwner(ctx, first.ID)
 		wantCode(t, err, "owner_lost")
-		_, err = s.BuryOwners(ctx, first.ID, all)
+		_, err = s.RemoveOwners(ctx, first.ID, all)
 		wantCode(t, err, "owner_lost")
-		if n, err := s.BuryOwners(ctx, second.ID, []owner.Record{{ID: command.ID, Until: command.Until.Add(-time.Second)}}); n != 0 || err != nil {
+		if n, err := s.RemoveOwners(ctx, second.ID, []owner.Record{{ID: command.ID, Until: command.Until.Add(-time.Second)}}); n != 0 || err != nil {
 			t.Errorf("%d whose leases were renewed are buried, %v", n, err)
 		}
-		if n, err := s.BuryOwners(ctx, second.ID, []owner.Record{command}); n != 1 || err != nil {
+		if n, err := s.RemoveOwners(ctx, second.ID, []owner.Record{command}); n != 1 || err != nil {
 			t.Errorf("%d are buried, %v", n, err)
 		}
 		now, err := s.RenewOwner(ctx, second.ID)
@@ -83,7 +83,7 @@ func TestADeadOwnerIsFenced(t *testing.T) {
 		e.Owner = a.ID
 		must(t, by.AddExecution(ctx, e))
 		must(t, by.AddSession(ctx, session("ses_1", 0)))
-		if _, err := s.BuryOwners(ctx, b.ID, []owner.Record{a}); err != nil {
+		if _, err := s.RemoveOwners(ctx, b.ID, []owner.Record{a}); err != nil {
 			t.Fatal(err)
 		}
 		e.State = "ok"

@@ -32,7 +32,7 @@ func operation(ctx context.Context, kind string) context.Context {
 	return context.WithValue(ctx, operationKey{}, kind)
 }
 
-// timed measures how long a database takes, waiting for its turn included.
+// timed measures how long a database takes, queueing included.
 type timed struct{ base }
 
 func (t timed) measure(ctx context.Context, kind string, do func() error) error {

@@ -134,7 +134,7 @@ func build(ctx context.Context, o Options, key snapshot.Key, dir string) (*snaps
 }
 
 // warm runs the code that warms up and leaves nothing of it in the session but what it warmed.
-func warm(ctx context.Context, mold *session.Session) error {
+func warm(ctx context.Context, mold *session.Live) error {
 	for e, err := range mold.Execute(ctx, kernel.Request{Mode: kernel.Script, Filename: "warm.py", Code: warmUp, Timeout: warmUpTimeout}) {
 		if err != nil {
 			return fmt.Errorf("warm the interpreter up: %w", err)

@@ -37,7 +37,7 @@ const leaving = 30 * time.Second
 
 // room is a sandbox that is used for one thing and thrown away.
 type room struct {
-	box     sandbox.Sandbox
+	sandbox sandbox.Sandbox
 	link    *link.Link
 	forward *link.Forward
 	server  *http.Server
@@ -63,10 +63,10 @@ func (b *Builder) open(ctx context.Context, g *gateway.Gateway, env *pyenv.Envir
 			r.close(ctx)
 		}
 	}()
-	if r.box, err = b.options.Engine.Start(ctx, sandbox.Spec{ID: sandbox.NewID("build"), Mounts: mounts, Limits: b.options.Limits}); err != nil {
+	if r.sandbox, err = b.options.Engine.Start(ctx, sandbox.Spec{ID: sandbox.NewID("build"), Mounts: mounts, Limits: b.options.Limits}); err != nil {
 		return nil, err
 	}
-	if r.link, err = link.Dial(ctx, r.box); err != nil {
+	if r.link, err = link.Dial(ctx, r.sandbox); err != nil {
 		return nil, err
 	}
 	if r.forward, err = r.link.Forward(ctx); err != nil {
@@ -77,7 +77,7 @@ func (b *Builder) open(ctx context.Context, g *gateway.Gateway, env *pyenv.Envir
 	t.requests.Store(mostRequests)
 	r.server = &http.Server{Handler: t, ReadHeaderTimeout: time.Minute, MaxHeaderBytes: 64 << 10, ErrorLog: log.New(io.Discard, "", 0)}
 	go func() { _ = r.server.Serve(r.forward) }() // it ends with the forwarded port
-	layout := r.box.Layout()
+	layout := r.sandbox.Layout()
 	if _, err = r.link.WriteFile(ctx, tmpFolder+"/.made", strings.NewReader(""), 0o600); err != nil {
 		return nil, err
 	}
@@ -109,8 +109,8 @@ func (r *room) close(ctx context.Context) {
 	if r.link != nil {
 		_ = r.link.Close()
 	}
-	if r.box != nil {
-		_ = r.box.Stop(ctx) // what is left of it goes with the next sweep
+	if r.sandbox != nil {
+		_ = r.sandbox.Stop(ctx) // what is left of it goes with the next sweep
 	}
 }
 
@@ -129,7 +129,7 @@ func (r *room) uv(ctx context.Context, stdout, stderr io.Writer, words ...string
 
 // explain replaces an error of talking to a sandbox by the reason why the sandbox is gone.
 func (r *room) explain(err error) error {
-	if r.box == nil || r.link == nil {
+	if r.sandbox == nil || r.link == nil {
 		return err
 	}
 	select {
@@ -141,10 +141,10 @@ func (r *room) explain(err error) error {
 	}
 	// The connection ends a moment before the sandbox.
 	select {
-	case <-r.box.Done():
+	case <-r.sandbox.Done():
 	case <-time.After(leaving):
 	}
-	if cause := r.box.Cause(); cause != nil {
+	if cause := r.sandbox.Cause(); cause != nil {
 		return fmt.Errorf("build in a sandbox: %w", cause)
 	}
 	return err

@@ -161,9 +161,9 @@ func (j *joint) link(ctx context.Context, tree string) error {
 		}
 	}
 	group, ctx := errgroup.WithContext(ctx)
-	for worker := range linkers {
+	for first := range linkers {
 		group.Go(func() error {
-			for i := worker; i < len(j.order); i += linkers {
+			for i := first; i < len(j.order); i += linkers {
 				if err := ctx.Err(); err != nil {
 					return err
 				}

@@ -32,7 +32,7 @@ func (s *Store) Sweep(needed []string, keep time.Duration) error {
 	w := &sweep{store: s, needed: needed, before: time.Now().Add(-keep)}
 	err = w.collect()
 	guard.Close()
-	for _, d := range w.doomed { // out of everybody's sight by now
+	for _, d := range w.removable { // out of everybody's sight by now
 		err = errors.Join(err, d.remove())
 	}
 	if err != nil {
@@ -43,12 +43,12 @@ func (s *Store) Sweep(needed []string, keep time.Duration) error {
 
 // sweep is one sweep. Its owner holds the store's lock alone while it collects.
 type sweep struct {
-	store  *Store
-	needed []string
-	before time.Time
-	doomed []*workspace
-	attic  *workspace // where things go that are removed
-	moved  int
+	store     *Store
+	needed    []string
+	before    time.Time
+	removable []*workspace
+	attic     *workspace // where things go that are removed
+	moved     int
 }
 
 func (w *sweep) collect() error {
@@ -59,7 +59,7 @@ func (w *sweep) collect() error {
 	if w.attic, err = w.store.newWorkspace(); err != nil {
 		return err
 	}
-	w.doomed = append(w.doomed, w.attic)
+	w.removable = append(w.removable, w.attic)
 	used, err := w.collectLayers()
 	if err != nil {
 		return err
@@ -96,7 +96,7 @@ func (w *sweep) collectWork() error {
 			f.Close()
 			continue
 		}
-		w.doomed = append(w.doomed, &workspace{dir: path, lock: f})
+		w.removable = append(w.removable, &workspace{dir: path, lock: f})
 	}
 	return nil
 }

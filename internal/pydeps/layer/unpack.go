@@ -44,10 +44,10 @@ func unpack(ctx context.Context, a *archive, p *plan, tree string) ([]entry, err
 		return nil, err
 	}
 	group, ctx := errgroup.WithContext(ctx)
-	for worker := range unpackers {
+	for first := range unpackers {
 		group.Go(func() error {
 			unzip, buf := newInflater(), make([]byte, 64<<10)
-			for i := worker; i < len(p.targets); i += unpackers {
+			for i := first; i < len(p.targets); i += unpackers {
 				if err := ctx.Err(); err != nil {
 					return err
 				}

@@ -145,7 +145,7 @@ func TestApart(t *testing.T) {
 func TestEnds(t *testing.T) {
 	t.Parallel()
 	e, spec, python := isolated(t)
-	box, l := sandboxtest.Start(t, e, spec)
+	sb, l := sandboxtest.Start(t, e, spec)
 	s := startOn(t, l, python)
 	look(t, s, scan.Code{Text: "1"})
 	s.Close()
@@ -163,10 +163,10 @@ func TestEnds(t *testing.T) {
 	if kernels := l.Kernels(); len(kernels) != 0 {
 		t.Errorf("a scanner counts as a kernel: %v", kernels)
 	}
-	image := sandboxtest.Checkpoint(t, box, l, true)
+	image := sandboxtest.Checkpoint(t, sb, l, true)
 	<-s.Ended()
 	_, restored := sandboxtest.Restore(t, e, spec, image)
-	kept, err := link.Dial(t.Context(), box)
+	kept, err := link.Dial(t.Context(), sb)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -44,7 +44,7 @@ const (
 // it was started through, and must be closed before the sandbox is saved: in a copy of it there is no use for one.
 type Scanner struct {
 	process *link.Process
-	turn    chan struct{} // holds one token while no scan runs
+	idle    chan struct{} // holds one token while no scan runs
 	replies chan []byte
 	ended   chan struct{}
 	close   sync.Once
@@ -60,8 +60,8 @@ func Start(ctx context.Context, l *link.Link, python string) (*Scanner, error) {
 	if err != nil {
 		return nil, fmt.Errorf("start the scanner: %w", err)
 	}
-	s := &Scanner{process: p, turn: make(chan struct{}, 1), replies: make(chan []byte, 1), ended: make(chan struct{})}
-	s.turn <- struct{}{}
+	s := &Scanner{process: p, idle: make(chan struct{}, 1), replies: make(chan []byte, 1), ended: make(chan struct{})}
+	s.idle <- struct{}{}
 	go s.receive()
 	return s, nil
 }
@@ -112,7 +112,7 @@ func (s *Scanner) Scan(ctx context.Context, code Code) (Report, error) {
 		return Report{}, err
 	}
 	select {
-	case <-s.turn:
+	case <-s.idle:
 	case <-s.ended:
 		return Report{}, failed(nil)
 	case <-ctx.Done():
@@ -123,7 +123,7 @@ func (s *Scanner) Scan(ctx context.Context, code Code) (Report, error) {
 		s.Close()
 		return Report{}, err
 	}
-	s.turn <- struct{}{}
+	s.idle <- struct{}{}
 	readMetadata(code.Text, &r)
 	return r, nil
 }

@@ -28,19 +28,19 @@ func TestOutOfDescriptors(t *testing.T) {
 
 func fewFiles(t *testing.T) {
 	e := newEngine(t)
-	box, err := e.Start(t.Context(), sandbox.Spec{ID: sandbox.NewID("test")}) // keeps the warden, whose own start is not what is looked at
+	sb, err := e.Start(t.Context(), sandbox.Spec{ID: sandbox.NewID("test")}) // keeps the warden, whose own start is not what is looked at
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = box.Stop(context.Background()) }()
+	defer func() { _ = sb.Stop(context.Background()) }()
 	before := openFiles(t)
 	const enough = 64 // how many it takes differs between machines, by their cgroups
 	for room := range enough {
 		limit(t, uint64(before+room))
-		box, err := e.Start(t.Context(), sandbox.Spec{ID: sandbox.NewID("test")})
+		sb, err := e.Start(t.Context(), sandbox.Spec{ID: sandbox.NewID("test")})
 		started := err == nil
 		if started {
-			err = box.Stop(t.Context())
+			err = sb.Stop(t.Context())
 		}
 		limit(t, 1024)
 		if after := openFiles(t); after != before {

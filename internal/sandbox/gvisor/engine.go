@@ -62,7 +62,7 @@ type Engine struct {
 
 	mu     sync.Mutex
 	warden *remote
-	users  int // boxes that use the warden; it ends with the last
+	users  int // sandboxes that use the warden; it ends with the last
 }
 
 var _ sandbox.Saver = (*Engine)(nil)
@@ -72,9 +72,9 @@ func New(o Options) *Engine {
 	return &Engine{opts: o, starting: make(chan struct{}, 1+runtime.NumCPU())}
 }
 
-// turn waits until few enough sandboxes are being started. It is work for the processor and nothing else: more at once would all end
+// acquireStart waits until few enough sandboxes are being started. It is work for the processor and nothing else: more at once would all end
 // late instead of one after the other.
-func (e *Engine) turn(ctx context.Context) (done func(), err error) {
+func (e *Engine) acquireStart(ctx context.Context) (done func(), err error) {
 	select {
 	case e.starting <- struct{}{}:
 		return func() { <-e.starting }, nil
@@ -136,7 +136,7 @@ func (e *Engine) LimitsEnforcedBy(ctx context.Context) (string, error) {
 		return "", err
 	}
 	by := "watchdog"
-	if s.(*box).cgroup != nil {
+	if s.(*Sandbox).cgroup != nil {
 		by = e.cgroups.name()
 	}
 	return by, s.Stop(ctx)
@@ -160,7 +160,7 @@ func (e *Engine) Prepare(ctx context.Context, spec sandbox.Spec) (sandbox.Prepar
 }
 
 // boot starts the processes of a sandbox, in which nothing runs yet.
-func (e *Engine) boot(ctx context.Context, spec sandbox.Spec) (*box, error) {
+func (e *Engine) boot(ctx context.Context, spec sandbox.Spec) (*Sandbox, error) {
 	if err := e.prepare(); err != nil {
 		return nil, err
 	}
@@ -169,7 +169,7 @@ func (e *Engine) boot(ctx context.Context, spec sandbox.Spec) (*box, error) {
 	if err != nil {
 		return nil, fmt.Errorf("start sandbox %s: %w", spec.ID, err)
 	}
-	s := &box{engine: e, instance: in, spec: spec, done: make(chan struct{})}
+	s := &Sandbox{engine: e, instance: in, spec: spec, done: make(chan struct{})}
 	if s.warden, err = e.hireWarden(); err != nil {
 		return nil, fmt.Errorf("start sandbox %s: %w", spec.ID, errors.Join(err, in.Remove()))
 	}
@@ -201,8 +201,8 @@ func (e *Engine) guests() string {
 	return filepath.Join(e.opts.State, ".guests")
 }
 
-func (e *Engine) build(ctx context.Context, s *box) (err error) {
-	done, err := e.turn(ctx)
+func (e *Engine) build(ctx context.Context, s *Sandbox) (err error) {
+	done, err := e.acquireStart(ctx)
 	if err != nil {
 		return err
 	}
@@ -228,7 +228,7 @@ func (e *Engine) build(ctx context.Context, s *box) (err error) {
 
 // limit makes the group of a sandbox, unless root may not make any here, as in many containers: then the watchdog takes its place. No empty group is removed
 // before unlock is called.
-func (e *Engine) limit(s *box) (unlock func()) {
+func (e *Engine) limit(s *Sandbox) (unlock func()) {
 	unlock, ok := lockParent(e.cgroups.top(), unix.LOCK_SH)
 	if !ok {
 		unlock = func() {}
@@ -279,7 +279,7 @@ func (e *Engine) needWarden() error {
 }
 
 // wardenOf returns the warden that drives a sandbox: the one that created it, or one that has taken it over.
-func (e *Engine) wardenOf(s *box) (*remote, error) {
+func (e *Engine) wardenOf(s *Sandbox) (*remote, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if !ended(s.warden.done) {
@@ -297,7 +297,7 @@ func (e *Engine) wardenOf(s *box) (*remote, error) {
 }
 
 // dismissWarden ends a sandbox's warden when that was the last one.
-func (e *Engine) dismissWarden(s *box) {
+func (e *Engine) dismissWarden(s *Sandbox) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	w := s.warden

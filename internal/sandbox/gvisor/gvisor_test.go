@@ -110,8 +110,8 @@ func TestBounds(t *testing.T) {
 // TestSentryPosture looks at the sandbox from the host: the process that faces the code must hold next to nothing.
 func TestSentryPosture(t *testing.T) {
 	t.Parallel()
-	box, _ := sandboxtest.Start(t, newEngine(t), sandbox.Spec{})
-	sentries := sandboxtest.Processes(t, "runsc-sandbox", box.ID())
+	sb, _ := sandboxtest.Start(t, newEngine(t), sandbox.Spec{})
+	sentries := sandboxtest.Processes(t, "runsc-sandbox", sb.ID())
 	if len(sentries) != 1 {
 		t.Fatalf("found %d sentries", len(sentries))
 	}

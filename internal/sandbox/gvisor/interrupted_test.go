@@ -26,9 +26,9 @@ func TestInterruptedStart(t *testing.T) {
 		} else {
 			time.AfterFunc(time.Duration(round)*50*time.Microsecond, cancel)
 		}
-		box, err := e.Start(ctx, sandbox.Spec{ID: sandbox.NewID("test")})
+		sb, err := e.Start(ctx, sandbox.Spec{ID: sandbox.NewID("test")})
 		if err == nil {
-			err = box.Stop(context.Background())
+			err = sb.Stop(context.Background())
 		} else if ctx.Err() != nil {
 			err = nil
 		}

@@ -79,11 +79,11 @@ func TestWardenKilled(t *testing.T) {
 			t.Errorf("what was saved without the first warden has %q", out)
 		}
 	}
-	box, err := prepared.Restore(t.Context(), image)
+	sb, err := prepared.Restore(t.Context(), image)
 	if err != nil {
 		t.Fatalf("restore what the first warden prepared: %v", err)
 	}
-	for _, b := range []sandbox.Sandbox{first, second, box} {
+	for _, b := range []sandbox.Sandbox{first, second, sb} {
 		if err := b.Stop(t.Context()); err != nil || b.Cause() != nil {
 			t.Errorf("stop: %v, cause %v", err, b.Cause())
 		}
@@ -98,8 +98,8 @@ func TestOwnerKilled(t *testing.T) {
 	t.Parallel()
 	if state := os.Getenv("COVE_TEST_OWNER"); state != "" {
 		e := gvisor.New(gvisor.Options{State: state, Executable: sandboxtest.Binary(t)})
-		box, _ := sandboxtest.Start(t, e, sandbox.Spec{})
-		fmt.Println("\nsandbox", box.ID())
+		sb, _ := sandboxtest.Start(t, e, sandbox.Spec{})
+		fmt.Println("\nsandbox", sb.ID())
 		time.Sleep(time.Hour) // until it is killed
 	}
 	for name, before := range map[string]func(t *testing.T, sentry int){

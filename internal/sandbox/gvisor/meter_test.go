@@ -12,8 +12,8 @@ import (
 func TestProcessorTime(t *testing.T) {
 	t.Parallel()
 	e := newEngine(t)
-	box, l := sandboxtest.Start(t, e, sandbox.Spec{})
-	counts, ok := box.(sandbox.Meter)
+	sb, l := sandboxtest.Start(t, e, sandbox.Spec{})
+	counts, ok := sb.(sandbox.Meter)
 	if !ok {
 		t.Fatal("the sandbox does not measure its processor time")
 	}
@@ -40,7 +40,7 @@ func TestProcessorTime(t *testing.T) {
 			t.Errorf("working %s used %v, waiting %v", name, working, waiting)
 		}
 	}
-	if err := box.Stop(t.Context()); err != nil {
+	if err := sb.Stop(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if d, err := counts.CPU(); err == nil {

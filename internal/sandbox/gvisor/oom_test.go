@@ -21,9 +21,9 @@ import (
 func TestKilledForMemory(t *testing.T) {
 	t.Parallel()
 	e := newEngine(t)
-	box, l := sandboxtest.Start(t, e, sandbox.Spec{})
-	files, _ := filepath.Glob("/sys/fs/cgroup/memory/cove/" + box.ID() + "/memory.limit_in_bytes")
-	v2, _ := filepath.Glob("/sys/fs/cgroup/cove/" + box.ID() + "/memory.max")
+	sb, l := sandboxtest.Start(t, e, sandbox.Spec{})
+	files, _ := filepath.Glob("/sys/fs/cgroup/memory/cove/" + sb.ID() + "/memory.limit_in_bytes")
+	v2, _ := filepath.Glob("/sys/fs/cgroup/cove/" + sb.ID() + "/memory.max")
 	if files = append(files, v2...); len(files) == 0 {
 		by, err := e.LimitsEnforcedBy(t.Context())
 		if err != nil || by != "watchdog" {
@@ -34,7 +34,7 @@ func TestKilledForMemory(t *testing.T) {
 	if err := os.WriteFile(files[0], []byte("200000000"), 0); err != nil {
 		t.Fatal(err)
 	}
-	eatMemory(t, box, l.Run, eating)
+	eatMemory(t, sb, l.Run, eating)
 }
 
 // TestWatchedMemory exceeds the limit where no cgroup holds it, as for an ordinary user.
@@ -54,8 +54,8 @@ func TestWatchedMemory(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			box, l := sandboxtest.Start(t, e, sandbox.Spec{Limits: sandbox.Limits{Memory: 128 << 20}})
-			eatMemory(t, box, l.Run, script)
+			sb, l := sandboxtest.Start(t, e, sandbox.Spec{Limits: sandbox.Limits{Memory: 128 << 20}})
+			eatMemory(t, sb, l.Run, script)
 		})
 	}
 }
@@ -64,7 +64,7 @@ const eating = "for i in 1 2; do head -c 1300M /dev/zero | tail -c 1200M >/dev/n
 
 type runner func(ctx context.Context, spec wire.ProcessSpec, stdout, stderr io.Writer) (int, error)
 
-func eatMemory(t *testing.T, box sandbox.Sandbox, run runner, script string) {
+func eatMemory(t *testing.T, sb sandbox.Sandbox, run runner, script string) {
 	t.Helper()
 	var out bytes.Buffer
 	code, err := run(t.Context(), wire.ProcessSpec{Args: []string{"/bin/sh", "-c", script}, Env: []string{"PATH=/usr/bin:/bin"}}, &out, &out)
@@ -72,11 +72,11 @@ func eatMemory(t *testing.T, box sandbox.Sandbox, run runner, script string) {
 		t.Fatalf("it ended by itself with %d: %s", code, out.String())
 	}
 	select {
-	case <-box.Done():
+	case <-sb.Done():
 	case <-time.After(30 * time.Second):
 		t.Fatal("the sandbox lives on")
 	}
-	if p := problem.Of(box.Cause()); p == nil || p.Code != "session_oom" || p.Hint == "" {
-		t.Errorf("the cause is %v", box.Cause())
+	if p := problem.Of(sb.Cause()); p == nil || p.Code != "session_oom" || p.Hint == "" {
+		t.Errorf("the cause is %v", sb.Cause())
 	}
 }

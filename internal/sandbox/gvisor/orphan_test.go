@@ -53,9 +53,9 @@ func TestOrphans(t *testing.T) {
 func TestForgottenGroups(t *testing.T) {
 	t.Parallel()
 	e := newEngine(t)
-	box, _ := sandboxtest.Start(t, e, sandbox.Spec{})
-	groups, _ := filepath.Glob("/sys/fs/cgroup/memory/cove/" + box.ID())
-	v2, _ := filepath.Glob("/sys/fs/cgroup/cove/" + box.ID())
+	sb, _ := sandboxtest.Start(t, e, sandbox.Spec{})
+	groups, _ := filepath.Glob("/sys/fs/cgroup/memory/cove/" + sb.ID())
+	v2, _ := filepath.Glob("/sys/fs/cgroup/cove/" + sb.ID())
 	if groups = append(groups, v2...); len(groups) == 0 {
 		testneeds.RunsElsewhere(t, "a user who may make cgroups", "none can be forgotten")
 	}

@@ -14,11 +14,11 @@ import (
 func TestFewThreads(t *testing.T) {
 	t.Parallel()
 	e := newEngine(t)
-	box, l := sandboxtest.Start(t, e, sandbox.Spec{})
+	sb, l := sandboxtest.Start(t, e, sandbox.Spec{})
 	if code, out := sandboxtest.Shell(t, l, "head -c 100000000 /dev/urandom > /tmp/much"); code != 0 {
 		t.Fatal(out)
 	}
-	dir := sandboxtest.Checkpoint(t, box, l, false)
+	dir := sandboxtest.Checkpoint(t, sb, l, false)
 	restored, l := sandboxtest.Restore(t, e, sandbox.Spec{}, dir)
 	if code, out := sandboxtest.Shell(t, l, "cksum < /tmp/much"); code != 0 {
 		t.Fatal(out)

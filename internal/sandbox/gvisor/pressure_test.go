@@ -23,8 +23,8 @@ import (
 // memory comes back everything goes on, with the limit that it had.
 func TestMemoryIsHeld(t *testing.T) {
 	t.Parallel()
-	box, l := sandboxtest.Start(t, newEngine(t), sandbox.Spec{})
-	files, _ := filepath.Glob("/sys/fs/cgroup/memory/cove/" + box.ID() + "/memory.limit_in_bytes")
+	sb, l := sandboxtest.Start(t, newEngine(t), sandbox.Spec{})
+	files, _ := filepath.Glob("/sys/fs/cgroup/memory/cove/" + sb.ID() + "/memory.limit_in_bytes")
 	if len(files) == 0 {
 		testneeds.RunsElsewhere(t, "a machine with cgroups of version 1", "nothing holds the memory here")
 	}
@@ -37,15 +37,15 @@ func TestMemoryIsHeld(t *testing.T) {
 	var out bytes.Buffer
 	code, err := l.Run(t.Context(), wire.ProcessSpec{Args: []string{"/bin/sh", "-c", script}, Env: []string{"PATH=/usr/bin:/bin"}}, &out, &out)
 	if err != nil {
-		<-box.Done()
-		t.Fatalf("the sandbox was lost: %v: %v", box.Cause(), problem.Of(box.Cause()).Cause)
+		<-sb.Done()
+		t.Fatalf("the sandbox was lost: %v: %v", sb.Cause(), problem.Of(sb.Cause()).Cause)
 	}
 	if code != 0 || !strings.HasSuffix(out.String(), "kept\n") {
 		t.Errorf("%d %q", code, out.String())
 	}
 	select {
-	case <-box.Done():
-		t.Fatalf("the sandbox was lost: %v", box.Cause())
+	case <-sb.Done():
+		t.Fatalf("the sandbox was lost: %v", sb.Cause())
 	default:
 	}
 	most, err := os.ReadFile(filepath.Join(filepath.Dir(files[0]), "memory.failcnt"))
@@ -66,15 +66,15 @@ func TestMemoryIsHeld(t *testing.T) {
 // slow starts a sandbox that version 2 slows down from high on, and returns the folder of its group.
 func slow(t *testing.T, high int64) (sandbox.Sandbox, *link.Link, string) {
 	t.Helper()
-	box, l := sandboxtest.Start(t, newEngine(t), sandbox.Spec{})
-	dir := "/sys/fs/cgroup/cove/" + box.ID()
+	sb, l := sandboxtest.Start(t, newEngine(t), sandbox.Spec{})
+	dir := "/sys/fs/cgroup/cove/" + sb.ID()
 	if _, err := os.Stat(filepath.Join(dir, "memory.high")); err != nil {
 		testneeds.RunsElsewhere(t, "make cgroup2", "there is no cgroup of version 2 to slow it down")
 	}
 	if err := os.WriteFile(filepath.Join(dir, "memory.high"), []byte(fmt.Sprint(high)), 0); err != nil {
 		t.Fatal(err)
 	}
-	return box, l, dir
+	return sb, l, dir
 }
 
 // grabbing takes its memory without the sentry, which is the quickest way, and more than the reserve.
@@ -85,7 +85,7 @@ const grabbing = `awk 'BEGIN { x = "x"; while (length(x) < 800000000) x = x x; w
 func TestMemoryIsSlowed(t *testing.T) {
 	t.Parallel()
 	const high = 200 << 20
-	box, l, dir := slow(t, high)
+	sb, l, dir := slow(t, high)
 	if code, out := sandboxtest.Shell(t, l, "echo kept > file"); code != 0 {
 		t.Fatal(out)
 	}
@@ -97,7 +97,7 @@ func TestMemoryIsSlowed(t *testing.T) {
 		_, err := l.Run(ctx, spec, io.Discard, io.Discard)
 		ended <- err
 	}()
-	starves := box.(sandbox.Casualty).Starves
+	starves := sb.(sandbox.MemoryReporter).WaitsForMemory
 	waitFor(t, "it starves", starves)
 	end()
 	if err := <-ended; err == nil {
@@ -120,8 +120,8 @@ func TestMemoryIsSlowed(t *testing.T) {
 // TestSlowedForGood has nobody end the code: then the sandbox ends, rather than stand.
 func TestSlowedForGood(t *testing.T) {
 	t.Parallel()
-	box, l, _ := slow(t, 200<<20)
-	eatMemory(t, box, l.Run, grabbing)
+	sb, l, _ := slow(t, 200<<20)
+	eatMemory(t, sb, l.Run, grabbing)
 }
 
 func waitFor(t *testing.T, what string, fact func() bool) {

@@ -53,23 +53,23 @@ const large = 60 << 20 // bytes of each sandbox of these tests
 // stuffed starts a sandbox with as many bytes in /tmp as in the workspace, which are kept apart on the host.
 func stuffed(t *testing.T, e sandbox.Engine) (sandbox.Sandbox, *link.Link) {
 	t.Helper()
-	box, l := sandboxtest.Start(t, e, sandbox.Spec{})
+	sb, l := sandboxtest.Start(t, e, sandbox.Spec{})
 	script := fmt.Sprintf("head -c %d /dev/urandom > /tmp/a && head -c %[1]d /dev/urandom > b && cksum /tmp/a b > sum", large/2)
 	if code, out := sandboxtest.Shell(t, l, script); code != 0 {
 		t.Fatal(out)
 	}
-	return box, l
+	return sb, l
 }
 
-func unharmed(t *testing.T, box sandbox.Sandbox) {
+func unharmed(t *testing.T, sb sandbox.Sandbox) {
 	t.Helper()
 	select {
-	case <-box.Done():
-		t.Errorf("the sandbox has ended: %v", box.Cause())
+	case <-sb.Done():
+		t.Errorf("the sandbox has ended: %v", sb.Cause())
 		return
 	default:
 	}
-	l, err := link.Dial(t.Context(), box)
+	l, err := link.Dial(t.Context(), sb)
 	if err != nil {
 		t.Error(err)
 		return
@@ -90,24 +90,24 @@ func TestSavesThatOverlap(t *testing.T) {
 			e := newEngine(t)
 			var boxes []sandbox.Sandbox
 			for range 3 {
-				box, l := stuffed(t, e)
+				sb, l := stuffed(t, e)
 				_ = l.Close()
-				boxes = append(boxes, box)
+				boxes = append(boxes, sb)
 			}
 			var saves, greed sync.WaitGroup
 			var over atomic.Bool
 			greed.Go(func() { fill(filepath.Join(dir, "greed"), 70<<20, &over) })
 			saved := make([]string, len(boxes))
-			for i, box := range boxes {
-				saves.Go(func() { saved[i] = saveOrGoOn(t, box, filepath.Join(dir, fmt.Sprint(i))) })
+			for i, sb := range boxes {
+				saves.Go(func() { saved[i] = saveOrGoOn(t, sb, filepath.Join(dir, fmt.Sprint(i))) })
 			}
 			saves.Wait()
 			over.Store(true)
 			greed.Wait()
 			whole := 0
-			for i, box := range boxes {
+			for i, sb := range boxes {
 				if saved[i] == "" {
-					unharmed(t, box)
+					unharmed(t, sb)
 					continue
 				}
 				whole++
@@ -124,7 +124,7 @@ func TestSavesThatOverlap(t *testing.T) {
 }
 
 // saveOrGoOn saves a sandbox in the new folder dir and returns that, or "" when there was no room.
-func saveOrGoOn(t *testing.T, box sandbox.Sandbox, dir string) string {
+func saveOrGoOn(t *testing.T, sb sandbox.Sandbox, dir string) string {
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		if strings.Contains(err.Error(), unix.ENOSPC.Error()) {
 			return ""
@@ -132,7 +132,7 @@ func saveOrGoOn(t *testing.T, box sandbox.Sandbox, dir string) string {
 		t.Error(err)
 		return ""
 	}
-	err := box.(sandbox.Checkpointer).Checkpoint(t.Context(), dir, false)
+	err := sb.(sandbox.Checkpointer).Checkpoint(t.Context(), dir, false)
 	if err == nil {
 		return dir
 	}
@@ -169,11 +169,11 @@ func TestRoomIsGivenBack(t *testing.T) {
 			if err := os.Mkdir(image, 0o700); err != nil {
 				t.Fatal(err)
 			}
-			box, l := stuffed(t, newEngine(t))
+			sb, l := stuffed(t, newEngine(t))
 			_ = l.Close()
 			unix.Sync()
 			before := free(t, dir)
-			if err := box.(sandbox.Checkpointer).Checkpoint(t.Context(), image, true); err != nil {
+			if err := sb.(sandbox.Checkpointer).Checkpoint(t.Context(), image, true); err != nil {
 				t.Fatal(err)
 			}
 			unix.Sync()
@@ -201,15 +201,15 @@ func TestStoppedWhileItIsSaved(t *testing.T) {
 	t.Parallel()
 	e := newEngine(t)
 	for _, keep := range []bool{true, false, true, false} {
-		box, l := sandboxtest.Start(t, e, sandbox.Spec{})
+		sb, l := sandboxtest.Start(t, e, sandbox.Spec{})
 		_ = l.Close()
 		dir := t.TempDir()
 		var both sync.WaitGroup
-		both.Go(func() { _ = box.Stop(t.Context()) })
-		both.Go(func() { _ = box.(sandbox.Checkpointer).Checkpoint(t.Context(), dir, keep) })
+		both.Go(func() { _ = sb.Stop(t.Context()) })
+		both.Go(func() { _ = sb.(sandbox.Checkpointer).Checkpoint(t.Context(), dir, keep) })
 		both.Wait()
-		<-box.Done()
-		if err := box.Cause(); err != nil {
+		<-sb.Done()
+		if err := sb.Cause(); err != nil {
 			t.Errorf("keep %v: stopped while it was saved, the cause is %v", keep, err)
 		}
 	}

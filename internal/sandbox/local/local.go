@@ -54,7 +54,7 @@ func (e *Engine) Check(context.Context) error { return nil }
 // Start starts a guest in a folder of its own. Of the limits, only those on processes' time and output hold here.
 func (e *Engine) Start(_ context.Context, spec sandbox.Spec) (sandbox.Sandbox, error) {
 	spec.Limits = spec.Limits.OrDefault()
-	s := &box{done: make(chan struct{})}
+	s := &Sandbox{done: make(chan struct{})}
 	if err := s.create(e.opts.State, spec.ID); err != nil {
 		return nil, fmt.Errorf("start sandbox %s: %w", spec.ID, err)
 	}
@@ -90,7 +90,7 @@ func (e *Engine) Sweep(context.Context) (int, error) {
 	return len(dead), errors.Join(errs...)
 }
 
-type box struct {
+type Sandbox struct {
 	folder *sandbox.Folder
 	layout sandbox.Layout
 	cmd    *exec.Cmd
@@ -104,19 +104,19 @@ type box struct {
 	stopErr  error
 }
 
-func (s *box) ID() string             { return s.folder.ID }
-func (s *box) Layout() sandbox.Layout { return s.layout }
-func (s *box) Done() <-chan struct{}  { return s.done }
-func (s *box) Cause() error           { return s.cause }
+func (s *Sandbox) ID() string             { return s.folder.ID }
+func (s *Sandbox) Layout() sandbox.Layout { return s.layout }
+func (s *Sandbox) Done() <-chan struct{}  { return s.done }
+func (s *Sandbox) Cause() error           { return s.cause }
 
-func (s *box) Dial(context.Context) (io.ReadWriteCloser, error) {
+func (s *Sandbox) Dial(context.Context) (io.ReadWriteCloser, error) {
 	if s.dialed.Swap(true) {
 		return nil, errors.New("the guest's connection was handed over already")
 	}
 	return s.guest, nil
 }
 
-func (s *box) create(state, id string) error {
+func (s *Sandbox) create(state, id string) error {
 	if err := os.MkdirAll(state, 0o700); err != nil {
 		return err
 	}
@@ -132,7 +132,7 @@ func (s *box) create(state, id string) error {
 	return nil
 }
 
-func (s *box) start(guest string) error {
+func (s *Sandbox) start(guest string) error {
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return err
@@ -164,13 +164,13 @@ func (s *box) start(guest string) error {
 	return nil
 }
 
-func (s *box) Stop(context.Context) error {
+func (s *Sandbox) Stop(context.Context) error {
 	s.stopOnce.Do(func() { s.stopErr = s.discard() })
 	return s.stopErr
 }
 
 // discard closes the connection, which has the guest end everything it started, and kills it when it does not.
-func (s *box) discard() error {
+func (s *Sandbox) discard() error {
 	s.stopping.Store(true)
 	if s.guest != nil {
 		_ = s.guest.Close()

@@ -62,16 +62,16 @@ func Start(t testing.TB, e sandbox.Engine, spec sandbox.Spec) (sandbox.Sandbox, 
 	if spec.ID == "" {
 		spec.ID = sandbox.NewID("test")
 	}
-	box, err := e.Start(t.Context(), spec)
+	sb, err := e.Start(t.Context(), spec)
 	if err != nil {
 		t.Fatalf("start: %+v", err)
 	}
 	t.Cleanup(func() {
-		if err := box.Stop(context.Background()); err != nil {
+		if err := sb.Stop(context.Background()); err != nil {
 			t.Errorf("stop: %v", err)
 		}
 	})
-	stream, err := box.Dial(t.Context())
+	stream, err := sb.Dial(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -80,7 +80,7 @@ func Start(t testing.TB, e sandbox.Engine, spec sandbox.Spec) (sandbox.Sandbox, 
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = l.Close() })
-	return box, l
+	return sb, l
 }
 
 // Shell runs a command line in the sandbox and returns its exit status and output, stderr after stdout.
@@ -124,8 +124,8 @@ func Run(t *testing.T, newEngine func(t *testing.T) sandbox.Engine) {
 }
 
 func runsPrograms(t *testing.T, e sandbox.Engine) {
-	box, l := Start(t, e, sandbox.Spec{})
-	if code, out := Shell(t, l, "pwd; echo err >&2; exit 3"); code != 3 || out != box.Layout().Workspace+"\nerr\n" {
+	sb, l := Start(t, e, sandbox.Spec{})
+	if code, out := Shell(t, l, "pwd; echo err >&2; exit 3"); code != 3 || out != sb.Layout().Workspace+"\nerr\n" {
 		t.Errorf("got %d, %q", code, out)
 	}
 	if code, _ := Shell(t, l, "kill -9 $$"); code != -1 {
@@ -207,22 +207,22 @@ func followsNoSymlinkOut(t *testing.T, e sandbox.Engine) {
 }
 
 func stopsWithAll(t *testing.T, e sandbox.Engine) {
-	box, l := Start(t, e, sandbox.Spec{})
+	sb, l := Start(t, e, sandbox.Spec{})
 	if code, out := Shell(t, l, "setsid sleep 1000 >/dev/null 2>&1 & setsid sh -c 'sleep 1000 & sleep 1000' >/dev/null 2>&1 & echo started"); code != 0 {
 		t.Fatal(out)
 	}
-	if err := box.Stop(t.Context()); err != nil {
+	if err := sb.Stop(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	await(t, box.Done(), "the sandbox to end")
-	if err := box.Cause(); err != nil {
+	await(t, sb.Done(), "the sandbox to end")
+	if err := sb.Cause(); err != nil {
 		t.Errorf("cause after Stop: %v", err)
 	}
-	if err := box.Stop(t.Context()); err != nil {
+	if err := sb.Stop(t.Context()); err != nil {
 		t.Errorf("second Stop: %v", err)
 	}
 	await(t, l.Done(), "the connection to end")
-	if left := mentioning(t, box.ID()); len(left) > 0 {
+	if left := mentioning(t, sb.ID()); len(left) > 0 {
 		t.Errorf("left running: %q", left)
 	}
 }

@@ -15,9 +15,9 @@ import (
 )
 
 // connect dials a sandbox's guest.
-func connect(t testing.TB, box sandbox.Sandbox) *link.Link {
+func connect(t testing.TB, sb sandbox.Sandbox) *link.Link {
 	t.Helper()
-	l, err := link.Dial(t.Context(), box)
+	l, err := link.Dial(t.Context(), sb)
 	if err != nil {
 		t.Fatalf("dial: %v", err)
 	}
@@ -26,11 +26,11 @@ func connect(t testing.TB, box sandbox.Sandbox) *link.Link {
 }
 
 // Checkpoint saves a sandbox whose connection is l into a new folder and returns that.
-func Checkpoint(t testing.TB, box sandbox.Sandbox, l *link.Link, keep bool) string {
+func Checkpoint(t testing.TB, sb sandbox.Sandbox, l *link.Link, keep bool) string {
 	t.Helper()
 	dir := t.TempDir()
 	_ = l.Close()
-	if err := box.(sandbox.Checkpointer).Checkpoint(t.Context(), dir, keep); err != nil {
+	if err := sb.(sandbox.Checkpointer).Checkpoint(t.Context(), dir, keep); err != nil {
 		t.Fatalf("checkpoint: %v", err)
 	}
 	return dir
@@ -46,19 +46,19 @@ func Restore(t testing.TB, e sandbox.Saver, spec sandbox.Spec, dir string) (sand
 		t.Fatalf("prepare: %v", err)
 	}
 	t.Cleanup(func() { _ = p.Stop(t.Context()) })
-	box, err := p.Restore(t.Context(), dir)
+	sb, err := p.Restore(t.Context(), dir)
 	if err != nil {
 		t.Fatalf("restore: %v", err)
 	}
-	return box, connect(t, box)
+	return sb, connect(t, sb)
 }
 
 // saver returns e as an engine that saves. One that cannot must not pretend to.
 func saver(t *testing.T, e sandbox.Engine) (sandbox.Saver, bool) {
 	s, ok := e.(sandbox.Saver)
 	if !ok {
-		box, _ := Start(t, e, sandbox.Spec{})
-		if _, can := box.(sandbox.Checkpointer); can {
+		sb, _ := Start(t, e, sandbox.Spec{})
+		if _, can := sb.(sandbox.Checkpointer); can {
 			t.Error("the engine is no Saver, but its sandboxes are Checkpointers")
 		}
 	}
@@ -66,16 +66,16 @@ func saver(t *testing.T, e sandbox.Engine) (sandbox.Saver, bool) {
 }
 
 func dialsOnceOrAgain(t *testing.T, e sandbox.Engine) {
-	box, l := Start(t, e, sandbox.Spec{})
+	sb, l := Start(t, e, sandbox.Spec{})
 	if _, ok := e.(sandbox.Saver); !ok {
-		if _, err := box.Dial(t.Context()); err == nil {
+		if _, err := sb.Dial(t.Context()); err == nil {
 			t.Error("dialed twice")
 		}
 		return
 	}
 	for range 3 {
 		_ = l.Close()
-		l = connect(t, box)
+		l = connect(t, sb)
 		if code, out := Shell(t, l, "echo alive"); code != 0 || out != "alive\n" {
 			t.Errorf("after dialing again: %d %q", code, out)
 		}
@@ -87,10 +87,10 @@ func savesAndRestores(t *testing.T, e sandbox.Engine) {
 	if !ok {
 		return
 	}
-	box, l := Start(t, s, sandbox.Spec{})
+	sb, l := Start(t, s, sandbox.Spec{})
 	Shell(t, l, "echo work > file; echo scratch > /tmp/file; (setsid sleep 1000 >/dev/null 2>&1 &)")
-	dir := Checkpoint(t, box, l, true)
-	l = connect(t, box)
+	dir := Checkpoint(t, sb, l, true)
+	l = connect(t, sb)
 	if _, out := Shell(t, l, "cat file; echo after > file"); out != "work\n" {
 		t.Errorf("the kept sandbox has %q", out)
 	}
@@ -147,15 +147,15 @@ func outlivesAFullDisk(t *testing.T, e sandbox.Engine) {
 		testneeds.Absent(t, testneeds.Root, err)
 	}
 	t.Cleanup(func() { _ = unix.Unmount(dir, unix.MNT_DETACH) })
-	box, l := Start(t, s, sandbox.Spec{})
+	sb, l := Start(t, s, sandbox.Spec{})
 	for _, keep := range []bool{true, false} {
 		Shell(t, l, "echo work > file")
 		_ = l.Close()
-		err := box.(sandbox.Checkpointer).Checkpoint(t.Context(), dir, keep)
+		err := sb.(sandbox.Checkpointer).Checkpoint(t.Context(), dir, keep)
 		if problem.Of(err).Code != "disk_full" {
 			t.Fatalf("a checkpoint on a full disk: %v", err)
 		}
-		l = connect(t, box)
+		l = connect(t, sb)
 		if code, out := Shell(t, l, "cat file; rm file"); code != 0 || out != "work\n" {
 			t.Errorf("afterwards: %d %q", code, out)
 		}
@@ -170,8 +170,8 @@ func refusesBrokenImages(t *testing.T, e sandbox.Engine) {
 	if !ok {
 		return
 	}
-	box, l := Start(t, s, sandbox.Spec{})
-	good := Checkpoint(t, box, l, false)
+	sb, l := Start(t, s, sandbox.Spec{})
+	good := Checkpoint(t, sb, l, false)
 	files, err := os.ReadDir(good)
 	if err != nil || len(files) == 0 {
 		t.Fatalf("the image has %v, %v", files, err)

@@ -11,28 +11,28 @@ import (
 	"cove/internal/sandbox"
 )
 
-var _ sandbox.Casualty = (*box)(nil)
+var _ sandbox.MemoryReporter = (*Sandbox)(nil)
 
 // Shortages counts in the sandbox's own control group, or where it has none in cove's. Code runs in processes of the sandbox's, of which the system may pick
 // one and leave the rest alive: then a kernel is gone, and only the host knows why.
-func (s *box) Shortages() int64 {
+func (s *Sandbox) Shortages() int64 {
 	if s.cgroup != nil {
 		return int64(s.cgroup.oomKills()) + s.waited.Load()
 	}
 	return memory.Machine{}.Kills()
 }
 
-// Starves says whether the host lends the sandbox memory beyond its limit, see holdMemory, or is about to.
-func (s *box) Starves() bool {
+// WaitsForMemory says whether the host lends the sandbox memory beyond its limit, see holdMemory, or is about to.
+func (s *Sandbox) WaitsForMemory() bool {
 	return s.lending.Load() || s.cgroup != nil && s.cgroup.threshold.waits()
 }
 
 // lately is how long a sandbox may take to die of having waited for memory.
 const lately = 5 * time.Second
 
-// starvedLately says whether the sandbox waits at its memory limit, or did a moment ago. What the sentry cannot have then may be its end, of which it can say
+// waitedLately says whether the sandbox waits at its memory limit, or did a moment ago. What the sentry cannot have then may be its end, of which it can say
 // nothing.
-func (s *box) starvedLately() bool {
+func (s *Sandbox) waitedLately() bool {
 	return s.lending.Load() || s.waited.Load() > 0 && time.Since(time.Unix(0, s.fed.Load())) < lately
 }
 
@@ -50,8 +50,8 @@ func Held() (held int64) {
 	return held
 }
 
-// generations is how far a sandbox's process can be from the process that has it started.
-const generations = 8
+// ancestors is how far a sandbox's process can be from the process that has it started.
+const ancestors = 8
 
 // ours says whether the first process of a group descends from this one.
 func ours(procs string) bool {
@@ -61,7 +61,7 @@ func ours(procs string) bool {
 	}
 	first, _, _ := strings.Cut(string(text), "\n")
 	pid, _ := strconv.Atoi(first)
-	for range generations {
+	for range ancestors {
 		if pid <= 1 || pid == os.Getpid() {
 			break
 		}

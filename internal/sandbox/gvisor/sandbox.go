@@ -25,9 +25,9 @@ import (
 // startTimeout bounds the time from runsc's start to the guest's connection. Loaded machines take seconds.
 const startTimeout = 60 * time.Second
 
-// box is one gVisor sandbox. It is born empty by Engine.Prepare; then either the bundle's guest is started in it or a
+// Sandbox is one gVisor sandbox. It is born empty by Engine.Prepare; then either the bundle's guest is started in it or a
 // checkpoint is loaded into it.
-type box struct {
+type Sandbox struct {
 	engine   *Engine
 	warden   *remote // the engine's mu guards it, and adopted
 	adopted  bool    // another warden than the present one created it
@@ -58,21 +58,21 @@ type box struct {
 }
 
 var (
-	_ sandbox.Checkpointer = (*box)(nil)
-	_ sandbox.Prepared     = (*box)(nil)
-	_ sandbox.Meter        = (*box)(nil)
+	_ sandbox.Checkpointer = (*Sandbox)(nil)
+	_ sandbox.Prepared     = (*Sandbox)(nil)
+	_ sandbox.Meter        = (*Sandbox)(nil)
 )
 
-func (s *box) ID() string { return s.instance.ID }
+func (s *Sandbox) ID() string { return s.instance.ID }
 
-func (s *box) Layout() sandbox.Layout { return sandbox.NewLayout(Workspace, tmpPath, nil) }
+func (s *Sandbox) Layout() sandbox.Layout { return sandbox.NewLayout(Workspace, tmpPath, nil) }
 
-func (s *box) Done() <-chan struct{} { return s.done }
+func (s *Sandbox) Done() <-chan struct{} { return s.done }
 
-func (s *box) Cause() error { return s.cause }
+func (s *Sandbox) Cause() error { return s.cause }
 
 // Dial returns the guest's connection: the one that it started with, and after that has ended its next one.
-func (s *box) Dial(ctx context.Context) (io.ReadWriteCloser, error) {
+func (s *Sandbox) Dial(ctx context.Context) (io.ReadWriteCloser, error) {
 	s.mu.Lock()
 	conn := s.first
 	s.first = nil
@@ -84,7 +84,7 @@ func (s *box) Dial(ctx context.Context) (io.ReadWriteCloser, error) {
 }
 
 // create boots the sandbox's processes, empty, and limits them. Nothing of the user's runs before start or Restore.
-func (s *box) create(ctx context.Context) error {
+func (s *Sandbox) create(ctx context.Context) error {
 	var pids CreateReply
 	s.asked = true
 	err := s.ask(ctx, "Create", CreateArgs{ID: s.ID(), Dir: s.instance.Path, CPUs: s.cpus()}, &pids)
@@ -101,7 +101,7 @@ func (s *box) create(ctx context.Context) error {
 	go func() {
 		<-exit
 		reap(pids.Sentry)
-		s.cause = s.autopsy()
+		s.cause = s.causeOfEnd()
 		close(s.done)
 	}()
 	if s.cgroup == nil {
@@ -118,7 +118,7 @@ func (s *box) create(ctx context.Context) error {
 }
 
 // ask has the sandbox's warden do something: another one when it has just ended.
-func (s *box) ask(ctx context.Context, method string, args, reply any) error {
+func (s *Sandbox) ask(ctx context.Context, method string, args, reply any) error {
 	for {
 		w, err := s.engine.wardenOf(s)
 		if err != nil {
@@ -133,7 +133,7 @@ func (s *box) ask(ctx context.Context, method string, args, reply any) error {
 }
 
 // start starts the guest of the bundle.
-func (s *box) start(ctx context.Context) error {
+func (s *Sandbox) start(ctx context.Context) error {
 	if err := s.ask(ctx, "Start", s.ID(), &struct{}{}); err != nil {
 		return s.withLogs(err)
 	}
@@ -141,8 +141,8 @@ func (s *box) start(ctx context.Context) error {
 }
 
 // Restore loads the checkpoint in dir and waits for its guest.
-func (s *box) Restore(ctx context.Context, dir string) (sandbox.Sandbox, error) {
-	done, err := s.engine.turn(ctx)
+func (s *Sandbox) Restore(ctx context.Context, dir string) (sandbox.Sandbox, error) {
+	done, err := s.engine.acquireStart(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -164,7 +164,7 @@ func (s *box) Restore(ctx context.Context, dir string) (sandbox.Sandbox, error) 
 
 // Checkpoint saves the sandbox. It goes on whatever happens, until its files are whole: the sentry would end by itself after saving, also when that
 // has failed, so it is always told to go on, and ended from here.
-func (s *box) Checkpoint(ctx context.Context, dir string, keep bool) error {
+func (s *Sandbox) Checkpoint(ctx context.Context, dir string, keep bool) error {
 	d, err := outline(dir, needsOf(s.sentry, s.instance.Join("workspace"), s.loaded))
 	if err != nil {
 		return fmt.Errorf("save sandbox %s: %w", s.ID(), err)
@@ -194,7 +194,7 @@ func (s *box) Checkpoint(ctx context.Context, dir string, keep bool) error {
 	return nil
 }
 
-func (s *box) meetGuest(ctx context.Context) error {
+func (s *Sandbox) meetGuest(ctx context.Context) error {
 	conn, err := s.awaitGuest(ctx)
 	if err == nil {
 		s.mu.Lock()
@@ -205,7 +205,7 @@ func (s *box) meetGuest(ctx context.Context) error {
 }
 
 // awaitGuest waits for the guest's next connection.
-func (s *box) awaitGuest(ctx context.Context) (net.Conn, error) {
+func (s *Sandbox) awaitGuest(ctx context.Context) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
 	wait, stop := context.WithCancel(ctx)
@@ -243,12 +243,12 @@ func (s *box) awaitGuest(ctx context.Context) (net.Conn, error) {
 	return nil, fmt.Errorf("accept the guest: %w", err)
 }
 
-// autopsy says why the sandbox ended, from what the host saw.
-func (s *box) autopsy() error {
+// causeOfEnd says why the sandbox ended, from what the host saw.
+func (s *Sandbox) causeOfEnd() error {
 	switch {
 	case s.stopping.Load():
 		return nil
-	case s.overuse.Load(), s.starvedLately(), s.cgroup != nil && s.cgroup.oomKills() > 0:
+	case s.overuse.Load(), s.waitedLately(), s.cgroup != nil && s.cgroup.oomKills() > 0:
 		return problem.New(problem.Exhausted, "session_oom",
 			fmt.Sprintf("the sandbox used more than its memory limit of %d MiB and was ended", s.spec.Limits.Memory>>20)).
 			WithHint("process the data in smaller pieces or raise the limit with --memory")
@@ -261,7 +261,7 @@ func (s *box) autopsy() error {
 }
 
 // logs is what the sandbox's processes said about their failure.
-func (s *box) logs() string {
+func (s *Sandbox) logs() string {
 	var all []string
 	for _, name := range []string{"runsc.log", "panic.log"} {
 		if b, err := os.ReadFile(s.instance.Join(name)); err == nil && len(b) > 0 {
@@ -271,7 +271,7 @@ func (s *box) logs() string {
 	return strings.TrimSpace(strings.Join(all, "\n"))
 }
 
-func (s *box) withLogs(err error) error {
+func (s *Sandbox) withLogs(err error) error {
 	if logs := s.logs(); logs != "" {
 		return fmt.Errorf("%w: %s", err, logs)
 	}
@@ -279,7 +279,7 @@ func (s *box) withLogs(err error) error {
 }
 
 // Stop kills the sandbox and removes what it leaves on the host.
-func (s *box) Stop(context.Context) error {
+func (s *Sandbox) Stop(context.Context) error {
 	s.stopOnce.Do(func() {
 		s.stopErr = s.discard()
 		s.engine.dismissWarden(s)
@@ -287,7 +287,7 @@ func (s *box) Stop(context.Context) error {
 	return s.stopErr
 }
 
-func (s *box) discard() error {
+func (s *Sandbox) discard() error {
 	s.stopping.Store(true)
 	var err error
 	if s.asked {
@@ -316,7 +316,7 @@ func (s *box) discard() error {
 }
 
 // watchMemory stands in for a memory cgroup: it kills a sandbox that holds more than its limit.
-func (s *box) watchMemory() {
+func (s *Sandbox) watchMemory() {
 	limit := s.spec.Limits.Memory + sentryMemory
 	// The guest ends greedy code at a lower limit, and memory takes a moment to come back: while it falls there is patience, but not for ever.
 	const rising, falling = 3, 20 // looks beyond the limit

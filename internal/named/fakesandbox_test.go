@@ -111,7 +111,7 @@ func (b *fakeBox) Checkpoint(_ context.Context, dir string, keep bool) error {
 // joined is a session in memory whose sandbox another process keeps.
 type joined struct {
 	*fake
-	box    sandbox.Sandbox
+	sb     sandbox.Sandbox
 	stream io.ReadWriteCloser
 	in     *bufio.Reader
 }
@@ -124,7 +124,7 @@ func (m *machine) join(ctx context.Context, running sandbox.Sandbox, _ *snapshot
 	if err != nil {
 		return nil, err
 	}
-	j := &joined{fake: &fake{closed: make(chan struct{}), lost: make(chan struct{})}, box: running, stream: stream, in: bufio.NewReader(stream)}
+	j := &joined{fake: &fake{closed: make(chan struct{}), lost: make(chan struct{})}, sb: running, stream: stream, in: bufio.NewReader(stream)}
 	m.last = j.fake
 	return j, j.say("")
 }
@@ -144,7 +144,7 @@ func (j *joined) Execute(_ context.Context, req kernel.Request) iter.Seq2[kernel
 	return func(yield func(kernel.Event, error) bool) {
 		done := kernel.Done{Outcome: kernel.OutcomeOK}
 		if err := j.say(req.Code); err != nil {
-			<-j.box.Done()
+			<-j.sb.Done()
 			done = kernel.Done{Outcome: kernel.OutcomeSandboxDied, Lost: kernel.LostSession}
 		}
 		yield(done, nil)
@@ -153,22 +153,22 @@ func (j *joined) Execute(_ context.Context, req kernel.Request) iter.Seq2[kernel
 
 func (j *joined) Save(ctx context.Context, dir string, keep bool) error {
 	j.stream.Close()
-	failed := j.box.(sandbox.Checkpointer).Checkpoint(ctx, dir, keep)
+	failed := j.sb.(sandbox.Checkpointer).Checkpoint(ctx, dir, keep)
 	var err error
-	if j.stream, err = j.box.Dial(ctx); err == nil {
+	if j.stream, err = j.sb.Dial(ctx); err == nil {
 		j.in = bufio.NewReader(j.stream)
 	}
 	return errors.Join(failed, err)
 }
 
-func (j *joined) Lost() <-chan struct{} { return j.box.Done() }
+func (j *joined) Lost() <-chan struct{} { return j.sb.Done() }
 
 func (j *joined) Leave(context.Context) (sandbox.Sandbox, error) {
-	return j.box, j.stream.Close()
+	return j.sb, j.stream.Close()
 }
 
 func (j *joined) Close(ctx context.Context) error {
-	return errors.Join(j.stream.Close(), j.box.Stop(ctx))
+	return errors.Join(j.stream.Close(), j.sb.Stop(ctx))
 }
 
 // keeping is a keeper in this process.
