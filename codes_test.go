@@ -1,14 +1,12 @@
 package cove_test
 
 import (
-	"cmp"
 	"flag"
 	"fmt"
 	"go/ast"
 	"go/token"
 	"maps"
 	"os"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -22,74 +20,210 @@ var update = flag.Bool("update", false, "write docs/errors.md")
 
 const errorsPage = "docs/errors.md"
 
-// produced is what the code says of one code of a problem.
-type produced struct {
-	kinds, packages map[string]bool
-	message         string // of the first place that has words
+// code is a constant of the package problem.
+type code struct {
+	text, kind string
+	meaning    string // the comment
+	made       map[string]bool
 }
 
-// severalKinds are the codes whose kind, and so status, differs by what went wrong. A code more is a decision.
-var severalKinds = []string{
-	"build_failed", "disk_full", "engine_cannot_save", "environment_damaged", "input_unreadable", "model_missing", "name_taken", "no_model", "python_unusable",
-	"requirement_not_allowed", "resolve_failed", "runtime_folder", "session_busy",
-}
-
-// TestErrorCodes wants each code of a problem to have one kind, and docs/errors.md to list them all (go test . -run ErrorCodes -update writes the page).
+// TestErrorCodes wants each code of a problem to be given once, explained, and made somewhere, and docs/errors.md to list them all
+// (go test . -run ErrorCodes -update writes the page).
 func TestErrorCodes(t *testing.T) {
 	t.Parallel()
-	codes := collectCodes(t)
+	codes := codesOf(t)
 	if len(codes) < 250 {
 		t.Fatalf("only %d codes were found", len(codes))
 	}
-	var page strings.Builder
-	page.WriteString("# Errors\n\nEvery error of cove has a code, which stays, and a kind, which says who has to act. This page is made from the code: `go test . -run ErrorCodes -update`.\n\n" +
-		"| code | kind | HTTP | made in | for example |\n|---|---|---|---|---|\n")
-	for _, code := range slices.Sorted(maps.Keys(codes)) {
-		c := codes[code]
-		kinds := slices.Sorted(maps.Keys(c.kinds))
-		if len(kinds) > 1 != slices.Contains(severalKinds, code) {
-			t.Errorf("the code %s is of the kinds %v; severalKinds says otherwise", code, kinds)
+	findMakers(t, codes)
+	byText := map[string]*code{}
+	for name, c := range codes {
+		if byText[c.text] != nil {
+			t.Errorf("the code %s has two constants", c.text)
 		}
-		var http []string
-		for _, k := range kinds {
-			http = append(http, strconv.Itoa(status.Of(problem.New(problem.Kind(k), code, ""))))
+		if len(c.made) == 0 {
+			t.Errorf("nothing makes the code %s (problem.%s): remove it", c.text, name)
 		}
-		fmt.Fprintf(&page, "| `%s` | %s | %s | %s | %s |\n", code, strings.Join(kinds, ", "), strings.Join(slices.Compact(http), ", "),
-			strings.Join(slices.Sorted(maps.Keys(c.packages)), ", "), strings.ReplaceAll(c.message, "|", "\\|"))
+		if !strings.HasSuffix(c.meaning, ".") || len(c.meaning) < 20 {
+			t.Errorf("problem.%s has no comment that says what happened and what to do, but %q", name, c.meaning)
+		}
+		if s := status.Of(problem.Received(problem.Kind(c.kind), c.text, "")); !fits(c.text, s) {
+			t.Errorf("the code %s has the status %d", c.text, s)
+		}
+		byText[c.text] = c
 	}
+	page := pageOf(byText)
 	if *update {
-		if err := os.WriteFile(errorsPage, []byte(page.String()), 0o644); err != nil {
+		if err := os.WriteFile(errorsPage, []byte(page), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if text, err := os.ReadFile(errorsPage); err != nil || string(text) != page.String() {
+	if text, err := os.ReadFile(errorsPage); err != nil || string(text) != page {
 		t.Errorf("%s is not what the code says (%v): go test . -run ErrorCodes -update", errorsPage, err)
 	}
 }
 
-// TestCodesThatAreKnownAreProduced wants the codes that have a status or words of their own to be made somewhere.
-func TestCodesThatAreKnownAreProduced(t *testing.T) {
-	t.Parallel()
-	codes, seen := collectCodes(t), 0
+// fits says whether a status is that of other codes of such a name.
+func fits(code string, status int) bool {
+	switch {
+	case strings.HasSuffix(code, "_exists"), strings.HasSuffix(code, "_running"):
+		return status == 409
+	case strings.HasSuffix(code, "_too_large"):
+		return status == 413 || status == 422
+	}
+	return true
+}
+
+func pageOf(codes map[string]*code) string {
+	var page strings.Builder
+	page.WriteString("# Errors\n\nEvery error of cove has a code, which stays, and a kind, which says who has to act. This page is made from the code: `go test . -run ErrorCodes -update`.\n\n" +
+		"| code | kind | HTTP | what happened, and what to do | made in |\n|---|---|---|---|---|\n")
+	for _, text := range slices.Sorted(maps.Keys(codes)) {
+		c := codes[text]
+		fmt.Fprintf(&page, "| `%s` | %s | %d | %s | %s |\n", text, c.kind, status.Of(problem.Received(problem.Kind(c.kind), text, "")), strings.ReplaceAll(c.meaning, "|", "\\|"),
+			strings.Join(slices.Sorted(maps.Keys(c.made)), ", "))
+	}
+	return page.String()
+}
+
+// codesOf reads the constants of the package problem, by name.
+func codesOf(t *testing.T) map[string]*code {
+	t.Helper()
+	kinds, codes := map[string]string{}, map[string]*code{} // the kinds by the name of their constant
+	each := func(visit func(spec *ast.ValueSpec)) {
+		for _, f := range files(t) {
+			if f.pkg == "problem" && !f.isTest {
+				ast.Inspect(f.ast, func(n ast.Node) bool {
+					if spec, ok := n.(*ast.ValueSpec); ok && len(spec.Values) == 1 {
+						visit(spec)
+					}
+					return true
+				})
+			}
+		}
+	}
+	each(func(spec *ast.ValueSpec) {
+		if text, ok := literal(spec.Values[0]); ok && name(spec.Type) == "Kind" {
+			kinds[spec.Names[0].Name] = text
+		}
+	})
+	each(func(spec *ast.ValueSpec) {
+		call, ok := spec.Values[0].(*ast.CallExpr)
+		if !ok || len(call.Args) != 1 {
+			return
+		}
+		kind := kinds[strings.TrimSuffix(name(call.Fun), "Code")]
+		if text, ok := literal(call.Args[0]); ok && kind != "" {
+			codes[spec.Names[0].Name] = &code{text: text, kind: kind, meaning: strings.Join(strings.Fields(spec.Doc.Text()), " "), made: map[string]bool{}}
+		}
+	})
+	return codes
+}
+
+// findMakers notes which packages make problems with a code: they name it other than to compare with it or to announce it. The fakes of tests
+// do not count.
+func findMakers(t *testing.T, codes map[string]*code) {
+	t.Helper()
 	for _, f := range files(t) {
-		if f.path != "internal/status/status.go" && f.path != "internal/problem/public.go" {
+		if f.isTest || f.pkg == "" || f.pkg == "problem" || f.pkg == "status" || strings.HasSuffix(f.pkg, "test") {
 			continue
 		}
+		apart := map[ast.Node]bool{}
 		ast.Inspect(f.ast, func(n ast.Node) bool {
-			text, ok := literal(n)
-			if !ok || !regexp.MustCompile(`^[a-z]+(_[a-z]+)+$`).MatchString(text) {
-				return true
+			if apart[n] {
+				return false
 			}
-			seen++
-			if codes[text] == nil {
-				t.Errorf("%s knows the code %s, which nothing makes", f.path, text)
+			for _, part := range compared(n) {
+				apart[part] = true
+			}
+			if s, ok := n.(*ast.SelectorExpr); ok && name(s.X) == "problem" && codes[s.Sel.Name] != nil {
+				codes[s.Sel.Name].made[f.pkg] = true
 			}
 			return true
 		})
 	}
-	if seen < 20 {
-		t.Errorf("only %d codes were looked at", seen)
+}
+
+// compared returns the parts of n in which a code is named that another place makes.
+func compared(n ast.Node) (parts []ast.Node) {
+	add := func(list []ast.Expr) {
+		for _, e := range list {
+			parts = append(parts, e)
+		}
 	}
+	switch n := n.(type) {
+	case *ast.CallExpr:
+		if s, ok := n.Fun.(*ast.SelectorExpr); ok && name(s.X) == "problem" && s.Sel.Name == "Has" {
+			add(n.Args[1:])
+		}
+	case *ast.CaseClause:
+		for _, e := range n.List {
+			if call, ok := e.(*ast.CallExpr); ok && name(call.Fun) == "string" { // a code as text; other cases may make a problem
+				parts = append(parts, e)
+			}
+		}
+	case *ast.BinaryExpr:
+		if n.Op == token.EQL || n.Op == token.NEQ {
+			parts = append(parts, n.X, n.Y)
+		}
+	case *ast.CompositeLit:
+		if list, ok := n.Type.(*ast.ArrayType); ok && name(list.Elt) == "Code" {
+			add(n.Elts)
+		}
+	}
+	return parts
+}
+
+// TestCodesAreConstants wants code to name the codes of problems by their constants: a code as text would not be found, and could be one that nothing makes.
+func TestCodesAreConstants(t *testing.T) {
+	t.Parallel()
+	known := map[string]bool{}
+	for _, c := range codesOf(t) {
+		known[c.text] = true
+	}
+	for _, f := range files(t) {
+		if f.isTest || f.pkg == "" || f.pkg == "problem" {
+			continue
+		}
+		ast.Inspect(f.ast, func(n ast.Node) bool {
+			for _, found := range codesAsText(n, known) {
+				t.Errorf("%s: a code as text: use a constant of the package problem", f.set.Position(found.Pos()))
+			}
+			return true
+		})
+	}
+}
+
+// codesAsText returns what is wrong in n: a comparison with a code's text, a received problem with a code that stands in the program, a code that is made of text.
+func codesAsText(n ast.Node, known map[string]bool) (found []ast.Node) {
+	isCode := func(e ast.Expr) bool {
+		text, ok := literal(e)
+		return ok && known[text]
+	}
+	switch n := n.(type) {
+	case *ast.BinaryExpr:
+		if (n.Op == token.EQL || n.Op == token.NEQ) && (name(n.X) == "Code" && isCode(n.Y) || name(n.Y) == "Code" && isCode(n.X)) {
+			found = append(found, n)
+		}
+	case *ast.SwitchStmt:
+		for _, clause := range n.Body.List {
+			if name(n.Tag) == "Code" && slices.ContainsFunc(clause.(*ast.CaseClause).List, isCode) {
+				found = append(found, clause)
+			}
+		}
+	case *ast.CallExpr:
+		s, ok := n.Fun.(*ast.SelectorExpr)
+		if !ok || name(s.X) != "problem" {
+			return nil
+		}
+		if strings.HasSuffix(s.Sel.Name, "Code") {
+			found = append(found, n)
+		}
+		if _, text := literal(n.Args[min(1, len(n.Args)-1)]); s.Sel.Name == "Received" && text {
+			found = append(found, n)
+		}
+	}
+	return found
 }
 
 func literal(n ast.Node) (string, bool) {
@@ -101,123 +235,6 @@ func literal(n ast.Node) (string, bool) {
 	return text, err == nil
 }
 
-// collectCodes finds what is given to problem.New: as text, as a constant, as the argument of a function that passes it on, or as text with something before it
-// ("*_not_found").
-func collectCodes(t *testing.T) map[string]*produced {
-	t.Helper()
-	codes := map[string]*produced{}
-	consts, passing := map[string]string{}, map[string][2]int{} // by package and name; a function's places of the kind (-1: see below) and the code
-	kinds := map[string]string{}                                // of functions that pass a code on and know its kind
-	each := func(visit func(f file, fn *ast.FuncDecl, n ast.Node)) {
-		for _, f := range files(t) {
-			if f.isTest || f.pkg == "" {
-				continue
-			}
-			for _, d := range f.ast.Decls {
-				fn, _ := d.(*ast.FuncDecl)
-				ast.Inspect(d, func(n ast.Node) bool { visit(f, fn, n); return true })
-			}
-		}
-	}
-	add := func(f file, kind, code, message string) {
-		if code == "" {
-			return // it passes on what another made
-		}
-		c := codes[code]
-		if c == nil {
-			c = &produced{kinds: map[string]bool{}, packages: map[string]bool{}}
-			codes[code] = c
-		}
-		c.kinds[kind], c.packages[f.pkg], c.message = true, true, cmp.Or(c.message, strings.Trim(message, ". "))
-	}
-	each(func(f file, _ *ast.FuncDecl, n ast.Node) {
-		if v, ok := n.(*ast.ValueSpec); ok && len(v.Values) == len(v.Names) {
-			for i, name := range v.Names {
-				if text, ok := literal(v.Values[i]); ok {
-					consts[f.pkg+" "+name.Name] = text
-				}
-			}
-		}
-	})
-	each(func(f file, fn *ast.FuncDecl, n ast.Node) {
-		call, ok := newProblem(f, n)
-		if !ok {
-			return
-		}
-		kind, message := kindOf(call.Args[0]), sentence(call.Args[2])
-		switch code := call.Args[1].(type) {
-		case *ast.BasicLit:
-			text, _ := literal(code)
-			add(f, kind, text, message)
-		case *ast.BinaryExpr:
-			if text, ok := literal(code.Y); ok {
-				add(f, kind, "*"+text, message)
-			} else if text, ok := literal(code.X); ok {
-				add(f, kind, text+"*", message)
-			}
-		case *ast.Ident:
-			if text, ok := consts[f.pkg+" "+code.Name]; ok {
-				add(f, kind, text, message)
-			} else if at := parameter(fn, code.Name); at >= 0 {
-				passing[f.pkg+" "+fn.Name.Name], kinds[f.pkg+" "+fn.Name.Name] = [2]int{parameter(fn, name(call.Args[0])), at}, kind
-			}
-		}
-	})
-	each(func(f file, _ *ast.FuncDecl, n ast.Node) {
-		call, ok := n.(*ast.CallExpr)
-		if !ok {
-			return
-		}
-		at, ok := passing[f.pkg+" "+name(call.Fun)]
-		if !ok || at[1] >= len(call.Args) {
-			return
-		}
-		kind := kinds[f.pkg+" "+name(call.Fun)]
-		if at[0] >= 0 {
-			kind = kindOf(call.Args[at[0]])
-		}
-		if text, ok := literal(call.Args[at[1]]); ok {
-			message := ""
-			if at[1]+1 < len(call.Args) {
-				message = sentence(call.Args[at[1]+1])
-			}
-			add(f, kind, text, message)
-		}
-	})
-	return codes
-}
-
-// newProblem says whether n calls problem.New.
-func newProblem(f file, n ast.Node) (*ast.CallExpr, bool) {
-	call, ok := n.(*ast.CallExpr)
-	if !ok || len(call.Args) != 3 || name(call.Fun) != "New" {
-		return nil, false
-	}
-	s, qualified := call.Fun.(*ast.SelectorExpr)
-	return call, qualified && name(s.X) == "problem" || !qualified && f.pkg == "problem"
-}
-
-// sentence is a message as far as it stands in the code: what is put in is "...".
-func sentence(e ast.Expr) string {
-	switch e := e.(type) {
-	case *ast.BasicLit:
-		text, _ := literal(e)
-		return text
-	case *ast.BinaryExpr:
-		return sentence(e.X) + sentence(e.Y)
-	case *ast.CallExpr:
-		if name(e.Fun) == "Sprintf" {
-			return regexp.MustCompile(`%[-+#.0-9]*[a-z]`).ReplaceAllString(sentence(e.Args[0]), "...")
-		}
-	}
-	return "..."
-}
-
-// kindOf is the kind that an argument names: problem.NotFound is not_found.
-func kindOf(e ast.Expr) string {
-	return strings.ToLower(regexp.MustCompile(`([a-z])([A-Z])`).ReplaceAllString(name(e), "${1}_$2"))
-}
-
 // name is the last word of an identifier or a selector.
 func name(e ast.Expr) string {
 	switch e := e.(type) {
@@ -227,21 +244,4 @@ func name(e ast.Expr) string {
 		return e.Sel.Name
 	}
 	return ""
-}
-
-// parameter is the place of a function's parameter, or -1.
-func parameter(fn *ast.FuncDecl, want string) int {
-	if fn == nil || want == "" {
-		return -1
-	}
-	at := 0
-	for _, field := range fn.Type.Params.List {
-		for _, n := range field.Names {
-			if n.Name == want {
-				return at
-			}
-			at++
-		}
-	}
-	return -1
 }

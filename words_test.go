@@ -21,7 +21,7 @@ var otherTerms = map[string][]string{
 	"adapter":  {"api", "model/anthropic", "model/openai"},                                                          // between a library and ours
 	"agent":    {"audit", "auth", "httpd", "pydeps/gateway"},                                                        // User-Agent
 	"backend":  {"pydeps/indextest"},                                                                                // PEP 517's, which builds a distribution
-	"backup":   {"app", "cli", "store"},                                                                             // of the database and its files
+	"backup":   {"app", "cli", "problem", "store"},                                                                  // of the database and its files
 	"blob":     {"app", "store"},                                                                                    // SQL's column of bytes
 	"cache":    {"pydeps/gateway", "pydeps/layer", "pydeps/names/generate", "pyenv", "sandbox/gvisor", "testneeds"}, // of answers, of the loader
 	"channel":  {"link", "pydeps/scan", "wire"},                                                                     // of a frame; conda's
@@ -36,18 +36,18 @@ var otherTerms = map[string][]string{
 	"limit":    {"app", "cli", "config", "httpd", "hub", "interpreter", "model", "named", "pydeps/layer", "sandbox", "sandbox/gvisor", "snapshot", "store"},
 	"log":      {"api", "app", "audit", "config", "httpd", "hub", "sandbox/gvisor", "telemetry"},
 	"message":  {"api", "cli", "guest", "kernel", "model", "model/modeltest", "model/openai", "wire"}, // of an error, of a model, on a wire
-	"mirror":   {"pydeps/indextest"},                                                                  // an index that copies another
+	"mirror":   {"pydeps/indextest", "problem"},                                                       // an index that copies another
 	"node":     {"testneeds"},                                                                         // Node.js
 	"package":  {"api", "app", "cli", "client", "config", "hub", "install", "interpreter", "pydeps", "pydeps/names/generate", "session"},
 	"project":  {"api", "auth", "cli", "config", "pydeps", "pydeps/gateway", "pydeps/names", "pydeps/names/generate", "store"}, // of users; of an index
 	"proxy":    {"pydeps", "pydeps/build", "pydeps/gateway", "pyindex"},                                                        // HTTP_PROXY
 	"reset":    {"hub", "model", "pydeps/layer", "wire"},                                                                       // of a connection, a reader, a delay
-	"runtime":  {"app", "config", "sandbox", "sandbox/gvisor", "snapshot"},                                                     // OCI's: runsc
+	"runtime":  {"app", "config", "problem", "sandbox", "sandbox/gvisor", "snapshot"},                                          // OCI's: runsc
 	"service":  {"model"},
-	"task":     {"sandbox/gvisor"},                                            // what Linux calls a thread
-	"term":     {"store"},                                                     // of an SQL expression
-	"thread":   {"sandbox/gvisor"},                                            // of the system
-	"upload":   {"api", "client", "config", "httpd", "hub", "pydeps/gateway"}, // a request that brings a file; when an index got one
+	"task":     {"sandbox/gvisor"},                                                       // what Linux calls a thread
+	"term":     {"store"},                                                                // of an SQL expression
+	"thread":   {"sandbox/gvisor"},                                                       // of the system
+	"upload":   {"api", "client", "config", "httpd", "hub", "problem", "pydeps/gateway"}, // a request that brings a file; when an index got one
 	"version":  {"api", "app", "cli", "client", "interpreter", "kernel", "pydeps", "pydeps/gateway", "pydeps/indextest", "pydeps/layer", "pydeps/names", "pydeps/require", "store"},
 	"worker":   {"pydeps/names/generate"}, // goroutines
 }

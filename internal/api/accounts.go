@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"cove/internal/auth"
+	"cove/internal/problem"
 )
 
 // Users are the users of a server.
@@ -130,7 +131,7 @@ type (
 func (s *server) addUsers() {
 	const tag = "users and projects"
 	add(s, operation{id: "user.create", method: http.MethodPost, path: "/users", tag: tag, action: auth.ServerManage, status: http.StatusCreated, repeat: repeatKept, summary: "Create a user",
-		about: "Nobody's member yet: set a role in a project next, then make a key.", errors: []string{"user_exists"}, example: `curl -H "Authorization: Bearer $KEY" $COVE/users -d '{"name":"bob@example.com"}'`},
+		about: "Nobody's member yet: set a role in a project next, then make a key.", errors: []problem.Code{problem.UserExists}, example: `curl -H "Authorization: Bearer $KEY" $COVE/users -d '{"name":"bob@example.com"}'`},
 		func(ctx context.Context, who auth.Principal, in *createUser) (User, error) {
 			u, err := s.o.Accounts.CreateUser(ctx, who, in.Body.Name, in.Body.Admin)
 			return userOf(u), err
@@ -140,20 +141,20 @@ func (s *server) addUsers() {
 			out, err := s.o.Accounts.Users(ctx, who)
 			return List[User]{Items: each(out, userOf)}, err
 		})
-	add(s, operation{id: "user.get", method: http.MethodGet, path: "/users/{user}", tag: tag, action: auth.ServerManage, summary: "Get a user", errors: []string{"user_not_found"},
+	add(s, operation{id: "user.get", method: http.MethodGet, path: "/users/{user}", tag: tag, action: auth.ServerManage, summary: "Get a user", errors: []problem.Code{problem.UserNotFound},
 		example: `curl -H "Authorization: Bearer $KEY" $COVE/users/ann@example.com`},
 		func(ctx context.Context, who auth.Principal, in *UserPath) (User, error) {
 			u, err := s.o.Accounts.User(ctx, who, in.User)
 			return userOf(u), err
 		})
 	add(s, operation{id: "user.change", method: http.MethodPatch, path: "/users/{user}", tag: tag, action: auth.ServerManage, summary: "Make a user an admin of the server, or no longer one",
-		errors: []string{"user_not_found", "last_admin"}, example: `curl -H "Authorization: Bearer $KEY" -X PATCH $COVE/users/ann@example.com -d '{"admin":true}'`},
+		errors: []problem.Code{problem.UserNotFound, problem.LastAdmin}, example: `curl -H "Authorization: Bearer $KEY" -X PATCH $COVE/users/ann@example.com -d '{"admin":true}'`},
 		func(ctx context.Context, who auth.Principal, in *changeUser) (User, error) {
 			u, err := s.o.Accounts.SetAdmin(ctx, who, in.User, in.Body.Admin)
 			return userOf(u), err
 		})
 	addSilent(s, operation{id: "user.delete", method: http.MethodDelete, path: "/users/{user}", tag: tag, action: auth.ServerManage, summary: "Delete a user",
-		about: "With keys and memberships; what the user made stays with the projects.", errors: []string{"user_not_found", "last_admin", "last_owner"},
+		about: "With keys and memberships; what the user made stays with the projects.", errors: []problem.Code{problem.UserNotFound, problem.LastAdmin, problem.LastOwner},
 		example: `curl -H "Authorization: Bearer $KEY" -X DELETE $COVE/users/bob@example.com`},
 		func(ctx context.Context, who auth.Principal, in *UserPath) error {
 			return s.o.Accounts.DeleteUser(ctx, who, in.User)
@@ -163,7 +164,7 @@ func (s *server) addUsers() {
 func (s *server) addProjects() {
 	const tag = "users and projects"
 	add(s, operation{id: "project.create", method: http.MethodPost, path: "/projects", tag: tag, action: auth.ServerManage, status: http.StatusCreated, repeat: repeatKept, summary: "Create a project",
-		about: "You are its owner.", errors: []string{"project_exists"}, example: `curl -H "Authorization: Bearer $KEY" $COVE/projects -d '{"name":"teaching"}'`},
+		about: "You are its owner.", errors: []problem.Code{problem.ProjectExists}, example: `curl -H "Authorization: Bearer $KEY" $COVE/projects -d '{"name":"teaching"}'`},
 		func(ctx context.Context, who auth.Principal, in *createProject) (Project, error) {
 			p, err := s.o.Accounts.CreateProject(ctx, who, in.Body.Name)
 			return projectOf(p), err
@@ -174,34 +175,34 @@ func (s *server) addProjects() {
 			out, err := s.o.Accounts.Projects(ctx, who)
 			return List[Project]{Items: each(out, projectOf)}, err
 		})
-	add(s, operation{id: "project.get", method: http.MethodGet, path: "/projects/{project}", tag: tag, summary: "Get a project", about: "Any key of it will do.", errors: []string{"project_not_found"},
+	add(s, operation{id: "project.get", method: http.MethodGet, path: "/projects/{project}", tag: tag, summary: "Get a project", about: "Any key of it will do.", errors: []problem.Code{problem.ProjectNotFound},
 		example: `curl -H "Authorization: Bearer $KEY" $COVE/projects/research`},
 		func(ctx context.Context, who auth.Principal, in *ProjectPath) (Project, error) {
 			p, err := s.o.Accounts.Project(ctx, who, in.Project)
 			return projectOf(p), err
 		})
 	add(s, operation{id: "project.quota", method: http.MethodPut, path: "/projects/{project}/quota", tag: tag, action: auth.ServerManage, summary: "Bound what a project may use",
-		about: "`{}` goes back to the server's default.", errors: []string{"project_not_found"},
+		about: "`{}` goes back to the server's default.", errors: []problem.Code{problem.ProjectNotFound},
 		example: `curl -H "Authorization: Bearer $KEY" -X PUT $COVE/projects/research/quota \
   -d '{"live_sessions":20,"tokens_per_day":1000000}'`},
 		func(ctx context.Context, who auth.Principal, in *projectQuota) (Project, error) {
 			p, err := s.o.Accounts.SetQuota(ctx, who, in.Project, in.Body.text())
 			return projectOf(p), err
 		})
-	add(s, operation{id: "member.list", method: http.MethodGet, path: "/projects/{project}/members", tag: tag, action: auth.UsersManage, summary: "List a project's members", errors: []string{"project_not_found"},
+	add(s, operation{id: "member.list", method: http.MethodGet, path: "/projects/{project}/members", tag: tag, action: auth.UsersManage, summary: "List a project's members", errors: []problem.Code{problem.ProjectNotFound},
 		example: `curl -H "Authorization: Bearer $KEY" $COVE/projects/research/members`},
 		func(ctx context.Context, who auth.Principal, in *ProjectPath) (List[Member], error) {
 			out, err := s.o.Accounts.Members(ctx, who, in.Project)
 			return List[Member]{Items: each(out, memberOf)}, err
 		})
 	add(s, operation{id: "member.set", method: http.MethodPut, path: "/projects/{project}/members/{user}", tag: tag, action: auth.UsersManage, summary: "Give a user a role in a project",
-		errors: []string{"project_not_found", "user_not_found", "last_owner"}, example: `curl -H "Authorization: Bearer $KEY" -X PUT $COVE/projects/research/members/bob@example.com -d '{"role":"viewer"}'`},
+		errors: []problem.Code{problem.ProjectNotFound, problem.UserNotFound, problem.LastOwner}, example: `curl -H "Authorization: Bearer $KEY" -X PUT $COVE/projects/research/members/bob@example.com -d '{"role":"viewer"}'`},
 		func(ctx context.Context, who auth.Principal, in *setMember) (Member, error) {
 			m, err := s.o.Accounts.SetMember(ctx, who, auth.Membership{Project: in.Project, User: in.User, Role: in.Body.Role})
 			return memberOf(m), err
 		})
 	addSilent(s, operation{id: "member.remove", method: http.MethodDelete, path: "/projects/{project}/members/{user}", tag: tag, action: auth.UsersManage, summary: "Remove a user from a project",
-		errors: []string{"project_not_found", "user_not_found", "last_owner"}, example: `curl -H "Authorization: Bearer $KEY" -X DELETE $COVE/projects/research/members/bob@example.com`},
+		errors: []problem.Code{problem.ProjectNotFound, problem.UserNotFound, problem.LastOwner}, example: `curl -H "Authorization: Bearer $KEY" -X DELETE $COVE/projects/research/members/bob@example.com`},
 		func(ctx context.Context, who auth.Principal, in *MemberPath) error {
 			_, err := s.o.Accounts.SetMember(ctx, who, auth.Membership{Project: in.Project, User: in.User})
 			return err

@@ -7,6 +7,7 @@ import (
 
 	"cove/internal/auth"
 	"cove/internal/hub"
+	"cove/internal/problem"
 )
 
 // Conversation is the turns of a user with a model, bound to a session.
@@ -68,7 +69,7 @@ type (
 func (s *server) addConversations() {
 	const tag = "conversations"
 	add(s, operation{id: "conversation.create", method: http.MethodPost, path: "/conversations", tag: tag, action: auth.ConversationsWrite, status: http.StatusCreated, repeat: repeatKept,
-		summary: "Create a conversation", about: "It is empty, and the body may be. Asking without a conversation (`POST /turns`) makes one as well.", errors: []string{"session_not_found"},
+		summary: "Create a conversation", about: "It is empty, and the body may be. Asking without a conversation (`POST /turns`) makes one as well.", errors: []problem.Code{problem.SessionNotFound},
 		example: `curl -H "Authorization: Bearer $KEY" $COVE/conversations -d '{"title":"Sales"}'`},
 		func(ctx context.Context, who auth.Principal, in *createConversation) (Conversation, error) {
 			n := hub.NewConversation{Source: "api"}
@@ -88,24 +89,24 @@ func (s *server) addConversations() {
 			return listOf(out, conversationOf), err
 		})
 	add(s, operation{id: "conversation.get", method: http.MethodGet, path: "/conversations/{conversation}", tag: tag, action: auth.ConversationsRead, summary: "Get a conversation",
-		errors: []string{"conversation_not_found"}, example: `curl -H "Authorization: Bearer $KEY" $COVE/conversations/$CONVERSATION`},
+		errors: []problem.Code{problem.ConversationNotFound}, example: `curl -H "Authorization: Bearer $KEY" $COVE/conversations/$CONVERSATION`},
 		func(ctx context.Context, who auth.Principal, in *ConversationPath) (Conversation, error) {
 			out, err := s.o.Hub.Conversation(ctx, who, in.Conversation)
 			return conversationOf(out), err
 		})
 	add(s, operation{id: "conversation.change", method: http.MethodPatch, path: "/conversations/{conversation}", tag: tag, action: auth.ConversationsWrite, summary: "Change a conversation",
-		errors: []string{"conversation_not_found"}, example: `curl -H "Authorization: Bearer $KEY" -X PATCH $COVE/conversations/$CONVERSATION -d '{"title":"Sales of May"}'`},
+		errors: []problem.Code{problem.ConversationNotFound}, example: `curl -H "Authorization: Bearer $KEY" -X PATCH $COVE/conversations/$CONVERSATION -d '{"title":"Sales of May"}'`},
 		func(ctx context.Context, who auth.Principal, in *changeConversation) (Conversation, error) {
 			out, err := s.o.Hub.ChangeConversation(ctx, who, in.Conversation, hub.ConversationChange{Title: in.Body.Title, Metadata: in.Body.Metadata})
 			return conversationOf(out), err
 		})
 	addSilent(s, operation{id: "conversation.delete", method: http.MethodDelete, path: "/conversations/{conversation}", tag: tag, action: auth.ConversationsWrite, summary: "Delete a conversation",
-		about: "With all its turns, and what they ran.", errors: []string{"conversation_not_found"}, example: `curl -H "Authorization: Bearer $KEY" -X DELETE $COVE/conversations/$CONVERSATION`},
+		about: "With all its turns, and what they ran.", errors: []problem.Code{problem.ConversationNotFound}, example: `curl -H "Authorization: Bearer $KEY" -X DELETE $COVE/conversations/$CONVERSATION`},
 		func(ctx context.Context, who auth.Principal, in *ConversationPath) error {
 			return s.o.Hub.DeleteConversation(ctx, who, in.Conversation)
 		})
 	add(s, operation{id: "turn.list", method: http.MethodGet, path: "/conversations/{conversation}/turns", tag: tag, action: auth.ConversationsRead, summary: "List a conversation's turns",
-		about: "Of all branches, the oldest first.", errors: []string{"conversation_not_found"}, example: `curl -H "Authorization: Bearer $KEY" $COVE/conversations/$CONVERSATION/turns`},
+		about: "Of all branches, the oldest first.", errors: []problem.Code{problem.ConversationNotFound}, example: `curl -H "Authorization: Bearer $KEY" $COVE/conversations/$CONVERSATION/turns`},
 		func(ctx context.Context, who auth.Principal, in *listTurns) (List[Turn], error) {
 			out, err := s.o.Hub.Turns(ctx, who, in.Conversation, hub.Page{After: in.After, Limit: in.Limit, Oldest: true})
 			return listOf(out, turnOf), err

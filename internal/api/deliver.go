@@ -54,7 +54,7 @@ func readJSON(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	}
 	body, err := intake.Read(r.Context(), http.MaxBytesReader(w, r.Body, maxJSON))
 	if _, tooLarge := errors.AsType[*http.MaxBytesError](err); tooLarge {
-		return nil, problem.New(problem.Invalid, "body_too_large", "the body is larger than 4 MiB").WithHint("upload data as a file, and read it there")
+		return nil, problem.New(problem.BodyTooLarge, "the body is larger than 4 MiB").WithHint("upload data as a file, and read it there")
 	}
 	if _, refused := errors.AsType[*problem.Error](err); refused {
 		return nil, err
@@ -89,7 +89,7 @@ func wantJSON(r *http.Request) error {
 	case kind == "", kind == "application/json", kind == "application/x-www-form-urlencoded", strings.HasSuffix(kind, "+json"), r.ContentLength == 0:
 		return nil
 	}
-	return problem.New(problem.Invalid, "unsupported_media_type", "the body must be JSON, not "+clip(kind, 60)).WithHint("send 'Content-Type: application/json'")
+	return problem.New(problem.UnsupportedMediaType, "the body must be JSON, not "+clip(kind, 60)).WithHint("send 'Content-Type: application/json'")
 }
 
 func clip(text string, length int) string {
@@ -118,18 +118,18 @@ func (u upload) Read(b []byte) (int, error) {
 }
 
 func errTooLarge(cause error) error {
-	return problem.New(problem.Exhausted, "file_too_large", "the file is larger than the server takes").WithHint("upload it in parts").WithCause(cause)
+	return problem.New(problem.FileTooLarge, "the file is larger than the server takes").WithHint("upload it in parts").WithCause(cause)
 }
 
 // unread says why a body could not be read to its end. None of it is the server's fault.
 func unread(err error) error {
 	switch {
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		return problem.New(problem.Timeout, "request_timeout", "the request did not arrive in time").WithCause(err)
+		return problem.New(problem.RequestTimeout, "the request did not arrive in time").WithCause(err)
 	case errors.Is(err, io.ErrUnexpectedEOF):
-		return problem.New(problem.Canceled, "upload_incomplete", "the request ended before its body did").WithCause(err)
+		return problem.New(problem.UploadIncomplete, "the request ended before its body did").WithCause(err)
 	}
-	return problem.New(problem.Invalid, "invalid_body", "the body could not be read to its end").WithCause(err)
+	return problem.New(problem.InvalidBody, "the body could not be read to its end").WithCause(err)
 }
 
 // uploadFailed tells a client's own end of an upload from the server's faults.

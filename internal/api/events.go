@@ -83,7 +83,7 @@ func untilEnd(events iter.Seq2[sse.Event, error], after int64, end string, look 
 		}
 		last, final, err := look()
 		if err == nil && (!final || at < last) {
-			err = problem.New(problem.Unavailable, "stream_cut", "the stream ends here, and what it follows does not").WithHint("follow again, with Last-Event-ID")
+			err = problem.New(problem.StreamCut, "the stream ends here, and what it follows does not").WithHint("follow again, with Last-Event-ID")
 		}
 		if err != nil {
 			yield(sse.Event{}, err)
@@ -204,7 +204,7 @@ func (s *server) produce(ctx context.Context, r *http.Request, out *outbox, even
 // draining says whether ctx ended because the server ends, which a client that is still there wants to know.
 func draining(ctx context.Context) bool {
 	cause := context.Cause(ctx)
-	return cause != nil && problem.Of(cause).Code == "draining"
+	return problem.Has(cause, problem.Draining)
 }
 
 // pump writes what is ready, at once, and a comment when nothing was for a while.
@@ -240,13 +240,13 @@ func point(r *http.Request, after int64) (int64, error) {
 	text := r.Header.Get("Last-Event-ID")
 	if text == "" {
 		if after < 0 {
-			return 0, problem.New(problem.Invalid, "invalid_request", "after must not be negative")
+			return 0, problem.New(problem.InvalidRequest, "after must not be negative")
 		}
 		return after, nil
 	}
 	n, err := strconv.ParseInt(text, 10, 64)
 	if err != nil || n < 0 {
-		return 0, problem.New(problem.Invalid, "invalid_request", "Last-Event-ID is not the id of an event of this stream")
+		return 0, problem.New(problem.InvalidRequest, "Last-Event-ID is not the id of an event of this stream")
 	}
 	return n, nil
 }
@@ -270,7 +270,7 @@ type Manner struct {
 func (m Manner) of(r *http.Request) (manner, error) {
 	switch {
 	case m.Background && (m.Wait || m.Stream), m.Wait && m.Stream:
-		return 0, problem.New(problem.Invalid, "invalid_request", "stream, wait and background exclude each other")
+		return 0, problem.New(problem.InvalidRequest, "stream, wait and background exclude each other")
 	case m.Background:
 		return asPromise, nil
 	case m.Wait:

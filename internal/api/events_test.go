@@ -147,9 +147,9 @@ func TestAServerThatEndsTellsItsFollowers(t *testing.T) {
 			if !yield(hub.Numbered[hub.Event]{Seq: 1, Event: kernel.Stream{Name: "stdout", Data: []byte("a")}}, nil) {
 				return
 			}
-			ctx.Value(endKey{}).(context.CancelCauseFunc)(problem.New(problem.Unavailable, "draining", "the server is stopping"))
+			ctx.Value(endKey{}).(context.CancelCauseFunc)(problem.New(problem.Draining, "the server is stopping"))
 			<-ctx.Done()
-			yield(hub.Numbered[hub.Event]{}, problem.New(problem.Canceled, "canceled", "nobody follows any more"))
+			yield(hub.Numbered[hub.Event]{}, problem.New(problem.GivenUp, "nobody follows any more"))
 		}
 	}
 	got := w.do(t, "GET", follow, "")
@@ -162,7 +162,7 @@ func TestGapsAndFailuresAreTold(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
 	w.hub.events = []hub.Numbered[hub.Event]{{Seq: 1, Event: kernel.Stream{Name: "stdout", Data: []byte("a")}}, {Seq: 40, Gap: true}, {Seq: 41, Event: kernel.Stream{Name: "stdout", Data: []byte("b")}}}
-	w.hub.ends = problem.New(problem.Unavailable, "draining", "the server ends").WithHint("try again")
+	w.hub.ends = problem.New(problem.Draining, "the server ends").WithHint("try again")
 	got := w.do(t, "GET", follow, "")
 	if !strings.Contains(got.body, "id: 40\nevent: gap\ndata: {\"type\":\"gap\",\"after\":1,\"until\":40}\n\nid: 41\n") {
 		t.Error(got.body)
@@ -302,7 +302,7 @@ func TestTurnsFailInTheirStream(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
 	w.hub.turns = w.hub.turns[:1]
-	w.hub.turnEnds = problem.New(problem.Unavailable, "model_unavailable", "the model does not answer")
+	w.hub.turnEnds = problem.New(problem.ModelUnavailable, "the model does not answer")
 	got := w.do(t, "POST", api.Prefix+"/turns", `{"prompt":"?"}`, "Accept: text/event-stream")
 	if !strings.Contains(got.body, "event: text\n") || !strings.Contains(got.body, "event: failure\n") || !strings.Contains(got.body, `"code":"model_unavailable"`) {
 		t.Error(got.body)

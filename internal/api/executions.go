@@ -10,6 +10,7 @@ import (
 	"cove/internal/auth"
 	"cove/internal/hub"
 	"cove/internal/kernel"
+	"cove/internal/problem"
 	"cove/internal/sse"
 )
 
@@ -88,7 +89,7 @@ func (s *server) addExecutions() {
 	const tag = "executions"
 	addRaw(s, operation{id: "execution.create", method: http.MethodPost, path: "/sessions/{session}/executions", tag: tag, action: auth.SessionsExecute, repeat: repeatHub,
 		summary: "Run code", about: "Executions of one kernel run one after another. This one goes on whether or not you stay. The answer comes when it is over and has its `events`; with `Accept: text/event-stream` they come as they happen, the first, `execution`, with its id. It takes the right `sessions:read` as well, except with `background=true`.",
-		errors: []string{"session_not_found", "kernel_not_found", "queue_full", "quota_executions"},
+		errors: []problem.Code{problem.SessionNotFound, problem.KernelNotFound, problem.QueueFull, problem.QuotaExecutions},
 		example: `# one JSON object, when it is over
 curl -H "Authorization: Bearer $KEY" $COVE/sessions/$SESSION/executions -d '{"code":"1+1"}'
 # events as they happen
@@ -105,7 +106,7 @@ curl -H "Authorization: Bearer $KEY" "$COVE/sessions/$SESSION/executions?backgro
 			return listOf(out, executionOf), err
 		})
 	add(s, operation{id: "session.executions", method: http.MethodGet, path: "/sessions/{session}/executions", tag: tag, action: auth.SessionsRead, summary: "List a session's executions",
-		errors: []string{"session_not_found"}, example: `curl -H "Authorization: Bearer $KEY" "$COVE/sessions/$SESSION/executions?order=oldest"`},
+		errors: []problem.Code{problem.SessionNotFound}, example: `curl -H "Authorization: Bearer $KEY" "$COVE/sessions/$SESSION/executions?order=oldest"`},
 		func(ctx context.Context, who auth.Principal, in *listSessionExecutions) (List[Execution], error) {
 			if _, err := s.o.Hub.Session(ctx, who, in.Session); err != nil {
 				return List[Execution]{}, err
@@ -115,13 +116,13 @@ curl -H "Authorization: Bearer $KEY" "$COVE/sessions/$SESSION/executions?backgro
 			return listOf(out, executionOf), err
 		})
 	add(s, operation{id: "execution.get", method: http.MethodGet, path: "/executions/{execution}", tag: tag, action: auth.SessionsRead, summary: "Get an execution",
-		errors: []string{"execution_not_found"}, example: `curl -H "Authorization: Bearer $KEY" $COVE/executions/$EXECUTION`},
+		errors: []problem.Code{problem.ExecutionNotFound}, example: `curl -H "Authorization: Bearer $KEY" $COVE/executions/$EXECUTION`},
 		func(ctx context.Context, who auth.Principal, in *ExecutionPath) (Execution, error) {
 			out, err := s.o.Hub.Execution(ctx, who, in.Execution)
 			return executionOf(out), err
 		})
 	add(s, operation{id: "execution.interrupt", method: http.MethodPost, path: "/executions/{execution}/interrupt", tag: tag, action: auth.SessionsExecute, summary: "Interrupt an execution",
-		about: "Also one that waits for its turn. The answer comes at once; the execution's end is told by its events.", errors: []string{"execution_not_found"},
+		about: "Also one that waits for its turn. The answer comes at once; the execution's end is told by its events.", errors: []problem.Code{problem.ExecutionNotFound},
 		example: `curl -H "Authorization: Bearer $KEY" -X POST $COVE/executions/$EXECUTION/interrupt`},
 		func(ctx context.Context, who auth.Principal, in *ExecutionPath) (Execution, error) {
 			out, err := s.o.Hub.InterruptExecution(ctx, who, in.Execution)
@@ -129,7 +130,7 @@ curl -H "Authorization: Bearer $KEY" "$COVE/sessions/$SESSION/executions?backgro
 		})
 	addRaw(s, operation{id: "execution.events", method: http.MethodGet, path: "/executions/{execution}/events", tag: tag, action: auth.SessionsRead, summary: "Follow an execution",
 		about:  "Server-sent events, from the first one or from behind `Last-Event-ID` on, old or happening now, until `done`. Works as often as you like, also long afterwards.",
-		errors: []string{"execution_not_found"}, example: `curl -N -H "Authorization: Bearer $KEY" -H "Last-Event-ID: 17" $COVE/executions/$EXECUTION/events`},
+		errors: []problem.Code{problem.ExecutionNotFound}, example: `curl -N -H "Authorization: Bearer $KEY" -H "Last-Event-ID: 17" $COVE/executions/$EXECUTION/events`},
 		func(w http.ResponseWriter, r *http.Request, who auth.Principal, in *followExecution) error {
 			from, err := point(r, in.After)
 			if err != nil {

@@ -63,7 +63,7 @@ func (h *fakeHub) note(who auth.Principal, args ...any) error {
 		return errors.New("the caller was not passed on")
 	}
 	if id, ok := first(args).(string); ok && !slices.Contains([]string{session, execution, conversation, turn, stored, "churn", "", "p"}, id) {
-		return problem.New(problem.NotFound, "not_found", "there is no "+id)
+		return problem.Received(problem.NotFound, "not_found", "there is no "+id)
 	}
 	return h.fail
 }
@@ -114,7 +114,7 @@ func (h *fakeHub) CreateSession(_ context.Context, who auth.Principal, n hub.New
 
 func (h *fakeHub) Session(_ context.Context, who auth.Principal, id string) (hub.Session, error) {
 	if id != session {
-		return hub.Session{}, problem.New(problem.NotFound, "session_not_found", "there is no such session")
+		return hub.Session{}, problem.New(problem.SessionNotFound, "there is no such session")
 	}
 	return h.one(), h.note(who, id)
 }
@@ -169,7 +169,7 @@ func (h *fakeHub) InterruptExecution(_ context.Context, who auth.Principal, id s
 }
 func (h *fakeHub) Follow(ctx context.Context, who auth.Principal, id string, after int64) (hub.Follower[json.RawMessage], error) {
 	if id != execution {
-		return nil, problem.New(problem.NotFound, "execution_not_found", "there is no such execution")
+		return nil, problem.New(problem.ExecutionNotFound, "there is no such execution")
 	}
 	if h.follow != nil {
 		return hubtest.Events(h.follow(ctx, after)), nil
@@ -179,7 +179,7 @@ func (h *fakeHub) Follow(ctx context.Context, who auth.Principal, id string, aft
 
 func (h *fakeHub) Tree(ctx context.Context, who auth.Principal, id string, write bool, use func(context.Context, hub.Tree) error) error {
 	if id != session {
-		return problem.New(problem.NotFound, "session_not_found", "there is no such session")
+		return problem.New(problem.SessionNotFound, "there is no such session")
 	}
 	if err := h.note(who, id, write); err != nil {
 		return err
@@ -205,7 +205,7 @@ func (t fakeTree) Stat(_ context.Context, path string) (workspace.Entry, error) 
 	}
 	content, ok := t.h.tree[path]
 	if !ok {
-		return workspace.Entry{}, problem.New(problem.NotFound, "file_not_found", "there is no such file")
+		return workspace.Entry{}, problem.New(problem.FileNotFound, "there is no such file")
 	}
 	return workspace.Entry{Path: path, Size: int64(len(content)), Stamp: "s", Modified: cmp.Or(t.h.modified, then)}, nil
 }
@@ -215,7 +215,7 @@ func (t fakeTree) Read(_ context.Context, path string, offset, limit int64, w io
 	content := t.h.tree[path]
 	unlock()
 	if path == "denied" {
-		return 0, problem.New(problem.Denied, "file_denied", "its mode forbids to read it")
+		return 0, problem.New(problem.FileDenied, "its mode forbids to read it")
 	}
 	if limit > 0 {
 		content = content[:min(int64(len(content)), offset+limit)]
@@ -241,7 +241,7 @@ func (t fakeTree) Write(_ context.Context, path string, r io.Reader) (workspace.
 func (t fakeTree) Move(_ context.Context, from, to string) error {
 	defer t.lock()()
 	if _, ok := t.h.tree[to]; ok {
-		return problem.New(problem.Invalid, "file_exists", "there is such a file already")
+		return problem.New(problem.FileExists, "there is such a file already")
 	}
 	t.h.tree[to] = t.h.tree[from]
 	delete(t.h.tree, from)

@@ -52,7 +52,7 @@ func (s *server) addFiles() {
 	const tag = "files"
 	addRaw(s, operation{id: "file.create", method: http.MethodPost, path: "/files", tag: tag, action: auth.FilesWrite, raw: true, repeat: repeatKept, status: http.StatusCreated, summary: "Store a file",
 		about:  "Either a form (`multipart/form-data`) with the field `file`, and before it `purpose` and `life_seconds` if you like; or the file itself as the body, with its `name` in the address.",
-		errors: []string{"file_too_large", "quota_disk"},
+		errors: []problem.Code{problem.FileTooLarge, problem.QuotaDisk},
 		example: `curl -H "Authorization: Bearer $KEY" -F file=@sales.csv $COVE/files
 curl -H "Authorization: Bearer $KEY" -H "Content-Type: text/csv" --data-binary @sales.csv "$COVE/files?name=sales.csv"`}, s.storeFile)
 	add(s, operation{id: "file.list", method: http.MethodGet, path: "/files", tag: tag, action: auth.FilesRead, summary: "List stored files", about: "The newest first.",
@@ -61,14 +61,14 @@ curl -H "Authorization: Bearer $KEY" -H "Content-Type: text/csv" --data-binary @
 			out, err := s.o.Hub.Files(ctx, who, in.Purpose, in.page())
 			return listOf(out, fileOf), err
 		})
-	add(s, operation{id: "file.get", method: http.MethodGet, path: "/files/{file}", tag: tag, action: auth.FilesRead, summary: "Get a stored file's record", errors: []string{"file_not_found"},
+	add(s, operation{id: "file.get", method: http.MethodGet, path: "/files/{file}", tag: tag, action: auth.FilesRead, summary: "Get a stored file's record", errors: []problem.Code{problem.FileNotFound},
 		example: `curl -H "Authorization: Bearer $KEY" $COVE/files/$FILE`},
 		func(ctx context.Context, who auth.Principal, in *filePath) (File, error) {
 			out, err := s.o.Hub.File(ctx, who, in.File)
 			return fileOf(out), err
 		})
 	addRaw(s, operation{id: "file.content", method: http.MethodGet, path: "/files/{file}/content", tag: tag, action: auth.FilesRead, summary: "Download a stored file",
-		about: "With `Range` (one), `If-None-Match` and the like.", errors: []string{"file_not_found"}, example: `curl -H "Authorization: Bearer $KEY" -o sales.csv $COVE/files/$FILE/content`},
+		about: "With `Range` (one), `If-None-Match` and the like.", errors: []problem.Code{problem.FileNotFound}, example: `curl -H "Authorization: Bearer $KEY" -o sales.csv $COVE/files/$FILE/content`},
 		func(w http.ResponseWriter, r *http.Request, who auth.Principal, in *filePath) error {
 			f, content, err := s.o.Hub.OpenFile(r.Context(), who, in.File)
 			if err != nil {
@@ -78,7 +78,7 @@ curl -H "Authorization: Bearer $KEY" -H "Content-Type: text/csv" --data-binary @
 			s.serveContent(w, r, f.Name, strconv.Quote(f.SHA256), f.Created, content)
 			return nil
 		})
-	addSilent(s, operation{id: "file.delete", method: http.MethodDelete, path: "/files/{file}", tag: tag, action: auth.FilesWrite, summary: "Delete a stored file", errors: []string{"file_not_found"},
+	addSilent(s, operation{id: "file.delete", method: http.MethodDelete, path: "/files/{file}", tag: tag, action: auth.FilesWrite, summary: "Delete a stored file", errors: []problem.Code{problem.FileNotFound},
 		example: `curl -H "Authorization: Bearer $KEY" -X DELETE $COVE/files/$FILE`},
 		func(ctx context.Context, who auth.Principal, in *filePath) error {
 			return s.o.Hub.DeleteFile(ctx, who, in.File)
@@ -125,7 +125,7 @@ func incoming(w http.ResponseWriter, r *http.Request, limit int64, in *uploadFil
 		content = part
 	}
 	if n.Name == "" {
-		return n, nil, problem.New(problem.Invalid, "invalid_request", "the file has no name (query.name)").WithHint("add ?name=sales.csv to the address")
+		return n, nil, problem.New(problem.InvalidRequest, "the file has no name (query.name)").WithHint("add ?name=sales.csv to the address")
 	}
 	return n, content, nil
 }
@@ -138,7 +138,7 @@ func openForm(form *multipart.Reader, n *hub.NewFile) (io.Reader, error) {
 			break
 		}
 		if err != nil {
-			return nil, problem.New(problem.Invalid, "invalid_body", "the form cannot be read").WithCause(err)
+			return nil, problem.New(problem.InvalidBody, "the form cannot be read").WithCause(err)
 		}
 		if part.FormName() == "file" {
 			if name := part.FileName(); name != "" && n.Name == "" {
@@ -154,7 +154,7 @@ func openForm(form *multipart.Reader, n *hub.NewFile) (io.Reader, error) {
 			return nil, err
 		}
 	}
-	return nil, problem.New(problem.Invalid, "invalid_request", "the form has no field 'file' (body.file)").WithHint("curl -F file=@sales.csv")
+	return nil, problem.New(problem.InvalidRequest, "the form has no field 'file' (body.file)").WithHint("curl -F file=@sales.csv")
 }
 
 func setField(n *hub.NewFile, name, value string) error {
@@ -166,11 +166,11 @@ func setField(n *hub.NewFile, name, value string) error {
 	case "life_seconds":
 		life, err := strconv.ParseInt(value, 10, 32)
 		if err != nil || life < 0 {
-			return problem.New(problem.Invalid, "invalid_request", "life_seconds must be a number of seconds (body.life_seconds)")
+			return problem.New(problem.InvalidRequest, "life_seconds must be a number of seconds (body.life_seconds)")
 		}
 		n.Life = seconds(life)
 	default:
-		return problem.New(problem.Invalid, "invalid_request", "the form has a field that is not known (body."+clip(name, 60)+")").WithHint("fields: purpose, life_seconds, name, file (last)")
+		return problem.New(problem.InvalidRequest, "the form has a field that is not known (body."+clip(name, 60)+")").WithHint("fields: purpose, life_seconds, name, file (last)")
 	}
 	return nil
 }

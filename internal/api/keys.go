@@ -7,6 +7,7 @@ import (
 
 	"cove/internal/audit"
 	"cove/internal/auth"
+	"cove/internal/problem"
 )
 
 // Accounts is what the interface needs of the server's users, projects and keys; *auth.Accounts, which says what the methods do.
@@ -76,7 +77,7 @@ type (
 func (s *server) addKeys() {
 	const tag = "keys"
 	add(s, operation{id: "key.create", method: http.MethodPost, path: "/keys", tag: tag, action: auth.KeysManage, status: http.StatusCreated, repeat: repeatNever, summary: "Create a key",
-		about: "Its text is in the answer and cannot be had again: for that reason this POST takes no Idempotency-Key. Members make keys for themselves; nobody makes one with more rights than his own.", errors: []string{"forbidden", "scope_unknown", "too_many_keys"},
+		about: "Its text is in the answer and cannot be had again: for that reason this POST takes no Idempotency-Key. Members make keys for themselves; nobody makes one with more rights than his own.", errors: []problem.Code{problem.Forbidden, problem.ScopeUnknown, problem.TooManyKeys},
 		example: `curl -H "Authorization: Bearer $KEY" $COVE/keys \
   -d '{"name":"notebook","scopes":["sessions:read","sessions:execute"],"life_seconds":604800}'`},
 		func(ctx context.Context, who auth.Principal, in *createKey) (MadeKey, error) {
@@ -91,13 +92,13 @@ func (s *server) addKeys() {
 			return List[Key]{Items: each(out, keyOf)}, err
 		})
 	add(s, operation{id: "key.revoke", method: http.MethodDelete, path: "/keys/{key}", tag: tag, action: auth.KeysManage, summary: "Revoke a key", about: "At once. It stays in the list.",
-		errors: []string{"key_not_found"}, example: `curl -H "Authorization: Bearer $KEY" -X DELETE $COVE/keys/$OTHER`},
+		errors: []problem.Code{problem.KeyNotFound}, example: `curl -H "Authorization: Bearer $KEY" -X DELETE $COVE/keys/$OTHER`},
 		func(ctx context.Context, who auth.Principal, in *KeyPath) (Key, error) {
 			k, err := s.o.Accounts.RevokeKey(ctx, who, in.Key)
 			return keyOf(k), err
 		})
 	add(s, operation{id: "key.quota", method: http.MethodPut, path: "/keys/{key}/quota", tag: tag, action: auth.UsersManage, summary: "Bound what a key may use",
-		about: "Numbers that are left out are not bounded by the key; `{}` lifts all.", errors: []string{"key_not_found"},
+		about: "Numbers that are left out are not bounded by the key; `{}` lifts all.", errors: []problem.Code{problem.KeyNotFound},
 		example: `curl -H "Authorization: Bearer $KEY" -X PUT $COVE/keys/$OTHER/quota -d '{"tokens_per_day":100000}'`},
 		func(ctx context.Context, who auth.Principal, in *keyQuota) (Key, error) {
 			k, err := s.o.Accounts.SetKeyQuota(ctx, who, in.Key, in.Body.text())

@@ -117,11 +117,11 @@ func (a *answers) serveUpload(w http.ResponseWriter, q question, said string, co
 }
 
 func errOtherBody() error {
-	return problem.New(problem.Invalid, "idempotency_mismatch", "this Idempotency-Key was used with another body").WithHint("use a new one for a new request")
+	return problem.New(problem.IdempotencyMismatch, "this Idempotency-Key was used with another body").WithHint("use a new one for a new request")
 }
 
 func errInProgress() error {
-	return problem.New(problem.Unavailable, "idempotency_in_progress", "the first request with this Idempotency-Key is not answered yet").WithHint("repeat it in a moment")
+	return problem.New(problem.IdempotencyInProgress, "the first request with this Idempotency-Key is not answered yet").WithHint("repeat it in a moment")
 }
 
 // again gives the first answer once more.
@@ -139,7 +139,7 @@ func (k *kept) again(w http.ResponseWriter) error {
 // claim finds the question, and returns a copy of what is kept of it, or notes it as new, to be settled.
 func (a *answers) claim(q question) (was *kept, first bool, err error) {
 	if !goodWord(q.word) {
-		return nil, false, problem.New(problem.Invalid, "invalid_request", "the Idempotency-Key must be 1 to 200 visible ASCII characters")
+		return nil, false, problem.New(problem.InvalidRequest, "the Idempotency-Key must be 1 to 200 visible ASCII characters")
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()

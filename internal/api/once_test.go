@@ -40,7 +40,7 @@ func TestRepeatedRequests(t *testing.T) {
 
 	// A failure is not kept.
 	w = newWorld(t, nil)
-	w.hub.fail = problem.New(problem.Exhausted, "quota_sessions", "enough")
+	w.hub.fail = problem.New(problem.QuotaSessions, "enough")
 	wantProblem(t, w.do(t, "POST", path, `{}`, word), 429, "quota_sessions")
 	w.hub.fail = nil
 	if got := w.do(t, "POST", path, `{}`, word); got.status != 201 {
@@ -72,7 +72,7 @@ func TestRepeatedUploads(t *testing.T) {
 	}
 	wantProblem(t, w.do(t, "POST", path, "a,c", word), 422, "idempotency_mismatch")
 	wantProblem(t, w.do(t, "POST", path, "a,bc", word), 422, "idempotency_mismatch")
-	w.hub.fail = problem.New(problem.Exhausted, "quota_disk", "enough")
+	w.hub.fail = problem.New(problem.QuotaDisk, "enough")
 	wantProblem(t, w.do(t, "POST", path, "x", "Idempotency-Key: two"), 507, "quota_disk")
 	w.hub.fail = nil
 	if got := w.do(t, "POST", path, "y", "Idempotency-Key: two"); got.status != 201 {

@@ -35,11 +35,11 @@ type operation struct {
 	about            string      // Markdown
 	action           auth.Action // see Route.Action
 	public           bool
-	status           int      // of success; 0: 200, or 204 without a body
-	repeat           repeat   // what an Idempotency-Key does
-	raw              bool     // the body is the handler's, not JSON
-	errors           []string // codes that are worth telling
-	example          string   // curl, for people
+	status           int            // of success; 0: 200, or 204 without a body
+	repeat           repeat         // what an Idempotency-Key does
+	raw              bool           // the body is the handler's, not JSON
+	errors           []problem.Code // codes that are worth telling
+	example          string         // curl, for people
 }
 
 // The keys of huma's operation metadata.
@@ -83,7 +83,11 @@ func (o operation) text() string {
 		out += "\n\nNeeds the right `" + string(o.action) + "`."
 	}
 	if len(o.errors) > 0 {
-		out += "\n\nProblems: `" + strings.Join(o.errors, "`, `") + "`."
+		var names []string
+		for _, code := range o.errors {
+			names = append(names, code.String())
+		}
+		out += "\n\nProblems: `" + strings.Join(names, "`, `") + "`."
 	}
 	if o.example != "" {
 		out += "\n\n```sh\n" + strings.TrimSpace(o.example) + "\n```"
@@ -158,7 +162,7 @@ func (s *server) admit(r *http.Request, o operation) error {
 	}
 	who, ok := auth.From(r.Context())
 	if !ok {
-		return problem.New(problem.Denied, "unauthenticated", "there is no key, or it is not a good one").
+		return problem.New(problem.Unauthenticated, "there is no key, or it is not a good one").
 			WithHint("send it in the header 'Authorization: Bearer KEY'")
 	}
 	if o.action == "" {

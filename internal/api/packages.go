@@ -10,6 +10,7 @@ import (
 	"cove/internal/auth"
 	"cove/internal/install"
 	"cove/internal/kernel"
+	"cove/internal/problem"
 	"cove/internal/sse"
 	"cove/internal/transcript"
 )
@@ -35,14 +36,14 @@ type installPackages struct {
 func (s *server) addPackages() {
 	const tag = "packages"
 	add(s, operation{id: "package.list", method: http.MethodGet, path: "/sessions/{session}/packages", tag: tag, action: auth.SessionsRead, summary: "List a session's packages",
-		errors: []string{"session_not_found"}, example: `curl -H "Authorization: Bearer $KEY" $COVE/sessions/$SESSION/packages`},
+		errors: []problem.Code{problem.SessionNotFound}, example: `curl -H "Authorization: Bearer $KEY" $COVE/sessions/$SESSION/packages`},
 		func(ctx context.Context, who auth.Principal, in *SessionPath) (PackageList, error) {
 			python, packages, err := s.o.Hub.Packages(ctx, who, in.Session)
 			return PackageList{Python: python, Packages: notNil(packages)}, err
 		})
 	addRaw(s, operation{id: "package.install", method: http.MethodPost, path: "/sessions/{session}/packages", tag: tag, action: auth.PackagesInstall, summary: "Install packages",
 		about:  "What code imports is installed by itself; this does it ahead of time. Events: `install_progress`, then `install`, or `failure`. It ends when you leave. Asking again for what is there does nothing. What cannot be had is in `refused` of `install`, each with a `code` (`package_unknown`, `package_refused`, ...), a `reason` and a `hint`; the rest is installed.",
-		errors: []string{"session_not_found", "package_name", "resolve_failed"},
+		errors: []problem.Code{problem.SessionNotFound, problem.PackageName, problem.ResolveFailed},
 		example: `curl -N -H "Authorization: Bearer $KEY" -H "Accept: text/event-stream" $COVE/sessions/$SESSION/packages \
   -d '{"requirements":["polars","httpx>=0.27"]}'
 curl -H "Authorization: Bearer $KEY" $COVE/sessions/$SESSION/packages -d '{"requirements":["polars"]}'`}, s.installPackages)

@@ -80,7 +80,7 @@ func pageProblems() []pageProblem {
 		{Kind: problem.Internal, About: "A fault of the server. Tell its operator the request_id."},
 	}
 	for i := range out {
-		out[i].Status = status.Of(problem.New(out[i].Kind, "", ""))
+		out[i].Status = status.OfKind(out[i].Kind)
 	}
 	return out
 }

@@ -74,11 +74,11 @@ func documentOf(err error) *Problem {
 		return d
 	}
 	p, less := problem.Public(err)
-	switch unknown := p.Kind == problem.Internal && p.Code == "internal"; {
+	switch unknown := problem.Has(p, problem.Fault); {
 	case unknown && errors.Is(err, context.Canceled):
-		p, less = problem.New(problem.Canceled, "canceled", "the request was given up"), false
+		p, less = problem.New(problem.GivenUp, "the request was given up"), false
 	case unknown && errors.Is(err, context.DeadlineExceeded):
-		p, less = problem.New(problem.Timeout, "timeout", "it took too long"), false
+		p, less = problem.New(problem.TimedOut, "it took too long"), false
 	}
 	d := &Problem{Detail: p.Message, Kind: p.Kind, Code: p.Code, Hint: p.Hint, cause: err, less: less}
 	d.Status, d.wait = status.Of(p), int(math.Ceil(status.RetryAfter(p).Seconds()))
@@ -97,11 +97,11 @@ func titleOf(status int) string {
 }
 
 func noRoute() *Problem {
-	return documentOf(problem.New(problem.NotFound, "route_not_found", "there is nothing at this address").WithHint("see " + Prefix + "/docs"))
+	return documentOf(problem.New(problem.RouteNotFound, "there is nothing at this address").WithHint("see " + Prefix + "/docs"))
 }
 
 func noMethod(method, allow string) *Problem {
-	return documentOf(problem.New(problem.Invalid, "method_not_allowed", "this address does not know "+method).WithHint("it knows " + allow))
+	return documentOf(problem.New(problem.MethodNotAllowed, "this address does not know "+method).WithHint("it knows " + allow))
 }
 
 // write answers with a problem; faults of cove's own are logged here, once, with what the client is not told.
@@ -161,14 +161,14 @@ func (s *server) transform(ctx huma.Context, _ string, v any) (any, error) {
 
 // invalidRequest is huma's error in our words. It does not repeat the values.
 func invalidRequest(m *huma.ErrorModel) *Problem {
-	codes := map[int]string{http.StatusBadRequest: "invalid_body", http.StatusRequestEntityTooLarge: "body_too_large",
-		http.StatusUnsupportedMediaType: "unsupported_media_type", http.StatusUnprocessableEntity: "invalid_request"}
+	codes := map[int]problem.Code{http.StatusBadRequest: problem.InvalidBody, http.StatusRequestEntityTooLarge: problem.BodyTooLarge,
+		http.StatusUnsupportedMediaType: problem.UnsupportedMediaType, http.StatusUnprocessableEntity: problem.InvalidRequest}
 	code := codes[m.Status]
-	if code == "" {
+	if code == nil {
 		d := documentOf(errors.New(m.Detail))
 		return d
 	}
-	d := documentOf(problem.New(problem.Invalid, code, m.Detail))
+	d := documentOf(problem.New(code, m.Detail))
 	d.Status, d.Title = m.Status, titleOf(m.Status)
 	for _, e := range m.Errors {
 		if e != nil {

@@ -109,10 +109,10 @@ func TestWrongAddresses(t *testing.T) {
 func TestProblemsHaveTheirStatus(t *testing.T) {
 	t.Parallel()
 	tests := map[int]error{
-		400: problem.New(problem.Invalid, "x", "x"), 401: problem.New(problem.Denied, "key_expired", "x"), 403: problem.New(problem.Denied, "forbidden", "x"),
-		404: problem.New(problem.NotFound, "x", "x"), 409: problem.New(problem.Invalid, "turn_running", "x"), 413: problem.New(problem.Exhausted, "file_too_large", "x"),
-		429: problem.New(problem.Exhausted, "queue_full", "x"), 500: problem.New(problem.Internal, "x", "x"), 503: problem.New(problem.Unavailable, "draining", "x"),
-		504: problem.New(problem.Timeout, "x", "x"), 507: problem.New(problem.Exhausted, "workspace_full", "x"),
+		400: problem.Received(problem.Invalid, "x", "x"), 401: problem.New(problem.KeyExpired, "x"), 403: problem.New(problem.Forbidden, "x"),
+		404: problem.Received(problem.NotFound, "x", "x"), 409: problem.New(problem.TurnRunning, "x"), 413: problem.New(problem.FileTooLarge, "x"),
+		429: problem.New(problem.QueueFull, "x"), 500: problem.Received(problem.Internal, "x", "x"), 503: problem.New(problem.Draining, "x"),
+		504: problem.Received(problem.Timeout, "x", "x"), 507: problem.New(problem.WorkspaceFull, "x"),
 	}
 	for status, err := range tests {
 		w := newWorld(t, nil)

@@ -166,7 +166,7 @@ func TestHubFailuresAreProblems(t *testing.T) {
 		t.Run(r.ID, func(t *testing.T) {
 			t.Parallel()
 			q, w := requests[r.ID], newWorld(t, nil)
-			w.hub.fail = problem.New(problem.Exhausted, "quota_sessions", "enough").WithHint("less")
+			w.hub.fail = problem.New(problem.QuotaSessions, "enough").WithHint("less")
 			got := w.do(t, r.Method, api.Prefix+q.path, q.body)
 			wantProblem(t, got, 429, "quota_sessions")
 			if got.header.Get("Retry-After") == "" {

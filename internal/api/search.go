@@ -7,6 +7,7 @@ import (
 
 	"cove/internal/auth"
 	"cove/internal/hub"
+	"cove/internal/problem"
 )
 
 // Found is a place where a search matched.
@@ -37,7 +38,7 @@ type searchQuery struct {
 
 func (s *server) addSearch() {
 	add(s, operation{id: "search", method: http.MethodGet, path: "/search", tag: "search", action: auth.ConversationsRead, summary: "Search the history",
-		about: "In what was asked, answered, run and printed; the newest first.", errors: []string{"search_too_broad"},
+		about: "In what was asked, answered, run and printed; the newest first.", errors: []problem.Code{problem.SearchTooBroad},
 		example: `curl -G -H "Authorization: Bearer $KEY" $COVE/search --data-urlencode "q=churn 流失"`},
 		func(ctx context.Context, who auth.Principal, in *searchQuery) (List[Found], error) {
 			out, err := s.o.Hub.Search(ctx, who, in.Query, hub.Page{After: in.After, Limit: in.Limit})

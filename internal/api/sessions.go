@@ -174,7 +174,7 @@ func pairs(words []string) (map[string]string, error) {
 	for _, w := range words {
 		key, value, ok := strings.Cut(w, ":")
 		if !ok || key == "" {
-			return nil, problem.New(problem.Invalid, "invalid_request", "meta must be KEY:VALUE (query.meta)")
+			return nil, problem.New(problem.InvalidRequest, "meta must be KEY:VALUE (query.meta)")
 		}
 		out[key] = value
 	}
@@ -185,7 +185,7 @@ func (s *server) addSessions() {
 	const tag = "sessions"
 	add(s, operation{id: "session.create", method: http.MethodPost, path: "/sessions", tag: tag, action: auth.SessionsWrite, status: http.StatusCreated, repeat: repeatKept,
 		summary: "Create a session", about: "The session is ready for code when the answer comes. The body may be empty.",
-		errors: []string{"quota_sessions", "file_not_found"}, example: `curl -H "Authorization: Bearer $KEY" -X POST $COVE/sessions -d '{"name":"sales","metadata":{"team":"a"}}'`},
+		errors: []problem.Code{problem.QuotaSessions, problem.FileNotFound}, example: `curl -H "Authorization: Bearer $KEY" -X POST $COVE/sessions -d '{"name":"sales","metadata":{"team":"a"}}'`},
 		func(ctx context.Context, who auth.Principal, in *createSession) (Session, error) {
 			out, err := s.o.Hub.CreateSession(ctx, who, in.Body.hub())
 			return sessionOf(out), err
@@ -201,32 +201,32 @@ func (s *server) addSessions() {
 			out, err := s.o.Hub.Sessions(ctx, who, f, in.page())
 			return listOf(out, sessionOf), err
 		})
-	add(s, operation{id: "session.get", method: http.MethodGet, path: "/sessions/{session}", tag: tag, action: auth.SessionsRead, summary: "Get a session", errors: []string{"session_not_found"},
+	add(s, operation{id: "session.get", method: http.MethodGet, path: "/sessions/{session}", tag: tag, action: auth.SessionsRead, summary: "Get a session", errors: []problem.Code{problem.SessionNotFound},
 		example: `curl -H "Authorization: Bearer $KEY" $COVE/sessions/$SESSION`}, s.session(Hub.Session))
 	add(s, operation{id: "session.change", method: http.MethodPatch, path: "/sessions/{session}", tag: tag, action: auth.SessionsWrite, summary: "Change or extend a session",
-		errors: []string{"session_not_found"}, example: `curl -H "Authorization: Bearer $KEY" -X PATCH $COVE/sessions/$SESSION -d '{"life_seconds":86400}'`},
+		errors: []problem.Code{problem.SessionNotFound}, example: `curl -H "Authorization: Bearer $KEY" -X PATCH $COVE/sessions/$SESSION -d '{"life_seconds":86400}'`},
 		func(ctx context.Context, who auth.Principal, in *changeSession) (Session, error) {
 			out, err := s.o.Hub.ChangeSession(ctx, who, in.Session, in.Body.hub())
 			return sessionOf(out), err
 		})
 	add(s, operation{id: "session.pause", method: http.MethodPost, path: "/sessions/{session}/pause", tag: tag, action: auth.SessionsWrite, summary: "Pause a session",
-		about: "It is saved with its variables and files, and its memory is freed. Running code is waited for. What cannot be saved stays in memory.", errors: []string{"session_not_found", "disk_full"},
+		about: "It is saved with its variables and files, and its memory is freed. Running code is waited for. What cannot be saved stays in memory.", errors: []problem.Code{problem.SessionNotFound, problem.DiskFull},
 		example: `curl -H "Authorization: Bearer $KEY" -X POST $COVE/sessions/$SESSION/pause`}, s.session(Hub.PauseSession))
 	add(s, operation{id: "session.resume", method: http.MethodPost, path: "/sessions/{session}/resume", tag: tag, action: auth.SessionsWrite, summary: "Resume a session",
-		about: "Every other request that needs the session resumes it by itself; this does it ahead of time.", errors: []string{"session_not_found", "quota_sessions"},
+		about: "Every other request that needs the session resumes it by itself; this does it ahead of time.", errors: []problem.Code{problem.SessionNotFound, problem.QuotaSessions},
 		example: `curl -H "Authorization: Bearer $KEY" -X POST $COVE/sessions/$SESSION/resume`}, s.session(Hub.ResumeSession))
 	add(s, operation{id: "session.acknowledge", method: http.MethodPost, path: "/sessions/{session}/acknowledge", tag: tag, action: auth.SessionsWrite,
-		summary: "Acknowledge what a session lost", about: "The session says rollback no more. Its next execution or turn has told it in any case.", errors: []string{"session_not_found"},
+		summary: "Acknowledge what a session lost", about: "The session says rollback no more. Its next execution or turn has told it in any case.", errors: []problem.Code{problem.SessionNotFound},
 		example: `curl -H "Authorization: Bearer $KEY" -X POST $COVE/sessions/$SESSION/acknowledge`}, s.session(Hub.AcknowledgeRollback))
 	add(s, operation{id: "session.fork", method: http.MethodPost, path: "/sessions/{session}/fork", tag: tag, action: auth.SessionsWrite, status: http.StatusCreated, repeat: repeatKept,
-		summary: "Fork a session", about: "Makes a session that goes on from where this one is, with its variables and files.", errors: []string{"session_not_found", "quota_sessions"},
+		summary: "Fork a session", about: "Makes a session that goes on from where this one is, with its variables and files.", errors: []problem.Code{problem.SessionNotFound, problem.QuotaSessions},
 		example: `curl -H "Authorization: Bearer $KEY" -X POST $COVE/sessions/$SESSION/fork -d '{"name":"what if"}'`},
 		func(ctx context.Context, who auth.Principal, in *forkSession) (Session, error) {
 			out, err := s.o.Hub.ForkSession(ctx, who, in.Session, in.Body.hub())
 			return sessionOf(out), err
 		})
 	addSilent(s, operation{id: "session.delete", method: http.MethodDelete, path: "/sessions/{session}", tag: tag, action: auth.SessionsWrite, summary: "Delete a session",
-		about: "What runs in it is interrupted. What it ran stays in the history.", errors: []string{"session_not_found"},
+		about: "What runs in it is interrupted. What it ran stays in the history.", errors: []problem.Code{problem.SessionNotFound},
 		example: `curl -H "Authorization: Bearer $KEY" -X DELETE $COVE/sessions/$SESSION`},
 		func(ctx context.Context, who auth.Principal, in *SessionPath) error {
 			return s.o.Hub.DeleteSession(ctx, who, in.Session)

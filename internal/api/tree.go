@@ -76,7 +76,7 @@ type (
 	}
 )
 
-var treeProblems = []string{"session_not_found", "file_not_found", "invalid_path", "file_denied"}
+var treeProblems = []problem.Code{problem.SessionNotFound, problem.FileNotFound, problem.InvalidPath, problem.FileDenied}
 
 func (s *server) addTree() {
 	const tag = "session files"
@@ -93,19 +93,19 @@ func (s *server) addTree() {
 			return out, err
 		})
 	add(s, operation{id: "tree.move", method: http.MethodPost, path: "/sessions/{session}/move", tag: tag, action: auth.FilesWrite, summary: "Move a file or folder",
-		about: "Never replaces what is there.", errors: append([]string{"file_exists"}, treeProblems...),
+		about: "Never replaces what is there.", errors: append([]problem.Code{problem.FileExists}, treeProblems...),
 		example: `curl -H "Authorization: Bearer $KEY" $COVE/sessions/$SESSION/move -d '{"from":"data/sales.csv","to":"data/may.csv"}'`},
 		func(ctx context.Context, who auth.Principal, in *movePath) (Entry, error) {
 			return s.changeTree(ctx, who, in.Session, in.Body.To, func(ctx context.Context, t hub.Tree) error { return t.Move(ctx, in.Body.From, in.Body.To) })
 		})
 	add(s, operation{id: "tree.folder", method: http.MethodPost, path: "/sessions/{session}/folders", tag: tag, action: auth.FilesWrite, status: http.StatusCreated, repeat: repeatKept,
-		summary: "Make a folder", errors: append([]string{"file_exists"}, treeProblems...),
+		summary: "Make a folder", errors: append([]problem.Code{problem.FileExists}, treeProblems...),
 		example: `curl -H "Authorization: Bearer $KEY" $COVE/sessions/$SESSION/folders -d '{"path":"old"}'`},
 		func(ctx context.Context, who auth.Principal, in *newFolder) (Entry, error) {
 			return s.changeTree(ctx, who, in.Session, in.Body.Path, func(ctx context.Context, t hub.Tree) error { return t.MakeFolder(ctx, in.Body.Path) })
 		})
 	add(s, operation{id: "tree.put", method: http.MethodPost, path: "/sessions/{session}/files", tag: tag, action: auth.FilesWrite, status: http.StatusCreated, repeat: repeatKept,
-		summary: "Put a stored file into the workspace", errors: []string{"session_not_found", "file_not_found", "workspace_full", "invalid_path"},
+		summary: "Put a stored file into the workspace", errors: []problem.Code{problem.SessionNotFound, problem.FileNotFound, problem.WorkspaceFull, problem.InvalidPath},
 		example: `FILE=$(curl -s -H "Authorization: Bearer $KEY" -F file=@sales.csv $COVE/files | field id)
 curl -H "Authorization: Bearer $KEY" $COVE/sessions/$SESSION/files -d '{"file":"'$FILE'","path":"data/sales.csv"}'`},
 		func(ctx context.Context, who auth.Principal, in *putStored) (Entry, error) {
@@ -113,10 +113,10 @@ curl -H "Authorization: Bearer $KEY" $COVE/sessions/$SESSION/files -d '{"file":"
 			return entryOf(out), err
 		})
 	addSilent(s, operation{id: "tree.delete", method: http.MethodDelete, path: "/sessions/{session}/files/{path...}", tag: tag, action: auth.FilesWrite, summary: "Delete a file or folder",
-		errors: append([]string{"not_empty"}, treeProblems...), example: `curl -H "Authorization: Bearer $KEY" -X DELETE "$COVE/sessions/$SESSION/files/old?all=true"`},
+		errors: append([]problem.Code{problem.NotEmpty}, treeProblems...), example: `curl -H "Authorization: Bearer $KEY" -X DELETE "$COVE/sessions/$SESSION/files/old?all=true"`},
 		func(ctx context.Context, who auth.Principal, in *removePath) error {
 			if in.Path == "" {
-				return problem.New(problem.Invalid, "invalid_path", "the workspace itself cannot be deleted").WithHint("name a file or folder, or delete the session")
+				return problem.New(problem.InvalidPath, "the workspace itself cannot be deleted").WithHint("name a file or folder, or delete the session")
 			}
 			return s.o.Hub.Tree(ctx, who, in.Session, true, func(ctx context.Context, t hub.Tree) error { return t.Remove(ctx, in.Path, in.All) })
 		})

@@ -42,11 +42,11 @@ func (s *server) addTreeContent() {
 	const tag = "session files"
 	addRaw(s, operation{id: "tree.upload", method: http.MethodPut, path: "/sessions/{session}/files/{path...}", tag: tag, action: auth.FilesWrite, raw: true, status: http.StatusCreated,
 		summary: "Upload a file", about: "The body is the file, streamed; folders on the way are made. It replaces what is there, whole or not at all.",
-		errors:  []string{"session_not_found", "file_too_large", "workspace_full", "invalid_path"},
+		errors:  []problem.Code{problem.SessionNotFound, problem.FileTooLarge, problem.WorkspaceFull, problem.InvalidPath},
 		example: `curl -H "Authorization: Bearer $KEY" -T sales.csv $COVE/sessions/$SESSION/files/data/sales.csv`}, s.uploadTree)
 	addRaw(s, operation{id: "tree.download", method: http.MethodGet, path: "/sessions/{session}/files/{path...}", tag: tag, action: auth.FilesRead, summary: "Download a file",
 		about:  "With `Range` (one), `If-None-Match` and the like. Of a file with holes that says to be larger than a workspace, ask for parts.",
-		errors: append([]string{"file_too_large", "range_invalid"}, treeProblems...),
+		errors: append([]problem.Code{problem.FileTooLarge, problem.RangeInvalid}, treeProblems...),
 		example: `curl -H "Authorization: Bearer $KEY" -o sales.csv $COVE/sessions/$SESSION/files/data/sales.csv
 curl -H "Authorization: Bearer $KEY" -r 0-99 $COVE/sessions/$SESSION/files/data/sales.csv`}, s.downloadTree)
 	addRaw(s, operation{id: "tree.archive", method: http.MethodGet, path: "/sessions/{session}/archive", tag: tag, action: auth.FilesRead, summary: "Download a folder as an archive",
@@ -55,13 +55,13 @@ curl -H "Authorization: Bearer $KEY" -r 0-99 $COVE/sessions/$SESSION/files/data/
 
 func (s *server) uploadTree(w http.ResponseWriter, r *http.Request, who auth.Principal, in *contentPath) error {
 	if in.Path == "" || strings.HasSuffix(in.Path, "/") {
-		return problem.New(problem.Invalid, "invalid_path", "the address must end in the file's path").WithHint("PUT .../files/data/sales.csv")
+		return problem.New(problem.InvalidPath, "the address must end in the file's path").WithHint("PUT .../files/data/sales.csv")
 	}
 	if r.ContentLength > s.o.MaxFile {
 		return errTooLarge(nil)
 	}
 	if r.Header.Get("Content-Range") != "" { // a client that goes on with an upload would leave the end alone (RFC 9110, 14.5)
-		return problem.New(problem.Invalid, "invalid_request", "a part of a file cannot be uploaded (header.Content-Range)").WithHint("upload all of it")
+		return problem.New(problem.InvalidRequest, "a part of a file cannot be uploaded (header.Content-Range)").WithHint("upload all of it")
 	}
 	body := uploaded(w, r, s.o.MaxFile)
 	var out Entry
@@ -85,7 +85,7 @@ func (s *server) downloadTree(w http.ResponseWriter, r *http.Request, who auth.P
 			return err
 		}
 		if info.Folder {
-			return problem.New(problem.Invalid, "is_folder", "this is a folder").WithHint("list it with ?path=, or download it with .../archive?path=")
+			return problem.New(problem.IsFolder, "this is a folder").WithHint("list it with ?path=, or download it with .../archive?path=")
 		}
 		etag := etagOf(info)
 		r := byterange.One(r, etag)
@@ -125,9 +125,9 @@ func (c *contentWriter) WriteHeader(status int) {
 	var err error
 	switch status {
 	case http.StatusRequestedRangeNotSatisfiable:
-		err = problem.New(problem.Invalid, "range_invalid", "the file has no such range").WithHint("see Content-Range for its size, if it is there")
+		err = problem.New(problem.RangeInvalid, "the file has no such range").WithHint("see Content-Range for its size, if it is there")
 	case http.StatusPreconditionFailed:
-		err = problem.New(problem.Invalid, "precondition_failed", "the file is not the one that the request is about").WithHint("ask again without If-Match and If-Unmodified-Since")
+		err = problem.New(problem.PreconditionFailed, "the file is not the one that the request is about").WithHint("ask again without If-Match and If-Unmodified-Since")
 	default:
 		c.ResponseWriter.WriteHeader(status)
 		return
@@ -169,7 +169,7 @@ func (s *server) archive(w http.ResponseWriter, r *http.Request, who auth.Princi
 			return err
 		}
 		if !info.Folder {
-			return problem.New(problem.Invalid, "not_a_folder", "this is a file").WithHint("download it with .../files/" + in.Path)
+			return problem.New(problem.NotAFolder, "this is a file").WithHint("download it with .../files/" + in.Path)
 		}
 		name := path.Base(in.Path)
 		if in.Path == "" || name == "." || name == "/" {

@@ -117,7 +117,7 @@ type Tool struct {
 func (n NewTurn) input() ([]model.Message, error) {
 	if len(n.Results) > 0 {
 		if n.Prompt != "" || len(n.Images) > 0 {
-			return nil, problem.New(problem.Invalid, "invalid_request", "results come without a prompt and images (body.results)")
+			return nil, problem.New(problem.InvalidRequest, "results come without a prompt and images (body.results)")
 		}
 		m := model.Message{Role: model.RoleTool}
 		for _, r := range n.Results {
@@ -133,7 +133,7 @@ func (n NewTurn) input() ([]model.Message, error) {
 		m.Content = append(m.Content, model.Image{MIME: i.MIME, Data: i.Data})
 	}
 	if len(m.Content) == 0 {
-		return nil, problem.New(problem.Invalid, "invalid_request", "there is nothing to ask (body.prompt)").WithHint(`send {"prompt":"..."}`)
+		return nil, problem.New(problem.InvalidRequest, "there is nothing to ask (body.prompt)").WithHint(`send {"prompt":"..."}`)
 	}
 	return []model.Message{m}, nil
 }
@@ -181,7 +181,7 @@ type (
 	}
 )
 
-var turnProblems = []string{"conversation_not_found", "turn_not_found", "turn_running", "model_unknown", "quota_tokens"}
+var turnProblems = []problem.Code{problem.ConversationNotFound, problem.TurnNotFound, problem.TurnRunning, problem.ModelUnknown, problem.QuotaTokens}
 
 func (s *server) addTurns() {
 	const tag = "conversations"
@@ -201,24 +201,24 @@ curl -H "Authorization: Bearer $KEY" $COVE/conversations/$CONVERSATION/turns \
 		func(w http.ResponseWriter, r *http.Request, who auth.Principal, in *createTurn) error {
 			return s.ask(w, r, who, "", in.Manner, in.Body)
 		})
-	add(s, operation{id: "turn.get", method: http.MethodGet, path: "/turns/{turn}", tag: tag, action: auth.ConversationsRead, summary: "Get a turn", errors: []string{"turn_not_found"},
+	add(s, operation{id: "turn.get", method: http.MethodGet, path: "/turns/{turn}", tag: tag, action: auth.ConversationsRead, summary: "Get a turn", errors: []problem.Code{problem.TurnNotFound},
 		example: `curl -H "Authorization: Bearer $KEY" $COVE/turns/$TURN`}, s.turn(Hub.Turn))
 	add(s, operation{id: "turn.branch", method: http.MethodGet, path: "/turns/{turn}/branch", tag: tag, action: auth.ConversationsRead, summary: "Get a turn's branch",
-		about: "The turn and those that it goes on from, the oldest first.", errors: []string{"turn_not_found"}, example: `curl -H "Authorization: Bearer $KEY" $COVE/turns/$TURN/branch`},
+		about: "The turn and those that it goes on from, the oldest first.", errors: []problem.Code{problem.TurnNotFound}, example: `curl -H "Authorization: Bearer $KEY" $COVE/turns/$TURN/branch`},
 		func(ctx context.Context, who auth.Principal, in *TurnPath) (List[Turn], error) {
 			out, err := s.o.Hub.Branch(ctx, who, in.Turn)
 			return List[Turn]{Items: each(out, turnOf)}, err
 		})
 	add(s, operation{id: "turn.cancel", method: http.MethodPost, path: "/turns/{turn}/cancel", tag: tag, action: auth.ConversationsWrite, summary: "Cancel a turn",
-		about: "With the code that it runs. The answer comes at once.", errors: []string{"turn_not_found"}, example: `curl -H "Authorization: Bearer $KEY" -X POST $COVE/turns/$TURN/cancel`},
+		about: "With the code that it runs. The answer comes at once.", errors: []problem.Code{problem.TurnNotFound}, example: `curl -H "Authorization: Bearer $KEY" -X POST $COVE/turns/$TURN/cancel`},
 		s.turn(Hub.CancelTurn))
 	addSilent(s, operation{id: "turn.delete", method: http.MethodDelete, path: "/turns/{turn}", tag: tag, action: auth.ConversationsWrite, summary: "Delete a turn",
-		about: "A finished one. Turns that go on from it stay.", errors: []string{"turn_not_found", "turn_running"}, example: `curl -H "Authorization: Bearer $KEY" -X DELETE $COVE/turns/$TURN`},
+		about: "A finished one. Turns that go on from it stay.", errors: []problem.Code{problem.TurnNotFound, problem.TurnRunning}, example: `curl -H "Authorization: Bearer $KEY" -X DELETE $COVE/turns/$TURN`},
 		func(ctx context.Context, who auth.Principal, in *TurnPath) error {
 			return s.o.Hub.DeleteTurn(ctx, who, in.Turn)
 		})
 	addRaw(s, operation{id: "turn.events", method: http.MethodGet, path: "/turns/{turn}/events", tag: tag, action: auth.ConversationsRead, summary: "Follow a turn",
-		about: "Server-sent events, from the first one or from behind `Last-Event-ID` on, until `answer` or `failure`.", errors: []string{"turn_not_found"},
+		about: "Server-sent events, from the first one or from behind `Last-Event-ID` on, until `answer` or `failure`.", errors: []problem.Code{problem.TurnNotFound},
 		example: `curl -N -H "Authorization: Bearer $KEY" -H "Last-Event-ID: 2" $COVE/turns/$TURN/events`},
 		func(w http.ResponseWriter, r *http.Request, who auth.Principal, in *followTurn) error {
 			from, err := point(r, in.After)

@@ -157,7 +157,7 @@ func newEngine(c config.Config) (sandbox.Engine, error) {
 	case "local":
 		return local.New(local.Options{State: filepath.Join(c.Folders.Runtime, "local"), Guests: guests(c)}), nil
 	}
-	return nil, problem.New(problem.Invalid, "engine_unknown", fmt.Sprintf("there is no engine %q", c.Sandbox.Engine)).WithHint("the engines are gvisor and local")
+	return nil, problem.New(problem.EngineUnknown, fmt.Sprintf("there is no engine %q", c.Sandbox.Engine)).WithHint("the engines are gvisor and local")
 }
 
 // newSaver is newEngine for what needs one that can save.
@@ -187,14 +187,14 @@ func ownFolder(dir string) error {
 	}
 	owner, ok := info.Sys().(*syscall.Stat_t)
 	if !info.IsDir() || !ok || int(owner.Uid) != os.Geteuid() || info.Mode().Perm()&0o022 != 0 {
-		return problem.New(problem.Denied, "runtime_folder", dir+" is not a folder that only you can write to").
+		return problem.New(problem.RuntimeFolder, dir+" is not a folder that only you can write to").
 			WithHint("remove it, or set COVE_RUNTIME to a folder of your own")
 	}
 	return nil
 }
 
 func runtimeProblem(dir string, err error) error {
-	return problem.New(problem.Unavailable, "runtime_folder", "cannot make the folder for running sandboxes "+dir).WithCause(err).
+	return problem.New(problem.RuntimeFolder, "cannot make the folder for running sandboxes "+dir).WithCause(err).
 		WithHint("set COVE_RUNTIME to a folder that you can write to")
 }
 
@@ -216,7 +216,7 @@ func newModel(cfg config.Config, c choose.Choice) (model.Model, error) {
 		}
 		return model.OpenReplay(c.Name, pace)
 	}
-	return nil, problem.New(problem.Invalid, "model_provider", fmt.Sprintf("there is no provider %q", c.Provider))
+	return nil, problem.New(problem.ModelProvider, fmt.Sprintf("there is no provider %q", c.Provider))
 }
 
 // plotlyScript finds plotly.js, which Python's plotly brings, so that an interactive figure can be saved as a page

@@ -67,7 +67,7 @@ func backup(ctx context.Context, s *store.Store, blobs string, w io.Writer) erro
 func backupDatabase(ctx context.Context, s *store.Store, t *tar.Writer) error {
 	f, err := os.CreateTemp("", "cove-backup-")
 	if err != nil {
-		return problem.New(problem.Unavailable, "temp_unusable", "there is no room for a temporary file").WithCause(err)
+		return problem.New(problem.TempUnusable, "there is no room for a temporary file").WithCause(err)
 	}
 	defer func() { _ = f.Close(); _ = os.Remove(f.Name()) }()
 	buffered := bufio.NewWriterSize(f, 1<<20)
@@ -141,7 +141,7 @@ func restore(ctx context.Context, s *store.Store, folder string, r io.Reader) er
 	defer lock.release()
 	blobs := filepath.Join(folder, "files")
 	if there, err := os.ReadDir(blobs); err == nil && len(there) > 0 {
-		return problem.New(problem.Invalid, "not_empty", "there are files in "+blobs+" already").
+		return problem.New(problem.NotEmpty, "there are files in "+blobs+" already").
 			WithHint("a backup is restored into an empty folder: COVE_HOME=/new/folder cove restore FILE")
 	}
 	if err := os.MkdirAll(blobs, 0o700); err != nil {
@@ -230,14 +230,14 @@ func readAbout(t *tar.Reader) error {
 		return notABackup(err)
 	}
 	if about.Version != backupVersion {
-		return problem.New(problem.Invalid, "backup_newer", fmt.Sprintf("the backup has form %d, and this cove knows %d", about.Version, backupVersion)).
+		return problem.New(problem.BackupNewer, fmt.Sprintf("the backup has form %d, and this cove knows %d", about.Version, backupVersion)).
 			WithHint("use the cove that made it, or a newer one")
 	}
 	return nil
 }
 
 func notABackup(err error) error {
-	p := problem.New(problem.Invalid, "backup_invalid", "this is not a whole backup of cove's; nothing was restored").WithHint("use another one")
+	p := problem.New(problem.BackupInvalid, "this is not a whole backup of cove's; nothing was restored").WithHint("use another one")
 	if err != nil {
 		p = p.WithCause(err)
 	}

@@ -102,7 +102,7 @@ func withUpgrades(c config.Config, b named.Base, g *named.Ground, made snapshot.
 			program = "/proc/self/exe" // what does not fit is something that its files do not depend on
 		}
 		if program == "" {
-			return problem.New(problem.Unavailable, "cove_missing", "the cove that could read them was not kept").
+			return problem.New(problem.CoveMissing, "the cove that could read them was not kept").
 				WithHint("use " + from.Manifest.Made.String() + " to read it; nothing is changed until then")
 		}
 		return salvageWith(ctx, c, program, cli.Salvage{Image: from.Image(), Base: b, Key: from.Manifest.Key, Variables: c.Session.CarryVariables}, use)
@@ -152,11 +152,11 @@ func salvageWith(ctx context.Context, c config.Config, program string, what cli.
 	failed := cmd.Wait()
 	switch {
 	case err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded):
-		return problem.New(problem.Timeout, "salvage_timeout", "the cove that can read it was not done within "+salvagePatience.String()).WithCause(err)
+		return problem.New(problem.SalvageTimeout, "the cove that can read it was not done within "+salvagePatience.String()).WithCause(err)
 	case err != nil && ctx.Err() != nil:
 		return ctx.Err()
 	case failed != nil && ctx.Err() == nil:
-		return problem.New(problem.Unavailable, "salvage_failed", "the cove that can read it failed: "+strings.TrimSpace(said.String())).WithCause(errors.Join(err, failed))
+		return problem.New(problem.SalvageFailed, "the cove that can read it failed: "+strings.TrimSpace(said.String())).WithCause(errors.Join(err, failed))
 	}
 	return err
 }

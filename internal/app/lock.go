@@ -54,7 +54,7 @@ func alreadyServed(dir string, f *os.File) error {
 		}
 		who += ")"
 	}
-	return problem.New(problem.Unavailable, "server_running", who+" uses the folder "+dir).
+	return problem.New(problem.ServerRunning, who+" uses the folder "+dir).
 		WithHint("use that one, or end it; a second server needs a folder of its own: COVE_HOME=... cove serve --listen 127.0.0.1:8701")
 }
 
@@ -76,6 +76,6 @@ func unwritableFolder(dir string, err error) error {
 	if errors.Is(err, fs.ErrPermission) || errors.Is(err, unix.EROFS) {
 		what = "cove may not write to the folder " + dir
 	}
-	return problem.New(problem.Unavailable, "data_folder_unusable", what).WithCause(err).
+	return problem.New(problem.DataFolderUnusable, what).WithCause(err).
 		WithHint("make it writable and see that there is room on the disk, or set COVE_HOME to another folder")
 }

@@ -37,11 +37,11 @@ var _ hub.Models = (*models)(nil)
 func (m *models) Open(ctx context.Context, name string) (model.Model, error) {
 	choice, err := m.choose(ctx, name)
 	switch {
-	case isCode(err, "no_model"):
-		return nil, problem.New(problem.Of(err).Kind, "no_model", "this server has no language model").
+	case problem.Has(err, problem.NoModel):
+		return nil, problem.New(problem.NoModel, "this server has no language model").
 			WithHint("its operator sets one up: models.serve with OPENAI_API_KEY, ANTHROPIC_API_KEY, OPENAI_BASE_URL or an Ollama server; code runs without").WithCause(err)
-	case isCode(err, severalModels):
-		return nil, problem.New(problem.Invalid, severalModels, "this server has several models, and none that is meant without a name").
+	case problem.Has(err, problem.ModelNotNamed):
+		return nil, problem.New(problem.ModelNotNamed, "this server has several models, and none that is meant without a name").
 			WithHint("name one of the list of models; its operator sets the usual one with models.serve").WithCause(err)
 	case err != nil:
 		return nil, err
@@ -67,7 +67,7 @@ func (m *models) choose(ctx context.Context, name string) (choose.Choice, error)
 		return m.among(served, name)
 	}
 	usual, err := choose.Model(ctx, m.cfg, "")
-	several := isCode(err, severalModels)
+	several := problem.Has(err, problem.ModelNotNamed)
 	if name == "" || err != nil && !several || name == usual.String() || usual.Provider == "replay" {
 		return usual, err
 	}
@@ -91,11 +91,6 @@ func has(listed []hub.ModelInfo, id string) bool {
 	return slices.ContainsFunc(listed, func(m hub.ModelInfo) bool { return m.ID == id })
 }
 
-// severalModels is the code of choose's problem with a service that has several models while the settings name none.
-const severalModels = "model_not_named"
-
-func isCode(err error, code string) bool { return err != nil && problem.Of(err).Code == code }
-
 // among returns the served model that name means. A name that no provider is part of and that fits none is the client's habit, such as gpt-4o: the
 // operator decided what it gets.
 func (m *models) among(served []string, name string) (choose.Choice, error) {
@@ -105,7 +100,7 @@ func (m *models) among(served []string, name string) (choose.Choice, error) {
 	case name == "":
 		at = 0
 	case at < 0 && qualified && isProvider(provider):
-		return choose.Choice{}, problem.New(problem.NotFound, "model_not_found", fmt.Sprintf("this server does not serve the model %q", name)).
+		return choose.Choice{}, problem.New(problem.ModelNotFound, fmt.Sprintf("this server does not serve the model %q", name)).
 			WithHint("the list of models says which it serves")
 	}
 	return choose.Parse(m.cfg, served[max(at, 0)])
@@ -132,9 +127,9 @@ func (m *models) List(ctx context.Context) ([]hub.ModelInfo, error) {
 	usual, err := choose.Model(ctx, m.cfg, "")
 	out := []hub.ModelInfo{info(usual.String(), true)}
 	switch {
-	case isCode(err, "no_model"):
+	case problem.Has(err, problem.NoModel):
 		return nil, nil // a server without a model still runs code
-	case isCode(err, severalModels):
+	case problem.Has(err, problem.ModelNotNamed):
 		out = nil
 		usual, err = choose.Parse(m.cfg, "openai/any")
 	}

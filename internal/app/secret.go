@@ -20,7 +20,7 @@ func serverSecret(path string) ([]byte, error) {
 	case err == nil && len(secret) == secretBytes:
 		return secret, nil
 	case err == nil:
-		return nil, problem.New(problem.Invalid, "secret_damaged", "the server's secret has the wrong length: "+path).
+		return nil, problem.New(problem.SecretDamaged, "the server's secret has the wrong length: "+path).
 			WithHint("put it back from a backup, or remove it: clients then cannot use what the server sealed for them")
 	case !errors.Is(err, fs.ErrNotExist):
 		return nil, unwritableFolder(path, err)

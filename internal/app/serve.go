@@ -90,7 +90,7 @@ func (s *server) About() cli.ServerAbout { return s.about }
 func (s *server) openLog(ctx context.Context, o cli.ServerOptions) error {
 	var level slog.Level
 	if err := level.UnmarshalText([]byte(s.cfg.Log.Level)); err != nil {
-		return problem.New(problem.Invalid, "config_invalid", "log.level is debug, info, warn or error").WithCause(err)
+		return problem.New(problem.ConfigInvalid, "log.level is debug, info, warn or error").WithCause(err)
 	}
 	log, finish := telemetry.NewLog(o.Log, telemetry.LogOptions{
 		JSON: s.cfg.Log.Format == "json", Level: level, Secrets: []string{s.cfg.Models.OpenAIKey, s.cfg.Models.AnthropicKey, s.cfg.Serve.FirstKey, s.cfg.Remote.Key, databasePassword(s.cfg)},

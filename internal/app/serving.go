@@ -45,7 +45,7 @@ func (s *server) Serve(soft, hard context.Context) error {
 	select {
 	case err = <-gone:
 	case <-hard.Done():
-		return problem.New(problem.Canceled, "stopped", "the server was stopped at once; what ran is lost")
+		return problem.New(problem.Stopped, "the server was stopped at once; what ran is lost")
 	}
 	stop()
 	if broken := loops.Wait(); broken != nil {

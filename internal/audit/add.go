@@ -41,7 +41,7 @@ func Add(ctx context.Context, l Log, r Row) error {
 func try(ctx context.Context, l Log, r Row) error {
 	err := l.AddRow(ctx, r)
 	if err != nil && ctx.Err() != nil {
-		return problem.New(problem.Unavailable, "database_unavailable", "the database did not take the row in time").WithCause(err)
+		return problem.New(problem.DatabaseUnavailable, "the database did not take the row in time").WithCause(err)
 	}
 	return err
 }

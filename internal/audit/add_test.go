@@ -25,7 +25,7 @@ func (a *away) AddRow(ctx context.Context, r audit.Row) error {
 		return ctx.Err()
 	case a.times > 0:
 		a.times--
-		return problem.New(problem.Unavailable, "database_unavailable", "the database is away")
+		return problem.New(problem.DatabaseUnavailable, "the database is away")
 	}
 	return a.refuses
 }

@@ -2,6 +2,7 @@ package auth
 
 import (
 	"context"
+	"strings"
 	"time"
 	"unicode"
 	"unicode/utf8"
@@ -135,18 +136,18 @@ func (a *Accounts) record(ctx context.Context, who Principal, action, target, de
 // goodName bounds the names of keys, users and projects, which are shown in terminals and pages.
 func goodName(name string) error {
 	if name == "" || len(name) > 200 || !utf8.ValidString(name) {
-		return problem.New(problem.Invalid, "name_invalid", "a name has 1 to 200 bytes of UTF-8")
+		return problem.New(problem.NameInvalid, "a name has 1 to 200 bytes of UTF-8")
 	}
 	for _, r := range name {
 		if !unicode.IsPrint(r) {
-			return problem.New(problem.Invalid, "name_invalid", "a name has no control characters")
+			return problem.New(problem.NameInvalid, "a name has no control characters")
 		}
 	}
 	return nil
 }
 
-func notFound(what string) error {
-	return problem.New(problem.NotFound, what+"_not_found", "there is no such "+what)
+func notFound(code problem.NotFoundCode) error {
+	return problem.New(code, "there is no such "+strings.TrimSuffix(string(code), "_not_found"))
 }
 
-func forbidden(message string) error { return problem.New(problem.Denied, "forbidden", message) }
+func forbidden(message string) error { return problem.New(problem.Forbidden, message) }

@@ -48,7 +48,7 @@ func (a *Accounts) Authenticate(ctx context.Context, text string) (Principal, er
 		return Principal{}, unauthenticated()
 	}
 	if !a.good(k) {
-		return Principal{}, problem.New(problem.Denied, "key_expired", "the key has expired").WithHint("make a new one: cove key create")
+		return Principal{}, problem.New(problem.KeyExpired, "the key has expired").WithHint("make a new one: cove key create")
 	}
 	who, err := a.principal(ctx, k)
 	if err != nil {
@@ -66,7 +66,7 @@ func (a *Accounts) Authenticate(ctx context.Context, text string) (Principal, er
 }
 
 func unauthenticated() error {
-	return problem.New(problem.Denied, "unauthenticated", "the key is not right").WithHint("send a good one as Authorization: Bearer cove_...")
+	return problem.New(problem.Unauthenticated, "the key is not right").WithHint("send a good one as Authorization: Bearer cove_...")
 }
 
 func (a *Accounts) principal(ctx context.Context, k Key) (Principal, error) {

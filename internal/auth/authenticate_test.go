@@ -196,7 +196,7 @@ func TestUsedIsNotedOnceAMinute(t *testing.T) {
 func TestABrokenStoreIsNotAWrongKey(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.broken = problem.New(problem.Unavailable, "database_unavailable", "down")
+	w.broken = problem.New(problem.DatabaseUnavailable, "down")
 	w.at = w.at.Add(time.Minute)
 	_, err := w.Authenticate(t.Context(), w.texts[auth.Owner])
 	wantCode(t, err, "database_unavailable")

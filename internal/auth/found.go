@@ -109,7 +109,7 @@ func (a *Accounts) Rows(ctx context.Context, who Principal, all bool, before str
 		return nil, err
 	}
 	if before != "" && !ident.Valid(ident.Audit, before) {
-		return nil, problem.New(problem.Invalid, "cursor_invalid", "this is not the id of an audit row")
+		return nil, problem.New(problem.CursorInvalid, "this is not the id of an audit row")
 	}
 	return a.Audit.Rows(ctx, project, before, min(max(limit, 1), 1000))
 }

@@ -111,7 +111,7 @@ func (a *Accounts) keyHolder(ctx context.Context, who Principal, n NewKey) (proj
 	case !rules(who, project):
 		return "", "", forbidden("a " + string(who.Role) + " makes keys for himself only")
 	case role == "":
-		return "", "", problem.New(problem.NotFound, "user_not_found", "the project has no such member").
+		return "", "", problem.New(problem.UserNotFound, "the project has no such member").
 			WithHint("make the user a member of the project first")
 	case !mayTouch(who, project, role):
 		return "", "", forbidden("only an owner makes keys for an owner")
@@ -139,7 +139,7 @@ func scopesOf(who Principal, wanted []Action) ([]Action, error) {
 	for _, s := range wanted {
 		switch {
 		case !slices.Contains(Actions(), s):
-			return nil, problem.New(problem.Invalid, "scope_unknown", "there is no such scope").WithHint("the scopes are " + actionList())
+			return nil, problem.New(problem.ScopeUnknown, "there is no such scope").WithHint("the scopes are " + actionList())
 		case !who.May(s):
 			return nil, forbidden("nobody makes a key with more rights than his own: " + string(s))
 		case !slices.Contains(scopes, s):
@@ -152,7 +152,7 @@ func scopesOf(who Principal, wanted []Action) ([]Action, error) {
 // expiry returns when a key of that life ends. A key that ends makes none that lives longer: a stolen one would never end.
 func (a *Accounts) expiry(ctx context.Context, who Principal, life time.Duration) (time.Time, error) {
 	if life < 0 || life > 100*365*24*time.Hour {
-		return time.Time{}, problem.New(problem.Invalid, "life_invalid", "a key lives from now on, for at most 100 years")
+		return time.Time{}, problem.New(problem.LifeInvalid, "a key lives from now on, for at most 100 years")
 	}
 	var expires time.Time
 	if life > 0 {
@@ -188,7 +188,7 @@ func (a *Accounts) roomForKey(ctx context.Context, project string) error {
 		}
 	}
 	if good >= maxKeys {
-		return problem.New(problem.Exhausted, "too_many_keys", "the project has as many keys as it can have").WithHint("revoke some first")
+		return problem.New(problem.TooManyKeys, "the project has as many keys as it can have").WithHint("revoke some first")
 	}
 	return nil
 }
@@ -240,14 +240,14 @@ func (a *Accounts) changeKey(ctx context.Context, who Principal, id string, need
 		return Key{}, err
 	}
 	if !ident.Valid(ident.Key, id) {
-		return Key{}, notFound("key")
+		return Key{}, notFound(problem.KeyNotFound)
 	}
 	k, err := a.Store.Key(ctx, id)
 	if err != nil {
 		return Key{}, err
 	}
 	if k.Project != who.Project && !who.May(ServerManage) || !rules(who, k.Project) && k.User != who.User {
-		return Key{}, notFound("key")
+		return Key{}, notFound(problem.KeyNotFound)
 	}
 	role, err := a.Store.Role(ctx, k.Project, k.User)
 	if err != nil {

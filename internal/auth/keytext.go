@@ -52,7 +52,7 @@ func check(text string) string {
 
 // ParseText returns the id of the key and the hash of its secret. It knows the form alone: whether there is such a key is not its matter.
 func ParseText(text string) (id string, hash [sha256.Size]byte, err error) {
-	refused := problem.New(problem.Invalid, "key_malformed", "this is not the text of a key, or a part of it is missing").
+	refused := problem.New(problem.KeyMalformed, "this is not the text of a key, or a part of it is missing").
 		WithHint("copy the whole key: cove_, three parts and underscores between them")
 	if len(text) != textLength {
 		return "", hash, refused

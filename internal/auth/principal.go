@@ -59,7 +59,7 @@ func (p Principal) Require(a Action) error {
 	if p.May(a) {
 		return nil
 	}
-	return problem.New(problem.Denied, "forbidden", "this key may not do that: it takes "+string(a)).
+	return problem.New(problem.Forbidden, "this key may not do that: it takes "+string(a)).
 		WithHint("use a key whose role and scopes have " + string(a))
 }
 

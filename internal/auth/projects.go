@@ -28,10 +28,10 @@ func (a *Accounts) createProject(ctx context.Context, who Principal, p Project) 
 		return err
 	}
 	if ident.Valid(ident.Project, p.Name) {
-		return problem.New(problem.Invalid, "name_invalid", "a name must not look like an id")
+		return problem.New(problem.NameInvalid, "a name must not look like an id")
 	}
 	if _, err := a.Store.Project(ctx, p.Name); err == nil {
-		return problem.New(problem.Invalid, "project_exists", "there is a project of that name")
+		return problem.New(problem.ProjectExists, "there is a project of that name")
 	} else if problem.Of(err).Kind != problem.NotFound {
 		return err
 	}
@@ -68,7 +68,7 @@ func (a *Accounts) projectFor(ctx context.Context, who Principal, project string
 		return Project{}, err
 	}
 	if p.ID != who.Project && !who.May(ServerManage) {
-		return Project{}, notFound("project")
+		return Project{}, notFound(problem.ProjectNotFound)
 	}
 	return p, nil
 }
@@ -99,7 +99,7 @@ func goodQuota(quota []byte) error {
 	if quota == nil {
 		return nil
 	}
-	wrong := problem.New(problem.Invalid, "quota_invalid", "a quota is a JSON object of numbers that are not negative")
+	wrong := problem.New(problem.QuotaInvalid, "a quota is a JSON object of numbers that are not negative")
 	if len(quota) > 1000 || !bytes.HasPrefix(bytes.TrimSpace(quota), []byte("{")) {
 		return wrong
 	}
@@ -166,7 +166,7 @@ func (a *Accounts) setMember(ctx context.Context, who Principal, m Membership) (
 		return Membership{}, err
 	}
 	if m.Role != "" && !slices.Contains(Roles(), m.Role) {
-		return Membership{}, problem.New(problem.Invalid, "role_unknown", "there is no such role").
+		return Membership{}, problem.New(problem.RoleUnknown, "there is no such role").
 			WithHint("the roles are owner, admin, member, viewer and auditor")
 	}
 	p, err := a.projectFor(ctx, who, m.Project)

@@ -29,7 +29,7 @@ func newMemory() *memory {
 	return &memory{keys: map[string]auth.Key{}, users: map[string]auth.User{}, projects: map[string]auth.Project{}}
 }
 
-func missing(what string) error { return problem.New(problem.NotFound, what+"_not_found", "none") }
+func missing(what string) error { return problem.Received(problem.NotFound, what+"_not_found", "none") }
 
 func get[T any](m *memory, things map[string]T, what string, match func(T) bool) (T, error) {
 	m.mu.Lock()

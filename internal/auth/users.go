@@ -25,10 +25,10 @@ func (a *Accounts) createUser(ctx context.Context, who Principal, u User) error 
 		return err
 	}
 	if ident.Valid(ident.User, u.Name) {
-		return problem.New(problem.Invalid, "name_invalid", "a name must not look like an id")
+		return problem.New(problem.NameInvalid, "a name must not look like an id")
 	}
 	if _, err := a.Store.User(ctx, u.Name); err == nil {
-		return problem.New(problem.Invalid, "user_exists", "there is a user of that name")
+		return problem.New(problem.UserExists, "there is a user of that name")
 	} else if problem.Of(err).Kind != problem.NotFound {
 		return err
 	}
@@ -99,7 +99,7 @@ func (a *Accounts) deleteUser(ctx context.Context, who Principal, user string) e
 		return err
 	}
 	if u.ID == LocalUser {
-		return problem.New(problem.Invalid, "user_local", "the commands on the server's machine act as this user, who stays")
+		return problem.New(problem.UserLocal, "the commands on the server's machine act as this user, who stays")
 	}
 	if err := a.keepsAdmin(ctx, u); err != nil {
 		return err
@@ -130,7 +130,7 @@ func (a *Accounts) keepsAdmin(ctx context.Context, u User) error {
 			return nil
 		}
 	}
-	return problem.New(problem.Invalid, "last_admin", "the server would have no admin any more").WithHint("make another user an admin first")
+	return problem.New(problem.LastAdmin, "the server would have no admin any more").WithHint("make another user an admin first")
 }
 
 // keepsOwner returns nil when the project has an owner besides user, or user is none.
@@ -145,7 +145,7 @@ func (a *Accounts) keepsOwner(ctx context.Context, project, user string) error {
 		others = others || m.Role == Owner && m.User != user
 	}
 	if owns && !others {
-		return problem.New(problem.Invalid, "last_owner", "a project would have no owner any more").WithHint("make another member an owner first")
+		return problem.New(problem.LastOwner, "a project would have no owner any more").WithHint("make another member an owner first")
 	}
 	return nil
 }

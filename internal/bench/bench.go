@@ -50,11 +50,11 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 	if o.Progress == nil {
 		o.Progress = io.Discard
 	}
-	rows, err := choose("row", o.Rows, Rows(), func(r Row) string { return r.ID })
+	rows, err := choose(problem.BenchUnknownRow, o.Rows, Rows(), func(r Row) string { return r.ID })
 	if err != nil {
 		return nil, err
 	}
-	if _, err := choose("subject", o.Subjects, SubjectIDs(), func(id string) string { return id }); err != nil {
+	if _, err := choose(problem.BenchUnknownSubject, o.Subjects, SubjectIDs(), func(id string) string { return id }); err != nil {
 		return nil, err
 	}
 	shop, err := openWorkshop(o.Data, o.Progress)
@@ -99,17 +99,18 @@ func subjects(shop *workshop, o Options) []Subject {
 }
 
 // choose returns the entries of all that are named, in all's order.
-func choose[T any](what string, names []string, all []T, id func(T) string) ([]T, error) {
+func choose[T any](unknown problem.InvalidCode, names []string, all []T, id func(T) string) ([]T, error) {
 	if len(names) == 0 {
 		return all, nil
 	}
+	what := strings.TrimPrefix(string(unknown), "bench_unknown_")
 	var known []string
 	for _, one := range all {
 		known = append(known, id(one))
 	}
 	for _, name := range names {
 		if !slices.Contains(known, name) {
-			return nil, problem.New(problem.Invalid, "bench_unknown_"+what, "there is no "+what+" "+name).
+			return nil, problem.New(unknown, "there is no "+what+" "+name).
 				WithHint("the " + what + "s are " + strings.Join(known, ", "))
 		}
 	}

@@ -45,7 +45,7 @@ func (d *dockerDaemon) start(ctx context.Context) error {
 
 func (d *dockerDaemon) bringUp(ctx context.Context) error {
 	if os.Geteuid() != 0 {
-		return problem.New(problem.Denied, "bench_needs_root", "a docker daemon can only be started by root").WithHint("run `cove bench` as root to have docker measured")
+		return problem.New(problem.BenchNeedsRoot, "a docker daemon can only be started by root").WithHint("run `cove bench` as root to have docker measured")
 	}
 	for program, packages := range map[string][]string{"dockerd": {"docker.io"}, "docker": {"docker.io"}, "debootstrap": {"debootstrap"}} {
 		if err := provide(ctx, d.shop, d.install, program, packages...); err != nil {
@@ -75,7 +75,7 @@ func (d *dockerDaemon) serve(ctx context.Context) error {
 	// A socket's path may have 107 bytes; that of the data folder may be longer.
 	d.socket = at("docker.sock")
 	if len(d.socket) > 100 {
-		return problem.New(problem.Unavailable, "bench_path_too_long", "the data folder's path is too long for docker's socket").WithHint("set COVE_HOME to a shorter one")
+		return problem.New(problem.BenchPathTooLong, "the data folder's path is too long for docker's socket").WithHint("set COVE_HOME to a shorter one")
 	}
 	config := at("docker.json")
 	if err := os.WriteFile(config, []byte("{}\n"), 0o644); err != nil {
@@ -99,7 +99,7 @@ func (d *dockerDaemon) serve(ctx context.Context) error {
 		return err
 	})
 	if err != nil {
-		return problem.New(problem.Unavailable, "bench_dockerd", "dockerd does not run here").WithCause(errors.Join(err, d.server.gone()))
+		return problem.New(problem.BenchDockerd, "dockerd does not run here").WithCause(errors.Join(err, d.server.gone()))
 	}
 	return nil
 }
@@ -151,7 +151,7 @@ func (d *dockerDaemon) rootfs(ctx context.Context) (string, error) {
 	fmt.Fprintf(d.shop.progress, "  Making a %s root file system for docker with debootstrap, once (about a minute)\n", suite)
 	root := filepath.Join(d.shop.run, "root")
 	if _, err := d.shop.do(ctx, d.shop.command("debootstrap", "--variant=minbase", "--include=python3", suite, root, mirror)); err != nil {
-		return "", problem.New(problem.Unavailable, "bench_debootstrap", "debootstrap could not make a root file system").WithCause(err)
+		return "", problem.New(problem.BenchDebootstrap, "debootstrap could not make a root file system").WithCause(err)
 	}
 	tmp := filepath.Join(d.shop.run, "rootfs.tar")
 	if _, err := d.shop.do(ctx, d.shop.command("tar", "-C", root, "-cf", tmp, ".")); err != nil {
@@ -178,7 +178,7 @@ func aptMirror(ctx context.Context, shop *workshop) (mirror, suite string, err e
 			return uri, suite, nil
 		}
 	}
-	return "", "", problem.New(problem.Unavailable, "bench_no_mirror", "apt names no mirror for "+suite).WithHint("run `apt-get update` first")
+	return "", "", problem.New(problem.BenchNoMirror, "apt names no mirror for "+suite).WithHint("run `apt-get update` first")
 }
 
 // server is a program that runs until it is stopped.

@@ -69,7 +69,7 @@ func (k *gatewayKit) install(ctx context.Context, dir string) error {
 		return fmt.Errorf("find the base Python: %w", err)
 	}
 	if _, err := k.shop.do(ctx, k.shop.command(base, "-m", "venv", dir)); err != nil {
-		return problem.New(problem.Unavailable, "bench_gateway_install", "no virtual environment can be made for the kernel gateway").
+		return problem.New(problem.BenchGatewayInstall, "no virtual environment can be made for the kernel gateway").
 			WithHint("Debian, Ubuntu: `apt-get install python3-venv`").WithCause(err)
 	}
 	parts := strings.SplitN(k.env.Version, ".", 3)
@@ -82,7 +82,7 @@ func (k *gatewayKit) install(ctx context.Context, dir string) error {
 		"--disable-pip-version-check", "jupyter_kernel_gateway", "ipykernel")
 	pip.Env = append(pip.Env, "PIP_USER=0", "PYTHONPATH=", "PIP_ROOT_USER_ACTION=ignore")
 	if _, err := k.shop.do(ctx, pip); err != nil {
-		return problem.New(problem.Unavailable, "bench_gateway_install", "the kernel gateway could not be installed").
+		return problem.New(problem.BenchGatewayInstall, "the kernel gateway could not be installed").
 			WithHint("make sure that pip can install jupyter_kernel_gateway and ipykernel here").WithCause(err)
 	}
 	return nil

@@ -47,7 +47,7 @@ func pythonWithPip(ctx context.Context, shop *workshop, env *pyenv.Environment) 
 	}
 	dir := filepath.Join(shop.run, "pip")
 	if _, err := shop.do(ctx, shop.command(base, "-m", "venv", dir)); err != nil {
-		return "", problem.New(problem.Unavailable, "bench_pip", "no virtual environment with pip can be made").
+		return "", problem.New(problem.BenchPip, "no virtual environment with pip can be made").
 			WithHint("Debian, Ubuntu: `apt-get install python3-venv`").WithCause(err)
 	}
 	return filepath.Join(dir, "bin", "python"), nil

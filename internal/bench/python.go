@@ -76,7 +76,7 @@ func provide(ctx context.Context, shop *workshop, install bool, program string, 
 		return nil
 	}
 	names := strings.Join(packages, " ")
-	missing := problem.New(problem.Unavailable, "bench_peer_missing", program+" is not installed")
+	missing := problem.New(problem.BenchPeerMissing, program+" is not installed")
 	if !install {
 		return missing.WithHint("on Debian and Ubuntu: `apt-get install " + names + "`, or `cove bench --install-peers` as root")
 	}

@@ -154,7 +154,7 @@ func TestReportSaysWhatIsMissing(t *testing.T) {
 	t.Parallel()
 	log := new([]string)
 	absent := &scripted{id: "absent", log: log,
-		startErr: problem.New(problem.Unavailable, "x", "dockerd is not installed").WithHint("apt-get install docker.io")}
+		startErr: problem.Received(problem.Unavailable, "x", "dockerd is not installed").WithHint("apt-get install docker.io")}
 	cove := &scripted{id: "cove", values: []float64{9, 0.5, 0.25}, log: log}
 	peer := &scripted{id: "peer", values: []float64{9, 1234.5, -1}, log: log}
 	quiet := &mute{scripted{id: "quiet"}}

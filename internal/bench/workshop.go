@@ -44,7 +44,7 @@ func openWorkshop(data string, progress io.Writer) (*workshop, error) {
 		return nil, fmt.Errorf("locate the data folder: %w", err)
 	}
 	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return nil, problem.New(problem.Unavailable, "data_folder_unusable", "cove cannot write to its data folder "+data).
+		return nil, problem.New(problem.DataFolderUnusable, "cove cannot write to its data folder "+data).
 			WithHint("make it writable, or set COVE_HOME to a folder that is").WithCause(err)
 	}
 	lock, err := os.OpenFile(filepath.Join(dir, ".lock"), os.O_RDWR|os.O_CREATE, 0o644)
@@ -53,7 +53,7 @@ func openWorkshop(data string, progress io.Writer) (*workshop, error) {
 	}
 	if err := unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
 		lock.Close()
-		return nil, problem.New(problem.Unavailable, "bench_busy", "another benchmark is running").
+		return nil, problem.New(problem.BenchBusy, "another benchmark is running").
 			WithHint("wait for it: two at once would measure each other").WithCause(err)
 	}
 	w := &workshop{dir: dir, lock: lock, progress: progress}

@@ -117,7 +117,7 @@ func (p *Program) main(ctx context.Context, args []string) (int, error) {
 	case exited:
 		return code, nil
 	case err != nil:
-		return 0, problem.New(problem.Invalid, "usage", err.Error()).WithHint("see `cove-bench --help`")
+		return 0, problem.New(problem.Usage, err.Error()).WithHint("see `cove-bench --help`")
 	case p.ConfigErr != nil:
 		return 0, p.ConfigErr
 	}
@@ -199,7 +199,7 @@ func (p *Program) cove(wanted string) (string, error) {
 	if wanted != "" {
 		what = wanted + " is no program"
 	}
-	return "", problem.New(problem.Invalid, "bench_no_cove", what).
+	return "", problem.New(problem.BenchNoCove, what).
 		WithHint("`make bench` builds both; or name one that is built: cove-bench --cove bin/cove")
 }
 

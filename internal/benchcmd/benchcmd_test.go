@@ -66,7 +66,7 @@ func run(t *testing.T, cove *benchCove, signals <-chan os.Signal, args ...string
 		Out: &out, Err: &errs, Version: "9.9", Config: cfg, Signals: signals, Self: program(t, t.TempDir(), "cove"),
 		Prepare: func(context.Context, config.Config, io.Writer) (*benchcmd.Side, error) {
 			if cove == nil {
-				return nil, problem.New(problem.Unavailable, "gvisor_unusable", "there is no gVisor here").WithHint("see cove doctor")
+				return nil, problem.Received(problem.Unavailable, "gvisor_unusable", "there is no gVisor here").WithHint("see cove doctor")
 			}
 			return &benchcmd.Side{Cove: cove, Env: &pyenv.Environment{Python: python, Version: "3.0", Set: pyenv.Minimal},
 				Close: func(context.Context) error { cove.closed = true; return nil }}, nil

@@ -53,7 +53,7 @@ func (c *askCmd) run(ctx context.Context, p *Program) (int, error) {
 	}
 	prompt := strings.TrimSpace(strings.Join(words, " "))
 	if prompt == "" {
-		return 0, problem.New(problem.Invalid, "usage", "there is no question").WithHint(`ask one: cove ask -f sales.csv "Which region grew fastest?"`)
+		return 0, problem.New(problem.Usage, "there is no question").WithHint(`ask one: cove ask -f sales.csv "Which region grew fastest?"`)
 	}
 	i := p.interruptible(ctx)
 	defer i.stop()
@@ -239,7 +239,7 @@ func (v *askView) finish(i *interruption, from fetcher, asked error) (int, error
 		v.narrator.finish()
 	}
 	if asked == nil && v.answer == nil {
-		asked = problem.New(problem.Internal, "no_answer", "the question ended without an answer")
+		asked = problem.New(problem.NoAnswer, "the question ended without an answer")
 	}
 	if asked == nil {
 		asked = v.write(*v.answer)

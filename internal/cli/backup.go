@@ -34,12 +34,12 @@ func (c *backupCmd) run(ctx context.Context, p *Program) (int, error) {
 	return 0, p.onRecords(ctx, c.configFlag, func(r *Records) error {
 		if c.File == "-" {
 			if _, tty := terminal(p.Out); tty {
-				return problem.New(problem.Invalid, "usage", "an archive is nothing for a terminal").WithHint("give a file, or pipe it somewhere")
+				return problem.New(problem.Usage, "an archive is nothing for a terminal").WithHint("give a file, or pipe it somewhere")
 			}
 			return r.Backup(ctx, p.Out)
 		}
 		if _, err := os.Lstat(c.File); err == nil {
-			return problem.New(problem.Invalid, "file_exists", c.File+" exists already").WithHint("give another name")
+			return problem.New(problem.FileExists, c.File+" exists already").WithHint("give another name")
 		}
 		size, err := writeWhole(c.File, 0o600, func(w io.Writer) error { return r.Backup(ctx, w) })
 		if err != nil {
@@ -87,7 +87,7 @@ func unwritable(name string, err error) error {
 	if cause == nil {
 		return err
 	}
-	return problem.New(problem.Invalid, "file_unwritable", "cannot write "+oneLine(name)).WithCause(cause)
+	return problem.New(problem.FileUnwritable, "cannot write "+oneLine(name)).WithCause(cause)
 }
 
 type restoreCmd struct {

@@ -131,7 +131,7 @@ func (b *bench) start(ctx context.Context, p *Program, o *opening, progress io.W
 	}
 	if name != "" {
 		b.named, err = p.openNamed(ctx, name, *o, progress)
-		if err != nil && !b.own && problem.Of(err).Kind != problem.Canceled && problem.Of(err).Code != "session_in_use" {
+		if err != nil && !b.own && problem.Of(err).Kind != problem.Canceled && !problem.Has(err, problem.SessionInUse) {
 			fmt.Fprintln(b.err, "cove: variables and files begin anew, because those of the conversation cannot be brought back: "+oneLine(message(err)))
 			name, o.kept = "", ident.New(ident.Session)
 		} else if err != nil {
@@ -206,7 +206,7 @@ func (b *bench) settle(hard context.Context, code *int, err *error) {
 		return // of a session without a name, the next command sweeps what could not be removed
 	}
 	switch {
-	case *err == nil && *code != 0 && problem.Of(closed).Code == "session_lost":
+	case *err == nil && *code != 0 && problem.Has(closed, problem.SessionLost):
 		fmt.Fprintln(b.err, "cove: "+message(closed)) // the exit code says why it was lost
 	case *err == nil:
 		*err = closed

@@ -42,7 +42,7 @@ func (c *chatCmd) run(ctx context.Context, p *Program) (int, error) {
 		return 0, err
 	}
 	if c.Conversation != "" && !c.Continue {
-		return 0, problem.New(problem.Invalid, "usage", "a conversation to go on with takes --continue").WithHint("cove chat --continue " + oneLine(c.Conversation))
+		return 0, problem.New(problem.Usage, "a conversation to go on with takes --continue").WithHint("cove chat --continue " + oneLine(c.Conversation))
 	}
 	inputs, out, err := p.prepare(c.fileFlags)
 	if err != nil {
@@ -197,7 +197,7 @@ func (c *chat) answer(ctx context.Context, prompt string) (code int, over bool, 
 		return signalled, true, nil
 	}
 	switch {
-	case err != nil && problem.Of(err).Code == "results_unsaved":
+	case problem.Has(err, problem.ResultsUnsaved):
 		c.p.report(err)
 		return exitFailure, false, nil
 	case err == nil:
@@ -260,7 +260,7 @@ func (c *chat) command(ctx context.Context, line string) (leave bool, err error)
 	case "/model":
 		err = c.use(i.soft, rest)
 	default:
-		err = problem.New(problem.Invalid, "usage", "there is no "+oneLine(word)).WithHint("/help lists what there is")
+		err = problem.New(problem.Usage, "there is no "+oneLine(word)).WithHint("/help lists what there is")
 	}
 	return false, err
 }
@@ -281,7 +281,7 @@ func (c *chat) files(ctx context.Context) error {
 
 func (c *chat) get(ctx context.Context, name string) error {
 	if name == "" {
-		return problem.New(problem.Invalid, "usage", "which file?").WithHint("/files lists them")
+		return problem.New(problem.Usage, "which file?").WithHint("/files lists them")
 	}
 	before := len(c.out.saved)
 	if err := c.out.file(ctx, c.with, name); err != nil {
@@ -295,7 +295,7 @@ func (c *chat) get(ctx context.Context, name string) error {
 
 func (c *chat) save(name string) error {
 	if name == "" {
-		return problem.New(problem.Invalid, "usage", "under which name?").WithHint("/save sales.ipynb")
+		return problem.New(problem.Usage, "under which name?").WithHint("/save sales.ipynb")
 	}
 	write := notebook.WriteIPYNB
 	switch filepath.Ext(name) {
@@ -319,7 +319,7 @@ func (c *chat) save(name string) error {
 
 func (c *chat) use(ctx context.Context, name string) error {
 	if name == "" {
-		return problem.New(problem.Invalid, "usage", "which model?").WithHint("/model openai/gpt-5.5")
+		return problem.New(problem.Usage, "which model?").WithHint("/model openai/gpt-5.5")
 	}
 	used, err := c.with.Use(ctx, name)
 	if err != nil {

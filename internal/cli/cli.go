@@ -186,7 +186,7 @@ func usageProblem(args []string, err error) error {
 			hint += "; what is meant for the program comes after --, as in `cove run analysis.py -- --year 2025`"
 		}
 	}
-	return problem.New(problem.Invalid, "usage", err.Error()).WithHint(hint)
+	return problem.New(problem.Usage, err.Error()).WithHint(hint)
 }
 
 // wantsJSON looks at the raw arguments, because a failure may come before they are understood.
@@ -216,7 +216,7 @@ func (p *Program) report(err error) {
 // nextStep is the hint of a problem. What servers say about keys is meant for programs that write requests.
 func nextStep(err error) string {
 	p := problem.Of(err)
-	if p.Code == "unauthenticated" || p.Code == "key_expired" {
+	if problem.Has(p, problem.Unauthenticated, problem.KeyExpired) {
 		return wantsKey
 	}
 	return p.Hint

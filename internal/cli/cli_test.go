@@ -70,7 +70,7 @@ func (s *scripted) PutFile(_ context.Context, path, host string) error {
 func (s *scripted) Fetch(_ context.Context, path string, w io.Writer) error {
 	text, ok := s.files[path]
 	if s.vanished {
-		return problem.New(problem.NotFound, "file_not_found", "there is no such file")
+		return problem.New(problem.FileNotFound, "there is no such file")
 	}
 	if !ok {
 		return errors.New("no such file")

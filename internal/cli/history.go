@@ -152,7 +152,7 @@ func (c *searchCmd) run(ctx context.Context, p *Program) (int, error) {
 	}
 	words := strings.TrimSpace(strings.Join(c.Words, " "))
 	if words == "" {
-		return 0, problem.New(problem.Invalid, "usage", "there are no words to search for").WithHint("for example: cove search churn")
+		return 0, problem.New(problem.Usage, "there are no words to search for").WithHint("for example: cove search churn")
 	}
 	return 0, p.withPast(ctx, c.serverFlags, func(from past) error {
 		shown := 0

@@ -37,7 +37,7 @@ func collect(paths []string, limit int64) (inputs []input, skipped []string, err
 			return nil, nil, err
 		}
 		if other, twice := taken[base]; twice {
-			return nil, nil, problem.New(problem.Invalid, "input_duplicate",
+			return nil, nil, problem.New(problem.InputDuplicate,
 				fmt.Sprintf("%s and %s would both be %s in the workspace", other, given, base)).
 				WithHint("rename one of them, or put them in folders of different names and give those")
 		}
@@ -48,7 +48,7 @@ func collect(paths []string, limit int64) (inputs []input, skipped []string, err
 		inputs, skipped = append(inputs, found...), append(skipped, links...)
 	}
 	if total > limit {
-		return nil, nil, problem.New(problem.Exhausted, "inputs_too_big",
+		return nil, nil, problem.New(problem.InputsTooBig,
 			fmt.Sprintf("the files are %s together; the workspace holds %s", config.Size(total), config.Size(limit)))
 	}
 	return inputs, skipped, nil
@@ -61,7 +61,7 @@ func baseName(given string) (string, error) {
 	}
 	base := filepath.Base(abs)
 	if base == "/" {
-		return "", problem.New(problem.Invalid, "input_refused", "the root folder cannot be put into the workspace")
+		return "", problem.New(problem.InputRefused, "the root folder cannot be put into the workspace")
 	}
 	return base, nil
 }
@@ -112,11 +112,11 @@ func collectOne(given string) (found []input, links []string, err error) {
 // check refuses what is not a readable ordinary file. Opening without blocking keeps a FIFO from hanging cove.
 func (in input) check() error {
 	if !in.info.Mode().IsRegular() {
-		return problem.New(problem.Invalid, "input_refused", oneLine(in.host)+" is not an ordinary file or folder").
+		return problem.New(problem.InputRefused, oneLine(in.host)+" is not an ordinary file or folder").
 			WithHint("cove takes files and folders; for a pipe or a device, save what it gives to a file first")
 	}
 	if !utf8.ValidString(in.name) {
-		return problem.New(problem.Invalid, "input_refused", fmt.Sprintf("the name %q is not valid UTF-8", in.name)).WithHint("rename the file")
+		return problem.New(problem.InputRefused, fmt.Sprintf("the name %q is not valid UTF-8", in.name)).WithHint("rename the file")
 	}
 	f, err := os.OpenFile(in.host, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
@@ -133,7 +133,7 @@ func unreadable(name string, err error) error {
 	case errors.Is(err, fs.ErrPermission):
 		what = "may not be read by you"
 	}
-	p := problem.New(problem.Invalid, "input_unreadable", oneLine(name)+" "+what)
+	p := problem.New(problem.InputUnreadable, oneLine(name)+" "+what)
 	if what == "cannot be read" {
 		p = p.WithCause(err)
 	}

@@ -41,7 +41,7 @@ func cv2() install.Provision {
 }
 
 func unreachable() *problem.Error {
-	return problem.New(problem.Unavailable, "index_unreachable", "the package index cannot be reached").WithHint("check the network\nor use --offline")
+	return problem.New(problem.IndexUnreachable, "the package index cannot be reached").WithHint("check the network\nor use --offline")
 }
 
 func TestInstallsAreTold(t *testing.T) {

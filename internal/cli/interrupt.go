@@ -140,7 +140,7 @@ func await(ctx context.Context, work func() error) error {
 	case err := <-result:
 		return err
 	case <-ctx.Done():
-		return problem.New(problem.Canceled, "canceled", "stopped before the input was read")
+		return problem.New(problem.GivenUp, "stopped before the input was read")
 	}
 }
 

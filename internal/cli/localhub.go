@@ -42,7 +42,7 @@ type chosenModel struct{ model.Model }
 // Open implements hub.Models.
 func (c *chosenModel) Open(context.Context, string) (model.Model, error) {
 	if c.Model == nil {
-		return nil, problem.New(problem.Internal, "model_missing", "the command asks no model")
+		return nil, problem.New(problem.ModelMissing, "the command asks no model")
 	}
 	return c.Model, nil
 }
@@ -89,7 +89,7 @@ func (h *localHub) wait(ctx context.Context) (*Records, error) {
 		h.records = o.records
 		return o.records, o.err
 	case <-ctx.Done():
-		return nil, problem.New(problem.Canceled, "canceled", "stopped before the history was open")
+		return nil, problem.New(problem.GivenUp, "stopped before the history was open")
 	}
 }
 

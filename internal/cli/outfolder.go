@@ -58,10 +58,10 @@ type saved struct {
 func newOutFolder(dir string, inputs []input) (*outFolder, error) {
 	info, err := os.Stat(dir)
 	if err == nil && !info.IsDir() {
-		return nil, problem.New(problem.Invalid, "out_not_a_folder", dir+" exists and is not a folder").WithHint("choose another folder with --out")
+		return nil, problem.New(problem.OutNotAFolder, dir+" exists and is not a folder").WithHint("choose another folder with --out")
 	}
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, problem.New(problem.Invalid, "out_unusable", "cannot use the folder "+dir).WithCause(err)
+		return nil, problem.New(problem.OutUnusable, "cannot use the folder "+dir).WithCause(err)
 	}
 	o := &outFolder{dir: dir, used: map[string]bool{}, byID: map[string]string{}, byPath: map[string]string{}}
 	for _, in := range inputs {
@@ -81,11 +81,11 @@ func (o *outFolder) open() error {
 		return nil
 	}
 	if err := os.MkdirAll(o.dir, 0o755); err != nil {
-		return problem.New(problem.Invalid, "out_unusable", "cannot make the folder "+o.dir).WithCause(err).WithHint("choose another folder with --out")
+		return problem.New(problem.OutUnusable, "cannot make the folder "+o.dir).WithCause(err).WithHint("choose another folder with --out")
 	}
 	root, err := os.OpenRoot(o.dir)
 	if err != nil {
-		return problem.New(problem.Invalid, "out_unusable", "cannot use the folder "+o.dir).WithCause(err)
+		return problem.New(problem.OutUnusable, "cannot use the folder "+o.dir).WithCause(err)
 	}
 	o.root = root
 	return nil
@@ -96,7 +96,7 @@ func (o *outFolder) hasRoom() bool {
 	if len(o.saved) < maxSavedFiles && o.bytes < maxSavedBytes {
 		return true
 	}
-	o.lose(afterwards, problem.New(problem.Exhausted, "out_full", fmt.Sprintf("one command saves at most %d files and %s", maxSavedFiles, config.Size(maxSavedBytes))))
+	o.lose(afterwards, problem.New(problem.OutFull, fmt.Sprintf("one command saves at most %d files and %s", maxSavedFiles, config.Size(maxSavedBytes))))
 	return false
 }
 
@@ -135,7 +135,7 @@ func (o *outFolder) failure() error {
 	if more := len(o.lost) - len(parts); more > 0 {
 		parts = append(parts, fmt.Sprintf("and %d more", more))
 	}
-	return problem.New(problem.Unavailable, "results_unsaved", "not everything was saved in "+o.dir+": "+strings.Join(parts, "; ")).
+	return problem.New(problem.ResultsUnsaved, "not everything was saved in "+o.dir+": "+strings.Join(parts, "; ")).
 		WithHint("choose another folder with --out, or make room in this one")
 }
 
@@ -211,7 +211,7 @@ func (o *outFolder) files(ctx context.Context, from fetcher, files []kernel.File
 		}
 		switch {
 		case ctx.Err() != nil:
-			o.lose(f.Path, problem.New(problem.Canceled, "canceled", "it was stopped before that"))
+			o.lose(f.Path, problem.New(problem.GivenUp, "it was stopped before that"))
 			left = append(left, f)
 		case err != nil:
 			o.lose(f.Path, err)
@@ -236,7 +236,7 @@ func (o *outFolder) file(ctx context.Context, from fetcher, name string) error {
 	gone := false
 	size, err := o.write(safe, func(w io.Writer) error {
 		err := from.Fetch(ctx, name, w)
-		gone = problem.Of(err) != nil && problem.Of(err).Code == "file_not_found"
+		gone = problem.Has(err, problem.FileNotFound)
 		return err
 	})
 	if gone {
@@ -253,12 +253,12 @@ func (o *outFolder) file(ctx context.Context, from fetcher, name string) error {
 // safePath makes a name from the sandbox fit for the user's disk and terminal, or refuses it.
 func safePath(name string) (string, error) {
 	if name == "" || strings.HasPrefix(name, "/") {
-		return "", problem.New(problem.Denied, "name_refused", "its path is not relative to the workspace")
+		return "", problem.New(problem.NameRefused, "its path is not relative to the workspace")
 	}
 	parts := strings.Split(name, "/")
 	for i, part := range parts {
 		if part == "" || part == "." || part == ".." || len(part) > maxNameBytes {
-			return "", problem.New(problem.Denied, "name_refused", "its path is not plain")
+			return "", problem.New(problem.NameRefused, "its path is not plain")
 		}
 		parts[i] = strings.Map(func(r rune) rune {
 			if r == unicode.ReplacementChar || r == '\\' || !unicode.IsGraphic(r) {
@@ -286,7 +286,7 @@ func (o *outFolder) free(name string) (string, error) {
 			return candidate, nil
 		}
 	}
-	return "", problem.New(problem.Exhausted, "name_taken", "too many files want this name")
+	return "", problem.New(problem.NameTaken, "too many files want this name")
 }
 
 func (o *outFolder) isInput(name string) bool {
@@ -308,7 +308,7 @@ func (o *outFolder) write(name string, fill func(io.Writer) error) (int64, error
 		return 0, err
 	}
 	if info, err := o.root.Lstat(name); err == nil && info.IsDir() {
-		return 0, problem.New(problem.Invalid, "name_taken", "a folder of that name is in "+o.dir)
+		return 0, problem.New(problem.NameTaken, "a folder of that name is in "+o.dir)
 	}
 	partial := path.Join(path.Dir(name), fmt.Sprintf(".cove-partial-%d", os.Getpid()))
 	f, err := o.root.OpenFile(partial, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o644)
@@ -342,7 +342,7 @@ func (o *outFolder) parents(dir string) error {
 		switch {
 		case err == nil && info.IsDir():
 		case err == nil:
-			return problem.New(problem.Invalid, "name_taken", filepath.Join(o.dir, at)+" is in the way and is not a folder")
+			return problem.New(problem.NameTaken, filepath.Join(o.dir, at)+" is in the way and is not a folder")
 		case !errors.Is(err, fs.ErrNotExist):
 			return err
 		default:
@@ -362,7 +362,7 @@ type boundedWriter struct {
 
 func (b *boundedWriter) Write(p []byte) (int, error) {
 	if int64(len(p)) > b.left {
-		return 0, problem.New(problem.Exhausted, "out_full", "one command may save "+config.Size(maxSavedBytes).String()+" in all")
+		return 0, problem.New(problem.OutFull, "one command may save "+config.Size(maxSavedBytes).String()+" in all")
 	}
 	n, err := b.to.Write(p)
 	b.left -= int64(n)

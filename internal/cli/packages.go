@@ -137,7 +137,7 @@ func (f deskFlags) change(ctx context.Context, p *Program, work deskWork) error 
 func refusals(p install.Provision) error {
 	var all []error
 	for _, r := range p.Refused {
-		all = append(all, problem.New(problem.Denied, r.Code, refusalText(r)).WithHint(r.Hint))
+		all = append(all, problem.Received(problem.Denied, r.Code, refusalText(r)).WithHint(r.Hint))
 	}
 	return errors.Join(all...)
 }

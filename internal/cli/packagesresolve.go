@@ -48,7 +48,7 @@ func (c *packagesResolve) run(ctx context.Context, p *Program) (int, error) {
 		return 0, p.ConfigErr
 	}
 	if c.Python != "" && !pythonVersion.MatchString(c.Python) {
-		return 0, problem.New(problem.Invalid, "usage", fmt.Sprintf("%q is not a version of Python", c.Python)).WithHint("write it like 3.12")
+		return 0, problem.New(problem.Usage, fmt.Sprintf("%q is not a version of Python", c.Python)).WithHint("write it like 3.12")
 	}
 	out := bufio.NewWriterSize(p.Out, 64<<10)
 	r := &resolving{explain: p.explain(c.Python), out: out, json: c.JSON, width: widths(c.Names)}
@@ -136,7 +136,7 @@ func (r *resolving) stream(ctx context.Context, in io.Reader) error {
 	for {
 		select {
 		case <-ctx.Done():
-			return problem.New(problem.Canceled, "canceled", "stopped before all names were read")
+			return problem.New(problem.GivenUp, "stopped before all names were read")
 		case batch, more := <-words:
 			if !more {
 				return <-failed
@@ -176,9 +176,9 @@ func readWords(in io.Reader, to chan<- []string, over <-chan struct{}) error {
 		case errors.Is(err, io.EOF):
 			return nil
 		case errors.Is(err, bufio.ErrBufferFull):
-			return problem.New(problem.Invalid, "input_unreadable", "standard input has a line of more than a megabyte")
+			return problem.New(problem.InputUnreadable, "standard input has a line of more than a megabyte")
 		default:
-			return problem.New(problem.Invalid, "input_unreadable", "standard input cannot be read").WithCause(err)
+			return problem.New(problem.InputUnreadable, "standard input cannot be read").WithCause(err)
 		}
 	}
 }

@@ -211,7 +211,7 @@ func last(ctx context.Context, from records, n int) (hub.Conversation, error) {
 			return c, nil
 		}
 	}
-	return hub.Conversation{}, problem.New(problem.NotFound, "conversation_not_found", "the history has no such conversation").
+	return hub.Conversation{}, problem.New(problem.ConversationNotFound, "the history has no such conversation").
 		WithHint("`cove history` lists what it has")
 }
 
@@ -248,7 +248,7 @@ func find(ctx context.Context, from records, id string) (thing, error) {
 		n, err = 1, nil
 	}
 	if err != nil || n < 1 {
-		return thing{}, problem.New(problem.Invalid, "id_invalid", fmt.Sprintf("%q is not in the history", kind)).
+		return thing{}, problem.New(problem.IDInvalid, fmt.Sprintf("%q is not in the history", kind)).
 			WithHint("give an id (cnv_..., trn_... or exe_...), a number as cove history shows it, or last")
 	}
 	c, err := last(ctx, from, n)

@@ -255,7 +255,7 @@ Examples:
 func (c *projectQuota) run(ctx context.Context, p *Program) (int, error) {
 	change, given := c.change()
 	if c.Default == given {
-		return 0, problem.New(problem.Invalid, "usage", "give what the project may use, or --default").WithHint("for example: cove project quota " + c.Project + " --sessions 10")
+		return 0, problem.New(problem.Usage, "give what the project may use, or --default").WithHint("for example: cove project quota " + c.Project + " --sessions 10")
 	}
 	cfg, err := c.settings(p)
 	if err != nil {

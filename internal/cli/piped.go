@@ -32,7 +32,7 @@ func isPiped(in io.Reader) bool {
 func spool(ctx context.Context, in io.Reader, limit int64) (found []input, remove func(), err error) {
 	f, err := os.CreateTemp("", "cove-stdin-")
 	if err != nil {
-		return nil, nil, problem.New(problem.Unavailable, "temp_unusable", "cannot keep standard input in a temporary file").WithCause(err)
+		return nil, nil, problem.New(problem.TempUnusable, "cannot keep standard input in a temporary file").WithCause(err)
 	}
 	remove = func() { _ = os.Remove(f.Name()) }
 	var n int64
@@ -45,7 +45,7 @@ func spool(ctx context.Context, in io.Reader, limit int64) (found []input, remov
 		return nil, nil, err
 	}
 	if n > limit {
-		err = problem.New(problem.Exhausted, "inputs_too_big", "standard input is longer than "+config.Size(limit).String()+", what the workspace holds")
+		err = problem.New(problem.InputsTooBig, "standard input is longer than "+config.Size(limit).String()+", what the workspace holds")
 	}
 	head := make([]byte, sniffed)
 	got, rerr := f.ReadAt(head, 0)

@@ -58,7 +58,7 @@ func (f serverFlags) remote(c config.Config) (base, key string, err error) {
 		key = f.Key
 	}
 	if base != "" && key == "" {
-		return "", "", problem.New(problem.Denied, "key_missing", "the server "+oneLine(base)+" wants a key").
+		return "", "", problem.New(problem.KeyMissing, "the server "+oneLine(base)+" wants a key").
 			WithHint(wantsKey)
 	}
 	return base, key, nil
@@ -93,7 +93,7 @@ func withList(err error) error {
 // limited refuses a --limit that lets nothing through.
 func limited(n int) error {
 	if n < 1 {
-		return problem.New(problem.Invalid, "usage", "--limit must be at least 1")
+		return problem.New(problem.Usage, "--limit must be at least 1")
 	}
 	return nil
 }
@@ -105,7 +105,7 @@ func since(text string, now time.Time) (time.Time, error) {
 	}
 	var d config.Duration
 	if err := d.UnmarshalText([]byte(text)); err != nil {
-		return time.Time{}, problem.New(problem.Invalid, "usage", fmt.Sprintf("%q is neither a day such as 2026-11-21 nor a time such as 7d", text))
+		return time.Time{}, problem.New(problem.Usage, fmt.Sprintf("%q is neither a day such as 2026-11-21 nor a time such as 7d", text))
 	}
 	return now.Add(-time.Duration(d)), nil
 }

@@ -29,7 +29,7 @@ const (
 // remotely is locally on a server.
 func (t *talking) remotely(i *interruption, inputs []input, out *outFolder, use func(talker) (int, error)) (code int, err error) {
 	if flag := t.ownFlag(); flag != "" {
-		return 0, problem.New(problem.Invalid, "usage", flag+" is for this machine; a server goes by its own settings").
+		return 0, problem.New(problem.Usage, flag+" is for this machine; a server goes by its own settings").
 			WithHint("leave it away, or ask on this machine: --server ''")
 	}
 	defer out.close()
@@ -119,7 +119,7 @@ func (r *remoteTalker) goOn(ctx context.Context, t *talking) error {
 		return err
 	}
 	if found.execution != nil {
-		return problem.New(problem.Invalid, "usage", "an execution is no conversation").WithHint("`cove history` lists conversations")
+		return problem.New(problem.Usage, "an execution is no conversation").WithHint("`cove history` lists conversations")
 	}
 	if t.goOnWith != "" && t.goOnWith == found.turns[0].ID {
 		r.parent = t.goOnWith
@@ -181,7 +181,7 @@ func (r *remoteTalker) stop(turn string, leave context.CancelCauseFunc) {
 }
 
 func errStopped() error {
-	return problem.New(problem.Canceled, "canceled", "the question was stopped before it was answered")
+	return problem.New(problem.GivenUp, "the question was stopped before it was answered")
 }
 
 func (r *remoteTalker) Done()                             {}
@@ -267,7 +267,7 @@ func (r remotePast) TurnEvents(ctx context.Context, t hub.Turn) ([]interpreter.E
 
 // unlessFailure makes nothing of the problem that ended a turn long ago: it is in the turn itself.
 func unlessFailure(ctx context.Context, err error) error {
-	if p := problem.Of(err); ctx.Err() == nil && p.Kind != problem.NotFound && p.Code != "server_unreachable" && p.Code != "server_unexpected" && p.Code != "unauthenticated" {
+	if p := problem.Of(err); ctx.Err() == nil && p.Kind != problem.NotFound && !problem.Has(p, problem.ServerUnreachable, problem.ServerUnexpected, problem.Unauthenticated) {
 		return nil
 	}
 	return err

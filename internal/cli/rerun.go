@@ -83,7 +83,7 @@ func (c *rerunCmd) cells(ctx context.Context, p *Program) (cells []*notebook.Cel
 		d, err := (&exportCmd{ID: c.ID}).document(ctx, from)
 		cells = d.Cells()
 		if err == nil && len(cells) == 0 {
-			err = problem.New(problem.Invalid, "nothing_ran", "no code ran there")
+			err = problem.New(problem.NothingRan, "no code ran there")
 		}
 		return err
 	})

@@ -59,11 +59,11 @@ func (c *runCmd) request(ctx context.Context, p *Program) (kernel.Request, error
 	req := kernel.Request{Mode: kernel.Cell, Code: c.Code, Args: c.Args}
 	switch {
 	case c.Code != "" && c.Program != "":
-		return req, problem.New(problem.Invalid, "usage", "give a file or -c, not both").WithHint("what is meant for the program comes after --")
+		return req, problem.New(problem.Usage, "give a file or -c, not both").WithHint("what is meant for the program comes after --")
 	case c.Code != "":
 		return req, nil
 	case c.Program == "":
-		return req, problem.New(problem.Invalid, "usage", "there is nothing to run").WithHint("give a file, - for standard input, or -c CODE; see `cove run --help`")
+		return req, problem.New(problem.Usage, "there is nothing to run").WithHint("give a file, - for standard input, or -c CODE; see `cove run --help`")
 	case c.Program == "-":
 		var text string
 		err := await(ctx, func() (err error) {
@@ -80,7 +80,7 @@ func (c *runCmd) request(ctx context.Context, p *Program) (kernel.Request, error
 		return req, err
 	}
 	if len(files) != 1 || files[0].host != c.Program {
-		return req, problem.New(problem.Invalid, "usage", c.Program+" is a folder; cove run takes one program").WithHint("put the folder into the workspace with -f")
+		return req, problem.New(problem.Usage, c.Program+" is a folder; cove run takes one program").WithHint("put the folder into the workspace with -f")
 	}
 	f, err := os.Open(c.Program)
 	if err != nil {
@@ -95,10 +95,10 @@ func (c *runCmd) request(ctx context.Context, p *Program) (kernel.Request, error
 func readBounded(r io.Reader, name string) (string, error) {
 	text, err := io.ReadAll(io.LimitReader(r, maxCode+1))
 	if err != nil {
-		return "", problem.New(problem.Invalid, "input_unreadable", name+" cannot be read").WithCause(err)
+		return "", problem.New(problem.InputUnreadable, name+" cannot be read").WithCause(err)
 	}
 	if len(text) > maxCode {
-		return "", problem.New(problem.Invalid, "code_too_big", name+" is longer than "+config.Size(maxCode).String()+", the most that cove runs as one program")
+		return "", problem.New(problem.CodeTooBig, name+" is longer than "+config.Size(maxCode).String()+", the most that cove runs as one program")
 	}
 	return string(text), nil
 }
@@ -113,7 +113,7 @@ func (c *runCmd) run(ctx context.Context, p *Program) (int, error) {
 		return 0, err
 	}
 	if c.Restart && c.Session == "" {
-		return 0, problem.New(problem.Invalid, "usage", "--restart is for sessions with a name").WithHint("add --session NAME; without one, the interpreter is new anyway")
+		return 0, problem.New(problem.Usage, "--restart is for sessions with a name").WithHint("add --session NAME; without one, the interpreter is new anyway")
 	}
 	i := p.interruptible(ctx)
 	defer i.stop()
@@ -330,7 +330,7 @@ func (v *runView) bundle(data kernel.Bundle, id string, update bool) error {
 // finish saves the files, says what happened and returns the exit code.
 func (v *runView) finish(i *interruption, b *bench) (int, error) {
 	if !v.ended {
-		return 0, problem.New(problem.Internal, "no_outcome", "the execution ended without an outcome")
+		return 0, problem.New(problem.NoOutcome, "the execution ended without an outcome")
 	}
 	figures := len(v.out.saved)
 	if v.done.Lost != kernel.LostSession {

@@ -27,7 +27,7 @@ func (s *standIn) Serve(soft, hard context.Context) error {
 	<-soft.Done()
 	if s.hard {
 		<-hard.Done()
-		return problem.New(problem.Canceled, "stopped", "it was stopped at once")
+		return problem.New(problem.Stopped, "it was stopped at once")
 	}
 	return nil
 }

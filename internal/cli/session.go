@@ -29,7 +29,7 @@ type sessionFlags struct {
 func (f sessionFlags) check(cfg config.Config) error {
 	if f.Session == "" {
 		if f.Undoable {
-			return problem.New(problem.Invalid, "usage", "--undoable is for sessions with a name").WithHint("add --session NAME")
+			return problem.New(problem.Usage, "--undoable is for sessions with a name").WithHint("add --session NAME")
 		}
 		return nil
 	}
@@ -37,7 +37,7 @@ func (f sessionFlags) check(cfg config.Config) error {
 		return err
 	}
 	if !cfg.Saves() {
-		return problem.New(problem.Invalid, "engine_cannot_save", "the engine "+cfg.Sandbox.Engine+" cannot save a session").
+		return problem.New(problem.EngineCannotSave, "the engine "+cfg.Sandbox.Engine+" cannot save a session").
 			WithHint("use --engine gvisor, or leave --session away")
 	}
 	return nil
@@ -391,7 +391,7 @@ func (c *sessionRm) run(ctx context.Context, p *Program) (int, error) {
 		return 0, err
 	}
 	if (len(c.Names) == 0) != c.All {
-		return 0, problem.New(problem.Invalid, "usage", "give the names of sessions, or --all").WithHint("`cove session ls` lists them")
+		return 0, problem.New(problem.Usage, "give the names of sessions, or --all").WithHint("`cove session ls` lists them")
 	}
 	names := c.Names
 	if c.All {

@@ -55,7 +55,7 @@ func (c *sessionResume) run(ctx context.Context, p *Program) (int, error) {
 		return 0, err
 	}
 	if c.For != nil && *c.For < 0 {
-		return 0, problem.New(problem.Invalid, "usage", "--for must not be below 0")
+		return 0, problem.New(problem.Usage, "--for must not be below 0")
 	}
 	if c.Check {
 		flags.trial = true

@@ -259,7 +259,7 @@ func (c *exportCmd) run(ctx context.Context, p *Program) (int, error) {
 	}
 	write := map[string]func(io.Writer, notebook.Document) error{"ipynb": notebook.WriteIPYNB, "md": notebook.WriteMarkdown, "py": notebook.WritePython}[format]
 	if write == nil {
-		return 0, problem.New(problem.Invalid, "usage", "the ending of "+oneLine(c.Out)+" says no format that cove writes").WithHint("add --format ipynb, md or py")
+		return 0, problem.New(problem.Usage, "the ending of "+oneLine(c.Out)+" says no format that cove writes").WithHint("add --format ipynb, md or py")
 	}
 	return 0, p.withPast(ctx, c.serverFlags, func(from past) error {
 		d, err := c.document(ctx, from)
@@ -288,7 +288,7 @@ func (c *exportCmd) document(ctx context.Context, from past) (notebook.Document,
 	d, err := found.document(ctx, from)
 	d.Python = found.conversation.Metadata[metaPython]
 	if err == nil && found.execution == nil && len(d.Turns) == 0 {
-		err = problem.New(problem.Invalid, "conversation_empty", "the conversation has no turns yet")
+		err = problem.New(problem.ConversationEmpty, "the conversation has no turns yet")
 	}
 	return d, err
 }

@@ -144,7 +144,7 @@ func continued(ctx context.Context, from past, id string) (*goingOn, error) {
 		return nil, err
 	}
 	if found.execution != nil {
-		return nil, problem.New(problem.Invalid, "usage", "an execution is no conversation").WithHint("`cove history` lists conversations")
+		return nil, problem.New(problem.Usage, "an execution is no conversation").WithHint("`cove history` lists conversations")
 	}
 	g := &goingOn{conversation: found.conversation}
 	if n := len(found.turns); n > 0 {

@@ -42,7 +42,7 @@ func (f talkFlags) settings(p *Program) (config.Config, error) {
 	}
 	f.install(&cfg)
 	if f.MaxSteps < 1 {
-		return cfg, problem.New(problem.Invalid, "usage", "--max-steps must be at least 1")
+		return cfg, problem.New(problem.Usage, "--max-steps must be at least 1")
 	}
 	cfg.Turn.MaxSteps, cfg.Store.History = f.MaxSteps, cfg.Store.History && !f.NoHistory
 	return cfg, f.check(cfg)
@@ -55,7 +55,7 @@ func (c *askCmd) question() (goOnWith string, words []string, err error) {
 	}
 	id := c.Prompt[0]
 	if !ident.Valid(ident.Conversation, id) && !ident.Valid(ident.Turn, id) {
-		return "", nil, problem.New(problem.Invalid, "id_invalid", id+" is not the id of a conversation").WithHint("`cove history` lists conversations")
+		return "", nil, problem.New(problem.IDInvalid, id+" is not the id of a conversation").WithHint("`cove history` lists conversations")
 	}
 	return id, c.Prompt[1:], nil
 }

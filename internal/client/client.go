@@ -44,7 +44,7 @@ func New(base, key string) *Client {
 	c := &Client{key: strings.TrimSpace(key)}
 	u, err := url.Parse(strings.TrimRight(strings.TrimSpace(base), "/"))
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil {
-		c.bad = problem.New(problem.Invalid, "server_address", "this is not the address of a server").WithHint("write it like http://localhost:8700")
+		c.bad = problem.New(problem.ServerAddress, "this is not the address of a server").WithHint("write it like http://localhost:8700")
 		u = &url.URL{}
 	}
 	u.RawQuery, u.Fragment = "", ""
@@ -148,7 +148,7 @@ func (c *Client) request(ctx context.Context, q call, text []byte) (*http.Reques
 	}
 	r, err := http.NewRequestWithContext(ctx, q.method, address, body)
 	if err != nil {
-		return nil, problem.New(problem.Invalid, "server_address", "this cannot be asked of a server").WithCause(err)
+		return nil, problem.New(problem.ServerAddress, "this cannot be asked of a server").WithCause(err)
 	}
 	h := map[string]string{"Authorization": "Bearer " + c.key, "Accept": q.accept, "Content-Type": q.kind, "Idempotency-Key": q.once}
 	if c.key == "" {
@@ -180,10 +180,10 @@ func (c *Client) unreachable(ctx context.Context, err error) error {
 		err = u.Err
 	}
 	if _, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
-		return problem.New(problem.Denied, "server_untrusted", "the certificate of the server at "+c.host+" is not trusted").
+		return problem.New(problem.ServerUntrusted, "the certificate of the server at "+c.host+" is not trusted").
 			WithHint("where it is the server's own certificate, SSL_CERT_FILE=/path/to/cert.pem has it trusted").WithCause(err)
 	}
-	return problem.New(problem.Unavailable, "server_unreachable", "the server at "+c.host+" does not answer").
+	return problem.New(problem.ServerUnreachable, "the server at "+c.host+" does not answer").
 		WithHint("see whether it runs, and whether the address is right").WithCause(err)
 }
 
@@ -211,10 +211,10 @@ func (c *Client) problemOf(answer *http.Response) error {
 	var p api.Problem
 	text, err := io.ReadAll(io.LimitReader(answer.Body, 1<<20))
 	if err != nil || kind != "application/problem+json" || json.Unmarshal(text, &p) != nil || p.Code == "" || p.Kind == "" {
-		return problem.New(problem.Unavailable, "server_unexpected", fmt.Sprintf("what answers at %s (status %d) is not a cove server", c.host, answer.StatusCode)).
+		return problem.New(problem.ServerUnexpected, fmt.Sprintf("what answers at %s (status %d) is not a cove server", c.host, answer.StatusCode)).
 			WithHint("see whether the address is right, http:// or https:// included, and what stands before the server")
 	}
-	out := problem.New(p.Kind, p.Code, p.Detail)
+	out := problem.Received(p.Kind, p.Code, p.Detail)
 	if p.Hint != "" {
 		out = out.WithHint(p.Hint)
 	}
@@ -240,7 +240,7 @@ func (c *Client) ask(ctx context.Context, q call, out any) error {
 		return c.unreachable(ctx, err)
 	}
 	if err := json.Unmarshal(text, out); err != nil {
-		return problem.New(problem.Unavailable, "server_unexpected", "the server's answer cannot be read").WithCause(err)
+		return problem.New(problem.ServerUnexpected, "the server's answer cannot be read").WithCause(err)
 	}
 	return nil
 }

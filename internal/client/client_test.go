@@ -54,7 +54,7 @@ func (h *fakeHub) CreateSession(_ context.Context, _ auth.Principal, n hub.NewSe
 
 func (h *fakeHub) Session(_ context.Context, _ auth.Principal, id string) (hub.Session, error) {
 	if id != session {
-		return hub.Session{}, problem.New(problem.NotFound, "session_not_found", "there is no such session").WithHint("list them")
+		return hub.Session{}, problem.New(problem.SessionNotFound, "there is no such session").WithHint("list them")
 	}
 	return hub.Session{ID: id}, nil
 }
@@ -84,7 +84,7 @@ func (h *fakeHub) StartExecution(_ context.Context, _ auth.Principal, n hub.NewE
 
 func (h *fakeHub) Follow(_ context.Context, _ auth.Principal, id string, after int64) (hub.Follower[json.RawMessage], error) {
 	if id != execution {
-		return nil, problem.New(problem.NotFound, "execution_not_found", "there is no such execution")
+		return nil, problem.New(problem.ExecutionNotFound, "there is no such execution")
 	}
 	return hubtest.Events(func(yield func(hub.Numbered[hub.Event], error) bool) {
 		for _, n := range h.events {
@@ -118,7 +118,7 @@ func (h *fakeHub) FollowTurn(_ context.Context, _ auth.Principal, _ string, afte
 
 func (h *fakeHub) Install(_ context.Context, _ auth.Principal, _ string, requirements []string, told func(install.Progress)) (install.Provision, error) {
 	if requirements[0] == "bad" {
-		return install.Provision{}, problem.New(problem.NotFound, "package_unknown", "there is no such package")
+		return install.Provision{}, problem.New(problem.PackageUnknown, "there is no such package")
 	}
 	told(install.Progress{Phase: "download"})
 	return install.Provision{Installed: []install.Package{{Name: requirements[0], Version: "1"}}}, nil
@@ -165,7 +165,7 @@ func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if r.Header.Get("Authorization") != "Bearer "+key {
-		api.Refuse(w, r, problem.New(problem.Denied, "unauthenticated", "the key is not right"))
+		api.Refuse(w, r, problem.New(problem.Unauthenticated, "the key is not right"))
 		return
 	}
 	f.next.ServeHTTP(w, r.WithContext(auth.With(r.Context(), auth.Local())))
@@ -327,7 +327,7 @@ func TestAsk(t *testing.T) {
 			t.Errorf("%q %v", got, err)
 		}
 	}
-	h.answer = problem.New(problem.Denied, "model_auth", "the model's key is not right").WithHint("set it")
+	h.answer = problem.New(problem.ModelAuth, "the model's key is not right").WithHint("set it")
 	if _, err := ask(""); problem.Of(err).Code != "model_auth" || problem.Of(err).Hint != "set it" || problem.Of(err).Kind != problem.Denied {
 		t.Errorf("%v", err)
 	}
@@ -407,7 +407,7 @@ func TestOnlyWhatMayBeRepeatedIs(t *testing.T) {
 			panic(http.ErrAbortHandler)
 		}
 		w.Header().Set("Retry-After", "0")
-		api.Refuse(w, r, problem.New(problem.Unavailable, "database_unavailable", "the database is down"))
+		api.Refuse(w, r, problem.New(problem.DatabaseUnavailable, "the database is down"))
 		w.Header().Del("Retry-After")
 		return true
 	}

@@ -64,7 +64,7 @@ func TestConnectionsAreUsedAgain(t *testing.T) {
 		if _, err := c.Download(t.Context(), session, "a", io.Discard); err != nil {
 			t.Error(err)
 		}
-		h.answer = problem.New(problem.Denied, "model_auth", "the model's key is not right")
+		h.answer = problem.New(problem.ModelAuth, "the model's key is not right")
 		_, events, err := c.Ask(t.Context(), "", api.NewTurn{Prompt: "?"})
 		if err != nil {
 			t.Fatal(err)

@@ -71,7 +71,7 @@ func (s *stream) next() (sse.Event, error) {
 	for {
 		e, err := s.events.Next()
 		if errors.Is(err, sse.ErrTooLarge) {
-			err = problem.New(problem.Unavailable, "server_unexpected", "the server sent an event that is too large").WithCause(err)
+			err = problem.New(problem.ServerUnexpected, "the server sent an event that is too large").WithCause(err)
 		}
 		if err != nil || e.Name != "" {
 			return e, err
@@ -111,7 +111,7 @@ func follow[E any](ctx context.Context, c *Client, path string, after int64, fir
 			if tried++; f.at > before {
 				tried = 0
 			} else if errors.Is(err, errEnded) && tried > 1 {
-				err = problem.New(problem.Unavailable, "stream_ended", "the server has no more events of this, and no end of it").WithHint("look at its state")
+				err = problem.New(problem.StreamEnded, "the server has no more events of this, and no end of it").WithHint("look at its state")
 			}
 			if final(err) || tried >= patience {
 				yield(none, err)
@@ -138,7 +138,7 @@ func final(err error) bool {
 		return false // the connection
 	}
 	switch p.Code {
-	case "server_unreachable", "draining", "database_unavailable", "stream_cut":
+	case string(problem.ServerUnreachable), string(problem.Draining), string(problem.DatabaseUnavailable), string(problem.StreamCut):
 		return false
 	}
 	return p.Kind != problem.Exhausted
@@ -184,7 +184,7 @@ func (f *follower[E]) one(m sse.Event) error {
 		if p, ok := transcript.ParseFailure(m.Data); ok {
 			return p
 		}
-		return problem.New(problem.Unavailable, "server_unexpected", "the server sent a failure that cannot be read")
+		return problem.New(problem.ServerUnexpected, "the server sent a failure that cannot be read")
 	case "gap":
 		var g Gap
 		_ = json.Unmarshal(m.Data, &g)
@@ -226,7 +226,7 @@ func begin[T any](ctx context.Context, c *Client, path, name string, body any) (
 	}
 	if err != nil {
 		s.close()
-		return thing, nil, problem.New(problem.Unavailable, "server_unexpected", "the server's answer cannot be read").WithCause(err)
+		return thing, nil, problem.New(problem.ServerUnexpected, "the server's answer cannot be read").WithCause(err)
 	}
 	return thing, s, nil
 }

@@ -64,7 +64,7 @@ func (c *Config) readEnv(getenv func(string) string) error {
 			continue
 		}
 		if err := set(f.value, text); err != nil {
-			all = errors.Join(all, problem.New(problem.Invalid, "config_invalid", "the variable "+name+" has a value that does not fit").WithCause(err))
+			all = errors.Join(all, problem.New(problem.ConfigInvalid, "the variable "+name+" has a value that does not fit").WithCause(err))
 		}
 	}
 	return all

@@ -21,7 +21,7 @@ func (c *Config) readFile(required bool) error {
 		return nil
 	}
 	if err != nil {
-		return problem.New(problem.Invalid, "config_unreadable", "cannot read the config file "+c.File).WithCause(err)
+		return problem.New(problem.ConfigUnreadable, "cannot read the config file "+c.File).WithCause(err)
 	}
 	c.Found = true
 	next := *c
@@ -35,7 +35,7 @@ func (c *Config) readFile(required bool) error {
 // decode reads settings by their keys in tables, and by those at the top that files had before there were tables.
 func (c *Config) decode(text string) error {
 	mistake := func(err error) error {
-		return problem.New(problem.Invalid, "config_invalid", "the config file "+c.File+" has a mistake").WithCause(err).
+		return problem.New(problem.ConfigInvalid, "the config file "+c.File+" has a mistake").WithCause(err).
 			WithHint("run `cove config` to see every setting and what it takes")
 	}
 	var top map[string]toml.Primitive
@@ -49,7 +49,7 @@ func (c *Config) decode(text string) error {
 			continue
 		}
 		if meta.IsDefined(f.path()...) {
-			return problem.New(problem.Invalid, "config_invalid", fmt.Sprintf("the config file %s sets %s and %s, which are the same setting", c.File, flat, f.key())).
+			return problem.New(problem.ConfigInvalid, fmt.Sprintf("the config file %s sets %s and %s, which are the same setting", c.File, flat, f.key())).
 				WithHint("keep " + f.key() + " and remove " + flat)
 		}
 		if err := meta.PrimitiveDecode(top[flat], f.value.Addr().Interface()); err != nil {
@@ -75,7 +75,7 @@ func (c *Config) decode(text string) error {
 		unknown = append(unknown, key.String())
 	}
 	if len(unknown) > 0 {
-		return problem.New(problem.Invalid, "config_unknown_key",
+		return problem.New(problem.ConfigUnknownKey,
 			fmt.Sprintf("the config file %s has a setting that cove does not know: %s", c.File, unknown[0])).
 			WithHint("run `cove config` to see every setting")
 	}

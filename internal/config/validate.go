@@ -30,7 +30,7 @@ func (c Config) Validate() error {
 	return nil
 }
 
-func bad(name, why string) error { return problem.New(problem.Invalid, "config_invalid", name+" "+why) }
+func bad(name, why string) error { return problem.New(problem.ConfigInvalid, name+" "+why) }
 
 func (f Folders) validate() error {
 	switch {

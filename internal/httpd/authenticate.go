@@ -41,7 +41,7 @@ func (s *Server) caller(r *http.Request) (auth.Principal, error) {
 	ip := noteOf(r).ip
 	text, ok := keyText(r)
 	if !ok || text == "" {
-		return auth.Principal{}, problem.New(problem.Denied, "unauthenticated", "a key is needed").
+		return auth.Principal{}, problem.New(problem.Unauthenticated, "a key is needed").
 			WithHint("send Authorization: Bearer cove_...; cove key create makes a key")
 	}
 	wait := s.logins.wait(ip)
@@ -56,7 +56,7 @@ func (s *Server) caller(r *http.Request) (auth.Principal, error) {
 	if problem.Is(err, problem.Denied) {
 		s.logins.failed(ip)
 		if wait > 0 {
-			err = problem.New(problem.Exhausted, "too_many_failed_logins", "too many wrong keys came from this address").WithCause(after(wait))
+			err = problem.New(problem.TooManyFailedLogins, "too many wrong keys came from this address").WithCause(after(wait))
 		}
 	}
 	return who, err
@@ -151,7 +151,7 @@ func (l *logins) enter(ctx context.Context, patience time.Duration) (leave func(
 	case l.places <- struct{}{}:
 		return func() { <-l.places }, nil
 	case <-ctx.Done():
-		return nil, problem.New(problem.Unavailable, "overloaded", "too many wrong keys come from this address to look at this one in time").WithHint("try again in a moment")
+		return nil, problem.New(problem.Overloaded, "too many wrong keys come from this address to look at this one in time").WithHint("try again in a moment")
 	}
 }
 

@@ -26,9 +26,9 @@ func (s *Server) bodies(next http.Handler) http.Handler {
 			defer share.Release()
 			r = r.WithContext(intake.With(r.Context(), share))
 		}
-		limit, long := s.o.Limits.Body, problem.New(problem.Invalid, "request_too_large", "the request is too long")
+		limit, long := s.o.Limits.Body, problem.New(problem.RequestTooLarge, "the request is too long")
 		if noteOf(r).asked.Large {
-			limit, long = s.o.Limits.Upload, problem.New(problem.Exhausted, "file_too_large", "the file is larger than the server takes").WithHint("upload it in parts")
+			limit, long = s.o.Limits.Upload, problem.New(problem.FileTooLarge, "the file is larger than the server takes").WithHint("upload it in parts")
 		}
 		if r.ContentLength > limit {
 			w.Header().Set("Connection", "close")
@@ -55,9 +55,9 @@ func (s *Server) readShort(w http.ResponseWriter, r *http.Request) bool {
 	}
 	w.Header().Set("Connection", "close")
 	if errors.Is(err, os.ErrDeadlineExceeded) {
-		s.refuse(w, r, problem.New(problem.Timeout, "request_timeout", "the request did not arrive in time"))
+		s.refuse(w, r, problem.New(problem.RequestTimeout, "the request did not arrive in time"))
 	} else {
-		s.refuse(w, r, problem.New(problem.Invalid, "request_incomplete", "the request did not arrive whole"))
+		s.refuse(w, r, problem.New(problem.RequestIncomplete, "the request did not arrive whole"))
 	}
 	return false
 }

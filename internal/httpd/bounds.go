@@ -60,7 +60,7 @@ func (l Limits) check() error {
 		{"Idle", l.Idle > 0, "above 0"}, {"Stall", l.Stall > 0, "above 0"}, {"Speed", l.Speed > 0, "above 0"}, {"Grace", l.Grace > 0, "above 0"},
 	} {
 		if !limit.holds {
-			return problem.New(problem.Invalid, "config_invalid", "the front door's limit "+limit.name+" must be "+limit.rule)
+			return problem.New(problem.ConfigInvalid, "the front door's limit "+limit.name+" must be "+limit.rule)
 		}
 	}
 	return nil

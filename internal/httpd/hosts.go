@@ -16,7 +16,7 @@ import (
 func (s *Server) hosts(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !s.goesBy(r) {
-			s.refuse(w, r, problem.New(problem.Denied, "misdirected", "this server does not go by that name").
+			s.refuse(w, r, problem.New(problem.Misdirected, "this server does not go by that name").
 				WithHint("call it localhost, or have it started with --allow-host"))
 			return
 		}
@@ -63,7 +63,7 @@ func protection(origins []string) (*http.CrossOriginProtection, error) {
 	p := http.NewCrossOriginProtection()
 	for _, o := range origins {
 		if err := p.AddTrustedOrigin(o); err != nil {
-			return nil, problem.New(problem.Invalid, "origin_invalid", "an allowed origin is not right: "+o).WithCause(err).
+			return nil, problem.New(problem.OriginInvalid, "an allowed origin is not right: "+o).WithCause(err).
 				WithHint("write it as https://app.example.com, without a path")
 		}
 	}
@@ -107,7 +107,7 @@ func (s *Server) crossOrigin(next http.Handler) http.Handler {
 		}
 		// The check lets whatever reads pass; a connection that a page upgrades reads and writes.
 		if err := s.origins.Check(r); err != nil || upgrades(r) && !s.samePage(r, origin) {
-			s.refuse(w, r, problem.New(problem.Denied, "cross_origin", "this web page may not call the server").
+			s.refuse(w, r, problem.New(problem.CrossOrigin, "this web page may not call the server").
 				WithHint("have the server started with --allow-origin"))
 			return
 		}

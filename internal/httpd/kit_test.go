@@ -29,9 +29,9 @@ func (a accounts) Authenticate(_ context.Context, text string) (auth.Principal, 
 	case ok:
 		return who, nil
 	case text == "broken":
-		return auth.Principal{}, problem.New(problem.Unavailable, "database_unavailable", "the database is down")
+		return auth.Principal{}, problem.New(problem.DatabaseUnavailable, "the database is down")
 	}
-	return auth.Principal{}, problem.New(problem.Denied, "unauthenticated", "the key is not right")
+	return auth.Principal{}, problem.New(problem.Unauthenticated, "the key is not right")
 }
 
 const (

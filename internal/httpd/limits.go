@@ -50,7 +50,7 @@ func (s *Server) rate(who auth.Principal, h http.Header) *problem.Error {
 			tell(h, side.rates.burst, left, wait)
 		}
 		if wait > 0 {
-			return problem.New(problem.Exhausted, "rate_limited", "this "+side.whose+" sends too many requests").WithCause(after(wait))
+			return problem.New(problem.RateLimited, "this "+side.whose+" sends too many requests").WithCause(after(wait))
 		}
 	}
 	return nil
@@ -172,7 +172,7 @@ func (o *room) taken() int { return len(o.places) }
 // enter returns what leaves the room again.
 func (o *room) enter(ctx context.Context, project, key string) (leave func(), err error) {
 	if whose := o.hold(project, key); whose != "" {
-		return nil, problem.New(problem.Exhausted, "too_many_requests", "the "+whose+" has as many requests running as it may").
+		return nil, problem.New(problem.TooManyRequests, "the "+whose+" has as many requests running as it may").
 			WithHint("end some, such as streams that are not read any more")
 	}
 	if err := o.place(ctx); err != nil {
@@ -191,7 +191,7 @@ func (o *room) place(ctx context.Context) error {
 		return nil
 	default:
 	}
-	full := problem.New(problem.Unavailable, "overloaded", "the server has as much to do as it can")
+	full := problem.New(problem.Overloaded, "the server has as much to do as it can")
 	// More waiters than places would not get one in time.
 	if o.waiting.Add(1) > int64(cap(o.places)) {
 		o.waiting.Add(-1)
@@ -206,7 +206,7 @@ func (o *room) place(ctx context.Context) error {
 	case <-patience.C:
 		return full
 	case <-ctx.Done():
-		return problem.New(problem.Canceled, "canceled", "the request was given up")
+		return problem.New(problem.GivenUp, "the request was given up")
 	}
 }
 

@@ -65,7 +65,7 @@ func (s *Server) listenAll(ctx context.Context) error {
 		}
 		if _, unix := l.Addr().(*net.UnixAddr); !unix && !loopback(l.Addr()) {
 			_ = l.Close()
-			return problem.New(problem.Invalid, "debug_not_local", "the debug listener shows memory and would be open to others").
+			return problem.New(problem.DebugNotLocal, "the debug listener shows memory and would be open to others").
 				WithHint("use an address of this machine alone, as 127.0.0.1:6060")
 		}
 		s.add(l, debugOnly(), nil)
@@ -137,7 +137,7 @@ func listenProblem(address string, err error) error {
 	case err == nil:
 		return nil
 	case errors.Is(err, syscall.EADDRINUSE):
-		return problem.New(problem.Unavailable, "address_in_use", "something else listens on "+address).
+		return problem.New(problem.AddressInUse, "something else listens on "+address).
 			WithHint("stop it, or choose another address with --listen").WithCause(err)
 	}
 	hint := "an address is HOST:PORT, :PORT or unix:/PATH"
@@ -147,7 +147,7 @@ func listenProblem(address string, err error) error {
 	case errors.Is(err, syscall.EADDRNOTAVAIL):
 		hint = "this machine has no such address; :8700 stands for all that it has"
 	}
-	return problem.New(problem.Invalid, "address_invalid", "cannot listen on "+address).WithHint(hint).WithCause(err)
+	return problem.New(problem.AddressInvalid, "cannot listen on "+address).WithHint(hint).WithCause(err)
 }
 
 // tlsConfig returns nil where there is to be no TLS.
@@ -157,7 +157,7 @@ func (s *Server) tlsConfig() (*tls.Config, error) {
 	}
 	c := &certificate{cert: s.o.Cert, key: s.o.Key}
 	if _, err := c.get(nil); err != nil {
-		return nil, problem.New(problem.Invalid, "tls_invalid", "the certificate and its key cannot be used").WithCause(err)
+		return nil, problem.New(problem.TLSInvalid, "the certificate and its key cannot be used").WithCause(err)
 	}
 	return &tls.Config{GetCertificate: c.get, MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"}}, nil
 }

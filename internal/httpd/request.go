@@ -72,7 +72,7 @@ func (s *Server) recovering(next http.Handler) http.Handler {
 			if out.status != 0 {
 				panic(http.ErrAbortHandler) // half an answer must not look like a whole one
 			}
-			s.refuse(out, r, problem.New(problem.Internal, "internal", "the server failed; it was logged"))
+			s.refuse(out, r, problem.New(problem.Fault, "the server failed; it was logged"))
 		}()
 		next.ServeHTTP(out, r)
 	})

@@ -124,7 +124,7 @@ func (s *Server) surfaces(w http.ResponseWriter, r *http.Request) {
 func (s *Server) plainly(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if p := strings.TrimSuffix(r.URL.EscapedPath(), "/"); p != "" && path.Clean(p) != p {
-			s.refuse(w, r, problem.New(problem.NotFound, "route_not_found", "there is nothing at this address").
+			s.refuse(w, r, problem.New(problem.RouteNotFound, "there is nothing at this address").
 				WithHint("write it without empty parts (//) and without . and .."))
 			return
 		}
@@ -177,7 +177,7 @@ func (s *Server) isReady(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case err == nil:
 		state(w, http.StatusOK, "ok")
-	case problem.Of(err).Code == "draining":
+	case problem.Has(err, problem.Draining):
 		state(w, http.StatusServiceUnavailable, "draining")
 	default:
 		state(w, http.StatusServiceUnavailable, "unavailable") // why is in the log, not for everybody
@@ -224,7 +224,7 @@ func (c *readiness) ask(ctx context.Context, ready func(context.Context) error) 
 func (s *Server) metrics(w http.ResponseWriter, r *http.Request) {
 	who, _ := auth.From(r.Context())
 	if err := who.Require(auth.UsageRead); err != nil || !who.Admin {
-		s.refuse(w, r, problem.New(problem.Denied, "forbidden", "the metrics are for admins of the server").
+		s.refuse(w, r, problem.New(problem.Forbidden, "the metrics are for admins of the server").
 			WithHint("or have them served on a listener of their own: the setting serve.metrics_listen, or COVE_METRICS_LISTEN"))
 		return
 	}
@@ -233,9 +233,9 @@ func (s *Server) metrics(w http.ResponseWriter, r *http.Request) {
 
 func (s *Server) onlyGet(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Allow", "GET, HEAD")
-	s.refuse(w, r, problem.New(problem.Invalid, "method_not_allowed", "this address can only be read").WithHint("it knows GET, HEAD"))
+	s.refuse(w, r, problem.New(problem.MethodNotAllowed, "this address can only be read").WithHint("it knows GET, HEAD"))
 }
 
 func (s *Server) notFound(w http.ResponseWriter, r *http.Request) {
-	s.refuse(w, r, problem.New(problem.NotFound, "route_not_found", "there is nothing at this address").WithHint("GET / says where things are"))
+	s.refuse(w, r, problem.New(problem.RouteNotFound, "there is nothing at this address").WithHint("GET / says where things are"))
 }

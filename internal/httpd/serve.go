@@ -45,7 +45,7 @@ func (s *Server) Serve(ctx context.Context) error {
 			if errors.Is(err, http.ErrServerClosed) {
 				return nil
 			}
-			return problem.New(problem.Unavailable, "listener_failed", "the server cannot take connections any more").WithCause(err)
+			return problem.New(problem.ListenerFailed, "the server cannot take connections any more").WithCause(err)
 		})
 	}
 	group.Go(func() error {
@@ -76,7 +76,7 @@ func (s *Server) stop(end context.CancelCauseFunc) {
 }
 
 func stopping() error {
-	return problem.New(problem.Unavailable, "draining", "the server is stopping").WithHint("come again in a moment")
+	return problem.New(problem.Draining, "the server is stopping").WithHint("come again in a moment")
 }
 
 // shutdown closes the listeners and says whether everything that ran has ended in time, also on connections that were upgraded.

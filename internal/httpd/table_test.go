@@ -36,7 +36,7 @@ func (mute) Name() string                     { return "test/mute" }
 func (mute) Capabilities() model.Capabilities { return model.Capabilities{Tools: true} }
 func (mute) Stream(context.Context, model.Request) iter.Seq2[model.Part, error] {
 	return func(yield func(model.Part, error) bool) {
-		yield(nil, problem.New(problem.Unavailable, "model_unavailable", "no model in this test"))
+		yield(nil, problem.New(problem.ModelUnavailable, "no model in this test"))
 	}
 }
 
@@ -64,7 +64,7 @@ func newWhole(t *testing.T) *whole {
 		Limits: hub.DefaultLimits(), Turns: interpreter.DefaultLimits(),
 		Store: db, Audit: db, Models: models{}, Contents: t.TempDir(), Sessions: named.Store{Dir: t.TempDir()},
 		Prepare: func(context.Context, named.Base) (*named.Ground, error) {
-			return nil, problem.New(problem.Unavailable, "gvisor_unusable", "no sandbox in this test")
+			return nil, problem.Received(problem.Unavailable, "gvisor_unusable", "no sandbox in this test")
 		},
 	})
 	must(t, err)

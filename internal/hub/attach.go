@@ -44,7 +44,7 @@ func (h *Hub) AttachSession(ctx context.Context, who auth.Principal, a Attachmen
 	case h.draining:
 		return Session{}, drained()
 	case h.seats[row.ID] != nil:
-		return Session{}, problem.New(problem.Internal, "session_attached", "the session is in memory already")
+		return Session{}, problem.New(problem.SessionAttached, "the session is in memory already")
 	}
 	h.seats[row.ID] = s
 	return row, nil
@@ -94,7 +94,7 @@ func (h *Hub) DetachSession(ctx context.Context, who auth.Principal, id string, 
 		case <-freed:
 		case <-ctx.Done():
 			end()
-			return problem.New(problem.Timeout, "session_busy", "the session is in use").WithCause(context.Cause(ctx))
+			return problem.New(problem.SessionBusy, "the session is in use").WithCause(context.Cause(ctx))
 		}
 		h.mu.Lock()
 	}

@@ -181,14 +181,14 @@ func (c *contents) open(hash string) (*os.File, error) {
 }
 
 func missing(hash string) error {
-	return problem.New(problem.Internal, "content_missing", "the content of the file is not in the server's data folder").WithCause(errors.New("content " + hash))
+	return problem.New(problem.ContentMissing, "the content of the file is not in the server's data folder").WithCause(errors.New("content " + hash))
 }
 
 func (c *contents) unwritable(err error) error {
 	if errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) {
-		return problem.New(problem.Exhausted, "disk_full", "there is no room left on the server's disk").WithCause(err).WithHint("the operator has to make room")
+		return problem.New(problem.DiskFull, "there is no room left on the server's disk").WithCause(err).WithHint("the operator has to make room")
 	}
-	return problem.New(problem.Unavailable, "files_unwritable", "the server cannot write to its folder of files").WithCause(err)
+	return problem.New(problem.FilesUnwritable, "the server cannot write to its folder of files").WithCause(err)
 }
 
 // remove removes contents that no record names any more. unused tells which these are.
@@ -262,7 +262,7 @@ func (b *limited) Read(p []byte) (int, error) {
 	if b.ctx.Err() != nil {
 		err = b.ctx.Err()
 	} else if int64(n) > b.left {
-		err = problem.New(problem.Exhausted, "file_too_large", "the file is larger than the server takes").WithHint("split it, or have the operator raise the limit")
+		err = problem.New(problem.FileTooLarge, "the file is larger than the server takes").WithHint("split it, or have the operator raise the limit")
 	}
 	b.left -= int64(n)
 	if err != nil && !errors.Is(err, io.EOF) {

@@ -47,7 +47,7 @@ func (h *Hub) CreateConversation(ctx context.Context, who auth.Principal, n NewC
 
 // check says what of a conversation's record is not as it may be.
 func (c Conversation) check() error {
-	invalid := func(message string) error { return problem.New(problem.Invalid, "conversation_invalid", message) }
+	invalid := func(message string) error { return problem.New(problem.ConversationInvalid, message) }
 	switch {
 	case len(c.Title) > longestName:
 		return invalid("the title is longer than 200 bytes")

@@ -174,7 +174,7 @@ func (p Page) orDefault() (Page, error) {
 		p.Limit = 20
 	}
 	if p.Limit < 1 || p.Limit > 100 {
-		return p, problem.New(problem.Invalid, "page_limit", "a page has 1 to 100 entries")
+		return p, problem.New(problem.PageLimit, "a page has 1 to 100 entries")
 	}
 	return p, nil
 }
@@ -194,7 +194,7 @@ func (h *Hub) InterruptExecution(ctx context.Context, who auth.Principal, id str
 		e, err = h.o.Store.Execution(ctx, who.Project, id)
 	}
 	if err == nil && !e.State.Final() {
-		err = h.runsElsewhere(ctx, "execution_elsewhere", "execution", e.Owner)
+		err = h.runsElsewhere(ctx, problem.ExecutionElsewhere, "execution", e.Owner)
 	}
 	h.audit(ctx, who, "execution.interrupt", id, "", err)
 	return e, err

@@ -55,7 +55,7 @@ func (h *Hub) addFile(ctx context.Context, who auth.Principal, n NewFile, r io.R
 		return File{}, err
 	}
 	if n.Life < 0 || len(n.Purpose) > longestPurpose || strings.ContainsFunc(n.Purpose, func(r rune) bool { return !unicode.IsGraphic(r) }) {
-		return File{}, problem.New(problem.Invalid, "invalid_request", "a file's purpose is a short word, and its life is not negative")
+		return File{}, problem.New(problem.InvalidRequest, "a file's purpose is a short word, and its life is not negative")
 	}
 	if err := h.mayStore(ctx, who.Project, who.Key, 0); err != nil {
 		return File{}, err
@@ -140,7 +140,7 @@ func (h *Hub) File(ctx context.Context, who auth.Principal, id string) (File, er
 func (h *Hub) file(ctx context.Context, who auth.Principal, id string) (File, error) {
 	f, err := h.o.Store.File(ctx, who.Project, id)
 	if err == nil && h.over(f) {
-		err = problem.New(problem.NotFound, "file_not_found", "the file has expired")
+		err = problem.New(problem.FileNotFound, "the file has expired")
 	}
 	if err != nil {
 		return File{}, err
@@ -181,7 +181,7 @@ func (h *Hub) OpenFile(ctx context.Context, who auth.Principal, id string) (File
 func (h *Hub) content(ctx context.Context, f File) (*os.File, error) {
 	content, err := h.contents.open(f.SHA256)
 	if err != nil && f.Home != "" && f.Home != h.home() {
-		return nil, h.elsewhere(ctx, "file_elsewhere", "file", f.Home)
+		return nil, h.elsewhere(ctx, problem.FileElsewhere, "file", f.Home)
 	}
 	return content, err
 }
@@ -278,16 +278,16 @@ func (h *Hub) Install(ctx context.Context, who auth.Principal, session string, r
 
 func parsed(requirements []string) ([]require.Requirement, error) {
 	if n := len(requirements); n == 0 || n > mostRequired {
-		return nil, problem.New(problem.Invalid, "package_name", fmt.Sprintf("ask for 1 to %d packages", mostRequired))
+		return nil, problem.New(problem.PackageName, fmt.Sprintf("ask for 1 to %d packages", mostRequired))
 	}
 	var wanted []require.Requirement
 	for _, text := range requirements {
 		if len(text) > longestRequired {
-			return nil, problem.New(problem.Invalid, "package_name", fmt.Sprintf("%.40q is too long for a requirement", text))
+			return nil, problem.New(problem.PackageName, fmt.Sprintf("%.40q is too long for a requirement", text))
 		}
 		r, err := require.Parse(text)
 		if err != nil {
-			return nil, problem.New(problem.Invalid, "package_name", fmt.Sprintf("%.80q is no requirement that can be installed: %v", text, err)).
+			return nil, problem.New(problem.PackageName, fmt.Sprintf("%.80q is no requirement that can be installed: %v", text, err)).
 				WithHint("write a package's name, and versions if need be, like polars or pandas>=2,<3")
 		}
 		wanted = append(wanted, r)
@@ -329,7 +329,7 @@ func (h *Hub) Usage(ctx context.Context, who auth.Principal, key, first, last st
 		since, err = time.Parse(time.DateOnly, first)
 	}
 	if err != nil || until.Sub(since) > longestUsage*24*time.Hour {
-		return nil, problem.New(problem.Invalid, "invalid_day", fmt.Sprintf("ask for at most %d days, written like 2026-11-21", longestUsage))
+		return nil, problem.New(problem.InvalidDay, fmt.Sprintf("ask for at most %d days, written like 2026-11-21", longestUsage))
 	}
 	return h.o.Store.Usage(ctx, who.Project, key, since.Format(time.DateOnly), until.Format(time.DateOnly))
 }

@@ -176,7 +176,7 @@ func TestUploadsThatFailLeaveNothing(t *testing.T) {
 		"is a byte too large": {t.Context(), strings.NewReader(strings.Repeat("x", 1001)), "file_too_large"},
 		"never ends":          {t.Context(), endless{}, "file_too_large"},
 		"is given up":         {canceled, io.MultiReader(strings.NewReader("begun"), calling{cancel}, endless{}), "internal"},
-		"tells a problem":     {t.Context(), broken{strings.NewReader("x"), problem.New(problem.Invalid, "body_unreadable", "x")}, "body_unreadable"},
+		"tells a problem":     {t.Context(), broken{strings.NewReader("x"), problem.Received(problem.Invalid, "body_unreadable", "x")}, "body_unreadable"},
 	} {
 		f, err := l.AddFile(c.ctx, who, hub.NewFile{Name: "x"}, c.from)
 		fails(t, err, c.want)

@@ -91,7 +91,7 @@ func (h *Hub) take(ctx context.Context, stream, execution string, after int64, e
 	h.mu.Unlock()
 	for {
 		if ctx.Err() != nil {
-			return nil, after, true, problem.New(problem.Canceled, "canceled", "nobody follows any more").WithCause(context.Cause(ctx))
+			return nil, after, true, problem.New(problem.GivenUp, "nobody follows any more").WithCause(context.Cause(ctx))
 		}
 		if l == nil {
 			events, over, err = h.takeStored(ctx, stream, execution, after, ended)
@@ -145,7 +145,7 @@ func (h *Hub) takeStored(ctx context.Context, stream, execution string, after in
 		select {
 		case <-time.After(elsewhereEvery):
 		case <-ctx.Done():
-			return nil, true, problem.New(problem.Canceled, "canceled", "nobody follows any more").WithCause(context.Cause(ctx))
+			return nil, true, problem.New(problem.GivenUp, "nobody follows any more").WithCause(context.Cause(ctx))
 		case <-h.ended.Done():
 			return nil, true, drained()
 		}

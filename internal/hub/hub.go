@@ -40,7 +40,7 @@ type Options struct {
 	Prepare  named.Prepare
 	Base     named.Base // what a new session is made of
 	Unsaved  bool       // its engine cannot save sessions
-	Contents    string     // folder of file contents, by hash
+	Contents string     // folder of file contents, by hash
 	Models   Models
 	Limits   Limits
 	Audit    audit.Log

@@ -132,7 +132,7 @@ func (h *Hub) correct(ctx context.Context, row Session) error {
 		return h.giveBack(ctx, row)
 	}
 	info, err := h.o.Sessions.Show(ctx, row.ID)
-	if err != nil && problem.Of(err).Code != "session_unknown" {
+	if err != nil && !problem.Has(err, problem.SessionUnknown) {
 		return err
 	}
 	if err == nil && info.State == named.Running {

@@ -53,7 +53,7 @@ func (h *Hub) RestartKernel(ctx context.Context, who auth.Principal, session, na
 func (h *Hub) StopKernel(ctx context.Context, who auth.Principal, session, name string) error {
 	err := who.Require(auth.SessionsWrite)
 	if err == nil && name == mainKernel {
-		err = problem.New(problem.Invalid, "kernel_main", "the main kernel cannot be stopped").WithHint("restart it, or delete the session")
+		err = problem.New(problem.KernelMain, "the main kernel cannot be stopped").WithHint("restart it, or delete the session")
 	}
 	if err == nil {
 		err = h.use(ctx, who, session, func(ctx context.Context, l Live) error {

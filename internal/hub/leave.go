@@ -191,7 +191,7 @@ func (h *Hub) pause(ctx context.Context, project, id string, then func() error) 
 			h.mu.Lock()
 			withdraw()
 			h.mu.Unlock()
-			return problem.New(problem.Timeout, "session_busy", "the session is in use").WithHint("wait until its code has ended, or interrupt it").WithCause(context.Cause(ctx))
+			return problem.New(problem.SessionBusy, "the session is in use").WithHint("wait until its code has ended, or interrupt it").WithCause(context.Cause(ctx))
 		}
 	}
 }
@@ -244,7 +244,7 @@ func (h *Hub) destroy(ctx context.Context, id string) error {
 	if err != nil {
 		return err
 	}
-	if err := h.o.Sessions.Remove(ctx, id, command); err != nil && problem.Of(err).Code != "session_unknown" {
+	if err := h.o.Sessions.Remove(ctx, id, command); err != nil && !problem.Has(err, problem.SessionUnknown) {
 		return withoutCommands(err)
 	}
 	return nil

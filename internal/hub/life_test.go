@@ -218,7 +218,7 @@ func TestASandboxThatDiesUnused(t *testing.T) {
 func TestASessionThatCannotStart(t *testing.T) {
 	t.Parallel()
 	l, who := newLife(t, nil), someone(auth.LocalProject)
-	l.toys.refuse = problem.New(problem.Unavailable, "engine_broken", "the engine is broken")
+	l.toys.refuse = problem.Received(problem.Unavailable, "engine_broken", "the engine is broken")
 	_, err := l.CreateSession(t.Context(), who, hub.NewSession{})
 	fails(t, err, "engine_broken")
 	l.toys.refuse = nil

@@ -61,7 +61,7 @@ func (l Limits) check() error {
 		{"Idle", l.Idle >= 0, "0 or more"}, {"Execution", l.Execution >= 0, "0 or more"},
 	} {
 		if !limit.holds {
-			return problem.New(problem.Invalid, "config_invalid", "the hub's limit "+limit.name+" must be "+limit.rule)
+			return problem.New(problem.ConfigInvalid, "the hub's limit "+limit.name+" must be "+limit.rule)
 		}
 	}
 	return nil

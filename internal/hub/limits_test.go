@@ -282,7 +282,7 @@ func (a *away) UpdateSession(ctx context.Context, project, id string, change fun
 }
 
 func unreachable() error {
-	return problem.New(problem.Unavailable, "database_unavailable", "the database does not answer")
+	return problem.New(problem.DatabaseUnavailable, "the database does not answer")
 }
 
 func (a *away) AddEvents(ctx context.Context, e []hub.StoredEvent) error {

@@ -75,11 +75,11 @@ func (h *Hub) endCause(session string) error {
 }
 
 func sessionGone() error {
-	return problem.New(problem.NotFound, "session_not_found", "there is no such session").WithHint("it may have been deleted, or have expired; make a new one")
+	return problem.New(problem.SessionNotFound, "there is no such session").WithHint("it may have been deleted, or have expired; make a new one")
 }
 
 func drained() error {
-	return problem.New(problem.Unavailable, "draining", "the server is about to stop").WithHint("try again in a moment")
+	return problem.New(problem.Draining, "the server is about to stop").WithHint("try again in a moment")
 }
 
 // use loads a session, from its snapshot where it is paused or lost, and keeps it in memory while f runs. The context of f ends when the session is
@@ -158,7 +158,7 @@ func (h *Hub) await(ctx context.Context, project, id string, try func() (*seat, 
 }
 
 func leftEarly(ctx context.Context) error {
-	return problem.New(problem.Canceled, "canceled", "the caller went away before the session was ready").WithCause(context.Cause(ctx))
+	return problem.New(problem.GivenUp, "the caller went away before the session was ready").WithCause(context.Cause(ctx))
 }
 
 // holdingKey marks the contexts of callers that have acquired a session.
@@ -382,7 +382,7 @@ func (h *Hub) open(ctx context.Context, s *seat, row Session) (err error) {
 	}
 	options := named.Options{Prepare: h.o.Prepare, Base: base, Memory: row.Memory, CPUs: row.CPUs, Command: command, Swept: true, Existing: !s.created}
 	name, err := h.o.Sessions.Open(ctx, s.id, options)
-	if err != nil && problem.Of(err).Code == "session_unknown" && !s.created {
+	if problem.Has(err, problem.SessionUnknown) && !s.created {
 		if err = h.noteVanished(ctx, s, row); err == nil {
 			options.Existing = false
 			name, err = h.o.Sessions.Open(ctx, s.id, options)
@@ -400,7 +400,7 @@ func (h *Hub) open(ctx context.Context, s *seat, row Session) (err error) {
 	}
 	if err != nil {
 		err = errors.Join(err, name.Discard(ctx))
-		if problem.Of(err).Code == "session_not_found" { // it was deleted meanwhile, and then made anew by Open
+		if problem.Has(err, problem.SessionNotFound) { // it was deleted meanwhile, and then made anew by Open
 			err = errors.Join(err, h.o.Sessions.Remove(ctx, s.id, command))
 		}
 		return err
@@ -423,11 +423,11 @@ func withoutCommands(err error) error {
 	}
 	c := *p
 	switch c.Hint = ""; c.Code {
-	case "session_broken", "snapshot_damaged", "snapshot_missing":
+	case string(problem.SessionBroken), string(problem.SnapshotDamaged), string(problem.SnapshotMissing):
 		c.Hint = "delete the session and make a new one"
-	case "snapshot_unfit":
+	case string(problem.SnapshotUnfit):
 		c.Hint = "nothing was lost; the server was changed since the session was saved, and the operator can have it opened by the cove that saved it"
-	case "disk_full":
+	case string(problem.DiskFull):
 		c.Hint = "nothing was lost; the operator has to make room on the server's disk"
 	}
 	return c.WithCause(p.Cause)

@@ -40,7 +40,7 @@ func (h *Hub) once(ctx context.Context, who auth.Principal, action, word, reques
 		return id, false, err
 	}
 	if len(word) > longestWord {
-		return "", false, problem.New(problem.Invalid, "idempotency_key", "the idempotency key is longer than 255 characters")
+		return "", false, problem.New(problem.IdempotencyKey, "the idempotency key is longer than 255 characters")
 	}
 	word = action + " " + who.User + " " + word
 	for {
@@ -55,7 +55,7 @@ func (h *Hub) once(ctx context.Context, who auth.Principal, action, word, reques
 		select {
 		case <-p.made:
 		case <-ctx.Done():
-			return "", false, problem.New(problem.Canceled, "canceled", "the caller went away").WithCause(context.Cause(ctx))
+			return "", false, problem.New(problem.GivenUp, "the caller went away").WithCause(context.Cause(ctx))
 		}
 		if p.err == nil {
 			return p.id, true, nil
@@ -64,7 +64,7 @@ func (h *Hub) once(ctx context.Context, who auth.Principal, action, word, reques
 }
 
 func misused() error {
-	return problem.New(problem.Invalid, "idempotency_mismatch", "this idempotency key was used for another request").WithHint("use a new key for every request")
+	return problem.New(problem.IdempotencyMismatch, "this idempotency key was used for another request").WithHint("use a new key for every request")
 }
 
 // promise returns what a word will stand for, and whether it is the caller's to make.

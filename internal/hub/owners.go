@@ -33,7 +33,7 @@ func (h *Hub) fenced() bool { return h.o.Owner != nil && closed(h.o.Owner.Lost()
 func (h *Hub) here(ctx context.Context, row Session) (abandoned bool, err error) {
 	switch {
 	case row.Home != "" && row.Home != h.home():
-		return false, h.elsewhere(ctx, "session_elsewhere", "session", row.Home)
+		return false, h.elsewhere(ctx, problem.SessionElsewhere, "session", row.Home)
 	case row.Owner == "", row.Owner == h.me():
 		return false, nil
 	}
@@ -44,12 +44,12 @@ func (h *Hub) here(ctx context.Context, row Session) (abandoned bool, err error)
 	case err != nil:
 		return false, err
 	}
-	return false, problem.New(problem.Unavailable, "session_in_use", fmt.Sprintf("the session is used by %s (process %d)", other.Command, other.PID)).
+	return false, problem.New(problem.SessionInUse, fmt.Sprintf("the session is used by %s (process %d)", other.Command, other.PID)).
 		WithHint("wait until that has ended")
 }
 
 // elsewhere is what is said of something that is on the disk of another home, or in the memory of a process there.
-func (h *Hub) elsewhere(ctx context.Context, code, what, home string) error {
+func (h *Hub) elsewhere(ctx context.Context, code problem.UnavailableCode, what, home string) error {
 	at, served, err := h.o.Store.Home(ctx, home)
 	if err != nil && !problem.Is(err, problem.NotFound) {
 		return err
@@ -64,11 +64,11 @@ func (h *Hub) elsewhere(ctx context.Context, code, what, home string) error {
 	if at.Host != "" {
 		where += " (" + at.Host + ")"
 	}
-	return problem.New(problem.Unavailable, code, "the "+what+" is on "+where).WithHint(hint)
+	return problem.New(code, "the "+what+" is on "+where).WithHint(hint)
 }
 
 // runsElsewhere says why an execution or a turn that has not ended cannot be stopped here; nil where another process does not run it.
-func (h *Hub) runsElsewhere(ctx context.Context, code, what, by string) error {
+func (h *Hub) runsElsewhere(ctx context.Context, code problem.UnavailableCode, what, by string) error {
 	if by == "" || by == h.me() {
 		return nil
 	}
@@ -81,7 +81,7 @@ func (h *Hub) runsElsewhere(ctx context.Context, code, what, by string) error {
 	case other.Home != h.home():
 		return h.elsewhere(ctx, code, what, other.Home)
 	}
-	return problem.New(problem.Unavailable, code, fmt.Sprintf("the %s is run by %s (process %d)", what, other.Command, other.PID)).
+	return problem.New(code, fmt.Sprintf("the %s is run by %s (process %d)", what, other.Command, other.PID)).
 		WithHint("interrupt that process")
 }
 

@@ -92,10 +92,10 @@ func (h *Hub) noteAnswer(err error) {
 
 // unstored is why no work begins: the store is away. The caller holds mu.
 func (h *Hub) unstored() error {
-	if h.lacks != nil && h.lacks.Code == "disk_full" {
-		return problem.New(problem.Unavailable, "disk_full", "the disk of the server's database is full").WithHint("the operator has to make room; nothing that was recorded is lost")
+	if problem.Has(h.lacks, problem.DiskFull) {
+		return problem.New(problem.DiskFull, "the disk of the server's database is full").WithHint("the operator has to make room; nothing that was recorded is lost")
 	}
-	return problem.New(problem.Unavailable, "database_unavailable", "the database has not taken all records yet").WithHint("try again in a moment")
+	return problem.New(problem.DatabaseUnavailable, "the database has not taken all records yet").WithHint("try again in a moment")
 }
 
 // drainedLongEnough says that the hub drains and waits for its store no more.

@@ -129,6 +129,6 @@ func (h *Hub) spare(ctx context.Context, session string) error {
 }
 
 func serverMemory() *problem.Error {
-	return exhausted("server_memory", "the server's memory is used up").
+	return exhausted(problem.ServerMemory, "the server's memory is used up").
 		WithHint("try again in a moment; sessions that nobody uses are saved and make room")
 }

@@ -42,8 +42,8 @@ func capacity(want int) int {
 	return n
 }
 
-func exhausted(code, message string) *problem.Error {
-	return problem.New(problem.Exhausted, code, message).WithHint("try again in a moment")
+func exhausted(code problem.ExhaustedCode, message string) *problem.Error {
+	return problem.New(code, message).WithHint("try again in a moment")
 }
 
 // over says that one more than have is more than limit, where 0 is no limit.
@@ -60,19 +60,19 @@ func (h *Hub) quotas(ctx context.Context, project, key string) (allowance, error
 
 // mayRun says whether there is CPU time left today.
 func (h *Hub) mayRun(ctx context.Context, project, key string) error {
-	return h.within(ctx, project, key, "quota_cpu", "the CPU time of today is used up", func(q Quota, u Usage) bool {
+	return h.within(ctx, project, key, problem.QuotaCPU, "the CPU time of today is used up", func(q Quota, u Usage) bool {
 		return over(u.CPUSeconds, q.CPUSeconds)
 	})
 }
 
 // mayAsk says whether there are tokens left today.
 func (h *Hub) mayAsk(ctx context.Context, project, key string) error {
-	return h.within(ctx, project, key, "quota_tokens", "the tokens of today are used up", func(q Quota, u Usage) bool {
+	return h.within(ctx, project, key, problem.QuotaTokens, "the tokens of today are used up", func(q Quota, u Usage) bool {
 		return over(model.Usage{InputTokens: u.InputTokens, OutputTokens: u.OutputTokens}.Total(), q.Tokens)
 	})
 }
 
-func (h *Hub) within(ctx context.Context, project, key, code, message string, used func(Quota, Usage) bool) error {
+func (h *Hub) within(ctx context.Context, project, key string, code problem.ExhaustedCode, message string, used func(Quota, Usage) bool) error {
 	limits, err := h.quotas(ctx, project, key)
 	if err != nil {
 		return err
@@ -86,7 +86,7 @@ func (h *Hub) within(ctx context.Context, project, key, code, message string, us
 			return err
 		}
 		if used(quota, u) {
-			return problem.New(problem.Exhausted, code, message).WithHint("the counter begins again at midnight UTC; an administrator can raise the quota")
+			return problem.New(code, message).WithHint("the counter begins again at midnight UTC; an administrator can raise the quota")
 		}
 	}
 	return nil
@@ -107,7 +107,7 @@ func (h *Hub) mayStore(ctx context.Context, project, key string, more int64) err
 		return err
 	}
 	if held+more > limit || more == 0 && held >= limit {
-		return problem.New(problem.Exhausted, "quota_disk", "the project's room for files and sessions is used up").WithHint("delete files or sessions that are not needed")
+		return problem.New(problem.QuotaDisk, "the project's room for files and sessions is used up").WithHint("delete files or sessions that are not needed")
 	}
 	return nil
 }

@@ -52,7 +52,7 @@ func (h *Hub) recoverExecutions(ctx context.Context) error {
 			return err
 		}
 		if unfinished[0].ID == before { // others may have ended it, but then it would not be here again
-			return problem.New(problem.Internal, "recover_stuck", "executions that a former server left cannot be ended")
+			return problem.New(problem.RecoverStuck, "executions that a former server left cannot be ended")
 		}
 		before = unfinished[0].ID
 		for _, e := range unfinished {

@@ -37,7 +37,7 @@ func (h *Hub) room(ctx context.Context, s *seat) error {
 			_ = h.evict(ctx, victim, nil) // its record says what went wrong
 			h.gauge.forget()
 			if h.stayed(victim) {
-				return exhausted("server_disk_full", "there is no room in memory, and none on the disk to pause another session").
+				return exhausted(problem.ServerDiskFull, "there is no room in memory, and none on the disk to pause another session").
 					WithHint("the operator has to make room on the disk; sessions that are deleted make room too")
 			}
 			continue
@@ -79,11 +79,11 @@ func (h *Hub) full(s *seat, limits allowance) (scope func(*seat) bool, err *prob
 	}
 	switch {
 	case s.key != "" && over(key, limits.key.Sessions):
-		return func(o *seat) bool { return o.project == s.project && o.key == s.key }, exhausted("quota_sessions", "as many sessions of this key are in use as it may have")
+		return func(o *seat) bool { return o.project == s.project && o.key == s.key }, exhausted(problem.QuotaSessions, "as many sessions of this key are in use as it may have")
 	case over(project, limits.project.Sessions):
-		return func(o *seat) bool { return o.project == s.project }, exhausted("quota_sessions", "as many sessions of the project are in use as it may have")
+		return func(o *seat) bool { return o.project == s.project }, exhausted(problem.QuotaSessions, "as many sessions of the project are in use as it may have")
 	case over(all, h.capacity):
-		return func(*seat) bool { return true }, exhausted("too_many_sessions", "as many sessions are in use as the server can hold")
+		return func(*seat) bool { return true }, exhausted(problem.TooManySessions, "as many sessions are in use as the server can hold")
 	}
 	return nil, nil
 }
@@ -106,6 +106,6 @@ func (h *Hub) unused(s *seat, scope func(*seat) bool) *seat {
 func (h *Hub) saves() bool { return !h.o.Unsaved }
 
 func (h *Hub) unsavable() error {
-	return problem.New(problem.Invalid, "pause_unsupported", "the engine "+h.o.Base.Engine+" cannot save sessions, so they cannot be paused or forked").
+	return problem.New(problem.PauseUnsupported, "the engine "+h.o.Base.Engine+" cannot save sessions, so they cannot be paused or forked").
 		WithHint("have the server use the engine gvisor")
 }

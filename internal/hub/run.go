@@ -94,7 +94,7 @@ func (h *Hub) settled(ctx context.Context, e *Execution, first bool, err error) 
 // that, which saves recording that later, or else as queued. The session is held.
 func (h *Hub) admit(ctx context.Context, e Execution, asked ...audit.Row) (Execution, *liveExecution, error) {
 	if most := h.o.Limits.Code; len(e.Code) > most {
-		return e, nil, problem.New(problem.Invalid, "code_too_large", fmt.Sprintf("the code has more than %d MiB", most>>20)).WithHint("put data into a file and read it from there")
+		return e, nil, problem.New(problem.CodeTooLarge, fmt.Sprintf("the code has more than %d MiB", most>>20)).WithHint("put data into a file and read it from there")
 	}
 	if err := h.spare(ctx, e.Session); err != nil {
 		return e, nil, err
@@ -152,15 +152,15 @@ func (h *Hub) enter(ctx context.Context, t *liveExecution) error {
 		return sessionGone()
 	}
 	if !slices.Contains(live.KernelNames(), t.kernel) {
-		return problem.New(problem.NotFound, "kernel_not_found", "the session has no kernel "+t.kernel).WithHint("start it first, or leave the kernel away for " + mainKernel)
+		return problem.New(problem.KernelNotFound, "the session has no kernel "+t.kernel).WithHint("start it first, or leave the kernel away for " + mainKernel)
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	switch {
 	case over(h.flying[t.project], limits.project.Executions), t.key != "" && over(h.flying[t.byKey()], limits.key.Executions):
-		return exhausted("quota_executions", "as many executions wait or run as you may have")
+		return exhausted(problem.QuotaExecutions, "as many executions wait or run as you may have")
 	case !s.join(t, h.o.Limits.Queue):
-		return exhausted("queue_full", "too many executions wait for this kernel")
+		return exhausted(problem.QueueFull, "too many executions wait for this kernel")
 	}
 	h.executions[t.id] = t
 	h.flying[t.project]++
@@ -296,7 +296,7 @@ func (h *Hub) execute(t *liveExecution, req kernel.Request, emit emitter) (done 
 		return done, nil
 	}
 	if err == nil {
-		err = problem.New(problem.Internal, "execution_unfinished", "the session did not say how the execution ended")
+		err = problem.New(problem.ExecutionUnfinished, "the session did not say how the execution ended")
 	}
 	done = kernel.Done{Outcome: kernel.OutcomeSandboxDied, ExitCode: 1, Wall: time.Since(began), Message: h.forClients(t.ctx, "execution", t.id, err).Message}
 	if t.ctx.Err() != nil {

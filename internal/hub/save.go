@@ -113,7 +113,7 @@ func (h *Hub) saveHeld(ctx context.Context, s *seat) time.Duration {
 	took := time.Since(began)
 	again := min(saveShare*took, saveLongest)
 	switch {
-	case err != nil && problem.Of(err).Code == "session_busy":
+	case problem.Has(err, problem.SessionBusy):
 		again = saveBusy
 	case err != nil:
 		again = saveRetry

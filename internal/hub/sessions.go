@@ -144,7 +144,7 @@ const (
 // cpusFor says whether there are as many CPUs as a session wants.
 func (h *Hub) cpusFor(s Session) error {
 	if most := max(float64(runtime.NumCPU()), h.o.Base.Limits.CPUs); s.CPUs > most {
-		return problem.New(problem.Invalid, "session_invalid", fmt.Sprintf("a session of this server may have %v to %v CPUs", sandbox.LeastCPUs, most)).WithHint("ask for fewer, or leave cpus away")
+		return problem.New(problem.SessionInvalid, fmt.Sprintf("a session of this server may have %v to %v CPUs", sandbox.LeastCPUs, most)).WithHint("ask for fewer, or leave cpus away")
 	}
 	return nil
 }
@@ -152,14 +152,14 @@ func (h *Hub) cpusFor(s Session) error {
 // memoryFor says whether a session may have as much memory as it wants. What it holds is not taken from the others before it uses it, but then it is.
 func (h *Hub) memoryFor(s Session) error {
 	if most := h.o.Limits.Memory; most > 0 && s.Memory > most {
-		return problem.New(problem.Invalid, "session_memory", fmt.Sprintf("a session of this server may have at most %d MiB of memory", most>>20)).
+		return problem.New(problem.SessionMemory, fmt.Sprintf("a session of this server may have at most %d MiB of memory", most>>20)).
 			WithHint("ask for less; the operator can raise limits.session_memory")
 	}
 	return nil
 }
 
 func invalidSession(message string) error {
-	return problem.New(problem.Invalid, "session_invalid", message)
+	return problem.New(problem.SessionInvalid, message)
 }
 
 const briefIdle = "the time until a session is paused is less than a second"

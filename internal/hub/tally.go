@@ -144,7 +144,7 @@ func (h *Hub) charge(ctx context.Context, s *seat) {
 	if !s.used.Equal(s.behindOf) {
 		s.behind, s.behindOf = 0, s.used
 	}
-	if s.behind += used; spent != nil && spent.Code == "quota_cpu" {
+	if s.behind += used; problem.Has(spent, problem.QuotaCPU) {
 		s.behind = max(s.behind, mostBehind)
 	}
 }

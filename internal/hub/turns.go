@@ -130,19 +130,19 @@ func (h *Hub) CancelTurn(ctx context.Context, who auth.Principal, id string) (Tu
 		t, err = h.turn(ctx, who.Project, id)
 	}
 	if err == nil && !t.State.Final() {
-		err = h.runsElsewhere(ctx, "turn_elsewhere", "turn", t.Owner)
+		err = h.runsElsewhere(ctx, problem.TurnElsewhere, "turn", t.Owner)
 	}
 	h.audit(ctx, who, "turn.cancel", id, "", err)
 	return t, err
 }
 
 func canceledTurn() *problem.Error {
-	return problem.New(problem.Canceled, "canceled", "the turn was cancelled")
+	return problem.New(problem.GivenUp, "the turn was cancelled")
 }
 
 // ErrTurnRunning is what a conversation says in which a turn has not ended.
 func ErrTurnRunning() *problem.Error {
-	return problem.New(problem.Invalid, "turn_running", "the conversation has a turn that has not ended").
+	return problem.New(problem.TurnRunning, "the conversation has a turn that has not ended").
 		WithHint("wait for its end, cancel it, or begin another conversation")
 }
 
@@ -255,7 +255,7 @@ func (h *Hub) OpenModel(ctx context.Context, who auth.Principal, name string) (m
 
 func (h *Hub) openModel(ctx context.Context, name string) (model.Model, error) {
 	if h.o.Models == nil {
-		return nil, problem.New(problem.Unavailable, "model_missing", "the server has no model").WithHint("have its operator configure one")
+		return nil, problem.New(problem.ModelMissing, "the server has no model").WithHint("have its operator configure one")
 	}
 	m, err := h.o.Models.Open(ctx, name)
 	if err != nil {

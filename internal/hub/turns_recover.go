@@ -17,7 +17,7 @@ func (h *Hub) recoverTurns(ctx context.Context) error {
 			return err
 		}
 		if unfinished[0].ID == before { // others may have ended it, but then it would not be here again
-			return problem.New(problem.Internal, "recover_stuck", "turns that a former server left cannot be ended")
+			return problem.New(problem.RecoverStuck, "turns that a former server left cannot be ended")
 		}
 		before = unfinished[0].ID
 		for _, t := range unfinished {
@@ -34,7 +34,7 @@ func (h *Hub) recoverTurns(ctx context.Context) error {
 }
 
 func (h *Hub) loseTurn(ctx context.Context, t Turn) (first bool, err error) {
-	p := t.fail(problem.New(problem.Unavailable, "turn_lost", "cove ended while the turn ran").WithHint("ask again"))
+	p := t.fail(problem.New(problem.TurnLost, "cove ended while the turn ran").WithHint("ask again"))
 	body, err := transcript.Failure(p)
 	if err != nil {
 		return false, err

@@ -120,7 +120,7 @@ func (h *Hub) endTurn(ctx context.Context, l *liveTurn, t *Turn, body []byte) er
 func (h *Hub) endBare(ctx context.Context, l *liveTurn, t *Turn, refused error) error {
 	h.log.ErrorContext(ctx, "the end of a turn was refused by the store; it is recorded as failed", "turn", t.ID, "error", refused)
 	t.Answer, t.Messages, t.Calls = "", nil, nil
-	body, err := transcript.Failure(t.fail(problem.New(problem.Internal, "turn_unrecorded", "the turn ended, but its end could not be recorded").WithHint("ask again")))
+	body, err := transcript.Failure(t.fail(problem.New(problem.TurnUnrecorded, "the turn ended, but its end could not be recorded").WithHint("ask again")))
 	if err != nil {
 		return err
 	}
@@ -205,7 +205,7 @@ func (h *Hub) listen(ctx context.Context, p *plan, l *liveTurn, steps *stepper) 
 		}
 	}
 	if answer.Reason == "" {
-		return answer, problem.New(problem.Internal, "turn_unfinished", "the turn ended without an answer")
+		return answer, problem.New(problem.TurnUnfinished, "the turn ended without an answer")
 	}
 	return answer, nil
 }

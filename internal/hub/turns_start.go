@@ -141,7 +141,7 @@ func (h *Hub) prepareTurn(ctx context.Context, p *plan, n NewTurn, c Conversatio
 	if !p.made {
 		size, err := h.recall(ctx, p.who.Project, c.ID, "")
 		if err == nil && size > largestConversation {
-			err = problem.New(problem.Invalid, "conversation_too_large", "the conversation has grown larger than a turn can go on from").
+			err = problem.New(problem.ConversationTooLarge, "the conversation has grown larger than a turn can go on from").
 				WithHint("begin another conversation, and bring pictures and data as files")
 		}
 		if err != nil {
@@ -173,7 +173,7 @@ func (h *Hub) prepareTurn(ctx context.Context, p *plan, n NewTurn, c Conversatio
 // planModel checks all that can be known before anything is made.
 func (h *Hub) planModel(ctx context.Context, p *plan, n NewTurn) error {
 	if len(n.History) > 0 && n.Parent != "" {
-		return problem.New(problem.Invalid, "turn_invalid", "a turn goes on from another one or from a history, not from both")
+		return problem.New(problem.TurnInvalid, "a turn goes on from another one or from a history, not from both")
 	}
 	if err := h.mayAsk(ctx, p.who.Project, p.who.Key); err != nil {
 		return err
@@ -184,7 +184,7 @@ func (h *Hub) planModel(ctx context.Context, p *plan, n NewTurn) error {
 		}
 	}
 	if len(n.Files) > mostFiles {
-		return problem.New(problem.Invalid, "turn_invalid", "a turn brings at most 100 files").WithHint("put more into the session before")
+		return problem.New(problem.TurnInvalid, "a turn brings at most 100 files").WithHint("put more into the session before")
 	}
 	for _, id := range n.Files {
 		if _, err := h.file(ctx, p.who, id); err != nil {
@@ -224,11 +224,11 @@ func (h *Hub) planConversation(ctx context.Context, p *plan, n NewTurn) (Convers
 			if _, err := h.o.Store.Conversation(ctx, p.who.Project, n.Conversation); err != nil {
 				return Conversation{}, Turn{}, err
 			}
-			return Conversation{}, Turn{}, problem.New(problem.Invalid, "turn_invalid", "the turn to go on from is another conversation's")
+			return Conversation{}, Turn{}, problem.New(problem.TurnInvalid, "the turn to go on from is another conversation's")
 		case !parent.State.Final():
 			return Conversation{}, Turn{}, ErrTurnRunning()
 		case parent.Hidden:
-			return Conversation{}, Turn{}, problem.New(problem.NotFound, "turn_not_found", "the turn to go on from was not stored").
+			return Conversation{}, Turn{}, problem.New(problem.TurnNotFound, "the turn to go on from was not stored").
 				WithHint("have turns stored that others go on from")
 		}
 		n.Conversation = parent.Conversation

@@ -45,7 +45,7 @@ func (v *voice) Capabilities() model.Capabilities { return model.Capabilities{To
 
 func (v *voice) Open(_ context.Context, name string) (model.Model, error) {
 	if name != "" && name != v.Name() {
-		return nil, problem.New(problem.NotFound, "model_unknown", "there is no model "+name)
+		return nil, problem.New(problem.ModelUnknown, "there is no model "+name)
 	}
 	return v, nil
 }
@@ -366,7 +366,7 @@ func TestFollowersOfATurnComeAndGo(t *testing.T) {
 
 func TestAModelThatFails(t *testing.T) {
 	t.Parallel()
-	down := problem.New(problem.Unavailable, "model_unavailable", "the provider of the model failed to answer").WithHint("later")
+	down := problem.New(problem.ModelUnavailable, "the provider of the model failed to answer").WithHint("later")
 	l, _, who := newTalk(t, calls(python("c1", "say a")), line{err: down}, words("Better."))
 	turn := l.begin(who, hub.NewTurn{Input: input("go")})
 	_, err := l.hear(who, turn.ID)
@@ -386,7 +386,7 @@ func TestAModelThatFails(t *testing.T) {
 
 func TestClientsDoNotHearOfTheOperatorsSettings(t *testing.T) {
 	t.Parallel()
-	refused := problem.New(problem.Denied, "model_auth", "10.0.0.7:8000 refused the key (401): no key sk-secret").WithHint("check OPENAI_BASE_URL (now http://10.0.0.7/v1)")
+	refused := problem.New(problem.ModelAuth, "10.0.0.7:8000 refused the key (401): no key sk-secret").WithHint("check OPENAI_BASE_URL (now http://10.0.0.7/v1)")
 	full := fmt.Errorf("write %s: %w", "/var/lib/secret", syscall.ENOSPC)
 	l, _, who := newTalk(t, line{err: refused}, line{err: full})
 	for _, code := range []string{"model_auth", "disk_full"} {

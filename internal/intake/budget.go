@@ -178,7 +178,7 @@ func (s *Share) takes(ctx context.Context, n int64) (taken int64, err error) {
 		case <-patience:
 			return 0, err
 		case <-ctx.Done():
-			return 0, problem.New(problem.Canceled, "canceled", "the request was given up").WithCause(context.Cause(ctx))
+			return 0, problem.New(problem.GivenUp, "the request was given up").WithCause(context.Cause(ctx))
 		}
 	}
 }
@@ -193,9 +193,9 @@ func (b *Budget) try(s *Share, n int64) (taken int64, freed <-chan struct{}, ref
 	n = min(n, b.each-s.held)
 	switch {
 	case b.keys[s.key]+n > b.each:
-		refused = problem.New(problem.Exhausted, "memory_busy", "the requests of this key that are being served have sent as much as the server holds for one key")
+		refused = problem.New(problem.MemoryBusy, "the requests of this key that are being served have sent as much as the server holds for one key")
 	case b.used+n > b.total:
-		refused = problem.New(problem.Unavailable, "overloaded", "the server holds as much of its clients' requests as it can")
+		refused = problem.New(problem.Overloaded, "the server holds as much of its clients' requests as it can")
 	default:
 		b.used += n
 		b.keys[s.key] += n

@@ -96,7 +96,7 @@ func (c *counter) string(p []byte) int {
 }
 
 func tooComplex(why string) *problem.Error {
-	return problem.New(problem.Invalid, "request_too_complex", "the request's JSON is not taken: "+why).
+	return problem.New(problem.RequestTooComplex, "the request's JSON is not taken: "+why).
 		WithHint("send less at once, or data as a file")
 }
 

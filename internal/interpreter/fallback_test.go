@@ -185,7 +185,7 @@ func TestGuessesAfterTheBlockAreNotPaidFor(t *testing.T) {
 
 func TestToolsUnsupported(t *testing.T) {
 	t.Parallel()
-	refused := says{err: problem.New(problem.Invalid, "tools_unsupported", "the model does not support tools")}
+	refused := says{err: problem.New(problem.ToolsUnsupported, "the model does not support tools")}
 	m := &scripted{t: t, can: tools(), script: []says{refused, text(block), text("One."), text("Two.")}}
 	s := &session{}
 	i := newConversation(m, s, interpreter.DefaultLimits())
@@ -229,7 +229,7 @@ func TestModelThatTakesLessThanItSaid(t *testing.T) {
 	} {
 		t.Run(code, func(t *testing.T) {
 			t.Parallel()
-			refused := says{err: problem.New(problem.Invalid, code, "no")}
+			refused := says{err: problem.Received(problem.Invalid, code, "no")}
 			m := &scripted{t: t, can: model.Capabilities{Tools: true, Images: true}, script: []says{calls("a"), refused, text("Ok.")}}
 			s := &session{outcomes: map[string][]kernel.Event{"a": {stdout(strings.Repeat("x", 6000)), png}}}
 			got := ask(t, newConversation(m, s, interpreter.DefaultLimits()), "q")
@@ -249,11 +249,11 @@ func TestModelThatTakesLessThanItSaid(t *testing.T) {
 
 func TestBrokenStreams(t *testing.T) {
 	t.Parallel()
-	broken := problem.New(problem.Unavailable, "model_stream_truncated", "the stream ended early")
+	broken := problem.New(problem.ModelStreamTruncated, "the stream ended early")
 	partial := calls("rm -rf")
 	partial.parts = partial.parts[:2]
 	partial.err = broken
-	wrong := problem.New(problem.Denied, "model_auth", "wrong key")
+	wrong := problem.New(problem.ModelAuth, "wrong key")
 	for _, c := range []struct {
 		name    string
 		script  []says
@@ -263,10 +263,10 @@ func TestBrokenStreams(t *testing.T) {
 	}{
 		{"half a call", []says{partial, text("Ok.")}, "Ok.", "", 1},
 		{"half an answer", []says{{parts: []model.Part{model.TextDelta{Text: "It i"}}, err: broken}, text("Ok.")}, "Ok.", "", 1},
-		{"a timeout between words", []says{{parts: []model.Part{model.TextDelta{Text: "It i"}}, err: problem.New(problem.Timeout, "model_idle", "no word for 60 s")}, text("Ok.")}, "Ok.", "", 1},
+		{"a timeout between words", []says{{parts: []model.Part{model.TextDelta{Text: "It i"}}, err: problem.Received(problem.Timeout, "model_idle", "no word for 60 s")}, text("Ok.")}, "Ok.", "", 1},
 		{"no finish", []says{{parts: []model.Part{model.TextDelta{Text: "It i"}}}, text("Ok.")}, "Ok.", "", 1},
 		{"twice", []says{partial, partial}, "", "model_stream_truncated", 1},
-		{"not before the first word", []says{{err: problem.New(problem.Unavailable, "model_unavailable", "503")}}, "", "model_unavailable", 0},
+		{"not before the first word", []says{{err: problem.New(problem.ModelUnavailable, "503")}}, "", "model_unavailable", 0},
 		{"not when it cannot help", []says{{parts: []model.Part{model.TextDelta{Text: "It i"}}, err: wrong}}, "", "model_auth", 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {

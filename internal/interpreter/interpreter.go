@@ -55,9 +55,9 @@ func DefaultLimits() Limits {
 func (l Limits) Check() error {
 	switch {
 	case l.Steps < 1 || l.Result < 1:
-		return problem.New(problem.Invalid, "config_invalid", "a turn's limits of steps and of the bytes of a result must be above 0")
+		return problem.New(problem.ConfigInvalid, "a turn's limits of steps and of the bytes of a result must be above 0")
 	case l.Tokens < 0 || l.Time < 0 || l.Execution < 0:
-		return problem.New(problem.Invalid, "config_invalid", "a turn's limits of tokens and of time must be 0 or more")
+		return problem.New(problem.ConfigInvalid, "a turn's limits of tokens and of time must be 0 or more")
 	}
 	return nil
 }
@@ -71,8 +71,8 @@ func stopProblem(ctx context.Context, err error) error {
 	case ctx.Err() == nil:
 		return err
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
-		return problem.New(problem.Timeout, "turn_timeout", "the time given to the question is over").WithCause(err)
+		return problem.New(problem.TurnTimeout, "the time given to the question is over").WithCause(err)
 	default:
-		return problem.New(problem.Canceled, "canceled", "the question was stopped before it was answered").WithCause(err)
+		return problem.New(problem.GivenUp, "the question was stopped before it was answered").WithCause(err)
 	}
 }

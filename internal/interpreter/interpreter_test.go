@@ -438,7 +438,7 @@ func TestEndings(t *testing.T) {
 
 func TestSessionErrorEndsTheTurn(t *testing.T) {
 	t.Parallel()
-	lost := problem.New(problem.Unavailable, "sandbox_gone", "the sandbox is gone")
+	lost := problem.Received(problem.Unavailable, "sandbox_gone", "the sandbox is gone")
 	m := &scripted{t: t, can: tools(), script: []says{calls("a", "b"), text("Again.")}}
 	s := &session{errs: map[string]error{"a": fmt.Errorf("execute: %w", lost)}}
 	i := newConversation(m, s, interpreter.DefaultLimits())
@@ -456,7 +456,7 @@ func TestSessionErrorEndsTheTurn(t *testing.T) {
 
 func TestModelErrorLeavesNoTrace(t *testing.T) {
 	t.Parallel()
-	wrong := problem.New(problem.Denied, "model_auth", "the key is wrong")
+	wrong := problem.New(problem.ModelAuth, "the key is wrong")
 	m := &scripted{t: t, can: tools(), script: []says{{err: wrong}, text("Hi.")}}
 	s := &session{files: map[string][]byte{"a.txt": []byte("x\n")}}
 	i := newConversation(m, s, interpreter.DefaultLimits())

@@ -19,7 +19,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 func TestLimits(t *testing.T) {
 	t.Parallel()
 	bad := map[string][]kernel.Event{"bad": raises("ValueError", "no")}
-	down := says{err: problem.New(problem.Unavailable, "model_unavailable", "503")}
+	down := says{err: problem.New(problem.ModelUnavailable, "503")}
 	cut := says{parts: []model.Part{
 		model.CallDelta{ID: "1", Name: "python", Arguments: `{"code":"print(`}, model.Finish{Reason: model.FinishLength, Usage: usage()},
 	}}

@@ -193,7 +193,7 @@ func TestClientCallsWithoutIDs(t *testing.T) {
 // TestClientCallsThatBrokeOff: a call that is made anew has another id than the one that broke off, whatever the service calls it.
 func TestClientCallsThatBrokeOff(t *testing.T) {
 	t.Parallel()
-	broken := says{parts: []model.Part{model.CallDelta{ID: "c1", Name: "look", Arguments: `{"at"`}}, err: problem.New(problem.Unavailable, "model_stream_truncated", "cut")}
+	broken := says{parts: []model.Part{model.CallDelta{ID: "c1", Name: "look", Arguments: `{"at"`}}, err: problem.New(problem.ModelStreamTruncated, "cut")}
 	m := &scripted{t: t, can: tools(), script: []says{broken, rawCalls(model.ToolCall{ID: "c1", Name: "look", Arguments: "{}"})}}
 	told := map[string]bool{}
 	for event, err := range interpreter.Run(t.Context(), m, nil, interpreter.DefaultLimits(), interpreter.Turn{Input: user("go"), Tools: []model.Tool{look}}) {
@@ -377,7 +377,7 @@ func TestAFunctionMayBeNamedPythonWithoutTheInterpreter(t *testing.T) {
 
 func TestModelsThatTurnOutNotToCallFunctions(t *testing.T) {
 	t.Parallel()
-	refusal := problem.New(problem.Invalid, "tools_unsupported", "scripted cannot call tools")
+	refusal := problem.New(problem.ToolsUnsupported, "scripted cannot call tools")
 	m := &scripted{t: t, can: tools(), script: []says{{err: refusal}}}
 	got := run(t, t.Context(), m, &session{}, interpreter.DefaultLimits(), interpreter.Turn{Input: user("x"), Python: true, Tools: []model.Tool{look}})
 	if p := problem.Of(got.err); p == nil || p.Code != "tools_unsupported" || !strings.Contains(p.Hint, "leave the functions out") {
@@ -407,7 +407,7 @@ func TestImagesOfTheUser(t *testing.T) {
 
 func TestStoppedTurnsLeaveWhatWasDone(t *testing.T) {
 	t.Parallel()
-	broken := problem.New(problem.Denied, "model_auth", "no")
+	broken := problem.New(problem.ModelAuth, "no")
 	m := &scripted{t: t, can: tools(), script: []says{{err: broken}, calls("a"), {err: broken}, text("Well.")}}
 	s := &session{outcomes: map[string][]kernel.Event{"a": prints("done a")}}
 	turn := interpreter.Turn{Input: user("first"), Python: true}

@@ -43,16 +43,16 @@ func (t *turn) ask(ctx context.Context) (reply, error) {
 		switch {
 		case ctx.Err() != nil:
 			return reply{}, err
-		case !t.learned.fenced && p.Code == "tools_unsupported" && len(t.spec.Tools) > 0:
+		case !t.learned.fenced && problem.Has(p, problem.ToolsUnsupported) && len(t.spec.Tools) > 0:
 			return reply{}, t.noFunctions(err)
-		case !t.learned.fenced && p.Code == "tools_unsupported":
+		case !t.learned.fenced && problem.Has(p, problem.ToolsUnsupported):
 			t.learned.fenced = true
 			err = t.emit(Notice{"The model cannot call tools; it writes its code as text instead."})
-		case !t.learned.blind && p.Code == "images_unsupported":
+		case !t.learned.blind && problem.Has(p, problem.ImagesUnsupported):
 			t.learned.blind = true
 			t.history.dropImages()
 			err = t.emit(Notice{"The model cannot see images; it goes on without them."})
-		case !t.squeezed && p.Code == "model_context_too_long":
+		case !t.squeezed && problem.Has(p, problem.ModelContextTooLong):
 			t.squeezed = true
 			t.history.squeeze()
 			err = t.emit(Notice{"The conversation is too long for the model; earlier results were shortened."})
@@ -69,11 +69,11 @@ func (t *turn) ask(ctx context.Context) (reply, error) {
 // brokeOff says whether an answer failed half-way in a manner that asking again may cure. Adapters themselves repeat
 // what fails before the first word.
 func brokeOff(p *problem.Error, started bool) bool {
-	if p.Code == "model_answer_too_long" {
+	if problem.Has(p, problem.ModelAnswerTooLong) {
 		return false
 	}
 	return (started && (p.Kind == problem.Unavailable || p.Kind == problem.Timeout)) ||
-		strings.HasPrefix(p.Code, "model_stream_")
+		problem.Has(p, problem.ModelStreamMalformed, problem.ModelStreamTruncated)
 }
 
 // stream makes one model call and lets s take its parts.
@@ -98,7 +98,7 @@ func (t *turn) stream(ctx context.Context, s *answerStream, req model.Request) e
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case s.finish == nil:
-		return problem.New(problem.Unavailable, "model_stream_truncated", "the model's answer ended too early")
+		return problem.New(problem.ModelStreamTruncated, "the model's answer ended too early")
 	}
 	return nil
 }

@@ -104,7 +104,7 @@ func (f *fault) err() error {
 	if f == nil {
 		return nil
 	}
-	return problem.New(f.Kind, f.Code, f.Message).WithHint(f.Hint)
+	return problem.Received(f.Kind, f.Code, f.Message).WithHint(f.Hint)
 }
 
 func writeLine(w io.Writer, v any) error {
@@ -170,7 +170,7 @@ func Occupy(dir string) (*Place, error) {
 	if err := unix.FcntlFlock(f.Fd(), unix.F_OFD_SETLK, wholeFile(unix.F_WRLCK)); err != nil {
 		f.Close()
 		if errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.EACCES) {
-			return nil, problem.New(problem.Unavailable, "keeper_lives", "another process keeps a sandbox in "+dir)
+			return nil, problem.New(problem.KeeperLives, "another process keeps a sandbox in "+dir)
 		}
 		return nil, fmt.Errorf("lock %s: %w", path, err)
 	}
@@ -235,7 +235,7 @@ func peer(conn *net.UnixConn) (pid int, err error) {
 		return 0, credErr
 	}
 	if int(cred.Uid) != os.Geteuid() {
-		return 0, problem.New(problem.Denied, "keeper_user", "the process at the other end belongs to another user")
+		return 0, problem.New(problem.KeeperUser, "the process at the other end belongs to another user")
 	}
 	return int(cred.Pid), nil
 }

@@ -106,7 +106,7 @@ func (b *fakeSandbox) Checkpoint(_ context.Context, dir string, keep bool) error
 		return errors.New("the guest is connected")
 	}
 	if dir == "/full" {
-		return problem.New(problem.Exhausted, "disk_full", "there is no room").WithHint("make some")
+		return problem.Received(problem.Exhausted, "disk_full", "there is no room").WithHint("make some")
 	}
 	b.saved.Store(fmt.Sprint(dir, " ", keep))
 	return nil
@@ -289,7 +289,7 @@ func TestTheEndOfASandboxIsSaid(t *testing.T) {
 	t.Parallel()
 	k := keep(t, t.TempDir())
 	r := connect(t, k.dir)
-	k.end(problem.New(problem.Exhausted, "session_oom", "too much memory"))
+	k.end(problem.New(problem.SessionOOM, "too much memory"))
 	<-r.Done()
 	if code(r.Cause()) != "session_oom" {
 		t.Errorf("the cause is %v", r.Cause())
@@ -373,7 +373,7 @@ func TestPauseAndStopOutlastTheKeeper(t *testing.T) {
 	t.Parallel()
 	for name, last := range map[string]func(context.Context, string) error{"pause": keeper.Pause, "stop": keeper.Stop} {
 		k := keep(t, t.TempDir())
-		k.refuse = problem.New(problem.Unavailable, "session_in_use", "somebody uses it")
+		k.refuse = problem.New(problem.SessionInUse, "somebody uses it")
 		if err := last(t.Context(), k.dir); code(err) != "session_in_use" {
 			t.Errorf("%s: refused with %v", name, err)
 		}
@@ -456,7 +456,7 @@ func TestMain(m *testing.M) {
 			time.Sleep(time.Millisecond)
 		}
 	case "refuse":
-		report(nil, problem.New(problem.Invalid, "session_in_memory", "it is there already"))
+		report(nil, problem.New(problem.SessionInMemory, "it is there already"))
 	case "silent":
 		time.Sleep(time.Hour) // the test ends it
 	}

@@ -15,14 +15,11 @@ import (
 	"cove/internal/sandbox"
 )
 
-// gone is the code of the problem that there is no keeper, or none any more.
-const gone = "keeper_gone"
-
 // Gone says whether err means that there is no keeper, or none any more.
-func Gone(err error) bool { return err != nil && problem.Of(err).Code == gone }
+func Gone(err error) bool { return problem.Has(err, problem.KeeperGone) }
 
 func goneProblem(err error) error {
-	return problem.New(problem.Unavailable, gone, "the process that kept it in memory has ended").WithCause(err)
+	return problem.New(problem.KeeperGone, "the process that kept it in memory has ended").WithCause(err)
 }
 
 // call is a connection on which a request was made.
@@ -181,7 +178,7 @@ func Connect(ctx context.Context, dir string) (*Remote, error) {
 	}
 	if a.Sandbox == nil {
 		c.close()
-		return nil, problem.New(problem.Unavailable, "keeper_version", "it is kept in memory by another version of cove")
+		return nil, problem.New(problem.KeeperVersion, "it is kept in memory by another version of cove")
 	}
 	r := &Remote{dir: dir, about: *a.Sandbox, watch: c, done: make(chan struct{})}
 	go func() {

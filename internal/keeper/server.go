@@ -131,7 +131,7 @@ func (s *Server) serve(conn *net.UnixConn) {
 	in := bufio.NewReaderSize(conn, lineLimit)
 	var req request
 	if err := readLine(in, &req); err != nil {
-		_ = writeLine(conn, answer{Fault: faultOf(problem.New(problem.Invalid, "keeper_request", "the request is not understood"))})
+		_ = writeLine(conn, answer{Fault: faultOf(problem.New(problem.KeeperRequest, "the request is not understood"))})
 		return
 	}
 	_ = conn.SetDeadline(time.Time{})
@@ -145,7 +145,7 @@ func (s *Server) serve(conn *net.UnixConn) {
 	case req.Op == opStop:
 		s.last(ctx, conn, s.opts.Stop)
 	case req.Protocol != protocol:
-		_ = writeLine(conn, answer{Fault: faultOf(problem.New(problem.Unavailable, "keeper_version", "it is kept in memory by another version of cove"))})
+		_ = writeLine(conn, answer{Fault: faultOf(problem.New(problem.KeeperVersion, "it is kept in memory by another version of cove"))})
 	case req.Op == opWatch:
 		s.watch(conn)
 	case req.Op == opUse:
@@ -153,7 +153,7 @@ func (s *Server) serve(conn *net.UnixConn) {
 	case req.Op == opCheckpoint:
 		_ = writeLine(conn, answer{Fault: faultOf(s.checkpoint(ctx, req))})
 	default:
-		_ = writeLine(conn, answer{Fault: faultOf(problem.New(problem.Invalid, "keeper_request", "there is no operation "+req.Op))})
+		_ = writeLine(conn, answer{Fault: faultOf(problem.New(problem.KeeperRequest, "there is no operation "+req.Op))})
 	}
 }
 
@@ -275,7 +275,7 @@ func relay(client *net.UnixConn, in io.Reader, guest io.ReadWriteCloser) {
 
 func (s *Server) checkpoint(ctx context.Context, req request) error {
 	if !filepath.IsAbs(req.Dir) {
-		return problem.New(problem.Invalid, "keeper_request", "the folder of a checkpoint must be absolute")
+		return problem.New(problem.KeeperRequest, "the folder of a checkpoint must be absolute")
 	}
 	include, err := s.Exclude(ctx)
 	if err != nil {

@@ -29,7 +29,7 @@ func Attach(ctx context.Context, l *link.Link, c Config, pid int) (*Kernel, erro
 	}
 	k := newKernel(p, c)
 	if err := k.settle(ctx, p.Busy); err != nil {
-		if problem.Of(err).Code != lost {
+		if !problem.Has(err, problem.KernelLost) {
 			_ = k.process.Detach() // an error means that it is let go already
 		}
 		k.Close()
@@ -37,9 +37,6 @@ func Attach(ctx context.Context, l *link.Link, c Config, pid int) (*Kernel, erro
 	}
 	return k, nil
 }
-
-// lost is the code of the problem that a kernel could not be kept.
-const lost = "kernel_lost"
 
 // settle makes a kernel ours: it takes what Config says, and everything that it still says to somebody else is past. A busy
 // one is interrupted at once, another when it does not answer.
@@ -56,10 +53,10 @@ func (k *Kernel) settle(ctx context.Context, busy bool) error {
 	for rung := 0; ; {
 		select {
 		case <-ctx.Done():
-			return problem.New(problem.Timeout, "kernel_attach_timeout", "the Python interpreter did not answer in time").WithCause(ctx.Err())
+			return problem.New(problem.KernelAttachTimeout, "the Python interpreter did not answer in time").WithCause(ctx.Err())
 		case <-clock.C:
 			if rung == len(ladder) {
-				return problem.New(problem.Unavailable, lost, "the kernel did not stop what it was doing and could not be ended")
+				return problem.New(problem.KernelLost, "the kernel did not stop what it was doing and could not be ended")
 			}
 			k.signal(ladder[rung].signal)
 			clock.Reset(ladder[rung].patience())
@@ -100,14 +97,14 @@ func (k *Kernel) resumed(m message, id string, killed bool) (bool, error) {
 		if killed {
 			x.reason = OutcomeInterrupted
 		}
-		return false, problem.New(problem.Unavailable, lost, "the kernel could not be taken over: "+x.death(m.head).Message)
+		return false, problem.New(problem.KernelLost, "the kernel could not be taken over: "+x.death(m.head).Message)
 	case wire.FromMessage:
 		var reply struct{ Type, ID, Python, Error string }
 		if json.Unmarshal(m.body, &reply) != nil || reply.Type != "resumed_reply" || reply.ID != id {
 			return false, nil
 		}
 		if reply.Error != "" {
-			return false, problem.New(problem.Unavailable, "kernel_limit_failed", "the limit on the kernel's address space could not be set").WithCause(errors.New(reply.Error))
+			return false, problem.New(problem.KernelLimitFailed, "the limit on the kernel's address space could not be set").WithCause(errors.New(reply.Error))
 		}
 		k.version = reply.Python
 		return true, nil

@@ -177,18 +177,18 @@ func (k *Kernel) awaitReady(ctx context.Context) error {
 	for {
 		select {
 		case <-ctx.Done():
-			return problem.New(problem.Timeout, "kernel_start_timeout", "the Python interpreter did not become ready in time").WithCause(ctx.Err())
+			return problem.New(problem.KernelStartTimeout, "the Python interpreter did not become ready in time").WithCause(ctx.Err())
 		case m := <-k.messages:
 			switch {
 			case m.err != nil:
 				return fmt.Errorf("start kernel: %w", m.err)
 			case m.head.Kind == wire.FromExit:
-				return problem.New(problem.Unavailable, "kernel_start_failed", "the Python interpreter ended before it was ready").
+				return problem.New(problem.KernelStartFailed, "the Python interpreter ended before it was ready").
 					WithHint("run `cove doctor`").WithCause(errors.New(strings.TrimSpace(said.String())))
 			case m.head.Kind == wire.FromMessage:
 				var ready struct{ Type, Python string }
 				if json.Unmarshal(m.body, &ready) != nil || ready.Type != "ready" {
-					return problem.New(problem.Unavailable, "kernel_protocol_error", "the Python interpreter did not follow the protocol at its start")
+					return problem.New(problem.KernelProtocolError, "the Python interpreter did not follow the protocol at its start")
 				}
 				k.version = ready.Python
 				return nil
@@ -217,7 +217,7 @@ func (k *Kernel) Close() {
 	k.markDead()
 }
 
-func ended() error { return problem.New(problem.Unavailable, "kernel_died", "the kernel has ended") }
+func ended() error { return problem.New(problem.KernelDied, "the kernel has ended") }
 
 func (k *Kernel) markDead() { k.die.Do(func() { close(k.dead) }) }
 
@@ -252,7 +252,7 @@ func (k *Kernel) Execute(ctx context.Context, req Request) iter.Seq2[Event, erro
 		case <-ctx.Done():
 		}
 		if ctx.Err() != nil {
-			yield(nil, problem.New(problem.Canceled, "canceled", "the execution was canceled before it began").WithCause(ctx.Err()))
+			yield(nil, problem.New(problem.GivenUp, "the execution was canceled before it began").WithCause(ctx.Err()))
 			return
 		}
 		x := &execution{kernel: k, req: req, id: k.nextID("exe"), yield: yield, began: time.Now(), limit: req.OutputLimit}

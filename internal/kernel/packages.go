@@ -34,7 +34,7 @@ func (k *Kernel) AddPaths(ctx context.Context, p Paths) error {
 		return err
 	}
 	if reply.Error != "" {
-		return problem.New(problem.Unavailable, "kernel_paths_failed", "the Python interpreter could not be given more packages").
+		return problem.New(problem.KernelPathsFailed, "the Python interpreter could not be given more packages").
 			WithHint("begin a new interpreter").WithCause(errors.New(reply.Error))
 	}
 	return nil

@@ -24,7 +24,7 @@ func checkPath(path string) error {
 	if utf8.ValidString(path) && !strings.ContainsRune(path, 0) {
 		return nil
 	}
-	return problem.New(problem.Invalid, "invalid_path", fmt.Sprintf("%.300q is not text, so it cannot be a path", path))
+	return problem.New(problem.InvalidPath, fmt.Sprintf("%.300q is not text, so it cannot be a path", path))
 }
 
 // WriteFile puts r's bytes into the workspace's file path (relative, slash-separated), with its folders: all of them, or when it fails, none. It

@@ -65,7 +65,7 @@ func (l *Link) forward(ctx context.Context) (*Forward, error) {
 	}
 	if err == nil && (resp.Port < 1 || resp.Port > 65535) {
 		release()
-		err = problem.New(problem.Internal, "guest_fault", fmt.Sprintf("the guest forwards port %d, which is none", resp.Port))
+		err = problem.New(problem.GuestFault, fmt.Sprintf("the guest forwards port %d, which is none", resp.Port))
 	}
 	if !stop() && err == nil {
 		release()

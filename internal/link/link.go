@@ -120,21 +120,21 @@ func asProblem(r wire.Response) error {
 	case "":
 		return nil
 	case wire.FaultNotFound:
-		return problem.New(problem.NotFound, "file_not_found", r.Message).WithCause(fs.ErrNotExist)
+		return problem.New(problem.FileNotFound, r.Message).WithCause(fs.ErrNotExist)
 	case wire.FaultNoSpace:
-		return problem.New(problem.Exhausted, "workspace_full", "the workspace is full").WithHint("remove files or raise the workspace's size")
+		return problem.New(problem.WorkspaceFull, "the workspace is full").WithHint("remove files or raise the workspace's size")
 	case wire.FaultDenied:
-		return problem.New(problem.Denied, "file_denied", r.Message)
+		return problem.New(problem.FileDenied, r.Message)
 	case wire.FaultPath:
-		return problem.New(problem.Invalid, "invalid_path", r.Message)
+		return problem.New(problem.InvalidPath, r.Message)
 	case wire.FaultExists:
-		return problem.New(problem.Invalid, "file_exists", r.Message)
+		return problem.New(problem.FileExists, r.Message)
 	case wire.FaultNotEmpty:
-		return problem.New(problem.Invalid, "not_empty", r.Message).WithHint("remove what is in the folder first, or ask for all of it to be removed")
+		return problem.New(problem.NotEmpty, r.Message).WithHint("remove what is in the folder first, or ask for all of it to be removed")
 	case wire.FaultInvalid:
-		return problem.New(problem.Invalid, "invalid_request", r.Message)
+		return problem.New(problem.InvalidRequest, r.Message)
 	default:
-		return problem.New(problem.Internal, "guest_fault", r.Message)
+		return problem.New(problem.GuestFault, r.Message)
 	}
 }
 
@@ -227,7 +227,7 @@ func (l *Link) AttachKernel(ctx context.Context, pid int) (*Process, error) {
 	select {
 	case a := <-got:
 		if gone, ok := errors.AsType[*problem.Error](a.err); ok && gone.Kind == problem.NotFound {
-			return nil, problem.New(problem.NotFound, "kernel_not_found", gone.Message)
+			return nil, problem.New(problem.KernelNotFound, gone.Message)
 		}
 		if a.err != nil {
 			return nil, fmt.Errorf("attach to the kernel with process id %d: %w", pid, a.err)

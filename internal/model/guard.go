@@ -152,7 +152,7 @@ func (g *guarded) pause(run outcome, n int) (time.Duration, error) {
 		return 0, failure.Problem
 	}
 	if failure.Wait != nil && *failure.Wait > g.limits.MaxWait {
-		return 0, problem.New(problem.Exhausted, "model_rate_limited",
+		return 0, problem.New(problem.ModelRateLimited,
 			fmt.Sprintf("%s asks to wait %s before the next request", g.provider.host(), failure.Wait.Round(time.Second))).
 			WithHint("try again later, or choose another model with --model").WithCause(failure.Problem)
 	}
@@ -174,8 +174,8 @@ func given(ctx context.Context) *problem.Error {
 		return p
 	}
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		return problem.New(problem.Timeout, "model_deadline", "the time for this question ran out while the model was answering").
+		return problem.New(problem.ModelDeadline, "the time for this question ran out while the model was answering").
 			WithCause(cause)
 	}
-	return problem.New(problem.Canceled, "canceled", "the question to the model was canceled").WithCause(cause)
+	return problem.New(problem.GivenUp, "the question to the model was canceled").WithCause(cause)
 }

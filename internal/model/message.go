@@ -108,5 +108,5 @@ func (p piece) content() Content {
 }
 
 func invalidMessage(what string) *problem.Error {
-	return problem.New(problem.Invalid, "message_invalid", "a message of the conversation cannot be read: "+what)
+	return problem.New(problem.MessageInvalid, "a message of the conversation cannot be read: "+what)
 }

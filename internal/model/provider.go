@@ -44,29 +44,29 @@ func (p Provider) Broken(err error) *Failure {
 	}
 	cause := errors.New(p.redact(err.Error()))
 	if dns, ok := errors.AsType[*net.DNSError](err); ok {
-		return &Failure{Problem: problem.New(problem.Unavailable, "model_unreachable",
+		return &Failure{Problem: problem.New(problem.ModelUnreachable,
 			fmt.Sprintf("the host name %s of the model service cannot be resolved", dns.Name)).
 			WithHint(p.reachHint()).WithCause(cause), Retryable: dns.IsTemporary}
 	}
 	op, isOp := errors.AsType[*net.OpError](err)
 	switch {
 	case errors.Is(err, syscall.ECONNREFUSED):
-		return &Failure{Problem: problem.New(problem.Unavailable, "model_unreachable",
+		return &Failure{Problem: problem.New(problem.ModelUnreachable,
 			fmt.Sprintf("nothing is listening at %s: the connection was refused", p.host())).
 			WithHint(p.reachHint()).WithCause(cause), Retryable: true}
 	case isOp && op.Op == "dial":
-		return &Failure{Problem: problem.New(problem.Unavailable, "model_unreachable",
+		return &Failure{Problem: problem.New(problem.ModelUnreachable,
 			fmt.Sprintf("no connection to %s", p.host())).WithHint(p.reachHint()).WithCause(cause)}
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), isReset(err):
 		return p.Truncated(cause)
 	case errors.Is(err, context.Canceled):
-		return &Failure{Problem: problem.New(problem.Canceled, "canceled", "the question to the model was canceled").WithCause(cause)}
+		return &Failure{Problem: problem.New(problem.GivenUp, "the question to the model was canceled").WithCause(cause)}
 	}
 	_, isURL := errors.AsType[*url.Error](err)
 	if _, isNet := errors.AsType[net.Error](err); !isNet && !isURL {
 		return p.Malformed(err)
 	}
-	return &Failure{Problem: problem.New(problem.Unavailable, "model_unreachable",
+	return &Failure{Problem: problem.New(problem.ModelUnreachable,
 		fmt.Sprintf("the request to %s failed", p.host())).WithHint(p.reachHint()).WithCause(cause)}
 }
 
@@ -78,7 +78,7 @@ func isReset(err error) bool {
 
 // Truncated explains an answer that ended without saying that it is complete. Cause may be nil.
 func (p Provider) Truncated(cause error) *Failure {
-	e := problem.New(problem.Unavailable, "model_stream_truncated",
+	e := problem.New(problem.ModelStreamTruncated,
 		fmt.Sprintf("the answer of %s broke off before its end", p.Model)).
 		WithHint("ask again; nothing of an unfinished tool call was run")
 	if cause != nil {
@@ -89,7 +89,7 @@ func (p Provider) Truncated(cause error) *Failure {
 
 // Malformed explains an answer that is not what the wire format prescribes.
 func (p Provider) Malformed(cause error) *Failure {
-	return &Failure{Problem: problem.New(problem.Unavailable, "model_stream_malformed",
+	return &Failure{Problem: problem.New(problem.ModelStreamMalformed,
 		fmt.Sprintf("%s sent something that is not a valid answer of a model", p.host())).
 		WithHint("check that " + p.URLVariable + " points to the model service itself; " + p.BaseURLHint).
 		WithCause(errors.New(p.redact(cause.Error())))}
@@ -101,7 +101,7 @@ func (p Provider) CheckBaseURL() *Failure {
 	if err == nil && u.Host != "" && (u.Scheme == "http" || u.Scheme == "https") {
 		return nil
 	}
-	return &Failure{Problem: problem.New(problem.Invalid, "model_base_url",
+	return &Failure{Problem: problem.New(problem.ModelBaseURL,
 		fmt.Sprintf("%q is not an address of a model service", p.redact(p.BaseURL))).
 		WithHint(fmt.Sprintf("set %s to a full URL; %s", p.URLVariable, p.BaseURLHint))}
 }

@@ -118,7 +118,7 @@ func (r *recorder) write(turn recordedTurn) error {
 		_, err = fmt.Fprintf(r.w, "%s\n", text)
 	}
 	if err != nil {
-		return problem.New(problem.Unavailable, "record_failed", "the model's turn could not be recorded").
+		return problem.New(problem.RecordFailed, "the model's turn could not be recorded").
 			WithHint("check that the disk has room and the file can be written").WithCause(err)
 	}
 	return nil

@@ -31,7 +31,7 @@ type Replay struct {
 func OpenReplay(path string, delay time.Duration) (*Replay, error) {
 	f, err := os.Open(path)
 	if err != nil {
-		return nil, problem.New(problem.NotFound, "replay_not_found", fmt.Sprintf("the recording %s cannot be read", path)).
+		return nil, problem.New(problem.ReplayNotFound, fmt.Sprintf("the recording %s cannot be read", path)).
 			WithHint("give the path of a recording: --model replay:FILE").WithCause(err)
 	}
 	defer func() { _ = f.Close() }()
@@ -42,7 +42,7 @@ func OpenReplay(path string, delay time.Duration) (*Replay, error) {
 func NewReplay(name string, r io.Reader, delay time.Duration) (*Replay, error) {
 	turns, err := readRecording(r)
 	if err != nil {
-		return nil, problem.New(problem.Invalid, "replay_invalid", fmt.Sprintf("%s is not a recording: %v", name, err)).
+		return nil, problem.New(problem.ReplayInvalid, fmt.Sprintf("%s is not a recording: %v", name, err)).
 			WithHint("a recording is a sequence of JSON objects such as {\"parts\": [{\"text\": \"hello\"}]}")
 	}
 	return &Replay{name: name, delay: delay, turns: turns}, nil
@@ -143,7 +143,7 @@ func spoken(outcome string) string {
 }
 
 func mismatch(message string) *problem.Error {
-	return problem.New(problem.Invalid, "replay_mismatch", "the replay does not fit what really happened: "+message).
+	return problem.New(problem.ReplayMismatch, "the replay does not fit what really happened: "+message).
 		WithHint("use a real model with --model, or record the conversation again")
 }
 

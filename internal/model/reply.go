@@ -48,21 +48,21 @@ func (p Provider) Rejected(r Reply) *Failure {
 	case r.Status < 400:
 		return p.notAModelService(r)
 	case r.Tools && refusesTools(lower):
-		return final(problem.Invalid, "tools_unsupported", p.Name+" cannot call tools"+quoted,
+		return final(problem.ToolsUnsupported, p.Name+" cannot call tools"+quoted,
 			"choose a model that can call tools with --model, or use the fenced-block protocol")
 	case r.Images && refusesImages(lower):
-		return final(problem.Invalid, "images_unsupported", p.Name+" cannot see images"+quoted,
+		return final(problem.ImagesUnsupported, p.Name+" cannot see images"+quoted,
 			"choose a model that sees images with --model")
 	case anyIn(lower, "insufficient_quota", "exceeded your current quota", "credit balance is too low", "insufficient balance", "billing_error", "billing hard limit"), r.Status == 402:
-		return final(problem.Exhausted, "model_quota_exhausted", fmt.Sprintf("the account behind %s has no quota left%s", p.keyName(), quoted),
+		return final(problem.ModelQuotaExhausted, fmt.Sprintf("the account behind %s has no quota left%s", p.keyName(), quoted),
 			"check the plan and billing of the provider, or choose another model with --model")
 	case r.Status == 401 || r.Status == 403:
-		return final(problem.Denied, "model_auth", fmt.Sprintf("%s refused the key (%d)%s", p.host(), r.Status, quoted), p.keyHint())
+		return final(problem.ModelAuth, fmt.Sprintf("%s refused the key (%d)%s", p.host(), r.Status, quoted), p.keyHint())
 	case isContextLength(lower):
-		return final(problem.Exhausted, "model_context_too_long", fmt.Sprintf("the conversation is longer than %s can read%s", p.Name, quoted),
+		return final(problem.ModelContextTooLong, fmt.Sprintf("the conversation is longer than %s can read%s", p.Name, quoted),
 			"start a new conversation, give smaller files, or choose a model with a longer context with --model")
 	case r.Status == 404 && (strings.Contains(lower, "model") || said.found && strings.Contains(lower, strings.ToLower(p.Model))), anyIn(lower, "model_not_found", "model not found", "unknown model", "invalid model", "model does not exist"):
-		return final(problem.NotFound, "model_unknown", fmt.Sprintf("%s has no model named %q%s", p.host(), p.Model, quoted), p.ListHint)
+		return final(problem.ModelUnknown, fmt.Sprintf("%s has no model named %q%s", p.host(), p.Model, quoted), p.ListHint)
 	case r.Status == 404 || r.Status == 405:
 		return p.notAModelService(r)
 	}
@@ -75,13 +75,13 @@ func (p Provider) refused(r Reply, lower, quoted string) *Failure {
 	again := "try again in a while, or choose another model with --model"
 	switch {
 	case r.Status == 429:
-		return retry(wait, problem.Exhausted, "model_rate_limited", p.host()+" is limiting the rate of requests (429)"+quoted, again)
+		return retry(wait, problem.ModelRateLimited, p.host()+" is limiting the rate of requests (429)"+quoted, again)
 	case r.Status == 529 || r.Status >= 500 && strings.Contains(lower, "overloaded"):
-		return retry(wait, problem.Unavailable, "model_overloaded", fmt.Sprintf("%s is overloaded (%d)%s", p.host(), r.Status, quoted), again)
+		return retry(wait, problem.ModelOverloaded, fmt.Sprintf("%s is overloaded (%d)%s", p.host(), r.Status, quoted), again)
 	case r.Status >= 500 || r.Status == 408:
-		return retry(wait, problem.Unavailable, "model_unavailable", fmt.Sprintf("%s failed to answer (%d)%s", p.host(), r.Status, quoted), again)
+		return retry(wait, problem.ModelUnavailable, fmt.Sprintf("%s failed to answer (%d)%s", p.host(), r.Status, quoted), again)
 	}
-	return final(problem.Invalid, "model_request_rejected", fmt.Sprintf("%s rejected the request (%d)%s", p.host(), r.Status, quoted),
+	return final(problem.ModelRequestRejected, fmt.Sprintf("%s rejected the request (%d)%s", p.host(), r.Status, quoted),
 		"check the name given to --model and what the provider says about it")
 }
 
@@ -98,7 +98,7 @@ func (p Provider) notAModelService(r Reply) *Failure {
 	if r.Status >= 400 {
 		what = fmt.Sprintf("status %d: there is no model service at this address", r.Status)
 	}
-	return final(problem.Invalid, "model_base_url", fmt.Sprintf("%s answered with %s", p.publicURL(), what),
+	return final(problem.ModelBaseURL, fmt.Sprintf("%s answered with %s", p.publicURL(), what),
 		fmt.Sprintf("check %s; %s", p.URLVariable, p.BaseURLHint))
 }
 
@@ -128,12 +128,12 @@ func (p Provider) quote(text string) string {
 	return ": " + text
 }
 
-func final(kind problem.Kind, code, message, hint string) *Failure {
-	return &Failure{Problem: problem.New(kind, code, message).WithHint(hint)}
+func final(code problem.Code, message, hint string) *Failure {
+	return &Failure{Problem: problem.New(code, message).WithHint(hint)}
 }
 
-func retry(wait *time.Duration, kind problem.Kind, code, message, hint string) *Failure {
-	return &Failure{Problem: problem.New(kind, code, message).WithHint(hint), Retryable: true, Wait: wait}
+func retry(wait *time.Duration, code problem.Code, message, hint string) *Failure {
+	return &Failure{Problem: problem.New(code, message).WithHint(hint), Retryable: true, Wait: wait}
 }
 
 type said struct {

@@ -415,7 +415,7 @@ func TestDeadlineAndCauseOfTheCaller(t *testing.T) {
 		if h := listen(m.Stream(ctx, ask("go"))); h.code() != "model_deadline" || h.problem.Kind != problem.Timeout {
 			t.Errorf("problem %v", h.problem)
 		}
-		own := problem.New(problem.Exhausted, "steps", "no steps left")
+		own := problem.Received(problem.Exhausted, "steps", "no steps left")
 		ctx, cancel = context.WithTimeoutCause(t.Context(), 50*time.Millisecond, own)
 		defer cancel()
 		if h := listen(m.Stream(ctx, ask("go"))); h.problem != own {

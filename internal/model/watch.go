@@ -136,7 +136,7 @@ func (w *Watch) heard() int64 {
 
 // tooLong ends the attempt.
 func (w *Watch) tooLong() error {
-	p := problem.New(problem.Unavailable, "model_answer_too_long", fmt.Sprintf("%s said more than one answer may have (%d MiB, or %d calls)",
+	p := problem.New(problem.ModelAnswerTooLong, fmt.Sprintf("%s said more than one answer may have (%d MiB, or %d calls)",
 		w.provider.Model, max(w.limits.Answer>>20, 1), mostCalls)).WithHint("ask for less at once, or choose another model with --model")
 	w.cancel(p)
 	return p
@@ -191,14 +191,14 @@ func (w *Watch) expire() {
 	host, limit := w.provider.host(), w.limits.FirstToken
 	switch w.phase {
 	case connecting:
-		w.cancel(problem.New(problem.Timeout, "model_connect_timeout", fmt.Sprintf("no connection to %s within %s", host, w.limits.Connect)).
+		w.cancel(problem.New(problem.ModelConnectTimeout, fmt.Sprintf("no connection to %s within %s", host, w.limits.Connect)).
 			WithHint(w.provider.reachHint()))
 	case waiting:
-		w.cancel(problem.New(problem.Timeout, "model_first_token_timeout",
+		w.cancel(problem.New(problem.ModelFirstTokenTimeout,
 			fmt.Sprintf("%s accepted the request but %s said nothing for %s", host, w.provider.Model, limit)).
 			WithHint("the server may be loading the model or be overloaded: try again, or choose another model with --model"))
 	default:
-		w.cancel(problem.New(problem.Timeout, "model_stalled",
+		w.cancel(problem.New(problem.ModelStalled,
 			fmt.Sprintf("%s stopped in the middle of its answer and said nothing for %s", w.provider.Model, w.limits.Stall)).
 			WithHint("ask again; if it keeps happening, choose another model with --model"))
 	}

@@ -21,7 +21,7 @@ import (
 // back, whatever the depth of undo, until the session is removed: the cove that made it can return to it.
 
 // unfit says that err is about a head that does not fit.
-func unfit(err error) bool { return err != nil && problem.Of(err).Code == "snapshot_unfit" }
+func unfit(err error) bool { return problem.Has(err, problem.SnapshotUnfit) }
 
 // carriable says whether the files of a head that does not fit can be had.
 func (s *LeasedSession) carriable(err error) bool {
@@ -238,6 +238,6 @@ func (s *LeasedSession) uncarried(head *snapshot.Snapshot, err error) error {
 	if p.Kind == problem.Canceled || errors.Is(err, context.Canceled) {
 		return err
 	}
-	return problem.New(problem.Unavailable, "snapshot_unfit", fmt.Sprintf("it was saved by %s, and its files could not be carried over: %s", head.Manifest.Made, p.Error())).
+	return problem.New(problem.SnapshotUnfit, fmt.Sprintf("it was saved by %s, and its files could not be carried over: %s", head.Manifest.Made, p.Error())).
 		WithHint(p.Hint)
 }

@@ -58,7 +58,7 @@ func (s *LeasedSession) MakeFolder(ctx context.Context, path string) error {
 }
 
 func unchangeable() error {
-	return problem.New(problem.Invalid, "session_unchangeable", "the files of this session cannot be changed from outside")
+	return problem.New(problem.SessionUnchangeable, "the files of this session cannot be changed from outside")
 }
 
 // change changes the workspace and writes that down.
@@ -68,7 +68,7 @@ func (s *LeasedSession) change(ctx context.Context, c change, apply func(Changes
 		return unchangeable()
 	}
 	if s.busy.Acquire(ctx, 1) != nil {
-		return problem.New(problem.Canceled, "canceled", "stopped before anything was changed")
+		return problem.New(problem.GivenUp, "stopped before anything was changed")
 	}
 	defer s.busy.Release(1)
 	s.changing.Lock()

@@ -56,7 +56,7 @@ func (f *fake) Write(_ context.Context, path string, r io.Reader) (workspace.Ent
 		return workspace.Entry{}, err
 	}
 	if string(text) == "refuse" || f.cramped {
-		return workspace.Entry{}, problem.New(problem.Exhausted, "workspace_full", "the workspace is full")
+		return workspace.Entry{}, problem.New(problem.WorkspaceFull, "the workspace is full")
 	}
 	f.ran = append(f.ran, path+"="+string(text))
 	return workspace.Entry{Path: path, Size: int64(len(text))}, nil
@@ -212,7 +212,7 @@ func (m *machine) prepare(_ context.Context, b named.Base) (*named.Ground, error
 	}
 	m.kernels = b.Kernels
 	if b.Environment == "gone-1" && m.engine == "later" {
-		return nil, problem.New(problem.Unavailable, "environment_missing", "its Python environment gone-1 is not there any more")
+		return nil, problem.Received(problem.Unavailable, "environment_missing", "its Python environment gone-1 is not there any more")
 	}
 	return &named.Ground{
 		Key:    snapshot.Key{Engine: "fake " + m.engine, Environment: b.Environment, Guest: "1", Limits: b.Limits.Limits},

@@ -74,7 +74,7 @@ func (b *fakeBox) serve(conn net.Conn) {
 		b.mu.Lock()
 		switch code {
 		case "die":
-			b.end(problem.New(problem.Exhausted, "session_oom", "it used too much memory"))
+			b.end(problem.New(problem.SessionOOM, "it used too much memory"))
 		case "full", "empty":
 			b.full = code == "full"
 		}

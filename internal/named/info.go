@@ -45,7 +45,7 @@ func (s Store) List() ([]Info, error) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, problem.New(problem.Unavailable, "sessions_unreadable", "cove cannot read "+s.Dir).WithCause(err)
+		return nil, problem.New(problem.SessionsUnreadable, "cove cannot read "+s.Dir).WithCause(err)
 	}
 	var all []Info
 	for _, e := range entries {

@@ -49,13 +49,13 @@ type journal struct {
 
 // change is one line of the log.
 type change struct {
-	Op   string    `json:"op"` // put, move, remove, folder
-	Path string    `json:"path"`
-	To   string    `json:"to,omitempty"`
-	All  bool      `json:"all,omitempty"`
+	Op      string    `json:"op"` // put, move, remove, folder
+	Path    string    `json:"path"`
+	To      string    `json:"to,omitempty"`
+	All     bool      `json:"all,omitempty"`
 	Content string    `json:"content,omitempty"` // a file beside the log
-	Size int64     `json:"size,omitempty"`
-	At   time.Time `json:"at"`
+	Size    int64     `json:"size,omitempty"`
+	At      time.Time `json:"at"`
 }
 
 const (
@@ -324,9 +324,9 @@ func (j *journal) begin() error {
 
 func unkept(err error) error {
 	if errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) {
-		return problem.New(problem.Exhausted, "disk_full", "there is no room left on the disk to keep the file").WithCause(err).WithHint("make room, or delete what is not needed")
+		return problem.New(problem.DiskFull, "there is no room left on the disk to keep the file").WithCause(err).WithHint("make room, or delete what is not needed")
 	}
-	return problem.New(problem.Unavailable, "sessions_unwritable", "the change could not be written to the disk").WithCause(err)
+	return problem.New(problem.SessionsUnwritable, "the change could not be written to the disk").WithCause(err)
 }
 
 // end removes the journal: its changes are saved, or given up.
@@ -386,7 +386,7 @@ func (j *journal) put(ctx context.Context, t Changes, c change) error {
 		return nil // something later took its place
 	}
 	if err != nil {
-		return problem.New(problem.Unavailable, "content_unreadable", "the content of "+c.Path+" cannot be read").WithCause(err)
+		return problem.New(problem.ContentUnreadable, "the content of "+c.Path+" cannot be read").WithCause(err)
 	}
 	defer f.Close()
 	_, err = t.Write(ctx, c.Path, f)

@@ -27,9 +27,6 @@ const (
 	reluctance = 10 * time.Second
 )
 
-// foreign is the code of the problem that the session is not this keeper's any more.
-const foreign = "session_foreign"
-
 // KeepOptions say how a session is kept in memory.
 type KeepOptions struct {
 	// Options say how it is opened. It must exist.
@@ -137,7 +134,7 @@ func (w *watcher) run(ctx context.Context) error {
 			return errors.Join(w.end(context.WithoutCancel(ctx)), w.leave(nil))
 		}
 		err := w.due(context.WithoutCancel(ctx), ending)
-		if err != nil && problem.Of(err).Code == foreign {
+		if problem.Has(err, problem.SessionForeign) {
 			return errors.Join(w.end(context.WithoutCancel(ctx)), w.leave(nil))
 		}
 		if err != nil {
@@ -171,7 +168,7 @@ func (w *watcher) due(ctx context.Context, ending bool) error {
 	switch idle := time.Since(last); {
 	case ending:
 		err := w.pause(ctx)
-		if err != nil && problem.Of(err).Code != "session_in_use" {
+		if err != nil && !problem.Has(err, problem.SessionInUse) {
 			return w.giveUp(ctx, err)
 		}
 		return nil
@@ -188,7 +185,7 @@ func (w *watcher) due(ctx context.Context, ending bool) error {
 }
 
 func unlessInUse(err error) error {
-	if err != nil && problem.Of(err).Code == "session_in_use" {
+	if problem.Has(err, problem.SessionInUse) {
 		return nil
 	}
 	return err
@@ -202,7 +199,7 @@ func (w *watcher) acquire() (*lease, Record, error) {
 	}
 	rec, err := readRecord(w.dir, w.name)
 	if err == nil && (rec.Memory == nil || !rec.Memory.Since.Equal(w.since) || rec.Memory.Ended != "") {
-		err = problem.New(problem.Unavailable, foreign, "session "+w.name+" is not this process's any more")
+		err = problem.New(problem.SessionForeign, "session "+w.name+" is not this process's any more")
 	}
 	if err != nil {
 		l.release()

@@ -29,7 +29,7 @@ func (s *LeasedSession) reach(ctx context.Context) error {
 		return nil
 	}
 	if s.opts.keeping && keeper.Lives(s.dir) {
-		return problem.New(problem.Invalid, "session_in_memory", "session "+s.name+" is in memory already")
+		return problem.New(problem.SessionInMemory, "session "+s.name+" is in memory already")
 	}
 	kept, err := connect(ctx, s.dir)
 	switch {
@@ -39,12 +39,12 @@ func (s *LeasedSession) reach(ctx context.Context) error {
 		s.notice(s.rec.lossNotice())
 		s.rec.Memory, s.rec.Running, s.rec.Executions = nil, nil, s.rec.Head.Executions
 		return nil
-	case problem.Of(err).Code == "keeper_version":
+	case problem.Has(err, problem.KeeperVersion):
 		return s.otherCove()
 	case ctx.Err() != nil:
 		return err
 	}
-	return problem.New(problem.Unavailable, "keeper_silent", fmt.Sprintf("process %d, which keeps session %s in memory, does not answer", s.rec.Memory.PID, s.name)).
+	return problem.New(problem.KeeperSilent, fmt.Sprintf("process %d, which keeps session %s in memory, does not answer", s.rec.Memory.PID, s.name)).
 		WithCause(err).WithHint(fmt.Sprintf("end it with `kill %d`, or with `kill -9 %d`: %s then", s.rec.Memory.PID, s.rec.Memory.PID, s.rec.remains()))
 }
 
@@ -89,14 +89,14 @@ func (s *LeasedSession) fits() error {
 }
 
 func (s *LeasedSession) otherCove() error {
-	return problem.New(problem.Unavailable, "keeper_version", "session "+s.name+" is kept in memory by another version of cove").
+	return problem.New(problem.KeeperVersion, "session "+s.name+" is kept in memory by another version of cove").
 		WithHint(fmt.Sprintf("use that version; or let go of it: `cove session pause %s` saves the session for that version, `cove session undo` and `rm` work as ever", s.name))
 }
 
 // join takes part in the session in memory.
 func (s *LeasedSession) join(ctx context.Context, head *snapshot.Snapshot) (Live, error) {
 	live, err := s.ground.Join(ctx, s.kept, head)
-	if err != nil && problem.Of(err).Code == "kernel_lost" {
+	if problem.Has(err, problem.KernelLost) {
 		s.at = s.at.on(kernelDies)
 		s.notice("the interpreter of session " + s.name + " did not stop what the last command was running, and was ended: the variables are lost")
 		live, err = s.ground.Join(ctx, s.kept, head)

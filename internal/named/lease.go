@@ -48,7 +48,7 @@ func acquire(ctx context.Context, dir, name, command string) (*lease, error) {
 	defer poll.Stop()
 	for begun := time.Now(); ; {
 		l, err := tryAcquire(dir, name, command)
-		if err == nil || problem.Of(err).Code != "session_in_use" {
+		if !problem.Has(err, problem.SessionInUse) {
 			return l, err
 		}
 		who, held := owner(dir)
@@ -153,6 +153,6 @@ func inUse(name, dir string) error {
 	if who != nil {
 		by = who.String()
 	}
-	return problem.New(problem.Unavailable, "session_in_use", "session "+name+" is in use by "+by).
+	return problem.New(problem.SessionInUse, "session "+name+" is in use by "+by).
 		WithHint("wait until that has ended; one command at a time can use a session")
 }

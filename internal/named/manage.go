@@ -53,7 +53,7 @@ func (s Store) Resume(ctx context.Context, name string, launch func(ctx context.
 		err = launch(ctx)
 		fresh = err == nil
 	}
-	if err != nil && problem.Of(err).Code != "session_in_memory" {
+	if err != nil && !problem.Has(err, problem.SessionInMemory) {
 		return Info{}, false, err
 	}
 	info, err = s.look(name)
@@ -72,7 +72,7 @@ func (s Store) acquireSaved(ctx context.Context, name, command string) (*lease, 
 			return nil, rec, fmt.Errorf("save session %s: %w", name, err)
 		}
 	}
-	return nil, Record{}, problem.New(problem.Unavailable, "session_in_use", "session "+name+" is used all the time").WithHint("try again")
+	return nil, Record{}, problem.New(problem.SessionInUse, "session "+name+" is used all the time").WithHint("try again")
 }
 
 // Fork makes the session to, which goes on from where from is. They share no more than the room on the disk.
@@ -149,7 +149,7 @@ func (r Record) nothingToUndo() error {
 	if r.unsaved() && r.Head.Snapshot != "" {
 		hint += fmt.Sprintf("\nit was last saved at %s; `cove session fork` would save it anew", r.Head)
 	}
-	return problem.New(problem.Invalid, "nothing_to_undo", "session "+r.Name+" has no earlier snapshot to return to").WithHint(hint)
+	return problem.New(problem.NothingToUndo, "session "+r.Name+" has no earlier snapshot to return to").WithHint(hint)
 }
 
 // Remove deletes the session with all its snapshots, also one in memory and a broken one.

@@ -72,20 +72,20 @@ func CheckName(name string) error {
 	if regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,62}$`).MatchString(name) {
 		return nil
 	}
-	return problem.New(problem.Invalid, "session_name", fmt.Sprintf("%q cannot be the name of a session", name)).
+	return problem.New(problem.SessionName, fmt.Sprintf("%q cannot be the name of a session", name)).
 		WithHint("a name has 1 to 63 lower-case letters, digits, dots, dashes and underscores, and begins with a letter or a digit, like lab or sales-2025")
 }
 
 func (s Store) path(name string) string { return filepath.Join(s.Dir, name) }
 
 func unknown(name string) error {
-	return problem.New(problem.NotFound, "session_unknown", "there is no session "+name).
+	return problem.New(problem.SessionUnknown, "there is no session "+name).
 		WithHint("`cove session ls` lists them; `cove run --session " + name + " ...` makes it")
 }
 
 // unwritable says in words why the store cannot be changed.
 func unwritable(dir string, err error) error {
-	return problem.New(problem.Unavailable, "sessions_unwritable", "cove cannot write to "+dir).WithCause(err).
+	return problem.New(problem.SessionsUnwritable, "cove cannot write to "+dir).WithCause(err).
 		WithHint("make it writable and see that there is room on the disk, or set COVE_SESSIONS to another folder")
 }
 
@@ -138,7 +138,7 @@ func (s Store) create(name, command string, fill func(dir string) (Record, error
 }
 
 func exists(name string) error {
-	return problem.New(problem.Invalid, "session_exists", "there is a session "+name+" already").
+	return problem.New(problem.SessionExists, "there is a session "+name+" already").
 		WithHint("choose another name, or remove it first: `cove session rm " + name + "`")
 }
 

@@ -178,7 +178,7 @@ func (s Store) Open(ctx context.Context, name string, o Options) (*LeasedSession
 func (s Store) acquireOrCreate(ctx context.Context, name string, o Options) (l *lease, rec Record, created bool, err error) {
 	for {
 		l, rec, err = s.acquire(ctx, name, o.Command)
-		if err == nil || problem.Of(err).Code != "session_unknown" || o.Existing {
+		if !problem.Has(err, problem.SessionUnknown) || o.Existing {
 			return l, rec, false, err
 		}
 		l, rec, err = s.create(name, o.Command, func(string) (Record, error) { return newRecord(name, o.Base), nil })
@@ -197,12 +197,12 @@ func newRecord(name string, b Base) Record {
 func (s *LeasedSession) agree() error {
 	o, b := s.opts, &s.rec.Base
 	if o.Packages != "" && o.Packages != b.Packages {
-		return problem.New(problem.Invalid, "session_packages",
+		return problem.New(problem.SessionPackages,
 			fmt.Sprintf("session %s was made with --packages %s, and what it has imported cannot change to %s", s.name, b.Packages, o.Packages)).
 			WithHint("leave --packages away, or use another session")
 	}
 	if o.Base.Engine != b.Engine {
-		return problem.New(problem.Invalid, "session_engine",
+		return problem.New(problem.SessionEngine,
 			fmt.Sprintf("session %s was made with the engine %s and cannot go on with %s", s.name, b.Engine, o.Base.Engine)).
 			WithHint("use --engine " + b.Engine)
 	}
@@ -322,16 +322,16 @@ func (s *LeasedSession) stuck(err error) error {
 		}
 		hint += line
 	}
-	if n := len(s.rec.Undo); n > 0 && (p.Code == "snapshot_damaged" || p.Code == "snapshot_missing") {
+	if n := len(s.rec.Undo); n > 0 && problem.Has(p, problem.SnapshotDamaged, problem.SnapshotMissing) {
 		say(fmt.Sprintf("`cove session undo %s` goes back to %s", s.name, s.rec.Undo[n-1]))
 	}
-	if p.Code == "snapshot_unfit" && s.opts.Trial {
+	if problem.Has(p, problem.SnapshotUnfit) && s.opts.Trial {
 		say("a command that uses the session starts it anew with its files, and keeps it as it was beside that")
-	} else if p.Code == "snapshot_unfit" {
+	} else if problem.Has(p, problem.SnapshotUnfit) {
 		say("it can be used again when that is as it was" + s.madeBy())
 	}
 	say(fmt.Sprintf("nothing was deleted; `cove session rm %s` removes the session", s.name))
-	return problem.New(p.Kind, p.Code, fmt.Sprintf("session %s cannot be brought back: %s", s.name, p.Error())).WithHint(hint)
+	return p.Reworded(fmt.Sprintf("session %s cannot be brought back: %s", s.name, p.Error())).WithCause(nil).WithHint(hint)
 }
 
 // madeBy says which cove saved the head, where that is known.

@@ -119,7 +119,7 @@ type Record struct {
 
 // broken says why a session cannot be used at all.
 func broken(name, why string) *problem.Error {
-	return problem.New(problem.Unavailable, "session_broken", "session "+name+" is broken: "+why).
+	return problem.New(problem.SessionBroken, "session "+name+" is broken: "+why).
 		WithHint("`cove session rm " + name + "` removes it")
 }
 

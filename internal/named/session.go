@@ -80,7 +80,7 @@ func (s *LeasedSession) Execute(ctx context.Context, req kernel.Request) iter.Se
 			share = everything
 		}
 		if s.busy.Acquire(ctx, share) != nil {
-			yield(nil, problem.New(problem.Canceled, "canceled", "stopped before the code ran"))
+			yield(nil, problem.New(problem.GivenUp, "stopped before the code ran"))
 			return
 		}
 		defer s.busy.Release(share)
@@ -141,7 +141,7 @@ func (s *LeasedSession) before(ctx context.Context) error {
 	at, begins := s.look(), codeBegins
 	s.mu.Unlock()
 	if at.stranded() {
-		return s.unsaved("its sandbox was lost", "session_lost")
+		return s.unsaved("its sandbox was lost", problem.SessionLost)
 	}
 	if s.opts.Undoable {
 		begins = undoBegins
@@ -316,7 +316,7 @@ func (s *LeasedSession) gap(ctx context.Context) error {
 	bounded, cancel := context.WithTimeout(ctx, impoliteness)
 	defer cancel()
 	if s.busy.Acquire(bounded, everything) != nil {
-		return problem.New(problem.Unavailable, "session_busy", "the session was in use all the time and was not saved")
+		return problem.New(problem.SessionBusy, "the session was in use all the time and was not saved")
 	}
 	return nil
 }
@@ -419,7 +419,7 @@ func (s *LeasedSession) close(ctx context.Context, save bool) error {
 // saveLast makes the last snapshot, where one is due.
 func (s *LeasedSession) saveLast(ctx context.Context, save bool) error {
 	if s.busy.Acquire(ctx, everything) != nil {
-		return s.unsaved("its code did not end in time", "session_unsaved")
+		return s.unsaved("its code did not end in time", problem.SessionUnsaved)
 	}
 	defer s.busy.Release(everything)
 	s.mu.Lock()
@@ -429,25 +429,25 @@ func (s *LeasedSession) saveLast(ctx context.Context, save bool) error {
 	case !due:
 		return nil
 	case lost:
-		return s.unsaved("its sandbox was lost", "session_lost")
+		return s.unsaved("its sandbox was lost", problem.SessionLost)
 	}
 	err := s.saveHead(ctx, false)
 	switch {
 	case err == nil:
 		return nil
-	case problem.Of(err).Code == "session_lost":
-		return s.unsaved("its sandbox was lost", "session_lost")
+	case problem.Has(err, problem.SessionLost):
+		return s.unsaved("its sandbox was lost", problem.SessionLost)
 	}
-	return s.unsaved(problem.Of(err).Error(), "session_unsaved").WithHint(problem.Of(err).Hint)
+	return s.unsaved(problem.Of(err).Error(), problem.SessionUnsaved).WithHint(problem.Of(err).Hint)
 }
 
 // unsaved says why the session was not saved, and what there is of it.
-func (s *LeasedSession) unsaved(why, code string) *problem.Error {
+func (s *LeasedSession) unsaved(why string, code problem.UnavailableCode) *problem.Error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	text := fmt.Sprintf("session %s was not saved: %s; %s", s.name, brief(why), s.rec.remains())
 	s.rec.Notice = &Notice{Time: time.Now(), Text: text}
-	return problem.New(problem.Unavailable, code, text)
+	return problem.New(code, text)
 }
 
 // brief makes one line of bounded length of what an engine says, which may bring its stacks along.

@@ -50,12 +50,12 @@ func (s Store) Survey(ctx context.Context, judge func(b Base, head snapshot.Mani
 		return found, nil
 	}
 	if err != nil {
-		return found, problem.New(problem.Unavailable, "sessions_unreadable", "cove cannot read "+s.Dir).WithCause(err)
+		return found, problem.New(problem.SessionsUnreadable, "cove cannot read "+s.Dir).WithCause(err)
 	}
 	defer dir.Close()
 	names, err := dir.Readdirnames(-1)
 	if err != nil {
-		return found, problem.New(problem.Unavailable, "sessions_unreadable", "cove cannot read "+s.Dir).WithCause(err)
+		return found, problem.New(problem.SessionsUnreadable, "cove cannot read "+s.Dir).WithCause(err)
 	}
 	for _, name := range names {
 		if ctx.Err() != nil {

@@ -61,7 +61,7 @@ func makeHome(folder, path string) error {
 }
 
 func unusable(folder string, err error) error {
-	return problem.New(problem.Unavailable, "data_folder_unusable", "cove cannot use the folder "+folder).WithCause(err).
+	return problem.New(problem.DataFolderUnusable, "cove cannot use the folder "+folder).WithCause(err).
 		WithHint("make it writable and see that there is room on the disk, or set COVE_HOME to another folder")
 }
 

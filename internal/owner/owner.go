@@ -74,14 +74,14 @@ type Store interface {
 
 // ErrLost is what a dead owner gets for everything that it would write.
 func ErrLost() error {
-	return problem.New(problem.Unavailable, "owner_lost", "other cove processes took this one for dead, because it did not renew its lease in the database in time").
+	return problem.New(problem.OwnerLost, "other cove processes took this one for dead, because it did not renew its lease in the database in time").
 		WithHint("what it had not ended was ended as lost; try again when it was started anew")
 }
 
 // IsLost says whether err is what a dead owner gets.
 func IsLost(err error) bool {
 	p := problem.Of(err)
-	return p != nil && p.Code == "owner_lost"
+	return problem.Has(p, problem.OwnerLost)
 }
 
 // watch is what a process has seen of the database, by the database's clock.

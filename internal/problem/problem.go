@@ -20,19 +20,39 @@ const (
 	Internal    Kind = "internal"    // a fault of cove's own
 )
 
+// Code names what happened, for programs: "python_not_found". It stays once it is released. Each is a constant of this package, in codes_*.go; its type
+// says its kind, and its comment is its documentation for clients.
+type Code interface {
+	Kind() Kind
+	String() string
+	sealed()
+}
+
 // Error is a problem with a stable code, a public sentence and, where there is
 // one, a next step.
 type Error struct {
 	Kind    Kind
-	Code    string // stable, snake_case, e.g. "python_not_found"
+	Code    string // that of a Code, or what another program sent; see Has
 	Message string // one sentence for the user, no trailing period
 	Hint    string // the next step, or ""
 	Cause   error  // internal detail, never needed to understand Message
 }
 
-// New returns a problem of the given kind.
-func New(kind Kind, code, message string) *Error {
+// New returns the problem that code names.
+func New(code Code, message string) *Error {
+	return &Error{Kind: code.Kind(), Code: code.String(), Message: message}
+}
+
+// Received returns a problem that another program made, or this one at another time: its code need not be one that is known here.
+func Received(kind Kind, code, message string) *Error {
 	return &Error{Kind: kind, Code: code, Message: message}
+}
+
+// Reworded returns a copy of e that says it in other words.
+func (e *Error) Reworded(message string) *Error {
+	c := *e
+	c.Message = message
+	return &c
 }
 
 // WithHint returns a copy of e that names the next step.
@@ -67,5 +87,5 @@ func Of(err error) *Error {
 	if e, ok := errors.AsType[*Error](err); ok {
 		return e
 	}
-	return &Error{Kind: Internal, Code: "internal", Message: err.Error()}
+	return New(Fault, err.Error())
 }

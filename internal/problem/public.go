@@ -16,12 +16,12 @@ func Public(err error) (p *Error, differs bool) {
 	}
 	p = Of(err)
 	switch words, known := wordsFor(p.Code); {
-	case p.Code != "disk_full" && full(err, p):
-		return New(Exhausted, "disk_full", "there is no room left on the server's disk").WithHint("the operator has to make room; delete what is not needed").WithCause(err), true
-	case p.Kind == Internal && p.Code == "internal":
-		return New(Internal, "internal", "something went wrong in the server").WithHint("tell the operator the request_id").WithCause(err), true
+	case !Has(p, DiskFull) && full(err, p):
+		return New(DiskFull, "there is no room left on the server's disk").WithHint("the operator has to make room; delete what is not needed").WithCause(err), true
+	case Has(p, Fault):
+		return New(Fault, "something went wrong in the server").WithHint("tell the operator the request_id").WithCause(err), true
 	case known:
-		return New(p.Kind, p.Code, words).WithHint(publicHint(p.Hint)).WithCause(p.Cause), true
+		return p.Reworded(words).WithHint(publicHint(p.Hint)), true
 	}
 	c := *p
 	c.Message, c.Hint = scrub(p.Message), publicHint(p.Hint)
@@ -33,7 +33,7 @@ func Public(err error) (p *Error, differs bool) {
 
 // full says whether it was the disk of the server that had no room.
 func full(err error, p *Error) bool {
-	if p.Code == "workspace_full" || p.Code == "server_disk_full" || p.Code == "quota_disk" {
+	if Has(p, WorkspaceFull, ServerDiskFull, QuotaDisk) {
 		return false
 	}
 	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) || p.Kind == Internal && strings.Contains(err.Error(), syscall.ENOSPC.Error())
@@ -42,35 +42,35 @@ func full(err error, p *Error) bool {
 // wordsFor are the words for clients of what a model's provider was asked: the operator's words quote it, and name its address.
 func wordsFor(code string) (words string, known bool) {
 	switch code {
-	case "model_auth", "model_key_missing":
+	case string(ModelAuth), string(ModelKeyMissing):
 		return "the provider of the model does not take the server's key", true
-	case "model_unreachable", "model_base_url", "model_connect_timeout":
+	case string(ModelUnreachable), string(ModelBaseURL), string(ModelConnectTimeout):
 		return "the provider of the model cannot be reached", true
-	case "model_unavailable":
+	case string(ModelUnavailable):
 		return "the provider of the model failed to answer", true
-	case "model_overloaded":
+	case string(ModelOverloaded):
 		return "the provider of the model is overloaded", true
-	case "model_rate_limited":
+	case string(ModelRateLimited):
 		return "the provider of the model is limiting the rate of requests", true
-	case "model_quota_exhausted":
+	case string(ModelQuotaExhausted):
 		return "the server's account at the provider of the model has no quota left", true
-	case "model_request_rejected":
+	case string(ModelRequestRejected):
 		return "the provider of the model rejected the request", true
-	case "model_context_too_long":
+	case string(ModelContextTooLong):
 		return "the conversation is longer than the model can read", true
-	case "model_first_token_timeout":
+	case string(ModelFirstTokenTimeout):
 		return "the model did not begin to answer in time", true
-	case "model_stalled":
+	case string(ModelStalled):
 		return "the model stopped in the middle of its answer", true
-	case "model_stream_truncated", "model_stream_malformed":
+	case string(ModelStreamTruncated), string(ModelStreamMalformed):
 		return "the model's answer broke off or cannot be read", true
-	case "model_answer_too_long":
+	case string(ModelAnswerTooLong):
 		return "the model said more than one answer may have", true
-	case "tools_unsupported":
+	case string(ToolsUnsupported):
 		return "the model cannot call tools", true
-	case "images_unsupported":
+	case string(ImagesUnsupported):
 		return "the model cannot see images", true
-	case "replay_not_found", "replay_invalid", "record_failed":
+	case string(ReplayNotFound), string(ReplayInvalid), string(RecordFailed):
 		return "the model cannot be asked", true
 	}
 	return "", false

@@ -21,19 +21,19 @@ func TestWhatClientsAreTold(t *testing.T) {
 		code   string
 		same   bool
 	}{
-		"a provider's words":               {problem.New(problem.Denied, "model_auth", "127.0.0.1:18431 refused the key (401): no key sk-secret").WithHint("check the environment variable OPENAI_API_KEY"), 502, "model_auth", false},
-		"a provider's address":             {problem.New(problem.Unavailable, "model_unavailable", "secret.internal:8000 failed to answer (500): secret"), 503, "model_unavailable", false},
+		"a provider's words":               {problem.New(problem.ModelAuth, "127.0.0.1:18431 refused the key (401): no key sk-secret").WithHint("check the environment variable OPENAI_API_KEY"), 502, "model_auth", false},
+		"a provider's address":             {problem.New(problem.ModelUnavailable, "secret.internal:8000 failed to answer (500): secret"), 503, "model_unavailable", false},
 		"a fault":                          {errors.New("open /var/lib/secret: secret"), 500, "internal", false},
 		"a full disk":                      {fmt.Errorf("save: %w", write), 507, "disk_full", false},
 		"a full disk, in words":            {fmt.Errorf("the warden: write /var/lib/secret: no space left on device"), 507, "disk_full", false},
-		"a full disk, explained otherwise": {problem.New(problem.Unavailable, "sessions_unwritable", "cove cannot write to /var/lib/secret").WithCause(write), 507, "disk_full", false},
-		"a full disk of the database":      {problem.New(problem.Unavailable, "disk_full", "the disk of the database is full").WithHint("make room, see COVE_SECRET"), 507, "disk_full", false},
-		"a folder":                         {problem.New(problem.Unavailable, "sessions_unwritable", "cove cannot write to /var/lib/secret").WithHint("set COVE_SECRET"), 503, "sessions_unwritable", false},
-		"an address":                       {problem.New(problem.Unavailable, "package_index_unreachable", "http://10.0.0.7:8080/secret does not answer"), 503, "package_index_unreachable", false},
-		"an address of version 6":          {problem.New(problem.Unavailable, "package_index_unreachable", "http://[fd00::5ec]:80/secret does not answer"), 503, "package_index_unreachable", false},
-		"a place in a request":             {problem.New(problem.Invalid, "invalid_request", "input[0].content[12] is none"), 422, "invalid_request", true},
-		"a workspace's path":               {problem.New(problem.NotFound, "file_not_found", "there is no file /home/user/a.csv").WithHint("see /api/v1/docs"), 404, "file_not_found", true},
-		"a full workspace":                 {problem.New(problem.Exhausted, "workspace_full", "the workspace is full").WithCause(syscall.ENOSPC), 507, "workspace_full", true},
+		"a full disk, explained otherwise": {problem.New(problem.SessionsUnwritable, "cove cannot write to /var/lib/secret").WithCause(write), 507, "disk_full", false},
+		"a full disk of the database":      {problem.New(problem.DiskFull, "the disk of the database is full").WithHint("make room, see COVE_SECRET"), 507, "disk_full", false},
+		"a folder":                         {problem.New(problem.SessionsUnwritable, "cove cannot write to /var/lib/secret").WithHint("set COVE_SECRET"), 503, "sessions_unwritable", false},
+		"an address":                       {problem.New(problem.PackageIndexUnreachable, "http://10.0.0.7:8080/secret does not answer"), 503, "package_index_unreachable", false},
+		"an address of version 6":          {problem.New(problem.PackageIndexUnreachable, "http://[fd00::5ec]:80/secret does not answer"), 503, "package_index_unreachable", false},
+		"a place in a request":             {problem.New(problem.InvalidRequest, "input[0].content[12] is none"), 422, "invalid_request", true},
+		"a workspace's path":               {problem.New(problem.FileNotFound, "there is no file /home/user/a.csv").WithHint("see /api/v1/docs"), 404, "file_not_found", true},
+		"a full workspace":                 {problem.New(problem.WorkspaceFull, "the workspace is full").WithCause(syscall.ENOSPC), 507, "workspace_full", true},
 	} {
 		p, differs := problem.Public(c.err)
 		if p.Code != c.code || status.Of(p) != c.status || differs == c.same {

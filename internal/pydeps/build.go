@@ -47,7 +47,7 @@ func (i *Installer) built(ctx context.Context, q question, told func(install.Pro
 	for _, w := range wheels {
 		w.Name = require.Normalize(w.Name)
 		if _, twice := p.Versions[w.Name]; twice {
-			return plan{}, false, problem.New(problem.Unavailable, "build_failed", "building from source gave two wheels of "+w.Name)
+			return plan{}, false, problem.New(problem.BuildFailed, "building from source gave two wheels of "+w.Name)
 		}
 		p.Versions[w.Name] = w.Version
 		if i.options.Env.Packages[w.Name] != w.Version {

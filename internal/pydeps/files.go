@@ -36,10 +36,10 @@ func writeWhole(path string, text []byte) error {
 
 func unwritable(dir string, err error) error {
 	if errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) {
-		return problem.New(problem.Exhausted, "disk_full", "there is not enough free disk space at "+dir).
+		return problem.New(problem.DiskFull, "there is not enough free disk space at "+dir).
 			WithHint("free some there, or set COVE_HOME to a folder on a larger disk").WithCause(err)
 	}
-	return problem.New(problem.Unavailable, "data_folder_unusable", "cove cannot write to "+dir).
+	return problem.New(problem.DataFolderUnusable, "cove cannot write to "+dir).
 		WithHint("make it writable, or set COVE_HOME to a folder that is").WithCause(err)
 }
 
@@ -78,8 +78,8 @@ func ended(ctx context.Context, what string) error {
 		return p
 	}
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		return problem.New(problem.Timeout, "resolve_timeout", what+" took too long").
+		return problem.New(problem.ResolveTimeout, what+" took too long").
 			WithHint("try again: what was downloaded is kept; or raise packages.timeout (COVE_PACKAGES_TIMEOUT)").WithCause(ctx.Err())
 	}
-	return problem.New(problem.Canceled, "canceled", what+" was cancelled").WithHint("nothing half-made was kept").WithCause(ctx.Err())
+	return problem.New(problem.GivenUp, what+" was cancelled").WithHint("nothing half-made was kept").WithCause(ctx.Err())
 }

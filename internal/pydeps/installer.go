@@ -3,7 +3,6 @@ package pydeps
 import (
 	"context"
 	"crypto/sha256"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -59,7 +58,7 @@ const attemptFresh = 10 * time.Minute
 func New(o Options) (*Installer, error) {
 	parts := strings.SplitN(o.Env.Version, ".", 3)
 	if len(parts) < 2 {
-		return nil, problem.New(problem.Internal, "environment_damaged", fmt.Sprintf("the environment's Python has no version: %q", o.Env.Version))
+		return nil, problem.New(problem.EnvironmentDamaged, fmt.Sprintf("the environment's Python has no version: %q", o.Env.Version))
 	}
 	data, err := filepath.Abs(o.Data)
 	if err != nil {
@@ -265,7 +264,7 @@ func (i *Installer) Reach(ctx context.Context) (index string, err error) {
 		return "", err
 	}
 	p, err := g.Ask(ctx, "pip")
-	if err != nil && problem.Of(err).Code != "package_unknown" {
+	if err != nil && !problem.Has(err, problem.PackageUnknown) {
 		return "", err
 	}
 	return p.Index, nil
@@ -354,12 +353,4 @@ func (i *Installer) Explain(module string) (names.Answer, Tier) {
 		tier = TierRefused
 	}
 	return answer, tier
-}
-
-// isCode says whether an error is a problem of one of these codes; one that ends in _ stands for all that begin so.
-func isCode(err error, codes ...string) bool {
-	p, ok := errors.AsType[*problem.Error](err)
-	return ok && slices.ContainsFunc(codes, func(code string) bool {
-		return p.Code == code || strings.HasSuffix(code, "_") && strings.HasPrefix(p.Code, code)
-	})
 }

@@ -60,7 +60,7 @@ func readLock(path string) (*lock, error) {
 		return nil, nil
 	}
 	invalid := func(why error) error {
-		return problem.New(problem.Invalid, "lock_invalid", path+" is not a lock that cove wrote").WithHint("run \"cove packages lock\" to write it anew").WithCause(why)
+		return problem.New(problem.LockInvalid, path+" is not a lock that cove wrote").WithHint("run \"cove packages lock\" to write it anew").WithCause(why)
 	}
 	if err != nil {
 		return nil, invalid(err)
@@ -212,7 +212,7 @@ func (i *Installer) lockedPlan(ctx context.Context, s *Standing, told func(insta
 	for _, w := range p.Wheels {
 		at := slices.IndexFunc(s.lock.entries, func(e entry) bool { return e.name == w.Name })
 		if hashes := s.lock.entries[at].hashes; !slices.Contains(hashes, w.SHA256) {
-			return plan{}, false, problem.New(problem.Denied, "package_hash_mismatch", fmt.Sprintf("%s %s on the index is not the one that %s names", w.Name, w.Version, filepath.Join(s.Dir, LockFile))).
+			return plan{}, false, problem.New(problem.PackageHashMismatch, fmt.Sprintf("%s %s on the index is not the one that %s names", w.Name, w.Version, filepath.Join(s.Dir, LockFile))).
 				WithHint("find out why it changed; \"cove packages lock\" takes the one that is there now").WithCause(fmt.Errorf("%s has the SHA-256 %s", w.File, w.SHA256))
 		}
 	}

@@ -137,7 +137,7 @@ func (i *Installer) solve(ctx context.Context, q question, again bool, told func
 	told(install.Progress{Phase: "resolve"})
 	p, note, err = i.resolve(ctx, q)
 	if err != nil {
-		if known && isCode(err, "index_") && ctx.Err() == nil {
+		if known && gateway.IndexFailed(err) && ctx.Err() == nil {
 			return old, true, staleNote(err, old.Made), nil
 		}
 		return plan{}, false, "", err

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"cove/internal/install"
+	"cove/internal/problem"
 	"cove/internal/pydeps/gateway"
 	"cove/internal/pydeps/require"
 )
@@ -105,14 +106,14 @@ func (i *Installer) unusable(t tags, w want, project gateway.Project, usable []g
 	if len(usable) > 0 {
 		newest := slices.MaxFunc(usable, func(a, b gateway.File) int { return require.Compare(a.Version, b.Version) })
 		return install.Refusal{
-			Name: w.asked(), Code: "version_unavailable", Hint: "ask for another version, or for any",
+			Name: w.asked(), Code: string(problem.VersionUnavailable), Hint: "ask for another version, or for any",
 			Reason: fmt.Sprintf("no version of %s that fits %s can be used here; the newest that can is %s", w.Name, w.Specifier, newest.Version),
 		}
 	}
 	for _, f := range project.Files {
 		if _, _, ok := t.rank(f.Name); ok && f.Withheld != "" {
 			return install.Refusal{
-				Name: w.asked(), Code: "file_withheld", Reason: fmt.Sprintf("no file of %s may be used: %s", w.Name, f.Withheld),
+				Name: w.asked(), Code: string(problem.FileWithheld), Reason: fmt.Sprintf("no file of %s may be used: %s", w.Name, f.Withheld),
 				Hint: "wait, or name the package in packages.min_age_exempt if its age is the reason",
 			}
 		}

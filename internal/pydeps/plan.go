@@ -60,7 +60,7 @@ func (s *search) do(ctx context.Context, at step) (verdict, error) {
 		return verdictOf(s.build(ctx, &s.o, s.opts, s.told))
 	case stepChange:
 		err := s.change(ctx, &s.o, s.opts, s.told)
-		if isCode(err, unsolvableCodes...) && !s.opts.single && len(s.o.wants) > 1 && len(s.o.wants) <= mostAlone {
+		if problem.Has(err, unsolvable...) && !s.opts.single && len(s.o.wants) > 1 && len(s.o.wants) <= mostAlone {
 			s.why = err
 			return unsolved, nil
 		}
@@ -99,7 +99,7 @@ func (s *search) recallChange(ctx context.Context) verdict {
 // mostAlone is up to how many wants those that stand in the way are looked for one by one.
 const mostAlone = 30
 
-var unsolvableCodes = []string{"resolve_failed", "no_wheel"}
+var unsolvable = []problem.Code{problem.ResolveFailed, problem.NoWheel}
 
 // salvage leaves out the wants that make the whole impossible, and plans the rest. whole is why it is.
 func (i *Installer) salvage(ctx context.Context, o outcome, j installOptions, told func(install.Progress), whole error) (outcome, error) {
@@ -110,7 +110,7 @@ func (i *Installer) salvage(ctx context.Context, o outcome, j installOptions, to
 	for _, w := range o.wants {
 		next, err := i.plan(ctx, append(slices.Clone(kept), w), j, told)
 		switch {
-		case isCode(err, unsolvableCodes...):
+		case problem.Has(err, unsolvable...):
 			p := problem.Of(err)
 			refused = append(refused, install.Refusal{Name: w.asked(), Code: p.Code, Reason: p.Message, Hint: p.Hint})
 		case err != nil:
@@ -241,7 +241,7 @@ func (i *Installer) loaded(j installOptions, have map[string]string) (map[string
 func (i *Installer) unsolvable(ctx context.Context, o *outcome, firm map[string]string) error {
 	asked := strings.Join(namesOf(o.wants), ", ")
 	if name, spec, who := demand(o.plan.Conflict, firm); name != "" {
-		return problem.New(problem.Unavailable, "resolve_failed", fmt.Sprintf("%s needs %s%s, and the interpreter itself runs on %s %s", who, name, spec, name, firm[name])).
+		return problem.New(problem.ResolveFailed, fmt.Sprintf("%s needs %s%s, and the interpreter itself runs on %s %s", who, name, spec, name, firm[name])).
 			WithHint("ask for another version of " + who)
 	}
 	if name := i.wheelless(ctx, o.plan.Conflict); name != "" {
@@ -257,7 +257,7 @@ func (i *Installer) unsolvable(ctx context.Context, o *outcome, firm map[string]
 	if why := shorten(o.plan.Conflict); why != "" {
 		message += ": " + why
 	}
-	return problem.New(problem.Unavailable, "resolve_failed", message).WithHint("ask for other versions, or leave the versions out")
+	return problem.New(problem.ResolveFailed, message).WithHint("ask for other versions, or leave the versions out")
 }
 
 // wheelless returns the project of which uv's words say that it has nothing to install, when that is for want of wheels.

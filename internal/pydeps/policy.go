@@ -111,24 +111,24 @@ func (i *Installer) admit(ctx context.Context, wants []want, s *install.State) (
 
 func (i *Installer) judge(ctx context.Context, w *want, s *install.State) (*install.Refusal, error) {
 	p := i.options.Policy
-	refuse := func(code, reason, hint string) (*install.Refusal, error) {
-		return &install.Refusal{Name: w.asked(), Code: code, Reason: reason, Hint: hint}, nil
+	refuse := func(code problem.DeniedCode, reason, hint string) (*install.Refusal, error) {
+		return &install.Refusal{Name: w.asked(), Code: string(code), Reason: reason, Hint: hint}, nil
 	}
 	if !p.Install && w.How != byPerson {
-		return refuse("install_off", fmt.Sprintf("%s is not installed, since installing packages is switched off", w.Name),
+		return refuse(problem.InstallOff, fmt.Sprintf("%s is not installed, since installing packages is switched off", w.Name),
 			"set packages.install to true (COVE_PACKAGES_INSTALL=1)")
 	}
 	w.Tier = p.tier(w.Name, w.ByHand)
 	switch {
 	case w.Tier == TierRefused && listed(p.Deny, w.Name):
-		return refuse("package_denied", w.Name+" is on the list of packages that are never installed", "use another package, or take it off packages.deny")
+		return refuse(problem.PackageDenied, w.Name+" is on the list of packages that are never installed", "use another package, or take it off packages.deny")
 	case w.Tier == TierRefused:
-		return refuse("package_needs_approval", fmt.Sprintf("only approved packages are installed here, and %s is not one", w.Name), approve(w.Name))
+		return refuse(problem.PackageNeedsApproval, fmt.Sprintf("only approved packages are installed here, and %s is not one", w.Name), approve(w.Name))
 	case w.Tier != TierOther:
 		return nil, nil
 	}
 	if popular, slip := names.TypoOf(w.Name); slip {
-		return refuse("package_needs_approval", fmt.Sprintf("%s is not a known package, and its name is very close to %s", w.Name, popular),
+		return refuse(problem.PackageNeedsApproval, fmt.Sprintf("%s is not a known package, and its name is very close to %s", w.Name, popular),
 			fmt.Sprintf("use %s if that is what was meant; %s", popular, approve(w.Name)))
 	}
 	if w.How == byPerson {
@@ -156,14 +156,14 @@ func (i *Installer) discreet(w *want, s *install.State) *install.Refusal {
 		s.Looked = append(slices.Clip(s.Looked), w.Name)
 		return nil
 	}
-	return &install.Refusal{Name: w.asked(), Code: "package_needs_approval", Hint: approve(w.Name),
+	return &install.Refusal{Name: w.asked(), Code: string(problem.PackageNeedsApproval), Hint: approve(w.Name),
 		Reason: fmt.Sprintf("%s is not among the 15,000 best known packages and %s, so no index was asked for it", w.Name, why)}
 }
 
 // look asks the index about a distribution that the table does not know.
 func (i *Installer) look(ctx context.Context, w *want) (*install.Refusal, error) {
 	if !i.mayLook() {
-		return &install.Refusal{Name: w.asked(), Code: "package_needs_approval", Hint: approve(w.Name),
+		return &install.Refusal{Name: w.asked(), Code: string(problem.PackageNeedsApproval), Hint: approve(w.Name),
 			Reason: fmt.Sprintf("%s is not among the 15,000 best known packages, and so many unknown names were asked for that it was not looked up", w.Name)}, nil
 	}
 	g, err := i.gateway(ctx)
@@ -174,7 +174,7 @@ func (i *Installer) look(ctx context.Context, w *want) (*install.Refusal, error)
 	if refusal, ok := refusalOf(w, err); ok {
 		return refusal, nil
 	}
-	if _, old := os.Stat(i.lookPath(w.Name)); err != nil && old == nil && isCode(err, "index_") {
+	if _, old := os.Stat(i.lookPath(w.Name)); err != nil && old == nil && gateway.IndexFailed(err) {
 		return nil, nil // it was well when it could be asked
 	}
 	if err != nil {
@@ -184,7 +184,7 @@ func (i *Installer) look(ctx context.Context, w *want) (*install.Refusal, error)
 	why := ""
 	switch {
 	case project.Status == "quarantined":
-		return &install.Refusal{Name: w.asked(), Code: "package_quarantined", Reason: "the index has put " + w.Name + " under quarantine", Hint: "use another package"}, nil
+		return &install.Refusal{Name: w.asked(), Code: string(problem.PackageQuarantined), Reason: "the index has put " + w.Name + " under quarantine", Hint: "use another package"}, nil
 	case !slices.ContainsFunc(project.Files, func(f gateway.File) bool { return f.Wheel }):
 		why = "has no wheel"
 	case project.Releases < 2:
@@ -198,7 +198,7 @@ func (i *Installer) look(ctx context.Context, w *want) (*install.Refusal, error)
 		return nil, nil
 	}
 	return &install.Refusal{
-		Name: w.asked(), Code: "package_needs_approval", Hint: approve(w.Name),
+		Name: w.asked(), Code: string(problem.PackageNeedsApproval), Hint: approve(w.Name),
 		Reason: fmt.Sprintf("%s is not among the 15,000 best known packages and %s, so it is not installed without approval", w.Name, why),
 	}, nil
 }
@@ -210,7 +210,7 @@ func refusalOf(w *want, err error) (*install.Refusal, bool) {
 		return nil, false
 	}
 	switch p.Code {
-	case "package_unknown":
+	case string(problem.PackageUnknown):
 		r := &install.Refusal{Name: w.asked(), Code: p.Code, Reason: "the package index has no package named " + w.Name, Hint: "check the name"}
 		switch {
 		case w.Module != "" && w.ByHand:
@@ -221,7 +221,7 @@ func refusalOf(w *want, err error) (*install.Refusal, bool) {
 			r.Hint = "check the name; if another package provides it, install that by its name with %pip install"
 		}
 		return r, true
-	case "package_denied", "package_quarantined":
+	case string(problem.PackageDenied), string(problem.PackageQuarantined):
 		return &install.Refusal{Name: w.asked(), Code: p.Code, Reason: p.Message, Hint: p.Hint}, true
 	}
 	return nil, false

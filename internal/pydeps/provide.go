@@ -53,7 +53,7 @@ func (i *Installer) bounded(ctx context.Context) (context.Context, context.Cance
 
 // orEnded is err, or what ended the context where err is only a consequence of that.
 func (i *Installer) orEnded(ctx context.Context, err error) error {
-	if err == nil || ctx.Err() == nil || isCode(err, "resolve_timeout") {
+	if err == nil || ctx.Err() == nil || problem.Has(err, problem.ResolveTimeout) {
 		return err
 	}
 	return fmt.Errorf("%w (%w)", ended(ctx, "installing packages"), err)
@@ -265,5 +265,5 @@ func problemOf(err error) (*problem.Error, bool) {
 		return nil, false
 	}
 	p := problem.Of(err)
-	return p, p.Code != "internal"
+	return p, !problem.Has(p, problem.Fault)
 }

@@ -93,7 +93,7 @@ func (i *Installer) compile(ctx context.Context, g *gateway.Gateway, q question)
 	if fault := indexFault(g, stderr); fault != nil {
 		return solution{}, fault
 	}
-	return solution{}, problem.New(problem.Unavailable, "resolve_failed", "the versions of the packages could not be worked out").
+	return solution{}, problem.New(problem.ResolveFailed, "the versions of the packages could not be worked out").
 		WithHint("run it again; if it fails again, the lines from uv say why").WithCause(fmt.Errorf("uv: %w\n%s", err, plainWords(stderr)))
 }
 
@@ -175,12 +175,12 @@ func parseAnswer(text string) (solution, error) {
 		}
 		m := answerLine.FindStringSubmatch(line)
 		if m == nil {
-			return solution{}, problem.New(problem.Internal, "resolve_failed", "the resolver's answer could not be read").
+			return solution{}, problem.New(problem.ResolveFailed, "the resolver's answer could not be read").
 				WithHint("update uv").WithCause(fmt.Errorf("unexpected line %q", line))
 		}
 		name := require.Normalize(m[1])
 		if _, twice := s.Versions[name]; twice {
-			return solution{}, problem.New(problem.Internal, "resolve_failed", "the resolver's answer names "+name+" twice").WithHint("update uv")
+			return solution{}, problem.New(problem.ResolveFailed, "the resolver's answer names "+name+" twice").WithHint("update uv")
 		}
 		s.Versions[name] = m[2]
 		for _, parent := range strings.Split(m[3], ", ") {
@@ -215,7 +215,7 @@ func (s solution) closure(roots []string) map[string]bool {
 func indexFault(g *gateway.Gateway, words string) error {
 	failures := g.Failures()
 	for _, name := range sortedKeys(failures) {
-		if isCode(failures[name], "index_") && (strings.Contains(words, gateway.IndexURL+name+"/") || mentions(words, name)) {
+		if gateway.IndexFailed(failures[name]) && (strings.Contains(words, gateway.IndexURL+name+"/") || mentions(words, name)) {
 			return failures[name]
 		}
 	}

@@ -68,7 +68,7 @@ func StandingIn(dir string) (*Standing, error) {
 	s := &Standing{Dir: dir, Project: true}
 	text, err := os.ReadFile(filepath.Join(dir, StandingFile))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, problem.New(problem.Invalid, "requirements_unreadable", "the list of packages "+filepath.Join(dir, StandingFile)+" cannot be read").WithCause(err)
+		return nil, problem.New(problem.RequirementsUnreadable, "the list of packages "+filepath.Join(dir, StandingFile)+" cannot be read").WithCause(err)
 	}
 	s.text = string(text)
 	if s.Requirements, err = require.ParseAll(s.text); err != nil {
@@ -108,7 +108,7 @@ func (s *Standing) Remove(ctx context.Context, i *Installer, names []string, tol
 		before := len(next)
 		next = slices.DeleteFunc(next, func(r require.Requirement) bool { return r.Name == require.Normalize(name) })
 		if len(next) == before {
-			return install.Provision{}, problem.New(problem.NotFound, "package_not_listed", fmt.Sprintf("%s is not listed in %s", name, filepath.Join(s.Dir, StandingFile))).
+			return install.Provision{}, problem.New(problem.PackageNotListed, fmt.Sprintf("%s is not listed in %s", name, filepath.Join(s.Dir, StandingFile))).
 				WithHint("\"cove packages ls\" lists the packages")
 		}
 	}

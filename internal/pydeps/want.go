@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"cove/internal/install"
+	"cove/internal/problem"
 	"cove/internal/pydeps/names"
 	"cove/internal/pydeps/require"
 	"cove/internal/pydeps/scan"
@@ -38,7 +39,7 @@ func (w want) asked() string {
 // wants returns what of a request has to be installed, and what of it cannot be had under any policy. It asks no index.
 func (i *Installer) wants(r Request) (wants []want, refused []install.Refusal) {
 	for _, text := range r.Report.Refused {
-		refused = append(refused, install.Refusal{Name: text, Code: "requirement_not_allowed", Reason: fmt.Sprintf("%s is not installed: only names of packages with versions are", text),
+		refused = append(refused, install.Refusal{Name: text, Code: string(problem.RequirementNotAllowed), Reason: fmt.Sprintf("%s is not installed: only names of packages with versions are", text),
 			Hint: "ask for the package by its name on the index"})
 	}
 	have := i.versions(r.State)
@@ -94,12 +95,12 @@ func (i *Installer) wantOf(module string, have map[string]string, explicit []wan
 	case names.Standard:
 		return nil, nil
 	case names.Refused:
-		return nil, &install.Refusal{Name: module, Code: "package_refused", Reason: answer.Explanation, Hint: answer.Hint}
+		return nil, &install.Refusal{Name: module, Code: string(problem.PackageRefused), Reason: answer.Explanation, Hint: answer.Hint}
 	case names.Unknown:
 		if len(explicit) > 0 {
 			return nil, nil // one of those may well bring it; the import hook asks again if not
 		}
-		return nil, &install.Refusal{Name: module, Code: "package_unknown", Reason: answer.Explanation, Hint: answer.Hint}
+		return nil, &install.Refusal{Name: module, Code: string(problem.PackageUnknown), Reason: answer.Explanation, Hint: answer.Hint}
 	}
 	if answer.Reason == names.BySameName && len(explicit) > 0 {
 		return nil, nil

@@ -182,7 +182,7 @@ func (i *Installer) tags() (tags, error) {
 	}
 	platforms, err := platformsOf(python)
 	if err != nil {
-		return nil, problem.New(problem.Unavailable, "platform_unknown", "it is not clear which wheels fit this machine").WithHint("run \"cove doctor\"").WithCause(err)
+		return nil, problem.New(problem.PlatformUnknown, "it is not clear which wheels fit this machine").WithHint("run \"cove doctor\"").WithCause(err)
 	}
 	return tagsOf(i.python, platforms), nil
 }
@@ -262,6 +262,6 @@ func (i *Installer) best(t tags, project gateway.Project, version string) (gatew
 }
 
 func (i *Installer) noWheel(what string) *problem.Error {
-	return problem.New(problem.Unavailable, "no_wheel", fmt.Sprintf("%s has no wheel for Python %s on this machine", what, i.python)).
+	return problem.New(problem.NoWheel, fmt.Sprintf("%s has no wheel for Python %s on this machine", what, i.python)).
 		WithHint("--allow-build (packages.build) builds it from source in a throw-away sandbox; or use another package")
 }

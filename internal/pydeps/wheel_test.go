@@ -104,7 +104,7 @@ func TestBuildFromSource(t *testing.T) {
 	if again := w.provide(code("cowsay")); again.Layer != p.Layer || len(b.asked) != 1 {
 		t.Errorf("again: %+v", again)
 	}
-	b.fail = problem.New(problem.Unavailable, "build_failed", "it does not build").WithCause(errors.New("x"))
+	b.fail = problem.New(problem.BuildFailed, "it does not build").WithCause(errors.New("x"))
 	if _, err := w.installer().Provide(t.Context(), code("emoji"), nil); problem.Of(err) == nil || problem.Of(err).Code != "build_failed" {
 		t.Errorf("a failed build: %v", err)
 	}

@@ -71,7 +71,7 @@ func (b *builder) build(ctx context.Context) (*Environment, error) {
 	}
 	e := b.shelf.open(key)
 	if e == nil {
-		return nil, problem.New(problem.Unavailable, "environment_build_failed", "the Python changed while an environment was being built on it").
+		return nil, problem.New(problem.EnvironmentBuildFailed, "the Python changed while an environment was being built on it").
 			WithHint("run the command again")
 	}
 	b.say("Ready: %d packages, %.0f s.", len(e.Packages), time.Since(begun).Seconds())

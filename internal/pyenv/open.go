@@ -16,7 +16,7 @@ import (
 func Open(data, key string) (*Environment, error) {
 	s := shelf{dir: filepath.Join(data, "pyenv")}
 	dir := filepath.Join(s.dir, key)
-	missing := problem.New(problem.NotFound, "environment_missing", "the Python environment "+dir+" is not there any more")
+	missing := problem.New(problem.EnvironmentMissing, "the Python environment "+dir+" is not there any more")
 	if key == "" || filepath.Base(key) != key {
 		return nil, missing
 	}
@@ -26,10 +26,10 @@ func Open(data, key string) (*Environment, error) {
 	}
 	var m manifest
 	if err := json.Unmarshal(text, &m); err != nil {
-		return nil, problem.New(problem.Unavailable, "environment_damaged", "the Python environment "+dir+" is damaged").WithCause(err)
+		return nil, problem.New(problem.EnvironmentDamaged, "the Python environment "+dir+" is damaged").WithCause(err)
 	}
 	if now, err := stampOf(m.Python.Path); err != nil || now != m.Python {
-		return nil, problem.New(problem.Unavailable, "environment_changed",
+		return nil, problem.New(problem.EnvironmentChanged,
 			fmt.Sprintf("the Python that %s was built on, %s, was changed or removed since", dir, m.Python.Path))
 	}
 	s.touch(dir)

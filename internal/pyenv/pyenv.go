@@ -161,7 +161,7 @@ func prepare(ctx context.Context, s shelf, python Interpreter, data string, o Op
 // make makes the shelf's folder where there is none.
 func (s shelf) make(data string) error {
 	if err := os.MkdirAll(s.dir, 0o755); err != nil {
-		return problem.New(problem.Unavailable, "data_folder_unusable", "cove cannot write to its data folder "+data).
+		return problem.New(problem.DataFolderUnusable, "cove cannot write to its data folder "+data).
 			WithHint("make it writable, or set COVE_HOME to a folder that is").WithCause(err)
 	}
 	return nil

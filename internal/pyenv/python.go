@@ -64,7 +64,7 @@ func FindPython(ctx context.Context, explicit string) (Interpreter, error) {
 			passed = append(passed, path+": "+err.Error())
 		}
 	}
-	p := problem.New(problem.Unavailable, "python_not_found", "no Python between 3.10 and 3.14 was found").
+	p := problem.New(problem.PythonNotFound, "no Python between 3.10 and 3.14 was found").
 		WithHint("install one (Debian, Ubuntu: apt install python3), or set COVE_PYTHON to its path")
 	if len(passed) > 0 {
 		p = p.WithCause(errors.New("passed over " + strings.Join(passed, "; ")))
@@ -76,7 +76,7 @@ func explicitPython(ctx context.Context, explicit string) (Interpreter, error) {
 	hint := "set COVE_PYTHON to a Python between 3.10 and 3.14, or unset it to let cove search"
 	path, err := exec.LookPath(explicit)
 	if err != nil {
-		return Interpreter{}, problem.New(problem.Invalid, "python_unusable", fmt.Sprintf("there is no Python at %q", explicit)).
+		return Interpreter{}, problem.New(problem.PythonUnusable, fmt.Sprintf("there is no Python at %q", explicit)).
 			WithHint(hint).WithCause(err)
 	}
 	python, err := probe(ctx, path)
@@ -84,7 +84,7 @@ func explicitPython(ctx context.Context, explicit string) (Interpreter, error) {
 		if ctx.Err() != nil {
 			return Interpreter{}, canceled(ctx)
 		}
-		return Interpreter{}, problem.New(problem.Invalid, "python_unusable", fmt.Sprintf("the Python at %s cannot be used", path)).
+		return Interpreter{}, problem.New(problem.PythonUnusable, fmt.Sprintf("the Python at %s cannot be used", path)).
 			WithHint(hint).WithCause(err)
 	}
 	return python, nil
@@ -164,6 +164,6 @@ func describeFailure(err error) string {
 }
 
 func canceled(ctx context.Context) error {
-	return problem.New(problem.Canceled, "canceled", "preparing the Python environment was cancelled").
+	return problem.New(problem.GivenUp, "preparing the Python environment was cancelled").
 		WithHint("nothing half-made was kept; run the command again to start over").WithCause(context.Cause(ctx))
 }

@@ -48,7 +48,7 @@ func newRecipe(set Set) (recipe, error) {
 		r.download, r.room = 220<<20, 5<<29
 		r.fonts = asset("locks/fonts.txt")
 	default:
-		return recipe{}, problem.New(problem.Invalid, "environment_unknown", fmt.Sprintf("there is no package set named %q", set)).
+		return recipe{}, problem.New(problem.EnvironmentUnknown, fmt.Sprintf("there is no package set named %q", set)).
 			WithHint(fmt.Sprintf("use %q or %q", Standard, Minimal))
 	}
 	r.lock = asset("locks/" + string(set) + ".txt")

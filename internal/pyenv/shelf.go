@@ -133,7 +133,7 @@ func (s shelf) choose(key string) error {
 func (s shelf) lock(ctx context.Context, progress io.Writer) (*os.File, error) {
 	f, err := os.OpenFile(filepath.Join(s.dir, ".lock"), os.O_RDWR|os.O_CREATE, 0o644)
 	if err != nil {
-		return nil, problem.New(problem.Unavailable, "data_folder_unusable", "cove cannot write to "+s.dir).
+		return nil, problem.New(problem.DataFolderUnusable, "cove cannot write to "+s.dir).
 			WithHint("make it writable, or set COVE_HOME to a folder that is").WithCause(err)
 	}
 	for told := false; ; {

@@ -150,7 +150,7 @@ func (b *builder) pythonWithPip(ctx context.Context, tmp string) (string, error)
 		if ctx.Err() != nil {
 			return "", canceled(ctx)
 		}
-		return "", problem.New(problem.Unavailable, "uv_not_found", "there is no uv on the PATH, and the Python at "+b.python.Path+" has no pip to fetch it with").
+		return "", problem.New(problem.UVNotFound, "there is no uv on the PATH, and the Python at "+b.python.Path+" has no pip to fetch it with").
 			WithHint("install uv, or pip for this Python (Debian, Ubuntu: apt install python3-venv)").
 			WithCause(fmt.Errorf("python -m venv: %w: %s", err, lastLines(string(out), 3)))
 	}
@@ -208,25 +208,25 @@ func (b *builder) explain(name string, err error, stderr string) error {
 	case has("no space left", "os error 28", "disk quota exceeded"):
 		return diskFull(b.shelf.dir, b.shelf.recipe.room).WithCause(cause)
 	case has("hash mismatch", "do not match the hashes", "these packages do not match"):
-		return problem.New(problem.Denied, "package_hash_mismatch", "a downloaded package is not the one that cove was built for (its hash differs)").
+		return problem.New(problem.PackageHashMismatch, "a downloaded package is not the one that cove was built for (its hash differs)").
 			WithHint("the package index or a proxy may be serving something else: use another index, or clear the cache with `uv cache clean`, and run again").WithCause(cause)
 	case has("certificate", "invalid peer", "unknownissuer"):
-		return problem.New(problem.Unavailable, "package_index_unreachable", "the package index could not be trusted (certificate)").
+		return problem.New(problem.PackageIndexUnreachable, "the package index could not be trusted (certificate)").
 			WithHint("if your network has its own certificate authority, set SSL_CERT_FILE to its certificates, and run again").WithCause(cause)
 	case has("error sending request", "failed to fetch", "request failed", "dns error", "connection", "timed out", "network", "401 ", "403 ",
 		"407 ", "newconnectionerror", "temporary failure", "failed to download", "nameresolution", "unreachable"):
-		return problem.New(problem.Unavailable, "package_index_unreachable", "the package index could not be reached").
+		return problem.New(problem.PackageIndexUnreachable, "the package index could not be reached").
 			WithHint("check the network; behind a proxy set HTTPS_PROXY; to use a mirror set UV_DEFAULT_INDEX (or pip's index-url); then run again").WithCause(cause)
 	case has("no solution found", "no matching distribution", "not found in the package registry", "no usable wheels", "no matching platform"):
-		return problem.New(problem.Unavailable, "package_unavailable", "the package index does not have a package that cove needs").
+		return problem.New(problem.PackageUnavailable, "the package index does not have a package that cove needs").
 			WithHint("use a complete and current index (UV_DEFAULT_INDEX or pip's index-url), or another Python (COVE_PYTHON), and run again").WithCause(cause)
 	}
-	return problem.New(problem.Unavailable, "environment_build_failed", "the Python environment could not be built").
+	return problem.New(problem.EnvironmentBuildFailed, "the Python environment could not be built").
 		WithHint("nothing half-made was kept: put right what the lines from " + name + " say, and run the command again").WithCause(cause)
 }
 
 func diskFull(dir string, room int64) *problem.Error {
-	return problem.New(problem.Exhausted, "disk_full", "there is not enough free disk space at "+dir).
+	return problem.New(problem.DiskFull, "there is not enough free disk space at "+dir).
 		WithHint(fmt.Sprintf("free about %s there, or set COVE_HOME to a folder on a larger disk", size(room)))
 }
 

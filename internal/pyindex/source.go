@@ -93,7 +93,7 @@ func ask(ctx context.Context, uv, base string, env, flags []string) (string, err
 		return string(out), nil
 	}
 	if errors.Is(ctx.Err(), context.Canceled) {
-		return "", problem.New(problem.Canceled, "canceled", "asking uv for its package indexes was canceled").WithCause(ctx.Err())
+		return "", problem.New(problem.GivenUp, "asking uv for its package indexes was canceled").WithCause(ctx.Err())
 	}
 	words := err.Error()
 	if exit, ok := errors.AsType[*exec.ExitError](err); ok && len(exit.Stderr) > 0 {
@@ -151,7 +151,7 @@ var credentials = regexp.MustCompile(`://[^/@\s"']+@`)
 func redact(text string) string { return credentials.ReplaceAllString(text, "://***@") }
 
 func invalid(message string) *problem.Error {
-	return problem.New(problem.Invalid, "index_settings_invalid", message)
+	return problem.New(problem.IndexSettingsInvalid, message)
 }
 
 func exists(path string) bool {

@@ -28,7 +28,7 @@ func SaverOf(e Engine) (Saver, error) {
 	if saver, ok := e.(Saver); ok {
 		return saver, nil
 	}
-	return nil, problem.New(problem.Unavailable, "engine_cannot_save", "the engine "+e.Name()+" cannot save its sandboxes").
+	return nil, problem.New(problem.EngineCannotSave, "the engine "+e.Name()+" cannot save its sandboxes").
 		WithHint("use --engine gvisor")
 }
 

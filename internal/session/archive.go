@@ -37,7 +37,7 @@ func (s *Live) Archive(ctx context.Context, dir, format string, w io.Writer) err
 	case "zip":
 		p = &zipper{zip.NewWriter(w)}
 	default:
-		return problem.New(problem.Invalid, "archive_format", fmt.Sprintf("%.20q is no format of archives", format)).WithHint("ask for tar.gz or zip")
+		return problem.New(problem.ArchiveFormat, fmt.Sprintf("%.20q is no format of archives", format)).WithHint("ask for tar.gz or zip")
 	}
 	return s.reached(ctx, func(l *link.Link) error {
 		entries, denied, err := s.inventory(ctx, l, dir)
@@ -69,7 +69,7 @@ const LeftOut = "LEFT-OUT.txt"
 // unreadable says that code took away the right to read something.
 func unreadable(err error) bool {
 	p := problem.Of(err)
-	return p != nil && (p.Code == "file_denied" || p.Code == "invalid_path")
+	return p != nil && (problem.Has(p, problem.FileDenied, problem.InvalidPath))
 }
 
 // packList adds the list of what was left out, where there is such, under a name that no file has.
@@ -128,7 +128,7 @@ func (s *Live) inventory(ctx context.Context, l *link.Link, dir string) (found [
 }
 
 func tooMuch(room int64) error {
-	return problem.New(problem.Exhausted, "archive_too_large", fmt.Sprintf("the folder is too large for an archive: at most %d files and %d MiB", maxArchived, room>>20)).
+	return problem.New(problem.ArchiveTooLarge, fmt.Sprintf("the folder is too large for an archive: at most %d files and %d MiB", maxArchived, room>>20)).
 		WithHint("fetch parts of it, or single files")
 }
 
@@ -153,7 +153,7 @@ func pack(ctx context.Context, l *link.Link, p packer, left *int64, e workspace.
 	}
 	defer func() { _ = c.Close() }()
 	if *left -= c.Len(); *left < 0 {
-		return problem.New(problem.Unavailable, "file_changing", fmt.Sprintf("%.300q grows while it is read", e.Path)).WithHint("try again")
+		return problem.New(problem.FileChanging, fmt.Sprintf("%.300q grows while it is read", e.Path)).WithHint("try again")
 	}
 	w, err := p.file(name, c.Len(), modified)
 	if err != nil {

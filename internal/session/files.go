@@ -61,7 +61,7 @@ func (s *Live) PutFile(ctx context.Context, path, host string) error {
 func opened(host string, use func(f *os.File, mode fs.FileMode) error) error {
 	f, err := os.Open(host)
 	if err != nil {
-		return problem.New(problem.NotFound, "input_unreadable", "cannot read "+host).WithCause(err)
+		return problem.New(problem.InputUnreadable, "cannot read "+host).WithCause(err)
 	}
 	defer func() { _ = f.Close() }()
 	fi, err := f.Stat()
@@ -94,7 +94,7 @@ func (s *Live) write(ctx context.Context, path string, r io.Reader, mode fs.File
 		delete(s.writing, path)
 	}
 	if err == nil && s.link != l {
-		err = problem.New(problem.Unavailable, "session_lost", "the sandbox was lost while the file was written")
+		err = problem.New(problem.SessionLost, "the sandbox was lost while the file was written")
 	}
 	if err != nil {
 		return workspace.Entry{}, explain(sb, err)

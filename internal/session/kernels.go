@@ -65,14 +65,14 @@ func (s *Live) find(name string) (*slot, error) {
 	if k := s.slots[nameOf(name)]; k != nil {
 		return k, nil
 	}
-	return nil, problem.New(problem.NotFound, "kernel_not_found", fmt.Sprintf("the session has no kernel %.80q", name)).
+	return nil, problem.New(problem.KernelNotFound, fmt.Sprintf("the session has no kernel %.80q", name)).
 		WithHint("start it first, or use the kernel " + kernel.Main)
 }
 
 // share keeps the session from being saved or left until done is called.
 func (s *Live) share(ctx context.Context) (done func(), err error) {
 	if err := s.running.Acquire(ctx, 1); err != nil {
-		return nil, problem.New(problem.Canceled, "canceled", "it was canceled before it began").WithCause(err)
+		return nil, problem.New(problem.GivenUp, "it was canceled before it began").WithCause(err)
 	}
 	return func() { s.running.Release(1) }, nil
 }
@@ -127,12 +127,12 @@ func (s *Live) add(name string) (*slot, error) {
 	defer s.mu.Unlock()
 	switch {
 	case !regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$`).MatchString(name):
-		return nil, problem.New(problem.Invalid, "kernel_name", fmt.Sprintf("%.80q cannot be the name of a kernel", name)).
+		return nil, problem.New(problem.KernelName, fmt.Sprintf("%.80q cannot be the name of a kernel", name)).
 			WithHint("a name has 1 to 63 letters, digits, dots, dashes and underscores, and begins with a letter or a digit")
 	case s.slots[name] != nil || name == kernel.Main:
-		return nil, problem.New(problem.Invalid, "kernel_exists", "the session has a kernel "+name+" already")
+		return nil, problem.New(problem.KernelExists, "the session has a kernel "+name+" already")
 	case len(s.slots) >= MaxKernels:
-		return nil, problem.New(problem.Exhausted, "too_many_kernels", fmt.Sprintf("a session has at most %d kernels", MaxKernels)).
+		return nil, problem.New(problem.TooManyKernels, fmt.Sprintf("a session has at most %d kernels", MaxKernels)).
 			WithHint("stop one that is not needed any more, or use another session")
 	}
 	s.touched.Store(true)
@@ -159,7 +159,7 @@ func (s *Live) RestartKernel(ctx context.Context, name string) error {
 // StopKernel ends a kernel, which is not kernel.Main, and whatever runs in it.
 func (s *Live) StopKernel(ctx context.Context, name string) error {
 	if nameOf(name) == kernel.Main {
-		return problem.New(problem.Invalid, "kernel_needed", "the kernel "+kernel.Main+" is always there").WithHint("restart it instead")
+		return problem.New(problem.KernelNeeded, "the kernel "+kernel.Main+" is always there").WithHint("restart it instead")
 	}
 	done, err := s.share(ctx)
 	if err != nil {
@@ -178,7 +178,7 @@ func (k *slot) take(ctx context.Context) error {
 	case <-k.changing:
 		return nil
 	case <-ctx.Done():
-		return problem.New(problem.Canceled, "canceled", "it was canceled before it began").WithCause(ctx.Err())
+		return problem.New(problem.GivenUp, "it was canceled before it began").WithCause(ctx.Err())
 	}
 }
 
@@ -246,7 +246,7 @@ func (s *Live) look(ctx context.Context, k *slot) (*run, kernel.Config, error) {
 		return nil, kernel.Config{}, err
 	}
 	if s.slots[k.name] != k {
-		return nil, kernel.Config{}, problem.New(problem.NotFound, "kernel_not_found", "the kernel "+k.name+" was stopped")
+		return nil, kernel.Config{}, problem.New(problem.KernelNotFound, "the kernel "+k.name+" was stopped")
 	}
 	if k.kernel != nil && (ended(k.kernel.Dead()) || k.pristine && s.lacksFirst(k)) {
 		k.end()
@@ -324,7 +324,7 @@ func (s *Live) detach(ctx context.Context) error {
 		err := k.kernel.Detach(ctx)
 		switch {
 		case err == nil:
-		case dead || problem.Of(err).Code == "kernel_died":
+		case dead || problem.Has(err, problem.KernelDied):
 			k.pid = 0 // the next session starts another
 		case failed == nil:
 			failed = err

@@ -63,7 +63,7 @@ func (s *Live) begin(ctx context.Context, req *kernel.Request) (*run, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := s.catchUp(ctx, t); err != nil && problem.Of(err).Code != "kernel_died" {
+	if err := s.catchUp(ctx, t); err != nil && !problem.Has(err, problem.KernelDied) {
 		return nil, err
 	}
 	return t, nil // if it has died, the execution says so
@@ -146,7 +146,7 @@ func installing(ctx context.Context, change func(install.State) (install.Provisi
 }
 
 // errLeft means that the consumer of an execution's events has left.
-var errLeft = problem.New(problem.Canceled, "canceled", "nobody listens any more")
+var errLeft = problem.New(problem.GivenUp, "nobody listens any more")
 
 // provide finds out what the code needs and has it installed.
 func (s *Live) provide(ctx context.Context, t *run, req kernel.Request, yield yielder) (install.Provision, error) {
@@ -362,7 +362,7 @@ func (s *Live) missing(ctx context.Context, t *run, module string, loaded []stri
 // those that have run code already need a new interpreter for it.
 func (s *Live) Install(ctx context.Context, requirements []require.Requirement, told func(install.Progress)) (install.Provision, error) {
 	if s.opts.Packages == nil {
-		return install.Provision{}, problem.New(problem.Denied, "packages_off", "packages cannot be installed here")
+		return install.Provision{}, problem.New(problem.PackagesOff, "packages cannot be installed here")
 	}
 	done, err := s.share(ctx)
 	if err != nil {

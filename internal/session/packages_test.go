@@ -77,7 +77,7 @@ func (s *shelf) Provide(ctx context.Context, r pydeps.Request, told func(install
 		select {
 		case <-s.hold:
 		case <-ctx.Done():
-			return install.Provision{}, problem.New(problem.Canceled, "canceled", "canceled")
+			return install.Provision{}, problem.New(problem.GivenUp, "canceled")
 		}
 	}
 	if s.fail != nil {
@@ -168,7 +168,7 @@ func TestMissingModules(t *testing.T) {
 func TestInstallationFails(t *testing.T) {
 	t.Parallel()
 	p := newShelf(t, nil)
-	p.fail = problem.New(problem.Unavailable, "index_unreachable", "the index cannot be reached")
+	p.fail = problem.New(problem.IndexUnreachable, "the index cannot be reached")
 	s := supplied(t, newGVisor(t), p, "")
 	runCell(t, s, codeLike("print(1)\nimport far_away", "not installed: index_unreachable\nstdout \"1\\\\n\"\n(not installed: index_unreachable\n)?error ModuleNotFoundError: .*\nerror 1"))
 }

@@ -123,7 +123,7 @@ func salvage(ctx context.Context, l *link.Link, room int64, p packed, w io.Write
 // passable says that a file or folder cannot be read, and others can.
 func passable(err error) bool {
 	p := problem.Of(err)
-	return errors.Is(err, fs.ErrNotExist) || p.Code == "file_denied" || p.Code == "invalid_path"
+	return errors.Is(err, fs.ErrNotExist) || problem.Has(p, problem.FileDenied) || problem.Has(p, problem.InvalidPath)
 }
 
 func carry(ctx context.Context, l *link.Link, archive *tar.Writer, e workspace.Entry, records map[string]string, room *int64, left *Left) error {

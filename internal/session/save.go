@@ -95,7 +95,7 @@ func (s *Live) settleDown(ctx context.Context, keep bool) error {
 	bounded, cancel := context.WithTimeout(ctx, reluctance)
 	defer cancel()
 	if s.running.Acquire(bounded, everything) != nil {
-		return problem.New(problem.Unavailable, "session_busy", "the session was in use all the time and was not saved")
+		return problem.New(problem.SessionBusy, "the session was in use all the time and was not saved")
 	}
 	return nil
 }
@@ -124,7 +124,7 @@ func (s *Live) Root(image string, kernels map[string]int) {
 }
 
 func lost() error {
-	return problem.New(problem.Unavailable, "session_lost", "there is nothing to save: the sandbox has ended")
+	return problem.New(problem.SessionLost, "there is nothing to save: the sandbox has ended")
 }
 
 func (s *Live) saveable() error {
@@ -185,7 +185,7 @@ func (s *Live) Rehearse(ctx context.Context) error {
 			return fmt.Errorf("rehearse: %w", err)
 		}
 		if done, ok := e.(kernel.Done); ok && done.Outcome != kernel.OutcomeOK {
-			return problem.New(problem.Unavailable, "rehearsal_failed", "a new session does not work: "+string(done.Outcome)+" "+done.Message)
+			return problem.New(problem.RehearsalFailed, "a new session does not work: "+string(done.Outcome)+" "+done.Message)
 		}
 	}
 	t, err := s.main(ctx)

@@ -124,7 +124,7 @@ func Open(ctx context.Context, o Options) (*Live, error) {
 // awake makes sure that a sandbox is there. The caller holds mu.
 func (s *Live) awake(ctx context.Context) error {
 	if s.closed {
-		return problem.New(problem.Invalid, "session_closed", "the session is closed")
+		return problem.New(problem.SessionClosed, "the session is closed")
 	}
 	switch {
 	case s.sandbox == nil:
@@ -417,7 +417,7 @@ func explainDeath(ctx context.Context, t *run, done kernel.Done) kernel.Done {
 	}
 	if p := problem.Of(t.sandbox.Cause()); p != nil {
 		done.Message = p.Message
-		if p.Code == "session_oom" {
+		if problem.Has(p, problem.SessionOOM) {
 			done.Outcome, done.ExitCode = kernel.OutcomeMemory, 137
 		}
 	}

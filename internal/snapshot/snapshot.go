@@ -130,7 +130,7 @@ func (s *Snapshot) Fits(want Key) error {
 	if len(differs) == 0 {
 		return nil
 	}
-	return problem.New(problem.Unavailable, "snapshot_unfit", "it was saved under other conditions: "+strings.Join(differs, "; "))
+	return problem.New(problem.SnapshotUnfit, "it was saved under other conditions: "+strings.Join(differs, "; "))
 }
 
 // aspect is one thing that has to be the same.
@@ -169,7 +169,7 @@ func Remove(dir string) error {
 }
 
 func damaged(dir, how string) error {
-	return problem.New(problem.Unavailable, "snapshot_damaged", "the snapshot "+dir+" is damaged: "+how)
+	return problem.New(problem.SnapshotDamaged, "the snapshot "+dir+" is damaged: "+how)
 }
 
 // ReadManifest returns what the snapshot in dir says of itself. Whether its files are whole is not looked at.
@@ -182,16 +182,16 @@ func readManifest(dir string) (Manifest, error) {
 		if _, err := os.Stat(dir); err == nil {
 			return m, damaged(dir, manifestName+" is missing")
 		}
-		return m, problem.New(problem.NotFound, "snapshot_missing", "there is no snapshot "+dir)
+		return m, problem.New(problem.SnapshotMissing, "there is no snapshot "+dir)
 	}
 	if err != nil {
-		return m, problem.New(problem.Unavailable, "snapshot_unreadable", "the snapshot "+dir+" cannot be read").WithCause(err)
+		return m, problem.New(problem.SnapshotUnreadable, "the snapshot "+dir+" cannot be read").WithCause(err)
 	}
 	if err := json.Unmarshal(text, &m); err != nil {
 		return m, damaged(dir, manifestName+" is not whole")
 	}
 	if m.Version != version {
-		return m, problem.New(problem.Unavailable, "snapshot_foreign",
+		return m, problem.New(problem.SnapshotForeign,
 			fmt.Sprintf("the snapshot %s has format %d; this cove reads format %d", dir, m.Version, version)).
 			WithHint("use the version of cove that made it")
 	}
@@ -212,7 +212,7 @@ func full(err error, what string) error {
 		return nil
 	}
 	if errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) || strings.Contains(err.Error(), unix.ENOSPC.Error()) {
-		return problem.New(problem.Exhausted, "disk_full", "there is no room left on the disk for "+what).WithCause(unix.ENOSPC).
+		return problem.New(problem.DiskFull, "there is no room left on the disk for "+what).WithCause(unix.ENOSPC).
 			WithHint("make room, or move the folder to another disk; nothing of it was left behind")
 	}
 	return err

@@ -4,7 +4,6 @@ package status
 
 import (
 	"errors"
-	"strings"
 	"time"
 
 	"cove/internal/problem"
@@ -13,18 +12,17 @@ import (
 // Of returns the HTTP status that says what p says.
 // The numbers are those of RFC 9110, 6585 and 4918, and 499, which servers use in their logs for a client that went away.
 func Of(p *problem.Error) int {
-	if status, ok := statuses[p.Code]; ok {
-		return status
+	for status, codes := range exceptions {
+		if problem.Has(p, codes...) {
+			return status
+		}
 	}
-	switch {
-	case strings.HasPrefix(p.Code, "quota_"):
-		return 429
-	case strings.HasSuffix(p.Code, "_exists"), strings.HasSuffix(p.Code, "_running"):
-		return 409
-	case strings.HasSuffix(p.Code, "_too_large"):
-		return 413
-	}
-	switch p.Kind {
+	return OfKind(p.Kind)
+}
+
+// OfKind returns the status of most problems of a kind.
+func OfKind(kind problem.Kind) int {
+	switch kind {
 	case problem.Invalid:
 		return 400
 	case problem.NotFound:
@@ -44,79 +42,58 @@ func Of(p *problem.Error) int {
 	}
 }
 
-// statuses are those that a problem's kind alone does not tell.
-var statuses = map[string]int{
-	"unauthenticated": 401,
-	"key_expired":     401,
-
-	"method_not_allowed": 405,
-	"request_timeout":    408, // the client was too slow
+// exceptions are the codes whose status their kind alone does not tell.
+var exceptions = map[int][]problem.Code{
+	401: {problem.Unauthenticated, problem.KeyExpired},
+	405: {problem.MethodNotAllowed},
+	408: {problem.RequestTimeout}, // the client was too slow
 
 	// The request would be right at another time, or of another thing.
-	"session_closed":          409,
-	"name_taken":              409,
-	"not_empty":               409,
-	"last_owner":              409,
-	"last_admin":              409,
-	"idempotency_in_progress": 409,
-	"session_in_use":          409,
+	409: {
+		problem.SessionClosed, problem.SessionInUse, problem.NameTaken, problem.NotEmpty, problem.LastOwner, problem.LastAdmin, problem.IdempotencyInProgress,
+		problem.AlreadyExists, problem.FileExists, problem.KernelExists, problem.ProjectExists, problem.SessionExists, problem.UserExists,
+		problem.ServerRunning, problem.TurnRunning,
+	},
 
-	"precondition_failed": 412,
+	412: {problem.PreconditionFailed},
+	413: {
+		problem.CodeTooBig, problem.InputsTooBig, problem.RequestTooComplex, problem.BodyTooLarge, problem.CodeTooLarge, problem.ConversationTooLarge,
+		problem.FileTooLarge, problem.RequestTooLarge, problem.ScanTooLarge,
+	},
+	415: {problem.UnsupportedMediaType},
+	416: {problem.RangeInvalid},
+	421: {problem.Misdirected},
 
-	"code_too_big":   413,
-	"inputs_too_big": 413,
-
-	"request_too_complex": 413,
-
-	"unsupported_media_type": 415,
-	"range_invalid":          416,
-	"misdirected":            421,
-	"invalid_request":        422,
-	"idempotency_mismatch":   422,
-
-	// Limits of what was asked for, which waiting does not help.
-	"archive_too_large": 422,
-	"package_too_big":   422,
-	"closure_too_big":   422,
-	"session_oom":       422,
+	422: {
+		problem.InvalidRequest, problem.IdempotencyMismatch,
+		problem.ArchiveTooLarge, problem.PackageTooBig, problem.ClosureTooBig, problem.SessionOOM, // limits of what was asked for, which waiting does not help
+	},
 
 	// The operator's matters: the client's key is fine.
-	"model_auth":        502,
-	"model_key_missing": 503,
-	"model_unreachable": 502,
+	502: {problem.ModelAuth, problem.ModelUnreachable, problem.ModelAnswerTooLong},
+	503: {problem.ModelKeyMissing},
 
-	"model_answer_too_long": 502,
-
-	"disk_full":        507,
-	"server_disk_full": 507,
-	"workspace_full":   507,
-	"quota_disk":       507,
+	507: {problem.DiskFull, problem.ServerDiskFull, problem.WorkspaceFull, problem.QuotaDisk},
 }
 
 // RetryAfter returns how long a client does well to wait before it repeats the request; 0 means that repeating does not help, or that
 // nobody knows. A problem whose Cause has a method RetryAfter() time.Duration knows better.
 func RetryAfter(p *problem.Error) time.Duration {
 	var knows interface{ RetryAfter() time.Duration }
-	if errors.As(p.Cause, &knows) {
+	switch {
+	case errors.As(p.Cause, &knows):
 		return knows.RetryAfter()
-	}
-	switch p.Code {
-	case "quota_tokens", "quota_cpu":
+	case problem.Has(p, problem.QuotaTokens, problem.QuotaCPU):
 		return time.Hour // counted by the day
-	case "draining":
+	case problem.Has(p, problem.Draining):
 		return 10 * time.Second
-	case "database_unavailable", "overloaded":
+	case problem.Has(p, problem.DatabaseUnavailable, problem.Overloaded):
 		return 2 * time.Second
+	case problem.Has(p, problem.TurnRunning, problem.ServerRunning, problem.SessionInUse, problem.IdempotencyInProgress):
+		return time.Second
 	}
-	switch Of(p) {
-	case 429:
+	if status := Of(p); status == 429 || status == 503 {
 		return 5 * time.Second
-	case 503:
-		return 5 * time.Second
-	case 409:
-		if strings.HasSuffix(p.Code, "_running") || p.Code == "session_in_use" || p.Code == "idempotency_in_progress" {
-			return time.Second
-		}
 	}
 	return 0
 }

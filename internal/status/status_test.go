@@ -30,6 +30,7 @@ func TestStatus(t *testing.T) {
 		{problem.Timeout, "request_timeout", 408, 0},
 		{problem.Invalid, "turn_running", 409, time.Second},
 		{problem.Invalid, "kernel_exists", 409, 0},
+		{problem.Invalid, "quota_invalid", 400, 0},
 		{problem.Invalid, "precondition_failed", 412, 0},
 		{problem.Invalid, "request_too_large", 413, 0},
 		{problem.Invalid, "range_invalid", 416, 0},
@@ -46,7 +47,7 @@ func TestStatus(t *testing.T) {
 		{problem.Exhausted, "disk_full", 507, 0},
 		{"", "", 500, 0},
 	} {
-		p := problem.New(c.kind, c.code, "x")
+		p := problem.Received(c.kind, c.code, "x")
 		if got := status.Of(p); got != c.status {
 			t.Errorf("%s %s is a %d, not a %d", c.kind, c.code, got, c.status)
 		}
@@ -54,7 +55,7 @@ func TestStatus(t *testing.T) {
 			t.Errorf("%s %s may come again in %s, not %s", c.kind, c.code, got, c.wait)
 		}
 	}
-	knows := problem.New(problem.Exhausted, "rate_limited", "x").WithCause(fmt.Errorf("wrapped: %w", later{}))
+	knows := problem.New(problem.RateLimited, "x").WithCause(fmt.Errorf("wrapped: %w", later{}))
 	if got := status.RetryAfter(knows); got != 42*time.Second {
 		t.Errorf("a cause that knows is not asked: %s", got)
 	}
@@ -62,7 +63,7 @@ func TestStatus(t *testing.T) {
 
 func TestIs(t *testing.T) {
 	t.Parallel()
-	err := fmt.Errorf("do x: %w", problem.New(problem.NotFound, "x", "y"))
+	err := fmt.Errorf("do x: %w", problem.Received(problem.NotFound, "x", "y"))
 	if !problem.Is(err, problem.NotFound) || problem.Is(err, problem.Denied) || problem.Is(nil, problem.NotFound) || problem.Is(fmt.Errorf("z"), problem.Internal) {
 		t.Error("Is is wrong")
 	}

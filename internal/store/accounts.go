@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"strings"
 
 	"cove/internal/auth"
 	"cove/internal/problem"
@@ -28,7 +29,7 @@ func (s *Store) AddKey(ctx context.Context, k auth.Key) error {
 
 // Key implements auth.Store.
 func (s *Store) Key(ctx context.Context, id string) (auth.Key, error) {
-	return get(ctx, s, "key", keyFields, "FROM access_keys WHERE id = $1", clean(id))
+	return get(ctx, s, problem.KeyNotFound, keyFields, "FROM access_keys WHERE id = $1", clean(id))
 }
 
 // Keys implements auth.Store. The oldest come first; "" is all projects.
@@ -40,7 +41,7 @@ func (s *Store) Keys(ctx context.Context, project string) ([]auth.Key, error) {
 
 // ChangeKey implements auth.Store.
 func (s *Store) ChangeKey(ctx context.Context, id string, change func(*auth.Key) error) (auth.Key, error) {
-	return modify(ctx, s, record[auth.Key]{"key", "access_keys", keyFields}, byID(id), change, nil)
+	return modify(ctx, s, record[auth.Key]{problem.KeyNotFound, "access_keys", keyFields}, byID(id), change, nil)
 }
 
 func byID(id string) filter {
@@ -50,9 +51,9 @@ func byID(id string) filter {
 }
 
 // taken says of what there is one already.
-func taken(err error, kind, name string) error {
-	if isCode(err, codeExists) {
-		return problem.New(problem.Invalid, kind+"_exists", "there is a "+kind+" named "+name+" already").WithHint("take another name")
+func taken(err error, code problem.InvalidCode, name string) error {
+	if problem.Has(err, problem.AlreadyExists) {
+		return problem.New(code, "there is a "+strings.TrimSuffix(string(code), "_exists")+" named "+name+" already").WithHint("take another name")
 	}
 	return err
 }
@@ -60,7 +61,7 @@ func taken(err error, kind, name string) error {
 // AddUser implements auth.Store. Problems: user_exists.
 func (s *Store) AddUser(ctx context.Context, u auth.User) error {
 	err := s.base.write(ctx, func(ctx context.Context, q queryer) error { return insert(ctx, q, "users", userFields(&u), "") })
-	return taken(err, "user", u.Name)
+	return taken(err, problem.UserExists, u.Name)
 }
 
 // byIDOrName finds by id first: nobody takes another's place with a name that is an id.
@@ -68,7 +69,7 @@ const byIDOrName = " WHERE id = $1 OR name = $1 ORDER BY CASE WHEN id = $1 THEN 
 
 // User implements auth.Store.
 func (s *Store) User(ctx context.Context, idOrName string) (auth.User, error) {
-	return get(ctx, s, "user", userFields, "FROM users"+byIDOrName, clean(idOrName))
+	return get(ctx, s, problem.UserNotFound, userFields, "FROM users"+byIDOrName, clean(idOrName))
 }
 
 // Users implements auth.Store.
@@ -78,15 +79,15 @@ func (s *Store) Users(ctx context.Context) ([]auth.User, error) {
 
 // ChangeUser implements auth.Store. Problems: user_exists.
 func (s *Store) ChangeUser(ctx context.Context, id string, change func(*auth.User) error) (auth.User, error) {
-	u, err := modify(ctx, s, record[auth.User]{"user", "users", userFields}, byID(id), change, nil)
-	return u, taken(err, "user", u.Name)
+	u, err := modify(ctx, s, record[auth.User]{problem.UserNotFound, "users", userFields}, byID(id), change, nil)
+	return u, taken(err, problem.UserExists, u.Name)
 }
 
 // DeleteUser implements auth.Store.
 func (s *Store) DeleteUser(ctx context.Context, id string) error {
 	return s.base.write(ctx, func(ctx context.Context, q queryer) error {
 		if _, err := one(ctx, q, userFields, "FROM users WHERE id = $1"+s.dialect.forUpdate, clean(id)); err != nil {
-			return found(err, "user")
+			return found(err, problem.UserNotFound)
 		}
 		return each(ctx, q, clean(id), "DELETE FROM access_keys WHERE user_id = $1", "DELETE FROM members WHERE user_id = $1",
 			"DELETE FROM users WHERE id = $1")
@@ -96,12 +97,12 @@ func (s *Store) DeleteUser(ctx context.Context, id string) error {
 // AddProject implements auth.Store. Problems: project_exists.
 func (s *Store) AddProject(ctx context.Context, p auth.Project) error {
 	err := s.base.write(ctx, func(ctx context.Context, q queryer) error { return insert(ctx, q, "projects", projectFields(&p), "") })
-	return taken(err, "project", p.Name)
+	return taken(err, problem.ProjectExists, p.Name)
 }
 
 // Project implements auth.Store.
 func (s *Store) Project(ctx context.Context, idOrName string) (auth.Project, error) {
-	return get(ctx, s, "project", projectFields, "FROM projects"+byIDOrName, clean(idOrName))
+	return get(ctx, s, problem.ProjectNotFound, projectFields, "FROM projects"+byIDOrName, clean(idOrName))
 }
 
 // Projects implements auth.Store.
@@ -111,8 +112,8 @@ func (s *Store) Projects(ctx context.Context) ([]auth.Project, error) {
 
 // ChangeProject implements auth.Store. Problems: project_exists.
 func (s *Store) ChangeProject(ctx context.Context, id string, change func(*auth.Project) error) (auth.Project, error) {
-	p, err := modify(ctx, s, record[auth.Project]{"project", "projects", projectFields}, byID(id), change, nil)
-	return p, taken(err, "project", p.Name)
+	p, err := modify(ctx, s, record[auth.Project]{problem.ProjectNotFound, "projects", projectFields}, byID(id), change, nil)
+	return p, taken(err, problem.ProjectExists, p.Name)
 }
 
 // SetMember implements auth.Store. Problems: user_not_found, project_not_found.
@@ -123,10 +124,10 @@ func (s *Store) SetMember(ctx context.Context, m auth.Membership) error {
 			return err
 		}
 		if _, err := one(ctx, q, userFields, "FROM users WHERE id = $1", clean(m.User)); err != nil {
-			return found(err, "user")
+			return found(err, problem.UserNotFound)
 		}
 		if _, err := one(ctx, q, projectFields, "FROM projects WHERE id = $1", clean(m.Project)); err != nil {
-			return found(err, "project")
+			return found(err, problem.ProjectNotFound)
 		}
 		return insert(ctx, q, "members", memberFields(&m), "ON CONFLICT (project, user_id) DO UPDATE SET role = excluded.role")
 	})

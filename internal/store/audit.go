@@ -28,7 +28,7 @@ func (s *Store) Rows(ctx context.Context, project, before string, limit int) ([]
 			mark.add("id = ?", clean(before))
 			r, err := one(ctx, q, auditFields, "FROM audit_rows"+mark.where(), mark.args...)
 			if errors.Is(err, sql.ErrNoRows) {
-				return problem.New(problem.Invalid, "bad_cursor", "there is no such row of the audit log").WithHint("begin with the newest")
+				return problem.New(problem.BadCursor, "there is no such row of the audit log").WithHint("begin with the newest")
 			}
 			if err != nil {
 				return err

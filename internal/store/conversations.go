@@ -5,10 +5,11 @@ import (
 	"time"
 
 	"cove/internal/hub"
+	"cove/internal/problem"
 )
 
 func conversationRecord() record[hub.Conversation] {
-	return record[hub.Conversation]{"conversation", "conversations", conversationFields}
+	return record[hub.Conversation]{problem.ConversationNotFound, "conversations", conversationFields}
 }
 
 // AddConversation implements hub.ConversationStore.
@@ -20,7 +21,7 @@ func (s *Store) AddConversation(ctx context.Context, c hub.Conversation) error {
 
 // Conversation implements hub.ConversationStore.
 func (s *Store) Conversation(ctx context.Context, project, id string) (hub.Conversation, error) {
-	return get(ctx, s, "conversation", conversationFields, "FROM conversations WHERE id = $1 AND project = $2", clean(id), project)
+	return get(ctx, s, problem.ConversationNotFound, conversationFields, "FROM conversations WHERE id = $1 AND project = $2", clean(id), project)
 }
 
 // Conversations implements hub.ConversationStore. The one used last comes first.
@@ -45,7 +46,7 @@ func (s *Store) UpdateConversation(ctx context.Context, project, id string, chan
 func (s *Store) DeleteConversation(ctx context.Context, project, id string) error {
 	return s.base.write(ctx, func(ctx context.Context, q queryer) error {
 		if _, err := one(ctx, q, conversationFields, "FROM conversations WHERE id = $1 AND project = $2"+s.dialect.forUpdate, clean(id), project); err != nil {
-			return found(err, "conversation")
+			return found(err, problem.ConversationNotFound)
 		}
 		if err := s.aloneInConversation(ctx, q, clean(id)); err != nil {
 			return err

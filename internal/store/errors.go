@@ -16,11 +16,6 @@ import (
 	"cove/internal/problem"
 )
 
-const (
-	codeUnavailable = "database_unavailable"
-	codeExists      = "already_exists"
-)
-
 // interrupted is what a caller gets who may have given up: what a database says of that is not the context's word.
 func interrupted(ctx context.Context, err error) error {
 	if err != nil && ctx.Err() != nil {
@@ -50,7 +45,7 @@ func explain(err error) error {
 }
 
 func unavailable(err error) error {
-	return problem.New(problem.Unavailable, codeUnavailable, "the database cannot be reached").
+	return problem.New(problem.DatabaseUnavailable, "the database cannot be reached").
 		WithHint("see that it runs at the address that the setting database (COVE_DATABASE) names, and has room; then try again").WithCause(oneLine{err})
 }
 
@@ -80,15 +75,15 @@ func (o oneLine) Error() string {
 func explainSQLite(e *sqlite.Error) error {
 	switch e.Code() & 0xff {
 	case sqlite3.SQLITE_FULL:
-		return problem.New(problem.Unavailable, "disk_full", "the disk of the database is full; nothing was written").
+		return problem.New(problem.DiskFull, "the disk of the database is full; nothing was written").
 			WithHint("make room on the disk of the data folder, then try again").WithCause(e)
 	case sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL:
-		return problem.New(problem.Unavailable, codeUnavailable, "another process keeps the database locked").
+		return problem.New(problem.DatabaseUnavailable, "another process keeps the database locked").
 			WithHint("see what else has the file open, then try again").WithCause(e)
 	case sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB:
 		return corrupt(e)
 	case sqlite3.SQLITE_IOERR, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM:
-		return problem.New(problem.Unavailable, codeUnavailable, "the database file cannot be used").
+		return problem.New(problem.DatabaseUnavailable, "the database file cannot be used").
 			WithHint("see that the file and its folder may be written, and that the disk is there and not mounted read-only").WithCause(e)
 	case sqlite3.SQLITE_CONSTRAINT:
 		if e.Code() == sqlite3.SQLITE_CONSTRAINT_UNIQUE || e.Code() == sqlite3.SQLITE_CONSTRAINT_PRIMARYKEY {
@@ -99,12 +94,12 @@ func explainSQLite(e *sqlite.Error) error {
 }
 
 func corrupt(cause error) *problem.Error {
-	return problem.New(problem.Internal, "database_corrupt", "the database file is damaged, or is not a database").
+	return problem.New(problem.DatabaseCorrupt, "the database file is damaged, or is not a database").
 		WithHint("move the file and its -wal and -shm aside and restore a backup with: cove restore").WithCause(cause)
 }
 
 func exists(cause error) error {
-	return problem.New(problem.Invalid, codeExists, "there is one already").WithCause(cause)
+	return problem.New(problem.AlreadyExists, "there is one already").WithCause(cause)
 }
 
 func explainPostgres(e *pgconn.PgError) error {
@@ -112,14 +107,14 @@ func explainPostgres(e *pgconn.PgError) error {
 	case e.Code == "23505": // unique_violation
 		return exists(e)
 	case e.Code == "53100": // disk_full
-		return problem.New(problem.Unavailable, "disk_full", "the disk of the database is full; nothing was written").
+		return problem.New(problem.DiskFull, "the disk of the database is full; nothing was written").
 			WithHint("make room on the database's disk, then try again").WithCause(e)
 	case e.Code == "57014", e.Code == "55P03": // query_canceled by a timeout, lock_not_available
-		return problem.New(problem.Unavailable, codeUnavailable, "the database did not answer in time").WithHint("try again").WithCause(e)
+		return problem.New(problem.DatabaseUnavailable, "the database did not answer in time").WithHint("try again").WithCause(e)
 	case e.Code == "25006", strings.HasPrefix(e.Code, "58"): // read_only_sql_transaction: the server became a standby; its disk fails
 		return unavailable(e)
 	case strings.HasPrefix(e.Code, "28"), e.Code == "3D000", e.Code == "42501":
-		return problem.New(problem.Unavailable, codeUnavailable, "the database refuses the server").
+		return problem.New(problem.DatabaseUnavailable, "the database refuses the server").
 			WithHint("see that the address names the right database, user and password").WithCause(e)
 	case lostConnection(e), undone(e):
 		return unavailable(e)
@@ -164,10 +159,4 @@ func unreachable(err error) bool {
 	}
 	return errors.Is(err, driver.ErrBadConn) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, net.ErrClosed) ||
 		strings.Contains(err.Error(), "conn closed") || strings.Contains(err.Error(), "database is closed")
-}
-
-// isCode says whether err is a problem with that code.
-func isCode(err error, code string) bool {
-	e, ok := errors.AsType[*problem.Error](err)
-	return ok && e.Code == code
 }

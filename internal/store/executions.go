@@ -7,6 +7,7 @@ import (
 
 	"cove/internal/audit"
 	"cove/internal/hub"
+	"cove/internal/problem"
 )
 
 // AddExecution implements hub.ExecutionStore.
@@ -23,7 +24,7 @@ func (s *Store) AddExecution(ctx context.Context, e hub.Execution, asked ...audi
 
 // Execution implements hub.ExecutionStore.
 func (s *Store) Execution(ctx context.Context, project, id string) (hub.Execution, error) {
-	return get(ctx, s, "execution", executionFields, "FROM executions WHERE id = $1 AND project = $2", clean(id), project)
+	return get(ctx, s, problem.ExecutionNotFound, executionFields, "FROM executions WHERE id = $1 AND project = $2", clean(id), project)
 }
 
 // Executions implements hub.ExecutionStore.
@@ -52,7 +53,7 @@ func (s *Store) StartExecution(ctx context.Context, id string, at time.Time) err
 			return err
 		}
 		_, err = one(ctx, q, executionFields, "FROM executions WHERE id = $1", clean(id))
-		return found(err, "execution")
+		return found(err, problem.ExecutionNotFound)
 	})
 }
 
@@ -63,7 +64,7 @@ func (s *Store) FinishExecution(ctx context.Context, e hub.Execution, last []hub
 		return false, err
 	}
 	err = s.base.write(operation(ctx, opEnd), func(ctx context.Context, q queryer) (err error) {
-		first, err = finish(ctx, q, "execution", "executions", owned(e.Project, e.ID), executionEnd(&e), last)
+		first, err = finish(ctx, q, problem.ExecutionNotFound, "executions", owned(e.Project, e.ID), executionEnd(&e), last)
 		if !first || err != nil {
 			return err
 		}
@@ -73,7 +74,7 @@ func (s *Store) FinishExecution(ctx context.Context, e hub.Execution, last []hub
 }
 
 // finish writes the end of an execution or a turn unless there is one already.
-func finish(ctx context.Context, q queryer, kind, table string, where filter, end []field, last []hub.StoredEvent) (bool, error) {
+func finish(ctx context.Context, q queryer, absent problem.NotFoundCode, table string, where filter, end []field, last []hub.StoredEvent) (bool, error) {
 	open := where
 	open.add("unfinished = 1")
 	n, err := update(ctx, q, table, end, open)
@@ -85,7 +86,7 @@ func finish(ctx context.Context, q queryer, kind, table string, where filter, en
 	}
 	var id string
 	err = q.QueryRowContext(ctx, "SELECT id FROM "+table+where.where(), where.args...).Scan(&id)
-	return false, found(err, kind)
+	return false, found(err, absent)
 }
 
 // ExecutionsSince implements hub.ExecutionStore. The oldest come first.

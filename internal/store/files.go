@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"cove/internal/hub"
+	"cove/internal/problem"
 )
 
 // AddFile implements hub.FileStore.
@@ -17,7 +18,7 @@ func (s *Store) AddFile(ctx context.Context, f hub.File) error {
 
 // File implements hub.FileStore.
 func (s *Store) File(ctx context.Context, project, id string) (hub.File, error) {
-	return get(ctx, s, "file", fileFields, "FROM files WHERE id = $1 AND project = $2", clean(id), project)
+	return get(ctx, s, problem.FileNotFound, fileFields, "FROM files WHERE id = $1 AND project = $2", clean(id), project)
 }
 
 // Files implements hub.FileStore.
@@ -36,7 +37,7 @@ func (s *Store) DeleteFile(ctx context.Context, project, id string) (hub.File, e
 	var f hub.File
 	err := s.base.write(ctx, func(ctx context.Context, q queryer) (err error) {
 		if f, err = one(ctx, q, fileFields, "FROM files WHERE id = $1 AND project = $2"+s.dialect.forUpdate, clean(id), project); err != nil {
-			return found(err, "file")
+			return found(err, problem.FileNotFound)
 		}
 		_, err = q.ExecContext(ctx, "DELETE FROM files WHERE id = $1", f.ID)
 		return err

@@ -50,7 +50,7 @@ func refuseNewer(ctx context.Context, p *goose.Provider) error {
 		return fmt.Errorf("read the schema's version: %w", err)
 	}
 	if have > known {
-		return problem.New(problem.Invalid, "database_newer",
+		return problem.New(problem.DatabaseNewer,
 			fmt.Sprintf("a newer cove made this database: its schema is %d and this cove knows up to %d", have, known)).
 			WithHint("use the newer cove, or another database")
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"cove/internal/owner"
+	"cove/internal/problem"
 )
 
 var _ owner.Store = (*Store)(nil)
@@ -132,14 +133,14 @@ func (s *Store) RemoveOwner(ctx context.Context, id string) error {
 
 // Owner implements hub.OwnerStore.
 func (s *Store) Owner(ctx context.Context, id string) (owner.Record, error) {
-	return get(ctx, s, "owner", ownerFields, "FROM owners WHERE id = $1", clean(id))
+	return get(ctx, s, problem.OwnerNotFound, ownerFields, "FROM owners WHERE id = $1", clean(id))
 }
 
 // Home implements hub.OwnerStore.
 func (s *Store) Home(ctx context.Context, id string) (h owner.Home, served bool, err error) {
 	err = s.base.read(ctx, func(ctx context.Context, q queryer) error {
 		if h, err = one(ctx, q, homeFields, "FROM homes WHERE id = $1", clean(id)); err != nil {
-			return found(err, "home")
+			return found(err, problem.HomeNotFound)
 		}
 		return q.QueryRowContext(ctx, "SELECT EXISTS (SELECT 1 FROM owners WHERE home = $1)", h.ID).Scan(&served)
 	})
@@ -178,7 +179,7 @@ func (f fenced) write(ctx context.Context, do func(context.Context, queryer) err
 		}
 		return do(ctx, q)
 	})
-	if isCode(err, "owner_lost") && f.told != nil {
+	if problem.Has(err, problem.OwnerLost) && f.told != nil {
 		f.told()
 	}
 	return err

@@ -40,7 +40,7 @@ func openPostgres(ctx context.Context, o Options) (*Store, error) {
 	config, err := pgx.ParseConfig(o.Database)
 	if err != nil {
 		// The parser's own words may repeat the password.
-		return nil, problem.New(problem.Invalid, "bad_database", "the address of the database cannot be read").
+		return nil, problem.New(problem.BadDatabase, "the address of the database cannot be read").
 			WithHint("write it as postgres://user:password@host:5432/name")
 	}
 	if config.ConnectTimeout == 0 {
@@ -89,7 +89,7 @@ func (s *server) prepare(ctx context.Context, log *slog.Logger, unhurried pgx.Co
 		return err
 	}
 	if encoding != "UTF8" {
-		return problem.New(problem.Invalid, "bad_database", "the database's encoding is "+encoding+", not UTF8").
+		return problem.New(problem.BadDatabase, "the database's encoding is "+encoding+", not UTF8").
 			WithHint("make a database with: createdb --encoding UTF8 --template template0 NAME")
 	}
 	db := stdlib.OpenDB(unhurried)
@@ -111,7 +111,7 @@ func (s *server) bounded(ctx context.Context, do func(context.Context) error) er
 	defer cancel()
 	err := do(short)
 	if err != nil && ctx.Err() == nil && short.Err() != nil {
-		return problem.New(problem.Unavailable, codeUnavailable, "the database did not answer in time").WithHint("try again").WithCause(oneLine{err})
+		return problem.New(problem.DatabaseUnavailable, "the database did not answer in time").WithHint("try again").WithCause(oneLine{err})
 	}
 	return interrupted(ctx, err)
 }

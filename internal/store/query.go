@@ -197,7 +197,7 @@ func pageLimit(p hub.Page) (int, error) {
 	case p.Limit == 0:
 		return defaultPage, nil
 	case p.Limit < 0 || p.Limit > largestPage:
-		return 0, problem.New(problem.Invalid, "bad_limit", "a page has 1 to "+strconv.Itoa(largestPage)+" entries, not "+strconv.Itoa(p.Limit)).
+		return 0, problem.New(problem.BadLimit, "a page has 1 to "+strconv.Itoa(largestPage)+" entries, not "+strconv.Itoa(p.Limit)).
 			WithHint("ask for the next page with the cursor that comes with this one")
 	}
 	return p.Limit, nil
@@ -224,28 +224,28 @@ func readCursor(table, text string) (at int64, id string, err error) {
 }
 
 func badCursor() error {
-	return problem.New(problem.Invalid, "bad_cursor", "the cursor is not one that this list gave").
+	return problem.New(problem.BadCursor, "the cursor is not one that this list gave").
 		WithHint("begin without a cursor and use those of the answers as they are")
 }
 
 // found gives a missing row its name.
-func found(err error, kind string) error {
+func found(err error, code problem.NotFoundCode) error {
 	if errors.Is(err, sql.ErrNoRows) {
-		return missing(kind)
+		return missing(code)
 	}
 	return err
 }
 
-func missing(kind string) error {
-	return problem.New(problem.NotFound, kind+"_not_found", "there is no such "+kind)
+func missing(code problem.NotFoundCode) error {
+	return problem.New(code, "there is no such "+strings.TrimSuffix(string(code), "_not_found"))
 }
 
 // get reads one record outside a transaction.
-func get[T any](ctx context.Context, s *Store, kind string, fields func(*T) []field, from string, args ...any) (T, error) {
+func get[T any](ctx context.Context, s *Store, absent problem.NotFoundCode, fields func(*T) []field, from string, args ...any) (T, error) {
 	var t T
 	err := s.base.read(ctx, func(ctx context.Context, q queryer) (err error) {
 		t, err = one(ctx, q, fields, from, args...)
-		return found(err, kind)
+		return found(err, absent)
 	})
 	return t, err
 }
@@ -262,8 +262,9 @@ func all[T any](ctx context.Context, s *Store, fields func(*T) []field, from str
 
 // record says where the records of a type are.
 type record[T any] struct {
-	kind, table string
-	fields      func(*T) []field
+	absent problem.NotFoundCode
+	table  string
+	fields func(*T) []field
 }
 
 // modify reads the record that where says, has change change it and writes it back, in one transaction. then writes what depends on it.
@@ -272,7 +273,7 @@ func modify[T any](ctx context.Context, s *Store, r record[T], where filter, cha
 	err := s.base.write(ctx, func(ctx context.Context, q queryer) (err error) {
 		t, err = one(ctx, q, r.fields, "FROM "+r.table+where.where()+s.dialect.forUpdate, where.args...)
 		if err != nil {
-			return found(err, r.kind)
+			return found(err, r.absent)
 		}
 		had, err := valuesOf(r.fields(&t))
 		if err != nil {

@@ -45,7 +45,7 @@ func (s *Store) Restore(ctx context.Context, r io.Reader) error {
 }
 
 func damaged(what string, cause error) error {
-	return problem.New(problem.Invalid, "backup_damaged", "the backup cannot be used: "+what).WithHint("use another backup; nothing was restored").WithCause(cause)
+	return problem.New(problem.BackupDamaged, "the backup cannot be used: "+what).WithHint("use another backup; nothing was restored").WithCause(cause)
 }
 
 func readHeader(in *lineReader) (backupHeader, error) {
@@ -60,7 +60,7 @@ func readHeader(in *lineReader) (backupHeader, error) {
 	case h.Format != backupFormat:
 		return h, damaged("it is not a backup of cove", nil)
 	case h.Version > backupVersion, h.Schema > schema:
-		return h, problem.New(problem.Invalid, "backup_newer", "a newer cove made the backup").WithHint("restore it with that one; nothing was restored")
+		return h, problem.New(problem.BackupNewer, "a newer cove made the backup").WithHint("restore it with that one; nothing was restored")
 	}
 	known := map[string]backupTable{}
 	for _, t := range tables() {
@@ -87,7 +87,7 @@ func wantEmpty(ctx context.Context, q queryer) error {
 			return err
 		}
 		if have {
-			return problem.New(problem.Invalid, "database_not_empty", "the database has "+t.Name+" already; a backup is restored into an empty one").
+			return problem.New(problem.DatabaseNotEmpty, "the database has "+t.Name+" already; a backup is restored into an empty one").
 				WithHint("name a new database")
 		}
 	}

@@ -85,14 +85,14 @@ func (s *Store) executionTexts(ctx context.Context, e hub.Execution, last []hub.
 			}
 			t, err := one(ctx, q, turnFields, "FROM turns WHERE id = $1", e.Turn)
 			if err != nil {
-				return found(err, "turn")
+				return found(err, problem.TurnNotFound)
 			}
 			if p.conversation = t.Conversation; t.Hidden {
 				p.project = ""
 			}
 			return nil
 		})
-		if err != nil && !isCode(err, "turn_not_found") || p.project == "" { // one whose turn was deleted meanwhile is still found
+		if err != nil && !problem.Has(err, problem.TurnNotFound) || p.project == "" { // one whose turn was deleted meanwhile is still found
 			return nil, err
 		}
 	}
@@ -190,7 +190,7 @@ func (s *Store) Search(ctx context.Context, project, query string, p hub.Page) (
 	ctx = operation(ctx, opSearch)
 	looked := ask(cut(clean(query), longestQuery))
 	if len(looked.whole) == 0 && looked.start == "" {
-		return none, problem.New(problem.Invalid, "bad_query", "the query has no word in it").WithHint("search for words or numbers")
+		return none, problem.New(problem.BadQuery, "the query has no word in it").WithHint("search for words or numbers")
 	}
 	from, args, err := searchQuery(project, looked, p, limit)
 	if err != nil {
@@ -200,7 +200,7 @@ func (s *Store) Search(ctx context.Context, project, query string, p hub.Page) (
 	defer cancel()
 	places, err := all(short, s, placeFields, from, args...)
 	if err != nil && ctx.Err() == nil && short.Err() != nil {
-		return none, problem.New(problem.Timeout, "search_too_broad", "the search took too long").WithHint("search for longer or rarer words")
+		return none, problem.New(problem.SearchTooBroad, "the search took too long").WithHint("search for longer or rarer words")
 	}
 	if err != nil {
 		return none, err

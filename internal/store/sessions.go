@@ -21,7 +21,7 @@ const mostPairs = 16
 const longestNameKey = 256
 
 func sessionRecord() record[hub.Session] {
-	return record[hub.Session]{"session", "sessions", sessionFields}
+	return record[hub.Session]{problem.SessionNotFound, "sessions", sessionFields}
 }
 
 func nameKey(name string) []byte {
@@ -70,13 +70,13 @@ func addPairs(ctx context.Context, q queryer, n *hub.Session) error {
 
 // Session implements hub.SessionStore.
 func (s *Store) Session(ctx context.Context, project, id string) (hub.Session, error) {
-	return get(ctx, s, "session", sessionFields, "FROM sessions WHERE id = $1 AND project = $2", clean(id), project)
+	return get(ctx, s, problem.SessionNotFound, sessionFields, "FROM sessions WHERE id = $1 AND project = $2", clean(id), project)
 }
 
 // Sessions implements hub.SessionStore.
 func (s *Store) Sessions(ctx context.Context, project string, f hub.SessionFilter, p hub.Page) (hub.Listing[hub.Session], error) {
 	if len(f.Meta) > mostPairs {
-		return hub.Listing[hub.Session]{}, problem.New(problem.Invalid, "bad_filter", "a filter names at most "+strconv.Itoa(mostPairs)+" pairs of metadata").
+		return hub.Listing[hub.Session]{}, problem.New(problem.BadFilter, "a filter names at most "+strconv.Itoa(mostPairs)+" pairs of metadata").
 			WithHint("ask for fewer")
 	}
 	return list(ctx, s, order[hub.Session]{

@@ -39,7 +39,7 @@ type file struct {
 
 func openSQLite(ctx context.Context, o Options) (*Store, error) {
 	if err := makeFile(o.Database); err != nil {
-		return nil, problem.New(problem.Unavailable, codeUnavailable, "the database file cannot be opened").
+		return nil, problem.New(problem.DatabaseUnavailable, "the database file cannot be opened").
 			WithHint("see that the folder of " + o.Database + " exists and may be written").WithCause(err)
 	}
 	f, err := openFile(o.Database)

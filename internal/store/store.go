@@ -104,7 +104,7 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	case o.Memory:
 		return openMemory(ctx, o)
 	case o.Database == "":
-		return nil, problem.New(problem.Invalid, "database_unnamed", "no database is named").WithHint("name a file, or postgres://user@host/name")
+		return nil, problem.New(problem.DatabaseUnnamed, "no database is named").WithHint("name a file, or postgres://user@host/name")
 	case strings.HasPrefix(o.Database, "postgres://"), strings.HasPrefix(o.Database, "postgresql://"):
 		return openPostgres(ctx, o)
 	}

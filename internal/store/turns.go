@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"cove/internal/hub"
+	"cove/internal/problem"
 )
 
 // longestBranch bounds how far back a branch is followed.
@@ -28,14 +29,14 @@ func (s *Store) AddTurn(ctx context.Context, t hub.Turn) error {
 		if n, err := done.RowsAffected(); err != nil {
 			return err
 		} else if n == 0 {
-			return missing("conversation")
+			return missing(problem.ConversationNotFound)
 		}
 		if err := s.aloneInConversation(ctx, q, t.Conversation); err != nil {
 			return err
 		}
 		if t.Parent != "" {
 			if err := present(ctx, q, "turns", owned(t.Project, t.Parent)); err != nil {
-				return found(err, "turn")
+				return found(err, problem.TurnNotFound)
 			}
 		}
 		if err := insert(ctx, q, "turns", turnFields(&t), ""); err != nil {
@@ -59,14 +60,14 @@ func (s *Store) aloneInConversation(ctx context.Context, q queryer, conversation
 
 // Turn implements hub.TurnStore.
 func (s *Store) Turn(ctx context.Context, project, id string) (hub.Turn, error) {
-	return get(ctx, s, "turn", turnFields, "FROM turns WHERE id = $1 AND project = $2", clean(id), project)
+	return get(ctx, s, problem.TurnNotFound, turnFields, "FROM turns WHERE id = $1 AND project = $2", clean(id), project)
 }
 
 // TurnEnded implements hub.TurnStore.
 func (s *Store) TurnEnded(ctx context.Context, project, id string) (ended bool, err error) {
 	var unfinished int
 	err = s.base.read(ctx, func(ctx context.Context, q queryer) error {
-		return found(q.QueryRowContext(ctx, "SELECT unfinished FROM turns WHERE id = $1 AND project = $2", clean(id), project).Scan(&unfinished), "turn")
+		return found(q.QueryRowContext(ctx, "SELECT unfinished FROM turns WHERE id = $1 AND project = $2", clean(id), project).Scan(&unfinished), problem.TurnNotFound)
 	})
 	return unfinished == 0, err
 }
@@ -96,7 +97,7 @@ func (s *Store) Branch(ctx context.Context, project, turn string) ([]hub.Turn, e
 			) SELECT turn, depth FROM line
 		) AS branch ON turns.id = branch.turn ORDER BY branch.depth DESC`, clean(turn), project)
 		if err == nil && len(out) == 0 {
-			return missing("turn")
+			return missing(problem.TurnNotFound)
 		}
 		return err
 	})
@@ -135,7 +136,7 @@ func (s *Store) FinishTurn(ctx context.Context, t hub.Turn, last []hub.StoredEve
 		if err != nil {
 			return err
 		}
-		first, err = finish(ctx, q, "turn", "turns", owned(t.Project, t.ID), turnEnd(&t), last)
+		first, err = finish(ctx, q, problem.TurnNotFound, "turns", owned(t.Project, t.ID), turnEnd(&t), last)
 		if !first || err != nil {
 			return err
 		}
@@ -150,7 +151,7 @@ func (s *Store) SetForeign(ctx context.Context, project, turn string, foreign []
 	return s.base.write(ctx, func(ctx context.Context, q queryer) error {
 		n, err := update(ctx, q, "turns", []field{{"surface", jsonTextOf(&text)}}, owned(project, turn))
 		if err == nil && n == 0 {
-			return missing("turn")
+			return missing(problem.TurnNotFound)
 		}
 		return err
 	})
@@ -165,7 +166,7 @@ func (s *Store) DeleteTurn(ctx context.Context, project, turn string) error {
 		}
 		t, err := one(ctx, q, turnFields, "FROM turns WHERE id = $1 AND project = $2"+s.dialect.forUpdate, clean(turn), project)
 		if err != nil {
-			return found(err, "turn")
+			return found(err, problem.TurnNotFound)
 		}
 		if _, err := q.ExecContext(ctx, "UPDATE turns SET parent = $1 WHERE parent = $2", t.Parent, t.ID); err != nil {
 			return err

@@ -62,7 +62,7 @@ func (w *writer) write(ctx context.Context, do func(context.Context, queryer) er
 	case <-ctx.Done():
 		return ctx.Err()
 	case <-w.quit:
-		return problem.New(problem.Unavailable, codeUnavailable, "the database is closed").WithHint("start the server again")
+		return problem.New(problem.DatabaseUnavailable, "the database is closed").WithHint("start the server again")
 	}
 	select {
 	case <-j.done:

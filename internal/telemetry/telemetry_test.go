@@ -115,7 +115,7 @@ func TestTraces(t *testing.T) {
 		t.Errorf("the trace is %s and not the caller's", got)
 	}
 	_, end := telemetry.Span(ctx, "kernel.execute", slog.String("session", "ses_1"), slog.Int("n", 3), slog.String("token", "sk-abcdefghijklmnop"))
-	end(problem.New(problem.Timeout, "execution_timeout", "the code that said hunter2 took too long"))
+	end(problem.Received(problem.Timeout, "execution_timeout", "the code that said hunter2 took too long"))
 	done("/api/v1/sessions/{session}/executions", 504)
 	if err := tel.Close(t.Context()); err != nil {
 		t.Fatal(err)

@@ -138,7 +138,7 @@ func (t *Telemetry) startTracing(ctx context.Context, o Options) error {
 	about, err := resource.New(ctx, resource.WithAttributes(
 		attribute.String("service.name", "cove"), attribute.String("service.version", o.Version)), resource.WithFromEnv())
 	if err != nil {
-		return problem.New(problem.Invalid, "traces_invalid", "the settings for traces have a mistake").WithCause(err)
+		return problem.New(problem.TracesInvalid, "the settings for traces have a mistake").WithCause(err)
 	}
 	if o.Errors != nil {
 		otel.SetErrorHandler(atMostEach(time.Minute, o.Errors))
@@ -170,7 +170,7 @@ func exporterFor(ctx context.Context, o Options) (sdktrace.SpanExporter, error) 
 		return stdouttrace.New(stdouttrace.WithWriter(o.Console))
 	case "", "otlp":
 	default:
-		return nil, problem.New(problem.Invalid, "traces_invalid", fmt.Sprintf("OTEL_TRACES_EXPORTER is %q, which cove does not have", kind)).
+		return nil, problem.New(problem.TracesInvalid, fmt.Sprintf("OTEL_TRACES_EXPORTER is %q, which cove does not have", kind)).
 			WithHint("set it to otlp, console or none")
 	}
 	if o.Getenv("OTEL_EXPORTER_OTLP_ENDPOINT") == "" && o.Getenv("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT") == "" {
@@ -178,7 +178,7 @@ func exporterFor(ctx context.Context, o Options) (sdktrace.SpanExporter, error) 
 	}
 	exporter, err := otlptracehttp.New(ctx)
 	if err != nil {
-		return nil, problem.New(problem.Invalid, "traces_invalid", "cannot send traces with these OTEL_EXPORTER_OTLP settings").WithCause(err)
+		return nil, problem.New(problem.TracesInvalid, "cannot send traces with these OTEL_EXPORTER_OTLP settings").WithCause(err)
 	}
 	return exporter, nil
 }

@@ -74,7 +74,7 @@ func Ensure(ctx context.Context, o Options) (*snapshot.Snapshot, error) {
 		return s, nil
 	}
 	if err := os.MkdirAll(o.Dir, 0o700); err != nil {
-		return nil, problem.New(problem.Unavailable, "data_folder_unusable", "cove cannot write to "+o.Dir).
+		return nil, problem.New(problem.DataFolderUnusable, "cove cannot write to "+o.Dir).
 			WithHint("make it writable, or set COVE_HOME to a folder that is").WithCause(err)
 	}
 	lock, err := lockFolder(ctx, o)
@@ -91,7 +91,7 @@ func Ensure(ctx context.Context, o Options) (*snapshot.Snapshot, error) {
 	if p.Kind == problem.Canceled {
 		return nil, err
 	}
-	if p.Code != "snapshot_missing" {
+	if !problem.Has(p, problem.SnapshotMissing) {
 		_, _ = fmt.Fprintf(o.Progress, "The warm interpreter cannot be used (%s) and is made again.\n", p.Message)
 		if err := snapshot.Remove(dir); err != nil {
 			return nil, err
@@ -141,11 +141,11 @@ func warm(ctx context.Context, mold *session.Live) error {
 		}
 		switch e := e.(type) {
 		case kernel.Error:
-			return problem.New(problem.Internal, "warm_up_failed", "the interpreter could not be warmed up").
+			return problem.New(problem.WarmUpFailed, "the interpreter could not be warmed up").
 				WithCause(errors.New(strings.Join(e.Traceback, "\n")))
 		case kernel.Done:
 			if e.Outcome != kernel.OutcomeOK {
-				return problem.New(problem.Internal, "warm_up_failed", "the interpreter could not be warmed up: "+string(e.Outcome)+" "+e.Message)
+				return problem.New(problem.WarmUpFailed, "the interpreter could not be warmed up: "+string(e.Outcome)+" "+e.Message)
 			}
 		}
 	}
@@ -201,7 +201,7 @@ func lockFolder(ctx context.Context, o Options) (*os.File, error) {
 		select {
 		case <-time.After(50 * time.Millisecond):
 		case <-ctx.Done():
-			return nil, errors.Join(problem.New(problem.Canceled, "canceled", "canceled").WithCause(ctx.Err()), f.Close())
+			return nil, errors.Join(problem.New(problem.GivenUp, "canceled").WithCause(ctx.Err()), f.Close())
 		}
 	}
 }

@@ -178,12 +178,12 @@ func typeOf(text []byte) (string, error) {
 }
 
 func unknownEvent(kind string) *problem.Error {
-	return problem.New(problem.Invalid, "event_unknown", fmt.Sprintf("an event is of the type %.40q, which is not known here", kind)).
+	return problem.New(problem.EventUnknown, fmt.Sprintf("an event is of the type %.40q, which is not known here", kind)).
 		WithHint("pass over it, or update cove")
 }
 
 func invalidEvent(kind string) *problem.Error {
-	return problem.New(problem.Invalid, "event_invalid", fmt.Sprintf("an event of the type %.40q does not have the form of one", kind))
+	return problem.New(problem.EventInvalid, fmt.Sprintf("an event of the type %.40q does not have the form of one", kind))
 }
 
 // parsed decodes an event's members and has build make it of them; false says that they make none.
@@ -255,7 +255,7 @@ func (f parsedFailure) problem() *problem.Error {
 	if !slices.Contains(kinds, f.Kind) {
 		f.Kind = problem.Internal
 	}
-	return problem.New(f.Kind, f.Code, f.Message).WithHint(f.Hint)
+	return problem.Received(f.Kind, f.Code, f.Message).WithHint(f.Hint)
 }
 
 type parsedInstall struct {

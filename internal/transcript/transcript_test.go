@@ -22,7 +22,7 @@ var ignoreUnexported = cmpopts.IgnoreUnexported(install.Provision{})
 
 // events is every kind of event with its documented form.
 func events() map[string]kernel.Event {
-	failure := problem.New(problem.Unavailable, "index_unreachable", "no answer").WithHint("try later")
+	failure := problem.New(problem.IndexUnreachable, "no answer").WithHint("try later")
 	return map[string]kernel.Event{
 		`{"type":"stream","name":"stdout","text":"<b> 你好\n"}`:   kernel.Stream{Name: "stdout", Data: []byte("<b> 你好\n")},
 		`{"type":"stream","data":"/w==","name":"stderr"}`:       kernel.Stream{Name: "stderr", Data: []byte{0xff}},
@@ -111,7 +111,7 @@ func TestTurnEvents(t *testing.T) {
 
 func TestFailure(t *testing.T) {
 	t.Parallel()
-	p := problem.New(problem.Exhausted, "quota_tokens", "no tokens left").WithHint("wait").WithCause(errors.New("inside"))
+	p := problem.New(problem.QuotaTokens, "no tokens left").WithHint("wait").WithCause(errors.New("inside"))
 	text, err := transcript.Failure(p)
 	if want := `{"type":"failure","code":"quota_tokens","hint":"wait","kind":"exhausted","message":"no tokens left"}`; err != nil || string(text) != want {
 		t.Errorf("%s, %v, want %s", text, err, want)

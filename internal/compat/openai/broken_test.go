@@ -98,7 +98,7 @@ func TestFailureBeforeCode(t *testing.T) {
 	f := newFake()
 	f.script = func(hub.NewTurn) ([]interpreter.Event, error) {
 		return []interpreter.Event{interpreter.Text{Delta: "The"}, interpreter.Code{Step: 1, Delta: "x"}},
-			problem.New(problem.Unavailable, "model_overloaded", "it is overloaded").WithHint("choose another model with --model")
+			problem.New(problem.ModelOverloaded, "it is overloaded").WithHint("choose another model with --model")
 	}
 	status, answer, header := ask(t, serve(t, f), "POST", "/v1/responses", `{"model":"m","input":"Q",`+python+`}`)
 	if status != 503 || at(answer, "error", "type") != "server_error" || at(answer, "error", "message") != "The provider of the model is overloaded." || header.Get("X-Should-Retry") != "false" {
@@ -110,10 +110,10 @@ func TestFailureBeforeCode(t *testing.T) {
 func TestFailureCodes(t *testing.T) {
 	t.Parallel()
 	for code, p := range map[string]*problem.Error{
-		"server_error":        problem.New(problem.Unavailable, "model_overloaded", "it is overloaded"),
-		"rate_limit_exceeded": problem.New(problem.Exhausted, "model_rate_limited", "slow down"),
-		"insufficient_quota":  problem.New(problem.Exhausted, "quota_tokens", "no tokens are left today"),
-		"invalid_prompt":      problem.New(problem.Exhausted, "model_context_too_long", "it is too long"),
+		"server_error":        problem.New(problem.ModelOverloaded, "it is overloaded"),
+		"rate_limit_exceeded": problem.New(problem.ModelRateLimited, "slow down"),
+		"insufficient_quota":  problem.New(problem.QuotaTokens, "no tokens are left today"),
+		"invalid_prompt":      problem.New(problem.ModelContextTooLong, "it is too long"),
 	} {
 		f := newFake()
 		f.script = func(hub.NewTurn) ([]interpreter.Event, error) {
@@ -131,7 +131,7 @@ func TestFailureCodes(t *testing.T) {
 func TestAddedItems(t *testing.T) {
 	t.Parallel()
 	f := newFake()
-	down := problem.New(problem.Unavailable, "model_overloaded", "it is overloaded")
+	down := problem.New(problem.ModelOverloaded, "it is overloaded")
 	f.script = func(hub.NewTurn) ([]interpreter.Event, error) {
 		return []interpreter.Event{interpreter.Text{Delta: "x"}}, down
 	}

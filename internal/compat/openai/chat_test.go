@@ -141,7 +141,7 @@ func TestChatWithInterpreter(t *testing.T) {
 func TestChatErrors(t *testing.T) {
 	t.Parallel()
 	f := newFake()
-	m := &fakeModel{err: problem.New(problem.Exhausted, "model_rate_limited", "slow down")}
+	m := &fakeModel{err: problem.New(problem.ModelRateLimited, "slow down")}
 	f.model = m
 	c := client(t, f)
 	_, err := c.Chat.Completions.New(t.Context(), chatParams("Q"))

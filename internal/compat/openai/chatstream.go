@@ -238,7 +238,7 @@ func (s *server) passOn(c *call, r *chatRequest, m model.Model, a *chatAnswer) e
 		case p, ok := <-parts:
 			switch {
 			case !ok:
-				return a.fail(problem.New(problem.Unavailable, "model_stream_truncated", "the model's answer ended too early"))
+				return a.fail(problem.New(problem.ModelStreamTruncated, "the model's answer ended too early"))
 			case p.err != nil:
 				return a.fail(p.err)
 			}
@@ -325,7 +325,7 @@ func (s *server) pumpChat(c *call, turn hub.Turn, a *chatAnswer) (ended bool, er
 				return false, nil
 			}
 			if !ok {
-				st = step{err: problem.New(problem.Unavailable, "turn_lost", "the answer broke off")}
+				st = step{err: problem.New(problem.TurnLost, "the answer broke off")}
 			}
 			if ended, err = a.turnStep(st, shadow); ended || err != nil {
 				return ended, err

@@ -154,13 +154,13 @@ func (s *server) summary(c *call, name, system, text string) (string, model.Usag
 			if summary := strings.TrimSpace(said.String()); summary != "" {
 				return summary, p.Usage, nil
 			}
-			return "", p.Usage, problem.New(problem.Unavailable, "model_empty", "the model wrote no summary")
+			return "", p.Usage, problem.New(problem.ModelEmpty, "the model wrote no summary")
 		}
 		if said.Len() > longestSummary {
-			return "", model.Usage{}, problem.New(problem.Unavailable, "model_too_long", "the model's summary is longer than 256 KiB")
+			return "", model.Usage{}, problem.New(problem.ModelTooLong, "the model's summary is longer than 256 KiB")
 		}
 	}
-	return "", model.Usage{}, problem.New(problem.Unavailable, "model_stream_truncated", "the model's answer ended too early")
+	return "", model.Usage{}, problem.New(problem.ModelStreamTruncated, "the model's answer ended too early")
 }
 
 // written is a conversation as one text.

@@ -88,7 +88,7 @@ func (s *server) putStored(c *call, session hub.Session, id string) error {
 	}
 	info, err := s.Hub.PutFile(c.Context(), c.who, session.ID, file, "")
 	if err != nil {
-		if problem.Of(err).Code == "file_not_found" {
+		if problem.Has(err, problem.FileNotFound) {
 			err = noFile(id)
 		}
 		return err
@@ -208,7 +208,7 @@ func fileFault(c *call, err error) error {
 		return nil
 	}
 	switch problem.Of(err).Code {
-	case "file_not_found", "file_denied", "invalid_path":
+	case string(problem.FileNotFound), string(problem.FileDenied), string(problem.InvalidPath):
 		return noContainerFile(c)
 	}
 	return err

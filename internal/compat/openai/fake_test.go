@@ -68,7 +68,7 @@ func newFake(script ...interpreter.Event) *fakeHub {
 	}
 }
 
-func absent(code string) error { return problem.New(problem.NotFound, code, "it does not exist") }
+func absent(code string) error { return problem.Received(problem.NotFound, code, "it does not exist") }
 
 func (f *fakeHub) StartTurn(_ context.Context, who auth.Principal, n hub.NewTurn) (hub.Turn, error) {
 	f.mu.Lock()
@@ -147,7 +147,7 @@ func (f *fakeHub) follow(ctx context.Context, t *fakeTurn, after int64, yield fu
 			yield(hub.Numbered[hub.TurnEvent]{}, ctx.Err())
 			return true
 		case <-t.canceled:
-			yield(hub.Numbered[hub.TurnEvent]{}, problem.New(problem.Canceled, "canceled", "the question was stopped before it was answered"))
+			yield(hub.Numbered[hub.TurnEvent]{}, problem.New(problem.GivenUp, "the question was stopped before it was answered"))
 			return true
 		default:
 			return false
@@ -411,7 +411,7 @@ func (f *fakeHub) Models(context.Context, auth.Principal) ([]hub.ModelInfo, erro
 
 func (f *fakeHub) OpenModel(_ context.Context, _ auth.Principal, name string) (model.Model, error) {
 	if f.model == nil || name == "nobody" {
-		return nil, problem.New(problem.NotFound, "model_unknown", "there is no model of that name")
+		return nil, problem.New(problem.ModelUnknown, "there is no model of that name")
 	}
 	return f.model, nil
 }

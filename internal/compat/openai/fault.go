@@ -82,13 +82,13 @@ func faultOf(err error) *fault {
 // invalidRequestOf names the parameter that the hub does not know by its name.
 func invalidRequestOf(f *fault, p *problem.Error) {
 	switch p.Code {
-	case "turn_running":
+	case string(problem.TurnRunning):
 		f.code = "conversation_locked"
-	case "parameter_unknown":
+	case string(problem.ParameterUnknown):
 		f.code = "unknown_parameter"
-	case "tool_choice_invalid":
+	case string(problem.ToolChoiceInvalid):
 		f.param, f.code = "tool_choice", "invalid_value"
-	case "tool_invalid", "tool_name_taken":
+	case string(problem.ToolInvalid), string(problem.ToolNameTaken):
 		f.param, f.code = "tools", "invalid_value"
 	}
 }
@@ -96,18 +96,18 @@ func invalidRequestOf(f *fault, p *problem.Error) {
 // exhausted tells limits that pass by from quotas, which repeating a request does not help against.
 func exhausted(f *fault, p *problem.Error) {
 	switch {
-	case p.Code == "file_too_large":
+	case problem.Has(p, problem.FileTooLarge):
 		f.status, f.final = http.StatusRequestEntityTooLarge, true
-	case p.Code == "model_context_too_long":
+	case problem.Has(p, problem.ModelContextTooLong):
 		f.status, f.code, f.final = http.StatusBadRequest, "context_length_exceeded", true
-	case p.Code == "workspace_full":
+	case problem.Has(p, problem.WorkspaceFull):
 		f.status, f.final = http.StatusBadRequest, true
-	case strings.HasPrefix(p.Code, "quota_"), p.Code == "model_quota_exhausted":
+	case problem.Has(p, problem.QuotaCPU, problem.QuotaDisk, problem.QuotaExecutions, problem.QuotaSessions, problem.QuotaTokens, problem.ModelQuotaExhausted):
 		f.kind, f.code, f.final = "insufficient_quota", "insufficient_quota", true
 	default:
 		f.kind = "rate_limit_error"
 		switch p.Code {
-		case "model_rate_limited", "rate_limited", "too_many_requests", "too_many_failed_logins":
+		case string(problem.ModelRateLimited), string(problem.RateLimited), string(problem.TooManyRequests), string(problem.TooManyFailedLogins):
 			f.code = "rate_limit_exceeded"
 		}
 	}
@@ -116,11 +116,11 @@ func exhausted(f *fault, p *problem.Error) {
 // denied keeps what the model's provider says of the server's key apart from what is wrong with the client's.
 func denied(f *fault, p *problem.Error) {
 	switch p.Code {
-	case "unauthenticated", "key_expired":
+	case string(problem.Unauthenticated), string(problem.KeyExpired):
 		f.status, f.code = http.StatusUnauthorized, "invalid_api_key"
-	case "model_auth":
+	case string(problem.ModelAuth):
 		f.status, f.final = http.StatusInternalServerError, true
-	case "forbidden":
+	case string(problem.Forbidden):
 		f.kind, f.code = "permission_error", "insufficient_permissions"
 	}
 }

@@ -101,15 +101,15 @@ func (s *server) replay(ctx context.Context, who auth.Principal, turn hub.Turn, 
 func endProblem(t hub.Turn) error {
 	switch t.State {
 	case hub.TurnCanceled:
-		return problem.New(problem.Canceled, "canceled", "the response was cancelled")
+		return problem.New(problem.GivenUp, "the response was cancelled")
 	case hub.TurnLost:
-		return problem.New(problem.Unavailable, "turn_lost", "the server was restarted while it made this response")
+		return problem.New(problem.TurnLost, "the server was restarted while it made this response")
 	}
 	var p struct{ Kind, Code, Message, Hint string }
 	if json.Unmarshal(t.Problem, &p) == nil && p.Message != "" {
-		return problem.New(problem.Kind(p.Kind), p.Code, p.Message).WithHint(p.Hint)
+		return problem.Received(problem.Kind(p.Kind), p.Code, p.Message).WithHint(p.Hint)
 	}
-	return problem.New(problem.Unavailable, "turn_lost", "the events of this response are not kept any more")
+	return problem.New(problem.TurnLost, "the events of this response are not kept any more")
 }
 
 // outlet is the stream of events that answers a request, once it has begun.

@@ -293,14 +293,14 @@ func TestGoErrors(t *testing.T) {
 		status        int
 		code, kind    string
 	}{
-		"rate":     {fails: problem.New(problem.Exhausted, "model_rate_limited", "slow down"), status: 429, code: "rate_limit_exceeded", kind: "rate_limit_error"},
-		"quota":    {refuse: problem.New(problem.Exhausted, "quota_tokens", "no tokens are left"), status: 429, code: "insufficient_quota", kind: "insufficient_quota"},
-		"model":    {fails: problem.New(problem.NotFound, "model_unknown", "no such model"), status: 400, code: "model_not_found", kind: "invalid_request_error"},
-		"busy":     {refuse: problem.New(problem.Invalid, "turn_running", "a turn runs"), status: 409, code: "conversation_locked", kind: "invalid_request_error"},
-		"draining": {refuse: problem.New(problem.Unavailable, "draining", "the server stops"), status: 503, code: "draining", kind: "server_error"},
+		"rate":     {fails: problem.New(problem.ModelRateLimited, "slow down"), status: 429, code: "rate_limit_exceeded", kind: "rate_limit_error"},
+		"quota":    {refuse: problem.New(problem.QuotaTokens, "no tokens are left"), status: 429, code: "insufficient_quota", kind: "insufficient_quota"},
+		"model":    {fails: problem.New(problem.ModelUnknown, "no such model"), status: 400, code: "model_not_found", kind: "invalid_request_error"},
+		"busy":     {refuse: problem.New(problem.TurnRunning, "a turn runs"), status: 409, code: "conversation_locked", kind: "invalid_request_error"},
+		"draining": {refuse: problem.New(problem.Draining, "the server stops"), status: 503, code: "draining", kind: "server_error"},
 		"fault":    {refuse: errors.New("secret detail"), status: 500, code: "server_error", kind: "server_error"},
-		"key":      {fails: problem.New(problem.Denied, "model_auth", "refused"), status: 500, code: "model_auth", kind: "server_error"},
-		"role":     {refuse: problem.New(problem.Denied, "forbidden", "no"), status: 403, code: "insufficient_permissions", kind: "permission_error"},
+		"key":      {fails: problem.New(problem.ModelAuth, "refused"), status: 500, code: "model_auth", kind: "server_error"},
+		"role":     {refuse: problem.New(problem.Forbidden, "no"), status: 403, code: "insufficient_permissions", kind: "permission_error"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -334,7 +334,7 @@ func TestFailureAfterCode(t *testing.T) {
 	f := newFake()
 	f.script = func(hub.NewTurn) ([]interpreter.Event, error) {
 		return []interpreter.Event{interpreter.Start{Step: 1, Code: "pay()"}, interpreter.Output{Step: 1, Event: done(kernel.OutcomeOK)}},
-			problem.New(problem.Unavailable, "model_unavailable", "the model went away")
+			problem.New(problem.ModelUnavailable, "the model went away")
 	}
 	c := client(t, f, option.WithMaxRetries(2))
 	res, err := c.Responses.New(t.Context(), newParams("Q"))

@@ -137,13 +137,13 @@ func newTurn(r *request, in *input, b before, session string) (hub.NewTurn, erro
 // refused puts what the hub says of a request that it does not take into OpenAI's words.
 func refused(err error, r *request) error {
 	switch p := problem.Of(err); p.Code {
-	case "model_unknown", "model_not_found":
+	case string(problem.ModelUnknown), string(problem.ModelNotFound):
 		return invalid("model", "model_not_found", "The requested model '"+short(r.Model)+"' does not exist.")
-	case "session_not_found":
+	case string(problem.SessionNotFound):
 		return noContainer(r.container.id)
-	case "conversation_not_found":
+	case string(problem.ConversationNotFound):
 		return noConversation(conversationID(r.talk))
-	case "file_not_found":
+	case string(problem.FileNotFound):
 		return invalid("input", "", sentence(p))
 	}
 	return err
@@ -167,7 +167,7 @@ func (s *server) await(c *call, turn hub.Turn, k kept, o options) error {
 			return nil
 		}
 		if !ok {
-			st = step{err: problem.New(problem.Unavailable, "turn_lost", "the response broke off")}
+			st = step{err: problem.New(problem.TurnLost, "the response broke off")}
 		}
 		if over, err = t.feed(st); err != nil {
 			return err
@@ -258,7 +258,7 @@ func (s *server) pump(c *call, t *translation, comment func() error, steps <-cha
 				return false, nil
 			}
 			if !ok {
-				st = step{err: problem.New(problem.Unavailable, "turn_lost", "the response broke off")}
+				st = step{err: problem.New(problem.TurnLost, "the response broke off")}
 			}
 			beat.Reset(s.Heartbeat)
 			if ended, err = t.feed(st); ended || err != nil {

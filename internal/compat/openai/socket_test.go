@@ -158,7 +158,7 @@ func TestSocketForgetsWhatFailed(t *testing.T) {
 		"failed": func(id any) string {
 			f.mu.Lock()
 			f.script = func(hub.NewTurn) ([]interpreter.Event, error) {
-				return nil, problem.New(problem.Unavailable, "model_unavailable", "the model is away")
+				return nil, problem.New(problem.ModelUnavailable, "the model is away")
 			}
 			f.mu.Unlock()
 			return created(fmt.Sprintf(`,"store":false,"previous_response_id":%q,"input":"More."`, id))

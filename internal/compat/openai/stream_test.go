@@ -99,7 +99,7 @@ func TestStreamGolden(t *testing.T) {
 		"functions": {[]interpreter.Event{interpreter.Call{Index: 0, ID: "call_1", Name: "weather", Delta: `{"city":`}, interpreter.Call{Index: 0, Delta: `"Rome"}`},
 			interpreter.Answer{Reason: interpreter.ClientCalls, Calls: []model.ToolCall{{ID: "call_1", Name: "weather", Arguments: `{"city":"Rome"}`}}}}, nil, ``},
 		"failed": {[]interpreter.Event{interpreter.Text{Delta: "Let me"}, interpreter.Code{Step: 1, Delta: "x"}},
-			problem.New(problem.Unavailable, "model_unavailable", "the model went away"), ``},
+			problem.New(problem.ModelUnavailable, "the model went away"), ``},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -111,7 +111,7 @@ func (a *adapter) read(stream *ssestream.Stream[sdk.MessageStreamEventUnion], em
 		return a.failure(stream.Err())
 	}
 	if answer.reason == sdk.StopReasonPauseTurn {
-		return &model.Failure{Problem: problem.New(problem.Unavailable, "model_paused", a.opts.Model+" paused in the middle of its answer").
+		return &model.Failure{Problem: problem.New(problem.ModelPaused, a.opts.Model+" paused in the middle of its answer").
 			WithHint("ask again, or choose another model with --model")}
 	}
 	finish, err := answer.finish()

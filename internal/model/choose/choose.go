@@ -59,14 +59,14 @@ func Model(ctx context.Context, c config.Config, named string) (Choice, error) {
 		return Choice{Provider: "ollama", Name: names[0], BaseURL: c.Models.OllamaHost, Because: "an Ollama server is running on " + OllamaAddress(c.Models.OllamaHost)}, nil
 	}
 	if err == nil {
-		return Choice{}, problem.New(problem.Unavailable, "ollama_empty", "an Ollama server is running, but it has no model").
+		return Choice{}, problem.New(problem.OllamaEmpty, "an Ollama server is running, but it has no model").
 			WithHint("get one, for example: ollama pull qwen3")
 	}
 	return Choice{}, noModel()
 }
 
 func noModel() error {
-	return problem.New(problem.Invalid, "no_model", "no language model is configured").WithHint(`Any one of these gives cove a model:
+	return problem.New(problem.NoModel, "no language model is configured").WithHint(`Any one of these gives cove a model:
   1. a service:      export OPENAI_API_KEY=...   or   export ANTHROPIC_API_KEY=...
   2. your own:       install Ollama and run: ollama pull qwen3
   3. any compatible server (vLLM, llama.cpp, DeepSeek, Qwen, ...):
@@ -94,7 +94,7 @@ func foundOpenAI(ctx context.Context, c config.Config) (Choice, error) {
 		choice.Name, choice.Because = names[0], "it is the only model of the server that OPENAI_BASE_URL names"
 		return choice, nil
 	}
-	return Choice{}, problem.New(problem.Invalid, "model_not_named", fmt.Sprintf("the server that OPENAI_BASE_URL names has %d models", len(names))).
+	return Choice{}, problem.New(problem.ModelNotNamed, fmt.Sprintf("the server that OPENAI_BASE_URL names has %d models", len(names))).
 		WithHint("choose one with --model or COVE_MODEL, for example openai/" + printable(names[0]))
 }
 
@@ -102,13 +102,13 @@ func foundOpenAI(ctx context.Context, c config.Config) (Choice, error) {
 func Parse(c config.Config, named string) (Choice, error) {
 	if file, ok := strings.CutPrefix(named, "replay:"); ok {
 		if _, err := os.Stat(file); err != nil {
-			return Choice{}, problem.New(problem.Invalid, "input_unreadable", "the recording "+printable(file)+" cannot be read").WithCause(err)
+			return Choice{}, problem.New(problem.InputUnreadable, "the recording "+printable(file)+" cannot be read").WithCause(err)
 		}
 		return Choice{Provider: "replay", Name: file}, nil
 	}
 	provider, name, ok := strings.Cut(named, "/")
 	if !ok || name == "" {
-		return Choice{}, problem.New(problem.Invalid, "model_name", fmt.Sprintf("%q does not name a model", named)).
+		return Choice{}, problem.New(problem.ModelName, fmt.Sprintf("%q does not name a model", named)).
 			WithHint("write PROVIDER/NAME, for example openai/" + defaultOpenAI + ", anthropic/" + defaultAnthropic + ", ollama/qwen3, or replay:FILE")
 	}
 	switch provider {
@@ -125,12 +125,12 @@ func Parse(c config.Config, named string) (Choice, error) {
 	case "ollama":
 		return Choice{Provider: provider, Name: name, BaseURL: c.Models.OllamaHost}, nil
 	}
-	return Choice{}, problem.New(problem.Invalid, "model_provider", fmt.Sprintf("there is no provider %q", provider)).
+	return Choice{}, problem.New(problem.ModelProvider, fmt.Sprintf("there is no provider %q", provider)).
 		WithHint("the providers are openai, anthropic and ollama; a server that speaks OpenAI's protocol is openai with OPENAI_BASE_URL")
 }
 
 func missingKey(variable, also string) error {
-	return problem.New(problem.Denied, "model_key_missing", "this model needs a key and "+variable+" is not set").
+	return problem.New(problem.ModelKeyMissing, "this model needs a key and "+variable+" is not set").
 		WithHint("set " + variable + also)
 }
 

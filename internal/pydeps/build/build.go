@@ -65,7 +65,7 @@ func New(o Options) *Builder {
 // Problems: build_unavailable (no sandbox to build in), build_failed, build_timeout, resolve_failed, canceled, disk_full, those of gateway.Project and gateway.Fetch, and those of starting a sandbox.
 func (b *Builder) Build(ctx context.Context, g *gateway.Gateway, env *pyenv.Environment, r pydeps.Resolution, dir string, told func(install.Progress)) ([]layer.Wheel, error) {
 	if !b.options.Engine.Isolates() {
-		return nil, problem.New(problem.Denied, "build_unavailable", "packages are built from source only where code is isolated, which the engine "+b.options.Engine.Name()+" does not do").
+		return nil, problem.New(problem.BuildUnavailable, "packages are built from source only where code is isolated, which the engine "+b.options.Engine.Name()+" does not do").
 			WithHint("use the engine gvisor, or a package that has wheels")
 	}
 	if told == nil {
@@ -109,7 +109,7 @@ func (b *Builder) supply(ctx context.Context, g *gateway.Gateway, env *pyenv.Env
 	}
 	source, found := sourceOf(project, p.version)
 	if !found {
-		return layer.Wheel{}, problem.New(problem.Unavailable, "no_wheel", fmt.Sprintf("%s has neither a wheel nor a source distribution that may be used here", p)).
+		return layer.Wheel{}, problem.New(problem.NoWheel, fmt.Sprintf("%s has neither a wheel nor a source distribution that may be used here", p)).
 			WithHint("ask for another version")
 	}
 	told(install.Progress{Phase: "build", Packages: []install.Package{{Name: p.name, Version: p.version}}})
@@ -155,7 +155,7 @@ func (b *Builder) build(ctx context.Context, g *gateway.Gateway, env *pyenv.Envi
 
 // tooSlow is the cause of a build's end by its time limit.
 func tooSlow(limit time.Duration) error {
-	return problem.New(problem.Timeout, "build_timeout", fmt.Sprintf("building from source took longer than %s", limit)).
+	return problem.New(problem.BuildTimeout, fmt.Sprintf("building from source took longer than %s", limit)).
 		WithHint("use a package or version that has wheels")
 }
 
@@ -168,8 +168,8 @@ func ended(ctx context.Context, err error) error {
 		return p
 	}
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		return problem.New(problem.Timeout, "build_timeout", "building from source took too long").
+		return problem.New(problem.BuildTimeout, "building from source took too long").
 			WithHint("use a package or version that has wheels, or raise packages.timeout (COVE_PACKAGES_TIMEOUT)").WithCause(err)
 	}
-	return problem.New(problem.Canceled, "canceled", "building from source was cancelled").WithHint("nothing half-made was kept").WithCause(ctx.Err())
+	return problem.New(problem.GivenUp, "building from source was cancelled").WithHint("nothing half-made was kept").WithCause(ctx.Err())
 }

@@ -95,7 +95,7 @@ func ask(ctx context.Context, room *room, g *gateway.Gateway, r pydeps.Resolutio
 		return nil, fault
 	}
 	if strings.Contains(text, "No solution found") {
-		return nil, problem.New(problem.Unavailable, "resolve_failed", "there are no versions that go together: "+plain(text)).
+		return nil, problem.New(problem.ResolveFailed, "there are no versions that go together: "+plain(text)).
 			WithHint("ask for other versions, or for one package less")
 	}
 	return nil, failed(names(r), text)
@@ -114,7 +114,7 @@ var answerLine = regexp.MustCompile(`^([a-z0-9](?:[a-z0-9._-]*[a-z0-9])?)==([A-Z
 // checked reads an answer and holds it against the question.
 func checked(answer *head, r pydeps.Resolution) ([]pin, error) {
 	unexpected := func(why string) error {
-		return problem.New(problem.Unavailable, "resolve_failed", "the resolver in the sandbox gave an answer that cannot be right: "+why).
+		return problem.New(problem.ResolveFailed, "the resolver in the sandbox gave an answer that cannot be right: "+why).
 			WithHint("a package may be meddling with it: ask for the packages one by one")
 	}
 	if answer.over {

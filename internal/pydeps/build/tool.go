@@ -67,7 +67,7 @@ func program(path string) error {
 	if _, err := io.ReadFull(f, magic); err == nil && bytes.Equal(magic, []byte("\x7fELF")) {
 		return nil
 	}
-	return problem.New(problem.Unavailable, "uv_unusable", path+" is a script and not uv itself, and so it cannot be used in a sandbox").
+	return problem.New(problem.UVUnusable, path+" is a script and not uv itself, and so it cannot be used in a sandbox").
 		WithHint("put uv itself on the PATH, before the script")
 }
 

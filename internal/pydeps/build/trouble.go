@@ -79,7 +79,7 @@ func plain(said string) string {
 // failed is the problem of a build that went wrong, with the end of what it said.
 func failed(what, said string) error {
 	all := lines(said)
-	p := problem.New(problem.Unavailable, "build_failed", fmt.Sprintf("%s could not be built from source: %s", what, gist(all))).WithHint(hint(said))
+	p := problem.New(problem.BuildFailed, fmt.Sprintf("%s could not be built from source: %s", what, gist(all))).WithHint(hint(said))
 	if len(all) > 1 {
 		p = p.WithCause(errors.New(strings.Join(all, "\n")))
 	}
@@ -131,7 +131,7 @@ func indexFault(g *gateway.Gateway, said string) error {
 	failures := g.Failures()
 	var found []string
 	for name, err := range failures {
-		if strings.HasPrefix(problem.Of(err).Code, "index_") && strings.Contains(said, gateway.IndexURL+name+"/") {
+		if gateway.IndexFailed(err) && strings.Contains(said, gateway.IndexURL+name+"/") {
 			found = append(found, name)
 		}
 	}

@@ -134,15 +134,15 @@ func (b *Builder) take(ctx context.Context, room *room, p pin, path string) (sum
 }
 
 func tooBig(what string, limit int64) error {
-	return problem.New(problem.Exhausted, "build_failed", fmt.Sprintf("%s is larger than %d MiB", what, limit>>20)).WithHint("use a package or version that has wheels")
+	return problem.New(problem.BuildFailed, fmt.Sprintf("%s is larger than %d MiB", what, limit>>20)).WithHint("use a package or version that has wheels")
 }
 
 func unwritable(path string, err error) error {
 	dir := filepath.Dir(path)
 	if errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) {
-		return problem.New(problem.Exhausted, "disk_full", "there is not enough free disk space at "+dir).
+		return problem.New(problem.DiskFull, "there is not enough free disk space at "+dir).
 			WithHint("free some there, or set COVE_HOME to a folder on a larger disk").WithCause(err)
 	}
-	return problem.New(problem.Unavailable, "data_folder_unusable", "cove cannot write to "+dir).
+	return problem.New(problem.DataFolderUnusable, "cove cannot write to "+dir).
 		WithHint("make it writable, or set COVE_HOME to a folder that is").WithCause(err)
 }

@@ -47,18 +47,18 @@ func (u *upstream) fault(ctx context.Context, err error) error {
 	scrubbed := u.scrub(err)
 	switch {
 	case errors.Is(err, errSlow) || errors.Is(cause, errSlow):
-		return problem.New(problem.Timeout, "index_timeout", fmt.Sprintf("%s does not answer, or has stopped in the middle of its answer", name)).
+		return problem.New(problem.IndexTimeout, fmt.Sprintf("%s does not answer, or has stopped in the middle of its answer", name)).
 			WithHint(timeHint).WithCause(errSlow)
 	case errors.Is(cause, context.DeadlineExceeded):
-		return problem.New(problem.Timeout, "index_timeout", name+" has not answered in time").WithHint(timeHint).WithCause(cause)
+		return problem.New(problem.IndexTimeout, name+" has not answered in time").WithHint(timeHint).WithCause(cause)
 	case ctx.Err() != nil:
-		return problem.New(problem.Canceled, "canceled", "asking "+name+" was canceled").WithCause(ctx.Err())
+		return problem.New(problem.GivenUp, "asking "+name+" was canceled").WithCause(ctx.Err())
 	case errors.Is(err, errOutside):
 		return u.malformed("it leads to an address inside of this network", nil)
 	case untrusted(err):
-		return problem.New(problem.Unavailable, "index_untrusted", name+" shows a certificate that is not trusted here").WithHint(trustHint).WithCause(scrubbed)
+		return problem.New(problem.IndexUntrusted, name+" shows a certificate that is not trusted here").WithHint(trustHint).WithCause(scrubbed)
 	}
-	p := problem.New(problem.Unavailable, "index_unreachable", name+" cannot be reached").WithHint(reachHint).WithCause(scrubbed)
+	p := problem.New(problem.IndexUnreachable, name+" cannot be reached").WithHint(reachHint).WithCause(scrubbed)
 	if op, ok := errors.AsType[*net.OpError](err); ok && op.Op == "dial" {
 		u.setDown(p)
 	}
@@ -89,19 +89,19 @@ func (u *upstream) status(r *http.Response) error {
 		if u.user != nil {
 			message = "the package index " + u.shown + " does not accept the credentials that are set for it"
 		}
-		return problem.New(problem.Denied, "index_denied", message).WithHint(passwordHint).WithCause(cause)
+		return problem.New(problem.IndexDenied, message).WithHint(passwordHint).WithCause(cause)
 	case code == http.StatusProxyAuthRequired:
-		return problem.New(problem.Denied, "index_denied", "the proxy before the package index "+u.shown+" wants credentials").
+		return problem.New(problem.IndexDenied, "the proxy before the package index "+u.shown+" wants credentials").
 			WithHint("put them into the proxy's URL: HTTPS_PROXY=http://user:password@host:port").WithCause(cause)
 	case code == http.StatusTooManyRequests || code >= 500:
-		return problem.New(problem.Unavailable, "index_unreachable", fmt.Sprintf("the package index %s is not working (HTTP status %d)", u.shown, code)).
+		return problem.New(problem.IndexUnreachable, fmt.Sprintf("the package index %s is not working (HTTP status %d)", u.shown, code)).
 			WithHint(timeHint).WithCause(cause)
 	}
 	return u.malformed(fmt.Sprintf("it answered with HTTP status %d", code), nil)
 }
 
 func (u *upstream) malformed(what string, cause error) error {
-	p := problem.New(problem.Unavailable, "index_malformed", "the package index "+u.shown+" cannot be used: "+what).WithHint(malformedHint)
+	p := problem.New(problem.IndexMalformed, "the package index "+u.shown+" cannot be used: "+what).WithHint(malformedHint)
 	if cause != nil {
 		return p.WithCause(u.scrub(cause))
 	}
@@ -123,4 +123,10 @@ func (u *upstream) scrub(err error) error {
 		text = text[:500]
 	}
 	return errors.New(clean(text))
+}
+
+// IndexFailed says whether err is the fault of an index, of the way to it or of its settings, and not of the package that was asked for.
+func IndexFailed(err error) bool {
+	return problem.Has(err, problem.IndexDenied, problem.IndexMalformed, problem.IndexOffline, problem.IndexSettingsInvalid, problem.IndexTimeout, problem.IndexUnreachable,
+		problem.IndexUntrusted)
 }

@@ -41,7 +41,7 @@ func (f *folder) local() bool                  { return true }
 func (f *folder) refresh(ctx context.Context, project string, old *page) (*page, error) {
 	names, err := os.ReadDir(f.dir)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
-		return nil, problem.New(problem.Unavailable, "index_unreachable", "the folder of wheels "+f.name()+" cannot be read").
+		return nil, problem.New(problem.IndexUnreachable, "the folder of wheels "+f.name()+" cannot be read").
 			WithHint("make it readable, or remove it from UV_FIND_LINKS and PIP_FIND_LINKS").WithCause(err)
 	}
 	known := map[string]entry{}

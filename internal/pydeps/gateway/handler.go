@@ -70,11 +70,11 @@ func fail(w http.ResponseWriter, err error) {
 	p := problem.Of(err)
 	status := http.StatusBadGateway
 	switch p.Code {
-	case "package_unknown", "package_denied", "package_quarantined", "file_unknown":
+	case string(problem.PackageUnknown), string(problem.PackageDenied), string(problem.PackageQuarantined), string(problem.FileUnknown):
 		status = http.StatusNotFound
-	case "file_withheld", "package_too_big":
+	case string(problem.FileWithheld), string(problem.PackageTooBig):
 		status = http.StatusForbidden
-	case "index_timeout":
+	case string(problem.IndexTimeout):
 		status = http.StatusGatewayTimeout
 	}
 	w.Header().Set("Cove-Problem", p.Code)
@@ -150,7 +150,7 @@ func (g *Gateway) serveFile(w http.ResponseWriter, r *http.Request, project, sum
 	case metadata:
 		g.serveMetadata(w, r, f, tag)
 	case g.offline && !f.from.local():
-		fail(w, problem.New(problem.Unavailable, "index_offline", "cove is offline, and "+f.Name+" is not here"))
+		fail(w, problem.New(problem.IndexOffline, "cove is offline, and "+f.Name+" is not here"))
 	case f.from.local():
 		g.serveLocal(w, r, f, tag)
 	case r.Method == http.MethodHead && f.Size > 0:

@@ -44,7 +44,7 @@ var projectName = regexp.MustCompile(`^[a-z0-9](-?[a-z0-9]+)*$`)
 func (g *Gateway) lookup(ctx context.Context, name string, age time.Duration) (*listing, error) {
 	project := require.Normalize(name)
 	if len(project) > maxName-10 || !projectName.MatchString(project) {
-		return nil, problem.New(problem.NotFound, "package_unknown", fmt.Sprintf("%.80q cannot be the name of a package", name)).
+		return nil, problem.New(problem.PackageUnknown, fmt.Sprintf("%.80q cannot be the name of a package", name)).
 			WithHint("names have letters, digits, and single -, _ and . between them")
 	}
 	l, err := g.assemble(ctx, project, age)
@@ -58,7 +58,7 @@ func (g *Gateway) lookup(ctx context.Context, name string, age time.Duration) (*
 
 func (g *Gateway) assemble(ctx context.Context, project string, age time.Duration) (*listing, error) {
 	if why := g.rules.project(project); why != "" {
-		return nil, problem.New(problem.Denied, "package_denied", project+" may not be installed: "+why).
+		return nil, problem.New(problem.PackageDenied, project+" may not be installed: "+why).
 			WithHint("the operator of this machine decides that, in cove's configuration")
 	}
 	l := &listing{project: project}
@@ -102,10 +102,10 @@ func (g *Gateway) unknown(project string) error {
 		names = append(names, s.name())
 	}
 	if len(names) == 0 {
-		return problem.New(problem.NotFound, "package_unknown", project+" cannot be looked up: no package index is set").
+		return problem.New(problem.PackageUnknown, project+" cannot be looked up: no package index is set").
 			WithHint("set UV_DEFAULT_INDEX, or remove no-index from the settings of pip or uv")
 	}
-	return problem.New(problem.NotFound, "package_unknown", "there is no package "+project+" on "+strings.Join(names, ", ")).
+	return problem.New(problem.PackageUnknown, "there is no package "+project+" on "+strings.Join(names, ", ")).
 		WithHint("check the spelling: the name to install is not always the name to import")
 }
 
@@ -114,7 +114,7 @@ func quarantined(project, reason string) error {
 	if reason != "" {
 		message += fmt.Sprintf(" (%.200s)", reason)
 	}
-	return problem.New(problem.Denied, "package_quarantined", message).WithHint("an index does that with packages that may be malicious; use another one")
+	return problem.New(problem.PackageQuarantined, message).WithHint("an index does that with packages that may be malicious; use another one")
 }
 
 // consult returns a source's page, and tells the listing when it is an old one.
@@ -164,7 +164,7 @@ func (g *Gateway) page(ctx context.Context, s source, project string, age time.D
 }
 
 func offline(project string) error {
-	return problem.New(problem.Unavailable, "index_offline", "cove is offline, and nothing is known of "+project+" from before").
+	return problem.New(problem.IndexOffline, "cove is offline, and nothing is known of "+project+" from before").
 		WithHint("switch offline mode off, or name a folder with wheels (UV_FIND_LINKS)")
 }
 
@@ -216,9 +216,9 @@ func (g *Gateway) refresh(ctx context.Context, s source, project string, age tim
 // ended says why a caller's context has ended.
 func ended(ctx context.Context, index string) error {
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		return problem.New(problem.Timeout, "index_timeout", "the package index "+index+" has not answered in time").WithHint(timeHint).WithCause(ctx.Err())
+		return problem.New(problem.IndexTimeout, "the package index "+index+" has not answered in time").WithHint(timeHint).WithCause(ctx.Err())
 	}
-	return problem.New(problem.Canceled, "canceled", "asking the package index "+index+" was canceled").WithCause(ctx.Err())
+	return problem.New(problem.GivenUp, "asking the package index "+index+" was canceled").WithCause(ctx.Err())
 }
 
 func (g *Gateway) remembered(key string) *page {
@@ -257,7 +257,7 @@ func (p *page) seal(base *url.URL) {
 // passing tells whether an index may be better soon, so that what it said before may serve. What it says now is no such case.
 func passing(err error) bool {
 	switch problem.Of(err).Code {
-	case "index_unreachable", "index_timeout", "index_offline":
+	case string(problem.IndexUnreachable), string(problem.IndexTimeout), string(problem.IndexOffline):
 		return true
 	}
 	return false
@@ -361,12 +361,12 @@ func (g *Gateway) find(ctx context.Context, project, file, sha256 string) (*cand
 				continue
 			}
 			if f.Withheld != "" {
-				return nil, problem.New(problem.Denied, "file_withheld", file+" may not be used: "+f.Withheld).
+				return nil, problem.New(problem.FileWithheld, file+" may not be used: "+f.Withheld).
 					WithHint("ask for another version, or for an exception from the operator of this machine")
 			}
 			return f, nil
 		}
 	}
-	return nil, problem.New(problem.NotFound, "file_unknown", fmt.Sprintf("the package index has no file %.255s with that hash", clean(file))).
+	return nil, problem.New(problem.FileUnknown, fmt.Sprintf("the package index has no file %.255s with that hash", clean(file))).
 		WithHint("it may have been removed or replaced since it was chosen; resolve again")
 }

@@ -24,7 +24,7 @@ func (g *Gateway) Serve(ctx context.Context) (proxy string, err error) {
 		listener, err = net.Listen("tcp", "[::1]:0")
 	}
 	if err != nil {
-		return "", problem.New(problem.Unavailable, "gateway_failed", "there is no port free on this machine for reading package indexes").
+		return "", problem.New(problem.GatewayFailed, "there is no port free on this machine for reading package indexes").
 			WithHint("end programs that keep many connections open, and try again").WithCause(err)
 	}
 	password := rand.Text()

@@ -39,7 +39,7 @@ type transfer struct {
 func (t *transfer) end() { _ = t.close() }
 
 func gone(file, index string) error {
-	return problem.New(problem.NotFound, "file_unknown", fmt.Sprintf("the package index %s lists %s but does not have it", index, file)).
+	return problem.New(problem.FileUnknown, fmt.Sprintf("the package index %s lists %s but does not have it", index, file)).
 		WithHint("ask for another version, or try again later")
 }
 
@@ -99,7 +99,7 @@ func contentRange(header string) (first, total int64, ok bool) {
 }
 
 func mismatch(file, index, what string) error {
-	return problem.New(problem.Denied, "package_hash_mismatch", fmt.Sprintf("%s from the package index %s is not the file that the index promises: %s", file, index, what)).
+	return problem.New(problem.PackageHashMismatch, fmt.Sprintf("%s from the package index %s is not the file that the index promises: %s", file, index, what)).
 		WithHint("try again; when it stays so, the index or something before it changes its files, so do not use it")
 }
 
@@ -122,7 +122,7 @@ func (e writerError) Unwrap() error { return e.error }
 // copyFile brings a file's bytes to w and compares them with the hash. A transfer that breaks is taken up again once.
 func (g *Gateway) copyFile(ctx context.Context, f *candidate, w io.Writer, told func(received, total int64)) error {
 	if g.offline && !f.from.local() {
-		return problem.New(problem.Unavailable, "index_offline", "cove is offline, and "+f.Name+" is not here").
+		return problem.New(problem.IndexOffline, "cove is offline, and "+f.Name+" is not here").
 			WithHint("switch offline mode off, or name a folder with wheels (UV_FIND_LINKS)")
 	}
 	if told == nil {
@@ -196,7 +196,7 @@ func (d *delivery) tooBig(size int64) error {
 	if d.limit <= 0 || size <= d.limit {
 		return nil
 	}
-	return problem.New(problem.Exhausted, "package_too_big", fmt.Sprintf("%s has more than %s, the limit for one file of a package", d.f.Name, amount(d.limit))).
+	return problem.New(problem.PackageTooBig, fmt.Sprintf("%s has more than %s, the limit for one file of a package", d.f.Name, amount(d.limit))).
 		WithHint("ask for a smaller package, or raise the limit in cove's configuration")
 }
 

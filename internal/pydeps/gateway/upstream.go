@@ -49,7 +49,7 @@ type upstream struct {
 func newUpstream(s pyindex.Source, a pyindex.Access, times Times, now func() time.Time) (*upstream, error) {
 	u, err := url.Parse(s.URL)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-		return nil, problem.New(problem.Invalid, "index_settings_invalid", "the address of the package index "+s.Name+" is no URL of http or https").
+		return nil, problem.New(problem.IndexSettingsInvalid, "the address of the package index "+s.Name+" is no URL of http or https").
 			WithHint("correct it in the settings of uv or pip")
 	}
 	up := &upstream{shown: s.Name, user: u.User, flat: s.Flat, times: times, now: now, proxy: a.Proxy, insecure: a.Insecure}
@@ -263,7 +263,7 @@ func unchecked(hosts []string, to *url.URL) bool {
 // pause waits before another try, when another try makes sense.
 func (u *upstream) pause(ctx context.Context, err error) bool {
 	p := problem.Of(err)
-	if p.Code != "index_unreachable" || errors.Is(err, errDown) {
+	if !problem.Has(p, problem.IndexUnreachable) || errors.Is(err, errDown) {
 		return false
 	}
 	wait := u.times.Pause

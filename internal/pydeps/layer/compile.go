@@ -111,7 +111,7 @@ func (c *compilation) compile(ctx context.Context, files []*entry) error {
 			return nil
 		}
 		if exit := (*exec.ExitError)(nil); len(said) == 0 && (!errors.As(err, &exit) || exit.ExitCode() > 0) {
-			return problem.New(problem.Unavailable, "python_unusable", fmt.Sprintf("the Python at %s cannot compile packages", c.python)).
+			return problem.New(problem.EnvironmentDamaged, fmt.Sprintf("the Python at %s cannot compile packages", c.python)).
 				WithHint("run `cove doctor`").WithCause(err)
 		}
 		c.discard(files[len(said)].path)

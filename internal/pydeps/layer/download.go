@@ -64,7 +64,7 @@ func (m *making) download(ctx context.Context, w Wheel, path string) (file *os.F
 }
 
 func mismatch(w Wheel) error {
-	return problem.New(problem.Denied, "package_hash_mismatch", fmt.Sprintf("the downloaded file of %s %s is not the one that was resolved (its hash differs)", w.Name, w.Version)).
+	return problem.New(problem.PackageHashMismatch, fmt.Sprintf("the downloaded file of %s %s is not the one that was resolved (its hash differs)", w.Name, w.Version)).
 		WithHint("try again; if it stays so, the package index or something on the way to it is broken or not to be trusted")
 }
 

@@ -60,7 +60,7 @@ func (s *Store) Ensure(ctx context.Context, c Closure, fetch Fetch, told func(Pr
 // explain turns what an operation ended with into a problem, where it is not one yet.
 func (s *Store) explain(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
-		return problem.New(problem.Canceled, "canceled", "the installation of packages was cancelled").
+		return problem.New(problem.GivenUp, "the installation of packages was cancelled").
 			WithHint("nothing half-made was kept; run it again to start over").WithCause(context.Cause(ctx))
 	}
 	if errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) {
@@ -70,7 +70,7 @@ func (s *Store) explain(ctx context.Context, err error) error {
 }
 
 func (s *Store) diskFull() *problem.Error {
-	return problem.New(problem.Exhausted, "disk_full", "there is not enough free disk space for packages at "+s.dir).
+	return problem.New(problem.DiskFull, "there is not enough free disk space for packages at "+s.dir).
 		WithHint("free some there, or set COVE_HOME to a folder on a larger disk")
 }
 
@@ -265,7 +265,7 @@ func tooBig(what, is, limit, biggest string) error {
 	if biggest != "" {
 		message += "; the biggest: " + biggest
 	}
-	return problem.New(problem.Exhausted, "closure_too_big", message).WithHint("ask for less at a time, or raise the limits of packages in the configuration")
+	return problem.New(problem.ClosureTooBig, message).WithHint("ask for less at a time, or raise the limits of packages in the configuration")
 }
 
 // biggest names up to three wheels. The caller holds the lock.

@@ -264,7 +264,7 @@ func TestFetchFails(t *testing.T) {
 		code  string
 	}{
 		"its own problem": {fetch: func(context.Context, layer.Wheel, io.Writer, func(int64, int64)) error {
-			return problem.New(problem.Unavailable, "index_unreachable", "the index is away")
+			return problem.New(problem.IndexUnreachable, "the index is away")
 		}, code: "index_unreachable"},
 		"other bytes":               {fetch: writes(append([]byte("x"), text[1:]...)), code: "package_hash_mismatch"},
 		"too few bytes":             {fetch: writes(text[:len(text)-1]), code: "package_hash_mismatch"},

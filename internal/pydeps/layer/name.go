@@ -88,7 +88,7 @@ func isHex(s string) bool {
 // checkClosure says what is wrong with a closure. It decides what may become part of a path.
 func checkClosure(c Closure) error {
 	if len(c.Wheels) == 0 {
-		return problem.New(problem.Invalid, "closure_invalid", "there is nothing to install")
+		return problem.New(problem.ClosureInvalid, "there is nothing to install")
 	}
 	names := make(map[string]bool, len(c.Wheels))
 	for _, w := range c.Wheels {
@@ -96,7 +96,7 @@ func checkClosure(c Closure) error {
 		case len(w.SHA256) != 64 || !isHex(w.SHA256):
 			return invalidWheel(w, "its SHA-256 hash is not known")
 		case names[w.Name]:
-			return problem.New(problem.Invalid, "closure_invalid", fmt.Sprintf("two versions of %s are to be installed together", w.Name))
+			return problem.New(problem.ClosureInvalid, fmt.Sprintf("two versions of %s are to be installed together", w.Name))
 		case w.Name == "" || require.Normalize(w.Name) != w.Name:
 			return invalidWheel(w, "the name of its distribution is not in normal form")
 		}
@@ -125,6 +125,6 @@ func sameVersion(a, b string) bool {
 }
 
 func invalidWheel(w Wheel, reason string) *problem.Error {
-	return problem.New(problem.Invalid, "wheel_invalid", fmt.Sprintf("%s %s cannot be installed: %s (%q)", w.Name, w.Version, reason, w.File)).
+	return problem.New(problem.WheelInvalid, fmt.Sprintf("%s %s cannot be installed: %s (%q)", w.Name, w.Version, reason, w.File)).
 		WithHint("ask for another version of it, and tell its authors")
 }

@@ -64,7 +64,7 @@ func askTag(ctx context.Context, python string) (string, error) {
 	if tag := asTag(digits); err == nil && ok && tag != "" {
 		return tag, nil
 	}
-	return "", problem.New(problem.Unavailable, "python_unusable", fmt.Sprintf("the Python at %s does not run", python)).
+	return "", problem.New(problem.EnvironmentDamaged, fmt.Sprintf("the Python at %s does not run", python)).
 		WithHint("run \"cove doctor\"").WithCause(err)
 }
 

@@ -44,7 +44,7 @@ func Open(dir string, limits Limits) (*Store, error) {
 	}
 	s := &Store{dir: dir, limits: limits, slots: make(chan struct{}, compilers)}
 	if err := s.prepare(); err != nil {
-		return nil, problem.New(problem.Unavailable, "data_folder_unusable", "cove cannot keep packages in "+dir).
+		return nil, problem.New(problem.DataFolderUnusable, "cove cannot keep packages in "+dir).
 			WithHint("make it writable, or set COVE_HOME to a folder that is").WithCause(err)
 	}
 	return s, nil
@@ -102,7 +102,7 @@ func (s *Store) Get(name string) (*Layer, error) {
 			return l, nil
 		}
 	}
-	return nil, problem.New(problem.NotFound, "layer_missing", "packages that this session had installed are not there any more").
+	return nil, problem.New(problem.LayerMissing, "packages that this session had installed are not there any more").
 		WithHint("run the code again in a new session, which installs what it imports")
 }
 

@@ -132,7 +132,7 @@ func (x *index) fetch(_ context.Context, w layer.Wheel, out io.Writer, told func
 	x.fetched[w.SHA256]++
 	x.mu.Unlock()
 	if text == nil {
-		return problem.New(problem.NotFound, "file_unknown", "there is no such file")
+		return problem.New(problem.FileUnknown, "there is no such file")
 	}
 	for len(text) > 0 {
 		n := min(len(text), 32<<10)

@@ -137,7 +137,7 @@ func parseExtras(text, rest string) (extras []string, after string, err error) {
 // a problem of code requirement_not_allowed.
 func ParseAll(text string) ([]Requirement, error) {
 	if len(text) > longestFile {
-		return nil, problem.New(problem.Invalid, "requirement_invalid", fmt.Sprintf("a list of requirements is longer than %d bytes", longestFile))
+		return nil, problem.New(problem.RequirementInvalid, fmt.Sprintf("a list of requirements is longer than %d bytes", longestFile))
 	}
 	var out []Requirement
 	text = strings.ReplaceAll(text, "\r\n", "\n")
@@ -148,7 +148,7 @@ func ParseAll(text string) ([]Requirement, error) {
 			continue
 		}
 		if strings.HasPrefix(line, "-") || strings.Contains(line, " --") {
-			return nil, problem.New(problem.Invalid, "requirement_not_allowed", fmt.Sprintf("options are not allowed among requirements: %s", shortened(line))).
+			return nil, problem.New(problem.RequirementNotAllowed, fmt.Sprintf("options are not allowed among requirements: %s", shortened(line))).
 				WithHint("list projects alone, one a line")
 		}
 		r, err := Parse(line)
@@ -156,7 +156,7 @@ func ParseAll(text string) ([]Requirement, error) {
 			return nil, err
 		}
 		if out = append(out, r); len(out) > mostRequirements {
-			return nil, problem.New(problem.Invalid, "requirement_invalid", fmt.Sprintf("there are more than %d requirements", mostRequirements))
+			return nil, problem.New(problem.RequirementInvalid, fmt.Sprintf("there are more than %d requirements", mostRequirements))
 		}
 	}
 	return out, nil
@@ -211,12 +211,12 @@ func place(text string) bool {
 }
 
 func invalid(text, why string) error {
-	return problem.New(problem.Invalid, "requirement_invalid", fmt.Sprintf("%q is no requirement: %s", shortened(text), why)).
+	return problem.New(problem.RequirementInvalid, fmt.Sprintf("%q is no requirement: %s", shortened(text), why)).
 		WithHint(`write a project's name and, if need be, versions: numpy, "numpy>=1.26,<3"`)
 }
 
 func notAllowed(text string) error {
-	return problem.New(problem.Denied, "requirement_not_allowed", fmt.Sprintf("%q is not allowed: packages come from the package index alone, not from URLs, paths or repositories", shortened(text))).
+	return problem.New(problem.RequirementNotAllowed, fmt.Sprintf("%q is not allowed: packages come from the package index alone, not from URLs, paths or repositories", shortened(text))).
 		WithHint("ask for the project by its name")
 }
 

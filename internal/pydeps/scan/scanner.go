@@ -102,7 +102,7 @@ func (s *Scanner) Close() {
 // has if it had begun; scan_too_large (see MaxCode), after which it has not.
 func (s *Scanner) Scan(ctx context.Context, code Code) (Report, error) {
 	if len(code.Text) > MaxCode {
-		return Report{}, problem.New(problem.Invalid, "scan_too_large", fmt.Sprintf("code of more than %d bytes is not searched for imports", MaxCode))
+		return Report{}, problem.New(problem.ScanTooLarge, fmt.Sprintf("code of more than %d bytes is not searched for imports", MaxCode))
 	}
 	if ctx.Err() != nil {
 		return Report{}, canceled(ctx)
@@ -151,16 +151,16 @@ func (s *Scanner) ask(ctx context.Context, question []byte) (Report, error) {
 	case <-s.ended:
 		return Report{}, failed(nil)
 	case <-timer.C:
-		return Report{}, problem.New(problem.Timeout, "scan_timeout", "the code could not be searched for imports in time")
+		return Report{}, problem.New(problem.ScanTimeout, "the code could not be searched for imports in time")
 	case <-ctx.Done():
 		return Report{}, canceled(ctx)
 	}
 }
 
 func failed(cause error) error {
-	return problem.New(problem.Unavailable, "scan_failed", "the code could not be searched for imports").WithCause(cause)
+	return problem.New(problem.ScanFailed, "the code could not be searched for imports").WithCause(cause)
 }
 
 func canceled(ctx context.Context) error {
-	return problem.New(problem.Canceled, "canceled", "the search for imports was canceled").WithCause(ctx.Err())
+	return problem.New(problem.GivenUp, "the search for imports was canceled").WithCause(ctx.Err())
 }

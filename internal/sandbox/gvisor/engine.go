@@ -102,7 +102,7 @@ func (e *Engine) prepare() error {
 			return
 		}
 		if e.err = os.MkdirAll(e.opts.State, 0o711); e.err != nil {
-			e.err = problem.New(problem.Unavailable, "state_folder", "cannot create the folder for running sandboxes "+e.opts.State).
+			e.err = problem.New(problem.StateFolder, "cannot create the folder for running sandboxes "+e.opts.State).
 				WithHint("set COVE_HOME to a folder that you can write to").WithCause(e.err)
 			return
 		}
@@ -189,7 +189,7 @@ func (e *Engine) guest(image string) (string, error) {
 	}
 	path, err := program.Noted(image, e.guests())
 	if err != nil {
-		return "", problem.New(problem.Unavailable, "guest_missing", "the guest that the sandbox was saved with is not known or not there").WithCause(err)
+		return "", problem.New(problem.GuestMissing, "the guest that the sandbox was saved with is not known or not there").WithCause(err)
 	}
 	return path, nil
 }

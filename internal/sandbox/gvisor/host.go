@@ -46,7 +46,7 @@ func userNamespaceProblem(err error) error {
 	if readTrimmed("/proc/sys/kernel/apparmor_restrict_unprivileged_userns") == "1" {
 		hint = "as root: sysctl -w kernel.apparmor_restrict_unprivileged_userns=0, or run cove as root"
 	}
-	return problem.New(problem.Unavailable, "user_namespaces", "this machine does not let an ordinary user make user namespaces, which the gvisor engine needs").
+	return problem.New(problem.UserNamespaces, "this machine does not let an ordinary user make user namespaces, which the gvisor engine needs").
 		WithHint(hint).WithCause(err)
 }
 
@@ -72,7 +72,7 @@ func requireStatic(exe string) error {
 	defer func() { _ = f.Close() }()
 	for _, p := range f.Progs {
 		if p.Type == elf.PT_INTERP {
-			return problem.New(problem.Unavailable, "dynamic_binary", exe+" is dynamically linked, which the gvisor engine cannot use").
+			return problem.New(problem.DynamicBinary, exe+" is dynamically linked, which the gvisor engine cannot use").
 				WithHint("build cove with CGO_ENABLED=0 (make build)")
 		}
 	}

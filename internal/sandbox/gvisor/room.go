@@ -134,7 +134,7 @@ func asFull(err error) error {
 	}
 	for _, lack := range []error{unix.ENOSPC, unix.EDQUOT} {
 		if errors.Is(err, lack) || strings.Contains(err.Error(), lack.Error()) {
-			return problem.New(problem.Exhausted, "disk_full", "there is no room left on the disk to save the sandbox").WithCause(lack).
+			return problem.New(problem.DiskFull, "there is no room left on the disk to save the sandbox").WithCause(lack).
 				WithHint("make room, or move the folder to another disk; nothing was lost")
 		}
 	}

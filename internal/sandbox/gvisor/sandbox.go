@@ -148,7 +148,7 @@ func (s *Sandbox) Restore(ctx context.Context, dir string) (sandbox.Sandbox, err
 	}
 	defer done()
 	if guest, err := program.Noted(dir, s.engine.guests()); err != nil || guest != s.guest {
-		return nil, problem.New(problem.Unavailable, "guest_differs", "the checkpoint needs another guest than the one that the sandbox was prepared with").WithCause(err)
+		return nil, problem.New(problem.GuestDiffers, "the checkpoint needs another guest than the one that the sandbox was prepared with").WithCause(err)
 	}
 	if info, err := os.Stat(filepath.Join(dir, checkpointfiles.PagesFileName)); err == nil {
 		s.loaded = info.Size()
@@ -235,7 +235,7 @@ func (s *Sandbox) awaitGuest(ctx context.Context) (net.Conn, error) {
 	case ended(s.done) && s.cause != nil:
 		return nil, s.cause
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
-		return nil, problem.New(problem.Timeout, "sandbox_start_timeout", "the sandbox did not start within "+startTimeout.String()).
+		return nil, problem.New(problem.SandboxStartTimeout, "the sandbox did not start within "+startTimeout.String()).
 			WithHint("run `cove doctor`; on a busy machine try again")
 	case ctx.Err() != nil:
 		return nil, ctx.Err()
@@ -249,11 +249,11 @@ func (s *Sandbox) causeOfEnd() error {
 	case s.stopping.Load():
 		return nil
 	case s.overuse.Load(), s.waitedLately(), s.cgroup != nil && s.cgroup.oomKills() > 0:
-		return problem.New(problem.Exhausted, "session_oom",
+		return problem.New(problem.SessionOOM,
 			fmt.Sprintf("the sandbox used more than its memory limit of %d MiB and was ended", s.spec.Limits.Memory>>20)).
 			WithHint("process the data in smaller pieces or raise the limit with --memory")
 	}
-	p := problem.New(problem.Unavailable, "sandbox_died", "the sandbox ended unexpectedly").WithHint("run `cove doctor`")
+	p := problem.New(problem.SandboxDied, "the sandbox ended unexpectedly").WithHint("run `cove doctor`")
 	if logs := s.logs(); logs != "" {
 		p = p.WithCause(errors.New(logs))
 	}

@@ -157,7 +157,7 @@ func (s *Sandbox) start(guest string) error {
 	go func() {
 		err := s.cmd.Wait()
 		if !s.stopping.Load() {
-			s.cause = problem.New(problem.Unavailable, "sandbox_died", "the guest process ended unexpectedly").WithCause(err)
+			s.cause = problem.New(problem.SandboxDied, "the guest process ended unexpectedly").WithCause(err)
 		}
 		close(s.done)
 	}()

@@ -152,7 +152,7 @@ func outlivesAFullDisk(t *testing.T, e sandbox.Engine) {
 		Shell(t, l, "echo work > file")
 		_ = l.Close()
 		err := sb.(sandbox.Checkpointer).Checkpoint(t.Context(), dir, keep)
-		if problem.Of(err).Code != "disk_full" {
+		if !problem.Has(err, problem.DiskFull) {
 			t.Fatalf("a checkpoint on a full disk: %v", err)
 		}
 		l = connect(t, sb)

@@ -1,0 +1,21 @@
+package problem
+
+// CanceledCode is a code of the kind Canceled: the caller gave up.
+type CanceledCode string
+
+// Kind implements Code.
+func (CanceledCode) Kind() Kind { return Canceled }
+
+func (c CanceledCode) String() string { return string(c) }
+
+func (CanceledCode) sealed() {}
+
+// The codes of the kind Canceled. The comment of each is its documentation for clients.
+const (
+	// The caller canceled the operation. Repeat it if its result is still needed.
+	GivenUp = CanceledCode("canceled")
+	// The server was stopped at once, and what ran is lost. Try again when the server is back.
+	Stopped = CanceledCode("stopped")
+	// The client ended the request before its body was complete. Upload it again.
+	UploadIncomplete = CanceledCode("upload_incomplete")
+)

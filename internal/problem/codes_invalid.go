@@ -1,0 +1,257 @@
+package problem
+
+// InvalidCode is a code of the kind Invalid: the caller's input is wrong.
+type InvalidCode string
+
+// Kind implements Code.
+func (InvalidCode) Kind() Kind { return Invalid }
+
+func (c InvalidCode) String() string { return string(c) }
+
+func (InvalidCode) sealed() {}
+
+// The codes of the kind Invalid. The comment of each is its documentation for clients.
+const (
+	// The server cannot listen on the address. Check the address and the right to use its port.
+	AddressInvalid = InvalidCode("address_invalid")
+	// The database has an entry with this name or id already. Use another name.
+	AlreadyExists = InvalidCode("already_exists")
+	// An archive was asked for in an unknown format. Ask for tar.gz or zip.
+	ArchiveFormat = InvalidCode("archive_format")
+	// The backup cannot be read to its end, and nothing was restored. Use another backup.
+	BackupDamaged = InvalidCode("backup_damaged")
+	// The file is not a whole backup of cove, and nothing was restored. Use another file.
+	BackupInvalid = InvalidCode("backup_invalid")
+	// A newer cove made the backup. Restore the backup with that version or a later one.
+	BackupNewer = InvalidCode("backup_newer")
+	// The cursor did not come from this list. Start without a cursor, and pass on the cursors of the answers unchanged.
+	BadCursor = InvalidCode("bad_cursor")
+	// The address of the database is malformed, or the database does not have the encoding UTF8. Correct the setting, or create a database with that encoding.
+	BadDatabase = InvalidCode("bad_database")
+	// The filter names too many pairs of metadata. Filter by fewer.
+	BadFilter = InvalidCode("bad_filter")
+	// The number of entries asked for is outside the bounds of a page. Ask for fewer, and follow the cursor.
+	BadLimit = InvalidCode("bad_limit")
+	// The search query contains no word. Search for words or numbers.
+	BadQuery = InvalidCode("bad_query")
+	// The benchmark has no cove to measure. Build one with `make bench`, or name one with --cove.
+	BenchNoCove = InvalidCode("bench_no_cove")
+	// The benchmark has no row of this name. Choose one of those that the message lists.
+	BenchUnknownRow = InvalidCode("bench_unknown_row")
+	// The benchmark has no subject of this name. Choose one of those that the message lists.
+	BenchUnknownSubject = InvalidCode("bench_unknown_subject")
+	// The request's body is larger than the server takes. Upload data as a file, and read the file in the code.
+	BodyTooLarge = InvalidCode("body_too_large")
+	// The list of distributions to install is empty or contradicts itself. Report this as a fault of cove.
+	ClosureInvalid = InvalidCode("closure_invalid")
+	// The program is longer than cove runs. Put data into a file, and read the file in the program.
+	CodeTooBig = InvalidCode("code_too_big")
+	// The code of the request is longer than the server takes. Put data into a file, and read the file in the code.
+	CodeTooLarge = InvalidCode("code_too_large")
+	// A setting has a value that cove cannot use. Correct the setting that the message names.
+	ConfigInvalid = InvalidCode("config_invalid")
+	// The configuration file has a setting that cove does not know. Run `cove config` to see every setting.
+	ConfigUnknownKey = InvalidCode("config_unknown_key")
+	// The configuration file cannot be read. Check its path and permissions.
+	ConfigUnreadable = InvalidCode("config_unreadable")
+	// The conversation has no turns yet. Ask a question in it first.
+	ConversationEmpty = InvalidCode("conversation_empty")
+	// The new conversation has a field that the server cannot take. Correct the field that the message names.
+	ConversationInvalid = InvalidCode("conversation_invalid")
+	// The conversation has grown larger than a new turn can start from. Start another conversation, and bring pictures and data as files.
+	ConversationTooLarge = InvalidCode("conversation_too_large")
+	// The cursor is not the id of an audit row. Start without a cursor, and pass on the cursors of the answers unchanged.
+	CursorInvalid = InvalidCode("cursor_invalid")
+	// A newer cove made the database. Use that version or a later one, or name another database.
+	DatabaseNewer = InvalidCode("database_newer")
+	// The database to restore into has rows already. Name an empty database.
+	DatabaseNotEmpty = InvalidCode("database_not_empty")
+	// No database is configured. Name a file or a PostgreSQL address in the setting database.
+	DatabaseUnnamed = InvalidCode("database_unnamed")
+	// The debug listener would be open to other machines. Use a loopback address, such as 127.0.0.1:6060.
+	DebugNotLocal = InvalidCode("debug_not_local")
+	// The engine cannot save sessions. Use the engine gvisor, or do without saved sessions.
+	EngineCannotSave = InvalidCode("engine_cannot_save")
+	// No engine has this name. Choose gvisor or local.
+	EngineUnknown = InvalidCode("engine_unknown")
+	// No package set has this name. Choose one of those that the message lists.
+	EnvironmentUnknown = InvalidCode("environment_unknown")
+	// An event does not have the form of its type. Update the older of client and server.
+	EventInvalid = InvalidCode("event_invalid")
+	// An event has an unknown type. Ignore the event, or update the client.
+	EventUnknown = InvalidCode("event_unknown")
+	// A file or folder with this name exists already. Choose another name, or remove the existing one.
+	FileExists = InvalidCode("file_exists")
+	// The output file cannot be written. Check its folder and permissions.
+	FileUnwritable = InvalidCode("file_unwritable")
+	// The text is not an id, a number or a word that the history knows. Run `cove history` to see what it has.
+	IDInvalid = InvalidCode("id_invalid")
+	// The idempotency key is too long. Use at most 255 characters.
+	IdempotencyKey = InvalidCode("idempotency_key")
+	// The idempotency key was used for another request. Use a new key for each new request.
+	IdempotencyMismatch = InvalidCode("idempotency_mismatch")
+	// The model cannot see images. Leave images out, or choose another model.
+	ImagesUnsupported = InvalidCode("images_unsupported")
+	// The settings of a package index are wrong. Correct them in the settings of cove, uv or pip that the message names.
+	IndexSettingsInvalid = InvalidCode("index_settings_invalid")
+	// Two input files would have the same name in the workspace. Rename one of them.
+	InputDuplicate = InvalidCode("input_duplicate")
+	// The input for the model is empty. Send the user's words.
+	InputEmpty = InvalidCode("input_empty")
+	// The input cannot be copied into the workspace. Name ordinary files and folders whose names are valid UTF-8.
+	InputRefused = InvalidCode("input_refused")
+	// An input file or standard input cannot be read. Check the path and permissions.
+	InputUnreadable = InvalidCode("input_unreadable")
+	// The request's body cannot be read. Send complete and well-formed JSON, or a complete form.
+	InvalidBody = InvalidCode("invalid_body")
+	// The days are malformed, or span too long. Write days like 2026-11-21, and ask for fewer.
+	InvalidDay = InvalidCode("invalid_day")
+	// The path cannot name a file or folder of the workspace. Correct the path.
+	InvalidPath = InvalidCode("invalid_path")
+	// A field, parameter or header of the request is wrong. Correct those that `errors` lists or the message names.
+	InvalidRequest = InvalidCode("invalid_request")
+	// The path names a folder, and a file was expected. List the folder, or download it as an archive.
+	IsFolder = InvalidCode("is_folder")
+	// A cove process sent a malformed request to the process that keeps the session in memory. Use one version of cove for both.
+	KeeperRequest = InvalidCode("keeper_request")
+	// The session has a kernel with this name already. Choose another name.
+	KernelExists = InvalidCode("kernel_exists")
+	// The main kernel cannot be stopped. Restart it, or delete the session.
+	KernelMain = InvalidCode("kernel_main")
+	// The text cannot be the name of a kernel. Use 1 to 63 letters, digits, dots, dashes and underscores, beginning with a letter or a digit.
+	KernelName = InvalidCode("kernel_name")
+	// The main kernel cannot be stopped. Restart it instead.
+	KernelNeeded = InvalidCode("kernel_needed")
+	// The text is not a whole API key. Copy the whole key.
+	KeyMalformed = InvalidCode("key_malformed")
+	// The change would leave the server without an admin. Make another user an admin first.
+	LastAdmin = InvalidCode("last_admin")
+	// The change would leave a project without an owner. Make another member an owner first.
+	LastOwner = InvalidCode("last_owner")
+	// The lifetime of the key is out of bounds. Choose a time from now on and at most 100 years ahead.
+	LifeInvalid = InvalidCode("life_invalid")
+	// The lock file of the packages is not one that cove wrote. Run `cove packages lock` to write it again.
+	LockInvalid = InvalidCode("lock_invalid")
+	// A message of the conversation cannot be read. Correct the message.
+	MessageInvalid = InvalidCode("message_invalid")
+	// The address does not support this HTTP method. Use one of the methods in the header Allow.
+	MethodNotAllowed = InvalidCode("method_not_allowed")
+	// The address of the model service is wrong. Set it to the full URL of the service.
+	ModelBaseURL = InvalidCode("model_base_url")
+	// The text does not name a model. Write PROVIDER/NAME, for example openai/gpt-5.5.
+	ModelName = InvalidCode("model_name")
+	// Several models can be used, and none was named. Name one of them.
+	ModelNotNamed = InvalidCode("model_not_named")
+	// No provider of models has this name. Use openai, anthropic or ollama.
+	ModelProvider = InvalidCode("model_provider")
+	// The model's provider rejected the request as invalid. Check the model's name and parameters.
+	ModelRequestRejected = InvalidCode("model_request_rejected")
+	// The name has bytes that a name cannot have, or is too long, or looks like an id. Choose another name.
+	NameInvalid = InvalidCode("name_invalid")
+	// The name in the output folder is taken by something else. Choose another folder with --out, or remove what is there.
+	NameTaken = InvalidCode("name_taken")
+	// No language model is configured. Set up one of those that the hint lists; code runs without a model.
+	NoModel = InvalidCode("no_model")
+	// The path names a file, and a folder was expected. Download the file instead.
+	NotAFolder = InvalidCode("not_a_folder")
+	// The folder is not empty. Remove its content first, or ask for all of it to be removed.
+	NotEmpty = InvalidCode("not_empty")
+	// The turn or conversation ran no code. Choose one that did.
+	NothingRan = InvalidCode("nothing_ran")
+	// The session has no earlier snapshot to return to. Nothing was changed.
+	NothingToUndo = InvalidCode("nothing_to_undo")
+	// An allowed origin of the server is malformed. Write origins like https://example.com.
+	OriginInvalid = InvalidCode("origin_invalid")
+	// The output folder is the path of a file. Choose another folder with --out.
+	OutNotAFolder = InvalidCode("out_not_a_folder")
+	// The output folder cannot be used. Check its permissions, or choose another folder with --out.
+	OutUnusable = InvalidCode("out_unusable")
+	// The list of packages is empty or too long, or has a text that is not a requirement. Write a package's name, and versions if needed.
+	PackageName = InvalidCode("package_name")
+	// The number of entries asked for is outside the bounds of a page. Ask for 1 to 100 entries.
+	PageLimit = InvalidCode("page_limit")
+	// The model's provider does not take this parameter. Leave the parameter out.
+	ParameterUnknown = InvalidCode("parameter_unknown")
+	// The server's engine cannot save sessions, so the session cannot be paused or forked. Have the operator configure the engine gvisor.
+	PauseUnsupported = InvalidCode("pause_unsupported")
+	// The file changed, and the conditions of the request do not hold. Read the file again, then repeat the request with its new ETag.
+	PreconditionFailed = InvalidCode("precondition_failed")
+	// A project with this name exists already. Choose another name.
+	ProjectExists = InvalidCode("project_exists")
+	// The Python that was named does not exist or cannot be used. Name another one in COVE_PYTHON.
+	PythonUnusable = InvalidCode("python_unusable")
+	// The quota is not an object of numbers that are 0 or more. Correct the quota.
+	QuotaInvalid = InvalidCode("quota_invalid")
+	// The file does not have the range of bytes. See Content-Range for the file's size.
+	RangeInvalid = InvalidCode("range_invalid")
+	// The file is not a recording of a model. Record the conversation again.
+	ReplayInvalid = InvalidCode("replay_invalid")
+	// The conversation differs from the recording. Use a real model, or record the conversation again.
+	ReplayMismatch = InvalidCode("replay_mismatch")
+	// The connection ended before the whole request arrived. Send the request again.
+	RequestIncomplete = InvalidCode("request_incomplete")
+	// The request's JSON is too large, too deep or has too many values. Send less at once, or send data as a file.
+	RequestTooComplex = InvalidCode("request_too_complex")
+	// The request is larger than the server takes. Send less at once, or upload data as a file.
+	RequestTooLarge = InvalidCode("request_too_large")
+	// The text is not a list of requirements that cove reads. Write one package's name per line, with versions if needed.
+	RequirementInvalid = InvalidCode("requirement_invalid")
+	// The list of the project's packages cannot be read. Check its path and permissions.
+	RequirementsUnreadable = InvalidCode("requirements_unreadable")
+	// No role has this name. Choose owner, admin, member, viewer or auditor.
+	RoleUnknown = InvalidCode("role_unknown")
+	// The code is too long to be searched for imports. Install the packages by name before.
+	ScanTooLarge = InvalidCode("scan_too_large")
+	// No scope has this name. Choose among those that the hint lists.
+	ScopeUnknown = InvalidCode("scope_unknown")
+	// The file with the server's secret is damaged. Restore the file from a backup, or remove it.
+	SecretDamaged = InvalidCode("secret_damaged")
+	// The text is not the address of a server. Write it like http://localhost:8700.
+	ServerAddress = InvalidCode("server_address")
+	// The session is closed. Open it again, or use another session.
+	SessionClosed = InvalidCode("session_closed")
+	// The session was made with another engine. Use that engine for it.
+	SessionEngine = InvalidCode("session_engine")
+	// A session with this name exists already. Choose another name, or remove that session first.
+	SessionExists = InvalidCode("session_exists")
+	// The session is in memory already, so it cannot be opened a second time. Use the session that is in memory.
+	SessionInMemory = InvalidCode("session_in_memory")
+	// The new session has a field that the server cannot take. Correct the field that the message names.
+	SessionInvalid = InvalidCode("session_invalid")
+	// The session would have more memory than the server allows. Ask for less memory.
+	SessionMemory = InvalidCode("session_memory")
+	// The text cannot be the name of a session. Use 1 to 63 lower-case letters, digits, dots, dashes and underscores, beginning with a letter or a digit.
+	SessionName = InvalidCode("session_name")
+	// The session was made with another package set. Leave --packages out, or use another session.
+	SessionPackages = InvalidCode("session_packages")
+	// The files of the session cannot be changed from outside its code. Change them in code.
+	SessionUnchangeable = InvalidCode("session_unchangeable")
+	// The server's certificate and key cannot be used. Check both files.
+	TLSInvalid = InvalidCode("tls_invalid")
+	// The tool choice of the request is unknown or names a tool that is not offered. Correct the tool choice.
+	ToolChoiceInvalid = InvalidCode("tool_choice_invalid")
+	// A function of the request has an invalid name or invalid parameters. Correct the function.
+	ToolInvalid = InvalidCode("tool_invalid")
+	// A function has the name of the code interpreter. Give the function another name.
+	ToolNameTaken = InvalidCode("tool_name_taken")
+	// The model cannot call functions. Leave the functions out, or choose another model.
+	ToolsUnsupported = InvalidCode("tools_unsupported")
+	// The settings for traces are wrong. Correct the OTEL variable that the message names.
+	TracesInvalid = InvalidCode("traces_invalid")
+	// The new turn has fields that exclude each other, or too many files. Correct the field that the message names.
+	TurnInvalid = InvalidCode("turn_invalid")
+	// The conversation has a turn that has not ended. Wait for its end, cancel it, or start another conversation.
+	TurnRunning = InvalidCode("turn_running")
+	// The request's body has a media type that the address does not take. Send Content-Type: application/json.
+	UnsupportedMediaType = InvalidCode("unsupported_media_type")
+	// The command line is wrong. Run the command with --help.
+	Usage = InvalidCode("usage")
+	// A user with this name exists already. Choose another name.
+	UserExists = InvalidCode("user_exists")
+	// The user stands for the commands on the server's machine and cannot be changed or removed. Choose another user.
+	UserLocal = InvalidCode("user_local")
+	// The session's code gave an unusable list of its variables. Restart the kernel if this stays so.
+	VariablesInvalid = InvalidCode("variables_invalid")
+	// A wheel does not follow the format of wheels and cannot be installed. Ask for another version.
+	WheelInvalid = InvalidCode("wheel_invalid")
+)

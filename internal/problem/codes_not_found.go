@@ -1,0 +1,59 @@
+package problem
+
+// NotFoundCode is a code of the kind NotFound: what was named does not exist.
+type NotFoundCode string
+
+// Kind implements Code.
+func (NotFoundCode) Kind() Kind { return NotFound }
+
+func (c NotFoundCode) String() string { return string(c) }
+
+func (NotFoundCode) sealed() {}
+
+// The codes of the kind NotFound. The comment of each is its documentation for clients.
+const (
+	// There is no conversation with this id. List the conversations.
+	ConversationNotFound = NotFoundCode("conversation_not_found")
+	// The Python environment that the session needs was removed. Start another session.
+	EnvironmentMissing = NotFoundCode("environment_missing")
+	// There is no execution with this id. List the executions of the session.
+	ExecutionNotFound = NotFoundCode("execution_not_found")
+	// There is no file or folder at this path, or no stored file with this id. List the files.
+	FileNotFound = NotFoundCode("file_not_found")
+	// The package index does not have the file that was resolved. Try again, or ask for another version.
+	FileUnknown = NotFoundCode("file_unknown")
+	// No server or command has registered the data folder in the database. Start the server of that folder.
+	HomeNotFound = NotFoundCode("home_not_found")
+	// The session has no kernel with this name. Start the kernel first, or use the main kernel.
+	KernelNotFound = NotFoundCode("kernel_not_found")
+	// There is no key with this id. List the keys.
+	KeyNotFound = NotFoundCode("key_not_found")
+	// The packages that the session had installed were removed. Run the code in a new session, which installs what it imports.
+	LayerMissing = NotFoundCode("layer_missing")
+	// The server does not serve this model. List the models.
+	ModelNotFound = NotFoundCode("model_not_found")
+	// The model's provider has no model with this name. List the provider's models.
+	ModelUnknown = NotFoundCode("model_unknown")
+	// The cove process with this id has ended. Nothing has to be done.
+	OwnerNotFound = NotFoundCode("owner_not_found")
+	// The package is not in the project's list. Run `cove packages ls` to see the list.
+	PackageNotListed = NotFoundCode("package_not_listed")
+	// The package index has no package with this name. Check the spelling: the name to install can differ from the name to import.
+	PackageUnknown = NotFoundCode("package_unknown")
+	// There is no project with this id or name. List the projects.
+	ProjectNotFound = NotFoundCode("project_not_found")
+	// The recording of a model cannot be read. Check the path.
+	ReplayNotFound = NotFoundCode("replay_not_found")
+	// There is nothing at this address. See the documentation of the API.
+	RouteNotFound = NotFoundCode("route_not_found")
+	// There is no session with this id; it may have been deleted or have expired. Create another session.
+	SessionNotFound = NotFoundCode("session_not_found")
+	// There is no saved session with this name. Run `cove session ls` to see the sessions.
+	SessionUnknown = NotFoundCode("session_unknown")
+	// The snapshot of the session is not there any more. Return to an earlier snapshot, or remove the session.
+	SnapshotMissing = NotFoundCode("snapshot_missing")
+	// There is no turn with this id. List the turns of the conversation.
+	TurnNotFound = NotFoundCode("turn_not_found")
+	// There is no user with this id or name, or the user is not a member of the project. List the members.
+	UserNotFound = NotFoundCode("user_not_found")
+)
