@@ -10,13 +10,13 @@
 //	pause       has the keeper save for itself, and end; the connection lasts until it has
 //	stop        ends the sandbox and the keeper, without saving; the connection lasts until they have
 //
-// One user at a time is taken on trust: the caller has a lock of its own for that. Only processes of the same user are served. What
-// this says of the sandbox's streams it does not look into; they are as hostile as what is in the sandbox.
+// That there is one user at a time is not checked: the callers have a lock for that. Only processes of the same user of the machine are served. The keeper does
+// not read the sandbox's streams; they are as hostile as the code in the sandbox.
 //
 // In the folder:
 //
 //	keeper       locked by the keeper for as long as it lives
-//	keeper.sock  where it listens
+//	keeper.sock  the socket on which it listens
 package keeper
 
 import (
@@ -39,11 +39,11 @@ const (
 	lockName   = "keeper"
 	socketName = "keeper.sock"
 
-	// protocol is the version of what is said here. "pause", "flush" and "stop" are the same in all.
+	// protocol is the version of these requests and answers. "pause", "flush" and "stop" are the same in all.
 	protocol = 1
 	// lineLimit bounds a request and an answer, in bytes.
 	lineLimit = 16 << 10
-	// patience bounds how long the other side may take to say something that needs no work.
+	// patience bounds how long the other side may take for a request or an answer that needs no work.
 	patience = 10 * time.Second
 )
 
@@ -77,7 +77,7 @@ type about struct {
 	Tmp       string `json:"tmp"`
 }
 
-// fault is a problem on its way to another process.
+// fault is a problem in the form in which it is sent to another process.
 type fault struct {
 	Kind    problem.Kind `json:"kind"`
 	Code    string       `json:"code"`
@@ -141,7 +141,7 @@ func through(dir, name string, f func(path string) error) error {
 
 func wholeFile(kind int16) *unix.Flock_t { return &unix.Flock_t{Type: kind, Whence: io.SeekStart} }
 
-// Lives says whether a keeper lives in the folder dir.
+// Lives says whether a keeper process runs for the folder dir.
 func Lives(dir string) bool {
 	f, err := os.Open(filepath.Join(dir, lockName))
 	if err != nil {
@@ -189,13 +189,13 @@ func (p *Place) listen(dir string) error {
 		if err != nil {
 			return fmt.Errorf("open the keeper's socket: %w", err)
 		}
-		l.SetUnlinkOnClose(false) // by that path it would be another file's name
+		l.SetUnlinkOnClose(false) // the path would be another file's by then
 		p.listener = l
 		return os.Chmod(path, 0o600)
 	})
 }
 
-// Stands says whether the folder is still there, and this process its keeper.
+// Stands says whether the folder still exists and this process is its keeper.
 func (p *Place) Stands() bool {
 	ours, err := p.lock.Stat()
 	if err != nil {
@@ -205,7 +205,7 @@ func (p *Place) Stands() bool {
 	return err == nil && os.SameFile(ours, there)
 }
 
-// Leave gives the place up for another keeper.
+// Leave releases the place for another keeper.
 func (p *Place) Leave() error {
 	var err error
 	if p.listener != nil {

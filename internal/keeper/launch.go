@@ -22,7 +22,7 @@ import (
 // readyVariable tells a keeper to which file descriptor it says that it is ready.
 const readyVariable = "COVE_KEEPER_READY"
 
-// word is what a keeper says at the end of its start.
+// word is what a keeper reports at the end of its start.
 type word struct {
 	Fault   *fault   `json:"fault,omitempty"`
 	Notices []string `json:"notices,omitempty"`
@@ -46,7 +46,7 @@ func Launch(ctx context.Context, cmd *exec.Cmd, log string) (notices []string, e
 	cmd.Env = append(cmd.Environ(), readyVariable+"=3")
 	cmd.Dir = "/"
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	// What this process was given by accident, such as a lock of the calling script's, must not be held for as long as the keeper lives.
+	// Files that this process has inherited by accident, such as a lock of the calling script's, must not stay open for as long as the keeper runs.
 	_ = unix.CloseRange(3, math.MaxInt32, unix.CLOSE_RANGE_CLOEXEC)
 	err = cmd.Start()
 	_, _ = w.Close(), out.Close()
@@ -67,7 +67,7 @@ func Launch(ctx context.Context, cmd *exec.Cmd, log string) (notices []string, e
 		}
 		return said.Notices, said.Fault.err()
 	}
-	if !stop() { // it is ready, and ends
+	if !stop() { // ctx has ended: the keeper is ready, and was asked to end
 		_ = cmd.Wait()
 		return nil, ctx.Err()
 	}
@@ -84,15 +84,15 @@ func died(ctx context.Context, cmd *exec.Cmd, log string) error {
 		WithCause(errors.New(last))
 }
 
-// Reporter returns what a process calls once to tell its launcher that the keeper is ready, or why it ends; it reads and clears the
-// environment's word about that. Nobody is told by a process that was started otherwise.
+// Reporter returns the function that a keeper calls once to report to its launcher that it is ready, or why it ends. Reporter reads and clears the environment
+// variable that says where to; in a process that Launch has not started, the function does nothing.
 func Reporter() func(notices []string, err error) {
 	fd, err := strconv.Atoi(os.Getenv(readyVariable))
 	if err != nil {
 		return func([]string, error) {}
 	}
 	_ = os.Unsetenv(readyVariable)
-	syscall.CloseOnExec(fd) // or a program that the keeper starts would keep the launcher waiting
+	syscall.CloseOnExec(fd) // otherwise a program that the keeper starts would have it too, and the launcher would go on waiting
 	return func(notices []string, err error) {
 		f := os.NewFile(uintptr(fd), "launcher")
 		defer f.Close()

@@ -15,7 +15,7 @@ import (
 	"cove/internal/sandbox"
 )
 
-// Gone says whether err means that there is no keeper, or none any more.
+// Gone says whether err means that no keeper runs, or none any more.
 func Gone(err error) bool { return problem.Has(err, problem.KeeperGone) }
 
 func goneProblem(err error) error {
@@ -26,7 +26,7 @@ func goneProblem(err error) error {
 type call struct {
 	conn *net.UnixConn
 	in   *bufio.Reader
-	stop func() bool // ends the connection's being bound to the context
+	stop func() bool // detaches the connection from the context
 }
 
 // ask makes a request. ctx bounds the call until its stop is called.
@@ -60,7 +60,7 @@ func (c *call) close() {
 	_ = c.conn.Close()
 }
 
-// explain says what the failure of a connection means.
+// explain makes a problem of a connection's failure.
 func (c *call) explain(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
@@ -86,7 +86,7 @@ func (c *call) answer(ctx context.Context) (answer, error) {
 	return a, err
 }
 
-// Flush has the keeper in dir save for itself and go on.
+// Flush has the keeper in dir save its session and go on.
 func Flush(ctx context.Context, dir string) error {
 	c, err := ask(ctx, dir, request{Op: opFlush})
 	if err != nil {
@@ -98,17 +98,17 @@ func Flush(ctx context.Context, dir string) error {
 	return err
 }
 
-// Pause has the keeper in dir save for itself, and waits until it has ended.
+// Pause has the keeper in dir save its session, and waits until the keeper has ended.
 func Pause(ctx context.Context, dir string) error {
 	c, err := ask(ctx, dir, request{Op: opPause})
 	if err != nil {
 		return err
 	}
-	return c.outlast(ctx)
+	return c.awaitEnd(ctx)
 }
 
-// outlast waits for the answer to a last request, and then for the keeper's end.
-func (c *call) outlast(ctx context.Context) error {
+// awaitEnd waits for the answer to a last request, and then for the keeper's end.
+func (c *call) awaitEnd(ctx context.Context) error {
 	if _, err := c.answer(ctx); err != nil {
 		return err
 	}
@@ -131,7 +131,7 @@ func Stop(ctx context.Context, dir string) error {
 		c.close()
 		return err
 	}
-	// The connection lasts, and so does its process: the id is not another's.
+	// While the connection lasts, the keeper's process does: no other process has its id.
 	pidfd, err := unix.PidfdOpen(pid, 0)
 	if err != nil {
 		c.close()
@@ -140,7 +140,7 @@ func Stop(ctx context.Context, dir string) error {
 	defer func() { _ = unix.Close(pidfd) }()
 	kill := time.AfterFunc(patience, func() { _ = unix.PidfdSendSignal(pidfd, unix.SIGKILL, nil, 0) })
 	defer kill.Stop()
-	return ignoreGone(c.outlast(ctx))
+	return ignoreGone(c.awaitEnd(ctx))
 }
 
 func ignoreGone(err error) error {
@@ -161,7 +161,7 @@ type Remote struct {
 
 var _ sandbox.Checkpointer = (*Remote)(nil)
 
-// Connect returns the sandbox of the keeper in dir, for as long as it is watched: see Release. Without a keeper the error is one that Gone knows; a
+// Connect returns the sandbox of the keeper in dir, for as long as it is watched: see Release. Without a keeper the error is one for which Gone is true; a
 // keeper of another version of cove is a problem with code "keeper_version".
 func Connect(ctx context.Context, dir string) (*Remote, error) {
 	c, err := ask(ctx, dir, request{Op: opWatch})
@@ -194,13 +194,13 @@ func (r *Remote) Release() {
 	<-r.done
 }
 
-// Identity is what the keeper said with Options.Identity.
+// Identity returns the keeper's Options.Identity.
 func (r *Remote) Identity() string { return r.about.Identity }
 
-// ID is the sandbox's.
+// ID returns the sandbox's id.
 func (r *Remote) ID() string { return r.about.ID }
 
-// Layout is the sandbox's.
+// Layout returns the sandbox's layout.
 func (r *Remote) Layout() sandbox.Layout {
 	return sandbox.NewLayout(r.about.Workspace, r.about.Tmp, nil)
 }
@@ -208,10 +208,10 @@ func (r *Remote) Layout() sandbox.Layout {
 // Done is closed when the sandbox or its keeper has ended, or after Release.
 func (r *Remote) Done() <-chan struct{} { return r.done }
 
-// Cause says why the sandbox ended; that its keeper has is a problem that Gone knows.
+// Cause says why the sandbox ended. When its keeper has ended, that is a problem for which Gone is true.
 func (r *Remote) Cause() error { return r.cause }
 
-// stream is a connection to the guest: what was read ahead comes first.
+// stream is a connection to the guest; bytes that were read ahead come first.
 type stream struct {
 	*net.UnixConn
 	in *bufio.Reader

@@ -17,14 +17,14 @@ import (
 	"cove/internal/sandbox"
 )
 
-// Options say what is served.
+// Options are what a Server serves.
 type Options struct {
 	Sandbox sandbox.Checkpointer
-	// Identity says what a client must be made of to get on with what is in the sandbox; clients compare it.
+	// Identity is what has to be the same in a client for it to use the sandbox; clients compare it with their own.
 	Identity string
-	// Flush saves and goes on.
+	// Flush saves the session and goes on.
 	Flush func(ctx context.Context) error
-	// Pause saves; when it succeeds, Sandbox has ended and Close is called soon.
+	// Pause saves the session; when it succeeds, Sandbox has ended and Close is called soon.
 	Pause func(ctx context.Context) error
 	// Stop ends Sandbox without saving; Close is called soon.
 	Stop func(ctx context.Context) error
@@ -58,7 +58,7 @@ func Serve(p *Place, o Options) *Server {
 				if errors.Is(err, net.ErrClosed) {
 					return
 				}
-				time.Sleep(patience / 100) // out of file descriptors, perhaps
+				time.Sleep(patience / 100) // perhaps because there are no file descriptors left
 				continue
 			}
 			s.all.Go(func() { s.serve(conn) })
@@ -67,7 +67,7 @@ func Serve(p *Place, o Options) *Server {
 	return s
 }
 
-// Moved receives after a use has begun or ended.
+// Moved receives a value after a use has begun or ended.
 func (s *Server) Moved() <-chan struct{} { return s.moved }
 
 // Used says when the last use ended, and whether one is under way.
@@ -79,7 +79,7 @@ func (s *Server) Used() (last time.Time, now bool) {
 
 // Close leaves the place and ends all connections.
 func (s *Server) Close() error {
-	err := s.place.Leave() // before those hear of it who wait for the end
+	err := s.place.Leave() // before clients that wait for the end get their answer
 	s.cancel()
 	s.mu.Lock()
 	for conn, may := range s.conns {
@@ -92,7 +92,7 @@ func (s *Server) Close() error {
 	return err
 }
 
-// Exclude keeps the sandbox from being used until it is included again.
+// Exclude waits until the sandbox is not used and keeps it from being used until include is called.
 func (s *Server) Exclude(ctx context.Context) (include func(), err error) {
 	select {
 	case s.busy <- struct{}{}:
@@ -167,7 +167,7 @@ func (s *Server) order(ctx context.Context, conn net.Conn, do func(context.Conte
 	return writeLine(conn, answer{Fault: faultOf(err)}) == nil && err == nil
 }
 
-// last is order for what leads to Close, and waits for that.
+// last is order for a request that ends in Close, and waits for Close.
 func (s *Server) last(ctx context.Context, conn net.Conn, do func(context.Context) error) {
 	if s.order(ctx, conn, do) {
 		<-s.ctx.Done()
@@ -193,7 +193,7 @@ func (s *Server) watch(conn net.Conn) {
 	}
 }
 
-// note counts the users of the sandbox.
+// note counts the uses of the sandbox.
 func (s *Server) note(change int) {
 	s.mu.Lock()
 	s.users += change
@@ -206,7 +206,7 @@ func (s *Server) note(change int) {
 }
 
 func (s *Server) use(ctx context.Context, conn *net.UnixConn, in io.Reader) {
-	// The client that used it before may be about to leave.
+	// The client that used the sandbox before may not have disconnected yet.
 	include, err := s.Exclude(ctx)
 	if err != nil {
 		return
@@ -226,8 +226,8 @@ func (s *Server) use(ctx context.Context, conn *net.UnixConn, in io.Reader) {
 	relay(conn, in, guest)
 }
 
-// dial returns the guest's next connection that lasts. One that waited while the sandbox was saved is severed, but still brings what the guest had
-// said; a direct user notices when it answers, but not a user behind a relay.
+// dial returns the guest's next connection that is still open. A connection that waited while the sandbox was saved is severed, but still delivers what the
+// guest had sent; a direct user notices that on answering, a user at the other end of the relay does not.
 func (s *Server) dial(ctx context.Context) (io.ReadWriteCloser, error) {
 	for {
 		guest, err := s.opts.Sandbox.Dial(ctx)
@@ -238,7 +238,7 @@ func (s *Server) dial(ctx context.Context) (io.ReadWriteCloser, error) {
 	}
 }
 
-// severed says whether the other side of a connection is gone, whatever there still is to read.
+// severed says whether the other side of a connection has closed it, even if there are bytes left to read.
 func severed(conn io.ReadWriteCloser) bool {
 	c, ok := conn.(syscall.Conn)
 	if !ok {

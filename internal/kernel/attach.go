@@ -16,10 +16,10 @@ import (
 // still to load, perhaps beside a hundred others.
 const idlePatience = time.Minute
 
-// Attach takes over the kernel with process id pid (see Kernel.PID), whose former owner let it go or lost its connection, and returns when
-// it is ready for code. What the former owner's code was still doing is interrupted: SIGINT, again, then the kernel is
-// killed, which is a problem with code "kernel_lost". A kernel that is gone already is one with code "kernel_not_found".
-// Of c, Python and Env are not used. When ctx ends first, the kernel is let go again.
+// Attach takes over the kernel with process id pid (see Kernel.PID), which its former owner has released or lost its connection to, and returns when the kernel
+// is ready for code. Code of the former owner that still runs is interrupted: SIGINT, again, then the kernel is killed, which is a problem with code
+// "kernel_lost". A kernel that has ended already is a problem with code "kernel_not_found". Of c, Python and Env are not used. When ctx ends first, the kernel
+// is released again.
 func Attach(ctx context.Context, l *link.Link, c Config, pid int) (*Kernel, error) {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
@@ -30,7 +30,7 @@ func Attach(ctx context.Context, l *link.Link, c Config, pid int) (*Kernel, erro
 	k := newKernel(p, c)
 	if err := k.settle(ctx, p.Busy); err != nil {
 		if !problem.Has(err, problem.KernelLost) {
-			_ = k.process.Detach() // an error means that it is let go already
+			_ = k.process.Detach() // an error means that the kernel is released already
 		}
 		k.Close()
 		return nil, err
@@ -38,8 +38,8 @@ func Attach(ctx context.Context, l *link.Link, c Config, pid int) (*Kernel, erro
 	return k, nil
 }
 
-// settle makes a kernel ours: it takes what Config says, and everything that it still says to somebody else is past. A busy
-// one is interrupted at once, another when it does not answer.
+// settle makes this process the kernel's owner: the kernel takes the settings of Config, and messages for its former owner are dropped. A busy kernel is
+// interrupted at once, an idle one when it does not answer.
 func (k *Kernel) settle(ctx context.Context, busy bool) error {
 	clock := time.NewTimer(idlePatience)
 	defer clock.Stop()
@@ -70,7 +70,7 @@ func (k *Kernel) settle(ctx context.Context, busy bool) error {
 				return k.process.Send(wire.ToKernel{Kind: wire.ToEnd}, nil)
 			}
 			if answered {
-				// Once more: the interrupt may have crossed the answer, and must not hit what comes next.
+				// Ask once more: the interrupt may have come after the answer was sent, and must not hit the next execution.
 				rung = 0
 				clock.Reset(idlePatience)
 				if id, err = k.resume(); err != nil {
@@ -112,11 +112,11 @@ func (k *Kernel) resumed(m message, id string, killed bool) (bool, error) {
 	return false, nil
 }
 
-// Detach lets the kernel go without ending it, for Attach to take it over, and waits until it is idle: never while code
-// runs. Afterwards nothing more can be done with k.
+// Detach releases the kernel without ending it, for Attach to take it over, and waits until it is idle: never while code runs. Afterwards nothing more can be
+// done with k.
 func (k *Kernel) Detach(ctx context.Context) error {
 	select {
-	case <-k.idle: // and never given back
+	case <-k.idle: // and the token is not returned: k cannot be used any more
 	case <-k.closing:
 		return ended()
 	case <-ctx.Done():
@@ -127,7 +127,7 @@ func (k *Kernel) Detach(ctx context.Context) error {
 	return err
 }
 
-// letGo asks the guest to let go and waits until it has. Afterwards closing the channel kills nothing.
+// letGo asks the guest to release the kernel and waits until it has. Afterwards closing the channel does not kill the kernel.
 func (k *Kernel) letGo(ctx context.Context) error {
 	if err := k.process.Detach(); err != nil {
 		return fmt.Errorf("detach from the kernel: %w", err)
@@ -149,13 +149,13 @@ func (k *Kernel) letGo(ctx context.Context) error {
 	}
 }
 
-// Trim has the interpreter give back memory that it does not use.
+// Trim has the interpreter return unused memory to the system.
 func (k *Kernel) Trim(ctx context.Context) error {
 	return k.ask(ctx, map[string]any{"type": "trim"}, "trim_reply", &struct{}{})
 }
 
-// Forget takes back what the cells that ran until now have left behind by themselves: names, history and numbers. What they imported or
-// did elsewhere stays. It is for a kernel that has rehearsed before its user comes.
+// Forget removes the names, the history and the cell numbers of the cells that have run until now. Modules that they imported and effects outside the
+// interpreter stay. It is for a kernel that has run rehearsal cells and not yet any code of a user.
 func (k *Kernel) Forget(ctx context.Context) error {
 	return k.ask(ctx, map[string]any{"type": "forget"}, "forget_reply", &struct{}{})
 }

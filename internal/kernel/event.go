@@ -21,8 +21,8 @@ type Stream struct {
 	Data []byte
 }
 
-// Bundle is one object in several MIME types. Text types and images (base64) are strings; JSON types are any JSON value, which a kernel's events
-// have as the text that it is (json.RawMessage): it can be large, and few look into it.
+// Bundle is one object in several MIME types. Text types and images (base64) are strings; JSON types are any JSON value, which a kernel's events leave
+// undecoded (json.RawMessage): it can be large, and few consumers read it.
 type Bundle map[string]any
 
 // Display is rich output that the code asked to show. Update replaces the earlier display with the same ID.
@@ -58,9 +58,9 @@ type File struct {
 	Created bool  // false: it existed before
 }
 
-// Install is what happens so that code finds what it imports, before it runs or while it does. It comes from the host.
+// Install is one step of installing what code imports, before the code runs or while it does. It comes from the host.
 type Install struct {
-	Progress  *install.Progress // what is happening now; nil when it is over
+	Progress  *install.Progress // what the installation does now; nil when it is over
 	Provision install.Provision // the outcome
 	Failure   *problem.Error    // why it failed; the code goes on without
 	Restarted bool              // a new interpreter was begun for it
@@ -77,7 +77,7 @@ type Rollback struct {
 	Files      []string  // workspace files that these executions made or changed, as far as they are known
 }
 
-// String says it in a sentence or two.
+// String returns the event in a sentence or two.
 func (r Rollback) String() string {
 	text := "The session started anew"
 	if !r.To.IsZero() {
@@ -137,7 +137,7 @@ const (
 	OutcomeDied        Outcome = "kernel_died"
 	OutcomeProtocol    Outcome = "kernel_protocol_error"
 	OutcomeSandboxDied Outcome = "sandbox_died"
-	OutcomeRestart     Outcome = "needs_restart" // nothing was run: what it needs takes a new interpreter
+	OutcomeRestart     Outcome = "needs_restart" // no code was run: the packages that it needs require a new interpreter
 )
 
 func (Stream) event()      {}
@@ -163,7 +163,7 @@ const (
 type Request struct {
 	Code string
 	Mode Mode // "" means Cell
-	// Kernel is which of a session's kernels runs it; "" is "main". Package session looks at it.
+	// Kernel names the session's kernel that runs the code; "" is "main". Package session uses it; this package ignores it.
 	Kernel string
 	// Filename is shown in tracebacks and is __file__ in Script mode; "" gives cells a name of their own.
 	Filename string
@@ -176,11 +176,11 @@ type Request struct {
 	// Input answers input() and getpass(); nil makes them raise EOFError.
 	Input func(prompt string, password bool) (string, error)
 	// Missing is asked for a module that the code imports and that is not there: a root module, or below it as far as is known ("google.cloud.storage").
-	// loaded are the root modules that the kernel says it has imported. It returns the folders to add, none when there is nothing to be had; tell
-	// yields an event to whoever consumes the execution. It is not called from two goroutines at once, ctx ends with the execution, and the
-	// execution's end waits for it to return. nil means that nothing can be had.
+	// loaded are the root modules that the kernel says it has imported. Missing returns the folders to add, none when the module cannot be installed; tell
+	// yields an event to the consumer of the execution. Missing is not called from two goroutines at once, ctx ends with the execution, and the execution's end
+	// waits for Missing to return. nil means that no module can be installed.
 	Missing func(ctx context.Context, module string, loaded []string, tell func(Event)) (Paths, error)
-	// Restart begins a new interpreter first. Package session does that.
+	// Restart has the session start a new interpreter first; this package ignores it.
 	Restart bool
 }
 

@@ -18,13 +18,13 @@ import (
 var ladder = [...]rung{
 	{syscall.SIGINT, 2 * time.Second, 2},
 	{syscall.SIGINT, 2 * time.Second, 2},
-	{syscall.SIGKILL, 5 * time.Second, 6}, // after that the sandbox is taken for dead, with its files
+	{syscall.SIGKILL, 5 * time.Second, 6}, // after that the sandbox counts as dead, and its files as lost
 }
 
 type rung struct {
 	signal syscall.Signal
 	grace  time.Duration
-	most   float64 // by how much a busy machine prolongs it
+	most   float64 // how much longer it is at most on a busy machine
 }
 
 // execution is one run of code: a small state machine over the kernel's messages, the clock and the caller's context.
@@ -35,14 +35,14 @@ type execution struct {
 	yield  func(Event, error) bool
 	began  time.Time
 
-	silent  bool // the consumer has left; go on to the end without it
+	silent  bool // the consumer has left; the execution goes on to its end without one
 	limit   int64
 	shown   int64 // bytes of displays and errors, delivered or not
 	written int64 // bytes of streams, delivered or not
 	dropped int64
 	held    [2][]byte // an incomplete UTF-8 sequence at the end of stdout, stderr
 
-	reason  Outcome // why it is being interrupted: OutcomeTimeout or OutcomeInterrupted
+	reason  Outcome // why the code is being interrupted: OutcomeTimeout or OutcomeInterrupted
 	rung    int
 	timer   *time.Timer
 	answers chan answer
@@ -146,7 +146,7 @@ func (x *execution) interrupt(reason Outcome) {
 	}
 }
 
-// climb takes the next rung of the ladder. It returns true when there is none left: the sandbox does not answer.
+// climb takes the next step of the interrupt ladder. It returns true when none is left: the sandbox does not answer.
 func (x *execution) climb() bool {
 	if x.rung == len(ladder) {
 		x.kernel.markDead()
@@ -164,7 +164,7 @@ func (x *execution) climb() bool {
 func (x *execution) handle(m message) bool {
 	if m.err != nil {
 		select {
-		case <-x.kernel.closing: // which is why
+		case <-x.kernel.closing: // that is why the kernel died
 			x.closed()
 			return true
 		default:
@@ -218,12 +218,12 @@ func (x *execution) death(h wire.FromProcess) Done {
 	return d
 }
 
-// diedBefore ends an execution whose kernel is found to have died while it ran nothing, as other code in the sandbox may bring about. It returns
-// false when the connection ended, and not the kernel alone.
+// diedBefore ends an execution whose kernel had died before, while it was idle: other code in the sandbox can kill it. It returns false when the connection has
+// ended too.
 func (x *execution) diedBefore(ctx context.Context) bool {
 	for {
 		select {
-		case <-x.kernel.messages: // of what it still said, nobody is to hear
+		case <-x.kernel.messages: // messages that the kernel had still sent are for no execution
 		case <-x.kernel.exited:
 			if x.kernel.exit.err != nil {
 				return false
@@ -248,7 +248,7 @@ func (x *execution) why() string {
 	return "the code was interrupted"
 }
 
-// finish yields what is left and the Done.
+// finish yields the output that is left and the Done.
 func (x *execution) finish(d Done) {
 	for i := range x.held {
 		if len(x.held[i]) > 0 {
@@ -263,8 +263,8 @@ func (x *execution) finish(d Done) {
 
 var streams = [2]string{"stdout", "stderr"}
 
-// stream emits text, keeping back an incomplete UTF-8 sequence until the rest of it comes. The guest has dropped what is beyond the limit; this is
-// for one that has not.
+// stream emits text, keeping back an incomplete UTF-8 sequence until the rest of it comes. The guest drops output beyond the limit; the check here is for a
+// guest that does not.
 func (x *execution) stream(i int, data []byte) {
 	if x.written += int64(len(data)); x.written > x.limit {
 		x.dropped += int64(len(data))

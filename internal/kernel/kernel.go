@@ -1,6 +1,6 @@
 // Package kernel is the host's view of one stateful Python interpreter in a
-// sandbox: it starts the driver (kernel.py, embedded), runs code in it and turns what comes back into events. Everything that
-// a kernel says is hostile; what ends an execution and how long it took is measured here.
+// sandbox: it starts the driver (kernel.py, embedded), runs code in it and turns what comes back into events. Everything that a kernel sends is hostile; how an
+// execution ended and how long it took is measured here.
 package kernel
 
 import (
@@ -22,7 +22,7 @@ import (
 	"cove/internal/wire"
 )
 
-// driver is one file for the guest: kernel.py, and packages.py, which ends in the call of main.
+// driver is the file that the guest runs: kernel.py followed by packages.py, which ends in the call of main.
 //
 //go:embed kernel.py packages.py
 var driver embed.FS
@@ -41,13 +41,13 @@ type Config struct {
 	Python string   // the interpreter's path inside the sandbox
 	Env    []string // KEY=value
 	Memory int64    // bytes that the sandbox's code may hold before it is killed; 0 means no watch
-	// AddressSpace bounds the interpreter's address space, in bytes; 0 leaves it as it is. It can only be made smaller, so a
-	// kernel that is to be copied is started without.
+	// AddressSpace bounds the interpreter's address space, in bytes; 0 leaves it as it is. A process can only make the bound smaller, so a kernel that is to be
+	// copied is started without one.
 	AddressSpace int64
 	// Reseed is for Attach to a copy of a kernel: the global random generators of Python and of libraries start anew.
-	// Without it they go on where they were.
+	// Without Reseed they continue their sequences.
 	Reseed bool
-	// Paths are folders that packages are found in from the start. They are for Start; a kernel that is attached to keeps those that it has.
+	// Paths are folders with packages that the interpreter looks in from its start. Only Start uses them; Attach leaves a kernel the folders that it has.
 	Paths Paths
 }
 
@@ -69,7 +69,7 @@ type Kernel struct {
 	count    int // of requests
 }
 
-// message is what the guest passed on, or the error that ended the connection.
+// message is what the guest passed on from the driver, or the error that ended the connection.
 type message struct {
 	head wire.FromProcess
 	body []byte
@@ -199,7 +199,7 @@ func (k *Kernel) awaitReady(ctx context.Context) error {
 	}
 }
 
-// Version is the interpreter's version, as it says.
+// Version returns the version that the interpreter reports.
 func (k *Kernel) Version() string { return k.version }
 
 // Dead is closed when the kernel cannot run anything any more.
@@ -233,14 +233,14 @@ func (k *Kernel) signal(s syscall.Signal) {
 	_ = k.process.Send(wire.ToKernel{Kind: wire.ToSignal, Signal: int(s)}, nil)
 }
 
-// nextID names a request. A former owner of the kernel may have left answers to requests of its own behind.
+// nextID returns a new request's id, unique among all owners of the kernel: answers to requests of a former owner may still come.
 func (k *Kernel) nextID(kind string) string {
 	k.count++
 	return kind + "-" + k.name + "-" + strconv.Itoa(k.count)
 }
 
-// Execute runs code and yields its events; the last is a Done, unless the kernel cannot be reached, which is the error. When ctx
-// ends, or the range is left, the code is interrupted: SIGINT, again, then the kernel is killed.
+// Execute runs code and yields its events; the last is a Done, unless the kernel cannot be reached, which is the error. When ctx ends, or the consumer leaves
+// the range, the code is interrupted: SIGINT, again, then the kernel is killed.
 func (k *Kernel) Execute(ctx context.Context, req Request) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		select {
@@ -274,17 +274,18 @@ func (k *Kernel) Execute(ctx context.Context, req Request) iter.Seq2[Event, erro
 	}
 }
 
-// absorbGrace bounds how long the next execution waits for an interpreter that does not take notice of interrupts.
+// absorbGrace bounds how long the next execution waits for an interpreter that does not react to interrupts.
 const absorbGrace = 2 * time.Second
 
-// absorb waits until the interrupts of an execution that has ended are past: one that crossed the reply would hit what is run next.
+// absorb waits until the interpreter has handled the interrupts of an execution that has ended: one that arrived after the reply was sent would hit the next
+// execution.
 func (k *Kernel) absorb() {
 	ctx, cancel := context.WithTimeout(context.Background(), absorbGrace)
 	defer cancel()
 	select {
 	case <-k.dead:
 	default:
-		_ = k.answered(ctx, map[string]any{"type": "is_complete", "code": ""}, "is_complete_reply", &struct{}{}) // the next execution finds out
+		_ = k.answered(ctx, map[string]any{"type": "is_complete", "code": ""}, "is_complete_reply", &struct{}{}) // an error: the next execution reports it
 	}
 }
 

@@ -11,7 +11,7 @@ import (
 	"cove/internal/problem"
 )
 
-// What a kernel may say about modules.
+// Bounds of what a kernel may say about modules.
 const (
 	longestModule = 200  // bytes of a dotted name
 	mostLoaded    = 5000 // root modules
@@ -20,7 +20,7 @@ const (
 
 func (p Paths) empty() bool { return len(p.First)+len(p.Last) == 0 }
 
-// message is what the kernel is sent: its lists are never null.
+// message returns the paths as the kernel is sent them: its lists are never null.
 func (p Paths) message(m map[string]any) map[string]any {
 	m["first"], m["last"] = append([]string{}, p.First...), append([]string{}, p.Last...)
 	return m
@@ -41,8 +41,8 @@ func (k *Kernel) AddPaths(ctx context.Context, p Paths) error {
 }
 
 // Survey returns which modules an import would not find, and the root modules that have been imported from the environment or
-// from added folders. Of a dotted name, what is below a regular package is not looked at, and nothing is imported. Both lists are what
-// the kernel says, which is hostile; but missing has no name that is not in modules.
+// from added folders. Of a dotted name, the parts below a regular package are not checked, and nothing is imported. Both lists are the kernel's word, which is
+// hostile; but every name in missing is one of modules.
 func (k *Kernel) Survey(ctx context.Context, modules []string) (missing, loaded []string, err error) {
 	var reply struct{ Missing, Loaded []string }
 	question := map[string]any{"type": "survey", "modules": append([]string{}, modules...)}
@@ -63,7 +63,7 @@ func loadedModules(said []string) []string {
 	return slices.DeleteFunc(slices.Clone(said), func(name string) bool { return !isModule(name) || strings.Contains(name, ".") })
 }
 
-// isModule says whether a name is a dotted name of ASCII identifiers; no distribution provides another.
+// isModule says whether a name is a dotted name of ASCII identifiers; distributions provide no other modules.
 func isModule(name string) bool {
 	if len(name) > longestModule {
 		return false
@@ -81,7 +81,7 @@ func isModule(name string) bool {
 	return true
 }
 
-// modules are an execution's questions for modules, of which one is answered at a time.
+// modules are an execution's requests for missing modules, of which one is answered at a time.
 type modules struct {
 	ctx     context.Context
 	cancel  context.CancelFunc
@@ -97,7 +97,7 @@ func (m *modules) open(ctx context.Context) {
 	m.told, m.replies = make(chan Event), make(chan map[string]any, 1)
 }
 
-// close waits for the question under way, so that the next execution's is never asked beside it.
+// close waits for the request that is being answered, so that it never overlaps with one of the next execution.
 func (m *modules) close() {
 	m.cancel()
 	m.running.Wait()
@@ -117,7 +117,7 @@ func (x *execution) askFor(s spoken) error {
 	}
 	reply := map[string]any{"type": "module_reply", "id": x.id, "number": s.Number}
 	if m.busy || m.ctx.Err() != nil {
-		// It gave up to wait for another module, which is still under way, or is about to be interrupted.
+		// The kernel has stopped waiting for another module, which is still being installed, or is about to be interrupted.
 		_ = x.kernel.send(Paths{}.message(reply))
 		return nil
 	}

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// patience is how long to wait for what takes no longer than the grace on an idle machine: longer by as much as there are more processes that want to run
-// than processors, because that is how much less of them a sandbox gets.
+// patience returns how long to wait for something that takes at most grace on an idle machine: grace times the number of runnable processes per processor,
+// because a sandbox gets that much less processor time.
 func (r rung) patience() time.Duration {
 	text, err := os.ReadFile("/proc/loadavg")
 	if err != nil {
@@ -17,7 +17,7 @@ func (r rung) patience() time.Duration {
 	return r.prolonged(string(text), runtime.NumCPU())
 }
 
-// prolonged is patience for what /proc/loadavg says: three averages, and how many processes want to run now.
+// prolonged is patience for a content of /proc/loadavg: three averages, and how many processes are runnable now.
 func (r rung) prolonged(loadavg string, cpus int) time.Duration {
 	var lately, before, longBefore float64
 	var running int

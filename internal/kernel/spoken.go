@@ -8,16 +8,16 @@ import (
 	"unicode/utf8"
 )
 
-// What one message of a driver may have.
+// Bounds of one message of a driver.
 const (
 	mostMembers  = 1000 // MIME types, or keys of metadata
 	mostLines    = 2000 // of a traceback
-	deepestValue = 500  // values within each other; what reads events has limits of its own
+	deepestValue = 500  // nesting of values; readers of events have limits of their own
 	longestReply = 4 << 20
 )
 
-// spoken is a driver's message; which fields are set depends on Type. What may have any number of values stays text until it is known how many are
-// wanted: decoded, two bytes of JSON can take fifty.
+// spoken is a driver's message; which fields are set depends on Type. Lists and objects of any length stay undecoded until it is known how many of their values
+// are wanted: decoding two bytes of JSON can take fifty bytes of memory.
 type spoken struct {
 	Type        string          `json:"type"`
 	ID          string          `json:"id"`
@@ -48,7 +48,7 @@ func hear(body []byte) (s spoken, err error) {
 	return s, nil
 }
 
-// clean replaces what is not UTF-8, which values that stay text would pass on.
+// clean replaces bytes that are not UTF-8, which undecoded values would pass on.
 func clean(body []byte) []byte {
 	if utf8.Valid(body) {
 		return body
@@ -56,7 +56,7 @@ func clean(body []byte) []byte {
 	return bytes.ToValidUTF8(body, []byte("\uFFFD"))
 }
 
-// elements has take decode the elements of an array or the keys and values of an object, of which there may be none, up to most of them.
+// elements calls take to decode each element of an array, or each key and value of an object, up to most of them.
 func elements(raw json.RawMessage, kind json.Delim, most int, take func(d *json.Decoder) error) error {
 	d := json.NewDecoder(bytes.NewReader(raw))
 	if first, err := d.Token(); len(raw) == 0 || err == nil && first == nil {

@@ -12,8 +12,8 @@ import (
 	"cove/internal/problem"
 )
 
-// Adopt makes the session name of one that runs already, in which so many executions have run, and that nobody keeps. It is ahead of what is saved, which is nothing: Close saves it. After an
-// error live is as it was. Problems: session_name, session_exists, and those of Prepare.
+// Adopt makes the named session from one that runs already and is not on the disk yet; executions is how many have run in it. Nothing of it is saved so far:
+// Close saves it. After an error live is unchanged. Problems: session_name, session_exists, and those of Prepare.
 func (s Store) Adopt(ctx context.Context, name string, o Options, live Live, executions int) (*LeasedSession, error) {
 	if err := CheckName(name); err != nil {
 		return nil, err

@@ -16,32 +16,32 @@ import (
 	"cove/internal/snapshot"
 )
 
-// A head that does not fit any more, as after an upgrade that brings another release of gVisor, is not the end of its session: that starts anew with
-// the files that another cove reads from the head (see Ground.Salvage), with what can be pickled of its variables and with its packages, and is saved at once. The former head is kept as the way
-// back, whatever the depth of undo, until the session is removed: the cove that made it can return to it.
+// When a head does not fit any more, as after an upgrade that brings another release of gVisor, its session starts anew: with the files that another cove reads
+// from the head (see Ground.Salvage), with those variables that can be pickled, and with its packages; then it is saved at once. The former head is kept as the
+// way back, whatever the depth of undo, until the session is removed: the cove that made it can return to it.
 
-// unfit says that err is about a head that does not fit.
+// unfit says whether err is about a head that does not fit.
 func unfit(err error) bool { return problem.Has(err, problem.SnapshotUnfit) }
 
-// carriable says whether the files of a head that does not fit can be had.
+// carriable says whether the files of a head that does not fit can be read.
 func (s *LeasedSession) carriable(err error) bool {
 	return unfit(err) && s.kept == nil && s.ground.Salvage != nil && !s.opts.Trial
 }
 
-// haul is what was carried over.
-type haul struct {
+// carriedOver is what was carried over.
+type carriedOver struct {
 	files     int
 	bytes     int64
-	left      []string // what was not, of the workspace
+	left      []string // the files that were not
 	pickles   string   // the file of the workspace in which the variables are; "": none came
 	variables session.Taken
 }
 
-// carry starts the session anew with the files of its head, and with what can be had of its variables.
+// carry starts the session anew with the files of its head, and with those of its variables that can be pickled.
 func (s *LeasedSession) carry(ctx context.Context, head *snapshot.Snapshot) (Live, error) {
 	live, got, err := s.carryInto(ctx, head, true)
 	if err == nil && lostBy(live) {
-		// The variables have taken the sandbox along, and the files in it.
+		// Restoring the variables cost the sandbox, and with it the files.
 		s.notice(fmt.Sprintf("session %s: its variables could not be carried over: the sandbox was lost with them", s.name))
 		_ = live.Close(context.WithoutCancel(ctx))
 		live, got, err = s.carryInto(ctx, head, false)
@@ -66,9 +66,9 @@ func lostBy(live Live) bool {
 }
 
 // carryInto starts the session and puts into it what was carried over.
-func (s *LeasedSession) carryInto(ctx context.Context, head *snapshot.Snapshot, variables bool) (live Live, got haul, err error) {
+func (s *LeasedSession) carryInto(ctx context.Context, head *snapshot.Snapshot, variables bool) (live Live, got carriedOver, err error) {
 	err = s.ground.Salvage(ctx, head, func(archive io.Reader) error {
-		// Not before there is something to put into it: most of what can go wrong has by then.
+		// Only now that the archive has begun: most of what can fail fails before that, and costs no start then.
 		if live, err = s.begin(ctx); err != nil {
 			return err
 		}
@@ -83,8 +83,8 @@ func (s *LeasedSession) carryInto(ctx context.Context, head *snapshot.Snapshot, 
 	return live, got, err
 }
 
-// takeVariables makes variables of those that came. That none can be had is no reason to go without the files.
-func (s *LeasedSession) takeVariables(ctx context.Context, live Live, got haul) session.Taken {
+// takeVariables restores the variables that were carried over. When that fails, the session still has the files.
+func (s *LeasedSession) takeVariables(ctx context.Context, live Live, got carriedOver) session.Taken {
 	into, ok := live.(VariableTaker)
 	if !ok || got.pickles == "" {
 		return session.Taken{}
@@ -107,7 +107,7 @@ func (s *LeasedSession) arrive(ctx context.Context) error {
 	return nil
 }
 
-// begin starts the session from the beginning, with its packages. The kernels that it had are not there.
+// begin starts the session from the beginning, with its packages. Its former kernels are not started.
 func (s *LeasedSession) begin(ctx context.Context) (Live, error) {
 	s.rec.Kernels = nil
 	ground, err := s.opts.Prepare(ctx, s.rec.Base)
@@ -119,8 +119,8 @@ func (s *LeasedSession) begin(ctx context.Context) (Live, error) {
 }
 
 // unpack puts an archive's files into a workspace, and the one with the variables if that is wanted.
-func unpack(ctx context.Context, live Live, archive io.Reader, variables bool) (haul, error) {
-	var got haul
+func unpack(ctx context.Context, live Live, archive io.Reader, variables bool) (carriedOver, error) {
+	var got carriedOver
 	into, ok := live.(Changes)
 	if !ok {
 		return got, errors.New("this session's workspace cannot be filled")
@@ -154,7 +154,7 @@ func unpack(ctx context.Context, live Live, archive io.Reader, variables bool) (
 			}
 			got.files, got.bytes = got.files+1, got.bytes+h.Size
 		}
-		if err != nil && problem.Of(err).Kind == problem.Invalid { // a name that only code can give
+		if err != nil && problem.Of(err).Kind == problem.Invalid { // only code can give a file such a name
 			got.left, err = append(got.left, h.Name), nil
 		}
 		if err != nil {
@@ -183,7 +183,7 @@ const (
 // Renewed says in a sentence without a subject that opening the session started it anew, and with what; "" where it goes on.
 func (s *LeasedSession) Renewed() string { return s.renewal }
 
-func (s *LeasedSession) sayRenewed(head *snapshot.Snapshot, got haul) string {
+func (s *LeasedSession) sayRenewed(head *snapshot.Snapshot, got carriedOver) string {
 	with := []string{fmt.Sprintf("its %d files (%d KiB)", got.files, (got.bytes+1023)>>10)}
 	if n := got.variables.Taken; n > 0 {
 		with = append(with, fmt.Sprintf("%d of its variables", n))
@@ -221,7 +221,7 @@ func first(names []string, more int) string {
 	return text
 }
 
-// wayBack says how a snapshot can be had back.
+// wayBack says how the user can return to a snapshot.
 func (s *LeasedSession) wayBack(m snapshot.Manifest) string {
 	program := "cove"
 	if s.ground.Kept != nil {
@@ -232,7 +232,7 @@ func (s *LeasedSession) wayBack(m snapshot.Manifest) string {
 	return fmt.Sprintf("`%s session undo %s` with that cove goes back to it", program, s.name)
 }
 
-// uncarried says why the files of a head could not be had.
+// uncarried says why the files of a head could not be read.
 func (s *LeasedSession) uncarried(head *snapshot.Snapshot, err error) error {
 	p := problem.Of(err)
 	if p.Kind == problem.Canceled || errors.Is(err, context.Canceled) {

@@ -13,8 +13,8 @@ import (
 	"cove/internal/workspace"
 )
 
-// Write puts r's bytes in a file of the workspace: all of them, or, when it fails, none. When it returns without an error they are on the host's disk, and
-// are put there again should the sandbox be lost before the session is saved; so it is with Move, Remove and MakeFolder.
+// Write puts r's bytes in a file of the workspace: all of them, or, when it fails, none. When it returns without an error, the change is on the host's disk,
+// and is made again if the sandbox is lost before the session is saved. The same holds for Move, Remove and MakeFolder.
 func (s *LeasedSession) Write(ctx context.Context, path string, r io.Reader) (info workspace.Entry, err error) {
 	s.noting.Lock()
 	j := s.journal
@@ -52,7 +52,7 @@ func (s *LeasedSession) Remove(ctx context.Context, path string, all bool) error
 	return s.change(ctx, change{Op: "remove", Path: path, All: all}, func(t Changes) error { return t.Remove(ctx, path, all) })
 }
 
-// MakeFolder makes a folder and those on the way to it. One that is there already is fine.
+// MakeFolder makes a folder and those that lead to it. It succeeds when the folder exists already.
 func (s *LeasedSession) MakeFolder(ctx context.Context, path string) error {
 	return s.change(ctx, change{Op: "folder", Path: path}, func(t Changes) error { return t.MakeFolder(ctx, path) })
 }
@@ -61,7 +61,7 @@ func unchangeable() error {
 	return problem.New(problem.SessionUnchangeable, "the files of this session cannot be changed from outside")
 }
 
-// change changes the workspace and writes that down.
+// change changes the workspace and adds the change to the journal.
 func (s *LeasedSession) change(ctx context.Context, c change, apply func(Changes) error) error {
 	t, ok := s.Live.(Changes)
 	if !ok {
@@ -82,14 +82,14 @@ func (s *LeasedSession) change(ctx context.Context, c change, apply func(Changes
 			return err
 		}
 		select {
-		case <-lost: // perhaps too early for the next sandbox to have been given it
+		case <-lost: // the next sandbox may have been filled before the change was in the journal
 		default:
 			return nil
 		}
 	}
 }
 
-// note writes a change down, once.
+// note adds a change to the journal, once.
 func (s *LeasedSession) note(c *change) error {
 	s.mu.Lock()
 	s.at = s.at.on(filesChange)
@@ -102,8 +102,7 @@ func (s *LeasedSession) note(c *change) error {
 	return s.journal.add(c)
 }
 
-// catchUp makes the changes again that were acknowledged and are not in the head that the session was started from, and from now on keeps those that
-// are made.
+// catchUp repeats the changes that were acknowledged and are not in the head that the session was started from, and opens the journal for those to come.
 func (s *LeasedSession) catchUp(ctx context.Context) error {
 	t, ok := s.Live.(Changes)
 	if !ok || s.kept != nil {
@@ -149,14 +148,14 @@ func listing(paths []string) string {
 	return fmt.Sprintf("%s and %d more", strings.Join(paths[:most], ", "), len(paths)-most)
 }
 
-// refill makes the changes again in a sandbox that takes the place of a lost one.
+// refill repeats the journal's changes in a sandbox that replaces a lost one.
 func (s *LeasedSession) refill(ctx context.Context, t Changes) error {
 	s.noting.Lock()
 	if s.journal == nil {
 		s.noting.Unlock()
 		return nil
 	}
-	now := *s.journal // a change that is made meanwhile is made again by its caller
+	now := *s.journal // a change that is made meanwhile is repeated by its caller
 	now.changes, now.newest = slices.Clone(now.changes), maps.Clone(now.newest)
 	s.noting.Unlock()
 	failed, err := now.replay(ctx, t)
@@ -166,7 +165,7 @@ func (s *LeasedSession) refill(ctx context.Context, t Changes) error {
 	return err
 }
 
-// replaceJournal begins the journal of a new head. Nothing changes the session meanwhile.
+// replaceJournal begins the journal of a new head and removes the former one. The caller sees to it that nothing changes the session meanwhile.
 func (s *LeasedSession) replaceJournal(head Entry) {
 	s.noting.Lock()
 	defer s.noting.Unlock()

@@ -27,15 +27,15 @@ const (
 	Broken  State = "broken"
 )
 
-// Info is what can be said of a session. Of a broken one little but the Name is known.
+// Info describes a session. For a broken one little but the Name is known.
 type Info struct {
 	Record
 	State  State  `json:"state"`
 	Reason string `json:"reason,omitempty"` // why it is lost or broken
-	Kept   bool   `json:"-"`                // there are changes by others than code that the head lacks and that are kept apart
+	Kept   bool   `json:"-"`                // the journal has changes that the head lacks
 	Disk   int64  `json:"disk_bytes"`       // room on the disk; forks count what they share
 	Path   string `json:"path"`
-	Unread bool   `json:"-"` // it is broken because the system could not read it, maybe for a moment: what it needs is not known
+	Unread bool   `json:"-"` // it counts as broken because reading it failed, perhaps for the moment only, so that which snapshots it needs is not known
 }
 
 // List returns every session, the one used last first.
@@ -65,7 +65,7 @@ func (s Store) List() ([]Info, error) {
 	return all, nil
 }
 
-// Show returns what can be said of a session, after a look at its head snapshot.
+// Show describes a session, and checks its head snapshot.
 func (s Store) Show(ctx context.Context, name string) (Info, error) {
 	if err := CheckName(name); err != nil {
 		return Info{}, err
@@ -85,7 +85,7 @@ func (s Store) Show(ctx context.Context, name string) (Info, error) {
 	return now, err
 }
 
-// look reads what a session says of itself, without taking it.
+// look reads a session's record, without acquiring the lease.
 func (s Store) look(name string) (Info, error) {
 	dir := s.path(name)
 	at, err := os.Stat(dir)
@@ -96,7 +96,7 @@ func (s Store) look(name string) (Info, error) {
 	rec, rerr := readRecord(dir, name)
 	kept := keeper.Lives(dir)
 	for rerr == nil && !held && (rec.Running != nil || rec.Memory != nil && !kept) {
-		// Its owner or keeper has died, or began after the first look and may have ended since.
+		// Its owner or keeper has died, or began after the record was read and may have ended since.
 		seen := rec
 		if who, held = owner(dir); held {
 			break
@@ -140,7 +140,7 @@ func occupied(dir string) int64 {
 	var n int64
 	_ = filepath.WalkDir(dir, func(_ string, e fs.DirEntry, err error) error {
 		if err != nil {
-			return nil // it changes while it is looked at
+			return nil // the folder changes while it is walked
 		}
 		if info, err := e.Info(); err == nil {
 			if st, ok := info.Sys().(*syscall.Stat_t); ok {

@@ -23,7 +23,7 @@ import (
 	"cove/internal/workspace"
 )
 
-// Changes is the part of a workspace by which others than code change it.
+// Changes are the ways in which clients, not code, change a workspace.
 type Changes = interface {
 	Write(ctx context.Context, path string, r io.Reader) (workspace.Entry, error) // whole or not at all
 	Move(ctx context.Context, from, to string) error                              // never replaces
@@ -31,20 +31,20 @@ type Changes = interface {
 	MakeFolder(ctx context.Context, path string) error                            // with those on the way to it
 }
 
-// journal keeps on the disk what others than code have changed in the workspace since the head was saved, so that a change that was acknowledged
-// outlives the sandbox. It belongs to one head, and is void as soon as there is another: that has the changes in it.
+// journal keeps on the disk what clients have changed in the workspace since the head was saved, so that a change that was acknowledged outlives the sandbox.
+// It belongs to one head, and is void as soon as there is another, which contains the changes.
 //
 //	<session>/journal/<head>.log   a line of JSON for each change, in their order
 //	<session>/journal/put_*        the contents of files, also of those that are still being received
 //
-// The sandbox is changed first and the line is written then, so a change that was refused is not in it. The caller sees to it that neither a save nor
-// another change comes in between. A line that a crash cut short was never acknowledged.
+// The sandbox is changed first and the line is written then, so a change that the sandbox refused is not in the journal. The caller sees to it that neither a
+// save nor another change comes in between. A line that a crash cut short was never acknowledged.
 type journal struct {
 	path    string   // of the log
 	log     *os.File // nil until the first change
 	changes []change
-	newest  map[string]int // by path: the place in changes of what put it there
-	bytes   int64          // of contents that are still needed
+	newest  map[string]int // by path: the index in changes of the one that put the file there
+	bytes   int64          // of the contents that are still needed
 }
 
 // change is one line of the log.
@@ -125,7 +125,7 @@ func journaled(dir string, head Entry) bool {
 	return err == nil
 }
 
-// note takes a change over and returns the contents that nobody needs any more.
+// note adds a change to the list in memory and returns the contents that are not needed any more.
 func (j *journal) note(c change) (obsolete []string) {
 	forget := func(path string) {
 		i := j.newest[path]
@@ -165,7 +165,7 @@ func (j *journal) below(top string) (paths []string) {
 	return paths
 }
 
-// receive brings the content of a file to the disk. A file of the host that is never changed is shared.
+// receive writes the content of a file to the disk. With a file of the host that never changes it makes a link instead of a copy.
 func (j *journal) receive(r io.Reader) (content string, size int64, err error) {
 	if err := os.MkdirAll(filepath.Dir(j.path), 0o700); err != nil {
 		return "", 0, unkept(err)
@@ -200,7 +200,7 @@ func (j *journal) receive(r io.Reader) (content string, size int64, err error) {
 // drop removes a content that no change has.
 func (j *journal) drop(content string) { _ = os.Remove(j.pathOf(content)) }
 
-// add writes a change down, with its time; it is on the disk then.
+// add appends a change to the log, with its time, and returns when it is on the disk.
 func (j *journal) add(c *change) error {
 	c.At = time.Now()
 	line, err := json.Marshal(c)
@@ -215,7 +215,7 @@ func (j *journal) add(c *change) error {
 		if _, err = j.log.Write(append(line, '\n')); err == nil {
 			err = j.log.Sync()
 		}
-		if err != nil { // half a line would hide those that come behind it
+		if err != nil { // half a line would hide those after it
 			err = errors.Join(err, j.log.Truncate(end), seekEnd(j.log))
 		}
 	}
@@ -232,13 +232,13 @@ func (j *journal) add(c *change) error {
 	return nil
 }
 
-// mostChanges is how many changes the journal of a session that is never saved may have besides those that say what is there.
+// mostChanges is how many changes the journal of a session that is never saved may have beyond those that its workspace's present content takes.
 const mostChanges = 200
 
-// fromNothing says whether what the changes were made to is an empty workspace, so that what they come to can be said in fewer.
+// fromNothing says whether the changes started with an empty workspace, so that fewer changes can have the same result.
 func (j *journal) fromNothing() bool { return filepath.Base(j.path) == beginning+logSuffix }
 
-// shorten writes the log anew with what the changes come to. An engine that cannot save sessions has no other end of it.
+// shorten rewrites the log with the fewest changes that have the same result. Where the engine cannot save sessions, nothing else ever shortens it.
 func (j *journal) shorten() error {
 	short := newJournal(filepath.Dir(filepath.Dir(j.path)), Entry{})
 	for _, c := range j.sum() {
@@ -267,7 +267,7 @@ func (j *journal) shorten() error {
 	return nil
 }
 
-// sum is what the changes of an empty workspace come to: folders, and the files in them as they are called now.
+// sum returns changes that make the journal's result from an empty workspace: the folders, and the files in them under their present names.
 func (j *journal) sum() []change {
 	folders := map[string]change{}
 	for _, c := range j.changes {
@@ -300,7 +300,7 @@ func (j *journal) sum() []change {
 	return out
 }
 
-// begin makes the log, and sees to it that it is found after a crash.
+// begin makes the log, durably: a crash does not lose its name.
 func (j *journal) begin() error {
 	if j.log != nil {
 		return nil
@@ -329,7 +329,7 @@ func unkept(err error) error {
 	return problem.New(problem.SessionsUnwritable, "the change could not be written to the disk").WithCause(err)
 }
 
-// end removes the journal: its changes are saved, or given up.
+// end removes the journal, when its changes are saved or not wanted any more.
 func (j *journal) end() {
 	j.close()
 	_ = os.Remove(j.path)
@@ -340,7 +340,7 @@ func (j *journal) end() {
 	}
 }
 
-// close lets go of the journal and leaves it on the disk.
+// close closes the journal's file and leaves it on the disk.
 func (j *journal) close() {
 	if j.log != nil {
 		j.log.Close()
@@ -348,10 +348,9 @@ func (j *journal) close() {
 	}
 }
 
-// replay makes the changes again in a workspace that lacks them. failed are the files that could not be put there, by the paths that they
-// would have in the end.
+// replay repeats the changes in a workspace that lacks them. failed are the files that could not be put there, by the paths that they would have in the end.
 func (j *journal) replay(ctx context.Context, t Changes) (failed []string, err error) {
-	files := map[int]string{} // by the place of the change that put it there: what it is called now
+	files := map[int]string{} // by the index of the change that put the file there: its present name
 	for path, i := range j.newest {
 		files[i] = path
 	}
@@ -383,7 +382,7 @@ func (j *journal) replay(ctx context.Context, t Changes) (failed []string, err e
 func (j *journal) put(ctx context.Context, t Changes, c change) error {
 	f, err := os.Open(j.pathOf(c.Content))
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil // something later took its place
+		return nil // a later change replaced it
 	}
 	if err != nil {
 		return problem.New(problem.ContentUnreadable, "the content of "+c.Path+" cannot be read").WithCause(err)
@@ -393,7 +392,7 @@ func (j *journal) put(ctx context.Context, t Changes, c change) error {
 	return err
 }
 
-// files are the paths of the files that the changes have put into the workspace and that are there still, as far as they know.
+// files returns the paths of the files that the changes have put into the workspace and not removed again.
 func (j *journal) files() []string {
 	var paths []string
 	for path := range j.newest {
@@ -428,7 +427,7 @@ func cloneJournal(from string, head Entry, to string, forked Entry) error {
 	return durable.SyncFolder(filepath.Dir(target.path))
 }
 
-// replicate makes to another name of a file that never changes, or a copy of it.
+// replicate makes to a link to a file that never changes, or a copy of it.
 func replicate(from, to string, shared bool) error {
 	if shared && os.Link(from, to) == nil {
 		return nil
@@ -449,7 +448,7 @@ func replicate(from, to string, shared bool) error {
 	return errors.Join(err, out.Close())
 }
 
-// tidyJournals removes the journals of other heads, and contents that nobody needs or that were never received whole.
+// tidyJournals removes the journals of other heads, and contents that are not needed or were never received whole.
 func tidyJournals(dir string, own *journal) {
 	entries, err := os.ReadDir(filepath.Join(dir, journalName))
 	if err != nil {

@@ -18,26 +18,26 @@ import (
 const (
 	// defaultSaveAfter is how long a session in memory must be unused before it is saved in the background.
 	defaultSaveAfter = 10 * time.Second
-	// again is how long a keeper waits before it tries again what failed; politePoll before it asks again for the lease, and
-	// standing before it looks whether the session is still there.
-	again      = time.Minute
-	politePoll = 50 * time.Millisecond
-	standing   = 30 * time.Second
-	// reluctance bounds how long a client's connection may last after it gave up the lease.
-	reluctance = 10 * time.Second
+	// retryAfter is how long a keeper waits before it repeats what failed, leasePoll before it asks for the lease again, and folderPoll before it checks again
+	// that the session still exists.
+	retryAfter = time.Minute
+	leasePoll  = 50 * time.Millisecond
+	folderPoll = 30 * time.Second
+	// clientGrace bounds how long a client's connection may last after it gave up the lease.
+	clientGrace = 10 * time.Second
 )
 
 // KeepOptions say how a session is kept in memory.
 type KeepOptions struct {
-	// Options say how it is opened. It must exist.
+	// Options say how the session is opened. It must exist.
 	Options
-	// Idle is how long it may be unused before it is paused; 0: for ever.
+	// Idle is how long the session may be unused before it is paused; 0: for ever.
 	Idle time.Duration
-	// SaveAfter is how long it must be unused before it is saved in the background; 0: 10 seconds.
+	// SaveAfter is how long the session must be unused before it is saved in the background; 0: 10 seconds.
 	SaveAfter time.Duration
-	// Ready is called once when it is in memory, with what the user should be told.
+	// Ready is called once when the session is in memory, with what the user should be told.
 	Ready func(notices []string)
-	// Log receives what nobody is there to be told; nil: nobody does.
+	// Log receives what happens when no command is there to be told; nil: it is dropped.
 	Log *slog.Logger
 }
 
@@ -45,26 +45,26 @@ type KeepOptions struct {
 type watcher struct {
 	name    string
 	dir     string
-	since   time.Time // by which its own record is known
+	since   time.Time // when it became the keeper; identifies its record
 	opts    KeepOptions
 	ground  *Ground
 	sandbox sandbox.Checkpointer
 	place   *keeper.Place
 	server  *keeper.Server
 
-	paused  chan *lease   // receives the lease when the session was saved and this process is to end
+	paused  chan *lease   // receives the lease after the session was saved, when this process is to end
 	stopped chan struct{} // closed when the sandbox was ended on request
 	stop    sync.Once
-	saving  sync.Mutex // one saves at a time
+	saving  sync.Mutex // held while the session is saved
 	over    bool       // guarded by saving: it is paused
 
 	dirty   bool      // it was used since the last save, or may have been
-	blocked time.Time // nothing is tried before
+	blocked time.Time // no save is tried before
 }
 
-// Keep brings the session name into memory and keeps it there for the commands that come, until it is paused, removed, or not used for
-// too long, or ctx ends; then it is saved. While nobody uses it, Keep does not hold its lease. Keep runs in a process
-// of its own, whose end is the end of the sandbox. A session that is in memory already is a problem with code "session_in_memory".
+// Keep loads the session name and keeps it in memory for the commands that come, until it is paused, removed, or unused for too long, or ctx ends; then it is
+// saved. While no command uses the session, Keep does not hold its lease. Keep runs in a process of its own, whose end is the end of the sandbox. A session
+// that is in memory already is a problem with code "session_in_memory".
 func (s Store) Keep(ctx context.Context, name string, o KeepOptions) error {
 	o.Existing, o.Undoable, o.keeping, o.Command = true, false, true, Keeping
 	if o.SaveAfter == 0 {
@@ -86,7 +86,7 @@ func (s Store) Keep(ctx context.Context, name string, o KeepOptions) error {
 	return w.run(ctx)
 }
 
-// hand hands the session's sandbox over to a watcher. The lease stays held.
+// hand gives the session's sandbox to a watcher. The lease stays held.
 func (s *LeasedSession) hand(ctx context.Context, o KeepOptions) (*watcher, error) {
 	place, err := keeper.Occupy(s.dir)
 	if err != nil {
@@ -139,18 +139,18 @@ func (w *watcher) run(ctx context.Context) error {
 		}
 		if err != nil {
 			w.opts.Log.Error("not saved", "session", w.name, "error", err)
-			w.blocked = time.Now().Add(again)
+			w.blocked = time.Now().Add(retryAfter)
 		}
 	}
 }
 
-// next says how long nothing is due.
+// next returns how long it is until something may be due.
 func (w *watcher) next(ending bool) time.Duration {
 	last, now := w.server.Used()
-	wait := standing
+	wait := folderPoll
 	switch {
 	case ending:
-		return politePoll
+		return leasePoll
 	case now:
 		return wait
 	case w.dirty:
@@ -159,10 +159,10 @@ func (w *watcher) next(ending bool) time.Duration {
 	if w.opts.Idle > 0 {
 		wait = min(wait, w.opts.Idle-time.Since(last))
 	}
-	return max(wait, politePoll, time.Until(w.blocked))
+	return max(wait, leasePoll, time.Until(w.blocked))
 }
 
-// due does what is due.
+// due pauses or saves the session when it is time for that.
 func (w *watcher) due(ctx context.Context, ending bool) error {
 	last, now := w.server.Used()
 	switch idle := time.Since(last); {
@@ -191,7 +191,7 @@ func unlessInUse(err error) error {
 	return err
 }
 
-// acquire takes the lease and reads the record, unless the session is another process's now.
+// acquire takes the lease and reads the record, unless another process keeps the session now.
 func (w *watcher) acquire() (*lease, Record, error) {
 	l, err := tryAcquire(w.dir, w.name, Keeping)
 	if err != nil {
@@ -256,12 +256,12 @@ func (w *watcher) pause(ctx context.Context) error {
 	return nil
 }
 
-// save makes a snapshot and makes it the head, where one is due; the record it returns is written.
+// save makes a snapshot and makes it the head, if the session has changed; it returns the record that it has written.
 func (w *watcher) save(ctx context.Context, rec Record) (Record, error) {
 	if !rec.unsaved() {
 		return rec, nil
 	}
-	bounded, cancel := context.WithTimeout(ctx, reluctance)
+	bounded, cancel := context.WithTimeout(ctx, clientGrace)
 	defer cancel()
 	include, err := w.server.Exclude(bounded)
 	if err != nil {
@@ -292,7 +292,7 @@ func (w *watcher) save(ctx context.Context, rec Record) (Record, error) {
 	return next, nil
 }
 
-// recordFailure puts into the record, where that is still possible, that the session could not be saved.
+// recordFailure writes into the record, if that is still possible, that the session could not be saved.
 func (w *watcher) recordFailure(rec Record, err error) error {
 	rec.Notice = &Notice{Time: time.Now(), Text: fmt.Sprintf("session %s is in memory and could not be saved: %s", w.name, brief(problem.Of(err).Error()))}
 	if werr := rec.write(w.dir); werr != nil {
@@ -311,7 +311,7 @@ func (w *watcher) giveUp(ctx context.Context, why error) error {
 	return w.end(ctx)
 }
 
-// recordEnd records why the session is in memory no more, for the next command to tell.
+// recordEnd records why the session is not in memory any more, for the next command to say.
 func (w *watcher) recordEnd(rec Record, ended string) {
 	rec.remember(func(m *Memory) { m.Ended = ended })
 	if err := rec.write(w.dir); err != nil {
@@ -325,7 +325,7 @@ func (w *watcher) end(ctx context.Context) error {
 	return w.sandbox.Stop(ctx)
 }
 
-// sandboxEnded ends when the sandbox has. A command that uses the session notices the end itself; otherwise the record says it.
+// sandboxEnded ends the keeper after the sandbox has ended. A command that uses the session notices that end itself; otherwise the record says so.
 func (w *watcher) sandboxEnded() error {
 	select {
 	case <-w.stopped:

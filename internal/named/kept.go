@@ -11,19 +11,19 @@ import (
 	"cove/internal/snapshot"
 )
 
-// How long a keeper may take from its last sign of life to its end, and how often that is looked for.
+// How long a keeper may take to end after it stopped answering, and how often its end is checked.
 const (
-	dyingPatience = 2 * time.Second
-	dyingPoll     = 5 * time.Millisecond
+	endGrace = 2 * time.Second
+	endPoll  = 5 * time.Millisecond
 )
 
 // errOtherLimits means that a session in memory has other limits than the user asks for.
 var errOtherLimits = errors.New("the session is in memory with other limits")
 
-// identity says what a client must be made of to get on with a session in memory.
+// identity returns what has to be the same in a client for it to use a session in memory.
 func identity(k snapshot.Key) string { return fmt.Sprintf("%+v", k) }
 
-// reach finds the process that keeps the session in memory. The record has one whenever there is one.
+// reach connects to the process that keeps the session in memory, if the record names one. It always does when there is one.
 func (s *LeasedSession) reach(ctx context.Context) error {
 	if s.rec.Memory == nil {
 		return nil
@@ -50,9 +50,9 @@ func (s *LeasedSession) reach(ctx context.Context) error {
 
 // connect connects to a keeper. One that is just ending is waited for.
 func connect(ctx context.Context, dir string) (*keeper.Remote, error) {
-	for begun := time.Now(); ; time.Sleep(dyingPoll) {
+	for begun := time.Now(); ; time.Sleep(endPoll) {
 		kept, err := keeper.Connect(ctx, dir)
-		if err == nil || !keeper.Gone(err) || !keeper.Lives(dir) || time.Since(begun) > dyingPatience {
+		if err == nil || !keeper.Gone(err) || !keeper.Lives(dir) || time.Since(begun) > endGrace {
 			return kept, err
 		}
 	}
@@ -69,18 +69,18 @@ func (s *LeasedSession) found(kept *keeper.Remote) error {
 		s.notice(left.interrupted(s.name) + ", all else is still in memory")
 		s.rec.remember(func(m *Memory) { m.Left = nil })
 	}
-	if ahead { // by what is not said: as by code
+	if ahead { // what changed it is not recorded: assume code
 		s.at = s.at.on(codeBegins)
 	}
 	return nil
 }
 
-// interrupted says of a command that was killed what became of its code.
+// interrupted says what became of the code of a command that was killed.
 func (o Owner) interrupted(name string) string {
 	return fmt.Sprintf("the last command (process %d, %s) ended while it used session %s: what it was running is interrupted", o.PID, clock(o.Since), name)
 }
 
-// fits says whether what runs in memory gets on with this process.
+// fits returns an error when this process cannot use the sandbox in memory, because another version of cove keeps it.
 func (s *LeasedSession) fits() error {
 	if s.kept.Identity() == identity(s.ground.Key) {
 		return nil
@@ -93,7 +93,7 @@ func (s *LeasedSession) otherCove() error {
 		WithHint(fmt.Sprintf("use that version; or let go of it: `cove session pause %s` saves the session for that version, `cove session undo` and `rm` work as ever", s.name))
 }
 
-// join takes part in the session in memory.
+// join uses the session in the keeper's memory.
 func (s *LeasedSession) join(ctx context.Context, head *snapshot.Snapshot) (Live, error) {
 	live, err := s.ground.Join(ctx, s.kept, head)
 	if problem.Has(err, problem.KernelLost) {
@@ -126,7 +126,7 @@ func (s *LeasedSession) abandon(ctx context.Context, live Live) error {
 	return err
 }
 
-// release gives a session in memory up and leaves it there; false says that it is not in memory, or not any more.
+// release stops using a session in memory and leaves it there; false says that it is not in memory, or not any more.
 func (s *LeasedSession) release(ctx context.Context) (bool, error) {
 	s.mu.Lock()
 	there := s.inMemory()

@@ -18,18 +18,18 @@ import (
 
 const leaseName = "lease"
 
-// Keeping is the command of a process that keeps a session in memory. It has the lease for moments only, to start and to save.
+// Keeping is the command of a process that keeps a session in memory. It holds the lease for moments only, to start and to save.
 const Keeping = "cove session keep"
 
-// How long a command waits for a keeper to give the lease up, and how often it looks.
+// How long a command waits for a keeper to release the lease, and how often it tries.
 const (
 	keeperPatience = 30 * time.Second
 	keeperPoll     = 2 * time.Millisecond
-	signPatience   = time.Second // for a new owner to say who it is
+	signPatience   = time.Second // for a new owner to sign the lease
 )
 
-// lease is the right to use a session. It is a lock on an open file (F_OFD_SETLK, see fcntl(2)): the kernel gives it up when the last
-// process that has the file open is gone, and whether it is held can be asked without taking it.
+// lease is the right to use a session. It is a lock on an open file (F_OFD_SETLK, see fcntl(2)): the kernel releases it when the last process that has the file
+// open has ended, and a process can ask whether it is held without acquiring it.
 type lease struct {
 	dir  string
 	file *os.File
@@ -40,10 +40,10 @@ func lockWhole() *unix.Flock_t {
 	return &unix.Flock_t{Type: unix.F_WRLCK, Whence: io.SeekStart}
 }
 
-// acquire takes the lease of the session in dir, or says who has it (a problem with code "session_in_use"). A keeper is waited for until ctx ends; what is
-// free is taken also behind that.
+// acquire acquires the lease of the session in dir, or returns a problem with code "session_in_use" that names the holder. While a keeper holds the lease,
+// acquire waits until ctx ends; a lease that is free is acquired even when ctx has ended.
 func acquire(ctx context.Context, dir, name, command string) (*lease, error) {
-	var unsigned time.Time // since when it is held by a process that has not signed it
+	var unsigned time.Time // since when a process has held it without having signed it
 	poll := time.NewTicker(keeperPoll)
 	defer poll.Stop()
 	for begun := time.Now(); ; {
@@ -112,7 +112,7 @@ func isStill(f *os.File, path string) bool {
 	return err == nil && os.SameFile(ours, there)
 }
 
-// sign says in the file who holds it. Messages are made of that and nothing else, so that a full disk does not matter.
+// sign writes into the file which process holds the lease. Only messages depend on that, so a full disk does not matter.
 func (l *lease) sign(command string) {
 	text, err := json.Marshal(Owner{PID: os.Getpid(), Command: command, Since: time.Now()})
 	if err == nil && l.file.Truncate(0) == nil {
@@ -120,9 +120,9 @@ func (l *lease) sign(command string) {
 	}
 }
 
-// release gives the lease up. Closing the file alone would not, while a process that is just being started has it open.
+// release releases the lease. Closing the file alone would not, while a process that is just being started has it open.
 func (l *lease) release() {
-	_ = l.file.Truncate(0) // the next owner has it for a moment before it has signed
+	_ = l.file.Truncate(0) // the next owner holds the lease for a moment before it has signed
 	lock := lockWhole()
 	lock.Type = unix.F_UNLCK
 	_ = unix.FcntlFlock(l.file.Fd(), unix.F_OFD_SETLK, lock)

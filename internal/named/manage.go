@@ -17,8 +17,8 @@ import (
 // manageAttempts bounds how often an operation begins anew because another process used the session in between.
 const manageAttempts = 5
 
-// Pause saves a session that is in memory and ends its being there; was says that it had been. Every other session that nobody uses is paused
-// already. One that is used is a problem that names its user.
+// Pause saves a session that is in memory and takes it out of memory; was says whether it was in memory. Every other session that no process uses is paused
+// already. When a process uses the session, the problem names it.
 func (s Store) Pause(ctx context.Context, name, command string) (info Info, was bool, err error) {
 	for range manageAttempts {
 		l, _, err := s.acquire(ctx, name, command)
@@ -40,8 +40,7 @@ func (s Store) Pause(ctx context.Context, name, command string) (info Info, was 
 	return info, was, err
 }
 
-// Resume brings a session into memory: launch has a process call Keep and waits until that is ready. fresh says that the session was not
-// in memory already.
+// Resume loads a session into memory: launch has a process call Keep and waits until that is ready. fresh says that the session was not in memory before.
 func (s Store) Resume(ctx context.Context, name string, launch func(ctx context.Context) error) (info Info, fresh bool, err error) {
 	l, _, err := s.acquire(ctx, name, Keeping)
 	if err != nil {
@@ -60,7 +59,7 @@ func (s Store) Resume(ctx context.Context, name string, launch func(ctx context.
 	return info, fresh, err
 }
 
-// acquireSaved takes the lease of a session whose head is what it is at.
+// acquireSaved acquires the lease of a session once the session is saved, so that its head is its present state.
 func (s Store) acquireSaved(ctx context.Context, name, command string) (*lease, Record, error) {
 	for range manageAttempts {
 		l, rec, err := s.acquire(ctx, name, command)
@@ -75,7 +74,7 @@ func (s Store) acquireSaved(ctx context.Context, name, command string) (*lease, 
 	return nil, Record{}, problem.New(problem.SessionInUse, "session "+name+" is used all the time").WithHint("try again")
 }
 
-// Fork makes the session to, which goes on from where from is. They share no more than the room on the disk.
+// Fork makes the session to, which goes on from the present state of from. From then on the two share disk space and nothing else.
 func (s Store) Fork(ctx context.Context, from, to, command string) (Info, error) {
 	if err := CheckName(to); err != nil {
 		return Info{}, err
@@ -114,8 +113,8 @@ func (s Store) Fork(ctx context.Context, from, to, command string) (Info, error)
 	return s.look(to)
 }
 
-// Undo makes the newest snapshot that can be returned to the head. The former head is deleted. A session in memory is paused by that; where its
-// head is from before the last undoable execution, it returns to that.
+// Undo returns the session to the newest snapshot that is kept for undo, which becomes the head; the former head is deleted. A session in memory is paused by
+// that; if its head is from before the last undoable execution, it returns to that head.
 func (s Store) Undo(ctx context.Context, name, command string) (Info, error) {
 	l, rec, err := s.acquire(ctx, name, command)
 	if err != nil {

@@ -1,8 +1,8 @@
 // Package named keeps sessions under a name on the disk: the Python of `cove run --session lab` goes on where the last command
 // left it, a day or a reboot later. Between commands a session is files and no process.
 //
-// A command that uses a session owns it: it holds the session's lease, restores the head snapshot (or starts anew when there is none), runs
-// code, saves a new snapshot, makes that the head and lets go. Nothing else ever changes what the head is but undo and a keeper.
+// A command that uses a session owns it: it acquires the session's lease, restores the head snapshot (or starts anew when there is none), runs code, saves a
+// new snapshot, makes that the head and releases the lease. Only undo and a keeper change the head besides.
 //
 // The states of a session, and what leads from one to the other:
 //
@@ -16,19 +16,19 @@
 //
 //	  - new: nothing was ever saved. The next Open starts it from the beginning.
 //	  - running: a living process holds the lease. session.json says "running", in case that process dies.
-//	  - paused: nobody holds the lease. The head snapshot is all that there is of it.
-//	  - lost: nobody holds the lease, but session.json says "running": the last owner died before it saved. What it did is
+//	  - paused: no process holds the lease. The session is its head snapshot and nothing else.
+//	  - lost: no process holds the lease, but session.json says "running": the last owner died before it saved. What it did is
 //	    lost; the next Open says so and goes on from the head, or from the beginning when there is none.
-//	  - broken: session.json, or the head when somebody looked, is not readable. Nothing is deleted by itself.
+//	  - broken: session.json cannot be read, or the head could not be when it was checked. Nothing of such a session is deleted unasked.
 //
-// A session can be in memory between commands (Store.Keep): a process, its keeper, has its sandbox, offers that to owners through package keeper, and
-// is itself the owner for those moments only in which it saves. Such a session counts as running, and stays what it is when its owner closes
-// it or dies; it is lost when its keeper dies and something ran in it since it was saved, and paused when nothing did.
+// A session can be in memory between commands (Store.Keep): a process, its keeper, has its sandbox, offers it to owners through package keeper, and is the
+// owner itself only while it saves. Such a session counts as running, also after an owner has closed it or died. When its keeper dies it is lost if code ran in
+// it since it was saved, and paused if not.
 //
-// What an open session is ahead of its head, and whether that is still there, is type state: a table says what each event makes of it.
+// Type state says what has changed in an open session since its head was saved, and whether those changes still exist; a table gives the next state for each event.
 //
-// A sandbox that dies while its owner lives, and a save that fails, leave the head as it was; Close says so. Fork makes a second
-// session of a head, Undo makes an earlier snapshot the head, Remove ends all.
+// A sandbox that dies while its owner lives, and a save that fails, leave the head as it was; Close says so. Fork makes a second session from a head, Undo
+// makes an earlier snapshot the head, Remove deletes the session.
 //
 // On the disk:
 //
@@ -58,7 +58,7 @@ import (
 const (
 	newPrefix  = ".new-"
 	gonePrefix = ".gone-"
-	// newGrace is how long a session may be in the making before it has a lease.
+	// newGrace is how long making a session may take until it has a lease.
 	newGrace = 10 * time.Second
 )
 
@@ -83,7 +83,7 @@ func unknown(name string) error {
 		WithHint("`cove session ls` lists them; `cove run --session " + name + " ...` makes it")
 }
 
-// unwritable says in words why the store cannot be changed.
+// unwritable makes a problem of an error that keeps the store from being changed.
 func unwritable(dir string, err error) error {
 	return problem.New(problem.SessionsUnwritable, "cove cannot write to "+dir).WithCause(err).
 		WithHint("make it writable and see that there is room on the disk, or set COVE_SESSIONS to another folder")
@@ -106,8 +106,8 @@ func (s Store) acquire(ctx context.Context, name, command string) (*lease, Recor
 	return l, rec, nil
 }
 
-// create makes the session name and takes its lease; fill may put snapshots into its folder and says what it is. The session appears
-// whole. An error that is fs.ErrExist means that there is one already.
+// create makes the session name and acquires its lease; fill may put snapshots into its folder and returns its record. The session appears whole. An error that
+// is fs.ErrExist means that the session exists already.
 func (s Store) create(name, command string, fill func(dir string) (Record, error)) (*lease, Record, error) {
 	if err := os.MkdirAll(s.Dir, 0o700); err != nil {
 		return nil, Record{}, unwritable(s.Dir, err)
@@ -125,7 +125,7 @@ func (s Store) create(name, command string, fill func(dir string) (Record, error
 		err = rec.write(born)
 	}
 	if err == nil {
-		err = os.Rename(born, s.path(name)) // fails when there is one: its folder is not empty
+		err = os.Rename(born, s.path(name)) // fails when the session exists: its folder is not empty
 	}
 	if err == nil {
 		l.dir = s.path(name)
@@ -142,7 +142,7 @@ func exists(name string) error {
 		WithHint("choose another name, or remove it first: `cove session rm " + name + "`")
 }
 
-// Sweep removes what processes left that died while they made or removed a session.
+// Sweep removes the remains of sessions that a process was making or removing when it died.
 func (s Store) Sweep() error {
 	entries, err := os.ReadDir(s.Dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -169,7 +169,7 @@ func abandoned(dir string, e fs.DirEntry) bool {
 	return !held
 }
 
-// clock says a time the way people say it.
+// clock formats a time for people.
 func clock(t time.Time) string {
 	t, now := t.Local(), time.Now()
 	if t.Year() == now.Year() && t.YearDay() == now.YearDay() {

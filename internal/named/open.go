@@ -30,7 +30,7 @@ type Runner interface {
 	Python() (version string, packages map[string]string)
 	IsComplete(ctx context.Context, code string) (string, error)
 	Complete(ctx context.Context, code string, cursor int) (matches []string, start, end int, err error)
-	// Installed is what was installed for it until now.
+	// Installed returns what was installed for the session until now.
 	Installed() install.State
 }
 
@@ -48,34 +48,33 @@ type Workspace interface {
 type Live interface {
 	Runner
 	Workspace
-	// Save saves it to files in dir, an empty folder. Without keep it is over afterwards.
+	// Save writes the session to files in dir, an empty folder. Without keep the session is closed afterwards.
 	Save(ctx context.Context, dir string, keep bool) error
-	// Lost is closed when the sandbox that it has now ends unasked. What needs a sandbox after that gets another one.
+	// Lost is closed when the present sandbox ends by itself. The next call that needs a sandbox starts another one.
 	Lost() <-chan struct{}
-	// Leave lets go of the sandbox without ending it and returns it, when no code runs any more; when ctx ends first, also while code runs. The
-	// session is over afterwards.
+	// Leave waits until no code runs, or until ctx ends, releases the sandbox without ending it, and returns it. Afterwards the session is closed.
 	Leave(ctx context.Context) (sandbox.Sandbox, error)
-	// Close ends it. It may be called twice, and while code runs.
+	// Close ends the session and its sandbox. It may be called twice, and while code runs.
 	Close(ctx context.Context) error
 }
 
-// KernelKeeper is a Live whose kernels have names, and that others change by more than executions.
+// KernelKeeper is a Live whose kernels have names, and that clients change in other ways than by executions too.
 type KernelKeeper interface {
-	// KernelPIDs are the process ids of its kernels by name, also once it was saved or left.
+	// KernelPIDs returns the process ids of the session's kernels by name, also after it was saved or left.
 	KernelPIDs() map[string]int
-	// Touched says whether something else than an execution has changed it since it was saved last.
+	// Touched says whether something other than an execution has changed the session since it was last saved.
 	Touched() bool
 }
 
-// Restarter is a Live that goes on by itself after it has lost its sandbox.
+// Restarter is a Live that starts another sandbox by itself after it has lost one.
 type Restarter interface {
-	// Root says from what: the image of a snapshot, with the process ids of the kernels in it by name.
+	// Root sets what the next sandbox starts from: the image of a snapshot, with the process ids of the kernels in it by name.
 	Root(image string, kernels map[string]int)
-	// Refill has refill put into the workspace what that lacks, before anything else uses it.
+	// Refill has refill put the missing files into the workspace of the next sandbox, before anything else uses it.
 	Refill(refill func(ctx context.Context, t Changes) error)
 }
 
-// VariableTaker is a Live that makes variables of what another sandbox had; see session.TakeVariables.
+// VariableTaker is a Live that can restore the variables of another sandbox; see session.TakeVariables.
 type VariableTaker interface {
 	TakeVariables(ctx context.Context, path string) (session.Taken, error)
 }
@@ -86,36 +85,36 @@ type Meter interface {
 	CPU() (time.Duration, bool)
 }
 
-// Ground is what a session stands on, once it was found.
+// Ground is what a session runs on, once Prepare has found it.
 type Ground struct {
-	Key    snapshot.Key // with the id of the environment that was found or chosen
+	Key    snapshot.Key // with the id of the environment
 	Python string       // its version
 	// Start makes the session, from a snapshot that fits Key or from the beginning when from is nil. With reseed the random
 	// generators get new seeds.
 	Start func(ctx context.Context, from *snapshot.Snapshot, reseed bool) (Live, error)
-	// Join makes the session from a sandbox that runs already and was left by another. When the sandbox is lost, from is what the next one starts
-	// from. An error leaves the sandbox as it was; one with code "kernel_lost" means that the interpreter had to be killed.
+	// Join makes the session from a sandbox that runs already and that another session has left. When the sandbox is lost, the next one starts from from. After
+	// an error the sandbox is unchanged; one with code "kernel_lost" means that the interpreter had to be killed.
 	Join func(ctx context.Context, running sandbox.Sandbox, from *snapshot.Snapshot) (Live, error)
 
-	// Made is the cove that saves here.
+	// Made is the cove of this process, which makes its snapshots.
 	Made snapshot.Maker
-	// Keep has the present cove kept, for when what it has saved does not fit another; nil keeps nothing. It is cheap when that is done already.
+	// Keep stores a copy of this cove, which can read its snapshots when they do not fit a later one; nil stores none. It is cheap when the copy exists already.
 	Keep func() error
-	// Kept returns where the cove is that can restore what has that key, and how big it is; "" where there is none.
+	// Kept returns the path and the size of a stored cove that can restore snapshots with that key; "" where there is none.
 	Kept func(key snapshot.Key) (path string, size int64)
-	// Salvage calls use with the files of a snapshot that does not fit Key, as tar that ends with a global header (see session.Salvage). nil: they cannot be had.
+	// Salvage calls use with the files of a snapshot that does not fit Key, as tar that ends with a global header (see session.Salvage). nil: they cannot be read.
 	Salvage func(ctx context.Context, from *snapshot.Snapshot, use func(archive io.Reader) error) error
-	// Accepts says whether what runs inside can be spoken to that has this as its Key.Guest; nil: only what Key has.
+	// Accepts says whether this cove can talk to a guest and a driver that have this as their Key.Guest; nil: only to those of Key.
 	Accepts func(guest string) bool
 }
 
 // Prepare finds what b names: the engine, the environment. Package app has the real one.
 type Prepare func(ctx context.Context, b Base) (*Ground, error)
 
-// Options say how a session is opened.
+// Options are how a session is opened.
 type Options struct {
 	Prepare Prepare
-	// Base is what a session is made of that does not exist yet.
+	// Base is what a new session is made of.
 	Base Base
 	// Packages, Memory and CPUs were asked for by the user; zero values were not. An existing session takes over Memory and
 	// CPUs and refuses other Packages than its own.
@@ -126,19 +125,19 @@ type Options struct {
 	Existing bool
 	// Trial refuses to change a session by opening it: one that does not fit is not carried over.
 	Trial bool
-	// Undoable keeps a snapshot from before each execution, the newest Depth of them.
+	// Undoable has a snapshot made before each execution, and the newest Depth of them kept.
 	Undoable bool
 	Depth    int
-	// Command is what others are told who want the session meanwhile, such as "cove run".
+	// Command names this process in messages to others that need the session meanwhile, such as "cove run".
 	Command string
-	// Swept says that the caller sees to Sweep. It takes the longer the more sessions there are.
+	// Swept says that the caller calls Sweep itself. A sweep takes the longer the more sessions there are.
 	Swept bool
 
-	keeping bool // it is opened to be kept in memory
+	keeping bool // the session is opened to be kept in memory
 }
 
-// Open takes over the session name, or makes it, and brings it to life. The caller closes it, also when the context has ended. Codes of problems:
-// session_name, session_unknown, session_in_use, session_broken, session_packages, session_engine, snapshot_*, and those of Prepare and Start.
+// Open acquires the session name, or makes it, and loads it. The caller closes it, also when the context has ended. Codes of problems: session_name,
+// session_unknown, session_in_use, session_broken, session_packages, session_engine, snapshot_*, and those of Prepare and Start.
 func (s Store) Open(ctx context.Context, name string, o Options) (*LeasedSession, error) {
 	if err := CheckName(name); err != nil {
 		return nil, err
@@ -193,7 +192,7 @@ func newRecord(name string, b Base) Record {
 	return Record{Version: recordVersion, ID: ident.New(ident.Session), Name: name, Created: now, Used: now, Base: b}
 }
 
-// agree settles what the user asked for with what the session is.
+// agree compares what the user asked for with what the session has, and takes over what can be changed.
 func (s *LeasedSession) agree() error {
 	o, b := s.opts, &s.rec.Base
 	if o.Packages != "" && o.Packages != b.Packages {
@@ -215,7 +214,7 @@ func (s *LeasedSession) agree() error {
 	return nil
 }
 
-// load brings the session into memory. After an error the disk says what it said before.
+// load brings the session into memory. After an error the record on the disk is unchanged.
 func (s *LeasedSession) load(ctx context.Context) error {
 	before := s.rec
 	if err := s.agree(); err != nil {
@@ -243,7 +242,7 @@ func (s *LeasedSession) load(ctx context.Context) error {
 		if err := s.fits(); err != nil {
 			return err
 		}
-		if err != nil { // then it goes on as long as it is in memory
+		if err != nil { // then the keeper's session goes on as long as it is in memory
 			s.at.next = fromFormer
 		}
 	case err != nil && !carrying:
@@ -278,7 +277,7 @@ func (s *LeasedSession) load(ctx context.Context) error {
 	return nil
 }
 
-// loadLive starts the session from its head, or with the files of that, or joins it in memory.
+// loadLive starts the session from its head, or anew with the head's files, or joins it in a keeper's memory.
 func (s *LeasedSession) loadLive(ctx context.Context, head *snapshot.Snapshot, carrying bool) (Live, error) {
 	switch {
 	case s.kept != nil:
@@ -299,14 +298,14 @@ func (s *LeasedSession) head(ctx context.Context) (*snapshot.Snapshot, error) {
 		return nil, err
 	}
 	if guest := snap.Manifest.Key.Guest; s.ground.Accepts != nil && s.ground.Accepts(guest) {
-		own := *s.ground // others use it too
+		own := *s.ground // other sessions use the template too
 		own.Key.Guest = guest
 		s.ground = &own
 	}
 	return snap, snap.Fits(s.ground.Key)
 }
 
-// stuck says that the session cannot be brought back, and what can be done.
+// stuck makes a problem of a head that cannot be restored, with what the user can do.
 func (s *LeasedSession) stuck(err error) error {
 	if err == nil {
 		return nil
@@ -343,8 +342,8 @@ func (s *LeasedSession) madeBy() string {
 	return ": it was saved by " + m.Made.String()
 }
 
-// tidy removes what nothing leads to: what owners left that died while they saved, or between saving and saying so. Nobody else works here
-// while the lease is held. What cannot be removed now is left to the next command.
+// tidy removes files that the record does not name: they are from owners that died while they saved, or before they wrote the record. No other process works
+// here while the lease is held. What cannot be removed now is left to the next command.
 func (s *LeasedSession) tidy() {
 	if s.journal != nil {
 		tidyJournals(s.dir, s.journal)
@@ -370,7 +369,7 @@ func (s *LeasedSession) tidy() {
 	}
 }
 
-// String is when that point was.
+// String returns when that point was.
 func (e Entry) String() string {
 	if e.Snapshot == "" {
 		return "the beginning"

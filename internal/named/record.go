@@ -48,13 +48,13 @@ type Base struct {
 	Packages    string `json:"packages"`    // the set of packages
 	Environment string `json:"environment"` // the Python environment's id; "" where it is still to be chosen, by Packages
 	Limits      Limits `json:"limits"`
-	// Installed is what was installed for it besides, as its last owner knew.
+	// Installed is what was installed for the session besides, as its last owner knew.
 	Installed install.State `json:"installed,omitzero"`
-	// Kernels are the process ids of its kernels by name in what it goes on with, as its last owner knew; see session.Options.
+	// Kernels are the process ids of its kernels by name, in the sandbox or the snapshot that it goes on with, as its last owner knew; see session.Options.
 	Kernels map[string]int `json:"kernels,omitempty"`
 }
 
-// Entry is a point that a session can be at. Without a Snapshot it is the beginning.
+// Entry is a point in a session's history. Without a Snapshot it is the beginning.
 type Entry struct {
 	Snapshot   string    `json:"snapshot,omitempty"`
 	Saved      time.Time `json:"saved,omitzero"`
@@ -64,7 +64,7 @@ type Entry struct {
 	Reseed bool `json:"reseed,omitempty"`
 	// Kernels are the process ids of the kernels in Snapshot by name.
 	Kernels map[string]int `json:"kernels,omitempty"`
-	// Made is the cove that Snapshot is of, where another one could not go on with it: then it is the way back, which only removing the session removes.
+	// Made is the cove that made Snapshot, if another one could not restore it: then the entry is the way back, which only removing the session removes.
 	Made *snapshot.Maker `json:"made,omitempty"`
 }
 
@@ -83,14 +83,14 @@ func (o Owner) String() string {
 type Memory struct {
 	PID   int       `json:"pid"`
 	Since time.Time `json:"since"`
-	Idle  float64   `json:"idle_seconds"` // it is paused after so long without use; 0: never
-	// Unsaved says that something happened in it since the head was saved, or may have.
+	Idle  float64   `json:"idle_seconds"` // the session is paused after so long without use; 0: never
+	// Unsaved says that the session has changed since the head was saved, or may have.
 	Unsaved bool `json:"unsaved"`
-	// Pinned says that the head is what undo returns to: the next save keeps it, as one of so many. 0: it need not.
+	// Pinned says that undo returns to the head, so the next save keeps it, as one of this many. 0: the next save need not keep it.
 	Pinned int `json:"pinned,omitempty"`
-	// Left is a command that was killed while it used the session, of which the next one is to be told.
+	// Left is a command that was killed while it used the session, which the next command has to say.
 	Left *Owner `json:"left,omitempty"`
-	// Ended says why the process ended that kept it, where it could say so itself.
+	// Ended says why the keeper ended, if it could record that itself.
 	Ended string `json:"ended,omitempty"`
 }
 
@@ -112,12 +112,12 @@ type Record struct {
 	Python  string  `json:"python,omitempty"`
 	Head    Entry   `json:"head"`
 	Undo    []Entry `json:"undo"`                // oldest first
-	Running *Owner  `json:"running,omitempty"`   // who has it, or had it when it died
-	Memory  *Memory `json:"in_memory,omitempty"` // who keeps it in memory, or did so when it died
+	Running *Owner  `json:"running,omitempty"`   // the process that has the session, or had it when it died
+	Memory  *Memory `json:"in_memory,omitempty"` // the process that keeps the session in memory, or did when it died
 	Notice  *Notice `json:"notice,omitempty"`    // the last one
 }
 
-// broken says why a session cannot be used at all.
+// broken returns the problem of a session that cannot be used at all.
 func broken(name, why string) *problem.Error {
 	return problem.New(problem.SessionBroken, "session "+name+" is broken: "+why).
 		WithHint("`cove session rm " + name + "` removes it")
@@ -142,11 +142,11 @@ func readRecord(dir, name string) (Record, error) {
 			return Record{}, broken(name, recordName+" names a snapshot outside the session")
 		}
 	}
-	r.Name = name // the folder decides: it may have been copied
+	r.Name = name // the folder's name counts: the folder may have been copied
 	return r, nil
 }
 
-// write puts the record into place, whole and on the disk.
+// write replaces the record on the disk, durably and as a whole.
 func (r Record) write(dir string) error {
 	text, err := json.MarshalIndent(r, "", "  ")
 	if err != nil {
@@ -162,7 +162,7 @@ func snapshotPath(dir string, e Entry) string {
 	return filepath.Join(dir, snapshotsName, e.Snapshot)
 }
 
-// remains says what there is of the session when the present command's work is lost.
+// remains says what the session goes on from when the present command's work is lost.
 func (r Record) remains() string {
 	if r.Head.Snapshot == "" {
 		return "it starts anew"
@@ -182,7 +182,7 @@ func (r Record) lossNotice() string {
 	return last + " ended before session " + r.Name + " was saved; " + r.remains()
 }
 
-// unsaved says whether the session in memory is ahead of the head, or may be.
+// unsaved says whether the session in memory has changed since the head was saved, or may have.
 func (r Record) unsaved() bool {
 	return r.Memory != nil && (r.Memory.Unsaved || r.Running != nil)
 }
@@ -211,7 +211,7 @@ func (r Record) memoryLossNotice() string {
 	return text
 }
 
-// advance makes entry the head. With depth the former head is kept for undo, as one of so many; one that is a way back is kept anyway.
+// advance makes entry the head. With depth above 0 the former head is kept for undo, as one of at most depth; a way back is kept anyway.
 func (r Record) advance(entry Entry, depth int) (next Record, dropped []Entry) {
 	next, dropped = r, []Entry{r.Head}
 	next.Head = entry
@@ -235,16 +235,16 @@ func (r Record) advance(entry Entry, depth int) (next Record, dropped []Entry) {
 	return next, dropped
 }
 
-// remember changes what is said of the session's being in memory, if it is.
+// remember changes the record's Memory, if the session is in memory.
 func (r *Record) remember(change func(*Memory)) {
 	if r.Memory != nil {
-		m := *r.Memory // records share it
+		m := *r.Memory // copies of the record share it
 		change(&m)
 		r.Memory = &m
 	}
 }
 
-// discard removes the snapshots of entries that nothing leads to any more. What cannot be removed now is left to tidy.
+// discard removes the snapshots of entries that the record does not name any more. What cannot be removed now is left to tidy.
 func discard(dir string, entries []Entry) {
 	for _, e := range entries {
 		if e.Snapshot != "" {

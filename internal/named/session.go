@@ -18,10 +18,10 @@ import (
 	"cove/internal/snapshot"
 )
 
-// longestReason bounds what is told of an error that is not ours, in bytes.
+// longestReason bounds what messages quote of an engine's error, in bytes.
 const longestReason = 300
 
-// LeasedSession is a session that this process owns. Use it like the Live session that it is; Close saves it.
+// LeasedSession is a session on the disk whose lease this process holds, loaded into memory. It is used like the Live that it embeds; Close saves it.
 type LeasedSession struct {
 	Live
 	name   string
@@ -30,27 +30,27 @@ type LeasedSession struct {
 	ground *Ground
 	opts   Options
 	kept   *keeper.Remote // the sandbox, where another process keeps it
-	// busy is shared by executions, of which those that can be undone take all of it, as making a snapshot does.
+	// busy is acquired in part by executions, and as a whole by executions that can be undone and by what makes a snapshot.
 	busy *semaphore.Weighted
-	// renewal is what Renewed says.
+	// renewal is what Renewed returns.
 	renewal string
 
 	mu      sync.Mutex // guards what follows
 	rec     Record
 	notices []string
 	at      state
-	carried *snapshot.Maker // whose head, which did not fit, the session was started anew from and is not saved since
-	ended   <-chan struct{} // closed when the sandbox dies that holds what is to be saved
+	carried *snapshot.Maker // the maker of a head that did not fit, when the session was started anew from it and is not saved since
+	ended   <-chan struct{} // closed when the sandbox ends that has the unsaved changes
 
 	changing sync.Mutex // one change to the workspace at a time
-	noting   sync.Mutex // guards journal; a leaf
+	noting   sync.Mutex // guards journal; no other lock is acquired under it
 	journal  *journal
 
 	closing sync.Once
 	closed  error
 }
 
-// ID tells the session from every other one, also from a later one of the same name.
+// ID identifies the session, also among earlier and later ones of the same name.
 func (s *LeasedSession) ID() string { return s.rec.ID }
 
 // Name is the session's name.
@@ -91,7 +91,7 @@ func (s *LeasedSession) Execute(ctx context.Context, req kernel.Request) iter.Se
 		var done *kernel.Done
 		defer func() {
 			if done != nil {
-				s.after(*done) // not before Live is done with the event, and can be asked
+				s.after(*done) // only after Live is done with the event: after calls it
 			}
 		}()
 		for ev, err := range s.Live.Execute(ctx, req) {
@@ -99,7 +99,7 @@ func (s *LeasedSession) Execute(ctx context.Context, req kernel.Request) iter.Se
 			case kernel.Done:
 				done = &e
 			case kernel.Rollback:
-				ev = s.fellBack(e)
+				ev = s.completeRollback(e)
 			}
 			if !yield(ev, err) {
 				return
@@ -108,8 +108,8 @@ func (s *LeasedSession) Execute(ctx context.Context, req kernel.Request) iter.Se
 	}
 }
 
-// fellBack says what a Live goes on from that has lost its sandbox without anybody having been told.
-func (s *LeasedSession) fellBack(r kernel.Rollback) kernel.Rollback {
+// completeRollback adds to a Live's Rollback which saved state the session goes on from, and records that.
+func (s *LeasedSession) completeRollback(r kernel.Rollback) kernel.Rollback {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.rec.Executions, s.rec.Memory = s.rec.Head.Executions, nil
@@ -125,7 +125,7 @@ func (s *LeasedSession) CPU() (time.Duration, bool) {
 	return 0, false
 }
 
-// look is where the session stands, after a look at the sandbox that has what is to be saved. The caller holds mu.
+// look returns the session's state, after a check whether the sandbox with the unsaved changes has ended. The caller holds mu.
 func (s *LeasedSession) look() state {
 	select {
 	case <-s.ended:
@@ -135,12 +135,12 @@ func (s *LeasedSession) look() state {
 	return s.at
 }
 
-// before readies the session for an execution.
+// before prepares the session for an execution.
 func (s *LeasedSession) before(ctx context.Context) error {
 	s.mu.Lock()
 	at, begins := s.look(), codeBegins
 	s.mu.Unlock()
-	if at.stranded() {
+	if at.unrecoverable() {
 		return s.unsaved("its sandbox was lost", problem.SessionLost)
 	}
 	if s.opts.Undoable {
@@ -190,13 +190,13 @@ func (s *LeasedSession) PutFile(ctx context.Context, path, host string) error {
 // everything is the whole of LeasedSession.busy.
 const everything = math.MaxInt64
 
-// ahead says whether there is something to save. The caller holds mu.
+// ahead says whether the session has unsaved changes. The caller holds mu.
 func (s *LeasedSession) ahead() bool {
 	l, ok := s.Live.(KernelKeeper)
 	return s.at.ahead != nothingAhead || ok && l.Touched()
 }
 
-// kernels are the process ids of the kernels that have names.
+// kernels returns the process ids of the kernels that have names.
 func (s *LeasedSession) kernels() map[string]int {
 	if l, ok := s.Live.(KernelKeeper); ok {
 		return l.KernelPIDs()
@@ -204,7 +204,7 @@ func (s *LeasedSession) kernels() map[string]int {
 	return nil
 }
 
-// saveHead makes a snapshot and makes it the head. After an error the head is what it was; without keep the sandbox may be gone then.
+// saveHead makes a snapshot and makes it the head. After an error the head is unchanged; without keep the sandbox may have ended then.
 func (s *LeasedSession) saveHead(ctx context.Context, keep bool) (err error) {
 	if s.ground.Keep != nil {
 		if err := s.ground.Keep(); err != nil {
@@ -214,7 +214,7 @@ func (s *LeasedSession) saveHead(ctx context.Context, keep bool) (err error) {
 	entry, ended := Entry{Snapshot: id("snp_"), Saved: time.Now()}, false
 	whole := ctx
 	if !keep {
-		whole = context.WithoutCancel(ctx) // when the sandbox has ended its files are all that there is: they are not given up for want of time
+		whole = context.WithoutCancel(ctx) // once the sandbox has ended, its files are all that is left of the session: a timeout must not discard them
 	}
 	snap, err := snapshot.Create(whole, snapshotPath(s.dir, entry),
 		snapshot.Manifest{ID: entry.Snapshot, Created: entry.Saved, Key: s.ground.Key, Made: s.ground.Made},
@@ -236,7 +236,7 @@ func (s *LeasedSession) saveHead(ctx context.Context, keep bool) (err error) {
 	entry.Executions, entry.Size, entry.Kernels = s.rec.Executions, snap.Size(), s.kernels()
 	s.rec.Kernels, s.rec.Installed = entry.Kernels, s.Installed()
 	depth := 0
-	// The variables that a dead kernel took along are still in the former head.
+	// The variables of a kernel that died are still in the former head.
 	rescue := s.at.holds == inFilesAlone && s.rec.Head.Snapshot != ""
 	if s.opts.Undoable || rescue {
 		depth = max(1, s.opts.Depth)
@@ -268,7 +268,7 @@ func (s *LeasedSession) saveHead(ctx context.Context, keep bool) (err error) {
 	return nil
 }
 
-// root has a Live that can go back to the snapshot when it loses its sandbox.
+// root sets the snapshot as what Live goes back to when it loses its sandbox. It returns false when Live cannot do that.
 func (s *LeasedSession) root(snap *snapshot.Snapshot, kernels map[string]int) bool {
 	l, ok := s.Live.(Restarter)
 	if ok {
@@ -277,9 +277,8 @@ func (s *LeasedSession) root(snap *snapshot.Snapshot, kernels map[string]int) bo
 	return ok
 }
 
-// Checkpoint saves what has happened in the session since it was last saved, and goes on with it. It does not stand in the way of what the session
-// is used for: when that leaves no gap for seconds, the error is a problem with code "session_busy". After any error the session is as it was,
-// unless its sandbox is lost.
+// Checkpoint saves the session if it has changed since it was last saved, and goes on with it. It delays executions as little as possible: when they leave no
+// gap for seconds, the error is a problem with code "session_busy". After any error the session is unchanged, unless its sandbox is lost.
 func (s *LeasedSession) Checkpoint(ctx context.Context) error {
 	if err := s.gap(ctx); err != nil {
 		return err
@@ -294,16 +293,16 @@ func (s *LeasedSession) Checkpoint(ctx context.Context) error {
 	return s.saveHead(ctx, true)
 }
 
-// How long Checkpoint looks for a gap between executions without having anybody wait for it, and how long it has them wait after that.
+// How long Checkpoint looks for a gap between executions without delaying any, and how long it queues for one after that, which delays those behind it.
 const (
-	politeness   = time.Second
-	impoliteness = time.Second
-	gapPoll      = 10 * time.Millisecond
+	gapSearch = time.Second
+	gapQueue  = time.Second
+	gapPoll   = 10 * time.Millisecond
 )
 
-// gap takes all of busy.
+// gap acquires all of busy.
 func (s *LeasedSession) gap(ctx context.Context) error {
-	for begun := time.Now(); time.Since(begun) < politeness; {
+	for begun := time.Now(); time.Since(begun) < gapSearch; {
 		if s.busy.TryAcquire(everything) {
 			return nil
 		}
@@ -313,7 +312,7 @@ func (s *LeasedSession) gap(ctx context.Context) error {
 			return ctx.Err()
 		}
 	}
-	bounded, cancel := context.WithTimeout(ctx, impoliteness)
+	bounded, cancel := context.WithTimeout(ctx, gapQueue)
 	defer cancel()
 	if s.busy.Acquire(bounded, everything) != nil {
 		return problem.New(problem.SessionBusy, "the session was in use all the time and was not saved")
@@ -321,7 +320,7 @@ func (s *LeasedSession) gap(ctx context.Context) error {
 	return nil
 }
 
-// Unsaved says whether something has happened in the session since it was last saved, and how many bytes of files are kept apart until it is.
+// Unsaved says whether the session has changed since it was last saved, and how many bytes of files the journal keeps until it is saved.
 func (s *LeasedSession) Unsaved() (ahead bool, kept int64) {
 	s.noting.Lock()
 	if s.journal != nil {
@@ -333,22 +332,21 @@ func (s *LeasedSession) Unsaved() (ahead bool, kept int64) {
 	return s.ahead() && s.look().holds != nowhere, kept
 }
 
-// Head says when the session was last saved, and how big that is. Zero when it never was.
+// Head returns when the session was last saved, and the snapshot's size. Both are zero when it never was.
 func (s *LeasedSession) Head() Entry {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.rec.Head
 }
 
-// rescued says how the variables can be had back that a dead kernel took along.
+// rescued says how the user can get back the variables of a kernel that died.
 func (s *LeasedSession) rescued(from Entry) string {
 	return fmt.Sprintf("session %s was saved without the variables that were lost; `cove session undo %s` goes back to %s", s.name, s.name, from)
 }
 
-// Close waits for running code to end, saves the session unless nothing happened in it, and gives it up. One that another process keeps in
-// memory it leaves there as it is, instead of saving it. Ending ctx ends the waiting and the saving, until the sandbox has ended for it.
-// When the session could not be saved the error is a problem with code "session_unsaved" or, when that was because its sandbox had
-// died, "session_lost"; the session is then as it was. It is safe to call twice.
+// Close waits for running code to end, saves the session if it has changed, and releases it. A session that a keeper has in memory is left there, and is not
+// saved. Ending ctx ends the waiting, and the saving too unless the sandbox has ended for it already. When the session could not be saved the error is a
+// problem with code "session_unsaved" or, when that was because its sandbox had died, "session_lost"; the session is then as it was. It is safe to call twice.
 func (s *LeasedSession) Close(ctx context.Context) error { return s.finish(ctx, true) }
 
 func (s *LeasedSession) finish(ctx context.Context, save bool) error {
@@ -360,8 +358,7 @@ func (s *LeasedSession) finish(ctx context.Context, save bool) error {
 	return s.closed
 }
 
-// Pause is Close for a session that is still wanted: when it cannot be saved although its sandbox lives, as on a full disk, open is true, and the
-// session can go on to be used.
+// Pause is Close for a session that must not be lost: when saving fails and the sandbox still runs, as on a full disk, open is true and the session can be used on.
 func (s *LeasedSession) Pause(ctx context.Context) (open bool, err error) {
 	s.mu.Lock()
 	due := s.ahead() && s.look().holds != nowhere && !s.inMemory()
@@ -389,8 +386,7 @@ func (s *LeasedSession) evict(ctx context.Context) error {
 	return s.saveHead(ctx, false)
 }
 
-// Discard gives the session up without saving it. Nothing that happened in it since the last snapshot remains, unless another
-// process keeps it in memory.
+// Discard releases the session without saving it. What has changed in it since the last snapshot is lost, unless a keeper has the session in memory.
 func (s *LeasedSession) Discard(ctx context.Context) error {
 	s.mu.Lock()
 	elsewhere := s.inMemory()
@@ -409,14 +405,14 @@ func (s *LeasedSession) close(ctx context.Context, save bool) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.rec.Running == nil {
-		return err // saved and said so
+		return err // saved, and the record says so
 	}
 	s.rec.Running, s.rec.Memory, s.rec.Used = nil, nil, time.Now()
 	s.rec.Executions = s.rec.Head.Executions
 	return errors.Join(err, s.rec.write(s.dir))
 }
 
-// saveLast makes the last snapshot, where one is due.
+// saveLast makes the last snapshot, if the session has changed.
 func (s *LeasedSession) saveLast(ctx context.Context, save bool) error {
 	if s.busy.Acquire(ctx, everything) != nil {
 		return s.unsaved("its code did not end in time", problem.SessionUnsaved)
@@ -441,7 +437,7 @@ func (s *LeasedSession) saveLast(ctx context.Context, save bool) error {
 	return s.unsaved(problem.Of(err).Error(), problem.SessionUnsaved).WithHint(problem.Of(err).Hint)
 }
 
-// unsaved says why the session was not saved, and what there is of it.
+// unsaved says why the session was not saved, and what it goes on from.
 func (s *LeasedSession) unsaved(why string, code problem.UnavailableCode) *problem.Error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -450,7 +446,7 @@ func (s *LeasedSession) unsaved(why string, code problem.UnavailableCode) *probl
 	return problem.New(code, text)
 }
 
-// brief makes one line of bounded length of what an engine says, which may bring its stacks along.
+// brief makes one line of bounded length of an engine's error, which may have stack traces in it.
 func brief(text string) string {
 	text, _, _ = strings.Cut(text, "\n")
 	if len(text) > longestReason {

@@ -1,9 +1,10 @@
 package named
 
-// state is where an open session stands. Each part of it changes by a table of its own, a row for each event; on has what links them.
+// state says what an open session has beyond its head. Each of its parts changes by a table of its own, with a row for each event; on has the rules that link
+// the parts.
 type state struct {
-	ahead ahead  // of the head
-	holds holder // what is ahead
+	ahead ahead  // what has changed since the head was saved
+	holds holder // where these changes are
 	next  origin
 }
 
@@ -12,21 +13,21 @@ type ahead int
 
 const (
 	nothingAhead ahead = iota
-	filesAhead         // files were put in or changed
+	filesAhead         // clients changed files
 	codeAhead          // code ran
 	undoAhead          // code ran, and undo is to go back to the head
 )
 
-// holder is what has that which happened.
+// holder says where the changes since the head are.
 type holder int
 
 const (
-	inSandbox    holder = iota // all of it is there
-	inFilesAlone               // a kernel died and took its variables along
+	inSandbox    holder = iota // all of them
+	inFilesAlone               // a kernel died with its variables; the changes to files are in the sandbox
 	nowhere                    // the sandbox died, and no code has run in the next one
 )
 
-// origin is what the sandbox begins with that takes the place of a lost one.
+// origin is what the next sandbox starts from when the present one is lost.
 type origin int
 
 const (
@@ -40,15 +41,15 @@ type event int
 const (
 	filesChange event = iota
 	codeBegins
-	undoBegins // code begins that undo is to go back behind
+	undoBegins // code begins that undo is to revert
 	codeEnds   // and its kernel lives
 	kernelDies
 	sandboxDies
-	headSaved      // and that is what a next sandbox begins with
-	headSavedAside // a next sandbox would begin with what was the head before
+	headSaved      // and the next sandbox would start from it
+	headSavedAside // the next sandbox would start from the head before
 )
 
-// on is the state after an event. Code that begins when what was ahead is nowhere begins from the head.
+// on returns the state after an event. When code begins after the unsaved changes were lost, it begins from the head.
 func (s state) on(e event) state {
 	if s.holds == nowhere && (e == codeBegins || e == undoBegins) {
 		s.ahead = nothingAhead
@@ -61,7 +62,7 @@ func (a ahead) after(e event) ahead {
 		//              nothing       files         code          undo
 		filesChange:    {filesAhead, filesAhead, codeAhead, undoAhead},
 		codeBegins:     {codeAhead, codeAhead, codeAhead, undoAhead},
-		undoBegins:     {undoAhead, undoAhead, codeAhead, undoAhead}, // code that is still ahead could not be saved: undo would take it along
+		undoBegins:     {undoAhead, undoAhead, codeAhead, undoAhead}, // earlier code could not be saved: undo would revert it too
 		codeEnds:       {nothingAhead, filesAhead, codeAhead, undoAhead},
 		kernelDies:     {nothingAhead, filesAhead, codeAhead, undoAhead},
 		sandboxDies:    {nothingAhead, filesAhead, codeAhead, undoAhead},
@@ -79,7 +80,7 @@ func (h holder) after(e event) holder {
 		codeEnds:       {inSandbox, inFilesAlone, inSandbox},
 		kernelDies:     {inFilesAlone, inFilesAlone, inFilesAlone},
 		sandboxDies:    {nowhere, nowhere, nowhere},
-		headSaved:      {inSandbox, inSandbox, nowhere}, // it died just behind the save
+		headSaved:      {inSandbox, inSandbox, nowhere}, // the sandbox died right after the save
 		headSavedAside: {inSandbox, inSandbox, nowhere},
 	}[e][h]
 }
@@ -97,5 +98,5 @@ func (o origin) after(e event) origin {
 // codeRan says that code ran since the head was saved.
 func (s state) codeRan() bool { return s.ahead == codeAhead || s.ahead == undoAhead }
 
-// stranded says that the session cannot go on: its sandbox is lost, and the next one would not begin with the head.
-func (s state) stranded() bool { return s.holds == nowhere && s.next == fromFormer }
+// unrecoverable says that the session cannot go on: its sandbox is lost, and the next one would not start from the head.
+func (s state) unrecoverable() bool { return s.holds == nowhere && s.next == fromFormer }

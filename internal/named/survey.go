@@ -26,14 +26,14 @@ const (
 type Survey struct {
 	Folder      string `json:"folder"`
 	Sessions    int    `json:"sessions"` // all
-	New         int    `json:"new"`      // nothing of them was saved yet
+	New         int    `json:"new"`      // never saved so far
 	GoOn        int    `json:"go_on"`
 	CarriedOver int    `json:"carried_over"`
 	Unreadable  int    `json:"unreadable"`
 	Broken      int    `json:"broken"` // their records cannot be read
-	// Makers are the coves that saved what does not go on, with how many sessions each.
+	// Makers are the versions of cove that made the heads which this one cannot restore, with the number of sessions of each.
 	Makers map[string]int `json:"saved_by,omitempty"`
-	// WaysBack are sessions that keep what they were before they were carried over, and the room in bytes that this takes.
+	// WaysBack is the number of sessions that have a way back, and the bytes that these take on the disk.
 	WaysBack     int   `json:"ways_back"`
 	WaysBackSize int64 `json:"ways_back_bytes"`
 }
@@ -41,8 +41,8 @@ type Survey struct {
 // MakersSorted are the keys of Makers.
 func (s Survey) MakersSorted() []string { return slices.Sorted(maps.Keys(s.Makers)) }
 
-// Survey looks at every session without touching any. judge says what becomes of one that has that base and whose head has that manifest. Two small files
-// are read of each; what is saved is not looked at.
+// Survey counts every session without changing any. judge returns the outlook of a session with that base whose head has that manifest. Survey reads two small
+// files of each session, and no snapshot's content.
 func (s Store) Survey(ctx context.Context, judge func(b Base, head snapshot.Manifest) Outlook) (Survey, error) {
 	found := Survey{Folder: s.Dir, Makers: map[string]int{}}
 	dir, err := os.Open(s.Dir)
@@ -71,7 +71,7 @@ func (s Store) Survey(ctx context.Context, judge func(b Base, head snapshot.Mani
 func (s *Survey) count(dir, name string, judge func(Base, snapshot.Manifest) Outlook) {
 	rec, err := readRecord(dir, name)
 	if _, gone := os.Stat(dir); gone != nil {
-		return // it was removed just now
+		return // the session was removed meanwhile
 	}
 	s.Sessions++
 	if err != nil {

@@ -1,10 +1,8 @@
 // Package pool keeps things ready ahead of need: sandboxes with a warm kernel in
 // them, so that a claim costs a channel receive and not a start.
 //
-// What is claimed leaves the pool for good; nothing that user code has touched
-// ever comes back. The pool fills itself again in the background, one at a time,
-// and holds back while claims are coming in, so that what was claimed has the
-// machine to itself.
+// What is claimed leaves the pool for good; nothing that user code has touched ever comes back. The pool refills in the background, one at a time, and pauses
+// while claims come in, so that it does not take processor time from what was claimed.
 package pool
 
 import (
@@ -31,11 +29,11 @@ type Options[T any] struct {
 	// Usable says whether one that waited is still good; nil means it always is.
 	Usable func(T) bool
 	// Calm is how long no claim must have come before the pool makes another, while it is not empty, and 20 times that while it is at least half
-	// full: what was claimed is used most right after that. 0 means 50 ms.
+	// full: right after a claim, what was claimed is busiest. 0 means 50 ms.
 	Calm time.Duration
 	// Room says whether there is memory for another one; nil means that there always is. While there is none the pool stays as it is.
 	Room func() bool
-	// Failed is told of errors of Make in the background; nil ignores them. The pool tries again, ever more slowly.
+	// Failed is called with errors of Make in the background; nil ignores them. The pool tries again, after longer and longer waits.
 	Failed func(error)
 }
 
@@ -70,7 +68,7 @@ func (p *Pool[T]) Fill(ctx context.Context) error {
 	return nil
 }
 
-// Claim takes one out of the pool: a ready one if there is any, else one made for this claim. It is the caller's from then on.
+// Claim takes one out of the pool: a ready one if there is any, else one made for this claim. From then on the caller owns it.
 func (p *Pool[T]) Claim(ctx context.Context) (T, error) {
 	p.claimed.Store(time.Now().UnixNano())
 	defer p.want()
@@ -129,7 +127,7 @@ func (p *Pool[T]) Run(ctx context.Context) error {
 				continue
 			}
 			pause = 100 * time.Millisecond
-			p.ready <- t // Run alone fills, so there is room
+			p.ready <- t // only Run adds to the pool, so there is room
 		}
 		select {
 		case <-p.wanted:
@@ -162,7 +160,7 @@ func (p *Pool[T]) Shed() bool {
 	}
 }
 
-// calm waits until no claim has come for a while; an empty pool has no time for that. It returns false when ctx has ended.
+// calm waits until no claim has come for a while; with an empty pool it returns at once. It returns false when ctx has ended.
 func (p *Pool[T]) calm(ctx context.Context) bool {
 	for len(p.ready) > 0 {
 		patience := p.opts.Calm
@@ -192,7 +190,7 @@ func sleep(ctx context.Context, d time.Duration) bool {
 }
 
 func (p *Pool[T]) drain() {
-	var discarding sync.WaitGroup // at once: each takes its time, and somebody waits for the end
+	var discarding sync.WaitGroup // in parallel: each takes a while, and drain's caller waits for all
 	defer discarding.Wait()
 	for {
 		select {

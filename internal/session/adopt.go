@@ -10,7 +10,7 @@ import (
 	"cove/internal/sandbox"
 )
 
-// adopt takes over Options.Running, a sandbox that runs already, with its kernel. After an error it is still whole, and still its keeper's.
+// adopt takes over Options.Running, a sandbox that runs already, with its kernel. After an error the sandbox is unchanged and still belongs to its keeper.
 func (s *Live) adopt(ctx context.Context) error {
 	s.sandbox = s.opts.Running
 	clear(s.known)
@@ -23,8 +23,8 @@ func (s *Live) adopt(ctx context.Context) error {
 	return nil
 }
 
-// rejoin connects to a sandbox that runs already: one that is being adopted, or one whose connection has ended and that lives on. It does not end
-// a sandbox that it cannot connect to, which may be another session's.
+// rejoin connects to a sandbox that runs already: one that is being adopted, or one that runs on after its connection has ended. When connecting fails, rejoin
+// leaves the sandbox running: it may be another session's.
 func (s *Live) rejoin(ctx context.Context) error {
 	names := map[string]int{}
 	for name, k := range s.slots {
@@ -48,9 +48,9 @@ func (s *Live) rejoin(ctx context.Context) error {
 	return nil
 }
 
-// Leave lets go of the sandbox without ending it and returns it, when no execution runs any more: its caller can give it to another session as
-// Options.Running. When ctx ends first, it lets go all the same, and code that still runs is interrupted when another session takes over. The
-// session is closed then.
+// Leave waits until no execution runs, releases the sandbox without ending it, and returns it: the caller can give it to another session as Options.Running.
+// When ctx ends first, Leave releases the sandbox all the same, and code that still runs is interrupted when another session takes over. Afterwards the session
+// is closed.
 func (s *Live) Leave(ctx context.Context) (sandbox.Sandbox, error) {
 	if err := s.running.Acquire(ctx, everything); err == nil {
 		defer s.running.Release(everything)

@@ -25,9 +25,9 @@ const (
 	maxDepth    = 100
 )
 
-// Archive writes a folder with what is in it to w, as "tar.gz" or "zip". It is made of what the files are when they are written; one that is gone
-// then is left out, and so is what cannot be read or claims to be larger than a workspace can be (a sparse file), which the file LeftOut in it lists. It is no archive when there is an error, which may come after
-// bytes were written.
+// Archive writes a folder with what is in it to w, as "tar.gz" or "zip". Each file has the content that it has when it is written. A file that was removed
+// meanwhile is left out; so is one that cannot be read or claims to be larger than a workspace can be (a sparse file), and the archive's file LeftOut lists
+// those. After an error, which may come when bytes were written already, w has no complete archive.
 func (s *Live) Archive(ctx context.Context, dir, format string, w io.Writer) error {
 	var p packer
 	switch format {
@@ -66,13 +66,13 @@ func (s *Live) Archive(ctx context.Context, dir, format string, w io.Writer) err
 // LeftOut is the file of an archive that lists what could not be read, a path in each line.
 const LeftOut = "LEFT-OUT.txt"
 
-// unreadable says that code took away the right to read something.
+// unreadable says whether err is about a file or folder that code has made impossible to read, by its permissions or its name.
 func unreadable(err error) bool {
 	p := problem.Of(err)
 	return p != nil && (problem.Has(p, problem.FileDenied, problem.InvalidPath))
 }
 
-// packList adds the list of what was left out, where there is such, under a name that no file has.
+// packList adds the list of what was left out, if anything was, under a name that no file has.
 func packList(p packer, denied []string, names map[string]bool) error {
 	if len(denied) == 0 {
 		return nil
@@ -92,8 +92,8 @@ func packList(p packer, denied []string, names map[string]bool) error {
 	return err
 }
 
-// inventory lists all that is in a folder, folders before what is in them, and what in it is not for an archive: folders that cannot be looked into,
-// and files that are larger than the whole workspace can be.
+// inventory lists what a folder contains, folders before their content, and apart from that what an archive leaves out: folders that cannot be looked into, and
+// files that are larger than the whole workspace can be.
 func (s *Live) inventory(ctx context.Context, l *link.Link, dir string) (found []workspace.Entry, denied []string, err error) {
 	size, room := int64(0), s.opts.Limits.Workspace
 	for todo := []string{dir}; len(todo) > 0; {
@@ -166,7 +166,7 @@ func pack(ctx context.Context, l *link.Link, p packer, left *int64, e workspace.
 // growth is how much larger the files may have become since they were listed, in bytes.
 const growth = 64 << 20
 
-// timeOf is a time that every format of archives has; code can set any.
+// timeOf returns a time that every format of archives can express: code can give a file any time.
 func timeOf(e workspace.Entry) time.Time {
 	t := e.Modified
 	if t.Year() < 1980 || t.Year() > 2100 {

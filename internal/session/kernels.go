@@ -21,16 +21,16 @@ const MaxKernels = 16
 // everything is the whole of Live.running.
 const everything = math.MaxInt64
 
-// slot is the place of one of the session's kernels: what is known of it whether or not its interpreter runs.
+// slot is what the session knows of one of its kernels, whether or not the kernel's interpreter runs.
 type slot struct {
 	name     string
-	changing chan struct{} // holds a token while nobody starts or ends the interpreter; taken before Live.mu
+	changing chan struct{} // holds a token while no goroutine starts or ends the interpreter; acquired before Live.mu
 
 	// Guarded by Live.mu.
 	kernel   *kernel.Kernel // nil: it is started when it is needed
-	pid      int            // of the interpreter, also when it was let go; 0: it has none
-	pristine bool           // it has run nothing of the user's
-	layers   []string       // of Live.installed, those that it was given
+	pid      int            // of the interpreter, also after it was released; 0: it has none
+	pristine bool           // it has run no code of the user's
+	layers   []string       // those of Live.installed that the interpreter can import from
 }
 
 // run is what one execution runs in. When the execution ends, the session may have replaced the sandbox.
@@ -50,7 +50,7 @@ func nameOf(k string) string {
 	return k
 }
 
-// slot returns the place of a kernel, a new one where there is none. The caller holds mu.
+// slot returns the slot of a kernel, a new one where there is none. The caller holds mu.
 func (s *Live) slot(name string) *slot {
 	if s.slots[name] == nil {
 		s.slots[name] = &slot{name: name, changing: make(chan struct{}, 1)}
@@ -184,7 +184,7 @@ func (k *slot) take(ctx context.Context) error {
 
 func (k *slot) give() { k.changing <- struct{}{} }
 
-// vacate ends a kernel's interpreter, and for good the kernel.
+// vacate ends a kernel's interpreter; with forGood it removes the kernel too.
 func (s *Live) vacate(ctx context.Context, k *slot, forGood bool) error {
 	if err := k.take(ctx); err != nil {
 		return err
@@ -208,7 +208,7 @@ func (k *slot) end() {
 	k.kernel, k.pid, k.layers = nil, 0, nil
 }
 
-// hold notes the interpreter that is in a slot from now on. The caller holds mu.
+// hold records the interpreter that a slot has from now on. The caller holds mu.
 func (s *Live) hold(k *slot, i *kernel.Kernel, pristine bool) {
 	k.kernel, k.pid, k.pristine, k.layers = i, i.PID(), pristine, slices.Clone(s.installed.Layers)
 }
@@ -227,18 +227,18 @@ func (s *Live) occupy(ctx context.Context, k *slot) (*run, error) {
 		if t.kernel != nil {
 			return t, nil
 		}
-		// Without mu: it takes a while, and what runs in other kernels must be able to end meanwhile.
+		// Without mu: starting takes a while, and executions of other kernels must be able to end meanwhile.
 		if t.kernel, err = kernel.Start(ctx, t.link, config); err != nil {
 			return nil, explain(t.sandbox, err)
 		}
 		if s.seated(t, config) {
 			return t, nil
 		}
-		t.kernel.Close() // another sandbox was begun meanwhile, or other packages came
+		t.kernel.Close() // meanwhile the sandbox was replaced, or packages were installed
 	}
 }
 
-// look returns what there is to run code in, without an interpreter where one is to be started with config.
+// look returns the sandbox and the interpreter to run code in. The run's kernel is nil where one has to be started, with the Config that is returned.
 func (s *Live) look(ctx context.Context, k *slot) (*run, kernel.Config, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -254,7 +254,7 @@ func (s *Live) look(ctx context.Context, k *slot) (*run, kernel.Config, error) {
 	return &run{slot: k, kernel: k.kernel, link: s.link, sandbox: s.sandbox}, s.kernelConfig(false), nil
 }
 
-// seated puts a new interpreter into its slot, if it is one of what the session is now.
+// seated puts a new interpreter into its slot, and returns false when the session's sandbox, kernels or packages have changed since it was started.
 func (s *Live) seated(t *run, config kernel.Config) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -267,12 +267,12 @@ func (s *Live) seated(t *run, config kernel.Config) bool {
 	return true
 }
 
-// lacksFirst says whether there are packages that only a new interpreter can be given. The caller holds mu.
+// lacksFirst says whether packages were installed that only a new interpreter can be given. The caller holds mu.
 func (s *Live) lacksFirst(k *slot) bool {
 	return slices.ContainsFunc(s.installed.First, func(layer string) bool { return !slices.Contains(k.layers, layer) })
 }
 
-// catchUp gives an interpreter what was installed for others since it last ran code. It waits until the interpreter is idle.
+// catchUp gives an interpreter the packages that were installed for other kernels since it last ran code. It waits until the interpreter is idle.
 func (s *Live) catchUp(ctx context.Context, t *run) error {
 	s.mu.Lock()
 	var fresh install.State
@@ -293,7 +293,7 @@ func (s *Live) catchUp(ctx context.Context, t *run) error {
 	return nil
 }
 
-// given notes that an interpreter has layers now.
+// given records that an interpreter can import from layers now.
 func (s *Live) given(t *run, layers ...string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -302,7 +302,7 @@ func (s *Live) given(t *run, layers ...string) {
 	}
 }
 
-// forget lets go of all the interpreters, without ending one that was detached. The caller holds mu.
+// forget drops all interpreters, without ending one that was detached. The caller holds mu.
 func (s *Live) forget() {
 	for _, k := range s.slots {
 		if k.kernel != nil {
@@ -312,8 +312,8 @@ func (s *Live) forget() {
 	}
 }
 
-// detach lets all the interpreters go, for the session that has the sandbox next. It goes on after an error. The caller holds mu and, unless ctx has
-// ended, all of running.
+// detach releases all interpreters, for the session that uses the sandbox next. After an error it goes on with the others. The caller holds mu and, unless ctx
+// has ended, all of running.
 func (s *Live) detach(ctx context.Context) error {
 	var failed error
 	for _, k := range s.slots {
@@ -333,8 +333,8 @@ func (s *Live) detach(ctx context.Context) error {
 	return failed
 }
 
-// attach takes over the interpreters that live in the sandbox: those that have a name, and one without as kernel.Main where that has none. Others
-// nobody knows any more; they are ended. The caller holds mu.
+// attach takes over the interpreters that run in the sandbox: those that have a name, and, where kernel.Main has none, one without a name as kernel.Main. It
+// ends the others: nothing refers to them any more. The caller holds mu.
 func (s *Live) attach(ctx context.Context, names map[string]int, reseed bool) error {
 	living := s.link.Kernels()
 	for _, k := range s.slots {
@@ -361,7 +361,7 @@ func (s *Live) attach(ctx context.Context, names map[string]int, reseed bool) er
 			k.pid = 0 // it is started again when it is needed
 			continue
 		}
-		// An image whose kernels have names was a session's already.
+		// Kernels with names are from the image of a session, whose user has run code in them.
 		s.hold(k, i, reseed && len(names) == 0)
 		if err := s.equip(ctx, k); err != nil {
 			return explain(s.sandbox, err)
@@ -375,8 +375,8 @@ func (s *Live) attach(ctx context.Context, names map[string]int, reseed bool) er
 	return nil
 }
 
-// equip gives an interpreter that was taken over what the session has been given. What goes before the environment's own packages can only
-// be given to a new one.
+// equip gives an interpreter that was taken over the packages that are installed for the session. Packages that go before the environment's own can only be
+// given to a new interpreter.
 func (s *Live) equip(ctx context.Context, k *slot) error {
 	if len(s.installed.Layers) == 0 {
 		return nil

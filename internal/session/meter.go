@@ -8,8 +8,8 @@ import (
 
 // meter is what the session's sandboxes have used. Guarded by Live.mu.
 type meter struct {
-	before time.Duration // by those that are gone
-	seen   time.Duration // by the one that is there, when it was last read
+	before time.Duration // by sandboxes that have ended
+	seen   time.Duration // by the present sandbox, when it was last read
 }
 
 // read returns the processor time of all sandboxes together, and false when sb cannot measure its own.

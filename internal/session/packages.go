@@ -23,7 +23,7 @@ import (
 type Packages interface {
 	// Mount is the host folder of the layers, which is shown in the sandbox from its start.
 	Mount() string
-	// Provided says whether a root module is there for a session that was given state.
+	// Provided says whether a session with that state can import a root module.
 	Provided(state install.State) func(root string) bool
 	// Provide installs what a report asks for.
 	Provide(ctx context.Context, r pydeps.Request, told func(install.Progress)) (install.Provision, error)
@@ -33,19 +33,19 @@ type Packages interface {
 	Module(ctx context.Context, module string, loaded []string, s install.State, told func(install.Progress)) (install.Provision, error)
 }
 
-// restartLine is the first line of a cell that wants a new interpreter.
+// restartLine is the first line of a cell that asks for a new interpreter.
 const restartLine = "%restart"
 
 type yielder = func(kernel.Event, error) bool
 
-// Installed is what Options.Packages has given the session until now.
+// Installed returns what Options.Packages has installed for the session until now.
 func (s *Live) Installed() install.State {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.installed
 }
 
-// begin makes sure that there is an interpreter for req, a new one if it wants that.
+// begin makes sure that there is an interpreter for req, a new one if req asks for that.
 func (s *Live) begin(ctx context.Context, req *kernel.Request) (*run, error) {
 	if first, rest, _ := strings.Cut(req.Code, "\n"); req.Mode != kernel.Script && strings.TrimSpace(first) == restartLine {
 		req.Restart, req.Code = true, rest
@@ -69,8 +69,7 @@ func (s *Live) begin(ctx context.Context, req *kernel.Request) (*run, error) {
 	return t, nil // if it has died, the execution says so
 }
 
-// supply makes importable what the code is going to import. It returns false when there is nothing to run any more: the consumer has left, or
-// was told why.
+// supply installs what the code is going to import. It returns false when the code is not to run: the consumer has left, or has been told why the code cannot run.
 func (s *Live) supply(ctx context.Context, t *run, req *kernel.Request, yield yielder) bool {
 	defer s.mark(t.slot)
 	if s.opts.Packages == nil || s.opts.Mold {
@@ -88,14 +87,14 @@ func (s *Live) supply(ctx context.Context, t *run, req *kernel.Request, yield yi
 	case errors.Is(err, errLeft):
 		return false
 	case ctx.Err() != nil:
-		return true // the kernel says so
+		return true // the kernel reports that ctx has ended
 	case err == nil:
 		return s.apply(ctx, t, provision, began, yield)
 	}
 	return yield(kernel.Install{Failure: problem.Of(err)}, nil)
 }
 
-// mark notes that something of the user's is about to run.
+// mark records that code of the user's is about to run.
 func (s *Live) mark(k *slot) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -113,7 +112,7 @@ func (s *Live) install(ctx context.Context, change func(install.State) (install.
 	p, err := installing(ctx, change, s.Installed())
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(p.State.Looked) > len(s.installed.Looked) { // also by what came to nothing
+	if len(p.State.Looked) > len(s.installed.Looked) { // also by an installation that failed
 		s.installed.Looked = p.State.Looked
 	}
 	if err != nil {
@@ -125,7 +124,7 @@ func (s *Live) install(ctx context.Context, change func(install.State) (install.
 	return p, nil
 }
 
-// installing makes one change and has it seen how that went.
+// installing makes one change and reports its outcome to the metrics and the trace.
 func installing(ctx context.Context, change func(install.State) (install.Provision, error), have install.State) (install.Provision, error) {
 	ctx, over := telemetry.Step(ctx, telemetry.StageInstall)
 	p, err := change(have)
@@ -148,7 +147,7 @@ func installing(ctx context.Context, change func(install.State) (install.Provisi
 // errLeft means that the consumer of an execution's events has left.
 var errLeft = problem.New(problem.GivenUp, "nobody listens any more")
 
-// provide finds out what the code needs and has it installed.
+// provide finds out which packages the code needs and has them installed.
 func (s *Live) provide(ctx context.Context, t *run, req kernel.Request, yield yielder) (install.Provision, error) {
 	wanted, err := s.survey(ctx, t, req)
 	if err != nil {
@@ -167,7 +166,7 @@ func (s *Live) provide(ctx context.Context, t *run, req kernel.Request, yield yi
 			return s.opts.Packages.Provide(ctx, wanted, func(p install.Progress) {
 				select {
 				case told <- p:
-				default: // the consumer is behind; there will be more
+				default: // the consumer has not taken the last one yet; a later one will do
 				}
 			})
 		}, t)
@@ -187,7 +186,7 @@ func (s *Live) provide(ctx context.Context, t *run, req kernel.Request, yield yi
 	}
 }
 
-// survey parses the code and asks the kernel what of it is missing.
+// survey parses the code and asks the kernel which of its imports are missing.
 func (s *Live) survey(ctx context.Context, t *run, req kernel.Request) (_ pydeps.Request, err error) {
 	ctx, over := telemetry.Step(ctx, telemetry.StageScan)
 	defer func() { over(err) }()
@@ -200,7 +199,7 @@ func (s *Live) survey(ctx context.Context, t *run, req kernel.Request) (_ pydeps
 		return pydeps.Request{}, err
 	}
 	if report.Invalid {
-		report.Imports = nil // it will not run; where the scanner is mistaken, the kernel asks for what it imports
+		report.Imports = nil // invalid code does not run; if the scanner is mistaken, the kernel asks for missing modules while the code runs
 	}
 	r := pydeps.Request{Report: report}
 	r.Missing, r.Loaded, err = t.kernel.Survey(ctx, roots(report))
@@ -216,8 +215,8 @@ func (s *Live) survey(ctx context.Context, t *run, req kernel.Request) (_ pydeps
 	return r, nil
 }
 
-// isOwn says whether the workspace has a module or a folder of that name anywhere: the code may be about to add its place to sys.path. The kernel asks
-// when it does not.
+// isOwn says whether the workspace has a module or a folder of that name anywhere: the code may be about to add that folder to sys.path. If it does not, the
+// kernel asks for the module while the code runs.
 func (s *Live) isOwn(module string) bool {
 	for path := range s.known {
 		if strings.HasPrefix(path, module+"/") || strings.Contains(path, "/"+module+"/") {
@@ -272,7 +271,7 @@ func (s *Live) dropScanner() {
 	}
 }
 
-// apply gives the interpreter what was installed, and says so. It returns false when there is nothing to run any more.
+// apply gives the interpreter what was installed, and yields the Install that says so. It returns false when the code is not to run.
 func (s *Live) apply(ctx context.Context, t *run, p install.Provision, began time.Time, yield yielder) bool {
 	told := kernel.Install{Provision: p}
 	var err error
@@ -300,7 +299,7 @@ func (s *Live) apply(ctx context.Context, t *run, p install.Provision, began tim
 	return p.Silent() || yield(told, nil)
 }
 
-// renew has a run go on in a new interpreter.
+// renew replaces the interpreter of a run.
 func (s *Live) renew(ctx context.Context, t *run) error {
 	if err := s.vacate(ctx, t.slot, false); err != nil {
 		return err
@@ -312,7 +311,7 @@ func (s *Live) renew(ctx context.Context, t *run) error {
 	return err
 }
 
-// added is the state of a session that has a provision's layer alone.
+// added returns the state of a session that has a provision's layer alone.
 func added(p install.Provision) install.State {
 	one := install.State{Layers: []string{p.Layer}}
 	if p.First {

@@ -15,7 +15,7 @@ import (
 	"cove/internal/workspace"
 )
 
-// Left is what of a workspace could not be taken along. It ends a salvaged archive, as the record LeftRecord of a global header.
+// Left lists the files of a workspace that could not be saved. It ends a salvaged archive, as the record LeftRecord of a global header.
 type Left struct {
 	Paths []string `json:"paths"` // the first of them
 	More  int      `json:"more"`  // how many others
@@ -35,9 +35,9 @@ func (l *Left) add(path string) {
 	l.Paths = append(l.Paths, path)
 }
 
-// Salvage writes the files of the image's workspace to w, as tar. What was running goes on meanwhile in the sandbox, which ends afterwards. Folders
-// come before what is in them; links and permissions are not taken along. With variables, one more file has those of the main kernel, as far as they
-// can be had: its header has VariablesRecord. Without, nothing of what was saved is asked for anything, so it need not work any more.
+// Salvage writes the files of the image's workspace to w, as tar. Processes that ran when the image was saved run on meanwhile; the sandbox ends afterwards.
+// Folders come before what is in them; links and permissions are not taken along. With variables, one more file has those variables of the main kernel that can
+// be pickled: its header has VariablesRecord. Without variables no process of the saved sandbox is asked for anything, so none has to work any more.
 func Salvage(ctx context.Context, o Options, variables bool, w io.Writer) error {
 	if !variables {
 		return salvageFiles(ctx, o, w)
@@ -51,14 +51,14 @@ func Salvage(ctx context.Context, o Options, variables bool, w io.Writer) error 
 	sb, l := s.sandbox, s.link
 	s.mu.Unlock()
 	if sb == nil || ended(sb.Done()) || ended(l.Done()) {
-		// The sandbox was lost with that: its files are still in the image.
+		// Packing the variables cost the sandbox; its files are still in the image.
 		return errors.Join(s.Close(context.WithoutCancel(ctx)), salvageFiles(ctx, o, w))
 	}
 	p := packed{at: at, whole: err == nil}
 	return errors.Join(explain(sb, salvage(ctx, l, o.Limits.OrDefault().Workspace, p, w)), s.Close(context.WithoutCancel(ctx)))
 }
 
-// packed is where the variables are in a workspace; what is not whole is of no use.
+// packed says where the file with the variables is in a workspace. Unless it is whole it is of no use.
 type packed struct {
 	at    string
 	whole bool
@@ -80,7 +80,7 @@ func salvageFiles(ctx context.Context, o Options, w io.Writer) (err error) {
 	return explain(sb, salvage(ctx, l, o.Limits.Workspace, packed{}, w))
 }
 
-// salvage archives a workspace. What code has done to it must not keep the rest from being saved.
+// salvage archives a workspace. Files that code has made unreadable must not keep the others from being saved.
 func salvage(ctx context.Context, l *link.Link, room int64, p packed, w io.Writer) error {
 	archive, left := tar.NewWriter(w), &Left{}
 	room += growth
@@ -120,7 +120,7 @@ func salvage(ctx context.Context, l *link.Link, room int64, p packed, w io.Write
 	return archive.Close()
 }
 
-// passable says that a file or folder cannot be read, and others can.
+// passable says whether err is about one file or folder alone, so that others can still be read.
 func passable(err error) bool {
 	p := problem.Of(err)
 	return errors.Is(err, fs.ErrNotExist) || problem.Has(p, problem.FileDenied) || problem.Has(p, problem.InvalidPath)

@@ -31,8 +31,8 @@ func (s *Live) restore(ctx context.Context, spec sandbox.Spec) (sandbox.Sandbox,
 	return sb, nil
 }
 
-// takeOver attaches to the kernels of a sandbox that was saved or left, which have these names, and counts the files that are there as known. A
-// sandbox without a kernel gets a new one later, as any.
+// takeOver attaches to the kernels of a sandbox that was saved or left, which have these names, and records the files of its workspace as known. A sandbox
+// without a kernel gets one when code is to run.
 func (s *Live) takeOver(ctx context.Context, names map[string]int, reseed bool) error {
 	if err := s.attach(ctx, names, reseed); err != nil {
 		return err
@@ -41,9 +41,8 @@ func (s *Live) takeOver(ctx context.Context, names map[string]int, reseed bool) 
 	return err
 }
 
-// Save writes the session to files in dir, an empty folder, when no execution runs any more. With keep it goes on
-// afterwards; without, it is closed, if saving succeeded. Its variables, files, threads and child processes are
-// in the files; connections out of the sandbox are not.
+// Save waits until no execution runs and writes the session to files in dir, an empty folder. With keep the session goes on afterwards; without, it is closed
+// if saving succeeded. The session's variables, files, threads and child processes are saved; connections out of the sandbox are not.
 func (s *Live) Save(ctx context.Context, dir string, keep bool) error {
 	if _, err := sandbox.SaverOf(s.opts.Engine); err != nil {
 		return err
@@ -84,15 +83,16 @@ func (s *Live) Save(ctx context.Context, dir string, keep bool) error {
 	return errors.Join(err, s.reconnect(context.WithoutCancel(ctx)))
 }
 
-// reluctance is how long the save of a session that goes on afterwards waits for what reads its files. Everybody else waits behind it meanwhile.
-const reluctance = 2 * time.Second
+// readersGrace is how long the save of a session that goes on afterwards waits for calls that read its files. Other calls of the session are queued behind the
+// save meanwhile.
+const readersGrace = 2 * time.Second
 
-// settleDown takes all of running.
+// settleDown acquires all of running, so that nothing else uses the session.
 func (s *Live) settleDown(ctx context.Context, keep bool) error {
 	if !keep {
 		return s.running.Acquire(ctx, everything)
 	}
-	bounded, cancel := context.WithTimeout(ctx, reluctance)
+	bounded, cancel := context.WithTimeout(ctx, readersGrace)
 	defer cancel()
 	if s.running.Acquire(bounded, everything) != nil {
 		return problem.New(problem.SessionBusy, "the session was in use all the time and was not saved")
@@ -100,7 +100,7 @@ func (s *Live) settleDown(ctx context.Context, keep bool) error {
 	return nil
 }
 
-// Refiller is a workspace that is being filled again; see Session.Refill.
+// Refiller is a workspace that is being filled again; see Live.Refill.
 type Refiller = interface {
 	Write(ctx context.Context, path string, r io.Reader) (workspace.Entry, error)
 	Move(ctx context.Context, from, to string) error
@@ -115,12 +115,12 @@ func (s *Live) Refill(refill func(ctx context.Context, t Refiller) error) {
 	s.refill = refill
 }
 
-// Root says what the session starts from when it loses its sandbox: an image that Save wrote in it, and the kernels that KernelPIDs told then.
+// Root sets what the session starts from when it loses its sandbox: an image that Save wrote of it, and the kernels that KernelPIDs returned then.
 func (s *Live) Root(image string, kernels map[string]int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.opts.Image, s.opts.Kernels, s.opts.Reseed = image, kernels, false
-	clear(s.inputs) // the image has them, as they have become since
+	clear(s.inputs) // the image has these files, with later changes
 }
 
 func lost() error {
@@ -148,7 +148,7 @@ func (s *Live) main(ctx context.Context) (*run, error) {
 // Touched says whether something other than an execution has changed the session since it was opened or saved.
 func (s *Live) Touched() bool { return s.touched.Load() }
 
-// reconnect goes on with a sandbox that was saved, or could not be.
+// reconnect goes on with a sandbox after it was saved, or after saving it has failed.
 func (s *Live) reconnect(ctx context.Context) error {
 	err := s.rejoin(ctx)
 	if err != nil && !s.adopted {
@@ -172,13 +172,13 @@ func (s *Live) Lost() <-chan struct{} {
 	return s.sandbox.Done()
 }
 
-// Trim has the interpreter give back memory that it does not use, before it is saved.
+// Trim has the interpreter return unused memory to the system, before the session is saved.
 func (s *Live) Trim(ctx context.Context) error {
 	return s.asked(ctx, func(k *kernel.Kernel) error { return k.Trim(ctx) })
 }
 
-// Rehearse runs a cell as a user would and forgets it, because what runs first runs slowly: in a new interpreter, whose code is
-// still to be loaded, and in a restored sandbox, whose memory is.
+// Rehearse runs a cell as a user would and discards its effects. The first cell runs slowly: a new interpreter still has to load its code, and a restored
+// sandbox its memory.
 func (s *Live) Rehearse(ctx context.Context) error {
 	for e, err := range s.Execute(ctx, kernel.Request{Code: "print('', end='')\n1 + 1"}) {
 		if err != nil {
@@ -201,7 +201,7 @@ func (s *Live) Rehearse(ctx context.Context) error {
 	return nil
 }
 
-// direct changes the workspace of a sandbox that nothing else uses yet.
+// direct changes the workspace of a sandbox that no other goroutine uses yet.
 type direct struct{ *link.Link }
 
 func (d direct) Write(ctx context.Context, path string, r io.Reader) (workspace.Entry, error) {

@@ -29,8 +29,8 @@ import (
 	"cove/internal/telemetry"
 )
 
-// How long a connection may take to end after a channel of it broke, a sandbox after its connection ended, and the look at what an execution has
-// changed, which all else waits for.
+// The longest times that it may take until a connection ends after one of its channels broke, until a sandbox ends after its connection, and to find the files
+// that an execution has changed, which delays every other use of the session.
 const (
 	breakGrace  = time.Second
 	deathGrace  = 10 * time.Second
@@ -48,7 +48,7 @@ func awaitEnd(done <-chan struct{}, atMost time.Duration) {
 	}
 }
 
-// Options say what a session is made of.
+// Options are what a session is made of.
 type Options struct {
 	Engine sandbox.Engine
 	Env    *pyenv.Environment
@@ -60,27 +60,25 @@ type Options struct {
 	// Reseed is for images that several sessions start from: each gets random generators of its own. Without it they
 	// go on where they were saved.
 	Reseed bool
-	// Running is a sandbox that runs already, with a kernel in it or none, and is taken over instead of starting one. Image says
-	// what to start from when it is lost.
+	// Running is a sandbox that runs already, with or without a kernel. It is taken over, and none is started. When it is lost, the next sandbox starts from Image.
 	Running sandbox.Sandbox
-	// Packages makes what code imports importable; nil leaves code with what Env has.
+	// Packages installs what code imports; with nil, code has the packages of Env alone.
 	Packages Packages
-	// Installed is what Packages gave the session that Image or Running is of, or what a new session is to begin with.
+	// Installed is what Packages has installed for the session that Image or Running is of, or what a new session begins with.
 	Installed install.State
-	// Kernels are the process ids of the kernels in Image or Running by their names, as KernelPIDs told before; 0 for one whose interpreter is to be
-	// started. Without it there is one kernel, kernel.Main.
+	// Kernels are the process ids of the kernels in Image or Running by their names, as KernelPIDs returned them; 0 for one whose interpreter is to be started.
+	// With nil there is one kernel, kernel.Main.
 	Kernels map[string]int
-	// Mold is for a session that is only there to be saved as the image of others: what depends on the memory limit is
-	// left to them.
+	// Mold is for a session that only exists to be saved as the image of others, which set what depends on the memory limit themselves.
 	Mold bool
 }
 
 // Live is a session in memory: its sandbox, its kernels and its workspace. It is safe for concurrent use; executions run one at a time in each of its kernels.
 type Live struct {
 	opts Options
-	// running is shared by executions and whatever starts and ends interpreters; letting go of the sandbox takes all of it.
+	// running is acquired in part by executions and by what starts and ends interpreters, and as a whole by what releases the sandbox.
 	running *semaphore.Weighted
-	// installing holds a token while nothing is installed: what is installed builds on what there is.
+	// installing holds a token while no installation runs: each builds on the result of the one before.
 	installing chan struct{}
 
 	mu      sync.Mutex // guards what follows; held while a sandbox starts, not while code runs
@@ -93,14 +91,14 @@ type Live struct {
 	touched atomic.Bool       // see Touched
 	refill  func(ctx context.Context, t Refiller) error
 	closed  bool
-	// endReported says that an execution has told of the present sandbox's end; endUnreported that the present sandbox replaces one whose end no execution has told of.
+	// endReported: an execution has reported the end of the present sandbox. endUnreported: the present sandbox replaces one whose end no execution has reported.
 	endReported   bool
 	endUnreported bool
 
 	adopted bool // the sandbox was Options.Running
 	meter   meter
 
-	installed install.State // what Packages has given
+	installed install.State // what Packages has installed
 	scanner   *scan.Scanner // nil until code is suspected to need something
 }
 
@@ -121,7 +119,7 @@ func Open(ctx context.Context, o Options) (*Live, error) {
 	return s, nil
 }
 
-// awake makes sure that a sandbox is there. The caller holds mu.
+// awake makes sure that the session has a sandbox that runs. The caller holds mu.
 func (s *Live) awake(ctx context.Context) error {
 	if s.closed {
 		return problem.New(problem.SessionClosed, "the session is closed")
@@ -145,8 +143,8 @@ func (s *Live) awake(ctx context.Context) error {
 	return nil
 }
 
-// lapse says, once, that the session goes on in another sandbox without anybody having been told.
-func (s *Live) lapse() bool {
+// takeUnreported returns true once after the session has gone on in another sandbox and no execution has reported that.
+func (s *Live) takeUnreported() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	was := s.endUnreported
@@ -213,7 +211,7 @@ func (s *Live) spec() sandbox.Spec {
 func (o *Options) mounts() []sandbox.Mount {
 	m := []sandbox.Mount{{Source: o.Env.Dir, Target: pyenv.MountPoint}}
 	if base := o.Env.Base; base != "" && base != "/usr" {
-		// The environment's interpreter is a link into its base, which must be found at the same path.
+		// The environment's interpreter is a link into its base, so the base has to have the same path inside.
 		m = append(m, sandbox.Mount{Source: base, Target: base})
 	}
 	if o.Packages != nil {
@@ -252,7 +250,7 @@ func (s *Live) kernelConfig(reseed bool) kernel.Config {
 	return c
 }
 
-// explain replaces an error of talking to a sandbox by the reason why the sandbox is gone.
+// explain replaces an error of the connection to a sandbox by the reason why the sandbox has ended, if it has.
 func explain(sb sandbox.Sandbox, err error) error {
 	if err != nil && sb != nil && ended(sb.Done()) && sb.Cause() != nil {
 		return sb.Cause()
@@ -261,8 +259,8 @@ func explain(sb sandbox.Sandbox, err error) error {
 }
 
 // Execute runs code and yields its events: what the code emits, a File for each file that it created or changed, and a Done. A kernel or sandbox
-// that an earlier execution lost is replaced first, and what the code imports and is not there is installed. A Rollback comes first when the sandbox was
-// lost without an execution having told of it; the caller that knows what the next one starts from fills it in. Ending ctx interrupts the code and still
+// that an earlier execution lost is replaced first, and what the code imports and is not there is installed. When the sandbox was lost and no execution has
+// reported that, a Rollback comes first; the caller, which knows what the next sandbox starts from, fills it in. Ending ctx interrupts the code and still
 // yields the Done. A cell that begins with a line "%restart" has Request.Restart.
 func (s *Live) Execute(ctx context.Context, req kernel.Request) iter.Seq2[kernel.Event, error] {
 	return func(yield func(kernel.Event, error) bool) {
@@ -274,7 +272,7 @@ func (s *Live) Execute(ctx context.Context, req kernel.Request) iter.Seq2[kernel
 		defer over()
 		t, done, err := s.attempt(ctx, &req, yield)
 		if t != nil && err != nil && !errors.Is(err, errLeft) && ctx.Err() == nil && s.died(t) {
-			t, done, err = s.attempt(ctx, &req, yield) // the code could not be sent to the sandbox that was there
+			t, done, err = s.attempt(ctx, &req, yield) // the code could not be sent: the sandbox had ended
 		}
 		switch {
 		case err == nil:
@@ -288,12 +286,12 @@ func (s *Live) Execute(ctx context.Context, req kernel.Request) iter.Seq2[kernel
 	}
 }
 
-// attempt has the code run in the sandbox that is there, or in a new one. After an error nothing of it has run.
+// attempt has the code run in the present sandbox, or in a new one. After an error none of the code has run.
 func (s *Live) attempt(ctx context.Context, req *kernel.Request, yield yielder) (t *run, done kernel.Done, err error) {
 	if t, err = s.begin(ctx, req); err != nil {
 		return nil, done, err
 	}
-	if s.lapse() && !yield(kernel.Rollback{At: time.Now(), Reason: "its sandbox was lost"}, nil) {
+	if s.takeUnreported() && !yield(kernel.Rollback{At: time.Now(), Reason: "its sandbox was lost"}, nil) {
 		return t, done, errLeft
 	}
 	if !s.supply(ctx, t, req, yield) {
@@ -303,7 +301,7 @@ func (s *Live) attempt(ctx context.Context, req *kernel.Request, yield yielder) 
 	return t, done, err
 }
 
-// died says whether the sandbox of a run has ended, or is about to because its connection has.
+// died says whether the sandbox of a run has ended. When its connection has, it waits for the sandbox's end.
 func (s *Live) died(t *run) bool {
 	if ended(t.link.Done()) {
 		awaitEnd(t.sandbox.Done(), deathGrace)
@@ -311,7 +309,7 @@ func (s *Live) died(t *run) bool {
 	return ended(t.sandbox.Done())
 }
 
-// runs has the kernel run the code and yields what that emits, but for the Done.
+// runs has the kernel run the code, yields the events, and returns the Done.
 func (s *Live) runs(ctx context.Context, t *run, req kernel.Request, yield yielder) (done kernel.Done, err error) {
 	ctx, over := telemetry.Step(ctx, telemetry.StageKernel)
 	defer func() { over(err) }()
@@ -342,8 +340,8 @@ func (s *Live) conclude(ctx context.Context, t *run, done kernel.Done, yield fun
 	yield(done, nil)
 }
 
-// settle finds out what an execution's end means for the session, and which files it has made or changed. When others run at the same time, a change
-// counts for the one that ends first: who made it cannot be seen.
+// settle finds out what an execution's end means for the session, and which files it has made or changed. When several executions run at the same time, a
+// change counts for the one that ends first: which of them made it cannot be seen.
 func (s *Live) settle(ctx context.Context, t *run, done kernel.Done) (kernel.Done, []kernel.File) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -377,10 +375,10 @@ func (s *Live) settle(ctx context.Context, t *run, done kernel.Done) (kernel.Don
 	return done, files
 }
 
-// memorySignals are those that a process may die of when memory runs out: the system kills it, or a page that it needs cannot be had.
+// memorySignals are those that end a process when memory runs out: the system kills it, or cannot give it a page.
 var memorySignals = []string{"SIGKILL", "SIGSEGV", "SIGBUS"}
 
-// shortagesIn is how often memory ran out for a sandbox, as far as that is known.
+// shortagesIn returns how often a sandbox has run out of memory, as far as that is known.
 func shortagesIn(sb sandbox.Sandbox) int64 {
 	if c, ok := sb.(sandbox.MemoryReporter); ok {
 		return c.Shortages()
@@ -388,7 +386,7 @@ func shortagesIn(sb sandbox.Sandbox) int64 {
 	return 0
 }
 
-// interrupted says what is lost with a kernel that the session itself has let go while it ran code.
+// interrupted completes the Done of an execution whose kernel the session itself has ended or released.
 func (s *Live) interrupted(t *run, done kernel.Done) kernel.Done {
 	switch {
 	case s.sandbox != t.sandbox:
@@ -401,10 +399,10 @@ func (s *Live) interrupted(t *run, done kernel.Done) kernel.Done {
 	return done
 }
 
-// explainDeath waits for the host's own findings about a sandbox that went silent.
+// explainDeath waits until the host knows why a sandbox does not answer any more, and completes the Done with that.
 func explainDeath(ctx context.Context, t *run, done kernel.Done) kernel.Done {
-	// A sandbox that hangs has no cause of death; one whose connection breaks is about to have one. A kernel's channel breaks a
-	// moment before the connection counts as ended.
+	// A sandbox that hangs has no Cause; one whose connection breaks is about to end and has one then. A kernel's channel breaks a moment before the connection
+	// counts as ended.
 	awaitEnd(t.link.Done(), breakGrace)
 	if ended(t.link.Done()) {
 		awaitEnd(t.sandbox.Done(), deathGrace)
@@ -462,7 +460,7 @@ func (s *Live) Python() (version string, packages map[string]string) {
 	return s.opts.Env.Version, s.opts.Env.Packages
 }
 
-// Close ends the session and all it runs; an execution under way ends as interrupted. It is safe to call twice.
+// Close ends the session with everything that runs in it; an execution that runs ends as interrupted. It is safe to call twice.
 func (s *Live) Close(context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -470,7 +468,7 @@ func (s *Live) Close(context.Context) error {
 	return s.drop()
 }
 
-// drop lets go of the kernel and the sandbox.
+// drop forgets the kernels and ends the sandbox.
 func (s *Live) drop() error {
 	s.dropScanner()
 	for _, k := range s.slots {

@@ -15,8 +15,8 @@ import (
 // putMode is the permissions of a file that comes from a client.
 const putMode = 0o644
 
-// List returns the files and folders of one folder ("" is the workspace), by name. Anything else in it is left out. more says that there are more
-// than a listing holds.
+// List returns the files and folders of one folder ("" is the workspace), by name. Anything else in the folder, such as a link, is left out. more says that the
+// folder has more entries than one listing holds.
 func (s *Live) List(ctx context.Context, dir string) (entries []workspace.Entry, more bool, err error) {
 	err = s.reached(ctx, func(l *link.Link) error {
 		entries, more, err = l.ListFolder(ctx, dir)
@@ -34,8 +34,8 @@ func (s *Live) Stat(ctx context.Context, path string) (info workspace.Entry, err
 	return info, err
 }
 
-// Read copies limit bytes (0: all) from offset on to w and returns the file's size. What cannot be read is told before the first byte, and so is a
-// file of which more is asked for than a workspace holds: one with holes has any size.
+// Read copies limit bytes (0: all) from offset on to w and returns the file's size. The error for a file that cannot be read comes before the first byte, and
+// so does the one for asking for more bytes than a workspace can hold: a sparse file has any size.
 func (s *Live) Read(ctx context.Context, path string, offset, limit int64, w io.Writer) (size int64, err error) {
 	err = s.reached(ctx, func(l *link.Link) error {
 		c, err := l.OpenFile(ctx, path, offset, limit)
@@ -55,19 +55,19 @@ func (s *Live) Read(ctx context.Context, path string, offset, limit int64, w io.
 	return size, err
 }
 
-// Write puts r's bytes in a file, with the folders on the way: all of them, or, when it fails, none. What was there is replaced.
+// Write puts r's bytes in a file and makes the folders that lead to it. When it fails, the file is as it was before; otherwise its content is replaced.
 func (s *Live) Write(ctx context.Context, path string, r io.Reader) (workspace.Entry, error) {
 	return s.write(ctx, path, r, putMode)
 }
 
-// Move gives a file or folder another name, with the folders on the way. It never replaces anything.
+// Move gives a file or folder another name and makes the folders that lead to it. It never replaces anything.
 func (s *Live) Move(ctx context.Context, from, to string) error {
 	over, err := s.share(ctx)
 	if err != nil {
 		return err
 	}
 	defer over()
-	// All under the lock, as it is quick: an execution that ends meanwhile must not be said to have made what has another name.
+	// All under the lock, because it is quick: an execution that ends meanwhile must not report the file under its new name as one that it made.
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err := s.awake(ctx); err != nil {
@@ -83,7 +83,7 @@ func (s *Live) Move(ctx context.Context, from, to string) error {
 		s.known[to+strings.TrimPrefix(path, from)] = before
 	}
 	if _, isFile := s.known[to]; isFile {
-		s.known[to] = stamp // a name is part of it, and of a folder's files is not
+		s.known[to] = stamp // a file's stamp changes with its name; the stamps of a folder's files do not
 	}
 	return nil
 }
@@ -106,7 +106,7 @@ func (s *Live) Remove(ctx context.Context, path string, all bool) error {
 	})
 }
 
-// MakeFolder makes a folder and those on the way to it. One that is there already is fine.
+// MakeFolder makes a folder and those that lead to it. It succeeds when the folder exists already.
 func (s *Live) MakeFolder(ctx context.Context, path string) error {
 	return s.reached(ctx, func(l *link.Link) error {
 		s.touched.Store(true)
@@ -125,7 +125,7 @@ func (s *Live) below(path string) map[string]string {
 	return found
 }
 
-// reached calls use with the connection to the sandbox, which stays the same meanwhile: the session is not saved or left.
+// reached calls use with the connection to the sandbox. The session is not saved or left until use returns.
 func (s *Live) reached(ctx context.Context, use func(*link.Link) error) error {
 	over, err := s.share(ctx)
 	if err != nil {

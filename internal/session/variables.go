@@ -15,14 +15,14 @@ import (
 )
 
 // Variables go from a sandbox to one of another release by a file in the workspace, which the code of variables.py writes in one and reads in the other. It
-// runs with the rights of the session's code: what is in the file can do no more than that could.
+// runs with the rights of the session's code, so a hostile file can do no more than that code.
 
 //go:embed variables.py
 var variablesProgram string
 
 const (
-	// variablesMost bounds what variables take as pickles, in bytes. They are in the sandbox's memory besides the variables themselves, so they get
-	// half of what that has left, if that is less.
+	// variablesMost bounds what variables take as pickles, in bytes. The pickles are in the sandbox's memory besides the variables themselves, so they get half
+	// of the memory that is free there, if that is less.
 	variablesMost = 256 << 20
 	// variablesGrace is how much longer than variablesTime a kernel may take before it is interrupted.
 	variablesGrace = 15 * time.Second
@@ -30,17 +30,17 @@ const (
 	variablesPrefix = ".cove-variables-"
 )
 
-// variablesTime bounds what variables take on each side. It is a variable for tests.
+// variablesTime bounds how long packing and unpacking the variables may take each. It is a variable for tests.
 var variablesTime = time.Minute
 
 // VariablesRecord is the key of a PAX record that says that a file in a salvaged archive is for TakeVariables.
 const VariablesRecord = "COVE.variables"
 
-// Taken is what became of the variables of a session whose sandbox was not taken along.
+// Taken says which variables of a session could be carried over to a new sandbox.
 type Taken struct {
-	Taken int      `json:"taken"` // how many there are
-	Left  []string `json:"left"`  // the names of those that are not there: at most 100
-	More  int      `json:"more"`  // how many others are not
+	Taken int      `json:"taken"` // how many could be
+	Left  []string `json:"left"`  // the names of variables that could not: at most 100
+	More  int      `json:"more"`  // how many others could not
 }
 
 // packVariables writes the main kernel's variables to a file in the workspace and returns its path there.
@@ -54,7 +54,7 @@ func (s *Live) packVariables(ctx context.Context) (string, error) {
 	return at, nil
 }
 
-// TakeVariables makes variables of what a file of a salvaged archive has, which is in the workspace now, and removes that.
+// TakeVariables restores the variables from the workspace's file in which a salvaged archive has them, and removes the file.
 func (s *Live) TakeVariables(ctx context.Context, at string) (Taken, error) {
 	said, err := s.transfer(ctx, fmt.Sprintf("unpack(space, %q, %g)", s.inWorkspace(at), variablesTime.Seconds()))
 	var got Taken
@@ -76,7 +76,7 @@ func (s *Live) inWorkspace(name string) string {
 	return path.Join(s.sandbox.Layout().Workspace, name)
 }
 
-// transfer runs variables.py and one more line behind it in a namespace of its own, and returns what that printed.
+// transfer runs variables.py and one more line after it in a namespace of its own, and returns what that line printed.
 func (s *Live) transfer(ctx context.Context, last string) ([]byte, error) {
 	quoted, err := json.Marshal(variablesProgram + "\n" + last + "\n")
 	if err != nil {

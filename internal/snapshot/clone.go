@@ -9,8 +9,8 @@ import (
 	"path/filepath"
 )
 
-// Clone makes another snapshot with the same content in dir, which must not exist, and calls it id. On one file system it takes no
-// room: the files are shared, as nobody ever changes them.
+// Clone makes another snapshot with the same content in dir, which must not exist, and calls it id. On one file system it takes no room: the two share the
+// files, which never change.
 func (s *Snapshot) Clone(ctx context.Context, dir, id string) (*Snapshot, error) {
 	vouched := s.unchanged()
 	clone, err := assemble(ctx, dir, vouched, func(tmp string) (Manifest, error) {
@@ -44,7 +44,7 @@ func (s *Snapshot) unchanged() bool {
 	return true
 }
 
-// share makes to another name of the file at from, or a copy where that cannot be.
+// share makes to a link to the file at from, or a copy where linking fails.
 func share(ctx context.Context, from, to string, f File) error {
 	if err := os.MkdirAll(filepath.Dir(to), 0o700); err != nil {
 		return err

@@ -21,11 +21,11 @@ import (
 
 const (
 	tmpPrefix = ".tmp-"
-	// tmpGrace is how long a folder may exist before its maker has locked it. No maker takes as long.
+	// tmpGrace is how long a folder counts as being made although no process has locked it yet. Every maker locks its folder sooner.
 	tmpGrace = 10 * time.Second
 )
 
-// temporary names a folder beside dir that Sweep knows as passing.
+// temporary returns the path of a folder beside dir that Sweep recognises as temporary.
 func temporary(dir string) string {
 	return filepath.Join(filepath.Dir(dir), tmpPrefix+strings.ToLower(rand.Text()[:16]))
 }
@@ -111,7 +111,7 @@ func finish(tmp, dir string, m Manifest, manifest *os.File, certain bool) error 
 	if err := writeLast(manifest, append(text, '\n')); err != nil {
 		return err
 	}
-	_ = remember(tmp, m, certain) // without it the files are read again
+	_ = remember(tmp, m, certain) // without it the files are read once more
 	if err := syncFolders(filepath.Join(tmp, imageName)); err != nil {
 		return err
 	}
@@ -124,11 +124,11 @@ func finish(tmp, dir string, m Manifest, manifest *os.File, certain bool) error 
 	return durable.SyncFolder(filepath.Dir(dir))
 }
 
-// manifestRoom is what a manifest may take: that of a checkpoint takes a twentieth.
+// manifestRoom is the room that is reserved for a manifest, in bytes, twenty times what one of a checkpoint takes.
 const manifestRoom = 16 << 10
 
-// roomyFile makes a file that has room on the disk before it is written, where the file system can do that: what a sandbox has ended for must not fail for
-// want of a few bytes.
+// roomyFile makes a file that has room on the disk before it is written, where the file system can do that: when a sandbox has ended to be saved, a few missing
+// bytes must not make the save fail.
 func roomyFile(path string) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -141,7 +141,7 @@ func roomyFile(path string) (*os.File, error) {
 	return f, nil
 }
 
-// writeLast writes a whole file through to the disk and gives back the room that it did not need.
+// writeLast writes a whole file through to the disk and frees the room that was reserved and not needed.
 func writeLast(f *os.File, text []byte) error {
 	_, err := f.Write(text)
 	if err == nil {
@@ -162,7 +162,7 @@ func syncFolders(top string) error {
 	})
 }
 
-// survey brings every file below image to the disk and returns what it is.
+// survey writes every file below image through to the disk and returns their list.
 func survey(ctx context.Context, image string) ([]File, error) {
 	var files []File
 	err := filepath.WalkDir(image, func(path string, e fs.DirEntry, err error) error {
@@ -221,8 +221,7 @@ func checksum(ctx context.Context, r io.Reader) (size int64, crc uint32, err err
 	}
 }
 
-// Sweep removes from parent what processes left that died while they made or removed a snapshot. It never touches what
-// a living process works on.
+// Sweep removes from parent the remains of snapshots that a process was making or removing when it died. It never touches those that a living process works on.
 func Sweep(parent string) error {
 	entries, err := os.ReadDir(parent)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -240,7 +239,7 @@ func Sweep(parent string) error {
 	return nil
 }
 
-// sweepOne removes one folder if its maker is dead. What cannot be removed is in nobody's way.
+// sweepOne removes one folder if its maker is dead. A folder that cannot be removed does no harm.
 func sweepOne(dir string) {
 	f, err := os.Open(dir)
 	if err != nil {

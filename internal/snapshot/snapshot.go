@@ -6,10 +6,10 @@
 //	<dir>/manifest.json    what it is; see Manifest
 //	<dir>/verified.json    when its files were last known to be good; may be missing
 //	<dir>/image/           the engine's files
-//	<dir>/../.tmp-*        one under way or being removed, or what a killed process left; see Sweep
+//	<dir>/../.tmp-*        a snapshot being made or removed, or what a killed process left of one; see Sweep
 //
-// Restoring must not cost the reading of every byte. So verified.json remembers by what a file can be recognised that was
-// read and found good (inode, size, times, and the boot of the machine), and only a file that no longer looks the same is read again.
+// Restoring must not cost reading every byte. So verified.json records how to recognise a file that was read and found good (inode, size, times, and the boot
+// of the machine), and only a file that has changed in one of these is read again.
 package snapshot
 
 import (
@@ -35,7 +35,7 @@ const (
 	imageName    = "image"
 )
 
-// Limits are those limits of a sandbox that a checkpoint has in it. Memory and processors can change at every restore.
+// Limits are those limits of a sandbox that are part of a checkpoint. Memory and processors can change at every restore.
 type Limits struct {
 	Processes int   `json:"processes"`
 	OpenFiles int   `json:"open_files"`
@@ -43,7 +43,7 @@ type Limits struct {
 	Workspace int64 `json:"workspace_bytes"`
 }
 
-// LimitsOf takes from l what a checkpoint has in it, with the defaults filled in.
+// LimitsOf takes from l the limits that are part of a checkpoint, with the defaults filled in.
 func LimitsOf(l sandbox.Limits) Limits {
 	l = l.OrDefault()
 	return Limits{Processes: l.Processes, OpenFiles: l.OpenFiles, Tmp: l.Tmp, Workspace: l.Workspace}
@@ -75,7 +75,7 @@ func (m Maker) String() string {
 	return fmt.Sprintf("cove %s with %s", m.Cove, m.Runtime)
 }
 
-// Manifest says what a snapshot is. Create fills in Version and Files.
+// Manifest describes a snapshot. Create fills in Version and Files.
 type Manifest struct {
 	Version int       `json:"version"`
 	ID      string    `json:"id"`
@@ -92,7 +92,7 @@ type File struct {
 	CRC  uint32 `json:"crc32c"`
 }
 
-// Snapshot is one that was found whole.
+// Snapshot is a snapshot that was found to be whole.
 type Snapshot struct {
 	Dir      string
 	Manifest Manifest
@@ -100,7 +100,7 @@ type Snapshot struct {
 	Read int64
 }
 
-// Image is the folder to hand to the engine. Nothing in it may be changed.
+// Image returns the folder to hand to the engine. Nothing in it may be changed.
 func (s *Snapshot) Image() string { return filepath.Join(s.Dir, imageName) }
 
 // Size is the length of the engine's files in bytes. Clones share them on the disk.
@@ -112,7 +112,7 @@ func (s *Snapshot) Size() int64 {
 	return n
 }
 
-// Fits returns nil when the snapshot can be restored where want holds, or a problem with code "snapshot_unfit" that names what differs.
+// Fits returns nil when the snapshot can be restored in a place whose key is want, or a problem with code "snapshot_unfit" that names what differs.
 func (s *Snapshot) Fits(want Key) error {
 	have := s.Manifest.Key
 	parts := append(engineParts(have.Engine, want.Engine), []aspect{
@@ -136,7 +136,7 @@ func (s *Snapshot) Fits(want Key) error {
 // aspect is one thing that has to be the same.
 type aspect struct{ name, have, want string }
 
-// engineParts takes fingerprints apart, as far as they have the parts that sandbox.Saver names.
+// engineParts splits fingerprints into the parts that sandbox.Saver names, if they have those.
 func engineParts(have, want string) []aspect {
 	h, w := strings.Split(have, "-"), strings.Split(want, "-")
 	if len(h) != 4 || len(w) != 4 || h[0] != w[0] {
@@ -152,7 +152,7 @@ func orNone(s string) string {
 	return s
 }
 
-// Remove deletes the snapshot in dir, or what is there of one. Cut short, it leaves nothing that looks like a snapshot.
+// Remove deletes the snapshot in dir, or what exists of one. When it is interrupted, the rest does not look like a snapshot.
 func Remove(dir string) error {
 	gone := temporary(dir)
 	err := os.Rename(dir, gone)
@@ -172,7 +172,7 @@ func damaged(dir, how string) error {
 	return problem.New(problem.SnapshotDamaged, "the snapshot "+dir+" is damaged: "+how)
 }
 
-// ReadManifest returns what the snapshot in dir says of itself. Whether its files are whole is not looked at.
+// ReadManifest returns the manifest of the snapshot in dir. It does not check whether the files are whole.
 func ReadManifest(dir string) (Manifest, error) { return readManifest(dir) }
 
 func readManifest(dir string) (Manifest, error) {
@@ -206,7 +206,7 @@ func readManifest(dir string) (Manifest, error) {
 	return m, nil
 }
 
-// full says a lack of disk space in words. Engines report it as text, which may be very long.
+// full replaces an error about a full disk by a short problem. Engines report it as text, which may be very long.
 func full(err error, what string) error {
 	if err == nil {
 		return nil

@@ -13,11 +13,11 @@ import (
 	"time"
 )
 
-// settled is how old a file's last change must be before its times can vouch for it: two changes within one tick of
-// the file system's clock have the same time.
+// settled is how old a file's last change must be before its times prove that it has not changed: two changes within one tick of the file system's clock have
+// the same time.
 const settled = 50 * time.Millisecond
 
-// look is by what a file is recognised that was read and found good.
+// look is how a file is recognised that was read and found good.
 type look struct {
 	Inode    uint64 `json:"inode"`
 	Size     int64  `json:"size"`
@@ -27,7 +27,7 @@ type look struct {
 
 // verified is the content of verified.json.
 type verified struct {
-	Boot  string          `json:"boot"` // the boot of the machine: after a crash, nothing is taken on trust
+	Boot  string          `json:"boot"` // the boot of the machine: after a crash every file is read again
 	Looks map[string]look `json:"files"`
 }
 
@@ -47,8 +47,8 @@ func lookOf(info fs.FileInfo) look {
 	return look{Inode: st.Ino, Size: st.Size, Modified: st.Mtim.Nano(), Changed: st.Ctim.Nano()}
 }
 
-// remember writes down how the files of the snapshot in dir look, which the caller knows to be good. With certain, it
-// knows that of files too that changed a moment ago.
+// remember records in verified.json how the files of the snapshot in dir look, which the caller knows to be good. With certain, that includes files that
+// changed a moment ago.
 func remember(dir string, m Manifest, certain bool) error {
 	v := verified{Boot: bootID(), Looks: map[string]look{}}
 	now := time.Now()
@@ -65,7 +65,7 @@ func remember(dir string, m Manifest, certain bool) error {
 	if err != nil {
 		return err
 	}
-	// Lost or torn it costs one reading of the files; so it need not be on the disk at once.
+	// Losing this file costs reading the others once; so it need not be on the disk at once.
 	tmp := filepath.Join(dir, fmt.Sprintf(".%s-%d", verifiedName, os.Getpid()))
 	if err := os.WriteFile(tmp, text, 0o600); err != nil {
 		return err

@@ -1,6 +1,6 @@
 // Package template makes the checkpoint that sessions start from: an interpreter of the standard environment that has
-// imported numpy, pandas and matplotlib and has drawn its first plot. It is made once for each thing that it depends
-// on (see snapshot.Key) and found again by that; one that is damaged is named and made anew.
+// imported numpy, pandas and matplotlib and has drawn its first plot. It is made once for each snapshot.Key, everything that it depends on, and found again by
+// that; a damaged one is reported and made anew.
 package template
 
 import (
@@ -36,17 +36,17 @@ var warmUp string
 // warmUpTimeout bounds the code that warms an interpreter up; loaded machines take tens of seconds.
 const warmUpTimeout = 3 * time.Minute
 
-// Options say which template is wanted.
+// Options are what a template is made of and kept in.
 type Options struct {
 	Dir      string // folder of the templates; made when missing
 	Engine   sandbox.Saver
 	Env      *pyenv.Environment
 	Limits   sandbox.Limits
-	Packages session.Packages // what its sessions install with; nil is nothing
-	Progress io.Writer        // told when one is made; nil is quiet
+	Packages session.Packages // what its sessions install packages with; nil: they install none
+	Progress io.Writer        // called when a template is made; nil: nothing is called
 }
 
-// KeyOf is what a snapshot of a session with these options depends on.
+// KeyOf returns what a snapshot of a session with these options depends on.
 func KeyOf(o Options) (snapshot.Key, error) {
 	fingerprint, err := o.Engine.Fingerprint()
 	if err != nil {
@@ -103,8 +103,8 @@ func Ensure(ctx context.Context, o Options) (*snapshot.Snapshot, error) {
 // Remove deletes a template that turned out not to work, so that Ensure makes it again.
 func Remove(s *snapshot.Snapshot) error { return snapshot.Remove(s.Dir) }
 
-// name is the folder of the template with that key. It has the build of cove in it, unlike the key: what was saved with another build can go on, but
-// what begins gets the guest and the driver of this one.
+// name returns the folder of the template with that key. Unlike the key it contains the build of cove: a session that another build saved can go on, but a new
+// session gets the guest and the driver of this build.
 func name(env *pyenv.Environment, key snapshot.Key, cove string) string {
 	text, _ := json.Marshal(key) // strings and numbers
 	sum := sha256.Sum256(append(text, warmUp+cove...))
@@ -133,7 +133,7 @@ func build(ctx context.Context, o Options, key snapshot.Key, dir string) (*snaps
 	return s, nil
 }
 
-// warm runs the code that warms up and leaves nothing of it in the session but what it warmed.
+// warm runs the code that warms the interpreter up and removes its traces: only the imported modules stay.
 func warm(ctx context.Context, mold *session.Live) error {
 	for e, err := range mold.Execute(ctx, kernel.Request{Mode: kernel.Script, Filename: "warm.py", Code: warmUp, Timeout: warmUpTimeout}) {
 		if err != nil {

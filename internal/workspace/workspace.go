@@ -1,4 +1,4 @@
-// Package workspace says what is in a session's workspace, in the words of those who serve it to people and programs.
+// Package workspace has the type that describes a file of a session's workspace, for all packages that show it to people and programs.
 package workspace
 
 import "time"
@@ -9,5 +9,5 @@ type Entry struct {
 	Size     int64  // bytes
 	Stamp    string // changes whenever the content may have changed
 	Folder   bool
-	Modified time.Time // to the microsecond; zero where nobody looked
+	Modified time.Time // to the microsecond; zero where it was not read
 }
