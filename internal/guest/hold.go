@@ -155,8 +155,8 @@ func (k *kernels) pids() []int {
 	return slices.Sorted(maps.Keys(k.living))
 }
 
-// doom notes of every living kernel that it ends for the sandbox's memory.
-func (k *kernels) doom() {
+// noteMemory records of every living kernel that it ends for the sandbox's memory.
+func (k *kernels) noteMemory() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for _, r := range k.living {

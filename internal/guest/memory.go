@@ -20,8 +20,10 @@ type memoryWatch struct {
 	guest  *guest
 	runner *runner
 
-	mu   sync.Mutex
-	quit chan struct{}
+	mu    sync.Mutex
+	limit int64         // of the last execution; 0: none
+	quit  chan struct{} // ends the watch; nil: none is kept
+	over  chan struct{} // closed when the last watch has ended
 }
 
 func (w *memoryWatch) start(limit int64) {
@@ -31,11 +33,12 @@ func (w *memoryWatch) start(limit int64) {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.quit = make(chan struct{})
-	go w.run(limit, w.quit)
+	w.limit, w.quit, w.over = limit, make(chan struct{}), make(chan struct{})
+	go w.run(limit, w.quit, w.over)
 }
 
-func (w *memoryWatch) run(limit int64, quit chan struct{}) {
+func (w *memoryWatch) run(limit int64, quit, over chan struct{}) {
+	defer close(over)
 	interval := memoryInterval
 	if w.guest.user == 0 {
 		interval = memoryIntervalProc
@@ -51,10 +54,25 @@ func (w *memoryWatch) run(limit int64, quit chan struct{}) {
 		case <-tick.C:
 		}
 		if w.guest.memoryUsed() > limit {
-			w.guest.kernels.doom() // they all go, whichever of them used it up
-			w.guest.killUser()
+			w.guest.killForMemory()
 			return
 		}
+	}
+}
+
+// conclude ends the watch of a kernel that has died, before the host hears of the death and starts another kernel: a watch that went on would kill that one
+// for the memory that processes of the dead one still have. They are killed here.
+func (w *memoryWatch) conclude() {
+	w.mu.Lock()
+	limit, over := w.limit, w.over
+	w.mu.Unlock()
+	w.stop()
+	if over == nil {
+		return
+	}
+	<-over
+	if w.guest.memoryUsed() > limit {
+		w.guest.killForMemory()
 	}
 }
 
@@ -91,6 +109,12 @@ func (g *guest) memoryUsed() int64 {
 		}
 	}
 	return 0
+}
+
+// killForMemory ends all kernels, whichever of them used the memory up, with all that they started.
+func (g *guest) killForMemory() {
+	g.kernels.noteMemory()
+	g.killUser()
 }
 
 // killUser kills every process of sandboxed code.

@@ -156,6 +156,9 @@ func (r *runner) finish() error {
 	if err := r.drain(); err != nil {
 		return err
 	}
+	if r.busy.Load() { // else it does not matter what is held
+		r.watcher.conclude()
+	}
 	h := wire.FromProcess{Kind: wire.FromExit, Code: r.status.ExitStatus(), Memory: r.memory.Load(), Dropped: r.dropped.Load(), Fault: r.broken}
 	if r.status.Signaled() {
 		h.Code, h.Signal = 0, int(r.status.Signal())

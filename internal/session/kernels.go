@@ -213,12 +213,16 @@ func (s *Live) hold(k *slot, i *kernel.Kernel, pristine bool) {
 	k.kernel, k.pid, k.pristine, k.layers = i, i.PID(), pristine, slices.Clone(s.installed.Layers)
 }
 
-// occupy makes sure that a kernel has an interpreter.
+// occupy makes sure that a kernel has an interpreter. When the sandbox that was there ends while the interpreter starts, for example because memory ran
+// out in it just before, the interpreter starts in a new one.
 func (s *Live) occupy(ctx context.Context, k *slot) (*run, error) {
 	if err := k.take(ctx); err != nil {
 		return nil, err
 	}
 	defer k.give()
+	s.mu.Lock()
+	former := s.sandbox
+	s.mu.Unlock()
 	for {
 		t, config, err := s.look(ctx, k)
 		if err != nil {
@@ -229,6 +233,9 @@ func (s *Live) occupy(ctx context.Context, k *slot) (*run, error) {
 		}
 		// Without mu: starting takes a while, and executions of other kernels must be able to end meanwhile.
 		if t.kernel, err = kernel.Start(ctx, t.link, config); err != nil {
+			if t.sandbox == former && ctx.Err() == nil && t.died(err) {
+				continue
+			}
 			return nil, explain(t.sandbox, err)
 		}
 		if s.seated(t, config) {

@@ -271,7 +271,7 @@ func (s *Live) Execute(ctx context.Context, req kernel.Request) iter.Seq2[kernel
 		}
 		defer over()
 		t, done, err := s.attempt(ctx, &req, yield)
-		if t != nil && err != nil && !errors.Is(err, errLeft) && ctx.Err() == nil && s.died(t) {
+		if t != nil && err != nil && !errors.Is(err, errLeft) && ctx.Err() == nil && t.died(err) {
 			t, done, err = s.attempt(ctx, &req, yield) // the code could not be sent: the sandbox had ended
 		}
 		switch {
@@ -301,12 +301,21 @@ func (s *Live) attempt(ctx context.Context, req *kernel.Request, yield yielder) 
 	return t, done, err
 }
 
-// died says whether the sandbox of a run has ended. When its connection has, it waits for the sandbox's end.
-func (s *Live) died(t *run) bool {
+// died says whether err comes from the end of the sandbox. An err with a problem in it does not come from a broken connection.
+func (t *run) died(err error) bool {
+	if _, inWords := errors.AsType[*problem.Error](err); !inWords {
+		t.awaitDeath()
+	}
+	return ended(t.sandbox.Done())
+}
+
+// awaitDeath waits, for some seconds at most, for the end of a sandbox that does not answer any more. A kernel's channel breaks a moment before the connection counts as ended, and that a moment
+// before the sandbox does.
+func (t *run) awaitDeath() {
+	awaitEnd(t.link.Done(), breakGrace)
 	if ended(t.link.Done()) {
 		awaitEnd(t.sandbox.Done(), deathGrace)
 	}
-	return ended(t.sandbox.Done())
 }
 
 // runs has the kernel run the code, yields the events, and returns the Done.
@@ -401,14 +410,9 @@ func (s *Live) interrupted(t *run, done kernel.Done) kernel.Done {
 
 // explainDeath waits until the host knows why a sandbox does not answer any more, and completes the Done with that.
 func explainDeath(ctx context.Context, t *run, done kernel.Done) kernel.Done {
-	// A sandbox that hangs has no Cause; one whose connection breaks is about to end and has one then. A kernel's channel breaks a moment before the connection
-	// counts as ended.
-	awaitEnd(t.link.Done(), breakGrace)
-	if ended(t.link.Done()) {
-		awaitEnd(t.sandbox.Done(), deathGrace)
-	}
-	if !ended(t.sandbox.Done()) {
-		if c, ok := t.sandbox.(sandbox.MemoryReporter); ok && c.WaitsForMemory() {
+	t.awaitDeath()
+	if !ended(t.sandbox.Done()) { // one that hangs has no cause of its own
+		if c, ok := t.sandbox.(sandbox.MemoryReporter); ok && (c.WaitsForMemory() || c.Shortages() > t.shortages) {
 			done.Outcome, done.ExitCode, done.Message = kernel.OutcomeMemory, 137, "the sandbox waited for memory beyond its limit and was ended"
 		}
 		_ = t.sandbox.Stop(ctx)
