@@ -85,10 +85,18 @@ func openRecords(ctx context.Context, c config.Config, o cli.RecordsOptions) (_ 
 	return r, nil
 }
 
-// openLocalHub makes the command's process an owner with a hub, until r is closed.
-func openLocalHub(ctx context.Context, c config.Config, s *store.Store, r *cli.Records, o cli.RecordsOptions) error {
-	me, err := owner.Register(ctx, owner.Options{Store: s, Folder: filepath.Join(c.Folders.Sessions, homeFolder), Command: o.Command, Log: o.Log})
-	if err != nil {
+// openLocalHub makes the command's process an owner with a hub, until r is closed. Where nothing outlives the process, or it only reads and cannot become an
+// owner (the disk is full, or nothing may be written there), the hub has no owner, and what dead owners left is not looked for.
+func openLocalHub(ctx context.Context, c config.Config, s *store.Store, r *cli.Records, o cli.RecordsOptions) (err error) {
+	var me *owner.Owner
+	if !o.Scratch {
+		me, err = owner.Register(ctx, owner.Options{Store: s, Folder: filepath.Join(c.Folders.Sessions, homeFolder), Command: o.Command, Log: o.Log})
+	}
+	if err != nil && !o.Reads {
+		return err
+	}
+	if me == nil {
+		r.Hub, err = localHub(c, s, nil, o)
 		return err
 	}
 	closed := r.Close

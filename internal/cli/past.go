@@ -69,7 +69,7 @@ func (p *Program) localPast(ctx context.Context, c config.Config) (past, error) 
 	if err := c.Validate(); err != nil {
 		return nil, err
 	}
-	records, err := p.Records(ctx, c, RecordsOptions{Command: "cove history"})
+	records, err := p.Records(ctx, c, RecordsOptions{Command: "cove history", Reads: true})
 	if err != nil {
 		return nil, err
 	}

@@ -33,6 +33,7 @@ type RecordsOptions struct {
 	Command string       // that works with the hub, for others who ask; "": the hub is not needed and nil
 	Models  hub.Models   // that the hub's turns ask; nil: none
 	Scratch bool         // open a database in memory instead, which is gone when it is closed
+	Reads   bool         // the hub is used to read only, and opens although it cannot be recorded that the command uses it
 	Log     *slog.Logger // of the hub; nil: none
 }
 
