@@ -3,12 +3,14 @@ package e2e_test
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
 	"cove/internal/model/modeltest"
+	"cove/internal/sandbox/sandboxtest"
 )
 
 // conversing returns a command that shares its history and its sessions with others of that folder.
@@ -51,6 +53,21 @@ func TestContinueKeepsThePython(t *testing.T) {
 	r.told(t, "its Python is gone", "False")
 }
 
+// awaitShown waits until the history's last entry has what is wanted.
+func awaitShown(t *testing.T, dir string, server *modeltest.Server, wanted ...string) {
+	t.Helper()
+	for end := time.Now().Add(patience); ; {
+		r := conversing(t, dir, server, "show").run()
+		missing := slices.DeleteFunc(slices.Clone(wanted), func(text string) bool { return strings.Contains(r.stdout, text) })
+		if len(missing) == 0 {
+			return
+		}
+		if time.Now().After(end) {
+			t.Fatalf("the history does not come to say %q: %s%s", missing, r.stdout, r.stderr)
+		}
+	}
+}
+
 // TestAskKilledIsInTheHistory kills a question in the middle of its code: how far it came is found, and that it ended.
 func TestAskKilledIsInTheHistory(t *testing.T) {
 	t.Parallel()
@@ -61,13 +78,7 @@ func TestAskKilledIsInTheHistory(t *testing.T) {
 	c.start()
 	c.stderr.until(t, "| so far")
 	// What is shown is recorded some hundredths of a second later; others see it while it runs.
-	for end := time.Now().Add(patience); ; {
-		if r := conversing(t, dir, server, "show").run(); strings.Contains(r.stdout, "| so far") && strings.Contains(r.stdout, "this turn is running") {
-			break
-		} else if time.Now().After(end) {
-			t.Fatalf("it is not seen while it runs: %s%s", r.stdout, r.stderr)
-		}
-	}
+	awaitShown(t, dir, server, "| so far", "this turn is running")
 	if err := c.cmd.Process.Signal(syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
@@ -81,5 +92,45 @@ func TestAskKilledIsInTheHistory(t *testing.T) {
 	}
 	if !strings.Contains(r.stdout+r.stderr, "cove ended while the turn ran") {
 		t.Errorf("nothing says that it was lost: %s%s", r.stdout, r.stderr)
+	}
+}
+
+// TestContinueSaysWhatIsNotKept has the sandbox of a conversation end while its code runs. That is said at once, also with --quiet; the next command goes on
+// with what was saved before, or says that nothing was.
+func TestContinueSaysWhatIsNotKept(t *testing.T) {
+	t.Parallel()
+	const runs = "\nimport time\nprint('so far', flush=True)\ntime.sleep(600)"
+	for _, c := range []struct {
+		name   string
+		before bool // something was saved before
+		then   string
+	}{{"saved before", true, "| 41"}, {"never saved", false, "its Python is gone"}} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			turns := []modeltest.Turn{modeltest.Run("x = 42" + runs), modeltest.Say("Broken."), modeltest.Run("print('x' in globals() and x)"), modeltest.Say("Read.")}
+			if c.before {
+				turns = append([]modeltest.Turn{modeltest.Run("x = 41"), modeltest.Say("Set.")}, turns...)
+			}
+			server := modeltest.NewServer(turns...)
+			t.Cleanup(server.Close)
+			ask := []string{"ask", "--quiet"}
+			if c.before {
+				conversing(t, dir, server, "ask", "Set x.").run().ended(t, 0)
+				ask = append(ask, "--continue")
+			}
+			broken := conversing(t, dir, server, append(ask, "Set it.")...)
+			broken.start()
+			awaitShown(t, dir, server, "| so far")
+			for _, pid := range sandboxtest.Processes(t, "runsc-sandbox", broken.runtime) {
+				if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+					t.Fatal(err)
+				}
+			}
+			broken.wait().told(t, "the variables and files are not kept for --continue")
+			r := conversing(t, dir, server, "ask", "--continue", "What is x?").run()
+			r.ended(t, 0)
+			r.told(t, c.then)
+		})
 	}
 }

@@ -50,7 +50,7 @@ func (c *replCmd) run(ctx context.Context, p *Program) (code int, err error) {
 		return 0, err
 	}
 	start := p.interruptible(ctx)
-	b, err := p.open(start.soft, opening{cfg: cfg, flags: c.sandboxFlags, session: c.sessionFlags, command: "cove repl"}, inputs, out)
+	s, err := p.open(start.soft, opening{cfg: cfg, flags: c.sandboxFlags, session: c.sessionFlags, command: "cove repl"}, inputs, out)
 	start.stop()
 	if err != nil {
 		if code := start.exitCode(); code != 0 {
@@ -61,27 +61,27 @@ func (c *replCmd) run(ctx context.Context, p *Program) (code int, err error) {
 	defer func() {
 		end := p.interruptible(ctx)
 		defer end.stop()
-		b.settle(end.hard, &code, &err)
+		s.settle(end.hard, &code, &err)
 	}()
-	s, _ := b.Live.(completer)
-	e, err := newEditor(p, filepath.Join(cfg.Folders.Data, "history"), s)
+	completes, _ := s.Live.(completer)
+	e, err := newEditor(p, filepath.Join(cfg.Folders.Data, "history"), completes)
 	if err != nil {
 		return 0, err
 	}
 	defer func() { _ = e.Close() }()
 	if !c.Quiet {
-		version, _ := b.Python()
+		version, _ := s.Python()
 		fmt.Fprintf(p.Err, "Python %s in a %s sandbox; %s\n", version, cfg.Sandbox.Engine, c.farewell())
 	}
 	_, tty := terminal(p.In)
-	r := &repl{p: p, cfg: cfg, bench: b, typist: typist{editor: e}, quiet: c.Quiet, tty: tty}
+	r := &repl{p: p, cfg: cfg, session: s, typist: typist{editor: e}, quiet: c.Quiet, tty: tty}
 	code, err = r.loop(ctx)
 	if signalled := r.deliver(ctx); code == 0 {
 		code = signalled
 	}
-	lost := b.out.failure()
+	lost := s.out.failure()
 	if !c.Quiet {
-		b.out.list(p.Err)
+		s.out.list(p.Err)
 	}
 	if code == 0 && err == nil {
 		return 0, lost
@@ -92,12 +92,12 @@ func (c *replCmd) run(ctx context.Context, p *Program) (code int, err error) {
 
 // repl is one conversation with a kernel.
 type repl struct {
-	p      *Program
-	cfg    config.Config
-	bench  *bench
-	typist typist
-	quiet  bool
-	tty    bool
+	p       *Program
+	cfg     config.Config
+	session *commandSession
+	typist  typist
+	quiet   bool
+	tty     bool
 
 	count int
 	left  []kernel.File // that are not in the out folder yet
@@ -168,7 +168,7 @@ func (r *repl) complete(ctx context.Context, code string, typed []string) bool {
 	if len(typed) > 2 && strings.TrimSpace(last) == "" && strings.TrimSpace(typed[len(typed)-2]) == "" {
 		return true // two empty lines always run what is there
 	}
-	if status, err := r.bench.IsComplete(ctx, code); err == nil {
+	if status, err := r.session.IsComplete(ctx, code); err == nil {
 		return status != "incomplete"
 	}
 	return looksComplete(code, typed)
@@ -188,11 +188,11 @@ func looksComplete(code string, typed []string) bool {
 // execute runs one input and saves what it made. The int is an exit code when the program has to end.
 func (r *repl) execute(ctx context.Context, code string) (int, error) {
 	r.count++
-	v := &runView{p: r.p, out: r.bench.out, quiet: r.quiet, plotly: r.p.plotly(r.cfg), live: r.p.newLiveLine()}
-	figures := len(r.bench.out.saved)
+	v := &runView{p: r.p, out: r.session.out, quiet: r.quiet, plotly: r.p.plotly(r.cfg), live: r.p.newLiveLine()}
+	figures := len(r.session.out.saved)
 	signalled, stopped, err := r.cell(ctx, v, code)
-	r.bench.tell()
-	shown := slices.Clone(r.bench.out.saved[figures:])
+	r.session.tell()
+	shown := slices.Clone(r.session.out.saved[figures:])
 	if signalled == 0 {
 		signalled = r.deliver(ctx)
 	}
@@ -217,7 +217,7 @@ func (r *repl) execute(ctx context.Context, code string) (int, error) {
 			fmt.Fprintf(r.p.Err, "[figure: %s]\n", s.Path)
 		}
 	}
-	r.bench.out.tellLosses(r.p.Err)
+	r.session.out.tellLosses(r.p.Err)
 	if v.done.Outcome != kernel.OutcomeOK && v.done.Message != "" {
 		fmt.Fprintln(r.p.Err, "cove: "+oneLine(v.done.Message))
 	}
@@ -231,9 +231,9 @@ func (r *repl) execute(ctx context.Context, code string) (int, error) {
 func (r *repl) cell(ctx context.Context, v *runView, code string) (signalled int, stopped bool, err error) {
 	i := r.p.interruptible(ctx)
 	defer i.stop()
-	defer r.bench.killed(i.hard)()
+	defer r.session.killed(i.hard)()
 	over := make(chan struct{})
-	err = v.execute(i, r.bench, kernel.Request{
+	err = v.execute(i, r.session, kernel.Request{
 		Code: code, Timeout: time.Duration(r.cfg.Sandbox.Timeout), OutputLimit: int64(r.cfg.Sandbox.MaxOutput),
 		Input: func(prompt string, password bool) (string, error) { return r.input(prompt, password, over) },
 	})
@@ -245,7 +245,7 @@ func (r *repl) cell(ctx context.Context, v *runView, code string) (signalled int
 		r.left = nil
 	}
 	if i.leave.Err() != nil && ctx.Err() == nil {
-		r.left = r.bench.out.files(i.hard, r.bench, r.left)
+		r.left = r.session.out.files(i.hard, r.session, r.left)
 		return i.exitCode(), false, nil
 	}
 	return 0, err != nil && i.soft.Err() != nil && problem.Of(err).Kind == problem.Canceled, err
@@ -259,10 +259,10 @@ func (r *repl) deliver(ctx context.Context) int {
 	}
 	i := r.p.interruptible(ctx)
 	defer i.stop()
-	if r.left = r.bench.out.files(i.soft, r.bench, r.left); i.leave.Err() == nil || ctx.Err() != nil {
+	if r.left = r.session.out.files(i.soft, r.session, r.left); i.leave.Err() == nil || ctx.Err() != nil {
 		return 0
 	}
-	r.left = r.bench.out.files(i.hard, r.bench, r.left)
+	r.left = r.session.out.files(i.hard, r.session, r.left)
 	return i.exitCode()
 }
 

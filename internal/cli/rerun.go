@@ -59,22 +59,22 @@ func (c *rerunCmd) again(i *interruption, p *Program, cfg config.Config) (code i
 	if err != nil {
 		return 0, err
 	}
-	b, err := p.open(i.soft, opening{cfg: cfg, flags: c.sandboxFlags, command: "cove rerun"}, inputs, out)
+	s, err := p.open(i.soft, opening{cfg: cfg, flags: c.sandboxFlags, command: "cove rerun"}, inputs, out)
 	if err != nil {
 		return 0, err
 	}
-	defer b.settle(i.hard, &code, &err)
-	defer b.killed(i.hard)()
+	defer s.settle(i.hard, &code, &err)
+	defer s.killed(i.hard)()
 	r := rerun{p: p, quiet: c.Quiet}
 	for n, old := range cells {
-		if err := r.cell(i, b, n+1, len(cells), *old, kernel.Request{Code: old.Code, Timeout: time.Duration(cfg.Sandbox.Timeout), OutputLimit: int64(cfg.Sandbox.MaxOutput)}, p.plotly(cfg)); err != nil {
+		if err := r.cell(i, s, n+1, len(cells), *old, kernel.Request{Code: old.Code, Timeout: time.Duration(cfg.Sandbox.Timeout), OutputLimit: int64(cfg.Sandbox.MaxOutput)}, p.plotly(cfg)); err != nil {
 			return 0, err
 		}
 	}
-	if code = r.finish(i, b); code == 0 {
-		return 0, b.out.failure()
+	if code = r.finish(i, s); code == 0 {
+		return 0, s.out.failure()
 	}
-	p.alsoFailed(b.out.failure(), false)
+	p.alsoFailed(s.out.failure(), false)
 	return code, nil
 }
 
@@ -98,16 +98,16 @@ type rerun struct {
 	differs []string
 }
 
-func (r *rerun) cell(i *interruption, b *bench, n, of int, old notebook.Cell, req kernel.Request, plotly func() string) error {
+func (r *rerun) cell(i *interruption, s *commandSession, n, of int, old notebook.Cell, req kernel.Request, plotly func() string) error {
 	if !r.quiet {
 		fmt.Fprintf(r.p.Err, "[%d of %d]\n", n, of)
 	}
-	v := &runView{p: r.p, out: b.out, quiet: r.quiet, plotly: plotly, live: r.p.newLiveLine()}
+	v := &runView{p: r.p, out: s.out, quiet: r.quiet, plotly: plotly, live: r.p.newLiveLine()}
 	now := notebook.Cell{Code: old.Code}
 	ctx, stop := context.WithCancel(i.soft)
 	defer stop()
 	defer v.live.clear()
-	for e, err := range b.Execute(ctx, req) {
+	for e, err := range s.Execute(ctx, req) {
 		if err != nil {
 			return err
 		}
@@ -125,10 +125,10 @@ func (r *rerun) cell(i *interruption, b *bench, n, of int, old notebook.Cell, re
 }
 
 // finish says what differs.
-func (r *rerun) finish(i *interruption, b *bench) int {
-	b.out.files(i.hard, b, r.files)
+func (r *rerun) finish(i *interruption, s *commandSession) int {
+	s.out.files(i.hard, s, r.files)
 	if !r.quiet {
-		b.out.list(r.p.Err)
+		s.out.list(r.p.Err)
 	}
 	if len(r.differs) == 0 {
 		if !r.quiet {

@@ -138,21 +138,21 @@ func (c *runCmd) execute(i *interruption, p *Program, cfg config.Config) (code i
 		o.hub = p.openHub(i.soft, cfg, o.command, nil)
 		defer o.hub.close()
 	}
-	b, err := p.open(i.soft, o, withProgram(inputs, c.Program, req), out)
+	s, err := p.open(i.soft, o, withProgram(inputs, c.Program, req), out)
 	if err != nil {
 		return 0, err
 	}
-	defer b.settle(i.hard, &code, &err)
-	defer b.killed(i.hard)()
+	defer s.settle(i.hard, &code, &err)
+	defer s.killed(i.hard)()
 
 	ask := newAsker(p, c.Program == "-", c.JSON)
 	req.Timeout, req.OutputLimit, req.Input = time.Duration(cfg.Sandbox.Timeout), int64(cfg.Sandbox.MaxOutput), ask.input
 	req.Restart = c.Restart
 	v := &runView{p: p, out: out, json: c.JSON, quiet: c.Quiet, plotly: p.plotly(cfg), live: p.newLiveLine()}
-	if err := v.execute(i, b, req); err != nil {
+	if err := v.execute(i, s, req); err != nil {
 		return 0, err
 	}
-	return v.finish(i, b)
+	return v.finish(i, s)
 }
 
 // withProgram puts the program beside its files, as it is when python runs it, unless -f brought one of that name.
@@ -191,11 +191,11 @@ type runView struct {
 	column bool // the code's output ended within a line
 }
 
-func (v *runView) execute(i *interruption, b *bench, req kernel.Request) error {
+func (v *runView) execute(i *interruption, s *commandSession, req kernel.Request) error {
 	ctx, stop := context.WithCancel(i.soft)
 	defer stop()
 	defer v.live.clear()
-	for e, err := range b.Execute(ctx, req) {
+	for e, err := range s.Execute(ctx, req) {
 		if err != nil {
 			return err
 		}
@@ -328,13 +328,13 @@ func (v *runView) bundle(data kernel.Bundle, id string, update bool) error {
 }
 
 // finish saves the files, says what happened and returns the exit code.
-func (v *runView) finish(i *interruption, b *bench) (int, error) {
+func (v *runView) finish(i *interruption, s *commandSession) (int, error) {
 	if !v.ended {
 		return 0, problem.New(problem.NoOutcome, "the execution ended without an outcome")
 	}
 	figures := len(v.out.saved)
 	if v.done.Lost != kernel.LostSession {
-		v.out.files(i.hard, b, v.files)
+		v.out.files(i.hard, s, v.files)
 	}
 	if v.json && !v.broken {
 		for _, s := range v.out.saved[figures:] {

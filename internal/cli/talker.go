@@ -38,13 +38,14 @@ type talker interface {
 
 // localTalker asks in this process.
 type localTalker struct {
-	p     *Program
-	cfg   config.Config
-	bench *bench
+	p       *Program
+	cfg     config.Config
+	session *commandSession
 
-	conversation string // "": the next turn begins one
-	parent       string // the turn to go on from, or ""
-	meta         map[string]string
+	conversation string            // "": the next turn begins one
+	parent       string            // the turn to go on from, or ""
+	meta         map[string]string // of the conversations
+	noted        bool              // the conversation has meta and the session's id
 }
 
 var _ talker = (*localTalker)(nil)
@@ -52,17 +53,17 @@ var _ talker = (*localTalker)(nil)
 func (t *localTalker) Ask(ctx context.Context, prompt string) iter.Seq2[interpreter.Event, error] {
 	return func(yield func(interpreter.Event, error) bool) {
 		made := t.conversation == ""
-		if err := t.remember(ctx, prompt); err != nil {
+		if err := t.note(ctx, prompt); err != nil {
 			yield(nil, err)
 			return
 		}
 		heard := true
-		turn, err := t.bench.hub.records.Hub.RunTurn(ctx, auth.Local(), hub.NewTurn{
-			Conversation: t.conversation, Parent: t.parent, Session: t.bench.hub.session,
+		turn, err := t.session.hub.records.Hub.RunTurn(ctx, auth.Local(), hub.NewTurn{
+			Conversation: t.conversation, Parent: t.parent, Session: t.session.hub.session,
 			Input: []model.Message{{Role: model.RoleUser, Content: []model.Content{model.Text{Text: prompt}}}},
 		}, func(e interpreter.Event) error {
 			if _, ran := e.(interpreter.Start); ran {
-				t.bench.ran++
+				t.session.ran++
 			}
 			if heard = yield(e, nil); !heard {
 				return errUnheard
@@ -73,7 +74,7 @@ func (t *localTalker) Ask(ctx context.Context, prompt string) iter.Seq2[interpre
 		case turn.ID != "":
 			t.parent = turn.ID
 		case made: // for a turn that did not begin
-			_ = t.bench.hub.records.Hub.DeleteConversation(context.WithoutCancel(ctx), auth.Local(), t.conversation)
+			_ = t.session.hub.records.Hub.DeleteConversation(context.WithoutCancel(ctx), auth.Local(), t.conversation)
 			t.conversation = ""
 		}
 		if err != nil && heard {
@@ -82,38 +83,42 @@ func (t *localTalker) Ask(ctx context.Context, prompt string) iter.Seq2[interpre
 	}
 }
 
-// remember makes the conversation, where there is none, and records what --continue needs.
-func (t *localTalker) remember(ctx context.Context, prompt string) error {
-	if version, _ := t.bench.Python(); version != "" {
+// note makes the conversation, where there is none, and has it record, once, what --continue needs.
+func (t *localTalker) note(ctx context.Context, prompt string) error {
+	if t.conversation != "" && t.noted {
+		return nil
+	}
+	if version, _ := t.session.Python(); version != "" {
 		t.meta[metaPython] = version
 	}
-	h := t.bench.hub.records.Hub
+	h := t.session.hub.records.Hub
 	if t.conversation == "" {
 		c, err := h.CreateConversation(ctx, auth.Local(), hub.NewConversation{
-			Title: hub.TitleOf(prompt), Session: t.bench.hub.session, Metadata: t.meta, Source: "cli",
+			Title: hub.TitleOf(prompt), Session: t.session.hub.session, Metadata: t.meta, Source: "cli",
 		})
-		t.conversation = c.ID
+		t.conversation, t.noted = c.ID, err == nil
 		return err
 	}
-	_, err := h.ChangeConversation(ctx, auth.Local(), t.conversation, hub.ConversationChange{Session: &t.bench.hub.session, Edit: func(meta map[string]string) (map[string]string, error) {
+	_, err := h.ChangeConversation(ctx, auth.Local(), t.conversation, hub.ConversationChange{Session: &t.session.hub.session, Edit: func(meta map[string]string) (map[string]string, error) {
 		if meta == nil {
 			meta = map[string]string{}
 		}
 		maps.Copy(meta, t.meta)
 		return meta, nil
 	}})
+	t.noted = err == nil
 	return err
 }
 
-func (t *localTalker) Guard(hard context.Context) func() bool { return t.bench.killed(hard) }
+func (t *localTalker) Guard(hard context.Context) func() bool { return t.session.killed(hard) }
 
-func (t *localTalker) Done() { t.bench.tell() }
+func (t *localTalker) Done() { t.session.tell() }
 
 func (t *localTalker) Fetch(ctx context.Context, path string, w io.Writer) error {
-	return t.bench.Fetch(ctx, path, w)
+	return t.session.Fetch(ctx, path, w)
 }
 
-func (t *localTalker) List(ctx context.Context) ([]kernel.File, error) { return t.bench.Files(ctx) }
+func (t *localTalker) List(ctx context.Context) ([]kernel.File, error) { return t.session.Files(ctx) }
 
 func (t *localTalker) Use(ctx context.Context, name string) (string, error) {
 	choice, err := choose.Model(ctx, t.cfg, name)
@@ -124,7 +129,7 @@ func (t *localTalker) Use(ctx context.Context, name string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	t.bench.hub.models.Model = m
+	t.session.hub.models.Model = m
 	return m.Name(), nil
 }
 

@@ -12,7 +12,6 @@ import (
 	"cove/internal/ident"
 	"cove/internal/model"
 	"cove/internal/model/choose"
-	"cove/internal/named"
 	"cove/internal/problem"
 )
 
@@ -99,12 +98,13 @@ func (t *talking) talk(i *interruption, inputs []input, out *outFolder, use func
 
 // locally asks in this process: in the session that is named, in the one that the conversation has, or in a new one.
 func (t *talking) locally(i *interruption, inputs []input, out *outFolder, use func(talker) (int, error)) (code int, err error) {
-	desk := t.p.openHub(i.soft, t.cfg, t.command, t.model)
-	defer desk.close()
-	o := opening{cfg: t.cfg, flags: t.sandboxFlags, session: t.sessionFlags, command: t.command, hub: desk, kept: ident.New(ident.Session)}
+	records := t.p.openHub(i.soft, t.cfg, t.command, t.model)
+	defer records.close()
+	o := opening{cfg: t.cfg, flags: t.sandboxFlags, session: t.sessionFlags, command: t.command, hub: records}
+	o.kept = t.p.newKept(o)
 	var g *goingOn
 	if t.Continue {
-		if g, err = t.resumed(i.soft, desk); err != nil {
+		if g, err = t.resumed(i.soft, records); err != nil {
 			return 0, err
 		}
 		t.p.goOn(g, &o)
@@ -112,7 +112,7 @@ func (t *talking) locally(i *interruption, inputs []input, out *outFolder, use f
 			g.greet(t.p.Err)
 		}
 	}
-	b, err := t.p.open(i.soft, o, inputs, out)
+	s, err := t.p.open(i.soft, o, inputs, out)
 	if err != nil {
 		return 0, err
 	}
@@ -121,9 +121,9 @@ func (t *talking) locally(i *interruption, inputs []input, out *outFolder, use f
 			i = t.p.interruptible(context.Background())
 			defer i.stop()
 		}
-		b.settle(i.hard, &code, &err)
+		s.settle(i.hard, &code, &err)
 	}()
-	l := &localTalker{p: t.p, cfg: t.cfg, bench: b, meta: o.session.meta(inputs, g)}
+	l := &localTalker{p: t.p, cfg: t.cfg, session: s, meta: o.session.meta(inputs, g)}
 	if g != nil {
 		l.conversation, l.parent = g.conversation.ID, g.parent
 	}
@@ -131,38 +131,13 @@ func (t *talking) locally(i *interruption, inputs []input, out *outFolder, use f
 }
 
 // resumed is the conversation to go on with.
-func (t *talking) resumed(ctx context.Context, desk *localHub) (*goingOn, error) {
-	records, err := desk.wait(ctx)
+func (t *talking) resumed(ctx context.Context, records *localHub) (*goingOn, error) {
+	past, err := records.wait(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return continued(ctx, localPast{records}, t.goOnWith)
+	return continued(ctx, localPast{past}, t.goOnWith)
 }
-
-// goOn has a command work in the session that a conversation worked in, where that is still there and no other one is asked for.
-func (p *Program) goOn(g *goingOn, o *opening) {
-	if o.session.Session != "" {
-		return
-	}
-	g.fresh = true
-	named, kept := g.conversation.Metadata[metaSession], g.conversation.Session
-	all, err := p.store(o.cfg).List()
-	if err != nil || !o.cfg.Saves() {
-		return
-	}
-	for _, s := range all {
-		switch {
-		case !usable(s):
-		case s.Name == named:
-			o.session.Session, g.fresh = named, false
-			return
-		case s.Name == kept:
-			o.kept, o.goesOn, g.fresh = kept, true, false
-		}
-	}
-}
-
-func usable(s named.Info) bool { return s.State != named.Broken }
 
 // longestMeta is what the hub takes as the text of one entry of metadata, in characters.
 const longestMeta = 512

@@ -1,0 +1,39 @@
+package cli
+
+import "cove/internal/config"
+
+// fileFlags are the flags of every command that works with files.
+type fileFlags struct {
+	File []string `short:"f" sep:"none" placeholder:"PATH" help:"Put this file or folder into the workspace. Repeatable."`
+	Out  string   `short:"o" default:"${out}" placeholder:"DIR" help:"Folder for figures and for files that the code makes or changes; made when needed, files of the same name from earlier runs are replaced (default: ${out})."`
+}
+
+// sandboxFlags are the flags of every command that starts a sandbox. A nil or empty one was not given.
+type sandboxFlags struct {
+	Timeout   config.Duration `default:"${timeout}" placeholder:"TIME" help:"Wall clock of one execution; 0 means none (default: ${timeout})."`
+	Memory    *config.Size    `placeholder:"SIZE" help:"Memory of the sandbox (default: ${memory})."`
+	CPUs      *float64        `name:"cpus" placeholder:"N" help:"Processor cores of the sandbox (default: ${cpus})."`
+	MaxOutput config.Size     `default:"${max_output}" placeholder:"SIZE" help:"Bytes of output that one execution may deliver (default: ${max_output})."`
+	Packages  string          `placeholder:"SET" help:"Python environment: standard or minimal (default: ${packages})."`
+	Engine    string          `default:"${engine}" placeholder:"NAME" help:"gvisor, or local, which isolates nothing (default: ${engine})."`
+	Quiet     bool            `short:"q" help:"Say nothing but what the code or the answer says."`
+}
+
+// config is the settings with the command line's on top.
+func (f sandboxFlags) config(p *Program) (config.Config, error) {
+	if p.ConfigErr != nil {
+		return config.Config{}, p.ConfigErr
+	}
+	c := p.Config
+	c.Sandbox.Timeout, c.Sandbox.MaxOutput, c.Sandbox.Engine = f.Timeout, f.MaxOutput, f.Engine
+	if f.Memory != nil {
+		c.Sandbox.Memory = *f.Memory
+	}
+	if f.CPUs != nil {
+		c.Sandbox.CPUs = *f.CPUs
+	}
+	if f.Packages != "" {
+		c.Packages.Set = f.Packages
+	}
+	return c, c.Validate()
+}
