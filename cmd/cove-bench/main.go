@@ -5,8 +5,6 @@ package main
 import (
 	"context"
 	"os"
-	"os/signal"
-	"syscall"
 
 	"cove/internal/app"
 	"cove/internal/benchcmd"
@@ -21,14 +19,10 @@ func main() {
 	if gvisor.Invoked(os.Args) {
 		gvisor.Main()
 	}
-	signals := make(chan os.Signal, 8)
-	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
-	// A closed pipe must not kill the benchmark before what it started is gone: with a listener, writing fails with EPIPE instead.
-	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	self, _ := os.Executable() // without it, the PATH is asked for cove
 	cfg, err := config.Load(os.Getenv)
 	os.Exit(benchcmd.Main(context.Background(), os.Args[1:], &benchcmd.Program{
 		Out: os.Stdout, Err: os.Stderr, Version: app.VersionOf(version), Config: cfg, ConfigErr: err,
-		Signals: signals, Self: self, Prepare: benchcmd.Prepare,
+		Signals: app.Signals(), Self: self, Prepare: benchcmd.Prepare,
 	}))
 }

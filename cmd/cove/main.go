@@ -4,8 +4,6 @@ package main
 import (
 	"context"
 	"os"
-	"os/signal"
-	"syscall"
 
 	"cove/internal/app"
 	"cove/internal/sandbox/gvisor"
@@ -18,9 +16,5 @@ func main() {
 	if gvisor.Invoked(os.Args) {
 		gvisor.Main()
 	}
-	signals := make(chan os.Signal, 8)
-	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
-	// A closed pipe must not kill cove before its sandbox is stopped: with a listener, writing fails with EPIPE instead.
-	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
-	os.Exit(app.Main(context.Background(), os.Args[1:], version, signals))
+	os.Exit(app.Main(context.Background(), os.Args[1:], version, app.Signals()))
 }

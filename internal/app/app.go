@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"runtime/debug"
 	"sync"
@@ -32,6 +33,15 @@ import (
 
 // replayPace is waited between the pieces of a recorded answer, so that a person can watch it.
 const replayPace = 8 * time.Millisecond
+
+// Signals delivers what the user sends the process to interrupt or end it, instead of ending the process at once. From then on writing to a closed pipe fails
+// with EPIPE and does not kill the process, which has sandboxes to stop first.
+func Signals() <-chan os.Signal {
+	signals := make(chan os.Signal, 8)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
+	return signals
+}
 
 // Main runs cove's command line and returns the exit code. Signals delivers what the user sends the process.
 func Main(ctx context.Context, args []string, version string, signals <-chan os.Signal) int {

@@ -185,7 +185,7 @@ func (s *commandSession) end(ctx, hard context.Context) (closed error) {
 			return hub.SessionDeleted, ""
 		}
 		closed = s.named.Close(ctx)
-		return unfinished(closed)
+		return closedAs(closed)
 	}
 	if s.hub == nil {
 		over()

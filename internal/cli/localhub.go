@@ -50,8 +50,8 @@ func (c *chosenModel) Open(context.Context, string) (model.Model, error) {
 // List implements hub.Models.
 func (c *chosenModel) List(context.Context) ([]hub.ModelInfo, error) { return nil, nil }
 
-// openHub opens the database beside what else is started, or, where no history is kept or the database cannot be used, one that is gone with the
-// command, of which others who ask are told. m may be nil.
+// openHub opens the database, while the caller starts other things. Where no history is kept or the database cannot be used, it opens one in memory instead.
+// command is shown to other processes that want the command's session; m, which may be nil, is the model that is asked.
 func (p *Program) openHub(ctx context.Context, c config.Config, command string, m model.Model) *localHub {
 	ctx, abandon := context.WithTimeout(context.WithoutCancel(ctx), recordsTime)
 	h := &localHub{p: p, models: &chosenModel{m}, opening: make(chan opened, 1), abandon: abandon}
@@ -68,7 +68,7 @@ func (p *Program) openHub(ctx context.Context, c config.Config, command string, 
 	return h
 }
 
-// warnings is a log that shows people what fails behind their backs.
+// warnings is a log that shows the user failures of the history, which do not end the command.
 func (p *Program) warnings() *slog.Logger {
 	return slog.New(slog.NewTextHandler(p.Err, &slog.HandlerOptions{Level: slog.LevelError, ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
 		if a.Key == slog.TimeKey || a.Key == slog.LevelKey {
@@ -104,7 +104,7 @@ func (h *localHub) attach(ctx context.Context, a hub.Attachment, s hub.Live) err
 	return err
 }
 
-// detach gives the session back when nothing runs in it any more. The command closes it then and says what it is.
+// detach ends the hub's use of the session, when nothing runs in it any more. Then end closes the session, and returns the state that is recorded of it.
 func (h *localHub) detach(ctx context.Context, end func() (hub.SessionState, string)) error {
 	if h.session == "" {
 		end()
@@ -144,11 +144,11 @@ func (h *localHub) execute(ctx context.Context, req kernel.Request) iter.Seq2[ke
 	}
 }
 
-// errUnheard stops what nobody listens to any more.
+// errUnheard stops an execution or a turn whose events the command does not want any more.
 var errUnheard = errors.New("nobody listens any more")
 
-// unfinished says what a session is that a command has left and could not save.
-func unfinished(err error) (hub.SessionState, string) {
+// closedAs is the state of a session that was saved and closed, or could not be (err), with the reason.
+func closedAs(err error) (hub.SessionState, string) {
 	if err == nil {
 		return hub.SessionPaused, ""
 	}
