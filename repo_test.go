@@ -28,7 +28,7 @@ const (
 var layers = [][]string{
 	{"problem", "ident", "memory", "workspace", "lineedit", "durable"},
 	{"wire", "config", "telemetry", "pyindex", "audit", "intake", "sse", "byterange", "install", "status"},
-	{"sandbox", "model", "pyenv", "guest", "pool", "auth", "owner", "sandbox/gvisor/filters", "pydeps/require"},
+	{"sandbox", "model", "pyenv", "guest", "pool", "auth", "owner", "stream", "sandbox/gvisor/filters", "pydeps/require"},
 	{"guest/program", "surface", "testneeds"},
 	{"sandbox/*", "model/*", "link", "snapshot", "keeper", "pydeps/*", "pydeps/names/wheelfiles"},
 	{"sandbox/sandboxtest", "pydeps/scan", "pydeps/names/*"},
@@ -66,6 +66,8 @@ var confined = map[string][]string{
 var unnamed = map[string][]string{
 	"httpd": {`"/v1`, `"/api`, "openai", "OpenAI"},           // surfaces, which are values to it
 	"store": {`json:"type"`, "ParseEvent", "ParseTurnEvent"}, // what is in events, which are bytes to it
+	// what a stream is about: it has a name, and its events have parts
+	"stream": {"ident", "transcript", "telemetry", "Execution", "Turn", "Session", "Kernel"},
 }
 
 // engineByName finds code that goes by an engine's name rather than by what it can do.

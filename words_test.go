@@ -34,14 +34,14 @@ var otherTerms = map[string][]string{
 	"image":    {"api", "interpreter", "model", "model/modeltest", "sandbox/gvisor", "sandbox/sandboxtest", "snapshot"}, // a picture; a checkpoint's files
 	"instance": {"sandbox/gvisor"},                                                                                      // a sandbox's folder with its processes
 	"limit":    {"app", "cli", "config", "httpd", "hub", "interpreter", "model", "named", "pydeps/layer", "sandbox", "sandbox/gvisor", "snapshot", "store"},
-	"log":      {"api", "app", "audit", "config", "httpd", "hub", "sandbox/gvisor", "telemetry"},
+	"log":      {"api", "app", "audit", "config", "httpd", "sandbox/gvisor", "telemetry"},
 	"message":  {"api", "cli", "guest", "kernel", "model", "model/modeltest", "model/openai", "wire"}, // of an error, of a model, on a wire
 	"mirror":   {"pydeps/indextest", "problem"},                                                       // an index that copies another
 	"node":     {"testneeds"},                                                                         // Node.js
 	"package":  {"api", "app", "cli", "client", "config", "hub", "install", "interpreter", "pydeps", "pydeps/names/generate", "session"},
 	"project":  {"api", "auth", "cli", "config", "pydeps", "pydeps/gateway", "pydeps/names", "pydeps/names/generate", "store"}, // of users; of an index
 	"proxy":    {"pydeps", "pydeps/build", "pydeps/gateway", "pyindex"},                                                        // HTTP_PROXY
-	"reset":    {"hub", "model", "pydeps/layer", "wire"},                                                                       // of a connection, a reader, a delay
+	"reset":    {"model", "pydeps/layer", "wire"},                                                                       // of a connection, a reader, a delay
 	"runtime":  {"app", "config", "problem", "sandbox", "sandbox/gvisor", "snapshot"},                                          // OCI's: runsc
 	"service":  {"model"},
 	"task":     {"sandbox/gvisor"},                                                       // what Linux calls a thread

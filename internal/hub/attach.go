@@ -3,30 +3,29 @@ package hub
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"time"
 
 	"cove/internal/auth"
-	"cove/internal/ident"
 	"cove/internal/kernel"
 	"cove/internal/problem"
+	"cove/internal/stream"
 	"cove/internal/transcript"
 )
 
-// recordPatience is how long a caller in this process, who has heard everything, waits for the record of its end.
+// recordPatience is how long a caller in this process that was given every event waits until the end is recorded.
 const recordPatience = 10 * time.Second
 
-// Attachment says which session a caller in this process brings.
+// Attachment describes a session that a caller in this process has opened.
 type Attachment struct {
-	ID       string // ident.Session; that of one that was attached before has its record go on
+	ID       string // ident.Session; a session that was attached before keeps its record when it is attached under the same id
 	Name     string // for people; "" is fine
 	Packages string // the set; "": the base's
 	Memory   int64  // bytes; 0: the base's
 	CPUs     float64
 }
 
-// AttachSession makes a session usable that the caller opened, keeps and closes: executions and turns run in it as in any other, but the hub does not
-// save, pause or evict it. Needs auth.SessionsWrite. DetachSession has to be called before the caller closes it.
+// AttachSession has the hub run executions and turns in a session that the caller opened and closes. The hub does not save, pause or evict an attached session. The
+// caller calls DetachSession to close it. Needs auth.SessionsWrite. Problems: draining, session_attached.
 func (h *Hub) AttachSession(ctx context.Context, who auth.Principal, a Attachment, live Live) (Session, error) {
 	if err := who.Require(auth.SessionsWrite); err != nil {
 		return Session{}, err
@@ -50,7 +49,7 @@ func (h *Hub) AttachSession(ctx context.Context, who auth.Principal, a Attachmen
 	return row, nil
 }
 
-// attachedRow writes the record of a session that a caller brings.
+// attachedRow writes the record of a session that is about to be attached: a new one, or the one that its id has.
 func (h *Hub) attachedRow(ctx context.Context, who auth.Principal, a Attachment) (Session, error) {
 	row := h.newRow(who, NewSession{Name: a.Name, Packages: a.Packages, Memory: a.Memory, CPUs: a.CPUs})
 	row.ID = a.ID
@@ -64,7 +63,7 @@ func (h *Hub) attachedRow(ctx context.Context, who auth.Principal, a Attachment)
 	return there, err
 }
 
-// attached says whether a session in memory is its caller's.
+// attached says whether a session in memory is an attached one.
 func (h *Hub) attached(session string) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -72,8 +71,9 @@ func (h *Hub) attached(session string) bool {
 	return s != nil && s.attached
 }
 
-// DetachSession ends the use of a session that was attached: what runs in it is interrupted and waited for until ctx ends. Then end closes the session, in
-// any case, and says what it is from now on, and why. Needs auth.SessionsWrite.
+// DetachSession undoes AttachSession. It interrupts what runs in the session and waits for that until ctx ends. Then it calls end, which closes the session and
+// returns the session's state and the reason for it; end is called exactly once, also when DetachSession returns an error. Needs auth.SessionsWrite. Problems:
+// session_not_found, session_busy when ctx ended first.
 func (h *Hub) DetachSession(ctx context.Context, who auth.Principal, id string, end func() (SessionState, string)) error {
 	if err := who.Require(auth.SessionsWrite); err != nil {
 		end()
@@ -113,9 +113,9 @@ func (h *Hub) DetachSession(ctx context.Context, who auth.Principal, id string, 
 	})
 }
 
-// RunExecution runs code for a caller in this process, who hears each event at once: emit is called with one after the other, a kernel.Done last. An error
-// of emit interrupts the code, as the end of ctx does. The execution is recorded as others are; Limits.Stream bounds its events. The error is emit's, or
-// what the session said instead of a Done. Needs auth.SessionsExecute. Problems: those of StartExecution.
+// RunExecution runs code for a caller in this process and returns when the code has ended. It calls emit for each event at once, one call after the other, and a
+// kernel.Done comes last. An error of emit interrupts the code, as the end of ctx does, and is returned. The execution is recorded as others are, with the events that
+// Limits.Stream has room for. Where the session returned an error instead of a Done, that is the error. Needs auth.SessionsExecute. Problems: those of StartExecution.
 func (h *Hub) RunExecution(ctx context.Context, who auth.Principal, session string, req kernel.Request, emit func(Event) error) (Execution, error) {
 	if err := who.Require(auth.SessionsExecute); err != nil {
 		return Execution{}, err
@@ -135,8 +135,8 @@ func (h *Hub) RunExecution(ctx context.Context, who auth.Principal, session stri
 		return e, err
 	}
 	defer context.AfterFunc(ctx, func() { t.stop(errStopped) })()
-	log := h.openLog(e.ID)
-	defer h.closeLog(log)
+	events := h.streams.Open(e.ID)
+	defer events.Close()
 	var unheard error
 	hear := func(event Event) error {
 		if unheard == nil {
@@ -146,24 +146,25 @@ func (h *Hub) RunExecution(ctx context.Context, who auth.Principal, session stri
 	}
 	e, err = h.perform(work, t, e, req, func(_ context.Context, event Event) error {
 		if body, err := transcript.Event(event); err == nil {
-			log.offer(body, e.ID, 0)
+			events.Offer(stream.Origin{Part: e.ID}, body)
 		}
 		return hear(event)
 	}, func(e *Execution, done kernel.Done, failed error) error {
 		recording, cancel := h.recording(true)
 		defer cancel()
-		if err := h.conclude(recording, log, e, done); err != nil {
+		if err := h.conclude(recording, events, e, done); err != nil {
 			h.log.ErrorContext(work, "the end of an execution was not recorded", "execution", e.ID, "error", err)
 		}
 		if failed == nil {
-			_ = hear(done) // the caller knows how the code ended, whatever the record says
+			_ = hear(done) // the caller learns how the code ended also where that was not recorded
 		}
 		return nil
 	})
 	return e, cmp.Or(unheard, err)
 }
 
-// recording is the context of storing an end: it is stored however long that takes, or for a caller that has heard it within some seconds.
+// recording returns the context in which an end is recorded. That may take as long as the hub exists; where a caller in this process was given the end, it takes
+// recordPatience at most.
 func (h *Hub) recording(heard bool) (context.Context, context.CancelFunc) {
 	if heard {
 		return context.WithTimeout(h.ended, recordPatience)
@@ -171,9 +172,9 @@ func (h *Hub) recording(heard bool) (context.Context, context.CancelFunc) {
 	return h.ended, func() {}
 }
 
-// RunTurn is StartTurn for a caller in this process, who hears each event at once: hear is called with one after the other, an interpreter.Answer last. An
-// error of hear stops the turn, as the end of ctx does. RunTurn returns when the turn has ended; the error says why there is no answer. Hidden and Once
-// have no meaning here.
+// RunTurn is StartTurn for a caller in this process. It calls hear for each event at once, one call after the other, and an interpreter.Answer comes last. An error
+// of hear stops the turn, as the end of ctx does. RunTurn returns when the turn has ended; the error says why there is no answer. NewTurn.Hidden and NewTurn.Once
+// are ignored.
 func (h *Hub) RunTurn(ctx context.Context, who auth.Principal, n NewTurn, hear func(TurnEvent) error) (Turn, error) {
 	if err := mayStart(who, n); err != nil {
 		return Turn{}, err
@@ -190,44 +191,4 @@ func (h *Hub) RunTurn(ctx context.Context, who auth.Principal, n NewTurn, hear f
 		err = hear(answer)
 	}
 	return t, err
-}
-
-// Recorded yields what is recorded of a turn or an execution (its id) until now, and does not wait for more. Needs auth.ConversationsRead for a turn and
-// auth.SessionsRead for an execution.
-func (h *Hub) Recorded(ctx context.Context, who auth.Principal, id string) (Follower[json.RawMessage], error) {
-	stream, execution, err := h.streamOf(ctx, who, id)
-	if err != nil {
-		return nil, err
-	}
-	return func(yield func(Numbered[json.RawMessage], error) bool) {
-		for after := int64(0); ; {
-			events, err := h.o.Store.Events(ctx, stream, execution, after, batchEvents)
-			if err != nil {
-				yield(Numbered[json.RawMessage]{}, err)
-				return
-			}
-			for _, e := range events {
-				n := Numbered[json.RawMessage]{Seq: e.Seq, At: e.At, Gap: isGap(e)}
-				if !n.Gap {
-					n.Event = e.Body
-				}
-				if !yield(n, nil) {
-					return
-				}
-			}
-			if after = lastOf(events, after); len(events) == 0 {
-				return
-			}
-		}
-	}, nil
-}
-
-// streamOf says in which stream the events of a turn or an execution are, and of which execution they are there; "" of all.
-func (h *Hub) streamOf(ctx context.Context, who auth.Principal, id string) (stream, execution string, err error) {
-	if ident.Valid(ident.Turn, id) {
-		_, err = h.Turn(ctx, who, id)
-		return id, "", err
-	}
-	e, err := h.Execution(ctx, who, id)
-	return cmp.Or(e.Turn, e.ID), e.ID, err
 }

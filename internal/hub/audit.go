@@ -8,6 +8,7 @@ import (
 	"cove/internal/auth"
 	"cove/internal/ident"
 	"cove/internal/problem"
+	"cove/internal/stream"
 	"cove/internal/telemetry"
 )
 
@@ -23,7 +24,7 @@ func (h *Hub) audit(ctx context.Context, who auth.Principal, action, target, det
 		if werr == nil {
 			continue
 		}
-		if refused(werr) {
+		if stream.Refused(werr) {
 			h.rowLost(ctx, row, werr)
 			continue
 		}

@@ -4,16 +4,15 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"cove/internal/auth"
 	"cove/internal/ident"
 	"cove/internal/kernel"
 	"cove/internal/problem"
+	"cove/internal/stream"
 	"cove/internal/transcript"
 )
 
@@ -69,10 +68,10 @@ func (h *Hub) startExecution(ctx context.Context, who auth.Principal, n NewExecu
 		end()
 		return Execution{}, err
 	}
-	log := h.openLog(e.ID)
+	events := h.streams.Open(e.ID)
 	e, t, err := h.admit(work, e, h.auditRow(who, startAction, e.ID, detail, nil)...)
 	if err != nil {
-		h.closeLog(log)
+		events.Close()
 		h.release(s)
 		end()
 		return Execution{}, err
@@ -81,35 +80,35 @@ func (h *Hub) startExecution(ctx context.Context, who auth.Principal, n NewExecu
 	h.spawn(func(context.Context) {
 		defer end()
 		defer h.release(s)
-		defer h.closeLog(log)
+		defer events.Close()
 		_, _ = h.perform(work, t, e, kernel.Request{Code: n.Code, Timeout: n.Timeout}, func(ctx context.Context, event Event) error {
-			return h.emit(ctx, log, e.ID, event)
+			return h.emit(ctx, events, e.ID, event)
 		}, func(e *Execution, done kernel.Done, _ error) error {
-			return h.conclude(h.ended, log, e, done)
+			return h.conclude(h.ended, events, e, done)
 		})
 	})
 	return started, nil
 }
 
 // emit puts an execution's event into its stream. It waits for room until ctx ends.
-func (h *Hub) emit(ctx context.Context, log *eventLog, execution string, event Event) error {
+func (h *Hub) emit(ctx context.Context, events *stream.Writer, execution string, event Event) error {
 	body, err := transcript.Event(event)
 	if err != nil {
 		h.log.ErrorContext(ctx, "an event could not be written down", "execution", execution, "error", err)
 		return nil
 	}
-	log.append(ctx, body, execution, 0)
+	events.Append(ctx, stream.Origin{Part: execution}, body)
 	return nil
 }
 
 // conclude stores the end of an execution with the last events of its stream, and shows them then.
-func (h *Hub) conclude(ctx context.Context, log *eventLog, e *Execution, done kernel.Done) error {
+func (h *Hub) conclude(ctx context.Context, events *stream.Writer, e *Execution, done kernel.Done) error {
 	body, err := transcript.Event(done)
 	if err != nil {
 		return fmt.Errorf("write the end of an execution: %w", err)
 	}
-	whole := func(last []StoredEvent) []StoredEvent { return last }
-	if err = h.storeEnd(ctx, log, e, body, whole); !refused(err) {
+	whole := func(last []stream.Event) []stream.Event { return last }
+	if err = h.storeEnd(ctx, events, e, body, whole); !stream.Refused(err) {
 		return err
 	}
 	*e = h.bare(*e, err)
@@ -117,13 +116,13 @@ func (h *Hub) conclude(ctx context.Context, log *eventLog, e *Execution, done ke
 	if body, err = transcript.Event(done); err != nil {
 		return fmt.Errorf("write the end of an execution: %w", err)
 	}
-	return h.storeEnd(ctx, log, e, body, shortened)
+	return h.storeEnd(ctx, events, e, body, stream.Shortened)
 }
 
 // storeEnd stores the end of an execution, and of the events that are not stored yet those that keep says.
-func (h *Hub) storeEnd(ctx context.Context, log *eventLog, e *Execution, body []byte, keep func(last []StoredEvent) []StoredEvent) error {
+func (h *Hub) storeEnd(ctx context.Context, events *stream.Writer, e *Execution, body []byte, keep func(last []stream.Event) []stream.Event) error {
 	return h.persist(ctx, func(ctx context.Context) error {
-		return h.finish(ctx, log, body, e.ID, 0, func(ctx context.Context, last []StoredEvent) error {
+		return events.Finish(ctx, stream.Origin{Part: e.ID}, body, func(ctx context.Context, last []stream.Event) error {
 			e.Events = last[len(last)-1].Seq
 			first, err := h.o.Store.FinishExecution(ctx, *e, keep(last))
 			return h.settled(ctx, e, first, err)
@@ -136,16 +135,6 @@ func (h *Hub) bare(e Execution, err error) Execution {
 	h.log.ErrorContext(h.ended, "the end of an execution was refused by the store; it is recorded without its last output", "execution", e.ID, "error", err)
 	e.Message = "it ended, but its end could not be recorded whole: its last output is not kept"
 	return e
-}
-
-// shortened are the last events of a stream of which the store refused one: its end, behind a gap.
-func shortened(last []StoredEvent) []StoredEvent {
-	if len(last) < 2 {
-		return last
-	}
-	short := slices.Clone(last[len(last)-2:])
-	short[0].Body = gapBody
-	return short
 }
 
 // Execution returns an execution. Needs auth.SessionsRead.
@@ -198,49 +187,4 @@ func (h *Hub) InterruptExecution(ctx context.Context, who auth.Principal, id str
 	}
 	h.audit(ctx, who, "execution.interrupt", id, "", err)
 	return e, err
-}
-
-// Follow yields the events of an execution with Seq above after, from the store as far as they are old, then as they happen, and ends
-// behind the Done. A follower that does not keep up slows nobody and costs no memory. Needs auth.SessionsRead.
-func (h *Hub) Follow(ctx context.Context, who auth.Principal, id string, after int64) (Follower[json.RawMessage], error) {
-	if err := who.Require(auth.SessionsRead); err != nil {
-		return nil, err
-	}
-	e, err := h.toFollow(ctx, who.Project, id)
-	if err != nil {
-		return nil, err
-	}
-	if e.Turn != "" {
-		return outputs(h.follow(ctx, e.Turn, id, after, h.executionEnds(e))), nil
-	}
-	return h.follow(ctx, id, "", after, h.executionEnds(e)), nil
-}
-
-// toFollow returns what has to be known of an execution to follow it. For one that runs here the store is not asked.
-func (h *Hub) toFollow(ctx context.Context, project, execution string) (Execution, error) {
-	h.mu.Lock()
-	t := h.executions[execution]
-	h.mu.Unlock()
-	if t != nil && t.project == project {
-		return Execution{ID: execution, Project: project, Turn: t.of, Owner: h.me()}, nil
-	}
-	return h.o.Store.Execution(ctx, project, execution)
-}
-
-// outputs picks what an execution emitted from the events of its turn, and ends behind the Done.
-func outputs(turn Follower[json.RawMessage]) Follower[json.RawMessage] {
-	return func(yield func(Numbered[json.RawMessage], error) bool) {
-		for n, err := range turn {
-			last := false
-			if err == nil && !n.Gap {
-				if n.Event = transcript.OutputOf(n.Event); n.Event == nil {
-					continue
-				}
-				last = transcript.TypeOf(n.Event) == "done"
-			}
-			if !yield(n, err) || err != nil || last {
-				return
-			}
-		}
-	}
 }

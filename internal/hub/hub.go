@@ -9,7 +9,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"iter"
 	"log/slog"
 	"sync"
 	"sync/atomic"
@@ -25,6 +24,7 @@ import (
 	"cove/internal/owner"
 	"cove/internal/problem"
 	"cove/internal/pydeps/require"
+	"cove/internal/stream"
 	"cove/internal/telemetry"
 	"cove/internal/workspace"
 )
@@ -121,15 +121,14 @@ type Installer interface {
 //     session then, and all others wait for the channel to be closed. seat.users counts who has acquired the session; it is evicted at 0 only.
 //   - A task is an execution that waits or runs. It waits for its kernel's line, then for one of the server's slots; it keeps both until its end is
 //     stored, so that nothing new begins while the store is away.
-//   - eventLog.mu, committer.mu, slots.mu and crew.mu are leaves: no lock is taken under them but by note (eventLog is unlocked by then).
-//   - eventLog.writing is held across a write to the store, by the committer (which never waits for it) or by finish.
+//   - slots.mu and crew.mu are leaves: no lock is taken under them. Nothing of package stream is called while mu is held.
 //
-// Goroutines are begun with spawn alone, which Drain waits for. Three contexts bound them: a request's, which ends no work; working, which ends
+// Goroutines are begun with spawn and by streams alone, both of which Drain waits for. Three contexts bound them: a request's, which ends no work; working, which ends
 // when a drain stops waiting and interrupts what runs; and ended, which ends when the hub does.
 type Hub struct {
 	o        Options
 	log      *slog.Logger
-	commit   *committer
+	streams  *stream.Streams // the events of executions and turns
 	slots    *slots
 	meter    *meter
 	contents *contents
@@ -139,7 +138,7 @@ type Hub struct {
 	working   context.Context
 	interrupt context.CancelCauseFunc
 	ended     context.Context
-	end       context.CancelFunc
+	end       context.CancelCauseFunc
 	crew      crew         // of spawn
 	lost      atomic.Int64 // executions, turns and sessions that Recover found lost
 	rowsLate  atomic.Int64 // audit rows that are written behind their requests
@@ -154,7 +153,6 @@ type Hub struct {
 	seats      map[string]*seat
 	executions map[string]*liveExecution
 	flying     map[string]int // unfinished executions by project and by key
-	logs       map[string]*eventLog
 	promises   map[string]*promise
 	capacity   int // sessions in memory
 }
@@ -171,18 +169,6 @@ type Page struct {
 type Listing[T any] struct {
 	Items []T
 	Next  string
-}
-
-// Follower is the events of an execution or a turn from one point on. It ends when the last event was yielded or ctx ended. With json.RawMessage they are
-// as package transcript writes them and as they are stored; many may follow one stream, and none of them costs what parsing does. See Read.
-type Follower[E any] iter.Seq2[Numbered[E], error]
-
-// Numbered is an event with its place in its stream. Seq begins with 1 and always grows; where it leaves out numbers a Gap says so.
-type Numbered[E any] struct {
-	Seq   int64
-	At    time.Time // when the host got it
-	Event E
-	Gap   bool // Event is nil: what was emitted between the last Seq and this one is lost
 }
 
 // Event is what an execution emits.
@@ -207,11 +193,13 @@ func New(o Options) (*Hub, error) {
 	}
 	h := &Hub{
 		o: o, log: o.Log, slots: newSlots(o.Limits.Executions), freed: make(chan struct{}), capacity: capacity(o.Limits.Sessions),
-		seats: map[string]*seat{}, executions: map[string]*liveExecution{}, flying: map[string]int{}, logs: map[string]*eventLog{}, promises: map[string]*promise{},
+		seats: map[string]*seat{}, executions: map[string]*liveExecution{}, flying: map[string]int{}, promises: map[string]*promise{},
 	}
 	h.working, h.interrupt = context.WithCancelCause(context.Background())
-	h.ended, h.end = context.WithCancel(telemetry.With(context.Background(), o.Telemetry))
-	h.commit = &committer{store: o.Store, log: o.Log, spawn: h.spawn, full: make(chan struct{}, 1), dirty: map[*eventLog]bool{}}
+	h.ended, h.end = context.WithCancelCause(telemetry.With(context.Background(), o.Telemetry))
+	h.streams = stream.New(h.ended, o.Store, stream.Options{
+		Limit: o.Limits.Stream, Now: h.now, Log: o.Log, Last: isEnd, Fenced: h.lostOwner, Observe: observe,
+	})
 	h.meter = newMeter(h)
 	h.contents = newContents(o.Contents)
 	h.gauge = &gauge{look: o.Room}

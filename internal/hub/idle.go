@@ -172,13 +172,15 @@ func (h *Hub) Drain(ctx context.Context) error {
 		h.interrupt(errDraining)
 		h.emptyWithin(patient, interruptPatience)
 	}
-	h.end()
+	h.end(errDraining)
 	h.crew.wait()
+	h.streams.Wait()
 	h.evictUnused(patient, func(*seat) bool { return true }) // however long that takes
 	if !h.emptyWithin(patient, savePatience) {
 		h.log.ErrorContext(ctx, "sessions are still in use at the end of a drain; what happened in them is lost")
 	}
 	h.crew.wait()
+	h.streams.Wait()
 	h.log.LogAttrs(ctx, slog.LevelInfo, "drained", slog.Float64("seconds", time.Since(began).Seconds()))
 	return nil
 }

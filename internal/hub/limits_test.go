@@ -18,6 +18,7 @@ import (
 	"cove/internal/kernel"
 	"cove/internal/problem"
 	"cove/internal/store"
+	"cove/internal/stream"
 )
 
 // A PostgreSQL of pgtest ends with the process, and two goroutines wait for that.
@@ -285,14 +286,14 @@ func unreachable() error {
 	return problem.New(problem.DatabaseUnavailable, "the database does not answer")
 }
 
-func (a *away) AddEvents(ctx context.Context, e []hub.StoredEvent) error {
+func (a *away) AddEvents(ctx context.Context, e []stream.Event) error {
 	if a.down.Load() {
 		return unreachable()
 	}
 	return a.Store.AddEvents(ctx, e)
 }
 
-func (a *away) FinishExecution(ctx context.Context, e hub.Execution, last []hub.StoredEvent) (bool, error) {
+func (a *away) FinishExecution(ctx context.Context, e hub.Execution, last []stream.Event) (bool, error) {
 	if a.down.Load() {
 		return false, unreachable()
 	}

@@ -1,23 +1,15 @@
 package hub
 
 // Tail is how much of a stream that runs is in memory, in bytes.
-func (h *Hub) Tail(stream string) int {
-	h.mu.Lock()
-	l := h.logs[stream]
-	h.mu.Unlock()
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.size
+func (h *Hub) Tail(id string) int {
+	size, _ := h.streams.Held(id)
+	return size
 }
 
 // Stored is the number of the last event of a stream that runs which the store has.
-func (h *Hub) Stored(stream string) int64 {
-	h.mu.Lock()
-	l := h.logs[stream]
-	h.mu.Unlock()
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.saved
+func (h *Hub) Stored(id string) int64 {
+	_, stored := h.streams.Held(id)
+	return stored
 }
 
 // Waiting is how many executions wait for a slot.

@@ -31,6 +31,7 @@ import (
 	"cove/internal/sandbox"
 	"cove/internal/snapshot"
 	"cove/internal/store"
+	"cove/internal/stream"
 	"cove/internal/telemetry"
 	"cove/internal/transcript"
 	"cove/internal/workspace"
@@ -421,13 +422,13 @@ func (l *life) start(who auth.Principal, session, code string) hub.Execution {
 // Follow is the hub's with the events parsed.
 func (l *life) Follow(ctx context.Context, who auth.Principal, id string, after int64) (hub.Follower[kernel.Event], error) {
 	f, err := l.Hub.Follow(ctx, who, id, after)
-	return hub.Read(f, transcript.ParseEvent), err
+	return stream.Read(f, transcript.ParseEvent), err
 }
 
 // FollowTurn is the hub's with the events parsed.
 func (l *life) FollowTurn(ctx context.Context, who auth.Principal, id string, after int64) (hub.Follower[interpreter.Event], error) {
 	f, err := l.Hub.FollowTurn(ctx, who, id, after)
-	return hub.Read(f, transcript.ParseTurnEvent), err
+	return stream.Read(f, transcript.ParseTurnEvent), err
 }
 
 // wait follows an execution to its end and returns what it printed and how it ended.

@@ -28,6 +28,14 @@ func (h *Hub) home() string {
 // fenced says that others took this process for dead: nothing that it does counts any more.
 func (h *Hub) fenced() bool { return h.o.Owner != nil && closed(h.o.Owner.Lost()) }
 
+// lostOwner is why nothing that this process does counts any more; nil while it counts.
+func (h *Hub) lostOwner() error {
+	if h.fenced() {
+		return owner.ErrLost()
+	}
+	return nil
+}
+
 // here says whether what a session is besides its record can be used by this hub. abandoned says that a dead process had it in memory, and that what
 // that cost has to be found out first.
 func (h *Hub) here(ctx context.Context, row Session) (abandoned bool, err error) {

@@ -2,7 +2,6 @@ package hub
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"cove/internal/owner"
@@ -49,16 +48,12 @@ func (h *Hub) persist(ctx context.Context, write func(ctx context.Context) error
 	}
 }
 
-// refused says that the store answers and will not take a record: it was given up, and another one about the same may be taken.
-func refused(err error) bool {
-	if err == nil {
-		return false
-	}
-	p, known := errors.AsType[*problem.Error](err)
-	if !known {
-		return !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded)
-	}
-	return p.Kind != problem.Unavailable && p.Kind != problem.NotFound && p.Kind != problem.Canceled && p.Kind != problem.Timeout
+// backoff is the time between attempts. It grows from first to most.
+type backoff struct{ first, most, last time.Duration }
+
+func (b *backoff) next() time.Duration {
+	b.last = min(max(b.first, 2*b.last), b.most)
+	return b.last
 }
 
 // setOwing notes whether there is a record that the store has not taken because it is away.

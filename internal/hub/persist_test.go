@@ -18,6 +18,7 @@ import (
 	"cove/internal/kernel"
 	"cove/internal/problem"
 	"cove/internal/store"
+	"cove/internal/stream"
 )
 
 // picky is a store that answers and refuses records with a word in them, as a database does which finds a value too large.
@@ -29,29 +30,29 @@ type picky struct {
 
 var errRefused = errors.New("a value is too large")
 
-func (p *picky) refuses(events []hub.StoredEvent) bool {
-	refuse := slices.ContainsFunc(events, func(e hub.StoredEvent) bool { return bytes.Contains(e.Body, []byte(p.word)) })
+func (p *picky) refuses(events []stream.Event) bool {
+	refuse := slices.ContainsFunc(events, func(e stream.Event) bool { return bytes.Contains(e.Body, []byte(p.word)) })
 	if refuse {
 		p.refusals.Add(1)
 	}
 	return refuse
 }
 
-func (p *picky) AddEvents(ctx context.Context, events []hub.StoredEvent) error {
+func (p *picky) AddEvents(ctx context.Context, events []stream.Event) error {
 	if p.refuses(events) {
 		return errRefused
 	}
 	return p.Store.AddEvents(ctx, events)
 }
 
-func (p *picky) FinishExecution(ctx context.Context, e hub.Execution, last []hub.StoredEvent) (bool, error) {
+func (p *picky) FinishExecution(ctx context.Context, e hub.Execution, last []stream.Event) (bool, error) {
 	if p.refuses(last) {
 		return false, errRefused
 	}
 	return p.Store.FinishExecution(ctx, e, last)
 }
 
-func (p *picky) FinishTurn(ctx context.Context, t hub.Turn, last []hub.StoredEvent) (bool, error) {
+func (p *picky) FinishTurn(ctx context.Context, t hub.Turn, last []stream.Event) (bool, error) {
 	if p.refuses(last) || strings.Contains(t.Answer, p.word) {
 		return false, errRefused
 	}

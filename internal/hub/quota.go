@@ -13,6 +13,7 @@ import (
 	"cove/internal/model"
 	"cove/internal/pool"
 	"cove/internal/problem"
+	"cove/internal/stream"
 )
 
 const (
@@ -291,7 +292,7 @@ func (m *meter) store(ctx context.Context, due []sumKey) {
 				break
 			}
 			err := m.h.o.Store.AddUsage(writing, k.project, k.key, Addition{By: m.id, Number: a.number}, a.Usage)
-			if err != nil && !refused(err) {
+			if err != nil && !stream.Refused(err) {
 				m.h.log.WarnContext(ctx, "usage was not stored yet", "project", k.project, "error", err)
 				break
 			}

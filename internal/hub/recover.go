@@ -11,6 +11,7 @@ import (
 	"cove/internal/kernel"
 	"cove/internal/named"
 	"cove/internal/problem"
+	"cove/internal/stream"
 	"cove/internal/telemetry"
 	"cove/internal/transcript"
 )
@@ -64,9 +65,9 @@ func (h *Hub) recoverExecutions(ctx context.Context) error {
 }
 
 func (h *Hub) loseExecution(ctx context.Context, e Execution, body []byte) (first bool, err error) {
-	var last []StoredEvent
+	var last []stream.Event
 	if e.Turn == "" {
-		if last, err = h.lostEnd(ctx, e.ID, e.ID, 0, body); err != nil {
+		if last, err = h.streams.Ending(ctx, e.ID, stream.Event{Origin: stream.Origin{Part: e.ID}, Body: body}); err != nil {
 			return false, err
 		}
 		e.Events = last[len(last)-1].Seq

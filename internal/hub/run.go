@@ -14,6 +14,7 @@ import (
 	"cove/internal/kernel"
 	"cove/internal/owner"
 	"cove/internal/problem"
+	"cove/internal/stream"
 	"cove/internal/telemetry"
 )
 
@@ -66,7 +67,7 @@ func (h *Hub) run(ctx context.Context, e Execution, req kernel.Request, emit emi
 			return h.settled(ctx, e, first, err)
 		}
 		err := h.persist(h.ended, store)
-		if refused(err) {
+		if stream.Refused(err) {
 			*e = h.bare(*e, err)
 			err = h.persist(h.ended, store)
 		}

@@ -6,6 +6,7 @@ import (
 
 	"cove/internal/audit"
 	"cove/internal/owner"
+	"cove/internal/stream"
 )
 
 // Store keeps records. Package store implements it on SQLite and PostgreSQL. Everything that returned without an error is durable.
@@ -14,7 +15,7 @@ import (
 type Store interface {
 	SessionStore
 	ExecutionStore
-	EventStore
+	stream.Store // keeps events; the part of an event is the execution that emitted it
 	ConversationStore
 	FileStore
 	UsageStore
@@ -88,20 +89,11 @@ type ExecutionStore interface {
 	StartExecution(ctx context.Context, id string, at time.Time) error
 	// FinishExecution writes the final state and the last events in one transaction, unless the execution has a final state already: then nothing is
 	// written and first is false.
-	FinishExecution(ctx context.Context, e Execution, last []StoredEvent) (first bool, err error)
+	FinishExecution(ctx context.Context, e Execution, last []stream.Event) (first bool, err error)
 	// ExecutionsSince returns at most limit executions of a session that began and ended after a time, the oldest first.
 	ExecutionsSince(ctx context.Context, project, session string, since time.Time, limit int) ([]Execution, error)
 	// AbandonedExecutions returns those of all projects that have not ended and whose owners are dead.
 	AbandonedExecutions(ctx context.Context, limit int) ([]Execution, error)
-}
-
-// EventStore keeps events.
-type EventStore interface {
-	// AddEvents writes events of any streams in one transaction.
-	AddEvents(ctx context.Context, events []StoredEvent) error
-	// Events returns at most limit events of a stream with Seq above after, in their order. For an execution that is a step of a turn the stream
-	// is the turn's: execution picks its own.
-	Events(ctx context.Context, stream, execution string, after int64, limit int) ([]StoredEvent, error)
 }
 
 // ConversationFilter narrows a list of conversations.
@@ -124,7 +116,7 @@ type TurnStore interface {
 	// AddTurn writes the turn and touches its conversation. turn_running where another living owner has one there that has not ended and is not hidden.
 	AddTurn(ctx context.Context, t Turn) error
 	// FinishTurn writes the final state with the last events, as FinishExecution does.
-	FinishTurn(ctx context.Context, t Turn, last []StoredEvent) (first bool, err error)
+	FinishTurn(ctx context.Context, t Turn, last []stream.Event) (first bool, err error)
 	SetForeign(ctx context.Context, project, turn string, foreign []byte) error
 	DeleteTurn(ctx context.Context, project, turn string) error
 }

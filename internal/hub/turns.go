@@ -11,7 +11,6 @@ import (
 	"cove/internal/interpreter"
 	"cove/internal/model"
 	"cove/internal/problem"
-	"cove/internal/transcript"
 )
 
 // NewTurn says what a model is asked.
@@ -175,39 +174,6 @@ func (h *Hub) SetForeign(ctx context.Context, who auth.Principal, turn string, f
 		return nil
 	}
 	return h.o.Store.SetForeign(ctx, who.Project, turn, foreign)
-}
-
-// FollowTurn yields the events of a turn with Seq above after, as Follow does for an execution. It ends behind the interpreter.Answer, or
-// with the error that ended the turn, also when it ended long ago. Needs auth.ConversationsRead.
-func (h *Hub) FollowTurn(ctx context.Context, who auth.Principal, id string, after int64) (Follower[json.RawMessage], error) {
-	if err := who.Require(auth.ConversationsRead); err != nil {
-		return nil, err
-	}
-	t, err := h.turn(ctx, who.Project, id)
-	if err != nil {
-		return nil, err
-	}
-	var ended func(context.Context) (bool, error)
-	if !t.State.Final() && t.Owner != h.me() {
-		ended = h.turnEnds(t.Project, t.ID)
-	}
-	return untilFailure(h.follow(ctx, id, "", after, ended)), nil
-}
-
-// untilFailure turns the failure that ends a turn into an error.
-func untilFailure(events Follower[json.RawMessage]) Follower[json.RawMessage] {
-	return func(yield func(Numbered[json.RawMessage], error) bool) {
-		for n, err := range events {
-			if err == nil && transcript.TypeOf(n.Event) == "failure" {
-				if p, ok := transcript.ParseFailure(n.Event); ok {
-					n.Event, err = nil, p
-				}
-			}
-			if !yield(n, err) || err != nil {
-				return
-			}
-		}
-	}
 }
 
 // Search finds words in the project's history. Needs auth.ConversationsRead.

@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"sync"
+
+	"cove/internal/stream"
 )
 
 // turnTable is the turns that run, and those that are hidden and were asked for a moment ago. Its zero value is ready. Its lock is a leaf.
@@ -18,7 +20,7 @@ type liveTurn struct {
 	id, project string
 	stop        context.CancelCauseFunc
 	ended       chan struct{} // closed when its end is stored and its conversation free
-	log         *eventLog
+	events      *stream.Writer
 
 	turn Turn // guarded by turnTable.mu
 }

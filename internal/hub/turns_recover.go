@@ -6,6 +6,7 @@ import (
 	"cove/internal/interpreter"
 	"cove/internal/kernel"
 	"cove/internal/problem"
+	"cove/internal/stream"
 	"cove/internal/transcript"
 )
 
@@ -39,21 +40,16 @@ func (h *Hub) loseTurn(ctx context.Context, t Turn) (first bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	last, err := h.lostEnd(ctx, t.ID, "", 0, body)
-	if err != nil {
-		return false, err
-	}
 	steps, err := h.lostSteps(ctx, t)
 	if err != nil {
 		return false, err
 	}
-	end := last[len(last)-1]
-	last = append(last[:len(last)-1], steps...)
-	last = append(last, end)
-	for n := 1; n < len(last); n++ {
-		last[n].Seq, last[n].At = last[n-1].Seq+1, end.At
+	last, err := h.streams.Ending(ctx, t.ID, append(steps, stream.Event{Body: body})...)
+	if err != nil {
+		return false, err
 	}
-	t.State, t.Finished, t.Events = TurnLost, end.At, last[len(last)-1].Seq
+	end := last[len(last)-1]
+	t.State, t.Finished, t.Events = TurnLost, end.At, end.Seq
 	if first, err = h.o.Store.FinishTurn(ctx, t, last); first && err == nil {
 		h.lost.Add(1)
 		h.turnSeen(ctx, t)
@@ -62,12 +58,12 @@ func (h *Hub) loseTurn(ctx context.Context, t Turn) (first bool, err error) {
 }
 
 // lostSteps are the ends of a turn's executions whose own end was not emitted, or not stored, each behind a gap. They have no Seq yet.
-func (h *Hub) lostSteps(ctx context.Context, t Turn) ([]StoredEvent, error) {
+func (h *Hub) lostSteps(ctx context.Context, t Turn) ([]stream.Event, error) {
 	executions, err := h.o.Store.Executions(ctx, t.Project, ExecutionFilter{Turn: t.ID}, Page{Limit: 100, Oldest: true})
 	if err != nil {
 		return nil, err
 	}
-	var out []StoredEvent
+	var out []stream.Event
 	for _, e := range executions.Items {
 		if e.State != ExecutionLost {
 			if told, err := h.toldEnd(ctx, t, e); err != nil {
@@ -82,25 +78,21 @@ func (h *Hub) lostSteps(ctx context.Context, t Turn) ([]StoredEvent, error) {
 		if err != nil {
 			return nil, err
 		}
-		out = append(out, StoredEvent{Stream: t.ID, Execution: e.ID, Step: e.Step, Body: gapBody}, StoredEvent{Stream: t.ID, Execution: e.ID, Step: e.Step, Body: body})
+		from := stream.Origin{Part: e.ID, Step: e.Step}
+		out = append(out, stream.Gap(from), stream.Event{Origin: from, Body: body})
 	}
 	return out, nil
 }
 
 // toldEnd says whether a turn's stream has the end of one of its executions: the record of that is written before.
 func (h *Hub) toldEnd(ctx context.Context, t Turn, e Execution) (bool, error) {
-	for after := int64(0); ; {
-		events, err := h.o.Store.Events(ctx, t.ID, e.ID, after, batchEvents)
+	for n, err := range h.streams.Recorded(ctx, h.executionEvents(e)) {
 		if err != nil {
 			return false, err
 		}
-		for _, event := range events {
-			if after = event.Seq; transcript.TypeOf(transcript.OutputOf(event.Body)) == "done" {
-				return true, nil
-			}
-		}
-		if len(events) < batchEvents {
-			return false, nil
+		if transcript.TypeOf(transcript.OutputOf(n.Event)) == "done" {
+			return true, nil
 		}
 	}
+	return false, nil
 }

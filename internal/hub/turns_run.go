@@ -10,6 +10,7 @@ import (
 
 	"cove/internal/interpreter"
 	"cove/internal/problem"
+	"cove/internal/stream"
 	"cove/internal/telemetry"
 	"cove/internal/transcript"
 )
@@ -23,7 +24,7 @@ func (h *Hub) beginTurn(p *plan) *liveTurn {
 		slog.String("session", p.turn.Session), slog.String("model", p.turn.Model))
 	ctx, stop := context.WithCancelCause(ctx)
 	p.work, p.over = ctx, over
-	l := &liveTurn{id: p.turn.ID, project: p.turn.Project, stop: stop, ended: make(chan struct{}), log: p.log, turn: p.turn}
+	l := &liveTurn{id: p.turn.ID, project: p.turn.Project, stop: stop, ended: make(chan struct{}), events: p.events, turn: p.turn}
 	h.turns.add(l)
 	return l
 }
@@ -32,7 +33,7 @@ func (h *Hub) beginTurn(p *plan) *liveTurn {
 func (h *Hub) runTurn(p *plan, l *liveTurn) (Turn, interpreter.Answer, error) {
 	defer p.end()
 	defer l.stop(nil)
-	defer h.closeLog(l.log)
+	defer l.events.Close()
 	answer, err := h.converse(p, l)
 	t := p.turn
 	t.Finished = h.now()
@@ -59,7 +60,7 @@ func (h *Hub) runTurn(p *plan, l *liveTurn) (Turn, interpreter.Answer, error) {
 	h.spend(p.work, p.who, Usage{Turns: 1, InputTokens: t.Usage.InputTokens, OutputTokens: t.Usage.OutputTokens})
 	if werr == nil {
 		recording, cancel := h.recording(p.hear != nil)
-		if werr = h.endTurn(recording, l, &t, body); refused(werr) {
+		if werr = h.endTurn(recording, l, &t, body); stream.Refused(werr) {
 			werr = h.endBare(recording, l, &t, werr)
 		}
 		cancel()
@@ -113,7 +114,7 @@ func (h *Hub) forClients(ctx context.Context, what, id string, err error) *probl
 
 // endTurn stores the end and shows it then. A client that sees the end may begin the next turn at once.
 func (h *Hub) endTurn(ctx context.Context, l *liveTurn, t *Turn, body []byte) error {
-	return h.storeTurnEnd(ctx, l, t, body, func(last []StoredEvent) []StoredEvent { return last })
+	return h.storeTurnEnd(ctx, l, t, body, func(last []stream.Event) []stream.Event { return last })
 }
 
 // endBare ends a turn whose end the store refused: it failed, and nothing is said of what the store may not have taken.
@@ -124,12 +125,12 @@ func (h *Hub) endBare(ctx context.Context, l *liveTurn, t *Turn, refused error) 
 	if err != nil {
 		return err
 	}
-	return h.storeTurnEnd(ctx, l, t, body, shortened)
+	return h.storeTurnEnd(ctx, l, t, body, stream.Shortened)
 }
 
-func (h *Hub) storeTurnEnd(ctx context.Context, l *liveTurn, t *Turn, body []byte, keep func(last []StoredEvent) []StoredEvent) error {
+func (h *Hub) storeTurnEnd(ctx context.Context, l *liveTurn, t *Turn, body []byte, keep func(last []stream.Event) []stream.Event) error {
 	return h.persist(ctx, func(ctx context.Context) error {
-		return h.finish(ctx, l.log, body, "", 0, func(ctx context.Context, last []StoredEvent) error {
+		return l.events.Finish(ctx, stream.Origin{}, body, func(ctx context.Context, last []stream.Event) error {
 			t.Events = last[len(last)-1].Seq
 			last = keep(last)
 			var err error
@@ -216,11 +217,12 @@ func (h *Hub) publish(ctx context.Context, p *plan, l *liveTurn, event TurnEvent
 	if err != nil {
 		return err
 	}
+	from := stream.Origin{Part: execution, Step: step}
 	if p.hear == nil {
-		l.log.append(ctx, body, execution, step)
+		l.events.Append(ctx, from, body)
 		return nil
 	}
-	l.log.offer(body, execution, step)
+	l.events.Offer(from, body)
 	return p.hear(event)
 }
 

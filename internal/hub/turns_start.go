@@ -14,6 +14,7 @@ import (
 	"cove/internal/interpreter"
 	"cove/internal/model"
 	"cove/internal/problem"
+	"cove/internal/stream"
 )
 
 // StartTurn begins a turn; it goes on whether or not anybody follows. Needs auth.ConversationsWrite, auth.SessionsExecute unless NoPython, and
@@ -82,7 +83,7 @@ type plan struct {
 	notices []string
 	made    bool   // the conversation is made for it
 	session string // that was made for it, or ""
-	log     *eventLog
+	events  *stream.Writer
 	work    context.Context
 	end     func()
 	over    func(error)           // ends the turn's span
@@ -125,9 +126,9 @@ func (h *Hub) plan(ctx context.Context, who auth.Principal, n NewTurn) (*plan, e
 		end()
 		return nil, ErrTurnRunning()
 	}
-	p.log = h.openLog(p.turn.ID) // a client that finds the turn as soon as it is recorded can follow it
+	p.events = h.streams.Open(p.turn.ID) // a client that finds the turn as soon as it is recorded can follow it
 	if err := h.prepareTurn(ctx, p, n, conversation, parent); err != nil {
-		h.closeLog(p.log)
+		p.events.Close()
 		h.turns.free(conversation.ID)
 		h.spawn(func(ctx context.Context) { h.undoTurn(ctx, p) })
 		end()

@@ -203,13 +203,3 @@ type Found struct {
 	Field        string // "prompt", "answer", "code" or "output"
 	Snippet      string // the text around the match, at most 200 characters
 }
-
-// StoredEvent is an event as it is kept. Body is the JSON of package transcript.
-type StoredEvent struct {
-	Stream    string // the execution or the turn whose stream it is in
-	Seq       int64
-	Execution string // the execution that emitted it; for events of a turn itself ""
-	Step      int
-	At        time.Time
-	Body      []byte
-}

@@ -20,6 +20,7 @@ import (
 	"cove/internal/auth"
 	"cove/internal/hub"
 	"cove/internal/store"
+	"cove/internal/stream"
 )
 
 // fill writes a record of every kind.
@@ -37,7 +38,7 @@ func fill(t *testing.T, s *store.Store) {
 	e := execution("exe_1", "trn_1")
 	must(t, s.AddExecution(ctx, e))
 	e.State = "ok"
-	_, err := s.FinishExecution(ctx, e, []hub.StoredEvent{event("trn_1", 1, "exe_1", `{"type":"stream","text":"数据 <&>"}`), event("trn_1", 2, "", "\x00\xff")})
+	_, err := s.FinishExecution(ctx, e, []stream.Event{event("trn_1", 1, "exe_1", `{"type":"stream","text":"数据 <&>"}`), event("trn_1", 2, "", "\x00\xff")})
 	must(t, err)
 	over := turn("trn_1", "", 1)
 	over.State = hub.TurnCompleted
@@ -172,7 +173,7 @@ func TestABackupIsOneMomentAndStopsNobody(t *testing.T) {
 				for n := 0; ctx.Err() == nil; n++ {
 					// Every transaction writes two rows: no backup may have one of them.
 					id := fmt.Sprintf("%d_%d", i, n)
-					if err := s.AddEvents(context.Background(), []hub.StoredEvent{event("a_"+id, 1, "", "{}"), event("b_"+id, 1, "", "{}")}); err != nil {
+					if err := s.AddEvents(context.Background(), []stream.Event{event("a_"+id, 1, "", "{}"), event("b_"+id, 1, "", "{}")}); err != nil {
 						t.Error(err)
 					}
 				}

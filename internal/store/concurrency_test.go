@@ -14,6 +14,7 @@ import (
 	"cove/internal/hub"
 	"cove/internal/problem"
 	"cove/internal/store"
+	"cove/internal/stream"
 )
 
 // race runs a function in many goroutines at once.
@@ -42,7 +43,7 @@ func TestThereIsOneEnd(t *testing.T) {
 		race(50, func(i int) {
 			e := execution("exe_1", "")
 			e.State, e.Message, e.ExitCode = "error", fmt.Sprint("end ", i), i
-			first, err := s.FinishExecution(ctx, e, []hub.StoredEvent{event("exe_1", int64(i+1), "exe_1", "{}")})
+			first, err := s.FinishExecution(ctx, e, []stream.Event{event("exe_1", int64(i+1), "exe_1", "{}")})
 			if err != nil {
 				t.Error(err)
 			}
@@ -110,7 +111,7 @@ func TestAFailedWriteTakesNoOtherWithIt(t *testing.T) {
 		race(60, func(i int) {
 			switch i % 3 {
 			case 0:
-				if err := s.AddEvents(ctx, []hub.StoredEvent{event("exe_1", int64(i), "", "{}")}); err != nil {
+				if err := s.AddEvents(ctx, []stream.Event{event("exe_1", int64(i), "", "{}")}); err != nil {
 					t.Error(err)
 				}
 			case 1:
@@ -322,7 +323,7 @@ func BenchmarkWriters(b *testing.B) {
 				b.ResetTimer()
 				race(writers, func(int) {
 					for n := seq.Add(1); n <= int64(b.N); n = seq.Add(1) {
-						if err := s.AddEvents(b.Context(), []hub.StoredEvent{event("exe_1", n, "exe_1", `{"type":"stream","name":"stdout","text":"hello\n"}`)}); err != nil {
+						if err := s.AddEvents(b.Context(), []stream.Event{event("exe_1", n, "exe_1", `{"type":"stream","name":"stdout","text":"hello\n"}`)}); err != nil {
 							b.Error(err)
 							return
 						}
@@ -349,7 +350,7 @@ func BenchmarkFinish(b *testing.B) {
 					e := execution(fmt.Sprint("exe_", n), "")
 					must(b, s.AddExecution(b.Context(), e))
 					e.State = "ok"
-					_, err := s.FinishExecution(b.Context(), e, []hub.StoredEvent{event(e.ID, 1, e.ID, body)})
+					_, err := s.FinishExecution(b.Context(), e, []stream.Event{event(e.ID, 1, e.ID, body)})
 					must(b, err)
 				}
 			})

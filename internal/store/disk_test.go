@@ -10,9 +10,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"cove/internal/hub"
 	"cove/internal/problem"
 	"cove/internal/store"
+	"cove/internal/stream"
 	"cove/internal/testneeds"
 )
 
@@ -46,7 +46,7 @@ func TestADiskMayBeFull(t *testing.T) {
 		for {
 			written++
 			body := make([]byte, 1<<14)
-			if err := s.AddEvents(ctx, []hub.StoredEvent{{Stream: "exe_1", Seq: int64(written), Body: body}}); err != nil {
+			if err := s.AddEvents(ctx, []stream.Event{{Stream: "exe_1", Seq: int64(written), Body: body}}); err != nil {
 				written--
 				return err
 			}
@@ -60,7 +60,7 @@ func TestADiskMayBeFull(t *testing.T) {
 	}
 	full(fill())
 	race(20, func(i int) {
-		full(s.AddEvents(ctx, []hub.StoredEvent{{Stream: "exe_2", Seq: int64(i), Body: make([]byte, 1<<16)}}))
+		full(s.AddEvents(ctx, []stream.Event{{Stream: "exe_2", Seq: int64(i), Body: make([]byte, 1<<16)}}))
 	})
 	if got, err := s.Events(ctx, "exe_1", "", 0, 1<<20); err != nil || len(got) != written {
 		t.Errorf("%d of %d events are read from a full disk, %v", len(got), written, err)

@@ -6,21 +6,21 @@ import (
 	"strconv"
 	"strings"
 
-	"cove/internal/hub"
+	"cove/internal/stream"
 )
 
 // rowsAtOnce is how many rows one INSERT writes.
 const rowsAtOnce = 100
 
-// AddEvents implements hub.EventStore. An event that is there already stays as it is, so adding may be repeated.
-func (s *Store) AddEvents(ctx context.Context, events []hub.StoredEvent) error {
+// AddEvents implements stream.Store. An event that is there already stays as it is, so adding may be repeated.
+func (s *Store) AddEvents(ctx context.Context, events []stream.Event) error {
 	if len(events) == 0 {
 		return nil
 	}
 	return s.base.write(operation(ctx, opEvents), func(ctx context.Context, q queryer) error { return addEvents(ctx, q, events) })
 }
 
-func addEvents(ctx context.Context, q queryer, events []hub.StoredEvent) error {
+func addEvents(ctx context.Context, q queryer, events []stream.Event) error {
 	for part := range slices.Chunk(events, rowsAtOnce) {
 		rows := make([][]any, len(part))
 		for i := range part {
@@ -57,11 +57,11 @@ func insertRows(ctx context.Context, q queryer, into string, rows [][]any, tail 
 	return err
 }
 
-// Events implements hub.EventStore.
-func (s *Store) Events(ctx context.Context, stream, execution string, after int64, limit int) ([]hub.StoredEvent, error) {
+// Events implements stream.Store.
+func (s *Store) Events(ctx context.Context, name, part string, after int64, limit int) ([]stream.Event, error) {
 	var f filter
-	f.add("stream = ?", clean(stream))
+	f.add("stream = ?", clean(name))
 	f.add("seq > ?", after)
-	f.is("execution", clean(execution))
+	f.is("execution", clean(part))
 	return all(ctx, s, eventFields, "FROM events"+f.where()+" ORDER BY seq LIMIT "+strconv.Itoa(max(limit, 0)), f.args...)
 }

@@ -8,6 +8,7 @@ import (
 	"cove/internal/audit"
 	"cove/internal/hub"
 	"cove/internal/problem"
+	"cove/internal/stream"
 )
 
 // AddExecution implements hub.ExecutionStore.
@@ -58,7 +59,7 @@ func (s *Store) StartExecution(ctx context.Context, id string, at time.Time) err
 }
 
 // FinishExecution implements hub.ExecutionStore.
-func (s *Store) FinishExecution(ctx context.Context, e hub.Execution, last []hub.StoredEvent) (first bool, err error) {
+func (s *Store) FinishExecution(ctx context.Context, e hub.Execution, last []stream.Event) (first bool, err error) {
 	texts, err := s.executionTexts(ctx, e, last)
 	if err != nil {
 		return false, err
@@ -74,7 +75,7 @@ func (s *Store) FinishExecution(ctx context.Context, e hub.Execution, last []hub
 }
 
 // finish writes the end of an execution or a turn unless there is one already.
-func finish(ctx context.Context, q queryer, absent problem.NotFoundCode, table string, where filter, end []field, last []hub.StoredEvent) (bool, error) {
+func finish(ctx context.Context, q queryer, absent problem.NotFoundCode, table string, where filter, end []field, last []stream.Event) (bool, error) {
 	open := where
 	open.add("unfinished = 1")
 	n, err := update(ctx, q, table, end, open)

@@ -19,6 +19,7 @@ import (
 	"cove/internal/problem"
 	"cove/internal/store"
 	"cove/internal/store/pgtest"
+	"cove/internal/stream"
 )
 
 // childDatabase has the test binary be the process that is killed: it writes to that database and says what was acknowledged.
@@ -40,12 +41,12 @@ func writeForEver(database string) {
 	}
 	race(20, func(i int) {
 		for n := int64(1); ; n++ {
-			stream := fmt.Sprintf("exe_%d_%d", os.Getpid(), i)
-			if err := s.AddEvents(context.Background(), []hub.StoredEvent{event(stream, n, stream, "{}")}); err != nil {
+			name := fmt.Sprintf("exe_%d_%d", os.Getpid(), i)
+			if err := s.AddEvents(context.Background(), []stream.Event{event(name, n, name, "{}")}); err != nil {
 				fmt.Println("write:", err)
 				os.Exit(1)
 			}
-			fmt.Printf("%s %d\n", stream, n) // one write to the pipe, which outlives this process
+			fmt.Printf("%s %d\n", name, n) // one write to the pipe, which outlives this process
 		}
 	})
 }
@@ -186,14 +187,14 @@ func TestAFullDiskFailsInWordsAndPasses(t *testing.T) {
 	must(t, err)
 	must(t, s.Write(ctx, fmt.Sprintf("PRAGMA max_page_count = %d", pages+4)))
 	big := event("exe_1", 1, "exe_1", strings.Repeat("x", 100_000))
-	wantCode(t, s.AddEvents(ctx, []hub.StoredEvent{big}), "disk_full")
+	wantCode(t, s.AddEvents(ctx, []stream.Event{big}), "disk_full")
 	// Others that wait beside a write that does not fit fail with it or are written, and are told which.
 	race(20, func(i int) {
 		e := big
 		if e.Seq = int64(i + 2); i%2 == 0 {
 			e.Stream, e.Body = "exe_2", []byte("{}")
 		}
-		err := s.AddEvents(ctx, []hub.StoredEvent{e})
+		err := s.AddEvents(ctx, []stream.Event{e})
 		got, readErr := s.Events(ctx, e.Stream, "", e.Seq-1, 1)
 		if readErr != nil {
 			t.Error(readErr)
@@ -206,7 +207,7 @@ func TestAFullDiskFailsInWordsAndPasses(t *testing.T) {
 		t.Errorf("reading fails: %v", err)
 	}
 	must(t, s.Write(ctx, "PRAGMA max_page_count = 1000000"))
-	must(t, s.AddEvents(ctx, []hub.StoredEvent{big}))
+	must(t, s.AddEvents(ctx, []stream.Event{big}))
 }
 
 func TestTheFileIsItsOwnersAlone(t *testing.T) {
@@ -294,7 +295,7 @@ func TestPostgresMayGoAway(t *testing.T) {
 				return
 			default:
 			}
-			err := s.AddEvents(ctx, []hub.StoredEvent{event("exe_1", int64(n+1), "exe_1", "{}")})
+			err := s.AddEvents(ctx, []stream.Event{event("exe_1", int64(n+1), "exe_1", "{}")})
 			switch {
 			case err == nil:
 				n++

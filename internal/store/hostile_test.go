@@ -10,6 +10,7 @@ import (
 	"cove/internal/auth"
 	"cove/internal/hub"
 	"cove/internal/store"
+	"cove/internal/stream"
 	"cove/internal/testneeds"
 )
 
@@ -18,7 +19,11 @@ const nasty = "a\x00b\xff\xed\xa0\x80c"
 
 // spoil puts nasty into all texts of a record but those that say which it is.
 func spoil[T any](record T) T {
-	v := reflect.ValueOf(&record).Elem()
+	spoilFields(reflect.ValueOf(&record).Elem())
+	return record
+}
+
+func spoilFields(v reflect.Value) {
 	for i := range v.NumField() {
 		switch name := v.Type().Field(i).Name; {
 		case name == "ID" || name == "Project" || name == "Conversation" || name == "Parent" || name == "Turn" || name == "State":
@@ -28,9 +33,10 @@ func spoil[T any](record T) T {
 			v.Field(i).Set(reflect.ValueOf(map[string]string{nasty: nasty}))
 		case v.Field(i).Kind() == reflect.Slice && v.Field(i).Type().Elem().Kind() == reflect.Uint8:
 			v.Field(i).SetBytes([]byte(`"` + nasty + `"`))
+		case v.Type().Field(i).Anonymous:
+			spoilFields(v.Field(i))
 		}
 	}
-	return record
 }
 
 func TestNoTextIsTooNasty(t *testing.T) {
@@ -79,7 +85,7 @@ func nastyRecords(t *testing.T, s *store.Store) map[string]any {
 	n := spoil(turn("trn_1", "", 1))
 	must(t, s.AddTurn(ctx, n))
 	n.State = hub.TurnCompleted
-	_, err = s.FinishTurn(ctx, n, []hub.StoredEvent{spoil(event("trn_1", 1, "", ""))})
+	_, err = s.FinishTurn(ctx, n, []stream.Event{spoil(event("trn_1", 1, "", ""))})
 	must(t, err)
 	n, err = s.Turn(ctx, project, "trn_1")
 	read("turn", n, err)

@@ -9,6 +9,7 @@ import (
 	"cove/internal/ident"
 	"cove/internal/store"
 	"cove/internal/store/pgtest"
+	"cove/internal/stream"
 )
 
 // TestWhatIsRepeatedHappensOnce has the answers of commits be lost, and does again what callers do again then.
@@ -40,11 +41,11 @@ func once(t *testing.T, s *store.Store, way *pgtest.Lossy) {
 		},
 		"usage of none": func(n int64) error { return s.AddUsage(ctx, project, "", hub.Addition{By: "one", Number: n}, used) },
 		"audit row":     func(int64) error { return s.AddRow(ctx, row) },
-		"events":        func(int64) error { return s.AddEvents(ctx, []hub.StoredEvent{event("exe_1", 1, "exe_1", "{}")}) },
+		"events":        func(int64) error { return s.AddEvents(ctx, []stream.Event{event("exe_1", 1, "exe_1", "{}")}) },
 		"end": func(int64) error {
 			e := execution("exe_1", "")
 			e.State = hub.ExecutionState("ok")
-			first, err := s.FinishExecution(ctx, e, []hub.StoredEvent{event("exe_1", 2, "exe_1", "{}")})
+			first, err := s.FinishExecution(ctx, e, []stream.Event{event("exe_1", 2, "exe_1", "{}")})
 			if first {
 				firsts++
 			}

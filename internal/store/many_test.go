@@ -10,6 +10,7 @@ import (
 	"cove/internal/audit"
 	"cove/internal/hub"
 	"cove/internal/store"
+	"cove/internal/stream"
 )
 
 func TestTenThousandSessionsAreFoundByIndex(t *testing.T) {
@@ -139,7 +140,7 @@ func TestOldThingsAreDropped(t *testing.T) {
 			must(t, s.AddExecution(ctx, e))
 			if id != "exe_2" {
 				e.State = "ok"
-				_, err := s.FinishExecution(ctx, e, []hub.StoredEvent{event(id, 1, id, "{}")})
+				_, err := s.FinishExecution(ctx, e, []stream.Event{event(id, 1, id, "{}")})
 				must(t, err)
 			}
 		}

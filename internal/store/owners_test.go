@@ -9,6 +9,7 @@ import (
 	"cove/internal/ident"
 	"cove/internal/owner"
 	"cove/internal/store"
+	"cove/internal/stream"
 )
 
 func addOwner(t testing.TB, s *store.Store, home string, alone bool) owner.Record {
@@ -89,7 +90,7 @@ func TestADeadOwnerIsFenced(t *testing.T) {
 		e.State = "ok"
 		_, err := by.FinishExecution(ctx, e, nil)
 		wantCode(t, err, "owner_lost")
-		wantCode(t, by.AddEvents(ctx, []hub.StoredEvent{event("exe_1", 1, "exe_1", "{}")}), "owner_lost")
+		wantCode(t, by.AddEvents(ctx, []stream.Event{event("exe_1", 1, "exe_1", "{}")}), "owner_lost")
 		wantCode(t, by.AddSession(ctx, session("ses_2", 0)), "owner_lost")
 		_, err = by.UpdateSession(ctx, project, "ses_1", func(n *hub.Session) error { n.Name = "other"; return nil })
 		wantCode(t, err, "owner_lost")

@@ -4,6 +4,7 @@ import (
 	"cove/internal/audit"
 	"cove/internal/auth"
 	"cove/internal/hub"
+	"cove/internal/stream"
 )
 
 // The columns of every record, in the order in which they are written. The types are in columns.go.
@@ -38,9 +39,9 @@ func executionEnd(e *hub.Execution) []field {
 	}
 }
 
-func eventFields(e *hub.StoredEvent) []field {
+func eventFields(e *stream.Event) []field {
 	return []field{
-		{"stream", textOf(&e.Stream)}, {"seq", countOf(&e.Seq)}, {"execution", textOf(&e.Execution)}, {"step", countOf(&e.Step)},
+		{"stream", textOf(&e.Stream)}, {"seq", countOf(&e.Seq)}, {"execution", textOf(&e.Part)}, {"step", countOf(&e.Step)},
 		{"at", moment{&e.At}}, {"body", blob{&e.Body}},
 	}
 }

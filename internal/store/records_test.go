@@ -17,6 +17,7 @@ import (
 	"cove/internal/kernel"
 	"cove/internal/model"
 	"cove/internal/store"
+	"cove/internal/stream"
 )
 
 const project = "prj_a"
@@ -177,8 +178,8 @@ func execution(id, turn string) hub.Execution {
 		State: hub.ExecutionQueued, Created: at(0)}
 }
 
-func event(stream string, seq int64, execution, body string) hub.StoredEvent {
-	return hub.StoredEvent{Stream: stream, Seq: seq, Execution: execution, Step: 1, At: at(int(seq)), Body: []byte(body)}
+func event(name string, seq int64, execution, body string) stream.Event {
+	return stream.Event{Stream: name, Seq: seq, Origin: stream.Origin{Part: execution, Step: 1}, At: at(int(seq)), Body: []byte(body)}
 }
 
 func TestExecutionsAreKept(t *testing.T) {
@@ -195,10 +196,10 @@ func TestExecutionsAreKept(t *testing.T) {
 		if len(open) != 2 || open[0].State != hub.ExecutionRunning || !open[0].Started.Equal(at(1)) {
 			t.Errorf("unfinished are %+v", open)
 		}
-		must(t, s.AddEvents(ctx, []hub.StoredEvent{event("exe_1", 1, "exe_1", `{"type":"stream","text":"a"}`)}))
+		must(t, s.AddEvents(ctx, []stream.Event{event("exe_1", 1, "exe_1", `{"type":"stream","text":"a"}`)}))
 		e.State, e.ExitCode, e.Message, e.Lost, e.Started, e.Finished = "error", 1, "a sentence", kernel.LostKernel, at(1), at(3)
 		e.Wall, e.CPU, e.Events, e.Dropped = 2*time.Second, 1500*time.Millisecond, 3, 9
-		last := []hub.StoredEvent{event("exe_1", 2, "exe_1", "{}"), event("exe_1", 3, "exe_1", "{}")}
+		last := []stream.Event{event("exe_1", 2, "exe_1", "{}"), event("exe_1", 3, "exe_1", "{}")}
 		first, err := s.FinishExecution(ctx, e, last)
 		must(t, err)
 		if !first {
@@ -206,7 +207,7 @@ func TestExecutionsAreKept(t *testing.T) {
 		}
 		again := e
 		again.State = hub.ExecutionLost
-		if first, err = s.FinishExecution(ctx, again, []hub.StoredEvent{event("exe_1", 9, "exe_1", "{}")}); first || err != nil {
+		if first, err = s.FinishExecution(ctx, again, []stream.Event{event("exe_1", 9, "exe_1", "{}")}); first || err != nil {
 			t.Errorf("the second end is the first, or failed: %v", err)
 		}
 		got, err := s.Execution(ctx, project, "exe_1")
@@ -237,7 +238,7 @@ func TestEventsAreReadInOrder(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, s *store.Store) {
 		ctx := t.Context()
-		var all []hub.StoredEvent
+		var all []stream.Event
 		for i := range int64(257) {
 			all = append(all, event("trn_1", 257-i, []string{"exe_1", "exe_2"}[i%2], "\x00\xff"))
 		}
@@ -315,7 +316,7 @@ func TestConversationsAndTurnsAreKept(t *testing.T) {
 			{Role: "assistant", Content: []model.Content{model.ToolCall{ID: "c", Name: "python", Arguments: "{}"}}}}
 		two.Calls = []model.ToolCall{{ID: "c", Name: "f", Arguments: "{}"}}
 		two.Usage = model.Usage{InputTokens: 10, OutputTokens: 20, CachedTokens: 3, ReasoningTokens: 4, Estimated: true}
-		first, err := s.FinishTurn(ctx, two, []hub.StoredEvent{event("trn_2", 7, "", "{}")})
+		first, err := s.FinishTurn(ctx, two, []stream.Event{event("trn_2", 7, "", "{}")})
 		if !first || err != nil {
 			t.Fatalf("finish: %v, %v", first, err)
 		}
@@ -378,7 +379,7 @@ func TestWhatIsDeletedIsGone(t *testing.T) {
 			must(t, s.AddTurn(ctx, asked))
 			e := execution("exe_"+id, id)
 			must(t, s.AddExecution(ctx, e))
-			must(t, s.AddEvents(ctx, []hub.StoredEvent{event(id, 1, e.ID, `{"type":"output","event":{"type":"stream","text":"printed"}}`), event(e.ID, 1, e.ID, `{}`)}))
+			must(t, s.AddEvents(ctx, []stream.Event{event(id, 1, e.ID, `{"type":"output","event":{"type":"stream","text":"printed"}}`), event(e.ID, 1, e.ID, `{}`)}))
 			e.State = "ok"
 			_, err := s.FinishExecution(ctx, e, nil)
 			must(t, err)

@@ -10,6 +10,7 @@ import (
 
 	"cove/internal/hub"
 	"cove/internal/problem"
+	"cove/internal/stream"
 	"cove/internal/transcript"
 )
 
@@ -74,7 +75,7 @@ func turnTexts(t hub.Turn, p place) []place {
 
 // executionTexts are the code of an execution and, unless it is a step of a turn, what it printed, by the events that are stored and the last
 // ones. What a step printed is in its turn's stream, which is whole at the turn's end; see outputTexts.
-func (s *Store) executionTexts(ctx context.Context, e hub.Execution, last []hub.StoredEvent) ([]place, error) {
+func (s *Store) executionTexts(ctx context.Context, e hub.Execution, last []stream.Event) ([]place, error) {
 	p := place{project: e.Project, turn: e.Turn, execution: e.ID, session: e.Session, at: e.Created}
 	var printed strings.Builder
 	if e.Turn != "" || len(last) == 0 || last[0].Seq > 1 { // else the last events are all that there are
@@ -108,7 +109,7 @@ func (s *Store) executionTexts(ctx context.Context, e hub.Execution, last []hub.
 }
 
 // outputTexts are what the steps of a turn printed, by the events that are stored and the last ones.
-func (s *Store) outputTexts(ctx context.Context, t hub.Turn, last []hub.StoredEvent) (places []place, err error) {
+func (s *Store) outputTexts(ctx context.Context, t hub.Turn, last []stream.Event) (places []place, err error) {
 	if t.Hidden {
 		return nil, nil
 	}
@@ -124,7 +125,7 @@ func (s *Store) outputTexts(ctx context.Context, t hub.Turn, last []hub.StoredEv
 				return err
 			}
 			for _, event := range last {
-				if event.Execution == e.ID {
+				if event.Part == e.ID {
 					printEvent(&printed, event.Body)
 				}
 			}

@@ -11,6 +11,7 @@ import (
 
 	"cove/internal/hub"
 	"cove/internal/store"
+	"cove/internal/stream"
 )
 
 func TestTextsAreCutIntoWords(t *testing.T) {
@@ -79,7 +80,7 @@ func TestHistoryIsSearched(t *testing.T) {
 		e := execution("exe_1", "trn_1")
 		e.Created, e.Code = at(2), "df = pandas.read_csv('kunden.csv')"
 		must(t, s.AddExecution(ctx, e))
-		must(t, s.AddEvents(ctx, []hub.StoredEvent{
+		must(t, s.AddEvents(ctx, []stream.Event{
 			event("trn_1", 1, "", `{"type":"text","delta":"unprinted"}`),
 			event("trn_1", 2, "exe_1", `{"type":"output","step":1,"event":{"type":"stream","name":"stdout","text":"共有 7043 个客户\n"}}`),
 			event("trn_1", 3, "exe_1", `{"type":"output","event":{"type":"stream","name":"stdout","data":"AAAA"}}`),
@@ -87,7 +88,7 @@ func TestHistoryIsSearched(t *testing.T) {
 			event("trn_1", 5, "exe_1", `not JSON`),
 		}))
 		e.State = "error"
-		_, err := s.FinishExecution(ctx, e, []hub.StoredEvent{event("trn_1", 6, "exe_1", `{"type":"output","event":{"type":"error","name":"KeyError","value":"'umsatz'"}}`)})
+		_, err := s.FinishExecution(ctx, e, []stream.Event{event("trn_1", 6, "exe_1", `{"type":"output","event":{"type":"error","name":"KeyError","value":"'umsatz'"}}`)})
 		must(t, err)
 		one.State, one.Answer, one.Finished = hub.TurnCompleted, "The churn rate is 26.5 %", at(3)
 		_, err = s.FinishTurn(ctx, one, nil)
@@ -104,7 +105,7 @@ func TestHistoryIsSearched(t *testing.T) {
 		lone.Created, lone.Code = at(9), "import pandas"
 		must(t, s.AddExecution(ctx, lone))
 		lone.State = "ok"
-		_, err = s.FinishExecution(ctx, lone, []hub.StoredEvent{event("exe_4", 1, "exe_4", `{"type":"result","data":{"text/plain":"Series"}}`)})
+		_, err = s.FinishExecution(ctx, lone, []stream.Event{event("exe_4", 1, "exe_4", `{"type":"result","data":{"text/plain":"Series"}}`)})
 		must(t, err)
 
 		for query, want := range map[string]string{

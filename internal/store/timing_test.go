@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"cove/internal/hub"
+	"cove/internal/stream"
 	"cove/internal/telemetry"
 )
 
@@ -22,7 +23,7 @@ func TestOperationsAreTimed(t *testing.T) {
 	must(t, s.Ping(telemetry.With(t.Context(), tel))) // of nothing, so it is no span
 	ctx, over := telemetry.Span(telemetry.With(t.Context(), tel), "request")
 	must(t, s.Ping(ctx))
-	must(t, s.AddEvents(ctx, []hub.StoredEvent{{Stream: "exe_timed", Seq: 1, Body: []byte("{}")}}))
+	must(t, s.AddEvents(ctx, []stream.Event{{Stream: "exe_timed", Seq: 1, Body: []byte("{}")}}))
 	must(t, s.AddSession(ctx, session("ses_timed", 1)))
 	_, err = s.FinishExecution(ctx, hub.Execution{Project: project, ID: "exe_none"}, nil)
 	wantCode(t, err, "execution_not_found")

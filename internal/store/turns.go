@@ -8,6 +8,7 @@ import (
 
 	"cove/internal/hub"
 	"cove/internal/problem"
+	"cove/internal/stream"
 )
 
 // longestBranch bounds how far back a branch is followed.
@@ -119,7 +120,7 @@ func (s *Store) TurnsSize(ctx context.Context, project, conversation, turn strin
 }
 
 // FinishTurn implements hub.TurnStore.
-func (s *Store) FinishTurn(ctx context.Context, t hub.Turn, last []hub.StoredEvent) (first bool, err error) {
+func (s *Store) FinishTurn(ctx context.Context, t hub.Turn, last []stream.Event) (first bool, err error) {
 	at := t.Finished
 	if at.IsZero() {
 		at = t.Created

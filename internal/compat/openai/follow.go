@@ -9,6 +9,7 @@ import (
 	"cove/internal/hub"
 	"cove/internal/problem"
 	"cove/internal/sse"
+	"cove/internal/stream"
 	"cove/internal/transcript"
 )
 
@@ -27,7 +28,7 @@ func (s *server) steps(ctx context.Context, who auth.Principal, turn string) (<-
 	out := make(chan step)
 	go func() {
 		defer close(out)
-		for e, err := range hub.Read(follow, transcript.ParseTurnEvent) {
+		for e, err := range stream.Read(follow, transcript.ParseTurnEvent) {
 			select {
 			case out <- step{e, err}:
 			case <-ctx.Done():
@@ -82,7 +83,7 @@ func (s *server) replay(ctx context.Context, who auth.Principal, turn hub.Turn, 
 	if err != nil {
 		return nil, err
 	}
-	for e, err := range hub.Read(follow, transcript.ParseTurnEvent) {
+	for e, err := range stream.Read(follow, transcript.ParseTurnEvent) {
 		if err != nil && ctx.Err() != nil {
 			return nil, err
 		}
