@@ -73,6 +73,9 @@ var unnamed = map[string][]string{
 // engineByName finds code that goes by an engine's name rather than by what it can do.
 var engineByName = regexp.MustCompile(`[!=]= "(local|gvisor)"`)
 
+// hiddenAbility finds code that asks for a method by an interface without a name, which no implementer can find. That of package errors is known.
+var hiddenAbility = regexp.MustCompile(`\.\(interface ?\{ ?(\w+)`)
+
 func TestEnginesAreKnownByWhatTheyCan(t *testing.T) {
 	t.Parallel()
 	for _, f := range files(t) {
@@ -81,6 +84,17 @@ func TestEnginesAreKnownByWhatTheyCan(t *testing.T) {
 		}
 		if found := engineByName.Find(f.content); found != nil {
 			t.Errorf("%s asks for an engine by its name: %s", f.path, found)
+		}
+	}
+}
+
+func TestAbilitiesHaveNames(t *testing.T) {
+	t.Parallel()
+	for _, f := range files(t) {
+		for _, found := range hiddenAbility.FindAllSubmatch(f.content, -1) {
+			if !f.isTest && string(found[1]) != "Unwrap" {
+				t.Errorf("%s asserts an interface without a name: %s", f.path, found[0])
+			}
 		}
 	}
 }

@@ -13,14 +13,17 @@ import (
 // ownSignals is embedded by a command that gives signals a meaning of its own, by interruptible or ending. Any other one ends with the first.
 type ownSignals struct{}
 
-func (ownSignals) mindsSignals() {}
+func (ownSignals) handlesSignals() {}
+
+// signalHandler is a command that embeds ownSignals.
+type signalHandler interface{ handlesSignals() }
 
 // lastWords is how long a command that was told to end at once may take to do so. It may hang in a read that nothing can interrupt.
 const lastWords = 2 * time.Second
 
 // carryOut runs a command and returns its exit code when there is no error.
 func carryOut(ctx context.Context, p *Program, c command) (int, error) {
-	if _, own := c.(interface{ mindsSignals() }); own {
+	if _, own := c.(signalHandler); own {
 		return c.run(ctx, p)
 	}
 	return p.stoppable(ctx, func(ctx context.Context) (int, error) { return c.run(ctx, p) })
