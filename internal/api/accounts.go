@@ -56,7 +56,7 @@ type Quota struct {
 	Tokens     int64   `json:"tokens_per_day,omitempty" minimum:"0" doc:"That models read and wrote"`
 }
 
-// text is how quotas are kept. It is nil for the server's default.
+// text returns a quota in the form in which it is stored; nil is the server's default.
 func (q Quota) text() []byte {
 	if q == (Quota{}) {
 		return nil

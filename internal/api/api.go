@@ -24,7 +24,7 @@ import (
 // Prefix is where the interface is mounted.
 const Prefix = "/api/v1"
 
-// Hub is what the interface needs of package hub, which says what the methods do.
+// Hub is what the interface needs of package hub, which documents the methods.
 type Hub interface {
 	Sessions
 	SessionStates
@@ -46,7 +46,7 @@ type Sessions interface {
 	DeleteSession(ctx context.Context, who auth.Principal, id string) error
 }
 
-// SessionStates take a hub's sessions into memory and out of it, and on from what is saved of them.
+// SessionStates pause, resume and fork a hub's sessions, and acknowledge their rollbacks.
 type SessionStates interface {
 	PauseSession(ctx context.Context, who auth.Principal, id string) (hub.Session, error)
 	ResumeSession(ctx context.Context, who auth.Principal, id string) (hub.Session, error)
@@ -108,20 +108,20 @@ type Turns interface {
 	FollowTurn(ctx context.Context, who auth.Principal, id string, after int64) (hub.Follower[json.RawMessage], error)
 }
 
-// History is what a hub knows of the past, and of the models.
+// History searches a hub's past, and returns its usage and its models.
 type History interface {
 	Search(ctx context.Context, who auth.Principal, query string, p hub.Page) (hub.Listing[hub.Found], error)
 	Models(ctx context.Context, who auth.Principal) ([]hub.ModelInfo, error)
 	Usage(ctx context.Context, who auth.Principal, key, first, last string) ([]hub.Usage, error)
 }
 
-// Options say what an interface is made of.
+// Options are what an interface is made of.
 type Options struct {
 	Hub      Hub
 	Accounts Accounts
-	Audit    audit.Log // nil: nothing is noted, and there is nothing to read
+	Audit    audit.Log // nil: no rows are written, and none can be read
 	Version  string    // of the program
-	// Ready says whether the server can serve; nil: it always can. Anybody may have it asked.
+	// Ready says whether the server can serve; nil: it always can. Requests without a key may cause it to be called.
 	Ready   func(ctx context.Context) error
 	Log     *slog.Logger
 	MaxFile int64 // bytes of one uploaded file; 0: 512 MiB
@@ -133,7 +133,7 @@ type Options struct {
 // maxJSON bounds a JSON body, in bytes.
 const maxJSON = 4 << 20
 
-// server is the interface under construction and at work.
+// server is the interface, while it is built and while it serves.
 type server struct {
 	o      Options
 	mux    *http.ServeMux
@@ -142,8 +142,8 @@ type server struct {
 	routes []Route
 }
 
-// New returns the interface: a handler of everything below Prefix. It takes the caller from the request's context (auth.From); whoever
-// mounts it puts that there.
+// New returns the interface: a handler of everything below Prefix. It takes the caller from the request's context (auth.From); the server that mounts the
+// handler has to put it there.
 func New(o Options) http.Handler {
 	s := build(o)
 	s.addDocuments()
@@ -194,7 +194,7 @@ func withDefaults(o Options) Options {
 	return o
 }
 
-// serve has the mux answer, and puts a problem in the place of the mux's own words where no route matches.
+// serve has the mux answer, and replaces the mux's own answer by a problem where no route matches.
 func (s *server) serve(w http.ResponseWriter, r *http.Request) {
 	h, pattern := s.mux.Handler(r)
 	if pattern != "" {
@@ -211,7 +211,7 @@ func (s *server) serve(w http.ResponseWriter, r *http.Request) {
 	s.write(w, r, noRoute())
 }
 
-// headOnly notes what a handler would answer.
+// headOnly records the status and the header that a handler would answer with.
 type headOnly struct {
 	header http.Header
 	status int

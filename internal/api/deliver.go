@@ -17,8 +17,8 @@ import (
 	"cove/internal/problem"
 )
 
-// deliver prepares a request for its operation: a JSON body is read whole and within bounds, curl's content type is taken for what it is,
-// and a repeated request gets its first answer. Clients that send or read too slowly are cut off by the server that mounts the interface.
+// deliver prepares a request for its operation: a JSON body is read whole and within bounds, the content type that curl -d sends is accepted as JSON, and a
+// repeated request gets its first answer. The server that mounts the interface disconnects clients that send or read too slowly.
 func (s *server) deliver(w http.ResponseWriter, r *http.Request, o operation, handle func(http.ResponseWriter, *http.Request)) {
 	if o.raw || r.Method == http.MethodGet || r.Method == http.MethodHead {
 		handle(w, r)
@@ -65,12 +65,12 @@ func readJSON(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	return body, oneSpelling(body)
 }
 
-// oneSpelling refuses fields whose names are not spelled as ours are. The decoder would take "Code" for "code", also beside it, and the
-// validation looks at one of them alone.
+// oneSpelling refuses fields whose names differ from ours in case. The decoder would take "Code" for "code", even beside it, and the validation checks only one
+// of them.
 func oneSpelling(body []byte) error {
 	var fields map[string]json.RawMessage
 	if json.Unmarshal(body, &fields) != nil {
-		return nil // what is wrong is told by the validation
+		return nil // the validation reports what is wrong
 	}
 	for name := range fields {
 		if strings.Trim(name, "abcdefghijklmnopqrstuvwxyz0123456789_") != "" {
@@ -121,7 +121,7 @@ func errTooLarge(cause error) error {
 	return problem.New(problem.FileTooLarge, "the file is larger than the server takes").WithHint("upload it in parts").WithCause(cause)
 }
 
-// unread says why a body could not be read to its end. None of it is the server's fault.
+// unread returns the problem of a body that could not be read to its end. None is the server's fault.
 func unread(err error) error {
 	switch {
 	case errors.Is(err, os.ErrDeadlineExceeded):
@@ -132,7 +132,7 @@ func unread(err error) error {
 	return problem.New(problem.InvalidBody, "the body could not be read to its end").WithCause(err)
 }
 
-// uploadFailed tells a client's own end of an upload from the server's faults.
+// uploadFailed distinguishes an upload that the client broke off from the server's faults.
 func uploadFailed(r *http.Request, err error) error {
 	if errors.Is(err, io.ErrUnexpectedEOF) && problem.Of(err).Kind == problem.Internal || r.Context().Err() != nil {
 		return unread(io.ErrUnexpectedEOF)

@@ -15,10 +15,10 @@ import (
 //go:embed guide/*.md
 var guides embed.FS
 
-// tags are the groups of operations, in the order in which they are told.
+// tags are the groups of operations, in the order of the document.
 var tags = [...]string{"sessions", "executions", "session files", "files", "packages", "kernels", "conversations", "models", "search", "keys", "users and projects", "usage", "audit", "server"}
 
-// guide returns the words of a group.
+// guide returns the text of a group.
 func guide(name string) string {
 	text, err := guides.ReadFile("guide/" + strings.ReplaceAll(name, " ", "-") + ".md")
 	if err != nil {
@@ -27,10 +27,10 @@ func guide(name string) string {
 	return strings.TrimSpace(string(text))
 }
 
-// plainLists has huma tell that lists are never null, for all that is described with it: what is sent has an empty list where there is nothing.
+// plainLists makes huma describe lists as never null: answers have an empty list instead.
 var plainLists = sync.OnceFunc(func() { huma.DefaultArrayNullable = false })
 
-// config is huma's, without what it would serve or change by itself.
+// config is huma's configuration, without what huma would serve or change by itself.
 func (s *server) config() huma.Config {
 	plainLists()
 	c := huma.DefaultConfig("cove", "v1")
@@ -49,7 +49,7 @@ func (s *server) config() huma.Config {
 	return c
 }
 
-// jsonFormat is huma's, without its taking a client that went away, or does not read, for a fault of ours.
+// jsonFormat is huma's JSON format, but a client that has gone away or does not read is not reported as a fault of the server.
 func jsonFormat() huma.Format {
 	f := huma.DefaultJSONFormat
 	encode := f.Marshal
@@ -67,21 +67,21 @@ func jsonFormat() huma.Format {
 // polish puts into the document what huma cannot see in the types: bodies that are streams, and the events.
 func (s *server) polish() {
 	doc := s.api.OpenAPI()
-	for _, name := range []string{"ErrorModel", "ErrorDetail"} { // huma's own, which nobody is sent
+	for _, name := range []string{"ErrorModel", "ErrorDetail"} { // huma's own, which is never sent
 		delete(doc.Components.Schemas.Map(), name)
 	}
 	for path, item := range doc.Paths {
 		for _, op := range operationsOf(item) {
 			s.describeBodies(op)
 		}
-		if plain := strings.Replace(path, "...}", "}", 1); plain != path { // the mux's word for "and what is below"
+		if plain := strings.Replace(path, "...}", "}", 1); plain != path { // the mux's notation for "and everything below"
 			delete(doc.Paths, path)
 			doc.Paths[plain] = item
 		}
 	}
 }
 
-// operationsOf lists what a path can do, in the order in which it is told.
+// operationsOf lists the operations of a path, in the order of the document.
 func operationsOf(item *huma.PathItem) []*huma.Operation {
 	var out []*huma.Operation
 	for _, op := range []*huma.Operation{item.Post, item.Get, item.Put, item.Patch, item.Delete} {
@@ -136,13 +136,13 @@ func (s *server) describeBodies(op *huma.Operation) {
 func Document() []byte {
 	text, err := json.MarshalIndent(build(Options{}).api.OpenAPI(), "", " ")
 	if err != nil {
-		panic(err) // the document is made of what is compiled in
+		panic(err) // the document depends only on what is compiled in
 	}
 	return append(text, '\n')
 }
 
-// addDocuments serves what describes the interface. It holds no secret, and a browser cannot send a key: here it is public. It is made when it
-// is first asked for.
+// addDocuments serves the documents that describe the interface. They have no secrets, and a browser cannot send a key, so this package serves them without
+// one. They are made at the first request.
 func (s *server) addDocuments() {
 	s.document("/openapi.json", "application/openapi+json", func() ([]byte, error) { return json.Marshal(s.api.OpenAPI()) })
 	s.document("/openapi-3.0.json", "application/openapi+json", func() ([]byte, error) { return s.api.OpenAPI().Downgrade() })

@@ -33,7 +33,7 @@ func object(name string, thing any) sse.Event {
 	return sse.Event{Name: name, Data: fmt.Appendf(nil, `{"type":%q,%q:%s}`, name, name, body)}
 }
 
-// failure is the event that ends a stream that did not end well.
+// failure is the event that ends a stream after an error.
 func failure(err error) sse.Event {
 	d := documentOf(err)
 	body, err := transcript.Failure(&problem.Error{Kind: d.Kind, Code: d.Code, Message: d.Detail, Hint: d.Hint})
@@ -43,7 +43,7 @@ func failure(err error) sse.Event {
 	return sse.Event{Name: "failure", Data: body}
 }
 
-// messages turns what a follower yields into server-sent events. after is where it began.
+// messages turns the events of a follower into server-sent events. after is the number after which it began.
 func messages(f hub.Follower[json.RawMessage], after int64) iter.Seq2[sse.Event, error] {
 	return func(yield func(sse.Event, error) bool) {
 		last := after
@@ -67,8 +67,8 @@ func numbered(n hub.Numbered[json.RawMessage], last int64) sse.Event {
 	return typed(n.Seq, n.Event)
 }
 
-// untilEnd watches that a stream ends with its end. Where it does not, as when the server ends, and there is more to come, it tells the
-// client to follow again. look returns the last event's number and whether it is final.
+// untilEnd makes sure that a client sees whether a stream is complete. When the stream breaks off before its last event, as when the server ends, untilEnd adds
+// an event that tells the client to follow again. look returns the last event's number and whether that is the final one.
 func untilEnd(events iter.Seq2[sse.Event, error], after int64, end string, look func() (last int64, final bool, err error)) iter.Seq2[sse.Event, error] {
 	return func(yield func(sse.Event, error) bool) {
 		at, over := after, false
@@ -94,8 +94,8 @@ func untilEnd(events iter.Seq2[sse.Event, error], after int64, end string, look 
 // outboxSize is how many bytes wait for a client; its producer waits when there are more.
 const outboxSize = 64 << 10
 
-// outbox is what is ready to be written. The writer takes all of it at once, so that events that come together go out together and one
-// that comes alone goes at once.
+// outbox has the events that are ready to be written. The writer takes all of them at once, so that events that come together are sent together, and a single
+// one is sent immediately.
 type outbox struct {
 	mu          sync.Mutex
 	pending     []byte
@@ -153,11 +153,11 @@ func (o *outbox) take(spare []byte) (text []byte, over bool) {
 	return text, over
 }
 
-// opener begins to follow; what it returns ends with ctx.
+// opener begins to follow; the events that it returns end with ctx.
 type opener func(ctx context.Context) (iter.Seq2[sse.Event, error], error)
 
-// stream writes events until they end or the client is gone or does not read. first, where it has an event, comes before all else.
-// An error is returned only when nothing was written.
+// stream writes events until they end, or the client has gone or does not read. The event first, if there is one, comes before all others. An error is returned
+// only when nothing was written.
 func (s *server) stream(w http.ResponseWriter, r *http.Request, first sse.Event, open opener) error {
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
@@ -186,7 +186,7 @@ func (s *server) produce(ctx context.Context, r *http.Request, out *outbox, even
 	for m, err := range events {
 		if err != nil {
 			if ctx.Err() != nil && !draining(ctx) {
-				return // the client is gone; there is nobody to tell
+				return // the client has gone: there is nobody to send an error to
 			}
 			if ctx.Err() != nil {
 				err = context.Cause(ctx)
@@ -201,13 +201,13 @@ func (s *server) produce(ctx context.Context, r *http.Request, out *outbox, even
 	}
 }
 
-// draining says whether ctx ended because the server ends, which a client that is still there wants to know.
+// draining says whether ctx ended because the server ends, of which a client that is still connected is told.
 func draining(ctx context.Context) bool {
 	cause := context.Cause(ctx)
 	return problem.Has(cause, problem.Draining)
 }
 
-// pump writes what is ready, at once, and a comment when nothing was for a while.
+// pump writes events as soon as they are ready, and a comment after a while without events.
 func (s *server) pump(ctx context.Context, w http.ResponseWriter, out *outbox) {
 	to := sse.NewWriter(w)
 	text := []byte("retry: 1000\n\n")
@@ -224,7 +224,7 @@ func (s *server) pump(ctx context.Context, w http.ResponseWriter, out *outbox) {
 			if !draining(ctx) {
 				return
 			}
-			gone, text = nil, text[:0] // the producer says why, and ends
+			gone, text = nil, text[:0] // the producer adds the reason, and ends
 			continue
 		case <-beat.C:
 			text = append(text[:0], sse.Comment...)
@@ -235,7 +235,7 @@ func (s *server) pump(ctx context.Context, w http.ResponseWriter, out *outbox) {
 	}
 }
 
-// point is where a stream goes on: the Last-Event-ID header of a client that returns, or ?after=.
+// point returns the number after which a stream goes on: the Last-Event-ID header of a client that reconnects, or ?after=.
 func point(r *http.Request, after int64) (int64, error) {
 	text := r.Header.Get("Last-Event-ID")
 	if text == "" {
@@ -251,7 +251,7 @@ func point(r *http.Request, after int64) (int64, error) {
 	return n, nil
 }
 
-// manner is how a client wants the answer of something that takes its time.
+// manner is how a client wants the answer of an operation that can take long.
 type manner int
 
 const (
@@ -260,7 +260,7 @@ const (
 	asPromise
 )
 
-// Manner is what operations that take their time have as parameters.
+// Manner has the parameters of operations that can take long.
 type Manner struct {
 	Stream     bool `query:"stream" doc:"Answer with server-sent events. 'Accept: text/event-stream' does the same"`
 	Wait       bool `query:"wait" doc:"Answer when it is over, with one JSON object, whatever Accept says; this is the default"`
@@ -284,7 +284,7 @@ func (m Manner) of(r *http.Request) (manner, error) {
 	return asWhole, nil
 }
 
-// wantsEvents says whether a client names server-sent events as what it takes. One that takes anything reads JSON, as generated clients do.
+// wantsEvents says whether a client's Accept header names server-sent events. A client that accepts anything gets JSON, as generated clients expect.
 func wantsEvents(accept []string) bool {
 	for part := range strings.SplitSeq(strings.Join(accept, ","), ",") {
 		kind, weight, _ := strings.Cut(strings.ToLower(part), ";")
@@ -295,23 +295,23 @@ func wantsEvents(accept []string) bool {
 	return false
 }
 
-// refused is the weight of what a client does not take (RFC 9110, 12.4.2).
+// refused is the weight of a type that a client does not accept (RFC 9110, 12.4.2).
 var refused = regexp.MustCompile(`q=0(\.0*)?\s*(;|$)`)
 
-// writeJSON answers with a thing.
+// writeJSON answers with a value as JSON.
 func writeJSON(w http.ResponseWriter, status int, thing any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "no-store")
 	w.WriteHeader(status)
 	e := json.NewEncoder(w)
 	e.SetEscapeHTML(false)
-	_ = e.Encode(thing) // the client is gone, or gets it
+	_ = e.Encode(thing) // an error means that the client has gone
 }
 
 // maxWhole bounds the events of one JSON answer.
 const maxWhole = 32 << 20
 
-// collect gathers a stream for one JSON answer. cut says that there were more.
+// collect reads a stream for one JSON answer. cut says that there were more events than an answer may have.
 func collect(events iter.Seq2[sse.Event, error]) (bodies []json.RawMessage, cut bool, err error) {
 	size := 0
 	bodies = []json.RawMessage{}

@@ -75,7 +75,7 @@ type (
 		Kernel string `query:"kernel" maxLength:"64"`
 		State  string `query:"state" maxLength:"40" doc:"As in the answer: running, ok, error, ..."`
 	}
-	// Point is where a client goes on following.
+	// Point has the parameters with which a client goes on following.
 	Point struct {
 		After int64 `query:"after" minimum:"0" doc:"Id of the last event that you have; the header Last-Event-ID goes before it"`
 	}
@@ -155,7 +155,7 @@ func (s *server) createExecution(w http.ResponseWriter, r *http.Request, who aut
 	if err != nil {
 		return err
 	}
-	if how != asPromise { // nothing is begun for who may not see what comes of it
+	if how != asPromise { // nothing is started for a caller that may not read the result
 		if err := who.Require(auth.SessionsRead); err != nil {
 			return err
 		}

@@ -89,7 +89,7 @@ func (s *server) storeFile(w http.ResponseWriter, r *http.Request, who auth.Prin
 	if r.ContentLength > s.o.MaxFile+maxJSON {
 		return errTooLarge(nil)
 	}
-	n, content, err := incoming(w, r, s.o.MaxFile+maxJSON, in) // the form's own words come on top; the hub counts the file
+	n, content, err := incoming(w, r, s.o.MaxFile+maxJSON, in) // room for the form's other fields; the hub bounds the file
 	if err != nil {
 		return uploadFailed(r, err)
 	}

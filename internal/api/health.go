@@ -13,14 +13,14 @@ type Health struct {
 	Status string `json:"status" enum:"ok,ready"`
 }
 
-// Version says what the server is.
+// Version is the server's version.
 type Version struct {
 	Version string `json:"version"`
 	API     string `json:"api" example:"v1"`
 	Go      string `json:"go"`
 }
 
-// Caller is who a key stands for.
+// Caller is the user and the project of a key.
 type Caller struct {
 	User    string        `json:"user"`
 	Project string        `json:"project"`

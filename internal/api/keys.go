@@ -10,7 +10,7 @@ import (
 	"cove/internal/problem"
 )
 
-// Accounts is what the interface needs of the server's users, projects and keys; *auth.Accounts, which says what the methods do.
+// Accounts is what the interface needs of the server's users, projects and keys; *auth.Accounts, which documents the methods.
 type Accounts interface {
 	Keys
 	Users

@@ -13,7 +13,7 @@ import (
 type (
 	// Usage is what was used in one day.
 	Usage = hub.Usage
-	// AuditRow is who did what.
+	// AuditRow is a row of the audit log.
 	AuditRow = audit.Row
 
 	usageQuery struct {
@@ -28,7 +28,7 @@ type (
 	}
 )
 
-// addLedgers adds what was used and who did what.
+// addLedgers adds the operations for usage and for the audit log.
 func (s *server) addLedgers() {
 	add(s, operation{id: "usage.get", method: http.MethodGet, path: "/usage", tag: "usage", action: auth.UsageRead, summary: "See what was used, by day", about: "Days are UTC.",
 		example: `curl -H "Authorization: Bearer $KEY" "$COVE/usage?from=2026-11-01&to=2026-11-30"`}, s.usage)

@@ -6,8 +6,8 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 )
 
-// links puts into the document where to go on from an answer that has made something: to the operations that take its id. So programs that walk an
-// interface find their way, and readers see what the id is good for.
+// links adds OpenAPI links to the document: from an answer that has made something to the operations that take its id. Programs that explore an interface
+// follow them, and readers see what the id is for.
 func (s *server) links() {
 	doc := s.api.OpenAPI()
 	on := map[string][]*huma.Operation{} // by the name of the path's only parameter
@@ -26,7 +26,7 @@ func (s *server) links() {
 	for _, item := range doc.Paths {
 		for _, op := range operationsOf(item) {
 			for status, r := range op.Responses {
-				made := status == "201" || op.Responses["202"] != nil // with a 202, the 200 is what one gets who waits
+				made := status == "201" || op.Responses["202"] != nil // beside a 202, the 200 is the answer for a client that waits
 				if t := thingOf(r); made && t.parameter != "" {
 					r.Links = linksTo(on[t.parameter], t)
 				}
@@ -35,7 +35,7 @@ func (s *server) links() {
 	}
 }
 
-// thing is what an answer has: where its id is, and which parameter of a path takes that.
+// thing is something that an answer has made: where its id is, and which parameter of a path takes it.
 type thing struct{ id, parameter string }
 
 // things are by the name of their schema.
@@ -44,7 +44,7 @@ var things = map[string]thing{
 	"Key": {"/id", "key"}, "MadeKey": {"/key/id", "key"}, "User": {"/id", "user"}, "Project": {"/id", "project"},
 }
 
-// thingOf returns what an answer has, nothing for one that has no id.
+// thingOf returns the thing of an answer, or nothing when it has no id.
 func thingOf(r *huma.Response) thing {
 	m := r.Content["application/json"]
 	if m == nil || m.Schema == nil {

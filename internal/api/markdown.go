@@ -101,7 +101,7 @@ var (
 	localLink = regexp.MustCompile(`\[([^\]]+)\]\(([#/][^)\s]*)\)`)
 )
 
-// inline renders what is within a line. Code comes first: nothing is looked for in it.
+// inline renders the code, bold and links of a line. Code comes first, because nothing inside it is markup.
 func inline(text string) string {
 	parts := strings.Split(text, "`")
 	for i, p := range parts {

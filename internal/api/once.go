@@ -20,8 +20,8 @@ type repeat int
 
 const (
 	repeatNever  repeat = iota
-	repeatKept          // the first answer is kept here, and given again
-	repeatHub           // the hub knows the word and has the answer; here the bodies are compared
+	repeatKept          // this package keeps the first answer, and repeats it
+	repeatHub           // the hub knows the key and has the answer; this package compares the bodies
 	answerLife   = 24 * time.Hour
 	answerSize   = 256 << 10
 	answersBytes = 64 << 20
@@ -29,9 +29,9 @@ const (
 	maxOnce      = 200
 )
 
-// question is a request that may come again: of a caller, to a route, with a word of the caller's.
+// question is a request that may be repeated: of a caller, to a route, with an idempotency key.
 type question struct {
-	id   [32]byte // a hash of all three: what clients send is as long as they like
+	id   [32]byte // a hash of all three: clients can send keys of any length
 	word string
 	body [32]byte // SHA-256
 }
@@ -42,8 +42,7 @@ func (s *server) question(r *http.Request) question {
 	return question{id: sha256.Sum256(fmt.Appendf(nil, "%q %q %q %q %q %q", who.Project, who.User, who.Key, r.Method, r.URL.RequestURI(), word)), word: word}
 }
 
-// answers keeps what repeated requests are answered with. It is in memory: a restart of the server forgets it, and it forgets the
-// oldest when there are too many.
+// answers keeps the answers for repeated requests. It is in memory: a restart of the server loses it, and when there are too many, the oldest is dropped.
 type answers struct {
 	now   func() time.Time
 	mu    sync.Mutex
@@ -54,7 +53,7 @@ type answers struct {
 
 type kept struct {
 	id     [32]byte
-	place  *list.Element // nil: forgotten
+	place  *list.Element // nil: dropped
 	hash   [32]byte
 	at     time.Time
 	done   bool
@@ -67,7 +66,7 @@ func newAnswers(now func() time.Time) *answers {
 	return &answers{now: now, byID: map[[32]byte]*kept{}}
 }
 
-// serve answers q from what is kept, or has handle answer and keeps it if it was a success.
+// serve answers q with the answer that is kept, or has handle answer and keeps that answer if it is a success.
 func (a *answers) serve(w http.ResponseWriter, r *http.Request, how repeat, q question, handle func(http.ResponseWriter, *http.Request)) error {
 	was, first, err := a.claim(q)
 	switch {
@@ -90,8 +89,8 @@ func (a *answers) serve(w http.ResponseWriter, r *http.Request, how repeat, q qu
 	return nil
 }
 
-// serveUpload is serve for content that is too large to be held: what it was is known when it is over. said are the words about it. The body
-// around the content does not count: a form that is sent again has another boundary.
+// serveUpload is serve for content that is too large for memory: its hash is known at its end. said are the fields that describe the content. The rest of the
+// body does not count: a repeated form has another boundary.
 func (a *answers) serveUpload(w http.ResponseWriter, q question, said string, content io.Reader, do func(http.ResponseWriter, io.Reader) error) error {
 	was, first, err := a.claim(q)
 	if err != nil {
@@ -124,7 +123,7 @@ func errInProgress() error {
 	return problem.New(problem.IdempotencyInProgress, "the first request with this Idempotency-Key is not answered yet").WithHint("repeat it in a moment")
 }
 
-// again gives the first answer once more.
+// again repeats the first answer.
 func (k *kept) again(w http.ResponseWriter) error {
 	if !k.done {
 		return errInProgress()
@@ -136,7 +135,7 @@ func (k *kept) again(w http.ResponseWriter) error {
 	return nil
 }
 
-// claim finds the question, and returns a copy of what is kept of it, or notes it as new, to be settled.
+// claim returns a copy of what is kept for the question, or records the question as new; then settle has to be called.
 func (a *answers) claim(q question) (was *kept, first bool, err error) {
 	if !goodWord(q.word) {
 		return nil, false, problem.New(problem.InvalidRequest, "the Idempotency-Key must be 1 to 200 visible ASCII characters")
@@ -159,12 +158,12 @@ func (a *answers) claim(q question) (was *kept, first bool, err error) {
 	return k, true, nil
 }
 
-// settle keeps an answer, unless it was a failure, which may be tried again, or is too large. Of what the hub keeps, the question is enough.
+// settle keeps an answer, unless the answer is too large, or a failure, which may be tried again. For answers that the hub keeps, only the question is kept here.
 func (a *answers) settle(k *kept, how repeat, hash [32]byte, c *copying) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	switch {
-	case k.place == nil: // forgotten meanwhile
+	case k.place == nil: // dropped meanwhile
 	case c.status < 200 || c.status > 299 || how == repeatKept && c.over:
 		a.forget(k)
 	case how == repeatKept:
@@ -179,7 +178,7 @@ func (a *answers) settle(k *kept, how repeat, hash [32]byte, c *copying) {
 	}
 }
 
-// forget removes what is kept. The caller holds mu.
+// forget removes a question and its answer. The caller holds mu.
 func (a *answers) forget(k *kept) {
 	delete(a.byID, k.id)
 	a.order.Remove(k.place)
@@ -196,7 +195,7 @@ func goodWord(word string) bool {
 	return len(word) >= 1 && len(word) <= maxOnce
 }
 
-// copying passes an answer on and keeps a copy of at most limit bytes.
+// copying writes an answer and keeps a copy of at most limit bytes.
 type copying struct {
 	http.ResponseWriter
 	limit  int

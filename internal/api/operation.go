@@ -15,17 +15,17 @@ import (
 	"cove/internal/problem"
 )
 
-// Route is one operation of the interface, for those who check who may call what.
+// Route is one operation of the interface, for checks of who may call what.
 type Route struct {
 	ID      string      // "session.create"
 	Method  string      // "POST"
 	Pattern string      // "/api/v1/sessions/{session}", as http.ServeMux has it
-	Action  auth.Action // what the caller needs the right to; "" with Public false: any key will do
+	Action  auth.Action // the action that the caller needs the right to; "" with Public false: any key is enough
 	Public  bool        // no key is needed
 }
 
-// Routes returns every operation. What is not in it are three documents without a secret: /openapi.json, /openapi-3.0.json and /docs. Whether
-// they need a key is for the server that mounts the interface to say.
+// Routes returns every operation, but not the three documents without secrets: /openapi.json, /openapi-3.0.json and /docs. The server that mounts the interface
+// decides whether these need a key.
 func Routes() []Route { return slices.Clone(build(Options{}).routes) }
 
 // operation declares a route.
@@ -35,17 +35,17 @@ type operation struct {
 	about            string      // Markdown
 	action           auth.Action // see Route.Action
 	public           bool
-	status           int            // of success; 0: 200, or 204 without a body
+	status           int            // status of success; 0: 200, or 204 without a body
 	repeat           repeat         // what an Idempotency-Key does
-	raw              bool           // the body is the handler's, not JSON
-	errors           []problem.Code // codes that are worth telling
+	raw              bool           // the handler reads the body, which is not JSON
+	errors           []problem.Code // codes that the document lists
 	example          string         // curl, for people
 }
 
 // The keys of huma's operation metadata.
 const metaOperation = "operation"
 
-// declare makes huma's operation and notes the route.
+// declare makes huma's operation and records the route.
 func (s *server) declare(o operation) huma.Operation {
 	s.routes = append(s.routes, Route{ID: o.id, Method: o.method, Pattern: Prefix + o.path, Action: o.action, Public: o.public})
 	h := huma.Operation{
@@ -73,7 +73,7 @@ func (s *server) problem(about string) *huma.Response {
 		Schema: s.api.OpenAPI().Components.Schemas.Schema(documentType, true, "Problem")}}}
 }
 
-// text is the description with what is needed and what may go wrong.
+// text returns the description, with the right that is needed and the problems that may occur.
 func (o operation) text() string {
 	out := strings.TrimSpace(o.about)
 	switch {
@@ -144,7 +144,7 @@ func (a *adapter) Handle(h *huma.Operation, handler func(huma.Context)) {
 	o, _ := h.Metadata[metaOperation].(operation)
 	a.Adapter.Handle(h, func(ctx huma.Context) {
 		r, w := humago.Unwrap(ctx)
-		w.Header().Set("Cache-Control", "no-store") // downloads say otherwise
+		w.Header().Set("Cache-Control", "no-store") // downloads replace this
 		w.Header().Set("X-Content-Type-Options", "nosniff")
 		if err := a.s.admit(r, o); err != nil {
 			a.s.write(w, r, documentOf(err))
@@ -154,8 +154,8 @@ func (a *adapter) Handle(h *huma.Operation, handler func(huma.Context)) {
 	})
 }
 
-// admit asks the caller for the right to the operation. The hub asks again; here it is asked before anything is read, for every route
-// and in one place.
+// admit checks that the caller has the right to the operation. The hub checks it again; here it is checked before anything is read, for every route and in one
+// place.
 func (s *server) admit(r *http.Request, o operation) error {
 	if o.public {
 		return nil
@@ -175,7 +175,7 @@ func (s *server) admit(r *http.Request, o operation) error {
 	return err
 }
 
-// noteRefusal leaves the row that the hub would have left, had it been asked.
+// noteRefusal writes the audit row that the hub would have written if it had been called.
 func (s *server) noteRefusal(ctx context.Context, who auth.Principal, o operation, r *http.Request, err error) {
 	if s.o.Audit == nil {
 		return
@@ -187,7 +187,7 @@ func (s *server) noteRefusal(ctx context.Context, who auth.Principal, o operatio
 	}
 }
 
-// target is the id of what an address names, if it is one: what else stands there is the client's, and of any length.
+// target returns the id in an address, if it is one: anything else in its place is the client's text, of any length.
 func target(r *http.Request) string {
 	for name, kind := range map[string]string{"session": ident.Session, "execution": ident.Execution, "conversation": ident.Conversation, "turn": ident.Turn,
 		"file": ident.File, "key": ident.Key, "user": ident.User, "project": ident.Project} {

@@ -66,7 +66,7 @@ func (s *server) installPackages(w http.ResponseWriter, r *http.Request, who aut
 		writeJSON(w, http.StatusOK, json.RawMessage(body))
 		return nil
 	}
-	// What is wrong with the session should be a status, not an event.
+	// A problem of the session should be the answer's status, not an event.
 	if _, err := s.o.Hub.Session(r.Context(), who, in.Session); err != nil {
 		return err
 	}
@@ -75,7 +75,7 @@ func (s *server) installPackages(w http.ResponseWriter, r *http.Request, who aut
 	})
 }
 
-// installing turns an installation's progress into messages. Only the newest progress counts, so nothing waits for a slow client.
+// installing turns an installation's progress into messages. Only the newest progress is sent, so nothing waits for a slow client.
 func (s *server) installing(ctx context.Context, who auth.Principal, in *installPackages) iter.Seq2[sse.Event, error] {
 	return func(yield func(sse.Event, error) bool) {
 		ctx, cancel := context.WithCancel(ctx)

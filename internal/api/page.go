@@ -55,7 +55,7 @@ type pageProblem struct {
 	About  string
 }
 
-// page is the interface told to people: one page of plain HTML, made from the OpenAPI document, without scripts.
+// page is the documentation of the interface for people: one page of plain HTML, made from the OpenAPI document, without scripts.
 func (s *server) page() ([]byte, error) {
 	doc := s.api.OpenAPI()
 	t, err := template.New("page").Parse(pageText)
@@ -139,7 +139,7 @@ func (s *server) pageOperation(method, path string, op *huma.Operation) pageOper
 	return out
 }
 
-// fieldsOf lists an object's fields, the needed ones first.
+// fieldsOf lists an object's fields, the required ones first.
 func (s *server) fieldsOf(schema *huma.Schema) []pageField {
 	if schema.Ref != "" {
 		schema = s.api.OpenAPI().Components.Schemas.SchemaFromRef(schema.Ref)
@@ -165,7 +165,7 @@ func (s *server) fieldsOf(schema *huma.Schema) []pageField {
 	return append(first, rest...)
 }
 
-// shapeOf is the anchor of the shape that a type is or lists.
+// shapeOf returns the anchor of the shape that a type is or lists.
 func shapeOf(schema *huma.Schema) string {
 	if schema.Items != nil {
 		schema = schema.Items
@@ -176,7 +176,7 @@ func shapeOf(schema *huma.Schema) string {
 	return ""
 }
 
-// kindOf is a type in a word or two.
+// kindOf returns a type in a word or two.
 func (s *server) kindOf(schema *huma.Schema) string {
 	switch {
 	case schema.Ref != "":

@@ -32,7 +32,7 @@ type Problem struct {
 
 	wait  int // seconds until it may work; 0: not said
 	cause error
-	less  bool // the client is told less than cause says
+	less  bool // the client is told less than the error says
 }
 
 // FieldError says what is wrong with a field.
@@ -45,13 +45,13 @@ var documentType = reflect.TypeFor[Problem]()
 
 func (d *Problem) Error() string { return d.Detail }
 
-// GetStatus is for huma.
+// GetStatus implements huma.StatusError.
 func (d *Problem) GetStatus() int { return d.Status }
 
-// ContentType is for huma.
+// ContentType implements huma.ContentTypeFilter.
 func (d *Problem) ContentType(string) string { return "application/problem+json" }
 
-// GetHeaders is for huma.
+// GetHeaders implements huma.HeadersError.
 func (d *Problem) GetHeaders() http.Header {
 	h := http.Header{}
 	if d.wait > 0 {
@@ -63,12 +63,12 @@ func (d *Problem) GetHeaders() http.Header {
 	return h
 }
 
-// Refuse answers with a problem, for the parts in front of this package that refuse a request.
+// Refuse answers with a problem, for the server in front of this package when it refuses a request.
 func Refuse(w http.ResponseWriter, r *http.Request, p *problem.Error) {
 	writeDocument(w, r, documentOf(p))
 }
 
-// documentOf returns the JSON document of an error. What is not a problem, or is one of cove's own faults, does not show its words.
+// documentOf returns the JSON document of an error. The text of an error that is not a problem, or is a fault of cove's own, is not shown.
 func documentOf(err error) *Problem {
 	if d, ok := errors.AsType[*Problem](err); ok {
 		return d
@@ -87,7 +87,7 @@ func documentOf(err error) *Problem {
 	return d
 }
 
-const statusGaveUp = 499 // as nginx has it: the client is gone
+const statusGaveUp = 499 // nginx's status for a client that has gone
 
 func titleOf(status int) string {
 	if status == statusGaveUp {
@@ -104,7 +104,7 @@ func noMethod(method, allow string) *Problem {
 	return documentOf(problem.New(problem.MethodNotAllowed, "this address does not know "+method).WithHint("it knows " + allow))
 }
 
-// write answers with a problem; faults of cove's own are logged here, once, with what the client is not told.
+// write answers with a problem. Faults of cove's own are logged here, once, with the details that the client does not get.
 func (s *server) write(w http.ResponseWriter, r *http.Request, d *Problem) {
 	s.logFault(r, d)
 	writeDocument(w, r, d)
@@ -120,7 +120,7 @@ func writeDocument(w http.ResponseWriter, r *http.Request, d *Problem) {
 	c := *d
 	c.RequestID = requestID(w, r)
 	for name, values := range c.GetHeaders() {
-		if w.Header().Get(name) == "" { // what refuses for this package knows better
+		if w.Header().Get(name) == "" { // the server that refuses knows better
 			w.Header()[name] = values
 		}
 	}
@@ -128,11 +128,11 @@ func writeDocument(w http.ResponseWriter, r *http.Request, d *Problem) {
 	w.Header().Set("Cache-Control", "no-store")
 	w.WriteHeader(c.Status)
 	e := json.NewEncoder(w)
-	e.SetEscapeHTML(false) // hints have signs such as >=
-	_ = e.Encode(&c)       // the client is gone, or gets it
+	e.SetEscapeHTML(false) // hints contain signs such as >=
+	_ = e.Encode(&c)       // an error means that the client has gone
 }
 
-// requestID is the id that the server gave the request.
+// requestID returns the id that the server gave the request.
 func requestID(w http.ResponseWriter, r *http.Request) string {
 	if id := w.Header().Get("X-Request-Id"); id != "" {
 		return id
@@ -141,7 +141,7 @@ func requestID(w http.ResponseWriter, r *http.Request) string {
 	return who.Request
 }
 
-// transform is where everything that huma writes passes: its own errors become ours, and errors learn the request's id.
+// transform is called for everything that huma writes: it replaces huma's errors by ours, and adds the request's id to errors.
 func (s *server) transform(ctx huma.Context, _ string, v any) (any, error) {
 	r, w := humago.Unwrap(ctx)
 	switch d := v.(type) {
@@ -159,7 +159,7 @@ func (s *server) transform(ctx huma.Context, _ string, v any) (any, error) {
 	return v, nil
 }
 
-// invalidRequest is huma's error in our words. It does not repeat the values.
+// invalidRequest returns huma's validation error as a problem. It does not repeat the values.
 func invalidRequest(m *huma.ErrorModel) *Problem {
 	codes := map[int]problem.Code{http.StatusBadRequest: problem.InvalidBody, http.StatusRequestEntityTooLarge: problem.BodyTooLarge,
 		http.StatusUnsupportedMediaType: problem.UnsupportedMediaType, http.StatusUnprocessableEntity: problem.InvalidRequest}
@@ -184,8 +184,8 @@ func invalidRequest(m *huma.ErrorModel) *Problem {
 	return d
 }
 
-// fieldError puts the decoder's words, which repeat the value and name our types, into ours. What it finds behind the validation are numbers
-// that no field can hold.
+// fieldError rewrites the decoder's message, which repeats the value and names our types. After the validation, the decoder only fails for numbers that do not
+// fit into their field.
 func fieldError(e *huma.ErrorDetail) FieldError {
 	theirs, ok := strings.CutPrefix(e.Message, "json: cannot unmarshal ")
 	if !ok {

@@ -7,7 +7,7 @@ import (
 	"cove/internal/surface"
 )
 
-// Surface returns the interface as the server's front door takes it.
+// Surface returns the interface in the form in which package httpd mounts it.
 func Surface(o Options) surface.Surface {
 	return surface.Surface{
 		About: "cove's own API; its documentation is at " + Prefix + "/docs", Prefix: "/api/",
@@ -15,7 +15,7 @@ func Surface(o Options) surface.Surface {
 	}
 }
 
-// documents are the pages without anything of anybody's on them.
+// documents are the pages without data of users.
 var documents = [...]string{"/docs", "/openapi.json", "/openapi-3.0.json"}
 
 // uploads are the operations whose requests have a file as their body.

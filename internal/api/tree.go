@@ -28,7 +28,7 @@ func entryOf(i workspace.Entry) Entry {
 	return e
 }
 
-// modifiedAt is zero for a time that cannot be written down: code can set any, and one behind the year 9999 has no form in JSON.
+// modifiedAt returns zero for a time that JSON cannot express: code can set any time, also one after the year 9999.
 func modifiedAt(i workspace.Entry) time.Time {
 	if i.Modified.Unix() < 0 || i.Modified.Year() > 9999 {
 		return time.Time{}
@@ -36,7 +36,7 @@ func modifiedAt(i workspace.Entry) time.Time {
 	return i.Modified
 }
 
-// Folder is what a folder holds.
+// Folder is a folder's content.
 type Folder struct {
 	Path  string  `json:"path"`
 	Items []Entry `json:"items"`

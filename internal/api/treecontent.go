@@ -21,7 +21,7 @@ import (
 	"cove/internal/workspace"
 )
 
-// etagOf is a word for a file's content as far as the sandbox's own stamp tells. It comes from the sandbox, so it is hashed.
+// etagOf returns an ETag for a file's content, as far as the sandbox's stamp identifies that. The stamp comes from the sandbox and is hostile, so it is hashed.
 func etagOf(i workspace.Entry) string {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%d %d %s", i.Size, i.Modified.UnixMicro(), i.Stamp))
 	return `"` + hex.EncodeToString(sum[:12]) + `"`
@@ -60,7 +60,7 @@ func (s *server) uploadTree(w http.ResponseWriter, r *http.Request, who auth.Pri
 	if r.ContentLength > s.o.MaxFile {
 		return errTooLarge(nil)
 	}
-	if r.Header.Get("Content-Range") != "" { // a client that goes on with an upload would leave the end alone (RFC 9110, 14.5)
+	if r.Header.Get("Content-Range") != "" { // a client that continues an upload expects the rest of the file to be kept (RFC 9110, 14.5)
 		return problem.New(problem.InvalidRequest, "a part of a file cannot be uploaded (header.Content-Range)").WithHint("upload all of it")
 	}
 	body := uploaded(w, r, s.o.MaxFile)
@@ -99,11 +99,11 @@ func (s *server) downloadTree(w http.ResponseWriter, r *http.Request, who auth.P
 			return err
 		}
 		s.serveContent(w, r, path.Base(in.Path), etag, modifiedAt(info), content)
-		return nil // what goes wrong from here on shows as a body that is too short
+		return nil // errors from here on show as a body that is too short
 	})
 }
 
-// serveContent answers with a file that may be hostile: a browser saves it and runs nothing in it. Of ranges there is one.
+// serveContent answers with a file that may be hostile: a browser saves it and does not run it. One range is supported.
 func (s *server) serveContent(w http.ResponseWriter, r *http.Request, name, etag string, modified time.Time, content io.ReadSeeker) {
 	r = byterange.One(r, etag)
 	attach(w.Header(), name)
@@ -112,7 +112,7 @@ func (s *server) serveContent(w http.ResponseWriter, r *http.Request, name, etag
 	http.ServeContent(&contentWriter{ResponseWriter: w, refuse: func(err error) { s.write(w, r, documentOf(err)) }}, r, "", modified, content)
 }
 
-// contentWriter gives what http.ServeContent refuses the form of all other problems.
+// contentWriter replaces http.ServeContent's refusals by problems.
 type contentWriter struct {
 	http.ResponseWriter
 	refuse  func(error)
@@ -139,12 +139,12 @@ func (c *contentWriter) WriteHeader(status int) {
 
 func (c *contentWriter) Write(p []byte) (int, error) {
 	if c.refused {
-		return len(p), nil // the words that are replaced
+		return len(p), nil // the text that a problem replaces
 	}
 	return c.ResponseWriter.Write(p)
 }
 
-// attach sets what every downloaded content carries.
+// attach sets the headers of every download.
 func attach(h http.Header, name string) {
 	kind := mime.TypeByExtension(strings.ToLower(path.Ext(name)))
 	if kind == "" {
@@ -187,7 +187,7 @@ func (s *server) archive(w http.ResponseWriter, r *http.Request, who auth.Princi
 		begun := &copying{ResponseWriter: w}
 		if err := t.Archive(ctx, in.Path, in.Format, begun); err != nil && begun.status != 0 {
 			s.o.Log.WarnContext(ctx, "archive ended early", "err", err)
-			panic(http.ErrAbortHandler) // an archive that looks whole and is not would be worse
+			panic(http.ErrAbortHandler) // better than an archive that looks whole and is not
 		} else if err != nil {
 			w.Header().Del("Content-Disposition")
 			return err
@@ -196,7 +196,7 @@ func (s *server) archive(w http.ResponseWriter, r *http.Request, who auth.Princi
 	})
 }
 
-// treeFile reads a file of a workspace from any place on, for ranges. A read asks the sandbox for what is left before the end, in one piece.
+// treeFile reads a file of a workspace from any offset, for ranges. One read asks the sandbox for everything up to the range's end.
 type treeFile struct {
 	ctx   context.Context
 	tree  hub.Tree
@@ -210,7 +210,7 @@ type treeFile struct {
 	done  chan struct{}
 }
 
-// begin reads the first byte, so that what cannot be read is told as a problem, and not by a body that is too short.
+// begin reads the first byte, so that a file that cannot be read is answered with a problem, and not with a body that is too short.
 func (f *treeFile) begin() error {
 	f.start()
 	if _, err := f.begun.Peek(1); err != nil && err != io.EOF {
@@ -219,7 +219,7 @@ func (f *treeFile) begin() error {
 	return nil
 }
 
-// Seek only notes the place.
+// Seek only records the offset.
 func (f *treeFile) Seek(offset int64, whence int) (int64, error) {
 	switch whence {
 	case io.SeekCurrent:
@@ -255,7 +255,7 @@ func (f *treeFile) start() {
 	from, to := io.Pipe()
 	done := make(chan struct{})
 	f.from, f.done, f.begun = from, done, bufio.NewReaderSize(from, 1<<16)
-	at, limit := f.at, max(f.end-f.at, 1) // a file of no bytes cannot be read either when its mode forbids it
+	at, limit := f.at, max(f.end-f.at, 1) // an empty file, too, cannot be read when its mode forbids it
 	go func() {
 		defer close(done)
 		_, err := f.tree.Read(f.ctx, f.path, at, limit, to)
@@ -263,7 +263,7 @@ func (f *treeFile) start() {
 	}()
 }
 
-// stop ends the read that is under way: the tree may not be used once its session is let go of.
+// stop ends the read that is under way: the tree may not be used after its session was released.
 func (f *treeFile) stop() {
 	if f.from != nil {
 		_ = f.from.Close()

@@ -113,7 +113,7 @@ type Tool struct {
 	Parameters  json.RawMessage `json:"parameters,omitempty" doc:"A JSON Schema"`
 }
 
-// input is the turn's messages.
+// input returns the turn's messages.
 func (n NewTurn) input() ([]model.Message, error) {
 	if len(n.Results) > 0 {
 		if n.Prompt != "" || len(n.Images) > 0 {
@@ -256,7 +256,7 @@ func (s *server) ask(w http.ResponseWriter, r *http.Request, who auth.Principal,
 	if err != nil {
 		return err
 	}
-	if how != asPromise { // nothing is begun for who may not see what comes of it
+	if how != asPromise { // nothing is started for a caller that may not read the result
 		if err := who.Require(auth.ConversationsRead); err != nil {
 			return err
 		}
@@ -276,7 +276,7 @@ func (s *server) ask(w http.ResponseWriter, r *http.Request, who auth.Principal,
 	return s.stream(w, r, object("turn", turnOf(t)), s.openTurn(who, t.ID, 0))
 }
 
-// wholeTurn answers when the turn is over, also when it failed: then the turn says so.
+// wholeTurn answers when the turn has ended, also when it failed: then the turn has the problem.
 func (s *server) wholeTurn(w http.ResponseWriter, r *http.Request, who auth.Principal, id string) error {
 	events, err := s.openTurn(who, id, 0)(r.Context())
 	if err != nil {

@@ -12,12 +12,12 @@ import (
 	"cove/internal/telemetry"
 )
 
-// mostRowsLate bounds the rows that are written behind their requests, which there are when the store is away or the machine is too busy.
+// mostRowsLate bounds the rows that are written after their requests have ended, as happens when the store does not answer or the machine is too busy.
 const mostRowsLate = 10_000
 
-// audit writes a row: who asked for action ("session.create") on target (an id), and how that ended. The row is written also when the request has
-// ended meanwhile. What was done is not undone because the row cannot be written at once: it is written later, and no new work begins while the
-// store is away.
+// audit writes a row: who asked for action ("session.create") on target (an id), and how that ended. The row is written even when the request has ended
+// meanwhile. When the row cannot be written at once, the action is not undone: the row is written later, and no new work begins while the store does not
+// answer.
 func (h *Hub) audit(ctx context.Context, who auth.Principal, action, target, detail string, err error) {
 	for _, row := range h.auditRow(who, action, target, detail, err) {
 		werr := audit.Try(ctx, h.o.Audit, row)
@@ -46,7 +46,7 @@ func (h *Hub) rowLost(ctx context.Context, row audit.Row, err error) {
 	h.log.ErrorContext(ctx, "an audit row was not written", "action", row.Action, "target", row.Target, "user", row.User, "outcome", row.Outcome, "error", err)
 }
 
-// auditRow is the row that audit writes; none where there is no audit log.
+// auditRow returns the row that audit writes, or none without an audit log.
 func (h *Hub) auditRow(who auth.Principal, action, target, detail string, err error) []audit.Row {
 	if h.o.Audit == nil {
 		return nil
@@ -61,7 +61,7 @@ func (h *Hub) auditRow(who auth.Principal, action, target, detail string, err er
 	}}
 }
 
-// bounded keeps what a client says from filling the audit log, and keys that a client sent in the wrong place from being in it.
+// bounded shortens what a client sent, so that it cannot fill the audit log, and removes keys that a client sent in the wrong place.
 func bounded(s string) string {
 	const most = 200
 	if len(s) > 64*most {

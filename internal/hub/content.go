@@ -27,17 +27,16 @@ import (
 //	<dir>/ab/cd/abcd...   a content, whole, for as long as a record names it
 //	<dir>/.new-*          one that is being received, or what a killed process left of one
 //
-// A content is on the disk before its record is written, and goes after the last record has: what a crash leaves between the two is a content
-// without a record, which the sweep removes. Who adds the record of a content and who removes a content take the same lock, which other processes of
-// the home take, too.
+// A content is on the disk before its record is written, and is removed after its last record: a crash between the two leaves a content without a record, which
+// the sweep removes. Adding the record of a content and removing a content take the same lock, which other processes of the home take, too.
 type contents struct {
 	dir  string
-	mine string // in the names of what this process receives
+	mine string // part of the names of files that this process receives
 
 	locks  [64]sync.Mutex // by the hash's beginning
 	shared struct {
 		once sync.Once
-		file *os.File // its bytes are the locks for other processes; nil where there cannot be any
+		file *os.File // each of its bytes is a lock between processes; nil where the file could not be made
 	}
 
 	mu   sync.Mutex
@@ -47,7 +46,7 @@ type contents struct {
 
 const (
 	incoming = ".new-"
-	// incomingGrace is after which time without a byte more what another process received counts as given up.
+	// incomingGrace is how long a file that another process receives may get no byte before it counts as given up.
 	incomingGrace = time.Hour
 )
 
@@ -55,7 +54,7 @@ func newContents(dir string) *contents {
 	return &contents{dir: dir, mine: incoming + rand.Text() + "-", held: map[string]int64{}}
 }
 
-// lock is held from before a content is there until its record is, and while one is removed.
+// lock is held from before a content is put in place until its record is written, and while a content is removed.
 func (c *contents) lock(hash string) (unlock func()) {
 	var n byte
 	if b, err := hex.DecodeString(hash[:2]); err == nil {
@@ -71,7 +70,7 @@ func (c *contents) lock(hash string) (unlock func()) {
 	}
 }
 
-// lockByte takes the lock, or gives it back, that keeps other processes of the home away. The system does the latter when a process ends.
+// lockByte acquires or releases the lock that keeps other processes of the home out. The system releases it when a process ends.
 func (c *contents) lockByte(kind int16, at int) {
 	c.shared.once.Do(func() {
 		if os.MkdirAll(filepath.Dir(c.dir), 0o700) == nil {
@@ -79,15 +78,15 @@ func (c *contents) lockByte(kind int16, at int) {
 		}
 	})
 	if c.shared.file == nil {
-		return // what keeps a file from being made keeps contents from being written
+		return // an error that prevents making this file prevents writing contents too
 	}
 	lock := unix.Flock_t{Type: kind, Whence: io.SeekStart, Start: int64(at), Len: 1}
 	for errors.Is(unix.FcntlFlock(c.shared.file.Fd(), unix.F_OFD_SETLKW, &lock), unix.EINTR) {
-		continue // a signal came
+		continue // interrupted by a signal: try again
 	}
 }
 
-// isHash says whether a record's hash can be a content's name.
+// isHash says whether a record's hash has the form of a content's name.
 func isHash(s string) bool { return regexp.MustCompile(`^[0-9a-f]{64}$`).MatchString(s) }
 
 func (c *contents) path(hash string) string { return filepath.Join(c.dir, hash[:2], hash[2:4], hash) }
@@ -102,11 +101,11 @@ type received struct {
 // drop removes it, unless it was put in place.
 func (r *received) drop() {
 	if r.path != "" {
-		_ = os.Remove(r.path) // the sweep tries again
+		_ = os.Remove(r.path) // the sweep removes it later
 	}
 }
 
-// receive writes r's bytes, at most limit of them, to the disk. After an error nothing is left of them.
+// receive writes r's bytes, at most limit of them, to the disk. After an error none of them is left there.
 func (c *contents) receive(ctx context.Context, r io.Reader, limit int64) (*received, error) {
 	if err := os.MkdirAll(c.dir, 0o700); err != nil {
 		return nil, c.unwritable(err)
@@ -132,7 +131,7 @@ func (c *contents) receive(ctx context.Context, r io.Reader, limit int64) (*rece
 	return got, nil
 }
 
-// place makes received bytes the content of their hash, where there is none. The caller holds its lock.
+// place makes received bytes the content of their hash, unless it exists already. The caller holds its lock.
 func (c *contents) place(r *received) error {
 	target := c.path(r.hash)
 	if info, err := os.Stat(target); err == nil && info.Size() == r.size {
@@ -153,7 +152,7 @@ func (c *contents) place(r *received) error {
 	return nil
 }
 
-// folder makes the folder below dir that leads to target, so that it is there after a crash.
+// folder makes the folder below dir that leads to target, durably: it exists after a crash, too.
 func (c *contents) folder(dir, target string) error {
 	rel, err := filepath.Rel(dir, target)
 	if err != nil {
@@ -239,7 +238,7 @@ func (c *contents) stale() ([]string, error) {
 	return found, err
 }
 
-// forsaken says of what another process received whether that has ended: nobody has written to it for long.
+// forsaken says whether another process has given up receiving a file: nothing was written to it for incomingGrace.
 func forsaken(e fs.DirEntry) bool {
 	info, err := e.Info()
 	return err == nil && time.Since(info.ModTime()) > incomingGrace

@@ -45,7 +45,7 @@ func (h *Hub) CreateConversation(ctx context.Context, who auth.Principal, n NewC
 	return c, nil
 }
 
-// check says what of a conversation's record is not as it may be.
+// check returns the problem of a conversation's record that is not valid, or nil.
 func (c Conversation) check() error {
 	invalid := func(message string) error { return problem.New(problem.ConversationInvalid, message) }
 	switch {
@@ -60,8 +60,8 @@ func (c Conversation) check() error {
 	return nil
 }
 
-// metadataFault says what of metadata is not as it may be, or "". What OpenAI's surface keeps for itself is beside the user's entries, and longer
-// than what users may keep; the surface bounds it.
+// metadataFault says why metadata is not valid, or "". Entries that OpenAI's surface keeps for itself are not counted among the user's, and may be longer; the
+// surface bounds them.
 func metadataFault(all map[string]string) string {
 	users := 0
 	for k, v := range all {
@@ -105,7 +105,7 @@ type ConversationChange struct {
 	Title    *string
 	Session  *string // that its next turns use
 	Metadata map[string]string
-	// Edit makes the new metadata of those that there are, with which nothing is done meanwhile. It may be called twice. It comes instead of Metadata.
+	// Edit makes the new metadata from the present one, which nothing else changes meanwhile. It may be called twice. It is used instead of Metadata.
 	Edit func(metadata map[string]string) (map[string]string, error)
 }
 
@@ -154,7 +154,7 @@ func (h *Hub) DeleteConversation(ctx context.Context, who auth.Principal, id str
 	return err
 }
 
-// deleteConversation keeps turns from beginning meanwhile: what they would store is to be gone.
+// deleteConversation keeps turns from beginning meanwhile: they would store records in a deleted conversation.
 func (h *Hub) deleteConversation(ctx context.Context, project, id string) error {
 	ctx, cancel := context.WithTimeout(ctx, deletePatience)
 	defer cancel()

@@ -22,12 +22,12 @@ type NewExecution struct {
 	Kernel  string // "" is "main"
 	Code    string
 	Timeout time.Duration // 0: the server's
-	// Once makes a repeated call with the same word (an idempotency key) return the execution that the first one made.
+	// Once is an idempotency key: a repeated call with the same key returns the execution that the first call made.
 	Once string
 }
 
-// StartExecution has code run, in its turn, whether or not anybody follows. Needs auth.SessionsExecute. Problems: code_too_large, kernel_not_found,
-// queue_full, quota_executions, quota_cpu, too_many_sessions, quota_sessions, draining.
+// StartExecution queues code to run, whether or not a client follows. Needs auth.SessionsExecute. Problems: code_too_large, kernel_not_found, queue_full,
+// quota_executions, quota_cpu, too_many_sessions, quota_sessions, draining.
 func (h *Hub) StartExecution(ctx context.Context, who auth.Principal, n NewExecution) (Execution, error) {
 	var e Execution
 	id, again, err := "", false, who.Require(auth.SessionsExecute)
@@ -101,7 +101,7 @@ func (h *Hub) emit(ctx context.Context, events *stream.Writer, execution string,
 	return nil
 }
 
-// conclude stores the end of an execution with the last events of its stream, and shows them then.
+// conclude stores the end of an execution with the last events of its stream, and then shows them to followers.
 func (h *Hub) conclude(ctx context.Context, events *stream.Writer, e *Execution, done kernel.Done) error {
 	body, err := transcript.Event(done)
 	if err != nil {
@@ -119,7 +119,7 @@ func (h *Hub) conclude(ctx context.Context, events *stream.Writer, e *Execution,
 	return h.storeEnd(ctx, events, e, body, stream.Shortened)
 }
 
-// storeEnd stores the end of an execution, and of the events that are not stored yet those that keep says.
+// storeEnd stores the end of an execution, and those of its unstored events that keep returns.
 func (h *Hub) storeEnd(ctx context.Context, events *stream.Writer, e *Execution, body []byte, keep func(last []stream.Event) []stream.Event) error {
 	return h.persist(ctx, func(ctx context.Context) error {
 		return events.Finish(ctx, stream.Origin{Part: e.ID}, body, func(ctx context.Context, last []stream.Event) error {
@@ -130,7 +130,7 @@ func (h *Hub) storeEnd(ctx context.Context, events *stream.Writer, e *Execution,
 	})
 }
 
-// bare is the end of an execution without what the store may have refused of it.
+// bare returns the end of an execution without the texts for which the store may have refused it.
 func (h *Hub) bare(e Execution, err error) Execution {
 	h.log.ErrorContext(h.ended, "the end of an execution was refused by the store; it is recorded without its last output", "execution", e.ID, "error", err)
 	e.Message = "it ended, but its end could not be recorded whole: its last output is not kept"
@@ -168,7 +168,7 @@ func (p Page) orDefault() (Page, error) {
 	return p, nil
 }
 
-// errStopped is why an execution ends that a request stopped.
+// errStopped is the cause with which a request stops an execution.
 var errStopped = errors.New("it was interrupted by a request")
 
 // InterruptExecution stops an execution, also one that waits. It returns at once. Needs auth.SessionsExecute.
@@ -177,7 +177,7 @@ func (h *Hub) InterruptExecution(ctx context.Context, who auth.Principal, id str
 	if err == nil {
 		h.mu.Lock()
 		if t := h.executions[id]; t != nil && t.project == who.Project {
-			t.stop(errStopped) // also while the store is away
+			t.stop(errStopped) // works also while the store does not answer
 		}
 		h.mu.Unlock()
 		e, err = h.o.Store.Execution(ctx, who.Project, id)

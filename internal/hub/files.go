@@ -38,8 +38,8 @@ type NewFile struct {
 	Life    time.Duration // 0: for ever
 }
 
-// AddFile stores a file's bytes. Needs auth.FilesWrite. Problems: file_too_large, quota_disk, disk_full. When r fails, that is the error, and
-// nothing is stored.
+// AddFile stores a file's bytes. Needs auth.FilesWrite. Problems: file_too_large, quota_disk, disk_full. When r fails, AddFile returns r's error, and nothing
+// is stored.
 func (h *Hub) AddFile(ctx context.Context, who auth.Principal, n NewFile, r io.Reader) (File, error) {
 	f, err := h.addFile(ctx, who, n, r)
 	h.audit(ctx, who, "file.create", f.ID, "sha256 "+f.SHA256, err)
@@ -86,7 +86,7 @@ func (h *Hub) addFile(ctx context.Context, who auth.Principal, n NewFile, r io.R
 	return f, nil
 }
 
-// claim has bytes count for the project's quota that no record counts yet, so that of two uploads or forks at once not both get the same room.
+// claim counts bytes against the project's quota that no record counts yet, so that two uploads or forks at the same time do not get the same room.
 func (h *Hub) claim(ctx context.Context, project, key string, size int64) (counted func(), err error) {
 	c := h.contents
 	c.mu.Lock()
@@ -107,7 +107,7 @@ func (h *Hub) claim(ctx context.Context, project, key string, size int64) (count
 	return counted, nil
 }
 
-// fileName makes a harmless name of what a client says: one name, without folders, of characters that can be shown.
+// fileName makes a harmless name from a client's: one name, without folders, of characters that can be shown.
 func fileName(said string) string {
 	name := path.Base(strings.ReplaceAll(strings.ToValidUTF8(said, ""), `\`, "/"))
 	name = strings.TrimSpace(strings.Map(func(r rune) rune {
@@ -148,7 +148,7 @@ func (h *Hub) file(ctx context.Context, who auth.Principal, id string) (File, er
 	return f, nil
 }
 
-// over says that a file's life is.
+// over says whether a file has expired.
 func (h *Hub) over(f File) bool { return !f.Expires.IsZero() && !h.now().Before(f.Expires) }
 
 // Files lists stored files, the newest first. Needs auth.FilesRead.
@@ -177,7 +177,7 @@ func (h *Hub) OpenFile(ctx context.Context, who auth.Principal, id string) (File
 	return f, content, nil
 }
 
-// content opens what is in a file.
+// content opens a stored file's content.
 func (h *Hub) content(ctx context.Context, f File) (*os.File, error) {
 	content, err := h.contents.open(f.SHA256)
 	if err != nil && f.Home != "" && f.Home != h.home() {
@@ -207,12 +207,12 @@ func (h *Hub) deleteFile(ctx context.Context, project, id string) error {
 	return nil
 }
 
-// discard removes contents that no file has any more.
+// discard removes those of the contents that no file refers to any more.
 func (h *Hub) discard(ctx context.Context, hashes ...string) error {
 	return h.contents.remove(hashes, func(hashes []string) ([]string, error) { return h.o.Store.UnusedContent(ctx, hashes) })
 }
 
-// sweepFiles deletes files whose life is over, and contents that a crash has left without a record.
+// sweepFiles deletes files that have expired, and contents that a crash has left without a record.
 func (h *Hub) sweepFiles(ctx context.Context) error {
 	expired, err := h.o.Store.ExpiredFiles(ctx, h.now(), filesBatch)
 	if err != nil {

@@ -29,17 +29,17 @@ import (
 	"cove/internal/workspace"
 )
 
-// Options say what a hub is made of.
+// Options are what a hub is made of.
 type Options struct {
 	Store Store // as the owner writes to it (store.Store.By)
-	// Owner is this process among those that share the store. nil: it is the only one that ever uses it, and all that is unfinished there is its own.
+	// Owner is this process among those that share the store. nil: it is the only process that ever uses the store, and everything unfinished there is its own.
 	Owner *owner.Owner
-	// Sessions keeps paused sessions on the disk (without a Dir there are those alone that callers attach), and Prepare says what they stand on; a new session that Prepare's Ground starts from the
-	// beginning may come from a pool.
+	// Sessions keeps paused sessions on the disk; without a Dir the hub has only sessions that callers attach. Prepare finds what sessions run on; a new
+	// session that Prepare's Ground starts from the beginning may come from a pool.
 	Sessions named.Store
 	Prepare  named.Prepare
 	Base     named.Base // what a new session is made of
-	Unsaved  bool       // its engine cannot save sessions
+	Unsaved  bool       // the engine cannot save sessions
 	Contents string     // folder of file contents, by hash
 	Models   Models
 	Limits   Limits
@@ -48,13 +48,13 @@ type Options struct {
 	Quotas func(ctx context.Context, project, key string) (ofProject, ofKey *Quota, err error)
 	Turns  interpreter.Limits // the server's bounds of one turn
 	Log    *slog.Logger
-	// Private says that the hub's callers are its operator: problems are told whole, which clients of a server hear without what is the server's alone.
+	// Private says that the hub's callers are its operator: they get problems with all details, which clients of a server do not.
 	Private bool
-	// Telemetry hears of what belongs to no request; what does goes to the request's own. nil: nobody.
+	// Telemetry gets what happens outside any request; the rest goes to the telemetry of the request's context. nil: it is dropped.
 	Telemetry *telemetry.Telemetry
 	Now       func() time.Time // nil: time.Now
-	// Room says how much memory there is; nil: as package memory sees it. Shed gives back some that is only kept ready, and says whether there was any;
-	// nil: there never is.
+	// Room returns how much memory is available; nil: what package memory measures. Shed ends a session of the pool to free memory, and says whether there was
+	// one; nil: there never is.
 	Room func() (memory.Room, error)
 	Shed func() bool
 }
@@ -63,7 +63,7 @@ type Options struct {
 type Models interface {
 	// Open connects to a model by PROVIDER/NAME, or by NAME alone where one provider is the default. "" is the default model.
 	Open(ctx context.Context, name string) (model.Model, error)
-	// List returns what can be asked.
+	// List returns the models that can be asked.
 	List(ctx context.Context) ([]ModelInfo, error)
 }
 
@@ -97,7 +97,7 @@ type Tree interface {
 	named.Changes
 }
 
-// TreeReader is the part of a Tree that changes nothing. What does is the named session's business, which keeps it.
+// TreeReader is the part of a Tree that changes nothing. The other part is the named session's, which keeps changes in its journal.
 type TreeReader interface {
 	List(ctx context.Context, dir string) (entries []workspace.Entry, more bool, err error) // one level, by name
 	Stat(ctx context.Context, path string) (workspace.Entry, error)
@@ -115,12 +115,9 @@ type Installer interface {
 //
 // What it holds in memory, and under which lock:
 //
-//   - mu guards the maps and everything in a seat, a task and a line. It is held for moments: nobody waits, calls a Live, the store or an
-//     emit function while holding it. Code that has to wait takes a channel out and releases mu.
-//   - A seat is a session in memory. seat.moving is not nil while one goroutine loads or evicts the session: that goroutine alone touches the
-//     session then, and all others wait for the channel to be closed. seat.users counts who has acquired the session; it is evicted at 0 only.
-//   - A task is an execution that waits or runs. It waits for its kernel's line, then for one of the server's slots; it keeps both until its end is
-//     stored, so that nothing new begins while the store is away.
+//   - mu guards the maps and everything in a seat, a liveExecution and a line. It is held for moments: code that holds it neither waits nor calls a Live, the store or an emit function. Code that has to wait copies a channel and releases mu.
+//   - A seat is a session in memory. seat.moving is not nil while one goroutine loads or evicts the session: only that goroutine uses the session then, and all others wait until the channel is closed. seat.users counts who has acquired the session; it is evicted at 0 only.
+//   - A liveExecution waits or runs. It waits in its kernel's line, then for one of the server's slots; it keeps both until its end is stored, so that nothing new begins while the store does not answer.
 //   - slots.mu and crew.mu are leaves: no lock is taken under them. Nothing of package stream is called while mu is held.
 //
 // Goroutines are begun with spawn and by streams alone, both of which Drain waits for. Three contexts bound them: a request's, which ends no work; working, which ends
@@ -141,14 +138,14 @@ type Hub struct {
 	end       context.CancelCauseFunc
 	crew      crew         // of spawn
 	lost      atomic.Int64 // executions, turns and sessions that Recover found lost
-	rowsLate  atomic.Int64 // audit rows that are written behind their requests
+	rowsLate  atomic.Int64 // audit rows that are still to be written after their requests have ended
 
 	mu         sync.Mutex
 	draining   bool
-	away       time.Time      // since when the store takes no record, of the drain at most; zero while it does
-	lacks      *problem.Error // what it said then
-	owing      int            // records that the store has not taken because it is away
-	busy       int            // begun work that has not ended
+	away       time.Time      // since when the store accepts no record, but not before the drain; zero while it accepts them
+	lacks      *problem.Error // the store's error then
+	owing      int            // records that are not written because the store does not answer
+	busy       int            // work that has begun and not ended
 	freed      chan struct{}  // closed and made anew when room may have become free
 	seats      map[string]*seat
 	executions map[string]*liveExecution
@@ -161,7 +158,7 @@ type Hub struct {
 type Page struct {
 	After string
 	Limit int
-	// Oldest has the oldest come first.
+	// Oldest lists the oldest first.
 	Oldest bool
 }
 
@@ -177,7 +174,7 @@ type Event = kernel.Event
 // TurnEvent is what a turn emits.
 type TurnEvent = interpreter.Event
 
-// New returns a hub; nothing is touched until Recover. A limit that is not as Limits, or interpreter.Limits, has it is refused with config_invalid.
+// New returns a hub; nothing is touched until Recover. Limits that are not valid are a problem with code config_invalid.
 func New(o Options) (*Hub, error) {
 	if err := errors.Join(o.Limits.check(), o.Turns.Check()); err != nil {
 		return nil, err
@@ -207,9 +204,9 @@ func New(o Options) (*Hub, error) {
 	return h, nil
 }
 
-func (h *Hub) now() time.Time { return h.o.Now().Truncate(time.Microsecond) } // as exact as the store
+func (h *Hub) now() time.Time { return h.o.Now().Truncate(time.Microsecond) } // the store's precision
 
-// spawn runs f beside the caller. ctx ends when the hub does.
+// spawn runs f in a goroutine. ctx ends with the hub.
 func (h *Hub) spawn(f func(ctx context.Context)) {
 	h.crew.run(func() { f(h.ended) })
 }
@@ -218,7 +215,7 @@ func (h *Hub) spawn(f func(ctx context.Context)) {
 type crew struct {
 	mu   sync.Mutex
 	n    int
-	idle chan struct{} // closed when n becomes 0; nil while nobody waits
+	idle chan struct{} // closed when n becomes 0; nil while no goroutine waits
 }
 
 func (c *crew) run(f func()) {

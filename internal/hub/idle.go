@@ -17,7 +17,7 @@ const (
 	sweepEvery  = time.Minute
 	sweepBatch  = 100
 	pauseAtOnce = 4
-	// interruptPatience is how long what a drain has interrupted may take to end and to be stored.
+	// interruptPatience is how long work that a drain has interrupted may take to end and to be stored.
 	interruptPatience = 30 * time.Second
 	pingPatience      = 5 * time.Second
 )
@@ -55,7 +55,7 @@ func (h *Hub) every(ctx context.Context, pause time.Duration, do func()) {
 	}
 }
 
-// pauseIdle pauses the sessions that nobody has used for as long as their owners said, and those that use much processor time behind their last use.
+// pauseIdle pauses the sessions that were unused for their idle time, and those that have used much processor time since their last use.
 func (h *Hub) pauseIdle(ctx context.Context) {
 	if h.saves() {
 		h.evictUnused(ctx, func(s *seat) bool {
@@ -64,8 +64,8 @@ func (h *Hub) pauseIdle(ctx context.Context) {
 	}
 }
 
-// evictUnused takes the sessions that fit and that nobody uses out of memory, some at once, until there are none. Each can be used until it is its
-// turn. fits is called with mu held.
+// evictUnused evicts the unused sessions for which fits is true, several at the same time, until none is left. Each can be used until its own eviction begins.
+// fits is called with mu held.
 func (h *Hub) evictUnused(ctx context.Context, fits func(*seat) bool) {
 	next := func() *seat {
 		h.mu.Lock()
@@ -88,7 +88,7 @@ func (h *Hub) evictUnused(ctx context.Context, fits func(*seat) bool) {
 	all.Wait()
 }
 
-// sweep deletes sessions and files whose life is over, and puts right what the store was not told of when it was away.
+// sweep deletes sessions and files that have expired, and corrects records that could not be written while the store did not answer.
 func (h *Hub) sweep(ctx context.Context) {
 	living := []SessionState{SessionActive, SessionPaused, SessionLost}
 	expired, err := h.o.Store.SessionsWhere(ctx, Where{States: living, ExpiredBy: h.now(), Reach: h.home(), Free: true, By: h.me()}, sweepBatch)
@@ -111,7 +111,7 @@ func (h *Hub) sweep(ctx context.Context) {
 	}
 }
 
-// reconcile corrects records that call a session active which is not in memory.
+// reconcile corrects the records of sessions that are called active and are not in memory.
 func (h *Hub) reconcile(ctx context.Context) {
 	rows, err := h.o.Store.SessionsWhere(ctx, Where{
 		States: []SessionState{SessionActive}, UsedUntil: h.now().Add(-sweepEvery), InMemory: true, By: h.me(),
@@ -126,7 +126,7 @@ func (h *Hub) reconcile(ctx context.Context) {
 	}
 }
 
-// correct writes what the disk says of a session. Nobody brings it into memory meanwhile.
+// correct records a session's state by what the disk has of it. The caller sees to it that nothing loads the session meanwhile.
 func (h *Hub) correct(ctx context.Context, row Session) error {
 	if h.o.Sessions.Dir == "" {
 		return h.giveBack(ctx, row)
@@ -141,7 +141,7 @@ func (h *Hub) correct(ctx context.Context, row Session) error {
 	return h.settleSession(ctx, row, info, err == nil)
 }
 
-// giveBack records that a session that its caller had attached is nobody's. The next one who brings it knows what is left of it.
+// giveBack records that no process has a session which its caller had attached. The caller that attaches it next knows its state.
 func (h *Hub) giveBack(ctx context.Context, row Session) error {
 	_, err := h.o.Store.UpdateSession(ctx, row.Project, row.ID, func(s *Session) error {
 		if s.Owner == row.Owner && s.State != SessionDeleted {
@@ -152,8 +152,8 @@ func (h *Hub) giveBack(ctx context.Context, row Session) error {
 	return err
 }
 
-// Drain refuses new work (problem.Unavailable, code "draining") and pauses every session as soon as nobody uses it. Who uses one may do so until ctx
-// ends, and is interrupted then. It returns when nothing is left. Nothing can be done with the hub afterwards.
+// Drain refuses new work (problem.Unavailable, code "draining") and pauses every session as soon as it is unused. Work that uses a session may go on until ctx
+// ends, and is interrupted then. Drain returns when no session is in memory and no goroutine runs. Afterwards the hub cannot be used.
 func (h *Hub) Drain(ctx context.Context) error {
 	began := time.Now()
 	h.mu.Lock()
@@ -187,8 +187,8 @@ func (h *Hub) Drain(ctx context.Context) error {
 
 var errDraining = drained()
 
-// empty takes every session out of memory as soon as nobody uses it; what a turn still needs comes back, at the price of a resume. It returns true
-// when no work runs and no session is left, and false when ctx ends before.
+// empty evicts every session as soon as it is unused; a session that a turn still needs is loaded again, which costs a resume. It returns true when no work
+// runs and no session is left, and false when ctx ends before.
 func (h *Hub) empty(ctx context.Context) bool {
 	for {
 		h.mu.Lock()

@@ -10,7 +10,7 @@ import (
 	"cove/internal/telemetry"
 )
 
-// How long to wait for a session to be saved, and for the store to record that.
+// How long to wait until a session is saved, and until the store has recorded that.
 const (
 	savePatience = 2 * time.Minute
 	tellPatience = 30 * time.Second
@@ -77,7 +77,7 @@ func (h *Hub) saveAndClose(ctx context.Context, s *seat) (stays bool, err error)
 	return s.name.Pause(ctx)
 }
 
-// abortEviction undoes beginEviction. It counts as a use, so that other sessions are tried before this one is tried again.
+// abortEviction undoes beginEviction. It counts as a use of the session, so that the other sessions are tried before this one is tried again.
 func (h *Hub) abortEviction(s *seat) {
 	h.mu.Lock()
 	moving := s.moving
@@ -130,7 +130,7 @@ func (h *Hub) recordEviction(ctx context.Context, s *seat, state SessionState, r
 	}
 }
 
-// rollbackOf finds out what a session lost that is evicted as lost.
+// rollbackOf finds out what was lost with a session that is evicted as lost.
 func (h *Hub) rollbackOf(ctx context.Context, s *seat, state SessionState, to time.Time, reason string) (*Rollback, error) {
 	if state != SessionLost {
 		return nil, nil
@@ -148,7 +148,7 @@ func (h *Hub) evictDead(ctx context.Context, s *seat) {
 	mine := s.beginEviction()
 	h.mu.Unlock()
 	if mine {
-		_ = h.evict(ctx, s, nil) // the record says it
+		_ = h.evict(ctx, s, nil) // the session's record has the reason
 	}
 }
 

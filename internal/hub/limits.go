@@ -11,7 +11,7 @@ import (
 // Limits bound what the users of a server may hold at once and use up. 0 is no limit; those that must not be without one have to be above 0, and say so.
 // Start from DefaultLimits.
 type Limits struct {
-	Sessions   int           // live sessions of the whole server; those in memory are bounded by that, too
+	Sessions   int           // live sessions of the whole server; bounds those in memory, too
 	Memory     int64         // bytes that a new session may ask for
 	Executions int           // running executions of the whole server; further ones wait
 	Queue      int           // executions that may wait for one kernel; above 0
@@ -20,8 +20,8 @@ type Limits struct {
 	Idle       time.Duration // after which a session without work is paused
 	Life       time.Duration // after which a session that nobody extended is deleted
 	Execution  time.Duration // wall clock of one execution
-	// A session in memory is saved when nobody has used it for SaveAfter, and in use as soon as it has been ahead of what is saved for SaveWithin and no
-	// code runs. Both above 0.
+	// An unused session in memory is saved after SaveAfter; a session in use is saved when it has had unsaved changes for SaveWithin, as soon as no code runs.
+	// Both above 0.
 	SaveAfter  time.Duration
 	SaveWithin time.Duration
 	Output     int64 // bytes of output of one execution; above 0
@@ -39,7 +39,7 @@ type Quota struct {
 	Tokens     int64   `json:"tokens_per_day,omitempty"`
 }
 
-// DefaultLimits are those of a server on this machine of which nothing else is said.
+// DefaultLimits are the limits of a server on this machine without settings.
 func DefaultLimits() Limits {
 	return Limits{
 		Executions: 2 * runtime.NumCPU(), Queue: 16, Idle: 15 * time.Minute, Life: 30 * 24 * time.Hour, Execution: 5 * time.Minute,
@@ -47,7 +47,7 @@ func DefaultLimits() Limits {
 	}
 }
 
-// check says which limit is missing that must be there, or is below 0.
+// check returns a problem for a limit that must be above 0 and is not, or is below 0.
 func (l Limits) check() error {
 	for _, limit := range []struct {
 		name  string
@@ -67,7 +67,7 @@ func (l Limits) check() error {
 	return nil
 }
 
-// tighter is what a request asks for within a limit; 0 is that it asks for nothing, or no limit.
+// tighter returns the smaller of a request's value and the limit; 0 is no value, or no limit.
 func tighter[T int | int64 | time.Duration](asked, limit T) T {
 	if asked <= 0 || limit > 0 && limit < asked {
 		return limit
@@ -75,7 +75,7 @@ func tighter[T int | int64 | time.Duration](asked, limit T) T {
 	return asked
 }
 
-// timed ends a context when a limit is over; 0 is no limit.
+// timed bounds a context by a limit; 0 is no limit.
 func timed(ctx context.Context, limit time.Duration) (context.Context, context.CancelFunc) {
 	if limit == 0 {
 		return context.WithCancel(ctx)

@@ -13,10 +13,10 @@ import (
 	"cove/internal/telemetry"
 )
 
-// touchEvery is how exact Session.Used is in the store while a session is in memory.
+// touchEvery is the precision of Session.Used in the store while a session is in memory.
 const touchEvery = 15 * time.Second
 
-// command names this server in the messages of other processes that want one of its sessions.
+// command names this server in messages of other processes that need one of its sessions.
 const command = "cove serve"
 
 // seat is a session in memory, or one that is being loaded or evicted.
@@ -44,14 +44,14 @@ type seat struct {
 	unusedSignal     chan struct{} // closed when the session has no users and no waiters; nil while nothing waits for that
 	idle             time.Duration
 	used             time.Time
-	touched          time.Time // what the store says of used; zero until the first use
+	touched          time.Time // the store's value of used; zero until the first use
 	ran              int       // executions of the session, also those that the store does not count yet
 	lines            map[string]*line
 	// rollback is what the session lost, as Session.Rollback.
 	rollback *Rollback
-	unsaved  time.Time     // since when the session has unsaved changes, as the saver found; zero: it has none
+	unsaved  time.Time     // since when the session has unsaved changes, as far as the saver has seen; zero: it has none
 	saveFrom time.Time     // the saver leaves the session alone until then
-	behind   time.Duration // processor time that it has used since behindOf, when it was last used
+	behind   time.Duration // processor time that it has used since its last use, at behindOf
 	behindOf time.Time
 }
 
@@ -242,7 +242,7 @@ func (h *Hub) tryAcquire(ctx context.Context, project, id string) (*seat, <-chan
 	}
 	row, err := h.o.Store.Session(ctx, project, id)
 	if problem.Is(err, problem.NotFound) || err == nil && row.State == SessionDeleted {
-		return nil, nil, sessionGone() // in the words that another project's session in memory gets
+		return nil, nil, sessionGone() // the same words as for another project's session in memory
 	}
 	if err != nil {
 		return nil, nil, err
@@ -275,7 +275,7 @@ func (h *Hub) tryAcquireSeat(ctx context.Context, project, id string, row *Sessi
 		s.waiters++
 		return s, s.moving, nil
 	case s.project != project:
-		return nil, nil, sessionGone() // before anything that would tell others that it is there
+		return nil, nil, sessionGone() // before anything by which other callers could find the session
 	case s.moving != nil:
 		s.waiters++
 		return s, s.moving, nil
@@ -324,7 +324,7 @@ func (h *Hub) touch(ctx context.Context, s *seat, always bool) error {
 		if row.State == SessionDeleted {
 			return sessionGone()
 		}
-		row.Used, row.Executions = used, max(row.Executions, ran) // not an increment: a write whose answer was lost may have happened
+		row.Used, row.Executions = used, max(row.Executions, ran) // not an increment: a write without an answer may have succeeded, and is repeated
 		return nil
 	})
 	if err != nil {
@@ -400,7 +400,7 @@ func (h *Hub) open(ctx context.Context, s *seat, row Session) (err error) {
 	}
 	if err != nil {
 		err = errors.Join(err, name.Discard(ctx))
-		if problem.Has(err, problem.SessionNotFound) { // it was deleted meanwhile, and then made anew by Open
+		if problem.Has(err, problem.SessionNotFound) { // the session was deleted meanwhile, and Open has made it anew
 			err = errors.Join(err, h.o.Sessions.Remove(ctx, s.id, command))
 		}
 		return err
@@ -444,7 +444,7 @@ func (h *Hub) become(ctx context.Context, s *seat, state SessionState, reason st
 	})
 }
 
-// sessionLive is a session in memory whose kernels and packages are those behind the named session.
+// sessionLive is a named session in memory, with the kernels and packages of its Live.
 type sessionLive struct {
 	*named.LeasedSession
 	Kernels

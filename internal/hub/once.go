@@ -16,14 +16,14 @@ const (
 
 // Rememberer keeps idempotency keys.
 type Rememberer interface {
-	// Remember notes that word (of a project, and made for one kind of request) stands for the thing id, until a time. Where the word stands for
-	// something already that has not passed, that is returned and nothing is changed.
+	// Remember records until a time that word (of a project, and made for one kind of request) stands for the thing id. When the word already stands for
+	// something, that is returned and nothing is changed.
 	Remember(ctx context.Context, project, word, request, id string, until time.Time) (thatPrint, thatID string, err error)
-	// Remembered returns what word stands for, "" when for nothing.
+	// Remembered returns what word stands for, "" for nothing.
 	Remembered(ctx context.Context, project, word string) (request, id string, err error)
 }
 
-// promise is what a word will stand for as soon as the first request with it has ended. It goes when the store has it.
+// promise is what a word will stand for when the first request with it has ended. It is removed when the store has the answer.
 type promise struct {
 	request string // a hash of what was asked
 	made    chan struct{}
@@ -31,9 +31,9 @@ type promise struct {
 	err     error
 }
 
-// once has a request with an idempotency key done one time: do runs for the first with the word, and every further one gets the id that it returned,
-// also while the first still runs. request tells requests apart (a hash of what was asked): the same word for another request is a problem. What failed
-// may be tried again. "" as word runs do. again says that do was not run.
+// once runs a request with an idempotency key one time: do runs for the first request with the word, and every later one gets the id that do returned, also
+// while the first still runs. request identifies the request (a hash of its content): the same word with another request is a problem. A request that failed
+// may be tried again. Without a word do always runs. again says that do was not run.
 func (h *Hub) once(ctx context.Context, who auth.Principal, action, word, request string, do func() (id string, err error)) (id string, again bool, err error) {
 	if word == "" {
 		id, err = do()
@@ -67,7 +67,7 @@ func misused() error {
 	return problem.New(problem.IdempotencyMismatch, "this idempotency key was used for another request").WithHint("use a new key for every request")
 }
 
-// promise returns what a word will stand for, and whether it is the caller's to make.
+// promise returns what a word will stand for, and whether the caller has to run the request.
 func (h *Hub) promise(word, request string) (p *promise, mine bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -79,7 +79,7 @@ func (h *Hub) promise(word, request string) (p *promise, mine bool) {
 	return p, true
 }
 
-// keep makes what was promised, or finds it where that was done before.
+// keep runs a promised request, or finds what an earlier run has made.
 func (h *Hub) keep(ctx context.Context, who auth.Principal, word string, p *promise, do func() (string, error)) (id string, again bool, err error) {
 	forget := func() { delete(h.promises, who.Project+" "+word) }
 	remembered := true

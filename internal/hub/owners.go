@@ -9,7 +9,7 @@ import (
 	"cove/internal/problem"
 )
 
-// me is this process as an owner; "" where the hub is alone on its store.
+// me returns the id of this process as an owner; "" where the hub is alone on its store.
 func (h *Hub) me() string {
 	if h.o.Owner == nil {
 		return ""
@@ -17,7 +17,7 @@ func (h *Hub) me() string {
 	return h.o.Owner.ID
 }
 
-// home is where this hub's sessions are on the disk; "" where the hub is alone on its store.
+// home returns the id of the home that has this hub's sessions on its disk; "" where the hub is alone on its store.
 func (h *Hub) home() string {
 	if h.o.Owner == nil {
 		return ""
@@ -25,7 +25,7 @@ func (h *Hub) home() string {
 	return h.o.Owner.Home
 }
 
-// fenced says that others took this process for dead: nothing that it does counts any more.
+// fenced says that other processes count this one as dead: the database takes nothing more from it.
 func (h *Hub) fenced() bool { return h.o.Owner != nil && closed(h.o.Owner.Lost()) }
 
 // lostOwner is why nothing that this process does counts any more; nil while it counts.
@@ -36,8 +36,8 @@ func (h *Hub) lostOwner() error {
 	return nil
 }
 
-// here says whether what a session is besides its record can be used by this hub. abandoned says that a dead process had it in memory, and that what
-// that cost has to be found out first.
+// here returns a problem when this hub cannot use a session, because it is on another home's disk or in another process's memory. abandoned says that a dead
+// process had the session in memory, so that this hub first has to find out what was lost.
 func (h *Hub) here(ctx context.Context, row Session) (abandoned bool, err error) {
 	switch {
 	case row.Home != "" && row.Home != h.home():
@@ -56,7 +56,7 @@ func (h *Hub) here(ctx context.Context, row Session) (abandoned bool, err error)
 		WithHint("wait until that has ended")
 }
 
-// elsewhere is what is said of something that is on the disk of another home, or in the memory of a process there.
+// elsewhere is the problem of a session or a file that is on the disk of another home, or in the memory of a process there.
 func (h *Hub) elsewhere(ctx context.Context, code problem.UnavailableCode, what, home string) error {
 	at, served, err := h.o.Store.Home(ctx, home)
 	if err != nil && !problem.Is(err, problem.NotFound) {
@@ -64,7 +64,7 @@ func (h *Hub) elsewhere(ctx context.Context, code problem.UnavailableCode, what,
 	}
 	where, hint := "another server", "ask that server"
 	switch {
-	case err == nil && at.Epoch == 0: // no server was ever there
+	case err == nil && at.Epoch == 0: // no server was ever started there
 		where, hint = "the command line of another folder or machine", "go on with it there"
 	case !served:
 		hint = "that server does not run; have its operator start it"
@@ -83,7 +83,7 @@ func (h *Hub) runsElsewhere(ctx context.Context, code problem.UnavailableCode, w
 	other, err := h.o.Store.Owner(ctx, by)
 	switch {
 	case problem.Is(err, problem.NotFound):
-		return nil // its process is dead, and it is about to be ended
+		return nil // its process is dead, and recovery is about to end it
 	case err != nil:
 		return err
 	case other.Home != h.home():
@@ -134,7 +134,7 @@ func (h *Hub) loseElsewhere(ctx context.Context, row Session) error {
 	return err
 }
 
-// settleAbandoned finds out what there is of a session of this home that a dead process had in memory.
+// settleAbandoned finds out what is left of a session of this home that a dead process had in memory.
 func (h *Hub) settleAbandoned(ctx context.Context, row Session) (Session, error) {
 	if _, err := h.exclusively(row.Project, row.ID, func() error { return h.correct(ctx, row) }); err != nil {
 		return row, err
@@ -142,7 +142,7 @@ func (h *Hub) settleAbandoned(ctx context.Context, row Session) (Session, error)
 	return h.o.Store.Session(ctx, row.Project, row.ID)
 }
 
-// recoverEvery has what owners leave that die meanwhile ended, until ctx ends.
+// recoverEvery ends the unfinished work of owners that die meanwhile, until ctx ends.
 func (h *Hub) recoverEvery(ctx context.Context) {
 	if h.o.Owner == nil {
 		return

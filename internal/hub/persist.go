@@ -9,14 +9,14 @@ import (
 )
 
 const (
-	// awayPatience is how long a drain waits for a store that takes nothing. The next start puts right what it was not told.
+	// awayPatience is how long a drain waits for a store that does not answer. The next start makes up for the records that were not written.
 	awayPatience = 10 * time.Second
-	// futile is how often a record is offered that the store refuses although it answers: within about a second.
+	// futile is how often the write of a record is tried that the store refuses while it answers: within about a second.
 	futile = 7
 )
 
-// persist repeats write until it succeeds, what it is about does not exist, ctx ends, or a drain waits no longer. While the store is away no new work
-// begins. A record that a store refuses which answers is nobody else's matter: it is given up when it was refused a few times.
+// persist repeats write until it succeeds, its subject does not exist, ctx ends, or a drain waits no longer. While the store does not answer, no new work
+// begins. When the store answers and refuses the record, the fault is the record's alone: persist gives up after a few attempts, and other work goes on.
 func (h *Hub) persist(ctx context.Context, write func(ctx context.Context) error) error {
 	backoff := backoff{first: 20 * time.Millisecond, most: 2 * time.Second}
 	owes := false
@@ -56,7 +56,7 @@ func (b *backoff) next() time.Duration {
 	return b.last
 }
 
-// setOwing notes whether there is a record that the store has not taken because it is away.
+// setOwing records whether a record could not be written because the store does not answer.
 func (h *Hub) setOwing(owes *bool, now bool) {
 	if now == *owes {
 		return
@@ -71,7 +71,7 @@ func (h *Hub) setOwing(owes *bool, now bool) {
 	}
 }
 
-// noteAnswer notes what the store said of a record: whether it is away, and why.
+// noteAnswer records whether the store answered when a record was written, and if not, its error.
 func (h *Hub) noteAnswer(err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -85,7 +85,7 @@ func (h *Hub) noteAnswer(err error) {
 	h.lacks = problem.Of(err)
 }
 
-// unstored is why no work begins: the store is away. The caller holds mu.
+// unstored returns the problem of a request for new work while the store does not answer. The caller holds mu.
 func (h *Hub) unstored() error {
 	if problem.Has(h.lacks, problem.DiskFull) {
 		return problem.New(problem.DiskFull, "the disk of the server's database is full").WithHint("the operator has to make room; nothing that was recorded is lost")
@@ -93,7 +93,7 @@ func (h *Hub) unstored() error {
 	return problem.New(problem.DatabaseUnavailable, "the database has not taken all records yet").WithHint("try again in a moment")
 }
 
-// drainedLongEnough says that the hub drains and waits for its store no more.
+// drainedLongEnough says that the hub drains and has waited for its store long enough.
 func (h *Hub) drainedLongEnough() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()

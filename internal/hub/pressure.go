@@ -10,20 +10,20 @@ import (
 	"cove/internal/problem"
 )
 
-// Memory runs out slowly, as sessions take more of it than they cost when they were let in, or at once, as code that has begun takes all it may. Against
-// the first the hub saves sessions that nobody uses and takes them out of memory, those first that were not used for longest; against the second it
-// begins code only where some is left for it to take. What the system kills all the same is told as out of memory.
+// Memory runs out slowly, when sessions use more of it than when they were loaded, or at once, when code takes all that it may. Against the first the hub
+// evicts unused sessions, those first that were unused for longest; against the second it begins code only while memory is left for it. When the system kills a
+// sandbox all the same, its execution ends as out of memory.
 const (
 	pressureEvery = 500 * time.Millisecond
-	// justUsed is how long a session must not have been used before others' need of memory takes it out.
+	// justUsed is how long a session must have been unused before it is evicted because other sessions need memory.
 	justUsed = 2 * time.Second
-	// gaugeLife is how long a look at the machine's memory is believed.
+	// gaugeLife is how long a measurement of the machine's memory is used.
 	gaugeLife = 50 * time.Millisecond
-	// pressurePoll is how often code that waits for memory looks again.
+	// pressurePoll is how often the memory is measured while code waits for it.
 	pressurePoll = 100 * time.Millisecond
 )
 
-// gauge looks at the machine's memory.
+// gauge measures the machine's memory.
 type gauge struct {
 	look func() (memory.Room, error)
 
@@ -33,7 +33,7 @@ type gauge struct {
 	err  error
 }
 
-// read returns what there is; ok is false where that cannot be known, and everything is let in.
+// read returns the available memory; ok is false where it cannot be measured, and then nothing is refused.
 func (g *gauge) read() (room memory.Room, ok bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -50,7 +50,7 @@ func (g *gauge) scarce(want func(memory.Room) int64) bool {
 	return ok && room.Available < want(room)
 }
 
-// forSession is what must be available for another session.
+// forSession is how much memory must be available to load another session.
 func forSession(r memory.Room) int64 { return sessionCost + r.Least() }
 
 // relieve keeps some memory available until ctx ends.
@@ -62,15 +62,15 @@ func (h *Hub) relieve(ctx context.Context) {
 	})
 }
 
-// forget has the next read look anew.
+// forget makes the next read measure again.
 func (g *gauge) forget() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.at = time.Time{}
 }
 
-// evictOldest gives memory back: what is kept ready and nobody has claimed, or the session that nobody has used for longest; never the one that needs it. It
-// returns false when there is nothing to give.
+// evictOldest frees memory: it ends a session of the pool, or evicts the session that was unused for longest, but not the one that needs the memory. It returns
+// false when there is neither.
 func (h *Hub) evictOldest(ctx context.Context, but string) bool {
 	if h.o.Shed != nil && h.o.Shed() {
 		return true
@@ -93,12 +93,12 @@ func (h *Hub) evictOldest(ctx context.Context, but string) bool {
 		return false
 	}
 	h.log.LogAttrs(ctx, slog.LevelInfo, "a session makes room in memory", slog.String("session", oldest.id))
-	_ = h.evict(ctx, oldest, nil) // its record and the log say what went wrong
+	_ = h.evict(ctx, oldest, nil) // the session's record and the log have the error
 	return !h.stayed(oldest)
 }
 
-// spare sees to it that there is memory for code to take that is about to begin in a session. While other code runs there has to be some for that too.
-// Where nothing can be given back it waits a little, and refuses only when hardly any memory is left at all.
+// spare makes sure that memory is available for code that is about to begin in a session; while other code runs, there has to be some for that too. When
+// nothing can be freed it waits a little, and refuses the code only when hardly any memory is left at all.
 func (h *Hub) spare(ctx context.Context, session string) error {
 	h.mu.Lock()
 	begun := int64(len(h.executions) + 1)

@@ -16,18 +16,18 @@ type liveExecution struct {
 
 	of string // the turn that it is a step of; "" for none
 
-	front  chan struct{} // closed when it is the first of its line
-	placed bool          // it has a slot; read and written by one goroutine at a time
+	front  chan struct{} // closed when the execution is the first of its line
+	placed bool          // the execution has a slot; read and written by one goroutine at a time
 	ctx    context.Context
 	stop   context.CancelCauseFunc
 	came   time.Time
-	over   func(error) // ends its span
+	over   func(error) // ends the execution's span
 }
 
-// byKey is what counts the executions of its key.
+// byKey is the key of Hub.flying under which the executions of its API key are counted.
 func (t *liveExecution) byKey() string { return t.project + " " + t.key }
 
-// join puts a task at the end of its kernel's line. waiting is how many may wait there. The caller holds Hub.mu.
+// join puts an execution at the end of its kernel's line; waiting is how many may wait there. It returns false when the line is full. The caller holds Hub.mu.
 func (s *seat) join(t *liveExecution, waiting int) bool {
 	l := s.lines[t.kernel]
 	if l == nil {
@@ -44,7 +44,7 @@ func (s *seat) join(t *liveExecution, waiting int) bool {
 	return true
 }
 
-// leave takes a task out of its line. The caller holds Hub.mu.
+// leave takes an execution out of its line. The caller holds Hub.mu.
 func (s *seat) leave(t *liveExecution) {
 	l := s.lines[t.kernel]
 	at := slices.Index(l.executions, t)
@@ -57,13 +57,13 @@ func (s *seat) leave(t *liveExecution) {
 	}
 }
 
-// slots are how many executions a server runs at once. Who waits is served project by project in turn, so that a project with many waits no less
-// than one with few; within a project in the order of coming.
+// slots bound how many executions a server runs at once. Projects with waiting executions get slots one after the other, so that a project with many of them
+// waits no less than one with few; within a project the order is that of arrival.
 type slots struct {
 	all     int // 0: no limit
 	mu      sync.Mutex
 	used    int
-	turns   []string // projects that wait, the next one first
+	turns   []string // projects with waiting executions, the next one first
 	waiting map[string][]chan struct{}
 }
 
@@ -92,7 +92,7 @@ func (s *slots) take(ctx context.Context, project string) error {
 	defer s.mu.Unlock()
 	at := slices.Index(s.waiting[project], mine)
 	if at < 0 {
-		s.pass() // it was given in this moment
+		s.pass() // the slot was given at this very moment
 		return context.Cause(ctx)
 	}
 	s.waiting[project] = slices.Delete(s.waiting[project], at, at+1)
@@ -103,7 +103,7 @@ func (s *slots) take(ctx context.Context, project string) error {
 	return context.Cause(ctx)
 }
 
-// try takes a slot that nobody waits for.
+// try takes a slot if one is free and no execution waits for it.
 func (s *slots) try() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -114,7 +114,7 @@ func (s *slots) try() bool {
 	return true
 }
 
-// taken is how many slots are in use.
+// taken returns how many slots are in use.
 func (s *slots) taken() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -127,7 +127,7 @@ func (s *slots) give() {
 	s.pass()
 }
 
-// pass gives a slot to whose turn it is. The caller holds mu.
+// pass gives a slot to the execution that is next. The caller holds mu.
 func (s *slots) pass() {
 	if len(s.turns) == 0 {
 		s.used--

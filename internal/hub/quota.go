@@ -19,19 +19,19 @@ import (
 const (
 	// sessionCost is what a session in memory takes, in bytes.
 	sessionCost = 120 << 20
-	// quotaLife is how long quotas and sums are believed.
+	// quotaLife is how long quotas and sums are used before they are read again.
 	quotaLife = 5 * time.Second
-	// remembered is how many of them are kept before all are asked for again.
+	// remembered is how many of them are kept before all are dropped and read again.
 	remembered = 10_000
 	// meterDelay is how long sums wait to be written.
 	meterDelay = time.Second
-	// meterPatience is how long one try to write them may take.
+	// meterPatience is how long one attempt to write them may take.
 	meterPatience = 10 * time.Second
-	// roomPatience is how long a session waits for others to make room, before the caller is told to try again.
+	// roomPatience is how long a session waits for room in memory, before the caller is told to try again.
 	roomPatience = 5 * time.Second
 )
 
-// capacity is how many sessions may be in memory: want, or where that is no limit as many as three quarters of what is available now hold.
+// capacity returns how many sessions may be in memory: want, or, where want is no limit, as many as fit into three quarters of the memory that is available now.
 func capacity(want int) int {
 	if want > 0 {
 		return want
@@ -47,7 +47,7 @@ func exhausted(code problem.ExhaustedCode, message string) *problem.Error {
 	return problem.New(code, message).WithHint("try again in a moment")
 }
 
-// over says that one more than have is more than limit, where 0 is no limit.
+// over says whether one more than have is above limit, where 0 is no limit.
 func over[T int | int64 | float64 | time.Duration](have, limit T) bool {
 	return limit > 0 && have >= limit
 }
@@ -118,21 +118,21 @@ func (h *Hub) spend(_ context.Context, who auth.Principal, u Usage) {
 	h.meter.add(who.Project, who.Key, u)
 }
 
-// meter sums what is used. What it has not written yet, about a second's, is lost when the server is killed.
+// meter sums what is used. Sums that are not written yet, those of about a second, are lost when the server is killed.
 type meter struct {
 	h  *Hub
-	id string // of this one, in Additions
+	id string // this meter's name in Additions
 
 	mu      sync.Mutex
 	allowed map[[2]string]allowed
 	sums    map[sumKey]*sum
 	pending map[sumKey]Usage
-	unsure  map[sumKey]addition // what the store did not say that it has; it comes before what is pending
+	unsure  map[sumKey]addition // additions without an answer from the store; they are repeated before what is pending
 	number  int64               // of the last addition
 	works   bool
 }
 
-// addition is an addition that may have been made.
+// addition is an addition to the store's counters that may have succeeded.
 type addition struct {
 	number int64
 	Usage
@@ -145,7 +145,7 @@ type allowed struct {
 
 type sumKey struct{ day, project, key string }
 
-// sum is a day's use of a project or a key: what the store said, and what came after that.
+// sum is a day's use of a project or a key: the store's sum, and what was used after it was read.
 type sum struct {
 	stored, after Usage
 	until         time.Time
@@ -242,7 +242,7 @@ func (m *meter) add(project, key string, u Usage) {
 	}
 }
 
-// write stores what is pending until nothing is.
+// write stores what is pending until nothing is left.
 func (m *meter) write(ctx context.Context) {
 	for {
 		select {
@@ -260,7 +260,7 @@ func (m *meter) write(ctx context.Context) {
 	}
 }
 
-// due are the sums that are to be written; none ends the writing.
+// due returns the sums that are to be written; when there are none, writing ends.
 func (m *meter) due() []sumKey {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -274,19 +274,19 @@ func (m *meter) due() []sumKey {
 	return due
 }
 
-// stuck says whether the store did not take what it was given.
+// stuck says whether the store has not accepted all additions.
 func (m *meter) stuck() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return len(m.unsure) > 0
 }
 
-// store writes sums. What the store does not take waits for the next time, if there is one.
+// store writes sums. Those that the store does not accept wait for the next time, if there is one.
 func (m *meter) store(ctx context.Context, due []sumKey) {
 	writing, cancel := context.WithTimeout(context.WithoutCancel(ctx), meterPatience)
 	defer cancel()
 	for _, k := range due {
-		for range 2 { // what is unsure, and what is pending
+		for range 2 { // the unsure addition first, then what is pending
 			a, ok := m.next(k)
 			if !ok {
 				break
@@ -306,7 +306,7 @@ func (m *meter) store(ctx context.Context, due []sumKey) {
 	}
 }
 
-// next is what is to be added to a sum now: what may have been added already, under the number that it had, or else all that came since then.
+// next returns the next addition to a sum: the one that may have succeeded already, under its old number, or else everything since then under a new number.
 func (m *meter) next(k sumKey) (addition, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

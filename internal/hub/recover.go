@@ -22,9 +22,9 @@ const (
 	orphanAge    = 10 * time.Minute
 )
 
-// Recover ends what dead owners left unfinished, and says what of their sessions is lost; what living ones do is not touched. An owner that is alone in its home
-// brings all records of the home in line with its disk, too, and removes from the disk what belongs to nobody; for others Recover costs three queries. Call
-// it once, before anything else; Run does the same again and again, but for the disk.
+// Recover ends the unfinished work of dead owners, and finds out what of their sessions is lost; the work of living owners is not touched. For an owner that is
+// alone in its home, Recover also brings all records of the home in line with its disk, and removes from the disk what no record refers to; for others it costs
+// three queries. Call it once, before anything else; Run repeats it, except for the disk.
 func (h *Hub) Recover(ctx context.Context) error {
 	began, before := h.now(), h.lost.Load()
 	if err := h.recoverAbandoned(ctx); err != nil {
@@ -39,7 +39,7 @@ func (h *Hub) Recover(ctx context.Context) error {
 	return nil
 }
 
-// recoverExecutions ends what a killed server ran. The end of a step's events is the business of its turn.
+// recoverExecutions ends the executions of killed servers. For an execution that is a step, recoverTurns ends the events.
 func (h *Hub) recoverExecutions(ctx context.Context) error {
 	body, err := transcript.Event(kernel.Done{
 		Outcome: kernel.Outcome(ExecutionLost), ExitCode: 1, Lost: kernel.LostSession, Message: "cove ended while the code waited or ran; what it did is not known",
@@ -52,7 +52,7 @@ func (h *Hub) recoverExecutions(ctx context.Context) error {
 		if err != nil || len(unfinished) == 0 {
 			return err
 		}
-		if unfinished[0].ID == before { // others may have ended it, but then it would not be here again
+		if unfinished[0].ID == before { // another process may have ended it, but then it is not listed again
 			return problem.New(problem.RecoverStuck, "executions that a former server left cannot be ended")
 		}
 		before = unfinished[0].ID
@@ -87,12 +87,12 @@ func (h *Hub) loseExecution(ctx context.Context, e Execution, body []byte) (firs
 	return first, err
 }
 
-// recoverHome finds out what there is of the sessions of this home that no living process has in memory, and removes what belongs to nobody.
+// recoverHome finds out what is left of the sessions of this home that no living process has in memory, and removes sessions without a record.
 func (h *Hub) recoverHome(ctx context.Context) error {
 	if err := h.o.Sessions.Sweep(); err != nil {
 		return err
 	}
-	infos, err := h.o.Sessions.List() // before the records: a session that others make meanwhile has its record first
+	infos, err := h.o.Sessions.List() // listed before the records are read: a session that another process makes meanwhile has its record before its folder
 	if err != nil {
 		return err
 	}
@@ -116,7 +116,7 @@ func (h *Hub) recoverHome(ctx context.Context) error {
 	for _, row := range rows {
 		info, ok := there[row.ID]
 		if ok && info.State == named.Running {
-			continue // a process of this home has taken it since
+			continue // a process of this home has loaded it since
 		}
 		if err := h.settleSession(ctx, row, info, ok); err != nil {
 			return err
@@ -125,11 +125,11 @@ func (h *Hub) recoverHome(ctx context.Context) error {
 	return h.removeOrphans(ctx, there, known)
 }
 
-// settleSession records what a session of this home is that no process has in memory, and what it lost.
+// settleSession records the state of a session of this home that no process has in memory, and what it lost.
 func (h *Hub) settleSession(ctx context.Context, row Session, info named.Info, ok bool) error {
 	was := row.State
 	if row.Owner != "" {
-		row.State, row.Reason = SessionActive, "" // whatever others said of it who cannot see its disk
+		row.State, row.Reason = SessionActive, "" // whatever a process of another home, which cannot see this disk, has recorded
 	}
 	state, reason, lost, err := h.remains(ctx, row, info, ok)
 	if err != nil || state == was && reason == row.Reason && row.Owner == "" && row.Home == h.home() {
@@ -156,7 +156,7 @@ func (h *Hub) settleSession(ctx context.Context, row Session, info named.Info, o
 	return err
 }
 
-// remains says what a session is that left the memory with its process, and what it lost.
+// remains returns the state of a session that was in the memory of a process which has ended, and what the session lost.
 func (h *Hub) remains(ctx context.Context, row Session, info named.Info, ok bool) (state SessionState, reason string, lost *Rollback, err error) {
 	state, reason = found(row, info, ok)
 	if state == row.State && reason == row.Reason {
@@ -175,7 +175,7 @@ func (h *Hub) remains(ctx context.Context, row Session, info named.Info, ok bool
 		switch fresh := len(lost.Executions); {
 		case row.Rollback != nil && fresh == len(row.Rollback.Executions), row.Rollback == nil && fresh == 0:
 			if info.Kept && state == SessionLost && info.State == named.Lost {
-				state, reason = SessionPaused, "" // only files were put in, and those are kept
+				state, reason = SessionPaused, "" // only clients changed files, and the journal has these changes
 			}
 			if state != SessionLost {
 				reason, lost = "", row.Rollback
@@ -187,7 +187,7 @@ func (h *Hub) remains(ctx context.Context, row Session, info named.Info, ok bool
 	return state, reason, lost, nil
 }
 
-// found says what a session is whose server has ended. A session was used since it was brought into memory when its record was touched after that.
+// found returns the state of a session whose server has ended. When its record was touched after the session was loaded, the session was used since.
 func found(row Session, info named.Info, ok bool) (SessionState, string) {
 	if row.State == SessionLost || row.State == SessionPaused && ok && info.State != named.Lost {
 		return row.State, row.Reason
@@ -203,7 +203,7 @@ func found(row Session, info named.Info, ok bool) (SessionState, string) {
 	return SessionPaused, ""
 }
 
-// serverEnded says what the end of a server cost a session that it had in memory.
+// serverEnded says what a session lost when the server that had it in memory ended.
 func serverEnded(info named.Info) string {
 	remains := "it starts anew"
 	if info.Head.Snapshot != "" {
@@ -212,7 +212,7 @@ func serverEnded(info named.Info) string {
 	return "the server ended while it was in memory; " + remains
 }
 
-// removeOrphans removes sessions from the disk that no record has: of deleted ones, and of ones that were never made whole.
+// removeOrphans removes sessions without a record from the disk: those of deleted sessions, and of sessions that were never completed.
 func (h *Hub) removeOrphans(ctx context.Context, there map[string]named.Info, known map[string]bool) error {
 	var orphans []string
 	for name := range there {

@@ -12,18 +12,18 @@ import (
 	"cove/internal/transcript"
 )
 
-// Bounds of what is said of a rollback.
+// Bounds of a Rollback.
 const (
 	mostRolledBack = 100  // executions that are named
 	mostSearched   = 1000 // executions that are counted
 	mostFilesNamed = 1000
-	lastEvents     = 100 // of an execution, among which its files are: they are told at its end
+	lastEvents     = 100 // events of an execution that are searched for its files, which are emitted at its end
 )
 
-// lostSandbox is why a session goes back whose sandbox has died while no code of it ran.
+// lostSandbox is the reason of a rollback after a sandbox has ended while no code ran in it.
 const lostSandbox = "its sandbox was lost"
 
-// rollback finds out what a session lost that goes on from what was saved at to. An earlier one that nobody has acknowledged is part of it.
+// rollback finds out what a session lost that goes on from the state that was saved at to. It includes an earlier rollback that no client has acknowledged.
 func (h *Hub) rollback(ctx context.Context, row Session, to time.Time, reason string) (*Rollback, error) {
 	lost, err := h.o.Store.ExecutionsSince(ctx, row.Project, row.ID, to, mostSearched)
 	if err != nil {
@@ -86,18 +86,18 @@ func filePath(body []byte, ofTurn bool) (string, bool) {
 	return f.Path, ok && err == nil
 }
 
-// event is what an execution says of it.
+// event returns the rollback as an execution's event.
 func (r Rollback) event() kernel.Rollback {
 	return kernel.Rollback{At: r.At, To: r.To, Reason: r.Reason, Executions: r.Executions, More: r.More, Files: r.Files}
 }
 
-// noteSandboxLoss notes that a session in memory has lost its sandbox and goes on from what was saved, if that took something along.
+// noteSandboxLoss records that a session in memory has lost its sandbox and goes on from its saved state, if anything was lost by that.
 func (h *Hub) noteSandboxLoss(ctx context.Context, session, reason string) {
 	h.mu.Lock()
 	s := h.seats[session]
 	h.mu.Unlock()
 	if s == nil || s.name == nil {
-		return // evict records it
+		return // evict records the loss
 	}
 	row, err := h.o.Store.Session(ctx, s.project, s.id)
 	var r *Rollback
@@ -112,7 +112,7 @@ func (h *Hub) noteSandboxLoss(ctx context.Context, session, reason string) {
 	}
 }
 
-// noteRollback records what a session lost. Its next execution says it.
+// noteRollback records what a session lost. The session's next execution reports it.
 func (h *Hub) noteRollback(ctx context.Context, project, session string, r *Rollback) error {
 	h.setRollback(session, r)
 	return h.persist(ctx, func(ctx context.Context) error {
@@ -124,7 +124,7 @@ func (h *Hub) noteRollback(ctx context.Context, project, session string, r *Roll
 	})
 }
 
-// noteVanished records that the files of a session are gone from the disk. It starts anew.
+// noteVanished records that the files of a session are gone from the disk, so that the session starts anew.
 func (h *Hub) noteVanished(ctx context.Context, s *seat, row Session) error {
 	r, err := h.rollback(ctx, row, time.Time{}, "its files are gone")
 	if err != nil {
@@ -134,7 +134,7 @@ func (h *Hub) noteVanished(ctx context.Context, s *seat, row Session) error {
 	return h.noteRollback(ctx, s.project, s.id, r)
 }
 
-// noteRenewed records that a session could not go on with what was saved and started anew with its files, which an upgrade of the server can bring about.
+// noteRenewed records that a session could not be restored and started anew with its files, as can happen after an upgrade of the server.
 func (h *Hub) noteRenewed(ctx context.Context, s *seat, why string) error {
 	h.log.WarnContext(ctx, "a session was started anew with its files", "session", s.id, "why", "it "+why)
 	return h.noteRollback(ctx, s.project, s.id, &Rollback{At: h.now(), Reason: "it " + why, Executions: []string{}, Files: []string{}})
@@ -148,7 +148,7 @@ func (h *Hub) setRollback(session string, r *Rollback) {
 	}
 }
 
-// takeRollback takes what a session in memory has lost and nobody was told yet.
+// takeRollback returns what a session in memory has lost and no client was told yet, once.
 func (h *Hub) takeRollback(ctx context.Context, project, session string) *Rollback {
 	h.mu.Lock()
 	s := h.seats[session]
@@ -174,7 +174,7 @@ func (h *Hub) takeRollback(ctx context.Context, project, session string) *Rollba
 	return &r
 }
 
-// AcknowledgeRollback has a session say no more that it went back to an earlier state. Needs auth.SessionsWrite.
+// AcknowledgeRollback removes a session's Rollback, which a client has taken note of. Needs auth.SessionsWrite.
 func (h *Hub) AcknowledgeRollback(ctx context.Context, who auth.Principal, id string) (Session, error) {
 	row, err := Session{}, who.Require(auth.SessionsWrite)
 	if err == nil {

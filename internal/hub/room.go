@@ -7,7 +7,7 @@ import (
 	"cove/internal/problem"
 )
 
-// room waits until there is room in memory for a seat's session and takes it. Sessions that nobody uses make room, the one longest unused first.
+// room waits until there is room in memory for a seat's session and reserves it. Unused sessions are evicted for that, the one longest unused first.
 func (h *Hub) room(ctx context.Context, s *seat) error {
 	limits, err := h.quotas(ctx, s.project, s.key)
 	if err != nil {
@@ -34,7 +34,7 @@ func (h *Hub) room(ctx context.Context, s *seat) error {
 		}
 		h.mu.Unlock()
 		if victim != nil {
-			_ = h.evict(ctx, victim, nil) // its record says what went wrong
+			_ = h.evict(ctx, victim, nil) // the session's record has the error
 			h.gauge.forget()
 			if h.stayed(victim) {
 				return exhausted(problem.ServerDiskFull, "there is no room in memory, and none on the disk to pause another session").
@@ -44,7 +44,7 @@ func (h *Hub) room(ctx context.Context, s *seat) error {
 		}
 		select {
 		case <-freed:
-		case <-time.After(pressurePoll): // of memory nobody says that it has become free
+		case <-time.After(pressurePoll): // the end of a shortage of memory closes no channel
 		case <-patience.C:
 			return full
 		case <-s.ctx.Done():
@@ -55,14 +55,14 @@ func (h *Hub) room(ctx context.Context, s *seat) error {
 	}
 }
 
-// stayed says whether a session that was to leave is still in memory.
+// stayed says whether a session that was to be evicted is still in memory.
 func (h *Hub) stayed(s *seat) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return s.live != nil
 }
 
-// full says which limit keeps the session out, and whose sessions could make room. The caller holds mu.
+// full returns the problem of the limit that the session would exceed, and which sessions could be evicted to make room. The caller holds mu.
 func (h *Hub) full(s *seat, limits allowance) (scope func(*seat) bool, err *problem.Error) {
 	var all, project, key int
 	for _, other := range h.seats {
@@ -88,7 +88,7 @@ func (h *Hub) full(s *seat, limits allowance) (scope func(*seat) bool, err *prob
 	return nil, nil
 }
 
-// unused is the session in scope that was not used for longest, or nil. The caller holds mu.
+// unused returns the session in scope that was unused for longest, or nil. The caller holds mu.
 func (h *Hub) unused(s *seat, scope func(*seat) bool) *seat {
 	var found *seat
 	for _, other := range h.seats {
@@ -102,7 +102,7 @@ func (h *Hub) unused(s *seat, scope func(*seat) bool) *seat {
 	return found
 }
 
-// saves says whether the engine can save sessions. What it cannot save is never paused for its memory alone.
+// saves says whether the engine can save sessions. A session that cannot be saved is never evicted for its memory alone.
 func (h *Hub) saves() bool { return !h.o.Unsaved }
 
 func (h *Hub) unsavable() error {

@@ -22,12 +22,12 @@ const (
 	mainKernel = "main"
 )
 
-// workKey marks the contexts of work that has begun, which a drain lets end.
+// workKey marks the contexts of work that has begun, which a drain waits for.
 type workKey struct{}
 
 func isWork(ctx context.Context) bool { return ctx.Value(workKey{}) != nil }
 
-// begin notes that work begins, unless the hub drains. The work's context has ctx's values and does not end with it; end must be called.
+// begin counts new work, unless the hub drains. The work's context has ctx's values and does not end with ctx; end must be called.
 func (h *Hub) begin(ctx context.Context) (work context.Context, end func(), err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -54,8 +54,8 @@ func (h *Hub) begin(ctx context.Context) (work context.Context, end func(), err 
 }
 
 // run runs one execution in a session that is held: it is recorded, waits for its kernel and for a slot, emits events, and its end is recorded before
-// the Done is emitted. The error is of what kept it from being recorded, or what the session said instead of a Done; the execution is
-// final then too. An error of emit interrupts the code. e needs Project, Session and Code; ID and what the hub measures are filled in.
+// the Done is emitted. The error says why the execution could not be recorded, or is the session's error instead of a Done; the execution is final then too. An
+// error of emit interrupts the code. e needs Project, Session and Code; ID and what the hub measures are filled in.
 func (h *Hub) run(ctx context.Context, e Execution, req kernel.Request, emit emitter) (Execution, error) {
 	e, t, err := h.admit(ctx, e)
 	if err != nil {
@@ -74,12 +74,12 @@ func (h *Hub) run(ctx context.Context, e Execution, req kernel.Request, emit emi
 		if err != nil || failed != nil {
 			return err
 		}
-		_ = emit(t.ctx, done) // a caller that stopped listening knows
+		_ = emit(t.ctx, done) // a caller that stopped listening knows that it did
 		return nil
 	})
 }
 
-// settled takes over the final state that is in the store already, where there is one.
+// settled takes over the final state that another process has stored already, if any.
 func (h *Hub) settled(ctx context.Context, e *Execution, first bool, err error) error {
 	if err != nil || first {
 		return err
@@ -91,8 +91,8 @@ func (h *Hub) settled(ctx context.Context, e *Execution, first bool, err error) 
 	return err
 }
 
-// admit puts an execution into its kernel's line and records it, with the audit row of the request: as running when nothing keeps it from
-// that, which saves recording that later, or else as queued. The session is held.
+// admit puts an execution into its kernel's line and records it, with the audit row of the request: as running when nothing is before it, which saves recording
+// that later, or else as queued. The caller has acquired the session.
 func (h *Hub) admit(ctx context.Context, e Execution, asked ...audit.Row) (Execution, *liveExecution, error) {
 	if most := h.o.Limits.Code; len(e.Code) > most {
 		return e, nil, problem.New(problem.CodeTooLarge, fmt.Sprintf("the code has more than %d MiB", most>>20)).WithHint("put data into a file and read it from there")
@@ -127,7 +127,7 @@ func (h *Hub) admit(ctx context.Context, e Execution, asked ...audit.Row) (Execu
 	return e, t, nil
 }
 
-// loseUnrecorded ends an execution that nobody was told of, in case that it was written although the store said that it was not.
+// loseUnrecorded ends an execution whose record failed, in case that the record was written although the store returned an error. No client knows of it.
 func (h *Hub) loseUnrecorded(e Execution) {
 	e.State, e.Finished, e.Message = ExecutionLost, h.now(), "it could not be recorded and did not run"
 	_ = h.persist(h.ended, func(ctx context.Context) error {
@@ -136,7 +136,7 @@ func (h *Hub) loseUnrecorded(e Execution) {
 	})
 }
 
-// enter makes a task one of its session's.
+// enter adds an execution to the line of its kernel, and counts it against the quotas.
 func (h *Hub) enter(ctx context.Context, t *liveExecution) error {
 	limits, err := h.quotas(ctx, t.project, t.key)
 	if err != nil {
@@ -169,7 +169,7 @@ func (h *Hub) enter(ctx context.Context, t *liveExecution) error {
 	return nil
 }
 
-// exit is the end of a task.
+// exit removes an execution that has ended, and releases its slot.
 func (h *Hub) exit(t *liveExecution) {
 	t.stop(nil)
 	if t.placed {
@@ -186,7 +186,7 @@ func (h *Hub) exit(t *liveExecution) {
 	}
 }
 
-// perform runs an admitted execution. end records that it is over; failed is what the session said instead of a Done.
+// perform runs an admitted execution. end records its end; failed is the session's error instead of a Done.
 func (h *Hub) perform(ctx context.Context, t *liveExecution, e Execution, req kernel.Request, emit emitter, end func(e *Execution, done kernel.Done, failed error) error) (Execution, error) {
 	defer h.exit(t)
 	var done kernel.Done
@@ -197,7 +197,7 @@ func (h *Hub) perform(ctx context.Context, t *liveExecution, e Execution, req ke
 	} else {
 		h.started(ctx, &e)
 		if r := h.takeRollback(ctx, t.project, t.session); r != nil {
-			_ = emit(t.ctx, r.event()) // the code runs all the same
+			_ = emit(t.ctx, r.event()) // the code runs even if this fails
 		}
 		spent := h.metered(t)
 		done, failed = h.execute(t, req, emit)
@@ -218,7 +218,7 @@ func (h *Hub) perform(ctx context.Context, t *liveExecution, e Execution, req ke
 	return e, failed
 }
 
-// started records that an execution runs which was recorded as queued.
+// started records that a queued execution runs.
 func (h *Hub) started(ctx context.Context, e *Execution) {
 	if e.State == ExecutionRunning {
 		return
@@ -229,7 +229,7 @@ func (h *Hub) started(ctx context.Context, e *Execution) {
 	}
 }
 
-// queue waits for the kernel and for a slot, where the task has none yet.
+// queue waits for the kernel and, unless the execution has one, for a slot.
 func (h *Hub) queue(t *liveExecution) (err error) {
 	_, over := telemetry.Step(t.ctx, telemetry.StageQueue)
 	defer func() { over(err) }()
@@ -247,7 +247,7 @@ func (h *Hub) queue(t *liveExecution) (err error) {
 		}
 		t.placed = true
 	}
-	return context.Cause(h.working) // of which the task's own context hears a moment later
+	return context.Cause(h.working) // the execution's own context ends a moment later
 }
 
 // emitter takes an event of an execution. It may wait until ctx ends, which is when the code has to end: the same goroutine ends it.
@@ -281,7 +281,7 @@ func (h *Hub) execute(t *liveExecution, req kernel.Request, emit emitter) (done 
 			h.noteSandboxLoss(t.ctx, t.session, lostSandbox)
 			r := h.takeRollback(t.ctx, t.project, t.session)
 			if r == nil {
-				continue // nothing had happened since it was saved
+				continue // the session had no unsaved changes
 			}
 			event = r.event()
 		}
@@ -308,13 +308,13 @@ func (h *Hub) execute(t *liveExecution, req kernel.Request, emit emitter) (done 
 
 var errUnheard = errors.New("nobody listens any more")
 
-// count notes what an execution has used.
+// count counts what an execution has used.
 func (h *Hub) count(e Execution) {
 	h.mu.Lock()
 	if s := h.seats[e.Session]; s != nil {
 		s.ran++
 	}
 	h.mu.Unlock()
-	cpu := cmp.Or(e.CPU, e.Wall) // an upper bound where nothing better is known
+	cpu := cmp.Or(e.CPU, e.Wall) // an upper bound, for want of a measurement
 	h.meter.add(e.Project, e.Key, Usage{Executions: 1, WallSeconds: e.Wall.Seconds(), CPUSeconds: cpu.Seconds()})
 }

@@ -16,21 +16,21 @@ import (
 // disk; so one session spends at most a 25th of its time on it, and the server one in four processors for two thirds of the time.
 const (
 	saveEvery   = time.Second // how often the saver looks
-	saveShare   = 25          // a session is not saved again before as many times what the last save took
+	saveShare   = 25          // the pause after a session's save, as a multiple of what that save took
 	saveLongest = 10 * time.Minute
-	saveRetry   = time.Minute      // after one that failed
-	saveBusy    = 15 * time.Second // after one that found no gap
-	keptBytes   = 256 << 20        // of files kept apart, with which a session is saved at once
+	saveRetry   = time.Minute      // pause after a save that failed
+	saveBusy    = 15 * time.Second // pause after a save that found no gap between executions
+	keptBytes   = 256 << 20        // bytes of files in the journal, with which a session is saved at once
 )
 
-// saveUnsaved saves sessions that have fallen quiet, and those in use now and then, until ctx ends. The longest unsaved come first.
+// saveUnsaved saves sessions that have become idle, and from time to time those in use, until ctx ends. Those longest unsaved come first.
 func (h *Hub) saveUnsaved(ctx context.Context) {
 	if h.saves() {
 		h.every(ctx, saveEvery, func() { h.saveDue(ctx, h.due()) })
 	}
 }
 
-// saveDue saves sessions, some at once, with a rest after each.
+// saveDue saves sessions, several at the same time, with a pause after each.
 func (h *Hub) saveDue(ctx context.Context, due []*seat) {
 	next := make(chan *seat)
 	var all sync.WaitGroup
@@ -52,7 +52,7 @@ func (h *Hub) saveDue(ctx context.Context, due []*seat) {
 	all.Wait()
 }
 
-// due lists the sessions that are to be saved now.
+// due returns the sessions that are to be saved now.
 func (h *Hub) due() []*seat {
 	now := h.now()
 	h.mu.Lock()
@@ -63,7 +63,7 @@ func (h *Hub) due() []*seat {
 		}
 	}
 	h.mu.Unlock()
-	// Without the lock: a session may take its time to answer.
+	// Without the lock: a session may take a while to answer.
 	seats = slices.DeleteFunc(seats, func(s *seat) bool {
 		ahead, kept := s.name.Unsaved()
 		h.mu.Lock()
@@ -84,14 +84,14 @@ func (h *Hub) due() []*seat {
 	return seats
 }
 
-// saveHeld saves a session that stays in memory and says how long that took.
+// saveHeld saves a session that stays in memory and returns how long that took.
 func (h *Hub) saveHeld(ctx context.Context, s *seat) time.Duration {
 	h.mu.Lock()
 	if s.live == nil || s.moving != nil || s.ctx.Err() != nil || s.exclusiveGate != nil {
 		h.mu.Unlock()
 		return 0
 	}
-	s.users++ // so that nobody takes it out of memory; it is no use of it
+	s.users++ // so that the session is not evicted; this does not count as a use
 	h.mu.Unlock()
 	defer func() {
 		h.mu.Lock()
@@ -105,7 +105,7 @@ func (h *Hub) saveHeld(ctx context.Context, s *seat) time.Duration {
 	ctx, over := telemetry.Step(ctx, telemetry.StageSave, slog.String("session", s.id))
 	h.charge(ctx, s)
 	err := s.name.Checkpoint(ctx)
-	s.tally.skip(s.live) // what saving takes is not the session's
+	s.tally.skip(s.live) // the processor time of saving is not charged to the session
 	if err == nil {
 		err = h.noteSaved(ctx, s, from)
 	}
@@ -127,8 +127,8 @@ func (h *Hub) saveHeld(ctx context.Context, s *seat) time.Duration {
 	return took
 }
 
-// noteSaved records when a session was saved. What has been done with it since the save began, and is from now on, is recorded as a use behind that, so that
-// a restart knows whether there was any.
+// noteSaved records when a session was saved. Uses since the save began, and later ones, are recorded with a later time than that, so that a restart knows
+// whether there were any.
 func (h *Hub) noteSaved(ctx context.Context, s *seat, began time.Time) error {
 	head := s.name.Head()
 	if head.Snapshot == "" {

@@ -8,11 +8,11 @@ import (
 	"cove/internal/telemetry"
 )
 
-// The names of the spans that are no stages.
+// The names of spans that are not stages of telemetry.
 const (
 	spanExecution = "execution"
 	spanTurn      = "turn"
-	spanLook      = "look" // of the interpreter, into files
+	spanLook      = "look" // the interpreter reads files
 )
 
 // The changes of sessions that are counted.
@@ -22,7 +22,7 @@ const (
 	sessionForked  = "forked"
 )
 
-// show has an operator see what is in memory.
+// show registers the metrics of what is in memory.
 func (h *Hub) show(t *telemetry.Telemetry) {
 	t.Gauge("cove_sessions_live", "Sessions in memory.", func() float64 {
 		h.mu.Lock()

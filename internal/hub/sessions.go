@@ -18,10 +18,10 @@ import (
 	"cove/internal/telemetry"
 )
 
-// removePatience bounds how long a request waits for a deleted session's files to be gone.
+// removePatience bounds how long a request waits until a deleted session's files are removed.
 const removePatience = 10 * time.Second
 
-// NewSession says what session to make. What it says nothing of, with a zero field, is as the server's limits and base have it.
+// NewSession says what session to make. Zero fields stand for the server's limits and base.
 type NewSession struct {
 	Name     string
 	Metadata map[string]string
@@ -89,7 +89,7 @@ func (h *Hub) createSession(ctx context.Context, who auth.Principal, row Session
 	}
 	defer end()
 	if err := h.o.Store.AddSession(ctx, row); err != nil {
-		h.spawn(func(ctx context.Context) { h.unmake(ctx, row) }) // it may have been written all the same
+		h.spawn(func(ctx context.Context) { h.unmake(ctx, row) }) // the record may have been written despite the error
 		return err
 	}
 	s, err := h.first(work, ctx, row)
@@ -107,12 +107,12 @@ func (h *Hub) createSession(ctx context.Context, who auth.Principal, row Session
 	return err
 }
 
-// first brings a session that was just made into memory and holds it. That is not a use that a restart would have to know of.
+// first loads a session that was just made and acquires it. It is not recorded as a use, which a restart would take for unsaved changes.
 func (h *Hub) first(work, ctx context.Context, row Session) (*seat, error) {
 	return h.await(ctx, row.Project, row.ID, func() (*seat, <-chan struct{}, error) { return h.tryAcquireSeat(work, row.Project, row.ID, &row, true) })
 }
 
-// unmake removes a session that was not made whole.
+// unmake removes a session whose creation failed.
 func (h *Hub) unmake(ctx context.Context, row Session) {
 	err := h.persist(ctx, func(ctx context.Context) error {
 		_, err := h.o.Store.UpdateSession(ctx, row.Project, row.ID, func(s *Session) error {
@@ -129,7 +129,7 @@ func (h *Hub) unmake(ctx context.Context, row Session) {
 	}
 }
 
-// Bounds of what people say of a session.
+// Bounds of the texts that clients give a session.
 const (
 	longestName     = 200
 	longestKey      = 64  // characters, of metadata
@@ -149,7 +149,7 @@ func (h *Hub) cpusFor(s Session) error {
 	return nil
 }
 
-// memoryFor says whether a session may have as much memory as it wants. What it holds is not taken from the others before it uses it, but then it is.
+// memoryFor returns a problem when a session asks for more memory than it may have. Memory is not taken from other sessions before the session uses it.
 func (h *Hub) memoryFor(s Session) error {
 	if most := h.o.Limits.Memory; most > 0 && s.Memory > most {
 		return problem.New(problem.SessionMemory, fmt.Sprintf("a session of this server may have at most %d MiB of memory", most>>20)).
@@ -164,7 +164,7 @@ func invalidSession(message string) error {
 
 const briefIdle = "the time until a session is paused is less than a second"
 
-// check says what of a session's record is not as it may be. own is the server's set of packages.
+// check returns the problem of a session's record that is not valid, or nil. own is the server's set of packages.
 func (s Session) check(own string) error {
 	switch {
 	case len(s.Name) > longestName:
@@ -194,7 +194,7 @@ func (h *Hub) Session(ctx context.Context, who auth.Principal, id string) (Sessi
 	return h.row(ctx, who, id)
 }
 
-// row returns a session's record with what only the memory knows.
+// row returns a session's record, completed from memory.
 func (h *Hub) row(ctx context.Context, who auth.Principal, id string) (Session, error) {
 	row, err := h.o.Store.Session(ctx, who.Project, id)
 	if err == nil && row.State == SessionDeleted {
@@ -311,7 +311,7 @@ func (h *Hub) PauseSession(ctx context.Context, who auth.Principal, id string) (
 	return row, err
 }
 
-// ResumeSession brings a session into memory, which every other request that needs it does by itself. Needs auth.SessionsWrite.
+// ResumeSession loads a session into memory, as every other request that needs the session does by itself. Needs auth.SessionsWrite.
 func (h *Hub) ResumeSession(ctx context.Context, who auth.Principal, id string) (Session, error) {
 	row, err := Session{}, who.Require(auth.SessionsWrite)
 	if err == nil {
@@ -324,7 +324,7 @@ func (h *Hub) ResumeSession(ctx context.Context, who auth.Principal, id string) 
 	return row, err
 }
 
-// ForkSession makes a session that goes on from where id is, with its variables and files. It waits for running code. Needs auth.SessionsWrite.
+// ForkSession makes a session that goes on from the present state of id, with its variables and files. It waits for running code. Needs auth.SessionsWrite.
 func (h *Hub) ForkSession(ctx context.Context, who auth.Principal, id string, n NewSession) (Session, error) {
 	row, err := Session{}, who.Require(auth.SessionsWrite)
 	if err == nil {
@@ -394,8 +394,8 @@ func (h *Hub) forkSession(ctx context.Context, who auth.Principal, id string, n 
 	return row, err
 }
 
-// copySession forks on the disk, and records the fork then: what a crash leaves between the two belongs to nobody and is removed. Nobody else uses
-// the session meanwhile.
+// copySession forks on the disk, and records the fork then: a crash in between leaves a session without a record, which recovery removes. The caller sees to it
+// that nothing else uses the session meanwhile.
 func (h *Hub) copySession(ctx context.Context, from string, row *Session) error {
 	source, err := h.o.Sessions.Show(ctx, from)
 	if err != nil {
@@ -414,14 +414,14 @@ func (h *Hub) copySession(ctx context.Context, from string, row *Session) error 
 	if err != nil {
 		return err
 	}
-	row.Rollback, row.Saved = origin.Rollback, info.Head.Saved // what its origin lost it never had
+	row.Rollback, row.Saved = origin.Rollback, info.Head.Saved // the fork never had what its origin lost
 	if info.Head.Snapshot != "" {
 		row.Disk = info.Disk
 	}
 	return h.o.Store.AddSession(ctx, *row)
 }
 
-// DeleteSession ends a session; what runs in it is interrupted. Needs auth.SessionsWrite.
+// DeleteSession deletes a session; code that runs in it is interrupted. Needs auth.SessionsWrite.
 func (h *Hub) DeleteSession(ctx context.Context, who auth.Principal, id string) error {
 	err := who.Require(auth.SessionsWrite)
 	if err == nil {
@@ -434,12 +434,12 @@ func (h *Hub) DeleteSession(ctx context.Context, who auth.Principal, id string) 
 	return err
 }
 
-// mayDelete refuses for a session that another process may have in memory. One of a home where nobody works can be deleted anywhere: what is left of it on
-// that disk belongs to nobody, and is removed when a server works there again.
+// mayDelete refuses to delete a session that another process may have in memory. A session of a home without a living server can be deleted anywhere: its files
+// on that disk have no record then, and are removed when a server starts there again.
 func (h *Hub) mayDelete(ctx context.Context, project, id string) error {
 	row, err := h.o.Store.Session(ctx, project, id)
 	if err != nil || row.State == SessionDeleted {
-		return err // which is found out again when it is deleted
+		return err // deleting checks this again
 	}
 	if row.Home != "" && row.Home != h.home() {
 		if _, served, err := h.o.Store.Home(ctx, row.Home); err == nil && !served {
@@ -450,7 +450,7 @@ func (h *Hub) mayDelete(ctx context.Context, project, id string) error {
 	return err
 }
 
-// deleteSession is durable when it returns; what is left of the session is removed soon, at the latest by Run.
+// deleteSession is durable when it returns; the session's files are removed soon, at the latest by Run.
 func (h *Hub) deleteSession(ctx context.Context, project, id string) error {
 	_, err := h.o.Store.UpdateSession(ctx, project, id, func(s *Session) error {
 		if s.State == SessionDeleted {
@@ -460,7 +460,7 @@ func (h *Hub) deleteSession(ctx context.Context, project, id string) error {
 		return nil
 	})
 	if err != nil && problem.Of(err).Kind != problem.NotFound {
-		h.spawn(func(ctx context.Context) { h.destroyDeleted(ctx, project, id) }) // it may have been written all the same
+		h.spawn(func(ctx context.Context) { h.destroyDeleted(ctx, project, id) }) // the record may have been written despite the error
 	}
 	if err != nil {
 		return err
@@ -479,7 +479,7 @@ func (h *Hub) deleteSession(ctx context.Context, project, id string) error {
 	return nil
 }
 
-// destroyDeleted removes what there is of a session if the store calls it deleted.
+// destroyDeleted removes the files of a session if the store calls it deleted.
 func (h *Hub) destroyDeleted(ctx context.Context, project, id string) {
 	var row Session
 	err := h.persist(ctx, func(ctx context.Context) (err error) {

@@ -9,9 +9,9 @@ import (
 	"cove/internal/stream"
 )
 
-// Store keeps records. Package store implements it on SQLite and PostgreSQL. Everything that returned without an error is durable.
-// What does not exist, or is another project's, is a problem of kind NotFound with the code that is named here. When the database
-// cannot be reached the error is a problem of kind Unavailable with code "database_unavailable".
+// Store keeps records. Package store implements it on SQLite and PostgreSQL. What a method has written is durable when it returns without an error. What does
+// not exist, or is another project's, is a problem of kind NotFound with the code that is named here. When the database cannot be reached the error is a
+// problem of kind Unavailable with code "database_unavailable".
 type Store interface {
 	SessionStore
 	ExecutionStore
@@ -45,13 +45,13 @@ type SessionStore interface {
 	// SessionsWhere returns sessions of all projects for the life cycle: those in a state, those unused since, those expired by.
 	// At most limit.
 	SessionsWhere(ctx context.Context, w Where, limit int) ([]Session, error)
-	// HeldDisk is the sum of Session.Disk and of files of a project.
+	// HeldDisk returns the sum of Session.Disk and of the sizes of the stored files of a project.
 	HeldDisk(ctx context.Context, project string) (int64, error)
 	// AbandonedSessions returns those of all projects that dead owners had in memory: of a home and of none, and of other homes those that are active.
 	AbandonedSessions(ctx context.Context, home string, limit int) ([]Session, error)
 }
 
-// OwnerStore tells of owners; see package owner.
+// OwnerStore reads owners; see package owner.
 type OwnerStore interface {
 	// Owner returns an owner that lives. Not found: "owner_not_found".
 	Owner(ctx context.Context, id string) (owner.Record, error)
@@ -64,7 +64,7 @@ type OwnerStore interface {
 // Where picks sessions for the life cycle; all that is set must hold.
 type Where struct {
 	States    []SessionState
-	Home      string    // on whose disk they are; those without a home count as everybody's
+	Home      string    // on whose disk they are; sessions without a home match every home
 	Reach     string    // a home: those on its disk, without a home, and on the disks of homes where no owner lives
 	Free      bool      // no living owner but By has them in memory
 	By        string    // an owner
@@ -85,7 +85,7 @@ type ExecutionStore interface {
 	AddExecution(ctx context.Context, e Execution, asked ...audit.Row) error
 	Execution(ctx context.Context, project, id string) (Execution, error)
 	Executions(ctx context.Context, project string, f ExecutionFilter, p Page) (Listing[Execution], error)
-	// StartExecution notes that a queued one runs.
+	// StartExecution records that a queued execution runs.
 	StartExecution(ctx context.Context, id string, at time.Time) error
 	// FinishExecution writes the final state and the last events in one transaction, unless the execution has a final state already: then nothing is
 	// written and first is false.
@@ -113,7 +113,8 @@ type ConversationStore interface {
 // TurnStore keeps turns.
 type TurnStore interface {
 	TurnReader
-	// AddTurn writes the turn and touches its conversation. turn_running where another living owner has one there that has not ended and is not hidden.
+	// AddTurn writes the turn and touches its conversation. turn_running where another living owner has a turn in the conversation that has not ended and is
+	// not hidden.
 	AddTurn(ctx context.Context, t Turn) error
 	// FinishTurn writes the final state with the last events, as FinishExecution does.
 	FinishTurn(ctx context.Context, t Turn, last []stream.Event) (first bool, err error)
@@ -129,7 +130,7 @@ type TurnReader interface {
 	TurnEnded(ctx context.Context, project, id string) (bool, error)
 	// Branch returns the turn and those that it goes on from, the oldest first.
 	Branch(ctx context.Context, project, turn string) ([]Turn, error)
-	// TurnsSize is how many bytes the records of a conversation's turns have, or with turn the one's of that id; 0 where there are none.
+	// TurnsSize returns how many bytes the records of a conversation's turns have, or, with turn, the record of that turn; 0 where there are none.
 	TurnsSize(ctx context.Context, project, conversation, turn string) (int64, error)
 	// AbandonedTurns returns those of all projects that have not ended and whose owners are dead.
 	AbandonedTurns(ctx context.Context, limit int) ([]Turn, error)
@@ -141,22 +142,22 @@ type FileStore interface {
 	File(ctx context.Context, project, id string) (File, error)
 	Files(ctx context.Context, project, purpose string, p Page) (Listing[File], error)
 	DeleteFile(ctx context.Context, project, id string) (File, error)
-	// UnusedContent returns which of the hashes no file has any more.
+	// UnusedContent returns those of the hashes that no file has any more.
 	UnusedContent(ctx context.Context, hashes []string) ([]string, error)
 	ExpiredFiles(ctx context.Context, by time.Time, limit int) ([]File, error)
 }
 
 // UsageStore counts what is used. Counters survive a restart.
 type UsageStore interface {
-	// AddUsage adds to the day's counters of a project and of a key ("" for none). An addition that is repeated until it succeeds, because whether
-	// one that failed happened is not known, is made once.
+	// AddUsage adds to the day's counters of a project and of a key ("" for none). An addition that is repeated, because it failed and may nevertheless have
+	// happened, is made once.
 	AddUsage(ctx context.Context, project, key string, a Addition, u Usage) error
 	// Usage returns the days from first to last (2026-11-21), of a project, or of one key of it.
 	Usage(ctx context.Context, project, key, first, last string) ([]Usage, error)
 }
 
-// Addition names an addition to counters: By adds to a day's counters of a project and a key one time after the other, and Number is another one each
-// time. The zero Addition is made whenever it is asked for.
+// Addition identifies an addition to counters: By adds to a day's counters of a project and a key one at a time, with a new Number each time. The zero Addition
+// is never taken for a repeated one.
 type Addition struct {
 	By     string
 	Number int64

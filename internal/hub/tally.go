@@ -11,15 +11,15 @@ import (
 	"cove/internal/problem"
 )
 
-// tally divides the processor time of a session among the executions that run in it. Who has used it cannot be seen from outside: what is used
-// while several run is divided evenly, so that no second is charged twice. What is used while none runs, by threads and processes that code leaves
-// behind or by code that only said that it had ended, is the session's.
+// tally divides the processor time of a session among the executions that run in it. Which of them used it cannot be seen from outside: the time used while
+// several run is divided evenly, so that no second is charged twice. Time used while none runs, by threads and processes that code has left behind or by code
+// that only claimed to have ended, is charged to the session.
 type tally struct {
 	mu      sync.Mutex
 	last    time.Duration
 	blind   bool // last is not known
 	running map[*share]struct{}
-	between time.Duration // used while none ran, and not taken yet
+	between time.Duration // used while none ran, and not returned by take yet
 }
 
 // share is one execution's part.
@@ -28,7 +28,7 @@ type share struct {
 	unknown bool // the time could not be read while it ran
 }
 
-// read charges what was used since the last time. The caller holds mu.
+// read charges the time used since the last read. The caller holds mu.
 func (y *tally) read(l Live) {
 	var now time.Duration
 	m, ok := l.(named.Meter)
@@ -46,7 +46,7 @@ func (y *tally) read(l Live) {
 	y.last, y.blind = now, !ok
 }
 
-// skip leaves what was used until now to nobody, as the server's own work is.
+// skip charges the time used since the last read to nobody: it is for the server's own work.
 func (y *tally) skip(l Live) {
 	y.mu.Lock()
 	defer y.mu.Unlock()
@@ -55,7 +55,7 @@ func (y *tally) skip(l Live) {
 	y.between = before
 }
 
-// take returns what was used between executions since it was last called.
+// take returns the time used between executions since take was last called.
 func (y *tally) take(l Live) time.Duration {
 	y.mu.Lock()
 	defer y.mu.Unlock()
@@ -101,16 +101,16 @@ func (h *Hub) metered(t *liveExecution) (ended func(wall time.Duration) time.Dur
 		if processors <= 0 {
 			processors = float64(runtime.NumCPU())
 		}
-		most := time.Duration(float64(wall) * processors * 1.1) // clocks differ
-		return min(max(part.used, time.Microsecond), most)      // 0 would say that it is not known
+		most := time.Duration(float64(wall) * processors * 1.1) // clocks may differ
+		return min(max(part.used, time.Microsecond), most)      // 0 would mean that it could not be measured
 	}
 }
 
 // mostBehind is how much processor time a session may use after its last use before it is paused, as it would be after its idle time.
 const mostBehind = 5 * time.Minute
 
-// chargeAll charges the sessions in memory for what they use between executions. One that goes on for long, or whose project has no processor time left
-// today, is to be paused: nothing runs there then, and nothing is lost.
+// chargeAll charges the sessions in memory for what they use between executions. A session that goes on for long, or whose project has no processor time left
+// today, is to be paused: then nothing runs in it, and nothing is lost.
 func (h *Hub) chargeAll(ctx context.Context) {
 	h.mu.Lock()
 	seats := make([]*seat, 0, len(h.seats))
@@ -120,7 +120,7 @@ func (h *Hub) chargeAll(ctx context.Context) {
 		}
 	}
 	h.mu.Unlock()
-	for _, s := range seats { // without the lock: a session may take its time to answer
+	for _, s := range seats { // without the lock: a session may take a while to answer
 		h.charge(ctx, s)
 	}
 }

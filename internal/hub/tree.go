@@ -9,8 +9,8 @@ import (
 	"cove/internal/workspace"
 )
 
-// Tree returns the workspace of a session for as long as use runs, bringing the session into memory. write says that use changes it,
-// which needs auth.FilesWrite, else auth.FilesRead. What use writes is bounded by Limits.File, counted, and told to the audit log.
+// Tree loads a session and calls use with its workspace, which use may not keep. With write, use may change the workspace, which needs auth.FilesWrite,
+// otherwise auth.FilesRead. Bytes that use writes are bounded by Limits.File and counted, and its changes are in the audit log.
 func (h *Hub) Tree(ctx context.Context, who auth.Principal, session string, write bool, use func(context.Context, Tree) error) error {
 	if !write {
 		if err := who.Require(auth.FilesRead); err != nil {
@@ -27,7 +27,7 @@ func (h *Hub) Tree(ctx context.Context, who auth.Principal, session string, writ
 	})
 }
 
-// watched is a workspace whose changes are told to the audit log.
+// watched is a workspace whose changes are written to the audit log.
 type watched struct {
 	Tree
 	h       *Hub
@@ -64,7 +64,7 @@ func (w *watched) MakeFolder(ctx context.Context, path string) error {
 	return err
 }
 
-// readOnly is a workspace that refuses changes: its user said that there would be none.
+// readOnly is a workspace that refuses changes, for a use without write.
 type readOnly struct{ Tree }
 
 func (readOnly) refuse() error {

@@ -16,16 +16,16 @@ import (
 // NewTurn says what a model is asked.
 type NewTurn struct {
 	Conversation string // "": a new one
-	// Parent is the turn to go on from. "": the conversation's last, if it has one; an earlier one begins a branch. The Python of the session is
-	// not taken back by that.
+	// Parent is the turn to go on from. "": the conversation's last, if it has one; an earlier one begins a branch. The session's variables and files do not go
+	// back to that turn.
 	Parent  string
 	Session string // whose Python is used; "": the conversation's, or a new one
 	Model   string // "": the server's default
 	// Input is what the client says: words and images of the user, or results of the functions that the last turn called.
 	Input  []model.Message
-	Prompt string   // Input for people and for the search; "": its words
+	Prompt string   // Input as people and the search see it; "": the words of Input
 	Files  []string // stored files that are put into the workspace first
-	// Names are the paths in the workspace of those Files that are not to have their own names there, by id.
+	// Names are the workspace paths, by id, of those Files that are not put there under their own names.
 	Names map[string]string
 	// History comes before Input where the client keeps the conversation itself; then Parent must be "".
 	History []model.Message
@@ -57,7 +57,7 @@ func (h *Hub) Turn(ctx context.Context, who auth.Principal, id string) (Turn, er
 	return h.turn(ctx, who.Project, id)
 }
 
-// turn is a turn's record; of a hidden one it is what the memory has.
+// turn returns a turn's record; for a hidden turn that is the one in memory.
 func (h *Hub) turn(ctx context.Context, project, id string) (Turn, error) {
 	if t, ok := h.turns.record(id); ok && t.Project == project && t.Hidden {
 		return t, nil
@@ -103,13 +103,13 @@ func (h *Hub) Branch(ctx context.Context, who auth.Principal, turn string) ([]Tu
 }
 
 const (
-	// largestConversation bounds, in bytes, what is kept of a conversation that a turn goes on in: the model is sent it, and it is read for each turn.
+	// largestConversation bounds the records of a conversation that a turn goes on in, in bytes: each turn reads them and sends them to the model.
 	largestConversation = 64 << 20
-	// copiesOfRecord is what reading a record takes in memory, as a multiple of its length.
+	// copiesOfRecord is how much memory reading a record takes, as a multiple of its length.
 	copiesOfRecord = 4
 )
 
-// recall takes room in memory for the records of a conversation's turns, or of one turn, and returns their length.
+// recall reserves memory for the records of a conversation's turns, or of one turn, and returns their length.
 func (h *Hub) recall(ctx context.Context, project, conversation, turn string) (int64, error) {
 	size, err := h.o.Store.TurnsSize(ctx, project, conversation, turn)
 	if err != nil {
@@ -139,7 +139,7 @@ func canceledTurn() *problem.Error {
 	return problem.New(problem.GivenUp, "the turn was cancelled")
 }
 
-// ErrTurnRunning is what a conversation says in which a turn has not ended.
+// ErrTurnRunning is the problem of a conversation in which a turn has not ended.
 func ErrTurnRunning() *problem.Error {
 	return problem.New(problem.TurnRunning, "the conversation has a turn that has not ended").
 		WithHint("wait for its end, cancel it, or begin another conversation")
@@ -199,10 +199,10 @@ func (h *Hub) Models(ctx context.Context, who auth.Principal) ([]ModelInfo, erro
 	return h.o.Models.List(ctx)
 }
 
-// OpenModel connects to a model for a surface that passes requests through. What it says is counted as the caller's. Needs auth.ModelsRead
-// and auth.ConversationsWrite. Problems: quota_tokens and those of opening it.
+// OpenModel connects to a model for a surface that passes requests through. The tokens are counted for the caller. Needs auth.ModelsRead and
+// auth.ConversationsWrite. Problems: quota_tokens and those of opening it.
 func (h *Hub) OpenModel(ctx context.Context, who auth.Principal, name string) (model.Model, error) {
-	for _, action := range []auth.Action{auth.ModelsRead, auth.ConversationsWrite} { // asking costs, which reading does not
+	for _, action := range []auth.Action{auth.ModelsRead, auth.ConversationsWrite} { // asking a model costs, unlike listing models
 		if err := who.Require(action); err != nil {
 			return nil, err
 		}
@@ -230,7 +230,7 @@ func (h *Hub) openModel(ctx context.Context, name string) (model.Model, error) {
 	return model.Observed(m), nil
 }
 
-// metered tells what every answer cost, and gives it the time of a turn.
+// metered is a model that counts the tokens of every answer, and bounds an answer by the time of a turn.
 type metered struct {
 	model.Model
 	time  time.Duration
@@ -244,7 +244,7 @@ func (m metered) Stream(ctx context.Context, req model.Request) iter.Seq2[model.
 		said, finished := int64(0), false
 		defer func() {
 			if !finished && said > 0 {
-				m.spend(model.Estimate(req, said)) // a caller that leaves in the middle has had it
+				m.spend(model.Estimate(req, said)) // a caller that leaves before the end has used the tokens all the same
 			}
 		}()
 		for part, err := range m.Model.Stream(ctx, req) {

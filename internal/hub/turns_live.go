@@ -8,7 +8,7 @@ import (
 	"cove/internal/stream"
 )
 
-// turnTable is the turns that run, and those that are hidden and were asked for a moment ago. Its zero value is ready. Its lock is a leaf.
+// turnTable has the turns that run, and the hidden ones that ended a moment ago. Its zero value is ready. No other lock is taken under its own.
 type turnTable struct {
 	mu    sync.Mutex
 	live  map[string]*liveTurn
@@ -19,14 +19,13 @@ type turnTable struct {
 type liveTurn struct {
 	id, project string
 	stop        context.CancelCauseFunc
-	ended       chan struct{} // closed when its end is stored and its conversation free
+	ended       chan struct{} // closed when the turn's end is stored and its conversation free
 	events      *stream.Writer
 
 	turn Turn // guarded by turnTable.mu
 }
 
-// reserve makes a conversation one that has an unfinished turn. Where it has one, ok is false, and running is that, or nil where it is only
-// about to begin.
+// reserve marks a conversation as having an unfinished turn. When it has one already, ok is false, and running is that turn, or nil when it is only about to begin.
 func (t *turnTable) reserve(conversation, turn string) (running *liveTurn, ok bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -58,7 +57,7 @@ func (t *turnTable) remove(id string) {
 	delete(t.live, id)
 }
 
-// running returns a turn that has not ended, or nil.
+// running returns a turn of this process that has not ended, or nil.
 func (t *turnTable) running(id string) *liveTurn {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -68,7 +67,7 @@ func (t *turnTable) running(id string) *liveTurn {
 	return nil
 }
 
-// count is how many turns have not ended.
+// count returns how many turns have not ended.
 func (t *turnTable) count() (n int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -80,7 +79,7 @@ func (t *turnTable) count() (n int) {
 	return n
 }
 
-// record returns what is known of a turn in memory.
+// record returns the record of a turn in memory.
 func (t *turnTable) record(id string) (Turn, bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -90,7 +89,7 @@ func (t *turnTable) record(id string) (Turn, bool) {
 	return Turn{}, false
 }
 
-// over notes the end of a turn and makes room for the next one.
+// over records the end of a turn and frees its conversation for the next one.
 func (t *turnTable) over(l *liveTurn, turn Turn) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -101,7 +100,7 @@ func (t *turnTable) over(l *liveTurn, turn Turn) {
 	}
 }
 
-// setForeign replaces the surface's record of a hidden turn, which only the memory has.
+// setForeign replaces the surface's record of a hidden turn, which exists in memory only.
 func (t *turnTable) setForeign(project, id string, foreign json.RawMessage) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -10,14 +10,14 @@ import (
 	"cove/internal/transcript"
 )
 
-// recoverTurns ends the turns that a killed server ran, and removes what there is of hidden ones. Their executions have ended before.
+// recoverTurns ends the turns of killed servers, and removes their hidden turns. recoverExecutions has ended the turns' executions before.
 func (h *Hub) recoverTurns(ctx context.Context) error {
 	for before := ""; ; {
 		unfinished, err := h.o.Store.AbandonedTurns(ctx, recoverBatch)
 		if err != nil || len(unfinished) == 0 {
 			return err
 		}
-		if unfinished[0].ID == before { // others may have ended it, but then it would not be here again
+		if unfinished[0].ID == before { // another process may have ended it, but then it is not listed again
 			return problem.New(problem.RecoverStuck, "turns that a former server left cannot be ended")
 		}
 		before = unfinished[0].ID
@@ -57,7 +57,7 @@ func (h *Hub) loseTurn(ctx context.Context, t Turn) (first bool, err error) {
 	return first, err
 }
 
-// lostSteps are the ends of a turn's executions whose own end was not emitted, or not stored, each behind a gap. They have no Seq yet.
+// lostSteps returns the missing ends of a turn's executions, those that were not emitted or not stored, each after a gap. They have no Seq yet.
 func (h *Hub) lostSteps(ctx context.Context, t Turn) ([]stream.Event, error) {
 	executions, err := h.o.Store.Executions(ctx, t.Project, ExecutionFilter{Turn: t.ID}, Page{Limit: 100, Oldest: true})
 	if err != nil {
@@ -84,7 +84,7 @@ func (h *Hub) lostSteps(ctx context.Context, t Turn) ([]stream.Event, error) {
 	return out, nil
 }
 
-// toldEnd says whether a turn's stream has the end of one of its executions: the record of that is written before.
+// toldEnd says whether a turn's stream has the end of one of its executions. The execution's record is written before that event.
 func (h *Hub) toldEnd(ctx context.Context, t Turn, e Execution) (bool, error) {
 	for n, err := range h.streams.Recorded(ctx, h.executionEvents(e)) {
 		if err != nil {

@@ -18,7 +18,7 @@ import (
 // hiddenFor is how long the end of a hidden turn can be read.
 const hiddenFor = time.Minute
 
-// beginTurn makes a turn one that runs. It was recorded.
+// beginTurn begins to run a turn, which is recorded already.
 func (h *Hub) beginTurn(p *plan) *liveTurn {
 	ctx, over := telemetry.Span(p.work, spanTurn, slog.String("turn", p.turn.ID), slog.String("conversation", p.turn.Conversation),
 		slog.String("session", p.turn.Session), slog.String("model", p.turn.Model))
@@ -29,7 +29,7 @@ func (h *Hub) beginTurn(p *plan) *liveTurn {
 	return l
 }
 
-// runTurn asks, runs and records until the turn's end. The error is why there is no answer.
+// runTurn runs a turn to its end and records it. The error says why there is no answer.
 func (h *Hub) runTurn(p *plan, l *liveTurn) (Turn, interpreter.Answer, error) {
 	defer p.end()
 	defer l.stop(nil)
@@ -83,7 +83,7 @@ func (h *Hub) runTurn(p *plan, l *liveTurn) (Turn, interpreter.Answer, error) {
 	return t, answer, err
 }
 
-// fail makes a turn one that ended with a problem.
+// fail gives a turn the final state of one that ended with a problem.
 func (t *Turn) fail(p *problem.Error) *problem.Error {
 	if t.State = TurnFailed; p.Kind == problem.Canceled {
 		t.State = TurnCanceled
@@ -100,7 +100,7 @@ func turnProblem(work context.Context, err error) error {
 	return err
 }
 
-// forClients is what clients are told of what went wrong with a turn or an execution. What they are not told is in the log, with its id.
+// forClients returns the problem that ended a turn or an execution without the details that are for the operator. Those are in the log, with the id.
 func (h *Hub) forClients(ctx context.Context, what, id string, err error) *problem.Error {
 	if h.o.Private {
 		return problem.Of(err)
@@ -112,12 +112,12 @@ func (h *Hub) forClients(ctx context.Context, what, id string, err error) *probl
 	return p
 }
 
-// endTurn stores the end and shows it then. A client that sees the end may begin the next turn at once.
+// endTurn stores the end and then shows it to followers. A client that sees the end may begin the next turn at once.
 func (h *Hub) endTurn(ctx context.Context, l *liveTurn, t *Turn, body []byte) error {
 	return h.storeTurnEnd(ctx, l, t, body, func(last []stream.Event) []stream.Event { return last })
 }
 
-// endBare ends a turn whose end the store refused: it failed, and nothing is said of what the store may not have taken.
+// endBare stores a turn as failed, without its texts, after the store has refused its end: one of the texts may be the reason.
 func (h *Hub) endBare(ctx context.Context, l *liveTurn, t *Turn, refused error) error {
 	h.log.ErrorContext(ctx, "the end of a turn was refused by the store; it is recorded as failed", "turn", t.ID, "error", refused)
 	t.Answer, t.Messages, t.Calls = "", nil, nil
@@ -135,7 +135,7 @@ func (h *Hub) storeTurnEnd(ctx context.Context, l *liveTurn, t *Turn, body []byt
 			last = keep(last)
 			var err error
 			if t.Hidden {
-				err = h.o.Store.AddEvents(ctx, last) // its record stays one that a restart removes
+				err = h.o.Store.AddEvents(ctx, last) // its record stays unfinished, and a restart removes it
 			} else {
 				_, err = h.o.Store.FinishTurn(ctx, *t, last)
 			}
@@ -147,7 +147,7 @@ func (h *Hub) storeTurnEnd(ctx context.Context, l *liveTurn, t *Turn, body []byt
 	})
 }
 
-// converse runs the turn and puts what happens into its stream, all but the end.
+// converse runs the turn and puts its events into its stream, all but the end.
 func (h *Hub) converse(p *plan, l *liveTurn) (answer interpreter.Answer, err error) {
 	for _, notice := range p.notices {
 		if err := h.publish(p.work, p, l, interpreter.Notice{Text: notice}, "", 0); err != nil {
@@ -177,7 +177,7 @@ func (h *Hub) converse(p *plan, l *liveTurn) (answer interpreter.Answer, err err
 	return answer, err
 }
 
-// listen follows the interpreter. steps is nil without Python.
+// listen consumes the interpreter's events. steps is nil without Python.
 func (h *Hub) listen(ctx context.Context, p *plan, l *liveTurn, steps *stepper) (answer interpreter.Answer, err error) {
 	var session interpreter.Executor
 	if steps != nil {
@@ -211,7 +211,7 @@ func (h *Hub) listen(ctx context.Context, p *plan, l *liveTurn, steps *stepper) 
 	return answer, nil
 }
 
-// publish puts an event into a turn's stream. It waits for room until ctx ends, unless the turn's caller hears each event himself.
+// publish puts an event into a turn's stream. It waits for room until ctx ends, unless the turn's caller gets each event directly.
 func (h *Hub) publish(ctx context.Context, p *plan, l *liveTurn, event TurnEvent, execution string, step int) error {
 	body, err := transcript.TurnEvent(event)
 	if err != nil {
@@ -226,7 +226,7 @@ func (h *Hub) publish(ctx context.Context, p *plan, l *liveTurn, event TurnEvent
 	return p.hear(event)
 }
 
-// forgetLater removes a hidden turn when it was there for long enough, or the hub ends.
+// forgetLater removes a hidden turn after hiddenFor, or when the hub ends.
 func (h *Hub) forgetLater(ctx context.Context, t Turn) {
 	timer := time.NewTimer(hiddenFor)
 	defer timer.Stop()
@@ -241,7 +241,7 @@ func (h *Hub) forgetLater(ctx context.Context, t Turn) {
 	}
 }
 
-// forgetTurn removes all that there is of a hidden turn, and its conversation where that was made for it.
+// forgetTurn removes every record of a hidden turn, and its conversation if it was made for the turn.
 func (h *Hub) forgetTurn(ctx context.Context, t Turn) error {
 	err := h.o.Store.DeleteTurn(ctx, t.Project, t.ID)
 	if err != nil {
@@ -249,7 +249,7 @@ func (h *Hub) forgetTurn(ctx context.Context, t Turn) error {
 	}
 	h.turns.remove(t.ID)
 	if _, ok := h.turns.reserve(t.Conversation, ""); !ok {
-		return nil // it is used
+		return nil // the conversation is used
 	}
 	defer h.turns.free(t.Conversation)
 	c, err := h.o.Store.Conversation(ctx, t.Project, t.Conversation)

@@ -17,9 +17,9 @@ import (
 	"cove/internal/stream"
 )
 
-// StartTurn begins a turn; it goes on whether or not anybody follows. Needs auth.ConversationsWrite, auth.SessionsExecute unless NoPython, and
-// auth.FilesRead with Files. Problems: turn_running when the conversation has an unfinished turn, turn_invalid, quota_tokens, quota_cpu,
-// draining, and those of the model, of a session that has to be made, and of interpreter.Check.
+// StartTurn begins a turn, which goes on whether or not a client follows. Needs auth.ConversationsWrite, auth.SessionsExecute unless NoPython, and
+// auth.FilesRead with Files. Problems: turn_running when the conversation has an unfinished turn, turn_invalid, quota_tokens, quota_cpu, draining, and those of
+// the model, of a session that has to be made, and of interpreter.Check.
 func (h *Hub) StartTurn(ctx context.Context, who auth.Principal, n NewTurn) (Turn, error) {
 	var t Turn
 	id, again, err := "", false, mayStart(who, n)
@@ -55,7 +55,7 @@ func mayStart(who auth.Principal, n NewTurn) error {
 	return nil
 }
 
-// print tells requests apart.
+// print returns a hash of a request's content, for its idempotency key.
 func (n NewTurn) print() (string, error) {
 	if n.Once == "" {
 		return "", nil
@@ -72,7 +72,7 @@ func (n NewTurn) print() (string, error) {
 // mostFiles bounds the files that a turn brings.
 const mostFiles = 100
 
-// plan is a turn that is about to begin.
+// plan is a turn that is about to begin, with all that it needs.
 type plan struct {
 	who     auth.Principal
 	turn    Turn
@@ -81,7 +81,7 @@ type plan struct {
 	files   []string
 	names   map[string]string // see NewTurn.Names
 	notices []string
-	made    bool   // the conversation is made for it
+	made    bool   // the conversation was made for this turn
 	session string // that was made for it, or ""
 	events  *stream.Writer
 	work    context.Context
@@ -101,7 +101,7 @@ func (h *Hub) startTurn(ctx context.Context, who auth.Principal, n NewTurn) (Tur
 	return started, nil
 }
 
-// plan makes and records all that a turn needs. Its end, which releases that, is runTurn's.
+// plan makes and records all that a turn needs. runTurn releases it at the turn's end.
 func (h *Hub) plan(ctx context.Context, who auth.Principal, n NewTurn) (*plan, error) {
 	p := &plan{who: who, files: n.Files, names: n.Names}
 	if err := h.planModel(ctx, p, n); err != nil {
@@ -111,7 +111,7 @@ func (h *Hub) plan(ctx context.Context, who auth.Principal, n NewTurn) (*plan, e
 	if err != nil {
 		return nil, err
 	}
-	release := intake.Hold(ctx) // what the client sent, and what it goes on from, is in memory until the turn ends
+	release := intake.Hold(ctx) // the client's input, and the conversation so far, is in memory until the turn ends
 	end := func() {
 		ended()
 		release()
@@ -137,7 +137,7 @@ func (h *Hub) plan(ctx context.Context, who auth.Principal, n NewTurn) (*plan, e
 	return p, nil
 }
 
-// prepareTurn makes what the turn takes, and records it. Nothing else can begin in its conversation.
+// prepareTurn makes what the turn needs, and records the turn. No other turn can begin in its conversation meanwhile.
 func (h *Hub) prepareTurn(ctx context.Context, p *plan, n NewTurn, c Conversation, parent Turn) error {
 	if !p.made {
 		size, err := h.recall(ctx, p.who.Project, c.ID, "")
@@ -171,7 +171,7 @@ func (h *Hub) prepareTurn(ctx context.Context, p *plan, n NewTurn, c Conversatio
 	return h.recordTurn(ctx, p, c)
 }
 
-// planModel checks all that can be known before anything is made.
+// planModel opens the model, and checks all that can be checked before anything is made.
 func (h *Hub) planModel(ctx context.Context, p *plan, n NewTurn) error {
 	if len(n.History) > 0 && n.Parent != "" {
 		return problem.New(problem.TurnInvalid, "a turn goes on from another one or from a history, not from both")
@@ -253,7 +253,7 @@ func (h *Hub) planConversation(ctx context.Context, p *plan, n NewTurn) (Convers
 	return c, parent, nil
 }
 
-// lastTurn returns the newest turn of a conversation that can be gone on from, if there is one.
+// lastTurn returns the newest turn of a conversation from which another turn can go on, if there is one.
 func (h *Hub) lastTurn(ctx context.Context, c Conversation) (Turn, error) {
 	page := Page{Limit: 10}
 	for {
@@ -298,14 +298,14 @@ func (h *Hub) planSession(ctx context.Context, p *plan, n NewTurn, c Conversatio
 		p.spec.Fresh = true
 	}
 	who := p.who
-	who.Scopes = nil // the right to the turn is the right to what it takes
+	who.Scopes = nil // a caller with the right to the turn may make what the turn needs
 	row, err := h.CreateSession(context.WithValue(ctx, workKey{}, true), who, NewSession{})
 	if err != nil {
 		return err
 	}
 	p.turn.Session, p.session = row.ID, row.ID
 	if p.made || c.Session == "" {
-		return nil // AddTurn binds it
+		return nil // AddTurn binds the session to the conversation
 	}
 	_, err = h.o.Store.UpdateConversation(ctx, c.Project, c.ID, func(row *Conversation) error {
 		if row.Session == c.Session {
@@ -316,7 +316,7 @@ func (h *Hub) planSession(ctx context.Context, p *plan, n NewTurn, c Conversatio
 	return err
 }
 
-// recordTurn writes the turn, and its conversation where that is new.
+// recordTurn writes the turn, and its conversation if that is new.
 func (h *Hub) recordTurn(ctx context.Context, p *plan, c Conversation) error {
 	if p.made {
 		if err := h.o.Store.AddConversation(ctx, c); err != nil {
@@ -333,7 +333,7 @@ func (h *Hub) recordTurn(ctx context.Context, p *plan, c Conversation) error {
 	return h.o.Store.AddTurn(ctx, p.turn.kept())
 }
 
-// kept is what the store gets of a turn: nothing that was said, where it is hidden.
+// kept returns the turn as the store gets it: a hidden turn without its texts.
 func (t Turn) kept() Turn {
 	if t.Hidden {
 		t.Prompt, t.Foreign = "", nil
@@ -341,7 +341,7 @@ func (t Turn) kept() Turn {
 	return t
 }
 
-// undoTurn removes what was made for a turn that could not begin, also what the store has although it said that it has not.
+// undoTurn removes what was made for a turn that could not begin, including records that the store has despite its error.
 func (h *Hub) undoTurn(ctx context.Context, p *plan) {
 	undo := func(what string, remove func(ctx context.Context) error) {
 		err := h.persist(ctx, remove)

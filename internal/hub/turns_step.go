@@ -11,23 +11,22 @@ import (
 	"cove/internal/telemetry"
 )
 
-// peekPatience bounds the code with which the interpreter looks into files, which waits for the kernel like any other.
+// peekPatience bounds the interpreter's own code, which reads files for the prompt and is queued for the kernel like any other.
 const peekPatience = 30 * time.Second
 
-// stepper is a turn's session: what the model has run is an execution with a record, and what the interpreter looks up itself is not. It is used
-// by one goroutine.
+// stepper is a turn's interpreter.Executor: the model's code becomes an execution with a record, the interpreter's own code does not. It is used by one goroutine.
 type stepper struct {
 	Live
 	h    *Hub
 	turn Turn
 
-	time context.Context // of the step that runs: ends when its code has to
+	time context.Context // context of the step that runs; its end interrupts the code
 	id   string          // of the execution that was announced last
 	step int
-	next bool // it has not run yet
+	next bool // that execution has not run yet
 }
 
-// announce notes that the code of a step comes next.
+// announce says that the next Execute is the code of a step.
 func (s *stepper) announce(start interpreter.Start) {
 	s.id, s.step, s.next = ident.New(ident.Execution), start.Step, true
 }
@@ -54,7 +53,7 @@ func (s *stepper) Execute(ctx context.Context, req kernel.Request) iter.Seq2[ker
 			return nil
 		})
 		if err == nil {
-			err = s.h.endCause(t.Session) // else the model would be asked what to do about code that was interrupted
+			err = s.h.endCause(t.Session) // otherwise the model would be asked what to do about interrupted code
 		}
 		if err != nil && !deaf {
 			yield(nil, err)
@@ -62,7 +61,7 @@ func (s *stepper) Execute(ctx context.Context, req kernel.Request) iter.Seq2[ker
 	}
 }
 
-// peek runs code that nobody is shown. What a session loses with it, or has lost before it, the next execution says.
+// peek runs the interpreter's own code, whose events no client gets. The next execution reports what the session has lost before or with this code.
 func (s *stepper) peek(ctx context.Context, req kernel.Request) iter.Seq2[kernel.Event, error] {
 	return func(yield func(kernel.Event, error) bool) {
 		ctx, cancel := context.WithTimeout(ctx, peekPatience)

@@ -8,7 +8,7 @@ import (
 	"cove/internal/model"
 )
 
-// SessionState is where a session is in its life.
+// SessionState is a state of a session's life cycle.
 //
 //	create ─▶ active ◀──next request── paused
 //	            │  ──idle, Pause, drain──▶
@@ -46,20 +46,20 @@ type Session struct {
 	Saved      time.Time // of its snapshot; zero while none exists
 	Rollback   *Rollback // what it lost, until a client acknowledges that; nil: nothing
 	Home       string    // on whose disk it is; see package owner. "": from before there were homes, or restored from a backup
-	// Owner is the process that has it in memory, or that died having it there and of which the home has not found out yet what that cost; "": none.
+	// Owner is the process that has the session in memory, or that died with it and whose loss the home has not settled yet; "": none.
 	Owner string
 }
 
-// Rollback says that a session went back to what was saved of it, and what that took along. Files that clients had put in are not among it: they are
-// kept apart until they are saved.
+// Rollback says that a session went back to its saved state, and what was lost by that. Files that clients had put in are not lost: the journal keeps them
+// until the session is saved.
 type Rollback struct {
 	At         time.Time `json:"at"`          // when that was found out
 	To         time.Time `json:"to,omitzero"` // zero: the session started anew
 	Reason     string    `json:"reason"`
-	Executions []string  `json:"executions"`     // ids of those whose effects are gone, at most 100, the oldest first
+	Executions []string  `json:"executions"`     // ids of executions whose effects are lost, at most 100, the oldest first
 	More       int       `json:"more,omitempty"` // further ones
 	Files      []string  `json:"files"`          // paths that these executions made or changed, at most 1,000
-	Told       bool      `json:"told,omitempty"` // by the event of an execution or the notice of a turn
+	Told       bool      `json:"told,omitempty"` // a client was told, by an execution's event or a turn's notice
 }
 
 // Kernel is an interpreter of a session.
@@ -68,7 +68,7 @@ type Kernel struct {
 	Busy bool
 }
 
-// ExecutionState is where an execution is. All but the first two are final, and exactly one of them is reached.
+// ExecutionState is a state of an execution. All but the first two are final, and an execution reaches exactly one of those.
 type ExecutionState string
 
 // The states; the final ones but Lost are kernel.Outcome.
@@ -94,13 +94,13 @@ type Execution struct {
 	Code     string
 	State    ExecutionState
 	ExitCode int
-	Message  string // a sentence where the state needs one
+	Message  string // a sentence about the end, if the state needs one
 	Lost     kernel.Loss
 	Created  time.Time
 	Started  time.Time // zero until it runs
 	Finished time.Time // zero until it is final
 	Wall     time.Duration
-	CPU      time.Duration // of its sandbox, see tally; 0: it could not be measured
+	CPU      time.Duration // processor time of its sandbox, see tally; 0: it could not be measured
 	Events   int64         // the last event's Seq
 	Dropped  int64         // bytes of output that are not kept
 	Owner    string        // the process that runs it, or has run it; see package owner
@@ -121,7 +121,7 @@ type Conversation struct {
 	Source   string // the surface that it came through: "cli", "api", "openai"
 }
 
-// TurnState is where a turn is.
+// TurnState is a state of a turn.
 type TurnState string
 
 // The states.
@@ -162,7 +162,7 @@ type Turn struct {
 	Events       int64 // the last event's Seq
 	// Foreign is what the surface that made the turn keeps with it, as OpenAI's response object.
 	Foreign json.RawMessage
-	// Hidden turns were asked not to be stored: they are there while they run, and not afterwards.
+	// Hidden says that the client asked not to store the turn: it exists while it runs, and for a moment afterwards.
 	Hidden bool
 	Owner  string // the process that runs it, or has run it; see package owner
 }

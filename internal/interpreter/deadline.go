@@ -5,10 +5,10 @@ import (
 	"time"
 )
 
-// deadline is until when something may go on. The zero value is for ever.
+// deadline is the time at which something has to end. The zero value is never.
 type deadline struct{ at time.Time }
 
-// deadlineIn is the end of a time that begins now; 0 has none.
+// deadlineIn returns the deadline that is limit from now; a limit of 0 is none.
 func deadlineIn(limit time.Duration) deadline {
 	if limit == 0 {
 		return deadline{}
@@ -25,7 +25,7 @@ func (d deadline) add(more time.Duration) deadline {
 	return deadline{d.at.Add(more)}
 }
 
-// orBefore is the earlier one of two.
+// orBefore returns the earlier of two deadlines.
 func (d deadline) orBefore(other deadline) deadline {
 	if d.at.IsZero() || !other.at.IsZero() && other.at.Before(d.at) {
 		return other
@@ -41,7 +41,7 @@ func (d deadline) bound(ctx context.Context) (context.Context, context.CancelFun
 	return context.WithDeadline(ctx, d.at)
 }
 
-// left is the time until the deadline, at least least and at most limit, where 0 is no limit. Without either it is 0.
+// left returns the time until the deadline, at least least and at most limit, where 0 is no limit. Without a deadline and a limit it is 0.
 func (d deadline) left(least, limit time.Duration) time.Duration {
 	if d.at.IsZero() {
 		return limit

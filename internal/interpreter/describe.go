@@ -14,7 +14,7 @@ import (
 //go:embed describe.py
 var describeSource string
 
-// Bounds of the look into binary tables.
+// Bounds of reading binary tables.
 const (
 	describeTime   = 20 * time.Second
 	describeOutput = 64 << 10 // bytes
@@ -24,7 +24,7 @@ const (
 	cellChars      = 60
 )
 
-// table is what describe.py says of one file. It comes from the sandbox and is hostile.
+// table is what describe.py reports about one file. It comes from the sandbox and is hostile.
 type table struct {
 	Path   string  `json:"path"`
 	Error  string  `json:"error"`
@@ -47,8 +47,8 @@ func isTable(name string) bool {
 	return false
 }
 
-// describe looks into binary tables with code in the session that nobody is shown, and returns the words for each by
-// path. That it fails is no reason not to answer; only a context that ended is.
+// describe reads binary tables by code in the session whose events are not yielded, and returns a description of each by path. The turn goes on when that
+// fails, except when the context has ended.
 func (t *turn) describe(ctx context.Context, files []kernel.File) (map[string]string, error) {
 	var paths []string
 	for _, f := range files {
@@ -88,7 +88,7 @@ func (t *turn) describe(ctx context.Context, files []kernel.File) (map[string]st
 	return tableHeads(printed.String()), ctx.Err()
 }
 
-// tellLoss has the user and the model know of what the session has lost before or with an execution that nobody is shown.
+// tellLoss tells the user and the model what the session has lost before or by an execution whose events are not yielded.
 func (t *turn) tellLoss(event kernel.Event) error {
 	lost := ""
 	switch e := event.(type) {

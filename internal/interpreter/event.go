@@ -66,7 +66,7 @@ type AnswerReason string
 
 // The answer reasons.
 const (
-	Complete   AnswerReason = "complete"    // the model was done
+	Complete   AnswerReason = "complete"    // the model had nothing more to run
 	StepLimit  AnswerReason = "step_limit"  // Limits.Steps was reached
 	TokenLimit AnswerReason = "token_limit" // Limits.Tokens was reached
 	TimeLimit  AnswerReason = "time_limit"  // Limits.Time was reached

@@ -8,19 +8,19 @@ import (
 
 var missingModule = regexp.MustCompile(`No module named ['"]([A-Za-z0-9_.]+)['"]`)
 
-// networkMarks are words in the messages of exceptions that come of the missing network.
+// networkMarks are words in the messages of exceptions that the missing network causes.
 var networkMarks = []string{
 	"Temporary failure in name resolution", "Name or service not known", "Network is unreachable",
 	"nodename nor servname", "Failed to resolve", "Max retries exceeded", "Connection refused", "ENETUNREACH",
 }
 
-// networkNames are exceptions that come of the missing network, whatever they say.
+// networkNames are exceptions that the missing network causes, whatever their message.
 var networkNames = map[string]bool{
 	"gaierror": true, "URLError": true, "ConnectionError": true, "ConnectTimeout": true, "ConnectionRefusedError": true,
 	"NewConnectionError": true, "MaxRetryError": true, "ProxyError": true, "NameResolutionError": true, "ConnectError": true,
 }
 
-// hint returns a line that helps to repair the exception of an execution, or "" when its own words are enough.
+// hint returns a line that helps to repair the exception of an execution, or "" when the exception's own message is enough.
 func (t *turn) hint(ctx context.Context, r *record) string {
 	name, value := r.failure.Name, r.failure.Value
 	short := name[strings.LastIndexByte(name, '.')+1:]

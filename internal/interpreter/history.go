@@ -16,7 +16,7 @@ const (
 	shortResult   = 1_000   // characters of an old result beyond the budget
 )
 
-// history is the conversation as it is kept. What the model gets of it is made by normal and flat.
+// history is the conversation as it is kept. normal and flat make the form in which the model gets it.
 type history struct{ messages []model.Message }
 
 // add appends a message without blank texts.
@@ -33,7 +33,7 @@ func (h *history) add(role model.Role, content ...model.Content) {
 	}
 }
 
-// callIDs are the ids of all calls.
+// callIDs returns the ids of all calls.
 func (h *history) callIDs() map[string]bool {
 	ids := map[string]bool{}
 	for _, m := range h.messages {
@@ -106,7 +106,7 @@ func cost(m model.Message) int {
 	return sum
 }
 
-// squeeze cuts all results, however new.
+// squeeze cuts all results, also the latest.
 func (h *history) squeeze() {
 	h.shortenAll(shortResult)
 }

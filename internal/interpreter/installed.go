@@ -9,17 +9,17 @@ import (
 	"cove/internal/kernel"
 )
 
-// forOperators finds hints about settings, which are not the model's to change.
+// forOperators finds hints about settings, which the model cannot change.
 var forOperators = regexp.MustCompile(`packages\.[a-z]`)
 
-// How much the model is told of one execution's packages.
+// Bounds of what the model is told about one execution's packages.
 const (
 	packagesNamed = 20
 	installsLimit = 2000 // bytes
 )
 
-// installed is what the model has to know of the packages that were installed for its code: one line for all that came, and
-// one for each that did not, with the reason.
+// installed returns what the model has to know about the packages for its code: one line for all that were installed, and one for each that was not, with the
+// reason.
 func installed(events []kernel.Install) string {
 	var packages []install.Package
 	var lines []string
@@ -50,7 +50,7 @@ func installed(events []kernel.Install) string {
 	return cutMiddle(strings.Join(lines, "\n"), installsLimit)
 }
 
-// reason is why something was refused. Most reasons name it.
+// reason returns why a module was refused. Most reasons name the module.
 func reason(r install.Refusal) string {
 	if strings.Contains(r.Reason, r.Name) {
 		return r.Reason
@@ -58,7 +58,7 @@ func reason(r install.Refusal) string {
 	return r.Name + ": " + r.Reason
 }
 
-// remedy is what the model itself can do about a refusal. What takes a person who changes the settings does not help it.
+// remedy returns what the model itself can do about a refusal. A hint to change a setting does not help a model.
 func remedy(r install.Refusal) string {
 	if r.Hint == "" || forOperators.MatchString(r.Hint) {
 		return ""
@@ -66,7 +66,7 @@ func remedy(r install.Refusal) string {
 	return ". " + strings.TrimSuffix(r.Hint, ".")
 }
 
-// packageVersions names the packages that the code asked for, with their versions; those that they need in turn are not worth the words.
+// packageVersions names the packages that the code asked for, with their versions, without the packages that those require.
 func packageVersions(packages []install.Package) string {
 	var names []string
 	for _, p := range packages {

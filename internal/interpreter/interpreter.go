@@ -1,8 +1,8 @@
 // Package interpreter is the loop between a language model and a session: ask the model, run the code that it writes,
 // read the outcome, repair, answer. It knows neither HTTP nor terminals; what happens is told as events.
 //
-// Run runs one turn of a conversation that its caller keeps, also with functions of the client beside the interpreter's tool, which it does not run but
-// hands back.
+// Run runs one turn of a conversation that its caller keeps. Beside the interpreter's tool the model may be offered functions of the client; Run returns calls
+// of these, and does not run them.
 //
 // The interpreter's tool is python. A model that cannot call tools writes a fenced block instead. When a model that can
 // call tools writes code as text, it is run in these cases only:
@@ -46,12 +46,12 @@ type Limits struct {
 	NoInstall bool          // the session does not install what code imports
 }
 
-// DefaultLimits are the limits of an interpreter of which nothing else is said.
+// DefaultLimits are the limits without settings.
 func DefaultLimits() Limits {
 	return Limits{Steps: 20, Tokens: 1_000_000, Time: 15 * time.Minute, Execution: 120 * time.Second, Result: 16000}
 }
 
-// Check says which limit is missing that must be there, or is below 0.
+// Check returns a problem for a limit that must be above 0 and is not, or is below 0.
 func (l Limits) Check() error {
 	switch {
 	case l.Steps < 1 || l.Result < 1:
@@ -62,10 +62,10 @@ func (l Limits) Check() error {
 	return nil
 }
 
-// errStopped says that the range over the events was broken off.
+// errStopped says that the consumer has left the range over the events.
 var errStopped = errors.New("the turn's events are not wanted any more")
 
-// stopProblem says why a turn failed; when ctx ended, that is the reason whatever broke first.
+// stopProblem says why a turn failed; when ctx has ended, that is the reason, whatever failed first.
 func stopProblem(ctx context.Context, err error) error {
 	switch {
 	case ctx.Err() == nil:

@@ -19,7 +19,7 @@ const (
 	filesListed   = 200
 )
 
-// takeInput adds the input to the conversation, with what is new in the workspace behind the user's last words.
+// takeInput adds the input to the conversation; after the user's last words it lists the files that are new in the workspace.
 func (t *turn) takeInput(ctx context.Context) error {
 	var listed []string
 	if t.python {
@@ -65,7 +65,7 @@ func (t *turn) takeInput(ctx context.Context) error {
 	return nil
 }
 
-// news describes the files that the model was not told of.
+// news describes the files that the model was not told of yet.
 func (t *turn) news(ctx context.Context) ([]string, error) {
 	files, err := t.session.Files(ctx)
 	if err != nil {
@@ -116,7 +116,7 @@ func (t *turn) listing(ctx context.Context, files []kernel.File) ([]string, erro
 			if ctx.Err() != nil {
 				return nil, ctx.Err()
 			}
-			// A file that cannot be read is the business of the code that needs it.
+			// A file that cannot be read is listed all the same: the code that needs it gets the error.
 			if err == nil {
 				entry += textHead(f, data)
 			}

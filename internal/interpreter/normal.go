@@ -15,8 +15,8 @@ var sendableID = regexp.MustCompile(`^[a-zA-Z0-9_.:-]{1,40}$`)
 const sendableImage = 20 << 20
 
 // normal returns a conversation in the form that every provider takes: it begins with the user; no two messages behind one another have the
-// same role; every call has an id of its own, arguments that are a JSON object, and its result in the message behind it; what is blank
-// or not UTF-8 is not there. Where it has that form already it stays as it is.
+// same role; every call has an id of its own, arguments that are a JSON object, and its result in the message behind it; nothing is blank or not UTF-8. A
+// conversation in that form already is returned unchanged.
 func (t *turn) normal(messages []model.Message) []model.Message {
 	n := normalizer{turn: t, taken: map[string]bool{}}
 	groups := t.grouped(messages)
@@ -103,7 +103,7 @@ type normalizer struct {
 	taken map[string]bool // ids of calls
 }
 
-// take adds what the model said and what it was told behind that.
+// take adds what the model said and the results after it.
 func (n *normalizer) take(said model.Message, behind []model.Message) {
 	var words, calls, results, told []model.Content
 	var brought []model.ToolResult
@@ -134,7 +134,7 @@ func (n *normalizer) take(said model.Message, behind []model.Message) {
 		result.CallID = call.ID
 		calls, results = append(calls, n.turn.tidy(call)), append(results, result)
 	}
-	for _, r := range brought { // that no call asked for; nothing is lost
+	for _, r := range brought { // a result that no call asked for, as text: nothing is lost
 		told = append(told, model.Text{Text: "Result of a call:\n" + fence("", r.Text)})
 	}
 	n.add(model.RoleAssistant, append(words, calls...))

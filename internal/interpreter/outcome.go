@@ -17,7 +17,7 @@ type outcome struct {
 	failed bool
 }
 
-// outcomeOf words the result of an execution within Limits.Result.
+// outcomeOf describes the result of an execution within Limits.Result.
 func (t *turn) outcomeOf(ctx context.Context, r *record, timeout time.Duration) outcome {
 	o := outcome{failed: r.done.Outcome != kernel.OutcomeOK}
 	for _, p := range r.pictures {
@@ -61,7 +61,7 @@ func (t *turn) outcomeOf(ctx context.Context, r *record, timeout time.Duration) 
 	return o
 }
 
-// traceLines returns the lines of a traceback; an error without one is told by its name and value.
+// traceLines returns the lines of a traceback; for an error without one, a line with its name and value.
 func traceLines(e kernel.Error) []string {
 	if len(e.Traceback) > 0 {
 		return e.Traceback
@@ -69,7 +69,7 @@ func traceLines(e kernel.Error) []string {
 	return []string{e.Name + ": " + e.Value}
 }
 
-// ending says how an execution ended when it did not end by itself, and what that took with it.
+// ending says how an execution ended when it did not end by itself, and what was lost by that.
 func ending(d kernel.Done, explained bool, timeout time.Duration) string {
 	var line string
 	switch d.Outcome {

@@ -34,7 +34,7 @@ func render(name string, data any) string {
 	return strings.TrimSpace(b.String())
 }
 
-// system returns the system prompt. With last, nothing more is to be run. Without Python it is the client's alone.
+// system returns the system prompt. With last, nothing more is to be run. Without Python it consists of the client's instructions alone.
 func (t *turn) system(last bool) string {
 	if !t.spec.Python {
 		return t.spec.Instructions
@@ -92,7 +92,7 @@ func (t *turn) request(last bool) model.Request {
 	if !last {
 		req.Tools = t.offered()
 	}
-	if last || !t.python || !t.learned.fenced { // else code comes as words
+	if last || !t.python || !t.learned.fenced { // otherwise code comes as text
 		req.Format = t.spec.Format
 	}
 	if len(req.Tools) == 0 {

@@ -11,10 +11,10 @@ import (
 // everythingLost begins the sentence that tells the model that its files are gone.
 const everythingLost = "Everything is lost:"
 
-// recollection is what a conversation says about itself.
+// recollection is what can be read from a conversation about its earlier turns.
 type recollection struct {
 	files   map[string]bool // the workspace files that the model was told of, as "name (size)"
-	unnamed int             // files that it was told the number of alone
+	unnamed int             // files of which it was told only the number
 	figures int             // shown so far
 	called  bool            // the model called the tool as it should
 	fenced  bool            // code came as text
@@ -25,7 +25,7 @@ var (
 	moreFiles  = regexp.MustCompile(`(?:^- and| and) ([0-9]{1,9}) more`)
 )
 
-// recall reads a conversation. Nothing depends on its being right but what a model is told twice or not at all.
+// recall reads a conversation. A mistake in it has one consequence: the model is told something twice or not at all.
 func recall(messages []model.Message) recollection {
 	r := recollection{files: map[string]bool{}}
 	for _, m := range messages {
@@ -86,7 +86,7 @@ func (r *recollection) listed(text string) {
 		if !ok {
 			continue
 		}
-		// Where the name ends is not known: it may have brackets in it.
+		// The end of the name is not certain: a name may contain brackets.
 		for at := range min(len(entry), 1000) {
 			if entry[at] == ')' {
 				r.files[entry[:at+1]] = true

@@ -12,7 +12,7 @@ import (
 	"cove/internal/model"
 )
 
-// What of an execution's output is kept for the model.
+// Bounds of the output of an execution that is kept for the model.
 const (
 	recordLimit   = 1 << 20 // bytes of text kept before cutting
 	imagesPerCall = 4
@@ -28,16 +28,16 @@ type segment struct {
 	figure int    // its number, or 0
 }
 
-// picture is an image for a model that sees.
+// picture is an image for a model that takes images.
 type picture struct {
 	figure int
 	image  model.Image
 }
 
-// record gathers what an execution emits, as the model is to see it.
+// record collects what an execution emits, in the form in which the model gets it.
 type record struct {
 	segments []segment
-	size     int  // bytes of what is not a stream
+	size     int  // bytes of everything but streams
 	hidden   int  // characters that were cut already
 	clear    bool // clear the output before the next one
 	failure  *kernel.Error
@@ -149,7 +149,7 @@ func (r *record) describe(data kernel.Bundle, replaces int) ([]byte, int) {
 	return []byte(words(data)), 0
 }
 
-// words returns the text form of an object, or what it is.
+// words returns the text form of an object, or the name of its type.
 func words(data kernel.Bundle) string {
 	plain, _ := data["text/plain"].(string)
 	for _, mime := range []string{"text/markdown", "text/latex"} {
@@ -192,7 +192,7 @@ func (r *record) figure(number int, mime, encoded string) string {
 
 var terminalCodes = regexp.MustCompile("\x1b\\[[0-9;?]*[a-zA-Z]|\x1b\\][^\x07\x1b]*(?:\x07|\x1b\\\\)")
 
-// printed returns the output as it would stand on a screen: without colours, of lines that were overwritten the last.
+// printed returns the output as a terminal would show it: without colours, and only the last version of a line that was overwritten.
 func (r *record) printed() string {
 	var b strings.Builder
 	for _, s := range r.segments {

@@ -5,7 +5,7 @@ import "strings"
 // repeatLimit is how often in a row the same code may fail before the model is told to change its approach.
 const repeatLimit = 3
 
-// repetition notices a model that sends the same failing code again and again.
+// repetition detects that a model sends the same failing code again and again.
 type repetition struct {
 	code   string
 	times  int
@@ -17,7 +17,7 @@ func (r *repetition) exhausted(code string) bool {
 	return r.warned && r.times >= repeatLimit && r.code == strings.TrimSpace(code)
 }
 
-// note records how an execution ended and says whether the model is to be warned now.
+// note records how an execution ended and returns whether to warn the model now.
 func (r *repetition) note(code string, failed bool) (warn bool) {
 	code = strings.TrimSpace(code)
 	switch {

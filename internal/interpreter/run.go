@@ -12,8 +12,8 @@ import (
 
 // Turn is one turn of a conversation that the caller keeps.
 type Turn struct {
-	// History is the conversation until now, as Answer.Messages gave it, turn after turn. A client may have kept it: what providers would refuse
-	// in it is put right, and a call without a result gets one that says so.
+	// History is the conversation until now, as Answer.Messages gave it, turn after turn. A client may have kept it: what providers would refuse in it is
+	// corrected, and a call without a result gets one that says so.
 	History []model.Message
 	// Input is what comes next: words and images of the user, or results of the functions that the last turn's Calls named.
 	Input []model.Message
@@ -21,11 +21,11 @@ type Turn struct {
 	Instructions string
 	// Python offers the interpreter's tool. Without it the session is not used and may be nil.
 	Python bool
-	// Fresh says that the session is not the one that History speaks of, which the model is told.
+	// Fresh says that the session is not the one of History; the model is told so.
 	Fresh bool
-	// Rolledback says in a sentence that the session went back to an earlier state, and what that took along; the model is told. "": it did not.
+	// Rolledback says in a sentence that the session went back to an earlier state, and what was lost by that; the model is told so. "": it did not.
 	Rolledback string
-	// Tools are the client's functions. A model that cannot call tools is refused them. None may be named "python" beside the interpreter's.
+	// Tools are the client's functions. With a model that cannot call tools, they are a problem. With Python none may be named "python".
 	Tools []model.Tool
 	// Choice holds until the first call. With "none" nothing is run and nothing called; models that cannot call tools take the rest as "auto".
 	Choice      model.ToolChoice
@@ -39,10 +39,11 @@ type Turn struct {
 	Extra       map[string]json.RawMessage
 }
 
-// Stopped is how a turn of Run failed: why, and what there was until then.
+// Stopped is the error of a turn: why it failed, and what it had added to the conversation.
 type Stopped struct {
 	Err error
-	// Messages are what the conversation goes on with, as Answer.Messages; none where no code had run, and the turn is as if it had not been.
+	// Messages are what the turn adds to the conversation, as Answer.Messages; none where no code had run, so that the failed turn leaves the conversation
+	// unchanged.
 	Messages []model.Message
 	Steps    int
 	Usage    model.Usage
@@ -52,7 +53,7 @@ func (s *Stopped) Error() string { return s.Err.Error() }
 func (s *Stopped) Unwrap() error { return s.Err }
 
 // Run runs one turn and yields what happens, an Answer last. The error that ends a turn is a *Stopped: a problem of the model, of the session, or one of kind
-// Canceled when ctx was cancelled. Breaking off the range stops the turn.
+// Canceled when ctx was cancelled. Leaving the range stops the turn.
 func Run(ctx context.Context, m model.Model, s Executor, l Limits, t Turn) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		turn := newTurn(m, s, l, t, yield)
@@ -63,10 +64,10 @@ func Run(ctx context.Context, m model.Model, s Executor, l Limits, t Turn) iter.
 	}
 }
 
-// Check returns the problem that Run would end with because the turn makes no sense, or asks what the model is known not to do.
+// Check returns the problem with which Run would refuse a turn that is not valid, or that needs what the model is known not to support.
 func Check(m model.Model, t Turn) error { return newTurn(m, nil, DefaultLimits(), t, nil).check() }
 
-// learned is what a model turned out not to do, whatever it said of itself.
+// learned is what a model has turned out not to support, whatever its description says.
 type learned struct {
 	fenced bool // code comes as fenced blocks instead of tool calls
 	blind  bool // it refused images
@@ -83,13 +84,13 @@ func newTurn(m model.Model, s Executor, l Limits, spec Turn, yield func(Event, e
 	return t
 }
 
-// whole runs the turn and returns what it adds to the conversation, also when it failed after code had run.
+// whole runs the turn and returns what it adds to the conversation, also when the turn failed after code had run.
 func (t *turn) whole(ctx context.Context) ([]model.Message, error) {
 	if err := t.check(); err != nil {
 		return nil, err
 	}
 	mark := len(t.history.messages)
-	// Code waits for its kernel without a limit of its own, and a model may do what it likes: beyond the end there is only what takes no time.
+	// Waiting for the kernel has no limit of its own, and a model may take any time: after the deadline the turn only does what takes no time.
 	ctx, cancel := t.end.add(lastWords).bound(ctx)
 	defer cancel()
 	answer, err := t.run(ctx)

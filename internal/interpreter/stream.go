@@ -26,8 +26,8 @@ type reply struct {
 	finish model.FinishReason
 }
 
-// ask calls the model until it has answered: once more for each thing that it turned out not to take (tools, images, a
-// long conversation), and once more when its answer broke off.
+// ask calls the model until it has answered: once more without each thing that the model turned out not to support (tools, images, a long conversation), and
+// once more when its answer broke off.
 func (t *turn) ask(ctx context.Context) (reply, error) {
 	repeated := false
 	for {
@@ -66,8 +66,7 @@ func (t *turn) ask(ctx context.Context) (reply, error) {
 	}
 }
 
-// brokeOff says whether an answer failed half-way in a manner that asking again may cure. Adapters themselves repeat
-// what fails before the first word.
+// brokeOff says whether an answer broke off with an error that asking again may avoid. Adapters themselves repeat calls that fail before the first word.
 func brokeOff(p *problem.Error, started bool) bool {
 	if problem.Has(p, problem.ModelAnswerTooLong) {
 		return false
@@ -76,7 +75,7 @@ func brokeOff(p *problem.Error, started bool) bool {
 		problem.Has(p, problem.ModelStreamMalformed, problem.ModelStreamTruncated)
 }
 
-// stream makes one model call and lets s take its parts.
+// stream makes one model call and passes its parts to s.
 func (t *turn) stream(ctx context.Context, s *answerStream, req model.Request) error {
 	mctx, cancel := t.deadline.bound(ctx)
 	defer cancel()
@@ -103,7 +102,7 @@ func (t *turn) stream(ctx context.Context, s *answerStream, req model.Request) e
 	return nil
 }
 
-// spend counts the tokens of a call. What an answer cost that was broken off is estimated; where nothing was said, for the limit alone.
+// spend counts the tokens of a call. For an answer that broke off they are estimated; where the provider gives no numbers, only for the limit.
 func (t *turn) spend(s *answerStream, req model.Request) {
 	u := model.Estimate(req, int64(s.bytes))
 	switch {
@@ -116,7 +115,7 @@ func (t *turn) spend(s *answerStream, req model.Request) {
 	t.spent = min(t.spent+u.Total(), model.MostTokens)
 }
 
-// answerStream takes the parts of one answer, emits them and keeps what the reply is made of.
+// answerStream reads the parts of one answer, emits them and collects the reply.
 type answerStream struct {
 	turn    *turn
 	plain   bool // words only: code and calls are not looked for
@@ -138,8 +137,8 @@ func (t *turn) newStream(plain bool) *answerStream {
 	return &answerStream{turn: t, plain: plain, scan: scan, codes: map[int]*codeStream{}, clients: map[int]int{}, ids: map[int]string{}}
 }
 
-// over says that the rest of the answer is not wanted: the code is complete, and what a model says after it, without
-// having seen its outcome, is guessed.
+// over says that the rest of the answer is to be dropped: the code is complete, and whatever a model writes after it, without having seen the code's outcome,
+// is a guess.
 func (s *answerStream) over() bool { return s.finish == nil && s.scan.closed() }
 
 func (s *answerStream) take(part model.Part) error {
@@ -253,7 +252,7 @@ func (s *answerStream) named(calls []model.ToolCall) []model.ToolCall {
 	return out
 }
 
-// reply returns what the answer brought; the stream has ended well.
+// reply returns the reply of a stream that has ended without an error.
 func (s *answerStream) reply() reply {
 	r := reply{words: strings.TrimSpace(s.words.String()), finish: model.FinishStop}
 	r.text = r.words

@@ -11,13 +11,13 @@ const (
 	pieceCode
 )
 
-// piece is a part of a message's text, told apart as it streams.
+// piece is a part of a message's text of one kind.
 type piece struct {
 	kind pieceKind
 	text string
 }
 
-// scanState says what the scanner is in.
+// scanState says which part of the text the scanner reads.
 type scanState int
 
 const (
@@ -40,9 +40,9 @@ const (
 // code is a ```python block; in any case it may be a <tool_call> element.
 type textScanner struct {
 	fences bool
-	plain  bool // nothing is code
+	plain  bool // code is not looked for
 	state  scanState
-	buf    string // not understood yet
+	buf    string // text whose kind is not certain yet
 	bol    bool   // buf begins at the beginning of a line
 	final  bool   // nothing follows
 
@@ -59,7 +59,7 @@ func newTextScanner(fences bool) *textScanner {
 	return &textScanner{fences: fences, bol: true, callCode: codeStream{nested: true}}
 }
 
-// write takes the next piece of text and returns what is certain by now.
+// write takes the next part of the text and returns the pieces whose kind is certain by now.
 func (s *textScanner) write(delta string) []piece {
 	s.buf += delta
 	return s.scan()

@@ -11,7 +11,7 @@ import (
 	"cove/internal/problem"
 )
 
-// check refuses a turn that makes no sense.
+// check returns the problem of a turn that is not valid, or nil.
 func (t *turn) check() error {
 	if err := t.limits.Check(); err != nil {
 		return err
@@ -75,7 +75,7 @@ func (t *turn) checkChoice(names map[string]bool) error {
 	return nil
 }
 
-// noFunctions says that the model cannot call what the client offers.
+// noFunctions is the problem of a model that cannot call the client's functions.
 func (t *turn) noFunctions(cause error) error {
 	return problem.New(problem.ToolsUnsupported, t.model.Name()+" cannot call functions").
 		WithHint("leave the functions out (the code interpreter works with this model), or choose another model").WithCause(cause)
@@ -90,7 +90,7 @@ func (t *turn) isClient(name string) bool {
 	return false
 }
 
-// offered are the tools of the next request.
+// offered returns the tools of the next request.
 func (t *turn) offered() []model.Tool {
 	if t.spec.Choice.Mode == "none" || t.learned.fenced {
 		return nil
@@ -108,7 +108,7 @@ func (t *turn) offered() []model.Tool {
 	return out
 }
 
-// choice is the client's, the interpreter's tool by the name that it has here.
+// choice returns the client's tool choice, with the interpreter's tool under its own name.
 func (t *turn) choice() model.ToolChoice {
 	choice := t.spec.Choice
 	if t.python && !t.isClient(choice.Name) && isPython(choice.Name) {

@@ -109,7 +109,7 @@ func isLibrary(path string) bool {
 	return libraryPath.MatchString(path)
 }
 
-// importPath returns a library file's path from where Python imports it; where that is means nothing to a model.
+// importPath returns a library file's path relative to the folder that Python imports it from; the folder means nothing to a model.
 func importPath(path string) string {
 	if at := libraryPath.FindStringIndex(path); at != nil && at[1] < len(path) {
 		path = path[at[1]:]

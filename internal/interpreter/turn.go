@@ -13,16 +13,16 @@ import (
 )
 
 const (
-	// lastAnswer is the time that is kept back for an answer from what is known; of short turns it is a quarter.
+	// lastAnswer is the time that is reserved for a last answer from what is known; in short turns it is a quarter of the turn.
 	lastAnswer = time.Minute
-	// lastWords is what it takes at most to end code and to compose an answer.
+	// lastWords is the longest time that ending the code and composing an answer takes.
 	lastWords = 10 * time.Second
 )
 
 // cutLimit is how many calls in a row may be cut off before the turn ends.
 const cutLimit = 2
 
-// turn is one question on its way to an answer.
+// turn is the state of one turn while it runs.
 type turn struct {
 	model    model.Model
 	session  Executor
@@ -43,7 +43,7 @@ type turn struct {
 	spent    int64           // tokens, estimated where unknown
 	cuts     int             // calls cut off in a row
 	squeezed bool            // the conversation was made shorter than its budget
-	nudged   bool            // the model was asked for the answer that it forgot
+	nudged   bool            // the model was asked once for a missing answer
 	told     map[string]bool // ids of the client's calls that were told, also of answers that broke off
 	repeated repetition
 	lastCode string // the last code that succeeded
@@ -118,7 +118,7 @@ func (t *turn) loop(ctx context.Context) (Answer, error) {
 		case r.cut:
 			err = t.cutOff(r)
 		case len(r.calls) > 0 && t.learned.fenced && t.python:
-			// A model that calls a tool nobody offered: what it means is clear, what its server takes back is not.
+			// The model has called a tool that was not offered. The code is clear, but its server may refuse such a call in the conversation.
 			err = t.runText(ctx, callAsText(r))
 		case len(r.calls) > 0:
 			calls, err := t.runCalls(ctx, r)
@@ -152,7 +152,7 @@ func (t *turn) answer(text string, reason AnswerReason) Answer {
 	return Answer{Text: text, Reason: reason, Steps: t.steps, Usage: t.usage}
 }
 
-// composed is the answer that cove itself gives when the model gives none.
+// composed returns the answer that cove itself gives when the model gives none.
 func (t *turn) composed(sentence string) string {
 	if t.lastText == "" {
 		return sentence + " No code was run."
@@ -222,15 +222,15 @@ func (t *turn) cutOff(r reply) error {
 	return nil
 }
 
-// nudge asks once for the answer that the model forgot.
+// nudge asks the model once for its answer, when it has given none.
 func (t *turn) nudge() error {
 	t.nudged = true
 	t.history.add(model.RoleUser, model.Text{Text: render("please.md", nil)})
 	return t.emit(Notice{"The model said nothing; asking it for its answer."})
 }
 
-// runCalls runs the calls of one answer in order and answers each. After one that failed the rest is not run. It returns the calls of the
-// client's functions, which nobody answers here.
+// runCalls runs the calls of one answer in order and answers each. After one that failed the rest is not run. It returns the calls of the client's functions,
+// which the client has to answer.
 func (t *turn) runCalls(ctx context.Context, r reply) (clients []model.ToolCall, err error) {
 	content := []model.Content{model.Text{Text: r.text}}
 	var calls []model.ToolCall
@@ -384,7 +384,7 @@ func (t *turn) wrapUp(ctx context.Context, limit *limitReached) (Answer, error) 
 	return t.answer(words, limit.reason), nil
 }
 
-// execute runs code, passes on what it emits and returns what the model is to know of it.
+// execute runs code, yields its events and returns the outcome for the model.
 func (t *turn) execute(ctx context.Context, code string) (outcome, error) {
 	if err := t.mayRun(code); err != nil {
 		return outcome{}, err
