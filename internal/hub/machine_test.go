@@ -24,6 +24,7 @@ import (
 	"cove/internal/install"
 	"cove/internal/interpreter"
 	"cove/internal/kernel"
+	"cove/internal/memory"
 	"cove/internal/named"
 	"cove/internal/owner"
 	"cove/internal/problem"
@@ -370,6 +371,7 @@ func lifeOf(t *testing.T, dir string, s *store.Store, who owner.Options, change 
 		Store: s.By(own.ID, own.Fenced), Owner: own, Sessions: named.Store{Dir: filepath.Join(dir, "sessions")}, Prepare: l.toys.prepare, Audit: s, Contents: filepath.Join(dir, "blobs"),
 		Base:   named.Base{Engine: "toys", Packages: "standard", Limits: named.LimitsOf(sandbox.Limits{})},
 		Limits: hub.DefaultLimits(), Turns: interpreter.DefaultLimits(),
+		Room: func() (memory.Room, error) { return memory.Room{Total: 64 << 30, Available: 48 << 30}, nil }, // whatever else this machine does
 	}
 	if change != nil {
 		change(&o)

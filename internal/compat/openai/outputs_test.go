@@ -8,6 +8,7 @@ import (
 
 	"cove/internal/interpreter"
 	"cove/internal/kernel"
+	"cove/internal/testneeds"
 )
 
 // TestOutputs shows what becomes of what code prints and shows.
@@ -82,7 +83,10 @@ func TestCitations(t *testing.T) {
 // TestManyPieces would take minutes if every piece made all that came before it be copied.
 func TestManyPieces(t *testing.T) {
 	t.Parallel()
-	const pieces = 100_000
+	pieces := 100_000
+	if !testneeds.Full() {
+		pieces = 20_000
+	}
 	script := []interpreter.Event{interpreter.Start{Step: 1, Code: "x"}}
 	for range pieces {
 		script = append(script, interpreter.Output{Step: 1, Event: kernel.Stream{Name: "stdout", Data: []byte("a line\n")}})
