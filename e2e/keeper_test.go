@@ -220,7 +220,7 @@ func TestASandboxThatDiesInMemory(t *testing.T) {
 	if out := must(t, dir, "session", "ls"); !strings.Contains(out, "lost") {
 		t.Errorf("it is said to be %s", out)
 	}
-	if n, said := counter(t, dir); n != 2 || !strings.Contains(said, "session lab was in memory and was lost there: ") || !strings.Contains(said, "(1 execution is lost)") {
+	if n, said := counter(t, dir); n != 2 || !strings.Contains(said, "session lab was in memory and lost its sandbox: ") || !strings.Contains(said, "(1 execution is lost)") {
 		t.Errorf("n = %d, told %q", n, said)
 	}
 	must(t, dir, "session", "rm", "lab")

@@ -131,7 +131,7 @@ type (
 func (s *server) addUsers() {
 	const tag = "users and projects"
 	add(s, operation{id: "user.create", method: http.MethodPost, path: "/users", tag: tag, action: auth.ServerManage, status: http.StatusCreated, repeat: repeatKept, summary: "Create a user",
-		about: "Nobody's member yet: set a role in a project next, then make a key.", errors: []problem.Code{problem.UserExists}, example: `curl -H "Authorization: Bearer $KEY" $COVE/users -d '{"name":"bob@example.com"}'`},
+		about: "The user is no member of a project yet: set a role in a project next, then make a key.", errors: []problem.Code{problem.UserExists}, example: `curl -H "Authorization: Bearer $KEY" $COVE/users -d '{"name":"bob@example.com"}'`},
 		func(ctx context.Context, who auth.Principal, in *createUser) (User, error) {
 			u, err := s.o.Accounts.CreateUser(ctx, who, in.Body.Name, in.Body.Admin)
 			return userOf(u), err
@@ -169,13 +169,13 @@ func (s *server) addProjects() {
 			p, err := s.o.Accounts.CreateProject(ctx, who, in.Body.Name)
 			return projectOf(p), err
 		})
-	add(s, operation{id: "project.list", method: http.MethodGet, path: "/projects", tag: tag, summary: "List projects", about: "Your key's; all of them with `server:manage`. Any key will do.",
+	add(s, operation{id: "project.list", method: http.MethodGet, path: "/projects", tag: tag, summary: "List projects", about: "The project of your key; with `server:manage` all projects. Any key is enough.",
 		example: `curl -H "Authorization: Bearer $KEY" $COVE/projects`},
 		func(ctx context.Context, who auth.Principal, _ *struct{}) (List[Project], error) {
 			out, err := s.o.Accounts.Projects(ctx, who)
 			return List[Project]{Items: each(out, projectOf)}, err
 		})
-	add(s, operation{id: "project.get", method: http.MethodGet, path: "/projects/{project}", tag: tag, summary: "Get a project", about: "Any key of it will do.", errors: []problem.Code{problem.ProjectNotFound},
+	add(s, operation{id: "project.get", method: http.MethodGet, path: "/projects/{project}", tag: tag, summary: "Get a project", about: "Any key of the project is enough.", errors: []problem.Code{problem.ProjectNotFound},
 		example: `curl -H "Authorization: Bearer $KEY" $COVE/projects/research`},
 		func(ctx context.Context, who auth.Principal, in *ProjectPath) (Project, error) {
 			p, err := s.o.Accounts.Project(ctx, who, in.Project)

@@ -54,7 +54,7 @@ func readJSON(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	}
 	body, err := intake.Read(r.Context(), http.MaxBytesReader(w, r.Body, maxJSON))
 	if _, tooLarge := errors.AsType[*http.MaxBytesError](err); tooLarge {
-		return nil, problem.New(problem.BodyTooLarge, "the body is larger than 4 MiB").WithHint("upload data as a file, and read it there")
+		return nil, problem.New(problem.BodyTooLarge, "the body is larger than 4 MiB").WithHint("upload data as a file, and have the code read that")
 	}
 	if _, refused := errors.AsType[*problem.Error](err); refused {
 		return nil, err

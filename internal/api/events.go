@@ -83,7 +83,7 @@ func untilEnd(events iter.Seq2[sse.Event, error], after int64, end string, look 
 		}
 		last, final, err := look()
 		if err == nil && (!final || at < last) {
-			err = problem.New(problem.StreamCut, "the stream ends here, and what it follows does not").WithHint("follow again, with Last-Event-ID")
+			err = problem.New(problem.StreamCut, "the stream was cut off before its end").WithHint("follow it again, with Last-Event-ID")
 		}
 		if err != nil {
 			yield(sse.Event{}, err)

@@ -181,7 +181,7 @@ func TestStreamsThatAreCutSaySo(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
 	w.hub.events = w.hub.events[:2] // of three
-	if got := w.do(t, "GET", follow, ""); !strings.HasSuffix(strings.TrimSpace(got.body), `"message":"the stream ends here, and what it follows does not"}`) || !strings.Contains(got.body, `"code":"stream_cut"`) {
+	if got := w.do(t, "GET", follow, ""); !strings.HasSuffix(strings.TrimSpace(got.body), `"message":"the stream was cut off before its end"}`) || !strings.Contains(got.body, `"code":"stream_cut"`) {
 		t.Error(got.body)
 	}
 	if got := w.do(t, "GET", follow, "", "Last-Event-ID: 3"); strings.Contains(got.body, "failure") {

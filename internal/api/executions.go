@@ -122,14 +122,14 @@ curl -H "Authorization: Bearer $KEY" "$COVE/sessions/$SESSION/executions?backgro
 			return executionOf(out), err
 		})
 	add(s, operation{id: "execution.interrupt", method: http.MethodPost, path: "/executions/{execution}/interrupt", tag: tag, action: auth.SessionsExecute, summary: "Interrupt an execution",
-		about: "Also one that waits for its turn. The answer comes at once; the execution's end is told by its events.", errors: []problem.Code{problem.ExecutionNotFound},
+		about: "Also one that is queued. The answer comes at once; the execution's events have its end.", errors: []problem.Code{problem.ExecutionNotFound},
 		example: `curl -H "Authorization: Bearer $KEY" -X POST $COVE/executions/$EXECUTION/interrupt`},
 		func(ctx context.Context, who auth.Principal, in *ExecutionPath) (Execution, error) {
 			out, err := s.o.Hub.InterruptExecution(ctx, who, in.Execution)
 			return executionOf(out), err
 		})
 	addRaw(s, operation{id: "execution.events", method: http.MethodGet, path: "/executions/{execution}/events", tag: tag, action: auth.SessionsRead, summary: "Follow an execution",
-		about:  "Server-sent events, from the first one or from behind `Last-Event-ID` on, old or happening now, until `done`. Works as often as you like, also long afterwards.",
+		about:  "Server-sent events, from the first one or from the one after `Last-Event-ID` on, old or happening now, until `done`. Works as often as you like, also long afterwards.",
 		errors: []problem.Code{problem.ExecutionNotFound}, example: `curl -N -H "Authorization: Bearer $KEY" -H "Last-Event-ID: 17" $COVE/executions/$EXECUTION/events`},
 		func(w http.ResponseWriter, r *http.Request, who auth.Principal, in *followExecution) error {
 			from, err := point(r, in.After)

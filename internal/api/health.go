@@ -39,11 +39,11 @@ func (s *server) addHealth() {
 		func(ctx context.Context, _ auth.Principal, _ *struct{}) (Health, error) {
 			return Health{Status: "ready"}, s.o.Ready(ctx)
 		})
-	add(s, operation{id: "version", method: http.MethodGet, path: "/version", tag: tag, summary: "What is it?", about: "Any key will do.", example: `curl -H "Authorization: Bearer $KEY" $COVE/version`},
+	add(s, operation{id: "version", method: http.MethodGet, path: "/version", tag: tag, summary: "What is it?", about: "Any key is enough.", example: `curl -H "Authorization: Bearer $KEY" $COVE/version`},
 		func(context.Context, auth.Principal, *struct{}) (Version, error) {
 			return Version{Version: s.o.Version, API: "v1", Go: runtime.Version()}, nil
 		})
-	add(s, operation{id: "me", method: http.MethodGet, path: "/me", tag: tag, summary: "Who am I?", about: "Whom your key stands for, and what it may. Any key will do.",
+	add(s, operation{id: "me", method: http.MethodGet, path: "/me", tag: tag, summary: "Who am I?", about: "The user and the project of your key, and what it may do. Any key is enough.",
 		example: `curl -H "Authorization: Bearer $KEY" $COVE/me`},
 		func(_ context.Context, who auth.Principal, _ *struct{}) (Caller, error) {
 			return Caller{User: who.User, Project: who.Project, Key: who.Key, Role: who.Role, Scopes: who.Scopes, Admin: who.Admin}, nil

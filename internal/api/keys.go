@@ -77,7 +77,7 @@ type (
 func (s *server) addKeys() {
 	const tag = "keys"
 	add(s, operation{id: "key.create", method: http.MethodPost, path: "/keys", tag: tag, action: auth.KeysManage, status: http.StatusCreated, repeat: repeatNever, summary: "Create a key",
-		about: "Its text is in the answer and cannot be had again: for that reason this POST takes no Idempotency-Key. Members make keys for themselves; nobody makes one with more rights than his own.", errors: []problem.Code{problem.Forbidden, problem.ScopeUnknown, problem.TooManyKeys},
+		about: "Its text is in the answer and is not shown again: for that reason this POST takes no Idempotency-Key. Members make keys for themselves; no user can make a key with more rights than their own.", errors: []problem.Code{problem.Forbidden, problem.ScopeUnknown, problem.TooManyKeys},
 		example: `curl -H "Authorization: Bearer $KEY" $COVE/keys \
   -d '{"name":"notebook","scopes":["sessions:read","sessions:execute"],"life_seconds":604800}'`},
 		func(ctx context.Context, who auth.Principal, in *createKey) (MadeKey, error) {
@@ -85,7 +85,7 @@ func (s *server) addKeys() {
 			k, text, err := s.o.Accounts.CreateKey(ctx, who, auth.NewKey{Name: b.Name, Project: b.Project, User: b.User, Scopes: b.Scopes, Life: seconds(b.Life)})
 			return MadeKey{Text: text, Key: keyOf(k)}, err
 		})
-	add(s, operation{id: "key.list", method: http.MethodGet, path: "/keys", tag: tag, action: auth.KeysManage, summary: "List keys", about: "The project's; a member sees his own.",
+	add(s, operation{id: "key.list", method: http.MethodGet, path: "/keys", tag: tag, action: auth.KeysManage, summary: "List keys", about: "The project's keys; a member sees their own.",
 		example: `curl -H "Authorization: Bearer $KEY" $COVE/keys`},
 		func(ctx context.Context, who auth.Principal, _ *struct{}) (List[Key], error) {
 			out, err := s.o.Accounts.Keys(ctx, who)

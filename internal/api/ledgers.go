@@ -32,7 +32,7 @@ type (
 func (s *server) addLedgers() {
 	add(s, operation{id: "usage.get", method: http.MethodGet, path: "/usage", tag: "usage", action: auth.UsageRead, summary: "See what was used, by day", about: "Days are UTC.",
 		example: `curl -H "Authorization: Bearer $KEY" "$COVE/usage?from=2026-11-01&to=2026-11-30"`}, s.usage)
-	add(s, operation{id: "audit.list", method: http.MethodGet, path: "/audit", tag: "audit", action: auth.AuditRead, summary: "See who did what", about: "A row for every change that anybody asked for, also when it was refused; the newest first.",
+	add(s, operation{id: "audit.list", method: http.MethodGet, path: "/audit", tag: "audit", action: auth.AuditRead, summary: "See who did what", about: "A row for every change that was requested, also for a refused one; the newest first.",
 		example: `curl -H "Authorization: Bearer $KEY" "$COVE/audit?limit=20"`},
 		func(ctx context.Context, who auth.Principal, in *auditQuery) (List[audit.Row], error) {
 			rows, err := s.o.Accounts.Rows(ctx, who, in.All, in.After, in.Limit)

@@ -63,7 +63,7 @@ func (s *server) declare(o operation) huma.Operation {
 	}
 	if o.repeat != repeatNever {
 		h.Parameters = append(h.Parameters, &huma.Param{Name: "Idempotency-Key", In: "header", Schema: &huma.Schema{Type: "string", MaxLength: new(maxOnce)},
-			Description: "A word of your own, 1 to 200 characters. A repeated request with the same one is not done twice."})
+			Description: "A key that you choose, 1 to 200 characters. A repeated request with the same key is not performed twice."})
 	}
 	return h
 }
@@ -162,7 +162,7 @@ func (s *server) admit(r *http.Request, o operation) error {
 	}
 	who, ok := auth.From(r.Context())
 	if !ok {
-		return problem.New(problem.Unauthenticated, "there is no key, or it is not a good one").
+		return problem.New(problem.Unauthenticated, "the request has no key, or the key is not valid").
 			WithHint("send it in the header 'Authorization: Bearer KEY'")
 	}
 	if o.action == "" {

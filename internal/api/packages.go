@@ -42,7 +42,7 @@ func (s *server) addPackages() {
 			return PackageList{Python: python, Packages: notNil(packages)}, err
 		})
 	addRaw(s, operation{id: "package.install", method: http.MethodPost, path: "/sessions/{session}/packages", tag: tag, action: auth.PackagesInstall, summary: "Install packages",
-		about:  "What code imports is installed by itself; this does it ahead of time. Events: `install_progress`, then `install`, or `failure`. It ends when you leave. Asking again for what is there does nothing. What cannot be had is in `refused` of `install`, each with a `code` (`package_unknown`, `package_refused`, ...), a `reason` and a `hint`; the rest is installed.",
+		about:  "What code imports is installed by itself; this does it ahead of time. Events: `install_progress`, then `install`, or `failure`. It ends when you leave. Asking again for what is there does nothing. What cannot be installed is in `refused` of `install`, each with a `code` (`package_unknown`, `package_refused`, ...), a `reason` and a `hint`; the rest is installed.",
 		errors: []problem.Code{problem.SessionNotFound, problem.PackageName, problem.ResolveFailed},
 		example: `curl -N -H "Authorization: Bearer $KEY" -H "Accept: text/event-stream" $COVE/sessions/$SESSION/packages \
   -d '{"requirements":["polars","httpx>=0.27"]}'

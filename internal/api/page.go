@@ -72,11 +72,11 @@ func pageProblems() []pageProblem {
 	out := []pageProblem{
 		{Kind: problem.Invalid, About: "The request is wrong; repeating it cannot help. 409 where it does not fit what is there, 413 where it is too large, 422 where errors lists the fields."},
 		{Kind: problem.NotFound, About: "What is named does not exist, or is another project's."},
-		{Kind: problem.Denied, About: "The key may not do that. 401 when there is no good key."},
+		{Kind: problem.Denied, About: "The key may not do that. 401 when there is no valid key."},
 		{Kind: problem.Exhausted, About: "A limit or a quota is used up. Retry-After says when to try again. 413 for a file that is too large, 507 for a full workspace or disk quota."},
 		{Kind: problem.Unavailable, About: "Something is down, or the server is about to end. Retry-After says when to try again. 507 when the server's disk is full."},
 		{Kind: problem.Timeout, About: "A deadline passed."},
-		{Kind: problem.Canceled, About: "You gave up."},
+		{Kind: problem.Canceled, About: "The client gave up."},
 		{Kind: problem.Internal, About: "A fault of the server. Tell its operator the request_id."},
 	}
 	for i := range out {

@@ -76,7 +76,7 @@ func documentOf(err error) *Problem {
 	p, less := problem.Public(err)
 	switch unknown := problem.Has(p, problem.Fault); {
 	case unknown && errors.Is(err, context.Canceled):
-		p, less = problem.New(problem.GivenUp, "the request was given up"), false
+		p, less = problem.New(problem.GivenUp, "the client gave up the request"), false
 	case unknown && errors.Is(err, context.DeadlineExceeded):
 		p, less = problem.New(problem.TimedOut, "it took too long"), false
 	}

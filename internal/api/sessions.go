@@ -216,10 +216,10 @@ func (s *server) addSessions() {
 		about: "Every other request that needs the session resumes it by itself; this does it ahead of time.", errors: []problem.Code{problem.SessionNotFound, problem.QuotaSessions},
 		example: `curl -H "Authorization: Bearer $KEY" -X POST $COVE/sessions/$SESSION/resume`}, s.session(Hub.ResumeSession))
 	add(s, operation{id: "session.acknowledge", method: http.MethodPost, path: "/sessions/{session}/acknowledge", tag: tag, action: auth.SessionsWrite,
-		summary: "Acknowledge what a session lost", about: "The session says rollback no more. Its next execution or turn has told it in any case.", errors: []problem.Code{problem.SessionNotFound},
+		summary: "Acknowledge what a session lost", about: "Removes `rollback` from the session. Its next execution or turn reports the loss in any case.", errors: []problem.Code{problem.SessionNotFound},
 		example: `curl -H "Authorization: Bearer $KEY" -X POST $COVE/sessions/$SESSION/acknowledge`}, s.session(Hub.AcknowledgeRollback))
 	add(s, operation{id: "session.fork", method: http.MethodPost, path: "/sessions/{session}/fork", tag: tag, action: auth.SessionsWrite, status: http.StatusCreated, repeat: repeatKept,
-		summary: "Fork a session", about: "Makes a session that goes on from where this one is, with its variables and files.", errors: []problem.Code{problem.SessionNotFound, problem.QuotaSessions},
+		summary: "Fork a session", about: "Makes a session that goes on from the present state of this one, with its variables and files.", errors: []problem.Code{problem.SessionNotFound, problem.QuotaSessions},
 		example: `curl -H "Authorization: Bearer $KEY" -X POST $COVE/sessions/$SESSION/fork -d '{"name":"what if"}'`},
 		func(ctx context.Context, who auth.Principal, in *forkSession) (Session, error) {
 			out, err := s.o.Hub.ForkSession(ctx, who, in.Session, in.Body.hub())

@@ -45,7 +45,7 @@ func (s *server) addTreeContent() {
 		errors:  []problem.Code{problem.SessionNotFound, problem.FileTooLarge, problem.WorkspaceFull, problem.InvalidPath},
 		example: `curl -H "Authorization: Bearer $KEY" -T sales.csv $COVE/sessions/$SESSION/files/data/sales.csv`}, s.uploadTree)
 	addRaw(s, operation{id: "tree.download", method: http.MethodGet, path: "/sessions/{session}/files/{path...}", tag: tag, action: auth.FilesRead, summary: "Download a file",
-		about:  "With `Range` (one), `If-None-Match` and the like. Of a file with holes that says to be larger than a workspace, ask for parts.",
+		about:  "With `Range` (one), `If-None-Match` and the like. A sparse file that claims to be larger than a workspace has to be read in parts.",
 		errors: append([]problem.Code{problem.FileTooLarge, problem.RangeInvalid}, treeProblems...),
 		example: `curl -H "Authorization: Bearer $KEY" -o sales.csv $COVE/sessions/$SESSION/files/data/sales.csv
 curl -H "Authorization: Bearer $KEY" -r 0-99 $COVE/sessions/$SESSION/files/data/sales.csv`}, s.downloadTree)

@@ -117,7 +117,7 @@ type Tool struct {
 func (n NewTurn) input() ([]model.Message, error) {
 	if len(n.Results) > 0 {
 		if n.Prompt != "" || len(n.Images) > 0 {
-			return nil, problem.New(problem.InvalidRequest, "results come without a prompt and images (body.results)")
+			return nil, problem.New(problem.InvalidRequest, "a request with results has no prompt and no images (body.results)")
 		}
 		m := model.Message{Role: model.RoleTool}
 		for _, r := range n.Results {
@@ -218,7 +218,7 @@ curl -H "Authorization: Bearer $KEY" $COVE/conversations/$CONVERSATION/turns \
 			return s.o.Hub.DeleteTurn(ctx, who, in.Turn)
 		})
 	addRaw(s, operation{id: "turn.events", method: http.MethodGet, path: "/turns/{turn}/events", tag: tag, action: auth.ConversationsRead, summary: "Follow a turn",
-		about: "Server-sent events, from the first one or from behind `Last-Event-ID` on, until `answer` or `failure`.", errors: []problem.Code{problem.TurnNotFound},
+		about: "Server-sent events, from the first one or from the one after `Last-Event-ID` on, until `answer` or `failure`.", errors: []problem.Code{problem.TurnNotFound},
 		example: `curl -N -H "Authorization: Bearer $KEY" -H "Last-Event-ID: 2" $COVE/turns/$TURN/events`},
 		func(w http.ResponseWriter, r *http.Request, who auth.Principal, in *followTurn) error {
 			from, err := point(r, in.After)

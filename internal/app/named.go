@@ -80,7 +80,7 @@ func savable(ctx context.Context, c config.Config, b named.Base, progress io.Wri
 	}
 	saver, err := sandbox.SaverOf(engine)
 	if err != nil {
-		return session.Options{}, nil, problem.Of(err).WithHint("use --engine gvisor, or leave --session away")
+		return session.Options{}, nil, problem.Of(err).WithHint("use --engine gvisor, or leave --session out")
 	}
 	env, err := environment(ctx, c, b.Environment, progress)
 	if err != nil {

@@ -26,7 +26,7 @@ type askCmd struct {
 
 // Help is the long help.
 func (askCmd) Help() string {
-	return `What happens is told on standard error; the answer goes to standard output. Data that is piped in becomes a file
+	return `Progress goes to standard error, and the answer to standard output. Data that is piped in becomes a file
 in the workspace.
 
 Examples:
@@ -53,7 +53,7 @@ func (c *askCmd) run(ctx context.Context, p *Program) (int, error) {
 	}
 	prompt := strings.TrimSpace(strings.Join(words, " "))
 	if prompt == "" {
-		return 0, problem.New(problem.Usage, "there is no question").WithHint(`ask one: cove ask -f sales.csv "Which region grew fastest?"`)
+		return 0, problem.New(problem.Usage, "there is no question").WithHint(`ask one, for example: cove ask -f sales.csv "Which region grew fastest?"`)
 	}
 	i := p.interruptible(ctx)
 	defer i.stop()

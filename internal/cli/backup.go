@@ -34,7 +34,7 @@ func (c *backupCmd) run(ctx context.Context, p *Program) (int, error) {
 	return 0, p.onRecords(ctx, c.configFlag, func(r *Records) error {
 		if c.File == "-" {
 			if _, tty := terminal(p.Out); tty {
-				return problem.New(problem.Usage, "an archive is nothing for a terminal").WithHint("give a file, or pipe it somewhere")
+				return problem.New(problem.Usage, "an archive cannot be written to a terminal").WithHint("give a file, or pipe it somewhere")
 			}
 			return r.Backup(ctx, p.Out)
 		}

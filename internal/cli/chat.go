@@ -42,7 +42,7 @@ func (c *chatCmd) run(ctx context.Context, p *Program) (int, error) {
 		return 0, err
 	}
 	if c.Conversation != "" && !c.Continue {
-		return 0, problem.New(problem.Usage, "a conversation to go on with takes --continue").WithHint("cove chat --continue " + oneLine(c.Conversation))
+		return 0, problem.New(problem.Usage, "add --continue to go on with a conversation").WithHint("cove chat --continue " + oneLine(c.Conversation))
 	}
 	inputs, out, err := p.prepare(c.fileFlags)
 	if err != nil {

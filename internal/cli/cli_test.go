@@ -206,7 +206,7 @@ func TestMistakesAreFoundBeforeAnythingStarts(t *testing.T) {
 	for want, args := range map[string][]string{
 		"does not exist":           {"run", "-c", "x", "-f", "$DIR/none"},
 		"not an ordinary file":     {"run", "-c", "x", "-f", "$DIR/pipe"},
-		"would both be x.csv":      {"run", "-c", "x", "-f", "$DIR/a/x.csv", "-f", "$DIR/b/x.csv"},
+		"would both get the name x.csv":      {"run", "-c", "x", "-f", "$DIR/a/x.csv", "-f", "$DIR/b/x.csv"},
 		"is not a folder":          {"run", "-c", "x", "-o", "$DIR/a/x.csv"},
 		"after --":                 {"run", "-c", "x", "--year", "2025"},
 		"nothing to run":           {"run"},

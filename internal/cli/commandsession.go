@@ -95,7 +95,7 @@ func (s *commandSession) start(ctx context.Context, p *Program, o opening, progr
 	case s.kept != nil && s.kept.there:
 		s.named, err = p.openNamed(ctx, s.kept.id, o, progress)
 		if err != nil && !problem.Is(err, problem.Canceled) && !problem.Has(err, problem.SessionInUse) {
-			fmt.Fprintln(s.err, "cove: variables and files begin anew, because those of the conversation cannot be brought back: "+oneLine(message(err)))
+			fmt.Fprintln(s.err, "cove: the conversation starts without its variables and files, because those of the conversation cannot be restored: "+oneLine(message(err)))
 			s.kept.id, s.kept.there, err = ident.New(ident.Session), false, nil
 		}
 	}

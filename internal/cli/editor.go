@@ -79,7 +79,7 @@ type terminalEditor struct {
 func (e terminalEditor) Remember(entry string) error { return e.history.Add(entry) }
 
 // errLeft means that a line was not waited for any longer.
-var errLeft = errors.New("nobody waits for a line any more")
+var errLeft = errors.New("the input is closed")
 
 // typist asks for one line at a time. A line that was not waited for, because the code that wanted it ended, is the next one's to take.
 type typist struct {

@@ -16,7 +16,7 @@ type sandboxFlags struct {
 	MaxOutput config.Size     `default:"${max_output}" placeholder:"SIZE" help:"Bytes of output that one execution may deliver (default: ${max_output})."`
 	Packages  string          `placeholder:"SET" help:"Python environment: standard or minimal (default: ${packages})."`
 	Engine    string          `default:"${engine}" placeholder:"NAME" help:"gvisor, or local, which isolates nothing (default: ${engine})."`
-	Quiet     bool            `short:"q" help:"Say nothing but what the code or the answer says."`
+	Quiet     bool            `short:"q" help:"Print nothing but the output of the code or the answer."`
 }
 
 // config is the settings with the command line's on top.

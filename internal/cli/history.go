@@ -26,7 +26,7 @@ type historyCmd struct {
 
 // Help is the long help.
 func (historyCmd) Help() string {
-	return `What cove ask and cove chat did is kept in the database, unless history is off. The numbers are those that cove show, rerun and export take;
+	return `The database keeps what cove ask and cove chat did, unless history is off. The numbers are those that cove show, rerun and export take;
 1 is the conversation that was used last.
 
 Examples:
@@ -138,7 +138,7 @@ type searchCmd struct {
 
 // Help is the long help.
 func (searchCmd) Help() string {
-	return `Looked through are questions, answers, code, and the beginning of what code printed. Chinese needs no blanks between words.
+	return `The search covers questions, answers, code, and the beginning of what code printed. Chinese needs no spaces between words.
 
 Examples:
 

@@ -38,7 +38,7 @@ func collect(paths []string, limit int64) (inputs []input, skipped []string, err
 		}
 		if other, twice := taken[base]; twice {
 			return nil, nil, problem.New(problem.InputDuplicate,
-				fmt.Sprintf("%s and %s would both be %s in the workspace", other, given, base)).
+				fmt.Sprintf("%s and %s would both get the name %s in the workspace", other, given, base)).
 				WithHint("rename one of them, or put them in folders of different names and give those")
 		}
 		taken[base] = given
@@ -113,7 +113,7 @@ func collectOne(given string) (found []input, links []string, err error) {
 func (in input) check() error {
 	if !in.info.Mode().IsRegular() {
 		return problem.New(problem.InputRefused, oneLine(in.host)+" is not an ordinary file or folder").
-			WithHint("cove takes files and folders; for a pipe or a device, save what it gives to a file first")
+			WithHint("cove takes files and folders; save the output of a pipe or a device to a file first")
 	}
 	if !utf8.ValidString(in.name) {
 		return problem.New(problem.InputRefused, fmt.Sprintf("the name %q is not valid UTF-8", in.name)).WithHint("rename the file")

@@ -27,7 +27,7 @@ func taleOf(e kernel.Install) tale {
 		t.installed = "installed " + packageNames(p.Installed) + " (" + cost(p) + ")"
 	}
 	if e.Restarted {
-		t.notes = append(t.notes, "the interpreter was begun anew"+because(p.Restart))
+		t.notes = append(t.notes, "the interpreter was started anew"+because(p.Restart))
 	}
 	for _, note := range p.Notes {
 		t.notes = append(t.notes, oneLine(note))

@@ -61,7 +61,7 @@ func TestInstallsAreTold(t *testing.T) {
 		"cached":            {installed(cached), "installed cowsay 6.1 (cached)\n", ""},
 		"slow":              {installed(slow), "installed cowsay 6.1 (1 min 12 s)\n", ""},
 		"several":           {installed(cv2()), "installed opencv-python-headless 4.13.0, pyyaml 6.0.3 and 3 more (2.1 s, 64 MB)\n", ""},
-		"begun anew":        {kernel.Install{Provision: anew, Restarted: true}, "installed cowsay 6.1 (0.4 s)\ncove: the interpreter was begun anew, because cowsay needs numpy<2, and numpy 2.1 is imported\n", ""},
+		"begun anew":        {kernel.Install{Provision: anew, Restarted: true}, "installed cowsay 6.1 (0.4 s)\ncove: the interpreter was started anew, because cowsay needs numpy<2, and numpy 2.1 is imported\n", ""},
 		"not possible now":  {installed(anew), "", ""},
 		"refused and noted": {installed(hidden), "cove: polars 0.1 has no wheel\ncove: foo: nothing is known to provide it\n  did you mean foo?\n", "cove: foo: nothing is known to provide it\n  did you mean foo?\n"},
 		"refused twice":     {installed(again), "cove: foo: nothing is known to provide it\n  did you mean foo?\n", "cove: foo: nothing is known to provide it\n  did you mean foo?\n"},

@@ -42,7 +42,7 @@ type keyCreate struct {
 
 func (c *keyCreate) run(ctx context.Context, p *Program) (int, error) {
 	if c.Expires != nil && *c.Expires <= 0 {
-		return 0, problem.New(problem.Usage, "--expires must be above 0").WithHint("leave it away for a key that does not expire")
+		return 0, problem.New(problem.Usage, "--expires must be above 0").WithHint("leave --expires out for a key that does not expire")
 	}
 	return 0, p.onRecords(ctx, c.configFlag, func(r *Records) error {
 		n := auth.NewKey{Name: c.Name, Project: c.Project, User: c.User}

@@ -22,7 +22,7 @@ type usageCmd struct {
 
 // Help is the long help.
 func (usageCmd) Help() string {
-	return `Days are those of UTC. Counted is what a server did, and what cove ask, chat and run --session did on this machine.
+	return `Days are those of UTC. The counts include the work of a server, and that of cove ask, chat and run --session on this machine.
 
 Example:
 

@@ -286,7 +286,7 @@ func (o *outFolder) free(name string) (string, error) {
 			return candidate, nil
 		}
 	}
-	return "", problem.New(problem.NameTaken, "too many files want this name")
+	return "", problem.New(problem.NameTaken, "too many files have this name")
 }
 
 func (o *outFolder) isInput(name string) bool {

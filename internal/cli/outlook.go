@@ -11,7 +11,7 @@ import (
 
 // checkSessions says how many of the saved sessions go on with this cove. Before an upgrade that is asked of the new one.
 func checkSessions(ctx context.Context, p *Program, cfg config.Config) check {
-	c := check{Name: "sessions", Status: good, Detail: "this engine saves none"}
+	c := check{Name: "sessions", Status: good, Detail: "this engine cannot save sessions"}
 	if p.Outlook == nil || !cfg.Saves() {
 		return c
 	}
@@ -64,7 +64,7 @@ func outlookOf(s named.Survey) (text, fix string) {
 		for _, maker := range s.MakersSorted() {
 			by = append(by, fmt.Sprintf("%s (%d)", maker, s.Makers[maker]))
 		}
-		fix = "nothing is lost: what was saved stays as it is, for the cove that saved it: " + strings.Join(by, ", ")
+		fix = "nothing is lost: saved sessions are not changed, and the version of cove that saved them can restore them: " + strings.Join(by, ", ")
 	}
 	return text, fix
 }

@@ -58,7 +58,7 @@ type packagesCmd struct {
 
 // Help is the long help.
 func (packagesCmd) Help() string {
-	return `What code imports and is not there is installed by itself before it runs: from wheels, on the host, by rules that the
+	return `Packages that code imports and that are missing are installed before the code runs: from wheels, on the host, by rules that the
 settings of [packages] change (cove config shows them). Code may ask for a version with %pip install "name<2", with PEP 723
 metadata, or with a comment "# requirements: name<2".
 

@@ -25,7 +25,7 @@ type packagesLs struct {
 // Help is the long help.
 func (packagesLs) Help() string {
 	return `Shows the environment, the standing packages of this project and of sessions outside of any project, and what was installed for any
-session, with the room that it takes on the disk and when it was last used.
+session, with its size on the disk and the time of its last use.
 
 Example:
 

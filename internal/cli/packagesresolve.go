@@ -28,7 +28,7 @@ type packagesResolve struct {
 
 // Help is the long help.
 func (packagesResolve) Help() string {
-	return `Asks no index and installs nothing: the answers are in cove itself.
+	return `Asks no index and installs nothing: cove has the answers built in.
 
 Tiers: stdlib, part of Python; base, in the environment; table, a well-known package; allowed, approved by your settings; other, a
 package that is little known and is looked at before it is installed; refused, not to be installed by this name; unknown.

@@ -150,7 +150,7 @@ type projectCmd struct {
 
 // Help is the long help.
 func (projectCmd) Help() string {
-	return `Sessions, files, conversations and keys belong to a project, and nobody sees what belongs to another one.
+	return `Sessions, files, conversations and keys belong to a project, and users of other projects do not see them.
 
 Examples:
 
@@ -244,7 +244,7 @@ type projectQuota struct {
 
 // Help is the long help.
 func (projectQuota) Help() string {
-	return `What is not given stays as it is: what was set for the project before, or else what the settings have for every project.
+	return `Quotas that are not given stay as they are: as set for the project before, or else as the settings have them for every project.
 
 Examples:
 

@@ -29,8 +29,8 @@ const (
 // remotely is locally on a server.
 func (t *talking) remotely(i *interruption, inputs []input, out *outFolder, use func(talker) (int, error)) (code int, err error) {
 	if flag := t.ownFlag(); flag != "" {
-		return 0, problem.New(problem.Usage, flag+" is for this machine; a server goes by its own settings").
-			WithHint("leave it away, or ask on this machine: --server ''")
+		return 0, problem.New(problem.Usage, flag+" is for this machine only; a server uses its own settings").
+			WithHint("leave it out, or ask on this machine: --server ''")
 	}
 	defer out.close()
 	c := client.New(t.base, t.key)
@@ -119,7 +119,7 @@ func (r *remoteTalker) goOn(ctx context.Context, t *talking) error {
 		return err
 	}
 	if found.execution != nil {
-		return problem.New(problem.Usage, "an execution is no conversation").WithHint("`cove history` lists conversations")
+		return problem.New(problem.Usage, "an execution is not a conversation").WithHint("`cove history` lists conversations")
 	}
 	if t.goOnWith != "" && t.goOnWith == found.turns[0].ID {
 		r.parent = t.goOnWith
@@ -160,7 +160,7 @@ func (r *remoteTalker) Ask(ctx context.Context, prompt string) iter.Seq2[interpr
 		}
 		for e, err := range events {
 			if _, gap := errors.AsType[*client.Gap](err); gap {
-				e, err = interpreter.Notice{Text: "some of what happened is lost"}, nil // which numbers it had says nothing to a person
+				e, err = interpreter.Notice{Text: "some events are lost"}, nil // which numbers it had says nothing to a person
 			}
 			if !yield(e, err) {
 				r.stop(turn.ID, leave)

@@ -32,7 +32,7 @@ func TestMistakesWithServers(t *testing.T) {
 		"half an id":           {[]string{"ask", "--continue", "cnv_06h01", "q"}, "cnv_06h01 is not the id of a conversation"},
 		"an execution's id":    {[]string{"ask", "--continue", "exe_06f1k3t3y4m0v8s2k5r7w9x1z4", "q"}, "is not the id of a conversation"},
 		"no steps":             {[]string{"chat", "--max-steps", "0"}, "--max-steps must be at least 1"},
-		"nothing to go on":     {[]string{"chat", "cnv_06f1k3t3y4m0v8s2k5r7w9x1z4"}, "takes --continue"},
+		"nothing to go on":     {[]string{"chat", "cnv_06f1k3t3y4m0v8s2k5r7w9x1z4"}, "add --continue"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

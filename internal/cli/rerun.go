@@ -25,7 +25,7 @@ type rerunCmd struct {
 // Help is the long help.
 func (rerunCmd) Help() string {
 	return `The code runs in a new session of this machine, without a model, and its output is shown. What it printed before and prints differently
-now is told at the end. Give the files that it reads with -f. With a server (--server), the code comes from there and runs here all the same.
+now is told at the end. Give the files that it reads with -f. With a server (--server), the code comes from the server and runs on this machine.
 
 Examples:
 
@@ -156,7 +156,7 @@ func difference(old, now notebook.Cell) string {
 		return ""
 	}
 	a, b := firstDifference(before, after)
-	return fmt.Sprintf("it says other things\n  - %s\n  + %s", oneLine(shortenedTo(a, 200)), oneLine(shortenedTo(b, 200)))
+	return fmt.Sprintf("the output differs\n  - %s\n  + %s", oneLine(shortenedTo(a, 200)), oneLine(shortenedTo(b, 200)))
 }
 
 func orUnknown(o kernel.Outcome) string {

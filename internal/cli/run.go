@@ -39,7 +39,7 @@ func (runCmd) Help() string {
 	return `Standard output and standard error of the program pass through unchanged. Every file that the code creates or
 changes, and every figure as figure-N.png, is put into the out folder.
 
-What the code imports and is not there is installed before it runs; cove packages --help tells more.
+Packages that the code imports and that are missing are installed before it runs; see cove packages --help.
 
 Examples:
 
@@ -113,7 +113,7 @@ func (c *runCmd) run(ctx context.Context, p *Program) (int, error) {
 		return 0, err
 	}
 	if c.Restart && c.Session == "" {
-		return 0, problem.New(problem.Usage, "--restart is for sessions with a name").WithHint("add --session NAME; without one, the interpreter is new anyway")
+		return 0, problem.New(problem.Usage, "--restart needs a session with a name").WithHint("add --session NAME; without one, the interpreter is new anyway")
 	}
 	i := p.interruptible(ctx)
 	defer i.stop()

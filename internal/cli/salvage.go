@@ -31,7 +31,7 @@ type sessionSalvage struct{}
 func (c *sessionSalvage) run(ctx context.Context, p *Program) (int, error) {
 	var what Salvage
 	if err := json.NewDecoder(io.LimitReader(p.In, longestQuestion)).Decode(&what); err != nil {
-		return 0, problem.New(problem.Usage, "this command is for cove itself").WithCause(err)
+		return 0, problem.New(problem.Usage, "only cove itself uses this command").WithCause(err)
 	}
 	return 0, p.Salvage(ctx, p.Config, what, p.Out)
 }

@@ -121,7 +121,7 @@ func (c *serveCmd) config(p *Program) (config.Config, error) {
 	}
 	if _, _, err := auth.ParseText(cfg.Serve.FirstKey); cfg.Serve.FirstKey != "" && err != nil {
 		return cfg, problem.New(problem.ConfigInvalid, "serve.first_key (COVE_FIRST_KEY) is not the text of a key").
-			WithHint("take one that this prints: COVE_DATABASE=/tmp/new.db cove key create --name first")
+			WithHint("take a key that this command prints: COVE_DATABASE=/tmp/new.db cove key create --name first")
 	}
 	for _, name := range append(config.List{cfg.Models.Default}, cfg.Models.Serve...) {
 		if _, err := choose.Parse(cfg, name); name != "" && problem.Is(err, problem.Invalid) {

@@ -29,7 +29,7 @@ type sessionFlags struct {
 func (f sessionFlags) check(cfg config.Config) error {
 	if f.Session == "" {
 		if f.Undoable {
-			return problem.New(problem.Usage, "--undoable is for sessions with a name").WithHint("add --session NAME")
+			return problem.New(problem.Usage, "--undoable needs a session with a name").WithHint("add --session NAME")
 		}
 		return nil
 	}
@@ -38,7 +38,7 @@ func (f sessionFlags) check(cfg config.Config) error {
 	}
 	if !cfg.Saves() {
 		return problem.New(problem.EngineCannotSave, "the engine "+cfg.Sandbox.Engine+" cannot save a session").
-			WithHint("use --engine gvisor, or leave --session away")
+			WithHint("use --engine gvisor, or leave --session out")
 	}
 	return nil
 }
@@ -87,7 +87,7 @@ type sessionCmd struct {
 	Ls      sessionLs      `cmd:"" help:"List the sessions, the one used last first."`
 	Show    sessionShow    `cmd:"" help:"Show everything about a session."`
 	Pause   sessionPause   `cmd:"" help:"Save a session that is in memory, and free the memory."`
-	Resume  sessionResume  `cmd:"" help:"Bring a session into memory, where commands find it at once; or check that it can be brought back."`
+	Resume  sessionResume  `cmd:"" help:"Load a session into memory, where commands find it at once; or check that it can be restored."`
 	Keep    sessionKeep    `cmd:"" hidden:""`
 	Salvage sessionSalvage `cmd:"" hidden:""`
 	Fork    sessionFork    `cmd:"" help:"Make a second, independent session from one."`
@@ -377,7 +377,7 @@ type sessionRm struct {
 
 // Help is the long help.
 func (sessionRm) Help() string {
-	return `Nothing is asked and nothing can be brought back. A session that a command uses is not deleted.
+	return `Deletes without asking, and for good. A session that a command uses is not deleted.
 
 Examples:
 

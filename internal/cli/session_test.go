@@ -362,7 +362,7 @@ func TestMistakesWithSessions(t *testing.T) {
 	for want, args := range map[string][]string{
 		"cannot be the name of a session":             {"run", "--session", "a/b", "-c", "x"},
 		"the engine local cannot save a session":      {"run", "--session", "lab", "--engine", "local", "-c", "x"},
-		"--undoable is for sessions with a name":      {"run", "--undoable", "-c", "x"},
+		"--undoable needs a session with a name":      {"run", "--undoable", "-c", "x"},
 		"was made with --packages standard":           {"run", "--session", "lab", "--packages", "minimal", "-c", "x"},
 		"there is no session none":                    {"session", "resume", "none"},
 		"there is a session lab already":              {"session", "fork", "lab", "lab"},

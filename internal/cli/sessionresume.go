@@ -19,7 +19,7 @@ const keeperLog = "keeper.log"
 type sessionResume struct {
 	Name  string           `arg:"" help:"The session."`
 	For   *config.Duration `placeholder:"TIME" help:"Pause it again after so long without use; 0 means never (default: ${session_idle})."`
-	Check bool             `help:"Bring it back, say how long that took, and leave it as it was."`
+	Check bool             `help:"Restore it, say how long that took, and leave it as it was."`
 	JSON  bool             `name:"json" help:"Print the session, or the result of --check, as one JSON object."`
 	sandboxFlags
 }
@@ -144,7 +144,7 @@ func (c *sessionResume) check(ctx context.Context, p *Program, o opening) error 
 	if c.JSON {
 		return p.printJSON(map[string]any{"name": c.Name, "seconds": took.Seconds()})
 	}
-	_, err = fmt.Fprintf(p.Out, "session %s came back in %s and was left as it was\n", c.Name, took.Round(time.Millisecond))
+	_, err = fmt.Fprintf(p.Out, "session %s was restored in %s and left as it was\n", c.Name, took.Round(time.Millisecond))
 	return err
 }
 

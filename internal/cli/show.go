@@ -27,7 +27,7 @@ type showCmd struct {
 	ownSignals // while it pages, they are the pager's
 	serverFlags
 	ID      string `arg:"" optional:"" help:"cnv_..., trn_... or exe_..., a number of cove history, or last, which is what is meant without one."`
-	All     bool   `help:"Also what was left behind when the conversation went back to an earlier question."`
+	All     bool   `help:"Also show the branches that were left when the conversation went back to an earlier question."`
 	JSON    bool   `name:"json" help:"Print it as JSON: one object per turn, with its events."`
 	NoPager bool   `help:"Do not page it."`
 }

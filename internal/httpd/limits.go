@@ -206,7 +206,7 @@ func (o *room) place(ctx context.Context) error {
 	case <-patience.C:
 		return full
 	case <-ctx.Done():
-		return problem.New(problem.GivenUp, "the request was given up")
+		return problem.New(problem.GivenUp, "the client gave up the request")
 	}
 }
 

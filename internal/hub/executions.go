@@ -133,7 +133,7 @@ func (h *Hub) storeEnd(ctx context.Context, events *stream.Writer, e *Execution,
 // bare returns the end of an execution without the texts for which the store may have refused it.
 func (h *Hub) bare(e Execution, err error) Execution {
 	h.log.ErrorContext(h.ended, "the end of an execution was refused by the store; it is recorded without its last output", "execution", e.ID, "error", err)
-	e.Message = "it ended, but its end could not be recorded whole: its last output is not kept"
+	e.Message = "the execution ended, but its end could not be recorded as a whole: its last output is not kept"
 	return e
 }
 
@@ -169,7 +169,7 @@ func (p Page) orDefault() (Page, error) {
 }
 
 // errStopped is the cause with which a request stops an execution.
-var errStopped = errors.New("it was interrupted by a request")
+var errStopped = errors.New("the execution was interrupted by a request")
 
 // InterruptExecution stops an execution, also one that waits. It returns at once. Needs auth.SessionsExecute.
 func (h *Hub) InterruptExecution(ctx context.Context, who auth.Principal, id string) (Execution, error) {

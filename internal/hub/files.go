@@ -55,7 +55,7 @@ func (h *Hub) addFile(ctx context.Context, who auth.Principal, n NewFile, r io.R
 		return File{}, err
 	}
 	if n.Life < 0 || len(n.Purpose) > longestPurpose || strings.ContainsFunc(n.Purpose, func(r rune) bool { return !unicode.IsGraphic(r) }) {
-		return File{}, problem.New(problem.InvalidRequest, "a file's purpose is a short word, and its life is not negative")
+		return File{}, problem.New(problem.InvalidRequest, "a file's purpose must be a short word, and its life must not be negative")
 	}
 	if err := h.mayStore(ctx, who.Project, who.Key, 0); err != nil {
 		return File{}, err
@@ -216,11 +216,11 @@ func (h *Hub) discard(ctx context.Context, hashes ...string) error {
 func (h *Hub) sweepFiles(ctx context.Context) error {
 	expired, err := h.o.Store.ExpiredFiles(ctx, h.now(), filesBatch)
 	if err != nil {
-		return fmt.Errorf("look for files whose life is over: %w", err)
+		return fmt.Errorf("look for expired files: %w", err)
 	}
 	for _, f := range expired {
 		if err := h.deleteFile(ctx, f.Project, f.ID); err != nil && problem.Of(err).Kind != problem.NotFound {
-			return fmt.Errorf("delete a file whose life is over: %w", err)
+			return fmt.Errorf("delete an expired file: %w", err)
 		}
 	}
 	found, err := h.contents.stale()
@@ -287,8 +287,8 @@ func parsed(requirements []string) ([]require.Requirement, error) {
 		}
 		r, err := require.Parse(text)
 		if err != nil {
-			return nil, problem.New(problem.PackageName, fmt.Sprintf("%.80q is no requirement that can be installed: %v", text, err)).
-				WithHint("write a package's name, and versions if need be, like polars or pandas>=2,<3")
+			return nil, problem.New(problem.PackageName, fmt.Sprintf("%.80q is not a requirement that can be installed: %v", text, err)).
+				WithHint("write a package's name, with versions if needed, such as polars or pandas>=2,<3")
 		}
 		wanted = append(wanted, r)
 	}

@@ -93,21 +93,21 @@ func (h *Hub) sweep(ctx context.Context) {
 	living := []SessionState{SessionActive, SessionPaused, SessionLost}
 	expired, err := h.o.Store.SessionsWhere(ctx, Where{States: living, ExpiredBy: h.now(), Reach: h.home(), Free: true, By: h.me()}, sweepBatch)
 	if err != nil {
-		h.log.WarnContext(ctx, "sessions whose life is over were not looked for", "error", err)
+		h.log.WarnContext(ctx, "expired sessions were not looked for", "error", err)
 		return
 	}
 	for _, row := range expired {
 		err := h.deleteSession(ctx, row.Project, row.ID)
 		if err != nil && problem.Of(err).Kind != problem.NotFound {
-			h.log.WarnContext(ctx, "a session whose life is over was not deleted", "session", row.ID, "error", err)
+			h.log.WarnContext(ctx, "an expired session was not deleted", "session", row.ID, "error", err)
 		}
 	}
 	h.reconcile(ctx)
 	if err := h.o.Sessions.Sweep(); err != nil {
-		h.log.WarnContext(ctx, "what is left of removed sessions was not removed", "error", err)
+		h.log.WarnContext(ctx, "the files of deleted sessions were not removed", "error", err)
 	}
 	if err := h.sweepFiles(ctx); err != nil {
-		h.log.WarnContext(ctx, "files whose life is over were not deleted", "error", err)
+		h.log.WarnContext(ctx, "expired files were not deleted", "error", err)
 	}
 }
 
@@ -177,7 +177,7 @@ func (h *Hub) Drain(ctx context.Context) error {
 	h.streams.Wait()
 	h.evictUnused(patient, func(*seat) bool { return true }) // however long that takes
 	if !h.emptyWithin(patient, savePatience) {
-		h.log.ErrorContext(ctx, "sessions are still in use at the end of a drain; what happened in them is lost")
+		h.log.ErrorContext(ctx, "sessions are still in use at the end of a drain; their unsaved changes are lost")
 	}
 	h.crew.wait()
 	h.streams.Wait()

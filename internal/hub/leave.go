@@ -271,7 +271,7 @@ func (h *Hub) discardSeat(ctx context.Context, id string) error {
 			h.mu.Unlock()
 			close(moving)
 			if err != nil {
-				h.log.WarnContext(ctx, "a deleted session did not end well", "session", id, "error", err)
+				h.log.WarnContext(ctx, "a deleted session could not be ended", "session", id, "error", err)
 			}
 			return nil
 		}

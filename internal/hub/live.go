@@ -158,7 +158,7 @@ func (h *Hub) await(ctx context.Context, project, id string, try func() (*seat, 
 }
 
 func leftEarly(ctx context.Context) error {
-	return problem.New(problem.GivenUp, "the caller went away before the session was ready").WithCause(context.Cause(ctx))
+	return problem.New(problem.GivenUp, "the client disconnected before the session was ready").WithCause(context.Cause(ctx))
 }
 
 // holdingKey marks the contexts of callers that have acquired a session.
@@ -426,7 +426,7 @@ func withoutCommands(err error) error {
 	case string(problem.SessionBroken), string(problem.SnapshotDamaged), string(problem.SnapshotMissing):
 		c.Hint = "delete the session and make a new one"
 	case string(problem.SnapshotUnfit):
-		c.Hint = "nothing was lost; the server was changed since the session was saved, and the operator can have it opened by the cove that saved it"
+		c.Hint = "nothing was lost; the server was changed since the session was saved, and the operator can open the session with the version of cove that saved it"
 	case string(problem.DiskFull):
 		c.Hint = "nothing was lost; the operator has to make room on the server's disk"
 	}

@@ -55,7 +55,7 @@ func (h *Hub) once(ctx context.Context, who auth.Principal, action, word, reques
 		select {
 		case <-p.made:
 		case <-ctx.Done():
-			return "", false, problem.New(problem.GivenUp, "the caller went away").WithCause(context.Cause(ctx))
+			return "", false, problem.New(problem.GivenUp, "the client disconnected").WithCause(context.Cause(ctx))
 		}
 		if p.err == nil {
 			return p.id, true, nil

@@ -53,7 +53,7 @@ func (h *Hub) here(ctx context.Context, row Session) (abandoned bool, err error)
 		return false, err
 	}
 	return false, problem.New(problem.SessionInUse, fmt.Sprintf("the session is used by %s (process %d)", other.Command, other.PID)).
-		WithHint("wait until that has ended")
+		WithHint("wait until that command has ended")
 }
 
 // elsewhere is the problem of a session or a file that is on the disk of another home, or in the memory of a process there.
@@ -65,9 +65,9 @@ func (h *Hub) elsewhere(ctx context.Context, code problem.UnavailableCode, what,
 	where, hint := "another server", "ask that server"
 	switch {
 	case err == nil && at.Epoch == 0: // no server was ever started there
-		where, hint = "the command line of another folder or machine", "go on with it there"
+		where, hint = "the command line in another folder or on another machine", "use it there"
 	case !served:
-		hint = "that server does not run; have its operator start it"
+		hint = "that server is not running; ask its operator to start it"
 	}
 	if at.Host != "" {
 		where += " (" + at.Host + ")"
@@ -123,7 +123,7 @@ func (h *Hub) loseElsewhere(ctx context.Context, row Session) error {
 	mine := false
 	_, err := h.o.Store.UpdateSession(ctx, row.Project, row.ID, func(s *Session) error {
 		if mine = s.State == SessionActive && s.Owner == row.Owner; mine {
-			s.State, s.Reason = SessionLost, "the server that had it in memory ended; what is left of it is known when that server is back"
+			s.State, s.Reason = SessionLost, "the server that had the session in memory ended; what of the session was saved is known when that server runs again"
 		}
 		return nil
 	})
@@ -149,7 +149,7 @@ func (h *Hub) recoverEvery(ctx context.Context) {
 	}
 	h.every(ctx, owner.Round, func() {
 		if err := h.recoverAbandoned(ctx); err != nil && ctx.Err() == nil && !h.fenced() {
-			h.log.WarnContext(ctx, "what other processes left unfinished was not ended", "error", err)
+			h.log.WarnContext(ctx, "unfinished work of other processes was not ended", "error", err)
 		}
 	})
 }

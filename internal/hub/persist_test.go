@@ -69,7 +69,7 @@ func TestARecordThatIsRefusedStopsNobodyElse(t *testing.T) {
 		gaps       int
 	}{
 		{"say on\nsay poison", "poison", kernel.OutcomeOK, "", 1},
-		{"die", "the sandbox died", kernel.OutcomeSandboxDied, "it ended, but its end could not be recorded whole: its last output is not kept", 0},
+		{"die", "the sandbox died", kernel.OutcomeSandboxDied, "the execution ended, but its end could not be recorded as a whole: its last output is not kept", 0},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			var db *picky

@@ -87,7 +87,7 @@ func (h *Hub) within(ctx context.Context, project, key string, code problem.Exha
 			return err
 		}
 		if used(quota, u) {
-			return problem.New(code, message).WithHint("the counter begins again at midnight UTC; an administrator can raise the quota")
+			return problem.New(code, message).WithHint("the count starts again at midnight UTC; an administrator can raise the quota")
 		}
 	}
 	return nil
@@ -108,7 +108,7 @@ func (h *Hub) mayStore(ctx context.Context, project, key string, more int64) err
 		return err
 	}
 	if held+more > limit || more == 0 && held >= limit {
-		return problem.New(problem.QuotaDisk, "the project's room for files and sessions is used up").WithHint("delete files or sessions that are not needed")
+		return problem.New(problem.QuotaDisk, "the project's disk quota for files and sessions is used up").WithHint("delete files or sessions that are not needed")
 	}
 	return nil
 }

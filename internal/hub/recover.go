@@ -53,7 +53,7 @@ func (h *Hub) recoverExecutions(ctx context.Context) error {
 			return err
 		}
 		if unfinished[0].ID == before { // another process may have ended it, but then it is not listed again
-			return problem.New(problem.RecoverStuck, "executions that a former server left cannot be ended")
+			return problem.New(problem.RecoverStuck, "unfinished executions of a former server cannot be ended")
 		}
 		before = unfinished[0].ID
 		for _, e := range unfinished {
@@ -239,10 +239,10 @@ func (h *Hub) removeOrphans(ctx context.Context, there map[string]named.Info, kn
 			continue // another process may be about to record it
 		}
 		if err := h.o.Sessions.Remove(ctx, name, command); err != nil {
-			h.log.WarnContext(ctx, "what is left of a session was not removed", "session", name, "error", err)
+			h.log.WarnContext(ctx, "the files of a session without a record were not removed", "session", name, "error", err)
 			continue
 		}
-		h.log.InfoContext(ctx, "what was left of a session was removed", "session", name)
+		h.log.InfoContext(ctx, "the files of a session without a record were removed", "session", name)
 	}
 	return nil
 }

@@ -108,7 +108,7 @@ func (h *Hub) noteSandboxLoss(ctx context.Context, session, reason string) {
 		err = h.noteRollback(ctx, s.project, s.id, r)
 	}
 	if err != nil {
-		h.log.ErrorContext(ctx, "it was not recorded what a session lost", "session", s.id, "error", err)
+		h.log.ErrorContext(ctx, "a session's loss was not recorded", "session", s.id, "error", err)
 	}
 }
 
@@ -168,7 +168,7 @@ func (h *Hub) takeRollback(ctx context.Context, project, session string) *Rollba
 		return nil
 	})
 	if err != nil {
-		h.log.WarnContext(ctx, "a rollback may be told twice", "session", session, "error", err)
+		h.log.WarnContext(ctx, "a rollback may be reported twice", "session", session, "error", err)
 	}
 	h.log.LogAttrs(ctx, slog.LevelInfo, "rollback told", slog.String("session", session), slog.Int("executions", len(r.Executions)+r.More))
 	return &r

@@ -37,8 +37,8 @@ func (h *Hub) room(ctx context.Context, s *seat) error {
 			_ = h.evict(ctx, victim, nil) // the session's record has the error
 			h.gauge.forget()
 			if h.stayed(victim) {
-				return exhausted(problem.ServerDiskFull, "there is no room in memory, and none on the disk to pause another session").
-					WithHint("the operator has to make room on the disk; sessions that are deleted make room too")
+				return exhausted(problem.ServerDiskFull, "the memory is full, and the disk has no room to pause another session").
+					WithHint("the operator has to free space on the disk; deleting sessions frees space too")
 			}
 			continue
 		}
@@ -79,9 +79,9 @@ func (h *Hub) full(s *seat, limits allowance) (scope func(*seat) bool, err *prob
 	}
 	switch {
 	case s.key != "" && over(key, limits.key.Sessions):
-		return func(o *seat) bool { return o.project == s.project && o.key == s.key }, exhausted(problem.QuotaSessions, "as many sessions of this key are in use as it may have")
+		return func(o *seat) bool { return o.project == s.project && o.key == s.key }, exhausted(problem.QuotaSessions, "this key uses as many sessions as it may have")
 	case over(project, limits.project.Sessions):
-		return func(o *seat) bool { return o.project == s.project }, exhausted(problem.QuotaSessions, "as many sessions of the project are in use as it may have")
+		return func(o *seat) bool { return o.project == s.project }, exhausted(problem.QuotaSessions, "the project uses as many sessions as it may have")
 	case over(all, h.capacity):
 		return func(*seat) bool { return true }, exhausted(problem.TooManySessions, "as many sessions are in use as the server can hold")
 	}
@@ -107,5 +107,5 @@ func (h *Hub) saves() bool { return !h.o.Unsaved }
 
 func (h *Hub) unsavable() error {
 	return problem.New(problem.PauseUnsupported, "the engine "+h.o.Base.Engine+" cannot save sessions, so they cannot be paused or forked").
-		WithHint("have the server use the engine gvisor")
+		WithHint("the operator has to set the server's engine to gvisor")
 }

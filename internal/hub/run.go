@@ -95,7 +95,7 @@ func (h *Hub) settled(ctx context.Context, e *Execution, first bool, err error) 
 // that later, or else as queued. The caller has acquired the session.
 func (h *Hub) admit(ctx context.Context, e Execution, asked ...audit.Row) (Execution, *liveExecution, error) {
 	if most := h.o.Limits.Code; len(e.Code) > most {
-		return e, nil, problem.New(problem.CodeTooLarge, fmt.Sprintf("the code has more than %d MiB", most>>20)).WithHint("put data into a file and read it from there")
+		return e, nil, problem.New(problem.CodeTooLarge, fmt.Sprintf("the code has more than %d MiB", most>>20)).WithHint("put data into a file and have the code read that")
 	}
 	if err := h.spare(ctx, e.Session); err != nil {
 		return e, nil, err
@@ -129,7 +129,7 @@ func (h *Hub) admit(ctx context.Context, e Execution, asked ...audit.Row) (Execu
 
 // loseUnrecorded ends an execution whose record failed, in case that the record was written although the store returned an error. No client knows of it.
 func (h *Hub) loseUnrecorded(e Execution) {
-	e.State, e.Finished, e.Message = ExecutionLost, h.now(), "it could not be recorded and did not run"
+	e.State, e.Finished, e.Message = ExecutionLost, h.now(), "the execution could not be recorded and did not run"
 	_ = h.persist(h.ended, func(ctx context.Context) error {
 		_, err := h.o.Store.FinishExecution(ctx, e, nil)
 		return err
@@ -153,13 +153,13 @@ func (h *Hub) enter(ctx context.Context, t *liveExecution) error {
 		return sessionGone()
 	}
 	if !slices.Contains(live.KernelNames(), t.kernel) {
-		return problem.New(problem.KernelNotFound, "the session has no kernel "+t.kernel).WithHint("start it first, or leave the kernel away for " + mainKernel)
+		return problem.New(problem.KernelNotFound, "the session has no kernel "+t.kernel).WithHint("start the kernel first, or leave kernel out for " + mainKernel)
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	switch {
 	case over(h.flying[t.project], limits.project.Executions), t.key != "" && over(h.flying[t.byKey()], limits.key.Executions):
-		return exhausted(problem.QuotaExecutions, "as many executions wait or run as you may have")
+		return exhausted(problem.QuotaExecutions, "you have as many executions waiting or running as you may have")
 	case !s.join(t, h.o.Limits.Queue):
 		return exhausted(problem.QueueFull, "too many executions wait for this kernel")
 	}
@@ -193,7 +193,7 @@ func (h *Hub) perform(ctx context.Context, t *liveExecution, e Execution, req ke
 	var failed error
 	defer func() { t.over(failed) }()
 	if err := h.queue(t); err != nil {
-		done = kernel.Done{Outcome: kernel.OutcomeInterrupted, ExitCode: 1, Message: "it was interrupted before it ran"}
+		done = kernel.Done{Outcome: kernel.OutcomeInterrupted, ExitCode: 1, Message: "the execution was interrupted before it ran"}
 	} else {
 		h.started(ctx, &e)
 		if r := h.takeRollback(ctx, t.project, t.session); r != nil {
@@ -306,7 +306,7 @@ func (h *Hub) execute(t *liveExecution, req kernel.Request, emit emitter) (done 
 	return done, err
 }
 
-var errUnheard = errors.New("nobody listens any more")
+var errUnheard = errors.New("the consumer of the events has left")
 
 // count counts what an execution has used.
 func (h *Hub) count(e Execution) {

@@ -116,7 +116,7 @@ func (h *Hub) first(work, ctx context.Context, row Session) (*seat, error) {
 func (h *Hub) unmake(ctx context.Context, row Session) {
 	err := h.persist(ctx, func(ctx context.Context) error {
 		_, err := h.o.Store.UpdateSession(ctx, row.Project, row.ID, func(s *Session) error {
-			s.State, s.Reason, s.Disk = SessionDeleted, "it could not be made", 0
+			s.State, s.Reason, s.Disk = SessionDeleted, "the session could not be made", 0
 			return nil
 		})
 		return err
@@ -125,7 +125,7 @@ func (h *Hub) unmake(ctx context.Context, row Session) {
 		err = h.destroy(ctx, row.ID)
 	}
 	if err != nil {
-		h.log.WarnContext(ctx, "a session that could not be made was not removed", "session", row.ID, "error", err)
+		h.log.WarnContext(ctx, "the remains of a session that could not be made were not removed", "session", row.ID, "error", err)
 	}
 }
 
@@ -144,7 +144,7 @@ const (
 // cpusFor says whether there are as many CPUs as a session wants.
 func (h *Hub) cpusFor(s Session) error {
 	if most := max(float64(runtime.NumCPU()), h.o.Base.Limits.CPUs); s.CPUs > most {
-		return problem.New(problem.SessionInvalid, fmt.Sprintf("a session of this server may have %v to %v CPUs", sandbox.LeastCPUs, most)).WithHint("ask for fewer, or leave cpus away")
+		return problem.New(problem.SessionInvalid, fmt.Sprintf("a session of this server may have %v to %v CPUs", sandbox.LeastCPUs, most)).WithHint("ask for fewer, or leave cpus out")
 	}
 	return nil
 }
@@ -176,7 +176,7 @@ func (s Session) check(own string) error {
 	case s.Idle != 0 && s.Idle < time.Second:
 		return invalidSession(briefIdle)
 	case !s.Expires.IsZero() && !s.Expires.After(s.Created):
-		return invalidSession("the life of the session is over before it begins")
+		return invalidSession("the session's life must be longer than 0")
 	case !slices.Contains([]string{own, "standard", "minimal"}, s.Packages):
 		return invalidSession("the set of packages is standard or minimal")
 	}
@@ -282,7 +282,7 @@ func (c SessionChange) apply(s *Session, now time.Time, own string) error {
 	}
 	if c.Life != nil {
 		if *c.Life <= 0 {
-			return invalidSession("the life of the session is over at once; delete it instead")
+			return invalidSession("the session's life must be longer than 0; to end the session, delete it")
 		}
 		s.Expires = now.Add(*c.Life)
 	}
@@ -354,7 +354,7 @@ func (h *Hub) forkSession(ctx context.Context, who auth.Principal, id string, n 
 		return Session{}, h.unsavable()
 	}
 	if n.Packages != "" && n.Packages != source.Packages {
-		return Session{}, invalidSession("a fork has the packages of its origin")
+		return Session{}, invalidSession("a fork has the packages of the session that it is made from")
 	}
 	n.Packages = source.Packages
 	if n.Memory == 0 {

@@ -68,7 +68,7 @@ func (w *watched) MakeFolder(ctx context.Context, path string) error {
 type readOnly struct{ Tree }
 
 func (readOnly) refuse() error {
-	return problem.New(problem.Forbidden, "the files of the session were asked for only to be read")
+	return problem.New(problem.Forbidden, "the session's files were opened for reading only")
 }
 
 func (r readOnly) Write(context.Context, string, io.Reader) (workspace.Entry, error) {

@@ -221,7 +221,7 @@ func (h *Hub) OpenModel(ctx context.Context, who auth.Principal, name string) (m
 
 func (h *Hub) openModel(ctx context.Context, name string) (model.Model, error) {
 	if h.o.Models == nil {
-		return nil, problem.New(problem.ModelMissing, "the server has no model").WithHint("have its operator configure one")
+		return nil, problem.New(problem.ModelMissing, "the server has no model").WithHint("the operator has to configure one")
 	}
 	m, err := h.o.Models.Open(ctx, name)
 	if err != nil {

@@ -18,7 +18,7 @@ func (h *Hub) recoverTurns(ctx context.Context) error {
 			return err
 		}
 		if unfinished[0].ID == before { // another process may have ended it, but then it is not listed again
-			return problem.New(problem.RecoverStuck, "turns that a former server left cannot be ended")
+			return problem.New(problem.RecoverStuck, "unfinished turns of a former server cannot be ended")
 		}
 		before = unfinished[0].ID
 		for _, t := range unfinished {

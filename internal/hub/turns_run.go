@@ -107,7 +107,7 @@ func (h *Hub) forClients(ctx context.Context, what, id string, err error) *probl
 	}
 	p, differs := problem.Public(err)
 	if differs {
-		h.log.WarnContext(ctx, "clients are told less of a problem", what, id, "code", p.Code, "error", err, "hint", problem.Of(err).Hint)
+		h.log.WarnContext(ctx, "a problem of which clients get less detail", what, id, "code", p.Code, "error", err, "hint", problem.Of(err).Hint)
 	}
 	return p
 }
@@ -237,7 +237,7 @@ func (h *Hub) forgetLater(ctx context.Context, t Turn) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), tellPatience)
 	defer cancel()
 	if err := h.forgetTurn(ctx, t); err != nil && problem.Of(err).Kind != problem.NotFound {
-		h.log.ErrorContext(ctx, "a turn that was not to be stored was not removed; the next start does it", "turn", t.ID, "error", err)
+		h.log.ErrorContext(ctx, "a turn that is not to be stored was not removed; the next start removes it", "turn", t.ID, "error", err)
 	}
 }
 

@@ -142,8 +142,8 @@ func (h *Hub) prepareTurn(ctx context.Context, p *plan, n NewTurn, c Conversatio
 	if !p.made {
 		size, err := h.recall(ctx, p.who.Project, c.ID, "")
 		if err == nil && size > largestConversation {
-			err = problem.New(problem.ConversationTooLarge, "the conversation has grown larger than a turn can go on from").
-				WithHint("begin another conversation, and bring pictures and data as files")
+			err = problem.New(problem.ConversationTooLarge, "the conversation is too large for another turn").
+				WithHint("begin a new conversation, and send pictures and data as files")
 		}
 		if err != nil {
 			return err
@@ -185,7 +185,7 @@ func (h *Hub) planModel(ctx context.Context, p *plan, n NewTurn) error {
 		}
 	}
 	if len(n.Files) > mostFiles {
-		return problem.New(problem.TurnInvalid, "a turn brings at most 100 files").WithHint("put more into the session before")
+		return problem.New(problem.TurnInvalid, "a turn brings at most 100 files").WithHint("put further files into the session first")
 	}
 	for _, id := range n.Files {
 		if _, err := h.file(ctx, p.who, id); err != nil {
@@ -225,12 +225,12 @@ func (h *Hub) planConversation(ctx context.Context, p *plan, n NewTurn) (Convers
 			if _, err := h.o.Store.Conversation(ctx, p.who.Project, n.Conversation); err != nil {
 				return Conversation{}, Turn{}, err
 			}
-			return Conversation{}, Turn{}, problem.New(problem.TurnInvalid, "the turn to go on from is another conversation's")
+			return Conversation{}, Turn{}, problem.New(problem.TurnInvalid, "the parent turn belongs to another conversation")
 		case !parent.State.Final():
 			return Conversation{}, Turn{}, ErrTurnRunning()
 		case parent.Hidden:
-			return Conversation{}, Turn{}, problem.New(problem.TurnNotFound, "the turn to go on from was not stored").
-				WithHint("have turns stored that others go on from")
+			return Conversation{}, Turn{}, problem.New(problem.TurnNotFound, "the parent turn was not stored").
+				WithHint("store the turns that later turns go on from")
 		}
 		n.Conversation = parent.Conversation
 	}
@@ -287,7 +287,7 @@ func (h *Hub) planSession(ctx context.Context, p *plan, n NewTurn, c Conversatio
 			}
 			p.turn.Session = id
 			if row.State == SessionLost && row.Rollback == nil {
-				p.notices = append(p.notices, "The session was lost ("+cmp.Or(row.Reason, "its sandbox died")+"); it goes on from what was saved of it.")
+				p.notices = append(p.notices, "The session was lost ("+cmp.Or(row.Reason, "its sandbox died")+"); it goes on from its last saved state.")
 			}
 			p.spec.Fresh = parent.Session != "" && parent.Session != id
 			return nil
@@ -346,7 +346,7 @@ func (h *Hub) undoTurn(ctx context.Context, p *plan) {
 	undo := func(what string, remove func(ctx context.Context) error) {
 		err := h.persist(ctx, remove)
 		if err != nil && problem.Of(err).Kind != problem.NotFound {
-			h.log.WarnContext(ctx, "what was made for a turn that could not begin was not removed", "what", what, "error", err)
+			h.log.WarnContext(ctx, "the remains of a turn that could not begin were not removed", "what", what, "error", err)
 		}
 	}
 	if p.session != "" {

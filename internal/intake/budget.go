@@ -178,7 +178,7 @@ func (s *Share) takes(ctx context.Context, n int64) (taken int64, err error) {
 		case <-patience:
 			return 0, err
 		case <-ctx.Done():
-			return 0, problem.New(problem.GivenUp, "the request was given up").WithCause(context.Cause(ctx))
+			return 0, problem.New(problem.GivenUp, "the client gave up the request").WithCause(context.Cause(ctx))
 		}
 	}
 }

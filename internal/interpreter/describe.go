@@ -97,9 +97,9 @@ func (t *turn) tellLoss(event kernel.Event) error {
 	case kernel.Done:
 		switch e.Lost {
 		case kernel.LostKernel:
-			lost = "The Python session ended while it looked into the files, and began anew: variables and imports are gone."
+			lost = "The Python session ended while cove read the files, and was started anew: variables and imports are lost."
 		case kernel.LostSession:
-			lost = "The sandbox was lost while it looked into the files: what was not saved is gone."
+			lost = "The sandbox was lost while cove read the files: everything since the last save is lost."
 		}
 	}
 	if lost == "" {

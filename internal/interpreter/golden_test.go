@@ -136,8 +136,8 @@ func TestDescribeMayFail(t *testing.T) {
 		lost   string // what the user and the model are told
 	}{
 		"garbage":     {[]kernel.Event{stdout("{]\nnull\n7\n{\"sheets\":3}\n"), kernel.Done{}}, ""},
-		"died":        {[]kernel.Event{kernel.Done{Outcome: kernel.OutcomeDied, Lost: kernel.LostKernel}}, "variables and imports are gone"},
-		"died whole":  {[]kernel.Event{kernel.Done{Outcome: kernel.OutcomeSandboxDied, Lost: kernel.LostSession}}, "what was not saved is gone"},
+		"died":        {[]kernel.Event{kernel.Done{Outcome: kernel.OutcomeDied, Lost: kernel.LostKernel}}, "variables and imports are lost"},
+		"died whole":  {[]kernel.Event{kernel.Done{Outcome: kernel.OutcomeSandboxDied, Lost: kernel.LostSession}}, "everything since the last save is lost"},
 		"rolled back": {[]kernel.Event{kernel.Rollback{Reason: "why"}, kernel.Done{}}, "started anew (why)"},
 		"no end":      {nil, ""},
 		"flooding":    {[]kernel.Event{stdout(strings.Repeat("x", 1<<20)), stdout("y"), kernel.Done{}}, ""},

@@ -63,7 +63,7 @@ func (l Limits) Check() error {
 }
 
 // errStopped says that the consumer has left the range over the events.
-var errStopped = errors.New("the turn's events are not wanted any more")
+var errStopped = errors.New("the consumer of the turn's events has left")
 
 // stopProblem says why a turn failed; when ctx has ended, that is the reason, whatever failed first.
 func stopProblem(ctx context.Context, err error) error {
@@ -71,7 +71,7 @@ func stopProblem(ctx context.Context, err error) error {
 	case ctx.Err() == nil:
 		return err
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
-		return problem.New(problem.TurnTimeout, "the time given to the question is over").WithCause(err)
+		return problem.New(problem.TurnTimeout, "the time limit of the question was reached").WithCause(err)
 	default:
 		return problem.New(problem.GivenUp, "the question was stopped before it was answered").WithCause(err)
 	}

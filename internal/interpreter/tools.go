@@ -24,15 +24,15 @@ func (t *turn) check() error {
 		var schema map[string]any
 		switch {
 		case !validName.MatchString(tool.Name):
-			return problem.New(problem.ToolInvalid, fmt.Sprintf("function %d has the name %.80q, which is none", n+1, tool.Name)).
+			return problem.New(problem.ToolInvalid, fmt.Sprintf("function %d has the name %.80q, which is not valid", n+1, tool.Name)).
 				WithHint("use up to 64 letters, digits, _ and -")
 		case t.spec.Python && tool.Name == toolName:
-			return problem.New(problem.ToolNameTaken, "a function cannot be named python beside the code interpreter, whose name that is").
+			return problem.New(problem.ToolNameTaken, "a function cannot be named python, because that is the name of the code interpreter").
 				WithHint("give the function another name, or leave the interpreter out")
 		case names[tool.Name]:
 			return problem.New(problem.ToolInvalid, "there are two functions named "+tool.Name).WithHint("give each its own name")
 		case len(tool.Schema) > 0 && (json.Unmarshal(tool.Schema, &schema) != nil || schema == nil):
-			return problem.New(problem.ToolInvalid, "the parameters of the function "+tool.Name+" are no JSON Schema object").
+			return problem.New(problem.ToolInvalid, "the parameters of the function "+tool.Name+" are not a JSON Schema object").
 				WithHint(`send something like {"type": "object", "properties": {}}`)
 		}
 		names[tool.Name] = true
@@ -55,7 +55,7 @@ func CheckExtra(m model.Model, extra map[string]json.RawMessage) error {
 		return nil
 	}
 	name := slices.Min(slices.Collect(maps.Keys(extra)))
-	return problem.New(problem.ParameterUnknown, fmt.Sprintf("the model's provider takes no parameter %.80q", name)).WithHint("leave it out")
+	return problem.New(problem.ParameterUnknown, fmt.Sprintf("the model's provider does not take the parameter %.80q", name)).WithHint("leave it out")
 }
 
 func (t *turn) checkChoice(names map[string]bool) error {
@@ -63,14 +63,14 @@ func (t *turn) checkChoice(names map[string]bool) error {
 	switch choice.Mode {
 	case "", "auto", "none", "required":
 	default:
-		return problem.New(problem.ToolChoiceInvalid, fmt.Sprintf("%.40q is no tool choice", choice.Mode)).WithHint("auto, none and required are")
+		return problem.New(problem.ToolChoiceInvalid, fmt.Sprintf("%.40q is not a tool choice", choice.Mode)).WithHint("use auto, none or required")
 	}
 	switch {
 	case choice.Name != "" && !names[choice.Name] && (!t.spec.Python || !isPython(choice.Name)):
-		return problem.New(problem.ToolChoiceInvalid, fmt.Sprintf("the model is to call %.80q, which it is not offered", choice.Name)).
+		return problem.New(problem.ToolChoiceInvalid, fmt.Sprintf("the tool choice names %.80q, which is not among the tools", choice.Name)).
 			WithHint("name one of the tools of the request")
 	case choice.Mode == "required" && len(names) == 0:
-		return problem.New(problem.ToolChoiceInvalid, "the model is to call a tool and is offered none").WithHint("offer one")
+		return problem.New(problem.ToolChoiceInvalid, "the tool choice requires a call, but there are no tools").WithHint("offer one")
 	}
 	return nil
 }

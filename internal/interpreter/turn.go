@@ -408,7 +408,7 @@ func (t *turn) execute(ctx context.Context, code string) (outcome, error) {
 	case ctx.Err() != nil:
 		return outcome{}, ctx.Err()
 	case record.done == nil:
-		return outcome{}, problem.New(problem.ExecutionWithoutEnd, "an execution ended without saying how")
+		return outcome{}, problem.New(problem.ExecutionWithoutEnd, "an execution ended without an outcome")
 	}
 	t.known.figures = record.figures
 	o := t.outcomeOf(ctx, record, timeout)

@@ -80,7 +80,7 @@ func died(ctx context.Context, cmd *exec.Cmd, log string) error {
 	}
 	text, _ := os.ReadFile(log)
 	last := strings.TrimSpace(string(text[max(0, len(text)-2000):]))
-	return problem.New(problem.KeeperFailed, "the process that was to keep it in memory ended: "+cmd.ProcessState.String()).
+	return problem.New(problem.KeeperFailed, "the process that was to keep the session in memory ended: "+cmd.ProcessState.String()).
 		WithCause(errors.New(last))
 }
 

@@ -19,7 +19,7 @@ import (
 func Gone(err error) bool { return problem.Has(err, problem.KeeperGone) }
 
 func goneProblem(err error) error {
-	return problem.New(problem.KeeperGone, "the process that kept it in memory has ended").WithCause(err)
+	return problem.New(problem.KeeperGone, "the process that kept the session in memory has ended").WithCause(err)
 }
 
 // call is a connection on which a request was made.
@@ -122,7 +122,7 @@ func Stop(ctx context.Context, dir string) error {
 	c, err := ask(ctx, dir, request{Op: opStop})
 	if err != nil {
 		if Gone(err) && Lives(dir) {
-			return fmt.Errorf("stop the process that keeps it in memory: %w", err)
+			return fmt.Errorf("stop the process that keeps the session in memory: %w", err)
 		}
 		return ignoreGone(err)
 	}
@@ -135,7 +135,7 @@ func Stop(ctx context.Context, dir string) error {
 	pidfd, err := unix.PidfdOpen(pid, 0)
 	if err != nil {
 		c.close()
-		return fmt.Errorf("stop the process that keeps it in memory: %w", err)
+		return fmt.Errorf("stop the process that keeps the session in memory: %w", err)
 	}
 	defer func() { _ = unix.Close(pidfd) }()
 	kill := time.AfterFunc(patience, func() { _ = unix.PidfdSendSignal(pidfd, unix.SIGKILL, nil, 0) })
@@ -178,7 +178,7 @@ func Connect(ctx context.Context, dir string) (*Remote, error) {
 	}
 	if a.Sandbox == nil {
 		c.close()
-		return nil, problem.New(problem.KeeperVersion, "it is kept in memory by another version of cove")
+		return nil, problem.New(problem.KeeperVersion, "the session is kept in memory by another version of cove")
 	}
 	r := &Remote{dir: dir, about: *a.Sandbox, watch: c, done: make(chan struct{})}
 	go func() {

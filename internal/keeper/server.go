@@ -131,7 +131,7 @@ func (s *Server) serve(conn *net.UnixConn) {
 	in := bufio.NewReaderSize(conn, lineLimit)
 	var req request
 	if err := readLine(in, &req); err != nil {
-		_ = writeLine(conn, answer{Fault: faultOf(problem.New(problem.KeeperRequest, "the request is not understood"))})
+		_ = writeLine(conn, answer{Fault: faultOf(problem.New(problem.KeeperRequest, "the keeper does not understand the request"))})
 		return
 	}
 	_ = conn.SetDeadline(time.Time{})
@@ -145,7 +145,7 @@ func (s *Server) serve(conn *net.UnixConn) {
 	case req.Op == opStop:
 		s.last(ctx, conn, s.opts.Stop)
 	case req.Protocol != protocol:
-		_ = writeLine(conn, answer{Fault: faultOf(problem.New(problem.KeeperVersion, "it is kept in memory by another version of cove"))})
+		_ = writeLine(conn, answer{Fault: faultOf(problem.New(problem.KeeperVersion, "the session is kept in memory by another version of cove"))})
 	case req.Op == opWatch:
 		s.watch(conn)
 	case req.Op == opUse:

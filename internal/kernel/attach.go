@@ -56,7 +56,7 @@ func (k *Kernel) settle(ctx context.Context, busy bool) error {
 			return problem.New(problem.KernelAttachTimeout, "the Python interpreter did not answer in time").WithCause(ctx.Err())
 		case <-clock.C:
 			if rung == len(ladder) {
-				return problem.New(problem.KernelLost, "the kernel did not stop what it was doing and could not be ended")
+				return problem.New(problem.KernelLost, "the kernel did not stop its code and could not be killed")
 			}
 			k.signal(ladder[rung].signal)
 			clock.Reset(ladder[rung].patience())

@@ -207,7 +207,7 @@ func (x *execution) death(h wire.FromProcess) Done {
 		d.Message = "the kernel did not follow the protocol: " + h.Fault
 	case x.reason != "":
 		d.Outcome, d.ExitCode = x.reason, 1
-		d.Message = x.why() + "; it did not stop when asked, so its kernel was ended: variables are lost, files are kept"
+		d.Message = x.why() + "; it did not stop when interrupted, so its kernel was killed: variables are lost, files are kept"
 	case h.Signal != 0:
 		d.Outcome, d.Signal = OutcomeDied, unix.SignalName(syscall.Signal(h.Signal))
 		d.Message = fmt.Sprintf("the kernel was killed by %s; variables are lost, files are kept", d.Signal)
@@ -358,7 +358,7 @@ func (x *execution) show(s spoken, size int64) error {
 // ask has the caller answer a request for input.
 func (x *execution) ask(s spoken) error {
 	if s.ID != x.id || x.req.Input == nil {
-		return errors.New("it asked for input that was not offered")
+		return errors.New("it asked for input that it was not offered")
 	}
 	if x.asking++; x.asking > mostAsking {
 		return fmt.Errorf("it asked for input %d times without waiting for an answer", mostAsking)

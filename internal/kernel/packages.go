@@ -35,7 +35,7 @@ func (k *Kernel) AddPaths(ctx context.Context, p Paths) error {
 	}
 	if reply.Error != "" {
 		return problem.New(problem.KernelPathsFailed, "the Python interpreter could not be given more packages").
-			WithHint("begin a new interpreter").WithCause(errors.New(reply.Error))
+			WithHint("start a new interpreter").WithCause(errors.New(reply.Error))
 	}
 	return nil
 }

@@ -43,7 +43,7 @@ type spoken struct {
 // hear decodes a driver's message.
 func hear(body []byte) (s spoken, err error) {
 	if json.Unmarshal(clean(body), &s) != nil {
-		return s, errors.New("a message is not what it should be")
+		return s, errors.New("a message does not have the expected form")
 	}
 	return s, nil
 }
@@ -62,7 +62,7 @@ func elements(raw json.RawMessage, kind json.Delim, most int, take func(d *json.
 	if first, err := d.Token(); len(raw) == 0 || err == nil && first == nil {
 		return nil
 	} else if err != nil || first != kind {
-		return errors.New("a message has a value of another type than it should")
+		return errors.New("a message has a value of an unexpected type")
 	}
 	for range most {
 		if !d.More() {

@@ -75,10 +75,10 @@ func (m *Message) UnmarshalJSON(text []byte) error {
 		return invalidMessage("it does not have the form of one").WithCause(err)
 	}
 	if in.Role != RoleUser && in.Role != RoleAssistant && in.Role != RoleTool {
-		return invalidMessage(fmt.Sprintf("%.40q is no role", in.Role))
+		return invalidMessage(fmt.Sprintf("%.40q is not a role", in.Role))
 	}
 	if len(in.Content) > maxPieces {
-		return invalidMessage(fmt.Sprintf("it has %d pieces and may have %d", len(in.Content), maxPieces))
+		return invalidMessage(fmt.Sprintf("it has %d pieces, but may have at most %d", len(in.Content), maxPieces))
 	}
 	content := make([]Content, 0, len(in.Content))
 	for i, p := range in.Content {

@@ -106,7 +106,7 @@ func (r *Replay) take(req Request) (recordedTurn, []ToolCall, error) {
 		}
 	}
 	if r.next >= len(r.turns) {
-		return recordedTurn{}, nil, mismatch(fmt.Sprintf("the recording has %d turns and another one was asked for", len(r.turns)))
+		return recordedTurn{}, nil, mismatch(fmt.Sprintf("the recording has %d turns, but another one was asked for", len(r.turns)))
 	}
 	turn := r.turns[r.next]
 	r.next++
@@ -125,9 +125,9 @@ func (t recordedTurn) compare(n int, req Request) error {
 	result, ok := lastResult(req)
 	switch {
 	case t.calls() && !ok:
-		return mismatch(fmt.Sprintf("turn %d called a tool and no result came back", n))
+		return mismatch(fmt.Sprintf("turn %d called a tool, but no result followed", n))
 	case !t.calls() && ok:
-		return mismatch(fmt.Sprintf("turn %d called no tool and a result came back", n))
+		return mismatch(fmt.Sprintf("turn %d called no tool, but a result followed", n))
 	case ok && outcomeOf(result.IsError) != t.Outcome:
 		return mismatch(fmt.Sprintf("the code of turn %d ended with %s, and with %s when it was recorded",
 			n, spoken(outcomeOf(result.IsError)), spoken(t.Outcome)))
@@ -143,7 +143,7 @@ func spoken(outcome string) string {
 }
 
 func mismatch(message string) *problem.Error {
-	return problem.New(problem.ReplayMismatch, "the replay does not fit what really happened: "+message).
+	return problem.New(problem.ReplayMismatch, "the replay does not match what happened: "+message).
 		WithHint("use a real model with --model, or record the conversation again")
 }
 

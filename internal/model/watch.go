@@ -136,7 +136,7 @@ func (w *Watch) heard() int64 {
 
 // tooLong ends the attempt.
 func (w *Watch) tooLong() error {
-	p := problem.New(problem.ModelAnswerTooLong, fmt.Sprintf("%s said more than one answer may have (%d MiB, or %d calls)",
+	p := problem.New(problem.ModelAnswerTooLong, fmt.Sprintf("the answer of %s is longer than an answer may be (%d MiB, or %d calls)",
 		w.provider.Model, max(w.limits.Answer>>20, 1), mostCalls)).WithHint("ask for less at once, or choose another model with --model")
 	w.cancel(p)
 	return p

@@ -52,7 +52,7 @@ func (s *LeasedSession) carry(ctx context.Context, head *snapshot.Snapshot) (Liv
 	made := head.Manifest.Made
 	s.carried = &made
 	s.renewal = s.sayRenewed(head, got)
-	s.notice(fmt.Sprintf("session %s %s. As it was it is kept (%d MiB): %s", s.name, s.renewal, head.Size()>>20, s.wayBack(head.Manifest)))
+	s.notice(fmt.Sprintf("session %s %s. Its former state is kept (%d MiB): %s", s.name, s.renewal, head.Size()>>20, s.wayBack(head.Manifest)))
 	return live, nil
 }
 
@@ -123,7 +123,7 @@ func unpack(ctx context.Context, live Live, archive io.Reader, variables bool) (
 	var got carriedOver
 	into, ok := live.(Changes)
 	if !ok {
-		return got, errors.New("this session's workspace cannot be filled")
+		return got, errors.New("files cannot be put into this session's workspace")
 	}
 	whole := false
 	for in := tar.NewReader(archive); ; {
@@ -191,7 +191,7 @@ func (s *LeasedSession) sayRenewed(head *snapshot.Snapshot, got carriedOver) str
 	if len(s.rec.Installed.Requirements) > 0 {
 		with = append(with, "its packages")
 	}
-	text := fmt.Sprintf("was saved by %s and cannot go on as it was: it starts anew with %s", head.Manifest.Made, strings.Join(with, " and "))
+	text := fmt.Sprintf("was saved by %s and cannot be restored by this version: it starts anew with %s", head.Manifest.Made, strings.Join(with, " and "))
 	switch v := got.variables; {
 	case v.Taken == 0:
 		text += "; not carried over are variables, imports"

@@ -132,10 +132,10 @@ func (s *LeasedSession) catchUp(ctx context.Context) error {
 func (s *LeasedSession) sayRefilled(files, failed []string) {
 	files = slices.DeleteFunc(files, func(path string) bool { return slices.Contains(failed, path) })
 	if len(files) > 0 {
-		s.notice("files that were put in since are there again: " + listing(files))
+		s.notice("files that were put in after that were restored: " + listing(files))
 	}
 	if len(failed) > 0 {
-		s.notice("files that were put in since could not be put back: " + listing(failed))
+		s.notice("files that were put in after that could not be restored: " + listing(failed))
 	}
 }
 

@@ -103,7 +103,7 @@ func TestFilesOutliveTheSandbox(t *testing.T) {
 	if got := strings.Join(m.last.ran, " "); got != want {
 		t.Errorf("the next sandbox has %q, want %q", got, want)
 	}
-	if got := strings.Join(s.Notices(), "\n"); !strings.Contains(got, "are there again: e") {
+	if got := strings.Join(s.Notices(), "\n"); !strings.Contains(got, "were restored: e") {
 		t.Errorf("it is told %q", got)
 	}
 	execute(t, s, "z")
@@ -159,7 +159,7 @@ func TestWhatCannotBePutBackIsSaid(t *testing.T) {
 	}
 	m.last.cramped = true
 	execute(t, s, "die")
-	if got := s.Notices(); len(got) != 1 || got[0] != "files that were put in since could not be put back: b, c" {
+	if got := s.Notices(); len(got) != 1 || got[0] != "files that were put in after that could not be restored: b, c" {
 		t.Errorf("it is told %q", got)
 	}
 }

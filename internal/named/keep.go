@@ -270,7 +270,7 @@ func (w *watcher) save(ctx context.Context, rec Record) (Record, error) {
 	defer include()
 	if w.ground.Keep != nil {
 		if err := w.ground.Keep(); err != nil {
-			w.opts.Log.Warn("this cove could not be kept for the case that another one cannot read what it saves", "error", err)
+			w.opts.Log.Warn("this version of cove could not be stored, which other versions may need to read its sessions", "error", err)
 		}
 	}
 	entry := Entry{Snapshot: id("snp_"), Saved: time.Now(), Executions: rec.Executions, Kernels: rec.Kernels}
@@ -305,7 +305,7 @@ func (w *watcher) recordFailure(rec Record, err error) error {
 func (w *watcher) giveUp(ctx context.Context, why error) error {
 	w.opts.Log.Error("the session is lost", "session", w.name, "error", why)
 	if l, rec, err := w.acquire(); err == nil {
-		w.recordEnd(rec, "its process was told to end and could not save it ("+brief(problem.Of(why).Error())+")")
+		w.recordEnd(rec, "its process was told to end and could not save the session ("+brief(problem.Of(why).Error())+")")
 		l.release()
 	}
 	return w.end(ctx)
@@ -339,7 +339,7 @@ func (w *watcher) sandboxEnded() error {
 	}
 	w.opts.Log.Error("the sandbox ended", "session", w.name, "cause", why)
 	if l, rec, err := w.acquire(); err == nil {
-		w.recordEnd(rec, "was lost there: "+why)
+		w.recordEnd(rec, "lost its sandbox: "+why)
 		return w.leave(l)
 	}
 	return w.leave(nil)

@@ -241,7 +241,7 @@ func TestMemoryOnAFullDisk(t *testing.T) {
 	}
 	k.end()
 	k.wait(t)
-	if info := show(t, store); info.State != named.Lost || !strings.Contains(info.Reason, "was told to end and could not save it") {
+	if info := show(t, store); info.State != named.Lost || !strings.Contains(info.Reason, "was told to end and could not save the session") {
 		t.Errorf("it is said to be %s (%s)", info.State, info.Reason)
 	}
 	if got := ran(t, store, "lab"); got != "a" {
@@ -333,7 +333,7 @@ func TestMemoryOfAnotherVersion(t *testing.T) {
 	k := bring(t, store, 0, time.Hour)
 	use(t, store, "lab", named.Options{}, "b")
 	_, err := store.Open(t.Context(), "lab", (&machine{engine: "later"}).options())
-	fails(t, err, "keeper_version", "`cove session pause lab` saves the session for that version")
+	fails(t, err, "keeper_version", "`cove session pause lab`, which saves the session for that version")
 	if _, was, err := store.Pause(t.Context(), "lab", "x"); !was || err != nil {
 		t.Errorf("pause: %v, %v", was, err)
 	}

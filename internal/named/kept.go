@@ -45,7 +45,7 @@ func (s *LeasedSession) reach(ctx context.Context) error {
 		return err
 	}
 	return problem.New(problem.KeeperSilent, fmt.Sprintf("process %d, which keeps session %s in memory, does not answer", s.rec.Memory.PID, s.name)).
-		WithCause(err).WithHint(fmt.Sprintf("end it with `kill %d`, or with `kill -9 %d`: %s then", s.rec.Memory.PID, s.rec.Memory.PID, s.rec.remains()))
+		WithCause(err).WithHint(fmt.Sprintf("end the process with `kill %d`, or with `kill -9 %d`; then %s", s.rec.Memory.PID, s.rec.Memory.PID, s.rec.remains()))
 }
 
 // connect connects to a keeper. One that is just ending is waited for.
@@ -66,7 +66,7 @@ func (s *LeasedSession) found(kept *keeper.Remote) error {
 	}
 	if left != nil {
 		ahead = true
-		s.notice(left.interrupted(s.name) + ", all else is still in memory")
+		s.notice(left.interrupted(s.name) + "; everything else is still in memory")
 		s.rec.remember(func(m *Memory) { m.Left = nil })
 	}
 	if ahead { // what changed it is not recorded: assume code
@@ -90,7 +90,7 @@ func (s *LeasedSession) fits() error {
 
 func (s *LeasedSession) otherCove() error {
 	return problem.New(problem.KeeperVersion, "session "+s.name+" is kept in memory by another version of cove").
-		WithHint(fmt.Sprintf("use that version; or let go of it: `cove session pause %s` saves the session for that version, `cove session undo` and `rm` work as ever", s.name))
+		WithHint(fmt.Sprintf("use that version of cove; or run `cove session pause %s`, which saves the session for that version; `cove session undo` and `rm` work with any version", s.name))
 }
 
 // join uses the session in the keeper's memory.
@@ -98,7 +98,7 @@ func (s *LeasedSession) join(ctx context.Context, head *snapshot.Snapshot) (Live
 	live, err := s.ground.Join(ctx, s.kept, head)
 	if problem.Has(err, problem.KernelLost) {
 		s.at = s.at.on(kernelDies)
-		s.notice("the interpreter of session " + s.name + " did not stop what the last command was running, and was ended: the variables are lost")
+		s.notice("the interpreter of session " + s.name + " did not stop the code of the last command and was killed: the variables are lost")
 		live, err = s.ground.Join(ctx, s.kept, head)
 	}
 	return live, err

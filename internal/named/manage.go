@@ -71,7 +71,7 @@ func (s Store) acquireSaved(ctx context.Context, name, command string) (*lease, 
 			return nil, rec, fmt.Errorf("save session %s: %w", name, err)
 		}
 	}
-	return nil, Record{}, problem.New(problem.SessionInUse, "session "+name+" is used all the time").WithHint("try again")
+	return nil, Record{}, problem.New(problem.SessionInUse, "session "+name+" was in use each time it was tried").WithHint("try again when the other commands have ended")
 }
 
 // Fork makes the session to, which goes on from the present state of from. From then on the two share disk space and nothing else.
@@ -144,7 +144,7 @@ func (s Store) Undo(ctx context.Context, name, command string) (Info, error) {
 }
 
 func (r Record) nothingToUndo() error {
-	hint := "one is kept from before each execution that is run with --undoable"
+	hint := "a snapshot is kept from before each execution that is run with --undoable"
 	if r.unsaved() && r.Head.Snapshot != "" {
 		hint += fmt.Sprintf("\nit was last saved at %s; `cove session fork` would save it anew", r.Head)
 	}

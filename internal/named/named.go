@@ -86,7 +86,7 @@ func unknown(name string) error {
 // unwritable makes a problem of an error that keeps the store from being changed.
 func unwritable(dir string, err error) error {
 	return problem.New(problem.SessionsUnwritable, "cove cannot write to "+dir).WithCause(err).
-		WithHint("make it writable and see that there is room on the disk, or set COVE_SESSIONS to another folder")
+		WithHint("make the folder writable and make sure that the disk is not full, or set COVE_SESSIONS to another folder")
 }
 
 // acquire takes the lease of an existing session.

@@ -325,12 +325,12 @@ func (s *LeasedSession) stuck(err error) error {
 		say(fmt.Sprintf("`cove session undo %s` goes back to %s", s.name, s.rec.Undo[n-1]))
 	}
 	if problem.Has(p, problem.SnapshotUnfit) && s.opts.Trial {
-		say("a command that uses the session starts it anew with its files, and keeps it as it was beside that")
+		say("a command that uses the session starts it anew with its files, and keeps its former state for undo")
 	} else if problem.Has(p, problem.SnapshotUnfit) {
-		say("it can be used again when that is as it was" + s.madeBy())
+		say("the session can be used again under the conditions under which it was saved" + s.madeBy())
 	}
 	say(fmt.Sprintf("nothing was deleted; `cove session rm %s` removes the session", s.name))
-	return p.Reworded(fmt.Sprintf("session %s cannot be brought back: %s", s.name, p.Error())).WithCause(nil).WithHint(hint)
+	return p.Reworded(fmt.Sprintf("session %s cannot be restored: %s", s.name, p.Error())).WithCause(nil).WithHint(hint)
 }
 
 // madeBy says which cove saved the head, where that is known.

@@ -202,7 +202,7 @@ func (r Record) memoryLossNotice() string {
 	text += "; " + r.remains()
 	switch n := r.Executions - r.Head.Executions; {
 	case r.Running != nil:
-		text += fmt.Sprintf(" (lost are %d executions and what process %d did)", n, r.Running.PID)
+		text += fmt.Sprintf(" (%d executions are lost, and the work of process %d)", n, r.Running.PID)
 	case n == 1:
 		text += " (1 execution is lost)"
 	default:

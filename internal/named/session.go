@@ -148,7 +148,7 @@ func (s *LeasedSession) before(ctx context.Context) error {
 	}
 	if s.opts.Undoable && at.codeRan() && at.holds != nowhere {
 		if err := s.saveHead(ctx, true); err != nil {
-			s.notice("what comes next cannot be undone, because no snapshot could be made: " + problem.Of(err).Error())
+			s.notice("the next execution cannot be undone, because no snapshot could be made: " + problem.Of(err).Error())
 		}
 	}
 	s.mu.Lock()
@@ -208,7 +208,7 @@ func (s *LeasedSession) kernels() map[string]int {
 func (s *LeasedSession) saveHead(ctx context.Context, keep bool) (err error) {
 	if s.ground.Keep != nil {
 		if err := s.ground.Keep(); err != nil {
-			s.notice("this cove could not be kept for the case that another one cannot read what it saves: " + brief(problem.Of(err).Error()))
+			s.notice("this version of cove could not be stored, which other versions may need to read its sessions: " + brief(problem.Of(err).Error()))
 		}
 	}
 	entry, ended := Entry{Snapshot: id("snp_"), Saved: time.Now()}, false
@@ -315,7 +315,7 @@ func (s *LeasedSession) gap(ctx context.Context) error {
 	bounded, cancel := context.WithTimeout(ctx, gapQueue)
 	defer cancel()
 	if s.busy.Acquire(bounded, everything) != nil {
-		return problem.New(problem.SessionBusy, "the session was in use all the time and was not saved")
+		return problem.New(problem.SessionBusy, "the session was not saved, because it was in use all the time")
 	}
 	return nil
 }

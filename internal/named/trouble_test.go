@@ -281,7 +281,7 @@ func TestADamagedHeadIsSaidAndKept(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err := store.Open(t.Context(), "lab", (&machine{}).options())
-	fails(t, err, "snapshot_damaged", "session lab cannot be brought back: ")
+	fails(t, err, "snapshot_damaged", "session lab cannot be restored: ")
 	fails(t, err, "snapshot_damaged", "the checksum of image/state differs")
 	fails(t, err, "snapshot_damaged", "`cove session undo lab` goes back to ")
 	fails(t, err, "snapshot_damaged", "`cove session rm lab`")
@@ -322,7 +322,7 @@ func TestWhatDoesNotFitIsRefused(t *testing.T) {
 	fails(t, try("lab", &machine{engine: "later"}, nil), "snapshot_unfit", "the engine (it was fake , now it is fake later)")
 	fails(t, try("lab", &machine{}, func(o *named.Options) { o.Packages = "minimal" }), "session_packages", "was made with --packages standard")
 	fails(t, try("lab", &machine{}, func(o *named.Options) { o.Base.Engine = "local" }), "session_engine", "--engine gvisor")
-	fails(t, try("lab", &machine{refuses: errors.New("no memory")}, nil), "internal", "cannot be brought back: no memory")
+	fails(t, try("lab", &machine{refuses: errors.New("no memory")}, nil), "internal", "cannot be restored: no memory")
 	fails(t, try("none", &machine{}, func(o *named.Options) { o.Existing = true }), "session_unknown", "cove session ls")
 	fails(t, try("none", &machine{refuses: errors.New("no memory")}, nil), "internal", "no memory")
 	if all, err := store.List(); err != nil || len(all) != 1 {

@@ -94,7 +94,7 @@ func conflictOf(words string, loaded, solved map[string]string, asked []string) 
 	if len(clauses) > 0 {
 		return strings.Join(clauses, "; ")
 	}
-	return fmt.Sprintf("%s does not go together with what is imported", strings.Join(asked, ", "))
+	return fmt.Sprintf("%s does not work together with the packages that are imported", strings.Join(asked, ", "))
 }
 
 // strained names the environment's packages that were made for other versions than those which replace the environment's.

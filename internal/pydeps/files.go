@@ -37,7 +37,7 @@ func writeWhole(path string, text []byte) error {
 func unwritable(dir string, err error) error {
 	if errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) {
 		return problem.New(problem.DiskFull, "there is not enough free disk space at "+dir).
-			WithHint("free some there, or set COVE_HOME to a folder on a larger disk").WithCause(err)
+			WithHint("free some space there, or set COVE_HOME to a folder on a larger disk").WithCause(err)
 	}
 	return problem.New(problem.DataFolderUnusable, "cove cannot write to "+dir).
 		WithHint("make it writable, or set COVE_HOME to a folder that is").WithCause(err)
@@ -81,5 +81,5 @@ func ended(ctx context.Context, what string) error {
 		return problem.New(problem.ResolveTimeout, what+" took too long").
 			WithHint("try again: what was downloaded is kept; or raise packages.timeout (COVE_PACKAGES_TIMEOUT)").WithCause(ctx.Err())
 	}
-	return problem.New(problem.GivenUp, what+" was cancelled").WithHint("nothing half-made was kept").WithCause(ctx.Err())
+	return problem.New(problem.GivenUp, what+" was cancelled").WithHint("no incomplete files were kept").WithCause(ctx.Err())
 }

@@ -202,7 +202,7 @@ func (i *Installer) work(ctx context.Context, g *gateway.Gateway, q question) (s
 }
 
 func staleNote(err error, asOf time.Time) string {
-	return fmt.Sprintf("the package index could not be asked (%s), so what it said on %s was used", headline(err), asOf.UTC().Format(time.DateOnly))
+	return fmt.Sprintf("the package index could not be asked (%s), so its answer of %s was used", headline(err), asOf.UTC().Format(time.DateOnly))
 }
 
 // current is the version that a distribution had before the question.

@@ -52,14 +52,14 @@ func (i *Installer) near(ctx context.Context, o *outcome, q question, told func(
 	defer cancel()
 	done, err := i.try(bounded, o, q, told)
 	if err != nil && bounded.Err() != nil && ctx.Err() == nil {
-		o.plan = plan{Made: i.now(), Conflict: "no recent versions go with what is installed"}
+		o.plan = plan{Made: i.now(), Conflict: "no recent versions work with the installed packages"}
 		o.cached = false
 		return false, i.remember(i.key(q), o.plan)
 	}
 	if err != nil || !done || o.cached || !i.aged(ctx, o) { // what is remembered was found recent enough
 		return done, err
 	}
-	o.plan = plan{Made: i.now(), Conflict: "only versions that are years old go with what is installed"}
+	o.plan = plan{Made: i.now(), Conflict: "only versions that are years old work with the installed packages"}
 	return false, i.remember(i.key(q), o.plan)
 }
 

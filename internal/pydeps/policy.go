@@ -151,7 +151,7 @@ func (i *Installer) discreet(w *want, s *install.State) *install.Refusal {
 	case names.Improbable(w.Name):
 		why = "does not look like the name of one"
 	case len(s.Looked) >= most:
-		why = fmt.Sprintf("this session has asked for %d such names, which is all it may (packages.max_unknown)", most)
+		why = fmt.Sprintf("this session has asked for %d such names, as many as it may (packages.max_unknown)", most)
 	default:
 		s.Looked = append(slices.Clip(s.Looked), w.Name)
 		return nil

@@ -39,7 +39,7 @@ func (w want) asked() string {
 // wants returns what of a request has to be installed, and what of it cannot be had under any policy. It asks no index.
 func (i *Installer) wants(r Request) (wants []want, refused []install.Refusal) {
 	for _, text := range r.Report.Refused {
-		refused = append(refused, install.Refusal{Name: text, Code: string(problem.RequirementNotAllowed), Reason: fmt.Sprintf("%s is not installed: only names of packages with versions are", text),
+		refused = append(refused, install.Refusal{Name: text, Code: string(problem.RequirementNotAllowed), Reason: fmt.Sprintf("%s is not installed: only packages given by name and version are", text),
 			Hint: "ask for the package by its name on the index"})
 	}
 	have := i.versions(r.State)

@@ -182,7 +182,7 @@ func (i *Installer) tags() (tags, error) {
 	}
 	platforms, err := platformsOf(python)
 	if err != nil {
-		return nil, problem.New(problem.PlatformUnknown, "it is not clear which wheels fit this machine").WithHint("run \"cove doctor\"").WithCause(err)
+		return nil, problem.New(problem.PlatformUnknown, "the wheels that fit this machine cannot be determined").WithHint("run \"cove doctor\"").WithCause(err)
 	}
 	return tagsOf(i.python, platforms), nil
 }

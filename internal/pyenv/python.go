@@ -165,5 +165,5 @@ func describeFailure(err error) string {
 
 func canceled(ctx context.Context) error {
 	return problem.New(problem.GivenUp, "preparing the Python environment was cancelled").
-		WithHint("nothing half-made was kept; run the command again to start over").WithCause(context.Cause(ctx))
+		WithHint("no incomplete files were kept; run the command again to start over").WithCause(context.Cause(ctx))
 }

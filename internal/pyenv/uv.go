@@ -222,7 +222,7 @@ func (b *builder) explain(name string, err error, stderr string) error {
 			WithHint("use a complete and current index (UV_DEFAULT_INDEX or pip's index-url), or another Python (COVE_PYTHON), and run again").WithCause(cause)
 	}
 	return problem.New(problem.EnvironmentBuildFailed, "the Python environment could not be built").
-		WithHint("nothing half-made was kept: put right what the lines from " + name + " say, and run the command again").WithCause(cause)
+		WithHint("no incomplete files were kept: put right what the lines from " + name + " say, and run the command again").WithCause(cause)
 }
 
 func diskFull(dir string, room int64) *problem.Error {

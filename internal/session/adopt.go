@@ -58,7 +58,7 @@ func (s *Live) Leave(ctx context.Context) (sandbox.Sandbox, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.sandbox == nil || ended(s.sandbox.Done()) || s.closed {
-		return nil, problem.New(problem.SessionLost, "there is nothing to leave: the sandbox has ended")
+		return nil, problem.New(problem.SessionLost, "the session cannot be left: its sandbox has ended")
 	}
 	err := s.detach(ctx)
 	s.dropScanner()

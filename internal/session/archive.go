@@ -37,7 +37,7 @@ func (s *Live) Archive(ctx context.Context, dir, format string, w io.Writer) err
 	case "zip":
 		p = &zipper{zip.NewWriter(w)}
 	default:
-		return problem.New(problem.ArchiveFormat, fmt.Sprintf("%.20q is no format of archives", format)).WithHint("ask for tar.gz or zip")
+		return problem.New(problem.ArchiveFormat, fmt.Sprintf("%.20q is not an archive format", format)).WithHint("ask for tar.gz or zip")
 	}
 	return s.reached(ctx, func(l *link.Link) error {
 		entries, denied, err := s.inventory(ctx, l, dir)
@@ -129,7 +129,7 @@ func (s *Live) inventory(ctx context.Context, l *link.Link, dir string) (found [
 
 func tooMuch(room int64) error {
 	return problem.New(problem.ArchiveTooLarge, fmt.Sprintf("the folder is too large for an archive: at most %d files and %d MiB", maxArchived, room>>20)).
-		WithHint("fetch parts of it, or single files")
+		WithHint("download subfolders or single files instead")
 }
 
 // packer writes archives.
@@ -153,7 +153,7 @@ func pack(ctx context.Context, l *link.Link, p packer, left *int64, e workspace.
 	}
 	defer func() { _ = c.Close() }()
 	if *left -= c.Len(); *left < 0 {
-		return problem.New(problem.FileChanging, fmt.Sprintf("%.300q grows while it is read", e.Path)).WithHint("try again")
+		return problem.New(problem.FileChanging, fmt.Sprintf("the file %.300q grew while it was read", e.Path)).WithHint("try again")
 	}
 	w, err := p.file(name, c.Len(), modified)
 	if err != nil {

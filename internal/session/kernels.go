@@ -72,7 +72,7 @@ func (s *Live) find(name string) (*slot, error) {
 // share keeps the session from being saved or left until done is called.
 func (s *Live) share(ctx context.Context) (done func(), err error) {
 	if err := s.running.Acquire(ctx, 1); err != nil {
-		return nil, problem.New(problem.GivenUp, "it was canceled before it began").WithCause(err)
+		return nil, problem.New(problem.GivenUp, "the request was canceled before it began").WithCause(err)
 	}
 	return func() { s.running.Release(1) }, nil
 }
@@ -178,7 +178,7 @@ func (k *slot) take(ctx context.Context) error {
 	case <-k.changing:
 		return nil
 	case <-ctx.Done():
-		return problem.New(problem.GivenUp, "it was canceled before it began").WithCause(ctx.Err())
+		return problem.New(problem.GivenUp, "the request was canceled before it began").WithCause(ctx.Err())
 	}
 }
 

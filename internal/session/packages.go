@@ -145,7 +145,7 @@ func installing(ctx context.Context, change func(install.State) (install.Provisi
 }
 
 // errLeft means that the consumer of an execution's events has left.
-var errLeft = problem.New(problem.GivenUp, "nobody listens any more")
+var errLeft = problem.New(problem.GivenUp, "the consumer of the events has left")
 
 // provide finds out which packages the code needs and has them installed.
 func (s *Live) provide(ctx context.Context, t *run, req kernel.Request, yield yielder) (install.Provision, error) {
@@ -382,7 +382,7 @@ func (s *Live) Install(ctx context.Context, requirements []require.Requirement, 
 	s.touched.Store(true)
 	for _, k := range s.slots {
 		if p.First && p.Restart == "" && k.kernel != nil && !k.pristine {
-			p.Restart = "it takes the place of packages that kernels may have imported already"
+			p.Restart = "it replaces packages that kernels may have imported already"
 		}
 	}
 	return p, nil

@@ -95,7 +95,7 @@ func (s *Live) settleDown(ctx context.Context, keep bool) error {
 	bounded, cancel := context.WithTimeout(ctx, readersGrace)
 	defer cancel()
 	if s.running.Acquire(bounded, everything) != nil {
-		return problem.New(problem.SessionBusy, "the session was in use all the time and was not saved")
+		return problem.New(problem.SessionBusy, "the session was not saved, because it was in use all the time")
 	}
 	return nil
 }
@@ -124,7 +124,7 @@ func (s *Live) Root(image string, kernels map[string]int) {
 }
 
 func lost() error {
-	return problem.New(problem.SessionLost, "there is nothing to save: the sandbox has ended")
+	return problem.New(problem.SessionLost, "the session cannot be saved: its sandbox has ended")
 }
 
 func (s *Live) saveable() error {

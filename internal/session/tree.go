@@ -44,8 +44,8 @@ func (s *Live) Read(ctx context.Context, path string, offset, limit int64, w io.
 		}
 		defer func() { _ = c.Close() }()
 		if size = c.Size; c.Len() > s.opts.Limits.Workspace+growth {
-			return problem.New(problem.FileTooLarge, fmt.Sprintf("the file says that it has %d MiB, and a workspace holds %d", c.Size>>20, s.opts.Limits.Workspace>>20)).
-				WithHint("ask for a part of it")
+			return problem.New(problem.FileTooLarge, fmt.Sprintf("the file claims to have %d MiB, but a workspace holds at most %d", c.Size>>20, s.opts.Limits.Workspace>>20)).
+				WithHint("ask for a part of the file")
 		}
 		if _, err = io.Copy(w, c); err != nil && ctx.Err() != nil {
 			err = ctx.Err()

@@ -59,7 +59,7 @@ func (s *Live) TakeVariables(ctx context.Context, at string) (Taken, error) {
 	said, err := s.transfer(ctx, fmt.Sprintf("unpack(space, %q, %g)", s.inWorkspace(at), variablesTime.Seconds()))
 	var got Taken
 	if err == nil && json.Unmarshal(bytes.TrimSpace(said), &got) != nil {
-		err = problem.New(problem.VariablesInvalid, "the session's code says nothing of use about its variables")
+		err = problem.New(problem.VariablesInvalid, "the variables could not be packed: the sandbox sent no usable answer")
 	}
 	if rerr := s.Remove(context.WithoutCancel(ctx), at, false); err == nil {
 		err = rerr
@@ -95,7 +95,7 @@ func (s *Live) transfer(ctx context.Context, last string) ([]byte, error) {
 			}
 		case kernel.Done:
 			if e.Outcome != kernel.OutcomeOK {
-				return nil, problem.New(problem.VariablesLost, fmt.Sprintf("taking the variables along ended as %s", e.Outcome))
+				return nil, problem.New(problem.VariablesLost, fmt.Sprintf("carrying the variables over ended as %s", e.Outcome))
 			}
 		}
 	}

@@ -67,7 +67,7 @@ func replicate(ctx context.Context, from, to string, f File) error {
 	}
 	size, crc, err := checksum(ctx, io.TeeReader(in, out))
 	if err == nil && (size != f.Size || crc != f.CRC) {
-		err = fmt.Errorf("%s is not what it was when it was saved", from)
+		err = fmt.Errorf("%s has changed since it was saved", from)
 	}
 	if err == nil {
 		err = out.Sync()

@@ -117,7 +117,7 @@ func (s *Snapshot) Fits(want Key) error {
 	have := s.Manifest.Key
 	parts := append(engineParts(have.Engine, want.Engine), []aspect{
 		{"the Python environment", have.Environment, want.Environment},
-		{"what runs inside the sandbox", have.Guest, want.Guest},
+		{"the program inside the sandbox", have.Guest, want.Guest},
 		{"the limits", fmt.Sprintf("%+v", have.Limits), fmt.Sprintf("%+v", want.Limits)},
 		{"the folder of layers", fmt.Sprint(have.Layers), fmt.Sprint(want.Layers)},
 	}...)

@@ -218,7 +218,7 @@ func TestWhatDiffersIsNamed(t *testing.T) {
 	for want, change := range map[string]func(*snapshot.Key){
 		"the engine (it was gvisor 1 cpu-a, now it is gvisor 2 cpu-a)":     func(k *snapshot.Key) { k.Engine = "gvisor 2 cpu-a" },
 		"the Python environment (it was standard-1, now it is standard-2)": func(k *snapshot.Key) { k.Environment = "standard-2" },
-		"what runs inside the sandbox":                                     func(k *snapshot.Key) { k.Guest = "" },
+		"the program inside the sandbox":                                   func(k *snapshot.Key) { k.Guest = "" },
 		"Processes:7":                                                      func(k *snapshot.Key) { k.Limits.Processes = 7 },
 	} {
 		other := key()

@@ -109,7 +109,7 @@ func (a *answer) finish() (model.Finish, error) {
 	case sdk.StopReasonEndTurn, sdk.StopReasonStopSequence, sdk.StopReasonToolUse:
 	default:
 		if len(a.calls) > 0 {
-			return finish, errors.New("the service ended it with the reason " + string(a.reason))
+			return finish, errors.New("the service ended the answer with the reason " + string(a.reason))
 		}
 	}
 	for _, c := range a.calls {

@@ -94,10 +94,10 @@ func (a *answer) finish() (model.Finish, error) {
 	case "stop", "tool_calls", "function_call", "eos", "end_turn", "stop_sequence":
 	default:
 		if len(a.calls.list) > 0 {
-			return finish, fmt.Errorf("the service ended it with the reason %q", a.reason)
+			return finish, fmt.Errorf("the service ended the answer with the reason %q", a.reason)
 		}
 		if a.reason == "error" || a.reason == "abort" {
-			return finish, errors.New("the service gave it up")
+			return finish, errors.New("the service gave up the answer")
 		}
 	}
 	if a.refused {

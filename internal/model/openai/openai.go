@@ -94,7 +94,7 @@ func provider(opts Options) model.Provider {
 		return model.Provider{
 			Name: opts.Name, Model: opts.Model, BaseURL: opts.BaseURL, URLVariable: "OLLAMA_HOST", Secret: opts.APIKey,
 			BaseURLHint: "it is usually http://127.0.0.1:11434",
-			StartHint:   "is ollama running? start it with `ollama serve`",
+			StartHint:   "check that Ollama is running, or start it with `ollama serve`",
 			ListHint:    "fetch it with `ollama pull " + opts.Model + "`, or see `ollama list` and choose another with --model ollama/NAME",
 		}
 	}

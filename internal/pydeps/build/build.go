@@ -65,7 +65,7 @@ func New(o Options) *Builder {
 // Problems: build_unavailable (no sandbox to build in), build_failed, build_timeout, resolve_failed, canceled, disk_full, those of gateway.Project and gateway.Fetch, and those of starting a sandbox.
 func (b *Builder) Build(ctx context.Context, g *gateway.Gateway, env *pyenv.Environment, r pydeps.Resolution, dir string, told func(install.Progress)) ([]layer.Wheel, error) {
 	if !b.options.Engine.Isolates() {
-		return nil, problem.New(problem.BuildUnavailable, "packages are built from source only where code is isolated, which the engine "+b.options.Engine.Name()+" does not do").
+		return nil, problem.New(problem.BuildUnavailable, "packages are built from source in a sandbox only, and the engine "+b.options.Engine.Name()+" has none").
 			WithHint("use the engine gvisor, or a package that has wheels")
 	}
 	if told == nil {
@@ -171,5 +171,5 @@ func ended(ctx context.Context, err error) error {
 		return problem.New(problem.BuildTimeout, "building from source took too long").
 			WithHint("use a package or version that has wheels, or raise packages.timeout (COVE_PACKAGES_TIMEOUT)").WithCause(err)
 	}
-	return problem.New(problem.GivenUp, "building from source was cancelled").WithHint("nothing half-made was kept").WithCause(ctx.Err())
+	return problem.New(problem.GivenUp, "building from source was cancelled").WithHint("no incomplete files were kept").WithCause(ctx.Err())
 }

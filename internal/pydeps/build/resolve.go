@@ -96,7 +96,7 @@ func ask(ctx context.Context, room *room, g *gateway.Gateway, r pydeps.Resolutio
 	}
 	if strings.Contains(text, "No solution found") {
 		return nil, problem.New(problem.ResolveFailed, "there are no versions that go together: "+plain(text)).
-			WithHint("ask for other versions, or for one package less")
+			WithHint("ask for other versions, or for fewer packages")
 	}
 	return nil, failed(names(r), text)
 }
@@ -114,8 +114,8 @@ var answerLine = regexp.MustCompile(`^([a-z0-9](?:[a-z0-9._-]*[a-z0-9])?)==([A-Z
 // checked reads an answer and holds it against the question.
 func checked(answer *head, r pydeps.Resolution) ([]pin, error) {
 	unexpected := func(why string) error {
-		return problem.New(problem.ResolveFailed, "the resolver in the sandbox gave an answer that cannot be right: "+why).
-			WithHint("a package may be meddling with it: ask for the packages one by one")
+		return problem.New(problem.ResolveFailed, "the resolver in the sandbox gave an answer that is not valid: "+why).
+			WithHint("one of the packages may manipulate the resolver: ask for the packages one by one")
 	}
 	if answer.over {
 		return nil, unexpected("it is too long")
@@ -129,7 +129,7 @@ func checked(answer *head, r pydeps.Resolution) ([]pin, error) {
 		}
 		m := answerLine.FindStringSubmatch(line)
 		if m == nil {
-			return nil, unexpected(fmt.Sprintf("%q is no version of a package", clean(line, 100)))
+			return nil, unexpected(fmt.Sprintf("%q is not the version of a package", clean(line, 100)))
 		}
 		name := require.Normalize(m[1])
 		if _, twice := versions[name]; twice {

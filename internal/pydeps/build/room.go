@@ -158,7 +158,7 @@ type toll struct {
 
 func (t *toll) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if t.requests.Add(-1) < 0 || t.bytes.Load() <= 0 {
-		http.Error(w, "this build has asked for too much", http.StatusTooManyRequests)
+		http.Error(w, "the build sent too many requests", http.StatusTooManyRequests)
 		return
 	}
 	t.handler.ServeHTTP(&metered{ResponseWriter: w, toll: t}, r)

@@ -105,16 +105,16 @@ var lacks = []struct {
 	hint string
 }{
 	{regexp.MustCompile(`(?i)Python\.h: No such file`), "it needs Python's headers on this machine: install python3-dev or python3-devel"},
-	{regexp.MustCompile(`(?i)fatal error: [\w./+-]+\.h(pp)?: No such file|pkg-config --\w+ .*returned non-zero`), "it needs the development files of a library, on this machine; what it looked for is in what it said"},
+	{regexp.MustCompile(`(?i)fatal error: [\w./+-]+\.h(pp)?: No such file|pkg-config --\w+ .*returned non-zero`), "it needs the development files of a library on this machine; its output says which"},
 	{regexp.MustCompile(`(?i)(cargo|rustc|maturin)\b.*(not found|no such file|is not installed)|can't find Rust compiler|Rust toolchain`), "it needs a Rust compiler on this machine, in /usr, where sandboxes see it"},
 	{regexp.MustCompile(`(?i)(gfortran|fortran).*(not found|no such file)|no Fortran compiler`), "it needs a Fortran compiler on this machine: install gfortran"},
 	{regexp.MustCompile(`(?i)no such file or directory: '([\w-]*cc|[\w-]*g\+\+|clang|c\+\+)'|(\bcc\b|\bgcc\b|g\+\+|clang|c\+\+)['":\]]*.*(not found|no such file)|unknown compiler|unable to execute '[\w-]*g(cc|\+\+)'|command '[^']*g(cc|\+\+)' failed: No such file`),
 		"it needs a C compiler on this machine: install gcc (build-essential)"},
 	{regexp.MustCompile(`(?i)(cmake|ninja|make|meson|pkg-config|swig)['":]*.*(not found|no such file|must be installed)`), "it needs a tool for building on this machine that is not there"},
-	{regexp.MustCompile(`(?i)name resolution|name or service not known|network is unreachable|could not resolve host|connection refused`), "its build wants to download something, and a build reaches the package index alone"},
-	{regexp.MustCompile(`\(SIGKILL\)|signal: 9`), "it was killed, most likely because it wanted more memory than its sandbox has"},
-	{regexp.MustCompile(`\(SIGSEGV\)|signal: 11`), "it crashed, as programs also do when their sandbox has no more memory for them"},
-	{regexp.MustCompile(`(?i)No space left on device`), "it needs more room than its sandbox has"},
+	{regexp.MustCompile(`(?i)name resolution|name or service not known|network is unreachable|could not resolve host|connection refused`), "its build tries to download something, but a build can reach the package index only"},
+	{regexp.MustCompile(`\(SIGKILL\)|signal: 9`), "it was killed, most likely because it needed more memory than its sandbox has"},
+	{regexp.MustCompile(`\(SIGSEGV\)|signal: 11`), "it crashed, possibly because its sandbox ran out of memory"},
+	{regexp.MustCompile(`(?i)No space left on device`), "it needs more disk space than its sandbox has"},
 }
 
 func hint(said string) string {

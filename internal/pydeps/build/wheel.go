@@ -35,7 +35,7 @@ func (b *Builder) bring(ctx context.Context, room *room, g *gateway.Gateway, p p
 		fetched <- err
 	}()
 	_, err := room.link.WriteFile(ctx, inFolder+"/"+source.Name, reader, 0o644)
-	reader.CloseWithError(errors.New("the sandbox takes no more"))
+	reader.CloseWithError(errors.New("the sandbox does not accept more data"))
 	failure := <-fetched
 	if errors.Is(failure, errTooMuch) {
 		return tooBig(fmt.Sprintf("the source of %s", p), b.options.Largest)
@@ -92,12 +92,12 @@ func (b *Builder) collect(ctx context.Context, room *room, env *pyenv.Environmen
 // misnamed says why a file cannot be the wheel of a distribution.
 func misnamed(file string, p pin) string {
 	if len(file) > 200 || !wheelName.MatchString(file) {
-		return fmt.Sprintf("it made %q, which is no name of a wheel", clean(file, 100))
+		return fmt.Sprintf("it made %q, which is not the name of a wheel", clean(file, 100))
 	}
 	name, rest, _ := strings.Cut(file, "-")
 	version, _, _ := strings.Cut(rest, "-")
 	if require.Normalize(name) != p.name || require.Compare(strings.ReplaceAll(version, "_", "-"), p.version) != 0 {
-		return fmt.Sprintf("it made %s, a wheel of something else", file)
+		return fmt.Sprintf("it made %s, a wheel of another package", file)
 	}
 	return ""
 }
@@ -141,7 +141,7 @@ func unwritable(path string, err error) error {
 	dir := filepath.Dir(path)
 	if errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) {
 		return problem.New(problem.DiskFull, "there is not enough free disk space at "+dir).
-			WithHint("free some there, or set COVE_HOME to a folder on a larger disk").WithCause(err)
+			WithHint("free some space there, or set COVE_HOME to a folder on a larger disk").WithCause(err)
 	}
 	return problem.New(problem.DataFolderUnusable, "cove cannot write to "+dir).
 		WithHint("make it writable, or set COVE_HOME to a folder that is").WithCause(err)

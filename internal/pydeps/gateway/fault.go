@@ -15,10 +15,10 @@ import (
 )
 
 var (
-	errSlow    = errors.New("nothing came for too long")
+	errSlow    = errors.New("nothing was received for too long")
 	errDown    = errors.New("no connection could be made a moment ago")
 	errProxy   = errors.New("the settings for proxies are wrong")
-	errOutside = errors.New("it leads to an address that it may not lead to")
+	errOutside = errors.New("it leads to an address that is not allowed")
 )
 
 const (

@@ -105,7 +105,7 @@ func New(o Options) (*Gateway, error) {
 		g.now = time.Now
 	}
 	if err := os.MkdirAll(o.Cache, 0o700); err != nil {
-		return nil, problem.New(problem.DataFolderUnusable, "the folder for what package indexes said cannot be made").
+		return nil, problem.New(problem.DataFolderUnusable, "the folder for the answers of package indexes cannot be made").
 			WithHint("make sure that cove's data folder can be written to").WithCause(err)
 	}
 	times := o.Times.filled()

@@ -114,7 +114,7 @@ func quarantined(project, reason string) error {
 	if reason != "" {
 		message += fmt.Sprintf(" (%.200s)", reason)
 	}
-	return problem.New(problem.PackageQuarantined, message).WithHint("an index does that with packages that may be malicious; use another one")
+	return problem.New(problem.PackageQuarantined, message).WithHint("indexes quarantine packages that may be malicious; use another package")
 }
 
 // consult returns a source's page, and tells the listing when it is an old one.
@@ -164,7 +164,7 @@ func (g *Gateway) page(ctx context.Context, s source, project string, age time.D
 }
 
 func offline(project string) error {
-	return problem.New(problem.IndexOffline, "cove is offline, and nothing is known of "+project+" from before").
+	return problem.New(problem.IndexOffline, "cove is offline and has no stored answer about "+project+" from before").
 		WithHint("switch offline mode off, or name a folder with wheels (UV_FIND_LINKS)")
 }
 

@@ -100,7 +100,7 @@ func contentRange(header string) (first, total int64, ok bool) {
 
 func mismatch(file, index, what string) error {
 	return problem.New(problem.PackageHashMismatch, fmt.Sprintf("%s from the package index %s is not the file that the index promises: %s", file, index, what)).
-		WithHint("try again; when it stays so, the index or something before it changes its files, so do not use it")
+		WithHint("try again; if that does not help, the index or a proxy before it changes files: do not use it")
 }
 
 // delivery is one file on its way.

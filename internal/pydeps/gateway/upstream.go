@@ -49,7 +49,7 @@ type upstream struct {
 func newUpstream(s pyindex.Source, a pyindex.Access, times Times, now func() time.Time) (*upstream, error) {
 	u, err := url.Parse(s.URL)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-		return nil, problem.New(problem.IndexSettingsInvalid, "the address of the package index "+s.Name+" is no URL of http or https").
+		return nil, problem.New(problem.IndexSettingsInvalid, "the address of the package index "+s.Name+" is not an http or https URL").
 			WithHint("correct it in the settings of uv or pip")
 	}
 	up := &upstream{shown: s.Name, user: u.User, flat: s.Flat, times: times, now: now, proxy: a.Proxy, insecure: a.Insecure}
@@ -151,7 +151,7 @@ func (u *upstream) readPage(ctx context.Context, project string, old *page) (*pa
 	case body.err != nil && !errors.Is(body.err, io.EOF):
 		return nil, u.fault(ctx, body.err)
 	case err != nil:
-		return nil, u.malformed("its answer for "+project+" is no page of a package index", err)
+		return nil, u.malformed("its answer for "+project+" is not a page of a package index", err)
 	}
 	p.etag, p.changed, p.fetched = clip(r.Header.Get("ETag"), 256), clip(r.Header.Get("Last-Modified"), 64), u.now()
 	return p, nil

@@ -113,7 +113,7 @@ func findDirectory(r io.ReaderAt, size int64) (directory, error) {
 	}
 	end := tail[at:]
 	if int(binary.LittleEndian.Uint16(end[20:])) != len(end)-endSize {
-		return directory{}, defect("something follows the end of the archive")
+		return directory{}, defect("there is data after the end of the archive")
 	}
 	d := directory{
 		count:  uint64(binary.LittleEndian.Uint16(end[10:])),
@@ -121,7 +121,7 @@ func findDirectory(r io.ReaderAt, size int64) (directory, error) {
 		offset: int64(binary.LittleEndian.Uint32(end[16:])),
 	}
 	if binary.LittleEndian.Uint32(end[4:]) != 0 || binary.LittleEndian.Uint16(end[8:]) != binary.LittleEndian.Uint16(end[10:]) {
-		return directory{}, defect("the archive is one part of several")
+		return directory{}, defect("the archive is one part of a split archive")
 	}
 	stop := size - int64(len(end))
 	if at >= locatorSize && string(tail[at-locatorSize:at-locatorSize+4]) == "PK\x06\x07" {
@@ -285,7 +285,7 @@ func checkGap(gap, slack int64) error {
 	case slack != 0 && (gap == 12 || gap == 16 || gap == 20 || gap == 24): // with and without a signature, ordinary and ZIP64
 		return nil
 	}
-	return defect("something is hidden between the files of the archive")
+	return defect("there is hidden data between the files of the archive")
 }
 
 // checkLocal compares the header before a member's data with the directory, and fills in where the data is. It returns whether a descriptor follows.

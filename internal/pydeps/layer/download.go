@@ -65,7 +65,7 @@ func (m *making) download(ctx context.Context, w Wheel, path string) (file *os.F
 
 func mismatch(w Wheel) error {
 	return problem.New(problem.PackageHashMismatch, fmt.Sprintf("the downloaded file of %s %s is not the one that was resolved (its hash differs)", w.Name, w.Version)).
-		WithHint("try again; if it stays so, the package index or something on the way to it is broken or not to be trusted")
+		WithHint("try again; if that does not help, the package index or a proxy before it is faulty or cannot be trusted")
 }
 
 // receiver takes the bytes of a wheel. It stops at the first that there may not be.

@@ -61,7 +61,7 @@ func (s *Store) Ensure(ctx context.Context, c Closure, fetch Fetch, told func(Pr
 func (s *Store) explain(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return problem.New(problem.GivenUp, "the installation of packages was cancelled").
-			WithHint("nothing half-made was kept; run it again to start over").WithCause(context.Cause(ctx))
+			WithHint("no incomplete files were kept; run it again to start over").WithCause(context.Cause(ctx))
 	}
 	if errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) {
 		return s.diskFull().WithCause(err)
@@ -71,7 +71,7 @@ func (s *Store) explain(ctx context.Context, err error) error {
 
 func (s *Store) diskFull() *problem.Error {
 	return problem.New(problem.DiskFull, "there is not enough free disk space for packages at "+s.dir).
-		WithHint("free some there, or set COVE_HOME to a folder on a larger disk")
+		WithHint("free some space there, or set COVE_HOME to a folder on a larger disk")
 }
 
 // making is the making of one layer. Its owner holds the layer's lock.

@@ -159,7 +159,7 @@ func TestConfusingArchives(t *testing.T) {
 		"hidden before directory":   {grown(directory, strings.Repeat("x", 40), true), "hidden"},
 		"hidden in the directory":   {changed(func(b []byte) []byte { b[end+8]--; b[end+10]--; return b }), "holds more than it says"},
 		"more than there are":       {changed(func(b []byte) []byte { b[end+8]++; b[end+10]++; return b }), "damaged"},
-		"several parts":             {changed(func(b []byte) []byte { b[end+4]++; return b }), "one part of several"},
+		"several parts":             {changed(func(b []byte) []byte { b[end+4]++; return b }), "one part of a split archive"},
 		"directory elsewhere":       {changed(func(b []byte) []byte { le.PutUint32(b[end+16:], uint32(directory-1)); return b }), "not where"},
 		"directory far away":        {changed(func(b []byte) []byte { le.PutUint32(b[end+16:], 1<<31); return b }), "not where"},
 		"huge count":                {changed(func(b []byte) []byte { le.PutUint16(b[end+8:], 0xfffe); le.PutUint16(b[end+10:], 0xfffe); return b }), "damaged"},

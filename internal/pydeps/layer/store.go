@@ -102,7 +102,7 @@ func (s *Store) Get(name string) (*Layer, error) {
 			return l, nil
 		}
 	}
-	return nil, problem.New(problem.LayerMissing, "packages that this session had installed are not there any more").
+	return nil, problem.New(problem.LayerMissing, "packages that were installed for this session do not exist any more").
 		WithHint("run the code again in a new session, which installs what it imports")
 }
 

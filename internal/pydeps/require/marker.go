@@ -21,7 +21,7 @@ type markerReader struct{ rest string }
 func markerFault(text string) string {
 	m := &markerReader{rest: text}
 	if !m.any(0) || m.rest != "" {
-		return `what follows the semicolon is no marker, such as python_version >= "3.10"`
+		return `the text after the semicolon is not a marker such as python_version >= "3.10"`
 	}
 	return ""
 }

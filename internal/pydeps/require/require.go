@@ -211,7 +211,7 @@ func place(text string) bool {
 }
 
 func invalid(text, why string) error {
-	return problem.New(problem.RequirementInvalid, fmt.Sprintf("%q is no requirement: %s", shortened(text), why)).
+	return problem.New(problem.RequirementInvalid, fmt.Sprintf("%q is not a requirement: %s", shortened(text), why)).
 		WithHint(`write a project's name and, if need be, versions: numpy, "numpy>=1.26,<3"`)
 }
 

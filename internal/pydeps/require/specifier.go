@@ -56,14 +56,14 @@ func parseClause(text string) (c clause, why string) {
 	if c.operator == "===" {
 		bare = c.version
 		if _, foreign := split(bare, alphanumeric+".!+-_*"); foreign != "" || bare == "" {
-			return clause{}, fmt.Sprintf("%q is no version", shortened(c.version))
+			return clause{}, fmt.Sprintf("%q is not a version", shortened(c.version))
 		}
 		return c, ""
 	}
 	v, known := parseVersion(bare)
 	switch {
 	case !known:
-		return clause{}, fmt.Sprintf("%q is no version", shortened(c.version))
+		return clause{}, fmt.Sprintf("%q is not a version", shortened(c.version))
 	case c.wildcard && c.operator != "==" && c.operator != "!=":
 		return clause{}, "only == and != can be followed by a version that ends in .*"
 	case c.wildcard && v.String() != v.BaseVersion():
