@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"iter"
 	"os"
 	"path/filepath"
@@ -337,9 +338,38 @@ type life struct {
 	*hub.Hub
 }
 
+// emptyDatabase is the content of a database that has no rows. It is made once: every migration takes its time on the disk.
+var emptyDatabase = sync.OnceValues(func() ([]byte, error) {
+	dir, err := os.MkdirTemp("", "hub-test-")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	file := filepath.Join(dir, "cove.db")
+	s, err := store.Open(context.Background(), store.Options{Database: file})
+	if err != nil {
+		return nil, err
+	}
+	if err := s.Close(); err != nil {
+		return nil, err
+	}
+	return os.ReadFile(file)
+})
+
+// openStore opens the database in dir, which is a new one where none is there.
 func openStore(t *testing.T, dir string) *store.Store {
 	t.Helper()
-	s, err := store.Open(t.Context(), store.Options{Database: filepath.Join(dir, "cove.db")})
+	file := filepath.Join(dir, "cove.db")
+	if _, err := os.Stat(file); errors.Is(err, fs.ErrNotExist) {
+		empty, err := emptyDatabase()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(file, empty, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s, err := store.Open(t.Context(), store.Options{Database: file})
 	if err != nil {
 		t.Fatal(err)
 	}
