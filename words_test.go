@@ -41,7 +41,7 @@ var otherTerms = map[string][]string{
 	"package":  {"api", "app", "cli", "client", "config", "hub", "install", "interpreter", "pydeps", "pydeps/names/generate", "session"},
 	"project":  {"api", "auth", "cli", "config", "pydeps", "pydeps/gateway", "pydeps/names", "pydeps/names/generate", "store"}, // of users; of an index
 	"proxy":    {"pydeps", "pydeps/build", "pydeps/gateway", "pyindex"},                                                        // HTTP_PROXY
-	"reset":    {"model", "pydeps/layer", "wire"},                                                                       // of a connection, a reader, a delay
+	"reset":    {"model", "pydeps/layer", "wire"},                                                                              // of a connection, a reader, a delay
 	"runtime":  {"app", "config", "problem", "sandbox", "sandbox/gvisor", "snapshot"},                                          // OCI's: runsc
 	"service":  {"model"},
 	"task":     {"sandbox/gvisor"},                                                       // what Linux calls a thread
@@ -51,6 +51,10 @@ var otherTerms = map[string][]string{
 	"version":  {"api", "app", "cli", "client", "interpreter", "kernel", "pydeps", "pydeps/gateway", "pydeps/indextest", "pydeps/layer", "pydeps/names", "pydeps/require", "store"},
 	"worker":   {"pydeps/names/generate"}, // goroutines
 }
+
+// private are words and phrases that a reader would have to guess at, or that speak of software as of a person; see docs/style.md.
+var private = regexp.MustCompile(`(?i)\b(who(m)?ever|he|him|himself|behind (its|his|their) backs?|confess\w*|mourn\w*|bury|buries|buried|doom\w*|inquests?|autops\w+|casualt\w+|` +
+	`starv\w+|unwant(s|ed)?|(let|lets|letting) go of|so that it be|what is there is there|(leave|left) \S+ away)\b`)
 
 var word = regexp.MustCompile(`[A-Z]?[a-z0-9]+|[A-Z]+`)
 
@@ -87,6 +91,41 @@ func TestNamesAreTheGlossarys(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestPlainWords wants no comment and no text of the program to have a private word. The guest is left out: its sources are part of its digest.
+func TestPlainWords(t *testing.T) {
+	t.Parallel()
+	for _, f := range files(t) {
+		if f.isTest || f.pkg == "" || f.pkg == "guest" || f.pkg == "guest/program" {
+			continue
+		}
+		for _, text := range texts(f.ast) {
+			if found := private.FindString(text); found != "" {
+				t.Errorf("%s says %q: %.100q; see docs/style.md", f.path, found, text)
+			}
+		}
+	}
+	for _, text := range []string{"// Whoever wants it waits.", "he is killed behind its back", "leave --session away", "the session lets go of it"} {
+		if !private.MatchString(text) {
+			t.Errorf("%q is let through", text)
+		}
+	}
+}
+
+// texts are the comments and the texts of a file.
+func texts(f *ast.File) []string {
+	var out []string
+	for _, group := range f.Comments {
+		out = append(out, strings.Join(strings.Fields(group.Text()), " "))
+	}
+	ast.Inspect(f, func(n ast.Node) bool {
+		if l, ok := n.(*ast.BasicLit); ok && l.Kind == token.STRING {
+			out = append(out, l.Value)
+		}
+		return true
+	})
+	return out
 }
 
 // notWords are the words of the glossary's last column, with the word to use instead.

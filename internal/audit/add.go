@@ -8,7 +8,7 @@ import (
 )
 
 const (
-	// patience bounds how long whoever has changed something waits for its row.
+	// patience bounds how long a change waits for its row.
 	patience = 10 * time.Second
 	// pause is between two tries.
 	pause = 100 * time.Millisecond

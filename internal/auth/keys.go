@@ -80,7 +80,7 @@ func (a *Accounts) mint(project, user, name string) (Key, string) {
 	}, text
 }
 
-// keyHolder returns whose key n is to be, if who may make one for him.
+// keyHolder returns the user and the project of the key n, if who may make a key for that user.
 func (a *Accounts) keyHolder(ctx context.Context, who Principal, n NewKey) (project, user string, err error) {
 	project, user = who.Project, who.User
 	if n.Project != "" {
@@ -109,7 +109,7 @@ func (a *Accounts) keyHolder(ctx context.Context, who Principal, n NewKey) (proj
 	}
 	switch {
 	case !rules(who, project):
-		return "", "", forbidden("a " + string(who.Role) + " makes keys for himself only")
+		return "", "", forbidden("a " + string(who.Role) + " can make keys for their own use only")
 	case role == "":
 		return "", "", problem.New(problem.UserNotFound, "the project has no such member").
 			WithHint("make the user a member of the project first")

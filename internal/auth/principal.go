@@ -111,7 +111,7 @@ const (
 	LocalUser    = "usr_00000000000000000000000000"
 )
 
-// Local is who the command line is in its own process: whoever can read the data folder owns what is in it.
+// Local is who the command line is in its own process: a person who can read the data folder owns its content.
 func Local() Principal {
 	return Principal{User: LocalUser, Project: LocalProject, Role: Owner, Admin: true}
 }

@@ -204,16 +204,16 @@ func TestMistakesAreFoundBeforeAnythingStarts(t *testing.T) {
 		}
 	}
 	for want, args := range map[string][]string{
-		"does not exist":           {"run", "-c", "x", "-f", "$DIR/none"},
-		"not an ordinary file":     {"run", "-c", "x", "-f", "$DIR/pipe"},
-		"would both get the name x.csv":      {"run", "-c", "x", "-f", "$DIR/a/x.csv", "-f", "$DIR/b/x.csv"},
-		"is not a folder":          {"run", "-c", "x", "-o", "$DIR/a/x.csv"},
-		"after --":                 {"run", "-c", "x", "--year", "2025"},
-		"nothing to run":           {"run"},
-		"gvisor or local":          {"run", "-c", "x", "--engine", "docker"},
-		"not a size":               {"run", "-c", "x", "--memory", "lots"},
-		"there is no question":     {"ask"},
-		`there is no provider "x"`: {"ask", "--model", "x/y", "hello"},
+		"does not exist":                {"run", "-c", "x", "-f", "$DIR/none"},
+		"not an ordinary file":          {"run", "-c", "x", "-f", "$DIR/pipe"},
+		"would both get the name x.csv": {"run", "-c", "x", "-f", "$DIR/a/x.csv", "-f", "$DIR/b/x.csv"},
+		"is not a folder":               {"run", "-c", "x", "-o", "$DIR/a/x.csv"},
+		"after --":                      {"run", "-c", "x", "--year", "2025"},
+		"nothing to run":                {"run"},
+		"gvisor or local":               {"run", "-c", "x", "--engine", "docker"},
+		"not a size":                    {"run", "-c", "x", "--memory", "lots"},
+		"there is no question":          {"ask"},
+		`there is no provider "x"`:      {"ask", "--model", "x/y", "hello"},
 	} {
 		t.Run(want, func(t *testing.T) {
 			t.Parallel()

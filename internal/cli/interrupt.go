@@ -55,7 +55,7 @@ func (p *Program) stoppable(ctx context.Context, work func(context.Context) (int
 	return code, err
 }
 
-// lastFiles is how long a command that was asked to end may take to have its code stop and to save what that has made. Whoever asks often kills
+// lastFiles is how long a command that was asked to end may take to have its code stop and to save what that has made. Service managers often kill
 // ten seconds later.
 const lastFiles = 8 * time.Second
 

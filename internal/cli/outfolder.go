@@ -123,7 +123,7 @@ func (o *outFolder) lose(name string, why error) {
 // shownLosses bounds how many results that were not saved are told of by name.
 const shownLosses = 5
 
-// failure says what was not saved, or is nil when everything was. It may not be passed over: whoever runs a command wants its results.
+// failure says what was not saved, or is nil when everything was. It must not be ignored: the user of a command wants its results.
 func (o *outFolder) failure() error {
 	if len(o.lost) == 0 {
 		return nil

@@ -15,7 +15,7 @@ import (
 type userCmd struct {
 	Add userAdd `cmd:"" help:"Add a user."`
 	Ls  userLs  `cmd:"" help:"List the users and what they are in which project."`
-	Rm  userRm  `cmd:"" help:"Remove a user with his keys; what he made stays with the projects."`
+	Rm  userRm  `cmd:"" help:"Remove a user with all keys; what the user made stays with the projects."`
 }
 
 // Help is the long help.

@@ -54,13 +54,13 @@ func New(base, key string) *Client {
 	c.base, c.host = u.String(), u.Host
 	c.http = &http.Client{
 		Transport: http.DefaultTransport.(*http.Transport).Clone(),
-		// The interface never redirects; whoever does is not it, and gets no second request with a body.
+		// The interface never redirects: a server that does is another one, and gets no second request with a body.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 	return c
 }
 
-// Close lets go of the connections that are open and not in use.
+// Close closes the connections that are open and not in use.
 func (c *Client) Close() { c.http.CloseIdleConnections() }
 
 // call is one request.

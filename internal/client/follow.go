@@ -42,7 +42,7 @@ type stream struct {
 func (c *Client) open(ctx context.Context, q call) (*stream, error) {
 	ctx, stop := context.WithCancel(ctx)
 	q.accept = sse.ContentType
-	answer, err := c.send(ctx, q) //nolint:bodyclose // whoever has the stream closes it
+	answer, err := c.send(ctx, q) //nolint:bodyclose // closed with the stream
 	if err != nil {
 		stop()
 		return nil, err

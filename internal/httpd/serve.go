@@ -88,7 +88,7 @@ func (s *Server) shutdown(ctx context.Context) bool {
 	return group.Wait() == nil && s.crowd.gone(ctx)
 }
 
-// metricsOnly serves the metrics to whoever reaches the listener, but for web pages.
+// metricsOnly serves the metrics to every client that reaches the listener, except web pages.
 func (s *Server) metricsOnly() http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", s.o.Telemetry.Metrics())

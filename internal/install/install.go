@@ -76,7 +76,7 @@ type Provision struct {
 	Cached    bool     // nothing was resolved, downloaded or made
 	Seconds   float64
 
-	Versions map[string]string // of all that what was asked for takes; for whoever writes a lock
+	Versions map[string]string // of everything that was installed, dependencies included; for writing a lock
 }
 
 // Silent says that there is nothing to tell anybody.

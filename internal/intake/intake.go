@@ -4,7 +4,7 @@
 // JSON text may be made of, which is counted byte by byte while it arrives (Read), and how much of the server's memory all bodies that were read
 // and not dropped yet, and what was decoded from them, may take at the same time, for each key and for the server (Budget, Share).
 //
-// The server puts a request's Share into its context; a surface reads with Read; whoever keeps what was read for longer than the handler runs, as
+// The server puts a request's Share into its context; a surface reads with Read; code that keeps what was read for longer than the handler runs, as
 // a turn does, holds the share with Hold. Where a context has no share, only the text is bounded.
 package intake
 
@@ -33,7 +33,7 @@ const (
 	firstPiece = 32 << 10
 )
 
-// counter counts what a JSON text is made of, without looking whether it is one: whoever decodes it does.
+// counter counts what a JSON text is made of, without checking that it is valid: decoding does that.
 type counter struct {
 	values, depth int
 	text          int  // bytes of the string that is open, or was read last
@@ -100,7 +100,7 @@ func tooComplex(why string) *problem.Error {
 		WithHint("send less at once, or data as a file")
 }
 
-// Read reads a JSON text to its end and counts what it is made of. Whoever calls it bounds the length of r. The memory that the text takes, and
+// Read reads a JSON text to its end and counts what it is made of. The caller bounds the length of r. The memory that the text takes, and
 // what decoding it is going to take, is the request's: see Share. Problems: request_too_complex, memory_busy, overloaded; errors of r are
 // returned as they are. What r still has after a problem of the text is read and dropped, so that the client hears why.
 func Read(ctx context.Context, r io.Reader) ([]byte, error) {

@@ -164,7 +164,7 @@ func (l *Link) ListFolder(ctx context.Context, dir string) (entries []workspace.
 	return slices.DeleteFunc(entries, func(e workspace.Entry) bool { return path.Join(dir, path.Base(e.Path)) != e.Path }), more, err
 }
 
-// list asks for a listing. Whoever answers could have been made to by code: what is no path in the workspace is not passed on.
+// list asks for a listing. Code may have manipulated the answer: a path outside the workspace is not passed on.
 func (l *Link) list(ctx context.Context, req wire.Request) (files []workspace.Entry, more bool, err error) {
 	var said listing
 	resp, err := l.ask(ctx, req, &said)

@@ -210,8 +210,8 @@ func (l *Link) startDriver(ctx context.Context, req wire.Request, source []byte)
 	return p, nil
 }
 
-// AttachKernel takes over the living kernel with process id pid, from nobody or from whoever holds it. Of what it said while nobody
-// held it nothing is kept. ctx bounds the call alone; a kernel that is attached to too late is let go. A kernel that
+// AttachKernel takes over the living kernel with process id pid, whether or not another connection has it. Nothing is kept of what the kernel sent while
+// no connection had it. ctx bounds the call alone; a kernel that is attached to too late is released. A kernel that
 // is gone is a problem of kind NotFound with code "kernel_not_found" that says how it ended.
 func (l *Link) AttachKernel(ctx context.Context, pid int) (*Process, error) {
 	type attached struct {
@@ -242,7 +242,7 @@ func (l *Link) AttachKernel(ctx context.Context, pid int) (*Process, error) {
 				a.process.Close()
 			}
 		}()
-		// Else it could take the kernel from whoever attaches next.
+		// Otherwise it could take the kernel from the connection that attaches next.
 		select {
 		case <-undone:
 		case <-time.After(undoGrace):

@@ -45,7 +45,7 @@ type Request struct {
 	Extra map[string]json.RawMessage
 }
 
-// Format is a form that the answer's words have; zero is any. A provider that cannot bind its models to it leaves it out, so whoever sets it asks
+// Format is a form that the answer's words have; zero is any. A provider that cannot bind its models to it leaves it out, so a caller that sets it asks
 // for it in words too.
 type Format struct {
 	JSON   bool            // one JSON object

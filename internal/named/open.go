@@ -198,7 +198,7 @@ func (s *LeasedSession) agree() error {
 	if o.Packages != "" && o.Packages != b.Packages {
 		return problem.New(problem.SessionPackages,
 			fmt.Sprintf("session %s was made with --packages %s, and what it has imported cannot change to %s", s.name, b.Packages, o.Packages)).
-			WithHint("leave --packages away, or use another session")
+			WithHint("leave --packages out, or use another session")
 	}
 	if o.Base.Engine != b.Engine {
 		return problem.New(problem.SessionEngine,

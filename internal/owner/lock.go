@@ -95,7 +95,7 @@ func newLock(folder, id string) (*lock, error) {
 
 func whole() *unix.Flock_t { return &unix.Flock_t{Type: unix.F_WRLCK, Whence: io.SeekStart} }
 
-// release is for whoever has no record any more.
+// release releases the lock of an owner whose record is removed.
 func (l *lock) release() {
 	if l != nil {
 		_ = os.Remove(l.path)

@@ -5,7 +5,7 @@ import (
 	"io"
 )
 
-// Source reads From and keeps why that failed, which is no failure of whoever copies from it.
+// Source reads From and keeps why that failed, which is not a failure of the code that copies from it.
 type Source struct {
 	From   io.Reader
 	Failed error // nil at the end

@@ -118,7 +118,7 @@ func (i *Installer) remember(key string, p plan) error {
 	return writeWhole(swept, nil)
 }
 
-// solve answers a question from what is remembered, or by asking; cached says which. Whoever has the same question waits for the first one's answer.
+// solve answers a question from what is remembered, or by asking; cached says which. A caller with the same question waits for the answer to the first.
 // When the index cannot be asked, an old answer does, and note says so. again asks even where the answer is known.
 func (i *Installer) solve(ctx context.Context, q question, again bool, told func(install.Progress)) (p plan, cached bool, note string, err error) {
 	key := i.key(q)

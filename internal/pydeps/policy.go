@@ -140,7 +140,7 @@ func (i *Installer) judge(ctx context.Context, w *want, s *install.State) (*inst
 	return i.look(ctx, w)
 }
 
-// discreet refuses to tell an index a name that code may have put together for that: whoever has the index, or listens on the way to it, reads what data
+// discreet refuses to tell an index a name that code may have put together for that: the operator of the index, or an eavesdropper on the way to it, reads what data
 // in the sandbox says. A session has so many unknown names, and none that looks like no project's.
 func (i *Installer) discreet(w *want, s *install.State) *install.Refusal {
 	most := i.options.Policy.Unknown

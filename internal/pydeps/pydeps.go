@@ -17,7 +17,7 @@ import (
 
 // Policy says what may be installed. See config for what each setting means to a user, and its default.
 type Policy struct {
-	Install   bool          // false: nothing is installed, and whoever asks is told so
+	Install   bool          // false: nothing is installed, and a request for a package is told so
 	MinAge    time.Duration // of a file
 	NewName   time.Duration // how long ago the first file of a project outside of the table must have been uploaded
 	Allow     []string      // distributions that are approved whatever their tier; a * at the end makes a prefix

@@ -28,7 +28,7 @@ type want struct {
 	Tier   Tier
 }
 
-// asked is the want in the words of whoever asked.
+// asked is the want as it was asked for.
 func (w want) asked() string {
 	if w.Module != "" {
 		return w.Module

@@ -49,7 +49,7 @@ func placeFields(p *place) []field {
 	}
 }
 
-// indexed readies places for addTexts: whoever writes to the database has others wait, so the words are found before.
+// indexed prepares places for addTexts: a transaction that writes makes others wait, so the words are found before it.
 func indexed(places []place) []place {
 	var out []place
 	for _, p := range places {

@@ -14,7 +14,7 @@ import (
 // longestBranch bounds how far back a branch is followed.
 const longestBranch = 10_000
 
-// Whoever adds, ends or deletes a turn locks its conversation first: the turns of a conversation stay a tree, and nobody waits in a circle.
+// Adding, ending and deleting a turn lock its conversation first: the turns of a conversation stay a tree, and there is no deadlock.
 
 // AddTurn implements hub.TurnStore. The turn's conversation has one turn more, was used when the turn was made, and takes on its model and,
 // when it has none, its session. Not found: also the turn that it goes on from.

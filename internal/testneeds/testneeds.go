@@ -63,7 +63,7 @@ func Asked(t testing.TB, need Need) {
 	}
 }
 
-// wanted is what is asked for. Whoever names a program asks for what is there.
+// wanted is what is asked for. Naming a program asks for the one that is installed.
 func wanted() string {
 	if w := os.Getenv(Variable); w != "" || os.Getenv(binaryVariable) == "" {
 		return w

@@ -249,7 +249,7 @@ type parsedFailure struct {
 	Hint    string       `json:"hint"`
 }
 
-// problem takes a kind that is not known for a fault of whoever wrote it.
+// problem takes a kind that is not known for a fault of the program that wrote it.
 func (f parsedFailure) problem() *problem.Error {
 	kinds := []problem.Kind{problem.Invalid, problem.NotFound, problem.Denied, problem.Unavailable, problem.Timeout, problem.Exhausted, problem.Canceled}
 	if !slices.Contains(kinds, f.Kind) {

@@ -1,4 +1,4 @@
-// Package apitest holds answers of the API against the document that describes it, for the tests of whoever has some.
+// Package apitest holds answers of the API against the document that describes it, for tests in other packages.
 package apitest
 
 import (

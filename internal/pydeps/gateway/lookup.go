@@ -180,7 +180,7 @@ func (g *Gateway) usable(s source, p *page, age time.Duration) bool {
 	return old >= 0 && old < age
 }
 
-// refresh asks the source, once for all who want to know at the same time. Whoever gives up leaves the asking to the others.
+// refresh asks the source, once for all callers at the same time. A caller that gives up does not stop the request for the others.
 func (g *Gateway) refresh(ctx context.Context, s source, project string, age time.Duration, old *page) (*page, error) {
 	key := s.key() + "/" + s.pageOf(project)
 	done := g.flights.DoChan(key, func() (any, error) {

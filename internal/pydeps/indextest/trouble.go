@@ -75,7 +75,7 @@ func (i *Index) Hold(path string) (arrived <-chan struct{}, release func()) {
 }
 
 // troubleOf takes one request's share of the trouble that a path has, and waits where it is held. i.mu is held by the caller, and
-// let go of while waiting.
+// released while waiting.
 func (i *Index) troubleOf(path string) Trouble {
 	t, found := i.troubles[path]
 	for pattern := range maps.Keys(i.troubles) {

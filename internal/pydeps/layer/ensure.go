@@ -23,7 +23,7 @@ const (
 	attempts   = 3 // to put a layer together, when a sweep takes its wheels away meanwhile
 )
 
-// Ensure returns the layer of a closure, making it when it is missing; made says which. Whoever asks for the same at the same time, in any process, waits for one
+// Ensure returns the layer of a closure, making it when it is missing; made says which. Callers that ask for the same layer at the same time, in any process, wait for one
 // making, and for one download of each wheel. When it fails or is killed, nothing half-made is left that anybody would use; wheels that were
 // whole by then are kept. told may be nil; it is not called from two goroutines at once.
 //
@@ -212,7 +212,7 @@ func (m *making) checkRoom(found []*contents) error {
 	return m.store.checkRoom(need)
 }
 
-// reserve stays free on the disk: whoever asks for packages is not to be able to fill it up.
+// reserve stays free on the disk: requests for packages must not be able to fill it.
 const reserve = 1 << 30
 
 func (s *Store) checkRoom(need int64) error {

@@ -12,7 +12,7 @@
 //	lock                    shared: layers are being used or put together; exclusive: Sweep takes things away
 //
 // The store is readable by its owner alone. layers/ has mode 0711, so that a sandbox can enter a folder whose name it was told and cannot list the others. The name is
-// a keyed hash of the wheels' hashes: whoever knows a closure cannot know the name. Everything in layers/ comes there by one rename.
+// a keyed hash of the wheels' hashes: the closure alone does not give the name. Everything in layers/ comes there by one rename.
 //
 // # What is trusted
 //

@@ -165,7 +165,7 @@ func (w *sweep) collectWheels(used map[string]bool) error {
 	return nil
 }
 
-// collectLocks removes the lock files that nobody holds. Whoever waits for one notices, see tryLock.
+// collectLocks removes the lock files that no process holds. A process that waits for one notices, see tryLock.
 func (w *sweep) collectLocks() error {
 	names, err := w.store.list("locks")
 	if err != nil {

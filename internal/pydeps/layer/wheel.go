@@ -116,7 +116,7 @@ func (s *Store) files(key string) ([]entry, error) {
 }
 
 // sameWheel says that what was unpacked under a hash is what a closure calls it: the hash alone decides what is installed, and the name has been
-// checked against the wheel's metadata only for whoever asked first.
+// checked against the wheel's metadata only for the caller that asked first.
 func sameWheel(a, b Wheel) bool {
 	return require.Normalize(a.Name) == b.Name && sameVersion(a.Version, b.Version)
 }
