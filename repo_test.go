@@ -27,8 +27,8 @@ const (
 // never import each other. "x/*" stands for the packages below x.
 var layers = [][]string{
 	{"problem", "ident", "memory", "workspace", "lineedit", "durable"},
-	{"wire", "config", "telemetry", "pyindex", "audit", "intake", "sse", "byterange", "install", "status"},
-	{"sandbox", "model", "pyenv", "guest", "pool", "auth", "owner", "stream", "sandbox/gvisor/filters", "pydeps/require"},
+	{"wire", "config", "telemetry", "pyindex", "audit", "intake", "sse", "byterange", "install", "status", "sandbox"},
+	{"model", "pyenv", "guest", "pool", "auth", "owner", "stream", "sandbox/gvisor/filters", "pydeps/require"},
 	{"guest/program", "surface", "testneeds"},
 	{"sandbox/*", "model/*", "link", "snapshot", "keeper", "pydeps/*", "pydeps/names/wheelfiles"},
 	{"sandbox/sandboxtest", "pydeps/scan", "pydeps/names/*"},

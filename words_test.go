@@ -30,7 +30,7 @@ var otherTerms = map[string][]string{
 	"dump":     {"pydeps/names/generate"},
 	"export":   {"cli"},                                               // the command
 	"fork":     {"api", "cli", "client", "hub", "named", "telemetry"}, // of a session
-	"host":     {"guest", "httpd", "model", "model/modeltest", "pydeps/gateway", "pydeps/layer"},
+	"host":     {"sandbox", "guest", "httpd", "model", "model/modeltest", "pydeps/gateway", "pydeps/layer"},
 	"image":    {"api", "interpreter", "model", "model/modeltest", "sandbox/gvisor", "sandbox/sandboxtest", "snapshot"}, // a picture; a checkpoint's files
 	"instance": {"sandbox/gvisor"},                                                                                      // a sandbox's folder with its processes
 	"limit":    {"app", "cli", "config", "httpd", "hub", "interpreter", "model", "named", "pydeps/layer", "sandbox", "sandbox/gvisor", "snapshot", "store"},
@@ -48,6 +48,7 @@ var otherTerms = map[string][]string{
 	"term":     {"store"},                                                                // of an SQL expression
 	"thread":   {"sandbox/gvisor"},                                                       // of the system
 	"upload":   {"api", "client", "config", "httpd", "hub", "problem", "pydeps/gateway"}, // a request that brings a file; when an index got one
+	"volume":   {"sandbox"},                                                              // of an engine
 	"version":  {"api", "app", "cli", "client", "interpreter", "kernel", "pydeps", "pydeps/gateway", "pydeps/indextest", "pydeps/layer", "pydeps/names", "pydeps/require", "store"},
 	"worker":   {"pydeps/names/generate"}, // goroutines
 }

@@ -15,6 +15,7 @@ import (
 
 	"cove/internal/kernel"
 	"cove/internal/pyenv"
+	"cove/internal/sandbox"
 	"cove/internal/sandbox/gvisor"
 	"cove/internal/sandbox/sandboxtest"
 	"cove/internal/session"
@@ -60,7 +61,7 @@ func newSoaked(t *testing.T) soaked {
 	if err != nil {
 		t.Fatalf("template: %+v", err)
 	}
-	return soaked{dir: dir, options: session.Options{Engine: e, Env: env, Image: s.Image(), Reseed: true}}
+	return soaked{dir: dir, options: session.Options{Engine: e, Env: env, Checkpoint: s.Checkpoint(), Reseed: true}}
 }
 
 // holdings counts what a leak would add to.
@@ -98,10 +99,10 @@ func (s soaked) holdings(t *testing.T) map[string]int {
 	}
 }
 
-func (s soaked) open(t *testing.T, image string, reseed bool) *session.Live {
+func (s soaked) open(t *testing.T, image sandbox.Checkpoint, reseed bool) *session.Live {
 	t.Helper()
 	o := s.options
-	o.Image, o.Reseed = image, reseed
+	o.Checkpoint, o.Reseed = image, reseed
 	live, err := session.Open(t.Context(), o)
 	if err != nil {
 		t.Fatalf("open: %+v", err)
@@ -144,7 +145,7 @@ func (s soaked) compare(t *testing.T, before map[string]int) {
 func TestSoakCycles(t *testing.T) {
 	s := newSoaked(t)
 	cycle := func(i int) {
-		live := s.open(t, s.options.Image, true)
+		live := s.open(t, s.options.Checkpoint, true)
 		if got, want := evaluate(t, live, fmt.Sprintf("%d * 7", i)), strconv.Itoa(i*7); got != want {
 			t.Fatalf("cycle %d: %s, want %s", i, got, want)
 		}
@@ -166,7 +167,7 @@ func TestSoakCycles(t *testing.T) {
 // TestSoakPauses pauses and resumes one session.
 func TestSoakPauses(t *testing.T) {
 	s := newSoaked(t)
-	live := s.open(t, s.options.Image, true)
+	live := s.open(t, s.options.Checkpoint, true)
 	evaluate(t, live, "n = 0; log = open('log', 'w+')")
 	var image string
 	cycle := func(i int) {
@@ -174,10 +175,11 @@ func TestSoakPauses(t *testing.T) {
 		if err := os.Mkdir(next, 0o700); err != nil {
 			t.Fatal(err)
 		}
-		if err := live.Save(t.Context(), next, false); err != nil {
+		saved, err := live.Save(t.Context(), next, false)
+		if err != nil {
 			t.Fatalf("cycle %d: pause: %+v", i, err)
 		}
-		live = s.open(t, next, false)
+		live = s.open(t, saved, false)
 		if image != "" {
 			if err := os.RemoveAll(image); err != nil {
 				t.Fatal(err)

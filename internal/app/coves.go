@@ -105,7 +105,11 @@ func withUpgrades(c config.Config, b named.Base, g *named.Ground, made snapshot.
 			return problem.New(problem.CoveMissing, "the cove that could read them was not kept").
 				WithHint("use " + from.Manifest.Made.String() + " to read it; nothing is changed until then")
 		}
-		return salvageWith(ctx, c, program, cli.Salvage{Image: from.Image(), Base: b, Key: from.Manifest.Key, Variables: c.Session.CarryVariables}, use)
+		folder, err := sandbox.HostFolderOf(from.Checkpoint()) // another cove is told a path
+		if err != nil {
+			return err
+		}
+		return salvageWith(ctx, c, program, cli.Salvage{Image: folder, Base: b, Key: from.Manifest.Key, Variables: c.Session.CarryVariables}, use)
 	}
 	return g
 }
@@ -187,7 +191,7 @@ func salvage(ctx context.Context, c config.Config, what cli.Salvage, w io.Writer
 	if err != nil {
 		return err
 	}
-	o := session.Options{Engine: engine, Env: env, Limits: what.Base.Limits.Sandbox(), Image: what.Image}
+	o := session.Options{Engine: engine, Env: env, Limits: what.Base.Limits.Sandbox(), Checkpoint: sandbox.CheckpointIn(what.Image)}
 	if what.Key.Layers {
 		if o.Packages, err = newPackages(c, env, io.Discard); err != nil {
 			return err

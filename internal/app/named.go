@@ -65,7 +65,7 @@ func groundOf(c config.Config, o session.Options, key snapshot.Key, progress io.
 			joined := o
 			joined.Running = running
 			if from != nil {
-				joined.Image = from.Image()
+				joined.Checkpoint = from.Checkpoint()
 			}
 			return asLive(session.Open(ctx, joined))
 		},
@@ -111,7 +111,7 @@ func startNamed(ctx context.Context, c config.Config, o session.Options, from *s
 	if from == nil {
 		return openWarm(ctx, c, o, progress)
 	}
-	o.Image, o.Reseed = from.Image(), reseed
+	o.Checkpoint, o.Reseed = from.Checkpoint(), reseed
 	return session.Open(ctx, o)
 }
 

@@ -45,7 +45,7 @@ func NewParts(ctx context.Context, c config.Config, progress io.Writer) (*Parts,
 	if err != nil {
 		return nil, withDoctor(err)
 	}
-	o.Image, o.Reseed = t.Image(), true
+	o.Checkpoint, o.Reseed = t.Checkpoint(), true
 	return &Parts{Template: o, Packages: packages, progress: progress}, nil
 }
 

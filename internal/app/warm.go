@@ -27,7 +27,7 @@ func openWarm(ctx context.Context, c config.Config, o session.Options, progress 
 		t, err := template.Ensure(ctx, template.Options{Dir: templates(c), Engine: saver, Env: o.Env, Limits: o.Limits, Packages: o.Packages, Progress: progress})
 		if err == nil {
 			warm := o
-			warm.Image, warm.Reseed = t.Image(), true
+			warm.Checkpoint, warm.Reseed = t.Checkpoint(), true
 			var s *session.Live
 			if s, err = session.Open(ctx, warm); err == nil {
 				return s, nil

@@ -7,6 +7,7 @@ import (
 	"os"
 
 	"cove/internal/kernel"
+	"cove/internal/sandbox"
 )
 
 // Cove is what bench needs of cove; all its sessions have the standard environment.
@@ -27,7 +28,7 @@ type Cove interface {
 type CoveSession interface {
 	Execute(ctx context.Context, req kernel.Request) iter.Seq2[kernel.Event, error]
 	// Save saves the session to the empty folder dir. With keep it goes on; without, it is gone.
-	Save(ctx context.Context, dir string, keep bool) error
+	Save(ctx context.Context, dir string, keep bool) (sandbox.Checkpoint, error)
 	Close(ctx context.Context) error
 }
 
@@ -60,11 +61,13 @@ func (s *coveSubject) Footprint() int64                        { return 150e6 }
 func (s *coveSubject) Folder() (string, error)                 { return s.folder() }
 
 func (s *coveSubject) Pause(ctx context.Context, l Live, dir string) error {
-	return l.(coveLive).session.Save(ctx, dir, false)
+	_, err := l.(coveLive).session.Save(ctx, dir, false)
+	return err
 }
 
 func (s *coveSubject) Save(ctx context.Context, l Live, dir string) error {
-	return l.(coveLive).session.Save(ctx, dir, true)
+	_, err := l.(coveLive).session.Save(ctx, dir, true)
+	return err
 }
 
 func (s *coveSubject) Resume(ctx context.Context, dir string) (Live, error) {
@@ -72,7 +75,7 @@ func (s *coveSubject) Resume(ctx context.Context, dir string) (Live, error) {
 }
 
 func (s *coveSubject) Fork(ctx context.Context, l Live, dir string) (Live, error) {
-	if err := l.(coveLive).session.Save(ctx, dir, true); err != nil {
+	if _, err := l.(coveLive).session.Save(ctx, dir, true); err != nil {
 		return nil, fmt.Errorf("save: %w", err)
 	}
 	return live(s.cove.Resume(ctx, dir))

@@ -20,6 +20,7 @@ import (
 	"cove/internal/kernel"
 	"cove/internal/problem"
 	"cove/internal/pyenv"
+	"cove/internal/sandbox"
 	"cove/internal/testneeds"
 )
 
@@ -92,14 +93,14 @@ func (s *fakeSession) Execute(_ context.Context, req kernel.Request) iter.Seq2[k
 	}
 }
 
-func (s *fakeSession) Save(ctx context.Context, dir string, keep bool) error {
+func (s *fakeSession) Save(ctx context.Context, dir string, keep bool) (sandbox.Checkpoint, error) {
 	if entries, err := os.ReadDir(dir); err != nil || len(entries) > 0 {
-		return errors.New("the folder is not empty")
+		return sandbox.Checkpoint{}, errors.New("the folder is not empty")
 	}
 	if !keep {
 		defer func() { _ = s.Close(ctx) }()
 	}
-	return os.WriteFile(filepath.Join(dir, "x"), []byte(s.vars["x"]), 0o644)
+	return sandbox.CheckpointIn(dir), os.WriteFile(filepath.Join(dir, "x"), []byte(s.vars["x"]), 0o644)
 }
 
 func (s *fakeSession) Close(context.Context) error {

@@ -18,6 +18,7 @@ import (
 	"cove/internal/kernel"
 	"cove/internal/problem"
 	"cove/internal/pyenv"
+	"cove/internal/sandbox"
 	"cove/internal/testneeds"
 )
 
@@ -34,9 +35,12 @@ func (c *benchCove) Resume(context.Context, string) (bench.CoveSession, error) {
 func (c *benchCove) Install(context.Context, string, bench.Readiness, bool) (bench.CoveSession, error) {
 	return c, nil
 }
-func (c *benchCove) Fill(context.Context) error               { return nil }
-func (c *benchCove) Save(context.Context, string, bool) error { return nil }
-func (c *benchCove) Close(context.Context) error              { return nil }
+func (c *benchCove) Fill(context.Context) error  { return nil }
+func (c *benchCove) Close(context.Context) error { return nil }
+
+func (c *benchCove) Save(_ context.Context, folder string, _ bool) (sandbox.Checkpoint, error) {
+	return sandbox.CheckpointIn(folder), nil
+}
 
 func (c *benchCove) Execute(context.Context, kernel.Request) iter.Seq2[kernel.Event, error] {
 	return func(yield func(kernel.Event, error) bool) {

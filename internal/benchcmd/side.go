@@ -12,6 +12,7 @@ import (
 	"cove/internal/pool"
 	"cove/internal/pydeps/require"
 	"cove/internal/pyenv"
+	"cove/internal/sandbox"
 	"cove/internal/session"
 )
 
@@ -101,6 +102,6 @@ func (s *ownSide) Install(ctx context.Context, distribution string, r bench.Read
 // Resume starts a session from a saved one.
 func (s *ownSide) Resume(ctx context.Context, dir string) (bench.CoveSession, error) {
 	o := s.parts.Template
-	o.Image, o.Reseed = dir, false
+	o.Checkpoint, o.Reseed = sandbox.CheckpointIn(dir), false
 	return session.Open(ctx, o)
 }

@@ -50,11 +50,11 @@ func (k *kept) Execute(ctx context.Context, req kernel.Request) iter.Seq2[kernel
 	}
 }
 
-func (k *kept) Save(_ context.Context, dir string, _ bool) error {
+func (k *kept) Save(_ context.Context, dir string, _ bool) (sandbox.Checkpoint, error) {
 	if k.unsave != nil {
-		return k.unsave
+		return sandbox.Checkpoint{}, k.unsave
 	}
-	return os.WriteFile(filepath.Join(dir, "state"), []byte(strings.Join(k.ran, "\n")), 0o600)
+	return sandbox.CheckpointIn(dir), os.WriteFile(filepath.Join(dir, "state"), []byte(strings.Join(k.ran, "\n")), 0o600)
 }
 
 func (k *kept) Close(context.Context) error {
@@ -87,7 +87,7 @@ func (b *keptBox) Dial(context.Context) (io.ReadWriteCloser, error) {
 	return near, nil
 }
 
-func (b *keptBox) Checkpoint(ctx context.Context, dir string, keep bool) error {
+func (b *keptBox) Checkpoint(ctx context.Context, dir string, keep bool) (sandbox.Checkpoint, error) {
 	return b.k.Save(ctx, dir, keep)
 }
 
@@ -130,7 +130,11 @@ func (l *lab) prepare(config.Config, io.Writer) named.Prepare {
 				if from == nil {
 					return l.last, nil
 				}
-				text, err := os.ReadFile(filepath.Join(from.Image(), "state"))
+				folder, err := sandbox.HostFolderOf(from.Checkpoint())
+				if err != nil {
+					return nil, err
+				}
+				text, err := os.ReadFile(filepath.Join(folder, "state"))
 				l.last.ran = strings.Split(string(text), "\n")
 				return l.last, err
 			},

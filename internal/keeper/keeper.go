@@ -67,6 +67,9 @@ type request struct {
 type answer struct {
 	Fault   *fault `json:"fault,omitempty"`
 	Sandbox *about `json:"sandbox,omitempty"`
+	// Checkpoint and Size are those of a checkpoint that the engine keeps; "" for one in the files of request.Dir.
+	Checkpoint string `json:"checkpoint,omitempty"`
+	Size       int64  `json:"size,omitempty"` // bytes
 }
 
 // about says what a sandbox is.

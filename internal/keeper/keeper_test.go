@@ -101,15 +101,18 @@ func (g *guest) Close() error {
 	return g.Conn.Close()
 }
 
-func (b *fakeSandbox) Checkpoint(_ context.Context, dir string, keep bool) error {
+func (b *fakeSandbox) Checkpoint(_ context.Context, dir string, keep bool) (sandbox.Checkpoint, error) {
 	if b.open.Load() > 0 {
-		return errors.New("the guest is connected")
+		return sandbox.Checkpoint{}, errors.New("the guest is connected")
 	}
 	if dir == "/full" {
-		return problem.Received(problem.Exhausted, "disk_full", "there is no room").WithHint("make some")
+		return sandbox.Checkpoint{}, problem.Received(problem.Exhausted, "disk_full", "there is no room").WithHint("make some")
 	}
 	b.saved.Store(fmt.Sprint(dir, " ", keep))
-	return nil
+	if dir == "/elsewhere" {
+		return sandbox.CheckpointNamed("one", 1), nil
+	}
+	return sandbox.CheckpointIn(dir), nil
 }
 
 type kept struct {
@@ -197,16 +200,22 @@ func TestEachUseIsAConnection(t *testing.T) {
 		}
 		stream.Close()
 	}
-	if err := r.Checkpoint(t.Context(), "/somewhere", true); err != nil {
-		t.Error(err)
+	for _, want := range []sandbox.Checkpoint{sandbox.CheckpointNamed("one", 1), sandbox.CheckpointIn("/somewhere")} {
+		folder, ok := want.HostFolder()
+		if !ok {
+			folder = "/elsewhere"
+		}
+		if saved, err := r.Checkpoint(t.Context(), folder, true); err != nil || saved != want {
+			t.Errorf("saved %v in %s: %v", saved, folder, err)
+		}
 	}
 	if k.saved.Load() != "/somewhere true" || k.most.Load() != 1 {
 		t.Errorf("saved %v, %d connections at once", k.saved.Load(), k.most.Load())
 	}
-	if err := r.Checkpoint(t.Context(), "/full", true); code(err) != "disk_full" || problem.Of(err).Hint != "make some" {
+	if _, err := r.Checkpoint(t.Context(), "/full", true); code(err) != "disk_full" || problem.Of(err).Hint != "make some" {
 		t.Errorf("on a full disk: %v", err)
 	}
-	if err := r.Checkpoint(t.Context(), "here", true); code(err) != "keeper_request" {
+	if _, err := r.Checkpoint(t.Context(), "here", true); code(err) != "keeper_request" {
 		t.Errorf("a relative folder: %v", err)
 	}
 	<-k.Moved()

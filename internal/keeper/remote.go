@@ -236,15 +236,20 @@ func (r *Remote) Dial(ctx context.Context) (io.ReadWriteCloser, error) {
 }
 
 // Checkpoint saves the sandbox.
-func (r *Remote) Checkpoint(ctx context.Context, dir string, keep bool) error {
-	c, err := ask(ctx, r.dir, request{Op: opCheckpoint, Dir: dir, Keep: keep})
+func (r *Remote) Checkpoint(ctx context.Context, folder string, keep bool) (sandbox.Checkpoint, error) {
+	c, err := ask(ctx, r.dir, request{Op: opCheckpoint, Dir: folder, Keep: keep})
 	if err != nil {
-		return err
+		return sandbox.Checkpoint{}, err
 	}
-	if _, err = c.answer(ctx); err == nil {
-		c.close()
+	a, err := c.answer(ctx)
+	if err != nil {
+		return sandbox.Checkpoint{}, err
 	}
-	return err
+	c.close()
+	if a.Checkpoint != "" {
+		return sandbox.CheckpointNamed(a.Checkpoint, a.Size), nil
+	}
+	return sandbox.CheckpointIn(folder), nil
 }
 
 // Stop ends the sandbox and its keeper, without saving.

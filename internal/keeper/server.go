@@ -151,7 +151,9 @@ func (s *Server) serve(conn *net.UnixConn) {
 	case req.Op == opUse:
 		s.use(ctx, conn, in)
 	case req.Op == opCheckpoint:
-		_ = writeLine(conn, answer{Fault: faultOf(s.checkpoint(ctx, req))})
+		saved, err := s.checkpoint(ctx, req)
+		name, size, _ := saved.Named()
+		_ = writeLine(conn, answer{Fault: faultOf(err), Checkpoint: name, Size: size})
 	default:
 		_ = writeLine(conn, answer{Fault: faultOf(problem.New(problem.KeeperRequest, "there is no operation "+req.Op))})
 	}
@@ -273,13 +275,13 @@ func relay(client *net.UnixConn, in io.Reader, guest io.ReadWriteCloser) {
 	<-ended
 }
 
-func (s *Server) checkpoint(ctx context.Context, req request) error {
+func (s *Server) checkpoint(ctx context.Context, req request) (sandbox.Checkpoint, error) {
 	if !filepath.IsAbs(req.Dir) {
-		return problem.New(problem.KeeperRequest, "the folder of a checkpoint must be absolute")
+		return sandbox.Checkpoint{}, problem.New(problem.KeeperRequest, "the folder of a checkpoint must be absolute")
 	}
 	include, err := s.Exclude(ctx)
 	if err != nil {
-		return err
+		return sandbox.Checkpoint{}, err
 	}
 	defer include()
 	return s.opts.Sandbox.Checkpoint(ctx, req.Dir, req.Keep)

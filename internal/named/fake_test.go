@@ -46,7 +46,7 @@ type fake struct {
 	refill  func(context.Context, named.Changes) error
 }
 
-func (f *fake) Root(image string, _ map[string]int) { f.image = image }
+func (f *fake) Root(from sandbox.Checkpoint, _ map[string]int) { f.image, _ = from.HostFolder() }
 
 func (f *fake) Refill(refill func(context.Context, named.Changes) error) { f.refill = refill }
 
@@ -151,24 +151,24 @@ func (f *fake) load() error {
 	return json.Unmarshal(text, &f.ran)
 }
 
-func (f *fake) Save(_ context.Context, dir string, keep bool) error {
+func (f *fake) Save(_ context.Context, dir string, keep bool) (saved sandbox.Checkpoint, err error) {
 	if f.full {
-		return &os.PathError{Op: "write", Path: "pages.img", Err: unix.ENOSPC}
+		return saved, &os.PathError{Op: "write", Path: "pages.img", Err: unix.ENOSPC}
 	}
 	if f.closes > 0 {
-		return errors.New("the sandbox is gone")
+		return saved, errors.New("the sandbox is gone")
 	}
 	if !keep {
 		f.closes++
 	}
 	text, err := json.Marshal(f.ran)
 	if err != nil {
-		return err
+		return saved, err
 	}
 	if f.saved != nil {
 		defer f.saved()
 	}
-	return os.WriteFile(filepath.Join(dir, "state"), text, 0o600)
+	return sandbox.CheckpointIn(dir), os.WriteFile(filepath.Join(dir, "state"), text, 0o600)
 }
 
 func (f *fake) Leave(context.Context) (sandbox.Sandbox, error) {
@@ -224,7 +224,7 @@ func (m *machine) prepare(_ context.Context, b named.Base) (*named.Ground, error
 			m.reseeds = append(m.reseeds, reseed)
 			m.last = &fake{started: m.started, closed: make(chan struct{}), lost: make(chan struct{})}
 			if from != nil {
-				m.last.image = from.Image()
+				m.last.image, _ = from.Checkpoint().HostFolder()
 			}
 			return m.last, m.last.load()
 		},

@@ -92,20 +92,20 @@ func (b *fakeBox) serve(conn net.Conn) {
 	}
 }
 
-func (b *fakeBox) Checkpoint(_ context.Context, dir string, keep bool) error {
+func (b *fakeBox) Checkpoint(_ context.Context, dir string, keep bool) (sandbox.Checkpoint, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.full {
-		return &os.PathError{Op: "write", Path: "pages.img", Err: unix.ENOSPC}
+		return sandbox.Checkpoint{}, &os.PathError{Op: "write", Path: "pages.img", Err: unix.ENOSPC}
 	}
 	text, err := json.Marshal(b.ran)
 	if err != nil {
-		return err
+		return sandbox.Checkpoint{}, err
 	}
 	if !keep {
 		b.end(nil)
 	}
-	return os.WriteFile(filepath.Join(dir, "state"), text, 0o600)
+	return sandbox.CheckpointIn(dir), os.WriteFile(filepath.Join(dir, "state"), text, 0o600)
 }
 
 // joined is a session in memory whose sandbox another process keeps.
@@ -151,14 +151,14 @@ func (j *joined) Execute(_ context.Context, req kernel.Request) iter.Seq2[kernel
 	}
 }
 
-func (j *joined) Save(ctx context.Context, dir string, keep bool) error {
+func (j *joined) Save(ctx context.Context, dir string, keep bool) (sandbox.Checkpoint, error) {
 	j.stream.Close()
-	failed := j.sb.(sandbox.Checkpointer).Checkpoint(ctx, dir, keep)
+	saved, failed := j.sb.(sandbox.Checkpointer).Checkpoint(ctx, dir, keep)
 	var err error
 	if j.stream, err = j.sb.Dial(ctx); err == nil {
 		j.in = bufio.NewReader(j.stream)
 	}
-	return errors.Join(failed, err)
+	return saved, errors.Join(failed, err)
 }
 
 func (j *joined) Lost() <-chan struct{} { return j.sb.Done() }

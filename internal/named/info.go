@@ -33,7 +33,7 @@ type Info struct {
 	State  State  `json:"state"`
 	Reason string `json:"reason,omitempty"` // why it is lost or broken
 	Kept   bool   `json:"-"`                // the journal has changes that the head lacks
-	Disk   int64  `json:"disk_bytes"`       // room on the disk; forks count what they share
+	Disk   int64  `json:"disk_bytes"`       // room on the disk, and where its engine keeps checkpoints; forks count what they share
 	Path   string `json:"path"`
 	Unread bool   `json:"-"` // it counts as broken because reading it failed, perhaps for the moment only, so that which snapshots it needs is not known
 }
@@ -106,7 +106,7 @@ func (s Store) look(name string) (Info, error) {
 			break
 		}
 	}
-	info := Info{Record: rec, State: Paused, Kept: journaled(dir, rec.Head), Disk: occupied(dir), Path: dir}
+	info := Info{Record: rec, State: Paused, Kept: journaled(dir, rec.Head), Disk: occupied(dir) + rec.elsewhere(), Path: dir}
 	switch {
 	case err != nil || rerr != nil:
 		info.State, info.Name, info.Reason = Broken, name, problem.Of(errors.Join(err, rerr)).Error()

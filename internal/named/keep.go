@@ -275,11 +275,13 @@ func (w *watcher) save(ctx context.Context, rec Record) (Record, error) {
 	}
 	entry := Entry{Snapshot: id("snp_"), Saved: time.Now(), Executions: rec.Executions, Kernels: rec.Kernels}
 	snap, err := snapshot.Create(ctx, snapshotPath(w.dir, entry), snapshot.Manifest{ID: entry.Snapshot, Created: entry.Saved, Key: w.ground.Key, Made: w.ground.Made},
-		func(ctx context.Context, image string) error { return w.sandbox.Checkpoint(ctx, image, true) })
+		func(ctx context.Context, folder string) (sandbox.Checkpoint, error) {
+			return w.sandbox.Checkpoint(ctx, folder, true)
+		})
 	if err != nil {
 		return rec, err
 	}
-	entry.Size = snap.Size()
+	entry.hold(snap)
 	next, dropped := rec.advance(entry, rec.Memory.Pinned)
 	if left := rec.Running; left != nil {
 		next.Running = nil

@@ -48,8 +48,8 @@ type Workspace interface {
 type Live interface {
 	Runner
 	Workspace
-	// Save writes the session to files in dir, an empty folder. Without keep the session is closed afterwards.
-	Save(ctx context.Context, dir string, keep bool) error
+	// Save writes the session to files in folder, an empty folder, or where its engine keeps checkpoints, and returns what it has written. Without keep the session is closed afterwards.
+	Save(ctx context.Context, folder string, keep bool) (sandbox.Checkpoint, error)
 	// Lost is closed when the present sandbox ends by itself. The next call that needs a sandbox starts another one.
 	Lost() <-chan struct{}
 	// Leave waits until no code runs, or until ctx ends, releases the sandbox without ending it, and returns it. Afterwards the session is closed.
@@ -68,8 +68,8 @@ type KernelKeeper interface {
 
 // Restarter is a Live that starts another sandbox by itself after it has lost one.
 type Restarter interface {
-	// Root sets what the next sandbox starts from: the image of a snapshot, with the process ids of the kernels in it by name.
-	Root(image string, kernels map[string]int)
+	// Root sets what the next sandbox starts from: the checkpoint of a snapshot, with the process ids of the kernels in it by name.
+	Root(from sandbox.Checkpoint, kernels map[string]int)
 	// Refill has refill put the missing files into the workspace of the next sandbox, before anything else uses it.
 	Refill(refill func(ctx context.Context, t Changes) error)
 }

@@ -60,12 +60,28 @@ type Entry struct {
 	Saved      time.Time `json:"saved,omitzero"`
 	Executions int       `json:"executions"`
 	Size       int64     `json:"size_bytes,omitempty"`
+	// Elsewhere is what of Size is not in the session's folder: a checkpoint that its engine keeps; see sandbox.CheckpointNamed.
+	Elsewhere int64 `json:"elsewhere_bytes,omitempty"`
 	// Reseed says that another session goes on from the same snapshot, so that the random generators must be given new seeds.
 	Reseed bool `json:"reseed,omitempty"`
 	// Kernels are the process ids of the kernels in Snapshot by name.
 	Kernels map[string]int `json:"kernels,omitempty"`
 	// Made is the cove that made Snapshot, if another one could not restore it: then the entry is the way back, which only removing the session removes.
 	Made *snapshot.Maker `json:"made,omitempty"`
+}
+
+// hold records how large the entry's snapshot is.
+func (e *Entry) hold(snap *snapshot.Snapshot) {
+	e.Size, e.Elsewhere = snap.Size(), snap.Manifest.Elsewhere.Size
+}
+
+// elsewhere is what the session's snapshots take outside its folder, in bytes.
+func (r Record) elsewhere() int64 {
+	n := r.Head.Elsewhere
+	for _, e := range r.Undo {
+		n += e.Elsewhere
+	}
+	return n
 }
 
 // Owner is a process that uses a session.

@@ -15,6 +15,7 @@ import (
 	"cove/internal/keeper"
 	"cove/internal/kernel"
 	"cove/internal/problem"
+	"cove/internal/sandbox"
 	"cove/internal/snapshot"
 )
 
@@ -218,10 +219,10 @@ func (s *LeasedSession) saveHead(ctx context.Context, keep bool) (err error) {
 	}
 	snap, err := snapshot.Create(whole, snapshotPath(s.dir, entry),
 		snapshot.Manifest{ID: entry.Snapshot, Created: entry.Saved, Key: s.ground.Key, Made: s.ground.Made},
-		func(_ context.Context, image string) error {
-			err := s.Save(ctx, image, keep)
+		func(_ context.Context, folder string) (sandbox.Checkpoint, error) {
+			saved, err := s.Save(ctx, folder, keep)
 			ended = err == nil && !keep
-			return err
+			return saved, err
 		})
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -233,7 +234,8 @@ func (s *LeasedSession) saveHead(ctx context.Context, keep bool) (err error) {
 	if err != nil {
 		return err
 	}
-	entry.Executions, entry.Size, entry.Kernels = s.rec.Executions, snap.Size(), s.kernels()
+	entry.hold(snap)
+	entry.Executions, entry.Kernels = s.rec.Executions, s.kernels()
 	s.rec.Kernels, s.rec.Installed = entry.Kernels, s.Installed()
 	depth := 0
 	// The variables of a kernel that died are still in the former head.
@@ -272,7 +274,7 @@ func (s *LeasedSession) saveHead(ctx context.Context, keep bool) (err error) {
 func (s *LeasedSession) root(snap *snapshot.Snapshot, kernels map[string]int) bool {
 	l, ok := s.Live.(Restarter)
 	if ok {
-		l.Root(snap.Image(), kernels)
+		l.Root(snap.Checkpoint(), kernels)
 	}
 	return ok
 }

@@ -146,6 +146,8 @@ const (
 	ModelProvider = InvalidCode("model_provider")
 	// The model's provider rejected the request as invalid. Check the model's name and parameters.
 	ModelRequestRejected = InvalidCode("model_request_rejected")
+	// The engine cannot show a folder in its sandboxes because the folder is not on this machine. Use an engine that can.
+	MountUnusable = InvalidCode("mount_unusable")
 	// The name has bytes that a name cannot have, or is too long, or looks like an id. Choose another name.
 	NameInvalid = InvalidCode("name_invalid")
 	// The name in the output folder is taken by something else. Choose another folder with --out, or remove what is there.

@@ -21,6 +21,7 @@ import (
 	"cove/internal/pydeps/scan"
 	"cove/internal/pyenv"
 	"cove/internal/pyindex"
+	"cove/internal/sandbox"
 )
 
 // Installer makes packages importable. It is safe for concurrent use.
@@ -129,8 +130,8 @@ func (i *Installer) kernelNeeds() (map[string]string, error) {
 	return needs, nil
 }
 
-// Mount is the host folder that has to be shown at layer.MountPoint in every sandbox.
-func (i *Installer) Mount() string { return i.store.Mount() }
+// Mount has to be among the mounts of every sandbox.
+func (i *Installer) Mount() sandbox.Mount { return i.store.Mount() }
 
 // Store is the store of layers, for listing and sweeping them.
 func (i *Installer) Store() *layer.Store { return i.store }
@@ -151,7 +152,7 @@ func (i *Installer) provides(s install.State, module string) bool {
 	root, _, _ := strings.Cut(module, ".")
 	return slices.ContainsFunc(s.Layers, func(name string) bool {
 		l := i.layer(name)
-		return l != nil && slices.Contains(l.Modules, root) && inFolder(filepath.Join(i.store.Mount(), name), module)
+		return l != nil && slices.Contains(l.Modules, root) && inFolder(filepath.Join(i.store.Folder(), name), module)
 	})
 }
 
@@ -188,7 +189,7 @@ func (i *Installer) spans(s install.State, module string) bool {
 	}
 	path := filepath.Join(strings.Split(module, ".")...)
 	return slices.ContainsFunc(s.Layers, func(name string) bool {
-		info, err := os.Stat(filepath.Join(i.store.Mount(), name, path))
+		info, err := os.Stat(filepath.Join(i.store.Folder(), name, path))
 		return err == nil && info.IsDir()
 	})
 }

@@ -65,7 +65,7 @@ func TestTenAtOnce(t *testing.T) {
 // layersOf counts what sandboxes see.
 func layersOf(t *testing.T, w *world) int {
 	t.Helper()
-	entries, err := os.ReadDir(w.installer().Mount())
+	entries, err := os.ReadDir(w.installer().Store().Folder())
 	if err != nil {
 		t.Fatal(err)
 	}

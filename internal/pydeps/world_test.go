@@ -144,7 +144,7 @@ func brought(p install.Provision) string {
 // imports runs Python with a state's layers and returns what the code prints.
 func (w *world) imports(i *pydeps.Installer, s install.State, code string) (string, error) {
 	w.t.Helper()
-	first, last := s.Paths(i.Mount())
+	first, last := s.Paths(i.Store().Folder())
 	program := fmt.Sprintf("import sys\nsys.path[:0] = %s\nsys.path += %s\n%s", list(first), list(last), code)
 	return run(w.t, w.env.Python, "-I", "-c", program)
 }

@@ -44,6 +44,7 @@ import (
 	"path/filepath"
 
 	"cove/internal/problem"
+	"cove/internal/sandbox"
 )
 
 // MountPoint is where engines with a file system of their own show Environment.Dir.
@@ -67,6 +68,16 @@ type Environment struct {
 	Packages map[string]string // distribution, in normalized spelling ("python-docx"), to version
 	Key      string            // names the content; the last element of Dir
 	Set      Set
+}
+
+// Mounts returns what a sandbox has to show for the environment to work in it.
+func (e *Environment) Mounts() []sandbox.Mount {
+	m := []sandbox.Mount{{Source: sandbox.HostFolder(e.Dir), Target: MountPoint}}
+	if e.Base != "" && e.Base != "/usr" {
+		// The interpreter is a link into the base, so the base has to have the same path inside.
+		m = append(m, sandbox.Mount{Source: sandbox.HostFolder(e.Base), Target: e.Base})
+	}
+	return m
 }
 
 // Variables returns what a kernel's environment needs where Dir is seen at root.

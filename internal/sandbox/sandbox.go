@@ -77,16 +77,13 @@ type MemoryReporter interface {
 type Spec struct {
 	// ID names the sandbox; letters, digits, '-' and '_', at most 64 bytes.
 	ID string
-	// Mounts are host directories shown read-only inside.
+	// Mounts are folders shown read-only inside.
 	Mounts []Mount
 	Limits Limits
-	// Image is the folder of the checkpoint that will be loaded into the sandbox, for a Saver's Prepare; "" is none. It decides about what a
-	// checkpoint must find again and cannot bring along.
-	Image string
+	// Checkpoint is what will be loaded into the sandbox, for a Saver's Prepare; zero is none. It decides about what a checkpoint must find again and
+	// cannot bring along.
+	Checkpoint Checkpoint
 }
-
-// Mount shows the host's Source at Target inside, read-only.
-type Mount struct{ Source, Target string }
 
 // Limits bound one sandbox. A zero field takes the default of DefaultLimits.
 type Limits struct {

@@ -18,7 +18,7 @@ func (s *Live) adopt(ctx context.Context) error {
 		s.sandbox, s.link = nil, nil
 		return err
 	}
-	s.opts.Running = nil // if it is lost, the next one starts from the image
+	s.opts.Running = nil // if it is lost, the next one starts from the checkpoint
 	s.adopted = true
 	return nil
 }

@@ -368,7 +368,7 @@ func (s *Live) attach(ctx context.Context, names map[string]int, reseed bool) er
 			k.pid = 0 // it is started again when it is needed
 			continue
 		}
-		// Kernels with names are from the image of a session, whose user has run code in them.
+		// Kernels with names are from the checkpoint of a session, whose user has run code in them.
 		s.hold(k, i, reseed && len(names) == 0)
 		if err := s.equip(ctx, k); err != nil {
 			return explain(s.sandbox, err)

@@ -159,15 +159,15 @@ func TestSavedKernels(t *testing.T) {
 		t.Cleanup(func() { _ = s.Close(context.Background()) })
 		return s
 	}
-	t.Run("restored", func(t *testing.T) { check(t, restored(t, session.Options{Image: image})) })
-	t.Run("forked", func(t *testing.T) { check(t, restored(t, session.Options{Image: image, Reseed: true})) })
+	t.Run("restored", func(t *testing.T) { check(t, restored(t, session.Options{Checkpoint: image})) })
+	t.Run("forked", func(t *testing.T) { check(t, restored(t, session.Options{Checkpoint: image, Reseed: true})) })
 	t.Run("left", func(t *testing.T) {
 		sb := leave(t, s)
 		t.Cleanup(func() { _ = sb.Stop(context.Background()) })
 		check(t, restored(t, session.Options{Running: sb}))
 	})
 	t.Run("killed by another", func(t *testing.T) {
-		s := restored(t, session.Options{Image: image})
+		s := restored(t, session.Options{Checkpoint: image})
 		runCell(t, s, in("b", "import os\nos.kill(-1, 9)", "ok"))
 		runCell(t, s, in("", "1", "kernel_died SIGKILL lost=kernel"))
 		runCell(t, s, in("", "'x' in globals()", "result False\nok"))
@@ -210,7 +210,7 @@ func TestSaveWaits(t *testing.T) {
 func TestInstall(t *testing.T) {
 	onEachEngine(t, func(t *testing.T, e sandbox.Engine) {
 		shelf := newShelf(t, map[string]string{"moo": "sound = 'moo'", "oink": "sound = 'oink'"})
-		s := supplied(t, e, shelf, "")
+		s := supplied(t, e, shelf, sandbox.Checkpoint{})
 		wantCode(t, "start", s.StartKernel(t.Context(), "b"), "")
 		runCell(t, s, in("b", "1", "result 1\nok"))
 		asked, err := require.Parse("moo")

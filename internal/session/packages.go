@@ -16,13 +16,14 @@ import (
 	"cove/internal/pydeps/require"
 	"cove/internal/pydeps/scan"
 	"cove/internal/pyenv"
+	"cove/internal/sandbox"
 	"cove/internal/telemetry"
 )
 
 // Packages makes packages importable; *pydeps.Installer is one.
 type Packages interface {
-	// Mount is the host folder of the layers, which is shown in the sandbox from its start.
-	Mount() string
+	// Mount is the folder of the layers, which is shown in the sandbox from its start, at layer.MountPoint.
+	Mount() sandbox.Mount
 	// Provided says whether a session with that state can import a root module.
 	Provided(state install.State) func(root string) bool
 	// Provide installs what a report asks for.

@@ -13,6 +13,7 @@ import (
 	"cove/internal/kernel"
 	"cove/internal/problem"
 	"cove/internal/pydeps"
+	"cove/internal/pydeps/layer"
 	"cove/internal/pydeps/require"
 	"cove/internal/sandbox"
 	"cove/internal/sandbox/gvisor"
@@ -51,7 +52,9 @@ func newShelf(t *testing.T, modules map[string]string) *shelf {
 	return &shelf{dir: dir, modules: modules}
 }
 
-func (s *shelf) Mount() string { return s.dir }
+func (s *shelf) Mount() sandbox.Mount {
+	return sandbox.Mount{Source: sandbox.HostFolder(s.dir), Target: layer.MountPoint}
+}
 
 func (s *shelf) Provided(state install.State) func(string) bool {
 	return func(root string) bool {
@@ -126,9 +129,9 @@ func (s *shelf) Install(_ context.Context, asked []require.Requirement, state in
 }
 
 // supplied starts a session that installs from a shelf; it ends with the test.
-func supplied(t *testing.T, e sandbox.Engine, p session.Packages, image string) *session.Live {
+func supplied(t *testing.T, e sandbox.Engine, p session.Packages, image sandbox.Checkpoint) *session.Live {
 	t.Helper()
-	s, err := session.Open(t.Context(), session.Options{Engine: e, Env: standard(t), Packages: p, Image: image})
+	s, err := session.Open(t.Context(), session.Options{Engine: e, Env: standard(t), Packages: p, Checkpoint: image})
 	if err != nil {
 		t.Fatalf("open: %+v", err)
 	}
@@ -142,7 +145,7 @@ func supplied(t *testing.T, e sandbox.Engine, p session.Packages, image string) 
 
 func TestMissingModules(t *testing.T) {
 	onEachEngine(t, func(t *testing.T, e sandbox.Engine) {
-		s := supplied(t, e, newShelf(t, map[string]string{"moo": "def say(): return 'moo'", "late": "x = 'late'", "taken": "x = 'not own'", "written": ""}), "")
+		s := supplied(t, e, newShelf(t, map[string]string{"moo": "def say(): return 'moo'", "late": "x = 'late'", "taken": "x = 'not own'", "written": ""}), sandbox.Checkpoint{})
 		runRows(t, s, []row{
 			{"imported", []cell{code("import moo\nmoo.say()", "installed moo\nresult 'moo'\nok"), code("moo.say()", "result 'moo'\nok")}},
 			{"asked for once", []cell{code("import moo, os, sys", "ok")}},
@@ -169,7 +172,7 @@ func TestInstallationFails(t *testing.T) {
 	t.Parallel()
 	p := newShelf(t, nil)
 	p.fail = problem.New(problem.IndexUnreachable, "the index cannot be reached")
-	s := supplied(t, newGVisor(t), p, "")
+	s := supplied(t, newGVisor(t), p, sandbox.Checkpoint{})
 	runCell(t, s, codeLike("print(1)\nimport far_away", "not installed: index_unreachable\nstdout \"1\\\\n\"\n(not installed: index_unreachable\n)?error ModuleNotFoundError: .*\nerror 1"))
 }
 
@@ -178,10 +181,10 @@ func TestRestart(t *testing.T) {
 	onEachEngine(t, func(t *testing.T, e sandbox.Engine) {
 		p := newShelf(t, map[string]string{"six": "__version__ = 'ours'"})
 		p.replace = []string{"six"}
-		s := supplied(t, e, p, "")
+		s := supplied(t, e, p, sandbox.Checkpoint{})
 		const use = "# requirements: six\nimport six\nsix.__version__"
 		runCell(t, s, code(use, "installed six, restarted\nresult 'ours'\nok"))
-		s = supplied(t, e, p, "")
+		s = supplied(t, e, p, sandbox.Checkpoint{})
 		runCell(t, s, code("x = 1", "ok"))
 		r := runCell(t, s, code(use, "installed six\nneeds_restart 1"))
 		if !strings.Contains(r.done.Message, "nothing was run") || !strings.Contains(r.done.Message, "six is imported already") {
@@ -197,7 +200,7 @@ func TestRestart(t *testing.T) {
 func TestLayersOutlastSessions(t *testing.T) {
 	t.Parallel()
 	e, p := newGVisor(t), newShelf(t, map[string]string{"moo": "x = 'moo'", "late": "x = 'late'"})
-	s := supplied(t, e, p, "")
+	s := supplied(t, e, p, sandbox.Checkpoint{})
 	runCell(t, s, code("import moo\nmoo.x", "installed moo\nresult 'moo'\nok"))
 	installed := s.Installed()
 	if !slices.Equal(installed.Layers, []string{"layer-moo"}) {
@@ -217,7 +220,7 @@ func TestLeaverEndsTheInstallation(t *testing.T) {
 	t.Parallel()
 	p := newShelf(t, map[string]string{"moo": ""})
 	p.hold = make(chan struct{})
-	s := supplied(t, newGVisor(t), p, "")
+	s := supplied(t, newGVisor(t), p, sandbox.Checkpoint{})
 	for ev, err := range s.Execute(t.Context(), kernel.Request{Code: "import moo\nx = 1"}) {
 		if i, ok := ev.(kernel.Install); err != nil || !ok || i.Progress == nil {
 			t.Fatalf("got %v, %v", ev, err)
@@ -233,7 +236,7 @@ func TestCanceledInstallation(t *testing.T) {
 	t.Parallel()
 	p := newShelf(t, map[string]string{"moo": ""})
 	p.hold = make(chan struct{})
-	s := supplied(t, newGVisor(t), p, "")
+	s := supplied(t, newGVisor(t), p, sandbox.Checkpoint{})
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	var last error
@@ -263,7 +266,7 @@ func TestNothingOfTheSandboxReachesOthers(t *testing.T) {
 		t.Fatal(err)
 	}
 	e := gvisor.New(gvisor.Options{State: t.TempDir(), Executable: sandboxtest.Binary(t)})
-	s := supplied(t, e, p, "")
+	s := supplied(t, e, p, sandbox.Checkpoint{})
 	const attack = `import moo, os, sys, json
 found = []
 layer = os.path.dirname(moo.__file__)
@@ -288,7 +291,7 @@ import subprocess
 found.append(subprocess.run([sys.executable, "-c", "import os, json, moo; print(os.environ.get('EVIL', ''), end='')"], capture_output=True, text=True).stdout)
 found, "python3" in json.__file__`
 	runCell(t, s, code(attack, "installed moo\nresult ([''], True)\nok"))
-	runCell(t, supplied(t, e, p, ""), code("import moo\nmoo.x", "installed moo\nresult 'honest'\nok"))
+	runCell(t, supplied(t, e, p, sandbox.Checkpoint{}), code("import moo\nmoo.x", "installed moo\nresult 'honest'\nok"))
 	left, err := os.ReadDir(filepath.Join(p.dir, "layer-moo"))
 	if err != nil || len(left) != 5 {
 		t.Errorf("the layer has %v, %v", left, err)

@@ -35,7 +35,7 @@ func (l *Left) add(path string) {
 	l.Paths = append(l.Paths, path)
 }
 
-// Salvage writes the files of the image's workspace to w, as tar. Processes that ran when the image was saved run on meanwhile; the sandbox ends afterwards.
+// Salvage writes the files of the checkpoint's workspace to w, as tar. Processes that ran when the checkpoint was saved run on meanwhile; the sandbox ends afterwards.
 // Folders come before what is in them; links and permissions are not taken along. With variables, one more file has those variables of the main kernel that can
 // be pickled: its header has VariablesRecord. Without variables no process of the saved sandbox is asked for anything, so none has to work any more.
 func Salvage(ctx context.Context, o Options, variables bool, w io.Writer) error {
@@ -51,7 +51,7 @@ func Salvage(ctx context.Context, o Options, variables bool, w io.Writer) error 
 	sb, l := s.sandbox, s.link
 	s.mu.Unlock()
 	if sb == nil || ended(sb.Done()) || ended(l.Done()) {
-		// Packing the variables cost the sandbox; its files are still in the image.
+		// Packing the variables cost the sandbox; its files are still in the checkpoint.
 		return errors.Join(s.Close(context.WithoutCancel(ctx)), salvageFiles(ctx, o, w))
 	}
 	p := packed{at: at, whole: err == nil}

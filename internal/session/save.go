@@ -14,7 +14,7 @@ import (
 	"cove/internal/workspace"
 )
 
-// restore starts a sandbox from the image.
+// restore starts a sandbox from the checkpoint.
 func (s *Live) restore(ctx context.Context, spec sandbox.Spec) (sandbox.Sandbox, error) {
 	saver, err := sandbox.SaverOf(s.opts.Engine)
 	if err != nil {
@@ -24,7 +24,7 @@ func (s *Live) restore(ctx context.Context, spec sandbox.Spec) (sandbox.Sandbox,
 	if err != nil {
 		return nil, err
 	}
-	sb, err := prepared.Restore(ctx, s.opts.Image)
+	sb, err := prepared.Restore(ctx, s.opts.Checkpoint)
 	if err != nil {
 		return nil, errors.Join(err, prepared.Stop(context.WithoutCancel(ctx)))
 	}
@@ -41,46 +41,47 @@ func (s *Live) takeOver(ctx context.Context, names map[string]int, reseed bool) 
 	return err
 }
 
-// Save waits until no execution runs and writes the session to files in dir, an empty folder. With keep the session goes on afterwards; without, it is closed
+// Save waits until no execution runs and writes the session to files in folder, an empty folder, or where the engine
+// keeps checkpoints, and returns what it has written. With keep the session goes on afterwards; without, it is closed
 // if saving succeeded. The session's variables, files, threads and child processes are saved; connections out of the sandbox are not.
-func (s *Live) Save(ctx context.Context, dir string, keep bool) error {
+func (s *Live) Save(ctx context.Context, folder string, keep bool) (saved sandbox.Checkpoint, err error) {
 	if _, err := sandbox.SaverOf(s.opts.Engine); err != nil {
-		return err
+		return saved, err
 	}
 	if err := s.settleDown(ctx, keep); err != nil {
-		return fmt.Errorf("save: %w", err)
+		return saved, fmt.Errorf("save: %w", err)
 	}
 	defer s.running.Release(everything)
 	if err := s.saveable(); err != nil {
-		return err
+		return saved, err
 	}
 	if _, err := s.main(ctx); err != nil {
-		return err
+		return saved, err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.sandbox == nil || s.closed {
-		return lost()
+		return saved, lost()
 	}
-	err := s.detach(ctx)
+	err = s.detach(ctx)
 	s.dropScanner()
 	_ = s.link.Close()
 	s.forget()
 	if err != nil {
-		return errors.Join(fmt.Errorf("save: %w", explain(s.sandbox, err)), s.reconnect(context.WithoutCancel(ctx)))
+		return saved, errors.Join(fmt.Errorf("save: %w", explain(s.sandbox, err)), s.reconnect(context.WithoutCancel(ctx)))
 	}
-	err = s.sandbox.(sandbox.Checkpointer).Checkpoint(ctx, dir, keep)
+	saved, err = s.sandbox.(sandbox.Checkpointer).Checkpoint(ctx, folder, keep)
 	if err == nil {
 		s.touched.Store(false)
 	}
 	if err == nil && !keep {
 		s.closed, s.link, s.sandbox = true, nil, nil
-		return nil
+		return saved, nil
 	}
 	if err != nil {
 		err = explain(s.sandbox, err)
 	}
-	return errors.Join(err, s.reconnect(context.WithoutCancel(ctx)))
+	return saved, errors.Join(err, s.reconnect(context.WithoutCancel(ctx)))
 }
 
 // readersGrace is how long the save of a session that goes on afterwards waits for calls that read its files. Other calls of the session are queued behind the
@@ -115,12 +116,12 @@ func (s *Live) Refill(refill func(ctx context.Context, t Refiller) error) {
 	s.refill = refill
 }
 
-// Root sets what the session starts from when it loses its sandbox: an image that Save wrote of it, and the kernels that KernelPIDs returned then.
-func (s *Live) Root(image string, kernels map[string]int) {
+// Root sets what the session starts from when it loses its sandbox: a checkpoint that Save made of it, and the kernels that KernelPIDs returned then.
+func (s *Live) Root(from sandbox.Checkpoint, kernels map[string]int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.opts.Image, s.opts.Kernels, s.opts.Reseed = image, kernels, false
-	clear(s.inputs) // the image has these files, with later changes
+	s.opts.Checkpoint, s.opts.Kernels, s.opts.Reseed = from, kernels, false
+	clear(s.inputs) // the checkpoint has these files, with later changes
 }
 
 func lost() error {

@@ -16,20 +16,20 @@ import (
 	"cove/internal/session"
 )
 
-// save saves a session into a new folder.
-func save(t *testing.T, s *session.Live, keep bool) string {
+// save saves a session.
+func save(t *testing.T, s *session.Live, keep bool) sandbox.Checkpoint {
 	t.Helper()
-	dir := t.TempDir()
-	if err := s.Save(t.Context(), dir, keep); err != nil {
+	saved, err := s.Save(t.Context(), t.TempDir(), keep)
+	if err != nil {
 		t.Fatalf("save: %+v", err)
 	}
-	return dir
+	return saved
 }
 
 // reopen starts a session from an image; it ends with the test.
-func reopen(t *testing.T, e sandbox.Engine, image string, reseed bool) *session.Live {
+func reopen(t *testing.T, e sandbox.Engine, image sandbox.Checkpoint, reseed bool) *session.Live {
 	t.Helper()
-	s, err := session.Open(t.Context(), session.Options{Engine: e, Env: standard(t), Image: image, Reseed: reseed})
+	s, err := session.Open(t.Context(), session.Options{Engine: e, Env: standard(t), Checkpoint: image, Reseed: reseed})
 	if err != nil {
 		t.Fatalf("reopen: %+v", err)
 	}
@@ -141,7 +141,7 @@ func TestImageLimits(t *testing.T) {
 	}
 	execute(t, mold, cell{req: kernel.Request{Code: "import numpy"}})
 	image := save(t, mold, false)
-	s, err := session.Open(t.Context(), session.Options{Engine: e, Env: standard(t), Image: image, Reseed: true, Limits: sandbox.Limits{Memory: 512 << 20}})
+	s, err := session.Open(t.Context(), session.Options{Engine: e, Env: standard(t), Checkpoint: image, Reseed: true, Limits: sandbox.Limits{Memory: 512 << 20}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -163,7 +163,7 @@ func TestSaveRefuses(t *testing.T) {
 	t.Run("engine", func(t *testing.T) {
 		t.Parallel()
 		s := open(t, newLocal(t), sandbox.Limits{})
-		if err := s.Save(t.Context(), t.TempDir(), true); problem.Of(err) == nil || problem.Of(err).Code != "engine_cannot_save" {
+		if _, err := s.Save(t.Context(), t.TempDir(), true); problem.Of(err) == nil || problem.Of(err).Code != "engine_cannot_save" {
 			t.Errorf("local: %v", err)
 		}
 		runCell(t, s, code("1", "result 1\nok"))
@@ -172,7 +172,7 @@ func TestSaveRefuses(t *testing.T) {
 		t.Parallel()
 		s := open(t, newGVisor(t), sandbox.Limits{})
 		runCell(t, s, code("x = 1", "ok"))
-		if err := s.Save(t.Context(), t.TempDir()+"/missing", true); err == nil {
+		if _, err := s.Save(t.Context(), t.TempDir()+"/missing", true); err == nil {
 			t.Error("saved into a folder that is not there")
 		}
 		runCell(t, s, code("x", "result 1\nok"))

@@ -22,7 +22,6 @@ import (
 	"cove/internal/kernel"
 	"cove/internal/link"
 	"cove/internal/problem"
-	"cove/internal/pydeps/layer"
 	"cove/internal/pydeps/scan"
 	"cove/internal/pyenv"
 	"cove/internal/sandbox"
@@ -54,22 +53,22 @@ type Options struct {
 	Env    *pyenv.Environment
 	Limits sandbox.Limits
 
-	// Image is a folder of checkpoint files that the sandbox starts from, made by Save in a session with the same Env
-	// and, but for Memory and CPUs, the same Limits. "" starts an interpreter from nothing. The Engine must be a sandbox.Saver.
-	Image string
-	// Reseed is for images that several sessions start from: each gets random generators of its own. Without it they
+	// Checkpoint is what the sandbox starts from, made by Save in a session with the same Env and, but for Memory and CPUs, the same Limits. Zero starts an
+	// interpreter from nothing. The Engine must be a sandbox.Saver.
+	Checkpoint sandbox.Checkpoint
+	// Reseed is for checkpoints that several sessions start from: each gets random generators of its own. Without it they
 	// go on where they were saved.
 	Reseed bool
-	// Running is a sandbox that runs already, with or without a kernel. It is taken over, and none is started. When it is lost, the next sandbox starts from Image.
+	// Running is a sandbox that runs already, with or without a kernel. It is taken over, and none is started. When it is lost, the next sandbox starts from Checkpoint.
 	Running sandbox.Sandbox
 	// Packages installs what code imports; with nil, code has the packages of Env alone.
 	Packages Packages
-	// Installed is what Packages has installed for the session that Image or Running is of, or what a new session begins with.
+	// Installed is what Packages has installed for the session that Checkpoint or Running is of, or what a new session begins with.
 	Installed install.State
-	// Kernels are the process ids of the kernels in Image or Running by their names, as KernelPIDs returned them; 0 for one whose interpreter is to be started.
+	// Kernels are the process ids of the kernels in Checkpoint or Running by their names, as KernelPIDs returned them; 0 for one whose interpreter is to be started.
 	// With nil there is one kernel, kernel.Main.
 	Kernels map[string]int
-	// Mold is for a session that only exists to be saved as the image of others, which set what depends on the memory limit themselves.
+	// Mold is for a session that only exists to be saved as the checkpoint of others, which set what depends on the memory limit themselves.
 	Mold bool
 }
 
@@ -161,13 +160,13 @@ func ended(done <-chan struct{}) bool {
 	}
 }
 
-// startSandbox starts a sandbox, from the image if there is one, with the inputs in its workspace.
+// startSandbox starts a sandbox, from the checkpoint if there is one, with the inputs in its workspace.
 func (s *Live) startSandbox(ctx context.Context) error {
 	if s.opts.Running != nil {
 		return s.adopt(ctx)
 	}
 	start := s.opts.Engine.Start
-	if s.opts.Image != "" {
+	if s.opts.Checkpoint != (sandbox.Checkpoint{}) {
 		start = s.restore
 	}
 	sb, err := start(ctx, s.spec())
@@ -179,7 +178,7 @@ func (s *Live) startSandbox(ctx context.Context) error {
 		return errors.Join(explain(sb, err), s.drop())
 	}
 	clear(s.known)
-	if s.opts.Image != "" {
+	if s.opts.Checkpoint != (sandbox.Checkpoint{}) {
 		if err := s.takeOver(ctx, s.opts.Kernels, s.opts.Reseed); err != nil {
 			return errors.Join(err, s.drop())
 		}
@@ -205,19 +204,15 @@ func (s *Live) startSandbox(ctx context.Context) error {
 }
 
 func (s *Live) spec() sandbox.Spec {
-	return sandbox.Spec{ID: sandbox.NewID("sbx"), Mounts: s.opts.mounts(), Limits: s.opts.Limits, Image: s.opts.Image}
+	return sandbox.Spec{ID: sandbox.NewID("sbx"), Mounts: s.opts.mounts(), Limits: s.opts.Limits, Checkpoint: s.opts.Checkpoint}
 }
 
 func (o *Options) mounts() []sandbox.Mount {
-	m := []sandbox.Mount{{Source: o.Env.Dir, Target: pyenv.MountPoint}}
-	if base := o.Env.Base; base != "" && base != "/usr" {
-		// The environment's interpreter is a link into its base, so the base has to have the same path inside.
-		m = append(m, sandbox.Mount{Source: base, Target: base})
-	}
+	mounts := o.Env.Mounts()
 	if o.Packages != nil {
-		m = append(m, sandbox.Mount{Source: o.Packages.Mount(), Target: layer.MountPoint})
+		mounts = append(mounts, o.Packages.Mount())
 	}
-	return m
+	return mounts
 }
 
 // kernelConfig says how to start a kernel, or how to take over one that was saved.

@@ -30,7 +30,7 @@ func TestVariablesAreTakenAlong(t *testing.T) {
 			o := session.Options{Engine: e, Env: standard(t)}
 			s := open(t, e, sandbox.Limits{})
 			runCell(t, s, code(test.code+"\nopen('kept.txt', 'w').write('kept');", "created kept.txt 4\nok"))
-			o.Image = save(t, s, false)
+			o.Checkpoint = save(t, s, false)
 			var archive bytes.Buffer
 			if err := session.Salvage(t.Context(), o, true, &archive); err != nil {
 				t.Fatal(err)

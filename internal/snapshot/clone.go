@@ -16,6 +16,9 @@ func (s *Snapshot) Clone(ctx context.Context, dir, id string) (*Snapshot, error)
 	clone, err := assemble(ctx, dir, vouched, func(tmp string) (Manifest, error) {
 		m := s.Manifest
 		m.ID = id
+		if err := os.Mkdir(filepath.Join(tmp, imageName), 0o700); err != nil {
+			return m, err
+		}
 		for _, f := range m.Files {
 			if err := share(ctx, imagePath(s.Dir, f.Name), imagePath(tmp, f.Name), f); err != nil {
 				return m, err

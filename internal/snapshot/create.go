@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"cove/internal/durable"
+	"cove/internal/sandbox"
 )
 
 const (
@@ -30,20 +31,24 @@ func temporary(dir string) string {
 	return filepath.Join(filepath.Dir(dir), tmpPrefix+strings.ToLower(rand.Text()[:16]))
 }
 
-// Create makes a snapshot in dir, which must not exist: save puts the engine's files into the folder that it is given. The
-// snapshot appears whole or not at all; the folder above dir is made when needed.
-func Create(ctx context.Context, dir string, m Manifest, save func(ctx context.Context, image string) error) (*Snapshot, error) {
+// Create makes a snapshot in dir, which must not exist: save puts the engine's files into the folder that it is given, or leaves it empty and returns the checkpoint that the
+// engine keeps elsewhere. The snapshot appears whole or not at all; the folder above dir is made when needed.
+func Create(ctx context.Context, dir string, m Manifest, save func(ctx context.Context, folder string) (sandbox.Checkpoint, error)) (*Snapshot, error) {
 	return assemble(ctx, dir, false, func(tmp string) (Manifest, error) {
 		image := filepath.Join(tmp, imageName)
 		if err := os.Mkdir(image, 0o700); err != nil {
 			return m, err
 		}
-		if err := save(ctx, image); err != nil {
+		saved, err := save(ctx, image)
+		if err != nil {
 			return m, err
 		}
-		var err error
 		m.Version = version
+		m.Elsewhere.Name, m.Elsewhere.Size, _ = saved.Named()
 		m.Files, err = survey(ctx, image)
+		if err == nil && len(m.Files) == 0 && m.Elsewhere.Name == "" {
+			err = errors.New("the engine saved nothing")
+		}
 		return m, err
 	})
 }
@@ -183,9 +188,6 @@ func survey(ctx context.Context, image string) ([]File, error) {
 		files = append(files, f)
 		return nil
 	})
-	if err == nil && len(files) == 0 {
-		err = errors.New("the engine saved no files")
-	}
 	return files, err
 }
 

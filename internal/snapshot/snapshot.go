@@ -1,5 +1,6 @@
 // Package snapshot keeps checkpoints on disk: a folder with the files of an engine and a manifest that says what they
-// fit, how long they are and what their checksums are.
+// fit, how long they are and what their checksums are. Of an engine that keeps its checkpoints elsewhere, the manifest has the checkpoint's name instead; nothing
+// tells such an engine yet that no snapshot has the name any more.
 //
 // A snapshot appears under its name only when it is whole and safely on the disk, and never changes afterwards:
 //
@@ -75,14 +76,22 @@ func (m Maker) String() string {
 	return fmt.Sprintf("cove %s with %s", m.Cove, m.Runtime)
 }
 
-// Manifest describes a snapshot. Create fills in Version and Files.
+// Manifest describes a snapshot. Create fills in Version, Elsewhere and Files.
 type Manifest struct {
 	Version int       `json:"version"`
 	ID      string    `json:"id"`
 	Created time.Time `json:"created"`
 	Key     Key       `json:"key"`
 	Made    Maker     `json:"made,omitzero"`
-	Files   []File    `json:"files"`
+	// Elsewhere is the checkpoint of an engine that keeps it; zero for one in files.
+	Elsewhere Elsewhere `json:"elsewhere,omitzero"`
+	Files     []File    `json:"files"`
+}
+
+// Elsewhere is a checkpoint that its engine keeps.
+type Elsewhere struct {
+	Name string `json:"name"`
+	Size int64  `json:"size"` // bytes
 }
 
 // File is one file of the engine.
@@ -100,12 +109,17 @@ type Snapshot struct {
 	Read int64
 }
 
-// Image returns the folder to hand to the engine. Nothing in it may be changed.
-func (s *Snapshot) Image() string { return filepath.Join(s.Dir, imageName) }
+// Checkpoint returns what to hand to the engine. Files of it must not be changed.
+func (s *Snapshot) Checkpoint() sandbox.Checkpoint {
+	if e := s.Manifest.Elsewhere; e.Name != "" {
+		return sandbox.CheckpointNamed(e.Name, e.Size)
+	}
+	return sandbox.CheckpointIn(filepath.Join(s.Dir, imageName))
+}
 
-// Size is the length of the engine's files in bytes. Clones share them on the disk.
+// Size is the length of the engine's files in bytes, or what the checkpoint takes where the engine keeps it. Clones share both.
 func (s *Snapshot) Size() int64 {
-	var n int64
+	n := s.Manifest.Elsewhere.Size
 	for _, f := range s.Manifest.Files {
 		n += f.Size
 	}
@@ -200,7 +214,7 @@ func readManifest(dir string) (Manifest, error) {
 			return m, damaged(dir, manifestName+" names a file outside the snapshot")
 		}
 	}
-	if len(m.Files) == 0 {
+	if len(m.Files) == 0 && m.Elsewhere.Name == "" {
 		return m, damaged(dir, manifestName+" names no files")
 	}
 	return m, nil

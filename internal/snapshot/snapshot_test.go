@@ -23,10 +23,10 @@ import (
 // TestMain plays a process that is killed in the midst of a save when a test asks for it.
 func TestMain(m *testing.M) {
 	if dir := os.Getenv("SNAPSHOT_TEST_HANG"); dir != "" {
-		_, err := snapshot.Create(context.Background(), dir, snapshot.Manifest{}, func(context.Context, string) error {
+		_, err := snapshot.Create(context.Background(), dir, snapshot.Manifest{}, func(context.Context, string) (sandbox.Checkpoint, error) {
 			fmt.Println("saving")
 			time.Sleep(time.Hour) // it is killed before
-			return nil
+			return sandbox.Checkpoint{}, nil
 		})
 		fmt.Println(err)
 		os.Exit(1)
@@ -38,8 +38,8 @@ func key() snapshot.Key {
 	return snapshot.Key{Engine: "gvisor 1 cpu-a", Environment: "standard-1", Guest: "guest-1", Limits: snapshot.LimitsOf(sandbox.Limits{})}
 }
 
-func save(files map[string]string) func(context.Context, string) error {
-	return func(_ context.Context, image string) error {
+func save(files map[string]string) func(context.Context, string) (sandbox.Checkpoint, error) {
+	return saving(func(_ context.Context, image string) error {
 		for name, text := range files {
 			path := filepath.Join(image, name)
 			if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
@@ -50,7 +50,20 @@ func save(files map[string]string) func(context.Context, string) error {
 			}
 		}
 		return nil
+	})
+}
+
+// saving is an engine that writes files.
+func saving(write func(ctx context.Context, folder string) error) func(context.Context, string) (sandbox.Checkpoint, error) {
+	return func(ctx context.Context, folder string) (sandbox.Checkpoint, error) {
+		return sandbox.CheckpointIn(folder), write(ctx, folder)
 	}
+}
+
+// imageOf is the folder of a snapshot's checkpoint.
+func imageOf(s *snapshot.Snapshot) string {
+	folder, _ := s.Checkpoint().HostFolder()
+	return folder
 }
 
 func engineFiles() map[string]string {
@@ -95,7 +108,7 @@ func TestWhatIsSavedIsFoundAgain(t *testing.T) {
 		t.Errorf("%d files, %d bytes", len(found.Manifest.Files), found.Size())
 	}
 	for name, want := range engineFiles() {
-		if got, err := os.ReadFile(filepath.Join(found.Image(), name)); err != nil || string(got) != want {
+		if got, err := os.ReadFile(filepath.Join(imageOf(found), name)); err != nil || string(got) != want {
 			t.Errorf("%s: %q, %v", name, got, err)
 		}
 	}
@@ -241,20 +254,24 @@ func TestFailuresLeaveNothing(t *testing.T) {
 		code string
 	}{
 		"engine fails": {ctx, func(ctx context.Context, dir string) error {
-			_ = save(engineFiles())(ctx, dir)
+			_, _ = save(engineFiles())(ctx, dir)
 			return errors.New("sentry died")
 		}, "internal"},
 		"disk full":         {ctx, func(context.Context, string) error { return &os.PathError{Op: "write", Path: "p", Err: unix.ENOSPC} }, "disk_full"},
 		"disk full as text": {ctx, func(context.Context, string) error { return errors.New("sentry: write: no space left on device") }, "disk_full"},
 		"no files":          {ctx, func(context.Context, string) error { return nil }, "internal"},
 		"not a file":        {ctx, func(_ context.Context, dir string) error { return unix.Mkfifo(filepath.Join(dir, "f"), 0o600) }, "internal"},
-		"given up":          {ctx, func(ctx context.Context, dir string) error { cancel(); return save(engineFiles())(ctx, dir) }, "internal"},
+		"given up": {ctx, func(ctx context.Context, dir string) error {
+			cancel()
+			_, err := save(engineFiles())(ctx, dir)
+			return err
+		}, "internal"},
 	} {
 		parent := t.TempDir()
 		if name != "given up" {
 			test.ctx = t.Context()
 		}
-		_, err := snapshot.Create(test.ctx, filepath.Join(parent, "one"), snapshot.Manifest{}, test.save)
+		_, err := snapshot.Create(test.ctx, filepath.Join(parent, "one"), snapshot.Manifest{}, saving(test.save))
 		if err == nil || problem.Of(err).Code != test.code {
 			t.Errorf("%s: %v, want code %s", name, err, test.code)
 		}
@@ -292,8 +309,8 @@ func TestClonesShareTheirFiles(t *testing.T) {
 	if again, err := snapshot.Open(t.Context(), s.Dir); err != nil || again.Read != 0 {
 		t.Errorf("after cloning, %d bytes of the original had to be read, %v", again.Read, err)
 	}
-	a, _ := os.Stat(filepath.Join(s.Image(), "pages.img"))
-	b, _ := os.Stat(filepath.Join(near.Image(), "pages.img"))
+	a, _ := os.Stat(filepath.Join(imageOf(s), "pages.img"))
+	b, _ := os.Stat(filepath.Join(imageOf(near), "pages.img"))
 	if !os.SameFile(a, b) {
 		t.Error("the clone has a copy")
 	}
@@ -313,7 +330,7 @@ func TestClonesShareTheirFiles(t *testing.T) {
 func TestCopiesOfDamagedFilesAreRefused(t *testing.T) {
 	t.Parallel()
 	s := create(t, filepath.Join(t.TempDir(), "one"))
-	if err := os.WriteFile(filepath.Join(s.Image(), "sub/more"), []byte("y"), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(imageOf(s), "sub/more"), []byte("y"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	dir := filepath.Join(t.TempDir(), "two")
@@ -380,5 +397,32 @@ func TestLeftoversOfTheDeadAreSweptAndTheLivingLeftAlone(t *testing.T) {
 	create(t, filepath.Join(parent, "two")) // sweeps by itself
 	if got := names(t, parent); !cmp.Equal(got, []string{".tmp-young", "two"}) {
 		t.Errorf("there is %q; a folder whose maker has not locked it yet must stay, a dead one's must go", got)
+	}
+}
+
+// TestKeptByTheEngine has a snapshot of which no file is on this host: it is as whole, can be cloned, and says what it takes.
+func TestKeptByTheEngine(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	want := sandbox.CheckpointNamed("registry/one:3", 1<<30)
+	_, err := snapshot.Create(t.Context(), filepath.Join(dir, "one"), snapshot.Manifest{ID: "one", Key: key()}, func(context.Context, string) (sandbox.Checkpoint, error) { return want, nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	one, err := snapshot.Open(t.Context(), filepath.Join(dir, "one"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := one.Clone(t.Context(), filepath.Join(dir, "two"), "two"); err != nil {
+		t.Fatal(err)
+	}
+	two, err := snapshot.Open(t.Context(), filepath.Join(dir, "two"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range []*snapshot.Snapshot{one, two} {
+		if s.Checkpoint() != want || s.Size() != 1<<30 || s.Read != 0 || s.Fits(key()) != nil {
+			t.Errorf("%+v", s)
+		}
 	}
 }

@@ -122,8 +122,8 @@ func build(ctx context.Context, o Options, key snapshot.Key, dir string) (*snaps
 	if err := warm(ctx, mold); err != nil {
 		return nil, err
 	}
-	s, err := snapshot.Create(ctx, dir, snapshot.Manifest{ID: filepath.Base(dir), Created: time.Now(), Key: key}, func(ctx context.Context, image string) error {
-		return mold.Save(ctx, image, false)
+	s, err := snapshot.Create(ctx, dir, snapshot.Manifest{ID: filepath.Base(dir), Created: time.Now(), Key: key}, func(ctx context.Context, folder string) (sandbox.Checkpoint, error) {
+		return mold.Save(ctx, folder, false)
 	})
 	if err != nil {
 		return nil, fmt.Errorf("make the warm interpreter: %w", err)

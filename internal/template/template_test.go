@@ -57,7 +57,7 @@ func ensure(t *testing.T, o template.Options) *snapshot.Snapshot {
 // works opens a session from a template and runs something in it.
 func works(t *testing.T, o template.Options, s *snapshot.Snapshot) {
 	t.Helper()
-	live, err := session.Open(t.Context(), session.Options{Engine: o.Engine, Env: o.Env, Image: s.Image(), Reseed: true})
+	live, err := session.Open(t.Context(), session.Options{Engine: o.Engine, Env: o.Env, Checkpoint: s.Checkpoint(), Reseed: true})
 	if err != nil {
 		t.Fatalf("open: %+v", err)
 	}
@@ -105,7 +105,8 @@ func TestIsMadeAgainWhenDamaged(t *testing.T) {
 	t.Parallel()
 	o, said := options(t)
 	s := ensure(t, o)
-	files, err := filepath.Glob(filepath.Join(s.Image(), "*"))
+	folder, _ := s.Checkpoint().HostFolder()
+	files, err := filepath.Glob(filepath.Join(folder, "*"))
 	if err != nil || len(files) == 0 {
 		t.Fatal(files, err)
 	}

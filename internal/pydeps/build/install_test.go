@@ -43,7 +43,7 @@ func TestInstalls(t *testing.T) {
 			t.Fatalf("attempt %d: %+v", attempt, p)
 		}
 		for _, module := range []string{"grown", "milk"} {
-			if found, err := filepath.Glob(filepath.Join(installer.Mount(), p.Layer, module, "__init__.py")); err != nil || len(found) != 1 {
+			if found, err := filepath.Glob(filepath.Join(installer.Store().Folder(), p.Layer, module, "__init__.py")); err != nil || len(found) != 1 {
 				t.Errorf("attempt %d: the layer has no %s", attempt, module)
 			}
 		}

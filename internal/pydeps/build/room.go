@@ -51,11 +51,7 @@ func (b *Builder) open(ctx context.Context, g *gateway.Gateway, env *pyenv.Envir
 	if err != nil {
 		return nil, err
 	}
-	mounts := []sandbox.Mount{{Source: env.Dir, Target: pyenv.MountPoint}, {Source: tool, Target: toolFolder}}
-	if env.Base != "" && env.Base != "/usr" {
-		// The environment's interpreter is a link into its base, which must be found at the same path.
-		mounts = append(mounts, sandbox.Mount{Source: env.Base, Target: env.Base})
-	}
+	mounts := append(env.Mounts(), sandbox.Mount{Source: sandbox.HostFolder(tool), Target: toolFolder})
 	r = &room{}
 	defer func() {
 		if err != nil {

@@ -28,7 +28,7 @@ func BenchmarkMake(b *testing.B) {
 			l := ensure(b, s, c, x)
 			for b.Loop() {
 				b.StopTimer()
-				if err := os.RemoveAll(filepath.Join(s.Mount(), l.Name)); err != nil {
+				if err := os.RemoveAll(filepath.Join(s.Folder(), l.Name)); err != nil {
 					b.Fatal(err)
 				}
 				b.StartTimer()

@@ -216,7 +216,7 @@ func TestUnusualArchives(t *testing.T) {
 			t.Parallel()
 			x, s := newIndex(), open(t, t.TempDir(), layer.Limits{})
 			l := ensure(t, s, closure(t, x.addBytes(d, b)), x)
-			got := contents(t, filepath.Join(s.Mount(), l.Name))
+			got := contents(t, filepath.Join(s.Folder(), l.Name))
 			if got["odd/Größe.txt"] != "umlaut" || got["odd/stored.txt"] != "as it is" || got["odd/two.py"] != "x = 2\n" {
 				t.Errorf("got %q", got)
 			}
@@ -280,7 +280,7 @@ func FuzzArchive(f *testing.F) {
 		if p := problem.Of(err); p != nil && p.Code != "wheel_invalid" && p.Code != "closure_too_big" {
 			t.Errorf("got %v", err)
 		}
-		if got := names(t, filepath.Join(filepath.Dir(s.Mount()), "work")); len(got) > 0 {
+		if got := names(t, filepath.Join(filepath.Dir(s.Folder()), "work")); len(got) > 0 {
 			t.Errorf("left in work: %q", got)
 		}
 	})

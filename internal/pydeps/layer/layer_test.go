@@ -44,7 +44,7 @@ func TestLayer(t *testing.T) {
 	if want := []string{"menu-card: files of Menu_Card-1.0.data/scripts (1)"}; !slices.Equal(l.Stripped, want) {
 		t.Errorf("stripped %q, want %q", l.Stripped, want)
 	}
-	dir := filepath.Join(s.Mount(), l.Name)
+	dir := filepath.Join(s.Folder(), l.Name)
 	for name, mode := range map[string]fs.FileMode{".": 0o755 | fs.ModeDir, "menu": 0o755 | fs.ModeDir, "menu/__init__.py": 0o444, "menu/run.sh": 0o555, "extra.py": 0o444,
 		"menu/__pycache__": 0o755 | fs.ModeDir} {
 		if info, err := os.Stat(filepath.Join(dir, name)); err != nil || info.Mode() != mode {
@@ -79,13 +79,13 @@ print(open(menu.__cached__, "rb").read()[4:8] == b"\1\0\0\0", compile("1", "x", 
 			t.Error(d)
 		}
 	}
-	if got := names(t, filepath.Join(filepath.Dir(s.Mount()), "work")); len(got) > 0 {
+	if got := names(t, filepath.Join(filepath.Dir(s.Folder()), "work")); len(got) > 0 {
 		t.Errorf("left in work: %q", got)
 	}
-	if info, err := os.Stat(s.Mount()); err != nil || info.Mode().Perm() != 0o711 {
+	if info, err := os.Stat(s.Folder()); err != nil || info.Mode().Perm() != 0o711 {
 		t.Errorf("layers: %v, %v", info.Mode(), err)
 	}
-	if other := open(t, filepath.Dir(s.Mount()), layer.Limits{}); func() bool { _, ok := other.Find(c); return !ok }() {
+	if other := open(t, filepath.Dir(s.Folder()), layer.Limits{}); func() bool { _, ok := other.Find(c); return !ok }() {
 		t.Error("not found by another opening of the store")
 	}
 }
@@ -98,7 +98,7 @@ func TestNamesDifferBetweenStores(t *testing.T) {
 	if one, other := ensure(t, a, c, x), ensure(t, b, c, x); one.Name == other.Name {
 		t.Errorf("two stores call it %s: the name can be known from outside", one.Name)
 	}
-	info, err := os.Stat(filepath.Join(filepath.Dir(a.Mount()), "secret"))
+	info, err := os.Stat(filepath.Join(filepath.Dir(a.Folder()), "secret"))
 	if err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("secret: %v, %v", info.Mode(), err)
 	}
@@ -164,7 +164,7 @@ func TestWheelsAreShared(t *testing.T) {
 				t.Error(err)
 				return
 			}
-			inodes[i] = inode(t, filepath.Join(s.Mount(), l.Name, "common.py"))
+			inodes[i] = inode(t, filepath.Join(s.Folder(), l.Name, "common.py"))
 		})
 	}
 	wait.Wait()
@@ -185,7 +185,7 @@ func TestSharedFiles(t *testing.T) {
 	b := dist("bb", "ns/__init__.py", more, "ns/b.py", "", "LICENSE", "same", "README", "of b", "x", "no folder", "z/z.py", "")
 	c := dist("cc", "ns/__init__.py", "", "ns/c.py", "", "z", "no folder either")
 	l := ensure(t, s, closure(t, x.add(t, c), x.add(t, b), x.add(t, a)), x)
-	got := contents(t, filepath.Join(s.Mount(), l.Name))
+	got := contents(t, filepath.Join(s.Folder(), l.Name))
 	for name, want := range map[string]string{"ns/__init__.py": more, "ns/a.py": "", "ns/b.py": "", "ns/c.py": "", "LICENSE": "same", "README": "of a", "x/y": "file", "z/z.py": ""} {
 		if text, ok := got[name]; !ok || text != want {
 			t.Errorf("%s is %q, %v; want %q", name, text, ok, want)
@@ -204,7 +204,7 @@ func TestNothingStartsItself(t *testing.T) {
 		"boot.start", "x", "evil/weights.pth", "kept", "evil/sitecustomize.py", "kept")
 	d.files = append(d.files, file{name: "evil.pyc", text: "code", record: "-"}, file{name: "__pycache__/evil.cpython-311.pyc", text: "code"}, file{name: "evil/__PyCache__/x", text: "code"})
 	l := ensure(t, s, closure(t, x.add(t, d)), x)
-	got := contents(t, filepath.Join(s.Mount(), l.Name))
+	got := contents(t, filepath.Join(s.Folder(), l.Name))
 	for name := range got {
 		if strings.HasPrefix(name, "evil-1.0.dist-info/") {
 			delete(got, name)
@@ -216,8 +216,8 @@ func TestNothingStartsItself(t *testing.T) {
 	if len(l.Stripped) != 11 {
 		t.Errorf("stripped %d: %q", len(l.Stripped), l.Stripped)
 	}
-	for _, name := range names(t, filepath.Join(s.Mount(), l.Name, "__pycache__")) {
-		text, err := os.ReadFile(filepath.Join(s.Mount(), l.Name, "__pycache__", name))
+	for _, name := range names(t, filepath.Join(s.Folder(), l.Name, "__pycache__")) {
+		text, err := os.ReadFile(filepath.Join(s.Folder(), l.Name, "__pycache__", name))
 		if err != nil || string(text) == "code" {
 			t.Errorf("%s is the wheel's own: %v", name, err)
 		}
@@ -241,7 +241,7 @@ func TestHostileSource(t *testing.T) {
 	if _, err := os.Stat(ran); err == nil {
 		t.Error("source was run")
 	}
-	compiled := strings.Join(names(t, filepath.Join(s.Mount(), l.Name, "__pycache__")), " ")
+	compiled := strings.Join(names(t, filepath.Join(s.Folder(), l.Name, "__pycache__")), " ")
 	if !strings.Contains(compiled, "a_runs.") || !strings.Contains(compiled, "g_fine.") {
 		t.Errorf("only %q were compiled", compiled)
 	}
@@ -309,7 +309,7 @@ func writes(text []byte) layer.Fetch {
 func isEmpty(t *testing.T, s *layer.Store) {
 	t.Helper()
 	for _, folder := range []string{"layers", "manifests", "wheels", "work"} {
-		if got := names(t, filepath.Join(filepath.Dir(s.Mount()), folder)); len(got) > 0 {
+		if got := names(t, filepath.Join(filepath.Dir(s.Folder()), folder)); len(got) > 0 {
 			t.Errorf("left in %s: %q", folder, got)
 		}
 	}

@@ -175,7 +175,7 @@ func TestKilled(t *testing.T) {
 				e.Hold = during.hold
 				if during.ready {
 					s := open(t, e.Store, layer.Limits{})
-					if err := os.RemoveAll(filepath.Join(s.Mount(), ensure(t, s, c, x).Name)); err != nil {
+					if err := os.RemoveAll(filepath.Join(s.Folder(), ensure(t, s, c, x).Name)); err != nil {
 						t.Fatal(err)
 					}
 				}
@@ -222,21 +222,21 @@ func (e errand) comesBack(t *testing.T, x *index) {
 	if _, ok := s.Find(e.Closure); ok {
 		t.Error("found half-made")
 	}
-	if got := names(t, s.Mount()); len(got) > 0 {
+	if got := names(t, s.Folder()); len(got) > 0 {
 		t.Errorf("sandboxes see %q", got)
 	}
 	if got := names(t, filepath.Join(e.Store, "work")); len(got) == 0 {
 		t.Error("nothing was left: the test shows nothing")
 	}
 	l := ensure(t, s, e.Closure, x)
-	if got := contents(t, filepath.Join(s.Mount(), l.Name)); len(got) < modules+7 {
+	if got := contents(t, filepath.Join(s.Folder(), l.Name)); len(got) < modules+7 {
 		t.Errorf("only %d files", len(got))
 	}
-	if sources, _ := filepath.Glob(filepath.Join(s.Mount(), l.Name, "spam/part*/*.py")); len(sources) != modules {
+	if sources, _ := filepath.Glob(filepath.Join(s.Folder(), l.Name, "spam/part*/*.py")); len(sources) != modules {
 		t.Errorf("only %d modules", len(sources))
 	}
 	// How many are compiled depends on the machine: that has a limit in time. Those that are must be whole, and nothing else be there.
-	compiled, _ := filepath.Glob(filepath.Join(s.Mount(), l.Name, "spam/part*/__pycache__/*"))
+	compiled, _ := filepath.Glob(filepath.Join(s.Folder(), l.Name, "spam/part*/__pycache__/*"))
 	for _, path := range compiled {
 		name, _, _ := strings.Cut(filepath.Base(path), ".")
 		_, err := os.Stat(filepath.Join(filepath.Dir(path), "..", name+".py"))

@@ -23,13 +23,13 @@ func TestSandboxChangesNothing(t *testing.T) {
 	x, s := newIndex(), open(t, filepath.Join(t.TempDir(), "packages"), layer.Limits{})
 	secretive := ensure(t, s, closure(t, x.add(t, dist("other", "other.py", "x = 1\n"))), x)
 	engine := gvisor.New(gvisor.Options{State: t.TempDir(), Executable: sandboxtest.Binary(t)})
-	_, l := sandboxtest.Start(t, engine, sandbox.Spec{Mounts: []sandbox.Mount{{Source: s.Mount(), Target: layer.MountPoint}}})
+	_, l := sandboxtest.Start(t, engine, sandbox.Spec{Mounts: []sandbox.Mount{s.Mount()}})
 
 	made := ensure(t, s, closure(t, x.add(t, dist("spam", "spam/__init__.py", "x = 'spam'\n", "spam/data.txt", "data\n"))), x) // while the sandbox runs
-	before := contents(t, s.Mount())
+	before := contents(t, s.Folder())
 	dir := layer.MountPoint + "/" + made.Name
 	t.Cleanup(func() {
-		for name, text := range contents(t, s.Mount()) {
+		for name, text := range contents(t, s.Folder()) {
 			if before[name] != text {
 				t.Errorf("%s is now %q", name, text)
 			}
@@ -76,7 +76,7 @@ func TestSandboxChangesNothing(t *testing.T) {
 		})
 	}
 	for name, info := range map[string]string{"spam/data.txt": "-r--r--r--", "spam": "drwxr-xr-x"} {
-		if got, err := os.Stat(filepath.Join(s.Mount(), made.Name, name)); err != nil || got.Mode().String() != info {
+		if got, err := os.Stat(filepath.Join(s.Folder(), made.Name, name)); err != nil || got.Mode().String() != info {
 			t.Errorf("%s: %v, %v", name, got.Mode(), err)
 		}
 	}

@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"cove/internal/problem"
+	"cove/internal/sandbox"
 )
 
 // useGrain is how exactly the time of the last use is known.
@@ -74,8 +75,13 @@ func (s *Store) prepare() error {
 	return err
 }
 
-// Mount is the host folder that sandboxes see at MountPoint.
-func (s *Store) Mount() string { return filepath.Join(s.dir, "layers") }
+// Folder is the folder of the layers on this host.
+func (s *Store) Folder() string { return filepath.Join(s.dir, "layers") }
+
+// Mount shows the layers in a sandbox.
+func (s *Store) Mount() sandbox.Mount {
+	return sandbox.Mount{Source: sandbox.HostFolder(s.Folder()), Target: MountPoint}
+}
 
 func (s *Store) layerPath(name string) string { return filepath.Join(s.dir, "layers", name) }
 func (s *Store) manifestPath(name string) string {

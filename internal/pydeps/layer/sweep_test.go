@@ -18,7 +18,7 @@ import (
 func age(t *testing.T, s *layer.Store, by time.Duration, patterns ...string) {
 	t.Helper()
 	for _, pattern := range patterns {
-		found, err := filepath.Glob(filepath.Join(filepath.Dir(s.Mount()), pattern))
+		found, err := filepath.Glob(filepath.Join(filepath.Dir(s.Folder()), pattern))
 		if err != nil || len(found) == 0 {
 			t.Fatalf("nothing is called %s (%v)", pattern, err)
 		}
@@ -45,7 +45,7 @@ func TestSweep(t *testing.T) {
 	if err := s.Sweep([]string{neededLayer.Name}, 30*day); err != nil {
 		t.Fatal(err)
 	}
-	if got := names(t, s.Mount()); len(got) != 3 {
+	if got := names(t, s.Folder()); len(got) != 3 {
 		t.Errorf("a sweep of what is older took some: %q", got)
 	}
 	if err := s.Sweep([]string{neededLayer.Name}, 5*day); err != nil {
@@ -53,10 +53,10 @@ func TestSweep(t *testing.T) {
 	}
 	want := []string{neededLayer.Name, freshLayer.Name}
 	slices.Sort(want)
-	if got := names(t, s.Mount()); !slices.Equal(got, want) {
+	if got := names(t, s.Folder()); !slices.Equal(got, want) {
 		t.Errorf("layers %q, want %q", got, want)
 	}
-	root := filepath.Dir(s.Mount())
+	root := filepath.Dir(s.Folder())
 	if got := names(t, filepath.Join(root, "wheels")); len(got) != 3 {
 		t.Errorf("wheels %q, want three", got)
 	}
@@ -139,10 +139,10 @@ func TestSweepSparesTheLiving(t *testing.T) {
 	if swept != 1 || x.fetched[ready.SHA256] != 1 {
 		t.Errorf("%d downloads, of what was there %d", swept, x.fetched[ready.SHA256])
 	}
-	if got := contents(t, filepath.Join(s.Mount(), l.Name)); len(got) != 2+2*3 {
+	if got := contents(t, filepath.Join(s.Folder(), l.Name)); len(got) != 2+2*3 {
 		t.Errorf("got %v", got)
 	}
-	if got := names(t, s.Mount()); !slices.Equal(got, []string{l.Name}) {
+	if got := names(t, s.Folder()); !slices.Equal(got, []string{l.Name}) {
 		t.Errorf("layers %q", got)
 	}
 }
@@ -170,7 +170,7 @@ func TestSweptWheels(t *testing.T) {
 	if x.fetched[ready.SHA256] != 2 {
 		t.Errorf("fetched %d times, want twice", x.fetched[ready.SHA256])
 	}
-	if got := contents(t, filepath.Join(s.Mount(), l.Name)); len(got) != 2+2*3 {
+	if got := contents(t, filepath.Join(s.Folder(), l.Name)); len(got) != 2+2*3 {
 		t.Errorf("got %v", got)
 	}
 }
@@ -180,11 +180,11 @@ func TestDamagedManifest(t *testing.T) {
 	x, s := newIndex(), open(t, t.TempDir(), layer.Limits{})
 	c := closure(t, x.add(t, dist("spam", "spam.py", "")))
 	l := ensure(t, s, c, x)
-	manifest := filepath.Join(filepath.Dir(s.Mount()), "manifests", l.Name+".json")
+	manifest := filepath.Join(filepath.Dir(s.Folder()), "manifests", l.Name+".json")
 	for name, damage := range map[string]func() error{
 		"lost":     func() error { return os.Remove(manifest) },
 		"empty":    func() error { return os.WriteFile(manifest, nil, 0o600) },
-		"no layer": func() error { return os.RemoveAll(filepath.Join(s.Mount(), l.Name)) },
+		"no layer": func() error { return os.RemoveAll(filepath.Join(s.Folder(), l.Name)) },
 	} {
 		if err := damage(); err != nil {
 			t.Fatal(err)
@@ -210,7 +210,7 @@ func TestSweepOfWhatCannotBeRead(t *testing.T) {
 	x, s := newIndex(), open(t, t.TempDir(), layer.Limits{})
 	used := ensure(t, s, closure(t, x.add(t, dist("used", "used.py", ""))), x)
 	age(t, s, 10*day, "wheels/*/wheel.json")
-	root := filepath.Dir(s.Mount())
+	root := filepath.Dir(s.Folder())
 	manifest := filepath.Join(root, "manifests", used.Name+".json")
 	aside := filepath.Join(root, "aside")
 	if err := os.Rename(manifest, aside); err != nil {

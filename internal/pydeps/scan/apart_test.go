@@ -19,7 +19,7 @@ func isolated(t testing.TB) (sandbox.Saver, sandbox.Spec, string) {
 	p := python(t)
 	var spec sandbox.Spec
 	if p.Base != "/usr" {
-		spec.Mounts = []sandbox.Mount{{Source: p.Base, Target: p.Base}}
+		spec.Mounts = []sandbox.Mount{{Source: sandbox.HostFolder(p.Base), Target: p.Base}}
 	}
 	return gvisor.New(gvisor.Options{State: t.TempDir(), Executable: sandboxtest.Binary(t)}), spec, p.Path
 }

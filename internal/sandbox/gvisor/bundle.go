@@ -24,7 +24,11 @@ var guestCapabilities = []string{"CAP_SETUID", "CAP_SETGID", "CAP_SETPCAP", "CAP
 // writeBundle writes the OCI bundle: config.json beside a root file system of mount points and a few generated files.
 // What a checkpoint must find unchanged when it is restored is in config.json; the memory limit may change and is apart.
 func writeBundle(in *instance, state string, spec sandbox.Spec, guest string) error {
-	b := newBundle(spec, guest)
+	mounts, err := sandbox.HostMounts(spec.Mounts)
+	if err != nil {
+		return err
+	}
+	b := newBundle(mounts, guest)
 	b.bind(in.Join("socket"), socketDir)
 	root, err := b.rootFolder(state)
 	if err != nil {
@@ -41,16 +45,16 @@ func writeBundle(in *instance, state string, spec sandbox.Spec, guest string) er
 }
 
 // newBundle lists what a sandbox sees, but for what is its own.
-func newBundle(spec sandbox.Spec, guest string) *bundle {
+func newBundle(mounts []sandbox.HostMount, guest string) *bundle {
 	b := &bundle{entries: map[string]entry{}}
 	b.system()
 	b.mountFile(guest, guestPath)
 	b.dir(socketDir)
-	for _, m := range spec.Mounts {
-		if m.Source == m.Target && strings.HasPrefix(m.Target, "/usr/") {
+	for _, m := range mounts {
+		if m.Folder == m.Target && strings.HasPrefix(m.Target, "/usr/") {
 			continue
 		}
-		b.mount(m.Source, m.Target)
+		b.mount(m.Folder, m.Target)
 	}
 	b.dir(Workspace)
 	b.symlink("/home/user", "/mnt/data")

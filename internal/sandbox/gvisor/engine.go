@@ -180,9 +180,13 @@ func (e *Engine) boot(ctx context.Context, spec sandbox.Spec) (*Sandbox, error) 
 }
 
 // guest returns the file of the guest for a sandbox: the one that a checkpoint was saved with, or else our own.
-func (e *Engine) guest(image string) (string, error) {
-	if image == "" {
+func (e *Engine) guest(from sandbox.Checkpoint) (string, error) {
+	if from == (sandbox.Checkpoint{}) {
 		return program.Install(e.guests())
+	}
+	image, err := sandbox.HostFolderOf(from)
+	if err != nil {
+		return "", err
 	}
 	if own, err := program.Install(e.guests()); err != nil {
 		return own, err // the image may name it, and its folder be new
@@ -217,7 +221,7 @@ func (e *Engine) build(ctx context.Context, s *Sandbox) (err error) {
 		unlock := e.limit(s)
 		defer unlock()
 	}
-	if s.guest, err = e.guest(s.spec.Image); err != nil {
+	if s.guest, err = e.guest(s.spec.Checkpoint); err != nil {
 		return err
 	}
 	if err := writeBundle(s.instance, e.opts.State, s.spec, s.guest); err != nil {

@@ -83,7 +83,7 @@ func (e *Engine) Build() (string, error) {
 // shape is what gVisor gets from us and compares when it restores: the flags, and the bundle but for the host's paths and what depends on a Spec.
 func shape() (string, error) {
 	in := &instance{&sandbox.Folder{ID: "shape", Path: "/"}}
-	b := newBundle(sandbox.Spec{}, "guest")
+	b := newBundle(nil, "guest")
 	spec := b.spec(in, "/", sandbox.Spec{})
 	for k := range spec.Mounts {
 		spec.Mounts[k].Source = ""

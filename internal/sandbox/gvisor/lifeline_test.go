@@ -58,7 +58,7 @@ func TestWardenKilled(t *testing.T) {
 	first, l := sandboxtest.Start(t, e, sandbox.Spec{})
 	image := sandboxtest.Checkpoint(t, first, l, true)
 	second, l := sandboxtest.Start(t, e, sandbox.Spec{})
-	prepared, err := e.Prepare(t.Context(), sandbox.Spec{ID: sandbox.NewID("test"), Image: image})
+	prepared, err := e.Prepare(t.Context(), sandbox.Spec{ID: sandbox.NewID("test"), Checkpoint: image})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -97,7 +97,7 @@ func TestSavesThatOverlap(t *testing.T) {
 			var saves, greed sync.WaitGroup
 			var over atomic.Bool
 			greed.Go(func() { fill(filepath.Join(dir, "greed"), 70<<20, &over) })
-			saved := make([]string, len(boxes))
+			saved := make([]sandbox.Checkpoint, len(boxes))
 			for i, sb := range boxes {
 				saves.Go(func() { saved[i] = saveOrGoOn(t, sb, filepath.Join(dir, fmt.Sprint(i))) })
 			}
@@ -106,7 +106,7 @@ func TestSavesThatOverlap(t *testing.T) {
 			greed.Wait()
 			whole := 0
 			for i, sb := range boxes {
-				if saved[i] == "" {
+				if saved[i] == (sandbox.Checkpoint{}) {
 					unharmed(t, sb)
 					continue
 				}
@@ -123,18 +123,18 @@ func TestSavesThatOverlap(t *testing.T) {
 	}
 }
 
-// saveOrGoOn saves a sandbox in the new folder dir and returns that, or "" when there was no room.
-func saveOrGoOn(t *testing.T, sb sandbox.Sandbox, dir string) string {
+// saveOrGoOn saves a sandbox in the new folder dir, or returns zero when there was no room.
+func saveOrGoOn(t *testing.T, sb sandbox.Sandbox, dir string) (saved sandbox.Checkpoint) {
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		if strings.Contains(err.Error(), unix.ENOSPC.Error()) {
-			return ""
+			return saved
 		}
 		t.Error(err)
-		return ""
+		return saved
 	}
-	err := sb.(sandbox.Checkpointer).Checkpoint(t.Context(), dir, false)
+	saved, err := sb.(sandbox.Checkpointer).Checkpoint(t.Context(), dir, false)
 	if err == nil {
-		return dir
+		return saved
 	}
 	if problem.Of(err).Code != "disk_full" {
 		t.Errorf("a save without room: %v", err)
@@ -142,7 +142,7 @@ func saveOrGoOn(t *testing.T, sb sandbox.Sandbox, dir string) string {
 	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
 		t.Errorf("left behind: %v, %v", left, err)
 	}
-	return ""
+	return saved
 }
 
 // fill writes to a file until there are as many bytes in it, or it is told to end. A full disk it meets again and again.
@@ -173,7 +173,7 @@ func TestRoomIsGivenBack(t *testing.T) {
 			_ = l.Close()
 			unix.Sync()
 			before := free(t, dir)
-			if err := sb.(sandbox.Checkpointer).Checkpoint(t.Context(), image, true); err != nil {
+			if _, err := sb.(sandbox.Checkpointer).Checkpoint(t.Context(), image, true); err != nil {
 				t.Fatal(err)
 			}
 			unix.Sync()
@@ -206,7 +206,7 @@ func TestStoppedWhileItIsSaved(t *testing.T) {
 		dir := t.TempDir()
 		var both sync.WaitGroup
 		both.Go(func() { _ = sb.Stop(t.Context()) })
-		both.Go(func() { _ = sb.(sandbox.Checkpointer).Checkpoint(t.Context(), dir, keep) })
+		both.Go(func() { _, _ = sb.(sandbox.Checkpointer).Checkpoint(t.Context(), dir, keep) })
 		both.Wait()
 		<-sb.Done()
 		if err := sb.Cause(); err != nil {

@@ -140,8 +140,12 @@ func (s *Sandbox) start(ctx context.Context) error {
 	return s.meetGuest(ctx)
 }
 
-// Restore loads the checkpoint in dir and waits for its guest.
-func (s *Sandbox) Restore(ctx context.Context, dir string) (sandbox.Sandbox, error) {
+// Restore loads a checkpoint and waits for its guest.
+func (s *Sandbox) Restore(ctx context.Context, from sandbox.Checkpoint) (sandbox.Sandbox, error) {
+	dir, err := sandbox.HostFolderOf(from)
+	if err != nil {
+		return nil, err
+	}
 	done, err := s.engine.acquireStart(ctx)
 	if err != nil {
 		return nil, err
@@ -164,10 +168,10 @@ func (s *Sandbox) Restore(ctx context.Context, dir string) (sandbox.Sandbox, err
 
 // Checkpoint saves the sandbox. It goes on whatever happens, until its files are whole: the sentry would end by itself after saving, also when that
 // has failed, so it is always told to go on, and ended from here.
-func (s *Sandbox) Checkpoint(ctx context.Context, dir string, keep bool) error {
+func (s *Sandbox) Checkpoint(ctx context.Context, dir string, keep bool) (sandbox.Checkpoint, error) {
 	d, err := outline(dir, needsOf(s.sentry, s.instance.Join("workspace"), s.loaded))
 	if err != nil {
-		return fmt.Errorf("save sandbox %s: %w", s.ID(), err)
+		return sandbox.Checkpoint{}, fmt.Errorf("save sandbox %s: %w", s.ID(), err)
 	}
 	s.mu.Lock()
 	if s.first != nil {
@@ -185,13 +189,13 @@ func (s *Sandbox) Checkpoint(ctx context.Context, dir string, keep bool) error {
 		killAll(s.instance) // nobody can know when the save that it is in the midst of is over, and it cannot be in two
 	}
 	if err != nil {
-		return fmt.Errorf("save sandbox %s: %w", s.ID(), errors.Join(s.withLogs(asFull(err)), d.discard()))
+		return sandbox.Checkpoint{}, fmt.Errorf("save sandbox %s: %w", s.ID(), errors.Join(s.withLogs(asFull(err)), d.discard()))
 	}
 	if !keep {
 		// What it leaves behind when this fails is swept later; the checkpoint is as good.
 		_ = s.Stop(ctx)
 	}
-	return nil
+	return sandbox.CheckpointIn(dir), nil
 }
 
 func (s *Sandbox) meetGuest(ctx context.Context) error {

@@ -54,11 +54,15 @@ func (e *Engine) Check(context.Context) error { return nil }
 // Start starts a guest in a folder of its own. Of the limits, only those on processes' time and output hold here.
 func (e *Engine) Start(_ context.Context, spec sandbox.Spec) (sandbox.Sandbox, error) {
 	spec.Limits = spec.Limits.OrDefault()
+	mounts, err := sandbox.HostMounts(spec.Mounts)
+	if err != nil {
+		return nil, fmt.Errorf("start sandbox %s: %w", spec.ID, err)
+	}
 	s := &Sandbox{done: make(chan struct{})}
 	if err := s.create(e.opts.State, spec.ID); err != nil {
 		return nil, fmt.Errorf("start sandbox %s: %w", spec.ID, err)
 	}
-	s.layout = sandbox.NewLayout(s.folder.Join("workspace"), s.folder.Join("tmp"), sources(spec.Mounts))
+	s.layout = sandbox.NewLayout(s.folder.Join("workspace"), s.folder.Join("tmp"), folders(mounts))
 	guest, err := program.Install(cmp.Or(e.opts.Guests, filepath.Join(e.opts.State, ".guests")))
 	if err == nil {
 		err = s.start(guest)
@@ -69,10 +73,10 @@ func (e *Engine) Start(_ context.Context, spec sandbox.Spec) (sandbox.Sandbox, e
 	return s, nil
 }
 
-func sources(mounts []sandbox.Mount) map[string]string {
+func folders(mounts []sandbox.HostMount) map[string]string {
 	m := map[string]string{}
 	for _, mount := range mounts {
-		m[mount.Target] = mount.Source
+		m[mount.Target] = mount.Folder
 	}
 	return m
 }

@@ -112,6 +112,7 @@ func Run(t *testing.T, newEngine func(t *testing.T) sandbox.Engine) {
 		"survives its code's death": survivesDeath,
 		"sweeps only the dead":      sweepsOnlyDead,
 		"saves and restores":        savesAndRestores,
+		"refuses what is elsewhere": refusesWhatIsElsewhere,
 		"gives up what it prepared": givesUpPrepared,
 		"refuses broken images":     refusesBrokenImages,
 		"outlives a full disk":      outlivesAFullDisk,

@@ -25,28 +25,28 @@ func connect(t testing.TB, sb sandbox.Sandbox) *link.Link {
 	return l
 }
 
-// Checkpoint saves a sandbox whose connection is l into a new folder and returns that.
-func Checkpoint(t testing.TB, sb sandbox.Sandbox, l *link.Link, keep bool) string {
+// Checkpoint saves a sandbox whose connection is l.
+func Checkpoint(t testing.TB, sb sandbox.Sandbox, l *link.Link, keep bool) sandbox.Checkpoint {
 	t.Helper()
-	dir := t.TempDir()
 	_ = l.Close()
-	if err := sb.(sandbox.Checkpointer).Checkpoint(t.Context(), dir, keep); err != nil {
+	saved, err := sb.(sandbox.Checkpointer).Checkpoint(t.Context(), t.TempDir(), keep)
+	if err != nil {
 		t.Fatalf("checkpoint: %v", err)
 	}
-	return dir
+	return saved
 }
 
 // Restore starts a sandbox from a checkpoint and stops it when the test ends.
-func Restore(t testing.TB, e sandbox.Saver, spec sandbox.Spec, dir string) (sandbox.Sandbox, *link.Link) {
+func Restore(t testing.TB, e sandbox.Saver, spec sandbox.Spec, from sandbox.Checkpoint) (sandbox.Sandbox, *link.Link) {
 	t.Helper()
 	spec.ID = sandbox.NewID("test")
-	spec.Image = dir
+	spec.Checkpoint = from
 	p, err := e.Prepare(t.Context(), spec)
 	if err != nil {
 		t.Fatalf("prepare: %v", err)
 	}
 	t.Cleanup(func() { _ = p.Stop(t.Context()) })
-	sb, err := p.Restore(t.Context(), dir)
+	sb, err := p.Restore(t.Context(), from)
 	if err != nil {
 		t.Fatalf("restore: %v", err)
 	}
@@ -89,13 +89,13 @@ func savesAndRestores(t *testing.T, e sandbox.Engine) {
 	}
 	sb, l := Start(t, s, sandbox.Spec{})
 	Shell(t, l, "echo work > file; echo scratch > /tmp/file; (setsid sleep 1000 >/dev/null 2>&1 &)")
-	dir := Checkpoint(t, sb, l, true)
+	saved := Checkpoint(t, sb, l, true)
 	l = connect(t, sb)
 	if _, out := Shell(t, l, "cat file; echo after > file"); out != "work\n" {
 		t.Errorf("the kept sandbox has %q", out)
 	}
-	_, a := Restore(t, s, sandbox.Spec{Limits: sandbox.Limits{Memory: 1 << 30, CPUs: 1}}, dir)
-	other, b := Restore(t, s, sandbox.Spec{}, dir)
+	_, a := Restore(t, s, sandbox.Spec{Limits: sandbox.Limits{Memory: 1 << 30, CPUs: 1}}, saved)
+	other, b := Restore(t, s, sandbox.Spec{}, saved)
 	for _, l := range []*link.Link{a, b} {
 		if _, out := Shell(t, l, "cat file /tmp/file; ps ax | grep -c '[s]leep 1000'; echo mine > file; cat file"); out != "work\nscratch\n1\nmine\n" {
 			t.Errorf("a restored sandbox has %q", out)
@@ -104,7 +104,7 @@ func savesAndRestores(t *testing.T, e sandbox.Engine) {
 	if _, out := Shell(t, l, "cat file"); out != "after\n" {
 		t.Errorf("the first sandbox has %q", out)
 	}
-	dir = Checkpoint(t, other, b, false)
+	saved = Checkpoint(t, other, b, false)
 	await(t, other.Done(), "the saved sandbox to end")
 	if err := other.Cause(); err != nil {
 		t.Errorf("its cause is %v", err)
@@ -112,7 +112,7 @@ func savesAndRestores(t *testing.T, e sandbox.Engine) {
 	if left := mentioning(t, other.ID()); len(left) > 0 {
 		t.Errorf("left running: %q", left)
 	}
-	_, l = Restore(t, s, sandbox.Spec{}, dir)
+	_, l = Restore(t, s, sandbox.Spec{}, saved)
 	if _, out := Shell(t, l, "cat file"); out != "mine\n" {
 		t.Errorf("the second generation has %q", out)
 	}
@@ -151,7 +151,7 @@ func outlivesAFullDisk(t *testing.T, e sandbox.Engine) {
 	for _, keep := range []bool{true, false} {
 		Shell(t, l, "echo work > file")
 		_ = l.Close()
-		err := sb.(sandbox.Checkpointer).Checkpoint(t.Context(), dir, keep)
+		_, err := sb.(sandbox.Checkpointer).Checkpoint(t.Context(), dir, keep)
 		if !problem.Has(err, problem.DiskFull) {
 			t.Fatalf("a checkpoint on a full disk: %v", err)
 		}
@@ -171,12 +171,15 @@ func refusesBrokenImages(t *testing.T, e sandbox.Engine) {
 		return
 	}
 	sb, l := Start(t, s, sandbox.Spec{})
-	good := Checkpoint(t, sb, l, false)
-	files, err := os.ReadDir(good)
-	if err != nil || len(files) == 0 {
-		t.Fatalf("the image has %v, %v", files, err)
+	good, files := Checkpoint(t, sb, l, false).HostFolder()
+	if !files {
+		return // the engine keeps it, and nothing here can break it
 	}
-	for _, f := range files {
+	entries, err := os.ReadDir(good)
+	if err != nil || len(entries) == 0 {
+		t.Fatalf("the image has %v, %v", entries, err)
+	}
+	for _, f := range entries {
 		if f.Name() == "guest" {
 			continue // a few bytes that name what must be there
 		}
@@ -193,11 +196,11 @@ func refusesBrokenImages(t *testing.T, e sandbox.Engine) {
 			t.Fatal(err)
 		}
 		id := sandbox.NewID("test")
-		p, err := s.Prepare(t.Context(), sandbox.Spec{ID: id, Image: dir})
+		p, err := s.Prepare(t.Context(), sandbox.Spec{ID: id, Checkpoint: sandbox.CheckpointIn(dir)})
 		if err != nil {
 			t.Fatal(err)
 		}
-		broken, err := p.Restore(t.Context(), dir)
+		broken, err := p.Restore(t.Context(), sandbox.CheckpointIn(dir))
 		if err == nil {
 			await(t, broken.Done(), "a sandbox without half of its "+f.Name()+" to end")
 		} else if strings.Contains(err.Error(), "did not start within") {
@@ -210,4 +213,37 @@ func refusesBrokenImages(t *testing.T, e sandbox.Engine) {
 			t.Errorf("half of %s: left running: %q", f.Name(), left)
 		}
 	}
+}
+
+// refusesWhatIsElsewhere: a volume and a checkpoint that the engine does not have are refused with a problem, and nothing is left of the attempt.
+func refusesWhatIsElsewhere(t *testing.T, e sandbox.Engine) {
+	refused := func(id string, err error) {
+		t.Helper()
+		if p := problem.Of(err); err == nil || p.Kind == problem.Internal {
+			t.Errorf("got %v", err)
+		}
+		if left := mentioning(t, id); len(left) > 0 {
+			t.Errorf("left running: %q", left)
+		}
+	}
+	id := sandbox.NewID("test")
+	_, err := e.Start(t.Context(), sandbox.Spec{ID: id, Mounts: []sandbox.Mount{{Source: sandbox.Volume("no-such-volume"), Target: "/opt/volume"}}})
+	refused(id, err)
+	s, ok := e.(sandbox.Saver)
+	if !ok {
+		return
+	}
+	id, unknown := sandbox.NewID("test"), sandbox.CheckpointNamed("no-such-checkpoint", 1)
+	_, err = s.Prepare(t.Context(), sandbox.Spec{ID: id, Checkpoint: unknown})
+	refused(id, err)
+	id = sandbox.NewID("test")
+	p, err := s.Prepare(t.Context(), sandbox.Spec{ID: id})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = p.Restore(t.Context(), unknown)
+	if err := p.Stop(t.Context()); err != nil {
+		t.Error(err)
+	}
+	refused(id, err)
 }
