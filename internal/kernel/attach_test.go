@@ -105,7 +105,7 @@ time.sleep(3600)`})
 	<-end
 	l := w.connect(t)
 	_, err := kernel.Attach(t.Context(), l, w.config, k.PID())
-	if p := problem.Of(err); p == nil || p.Code != "kernel_lost" || !strings.Contains(p.Message, "did not stop when asked") {
+	if p := problem.Of(err); p == nil || p.Code != "kernel_lost" || !strings.Contains(p.Message, "did not stop when interrupted") {
 		t.Errorf("attach: %+v", err)
 	}
 	assertGone(t, l, k.PID(), "killed by signal 9")
