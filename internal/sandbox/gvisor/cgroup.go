@@ -85,7 +85,7 @@ func (g *group) adopt(pids ...int) error {
 
 func (g *group) move(pid int) error {
 	for _, root := range g.roots {
-		err := os.WriteFile(filepath.Join(root, cgroupParent, g.id, "cgroup.procs"), []byte(strconv.Itoa(pid)), 0)
+		err := os.WriteFile(filepath.Join(root, cgroupParent, g.id, "cgroup.procs"), []byte(strconv.Itoa(pid)), 0o600)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) { // a controller that we do not use has no such group
 			return err
 		}
@@ -187,7 +187,7 @@ func killTasks(dir string) {
 }
 
 func (g *group) set(dir string, s setting) error {
-	if err := os.WriteFile(filepath.Join(dir, s.file), []byte(s.value), 0); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, s.file), []byte(s.value), 0o600); err != nil {
 		return fmt.Errorf("limit %s: %w", s.file, err)
 	}
 	return nil

@@ -88,9 +88,9 @@ func (dir thresholdV1) alarm() (*alarm, error) {
 	}
 	a := &alarm{file: os.NewFile(uintptr(fd), "pressure"), sure: true, mute: func(fd int) { _, _ = unix.Read(fd, make([]byte, 8)) }}
 	order := fmt.Sprintf("%d %d", fd, control.Fd())
-	err = os.WriteFile(filepath.Join(string(dir), "cgroup.event_control"), []byte(order), 0)
+	err = os.WriteFile(filepath.Join(string(dir), "cgroup.event_control"), []byte(order), 0o600)
 	if err == nil {
-		err = os.WriteFile(dir.control(), []byte("1"), 0) // sleep rather than be killed
+		err = os.WriteFile(dir.control(), []byte("1"), 0o600) // sleep rather than be killed
 	}
 	if err != nil {
 		a.close()
@@ -109,7 +109,7 @@ func (dir thresholdV1) limit() string { return filepath.Join(string(dir), "memor
 func (dir thresholdV1) place() int64 { return number(dir.limit()) }
 
 func (dir thresholdV1) raise(to int64) error {
-	return os.WriteFile(dir.limit(), []byte(strconv.FormatInt(to, 10)), 0)
+	return os.WriteFile(dir.limit(), []byte(strconv.FormatInt(to, 10)), 0o600)
 }
 
 func (dir thresholdV1) lower(to int64) error { return dir.raise(to) } // the kernel looks itself
@@ -153,7 +153,7 @@ func (dir thresholdV2) waits() bool {
 func (dir thresholdV2) place() int64 { return number(dir.high()) }
 
 func (dir thresholdV2) raise(to int64) error {
-	return os.WriteFile(dir.high(), []byte(strconv.FormatInt(to, 10)), 0)
+	return os.WriteFile(dir.high(), []byte(strconv.FormatInt(to, 10)), 0o600)
 }
 
 func (dir thresholdV2) lower(to int64) error {
