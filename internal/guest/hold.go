@@ -15,7 +15,7 @@ type hold struct {
 
 	mu   sync.Mutex
 	ch   *wire.Channel // nil while nobody holds the process
-	deaf bool          // ch takes no more; whoever reads it will learn why
+	deaf bool          // ch takes no more; its reader gets the reason
 	over bool          // the process has ended and cannot be taken over any more
 }
 

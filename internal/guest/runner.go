@@ -97,7 +97,7 @@ func (r *runner) serve(ch *wire.Channel) {
 	r.watcher.stop()
 	close(r.done)
 	if r.feeder >= 0 {
-		_ = syscall.Shutdown(r.feeder, syscall.SHUT_RDWR) // unblocks whoever writes to it
+		_ = syscall.Shutdown(r.feeder, syscall.SHUT_RDWR) // unblocks the goroutine that writes to it
 	}
 	feeding.Wait()
 }

@@ -12,7 +12,7 @@ import (
 )
 
 // table knows the processes that the guest started. Waiting is done in one place, because a reaper that waits
-// for anything would steal the exit status from whoever waits for one process.
+// for anything would take the exit status from the code that waits for one process.
 type table struct {
 	mu      sync.Mutex
 	waiters map[int]chan syscall.WaitStatus

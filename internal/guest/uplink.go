@@ -20,7 +20,7 @@ const (
 // reading it blocks until then.
 const checkpointFile = "/proc/gvisor/checkpoint"
 
-// uplink keeps a guest connected to whoever listens on the host's socket. There is no limit to how long a connection
+// uplink keeps a guest connected to the process that listens on the host's socket. There is no limit to how long a connection
 // may wait for its handshake: the next host may be hours away.
 type uplink struct {
 	socket string
@@ -119,7 +119,7 @@ func (u *uplink) closeSevered() {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if u.stream != nil && severed(u.stream) {
-		// Wakes whoever reads or writes: Go sees to that without the system's help.
+		// Wakes readers and writers: Go does that without the system's help.
 		_ = u.stream.Close()
 	}
 }

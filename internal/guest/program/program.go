@@ -1,8 +1,8 @@
 // Package program holds the guest as a program: the file that is mounted in every sandbox and runs there as PID 1.
 //
 // It is a small static file of its own, one per processor architecture, compressed and part of cove. It is committed, not built along with cove,
-// because a saved sandbox has the guest's pages in it by reference: it can only go on with the very same bytes. So a build of cove, whoever makes
-// it with whichever Go, brings the same guest as the one before unless the guest's sources have changed; a test makes sure that the files are what
+// because a saved sandbox has the guest's pages in it by reference: it can only go on with the very same bytes. So every build of cove, by anybody
+// and with any Go, brings the same guest as the one before unless the guest's sources have changed; a test makes sure that the files are what
 // these sources give. After a change of them, `make guest` writes the files anew.
 //
 // On a host, guests are files in a folder of their own, named for their content. Older ones stay there (3 MB each) for the sandboxes that were saved
