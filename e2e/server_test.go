@@ -69,6 +69,11 @@ func newServer(t *testing.T, dir, key string, env ...string) *server {
 	s.setenv("COVE_SERVER_FOLDER="+filepath.Join(dir, "server"), "COVE_DATABASE="+filepath.Join(dir, "cove.db"), firstKey+"="+key)
 	s.setenv(env...)
 	s.log = &s.stderr
+	t.Cleanup(func() {
+		if said := s.log.String(); t.Failed() {
+			t.Logf("the server's log ends with\n%s", said[max(0, len(said)-4000):])
+		}
+	})
 	return s
 }
 
