@@ -66,7 +66,7 @@ func (h *Hub) lostSteps(ctx context.Context, t Turn) ([]stream.Event, error) {
 	var out []stream.Event
 	for _, e := range executions.Items {
 		if e.State != ExecutionLost {
-			if told, err := h.toldEnd(ctx, t, e); err != nil {
+			if told, err := h.toldEnd(ctx, e); err != nil {
 				return nil, err
 			} else if told {
 				continue
@@ -85,7 +85,7 @@ func (h *Hub) lostSteps(ctx context.Context, t Turn) ([]stream.Event, error) {
 }
 
 // toldEnd says whether a turn's stream has the end of one of its executions. The execution's record is written before that event.
-func (h *Hub) toldEnd(ctx context.Context, t Turn, e Execution) (bool, error) {
+func (h *Hub) toldEnd(ctx context.Context, e Execution) (bool, error) {
 	for n, err := range h.streams.Recorded(ctx, h.executionEvents(e)) {
 		if err != nil {
 			return false, err

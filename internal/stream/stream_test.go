@@ -137,12 +137,12 @@ func TestFollowersEndWithAnError(t *testing.T) {
 		if !problem.Has(a.err, problem.GivenUp) || !errors.Is(a.err, gone) {
 			t.Errorf("without its caller: %v", a.err)
 		}
-		if b.err != fence {
+		if !errors.Is(b.err, fence) {
 			t.Errorf("of another process: %v", b.err)
 		}
 		end(over)
 		synctest.Wait()
-		if c.err != over || elsewhere.err != over {
+		if !errors.Is(c.err, over) || !errors.Is(elsewhere.err, over) {
 			t.Errorf("at the end: %v, %v", c.err, elsewhere.err)
 		}
 	})
@@ -261,7 +261,10 @@ func TestAnObserver(t *testing.T) {
 		l.Append(t.Context(), everything, []byte("1")) // before there are followers
 		pass(time.Second)
 		go func() {
-			for range s.Follow(t.Context(), stream.Source{Stream: "work"}, 0) {
+			for _, err := range s.Follow(t.Context(), stream.Source{Stream: "work"}, 0) {
+				if err != nil {
+					return
+				}
 				time.Sleep(time.Second)
 			}
 		}()
@@ -331,7 +334,10 @@ func BenchmarkStream(b *testing.B) {
 			for range followers {
 				go func() {
 					last := int64(0)
-					for n := range s.Follow(b.Context(), stream.Source{Stream: "work"}, 0) {
+					for n, err := range s.Follow(b.Context(), stream.Source{Stream: "work"}, 0) {
+						if err != nil {
+							b.Error(err)
+						}
 						last = n.Seq
 						if last == int64(b.N) {
 							break

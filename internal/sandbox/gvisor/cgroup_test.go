@@ -64,7 +64,7 @@ func TestNoControllers(t *testing.T) {
 		t.Fatal(err)
 	}
 	e := &Engine{cgroups: cgroupV2{root}}
-	s := &Sandbox{instance: &instance{&sandbox.Folder{ID: "one"}}}
+	s := &running{instance: &instance{&sandbox.Folder{ID: "one"}}}
 	e.limit(s)()
 	if s.cgroup != nil {
 		t.Error("there is a group without limits")
@@ -92,7 +92,7 @@ func TestUnifiedCounts(t *testing.T) {
 func TestSlowedIsStarved(t *testing.T) {
 	t.Parallel()
 	g, _, dir := unified(t, sandbox.Limits{Memory: 1 << 30, CPUs: 1})
-	s := &Sandbox{cgroup: g}
+	s := &running{cgroup: g}
 	for _, c := range []struct {
 		high, current string
 		starves       bool
@@ -108,7 +108,7 @@ func TestSlowedIsStarved(t *testing.T) {
 			t.Errorf("with %s of %s it starves: %v", strings.TrimSpace(c.current), strings.TrimSpace(c.high), got)
 		}
 	}
-	if (&Sandbox{cgroup: cgroupV1{}.open("one")}).WaitsForMemory() || (&Sandbox{}).WaitsForMemory() {
+	if (&running{cgroup: cgroupV1{}.open("one")}).WaitsForMemory() || (&running{}).WaitsForMemory() {
 		t.Error("a sandbox that nothing slows down starves")
 	}
 }
@@ -120,7 +120,7 @@ func TestSlowedIsLent(t *testing.T) {
 	g, _, dir := unified(t, sandbox.Limits{Memory: high - sentryMemory/2, CPUs: 1})
 	use := func(n int64) { write(t, dir, "memory.current", strconv.FormatInt(n, 10)) }
 	use(high + 1)
-	s := &Sandbox{cgroup: g, done: make(chan struct{})}
+	s := &running{cgroup: g, done: make(chan struct{})}
 	over := make(chan bool, 1)
 	go func() { over <- s.lend(g) }()
 	for deadline := time.Now().Add(time.Minute); g.threshold.place() <= high; time.Sleep(time.Millisecond) {
@@ -146,7 +146,7 @@ func TestReserveIsUsedUp(t *testing.T) {
 	testneeds.Asked(t, testneeds.Time)
 	g, _, dir := unified(t, sandbox.Limits{Memory: 1 << 30, CPUs: 1})
 	write(t, dir, "memory.current", strconv.FormatInt(8<<30, 10))
-	s := &Sandbox{cgroup: g, done: make(chan struct{})}
+	s := &running{cgroup: g, done: make(chan struct{})}
 	base := g.threshold.place()
 	if s.lend(g) {
 		t.Error("it is as if nothing were slowed down")

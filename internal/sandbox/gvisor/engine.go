@@ -136,7 +136,7 @@ func (e *Engine) LimitsEnforcedBy(ctx context.Context) (string, error) {
 		return "", err
 	}
 	by := "watchdog"
-	if s.(*Sandbox).cgroup != nil {
+	if s.(*running).cgroup != nil {
 		by = e.cgroups.name()
 	}
 	return by, s.Stop(ctx)
@@ -160,7 +160,7 @@ func (e *Engine) Prepare(ctx context.Context, spec sandbox.Spec) (sandbox.Prepar
 }
 
 // boot starts the processes of a sandbox, in which nothing runs yet.
-func (e *Engine) boot(ctx context.Context, spec sandbox.Spec) (*Sandbox, error) {
+func (e *Engine) boot(ctx context.Context, spec sandbox.Spec) (*running, error) {
 	if err := e.prepare(); err != nil {
 		return nil, err
 	}
@@ -169,7 +169,7 @@ func (e *Engine) boot(ctx context.Context, spec sandbox.Spec) (*Sandbox, error) 
 	if err != nil {
 		return nil, fmt.Errorf("start sandbox %s: %w", spec.ID, err)
 	}
-	s := &Sandbox{engine: e, instance: in, spec: spec, done: make(chan struct{})}
+	s := &running{engine: e, instance: in, spec: spec, done: make(chan struct{})}
 	if s.warden, err = e.hireWarden(); err != nil {
 		return nil, fmt.Errorf("start sandbox %s: %w", spec.ID, errors.Join(err, in.Remove()))
 	}
@@ -205,7 +205,7 @@ func (e *Engine) guests() string {
 	return filepath.Join(e.opts.State, ".guests")
 }
 
-func (e *Engine) build(ctx context.Context, s *Sandbox) (err error) {
+func (e *Engine) build(ctx context.Context, s *running) (err error) {
 	done, err := e.acquireStart(ctx)
 	if err != nil {
 		return err
@@ -232,7 +232,7 @@ func (e *Engine) build(ctx context.Context, s *Sandbox) (err error) {
 
 // limit makes the group of a sandbox, unless root may not make any here, as in many containers: then the watchdog takes its place. No empty group is removed
 // before unlock is called.
-func (e *Engine) limit(s *Sandbox) (unlock func()) {
+func (e *Engine) limit(s *running) (unlock func()) {
 	unlock, ok := lockParent(e.cgroups.top(), unix.LOCK_SH)
 	if !ok {
 		unlock = func() {}
@@ -283,7 +283,7 @@ func (e *Engine) needWarden() error {
 }
 
 // wardenOf returns the warden that drives a sandbox: the one that created it, or one that has taken it over.
-func (e *Engine) wardenOf(s *Sandbox) (*remote, error) {
+func (e *Engine) wardenOf(s *running) (*remote, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if !ended(s.warden.done) {
@@ -301,7 +301,7 @@ func (e *Engine) wardenOf(s *Sandbox) (*remote, error) {
 }
 
 // dismissWarden ends a sandbox's warden when that was the last one.
-func (e *Engine) dismissWarden(s *Sandbox) {
+func (e *Engine) dismissWarden(s *running) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	w := s.warden

@@ -80,7 +80,7 @@ func requireStatic(exe string) error {
 }
 
 // cpus is how many CPUs the sandbox's processes must be bound to, because no cgroup limits them; 0 means none.
-func (s *Sandbox) cpus() int {
+func (s *running) cpus() int {
 	n := int(math.Ceil(s.spec.Limits.CPUs))
 	if s.cgroup != nil || n >= runtime.NumCPU() {
 		return 0

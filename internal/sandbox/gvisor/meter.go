@@ -13,7 +13,7 @@ import (
 const clockTick = 10 * time.Millisecond
 
 // CPU returns the processor time that the sandbox has used: the code, and gVisor on its behalf.
-func (s *Sandbox) CPU() (time.Duration, error) {
+func (s *running) CPU() (time.Duration, error) {
 	if s.cgroup != nil {
 		if d, err := s.cgroup.cpu(); err == nil {
 			return d, nil

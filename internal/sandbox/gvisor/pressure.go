@@ -164,7 +164,7 @@ func (dir thresholdV2) lower(to int64) error {
 }
 
 // holdMemory stays with a sandbox whose group may come to its threshold.
-func (s *Sandbox) holdMemory(g *group, a *alarm) {
+func (s *running) holdMemory(g *group, a *alarm) {
 	go func() {
 		<-s.done
 		a.close()
@@ -182,7 +182,7 @@ func (s *Sandbox) holdMemory(g *group, a *alarm) {
 }
 
 // lend gives out the reserve until nothing in the group waits for memory, and takes it back. It returns false when that does not come about.
-func (s *Sandbox) lend(g *group) bool {
+func (s *running) lend(g *group) bool {
 	s.waited.Add(1)
 	s.lending.Store(true)
 	defer func() {

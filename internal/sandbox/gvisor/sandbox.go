@@ -25,9 +25,9 @@ import (
 // startTimeout bounds the time from runsc's start to the guest's connection. Loaded machines take seconds.
 const startTimeout = 60 * time.Second
 
-// Sandbox is one gVisor sandbox. It is born empty by Engine.Prepare; then either the bundle's guest is started in it or a
+// running is one gVisor sandbox. It is made empty by Engine.Prepare; then either the bundle's guest is started in it or a
 // checkpoint is loaded into it.
-type Sandbox struct {
+type running struct {
 	engine   *Engine
 	warden   *remote // the engine's mu guards it, and adopted
 	adopted  bool    // another warden than the present one created it
@@ -58,21 +58,21 @@ type Sandbox struct {
 }
 
 var (
-	_ sandbox.Checkpointer = (*Sandbox)(nil)
-	_ sandbox.Prepared     = (*Sandbox)(nil)
-	_ sandbox.Meter        = (*Sandbox)(nil)
+	_ sandbox.Checkpointer = (*running)(nil)
+	_ sandbox.Prepared     = (*running)(nil)
+	_ sandbox.Meter        = (*running)(nil)
 )
 
-func (s *Sandbox) ID() string { return s.instance.ID }
+func (s *running) ID() string { return s.instance.ID }
 
-func (s *Sandbox) Layout() sandbox.Layout { return sandbox.NewLayout(Workspace, tmpPath, nil) }
+func (s *running) Layout() sandbox.Layout { return sandbox.NewLayout(Workspace, tmpPath, nil) }
 
-func (s *Sandbox) Done() <-chan struct{} { return s.done }
+func (s *running) Done() <-chan struct{} { return s.done }
 
-func (s *Sandbox) Cause() error { return s.cause }
+func (s *running) Cause() error { return s.cause }
 
 // Dial returns the guest's connection: the one that it started with, and after that has ended its next one.
-func (s *Sandbox) Dial(ctx context.Context) (io.ReadWriteCloser, error) {
+func (s *running) Dial(ctx context.Context) (io.ReadWriteCloser, error) {
 	s.mu.Lock()
 	conn := s.first
 	s.first = nil
@@ -84,7 +84,7 @@ func (s *Sandbox) Dial(ctx context.Context) (io.ReadWriteCloser, error) {
 }
 
 // create boots the sandbox's processes, empty, and limits them. Nothing of the user's runs before start or Restore.
-func (s *Sandbox) create(ctx context.Context) error {
+func (s *running) create(ctx context.Context) error {
 	var pids CreateReply
 	s.asked = true
 	err := s.ask(ctx, "Create", CreateArgs{ID: s.ID(), Dir: s.instance.Path, CPUs: s.cpus()}, &pids)
@@ -118,7 +118,7 @@ func (s *Sandbox) create(ctx context.Context) error {
 }
 
 // ask has the sandbox's warden do something: another one when it has just ended.
-func (s *Sandbox) ask(ctx context.Context, method string, args, reply any) error {
+func (s *running) ask(ctx context.Context, method string, args, reply any) error {
 	for {
 		w, err := s.engine.wardenOf(s)
 		if err != nil {
@@ -133,7 +133,7 @@ func (s *Sandbox) ask(ctx context.Context, method string, args, reply any) error
 }
 
 // start starts the guest of the bundle.
-func (s *Sandbox) start(ctx context.Context) error {
+func (s *running) start(ctx context.Context) error {
 	if err := s.ask(ctx, "Start", s.ID(), &struct{}{}); err != nil {
 		return s.withLogs(err)
 	}
@@ -141,7 +141,7 @@ func (s *Sandbox) start(ctx context.Context) error {
 }
 
 // Restore loads a checkpoint and waits for its guest.
-func (s *Sandbox) Restore(ctx context.Context, from sandbox.Checkpoint) (sandbox.Sandbox, error) {
+func (s *running) Restore(ctx context.Context, from sandbox.Checkpoint) (sandbox.Sandbox, error) {
 	dir, err := sandbox.HostFolderOf(from)
 	if err != nil {
 		return nil, err
@@ -168,7 +168,7 @@ func (s *Sandbox) Restore(ctx context.Context, from sandbox.Checkpoint) (sandbox
 
 // Checkpoint saves the sandbox. It goes on whatever happens, until its files are whole: the sentry would end by itself after saving, also when that
 // has failed, so it is always told to go on, and ended from here.
-func (s *Sandbox) Checkpoint(ctx context.Context, dir string, keep bool) (sandbox.Checkpoint, error) {
+func (s *running) Checkpoint(ctx context.Context, dir string, keep bool) (sandbox.Checkpoint, error) {
 	d, err := outline(dir, needsOf(s.sentry, s.instance.Join("workspace"), s.loaded))
 	if err != nil {
 		return sandbox.Checkpoint{}, fmt.Errorf("save sandbox %s: %w", s.ID(), err)
@@ -198,7 +198,7 @@ func (s *Sandbox) Checkpoint(ctx context.Context, dir string, keep bool) (sandbo
 	return sandbox.CheckpointIn(dir), nil
 }
 
-func (s *Sandbox) meetGuest(ctx context.Context) error {
+func (s *running) meetGuest(ctx context.Context) error {
 	conn, err := s.awaitGuest(ctx)
 	if err == nil {
 		s.mu.Lock()
@@ -209,7 +209,7 @@ func (s *Sandbox) meetGuest(ctx context.Context) error {
 }
 
 // awaitGuest waits for the guest's next connection.
-func (s *Sandbox) awaitGuest(ctx context.Context) (net.Conn, error) {
+func (s *running) awaitGuest(ctx context.Context) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
 	wait, stop := context.WithCancel(ctx)
@@ -248,7 +248,7 @@ func (s *Sandbox) awaitGuest(ctx context.Context) (net.Conn, error) {
 }
 
 // causeOfEnd says why the sandbox ended, from what the host saw.
-func (s *Sandbox) causeOfEnd() error {
+func (s *running) causeOfEnd() error {
 	switch {
 	case s.stopping.Load():
 		return nil
@@ -265,7 +265,7 @@ func (s *Sandbox) causeOfEnd() error {
 }
 
 // logs is what the sandbox's processes said about their failure.
-func (s *Sandbox) logs() string {
+func (s *running) logs() string {
 	var all []string
 	for _, name := range []string{"runsc.log", "panic.log"} {
 		if b, err := os.ReadFile(s.instance.Join(name)); err == nil && len(b) > 0 {
@@ -275,7 +275,7 @@ func (s *Sandbox) logs() string {
 	return strings.TrimSpace(strings.Join(all, "\n"))
 }
 
-func (s *Sandbox) withLogs(err error) error {
+func (s *running) withLogs(err error) error {
 	if logs := s.logs(); logs != "" {
 		return fmt.Errorf("%w: %s", err, logs)
 	}
@@ -283,7 +283,7 @@ func (s *Sandbox) withLogs(err error) error {
 }
 
 // Stop kills the sandbox and removes what it leaves on the host.
-func (s *Sandbox) Stop(context.Context) error {
+func (s *running) Stop(context.Context) error {
 	s.stopOnce.Do(func() {
 		s.stopErr = s.discard()
 		s.engine.dismissWarden(s)
@@ -291,7 +291,7 @@ func (s *Sandbox) Stop(context.Context) error {
 	return s.stopErr
 }
 
-func (s *Sandbox) discard() error {
+func (s *running) discard() error {
 	s.stopping.Store(true)
 	var err error
 	if s.asked {
@@ -320,7 +320,7 @@ func (s *Sandbox) discard() error {
 }
 
 // watchMemory stands in for a memory cgroup: it kills a sandbox that holds more than its limit.
-func (s *Sandbox) watchMemory() {
+func (s *running) watchMemory() {
 	limit := s.spec.Limits.Memory + sentryMemory
 	// The guest ends greedy code at a lower limit, and memory takes a moment to come back: while it falls there is patience, but not for ever.
 	const rising, falling = 3, 20 // looks beyond the limit

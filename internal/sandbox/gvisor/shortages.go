@@ -11,11 +11,11 @@ import (
 	"cove/internal/sandbox"
 )
 
-var _ sandbox.MemoryReporter = (*Sandbox)(nil)
+var _ sandbox.MemoryReporter = (*running)(nil)
 
 // Shortages counts in the sandbox's own control group, or where it has none in cove's. Code runs in processes of the sandbox's, of which the system may pick
 // one and leave the rest alive: then a kernel is gone, and only the host knows why.
-func (s *Sandbox) Shortages() int64 {
+func (s *running) Shortages() int64 {
 	if s.cgroup != nil {
 		return int64(s.cgroup.oomKills()) + s.waited.Load()
 	}
@@ -23,7 +23,7 @@ func (s *Sandbox) Shortages() int64 {
 }
 
 // WaitsForMemory says whether the host lends the sandbox memory beyond its limit, see holdMemory, or is about to.
-func (s *Sandbox) WaitsForMemory() bool {
+func (s *running) WaitsForMemory() bool {
 	return s.lending.Load() || s.cgroup != nil && s.cgroup.threshold.waits()
 }
 
@@ -32,7 +32,7 @@ const lately = 5 * time.Second
 
 // waitedLately says whether the sandbox waits at its memory limit, or did a moment ago. What the sentry cannot have then may be its end, of which it can say
 // nothing.
-func (s *Sandbox) waitedLately() bool {
+func (s *running) waitedLately() bool {
 	return s.lending.Load() || s.waited.Load() > 0 && time.Since(time.Unix(0, s.fed.Load())) < lately
 }
 

@@ -58,7 +58,7 @@ func (e *Engine) Start(_ context.Context, spec sandbox.Spec) (sandbox.Sandbox, e
 	if err != nil {
 		return nil, fmt.Errorf("start sandbox %s: %w", spec.ID, err)
 	}
-	s := &Sandbox{done: make(chan struct{})}
+	s := &running{done: make(chan struct{})}
 	if err := s.create(e.opts.State, spec.ID); err != nil {
 		return nil, fmt.Errorf("start sandbox %s: %w", spec.ID, err)
 	}
@@ -94,7 +94,8 @@ func (e *Engine) Sweep(context.Context) (int, error) {
 	return len(dead), errors.Join(errs...)
 }
 
-type Sandbox struct {
+// running is one guest as processes of this machine.
+type running struct {
 	folder *sandbox.Folder
 	layout sandbox.Layout
 	cmd    *exec.Cmd
@@ -108,19 +109,19 @@ type Sandbox struct {
 	stopErr  error
 }
 
-func (s *Sandbox) ID() string             { return s.folder.ID }
-func (s *Sandbox) Layout() sandbox.Layout { return s.layout }
-func (s *Sandbox) Done() <-chan struct{}  { return s.done }
-func (s *Sandbox) Cause() error           { return s.cause }
+func (s *running) ID() string             { return s.folder.ID }
+func (s *running) Layout() sandbox.Layout { return s.layout }
+func (s *running) Done() <-chan struct{}  { return s.done }
+func (s *running) Cause() error           { return s.cause }
 
-func (s *Sandbox) Dial(context.Context) (io.ReadWriteCloser, error) {
+func (s *running) Dial(context.Context) (io.ReadWriteCloser, error) {
 	if s.dialed.Swap(true) {
 		return nil, errors.New("the guest's connection was handed over already")
 	}
 	return s.guest, nil
 }
 
-func (s *Sandbox) create(state, id string) error {
+func (s *running) create(state, id string) error {
 	if err := os.MkdirAll(state, 0o700); err != nil {
 		return err
 	}
@@ -136,7 +137,7 @@ func (s *Sandbox) create(state, id string) error {
 	return nil
 }
 
-func (s *Sandbox) start(guest string) error {
+func (s *running) start(guest string) error {
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return err
@@ -168,13 +169,13 @@ func (s *Sandbox) start(guest string) error {
 	return nil
 }
 
-func (s *Sandbox) Stop(context.Context) error {
+func (s *running) Stop(context.Context) error {
 	s.stopOnce.Do(func() { s.stopErr = s.discard() })
 	return s.stopErr
 }
 
 // discard closes the connection, which has the guest end everything it started, and kills it when it does not.
-func (s *Sandbox) discard() error {
+func (s *running) discard() error {
 	s.stopping.Store(true)
 	if s.guest != nil {
 		_ = s.guest.Close()
