@@ -88,6 +88,7 @@ func (o *owner) Read(p []byte) (int, error) {
 type warden struct {
 	conf   *config.Config
 	births births
+	making sync.RWMutex // see creating
 
 	mu    sync.Mutex
 	wards map[string]*ward
@@ -157,6 +158,7 @@ func (w *warden) Create(a CreateArgs, reply *CreateReply) error {
 	if err != nil {
 		return fmt.Errorf("read the bundle: %w", err)
 	}
+	defer w.creating(filepath.Join(d.conf.RootDir, "runsc-"+a.ID+".sock"))()
 	err = w.births.call(a.CPUs, func() (err error) {
 		d.c, err = container.New(d.conf, container.Args{ID: a.ID, Spec: spec, BundleDir: a.Dir})
 		return err
@@ -168,6 +170,21 @@ func (w *warden) Create(a CreateArgs, reply *CreateReply) error {
 	reply.Sentry, reply.Gofer = d.c.SandboxPid(), d.c.GoferPid.Load()
 	w.follow(d)
 	return nil
+}
+
+// longestAddress is the length of the longest path that a socket can be bound to, in bytes; from unix(7).
+const longestAddress = 107
+
+// creating waits until a container whose control socket has that path may be created; created has to be called afterwards. To bind a longer path than
+// the system takes, gVisor opens the socket's folder as a descriptor that a process inherits which is started at that moment for another container. A
+// sentry with an open folder refuses to run, so such a container is created while no other one is.
+func (w *warden) creating(socket string) (created func()) {
+	if len(socket) > longestAddress {
+		w.making.Lock()
+		return w.making.Unlock
+	}
+	w.making.RLock()
+	return w.making.RUnlock
 }
 
 func (w *warden) newWard(dir string) *ward {
