@@ -142,7 +142,7 @@ func TestConfusingArchives(t *testing.T) {
 		"empty":                     {[]byte{}, "not a zip archive"},
 		"cut off":                   {good[:len(good)-1], ""},
 		"something before":          {append([]byte("#!/bin/sh\n"), good...), ""},
-		"something behind":          {append(slices.Clone(good), 'x'), "follows the end"},
+		"something behind":          {append(slices.Clone(good), 'x'), "after the end of the archive"},
 		"another archive behind":    {append(slices.Clone(good), good...), ""},
 		"an end record in a remark": {changed(func(b []byte) []byte { le.PutUint16(b[end+20:], 22); return append(b, b[end:end+22]...) }), ""},
 		"other name before":         {changed(func(b []byte) []byte { b[30] = 'E'; return b }), "described in two ways"},
