@@ -147,11 +147,7 @@ func TestAfterAnEntry(t *testing.T) {
 	if mode(t, y) != before {
 		t.Error("the terminal's mode is not what it was")
 	}
-	y.mu.Lock()
-	if y.face.pastes {
-		t.Error("the terminal goes on marking what is pasted")
-	}
-	y.mu.Unlock()
+	y.until("the end of marking what is pasted", func() (string, bool) { return y.face.String(), !y.face.pastes })
 	y.types("typed ahead\r") // which the terminal echoes itself
 	returns(t, reads(e), "typed ahead", nil)
 	e.SetPrompt("last> ") // which cannot be taken for an earlier one
