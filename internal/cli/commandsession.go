@@ -95,7 +95,7 @@ func (s *commandSession) start(ctx context.Context, p *Program, o opening, progr
 	case s.kept != nil && s.kept.there:
 		s.named, err = p.openNamed(ctx, s.kept.id, o, progress)
 		if err != nil && !problem.Is(err, problem.Canceled) && !problem.Has(err, problem.SessionInUse) {
-			fmt.Fprintln(s.err, "cove: the conversation starts without its variables and files, because those of the conversation cannot be restored: "+oneLine(message(err)))
+			fmt.Fprintln(s.err, "cove: the conversation goes on without its variables and files, which cannot be restored: "+oneLine(message(err)))
 			s.kept.id, s.kept.there, err = ident.New(ident.Session), false, nil
 		}
 	}
@@ -174,9 +174,12 @@ func (s *commandSession) settle(hard context.Context, code *int, err *error) {
 // end ends the use of the session and closes it, which saves one that is kept.
 func (s *commandSession) end(ctx, hard context.Context) (closed error) {
 	over := func() (hub.SessionState, string) {
-		if s.named == nil && s.kept != nil && s.ran > 0 && hard.Err() == nil {
-			var err error
-			if s.named, err = s.kept.adopt(ctx, s.Live, s.ran); err != nil {
+		if s.named == nil && s.kept != nil && s.ran > 0 {
+			var err error = problem.New(problem.GivenUp, "the command was stopped before they were saved")
+			if hard.Err() == nil {
+				s.named, err = s.kept.adopt(ctx, s.Live, s.ran)
+			}
+			if err != nil {
 				s.tellUnkept(err)
 			}
 		}

@@ -173,7 +173,7 @@ func (f *fake) Save(_ context.Context, dir string, keep bool) (saved sandbox.Che
 
 func (f *fake) Leave(context.Context) (sandbox.Sandbox, error) {
 	f.closes++
-	return newFakeBox(f.ran), nil
+	return newFakeSandbox(f.ran), nil
 }
 
 func (f *fake) PutFile(_ context.Context, path, _ string) error {

@@ -24,9 +24,9 @@ import (
 	"cove/internal/snapshot"
 )
 
-// fakeBox is a sandbox that was left by a fake: it runs each line that its connection brings, and answers with all that ran in it. "die" ends
+// fakeSandbox is a sandbox that was left by a fake: it runs each line that its connection brings, and answers with all that ran in it. "die" ends
 // it, "full" fills the disk until "empty".
-type fakeBox struct {
+type fakeSandbox struct {
 	mu    sync.Mutex
 	ran   []string
 	full  bool
@@ -35,28 +35,28 @@ type fakeBox struct {
 	once  sync.Once
 }
 
-func newFakeBox(ran []string) *fakeBox {
-	return &fakeBox{ran: ran, done: make(chan struct{})}
+func newFakeSandbox(ran []string) *fakeSandbox {
+	return &fakeSandbox{ran: ran, done: make(chan struct{})}
 }
 
-func (b *fakeBox) ID() string             { return "sbx-fake" }
-func (b *fakeBox) Layout() sandbox.Layout { return sandbox.NewLayout("/w", "/t", nil) }
-func (b *fakeBox) Done() <-chan struct{}  { return b.done }
-func (b *fakeBox) Cause() error           { return b.cause }
+func (b *fakeSandbox) ID() string             { return "sbx-fake" }
+func (b *fakeSandbox) Layout() sandbox.Layout { return sandbox.NewLayout("/w", "/t", nil) }
+func (b *fakeSandbox) Done() <-chan struct{}  { return b.done }
+func (b *fakeSandbox) Cause() error           { return b.cause }
 
-func (b *fakeBox) end(cause error) {
+func (b *fakeSandbox) end(cause error) {
 	b.once.Do(func() {
 		b.cause = cause
 		close(b.done)
 	})
 }
 
-func (b *fakeBox) Stop(context.Context) error {
+func (b *fakeSandbox) Stop(context.Context) error {
 	b.end(nil)
 	return nil
 }
 
-func (b *fakeBox) Dial(context.Context) (io.ReadWriteCloser, error) {
+func (b *fakeSandbox) Dial(context.Context) (io.ReadWriteCloser, error) {
 	near, far := net.Pipe()
 	go func() {
 		<-b.done
@@ -66,7 +66,7 @@ func (b *fakeBox) Dial(context.Context) (io.ReadWriteCloser, error) {
 	return near, nil
 }
 
-func (b *fakeBox) serve(conn net.Conn) {
+func (b *fakeSandbox) serve(conn net.Conn) {
 	defer conn.Close()
 	in := bufio.NewScanner(conn)
 	for in.Scan() {
@@ -92,7 +92,7 @@ func (b *fakeBox) serve(conn net.Conn) {
 	}
 }
 
-func (b *fakeBox) Checkpoint(_ context.Context, dir string, keep bool) (sandbox.Checkpoint, error) {
+func (b *fakeSandbox) Checkpoint(_ context.Context, dir string, keep bool) (sandbox.Checkpoint, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.full {
