@@ -134,3 +134,21 @@ func TestContinueSaysWhatIsNotKept(t *testing.T) {
 		})
 	}
 }
+
+// TestStoppedTwiceKeepsNoPython interrupts a question twice, which leaves no time to save its variables. That is said.
+func TestStoppedTwiceKeepsNoPython(t *testing.T) {
+	t.Parallel()
+	server := modeltest.NewServer(modeltest.Run("import time\nprint('so far', flush=True)\nwhile True:\n    try: time.sleep(600)\n    except KeyboardInterrupt: print('once', flush=True)"))
+	t.Cleanup(server.Close)
+	c := conversing(t, t.TempDir(), server, "ask", "Run for long.")
+	c.start()
+	for _, seen := range []string{"| so far", "| once"} {
+		c.stderr.until(t, seen)
+		if err := c.cmd.Process.Signal(os.Interrupt); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r := c.wait()
+	r.ended(t, 130)
+	r.told(t, "the variables and files are not kept for --continue: the command was stopped before they were saved")
+}
