@@ -2,6 +2,7 @@ package intake
 
 import (
 	"context"
+	"runtime"
 	"sync"
 	"time"
 
@@ -208,13 +209,31 @@ func (b *Budget) try(s *Share, n int64) (taken int64, freed <-chan struct{}, ref
 	return 0, b.freed, refused
 }
 
-// free gives back n of what s holds. The caller holds mu.
+// worthCollecting is how many bytes have to be given back at once to be worth a collection of garbage.
+const worthCollecting = 32 << 20
+
+// free gives back n of what s holds. What is large counts as taken until the garbage collector has it: until then the process does have that memory, and the next request
+// would come on top. The caller holds mu.
 func (b *Budget) free(s *Share, n int64) {
 	n = min(n, s.held)
 	s.held -= n
+	if n < worthCollecting {
+		b.settle(s.key, n)
+		return
+	}
+	go func() {
+		runtime.GC()
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		b.settle(s.key, n)
+	}()
+}
+
+// settle makes n bytes of a key free for others. The caller holds mu.
+func (b *Budget) settle(key string, n int64) {
 	b.used -= n
-	if b.keys[s.key] -= n; b.keys[s.key] <= 0 {
-		delete(b.keys, s.key)
+	if b.keys[key] -= n; b.keys[key] <= 0 {
+		delete(b.keys, key)
 	}
 	if b.freed != nil && n > 0 {
 		close(b.freed)
