@@ -196,6 +196,40 @@ func closure(t *testing.T, pkg string) map[string]bool {
 	return seen
 }
 
+// TestNothingIsCompiledAtTheStart: each command, and each process of a sandbox, is the same file, and pays for what package variables
+// compile before main, whether it needs that or not. They use sync.OnceValue.
+func TestNothingIsCompiledAtTheStart(t *testing.T) {
+	t.Parallel()
+	linked := closure(t, "cove/cmd/cove")
+	for _, f := range files(t) {
+		if f.isTest || !linked["cove/"+path.Dir(f.path)] {
+			continue
+		}
+		for _, call := range compiledAtTheStart(f.ast) {
+			t.Errorf("%s: a package variable is compiled before main; use sync.OnceValue", f.set.Position(call.Pos()))
+		}
+	}
+}
+
+// compiledAtTheStart returns the calls that make package variables of a file from patterns and templates.
+func compiledAtTheStart(f *ast.File) (calls []*ast.CallExpr) {
+	for _, d := range f.Decls {
+		if g, ok := d.(*ast.GenDecl); !ok || g.Tok != token.VAR {
+			continue
+		}
+		ast.Inspect(d, func(n ast.Node) bool {
+			if call, ok := n.(*ast.CallExpr); ok {
+				if fn, ok := call.Fun.(*ast.SelectorExpr); ok && slices.Contains([]string{"MustCompile", "Must", "ParseFS"}, fn.Sel.Name) {
+					calls = append(calls, call)
+				}
+			}
+			_, later := n.(*ast.FuncLit)
+			return !later
+		})
+	}
+	return calls
+}
+
 type file struct {
 	path    string // relative, slash-separated
 	pkg     string // below internal/, or "" elsewhere

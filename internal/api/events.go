@@ -288,7 +288,7 @@ func (m Manner) of(r *http.Request) (manner, error) {
 func wantsEvents(accept []string) bool {
 	for part := range strings.SplitSeq(strings.Join(accept, ","), ",") {
 		kind, weight, _ := strings.Cut(strings.ToLower(part), ";")
-		if strings.TrimSpace(kind) == "text/event-stream" && !refused.MatchString(weight) {
+		if strings.TrimSpace(kind) == "text/event-stream" && !refused().MatchString(weight) {
 			return true
 		}
 	}
@@ -296,7 +296,7 @@ func wantsEvents(accept []string) bool {
 }
 
 // refused is the weight of a type that a client does not accept (RFC 9110, 12.4.2).
-var refused = regexp.MustCompile(`q=0(\.0*)?\s*(;|$)`)
+var refused = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`q=0(\.0*)?\s*(;|$)`) })
 
 // writeJSON answers with a value as JSON.
 func writeJSON(w http.ResponseWriter, status int, thing any) {

@@ -5,6 +5,7 @@ import (
 	"html/template"
 	"regexp"
 	"strings"
+	"sync"
 )
 
 // markdown renders the little of Markdown that the guides use: paragraphs, headings, lists, tables, code blocks; code, bold and links in
@@ -97,8 +98,8 @@ func table(lines []string) string {
 }
 
 var (
-	boldWords = regexp.MustCompile(`\*\*([^*]+)\*\*`)
-	localLink = regexp.MustCompile(`\[([^\]]+)\]\(([#/][^)\s]*)\)`)
+	boldWords = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\*\*([^*]+)\*\*`) })
+	localLink = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\[([^\]]+)\]\(([#/][^)\s]*)\)`) })
 )
 
 // inline renders the code, bold and links of a line. Code comes first, because nothing inside it is markup.
@@ -110,8 +111,8 @@ func inline(text string) string {
 			parts[i] = "<code>" + p + "</code>"
 			continue
 		}
-		p = boldWords.ReplaceAllString(p, "<b>$1</b>")
-		parts[i] = localLink.ReplaceAllString(p, `<a href="$2">$1</a>`)
+		p = boldWords().ReplaceAllString(p, "<b>$1</b>")
+		parts[i] = localLink().ReplaceAllString(p, `<a href="$2">$1</a>`)
 	}
 	return strings.Join(parts, "")
 }

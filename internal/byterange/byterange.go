@@ -8,9 +8,10 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 )
 
-var single = regexp.MustCompile(`^bytes=(?:(\d+)-(\d*)|-(\d+))$`)
+var single = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^bytes=(?:(\d+)-(\d*)|-(\d+))$`) })
 
 // One returns a request that asks for at most one range of the file with that etag; "" leaves If-Range to http.ServeContent. Several ranges would be read by
 // a goroutine that outlasts the handler, and each is a read of its own where the file comes from; so would be one that is for another version of the
@@ -21,7 +22,7 @@ func One(r *http.Request, etag string) *http.Request {
 	if other || strings.Contains(asked, ",") || len(r.Header["Range"]) > 1 {
 		r = r.Clone(r.Context())
 		r.Header.Del("Range")
-	} else if m := single.FindStringSubmatch(asked); m != nil && m[3] != "" && strings.Trim(m[3], "0") == "" {
+	} else if m := single().FindStringSubmatch(asked); m != nil && m[3] != "" && strings.Trim(m[3], "0") == "" {
 		r = r.Clone(r.Context())
 		r.Header.Set("Range", fmt.Sprintf("bytes=%d-", math.MaxInt64)) // of the last 0 bytes there are none, which http.ServeContent does not refuse
 	}
@@ -30,7 +31,7 @@ func One(r *http.Request, etag string) *http.Request {
 
 // Of returns where in a file of that size the range is that a request of One's asks for: all of it where there is none.
 func Of(r *http.Request, size int64) (from, to int64) {
-	m := single.FindStringSubmatch(r.Header.Get("Range"))
+	m := single().FindStringSubmatch(r.Header.Get("Range"))
 	if m == nil {
 		return 0, size
 	}

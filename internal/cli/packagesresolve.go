@@ -10,6 +10,7 @@ import (
 	"io"
 	"regexp"
 	"strings"
+	"sync"
 
 	"cove/internal/problem"
 	"cove/internal/pydeps"
@@ -41,13 +42,13 @@ Examples:
 Exit code: 0; 1 when a name is refused or unknown; 125 cove itself failed.`
 }
 
-var pythonVersion = regexp.MustCompile(`^3\.[0-9]{1,2}$`)
+var pythonVersion = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^3\.[0-9]{1,2}$`) })
 
 func (c *packagesResolve) run(ctx context.Context, p *Program) (int, error) {
 	if p.ConfigErr != nil {
 		return 0, p.ConfigErr
 	}
-	if c.Python != "" && !pythonVersion.MatchString(c.Python) {
+	if c.Python != "" && !pythonVersion().MatchString(c.Python) {
 		return 0, problem.New(problem.Usage, fmt.Sprintf("%q is not a version of Python", c.Python)).WithHint("write it like 3.12")
 	}
 	out := bufio.NewWriterSize(p.Out, 64<<10)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+	"sync"
 	"unicode/utf8"
 
 	"cove/internal/model"
@@ -28,7 +29,7 @@ var codeNames = []string{
 // wrapperNames are the keys under which some models put the arguments once more.
 var wrapperNames = []string{"arguments", "parameters", "args", "input"}
 
-var validName = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
+var validName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`) })
 
 // isPython says whether a call's name means the python tool. Servers that prefix names with a namespace exist.
 func isPython(name string) bool {
@@ -173,7 +174,7 @@ func (t *turn) tidy(call model.ToolCall) model.ToolCall {
 	}
 	if isPython(call.Name) || call.Name == "" {
 		call.Name = toolName
-	} else if !validName.MatchString(call.Name) {
+	} else if !validName().MatchString(call.Name) {
 		call.Name = "unknown_tool"
 	}
 	var object map[string]any

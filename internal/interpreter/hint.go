@@ -4,9 +4,10 @@ import (
 	"context"
 	"regexp"
 	"strings"
+	"sync"
 )
 
-var missingModule = regexp.MustCompile(`No module named ['"]([A-Za-z0-9_.]+)['"]`)
+var missingModule = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`No module named ['"]([A-Za-z0-9_.]+)['"]`) })
 
 // networkMarks are words in the messages of exceptions that the missing network causes.
 var networkMarks = []string{
@@ -25,9 +26,9 @@ func (t *turn) hint(ctx context.Context, r *record) string {
 	name, value := r.failure.Name, r.failure.Value
 	short := name[strings.LastIndexByte(name, '.')+1:]
 	switch {
-	case short == "ModuleNotFoundError" || (short == "ImportError" && missingModule.MatchString(value)):
+	case short == "ModuleNotFoundError" || (short == "ImportError" && missingModule().MatchString(value)):
 		module := ""
-		if m := missingModule.FindStringSubmatch(value); m != nil {
+		if m := missingModule().FindStringSubmatch(value); m != nil {
 			module = m[1]
 		}
 		return t.moduleHint(module, r)

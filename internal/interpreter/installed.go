@@ -4,13 +4,14 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+	"sync"
 
 	"cove/internal/install"
 	"cove/internal/kernel"
 )
 
 // forOperators finds hints about settings, which the model cannot change.
-var forOperators = regexp.MustCompile(`packages\.[a-z]`)
+var forOperators = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`packages\.[a-z]`) })
 
 // Bounds of what the model is told about one execution's packages.
 const (
@@ -60,7 +61,7 @@ func reason(r install.Refusal) string {
 
 // remedy returns what the model itself can do about a refusal. A hint to change a setting does not help a model.
 func remedy(r install.Refusal) string {
-	if r.Hint == "" || forOperators.MatchString(r.Hint) {
+	if r.Hint == "" || forOperators().MatchString(r.Hint) {
 		return ""
 	}
 	return ". " + strings.TrimSuffix(r.Hint, ".")

@@ -4,12 +4,13 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"cove/internal/model"
 )
 
 // sendableID is an id that every provider takes back.
-var sendableID = regexp.MustCompile(`^[a-zA-Z0-9_.:-]{1,40}$`)
+var sendableID = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-zA-Z0-9_.:-]{1,40}$`) })
 
 // The largest image that is sent to a model, in bytes of the file; services refuse larger ones.
 const sendableImage = 20 << 20
@@ -127,7 +128,7 @@ func (n *normalizer) take(said model.Message, behind []model.Message) {
 			result = brought[at]
 			brought = slices.Delete(brought, at, at+1)
 		}
-		if !sendableID.MatchString(call.ID) || n.taken[call.ID] {
+		if !sendableID().MatchString(call.ID) || n.taken[call.ID] {
 			call.ID = freeID(n.taken)
 		}
 		n.taken[call.ID] = true

@@ -4,6 +4,7 @@ import (
 	"embed"
 	"fmt"
 	"strings"
+	"sync"
 	"text/template"
 
 	"cove/internal/model"
@@ -12,7 +13,7 @@ import (
 //go:embed prompts/*.md
 var promptFiles embed.FS
 
-var prompts = template.Must(template.ParseFS(promptFiles, "prompts/*.md"))
+var prompts = sync.OnceValue(func() *template.Template { return template.Must(template.ParseFS(promptFiles, "prompts/*.md")) })
 
 // toolSchema is the JSON Schema of the tool's arguments.
 const toolSchema = `{"type":"object","properties":{"code":{"type":"string",` +
@@ -28,7 +29,7 @@ var notable = []string{
 // render fills a prompt. Prompts are part of the program, so one that cannot be filled is a fault of the program.
 func render(name string, data any) string {
 	var b strings.Builder
-	if err := prompts.ExecuteTemplate(&b, name, data); err != nil {
+	if err := prompts().ExecuteTemplate(&b, name, data); err != nil {
 		panic(fmt.Sprintf("prompt %s: %v", name, err))
 	}
 	return strings.TrimSpace(b.String())

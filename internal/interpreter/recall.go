@@ -4,6 +4,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 
 	"cove/internal/model"
 )
@@ -21,8 +22,8 @@ type recollection struct {
 }
 
 var (
-	figureNote = regexp.MustCompile(`\[figure ([0-9]{1,6}) shown to the user\]`)
-	moreFiles  = regexp.MustCompile(`(?:^- and| and) ([0-9]{1,9}) more`)
+	figureNote = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\[figure ([0-9]{1,6}) shown to the user\]`) })
+	moreFiles  = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?:^- and| and) ([0-9]{1,9}) more`) })
 )
 
 // recall reads a conversation. A mistake in it has one consequence: the model is told something twice or not at all.
@@ -55,7 +56,7 @@ func recall(messages []model.Message) recollection {
 }
 
 func (r *recollection) result(text string) {
-	for _, note := range figureNote.FindAllStringSubmatch(text, -1) {
+	for _, note := range figureNote().FindAllStringSubmatch(text, -1) {
 		number, _ := strconv.Atoi(note[1])
 		r.figures = max(r.figures, number)
 	}
@@ -97,7 +98,7 @@ func (r *recollection) listed(text string) {
 }
 
 func (r *recollection) more(line string) {
-	if more := moreFiles.FindStringSubmatch(line); more != nil {
+	if more := moreFiles().FindStringSubmatch(line); more != nil {
 		number, _ := strconv.Atoi(more[1])
 		r.unnamed += number
 	}

@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"unicode/utf8"
 
 	"cove/internal/kernel"
@@ -190,7 +191,9 @@ func (r *record) figure(number int, mime, encoded string) string {
 	return note
 }
 
-var terminalCodes = regexp.MustCompile("\x1b\\[[0-9;?]*[a-zA-Z]|\x1b\\][^\x07\x1b]*(?:\x07|\x1b\\\\)")
+var terminalCodes = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile("\x1b\\[[0-9;?]*[a-zA-Z]|\x1b\\][^\x07\x1b]*(?:\x07|\x1b\\\\)")
+})
 
 // printed returns the output as a terminal would show it: without colours, and only the last version of a line that was overwritten.
 func (r *record) printed() string {
@@ -211,7 +214,7 @@ func (r *record) printed() string {
 }
 
 func screen(text string) string {
-	text = terminalCodes.ReplaceAllString(text, "")
+	text = terminalCodes().ReplaceAllString(text, "")
 	if !strings.Contains(text, "\r") {
 		return text
 	}

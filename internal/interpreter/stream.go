@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"cove/internal/model"
@@ -304,9 +305,11 @@ func unknownTool(name string) error {
 }
 
 // willRun matches words with which a model announces that it runs the code in its message itself.
-var willRun = regexp.MustCompile(`(?i)\b(?:i'll|i will|let me|let's|i'm going to|i am going to|i'm|now)\b[^.\n]{0,60}` +
-	`\b(?:run|running|execut|calculat|comput|load|read|analy|plot|draw|check|inspect|look)` +
-	`|(?:让我|我来|我先|我将|我会|我们来|我们先|接下来|首先)[^。\n]{0,20}(?:运行|执行|计算|读取|加载|分析|查看|绘制|画|检查|统计)`)
+var willRun = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(?i)\b(?:i'll|i will|let me|let's|i'm going to|i am going to|i'm|now)\b[^.\n]{0,60}` +
+		`\b(?:run|running|execut|calculat|comput|load|read|analy|plot|draw|check|inspect|look)` +
+		`|(?:让我|我来|我先|我将|我会|我们来|我们先|接下来|首先)[^。\n]{0,20}(?:运行|执行|计算|读取|加载|分析|查看|绘制|画|检查|统计)`)
+})
 
 // impliedCode returns the code in the text of a message without calls that is clearly meant to be run, and the text up
 // to its end. The rule is in the package comment.
@@ -321,7 +324,7 @@ func impliedCode(text string) (code, consumed string, ok bool) {
 		more := newTextScanner(true)
 		more.write(rest)
 		more.end(true)
-		if more.closed() || more.open() || !willRun.MatchString(text) {
+		if more.closed() || more.open() || !willRun().MatchString(text) {
 			return "", "", false
 		}
 	}

@@ -23,7 +23,7 @@ func (t *turn) check() error {
 	for n, tool := range t.spec.Tools {
 		var schema map[string]any
 		switch {
-		case !validName.MatchString(tool.Name):
+		case !validName().MatchString(tool.Name):
 			return problem.New(problem.ToolInvalid, fmt.Sprintf("function %d has the name %.80q, which is not valid", n+1, tool.Name)).
 				WithHint("use up to 64 letters, digits, _ and -")
 		case t.spec.Python && tool.Name == toolName:

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+	"sync"
 )
 
 // How much of a traceback is kept.
@@ -16,8 +17,10 @@ const (
 )
 
 var (
-	frameLine   = regexp.MustCompile(`^\s*File "([^"]*)", line \d+`)
-	libraryPath = regexp.MustCompile(`(?:^|/)(?:site-packages|dist-packages|lib/python\d[^/]*|lib64/python\d[^/]*)(?:/|$)|\.(?:pyx|pxi|pxd|so)$`)
+	frameLine   = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^\s*File "([^"]*)", line \d+`) })
+	libraryPath = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`(?:^|/)(?:site-packages|dist-packages|lib/python\d[^/]*|lib64/python\d[^/]*)(?:/|$)|\.(?:pyx|pxi|pxd|so)$`)
+	})
 )
 
 // frame is one call in a traceback with its source lines.
@@ -74,8 +77,8 @@ func splitTraceback(lines []string) []section {
 			}
 			sections = append(sections, s)
 			s = section{link: line}
-		case len(s.exception) == 0 && frameLine.MatchString(line):
-			path := frameLine.FindStringSubmatch(line)[1]
+		case len(s.exception) == 0 && frameLine().MatchString(line):
+			path := frameLine().FindStringSubmatch(line)[1]
 			library := isLibrary(path)
 			if library {
 				line = strings.Replace(line, path, importPath(path), 1)
@@ -106,12 +109,12 @@ func isLibrary(path string) bool {
 	if strings.HasPrefix(path, "<") {
 		return strings.HasPrefix(path, "<frozen") || strings.HasSuffix(path, "internals>")
 	}
-	return libraryPath.MatchString(path)
+	return libraryPath().MatchString(path)
 }
 
 // importPath returns a library file's path relative to the folder that Python imports it from; the folder means nothing to a model.
 func importPath(path string) string {
-	if at := libraryPath.FindStringIndex(path); at != nil && at[1] < len(path) {
+	if at := libraryPath().FindStringIndex(path); at != nil && at[1] < len(path) {
 		path = path[at[1]:]
 		for _, folder := range []string{"site-packages/", "dist-packages/"} {
 			if n := strings.LastIndex(path, folder); n >= 0 {

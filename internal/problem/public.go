@@ -4,6 +4,7 @@ import (
 	"errors"
 	"regexp"
 	"strings"
+	"sync"
 	"syscall"
 )
 
@@ -77,24 +78,28 @@ func wordsFor(code string) (words string, known bool) {
 }
 
 // operators is in hints for the operator: variables of the environment and flags of commands.
-var operators = regexp.MustCompile(`\b[A-Z][A-Z0-9]*_[A-Z0-9_]+\b|(^|\s)--[a-z]|` + "`cove ")
+var operators = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`\b[A-Z][A-Z0-9]*_[A-Z0-9_]+\b|(^|\s)--[a-z]|` + "`cove ")
+})
 
 // paths and addresses are those of the host. What is in a sandbox or in the API has the same path for everybody, and "input[0]" is no address.
 var (
-	paths     = regexp.MustCompile(`(^|[\s"'(=:])(/[\w.@+-]+(?:/[\w.@+-]+)+)`)
-	addresses = regexp.MustCompile(`(?:https?://)?(?:\b\d{1,3}(?:\.\d{1,3}){3}\b|\[[0-9a-fA-F]*:[0-9a-fA-F]*:[0-9a-fA-F:.]*\]|\blocalhost\b)(?::\d+)?(?:/[\w./-]*)?`)
+	paths     = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(^|[\s"'(=:])(/[\w.@+-]+(?:/[\w.@+-]+)+)`) })
+	addresses = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`(?:https?://)?(?:\b\d{1,3}(?:\.\d{1,3}){3}\b|\[[0-9a-fA-F]*:[0-9a-fA-F]*:[0-9a-fA-F:.]*\]|\blocalhost\b)(?::\d+)?(?:/[\w./-]*)?`)
+	})
 )
 
 func publicHint(hint string) string {
-	if operators.MatchString(hint) || scrub(hint) != hint {
+	if operators().MatchString(hint) || scrub(hint) != hint {
 		return "try again later; if it goes on, the operator of the server has to see to it"
 	}
 	return hint
 }
 
 func scrub(text string) string {
-	text = addresses.ReplaceAllString(text, "(an address of the server)")
-	return paths.ReplaceAllStringFunc(text, func(found string) string {
+	text = addresses().ReplaceAllString(text, "(an address of the server)")
+	return paths().ReplaceAllStringFunc(text, func(found string) string {
 		at := strings.IndexByte(found, '/')
 		for _, shared := range []string{"/home/user", "/mnt/data", "/tmp/", "/api/", "/v1/", "/usr/"} {
 			if strings.HasPrefix(found[at:], shared) {

@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"cove/internal/pydeps/require"
 )
@@ -36,8 +37,12 @@ func speaksOfWheels(words string) bool {
 
 // What uv says of projects without anything to install.
 var (
-	noWheels   = regexp.MustCompile(`([A-Za-z0-9][A-Za-z0-9._-]*?)(?:==\S+)? has no (?:usable |compatible )?wheels`)
-	noVersions = regexp.MustCompile(`there (?:are|is) no versions? of ([A-Za-z0-9][A-Za-z0-9._-]*?)(?:[<>=!~\[][^ ]*)?(?: |,|$)`)
+	noWheels = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`([A-Za-z0-9][A-Za-z0-9._-]*?)(?:==\S+)? has no (?:usable |compatible )?wheels`)
+	})
+	noVersions = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`there (?:are|is) no versions? of ([A-Za-z0-9][A-Za-z0-9._-]*?)(?:[<>=!~\[][^ ]*)?(?: |,|$)`)
+	})
 )
 
 // shorten keeps of a long explanation what a person needs.
@@ -56,11 +61,13 @@ func shorten(words string) string {
 }
 
 // needs finds in uv's words who needs which versions of what, as in "foo==1.0 depends on numpy<2 and" or "all versions of foo depend on numpy>=1,<2".
-var needs = regexp.MustCompile(`([A-Za-z0-9][A-Za-z0-9._-]*)(?:\[[^\]]*\])?(?:[<>=!~][^\s]*)? depends? on ([A-Za-z0-9][A-Za-z0-9._-]*?)(?:\[[^\]]*\])?((?:,?[<>=!~]=?=?[0-9A-Za-z.*+!]+)+)`)
+var needs = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`([A-Za-z0-9][A-Za-z0-9._-]*)(?:\[[^\]]*\])?(?:[<>=!~][^\s]*)? depends? on ([A-Za-z0-9][A-Za-z0-9._-]*?)(?:\[[^\]]*\])?((?:,?[<>=!~]=?=?[0-9A-Za-z.*+!]+)+)`)
+})
 
 // demand returns who needs which other versions of something that is fixed.
 func demand(words string, fixed map[string]string) (name, spec, who string) {
-	for _, m := range needs.FindAllStringSubmatch(words, -1) {
+	for _, m := range needs().FindAllStringSubmatch(words, -1) {
 		needed := require.Normalize(m[2])
 		version, there := fixed[needed]
 		spec := strings.TrimRight(m[3], ".")
@@ -72,14 +79,16 @@ func demand(words string, fixed map[string]string) (name, spec, who string) {
 }
 
 // required finds what uv was asked for itself, as in "you require numpy<2".
-var required = regexp.MustCompile(`you require ([A-Za-z0-9][A-Za-z0-9._-]*?)((?:,?[<>=!~]=?=?[0-9A-Za-z.*+!]+)+)`)
+var required = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`you require ([A-Za-z0-9][A-Za-z0-9._-]*?)((?:,?[<>=!~]=?=?[0-9A-Za-z.*+!]+)+)`)
+})
 
 // conflictOf says in words which imported distributions stand in the way of what is asked for.
 func conflictOf(words string, loaded, solved map[string]string, asked []string) string {
 	if name, spec, who := demand(words, loaded); name != "" {
 		return fmt.Sprintf("%s %s is imported, and %s needs %s%s", name, loaded[name], who, name, spec)
 	}
-	for _, m := range required.FindAllStringSubmatch(words, -1) {
+	for _, m := range required().FindAllStringSubmatch(words, -1) {
 		name := require.Normalize(m[1])
 		if version, there := loaded[name]; there && !(require.Requirement{Name: name, Specifier: m[2]}).Allows(version) {
 			return fmt.Sprintf("%s %s is imported, and %s%s is asked for", name, version, name, m[2])

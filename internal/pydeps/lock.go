@@ -14,6 +14,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"cove/internal/install"
@@ -35,8 +36,10 @@ type entry struct {
 const machinePrefix = "# environment: "
 
 var (
-	lockPin  = regexp.MustCompile(`^([a-z0-9](?:[a-z0-9-]*[a-z0-9])?)==([A-Za-z0-9.!+_-]+)$`)
-	lockHash = regexp.MustCompile(`^--hash=sha256:([0-9a-f]{64})$`)
+	lockPin = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`^([a-z0-9](?:[a-z0-9-]*[a-z0-9])?)==([A-Za-z0-9.!+_-]+)$`)
+	})
+	lockHash = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^--hash=sha256:([0-9a-f]{64})$`) })
 )
 
 // String is the lock as it is written to its file.
@@ -75,13 +78,13 @@ func readLock(path string) (*lock, error) {
 			continue
 		}
 		words := strings.Fields(line)
-		m := lockPin.FindStringSubmatch(words[0])
+		m := lockPin().FindStringSubmatch(words[0])
 		if m == nil {
 			return nil, invalid(fmt.Errorf("unexpected line %q", line))
 		}
 		e := entry{name: require.Normalize(m[1]), version: m[2]}
 		for _, word := range words[1:] {
-			hash := lockHash.FindStringSubmatch(word)
+			hash := lockHash().FindStringSubmatch(word)
 			if hash == nil {
 				return nil, invalid(fmt.Errorf("unexpected %q", word))
 			}

@@ -262,10 +262,10 @@ func (i *Installer) unsolvable(ctx context.Context, o *outcome, firm map[string]
 
 // wheelless returns the project of which uv's words say that it has nothing to install, when that is for want of wheels.
 func (i *Installer) wheelless(ctx context.Context, words string) string {
-	if m := noWheels.FindStringSubmatch(words); m != nil {
+	if m := noWheels().FindStringSubmatch(words); m != nil {
 		return require.Normalize(m[1])
 	}
-	m := noVersions.FindStringSubmatch(words)
+	m := noVersions().FindStringSubmatch(words)
 	g, err := i.gateway(ctx)
 	if m == nil || err != nil {
 		return ""

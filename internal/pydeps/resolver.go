@@ -13,6 +13,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -163,7 +164,9 @@ func (b *bounded) Write(p []byte) (int, error) {
 var _ io.Writer = (*bounded)(nil)
 
 // answerLine is one distribution as uv pip compile prints it, with the line style of annotations.
-var answerLine = regexp.MustCompile(`^([a-z0-9](?:[a-z0-9._-]*[a-z0-9])?)==([A-Za-z0-9.!+_-]+)(?:\s+#\s*via\s+(.*))?$`)
+var answerLine = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^([a-z0-9](?:[a-z0-9._-]*[a-z0-9])?)==([A-Za-z0-9.!+_-]+)(?:\s+#\s*via\s+(.*))?$`)
+})
 
 // parseAnswer reads uv's answer and believes nothing that does not look exactly as expected.
 func parseAnswer(text string) (solution, error) {
@@ -173,7 +176,7 @@ func parseAnswer(text string) (solution, error) {
 		if line == "" {
 			continue
 		}
-		m := answerLine.FindStringSubmatch(line)
+		m := answerLine().FindStringSubmatch(line)
 		if m == nil {
 			return solution{}, problem.New(problem.ResolveFailed, "the resolver's answer could not be read").
 				WithHint("update uv").WithCause(fmt.Errorf("unexpected line %q", line))

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 )
 
 // keyring knows the names of indexes and what the user has set to log in to them.
@@ -17,13 +18,13 @@ type keyring struct {
 
 type login struct{ user, password string }
 
-var named = regexp.MustCompile(`^([A-Za-z0-9][A-Za-z0-9_.-]*)=(.+)$`)
+var named = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^([A-Za-z0-9][A-Za-z0-9_.-]*)=(.+)$`) })
 
 func newKeyring(env map[string]string, conf config) keyring {
 	k := keyring{names: map[string]string{}, env: env}
 	for _, variable := range []string{"UV_INDEX", "UV_DEFAULT_INDEX", "UV_EXTRA_INDEX_URL", "UV_INDEX_URL"} {
 		for _, word := range words(env[variable]) {
-			if m := named.FindStringSubmatch(word); m != nil {
+			if m := named().FindStringSubmatch(word); m != nil {
 				k.name(m[2], m[1])
 			}
 		}

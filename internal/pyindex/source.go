@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 	"time"
 
 	"cove/internal/problem"
@@ -145,10 +146,10 @@ func unique(sources []Source) []Source {
 	return out
 }
 
-var credentials = regexp.MustCompile(`://[^/@\s"']+@`)
+var credentials = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`://[^/@\s"']+@`) })
 
 // redact hides the credentials of URLs in a text.
-func redact(text string) string { return credentials.ReplaceAllString(text, "://***@") }
+func redact(text string) string { return credentials().ReplaceAllString(text, "://***@") }
 
 func invalid(message string) *problem.Error {
 	return problem.New(problem.IndexSettingsInvalid, message)

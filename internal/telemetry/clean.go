@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"cove/internal/ident"
 )
@@ -33,7 +34,7 @@ func newCleaner(secrets []string) *cleaner {
 	return &cleaner{strings.NewReplacer(pairs...)}
 }
 
-// looks are patterns of secrets with what replaces them.
+// look is a pattern of secrets with what replaces them.
 type look struct {
 	hint    []string // one of these must be in the text, or the pattern is not tried: most lines have none
 	pattern *regexp.Regexp
@@ -41,26 +42,28 @@ type look struct {
 }
 
 // The patterns never change; compiling them for every line would cost more than the line.
-var looks = []look{
-	{[]string{"cove_"}, regexp.MustCompile(`cove_[0-9a-z]{8,}_[0-9a-z_]*`), cleaned},
-	{[]string{"sk-", "sk_", "pk_", "rk_"}, regexp.MustCompile(`\b[spr]k[-_][A-Za-z0-9_-]{8,}`), cleaned},
-	{[]string{"gh", "hf_", "glpat", "xox", "AIza", "AKIA"},
-		regexp.MustCompile(`\b(?:gh[pousr]_|github_pat_|hf_|glpat-|xox[abprs]-|AIza|AKIA)[A-Za-z0-9_-]{10,}`), cleaned},
-	{[]string{"eyJ"}, regexp.MustCompile(`\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]*`), cleaned},
-	{[]string{"earer", "EARER", "asic ", "ASIC "}, regexp.MustCompile(`(?i)\b(bearer|basic)\s+[A-Za-z0-9._~+/=-]{4,}`), "$1 " + cleaned},
-	{[]string{"://"}, regexp.MustCompile(`(://[^\s/:@"']*):[^\s/"']*@`), "$1:" + cleaned + "@"},
-	{[]string{"="}, regexp.MustCompile(`(?i)\b((?:[a-z0-9]+[-_])*(?:password|passwd|pwd|secret|token|api_?key|access_?key))=('[^']*'|"[^"]*"|[^\s&"']+)`), "$1=" + cleaned},
-	{[]string{"ey:", "ey\":", "EY:", "uthorization", "UTHORIZATION", "ey\\\":"},
-		regexp.MustCompile(`(?i)((?:x-api-key|api[-_]?key|authorization)\\?"?\s*:\s*\\?"?)[^\s",\\]+(?: [^\s",\\]+)?`), "$1" + cleaned},
-	{[]string{"PRIVATE KEY"}, regexp.MustCompile(`(?s)-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|$)`), cleaned},
-}
+var looks = sync.OnceValue(func() []look {
+	return []look{
+		{[]string{"cove_"}, regexp.MustCompile(`cove_[0-9a-z]{8,}_[0-9a-z_]*`), cleaned},
+		{[]string{"sk-", "sk_", "pk_", "rk_"}, regexp.MustCompile(`\b[spr]k[-_][A-Za-z0-9_-]{8,}`), cleaned},
+		{[]string{"gh", "hf_", "glpat", "xox", "AIza", "AKIA"},
+			regexp.MustCompile(`\b(?:gh[pousr]_|github_pat_|hf_|glpat-|xox[abprs]-|AIza|AKIA)[A-Za-z0-9_-]{10,}`), cleaned},
+		{[]string{"eyJ"}, regexp.MustCompile(`\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]*`), cleaned},
+		{[]string{"earer", "EARER", "asic ", "ASIC "}, regexp.MustCompile(`(?i)\b(bearer|basic)\s+[A-Za-z0-9._~+/=-]{4,}`), "$1 " + cleaned},
+		{[]string{"://"}, regexp.MustCompile(`(://[^\s/:@"']*):[^\s/"']*@`), "$1:" + cleaned + "@"},
+		{[]string{"="}, regexp.MustCompile(`(?i)\b((?:[a-z0-9]+[-_])*(?:password|passwd|pwd|secret|token|api_?key|access_?key))=('[^']*'|"[^"]*"|[^\s&"']+)`), "$1=" + cleaned},
+		{[]string{"ey:", "ey\":", "EY:", "uthorization", "UTHORIZATION", "ey\\\":"},
+			regexp.MustCompile(`(?i)((?:x-api-key|api[-_]?key|authorization)\\?"?\s*:\s*\\?"?)[^\s",\\]+(?: [^\s",\\]+)?`), "$1" + cleaned},
+		{[]string{"PRIVATE KEY"}, regexp.MustCompile(`(?s)-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|$)`), cleaned},
+	}
+})
 
 // text returns s without secrets.
 func (c *cleaner) text(s string) string {
 	if c != nil && c.known != nil {
 		s = c.known.Replace(s)
 	}
-	for _, l := range looks {
+	for _, l := range looks() {
 		if slices.ContainsFunc(l.hint, func(h string) bool { return strings.Contains(s, h) }) {
 			s = l.pattern.ReplaceAllString(s, l.with)
 		}

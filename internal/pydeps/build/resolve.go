@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"cove/internal/problem"
 	"cove/internal/pydeps"
@@ -109,7 +110,9 @@ func names(r pydeps.Resolution) string {
 	return strings.Join(out, ", ")
 }
 
-var answerLine = regexp.MustCompile(`^([a-z0-9](?:[a-z0-9._-]*[a-z0-9])?)==([A-Za-z0-9.!+_-]{1,200})$`)
+var answerLine = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^([a-z0-9](?:[a-z0-9._-]*[a-z0-9])?)==([A-Za-z0-9.!+_-]{1,200})$`)
+})
 
 // checked reads an answer and holds it against the question.
 func checked(answer *head, r pydeps.Resolution) ([]pin, error) {
@@ -127,7 +130,7 @@ func checked(answer *head, r pydeps.Resolution) ([]pin, error) {
 		if line == "" {
 			continue
 		}
-		m := answerLine.FindStringSubmatch(line)
+		m := answerLine().FindStringSubmatch(line)
 		if m == nil {
 			return nil, unexpected(fmt.Sprintf("%q is not the version of a package", clean(line, 100)))
 		}

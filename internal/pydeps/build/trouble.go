@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"unicode"
 
 	"cove/internal/problem"
@@ -34,11 +35,13 @@ func (t *tail) Write(p []byte) (int, error) {
 
 func (t *tail) String() string { return string(t.text[max(0, len(t.text)-longestTail):]) }
 
-var escapes = regexp.MustCompile(`\x1b(\[[0-9;?]*[ -/]*[@-~]|\][^\x07\x1b]*(\x07|\x1b\\)?|.)`)
+var escapes = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`\x1b(\[[0-9;?]*[ -/]*[@-~]|\][^\x07\x1b]*(\x07|\x1b\\)?|.)`)
+})
 
 // clean makes hostile text fit to print, and no longer than most bytes.
 func clean(text string, most int) string {
-	text = escapes.ReplaceAllString(strings.ToValidUTF8(text, ""), "")
+	text = escapes().ReplaceAllString(strings.ToValidUTF8(text, ""), "")
 	text = strings.Map(func(r rune) rune {
 		if r == '\t' {
 			return ' '
@@ -99,26 +102,30 @@ func gist(all []string) string {
 	return strings.TrimPrefix(last, "error: ")
 }
 
-// lacks are the tools and files that builds commonly miss, by what is said then.
-var lacks = []struct {
+// lack is a tool or a file that builds commonly miss, by what is said then.
+type lack struct {
 	said *regexp.Regexp
 	hint string
-}{
-	{regexp.MustCompile(`(?i)Python\.h: No such file`), "it needs Python's headers on this machine: install python3-dev or python3-devel"},
-	{regexp.MustCompile(`(?i)fatal error: [\w./+-]+\.h(pp)?: No such file|pkg-config --\w+ .*returned non-zero`), "it needs the development files of a library on this machine; its output says which"},
-	{regexp.MustCompile(`(?i)(cargo|rustc|maturin)\b.*(not found|no such file|is not installed)|can't find Rust compiler|Rust toolchain`), "it needs a Rust compiler on this machine, in /usr, where sandboxes see it"},
-	{regexp.MustCompile(`(?i)(gfortran|fortran).*(not found|no such file)|no Fortran compiler`), "it needs a Fortran compiler on this machine: install gfortran"},
-	{regexp.MustCompile(`(?i)no such file or directory: '([\w-]*cc|[\w-]*g\+\+|clang|c\+\+)'|(\bcc\b|\bgcc\b|g\+\+|clang|c\+\+)['":\]]*.*(not found|no such file)|unknown compiler|unable to execute '[\w-]*g(cc|\+\+)'|command '[^']*g(cc|\+\+)' failed: No such file`),
-		"it needs a C compiler on this machine: install gcc (build-essential)"},
-	{regexp.MustCompile(`(?i)(cmake|ninja|make|meson|pkg-config|swig)['":]*.*(not found|no such file|must be installed)`), "it needs a tool for building on this machine that is not there"},
-	{regexp.MustCompile(`(?i)name resolution|name or service not known|network is unreachable|could not resolve host|connection refused`), "its build tries to download something, but a build can reach the package index only"},
-	{regexp.MustCompile(`\(SIGKILL\)|signal: 9`), "it was killed, most likely because it needed more memory than its sandbox has"},
-	{regexp.MustCompile(`\(SIGSEGV\)|signal: 11`), "it crashed, possibly because its sandbox ran out of memory"},
-	{regexp.MustCompile(`(?i)No space left on device`), "it needs more disk space than its sandbox has"},
 }
 
+var lacks = sync.OnceValue(func() []lack {
+	return []lack{
+		{regexp.MustCompile(`(?i)Python\.h: No such file`), "it needs Python's headers on this machine: install python3-dev or python3-devel"},
+		{regexp.MustCompile(`(?i)fatal error: [\w./+-]+\.h(pp)?: No such file|pkg-config --\w+ .*returned non-zero`), "it needs the development files of a library on this machine; its output says which"},
+		{regexp.MustCompile(`(?i)(cargo|rustc|maturin)\b.*(not found|no such file|is not installed)|can't find Rust compiler|Rust toolchain`), "it needs a Rust compiler on this machine, in /usr, where sandboxes see it"},
+		{regexp.MustCompile(`(?i)(gfortran|fortran).*(not found|no such file)|no Fortran compiler`), "it needs a Fortran compiler on this machine: install gfortran"},
+		{regexp.MustCompile(`(?i)no such file or directory: '([\w-]*cc|[\w-]*g\+\+|clang|c\+\+)'|(\bcc\b|\bgcc\b|g\+\+|clang|c\+\+)['":\]]*.*(not found|no such file)|unknown compiler|unable to execute '[\w-]*g(cc|\+\+)'|command '[^']*g(cc|\+\+)' failed: No such file`),
+			"it needs a C compiler on this machine: install gcc (build-essential)"},
+		{regexp.MustCompile(`(?i)(cmake|ninja|make|meson|pkg-config|swig)['":]*.*(not found|no such file|must be installed)`), "it needs a tool for building on this machine that is not there"},
+		{regexp.MustCompile(`(?i)name resolution|name or service not known|network is unreachable|could not resolve host|connection refused`), "its build tries to download something, but a build can reach the package index only"},
+		{regexp.MustCompile(`\(SIGKILL\)|signal: 9`), "it was killed, most likely because it needed more memory than its sandbox has"},
+		{regexp.MustCompile(`\(SIGSEGV\)|signal: 11`), "it crashed, possibly because its sandbox ran out of memory"},
+		{regexp.MustCompile(`(?i)No space left on device`), "it needs more disk space than its sandbox has"},
+	}
+})
+
 func hint(said string) string {
-	for _, l := range lacks {
+	for _, l := range lacks() {
 		if l.said.MatchString(said) {
 			return l.hint
 		}

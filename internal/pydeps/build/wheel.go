@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 
 	"golang.org/x/sys/unix"
 
@@ -61,7 +62,9 @@ func (c *capped) Write(p []byte) (int, error) {
 	return c.Writer.Write(p)
 }
 
-var wheelName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._]*-[A-Za-z0-9.!+_]+(-[0-9][A-Za-z0-9_.]*)?-[A-Za-z0-9._]+-[A-Za-z0-9._]+-[A-Za-z0-9._]+\.whl$`)
+var wheelName = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._]*-[A-Za-z0-9.!+_]+(-[0-9][A-Za-z0-9_.]*)?-[A-Za-z0-9._]+-[A-Za-z0-9._]+-[A-Za-z0-9._]+\.whl$`)
+})
 
 // collect takes the one wheel out of a room whose build has ended.
 func (b *Builder) collect(ctx context.Context, room *room, env *pyenv.Environment, p pin, dir string) (layer.Wheel, error) {
@@ -91,7 +94,7 @@ func (b *Builder) collect(ctx context.Context, room *room, env *pyenv.Environmen
 
 // misnamed says why a file cannot be the wheel of a distribution.
 func misnamed(file string, p pin) string {
-	if len(file) > 200 || !wheelName.MatchString(file) {
+	if len(file) > 200 || !wheelName().MatchString(file) {
 		return fmt.Sprintf("it made %q, which is not the name of a wheel", clean(file, 100))
 	}
 	name, rest, _ := strings.Cut(file, "-")

@@ -12,6 +12,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 
 	"cove/internal/problem"
 	"cove/internal/pydeps/require"
@@ -92,7 +93,7 @@ func (g *Gateway) servePage(w http.ResponseWriter, r *http.Request, name string)
 		servePage(w, r, "root", asJSON, emptyIndex)
 		return
 	}
-	if normal := require.Normalize(name); normal != name && projectName.MatchString(normal) {
+	if normal := require.Normalize(name); normal != name && projectName().MatchString(normal) {
 		http.Redirect(w, r, IndexURL+normal+"/", http.StatusMovedPermanently)
 		return
 	}
@@ -127,7 +128,7 @@ func servePage(w http.ResponseWriter, r *http.Request, sum string, asJSON bool, 
 	}
 }
 
-var oneRange = regexp.MustCompile(`^bytes=(\d+-\d*|-\d+)$`)
+var oneRange = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^bytes=(\d+-\d*|-\d+)$`) })
 
 func (g *Gateway) serveFile(w http.ResponseWriter, r *http.Request, project, sum, name string) {
 	file, metadata := strings.CutSuffix(name, ".metadata")
@@ -159,7 +160,7 @@ func (g *Gateway) serveFile(w http.ResponseWriter, r *http.Request, project, sum
 		h.Set("Accept-Ranges", "bytes")
 		h.Set("Content-Length", strconv.FormatInt(f.Size, 10))
 		w.WriteHeader(http.StatusOK)
-	case r.Method == http.MethodHead || oneRange.MatchString(r.Header.Get("Range")):
+	case r.Method == http.MethodHead || oneRange().MatchString(r.Header.Get("Range")):
 		g.relay(w, r, f, tag)
 	default:
 		g.serveWhole(w, r, f, tag)

@@ -10,6 +10,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"cove/internal/problem"
@@ -38,12 +39,12 @@ type candidate struct {
 	conflicting bool
 }
 
-var projectName = regexp.MustCompile(`^[a-z0-9](-?[a-z0-9]+)*$`)
+var projectName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-z0-9](-?[a-z0-9]+)*$`) })
 
 // lookup returns a project from pages that are at most so old. It remembers for Reasons and Failures.
 func (g *Gateway) lookup(ctx context.Context, name string, age time.Duration) (*listing, error) {
 	project := require.Normalize(name)
-	if len(project) > maxName-10 || !projectName.MatchString(project) {
+	if len(project) > maxName-10 || !projectName().MatchString(project) {
 		return nil, problem.New(problem.PackageUnknown, fmt.Sprintf("%.80q cannot be the name of a package", name)).
 			WithHint("names have letters, digits, and single -, _ and . between them")
 	}

@@ -10,6 +10,7 @@ import (
 	"path"
 	"regexp"
 	"strings"
+	"sync"
 	"time"
 
 	"golang.org/x/net/html"
@@ -22,7 +23,7 @@ const (
 	maxToken = 1 << 20 // bytes of one piece of HTML
 )
 
-var hexSum = regexp.MustCompile(`^[0-9a-f]{64}$`)
+var hexSum = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[0-9a-f]{64}$`) })
 
 // parsePage reads a page in the form that its content type says. from is where it came from, after redirects.
 func parsePage(contentType string, from *url.URL, body io.Reader) (*page, error) {
@@ -273,7 +274,7 @@ func (p *page) anchor(base *url.URL, a map[string]string) error {
 
 func checkedSum(sum string) string {
 	sum = strings.ToLower(strings.TrimSpace(sum))
-	if hexSum.MatchString(sum) {
+	if hexSum().MatchString(sum) {
 		return sum
 	}
 	return ""

@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"cove/internal/pydeps/require"
 )
@@ -274,7 +275,9 @@ func (p *planner) checkTargets() error {
 }
 
 // identifier is roughly a Python identifier; a name with other letters than ASCII is taken as one.
-var identifier = regexp.MustCompile(`^[A-Za-z_\x{80}-\x{10ffff}][A-Za-z0-9_\x{80}-\x{10ffff}]*$`)
+var identifier = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^[A-Za-z_\x{80}-\x{10ffff}][A-Za-z0-9_\x{80}-\x{10ffff}]*$`)
+})
 
 // rootsOf returns the root modules that a tree with those files provides, sorted.
 func rootsOf(files []entry) []string {
@@ -288,7 +291,7 @@ func rootsOf(files []entry) []string {
 		if !below {
 			top, _, _ = strings.Cut(base, ".")
 		}
-		if identifier.MatchString(top) {
+		if identifier().MatchString(top) {
 			found[top] = true
 		}
 	}

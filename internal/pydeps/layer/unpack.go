@@ -14,6 +14,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"golang.org/x/sync/errgroup"
 	"golang.org/x/sys/unix"
@@ -134,14 +135,16 @@ func (u *unpacking) write(i int, unzip *inflater, buf []byte) (err error) {
 }
 
 // namespaceLine is a line that only says that a package has parts elsewhere.
-var namespaceLine = regexp.MustCompile(`^(import pkg_resources|import pkgutil|from pkgutil import extend_path|(pkg_resources|__import__\(['"]pkg_resources['"]\))\.declare_namespace\(__name__\)` +
-	`|__path__ = ((pkgutil\.)?|__import__\(['"]pkgutil['"]\)\.)extend_path\(__path__, __name__\)|try:|except ImportError:|pass)?$`)
+var namespaceLine = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^(import pkg_resources|import pkgutil|from pkgutil import extend_path|(pkg_resources|__import__\(['"]pkg_resources['"]\))\.declare_namespace\(__name__\)` +
+		`|__path__ = ((pkgutil\.)?|__import__\(['"]pkgutil['"]\)\.)extend_path\(__path__, __name__\)|try:|except ImportError:|pass)?$`)
+})
 
 // isStub says that an __init__.py has nothing of its own. Any wheel of a namespace package brings one, and any of them will do.
 func isStub(text []byte) bool {
 	for line := range strings.Lines(string(text)) {
 		code, _, _ := strings.Cut(line, "#")
-		if !namespaceLine.MatchString(strings.TrimSpace(code)) {
+		if !namespaceLine().MatchString(strings.TrimSpace(code)) {
 			return false
 		}
 	}

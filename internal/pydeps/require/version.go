@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	pep440 "github.com/aquasecurity/go-pep440-version"
 )
@@ -15,7 +16,7 @@ const longestVersion = 200
 // wrongly where the numbers of parts differ, and take ~=2.2a1 to be ==2.2.*.
 type version struct{ pep440.Version }
 
-var localSeparators = regexp.MustCompile(`[-_]`)
+var localSeparators = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`[-_]`) })
 
 func parseVersion(text string) (version, bool) {
 	text = strings.TrimSpace(text)
@@ -24,7 +25,7 @@ func parseVersion(text string) (version, bool) {
 	}
 	// The library takes 1+a-1 and 1+a.1 to be different.
 	if public, local, has := strings.Cut(text, "+"); has {
-		text = public + "+" + localSeparators.ReplaceAllString(local, ".")
+		text = public + "+" + localSeparators().ReplaceAllString(local, ".")
 	}
 	v, err := pep440.Parse(text)
 	return version{v}, err == nil

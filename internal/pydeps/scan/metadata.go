@@ -4,6 +4,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/BurntSushi/toml"
 
@@ -11,7 +12,9 @@ import (
 )
 
 // scriptBlock is the expression of PEP 723 for a block of metadata.
-var scriptBlock = regexp.MustCompile(`(?m)^# /// (?P<type>[a-zA-Z0-9-]+)$\s(?P<content>(^#(| .*)$\s)+)^# ///$`)
+var scriptBlock = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(?m)^# /// (?P<type>[a-zA-Z0-9-]+)$\s(?P<content>(^#(| .*)$\s)+)^# ///$`)
+})
 
 // readMetadata reads what is written for people and programs rather than for Python: the block "script" of PEP 723, and comments. What
 // cannot be read there is passed over: the code runs without, as it does elsewhere.
@@ -28,7 +31,7 @@ func readMetadata(code string, r *Report) {
 func readScriptBlock(code string, r *Report) {
 	var content string
 	found := 0
-	for _, m := range scriptBlock.FindAllStringSubmatch(code, -1) {
+	for _, m := range scriptBlock().FindAllStringSubmatch(code, -1) {
 		if m[1] == "script" {
 			content = m[2]
 			found++
