@@ -38,9 +38,8 @@ bench: build python ## Measure cove beside its peers (BENCH="--quick"); as root 
 LONGEST := ./e2e ./internal/session ./internal/pydeps/build
 AT_ONCE := $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 
-# COVE_TEST=all makes it an error when something is left out; see CONTRIBUTING.md. All of vet goes before the tests, so that go test need not do a part of it again.
+# COVE_TEST=all makes it an error when something is left out; see CONTRIBUTING.md. Nothing is vetted here: golangci-lint does all that vet does, in `make check`.
 test: build python services ## Run every test; fails when one is left out
-	$(GO) vet ./...
 	COVE_TEST=all COVE_TEST_BINARY=$(CURDIR)/$(BIN) $(GO) run ./internal/testneeds/report -vet=off -p $(AT_ONCE) -timeout 25m $(LONGEST) ./...
 
 quick: ## Run the tests that need nothing but Go
