@@ -36,22 +36,25 @@ type utterance struct{ where, text string }
 const hunt = `
 import os, sys
 wanted = [bytes.fromhex(x)[::-1] for x in %s]
-found, files, size, me = [], 0, 0, str(os.getpid())
+found, files, size, most, me = [], 0, 0, %d, str(os.getpid())  # most is in MiB
+room = bytearray(1 << 20)  # one for all files: there are tens of thousands
 def look(path, limit):
     global files, size
+    try: f = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
+    except OSError: return
     try:
-        with open(path, 'rb', buffering=0) as f:
-            tail, left = b'', limit
-            while left > 0:
-                part = f.read(min(left, 1 << 20))
-                if not part: break
-                left -= len(part); size += len(part)
-                for n, w in enumerate(wanted):
-                    if w in tail + part: found.append((path, n))
-                tail = part[-200:]
-            files += 1
-    except OSError:
-        pass
+        kept, left = 0, limit
+        while left > 0:
+            part = os.readv(f, [memoryview(room)[kept:kept + left]])
+            if not part: break
+            left -= part; size += part; end = kept + part
+            for n, w in enumerate(wanted):
+                if room.find(w, 0, end) >= 0: found.append((path, n))
+            kept = min(end, 200)
+            room[:kept] = room[end - kept:end]
+        files += 1
+    except OSError: pass
+    finally: os.close(f)
 for n, w in enumerate(wanted):
     for k, v in os.environb.items():
         if w in k + b'=' + v: found.append(('environ', n))
@@ -67,12 +70,16 @@ for pid in filter(str.isdigit, os.listdir('/proc')):
                     for n, w in enumerate(wanted):
                         if w in part: found.append(('memory of ' + pid, n))
         except OSError: pass
-for top, dirs, names in os.walk('/'):
-    if top == '/': dirs.sort(key=lambda d: d not in ('home', 'tmp', 'etc', 'run', 'var', 'mnt'))  # the rest is large and the host's
-    dirs[:] = [d for d in dirs if os.path.join(top, d) not in ('/proc', '/sys', '/dev')]
-    for name in names:
-        path = os.path.join(top, name)
-        if size < 300 << 20 and os.path.isfile(path) and not os.path.islink(path): look(path, 4 << 20)
+def walk(top):
+    try: entries = list(os.scandir(top))
+    except OSError: return
+    dirs = [e.path for e in entries if e.is_dir(follow_symlinks=False)]
+    if top == '/': dirs.sort(key=lambda d: d not in ('/home', '/tmp', '/etc', '/run', '/var', '/mnt'))  # the rest is large and the host's
+    for e in entries:
+        if size < most << 20 and e.is_file(follow_symlinks=False): look(e.path, 4 << 20)
+    for d in dirs:
+        if d not in ('/proc', '/sys', '/dev'): walk(d)
+walk('/')
 planted = len(wanted) - 1
 print('found', [f for f in found if f[1] != planted], 'and what was planted' * any(f[1] == planted for f in found), 'in', files, 'files')
 `
@@ -190,8 +197,8 @@ func (c *canaries) speak(session, spoken string) {
 	c.said = c.said[:before]
 }
 
-// hunted has code look for the secrets from the inside.
-func (c *canaries) hunted() {
+// hunted has code look for the secrets from the inside, at most MiB of files.
+func (c *canaries) hunted(most int) {
 	c.t.Helper()
 	var hidden, names []string
 	hide := func(secret string) {
@@ -210,7 +217,7 @@ func (c *canaries) hunted() {
 		State  string
 		Events []struct{ Type, Text string }
 	}
-	c.ask("POST", "/api/v1/sessions/"+session+"/executions?wait=true", map[string]any{"code": fmt.Sprintf(hunt, "["+strings.Join(hidden, ",")+"]")}).into(c.t, &done)
+	c.ask("POST", "/api/v1/sessions/"+session+"/executions?wait=true", map[string]any{"code": fmt.Sprintf(hunt, "["+strings.Join(hidden, ",")+"]", most)}).into(c.t, &done)
 	text := ""
 	for _, e := range done.Events {
 		text += e.Text
@@ -281,7 +288,8 @@ func (c *canaries) kept(dir string) {
 // TestSecretsStay gives a server secrets, uses it in every way, and looks for them wherever they do not belong.
 func TestSecretsStay(t *testing.T) {
 	t.Parallel()
-	for _, name := range []string{"sqlite", "postgres"} {
+	// What is large in a sandbox is the host's and does not depend on the database: it is looked through once. The sandbox's own comes first.
+	for name, most := range map[string]int{"sqlite": 300, "postgres": 30} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			secrets := map[string]string{
@@ -304,7 +312,7 @@ func TestSecretsStay(t *testing.T) {
 			dir := t.TempDir()
 			c := &canaries{server: startServer(t, dir, secrets["first key"], env...), t: t, secrets: secrets}
 			c.use()
-			c.hunted()
+			c.hunted(most)
 			c.stop().ended(t, 0)
 			for _, u := range c.said {
 				c.silent("the answer to "+u.where, u.text)
