@@ -179,7 +179,8 @@ func TestServersOnOneDatabase(t *testing.T) {
 	upstream.Decide(sdkModel)
 	key, folder, cluster := testKey(t), t.TempDir(), pgtest.New(t)
 	env := append([]string{"COVE_DATABASE=" + cluster.Database(t), "OPENAI_BASE_URL=" + upstream.OpenAIURL(), "OPENAI_API_KEY=sk-test", "COVE_MODEL=openai/scripted"}, crowd...)
-	rounds, users := cycles(t, 2, 20), 2
+	rounds, users := cycles(t, 2, 20), cycles(t, 1, 2)
+	longest := time.Duration(min(rounds, 4)) * time.Second // between the first work and the kill, which may come at any moment
 	living, kept := startServer(t, "", key, env...), newAcknowledged()
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
@@ -193,7 +194,7 @@ func TestServersOnOneDatabase(t *testing.T) {
 		dying, end := context.WithCancel(t.Context())
 		wait, turns := mortal.burden(dying, users, a), mortal.questions(dying)
 		a.await(t, 4)
-		time.Sleep(rand.N(4 * time.Second))
+		time.Sleep(rand.N(longest))
 		mortal.kill()
 		end()
 		wait()
