@@ -29,7 +29,7 @@ var layers = [][]string{
 	{"problem", "ident", "memory", "workspace", "lineedit", "durable"},
 	{"wire", "config", "telemetry", "pyindex", "audit", "intake", "sse", "byterange", "install", "status", "sandbox"},
 	{"model", "pyenv", "guest", "pool", "auth", "owner", "stream", "sandbox/gvisor/filters", "pydeps/require"},
-	{"guest/program", "surface", "testneeds"},
+	{"guest/program", "heap", "surface", "testneeds"},
 	{"sandbox/*", "model/*", "link", "snapshot", "keeper", "pydeps/*", "pydeps/names/wheelfiles"},
 	{"sandbox/sandboxtest", "pydeps/scan", "pydeps/names/*"},
 	{"pydeps"},

@@ -100,6 +100,8 @@ const (
 	KernelStartFailed = UnavailableCode("kernel_start_failed")
 	// The server cannot accept connections any more and stops. Start the server again.
 	ListenerFailed = UnavailableCode("listener_failed")
+	// The file from which sessions have a part of their memory was changed on the disk. What the session has computed since is not shown; start it again.
+	MemoryChanged = UnavailableCode("memory_changed")
 	// The model's answer is longer than cove takes. Ask for less at once, or choose another model.
 	ModelAnswerTooLong = UnavailableCode("model_answer_too_long")
 	// The model wrote no summary. Ask again.
