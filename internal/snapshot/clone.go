@@ -7,6 +7,8 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+
+	"cove/internal/heap"
 )
 
 // Clone makes another snapshot with the same content in dir, which must not exist, and calls it id. On one file system it takes no room: the two share the
@@ -24,6 +26,14 @@ func (s *Snapshot) Clone(ctx context.Context, dir, id string) (*Snapshot, error)
 				return m, err
 			}
 		}
+		for _, f := range m.Shared {
+			if err := os.MkdirAll(filepath.Dir(imagePath(tmp, f.Name)), 0o700); err != nil {
+				return m, err
+			}
+			if err := heap.Share(imagePath(s.Dir, f.Name), imagePath(tmp, f.Name)); err != nil {
+				return m, err
+			}
+		}
 		return m, nil
 	})
 	if err != nil {
@@ -38,9 +48,9 @@ func (s *Snapshot) Clone(ctx context.Context, dir, id string) (*Snapshot, error)
 // unchanged says that every file looks as it did when it was last read.
 func (s *Snapshot) unchanged() bool {
 	looks := known(s.Dir)
-	for _, f := range s.Manifest.Files {
+	for _, f := range s.Manifest.all() {
 		info, err := os.Lstat(imagePath(s.Dir, f.Name))
-		if err != nil || looks[f.Name] != lookOf(info) {
+		if err != nil || looks[f.Name] != f.lookOf(info) {
 			return false
 		}
 	}

@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"cove/internal/durable"
+	"cove/internal/heap"
 	"cove/internal/sandbox"
 )
 
@@ -45,7 +46,9 @@ func Create(ctx context.Context, dir string, m Manifest, save func(ctx context.C
 		}
 		m.Version = version
 		m.Elsewhere.Name, m.Elsewhere.Size, _ = saved.Named()
-		m.Files, err = survey(ctx, image)
+		if m.Files, err = survey(ctx, image); err == nil {
+			m.Shared, err = surveyShared(image)
+		}
 		if err == nil && len(m.Files) == 0 && m.Elsewhere.Name == "" {
 			err = errors.New("the engine saved nothing")
 		}
@@ -167,10 +170,30 @@ func syncFolders(top string) error {
 	})
 }
 
-// survey writes every file below image through to the disk and returns their list.
+// surveyShared lists the files that the engine has put beside its own because other checkpoints need them too. They are on the disk already.
+func surveyShared(image string) ([]File, error) {
+	entries, err := os.ReadDir(filepath.Join(image, heap.Folder))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	var files []File
+	for _, e := range entries {
+		info, ierr := e.Info()
+		if ierr != nil {
+			return nil, ierr
+		}
+		files = append(files, File{Name: heap.Folder + "/" + e.Name(), Size: info.Size()})
+	}
+	return files, err
+}
+
+// survey writes every file below image that is this snapshot's alone through to the disk and returns their list.
 func survey(ctx context.Context, image string) ([]File, error) {
 	var files []File
 	err := filepath.WalkDir(image, func(path string, e fs.DirEntry, err error) error {
+		if err == nil && path == filepath.Join(image, heap.Folder) {
+			return filepath.SkipDir
+		}
 		if err != nil || e.IsDir() {
 			return err
 		}

@@ -7,6 +7,7 @@
 //	<dir>/manifest.json    what it is; see Manifest
 //	<dir>/verified.json    when its files were last known to be good; may be missing
 //	<dir>/image/           the engine's files
+//	<dir>/image/shared/    links to files that other snapshots need too
 //	<dir>/../.tmp-*        a snapshot being made or removed, or what a killed process left of one; see Sweep
 //
 // Restoring must not cost reading every byte. So verified.json records how to recognise a file that was read and found good (inode, size, times, and the boot
@@ -25,6 +26,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"cove/internal/heap"
 	"cove/internal/problem"
 	"cove/internal/sandbox"
 )
@@ -86,6 +88,8 @@ type Manifest struct {
 	// Elsewhere is the checkpoint of an engine that keeps it; zero for one in files.
 	Elsewhere Elsewhere `json:"elsewhere,omitzero"`
 	Files     []File    `json:"files"`
+	// Shared are files that other snapshots need as well (see package heap), below image/shared/. Their names say what is in them.
+	Shared []File `json:"shared,omitempty"`
 }
 
 // Elsewhere is a checkpoint that its engine keeps.
@@ -117,7 +121,10 @@ func (s *Snapshot) Checkpoint() sandbox.Checkpoint {
 	return sandbox.CheckpointIn(filepath.Join(s.Dir, imageName))
 }
 
-// Size is the length of the engine's files in bytes, or what the checkpoint takes where the engine keeps it. Clones share both.
+// Warm has the system read what snapshots share, in the background.
+func (s *Snapshot) Warm() { heap.Warm(filepath.Join(s.Dir, imageName)) }
+
+// Size is the length of the engine's files in bytes, or what the checkpoint takes where the engine keeps it. Clones share both. What many snapshots share does not count.
 func (s *Snapshot) Size() int64 {
 	n := s.Manifest.Elsewhere.Size
 	for _, f := range s.Manifest.Files {

@@ -8,9 +8,12 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
+
+	"cove/internal/heap"
 )
 
 // settled is how old a file's last change must be before its times prove that it has not changed: two changes within one tick of the file system's clock have
@@ -39,25 +42,35 @@ func bootID() string {
 	return strings.TrimSpace(string(text))
 }
 
-func lookOf(info fs.FileInfo) look {
+// lookOf leaves out of a shared file when its state changed last: each snapshot that links to the file sets that.
+func (f File) lookOf(info fs.FileInfo) look {
 	st, ok := info.Sys().(*syscall.Stat_t)
 	if !ok {
 		return look{}
 	}
-	return look{Inode: st.Ino, Size: st.Size, Modified: st.Mtim.Nano(), Changed: st.Ctim.Nano()}
+	l := look{Inode: st.Ino, Size: st.Size, Modified: st.Mtim.Nano()}
+	if !f.shared() {
+		l.Changed = st.Ctim.Nano()
+	}
+	return l
 }
+
+func (f File) shared() bool { return strings.HasPrefix(f.Name, heap.Folder+"/") }
+
+// all is every file that has to be whole, the shared ones last.
+func (m Manifest) all() []File { return slices.Concat(m.Files, m.Shared) }
 
 // remember records in verified.json how the files of the snapshot in dir look, which the caller knows to be good. With certain, that includes files that
 // changed a moment ago.
 func remember(dir string, m Manifest, certain bool) error {
 	v := verified{Boot: bootID(), Looks: map[string]look{}}
 	now := time.Now()
-	for _, f := range m.Files {
+	for _, f := range m.all() {
 		info, err := os.Lstat(imagePath(dir, f.Name))
 		if err != nil {
 			return err
 		}
-		if l := lookOf(info); certain || now.Sub(time.Unix(0, l.Changed)) > settled {
+		if l := f.lookOf(info); certain || now.Sub(time.Unix(0, l.Changed)) > settled {
 			v.Looks[f.Name] = l
 		}
 	}
@@ -96,12 +109,12 @@ func Open(ctx context.Context, dir string) (*Snapshot, error) {
 	s := &Snapshot{Dir: dir, Manifest: m}
 	looks := known(dir)
 	renew := false
-	for _, f := range m.Files {
+	for _, f := range m.all() {
 		info, err := inspect(dir, f)
 		if err != nil {
 			return nil, err
 		}
-		if before, ok := looks[f.Name]; ok && before == lookOf(info) {
+		if before, ok := looks[f.Name]; ok && before == f.lookOf(info) {
 			continue
 		}
 		if err := verify(ctx, dir, f); err != nil {
@@ -135,6 +148,12 @@ func inspect(dir string, f File) (fs.FileInfo, error) {
 
 func verify(ctx context.Context, dir string, f File) error {
 	name := imageName + "/" + f.Name
+	if f.shared() {
+		if err := heap.Verify(imagePath(dir, f.Name)); err != nil {
+			return damaged(dir, name+" is not what it was")
+		}
+		return nil
+	}
 	file, err := os.Open(imagePath(dir, f.Name))
 	if err != nil {
 		return damaged(dir, name+" cannot be read: "+err.Error())

@@ -1,0 +1,64 @@
+package snapshot_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"cove/internal/heap"
+	"cove/internal/problem"
+	"cove/internal/sandbox"
+	"cove/internal/snapshot"
+)
+
+// TestSharedFiles: what snapshots have in common does not count as theirs, is not read again for each that links to it, goes along with clones, and damage of it is theirs.
+func TestSharedFiles(t *testing.T) {
+	t.Parallel()
+	h, err := heap.Add(t.TempDir(), func(w io.Writer) error {
+		_, err := w.Write(make([]byte, 1<<20))
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = h.Close() }()
+	create := func() *snapshot.Snapshot {
+		s, err := snapshot.Create(t.Context(), filepath.Join(t.TempDir(), "snp"), snapshot.Manifest{}, func(_ context.Context, folder string) (sandbox.Checkpoint, error) {
+			return sandbox.CheckpointIn(folder), errors.Join(os.WriteFile(filepath.Join(folder, "pages"), []byte("pages"), 0o600), h.Attach(folder))
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	first, second := create(), create()
+	if first.Size() != 5 {
+		t.Errorf("the snapshot counts %d bytes", first.Size())
+	}
+	clone, err := second.Clone(t.Context(), filepath.Join(t.TempDir(), "clone"), "clone")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range []*snapshot.Snapshot{first, second, clone} {
+		again, err := snapshot.Open(t.Context(), s.Dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if again.Read > 5 {
+			t.Errorf("%d bytes were read", again.Read)
+		}
+	}
+	image, _ := clone.Checkpoint().HostFolder()
+	path := filepath.Join(image, heap.Folder, h.Name)
+	if err := errors.Join(os.Chmod(path, 0o600), os.WriteFile(path, append(make([]byte, 1<<20-1), 1), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range []*snapshot.Snapshot{first, second, clone} {
+		if _, err := snapshot.Open(t.Context(), s.Dir); !problem.Has(problem.Of(err), problem.SnapshotDamaged) {
+			t.Errorf("got %v", err)
+		}
+	}
+}
