@@ -163,9 +163,9 @@ func newEngine(c config.Config) (sandbox.Engine, error) {
 	}
 	switch c.Sandbox.Engine {
 	case "gvisor":
-		return gvisor.New(gvisor.Options{State: filepath.Join(c.Folders.Runtime, "gvisor"), Guests: guests(c), Debug: os.Getenv("COVE_DEBUG_GVISOR")}), nil
+		return gvisor.New(gvisor.Options{State: filepath.Join(c.Folders.Runtime, "gvisor"), Shared: shared(c), Debug: os.Getenv("COVE_DEBUG_GVISOR")}), nil
 	case "local":
-		return local.New(local.Options{State: filepath.Join(c.Folders.Runtime, "local"), Guests: guests(c)}), nil
+		return local.New(local.Options{State: filepath.Join(c.Folders.Runtime, "local"), Guests: shared(c)}), nil
 	}
 	return nil, problem.New(problem.EngineUnknown, fmt.Sprintf("there is no engine %q", c.Sandbox.Engine)).WithHint("the engines are gvisor and local")
 }
@@ -179,8 +179,8 @@ func newSaver(c config.Config) (sandbox.Saver, error) {
 	return sandbox.SaverOf(engine)
 }
 
-// guests is the folder of the programs that run inside sandboxes. Saved ones need the one that they were saved with.
-func guests(c config.Config) string { return filepath.Join(c.Folders.Data, "guests") }
+// shared is the folder with what every sandbox sees: the program that runs inside, and memory that sandboxes have in common. Saved ones need those that they were saved with.
+func shared(c config.Config) string { return filepath.Join(c.Folders.Data, "shared") }
 
 // ownFolder makes the folder for running sandboxes and makes sure that nobody else can prepare it: it may be in a
 // folder that everyone can write to. Others may pass through it (0711), because sandboxed code of another uid does.

@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"context"
+	"io"
 	"strings"
 
 	"cove/internal/problem"
@@ -77,6 +78,18 @@ type Prepared interface {
 	Restore(ctx context.Context, from Checkpoint) (Sandbox, error)
 	// Stop frees all that the sandbox holds, unless Restore has handed it over.
 	Stop(ctx context.Context) error
+}
+
+// MemorySharer is a Checkpointer a part of whose memory can be a file that it has in common with every sandbox that begins with the same checkpoint: the machine holds a page of that
+// once, until a sandbox writes to it.
+type MemorySharer interface {
+	Checkpointer
+	// ShareMemory stores what fill writes, for this sandbox's checkpoints and those of the sandboxes that begin with them, and returns the path inside at which it can be mapped. The path was not looked up before.
+	// When the caller's mapping fails, the sandbox is of no further use.
+	ShareMemory(fill func(io.Writer) error) (path string, err error)
+	// MemoryIntact returns a problem with code "memory_changed" when somebody has changed on the disk what ShareMemory stored for the sandbox. Then nothing that the sandbox computes is to be
+	// trusted.
+	MemoryIntact() error
 }
 
 // Checkpointer is what the sandboxes of a Saver are besides.

@@ -56,7 +56,7 @@ func Install(dir string) (path string, err error) {
 	if info, err := os.Stat(path); err == nil && info.Size() > 0 {
 		return path, nil
 	}
-	if err := os.MkdirAll(dir, 0o755); err != nil {
+	if err := makeFolder(dir); err != nil {
 		return "", fmt.Errorf("install the guest: %w", err)
 	}
 	// A process that is being started has all files of this one for a moment. Were this file among them, open for writing, the guest could not be run.
@@ -73,6 +73,18 @@ func Install(dir string) (path string, err error) {
 		return "", fmt.Errorf("install the guest: %w", errors.Join(err, os.Remove(tmp.Name())))
 	}
 	return path, nil
+}
+
+// makeFolder makes the folder of guests, which sandboxed code of another user may pass through, whatever the umask is, and cannot list.
+func makeFolder(dir string) error {
+	const mode = 0o711
+	if info, err := os.Stat(dir); err == nil && info.Mode().Perm() == mode {
+		return nil
+	}
+	if err := os.MkdirAll(dir, mode); err != nil {
+		return err
+	}
+	return os.Chmod(dir, mode)
 }
 
 // fill writes our guest to f, as one that can be run, and closes it.

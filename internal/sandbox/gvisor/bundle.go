@@ -34,7 +34,7 @@ func writeBundle(in *instance, state string, spec sandbox.Spec, guest string) er
 	if err != nil {
 		return fmt.Errorf("build root file system: %w", err)
 	}
-	config, err := json.Marshal(b.spec(in, root, spec))
+	config, err := json.Marshal(b.spec(in, root, guest, spec))
 	if err != nil {
 		return err
 	}
@@ -44,11 +44,11 @@ func writeBundle(in *instance, state string, spec sandbox.Spec, guest string) er
 	return os.WriteFile(in.Join("config.json"), config, 0o600)
 }
 
-// newBundle lists what a sandbox sees, but for what is its own.
+// newBundle lists what a sandbox with a guest sees, but for what is its own. The folder of the guest cannot be listed from inside: what else is there is seen by who knows its name.
 func newBundle(mounts []sandbox.HostMount, guest string) *bundle {
 	b := &bundle{entries: map[string]entry{}}
 	b.system()
-	b.mountFile(guest, guestPath)
+	b.mount(filepath.Dir(guest), sharedDir)
 	b.dir(socketDir)
 	for _, m := range mounts {
 		if m.Folder == m.Target && strings.HasPrefix(m.Target, "/usr/") {
@@ -176,11 +176,6 @@ func (b *bundle) mount(source, target string) {
 	b.bind(source, target)
 }
 
-func (b *bundle) mountFile(source, target string) {
-	b.file(target, "")
-	b.bind(source, target)
-}
-
 func (b *bundle) bind(source, target string) {
 	b.mounts = append(b.mounts, specs.Mount{
 		Type: "bind", Source: source, Destination: target, Options: []string{"rbind", "ro", "nosuid", "nodev"},
@@ -219,7 +214,7 @@ func (b *bundle) system() {
 	b.file("/etc/hostname", "sandbox\n")
 }
 
-func (b *bundle) spec(in *instance, root string, spec sandbox.Spec) *specs.Spec {
+func (b *bundle) spec(in *instance, root, guest string, spec sandbox.Spec) *specs.Spec {
 	l := spec.Limits
 	rlimit := func(name string, n uint64) specs.POSIXRlimit {
 		return specs.POSIXRlimit{Type: name, Soft: n, Hard: n}
@@ -230,7 +225,7 @@ func (b *bundle) spec(in *instance, root string, spec sandbox.Spec) *specs.Spec 
 		Root:     &specs.Root{Path: root, Readonly: true},
 		Mounts:   append(b.mounts, internalMounts(in, l)...),
 		Process: &specs.Process{
-			Args: []string{guestPath, "--connect=" + socketDir + "/" + socketName, "--workspace=" + Workspace, "--user=" + strconv.Itoa(sandboxUser)},
+			Args: []string{sharedDir + "/" + filepath.Base(guest), "--connect=" + socketDir + "/" + socketName, "--workspace=" + Workspace, "--user=" + strconv.Itoa(sandboxUser)},
 			Env:  []string{"PATH=/usr/local/bin:/usr/bin:/bin"},
 			Cwd:  "/",
 			Capabilities: &specs.LinuxCapabilities{

@@ -21,6 +21,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"cove/internal/guest/program"
+	"cove/internal/heap"
 	"cove/internal/problem"
 	"cove/internal/sandbox"
 )
@@ -28,7 +29,7 @@ import (
 // Where things are inside a sandbox.
 const (
 	Workspace   = "/home/user"
-	guestPath   = "/opt/cove/cove-guest"
+	sharedDir   = "/opt/cove/shared"
 	socketDir   = "/opt/cove/host"
 	socketName  = "guest"
 	tmpPath     = "/tmp"
@@ -42,8 +43,9 @@ type Options struct {
 	State string
 	// Executable is the static cove binary that serves as runsc; "" means the running one.
 	Executable string
-	// Guests is the folder that keeps the guests, those of saved sandboxes too (see guest/program); "" means one in State.
-	Guests string
+	// Shared is the folder with what every sandbox sees: guests (see guest/program) and memory that sandboxes have in common (see package heap), those of saved sandboxes too;
+	// "" means one in State.
+	Shared string
 	// Debug is a folder for runsc's debug logs; "" means none.
 	Debug string
 }
@@ -182,27 +184,27 @@ func (e *Engine) boot(ctx context.Context, spec sandbox.Spec) (*running, error) 
 // guest returns the file of the guest for a sandbox: the one that a checkpoint was saved with, or else our own.
 func (e *Engine) guest(from sandbox.Checkpoint) (string, error) {
 	if from == (sandbox.Checkpoint{}) {
-		return program.Install(e.guests())
+		return program.Install(e.shared())
 	}
 	image, err := sandbox.HostFolderOf(from)
 	if err != nil {
 		return "", err
 	}
-	if own, err := program.Install(e.guests()); err != nil {
+	if own, err := program.Install(e.shared()); err != nil {
 		return own, err // the image may name it, and its folder be new
 	}
-	path, err := program.Noted(image, e.guests())
+	path, err := program.Noted(image, e.shared())
 	if err != nil {
 		return "", problem.New(problem.GuestMissing, "the guest that the sandbox was saved with is not known or not there").WithCause(err)
 	}
 	return path, nil
 }
 
-func (e *Engine) guests() string {
-	if e.opts.Guests != "" {
-		return e.opts.Guests
+func (e *Engine) shared() string {
+	if e.opts.Shared != "" {
+		return e.opts.Shared
 	}
-	return filepath.Join(e.opts.State, ".guests")
+	return filepath.Join(e.opts.State, ".shared")
 }
 
 func (e *Engine) build(ctx context.Context, s *running) (err error) {
@@ -344,6 +346,7 @@ func (e *Engine) Sweep(context.Context) (int, error) {
 	killOrphans(e.opts.State)
 	sweepRoots(e.opts.State)
 	sweepGroups()
+	heap.Sweep(e.shared(), heap.Grace)
 	dead, err := sandbox.DeadFolders(e.opts.State)
 	if err == nil && len(dead) > 0 {
 		err = e.prepare()

@@ -84,7 +84,7 @@ func (e *Engine) Build() (string, error) {
 func shape() (string, error) {
 	in := &instance{&sandbox.Folder{ID: "shape", Path: "/"}}
 	b := newBundle(nil, "guest")
-	spec := b.spec(in, "/", sandbox.Spec{})
+	spec := b.spec(in, "/", "guest", sandbox.Spec{})
 	for k := range spec.Mounts {
 		spec.Mounts[k].Source = ""
 	}

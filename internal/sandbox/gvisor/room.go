@@ -122,7 +122,7 @@ func (d *draft) discard() error {
 	entries, err := os.ReadDir(d.dir)
 	errs := []error{err}
 	for _, e := range entries {
-		errs = append(errs, os.Remove(filepath.Join(d.dir, e.Name())))
+		errs = append(errs, os.RemoveAll(filepath.Join(d.dir, e.Name())))
 	}
 	return errors.Join(errs...)
 }

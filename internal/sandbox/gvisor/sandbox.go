@@ -18,6 +18,7 @@ import (
 	"gvisor.dev/gvisor/pkg/sentry/state/checkpointfiles"
 
 	"cove/internal/guest/program"
+	"cove/internal/heap"
 	"cove/internal/problem"
 	"cove/internal/sandbox"
 )
@@ -34,8 +35,9 @@ type running struct {
 	instance *instance
 	lifeline *os.File // while it is open, the sandbox may live
 	spec     sandbox.Spec
-	guest    string // the host's file
-	cgroup   *group // nil where cove may not make any
+	guest    string                    // the host's file
+	heap     atomic.Pointer[heap.Heap] // what it has memory from, in common with other sandboxes; nil: nothing
+	cgroup   *group                    // nil where cove may not make any
 	listener *net.UnixListener
 	asked    bool // the warden was asked to create it
 	sentry   int  // process id
@@ -58,7 +60,7 @@ type running struct {
 }
 
 var (
-	_ sandbox.Checkpointer = (*running)(nil)
+	_ sandbox.MemorySharer = (*running)(nil)
 	_ sandbox.Prepared     = (*running)(nil)
 	_ sandbox.Meter        = (*running)(nil)
 )
@@ -151,9 +153,14 @@ func (s *running) Restore(ctx context.Context, from sandbox.Checkpoint) (sandbox
 		return nil, err
 	}
 	defer done()
-	if guest, err := program.Noted(dir, s.engine.guests()); err != nil || guest != s.guest {
+	if guest, err := program.Noted(dir, s.engine.shared()); err != nil || guest != s.guest {
 		return nil, problem.New(problem.GuestDiffers, "the checkpoint needs another guest than the one that the sandbox was prepared with").WithCause(err)
 	}
+	common, err := heap.Of(dir, s.engine.shared())
+	if err != nil {
+		return nil, fmt.Errorf("restore sandbox %s: %w", s.ID(), err)
+	}
+	s.heap.Store(common)
 	if info, err := os.Stat(filepath.Join(dir, checkpointfiles.PagesFileName)); err == nil {
 		s.loaded = info.Size()
 	}
@@ -179,7 +186,7 @@ func (s *running) Checkpoint(ctx context.Context, dir string, keep bool) (sandbo
 		s.first = nil
 	}
 	s.mu.Unlock()
-	if err = program.Note(s.guest, dir); err == nil {
+	if err = errors.Join(program.Note(s.guest, dir), s.heap.Load().Attach(dir)); err == nil {
 		err = s.ask(ctx, "Checkpoint", ImageArgs{ID: s.ID(), Image: dir}, &struct{}{})
 	}
 	if err == nil {
@@ -252,6 +259,8 @@ func (s *running) causeOfEnd() error {
 	switch {
 	case s.stopping.Load():
 		return nil
+	case s.heap.Load().Intact() != nil:
+		return s.heap.Load().Intact()
 	case s.overuse.Load(), s.waitedLately(), s.cgroup != nil && s.cgroup.oomKills() > 0:
 		return problem.New(problem.SessionOOM,
 			fmt.Sprintf("the sandbox used more than its memory limit of %d MiB and was ended", s.spec.Limits.Memory>>20)).
@@ -316,7 +325,7 @@ func (s *running) discard() error {
 	if s.cgroup != nil {
 		s.cgroup.remove()
 	}
-	return s.instance.Remove()
+	return errors.Join(s.heap.Load().Close(), s.instance.Remove())
 }
 
 // watchMemory stands in for a memory cgroup: it kills a sandbox that holds more than its limit.
@@ -365,6 +374,19 @@ const (
 	watchInterval = 100 * time.Millisecond
 	watchAtLeast  = time.Second
 )
+
+// ShareMemory implements sandbox.MemorySharer.
+func (s *running) ShareMemory(fill func(io.Writer) error) (path string, err error) {
+	made, err := heap.Add(s.engine.shared(), fill)
+	if err != nil {
+		return "", asFull(err)
+	}
+	s.heap.Store(made)
+	return sharedDir + "/" + made.Name, nil
+}
+
+// MemoryIntact implements sandbox.MemorySharer.
+func (s *running) MemoryIntact() error { return s.heap.Load().Intact() }
 
 // tail keeps the last bytes written to it.
 type tail struct {
