@@ -154,6 +154,17 @@ func (k *Kernel) Trim(ctx context.Context) error {
 	return k.ask(ctx, map[string]any{"type": "trim"}, "trim_reply", &struct{}{})
 }
 
+// Freeze excludes all objects that there are now from collections of garbage, for ever. Until Frozen every process of the sandboxed user may stop the interpreter and change its
+// memory.
+func (k *Kernel) Freeze(ctx context.Context) error {
+	return k.ask(ctx, map[string]any{"type": "freeze"}, "freeze_reply", &struct{}{})
+}
+
+// Frozen ends what Freeze allows; the objects stay excluded.
+func (k *Kernel) Frozen(ctx context.Context) error {
+	return k.ask(ctx, map[string]any{"type": "freeze", "done": true}, "freeze_reply", &struct{}{})
+}
+
 // Forget removes the names, the history and the cell numbers of the cells that have run until now. Modules that they imported and effects outside the
 // interpreter stay. It is for a kernel that has run rehearsal cells and not yet any code of a user.
 func (k *Kernel) Forget(ctx context.Context) error {

@@ -181,7 +181,12 @@ func (s *Live) Trim(ctx context.Context) error {
 // Rehearse runs a cell as a user would and discards its effects. The first cell runs slowly: a new interpreter still has to load its code, and a restored
 // sandbox its memory.
 func (s *Live) Rehearse(ctx context.Context) error {
-	for e, err := range s.Execute(ctx, kernel.Request{Code: "print('', end='')\n1 + 1"}) {
+	return s.RehearseCode(ctx, "print('', end='')\n1 + 1")
+}
+
+// RehearseCode is Rehearse with other code.
+func (s *Live) RehearseCode(ctx context.Context, code string) error {
+	for e, err := range s.Execute(ctx, kernel.Request{Code: code}) {
 		if err != nil {
 			return fmt.Errorf("rehearse: %w", err)
 		}

@@ -322,6 +322,10 @@ func (s *Live) runs(ctx context.Context, t *run, req kernel.Request, yield yield
 		if err != nil {
 			return done, err
 		}
+		if err := memoryIntact(t.sandbox); err != nil {
+			_ = t.sandbox.Stop(ctx)
+			return kernel.Done{Outcome: kernel.OutcomeSandboxDied, Lost: kernel.LostSession, Message: problem.Of(err).Message}, nil
+		}
 		if done, ok := ev.(kernel.Done); ok {
 			return done, nil
 		}

@@ -1,0 +1,88 @@
+package session
+
+import (
+	"bytes"
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"time"
+
+	"cove/internal/problem"
+	"cove/internal/pyenv"
+	"cove/internal/sandbox"
+	"cove/internal/wire"
+)
+
+//go:embed mold.py
+var mold string
+
+// moldFile is where mold.py leaves the memory in the workspace, in which it starts.
+const moldFile = ".memory"
+
+// moldTimeout bounds one run of mold.py, which reads some hundred megabytes; loaded machines take tens of seconds.
+const moldTimeout = 3 * time.Minute
+
+// ShareMemory replaces the memory of the session's interpreter by the same memory from a file, which every session that begins with this one's checkpoint has in common. What
+// rehearse writes to, which is to do what most sessions do at first, stays memory of each session's own: a page that is written to for the first time costs more than one that is loaded. What the
+// interpreter has now is never looked at for garbage again. It is for a session that only exists to be saved, and whose sandbox is a sandbox.MemorySharer. After an error the session is of no
+// further use.
+func (s *Live) ShareMemory(ctx context.Context, rehearse func(context.Context) error) error {
+	t, err := s.main(ctx)
+	if err != nil {
+		return err
+	}
+	sharer, ok := t.sandbox.(sandbox.MemorySharer)
+	if !ok {
+		return problem.New(problem.EngineCannotSave, "the engine "+s.opts.Engine.Name()+" cannot share memory between sandboxes")
+	}
+	if err := t.kernel.Freeze(ctx); err != nil {
+		return explain(t.sandbox, err)
+	}
+	if err := runMold(ctx, t, "save", moldFile); err != nil {
+		return explain(t.sandbox, err)
+	}
+	path, err := sharer.ShareMemory(func(w io.Writer) error {
+		_, err := t.link.ReadFile(ctx, moldFile, 0, w)
+		return errors.Join(err, t.link.Remove(ctx, moldFile, false))
+	})
+	if err != nil {
+		return explain(t.sandbox, err)
+	}
+	if err := runMold(ctx, t, "map", path); err != nil {
+		return explain(t.sandbox, err)
+	}
+	if err := rehearse(ctx); err != nil {
+		return err
+	}
+	if err := runMold(ctx, t, "keep", path); err != nil {
+		return explain(t.sandbox, err)
+	}
+	return explain(t.sandbox, t.kernel.Frozen(ctx))
+}
+
+// runMold runs mold.py beside the interpreter, as the same user.
+func runMold(ctx context.Context, t *run, deed, path string) error {
+	ctx, cancel := context.WithTimeout(ctx, moldTimeout)
+	defer cancel()
+	var said bytes.Buffer
+	python := t.sandbox.Layout().Path(pyenv.MountPoint) + "/bin/python"
+	code, err := t.link.Run(ctx, wire.ProcessSpec{Args: []string{python, "-I", "-S", "-c", mold, deed, strconv.Itoa(t.kernel.PID()), path}}, io.Discard, &said)
+	if err == nil && code != 0 {
+		err = errors.New(string(bytes.TrimSpace(said.Bytes())))
+	}
+	if err != nil {
+		return fmt.Errorf("share the interpreter's memory: %s: %w", deed, err)
+	}
+	return nil
+}
+
+// memoryIntact returns a problem with code "memory_changed" when a sandbox has memory from a file that somebody has changed: what it says is not passed on.
+func memoryIntact(sb sandbox.Sandbox) error {
+	if s, ok := sb.(sandbox.MemorySharer); ok {
+		return s.MemoryIntact()
+	}
+	return nil
+}
