@@ -41,7 +41,7 @@ func NewParts(ctx context.Context, c config.Config, progress io.Writer) (*Parts,
 		return nil, err
 	}
 	o := session.Options{Engine: saver, Env: env, Limits: sandbox.Limits{Memory: int64(c.Sandbox.Memory), CPUs: c.Sandbox.CPUs}, Packages: packages}
-	t, err := template.Ensure(ctx, template.Options{Dir: templates(c), Engine: saver, Env: env, Limits: o.Limits, Packages: packages, Progress: progress})
+	t, err := template.Ensure(ctx, templateOf(c, saver, o, progress))
 	if err != nil {
 		return nil, withDoctor(err)
 	}

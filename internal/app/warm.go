@@ -16,6 +16,11 @@ import (
 // templates is the folder of the warm interpreters.
 func templates(c config.Config) string { return filepath.Join(c.Folders.Data, "templates") }
 
+// templateOf says which template sessions with these options start from.
+func templateOf(c config.Config, saver sandbox.Saver, o session.Options, progress io.Writer) template.Options {
+	return template.Options{Dir: templates(c), Engine: saver, Env: o.Env, Limits: o.Limits, Packages: o.Packages, Share: c.Sandbox.ShareTemplate, Progress: progress}
+}
+
 // openWarm opens a session from the warm interpreter, where the engine can restore one. A template that does not work is made
 // again, once; where none can be made, the session starts cold and says so.
 func openWarm(ctx context.Context, c config.Config, o session.Options, progress io.Writer) (*session.Live, error) {
@@ -24,7 +29,7 @@ func openWarm(ctx context.Context, c config.Config, o session.Options, progress 
 		return session.Open(ctx, o)
 	}
 	for attempt := 1; ; attempt++ {
-		t, err := template.Ensure(ctx, template.Options{Dir: templates(c), Engine: saver, Env: o.Env, Limits: o.Limits, Packages: o.Packages, Progress: progress})
+		t, err := template.Ensure(ctx, templateOf(c, saver, o, progress))
 		if err == nil {
 			warm := o
 			warm.Checkpoint, warm.Reseed = t.Checkpoint(), true

@@ -107,8 +107,10 @@ func haveTemplate(ctx context.Context, c config.Config, o session.Options, progr
 	if err != nil {
 		return err
 	}
-	_, err = template.Ensure(ctx, template.Options{Dir: templates(c), Engine: saver, Env: o.Env, Limits: o.Limits, Packages: o.Packages, Progress: progress})
-	if err != nil {
+	t, err := template.Ensure(ctx, templateOf(c, saver, o, progress))
+	if err == nil {
+		t.Warm()
+	} else {
 		_, _ = fmt.Fprintf(progress, "cove: sessions start without the warm interpreter, which takes longer: %s\n", problem.Of(err).Message)
 	}
 	return ctx.Err()

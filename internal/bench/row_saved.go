@@ -32,7 +32,7 @@ func pauseRow() Row {
 			{ID: "pause", Title: "pause", Unit: "ms", Detail: "a session with numpy, pandas and matplotlib imported, until it is files and no process is left."},
 			{ID: "resume", Title: "resume", Unit: "ms", Detail: "from those files until an execution has read a variable of before."},
 			{ID: "save", Title: "save, going on", Unit: "ms", Detail: "the same session; what a server does 10 seconds after a session's last use."},
-			{ID: "paused-size", Title: "size of a paused session on disk", Unit: "MB", Detail: "blocks allocated."},
+			{ID: "paused-size", Title: "size of a paused session on disk", Unit: "MB", Detail: "blocks allocated, without what all sessions share."},
 		},
 		Able: as[Pausing](cannotPause),
 		Round: func(ctx context.Context, s Subject, rec Recorder) (err error) {

@@ -199,14 +199,14 @@ func removeCgroups(id string) {
 	}
 }
 
-// allocated is the disk space of the files below dir, in bytes.
+// allocated is the disk space of the files below dir that are nowhere else, in bytes: what all sessions share has other names too.
 func allocated(dir string) (bytes int64) {
 	_ = filepath.WalkDir(dir, func(_ string, entry fs.DirEntry, err error) error {
 		if err != nil {
 			return nil
 		}
 		if info, err := entry.Info(); err == nil {
-			if s, ok := info.Sys().(*syscall.Stat_t); ok {
+			if s, ok := info.Sys().(*syscall.Stat_t); ok && s.Nlink == 1 {
 				bytes += s.Blocks * 512
 			}
 		}

@@ -33,6 +33,13 @@ import (
 //go:embed warm.py
 var warmUp string
 
+// firstCells is what most sessions do first, as far as its pages are worth being each session's own.
+const firstCells = `try:
+    import pandas as pd
+    pd.DataFrame({"a": [1, 2]}).sum()
+except ImportError:
+    pass  # the minimal environment`
+
 // warmUpTimeout bounds the code that warms an interpreter up; loaded machines take tens of seconds.
 const warmUpTimeout = 3 * time.Minute
 
@@ -43,6 +50,7 @@ type Options struct {
 	Env      *pyenv.Environment
 	Limits   sandbox.Limits
 	Packages session.Packages // what its sessions install packages with; nil: they install none
+	Share    bool             // whether its sessions have its memory in common
 	Progress io.Writer        // called when a template is made; nil: nothing is called
 }
 
@@ -69,7 +77,7 @@ func Ensure(ctx context.Context, o Options) (*snapshot.Snapshot, error) {
 	if err != nil {
 		return nil, fmt.Errorf("identify cove: %w", err)
 	}
-	dir := filepath.Join(o.Dir, name(o.Env, key, cove))
+	dir := filepath.Join(o.Dir, name(o, key, cove))
 	if s, err := snapshot.Open(ctx, dir); err == nil {
 		return s, nil
 	}
@@ -97,18 +105,26 @@ func Ensure(ctx context.Context, o Options) (*snapshot.Snapshot, error) {
 			return nil, err
 		}
 	}
+	if s, err = build(ctx, o, key, dir); !errors.Is(err, errUnshared) || ctx.Err() != nil {
+		return s, err
+	}
+	_, _ = fmt.Fprintf(o.Progress, "Each session will have its memory to itself (%s).\n", problem.Of(err).Message)
+	o.Share = false
 	return build(ctx, o, key, dir)
 }
+
+// errUnshared says that the memory of a template could not be made memory that sessions have in common, without which it can still be made.
+var errUnshared = errors.New("make the warm interpreter")
 
 // Remove deletes a template that turned out not to work, so that Ensure makes it again.
 func Remove(s *snapshot.Snapshot) error { return snapshot.Remove(s.Dir) }
 
 // name returns the folder of the template with that key. Unlike the key it contains the build of cove: a session that another build saved can go on, but a new
 // session gets the guest and the driver of this build.
-func name(env *pyenv.Environment, key snapshot.Key, cove string) string {
+func name(o Options, key snapshot.Key, cove string) string {
 	text, _ := json.Marshal(key) // strings and numbers
-	sum := sha256.Sum256(append(text, warmUp+cove...))
-	return string(env.Set) + "-" + hex.EncodeToString(sum[:8])
+	sum := sha256.Sum256(append(text, warmUp+firstCells+cove+strconv.FormatBool(o.Share)...))
+	return string(o.Env.Set) + "-" + hex.EncodeToString(sum[:8])
 }
 
 func build(ctx context.Context, o Options, key snapshot.Key, dir string) (*snapshot.Snapshot, error) {
@@ -121,6 +137,14 @@ func build(ctx context.Context, o Options, key snapshot.Key, dir string) (*snaps
 	defer func() { _ = mold.Close(context.WithoutCancel(ctx)) }()
 	if err := warm(ctx, mold); err != nil {
 		return nil, err
+	}
+	if o.Share {
+		if err := mold.ShareMemory(ctx, func(ctx context.Context) error { return rehearse(ctx, mold) }); err != nil {
+			return nil, fmt.Errorf("%w: %w", errUnshared, err)
+		}
+		if err := mold.Rehearse(ctx); err != nil {
+			return nil, err
+		}
 	}
 	s, err := snapshot.Create(ctx, dir, snapshot.Manifest{ID: filepath.Base(dir), Created: time.Now(), Key: key}, func(ctx context.Context, folder string) (sandbox.Checkpoint, error) {
 		return mold.Save(ctx, folder, false)
@@ -153,6 +177,14 @@ func warm(ctx context.Context, mold *session.Live) error {
 		return err
 	}
 	return mold.Trim(ctx)
+}
+
+// rehearse does in an interpreter what most sessions do first.
+func rehearse(ctx context.Context, mold *session.Live) error {
+	if err := mold.Rehearse(ctx); err != nil {
+		return err
+	}
+	return mold.RehearseCode(ctx, firstCells)
 }
 
 // spareTemplates is how many older templates of an environment set are kept, for other builds of cove and other limits.
