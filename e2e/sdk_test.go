@@ -95,7 +95,8 @@ func TestSDKs(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			cmd := c.command(t, filepath.Join("testdata", "sdk", c.name))
-			cmd.Env = append(os.Environ(), "OPENAI_BASE_URL="+s.base+"/v1", "OPENAI_API_KEY="+s.key, "COVE_TEST_MODEL=scripted")
+			cmd.Env = append(os.Environ(), "OPENAI_BASE_URL="+s.base+"/v1", "OPENAI_API_KEY="+s.key, "COVE_TEST_MODEL=scripted",
+				"PYTHONDONTWRITEBYTECODE=") // whose folder is kept, and need not compile the libraries again each time
 			out, err := cmd.CombinedOutput()
 			if err != nil || !strings.Contains(string(out), c.told) {
 				t.Errorf("%v\n%s\nthe server: %s", err, out, s.log)
