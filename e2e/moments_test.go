@@ -92,7 +92,7 @@ func TestKilledAtMoments(t *testing.T) {
 		{args: []string{"session", "pause", "lab"}},
 		{args: []string{"session", "rm", "copy", "new"}},
 	}
-	rounds := cycles(t, 14, 50)
+	rounds := cycles(t, len(deeds), 50) // each at least once
 	for round := range rounds {
 		deed := deeds[round%len(deeds)]
 		cmd := inSession(t, m.dir, deed.args...)
