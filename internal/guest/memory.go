@@ -1,6 +1,7 @@
 package guest
 
 import (
+	"math"
 	"os"
 	"strconv"
 	"strings"
@@ -45,6 +46,8 @@ func (w *memoryWatch) run(limit int64, quit, over chan struct{}) {
 	}
 	tick := time.NewTicker(interval)
 	defer tick.Stop()
+	// What processes had that were killed a moment ago comes back by and by. So the first look decides nothing, and later ones nothing while memory falls.
+	before := int64(math.MaxInt64)
 	for {
 		select {
 		case <-quit:
@@ -53,10 +56,12 @@ func (w *memoryWatch) run(limit int64, quit, over chan struct{}) {
 			return
 		case <-tick.C:
 		}
-		if w.guest.memoryUsed() > limit {
+		used := w.guest.memoryUsed()
+		if used > limit && used >= before {
 			w.guest.killForMemory()
 			return
 		}
+		before = used
 	}
 }
 
