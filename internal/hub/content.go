@@ -86,7 +86,9 @@ func (c *contents) lockByte(kind int16, at int) {
 }
 
 // isHash says whether a record's hash has the form of a content's name.
-func isHash(s string) bool { return len(s) == 2*sha256.Size && strings.Trim(s, "0123456789abcdef") == "" }
+func isHash(s string) bool {
+	return len(s) == 2*sha256.Size && strings.Trim(s, "0123456789abcdef") == ""
+}
 
 func (c *contents) path(hash string) string { return filepath.Join(c.dir, hash[:2], hash[2:4], hash) }
 
