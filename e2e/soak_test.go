@@ -57,7 +57,7 @@ func newSoaked(t *testing.T) soaked {
 	}
 	dir := t.TempDir()
 	e := gvisor.New(gvisor.Options{State: filepath.Join(dir, "run"), Executable: sandboxtest.Binary(t)})
-	s, err := template.Ensure(t.Context(), template.Options{Dir: filepath.Join(dir, "templates"), Engine: e, Env: env, Progress: io.Discard})
+	s, err := template.Ensure(t.Context(), template.Options{Dir: filepath.Join(dir, "templates"), Engine: e, Env: env, Share: true, Progress: io.Discard})
 	if err != nil {
 		t.Fatalf("template: %+v", err)
 	}

@@ -18,7 +18,7 @@ import sys
 
 PAGE = 4096
 CHUNK = 1 << 20
-GAP = 4  # pages that "keep" includes between two that it has to keep, for fewer pieces: each costs a fault in every sandbox
+GAP = 8  # pages that "keep" includes between two that it has to keep, for fewer pieces: each costs a fault in every sandbox
 
 # Of ptrace.h, wait.h, mman.h and elf.h.
 PTRACE_DETACH, PTRACE_SYSCALL, PTRACE_GETREGSET, PTRACE_SETREGSET, PTRACE_SEIZE, PTRACE_INTERRUPT = 17, 24, 0x4204, 0x4205, 0x4206, 0x4207
@@ -26,6 +26,8 @@ WALL = 0x40000000
 PROT_READ, PROT_WRITE, PROT_ALL, MAP_PRIVATE_FIXED, MAP_ANONYMOUS, MADV_DONTNEED = 1, 3, 7, 0x12, 0x20, 4
 NT_PRSTATUS = 1
 STACK_ROOM = 128 << 10  # what is left of the stack below its end
+RELOCATED = 64  # kilobytes that were written to when a library was linked, from which on they are worth a mapping
+RESERVE = 4096  # kilobytes; below that, a region is worth being looked at
 ARENA = 64 << 20  # glibc aligns the heaps of other arenas than the first to this
 
 NONE = (1 << 64) - 1
@@ -65,21 +67,27 @@ def ptrace(request, thread, address=None, data=None):
 
 
 class Region:
-    """A run of addresses with the same rights. Its own are the kilobytes of it that are not simply a file's."""
+    """A run of addresses with the same rights, with the kilobytes of it that are in memory and those of them that are not simply a file's."""
 
     def __init__(self, line):
         fields = line.split(None, 5)
         self.start, self.end = (int(part, 16) for part in fields[0].split("-"))
         self.rights, self.offset = fields[1], int(fields[2], 16)
         self.name = fields[5].strip() if len(fields) > 5 else ""
-        self.own = 0
+        self.resident = self.own = 0
+
+    def reserved(self):
+        size = (self.end - self.start) // 1024
+        return not self.resident or size >= RESERVE and 2 * self.resident < size
 
 
-def regions(pid):
+def regions_of(pid):
     found = []
     with open("/proc/%d/smaps" % pid) as maps:
         for line in maps:
-            if line.startswith("Anonymous:"):
+            if line.startswith("Rss:"):
+                found[-1].resident = int(line.split()[1])
+            elif line.startswith("Anonymous:"):
                 found[-1].own = int(line.split()[1])
             elif not line.split(None, 1)[0].endswith(":"):
                 found.append(Region(line))
@@ -101,7 +109,7 @@ class Process:
                 ptrace(PTRACE_INTERRUPT, thread)
                 self.wait(thread)
                 self.threads.append(thread)
-        self.regions = regions(pid)
+        self.regions = regions_of(pid)
 
     def go_on(self):
         for thread in self.threads:
@@ -126,9 +134,9 @@ class Process:
         """Regions of memory that belong to the process alone, also those that it has written to when it linked a library and only reads since.
 
         Not the main thread's stack, which is in use, and none that an allocator takes to be zero after it has given pages back with madvise(2): from a file they come back as they
-        were. Of glibc's those are the heaps of its further arenas."""
+        were. Of glibc's those are the heaps of its further arenas. Nor what is reserved and hardly used, as allocators do by the gigabyte: to look at it makes the system provide it."""
         for region, following in itertools.zip_longest(self.regions, self.regions[1:]):
-            if region.name.startswith(("[stack", "[v")) or region.rights != "rw-p" and (region.rights != "r--p" or not region.own):
+            if region.reserved() or region.name.startswith(("[stack", "[v")) or region.rights != "rw-p" and (region.rights != "r--p" or region.own < RELOCATED):
                 continue
             if not region.name and region.start % ARENA == 0 and following and following.start == region.end and following.rights == "---p":
                 continue
@@ -260,9 +268,9 @@ def compare(before, now):
 
 
 def map_from(process, path):
-    found = []
+    found, regions = [], list(process.shareable())
     for address, content, offset in saved(path):
-        for region in process.shareable():
+        for region in regions:
             if region.start <= address and address + len(content) <= region.end:
                 # Of memory that may be executed, gVisor copies a single page at the first write, of any other up to 2 MiB.
                 rights = PROT_ALL if region.rights == "rw-p" else PROT_READ
@@ -285,15 +293,13 @@ def changed(process, path):
                 continue
             file.seek(region.offset)
             content = file.read(region.end - region.start)
-            start = end = None
-            for equal, at, size in compare(content, process.read(region.start, len(content))):
-                if equal:
-                    continue
-                if start is not None and at - end > GAP * PAGE:
-                    yield region.start + start, end - start
-                    start = None
-                start, end = at if start is None else start, at + size
-            if start is not None:
+            found = [(at, at + size) for equal, at, size in compare(content, process.read(region.start, len(content))) if not equal]
+            pieces = []
+            for start, end in found:
+                if pieces and start - pieces[-1][1] <= GAP * PAGE:
+                    start, _ = pieces.pop()
+                pieces.append((0 if start <= GAP * PAGE else start, len(content) if len(content) - end <= GAP * PAGE else end))
+            for start, end in pieces:
                 yield region.start + start, end - start
 
 

@@ -36,9 +36,9 @@ var warmUp string
 // firstCells is what most sessions do first, as far as its pages are worth being each session's own.
 const firstCells = `try:
     import pandas as pd
-    pd.DataFrame({"a": [1, 2]}).sum()
-except ImportError:
-    pass  # the minimal environment`
+except ImportError:  # the minimal environment
+    pd = None
+pd and pd.DataFrame({"a": [1, 2]}).sum()`
 
 // warmUpTimeout bounds the code that warms an interpreter up; loaded machines take tens of seconds.
 const warmUpTimeout = 3 * time.Minute
