@@ -14,6 +14,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"hash"
 	"io"
 	"io/fs"
 	"os"
@@ -84,14 +85,17 @@ func write(f *os.File, fill func(io.Writer) error) (name string, err error) {
 		err = f.Chmod(0o444)
 	}
 	if err == nil {
+		born := time.Unix(birth, 0)
+		err = os.Chtimes(f.Name(), born, born)
+	}
+	if err == nil {
 		err = f.Sync()
 	}
-	if err = errors.Join(err, f.Close()); err != nil {
-		return "", err
-	}
-	born := time.Unix(birth, 0)
-	return prefix + hex.EncodeToString(h.Sum(nil)[:idBytes]), os.Chtimes(f.Name(), born, born)
+	return nameOf(h), errors.Join(err, f.Close())
 }
+
+// nameOf is the name of the heap whose content h has been given.
+func nameOf(h hash.Hash) string { return prefix + hex.EncodeToString(h.Sum(nil)[:idBytes]) }
 
 func open(dir, name string) (*Heap, error) {
 	f, err := os.Open(filepath.Join(dir, name))
@@ -186,7 +190,7 @@ func Of(image, dir string) (*Heap, error) {
 		return nil, err
 	}
 	kept, path := filepath.Join(image, Folder, name), filepath.Join(dir, name)
-	if !same(kept, path) && verify(path) != nil {
+	if !same(kept, path) && Verify(path) != nil {
 		_ = os.Remove(path)
 		if err := Share(kept, path); err != nil && !errors.Is(err, fs.ErrExist) {
 			return nil, fmt.Errorf("open a heap: %w", err)
@@ -208,7 +212,7 @@ func same(a, b string) bool {
 	return err == nil && os.SameFile(one, other)
 }
 
-// Share gives the heap at from the name to as well, or makes a copy there where linking fails.
+// Share links the heap at from to the path to as well, or copies it there when the two are on different disks.
 func Share(from, to string) error {
 	if err := os.Link(from, to); err == nil || errors.Is(err, fs.ErrExist) {
 		return err
@@ -244,9 +248,7 @@ func replicate(from io.Reader, to, name string) error {
 }
 
 // Verify reads the heap at path, and returns a problem with code "memory_changed" when it is not what it was.
-func Verify(path string) error { return verify(path) }
-
-func verify(path string) error {
+func Verify(path string) error {
 	f, err := os.Open(path)
 	if err != nil {
 		return err
@@ -256,7 +258,7 @@ func verify(path string) error {
 	if _, err := io.Copy(h, f); err != nil {
 		return err
 	}
-	if name := filepath.Base(path); name != prefix+hex.EncodeToString(h.Sum(nil)[:idBytes]) {
+	if name := filepath.Base(path); name != nameOf(h) {
 		return changed(name)
 	}
 	return nil

@@ -154,14 +154,14 @@ func (k *Kernel) Trim(ctx context.Context) error {
 	return k.ask(ctx, map[string]any{"type": "trim"}, "trim_reply", &struct{}{})
 }
 
-// Freeze excludes all objects that there are now from collections of garbage, for ever. Until Frozen every process of the sandboxed user may stop the interpreter and change its
-// memory.
-func (k *Kernel) Freeze(ctx context.Context) error {
+// BeginMold makes the interpreter ready to have its memory replaced by the same memory from a file. It excludes all objects that exist now from collections of garbage, for ever. Until
+// EndMold every process of the sandboxed user may stop the interpreter and change its memory.
+func (k *Kernel) BeginMold(ctx context.Context) error {
 	return k.ask(ctx, map[string]any{"type": "freeze"}, "freeze_reply", &struct{}{})
 }
 
-// Frozen ends what Freeze allows; the objects stay excluded.
-func (k *Kernel) Frozen(ctx context.Context) error {
+// EndMold forbids again what BeginMold allowed other processes.
+func (k *Kernel) EndMold(ctx context.Context) error {
 	return k.ask(ctx, map[string]any{"type": "freeze", "done": true}, "freeze_reply", &struct{}{})
 }
 

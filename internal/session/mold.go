@@ -38,7 +38,7 @@ func (s *Live) ShareMemory(ctx context.Context, rehearse func(context.Context) e
 	if !ok {
 		return problem.New(problem.EngineCannotSave, "the engine "+s.opts.Engine.Name()+" cannot share memory between sandboxes")
 	}
-	if err := t.kernel.Freeze(ctx); err != nil {
+	if err := t.kernel.BeginMold(ctx); err != nil {
 		return explain(t.sandbox, err)
 	}
 	if err := runMold(ctx, t, "save", moldFile); err != nil {
@@ -60,7 +60,7 @@ func (s *Live) ShareMemory(ctx context.Context, rehearse func(context.Context) e
 	if err := runMold(ctx, t, "keep", path); err != nil {
 		return explain(t.sandbox, err)
 	}
-	return explain(t.sandbox, t.kernel.Frozen(ctx))
+	return explain(t.sandbox, t.kernel.EndMold(ctx))
 }
 
 // runMold runs mold.py beside the interpreter, as the same user.
@@ -71,7 +71,7 @@ func runMold(ctx context.Context, t *run, deed, path string) error {
 	python := t.sandbox.Layout().Path(pyenv.MountPoint) + "/bin/python"
 	code, err := t.link.Run(ctx, wire.ProcessSpec{Args: []string{python, "-I", "-S", "-c", mold, deed, strconv.Itoa(t.kernel.PID()), path}}, io.Discard, &said)
 	if err == nil && code != 0 {
-		err = errors.New(string(bytes.TrimSpace(said.Bytes())))
+		err = fmt.Errorf("exit status %d: %s", code, bytes.TrimSpace(said.Bytes()))
 	}
 	if err != nil {
 		return fmt.Errorf("share the interpreter's memory: %s: %w", deed, err)
