@@ -12,12 +12,12 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
 
 	"cove/internal/durable"
-	"cove/internal/heap"
 	"cove/internal/sandbox"
 )
 
@@ -46,9 +46,7 @@ func Create(ctx context.Context, dir string, m Manifest, save func(ctx context.C
 		}
 		m.Version = version
 		m.Elsewhere.Name, m.Elsewhere.Size, _ = saved.Named()
-		if m.Files, err = survey(ctx, image); err == nil {
-			m.Shared, err = surveyShared(image)
-		}
+		m.Files, m.Shared, err = survey(ctx, image)
 		if err == nil && len(m.Files) == 0 && m.Elsewhere.Name == "" {
 			err = errors.New("the engine saved nothing")
 		}
@@ -170,30 +168,9 @@ func syncFolders(top string) error {
 	})
 }
 
-// surveyShared lists the files that the engine has put beside its own because other checkpoints need them too. They are on the disk already.
-func surveyShared(image string) ([]File, error) {
-	entries, err := os.ReadDir(filepath.Join(image, heap.Folder))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	var files []File
-	for _, e := range entries {
-		info, ierr := e.Info()
-		if ierr != nil {
-			return nil, ierr
-		}
-		files = append(files, File{Name: heap.Folder + "/" + e.Name(), Size: info.Size()})
-	}
-	return files, err
-}
-
-// survey writes every file below image that is this snapshot's alone through to the disk and returns their list.
-func survey(ctx context.Context, image string) ([]File, error) {
-	var files []File
-	err := filepath.WalkDir(image, func(path string, e fs.DirEntry, err error) error {
-		if err == nil && path == filepath.Join(image, heap.Folder) {
-			return filepath.SkipDir
-		}
+// survey writes every file below image through to the disk and lists them, those that are linked from elsewhere apart: they are on the disk, and need not be read.
+func survey(ctx context.Context, image string) (files, shared []File, err error) {
+	err = filepath.WalkDir(image, func(path string, e fs.DirEntry, err error) error {
 		if err != nil || e.IsDir() {
 			return err
 		}
@@ -205,13 +182,24 @@ func survey(ctx context.Context, image string) ([]File, error) {
 			return err
 		}
 		f := File{Name: filepath.ToSlash(name)}
+		if f.shared() {
+			info, err := e.Info()
+			if err != nil {
+				return err
+			}
+			if st, ok := info.Sys().(*syscall.Stat_t); ok && st.Nlink > 1 {
+				f.Size = info.Size()
+				shared = append(shared, f)
+				return nil
+			}
+		}
 		if f.Size, f.CRC, err = settle(ctx, path); err != nil {
 			return err
 		}
 		files = append(files, f)
 		return nil
 	})
-	return files, err
+	return files, shared, err
 }
 
 // settle writes a file through to the disk while it reads it.

@@ -17,7 +17,8 @@ import (
 // TestSharedFiles: what snapshots have in common does not count as theirs, is not read again for each that links to it, goes along with clones, and damage of it is theirs.
 func TestSharedFiles(t *testing.T) {
 	t.Parallel()
-	h, err := heap.Add(t.TempDir(), func(w io.Writer) error {
+	dir := t.TempDir()
+	h, err := heap.Add(dir, func(w io.Writer) error {
 		_, err := w.Write(make([]byte, 1<<20))
 		return err
 	})
@@ -50,6 +51,16 @@ func TestSharedFiles(t *testing.T) {
 		if again.Read > 5 {
 			t.Errorf("%d bytes were read", again.Read)
 		}
+	}
+	if err := os.RemoveAll(filepath.Join(dir, h.Name)); err != nil {
+		t.Fatal(err)
+	}
+	alone := create() // there is nothing left to link to
+	if alone.Size() != 1<<20+5 {
+		t.Errorf("a snapshot with the only copy counts %d bytes", alone.Size())
+	}
+	if again, err := snapshot.Open(t.Context(), alone.Dir); err != nil || again.Size() != 1<<20+5 {
+		t.Errorf("it is not found again: %v", err)
 	}
 	image, _ := clone.Checkpoint().HostFolder()
 	path := filepath.Join(image, heap.Folder, h.Name)

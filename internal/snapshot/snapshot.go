@@ -88,7 +88,7 @@ type Manifest struct {
 	// Elsewhere is the checkpoint of an engine that keeps it; zero for one in files.
 	Elsewhere Elsewhere `json:"elsewhere,omitzero"`
 	Files     []File    `json:"files"`
-	// Shared are files that other snapshots need as well (see package heap), below image/shared/. Their names say what is in them.
+	// Shared are files below image/shared/ (see package heap) that are elsewhere as well, and take no room of this snapshot's. One that had to be copied is among Files.
 	Shared []File `json:"shared,omitempty"`
 }
 
@@ -216,7 +216,7 @@ func readManifest(dir string) (Manifest, error) {
 			fmt.Sprintf("the snapshot %s has format %d; this cove reads format %d", dir, m.Version, version)).
 			WithHint("use the version of cove that made it")
 	}
-	for _, f := range m.Files {
+	for _, f := range m.all() {
 		if !filepath.IsLocal(filepath.FromSlash(f.Name)) {
 			return m, damaged(dir, manifestName+" names a file outside the snapshot")
 		}
