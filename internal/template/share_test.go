@@ -41,7 +41,7 @@ func newWorkshop(t *testing.T, set pyenv.Set) *workshop {
 func (w *workshop) template() *snapshot.Snapshot {
 	w.t.Helper()
 	s := ensure(w.t, w.options)
-	if strings.Contains(w.said.String(), "to itself") {
+	if strings.Contains(w.said.String(), "sharing it failed") {
 		w.t.Fatal(w.said)
 	}
 	return s

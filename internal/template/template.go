@@ -108,7 +108,7 @@ func Ensure(ctx context.Context, o Options) (*snapshot.Snapshot, error) {
 	if s, err = build(ctx, o, key, dir); !errors.Is(err, errUnshared) || ctx.Err() != nil {
 		return s, err
 	}
-	_, _ = fmt.Fprintf(o.Progress, "Each session will have its memory to itself (%s).\n", problem.Of(err).Message)
+	_, _ = fmt.Fprintf(o.Progress, "Each session gets a copy of the warm interpreter's memory, because sharing it failed: %s\n", problem.Of(err).Message)
 	o.Share = false
 	return build(ctx, o, key, dir)
 }
