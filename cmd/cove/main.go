@@ -6,6 +6,7 @@ import (
 	"os"
 
 	"cove/internal/app"
+	"cove/internal/memory"
 	"cove/internal/sandbox/gvisor"
 )
 
@@ -13,6 +14,7 @@ import (
 var version = "0.1.0-dev"
 
 func main() {
+	memory.CollectLate()
 	if gvisor.Invoked(os.Args) {
 		gvisor.Main()
 	}
