@@ -73,16 +73,26 @@ func killOrphans(state string) {
 	}
 }
 
+// namesIn lists what a folder of the kernel's has. filepath.Glob would list each folder in it as well, of which a machine has hundreds.
+func namesIn(dir string) []string {
+	f, err := os.Open(dir)
+	if err != nil {
+		return nil
+	}
+	defer func() { _ = f.Close() }()
+	names, _ := f.Readdirnames(-1) // what was read before an error counts
+	return names
+}
+
 // runscProcesses returns the command lines of the machine's runsc processes, arguments ended by NUL, by process id.
 func runscProcesses() map[int]string {
 	found := map[int]string{}
-	paths, _ := filepath.Glob("/proc/[0-9]*/cmdline")
-	for _, p := range paths {
-		b, err := os.ReadFile(p)
-		if err != nil || !strings.HasPrefix(string(b), "runsc") {
+	for _, name := range namesIn("/proc") {
+		pid, err := strconv.Atoi(name)
+		if err != nil {
 			continue
 		}
-		if pid, err := strconv.Atoi(filepath.Base(filepath.Dir(p))); err == nil {
+		if b, err := os.ReadFile(filepath.Join("/proc", name, "cmdline")); err == nil && strings.HasPrefix(string(b), "runsc") {
 			found[pid] = string(b)
 		}
 	}

@@ -40,10 +40,10 @@ func (s *running) waitedLately() bool {
 // group uses.
 func Held() (held int64) {
 	for root, file := range map[string]string{cgroupRoot: "memory.current", cgroupRoot + "/memory": "memory.usage_in_bytes"} {
-		found, _ := filepath.Glob(filepath.Join(root, cgroupParent, "*", file))
-		for _, usage := range found {
-			if ours(filepath.Join(filepath.Dir(usage), "cgroup.procs")) {
-				held += number(usage)
+		for _, name := range namesIn(filepath.Join(root, cgroupParent)) {
+			group := filepath.Join(root, cgroupParent, name)
+			if ours(filepath.Join(group, "cgroup.procs")) {
+				held += number(filepath.Join(group, file))
 			}
 		}
 	}
