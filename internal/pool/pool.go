@@ -2,7 +2,7 @@
 // them, so that a claim costs a channel receive and not a start.
 //
 // What is claimed leaves the pool for good; nothing that user code has touched ever comes back. The pool refills in the background, one at a time, and pauses
-// while claims come in, so that it does not take processor time from what was claimed.
+// while claims come in, so that it does not take processor time from what was claimed. After many claims in a short time it keeps more for a while.
 package pool
 
 import (
@@ -21,6 +21,8 @@ import (
 type Options[T any] struct {
 	// Size is how many are kept ready; at least 1.
 	Size int
+	// Most is how many are kept ready at most, after so many were claimed within a minute of the last quarter of an hour; Size when it is less.
+	Most int
 	// Make makes one, as ready as can be. It is called by at most one goroutine of the pool at a time, and by claims
 	// that find the pool empty, which may be many.
 	Make func(ctx context.Context) (T, error)
@@ -43,24 +45,35 @@ type Pool[T any] struct {
 	ready   chan T
 	wanted  chan struct{} // holds a token when the pool may be short
 	claimed atomic.Int64  // when the last claim came, in nanoseconds
+
+	mu     sync.Mutex
+	demand demand
 }
 
 // New returns an empty pool.
 func New[T any](o Options[T]) *Pool[T] {
 	o.Size = max(o.Size, 1)
+	o.Most = max(o.Most, o.Size)
 	if o.Calm == 0 {
 		o.Calm = 50 * time.Millisecond
 	}
-	return &Pool[T]{opts: o, ready: make(chan T, o.Size), wanted: make(chan struct{}, 1)}
+	return &Pool[T]{opts: o, ready: make(chan T, o.Most), wanted: make(chan struct{}, 1)}
 }
 
 // Ready is how many could be claimed now.
 func (p *Pool[T]) Ready() int { return len(p.ready) }
 
+// target is how many are to be ready now.
+func (p *Pool[T]) target() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return min(max(p.opts.Size, p.demand.most(time.Now())), p.opts.Most)
+}
+
 // Fill waits until the pool is full, which Run has to be doing.
 func (p *Pool[T]) Fill(ctx context.Context) error {
 	const interval = 5 * time.Millisecond
-	for len(p.ready) < p.opts.Size {
+	for len(p.ready) < p.target() {
 		if !sleep(ctx, interval) {
 			return context.Cause(ctx)
 		}
@@ -70,7 +83,7 @@ func (p *Pool[T]) Fill(ctx context.Context) error {
 
 // Claim takes one out of the pool: a ready one if there is any, else one made for this claim. From then on the caller owns it.
 func (p *Pool[T]) Claim(ctx context.Context) (T, error) {
-	p.claimed.Store(time.Now().UnixNano())
+	p.note()
 	defer p.want()
 	for {
 		select {
@@ -85,6 +98,14 @@ func (p *Pool[T]) Claim(ctx context.Context) (T, error) {
 			return p.opts.Make(ctx)
 		}
 	}
+}
+
+func (p *Pool[T]) note() {
+	now := time.Now()
+	p.claimed.Store(now.UnixNano())
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.demand.note(now)
 }
 
 func claimed(ctx context.Context, result string) {
@@ -102,39 +123,56 @@ func (p *Pool[T]) want() {
 // Run fills the pool and keeps it full until ctx ends; then it discards what is ready. It returns nil. Call it once.
 func (p *Pool[T]) Run(ctx context.Context) error {
 	defer p.drain()
-	const longestPause = 30 * time.Second
-	pause := 100 * time.Millisecond
-	for {
-		for len(p.ready) < p.opts.Size {
-			if !p.calm(ctx) || !p.roomy(ctx) {
-				return nil
-			}
-			t, err := p.opts.Make(ctx)
-			if ctx.Err() != nil {
-				if err == nil {
-					p.opts.Discard(t)
-				}
-				return nil
-			}
-			if err != nil {
-				if p.opts.Failed != nil {
-					p.opts.Failed(fmt.Errorf("fill the pool: %w", err))
-				}
-				if !sleep(ctx, pause) {
-					return nil
-				}
-				pause = min(2*pause, longestPause)
-				continue
-			}
-			pause = 100 * time.Millisecond
-			p.ready <- t // only Run adds to the pool, so there is room
+	for p.fill(ctx) {
+		for len(p.ready) > p.target() && p.discardOne() {
+		}
+		var later <-chan time.Time
+		if p.target() > p.opts.Size { // it will be less again without a claim
+			later = time.After(spell)
 		}
 		select {
 		case <-p.wanted:
+		case <-later:
 		case <-ctx.Done():
 			return nil
 		}
 	}
+	return nil
+}
+
+// fill makes what is missing. It returns false when ctx has ended.
+func (p *Pool[T]) fill(ctx context.Context) bool {
+	const longestPause = 30 * time.Second
+	pause := 100 * time.Millisecond
+	for len(p.ready) < p.target() {
+		if !p.calm(ctx) || !p.roomy(ctx) {
+			return false
+		}
+		began := time.Now()
+		t, err := p.opts.Make(ctx)
+		if ctx.Err() != nil {
+			if err == nil {
+				p.opts.Discard(t)
+			}
+			return false
+		}
+		if err != nil {
+			if p.opts.Failed != nil {
+				p.opts.Failed(fmt.Errorf("fill the pool: %w", err))
+			}
+			if !sleep(ctx, pause) {
+				return false
+			}
+			pause = min(2*pause, longestPause)
+			continue
+		}
+		pause = 100 * time.Millisecond
+		p.ready <- t // only Run adds to the pool, so there is room
+		if len(p.ready) >= p.opts.Size && len(p.ready) < p.target() && !sleep(ctx, time.Since(began)) {
+			return false // what is kept beyond Size is not urgent: it gets half of the time that it could have
+		}
+	}
+	return true
 }
 
 // roomy waits until there is room for another one. It returns false when ctx has ended.
@@ -150,10 +188,17 @@ func (p *Pool[T]) roomy(ctx context.Context) bool {
 
 // Shed discards one that is ready, and says whether there was any.
 func (p *Pool[T]) Shed() bool {
+	shed := p.discardOne()
+	if shed {
+		p.want()
+	}
+	return shed
+}
+
+func (p *Pool[T]) discardOne() bool {
 	select {
 	case t := <-p.ready:
 		p.opts.Discard(t)
-		p.want()
 		return true
 	default:
 		return false
@@ -203,7 +248,7 @@ func (p *Pool[T]) drain() {
 }
 
 // SizeFor returns how many things of cost bytes each may be kept ready: at most want, and no more than a quarter of the memory
-// that the machine has available now, but at least one.
+// that the machine has available now can hold, but at least one.
 func SizeFor(want int, cost int64) (int, error) {
 	room, err := memory.Machine{}.Look()
 	if err != nil {

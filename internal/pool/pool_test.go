@@ -119,6 +119,39 @@ func TestHoldsBackWhileClaimsComeIn(t *testing.T) {
 	})
 }
 
+func TestKeepsMoreAfterABurst(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		m := &maker{}
+		p := pool.New(pool.Options[int]{Size: 2, Most: 6, Make: m.make, Discard: m.discard})
+		defer run(t, p)()
+		burst := func(claims, ready int) {
+			t.Helper()
+			time.Sleep(10 * time.Second)
+			for range claims {
+				if _, err := p.Claim(t.Context()); err != nil {
+					t.Error(err)
+				}
+			}
+			time.Sleep(2 * time.Minute)
+			if p.Ready() != ready {
+				t.Errorf("%d ready after %d claims, want %d", p.Ready(), claims, ready)
+			}
+		}
+		burst(1, 2)
+		burst(4, 4)
+		burst(2, 4) // the larger one is not forgotten yet
+		burst(20, 6)
+		if len(m.discarded) != 0 {
+			t.Errorf("discarded %v", m.discarded)
+		}
+		time.Sleep(14 * time.Minute)
+		if p.Ready() != 2 || len(m.discarded) != 4 {
+			t.Errorf("%d ready a quarter of an hour later, %d discarded", p.Ready(), len(m.discarded))
+		}
+	})
+}
+
 func TestNeverHandsOutTheUnusable(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
