@@ -18,6 +18,7 @@ import (
 type Parts struct {
 	Template session.Options   // for session.Open: a copy of the warm interpreter of the standard environment, in gVisor
 	Packages *pydeps.Installer // of a store of its own, so that layers can be removed from it
+	cost     int64             // of a session, in bytes of memory
 	progress io.Writer
 }
 
@@ -46,7 +47,7 @@ func NewParts(ctx context.Context, c config.Config, progress io.Writer) (*Parts,
 		return nil, withDoctor(err)
 	}
 	o.Checkpoint, o.Reseed = t.Checkpoint(), true
-	return &Parts{Template: o, Packages: packages, progress: progress}, nil
+	return &Parts{Template: o, Packages: packages, cost: sessionMemory(c), progress: progress}, nil
 }
 
 // Open opens a session as a server's pool does: something has run in it.
@@ -56,9 +57,9 @@ func (p *Parts) Open(ctx context.Context, o session.Options) (*session.Live, err
 
 // NewPool returns a pool of up to size sessions from the template, as a server has it; fewer where the memory is short.
 func (p *Parts) NewPool(size int) (*pool.Pool[*session.Live], error) {
-	size, err := pool.SizeFor(size, sessionMemory)
+	size, err := pool.SizeFor(size, p.cost)
 	if err != nil {
 		return nil, err
 	}
-	return newPool(func(ctx context.Context) (*session.Live, error) { return openUsed(ctx, p.Template) }, size, p.progress), nil
+	return newPool(func(ctx context.Context) (*session.Live, error) { return openUsed(ctx, p.Template) }, size, size, p.cost, p.progress), nil
 }

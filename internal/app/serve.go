@@ -181,12 +181,13 @@ func (s *server) openHub(context.Context, cli.ServerOptions) (err error) {
 	s.hub, err = hub.New(hub.Options{
 		Store: s.store.By(s.owner.ID, s.owner.Fenced), Owner: s.owner, Audit: s.store, Log: s.log, Telemetry: s.seen, Models: &models{cfg: c},
 		Sessions: serverSessions(c), Contents: s.blobs(), Base: s.base(), Unsaved: !c.Saves(),
-		Prepare: func(ctx context.Context, b named.Base) (*named.Ground, error) { return s.warm.Prepare(ctx, b) },
-		Limits:  hubLimits(c),
-		Quotas:  s.quotas,
-		Turns:   cli.TurnLimits(c),
-		Room:    machine().Look,
-		Shed:    func() bool { return s.warm != nil && s.warm.Shed() },
+		Prepare:       func(ctx context.Context, b named.Base) (*named.Ground, error) { return s.warm.Prepare(ctx, b) },
+		Limits:        hubLimits(c),
+		Quotas:        s.quotas,
+		Turns:         cli.TurnLimits(c),
+		SessionMemory: sessionMemory(c),
+		Room:          machine().Look,
+		Shed:          func() bool { return s.warm != nil && s.warm.Shed() },
 	})
 	return err
 }

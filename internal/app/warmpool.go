@@ -1,10 +1,12 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"math"
 
 	"cove/internal/config"
 	"cove/internal/named"
@@ -17,12 +19,18 @@ import (
 )
 
 // sessionMemory is about what an idle session of the standard environment costs the host, in bytes.
-const sessionMemory = 120 << 20
+func sessionMemory(c config.Config) int64 {
+	if c.Sandbox.ShareTemplate && c.Saves() {
+		return 48 << 20
+	}
+	return 120 << 20
+}
 
-// newPool returns a pool of what start makes.
-func newPool(start func(context.Context) (*session.Live, error), size int, progress io.Writer) *pool.Pool[*session.Live] {
+// newPool returns a pool of what start makes: size of them, and up to most after many were wanted, as far as the memory of a session allows.
+func newPool(start func(context.Context) (*session.Live, error), size, most int, memory int64, progress io.Writer) *pool.Pool[*session.Live] {
 	return pool.New(pool.Options[*session.Live]{
 		Size:    size,
+		Most:    most,
 		Make:    start,
 		Discard: func(s *session.Live) { _ = s.Close(context.Background()) }, // what stays is swept by the next command
 		Usable: func(s *session.Live) bool {
@@ -35,7 +43,7 @@ func newPool(start func(context.Context) (*session.Live, error), size int, progr
 		},
 		Room: func() bool {
 			room, err := machine().Look()
-			return err != nil || room.Available > sessionMemory+2*room.Growth()
+			return err != nil || room.Available > memory+2*room.Growth()
 		},
 		Failed: func(err error) { _, _ = fmt.Fprintln(progress, "cove:", problem.Of(err).Message) },
 	})
@@ -66,6 +74,7 @@ type warmPool struct {
 	again   func(kernels map[string]int) *named.Ground // the same for sessions that had kernels of these names
 	pool    *pool.Pool[*session.Live]
 	size    int
+	most    int
 }
 
 // newWarmPool prepares what new sessions stand on, which builds the environment and the warm interpreter when they are missing. Without a
@@ -89,15 +98,17 @@ func newWarmPool(ctx context.Context, version string, c config.Config, base name
 	if c.Serve.Pool == 0 {
 		return p, nil
 	}
-	size, err := pool.SizeFor(c.Serve.Pool, sessionMemory)
-	if err != nil {
+	cost := sessionMemory(c)
+	if p.size, err = pool.SizeFor(c.Serve.Pool, cost); err != nil {
 		return nil, err
 	}
-	p.size = size
+	if p.most, err = pool.SizeFor(cmp.Or(c.Serve.PoolMost, math.MaxInt), cost); err != nil {
+		return nil, err
+	}
 	p.pool = newPool(func(ctx context.Context) (*session.Live, error) {
 		s, err := openWarm(ctx, c, o, progress)
 		return rehearsed(ctx, s, err)
-	}, size, progress)
+	}, p.size, p.most, cost, progress)
 	return p, nil
 }
 

@@ -6,6 +6,7 @@
 package hub
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -53,6 +54,8 @@ type Options struct {
 	// Telemetry gets what happens outside any request; the rest goes to the telemetry of the request's context. nil: it is dropped.
 	Telemetry *telemetry.Telemetry
 	Now       func() time.Time // nil: time.Now
+	// SessionMemory is what a session in memory is expected to take, in bytes; 0: sessionMemory.
+	SessionMemory int64
 	// Room returns how much memory is available; nil: what package memory measures. Shed ends a session of the pool to free memory, and says whether there was
 	// one; nil: there never is.
 	Room func() (memory.Room, error)
@@ -185,11 +188,12 @@ func New(o Options) (*Hub, error) {
 	if o.Room == nil {
 		o.Room = memory.Machine{}.Look
 	}
+	o.SessionMemory = cmp.Or(o.SessionMemory, sessionMemory)
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
 	h := &Hub{
-		o: o, log: o.Log, slots: newSlots(o.Limits.Executions), freed: make(chan struct{}), capacity: capacity(o.Limits.Sessions),
+		o: o, log: o.Log, slots: newSlots(o.Limits.Executions), freed: make(chan struct{}), capacity: capacity(o.Limits.Sessions, o.SessionMemory),
 		seats: map[string]*seat{}, executions: map[string]*liveExecution{}, flying: map[string]int{}, promises: map[string]*promise{},
 	}
 	h.working, h.interrupt = context.WithCancelCause(context.Background())

@@ -39,7 +39,7 @@ import (
 )
 
 // toy is a session in memory whose code is lines of words: "say WORD", "count N" (N numbers, an event each), "flood N" (events of 10 kB), "wait GATE",
-// "stubborn GATE" (which no interrupt ends), "die", "file PATH", "remember WORD", "recall". Its state is what was remembered.
+// "stubborn GATE" (which no interrupt ends), "die", "file PATH", "remember WORD", "recall", "hold N" (MiB). Its state is what was remembered.
 type toy struct {
 	hub.Tree
 	m      *toys
@@ -48,6 +48,7 @@ type toy struct {
 	lost   chan struct{}
 	words  []string
 	silent bool // its sandbox died, and nobody was told
+	held   int64
 
 	refill func(context.Context, named.Changes) error
 }
@@ -168,6 +169,10 @@ func (y *toy) do(ctx context.Context, verb, word string, done *kernel.Done, say 
 		y.mu.Lock()
 		y.words = append(y.words, word)
 		y.mu.Unlock()
+	case "hold":
+		y.mu.Lock()
+		y.held = int64(n) << 20
+		y.mu.Unlock()
 	case "recall":
 		y.mu.Lock()
 		text := strings.Join(y.words, " ")
@@ -229,6 +234,12 @@ func (y *toy) Fetch(context.Context, string, io.Writer) error          { return 
 func (y *toy) Complete(context.Context, string, int) (m []string, a, b int, err error) {
 	return nil, 0, 0, nil
 }
+func (y *toy) Memory() int64 {
+	y.mu.Lock()
+	defer y.mu.Unlock()
+	return y.held
+}
+
 func (y *toy) CPU() (time.Duration, bool) {
 	y.m.mu.Lock()
 	defer y.m.mu.Unlock()

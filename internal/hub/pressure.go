@@ -1,17 +1,20 @@
 package hub
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
 	"cove/internal/memory"
+	"cove/internal/named"
 	"cove/internal/problem"
 )
 
 // Memory runs out slowly, when sessions use more of it than when they were loaded, or at once, when code takes all that it may. Against the first the hub
-// evicts unused sessions, those first that were unused for longest; against the second it begins code only while memory is left for it. When the system kills a
+// evicts unused sessions, those first whose memory has been of no use for most; against the second it begins code only while memory is left for it. When the system kills a
 // sandbox all the same, its execution ends as out of memory.
 const (
 	pressureEvery = 500 * time.Millisecond
@@ -51,12 +54,12 @@ func (g *gauge) scarce(want func(memory.Room) int64) bool {
 }
 
 // forSession is how much memory must be available to load another session.
-func forSession(r memory.Room) int64 { return sessionCost + r.Least() }
+func (h *Hub) forSession(r memory.Room) int64 { return h.o.SessionMemory + r.Least() }
 
 // relieve keeps some memory available until ctx ends.
 func (h *Hub) relieve(ctx context.Context) {
 	h.every(ctx, pressureEvery, func() {
-		for h.gauge.scarce(memory.Room.Growth) && h.evictOldest(ctx, "") {
+		for h.gauge.scarce(memory.Room.Growth) && h.makeRoom(ctx, "") {
 			h.gauge.forget()
 		}
 	})
@@ -69,32 +72,58 @@ func (g *gauge) forget() {
 	g.at = time.Time{}
 }
 
-// evictOldest frees memory: it ends a session of the pool, or evicts the session that was unused for longest, but not the one that needs the memory. It returns
-// false when there is neither.
-func (h *Hub) evictOldest(ctx context.Context, but string) bool {
+// makeRoom frees memory: it ends a session of the pool, or evicts a session that nobody uses, but not the one that needs the memory. It returns false when there
+// is neither.
+func (h *Hub) makeRoom(ctx context.Context, but string) bool {
 	if h.o.Shed != nil && h.o.Shed() {
 		return true
 	}
 	if !h.saves() {
 		return false
 	}
-	h.mu.Lock()
-	var oldest *seat
-	for _, s := range h.seats {
-		if s.id != but && s.free() && h.now().Sub(s.used) >= justUsed && (oldest == nil || s.used.Before(oldest.used)) {
-			oldest = s
-		}
-	}
-	if oldest != nil {
-		oldest.beginEviction()
-	}
-	h.mu.Unlock()
-	if oldest == nil {
+	s := h.beginCostliestEviction(but)
+	if s == nil {
 		return false
 	}
-	h.log.LogAttrs(ctx, slog.LevelInfo, "a session makes room in memory", slog.String("session", oldest.id))
-	_ = h.evict(ctx, oldest, nil) // the session's record and the log have the error
-	return !h.stayed(oldest)
+	h.log.LogAttrs(ctx, slog.LevelInfo, "a session makes room in memory", slog.String("session", s.id))
+	_ = h.evict(ctx, s, nil) // the session's record and the log have the error
+	return !h.stayed(s)
+}
+
+// beginCostliestEviction returns the session whose memory has been of no use for most: what it takes times how long nobody has used it. nil: all are in use, or were a moment
+// ago.
+func (h *Hub) beginCostliestEviction(but string) *seat {
+	type idle struct {
+		seat *seat
+		live Live
+		time time.Duration
+	}
+	var all []idle
+	h.mu.Lock()
+	for _, s := range h.seats {
+		if unused := h.now().Sub(s.used); s.id != but && s.free() && unused >= justUsed {
+			all = append(all, idle{s, s.live, unused})
+		}
+	}
+	h.mu.Unlock()
+	costs := map[*seat]float64{}
+	for _, i := range all { // without mu: the system is asked about each
+		memory := h.o.SessionMemory
+		if w, ok := i.live.(named.Weigher); ok {
+			memory = cmp.Or(w.Memory(), memory)
+		}
+		costs[i.seat] = float64(memory) * i.time.Seconds()
+	}
+	slices.SortFunc(all, func(a, b idle) int { return cmp.Compare(costs[b.seat], costs[a.seat]) })
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, i := range all {
+		if i.seat.free() && h.now().Sub(i.seat.used) >= justUsed {
+			i.seat.beginEviction()
+			return i.seat
+		}
+	}
+	return nil
 }
 
 // spare makes sure that memory is available for code that is about to begin in a session; while other code runs, there has to be some for that too. When
@@ -106,7 +135,7 @@ func (h *Hub) spare(ctx context.Context, session string) error {
 	wanted := func(r memory.Room) int64 { return min(begun*r.Growth(), r.Total/2) }
 	until := time.Now().Add(roomPatience)
 	for h.gauge.scarce(wanted) {
-		if h.evictOldest(ctx, session) {
+		if h.makeRoom(ctx, session) {
 			h.gauge.forget()
 			continue
 		}

@@ -62,6 +62,29 @@ func TestIdleSessionsMakeRoomInMemory(t *testing.T) {
 	}
 }
 
+// TestWhatTakesMostMakesRoom begins code where little memory is left. What is evicted is not what nobody has used for longest, but what has held most memory for nothing.
+func TestWhatTakesMostMakesRoom(t *testing.T) {
+	t.Parallel()
+	m, who := newTight(t), someone(auth.LocalProject)
+	l := m.l
+	small, large, last := l.session(who), l.session(who), l.session(who)
+	for s, code := range map[string]string{small.ID: "hold 50", large.ID: "hold 500", last.ID: "hold 2000"} {
+		l.run(who, s, code)
+	}
+	for _, s := range []hub.Session{small, large, last} {
+		l.run(who, s.ID, "say x")
+		m.later.Add(int64(time.Minute))
+	}
+	m.other.Store(1100 << 20)
+	l.LookAgain()
+	l.run(who, last.ID, "say y")
+	for s, want := range map[string]hub.SessionState{small.ID: hub.SessionActive, large.ID: hub.SessionPaused, last.ID: hub.SessionActive} {
+		if got := l.state(who, s); got != want {
+			t.Errorf("small, large, last = %s, %s, %s: session %s is %s, want %s", small.ID, large.ID, last.ID, s, got, want)
+		}
+	}
+}
+
 // TestNoMemoryIsLeft refuses with a time to come back what has no memory, and lets it in when there is some again.
 func TestNoMemoryIsLeft(t *testing.T) {
 	t.Parallel()

@@ -17,8 +17,8 @@ import (
 )
 
 const (
-	// sessionCost is what a session in memory takes, in bytes.
-	sessionCost = 120 << 20
+	// sessionMemory is what a session in memory takes that shares none, in bytes.
+	sessionMemory = 120 << 20
 	// quotaLife is how long quotas and sums are used before they are read again.
 	quotaLife = 5 * time.Second
 	// remembered is how many of them are kept before all are dropped and read again.
@@ -31,12 +31,12 @@ const (
 	roomPatience = 5 * time.Second
 )
 
-// capacity returns how many sessions may be in memory: want, or, where want is no limit, as many as fit into three quarters of the memory that is available now.
-func capacity(want int) int {
+// capacity returns how many sessions may be in memory: want, or, where want is no limit, as many of cost bytes each as fit into three quarters of the memory that is available now.
+func capacity(want int, cost int64) int {
 	if want > 0 {
 		return want
 	}
-	n, err := pool.SizeFor(1<<16, sessionCost/3) // which takes a quarter
+	n, err := pool.SizeFor(1<<16, cost/3) // which takes a quarter
 	if err != nil {
 		return 8
 	}

@@ -16,7 +16,7 @@ func (h *Hub) room(ctx context.Context, s *seat) error {
 	patience := time.NewTimer(roomPatience)
 	defer patience.Stop()
 	for {
-		short := h.gauge.scarce(forSession)
+		short := h.gauge.scarce(h.forSession)
 		h.mu.Lock()
 		scope, full := h.full(s, limits)
 		if full == nil && short {

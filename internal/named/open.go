@@ -85,6 +85,12 @@ type Meter interface {
 	CPU() (time.Duration, bool)
 }
 
+// Weigher is a Live that knows how much memory it takes.
+type Weigher interface {
+	// Memory returns the memory that only this session takes, in bytes; 0 when it is not known.
+	Memory() int64
+}
+
 // Ground is what a session runs on, once Prepare has found it.
 type Ground struct {
 	Key    snapshot.Key // with the id of the environment

@@ -126,6 +126,14 @@ func (s *LeasedSession) CPU() (time.Duration, bool) {
 	return 0, false
 }
 
+// Memory returns the memory that only this session takes, in bytes; 0 when it is not known.
+func (s *LeasedSession) Memory() int64 {
+	if l, ok := s.Live.(Weigher); ok {
+		return l.Memory()
+	}
+	return 0
+}
+
 // look returns the session's state, after a check whether the sandbox with the unsaved changes has ended. The caller holds mu.
 func (s *LeasedSession) look() state {
 	select {

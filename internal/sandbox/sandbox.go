@@ -64,6 +64,12 @@ type Meter interface {
 	CPU() (time.Duration, error)
 }
 
+// Weigher is a Sandbox that knows how much memory it takes. Not every engine's does.
+type Weigher interface {
+	// Memory returns the memory that only this sandbox takes, in bytes; 0 when it has ended.
+	Memory() int64
+}
+
 // MemoryReporter is a Sandbox that can say when it ran out of memory. Not every engine's can.
 type MemoryReporter interface {
 	// Shortages counts how often the host's system has killed one of the sandbox's processes for lack of memory, or made it wait at its limit. The count

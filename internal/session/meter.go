@@ -32,6 +32,18 @@ func (m *meter) next(sb sandbox.Sandbox) {
 	m.before, m.seen = m.before+m.seen, 0
 }
 
+// Memory returns the memory that only the session's sandbox takes, in bytes, and 0 when it is not known, as while the session is being changed.
+func (s *Live) Memory() int64 {
+	if !s.mu.TryLock() { // a caller that chooses among sessions does not wait for one of them
+		return 0
+	}
+	defer s.mu.Unlock()
+	if w, ok := s.sandbox.(sandbox.Weigher); ok {
+		return w.Memory()
+	}
+	return 0
+}
+
 // CPU returns the processor time that the session's sandboxes have used so far, their starts included, and false when it is not
 // known, as with engines that do not measure it. It never becomes less.
 func (s *Live) CPU() (time.Duration, bool) {

@@ -133,6 +133,14 @@ func processTree(pids ...int) []int {
 // heldMemory returns the bytes that a sandbox holds and cannot be made to drop.
 func heldMemory(sentry int) int64 { return statusBytes(sentry, "RssAnon:") + memoryFile(sentry) }
 
+// Memory implements sandbox.Weigher.
+func (s *running) Memory() int64 {
+	if ended(s.done) {
+		return 0
+	}
+	return heldMemory(s.sentry)
+}
+
 // memoryFile returns the bytes in the file in memory that has all that code and tmpfs have. Most of its pages are mapped by the code's processes alone, so
 // what the sentry has resident of it says little.
 func memoryFile(sentry int) int64 {

@@ -47,3 +47,31 @@ func TestProcessorTime(t *testing.T) {
 		t.Errorf("after its end it used %v", d)
 	}
 }
+
+// TestMemoryTaken has files in memory come and go, which the sandbox's own measurement follows.
+func TestMemoryTaken(t *testing.T) {
+	t.Parallel()
+	sb, l := sandboxtest.Start(t, newEngine(t), sandbox.Spec{})
+	weigher, ok := sb.(sandbox.Weigher)
+	if !ok {
+		t.Fatal("the sandbox does not know how much memory it takes")
+	}
+	const size = 100 << 20
+	before := weigher.Memory()
+	if code, out := sandboxtest.Shell(t, l, "head -c 100M /dev/zero | tr '\\0' x > /tmp/large"); code != 0 {
+		t.Fatal(out)
+	}
+	if taken := weigher.Memory() - before; before <= 0 || taken < size*9/10 || taken > size*2 {
+		t.Errorf("%d bytes with a file of %d, %d before", taken+before, size, before)
+	}
+	if code, out := sandboxtest.Shell(t, l, "rm /tmp/large"); code != 0 {
+		t.Fatal(out)
+	}
+	waitFor(t, "the memory is given back", func() bool { return weigher.Memory() < before+size/2 })
+	if err := sb.Stop(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if left := weigher.Memory(); left != 0 {
+		t.Errorf("%d bytes after its end", left)
+	}
+}

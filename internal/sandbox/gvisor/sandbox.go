@@ -62,6 +62,7 @@ type running struct {
 var (
 	_ sandbox.MemorySharer = (*running)(nil)
 	_ sandbox.Prepared     = (*running)(nil)
+	_ sandbox.Weigher      = (*running)(nil)
 	_ sandbox.Meter        = (*running)(nil)
 )
 
