@@ -66,7 +66,8 @@ func newServer(t *testing.T, dir, key string, env ...string) *server {
 	}
 	address := freeAddress(t)
 	s := &server{command: newCommand(t, "serve", "--listen", address), base: "http://" + address, key: key}
-	s.setenv("COVE_SERVER_FOLDER="+filepath.Join(dir, "server"), "COVE_DATABASE="+filepath.Join(dir, "cove.db"), firstKey+"="+key)
+	s.setenv("COVE_SERVER_FOLDER="+filepath.Join(dir, "server"), "COVE_DATABASE="+filepath.Join(dir, "cove.db"), firstKey+"="+key,
+		"COVE_POOL=2", "COVE_POOL_MOST=2") // what is kept ready is in vain when a test has few sessions
 	s.setenv(env...)
 	s.log = &s.stderr
 	t.Cleanup(func() {
