@@ -33,6 +33,7 @@ func (b *boot) SetFlags(f *flag.FlagSet) {
 }
 
 func (b *boot) Execute(ctx context.Context, f *flag.FlagSet, args ...any) subcommands.ExitStatus {
+	closeStrays(os.Args)
 	if dir := f.Lookup("bundle"); dir != nil {
 		// Absent when the command starts itself again inside its empty root; by then the flag has the value.
 		if limit, err := os.ReadFile(filepath.Join(dir.Value.String(), memoryName)); err == nil {
@@ -57,6 +58,7 @@ func (b *boot) Execute(ctx context.Context, f *flag.FlagSet, args ...any) subcom
 type gofer struct{ cmd.Gofer }
 
 func (g *gofer) Execute(ctx context.Context, f *flag.FlagSet, args ...any) subcommands.ExitStatus {
+	closeStrays(os.Args)
 	go returnMemory()
 	return g.Gofer.Execute(ctx, f, args...)
 }

@@ -2,13 +2,18 @@ package gvisor_test
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 
 	"golang.org/x/sys/unix"
 
 	"cove/internal/sandbox"
+	"cove/internal/sandbox/gvisor"
 	"cove/internal/sandbox/sandboxtest"
 )
 
@@ -23,6 +28,40 @@ func TestOutOfDescriptors(t *testing.T) {
 	cmd.Env = append(os.Environ(), "COVE_TEST_FEW_FILES=1", "COVE_TEST_BINARY="+sandboxtest.Binary(t))
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Errorf("%v\n%s", err, out)
+	}
+}
+
+// TestStrays starts a process with files that it is meant to have, and with others.
+func TestStrays(t *testing.T) {
+	t.Parallel()
+	if os.Getenv("COVE_TEST_STRAYS") != "" {
+		gvisor.CloseStrays(os.Args)
+		for fd := range 10 {
+			if name, err := os.Readlink(fmt.Sprintf("/proc/self/fd/%d", fd)); err == nil && strings.HasPrefix(filepath.Base(name), "stray-") {
+				fmt.Printf("%d=%s\n", fd, filepath.Base(name))
+			}
+		}
+		return
+	}
+	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestStrays$", "--", "--one-fd=4", "--some-fds=6,7", "--fd-of-none=8", "--pass-fd=9:3")
+	cmd.Env = append(os.Environ(), "COVE_TEST_STRAYS=1")
+	for i := range 7 {
+		f, err := os.Create(filepath.Join(t.TempDir(), fmt.Sprintf("stray-%d", 3+i)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = f.Close() }()
+		cmd.ExtraFiles = append(cmd.ExtraFiles, f)
+	}
+	out, err := cmd.CombinedOutput()
+	var left []string
+	for line := range strings.Lines(string(out)) {
+		if strings.Contains(line, "=stray-") {
+			left = append(left, strings.TrimSpace(line))
+		}
+	}
+	if want := []string{"3=stray-3", "4=stray-4", "6=stray-6", "7=stray-7", "9=stray-9"}; err != nil || !slices.Equal(left, want) {
+		t.Errorf("%q are left, want %q: %v\n%s", left, want, err, out)
 	}
 }
 
