@@ -5,9 +5,11 @@ package e2e_test
 import (
 	"context"
 	"errors"
+	"flag"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"testing"
 
@@ -20,7 +22,13 @@ import (
 	"cove/internal/testneeds"
 )
 
-func TestMain(m *testing.M) { testneeds.Main(m, testneeds.Sandboxes) }
+func TestMain(m *testing.M) {
+	// These tests wait for other processes much of the time, and their package is the last to end: one more at a time than there are processors. -parallel still decides.
+	if err := flag.Set("test.parallel", strconv.Itoa(runtime.GOMAXPROCS(0)+1)); err != nil {
+		panic(err)
+	}
+	testneeds.Main(m, testneeds.Sandboxes)
+}
 
 func TestScripts(t *testing.T) {
 	cfg, err := testneeds.Config()
