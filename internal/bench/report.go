@@ -103,7 +103,9 @@ func (r *Report) Text(w io.Writer) error {
 	var b strings.Builder
 	r.head(&b)
 	for _, row := range r.Rows {
-		row.text(&b)
+		if row.asked() {
+			row.text(&b)
+		}
 	}
 	b.WriteString("\nMeasured against\n")
 	for _, s := range r.Subjects {
@@ -156,6 +158,11 @@ func (a About) line() string {
 		line += ". ABSENT: " + a.Absent
 	}
 	return line
+}
+
+// asked is false when nothing can be said of any subject, as of more sessions than fit.
+func (row RowReport) asked() bool {
+	return slices.ContainsFunc(row.Results, func(r Result) bool { return len(r.Samples)+len(r.Errors) > 0 || r.Unable != "" })
 }
 
 func (row RowReport) text(b *strings.Builder) {

@@ -11,9 +11,10 @@ import (
 type Row struct {
 	ID       string
 	Title    string
-	Measures []Measure // what one round brings
-	Rounds   int       // samples of each subject
-	Quick    int       // the same with Options.Quick
+	Measures []Measure     // what one round brings
+	Rounds   int           // samples of each subject
+	Quick    int           // the same with Options.Quick
+	Timeout  time.Duration // of one round; 0: five minutes
 	// Able says why s cannot be asked, or "".
 	Able func(s Subject) string
 	// Round asks once and hands what it measured to rec. An error fails every measure of the round.
@@ -24,7 +25,7 @@ type Row struct {
 type Measure struct {
 	ID     string
 	Title  string
-	Unit   string // "ms" or "MB" (10^6 bytes)
+	Unit   string // "ms", "MB" (10^6 bytes) or "sessions"
 	Detail string // how it is measured
 }
 
@@ -72,7 +73,7 @@ func Rows() []Row {
 	return []Row{
 		firstRow(), poolRow(), roundTripRow(), outputRow(),
 		serveRow(), eventsRow(), createRow(), createManyRow(),
-		pauseRow(), forkRow(), installRow(), memoryRow(), crowdRow(),
+		pauseRow(), forkRow(), installRow(), memoryRow(), crowdRow(), densityRow(),
 	}
 }
 

@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -171,7 +172,7 @@ func warmups(row Row) int {
 
 // ask takes one round of one subject.
 func (r *Runner) ask(ctx context.Context, row Row, a *asked, warming bool) {
-	round, cancel := context.WithTimeout(ctx, roundTimeout)
+	round, cancel := context.WithTimeout(ctx, cmp.Or(row.Timeout, roundTimeout))
 	defer cancel()
 	rec := a.recorder(ctx, warming)
 	rec.Quick = r.Quick
