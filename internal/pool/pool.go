@@ -124,7 +124,8 @@ func (p *Pool[T]) want() {
 func (p *Pool[T]) Run(ctx context.Context) error {
 	defer p.drain()
 	for p.fill(ctx) {
-		for len(p.ready) > p.target() && p.discardOne() {
+		for len(p.ready) > p.target() {
+			p.discardOne() // or somebody has just claimed it
 		}
 		var later <-chan time.Time
 		if p.target() > p.opts.Size { // it will be less again without a claim
