@@ -96,25 +96,24 @@ func (h *Hub) beginCostliestEviction(but string) *seat {
 	type idle struct {
 		seat *seat
 		live Live
-		time time.Duration
+		cost float64
 	}
 	var all []idle
 	h.mu.Lock()
 	for _, s := range h.seats {
 		if unused := h.now().Sub(s.used); s.id != but && s.free() && unused >= justUsed {
-			all = append(all, idle{s, s.live, unused})
+			all = append(all, idle{s, s.live, unused.Seconds()})
 		}
 	}
 	h.mu.Unlock()
-	costs := map[*seat]float64{}
-	for _, i := range all { // without mu: the system is asked about each
+	for i := range all { // without mu: the system is asked about each
 		memory := h.o.SessionMemory
-		if w, ok := i.live.(named.Weigher); ok {
+		if w, ok := all[i].live.(named.Weigher); ok {
 			memory = cmp.Or(w.Memory(), memory)
 		}
-		costs[i.seat] = float64(memory) * i.time.Seconds()
+		all[i].cost *= float64(memory)
 	}
-	slices.SortFunc(all, func(a, b idle) int { return cmp.Compare(costs[b.seat], costs[a.seat]) })
+	slices.SortFunc(all, func(a, b idle) int { return cmp.Compare(b.cost, a.cost) })
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, i := range all {
