@@ -49,12 +49,12 @@ func newPool(start func(context.Context) (*session.Live, error), size, most int,
 	})
 }
 
-// rehearsed runs something in a new session, because what runs first in a restored sandbox runs slowly.
+// rehearsed does in a new session what most do first, because what runs first in a restored sandbox runs slowly.
 func rehearsed(ctx context.Context, s *session.Live, err error) (*session.Live, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := s.Rehearse(ctx); err != nil {
+	if err := template.Rehearse(ctx, s); err != nil {
 		return nil, errors.Join(err, s.Close(ctx))
 	}
 	return s, nil
