@@ -32,6 +32,7 @@ func newPool(start func(context.Context) (*session.Live, error), size, most int,
 		Size:    size,
 		Most:    most,
 		Make:    start,
+		Polish:  template.RehearseFirst,
 		Discard: func(s *session.Live) { _ = s.Close(context.Background()) }, // what stays is swept by the next command
 		Usable: func(s *session.Live) bool {
 			select {
@@ -49,12 +50,12 @@ func newPool(start func(context.Context) (*session.Live, error), size, most int,
 	})
 }
 
-// rehearsed does in a new session what most do first, because what runs first in a restored sandbox runs slowly.
+// rehearsed runs something in a new session, because what runs first in a restored sandbox runs slowly.
 func rehearsed(ctx context.Context, s *session.Live, err error) (*session.Live, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := template.Rehearse(ctx, s); err != nil {
+	if err := s.Rehearse(ctx); err != nil {
 		return nil, errors.Join(err, s.Close(ctx))
 	}
 	return s, nil
@@ -74,7 +75,6 @@ type warmPool struct {
 	again   func(kernels map[string]int) *named.Ground // the same for sessions that had kernels of these names
 	pool    *pool.Pool[*session.Live]
 	size    int
-	most    int
 }
 
 // newWarmPool prepares what new sessions stand on, which builds the environment and the warm interpreter when they are missing. Without a
@@ -102,13 +102,14 @@ func newWarmPool(ctx context.Context, version string, c config.Config, base name
 	if p.size, err = pool.SizeFor(c.Serve.Pool, cost); err != nil {
 		return nil, err
 	}
-	if p.most, err = pool.SizeFor(cmp.Or(c.Serve.PoolMost, math.MaxInt), cost); err != nil {
+	most, err := pool.SizeFor(cmp.Or(c.Serve.PoolMost, math.MaxInt), cost)
+	if err != nil {
 		return nil, err
 	}
 	p.pool = newPool(func(ctx context.Context) (*session.Live, error) {
 		s, err := openWarm(ctx, c, o, progress)
 		return rehearsed(ctx, s, err)
-	}, p.size, p.most, cost, progress)
+	}, p.size, most, cost, progress)
 	return p, nil
 }
 

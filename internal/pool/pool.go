@@ -26,6 +26,8 @@ type Options[T any] struct {
 	// Make makes one, as ready as can be. It is called by at most one goroutine of the pool at a time, and by claims
 	// that find the pool empty, which may be many.
 	Make func(ctx context.Context) (T, error)
+	// Polish makes one more ready than a claim would wait for; nil does nothing. It is called for what the pool makes ahead, never for what a claim makes.
+	Polish func(ctx context.Context, t T) error
 	// Discard ends one that nobody claimed, or that is not usable any more.
 	Discard func(T)
 	// Usable says whether one that waited is still good; nil means it always is.
@@ -150,7 +152,7 @@ func (p *Pool[T]) fill(ctx context.Context) bool {
 			return false
 		}
 		began := time.Now()
-		t, err := p.opts.Make(ctx)
+		t, err := p.ahead(ctx)
 		if ctx.Err() != nil {
 			if err == nil {
 				p.opts.Discard(t)
@@ -174,6 +176,18 @@ func (p *Pool[T]) fill(ctx context.Context) bool {
 		}
 	}
 	return true
+}
+
+// ahead makes one that nobody waits for.
+func (p *Pool[T]) ahead(ctx context.Context) (T, error) {
+	t, err := p.opts.Make(ctx)
+	if err != nil || p.opts.Polish == nil {
+		return t, err
+	}
+	if err = p.opts.Polish(ctx, t); err != nil {
+		p.opts.Discard(t)
+	}
+	return t, err
 }
 
 // roomy waits until there is room for another one. It returns false when ctx has ended.

@@ -119,6 +119,32 @@ func TestHoldsBackWhileClaimsComeIn(t *testing.T) {
 	})
 }
 
+// TestPolishesAhead claims one that is ready, and one that the claim makes: only the first is polished. One that cannot be polished is not handed out.
+func TestPolishesAhead(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		m := &maker{}
+		var polished []int
+		failures := 0
+		p := pool.New(pool.Options[int]{Size: 1, Make: m.make, Discard: m.discard, Failed: func(error) { failures++ }, Polish: func(_ context.Context, n int) error {
+			if n == 1 {
+				return errors.New("it does not shine")
+			}
+			polished = append(polished, n)
+			return nil
+		}})
+		stop := run(t, p)
+		time.Sleep(10 * time.Second)
+		if n, err := p.Claim(t.Context()); err != nil || n != 2 || failures != 1 || !slices.Equal(m.discarded, []int{1}) {
+			t.Errorf("claimed %d, %v after %d failures, %v were discarded", n, err, failures, m.discarded)
+		}
+		stop()
+		if n, err := p.Claim(t.Context()); err != nil || slices.Contains(polished, n) || !slices.Contains(polished, 2) {
+			t.Errorf("the claim made %d, %v; polished were %v", n, err, polished)
+		}
+	})
+}
+
 func TestKeepsMoreAfterABurst(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

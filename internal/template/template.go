@@ -139,7 +139,7 @@ func build(ctx context.Context, o Options, key snapshot.Key, dir string) (*snaps
 		return nil, err
 	}
 	if o.Share {
-		if err := mold.ShareMemory(ctx, func(ctx context.Context) error { return Rehearse(ctx, mold) }); err != nil {
+		if err := mold.ShareMemory(ctx, func(ctx context.Context) error { return rehearse(ctx, mold) }); err != nil {
 			return nil, fmt.Errorf("%w: %w", errUnshared, err)
 		}
 		if err := mold.Rehearse(ctx); err != nil {
@@ -179,11 +179,17 @@ func warm(ctx context.Context, mold *session.Live) error {
 	return mold.Trim(ctx)
 }
 
-// Rehearse does in a session what most do first, and discards its effects. In one that has just been restored that takes several times as long as afterwards.
-func Rehearse(ctx context.Context, s *session.Live) error {
-	if err := s.Rehearse(ctx); err != nil {
+// rehearse does in an interpreter what most sessions do first.
+func rehearse(ctx context.Context, mold *session.Live) error {
+	if err := mold.Rehearse(ctx); err != nil {
 		return err
 	}
+	return RehearseFirst(ctx, mold)
+}
+
+// RehearseFirst runs the operations of packages in a session that most sessions begin with, and discards their effects. In a session that has just been restored the first of
+// them takes several times as long as later ones.
+func RehearseFirst(ctx context.Context, s *session.Live) error {
 	return s.RehearseCode(ctx, firstCells)
 }
 
