@@ -6,7 +6,6 @@ import (
 	"os"
 
 	"cove/internal/app"
-	"cove/internal/memory"
 	"cove/internal/sandbox/gvisor"
 )
 
@@ -14,7 +13,7 @@ import (
 var version = "0.1.0-dev"
 
 func main() {
-	memory.CollectLate()
+	collectLate()
 	if gvisor.Invoked(os.Args) {
 		gvisor.Main()
 	}

@@ -9,6 +9,7 @@ import (
 	"math"
 
 	"cove/internal/config"
+	"cove/internal/hub"
 	"cove/internal/named"
 	"cove/internal/pool"
 	"cove/internal/problem"
@@ -23,7 +24,7 @@ func sessionMemory(c config.Config) int64 {
 	if c.Sandbox.ShareTemplate && c.Saves() {
 		return 48 << 20
 	}
-	return 120 << 20
+	return hub.SessionMemory
 }
 
 // newPool returns a pool of what start makes: size of them, and up to most after many were wanted, as far as the memory of a session allows.

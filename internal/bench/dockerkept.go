@@ -14,24 +14,14 @@ import (
 )
 
 // dockerKept is a container for each session, with a Python in it that stays.
-type dockerKept struct {
-	daemon  *dockerDaemon
-	sockets string // a folder that each container sees at its own path
-}
+type dockerKept struct{ daemon *dockerDaemon }
 
 func (s *dockerKept) About() About {
 	return About{ID: "docker-kept", Title: "docker run, Python stays", Note: dockerNote + "; a Python that executes what comes over a socket", Version: s.daemon.version}
 }
 
-func (s *dockerKept) Start(ctx context.Context) (err error) {
-	if err := s.daemon.start(ctx); err != nil {
-		return err
-	}
-	s.sockets, err = os.MkdirTemp(s.daemon.shop.run, "s-")
-	return err
-}
-
-func (s *dockerKept) Stop(ctx context.Context) error { return s.daemon.stop(ctx) }
+func (s *dockerKept) Start(ctx context.Context) error { return s.daemon.start(ctx) }
+func (s *dockerKept) Stop(ctx context.Context) error  { return s.daemon.stop(ctx) }
 
 // keptDriver executes lines of JSON that come over a socket. What the code prints goes back.
 const keptDriver = `
@@ -55,7 +45,7 @@ func (s *dockerKept) Footprint() int64                       { return 40e6 }
 
 func (s *dockerKept) Open(ctx context.Context) (_ Live, err error) {
 	d := s.daemon
-	dir, err := os.MkdirTemp(s.sockets, "")
+	dir, err := os.MkdirTemp(d.shop.run, "s") // a short name: the path of a socket may have 107 bytes
 	if err != nil {
 		return nil, err
 	}

@@ -54,7 +54,7 @@ type Options struct {
 	// Telemetry gets what happens outside any request; the rest goes to the telemetry of the request's context. nil: it is dropped.
 	Telemetry *telemetry.Telemetry
 	Now       func() time.Time // nil: time.Now
-	// SessionMemory is what a session in memory is expected to take, in bytes; 0: sessionMemory.
+	// SessionMemory is what a session in memory is expected to take, in bytes; 0: the constant SessionMemory.
 	SessionMemory int64
 	// Room returns how much memory is available; nil: what package memory measures. Shed ends a session of the pool to free memory, and says whether there was
 	// one; nil: there never is.
@@ -188,7 +188,7 @@ func New(o Options) (*Hub, error) {
 	if o.Room == nil {
 		o.Room = memory.Machine{}.Look
 	}
-	o.SessionMemory = cmp.Or(o.SessionMemory, sessionMemory)
+	o.SessionMemory = cmp.Or(o.SessionMemory, SessionMemory)
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}

@@ -14,7 +14,7 @@ import (
 )
 
 // Memory runs out slowly, when sessions use more of it than when they were loaded, or at once, when code takes all that it may. Against the first the hub
-// evicts unused sessions, those first whose memory has been of no use for most; against the second it begins code only while memory is left for it. When the system kills a
+// evicts unused sessions, those first that have held most memory for longest; against the second it begins code only while memory is left for it. When the system kills a
 // sandbox all the same, its execution ends as out of memory.
 const (
 	pressureEvery = 500 * time.Millisecond
@@ -90,8 +90,8 @@ func (h *Hub) makeRoom(ctx context.Context, but string) bool {
 	return !h.stayed(s)
 }
 
-// beginCostliestEviction returns the session whose memory has been of no use for most: what it takes times how long nobody has used it. nil: all are in use, or were a moment
-// ago.
+// beginCostliestEviction begins to evict the session with the largest product of the memory that it takes and the time for which nobody has used it, and returns it. nil: all
+// sessions are in use, or were a moment ago.
 func (h *Hub) beginCostliestEviction(but string) *seat {
 	type idle struct {
 		seat *seat

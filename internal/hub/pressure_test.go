@@ -35,6 +35,20 @@ func newTight(t *testing.T) *tight {
 	return m
 }
 
+// expect says which sessions are active; the others are paused.
+func (m *tight) expect(who auth.Principal, active map[string]bool) {
+	m.l.t.Helper()
+	for s, is := range active {
+		want := hub.SessionPaused
+		if is {
+			want = hub.SessionActive
+		}
+		if got := m.l.state(who, s); got != want {
+			m.l.t.Errorf("of %v session %s is %s, want %s", active, s, got, want)
+		}
+	}
+}
+
 // TestIdleSessionsMakeRoomInMemory begins code where little memory is left: what is kept ready goes first, then the sessions that nobody has used for longest.
 func TestIdleSessionsMakeRoomInMemory(t *testing.T) {
 	t.Parallel()
@@ -52,11 +66,7 @@ func TestIdleSessionsMakeRoomInMemory(t *testing.T) {
 	if left := m.shed.Load(); left != 0 {
 		t.Errorf("%d sandboxes are kept ready", left)
 	}
-	for s, want := range map[string]hub.SessionState{a.ID: hub.SessionActive, b.ID: hub.SessionPaused, c.ID: hub.SessionActive} {
-		if got := l.state(who, s); got != want {
-			t.Errorf("a, b, c = %s, %s, %s: session %s is %s, want %s", a.ID, b.ID, c.ID, s, got, want)
-		}
-	}
+	m.expect(who, map[string]bool{a.ID: true, b.ID: false, c.ID: true})
 	if got, _ := l.run(who, b.ID, "recall"); len(got) != 1 || got[0] != "one" {
 		t.Errorf("the session that made room has %q", got)
 	}
@@ -78,11 +88,7 @@ func TestWhatTakesMostMakesRoom(t *testing.T) {
 	m.other.Store(1100 << 20)
 	l.LookAgain()
 	l.run(who, last.ID, "say y")
-	for s, want := range map[string]hub.SessionState{small.ID: hub.SessionActive, large.ID: hub.SessionPaused, last.ID: hub.SessionActive} {
-		if got := l.state(who, s); got != want {
-			t.Errorf("small, large, last = %s, %s, %s: session %s is %s, want %s", small.ID, large.ID, last.ID, s, got, want)
-		}
-	}
+	m.expect(who, map[string]bool{small.ID: true, large.ID: false, last.ID: true})
 }
 
 // TestNoMemoryIsLeft refuses with a time to come back what has no memory, and lets it in when there is some again.

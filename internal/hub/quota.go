@@ -17,8 +17,8 @@ import (
 )
 
 const (
-	// sessionMemory is what a session in memory takes that shares none, in bytes.
-	sessionMemory = 120 << 20
+	// SessionMemory is about what an idle session of the standard environment takes that has no memory in common with others, in bytes.
+	SessionMemory = 120 << 20
 	// quotaLife is how long quotas and sums are used before they are read again.
 	quotaLife = 5 * time.Second
 	// remembered is how many of them are kept before all are dropped and read again.

@@ -21,7 +21,7 @@ import (
 const (
 	reserveMemory = 512 << 20
 	reserveStep   = 8 << 20
-	// reserveLeft is so much room below the limit that what waits there can go on.
+	// reserveLeft is the room below the limit with which processes that wait there can go on.
 	reserveLeft = 1 << 20
 	// After which processor time of the sandbox a step is due, and after which time of the clock when it does not get that, or waits for memory itself.
 	reserveCPU  = 50 * time.Millisecond
@@ -101,7 +101,7 @@ func (dir thresholdV1) alarm() (*alarm, error) {
 	return a, nil
 }
 
-// waits is not true of what has been given room and only has not run since, as on a busy machine: it needs no more.
+// waits is false for processes that were given room and have not been run since, as on a busy machine: they need no more.
 func (dir thresholdV1) waits() bool {
 	text, err := os.ReadFile(dir.control())
 	return err == nil && bytes.Contains(text, []byte("under_oom 1")) && dir.place()-number(filepath.Join(string(dir), "memory.usage_in_bytes")) < reserveLeft

@@ -1,4 +1,4 @@
-package memory
+package main
 
 import (
 	"os"
@@ -13,9 +13,9 @@ const (
 	youthPercent = 800
 )
 
-// CollectLate has this process collect garbage late in its first seconds. Most commands have ended by then, and what lives longer keeps most of
+// collectLate has this process collect garbage late in its first seconds. Most commands have ended by then, and what lives longer keeps most of
 // what it makes at its start: to look for garbage there is work for nothing. Who sets GOGC knows better.
-func CollectLate() {
+func collectLate() {
 	if os.Getenv("GOGC") != "" {
 		return
 	}
