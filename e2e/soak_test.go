@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -42,7 +43,24 @@ func cycles(t *testing.T, few, full int) int {
 // soaked is what the soak tests start sessions from.
 type soaked struct {
 	dir     string // everything they leave is here, or in the counts
+	engine  *notingEngine
 	options session.Options
+}
+
+// notingEngine notes the ids of its sandboxes: other tests have sandboxes on the machine, too.
+type notingEngine struct {
+	*gvisor.Engine
+	ids sync.Map
+}
+
+func (e *notingEngine) Start(ctx context.Context, spec sandbox.Spec) (sandbox.Sandbox, error) {
+	e.ids.Store(spec.ID, true)
+	return e.Engine.Start(ctx, spec)
+}
+
+func (e *notingEngine) Prepare(ctx context.Context, spec sandbox.Spec) (sandbox.Prepared, error) {
+	e.ids.Store(spec.ID, true)
+	return e.Engine.Prepare(ctx, spec)
 }
 
 func newSoaked(t *testing.T) soaked {
@@ -56,12 +74,12 @@ func newSoaked(t *testing.T) soaked {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
-	e := gvisor.New(gvisor.Options{State: filepath.Join(dir, "run"), Executable: sandboxtest.Binary(t)})
+	e := &notingEngine{Engine: gvisor.New(gvisor.Options{State: filepath.Join(dir, "run"), Executable: sandboxtest.Binary(t)})}
 	s, err := template.Ensure(t.Context(), template.Options{Dir: filepath.Join(dir, "templates"), Engine: e, Env: env, Share: true, Progress: io.Discard})
 	if err != nil {
 		t.Fatalf("template: %+v", err)
 	}
-	return soaked{dir: dir, options: session.Options{Engine: e, Env: env, Checkpoint: s.Checkpoint(), Reseed: true}}
+	return soaked{dir: dir, engine: e, options: session.Options{Engine: e, Env: env, Checkpoint: s.Checkpoint(), Reseed: true}}
 }
 
 // holdings counts what a leak would add to.
@@ -71,10 +89,8 @@ func (s soaked) holdings(t *testing.T) map[string]int {
 	more, _ := filepath.Glob("/sys/fs/cgroup/cove/*")
 	ours := 0
 	for _, g := range append(groups, more...) {
-		if strings.HasPrefix(filepath.Base(g), "sbx-") {
-			if b, err := os.ReadFile(filepath.Join(g, "cgroup.procs")); err == nil && len(b) == 0 {
-				ours++ // an empty one that nobody will remove
-			}
+		if _, ok := s.engine.ids.Load(filepath.Base(g)); ok {
+			ours++
 		}
 	}
 	mounts, err := os.ReadFile("/proc/self/mounts")
@@ -92,7 +108,7 @@ func (s soaked) holdings(t *testing.T) map[string]int {
 		"open files":       len(folders(t, "/proc/self/fd")),
 		"children":         living,
 		"processes":        len(processes(t, s.dir)),
-		"mounts":           bytes.Count(mounts, []byte("\n")),
+		"mounts":           bytes.Count(mounts, []byte(s.dir)),
 		"cgroups":          ours,
 		"sandbox folders":  len(folders(t, filepath.Join(s.dir, "run"))),
 		"template folders": len(folders(t, filepath.Join(s.dir, "templates"))),

@@ -1,6 +1,7 @@
 package guest
 
 import (
+	"errors"
 	"os"
 	"testing"
 
@@ -24,5 +25,41 @@ func TestSymlinkThatLeadsOut(t *testing.T) {
 	}
 	if r := respond(err); r.Code != wire.FaultDenied {
 		t.Errorf("%v is told as %s", err, r.Code)
+	}
+}
+
+// TestNoListingHasWhatIsSent lists a folder while files come into it.
+func TestNoListingHasWhatIsSent(t *testing.T) {
+	t.Parallel()
+	root, err := os.OpenRoot(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer root.Close()
+	var sent parts
+	all := make(chan struct{})
+	go func() {
+		defer close(all)
+		for range 500 {
+			part, end := sent.begin(".")
+			if err := errors.Join(root.WriteFile(part, []byte("text"), 0o600), root.Rename(part, "whole")); err != nil {
+				t.Error(err)
+			}
+			end()
+		}
+	}()
+	for {
+		l := lister{parts: &sent, root: root, looks: maxLooks}
+		l.walk(".", 0)
+		for _, f := range l.files {
+			if f.Path != "whole" {
+				t.Errorf("listed is %+v", f)
+			}
+		}
+		select {
+		case <-all:
+			return
+		default:
+		}
 	}
 }

@@ -112,7 +112,7 @@ func (l *lister) entries(dir string) (found []fs.DirEntry, err error) {
 		l.looks -= len(some)
 		for _, e := range some {
 			p := path.Join(dir, e.Name())
-			if (e.IsDir() || e.Type().IsRegular()) && utf8.ValidString(p) && len(p) <= longestPath && !l.parts.has(p) {
+			if (e.IsDir() || e.Type().IsRegular()) && utf8.ValidString(p) && len(p) <= longestPath && !l.sending(p) {
 				found = append(found, e)
 			}
 		}
@@ -123,6 +123,18 @@ func (l *lister) entries(dir string) (found []fs.DirEntry, err error) {
 		err = nil
 	}
 	return found, err
+}
+
+// sending says whether the host was still sending the file when its folder was read. One that is whole since has lost the name.
+func (l *lister) sending(p string) bool {
+	if !strings.HasPrefix(path.Base(p), partPrefix) {
+		return false
+	}
+	if l.parts.has(p) {
+		return true
+	}
+	_, err := l.root.Lstat(p)
+	return err != nil
 }
 
 func (l *lister) full() bool {
