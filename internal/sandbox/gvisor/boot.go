@@ -48,7 +48,9 @@ func (b *boot) Execute(ctx context.Context, f *flag.FlagSet, args ...any) subcom
 			_ = f.Set("lifeline-fd", strconv.Itoa(fd))
 		}
 	}
-	go endWith(b.lifeline)
+	started := make(chan struct{})
+	go endWith(b.lifeline, started)
+	go delayFastPath(started)
 	keepParallelism()
 	go returnMemory()
 	return b.Boot.Execute(ctx, f, args...)

@@ -5,11 +5,12 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"sync"
 
 	"golang.org/x/sys/unix"
 )
 
-// A lifeline is a pipe with a name in an instance's directory. The owner of the sandbox, which is cove, holds it open for writing and never writes; the
+// A lifeline is a pipe with a name in an instance's directory. The owner of the sandbox, which is cove, holds it open for writing, and writes once, to say that the start is over; the
 // sentry reads it. When cove is gone, however it went, the kernel closes the end that was cove's, the sentry reads the end of the pipe and ends itself.
 // So a sandbox outlives its warden and not cove. The warden sees cove go as well, and kills: a sentry that does not hold to this has it from there.
 const lifelineName = "life"
@@ -38,11 +39,11 @@ func openLifeline(bundle string) (int, error) {
 	}
 }
 
-// endWith ends this process when the other end of the lifeline is closed.
-func endWith(lifeline int) {
+// endWith ends this process when the other end of the lifeline is closed, and closes started when something is written there.
+func endWith(lifeline int, started chan<- struct{}) {
 	f := os.NewFile(uintptr(lifeline), lifelineName)
 	var b [1]byte
-	for {
+	for tell := sync.OnceFunc(func() { close(started) }); ; tell() {
 		if n, err := f.Read(b[:]); n == 0 || err != nil {
 			os.Exit(1)
 		}

@@ -206,12 +206,14 @@ func (s *running) Checkpoint(ctx context.Context, dir string, keep bool) (sandbo
 	return sandbox.CheckpointIn(dir), nil
 }
 
+// meetGuest waits for the guest's first connection.
 func (s *running) meetGuest(ctx context.Context) error {
 	conn, err := s.awaitGuest(ctx)
 	if err == nil {
 		s.mu.Lock()
 		s.first = conn
 		s.mu.Unlock()
+		time.AfterFunc(startLasts, func() { _, _ = s.lifeline.Write([]byte{0}) }) // fails when the sandbox is gone by then
 	}
 	return err
 }
