@@ -149,6 +149,11 @@ func (k *Kernel) letGo(ctx context.Context) error {
 	}
 }
 
+// Renew has the interpreter do again what Attach has it do: replace what names and secrets are made from, and seed its random generators.
+func (k *Kernel) Renew(ctx context.Context) error {
+	return k.ask(ctx, map[string]any{"type": "resumed", "reseed": true, "address_space": k.config.AddressSpace}, "resumed_reply", &struct{}{})
+}
+
 // Trim has the interpreter return unused memory to the system.
 func (k *Kernel) Trim(ctx context.Context) error {
 	return k.ask(ctx, map[string]any{"type": "trim"}, "trim_reply", &struct{}{})

@@ -207,6 +207,11 @@ func (s *Live) RehearseCode(ctx context.Context, code string) error {
 	return nil
 }
 
+// RehearseResume does to the interpreter what resuming the session does.
+func (s *Live) RehearseResume(ctx context.Context) error {
+	return s.asked(ctx, func(k *kernel.Kernel) error { return k.Renew(ctx) })
+}
+
 // direct changes the workspace of a sandbox that no other goroutine uses yet.
 type direct struct{ *link.Link }
 

@@ -181,6 +181,9 @@ func warm(ctx context.Context, mold *session.Live) error {
 
 // rehearse does in an interpreter what most sessions do first.
 func rehearse(ctx context.Context, mold *session.Live) error {
+	if err := mold.RehearseResume(ctx); err != nil {
+		return err
+	}
 	if err := mold.Rehearse(ctx); err != nil {
 		return err
 	}
