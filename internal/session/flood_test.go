@@ -53,6 +53,57 @@ func TestMuchOutput(t *testing.T) {
 	})
 }
 
+// TestOrderInAFlood prints faster than line by line is written, and has other text come in between.
+func TestOrderInAFlood(t *testing.T) {
+	onEachEngine(t, func(t *testing.T, e sandbox.Engine) {
+		s := open(t, e, sandbox.Limits{})
+		const lines, every = 60_000, 10_000
+		r := execute(t, s, cell{req: kernel.Request{Code: fmt.Sprintf(`
+import os, sys
+for i in range(%d):
+    print(i)
+    if i %% %d == 0:
+        sys.stdout.buffer.write(bytearray(b"bytes\n"))
+        print("error", file=sys.stderr)
+        os.system("echo child")
+        if not os.fork():
+            print("forked")
+            os._exit(0)
+        os.wait()`, lines, every)}})
+		var want strings.Builder
+		for i := range lines {
+			fmt.Fprintln(&want, i)
+			if i%every == 0 {
+				want.WriteString("bytes\nchild\nforked\n")
+			}
+		}
+		if r.done.Outcome != kernel.OutcomeOK || r.text["stdout"].String() != want.String() || r.text["stderr"].String() != strings.Repeat("error\n", lines/every) {
+			t.Errorf("ended as %s, with %d bytes of %d, or in another order\n%s", describe(r.done), r.text["stdout"].Len(), want.Len(), r.explanation())
+		}
+		r = execute(t, s, cell{req: kernel.Request{Code: `
+import sys, threading
+def count(name):
+    for i in range(30000):
+        sys.stdout.write(f"{name} {i}\n")
+ts = [threading.Thread(target=count, args=(name,)) for name in range(4)]
+for t in ts: t.start()
+for t in ts: t.join()`}})
+		next := map[int]int{}
+		for line := range strings.Lines(r.text["stdout"].String()) {
+			var name, i int
+			if _, err := fmt.Sscanf(line, "%d %d", &name, &i); err != nil || i != next[name] {
+				t.Fatalf("%q comes where %d should, %v", line, next[name], err)
+			}
+			next[name]++
+		}
+		for name := range 4 {
+			if next[name] != 30_000 {
+				t.Errorf("thread %d has said %d lines", name, next[name])
+			}
+		}
+	})
+}
+
 // TestOutputLimit bounds what is delivered, whatever the code does.
 func TestOutputLimit(t *testing.T) {
 	onEachEngine(t, func(t *testing.T, e sandbox.Engine) {
