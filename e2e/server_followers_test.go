@@ -18,7 +18,7 @@ func TestFollowersThatDoNotRead(t *testing.T) {
 	t.Parallel()
 	s := startServer(t, "", testKey(t), "COVE_REQUESTS_PER_SECOND=0")
 	id := s.session()
-	const flood = "for i in range(150_000):\n    print(i, 'x' * 80)\n"
+	const flood = "for i in range(100_000):\n    print(i, 'x' * 80)\n"
 	crowded := s.flood(id, flood, 250)
 	alone := s.flood(id, flood, 0) // afterwards: in its first seconds a server collects less garbage
 	t.Logf("the reader alone: %s, %s of the server's processor time; with 250 others that do not read: %s, %s", alone.took, alone.cpu, crowded.took, crowded.cpu)
@@ -58,7 +58,7 @@ func (s *server) flood(session, code string, stuck int) measured {
 		fmt.Fprintf(c, "GET /api/v1/executions/%s/events HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer %s\r\n\r\n", e.ID, at.Host, s.key)
 	}
 	all, err := events(response.Body, nil)
-	if err != nil || outcome(all) != "ok" || !strings.HasSuffix(printed(all), "\n") || strings.Count(printed(all), "\n") != 150_000 {
+	if err != nil || outcome(all) != "ok" || !strings.HasSuffix(printed(all), "\n") || strings.Count(printed(all), "\n") != 100_000 {
 		s.t.Fatalf("%v, %q, %d lines", err, outcome(all), strings.Count(printed(all), "\n"))
 	}
 	return measured{time.Since(began), s.cpu() - spent}
