@@ -22,7 +22,7 @@ func TestFollowersThatDoNotRead(t *testing.T) {
 	crowded := s.flood(id, flood, 250)
 	alone := s.flood(id, flood, 0) // afterwards: in its first seconds a server collects less garbage
 	t.Logf("the reader alone: %s, %s of the server's processor time; with 250 others that do not read: %s, %s", alone.took, alone.cpu, crowded.took, crowded.cpu)
-	// When each of them had the server parse and write events until the kernel's buffers were full, it was 36 to 42 times.
+	// When each of them had the server parse and write events until the kernel's buffers were full, it was 36 to 42 times, with the kernel's time.
 	if crowded.cpu > 20*alone.cpu {
 		t.Errorf("they cost %d times what the reader alone does", crowded.cpu/alone.cpu)
 	}
@@ -64,7 +64,7 @@ func (s *server) flood(session, code string, stuck int) measured {
 	return measured{time.Since(began), s.cpu() - spent}
 }
 
-// cpu is the processor time that the server has used, without the kernel's on its behalf: to copy what 250 clients could have read takes that much longer on a busy machine.
+// cpu is the processor time that the server has used, without the kernel's time for it: on a busy machine the kernel takes several times as long to copy what is sent.
 func (s *server) cpu() time.Duration {
 	s.t.Helper()
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", s.cmd.Process.Pid))

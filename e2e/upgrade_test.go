@@ -13,8 +13,8 @@ import (
 	"testing"
 )
 
-// The coves of these tests: two builds that differ in nothing but their version, and one that says that it has another release of gVisor. All are made from one
-// program, because to link one takes ten seconds, by putting these in the place of what that says of itself, which is as long.
+// The coves of these tests: two builds that differ in nothing but their version, and one that says that it has another release of gVisor. All three are copies of one
+// program, in which anyVersion and anyState are replaced by text of the same length: to link each of them would take ten seconds.
 const (
 	anyVersion   = "0.0.0-any"
 	oneVersion   = "1.0.0-one"
@@ -31,14 +31,14 @@ var builds = sync.OnceValues(func() (map[string]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	pattern := filepath.Join(root, "bin", "cove-"+anyVersion+"-"+strconv.Itoa(os.Getpid()))
-	cmd := exec.Command("go", "build", "-ldflags", "-s -w -X main.version="+anyVersion+" -X cove/internal/sandbox/gvisor.stateFormat="+anyState, "-o", pattern, "cove/cmd/cove")
+	linked := filepath.Join(root, "bin", "cove-"+anyVersion+"-"+strconv.Itoa(os.Getpid()))
+	cmd := exec.Command("go", "build", "-ldflags", "-s -w -X main.version="+anyVersion+" -X cove/internal/sandbox/gvisor.stateFormat="+anyState, "-o", linked, "cove/cmd/cove")
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return nil, &exec.Error{Name: string(out), Err: err}
 	}
-	program, err := os.ReadFile(pattern)
-	if err = errors.Join(err, os.Remove(pattern)); err != nil {
+	program, err := os.ReadFile(linked)
+	if err = errors.Join(err, os.Remove(linked)); err != nil {
 		return nil, err
 	}
 	made := map[string]string{}

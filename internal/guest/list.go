@@ -125,7 +125,7 @@ func (l *lister) entries(dir string) (found []fs.DirEntry, err error) {
 	return found, err
 }
 
-// sending says whether the host was still sending the file when its folder was read. One that is whole since has lost the name.
+// sending says whether the host was still sending the file when its folder was read. A file that has become whole since has another name now.
 func (l *lister) sending(p string) bool {
 	if !strings.HasPrefix(path.Base(p), partPrefix) {
 		return false

@@ -83,7 +83,13 @@ func (k *Kernel) settle(ctx context.Context, busy bool) error {
 
 func (k *Kernel) resume() (id string, err error) {
 	id = k.nextID("resumed")
-	return id, k.send(map[string]any{"type": "resumed", "id": id, "reseed": k.config.Reseed, "address_space": k.config.AddressSpace})
+	request := k.resumption(k.config.Reseed)
+	request["id"] = id
+	return id, k.send(request)
+}
+
+func (k *Kernel) resumption(reseed bool) map[string]any {
+	return map[string]any{"type": "resumed", "reseed": reseed, "address_space": k.config.AddressSpace}
 }
 
 // resumed says whether a message is the answer to the resumed request id. killed says that the kernel was told to die.
@@ -151,7 +157,7 @@ func (k *Kernel) letGo(ctx context.Context) error {
 
 // Renew has the interpreter do again what Attach has it do: replace what names and secrets are made from, and seed its random generators.
 func (k *Kernel) Renew(ctx context.Context) error {
-	return k.ask(ctx, map[string]any{"type": "resumed", "reseed": true, "address_space": k.config.AddressSpace}, "resumed_reply", &struct{}{})
+	return k.ask(ctx, k.resumption(true), "resumed_reply", &struct{}{})
 }
 
 // Trim has the interpreter return unused memory to the system.

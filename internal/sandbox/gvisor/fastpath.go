@@ -9,12 +9,12 @@ import (
 	_ "gvisor.dev/gvisor/pkg/sentry/platform/systrap" // has the variables
 )
 
-// The fast path is what gVisor calls it when a sentry and the code wait for each other spinning instead of asleep. System calls that follow one another take a
-// tenth to a twentieth of the time then. But a start is page faults, between which the sentry has much to do: there the spinning gains nothing, and is an eighth of the processor
-// time until the first result. So a sentry does without until its owner writes to its lifeline, startLasts after the guest has connected.
+// On gVisor's fast path, the sentry and the code spin while they wait for each other, instead of sleeping. System calls that follow one another take a tenth to a twentieth of the time
+// there. A start consists of page faults, between which the sentry has much to do: spinning gains nothing then, and takes a sixth of the processor time until the first
+// result. So a sentry stays off the fast path until its owner writes to its lifeline, startLasts after the guest has connected.
 const startLasts = 100 * time.Millisecond
 
-// fastPathLimit is 0 until gVisor's platform is there and has decided whether this machine is one for the fast path at all. There is no setting for when.
+// fastPathLimit is 0 until gVisor's platform has been set up and has decided whether this machine may use the fast path. gVisor has no setting for the moment at which it does.
 //
 //go:linkname fastPathLimit gvisor.dev/gvisor/pkg/sentry/platform/systrap.fastPathContextLimit
 var fastPathLimit uint32

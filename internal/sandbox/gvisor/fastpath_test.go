@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestFastPathWaits follows a word of the owner from the lifeline to gVisor's variable. What depends on that cannot be seen but by the time that system calls take.
+// TestFastPathWaits writes to a lifeline and looks at gVisor's variable. What gVisor does with the variable shows in nothing but the time of system calls.
 func TestFastPathWaits(t *testing.T) {
 	if runtime.NumCPU() == 1 {
 		t.Log("gVisor never takes the fast path up with one processor")

@@ -206,7 +206,7 @@ func (s *running) Checkpoint(ctx context.Context, dir string, keep bool) (sandbo
 	return sandbox.CheckpointIn(dir), nil
 }
 
-// meetGuest waits for the guest's first connection.
+// meetGuest waits for the guest's first connection, and has the sentry hear a moment later that the start is over.
 func (s *running) meetGuest(ctx context.Context) error {
 	conn, err := s.awaitGuest(ctx)
 	if err == nil {
