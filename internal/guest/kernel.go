@@ -63,6 +63,9 @@ func (g *guest) runDriver(ch *wire.Channel, req wire.Request, source []byte, r r
 	}
 	spec := *req.Process
 	spec.Args = append(append([]string{}, spec.Args...), driver)
+	if r == kernel {
+		spec.Args = append(spec.Args, textInFrames)
+	}
 	return g.launch(ch, spec, r)
 }
 

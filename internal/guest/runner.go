@@ -58,8 +58,13 @@ func newRunner(g *guest, p *plumbing, pid int, exit <-chan syscall.WaitStatus) *
 const (
 	frameMessage = 1
 	frameSync    = 2
+	frameStdout  = 3
+	frameStderr  = 4
 	frameHeader  = 5
 )
+
+// textInFrames is the argument that tells a kernel's driver that it may send text in frames.
+const textInFrames = "text-in-frames"
 
 // drainLimit bounds what is read from a pipe for the sake of order, and from a socket after its process's end; a child process may be writing
 // without end.
@@ -209,16 +214,21 @@ func (r *runner) pass(i int) (int, error) {
 		r.out[i] = -1
 		return 0, nil
 	}
-	kind := wire.FromStdout
+	return n, r.text(i, r.buf[:n])
+}
+
+// text passes on text of stdout (0) or stderr (1) as far as there is room for it.
+func (r *runner) text(i int, text []byte) error {
+	kind, n := wire.FromStdout, int64(len(text))
 	if i == 1 {
 		kind = wire.FromStderr
 	}
-	keep := min(int64(n), max(r.left.Add(int64(-n))+int64(n), 0))
-	r.dropped.Add(int64(n) - keep)
+	keep := min(n, max(r.left.Add(-n)+n, 0))
+	r.dropped.Add(n - keep)
 	if keep == 0 {
-		return n, nil
+		return nil
 	}
-	return n, r.tell(wire.FromProcess{Kind: kind}, r.buf[:keep])
+	return r.tell(wire.FromProcess{Kind: kind}, text[:keep])
 }
 
 func (r *runner) drain() error {
@@ -253,8 +263,9 @@ func (r *runner) receive() (int, error) {
 	return n, r.messages()
 }
 
+// messages passes on the frames that are complete, and before them what was in the pipes when they came.
 func (r *runner) messages() error {
-	rest := r.inbuf
+	rest, drained := r.inbuf, false
 	for len(rest) >= frameHeader {
 		size := int(binary.BigEndian.Uint32(rest))
 		if size > wire.MessageLimit-1024 {
@@ -270,12 +281,19 @@ func (r *runner) messages() error {
 		for kind == frameSync && len(rest) >= frameHeader && binary.BigEndian.Uint32(rest) == 0 && rest[4] == frameSync {
 			rest, syncs = rest[frameHeader:], syncs+1 // one look answers all that came before it
 		}
-		if err := r.drain(); err != nil {
-			return err
+		if !drained {
+			if err := r.drain(); err != nil {
+				return err
+			}
+			drained = true
 		}
 		switch kind {
 		case frameMessage:
 			if err := r.tell(wire.FromProcess{Kind: wire.FromMessage, Dropped: r.dropped.Load()}, payload); err != nil {
+				return err
+			}
+		case frameStdout, frameStderr:
+			if err := r.text(int(kind-frameStdout), payload); err != nil {
 				return err
 			}
 		case frameSync:

@@ -8,9 +8,10 @@ A thin driver around IPython's InteractiveShell. The guest owns every descriptor
     fd 4    the reading end of the acknowledgement pipe
 
 Kind 1 is a JSON message, either way. Kind 2 (kernel to guest, empty) is a sync: the guest forwards what is in both
-pipes, then writes one byte to the acknowledgement pipe. Before it forwards a message the guest also forwards what is
-in the pipes. Text and messages therefore keep their order as long as no later text reaches a pipe before an earlier
-message was read; the Outlet below sees to that, and pays for a sync only where text really follows.
+pipes, then writes one byte to the acknowledgement pipe. Kinds 3 and 4 are text of stdout and stderr. Before it forwards
+a frame the guest also forwards what was in the pipes. Text and messages therefore keep their order as long as no later
+text reaches a pipe before an earlier frame was read; the Outlet below sees to that. It pays for a sync only where text
+really follows, and much text that changes between stdout and stderr goes in frames.
 
 User code shares this process and may do anything to it. The host trusts nothing that comes from here; what this file
 does is to keep an honest program's mistakes (closed descriptors, odd signals, patched modules) from ending the kernel.
@@ -56,7 +57,7 @@ import types
 import warnings
 from collections import deque
 
-MESSAGE, SYNC = 1, 2
+MESSAGE, SYNC, TEXT = 1, 2, 2  # TEXT + 1 is for text of stdout, TEXT + 2 for that of stderr
 MESSAGE_LIMIT = 20_000_000  # bytes of one encoded message; the guest refuses more
 TEXT_LIMIT = 100_000  # characters of one line of a traceback
 TRACE_LIMIT = 500  # frames and lines of a traceback kept at either end
@@ -222,18 +223,22 @@ def write_all(fd, data):
 class Outlet:
     """Everything that leaves the kernel goes through here, under one lock.
 
-    Text is held back for up to FLUSH_SECONDS. At most one descriptor has text waiting, so text of stdout and stderr
-    is written in the order in which it was printed. A forked child writes whole lines at once, without syncs.
+    Text is held back for up to FLUSH_SECONDS: chunks of one descriptor, and behind the first few changes of the
+    descriptor frames before them, so text of stdout and stderr is written in the order in which it was printed.
+    A forked child writes whole lines at once, without syncs.
     """
 
-    def __init__(self, interrupts, sock, ack):
+    def __init__(self, interrupts, sock, ack, framing):
         self.interrupts = interrupts
+        self.framing = framing  # the guest takes text in frames; that of an old sandbox does not
         self.guard = Guard(interrupts)
         self.sock, self.ack = sock, ack
         self.spare = {fd: fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, min(sock, ack)) for fd in (1, 2)}
-        self.chunks, self.size, self.fd = [], 0, 1
+        self.frames = []  # text that waits before the chunks
+        self.chunks, self.size, self.fd = [], 0, 1  # size is that of the frames' text, too
         self.written = 0  # the descriptor that got text since the guest last emptied the pipes, or BOTH
-        self.unsynced = False  # a message left that the guest may not have read yet
+        self.unsynced = False  # a frame left that the guest may not have read yet
+        self.framed = False  # text left in frames since the last sync
         self.busy = False
         self.deferred = []
         self.child = False  # this process is a fork of the kernel
@@ -247,7 +252,7 @@ class Outlet:
     def _after_fork(self):
         self.child = True
         self.guard.holder, self.guard.nested = {}, []
-        self.chunks, self.size, self.busy, self.deferred, self.unsynced = [], 0, False, [], False
+        self.frames, self.chunks, self.size, self.busy, self.deferred, self.unsynced, self.framed = [], [], 0, False, [], False, False
         self.interrupts.main, self.interrupts.depth = _ident(), 0
         self.interrupts.enabled = True
 
@@ -260,8 +265,10 @@ class Outlet:
             sleep(FLUSH_SECONDS)
             wake.clear()
             self.awake = False
-            self.budget = EAGER_FLUSHES
             self.flush()
+            if self.framed:
+                self.settle()
+            self.budget = EAGER_FLUSHES
             if self.interrupts.swallowed:
                 self.interrupts.repeat()
 
@@ -280,8 +287,7 @@ class Outlet:
                 self.deferred.append((fd, data))
                 return
             if fd != self.fd:
-                self._flush()
-                self.fd = fd
+                self._turn(fd)
             self.chunks.append(data)
             self.size += len(data)
             if self.size >= FLUSH_BYTES:
@@ -313,6 +319,14 @@ class Outlet:
                 if not self.busy:
                     self._flush()
 
+    def settle(self):
+        """Waits until text that left in frames is passed on: what C libraries print next comes after it."""
+        with self.guard:
+            if not self.busy and self.framed:
+                self._flush()
+                if self.unsynced:
+                    self._sync()
+
     def barrier(self, fd=BOTH):
         """Makes sure that text from elsewhere (a child process, C), on fd, comes after everything so far."""
         if self.chunks or self.unsynced or self.written not in (0, fd):
@@ -338,9 +352,35 @@ class Outlet:
             self.unsynced, self.written = True, 0
             self._catch_up()
 
+    def _turn(self, fd):
+        """Has the next text be fd's."""
+        if self.chunks:
+            if self.framing and self.budget <= 0 and self.size <= FLUSH_BYTES and not self.child:
+                self.frames.append(self._text_frame())
+            else:
+                self.budget -= 1
+                self._flush()
+        self.fd = fd
+
+    def _text_frame(self):
+        data, self.chunks = b"".join(self.chunks), []
+        return struct.pack(">IB", len(data), TEXT + self.fd) + data
+
     def _flush(self):
         if not self.chunks:
             return
+        if self.frames or self.framing and self.unsynced and self.budget <= 0 and not self.child:
+            frames, self.frames = self.frames, []
+            small = self.size < 2 * FLUSH_BYTES
+            if small:
+                frames.append(self._text_frame())
+                self.size = 0
+            if frames:
+                self._frame(b"".join(frames))
+                self.unsynced, self.written, self.framed = True, 0, True
+            if small:
+                self._catch_up()
+                return
         data = self.chunks[0] if len(self.chunks) == 1 else b"".join(self.chunks)
         self.chunks, self.size = [], 0
         if not self.child and (self.unsynced or self.written not in (0, self.fd)):
@@ -362,8 +402,7 @@ class Outlet:
                 self.unsynced, self.written = True, 0
             else:
                 if fd != self.fd:
-                    self._flush()
-                    self.fd = fd
+                    self._turn(fd)
                 self.chunks.append(data)
                 self.size += len(data)
                 self.awake = True
@@ -376,7 +415,7 @@ class Outlet:
                 _exit(0)
         except OSError:
             _exit(0)
-        self.unsynced, self.written = False, 0
+        self.unsynced, self.framed, self.written = False, False, 0
 
     def _frame(self, frame):
         self.busy = True
@@ -1114,7 +1153,7 @@ SPAWNING = frozenset(["os.system", "subprocess.Popen", "os.posix_spawn", "os.spa
 class Kernel:
     def __init__(self, sock, ack):
         self.interrupts = Interrupts()
-        self.outlet = Outlet(self.interrupts, sock, ack)
+        self.outlet = Outlet(self.interrupts, sock, ack, "text-in-frames" in sys.argv)
         self.inlet = Inlet(self.outlet, sock)
         self.interrupts.is_waiting = self.inlet.has_request
         self.terminal = Terminal(self)

@@ -4,12 +4,14 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"cove/internal/kernel"
 	"cove/internal/sandbox"
+	"cove/internal/session"
 )
 
 // TestMuchOutput has all of it delivered, byte for byte, up to the limit.
@@ -101,7 +103,46 @@ for t in ts: t.join()`}})
 				t.Errorf("thread %d has said %d lines", name, next[name])
 			}
 		}
+		between(t, s)
 	})
+}
+
+// between prints on both streams by turns, with displays, child processes and bytes of C's between, and wants all in its order.
+func between(t *testing.T, s *session.Live) {
+	const lines = 20_000
+	r := execute(t, s, cell{req: kernel.Request{Code: fmt.Sprintf(`
+import ctypes, os, sys
+from IPython.display import display
+for i in range(%d):
+    if i %% 1000 == 999:
+        os.system(f"echo {i}")
+    elif i %% 1000 == 500:
+        display(i)
+    elif i %% 1000 == 200:
+        os.write(1, b"%%d\n" %% i)
+    elif i %% 1000 == 100:
+        print(i, "x" * 100_000)
+    else:
+        print(i, file=sys.stderr if i %% 2 else sys.stdout)`, lines)}})
+	var all strings.Builder
+	for _, ev := range r.events {
+		switch ev := ev.(type) {
+		case kernel.Stream:
+			all.Write(ev.Data)
+		case kernel.Display:
+			fmt.Fprintln(&all, ev.Data["text/plain"])
+		}
+	}
+	next := 0
+	for line := range strings.Lines(all.String()) {
+		if number, _, _ := strings.Cut(strings.TrimSpace(line), " "); number != strconv.Itoa(next) {
+			t.Fatalf("%.40q comes where %d should", line, next)
+		}
+		next++
+	}
+	if next != lines || r.done.Outcome != kernel.OutcomeOK {
+		t.Errorf("ended as %s after %d lines", describe(r.done), next)
+	}
 }
 
 // TestOutputLimit bounds what is delivered, whatever the code does.
