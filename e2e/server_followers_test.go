@@ -20,7 +20,12 @@ func TestFollowersThatDoNotRead(t *testing.T) {
 	id := s.session()
 	const flood = "for i in range(100_000):\n    print(i, 'x' * 80)\n"
 	crowded := s.flood(id, flood, 250)
-	alone := s.flood(id, flood, 0) // afterwards: in its first seconds a server collects less garbage
+	const times = 4 // the reader alone takes few of the ticks that the kernel counts
+	var alone measured
+	for range times { // afterwards: in its first seconds a server collects less garbage
+		m := s.flood(id, flood, 0)
+		alone.took, alone.cpu = alone.took+m.took/times, alone.cpu+m.cpu/times
+	}
 	t.Logf("the reader alone: %s, %s of the server's processor time; with 250 others that do not read: %s, %s", alone.took, alone.cpu, crowded.took, crowded.cpu)
 	// When each of them had the server parse and write events until the kernel's buffers were full, it was 36 to 42 times, with the kernel's time.
 	if crowded.cpu > 20*alone.cpu {

@@ -59,6 +59,14 @@ func (a *acknowledged) count() (sessions, executions, files int) {
 // crowd are the settings of a server whose users all have the same key.
 var crowd = []string{"COVE_PACKAGES=standard", "COVE_REQUESTS_PER_SECOND=0", "COVE_PROJECT_REQUESTS_PER_SECOND=0"}
 
+// rest is between two things that one user does. The quick round has other tests beside it, and looks at everything that was done.
+func rest(ctx context.Context, t *testing.T) {
+	select {
+	case <-time.After(time.Duration(cycles(t, 500, 0)) * time.Millisecond):
+	case <-ctx.Done():
+	}
+}
+
 // burden has users work with a server until ctx ends or the server is gone. What goes wrong while the server lives is a fault.
 func (s *server) burden(ctx context.Context, users int, a *acknowledged) (wait func()) {
 	var all sync.WaitGroup
@@ -67,6 +75,7 @@ func (s *server) burden(ctx context.Context, users int, a *acknowledged) (wait f
 			var err error
 			for err == nil && ctx.Err() == nil {
 				err = s.user(ctx, &timings{}, a)
+				rest(ctx, s.t)
 			}
 			var f fault
 			if err != nil && ctx.Err() == nil && !s.killed.Load() || errors.As(err, &f) {

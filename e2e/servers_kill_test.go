@@ -42,6 +42,7 @@ func (s *server) questions(ctx context.Context) (wait func() (answered []string)
 				s.t.Errorf("a turn is %+v", turn)
 			}
 			answered, path = append(answered, turn.ID), "/api/v1/conversations/"+turn.Conversation+"/turns"
+			rest(ctx, s.t)
 		}
 	}()
 	return func() []string { <-done; return answered }
@@ -63,6 +64,7 @@ func asks(ctx context.Context, t *testing.T, env []string) (wait func() int) {
 				return
 			}
 			answered.Add(1)
+			rest(ctx, t)
 		}
 	}()
 	return func() int { <-done; return int(answered.Load()) }
