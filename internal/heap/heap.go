@@ -1,4 +1,4 @@
-// Package heap keeps memory that sandboxes have in common. A heap is a file with the memory of an interpreter as it was when a template was made; every
+// Package heap keeps memory that sandboxes have in common. A heap is a file with memory of an interpreter as it was when a template was made; every
 // sandbox that begins with that template has the file mapped, privately, so that the machine holds each page once until a sandbox writes to it.
 //
 // Heaps are files in a folder of their own that is mounted in every sandbox, named for their content, and never change:
@@ -6,6 +6,7 @@
 //	<dir>/heap-<id>                     the heap; id is the beginning of its SHA-256
 //	<checkpoint>/shared/heap-<id>       a link to it in each checkpoint that needs it
 //
+// The memory of one interpreter is a Set of heaps, since what a sandbox's save costs grows with the square of the number of pieces of one file that it has mapped.
 // A heap that has no other link is needed by no checkpoint, and Sweep removes it.
 package heap
 
@@ -117,19 +118,11 @@ func lookOf(f *os.File) (look, error) {
 	return look{info.Size(), info.ModTime()}, nil
 }
 
-// Close lets the heap go. It is safe on nil.
-func (h *Heap) Close() error {
-	if h == nil {
-		return nil
-	}
-	return h.file.Close()
-}
+// Close lets the heap go.
+func (h *Heap) Close() error { return h.file.Close() }
 
-// Intact returns a problem with code "memory_changed" when the file was changed since the heap was opened: then what maps it has memory that nobody has computed. It is safe on nil.
+// Intact returns a problem with code "memory_changed" when the file was changed since the heap was opened: then what maps it has memory that nobody has computed.
 func (h *Heap) Intact() error {
-	if h == nil {
-		return nil
-	}
 	now, err := lookOf(h.file)
 	if errors.Is(err, fs.ErrClosed) || err == nil && now == h.look {
 		return nil
@@ -142,16 +135,13 @@ func changed(name string) error {
 		WithHint("nothing but cove may write below its data folder; the template is made again by itself, and sessions that were saved with this file cannot be resumed")
 }
 
-// Attach notes in the checkpoint in the folder image that it needs the heap, and keeps the heap there. It does nothing on nil.
+// Attach notes in the checkpoint in the folder image that it needs the heap, and keeps the heap there.
 func (h *Heap) Attach(image string) error {
-	if h == nil {
-		return nil
-	}
 	if err := h.Intact(); err != nil {
 		return err
 	}
 	folder := filepath.Join(image, Folder)
-	if err := os.Mkdir(folder, 0o700); err != nil {
+	if err := os.Mkdir(folder, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
 	}
 	to := filepath.Join(folder, h.Name)
@@ -168,27 +158,39 @@ func (h *Heap) Attach(image string) error {
 	return nil
 }
 
-// Attached returns the heap that the checkpoint in the folder image needs: "" when it needs none.
-func Attached(image string) (name string, err error) {
+// Attached returns the names of the heaps that the checkpoint in the folder image needs.
+func Attached(image string) (names []string, err error) {
 	entries, err := os.ReadDir(filepath.Join(image, Folder))
-	if errors.Is(err, fs.ErrNotExist) {
-		return "", nil
-	}
-	if err != nil {
-		return "", err
-	}
-	if len(entries) != 1 || !valid(entries[0].Name()) {
-		return "", fmt.Errorf("%s does not have one heap", filepath.Join(image, Folder))
-	}
-	return entries[0].Name(), nil
-}
-
-// Of opens the heap that a checkpoint needs, which the caller has verified, in the folder dir, where it is put when it is not there. It returns nil when the checkpoint needs none.
-func Of(image, dir string) (*Heap, error) {
-	name, err := Attached(image)
-	if err != nil || name == "" {
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
+	for _, e := range entries {
+		if !valid(e.Name()) {
+			return nil, fmt.Errorf("%s has %q, which is no heap", filepath.Join(image, Folder), e.Name())
+		}
+		names = append(names, e.Name())
+	}
+	return names, nil
+}
+
+// Of opens the heaps that a checkpoint needs, which the caller has verified, in the folder dir, where they are put when they are not there.
+func Of(image, dir string) (Set, error) {
+	names, err := Attached(image)
+	if err != nil {
+		return nil, err
+	}
+	set := make(Set, 0, len(names))
+	for _, name := range names {
+		h, err := of(image, dir, name)
+		if err != nil {
+			return nil, errors.Join(err, set.Close())
+		}
+		set = append(set, h)
+	}
+	return set, nil
+}
+
+func of(image, dir, name string) (*Heap, error) {
 	kept, path := filepath.Join(image, Folder, name), filepath.Join(dir, name)
 	if !same(kept, path) && Verify(path) != nil {
 		_ = os.Remove(path)
@@ -291,14 +293,13 @@ func Sweep(dir string, grace time.Duration) {
 	}
 }
 
-// Warm has the system read the heap of the checkpoint in the folder image, in the background: the first sessions then find its pages in memory, and their memory is not charged with them.
+// Warm has the system read the heaps of the checkpoint in the folder image, in the background: the first sessions then find its pages in memory, and their memory is not charged with them.
 func Warm(image string) {
-	name, err := Attached(image)
-	if err != nil || name == "" {
-		return
-	}
-	if f, err := os.Open(filepath.Join(image, Folder, name)); err == nil {
-		_ = unix.Fadvise(int(f.Fd()), 0, 0, unix.FADV_WILLNEED)
-		_ = f.Close()
+	names, _ := Attached(image)
+	for _, name := range names {
+		if f, err := os.Open(filepath.Join(image, Folder, name)); err == nil {
+			_ = unix.Fadvise(int(f.Fd()), 0, 0, unix.FADV_WILLNEED)
+			_ = f.Close()
+		}
 	}
 }

@@ -80,14 +80,14 @@ type Prepared interface {
 	Stop(ctx context.Context) error
 }
 
-// MemorySharer is a Checkpointer a part of whose memory can be a file that it has in common with every sandbox that begins with the same checkpoint: the machine holds a page of that
+// MemorySharer is a Checkpointer a part of whose memory can be files that it has in common with every sandbox that begins with the same checkpoint: the machine holds a page of these
 // once, until a sandbox writes to it.
 type MemorySharer interface {
 	Checkpointer
-	// ShareMemory stores what fill writes, for this sandbox's checkpoints and those of the sandboxes that begin with them, and returns the path inside at which it can be mapped. The path was not looked up before.
+	// ShareMemory stores what fill writes as one more file, for this sandbox's checkpoints and those of the sandboxes that begin with them, and returns the path inside at which it can be mapped. The path was not looked up before.
 	// When the caller's mapping fails, the sandbox is of no further use.
 	ShareMemory(fill func(io.Writer) error) (path string, err error)
-	// MemoryIntact returns a problem with code "memory_changed" when somebody has changed on the disk what ShareMemory stored for the sandbox. Then nothing that the sandbox computes is to be
+	// MemoryIntact returns a problem with code "memory_changed" when somebody has changed on the disk a file that ShareMemory stored for the sandbox. Then nothing that the sandbox computes is to be
 	// trusted.
 	MemoryIntact() error
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"strconv"
+	"strings"
 	"time"
 
 	"cove/internal/problem"
@@ -19,13 +20,16 @@ import (
 //go:embed mold.py
 var mold string
 
-// moldFile is where mold.py leaves the memory in the workspace, in which it starts.
+// moldFile is where mold.py leaves the memory in the workspace, in which it starts: in so many files with a number behind that.
 const moldFile = ".memory"
 
 // moldTimeout bounds one run of mold.py, which reads some hundred megabytes; loaded machines take tens of seconds.
 const moldTimeout = 3 * time.Minute
 
-// ShareMemory replaces the memory of the session's interpreter by the same memory from a file, which every session that begins with this one's checkpoint has in common. What
+// mostParts is how many files the memory of an interpreter may come in.
+const mostParts = 1000
+
+// ShareMemory replaces the memory of the session's interpreter by the same memory from files, which every session that begins with this one's checkpoint has in common. What
 // rehearse writes to, which is to do what most sessions do at first, stays memory of each session's own: a page that is written to for the first time costs more than one that is loaded. What the
 // interpreter has now is never looked at for garbage again. It is for a session that only exists to be saved, and whose sandbox is a sandbox.MemorySharer. After an error the session is of no
 // further use.
@@ -41,42 +45,51 @@ func (s *Live) ShareMemory(ctx context.Context, rehearse func(context.Context) e
 	if err := t.kernel.BeginMold(ctx); err != nil {
 		return explain(t.sandbox, err)
 	}
-	if err := runMold(ctx, t, "save", moldFile); err != nil {
-		return explain(t.sandbox, err)
-	}
-	path, err := sharer.ShareMemory(func(w io.Writer) error {
-		_, err := t.link.ReadFile(ctx, moldFile, 0, w)
-		return errors.Join(err, t.link.Remove(ctx, moldFile, false))
-	})
+	said, err := runMold(ctx, t, "save", moldFile)
 	if err != nil {
 		return explain(t.sandbox, err)
 	}
-	if err := runMold(ctx, t, "map", path); err != nil {
+	parts, err := strconv.Atoi(said)
+	if err != nil || parts < 1 || parts > mostParts {
+		return fmt.Errorf("share the interpreter's memory: it came in %.20q parts", said)
+	}
+	paths := make([]string, parts)
+	for i := range paths {
+		name := moldFile + "." + strconv.Itoa(i)
+		if paths[i], err = sharer.ShareMemory(func(w io.Writer) error {
+			_, err := t.link.ReadFile(ctx, name, 0, w)
+			return errors.Join(err, t.link.Remove(ctx, name, false))
+		}); err != nil {
+			return explain(t.sandbox, err)
+		}
+	}
+	if _, err := runMold(ctx, t, "map", paths...); err != nil {
 		return explain(t.sandbox, err)
 	}
 	if err := rehearse(ctx); err != nil {
 		return err
 	}
-	if err := runMold(ctx, t, "keep", path); err != nil {
+	if _, err := runMold(ctx, t, "keep", paths...); err != nil {
 		return explain(t.sandbox, err)
 	}
 	return explain(t.sandbox, t.kernel.EndMold(ctx))
 }
 
-// runMold runs mold.py beside the interpreter, as the same user.
-func runMold(ctx context.Context, t *run, deed, path string) error {
+// runMold runs mold.py beside the interpreter, as the same user, and returns what it says.
+func runMold(ctx context.Context, t *run, deed string, paths ...string) (said string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, moldTimeout)
 	defer cancel()
-	var said bytes.Buffer
+	var out, complaint bytes.Buffer
 	python := t.sandbox.Layout().Path(pyenv.MountPoint) + "/bin/python"
-	code, err := t.link.Run(ctx, wire.ProcessSpec{Args: []string{python, "-I", "-S", "-c", mold, deed, strconv.Itoa(t.kernel.PID()), path}}, io.Discard, &said)
+	args := append([]string{python, "-I", "-S", "-c", mold, deed, strconv.Itoa(t.kernel.PID())}, paths...)
+	code, err := t.link.Run(ctx, wire.ProcessSpec{Args: args}, &out, &complaint)
 	if err == nil && code != 0 {
-		err = fmt.Errorf("exit status %d: %s", code, bytes.TrimSpace(said.Bytes()))
+		err = fmt.Errorf("exit status %d: %s", code, bytes.TrimSpace(complaint.Bytes()))
 	}
 	if err != nil {
-		return fmt.Errorf("share the interpreter's memory: %s: %w", deed, err)
+		return "", fmt.Errorf("share the interpreter's memory: %s: %w", deed, err)
 	}
-	return nil
+	return strings.TrimSpace(out.String()), nil
 }
 
 // memoryIntact returns a problem with code "memory_changed" when a sandbox has memory from a file that somebody has changed: what it says is not passed on.

@@ -1,11 +1,11 @@
-"""Replaces the memory of an interpreter by the same memory from a file, so that every sandbox that is restored from its checkpoint has the file's pages in common.
+"""Replaces the memory of an interpreter by the same memory from files, so that every sandbox that is restored from its checkpoint has the files' pages in common.
 
-    mold.py save PID PATH     writes the file
-    mold.py map PID PATH      maps what of it still is as it was saved
-    mold.py keep PID PATH     makes what was written to since then memory of the interpreter's own again, piece by piece
+    mold.py save PID PATH     writes the files PATH.0, PATH.1, ... and says how many there are
+    mold.py map PID PATH...   maps what of them still is as it was saved
+    mold.py keep PID PATH...  makes what was written to since then memory of the interpreter's own again, piece by piece
 
 The interpreter is stopped with all its threads meanwhile, whatever they are doing. It takes no part: the system calls are made in its main thread by ptrace(2).
-The file has the pages, then JSON [[address, bytes], ...] that says where they belong in this order, then the length of that in 8 bytes, little-endian.
+A file has pages, then JSON [[address, bytes], ...] that says where they belong in this order, then the length of that in 8 bytes, little-endian.
 """
 
 import ctypes
@@ -18,6 +18,8 @@ import sys
 
 PAGE = 4096
 CHUNK = 1 << 20
+# What a file has at most. To save a sandbox, gVisor looks at every piece of a file that is mapped, once for every piece of it: with all memory in one file that took half of a save.
+PART = 4 << 20
 GAP = 8  # pages that "keep" includes between two that it has to keep, for fewer pieces: each costs a fault in every sandbox
 
 # Of ptrace.h, wait.h, mman.h and elf.h.
@@ -231,17 +233,30 @@ class Calls:
 
 
 def save(process, path):
-    runs, before = [], None
+    runs, parts = process.runs(), 0
+    while save_part(runs, "%s.%d" % (path, parts)):
+        parts += 1
+    os.unlink("%s.%d" % (path, parts))
+    print(parts)
+
+
+def save_part(runs, path):
+    """Writes a file with the next runs, and returns how many bytes of them it has."""
+    index, before, size = [], None, 0
     with open(path, "wb") as file:
-        for region, address, data in process.runs():
+        for region, address, data in runs:
             file.write(data)
-            if region is before and sum(runs[-1]) == address:
-                runs[-1][1] += len(data)
+            size += len(data)
+            if region is before and sum(index[-1]) == address:
+                index[-1][1] += len(data)
             else:
-                runs.append([address, len(data)])
+                index.append([address, len(data)])
             before = region
-        index = json.dumps(runs).encode()
-        file.write(index + struct.pack("<Q", len(index)))
+            if size > PART - CHUNK:
+                break
+        text = json.dumps(index).encode()
+        file.write(text + struct.pack("<Q", len(text)))
+    return size
 
 
 def saved(path):
@@ -267,20 +282,26 @@ def compare(before, now):
         yield equal, group[0], len(group) * PAGE
 
 
-def map_from(process, path):
-    found, regions = [], list(process.shareable())
+def unchanged(process, path):
+    """Yields what of a file can be mapped: address, size, rights and the place in the file."""
+    regions = list(process.shareable())
     for address, content, offset in saved(path):
         for region in regions:
             if region.start <= address and address + len(content) <= region.end:
                 # Of memory that may be executed, gVisor copies a single page at the first write, of any other up to 2 MiB.
                 rights = PROT_ALL if region.rights == "rw-p" else PROT_READ
-                found += ((address + at, size, rights, offset + at) for equal, at, size in compare(content, process.read(address, len(content))) if equal)
+                yield from ((address + at, size, rights, offset + at) for equal, at, size in compare(content, process.read(address, len(content))) if equal)
+
+
+def map_from(process, *paths):
+    found = [(path, list(unchanged(process, path))) for path in paths]
     unused = list(process.unused())
     with Calls(process) as call:
-        file = call.open(path)
-        for address, size, rights, offset in found:
-            call(CPU.mmap, address, size, rights, MAP_PRIVATE_FIXED, file, offset)
-        call(CPU.close, file)
+        for path, pieces in found:
+            file = call.open(path)
+            for address, size, rights, offset in pieces:
+                call(CPU.mmap, address, size, rights, MAP_PRIVATE_FIXED, file, offset)
+            call(CPU.close, file)
         for address, size in unused:
             call(CPU.madvise, address, size, MADV_DONTNEED)
 
@@ -303,8 +324,8 @@ def changed(process, path):
                 yield region.start + start, end - start
 
 
-def keep(process, path):
-    pieces = list(changed(process, path))
+def keep(process, *paths):
+    pieces = [piece for path in paths for piece in changed(process, path)]
     with Calls(process) as call:
         for address, size in pieces:
             content = process.read(address, size)
@@ -312,12 +333,12 @@ def keep(process, path):
             process.write(address, content)
 
 
-def main(deed, pid, path):
+def main(deed, pid, *paths):
     if CPU is None:
         raise Failure("no registers are known of " + platform.machine())
     process = Process(int(pid))
     try:
-        {"save": save, "map": map_from, "keep": keep}[deed](process, path)
+        {"save": save, "map": map_from, "keep": keep}[deed](process, *paths)
     finally:
         process.go_on()
 

@@ -35,9 +35,9 @@ type running struct {
 	instance *instance
 	lifeline *os.File // while it is open, the sandbox may live
 	spec     sandbox.Spec
-	guest    string                    // the host's file
-	heap     atomic.Pointer[heap.Heap] // what it has memory from, in common with other sandboxes; nil: nothing
-	cgroup   *group                    // nil where cove may not make any
+	guest    string                   // the host's file
+	heaps    atomic.Pointer[heap.Set] // what it has memory from, in common with other sandboxes; nil: nothing
+	cgroup   *group                   // nil where cove may not make any
 	listener *net.UnixListener
 	asked    bool // the warden was asked to create it
 	sentry   int  // process id
@@ -161,7 +161,7 @@ func (s *running) Restore(ctx context.Context, from sandbox.Checkpoint) (sandbox
 	if err != nil {
 		return nil, fmt.Errorf("restore sandbox %s: %w", s.ID(), err)
 	}
-	s.heap.Store(common)
+	s.heaps.Store(&common)
 	if info, err := os.Stat(filepath.Join(dir, checkpointfiles.PagesFileName)); err == nil {
 		s.loaded = info.Size()
 	}
@@ -187,7 +187,7 @@ func (s *running) Checkpoint(ctx context.Context, dir string, keep bool) (sandbo
 		s.first = nil
 	}
 	s.mu.Unlock()
-	if err = errors.Join(program.Note(s.guest, dir), s.heap.Load().Attach(dir)); err == nil {
+	if err = errors.Join(program.Note(s.guest, dir), s.memory().Attach(dir)); err == nil {
 		err = s.ask(ctx, "Checkpoint", ImageArgs{ID: s.ID(), Image: dir}, &struct{}{})
 	}
 	if err == nil {
@@ -262,8 +262,8 @@ func (s *running) causeOfEnd() error {
 	switch {
 	case s.stopping.Load():
 		return nil
-	case s.heap.Load().Intact() != nil:
-		return s.heap.Load().Intact()
+	case s.memory().Intact() != nil:
+		return s.memory().Intact()
 	case s.overuse.Load(), s.waitedLately(), s.cgroup != nil && s.cgroup.oomKills() > 0:
 		return problem.New(problem.SessionOOM,
 			fmt.Sprintf("the sandbox used more than its memory limit of %d MiB and was ended", s.spec.Limits.Memory>>20)).
@@ -328,7 +328,7 @@ func (s *running) discard() error {
 	if s.cgroup != nil {
 		s.cgroup.remove()
 	}
-	return errors.Join(s.heap.Load().Close(), s.instance.Remove())
+	return errors.Join(s.memory().Close(), s.instance.Remove())
 }
 
 // watchMemory stands in for a memory cgroup: it kills a sandbox that holds more than its limit.
@@ -384,12 +384,21 @@ func (s *running) ShareMemory(fill func(io.Writer) error) (path string, err erro
 	if err != nil {
 		return "", asFull(err)
 	}
-	s.heap.Store(made)
+	all := s.memory().With(made)
+	s.heaps.Store(&all)
 	return sharedDir + "/" + made.Name, nil
 }
 
 // MemoryIntact implements sandbox.MemorySharer.
-func (s *running) MemoryIntact() error { return s.heap.Load().Intact() }
+func (s *running) MemoryIntact() error { return s.memory().Intact() }
+
+// memory is what the sandbox has memory from, in common with other sandboxes.
+func (s *running) memory() heap.Set {
+	if all := s.heaps.Load(); all != nil {
+		return *all
+	}
+	return nil
+}
 
 // tail keeps the last bytes written to it.
 type tail struct {
