@@ -1,5 +1,5 @@
 // Package template makes the checkpoint that sessions start from: an interpreter of the standard environment that has
-// imported numpy, pandas and matplotlib and has drawn its first plot. It is made once for each snapshot.Key, everything that it depends on, and found again by
+// imported what code for data questions begins with and has drawn its first plot. It is made once for each snapshot.Key, everything that it depends on, and found again by
 // that; a damaged one is reported and made anew.
 package template
 
@@ -129,7 +129,7 @@ func name(o Options, key snapshot.Key, cove string) string {
 
 func build(ctx context.Context, o Options, key snapshot.Key, dir string) (*snapshot.Snapshot, error) {
 	began := time.Now()
-	_, _ = fmt.Fprintf(o.Progress, "Preparing a warm interpreter from the %s environment, once (a few seconds) ...\n", o.Env.Set)
+	_, _ = fmt.Fprintf(o.Progress, "Preparing a warm interpreter from the %s environment, once (some ten seconds) ...\n", o.Env.Set)
 	mold, err := session.Open(ctx, session.Options{Engine: o.Engine, Env: o.Env, Limits: o.Limits, Packages: o.Packages, Mold: true})
 	if err != nil {
 		return nil, err

@@ -11,6 +11,12 @@ def warm():
         import matplotlib.pyplot as plt
         import numpy as np
         import pandas as pd
+
+        # Each of these takes seconds in a sandbox, and much code for data questions begins with one. Smaller packages, and those that others want in another version, are
+        # imported when code does: in a session that has been used, what is imported cannot be exchanged any more.
+        for name in ("scipy.stats", "scipy.optimize", "seaborn", "statsmodels.api", "plotly.express", *("sklearn." + part for part in (
+                "linear_model", "ensemble", "model_selection", "preprocessing", "metrics", "cluster", "decomposition", "pipeline", "datasets"))):
+            importlib.import_module(name)
     except ImportError:
         return  # the minimal environment
     frame = pd.read_csv(io.StringIO("day,kind,value\n2024-01-01,a,1.5\n2024-01-02,b,2.5\n"), parse_dates=["day"])
