@@ -19,17 +19,18 @@ import (
 // was made with, or the present one when it is new.
 func prepareNamed(version string) func(config.Config, io.Writer) named.Prepare {
 	return func(c config.Config, progress io.Writer) named.Prepare {
+		e := &engines{}
 		return func(ctx context.Context, b named.Base) (*named.Ground, error) {
-			_, ground, err := prepareGround(ctx, version, c, b, progress)
+			_, ground, err := prepareGround(ctx, version, c, e, b, progress)
 			return ground, err
 		}
 	}
 }
 
 // prepareGround also returns what sessions that stand there are opened with.
-func prepareGround(ctx context.Context, version string, c config.Config, b named.Base, progress io.Writer) (session.Options, *named.Ground, error) {
+func prepareGround(ctx context.Context, version string, c config.Config, e *engines, b named.Base, progress io.Writer) (session.Options, *named.Ground, error) {
 	c.Sandbox.Engine, c.Packages.Set = b.Engine, b.Packages
-	o, saver, err := savable(ctx, c, b, progress)
+	o, saver, err := savable(ctx, c, e, b, progress)
 	if err != nil {
 		return o, nil, err
 	}
@@ -73,8 +74,8 @@ func groundOf(c config.Config, o session.Options, key snapshot.Key, progress io.
 }
 
 // savable returns the options of sessions that can be saved.
-func savable(ctx context.Context, c config.Config, b named.Base, progress io.Writer) (session.Options, sandbox.Saver, error) {
-	engine, err := newEngine(c)
+func savable(ctx context.Context, c config.Config, e *engines, b named.Base, progress io.Writer) (session.Options, sandbox.Saver, error) {
+	engine, err := e.of(c)
 	if err != nil {
 		return session.Options{}, nil, err
 	}
@@ -96,7 +97,11 @@ func savable(ctx context.Context, c config.Config, b named.Base, progress io.Wri
 			return session.Options{}, nil, err
 		}
 	}
-	return session.Options{Engine: engine, Env: env, Limits: b.Limits.Sandbox(), Packages: packages, Installed: installed, Kernels: b.Kernels}, saver, nil
+	o := session.Options{Engine: engine, Env: env, Limits: b.Limits.Sandbox(), Packages: packages, Installed: installed, Kernels: b.Kernels}
+	o.Prepared = func(ctx context.Context, spec sandbox.Spec) sandbox.Prepared {
+		return e.booted.claim(ctx, engine, spec)
+	}
+	return o, saver, nil
 }
 
 // asLive keeps a nil session from becoming a Live that is not nil.

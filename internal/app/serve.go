@@ -282,6 +282,7 @@ func (s *server) openSandboxes(ctx context.Context, o cli.ServerOptions) error {
 	s.warm = warm
 	s.about.Python, s.about.Ready = warm.ground.Python, warm.size
 	s.seen.Gauge("cove_sandboxes_ready", "Sandboxes that wait for a new session.", func() float64 { return float64(warm.Ready()) })
+	s.seen.Gauge("cove_sandboxes_booted", "Empty sandboxes that wait for a session that is resumed or forked.", func() float64 { return float64(warm.booted.ready()) })
 	return nil
 }
 

@@ -8,6 +8,8 @@ import (
 	"io"
 	"math"
 
+	"golang.org/x/sync/errgroup"
+
 	"cove/internal/config"
 	"cove/internal/hub"
 	"cove/internal/named"
@@ -43,12 +45,19 @@ func newPool(start func(context.Context) (*session.Live, error), size, most int,
 				return true
 			}
 		},
-		Room: func() bool {
-			room, err := machine().Look()
-			return err != nil || room.Available > memory+2*room.Growth()
-		},
-		Failed: func(err error) { _, _ = fmt.Fprintln(progress, "cove:", problem.Of(err).Message) },
+		Room:   func() bool { return roomFor(memory) },
+		Failed: func(err error) { sayFailed(progress, problem.Of(err)) },
 	})
+}
+
+// roomFor says whether the machine has that much memory for something that waits, in bytes, with room for the sessions in use to grow.
+func roomFor(memory int64) bool {
+	room, err := machine().Look()
+	return err != nil || room.Available > memory+2*room.Growth()
+}
+
+func sayFailed(progress io.Writer, p *problem.Error) {
+	_, _ = fmt.Fprintln(progress, "cove:", p.Message)
 }
 
 // rehearsed runs something in a new session, because what runs first in a restored sandbox runs slowly.
@@ -75,17 +84,23 @@ type warmPool struct {
 	ground  *named.Ground                              // of base
 	again   func(kernels map[string]int) *named.Ground // the same for sessions that had kernels of these names
 	pool    *pool.Pool[*session.Live]
+	booted  *bootedPool // for sessions that are resumed or copied
 	size    int
 }
 
 // newWarmPool prepares what new sessions stand on, which builds the environment and the warm interpreter when they are missing. Without a
 // size sessions are started when they are wanted.
 func newWarmPool(ctx context.Context, version string, c config.Config, base named.Base, progress io.Writer) (*warmPool, error) {
-	o, ground, err := prepareGround(ctx, version, c, base, progress)
+	e := &engines{}
+	o, ground, err := prepareGround(ctx, version, c, e, base, progress)
 	if err != nil {
 		return nil, err
 	}
-	p := &warmPool{base: base, prepare: prepareNamed(version)(c, progress), ground: ground, again: func(kernels map[string]int) *named.Ground {
+	prepare := func(ctx context.Context, b named.Base) (*named.Ground, error) {
+		_, g, err := prepareGround(ctx, version, c, e, b, progress)
+		return g, err
+	}
+	p := &warmPool{base: base, prepare: prepare, ground: ground, again: func(kernels map[string]int) *named.Ground {
 		known := o
 		known.Kernels = kernels
 		g := *ground
@@ -107,8 +122,15 @@ func newWarmPool(ctx context.Context, version string, c config.Config, base name
 	if err != nil {
 		return nil, err
 	}
+	saver, err := sandbox.SaverOf(o.Engine)
+	if err == nil {
+		p.booted = newBootedPool(saver, o.SandboxSpec(), p.size, progress)
+		e.booted = p.booted
+	}
+	ahead := o
+	ahead.Prepared = nil // the pool has time to boot its own
 	p.pool = newPool(func(ctx context.Context) (*session.Live, error) {
-		s, err := openWarm(ctx, c, o, progress)
+		s, err := openWarm(ctx, c, ahead, progress)
 		return rehearsed(ctx, s, err)
 	}, p.size, most, cost, progress)
 	return p, nil
@@ -161,11 +183,18 @@ func (p *warmPool) Run(ctx context.Context) error {
 		<-ctx.Done()
 		return nil
 	}
-	return p.pool.Run(ctx)
+	var both errgroup.Group
+	both.Go(func() error { return p.pool.Run(ctx) })
+	if p.booted != nil {
+		both.Go(func() error { return p.booted.pool.Run(ctx) })
+	}
+	return both.Wait()
 }
 
 // Shed ends a sandbox that waits, and says whether there was any.
-func (p *warmPool) Shed() bool { return p.pool != nil && p.pool.Shed() }
+func (p *warmPool) Shed() bool {
+	return p.pool != nil && p.pool.Shed() || p.booted != nil && p.booted.pool.Shed()
+}
 
 // Ready is how many sandboxes wait.
 func (p *warmPool) Ready() int {

@@ -85,7 +85,7 @@ type Serve struct {
 	DocsPublic     bool     `toml:"docs_public" flat:"docs_public" env:"COVE_DOCS_PUBLIC" doc:"serve the pages that document the API without a key"`
 	FirstKey       string   `toml:"first_key" flat:"first_key" env:"COVE_FIRST_KEY" default:"a random one" doc:"the text of the key that cove serve makes when there is none; cove key create on any database prints such a text" secret:"true"`
 	DrainTimeout   Duration `toml:"drain_timeout" flat:"drain_timeout" env:"COVE_DRAIN_TIMEOUT" doc:"how long running work may take to end when the server is asked to end"`
-	Pool           int      `toml:"pool" flat:"pool" env:"COVE_POOL" unit:"sandboxes" zero:"none" doc:"sandboxes that are kept ready for new sessions, as far as a quarter of the free memory allows"`
+	Pool           int      `toml:"pool" flat:"pool" env:"COVE_POOL" unit:"sandboxes" zero:"none" doc:"sandboxes that are kept ready for new sessions, as far as a quarter of the free memory allows; and up to two empty ones, for sessions that are resumed or forked"`
 	PoolMost       int      `toml:"pool_most" flat:"pool_most" env:"COVE_POOL_MOST" unit:"sandboxes" zero:"no limit but a quarter of the free memory" doc:"sandboxes that are kept ready at most, for a quarter of an hour after as many sessions were begun within a minute"`
 }
 

@@ -14,16 +14,28 @@ import (
 	"cove/internal/workspace"
 )
 
-// restore starts a sandbox from the checkpoint.
+// restore starts a sandbox from the checkpoint, in one that waits if there is any.
 func (s *Live) restore(ctx context.Context, spec sandbox.Spec) (sandbox.Sandbox, error) {
 	saver, err := sandbox.SaverOf(s.opts.Engine)
 	if err != nil {
 		return nil, err
 	}
+	if s.opts.Prepared != nil {
+		if waiting := s.opts.Prepared(ctx, spec); waiting != nil {
+			if sb, err := s.restoreInto(ctx, waiting); err == nil || ctx.Err() != nil {
+				return sb, err
+			}
+			// It has ended meanwhile, or has another guest than the checkpoint.
+		}
+	}
 	prepared, err := saver.Prepare(ctx, spec)
 	if err != nil {
 		return nil, err
 	}
+	return s.restoreInto(ctx, prepared)
+}
+
+func (s *Live) restoreInto(ctx context.Context, prepared sandbox.Prepared) (sandbox.Sandbox, error) {
 	sb, err := prepared.Restore(ctx, s.opts.Checkpoint)
 	if err != nil {
 		return nil, errors.Join(err, prepared.Stop(context.WithoutCancel(ctx)))

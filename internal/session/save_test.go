@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -198,4 +200,56 @@ func TestLostImage(t *testing.T) {
 	<-s.Lost()
 	runCell(t, s, code("x", "kernel.Rollback\nresult 'saved'\nok"))
 	runCell(t, s, code("x", "result 'saved'\nok"))
+}
+
+// TestPreparedBefore has sessions go on in a sandbox that waits for them, and in one of their own where that one has ended or none waits.
+func TestPreparedBefore(t *testing.T) {
+	t.Parallel()
+	state := t.TempDir()
+	e := gvisor.New(gvisor.Options{State: state, Executable: sandboxtest.Binary(t)})
+	s := open(t, e, sandbox.Limits{})
+	runCell(t, s, code("x = 6 * 7;", "ok"))
+	image := save(t, s, true)
+	o := session.Options{Engine: e, Env: standard(t), Checkpoint: image}
+	for name, prepare := range map[string]func(*testing.T, sandbox.Spec) sandbox.Prepared{
+		"none": func(*testing.T, sandbox.Spec) sandbox.Prepared { return nil },
+		"one":  func(t *testing.T, spec sandbox.Spec) sandbox.Prepared { return prepared(t, e, spec) },
+		"one that has ended": func(t *testing.T, spec sandbox.Spec) sandbox.Prepared {
+			p := prepared(t, e, spec)
+			if err := p.Stop(t.Context()); err != nil {
+				t.Error(err)
+			}
+			return p
+		},
+	} {
+		spec := o.SandboxSpec()
+		spec.ID = sandbox.NewID("sbx")
+		waiting := prepare(t, spec)
+		o.Prepared = func(context.Context, sandbox.Spec) sandbox.Prepared { return waiting }
+		other, err := session.Open(t.Context(), o)
+		if err != nil {
+			t.Fatalf("%s: %+v", name, err)
+		}
+		runCell(t, other, code("x", "result 42\nok"))
+		boxes, err := filepath.Glob(filepath.Join(state, "sbx-*"))
+		if err != nil || len(boxes) != 2 || slices.Contains(boxes, filepath.Join(state, spec.ID)) != (name == "one") {
+			t.Errorf("%s: there are these sandboxes beside %s: %q, %v", name, spec.ID, boxes, err)
+		}
+		if err := other.Close(t.Context()); err != nil {
+			t.Errorf("%s: close: %v", name, err)
+		}
+	}
+}
+
+func prepared(t *testing.T, e sandbox.Engine, spec sandbox.Spec) sandbox.Prepared {
+	t.Helper()
+	saver, err := sandbox.SaverOf(e)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := saver.Prepare(t.Context(), spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
 }

@@ -47,31 +47,6 @@ func awaitEnd(done <-chan struct{}, atMost time.Duration) {
 	}
 }
 
-// Options are what a session is made of.
-type Options struct {
-	Engine sandbox.Engine
-	Env    *pyenv.Environment
-	Limits sandbox.Limits
-
-	// Checkpoint is what the sandbox starts from, made by Save in a session with the same Env and, but for Memory and CPUs, the same Limits. Zero starts an
-	// interpreter from nothing. The Engine must be a sandbox.Saver.
-	Checkpoint sandbox.Checkpoint
-	// Reseed is for checkpoints that several sessions start from: each gets random generators of its own. Without it they
-	// go on where they were saved.
-	Reseed bool
-	// Running is a sandbox that runs already, with or without a kernel. It is taken over, and none is started. When it is lost, the next sandbox starts from Checkpoint.
-	Running sandbox.Sandbox
-	// Packages installs what code imports; with nil, code has the packages of Env alone.
-	Packages Packages
-	// Installed is what Packages has installed for the session that Checkpoint or Running is of, or what a new session begins with.
-	Installed install.State
-	// Kernels are the process ids of the kernels in Checkpoint or Running by their names, as KernelPIDs returned them; 0 for one whose interpreter is to be started.
-	// With nil there is one kernel, kernel.Main.
-	Kernels map[string]int
-	// Mold is for a session that only exists to be saved as the checkpoint of others, which set what depends on the memory limit themselves.
-	Mold bool
-}
-
 // Live is a session in memory: its sandbox, its kernels and its workspace. It is safe for concurrent use; executions run one at a time in each of its kernels.
 type Live struct {
 	opts Options
@@ -204,15 +179,9 @@ func (s *Live) startSandbox(ctx context.Context) error {
 }
 
 func (s *Live) spec() sandbox.Spec {
-	return sandbox.Spec{ID: sandbox.NewID("sbx"), Mounts: s.opts.mounts(), Limits: s.opts.Limits, Checkpoint: s.opts.Checkpoint}
-}
-
-func (o *Options) mounts() []sandbox.Mount {
-	mounts := o.Env.Mounts()
-	if o.Packages != nil {
-		mounts = append(mounts, o.Packages.Mount())
-	}
-	return mounts
+	spec := s.opts.SandboxSpec()
+	spec.ID, spec.Checkpoint = sandbox.NewID("sbx"), s.opts.Checkpoint
+	return spec
 }
 
 // kernelConfig says how to start a kernel, or how to take over one that was saved.

@@ -129,7 +129,7 @@ func name(o Options, key snapshot.Key, cove string) string {
 
 func build(ctx context.Context, o Options, key snapshot.Key, dir string) (*snapshot.Snapshot, error) {
 	began := time.Now()
-	_, _ = fmt.Fprintf(o.Progress, "Preparing a warm interpreter from the %s environment, once (some ten seconds) ...\n", o.Env.Set)
+	_, _ = fmt.Fprintf(o.Progress, "Preparing a warm interpreter from the %s environment, once (some seconds) ...\n", o.Env.Set)
 	mold, err := session.Open(ctx, session.Options{Engine: o.Engine, Env: o.Env, Limits: o.Limits, Packages: o.Packages, Mold: true})
 	if err != nil {
 		return nil, err

@@ -1,0 +1,62 @@
+package e2e_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestResumedInABootedSandbox has sessions resumed and forked in sandboxes that were booted before, and one that has other limits in its own.
+func TestResumedInABootedSandbox(t *testing.T) {
+	t.Parallel()
+	s := startServer(t, "", testKey(t), "COVE_POOL=2")
+	var other struct{ ID string }
+	s.must("POST", "/api/v1/sessions", map[string]any{"memory_bytes": 1 << 30}, &other)
+	id := s.session()
+	for _, session := range []string{id, other.ID} {
+		s.says(session, "x = 42")
+		s.must("POST", "/api/v1/sessions/"+session+"/pause", nil, nil)
+	}
+	s.booted("2")
+	if got := s.says(other.ID, "print(x)"); got != "42\n" {
+		t.Errorf("the session with other limits says %q", got)
+	}
+	if got := s.metric("cove_sandboxes_booted"); got != "2" {
+		t.Errorf("it has taken one of what waited: %s are left", got)
+	}
+	if got := s.says(id, "print(x)"); got != "42\n" {
+		t.Errorf("resumed, it says %q", got)
+	}
+	if got := s.metric("cove_sandboxes_booted"); got == "2" {
+		t.Error("it has taken none of what waited")
+	}
+	s.booted("2")
+	var fork struct{ ID string }
+	s.must("POST", "/api/v1/sessions/"+id+"/fork", map[string]any{}, &fork)
+	if got := s.says(fork.ID, "x += 1; print(x)") + s.says(id, "print(x)"); got != "43\n42\n" {
+		t.Errorf("the fork and the session say %q", got)
+	}
+	s.stop().ended(t, 0)
+}
+
+// booted waits until so many empty sandboxes wait.
+func (s *server) booted(want string) {
+	s.t.Helper()
+	for deadline := time.Now().Add(patience); s.metric("cove_sandboxes_booted") != want; time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			s.t.Fatalf("there are %s empty sandboxes, not %s", s.metric("cove_sandboxes_booted"), want)
+		}
+	}
+}
+
+// metric returns the value of a gauge.
+func (s *server) metric(name string) string {
+	s.t.Helper()
+	for line := range strings.Lines(string(s.must("GET", "/metrics", nil, nil).body)) {
+		if value, ok := strings.CutPrefix(line, name+" "); ok {
+			return strings.TrimSpace(value)
+		}
+	}
+	s.t.Fatalf("there is no metric %s", name)
+	return ""
+}
