@@ -8,8 +8,9 @@ REPLAY  := examples/sales/replay.json
 BENCH   ?=
 CGROUP2_TESTS ?= TestCheck|TestUnified|TestNoControllers|TestSlowed|TestReserve|TestKilledForMemory|TestMemoryIsSlowed|TestForgottenGroups|TestProcessorTime
 
-# A dynamically linked cove cannot start gVisor.
+# A dynamically linked cove cannot start gVisor. Without paths in what is compiled, a fresh clone finds it in the cache of the last one.
 export CGO_ENABLED := 0
+export GOFLAGS := $(strip $(shell $(GO) env GOFLAGS) -trimpath)
 
 .DEFAULT_GOAL := help
 .PHONY: help demo build bench test quick race soak cgroup2 popular filters guest lint check fmt lock fuzz clean python services

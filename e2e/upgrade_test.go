@@ -32,7 +32,7 @@ var builds = sync.OnceValues(func() (map[string]string, error) {
 		return nil, err
 	}
 	linked := filepath.Join(root, "bin", "cove-"+anyVersion+"-"+strconv.Itoa(os.Getpid()))
-	cmd := exec.Command("go", "build", "-ldflags", "-s -w -X main.version="+anyVersion+" -X cove/internal/sandbox/gvisor.stateFormat="+anyState, "-o", linked, "cove/cmd/cove")
+	cmd := exec.Command("go", "build", "-buildvcs=false", "-ldflags", "-s -w -X main.version="+anyVersion+" -X cove/internal/sandbox/gvisor.stateFormat="+anyState, "-o", linked, "cove/cmd/cove")
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return nil, &exec.Error{Name: string(out), Err: err}
