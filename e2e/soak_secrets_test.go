@@ -3,10 +3,7 @@ package e2e_test
 import (
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
-	"strconv"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -53,7 +50,7 @@ func TestSoakSecrets(t *testing.T) {
 	t.Logf("%d times paused, resumed and forked: %v each", long, (time.Since(began) / time.Duration(long)).Round(time.Millisecond))
 	after := s.weigh(dir)
 	t.Logf("before: %s; after: %s", before, after)
-	if after.memory > before.memory*3/2+32<<20 || after.files > before.files+before.files/2+200 || after.sandboxes > before.sandboxes {
+	if after.memory > before.memory*3/2+32 || after.files > before.files+before.files/2+200 || after.sandboxes > before.sandboxes {
 		t.Errorf("it grows: %s before, %s after", before, after)
 	}
 	s.stop().ended(t, 0)
@@ -100,28 +97,19 @@ func (s *server) chain(n int) {
 
 // weight is what a server holds.
 type weight struct {
-	memory    int64 // bytes of its own process
-	files     int   // in its folder, but for the database's
-	sandboxes int   // of its own
+	memory    int // MiB of its own process
+	files     int // in its folder, but for the database's
+	sandboxes int // of its own
 }
 
 func (w weight) String() string {
-	return fmt.Sprintf("%d MB, %d files, %d sandboxes", w.memory>>20, w.files, w.sandboxes)
+	return fmt.Sprintf("%d MiB, %d files, %d sandboxes", w.memory, w.files, w.sandboxes)
 }
 
 // weigh looks at what the server holds when its pools are full and nothing else is left.
 func (s *server) weigh(dir string) (w weight) {
 	s.t.Helper()
-	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", s.cmd.Process.Pid))
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	_, rest, _ := strings.Cut(string(status), "VmRSS:")
-	kilobytes, err := strconv.ParseInt(strings.Fields(rest)[0], 10, 64)
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	w.memory = kilobytes << 10
+	w.memory = s.memory("VmRSS")
 	_ = filepath.WalkDir(filepath.Join(dir, "server"), func(_ string, d fs.DirEntry, err error) error {
 		if err == nil && d.Type().IsRegular() {
 			w.files++
@@ -130,11 +118,7 @@ func (s *server) weigh(dir string) (w weight) {
 	})
 	const least = 4 + mostWaiting
 	for deadline := time.Now().Add(patience); ; time.Sleep(50 * time.Millisecond) {
-		boxes, err := filepath.Glob(filepath.Join(s.runtime, "gvisor", "sbx-*"))
-		if err != nil {
-			s.t.Fatal(err)
-		}
-		if w.sandboxes = len(boxes); w.sandboxes == least || time.Now().After(deadline) {
+		if w.sandboxes = len(s.sandboxes()); w.sandboxes == least || time.Now().After(deadline) {
 			return w
 		}
 	}

@@ -324,8 +324,7 @@ class Outlet:
         with self.guard:
             if not self.busy and self.framed:
                 self._flush()
-                if self.unsynced:
-                    self._sync()
+                self._sync()
 
     def barrier(self, fd=BOTH):
         """Makes sure that text from elsewhere (a child process, C), on fd, comes after everything so far."""
