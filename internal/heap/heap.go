@@ -42,7 +42,8 @@ const (
 	birth = 1_700_000_000
 )
 
-// Heap is a heap that is open, and stays readable whatever becomes of its name.
+// Heap is a heap that is open, and stays readable whatever becomes of its name. All sandboxes of a process that have memory from it share the open file: there are
+// dozens for each, and a process may not have many thousands open.
 type Heap struct {
 	Name string
 	file *os.File
@@ -51,6 +52,20 @@ type Heap struct {
 
 	mu       sync.Mutex
 	attached string // where a checkpoint has it, on whichever disk that is; "" when none is known
+
+	users int // guarded by opened.mu
+}
+
+// opened has the heaps that are open in this process.
+var opened = struct {
+	mu sync.Mutex
+	by map[identity]*Heap
+}{by: map[identity]*Heap{}}
+
+// identity tells one file from all others that are open.
+type identity struct {
+	dir           string
+	device, inode uint64
 }
 
 // look is how a change of a file shows. The time of its last change of state does not count: each new link to the file sets that.
@@ -98,33 +113,55 @@ func write(f *os.File, fill func(io.Writer) error) (name string, err error) {
 // nameOf is the name of the heap whose content h has been given.
 func nameOf(h hash.Hash) string { return prefix + hex.EncodeToString(h.Sum(nil)[:idBytes]) }
 
+// open opens a heap that the caller closes. One that has changed since this process opened it is opened anew: whoever has it open already is told, and nobody else.
 func open(dir, name string) (*Heap, error) {
 	f, err := os.Open(filepath.Join(dir, name))
 	if err != nil {
 		return nil, fmt.Errorf("open a heap: %w", err)
 	}
-	h := &Heap{Name: name, file: f, dir: dir}
-	if h.look, err = lookOf(f); err != nil {
+	h := &Heap{Name: name, file: f, dir: dir, users: 1}
+	info, err := f.Stat()
+	if err != nil {
 		return nil, errors.Join(fmt.Errorf("open a heap: %w", err), f.Close())
 	}
+	h.look = lookOf(info)
+	id := identify(dir, info)
+	opened.mu.Lock()
+	defer opened.mu.Unlock()
+	if have := opened.by[id]; have != nil && have.Intact() == nil {
+		have.users++
+		return have, f.Close()
+	}
+	opened.by[id] = h
 	return h, nil
 }
 
-func lookOf(f *os.File) (look, error) {
-	info, err := f.Stat()
-	if err != nil {
-		return look{}, err
-	}
-	return look{info.Size(), info.ModTime()}, nil
+func identify(dir string, info fs.FileInfo) identity {
+	st, _ := info.Sys().(*syscall.Stat_t)
+	return identity{dir, st.Dev, st.Ino}
 }
 
+func lookOf(info fs.FileInfo) look { return look{info.Size(), info.ModTime()} }
+
 // Close lets the heap go.
-func (h *Heap) Close() error { return h.file.Close() }
+func (h *Heap) Close() error {
+	opened.mu.Lock()
+	defer opened.mu.Unlock()
+	if h.users--; h.users > 0 {
+		return nil
+	}
+	if info, err := h.file.Stat(); err == nil {
+		if id := identify(h.dir, info); opened.by[id] == h {
+			delete(opened.by, id)
+		}
+	}
+	return h.file.Close()
+}
 
 // Intact returns a problem with code "memory_changed" when the file was changed since the heap was opened: then what maps it has memory that nobody has computed.
 func (h *Heap) Intact() error {
-	now, err := lookOf(h.file)
-	if errors.Is(err, fs.ErrClosed) || err == nil && now == h.look {
+	info, err := h.file.Stat()
+	if errors.Is(err, fs.ErrClosed) || err == nil && lookOf(info) == h.look {
 		return nil
 	}
 	return changed(h.Name)
@@ -200,7 +237,9 @@ func of(image, dir, name string) (*Heap, error) {
 	}
 	h, err := open(dir, name)
 	if err == nil {
+		h.mu.Lock()
 		h.attached = kept
+		h.mu.Unlock()
 	}
 	return h, err
 }

@@ -189,3 +189,56 @@ func TestSweep(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestOpenOnce has many sandboxes use one heap: the process has its file open once, until the last of them lets it go.
+func TestOpenOnce(t *testing.T) {
+	dir := t.TempDir()
+	image := filepath.Join(t.TempDir(), "image")
+	if err := os.Mkdir(image, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	first, err := heap.Add(dir, func(w io.Writer) error { _, err := w.Write([]byte("memory")); return err })
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := first.Attach(image); err != nil {
+		t.Fatal(err)
+	}
+	open := func() (n int) {
+		files, err := filepath.Glob("/proc/self/fd/*")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range files {
+			if to, err := os.Readlink(f); err == nil && to == filepath.Join(dir, first.Name) {
+				n++
+			}
+		}
+		return n
+	}
+	var all []heap.Set
+	for range 10 {
+		set, err := heap.Of(image, dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, set)
+	}
+	if n := open(); n != 1 {
+		t.Errorf("the file is open %d times for eleven users", n)
+	}
+	for _, set := range all {
+		if err := errors.Join(set.Intact(), set.Close()); err != nil {
+			t.Error(err)
+		}
+	}
+	if n := open(); n != 1 {
+		t.Errorf("the file is open %d times for the last user", n)
+	}
+	if err := errors.Join(first.Intact(), first.Close()); err != nil {
+		t.Error(err)
+	}
+	if n := open(); n != 0 {
+		t.Errorf("the file is open %d times for nobody", n)
+	}
+}
