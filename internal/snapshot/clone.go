@@ -7,8 +7,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-
-	"cove/internal/heap"
 )
 
 // Clone makes another snapshot with the same content in dir, which must not exist, and calls it id. On one file system it takes no room: the two share the
@@ -26,15 +24,7 @@ func (s *Snapshot) Clone(ctx context.Context, dir, id string) (*Snapshot, error)
 				return m, err
 			}
 		}
-		for _, f := range m.Shared {
-			if err := os.MkdirAll(filepath.Dir(imagePath(tmp, f.Name)), 0o700); err != nil {
-				return m, err
-			}
-			if err := heap.Share(imagePath(s.Dir, f.Name), imagePath(tmp, f.Name)); err != nil {
-				return m, err
-			}
-		}
-		return m, nil
+		return m, m.shareHeaps(s.Dir, tmp)
 	})
 	if err != nil {
 		return nil, err

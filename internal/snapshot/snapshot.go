@@ -22,6 +22,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -103,6 +104,7 @@ type File struct {
 	Name string `json:"name"` // slash-separated, below image/
 	Size int64  `json:"size"` // bytes
 	CRC  uint32 `json:"crc32c"`
+	Form string `json:"form,omitempty"` // in a packed snapshot
 }
 
 // Snapshot is a snapshot that was found to be whole.
@@ -130,6 +132,27 @@ func (s *Snapshot) Size() int64 {
 	for _, f := range s.Manifest.Files {
 		n += f.Size
 	}
+	return n
+}
+
+// Occupied is the room that a folder takes on the disk, in bytes. What snapshots have in common with a template does not count: it is there once for all of them.
+func Occupied(folder string) int64 {
+	var n int64
+	_ = filepath.WalkDir(folder, func(path string, e fs.DirEntry, err error) error {
+		if err != nil {
+			return nil // the folder changes while it is walked
+		}
+		info, err := e.Info()
+		if err != nil {
+			return nil
+		}
+		st, ok := info.Sys().(*syscall.Stat_t)
+		common := ok && st.Nlink > 1 && !e.IsDir() && filepath.Base(filepath.Dir(path)) == heap.Folder
+		if ok && !common {
+			n += st.Blocks * 512
+		}
+		return nil
+	})
 	return n
 }
 
@@ -211,7 +234,7 @@ func readManifest(dir string) (Manifest, error) {
 	if err := json.Unmarshal(text, &m); err != nil {
 		return m, damaged(dir, manifestName+" is not whole")
 	}
-	if m.Version != version {
+	if m.Version != version && m.Version != packedVersion {
 		return m, problem.New(problem.SnapshotForeign,
 			fmt.Sprintf("the snapshot %s has format %d; this cove reads format %d", dir, m.Version, version)).
 			WithHint("use the version of cove that made it")

@@ -106,6 +106,9 @@ func Open(ctx context.Context, dir string) (*Snapshot, error) {
 	if err != nil {
 		return nil, err
 	}
+	if m.Version == packedVersion {
+		return nil, damaged(dir, "it is packed")
+	}
 	s := &Snapshot{Dir: dir, Manifest: m}
 	looks := known(dir)
 	renew := false

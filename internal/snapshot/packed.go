@@ -1,0 +1,216 @@
+package snapshot
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+
+	"cove/internal/heap"
+	"cove/internal/pages"
+)
+
+// A packed snapshot takes little room beside others of the same session: its large files are lists of pages in a pages.Store that all of them share, and the
+// small ones are compressed. It has to be unpacked before it can be opened.
+//
+//	<dir>/manifest.json          as of the whole snapshot, with another version and the form of each file
+//	<dir>/image/NAME.pages       a pages.List
+//	<dir>/image/NAME.gz
+//	<dir>/image/shared/          as of the whole snapshot
+const packedVersion = 2
+
+// The forms of a file in a packed snapshot, which are the endings of their names.
+const (
+	inPages  = ".pages"
+	inGzip   = ".gz"
+	pageable = 256 << 10 // bytes from which a file is kept in pages
+)
+
+// Pack makes a packed snapshot in dir, which must not exist, with the content of s, which is unchanged.
+func (s *Snapshot) Pack(ctx context.Context, dir string, store *pages.Store) error {
+	_, err := assemble(ctx, dir, true, func(tmp string) (Manifest, error) {
+		m := s.Manifest
+		if m.Elsewhere.Name != "" {
+			return m, errors.New("a checkpoint that its engine keeps cannot be packed")
+		}
+		m.Version, m.Files = packedVersion, nil
+		err := os.Mkdir(filepath.Join(tmp, imageName), 0o700)
+		for _, f := range s.Manifest.Files {
+			if err == nil {
+				f.Form, err = packFile(ctx, imagePath(s.Dir, f.Name), imagePath(tmp, f.Name), f, store)
+				m.Files = append(m.Files, f)
+			}
+		}
+		return m, errors.Join(err, m.shareHeaps(s.Dir, tmp))
+	})
+	return err
+}
+
+func packFile(ctx context.Context, from, to string, f File, store *pages.Store) (form string, err error) {
+	in, err := os.Open(from)
+	if err != nil {
+		return "", err
+	}
+	defer in.Close()
+	sum := crc32.New(crc32.MakeTable(crc32.Castagnoli))
+	read := io.TeeReader(in, sum)
+	var out bytes.Buffer
+	if f.Size >= pageable && f.Size%pages.Size == 0 {
+		form = inPages
+		list, err := store.Add(ctx, read)
+		if err != nil {
+			return "", err
+		}
+		text, _ := list.MarshalBinary()
+		out.Write(text)
+	} else {
+		form = inGzip
+		w, _ := gzip.NewWriterLevel(&out, gzip.BestSpeed)
+		_, err := io.Copy(w, read)
+		if err = errors.Join(err, w.Close()); err != nil {
+			return "", err
+		}
+	}
+	if sum.Sum32() != f.CRC {
+		return "", fmt.Errorf("%s has changed since it was saved", from)
+	}
+	return form, writeNew(to+form, &out)
+}
+
+// writeNew makes a file, with the folders above it, and writes it through to the disk.
+func writeNew(path string, content io.WriterTo) error {
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return err
+	}
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = content.WriteTo(f)
+	if err == nil {
+		err = f.Sync()
+	}
+	return errors.Join(err, f.Close())
+}
+
+// shareHeaps links into the snapshot in to what the one in from has in common with others.
+func (m Manifest) shareHeaps(from, to string) error {
+	for _, f := range m.Shared {
+		if err := os.MkdirAll(filepath.Dir(imagePath(to, f.Name)), 0o700); err != nil {
+			return err
+		}
+		if err := heap.Share(imagePath(from, f.Name), imagePath(to, f.Name)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Unpack makes of the packed snapshot in from a whole one in dir, which must not exist, and calls it id. An error with code "snapshot_damaged" says that it is not what it was.
+func Unpack(ctx context.Context, from, dir, id string, store *pages.Store) (*Snapshot, error) {
+	m, err := readManifest(from)
+	if err != nil {
+		return nil, err
+	}
+	if m.Version != packedVersion {
+		return nil, damaged(from, "it is not packed")
+	}
+	return assemble(ctx, dir, true, func(tmp string) (Manifest, error) {
+		whole := m
+		whole.Version, whole.ID, whole.Files = version, id, nil
+		err := os.Mkdir(filepath.Join(tmp, imageName), 0o700)
+		for _, f := range m.Files {
+			if err == nil {
+				err = unpackFile(ctx, from, imagePath(tmp, f.Name), f, store)
+				f.Form = ""
+				whole.Files = append(whole.Files, f)
+			}
+		}
+		return whole, errors.Join(err, m.shareHeaps(from, tmp))
+	})
+}
+
+// content writes a file of a packed snapshot.
+type content func(w io.Writer) (int64, error)
+
+func (c content) WriteTo(w io.Writer) (int64, error) { return c(w) }
+
+func unpackFile(ctx context.Context, from, to string, f File, store *pages.Store) error {
+	packed := imagePath(from, f.Name) + f.Form
+	return writeNew(to, content(func(w io.Writer) (int64, error) {
+		sum := crc32.New(crc32.MakeTable(crc32.Castagnoli))
+		err := unpackInto(ctx, io.MultiWriter(w, sum), packed, f, store)
+		switch {
+		case ctx.Err() != nil:
+			return 0, ctx.Err()
+		case errors.Is(err, unix.ENOSPC), errors.Is(err, unix.EDQUOT):
+			return 0, err
+		case err != nil:
+			return 0, damaged(from, fmt.Sprintf("%s cannot be unpacked: %v", f.Name, err))
+		}
+		if sum.Sum32() != f.CRC {
+			return 0, damaged(from, "the checksum of "+f.Name+" differs")
+		}
+		return f.Size, nil
+	}))
+}
+
+func unpackInto(ctx context.Context, w io.Writer, packed string, f File, store *pages.Store) error {
+	if f.Form == inPages {
+		list, err := readList(packed)
+		if err == nil {
+			err = store.Copy(ctx, w, list, f.Size)
+		}
+		return err
+	}
+	in, err := os.Open(packed)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	z, err := gzip.NewReader(in)
+	if err != nil {
+		return err
+	}
+	n, err := io.Copy(w, io.LimitReader(z, f.Size+1))
+	if err == nil && n != f.Size {
+		err = unix.EBADMSG
+	}
+	return err
+}
+
+func readList(path string) (pages.List, error) {
+	var list pages.List
+	text, err := os.ReadFile(path)
+	if err == nil {
+		err = list.UnmarshalBinary(text)
+	}
+	return list, err
+}
+
+// PagesOf returns the lists of the packed snapshot in dir.
+func PagesOf(dir string) ([]pages.List, error) {
+	m, err := readManifest(dir)
+	if err != nil {
+		return nil, err
+	}
+	var all []pages.List
+	for _, f := range m.Files {
+		if f.Form != inPages {
+			continue
+		}
+		list, err := readList(imagePath(dir, f.Name) + f.Form)
+		if err != nil {
+			return nil, damaged(dir, fmt.Sprintf("the pages of %s cannot be read: %v", f.Name, err))
+		}
+		all = append(all, list)
+	}
+	return all, nil
+}
