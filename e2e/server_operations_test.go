@@ -53,6 +53,8 @@ func nativeCalls() map[string]call {
 		"session.resume":      {},
 		"session.acknowledge": {},
 		"session.fork":        {},
+		"session.point":       {},
+		"session.undo":        {also: 400}, // there may be nothing to undo
 		"session.delete":      {fresh: []string{"session"}},
 		"kernel.start":        {body: `{"name":"k{n}"}`, fresh: []string{"session"}},
 		"kernel.restart":      {},

@@ -46,11 +46,14 @@ type Sessions interface {
 	DeleteSession(ctx context.Context, who auth.Principal, id string) error
 }
 
-// SessionStates pause, resume and fork a hub's sessions, and acknowledge their rollbacks.
+// SessionStates pause, resume, fork and undo a hub's sessions, and acknowledge their rollbacks.
 type SessionStates interface {
 	PauseSession(ctx context.Context, who auth.Principal, id string) (hub.Session, error)
 	ResumeSession(ctx context.Context, who auth.Principal, id string) (hub.Session, error)
 	ForkSession(ctx context.Context, who auth.Principal, id string, n hub.NewSession) (hub.Session, error)
+	Points(ctx context.Context, who auth.Principal, id string) ([]hub.Point, error)
+	KeepPoint(ctx context.Context, who auth.Principal, id string) (hub.Point, error)
+	ReturnSession(ctx context.Context, who auth.Principal, id, point string) (hub.Session, error)
 	AcknowledgeRollback(ctx context.Context, who auth.Principal, id string) (hub.Session, error)
 }
 

@@ -123,6 +123,21 @@ func (n *NewSession) hub() hub.NewSession {
 
 func seconds(n int64) time.Duration { return time.Duration(n) * time.Second }
 
+// Fork says what session to make of another. All of it may be left out.
+type Fork struct {
+	NewSession
+	Point string `json:"point,omitempty" maxLength:"64" doc:"The point of the origin that it goes on from, or a turn before which there is one; the present state when left out"`
+}
+
+func (f *Fork) hub() hub.NewSession {
+	if f == nil {
+		return hub.NewSession{}
+	}
+	n := f.NewSession.hub()
+	n.Point = f.Point
+	return n
+}
+
 type (
 	// SessionPath names a session in an address.
 	SessionPath struct {
@@ -131,7 +146,7 @@ type (
 	createSession struct{ Body *NewSession }
 	forkSession   struct {
 		SessionPath
-		Body *NewSession
+		Body *Fork
 	}
 	listSessions struct {
 		Paging
@@ -219,12 +234,14 @@ func (s *server) addSessions() {
 		summary: "Acknowledge what a session lost", about: "Removes `rollback` from the session. Its next execution or turn reports the loss in any case.", errors: []problem.Code{problem.SessionNotFound},
 		example: `curl -H "Authorization: Bearer $KEY" -X POST $COVE/sessions/$SESSION/acknowledge`}, s.session(Hub.AcknowledgeRollback))
 	add(s, operation{id: "session.fork", method: http.MethodPost, path: "/sessions/{session}/fork", tag: tag, action: auth.SessionsWrite, status: http.StatusCreated, repeat: repeatKept,
-		summary: "Fork a session", about: "Makes a session that goes on from the present state of this one, with its variables and files.", errors: []problem.Code{problem.SessionNotFound, problem.QuotaSessions},
+		summary: "Fork a session", about: "Makes a session that goes on from the present state of this one, or from one of its points, with its variables and files.",
+		errors:  []problem.Code{problem.SessionNotFound, problem.PointUnknown, problem.QuotaSessions},
 		example: `curl -H "Authorization: Bearer $KEY" -X POST $COVE/sessions/$SESSION/fork -d '{"name":"what if"}'`},
 		func(ctx context.Context, who auth.Principal, in *forkSession) (Session, error) {
 			out, err := s.o.Hub.ForkSession(ctx, who, in.Session, in.Body.hub())
 			return sessionOf(out), err
 		})
+	s.addPoints(tag)
 	addSilent(s, operation{id: "session.delete", method: http.MethodDelete, path: "/sessions/{session}", tag: tag, action: auth.SessionsWrite, summary: "Delete a session",
 		about: "What runs in it is interrupted. What it ran stays in the history.", errors: []problem.Code{problem.SessionNotFound},
 		example: `curl -H "Authorization: Bearer $KEY" -X DELETE $COVE/sessions/$SESSION`},

@@ -68,7 +68,7 @@ func (p *Program) namedOptions(name string, o opening, progress io.Writer) named
 		Base: named.Base{Engine: o.cfg.Sandbox.Engine, Packages: o.cfg.Packages.Set,
 			Limits: named.LimitsOf(sandbox.Limits{Memory: int64(o.cfg.Sandbox.Memory), CPUs: o.cfg.Sandbox.CPUs})},
 		Packages: o.flags.Packages, Existing: o.session.existing, Trial: o.session.trial,
-		Undoable: o.session.Undoable, Depth: o.cfg.Session.UndoDepth,
+		Undoable: o.session.Undoable, Depth: o.cfg.Session.UndoDepth, Room: int64(o.cfg.Session.PointsDisk),
 		Command: o.command,
 	}
 	if name == o.session.Session {
@@ -333,7 +333,7 @@ func (c *sessionFork) run(ctx context.Context, p *Program) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	info, err := store.Fork(ctx, c.From, c.To, "cove session fork")
+	info, err := store.Fork(ctx, c.From, c.To, "cove session fork", "")
 	if err != nil {
 		return 0, err
 	}

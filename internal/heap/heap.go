@@ -113,7 +113,7 @@ func write(f *os.File, fill func(io.Writer) error) (name string, err error) {
 // nameOf is the name of the heap whose content h has been given.
 func nameOf(h hash.Hash) string { return prefix + hex.EncodeToString(h.Sum(nil)[:idBytes]) }
 
-// open opens a heap that the caller closes. One that has changed since this process opened it is opened anew: whoever has it open already is told, and nobody else.
+// open opens a heap that the caller closes. One that has changed since this process opened it is opened anew: what uses the one that was open before is told, and nothing else.
 func open(dir, name string) (*Heap, error) {
 	f, err := os.Open(filepath.Join(dir, name))
 	if err != nil {

@@ -261,7 +261,10 @@ func TestASandboxThatDiesInSilenceIsSaid(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			v := &voice{t: t, lines: []line{calls(python("c1", "recall")), calls(python("c2", "recall")), words("Done.")}}
-			l, who := newLife(t, func(o *hub.Options) { o.Models = v; hasty(o) }), someone(auth.LocalProject)
+			l, who := newLife(t, func(o *hub.Options) {
+				o.Models, o.Limits.Points = v, 0 // so that no turn saves the session when it begins
+				hasty(o)
+			}), someone(auth.LocalProject)
 			if c.between != nil {
 				v.lines[1].first = func() { c.between(l.toys) }
 			}

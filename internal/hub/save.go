@@ -146,7 +146,7 @@ func (h *Hub) noteSaved(ctx context.Context, s *seat, began time.Time) error {
 		if row.State == SessionDeleted {
 			return sessionGone()
 		}
-		row.Saved, row.Disk, row.Executions = head.Saved, head.Size, max(row.Executions, ran)
+		row.Saved, row.Disk, row.Executions = head.Saved, s.name.Disk(), max(row.Executions, ran)
 		if others {
 			row.Used = used
 		}

@@ -17,9 +17,10 @@ const (
 
 // The changes of sessions that are counted.
 const (
-	sessionCreated = "created"
-	sessionResumed = "resumed"
-	sessionForked  = "forked"
+	sessionCreated  = "created"
+	sessionResumed  = "resumed"
+	sessionForked   = "forked"
+	sessionReturned = "returned"
 )
 
 // show registers the metrics of what is in memory.

@@ -31,6 +31,7 @@ type NewSession struct {
 	Idle     time.Duration
 	Life     time.Duration
 	Files    []string // stored files that are put into the workspace under their names
+	Point    string   // a fork goes on from this point of its origin, or from before this turn; "": from the present state
 }
 
 // CreateSession makes a session that is ready for code. Needs auth.SessionsWrite. Problems: session_invalid, too_many_sessions, quota_sessions,
@@ -324,7 +325,7 @@ func (h *Hub) ResumeSession(ctx context.Context, who auth.Principal, id string) 
 	return row, err
 }
 
-// ForkSession makes a session that goes on from the present state of id, with its variables and files. It waits for running code. Needs auth.SessionsWrite.
+// ForkSession makes a session that goes on from the present state of id, or from one of its points, with its variables and files. It waits for running code. Needs auth.SessionsWrite.
 func (h *Hub) ForkSession(ctx context.Context, who auth.Principal, id string, n NewSession) (Session, error) {
 	row, err := Session{}, who.Require(auth.SessionsWrite)
 	if err == nil {
@@ -381,7 +382,7 @@ func (h *Hub) forkSession(ctx context.Context, who auth.Principal, id string, n 
 	}
 	defer end()
 	forking, over := telemetry.Step(work, telemetry.StageFork, slog.String("session", row.ID), slog.String("of", id))
-	err = h.pause(telemetry.Carry(ctx, forking), who.Project, id, func() error { return h.copySession(forking, id, &row) })
+	err = h.pause(telemetry.Carry(ctx, forking), who.Project, id, func() error { return h.copySession(forking, id, n.Point, &row) })
 	over(err)
 	for _, file := range n.Files {
 		if err == nil {
@@ -396,7 +397,7 @@ func (h *Hub) forkSession(ctx context.Context, who auth.Principal, id string, n 
 
 // copySession forks on the disk, and records the fork then: a crash in between leaves a session without a record, which recovery removes. The caller sees to it
 // that nothing else uses the session meanwhile.
-func (h *Hub) copySession(ctx context.Context, from string, row *Session) error {
+func (h *Hub) copySession(ctx context.Context, from, point string, row *Session) error {
 	source, err := h.o.Sessions.Show(ctx, from)
 	if err != nil {
 		return withoutCommands(err)
@@ -406,7 +407,7 @@ func (h *Hub) copySession(ctx context.Context, from string, row *Session) error 
 		return err
 	}
 	defer counted()
-	info, err := h.o.Sessions.Fork(ctx, from, row.ID, command)
+	info, err := h.o.Sessions.Fork(ctx, from, row.ID, command, point)
 	if err != nil {
 		return withoutCommands(err)
 	}
@@ -414,7 +415,7 @@ func (h *Hub) copySession(ctx context.Context, from string, row *Session) error 
 	if err != nil {
 		return err
 	}
-	row.Rollback, row.Saved = origin.Rollback, info.Head.Saved // the fork never had what its origin lost
+	row.Rollback, row.Saved, row.Executions = origin.Rollback, info.Head.Saved, info.Head.Executions // the fork never had what its origin lost
 	if info.Head.Snapshot != "" {
 		row.Disk = info.Disk
 	}

@@ -171,7 +171,9 @@ func (h *Hub) converse(p *plan, l *liveTurn) (answer interpreter.Answer, err err
 				return err
 			}
 		}
-		answer, err = h.listen(ctx, p, l, &stepper{Live: live, h: h, turn: p.turn})
+		marked := h.markTurn(ctx, p.turn)
+		defer func() { <-marked }()
+		answer, err = h.listen(ctx, p, l, &stepper{Live: live, h: h, turn: p.turn, marked: marked})
 		return err
 	})
 	return answer, err

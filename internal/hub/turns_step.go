@@ -19,6 +19,8 @@ type stepper struct {
 	Live
 	h    *Hub
 	turn Turn
+	// marked is closed when code may run, see markTurn.
+	marked <-chan struct{}
 
 	time context.Context // context of the step that runs; its end interrupts the code
 	id   string          // of the execution that was announced last
@@ -40,6 +42,7 @@ func (s *stepper) Execute(ctx context.Context, req kernel.Request) iter.Seq2[ker
 	return func(yield func(kernel.Event, error) bool) {
 		t := s.turn
 		deaf := false
+		<-s.marked
 		if err := s.h.mayRun(ctx, t.Project, t.Key); err != nil {
 			yield(nil, err)
 			return

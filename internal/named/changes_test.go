@@ -231,7 +231,7 @@ func TestForkTakesFilesAlong(t *testing.T) {
 			t.Fatal(said)
 		}
 		p.kill()
-		if _, err := store.Fork(t.Context(), "lab", "lab2", "x"); err != nil {
+		if _, err := store.Fork(t.Context(), "lab", "lab2", "x", ""); err != nil {
 			t.Fatal(err)
 		}
 		want := strings.TrimSpace(strings.ReplaceAll(strings.Join(codes, " "), "checkpoint ", ""))

@@ -2,6 +2,7 @@ package named_test
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -148,7 +149,27 @@ func (f *fake) load() error {
 	if err != nil {
 		return err
 	}
-	return json.Unmarshal(text, &f.ran)
+	if err := json.Unmarshal(text, &f.ran); err != nil {
+		return err
+	}
+	if had, err := os.ReadFile(filepath.Join(f.image, "pages.img")); err == nil && !bytes.Equal(had, f.memory()) {
+		return errors.New("its memory is not what was saved")
+	}
+	return nil
+}
+
+// memory is what the session has in memory: a page for each code that ran, and others that never change.
+func (f *fake) memory() []byte {
+	const size, count = 4096, 80
+	all := make([]byte, size*count)
+	for page := range count {
+		what := fmt.Sprint("page ", page)
+		if page < len(f.ran) {
+			what = f.ran[page]
+		}
+		copy(all[page*size:], what)
+	}
+	return all
 }
 
 func (f *fake) Save(_ context.Context, dir string, keep bool) (saved sandbox.Checkpoint, err error) {
@@ -168,7 +189,7 @@ func (f *fake) Save(_ context.Context, dir string, keep bool) (saved sandbox.Che
 	if f.saved != nil {
 		defer f.saved()
 	}
-	return sandbox.CheckpointIn(dir), os.WriteFile(filepath.Join(dir, "state"), text, 0o600)
+	return sandbox.CheckpointIn(dir), errors.Join(os.WriteFile(filepath.Join(dir, "state"), text, 0o600), os.WriteFile(filepath.Join(dir, "pages.img"), f.memory(), 0o600))
 }
 
 func (f *fake) Leave(context.Context) (sandbox.Sandbox, error) {

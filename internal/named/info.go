@@ -5,7 +5,6 @@ import (
 	"errors"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
@@ -85,6 +84,14 @@ func (s Store) Show(ctx context.Context, name string) (Info, error) {
 	return now, err
 }
 
+// Look is Show without a check of the snapshot.
+func (s Store) Look(name string) (Info, error) {
+	if err := CheckName(name); err != nil {
+		return Info{}, err
+	}
+	return s.look(name)
+}
+
 // look reads a session's record, without acquiring the lease.
 func (s Store) look(name string) (Info, error) {
 	dir := s.path(name)
@@ -106,7 +113,7 @@ func (s Store) look(name string) (Info, error) {
 			break
 		}
 	}
-	info := Info{Record: rec, State: Paused, Kept: journaled(dir, rec.Head), Disk: occupied(dir) + rec.elsewhere(), Path: dir}
+	info := Info{Record: rec, State: Paused, Kept: journaled(dir, rec.Head), Disk: snapshot.Occupied(dir) + rec.elsewhere(), Path: dir}
 	switch {
 	case err != nil || rerr != nil:
 		info.State, info.Name, info.Reason = Broken, name, problem.Of(errors.Join(err, rerr)).Error()
@@ -133,21 +140,4 @@ func (r Record) same(o Record) bool {
 		return false
 	}
 	return (r.Running == nil || r.Running.Since.Equal(o.Running.Since)) && (r.Memory == nil || r.Memory.Since.Equal(o.Memory.Since))
-}
-
-// occupied is the room that a folder takes on the disk, in bytes.
-func occupied(dir string) int64 {
-	var n int64
-	_ = filepath.WalkDir(dir, func(_ string, e fs.DirEntry, err error) error {
-		if err != nil {
-			return nil // the folder changes while it is walked
-		}
-		if info, err := e.Info(); err == nil {
-			if st, ok := info.Sys().(*syscall.Stat_t); ok {
-				n += st.Blocks * 512
-			}
-		}
-		return nil
-	})
-	return n
 }

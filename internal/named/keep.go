@@ -291,6 +291,9 @@ func (w *watcher) save(ctx context.Context, rec Record) (Record, error) {
 		return rec, errors.Join(err, snapshot.Remove(snap.Dir))
 	}
 	discard(w.dir, dropped)
+	if packed, err := next.pack(ctx, w.dir, w.opts.Room); err == nil {
+		next = packed
+	}
 	return next, nil
 }
 

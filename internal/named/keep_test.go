@@ -186,7 +186,7 @@ func TestACommandThatIsKilledWhileItUsesMemory(t *testing.T) {
 	if info := show(t, store); info.State != named.Running {
 		t.Errorf("it is said to be %s", info.State)
 	}
-	if _, err := store.Fork(t.Context(), "lab", "lab2", "x"); err != nil {
+	if _, err := store.Fork(t.Context(), "lab", "lab2", "x", ""); err != nil {
 		t.Error(err)
 	}
 	if got := ran(t, store, "lab2"); got != "a b" {
@@ -231,7 +231,7 @@ func TestMemoryOnAFullDisk(t *testing.T) {
 	use(t, store, "lab", named.Options{}, "full")
 	_, _, err := store.Pause(t.Context(), "lab", "x")
 	fails(t, err, "disk_full", "")
-	_, err = store.Fork(t.Context(), "lab", "lab2", "x")
+	_, err = store.Fork(t.Context(), "lab", "lab2", "x", "")
 	fails(t, err, "disk_full", "")
 	if info := show(t, store); info.State != named.Running || info.Notice == nil || !strings.Contains(info.Notice.Text, "could not be saved") {
 		t.Errorf("it is said to be %+v", info)
@@ -288,7 +288,7 @@ func TestForkAndRemoveInMemory(t *testing.T) {
 	use(t, store, "lab", named.Options{}, "a")
 	k := bring(t, store, 0, time.Hour)
 	use(t, store, "lab", named.Options{}, "b")
-	if _, err := store.Fork(t.Context(), "lab", "lab2", "x"); err != nil {
+	if _, err := store.Fork(t.Context(), "lab", "lab2", "x", ""); err != nil {
 		t.Fatal(err)
 	}
 	use(t, store, "lab", named.Options{}, "c")

@@ -42,7 +42,7 @@ func TestKernelsAreRemembered(t *testing.T) {
 	use("lab", two, func(*named.LeasedSession) { m.last.kernels = map[string]int{"main": 1} }) // nothing happened, nothing is saved
 	use("lab", two, func(*named.LeasedSession) { m.last.kernels, m.last.touched = map[string]int{"main": 7, "b": 0}, true })
 	use("lab", map[string]int{"main": 7, "b": 0}, func(*named.LeasedSession) {})
-	if _, err := store.Fork(t.Context(), "lab", "fork", "test"); err != nil {
+	if _, err := store.Fork(t.Context(), "lab", "fork", "test", ""); err != nil {
 		t.Fatal(err)
 	}
 	use("fork", map[string]int{"main": 7, "b": 0}, func(*named.LeasedSession) {})

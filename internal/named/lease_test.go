@@ -45,7 +45,7 @@ func TestWhoWaitsForAKeeperMayGiveUp(t *testing.T) {
 			return err
 		},
 		"fork": func(ctx context.Context) error {
-			_, err := store.Fork(ctx, "lab", "lab2", "x")
+			_, err := store.Fork(ctx, "lab", "lab2", "x", "")
 			return err
 		},
 		"undo": func(ctx context.Context) error {

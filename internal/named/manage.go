@@ -7,11 +7,9 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"time"
 
 	"cove/internal/keeper"
 	"cove/internal/problem"
-	"cove/internal/snapshot"
 )
 
 // manageAttempts bounds how often an operation begins anew because another process used the session in between.
@@ -74,8 +72,8 @@ func (s Store) acquireSaved(ctx context.Context, name, command string) (*lease, 
 	return nil, Record{}, problem.New(problem.SessionInUse, "session "+name+" was in use each time it was tried").WithHint("try again when the other commands have ended")
 }
 
-// Fork makes the session to, which goes on from the present state of from. From then on the two share disk space and nothing else.
-func (s Store) Fork(ctx context.Context, from, to, command string) (Info, error) {
+// Fork makes the session to, which goes on from the present state of from, or from one of its points as Return takes them. From then on the two share disk space and nothing else.
+func (s Store) Fork(ctx context.Context, from, to, command, point string) (Info, error) {
 	if err := CheckName(to); err != nil {
 		return Info{}, err
 	}
@@ -87,19 +85,26 @@ func (s Store) Fork(ctx context.Context, from, to, command string) (Info, error)
 	if _, err := os.Lstat(s.path(to)); err == nil {
 		return Info{}, exists(to)
 	}
+	at, present := rec.Head, true
+	if point != "" {
+		var place int
+		if at, place, err = rec.find(point); err != nil {
+			return Info{}, err
+		}
+		present = place < 0
+	}
 	made, _, err := s.create(to, command, func(dir string) (Record, error) {
 		fork := newRecord(to, rec.Base)
-		fork.Python, fork.Executions, fork.Head = rec.Python, rec.Executions, rec.Head
-		if rec.Head.Snapshot == "" {
-			return fork, cloneJournal(source.dir, rec.Head, dir, fork.Head)
+		fork.Python, fork.Executions, fork.Head = rec.Python, at.Executions, at
+		fork.Head.Kept, fork.Head.Before, fork.Head.Packed, fork.Head.Room = false, nil, false, 0
+		if at.Snapshot != "" {
+			fork.Head.Snapshot, fork.Head.Reseed = id("snp_"), true
+			if err := rec.whole(ctx, source.dir, at, dir, fork.Head.Snapshot); err != nil {
+				return fork, err
+			}
 		}
-		snap, err := snapshot.Open(ctx, snapshotPath(source.dir, rec.Head))
-		if err != nil {
-			return fork, err
-		}
-		fork.Head.Snapshot, fork.Head.Reseed = id("snp_"), true
-		if _, err = snap.Clone(ctx, snapshotPath(dir, fork.Head), fork.Head.Snapshot); err != nil {
-			return fork, err
+		if !present {
+			return fork, nil // what clients have changed since is not the point's
 		}
 		return fork, cloneJournal(source.dir, rec.Head, dir, fork.Head)
 	})
@@ -111,36 +116,6 @@ func (s Store) Fork(ctx context.Context, from, to, command string) (Info, error)
 	}
 	made.release()
 	return s.look(to)
-}
-
-// Undo returns the session to the newest snapshot that is kept for undo, which becomes the head; the former head is deleted. A session in memory is paused by
-// that; if its head is from before the last undoable execution, it returns to that head.
-func (s Store) Undo(ctx context.Context, name, command string) (Info, error) {
-	l, rec, err := s.acquire(ctx, name, command)
-	if err != nil {
-		return Info{}, err
-	}
-	defer l.release()
-	former, n := rec.Head, len(rec.Undo)
-	switch {
-	case rec.unsaved() && rec.Memory.Pinned > 0:
-		former = Entry{}
-	case n == 0:
-		return Info{}, rec.nothingToUndo()
-	default:
-		rec.Head, rec.Undo = rec.Undo[n-1], rec.Undo[:n-1]
-	}
-	if err := keeper.Stop(ctx, l.dir); err != nil {
-		return Info{}, fmt.Errorf("undo in session %s: %w", name, err)
-	}
-	rec.Head.Made = nil
-	rec.Executions, rec.Running, rec.Memory, rec.Used = rec.Head.Executions, nil, nil, time.Now()
-	if err := rec.write(l.dir); err != nil {
-		return Info{}, err
-	}
-	discard(l.dir, []Entry{former})
-	l.release()
-	return s.look(name)
 }
 
 func (r Record) nothingToUndo() error {

@@ -17,13 +17,20 @@ import (
 	"cove/internal/snapshot"
 )
 
+// past is a head that can be returned to.
+type past struct {
+	had  []string
+	kept bool
+}
+
 // account is what a user of a session expects of it: what is in the sandbox, what is saved, and what is lost with the sandbox.
 type account struct {
 	undoable bool // each execution can be undone
 	stays    bool // a session that loses its sandbox begins again with what it was loaded with, not with the head
 
-	live, head []string   // what is there
-	undo       [][]string // earlier heads, the newest last
+	live, head []string // what is there
+	undo       []past   // earlier heads, the newest last
+	kept       bool     // the head is a point
 	loaded     []string
 	puts       []string // files that are written since the head was saved, and outlive the sandbox
 	runs       int      // executions that are counted
@@ -48,11 +55,11 @@ func (a *account) save() bool {
 	if a.full {
 		return false
 	}
-	if rescue := a.crashed && a.everSaved; a.undoable || rescue {
-		a.undo = append(a.undo, a.head)
+	if rescue := a.crashed && a.everSaved; a.undoable || a.kept || rescue {
+		a.undo = append(a.undo, past{a.head, a.kept})
 		a.undo = a.undo[max(0, len(a.undo)-depth):]
 	}
-	a.head, a.saved, a.puts, a.everSaved = slices.Clone(a.live), a.runs, nil, true
+	a.head, a.saved, a.puts, a.everSaved, a.kept = slices.Clone(a.live), a.runs, nil, true, false
 	a.ahead, a.ran, a.crashed, a.elsewhere = false, false, false, a.stays
 	return true
 }
@@ -150,6 +157,15 @@ func (l *lab) checkpoint() {
 	}
 }
 
+func (l *lab) mark() {
+	due := l.ahead && !l.lost
+	err := l.session.Mark(l.t.Context(), "turn")
+	if (err == nil) != (!due || l.save()) {
+		l.Fatal(err)
+	}
+	l.kept = l.kept || err == nil
+}
+
 // check compares an open session with the account.
 func (l *lab) check() {
 	stranded := l.lost && l.elsewhere // in nothing that anybody gets to see
@@ -177,11 +193,16 @@ func (l *lab) closed(err error, code string) {
 		l.Fatalf("%d snapshots can be returned to, and %d executions are counted", len(info.Undo), info.Executions)
 	}
 	if len(l.undo) > 0 && rapid.Bool().Draw(l.T, "undo") {
-		if _, err := l.store.Undo(l.t.Context(), "lab", "x"); err != nil {
+		to := rapid.IntRange(0, len(l.undo)-1).Draw(l.T, "to")
+		_, err := l.store.Return(l.t.Context(), "lab", "x", info.Undo[to].Point())
+		if to == len(l.undo)-1 && rapid.Bool().Draw(l.T, "newest") && err == nil && to > 0 {
+			to--
+			_, err = l.store.Undo(l.t.Context(), "lab", "x")
+		}
+		if err != nil {
 			l.Fatal(err)
 		}
-		last := len(l.undo) - 1
-		l.head, l.undo, l.puts = l.undo[last], l.undo[:last], nil
+		l.head, l.kept, l.undo, l.puts = l.undo[to].had, l.undo[to].kept, l.undo[:to], nil
 		info, err := l.store.Show(l.t.Context(), "lab")
 		if err != nil {
 			l.Fatal(err)
@@ -217,7 +238,7 @@ func TestASessionGoesByItsAccount(t *testing.T) {
 		l.open()
 		defer func() { _ = l.session.Close(context.Background()) }()
 		ctx := t.Context()
-		ops := []string{"run", "run", "crash", "die", "dies unnoticed", "put", "write", "checkpoint", "crash, saved", "disk", "pause", "close", "discard"}
+		ops := []string{"run", "run", "crash", "die", "dies unnoticed", "put", "write", "checkpoint", "mark", "mark", "crash, saved", "disk", "pause", "close", "discard"}
 		for range rapid.IntRange(1, 12).Draw(rt, "steps") {
 			switch op := rapid.SampledFrom(ops).Draw(rt, "what"); op {
 			case "run":
@@ -244,6 +265,8 @@ func TestASessionGoesByItsAccount(t *testing.T) {
 				}
 			case "checkpoint":
 				l.checkpoint()
+			case "mark":
+				l.mark()
 			case "crash, saved":
 				l.execute("crash")
 				l.checkpoint()

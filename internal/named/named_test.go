@@ -83,7 +83,7 @@ func TestTwoProcessesNeverOwnOneSession(t *testing.T) {
 	for what, try := range map[string]func() error{
 		"pause": func() error { _, _, err := store.Pause(t.Context(), "lab", "x"); return err },
 		"undo":  func() error { _, err := store.Undo(t.Context(), "lab", "x"); return err },
-		"fork":  func() error { _, err := store.Fork(t.Context(), "lab", "lab2", "x"); return err },
+		"fork":  func() error { _, err := store.Fork(t.Context(), "lab", "lab2", "x", ""); return err },
 		"rm":    func() error { return store.Remove(t.Context(), "lab", "x") },
 	} {
 		if err := try(); err == nil || !strings.Contains(err.Error(), "in use by process") {

@@ -131,9 +131,10 @@ type Options struct {
 	Existing bool
 	// Trial refuses to change a session by opening it: one that does not fit is not carried over.
 	Trial bool
-	// Undoable has a snapshot made before each execution, and the newest Depth of them kept.
+	// Undoable has a snapshot made before each execution. Of these, and of what is kept by Mark, the newest Depth are kept, within Room bytes; 0 is no limit of the room.
 	Undoable bool
 	Depth    int
+	Room     int64
 	// Command names this process in messages to others that need the session meanwhile, such as "cove run".
 	Command string
 	// Swept says that the caller calls Sweep itself. A sweep takes the longer the more sessions there are.
@@ -359,9 +360,9 @@ func (s *LeasedSession) tidy() {
 	if err != nil {
 		return
 	}
-	wanted := map[string]bool{s.rec.Head.Snapshot: true}
+	wanted := map[string]bool{filepath.Base(snapshotPath(s.dir, s.rec.Head)): true}
 	for _, e := range s.rec.Undo {
-		wanted[e.Snapshot] = true
+		wanted[filepath.Base(snapshotPath(s.dir, e))] = true
 	}
 	for _, e := range entries {
 		path := filepath.Join(dir, e.Name())

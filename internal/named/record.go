@@ -22,6 +22,7 @@ const (
 	recordVersion = 1
 	recordName    = "session.json"
 	snapshotsName = "snapshots"
+	packedSuffix  = ".packed"
 )
 
 // Limits are the limits of a session's sandbox, spelled out, so that a change of the defaults does not change a session.
@@ -66,6 +67,13 @@ type Entry struct {
 	Reseed bool `json:"reseed,omitempty"`
 	// Kernels are the process ids of the kernels in Snapshot by name.
 	Kernels map[string]int `json:"kernels,omitempty"`
+	// Kept says that the next save keeps the entry as a point to return to.
+	Kept bool `json:"kept,omitempty"`
+	// Before names what began at this point, in the caller's words; see LeasedSession.Mark.
+	Before []string `json:"before,omitempty"`
+	// Packed says that Snapshot is packed (see package snapshot), and Room what it takes then besides what it has in common with older points, in bytes.
+	Packed bool  `json:"packed,omitempty"`
+	Room   int64 `json:"room_bytes,omitempty"`
 	// Made is the cove that made Snapshot, if another one could not restore it: then the entry is the way back, which only removing the session removes.
 	Made *snapshot.Maker `json:"made,omitempty"`
 }
@@ -127,7 +135,7 @@ type Record struct {
 	Base
 	Python  string  `json:"python,omitempty"`
 	Head    Entry   `json:"head"`
-	Undo    []Entry `json:"undo"`                // oldest first
+	Undo    []Entry `json:"undo"`                // the points to return to, oldest first
 	Running *Owner  `json:"running,omitempty"`   // the process that has the session, or had it when it died
 	Memory  *Memory `json:"in_memory,omitempty"` // the process that keeps the session in memory, or did when it died
 	Notice  *Notice `json:"notice,omitempty"`    // the last one
@@ -175,7 +183,11 @@ func (r Record) write(dir string) error {
 }
 
 func snapshotPath(dir string, e Entry) string {
-	return filepath.Join(dir, snapshotsName, e.Snapshot)
+	name := e.Snapshot
+	if e.Packed {
+		name += packedSuffix
+	}
+	return filepath.Join(dir, snapshotsName, name)
 }
 
 // remains says what the session goes on from when the present command's work is lost.

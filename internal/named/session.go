@@ -214,7 +214,15 @@ func (s *LeasedSession) kernels() map[string]int {
 }
 
 // saveHead makes a snapshot and makes it the head. After an error the head is unchanged; without keep the sandbox may have ended then.
-func (s *LeasedSession) saveHead(ctx context.Context, keep bool) (err error) {
+func (s *LeasedSession) saveHead(ctx context.Context, keep bool) error {
+	err := s.writeHead(ctx, keep)
+	if err == nil {
+		s.packPoints(context.WithoutCancel(ctx))
+	}
+	return err
+}
+
+func (s *LeasedSession) writeHead(ctx context.Context, keep bool) (err error) {
 	if s.ground.Keep != nil {
 		if err := s.ground.Keep(); err != nil {
 			s.notice("this version of cove could not be stored, which other versions may need to read its sessions: " + brief(problem.Of(err).Error()))
@@ -248,7 +256,7 @@ func (s *LeasedSession) saveHead(ctx context.Context, keep bool) (err error) {
 	depth := 0
 	// The variables of a kernel that died are still in the former head.
 	rescue := s.at.holds == inFilesAlone && s.rec.Head.Snapshot != ""
-	if s.opts.Undoable || rescue {
+	if s.opts.Undoable || s.rec.Head.Kept || rescue {
 		depth = max(1, s.opts.Depth)
 	}
 	if s.rec.Memory != nil {
@@ -347,6 +355,19 @@ func (s *LeasedSession) Head() Entry {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.rec.Head
+}
+
+// Disk is what the session's snapshots take, in bytes: those that are not packed count whole.
+func (s *LeasedSession) Disk() int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n := s.rec.Head.Size
+	for _, e := range s.rec.Undo {
+		if n += e.Room; !e.Packed {
+			n += e.Size
+		}
+	}
+	return n
 }
 
 // rescued says how the user can get back the variables of a kernel that died.

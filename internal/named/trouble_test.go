@@ -288,7 +288,7 @@ func TestADamagedHeadIsSaidAndKept(t *testing.T) {
 	if info, err := store.Show(t.Context(), "lab"); err != nil || info.State != named.Broken || !strings.Contains(info.Reason, "differs") {
 		t.Errorf("it is said to be %s: %s, %v", info.State, info.Reason, err)
 	}
-	_, err = store.Fork(t.Context(), "lab", "lab2", "x")
+	_, err = store.Fork(t.Context(), "lab", "lab2", "x", "")
 	fails(t, err, "snapshot_damaged", "")
 	if _, err := store.Undo(t.Context(), "lab", "x"); err != nil {
 		t.Fatal(err)
@@ -356,12 +356,12 @@ func TestFork(t *testing.T) {
 	t.Parallel()
 	store := named.Store{Dir: t.TempDir()}
 	use(t, store, "lab", named.Options{}, "a")
-	if _, err := store.Fork(t.Context(), "lab", "lab2", "x"); err != nil {
+	if _, err := store.Fork(t.Context(), "lab", "lab2", "x", ""); err != nil {
 		t.Fatal(err)
 	}
-	_, err := store.Fork(t.Context(), "lab", "lab2", "x")
+	_, err := store.Fork(t.Context(), "lab", "lab2", "x", "")
 	fails(t, err, "session_exists", "cove session rm lab2")
-	_, err = store.Fork(t.Context(), "none", "lab3", "x")
+	_, err = store.Fork(t.Context(), "none", "lab3", "x", "")
 	fails(t, err, "session_unknown", "none")
 	use(t, store, "lab", named.Options{}, "b")
 	m := &machine{}
@@ -385,7 +385,7 @@ func TestFork(t *testing.T) {
 		t.Errorf("the fork went with its origin: %q", got)
 	}
 	open(t, store, "empty", (&machine{}).options()).Close(t.Context())
-	if info, err := store.Fork(t.Context(), "empty", "empty2", "x"); err != nil || info.State != named.New {
+	if info, err := store.Fork(t.Context(), "empty", "empty2", "x", ""); err != nil || info.State != named.New {
 		t.Errorf("the fork of a new session is %s, %v", info.State, err)
 	}
 }

@@ -40,6 +40,8 @@ const (
 	PackageNotListed = NotFoundCode("package_not_listed")
 	// The package index has no package with this name. Check the spelling: the name to install can differ from the name to import.
 	PackageUnknown = NotFoundCode("package_unknown")
+	// The session has no such point to return to; it may have been dropped for newer ones, or was never kept. List the points of the session.
+	PointUnknown = NotFoundCode("point_unknown")
 	// There is no project with this id or name. List the projects.
 	ProjectNotFound = NotFoundCode("project_not_found")
 	// The recording of a model cannot be read. Check the path.

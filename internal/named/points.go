@@ -1,0 +1,254 @@
+package named
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"cove/internal/keeper"
+	"cove/internal/pages"
+	"cove/internal/problem"
+	"cove/internal/snapshot"
+)
+
+// A point is an entry of a record's Undo: something that the session was, and can be again. Points are packed as soon as they are not the head any more: they have
+// most of their pages in common, which are in a folder of the session.
+const pagesName = "pages"
+
+// Point names the entry among those of its session.
+func (e Entry) Point() string {
+	if e.Snapshot == "" {
+		return beginning
+	}
+	return e.Snapshot
+}
+
+// Mark keeps the session's present state as a point that Return goes back to, and notes what begins there. It saves the session first when that has changed, as
+// Checkpoint does, with the same errors.
+func (s *LeasedSession) Mark(ctx context.Context, before string) error {
+	if err := s.gap(ctx); err != nil {
+		return err
+	}
+	defer s.busy.Release(everything)
+	s.mu.Lock()
+	due := s.ahead() && s.look().holds != nowhere
+	s.mu.Unlock()
+	if due {
+		if err := s.saveHead(ctx, true); err != nil {
+			return err
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	next := s.rec
+	next.Head.Kept = true
+	if before != "" && !slices.Contains(next.Head.Before, before) {
+		next.Head.Before = append(slices.Clone(next.Head.Before), before)
+	}
+	if err := next.write(s.dir); err != nil {
+		return err
+	}
+	s.rec = next
+	return nil
+}
+
+// packPoints packs what can be packed. What cannot be stays as it is, and takes more room.
+func (s *LeasedSession) packPoints(ctx context.Context) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if next, err := s.rec.pack(ctx, s.dir, s.opts.Room); err == nil {
+		s.rec = next
+	}
+}
+
+// packable says whether a point could take less room.
+func (e Entry) packable() bool {
+	return e.Snapshot != "" && !e.Packed && e.Made == nil && e.Elsewhere == 0
+}
+
+// pack packs the points that are not, drops the oldest ones when together they take more than most bytes (0: no limit), and writes the record if that has
+// changed. The caller has the session's lease.
+func (r Record) pack(ctx context.Context, dir string, most int64) (Record, error) {
+	if !slices.ContainsFunc(r.Undo, Entry.packable) && !hasPages(dir) {
+		return r, nil
+	}
+	store, lists, err := r.openPages(dir)
+	if err != nil {
+		return r, err
+	}
+	defer store.Close()
+	next, done := r, []Entry{}
+	next.Undo = slices.Clone(r.Undo)
+	for i, e := range next.Undo {
+		if !e.packable() {
+			continue
+		}
+		packed, list, err := packEntry(ctx, dir, e, store)
+		if err != nil {
+			return r, err
+		}
+		next.Undo[i], done = packed, append(done, e)
+		lists[e.Snapshot] = list
+	}
+	for oldest := 0; most > 0 && oldest < len(next.Undo)-1 && store.Room() > most; {
+		e := next.Undo[oldest]
+		if !e.Packed {
+			oldest++
+			continue
+		}
+		next.Undo, done = slices.Delete(next.Undo, oldest, oldest+1), append(done, e)
+		gone := lists[e.Snapshot]
+		delete(lists, e.Snapshot)
+		store.Drop(gone, flat(lists))
+	}
+	if len(done) > 0 {
+		if err := next.write(dir); err != nil {
+			return r, err
+		}
+		discard(dir, done)
+	}
+	_ = store.Shrink() // what is not given back now is given back the next time
+	return next, nil
+}
+
+// packEntry makes the packed snapshot of a point.
+func packEntry(ctx context.Context, dir string, e Entry, store *pages.Store) (Entry, []pages.List, error) {
+	snap, err := snapshot.Open(ctx, snapshotPath(dir, e))
+	if err != nil {
+		return e, nil, err
+	}
+	before := store.Room()
+	e.Packed = true
+	to := snapshotPath(dir, e)
+	if err := errors.Join(snapshot.Remove(to), snap.Pack(ctx, to, store)); err != nil {
+		return e, nil, err
+	}
+	e.Room = store.Room() - before + snapshot.Occupied(to)
+	list, err := snapshot.PagesOf(to)
+	return e, list, err
+}
+
+func hasPages(dir string) bool {
+	_, err := os.Stat(filepath.Join(dir, pagesName))
+	return err == nil
+}
+
+// openPages opens the pages of the session's points. The lists are by snapshot; that of a damaged one is missing.
+func (r Record) openPages(dir string) (*pages.Store, map[string][]pages.List, error) {
+	lists := map[string][]pages.List{}
+	for _, e := range r.Undo {
+		if e.Packed {
+			if list, err := snapshot.PagesOf(snapshotPath(dir, e)); err == nil {
+				lists[e.Snapshot] = list
+			}
+		}
+	}
+	store, err := pages.Open(filepath.Join(dir, pagesName), flat(lists)...)
+	return store, lists, err
+}
+
+func flat(lists map[string][]pages.List) []pages.List {
+	var all []pages.List
+	for _, l := range lists {
+		all = append(all, l...)
+	}
+	return all
+}
+
+// find returns the point with that name, or before which that began, and its place in Undo; -1 is the head.
+func (r Record) find(point string) (Entry, int, error) {
+	named := func(e Entry) bool { return e.Point() == point || slices.Contains(e.Before, point) }
+	if r.Head.Kept && named(r.Head) {
+		return r.Head, -1, nil
+	}
+	for i, e := range slices.Backward(r.Undo) {
+		if named(e) {
+			return e, i, nil
+		}
+	}
+	return Entry{}, 0, problem.New(problem.PointUnknown, fmt.Sprintf("session %s has no point %s to return to", r.Name, point)).
+		WithHint("it may have been dropped for newer ones, or was never kept")
+}
+
+// whole makes the snapshot of an entry in the session's own folder, or in that of another, where it is called id, so that it can be restored.
+func (r Record) whole(ctx context.Context, dir string, e Entry, to, id string) error {
+	if e.Snapshot == "" {
+		return nil
+	}
+	target := snapshotPath(to, Entry{Snapshot: id})
+	if !e.Packed {
+		snap, err := snapshot.Open(ctx, snapshotPath(dir, e))
+		if err == nil && target != snap.Dir {
+			_, err = snap.Clone(ctx, target, id)
+		}
+		return err
+	}
+	store, _, err := r.openPages(dir)
+	if err != nil {
+		return err
+	}
+	defer store.Close()
+	_, err = snapshot.Unpack(ctx, snapshotPath(dir, e), target, id, store)
+	return err
+}
+
+// Undo returns the session to its newest point, which becomes the head; the former head is deleted. A session in memory is paused by
+// that; if its head is from before the last undoable execution, it returns to that head.
+func (s Store) Undo(ctx context.Context, name, command string) (Info, error) {
+	return s.goBack(ctx, name, command, func(rec Record) (Entry, int, error) {
+		switch n := len(rec.Undo); {
+		case rec.unsaved() && rec.Memory.Pinned > 0:
+			return rec.Head, -1, nil
+		case n == 0:
+			return Entry{}, 0, rec.nothingToUndo()
+		default:
+			return rec.Undo[n-1], n - 1, nil
+		}
+	})
+}
+
+// Return is Undo to a point: with that name, or before which that began. Later points are deleted. A problem with code "point_unknown" says that there is none.
+func (s Store) Return(ctx context.Context, name, command, point string) (Info, error) {
+	return s.goBack(ctx, name, command, func(rec Record) (Entry, int, error) { return rec.find(point) })
+}
+
+// goBack makes the point that choose returns the head. Its place -1 is the head itself.
+func (s Store) goBack(ctx context.Context, name, command string, choose func(Record) (Entry, int, error)) (Info, error) {
+	l, rec, err := s.acquire(ctx, name, command)
+	if err != nil {
+		return Info{}, err
+	}
+	defer l.release()
+	to, at, err := choose(rec)
+	if err != nil {
+		return Info{}, err
+	}
+	if err := keeper.Stop(ctx, l.dir); err != nil {
+		return Info{}, fmt.Errorf("undo in session %s: %w", name, err)
+	}
+	var gone []Entry
+	if at >= 0 {
+		gone = append(slices.Clone(rec.Undo[at+1:]), rec.Head)
+		if to.Packed {
+			gone = append(gone, to)
+			if err := rec.whole(ctx, l.dir, to, l.dir, to.Snapshot); err != nil {
+				return Info{}, fmt.Errorf("undo in session %s: %w", name, err)
+			}
+			to.Packed, to.Room = false, 0
+		}
+		rec.Head, rec.Undo = to, rec.Undo[:at]
+	}
+	rec.Head.Made = nil
+	rec.Executions, rec.Running, rec.Memory, rec.Used = rec.Head.Executions, nil, nil, time.Now()
+	if err := rec.write(l.dir); err != nil {
+		return Info{}, err
+	}
+	discard(l.dir, gone)
+	_, _ = rec.pack(ctx, l.dir, 0) // gives back the pages that nothing needs any more
+	l.release()
+	return s.look(name)
+}
