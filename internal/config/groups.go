@@ -48,7 +48,7 @@ type Sessions struct {
 	Life           Duration `toml:"life" flat:"session_life" env:"COVE_SESSION_LIFE" zero:"never" doc:"after which a session of the server that nobody extends is deleted"`
 	UndoDepth      int      `toml:"undo_depth" flat:"undo_depth" env:"COVE_UNDO_DEPTH" unit:"executions" doc:"how many executions of a session can be undone; each takes the room of the memory that it changed"`
 	Points         int      `toml:"points" flat:"points" env:"COVE_POINTS" unit:"points" zero:"none" doc:"how many points a session of the server keeps that it can be returned to: the newest, one from before each turn"`
-	PointsDisk     Size     `toml:"points_disk" flat:"points_disk" env:"COVE_POINTS_DISK" zero:"no limit" doc:"disk that the points of one session take, or what can be undone in it, beside its newest snapshot; the oldest go first"`
+	PointsDisk     Size     `toml:"points_disk" flat:"points_disk" env:"COVE_POINTS_DISK" zero:"no limit" doc:"disk that the points of one session take, or what can be undone in it, beside its newest snapshot; the oldest go first, the newest stays"`
 	Conversations  int      `toml:"conversations" env:"COVE_CONVERSATIONS" unit:"conversations" zero:"none" doc:"how many conversations of cove ask and cove chat keep their variables and files for --continue: those that were used last; each takes a snapshot's room on the disk"`
 	CarryVariables bool     `toml:"carry_variables" flat:"carry_variables" env:"COVE_CARRY_VARIABLES" doc:"carry variables over by pickle, as far as that goes, where an upgrade of cove makes a session start anew with its files"`
 }

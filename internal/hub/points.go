@@ -25,6 +25,9 @@ type Point struct {
 	Present    bool      // nothing has changed in the session since, as far as it is saved
 }
 
+// largePoint is the part of Limits.PointRoom from which on no turn keeps a point of a session by itself: saving and packing it would take longer than the model does.
+const largePoint = 4
+
 // returnedBack is the reason of a rollback that a client has asked for.
 const returnedBack = "a client returned it to an earlier point"
 
@@ -48,6 +51,17 @@ func pointOf(e named.Entry) Point {
 		p.Bytes = e.Room
 	}
 	return p
+}
+
+// withoutPoints is what a session takes on the disk but for its points, which a fork does not have.
+func withoutPoints(info named.Info) int64 {
+	n := info.Disk
+	for _, p := range pointsOf(info) {
+		if !p.Present {
+			n -= p.Bytes
+		}
+	}
+	return max(n, info.Head.Size)
 }
 
 // Points returns what a session can be returned to, the oldest first. Needs auth.SessionsRead.
@@ -85,9 +99,10 @@ func (h *Hub) KeepPoint(ctx context.Context, who auth.Principal, id string) (Poi
 	if err != nil {
 		return Point{}, err
 	}
-	points, err := h.Points(ctx, who, id)
+	info, err := h.o.Sessions.Look(id)
+	points := pointsOf(info)
 	if err != nil || len(points) == 0 {
-		return Point{}, cmp.Or(err, sessionGone()) // it was deleted meanwhile
+		return Point{}, cmp.Or(withoutCommands(err), sessionGone()) // it was deleted meanwhile
 	}
 	return points[len(points)-1], nil
 }
@@ -113,7 +128,7 @@ func (h *Hub) ReturnSession(ctx context.Context, who auth.Principal, id, point s
 			end()
 		}
 	}
-	h.audit(ctx, who, "session.return", id, cmp.Or(point, "newest"), err)
+	h.audit(ctx, who, "session.undo", id, cmp.Or(point, "newest"), err)
 	if err != nil {
 		return Session{}, err
 	}
@@ -133,12 +148,12 @@ func (h *Hub) returnPaused(ctx context.Context, row Session, point string) error
 	if err != nil {
 		return withoutCommands(err)
 	}
-	lost, err := h.rollback(ctx, row, info.Head.Saved, returnedBack)
-	if err != nil {
-		return err
-	}
 	return h.persist(ctx, func(ctx context.Context) error {
-		_, err := h.o.Store.UpdateSession(ctx, row.Project, row.ID, func(s *Session) error {
+		lost, err := h.rollback(ctx, row, info.Head.Saved, returnedBack)
+		if err != nil {
+			return err
+		}
+		_, err = h.o.Store.UpdateSession(ctx, row.Project, row.ID, func(s *Session) error {
 			if s.State == SessionDeleted {
 				return sessionGone()
 			}
@@ -162,12 +177,15 @@ func (h *Hub) mark(ctx context.Context, session, turn string) error {
 	}
 	name := s.name
 	h.mu.Unlock()
+	if turn != "" && h.o.Limits.PointRoom > 0 && name.Head().Size > h.o.Limits.PointRoom/largePoint {
+		return nil
+	}
 	from := h.now()
 	if err := name.Mark(ctx, turn); err != nil {
 		return err
 	}
 	s.tally.skip(s.live) // the processor time of saving is not charged to the session
-	return h.noteSaved(ctx, s, from)
+	return h.noteSaved(ctx, s, from, true)
 }
 
 // markTurn is mark beside the beginning of a turn, which does not end for it. The channel is closed when it is done: no code of the turn may run before that.

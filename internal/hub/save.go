@@ -107,7 +107,7 @@ func (h *Hub) saveHeld(ctx context.Context, s *seat) time.Duration {
 	err := s.name.Checkpoint(ctx)
 	s.tally.skip(s.live) // the processor time of saving is not charged to the session
 	if err == nil {
-		err = h.noteSaved(ctx, s, from)
+		err = h.noteSaved(ctx, s, from, false)
 	}
 	over(err)
 	took := time.Since(began)
@@ -128,18 +128,18 @@ func (h *Hub) saveHeld(ctx context.Context, s *seat) time.Duration {
 }
 
 // noteSaved records when a session was saved. Uses since the save began, and later ones, are recorded with a later time than that, so that a restart knows
-// whether there were any.
-func (h *Hub) noteSaved(ctx context.Context, s *seat, began time.Time) error {
+// whether there were any. With used the caller's own use goes on.
+func (h *Hub) noteSaved(ctx context.Context, s *seat, began time.Time, used bool) error {
 	head := s.name.Head()
 	if head.Snapshot == "" {
 		return nil
 	}
 	h.mu.Lock()
-	others := s.users > 1 || s.used.After(began)
+	others := used || s.users > 1 || s.used.After(began)
 	if others {
 		s.used = h.now()
 	}
-	used, ran := s.used, s.ran
+	last, ran := s.used, s.ran
 	s.touched, s.unsaved = time.Time{}, time.Time{}
 	h.mu.Unlock()
 	_, err := h.o.Store.UpdateSession(ctx, s.project, s.id, func(row *Session) error {
@@ -148,7 +148,7 @@ func (h *Hub) noteSaved(ctx context.Context, s *seat, began time.Time) error {
 		}
 		row.Saved, row.Disk, row.Executions = head.Saved, s.name.Disk(), max(row.Executions, ran)
 		if others {
-			row.Used = used
+			row.Used = last
 		}
 		return nil
 	})

@@ -373,7 +373,7 @@ func (h *Hub) forkSession(ctx context.Context, who auth.Principal, id string, n 
 	if err == nil && row.Memory != source.Memory {
 		err = h.memoryFor(row)
 	}
-	if err = errors.Join(err, h.mayStore(ctx, who.Project, who.Key, source.Disk)); err != nil {
+	if err = errors.Join(err, h.mayStore(ctx, who.Project, who.Key, 0)); err != nil {
 		return Session{}, err
 	}
 	work, end, err := h.begin(ctx)
@@ -402,7 +402,7 @@ func (h *Hub) copySession(ctx context.Context, from, point string, row *Session)
 	if err != nil {
 		return withoutCommands(err)
 	}
-	counted, err := h.claim(ctx, row.Project, row.Key, source.Disk)
+	counted, err := h.claim(ctx, row.Project, row.Key, withoutPoints(source))
 	if err != nil {
 		return err
 	}

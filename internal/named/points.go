@@ -17,7 +17,10 @@ import (
 
 // A point is an entry of a record's Undo: something that the session was, and can be again. Points are packed as soon as they are not the head any more: they have
 // most of their pages in common, which are in a folder of the session.
-const pagesName = "pages"
+const (
+	pagesName  = "pages"
+	mostBefore = 100 // what one point names, the newest
+)
 
 // Point names the entry among those of its session.
 func (e Entry) Point() string {
@@ -47,7 +50,8 @@ func (s *LeasedSession) Mark(ctx context.Context, before string) error {
 	next := s.rec
 	next.Head.Kept = true
 	if before != "" && !slices.Contains(next.Head.Before, before) {
-		next.Head.Before = append(slices.Clone(next.Head.Before), before)
+		names := append(slices.Clone(next.Head.Before), before)
+		next.Head.Before = names[max(0, len(names)-mostBefore):]
 	}
 	if err := next.write(s.dir); err != nil {
 		return err
@@ -70,7 +74,7 @@ func (e Entry) packable() bool {
 	return e.Snapshot != "" && !e.Packed && e.Made == nil && e.Elsewhere == 0
 }
 
-// pack packs the points that are not, drops the oldest ones when together they take more than most bytes (0: no limit), and writes the record if that has
+// pack packs the points that are not, drops the oldest ones, but never the newest, when together they take more than most bytes (0: no limit), and writes the record if that has
 // changed. The caller has the session's lease.
 func (r Record) pack(ctx context.Context, dir string, most int64) (Record, error) {
 	if !slices.ContainsFunc(r.Undo, Entry.packable) && !hasPages(dir) {
@@ -80,7 +84,7 @@ func (r Record) pack(ctx context.Context, dir string, most int64) (Record, error
 	if err != nil {
 		return r, err
 	}
-	defer store.Close()
+	defer func() { _ = store.Close() }()
 	next, done := r, []Entry{}
 	next.Undo = slices.Clone(r.Undo)
 	for i, e := range next.Undo {
@@ -88,15 +92,17 @@ func (r Record) pack(ctx context.Context, dir string, most int64) (Record, error
 			continue
 		}
 		packed, list, err := packEntry(ctx, dir, e, store)
-		if err != nil {
+		if ctx.Err() != nil {
 			return r, err
 		}
-		next.Undo[i], done = packed, append(done, e)
-		lists[e.Snapshot] = list
+		if err == nil { // else it stays as it is
+			next.Undo[i], done = packed, append(done, e)
+			lists[e.Snapshot] = list
+		}
 	}
-	for oldest := 0; most > 0 && oldest < len(next.Undo)-1 && store.Room() > most; {
+	for oldest := 0; most > 0 && oldest < len(next.Undo)-1 && next.taken(store) > most; {
 		e := next.Undo[oldest]
-		if !e.Packed {
+		if e.Made != nil || e.Snapshot == "" {
 			oldest++
 			continue
 		}
@@ -113,6 +119,17 @@ func (r Record) pack(ctx context.Context, dir string, most int64) (Record, error
 	}
 	_ = store.Shrink() // what is not given back now is given back the next time
 	return next, nil
+}
+
+// taken is what the points take on the disk, in bytes, but for the ways back and the little that each has besides its pages.
+func (r Record) taken(store *pages.Store) int64 {
+	n := store.Room()
+	for _, e := range r.Undo {
+		if e.packable() {
+			n += e.Size
+		}
+	}
+	return n
 }
 
 // packEntry makes the packed snapshot of a point.
@@ -191,7 +208,7 @@ func (r Record) whole(ctx context.Context, dir string, e Entry, to, id string) e
 	if err != nil {
 		return err
 	}
-	defer store.Close()
+	defer func() { _ = store.Close() }()
 	_, err = snapshot.Unpack(ctx, snapshotPath(dir, e), target, id, store)
 	return err
 }
@@ -232,7 +249,15 @@ func (s Store) goBack(ctx context.Context, name, command string, choose func(Rec
 	}
 	var gone []Entry
 	if at >= 0 {
-		gone = append(slices.Clone(rec.Undo[at+1:]), rec.Head)
+		kept := slices.Clone(rec.Undo[:at])
+		for _, later := range rec.Undo[at+1:] {
+			if later.Made != nil {
+				kept = append(kept, later) // a way back goes with the session alone
+			} else {
+				gone = append(gone, later)
+			}
+		}
+		gone = append(gone, rec.Head)
 		if to.Packed {
 			gone = append(gone, to)
 			if err := rec.whole(ctx, l.dir, to, l.dir, to.Snapshot); err != nil {
@@ -240,7 +265,7 @@ func (s Store) goBack(ctx context.Context, name, command string, choose func(Rec
 			}
 			to.Packed, to.Room = false, 0
 		}
-		rec.Head, rec.Undo = to, rec.Undo[:at]
+		rec.Head, rec.Undo = to, kept
 	}
 	rec.Head.Made = nil
 	rec.Executions, rec.Running, rec.Memory, rec.Used = rec.Head.Executions, nil, nil, time.Now()

@@ -159,7 +159,7 @@ func TestDamagedPoints(t *testing.T) {
 func each(dir, name string, do func(path string) error) error {
 	all, err := filepath.Glob(filepath.Join(dir, "snapshots", "*.packed", "image"))
 	if len(all) == 0 {
-		return fmt.Errorf("there is no packed snapshot: %v", err)
+		return fmt.Errorf("there is no packed snapshot: %w", err)
 	}
 	for _, image := range all {
 		if err := do(filepath.Join(image, name)); err != nil {
