@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"path/filepath"
@@ -99,14 +100,19 @@ func (s *server) begin() {
 	}
 }
 
+// freeAddress returns an address that is free now. Its port is below those that the system gives to connections, of which the tests make thousands: one of them would take it
+// before the server does.
 func freeAddress(t *testing.T) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	for range 100 {
+		address := fmt.Sprintf("127.0.0.1:%d", 12_000+rand.IntN(20_000))
+		if l, err := net.Listen("tcp", address); err == nil {
+			_ = l.Close()
+			return address
+		}
 	}
-	defer func() { _ = l.Close() }()
-	return l.Addr().String()
+	t.Fatal("none of a hundred addresses is free")
+	return ""
 }
 
 // stop ends the server as an operator does, and checks that nothing is left.
