@@ -114,21 +114,28 @@ func TestKilledAtMoments(t *testing.T) {
 		}
 	}
 	t.Logf("%d kills, %d losses told, lab counts to %d", rounds, m.told, m.counts["lab"])
-	if out, err := inSession(t, m.dir, "session", "rm", "--all").CombinedOutput(); err != nil {
-		t.Errorf("rm: %v: %s", err, out)
-	}
 	m.clean(t)
 }
 
-// clean looks for what is left when all sessions are removed.
+func (m *moments) removeAll(t *testing.T) {
+	t.Helper()
+	if out, err := inSession(t, m.dir, "session", "rm", "--all").CombinedOutput(); err != nil {
+		t.Errorf("rm: %v: %s", err, out)
+	}
+}
+
+// clean removes all sessions and looks for what is left.
 func (m *moments) clean(t *testing.T) {
 	t.Helper()
+	m.removeAll(t)
 	for deadline := time.Now().Add(10 * time.Second); len(processes(t, m.dir)) > 0 && time.Now().Before(deadline); {
 		time.Sleep(50 * time.Millisecond)
 	}
 	if left := processes(t, m.dir); len(left) > 0 {
 		t.Errorf("processes left: %q", left)
 	}
+	outliveGrace(t, filepath.Join(m.dir, "sessions"), func() *exec.Cmd { return inSession(t, m.dir, "run", "-q", "--session", "last", "-c", "1") })
+	m.removeAll(t)
 	left := slices.DeleteFunc(folders(t, filepath.Join(m.dir, "sessions")), func(n string) bool { return n == ".home" }) // says which place this is
 	if len(left) > 0 {
 		t.Errorf("left of sessions: %q", left)

@@ -43,7 +43,7 @@ func TestScripts(t *testing.T) {
 			"dataclass":           "from __future__ import annotations\nfrom dataclasses import dataclass\n@dataclass\nclass P:\n    x: int\nprint(P(1), P.__module__)",
 			"pickle":              "import pickle\nclass A: pass\nprint(pickle.loads(pickle.dumps(A())).__class__ is A)",
 			"atexit":              "import atexit\natexit.register(print, 'bye')\nprint('body')",
-			"thread":              "import threading, time\ndef f():\n    time.sleep(0.05); print('thread')\nthreading.Thread(target=f).start()\nprint('body')",
+			"thread":              "import threading, time\ndone = threading.Event()\ndef f():\n    done.wait(); time.sleep(0.05); print('thread')\nthreading.Thread(target=f).start()\nprint('body')\ndone.set()",
 			"unittest":            "import unittest\nclass T(unittest.TestCase):\n    def test(self): self.assertEqual(1, 1)\nunittest.main(argv=['x'], exit=False)",
 			"argparse":            "import argparse\np = argparse.ArgumentParser()\np.add_argument('n', type=int)\nprint(p.parse_args())",
 			"asyncio":             "import asyncio\nasync def main(): await asyncio.sleep(0); print('ran')\nasyncio.run(main())",
