@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"time"
 
+	"cove/internal/auth"
 	"cove/internal/named"
 	"cove/internal/problem"
 	"cove/internal/telemetry"
@@ -150,6 +151,21 @@ func (h *Hub) evictDead(ctx context.Context, s *seat) {
 	if mine {
 		_ = h.evict(ctx, s, nil) // the session's record has the reason
 	}
+}
+
+// toSave returns a session of this home that the caller may change and that can be saved.
+func (h *Hub) toSave(ctx context.Context, who auth.Principal, id string) (Session, error) {
+	if err := who.Require(auth.SessionsWrite); err != nil {
+		return Session{}, err
+	}
+	row, err := h.row(ctx, who, id)
+	if err == nil && !h.saves() {
+		err = h.unsavable()
+	}
+	if err == nil {
+		_, err = h.here(ctx, row)
+	}
+	return row, err
 }
 
 // pause evicts a session as soon as its present users have released it. then runs before anything can load the session again.

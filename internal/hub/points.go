@@ -85,10 +85,7 @@ func (h *Hub) Points(ctx context.Context, who auth.Principal, id string) ([]Poin
 
 // KeepPoint saves a session's present state as a point. Needs auth.SessionsWrite. A problem with code "session_busy" says that code ran all the time.
 func (h *Hub) KeepPoint(ctx context.Context, who auth.Principal, id string) (Point, error) {
-	err := who.Require(auth.SessionsWrite)
-	if err == nil && !h.saves() {
-		err = h.unsavable()
-	}
+	_, err := h.toSave(ctx, who, id)
 	if err == nil && h.o.Limits.Points == 0 {
 		err = problem.New(problem.PointUnknown, "this server keeps no points").WithHint("the operator's setting session.points says how many")
 	}
@@ -110,16 +107,7 @@ func (h *Hub) KeepPoint(ctx context.Context, who auth.Principal, id string) (Poi
 // ReturnSession returns a session to a point, by its name or by a turn that began there; "" is the newest one that is not the present state. Later points are
 // deleted. Running code is waited for. What was done since is told as a rollback. Needs auth.SessionsWrite.
 func (h *Hub) ReturnSession(ctx context.Context, who auth.Principal, id, point string) (Session, error) {
-	row, err := Session{}, who.Require(auth.SessionsWrite)
-	if err == nil {
-		row, err = h.row(ctx, who, id)
-	}
-	if err == nil && !h.saves() {
-		err = h.unsavable()
-	}
-	if err == nil {
-		_, err = h.here(ctx, row)
-	}
+	row, err := h.toSave(ctx, who, id)
 	if err == nil {
 		var work context.Context
 		var end func()

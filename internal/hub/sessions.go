@@ -292,16 +292,7 @@ func (c SessionChange) apply(s *Session, now time.Time, own string) error {
 
 // PauseSession saves a session and frees its memory. It waits for running code. Needs auth.SessionsWrite.
 func (h *Hub) PauseSession(ctx context.Context, who auth.Principal, id string) (Session, error) {
-	row, err := Session{}, who.Require(auth.SessionsWrite)
-	if err == nil {
-		row, err = h.row(ctx, who, id)
-	}
-	if err == nil && !h.saves() {
-		err = h.unsavable()
-	}
-	if err == nil {
-		_, err = h.here(ctx, row)
-	}
+	row, err := h.toSave(ctx, who, id)
 	if err == nil {
 		err = h.pause(ctx, who.Project, id, nil)
 	}

@@ -291,9 +291,15 @@ func (w *watcher) save(ctx context.Context, rec Record) (Record, error) {
 		return rec, errors.Join(err, snapshot.Remove(snap.Dir))
 	}
 	discard(w.dir, dropped)
-	if packed, err := next.pack(ctx, w.dir, w.opts.Room); err == nil {
-		next = packed
-	}
+	_ = next.pack(ctx, w.dir, w.opts.Room, func(points []Entry) error { // what cannot be packed takes more room
+		packed := next
+		packed.Undo = points
+		err := packed.write(w.dir)
+		if err == nil {
+			next = packed
+		}
+		return err
+	})
 	return next, nil
 }
 

@@ -37,13 +37,8 @@ func (s *LeasedSession) Mark(ctx context.Context, before string) error {
 		return err
 	}
 	defer s.busy.Release(everything)
-	s.mu.Lock()
-	due := s.ahead() && s.look().holds != nowhere
-	s.mu.Unlock()
-	if due {
-		if err := s.saveHead(ctx, true); err != nil {
-			return err
-		}
+	if err := s.saveChanges(ctx); err != nil {
+		return err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -60,13 +55,22 @@ func (s *LeasedSession) Mark(ctx context.Context, before string) error {
 	return nil
 }
 
-// packPoints packs what can be packed. What cannot be stays as it is, and takes more room.
+// packPoints packs what can be packed. What cannot be stays as it is, and takes more room. The caller holds all of busy, so that the points stay as they are meanwhile.
 func (s *LeasedSession) packPoints(ctx context.Context) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	if next, err := s.rec.pack(ctx, s.dir, s.opts.Room); err == nil {
-		s.rec = next
-	}
+	rec := s.rec
+	s.mu.Unlock()
+	_ = rec.pack(ctx, s.dir, s.opts.Room, func(points []Entry) error {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		next := s.rec
+		next.Undo = points
+		err := next.write(s.dir)
+		if err == nil {
+			s.rec = next
+		}
+		return err
+	})
 }
 
 // packable says whether a point could take less room.
@@ -74,15 +78,15 @@ func (e Entry) packable() bool {
 	return e.Snapshot != "" && !e.Packed && e.Made == nil && e.Elsewhere == 0
 }
 
-// pack packs the points that are not, drops the oldest ones, but never the newest, when together they take more than most bytes (0: no limit), and writes the record if that has
-// changed. The caller has the session's lease.
-func (r Record) pack(ctx context.Context, dir string, most int64) (Record, error) {
-	if !slices.ContainsFunc(r.Undo, Entry.packable) && !hasPages(dir) {
-		return r, nil
+// pack packs the points that are not, and drops the oldest ones, but never the newest, when together they take more than most bytes (0: no limit). When that changes the points,
+// record writes down which there are now. The caller has the session's lease.
+func (r Record) pack(ctx context.Context, dir string, most int64, record func(points []Entry) error) error {
+	if !slices.ContainsFunc(r.Undo, Entry.packable) {
+		return nil
 	}
 	store, lists, err := r.openPages(dir)
 	if err != nil {
-		return r, err
+		return err
 	}
 	defer func() { _ = store.Close() }()
 	next, done := r, []Entry{}
@@ -93,7 +97,7 @@ func (r Record) pack(ctx context.Context, dir string, most int64) (Record, error
 		}
 		packed, list, err := packEntry(ctx, dir, e, store)
 		if ctx.Err() != nil {
-			return r, err
+			return err
 		}
 		if err == nil { // else it stays as it is
 			next.Undo[i], done = packed, append(done, e)
@@ -112,13 +116,24 @@ func (r Record) pack(ctx context.Context, dir string, most int64) (Record, error
 		store.Drop(gone, flat(lists))
 	}
 	if len(done) > 0 {
-		if err := next.write(dir); err != nil {
-			return r, err
+		if err := record(next.Undo); err != nil {
+			return err
 		}
 		discard(dir, done)
 	}
-	_ = store.Shrink() // what is not given back now is given back the next time
-	return next, nil
+	return store.Shrink() // what is not given back now is given back the next time
+}
+
+// shrink gives back the pages that no point needs any more.
+func (r Record) shrink(dir string) error {
+	if _, err := os.Stat(filepath.Join(dir, pagesName)); err != nil {
+		return nil // nothing was ever packed
+	}
+	store, _, err := r.openPages(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(store.Shrink(), store.Close())
 }
 
 // taken is what the points take on the disk, in bytes, but for the ways back and the little that each has besides its pages.
@@ -147,11 +162,6 @@ func packEntry(ctx context.Context, dir string, e Entry, store *pages.Store) (En
 	e.Room = store.Room() - before + snapshot.Occupied(to)
 	list, err := snapshot.PagesOf(to)
 	return e, list, err
-}
-
-func hasPages(dir string) bool {
-	_, err := os.Stat(filepath.Join(dir, pagesName))
-	return err == nil
 }
 
 // openPages opens the pages of the session's points. The lists are by snapshot; that of a damaged one is missing.
@@ -209,6 +219,9 @@ func (r Record) whole(ctx context.Context, dir string, e Entry, to, id string) e
 		return err
 	}
 	defer func() { _ = store.Close() }()
+	if err := snapshot.Remove(target); err != nil { // what a command left that was killed before it had recorded it
+		return err
+	}
 	_, err = snapshot.Unpack(ctx, snapshotPath(dir, e), target, id, store)
 	return err
 }
@@ -273,7 +286,7 @@ func (s Store) goBack(ctx context.Context, name, command string, choose func(Rec
 		return Info{}, err
 	}
 	discard(l.dir, gone)
-	_, _ = rec.pack(ctx, l.dir, 0) // gives back the pages that nothing needs any more
+	_ = rec.shrink(l.dir) // what is not given back now is given back the next time
 	l.release()
 	return s.look(name)
 }

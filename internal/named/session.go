@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"iter"
 	"math"
+	"path/filepath"
 	"strings"
 	"sync"
 	"time"
@@ -302,6 +303,11 @@ func (s *LeasedSession) Checkpoint(ctx context.Context) error {
 		return err
 	}
 	defer s.busy.Release(everything)
+	return s.saveChanges(ctx)
+}
+
+// saveChanges is Checkpoint for a caller that holds all of busy.
+func (s *LeasedSession) saveChanges(ctx context.Context) error {
 	s.mu.Lock()
 	due := s.ahead() && s.look().holds != nowhere
 	s.mu.Unlock()
@@ -357,13 +363,14 @@ func (s *LeasedSession) Head() Entry {
 	return s.rec.Head
 }
 
-// Disk is what the session's snapshots take, in bytes: those that are not packed count whole.
+// Disk is what the session's snapshots take, in bytes, but for the little that packed ones have besides their pages.
 func (s *LeasedSession) Disk() int64 {
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	n := s.rec.Head.Size
-	for _, e := range s.rec.Undo {
-		if n += e.Room; !e.Packed {
+	rec := s.rec
+	s.mu.Unlock()
+	n := rec.Head.Size + snapshot.Occupied(filepath.Join(s.dir, pagesName))
+	for _, e := range rec.Undo {
+		if !e.Packed {
 			n += e.Size
 		}
 	}

@@ -53,7 +53,7 @@ func (s *Snapshot) Pack(ctx context.Context, dir string, store *pages.Store) err
 	return err
 }
 
-func packFile(ctx context.Context, from, to string, f File, store *pages.Store) (form string, err error) {
+func packFile(ctx context.Context, from, to string, f File, store *pages.Store) (string, error) {
 	in, err := os.Open(from)
 	if err != nil {
 		return "", err
@@ -61,31 +61,30 @@ func packFile(ctx context.Context, from, to string, f File, store *pages.Store) 
 	defer in.Close()
 	sum := crc32.New(crc32.MakeTable(crc32.Castagnoli))
 	read := io.TeeReader(in, sum)
-	var out bytes.Buffer
+	form, write := inGzip, content(func(w io.Writer) (int64, error) {
+		z, _ := gzip.NewWriterLevel(w, gzip.BestSpeed)
+		n, err := io.Copy(z, read)
+		return n, errors.Join(err, z.Close())
+	})
 	if f.Size >= pageable && f.Size%pages.Size == 0 {
-		form = inPages
 		list, err := store.Add(ctx, read)
 		if err != nil {
 			return "", err
 		}
 		text, _ := list.MarshalBinary()
-		out.Write(text)
-	} else {
-		form = inGzip
-		w, _ := gzip.NewWriterLevel(&out, gzip.BestSpeed)
-		_, err := io.Copy(w, read)
-		if err = errors.Join(err, w.Close()); err != nil {
-			return "", err
-		}
+		form, write = inPages, bytes.NewReader(text).WriteTo
 	}
-	if sum.Sum32() != f.CRC {
-		return "", fmt.Errorf("%s has changed since it was saved", from)
+	if err = writeNew(to+form, write); err == nil && sum.Sum32() != f.CRC {
+		err = fmt.Errorf("%s has changed since it was saved", from)
 	}
-	return form, writeNew(to+form, &out)
+	return form, err
 }
 
+// content writes a file of a snapshot.
+type content func(w io.Writer) (int64, error)
+
 // writeNew makes a file, with the folders above it, and writes it through to the disk.
-func writeNew(path string, content io.WriterTo) error {
+func writeNew(path string, write content) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return err
 	}
@@ -93,7 +92,7 @@ func writeNew(path string, content io.WriterTo) error {
 	if err != nil {
 		return err
 	}
-	_, err = content.WriteTo(f)
+	_, err = write(f)
 	if err == nil {
 		err = f.Sync()
 	}
@@ -137,14 +136,9 @@ func Unpack(ctx context.Context, from, dir, id string, store *pages.Store) (*Sna
 	})
 }
 
-// content writes a file of a packed snapshot.
-type content func(w io.Writer) (int64, error)
-
-func (c content) WriteTo(w io.Writer) (int64, error) { return c(w) }
-
 func unpackFile(ctx context.Context, from, to string, f File, store *pages.Store) error {
 	packed := imagePath(from, f.Name) + f.Form
-	return writeNew(to, content(func(w io.Writer) (int64, error) {
+	return writeNew(to, func(w io.Writer) (int64, error) {
 		sum := crc32.New(crc32.MakeTable(crc32.Castagnoli))
 		err := unpackInto(ctx, io.MultiWriter(w, sum), packed, f, store)
 		switch {
@@ -159,7 +153,7 @@ func unpackFile(ctx context.Context, from, to string, f File, store *pages.Store
 			return 0, damaged(from, "the checksum of "+f.Name+" differs")
 		}
 		return f.Size, nil
-	}))
+	})
 }
 
 func unpackInto(ctx context.Context, w io.Writer, packed string, f File, store *pages.Store) error {
