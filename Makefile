@@ -41,7 +41,7 @@ AT_ONCE := $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 
 # COVE_TEST=all makes it an error when something is left out; see CONTRIBUTING.md. Nothing is vetted here: golangci-lint does all that vet does, in `make check`.
 test: build python services ## Run every test; fails when one is left out
-	COVE_TEST=all COVE_TEST_BINARY=$(CURDIR)/$(BIN) $(GO) run ./internal/testneeds/report -vet=off -p $(AT_ONCE) -timeout 25m $(LONGEST) ./...
+	COVE_TEST=all COVE_TEST_BINARY=$(CURDIR)/$(BIN) $(GO) run ./internal/testneeds/report -vet=off -p $(AT_ONCE) -timeout 32m $(LONGEST) ./...
 
 quick: ## Run the tests that need nothing but Go
 	$(GO) run ./internal/testneeds/report -timeout 5m ./...
@@ -94,7 +94,7 @@ python:
 		apt-get install -y python3 python3-venv || { apt-get update && apt-get install -y python3 python3-venv; }; \
 	fi
 
-# The tests of the server start a PostgreSQL of their own and run the vendors' JavaScript clients. Root gets what they need installed; for everyone
+# The tests of the server start a PostgreSQL of their own, run the vendors' JavaScript clients, and open the page in Chromium. Root gets what they need installed; for everyone
 # else `make test` fails and says what is missing.
 services:
 	@if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
@@ -102,8 +102,27 @@ services:
 		ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || missing="$$missing postgresql"; \
 		command -v node >/dev/null || missing="$$missing nodejs"; \
 		command -v npm >/dev/null || missing="$$missing npm"; \
-		[ -z "$$missing" ] || apt-get install -y $$missing || { apt-get update && apt-get install -y $$missing; }; \
+		command -v chromium >/dev/null || missing="$$missing chromium fonts-noto-cjk fonts-liberation"; \
+		[ -z "$$missing" ] || apt-get install -y --no-install-recommends $$missing || { apt-get update && apt-get install -y --no-install-recommends $$missing; }; \
 	fi
+
+.PHONY: web web-types web-dev page-pictures page-speed
+web: web-types ## Build the page, web/dist, from its source (needs Node.js 20.19 or newer)
+	cd web && npm ci --loglevel=error && npm run --silent types && npm run --silent lint && npm run --silent build
+
+web-types:
+	cd web && npm run --silent schema
+	{ printf '// Of the document with the SHA-256 '; sha256sum docs/openapi.json | cut -d' ' -f1; cat web/src/api/schema.ts; } > web/src/api/schema.ts.part
+	mv web/src/api/schema.ts.part web/src/api/schema.ts
+
+page-pictures: build ## Take the pictures of the page in docs/ again (needs Node.js and Chromium)
+	COVE_PAGE_SCRIPT=pictures.mjs COVE_PICTURES=$(CURDIR)/docs COVE_TEST_BINARY=$(CURDIR)/$(BIN) COVE_TEST=all $(GO) test -count=1 -vet=off -v ./e2e -run 'TestPage$$'
+
+page-speed: build ## Measure the page in Chromium, against a plain page of the same server; some minutes
+	COVE_PAGE_SCRIPT=speed.mjs COVE_TEST_BINARY=$(CURDIR)/$(BIN) COVE_TEST=all $(GO) test -count=1 -vet=off -v ./e2e -run 'TestPage$$'
+
+web-dev: ## Serve the page with reload, before the server at COVE_SERVER (default: http://127.0.0.1:8700)
+	cd web && npm ci --loglevel=error && npm run dev
 
 # The table from import names to projects. COVE_NAMES_PUBLIC is a folder with the public tables that
 # internal/pydeps/names/README.md lists; NAMES_TOP=15000 also asks the index about that many projects, for some hours.

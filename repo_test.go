@@ -36,9 +36,9 @@ var layers = [][]string{
 	{"kernel", "pydeps/build"},
 	{"session"},
 	{"interpreter", "template", "named", "bench"},
-	{"transcript"},
+	{"transcript", "notebook"},
 	{"hub"},
-	{"store", "api", "compat/*", "notebook", "hub/hubtest"},
+	{"store", "api", "compat/*", "page", "hub/hubtest"},
 	{"client", "httpd", "store/*", "api/apitest"},
 	{"cli"},
 	{"app"},
@@ -50,7 +50,7 @@ var confined = map[string][]string{
 	"gvisor.dev/":                             {"sandbox/gvisor", "sandbox/gvisor/filters"},
 	"github.com/openai/openai-go":             {"model/openai"},
 	"github.com/anthropics/anthropic-sdk-go":  {"model/anthropic"},
-	"net/http":                                {"model", "model/openai", "model/anthropic", "model/modeltest", "model/choose", "cli", "bench", "pyindex", "pydeps/gateway", "pydeps/indextest", "pydeps/build", "pydeps/names/generate", "api", "api/apitest", "compat/openai", "httpd", "client", "telemetry", "sse", "byterange", "surface"},
+	"net/http":                                {"model", "model/openai", "model/anthropic", "model/modeltest", "model/choose", "cli", "bench", "pyindex", "pydeps/gateway", "pydeps/indextest", "pydeps/build", "pydeps/names/generate", "api", "api/apitest", "compat/openai", "httpd", "client", "telemetry", "sse", "byterange", "surface", "page"},
 	"database/sql":                            {"store", "store/pgtest"},
 	"modernc.org/sqlite":                      {"store"},
 	"github.com/jackc/pgx/":                   {"store", "store/pgtest"},
@@ -258,7 +258,7 @@ var parsed = sync.OnceValues(func() ([]file, error) {
 		if err != nil {
 			return err
 		}
-		if entry.IsDir() && name != "." && strings.HasPrefix(entry.Name(), ".") {
+		if entry.IsDir() && name != "." && (strings.HasPrefix(entry.Name(), ".") || entry.Name() == "node_modules") {
 			return fs.SkipDir
 		}
 		if entry.IsDir() || !strings.HasSuffix(name, ".go") {

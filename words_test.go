@@ -19,7 +19,7 @@ var common = []string{"client", "host", "image", "limit", "log", "message", "pac
 var otherTerms = map[string][]string{
 	"account":  {"api", "app", "auth", "cli", "httpd", "store"},                                                     // of a person on a server, of the machine's user
 	"adapter":  {"api", "model/anthropic", "model/openai"},                                                          // between a library and ours
-	"agent":    {"audit", "auth", "httpd", "pydeps/gateway"},                                                        // User-Agent
+	"agent":    {"api", "audit", "auth", "httpd", "pydeps/gateway"},                                                 // User-Agent
 	"backend":  {"pydeps/indextest"},                                                                                // PEP 517's, which builds a distribution
 	"backup":   {"app", "cli", "problem", "store"},                                                                  // of the database and its files
 	"blob":     {"app", "store"},                                                                                    // SQL's column of bytes
@@ -28,7 +28,7 @@ var otherTerms = map[string][]string{
 	"chat":     {"cli", "model/openai"},                                                                             // the command; OpenAI's API
 	"client":   {"client", "httpd", "hub", "interpreter"},
 	"dump":     {"pydeps/names/generate"},
-	"export":   {"cli"},                                               // the command
+	"export":   {"api", "cli", "problem"},                             // the command and the operation
 	"fork":     {"api", "cli", "client", "hub", "named", "telemetry"}, // of a session
 	"host":     {"sandbox", "guest", "httpd", "model", "model/modeltest", "pydeps/gateway", "pydeps/layer"},
 	"image":    {"api", "interpreter", "model", "model/modeltest", "sandbox/gvisor", "sandbox/sandboxtest", "snapshot"}, // a picture; a checkpoint's files

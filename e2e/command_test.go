@@ -43,6 +43,12 @@ func newCommand(t *testing.T, args ...string) *command {
 	if err := os.Chmod(filepath.Dir(c.runtime), 0o755); err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() { // what a killed server leaves behind is at work there for a moment, and the test must not fail for that
+		deadline := time.Now().Add(patience)
+		for os.RemoveAll(c.runtime) != nil && time.Now().Before(deadline) {
+			time.Sleep(50 * time.Millisecond)
+		}
+	})
 	c.cmd = exec.CommandContext(t.Context(), sandboxtest.Binary(t), args...)
 	c.cmd.Dir = t.TempDir()
 	c.cmd.Stdout, c.cmd.Stderr = &c.stdout, &c.stderr

@@ -138,7 +138,7 @@ func TestContinueSaysWhatIsNotKept(t *testing.T) {
 // TestStoppedTwiceKeepsNoPython interrupts a question twice, which leaves no time to save its variables. That is said.
 func TestStoppedTwiceKeepsNoPython(t *testing.T) {
 	t.Parallel()
-	server := modeltest.NewServer(modeltest.Run("import time\nprint('so far', flush=True)\nwhile True:\n    try: time.sleep(600)\n    except KeyboardInterrupt: print('once', flush=True)"))
+	server := modeltest.NewServer(modeltest.Run("import time\nwhile True:\n    try:\n        print('so far', flush=True)\n        time.sleep(600)\n    except KeyboardInterrupt: print('once', flush=True)"))
 	t.Cleanup(server.Close)
 	c := conversing(t, t.TempDir(), server, "ask", "Run for long.")
 	c.start()

@@ -61,7 +61,7 @@ func docsServer(t *testing.T) *server {
 		return modeltest.Run("print(6 * 7)")
 	})
 	return startServer(t, "", testKey(t), "COVE_HOME="+home, "UV_DEFAULT_INDEX="+index.URL,
-		"OPENAI_BASE_URL="+upstream.OpenAIURL(), "OPENAI_API_KEY=sk-test", "COVE_MODEL=openai/scripted")
+		"OPENAI_BASE_URL="+upstream.OpenAIURL(), "OPENAI_API_KEY=sk-test", "COVE_MODEL=openai/scripted", "COVE_PACKAGES=standard")
 }
 
 var (

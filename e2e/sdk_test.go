@@ -107,11 +107,18 @@ func TestSDKs(t *testing.T) {
 
 // pythonSDK has a virtual environment with exactly what requirements.txt names.
 func pythonSDK(t *testing.T, source string) *exec.Cmd {
+	folder := pythonFolder(t, source)
+	return sdkCommand(t, folder, source, filepath.Join(folder, "venv", "bin", "python"), "main.py")
+}
+
+// pythonFolder returns a folder whose venv has exactly what requirements.txt names.
+func pythonFolder(t *testing.T, source string) string {
+	t.Helper()
 	cfg, err := testneeds.Config()
 	if err != nil {
 		t.Fatal(err)
 	}
-	folder := sdkFolder(t, source, "requirements.txt", func(ctx context.Context, dir string) error {
+	return sdkFolder(t, source, "requirements.txt", func(ctx context.Context, dir string) error {
 		uv, err := pyenv.UV(ctx, cfg.Folders.Data, os.Stderr)
 		if err != nil {
 			return err
@@ -124,7 +131,6 @@ func pythonSDK(t *testing.T, source string) *exec.Cmd {
 			sdkRun(ctx, dir, uv, "venv", "--quiet", "--relocatable", "--python", python.Path, "venv"),
 			sdkRun(ctx, dir, uv, "pip", "install", "--quiet", "--python", "venv/bin/python", "--require-hashes", "-r", "requirements.txt"))
 	})
-	return sdkCommand(t, folder, source, filepath.Join(folder, "venv", "bin", "python"), "main.py")
 }
 
 // nodeSDK has a folder with exactly what package-lock.json names.

@@ -56,12 +56,15 @@ func nativeCalls() map[string]call {
 		"session.point":       {},
 		"session.undo":        {also: 400}, // there may be nothing to undo
 		"session.delete":      {fresh: []string{"session"}},
+		"table.read":          {also: 404}, // without pandas there are no tables
+		"table.profile":       {also: 404},
 		"kernel.start":        {body: `{"name":"k{n}"}`, fresh: []string{"session"}},
 		"kernel.restart":      {},
 		"kernel.stop":         {fresh: []string{"kernel"}},
 		"execution.create":    {body: `{"code":"1+1"}`, more: sees},
 		"execution.interrupt": {},
 		"tree.move":           {body: `{"from":"{!path}","to":"moved{n}.csv"}`},
+		"tree.preview":        {query: "?path={path}"},
 		"tree.folder":         {body: `{"path":"folder{n}"}`},
 		"tree.put":            {body: `{"file":"{file}","path":"put{n}.csv"}`, more: reads},
 		"tree.delete":         {fresh: []string{"path"}},
@@ -74,11 +77,26 @@ func nativeCalls() map[string]call {
 		"conversation.delete": {fresh: []string{"conversation"}},
 		"turn.create":         {body: `{"prompt":"greet","parent":"{turn}","session":"{session}"}`, more: runs},
 		"turn.create_alone":   {body: `{"prompt":"greet","files":["{file}"]}`, more: append(runs, auth.FilesRead, auth.FilesWrite, auth.SessionsWrite)},
+		"share.create":        {body: `{"seconds":3600}`, more: []auth.Action{auth.ConversationsRead}, also: 400}, // there may be no turn
+		"conversation.export": {also: 400},
+		"share.delete":        {fresh: []string{"share"}},
 		"turn.cancel":         {},
+		"turn.approve":        {body: `{"step":1,"run":true}`, more: []auth.Action{auth.SessionsExecute}, also: 400}, // it waits for nothing
 		"turn.delete":         {fresh: []string{"turn"}},
+		"connection.set":      {body: `{"address":"http://127.0.0.1:9","models":["m"]}`, also: 404},
+		"connection.delete":   {also: 404},
+		"connection.try":      {body: `{"provider":"mars"}`, also: 400},
 		"key.create":          {body: `{"name":"k{n}","project":"{project}"}`},
 		"key.revoke":          {fresh: []string{"key"}},
 		"key.quota":           {body: `{"tokens_per_day":1000000}`},
+		"browser.sign_in":     {body: `{"key":"{keytext}"}`},
+		"browser.sign_out":    {},
+		"browser.revoke":      {fresh: []string{"browser"}, also: 404}, // it is the caller's own alone
+		"invitation.create":   {body: `{"role":"viewer"}`},
+		"invitation.delete":   {fresh: []string{"invitation"}},
+		"invitation.look":     {body: `{"code":"{invitationcode}"}`},
+		"invitation.accept":   {body: `{"code":"{!invitationcode}","user":"i{n}","password":"correct horse battery"}`},
+		"password.set":        {body: `{"current":"correct horse battery","password":"another horse battery"}`, also: 403}, // keys set no first password
 		"user.create":         {body: `{"name":"u{n}"}`},
 		"user.change":         {body: `{"admin":false}`},
 		"user.delete":         {fresh: []string{"user"}},
@@ -195,7 +213,7 @@ func (o operation) inPath(word string) bool {
 
 // owned says whether objects of that word belong to a project by an id of their own.
 func owned(word string) bool {
-	return !slices.Contains([]string{"kernel", "path", "cfile", "user", "member"}, word)
+	return !slices.Contains([]string{"provider", "kernel", "table", "column", "path", "cfile", "user", "member", "keytext", "invitationcode", "code"}, word)
 }
 
 // never is the name of an object of that word that never existed.
@@ -230,6 +248,8 @@ func never(word string) string {
 		return "msg_" + body
 	case "cfile":
 		return containerFile("never.csv")
+	case "column":
+		return "77"
 	}
 	return fmt.Sprintf("%s_%s", word, body) // keys, kernels and paths have this form, or none
 }

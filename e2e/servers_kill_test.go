@@ -116,15 +116,8 @@ func (s *server) whole(t *testing.T, answered []string) (turns, lost int) {
 	seen := map[string]string{}
 	for _, c := range s.all(t, "/api/v1/conversations") {
 		for _, turn := range s.all(t, "/api/v1/conversations/"+c.ID+"/turns") {
-			seen[turn.ID] = turn.State
-			if turn.State == "lost" {
-				lost++
-			}
-			if c.Source == "cli" && turn.State != "completed" {
-				t.Errorf("turn %s of a command that nobody killed is %s", turn.ID, turn.State)
-			}
 			ends := 0
-			r := s.must("GET", "/api/v1/turns/"+turn.ID+"/events", nil, nil)
+			r := s.must("GET", "/api/v1/turns/"+turn.ID+"/events", nil, nil) // until it ends
 			all, err := events(bytes.NewReader(r.body), nil)
 			for _, e := range all {
 				if kind := e.data["type"]; kind == "answer" || kind == "failure" || e.name == "error" {
@@ -132,7 +125,15 @@ func (s *server) whole(t *testing.T, answered []string) (turns, lost int) {
 				}
 			}
 			if err != nil || ends != 1 {
-				t.Errorf("turn %s, which is %s, has %d ends, %v: %s", turn.ID, turn.State, ends, err, r.body)
+				t.Errorf("turn %s, which was %s, has %d ends, %v: %s", turn.ID, turn.State, ends, err, r.body)
+			}
+			s.must("GET", "/api/v1/turns/"+turn.ID, nil, &turn) // what it is now; it may have run when it was listed
+			seen[turn.ID] = turn.State
+			if turn.State == "lost" {
+				lost++
+			}
+			if c.Source == "cli" && turn.State != "completed" {
+				t.Errorf("turn %s of a command that nobody killed is %s", turn.ID, turn.State)
 			}
 		}
 	}

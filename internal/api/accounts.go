@@ -15,6 +15,7 @@ type Users interface {
 	CreateUser(ctx context.Context, who auth.Principal, name string, admin bool) (auth.User, error)
 	Users(ctx context.Context, who auth.Principal) ([]auth.User, error)
 	User(ctx context.Context, who auth.Principal, user string) (auth.User, error)
+	Self(ctx context.Context, who auth.Principal) (auth.Self, error)
 	SetAdmin(ctx context.Context, who auth.Principal, user string, admin bool) (auth.User, error)
 	DeleteUser(ctx context.Context, who auth.Principal, user string) error
 }

@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/json"
 	"io"
+	"iter"
 	"log/slog"
 	"net/http"
 	"time"
@@ -18,6 +19,7 @@ import (
 	"cove/internal/auth"
 	"cove/internal/hub"
 	"cove/internal/install"
+	"cove/internal/kernel"
 	"cove/internal/workspace"
 )
 
@@ -29,11 +31,14 @@ type Hub interface {
 	Sessions
 	SessionStates
 	Kernels
+	Variables
 	Executions
 	Files
 	Packages
 	Conversations
 	Turns
+	Shares
+	Connections
 	History
 }
 
@@ -63,6 +68,14 @@ type Kernels interface {
 	StartKernel(ctx context.Context, who auth.Principal, session, name string) (hub.Kernel, error)
 	RestartKernel(ctx context.Context, who auth.Principal, session, name string) (hub.Kernel, error)
 	StopKernel(ctx context.Context, who auth.Principal, session, name string) error
+}
+
+// Variables are what the kernels of sessions hold.
+type Variables interface {
+	Variables(ctx context.Context, who auth.Principal, session, kernel string) (kernel.Variables, error)
+	Table(ctx context.Context, who auth.Principal, session, kernel string, q kernel.TableQuery) (kernel.Table, error)
+	Profile(ctx context.Context, who auth.Principal, session, kernel, table string, column int) (kernel.Profile, error)
+	Preview(ctx context.Context, who auth.Principal, session string, look workspace.Look) (workspace.Entry, workspace.Preview, error)
 }
 
 // Executions are a hub's executions.
@@ -106,9 +119,19 @@ type Turns interface {
 	Turn(ctx context.Context, who auth.Principal, id string) (hub.Turn, error)
 	Turns(ctx context.Context, who auth.Principal, conversation string, p hub.Page) (hub.Listing[hub.Turn], error)
 	Branch(ctx context.Context, who auth.Principal, turn string) ([]hub.Turn, error)
+	ApproveTurn(ctx context.Context, who auth.Principal, id string, w hub.Word) (hub.Turn, error)
 	CancelTurn(ctx context.Context, who auth.Principal, id string) (hub.Turn, error)
 	DeleteTurn(ctx context.Context, who auth.Principal, id string) error
 	FollowTurn(ctx context.Context, who auth.Principal, id string, after int64) (hub.Follower[json.RawMessage], error)
+	Changes(ctx context.Context, who auth.Principal) (iter.Seq2[hub.Change, error], error)
+}
+
+// Connections are the services of models that a hub's admins connect.
+type Connections interface {
+	Connections(ctx context.Context, who auth.Principal) ([]hub.Connection, error)
+	SetConnection(ctx context.Context, who auth.Principal, c hub.ConnectionChange) (hub.Connection, error)
+	DeleteConnection(ctx context.Context, who auth.Principal, provider string) error
+	TryConnection(ctx context.Context, who auth.Principal, c hub.ConnectionChange) (hub.Trial, error)
 }
 
 // History searches a hub's past, and returns its usage and its models.
@@ -125,9 +148,11 @@ type Options struct {
 	Audit    audit.Log // nil: no rows are written, and none can be read
 	Version  string    // of the program
 	// Ready says whether the server can serve; nil: it always can. Requests without a key may cause it to be called.
-	Ready   func(ctx context.Context) error
-	Log     *slog.Logger
-	MaxFile int64 // bytes of one uploaded file; 0: 512 MiB
+	Ready     func(ctx context.Context) error
+	Log       *slog.Logger
+	MaxFile   int64 // bytes of one uploaded file; 0: 512 MiB
+	NoSharing bool  // conversations cannot be shared by links
+	NoScripts bool  // the page does not run HTML with scripts that code made
 	// Heartbeat is how long a stream of events may be silent; 0: 10 seconds.
 	Heartbeat time.Duration
 	Now       func() time.Time // nil: time.Now
@@ -138,11 +163,12 @@ const maxJSON = 4 << 20
 
 // server is the interface, while it is built and while it serves.
 type server struct {
-	o      Options
-	mux    *http.ServeMux
-	api    huma.API
-	once   *answers
-	routes []Route
+	o       Options
+	mux     *http.ServeMux
+	api     huma.API
+	once    *answers
+	showing chan struct{} // a place for each document that is sent to who has no key
+	routes  []Route
 }
 
 // New returns the interface: a handler of everything below Prefix. It takes the caller from the request's context (auth.From); the server that mounts the
@@ -155,12 +181,14 @@ func New(o Options) http.Handler {
 
 // build declares every operation.
 func build(o Options) *server {
-	s := &server{o: withDefaults(o), mux: http.NewServeMux()}
+	s := &server{o: withDefaults(o), mux: http.NewServeMux(), showing: make(chan struct{}, sharedAtOnce)}
 	s.once = newAnswers(s.o.Now)
 	s.api = huma.NewAPI(s.config(), &adapter{Adapter: humago.NewAdapter(s.mux, Prefix), s: s})
 	s.addHealth()
 	s.addSessions()
 	s.addKernels()
+	s.addVariables()
+	s.addPreview()
 	s.addExecutions()
 	s.addTree()
 	s.addTreeContent()
@@ -168,9 +196,15 @@ func build(o Options) *server {
 	s.addPackages()
 	s.addConversations()
 	s.addTurns()
+	s.addChanges()
+	s.addShares()
+	s.addExport()
 	s.addSearch()
+	s.addConnections()
 	s.addKeys()
+	s.addBrowsers()
 	s.addUsers()
+	s.addInvitations()
 	s.addProjects()
 	s.addLedgers()
 	s.polish()

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"time"
@@ -19,14 +20,25 @@ type Conversation struct {
 	Metadata map[string]string `json:"metadata"`
 	Turns    int               `json:"turns"`
 	Source   string            `json:"source" doc:"The surface that it came through" example:"api"`
+	Approval string            `json:"approval" enum:"never,always" doc:"always: each program of the model's waits until you approve it (POST /turns/{turn}/approve)"`
 	Created  time.Time         `json:"created_at"`
 	Used     time.Time         `json:"used_at"`
 	User     string            `json:"user"`
 }
 
 func conversationOf(c hub.Conversation) Conversation {
-	return Conversation{ID: c.ID, Title: c.Title, Session: c.Session, Model: c.Model, Metadata: notNil(c.Metadata), Turns: c.Turns, Source: c.Source,
+	return Conversation{ID: c.ID, Title: c.Title, Session: c.Session, Model: c.Model, Metadata: notNil(c.Metadata), Turns: c.Turns, Source: c.Source, Approval: cmp.Or(string(c.Approval), never),
 		Created: c.Created.UTC(), Used: c.Used.UTC(), User: c.User}
+}
+
+// never is hub.ApprovalNever in words.
+const never = "never"
+
+func approvalOf(word string) hub.Approval {
+	if word == never {
+		return hub.ApprovalNever
+	}
+	return hub.Approval(word)
 }
 
 // NewConversation says what conversation to make. All of it may be left out.
@@ -35,12 +47,14 @@ type NewConversation struct {
 	Session  string            `json:"session,omitempty" maxLength:"64" doc:"One that is there already"`
 	Metadata map[string]string `json:"metadata,omitempty" maxProperties:"32"`
 	Source   string            `json:"source,omitempty" enum:"api,cli,web" default:"api"`
+	Approval string            `json:"approval,omitempty" enum:"never,always" doc:"never when left out"`
 }
 
 // ConversationChange says what to change; what is left out stays.
 type ConversationChange struct {
 	Title    *string           `json:"title,omitempty" maxLength:"500"`
 	Metadata map[string]string `json:"metadata,omitempty" maxProperties:"32" doc:"Takes the place of what was there"`
+	Approval *string           `json:"approval,omitempty" enum:"never,always" doc:"Of the turns that begin later"`
 }
 
 type (
@@ -74,7 +88,7 @@ func (s *server) addConversations() {
 		func(ctx context.Context, who auth.Principal, in *createConversation) (Conversation, error) {
 			n := hub.NewConversation{Source: "api"}
 			if b := in.Body; b != nil {
-				n = hub.NewConversation{Title: b.Title, Session: b.Session, Metadata: b.Metadata, Source: b.Source}
+				n = hub.NewConversation{Title: b.Title, Session: b.Session, Metadata: b.Metadata, Source: b.Source, Approval: approvalOf(b.Approval)}
 			}
 			if n.Source == "" {
 				n.Source = "api"
@@ -97,7 +111,11 @@ func (s *server) addConversations() {
 	add(s, operation{id: "conversation.change", method: http.MethodPatch, path: "/conversations/{conversation}", tag: tag, action: auth.ConversationsWrite, summary: "Change a conversation",
 		errors: []problem.Code{problem.ConversationNotFound}, example: `curl -H "Authorization: Bearer $KEY" -X PATCH $COVE/conversations/$CONVERSATION -d '{"title":"Sales of May"}'`},
 		func(ctx context.Context, who auth.Principal, in *changeConversation) (Conversation, error) {
-			out, err := s.o.Hub.ChangeConversation(ctx, who, in.Conversation, hub.ConversationChange{Title: in.Body.Title, Metadata: in.Body.Metadata})
+			change := hub.ConversationChange{Title: in.Body.Title, Metadata: in.Body.Metadata}
+			if in.Body.Approval != nil {
+				change.Approval = new(approvalOf(*in.Body.Approval))
+			}
+			out, err := s.o.Hub.ChangeConversation(ctx, who, in.Conversation, change)
 			return conversationOf(out), err
 		})
 	addSilent(s, operation{id: "conversation.delete", method: http.MethodDelete, path: "/conversations/{conversation}", tag: tag, action: auth.ConversationsWrite, summary: "Delete a conversation",

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
+	"reflect"
 	"strings"
 	"sync"
 
@@ -16,7 +17,7 @@ import (
 var guides embed.FS
 
 // tags are the groups of operations, in the order of the document.
-var tags = [...]string{"sessions", "executions", "session files", "files", "packages", "kernels", "conversations", "models", "search", "keys", "users and projects", "usage", "audit", "server"}
+var tags = [...]string{"sessions", "executions", "session files", "files", "packages", "kernels", "conversations", "models", "search", "keys", "browsers", "users and projects", "usage", "audit", "server"}
 
 // guide returns the text of a group.
 func guide(name string) string {
@@ -113,6 +114,8 @@ func (s *server) describeBodies(op *huma.Operation) {
 	case "execution.events", "turn.events":
 		answer("200", "Events", map[string]*huma.MediaType{"text/event-stream": events})
 		op.Parameters = append(op.Parameters, &huma.Param{Name: "Last-Event-ID", In: "header", Schema: &huma.Schema{Type: "integer"}, Description: "The id of the last event that you have"})
+	case "events.follow":
+		answer("200", "Events, without an end", map[string]*huma.MediaType{"text/event-stream": events})
 	case "package.install":
 		answer("200", "Events as they happen, or the `install` event alone", map[string]*huma.MediaType{"text/event-stream": events, "application/json": {Schema: &huma.Schema{Type: "object"}}})
 	case "tree.upload":
@@ -127,6 +130,11 @@ func (s *server) describeBodies(op *huma.Operation) {
 		answer("200", "The content, of the type that its name tells", map[string]*huma.MediaType{"*/*": binary})
 		answer("206", "The range that was asked for", map[string]*huma.MediaType{"*/*": binary})
 		answer("304", "You have it", nil)
+	case "share.show":
+		shared := s.api.OpenAPI().Components.Schemas.Schema(reflect.TypeFor[Shared](), true, "Shared")
+		answer("200", "What is shared", map[string]*huma.MediaType{"application/json": {Schema: shared}})
+	case "conversation.export":
+		answer("200", "The document, as a file", map[string]*huma.MediaType{"application/x-ipynb+json": binary, "text/markdown": binary, "text/html": binary, "text/x-python": binary})
 	case "tree.archive":
 		answer("200", "The archive", map[string]*huma.MediaType{"application/gzip": binary, "application/zip": binary})
 	}

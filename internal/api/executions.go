@@ -22,6 +22,7 @@ type Execution struct {
 	Turn     string             `json:"turn,omitempty" doc:"Of which it is a step"`
 	Step     int                `json:"step,omitempty"`
 	Code     string             `json:"code"`
+	Edited   bool               `json:"edited,omitempty" doc:"You changed the model's code before it ran"`
 	State    hub.ExecutionState `json:"state" doc:"queued, running; then exactly one of ok, error, timeout, interrupted, out_of_memory, kernel_died, kernel_protocol_error, sandbox_died, needs_restart, lost"`
 	ExitCode int                `json:"exit_code"`
 	Message  string             `json:"message,omitempty" doc:"A sentence where the state needs one"`
@@ -40,7 +41,7 @@ type Execution struct {
 }
 
 func executionOf(e hub.Execution) Execution {
-	return Execution{ID: e.ID, Session: e.Session, Kernel: e.Kernel, Turn: e.Turn, Step: e.Step, Code: e.Code, State: e.State, ExitCode: e.ExitCode, Message: e.Message,
+	return Execution{ID: e.ID, Session: e.Session, Kernel: e.Kernel, Turn: e.Turn, Step: e.Step, Code: e.Code, Edited: e.Edited, State: e.State, ExitCode: e.ExitCode, Message: e.Message,
 		Lost: e.Lost, Created: e.Created.UTC(), Started: moment(e.Started), Finished: moment(e.Finished), Wall: e.Wall.Seconds(), CPU: e.CPU.Seconds(),
 		Last: e.Events, Dropped: e.Dropped, User: e.User, Key: e.Key}
 }

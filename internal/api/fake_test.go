@@ -1,11 +1,14 @@
 package api_test
 
 import (
+	"bytes"
 	"cmp"
+	"compress/gzip"
 	"context"
 	"encoding/json"
 	"errors"
 	"io"
+	"iter"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -23,6 +26,7 @@ import (
 	"cove/internal/install"
 	"cove/internal/interpreter"
 	"cove/internal/kernel"
+	"cove/internal/model"
 	"cove/internal/problem"
 	"cove/internal/workspace"
 )
@@ -47,6 +51,7 @@ type fakeHub struct {
 	events   []hub.Numbered[hub.Event]
 	turns    []hub.Numbered[hub.TurnEvent]
 	turnEnds error
+	title    string // of the conversation
 	ends     error
 	// follow, when set, takes the place of events.
 	follow   func(ctx context.Context, after int64) hub.Follower[hub.Event]
@@ -62,7 +67,7 @@ func (h *fakeHub) note(who auth.Principal, args ...any) error {
 	if who.User == "" {
 		return errors.New("the caller was not passed on")
 	}
-	if id, ok := first(args).(string); ok && !slices.Contains([]string{session, execution, conversation, turn, stored, "churn", "", "p"}, id) {
+	if id, ok := first(args).(string); ok && !slices.Contains([]string{session, execution, conversation, turn, stored, "churn", "", "p", "shr_1"}, id) {
 		return problem.Received(problem.NotFound, "not_found", "there is no "+id)
 	}
 	return h.fail
@@ -160,6 +165,40 @@ func (h *fakeHub) Kernels(_ context.Context, who auth.Principal, id string) ([]h
 func (h *fakeHub) StartKernel(_ context.Context, who auth.Principal, id, name string) (hub.Kernel, error) {
 	return hub.Kernel{Name: name}, h.note(who, id, name)
 }
+func (h *fakeHub) Variables(_ context.Context, who auth.Principal, id, name string) (kernel.Variables, error) {
+	return kernel.Variables{Items: []kernel.Variable{{Name: "df", Type: "pandas.DataFrame", Shape: []int64{2, 1}, Table: true}}}, h.note(who, id, name)
+}
+
+func (h *fakeHub) Table(_ context.Context, who auth.Principal, id, name string, q kernel.TableQuery) (kernel.Table, error) {
+	return kernel.Table{Columns: []kernel.Column{{Name: "n", Type: "int64"}}, Total: 2, Matching: 1, Index: []string{"1"}, Rows: [][]any{{*q.Sort}}}, h.note(who, id, name, q.Name, q.Filter)
+}
+
+func (h *fakeHub) Preview(_ context.Context, who auth.Principal, id string, look workspace.Look) (workspace.Entry, workspace.Preview, error) {
+	total := int64(look.Limit)
+	t := &workspace.PreviewTable{Columns: []workspace.PreviewColumn{{Name: "n", Type: "int64"}}, Total: &total, Offset: int64(look.Offset), Index: []string{"3"}, Rows: [][]any{{1.0}}}
+	return workspace.Entry{Path: look.Path, Size: 3}, workspace.Preview{Kind: "table", Table: t, Sheet: look.Sheet}, h.note(who, id, look.Path)
+}
+
+func (h *fakeHub) Connections(_ context.Context, who auth.Principal) ([]hub.Connection, error) {
+	return []hub.Connection{{Provider: "openai", Key: "sk-secret-of-somebody-1234", Models: []string{"gpt"}, Default: "gpt"}}, h.note(who)
+}
+
+func (h *fakeHub) SetConnection(_ context.Context, who auth.Principal, c hub.ConnectionChange) (hub.Connection, error) {
+	return hub.Connection{Provider: c.Provider, Address: c.Address, Key: *c.Key, Models: c.Models}, h.note(who)
+}
+
+func (h *fakeHub) DeleteConnection(_ context.Context, who auth.Principal, _ string) error {
+	return h.note(who)
+}
+
+func (h *fakeHub) TryConnection(_ context.Context, who auth.Principal, c hub.ConnectionChange) (hub.Trial, error) {
+	return hub.Trial{Models: c.Models, Answer: "Hello", Took: time.Second}, h.note(who)
+}
+
+func (h *fakeHub) Profile(_ context.Context, who auth.Principal, id, name, table string, column int) (kernel.Profile, error) {
+	return kernel.Profile{Name: "n", Rows: int64(column), Bars: []int64{1, 2}}, h.note(who, id, name, table)
+}
+
 func (h *fakeHub) RestartKernel(_ context.Context, who auth.Principal, id, name string) (hub.Kernel, error) {
 	return hub.Kernel{Name: name}, h.note(who, id, name)
 }
@@ -317,7 +356,7 @@ func (h *fakeHub) Packages(_ context.Context, who auth.Principal, id string) (st
 }
 
 func (h *fakeHub) talk() hub.Conversation {
-	return hub.Conversation{ID: conversation, Title: "t", Created: then, Used: then, Source: "api"}
+	return hub.Conversation{ID: conversation, Title: cmp.Or(h.title, "t"), Created: then, Used: then, Source: "api"}
 }
 func (h *fakeHub) CreateConversation(_ context.Context, who auth.Principal, n hub.NewConversation) (hub.Conversation, error) {
 	return h.talk(), h.note(who, n)
@@ -339,16 +378,20 @@ func (h *fakeHub) StartTurn(_ context.Context, who auth.Principal, n hub.NewTurn
 	return hub.Turn{ID: turn, Conversation: conversation, State: hub.TurnQueued, Prompt: n.Prompt, Created: then}, h.note(who, n)
 }
 func (h *fakeHub) Turn(_ context.Context, who auth.Principal, id string) (hub.Turn, error) {
-	return hub.Turn{ID: id, Conversation: conversation, State: hub.TurnCompleted, Answer: "42", Created: then, Finished: then}, h.note(who, id)
+	return hub.Turn{ID: id, Conversation: conversation, State: hub.TurnCompleted, Answer: "42", Created: then, Finished: then,
+		Usage: model.Usage{InputTokens: 30, OutputTokens: 3, Estimated: true}, Cost: model.Cost{Amount: 0.000068, Currency: "USD"}, Context: hub.Context{Used: 33, Size: 4096}}, h.note(who, id)
 }
 func (h *fakeHub) Turns(_ context.Context, who auth.Principal, id string, p hub.Page) (hub.Listing[hub.Turn], error) {
 	return hub.Listing[hub.Turn]{Items: []hub.Turn{{ID: turn, State: hub.TurnCompleted, Created: then}}}, h.note(who, id, p)
 }
 func (h *fakeHub) Branch(_ context.Context, who auth.Principal, id string) ([]hub.Turn, error) {
-	return []hub.Turn{{ID: id, State: hub.TurnCompleted, Created: then}}, h.note(who, id)
+	return []hub.Turn{{ID: id, Conversation: conversation, User: "usr_secret", Session: "ses_secret", Key: "key_secret", State: hub.TurnCompleted, Created: then}}, h.note(who, id)
 }
 func (h *fakeHub) CancelTurn(_ context.Context, who auth.Principal, id string) (hub.Turn, error) {
 	return hub.Turn{ID: id, State: hub.TurnCanceled}, h.note(who, id)
+}
+func (h *fakeHub) ApproveTurn(_ context.Context, who auth.Principal, id string, w hub.Word) (hub.Turn, error) {
+	return hub.Turn{ID: id, State: hub.TurnRunning, Waiting: &hub.Waiting{Step: w.Step, Code: w.Code + w.Note, Since: then}}, h.note(who, id)
 }
 func (h *fakeHub) DeleteTurn(_ context.Context, who auth.Principal, id string) error {
 	return h.note(who, id)
@@ -356,14 +399,42 @@ func (h *fakeHub) DeleteTurn(_ context.Context, who auth.Principal, id string) e
 func (h *fakeHub) FollowTurn(_ context.Context, who auth.Principal, id string, after int64) (hub.Follower[json.RawMessage], error) {
 	return hubtest.TurnEvents(follower(h.turns, after, h.turnEnds)), h.note(who, id, after)
 }
+func (h *fakeHub) Changes(_ context.Context, who auth.Principal) (iter.Seq2[hub.Change, error], error) {
+	return func(yield func(hub.Change, error) bool) {
+		yield(hub.Change{Kind: hub.ChangedTurn, ID: turn, Conversation: conversation, State: "running"}, nil)
+	}, h.note(who)
+}
+func (h *fakeHub) LastTurn(_ context.Context, who auth.Principal, id string) (hub.Turn, error) {
+	return hub.Turn{ID: turn, Conversation: conversation, State: hub.TurnCompleted}, h.note(who, id)
+}
+func (h *fakeHub) Recorded(_ context.Context, who auth.Principal, id string) (hub.Follower[json.RawMessage], error) {
+	return hubtest.TurnEvents(follower(h.turns, 0, nil)), h.note(who, id)
+}
+func (h *fakeHub) AddShare(_ context.Context, who auth.Principal, n hub.NewShare) (hub.Share, string, error) {
+	return hub.Share{ID: "shr_1", Hash: "secret hash", Conversation: n.Conversation, Turns: n.Turns, Created: then}, "code of it", h.note(who, n)
+}
+func (h *fakeHub) Shares(_ context.Context, who auth.Principal, p hub.Page) (hub.Listing[hub.Share], error) {
+	return hub.Listing[hub.Share]{Items: []hub.Share{{ID: "shr_1", Hash: "secret hash", Title: "t", Created: then}}}, h.note(who, p)
+}
+func (h *fakeHub) DeleteShare(_ context.Context, who auth.Principal, id string) error {
+	return h.note(who, id)
+}
+func (h *fakeHub) Shared(context.Context, string) (hub.Share, []byte, error) {
+	var packed bytes.Buffer
+	w := gzip.NewWriter(&packed)
+	_, _ = w.Write([]byte(`{"title":"<shared>","shows_code":true,"files":[],"turns":[],"created_at":"2026-11-21T10:00:00Z"}`))
+	_ = w.Close()
+	return hub.Share{}, packed.Bytes(), h.note(auth.Local())
+}
 func (h *fakeHub) Search(_ context.Context, who auth.Principal, q string, p hub.Page) (hub.Listing[hub.Found], error) {
 	return hub.Listing[hub.Found]{Items: []hub.Found{{Turn: turn, Field: "prompt", Snippet: q, At: then}}}, h.note(who, q, p)
 }
 func (h *fakeHub) Models(_ context.Context, who auth.Principal) ([]hub.ModelInfo, error) {
-	return []hub.ModelInfo{{ID: "a/b", Provider: "a", Default: true}}, h.note(who)
+	return []hub.ModelInfo{{ID: "a/b", Provider: "a", Default: true, About: model.About{Context: 4096, Vision: new(false),
+		Price: &model.Price{Input: 1_250_000, Output: 10_000_000, Cached: new(int64(0)), Currency: "USD"}}}, {ID: "a/c", Provider: "a"}}, h.note(who)
 }
 func (h *fakeHub) Usage(_ context.Context, who auth.Principal, key, first, last string) ([]hub.Usage, error) {
-	return []hub.Usage{{Day: first, Executions: 2}}, h.note(who, key, first, last)
+	return []hub.Usage{{Day: first, Executions: 2, Cost: 0.25, Currency: "USD"}}, h.note(who, key, first, last)
 }
 func (h *fakeHub) Ready(context.Context) error { return h.fail }
 
@@ -384,6 +455,48 @@ func (fakeAccounts) RevokeKey(context.Context, auth.Principal, string) (auth.Key
 func (fakeAccounts) SetKeyQuota(context.Context, auth.Principal, string, []byte) (auth.Key, error) {
 	return oneKey, nil
 }
+func (fakeAccounts) Authenticate(_ context.Context, text string) (auth.Principal, error) {
+	if text == "wrong" {
+		return auth.Principal{}, problem.New(problem.Unauthenticated, "the key is not right")
+	}
+	return auth.Principal{User: "usr_1", Project: "prj_1", Key: "key_1", Role: auth.Member}, nil
+}
+func (fakeAccounts) Redeem(_ context.Context, visitor auth.Principal, text string) (auth.Principal, error) {
+	if text == "used" {
+		return auth.Principal{}, problem.New(problem.SignInCodeUsed, "used")
+	}
+	return auth.Principal{User: "usr_1", Project: "prj_1", Role: auth.Viewer, IP: visitor.IP}, nil
+}
+func (fakeAccounts) AuthenticatePassword(_ context.Context, visitor auth.Principal, name, _, _ string) (auth.Principal, error) {
+	visitor.User = name
+	return visitor, nil
+}
+func (fakeAccounts) Invite(_ context.Context, _ auth.Principal, n auth.NewInvitation) (auth.Invitation, string, error) {
+	return auth.Invitation{ID: "inv_1", Hash: "secret hash", Role: n.Role}, "code of it", nil
+}
+func (fakeAccounts) Invitations(context.Context, auth.Principal) ([]auth.Invitation, error) {
+	return []auth.Invitation{{ID: "inv_1", Hash: "secret hash", Role: auth.Viewer}}, nil
+}
+func (fakeAccounts) Uninvite(context.Context, auth.Principal, string) error { return nil }
+func (fakeAccounts) LookInvitation(context.Context, string) (auth.Invited, error) {
+	return auth.Invited{Project: "lab", Role: auth.Member}, nil
+}
+func (fakeAccounts) AcceptInvitation(_ context.Context, who auth.Principal, n auth.Acceptance) (auth.Principal, error) {
+	return auth.Principal{User: n.Login, Browser: who.Browser}, nil
+}
+func (fakeAccounts) Self(context.Context, auth.Principal) (auth.Self, error) {
+	return auth.Self{User: "ada", Project: "lab", Login: "ada@example.com"}, nil
+}
+
+func (fakeAccounts) SetPassword(context.Context, auth.Principal, auth.NewPassword) error { return nil }
+func (fakeAccounts) SignIn(_ context.Context, who auth.Principal, _ string) (auth.Browser, string, error) {
+	return auth.Browser{ID: "brw_1", User: who.User, Hash: []byte("secret hash"), Expires: time.Date(2026, 12, 21, 0, 0, 0, 0, time.UTC)}, "text of " + who.User, nil
+}
+func (fakeAccounts) SignOut(context.Context, auth.Principal) error { return nil }
+func (fakeAccounts) Browsers(context.Context, auth.Principal) ([]auth.Browser, error) {
+	return []auth.Browser{{ID: "brw_1", Hash: []byte("secret hash"), Agent: "Mozilla"}, {ID: "brw_2"}}, nil
+}
+func (fakeAccounts) RevokeBrowser(context.Context, auth.Principal, string) error { return nil }
 func (fakeAccounts) CreateUser(_ context.Context, _ auth.Principal, name string, _ bool) (auth.User, error) {
 	return auth.User{Name: name}, nil
 }

@@ -13,6 +13,8 @@ import (
 // Accounts is what the interface needs of the server's users, projects and keys; *auth.Accounts, which documents the methods.
 type Accounts interface {
 	Keys
+	Browsers
+	Invitations
 	Users
 	Projects
 	// Rows returns audit rows, the newest first.

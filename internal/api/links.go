@@ -41,7 +41,7 @@ type thing struct{ id, parameter string }
 // things are by the name of their schema.
 var things = map[string]thing{
 	"Session": {"/id", "session"}, "Execution": {"/id", "execution"}, "File": {"/id", "file"}, "Conversation": {"/id", "conversation"}, "Turn": {"/id", "turn"},
-	"Key": {"/id", "key"}, "MadeKey": {"/key/id", "key"}, "User": {"/id", "user"}, "Project": {"/id", "project"},
+	"Key": {"/id", "key"}, "MadeInvitation": {"/id", "invitation"}, "MadeShare": {"/id", "share"}, "MadeKey": {"/key/id", "key"}, "User": {"/id", "user"}, "Project": {"/id", "project"},
 }
 
 // thingOf returns the thing of an answer, or nothing when it has no id.

@@ -30,7 +30,9 @@ var requests = map[string]request{
 	"health":              {"/health", "", 200, `"status":"ok"`},
 	"ready":               {"/health/ready", "", 200, `"status":"ready"`},
 	"version":             {"/version", "", 200, `"version":"1.2.3"`},
-	"me":                  {"/me", "", 200, `"role":"owner"`},
+	"settings":            {"/settings", "", 200, `"model":true,"upload_bytes":536870912,"json_bytes":4194304,"sharing":true,"scripts":true`},
+	"settings.public":     {"/settings/public", "", 200, `"passwords":true`},
+	"me":                  {"/me", "", 200, `"project_name":"lab","login":"ada@example.com"`},
 	"session.create":      {"/sessions", `{"name":"n","idle_seconds":60}`, 201, `"name":"n"`},
 	"session.list":        {"/sessions?state=active&limit=5&meta=a:b", "", 200, `"next":"more"`},
 	"session.get":         {"/sessions/" + session, "", 200, `"idle_seconds":60`},
@@ -47,6 +49,9 @@ var requests = map[string]request{
 	"kernel.start":        {"/sessions/" + session + "/kernels", `{"name":"b"}`, 201, `"name":"b"`},
 	"kernel.restart":      {"/sessions/" + session + "/kernels/b/restart", "", 200, `"name":"b"`},
 	"kernel.stop":         {"/sessions/" + session + "/kernels/b", "", 204, ""},
+	"variable.list":       {"/sessions/" + session + "/kernels/main/variables", "", 200, `"shape":[2,1]`},
+	"table.read":          {"/sessions/" + session + "/kernels/main/tables/df?sort=index&filter=x", "", 200, `"rows":[[-1]]`},
+	"table.profile":       {"/sessions/" + session + "/kernels/main/tables/df/columns/4", "", 200, `"bars":[1,2]`},
 	"execution.create":    {"/sessions/" + session + "/executions", `{"code":"1+1"}`, 200, `"type":"done"`},
 	"execution.list":      {"/executions?state=ok", "", 200, execution},
 	"session.executions":  {"/sessions/" + session + "/executions", "", 200, execution},
@@ -55,6 +60,7 @@ var requests = map[string]request{
 	"execution.events":    {"/executions/" + execution + "/events", "", 200, "event: done\n"},
 	"tree.list":           {"/sessions/" + session + "/files?path=x", "", 200, `"path":"a.csv"`},
 	"tree.stat":           {"/sessions/" + session + "/stat?path=a.csv", "", 200, `"size":3`},
+	"tree.preview":        {"/sessions/" + session + "/preview?path=a.csv&sheet=S&offset=3&limit=9", "", 200, `"total":9,"offset":3`},
 	"tree.move":           {"/sessions/" + session + "/move", `{"from":"a.csv","to":"b.csv"}`, 200, `"path":"b.csv"`},
 	"tree.folder":         {"/sessions/" + session + "/folders", `{"path":"data"}`, 201, `"folder":true`},
 	"tree.put":            {"/sessions/" + session + "/files", `{"file":"` + stored + `","path":"p"}`, 201, `"path":"p"`},
@@ -77,31 +83,53 @@ var requests = map[string]request{
 	"turn.list":           {"/conversations/" + conversation + "/turns", "", 200, turn},
 	"turn.create":         {"/conversations/" + conversation + "/turns", `{"prompt":"?"}`, 200, `"type":"answer"`},
 	"turn.create_alone":   {"/turns", `{"prompt":"?"}`, 200, `"type":"answer"`},
-	"turn.get":            {"/turns/" + turn, "", 200, `"answer":"42"`},
+	"turn.get":            {"/turns/" + turn, "", 200, `"cost":{"amount":0.000068,"currency":"USD","estimated":true},"context":{"used":33,"size":4096}`},
 	"turn.branch":         {"/turns/" + turn + "/branch", "", 200, turn},
 	"turn.cancel":         {"/turns/" + turn + "/cancel", "", 200, `"canceled"`},
+	"turn.approve":        {"/turns/" + turn + "/approve", `{"step":2,"run":true,"code":"1+1"}`, 200, `"waiting":{"step":2,"code":"1+1"`},
 	"turn.delete":         {"/turns/" + turn, "", 204, ""},
 	"turn.events":         {"/turns/" + turn + "/events", "", 200, "event: answer\n"},
+	"events.follow":       {"/events?follow=" + turn + ":1", "", 200, `"of":"` + turn + `"`},
+	"conversation.export": {"/conversations/" + conversation + "/export?format=python", "", 200, "# %%"},
+	"share.create":        {"/conversations/" + conversation + "/shares", `{"seconds":0}`, 201, `"code":"code of it"`},
+	"share.list":          {"/shares", "", 200, `"title":"t"`},
+	"share.delete":        {"/shares/shr_1", "", 204, ""},
+	"share.show":          {"/shared/abc", "", 200, `{"title":"<shared>"`},
 	"search":              {"/search?q=churn", "", 200, `"snippet":"churn"`},
-	"model.list":          {"/models", "", 200, `"id":"a/b"`},
-	"key.create":          {"/keys", `{"name":"k","scopes":["sessions:read"]}`, 201, `"text":"cove_text"`},
-	"key.list":            {"/keys", "", 200, `"tokens_per_day":5`},
-	"key.revoke":          {"/keys/key_1", "", 200, `"id":"key_1"`},
-	"key.quota":           {"/keys/key_1/quota", `{"tokens_per_day":5}`, 200, `"id":"key_1"`},
-	"user.create":         {"/users", `{"name":"ann"}`, 201, `"name":"ann"`},
-	"user.list":           {"/users", "", 200, `"ann"`},
-	"user.get":            {"/users/ann@example.com", "", 200, `"ann@example.com"`},
-	"user.change":         {"/users/ann", `{"admin":true}`, 200, `"admin":true`},
-	"user.delete":         {"/users/ann", "", 204, ""},
-	"project.create":      {"/projects", `{"name":"p"}`, 201, `"p"`},
-	"project.list":        {"/projects", "", 200, `"p"`},
-	"project.get":         {"/projects/p", "", 200, `"p"`},
-	"project.quota":       {"/projects/p/quota", `{"live_sessions":3}`, 200, `"live_sessions":3`},
-	"member.list":         {"/projects/p/members", "", 200, `"member"`},
-	"member.set":          {"/projects/p/members/ann", `{"role":"viewer"}`, 200, `"viewer"`},
-	"member.remove":       {"/projects/p/members/ann", "", 204, ""},
-	"usage.get":           {"/usage?to=2026-11-21", "", 200, `"day":"2026-11-15"`},
-	"audit.list":          {"/audit?limit=2", "", 200, `"next":"aud_1"`},
+	"model.list": {"/models", "", 200,
+		`{"id":"a/b","provider":"a","default":true,"context_tokens":4096,"vision":false,"price":{"input":1.25,"output":10,"cached_input":0,"currency":"USD"}},{"id":"a/c","provider":"a","default":false}`},
+	"connection.list":   {"/connections", "", 200, `"key_end":"1234"`},
+	"connection.set":    {"/connections/openai", `{"key":"sk-secret-of-somebody-9876","models":["m"]}`, 200, `"key_end":"9876"`},
+	"connection.delete": {"/connections/openai", "", 204, ""},
+	"connection.try":    {"/connections/try", `{"provider":"openai","key":"k","models":["m"]}`, 200, `"answer":"Hello","seconds":1`},
+	"key.create":        {"/keys", `{"name":"k","scopes":["sessions:read"]}`, 201, `"text":"cove_text"`},
+	"key.list":          {"/keys", "", 200, `"tokens_per_day":5`},
+	"key.revoke":        {"/keys/key_1", "", 200, `"id":"key_1"`},
+	"key.quota":         {"/keys/key_1/quota", `{"tokens_per_day":5}`, 200, `"id":"key_1"`},
+	"browser.sign_in":   {"/sign-in", `{"code":"abc"}`, 200, `"browser":"brw_1"`},
+	"browser.sign_out":  {"/sign-out", "", 204, ""},
+	"browser.list":      {"/browsers", "", 200, `"agent":"Mozilla"`},
+	"browser.revoke":    {"/browsers/brw_1", "", 204, ""},
+	"invitation.create": {"/invitations", `{"role":"viewer"}`, 201, `"code":"code of it"`},
+	"invitation.list":   {"/invitations", "", 200, `"role":"viewer"`},
+	"invitation.delete": {"/invitations/inv_1", "", 204, ""},
+	"invitation.look":   {"/invitations/look", `{"code":"abc"}`, 200, `"project":"lab"`},
+	"invitation.accept": {"/invitations/accept", `{"code":"abc","user":"eve","password":"x"}`, 200, `"browser":"brw_1"`},
+	"password.set":      {"/me/password", `{"current":"a","password":"b"}`, 204, ""},
+	"user.create":       {"/users", `{"name":"ann"}`, 201, `"name":"ann"`},
+	"user.list":         {"/users", "", 200, `"ann"`},
+	"user.get":          {"/users/ann@example.com", "", 200, `"ann@example.com"`},
+	"user.change":       {"/users/ann", `{"admin":true}`, 200, `"admin":true`},
+	"user.delete":       {"/users/ann", "", 204, ""},
+	"project.create":    {"/projects", `{"name":"p"}`, 201, `"p"`},
+	"project.list":      {"/projects", "", 200, `"p"`},
+	"project.get":       {"/projects/p", "", 200, `"p"`},
+	"project.quota":     {"/projects/p/quota", `{"live_sessions":3}`, 200, `"live_sessions":3`},
+	"member.list":       {"/projects/p/members", "", 200, `"member"`},
+	"member.set":        {"/projects/p/members/ann", `{"role":"viewer"}`, 200, `"viewer"`},
+	"member.remove":     {"/projects/p/members/ann", "", 204, ""},
+	"usage.get":         {"/usage?to=2026-11-21", "", 200, `"day":"2026-11-15","executions":2,"wall_seconds":0,"cpu_seconds":0,"turns":0,"input_tokens":0,"output_tokens":0,"cost":0.25,"currency":"USD"`},
+	"audit.list":        {"/audit?limit=2", "", 200, `"next":"aud_1"`},
 }
 
 func TestEveryRouteAnswers(t *testing.T) {
@@ -162,8 +190,8 @@ func TestEveryRouteRefuses(t *testing.T) {
 func TestHubFailuresAreProblems(t *testing.T) {
 	t.Parallel()
 	for _, r := range api.Routes() {
-		if strings.HasPrefix(string(r.Action), "keys") || strings.HasPrefix(string(r.Action), "users") || strings.HasPrefix(string(r.Action), "server") ||
-			slices.Contains([]string{"health", "version", "me", "project.list", "project.get", "audit.list"}, r.ID) {
+		if strings.HasPrefix(string(r.Action), "keys") || strings.HasPrefix(string(r.Action), "users") || strings.HasPrefix(string(r.Action), "server") || strings.HasPrefix(r.ID, "browser.") || strings.HasPrefix(r.ID, "invitation.") || r.ID == "password.set" ||
+			slices.Contains([]string{"health", "version", "me", "settings", "settings.public", "project.list", "project.get", "audit.list"}, r.ID) {
 			continue // not the hub's
 		}
 		t.Run(r.ID, func(t *testing.T) {
@@ -197,7 +225,7 @@ func TestEveryRouteIsDeclared(t *testing.T) {
 	w.known = false // documents need no key
 	page := w.do(t, "GET", "/api/v1/docs", "")
 	text := html.UnescapeString(page.body)
-	anyKey := []string{"version", "me", "project.list", "project.get"}
+	anyKey := []string{"version", "me", "settings", "project.list", "project.get", "browser.sign_out", "browser.list", "browser.revoke", "password.set"}
 	for _, r := range api.Routes() {
 		path := strings.Replace(r.Pattern, "...}", "}", 1)
 		if !strings.Contains(text, `id="op-`+r.ID+`"`) || !strings.Contains(text, `<span class="p">`+path+`</span>`) {

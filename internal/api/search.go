@@ -28,7 +28,32 @@ type Model struct {
 	ID       string `json:"id" doc:"As a turn's model takes it"`
 	Provider string `json:"provider"`
 	Default  bool   `json:"default"`
+
+	Context int64  `json:"context_tokens,omitempty" doc:"That it takes at once, as far as the operator says"`
+	Vision  *bool  `json:"vision,omitempty" doc:"Whether it sees images; left out where that is not known"`
+	Price   *Price `json:"price,omitempty"`
 }
+
+// Price is what a million tokens cost, as the operator says.
+type Price struct {
+	Input    float64  `json:"input"`
+	Output   float64  `json:"output"`
+	Cached   *float64 `json:"cached_input,omitempty" doc:"Of input that the provider had read before; like other input when left out"`
+	Currency string   `json:"currency" example:"USD"`
+}
+
+func modelOf(m hub.ModelInfo) Model {
+	out := Model{ID: m.ID, Provider: m.Provider, Default: m.Default, Context: m.About.Context, Vision: m.About.Vision}
+	if p := m.About.Price; p != nil {
+		out.Price = &Price{Input: amount(p.Input), Output: amount(p.Output), Currency: p.Currency}
+		if p.Cached != nil {
+			out.Price.Cached = new(amount(*p.Cached))
+		}
+	}
+	return out
+}
+
+func amount(millionths int64) float64 { return float64(millionths) / 1e6 }
 
 type searchQuery struct {
 	After string `query:"after" maxLength:"500" doc:"The next of the page before"`
@@ -48,6 +73,6 @@ func (s *server) addSearch() {
 		example: `curl -H "Authorization: Bearer $KEY" $COVE/models`},
 		func(ctx context.Context, who auth.Principal, _ *struct{}) (List[Model], error) {
 			out, err := s.o.Hub.Models(ctx, who)
-			return List[Model]{Items: each(out, func(m hub.ModelInfo) Model { return Model(m) })}, err
+			return List[Model]{Items: each(out, modelOf)}, err
 		})
 }

@@ -10,7 +10,7 @@ import (
 // Surface returns the interface in the form in which package httpd mounts it.
 func Surface(o Options) surface.Surface {
 	return surface.Surface{
-		About: "cove's own API; its documentation is at " + Prefix + "/docs", Prefix: "/api/",
+		About: "cove's own API; its documentation is at " + Prefix + "/docs", Prefix: "/api/", Cookies: true,
 		Handler: New(o), Routes: surfaceRoutes(), Refuse: Refuse,
 	}
 }

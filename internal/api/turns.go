@@ -28,7 +28,10 @@ type Turn struct {
 	Problem      json.RawMessage   `json:"problem,omitempty" doc:"Why it failed: kind, code, message, hint"`
 	Calls        []Call            `json:"calls,omitempty" doc:"Of your functions, when it waits for their results"`
 	Usage        Tokens            `json:"usage"`
+	Cost         *Cost             `json:"cost,omitempty" doc:"By the prices at its end; left out where the operator set none"`
+	Context      *Context          `json:"context,omitempty" doc:"How much of what the model takes at once it used"`
 	Steps        int               `json:"steps" doc:"Executions"`
+	Waiting      *Waiting          `json:"waiting,omitempty" doc:"Code that waits for your word, while the turn runs: see POST /turns/{turn}/approve"`
 	Created      time.Time         `json:"created_at"`
 	Finished     *time.Time        `json:"finished_at,omitempty"`
 	Last         int64             `json:"last_event" doc:"Id of the last event so far"`
@@ -38,11 +41,39 @@ type Turn struct {
 	Cut          bool              `json:"events_cut,omitempty" doc:"There are more events than one answer may hold; follow to get them"`
 }
 
+// Cost is what tokens cost.
+type Cost struct {
+	Amount    float64 `json:"amount" doc:"With at most six decimals"`
+	Currency  string  `json:"currency" example:"USD"`
+	Estimated bool    `json:"estimated,omitempty" doc:"The tokens are estimated"`
+}
+
+// Context is how full a model's context is.
+type Context struct {
+	Used int64 `json:"used" doc:"Tokens of the turn's last request to the model and of its answer"`
+	Size int64 `json:"size,omitempty" doc:"Tokens that the model takes; left out where that is not known"`
+}
+
 // Call is a call of one of the client's functions.
 type Call struct {
 	ID        string `json:"id"`
 	Name      string `json:"name"`
 	Arguments string `json:"arguments" doc:"A JSON object, as text"`
+}
+
+// Waiting is code that waits for its user's word.
+type Waiting struct {
+	Step  int       `json:"step"`
+	Code  string    `json:"code"`
+	Since time.Time `json:"since"`
+}
+
+// Word is what a user says about code that waits.
+type Word struct {
+	Step int    `json:"step" minimum:"1" doc:"That the code waits for, as the turn and its event \"approval\" say"`
+	Run  bool   `json:"run" doc:"false: the model is told that you did not want the code to run, and goes on"`
+	Code string `json:"code,omitempty" maxLength:"1048576" doc:"That runs instead of the model's"`
+	Note string `json:"note,omitempty" maxLength:"4096" doc:"For the model, when the code does not run"`
 }
 
 // Tokens count what a model read and wrote.
@@ -63,6 +94,15 @@ func turnOf(t hub.Turn) Turn {
 	out := Turn{ID: t.ID, Conversation: t.Conversation, Parent: t.Parent, Session: t.Session, State: t.State, Model: t.Model, Prompt: t.Prompt, Answer: t.Answer,
 		Reason: t.Reason, Usage: tokensOf(t.Usage), Steps: t.Steps, Created: t.Created.UTC(),
 		Finished: moment(t.Finished), Last: t.Events, User: t.User, Key: t.Key}
+	if t.Cost.Currency != "" {
+		out.Cost = &Cost{Amount: t.Cost.Amount, Currency: t.Cost.Currency, Estimated: t.Usage.Estimated}
+	}
+	if t.Context.Used > 0 {
+		out.Context = &Context{Used: t.Context.Used, Size: t.Context.Size}
+	}
+	if w := t.Waiting; w != nil {
+		out.Waiting = &Waiting{Step: w.Step, Code: w.Code, Since: w.Since.UTC()}
+	}
 	if json.Valid(t.Problem) {
 		out.Problem = t.Problem
 	}
@@ -91,6 +131,7 @@ type NewTurn struct {
 	Temperature  *float64 `json:"temperature,omitempty" minimum:"0" maximum:"2"`
 	TopP         *float64 `json:"top_p,omitempty" minimum:"0" maximum:"1"`
 	Source       string   `json:"source,omitempty" enum:"api,cli,web" default:"api"`
+	Approval     string   `json:"approval,omitempty" enum:"never,always" doc:"Of a new conversation; one that is there is changed with PATCH"`
 }
 
 // Image is a picture.
@@ -145,7 +186,7 @@ func (n NewTurn) hub(conversation, once string) (hub.NewTurn, error) {
 	}
 	out := hub.NewTurn{Conversation: conversation, Parent: n.Parent, Session: n.Session, Model: n.Model, Input: input, Prompt: n.Prompt, Files: n.Files,
 		Instructions: n.Instructions, NoPython: n.Python != nil && !*n.Python, Parallel: n.Parallel, MaxCalls: n.MaxCalls, MaxTokens: n.MaxTokens,
-		Temperature: n.Temperature, TopP: n.TopP, Source: n.Source, Once: once}
+		Temperature: n.Temperature, TopP: n.TopP, Source: n.Source, Once: once, Approval: approvalOf(n.Approval)}
 	if out.Source == "" {
 		out.Source = "api"
 	}
@@ -174,6 +215,10 @@ type (
 	// TurnPath names a turn in an address.
 	TurnPath struct {
 		Turn string `path:"turn" maxLength:"64" example:"trn_06f1k3t3y4m0v8s2k5r7w9x1z4"`
+	}
+	approveTurn struct {
+		TurnPath
+		Body Word
 	}
 	followTurn struct {
 		TurnPath
@@ -212,6 +257,18 @@ curl -H "Authorization: Bearer $KEY" $COVE/conversations/$CONVERSATION/turns \
 	add(s, operation{id: "turn.cancel", method: http.MethodPost, path: "/turns/{turn}/cancel", tag: tag, action: auth.ConversationsWrite, summary: "Cancel a turn",
 		about: "With the code that it runs. The answer comes at once.", errors: []problem.Code{problem.TurnNotFound}, example: `curl -H "Authorization: Bearer $KEY" -X POST $COVE/turns/$TURN/cancel`},
 		s.turn(Hub.CancelTurn))
+	add(s, operation{id: "turn.approve", method: http.MethodPost, path: "/turns/{turn}/approve", tag: tag, action: auth.ConversationsWrite, summary: "Approve code",
+		about:  "In a conversation with `\"approval\":\"always\"` each program of the model's waits before it runs: the turn has `waiting`, and its events have `approval` with the step and the code. This lets it run, or other code in its place, or none; then the event `start` follows, or `refused`. It takes the right `sessions:execute` as well. Nobody's word within the server's `turn.approval_wait` cancels the turn.",
+		errors: []problem.Code{problem.TurnNotFound, problem.TurnNotWaiting, problem.TurnInvalid, problem.TurnElsewhere}, example: `WAITING=$(curl -H "Authorization: Bearer $KEY" "$COVE/turns?background=true" \
+  -d '{"prompt":"What is 6 * 7?","approval":"always"}' | field id)
+# when the turn has "waiting": (or refuse with "run":false and a "note")
+until curl -H "Authorization: Bearer $KEY" $COVE/turns/$WAITING | grep '"waiting":'; do sleep 0.2; done
+curl -H "Authorization: Bearer $KEY" $COVE/turns/$WAITING/approve -d '{"step":1,"run":true}'`},
+		func(ctx context.Context, who auth.Principal, in *approveTurn) (Turn, error) {
+			w := in.Body
+			out, err := s.o.Hub.ApproveTurn(ctx, who, in.Turn, hub.Word{Step: w.Step, Run: w.Run, Code: w.Code, Note: w.Note})
+			return turnOf(out), err
+		})
 	addSilent(s, operation{id: "turn.delete", method: http.MethodDelete, path: "/turns/{turn}", tag: tag, action: auth.ConversationsWrite, summary: "Delete a turn",
 		about: "A finished one. Turns that go on from it stay.", errors: []problem.Code{problem.TurnNotFound, problem.TurnRunning}, example: `curl -H "Authorization: Bearer $KEY" -X DELETE $COVE/turns/$TURN`},
 		func(ctx context.Context, who auth.Principal, in *TurnPath) error {

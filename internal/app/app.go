@@ -58,6 +58,7 @@ func Main(ctx context.Context, args []string, version string, signals <-chan os.
 		Signals:   signals,
 		Open:      open,
 		Prepare:   prepareNamed(VersionOf(version)),
+		Served:    served,
 		Salvage:   salvage,
 		Outlook:   outlook,
 		Launch:    launchKeeper,
@@ -212,13 +213,14 @@ func newModel(cfg config.Config, c choose.Choice) (model.Model, error) {
 	limits := model.Limits{
 		Connect: time.Duration(cfg.Models.ConnectTimeout), FirstToken: time.Duration(cfg.Models.FirstTokenTimeout), Stall: time.Duration(cfg.Models.StallTimeout),
 	}
+	images := sight(cfg, c.String())
 	switch c.Provider {
 	case "openai":
-		return openai.New(openai.Options{Model: c.Name, BaseURL: c.BaseURL, APIKey: c.Key, Limits: limits}), nil
+		return openai.New(openai.Options{Model: c.Name, Images: images, BaseURL: c.BaseURL, APIKey: c.Key, Limits: limits}), nil
 	case "anthropic":
-		return anthropic.New(anthropic.Options{Model: c.Name, BaseURL: c.BaseURL, APIKey: c.Key, Limits: limits}), nil
+		return anthropic.New(anthropic.Options{Model: c.Name, Images: images, BaseURL: c.BaseURL, APIKey: c.Key, Limits: limits}), nil
 	case "ollama":
-		return openai.New(openai.Options{Model: c.Name, BaseURL: openai.OllamaBaseURL(c.BaseURL), APIKey: c.Key, Ollama: true, Limits: limits}), nil
+		return openai.New(openai.Options{Model: c.Name, Images: images, BaseURL: openai.OllamaBaseURL(c.BaseURL), APIKey: c.Key, Ollama: true, Limits: limits}), nil
 	case "replay":
 		pace := replayPace
 		if !isTerminal(os.Stderr) {

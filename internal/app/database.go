@@ -126,7 +126,7 @@ func localHub(c config.Config, s *store.Store, me *owner.Owner, o cli.RecordsOpt
 	l := hub.DefaultLimits()
 	l.Life, l.Idle, l.Execution, l.Output, l.Code, l.Stream = 0, 0, time.Duration(c.Sandbox.Timeout), int64(c.Sandbox.MaxOutput), localCode, localStream
 	return hub.New(hub.Options{
-		Store: s, Owner: me, Private: true, Models: o.Models, Log: o.Log, Limits: l, Turns: cli.TurnLimits(c),
+		Store: s, Owner: me, Private: true, Models: o.Models, About: aboutModels(c), Log: o.Log, Limits: l, Turns: cli.TurnLimits(c),
 		Base: named.Base{Engine: c.Sandbox.Engine, Packages: c.Packages.Set, Limits: named.LimitsOf(sandbox.Limits{Memory: int64(c.Sandbox.Memory), CPUs: c.Sandbox.CPUs})},
 		Room: func() (memory.Room, error) { return memory.Room{Total: 1 << 62, Available: 1 << 62}, nil }, // one session, whose limit the user chose
 	})

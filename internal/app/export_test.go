@@ -19,6 +19,14 @@ func ChosenModel(ctx context.Context, c config.Config, name string) (string, err
 // Models are what a server with these settings lets clients ask.
 func Models(c config.Config) hub.Models { return &models{cfg: c} }
 
+// ModelsWith are what a server with these settings and connections lets clients ask.
+func ModelsWith(c config.Config, connections hub.ConnectionStore) interface {
+	hub.Models
+	hub.Connector
+} {
+	return &models{cfg: c, store: connections}
+}
+
 // LockServer takes a server's folder until release is called.
 func LockServer(dir, address string) (release func(), err error) {
 	l, err := lockServer(dir)
@@ -28,6 +36,9 @@ func LockServer(dir, address string) (release func(), err error) {
 	l.sign(address)
 	return l.release, nil
 }
+
+// Served returns the address of the server that has the settings' folder.
+func Served(c config.Config) string { return served(c) }
 
 // Backup writes an archive of a database and the folder of contents.
 func Backup(ctx context.Context, s *store.Store, blobs string, w io.Writer) error {

@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"cove/internal/config"
 	"cove/internal/problem"
 )
 
@@ -56,6 +57,23 @@ func alreadyServed(dir string, f *os.File) error {
 	}
 	return problem.New(problem.ServerRunning, who+" uses the folder "+dir).
 		WithHint("use that one, or end it; a second server needs a folder of its own: COVE_HOME=... cove serve --listen 127.0.0.1:8701")
+}
+
+// served returns the address of the server that holds the folder's lock, "" where none does.
+func served(c config.Config) string {
+	f, err := os.Open(filepath.Join(c.Folders.Server, "lock"))
+	if err != nil {
+		return ""
+	}
+	defer func() { _ = f.Close() }()
+	var h holder
+	if json.NewDecoder(f).Decode(&h) != nil {
+		return ""
+	}
+	if err := unix.Flock(int(f.Fd()), unix.LOCK_SH|unix.LOCK_NB); !errors.Is(err, unix.EWOULDBLOCK) {
+		return "" // it was killed
+	}
+	return h.Address
 }
 
 // sign says who holds the lock and where it listens.

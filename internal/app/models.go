@@ -24,7 +24,8 @@ const listedAgain = 5 * time.Second
 
 // models are what a server's clients may ask.
 type models struct {
-	cfg config.Config
+	cfg   config.Config
+	store hub.ConnectionStore // nil: the settings alone count
 
 	mu     sync.Mutex
 	listed []hub.ModelInfo
@@ -35,18 +36,26 @@ var _ hub.Models = (*models)(nil)
 
 // Open implements hub.Models. Clients never reach a file of the operator's: a recording is only what the settings name.
 func (m *models) Open(ctx context.Context, name string) (model.Model, error) {
-	choice, err := m.choose(ctx, name)
+	cfg, changed, err := m.connected(ctx)
+	if err != nil {
+		return nil, err
+	}
+	from := m
+	if changed {
+		from = &models{cfg: cfg}
+	}
+	choice, err := from.choose(ctx, name)
 	switch {
 	case problem.Has(err, problem.NoModel):
 		return nil, problem.New(problem.NoModel, "this server has no language model").
-			WithHint("its operator sets one up: models.serve with OPENAI_API_KEY, ANTHROPIC_API_KEY, OPENAI_BASE_URL or an Ollama server; code runs without").WithCause(err)
+			WithHint("an admin connects one (PUT /api/v1/connections), or its operator: models.serve with OPENAI_API_KEY, ANTHROPIC_API_KEY, OPENAI_BASE_URL or an Ollama server; code runs without").WithCause(err)
 	case problem.Has(err, problem.ModelNotNamed):
 		return nil, problem.New(problem.ModelNotNamed, "this server has several models, and none that is meant without a name").
 			WithHint("name one of the list of models; its operator sets the usual one with models.serve").WithCause(err)
 	case err != nil:
 		return nil, err
 	}
-	opened, err := newModel(m.cfg, choice)
+	opened, err := newModel(cfg, choice)
 	if err != nil {
 		return nil, err
 	}
@@ -112,10 +121,14 @@ func isProvider(name string) bool {
 
 // List implements hub.Models.
 func (m *models) List(ctx context.Context) ([]hub.ModelInfo, error) {
-	if served := m.cfg.Models.Serve; len(served) > 0 {
+	cfg, _, err := m.connected(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if served := cfg.Models.Serve; len(served) > 0 {
 		out := make([]hub.ModelInfo, 0, len(served))
 		for k, name := range served {
-			out = append(out, info(name, k == 0))
+			out = append(out, m.info(name, k == 0))
 		}
 		return out, nil
 	}
@@ -125,7 +138,7 @@ func (m *models) List(ctx context.Context) ([]hub.ModelInfo, error) {
 		return slices.Clone(m.listed), nil
 	}
 	usual, err := choose.Model(ctx, m.cfg, "")
-	out := []hub.ModelInfo{info(usual.String(), true)}
+	out := []hub.ModelInfo{m.info(usual.String(), true)}
 	switch {
 	case problem.Has(err, problem.NoModel):
 		return nil, nil // a server without a model still runs code
@@ -143,7 +156,7 @@ func (m *models) List(ctx context.Context) ([]hub.ModelInfo, error) {
 	}
 	for _, name := range names {
 		if name != usual.Name {
-			out = append(out, info(usual.Provider+"/"+name, false))
+			out = append(out, m.info(usual.Provider+"/"+name, false))
 		}
 	}
 	m.listed, m.when = out, time.Now()
@@ -151,10 +164,38 @@ func (m *models) List(ctx context.Context) ([]hub.ModelInfo, error) {
 }
 
 // info never shows where a recording is.
-func info(name string, usual bool) hub.ModelInfo {
+func (m *models) info(name string, usual bool) hub.ModelInfo {
 	if strings.HasPrefix(name, "replay:") {
 		return hub.ModelInfo{ID: "replay", Provider: "replay", Default: usual}
 	}
 	provider, _, _ := strings.Cut(name, "/")
-	return hub.ModelInfo{ID: name, Provider: provider, Default: usual}
+	about := aboutModels(m.cfg)(name)
+	if about.Vision == nil && model.SightAuto.Sees(name) {
+		about.Vision = new(true) // a name that is not known says nothing
+	}
+	return hub.ModelInfo{ID: name, Provider: provider, Default: usual, About: about}
+}
+
+// aboutModels returns what the settings say of models. They were validated before.
+func aboutModels(c config.Config) func(name string) model.About {
+	known, _ := c.Models.Known()
+	return func(name string) model.About {
+		said := known[name]
+		about := model.About{Context: said.Context, Vision: said.Vision}
+		if p := said.Price; p != nil {
+			about.Price = &model.Price{Input: p.Input, Output: p.Output, Cached: p.Cached, Currency: p.Currency}
+		}
+		return about
+	}
+}
+
+// sight is what the settings say of a model's sight.
+func sight(c config.Config, name string) model.Sight {
+	switch seen := aboutModels(c)(name).Vision; {
+	case seen == nil:
+		return model.SightAuto
+	case *seen:
+		return model.SightOn
+	}
+	return model.SightOff
 }

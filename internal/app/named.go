@@ -121,13 +121,18 @@ func startNamed(ctx context.Context, c config.Config, o session.Options, from *s
 }
 
 // environment returns the one with that key, or the present one for the set of packages when key is "".
-func environment(ctx context.Context, c config.Config, key string, progress io.Writer) (*pyenv.Environment, error) {
+func environment(ctx context.Context, c config.Config, key string, progress io.Writer) (env *pyenv.Environment, err error) {
 	if key != "" {
-		return pyenv.Open(c.Folders.Data, key)
+		env, err = pyenv.Open(c.Folders.Data, key)
+	} else {
+		env, err = pyenv.Ensure(ctx, pyenv.Options{
+			Data: c.Folders.Data, Set: pyenv.Set(c.Packages.Set), Python: c.Packages.Python, Progress: progress, Terminal: isTerminal(progress), Needed: needed(c),
+		})
 	}
-	return pyenv.Ensure(ctx, pyenv.Options{
-		Data: c.Folders.Data, Set: pyenv.Set(c.Packages.Set), Python: c.Packages.Python, Progress: progress, Terminal: isTerminal(progress), Needed: needed(c),
-	})
+	if env != nil {
+		env.Plain = !c.Session.PlotStyle
+	}
+	return env, err
 }
 
 // needed lists the environments of the sessions that wait on disk.

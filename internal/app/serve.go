@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"time"
 
 	"cove/internal/api"
@@ -21,12 +22,14 @@ import (
 	"cove/internal/memory"
 	"cove/internal/named"
 	"cove/internal/owner"
+	"cove/internal/page"
 	"cove/internal/problem"
 	"cove/internal/sandbox"
 	"cove/internal/sandbox/gvisor"
 	"cove/internal/store"
 	"cove/internal/surface"
 	"cove/internal/telemetry"
+	"cove/web"
 )
 
 const (
@@ -169,22 +172,38 @@ func (s *server) release() {
 	}
 }
 
-// openAccounts makes the first key, last of all: a start that fails would keep it from everybody for ever.
-func (s *server) openAccounts(ctx context.Context, _ cli.ServerOptions) (err error) {
-	s.about.Key, err = s.accounts.Found(ctx, s.cfg.Serve.FirstKey)
+// openAccounts makes the first key, and a code for a browser, last of all: a start that fails would keep it from everybody for ever.
+func (s *server) openAccounts(ctx context.Context, o cli.ServerOptions) (err error) {
+	if s.about.Key, err = s.accounts.Found(ctx, s.cfg.Serve.FirstKey); err != nil {
+		return err
+	}
+	if !s.cfg.Serve.Page || strings.HasPrefix(s.about.Address, "unix:") {
+		return nil
+	}
+	s.about.Page = s.about.Address + "/"
+	if !o.Code {
+		return nil
+	}
+	code, err := s.accounts.NewCode(ctx, auth.Local(), "", "")
+	if problem.Is(err, problem.NotFound) || problem.Is(err, problem.Denied) { // the local user is a member no more
+		return nil
+	}
+	s.about.Page = cli.PageAddress(s.about.Address, code)
 	return err
 }
 
 // openHub makes the hub. What its sessions stand on is there a little later, before it is asked for anything.
 func (s *server) openHub(context.Context, cli.ServerOptions) (err error) {
 	c := s.cfg
+	asked := &models{cfg: c, store: s.store}
 	s.hub, err = hub.New(hub.Options{
-		Store: s.store.By(s.owner.ID, s.owner.Fenced), Owner: s.owner, Audit: s.store, Log: s.log, Telemetry: s.seen, Models: &models{cfg: c},
+		Store: s.store.By(s.owner.ID, s.owner.Fenced), Owner: s.owner, Audit: s.store, Log: s.log, Telemetry: s.seen, Models: asked, Connector: asked, About: aboutModels(c),
 		Sessions: serverSessions(c), Contents: s.blobs(), Base: s.base(), Unsaved: !c.Saves(),
 		Prepare:       func(ctx context.Context, b named.Base) (*named.Ground, error) { return s.warm.Prepare(ctx, b) },
 		Limits:        hubLimits(c),
 		Quotas:        s.quotas,
 		Turns:         cli.TurnLimits(c),
+		Titles:        c.Turn.Titles,
 		SessionMemory: sessionMemory(c),
 		Room:          machine().Look,
 		Shed:          func() bool { return s.warm != nil && s.warm.Shed() },
@@ -230,13 +249,13 @@ func (s *server) openFront(ctx context.Context, _ cli.ServerOptions) error {
 		return err
 	}
 	s.stopping = make(chan struct{})
+	surfaces, err := s.surfaces()
+	if err != nil {
+		return err
+	}
 	s.front, err = httpd.New(httpd.Options{
-		Accounts: s.accounts,
-		Surfaces: []surface.Surface{ // all that the server offers
-			api.Surface(api.Options{Hub: s.hub, Accounts: s.accounts, Audit: s.store, Version: s.about.Version, Log: s.log, MaxFile: int64(c.Limits.Upload),
-				Ready: func(ctx context.Context) error { return s.front.Ready(ctx) }}),
-			openai.Surface(openai.Options{Hub: s.hub, Log: s.log, MaxFile: int64(c.Limits.Upload), Memory: mostMemory(c), Secret: s.secret, Stopping: s.stopping}),
-		},
+		Accounts:  s.accounts,
+		Surfaces:  surfaces,
 		Ready:     s.hub.Ready,
 		Telemetry: s.seen, Log: s.log, Version: s.about.Version,
 		Listen: c.Serve.Listen, Cert: c.Serve.TLSCert, Key: c.Serve.TLSKey, Metrics: c.Serve.MetricsListen, Debug: c.Serve.DebugListen,
@@ -254,6 +273,21 @@ func (s *server) openFront(ctx context.Context, _ cli.ServerOptions) error {
 	s.about.Metrics, s.about.Debug = c.Serve.MetricsListen, c.Serve.DebugListen
 	s.lock.sign(s.about.Address)
 	return nil
+}
+
+// surfaces are all that the server offers.
+func (s *server) surfaces() ([]surface.Surface, error) {
+	c := s.cfg
+	out := []surface.Surface{
+		api.Surface(api.Options{Hub: s.hub, Accounts: s.accounts, Audit: s.store, Version: s.about.Version, Log: s.log, MaxFile: int64(c.Limits.Upload), NoScripts: !c.Serve.PageScripts, NoSharing: !c.Serve.Sharing,
+			Ready: func(ctx context.Context) error { return s.front.Ready(ctx) }}),
+		openai.Surface(openai.Options{Hub: s.hub, Log: s.log, MaxFile: int64(c.Limits.Upload), Memory: mostMemory(c), Secret: s.secret, Stopping: s.stopping}),
+	}
+	if !c.Serve.Page {
+		return out, nil
+	}
+	shown, err := page.Surface(page.Options{Files: web.Dist(), Refuse: api.Refuse, Scripts: c.Serve.PageScripts, Taken: []string{"api", "v1", "health", "metrics", "debug"}})
+	return append(out, shown), err
 }
 
 // reachable is an address as programs on this machine reach it.
@@ -294,7 +328,7 @@ func (s *server) recover(ctx context.Context, _ cli.ServerOptions) error {
 	if err := s.survey(ctx); err != nil {
 		return err
 	}
-	found, err := (&models{cfg: s.cfg}).List(ctx)
+	found, err := (&models{cfg: s.cfg, store: s.store}).List(ctx)
 	if err != nil {
 		s.about.NoModel = problem.Of(err).Message
 	} else if len(found) == 0 {

@@ -54,6 +54,9 @@ type Membership struct {
 // Store keeps accounts. Package store implements it. Not found: user_not_found, project_not_found, key_not_found.
 type Store interface {
 	KeyStore
+	BrowserStore
+	PasswordStore
+	InvitationStore
 	UserStore
 	ProjectStore
 	// Alone has do look at accounts and change them in one transaction, beside which no other Alone runs, in no other process either. do uses nothing
@@ -75,7 +78,7 @@ type UserStore interface {
 	User(ctx context.Context, idOrName string) (User, error)
 	Users(ctx context.Context) ([]User, error)
 	ChangeUser(ctx context.Context, id string, change func(*User) error) (User, error)
-	DeleteUser(ctx context.Context, id string) error // with keys and memberships
+	DeleteUser(ctx context.Context, id string) error // with keys, browsers, codes, memberships, password, and invitations for and by the user
 }
 
 // ProjectStore keeps projects and who is what in them.
@@ -87,6 +90,7 @@ type ProjectStore interface {
 	SetMember(ctx context.Context, m Membership) error            // Role "" removes
 	Role(ctx context.Context, project, user string) (Role, error) // "" when not a member
 	Members(ctx context.Context, project string) ([]Membership, error)
+	Memberships(ctx context.Context, user string) ([]Membership, error) // the oldest project first
 }
 
 // Accounts are the users, projects and keys of a server. It is safe for concurrent use. Every change, and every refused one, leaves a
@@ -100,6 +104,7 @@ type Accounts struct {
 	Now   func() time.Time // nil: time.Now
 
 	known   known   // keys that were good a moment ago
+	hashing hashing // of passwords
 	touches touches // notes of when keys were used, on their way to the store
 }
 

@@ -45,7 +45,8 @@ const (
 type Principal struct {
 	User    string // ident.User
 	Project string // ident.Project
-	Key     string // ident.Key; "" in the command line's own process
+	Key     string // ident.Key; "" in the command line's own process, and of a browser that was signed in with a code
+	Browser string // ident.Browser, where a browser that is signed in calls
 	Role    Role
 	Scopes  []Action // what the key is limited to; nil: everything that the role may
 	Admin   bool     // of the server

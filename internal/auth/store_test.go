@@ -19,6 +19,10 @@ type memory struct {
 	users          map[string]auth.User
 	projects       map[string]auth.Project
 	members        []auth.Membership
+	browsers       map[string]auth.Browser
+	codes          map[string]auth.Code
+	passwords      map[string]auth.Password
+	invitations    map[string]auth.Invitation
 	rows           []audit.Row
 	asked, changed int
 	broken         error // of every look-up of a key
@@ -26,7 +30,9 @@ type memory struct {
 }
 
 func newMemory() *memory {
-	return &memory{keys: map[string]auth.Key{}, users: map[string]auth.User{}, projects: map[string]auth.Project{}}
+	return &memory{keys: map[string]auth.Key{}, users: map[string]auth.User{}, projects: map[string]auth.Project{},
+		browsers: map[string]auth.Browser{}, codes: map[string]auth.Code{},
+		passwords: map[string]auth.Password{}, invitations: map[string]auth.Invitation{}}
 }
 
 func missing(what string) error { return problem.Received(problem.NotFound, what+"_not_found", "none") }
@@ -94,6 +100,73 @@ func (m *memory) Keys(_ context.Context, project string) ([]auth.Key, error) {
 func (m *memory) ChangeKey(_ context.Context, id string, do func(*auth.Key) error) (auth.Key, error) {
 	return change(m, m.keys, "key", id, do)
 }
+func (m *memory) AddBrowser(_ context.Context, b auth.Browser) error {
+	return put(m, m.browsers, b.ID, b)
+}
+func (m *memory) Browser(_ context.Context, id string) (auth.Browser, error) {
+	return get(m, m.browsers, "browser", func(b auth.Browser) bool { return b.ID == id })
+}
+func (m *memory) Browsers(_ context.Context, project, user string) ([]auth.Browser, error) {
+	return list(m, m.browsers, func(b auth.Browser) bool { return (project == "" || b.Project == project) && b.User == user })
+}
+func (m *memory) ChangeBrowser(_ context.Context, id string, do func(*auth.Browser) error) (auth.Browser, error) {
+	return change(m, m.browsers, "browser", id, do)
+}
+func (m *memory) DeleteBrowser(_ context.Context, id string) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.browsers, id)
+	return nil
+}
+func (m *memory) AddCode(_ context.Context, c auth.Code) error { return put(m, m.codes, c.ID, c) }
+func (m *memory) Code(_ context.Context, id string) (auth.Code, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.codes[id], nil
+}
+func (m *memory) UseCode(_ context.Context, id string, at time.Time) error {
+	_, err := change(m, m.codes, "code", id, func(c *auth.Code) error { c.Used = at; return nil })
+	return err
+}
+func (m *memory) SetPassword(_ context.Context, p auth.Password) error {
+	return put(m, m.passwords, p.User, p)
+}
+func (m *memory) Password(_ context.Context, user string) (auth.Password, error) {
+	p, _ := get(m, m.passwords, "", func(p auth.Password) bool { return p.User == user })
+	return p, nil
+}
+func (m *memory) PasswordOf(_ context.Context, login string) (auth.Password, error) {
+	p, _ := get(m, m.passwords, "", func(p auth.Password) bool { return p.Login == login })
+	return p, nil
+}
+func (m *memory) AddInvitation(_ context.Context, i auth.Invitation) error {
+	return put(m, m.invitations, i.ID, i)
+}
+func (m *memory) Invitation(_ context.Context, id string) (auth.Invitation, error) {
+	return get(m, m.invitations, "invitation", func(i auth.Invitation) bool { return i.ID == id })
+}
+func (m *memory) InvitationOf(_ context.Context, hash string) (auth.Invitation, error) {
+	i, _ := get(m, m.invitations, "", func(i auth.Invitation) bool { return i.Hash == hash })
+	return i, nil
+}
+func (m *memory) Invitations(_ context.Context, project string) ([]auth.Invitation, error) {
+	return list(m, m.invitations, func(i auth.Invitation) bool { return i.Project == project })
+}
+func (m *memory) UseInvitation(_ context.Context, id string, at time.Time) error {
+	_, err := change(m, m.invitations, "invitation", id, func(i *auth.Invitation) error { i.Used = at; return nil })
+	return err
+}
+func (m *memory) DeleteInvitation(_ context.Context, id string) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.invitations, id)
+	return nil
+}
+func (m *memory) Memberships(_ context.Context, user string) ([]auth.Membership, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return slices.DeleteFunc(slices.Clone(m.members), func(x auth.Membership) bool { return x.User != user }), nil
+}
 func (m *memory) AddUser(_ context.Context, u auth.User) error { return put(m, m.users, u.ID, u) }
 func (m *memory) User(_ context.Context, name string) (auth.User, error) {
 	return get(m, m.users, "user", func(u auth.User) bool { return u.ID == name || u.Name == name })
@@ -112,6 +185,11 @@ func (m *memory) DeleteUser(_ context.Context, id string) error {
 	for name, k := range m.keys {
 		if k.User == id {
 			delete(m.keys, name)
+		}
+	}
+	for name, b := range m.browsers {
+		if b.User == id {
+			delete(m.browsers, name)
 		}
 	}
 	return nil

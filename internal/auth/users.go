@@ -32,6 +32,15 @@ func (a *Accounts) createUser(ctx context.Context, who Principal, u User) error 
 	} else if problem.Of(err).Kind != problem.NotFound {
 		return err
 	}
+	if login, err := loginOf(u.Name); err == nil { // nobody is called what another signs in with
+		p, err := a.Store.PasswordOf(ctx, login)
+		if err != nil {
+			return err
+		}
+		if p.User != "" {
+			return problem.New(problem.UserExists, "a user signs in with that name")
+		}
+	}
 	return a.Store.AddUser(ctx, u)
 }
 
@@ -41,6 +50,27 @@ func (a *Accounts) Users(ctx context.Context, who Principal) ([]User, error) {
 		return nil, err
 	}
 	return a.Store.Users(ctx)
+}
+
+// Self is what callers are told of themselves.
+type Self struct {
+	User    string // name
+	Project string // name
+	Login   string // the name that the user signs in with; "" where no password is set
+}
+
+// Self returns the names of the caller.
+func (a *Accounts) Self(ctx context.Context, who Principal) (Self, error) {
+	u, err := a.Store.User(ctx, who.User)
+	if err != nil {
+		return Self{}, err
+	}
+	project, err := a.Store.Project(ctx, who.Project)
+	if err != nil {
+		return Self{}, err
+	}
+	p, err := a.Store.Password(ctx, who.User)
+	return Self{User: u.Name, Project: project.Name, Login: p.Login}, err
 }
 
 // User returns a user, by id or name. Needs ServerManage, but for oneself.
@@ -83,7 +113,7 @@ func (a *Accounts) setAdmin(ctx context.Context, who Principal, user string, adm
 	return a.Store.ChangeUser(ctx, u.ID, func(u *User) error { u.Admin = admin; return nil })
 }
 
-// DeleteUser removes a user with the user's keys and memberships; what the user made stays with the projects. Needs ServerManage. The server's last
+// DeleteUser removes a user with the user's keys, browsers and memberships; what the user made stays with the projects. Needs ServerManage. The server's last
 // admin and a project's last owner stay ("last_admin", "last_owner"), and so does who the commands on the server's machine are ("user_local").
 func (a *Accounts) DeleteUser(ctx context.Context, who Principal, user string) error {
 	err := a.alone(ctx, func(ctx context.Context, a *Accounts) error { return a.deleteUser(ctx, who, user) })

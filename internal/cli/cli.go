@@ -52,6 +52,8 @@ type Program struct {
 	Prepare func(c config.Config, progress io.Writer) named.Prepare
 	// Outlook says what becomes of the command line's and the server's sessions on the disk with this cove. It changes nothing.
 	Outlook func(ctx context.Context, c config.Config) (local, server named.Survey, err error)
+	// Served returns the address of the server that uses the settings' folder on this machine, "" where none does.
+	Served func(config.Config) string
 	// Salvage writes the files of a snapshot to w; see Salvage.
 	Salvage func(ctx context.Context, c config.Config, what Salvage, w io.Writer) error
 	// Launch starts cove with these arguments as a process in the background that writes to the file log, and waits until that calls Report,
@@ -97,6 +99,7 @@ type grammar struct {
 	Rerun    rerunCmd    `cmd:"" help:"Run the code of a conversation, a turn or an execution again, and say what differs."`
 	Export   exportCmd   `cmd:"" help:"Write a conversation as a notebook, as Markdown or as a program."`
 	Serve    serveCmd    `cmd:"" help:"Serve cove's API and OpenAI's to applications and other users."`
+	Open     openCmd     `cmd:"" help:"Print the address of the server's page, with a code that signs a browser in."`
 	Key      keyCmd      `cmd:"" help:"Make, list and revoke the keys of a server."`
 	User     userCmd     `cmd:"" help:"Add, list and remove the users of a server."`
 	Project  projectCmd  `cmd:"" help:"Add and list projects, their members and quotas."`

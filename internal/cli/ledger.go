@@ -48,7 +48,7 @@ func (c *usageCmd) run(ctx context.Context, p *Program) (int, error) {
 			return p.printJSON(append([]hub.Usage{}, days...))
 		}
 		w := tabwriter.NewWriter(p.Out, 0, 0, 2, ' ', tabwriter.AlignRight)
-		fmt.Fprintln(w, "DAY\tEXECUTIONS\tWALL\tCPU\tTURNS\tTOKENS IN\tTOKENS OUT\tUPLOADED\t")
+		fmt.Fprintln(w, "DAY\tEXECUTIONS\tWALL\tCPU\tTURNS\tTOKENS IN\tTOKENS OUT\tUPLOADED\tCOST\t")
 		var sum hub.Usage
 		for _, d := range days {
 			usageRow(w, d)
@@ -63,8 +63,16 @@ func (c *usageCmd) run(ctx context.Context, p *Program) (int, error) {
 }
 
 func usageRow(w *tabwriter.Writer, d hub.Usage) {
-	fmt.Fprintf(w, "%s\t%d\t%s\t%s\t%d\t%d\t%d\t%s\t\n", oneLine(d.Day), d.Executions, spent(d.WallSeconds), spent(d.CPUSeconds), d.Turns, d.InputTokens, d.OutputTokens,
-		humanSize(d.UploadBytes))
+	fmt.Fprintf(w, "%s\t%d\t%s\t%s\t%d\t%d\t%d\t%s\t%s\t\n", oneLine(d.Day), d.Executions, spent(d.WallSeconds), spent(d.CPUSeconds), d.Turns, d.InputTokens, d.OutputTokens,
+		humanSize(d.UploadBytes), charged(d))
+}
+
+// charged is what a day's tokens cost; nothing is known of days without a currency.
+func charged(d hub.Usage) string {
+	if d.Currency == "" {
+		return ""
+	}
+	return fmt.Sprintf("%.4f %s", d.Cost, oneLine(d.Currency))
 }
 
 func spent(s float64) string {
@@ -79,6 +87,10 @@ func added(a, b hub.Usage) hub.Usage {
 	a.InputTokens += b.InputTokens
 	a.OutputTokens += b.OutputTokens
 	a.UploadBytes += b.UploadBytes
+	if b.Currency != "" && b.Currency != a.Currency { // days of two currencies are no sum
+		a.Cost, a.Currency = 0, b.Currency
+	}
+	a.Cost += b.Cost
 	return a
 }
 

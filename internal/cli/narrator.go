@@ -78,6 +78,10 @@ func (n *narrator) event(e interpreter.Event) {
 		n.start(e)
 	case interpreter.Output:
 		n.output(e.Event)
+	case interpreter.Approval:
+		n.note("The code waits for its user's word: approve or refuse it on the server's page, or with POST /turns/{turn}/approve.")
+	case interpreter.Refused:
+		n.note("The user did not want this code to run.")
 	case interpreter.Notice:
 		n.note(e.Text)
 	}

@@ -289,7 +289,7 @@ func branchTo(turns []hub.Turn, id string) []hub.Turn {
 func (t thing) document(ctx context.Context, from recordings) (notebook.Document, error) {
 	if t.execution != nil {
 		events, err := from.ExecutionEvents(ctx, *t.execution)
-		cell := notebook.Cell{Code: t.execution.Code}
+		cell := notebook.Cell{Code: t.execution.Code, Edited: t.execution.Edited}
 		for _, e := range events {
 			cell.Add(e)
 		}

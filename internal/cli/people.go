@@ -16,6 +16,8 @@ type userCmd struct {
 	Add userAdd `cmd:"" help:"Add a user."`
 	Ls  userLs  `cmd:"" help:"List the users and what they are in which project."`
 	Rm  userRm  `cmd:"" help:"Remove a user with all keys; what the user made stays with the projects."`
+
+	Invite userInvite `cmd:"" help:"Print an address by which somebody becomes a member of a project, or a user sets a new password."`
 }
 
 // Help is the long help.
@@ -25,6 +27,7 @@ log and the usage alone.
 
 Examples:
 
+    cove user invite --project lab --role member
     cove user add ada@example.com --project lab --role member
     cove key create --name "Ada's laptop" --project lab --user ada@example.com
     cove user rm ada@example.com`

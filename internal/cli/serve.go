@@ -17,8 +17,9 @@ import (
 
 // ServerAbout is what a server that listens says of itself.
 type ServerAbout struct {
-	Address  string       `json:"address"`       // as clients on this machine reach it, such as http://127.0.0.1:8700
-	Key      string       `json:"key,omitempty"` // the first key, when it was just made
+	Address  string       `json:"address"`        // as clients on this machine reach it, such as http://127.0.0.1:8700
+	Key      string       `json:"key,omitempty"`  // the first key, when it was just made
+	Page     string       `json:"page,omitempty"` // the web page's address, with a code where one was wanted
 	Engine   string       `json:"engine"`
 	Python   string       `json:"python"`
 	Packages string       `json:"packages"` // the set
@@ -46,6 +47,7 @@ type Server interface {
 type ServerOptions struct {
 	Progress io.Writer // for what takes long
 	Log      io.Writer
+	Code     bool // make a code that signs a browser in, for the address of the page
 }
 
 // configFlag lets a command read another config file.
@@ -142,7 +144,7 @@ func (c *serveCmd) run(ctx context.Context, p *Program) (int, error) {
 	if c.Quiet || c.JSON {
 		progress = io.Discard
 	}
-	s, err := p.Serve(i.soft, cfg, ServerOptions{Progress: progress, Log: p.Err})
+	s, err := p.Serve(i.soft, cfg, ServerOptions{Progress: progress, Log: p.Err, Code: c.JSON || !c.Quiet && isTerminalFile(p.Out)})
 	if err != nil {
 		if i.soft.Err() != nil && problem.Of(err).Kind != problem.Internal {
 			return i.exitCode(), nil
@@ -171,7 +173,7 @@ func (c *serveCmd) run(ctx context.Context, p *Program) (int, error) {
 func (c *serveCmd) tell(p *Program, a ServerAbout) error {
 	switch {
 	case c.JSON:
-		return lines{p.Out}.write(record{"type": "serving", "address": a.Address, "key": a.Key, "engine": a.Engine, "python": a.Python, "packages": a.Packages,
+		return lines{p.Out}.write(record{"type": "serving", "address": a.Address, "page": a.Page, "key": a.Key, "engine": a.Engine, "python": a.Python, "packages": a.Packages,
 			"sandboxes_kept_ready": a.Ready, "models": append([]string{}, a.Models...), "database": a.Database, "folder": a.Folder, "version": a.Version, "metrics": a.Metrics, "debug": a.Debug, "sessions": a.Sessions})
 	case c.Quiet && a.Key == "":
 		return nil
@@ -197,6 +199,7 @@ func welcome(a ServerAbout) string {
 	if unix { // there are no addresses of what is behind a socket
 		base, curl = "", "curl -sS --unix-socket "+socket+" http://localhost"
 	}
+	row("page", a.Page)
 	row("API", base+"/api/v1, explained at "+base+"/api/v1/docs")
 	row("OpenAI", base+"/v1")
 	models := strings.Join(a.Models[:min(len(a.Models), 4)], ", ")
@@ -228,6 +231,11 @@ func welcome(a ServerAbout) string {
 		fmt.Fprintf(&b, "\n  The first key. It is not shown again, and not kept:\n\n      %s\n", a.Key)
 	} else {
 		b.WriteString("\n  There are keys already; `cove key create --name NAME` makes another.\n")
+	}
+	if strings.Contains(a.Page, "#") {
+		b.WriteString("\n  The page's address signs one browser in, within 15 minutes; `cove open` prints another.\n")
+	} else if a.Page != "" {
+		b.WriteString("\n  `cove open` prints an address of the page that signs a browser in.\n")
 	}
 	server := "COVE_SERVER=" + a.Address + " "
 	if unix {

@@ -60,10 +60,10 @@ func Default(getenv func(string) string) Config {
 			Set: "standard", Install: true, MinAge: Duration(3 * 24 * time.Hour), NewName: Duration(90 * 24 * time.Hour), MaxUnknown: 20,
 			MaxCount: 150, MaxDownload: 4 << 30, MaxUnpacked: 12 << 30, MaxFiles: 200_000, Timeout: Duration(300e9),
 		},
-		Session: Sessions{Idle: Duration(900e9), Life: Duration(30 * 24 * time.Hour), UndoDepth: 10, Points: 100, PointsDisk: 1 << 30, Conversations: 5, CarryVariables: true},
+		Session: Sessions{Idle: Duration(900e9), Life: Duration(30 * 24 * time.Hour), UndoDepth: 10, Points: 100, PointsDisk: 1 << 30, Conversations: 5, CarryVariables: true, PlotStyle: true},
 		Models:  Models{ConnectTimeout: Duration(10e9), FirstTokenTimeout: Duration(120e9), StallTimeout: Duration(60e9)},
-		Turn:    Turn{MaxSteps: 20, MaxTokens: 1_000_000, MaxTime: Duration(900e9)},
-		Serve:   Serve{Listen: List{"127.0.0.1:8700"}, DrainTimeout: Duration(30e9), Pool: 8},
+		Serve:   Serve{Listen: List{"127.0.0.1:8700"}, DrainTimeout: Duration(30e9), Pool: 8, Page: true, PageScripts: true, Sharing: true},
+		Turn:    Turn{MaxSteps: 20, MaxTokens: 1_000_000, MaxTime: Duration(900e9), ApprovalWait: Duration(time.Hour), Titles: true},
 		Limits: Limits{
 			SessionMemory: halfOfMemory(), Executions: 2 * runtime.NumCPU(), Queue: 16, Upload: 512 << 20, Output: 16 << 20,
 			RequestsAtOnce: 1024, RequestsPerSecond: 50, ProjectRequestsPerSecond: 200,

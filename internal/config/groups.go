@@ -51,12 +51,14 @@ type Sessions struct {
 	PointsDisk     Size     `toml:"points_disk" flat:"points_disk" env:"COVE_POINTS_DISK" zero:"no limit" doc:"disk that the points of one session take, or what can be undone in it, beside its newest snapshot; the oldest go first, the newest stays"`
 	Conversations  int      `toml:"conversations" env:"COVE_CONVERSATIONS" unit:"conversations" zero:"none" doc:"how many conversations of cove ask and cove chat keep their variables and files for --continue: those that were used last; each takes a snapshot's room on the disk"`
 	CarryVariables bool     `toml:"carry_variables" flat:"carry_variables" env:"COVE_CARRY_VARIABLES" doc:"carry variables over by pickle, as far as that goes, where an upgrade of cove makes a session start anew with its files"`
+	PlotStyle      bool     `toml:"plot_style" env:"COVE_PLOT_STYLE" doc:"give plots of matplotlib and Plotly the page's colours, a calm grid and twice the resolution where code does not say otherwise; false leaves them as the libraries make them"`
 }
 
 // Models are the language models, and how they are reached.
 type Models struct {
 	Default           string   `toml:"default" flat:"model" env:"COVE_MODEL" flag:"--model" default:"what keys and servers there are" doc:"the model for cove ask, as PROVIDER/NAME: openai/..., anthropic/..., ollama/... or replay:FILE"`
 	Serve             List     `toml:"serve" flat:"serve_models" env:"COVE_SERVE_MODELS" default:"every model of the default's provider" doc:"the models that clients of the server may ask, as PROVIDER/NAME, the default first"`
+	About             List     `toml:"about" env:"COVE_MODELS_ABOUT" doc:"what is known of models, each as PROVIDER/NAME context=400000 vision=on input=1.25 output=10 cached=0.125 currency=USD, all but the name optional: the tokens that it takes at once, whether it sees images, and prices for a million tokens, of which a server has one currency (USD where none is said); the cost of what is asked is computed from them, and is not said for models without prices"`
 	ConnectTimeout    Duration `toml:"connect_timeout" flat:"model_connect_timeout" env:"COVE_MODEL_CONNECT_TIMEOUT" doc:"wait for a connection to a model service"`
 	FirstTokenTimeout Duration `toml:"first_token_timeout" flat:"model_first_token_timeout" env:"COVE_MODEL_FIRST_TOKEN_TIMEOUT" doc:"silence of a model before its answer begins; local models may need longer to load"`
 	StallTimeout      Duration `toml:"stall_timeout" flat:"model_stall_timeout" env:"COVE_MODEL_STALL_TIMEOUT" doc:"silence of a model in the middle of its answer"`
@@ -69,9 +71,11 @@ type Models struct {
 
 // Turn bounds one question to a model.
 type Turn struct {
-	MaxSteps  int      `toml:"max_steps" flat:"max_steps" env:"COVE_MAX_STEPS" flag:"--max-steps" unit:"executions" doc:"how often a model may run code for one question"`
-	MaxTokens int64    `toml:"max_tokens" flat:"max_tokens" env:"COVE_MAX_TOKENS" unit:"tokens" zero:"no limit" doc:"what one question may use, in and out together"`
-	MaxTime   Duration `toml:"max_time" flat:"max_time" env:"COVE_MAX_TIME" zero:"no limit" doc:"wall clock of one question"`
+	MaxSteps     int      `toml:"max_steps" flat:"max_steps" env:"COVE_MAX_STEPS" flag:"--max-steps" unit:"executions" doc:"how often a model may run code for one question"`
+	MaxTokens    int64    `toml:"max_tokens" flat:"max_tokens" env:"COVE_MAX_TOKENS" unit:"tokens" zero:"no limit" doc:"what one question may use, in and out together"`
+	MaxTime      Duration `toml:"max_time" flat:"max_time" env:"COVE_MAX_TIME" zero:"no limit" doc:"wall clock of one question"`
+	ApprovalWait Duration `toml:"approval_wait" env:"COVE_APPROVAL_WAIT" doc:"how long a question waits for its user to say whether code may run, in conversations that ask; then it is cancelled"`
+	Titles       bool     `toml:"titles" env:"COVE_TITLES" doc:"the model names each conversation of the page after its first answer, by a short request of its own; otherwise the question's first words do"`
 }
 
 // Serve is how `cove serve` is reached, and how it begins and ends.
@@ -79,12 +83,15 @@ type Serve struct {
 	Listen         List     `toml:"listen" flat:"listen" env:"COVE_LISTEN" flag:"--listen" doc:"addresses that cove serve listens on; :8700 is every address of the machine, unix:/PATH a socket"`
 	AllowHosts     List     `toml:"allow_hosts" flat:"allow_hosts" env:"COVE_ALLOW_HOSTS" default:"any, but from this machine only this machine's own" doc:"names that the server is called by; .example.com stands for all that end so, * for any"`
 	AllowOrigins   List     `toml:"allow_origins" flat:"allow_origins" env:"COVE_ALLOW_ORIGINS" doc:"web pages, as https://app.example.com, whose scripts may call the server"`
-	TrustedProxies List     `toml:"trusted_proxies" flat:"trusted_proxies" env:"COVE_TRUSTED_PROXIES" doc:"addresses or networks of proxies that say in X-Forwarded-For whom they speak for"`
+	TrustedProxies List     `toml:"trusted_proxies" flat:"trusted_proxies" env:"COVE_TRUSTED_PROXIES" doc:"addresses or networks of proxies that say in X-Forwarded-For whom they speak for, and in X-Forwarded-Proto whether by https"`
 	TLSCert        string   `toml:"tls_cert" flat:"tls_cert" env:"COVE_TLS_CERT" doc:"file of the server's certificate, PEM; with serve.tls_key it speaks HTTPS"`
 	TLSKey         string   `toml:"tls_key" flat:"tls_key" env:"COVE_TLS_KEY" doc:"file of the certificate's key, PEM"`
 	MetricsListen  string   `toml:"metrics_listen" flat:"metrics_listen" env:"COVE_METRICS_LISTEN" default:"only /metrics with the API, for keys of the server's admins" doc:"address for Prometheus, without keys"`
 	DebugListen    string   `toml:"debug_listen" flat:"debug_listen" env:"COVE_DEBUG_LISTEN" doc:"address of this machine for pprof"`
 	DocsPublic     bool     `toml:"docs_public" flat:"docs_public" env:"COVE_DOCS_PUBLIC" doc:"serve the pages that document the API without a key"`
+	Page           bool     `toml:"page" env:"COVE_PAGE" doc:"serve the web page at /; without it there are the APIs alone"`
+	Sharing        bool     `toml:"sharing" env:"COVE_SHARING" doc:"let users make links that show a conversation to all who have the link, without a key; false switches off those that were made, too"`
+	PageScripts    bool     `toml:"page_scripts" env:"COVE_PAGE_SCRIPTS" doc:"let users of the page run HTML with scripts that code made, in a frame that reaches nothing of the server's, when they ask for it"`
 	FirstKey       string   `toml:"first_key" flat:"first_key" env:"COVE_FIRST_KEY" default:"a random one" doc:"the text of the key that cove serve makes when there is none; cove key create on any database prints such a text" secret:"true"`
 	DrainTimeout   Duration `toml:"drain_timeout" flat:"drain_timeout" env:"COVE_DRAIN_TIMEOUT" doc:"how long running work may take to end when the server is asked to end"`
 	Pool           int      `toml:"pool" flat:"pool" env:"COVE_POOL" unit:"sandboxes" zero:"none" doc:"sandboxes that are kept ready for new sessions, as far as a quarter of the free memory allows; and up to two empty ones, for sessions that are resumed or forked"`

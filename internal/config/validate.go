@@ -76,7 +76,8 @@ func (m Models) validate() error {
 			return bad("models.serve", fmt.Sprintf("has names such as openai/NAME, not %q", name))
 		}
 	}
-	return nil
+	_, err := m.Known()
+	return err
 }
 
 func (s Serve) validate() error {

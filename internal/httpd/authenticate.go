@@ -19,17 +19,27 @@ import (
 // authenticating finds the caller and puts it into the context. What needs no key gets no caller, also when a key is sent.
 func (s *Server) authenticating(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		v := visit{s, w, r}
+		if f := s.surfaceOf(r); f != nil && f.Cookies {
+			r = r.WithContext(auth.WithVisit(r.Context(), v))
+		}
 		if s.public(r) {
 			next.ServeHTTP(w, r)
 			return
 		}
 		who, err := s.caller(r)
+		n := noteOf(r)
+		if n.signedOut {
+			v.Forget()
+		}
 		if err != nil {
 			s.refuseCaller(w, r, err)
 			return
 		}
-		n := noteOf(r)
-		n.key = who.Key
+		if n.cookie != "" {
+			v.Remember(n.cookie, n.until)
+		}
+		n.key = means(who)
 		who.Request, who.IP, who.Agent = telemetry.RequestID(r.Context()), n.ip, agent(r)
 		next.ServeHTTP(w, r.WithContext(auth.With(r.Context(), who)))
 	})
@@ -38,28 +48,15 @@ func (s *Server) authenticating(next http.Handler) http.Handler {
 func (s *Server) caller(r *http.Request) (auth.Principal, error) {
 	done := telemetry.Stage(r.Context(), telemetry.StageAuthenticate)
 	defer done()
-	ip := noteOf(r).ip
+	if cookies := s.cookies(r); len(cookies) > 0 {
+		return s.signedIn(r, cookies)
+	}
 	text, ok := keyText(r)
 	if !ok || text == "" {
 		return auth.Principal{}, problem.New(problem.Unauthenticated, "a key is needed").
 			WithHint("send Authorization: Bearer cove_...; cove key create makes a key")
 	}
-	wait := s.logins.wait(ip)
-	if wait > 0 {
-		leave, err := s.logins.enter(r.Context(), s.o.Limits.Wait)
-		if err != nil {
-			return auth.Principal{}, err
-		}
-		defer leave()
-	}
-	who, err := s.o.Accounts.Authenticate(r.Context(), text)
-	if problem.Is(err, problem.Denied) {
-		s.logins.failed(ip)
-		if wait > 0 {
-			err = problem.New(problem.TooManyFailedLogins, "too many wrong keys came from this address").WithCause(after(wait))
-		}
-	}
-	return who, err
+	return s.login(r.Context(), noteOf(r).ip, func(ctx context.Context) (auth.Principal, error) { return s.o.Accounts.Authenticate(ctx, text) })
 }
 
 // keyText returns the key that the request brings, the same for either header. Two different ones are none: it must not depend on the

@@ -197,7 +197,7 @@ func TestRoutes(t *testing.T) {
 			t.Errorf("%s %s: public is %t", route.Method, route.Pattern, got)
 		}
 	}
-	if seen[surface.Public] != 4 || seen[surface.Documentation] != 3 || seen[surface.WithKey] < 100 {
+	if seen[surface.Public] != 9 || seen[surface.Documentation] != 3 || seen[surface.WithKey] < 100 {
 		t.Errorf("there are %v", seen)
 	}
 	if !strings.Contains(g.log.String(), "route=/api/v1/things/{thing} status=401") {

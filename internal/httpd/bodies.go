@@ -22,13 +22,16 @@ const shortBody = 64 << 10
 func (s *Server) bodies(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if who, ok := auth.From(r.Context()); ok {
-			share := s.memory.Share(cmp.Or(who.Key, who.Project))
+			share := s.memory.Share(cmp.Or(means(who), who.Project))
 			defer share.Release()
 			r = r.WithContext(intake.With(r.Context(), share))
 		}
 		limit, long := s.o.Limits.Body, problem.New(problem.RequestTooLarge, "the request is too long")
 		if noteOf(r).asked.Large {
 			limit, long = s.o.Limits.Upload, problem.New(problem.FileTooLarge, "the file is larger than the server takes").WithHint("upload it in parts")
+		}
+		if _, ok := auth.From(r.Context()); !ok {
+			limit = min(limit, shortBody) // nobody counts what these take
 		}
 		if r.ContentLength > limit {
 			w.Header().Set("Connection", "close")

@@ -12,6 +12,7 @@ import (
 	"net/netip"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"cove/internal/auth"
 	"cove/internal/intake"
@@ -43,15 +44,17 @@ type Options struct {
 	Hosts []string
 	// Origins are the web pages, as https://app.example.com, whose scripts may call the server.
 	Origins []string
-	// Proxies are trusted to say in X-Forwarded-For whom they speak for, as those are who come through a unix socket.
+	// Proxies are trusted to say in X-Forwarded-For whom they speak for, and in X-Forwarded-Proto whether by https, as those are who come through a
+	// unix socket.
 	Proxies    []netip.Prefix
 	PublicDocs bool // the documentation and the OpenAPI document need no key
 	Limits     Limits
 }
 
-// Accounts know who a key's text stands for. *auth.Accounts does.
+// Accounts know who the text of a key or of a browser stands for. *auth.Accounts does.
 type Accounts interface {
 	Authenticate(ctx context.Context, text string) (auth.Principal, error)
+	AuthenticateBrowser(ctx context.Context, text string) (who auth.Principal, until time.Time, err error)
 }
 
 // Server is a server that does not listen yet. It is an http.Handler by itself, as tests use it.
@@ -65,6 +68,7 @@ type Server struct {
 
 	origins  *http.CrossOriginProtection
 	logins   *logins
+	guesses  *rates // passwords for a name
 	keys     *rates
 	projects *rates
 	room     *room
@@ -90,7 +94,7 @@ func New(o Options) (*Server, error) {
 	if s.origins, err = protection(o.Origins); err != nil {
 		return nil, err
 	}
-	s.logins = newLogins()
+	s.logins, s.guesses = newLogins(), newRates(1/failureEvery.Seconds(), (failures+0.5)*failureEvery.Seconds())
 	s.keys = newRates(o.Limits.KeyRate, o.Limits.Burst)
 	s.projects = newRates(o.Limits.ProjectRate, o.Limits.Burst)
 	s.room = newRoom(o.Limits)

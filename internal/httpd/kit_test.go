@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"cove/internal/api"
 	"cove/internal/auth"
@@ -32,6 +33,21 @@ func (a accounts) Authenticate(_ context.Context, text string) (auth.Principal, 
 		return auth.Principal{}, problem.New(problem.DatabaseUnavailable, "the database is down")
 	}
 	return auth.Principal{}, problem.New(problem.Unauthenticated, "the key is not right")
+}
+
+// browsers are the cookies of the people, by text.
+func (a accounts) AuthenticateBrowser(_ context.Context, text string) (who auth.Principal, until time.Time, err error) {
+	key, ok := strings.CutPrefix(text, "browser-of-")
+	switch who, known := a[key]; {
+	case ok && known:
+		who.Key, who.Browser = "", "brw_06f1k3t3y4m0v8s2k5r7w9x1z4"
+		return who, until, nil
+	case text == "broken":
+		return who, until, problem.New(problem.DatabaseUnavailable, "the database is down")
+	case text == "old-of-ann":
+		return a[anns], time.Now().Add(30 * 24 * time.Hour), nil
+	}
+	return auth.Principal{}, until, problem.New(problem.Unauthenticated, "the browser is not signed in")
 }
 
 const (

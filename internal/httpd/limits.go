@@ -41,7 +41,7 @@ func (s *Server) rate(who auth.Principal, h http.Header) *problem.Error {
 		rates *rates
 		id    string
 		whose string
-	}{{s.keys, who.Key, "key"}, {s.projects, who.Project, "project"}} {
+	}{{s.keys, means(who), "key"}, {s.projects, who.Project, "project"}} {
 		if side.rates == nil {
 			continue
 		}
@@ -141,7 +141,7 @@ func (s *Server) admitting(next http.Handler) http.Handler {
 			return
 		}
 		done := telemetry.Stage(r.Context(), telemetry.StageAdmit)
-		leave, err := s.room.enter(r.Context(), who.Project, who.Key)
+		leave, err := s.room.enter(r.Context(), who.Project, means(who))
 		done()
 		if err != nil {
 			s.refuse(w, r, problem.Of(err))

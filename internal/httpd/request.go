@@ -23,9 +23,13 @@ import (
 type note struct {
 	route string        // a pattern, never an address
 	asked surface.Route // what it is for, known before any surface sees it
-	key   string        // the id of the caller's key
+	key   string        // the id of the caller's key, or of its browser
 	ip    string
 	trace context.Context // of the request's span, or nil
+
+	signedOut bool   // the browser's cookie is worth nothing
+	cookie    string // that the browser is to keep, until then; "": as it is
+	until     time.Time
 }
 
 // context is the request's with its trace, for what is outside of that.

@@ -68,7 +68,7 @@ func (s *Server) routeOf(r *http.Request) surface.Route {
 		return surface.Route{}
 	}
 	f := s.surfaceOf(r)
-	if f == nil || f.Host == "" {
+	if f == nil || f.Host == "" && !pageAt(f, r) {
 		if own := s.own.find(r); own.Pattern != "" {
 			return own
 		}
@@ -77,6 +77,11 @@ func (s *Server) routeOf(r *http.Request) surface.Route {
 		return surface.Route{}
 	}
 	return s.theirs[f].find(r)
+}
+
+// pageAt says whether a surface shows a browser a page where the server itself has something for other programs, which is at the root.
+func pageAt(f *surface.Surface, r *http.Request) bool {
+	return f != nil && r.URL.Path == "/" && strings.Contains(r.Header.Get("Accept"), "text/html")
 }
 
 // surfaceOf returns the surface that a request is for; nil where it is for none.
@@ -152,7 +157,12 @@ func (s *Server) Routes() []surface.Route {
 	return out
 }
 
-func (s *Server) welcome(w http.ResponseWriter, _ *http.Request) {
+func (s *Server) welcome(w http.ResponseWriter, r *http.Request) {
+	if f := s.surfaceOf(r); pageAt(f, r) {
+		f.Handler.ServeHTTP(w, r)
+		return
+	}
+	w.Header().Set("Vary", "Accept")
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	fmt.Fprintf(w, "cove %s\n\n%s", s.o.Version, s.whereThingsAre())
 }
@@ -161,7 +171,7 @@ func (s *Server) welcome(w http.ResponseWriter, _ *http.Request) {
 func (s *Server) whereThingsAre() string {
 	var out strings.Builder
 	for _, f := range s.o.Surfaces {
-		fmt.Fprintf(&out, "%-15s%s\n", f.Host+strings.TrimSuffix(f.Prefix, "/"), f.About)
+		fmt.Fprintf(&out, "%-15s%s\n", cmpOr(f.Host+strings.TrimSuffix(f.Prefix, "/"), "/"), f.About)
 	}
 	return out.String() + `/health        whether the server is alive; /health/ready: whether it can work
 /metrics       for Prometheus

@@ -124,7 +124,7 @@ func (w *whole) address(t *testing.T, owner tenant, pattern string) (path string
 			continue
 		}
 		switch name {
-		case "path", "kernel", "item", "member":
+		case "path", "kernel", "item", "member", "provider":
 			parts[i] = "main"
 			continue
 		case "id":
@@ -192,8 +192,25 @@ func (w *whole) thing(t *testing.T, owner tenant, kind string) string {
 			return u.ID
 		}
 		return k.ID
+	case "browser":
+		b, _, err := w.accounts.SignIn(ctx, auth.Principal{Project: owner.id, User: auth.LocalUser, Agent: secretWord}, "in a test")
+		must(t, err)
+		return b.ID
+	case "share":
+		must(t, w.store.AddConversation(ctx, conversation))
+		share := hub.Share{ID: ident.New(ident.Share), Hash: conversation.ID, Project: owner.id, User: auth.LocalUser, Conversation: conversation.ID, Title: secretWord, Created: now}
+		must(t, w.store.AddShare(ctx, share, []byte("x"), 10_000, 1<<30))
+		return share.ID
+	case "invitation":
+		i, _, err := w.accounts.Invite(ctx, w.root, auth.NewInvitation{Project: owner.id, Role: auth.Viewer, Name: secretWord})
+		must(t, err)
+		return i.ID
 	case "project":
 		return owner.id
+	case "table":
+		return "df"
+	case "column":
+		return "0"
 	}
 	t.Fatalf("the test does not know what {%s} is", kind)
 	return ""
@@ -238,6 +255,12 @@ func bodyFor(path string) string {
 		return `{"packages":["six"],"requirements":["six"]}`
 	case strings.HasSuffix(path, "/complete"):
 		return `{"part_ids":[]}`
+	case strings.HasSuffix(path, "/connections/try"):
+		return `{"provider":"mars"}`
+	case strings.Contains(path, "/connections/"):
+		return `{"models":["m"]}`
+	case strings.HasSuffix(path, "/approve"):
+		return `{"step":1,"run":true}`
 	case strings.HasSuffix(path, "/turns"):
 		return `{"prompt":"x"}`
 	case strings.Contains(path, "/members/"):

@@ -19,13 +19,14 @@ type NewConversation struct {
 	Session  string // an existing one to use, or ""
 	Metadata map[string]string
 	Source   string
+	Approval Approval
 }
 
 // CreateConversation makes an empty conversation. Needs auth.ConversationsWrite.
 func (h *Hub) CreateConversation(ctx context.Context, who auth.Principal, n NewConversation) (Conversation, error) {
 	c := Conversation{
 		ID: ident.New(ident.Conversation), Project: who.Project, User: who.User, Session: n.Session, Title: n.Title, Metadata: n.Metadata, Source: n.Source,
-		Created: h.now(),
+		Created: h.now(), Approval: n.Approval,
 	}
 	c.Used = c.Created
 	err := who.Require(auth.ConversationsWrite)
@@ -53,6 +54,8 @@ func (c Conversation) check() error {
 		return invalid("the title is longer than 200 bytes")
 	case len(c.Source) > longestName:
 		return invalid("the source is longer than 200 bytes")
+	case c.Approval != ApprovalNever && c.Approval != ApprovalAlways:
+		return invalid("the approval is neither never nor always")
 	}
 	if fault := metadataFault(c.Metadata); fault != "" {
 		return invalid(fault)
@@ -103,7 +106,8 @@ func (h *Hub) Conversations(ctx context.Context, who auth.Principal, f Conversat
 // ConversationChange says what to change; nil fields stay.
 type ConversationChange struct {
 	Title    *string
-	Session  *string // that its next turns use
+	Session  *string   // that its next turns use
+	Approval *Approval // of the turns that begin later
 	Metadata map[string]string
 	// Edit makes the new metadata from the present one, which nothing else changes meanwhile. It may be called twice. It is used instead of Metadata.
 	Edit func(metadata map[string]string) (map[string]string, error)
@@ -120,6 +124,9 @@ func (h *Hub) ChangeConversation(ctx context.Context, who auth.Principal, id str
 			}
 			if c.Session != nil {
 				row.Session = *c.Session
+			}
+			if c.Approval != nil {
+				row.Approval = *c.Approval
 			}
 			if c.Metadata != nil {
 				row.Metadata = c.Metadata

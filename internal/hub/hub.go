@@ -43,11 +43,16 @@ type Options struct {
 	Unsaved  bool       // the engine cannot save sessions
 	Contents string     // folder of file contents, by hash
 	Models   Models
-	Limits   Limits
-	Audit    audit.Log
+	// About returns what the operator says of a model by PROVIDER/NAME; nil: nothing.
+	About func(name string) model.About
+	// Connector knows the connections of the settings, and tries others; nil: connections cannot be set.
+	Connector Connector
+	Limits    Limits
+	Audit     audit.Log
 	// Quotas returns what a project and a key may use where that was set for them; nil quotas are those of Limits.
 	Quotas func(ctx context.Context, project, key string) (ofProject, ofKey *Quota, err error)
 	Turns  interpreter.Limits // the server's bounds of one turn
+	Titles bool               // models name the conversations of the page
 	Log    *slog.Logger
 	// Private says that the hub's callers are its operator: they get problems with all details, which clients of a server do not.
 	Private bool
@@ -75,6 +80,7 @@ type ModelInfo struct {
 	ID       string // as Open takes it
 	Provider string
 	Default  bool
+	About    model.About
 }
 
 // Live is a session in memory: *session.Live behind named.Live.
@@ -83,6 +89,7 @@ type Live interface {
 	Kernels
 	Tree
 	Installer
+	Inspector
 }
 
 // Kernels are the interpreters of one session. The first is "main", is always there, and is what kernel.Request.Kernel "" means.
@@ -91,6 +98,15 @@ type Kernels interface {
 	RestartKernel(ctx context.Context, name string) error // a new interpreter in its place; running code is interrupted
 	StopKernel(ctx context.Context, name string) error    // not "main"
 	KernelNames() []string
+}
+
+// Inspector looks at the variables of a session's kernels. It waits until the kernel is idle. Problems: kernel_not_found, variable_unknown, not_a_table.
+type Inspector interface {
+	Variables(ctx context.Context, kernel string) (kernel.Variables, error)
+	Table(ctx context.Context, kernel string, q kernel.TableQuery) (kernel.Table, error)
+	Profile(ctx context.Context, kernel, table string, column int) (kernel.Profile, error)
+	// Preview looks at a file of the workspace; it does not wait for a kernel. Problems: not_shown.
+	Preview(ctx context.Context, look workspace.Look) (workspace.Preview, error)
 }
 
 // Tree is a session's workspace as a file tree. Paths are relative and slash-separated; "" is the workspace itself. Symlinks are never
@@ -133,6 +149,7 @@ type Hub struct {
 	meter    *meter
 	contents *contents
 	gauge    *gauge
+	changes  *changes
 	turns    turnTable
 
 	working   context.Context
@@ -192,8 +209,10 @@ func New(o Options) (*Hub, error) {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
+	heard := &changes{}
+	o.Store = telling{Store: o.Store, to: heard}
 	h := &Hub{
-		o: o, log: o.Log, slots: newSlots(o.Limits.Executions), freed: make(chan struct{}), capacity: capacity(o.Limits.Sessions, o.SessionMemory),
+		o: o, changes: heard, log: o.Log, slots: newSlots(o.Limits.Executions), freed: make(chan struct{}), capacity: capacity(o.Limits.Sessions, o.SessionMemory),
 		seats: map[string]*seat{}, executions: map[string]*liveExecution{}, flying: map[string]int{}, promises: map[string]*promise{},
 	}
 	h.working, h.interrupt = context.WithCancelCause(context.Background())

@@ -163,6 +163,9 @@ func (h *Hub) Drain(ctx context.Context) error {
 	}
 	busy, sessions := h.busy, len(h.seats)
 	h.mu.Unlock()
+	for _, l := range h.turns.waiting("") {
+		l.stop(stoppedWaiting())
+	}
 	h.log.LogAttrs(ctx, slog.LevelInfo, "draining", slog.Int("work", busy), slog.Int("sessions", sessions))
 	patient := context.WithoutCancel(ctx)
 	if h.fenced() {

@@ -102,13 +102,28 @@ func (h *Hub) peek(ctx context.Context, who auth.Principal, session string, f fu
 }
 
 func (h *Hub) with(ctx context.Context, s *seat, f func(ctx context.Context, l Live) error) error {
-	defer h.release(s)
+	return h.lend(ctx, &lease{seat: s}, func(ctx context.Context) error { return f(ctx, s.live) })
+}
+
+// lease is a session that is in use. Its user may give it back for a while; seat is nil then.
+type lease struct{ seat *seat }
+
+func (h *Hub) lend(ctx context.Context, l *lease, f func(ctx context.Context) error) error {
+	defer func() { h.endLease(l) }()
+	s := l.seat
 	ctx, cancel := context.WithCancelCause(holding(ctx, s))
 	defer cancel(nil)
 	for _, end := range []context.Context{s.ctx, h.working} {
 		defer context.AfterFunc(end, func() { cancel(context.Cause(end)) })()
 	}
-	return f(ctx, s.live)
+	return f(ctx)
+}
+
+func (h *Hub) endLease(l *lease) {
+	if l.seat != nil {
+		h.release(l.seat)
+		l.seat = nil
+	}
 }
 
 // acquire loads a session and keeps it in memory until release is called.
@@ -445,12 +460,13 @@ func (h *Hub) become(ctx context.Context, s *seat, state SessionState, reason st
 	})
 }
 
-// sessionLive is a named session in memory, with the kernels and packages of its Live.
+// sessionLive is a named session in memory, with the kernels, variables and packages of its Live.
 type sessionLive struct {
 	*named.LeasedSession
 	Kernels
 	TreeReader
 	Installer
+	Inspector
 }
 
 // LiveOf returns a named session as a Live.
@@ -462,7 +478,7 @@ func LiveOf(s *named.LeasedSession) (Live, error) {
 	if !ok {
 		return nil, fmt.Errorf("a %T cannot be a server's session", s.Live)
 	}
-	return sessionLive{LeasedSession: s, Kernels: inner, TreeReader: inner, Installer: inner}, nil
+	return sessionLive{LeasedSession: s, Kernels: inner, TreeReader: inner, Installer: inner, Inspector: inner}, nil
 }
 
 // watch evicts a session whose sandbox dies while the session is unused.

@@ -245,10 +245,20 @@ func (y *toy) CPU() (time.Duration, bool) {
 	defer y.m.mu.Unlock()
 	return y.m.burned, y.m.measures
 }
-func (y *toy) StartKernel(context.Context, string) error   { return nil }
-func (y *toy) RestartKernel(context.Context, string) error { return nil }
-func (y *toy) StopKernel(context.Context, string) error    { return nil }
-func (y *toy) KernelNames() []string                       { return []string{"main", "other"} }
+func (y *toy) StartKernel(context.Context, string) error                         { return nil }
+func (y *toy) RestartKernel(context.Context, string) error                       { return nil }
+func (y *toy) StopKernel(context.Context, string) error                          { return nil }
+func (y *toy) KernelNames() []string                                             { return []string{"main", "other"} }
+func (y *toy) Variables(context.Context, string) (v kernel.Variables, err error) { return v, nil }
+func (y *toy) Table(context.Context, string, kernel.TableQuery) (t kernel.Table, err error) {
+	return t, nil
+}
+func (y *toy) Profile(context.Context, string, string, int) (p kernel.Profile, err error) {
+	return p, nil
+}
+func (y *toy) Preview(context.Context, workspace.Look) (p workspace.Preview, err error) {
+	return p, nil
+}
 func (y *toy) List(context.Context, string) ([]workspace.Entry, bool, error) {
 	return nil, false, nil
 }

@@ -326,11 +326,12 @@ func (m *meter) next(k sumKey) (addition, bool) {
 }
 
 func plus(a, b Usage) Usage {
+	cost, currency := a.Cost+b.Cost, cmp.Or(b.Currency, a.Currency) // a process has one
 	tokens := model.Usage{InputTokens: a.InputTokens, OutputTokens: a.OutputTokens}.Plus(model.Usage{InputTokens: b.InputTokens, OutputTokens: b.OutputTokens})
 	return Usage{
 		Day:        cmp.Or(a.Day, b.Day),
 		Executions: a.Executions + b.Executions, WallSeconds: a.WallSeconds + b.WallSeconds, CPUSeconds: a.CPUSeconds + b.CPUSeconds,
 		Turns: a.Turns + b.Turns, InputTokens: tokens.InputTokens, OutputTokens: tokens.OutputTokens,
-		UploadBytes: a.UploadBytes + b.UploadBytes,
+		UploadBytes: a.UploadBytes + b.UploadBytes, Cost: cost, Currency: currency,
 	}
 }

@@ -89,13 +89,13 @@ func (h *Hub) createSession(ctx context.Context, who auth.Principal, row Session
 		return err
 	}
 	defer end()
-	if err := h.o.Store.AddSession(ctx, row); err != nil {
-		h.spawn(func(ctx context.Context) { h.unmake(ctx, row) }) // the record may have been written despite the error
-		return err
-	}
+	added := make(chan error, 1)
+	go func() { added <- h.o.Store.AddSession(ctx, row) }() // while the sandbox is made ready: both write to the disk, and wait for it
 	s, err := h.first(work, ctx, row)
 	if err == nil {
 		defer h.release(s)
+	}
+	if err = errors.Join(<-added, err); err == nil {
 		for _, file := range files {
 			if _, err = h.PutFile(holding(work, s), who, row.ID, file, ""); err != nil {
 				break
@@ -103,7 +103,7 @@ func (h *Hub) createSession(ctx context.Context, who auth.Principal, row Session
 		}
 	}
 	if err != nil {
-		h.spawn(func(ctx context.Context) { h.unmake(ctx, row) })
+		h.spawn(func(ctx context.Context) { h.unmake(ctx, row) }) // the record may have been written despite an error
 	}
 	return err
 }

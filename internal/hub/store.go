@@ -17,13 +17,22 @@ type Store interface {
 	ExecutionStore
 	stream.Store // keeps events; the part of an event is the execution that emitted it
 	ConversationStore
+	ShareStore
 	FileStore
 	UsageStore
 	Searcher
 	Rememberer
 	OwnerStore
+	ConnectionStore
 	// Ping says whether the database answers.
 	Ping(ctx context.Context) error
+}
+
+// ConnectionStore keeps the services of models that an admin connected, for all servers on the database. Not found: "connection_not_found".
+type ConnectionStore interface {
+	Connections(ctx context.Context) ([]Connection, error) // the one changed last first
+	SetConnection(ctx context.Context, provider string, change func(*Connection) error) (Connection, error)
+	DeleteConnection(ctx context.Context, provider string) error
 }
 
 // SessionFilter narrows a list of sessions. Zero fields do not.
@@ -57,6 +66,8 @@ type OwnerStore interface {
 	Owner(ctx context.Context, id string) (owner.Record, error)
 	// Home returns a home, and whether an owner lives there. Not found: "home_not_found".
 	Home(ctx context.Context, id string) (h owner.Home, served bool, err error)
+	// Others is how many owners there are besides one.
+	Others(ctx context.Context, id string) (int, error)
 	// Neighbours is how many owners besides one live in a home.
 	Neighbours(ctx context.Context, id, home string) (int, error)
 }
@@ -105,7 +116,7 @@ type ConversationStore interface {
 	Conversation(ctx context.Context, project, id string) (Conversation, error)
 	Conversations(ctx context.Context, project string, f ConversationFilter, p Page) (Listing[Conversation], error)
 	UpdateConversation(ctx context.Context, project, id string, change func(*Conversation) error) (Conversation, error)
-	// DeleteConversation removes it with its turns, their executions and events. turn_running as with AddTurn.
+	// DeleteConversation removes it with its shares and its turns, their executions and events. turn_running as with AddTurn.
 	DeleteConversation(ctx context.Context, project, id string) error
 	TurnStore
 }
@@ -119,6 +130,8 @@ type TurnStore interface {
 	// FinishTurn writes the final state with the last events, as FinishExecution does.
 	FinishTurn(ctx context.Context, t Turn, last []stream.Event) (first bool, err error)
 	SetForeign(ctx context.Context, project, turn string, foreign []byte) error
+	// SetWaiting writes what a turn that has not ended waits for, or nil.
+	SetWaiting(ctx context.Context, project, turn string, w *Waiting) error
 	DeleteTurn(ctx context.Context, project, turn string) error
 }
 
@@ -128,6 +141,9 @@ type TurnReader interface {
 	Turns(ctx context.Context, project, conversation string, p Page) (Listing[Turn], error)
 	// TurnEnded says whether a turn has its final state, without reading the turn.
 	TurnEnded(ctx context.Context, project, id string) (bool, error)
+	// RunningTurns returns at most limit turns of a project that have not ended and are not hidden, the oldest first, with ID, Project, Conversation, State
+	// and Waiting alone.
+	RunningTurns(ctx context.Context, project string, limit int) ([]Turn, error)
 	// Branch returns the turn and those that it goes on from, the oldest first.
 	Branch(ctx context.Context, project, turn string) ([]Turn, error)
 	// TurnsSize returns how many bytes the records of a conversation's turns have, or, with turn, the record of that turn; 0 where there are none.

@@ -43,9 +43,13 @@ type NewTurn struct {
 	Effort       string       // see model.Request
 	Extra        map[string]json.RawMessage
 
+	// Approval is that of a new conversation.
+	Approval Approval `json:",omitempty"`
+
 	Source  string
 	Foreign json.RawMessage // see Turn.Foreign
 	Hidden  bool            // see Turn.Hidden
+	heard   bool            // by a caller in this process that waits for its end, see RunTurn
 	Once    string          // see NewExecution.Once; Foreign does not count for what makes two requests the same
 }
 
@@ -215,7 +219,7 @@ func (h *Hub) OpenModel(ctx context.Context, who auth.Principal, name string) (m
 		return nil, err
 	}
 	return metered{m, h.o.Turns.Time, func(u model.Usage) {
-		h.spend(ctx, who, Usage{InputTokens: u.InputTokens, OutputTokens: u.OutputTokens})
+		h.spend(ctx, who, used(u, h.about(m.Name()).Cost(u)))
 	}}, nil
 }
 
@@ -228,6 +232,19 @@ func (h *Hub) openModel(ctx context.Context, name string) (model.Model, error) {
 		return nil, err
 	}
 	return model.Observed(m), nil
+}
+
+// about is what is known of a model.
+func (h *Hub) about(name string) model.About {
+	if h.o.About == nil {
+		return model.About{}
+	}
+	return h.o.About(name)
+}
+
+// used is what the tokens of a model add to the day's counters.
+func used(u model.Usage, c model.Cost) Usage {
+	return Usage{InputTokens: u.InputTokens, OutputTokens: u.OutputTokens, Cost: c.Amount, Currency: c.Currency}
 }
 
 // metered is a model that counts the tokens of every answer, and bounds an answer by the time of a turn.

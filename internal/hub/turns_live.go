@@ -22,7 +22,9 @@ type liveTurn struct {
 	ended       chan struct{} // closed when the turn's end is stored and its conversation free
 	events      *stream.Writer
 
-	turn Turn // guarded by turnTable.mu
+	turn    Turn     // guarded by turnTable.mu
+	pending *pending // guarded by turnTable.mu; nil: no code waits for the user's word
+	asked   *pending // guarded by turnTable.mu; the code that was last asked about
 }
 
 // reserve marks a conversation as having an unfinished turn. When it has one already, ok is false, and running is that turn, or nil when it is only about to begin.

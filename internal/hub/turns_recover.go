@@ -35,7 +35,11 @@ func (h *Hub) recoverTurns(ctx context.Context) error {
 }
 
 func (h *Hub) loseTurn(ctx context.Context, t Turn) (first bool, err error) {
-	p := t.fail(problem.New(problem.TurnLost, "cove ended while the turn ran").WithHint("ask again"))
+	why := "cove ended while the turn ran"
+	if t.Waiting != nil {
+		why, t.Waiting = "cove ended while the turn waited for its user's word about code, which did not run", nil
+	}
+	p := t.fail(problem.New(problem.TurnLost, why).WithHint("ask again"))
 	body, err := transcript.Failure(p)
 	if err != nil {
 		return false, err

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"cove/internal/interpreter"
+	"cove/internal/model"
 	"cove/internal/problem"
 	"cove/internal/stream"
 	"cove/internal/telemetry"
@@ -43,6 +44,7 @@ func (h *Hub) runTurn(p *plan, l *liveTurn) (Turn, interpreter.Answer, error) {
 	if err == nil {
 		t.State, t.Answer, t.Reason, t.Messages, t.Calls = TurnCompleted, answer.Text, string(answer.Reason), answer.Messages, answer.Calls
 		t.Usage, t.Steps = answer.Usage, answer.Steps
+		h.weigh(&t, answer.Last)
 		if answer.Reason == interpreter.ClientCalls {
 			t.State = TurnWaiting
 		}
@@ -51,13 +53,16 @@ func (h *Hub) runTurn(p *plan, l *liveTurn) (Turn, interpreter.Answer, error) {
 		failed = t.fail(h.forClients(p.work, "turn", t.ID, turnProblem(p.work, err)))
 		if stopped, ok := errors.AsType[*interpreter.Stopped](err); ok {
 			t.Messages, t.Usage, t.Steps = stopped.Messages, stopped.Usage, stopped.Steps
+			h.weigh(&t, stopped.Last)
 		}
 		body, werr = transcript.Failure(failed)
 		if failed.Kind == problem.Internal {
 			h.log.ErrorContext(p.work, "a turn failed", "turn", t.ID, "error", err)
 		}
 	}
-	h.spend(p.work, p.who, Usage{Turns: 1, InputTokens: t.Usage.InputTokens, OutputTokens: t.Usage.OutputTokens})
+	spent := used(t.Usage, t.Cost)
+	spent.Turns = 1
+	h.spend(p.work, p.who, spent)
 	if werr == nil {
 		recording, cancel := h.recording(p.hear != nil)
 		if werr = h.endTurn(recording, l, &t, body); stream.Refused(werr) {
@@ -70,6 +75,7 @@ func (h *Hub) runTurn(p *plan, l *liveTurn) (Turn, interpreter.Answer, error) {
 		h.turns.over(l, t)
 	}
 	h.turnSeen(p.work, t)
+	h.nameConversation(p, t)
 	p.over(err)
 	close(l.ended)
 	if !t.Hidden {
@@ -81,6 +87,12 @@ func (h *Hub) runTurn(p *plan, l *liveTurn) (Turn, interpreter.Answer, error) {
 		err = failed
 	}
 	return t, answer, err
+}
+
+// weigh says what a turn cost by today's prices, and how much of the model's context its last request took.
+func (h *Hub) weigh(t *Turn, last model.Usage) {
+	about := h.about(t.Model)
+	t.Cost, t.Context = about.Cost(t.Usage), Context{Used: last.Total(), Size: about.Context}
 }
 
 // fail gives a turn the final state of one that ended with a problem.
@@ -164,7 +176,12 @@ func (h *Hub) converse(p *plan, l *liveTurn) (answer interpreter.Answer, err err
 	if !p.spec.Python {
 		return h.listen(p.work, p, l, nil)
 	}
-	err = h.use(p.work, who, p.turn.Session, func(ctx context.Context, live Live) error {
+	s, err := h.acquire(p.work, who.Project, p.turn.Session)
+	if err != nil {
+		return answer, err
+	}
+	held := &lease{seat: s}
+	err = h.lend(p.work, held, func(ctx context.Context) error {
 		if r := h.takeRollback(ctx, p.turn.Project, p.turn.Session); r != nil {
 			p.spec.Rolledback = r.event().String()
 			if err := h.publish(ctx, p, l, interpreter.Notice{Text: p.spec.Rolledback}, "", 0); err != nil {
@@ -173,7 +190,7 @@ func (h *Hub) converse(p *plan, l *liveTurn) (answer interpreter.Answer, err err
 		}
 		marked := h.markTurn(ctx, p.turn)
 		defer func() { <-marked }()
-		answer, err = h.listen(ctx, p, l, &stepper{Live: live, h: h, turn: p.turn, marked: marked})
+		answer, err = h.listen(ctx, p, l, &stepper{Live: s.live, lease: held, h: h, turn: p.turn, marked: marked})
 		return err
 	})
 	return answer, err
@@ -186,7 +203,10 @@ func (h *Hub) listen(ctx context.Context, p *plan, l *liveTurn, steps *stepper) 
 		session = steps
 	}
 	ending, cancel := timed(ctx, h.o.Turns.Time)
-	defer cancel()
+	defer func() { cancel() }()
+	if p.asks && steps != nil {
+		p.spec.Approve = func(ctx context.Context, _ int) (interpreter.Decision, error) { return h.awaitWord(ctx, p, l, steps) }
+	}
 	for event, err := range interpreter.Run(ctx, p.model, session, h.o.Turns, p.spec) {
 		if stopped, ok := errors.AsType[*interpreter.Stopped](err); ok {
 			stopped.Err = turnProblem(ctx, stopped.Err)
@@ -194,7 +214,14 @@ func (h *Hub) listen(ctx context.Context, p *plan, l *liveTurn, steps *stepper) 
 		}
 		room, execution, step := ending, "", 0
 		switch e := event.(type) {
+		case interpreter.Approval:
+			if err := h.wait(ctx, l, e); err != nil {
+				return answer, err
+			}
 		case interpreter.Start:
+			cancel()
+			ending, cancel = timed(ctx, h.o.Turns.Time) // the user may have taken long
+			room = ending
 			steps.announce(e)
 			execution, step = steps.id, e.Step
 		case interpreter.Output:

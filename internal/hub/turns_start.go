@@ -88,6 +88,9 @@ type plan struct {
 	end     func()
 	over    func(error)           // ends the turn's span
 	hear    func(TurnEvent) error // see RunTurn; nil: nobody does
+	asks    bool                  // each program waits for the user's word
+	// untitled says that the title of the conversation, which is of the page, is the prompt's first words.
+	untitled bool
 }
 
 func (h *Hub) startTurn(ctx context.Context, who auth.Principal, n NewTurn) (Turn, error) {
@@ -238,9 +241,12 @@ func (h *Hub) planConversation(ctx context.Context, p *plan, n NewTurn) (Convers
 		p.made = true
 		c := Conversation{
 			ID: ident.New(ident.Conversation), Project: p.who.Project, User: p.who.User, Created: p.turn.Created, Used: p.turn.Created, Source: n.Source,
+			Approval: n.Approval,
 		}
+		p.asks = c.Approval == ApprovalAlways
 		if !n.Hidden {
 			c.Title = TitleOf(p.turn.Prompt)
+			p.untitled = c.Source == sourceWeb
 		}
 		p.turn.Conversation = c.ID
 		return c, Turn{}, c.check()
@@ -249,7 +255,15 @@ func (h *Hub) planConversation(ctx context.Context, p *plan, n NewTurn) (Convers
 	if err != nil {
 		return Conversation{}, Turn{}, err
 	}
-	p.turn.Conversation = c.ID
+	if n.Approval != ApprovalNever && n.Approval != c.Approval {
+		return Conversation{}, Turn{}, problem.New(problem.TurnInvalid, "the conversation runs code without approval").
+			WithHint("change the conversation first, or begin another one")
+	}
+	p.turn.Conversation, p.asks = c.ID, c.Approval == ApprovalAlways
+	if p.asks && n.heard && !n.NoPython {
+		return Conversation{}, Turn{}, problem.New(problem.TurnInvalid, "the conversation's code waits for approval, which takes a server").
+			WithHint("go on in it through the server that it belongs to, or change its approval there")
+	}
 	return c, parent, nil
 }
 
@@ -290,6 +304,7 @@ func (h *Hub) planSession(ctx context.Context, p *plan, n NewTurn, c Conversatio
 				p.notices = append(p.notices, "The session was lost ("+cmp.Or(row.Reason, "its sandbox died")+"); it goes on from its last saved state.")
 			}
 			p.spec.Fresh = parent.Session != "" && parent.Session != id
+			p.spec.Used = row.Executions > 0
 			return nil
 		case n.Session != "" || problem.Of(err).Kind != problem.NotFound:
 			return err
@@ -324,6 +339,7 @@ func (h *Hub) recordTurn(ctx context.Context, p *plan, c Conversation) error {
 		}
 	} else if c.Title == "" && !p.turn.Hidden {
 		if _, err := h.o.Store.UpdateConversation(ctx, c.Project, c.ID, func(row *Conversation) error {
+			p.untitled = row.Title == "" && row.Source == sourceWeb
 			row.Title = cmp.Or(row.Title, TitleOf(p.turn.Prompt))
 			return nil
 		}); err != nil {

@@ -17,20 +17,22 @@ const peekPatience = 30 * time.Second
 // stepper is a turn's interpreter.Executor: the model's code becomes an execution with a record, the interpreter's own code does not. It is used by one goroutine.
 type stepper struct {
 	Live
-	h    *Hub
-	turn Turn
+	lease *lease
+	h     *Hub
+	turn  Turn
 	// marked is closed when code may run, see markTurn.
 	marked <-chan struct{}
 
-	time context.Context // context of the step that runs; its end interrupts the code
-	id   string          // of the execution that was announced last
-	step int
-	next bool // that execution has not run yet
+	time   context.Context // context of the step that runs; its end interrupts the code
+	id     string          // of the execution that was announced last
+	step   int
+	edited bool
+	next   bool // that execution has not run yet
 }
 
 // announce says that the next Execute is the code of a step.
 func (s *stepper) announce(start interpreter.Start) {
-	s.id, s.step, s.next = ident.New(ident.Execution), start.Step, true
+	s.id, s.step, s.edited, s.next = ident.New(ident.Execution), start.Step, start.Edited, true
 }
 
 // Execute runs the code of the step that was announced as an execution.
@@ -47,7 +49,7 @@ func (s *stepper) Execute(ctx context.Context, req kernel.Request) iter.Seq2[ker
 			yield(nil, err)
 			return
 		}
-		e := Execution{ID: s.id, Project: t.Project, User: t.User, Key: t.Key, Session: t.Session, Turn: t.ID, Step: s.step, Code: req.Code}
+		e := Execution{ID: s.id, Project: t.Project, User: t.User, Key: t.Key, Session: t.Session, Turn: t.ID, Step: s.step, Code: req.Code, Edited: s.edited}
 		_, err := s.h.run(ctx, e, req, func(ctx context.Context, event Event) error {
 			s.time = ctx
 			if deaf = deaf || !yield(event, nil); deaf {

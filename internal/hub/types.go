@@ -104,6 +104,7 @@ type Execution struct {
 	Events   int64         // the last event's Seq
 	Dropped  int64         // bytes of output that are not kept
 	Owner    string        // the process that runs it, or has run it; see package owner
+	Edited   bool          // the user changed the model's code before it ran
 }
 
 // Conversation is the turns of a user with a model, bound to a session.
@@ -119,6 +120,23 @@ type Conversation struct {
 	Used     time.Time
 	Turns    int
 	Source   string // the surface that it came through: "cli", "api", "openai"
+	Approval Approval
+}
+
+// Approval says whether code of the model's waits for the user's word before it runs.
+type Approval string
+
+// The approvals. A turn keeps what its conversation had when it began.
+const (
+	ApprovalNever  Approval = ""
+	ApprovalAlways Approval = "always"
+)
+
+// Waiting is code of a turn that waits for its user's word.
+type Waiting struct {
+	Step  int       `json:"step"`
+	Code  string    `json:"code"`
+	Since time.Time `json:"since"`
 }
 
 // TurnState is a state of a turn.
@@ -156,6 +174,8 @@ type Turn struct {
 	Messages     []model.Message // what the turn adds to the conversation, the input included; see interpreter.Answer
 	Calls        []model.ToolCall
 	Usage        model.Usage
+	Cost         model.Cost // of Usage by the prices at the turn's end
+	Context      Context
 	Steps        int
 	Created      time.Time
 	Finished     time.Time
@@ -165,6 +185,14 @@ type Turn struct {
 	// Hidden says that the client asked not to store the turn: it exists while it runs, and for a moment afterwards.
 	Hidden bool
 	Owner  string // the process that runs it, or has run it; see package owner
+	// Waiting is what a running turn waits for; nil: it does not.
+	Waiting *Waiting
+}
+
+// Context is how much of what a model takes at once a turn used.
+type Context struct {
+	Used int64 // tokens of the turn's last request and its answer; 0: not known
+	Size int64 // that the model takes; 0: not known
 }
 
 // File is a stored file, beside any session. Its content is kept by its hash.
@@ -190,6 +218,8 @@ type Usage struct {
 	Turns        int64   `json:"turns"`
 	InputTokens  int64   `json:"input_tokens"`
 	OutputTokens int64   `json:"output_tokens"`
+	Cost         float64 `json:"cost,omitempty" doc:"Of the tokens, by the prices of the time; models without prices are not in it"`
+	Currency     string  `json:"currency,omitempty" doc:"Of the cost"`
 	UploadBytes  int64   `json:"upload_bytes"`
 }
 

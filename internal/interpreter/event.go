@@ -5,8 +5,8 @@ import (
 	"cove/internal/model"
 )
 
-// Event is one thing that happens in a turn. It is a closed sum type: Text, Reasoning, Code, Start, Output, Call,
-// Notice and Answer.
+// Event is one thing that happens in a turn. It is a closed sum type: Text, Reasoning, Code, Approval, Refused, Start, Output,
+// Call, Notice and Answer.
 type Event interface{ event() }
 
 // Text continues the model's words, as they stream.
@@ -24,8 +24,21 @@ type Code struct {
 
 // Start says that an execution begins. Code is complete; it is what runs, whatever the Code deltas were.
 type Start struct {
+	Step   int
+	Code   string
+	Edited bool // by the user: it is not what the model wrote
+}
+
+// Approval says that code of the model's waits for the user's word, see Turn.Approve. A Start with the same Step follows, or a Refused.
+type Approval struct {
 	Step int
 	Code string
+}
+
+// Refused says that the user did not want the code of the Approval with the same Step to run. The number is not used again.
+type Refused struct {
+	Step int
+	Note string // the user's, for the model; or ""
 }
 
 // Output is something that the execution Step emitted, its kernel.Done included.
@@ -59,6 +72,8 @@ type Answer struct {
 	Messages []model.Message
 	// Usage sums what the provider said; it is zero when the provider does not say.
 	Usage model.Usage
+	// Last is what the last request to the model took by itself, estimated where the provider does not say; zero when none was answered.
+	Last model.Usage
 }
 
 // AnswerReason says why the turn ended with its answer.
@@ -83,6 +98,8 @@ func (Text) event()      {}
 func (Reasoning) event() {}
 func (Code) event()      {}
 func (Start) event()     {}
+func (Approval) event()  {}
+func (Refused) event()   {}
 func (Output) event()    {}
 func (Call) event()      {}
 func (Notice) event()    {}

@@ -70,7 +70,7 @@ func stopProblem(ctx context.Context, err error) error {
 	switch {
 	case ctx.Err() == nil:
 		return err
-	case errors.Is(ctx.Err(), context.DeadlineExceeded):
+	case errors.Is(context.Cause(ctx), context.DeadlineExceeded):
 		return problem.New(problem.TurnTimeout, "the time limit of the question was reached").WithCause(err)
 	default:
 		return problem.New(problem.GivenUp, "the question was stopped before it was answered").WithCause(err)

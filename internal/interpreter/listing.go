@@ -29,7 +29,10 @@ func (t *turn) takeInput(ctx context.Context) error {
 		}
 	}
 	later := len(t.history.messages) > 0
-	if t.spec.Fresh && later {
+	switch {
+	case t.spec.Fresh && t.spec.Used && later:
+		t.history.add(model.RoleUser, model.Text{Text: "(The Python session is another one than before. Check that a variable or file is there before you rely on it.)"})
+	case t.spec.Fresh && later:
 		t.history.add(model.RoleUser, model.Text{Text: "(The Python session is a new one. " + everythingLost + " variables, imports and files of the one before.)"})
 	}
 	if t.spec.Rolledback != "" {

@@ -2,6 +2,7 @@ package interpreter
 
 import (
 	"encoding/base64"
+	"encoding/json"
 	"fmt"
 	"regexp"
 	"slices"
@@ -58,7 +59,7 @@ func (r *record) add(event kernel.Event) {
 	case kernel.Stream:
 		r.stream(e)
 	case kernel.Result:
-		text, figure := r.describe(e.Data, 0)
+		text, figure := r.describe(e.Data, e.Metadata, 0)
 		r.output(segment{text: text, figure: figure})
 	case kernel.Display:
 		r.display(e)
@@ -126,25 +127,25 @@ func (r *record) display(e kernel.Display) {
 	if e.Update && e.ID != "" {
 		for n, s := range r.segments {
 			if s.id == e.ID {
-				r.segments[n].text, r.segments[n].figure = r.describe(e.Data, s.figure)
+				r.segments[n].text, r.segments[n].figure = r.describe(e.Data, e.Metadata, s.figure)
 				return
 			}
 		}
 	}
-	text, figure := r.describe(e.Data, 0)
+	text, figure := r.describe(e.Data, e.Metadata, 0)
 	r.output(segment{text: text, id: e.ID, figure: figure})
 }
 
 // describe returns the words for an object and takes its image, in the place of the figure that it replaces if that is
 // not 0. It returns the figure's number, or 0 when the object is none.
-func (r *record) describe(data kernel.Bundle, replaces int) ([]byte, int) {
+func (r *record) describe(data kernel.Bundle, metadata map[string]any, replaces int) ([]byte, int) {
 	for _, mime := range []string{"image/png", "image/jpeg", "image/svg+xml", "image/gif", "image/webp"} {
 		if text, ok := data[mime].(string); ok {
 			if replaces == 0 {
 				r.figures++
 				replaces = r.figures
 			}
-			return []byte(r.figure(replaces, mime, text)), replaces
+			return []byte(r.figure(replaces, mime, text, metadata[mime])), replaces
 		}
 	}
 	return []byte(words(data)), 0
@@ -172,13 +173,16 @@ func words(data kernel.Bundle) string {
 }
 
 // figure takes an image and returns the note that stands for it.
-func (r *record) figure(number int, mime, encoded string) string {
+func (r *record) figure(number int, mime, encoded string, said any) string {
 	note := fmt.Sprintf("[figure %d shown to the user]", number)
 	if !r.sees || (mime != "image/png" && mime != "image/jpeg") {
 		return note
 	}
 	r.pictures = slices.DeleteFunc(r.pictures, func(p picture) bool { return p.figure == number })
 	image, err := base64.StdEncoding.DecodeString(strings.Join(strings.Fields(encoded), ""))
+	if size, ok := said.(json.RawMessage); err == nil && ok && mime == "image/png" {
+		image = halved(image, size)
+	}
 	switch {
 	case err != nil:
 		return fmt.Sprintf("[figure %d could not be decoded]", number)

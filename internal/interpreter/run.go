@@ -23,8 +23,13 @@ type Turn struct {
 	Python bool
 	// Fresh says that the session is not the one of History; the model is told so.
 	Fresh bool
+	// Used says of a Fresh session that code has run in it before, as in a fork: what History speaks of may be there.
+	Used bool
 	// Rolledback says in a sentence that the session went back to an earlier state, and what was lost by that; the model is told so. "": it did not.
 	Rolledback string
+	// Approve, where it is set, waits for what the user says about each program of the model's before it runs; an Approval has told of it. Its error ends the
+	// turn. The wait does not count against Limits.Time.
+	Approve func(ctx context.Context, step int) (Decision, error)
 	// Tools are the client's functions. With a model that cannot call tools, they are a problem. With Python none may be named "python".
 	Tools []model.Tool
 	// Choice holds until the first call. With "none" nothing is run and nothing called; models that cannot call tools take the rest as "auto".
@@ -47,6 +52,7 @@ type Stopped struct {
 	Messages []model.Message
 	Steps    int
 	Usage    model.Usage
+	Last     model.Usage // as Answer.Last
 }
 
 func (s *Stopped) Error() string { return s.Err.Error() }
@@ -59,7 +65,7 @@ func Run(ctx context.Context, m model.Model, s Executor, l Limits, t Turn) iter.
 		turn := newTurn(m, s, l, t, yield)
 		messages, err := turn.whole(ctx)
 		if err != nil && !errors.Is(err, errStopped) {
-			yield(nil, &Stopped{Err: stopProblem(ctx, err), Messages: messages, Steps: turn.steps, Usage: turn.usage})
+			yield(nil, &Stopped{Err: stopProblem(ctx, err), Messages: messages, Steps: turn.steps, Usage: turn.usage, Last: turn.last})
 		}
 	}
 }
@@ -91,7 +97,7 @@ func (t *turn) whole(ctx context.Context) ([]model.Message, error) {
 	}
 	mark := len(t.history.messages)
 	// Waiting for the kernel has no limit of its own, and a model may take any time: after the deadline the turn only does what takes no time.
-	ctx, cancel := t.end.add(lastWords).bound(ctx)
+	ctx, cancel := t.bound(ctx)
 	defer cancel()
 	answer, err := t.run(ctx)
 	if err != nil && t.steps == 0 {

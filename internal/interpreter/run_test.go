@@ -110,6 +110,11 @@ func TestRunInAFreshSession(t *testing.T) {
 	if got := m.lastTexts(1); !strings.Contains(got, "The Python session is a new one") || !strings.Contains(got, "- a.csv") {
 		t.Errorf("the model got %s", got)
 	}
+	forked := &scripted{t: t, can: tools(), script: []says{text("Four.")}}
+	run(t, t.Context(), forked, s, interpreter.DefaultLimits(), interpreter.Turn{History: first.answer.Messages, Input: user("and now"), Python: true, Fresh: true, Used: true})
+	if got := forked.lastTexts(0); !strings.Contains(got, "another one than before") || strings.Contains(got, "lost") || !strings.Contains(got, "- a.csv") {
+		t.Errorf("in a session that has run code the model got %s", got)
+	}
 	history := slices.Concat(first.answer.Messages, second.answer.Messages)
 	if run(t, t.Context(), m, s, interpreter.DefaultLimits(), interpreter.Turn{History: history, Input: user("then"), Python: true}); strings.Contains(m.lastTexts(2), "a.csv") {
 		t.Errorf("the model is told again of a file: %s", m.lastTexts(2))

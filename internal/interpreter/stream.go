@@ -113,6 +113,9 @@ func (t *turn) spend(s *answerStream, req model.Request) {
 	case s.finish == nil && s.started:
 		t.usage = t.usage.Plus(u)
 	}
+	if s.started || s.finish != nil {
+		t.last = u
+	}
 	t.spent = min(t.spent+u.Total(), model.MostTokens)
 }
 
@@ -175,7 +178,7 @@ func (s *answerStream) show(pieces []piece) error {
 		case pieceReasoning:
 			event = Reasoning{p.text}
 		case pieceCode:
-			event = Code{s.turn.steps + 1, p.text}
+			event = Code{s.turn.next(), p.text}
 		default:
 			s.words.WriteString(p.text)
 			event = Text{p.text}
@@ -218,7 +221,7 @@ func (s *answerStream) callDelta(p model.CallDelta) error {
 	if delta == "" {
 		return nil
 	}
-	return s.turn.emit(Code{s.turn.steps + 1 + s.before(p.Index), delta})
+	return s.turn.emit(Code{s.turn.next() + s.before(p.Index), delta})
 }
 
 // before is how many calls with code began before the one with that index.

@@ -37,9 +37,12 @@ type turn struct {
 	yield    func(Event, error) bool
 	stopped  bool // yield returned false
 
-	steps    int // executions that ran
-	attempts int // executions, and calls that could not be run
+	steps    int         // executions that ran
+	refused  int         // programs that the user did not want to run
+	clock    *time.Timer // ends the turn, see bound; nil: its context does
+	attempts int         // executions, and calls that could not be run
 	usage    model.Usage
+	last     model.Usage     // of the last request that was answered
 	spent    int64           // tokens, estimated where unknown
 	cuts     int             // calls cut off in a row
 	squeezed bool            // the conversation was made shorter than its budget
@@ -149,7 +152,7 @@ func (t *turn) loop(ctx context.Context) (Answer, error) {
 }
 
 func (t *turn) answer(text string, reason AnswerReason) Answer {
-	return Answer{Text: text, Reason: reason, Steps: t.steps, Usage: t.usage}
+	return Answer{Text: text, Reason: reason, Steps: t.steps, Usage: t.usage, Last: t.last}
 }
 
 // composed returns the answer that cove itself gives when the model gives none.
@@ -389,8 +392,32 @@ func (t *turn) execute(ctx context.Context, code string) (outcome, error) {
 	if err := t.mayRun(code); err != nil {
 		return outcome{}, err
 	}
+	step := t.next()
+	d, err := t.decide(ctx, step, code)
+	switch {
+	case err != nil:
+		return outcome{}, err
+	case !d.Run:
+		return t.refuse(step, d.Note)
+	}
+	o, err := t.perform(ctx, step, d.Code, d.Code != code)
+	if err != nil {
+		return outcome{}, err
+	}
+	if !o.failed {
+		t.lastCode = code
+	}
+	if t.repeated.note(code, o.failed) {
+		o.text += "\n\n" + render("approach.md", repeatLimit)
+	}
+	t.lastText = o.text
+	return o, nil
+}
+
+// perform runs code that may run.
+func (t *turn) perform(ctx context.Context, step int, code string, edited bool) (outcome, error) {
 	t.steps++
-	if err := t.emit(Start{t.steps, code}); err != nil {
+	if err := t.emit(Start{step, code, edited}); err != nil {
 		return outcome{}, err
 	}
 	timeout := t.deadline.left(time.Millisecond, t.limits.Execution)
@@ -400,7 +427,7 @@ func (t *turn) execute(ctx context.Context, code string) (outcome, error) {
 			return outcome{}, err
 		}
 		record.add(event)
-		if err := t.emit(Output{t.steps, event}); err != nil {
+		if err := t.emit(Output{step, event}); err != nil {
 			return outcome{}, err
 		}
 	}
@@ -412,13 +439,9 @@ func (t *turn) execute(ctx context.Context, code string) (outcome, error) {
 	}
 	t.known.figures = record.figures
 	o := t.outcomeOf(ctx, record, timeout)
-	if !o.failed {
-		t.lastCode = code
+	if edited {
+		o.text = editedHead(code) + o.text
 	}
-	if t.repeated.note(code, o.failed) {
-		o.text += "\n\n" + render("approach.md", repeatLimit)
-	}
-	t.lastText = o.text
 	return o, nil
 }
 

@@ -29,18 +29,22 @@ import asyncio
 import atexit
 import base64
 import bdb
+import binascii
 import builtins
 import codeop
 import ctypes
 import errno
 import faulthandler
 import fcntl
+import functools
 import gc
 import getpass
 import importlib.machinery
 import io
+import itertools
 import json
 import linecache
+import opcode
 import os
 import random
 import resource
@@ -241,6 +245,7 @@ class Outlet:
         self.framed = False  # text left in frames since the last sync
         self.busy = False
         self.deferred = []
+        self.held = b""  # a frame that goes out together with the next one
         self.child = False  # this process is a fork of the kernel
         self.budget = EAGER_FLUSHES  # lines that are still written at once; the flushing thread renews it
         self.wake, self.awake = threading.Event(), False
@@ -253,6 +258,7 @@ class Outlet:
         self.child = True
         self.guard.holder, self.guard.nested = {}, []
         self.frames, self.chunks, self.size, self.busy, self.deferred, self.unsynced, self.framed = [], [], 0, False, [], False, False
+        self.held = b""
         self.interrupts.main, self.interrupts.depth = _ident(), 0
         self.interrupts.enabled = True
 
@@ -313,11 +319,13 @@ class Outlet:
                 interrupts.leave()
 
     def flush(self):
-        """Writes waiting text to its pipe."""
-        if self.chunks:
+        """Writes what waits: text to its pipe, and a message that was held."""
+        if self.chunks or self.held:
             with self.guard:
                 if not self.busy:
                     self._flush()
+                    if self.held:
+                        self._frame(b"")
 
     def settle(self):
         """Waits until text that left in frames is passed on: what C libraries print next comes after it."""
@@ -336,8 +344,8 @@ class Outlet:
                         self._sync()
         self.written = fd
 
-    def send(self, message):
-        """Sends one message. In a forked child it is dropped: the socket is the parent's."""
+    def send(self, message, hold=False):
+        """Sends one message; with hold together with what leaves next, which saves waking the guest twice. In a forked child it is dropped: the socket is the parent's."""
         if self.child:
             return
         payload = encode(message)
@@ -347,7 +355,10 @@ class Outlet:
                 self.deferred.append((None, frame))
                 return
             self._flush()
-            self._frame(frame)
+            if hold:
+                self.held += frame
+            else:
+                self._frame(frame)
             self.unsynced, self.written = True, 0
             self._catch_up()
 
@@ -418,6 +429,7 @@ class Outlet:
 
     def _frame(self, frame):
         self.busy = True
+        frame, self.held = self.held + frame, b""
         try:
             write_all(self.sock, frame)
         except OSError:
@@ -821,9 +833,10 @@ from IPython.core.compilerop import CachingCompiler
 from IPython.core.displayhook import DisplayHook
 from IPython.core.displaypub import DisplayPublisher
 from IPython.core.error import UsageError
+from IPython.core.formatters import BaseFormatter, DisplayFormatter
 from IPython.core.interactiveshell import InteractiveShell
 from IPython.utils.text import LSString, SList
-from traitlets import Type, default
+from traitlets import ObjectName, Type, Unicode, default
 from traitlets.config import Config
 
 
@@ -855,8 +868,12 @@ class ResultHook(DisplayHook):
     """sys.displayhook: sends the value of a cell's last expression to the host."""
 
     kernel = None
+    last = False  # the value ends the cell, so that nothing but the reply follows
 
     def __call__(self, result=None):
+        caller, shell = sys._getframe(1), self.shell
+        self.last = (shell.running == 1 and shell.ast_node_interactivity == "last_expr" and caller.f_lasti >= 0
+                     and caller.f_code.co_code[caller.f_lasti] == PRINT_EXPR)
         super().__call__(result)
         figure_type = type(result)
         if figure_type.__name__ == "Figure" and figure_type.__module__ == "matplotlib.figure":
@@ -873,7 +890,7 @@ class ResultHook(DisplayHook):
             print(format_dict.get("text/plain", ""))
             return
         self.kernel.outlet.send({"type": "result", "count": self.prompt_count,
-                                 "data": self.kernel.bundle(format_dict), "metadata": md_dict or {}})
+                                 "data": self.kernel.bundle(format_dict), "metadata": md_dict or {}}, hold=self.last)
 
     def log_output(self, format_dict):
         pass  # IPython would keep every output for the life of the kernel
@@ -918,11 +935,41 @@ class Exiter(ExitAutocall):
         return "Use exit() to end the cell"
 
 
+class Formatter(DisplayFormatter):
+    """What values look like. Those of Python's own types are text and nothing else; to ask the eleven other formatters takes longer than most such cells run."""
+
+    def format(self, obj, include=None, exclude=None):
+        kind, text = type(obj), self.formatters["text/plain"]
+        others = (self.ipython_display_formatter, self.mimebundle_formatter, *self.formatters.values())
+        if kind not in PLAIN_TYPES or include or exclude or not text.enabled or any(
+                kind in f.type_printers or object in f.type_printers for f in others if f is not text):
+            return super().format(obj, include, exclude)
+        return {"text/plain": text(obj)}, {}
+
+
+class TableFormatter(BaseFormatter):
+    """DataFrames as data, for those who show them better than HTML does: their first rows, and the name by which the rest can be asked for."""
+
+    MIME = "application/vnd.cove.table+json"
+    format_type = Unicode(MIME)
+    print_method = ObjectName("_repr_cove_table_")
+    _return_type = dict
+
+
+PLAIN_TYPES = frozenset([bool, int, float, complex, str, bytes])
+PRINT_EXPR = opcode.opmap.get("PRINT_EXPR", opcode.opmap.get("CALL_INTRINSIC_1"))  # shows the value of an expression that is a statement
+
+
 class Shell(InteractiveShell):
     displayhook_class = Type(ResultHook)
     display_pub_class = Type(Publisher)
     compiler_class = Type(Compiler)
     kernel = None
+    running = 0  # pieces of code inside one another
+
+    def init_display_formatter(self):
+        self.display_formatter = Formatter(parent=self)
+        self.configurables.append(self.display_formatter)
 
     @default("exiter")
     def _exiter_default(self):
@@ -947,6 +994,7 @@ class Shell(InteractiveShell):
         pass  # saves history and resets the cursor of a terminal; there is neither
 
     async def run_code(self, code_obj, result=None, *, async_=False):
+        self.running += 1
         try:
             if async_:
                 await eval(code_obj, self.user_global_ns, self.user_ns)
@@ -957,6 +1005,8 @@ class Shell(InteractiveShell):
                 result.error_in_exec = error
             self.kernel.report(error)
             return True
+        finally:
+            self.running -= 1
         return False
 
     runcode = run_code
@@ -1078,11 +1128,6 @@ def prepare_altair(altair):
     altair.renderers.enable("mimetype")
 
 
-def figure_png(figure):
-    from IPython.core.pylabtools import print_figure
-    return print_figure(figure, fmt="png", base64=True)
-
-
 # ---------------------------------------------------------------------------------------------------------------------
 # Copies: this process may be restored from a checkpoint, more than once and long after
 
@@ -1157,15 +1202,18 @@ class Kernel:
         self.interrupts.is_waiting = self.inlet.has_request
         self.terminal = Terminal(self)
         self.layers = Layers()
+        self.variables = Variables(self)
         self.import_hooks = ImportHooks({
-            "matplotlib": (prepare_matplotlib, None),
-            "matplotlib_inline.backend_inline": (None, self._prepare_inline),
+            "matplotlib": (prepare_matplotlib, None if PLAIN_PLOTS else style_matplotlib),
+            "matplotlib.axes._axes": (None, None if PLAIN_PLOTS else style_axes),
+            "matplotlib_inline.backend_inline": (None if PLAIN_PLOTS else prepare_retina, self._prepare_inline),
             "plotly.io._renderers": (None, prepare_plotly),
+            "plotly.io": (None, None if PLAIN_PLOTS else style_plotly),
             "altair": (None, prepare_altair),
         })
         self.home = os.environ.get("HOME") or "/"
         self.request = {}
-        self.loop = None
+        self.loop = self.idle_loop = self.idle = None
         self.waiter = None
         self.failed = self.interrupted = False
         self.exit = None  # the SystemExit that ended the execution
@@ -1242,11 +1290,16 @@ class Kernel:
         config.InteractiveShell.banner1 = ""
         config.InteractiveShell.history_load_length = 0
         config.Completer.use_jedi = False
+        config.InlineBackend.figure_formats = {"png" if PLAIN_PLOTS else "retina"}
         shell = Shell.instance(config=config)
         shell.loop_runner = self.run_async
         for program in ("pip", "uv"):
             shell.register_magic_function(pip_magic(shell, program), magic_name=program)
-        shell.display_formatter.formatters["image/png"].for_type_by_name("matplotlib.figure", "Figure", figure_png)
+        formatters = shell.display_formatter.formatters
+        formatters["image/png"].for_type_by_name("matplotlib.figure", "Figure", figure_png)
+        tables = formatters[TableFormatter.MIME] = TableFormatter(parent=shell.display_formatter)
+        for module in ("pandas", "pandas.core.frame", "polars.dataframe.frame"):
+            tables.for_type_by_name(module, "DataFrame", self.variables.shown_table)
         return shell
 
     def _prepare_inline(self, backend):
@@ -1285,7 +1338,7 @@ class Kernel:
                           "pid": os.getpid()})
         handlers = {"execute": self.execute, "complete": self.complete, "inspect": self.inspect,
                     "is_complete": self.is_complete, "resumed": self.resumed, "trim": self.trim, "freeze": self.freeze, "forget": self.forget,
-                    "shutdown": self.shutdown, "survey": self.survey, "add_paths": self.add_paths}
+                    "shutdown": self.shutdown, "survey": self.survey, "add_paths": self.add_paths, **self.variables.handlers()}
         while True:
             message = self.next_message()
             handler = handlers.get(message.get("type")) if isinstance(message, dict) else None
@@ -1301,6 +1354,9 @@ class Kernel:
         while not self.inlet.messages:
             if self.loop.is_closed():
                 self.make_loop()
+            if self._nothing_left_behind():
+                self.inlet.pump()
+                continue
             self.waiter = self.loop.create_future()
             try:
                 self.loop.run_until_complete(self.waiter)
@@ -1312,6 +1368,20 @@ class Kernel:
                 self.inlet.pump()
         self.interrupts.starting = True
         return self.inlet.messages.popleft()
+
+    def _nothing_left_behind(self):
+        """Waits for something to read, and says whether it is a request and the event loop has nothing to do; that loop takes longer to begin than small cells to run."""
+        loop = self.loop
+        try:
+            if loop._ready or loop._scheduled or len(loop._selector.get_map()) != 2:
+                return False
+            if self.idle_loop is not loop:
+                self.idle_loop, self.idle = loop, _poll()
+                self.idle.register(self.inlet.sock, select.POLLIN)
+                self.idle.register(loop._ssock, select.POLLIN)  # a thread has something for the loop
+            return [fd for fd, _ in self.idle.poll()] == [self.inlet.sock]
+        except (AttributeError, OSError, ValueError):
+            return False  # another kind of loop
 
     def execute(self, request):
         self.request = request
@@ -1571,14 +1641,15 @@ class Kernel:
         self.outlet.send({"type": "forget_reply", "id": request.get("id", "")})
 
     def survey(self, request):
-        """Says which modules an import would not find, and which are imported already."""
-        missing, loaded = [], []
+        """Says which modules an import would not find, which are imported already, and whether code is Python, magics aside."""
+        missing, loaded, valid = [], [], False
         try:
+            valid = is_python(request.get("code") or "")
             missing = self.layers.survey(request.get("modules") or ())
             loaded = self.layers.loaded()
         except BaseException:
             pass  # user code has put something odd into sys.modules or sys.meta_path
-        self.outlet.send({"type": "survey_reply", "id": request.get("id", ""), "missing": missing, "loaded": loaded})
+        self.outlet.send({"type": "survey_reply", "id": request.get("id", ""), "missing": missing, "loaded": loaded, "valid": valid})
 
     def add_paths(self, request):
         error = ""
@@ -1602,6 +1673,7 @@ class Kernel:
         Objects that exist now are left out of every later collection of garbage, which writes to each object that it looks at. Until it is done, every process of this user may
         stop this one and change its memory."""
         if not request.get("done"):
+            self.layers.loaded()  # sessions begin with that look done
             _collect()
             gc.freeze()
             self.fill_holes()

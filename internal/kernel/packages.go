@@ -40,21 +40,24 @@ func (k *Kernel) AddPaths(ctx context.Context, p Paths) error {
 	return nil
 }
 
-// Survey returns which modules an import would not find, and the root modules that have been imported from the environment or
-// from added folders. Of a dotted name, the parts below a regular package are not checked, and nothing is imported. Both lists are the kernel's word, which is
-// hostile; but every name in missing is one of modules.
-func (k *Kernel) Survey(ctx context.Context, modules []string) (missing, loaded []string, err error) {
-	var reply struct{ Missing, Loaded []string }
-	question := map[string]any{"type": "survey", "modules": append([]string{}, modules...)}
+// Modules is what a kernel says about imports: its word, which is hostile.
+type Modules struct {
+	Missing []string // of those asked for, which an import would not find
+	Loaded  []string // root modules that have been imported from the environment or from added folders
+	Valid   bool     // the code is Python without errors of syntax and without magics
+}
+
+// Survey asks the interpreter which modules an import would not find, and about code, which may be "". Of a dotted name, the parts below a regular package are not
+// checked, and nothing is imported.
+func (k *Kernel) Survey(ctx context.Context, modules []string, code string) (Modules, error) {
+	var reply Modules
+	question := map[string]any{"type": "survey", "modules": append([]string{}, modules...), "code": code}
 	if err := k.ask(ctx, question, "survey_reply", &reply); err != nil {
-		return nil, nil, err
+		return Modules{}, err
 	}
-	for _, name := range modules {
-		if slices.Contains(reply.Missing, name) {
-			missing = append(missing, name)
-		}
-	}
-	return missing, loadedModules(reply.Loaded), nil
+	reply.Missing = slices.DeleteFunc(slices.Clone(modules), func(name string) bool { return !slices.Contains(reply.Missing, name) })
+	reply.Loaded = loadedModules(reply.Loaded)
+	return reply, nil
 }
 
 // loadedModules keeps the root modules of what a kernel says it has loaded.

@@ -10,6 +10,7 @@ import opcode
 import os
 import shlex
 import sys
+import warnings
 
 _scandir = os.scandir
 _finder_of = importlib.machinery.PathFinder._path_importer_cache
@@ -75,6 +76,8 @@ class Layers:
         self.first, self.last = [], []
         self.environ = os.environ
         self.hooks = ()  # finders of ours, which an import that is only tried must not disturb
+        self.imported = ""  # what loaded() has found as one text (a list's names would each be written to), how many modules there were then, and which was the last
+        self.count, self.looked_until = 0, None
 
     def add(self, first, last):
         new = {*first, *last}
@@ -168,16 +171,51 @@ class Layers:
 
     def loaded(self):
         """The root modules that were imported from the environment's site-packages or from layers."""
-        found, folders = [], self.folders()
-        for name, module in sys.modules.copy().items():
-            if type(name) is not str or "." in name or not (name.isascii() and name.isidentifier()):
-                continue
-            file = _attributes(module).get("__file__")
-            if file is None:
-                file = next(iter(_portions(module) or ()), None)
-            if isinstance(file, str) and file.startswith(folders):
-                found.append(name)
-        return found[:5000]
+        new, folders = self._new_modules(), self.folders()
+        if new or len(sys.modules) != self.count:
+            found = self.imported.split()
+            for name, module in new:
+                if type(name) is not str or "." in name or not (name.isascii() and name.isidentifier()):
+                    continue
+                file = _attributes(module).get("__file__")
+                if file is None:
+                    file = next(iter(_portions(module) or ()), None)
+                if isinstance(file, str) and file.startswith(folders):
+                    found.append(name)
+            self.imported = " ".join([name for name in dict.fromkeys(found) if name in sys.modules][:5000])
+            self.count = len(sys.modules)
+        return self.imported.split()
+
+    def _new_modules(self):
+        """What was imported since the last look, with all that was imported before it if that look's last module is gone.
+
+        A look at a module writes to it, for it is counted who uses it. In a session that has its memory in common with others each write costs a page.
+        """
+        new = []
+        for _ in range(3):  # other threads may be importing
+            try:
+                for name in reversed(sys.modules):
+                    if name == self.looked_until:
+                        break
+                    new.append(name)
+                break
+            except RuntimeError:
+                new.clear()
+        else:
+            new = [*sys.modules.copy()]
+        if new:
+            self.looked_until = new[0]
+        return [(name, sys.modules[name]) for name in new if name in sys.modules]
+
+
+def is_python(code):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            compile(code, "<code>", "exec", ast.PyCF_ONLY_AST | ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, True)
+        except (SyntaxError, ValueError, RecursionError, MemoryError):
+            return False
+    return True
 
 
 # What libraries import without saying that they need it: it used to be there wherever they were installed.

@@ -218,10 +218,14 @@ patched = importlib.import_module, importlib.util.find_spec, importlib.invalidat
 importlib.import_module = importlib.util.find_spec = importlib.invalidate_caches = None`)
 	ask := strings.Fields(`json numpy pandas numpy.nothing missing_a inlayer spaced spaced.one spaced.two.deep spaced.three spaced.two.other spaced.one.x
 		mine folder folder.other data broken invented trouble blocked odd lazy missing_b.sub altair matplotlib __main__ sys`)
-	got, loaded, err := k.Survey(t.Context(), ask)
+	said, err := k.Survey(t.Context(), ask, "import json\nawait x")
 	if err != nil {
 		t.Fatal(err)
 	}
+	if !said.Valid {
+		t.Error("Python is not valid")
+	}
+	got, loaded := said.Missing, said.Loaded
 	if diff := cmp.Diff(strings.Fields("missing_a spaced.three spaced.two.other data missing_b.sub"), got); diff != "" {
 		t.Errorf("missing (-want +got):\n%s", diff)
 	}
@@ -236,8 +240,12 @@ importlib.import_module = importlib.util.find_spec = importlib.invalidate_caches
 		}
 	}
 	run(t, k, "importlib.import_module, importlib.util.find_spec, importlib.invalidate_caches = patched\nimport inlayer, spaced, spaced.one")
-	if _, loaded, _ = k.Survey(t.Context(), nil); !slices.Contains(loaded, "inlayer") || !slices.Contains(loaded, "spaced") {
-		t.Errorf("layers' modules are not in %v", loaded)
+	if said, _ = k.Survey(t.Context(), nil, "%time x"); !slices.Contains(said.Loaded, "inlayer") || !slices.Contains(said.Loaded, "spaced") || said.Valid {
+		t.Errorf("layers' modules are not in %v, or a magic is valid", said.Loaded)
+	}
+	run(t, k, "del sys.modules['inlayer'], sys.modules['spaced']\nimport spaced.two.deep")
+	if said, _ = k.Survey(t.Context(), nil, "x ="); slices.Contains(said.Loaded, "inlayer") || !slices.Contains(said.Loaded, "spaced") || said.Valid {
+		t.Errorf("what was unloaded, and loaded again, is in %v, or half a statement is valid", said.Loaded)
 	}
 	// Asking has not used up what is done when altair is imported.
 	if got := run(t, k, "import altair; print(altair.renderers.active)"); got != "mimetype\n" {

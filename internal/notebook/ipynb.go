@@ -87,6 +87,9 @@ func (d Document) heading() string {
 	return strings.TrimSpace(b.String())
 }
 
+// editedNote goes before code that is not what the model wrote.
+const editedNote = "*The user changed this code before it ran.*"
+
 type builder struct {
 	cells []any
 	count int
@@ -102,6 +105,11 @@ func (b *builder) code(c Cell) {
 	b.count++
 	n := b.count
 	cell := codeCell{Type: "code", Count: &n, ID: b.id(), Metadata: map[string]any{}, Outputs: []map[string]any{}, Source: lines(c.Code)}
+	if c.Edited {
+		cell.Metadata["cove"] = map[string]any{"edited": true}
+		b.text(editedNote)
+		cell.ID = b.id()
+	}
 	for _, o := range c.Outputs {
 		cell.Outputs = append(cell.Outputs, output(o, n))
 	}

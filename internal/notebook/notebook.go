@@ -36,6 +36,7 @@ type Block struct {
 // Cell is one execution.
 type Cell struct {
 	Code    string
+	Edited  bool // the user changed the model's code before it ran
 	Outputs []Output
 	Outcome kernel.Outcome // "" while it is not known
 	Message string         // a sentence where the outcome needs one
@@ -70,7 +71,7 @@ func ReadTurn(prompt, answer string, events []interpreter.Event) Turn {
 			words.WriteString(e.Delta)
 		case interpreter.Start:
 			speak()
-			last = &Cell{Code: e.Code}
+			last = &Cell{Code: e.Code, Edited: e.Edited}
 			t.Blocks = append(t.Blocks, Block{Cell: last})
 		case interpreter.Output:
 			if last != nil {

@@ -14,7 +14,18 @@ import (
 const shownOutput = 8 << 10
 
 // WriteMarkdown writes the document for reading. Figures are named, not included.
-func WriteMarkdown(w io.Writer, d Document) error {
+func WriteMarkdown(w io.Writer, d Document) error { return writeMarkdown(w, d, nil) }
+
+// WriteMarkdownFigures is WriteMarkdown with the figures, as data: images, as far as they have no more than room bytes together; others are named.
+func WriteMarkdownFigures(w io.Writer, d Document, room int) error {
+	return writeMarkdown(w, d, func(b io.Writer, c Cell) {
+		for _, f := range c.figures(&room) {
+			fmt.Fprintf(b, "![figure](%s)\n\n", f)
+		}
+	})
+}
+
+func writeMarkdown(w io.Writer, d Document, figures func(io.Writer, Cell)) error {
 	b := bufio.NewWriter(w)
 	if text := d.heading(); text != "" {
 		fmt.Fprintf(b, "%s\n\n", clean(text))
@@ -28,9 +39,15 @@ func WriteMarkdown(w io.Writer, d Document) error {
 				fmt.Fprintf(b, "%s\n\n", closed(clean(block.Text)))
 				continue
 			}
+			if block.Cell.Edited {
+				fmt.Fprintf(b, "%s\n\n", editedNote)
+			}
 			fenced(b, "python", block.Cell.Code)
 			if text := block.Cell.Text(); text != "" {
 				fenced(b, "text", shortened(text))
+			}
+			if figures != nil {
+				figures(b, *block.Cell)
 			}
 		}
 		if t.Answer != "" {
@@ -147,6 +164,9 @@ func WritePython(w io.Writer, d Document) error {
 				fmt.Fprintln(b, "\n# %% [markdown]")
 				comment(b, block.Text)
 				continue
+			}
+			if block.Cell.Edited {
+				comment(b, "The user changed the next code before it ran.")
 			}
 			fmt.Fprintf(b, "\n# %%%%\n%s\n", strings.TrimRight(plain(block.Cell.Code), "\n"))
 		}

@@ -14,6 +14,8 @@ func (CanceledCode) sealed() {}
 const (
 	// The caller canceled the operation. Repeat it if its result is still needed.
 	GivenUp = CanceledCode("canceled")
+	// Nobody said in time whether the model's code may run (turn.approval_wait). Ask again.
+	ApprovalLate = CanceledCode("approval_late")
 	// The server was stopped at once, and what ran is lost. Try again when the server is back.
 	Stopped = CanceledCode("stopped")
 	// The client ended the request before its body was complete. Upload it again.

@@ -28,6 +28,10 @@ const (
 	IndexDenied = DeniedCode("index_denied")
 	// Installing packages is switched off. Have the operator switch on packages.install.
 	InstallOff = DeniedCode("install_off")
+	// The code of the invitation is unknown, was withdrawn, or has expired. Ask who invited you for another one.
+	InvitationUnknown = DeniedCode("invitation_unknown")
+	// The invitation was used before, and works once. Sign in, or ask who invited you for another one.
+	InvitationUsed = DeniedCode("invitation_used")
 	// The process that keeps the session in memory belongs to another user. Use your own sessions.
 	KeeperUser = DeniedCode("keeper_user")
 	// The API key has expired. Create another key.
@@ -54,11 +58,21 @@ const (
 	PackageRefused = DeniedCode("package_refused")
 	// Packages cannot be installed in this session. Use the packages that are there.
 	PackagesOff = DeniedCode("packages_off")
+	// The present password is not right. Try again, or ask an admin of the server for a link that sets a new one.
+	PasswordWrong = DeniedCode("password_wrong")
 	// The requirement names a URL, a path, a repository or an option. Name projects and versions only.
 	RequirementNotAllowed = DeniedCode("requirement_not_allowed")
 	// The certificate of the server is not trusted. Set SSL_CERT_FILE to the certificate if it is the server's own.
 	ServerUntrusted = DeniedCode("server_untrusted")
-	// The request has no valid API key. Send one as Authorization: Bearer KEY.
+	// The operator has switched off links to conversations. Export the conversation instead, or have serve.sharing switched on.
+	SharingOff = DeniedCode("sharing_off")
+	// The code for signing in is unknown or has expired. Get another with `cove open`, or sign in with a key.
+	SignInCodeUnknown = DeniedCode("sign_in_code_unknown")
+	// The code for signing in was used before, and works once. Get another with `cove open`, or sign in with a key.
+	SignInCodeUsed = DeniedCode("sign_in_code_used")
+	// The name or the password is not right. Try again, or ask an admin of the server for a link that sets a new password.
+	SignInWrong = DeniedCode("sign_in_wrong")
+	// The request has no valid API key, or the browser is not signed in. Send one as Authorization: Bearer KEY.
 	Unauthenticated = DeniedCode("unauthenticated")
 	// No version that was asked for has a file that may be used. Ask for another version, or for any.
 	VersionUnavailable = DeniedCode("version_unavailable")

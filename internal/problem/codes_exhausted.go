@@ -54,6 +54,10 @@ const (
 	SessionOOM = ExhaustedCode("session_oom")
 	// Too many wrong keys came from this address. Wait as long as Retry-After says.
 	TooManyFailedLogins = ExhaustedCode("too_many_failed_logins")
+	// The project has as many invitations as it can have. Withdraw one of them.
+	TooManyInvitations = ExhaustedCode("too_many_invitations")
+	// Too many turns wait for somebody to say whether their code may run. Answer or cancel some of them.
+	TooManyWaiting = ExhaustedCode("too_many_waiting")
 	// The session has as many kernels as it can have. Stop one of them, or use another session.
 	TooManyKernels = ExhaustedCode("too_many_kernels")
 	// The project has as many keys as it can have. Revoke one of them.
@@ -62,6 +66,8 @@ const (
 	TooManyRequests = ExhaustedCode("too_many_requests")
 	// The server has as many sessions in use as it can hold. Try again in a moment.
 	TooManySessions = ExhaustedCode("too_many_sessions")
+	// The project has as many links to conversations as it can have. Withdraw some of them.
+	TooManyShares = ExhaustedCode("too_many_shares")
 	// The workspace is full. Remove files, or ask for a larger workspace.
 	WorkspaceFull = ExhaustedCode("workspace_full")
 )

@@ -54,6 +54,8 @@ const (
 	ConfigUnknownKey = InvalidCode("config_unknown_key")
 	// The configuration file cannot be read. Check its path and permissions.
 	ConfigUnreadable = InvalidCode("config_unreadable")
+	// The connection to a model service is not valid: its provider, address, key or models. Correct the field that the message names.
+	ConnectionInvalid = InvalidCode("connection_invalid")
 	// The conversation has no turns yet. Ask a question in it first.
 	ConversationEmpty = InvalidCode("conversation_empty")
 	// The new conversation has a field that the server cannot take. Correct the field that the message names.
@@ -80,6 +82,8 @@ const (
 	EventInvalid = InvalidCode("event_invalid")
 	// An event has an unknown type. Ignore the event, or update the client.
 	EventUnknown = InvalidCode("event_unknown")
+	// The branch is larger than one document can be. Export an earlier turn of it.
+	ExportTooLarge = InvalidCode("export_too_large")
 	// A file or folder with this name exists already. Choose another name, or remove the existing one.
 	FileExists = InvalidCode("file_exists")
 	// The output file cannot be written. Check its folder and permissions.
@@ -132,6 +136,8 @@ const (
 	LifeInvalid = InvalidCode("life_invalid")
 	// The lock file of the packages is not one that cove wrote. Run `cove packages lock` to write it again.
 	LockInvalid = InvalidCode("lock_invalid")
+	// The user is a member of the project already. Change the role instead.
+	MemberExists = InvalidCode("member_exists")
 	// A message of the conversation cannot be read. Correct the message.
 	MessageInvalid = InvalidCode("message_invalid")
 	// The address does not support this HTTP method. Use one of the methods in the header Allow.
@@ -156,6 +162,8 @@ const (
 	NoModel = InvalidCode("no_model")
 	// The path names a file, and a folder was expected. Download the file instead.
 	NotAFolder = InvalidCode("not_a_folder")
+	// The variable is not a table, or is too large to be sorted and searched. Only DataFrames, Series and arrays of one or two dimensions are tables.
+	NotATable = InvalidCode("not_a_table")
 	// The folder is not empty. Remove its content first, or ask for all of it to be removed.
 	NotEmpty = InvalidCode("not_empty")
 	// The turn or conversation ran no code. Choose one that did.
@@ -174,6 +182,8 @@ const (
 	PageLimit = InvalidCode("page_limit")
 	// The model's provider does not take this parameter. Leave the parameter out.
 	ParameterUnknown = InvalidCode("parameter_unknown")
+	// The password is too short, too long, or too easy to guess. Take 10 to 200 characters, such as a few words that do not belong together.
+	PasswordInvalid = InvalidCode("password_invalid")
 	// The server's engine cannot save sessions, so the session cannot be paused or forked. Have the operator configure the engine gvisor.
 	PauseUnsupported = InvalidCode("pause_unsupported")
 	// The file changed, and the conditions of the request do not hold. Read the file again, then repeat the request with its new ETag.
@@ -228,6 +238,8 @@ const (
 	SessionPackages = InvalidCode("session_packages")
 	// The files of the session cannot be changed from outside its code. Change them in code.
 	SessionUnchangeable = InvalidCode("session_unchangeable")
+	// What is to be shared is larger than a link can show. Share fewer turns, or leave out the code and its output.
+	ShareTooLarge = InvalidCode("share_too_large")
 	// The server's certificate and key cannot be used. Check both files.
 	TLSInvalid = InvalidCode("tls_invalid")
 	// The tool choice of the request is unknown or names a tool that is not offered. Correct the tool choice.
@@ -242,6 +254,10 @@ const (
 	TracesInvalid = InvalidCode("traces_invalid")
 	// The new turn has fields that exclude each other, or too many files. Correct the field that the message names.
 	TurnInvalid = InvalidCode("turn_invalid")
+	// The file cannot be shown: it is broken, or takes more time or memory than a look at it may. Download it, or read it with code.
+	NotShown = InvalidCode("not_shown")
+	// No code of the turn waits for approval, or other code than the step names: it was decided before, or the turn has ended. Look at the turn.
+	TurnNotWaiting = InvalidCode("turn_not_waiting")
 	// The conversation has a turn that has not ended. Wait for its end, cancel it, or start another conversation.
 	TurnRunning = InvalidCode("turn_running")
 	// The request's body has a media type that the address does not take. Send Content-Type: application/json.

@@ -12,6 +12,10 @@ func (NotFoundCode) sealed() {}
 
 // The codes of the kind NotFound. The comment of each is its documentation for clients.
 const (
+	// There is no such browser among those that you are signed in with. List them with GET /api/v1/browsers.
+	BrowserNotFound = NotFoundCode("browser_not_found")
+	// The provider has no connection that was set through the API. List the connections; those of the settings are the operator's.
+	ConnectionNotFound = NotFoundCode("connection_not_found")
 	// There is no conversation with this id. List the conversations.
 	ConversationNotFound = NotFoundCode("conversation_not_found")
 	// The Python environment that the session needs was removed. Start another session.
@@ -24,6 +28,8 @@ const (
 	FileUnknown = NotFoundCode("file_unknown")
 	// No server or command has registered the data folder in the database. Start the server of that folder.
 	HomeNotFound = NotFoundCode("home_not_found")
+	// There is no invitation with this id. List the invitations of the project.
+	InvitationNotFound = NotFoundCode("invitation_not_found")
 	// The session has no kernel with this name. Start the kernel first, or use the main kernel.
 	KernelNotFound = NotFoundCode("kernel_not_found")
 	// There is no key with this id. List the keys.
@@ -52,10 +58,14 @@ const (
 	SessionNotFound = NotFoundCode("session_not_found")
 	// There is no saved session with this name. Run `cove session ls` to see the sessions.
 	SessionUnknown = NotFoundCode("session_unknown")
+	// There is no such link to a conversation: it never was, was withdrawn, or has expired. Ask who sent it for another one.
+	ShareNotFound = NotFoundCode("share_not_found")
 	// The snapshot of the session is not there any more. Return to an earlier snapshot, or remove the session.
 	SnapshotMissing = NotFoundCode("snapshot_missing")
 	// There is no turn with this id. List the turns of the conversation.
 	TurnNotFound = NotFoundCode("turn_not_found")
 	// There is no user with this id or name, or the user is not a member of the project. List the members.
 	UserNotFound = NotFoundCode("user_not_found")
+	// The kernel has no variable of this name, or the table that was shown is not in memory any more. Run the code again that makes it.
+	VariableUnknown = NotFoundCode("variable_unknown")
 )

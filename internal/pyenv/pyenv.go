@@ -68,6 +68,7 @@ type Environment struct {
 	Packages map[string]string // distribution, in normalized spelling ("python-docx"), to version
 	Key      string            // names the content; the last element of Dir
 	Set      Set
+	Plain    bool // leave plots as their libraries make them
 }
 
 // Mounts returns what a sandbox has to show for the environment to work in it.
@@ -81,15 +82,17 @@ func (e *Environment) Mounts() []sandbox.Mount {
 }
 
 // Variables returns what a kernel's environment needs where Dir is seen at root.
-// It is empty for a set without matplotlib. See the package comment for COVE_FONTCACHE.
+// A set without matplotlib needs no fonts. See the package comment for COVE_FONTCACHE.
 func (e *Environment) Variables(root string) map[string]string {
-	if e.Set != Standard {
-		return map[string]string{}
+	v := map[string]string{}
+	if e.Set == Standard {
+		v["COVE_FONTCACHE"] = root + "/etc/matplotlib"
+		v["XDG_DATA_DIRS"] = root + "/share:/usr/local/share:/usr/share" // where Pillow looks for fonts by file name
 	}
-	return map[string]string{
-		"COVE_FONTCACHE": root + "/etc/matplotlib",
-		"XDG_DATA_DIRS":  root + "/share:/usr/local/share:/usr/share", // where Pillow looks for fonts by file name
+	if e.Plain {
+		v["COVE_PLOT_STYLE"] = "off"
 	}
+	return v
 }
 
 // Options say which environment is wanted.

@@ -2,14 +2,18 @@ package session_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/base64"
+	"encoding/binary"
 	"encoding/json"
 	"image/png"
+	"math"
 	"strings"
 	"testing"
 
 	"cove/internal/kernel"
 	"cove/internal/sandbox"
+	"cove/internal/session"
 )
 
 const (
@@ -153,5 +157,79 @@ func TestChartText(t *testing.T) {
 				runCell(t, s, code("import matplotlib\nmatplotlib.rcdefaults()\n%matplotlib inline", "ok"))
 			})
 		}
+	})
+}
+
+// TestPlotStyle looks at the figures that kernels make where code says nothing of how they look.
+func TestPlotStyle(t *testing.T) {
+	onEachEngine(t, func(t *testing.T, e sandbox.Engine) {
+		s := open(t, e, sandbox.Limits{})
+		runCell(t, s, code("import matplotlib as mpl, matplotlib.pyplot as plt, plotly.graph_objects as go, plotly.io as pio\nfig = lambda **rest: (plt.subplots(**rest)[1].plot([1, 2]), plt.show())[1]", "ok"))
+		for _, c := range []struct {
+			name, code string
+			dense      float64 // dots to the inch
+		}{
+			{"twice the points", "fig()", 200},
+			{"dense already", "fig(dpi=300)", 300},
+			{"very large", "fig(figsize=(40, 30))", 100},
+			{"after %matplotlib inline", "%matplotlib inline\nfig()", 200},
+		} {
+			t.Run(c.name, func(t *testing.T) {
+				runCell(t, s, codeCheck(c.code, func(t *testing.T, r *run) { wantDensity(t, r, c.dense) }))
+			})
+		}
+		runRows(t, s, []row{
+			{"our series", []cell{code("print(mpl.rcParams['axes.prop_cycle'].by_key()['color'][0], pio.templates.default, go.Figure().layout.template.layout.colorway[0])", "stdout \"#0F6B62 cove #0F6B62\\n\"\nok")}},
+			{"no grid over a picture", []cell{code("print(any(line.get_visible() for line in plt.imshow([[1, 2]]).axes.get_ygridlines()))\nplt.close()", "stdout \"False\\n\"\nok")}},
+			{"a grid that is asked for", []cell{code("plt.imshow([[1, 2]])\nplt.grid(True)\nprint(all(line.get_visible() for line in plt.gca().get_ygridlines()))\nplt.close()", "stdout \"True\\n\"\nok")}},
+			{"a style of the code's", []cell{code("with plt.style.context('ggplot'):\n    print(mpl.rcParams['grid.color'], mpl.rcParams['axes.prop_cycle'].by_key()['color'][0])", "stdout \"white #E24A33\\n\"\nok")}},
+			{"a setting of the code's", []cell{code("with mpl.rc_context({'axes.grid': False}):\n    print(any(line.get_visible() for line in plt.axes().get_ygridlines()))\nplt.close()", "stdout \"False\\n\"\nok")}},
+			{"a format of the code's", []cell{codeCheck("%config InlineBackend.figure_format = 'png'\nfig()", func(t *testing.T, r *run) { wantDensity(t, r, 100) })}},
+			{"a template of the code's", []cell{code("pio.templates.default = 'ggplot2'\nprint(go.Figure().layout.template.layout.plot_bgcolor)", "stdout \"rgb(237,237,237)\\n\"\nok")}},
+		})
+	})
+}
+
+// wantDensity wants a figure with so many dots to the inch, and that it says half its width where these are ours.
+func wantDensity(t *testing.T, r *run, want float64) {
+	t.Helper()
+	wantPNG(t, r)
+	text, _ := bundleWith(t, r, "image/png").(string)
+	data, err := base64.StdEncoding.DecodeString(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := bytes.Index(data, []byte("pHYs"))
+	if at < 0 {
+		t.Fatal("the picture does not say its density")
+	}
+	if got := float64(binary.BigEndian.Uint32(data[at+4:])) * 0.0254; math.Abs(got-want) > 0.1 {
+		t.Errorf("got %.1f dots to the inch, want %.1f", got, want)
+	}
+	for _, e := range r.events {
+		shown, ok := e.(kernel.Display)
+		if !ok {
+			continue
+		}
+		text, ours := shown.Metadata["image/png"].(json.RawMessage)
+		var said struct{ Width uint32 }
+		if ours && json.Unmarshal(text, &said) != nil || ours != (want == 200) || ours && said.Width != binary.BigEndian.Uint32(data[16:])/2 {
+			t.Errorf("a picture of %d dots says %s", binary.BigEndian.Uint32(data[16:]), text)
+		}
+	}
+}
+
+// TestPlotStyleOff has libraries make plots as they like.
+func TestPlotStyleOff(t *testing.T) {
+	onEachEngine(t, func(t *testing.T, e sandbox.Engine) {
+		plain := *standard(t)
+		plain.Plain = true
+		s, err := session.Open(t.Context(), session.Options{Engine: e, Env: &plain})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = s.Close(context.WithoutCancel(t.Context())) })
+		runCell(t, s, codeCheck("import matplotlib.pyplot as plt\nplt.plot([1, 2]);", func(t *testing.T, r *run) { wantDensity(t, r, 100) }))
+		runCell(t, s, code("import plotly.io as pio\nprint(plt.rcParams['axes.grid'], pio.templates.default)", "stdout \"False plotly\\n\"\nok"))
 	})
 }

@@ -187,33 +187,45 @@ func (s *Live) provide(ctx context.Context, t *run, req kernel.Request, yield yi
 	}
 }
 
-// survey parses the code and asks the kernel which of its imports are missing.
-func (s *Live) survey(ctx context.Context, t *run, req kernel.Request) (_ pydeps.Request, err error) {
+// survey finds out what the code imports, and asks the kernel which of that is missing.
+func (s *Live) survey(ctx context.Context, t *run, req kernel.Request) (r pydeps.Request, err error) {
 	ctx, over := telemetry.Step(ctx, telemetry.StageScan)
 	defer func() { over(err) }()
-	scanner, err := s.parser(ctx)
-	if err != nil {
-		return pydeps.Request{}, err
+	report, plain := scan.Plain(req.Code, s.opts.Packages.Provided(s.Installed()))
+	var said kernel.Modules
+	if plain {
+		if said, err = t.kernel.Survey(ctx, roots(report), req.Code); err != nil {
+			return r, err
+		}
 	}
-	report, err := scanner.Scan(ctx, scan.Code{Text: req.Code, Script: req.Mode == kernel.Script})
-	if err != nil {
-		return pydeps.Request{}, err
-	}
-	if report.Invalid {
-		report.Imports = nil // invalid code does not run; if the scanner is mistaken, the kernel asks for missing modules while the code runs
-	}
-	r := pydeps.Request{Report: report}
-	r.Missing, r.Loaded, err = t.kernel.Survey(ctx, roots(report))
-	if err != nil {
-		return r, err
+	if !said.Valid {
+		if report, err = s.scan(ctx, req); err != nil {
+			return r, err
+		}
+		if said, err = t.kernel.Survey(ctx, roots(report), ""); err != nil {
+			return r, err
+		}
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	r.Pristine = t.slot.pristine
+	r = pydeps.Request{Report: report, Missing: said.Missing, Loaded: said.Loaded, Pristine: t.slot.pristine}
 	r.Missing = slices.DeleteFunc(r.Missing, func(module string) bool {
 		return s.isOwn(module) || strings.Contains(req.Code, module+".py") // a file that the code is about to write
 	})
 	return r, nil
+}
+
+// scan has the code parsed beside the kernel, which takes a process of its own.
+func (s *Live) scan(ctx context.Context, req kernel.Request) (scan.Report, error) {
+	scanner, err := s.parser(ctx)
+	if err != nil {
+		return scan.Report{}, err
+	}
+	report, err := scanner.Scan(ctx, scan.Code{Text: req.Code, Script: req.Mode == kernel.Script})
+	if report.Invalid {
+		report.Imports = nil // invalid code does not run; if the scanner is mistaken, the kernel asks for missing modules while the code runs
+	}
+	return report, err
 }
 
 // isOwn says whether the workspace has a module or a folder of that name anywhere: the code may be about to add that folder to sys.path. If it does not, the

@@ -187,7 +187,7 @@ func (s *Live) Lost() <-chan struct{} {
 
 // Trim has the interpreter return unused memory to the system, before the session is saved.
 func (s *Live) Trim(ctx context.Context) error {
-	return s.asked(ctx, func(k *kernel.Kernel) error { return k.Trim(ctx) })
+	return s.asked(ctx, kernel.Main, func(k *kernel.Kernel) error { return k.Trim(ctx) })
 }
 
 // Rehearse runs a cell as a user would and discards its effects. The first cell runs slowly: a new interpreter still has to load its code, and a restored
@@ -221,7 +221,7 @@ func (s *Live) RehearseCode(ctx context.Context, code string) error {
 
 // RehearseResume does to the interpreter what resuming the session does.
 func (s *Live) RehearseResume(ctx context.Context) error {
-	return s.asked(ctx, func(k *kernel.Kernel) error { return k.Renew(ctx) })
+	return s.asked(ctx, kernel.Main, func(k *kernel.Kernel) error { return k.Renew(ctx) })
 }
 
 // direct changes the workspace of a sandbox that no other goroutine uses yet.

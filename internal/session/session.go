@@ -54,6 +54,8 @@ type Live struct {
 	running *semaphore.Weighted
 	// installing holds a token while no installation runs: each builds on the result of the one before.
 	installing chan struct{}
+	// previewing has room for one who looks at a file: each takes memory of the sandbox.
+	previewing chan struct{}
 
 	mu      sync.Mutex // guards what follows; held while a sandbox starts, not while code runs
 	sandbox sandbox.Sandbox
@@ -80,7 +82,7 @@ type Live struct {
 func Open(ctx context.Context, o Options) (*Live, error) {
 	o.Limits = o.Limits.OrDefault()
 	s := &Live{
-		opts: o, running: semaphore.NewWeighted(everything), installing: make(chan struct{}, 1), slots: map[string]*slot{},
+		opts: o, running: semaphore.NewWeighted(everything), installing: make(chan struct{}, 1), previewing: make(chan struct{}, 1), slots: map[string]*slot{},
 		inputs: map[string]string{}, known: map[string]string{}, writing: map[string]int{}, installed: o.Installed,
 	}
 	s.installing <- struct{}{}
@@ -397,7 +399,7 @@ func explainDeath(ctx context.Context, t *run, done kernel.Done) kernel.Done {
 
 // IsComplete says whether code is "complete", "incomplete" or "invalid".
 func (s *Live) IsComplete(ctx context.Context, code string) (status string, err error) {
-	err = s.asked(ctx, func(k *kernel.Kernel) error {
+	err = s.asked(ctx, kernel.Main, func(k *kernel.Kernel) error {
 		status, err = k.IsComplete(ctx, code)
 		return err
 	})
@@ -406,21 +408,25 @@ func (s *Live) IsComplete(ctx context.Context, code string) (status string, err 
 
 // Complete returns the completions of code at cursor (in characters) and the span they replace.
 func (s *Live) Complete(ctx context.Context, code string, cursor int) (matches []string, start, end int, err error) {
-	err = s.asked(ctx, func(k *kernel.Kernel) error {
+	err = s.asked(ctx, kernel.Main, func(k *kernel.Kernel) error {
 		matches, start, end, err = k.Complete(ctx, code, cursor)
 		return err
 	})
 	return matches, start, end, err
 }
 
-// asked calls ask with the interpreter of kernel.Main.
-func (s *Live) asked(ctx context.Context, ask func(*kernel.Kernel) error) error {
+// asked calls ask with the interpreter of a kernel.
+func (s *Live) asked(ctx context.Context, name string, ask func(*kernel.Kernel) error) error {
 	done, err := s.share(ctx)
 	if err != nil {
 		return err
 	}
 	defer done()
-	t, err := s.main(ctx)
+	k, err := s.find(name)
+	if err != nil {
+		return err
+	}
+	t, err := s.occupy(ctx, k)
 	if err != nil {
 		return err
 	}

@@ -90,6 +90,8 @@ func (s *Store) DeleteUser(ctx context.Context, id string) error {
 			return found(err, problem.UserNotFound)
 		}
 		return each(ctx, q, clean(id), "DELETE FROM access_keys WHERE user_id = $1", "DELETE FROM members WHERE user_id = $1",
+			"DELETE FROM browsers WHERE user_id = $1", "DELETE FROM sign_in_codes WHERE user_id = $1", "DELETE FROM passwords WHERE user_id = $1",
+			"DELETE FROM invitations WHERE user_id = $1 OR maker = $1",
 			"DELETE FROM users WHERE id = $1")
 	})
 }

@@ -53,8 +53,9 @@ const (
 )
 
 // tables lists all tables with their columns, those first that others refer to. It has no promises, since an idempotency key is for a request that is
-// repeated within a day and not for another database, and neither owners nor homes: what was restored is nobody's, and what had not ended when it was backed
-// up is ended by the first server that starts. A test compares it with the schema.
+// repeated within a day and not for another database, no browsers, codes and invitations, which are made anew, no connections, whose keys do not belong in
+// a backup, and neither owners nor homes: what was restored is nobody's, and what had not ended when it was backed up is ended by the first server that
+// starts. A test compares it with the schema.
 func tables() []backupTable {
 	table := func(name, columns string) backupTable {
 		return backupTable{Name: name, Columns: strings.Split(columns, ", ")}
@@ -64,19 +65,23 @@ func tables() []backupTable {
 		table("projects", "id text, name text, created int, quota text"),
 		table("members", "project text, user_id text, role text"),
 		table("access_keys", "id text, project text, user_id text, name text, hash bytes, last4 text, scopes text, created int, expires int, used int, revoked int, quota text"),
+		table("passwords", "user_id text, login text, hash text, changed int"),
 		table("sessions", "id text, project text, user_id text, key_id text, name text, name_key bytes, metadata text, state text, gone int, reason text, "+
 			"created int, used int, expires int, idle int, packages text, memory int, cpus float, executions int, disk int, saved int, rollback text"),
 		table("session_pairs", "session_id text, project text, pair bytes"),
 		table("executions", "id text, project text, user_id text, key_id text, session_id text, kernel text, turn_id text, step int, code text, state text, "+
-			"unfinished int, exit_code int, message text, lost text, created int, started int, finished int, wall int, cpu int, events int, dropped int"),
+			"unfinished int, exit_code int, message text, lost text, created int, started int, finished int, wall int, cpu int, events int, dropped int, edited int"),
 		table("events", "stream text, seq int, execution text, step int, at int, body bytes"),
-		table("conversations", "id text, project text, user_id text, session_id text, title text, model text, metadata text, created int, used int, turns int, source text"),
+		table("conversations", "id text, project text, user_id text, session_id text, title text, model text, metadata text, created int, used int, turns int, source text, approval text"),
 		table("turns", "id text, project text, user_id text, key_id text, conversation text, parent text, session_id text, state text, unfinished int, model text, "+
 			"prompt text, answer text, reason text, problem text, messages text, calls text, input_tokens int, output_tokens int, cached_tokens int, reasoning_tokens int, "+
-			"tokens_estimated int, steps int, created int, finished int, events int, surface text, hidden int"),
+			"tokens_estimated int, steps int, created int, finished int, events int, surface text, hidden int, waiting text, "+
+			"cost int, currency text, context_used int, context_size int"),
 		table("files", "id text, project text, user_id text, name text, size int, sha256 text, purpose text, created int, expires int"),
+		table("shares", "id text, hash text, project text, user_id text, conversation text, turn_id text, title text, turns int, code int, size int, created int, "+
+			"expires int, document bytes"),
 		table("usage_days", "project text, key_id text, day text, executions int, wall_seconds float, cpu_seconds float, turns int, input_tokens int, "+
-			"output_tokens int, upload_bytes int"),
+			"output_tokens int, upload_bytes int, cost int, currency text"),
 		table("audit_rows", "id text, at int, project text, user_id text, key_id text, action text, target text, outcome text, detail text, request text, ip text, agent text"),
 		table("documents", "id int, project text, at int, conversation text, turn_id text, execution text, session_id text, field text, content text"),
 		table("words", "document int, word bytes, project text"),

@@ -5,6 +5,7 @@ import (
 	"database/sql/driver"
 	"encoding/json"
 	"fmt"
+	"math"
 	"strings"
 	"time"
 
@@ -126,6 +127,22 @@ func (d decimal) Scan(from any) error {
 		return fmt.Errorf("%T is not a number", from)
 	}
 	return nil
+}
+
+// millionths is an amount of money, which is kept in millionths: sums of those are exact.
+type millionths struct{ to *float64 }
+
+func (m millionths) Value() (driver.Value, error) {
+	if !(*m.to >= 0) {
+		return int64(0), nil
+	}
+	return int64(math.Round(min(*m.to, model.MostCost) * 1e6)), nil
+}
+
+func (m millionths) Scan(from any) error {
+	n, err := integer(from)
+	*m.to = float64(n) / 1e6
+	return err
 }
 
 type flag struct{ to *bool }

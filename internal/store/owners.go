@@ -147,6 +147,14 @@ func (s *Store) Home(ctx context.Context, id string) (h owner.Home, served bool,
 	return h, served, err
 }
 
+// Others implements hub.OwnerStore.
+func (s *Store) Others(ctx context.Context, id string) (n int, err error) {
+	err = s.base.read(ctx, func(ctx context.Context, q queryer) error {
+		return q.QueryRowContext(ctx, "SELECT COUNT(*) FROM owners WHERE id <> $1", id).Scan(&n)
+	})
+	return n, err
+}
+
 // Neighbours implements hub.OwnerStore.
 func (s *Store) Neighbours(ctx context.Context, id, home string) (n int, err error) {
 	err = s.base.read(ctx, func(ctx context.Context, q queryer) error {

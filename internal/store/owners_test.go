@@ -40,6 +40,9 @@ func TestOwnersComeAndGo(t *testing.T) {
 		if n, err := s.Neighbours(ctx, second.ID, "hom_1"); n != 1 || err != nil {
 			t.Errorf("%d neighbours, %v", n, err)
 		}
+		if n, err := s.Others(ctx, second.ID); n != 2 || err != nil {
+			t.Errorf("%d others, %v", n, err)
+		}
 		_, err = s.RenewOwner(ctx, first.ID)
 		wantCode(t, err, "owner_lost")
 		_, err = s.RemoveOwners(ctx, first.ID, all)

@@ -26,6 +26,7 @@ func executionFields(e *hub.Execution) []field {
 		{"id", textOf(&e.ID)}, {"project", textOf(&e.Project)}, {"user_id", textOf(&e.User)}, {"key_id", textOf(&e.Key)},
 		{"session_id", textOf(&e.Session)}, {"turn_id", textOf(&e.Turn)}, {"step", countOf(&e.Step)}, {"code", textOf(&e.Code)},
 		{"created", moment{&e.Created}}, {"owner", textOf(&e.Owner)},
+		{"edited", flag{&e.Edited}},
 	}, executionEnd(e)...)
 }
 
@@ -51,6 +52,7 @@ func conversationFields(c *hub.Conversation) []field {
 		{"id", textOf(&c.ID)}, {"project", textOf(&c.Project)}, {"user_id", textOf(&c.User)}, {"session_id", textOf(&c.Session)},
 		{"title", textOf(&c.Title)}, {"model", textOf(&c.Model)}, {"metadata", documentOf(&c.Metadata)}, {"created", moment{&c.Created}},
 		{"used", moment{&c.Used}}, {"turns", countOf(&c.Turns)}, {"source", textOf(&c.Source)},
+		{"approval", textOf(&c.Approval)},
 	}
 }
 
@@ -70,7 +72,9 @@ func turnEnd(t *hub.Turn) []field {
 		{"messages", documentOf(&t.Messages)}, {"calls", documentOf(&t.Calls)}, {"input_tokens", tokens{&t.Usage.InputTokens}},
 		{"output_tokens", tokens{&t.Usage.OutputTokens}}, {"cached_tokens", tokens{&t.Usage.CachedTokens}},
 		{"reasoning_tokens", tokens{&t.Usage.ReasoningTokens}}, {"tokens_estimated", flag{&t.Usage.Estimated}}, {"steps", countOf(&t.Steps)}, {"finished", moment{&t.Finished}},
-		{"events", countOf(&t.Events)},
+		{"events", countOf(&t.Events)}, {"waiting", documentOf(&t.Waiting)},
+		{"cost", millionths{&t.Cost.Amount}}, {"currency", textOf(&t.Cost.Currency)},
+		{"context_used", tokens{&t.Context.Used}}, {"context_size", tokens{&t.Context.Size}},
 	}
 }
 
@@ -87,6 +91,7 @@ func usageFields(u *hub.Usage) []field {
 		{"day", textOf(&u.Day)}, {"executions", countOf(&u.Executions)}, {"wall_seconds", decimal{&u.WallSeconds}},
 		{"cpu_seconds", decimal{&u.CPUSeconds}}, {"turns", countOf(&u.Turns)}, {"input_tokens", tokens{&u.InputTokens}},
 		{"output_tokens", tokens{&u.OutputTokens}}, {"upload_bytes", countOf(&u.UploadBytes)},
+		{"cost", millionths{&u.Cost}}, {"currency", textOf(&u.Currency)},
 	}
 }
 

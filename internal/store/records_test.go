@@ -316,6 +316,7 @@ func TestConversationsAndTurnsAreKept(t *testing.T) {
 			{Role: "assistant", Content: []model.Content{model.ToolCall{ID: "c", Name: "python", Arguments: "{}"}}}}
 		two.Calls = []model.ToolCall{{ID: "c", Name: "f", Arguments: "{}"}}
 		two.Usage = model.Usage{InputTokens: 10, OutputTokens: 20, CachedTokens: 3, ReasoningTokens: 4, Estimated: true}
+		two.Cost, two.Context = model.Cost{Amount: 0.012345, Currency: "USD"}, hub.Context{Used: 30, Size: 400_000}
 		first, err := s.FinishTurn(ctx, two, []stream.Event{event("trn_2", 7, "", "{}")})
 		if !first || err != nil {
 			t.Fatalf("finish: %v, %v", first, err)
@@ -491,7 +492,7 @@ func TestUsageAddsUp(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, s *store.Store) {
 		ctx := t.Context()
-		u := hub.Usage{Day: "2026-11-21", Executions: 1, WallSeconds: 0.5, CPUSeconds: 0.25, Turns: 1, InputTokens: 10, OutputTokens: 20, UploadBytes: 5}
+		u := hub.Usage{Day: "2026-11-21", Executions: 1, WallSeconds: 0.5, CPUSeconds: 0.25, Turns: 1, InputTokens: 10, OutputTokens: 20, UploadBytes: 5, Cost: 0.1, Currency: "USD"}
 		must(t, s.AddUsage(ctx, project, "key_a", hub.Addition{}, u))
 		must(t, s.AddUsage(ctx, project, "key_a", hub.Addition{}, u))
 		must(t, s.AddUsage(ctx, project, "", hub.Addition{}, u))
@@ -500,12 +501,28 @@ func TestUsageAddsUp(t *testing.T) {
 		must(t, s.AddUsage(ctx, project, "key_b", hub.Addition{}, u))
 		days, err := s.Usage(ctx, project, "", "2026-11-21", "2026-11-22")
 		must(t, err)
-		want := []hub.Usage{{Day: "2026-11-21", Executions: 3, WallSeconds: 1.5, CPUSeconds: 0.75, Turns: 3, InputTokens: 30, OutputTokens: 60, UploadBytes: 15}, u}
+		want := []hub.Usage{{Day: "2026-11-21", Executions: 3, WallSeconds: 1.5, CPUSeconds: 0.75, Turns: 3, InputTokens: 30, OutputTokens: 60, UploadBytes: 15, Cost: 0.3, Currency: "USD"}, u}
 		if diff := cmp.Diff(want, days); diff != "" {
 			t.Error(diff)
 		}
 		if days, err = s.Usage(ctx, project, "key_a", "2026-11-01", "2026-11-30"); err != nil || len(days) != 1 || days[0].Executions != 2 {
 			t.Errorf("the key's days are %+v, %v", days, err)
+		}
+		for _, c := range []struct {
+			add, want hub.Usage
+		}{
+			{hub.Usage{Turns: 1}, hub.Usage{Cost: 0.1, Currency: "USD"}}, // of a model without prices
+			{hub.Usage{Cost: 0.000001, Currency: "USD"}, hub.Usage{Cost: 0.100001, Currency: "USD"}},
+			{hub.Usage{Cost: 0.7, Currency: "CNY"}, hub.Usage{Cost: 0.7, Currency: "CNY"}},
+			{hub.Usage{Cost: math.NaN(), Currency: "CNY"}, hub.Usage{Cost: 0.7, Currency: "CNY"}},
+			{hub.Usage{Cost: math.Inf(1), Currency: "CNY"}, hub.Usage{Cost: 1e9 + 0.7, Currency: "CNY"}},
+		} {
+			c.add.Day = "2026-11-22"
+			must(t, s.AddUsage(ctx, project, "key_b", hub.Addition{}, c.add))
+			days, err := s.Usage(ctx, project, "key_b", c.add.Day, c.add.Day)
+			if err != nil || len(days) != 1 || days[0].Cost != c.want.Cost || days[0].Currency != c.want.Currency {
+				t.Errorf("%+v: %+v, %v", c.add, days, err)
+			}
 		}
 	})
 }

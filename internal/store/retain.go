@@ -13,9 +13,12 @@ const (
 	someRows       = 1_000
 )
 
-// Retain implements hub.Retainer. What still runs stays. Idempotency keys whose time has passed go without being counted.
+// Retain implements hub.Retainer. What still runs stays. Idempotency keys, browsers and codes whose time has passed go without being counted.
 func (s *Store) Retain(ctx context.Context, unusedSince, audit time.Time) (deleted int, err error) {
 	if err := s.forgetPromises(ctx); err != nil {
+		return 0, err
+	}
+	if err := s.forgetSignIns(ctx); err != nil {
 		return 0, err
 	}
 	var removals []removal

@@ -84,6 +84,14 @@ func (s *Store) Turns(ctx context.Context, project, conversation string, p hub.P
 	}, w, p)
 }
 
+// RunningTurns implements hub.TurnStore.
+func (s *Store) RunningTurns(ctx context.Context, project string, limit int) ([]hub.Turn, error) {
+	fields := func(t *hub.Turn) []field {
+		return []field{{"id", textOf(&t.ID)}, {"project", textOf(&t.Project)}, {"conversation", textOf(&t.Conversation)}, {"state", textOf(&t.State)}, {"waiting", documentOf(&t.Waiting)}}
+	}
+	return all(ctx, s, fields, "FROM turns WHERE unfinished = 1 AND hidden = 0 AND project = $1 ORDER BY created, id LIMIT "+strconv.Itoa(max(limit, 0)), project)
+}
+
 // Branch implements hub.TurnStore.
 func (s *Store) Branch(ctx context.Context, project, turn string) ([]hub.Turn, error) {
 	var out []hub.Turn
@@ -154,6 +162,16 @@ func (s *Store) SetForeign(ctx context.Context, project, turn string, foreign []
 		if err == nil && n == 0 {
 			return missing(problem.TurnNotFound)
 		}
+		return err
+	})
+}
+
+// SetWaiting implements hub.TurnStore.
+func (s *Store) SetWaiting(ctx context.Context, project, turn string, w *hub.Waiting) error {
+	return s.base.write(ctx, func(ctx context.Context, q queryer) error {
+		where := owned(project, turn)
+		where.add("unfinished = 1")
+		_, err := update(ctx, q, "turns", []field{{"waiting", documentOf(&w)}}, where)
 		return err
 	})
 }

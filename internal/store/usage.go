@@ -16,13 +16,16 @@ func (s *Store) AddUsage(ctx context.Context, project, key string, a hub.Additio
 	row := func(key string) []field {
 		return append([]field{{"project", textOf(&project)}, {"key_id", textOf(&key)}}, usageFields(&u)...)
 	}
-	// Counters of tokens that cannot be (model.MostTokens) were a model's lies, and begin again.
+	// Counters of tokens that cannot be (model.MostTokens) were a model's lies, and begin again. So does the cost of a day on which the operator changes the
+	// currency: amounts of two are no sum.
 	const add = `ON CONFLICT (project, key_id, day) DO UPDATE SET
 		executions = usage_days.executions + excluded.executions, wall_seconds = usage_days.wall_seconds + excluded.wall_seconds,
 		cpu_seconds = usage_days.cpu_seconds + excluded.cpu_seconds, turns = usage_days.turns + excluded.turns,
 		input_tokens = CASE WHEN usage_days.input_tokens BETWEEN 0 AND 1125899906842624 THEN usage_days.input_tokens ELSE 0 END + excluded.input_tokens,
 		output_tokens = CASE WHEN usage_days.output_tokens BETWEEN 0 AND 1125899906842624 THEN usage_days.output_tokens ELSE 0 END + excluded.output_tokens,
-		upload_bytes = usage_days.upload_bytes + excluded.upload_bytes`
+		upload_bytes = usage_days.upload_bytes + excluded.upload_bytes,
+		cost = CASE WHEN excluded.currency IN ('', usage_days.currency) AND usage_days.cost < 1125899906842624 THEN usage_days.cost ELSE 0 END + excluded.cost,
+		currency = CASE WHEN excluded.currency = '' THEN usage_days.currency ELSE excluded.currency END`
 	return s.base.write(ctx, func(ctx context.Context, q queryer) error {
 		if made, err := added(ctx, q, project, key, u.Day, a); made || err != nil {
 			return err

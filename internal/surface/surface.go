@@ -19,6 +19,10 @@ type Surface struct {
 	// Host is the name by which a surface is called that shares a prefix with others: "sandbox.example.com", or ".example.com" for all names that end
 	// so. "": any name. The server goes by these names, see httpd.Options.Hosts.
 	Host string
+	// Only narrows what is the surface's below Prefix, for one whose prefix others begin with, too; nil: all of it.
+	Only func(path string) bool
+	// Cookies says that a browser that is signed in may call, without a key.
+	Cookies bool
 	// Handler answers what is below Prefix, also what is no route. It finds the caller with auth.From, and there is one in every request
 	// but for those of routes that need no key.
 	Handler http.Handler
@@ -52,7 +56,7 @@ const (
 
 // Serves says whether a request is the surface's.
 func (s *Surface) Serves(host, path string) bool {
-	return strings.HasPrefix(path, s.Prefix) && (s.Host == "" || GoesBy(s.Host, host))
+	return strings.HasPrefix(path, s.Prefix) && (s.Host == "" || GoesBy(s.Host, host)) && (s.Only == nil || s.Only(path))
 }
 
 // GoesBy says whether a host's name, in small letters, is one that pattern stands for.

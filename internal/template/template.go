@@ -123,7 +123,7 @@ func Remove(s *snapshot.Snapshot) error { return snapshot.Remove(s.Dir) }
 // session gets the guest and the driver of this build.
 func name(o Options, key snapshot.Key, cove string) string {
 	text, _ := json.Marshal(key) // strings and numbers
-	sum := sha256.Sum256(append(text, warmUp+firstCells+cove+strconv.FormatBool(o.Share)...))
+	sum := sha256.Sum256(append(text, warmUp+firstCells+cove+strconv.FormatBool(o.Share)+strconv.FormatBool(o.Env.Plain)...))
 	return string(o.Env.Set) + "-" + hex.EncodeToString(sum[:8])
 }
 

@@ -46,6 +46,7 @@ const (
 	Sandboxes  Need = "sandboxes"  // the program cove, or a Go to build it with, and name spaces for gVisor
 	PostgreSQL Need = "PostgreSQL" // its programs
 	Node       Need = "Node.js"    // with npm
+	Browser    Need = "a browser"  // Chromium
 	Index      Need = "an index"   // of packages, over the network
 	Root       Need = "root"       // for mounts, loop devices and cgroups
 	Time       Need = "time"       // more than the quick tier has

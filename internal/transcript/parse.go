@@ -69,7 +69,7 @@ func ParseTurnEvent(text []byte) (interpreter.Event, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !slices.Contains([]string{"text", "reasoning", "code", "start", "output", "call", "notice", "answer"}, kind) {
+	if !slices.Contains([]string{"text", "reasoning", "code", "approval", "refused", "start", "output", "call", "notice", "answer"}, kind) {
 		return nil, unknownEvent(kind)
 	}
 	var e parsedTurnEvent
@@ -84,7 +84,11 @@ func ParseTurnEvent(text []byte) (interpreter.Event, error) {
 	case "code":
 		return interpreter.Code{Step: e.Step, Delta: e.Delta}, nil
 	case "start":
-		return interpreter.Start{Step: e.Step, Code: e.Code}, nil
+		return interpreter.Start{Step: e.Step, Code: e.Code, Edited: e.Edited}, nil
+	case "approval":
+		return interpreter.Approval{Step: e.Step, Code: e.Code}, nil
+	case "refused":
+		return interpreter.Refused{Step: e.Step, Note: e.Note}, nil
 	case "output":
 		event, err := ParseEvent(e.Event)
 		if err != nil {
@@ -314,6 +318,8 @@ type parsedTurnEvent struct {
 	Delta  string                   `json:"delta"`
 	Step   int                      `json:"step"`
 	Code   string                   `json:"code"`
+	Edited bool                     `json:"edited"`
+	Note   string                   `json:"note"`
 	Event  json.RawMessage          `json:"event"`
 	Index  int                      `json:"index"`
 	ID     string                   `json:"id"`

@@ -177,7 +177,15 @@ func turnRecord(e interpreter.Event) Record {
 	case interpreter.Code:
 		return Record{"type": "code", "step": e.Step, "delta": e.Delta}
 	case interpreter.Start:
-		return Record{"type": "start", "step": e.Step, "code": e.Code}
+		r := Record{"type": "start", "step": e.Step, "code": e.Code}
+		if e.Edited {
+			r["edited"] = true
+		}
+		return r
+	case interpreter.Approval:
+		return Record{"type": "approval", "step": e.Step, "code": e.Code}
+	case interpreter.Refused:
+		return Record{"type": "refused", "step": e.Step, "note": e.Note}
 	case interpreter.Output:
 		event := eventRecord(e.Event)
 		if event == nil {

@@ -119,7 +119,7 @@ func (t *translation) take(e interpreter.Event) error {
 		return t.output(e)
 	case interpreter.Call:
 		return t.call(e)
-	case interpreter.Notice:
+	case interpreter.Notice, interpreter.Refused:
 		return t.notice()
 	case interpreter.Answer:
 		return t.answer(e)

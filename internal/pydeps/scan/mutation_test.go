@@ -9,14 +9,14 @@ import (
 	"cove/internal/pydeps/scan"
 )
 
-// TestMutations damages the corpus at random, always in the same way, and holds Suspect to what is found in the remains.
+// TestMutations damages the corpus at random, always in the same way, and holds Suspect and Plain to what is found in the remains.
 func TestMutations(t *testing.T) {
 	t.Parallel()
 	_, s := startLocal(t)
 	random := rand.New(rand.NewPCG(1, 2))
 	pieces := []string{"\n", "\\\n", "\r\n", ";", " ", "\t", "\x0c", "#", "'''", "\"", "(", ")", ",", ".", ":", "%", "!", "?", "import ", "from ", " as ", "import_module('m')",
 		"　", "中文", "ｉmport x", "try:\n  ", "\nexcept ImportError:\n  pass\n", "pip install q", ">>> ", "\x0b", "\u00a0", "\x00", "if x: ", "%time ", "%%time\n", "\\"}
-	found := 0
+	found, plain := 0, 0
 	for range 3000 {
 		code := corpus[random.IntN(len(corpus))].code
 		for range 1 + random.IntN(4) {
@@ -35,13 +35,16 @@ func TestMutations(t *testing.T) {
 		}
 		r := look(t, s, scan.Code{Text: code, Script: random.IntN(2) == 0})
 		requireSuspect(t, code, r)
+		if requirePlain(t, s, code) {
+			plain++
+		}
 		found += len(r.Imports)
 		if t.Failed() {
 			t.Fatalf("%q\n%s", code, describe(r))
 		}
 	}
-	if found < 1000 {
-		t.Errorf("only %d imports were found", found)
+	if found < 1000 || plain < 100 {
+		t.Errorf("only %d imports were found, and %d codes read as plain", found, plain)
 	}
 }
 

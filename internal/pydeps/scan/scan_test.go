@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"cove/internal/link"
 	"cove/internal/pydeps/scan"
@@ -94,7 +95,46 @@ func TestScan(t *testing.T) {
 				t.Errorf("%s\n(-want +got)\n%s", c.code, diff)
 			}
 			requireSuspect(t, c.code, r)
+			requirePlain(t, s, c.code)
 		})
+	}
+}
+
+// requirePlain holds Plain, where it reads the code, to what the scanner finds in it.
+func requirePlain(t testing.TB, s *scan.Scanner, code string) (read bool) {
+	t.Helper()
+	r := look(t, s, scan.Code{Text: code, Script: true})
+	if r.Invalid {
+		return false
+	}
+	if _, read := scan.Plain(code, func(string) bool { return false }); read && slices.ContainsFunc(r.Imports, isNeed) {
+		t.Errorf("%.500s\nis read as plain, though it needs what it does not import", code)
+	}
+	got, read := scan.Plain(code, func(string) bool { return true })
+	if !read {
+		return false
+	}
+	r.Imports = slices.DeleteFunc(r.Imports, isNeed) // which is provided
+	if diff := cmp.Diff(r, got, cmpopts.EquateEmpty()); diff != "" {
+		t.Errorf("%.500s\nread as plain: (-scanned +read)\n%s", code, diff)
+	}
+	return true
+}
+
+func isNeed(i scan.Import) bool { return i.Need != "" }
+
+// TestPlain is about what has to be read without the scanner.
+func TestPlain(t *testing.T) {
+	t.Parallel()
+	_, s := startLocal(t)
+	for _, code := range []string{
+		program, "import a", "import a.b as c, d\nfrom e.f import (\n  g as h,  # one\n  i,\n)\nfrom j import *\nfrom . import k\nfrom .l import m",
+		"\"\"\"import this\n\"\"\"\nimport a  # why\ndef f(x):\n    return f'{x[\"import\"]}' 'import b'\n",
+		"x = [\n  1,\n]\nimport a\nimport a.b\nfrom a import c\nfrom a import d, c\n", "x = 1 + \\\n  2\nimport a", "",
+	} {
+		if !requirePlain(t, s, code) {
+			t.Errorf("not read as plain:\n%s", code)
+		}
 	}
 }
 

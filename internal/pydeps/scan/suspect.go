@@ -9,7 +9,7 @@ import (
 // Suspect tells at once whether code may need something that is not provided: true asks for a Scan. It errs on the side of true. provided says
 // whether a root module is part of the standard library or of what is installed.
 func Suspect(code string, provided func(root string) bool) bool {
-	if strings.Contains(code, "# ///") || strings.Contains(code, "requirements:") || strings.HasPrefix(strings.TrimSpace(code), ">>>") || installs(code) {
+	if statesNeeds(code) {
 		return true
 	}
 	code = strings.TrimLeft(code, byteOrderMark)
@@ -22,13 +22,13 @@ func Suspect(code string, provided func(root string) bool) bool {
 		case !ascii(word):
 			return !hidden(word)
 		}
-		for _, module := range triggers[word] {
-			if !provided(rootOf(module)) {
-				return false
-			}
-		}
-		return true
+		return allProvided(triggers[word], provided)
 	})
+}
+
+// statesNeeds says whether code may state what it needs in other ways than by imports, or has the prompts of an interpreter, behind which anything may be.
+func statesNeeds(code string) bool {
+	return strings.Contains(code, "# ///") || strings.Contains(code, "requirements:") || strings.HasPrefix(strings.TrimSpace(code), ">>>") || installs(code)
 }
 
 const byteOrderMark = "\ufeff"

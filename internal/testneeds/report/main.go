@@ -16,6 +16,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -79,6 +80,7 @@ type Report struct {
 	left      map[string]map[string]int      // package, reason: how many tests
 	elsewhere map[string]int
 	silent    []string // tests that were skipped for no reason that testneeds knows
+	failed    []string // tests with the lines in which they say why, which may be far from each other in what they print
 }
 
 // NewReport returns one that writes to out.
@@ -126,6 +128,9 @@ func (r *Report) take(e event) {
 		fmt.Fprint(r.out, e.Output)
 	case "fail":
 		fmt.Fprint(r.out, said)
+		if e.Test != "" {
+			r.failed = append(r.failed, "FAIL: "+e.Package+" "+e.Test+"\n"+causes(said.String()))
+		}
 		delete(r.said, key)
 	case "skip", "pass":
 		if e.Test == "" {
@@ -137,6 +142,21 @@ func (r *Report) take(e event) {
 		}
 		delete(r.said, key)
 	}
+}
+
+// cause is a line that t.Error and its kin wrote, or the beginning of a panic's; logged lines look the same.
+var cause = regexp.MustCompile(`^ *(\w+\.go:\d+: |panic: |fatal error: )`)
+
+// causes returns the last lines in which a test said why it failed, cut to what a summary has room for.
+func causes(said string) string {
+	const most, longest = 8, 400
+	var found []string
+	for line := range strings.Lines(said) {
+		if cause.MatchString(line) {
+			found = append(found, "    "+strings.TrimSpace(line[:min(len(line), longest)])+"\n")
+		}
+	}
+	return strings.Join(found[max(0, len(found)-most):], "")
 }
 
 // leaves notes why a test was left out, and says whether it told.
@@ -196,6 +216,9 @@ func counted(counts map[string]int) string {
 // Summary says what was left out of all packages, and whether that is as it should be.
 func (r *Report) Summary(all bool) bool {
 	good := true
+	for _, test := range r.failed {
+		fmt.Fprint(r.out, test)
+	}
 	sum := map[string]int{}
 	for _, counts := range r.left {
 		for why, n := range counts {

@@ -30,11 +30,12 @@ func TestReport(t *testing.T) {
 		"in silence": {`{"Action":"skip","Package":"p","Test":"TestC"}` + "\n" + passed, false,
 			"ok  \tp\t1.500s\nnothing was left out\nFAIL: p TestC was skipped and did not say by package testneeds why\n", false},
 		"a failure is shown": {`{"Action":"output","Package":"p","Test":"TestD","Output":"=== RUN   TestD\n"}
-{"Action":"output","Package":"p","Test":"TestD","Output":"it is wrong\n"}
+{"Action":"output","Package":"p","Test":"TestD","Output":"    d_test.go:7: it is wrong\n"}
+{"Action":"output","Package":"p","Test":"TestD","Output":"        and this is the log\n"}
 {"Action":"fail","Package":"p","Test":"TestD"}
 {"Action":"output","Package":"p","Output":"FAIL\tp\t0.1s\n"}
 {"Action":"fail","Package":"p"}
-`, false, "it is wrong\nFAIL\tp\t0.1s\nnothing was left out\n", true},
+`, false, "    d_test.go:7: it is wrong\n        and this is the log\nFAIL\tp\t0.1s\nFAIL: p TestD\n    d_test.go:7: it is wrong\nnothing was left out\n", true},
 		"what is not JSON": {"out of memory\n" + passed, false, "out of memory\nok  \tp\t1.500s\nnothing was left out\n", true},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -1,0 +1,30 @@
+package e2e_test
+
+import (
+	"path/filepath"
+	"testing"
+
+	"cove/internal/pydeps/indextest"
+	"cove/internal/testneeds"
+)
+
+// pageWheel is what the page's checks install. It is large enough for its download to be seen.
+var pageWheel = indextest.Wheel{Name: "cowsay", Version: "6.1", Files: map[string]string{"cowsay.py": "def say(): return 'moo'\n"}, Padding: 4 << 20}
+
+// pagePackages is a data folder whose packages are the page's checks' own, and an index that has one package and refuses one.
+func pagePackages(t *testing.T) (home string, index *indextest.Index) {
+	t.Helper()
+	cfg, err := testneeds.Config()
+	if err != nil {
+		t.Fatal(err)
+	}
+	index = indextest.New(t)
+	index.Add(pageWheel, indextest.Sdist{Name: "docopt", Version: "1.0"})
+	return emptyHome(t, cfg), index
+}
+
+// pageJupyter is a Python that has what runs notebooks.
+func pageJupyter(t *testing.T) string {
+	t.Helper()
+	return filepath.Join(pythonFolder(t, filepath.Join("testdata", "sdk", "jupyter")), "venv", "bin", "python")
+}

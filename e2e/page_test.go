@@ -1,0 +1,278 @@
+package e2e_test
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"cove/internal/model/modeltest"
+	"cove/internal/testneeds"
+)
+
+// pagePatience bounds each of the front's programs, on a machine that does much else.
+const pagePatience = 25 * time.Minute
+
+// front is a copy of web/ with what its package-lock.json names, for a test of its own.
+type front struct {
+	t   *testing.T
+	dir string
+}
+
+func newFront(t *testing.T) *front {
+	t.Helper()
+	testneeds.Asked(t, testneeds.Node)
+	npm, err := exec.LookPath("npm")
+	if err != nil {
+		testneeds.Absent(t, testneeds.Node, err)
+	}
+	base := t.TempDir()
+	// What is installed depends on these alone.
+	source := filepath.Join(base, "web")
+	for _, name := range []string{"package.json", "package-lock.json", ".npmrc"} {
+		copyFile(t, filepath.Join("..", "web", name), filepath.Join(source, name))
+	}
+	installed := sdkFolder(t, source, "package-lock.json", func(ctx context.Context, dir string) error {
+		return sdkRun(ctx, dir, npm, "ci", "--loglevel=error")
+	})
+	f := &front{t: t, dir: filepath.Join(base, "front")}
+	err = filepath.WalkDir(filepath.Join("..", "web"), func(path string, d fs.DirEntry, err error) error {
+		if err == nil && d.IsDir() && (d.Name() == "node_modules" || d.Name() == "dist") {
+			return filepath.SkipDir
+		}
+		if err != nil || d.IsDir() {
+			return err
+		}
+		within, err := filepath.Rel(filepath.Join("..", "web"), path)
+		if err == nil {
+			copyFile(t, path, filepath.Join(f.dir, within))
+		}
+		return err
+	})
+	if err == nil {
+		err = os.Symlink(filepath.Join(installed, "node_modules"), filepath.Join(f.dir, "node_modules"))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+func copyFile(t *testing.T, from, to string) {
+	t.Helper()
+	text, err := os.ReadFile(from)
+	if err == nil {
+		err = os.MkdirAll(filepath.Dir(to), 0o700)
+	}
+	if err == nil {
+		err = os.WriteFile(to, text, 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// run runs one of the front's programs, and fails the test when that fails.
+func (f *front) run(env []string, program string, args ...string) string {
+	f.t.Helper()
+	ctx, cancel := context.WithTimeout(f.t.Context(), pagePatience)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, program, args...)
+	cmd.Dir, cmd.WaitDelay = f.dir, 10*time.Second
+	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) } // so that it says where it was
+	cmd.Env = append(append(os.Environ(), "LANG=C.UTF-8", "TZ=UTC", "NO_COLOR=1"), env...)
+	var out bytes.Buffer
+	cmd.Stdout = &out
+	if testing.Verbose() { // somebody watches
+		cmd.Stdout = io.MultiWriter(&out, os.Stdout)
+	}
+	cmd.Stderr = cmd.Stdout
+	if err := cmd.Run(); err != nil {
+		f.t.Errorf("%s %s: %v\n%s", program, strings.Join(args, " "), err, &out)
+	}
+	return out.String()
+}
+
+// TestPageIsBuilt builds the page from its source and compares that with what is in the repository, which `go build` takes. It runs what there is to check of the source
+// without a server, too.
+func TestPageIsBuilt(t *testing.T) {
+	t.Parallel()
+	f := newFront(t)
+	f.run(nil, "npm", "run", "--silent", "types")
+	f.run(nil, "npm", "run", "--silent", "lint")
+	f.run(nil, "npm", "run", "--silent", "test")
+	f.run(nil, "npm", "run", "--silent", "build")
+	for _, pair := range [][2]string{{filepath.Join("..", "web", "dist"), filepath.Join(f.dir, "dist")}, {filepath.Join(f.dir, "dist"), filepath.Join("..", "web", "dist")}} {
+		err := filepath.WalkDir(pair[0], func(path string, d fs.DirEntry, err error) error {
+			if err != nil || d.IsDir() {
+				return err
+			}
+			within, _ := filepath.Rel(pair[0], path)
+			one, _ := os.ReadFile(path)
+			if other, err := os.ReadFile(filepath.Join(pair[1], within)); err != nil || !bytes.Equal(one, other) {
+				t.Errorf("web/dist/%s is not what the source says (%v); run `make web`", within, err)
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestPageKnowsTheAPI compares the document of the API with the one that the page's types were made from.
+func TestPageKnowsTheAPI(t *testing.T) {
+	t.Parallel()
+	document, err := os.ReadFile(filepath.Join("..", "docs", "openapi.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	types, err := os.ReadFile(filepath.Join("..", "web", "src", "api", "schema.ts"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	sum := sha256.Sum256(document)
+	if want := "// Of the document with the SHA-256 " + hex.EncodeToString(sum[:]) + "\n"; !strings.HasPrefix(string(types), want) {
+		t.Error("web/src/api/schema.ts was made from another docs/openapi.json; run `make web-types`")
+	}
+}
+
+// browser returns the path of Chromium.
+func browser(t *testing.T) string {
+	t.Helper()
+	testneeds.Asked(t, testneeds.Browser)
+	for _, name := range []string{os.Getenv("CHROMIUM"), "chromium", "chromium-browser", "google-chrome"} {
+		if path, err := exec.LookPath(name); err == nil {
+			return path
+		}
+	}
+	testneeds.Absent(t, testneeds.Browser, "there is no chromium on the PATH")
+	return ""
+}
+
+// TestPage does in a real browser what people do with the page: web/e2e/main.mjs says what. COVE_PAGE_SCRIPT names another script beside that.
+func TestPage(t *testing.T) {
+	t.Parallel()
+	chromium := browser(t)
+	f := newFront(t)
+	upstream := modeltest.NewServer()
+	t.Cleanup(upstream.Close)
+	upstream.Decide(pageModel)
+	home, index := pagePackages(t)
+	asked := startServer(t, "", testKey(t), "COVE_HOME="+home, "UV_DEFAULT_INDEX="+index.URL, "COVE_PACKAGES=standard", "COVE_TITLES=false",
+		"OPENAI_BASE_URL="+upstream.OpenAIURL(), "OPENAI_API_KEY=sk-test", "COVE_MODEL=openai/scripted")
+	alone := startServer(t, "", testKey(t), "COVE_PACKAGES=standard")
+	world := newPageWorld(t, index, "COVE_PACKAGES=standard", "COVE_TITLES=false", "COVE_DRAIN_TIMEOUT=5s", "COVE_POOL=0",
+		"COVE_REQUESTS_PER_SECOND=0", "COVE_PROJECT_REQUESTS_PER_SECOND=0", // a thousand questions come as fast as they are answered
+		"OPENAI_BASE_URL="+upstream.OpenAIURL(), "OPENAI_API_KEY=sk-test", "COVE_MODEL=openai/scripted")
+	own := t.TempDir()
+	script := cmp.Or(os.Getenv("COVE_PAGE_SCRIPT"), "main.mjs")
+	long := ""
+	if script != "pictures.mjs" {
+		long = world.server.converse(manyTurns)
+	}
+	f.run(append([]string{
+		"CHROMIUM=" + chromium, "HOME=" + own, "XDG_CONFIG_HOME=" + own, "XDG_CACHE_HOME=" + own,
+		"COVE_BASE=" + asked.base, "COVE_KEY=" + asked.key, "COVE_ALONE=" + alone.base, "COVE_ALONE_KEY=" + alone.key,
+		"COVE_SETUP=" + asked.setup(), "COVE_SALES=" + absolute(t, filepath.Join("..", "examples", "sales", "sales.csv")),
+		"COVE_PICTURES=" + os.Getenv("COVE_PICTURES"), "COVE_SERVICE=" + upstream.OpenAIURL(), "COVE_LONG=" + long, "COVE_JUPYTER=" + pageJupyter(t),
+	}, world.settings()...), "node", "e2e/"+script)
+}
+
+func absolute(t *testing.T, path string) string {
+	t.Helper()
+	path, err := filepath.Abs(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// setup returns the address that `cove open` prints: with a code that signs in once.
+func (s *server) setup() string {
+	s.t.Helper()
+	cmd := newCommand(s.t, "open", "--json")
+	cmd.cmd.Env = s.cmd.Env
+	r := cmd.run()
+	var said struct{ Page string }
+	if err := json.Unmarshal([]byte(r.stdout), &said); err != nil || r.code != 0 {
+		s.t.Fatalf("cove open: %v\n%+v", err, r)
+	}
+	return said.Page
+}
+
+// pageModel answers questions of the page's tests: it reads the file, fails once at a column's name, draws, and answers.
+func pageModel(_ int, r modeltest.Request) modeltest.Turn {
+	messages := r.Messages()
+	if len(messages) > 0 && strings.HasPrefix(fmt.Sprint(messages[0]["content"]), "Write a title") {
+		return modeltest.Say("**A number, printed.**")
+	}
+	question := ""
+	results := 0
+	for _, m := range messages {
+		if m["role"] == "user" {
+			question = modeltest.Request{Body: map[string]any{"messages": []any{m}}}.Text()
+			results = 0
+		}
+		if m["role"] == "tool" {
+			results++
+		}
+	}
+	switch {
+	case strings.Contains(question, "run: "):
+		_, code, _ := strings.Cut(question, "run: ")
+		code, _, _ = strings.Cut(code, "\n\n") // the files that are there follow
+		if results == 0 {
+			turn := modeltest.Run(code)
+			if strings.Contains(question, "write slowly") {
+				turn.Delay = 50 * time.Millisecond
+			}
+			return turn
+		}
+		return modeltest.Say("It ran.")
+	case strings.Contains(question, "grew"), strings.Contains(question, "增长"):
+		return growth(results, strings.Contains(question, "增长"))
+	case strings.Contains(question, "forever"):
+		if results == 0 {
+			return modeltest.Run("import time\nprint('begun')\nwhile True:\n    time.sleep(0.1)")
+		}
+	case strings.Contains(question, "slowly"):
+		if results == 0 {
+			return modeltest.Run("import time\nfor i in range(5):\n    print('line', i, flush=True)\n    time.sleep(1)")
+		}
+		return modeltest.Say("Five lines, one a second.")
+	case strings.Contains(question, "number "):
+		return modeltest.Say("The answer to **" + question + "**, in a few words:\n\n- one\n- two\n\n```python\nprint(1)\n```\n")
+	case strings.Contains(question, "hostile"):
+		return modeltest.Say("![x](http://outside.invalid/?q=1) and <script>window.hurt = 1</script> and [a link](javascript:alert(1))")
+	}
+	return modeltest.Say("You said: " + question)
+}
+
+func growth(results int, chinese bool) modeltest.Turn {
+	switch results {
+	case 0:
+		return modeltest.Run("# Read the file\nimport pandas as pd\ndf = pd.read_csv('sales.csv')\ndf.head()")
+	case 1:
+		return modeltest.Run("# Group by region\ndf.groupby('Region')['Umsatz'].sum()")
+	case 2:
+		return modeltest.Run("# Group by region\nnumbers = df.select_dtypes('number').columns\ngrowth = df.groupby(df.columns[1])[numbers[-1]].sum()\ngrowth")
+	case 3:
+		return modeltest.Run("# Plot\nimport matplotlib.pyplot as plt\nax = growth.plot.bar()\nax.set_title('Sales by region')\nplt.show()\ngrowth.to_csv('regions.csv')")
+	}
+	if chinese {
+		return modeltest.Say("**海外增长最快。**其次是北方。\n\n| 地区 | 增长 |\n|---|---:|\n| 海外 | 55.7% |")
+	}
+	return modeltest.Say("**Overseas grew fastest: +55.7 %.** The table has the others.\n\n| region | growth |\n|---|---:|\n| Overseas | 55.7 % |\n")
+}

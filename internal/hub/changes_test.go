@@ -1,0 +1,137 @@
+package hub_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"cove/internal/auth"
+	"cove/internal/hub"
+	"cove/internal/model"
+)
+
+// listen collects what is told until enough says so.
+func (l *life) listen(who auth.Principal, enough func(all []hub.Change) bool) <-chan []hub.Change {
+	l.t.Helper()
+	ctx, cancel := context.WithTimeout(l.t.Context(), time.Minute)
+	changes, err := l.Changes(ctx, who)
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	heard, began := make(chan []hub.Change, 1), make(chan struct{})
+	go func() {
+		defer cancel()
+		var all []hub.Change
+		close(began)
+		for c, err := range changes {
+			if err != nil {
+				l.t.Errorf("ended with %v after %d changes", err, len(all))
+				break
+			}
+			if all = append(all, c); enough(all) {
+				break
+			}
+		}
+		heard <- all
+	}()
+	<-began
+	return heard
+}
+
+// TestChanges: who follows a project hears of its conversations, turns, sessions and executions, and of nobody else's.
+func TestChanges(t *testing.T) {
+	t.Parallel()
+	l, _, who := newTalk(t, slices.Repeat([]line{{parts: []model.Part{model.TextDelta{Text: "42"}, model.Finish{Reason: model.FinishStop}}}}, 1000)...)
+	last := func(kind hub.ChangeKind, state string) func([]hub.Change) bool {
+		return func(all []hub.Change) bool {
+			return slices.ContainsFunc(all, func(c hub.Change) bool { return c.Kind == kind && c.State == state })
+		}
+	}
+	elsewhere := someone("prj_other")
+	other, err := l.CreateConversation(t.Context(), elsewhere, hub.NewConversation{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	heard := l.listen(who, last(hub.ChangedConversation, "deleted"))
+	turn := hub.Turn{}
+	// The follower may not be there yet; what it misses then is told as what runs, or again.
+	for len(heard) == 0 {
+		if turn.ID == "" {
+			turn = l.begin(who, hub.NewTurn{Input: input("?"), NoPython: true})
+			if _, err := l.hear(who, turn.ID); err != nil {
+				t.Fatal(err)
+			}
+		}
+		c, err := l.CreateConversation(t.Context(), who, hub.NewConversation{Title: "x"})
+		if err == nil {
+			err = l.DeleteConversation(t.Context(), who, c.ID)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	for _, c := range <-heard {
+		if c.ID == other.ID {
+			t.Errorf("another project's %+v is told", c)
+		}
+	}
+
+	// From here on the follower is there.
+	ready := l.listen(who, func(all []hub.Change) bool {
+		return last(hub.ChangedTurn, "completed")(all) && last(hub.ChangedSession, "deleted")(all) && last(hub.ChangedExecution, "ok")(all)
+	})
+	for len(ready) == 0 {
+		s := l.session(who)
+		l.start(who, s.ID, "count 1")
+		if err := l.DeleteSession(t.Context(), who, s.ID); err != nil {
+			t.Fatal(err)
+		}
+		begun := l.begin(who, hub.NewTurn{Input: input("?"), NoPython: true})
+		_, _ = l.hear(who, begun.ID)
+		time.Sleep(10 * time.Millisecond)
+	}
+}
+
+// TestChangesOfASlowReader: a follower that takes nothing costs no more than a bounded list, and is told to look at everything.
+func TestChangesOfASlowReader(t *testing.T) {
+	t.Parallel()
+	l, _, who := newTalk(t)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	changes, err := l.Changes(ctx, who)
+	if err != nil {
+		t.Fatal(err)
+	}
+	made := 0
+	more := func(n int) {
+		for range n {
+			made++
+			if _, err := l.CreateConversation(t.Context(), who, hub.NewConversation{Title: fmt.Sprint(made)}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	go func() { // until the follower has come
+		for ctx.Err() == nil {
+			if c, err := l.CreateConversation(ctx, who, hub.NewConversation{}); err == nil {
+				_ = l.DeleteConversation(ctx, who, c.ID)
+			}
+		}
+	}()
+	first := true
+	for c, err := range changes {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if first {
+			more(300)
+			first = false
+		}
+		if c.Kind == hub.ChangedMuch {
+			return
+		}
+	}
+}

@@ -1,0 +1,56 @@
+package hub
+
+import (
+	"context"
+	"time"
+
+	"cove/internal/auth"
+	"cove/internal/kernel"
+	"cove/internal/problem"
+)
+
+// lookTime bounds a look at variables: the interpreter can do nothing else meanwhile.
+const lookTime = 20 * time.Second
+
+// Variables returns the variables of a kernel, without modules, functions and classes. Needs auth.SessionsRead. A problem with code "session_busy" says that the kernel
+// runs code.
+func (h *Hub) Variables(ctx context.Context, who auth.Principal, session, name string) (v kernel.Variables, err error) {
+	err = h.inspect(ctx, who, session, name, func(ctx context.Context, l Live) error {
+		v, err = l.Variables(ctx, name)
+		return err
+	})
+	return v, err
+}
+
+// Table returns a piece of a table, as Variables does. Problems: variable_unknown, not_a_table.
+func (h *Hub) Table(ctx context.Context, who auth.Principal, session, name string, q kernel.TableQuery) (t kernel.Table, err error) {
+	err = h.inspect(ctx, who, session, name, func(ctx context.Context, l Live) error {
+		t, err = l.Table(ctx, name, q)
+		return err
+	})
+	return t, err
+}
+
+// Profile describes a column of a table, as Variables does. Problems: variable_unknown, not_a_table.
+func (h *Hub) Profile(ctx context.Context, who auth.Principal, session, name, table string, column int) (p kernel.Profile, err error) {
+	err = h.inspect(ctx, who, session, name, func(ctx context.Context, l Live) error {
+		p, err = l.Profile(ctx, name, table, column)
+		return err
+	})
+	return p, err
+}
+
+// inspect looks at a kernel that runs nothing.
+func (h *Hub) inspect(ctx context.Context, who auth.Principal, session, name string, look func(context.Context, Live) error) error {
+	if err := who.Require(auth.SessionsRead); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, lookTime)
+	defer cancel()
+	return h.peek(ctx, who, session, func(ctx context.Context, l Live) error {
+		if h.kernel(session, name).Busy {
+			return problem.New(problem.SessionBusy, "the kernel runs code").WithHint("look again when the code has ended")
+		}
+		return look(ctx, l)
+	})
+}

@@ -1,0 +1,37 @@
+// Code that is shown before it runs.
+import { check, expect, picture } from '../kit.mjs'
+import { answered, ask } from '../people.mjs'
+
+const waiting = (page) => page.getByRole('textbox', { name: 'Code that waits for you' })
+const asks = (page) => page.getByRole('switch', { name: 'Show me the code before it runs' })
+
+await check('code waits for approval, over a reload, and runs as it was changed', {}, async (page) => {
+  await asks(page).click()
+  await ask(page, "run: print('as the model wrote it')")
+  await waiting(page).waitFor()
+  await page.waitForFunction(() => document.title.includes('Waits for you'))
+  await page.reload()
+  await waiting(page).waitFor()
+  expect((await asks(page).getAttribute('aria-checked')) === 'true', 'the conversation does not ask any more')
+  await picture(page, 'approval')
+  await waiting(page).click()
+  await page.keyboard.press('Control+a')
+  // What is written over coloured text gets its colour from Chromium, in a style that the policy refuses; the editor draws the line anew at once.
+  await page.keyboard.press('Delete')
+  await page.keyboard.insertText("print('as I ' + 'changed it')")
+  await page.getByRole('button', { name: 'Run with my changes' }).waitFor()
+  await page.keyboard.press('Control+Enter')
+  await answered(page, 'It ran.')
+  await page.getByText('changed by you').first().waitFor()
+})
+
+await check('code that waits for approval is refused, and the model goes on', {}, async (page) => {
+  await asks(page).click()
+  await ask(page, "run: print('never')")
+  await waiting(page).waitFor()
+  await page.getByRole('button', { name: 'Do not run', exact: true }).click()
+  await page.getByLabel('For the model, if you like').fill('not today')
+  await page.getByRole('button', { name: 'Do not run it' }).click()
+  await answered(page, 'It ran.')
+  await page.getByText('not run', { exact: true }).first().waitFor()
+})

@@ -1,0 +1,96 @@
+// Questions, their answers, and what becomes of them.
+import { check, env, expect, picture, until } from '../kit.mjs'
+import { answered, ask, audit, wrote } from '../people.mjs'
+
+await check('a file and a question become steps, a figure and an answer', {}, async (page) => {
+  await page.locator('input[type=file]').first().setInputFiles(env('COVE_SALES'))
+  await page.getByText('sales.csv').first().waitFor()
+  await ask(page, 'Which region grew fastest? Plot it.')
+  await answered(page, 'Overseas grew fastest')
+  await page.getByText('repaired').first().waitFor()
+  const figure = page.locator('main img').first()
+  await figure.waitFor()
+  expect(await figure.evaluate((i) => i.naturalWidth > 100), 'the figure is not drawn')
+  await page.getByText('regions.csv').first().waitFor()
+  await picture(page, 'answer')
+  await audit(page, 'a conversation')
+  // It is all there again after a reload, and at an address of its own.
+  expect(/\/c\/cnv_/.test(page.url()), page.url())
+  await page.reload()
+  await answered(page, 'Overseas grew fastest')
+  await page.locator('main img').first().waitFor()
+  await page.emulateMedia({ colorScheme: 'dark' })
+  await picture(page, 'answer-dark')
+  await audit(page, 'a conversation in the dark theme')
+  await page.setViewportSize({ width: 390, height: 800 })
+  await picture(page, 'answer-phone')
+  const wide = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth)
+  expect(wide <= 0, `the page scrolls sideways by ${wide} px at 390 px`)
+})
+
+await check('output appears as it is printed, and a reload in the middle loses nothing', {}, async (page) => {
+  await ask(page, 'count slowly')
+  // Each line is there before the code goes on to the next but one.
+  for (let i = 0; i < 3; i++) {
+    await page.getByText(`line ${i}`).first().waitFor()
+    expect(!(await page.getByText('line 4').count()), `line ${i} came with the last`)
+  }
+  await page.reload()
+  await answered(page, 'Five lines, one a second.')
+  await wrote(page, 'line 4')
+  await page
+    .getByRole('button', { name: 'Show code and output' })
+    .first()
+    .click({ timeout: 1000 })
+    .catch(() => {})
+  const text = await until(async () => {
+    const t = await page.locator('main').innerText()
+    return t.includes('line 4') && t
+  }, 'the output')
+  for (let i = 0; i < 5; i++)
+    expect(text.split(`line ${i}`).length === 2, `line ${i} is there ${text.split(`line ${i}`).length - 1} times`)
+})
+
+await check('what runs is stopped, and the next question works', {}, async (page) => {
+  await ask(page, 'forever')
+  await page.getByText('begun').first().waitFor()
+  await page.getByRole('button', { name: 'Stop' }).first().click()
+  await page.getByText('What had come is kept').first().waitFor()
+  await ask(page, 'hello')
+  await answered(page, 'You said: hello')
+})
+
+await check('a question is edited into a branch with its own state, and a turn is undone', {}, async (page) => {
+  await ask(page, "run: x = 1\nopen('kept.txt', 'w').write('a')\nprint('made', x)")
+  await answered(page, 'It ran.')
+  await ask(page, "run: import os\nx = 2\nos.remove('kept.txt')\nprint('x is now', x)")
+  await wrote(page, 'x is now 2')
+  await until(async () => (await page.getByText('It ran.').count()) === 2, 'the second answer')
+  await page.getByRole('button', { name: 'Edit the question' }).last().click()
+  await page
+    .getByRole('textbox', { name: 'Edit the question' })
+    .fill("run: import os\nprint('branch has', x, os.path.exists('kept.txt'))")
+  await page.getByRole('button', { name: 'Ask again' }).click()
+  await wrote(page, 'branch has 1 True')
+  await page.getByRole('img', { name: 'Version 2 of 2' }).waitFor()
+  await page.getByRole('button', { name: 'Previous version' }).click()
+  await wrote(page, 'x is now 2')
+  await page.getByRole('button', { name: 'Back to before this turn' }).last().click()
+  await page.getByRole('dialog').getByRole('button', { name: 'Go back' }).click()
+  await page.getByText('as they were before that question').first().waitFor()
+  await ask(page, "run: import os\nprint('again', x, os.path.exists('kept.txt'))")
+  await wrote(page, 'again 1 True')
+})
+
+await check('eight tabs follow one server', {}, async (page, context) => {
+  await ask(page, 'count slowly')
+  await until(async () => /\/c\//.test(page.url()), 'the conversation')
+  const tabs = await Promise.all(
+    Array.from({ length: 7 }, async () => {
+      const p = await context.newPage()
+      await p.goto(page.url())
+      return p
+    }),
+  )
+  for (const tab of [page, ...tabs]) await answered(tab, 'Five lines, one a second.')
+})

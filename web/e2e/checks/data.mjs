@@ -1,0 +1,115 @@
+// Tables, variables, and steps that are run again.
+import { check, expect, picture, until } from '../kit.mjs'
+import { answered, ask } from '../people.mjs'
+
+const steps = (page) => page.locator('[data-step]')
+
+/** Writes a cell at the end of the notebook and runs it. */
+async function cell(page, code) {
+  await page.locator('.cm-content').first().waitFor()
+  const before = await page.locator('[data-cell]').count()
+  await page.getByRole('button', { name: 'Add a cell' }).click()
+  const added = page.locator('[data-cell]').nth(before)
+  await added.locator('.cm-content').click()
+  await page.keyboard.insertText(code)
+  await page.keyboard.press('Control+Enter')
+}
+
+const frame =
+  "import pandas as pd, numpy as np\nrng = np.random.default_rng(0)\ndf = pd.DataFrame({f'c{i}': rng.normal(size=100000) for i in range(19)})\ndf['city'] = np.where(np.arange(100000) == 77777, 'Zagreb', 'Rome')\ndf"
+const cells = (page) => page.locator('[role=gridcell], [role=rowheader], [role=columnheader]').count()
+const inGrid = (page, text) =>
+  until(async () => (await page.getByRole('grid').first().innerText()).includes(text), `${text} in the grid`)
+
+await check(
+  'a table of 100,000 × 20 is scrolled, sorted, filtered and copied',
+  { server: 'COVE_ALONE', permissions: ['clipboard-read', 'clipboard-write'] },
+  async (page) => {
+    await cell(page, frame)
+    const grid = page.getByRole('grid').first()
+    await grid.waitFor()
+    expect((await cells(page)) < 1500, 'too many cells are in the document')
+    await grid.evaluate((e) => {
+      e.scrollTop = e.scrollHeight
+    })
+    await inGrid(page, '99999')
+    expect((await cells(page)) < 1500, 'too many cells are in the document')
+    await page.getByPlaceholder('Filter rows').first().fill('zagreb')
+    await inGrid(page, '77777')
+    await page.getByText('1 of 100,000 rows').waitFor()
+    await page.getByPlaceholder('Filter rows').first().fill('')
+    await inGrid(page, '0.1257302')
+    await grid.getByRole('button', { name: 'c0', exact: true }).click()
+    await inGrid(page, '-4.494117')
+    await grid.locator('[data-row="1"][data-column="1"]').click()
+    await grid.locator('[data-row="3"][data-column="3"]').click({ modifiers: ['Shift'] })
+    await page.keyboard.press('Control+c')
+    const copied = await page.evaluate(() => navigator.clipboard.readText())
+    expect(
+      copied.split('\n').length === 3 && copied.split('\n').every((l) => l.split('\t').length === 3),
+      `copied: ${copied}`,
+    )
+    await picture(page, 'table')
+  },
+)
+
+await check(
+  'a table that Python does not have any more keeps its first rows',
+  { server: 'COVE_ALONE' },
+  async (page) => {
+    await cell(page, frame)
+    const grid = page.getByRole('grid').last()
+    await grid.waitFor()
+    await page.getByRole('button', { name: 'Restart Python' }).click()
+    await page.getByRole('dialog').getByRole('button', { name: 'Restart Python' }).click()
+    await page.getByText('Python was started anew').waitFor()
+    await grid.evaluate((e) => {
+      e.scrollTop = 200000
+    })
+    await page.getByText('These are the rows that came with the output.').last().waitFor()
+  },
+)
+
+await check('a step is edited and run, and those after it', {}, async (page) => {
+  await ask(page, 'run: value = 1\nprint("value", value)')
+  await answered(page, 'It ran.')
+  await ask(page, 'run: print("next", value + 1)')
+  await until(async () => (await steps(page).count()) === 2 && (await page.getByText('It ran.').count()) === 2, 'both')
+  const editor = page.locator('.cm-content')
+  // A step can be edited when the question after it has ended, which is a moment later than its answer.
+  await until(async () => {
+    await steps(page).first().focus()
+    await page.keyboard.press('e')
+    return editor.waitFor({ timeout: 3000 }).then(
+      () => true,
+      () => false,
+    )
+  }, 'the code of the step is open')
+  await editor.click()
+  await page.keyboard.press('Control+a')
+  await page.keyboard.insertText('value = 41\nprint("value", value)')
+  await page.keyboard.press('Control+Enter')
+  await page.getByText('value 41').waitFor()
+  await page.getByText('a step before it ran again').waitFor()
+  await steps(page).first().focus()
+  await page.keyboard.press('.')
+  await page.getByRole('menuitem', { name: 'Run this and everything after' }).click()
+  await until(async () => {
+    const last = steps(page).last()
+    if ((await last.getAttribute('aria-expanded')) === 'false') await last.click()
+    return page.getByText('next 42').count()
+  }, 'the step after it ran with the new value')
+  expect(!(await page.getByText('a step before it ran again').count()), 'a step is marked that ran since')
+  await page.getByRole('button', { name: 'Files and session' }).click()
+  await page.getByRole('button', { name: 'Variables', exact: true }).click()
+  await page
+    .getByRole('button', { name: /^value int/ })
+    .getByText('41')
+    .waitFor()
+  await ask(page, 'run: value = pd_free = 43')
+  await page
+    .getByRole('button', { name: /^value/ })
+    .getByText('43')
+    .waitFor()
+  await picture(page, 'variables')
+})

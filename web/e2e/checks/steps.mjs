@@ -1,0 +1,144 @@
+// What is seen of steps while they are written, wait, install and run.
+import { check, env, expect, order, picture, until } from '../kit.mjs'
+import { answered, ask, composer, unfold, wrote } from '../people.mjs'
+
+await check('code is seen while the model writes it', {}, async (page) => {
+  // What the page shows of the code is looked at after every change of the document.
+  await page.evaluate(() => {
+    window.written = []
+    const look = () => {
+      const code = document.querySelector('[data-step]')?.closest('section')?.querySelector('pre, code')
+      const text = code?.textContent ?? ''
+      if (text && text !== window.written.at(-1)) window.written.push(text)
+    }
+    new MutationObserver(look).observe(document.body, { subtree: true, childList: true, characterData: true })
+  })
+  const lines = Array.from({ length: 12 }, (_, i) => `value_${i} = ${i} * ${i}`)
+  const code = `# write slowly\n${lines.join('\n')}\nprint('sum', value_11)`
+  await ask(page, `run: ${code}`)
+  await answered(page, 'It ran.')
+  const written = await page.evaluate(() => window.written)
+  const parts = written.filter((t) => t.length < code.length && code.startsWith(t.trimEnd()))
+  expect(parts.length > 1, `the code came as ${JSON.stringify(written)}`)
+})
+
+const bar = `from tqdm import tqdm
+import time, sys
+for i in tqdm(range(20), desc='reading', ncols=60):
+    time.sleep(0.1)
+for i in range(5):
+    print(f'\\rplain {i * 25} %', end='', flush=True)
+    time.sleep(0.1)
+print()
+from rich.progress import track
+from rich.console import Console
+for i in track(range(5), description='rich', console=Console(force_terminal=True, width=60)):
+    time.sleep(0.1)
+print('over')`
+
+/** How often a text is on the page, in what steps wrote. */
+const times = async (page, text) => (await page.locator('main').innerText()).split(text).length - 1
+
+await check('a progress bar stays one line', {}, async (page) => {
+  await ask(page, `run: ${bar}`)
+  await page
+    .getByText(/reading:.*\d+\/20/)
+    .first()
+    .waitFor()
+  // The code names it, too: what is counted is what the bar alone has.
+  for (let i = 0; i < 10; i++) {
+    const text = await page.locator('main').innerText()
+    const bars = text.match(/reading: +\d+%/g) ?? []
+    expect(bars.length <= 1, `${bars.length} bars are there at once: ${text}`)
+    await page.waitForTimeout(150)
+  }
+  await answered(page, 'It ran.')
+  for (const at of ['at the end', 'after a reload']) {
+    await wrote(page, /reading: 100%/)
+    for (const [what, text] of [
+      ['tqdm', 'reading: 100%'],
+      ['a carriage return', 'plain 100 %'],
+    ])
+      expect((await times(page, text)) === 1, `${what} ${at}: ${await page.locator('main').innerText()}`)
+    const all = await page.locator('main').innerText()
+    expect(!/reading: +\d?\d%/.test(all) && !/plain (0|25|50|75) %/.test(all), `older lines ${at}: ${all}`)
+    expect((all.match(/rich .*%/g) ?? []).length === 1, `the bar of rich ${at}: ${all}`)
+    await picture(page, `progress-${at.replaceAll(' ', '-')}`)
+    await page.reload()
+    await answered(page, 'It ran.')
+  }
+})
+
+await check('a question waits for the one that runs, and is edited and dropped', {}, async (page) => {
+  await ask(page, "run: import time\nprint('begun')\ntime.sleep(6)")
+  await until(async () => /\/c\//.test(page.url()), 'the conversation')
+  await page.getByText('begun', { exact: true }).first().waitFor()
+  for (const text of ['the first in line', 'the second in line', 'the third in line']) {
+    await composer(page).fill(text)
+    await composer(page).press('Enter')
+  }
+  const queue = page.getByRole('list', { name: 'Asked next' })
+  const waiting = queue.getByRole('listitem')
+  await until(async () => (await waiting.count()) === 3, 'three questions wait')
+  await picture(page, 'queue')
+  // They are there after a reload, too.
+  await page.reload()
+  await until(async () => (await waiting.count()) === 3, 'three questions wait after a reload')
+  await waiting.filter({ hasText: 'the second' }).getByRole('button', { name: 'Remove from the queue' }).click()
+  await waiting.filter({ hasText: 'the third' }).getByRole('button', { name: 'Edit' }).click()
+  expect((await composer(page).inputValue()) === 'the third in line', 'the question is not in the composer')
+  await composer(page).fill('the last in line')
+  await composer(page).press('Enter')
+  await answered(page, 'You said: the last in line')
+  const said = await page.locator('main').innerText()
+  expect(said.includes('You said: the first in line'), said)
+  expect(!said.includes('the second in line') && !said.includes('the third in line'), said)
+  expect(said.indexOf('You said: the first') < said.indexOf('You said: the last'), `the order is ${said}`)
+})
+
+await check(
+  'packages: what is installed is told with its progress, and what is refused with its reason',
+  {},
+  async (page) => {
+    await order('hold')
+    await ask(page, 'run: import cowsay\nprint(cowsay.say())')
+    await page
+      .getByText(/cowsay 6\.1.*MB/)
+      .first()
+      .waitFor()
+    await page.locator('main').getByRole('progressbar').first().waitFor()
+    await picture(page, 'installing')
+    await order('release')
+    await wrote(page, 'moo')
+    await wrote(page, 'Installed cowsay 6.1')
+    await ask(page, 'run: import docopt')
+    await until(async () => (await page.getByText('It ran.').count()) === 2, 'the second answer')
+    await unfold(page)
+    const refused = page.getByText('Not installed: docopt').first()
+    await refused.waitFor()
+    const said = await refused.locator('xpath=..').innerText()
+    expect(/source|wheel/.test(said), `no reason: ${said}`)
+    expect(said.split('\n').length > 1, `no hint: ${said}`)
+    await picture(page, 'refused')
+  },
+)
+
+await check('an attempt that failed is shown with its error and what was changed', {}, async (page) => {
+  await page.locator('input[type=file]').first().setInputFiles(env('COVE_SALES'))
+  await page.getByText('sales.csv').first().waitFor()
+  await ask(page, 'Which region grew fastest?')
+  await answered(page, 'Overseas grew fastest')
+  const step = page.locator('[data-step]', { hasText: 'KeyError · repaired' })
+  await step.waitFor()
+  await step.click()
+  const body = step.locator('xpath=ancestor::section[1]')
+  await body.getByText(/Attempt 1.*KeyError/).click()
+  const attempt = body.locator('details').first()
+  await attempt.getByText('KeyError').last().waitFor()
+  const changes = attempt.getByRole('region', { name: 'What was changed' })
+  await changes.waitFor()
+  const lines = async (kind) => (await changes.locator(`[data-kind=${kind}]`).allInnerTexts()).join('\n')
+  expect((await lines('gone')).includes("df.groupby('Region')"), `what was taken out is ${await lines('gone')}`)
+  expect((await lines('new')).includes("select_dtypes('number')"), `what was put in is ${await lines('new')}`)
+  await picture(page, 'repaired')
+})

@@ -1,0 +1,54 @@
+// One stream for all windows of a browser, which has six connections to a server.
+import { check, expect, picture, until } from '../kit.mjs'
+import { answered, ask, wrote } from '../people.mjs'
+
+const streams = (path) => /\/api\/v1\/(events|turns\/[^/]+\/events|executions\/[^/]+\/events)/.test(path)
+
+const slow = (n) =>
+  `run: import time\nfor i in range(12):\n    print('window ${n} line', i, flush=True)\n    time.sleep(0.5)`
+
+await check('nine windows follow nine questions, without a connection each', {}, async (page, context) => {
+  const asked = []
+  context.on('request', (request) => streams(new URL(request.url()).pathname) && asked.push(request.url()))
+  const windows = [page]
+  for (let n = 1; n < 9; n++) {
+    const w = await context.newPage()
+    await w.goto('./')
+    windows.push(w)
+  }
+  await Promise.all(windows.map((w, n) => ask(w, slow(n))))
+  await Promise.all(windows.map((w, n) => w.getByText(`window ${n} line 0`).first().waitFor()))
+  await Promise.all(windows.map((w) => answered(w, 'It ran.')))
+  for (const [n, w] of windows.entries()) await wrote(w, `window ${n} line 11`)
+  expect(!asked.length, `windows opened streams of their own: ${asked.join('\n')}`)
+})
+
+await check(
+  'what goes on elsewhere is seen, and a tab that nobody looks at says when it is done',
+  {},
+  async (page, context) => {
+    const other = await context.newPage()
+    await other.goto('./')
+    // As when the person goes to another tab: a test's windows are all in front.
+    await other.evaluate(() => {
+      Object.defineProperty(document, 'hidden', { get: () => !window.looked, configurable: true })
+      document.dispatchEvent(new Event('visibilitychange'))
+    })
+    const name = `mark-${Date.now()}`
+    await ask(other, `run: import time\nprint('${name}')\ntime.sleep(4)`)
+    const item = page.locator('nav, aside').getByRole('link', { name: new RegExp(name) })
+    await item.waitFor()
+    await page.getByRole('img', { name: 'Works on an answer' }).first().waitFor()
+    await picture(page, 'elsewhere')
+    await until(async () => (await other.title()).startsWith('✓'), 'the mark of the tab')
+    await page.getByRole('img', { name: 'Has a new answer' }).first().waitFor()
+    await item.click()
+    await answered(page, 'It ran.')
+    await page.getByRole('img', { name: 'Has a new answer' }).first().waitFor({ state: 'detached' })
+    await other.evaluate(() => {
+      window.looked = true
+      document.dispatchEvent(new Event('visibilitychange'))
+    })
+    await until(async () => !(await other.title()).startsWith('✓'), 'the mark to go')
+  },
+)

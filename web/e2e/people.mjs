@@ -1,0 +1,67 @@
+// What people do with the page, for checks to be written with.
+import { readFileSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import { expect, until } from './kit.mjs'
+
+const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
+export const composer = (page) => page.getByRole('textbox', { name: 'Your question' })
+
+export async function ask(page, text) {
+  await composer(page).fill(text)
+  await composer(page).press('Enter')
+}
+
+export const answered = (page, text) => page.getByText(text).last().waitFor()
+
+export async function unfold(page) {
+  for (const step of await page.locator('[data-step][aria-expanded="false"]').all())
+    await step.click({ timeout: 1000 }).catch(() => {})
+}
+
+/** Waits until the page has asked for nothing for a moment. The stream of events, which stays open, is a worker's. */
+export const settled = (page) =>
+  page.evaluate(
+    () =>
+      new Promise((done) => {
+        let before = -1
+        const look = () => {
+          const now = performance.getEntriesByType('resource').length
+          if (now === before) return done()
+          before = now
+          setTimeout(look, 400)
+        }
+        look()
+      }),
+  )
+
+/** Waits for a text in what a step wrote, unfolding the steps. */
+export const wrote = (page, text) =>
+  until(async () => {
+    await unfold(page)
+    return page.getByText(text).count()
+  }, text)
+
+/** What axe finds that is serious. */
+export async function audit(page, where) {
+  // The page's policy allows no script of ours in it: axe is evaluated by the browser itself.
+  await page.waitForFunction(() =>
+    document
+      .getAnimations()
+      .every((a) => a.playState !== 'running' || a.effect.getComputedTiming().iterations === Infinity),
+  )
+  await page.evaluate(axe)
+  const found = await page.evaluate(() => window.axe.run(document, { resultTypes: ['violations'] }))
+  const serious = found.violations.filter((v) => ['serious', 'critical'].includes(v.impact))
+  expect(
+    !serious.length,
+    `${where}: ${serious
+      .map(
+        (v) =>
+          `${v.id}: ${v.help}\n${v.nodes
+            .slice(0, 3)
+            .map((n) => n.html.slice(0, 200))
+            .join('\n')}`,
+      )
+      .join('\n')}`,
+  )
+}

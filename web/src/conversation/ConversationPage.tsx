@@ -1,0 +1,290 @@
+import { ArrowDown, Pencil, X } from 'lucide-react'
+import { lazy, Suspense, useCallback, useEffect, useMemo, useRef, useState } from 'react'
+import { useLocation, useSearchParams } from 'wouter'
+import type { Turn } from '../api/client'
+import { asProblem } from '../api/problem'
+import { refresh, titleOf, useConversation, useTurns } from '../api/queries'
+import { restore } from '../composer/attachments'
+import { Composer, type ComposerHandle, type Question } from '../composer/Composer'
+import { DropZone } from '../composer/DropZone'
+import { onTurnOver, turnLive, useWaits } from '../events/live'
+import { Figures } from '../output'
+import { Panels } from '../panels/Panels'
+import { complain, IconButton, ProblemBox, parts, Segments } from '../parts'
+import { usePageKeys } from '../parts/keys'
+import { ShareMenu } from '../share/ShareMenu'
+import { Page } from '../shell/Page'
+import { useWords } from '../words'
+import { type Approval, askAgain, askQuestion, goBack, setApproval, stopTurn } from './actions'
+import { ContextMeter } from './ContextMeter'
+import css from './conversation.module.css'
+import { LinkBar } from './LinkBar'
+import { queueOf, setQueue, useQueue } from './memory'
+import { Rollback } from './Rollback'
+import { StepsContext } from './reruns'
+import { TurnItem } from './Turn'
+import { branchThrough, siblings } from './tree'
+import { useBottom } from './useBottom'
+
+const Notebook = lazy(() => import('../notebook/Notebook'))
+
+const window_ = 30
+const isRunning = (t: Turn) => t.state === 'running' || t.state === 'queued'
+
+export function ConversationPage({ id }: { id: string }) {
+  const w = useWords()
+  const [, navigate] = useLocation()
+  const [search, setSearch] = useSearchParams()
+  const conversation = useConversation(id)
+  const turns = useTurns(id)
+  const through = search.get('turn')
+  const notebook = search.get('view') === 'notebook'
+  const [shown, setShown] = useState(window_)
+  const [editing, setEditing] = useState<string | null>(null)
+  const [said, setSaid] = useState('')
+  const composer = useRef<ComposerHandle>(null)
+  const queue = useQueue(id)
+  const all = useMemo(() => turns.data ?? [], [turns.data])
+  const branch = useMemo(() => branchThrough(all, through), [all, through])
+  const current = all.find(isRunning) ?? null
+  const last = branch.at(-1)
+  const session = last?.session ?? conversation.data?.session
+  const { box, atEnd, toEnd } = useBottom(branch.length)
+
+  useEffect(
+    () =>
+      onTurnOver((turn) => {
+        const known = all.find((t) => t.id === turn)
+        setSaid(w.turn.complete)
+        if (known) refresh({ conversation: id, ...(known.session ? { session: known.session } : {}) })
+      }),
+    [all, id, w],
+  )
+
+  const ask = useCallback(
+    async (question: Question) => {
+      try {
+        const end = last
+        const asked = await askQuestion(
+          question,
+          id,
+          end ? { parent: end.id, ...(end.session ? { session: end.session } : {}) } : {},
+        )
+        setSaid(w.turn.started)
+        setSearch({ turn: asked.id }, { replace: true })
+        toEnd()
+      } catch (error) {
+        complain(error)
+        restore(id, question.files)
+        composer.current?.fill(question.text)
+      }
+    },
+    [id, last, setSearch, toEnd, w],
+  )
+
+  const asking = useRef(false)
+  useEffect(() => {
+    const next = queueOf(id)[0]
+    if (!queue.length || !next || current || turns.isFetching || asking.current || !turns.data) return
+    asking.current = true
+    setQueue(id, queueOf(id).slice(1))
+    void ask(next).finally(() => {
+      asking.current = false
+    })
+  }, [id, current, ask, queue, turns.isFetching, turns.data])
+
+  const onSend = useCallback(
+    (question: Question) => {
+      if (current || queueOf(id).length) setQueue(id, [...queueOf(id), { ...question, key: String(Date.now()) }])
+      else void ask(question)
+    },
+    [id, current, ask],
+  )
+  const onStop = useCallback(() => current && void stopTurn(current), [current])
+  const onApproval = useCallback((to: Approval) => void setApproval(id, to), [id])
+  const onUp = useCallback(() => last && !current && setEditing(last.id), [last, current])
+
+  const actions = useMemo(
+    () => ({
+      again: async (turn: Turn, text: string) => {
+        setEditing(null)
+        try {
+          const asked = await askAgain(turn, text, w)
+          if (asked.conversation === id) setSearch({ turn: asked.id })
+          else navigate(`/c/${asked.conversation}`)
+          toEnd()
+        } catch (error) {
+          complain(error)
+        }
+      },
+      back: (turn: Turn) => void goBack(turn, branch.length - branch.findIndex((t) => t.id === turn.id), w),
+      show: (turn: string) => setSearch({ turn }),
+    }),
+    [branch, id, navigate, setSearch, toEnd, w],
+  )
+
+  const escaped = useRef(0)
+  usePageKeys((e) => {
+    if (e.key === 'Escape' && current) {
+      if (e.timeStamp - escaped.current < 700) onStop()
+      escaped.current = e.timeStamp
+    }
+    if (e.altKey && (e.key === 'ArrowUp' || e.key === 'ArrowDown')) {
+      e.preventDefault()
+      const items = [...document.querySelectorAll<HTMLElement>('[data-turn]')]
+      const at = items.findIndex((i) => i.contains(document.activeElement))
+      const next = items[at < 0 ? items.length - 1 : at + (e.key === 'ArrowUp' ? -1 : 1)]
+      next?.focus()
+      next?.scrollIntoView({ block: 'start' })
+    }
+  })
+
+  const steps = useMemo(() => {
+    const ran = branch.filter((t) => t.last_event > 0)
+    return { session, turns: ran, ids: ran.map((t) => t.id), busy: !!current }
+  }, [branch, session, current])
+
+  const title = titleOf(conversation.data, branch[0]?.prompt.slice(0, 80) || w.nav.untitled)
+  const failed = turns.error ?? conversation.error
+  const visible = branch.slice(-shown)
+  const link = current ? turnLive(current.id, true) : null
+  const waits = useWaits(link)
+
+  return (
+    <Page
+      title={title}
+      tab={waits ? w.approval.tab(title) : undefined}
+      panels={<Panels session={session} />}
+      actions={
+        <>
+          <Segments
+            label={w.view.label}
+            value={notebook ? 'notebook' : 'conversation'}
+            options={[
+              { id: 'conversation', name: w.view.conversation },
+              { id: 'notebook', name: w.view.notebook },
+            ]}
+            onChange={(view) =>
+              setSearch((now) => {
+                const next = new URLSearchParams(now)
+                if (view === 'notebook') next.set('view', view)
+                else next.delete('view')
+                return next
+              })
+            }
+          />
+          <ShareMenu conversation={id} title={title} branch={branch} />
+        </>
+      }
+    >
+      {notebook ? (
+        <Suspense fallback={<p className={css.quiet}>{w.loading}</p>}>
+          {session ? (
+            <Notebook session={session} turns={branch} />
+          ) : (
+            <p className={css.quiet}>{w.notebook.noSession}</p>
+          )}
+        </Suspense>
+      ) : (
+        <>
+          <div className={css.scroll} ref={box}>
+            <div className={css.column}>
+              {failed && (
+                <ProblemBox
+                  error={asProblem(failed)}
+                  onRetry={() => void Promise.all([turns.refetch(), conversation.refetch()])}
+                />
+              )}
+              {turns.isPending && <p className={css.quiet}>{w.loading}</p>}
+              {branch.length > visible.length && (
+                <button type="button" data-earlier className={css.earlier} onClick={() => setShown((n) => n + window_)}>
+                  {w.turn.earlier(branch.length - visible.length)}
+                </button>
+              )}
+              <Figures>
+                <StepsContext value={steps}>
+                  {visible.map((t) => (
+                    <TurnItem
+                      key={t.id}
+                      turn={t}
+                      versions={siblings(all, t)
+                        .filter((s) => s.parent || s.id === t.id)
+                        .map((s) => s.id)
+                        .join(' ')}
+                      busy={!!current}
+                      editing={editing === t.id}
+                      onEdit={setEditing}
+                      actions={actions}
+                    />
+                  ))}
+                </StepsContext>
+              </Figures>
+            </div>
+          </div>
+          <p className={parts.hidden} role="status">
+            {said}
+          </p>
+          <div className={css.dock}>
+            {!atEnd && (
+              <IconButton label={w.turn.toEnd} className={css.toEnd} onClick={() => toEnd(true)}>
+                <ArrowDown size={18} aria-hidden />
+              </IconButton>
+            )}
+            <LinkBar live={link} />
+            {session && <Rollback session={session} />}
+            {queue.length > 0 && (
+              <ul className={css.queue} aria-label={w.composer.queued}>
+                {queue.map((q) => (
+                  <li key={q.key}>
+                    <span className={css.queuedMark}>{w.composer.queued}</span>
+                    <span className={css.queuedText}>{q.text}</span>
+                    <IconButton
+                      small
+                      label={w.composer.editQueued}
+                      onClick={() => {
+                        setQueue(
+                          id,
+                          queue.filter((x) => x.key !== q.key),
+                        )
+                        restore(id, q.files)
+                        composer.current?.fill(q.text)
+                      }}
+                    >
+                      <Pencil size={14} aria-hidden />
+                    </IconButton>
+                    <IconButton
+                      small
+                      label={w.composer.dropQueued}
+                      onClick={() =>
+                        setQueue(
+                          id,
+                          queue.filter((x) => x.key !== q.key),
+                        )
+                      }
+                    >
+                      <X size={14} aria-hidden />
+                    </IconButton>
+                  </li>
+                ))}
+              </ul>
+            )}
+            <Composer
+              ref={composer}
+              scope={id}
+              busy={!!current}
+              onSend={onSend}
+              onStop={onStop}
+              onUp={onUp}
+              placeholder={w.composer.next}
+              autoFocus
+              approval={conversation.data?.approval ?? null}
+              onApproval={onApproval}
+            />
+            <ContextMeter branch={branch} />
+          </div>
+          <DropZone scope={id} />
+        </>
+      )}
+    </Page>
+  )
+}

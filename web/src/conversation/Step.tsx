@@ -1,0 +1,354 @@
+import {
+  Check,
+  ChevronRight,
+  CircleAlert,
+  CircleDashed,
+  CircleStop,
+  Copy,
+  History,
+  Pause,
+  Pencil,
+  Play,
+  Wrench,
+} from 'lucide-react'
+import { lazy, memo, type ReactNode, Suspense, use, useMemo, useRef, useState } from 'react'
+import type { ExecutionView } from '../events/execution'
+import { type Group, isFigure, nameOf } from '../events/group'
+import { executionLive, useLive } from '../events/live'
+import type { StepView } from '../events/turn'
+import { Code, Outputs, StepContext } from '../output'
+import { SessionTables } from '../panels/tables'
+import { type Action, Actions, copyText } from '../parts'
+import { bytes, plainName, seconds } from '../parts/format'
+import { isComposing } from '../parts/keys'
+import { preferences, useTheme } from '../shell/preferences'
+import { useWords, type Words } from '../words'
+import { Approve } from './Approve'
+import { Diff } from './Diff'
+import { EditStep } from './EditStep'
+import { Elapsed } from './Elapsed'
+import { isUnfolded, unfold } from './memory'
+import { forget, interrupt, type Rerun, runSteps, StepsContext, useRerun, useStale } from './reruns'
+import css from './step.module.css'
+
+const PreviewDialog = lazy(async () => ({ default: (await import('../panels/Preview')).PreviewDialog }))
+
+function installName(step: StepView, w: Words): string {
+  const p = step.installing
+  if (!p) return ''
+  const names = (p.packages ?? [])
+    .map((x) => (typeof x === 'string' ? x : [x.name, x.version].filter(Boolean).join(' ')))
+    .join(', ')
+  if (!names) return w.turn.resolving
+  const size = p.total_bytes ? ` · ${bytes(p.received_bytes ?? 0)} / ${bytes(p.total_bytes)}` : ''
+  return w.turn.installing(names) + size
+}
+
+function Installing({ step }: { step: StepView }) {
+  const w = useWords()
+  if (!step.installing) return null
+  const { received_bytes: got, total_bytes: all } = step.installing
+  return (
+    <div className={css.installing}>
+      <span>{installName(step, w)}</span>
+      <progress aria-label={installName(step, w)} {...(all ? { value: got ?? 0, max: all } : {})} />
+    </div>
+  )
+}
+
+function Attempt({ step, live }: { step: StepView; live: boolean }) {
+  const w = useWords()
+  const theme = useTheme()
+  const { session } = use(StepsContext)
+  const [shown, setShown] = useState('')
+  const outcome = step.done && step.done.outcome !== 'ok' && step.done.outcome !== 'error' ? step.done : null
+  return (
+    <>
+      <div className={css.code}>
+        <Code text={step.code} language="python" live={live && step.state === 'writing'} />
+      </div>
+      <Installing step={step} />
+      {step.items.length > 0 && (
+        <div className={css.output}>
+          <Outputs
+            items={step.items}
+            version={step.version}
+            live={live}
+            theme={theme}
+            onOpenFile={session ? setShown : undefined}
+          />
+        </div>
+      )}
+      {shown && session && (
+        <Suspense fallback={null}>
+          <PreviewDialog
+            session={session}
+            paths={step.files.map((f) => f.path)}
+            path={shown}
+            onPath={setShown}
+            onClose={() => setShown('')}
+          />
+        </Suspense>
+      )}
+      {step.edited && <p className={css.note}>{w.approval.editedNote}</p>}
+      {step.note && (
+        <p className={css.note} dir="auto">
+          {w.approval.told(step.note)}
+        </p>
+      )}
+      {step.gap && <p className={css.note}>{w.turn.gap}</p>}
+      {!!step.done?.dropped_bytes && <p className={css.note}>{w.turn.dropped(bytes(step.done.dropped_bytes))}</p>}
+      {outcome && <p className={css.note}>{outcome.message || w.outcomes[outcome.outcome] || outcome.outcome}</p>}
+    </>
+  )
+}
+
+function stateOf(group: Group, live: boolean, w: Words): { icon: ReactNode; text: string; look: string } {
+  const { step, attempts } = group
+  if (step.state === 'writing')
+    return { icon: <CircleDashed size={15} className={css.turning} aria-hidden />, text: w.turn.writing, look: 'live' }
+  if (step.state === 'waiting')
+    return { icon: <Pause size={15} aria-hidden />, text: w.approval.waits, look: 'repairing' }
+  if (step.state === 'refused')
+    return { icon: <CircleStop size={15} aria-hidden />, text: w.approval.refused, look: 'stopped' }
+  if (step.state === 'running')
+    return {
+      icon: <CircleDashed size={15} className={css.turning} aria-hidden />,
+      text: step.installing ? installName(step, w) : w.turn.running,
+      look: 'live',
+    }
+  if (step.state === 'failed') {
+    const outcome = step.done?.outcome ?? ''
+    if (outcome === 'interrupted' || !step.done)
+      return { icon: <CircleStop size={15} aria-hidden />, text: w.outcomes.interrupted ?? '', look: 'stopped' }
+    const name = outcome === 'error' && step.error ? step.error.name : (w.outcomes[outcome] ?? w.turn.failed)
+    return {
+      icon: <CircleAlert size={15} aria-hidden />,
+      text: live ? `${name} · ${w.turn.repairing}` : name,
+      look: live ? 'repairing' : 'failed',
+    }
+  }
+  if (attempts.length) {
+    const repaired = attempts.length === 1 ? w.turn.repaired : w.turn.repairedTimes(attempts.length + 1)
+    return {
+      icon: <Wrench size={15} aria-hidden />,
+      text: [attempts.at(-1)?.error?.name, repaired, step.edited && w.approval.edited].filter(Boolean).join(' · '),
+      look: 'repaired',
+    }
+  }
+  return { icon: <Check size={15} aria-hidden />, text: step.edited ? w.approval.edited : '', look: 'ok' }
+}
+
+/** The state of a step that a person ran again. */
+function rerunState(
+  rerun: Rerun,
+  view: ExecutionView | null,
+  w: Words,
+): { icon: ReactNode; text: string; look: string } {
+  const turning = <CircleDashed size={15} className={css.turning} aria-hidden />
+  if (rerun.state === 'waiting') return { icon: turning, text: w.notebook.queued, look: 'live' }
+  if (rerun.state === 'running') return { icon: turning, text: w.turn.running, look: 'live' }
+  if (rerun.state === 'ok' || view?.done?.outcome === 'ok')
+    return { icon: <Check size={15} aria-hidden />, text: w.turn.ranAgain, look: 'ok' }
+  const outcome = view?.done?.outcome ?? ''
+  const why = outcome === 'error' || !outcome ? view?.error?.name : w.outcomes[outcome]
+  return { icon: <CircleAlert size={15} aria-hidden />, text: why ?? w.turn.failed, look: 'failed' }
+}
+
+interface Props {
+  group: Group
+  /** Changes with the step. */
+  version: number
+  id: string
+  /** The turn is not over. */
+  live: boolean
+  /** It is the last one so far. */
+  last: boolean
+}
+
+/** One step: a line that unfolds. While it is written and runs it is open, and its figures stay. */
+export const Step = memo(
+  function Step({ group, id, live, last }: Props) {
+    const w = useWords()
+    const theme = useTheme()
+    const { step, attempts } = group
+    const place = use(StepsContext)
+    const rerun = useRerun(id)
+    const stale = useStale(id, place.ids)
+    const again = useMemo(
+      () => (rerun?.execution ? executionLive(rerun.execution, true, rerun.code) : null),
+      [rerun?.execution, rerun?.code],
+    )
+    useLive(again)
+    const busy = step.state === 'writing' || step.state === 'running'
+    const [chosen, setChosen] = useState<boolean | null>(() => (isUnfolded(id) ? true : null))
+    const [editing, setEditing] = useState(false)
+    const asked = live && step.state === 'waiting'
+    const open = asked || (chosen ?? (live && last && (busy || step.state === 'ok')))
+    const shown = again ? again.view : step
+    const figures = open ? [] : shown.items.filter(isFigure)
+    const state = rerun ? rerunState(rerun, again?.view ?? null, w) : stateOf(group, live, w)
+    const code = rerun?.code ?? step.code
+    const name = nameOf(code) || w.turn.step(step.number)
+    const may = !live && !place.busy && !!place.session
+    const running = rerun?.state === 'running' || rerun?.state === 'waiting'
+    const line = useRef<HTMLButtonElement>(null)
+    const box = useRef<HTMLElement>(null)
+    const fold = (to: boolean) => {
+      setChosen(to)
+      unfold(id, to)
+    }
+    const edit = () => {
+      fold(true)
+      setEditing(true)
+    }
+    const run = (text: string, all: boolean) => {
+      setEditing(false)
+      fold(true)
+      line.current?.focus({ preventScroll: true })
+      void runSteps(place, { id, code: text }, all, w)
+    }
+    const actions: Action[] = [
+      ...(may && !running
+        ? [
+            { id: 'run', label: w.turn.runAgain, icon: <Play size={14} aria-hidden />, act: () => run(code, false) },
+            { id: 'from', label: w.notebook.runFrom, act: () => run(code, true) },
+            { id: 'edit', label: w.turn.editCode, icon: <Pencil size={14} aria-hidden />, act: edit },
+          ]
+        : []),
+      ...(running ? [{ id: 'stop', label: w.notebook.interrupt, act: () => void interrupt(id) }] : []),
+      ...(rerun && !running ? [{ id: 'was', label: w.turn.asItWas, act: () => forget(id) }] : []),
+      {
+        id: 'copy',
+        label: w.turn.copyCode,
+        icon: <Copy size={14} aria-hidden />,
+        act: () => void copyText(code, w.copied),
+      },
+    ]
+    const onKey = (e: React.KeyboardEvent) => {
+      if (isComposing(e) || e.ctrlKey || e.metaKey || e.altKey || e.shiftKey || !preferences().letters) return
+      const acts: Record<string, () => void> = {
+        j: () => beside(line.current, 1),
+        k: () => beside(line.current, -1),
+        o: () => fold(!open),
+        e: () => may && !running && edit(),
+        r: () => may && !running && run(code, false),
+        '.': () => box.current?.querySelector<HTMLElement>('[aria-haspopup=menu]')?.click(),
+      }
+      const act = acts[e.key]
+      if (!act) return
+      e.preventDefault()
+      e.stopPropagation()
+      act()
+    }
+    return (
+      <StepContext value={step.number}>
+        <section
+          ref={box}
+          className={css.step}
+          data-look={stale && !running ? 'stale' : state.look}
+          data-open={open || undefined}
+          aria-label={name}
+        >
+          <div className={css.top}>
+            <button
+              ref={line}
+              type="button"
+              className={css.line}
+              aria-expanded={open}
+              data-step
+              onKeyDown={onKey}
+              onClick={() => fold(!open)}
+            >
+              <ChevronRight size={15} className={css.arrow} aria-hidden />
+              <bdi className={css.name}>{name}</bdi>
+              <span className={css.state}>
+                {stale && !running ? w.turn.stale : state.text}
+                {stale && !running ? <History size={15} aria-hidden /> : state.icon}
+              </span>
+              <span className={css.time}>
+                {shown.done ? seconds(shown.done.seconds ?? 0) : busy && live ? <Elapsed from={3} /> : ''}
+              </span>
+            </button>
+            {!live && <Actions small label={w.turn.stepActions} actions={actions} className={css.actions ?? ''} />}
+          </div>
+          {open && (
+            <div className={css.body}>
+              {attempts.map((a, i) => (
+                <details key={a.number} className={css.attempt}>
+                  <summary>
+                    {w.turn.attempt(i + 1)} · {a.error?.name ?? w.turn.failed}
+                  </summary>
+                  <Attempt step={a} live={false} />
+                  <h4 className={css.changes}>{w.turn.diff}</h4>
+                  <Diff before={a.code} after={attempts[i + 1]?.code ?? step.code} />
+                </details>
+              ))}
+              {editing ? (
+                <EditStep code={code} onRun={run} onLeave={() => setEditing(false)} back={line} />
+              ) : asked ? (
+                <Approve turn={id.slice(0, id.lastIndexOf('/'))} step={step.number} code={step.code} />
+              ) : again && rerun ? (
+                <SessionTables key={rerun.execution} session={rerun.session}>
+                  <Attempt step={{ ...again.view, code: rerun.code }} live={rerun.state === 'running'} />
+                </SessionTables>
+              ) : (
+                <Attempt step={step} live={live && busy} />
+              )}
+            </div>
+          )}
+          {!open && figures.length > 0 && (
+            <div className={css.figures}>
+              <Outputs items={figures} live={false} theme={theme} />
+            </div>
+          )}
+        </section>
+      </StepContext>
+    )
+  },
+  (a, b) =>
+    a.version === b.version &&
+    a.live === b.live &&
+    a.last === b.last &&
+    a.group.step === b.group.step &&
+    a.group.attempts.length === b.group.attempts.length,
+)
+
+/** To the step before or after, over all turns that are shown. */
+function beside(from: HTMLElement | null, by: number) {
+  const all = [...document.querySelectorAll<HTMLElement>('[data-step]')]
+  const next = from ? all[all.indexOf(from) + by] : null
+  next?.focus()
+  next?.scrollIntoView({ block: 'nearest' })
+}
+
+/** The files that a turn made or changed. */
+export function Made({ files, session }: { files: StepView['files']; session: string }) {
+  const w = useWords()
+  const [shown, setShown] = useState('')
+  if (!files.length) return null
+  return (
+    <ul className={css.files}>
+      {files.map((f) => (
+        <li key={f.path}>
+          <button type="button" onClick={() => setShown(f.path)}>
+            <bdi>{plainName(f.path)}</bdi>
+            <span>{bytes(f.size)}</span>
+            <span>{f.created ? w.turn.created : w.turn.changed}</span>
+          </button>
+        </li>
+      ))}
+      {shown && (
+        <Suspense fallback={null}>
+          <PreviewDialog
+            session={session}
+            paths={files.map((f) => f.path)}
+            path={shown}
+            onPath={setShown}
+            onClose={() => setShown('')}
+          />
+        </Suspense>
+      )}
+    </ul>
+  )
+}

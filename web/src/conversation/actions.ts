@@ -1,0 +1,121 @@
+import { type Conversation, client, data, insist, once, type Session, type Turn } from '../api/client'
+import { asProblem, Problem } from '../api/problem'
+import { keepTurn, queries, refresh } from '../api/queries'
+import type { Question } from '../composer/Composer'
+import { turnLive } from '../events/live'
+import { ask, complain, toast } from '../parts'
+import type { Words } from '../words'
+import { filesOf, keepFiles } from './memory'
+
+interface More {
+  parent?: string
+  session?: string
+  /** Of a new conversation: whether code waits for its person. */
+  approval?: Approval
+}
+
+export type Approval = 'never' | 'always'
+
+/** Asks, in a conversation or in a new one. The turn goes on whether or not the page stays. */
+export async function askQuestion(question: Question, conversation?: string, more: More = {}): Promise<Turn> {
+  const headers = once()
+  const body = {
+    prompt: question.text,
+    source: 'web' as const,
+    ...(question.files.length ? { files: question.files.map((f) => f.id) } : {}),
+    ...(question.model ? { model: question.model } : {}),
+    ...more,
+  }
+  const query = { background: true }
+  const turn = (await insist(() =>
+    conversation
+      ? data(
+          client.POST('/conversations/{conversation}/turns', {
+            params: { path: { conversation }, query, header: headers },
+            body,
+          }),
+        )
+      : data(client.POST('/turns', { params: { query, header: headers }, body })),
+  )) as Turn
+  keepFiles(
+    turn.id,
+    question.files.map(({ id, name, size }) => ({ id, name, size })),
+  )
+  keepTurn(turn)
+  turnLive(turn.id, true)
+  void queries.invalidateQueries({ queryKey: ['conversations'] })
+  return turn
+}
+
+export async function stopTurn(turn: Turn) {
+  try {
+    await data(client.POST('/turns/{turn}/cancel', { params: { path: { turn: turn.id } } }))
+  } catch (error) {
+    complain(error)
+  }
+}
+
+/** Lets code that waits run, as it is or changed, or tells the model why not. What follows comes as events. */
+export async function decide(turn: string, word: { step: number; run: boolean; code?: string; note?: string }) {
+  await data(client.POST('/turns/{turn}/approve', { params: { path: { turn } }, body: word }))
+}
+
+export async function setApproval(conversation: string, approval: Approval) {
+  try {
+    const changed = await data(
+      client.PATCH('/conversations/{conversation}', { params: { path: { conversation } }, body: { approval } }),
+    )
+    queries.setQueryData(['conversation', conversation], changed)
+  } catch (error) {
+    complain(error)
+  }
+}
+
+/** Asks an edited question as another version of a turn, with the state of Python that was there before it. */
+export async function askAgain(turn: Turn, text: string, w: Words): Promise<Turn> {
+  let session: Session | null = null
+  if (turn.session) {
+    try {
+      session = await data(
+        client.POST('/sessions/{session}/fork', {
+          params: { path: { session: turn.session }, header: once() },
+          body: { point: turn.id },
+        }),
+      )
+    } catch (error) {
+      const problem = asProblem(error)
+      if (!(problem instanceof Problem) || problem.passing || problem.status === 401) throw error
+      toast(turn.parent ? w.turn.noPoint : w.turn.noPointNew, { hint: problem.hint })
+    }
+  }
+  const more = { ...(turn.parent ? { parent: turn.parent } : {}), ...(session ? { session: session.id } : {}) }
+  // The state before the turn does not have the files that came with it.
+  const files = filesOf(turn.id).flatMap((f) => (f.id ? [{ ...f, key: f.id, part: 1, error: '', head: [] }] : []))
+  // A first question is asked in a new conversation, which asks about code as the one before it did.
+  const known = queries.getQueryData<Conversation>(['conversation', turn.conversation])
+  const approval = turn.parent || known?.approval !== 'always' ? {} : { approval: 'always' as const }
+  const asked = await askQuestion({ text, files }, turn.parent ? turn.conversation : undefined, {
+    ...more,
+    ...approval,
+  })
+  // A first question has no parent, and a turn without one goes on from the conversation's last.
+  if (!turn.parent) toast(w.turn.firstEdited)
+  else if (session) toast(w.turn.newState)
+  return asked
+}
+
+/** Makes variables and files what they were before a turn. Lost is said before. */
+export async function goBack(turn: Turn, later: number, w: Words) {
+  if (!turn.session) return
+  const yes = await ask({ title: w.turn.backTitle, text: w.turn.backText(later), go: w.turn.backGo, bad: true })
+  if (yes === null) return
+  try {
+    await data(
+      client.POST('/sessions/{session}/undo', { params: { path: { session: turn.session } }, body: { to: turn.id } }),
+    )
+    toast(w.turn.backDone)
+    refresh({ session: turn.session })
+  } catch (error) {
+    complain(error)
+  }
+}

@@ -1,0 +1,80 @@
+import { type RefObject, useEffect, useEffectEvent, useRef, useState } from 'react'
+import { base } from '../api/base'
+import { type Export, type In, type Kind, readOut } from '../frame/protocol'
+import css from './chart.module.css'
+import { Ask, linkAddress } from './Link'
+import type { Theme } from './types'
+
+export type Exporter = (kind: Export) => void
+
+interface Props {
+  kind: Kind
+  data: unknown
+  theme: Theme
+  title: string
+  height: number
+  fill?: boolean
+  asks?: RefObject<Exporter | null>
+  onHeight?: (height: number) => void
+  onExported?: (kind: Export, bytes: ArrayBuffer) => void
+  onFailed?: (why: string) => void
+  onRefused?: () => void
+}
+
+const fresh = () =>
+  Array.from(crypto.getRandomValues(new Uint8Array(16)), (b) => b.toString(16).padStart(2, '0')).join('')
+
+/** The isolated frame. What comes out of it is a height, bytes to save, an address to ask about, or why it failed. */
+export function FrameView(props: Props) {
+  const { kind, data, theme, title, height, fill = false, asks } = props
+  const frame = useRef<HTMLIFrameElement>(null)
+  const [nonce] = useState(fresh)
+  const [link, setLink] = useState<URL | null>(null)
+  const heard = useEffectEvent((event: MessageEvent) => {
+    if (!frame.current || event.source !== frame.current.contentWindow) return
+    const out = readOut(event.data, nonce)
+    if (!out) return
+    if (out.height !== undefined) props.onHeight?.(out.height)
+    if (out.exported) props.onExported?.(out.exported.kind, out.exported.bytes)
+    if (out.failed !== undefined) props.onFailed?.(out.failed)
+    if (out.refused) props.onRefused?.()
+    if (out.link !== undefined) setLink(linkAddress(out.link))
+  })
+  useEffect(() => {
+    const listen = (e: MessageEvent) => heard(e)
+    window.addEventListener('message', listen)
+    return () => window.removeEventListener('message', listen)
+  }, [])
+  const send = (message: Omit<In, 'cove'>) => {
+    try {
+      frame.current?.contentWindow?.postMessage({ cove: nonce, ...message }, '*')
+    } catch (e) {
+      props.onFailed?.(String(e).slice(0, 200))
+    }
+  }
+  useEffect(() => {
+    if (!asks) return
+    asks.current = (kind) => send({ export: kind })
+    return () => {
+      asks.current = null
+    }
+  })
+  const locale = document.documentElement.lang || 'en'
+  const address = new URL(kind === 'scripts' ? 'frame?scripts=1' : 'frame', base).href
+  return (
+    <>
+      <iframe
+        key={`${theme}`}
+        ref={frame}
+        className={css.frame}
+        sandbox="allow-scripts"
+        referrerPolicy="no-referrer"
+        src={address}
+        title={title}
+        style={{ height: fill ? '100%' : height }}
+        onLoad={() => send({ render: { kind, data, theme, locale, fill } })}
+      />
+      {link && <Ask url={link} onClose={() => setLink(null)} />}
+    </>
+  )
+}

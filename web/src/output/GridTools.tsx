@@ -1,0 +1,79 @@
+import { ChartColumn, Copy, Download, Maximize2, X } from 'lucide-react'
+import { useRef } from 'react'
+import { Button, Menu, MenuItem, MenuTrigger, Popover } from 'react-aria-components'
+import css from './grid.module.css'
+import { Tool } from './parts'
+import look from './parts.module.css'
+import type { View } from './view'
+import { words } from './words'
+
+interface Props {
+  view: View
+  said: string
+  busy: boolean
+  profiled: boolean
+  onProfile: () => void
+  onCopy: () => void
+  onSave: (excel: boolean) => void
+  onStop: () => void
+  onClear: () => void
+  onFull?: (() => void) | undefined
+  onClose?: (() => void) | undefined
+}
+
+export function GridTools({ view, said, busy, profiled, onProfile, ...on }: Props) {
+  const w = words()
+  const composing = useRef(false)
+  return (
+    <div className={css.tools}>
+      {view.known > 8 && !view.fixed && (
+        <input
+          className={css.filter}
+          type="search"
+          placeholder={w.filter}
+          aria-label={w.filter}
+          maxLength={200}
+          defaultValue={view.filter}
+          onCompositionStart={() => {
+            composing.current = true
+          }}
+          onCompositionEnd={(e) => {
+            composing.current = false
+            view.setFilter(e.currentTarget.value)
+            on.onClear()
+          }}
+          onChange={(e) => {
+            // Half of a word that an input method still composes is not what is looked for.
+            if (composing.current) return
+            view.setFilter(e.target.value)
+            on.onClear()
+          }}
+        />
+      )}
+      <span role="status" className={css.said}>
+        {said || (view.asking ? w.looking : '')}
+      </span>
+      {busy && <Tool icon={X} label={w.cancel} onPress={on.onStop} />}
+      {!view.fixed && <Tool icon={ChartColumn} label={w.profile} pressed={profiled} onPress={onProfile} />}
+      <Tool icon={Copy} label={w.copyCells} onPress={on.onCopy} />
+      <MenuTrigger>
+        <Button className={look.menuButton ?? ''} aria-label={w.download}>
+          <Download size={16} aria-hidden />
+        </Button>
+        <Popover className={look.popover ?? ''} placement="bottom end">
+          <Menu className={look.menu ?? ''} onAction={(k) => on.onSave(k === 'excel')}>
+            <MenuItem id="csv" className={look.item ?? ''}>
+              {w.csv}
+            </MenuItem>
+            <MenuItem id="excel" className={look.item ?? ''} textValue={w.csvExcel}>
+              {w.csvExcel}
+              <small>{w.csvExcelWhy}</small>
+            </MenuItem>
+          </Menu>
+        </Popover>
+      </MenuTrigger>
+      {on.onFull && <Tool icon={Maximize2} label={w.fullScreen} onPress={on.onFull} />}
+      {on.onClose && <Tool icon={X} label={w.close} onPress={on.onClose} />}
+    </div>
+  )
+}

@@ -1,0 +1,105 @@
+import { FileText } from 'lucide-react'
+import { memo, useMemo } from 'react'
+import type { Schemas } from '../api/client'
+import { Problem } from '../api/problem'
+import { Step } from '../conversation/Step'
+import turnCss from '../conversation/turn.module.css'
+import { blocksOf } from '../events/group'
+import { applyTurn, newTurn, type TurnView } from '../events/turn'
+import { Markdown } from '../output'
+import { ProblemBox } from '../parts'
+import { bytes, plainName } from '../parts/format'
+import { useWords } from '../words'
+import css from './share.module.css'
+
+type Shared = Schemas['SharedTurn']
+
+/** A turn as its events tell it. What is no event is left out. */
+export function viewOf(turn: Pick<Shared, 'id' | 'events'>): TurnView {
+  const view = newTurn(turn.id)
+  for (const event of turn.events)
+    if (event && typeof event === 'object') applyTurn(view, 0, event as Record<string, unknown>)
+  return view
+}
+
+/** A question with its steps and its answer, to be read. */
+export const SharedTurn = memo(function SharedTurn({ turn }: { turn: Shared }) {
+  const w = useWords()
+  const view = useMemo(() => viewOf(turn), [turn])
+  const { work, answer } = useMemo(() => blocksOf(view), [view])
+  const said = answer || turn.answer
+  const failure =
+    view.failure ?? (turn.state === 'failed' ? (turn.problem as { message?: string; hint?: string } | undefined) : null)
+  const reason = view.reason || turn.reason || ''
+  const stopped = turn.state === 'canceled'
+  return (
+    <article className={turnCss.turn}>
+      <div className={`${turnCss.asked} ${css.asked}`}>
+        <div className={turnCss.question}>
+          <h2 className={turnCss.hidden}>{w.turn.you}</h2>
+          <p dir="auto">{turn.prompt}</p>
+        </div>
+      </div>
+      <div className={turnCss.reply}>
+        {work.map((b, i) => {
+          if (b.kind === 'group')
+            return (
+              <Step
+                key={`s${b.step.number}`}
+                group={b}
+                version={b.step.version}
+                id={`shared/${turn.id}/${b.step.number}`}
+                live={false}
+                last={false}
+              />
+            )
+          const key = `${b.kind}${i}`
+          if (b.kind === 'reasoning')
+            return (
+              <details key={key} className={turnCss.reasoning}>
+                <summary>{w.turn.reasoning}</summary>
+                <p dir="auto">{b.text}</p>
+              </details>
+            )
+          if (b.kind === 'notice')
+            return (
+              <p key={key} className={turnCss.notice}>
+                {b.text}
+              </p>
+            )
+          return (
+            <div key={key} className={turnCss.said} dir="auto">
+              <Markdown text={b.text} />
+            </div>
+          )
+        })}
+        {said && (
+          <div className={turnCss.answer}>
+            <Markdown text={said} />
+          </div>
+        )}
+        {turn.files.length > 0 && (
+          <ul className={css.files} aria-label={w.shared.made} title={w.shared.made}>
+            {turn.files.map((f) => (
+              <li key={f.name}>
+                <FileText size={14} aria-hidden />
+                <bdi>{plainName(f.name)}</bdi>
+                <span>{bytes(f.size)}</span>
+              </li>
+            ))}
+          </ul>
+        )}
+        {stopped && <p className={turnCss.notice}>{w.shared.stopped}</p>}
+        {turn.state === 'lost' && <p className={turnCss.notice}>{w.shared.lost}</p>}
+        {failure && !stopped && (
+          <ProblemBox error={new Problem(0, { detail: failure.message ?? '', hint: failure.hint ?? '' })} />
+        )}
+        {reason && reason !== 'complete' && !stopped && (
+          <p className={turnCss.notice}>
+            {w.turn.notAll} {w.turn.reasons[reason] ?? reason}
+          </p>
+        )}
+      </div>
+    </article>
+  )
+})

@@ -1,0 +1,47 @@
+import type { Words } from '..'
+
+type Work = Pick<Words, 'approval' | 'preview'>
+
+export const work: Work = {
+  approval: {
+    ask: '运行前先给我看代码',
+    on: '运行前先询问',
+    off: '直接运行代码',
+    waits: '等待你确认',
+    waitsLong: '代码在等你确认：看过之后，决定是否运行。',
+    tab: (title) => `等待确认：${title}`,
+    code: '等待确认的代码',
+    run: '运行',
+    runEdited: '按我的改动运行',
+    refuse: '不运行',
+    note: '可以告诉模型：为什么不，或改做什么',
+    tell: '不运行它',
+    refused: '未运行',
+    edited: '经你改动',
+    editedNote: '这段代码在运行前经你改动。',
+    told: (note) => `你告诉模型：${note}`,
+  },
+  preview: {
+    title: '预览',
+    ask: '就它提问',
+    previous: '上一个文件',
+    next: '下一个文件',
+    sheets: '工作表',
+    cut: '这是开头部分；下载文件可看其余内容。',
+    pages: (n) => `${n} 页`,
+    firstPage: '第一页的文字',
+    noText: '第一页没有文字。',
+    binary: '文件开头的字节。无法判断它的类型。',
+    empty: '文件是空的。',
+    more: (n) => `另有 ${n} 个`,
+    moreUncounted: '还有更多。',
+    name: '名称',
+    size: '大小',
+    columns: '列',
+    rows: '行',
+    large: '图片过大，无法显示。请下载。',
+    broken: '图片无法显示。请下载。',
+    cell: (n) => `单元格 ${n}`,
+    question: (name) => `关于文件 ${name}：`,
+  },
+}

@@ -1,0 +1,37 @@
+import { copyFileSync, mkdirSync } from 'node:fs'
+import { defineConfig } from 'vite'
+
+// What /frame loads: classic scripts, each complete in itself, because the frame's origin is opaque. `--mode vega` builds the second one.
+export default defineConfig(({ mode }) => ({
+  base: './',
+  publicDir: false as const,
+  define: { 'process.env.NODE_ENV': '"production"' },
+  plugins: [
+    {
+      name: 'beside',
+      closeBundle() {
+        if (mode === 'vega') return
+        mkdirSync('dist/assets/frame', { recursive: true })
+        copyFileSync('frame.html', 'dist/frame.html')
+        for (const part of ['cartesian', 'strict']) {
+          copyFileSync(
+            `node_modules/plotly.js-${part}-dist-min/plotly-${part}.min.js`,
+            `dist/assets/frame/plotly-${part}.js`,
+          )
+        }
+      },
+    },
+  ],
+  build: {
+    target: 'es2022',
+    outDir: 'dist/assets/frame',
+    emptyOutDir: false,
+    reportCompressedSize: false,
+    lib: {
+      entry: mode === 'vega' ? 'src/frame/vega.ts' : 'src/frame/main.ts',
+      name: mode === 'vega' ? 'coveVegaBundle' : 'coveFrame',
+      formats: ['iife' as const],
+      fileName: () => (mode === 'vega' ? 'vega.js' : 'frame.js'),
+    },
+  },
+}))
