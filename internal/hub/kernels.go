@@ -26,7 +26,7 @@ func (h *Hub) kernel(session, name string) Kernel {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	s := h.seats[session]
-	return Kernel{Name: name, Busy: s != nil && s.lines[name] != nil}
+	return Kernel{Name: name, Busy: s != nil && s.busy(name)}
 }
 
 // StartKernel starts another interpreter in a session. Needs auth.SessionsWrite. Problems: kernel_name, kernel_exists, too_many_kernels.

@@ -328,6 +328,9 @@ func TestTheDatabaseIsAwayAtTheEnd(t *testing.T) {
 		l.toys.open("go")
 		time.Sleep(time.Minute)
 		fails(t, l.Ready(t.Context()), "database_unavailable")
+		if kernels, err := l.Kernels(t.Context(), who, s.ID); err != nil || len(kernels) == 0 || kernels[0].Busy {
+			t.Errorf("a kernel whose code has ended: %+v %v", kernels, err)
+		}
 		_, err := l.StartExecution(t.Context(), who, hub.NewExecution{Session: s.ID, Code: "say hello"})
 		fails(t, err, "database_unavailable")
 		if e, err := l.Execution(t.Context(), who, e.ID); err != nil || e.State.Final() {

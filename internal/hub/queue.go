@@ -18,6 +18,7 @@ type liveExecution struct {
 
 	front  chan struct{} // closed when the execution is the first of its line
 	placed bool          // the execution has a slot; read and written by one goroutine at a time
+	ran    bool          // its code has ended, which is still to be recorded; guarded by Hub.mu
 	ctx    context.Context
 	stop   context.CancelCauseFunc
 	came   time.Time
@@ -42,6 +43,12 @@ func (s *seat) join(t *liveExecution, waiting int) bool {
 		close(t.front)
 	}
 	return true
+}
+
+// busy says whether code of a kernel runs or waits. A client that has heard of the end of its code finds the kernel idle. The caller holds Hub.mu.
+func (s *seat) busy(kernel string) bool {
+	l := s.lines[kernel]
+	return l != nil && slices.ContainsFunc(l.executions, func(t *liveExecution) bool { return !t.ran })
 }
 
 // leave takes an execution out of its line. The caller holds Hub.mu.

@@ -201,6 +201,9 @@ func (h *Hub) perform(ctx context.Context, t *liveExecution, e Execution, req ke
 		}
 		spent := h.metered(t)
 		done, failed = h.execute(t, req, emit)
+		h.mu.Lock()
+		t.ran = true
+		h.mu.Unlock()
 		e.CPU = spent(done.Wall)
 	}
 	e.State, e.Finished = ExecutionState(done.Outcome), h.now()

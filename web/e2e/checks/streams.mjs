@@ -36,15 +36,17 @@ await check(
     })
     const name = `mark-${Date.now()}`
     await ask(other, `run: import time\nprint('${name}')\ntime.sleep(4)`)
-    const item = page.locator('nav, aside').getByRole('link', { name: new RegExp(name) })
-    await item.waitFor()
-    await page.getByRole('img', { name: 'Works on an answer' }).first().waitFor()
+    // Other checks work on answers beside this one: only the row of this conversation counts.
+    const row = page.locator('nav li, aside li').filter({ has: page.getByRole('link', { name: new RegExp(name) }) })
+    const mark = (what) => row.getByRole('img', { name: what })
+    await row.waitFor()
+    await mark('Works on an answer').waitFor()
     await picture(page, 'elsewhere')
     await until(async () => (await other.title()).startsWith('✓'), 'the mark of the tab')
-    await page.getByRole('img', { name: 'Has a new answer' }).first().waitFor()
-    await item.click()
+    await mark('Has a new answer').waitFor()
+    await row.getByRole('link').click()
     await answered(page, 'It ran.')
-    await page.getByRole('img', { name: 'Has a new answer' }).first().waitFor({ state: 'detached' })
+    await mark('Has a new answer').waitFor({ state: 'detached' })
     await other.evaluate(() => {
       window.looked = true
       document.dispatchEvent(new Event('visibilitychange'))

@@ -120,9 +120,11 @@ await check('5,000 events a second', mortal, async (page, context) => {
   await until(async () => (await page.locator('main').innerText()).includes('event '), 'the first output')
   // The page answers while that comes.
   const step = page.locator('[data-step]').last()
-  const was = await step.getAttribute('aria-expanded')
-  await step.click()
-  await until(async () => (await step.getAttribute('aria-expanded')) !== was, 'the step has folded or unfolded')
+  await until(async () => {
+    const was = await step.getAttribute('aria-expanded')
+    await step.press('Enter') // a click waits until nothing moves; and a step that ends folds by itself, which can undo a press
+    return (await step.getAttribute('aria-expanded')) !== was
+  }, 'the step has folded or unfolded')
   await wrote(page, 'all told')
   const { frames, renders } = await page.evaluate(() => ({ frames: window.pictures, renders: window.renders }))
   expect(renders <= 1.2 * frames + 20, `${renders} renders in ${frames} frames`)
