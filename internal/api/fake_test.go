@@ -528,8 +528,8 @@ func (fakeAccounts) Members(context.Context, auth.Principal, string) ([]auth.Mem
 func (fakeAccounts) SetMember(_ context.Context, _ auth.Principal, m auth.Membership) (auth.Membership, error) {
 	return m, nil
 }
-func (fakeAccounts) Rows(_ context.Context, _ auth.Principal, _ bool, _ string, limit int) ([]audit.Row, error) {
-	return slices.Repeat([]audit.Row{{ID: "aud_1", At: then, Action: "session.create", Outcome: "ok"}}, min(limit, 2)), nil
+func (fakeAccounts) Rows(_ context.Context, _ auth.Principal, _ bool, q audit.Query) ([]audit.Row, error) {
+	return slices.Repeat([]audit.Row{{ID: "aud_1", At: then, Action: "session.create", Outcome: "ok"}}, min(q.Limit, 2)), nil
 }
 
 type rows struct {
@@ -543,7 +543,7 @@ func (r *rows) AddRow(_ context.Context, row audit.Row) error {
 	r.kept = append(r.kept, row)
 	return nil
 }
-func (r *rows) Rows(context.Context, string, string, int) ([]audit.Row, error) { return r.kept, nil }
+func (r *rows) Rows(context.Context, audit.Query) ([]audit.Row, error) { return r.kept, nil }
 
 // world is the interface before a fake hub, behind what stands for the server's authentication.
 type world struct {

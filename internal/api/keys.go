@@ -18,7 +18,7 @@ type Accounts interface {
 	Users
 	Projects
 	// Rows returns audit rows, the newest first.
-	Rows(ctx context.Context, who auth.Principal, all bool, before string, limit int) ([]audit.Row, error)
+	Rows(ctx context.Context, who auth.Principal, all bool, q audit.Query) ([]audit.Row, error)
 }
 
 // Keys are the keys of a server.

@@ -22,9 +22,16 @@ type (
 		Key  string `query:"key" maxLength:"64" doc:"Only of this key"`
 	}
 	auditQuery struct {
-		After string `query:"after" maxLength:"64" doc:"The next of the page before"`
-		Limit int    `query:"limit" minimum:"1" maximum:"1000" default:"100"`
-		All   bool   `query:"all" doc:"Of all projects, which needs server:manage"`
+		After   string    `query:"after" maxLength:"64" doc:"The next of the page before"`
+		Limit   int       `query:"limit" minimum:"1" maximum:"1000" default:"100"`
+		All     bool      `query:"all" doc:"Of all projects, which needs server:manage"`
+		User    string    `query:"user" maxLength:"64" doc:"Only of this user, by id"`
+		Key     string    `query:"key" maxLength:"64" doc:"Only of this key, by id"`
+		Action  string    `query:"action" maxLength:"64" doc:"Only this action, or all that begin so: session.create, or session" example:"session"`
+		Target  string    `query:"target" maxLength:"200" doc:"Only on this, by id"`
+		Outcome string    `query:"outcome" maxLength:"64" doc:"ok, refused for all that is not ok, or the code of a problem"`
+		From    time.Time `query:"from" doc:"Only from this time on"`
+		To      time.Time `query:"to" doc:"Only before this time"`
 	}
 )
 
@@ -33,9 +40,10 @@ func (s *server) addLedgers() {
 	add(s, operation{id: "usage.get", method: http.MethodGet, path: "/usage", tag: "usage", action: auth.UsageRead, summary: "See what was used, by day", about: "Days are UTC.",
 		example: `curl -H "Authorization: Bearer $KEY" "$COVE/usage?from=2026-11-01&to=2026-11-30"`}, s.usage)
 	add(s, operation{id: "audit.list", method: http.MethodGet, path: "/audit", tag: "audit", action: auth.AuditRead, summary: "See who did what", about: "A row for every change that was requested, also for a refused one; the newest first.",
-		example: `curl -H "Authorization: Bearer $KEY" "$COVE/audit?limit=20"`},
+		example: `curl -H "Authorization: Bearer $KEY" "$COVE/audit?limit=20&action=session&outcome=ok&from=2026-11-01T00:00:00Z"`},
 		func(ctx context.Context, who auth.Principal, in *auditQuery) (List[audit.Row], error) {
-			rows, err := s.o.Accounts.Rows(ctx, who, in.All, in.After, in.Limit)
+			rows, err := s.o.Accounts.Rows(ctx, who, in.All, audit.Query{User: in.User, Key: in.Key, Action: in.Action, Target: in.Target, Outcome: in.Outcome, From: in.From, To: in.To,
+				Before: in.After, Limit: in.Limit})
 			out := List[audit.Row]{Items: each(rows, func(r audit.Row) audit.Row { r.At = r.At.UTC(); return r })}
 			if len(rows) == in.Limit && in.Limit > 0 {
 				out.Next = rows[len(rows)-1].ID

@@ -30,7 +30,7 @@ func (a *away) AddRow(ctx context.Context, r audit.Row) error {
 	return a.refuses
 }
 
-func (a *away) Rows(context.Context, string, string, int) ([]audit.Row, error) { return nil, nil }
+func (a *away) Rows(context.Context, audit.Query) ([]audit.Row, error) { return nil, nil }
 
 func TestARowIsTriedAgainWhileTheLogIsAway(t *testing.T) {
 	t.Parallel()

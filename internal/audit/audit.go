@@ -26,6 +26,20 @@ type Row struct {
 type Log interface {
 	// AddRow writes a row, unless one with its ID is there. Try and Add are for callers.
 	AddRow(ctx context.Context, r Row) error
-	// Rows returns at most limit rows of a project ("" for all), the newest first, before the row with the id before ("" for the newest).
-	Rows(ctx context.Context, project, before string, limit int) ([]Row, error)
+	// Rows returns the rows that a query asks for, the newest first.
+	Rows(ctx context.Context, q Query) ([]Row, error)
 }
+
+// Query says which rows are wanted. What is zero does not matter.
+type Query struct {
+	Project, User, Key string // ids
+	Action             string // "session.create", or all that begin so: "session"
+	Target             string
+	Outcome            string    // "ok", Refused, or the code of a problem
+	From, To           time.Time // from the first moment on, and before the second
+	Before             string    // the id of the row before which to begin
+	Limit              int
+}
+
+// Refused stands for every outcome but "ok".
+const Refused = "refused"

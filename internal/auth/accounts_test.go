@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"cove/internal/audit"
 	"cove/internal/auth"
 	"cove/internal/problem"
 )
@@ -303,7 +304,7 @@ func TestWhoReadsTheLog(t *testing.T) {
 	_, _, err := w.CreateKey(t.Context(), w.who[auth.Member], auth.NewKey{Name: "one"})
 	must(t, err)
 	for _, role := range auth.Roles() {
-		rows, err := w.Accounts.Rows(t.Context(), w.who[role], false, "", 100)
+		rows, err := w.Accounts.Rows(t.Context(), w.who[role], false, audit.Query{Limit: 100})
 		if role == auth.Member || role == auth.Viewer {
 			wantCode(t, err, "forbidden")
 			continue
@@ -312,15 +313,15 @@ func TestWhoReadsTheLog(t *testing.T) {
 		if len(rows) != 1+len(auth.Roles()) || rows[0].Action != "key.create" || rows[1].Action != "member.set" {
 			t.Errorf("a %s reads %v", role, rows) // the project's own changes, those by the server's admin too
 		}
-		_, err = w.Accounts.Rows(t.Context(), w.who[role], true, "", 100)
+		_, err = w.Accounts.Rows(t.Context(), w.who[role], true, audit.Query{Limit: 100})
 		wantCode(t, err, "forbidden")
 	}
-	all, err := w.Accounts.Rows(t.Context(), w.root, true, "", 100)
+	all, err := w.Accounts.Rows(t.Context(), w.root, true, audit.Query{Limit: 100})
 	must(t, err)
 	if len(all) < 10 {
 		t.Errorf("the server's admin reads %d rows", len(all))
 	}
-	_, err = w.Accounts.Rows(t.Context(), w.root, true, "nonsense", 100)
+	_, err = w.Accounts.Rows(t.Context(), w.root, true, audit.Query{Before: "nonsense", Limit: 100})
 	if !problem.Is(err, problem.Invalid) {
 		t.Errorf("a cursor that is none: %v", err)
 	}

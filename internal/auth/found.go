@@ -96,20 +96,21 @@ func (a *Accounts) foundOwner(ctx context.Context, who Principal) (rows []audit.
 	return rows, a.Store.SetMember(ctx, Membership{Project: who.Project, User: who.User, Role: Owner})
 }
 
-// Rows returns audit rows, the newest first: of the project with AuditRead, or of all projects, which needs ServerManage besides.
-func (a *Accounts) Rows(ctx context.Context, who Principal, all bool, before string, limit int) ([]audit.Row, error) {
-	need, project := AuditRead, who.Project
+// Rows returns the audit rows that a query asks for, the newest first: of the caller's project with AuditRead, or of all projects, which needs ServerManage besides.
+func (a *Accounts) Rows(ctx context.Context, who Principal, all bool, q audit.Query) ([]audit.Row, error) {
+	need := AuditRead
+	q.Project, q.Limit = who.Project, min(max(q.Limit, 1), 1000)
 	if err := who.Require(AuditRead); err != nil {
 		return nil, err
 	}
 	if all {
-		need, project = ServerManage, ""
+		need, q.Project = ServerManage, ""
 	}
 	if err := who.Require(need); err != nil {
 		return nil, err
 	}
-	if before != "" && !ident.Valid(ident.Audit, before) {
+	if q.Before != "" && !ident.Valid(ident.Audit, q.Before) {
 		return nil, problem.New(problem.CursorInvalid, "this is not the id of an audit row")
 	}
-	return a.Audit.Rows(ctx, project, before, min(max(limit, 1), 1000))
+	return a.Audit.Rows(ctx, q)
 }

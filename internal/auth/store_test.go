@@ -246,12 +246,12 @@ func (m *memory) AddRow(_ context.Context, r audit.Row) error {
 	m.rows = append(m.rows, r)
 	return nil
 }
-func (m *memory) Rows(_ context.Context, project, _ string, limit int) ([]audit.Row, error) {
+func (m *memory) Rows(_ context.Context, q audit.Query) ([]audit.Row, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	rows := slices.DeleteFunc(slices.Clone(m.rows), func(r audit.Row) bool { return project != "" && r.Project != project })
+	rows := slices.DeleteFunc(slices.Clone(m.rows), func(r audit.Row) bool { return q.Project != "" && r.Project != q.Project })
 	slices.Reverse(rows)
-	return rows[:min(limit, len(rows))], nil
+	return rows[:min(q.Limit, len(rows))], nil
 }
 
 // world is a server with one project that has a user of every role, another project, and an admin of the server (the local user).

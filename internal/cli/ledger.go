@@ -97,6 +97,13 @@ func added(a, b hub.Usage) hub.Usage {
 type auditCmd struct {
 	configFlag
 	Project string `placeholder:"PROJECT" help:"Id or name of one project; without: all."`
+	User    string `placeholder:"USER" help:"Only of one user: id or name."`
+	Of      string `name:"of" placeholder:"KEY" help:"Only of one key, by its id."`
+	Action  string `placeholder:"ACTION" help:"Only one action, or all that begin so: session.create, or session."`
+	Target  string `placeholder:"ID" help:"Only on this session, key, file, ..., by its id."`
+	Outcome string `placeholder:"OUTCOME" help:"Only ok, refused (all that is not ok), or one problem's code."`
+	Since   string `placeholder:"WHEN" help:"Only from a day such as 2026-11-21 on, or so long ago (7d)."`
+	Until   string `placeholder:"WHEN" help:"Only before a day such as 2026-11-21, or before so long ago."`
 	Limit   int    `default:"50" placeholder:"N" help:"How many rows, the newest first (default: 50)."`
 	JSON    bool   `name:"json" help:"Print one row per line as JSON."`
 }
@@ -107,11 +114,31 @@ func (auditCmd) Help() string {
 
 Example:
 
-    cove audit --project lab --json | jq 'select(.outcome != "ok")'`
+    cove audit --project lab --outcome refused --since 7d
+    cove audit --user ada --action session --json`
+}
+
+// query is what the flags ask for.
+func (c *auditCmd) query() (q audit.Query, err error) {
+	q = audit.Query{User: c.User, Key: c.Of, Action: c.Action, Target: c.Target, Outcome: c.Outcome}
+	now := time.Now().UTC()
+	if c.Since != "" {
+		if q.From, err = since(c.Since, now); err != nil {
+			return q, err
+		}
+	}
+	if c.Until != "" {
+		q.To, err = since(c.Until, now)
+	}
+	return q, err
 }
 
 func (c *auditCmd) run(ctx context.Context, p *Program) (int, error) {
 	if err := limited(c.Limit); err != nil {
+		return 0, err
+	}
+	query, err := c.query()
+	if err != nil {
 		return 0, err
 	}
 	return 0, p.onRecords(ctx, c.configFlag, func(r *Records) error {
@@ -120,13 +147,18 @@ func (c *auditCmd) run(ctx context.Context, p *Program) (int, error) {
 			return err
 		}
 		names := r.userNames(ctx)
+		for id, name := range names {
+			if name == c.User {
+				query.User = id
+			}
+		}
 		w := tabwriter.NewWriter(p.Out, 0, 0, 2, ' ', 0)
 		if !c.JSON {
 			fmt.Fprintln(w, "WHEN\tUSER\tACTION\tTARGET\tOUTCOME\tFROM")
 		}
-		before := ""
 		for left := c.Limit; left > 0; {
-			rows, err := r.Accounts.Rows(ctx, who, c.Project == "", before, min(left, 1000))
+			query.Limit = min(left, 1000)
+			rows, err := r.Accounts.Rows(ctx, who, c.Project == "", query)
 			if err != nil {
 				return err
 			}
@@ -134,7 +166,7 @@ func (c *auditCmd) run(ctx context.Context, p *Program) (int, error) {
 				if err := c.row(p, w, row, names); err != nil {
 					return err
 				}
-				before = row.ID
+				query.Before = row.ID
 			}
 			if left -= len(rows); len(rows) == 0 {
 				break

@@ -53,6 +53,7 @@ func TestMistakesWithTheHistory(t *testing.T) {
 	}{
 		"a key for no time":   {[]string{"key", "create", "--name", "a", "--expires", "0s"}, "--expires must be above 0"},
 		"no rows":             {[]string{"audit", "--limit", "0"}, "--limit must be at least 1"},
+		"rows of some time":   {[]string{"audit", "--since", "yesterday"}, "neither a day"},
 		"no conversations":    {[]string{"history", "--limit", "0"}, "--limit must be at least 1"},
 		"no source":           {[]string{"history", "--source", "web"}, `"cli","api","openai"`},
 		"no words":            {[]string{"search", " "}, "there are no words"},

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"cove/internal/audit"
 	"cove/internal/auth"
 	"cove/internal/hub"
 	"cove/internal/kernel"
@@ -85,7 +86,7 @@ func TestOthersSeeNothing(t *testing.T) {
 	fails(t, err, "forbidden")
 	_, err = l.StartExecution(ctx, reader, hub.NewExecution{Session: s.ID})
 	fails(t, err, "forbidden")
-	rows, err := l.store.Rows(ctx, who.Project, "", 10)
+	rows, err := l.store.Rows(ctx, audit.Query{Project: who.Project, Limit: 10})
 	if err != nil {
 		t.Fatal(err)
 	}

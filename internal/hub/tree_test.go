@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"cove/internal/audit"
 	"cove/internal/auth"
 	"cove/internal/hub"
 	"cove/internal/install"
@@ -57,7 +58,7 @@ func (l *life) audited(who auth.Principal) (actions []string) { return l.audited
 
 func (l *life) auditedLast(who auth.Principal, n int) (actions []string) {
 	l.t.Helper()
-	rows, err := l.store.Rows(l.t.Context(), who.Project, "", n)
+	rows, err := l.store.Rows(l.t.Context(), audit.Query{Project: who.Project, Limit: n})
 	if err != nil {
 		l.t.Fatal(err)
 	}

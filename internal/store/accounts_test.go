@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"testing"
 
+	"cove/internal/audit"
 	"cove/internal/auth"
 	"cove/internal/problem"
 	"cove/internal/store"
@@ -46,7 +47,7 @@ func TestServersThatStartAtOnceMakeOneFirstKey(t *testing.T) {
 			who, err := all[0].Authenticate(t.Context(), first)
 			must(t, err)
 			all[0].Wait()
-			rows, err := all[0].Rows(t.Context(), who, true, "", 100)
+			rows, err := all[0].Rows(t.Context(), who, true, audit.Query{Limit: 100})
 			must(t, err)
 			if len(rows) != 3 {
 				t.Errorf("the log has %d rows about a user, a project and a key", len(rows))

@@ -102,7 +102,7 @@ func nastyRecords(t *testing.T, s *store.Store) map[string]any {
 	files, err := s.Files(ctx, project, nasty, hub.Page{})
 	read("files", files, err)
 	must(t, s.AddRow(ctx, spoil(audit.Row{ID: "aud_1", Project: project})))
-	rows, err := s.Rows(ctx, project, "", 10)
+	rows, err := s.Rows(ctx, audit.Query{Project: project, Limit: 10})
 	read("rows", rows, err)
 	must(t, s.AddUsage(ctx, project, nasty, hub.Addition{}, spoil(hub.Usage{})))
 	usage, err := s.Usage(ctx, project, nasty, nasty, nasty)

@@ -80,7 +80,7 @@ func once(t *testing.T, s *store.Store, way *pgtest.Lossy) {
 			t.Errorf("of %q there is %+v, %v; want %d", key, days, err, want)
 		}
 	}
-	if rows, err := s.Rows(ctx, project, "", 10); err != nil || len(rows) != 1 {
+	if rows, err := s.Rows(ctx, audit.Query{Project: project, Limit: 10}); err != nil || len(rows) != 1 {
 		t.Errorf("%d rows, %v", len(rows), err)
 	}
 	if events, err := s.Events(ctx, "exe_1", "", 0, 10); err != nil || len(events) != 2 {

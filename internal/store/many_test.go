@@ -90,7 +90,7 @@ func TestAuditRowsAreListed(t *testing.T) {
 		for _, c := range []struct{ project, before, want string }{
 			{"", "", "aud_4 aud_3 aud_2 aud_1 aud_0"}, {"", "aud_3", "aud_2 aud_1 aud_0"}, {project, "", "aud_4 aud_2 aud_0"}, {project, "aud_2", "aud_0"},
 		} {
-			got, err := s.Rows(ctx, c.project, c.before, 10)
+			got, err := s.Rows(ctx, audit.Query{Project: c.project, Before: c.before, Limit: 10})
 			must(t, err)
 			var ids []string
 			for _, r := range got {
@@ -100,10 +100,27 @@ func TestAuditRowsAreListed(t *testing.T) {
 				t.Errorf("%+v: %q", c, ids)
 			}
 		}
-		if got, err := s.Rows(ctx, "", "", 1); err != nil || len(got) != 1 || got[0].Agent != "curl\uFFFD" || got[0].Target != "ses_1" {
+		must(t, s.AddRow(ctx, audit.Row{ID: "aud_5", At: at(9), Project: project, User: "usr_b", Action: "sessions.odd", Target: "ses_2", Outcome: "session_not_found"}))
+		for want, q := range map[string]audit.Query{
+			"aud_5": {User: "usr_b"}, "aud_4 aud_3 aud_2 aud_1 aud_0": {Key: "key_a"}, "aud_4 aud_3 aud_2 aud_1 aud_0 ": {Action: "session"}, "aud_4": {Action: "session.create", From: at(2), To: at(9)},
+			"": {Action: "session.creat"}, " ": {Action: "%"}, "aud_5 ": {Target: "ses_2"}, "aud_5  ": {Outcome: audit.Refused}, "aud_5   ": {Outcome: "session_not_found"},
+			"aud_4 aud_2": {Outcome: "ok", Project: project, From: at(1)}, "aud_1 aud_0": {Before: "aud_2", To: at(1)},
+		} {
+			q.Limit = 10
+			got, err := s.Rows(ctx, q)
+			must(t, err)
+			var ids []string
+			for _, r := range got {
+				ids = append(ids, r.ID)
+			}
+			if strings.Join(ids, " ") != strings.TrimSpace(want) {
+				t.Errorf("%+v: %q", q, ids)
+			}
+		}
+		if got, err := s.Rows(ctx, audit.Query{Limit: 6}); err != nil || len(got) != 6 || got[1].Agent != "curl\uFFFD" || got[1].Target != "ses_1" {
 			t.Errorf("%+v, %v", got, err)
 		}
-		_, err := s.Rows(ctx, project, "aud_1", 10)
+		_, err := s.Rows(ctx, audit.Query{Project: project, Before: "aud_1", Limit: 10})
 		wantCode(t, err, "bad_cursor")
 	})
 }
@@ -116,7 +133,7 @@ func TestAnExecutionIsRecordedWithWhoAskedForIt(t *testing.T) {
 		if err := s.AddExecution(ctx, execution("exe_1", ""), audit.Row{ID: "aud_2", At: at(2), Project: project, Action: "execution.start"}); err == nil {
 			t.Error("an id was given twice")
 		}
-		got, err := s.Rows(ctx, project, "", 10)
+		got, err := s.Rows(ctx, audit.Query{Project: project, Limit: 10})
 		must(t, err)
 		if len(got) != 1 || got[0].ID != "aud_1" || got[0].Target != "exe_1" {
 			t.Errorf("the audit log has %+v, want the row of the one that was recorded", got)
@@ -162,7 +179,7 @@ func TestOldThingsAreDropped(t *testing.T) {
 				t.Errorf("%s has %d events, %v", id, len(events), err)
 			}
 		}
-		if left, err := s.Rows(ctx, "", "", 10); err != nil || len(left) != 1 {
+		if left, err := s.Rows(ctx, audit.Query{Limit: 10}); err != nil || len(left) != 1 {
 			t.Errorf("%d rows are left, %v", len(left), err)
 		}
 	})

@@ -6,7 +6,7 @@ import { Button, ProblemBox, Segments } from '../../parts'
 import { moment } from '../../parts/format'
 import { useWords } from '../../words'
 import css from './admin.module.css'
-import { type Filter, fits, isOver, isSet, noFilter, type Row } from './audit'
+import { askedOf, type Filter, fits, isSet, noFilter, type Row } from './audit'
 import { saveCsv } from './csv'
 import { AdminSheet } from './Layout'
 import { useNames } from './names'
@@ -127,7 +127,7 @@ export function Audit({ who }: { who: Caller }) {
   const [filter, setFilter] = useState<Filter>(noFilter)
   const wanted = useDeferredValue(filter)
   const list = useInfiniteQuery({
-    queryKey: ['audit', all],
+    queryKey: ['audit', all, filter.from, filter.to, filter.result],
     initialPageParam: undefined as string | undefined,
     queryFn: ({ pageParam }) =>
       data(
@@ -135,6 +135,7 @@ export function Audit({ who }: { who: Caller }) {
           params: {
             query: {
               limit: isSet(filter) ? 1000 : 100,
+              ...askedOf(filter),
               ...(all ? { all } : {}),
               ...(pageParam ? { after: pageParam } : {}),
             },
@@ -194,7 +195,7 @@ export function Audit({ who }: { who: Caller }) {
             </section>
           )}
           <div className={css.after}>
-            {list.hasNextPage && !isOver(rows.at(-1), filter) && (
+            {list.hasNextPage && (
               <Button disabled={list.isFetchingNextPage} onClick={() => void list.fetchNextPage()}>
                 {a.older}
               </Button>

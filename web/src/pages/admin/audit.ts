@@ -19,18 +19,20 @@ const has = (text: string, ...cells: (string | undefined)[]) => {
   return !low || cells.some((c) => c?.toLowerCase().includes(low))
 }
 
-/** Whether a row is wanted. Days are those of the person's own clock. */
-export function fits(row: Row, f: Filter, nameOf: (id: string) => string): boolean {
-  const at = Date.parse(row.at)
-  return (
-    has(f.who, row.user, nameOf(row.user), row.key, row.ip) &&
-    has(f.what, row.action, row.target, row.target && nameOf(row.target)) &&
-    (!f.from || at >= new Date(`${f.from}T00:00:00`).getTime()) &&
-    (!f.to || at <= new Date(`${f.to}T23:59:59.999`).getTime()) &&
-    (!f.result || (row.outcome === 'ok') === (f.result === 'ok'))
-  )
+const midnight = (day: string, later = 0) => {
+  const at = new Date(`${day}T00:00:00`)
+  at.setDate(at.getDate() + later)
+  return at.toISOString()
 }
 
-/** Whether rows before the last that was read cannot be wanted: rows come the newest first. */
-export const isOver = (last: Row | undefined, f: Filter) =>
-  !!last && !!f.from && Date.parse(last.at) < new Date(`${f.from}T00:00:00`).getTime()
+/** What of a filter the server is asked. Days are those of the person's own clock. */
+export const askedOf = (f: Filter) => ({
+  ...(f.from ? { from: midnight(f.from) } : {}),
+  ...(f.to ? { to: midnight(f.to, 1) } : {}),
+  ...(f.result ? { outcome: f.result } : {}),
+})
+
+/** Whether a row that came has the texts that are wanted; people look for names, which rows do not have. */
+export const fits = (row: Row, f: Filter, nameOf: (id: string) => string) =>
+  has(f.who, row.user, nameOf(row.user), row.key, row.ip) &&
+  has(f.what, row.action, row.target, row.target && nameOf(row.target))
