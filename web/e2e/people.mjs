@@ -11,6 +11,23 @@ export async function ask(page, text) {
   await composer(page).press('Enter')
 }
 
+/** Code that waits until the check lets it go on, two minutes at most: a server runs few at once. */
+export const waits = (name = 'go') =>
+  `import os, time\nfor _ in range(2400):\n    if os.path.exists('${name}'): break\n    time.sleep(0.05)`
+
+/** Lets code go on that waits, in the conversation that the page shows. */
+export async function goOn(page, name = 'go') {
+  const conversation = await until(async () => page.url().match(/\/c\/(cnv_[0-9a-z]+)/)?.[1], 'the conversation')
+  const turns = await (await page.request.get(`api/v1/conversations/${conversation}/turns`)).json()
+  const session = turns.items.find((t) => t.session)?.session
+  expect(session, `no session: ${JSON.stringify(turns)}`)
+  const put = await page.request.put(`api/v1/sessions/${session}/files/${name}`, {
+    data: Buffer.from('go'),
+    headers: { 'Content-Type': 'application/octet-stream', 'Sec-Fetch-Site': 'same-origin' },
+  })
+  expect(put.ok(), `${put.status()} ${await put.text()}`)
+}
+
 export const answered = (page, text) => page.getByText(text).last().waitFor()
 
 export async function unfold(page) {

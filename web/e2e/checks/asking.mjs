@@ -1,6 +1,6 @@
 // Questions, their answers, and what becomes of them.
 import { check, env, expect, picture, until } from '../kit.mjs'
-import { answered, ask, audit, wrote } from '../people.mjs'
+import { answered, ask, audit, goOn, waits, wrote } from '../people.mjs'
 
 await check('a file and a question become steps, a figure and an answer', {}, async (page) => {
   await page.locator('input[type=file]').first().setInputFiles(env('COVE_SALES'))
@@ -29,14 +29,19 @@ await check('a file and a question become steps, a figure and an answer', {}, as
 })
 
 await check('output appears as it is printed, and a reload in the middle loses nothing', {}, async (page) => {
-  await ask(page, 'count slowly')
-  // Each line is there before the code goes on to the next but one.
+  const lines = Array.from({ length: 5 }, (_, i) => `print('line', ${i})\n${waits(`go-${i}`)}`)
+  await ask(page, `run: ${lines.join('\n')}`)
+  // Each line is there before the code goes on to the next.
   for (let i = 0; i < 3; i++) {
     await page.getByText(`line ${i}`).first().waitFor()
-    expect(!(await page.getByText('line 4').count()), `line ${i} came with the last`)
+    expect(!(await page.getByText(`line ${i + 1}`).count()), `line ${i} came with the next`)
+    await goOn(page, `go-${i}`)
   }
   await page.reload()
-  await answered(page, 'Five lines, one a second.')
+  await page.getByText('line 3').first().waitFor()
+  await goOn(page, 'go-3')
+  await goOn(page, 'go-4')
+  await answered(page, 'It ran.')
   await wrote(page, 'line 4')
   await page
     .getByRole('button', { name: 'Show code and output' })

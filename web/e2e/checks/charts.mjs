@@ -1,7 +1,7 @@
 // Charts: what is drawn of them, how they are looked at, and what is saved.
 import { readFileSync } from 'node:fs'
 import { check, expect, picture, until } from '../kit.mjs'
-import { answered, ask } from '../people.mjs'
+import { answered, ask, wrote } from '../people.mjs'
 
 /** The frame in which something is drawn that the selector finds. */
 const frameWith = (page, selector) =>
@@ -139,7 +139,6 @@ await check('Chinese labels of a chart are glyphs', {}, async (page) => {
   await answered(page, 'It ran.')
   await page.locator('main img').first().waitFor()
   await picture(page, 'chinese-labels')
-  await page.locator('[data-step]').first().click()
-  await page.getByText('pictures 4', { exact: true }).waitFor()
+  await wrote(page, 'pictures 4')
   await page.getByText('told []', { exact: true }).waitFor()
 })

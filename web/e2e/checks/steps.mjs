@@ -1,6 +1,6 @@
 // What is seen of steps while they are written, wait, install and run.
 import { check, env, expect, order, picture, until } from '../kit.mjs'
-import { answered, ask, composer, unfold, wrote } from '../people.mjs'
+import { answered, ask, composer, goOn, waits, wrote } from '../people.mjs'
 
 await check('code is seen while the model writes it', {}, async (page) => {
   // What the page shows of the code is looked at after every change of the document.
@@ -23,9 +23,10 @@ await check('code is seen while the model writes it', {}, async (page) => {
 })
 
 const bar = `from tqdm import tqdm
-import time, sys
+import os, time, sys
 for i in tqdm(range(20), desc='reading', ncols=60):
     time.sleep(0.1)
+    while i == 15 and not os.path.exists('go'): time.sleep(0.05)
 for i in range(5):
     print(f'\\rplain {i * 25} %', end='', flush=True)
     time.sleep(0.1)
@@ -52,6 +53,7 @@ await check('a progress bar stays one line', {}, async (page) => {
     expect(bars.length <= 1, `${bars.length} bars are there at once: ${text}`)
     await page.waitForTimeout(150)
   }
+  await goOn(page)
   await answered(page, 'It ran.')
   for (const at of ['at the end', 'after a reload']) {
     await wrote(page, /reading: 100%/)
@@ -70,7 +72,7 @@ await check('a progress bar stays one line', {}, async (page) => {
 })
 
 await check('a question waits for the one that runs, and is edited and dropped', {}, async (page) => {
-  await ask(page, "run: import time\nprint('begun')\ntime.sleep(6)")
+  await ask(page, `run: print('begun')\n${waits()}`)
   await until(async () => /\/c\//.test(page.url()), 'the conversation')
   await page.getByText('begun', { exact: true }).first().waitFor()
   for (const text of ['the first in line', 'the second in line', 'the third in line']) {
@@ -89,6 +91,7 @@ await check('a question waits for the one that runs, and is edited and dropped',
   expect((await composer(page).inputValue()) === 'the third in line', 'the question is not in the composer')
   await composer(page).fill('the last in line')
   await composer(page).press('Enter')
+  await goOn(page)
   await answered(page, 'You said: the last in line')
   const said = await page.locator('main').innerText()
   expect(said.includes('You said: the first in line'), said)
@@ -113,7 +116,7 @@ await check(
     await wrote(page, 'Installed cowsay 6.1')
     await ask(page, 'run: import docopt')
     await until(async () => (await page.getByText('It ran.').count()) === 2, 'the second answer')
-    await unfold(page)
+    await wrote(page, 'Not installed: docopt')
     const refused = page.getByText('Not installed: docopt').first()
     await refused.waitFor()
     const said = await refused.locator('xpath=..').innerText()
