@@ -39,10 +39,10 @@ var otherTerms = map[string][]string{
 	"mirror":   {"pydeps/indextest", "problem"},                                                       // an index that copies another
 	"node":     {"testneeds"},                                                                         // Node.js
 	"package":  {"api", "app", "cli", "client", "config", "hub", "install", "interpreter", "pydeps", "pydeps/names/generate", "session"},
-	"project":  {"api", "auth", "cli", "config", "pydeps", "pydeps/gateway", "pydeps/names", "pydeps/names/generate", "store"}, // of users; of an index
-	"proxy":    {"pydeps", "pydeps/build", "pydeps/gateway", "pyindex"},                                                        // HTTP_PROXY
-	"reset":    {"model", "pydeps/layer", "wire"},                                                                              // of a connection, a reader, a delay
-	"runtime":  {"app", "config", "problem", "sandbox", "sandbox/gvisor", "snapshot"},                                          // OCI's: runsc
+	"project":  {"api", "auth", "cli", "config", "hub", "pydeps", "pydeps/gateway", "pydeps/names", "pydeps/names/generate", "store"}, // of users; of an index
+	"proxy":    {"pydeps", "pydeps/build", "pydeps/gateway", "pyindex"},                                                               // HTTP_PROXY
+	"reset":    {"model", "pydeps/layer", "wire"},                                                                                     // of a connection, a reader, a delay
+	"runtime":  {"app", "config", "problem", "sandbox", "sandbox/gvisor", "snapshot"},                                                 // OCI's: runsc
 	"service":  {"model"},
 	"task":     {"sandbox/gvisor"},                                                       // what Linux calls a thread
 	"term":     {"store"},                                                                // of an SQL expression

@@ -139,6 +139,8 @@ type History interface {
 	Search(ctx context.Context, who auth.Principal, query string, p hub.Page) (hub.Listing[hub.Found], error)
 	Models(ctx context.Context, who auth.Principal) ([]hub.ModelInfo, error)
 	Usage(ctx context.Context, who auth.Principal, key, first, last string) ([]hub.Usage, error)
+	UsageOfAll(ctx context.Context, who auth.Principal, first, last string) ([]hub.Usage, error)
+	UsageByProject(ctx context.Context, who auth.Principal, first, last string) ([]hub.ProjectUsage, error)
 }
 
 // Options are what an interface is made of.

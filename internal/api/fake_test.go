@@ -436,6 +436,12 @@ func (h *fakeHub) Models(_ context.Context, who auth.Principal) ([]hub.ModelInfo
 func (h *fakeHub) Usage(_ context.Context, who auth.Principal, key, first, last string) ([]hub.Usage, error) {
 	return []hub.Usage{{Day: first, Executions: 2, Cost: 0.25, Currency: "USD"}}, h.note(who, key, first, last)
 }
+func (h *fakeHub) UsageOfAll(_ context.Context, who auth.Principal, first, last string) ([]hub.Usage, error) {
+	return []hub.Usage{{Day: first, Executions: 7}}, h.note(who, first, last)
+}
+func (h *fakeHub) UsageByProject(_ context.Context, who auth.Principal, first, last string) ([]hub.ProjectUsage, error) {
+	return []hub.ProjectUsage{{Project: "prj_1", Usage: hub.Usage{Executions: 7}}}, h.note(who, first, last)
+}
 func (h *fakeHub) Ready(context.Context) error { return h.fail }
 
 // fakeAccounts has one of each.

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"time"
@@ -13,13 +14,31 @@ import (
 type (
 	// Usage is what was used in one day.
 	Usage = hub.Usage
+	// ProjectUsage is what a project has used in some days.
+	ProjectUsage struct {
+		Project      string  `json:"project"`
+		Executions   int64   `json:"executions"`
+		WallSeconds  float64 `json:"wall_seconds"`
+		CPUSeconds   float64 `json:"cpu_seconds"`
+		Turns        int64   `json:"turns"`
+		InputTokens  int64   `json:"input_tokens"`
+		OutputTokens int64   `json:"output_tokens"`
+		Cost         float64 `json:"cost,omitempty" doc:"Of the tokens, by the prices of the time; models without prices are not in it"`
+		Currency     string  `json:"currency,omitempty" doc:"Of the cost"`
+		UploadBytes  int64   `json:"upload_bytes"`
+	}
 	// AuditRow is a row of the audit log.
 	AuditRow = audit.Row
 
-	usageQuery struct {
+	// DaysQuery says which days are asked for.
+	DaysQuery struct {
 		From string `query:"from" format:"date" doc:"2026-11-21; seven days ago when left out" example:"2026-11-21"`
 		To   string `query:"to" format:"date" doc:"Today when left out" example:"2026-11-21"`
-		Key  string `query:"key" maxLength:"64" doc:"Only of this key"`
+	}
+	usageQuery struct {
+		DaysQuery
+		Key string `query:"key" maxLength:"64" doc:"Only of this key"`
+		All bool   `query:"all" doc:"Of all projects together, which needs server:manage"`
 	}
 	auditQuery struct {
 		After   string    `query:"after" maxLength:"64" doc:"The next of the page before"`
@@ -39,6 +58,15 @@ type (
 func (s *server) addLedgers() {
 	add(s, operation{id: "usage.get", method: http.MethodGet, path: "/usage", tag: "usage", action: auth.UsageRead, summary: "See what was used, by day", about: "Days are UTC.",
 		example: `curl -H "Authorization: Bearer $KEY" "$COVE/usage?from=2026-11-01&to=2026-11-30"`}, s.usage)
+	add(s, operation{id: "usage.projects", method: http.MethodGet, path: "/usage/projects", tag: "usage", action: auth.ServerManage, summary: "See what each project has used",
+		about: "In some days together; those with the most processor time first, 1,000 at most.", example: `curl -H "Authorization: Bearer $KEY" "$COVE/usage/projects?from=2026-11-01&to=2026-11-30"`},
+		func(ctx context.Context, who auth.Principal, in *DaysQuery) (List[ProjectUsage], error) {
+			out, err := s.o.Hub.UsageByProject(ctx, who, s.firstDay(in.From), s.lastDay(in.To))
+			return List[ProjectUsage]{Items: each(out, func(u hub.ProjectUsage) ProjectUsage {
+				return ProjectUsage{Project: u.Project, Executions: u.Executions, WallSeconds: u.WallSeconds, CPUSeconds: u.CPUSeconds, Turns: u.Turns,
+					InputTokens: u.InputTokens, OutputTokens: u.OutputTokens, Cost: u.Cost, Currency: u.Currency, UploadBytes: u.UploadBytes}
+			})}, err
+		})
 	add(s, operation{id: "audit.list", method: http.MethodGet, path: "/audit", tag: "audit", action: auth.AuditRead, summary: "See who did what", about: "A row for every change that was requested, also for a refused one; the newest first.",
 		example: `curl -H "Authorization: Bearer $KEY" "$COVE/audit?limit=20&action=session&outcome=ok&from=2026-11-01T00:00:00Z"`},
 		func(ctx context.Context, who auth.Principal, in *auditQuery) (List[audit.Row], error) {
@@ -52,15 +80,22 @@ func (s *server) addLedgers() {
 		})
 }
 
+func (s *server) firstDay(asked string) string {
+	return cmp.Or(asked, s.o.Now().UTC().AddDate(0, 0, -6).Format(time.DateOnly))
+}
+
+func (s *server) lastDay(asked string) string {
+	return cmp.Or(asked, s.o.Now().UTC().Format(time.DateOnly))
+}
+
 func (s *server) usage(ctx context.Context, who auth.Principal, in *usageQuery) (List[hub.Usage], error) {
-	now := s.o.Now().UTC()
-	from, to := in.From, in.To
-	if to == "" {
-		to = now.Format(time.DateOnly)
+	from, to := s.firstDay(in.From), s.lastDay(in.To)
+	var out []hub.Usage
+	var err error
+	if in.All {
+		out, err = s.o.Hub.UsageOfAll(ctx, who, from, to)
+	} else {
+		out, err = s.o.Hub.Usage(ctx, who, in.Key, from, to)
 	}
-	if from == "" {
-		from = now.AddDate(0, 0, -6).Format(time.DateOnly)
-	}
-	out, err := s.o.Hub.Usage(ctx, who, in.Key, from, to)
 	return List[hub.Usage]{Items: each(out, func(u hub.Usage) hub.Usage { return u })}, err
 }

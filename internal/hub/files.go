@@ -23,12 +23,13 @@ import (
 
 // Bounds of what a caller may ask for.
 const (
-	longestFileName = 255 // bytes of a file's name
-	longestPurpose  = 64
-	mostRequired    = 100 // requirements of one call
-	longestRequired = 500
-	longestUsage    = 400 // days
-	filesBatch      = 100 // files that one sweep deletes
+	longestFileName  = 255 // bytes of a file's name
+	longestPurpose   = 64
+	mostRequired     = 100 // requirements of one call
+	longestRequired  = 500
+	longestUsage     = 400 // days
+	mostProjectsUsed = 1000
+	filesBatch       = 100 // files that one sweep deletes
 )
 
 // NewFile says how a file is stored.
@@ -319,8 +320,40 @@ func (h *Hub) Usage(ctx context.Context, who auth.Principal, key, first, last st
 	if err := who.Require(auth.UsageRead); err != nil {
 		return nil, err
 	}
+	first, last, err := h.days(first, last)
+	if err != nil {
+		return nil, err
+	}
+	return h.o.Store.Usage(ctx, who.Project, key, first, last)
+}
+
+// UsageOfAll returns what all projects have used together in the same days. Needs auth.ServerManage.
+func (h *Hub) UsageOfAll(ctx context.Context, who auth.Principal, first, last string) ([]Usage, error) {
+	if err := who.Require(auth.ServerManage); err != nil {
+		return nil, err
+	}
+	first, last, err := h.days(first, last)
+	if err != nil {
+		return nil, err
+	}
+	return h.o.Store.UsageOfAll(ctx, first, last)
+}
+
+// UsageByProject returns what each project has used in the same days together, those with the most processor time first, 1,000 at most. Needs auth.ServerManage.
+func (h *Hub) UsageByProject(ctx context.Context, who auth.Principal, first, last string) ([]ProjectUsage, error) {
+	if err := who.Require(auth.ServerManage); err != nil {
+		return nil, err
+	}
+	first, last, err := h.days(first, last)
+	if err != nil {
+		return nil, err
+	}
+	return h.o.Store.UsageByProject(ctx, first, last, mostProjectsUsed)
+}
+
+// days checks two days (UTC), of which the second is today and the first 29 days before it when they are left out.
+func (h *Hub) days(first, last string) (from, to string, err error) {
 	until, since := h.now().UTC(), time.Time{}
-	var err error
 	if last != "" {
 		until, err = time.Parse(time.DateOnly, last)
 	}
@@ -329,7 +362,7 @@ func (h *Hub) Usage(ctx context.Context, who auth.Principal, key, first, last st
 		since, err = time.Parse(time.DateOnly, first)
 	}
 	if err != nil || until.Sub(since) > longestUsage*24*time.Hour {
-		return nil, problem.New(problem.InvalidDay, fmt.Sprintf("ask for at most %d days, written like 2026-11-21", longestUsage))
+		return "", "", problem.New(problem.InvalidDay, fmt.Sprintf("ask for at most %d days, written like 2026-11-21", longestUsage))
 	}
-	return h.o.Store.Usage(ctx, who.Project, key, since.Format(time.DateOnly), until.Format(time.DateOnly))
+	return since.Format(time.DateOnly), until.Format(time.DateOnly), nil
 }

@@ -170,6 +170,10 @@ type UsageStore interface {
 	AddUsage(ctx context.Context, project, key string, a Addition, u Usage) error
 	// Usage returns the days from first to last (2026-11-21), of a project, or of one key of it.
 	Usage(ctx context.Context, project, key, first, last string) ([]Usage, error)
+	// UsageOfAll returns what all projects have used together, by day.
+	UsageOfAll(ctx context.Context, first, last string) ([]Usage, error)
+	// UsageByProject returns what each project has used in some days, those with the most processor time first.
+	UsageByProject(ctx context.Context, first, last string, most int) ([]ProjectUsage, error)
 }
 
 // Addition identifies an addition to counters: By adds to a day's counters of a project and a key one at a time, with a new Number each time. The zero Addition

@@ -223,6 +223,12 @@ type Usage struct {
 	UploadBytes  int64   `json:"upload_bytes"`
 }
 
+// ProjectUsage is what a project has used in some days; it has no Day.
+type ProjectUsage struct {
+	Project string
+	Usage
+}
+
 // Found is a place where a search matched.
 type Found struct {
 	Conversation string

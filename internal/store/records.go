@@ -95,6 +95,10 @@ func usageFields(u *hub.Usage) []field {
 	}
 }
 
+func projectUsageFields(u *hub.ProjectUsage) []field {
+	return append([]field{{"project", textOf(&u.Project)}}, usageFields(&u.Usage)[1:]...)
+}
+
 func keyFields(k *auth.Key) []field {
 	return []field{
 		{"id", textOf(&k.ID)}, {"project", textOf(&k.Project)}, {"user_id", textOf(&k.User)}, {"name", textOf(&k.Name)}, {"hash", blob{&k.Hash}},

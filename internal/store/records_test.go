@@ -467,6 +467,9 @@ func TestUsageSurvivesWhatCannotBe(t *testing.T) {
 		for _, bad := range []string{"-5", "9223372036854775807", "-9223372036854775807"} {
 			must(t, s.AddUsage(ctx, project, "key_a", hub.Addition{}, u))
 			must(t, s.Write(ctx, "UPDATE usage_days SET input_tokens = "+bad+", output_tokens = "+bad))
+			if each, err := s.UsageByProject(ctx, u.Day, u.Day, 10); err != nil || len(each) != 1 || each[0].InputTokens != 0 || each[0].Turns == 0 {
+				t.Errorf("%s: %+v, %v", bad, each, err)
+			}
 			for _, want := range []int64{0, 10} {
 				days, err := s.Usage(ctx, project, "", u.Day, u.Day)
 				if err != nil || len(days) != 1 || days[0].InputTokens != want || days[0].OutputTokens != 2*want {
@@ -504,6 +507,20 @@ func TestUsageAddsUp(t *testing.T) {
 		want := []hub.Usage{{Day: "2026-11-21", Executions: 3, WallSeconds: 1.5, CPUSeconds: 0.75, Turns: 3, InputTokens: 30, OutputTokens: 60, UploadBytes: 15, Cost: 0.3, Currency: "USD"}, u}
 		if diff := cmp.Diff(want, days); diff != "" {
 			t.Error(diff)
+		}
+		whole, err := s.UsageOfAll(ctx, "2026-11-21", "2026-11-22")
+		must(t, err)
+		first := hub.Usage{Day: "2026-11-21", Executions: 4, WallSeconds: 2, CPUSeconds: 1, Turns: 4, InputTokens: 40, OutputTokens: 80, UploadBytes: 20, Cost: 0.4, Currency: "USD"}
+		if diff := cmp.Diff([]hub.Usage{first, u}, whole); diff != "" {
+			t.Error(diff)
+		}
+		each, err := s.UsageByProject(ctx, "2026-11-21", "2026-11-22", 10)
+		must(t, err)
+		if len(each) != 2 || each[0].Project != project || each[0].Executions != 4 || each[0].Day != "" || each[1].Project != "prj_b" || each[1].InputTokens != 10 {
+			t.Errorf("the projects have used %+v", each)
+		}
+		if each, err = s.UsageByProject(ctx, "2026-11-21", "2026-11-22", 1); err != nil || len(each) != 1 {
+			t.Errorf("%+v %v", each, err)
 		}
 		if days, err = s.Usage(ctx, project, "key_a", "2026-11-01", "2026-11-30"); err != nil || len(days) != 1 || days[0].Executions != 2 {
 			t.Errorf("the key's days are %+v, %v", days, err)

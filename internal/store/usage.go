@@ -60,3 +60,22 @@ func (s *Store) Usage(ctx context.Context, project, key, first, last string) ([]
 	return all(ctx, s, usageFields, "FROM usage_days WHERE project = $1 AND key_id = $2 AND day >= $3 AND day <= $4 ORDER BY day",
 		project, clean(key), clean(first), clean(last))
 }
+
+// UsageOfAll implements hub.UsageStore.
+func (s *Store) UsageOfAll(ctx context.Context, first, last string) ([]hub.Usage, error) {
+	return all(ctx, s, usageFields, summed("day")+" ORDER BY day", clean(first), clean(last))
+}
+
+// UsageByProject implements hub.UsageStore.
+func (s *Store) UsageByProject(ctx context.Context, first, last string, most int) ([]hub.ProjectUsage, error) {
+	return all(ctx, s, projectUsageFields, summed("project")+" ORDER BY cpu_seconds DESC, project LIMIT "+strconv.Itoa(most), clean(first), clean(last))
+}
+
+// summed is usage_days summed up by one column, of days from $1 to $2. Counters that cannot be, which models lied into databases of before, count nothing: as sums they would be errors.
+func summed(by string) string {
+	text := "FROM (SELECT " + by + ", MAX(currency) AS currency"
+	for _, column := range []string{"executions", "turns", "input_tokens", "output_tokens", "upload_bytes", "cost"} {
+		text += ", CAST(SUM(CASE WHEN " + column + " BETWEEN 0 AND 1000000000000000 THEN " + column + " ELSE 0 END) AS BIGINT) AS " + column
+	}
+	return text + ", SUM(wall_seconds) AS wall_seconds, SUM(cpu_seconds) AS cpu_seconds FROM usage_days WHERE key_id = '' AND day >= $1 AND day <= $2 GROUP BY " + by + ") AS sums"
+}

@@ -1,1 +1,1 @@
-var e={quiet:`_quiet_1ling_3`,rows:`_rows_1ling_8`,main:`_main_1ling_30`,note:`_note_1ling_38`,group:`_group_1ling_44`,setting:`_setting_1ling_51`,tableBox:`_tableBox_1ling_71`,table:`_table_1ling_71`,make:`_make_1ling_100`,made:`_made_1ling_106`,check:`_check_1ling_121`};export{e as t};
+var e={quiet:`_quiet_1hvxx_2`,rows:`_rows_1hvxx_7`,main:`_main_1hvxx_29`,note:`_note_1hvxx_37`,group:`_group_1hvxx_43`,setting:`_setting_1hvxx_50`,tableBox:`_tableBox_1hvxx_70`,table:`_table_1hvxx_70`,make:`_make_1hvxx_99`,made:`_made_1hvxx_105`,check:`_check_1hvxx_120`};export{e as t};

@@ -1,6 +1,6 @@
 import { day } from '../../parts/format'
 import { useWords } from '../../words'
-import css from './admin.module.css'
+import css from './bars.module.css'
 import { roof } from './usage'
 
 const width = 480

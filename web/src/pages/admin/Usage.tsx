@@ -10,7 +10,8 @@ import { Bars, type Series } from './Bars'
 import { saveCsv } from './csv'
 import { AdminSheet } from './Layout'
 import { may } from './rights'
-import { currencyOf, type Day, dayBefore, filled } from './usage'
+import { ByProject, UsageTable } from './UsageTable'
+import { cellsOf, currencyOf, type Day, dayBefore, filled, headOf } from './usage'
 
 const ranges = ['7', '30', '90'] as const
 
@@ -19,6 +20,7 @@ export function Usage({ who }: { who: Caller }) {
   const u = w.admin.usage
   const [range, setRange] = useState<(typeof ranges)[number]>('30')
   const [key, setKey] = useState('')
+  const [all, setAll] = useState(false)
   const days = Number(range)
   const keys = useQuery({
     queryKey: ['keys'],
@@ -26,11 +28,11 @@ export function Usage({ who }: { who: Caller }) {
     queryFn: async () => (await data(client.GET('/keys'))).items,
   })
   const list = useQuery({
-    queryKey: ['usage', range, key],
+    queryKey: ['usage', range, key, all],
     placeholderData: (before) => before,
     queryFn: async () => {
       const now = Date.now()
-      const query = { from: dayBefore(now, days - 1), to: dayBefore(now, 0), ...(key ? { key } : {}) }
+      const query = { from: dayBefore(now, days - 1), to: dayBefore(now, 0), ...(all ? { all } : key ? { key } : {}) }
       return filled((await data(client.GET('/usage', { params: { query } }))).items, days, now)
     },
   })
@@ -54,34 +56,36 @@ export function Usage({ who }: { who: Caller }) {
     const own = (r: Day) => [r.currency === currency ? (r.cost ?? 0) : 0]
     plots.push(series(u.cost, own, (n) => money(n, currency, w.lang)))
   }
-  const head = [w.usage.day, u.turns, u.executions, u.cpu, u.wall, u.input, u.output, u.uploads]
-  const cells = (r: Day) => [
-    r.turns,
-    r.executions,
-    Number(r.cpu_seconds.toFixed(3)),
-    Number(r.wall_seconds.toFixed(3)),
-    r.input_tokens,
-    r.output_tokens,
-    r.upload_bytes,
-  ]
-  const costHead = currency ? [u.cost, u.currency] : []
-  const costCells = (r: Day) => (currency ? [r.currency ? (r.cost ?? 0) : '', r.currency ?? ''] : [])
+  const head = [w.usage.day, ...headOf(u)]
   return (
     <AdminSheet
       who={who}
       section="usage"
       title={w.admin.sections.usage}
-      text={u.text}
+      text={all ? u.textOfAll : u.text}
       actions={
-        <Segments
-          label={u.range}
-          value={range}
-          options={ranges.map((id) => ({ id, name: u.days(Number(id)) }))}
-          onChange={setRange}
-        />
+        <>
+          {may(who, 'server:manage') && (
+            <Segments
+              label={w.settings.project}
+              value={all ? 'all' : 'mine'}
+              options={[
+                { id: 'mine', name: w.admin.audit.mine },
+                { id: 'all', name: w.admin.audit.all },
+              ]}
+              onChange={(v) => setAll(v === 'all')}
+            />
+          )}
+          <Segments
+            label={u.range}
+            value={range}
+            options={ranges.map((id) => ({ id, name: u.days(Number(id)) }))}
+            onChange={setRange}
+          />
+        </>
       }
     >
-      {!!keys.data?.length && (
+      {!all && !!keys.data?.length && (
         <select className={css.select} aria-label={w.admin.key} value={key} onChange={(e) => setKey(e.target.value)}>
           <option value="">{u.allKeys}</option>
           {keys.data.map((k) => (
@@ -100,52 +104,26 @@ export function Usage({ who }: { who: Caller }) {
               <Bars key={p.title} {...p} />
             ))}
           </div>
+          {all && <ByProject who={who} from={rows[0]?.day ?? ''} to={rows.at(-1)?.day ?? ''} />}
           <details className={css.fold}>
             <summary>{u.table}</summary>
-            {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls can be reached by keys */}
-            <section className={css.box} aria-label={u.table} tabIndex={0}>
-              <table className={css.table}>
-                <thead>
-                  <tr>
-                    {head.map((h, i) => (
-                      <th key={h} scope="col" className={i ? css.number : ''}>
-                        {h}
-                      </th>
-                    ))}
-                    {currency && (
-                      <th scope="col" className={css.number}>
-                        {u.cost}
-                      </th>
-                    )}
-                  </tr>
-                </thead>
-                <tbody>
-                  {[...rows].reverse().map((r) => (
-                    <tr key={r.day}>
-                      <th scope="row" className={css.nowrap}>
-                        {day(r.day, w.lang)}
-                      </th>
-                      {cells(r).map((c, i) => (
-                        <td key={head[i + 1]} className={css.number}>
-                          {i === 6 ? bytes(c) : number(c)}
-                        </td>
-                      ))}
-                      {currency && (
-                        <td className={css.number}>{r.currency ? money(r.cost ?? 0, r.currency, w.lang) : ''}</td>
-                      )}
-                    </tr>
-                  ))}
-                </tbody>
-              </table>
-            </section>
+            <UsageTable
+              label={u.table}
+              first={w.usage.day}
+              rows={[...rows].reverse().map((r) => ({ key: r.day, name: day(r.day, w.lang), used: r }))}
+            />
           </details>
           <div className={css.after}>
             <Button
               onClick={() =>
                 saveCsv(
                   `usage-${rows[0]?.day ?? ''}-${rows.at(-1)?.day ?? ''}.csv`,
-                  [...head, ...costHead],
-                  rows.map((r) => [r.day, ...cells(r), ...costCells(r)]),
+                  [...head, ...(currency ? [u.cost, u.currency] : [])],
+                  rows.map((r) => [
+                    r.day,
+                    ...cellsOf(r),
+                    ...(currency ? [r.currency ? (r.cost ?? 0) : '', r.currency ?? ''] : []),
+                  ]),
                 )
               }
             >

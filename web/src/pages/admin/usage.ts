@@ -1,6 +1,29 @@
 import type { Schemas } from '../../api/client'
+import type { Words } from '../../words'
 
 export type Day = Schemas['Usage']
+export type Used = Omit<Day, 'day'>
+
+/** What the numbers of cellsOf are, in the person's language. */
+export const headOf = (u: Words['admin']['usage']) => [
+  u.turns,
+  u.executions,
+  u.cpu,
+  u.wall,
+  u.input,
+  u.output,
+  u.uploads,
+]
+
+export const cellsOf = (r: Used) => [
+  r.turns,
+  r.executions,
+  Number(r.cpu_seconds.toFixed(3)),
+  Number(r.wall_seconds.toFixed(3)),
+  r.input_tokens,
+  r.output_tokens,
+  r.upload_bytes,
+]
 
 const dayMs = 86_400_000
 
@@ -27,7 +50,7 @@ export function filled(rows: readonly Day[], days: number, now: number): Day[] {
 }
 
 /** The currency of the last day that has a cost; costs of several are no sum. */
-export const currencyOf = (rows: readonly Day[]) => rows.findLast((r) => r.currency)?.currency
+export const currencyOf = (rows: readonly Used[]) => rows.findLast((r) => r.currency)?.currency
 
 /** The least of 1, 2 or 5 times a power of ten that is not below n: what an axis goes up to. */
 export function roof(n: number): number {

@@ -111,6 +111,8 @@ export const pages = {
     },
     usage: {
       text: 'By day (UTC), of your project.',
+      textOfAll: 'By day (UTC), of all projects of this server together.',
+      byProject: 'By project',
       range: 'Range',
       days: (n: number) => `${n} days`,
       allKeys: 'All keys',

@@ -105,6 +105,8 @@ export const pages: Pick<Words, keyof typeof en> = {
     },
     usage: {
       text: '你的项目的用量，按天（UTC）。',
+      textOfAll: '此服务器所有项目的总用量，按天（UTC）。',
+      byProject: '按项目',
       range: '范围',
       days: (n) => `${n} 天`,
       allKeys: '所有密钥',
