@@ -102,6 +102,7 @@ func CleanTitle(text string) string {
 			}
 			return r
 		}, line)
+		line = strings.NewReplacer("**", "", "`", "").Replace(line) // some write an answer, with words of it in bold
 		line = strings.TrimRight(strings.TrimLeft(line, around), around+".。")
 		if line != "" {
 			return TitleOf(line)

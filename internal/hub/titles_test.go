@@ -15,6 +15,7 @@ func TestTitlesAreClean(t *testing.T) {
 	for text, want := range map[string]string{
 		"Growth by region":                    "Growth by region",
 		"\n  \"Growth by region.\"\nand more": "Growth by region",
+		"**海外**增长最快：`+56 %`。":                 "海外增长最快：+56 %",
 		"**各地区的增长。**":                         "各地区的增长",
 		"<think>hm\nhm</think>\n# Growth":     "Growth",
 		"a\x1b[31mb\u202ec":                   "a [31mb c",

@@ -24,7 +24,7 @@ const Settings = lazy(() => import('../pages/Settings'))
 const Admin = lazy(() => import('../pages/admin/Admin'))
 const SearchPage = lazy(() => import('../pages/search/SearchPage'))
 
-const narrow = () => matchMedia('(max-width: 700px)').matches
+const narrow = () => matchMedia('(max-width: 700px)')
 
 export function Shell({ who }: { who: Caller }) {
   const w = useWords()
@@ -37,12 +37,21 @@ export function Shell({ who }: { who: Caller }) {
 
   // biome-ignore lint/correctness/useExhaustiveDependencies: on a phone, going somewhere closes the drawer
   useEffect(() => {
-    if (narrow()) prefer({ sidebar: false, panels: false })
+    if (narrow().matches) prefer({ sidebar: false, panels: false })
   }, [location])
 
-  // The next page is most often a conversation: it is there when it is asked for.
+  // In a window that becomes narrow the columns would become drawers over the page.
   useEffect(() => {
-    const timer = setTimeout(() => void loadConversation().catch(() => undefined), 800)
+    const width = narrow()
+    const close = () => width.matches && prefer({ sidebar: false, panels: false })
+    width.addEventListener('change', close)
+    return () => width.removeEventListener('change', close)
+  }, [])
+
+  // The next page is most often a conversation, and a table the first that it shows: they are there when they are asked for.
+  useEffect(() => {
+    const load = () => loadConversation().then(() => import('../output/Grid'))
+    const timer = setTimeout(() => void load().catch(() => undefined), 800)
     return () => clearTimeout(timer)
   }, [])
 
