@@ -16,6 +16,7 @@ import (
 
 	"cove/internal/config"
 	"cove/internal/pydeps/names"
+	"cove/internal/pyenv"
 	"cove/internal/testneeds"
 )
 
@@ -111,6 +112,9 @@ func TestPopularPackages(t *testing.T) {
 // emptyHome makes a data folder that has this machine's environments and nothing installed.
 func emptyHome(t *testing.T, cfg config.Config) string {
 	t.Helper()
+	for _, set := range []pyenv.Set{pyenv.Minimal, pyenv.Standard} {
+		testneeds.Environment(t, set) // an index of a test's own has nothing to make them of
+	}
 	home := os.Getenv("COVE_POPULAR_HOME") // to look at what was installed afterwards
 	if home == "" {
 		home = t.TempDir()

@@ -437,10 +437,10 @@ func (h *fakeHub) Usage(_ context.Context, who auth.Principal, key, first, last 
 	return []hub.Usage{{Day: first, Executions: 2, Cost: 0.25, Currency: "USD"}}, h.note(who, key, first, last)
 }
 func (h *fakeHub) UsageOfAll(_ context.Context, who auth.Principal, first, last string) ([]hub.Usage, error) {
-	return []hub.Usage{{Day: first, Executions: 7}}, h.note(who, first, last)
+	return []hub.Usage{{Day: first, Executions: 7}}, h.note(who, "", first, last)
 }
 func (h *fakeHub) UsageByProject(_ context.Context, who auth.Principal, first, last string) ([]hub.ProjectUsage, error) {
-	return []hub.ProjectUsage{{Project: "prj_1", Usage: hub.Usage{Executions: 7}}}, h.note(who, first, last)
+	return []hub.ProjectUsage{{Project: "prj_1", Usage: hub.Usage{Executions: 7}}}, h.note(who, "", first, last)
 }
 func (h *fakeHub) Ready(context.Context) error { return h.fail }
 

@@ -129,7 +129,7 @@ var requests = map[string]request{
 	"member.set":        {"/projects/p/members/ann", `{"role":"viewer"}`, 200, `"viewer"`},
 	"member.remove":     {"/projects/p/members/ann", "", 204, ""},
 	"usage.get":         {"/usage?to=2026-11-21", "", 200, `"day":"2026-11-15","executions":2,"wall_seconds":0,"cpu_seconds":0,"turns":0,"input_tokens":0,"output_tokens":0,"cost":0.25,"currency":"USD"`},
-	"usage.projects":    {"/usage/projects?from=2026-11-01&to=2026-11-21", "", 200, `"project":"prj_1","executions":7`},
+	"usage.projects":    {"/usage/projects?from=2026-11-15&to=2026-11-21", "", 200, `"project":"prj_1","executions":7`},
 	"audit.list":        {"/audit?limit=2", "", 200, `"next":"aud_1"`},
 }
 

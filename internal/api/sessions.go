@@ -19,7 +19,8 @@ type Session struct {
 	State      hub.SessionState  `json:"state" enum:"active,paused,lost,deleted"`
 	Reason     string            `json:"reason,omitempty" doc:"Why it is lost"`
 	Packages   string            `json:"packages" doc:"The set of packages it began with: standard or minimal"`
-	Memory     int64             `json:"memory_bytes"`
+	Memory     int64             `json:"memory_bytes" doc:"That it may take"`
+	Taken      int64             `json:"memory_used_bytes,omitempty" doc:"That it takes now, beside what all sessions share; missing where that is not known, as while it is paused"`
 	CPUs       float64           `json:"cpus"`
 	Idle       int64             `json:"idle_seconds" doc:"Without use, until it is paused; 0: never"`
 	Executions int               `json:"executions"`
@@ -52,7 +53,7 @@ func rollbackOf(r *hub.Rollback) *Rollback {
 }
 
 func sessionOf(s hub.Session) Session {
-	return Session{Saved: moment(s.Saved), Rollback: rollbackOf(s.Rollback), ID: s.ID, Name: s.Name, Metadata: notNil(s.Metadata), State: s.State, Reason: s.Reason, Packages: s.Packages, Memory: s.Memory, CPUs: s.CPUs,
+	return Session{Saved: moment(s.Saved), Rollback: rollbackOf(s.Rollback), ID: s.ID, Name: s.Name, Metadata: notNil(s.Metadata), State: s.State, Reason: s.Reason, Packages: s.Packages, Memory: s.Memory, Taken: s.Taken, CPUs: s.CPUs,
 		Idle: int64(s.Idle.Seconds()), Executions: s.Executions, Disk: s.Disk, Created: s.Created.UTC(), Used: s.Used.UTC(), Expires: moment(s.Expires),
 		Project: s.Project, User: s.User, Key: s.Key}
 }

@@ -13,6 +13,7 @@ import (
 
 	"cove/internal/auth"
 	"cove/internal/ident"
+	"cove/internal/named"
 	"cove/internal/problem"
 	"cove/internal/sandbox"
 	"cove/internal/telemetry"
@@ -208,13 +209,17 @@ func (h *Hub) row(ctx context.Context, who auth.Principal, id string) (Session, 
 }
 
 func (h *Hub) fresh(row Session) Session {
+	var live Live
 	h.mu.Lock()
-	defer h.mu.Unlock()
 	if s := h.seats[row.ID]; s != nil && s.live != nil {
-		row.Executions = s.ran
+		live, row.Executions = s.live, s.ran
 		if !s.touched.IsZero() {
 			row.Used = s.used
 		}
+	}
+	h.mu.Unlock()
+	if w, ok := live.(named.Weigher); ok { // without mu: the system is asked
+		row.Taken = w.Memory()
 	}
 	return row
 }

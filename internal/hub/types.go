@@ -39,7 +39,8 @@ type Session struct {
 	Expires    time.Time     // when it is deleted unless it is extended; zero: never
 	Idle       time.Duration // without use, until it is paused; 0: never
 	Packages   string        // the set: standard or minimal
-	Memory     int64         // bytes
+	Memory     int64         // bytes that it may take
+	Taken      int64         // bytes that it takes now, beside what all sessions share; 0: not known, as of one that is not in memory here. It is not recorded
 	CPUs       float64
 	Executions int
 	Disk       int64     // bytes of its snapshot; 0 while none exists

@@ -30,6 +30,10 @@ await check('scripts of outputs run when asked for, and reach nothing', { refuse
     return ''
   }, 'the script has run')
   expect(said.includes('origin null refused'), said)
+  // It goes on when the step folds and unfolds.
+  await answered(page, 'It ran.')
+  await page.locator('[data-step]').first().press('Enter')
+  await until(async () => page.frames().some((f) => f.url().includes('/frame')), 'the script runs on')
 })
 
 await check('charts are drawn in their frame', {}, async (page) => {

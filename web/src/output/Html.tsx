@@ -23,10 +23,27 @@ export function hosts(html: string): string[] {
   return [...found]
 }
 
+// What the person had run: the output of a step that folds is drawn anew, and goes on running. Sets keep the order in which things came.
+const allowed = new Set<string>()
+const mostAllowed = 50
+
+function allow(html: string, may: boolean) {
+  allowed.delete(html)
+  if (may) allowed.add(html)
+  for (const oldest of allowed) {
+    if (allowed.size <= mostAllowed) break
+    allowed.delete(oldest)
+  }
+}
+
 export function Html({ html, theme }: { html: string; theme: Theme }) {
   const w = words()
   const scripts = useMemo(() => wantsScript(html), [html])
-  const [running, setRunning] = useState(false)
+  const [running, setRunning] = useState(() => allowed.has(html))
+  const run = (may: boolean) => {
+    allow(html, may)
+    setRunning(may)
+  }
   const [height, setHeight] = useState(80)
   const [failed, setFailed] = useState<string | null>(null)
   if (html.length > bound) return <p className={css.note}>{fill(w.tooMuch, { size: size(html.length) })}</p>
@@ -39,7 +56,7 @@ export function Html({ html, theme }: { html: string; theme: Theme }) {
         </p>
         <p>{w.interactiveWhy}</p>
         {from.length > 0 && <p>{fill(w.wants, { hosts: from.map((h) => plain(h, 60)).join(', ') })}</p>}
-        <Button className={css.button ?? ''} onPress={() => setRunning(true)}>
+        <Button className={css.button ?? ''} onPress={() => run(true)}>
           {w.run}
         </Button>
       </div>
@@ -61,7 +78,7 @@ export function Html({ html, theme }: { html: string; theme: Theme }) {
       </div>
       {failed !== null && <p className={css.note}>{plain(failed, 300)}</p>}
       {scripts && (
-        <Button className={css.button ?? ''} onPress={() => setRunning(false)}>
+        <Button className={css.button ?? ''} onPress={() => run(false)}>
           {w.stop}
         </Button>
       )}

@@ -1,5 +1,7 @@
-import { Pause, Play, RotateCcw } from 'lucide-react'
-import { client, data } from '../api/client'
+import { GitFork, Pause, Play, RotateCcw } from 'lucide-react'
+import { useState } from 'react'
+import { useLocation } from 'wouter'
+import { client, data, once } from '../api/client'
 import { refresh, useSession } from '../api/queries'
 import { ask, Button, complain, ProblemBox, toast } from '../parts'
 import { bytes, day, moment } from '../parts/format'
@@ -45,13 +47,48 @@ export function State({ state }: { state: string }) {
   )
 }
 
+/** A second session that goes on from the variables and files of this one, as a notebook. */
+function Fork({ session, disabled }: { session: string; disabled: boolean }) {
+  const w = useWords()
+  const [, navigate] = useLocation()
+  const [busy, setBusy] = useState(false)
+  const fork = async () => {
+    setBusy(true)
+    try {
+      const made = await data(
+        client.POST('/sessions/{session}/fork', {
+          params: { path: { session }, header: once() },
+          body: {},
+        }),
+      )
+      toast(w.panels.forked)
+      navigate(`/s/${made.id}`)
+    } catch (error) {
+      complain(error)
+    } finally {
+      setBusy(false)
+    }
+  }
+  return (
+    <Button onClick={() => void fork()} disabled={disabled || busy}>
+      <GitFork size={14} aria-hidden />
+      {w.panels.fork}
+    </Button>
+  )
+}
+
 export function SessionPanel({ session }: { session: string }) {
   const w = useWords()
   const { data: s, error, refetch } = useSession(session)
   if (error) return <ProblemBox error={error} onRetry={() => void refetch()} />
   if (!s) return <p className={css.quiet}>{w.loading}</p>
   const facts: [string, string][] = [
-    [w.panels.memory, bytes(s.memory_bytes)],
+    [
+      w.panels.memory,
+      s.memory_used_bytes
+        ? w.panels.ofMemory(bytes(s.memory_used_bytes), bytes(s.memory_bytes))
+        : w.panels.upTo(bytes(s.memory_bytes)),
+    ],
     [w.panels.processors, String(s.cpus)],
     [w.panels.disk, s.disk_bytes ? bytes(s.disk_bytes) : '—'],
     [w.panels.ran, String(s.executions)],
@@ -79,6 +116,7 @@ export function SessionPanel({ session }: { session: string }) {
           <RotateCcw size={14} aria-hidden />
           {w.notebook.restart}
         </Button>
+        <Fork session={session} disabled={s.state === 'deleted'} />
       </div>
       {s.reason && <p className={css.quiet}>{s.reason}</p>}
       <dl className={css.facts}>

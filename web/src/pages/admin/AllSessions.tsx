@@ -138,7 +138,9 @@ export function AllSessions({ who }: { who: Caller }) {
                   <td>
                     <bdi>{s.user === who.user ? w.admin.you : nameOf(s.user)}</bdi>
                   </td>
-                  <td className={css.number}>{bytes(s.memory_bytes)}</td>
+                  <td className={css.number} title={w.panels.upTo(bytes(s.memory_bytes))}>
+                    {s.memory_used_bytes ? bytes(s.memory_used_bytes) : '—'}
+                  </td>
                   <td className={css.number}>{s.disk_bytes ? bytes(s.disk_bytes) : '—'}</td>
                   <td className={css.nowrap}>{moment(s.used_at, w.lang)}</td>
                   <td className={css.act}>{may(who, 'sessions:write') && <More session={s} />}</td>
