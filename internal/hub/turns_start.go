@@ -190,10 +190,13 @@ func (h *Hub) planModel(ctx context.Context, p *plan, n NewTurn) error {
 	if len(n.Files) > mostFiles {
 		return problem.New(problem.TurnInvalid, "a turn brings at most 100 files").WithHint("put further files into the session first")
 	}
+	var files []TurnFile
 	for _, id := range n.Files {
-		if _, err := h.file(ctx, p.who, id); err != nil {
+		f, err := h.file(ctx, p.who, id)
+		if err != nil {
 			return err
 		}
+		files = append(files, TurnFile{ID: f.ID, Name: f.Name, Size: f.Size})
 	}
 	m, err := h.openModel(ctx, n.Model)
 	if err != nil {
@@ -210,7 +213,7 @@ func (h *Hub) planModel(ctx context.Context, p *plan, n NewTurn) error {
 	prompt := cmp.Or(n.Prompt, wordsOf(n.Input))
 	p.turn = Turn{
 		ID: ident.New(ident.Turn), Project: p.who.Project, User: p.who.User, Key: p.who.Key, Parent: n.Parent, State: TurnRunning, Model: m.Name(),
-		Prompt: prompt, Created: h.now(), Foreign: n.Foreign, Hidden: n.Hidden, Owner: h.me(),
+		Prompt: prompt, Created: h.now(), Foreign: n.Foreign, Hidden: n.Hidden, Owner: h.me(), Files: files,
 	}
 	return nil
 }

@@ -658,6 +658,9 @@ func TestFilesComeFirst(t *testing.T) {
 	if got := tree.names(); fmt.Sprint(got) != "[sales.csv]" || turn.Answer != "Read." {
 		t.Errorf("%v in the workspace of %+v", got, turn)
 	}
+	if kept, err := l.Turn(t.Context(), who, turn.ID); err != nil || fmt.Sprint(kept.Files) != fmt.Sprintf("[{%s sales.csv 3}]", file.ID) {
+		t.Errorf("the turn brought %v, %v", kept.Files, err)
+	}
 	if _, err := l.CancelTurn(t.Context(), who, turn.ID); err != nil {
 		t.Fatal(err)
 	}

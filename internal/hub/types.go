@@ -188,6 +188,14 @@ type Turn struct {
 	Owner  string // the process that runs it, or has run it; see package owner
 	// Waiting is what a running turn waits for; nil: it does not.
 	Waiting *Waiting
+	Files   []TurnFile // that it brought, as they were called then
+}
+
+// TurnFile is a stored file that a turn brought; it may have been deleted since.
+type TurnFile struct {
+	ID   string `json:"id"`
+	Name string `json:"name"`
+	Size int64  `json:"size"`
 }
 
 // Context is how much of what a model takes at once a turn used.

@@ -61,6 +61,7 @@ func turnFields(t *hub.Turn) []field {
 		{"id", textOf(&t.ID)}, {"project", textOf(&t.Project)}, {"user_id", textOf(&t.User)}, {"key_id", textOf(&t.Key)},
 		{"conversation", textOf(&t.Conversation)}, {"parent", textOf(&t.Parent)}, {"prompt", textOf(&t.Prompt)}, {"created", moment{&t.Created}},
 		{"surface", jsonTextOf(&t.Foreign)}, {"hidden", flag{&t.Hidden}}, {"owner", textOf(&t.Owner)},
+		{"files", documentOf(&t.Files)},
 	}, turnEnd(t)...)
 }
 

@@ -267,7 +267,7 @@ func TestEventsAreReadInOrder(t *testing.T) {
 func turn(id, parent string, seconds int) hub.Turn {
 	return hub.Turn{
 		ID: id, Project: project, User: "usr_a", Key: "key_a", Conversation: "cnv_1", Parent: parent, Session: "ses_1", State: hub.TurnRunning,
-		Model: "m/" + id, Prompt: "Why do customers churn?", Created: at(seconds), Foreign: json.RawMessage(`{"b":1,"a":2}`),
+		Model: "m/" + id, Prompt: "Why do customers churn?", Created: at(seconds), Foreign: json.RawMessage(`{"b":1,"a":2}`), Files: []hub.TurnFile{{ID: "fil_1", Name: "a.csv", Size: 3}},
 	}
 }
 

@@ -18,6 +18,7 @@ await check('a file and a question become steps, a figure and an answer', {}, as
   expect(/\/c\/cnv_/.test(page.url()), page.url())
   await page.reload()
   await answered(page, 'Overseas grew fastest')
+  await page.locator('[data-turn] li', { hasText: 'sales.csv' }).first().waitFor()
   await page.locator('main img').first().waitFor()
   await page.emulateMedia({ colorScheme: 'dark' })
   await picture(page, 'answer-dark')

@@ -12,7 +12,6 @@ import { Button, copyText, IconButton, ProblemBox } from '../parts'
 import { bytes, count, money, plainName, seconds } from '../parts/format'
 import { isComposing, isMod } from '../parts/keys'
 import { useWords, type Words } from '../words'
-import { filesOf } from './memory'
 import { Status } from './Status'
 import { Made, Step } from './Step'
 import css from './turn.module.css'
@@ -40,7 +39,7 @@ function Asked({
 }) {
   const w = useWords()
   const area = useRef<HTMLTextAreaElement>(null)
-  const [files] = useState(() => filesOf(turn.id))
+  const files = turn.files ?? []
   const at = versions.indexOf(turn.id)
   const before = versions[at - 1]
   const after = versions[at + 1]

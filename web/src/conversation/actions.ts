@@ -5,7 +5,6 @@ import type { Question } from '../composer/Composer'
 import { turnLive } from '../events/live'
 import { ask, complain, toast } from '../parts'
 import type { Words } from '../words'
-import { filesOf, keepFiles } from './memory'
 
 interface More {
   parent?: string
@@ -37,10 +36,6 @@ export async function askQuestion(question: Question, conversation?: string, mor
         )
       : data(client.POST('/turns', { params: { query, header: headers }, body })),
   )) as Turn
-  keepFiles(
-    turn.id,
-    question.files.map(({ id, name, size }) => ({ id, name, size })),
-  )
   keepTurn(turn)
   turnLive(turn.id, true)
   void queries.invalidateQueries({ queryKey: ['conversations'] })
@@ -90,7 +85,7 @@ export async function askAgain(turn: Turn, text: string, w: Words): Promise<Turn
   }
   const more = { ...(turn.parent ? { parent: turn.parent } : {}), ...(session ? { session: session.id } : {}) }
   // The state before the turn does not have the files that came with it.
-  const files = filesOf(turn.id).flatMap((f) => (f.id ? [{ ...f, key: f.id, part: 1, error: '', head: [] }] : []))
+  const files = (turn.files ?? []).map((f) => ({ ...f, key: f.id, part: 1, error: '', head: [] }))
   // A first question is asked in a new conversation, which asks about code as the one before it did.
   const known = queries.getQueryData<Conversation>(['conversation', turn.conversation])
   const approval = turn.parent || known?.approval !== 'always' ? {} : { approval: 'always' as const }

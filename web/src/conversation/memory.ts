@@ -1,15 +1,8 @@
 import { useSyncExternalStore } from 'react'
 import type { Question } from '../composer/Composer'
 
-// What the page knows beyond the API: the files that came with a question, steps that were unfolded, questions that wait.
+// What the page knows beyond the API: steps that were unfolded, questions that wait.
 
-export interface Sent {
-  id: string
-  name: string
-  size: number
-}
-
-const filesPlace = 'cove.files'
 const most = 300
 
 export function read<T>(storage: Storage, place: string, otherwise: T): T {
@@ -27,14 +20,6 @@ export function write(storage: Storage, place: string, value: unknown) {
     // Storage is full or forbidden: it is known until the page is left.
   }
 }
-
-export function keepFiles(turn: string, files: Sent[]) {
-  if (!files.length) return
-  const all = Object.entries({ ...read<Record<string, Sent[]>>(localStorage, filesPlace, {}), [turn]: files })
-  write(localStorage, filesPlace, Object.fromEntries(all.slice(-most)))
-}
-
-export const filesOf = (turn: string): Sent[] => read<Record<string, Sent[]>>(localStorage, filesPlace, {})[turn] ?? []
 
 const unfolded = new Set<string>(read<string[]>(sessionStorage, 'cove.unfolded', []))
 
