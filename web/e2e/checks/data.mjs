@@ -1,4 +1,5 @@
 // Tables, variables, and steps that are run again.
+import { readFileSync } from 'node:fs'
 import { check, expect, picture, until } from '../kit.mjs'
 import { answered, ask } from '../people.mjs'
 
@@ -69,6 +70,30 @@ await check(
     await page.getByText('These are the rows that came with the output.').last().waitFor()
   },
 )
+
+await check('a table is saved as a workbook, which Python reads', { server: 'COVE_ALONE' }, async (page) => {
+  // The notebook of a server without a model has no address of its own.
+  let session = ''
+  page.on('request', (r) => {
+    session = r.url().match(/\/sessions\/(ses_[0-9a-z]+)/)?.[1] ?? session
+  })
+  await cell(page, "import pandas as pd\npd.DataFrame({'n': [1.5, 2], '文字': ['=1+1', '<&>'], 'yes': [True, False]})")
+  await page.getByRole('grid').first().waitFor()
+  await page.getByRole('button', { name: 'Download' }).first().click()
+  const [download] = await Promise.all([
+    page.waitForEvent('download'),
+    page.getByRole('menuitem', { name: 'Excel (XLSX)' }).click(),
+  ])
+  const put = await page.request.put(`api/v1/sessions/${session}/files/saved.xlsx`, {
+    data: readFileSync(await download.path()),
+    headers: { 'Content-Type': 'application/octet-stream', 'Sec-Fetch-Site': 'same-origin' },
+  })
+  expect(put.ok(), `${put.status()} ${await put.text()}`)
+  await cell(page, "r = pd.read_excel('saved.xlsx')\nprint('read', r.iloc[:, 1:].to_dict('list'))")
+  await page
+    .getByText("read {'n': [1.5, 2.0], '文字': ['=1+1', '<&>'], 'yes': [True, False]}", { exact: true })
+    .waitFor()
+})
 
 await check('a step is edited and run, and those after it', {}, async (page) => {
   await ask(page, 'run: value = 1\nprint("value", value)')

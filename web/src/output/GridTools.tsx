@@ -65,9 +65,8 @@ export function GridTools({ view, said, busy, profiled, onProfile, ...on }: Prop
             <MenuItem id="csv" className={look.item ?? ''}>
               {w.csv}
             </MenuItem>
-            <MenuItem id="excel" className={look.item ?? ''} textValue={w.csvExcel}>
-              {w.csvExcel}
-              <small>{w.csvExcelWhy}</small>
+            <MenuItem id="excel" className={look.item ?? ''}>
+              {w.xlsx}
             </MenuItem>
           </Menu>
         </Popover>

@@ -119,8 +119,10 @@ export function useOut(view: View, box: Box | null) {
       const rows = await gather(view, 0, most, signal, (n) => {
         if (view.count > 2000) setSaid(fill(w.readingOf, { n: number(n), all: number(most) }))
       })
-      const text = csv({ columns: view.names, rows }, excel)
-      save(new Blob([text], { type: 'text/csv;charset=utf-8' }), `${name || 'table'}.csv`)
+      const file = excel
+        ? await (await import('./xlsx')).xlsx(view.names, rows, view.kinds)
+        : new Blob([csv({ columns: view.names, rows })], { type: 'text/csv;charset=utf-8' })
+      save(file, `${name || 'table'}.${excel ? 'xlsx' : 'csv'}`)
       return view.count > most ? fill(w.savedFirst, { n: most, all: view.count }) : ''
     }, w.notSaved)
   return { said, busy, copy, onCopy, download, stop: () => control.current?.abort() }

@@ -76,8 +76,7 @@ it('writes TSV and CSV', () => {
       ['-5', '@x'],
     ],
   }
-  expect(csv(block, false)).toBe('x,y\r\n=1+1,"a""b"\r\n-5,@x\r\n')
-  expect(csv(block, true)).toBe(`\ufeffx,y\r\n'=1+1,"a""b"\r\n-5,'@x\r\n`)
+  expect(csv(block)).toBe('x,y\r\n=1+1,"a""b"\r\n-5,@x\r\n')
 })
 
 it('keeps what is missing apart from what is empty', () => {

@@ -273,12 +273,10 @@ export function short(v: Value, kind: Kind): string {
 }
 
 /** For Excel: a cell that would be read as a formula gets a ' before it, and the file says that it is UTF-8. */
-export function csv({ columns, rows }: Block, excel: boolean): string {
+export function csv({ columns, rows }: Block): string {
   const cell = (value: Value) => {
     const t = value ?? ''
-    const safe = excel && /^[=+\-@\t\r]/.test(t) && Number.isNaN(toNumber(t)) ? `'${t}` : t
-    return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe
+    return /[",\r\n]/.test(t) ? `"${t.replaceAll('"', '""')}"` : t
   }
-  const text = [columns, ...rows].map((r) => r.map(cell).join(',')).join('\r\n')
-  return `${excel ? '\ufeff' : ''}${text}\r\n`
+  return `${[columns, ...rows].map((r) => r.map(cell).join(',')).join('\r\n')}\r\n`
 }
