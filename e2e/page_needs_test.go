@@ -11,7 +11,7 @@ import (
 // pageWheel is what the page's checks install. It is large enough for its download to be seen.
 var pageWheel = indextest.Wheel{Name: "cowsay", Version: "6.1", Files: map[string]string{"cowsay.py": "def say(): return 'moo'\n"}, Padding: 4 << 20}
 
-// pagePackages is a data folder whose packages are the page's checks' own, and an index that has one package and refuses one.
+// pagePackages is a data folder whose packages are the page's checks' own, and an index that has one package, refuses one and has one that wants approval.
 func pagePackages(t *testing.T) (home string, index *indextest.Index) {
 	t.Helper()
 	cfg, err := testneeds.Config()
@@ -20,6 +20,8 @@ func pagePackages(t *testing.T) (home string, index *indextest.Index) {
 	}
 	index = indextest.New(t)
 	index.Add(pageWheel, indextest.Sdist{Name: "docopt", Version: "1.0"})
+	// With one release it is not installed without somebody's approval.
+	index.Add(indextest.Wheel{Name: "quietfern", Version: "1.0", Files: map[string]string{"quietfern.py": "leaves = 7\n"}})
 	return emptyHome(t, cfg), index
 }
 

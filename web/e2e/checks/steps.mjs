@@ -123,6 +123,23 @@ await check(
     expect(/source|wheel/.test(said), `no reason: ${said}`)
     expect(said.split('\n').length > 1, `no hint: ${said}`)
     await picture(page, 'refused')
+    await ask(page, "run: import quietfern\nprint('leaves', quietfern.leaves)")
+    await until(async () => (await page.getByText('It ran.').count()) === 3, 'the third answer')
+    await wrote(page, 'Not installed: quietfern')
+    await page.getByRole('button', { name: 'Install it all the same' }).last().click()
+    await page.getByText('It is installed now').waitFor()
+    await picture(page, 'approved')
+    const step = page.locator('[data-step]').last()
+    await until(async () => {
+      await step.press('r')
+      return page
+        .getByText('leaves 7', { exact: true })
+        .waitFor({ timeout: 3000 })
+        .then(
+          () => true,
+          () => false,
+        )
+    }, 'the step runs with it')
   },
 )
 

@@ -1,5 +1,6 @@
 import { FilePlus, FileText } from 'lucide-react'
 import { memo, useState } from 'react'
+import { ApproveInstall } from './approve'
 import css from './notes.module.css'
 import type { DoneEvent, FileEvent, InstallEvent, ProgressEvent, RollbackEvent } from './types'
 import { fill, number, plain, size, type Words, words } from './words'
@@ -58,6 +59,7 @@ export const Install = memo(function Install({
           <b>{fill(w.notInstalled, { name: plain(r.name) })}</b>
           {r.reason ? ` · ${plain(r.reason, 500)}` : ''}
           {r.hint && <span>{plain(r.hint, 500)}</span>}
+          {r.code === 'package_needs_approval' && !live && <ApproveInstall name={r.name} />}
         </p>
       ))}
       {event.failure && (

@@ -1,4 +1,5 @@
 export { Figures, StepContext } from './Album'
+export { InstallContext, refusalOf } from './approve'
 export { ChartFrame } from './ChartFrame'
 export { Code } from './Code'
 export { Markdown } from './Markdown'

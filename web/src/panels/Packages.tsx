@@ -1,15 +1,17 @@
 import { useQuery } from '@tanstack/react-query'
 import { useState } from 'react'
-import { client, data, post } from '../api/client'
-import { refresh } from '../api/queries'
+import { client, data } from '../api/client'
+import { refusalOf } from '../output'
 import { Button, complain, ProblemBox, parts } from '../parts'
 import { useWords } from '../words'
+import { installPackages } from './install'
 import css from './panels.module.css'
 
 export function Packages({ session }: { session: string }) {
   const w = useWords()
   const [filter, setFilter] = useState('')
   const [busy, setBusy] = useState(false)
+  const [refused, setRefused] = useState('')
   const list = useQuery({
     queryKey: ['packages', session],
     queryFn: () => data(client.GET('/sessions/{session}/packages', { params: { path: { session } } })),
@@ -31,9 +33,9 @@ export function Packages({ session }: { session: string }) {
           if (!wanted.length) return
           setBusy(true)
           try {
-            await post(`sessions/${session}/packages?wait=true`, { requirements: wanted })
-            form.reset()
-            refresh({ session })
+            const why = refusalOf(await installPackages(session, wanted))
+            setRefused(why)
+            if (!why) form.reset()
           } catch (error) {
             complain(error)
           }
@@ -52,6 +54,11 @@ export function Packages({ session }: { session: string }) {
           {busy ? w.panels.adding : w.panels.add}
         </Button>
       </form>
+      {refused && (
+        <p role="alert" className={css.refused}>
+          {refused}
+        </p>
+      )}
       {list.error && <ProblemBox error={list.error} onRetry={() => void list.refetch()} />}
       {names.length > 12 && (
         <input

@@ -2,7 +2,8 @@ import { type ReactNode, useMemo } from 'react'
 import { client, data } from '../api/client'
 import { asProblem } from '../api/problem'
 import { useSession } from '../api/queries'
-import { type Reader, type Tables, TablesContext } from '../output'
+import { InstallContext, type Reader, type Tables, TablesContext } from '../output'
+import { installIn } from './install'
 
 /** Reads tables of a kernel. */
 export function readerOf(session: string, kernel: string): Reader {
@@ -27,7 +28,7 @@ export function readerOf(session: string, kernel: string): Reader {
   }
 }
 
-/** Lets the outputs inside read the rest of their tables from the session in which they were made. */
+/** Lets the outputs inside read the rest of their tables from the session in which they were made, and install there what was refused. */
 export function SessionTables({ session, children }: { session: string | undefined; children: ReactNode }) {
   const { data: known, error } = useSession(session)
   const reader = useMemo(() => readerOf(session ?? '', 'main'), [session])
@@ -35,5 +36,10 @@ export function SessionTables({ session, children }: { session: string | undefin
   const gone = missing || known?.state === 'deleted' || known?.state === 'lost'
   const state = gone ? 'gone' : known?.state === 'paused' ? 'paused' : known ? 'ready' : null
   const tables = useMemo<Tables | null>(() => (state ? { reader, state } : null), [reader, state])
-  return <TablesContext value={tables}>{children}</TablesContext>
+  const install = useMemo(() => (session && state === 'ready' ? installIn(session) : null), [session, state])
+  return (
+    <InstallContext value={install}>
+      <TablesContext value={tables}>{children}</TablesContext>
+    </InstallContext>
+  )
 }
