@@ -39,6 +39,14 @@ describe('fold', () => {
     expect(plain(fold([show('1', 'k'), out('a'), show('2', 'k', true)]))).toEqual(['show: 2', 'stdout: a'])
     expect(plain(fold([show('2', 'k', true)]))).toEqual(['show: 2'])
   })
+  it('tells once that a name was refused', () => {
+    const refused = [{ name: 'docopt', code: 'no_wheel', reason: 'no' }]
+    const blocks = fold([
+      { type: 'install', refused },
+      { type: 'install', refused: [...refused, { name: 'x', code: 'no_wheel' }] },
+    ])
+    expect(blocks.map((b) => b.kind === 'install' && b.event?.refused?.map((r) => r.name))).toEqual([['docopt'], ['x']])
+  })
   it('puts progress and install together', () => {
     const blocks = fold([
       { type: 'install_progress', phase: 'download' },

@@ -28,6 +28,7 @@ export class Folder {
   blocks: readonly Block[] = []
   private next = 0
   private clearing = false
+  private readonly refused = new Set<string>()
 
   constructor(private readonly limits: Limits = kept) {}
 
@@ -50,13 +51,25 @@ export class Folder {
       case 'file':
         return this.file(event)
       case 'install':
-        return this.install({ event })
+        return this.install({ event: this.news(event) })
       case 'install_progress':
         return this.install({ progress: event })
       case 'rollback':
         return this.add({ kind: 'rollback', key: this.next++, event })
       case 'done':
         return this.add({ kind: 'done', key: this.next++, event })
+    }
+  }
+
+  /** An installation without what was refused before: the same name is refused when code is looked at, and again when it imports it. */
+  private news(event: InstallEvent): InstallEvent {
+    if (!Array.isArray(event.refused)) return event
+    return {
+      ...event,
+      refused: event.refused.filter((r) => {
+        const key = `${r?.name} ${r?.code}`
+        return !this.refused.has(key) && this.refused.add(key)
+      }),
     }
   }
 
