@@ -84,6 +84,67 @@ await check('a Plotly figure is zoomed, and saved as PNG, SVG and CSV', {}, asyn
   await dialog.locator('iframe').waitFor()
   await until(async () => (await dialog.locator('iframe').boundingBox()).height > 500, 'the chart fills the window')
   await page.keyboard.press('Escape')
+  await dialog.waitFor({ state: 'detached' })
+})
+
+const both = `run: import matplotlib.pyplot as plt, plotly.express as px
+plt.plot([1, 3, 2])
+plt.show()
+px.bar(x=['Rome', 'Zagreb', 'Oslo'], y=[3, 1, 2])`
+
+await check('images and charts are one album in full screen', {}, async (page) => {
+  await ask(page, both)
+  await answered(page, 'It ran.')
+  const opens = page.getByRole('button', { name: 'Full screen', exact: true })
+  await frameWith(page, '.main-svg .bars path')
+  const dialog = page.getByRole('dialog')
+  const image = dialog.locator('img')
+  /** The chart of the full screen, when its bars are drawn. */
+  const chart = async () => {
+    const within = dialog.frameLocator('iframe')
+    await within.locator('.bars path').nth(2).waitFor()
+    expect((await dialog.locator('iframe').boundingBox()).height > 500, 'the chart does not fill the window')
+    expect(!(await image.count()), 'the image is there beside the chart')
+  }
+  const tools = (name) => dialog.getByRole('button', { name, exact: true }).count()
+  await opens.first().focus()
+  await page.keyboard.press('Enter')
+  await image.waitFor()
+  await dialog.getByText('1 of 2', { exact: true }).waitFor()
+  expect((await tools('Larger')) && !(await tools('Options of the chart')), 'an image has the tools of an image')
+  // The button that has the focus is not there for a chart: the keys work all the same.
+  await dialog.getByRole('button', { name: 'Smaller' }).click()
+  await page.keyboard.press('ArrowRight')
+  await chart()
+  await dialog.getByText('2 of 2', { exact: true }).waitFor()
+  expect(!(await tools('Larger')) && (await tools('Options of the chart')), 'a chart has the tools of a chart')
+  await picture(page, 'album-chart')
+  await dialog.getByRole('button', { name: 'Options of the chart' }).click()
+  const [download] = await Promise.all([
+    page.waitForEvent('download'),
+    page.getByRole('menuitem', { name: /CSV/ }).click(),
+  ])
+  expect(/^x,y\r?\nRome,3\r?\n/.test(readFileSync(await download.path(), 'utf8')), 'the data of the chart')
+  await page.keyboard.press('ArrowLeft')
+  await image.waitFor()
+  expect(!(await dialog.locator('iframe').count()), 'the chart is there beside the image')
+  await page.keyboard.press('Escape')
+  await dialog.waitFor({ state: 'detached' })
+  expect(await opens.first().evaluate((b) => b === document.activeElement), 'the focus returns to what opened it')
+  // From the chart on, with the buttons; its own keys are not those of the album, but for Esc.
+  await opens.nth(1).click()
+  await chart()
+  await dialog.getByRole('button', { name: 'Previous figure' }).click()
+  await image.waitFor()
+  await dialog.getByRole('button', { name: 'Next figure' }).click()
+  await chart()
+  await dialog.locator('iframe').focus()
+  await page.keyboard.press('ArrowLeft')
+  await chart()
+  await page.keyboard.press('Escape')
+  await dialog.waitFor({ state: 'detached' })
+  expect(await opens.nth(1).evaluate((b) => b === document.activeElement), 'the focus returns to the chart')
+  expect((await page.locator('iframe').count()) === 1, 'the frame of the full screen is gone')
 })
 
 await check('an Altair chart is drawn without eval in any policy', {}, async (page) => {
@@ -112,6 +173,10 @@ alt.Chart(data).mark_bar().encode(x='city', y='people', tooltip=['city', 'people
     expect(!/unsafe-eval|allow-same-origin/.test(policy), `${path} has the policy ${policy}`)
   for (const sandbox of await page.locator('iframe').evaluateAll((all) => all.map((f) => f.getAttribute('sandbox'))))
     expect(sandbox !== null && !sandbox.includes('allow-same-origin'), `a frame may ${sandbox}`)
+  await page.getByRole('button', { name: 'Full screen' }).first().click()
+  const whole = page.getByRole('dialog').frameLocator('iframe').locator('svg.marks')
+  await until(async () => (await whole.boundingBox()).width > 1000, 'the chart fills the window')
+  await page.keyboard.press('Escape')
 })
 
 const labels = `run: import warnings, matplotlib.pyplot as plt, io, hashlib

@@ -30,13 +30,16 @@ function message(error: unknown): string {
   return (error instanceof Error ? error.message : String(error)).slice(0, 500)
 }
 
+// A drawing of Vega that does not fill the window stands in its middle; one that is larger is scrolled.
+const middle = '#root.vega-embed{display:grid;place-content:safe center;width:100%;overflow:auto}'
+
 function dress({ theme, fill }: Request, html: boolean) {
   const c = colours[theme]
   const style = document.createElement('style')
   style.textContent = `:root{color-scheme:${theme};background:${c.ground};color:${c.text}}
 body{margin:0;font:14px/20px ${sans};overflow:${html || !fill ? 'auto' : 'hidden'}}
 #root{${fill && !html ? 'height:100vh' : html ? 'padding:12px;box-sizing:border-box;display:flow-root' : 'display:flow-root'}}
-#root>.vega-embed{display:block;padding:12px;overflow-x:auto}
+${fill && !html ? middle : ''}
 table{border-collapse:collapse;font-variant-numeric:tabular-nums}th,td{padding:4px 12px;text-align:end}a{color:${c.series[0]}}`
   document.head.append(style)
 }
@@ -85,6 +88,9 @@ document.addEventListener(
   },
   true,
 )
+document.addEventListener('keydown', (event) => {
+  if (event.key === 'Escape' && !event.isComposing) tell({ leave: true })
+})
 document.addEventListener('securitypolicyviolation', (event) => {
   if (event.effectiveDirective.startsWith('script-src') && event.blockedURI === 'inline') tell({ refused: true })
 })

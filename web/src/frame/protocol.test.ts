@@ -21,6 +21,8 @@ it('reads what the frame says, within bounds', () => {
   expect(readOut({ cove: nonce, failed: 'x'.repeat(9000) }, nonce)?.failed?.length).toBe(500)
   expect(readOut({ cove: nonce, link: 'x'.repeat(9000) }, nonce)?.link).toBeUndefined()
   expect(readOut({ cove: nonce, exported: { kind: 'png', bytes: 'x' } }, nonce)?.exported).toBeUndefined()
+  expect(readOut({ cove: nonce, leave: true }, nonce)?.leave).toBe(true)
+  expect(readOut({ cove: nonce, leave: 'now' }, nonce)?.leave).toBeUndefined()
 })
 
 it('weighs charts', () => {

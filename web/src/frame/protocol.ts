@@ -18,6 +18,7 @@ export interface Out {
   link?: string
   failed?: string
   refused?: true // the frame's policy did not let a script run
+  leave?: true // Esc was pressed
 }
 
 export const heights = { least: 80, most: 2000 }
@@ -55,6 +56,7 @@ export function readOut(message: unknown, nonce: string): Out | null {
   if (typeof message.link === 'string' && message.link.length <= limits.link) out.link = message.link
   if (typeof message.failed === 'string') out.failed = message.failed.slice(0, limits.failed)
   if (message.refused === true) out.refused = true
+  if (message.leave === true) out.leave = true
   const e = message.exported
   if (isRecord(e) && exports_.includes(String(e.kind)) && e.bytes instanceof ArrayBuffer) {
     if (e.bytes.byteLength <= limits.exported) out.exported = { kind: e.kind as Export, bytes: e.bytes }

@@ -9,7 +9,8 @@ import { colours, sans } from './theme'
 const refuse = () => Promise.reject(new Error('Nothing is loaded from outside.'))
 
 async function draw(root: HTMLElement, mode: 'vega' | 'vega-lite', request: Request): Promise<Chart> {
-  const { $schema: _, ...spec } = record(request.data)
+  const { $schema: _, ...asked } = record(request.data)
+  const spec = request.fill && mode === 'vega-lite' ? whole(asked) : asked
   const c = colours[request.theme]
   const nothing = { ...loader(), load: refuse, sanitize: refuse, http: refuse, file: refuse }
   const axis = { labelColor: c.muted, titleColor: c.text, gridColor: c.line, domainColor: c.line, tickColor: c.line }
@@ -46,6 +47,13 @@ async function draw(root: HTMLElement, mode: 'vega' | 'vega-lite', request: Requ
       )
     },
   }
+}
+
+/** A single view as large as the window, as Vega-Lite can have it: grids of views have their own sizes. */
+function whole(spec: Json): Json {
+  const { row, column, facet } = record(spec.encoding)
+  if (!(spec.mark || spec.layer) || row || column || facet) return spec
+  return { ...spec, width: 'container', height: 'container', autosize: { type: 'fit', contains: 'padding' } }
 }
 
 /** The largest of the data sets. */

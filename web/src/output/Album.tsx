@@ -1,13 +1,27 @@
-import { createContext, lazy, type ReactNode, Suspense, useContext, useMemo, useRef, useState } from 'react'
+import {
+  createContext,
+  lazy,
+  type ReactNode,
+  type RefObject,
+  Suspense,
+  useContext,
+  useMemo,
+  useRef,
+  useState,
+} from 'react'
+import type { Chart } from './ChartView'
 import type { Picture } from './image'
 
 const Lightbox = lazy(() => import('./Lightbox'))
 
 export interface Shown {
-  picture: Picture
+  /** An image, or a chart that is drawn anew for the full screen. */
+  what: { picture: Picture } | { chart: Chart }
   alt: string
-  /** Where it is in the page. */
-  at: () => Element | null
+  /** For the names of files. */
+  number: number
+  /** Where it is in the page; one figure has the same box for as long as it is there. */
+  box: RefObject<Element | null>
 }
 
 /** The figures around know of each other, for the arrows of the full screen. */
@@ -23,7 +37,7 @@ export const AlbumContext = createContext<Album>(none)
 export const StepContext = createContext(0)
 
 function before(a: Shown, b: Shown): number {
-  const [x, y] = [a.at(), b.at()]
+  const [x, y] = [a.box.current, b.box.current]
   if (!x || !y || x === y) return 0
   return x.compareDocumentPosition(y) & Node.DOCUMENT_POSITION_FOLLOWING ? -1 : 1
 }
@@ -41,6 +55,9 @@ function Own({ children }: { children: ReactNode }) {
     () => ({
       add: (figure) => {
         figures.current.add(figure)
+        // A figure of the full screen that changes, with the theme for one, changes there too.
+        const same = (f: Shown) => f.box === figure.box
+        setOpen((o) => (o?.list.some(same) ? { ...o, list: o.list.map((f) => (same(f) ? figure : f)) } : o))
         return () => figures.current.delete(figure)
       },
       open: (figure) => {

@@ -1,13 +1,13 @@
-import { Maximize2, MoreHorizontal, X } from 'lucide-react'
+import { Maximize2 } from 'lucide-react'
 import { useContext, useEffect, useMemo, useRef, useState } from 'react'
-import { Button, Dialog, Menu, MenuItem, MenuTrigger, Modal, ModalOverlay, Popover } from 'react-aria-components'
-import { type Export, type Kind, weigh } from '../frame/protocol'
-import { StepContext } from './Album'
+import { Button } from 'react-aria-components'
+import { type Kind, weigh } from '../frame/protocol'
+import { AlbumContext, type Shown, StepContext } from './Album'
+import { ChartMenu, useSaving } from './ChartView'
 import css from './chart.module.css'
 import { pictureOf } from './Figure'
-import { type Exporter, FrameView } from './FrameView'
-import { save, Tool, useBlobUrl, useSaid } from './parts'
-import parts from './parts.module.css'
+import { FrameView } from './FrameView'
+import { Tool, useBlobUrl } from './parts'
 import { slots } from './slots'
 import type { Mime, Theme } from './types'
 import { fill, number, plain, size, words } from './words'
@@ -46,9 +46,7 @@ export function ChartFrame({ kind, spec, data, number: n, theme }: Props) {
   const [drawn, setDrawn] = useState(false)
   const [height, setHeight] = useState(() => guess(kind, spec))
   const [failed, setFailed] = useState<string | null>(null)
-  const [full, setFull] = useState(false)
   const box = useRef<HTMLDivElement>(null)
-  const asks = useRef<Exporter>(null)
   const [id] = useState(() => Symbol('chart'))
   const still = useMemo(() => pictureOf(data), [data])
   const picture = still && !('problem' in still) ? still : null
@@ -72,33 +70,16 @@ export function ChartFrame({ kind, spec, data, number: n, theme }: Props) {
       slots.leave(id)
     }
   }, [may, id])
-  const copying = useRef<((png: Blob) => void) | null>(null)
-  const [said, say] = useSaid()
-  /** The clipboard is asked for in the click; the frame gives the picture later. */
-  const copy = () => {
-    const png = new Promise<Blob>((done, fail) => {
-      copying.current = done
-      setTimeout(() => fail(new Error('no picture')), 10_000)
-    })
-    asks.current?.('png')
-    say(
-      navigator.clipboard?.write
-        ? navigator.clipboard.write([new ClipboardItem({ 'image/png': png })])
-        : Promise.reject(new Error('no clipboard')),
-    )
-  }
-  const exported = (what: Export, bytes: ArrayBuffer) => {
-    const type = { png: 'image/png', svg: 'image/svg+xml', csv: 'text/csv' }[what]
-    const waits = copying.current
-    if (what === 'png' && waits) {
-      copying.current = null
-      waits(new Blob([bytes], { type }))
-      return
-    }
-    save(new Blob([bytes], { type }), `chart-${n}.${what}`)
-  }
+  const saving = useSaving(n)
   const step = useContext(StepContext)
   const label = step > 0 ? fill(w.figureOfStep, { n, step }) : `${w.chart} ${number(n)}`
+  const album = useContext(AlbumContext)
+  const drawable = may && failed === null
+  const shown = useMemo<Shown | null>(
+    () => (drawable ? { what: { chart: { kind, spec, theme } }, alt: label, number: n, box } : null),
+    [drawable, kind, spec, theme, label, n],
+  )
+  useEffect(() => (shown ? album.add(shown) : undefined), [shown, album])
   if (weight.deep) return <p className={css.note}>{fill(w.chartFailed, { why: w.imageBroken })}</p>
   if (!may) {
     return (
@@ -123,12 +104,12 @@ export function ChartFrame({ kind, spec, data, number: n, theme }: Props) {
               theme={theme}
               title={label}
               height={height}
-              asks={asks}
+              asks={saving.asks}
               onHeight={(h) => {
                 setHeight(h)
                 setDrawn(true)
               }}
-              onExported={exported}
+              onExported={saving.exported}
               onFailed={setFailed}
             />
           </div>
@@ -143,47 +124,12 @@ export function ChartFrame({ kind, spec, data, number: n, theme }: Props) {
       </div>
       {failed !== null && <p className={css.note}>{fill(w.chartFailed, { why: plain(failed, 300) })}</p>}
       <div className={css.tools}>
-        <Tool icon={Maximize2} label={w.fullScreen} onPress={() => setFull(true)} />
-        <MenuTrigger>
-          <Button className={parts.menuButton ?? ''} aria-label={w.chartOptions}>
-            <MoreHorizontal size={16} aria-hidden />
-          </Button>
-          <Popover className={parts.popover ?? ''} placement="bottom start">
-            <Menu className={parts.menu ?? ''} onAction={(k) => (k === 'copy' ? copy() : asks.current?.(k as Export))}>
-              <MenuItem id="png" className={parts.item ?? ''}>
-                {w.png2}
-              </MenuItem>
-              <MenuItem id="copy" className={parts.item ?? ''}>
-                {w.copyImage}
-              </MenuItem>
-              <MenuItem id="svg" className={parts.item ?? ''}>
-                {w.svg}
-              </MenuItem>
-              <MenuItem id="csv" className={parts.item ?? ''}>
-                {w.dataCsv}
-              </MenuItem>
-            </Menu>
-          </Popover>
-        </MenuTrigger>
+        {shown && <Tool icon={Maximize2} label={w.fullScreen} onPress={() => album.open(shown)} />}
+        <ChartMenu saving={saving} />
         <span role="status" className={css.said}>
-          {said}
+          {saving.said}
         </span>
       </div>
-      {full && (
-        <ModalOverlay className={css.overlay ?? ''} isOpen isDismissable onOpenChange={setFull}>
-          <Modal className={css.modal ?? ''}>
-            <Dialog className={css.dialog ?? ''} aria-label={label}>
-              <div className={css.bar}>
-                <span>{label}</span>
-                <Tool icon={X} label={w.close} onPress={() => setFull(false)} />
-              </div>
-              <div className={css.whole}>
-                <FrameView kind={kind} data={spec} theme={theme} title={label} height={0} fill onExported={exported} />
-              </div>
-            </Dialog>
-          </Modal>
-        </ModalOverlay>
-      )}
     </figure>
   )
 }

@@ -49,7 +49,7 @@ export function Figure({ number, data, metadata }: Props) {
   const box = useRef<HTMLElement>(null)
   const alt =
     described(data, metadata) || (step > 0 ? fill(w.figureOfStep, { n: number, step }) : fill(w.figure, { n: number }))
-  const shown = useMemo<Shown | null>(() => good && { picture: good, alt, at: () => box.current }, [good, alt])
+  const shown = useMemo<Shown | null>(() => good && { what: { picture: good }, alt, number, box }, [good, alt, number])
   useEffect(() => (shown ? album.add(shown) : undefined), [shown, album])
   const open = () => shown && album.open(shown)
   if (!good) {

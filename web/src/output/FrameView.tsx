@@ -19,12 +19,14 @@ interface Props {
   onExported?: (kind: Export, bytes: ArrayBuffer) => void
   onFailed?: (why: string) => void
   onRefused?: () => void
+  /** Esc was pressed in the frame, whose keys the page does not hear. */
+  onLeave?: () => void
 }
 
 const fresh = () =>
   Array.from(crypto.getRandomValues(new Uint8Array(16)), (b) => b.toString(16).padStart(2, '0')).join('')
 
-/** The isolated frame. What comes out of it is a height, bytes to save, an address to ask about, or why it failed. */
+/** The isolated frame. What comes out of it is a height, bytes to save, an address to ask about, why it failed, or that it is left. */
 export function FrameView(props: Props) {
   const { kind, data, theme, title, height, fill = false, asks } = props
   const frame = useRef<HTMLIFrameElement>(null)
@@ -38,6 +40,7 @@ export function FrameView(props: Props) {
     if (out.exported) props.onExported?.(out.exported.kind, out.exported.bytes)
     if (out.failed !== undefined) props.onFailed?.(out.failed)
     if (out.refused) props.onRefused?.()
+    if (out.leave) props.onLeave?.()
     if (out.link !== undefined) setLink(linkAddress(out.link))
   })
   useEffect(() => {

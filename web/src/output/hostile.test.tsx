@@ -88,6 +88,13 @@ it('keeps six frames', () => {
   for (const [id, end] of ids) slots.take(id, end)
   expect(ended).toEqual(['a'])
   expect(slots.count).toBe(2)
+  // One that takes its place again when it should give way, as the chart of the full screen does.
+  const whole = Symbol('whole')
+  const take = () => slots.take(whole, take)
+  take()
+  for (const [id, end] of ids) slots.take(id, end)
+  expect(ended.slice(1)).toEqual(['b', 'c', 'a', 'b'])
+  expect(slots.count).toBe(2)
 })
 
 it('has the same words in both languages', () => {
