@@ -97,10 +97,20 @@ func (h *Hub) Changes(ctx context.Context, who auth.Principal) (iter.Seq2[Change
 	}, nil
 }
 
-// alone says whether no other server writes to the database.
+// alone says whether no other process writes to the database, as of at most lookElsewhere ago: a page that nobody uses follows too, and many of them ask the database no
+// more often than one.
 func (h *Hub) alone(ctx context.Context) bool {
-	n, err := h.o.Store.Others(ctx, h.me())
-	return err == nil && n == 0
+	c := h.changes
+	c.looking.Lock()
+	defer c.looking.Unlock()
+	if time.Since(c.looked) >= lookElsewhere {
+		n, err := h.o.Store.Others(ctx, h.me())
+		if err != nil {
+			return false
+		}
+		c.looked, c.alone = time.Now(), n == 0
+	}
+	return c.alone
 }
 
 // surroundings are what the database has of a project's newest conversations and unfinished turns.
@@ -160,6 +170,10 @@ func changeOfTurn(t Turn) Change {
 type changes struct {
 	mu      sync.Mutex
 	readers map[string]map[*changeReader]struct{} // by project
+
+	looking sync.Mutex // see alone; held while the database is asked
+	looked  time.Time
+	alone   bool
 }
 
 func (c *changes) join(project string) *changeReader {

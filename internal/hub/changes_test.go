@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -133,5 +135,43 @@ func TestChangesOfASlowReader(t *testing.T) {
 		if c.Kind == hub.ChangedMuch {
 			return
 		}
+	}
+}
+
+// countedLooks counts how often the database is asked for other processes.
+type countedLooks struct {
+	hub.Store
+	looks *atomic.Int64
+}
+
+func (c countedLooks) Others(ctx context.Context, id string) (int, error) {
+	c.looks.Add(1)
+	return c.Store.Others(ctx, id)
+}
+
+// TestFollowersShareALook: many who follow, with nobody doing anything, ask the database no more often than one.
+func TestFollowersShareALook(t *testing.T) {
+	t.Parallel()
+	var looks atomic.Int64
+	l := newLife(t, func(o *hub.Options) { o.Store = countedLooks{o.Store, &looks} })
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	defer cancel()
+	var all sync.WaitGroup
+	for range 20 {
+		changes, err := l.Changes(ctx, someone(auth.LocalProject))
+		if err != nil {
+			t.Fatal(err)
+		}
+		all.Go(func() {
+			for c, err := range changes {
+				if err == nil {
+					t.Errorf("told of %+v", c)
+				}
+			}
+		})
+	}
+	all.Wait()
+	if n := looks.Load(); n < 1 || n > 3 {
+		t.Errorf("20 followers asked %d times in 5 s", n)
 	}
 }
