@@ -13,6 +13,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -184,7 +185,7 @@ func TestPage(t *testing.T) {
 	}
 	f.run(append([]string{
 		"CHROMIUM=" + chromium, "HOME=" + own, "XDG_CONFIG_HOME=" + own, "XDG_CACHE_HOME=" + own,
-		"COVE_BASE=" + asked.base, "COVE_KEY=" + asked.key, "COVE_ALONE=" + alone.base, "COVE_ALONE_KEY=" + alone.key,
+		"COVE_BASE=" + asked.base, "COVE_KEY=" + asked.key, "COVE_PID=" + strconv.Itoa(asked.cmd.Process.Pid), "COVE_ALONE=" + alone.base, "COVE_ALONE_KEY=" + alone.key,
 		"COVE_SETUP=" + asked.setup(), "COVE_SALES=" + absolute(t, filepath.Join("..", "examples", "sales", "sales.csv")),
 		"COVE_PICTURES=" + os.Getenv("COVE_PICTURES"), "COVE_SERVICE=" + upstream.OpenAIURL(), "COVE_LONG=" + long, "COVE_JUPYTER=" + pageJupyter(t),
 	}, world.settings()...), "node", "e2e/"+script)

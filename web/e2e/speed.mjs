@@ -1,7 +1,9 @@
 // How fast the page is in this machine's Chromium. Where a plain page shows the same text, the time of that stands beside: machines differ, ratios less.
 // It needs what TestPage starts; `make page-speed` does that. Nothing is held to a time here.
-import { check, end, env, until } from './kit.mjs'
-import { answered, ask, composer, wrote } from './people.mjs'
+import { execFileSync } from 'node:child_process'
+import { readFileSync } from 'node:fs'
+import { check, end, env, expect, sleep, until } from './kit.mjs'
+import { answered, ask, composer, settled, wrote } from './people.mjs'
 
 const rows = []
 const row = (what, got, plain = '') => rows.push([what, String(got), String(plain)])
@@ -47,6 +49,48 @@ async function heap(page, context) {
   await devtools.send('HeapProfiler.collectGarbage')
   return `${Math.round((await devtools.send('Runtime.getHeapUsage')).usedSize / 1e6)} MB`
 }
+
+const ticks = Number(execFileSync('getconf', ['CLK_TCK']))
+
+/** The milliseconds of processor time that the server takes in the next minute. Those of its sandboxes, which are other processes, are not among them. */
+async function busy() {
+  const taken = () => {
+    // After the name of the program, which may have blanks, come the state and, as the 12th and 13th, the time in its own code and in the system's.
+    const fields = readFileSync(`/proc/${env('COVE_PID')}/stat`, 'utf8')
+      .split(') ')
+      .at(-1)
+      .split(' ')
+    return ((Number(fields[11]) + Number(fields[12])) * 1000) / ticks
+  }
+  const before = taken()
+  await sleep(60_000)
+  return taken() - before
+}
+
+await check('nobody does anything', {}, async (page) => {
+  await ask(page, 'hello')
+  await answered(page, 'You said: hello')
+  const conversation = page.url()
+  const requests = []
+  page.on('request', (r) => requests.push(`${r.method()} ${new URL(r.url()).pathname}`))
+  // Each twice, by turns: a server has work of its own now and then.
+  const took = { none: 0, open: 0 }
+  for (let i = 0; i < 2; i++) {
+    await page.goto('about:blank')
+    await sleep(10_000) // what is left to do of what went before, the page's stream among it, ends
+    took.none += (await busy()) / 2
+    await page.goto(conversation)
+    await answered(page, 'You said: hello')
+    await settled(page)
+    await sleep(10_000)
+    requests.length = 0
+    took.open += (await busy()) / 2
+    expect(!requests.length, `the page asks though nobody does anything: ${requests}`)
+  }
+  row('idle server, processor time a minute: without a page', ms(took.none))
+  row('idle server, processor time a minute: with a page open', ms(took.open))
+  row('idle server: ratio of these', took.none > 0 ? (took.open / took.none).toFixed(2) : 'none without a page')
+})
 
 await check('first load', {}, async (page, context) => {
   await page.reload()
