@@ -44,11 +44,11 @@ var otherTerms = map[string][]string{
 	"reset":    {"model", "pydeps/layer", "wire"},                                                                                     // of a connection, a reader, a delay
 	"runtime":  {"app", "config", "problem", "sandbox", "sandbox/gvisor", "snapshot"},                                                 // OCI's: runsc
 	"service":  {"model"},
-	"task":     {"sandbox/gvisor"},                                                       // what Linux calls a thread
-	"term":     {"store"},                                                                // of an SQL expression
-	"thread":   {"sandbox/gvisor"},                                                       // of the system
-	"upload":   {"api", "client", "config", "httpd", "hub", "problem", "pydeps/gateway"}, // a request that brings a file; when an index got one
-	"volume":   {"sandbox"},                                                              // of an engine
+	"task":     {"sandbox/gvisor"},                                                                         // what Linux calls a thread
+	"term":     {"store"},                                                                                  // of an SQL expression
+	"thread":   {"sandbox/gvisor"},                                                                         // of the system
+	"upload":   {"api", "client", "config", "httpd", "hub", "ident", "problem", "pydeps/gateway", "store"}, // a request that brings a file, a file that comes in pieces; when an index got one
+	"volume":   {"sandbox"},                                                                                // of an engine
 	"version":  {"api", "app", "cli", "client", "interpreter", "kernel", "pydeps", "pydeps/gateway", "pydeps/indextest", "pydeps/layer", "pydeps/names", "pydeps/require", "store"},
 	"worker":   {"pydeps/names/generate"}, // goroutines
 }

@@ -71,6 +71,9 @@ func nativeCalls() map[string]call {
 		"tree.upload":         {body: "a,b\n", kind: "text/csv", fresh: []string{"path"}},
 		"file.create":         {body: "a,b\n", kind: "text/csv", query: "?name=f{n}.csv"},
 		"file.delete":         {fresh: []string{"file"}},
+		"upload.create":       {body: `{"name":"f{n}.csv","size":4}`},
+		"upload.append":       {body: "a,b\n", kind: "text/csv", also: 409}, // the first bytes have come
+		"upload.delete":       {fresh: []string{"incoming"}},
 		"package.install":     {body: `{"requirements":["IPython"]}`, more: sees},
 		"conversation.create": {body: `{"title":"c{n}"}`},
 		"conversation.change": {body: `{"title":"c{n}"}`},
@@ -145,6 +148,7 @@ func operations() (all []operation, without []string) {
 	for _, r := range api.Routes() {
 		o := operation{id: r.ID, method: r.Method, path: strings.ReplaceAll(r.Pattern, "...}", "}"), public: r.Public, call: calls[r.ID]}
 		o.path = strings.ReplaceAll(o.path, "/members/{user}", "/members/{member}")
+		o.path = strings.ReplaceAll(o.path, "/uploads/{upload}", "/uploads/{incoming}")
 		if r.Action != "" {
 			o.needs = []auth.Action{r.Action}
 		}
@@ -234,6 +238,8 @@ func never(word string) string {
 		return "prj_" + body
 	case "parcel":
 		return "upload_" + body
+	case "incoming":
+		return "upl_" + body
 	case "user", "member":
 		return "usr_" + body
 	case "response":

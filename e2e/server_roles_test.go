@@ -175,6 +175,7 @@ func (w *world) tenant(name, id, key, holder string) *tenant {
 		"parcel": func() string {
 			return post("/v1/uploads", `{"filename":"u.csv","bytes":100,"mime_type":"text/csv","purpose":"user_data"}`, "id")
 		},
+		"incoming": func() string { return post("/api/v1/uploads", `{"name":"u.csv","size":100}`, "id") },
 		"upload": func() string {
 			return "file-" + strings.TrimPrefix(post("/api/v1/files?name=u.csv", `a,b`, "id"), "fil_")
 		},

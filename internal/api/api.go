@@ -34,6 +34,7 @@ type Hub interface {
 	Variables
 	Executions
 	Files
+	Uploads
 	Packages
 	Conversations
 	Turns
@@ -96,6 +97,14 @@ type Files interface {
 	OpenFile(ctx context.Context, who auth.Principal, id string) (hub.File, io.ReadSeekCloser, error)
 	DeleteFile(ctx context.Context, who auth.Principal, id string) error
 	PutFile(ctx context.Context, who auth.Principal, session, file, path string) (workspace.Entry, error)
+}
+
+// Uploads are the files of a hub that come in pieces.
+type Uploads interface {
+	BeginUpload(ctx context.Context, who auth.Principal, n hub.NewUpload) (hub.Upload, error)
+	Upload(ctx context.Context, who auth.Principal, id string) (hub.Upload, error)
+	AppendUpload(ctx context.Context, who auth.Principal, id string, p hub.Piece) (hub.Upload, error)
+	DropUpload(ctx context.Context, who auth.Principal, id string) error
 }
 
 // Packages are the Python packages of a hub's sessions.
@@ -195,6 +204,7 @@ func build(o Options) *server {
 	s.addTree()
 	s.addTreeContent()
 	s.addFiles()
+	s.addUploads()
 	s.addPackages()
 	s.addConversations()
 	s.addTurns()

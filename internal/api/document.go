@@ -126,6 +126,9 @@ func (s *server) describeBodies(op *huma.Operation) {
 			"file": {Type: "string", Format: "binary"}}}
 		op.RequestBody = &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{"multipart/form-data": {Schema: form}, "application/octet-stream": binary}}
 		answer("201", "The file's record", map[string]*huma.MediaType{"application/json": thing("File")})
+	case "upload.append":
+		op.RequestBody = &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{"application/octet-stream": binary}}
+		answer("200", "The upload", map[string]*huma.MediaType{"application/json": thing("Upload")})
 	case "tree.download", "file.content":
 		answer("200", "The content, of the type that its name tells", map[string]*huma.MediaType{"*/*": binary})
 		answer("206", "The range that was asked for", map[string]*huma.MediaType{"*/*": binary})

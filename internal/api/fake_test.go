@@ -37,6 +37,7 @@ const (
 	conversation = "cnv_00000000000000000000000001"
 	turn         = "trn_00000000000000000000000001"
 	stored       = "fil_00000000000000000000000001"
+	upload       = "upl_00000000000000000000000001"
 )
 
 var then = time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)
@@ -67,7 +68,7 @@ func (h *fakeHub) note(who auth.Principal, args ...any) error {
 	if who.User == "" {
 		return errors.New("the caller was not passed on")
 	}
-	if id, ok := first(args).(string); ok && !slices.Contains([]string{session, execution, conversation, turn, stored, "churn", "", "p", "shr_1"}, id) {
+	if id, ok := first(args).(string); ok && !slices.Contains([]string{session, execution, conversation, turn, stored, upload, "churn", "", "p", "shr_1"}, id) {
 		return problem.Received(problem.NotFound, "not_found", "there is no "+id)
 	}
 	return h.fail
@@ -342,6 +343,32 @@ func (h *fakeHub) OpenFile(_ context.Context, who auth.Principal, id string) (hu
 	return h.file(), closer{strings.NewReader("0123456789")}, h.note(who, id)
 }
 func (h *fakeHub) DeleteFile(_ context.Context, who auth.Principal, id string) error {
+	return h.note(who, id)
+}
+func (h *fakeHub) BeginUpload(_ context.Context, who auth.Principal, n hub.NewUpload) (hub.Upload, error) {
+	return hub.Upload{ID: upload, Name: n.Name, Size: n.Size, Expires: then}, h.note(who, n)
+}
+func (h *fakeHub) Upload(_ context.Context, who auth.Principal, id string) (hub.Upload, error) {
+	return hub.Upload{ID: id, Size: 10, Received: 4, Expires: then}, h.note(who, id)
+}
+
+// AppendUpload has the first 4 bytes of 10.
+func (h *fakeHub) AppendUpload(_ context.Context, who auth.Principal, id string, p hub.Piece) (hub.Upload, error) {
+	u := hub.Upload{ID: id, Size: 10, Received: 4, Expires: then}
+	if h.fail == nil && p.Offset != u.Received {
+		return u, problem.New(problem.UploadOffset, "the next byte of the upload is number 4")
+	}
+	content, err := io.ReadAll(p.Body)
+	if u.Received += int64(len(content)); err != nil {
+		return u, err
+	}
+	if u.Received == u.Size {
+		f := h.file()
+		u.File, u.Stored = f.ID, &f
+	}
+	return u, h.note(who, id, p.Offset, p.Length, string(content))
+}
+func (h *fakeHub) DropUpload(_ context.Context, who auth.Principal, id string) error {
 	return h.note(who, id)
 }
 func (h *fakeHub) PutFile(_ context.Context, who auth.Principal, id, file, path string) (workspace.Entry, error) {

@@ -40,7 +40,7 @@ type thing struct{ id, parameter string }
 
 // things are by the name of their schema.
 var things = map[string]thing{
-	"Session": {"/id", "session"}, "Execution": {"/id", "execution"}, "File": {"/id", "file"}, "Conversation": {"/id", "conversation"}, "Turn": {"/id", "turn"},
+	"Session": {"/id", "session"}, "Execution": {"/id", "execution"}, "File": {"/id", "file"}, "Upload": {"/id", "upload"}, "Conversation": {"/id", "conversation"}, "Turn": {"/id", "turn"},
 	"Key": {"/id", "key"}, "MadeInvitation": {"/id", "invitation"}, "MadeShare": {"/id", "share"}, "MadeKey": {"/key/id", "key"}, "User": {"/id", "user"}, "Project": {"/id", "project"},
 }
 

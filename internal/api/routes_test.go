@@ -73,6 +73,10 @@ var requests = map[string]request{
 	"file.get":            {"/files/" + stored, "", 200, `"sha256":"aa"`},
 	"file.content":        {"/files/" + stored + "/content", "", 200, "0123456789"},
 	"file.delete":         {"/files/" + stored, "", 204, ""},
+	"upload.create":       {"/uploads", `{"name":"x.csv","size":10}`, 201, `"size":10,"offset":0`},
+	"upload.get":          {"/uploads/" + upload, "", 200, `"offset":4`},
+	"upload.append":       {"/uploads/" + upload, "456789", 200, `"offset":10,"expires_at":"2026-11-21T10:00:00Z","file":{"id":"` + stored},
+	"upload.delete":       {"/uploads/" + upload, "", 204, ""},
 	"package.list":        {"/sessions/" + session + "/packages", "", 200, `"numpy":"2"`},
 	"package.install":     {"/sessions/" + session + "/packages", `{"requirements":["polars"]}`, 200, `"type":"install"`},
 	"conversation.create": {"/conversations", "", 201, conversation},
@@ -133,6 +137,9 @@ var requests = map[string]request{
 	"audit.list":        {"/audit?limit=2", "", 200, `"next":"aud_1"`},
 }
 
+// headers are those that a good request of a route needs.
+var headers = map[string][]string{"upload.append": {"Upload-Offset: 4"}}
+
 func TestEveryRouteAnswers(t *testing.T) {
 	t.Parallel()
 	for _, r := range api.Routes() {
@@ -143,7 +150,7 @@ func TestEveryRouteAnswers(t *testing.T) {
 				t.Fatal("the route is not in this test's table")
 			}
 			w := newWorld(t, nil)
-			got := w.do(t, r.Method, api.Prefix+q.path, q.body)
+			got := w.do(t, r.Method, api.Prefix+q.path, q.body, headers[r.ID]...)
 			if got.status != q.status || !strings.Contains(got.body, q.want) {
 				t.Errorf("%d %s\nwanted %d with %s", got.status, got.body, q.status, q.want)
 			}
@@ -165,7 +172,7 @@ func TestEveryRouteRefuses(t *testing.T) {
 			t.Parallel()
 			q, w := requests[r.ID], newWorld(t, nil)
 			w.known = false
-			got := w.do(t, r.Method, api.Prefix+q.path, q.body)
+			got := w.do(t, r.Method, api.Prefix+q.path, q.body, headers[r.ID]...)
 			if r.Public != (got.status == 200) {
 				t.Errorf("without a key: %d %s", got.status, got.body)
 			}
@@ -176,7 +183,7 @@ func TestEveryRouteRefuses(t *testing.T) {
 				return
 			}
 			w.known, w.who.Scopes = true, []auth.Action{"nothing"}
-			got = w.do(t, r.Method, api.Prefix+q.path, q.body)
+			got = w.do(t, r.Method, api.Prefix+q.path, q.body, headers[r.ID]...)
 			wantProblem(t, got, 403, "forbidden")
 			if noted := len(w.rows.kept); noted != 1 && r.Method != http.MethodGet || noted != 0 && r.Method == http.MethodGet {
 				t.Errorf("%d audit rows", noted)
@@ -199,7 +206,7 @@ func TestHubFailuresAreProblems(t *testing.T) {
 			t.Parallel()
 			q, w := requests[r.ID], newWorld(t, nil)
 			w.hub.fail = problem.New(problem.QuotaSessions, "enough").WithHint("less")
-			got := w.do(t, r.Method, api.Prefix+q.path, q.body)
+			got := w.do(t, r.Method, api.Prefix+q.path, q.body, headers[r.ID]...)
 			wantProblem(t, got, 429, "quota_sessions")
 			if got.header.Get("Retry-After") == "" {
 				t.Error("no Retry-After")

@@ -19,7 +19,7 @@ func Surface(o Options) surface.Surface {
 var documents = [...]string{"/docs", "/openapi.json", "/openapi-3.0.json"}
 
 // uploads are the operations whose requests have a file as their body.
-var uploads = [...]string{"tree.upload", "file.create"}
+var uploads = [...]string{"tree.upload", "file.create", "upload.append"}
 
 func surfaceRoutes() []surface.Route {
 	var out []surface.Route

@@ -1,6 +1,7 @@
 package hub
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
@@ -25,6 +26,7 @@ import (
 //
 //	<dir>/ab/cd/abcd...   a content, whole, for as long as a record names it
 //	<dir>/.new-*          one that is being received, or what a killed process left of one
+//	<dir>/.upload-*       one that comes in pieces; see uploadbytes.go
 //
 // A content is on the disk before its record is written, and is removed after its last record: a crash between the two leaves a content without a record, which
 // the sweep removes. Adding the record of a content and removing a content take the same lock, which other processes of the home take, too.
@@ -250,6 +252,7 @@ type limited struct {
 	ctx  context.Context
 	r    io.Reader
 	left int64
+	full *problem.Error // when there are more; nil: file_too_large
 	err  error
 }
 
@@ -262,7 +265,7 @@ func (b *limited) Read(p []byte) (int, error) {
 	if b.ctx.Err() != nil {
 		err = b.ctx.Err()
 	} else if int64(n) > b.left {
-		err = problem.New(problem.FileTooLarge, "the file is larger than the server takes").WithHint("split it, or have the operator raise the limit")
+		err = cmp.Or(b.full, tooLarge())
 	}
 	b.left -= int64(n)
 	if err != nil && !errors.Is(err, io.EOF) {

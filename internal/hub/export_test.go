@@ -46,3 +46,6 @@ func (h *Hub) RecoverAbandoned(ctx context.Context) error { return h.recoverAban
 
 // Sweep is what Run does every minute.
 func (h *Hub) Sweep(ctx context.Context) { h.sweep(ctx) }
+
+// SweepUploads is what Run does every minute, too.
+func (h *Hub) SweepUploads(ctx context.Context) error { return h.sweepUploads(ctx) }

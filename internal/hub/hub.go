@@ -137,7 +137,7 @@ type Installer interface {
 //   - mu guards the maps and everything in a seat, a liveExecution and a line. It is held for moments: code that holds it neither waits nor calls a Live, the store or an emit function. Code that has to wait copies a channel and releases mu.
 //   - A seat is a session in memory. seat.moving is not nil while one goroutine loads or evicts the session: only that goroutine uses the session then, and all others wait until the channel is closed. seat.users counts who has acquired the session; it is evicted at 0 only.
 //   - A liveExecution waits or runs. It waits in its kernel's line, then for one of the server's slots; it keeps both until its end is stored, so that nothing new begins while the store does not answer.
-//   - slots.mu and crew.mu are leaves: no lock is taken under them. Nothing of package stream is called while mu is held.
+//   - slots.mu, crew.mu and uploads.mu are leaves: no lock is taken under them. Nothing of package stream is called while mu is held.
 //
 // Goroutines are begun with spawn and by streams alone, both of which Drain waits for. Three contexts bound them: a request's, which ends no work; working, which ends
 // when a drain stops waiting and interrupts what runs; and ended, which ends when the hub does.
@@ -148,6 +148,7 @@ type Hub struct {
 	slots    *slots
 	meter    *meter
 	contents *contents
+	uploads  *uploads
 	gauge    *gauge
 	changes  *changes
 	turns    turnTable
@@ -222,6 +223,7 @@ func New(o Options) (*Hub, error) {
 	})
 	h.meter = newMeter(h)
 	h.contents = newContents(o.Contents)
+	h.uploads = &uploads{writers: map[string]*writer{}}
 	h.gauge = &gauge{look: o.Room}
 	h.show(o.Telemetry)
 	return h, nil

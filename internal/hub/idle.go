@@ -88,7 +88,7 @@ func (h *Hub) evictUnused(ctx context.Context, fits func(*seat) bool) {
 	all.Wait()
 }
 
-// sweep deletes sessions and files that have expired, and corrects records that could not be written while the store did not answer.
+// sweep deletes sessions, files and uploads that have expired, and corrects records that could not be written while the store did not answer.
 func (h *Hub) sweep(ctx context.Context) {
 	living := []SessionState{SessionActive, SessionPaused, SessionLost}
 	expired, err := h.o.Store.SessionsWhere(ctx, Where{States: living, ExpiredBy: h.now(), Reach: h.home(), Free: true, By: h.me()}, sweepBatch)
@@ -108,6 +108,9 @@ func (h *Hub) sweep(ctx context.Context) {
 	}
 	if err := h.sweepFiles(ctx); err != nil {
 		h.log.WarnContext(ctx, "expired files were not deleted", "error", err)
+	}
+	if err := h.sweepUploads(ctx); err != nil {
+		h.log.WarnContext(ctx, "expired uploads were not removed", "error", err)
 	}
 }
 

@@ -34,6 +34,9 @@ func (h *Hub) Recover(ctx context.Context) error {
 		if err := h.recoverHome(ctx); err != nil {
 			return fmt.Errorf("recover sessions: %w", err)
 		}
+		if err := h.sweepUploads(ctx); err != nil {
+			h.log.WarnContext(ctx, "expired uploads were not removed", "error", err)
+		}
 	}
 	h.log.LogAttrs(ctx, slog.LevelInfo, "recovered", slog.Int64("lost", h.lost.Load()-before), slog.Float64("seconds", h.now().Sub(began).Seconds()))
 	return nil

@@ -19,6 +19,7 @@ type Store interface {
 	ConversationStore
 	ShareStore
 	FileStore
+	UploadStore
 	UsageStore
 	Searcher
 	Rememberer
@@ -54,7 +55,7 @@ type SessionStore interface {
 	// SessionsWhere returns sessions of all projects for the life cycle: those in a state, those unused since, those expired by.
 	// At most limit.
 	SessionsWhere(ctx context.Context, w Where, limit int) ([]Session, error)
-	// HeldDisk returns the sum of Session.Disk and of the sizes of the stored files of a project.
+	// HeldDisk returns the sum of Session.Disk and of the sizes of the stored files of a project, and of the uploads that will be such.
 	HeldDisk(ctx context.Context, project string) (int64, error)
 	// AbandonedSessions returns those of all projects that dead owners had in memory: of a home and of none, and of other homes those that are active.
 	AbandonedSessions(ctx context.Context, home string, limit int) ([]Session, error)
@@ -161,6 +162,21 @@ type FileStore interface {
 	// UnusedContent returns those of the hashes that no file has any more.
 	UnusedContent(ctx context.Context, hashes []string) ([]string, error)
 	ExpiredFiles(ctx context.Context, by time.Time, limit int) ([]File, error)
+}
+
+// UploadStore keeps uploads. Not found: "upload_not_found".
+type UploadStore interface {
+	// AddUpload refuses when its user and key have most uploads that are no files yet.
+	AddUpload(ctx context.Context, u Upload, most int) error
+	Upload(ctx context.Context, project, id string) (Upload, error)
+	UpdateUpload(ctx context.Context, project, id string, change func(*Upload) error) (Upload, error)
+	// FinishUpload writes the record of the file that an upload has become, and its id into the upload, in one transaction.
+	FinishUpload(ctx context.Context, f File, id string, expires time.Time) (Upload, error)
+	DeleteUpload(ctx context.Context, project, id string) error
+	// ExpiredUploads returns those of all projects, the oldest first.
+	ExpiredUploads(ctx context.Context, by time.Time, limit int) ([]Upload, error)
+	// OverUploads returns those of the ids that no upload has any more whose bytes are needed.
+	OverUploads(ctx context.Context, ids []string) ([]string, error)
 }
 
 // UsageStore counts what is used. Counters survive a restart.

@@ -218,6 +218,22 @@ type File struct {
 	Expires time.Time // zero: never
 }
 
+// Upload is a file that comes in pieces. It becomes a stored file when it is whole.
+type Upload struct {
+	ID       string // ident.Upload
+	Project  string
+	User     string
+	Key      string
+	Name     string
+	Size     int64  // of the whole file
+	Received int64  // bytes that have come and are on the disk: the next piece begins there
+	File     string // the stored file that it has become; "" until then
+	Stored   *File  // that file, where a method of Hub returns the upload
+	Home     string // on whose disk its bytes are, as Session.Home
+	Created  time.Time
+	Expires  time.Time
+}
+
 // Usage is what was used in one day (UTC).
 type Usage struct {
 	Day          string  `json:"day" format:"date"` // 2026-11-21

@@ -23,6 +23,7 @@ const (
 	Browser      = "brw"
 	Invitation   = "inv"
 	Share        = "shr"
+	Upload       = "upl"
 	Audit        = "aud"
 	Request      = "req"
 	Owner        = "own"

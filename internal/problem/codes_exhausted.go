@@ -68,6 +68,8 @@ const (
 	TooManySessions = ExhaustedCode("too_many_sessions")
 	// The project has as many links to conversations as it can have. Withdraw some of them.
 	TooManyShares = ExhaustedCode("too_many_shares")
+	// The key has as many unfinished uploads as it can have. Finish or drop some of them.
+	TooManyUploads = ExhaustedCode("too_many_uploads")
 	// The workspace is full. Remove files, or ask for a larger workspace.
 	WorkspaceFull = ExhaustedCode("workspace_full")
 )

@@ -262,6 +262,10 @@ const (
 	TurnRunning = InvalidCode("turn_running")
 	// The request's body has a media type that the address does not take. Send Content-Type: application/json.
 	UnsupportedMediaType = InvalidCode("unsupported_media_type")
+	// The request brings more bytes than the upload was begun for; none of them was kept. Send what is missing, or begin another upload.
+	UploadExceeded = InvalidCode("upload_exceeded")
+	// The request does not begin where the upload ends. Send the bytes from the offset that the message and the header Upload-Offset tell.
+	UploadOffset = InvalidCode("upload_offset")
 	// The command line is wrong. Run the command with --help.
 	Usage = InvalidCode("usage")
 	// A user with this name exists already. Choose another name.

@@ -64,6 +64,8 @@ const (
 	SnapshotMissing = NotFoundCode("snapshot_missing")
 	// There is no turn with this id. List the turns of the conversation.
 	TurnNotFound = NotFoundCode("turn_not_found")
+	// There is no upload with this id, or it was dropped or has expired, or its file was deleted. Begin another upload.
+	UploadNotFound = NotFoundCode("upload_not_found")
 	// There is no user with this id or name, or the user is not a member of the project. List the members.
 	UserNotFound = NotFoundCode("user_not_found")
 	// The kernel has no variable of this name, or the table that was shown is not in memory any more. Run the code again that makes it.

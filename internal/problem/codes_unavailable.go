@@ -196,6 +196,10 @@ const (
 	TempUnusable = UnavailableCode("temp_unusable")
 	// Another process runs the turn. Ask the server or interrupt the command that the message names.
 	TurnElsewhere = UnavailableCode("turn_elsewhere")
+	// What has come of the upload is on another server. Ask that server, or begin another upload.
+	UploadElsewhere = UnavailableCode("upload_elsewhere")
+	// Another request still sends bytes of the upload, or makes its file. Ask for the upload in a moment, and go on from its offset.
+	UploadInUse = UnavailableCode("upload_in_use")
 	// The server ended while the turn ran, or its events were not kept. Ask again.
 	TurnLost = UnavailableCode("turn_lost")
 	// The machine does not let ordinary users make user namespaces, which the engine gvisor needs. Follow the hint to allow them.

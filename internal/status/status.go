@@ -52,7 +52,7 @@ var exceptions = map[int][]problem.Code{
 	409: {
 		problem.SessionClosed, problem.SessionInUse, problem.NameTaken, problem.NotEmpty, problem.LastOwner, problem.LastAdmin, problem.IdempotencyInProgress,
 		problem.AlreadyExists, problem.FileExists, problem.KernelExists, problem.MemberExists, problem.ProjectExists, problem.SessionExists, problem.UserExists,
-		problem.ServerRunning, problem.TurnRunning,
+		problem.ServerRunning, problem.TurnRunning, problem.UploadInUse, problem.UploadOffset,
 	},
 
 	412: {problem.PreconditionFailed},
@@ -89,7 +89,7 @@ func RetryAfter(p *problem.Error) time.Duration {
 		return 10 * time.Second
 	case problem.Has(p, problem.DatabaseUnavailable, problem.Overloaded):
 		return 2 * time.Second
-	case problem.Has(p, problem.TurnRunning, problem.ServerRunning, problem.SessionInUse, problem.IdempotencyInProgress):
+	case problem.Has(p, problem.TurnRunning, problem.ServerRunning, problem.SessionInUse, problem.IdempotencyInProgress, problem.UploadInUse):
 		return time.Second
 	}
 	if status := Of(p); status == 429 || status == 503 {

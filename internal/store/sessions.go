@@ -177,7 +177,8 @@ func (s *Store) HeldDisk(ctx context.Context, project string) (int64, error) {
 	var sum int64
 	err := s.base.read(ctx, func(ctx context.Context, q queryer) error {
 		return q.QueryRowContext(ctx, `SELECT CAST(COALESCE((SELECT SUM(disk) FROM sessions WHERE project = $1 AND gone = 0), 0)
-			+ COALESCE((SELECT SUM(size) FROM files WHERE project = $1), 0) AS BIGINT)`, project).Scan(&sum)
+			+ COALESCE((SELECT SUM(size) FROM files WHERE project = $1), 0)
+			+ COALESCE((SELECT SUM(size) FROM uploads WHERE project = $1 AND file = ''), 0) AS BIGINT)`, project).Scan(&sum)
 	})
 	return sum, err
 }
