@@ -1,4 +1,8 @@
 // What is between the page and its server: proxies, TLS, a network that goes away, a server that ends, a clock that is wrong.
+import { randomFillSync } from 'node:crypto'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { check, env, expect, order, sleep, until } from '../kit.mjs'
 import { answered, ask, composer, wrote } from '../people.mjs'
 
@@ -56,6 +60,48 @@ await check('half a minute without a network in the middle of output', { ...mort
     expect(n === 1, `tick ${i} is there ${n} times`)
   }
 })
+
+await check(
+  'a large file goes on where it was when the network was away',
+  { ...mortal, down: true },
+  async (page, context) => {
+    const folder = mkdtempSync(join(tmpdir(), 'cove-page-'))
+    const size = 40 << 20
+    const offsets = []
+    page.on('request', (r) => r.method() === 'PATCH' && offsets.push(Number(r.headers()['upload-offset'])))
+    try {
+      writeFileSync(join(folder, 'large.bin'), randomFillSync(Buffer.alloc(size)))
+      // So slow that there is a middle.
+      const devtools = await context.newCDPSession(page)
+      await devtools.send('Network.enable')
+      const speed = (uploadThroughput) =>
+        devtools.send('Network.emulateNetworkConditions', {
+          offline: false,
+          latency: 0,
+          downloadThroughput: -1,
+          uploadThroughput,
+        })
+      await speed(8 << 20)
+      await page.locator('input[type=file]').first().setInputFiles(join(folder, 'large.bin'))
+      await until(() => offsets.length > 2, 'the third piece')
+      await order('hide')
+      await page.getByText('Not connected').first().waitFor()
+      const before = offsets.length
+      await speed(-1)
+      await order('show')
+      await page.getByText('41.9 MB').first().waitFor()
+      expect(offsets.length > before, 'nothing was sent after the break')
+      expect(!offsets.slice(before).includes(0), `it began anew: ${offsets}`)
+      const sent = offsets.reduce((sum, from) => sum + Math.min(8 << 20, size - from), 0)
+      console.log(`    ${sent >> 20} MiB at most were sent of ${size >> 20}, from ${offsets.map((o) => o >> 20)}`)
+      expect(sent < 2 * size, `${sent} bytes were sent: ${offsets}`)
+      await ask(page, "run: import os\nprint('size', os.path.getsize('large.bin'))")
+      await wrote(page, `size ${size}`)
+    } finally {
+      rmSync(folder, { recursive: true })
+    }
+  },
+)
 
 for (const how of ['kill', 'stop'])
   await check(`a server that is begun again in a turn: ${how}`, { ...mortal, down: true }, async (page) => {

@@ -25,7 +25,7 @@ export interface Follow {
 const pathOf = (id: string) => api(`${id.startsWith('trn_') ? 'turns' : 'executions'}/${id}/events`)
 
 /** A pause that ends early when the machine is online again or somebody asks for it. */
-function pause(ms: number, signal: AbortSignal): Promise<void> {
+export function pause(ms: number, signal: AbortSignal): Promise<void> {
   return new Promise((done) => {
     const over = () => {
       clearTimeout(timer)

@@ -1,6 +1,8 @@
 import { api, fileAddress } from './base'
-import { devHeaders, once } from './client'
-import { offline, Problem } from './problem'
+import { client, data, devHeaders, insist, once } from './client'
+import { pause } from './follow'
+import { sendPieces, type Taken } from './pieces'
+import { asProblem, offline, Problem } from './problem'
 
 export interface Upload<T> {
   done: Promise<T>
@@ -39,16 +41,103 @@ function transfer<T>(
 
 const binary = { 'Content-Type': 'application/octet-stream' }
 
-/** Puts a file into the store, to be named in a turn. */
-export const storeFile = (file: Blob, name: string, onPart?: (part: number) => void) =>
-  transfer<{ id: string; name: string; size: number }>(
-    'POST',
-    `${api('files')}?name=${encodeURIComponent(name)}`,
-    file,
-    { ...binary, ...once() },
-    onPart,
-  )
+/** Files above this many bytes come in pieces: a lost connection costs smaller ones little. */
+const large = 8 << 20
 
-/** Puts a file into a session's workspace. */
-export const putFile = (session: string, path: string, file: Blob, onPart?: (part: number) => void) =>
-  transfer<{ path: string; size: number }>('PUT', fileAddress(session, path), file, binary, onPart)
+interface Stored {
+  id: string
+  name: string
+  size: number
+}
+
+type OnPart = (part: number) => void
+
+/** Sends a file in pieces. Where that is not possible, `instead` sends all of it at once. */
+function inPieces<T>(
+  file: Blob,
+  name: string,
+  onPart: OnPart | undefined,
+  then: (stored: Stored) => Promise<T>,
+  instead: () => Upload<T>,
+): Upload<T> {
+  const control = new AbortController()
+  const { signal } = control
+  const header = once()
+  let begun = ''
+  const stops = <R>(sending: Upload<R>) => {
+    if (signal.aborted) sending.abort()
+    signal.addEventListener('abort', sending.abort, { once: true })
+    return sending.done.finally(() => signal.removeEventListener('abort', sending.abort))
+  }
+  const drop = () => {
+    if (begun) void client.DELETE('/uploads/{upload}', { params: { path: { upload: begun } } }).catch(() => undefined)
+  }
+  const send = async () => {
+    try {
+      const stored = await sendPieces<Stored>(
+        file,
+        {
+          begin: () => data(client.POST('/uploads', { params: { header }, body: { name, size: file.size }, signal })),
+          look: (upload) => data(client.GET('/uploads/{upload}', { params: { path: { upload } }, signal })),
+          append: (upload, offset, piece, onPiece) =>
+            stops(
+              transfer<Taken<Stored>>(
+                'PATCH',
+                api(`uploads/${upload}`),
+                piece,
+                { ...binary, 'Upload-Offset': String(offset) },
+                onPiece,
+              ),
+            ),
+        },
+        {
+          signal,
+          pause,
+          onBegun: (id) => {
+            begun = id
+          },
+          ...(onPart ? { onPart } : {}),
+        },
+      )
+      return await then(stored)
+    } catch (error) {
+      drop()
+      // Requests come to servers that do not share a disk, or uploads of pages that were left are not dropped yet.
+      if (!['upload_elsewhere', 'too_many_uploads'].includes(asProblem(error).code)) throw error
+      return stops(instead())
+    }
+  }
+  return { done: send(), abort: () => control.abort() }
+}
+
+/** Puts a file into the store, to be named in a turn. */
+export function storeFile(file: Blob, name: string, onPart?: OnPart): Upload<Stored> {
+  const whole = () =>
+    transfer<Stored>('POST', `${api('files')}?name=${encodeURIComponent(name)}`, file, { ...binary, ...once() }, onPart)
+  return file.size > large ? inPieces(file, name, onPart, async (stored) => stored, whole) : whole()
+}
+
+type Put = { path: string; size: number }
+
+/** Puts a file into a session's workspace. A large one is in the store on its way. */
+export function putFile(session: string, path: string, file: Blob, onPart?: OnPart): Upload<Put> {
+  const whole = () => transfer<Put>('PUT', fileAddress(session, path), file, binary, onPart)
+  if (file.size <= large) return whole()
+  const put = async (stored: Stored) => {
+    try {
+      return await insist(
+        () =>
+          data(
+            client.POST('/sessions/{session}/files', {
+              params: { path: { session } },
+              body: { file: stored.id, path },
+            }),
+          ),
+        6,
+      )
+    } finally {
+      void client.DELETE('/files/{file}', { params: { path: { file: stored.id } } }).catch(() => undefined)
+    }
+  }
+  return inPieces(file, path.split('/').at(-1) || 'file', onPart, put, whole)
+}
