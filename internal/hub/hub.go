@@ -170,7 +170,7 @@ type Hub struct {
 	freed      chan struct{}  // closed and made anew when room may have become free
 	seats      map[string]*seat
 	executions map[string]*liveExecution
-	flying     map[string]int // unfinished executions by project and by key
+	flying     map[string]int // executions whose code has not ended, by project and by key
 	promises   map[string]*promise
 	capacity   int // sessions in memory
 }

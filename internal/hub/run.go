@@ -179,6 +179,15 @@ func (h *Hub) exit(t *liveExecution) {
 	defer h.mu.Unlock()
 	delete(h.executions, t.id)
 	h.seats[t.session].leave(t)
+	h.ran(t)
+}
+
+// ran notes that an execution's code has ended: it counts no more, for a client that hears of its end may begin the next one before it is recorded. The caller holds Hub.mu.
+func (h *Hub) ran(t *liveExecution) {
+	if t.ran {
+		return
+	}
+	t.ran = true
 	for _, who := range []string{t.project, t.byKey()} {
 		if h.flying[who]--; h.flying[who] <= 0 {
 			delete(h.flying, who)
@@ -201,11 +210,11 @@ func (h *Hub) perform(ctx context.Context, t *liveExecution, e Execution, req ke
 		}
 		spent := h.metered(t)
 		done, failed = h.execute(t, req, emit)
-		h.mu.Lock()
-		t.ran = true
-		h.mu.Unlock()
 		e.CPU = spent(done.Wall)
 	}
+	h.mu.Lock()
+	h.ran(t)
+	h.mu.Unlock()
 	e.State, e.Finished = ExecutionState(done.Outcome), h.now()
 	e.ExitCode, e.Message, e.Lost, e.Wall, e.Dropped = done.ExitCode, done.Message, done.Lost, done.Wall, done.Dropped
 	err := end(&e, done, failed)
