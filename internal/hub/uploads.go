@@ -34,7 +34,7 @@ type Piece struct {
 	Offset int64 // in the file
 	Length int64 // -1: not known before its end
 	Body   io.Reader
-	// Stop ends a Read of Body that waits for bytes. It may be called at any time until AppendUpload returns. nil: there is no way.
+	// Stop ends a Read of Body that waits for bytes, and does not wait itself. It may be called at any time until AppendUpload returns. nil: there is no way.
 	Stop func()
 }
 
@@ -46,7 +46,7 @@ type uploads struct {
 
 // writer is a request that brings a piece.
 type writer struct {
-	stop func()
+	stop func()        // does not wait
 	gone chan struct{} // closed when it has left the upload
 }
 
@@ -64,8 +64,8 @@ func (u *uploads) acquire(ctx context.Context, id string, stop func()) (release 
 			u.mu.Unlock()
 			return func() { u.leave(id, me) }, nil
 		}
+		other.stop() // with the lock: a writer that has left uses its connection for other requests
 		u.mu.Unlock()
-		other.stop()
 		select {
 		case <-other.gone:
 		case <-time.After(writerAgain): // it may have begun another wait for bytes as it was stopped

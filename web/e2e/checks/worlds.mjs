@@ -97,6 +97,18 @@ await check(
       expect(sent < 2 * size, `${sent} bytes were sent: ${offsets}`)
       await ask(page, "run: import os\nprint('size', os.path.getsize('large.bin'))")
       await wrote(page, `size ${size}`)
+      // Into a workspace, by way of the store, where nothing of it stays.
+      await answered(page, 'It ran.')
+      writeFileSync(join(folder, 'second.bin'), Buffer.alloc(9 << 20))
+      await page.getByRole('button', { name: 'Files and session' }).click()
+      const pieces = offsets.length
+      await page.getByRole('complementary').locator('input[type=file]').setInputFiles(join(folder, 'second.bin'))
+      await page.getByText('second.bin').waitFor()
+      expect(offsets.length > pieces, 'it did not come in pieces')
+      await until(async () => {
+        const stored = await (await page.request.get('api/v1/files')).json()
+        return !stored.items.some((f) => f.name === 'second.bin')
+      }, 'the store without the file')
     } finally {
       rmSync(folder, { recursive: true })
     }
