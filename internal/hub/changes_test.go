@@ -157,6 +157,7 @@ func TestFollowersShareALook(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 	defer cancel()
 	var all sync.WaitGroup
+	began := time.Now()
 	for range 20 {
 		changes, err := l.Changes(ctx, someone(auth.LocalProject))
 		if err != nil {
@@ -171,7 +172,8 @@ func TestFollowersShareALook(t *testing.T) {
 		})
 	}
 	all.Wait()
-	if n := looks.Load(); n < 1 || n > 3 {
-		t.Errorf("20 followers asked %d times in 5 s", n)
+	took := time.Since(began) // more than 5 s on a busy machine
+	if n := looks.Load(); n < 1 || n > int64(took/(2*time.Second))+1 {
+		t.Errorf("20 followers asked %d times in %v", n, took)
 	}
 }

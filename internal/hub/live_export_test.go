@@ -22,3 +22,11 @@ func (h *Hub) Waiting() int {
 	}
 	return n
 }
+
+// Free says whether nobody uses a session in memory.
+func (h *Hub) Free(session string) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	s := h.seats[session]
+	return s != nil && s.free()
+}

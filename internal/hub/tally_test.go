@@ -119,6 +119,8 @@ func TestProcessorTimeBetweenExecutions(t *testing.T) {
 		t.Helper()
 		synced(t, func() bool { got := l.burnt(); return got >= want && got < want+1 })
 	}
+	// What is used before the last execution has let go of a session is forgotten with that use.
+	free := func(l *life, session string) { synced(t, func() bool { return l.Free(session) }) }
 	for name, leave := range map[string]func(*life, auth.Principal, string) error{
 		"after a while": func(l *life, _ auth.Principal, _ string) error { l.PauseIdle(t.Context()); return nil },
 		"at a pause": func(l *life, who auth.Principal, id string) error {
@@ -138,6 +140,7 @@ func TestProcessorTimeBetweenExecutions(t *testing.T) {
 			l.toys.burn(10*time.Second, true) // its start is nobody's
 			s := l.session(who)
 			l.run(who, s.ID, "remember one\nsay hello")
+			free(l, s.ID)
 			before := l.burnt()
 			l.toys.burn(3*time.Second, true)
 			if err := leave(l, who, s.ID); err != nil {
@@ -153,6 +156,7 @@ func TestProcessorTimeBetweenExecutions(t *testing.T) {
 		s := l.session(who)
 		for range 2 {
 			l.run(who, s.ID, "say hello")
+			free(l, s.ID)
 			l.toys.burn(4*time.Minute, true)
 			l.PauseIdle(t.Context())
 			if state := l.state(who, s.ID); state != hub.SessionActive {
@@ -173,8 +177,9 @@ func TestProcessorTimeBetweenExecutions(t *testing.T) {
 		l.toys.burn(0, true)
 		s := l.session(who)
 		l.run(who, s.ID, "say hello")
+		free(l, s.ID)
 		l.toys.burn(3*time.Second, true)
-		synced(t, func() bool { // as soon as its last execution has let go of it
+		synced(t, func() bool {
 			l.PauseIdle(t.Context())
 			return l.state(who, s.ID) == hub.SessionPaused
 		})
