@@ -130,7 +130,8 @@ await check('images and charts are one album in full screen', {}, async (page) =
   expect(!(await dialog.locator('iframe').count()), 'the chart is there beside the image')
   await page.keyboard.press('Escape')
   await dialog.waitFor({ state: 'detached' })
-  expect(await opens.first().evaluate((b) => b === document.activeElement), 'the focus returns to what opened it')
+  const focused = (button) => until(() => button.evaluate((b) => b === document.activeElement), 'the focus is back')
+  await focused(opens.first())
   // From the chart on, with the buttons; its own keys are not those of the album, but for Esc.
   await opens.nth(1).click()
   await chart()
@@ -143,7 +144,7 @@ await check('images and charts are one album in full screen', {}, async (page) =
   await chart()
   await page.keyboard.press('Escape')
   await dialog.waitFor({ state: 'detached' })
-  expect(await opens.nth(1).evaluate((b) => b === document.activeElement), 'the focus returns to the chart')
+  await focused(opens.nth(1))
   expect((await page.locator('iframe').count()) === 1, 'the frame of the full screen is gone')
 })
 

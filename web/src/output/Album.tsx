@@ -5,6 +5,7 @@ import {
   type RefObject,
   Suspense,
   useContext,
+  useEffect,
   useMemo,
   useRef,
   useState,
@@ -50,6 +51,7 @@ export function Figures({ children }: { children: ReactNode }) {
 
 function Own({ children }: { children: ReactNode }) {
   const figures = useRef(new Set<Shown>())
+  const from = useRef<Element>(null) // what had the focus
   const [open, setOpen] = useState<{ list: Shown[]; at: number } | null>(null)
   const album = useMemo<Album>(
     () => ({
@@ -61,12 +63,25 @@ function Own({ children }: { children: ReactNode }) {
         return () => figures.current.delete(figure)
       },
       open: (figure) => {
+        from.current = document.activeElement
         const list = [...figures.current].sort(before)
         setOpen({ list, at: Math.max(0, list.indexOf(figure)) })
       },
     }),
     [],
   )
+  // React Aria gives the focus back, but not always after it was in the frame of a chart.
+  const shut = open === null
+  useEffect(() => {
+    if (!shut) {
+      return () => {
+        const back = from.current
+        requestAnimationFrame(() => {
+          if (document.activeElement === document.body && back instanceof HTMLElement) back.focus()
+        })
+      }
+    }
+  }, [shut])
   return (
     <AlbumContext value={album}>
       {children}
