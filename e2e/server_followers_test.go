@@ -20,7 +20,7 @@ func TestFollowersThatDoNotRead(t *testing.T) {
 	id := s.session()
 	const flood = "for i in range(100_000):\n    print(i, 'x' * 80)\n"
 	crowded := s.flood(id, flood, 250)
-	const times = 4 // the reader alone takes few of the ticks that the kernel counts
+	const times = 8 // the reader alone takes few of the ticks that the kernel counts
 	var alone measured
 	for range times { // afterwards: in its first seconds a server collects less garbage
 		m := s.flood(id, flood, 0)
@@ -28,7 +28,7 @@ func TestFollowersThatDoNotRead(t *testing.T) {
 	}
 	t.Logf("the reader alone: %s, %s of the server's processor time; with 250 others that do not read: %s, %s", alone.took, alone.cpu, crowded.took, crowded.cpu)
 	// When each of them had the server parse and write events until the kernel's buffers were full, it was 36 to 42 times, with the kernel's time.
-	if crowded.cpu > 20*alone.cpu {
+	if crowded.cpu > 30*alone.cpu { // 6 to 13 times on a quiet machine, 21 on a busy one, whose processors share their caches
 		t.Errorf("they cost %d times what the reader alone does", crowded.cpu/alone.cpu)
 	}
 	s.stop().ended(t, 0)
