@@ -80,7 +80,12 @@ export async function check(name, options, run) {
       if (!answer.ok()) throw new Error(`sign-in: ${answer.status()} ${await answer.text()}`)
       await page.goto('./')
     }
-    await run(page, context)
+    // What Playwright does not bound itself, as a key that is pressed, is bounded here.
+    let late
+    const over = new Promise((_, fail) => {
+      late = setTimeout(() => fail(new Error('the check does not end')), 8 * patience)
+    })
+    await Promise.race([run(page, context), over]).finally(() => clearTimeout(late))
     for (const v of (await page.evaluate(() => window.violations).catch(() => [])) ?? [])
       said.push(`the policy refused ${v}`)
     if (said.length) throw new Error(said.join('\n'))
