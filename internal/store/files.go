@@ -47,18 +47,26 @@ func (s *Store) DeleteFile(ctx context.Context, project, id string) (hub.File, e
 
 // UnusedContent implements hub.FileStore.
 func (s *Store) UnusedContent(ctx context.Context, hashes []string) ([]string, error) {
-	used := map[string]bool{}
-	for part := range slices.Chunk(hashes, rowsAtOnce) {
+	return s.absent(ctx, hashes, "files", "sha256", "")
+}
+
+// absent returns those of some keys that no row of a table has in a column, of the rows that meet a condition ("" for all).
+func (s *Store) absent(ctx context.Context, keys []string, table, column, condition string) ([]string, error) {
+	there := map[string]bool{}
+	for part := range slices.Chunk(keys, rowsAtOnce) {
 		var f filter
 		args := make([]any, len(part))
-		for i, hash := range part {
-			args[i] = clean(hash)
+		for i, key := range part {
+			args[i] = clean(key)
 		}
-		f.add("sha256 IN (?"+strings.Repeat(", ?", len(part)-1)+")", args...)
+		f.add(column+" IN (?"+strings.Repeat(", ?", len(part)-1)+")", args...)
+		if condition != "" {
+			f.add(condition)
+		}
 		err := s.base.read(ctx, func(ctx context.Context, q queryer) error {
-			have, err := oneColumn(ctx, q, "SELECT DISTINCT sha256 FROM files"+f.where(), f.args...)
-			for _, hash := range have {
-				used[hash] = true
+			have, err := oneColumn(ctx, q, "SELECT DISTINCT "+column+" FROM "+table+f.where(), f.args...)
+			for _, key := range have {
+				there[key] = true
 			}
 			return err
 		})
@@ -66,7 +74,7 @@ func (s *Store) UnusedContent(ctx context.Context, hashes []string) ([]string, e
 			return nil, err
 		}
 	}
-	return slices.DeleteFunc(slices.Clone(hashes), func(hash string) bool { return used[hash] }), nil
+	return slices.DeleteFunc(slices.Clone(keys), func(key string) bool { return there[key] }), nil
 }
 
 // Contents returns the hashes of all contents that files have, each once, in order: what a backup needs beside the records.

@@ -2,9 +2,7 @@ package store
 
 import (
 	"context"
-	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"cove/internal/hub"
@@ -91,25 +89,5 @@ func (s *Store) ExpiredUploads(ctx context.Context, by time.Time, limit int) ([]
 
 // OverUploads implements hub.UploadStore.
 func (s *Store) OverUploads(ctx context.Context, ids []string) ([]string, error) {
-	open := map[string]bool{}
-	for part := range slices.Chunk(ids, rowsAtOnce) {
-		var f filter
-		args := make([]any, len(part))
-		for i, id := range part {
-			args[i] = clean(id)
-		}
-		f.add("id IN (?"+strings.Repeat(", ?", len(part)-1)+")", args...)
-		f.add("file = ''")
-		err := s.base.read(ctx, func(ctx context.Context, q queryer) error {
-			have, err := oneColumn(ctx, q, "SELECT id FROM uploads"+f.where(), f.args...)
-			for _, id := range have {
-				open[id] = true
-			}
-			return err
-		})
-		if err != nil {
-			return nil, err
-		}
-	}
-	return slices.DeleteFunc(slices.Clone(ids), func(id string) bool { return open[id] }), nil
+	return s.absent(ctx, ids, "uploads", "id", "file = ''")
 }
