@@ -68,7 +68,9 @@ export class Folder {
       ...event,
       refused: event.refused.filter((r) => {
         const key = `${r?.name} ${r?.code}`
-        return !this.refused.has(key) && this.refused.add(key)
+        const known = this.refused.has(key)
+        this.refused.add(key)
+        return !known
       }),
     }
   }
