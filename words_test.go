@@ -28,8 +28,8 @@ var otherTerms = map[string][]string{
 	"chat":     {"cli", "model/openai"},                                                                             // the command; OpenAI's API
 	"client":   {"client", "httpd", "hub", "interpreter"},
 	"dump":     {"pydeps/names/generate"},
-	"export":   {"api", "cli", "problem"},                             // the command and the operation
-	"fork":     {"api", "cli", "client", "hub", "named", "telemetry"}, // of a session
+	"export":   {"api", "cli", "problem"},                                      // the command and the operation
+	"fork":     {"api", "cli", "client", "hub", "named", "store", "telemetry"}, // of a session, of a conversation
 	"host":     {"sandbox", "guest", "httpd", "model", "model/modeltest", "pydeps/gateway", "pydeps/layer"},
 	"image":    {"api", "interpreter", "model", "model/modeltest", "sandbox/gvisor", "sandbox/sandboxtest", "snapshot"}, // a picture; a checkpoint's files
 	"instance": {"sandbox/gvisor"},                                                                                      // a sandbox's folder with its processes

@@ -77,6 +77,7 @@ func nativeCalls() map[string]call {
 		"package.install":     {body: `{"requirements":["IPython"]}`, more: sees},
 		"conversation.create": {body: `{"title":"c{n}"}`},
 		"conversation.change": {body: `{"title":"c{n}"}`},
+		"conversation.fork":   {body: `{"state":"none"}`, more: []auth.Action{auth.ConversationsRead}, also: 400}, // it may be empty
 		"conversation.delete": {fresh: []string{"conversation"}},
 		"turn.create":         {body: `{"prompt":"greet","parent":"{turn}","session":"{session}"}`, more: runs},
 		"turn.create_alone":   {body: `{"prompt":"greet","files":["{file}"]}`, more: append(runs, auth.FilesRead, auth.FilesWrite, auth.SessionsWrite)},

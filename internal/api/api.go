@@ -119,6 +119,7 @@ type Conversations interface {
 	Conversation(ctx context.Context, who auth.Principal, id string) (hub.Conversation, error)
 	Conversations(ctx context.Context, who auth.Principal, f hub.ConversationFilter, p hub.Page) (hub.Listing[hub.Conversation], error)
 	ChangeConversation(ctx context.Context, who auth.Principal, id string, c hub.ConversationChange) (hub.Conversation, error)
+	ForkConversation(ctx context.Context, who auth.Principal, id string, n hub.NewFork) (hub.Conversation, error)
 	DeleteConversation(ctx context.Context, who auth.Principal, id string) error
 }
 

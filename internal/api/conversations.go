@@ -24,11 +24,13 @@ type Conversation struct {
 	Created  time.Time         `json:"created_at"`
 	Used     time.Time         `json:"used_at"`
 	User     string            `json:"user"`
+
+	Origin *hub.ConversationOrigin `json:"origin,omitempty" doc:"Of a fork: the conversation that it was made from, and the last turn of that which it has too. Both may have been deleted since"`
 }
 
 func conversationOf(c hub.Conversation) Conversation {
 	return Conversation{ID: c.ID, Title: c.Title, Session: c.Session, Model: c.Model, Metadata: notNil(c.Metadata), Turns: c.Turns, Source: c.Source, Approval: cmp.Or(string(c.Approval), never),
-		Created: c.Created.UTC(), Used: c.Used.UTC(), User: c.User}
+		Created: c.Created.UTC(), Used: c.Used.UTC(), User: c.User, Origin: c.Origin}
 }
 
 // never is hub.ApprovalNever in words.
@@ -57,7 +59,18 @@ type ConversationChange struct {
 	Approval *string           `json:"approval,omitempty" enum:"never,always" doc:"Of the turns that begin later"`
 }
 
+// NewFork says how to fork a conversation. All of it may be left out.
+type NewFork struct {
+	Turn  string `json:"turn,omitempty" maxLength:"64" doc:"The last turn that the fork has too: the conversation's last when left out"`
+	Title string `json:"title,omitempty" maxLength:"500" doc:"The same when left out"`
+	State string `json:"state,omitempty" enum:"then,now,none" default:"then" doc:"Which variables and files the fork has: those after that turn, those that its session has at present, or none"`
+}
+
 type (
+	forkConversation struct {
+		ConversationPath
+		Body *NewFork
+	}
 	createConversation struct{ Body *NewConversation }
 	// ConversationPath names a conversation in an address.
 	ConversationPath struct {
@@ -122,6 +135,19 @@ func (s *server) addConversations() {
 		about: "With all its turns, and what they ran.", errors: []problem.Code{problem.ConversationNotFound}, example: `curl -H "Authorization: Bearer $KEY" -X DELETE $COVE/conversations/$CONVERSATION`},
 		func(ctx context.Context, who auth.Principal, in *ConversationPath) error {
 			return s.o.Hub.DeleteConversation(ctx, who, in.Conversation)
+		})
+	add(s, operation{id: "conversation.fork", method: http.MethodPost, path: "/conversations/{conversation}/fork", tag: tag, action: auth.ConversationsWrite, status: http.StatusCreated, repeat: repeatKept,
+		summary: "Fork a conversation",
+		about:   "Makes a conversation that goes on from the same turn with the same variables and files, to try something without losing it. It has copies of the turns up to there, with their steps and events, and a fork of their session; the two share nothing. It needs the right `conversations:read` too, and `sessions:write` to fork the session. `origin` of a copied turn says whose copy it is: the session of that turn has the point from before it.",
+		errors:  []problem.Code{problem.ConversationNotFound, problem.TurnNotFound, problem.TurnRunning, problem.ConversationEmpty, problem.ConversationTooLarge, problem.PointUnknown, problem.QuotaSessions},
+		example: `curl -H "Authorization: Bearer $KEY" -X POST $COVE/conversations/$CONVERSATION/fork -d '{"title":"what if"}'`},
+		func(ctx context.Context, who auth.Principal, in *forkConversation) (Conversation, error) {
+			n := hub.NewFork{State: hub.StateThen}
+			if b := in.Body; b != nil {
+				n.Turn, n.Title, n.State = b.Turn, b.Title, cmp.Or(hub.ForkState(b.State), hub.StateThen)
+			}
+			out, err := s.o.Hub.ForkConversation(ctx, who, in.Conversation, n)
+			return conversationOf(out), err
 		})
 	add(s, operation{id: "turn.list", method: http.MethodGet, path: "/conversations/{conversation}/turns", tag: tag, action: auth.ConversationsRead, summary: "List a conversation's turns",
 		about: "Of all branches, the oldest first.", errors: []problem.Code{problem.ConversationNotFound}, example: `curl -H "Authorization: Bearer $KEY" $COVE/conversations/$CONVERSATION/turns`},

@@ -397,6 +397,11 @@ func (h *fakeHub) Conversations(_ context.Context, who auth.Principal, f hub.Con
 func (h *fakeHub) ChangeConversation(_ context.Context, who auth.Principal, id string, c hub.ConversationChange) (hub.Conversation, error) {
 	return h.talk(), h.note(who, id, c)
 }
+func (h *fakeHub) ForkConversation(_ context.Context, who auth.Principal, id string, n hub.NewFork) (hub.Conversation, error) {
+	c := h.talk()
+	c.Origin = &hub.ConversationOrigin{Conversation: id, Turn: cmp.Or(n.Turn, turn)}
+	return c, h.note(who, id, n)
+}
 func (h *fakeHub) DeleteConversation(_ context.Context, who auth.Principal, id string) error {
 	return h.note(who, id)
 }

@@ -83,6 +83,7 @@ var requests = map[string]request{
 	"conversation.list":   {"/conversations", "", 200, conversation},
 	"conversation.get":    {"/conversations/" + conversation, "", 200, conversation},
 	"conversation.change": {"/conversations/" + conversation, `{"title":"x"}`, 200, conversation},
+	"conversation.fork":   {"/conversations/" + conversation + "/fork", "", 201, `"origin":{"conversation":"` + conversation + `","turn":"` + turn},
 	"conversation.delete": {"/conversations/" + conversation, "", 204, ""},
 	"turn.list":           {"/conversations/" + conversation + "/turns", "", 200, turn},
 	"turn.create":         {"/conversations/" + conversation + "/turns", `{"prompt":"?"}`, 200, `"type":"answer"`},

@@ -35,6 +35,7 @@ type Turn struct {
 	Created      time.Time         `json:"created_at"`
 	Finished     *time.Time        `json:"finished_at,omitempty"`
 	Files        []hub.TurnFile    `json:"files,omitempty" doc:"Stored files that it brought, as they were called then"`
+	Origin       *hub.TurnOrigin   `json:"origin,omitempty" doc:"Of a turn that a fork of a conversation has: the turn that it is a copy of, and that one's session, which has the point from before it"`
 	Last         int64             `json:"last_event" doc:"Id of the last event so far"`
 	User         string            `json:"user"`
 	Key          string            `json:"key,omitempty"`
@@ -94,7 +95,7 @@ func tokensOf(u model.Usage) Tokens {
 func turnOf(t hub.Turn) Turn {
 	out := Turn{ID: t.ID, Conversation: t.Conversation, Parent: t.Parent, Session: t.Session, State: t.State, Model: t.Model, Prompt: t.Prompt, Answer: t.Answer,
 		Reason: t.Reason, Usage: tokensOf(t.Usage), Steps: t.Steps, Created: t.Created.UTC(),
-		Finished: moment(t.Finished), Files: t.Files, Last: t.Events, User: t.User, Key: t.Key}
+		Finished: moment(t.Finished), Files: t.Files, Origin: t.Origin, Last: t.Events, User: t.User, Key: t.Key}
 	if t.Cost.Currency != "" {
 		out.Cost = &Cost{Amount: t.Cost.Amount, Currency: t.Cost.Currency, Estimated: t.Usage.Estimated}
 	}

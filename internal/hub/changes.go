@@ -273,6 +273,11 @@ func (s telling) AddConversation(ctx context.Context, c Conversation) error {
 	return s.told(s.Store.AddConversation(ctx, c), c.Project, Change{Kind: ChangedConversation, ID: c.ID})
 }
 
+// AddFork implements ForkStore.
+func (s telling) AddFork(ctx context.Context, c Conversation, turns []TurnCopy, most int64) error {
+	return s.told(s.Store.AddFork(ctx, c, turns, most), c.Project, Change{Kind: ChangedConversation, ID: c.ID})
+}
+
 // UpdateConversation implements ConversationStore.
 func (s telling) UpdateConversation(ctx context.Context, project, id string, change func(*Conversation) error) (Conversation, error) {
 	out, err := s.Store.UpdateConversation(ctx, project, id, change)

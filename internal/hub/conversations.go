@@ -63,13 +63,16 @@ func (c Conversation) check() error {
 	return nil
 }
 
+// surfacePrefix begins the names of the metadata that OpenAI's surface keeps for itself.
+const surfacePrefix = "openai."
+
 // metadataFault says why metadata is not valid, or "". Entries that OpenAI's surface keeps for itself are not counted among the user's, and may be longer; the
 // surface bounds them.
 func metadataFault(all map[string]string) string {
 	users := 0
 	for k, v := range all {
 		longest := longestSurface
-		if !strings.HasPrefix(k, "openai.") {
+		if !strings.HasPrefix(k, surfacePrefix) {
 			longest = longestMetadata
 			users++
 		}

@@ -120,6 +120,7 @@ type ConversationStore interface {
 	// DeleteConversation removes it with its shares and its turns, their executions and events. turn_running as with AddTurn.
 	DeleteConversation(ctx context.Context, project, id string) error
 	TurnStore
+	ForkStore
 }
 
 // TurnStore keeps turns.

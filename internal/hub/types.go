@@ -122,6 +122,13 @@ type Conversation struct {
 	Turns    int
 	Source   string // the surface that it came through: "cli", "api", "openai"
 	Approval Approval
+	Origin   *ConversationOrigin // of a fork; nil: it is none
+}
+
+// ConversationOrigin is what a conversation is a fork of. It may have been deleted since.
+type ConversationOrigin struct {
+	Conversation string `json:"conversation"`
+	Turn         string `json:"turn"` // the last one that the two have in common, as it is called there
 }
 
 // Approval says whether code of the model's waits for the user's word before it runs.
@@ -189,6 +196,14 @@ type Turn struct {
 	// Waiting is what a running turn waits for; nil: it does not.
 	Waiting *Waiting
 	Files   []TurnFile // that it brought, as they were called then
+	// Origin is the turn that this one is a copy of, which a fork has; nil: it was asked here.
+	Origin *TurnOrigin
+}
+
+// TurnOrigin is a turn that was copied, and its session, which has the point from before it. Both may have been deleted since.
+type TurnOrigin struct {
+	Turn    string `json:"turn"`
+	Session string `json:"session,omitempty"`
 }
 
 // TurnFile is a stored file that a turn brought; it may have been deleted since.

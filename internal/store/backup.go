@@ -72,11 +72,11 @@ func tables() []backupTable {
 		table("executions", "id text, project text, user_id text, key_id text, session_id text, kernel text, turn_id text, step int, code text, state text, "+
 			"unfinished int, exit_code int, message text, lost text, created int, started int, finished int, wall int, cpu int, events int, dropped int, edited int"),
 		table("events", "stream text, seq int, execution text, step int, at int, body bytes"),
-		table("conversations", "id text, project text, user_id text, session_id text, title text, model text, metadata text, created int, used int, turns int, source text, approval text"),
+		table("conversations", "id text, project text, user_id text, session_id text, title text, model text, metadata text, created int, used int, turns int, source text, approval text, origin text"),
 		table("turns", "id text, project text, user_id text, key_id text, conversation text, parent text, session_id text, state text, unfinished int, model text, "+
 			"prompt text, answer text, reason text, problem text, messages text, calls text, input_tokens int, output_tokens int, cached_tokens int, reasoning_tokens int, "+
 			"tokens_estimated int, steps int, created int, finished int, events int, surface text, hidden int, waiting text, "+
-			"cost int, currency text, context_used int, context_size int, files text"),
+			"cost int, currency text, context_used int, context_size int, files text, origin text"),
 		table("files", "id text, project text, user_id text, name text, size int, sha256 text, purpose text, created int, expires int"),
 		table("shares", "id text, hash text, project text, user_id text, conversation text, turn_id text, title text, turns int, code int, size int, created int, "+
 			"expires int, document bytes"),

@@ -52,7 +52,7 @@ func conversationFields(c *hub.Conversation) []field {
 		{"id", textOf(&c.ID)}, {"project", textOf(&c.Project)}, {"user_id", textOf(&c.User)}, {"session_id", textOf(&c.Session)},
 		{"title", textOf(&c.Title)}, {"model", textOf(&c.Model)}, {"metadata", documentOf(&c.Metadata)}, {"created", moment{&c.Created}},
 		{"used", moment{&c.Used}}, {"turns", countOf(&c.Turns)}, {"source", textOf(&c.Source)},
-		{"approval", textOf(&c.Approval)},
+		{"approval", textOf(&c.Approval)}, {"origin", documentOf(&c.Origin)},
 	}
 }
 
@@ -61,7 +61,7 @@ func turnFields(t *hub.Turn) []field {
 		{"id", textOf(&t.ID)}, {"project", textOf(&t.Project)}, {"user_id", textOf(&t.User)}, {"key_id", textOf(&t.Key)},
 		{"conversation", textOf(&t.Conversation)}, {"parent", textOf(&t.Parent)}, {"prompt", textOf(&t.Prompt)}, {"created", moment{&t.Created}},
 		{"surface", jsonTextOf(&t.Foreign)}, {"hidden", flag{&t.Hidden}}, {"owner", textOf(&t.Owner)},
-		{"files", documentOf(&t.Files)},
+		{"files", documentOf(&t.Files)}, {"origin", documentOf(&t.Origin)},
 	}, turnEnd(t)...)
 }
 

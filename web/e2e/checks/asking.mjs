@@ -88,6 +88,39 @@ await check('a question is edited into a branch with its own state, and a turn i
   await wrote(page, 'again 1 True')
 })
 
+await check('a conversation is forked in its middle, and both go on by themselves', {}, async (page) => {
+  await ask(page, "run: y = 1\nopen('both.txt', 'w').write('a')\nprint('made', y)")
+  await answered(page, 'It ran.')
+  await ask(page, "run: import os\ny = 2\nos.remove('both.txt')\nprint('y is now', y)")
+  await wrote(page, 'y is now 2')
+  await until(async () => (await page.getByText('It ran.').count()) === 2, 'the second answer')
+  const origin = page.url()
+  await page.getByRole('button', { name: 'Fork from here' }).first().click()
+  await page.getByText('This is a copy of the conversation').first().waitFor()
+  await until(async () => /\/c\//.test(page.url()) && page.url().split('?')[0] !== origin.split('?')[0], 'the fork')
+  await page.getByText('Forked here from').waitFor()
+  await ask(page, "run: import os\nprint('fork has', y, os.path.exists('both.txt'))")
+  await wrote(page, 'fork has 1 True')
+  await picture(page, 'forked')
+  // A copied question is asked again with the state from before it, and there is no way back there.
+  await page.getByRole('button', { name: 'Back to before this turn' }).first().waitFor()
+  await until(
+    async () => (await page.getByRole('button', { name: 'Back to before this turn' }).count()) === 1,
+    'one way back',
+  )
+  await page.getByText('Forked here from').getByRole('link').click()
+  await wrote(page, 'y is now 2')
+  await page.getByRole('button', { name: 'Share and export' }).click()
+  await page.getByRole('menuitem', { name: 'Fork the conversation' }).click()
+  await page.getByText('Forked here from').waitFor()
+  await ask(page, "run: import os\nprint('whole has', y, os.path.exists('both.txt'))")
+  await wrote(page, 'whole has 2 False')
+  await page.getByRole('button', { name: 'Edit the question' }).nth(1).click()
+  await page.getByRole('textbox', { name: 'Edit the question' }).fill("run: print('again has', y)")
+  await page.getByRole('button', { name: 'Ask again' }).click()
+  await wrote(page, 'again has 1')
+})
+
 await check('eight tabs follow one server', {}, async (page, context) => {
   await ask(page, 'count slowly')
   await until(async () => /\/c\//.test(page.url()), 'the conversation')

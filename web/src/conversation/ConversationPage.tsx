@@ -1,5 +1,5 @@
 import { ArrowDown, Pencil, X } from 'lucide-react'
-import { lazy, Suspense, useCallback, useEffect, useMemo, useRef, useState } from 'react'
+import { Fragment, lazy, Suspense, useCallback, useEffect, useMemo, useRef, useState } from 'react'
 import { useLocation, useSearchParams } from 'wouter'
 import type { Turn } from '../api/client'
 import { asProblem } from '../api/problem'
@@ -18,6 +18,8 @@ import { useWords } from '../words'
 import { type Approval, askAgain, askQuestion, goBack, setApproval, stopTurn } from './actions'
 import { ContextMeter } from './ContextMeter'
 import css from './conversation.module.css'
+import { ForkedFrom } from './ForkedFrom'
+import { forkConversation } from './fork'
 import { LinkBar } from './LinkBar'
 import { queueOf, setQueue, useQueue } from './memory'
 import { Rollback } from './Rollback'
@@ -46,6 +48,7 @@ export function ConversationPage({ id }: { id: string }) {
   const queue = useQueue(id)
   const all = useMemo(() => turns.data ?? [], [turns.data])
   const branch = useMemo(() => branchThrough(all, through), [all, through])
+  const title = titleOf(conversation.data, branch[0]?.prompt.slice(0, 80) || w.nav.untitled)
   const current = all.find(isRunning) ?? null
   const last = branch.at(-1)
   const session = last?.session ?? conversation.data?.session
@@ -117,10 +120,11 @@ export function ConversationPage({ id }: { id: string }) {
           complain(error)
         }
       },
+      fork: (turn: Turn) => void forkConversation(turn, title, w).then((made) => made && navigate(`/c/${made.id}`)),
       back: (turn: Turn) => void goBack(turn, branch.length - branch.findIndex((t) => t.id === turn.id), w),
       show: (turn: string) => setSearch({ turn }),
     }),
-    [branch, id, navigate, setSearch, toEnd, w],
+    [branch, id, navigate, setSearch, title, toEnd, w],
   )
 
   const escaped = useRef(0)
@@ -144,9 +148,9 @@ export function ConversationPage({ id }: { id: string }) {
     return { session, turns: ran, ids: ran.map((t) => t.id), busy: !!current }
   }, [branch, session, current])
 
-  const title = titleOf(conversation.data, branch[0]?.prompt.slice(0, 80) || w.nav.untitled)
   const failed = turns.error ?? conversation.error
   const visible = branch.slice(-shown)
+  const lastCopied = branch.findLast((t) => t.origin)?.id
   const link = current ? turnLive(current.id, true) : null
   const waits = useWaits(link)
 
@@ -173,7 +177,7 @@ export function ConversationPage({ id }: { id: string }) {
               })
             }
           />
-          <ShareMenu conversation={id} title={title} branch={branch} />
+          <ShareMenu conversation={id} title={title} branch={branch} onFork={actions.fork} />
         </>
       }
     >
@@ -204,18 +208,20 @@ export function ConversationPage({ id }: { id: string }) {
               <Figures>
                 <StepsContext value={steps}>
                   {visible.map((t) => (
-                    <TurnItem
-                      key={t.id}
-                      turn={t}
-                      versions={siblings(all, t)
-                        .filter((s) => s.parent || s.id === t.id)
-                        .map((s) => s.id)
-                        .join(' ')}
-                      busy={!!current}
-                      editing={editing === t.id}
-                      onEdit={setEditing}
-                      actions={actions}
-                    />
+                    <Fragment key={t.id}>
+                      <TurnItem
+                        turn={t}
+                        versions={siblings(all, t)
+                          .filter((s) => s.parent || s.id === t.id)
+                          .map((s) => s.id)
+                          .join(' ')}
+                        busy={!!current}
+                        editing={editing === t.id}
+                        onEdit={setEditing}
+                        actions={actions}
+                      />
+                      {t.id === lastCopied && <ForkedFrom origin={conversation.data?.origin} />}
+                    </Fragment>
                   ))}
                 </StepsContext>
               </Figures>

@@ -1,4 +1,4 @@
-import { ChevronLeft, ChevronRight, Copy, CornerUpLeft, FileText, Pencil, RotateCcw } from 'lucide-react'
+import { ChevronLeft, ChevronRight, Copy, CornerUpLeft, FileText, GitFork, Pencil, RotateCcw } from 'lucide-react'
 import { memo, useEffect, useMemo, useRef, useState } from 'react'
 import { fileAddress } from '../api/base'
 import type { Turn } from '../api/client'
@@ -19,6 +19,7 @@ import css from './turn.module.css'
 export interface TurnActions {
   again: (turn: Turn, text: string) => void
   back: (turn: Turn) => void
+  fork: (turn: Turn) => void
   show: (turn: string) => void
 }
 
@@ -271,7 +272,10 @@ export const TurnItem = memo(function TurnItem({ turn, versions, busy, editing, 
             <IconButton small label={w.turn.retry} disabled={busy} onClick={() => actions.again(turn, turn.prompt)}>
               <RotateCcw size={15} aria-hidden />
             </IconButton>
-            {turn.session && (
+            <IconButton small label={w.turn.fork} onClick={() => actions.fork(turn)}>
+              <GitFork size={15} aria-hidden />
+            </IconButton>
+            {turn.session && !turn.origin && (
               <IconButton small label={w.turn.back} disabled={busy} onClick={() => actions.back(turn)}>
                 <CornerUpLeft size={15} aria-hidden />
               </IconButton>

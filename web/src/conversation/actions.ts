@@ -69,12 +69,14 @@ export async function setApproval(conversation: string, approval: Approval) {
 /** Asks an edited question as another version of a turn, with the state of Python that was there before it. */
 export async function askAgain(turn: Turn, text: string, w: Words): Promise<Turn> {
   let session: Session | null = null
-  if (turn.session) {
+  // A fork has no points of its own: those of a copied turn are in the session that the turn was asked in.
+  const from = { turn: turn.origin?.turn ?? turn.id, session: turn.origin ? turn.origin.session : turn.session }
+  if (from.session) {
     try {
       session = await data(
         client.POST('/sessions/{session}/fork', {
-          params: { path: { session: turn.session }, header: once() },
-          body: { point: turn.id },
+          params: { path: { session: from.session }, header: once() },
+          body: { point: from.turn },
         }),
       )
     } catch (error) {

@@ -1,4 +1,4 @@
-import { FileDown, Share2 } from 'lucide-react'
+import { FileDown, GitFork, Share2 } from 'lucide-react'
 import { lazy, Suspense, useState } from 'react'
 import type { Turn } from '../api/client'
 import { asProblem } from '../api/problem'
@@ -10,8 +10,15 @@ import { mayShare, useSharing } from './links'
 
 const ShareDialog = lazy(() => import('./ShareDialog').then((m) => ({ default: m.ShareDialog })))
 
-/** What is done with the branch of a conversation that is shown: a link for others, and files. */
-export function ShareMenu({ conversation, title, branch }: { conversation: string; title: string; branch: Turn[] }) {
+interface Props {
+  conversation: string
+  title: string
+  branch: Turn[]
+  onFork: (last: Turn) => void
+}
+
+/** What is done with the branch of a conversation that is shown: a link for others, a conversation of its own, and files. */
+export function ShareMenu({ conversation, title, branch, onFork }: Props) {
   const w = useWords()
   const sharing = useSharing()
   const may = mayShare(useMe().data)
@@ -42,6 +49,12 @@ export function ShareMenu({ conversation, title, branch }: { conversation: strin
                 },
               ]
             : []),
+          {
+            id: 'fork',
+            label: w.turn.forkAll,
+            icon: <GitFork size={15} aria-hidden />,
+            act: () => onFork(last),
+          },
           ...formats.map((format) => ({
             id: format,
             label: w.exports[format],

@@ -1,0 +1,180 @@
+package hub
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"strings"
+
+	"cove/internal/auth"
+	"cove/internal/ident"
+	"cove/internal/problem"
+)
+
+// A fork of a conversation has copies of a branch's turns, with their steps and events, and a fork of the session: the two share nothing, and either can be deleted.
+// The points of the session stay with the origin, so each copy says what it is a copy of (Turn.Origin).
+
+// largestFork bounds the events of the turns that a fork copies, in bytes: they are written in one transaction, for which others wait.
+const largestFork = 32 << 20
+
+// ForkState says which variables and files a fork of a conversation goes on with.
+type ForkState string
+
+// The states.
+const (
+	StateThen ForkState = "then" // those after the turn that the fork ends with
+	StateNow  ForkState = "now"  // those that the turn's session has at present
+	StateNone ForkState = "none" // none: its next turn begins with a new session
+)
+
+// NewFork says how to fork a conversation.
+type NewFork struct {
+	Turn  string // the last one that the fork has too; "": the conversation's last
+	Title string // "": the origin's
+	State ForkState
+}
+
+// TurnCopy is a turn of a fork, and the turn whose steps and events it gets.
+type TurnCopy struct {
+	Turn
+	Of string
+}
+
+// ForkStore is what forking conversations needs.
+type ForkStore interface {
+	// Following returns the turns that go on from one, the oldest first, with ID, Session and Created alone.
+	Following(ctx context.Context, project, turn string) ([]Turn, error)
+	// AddFork writes a conversation with copies of turns, and of what those have: executions, events, and words that the search finds. Problems: turn_not_found when one of
+	// them is not there any more, conversation_too_large when their events have more than most bytes.
+	AddFork(ctx context.Context, c Conversation, turns []TurnCopy, most int64) error
+}
+
+// ForkConversation makes a conversation that goes on from a turn of another one. Needs auth.ConversationsWrite and auth.ConversationsRead, and auth.SessionsWrite where a session is
+// forked. Problems: conversation_empty, turn_running, conversation_too_large, point_unknown when the state of that time is not kept, and those of ForkSession.
+func (h *Hub) ForkConversation(ctx context.Context, who auth.Principal, id string, n NewFork) (Conversation, error) {
+	var fork Conversation
+	err := cmp.Or(who.Require(auth.ConversationsWrite), who.Require(auth.ConversationsRead))
+	if err == nil {
+		fork, err = h.forkConversation(ctx, who, id, n)
+	}
+	h.audit(ctx, who, "conversation.fork", cmp.Or(fork.ID, id), "of "+id, err)
+	if err != nil {
+		return Conversation{}, err
+	}
+	return h.o.Store.Conversation(ctx, who.Project, fork.ID)
+}
+
+func (h *Hub) forkConversation(ctx context.Context, who auth.Principal, id string, n NewFork) (Conversation, error) {
+	origin, branch, err := h.branchToFork(ctx, who, id, n.Turn)
+	if err != nil {
+		return Conversation{}, err
+	}
+	last := branch[len(branch)-1]
+	now := h.now()
+	fork := Conversation{
+		ID: ident.New(ident.Conversation), Project: who.Project, User: who.User, Title: cmp.Or(n.Title, origin.Title), Model: last.Model, Metadata: maps.Clone(origin.Metadata),
+		Created: now, Used: now, Turns: len(branch), Source: origin.Source, Approval: origin.Approval,
+		Origin: &ConversationOrigin{Conversation: origin.ID, Turn: last.ID},
+	}
+	maps.DeleteFunc(fork.Metadata, func(name, _ string) bool { return strings.HasPrefix(name, surfacePrefix) })
+	if err := fork.check(); err != nil {
+		return Conversation{}, err
+	}
+	if n.State != StateNone {
+		if fork.Session, err = h.forkSessionAt(ctx, who, branch, n.State); err != nil {
+			return Conversation{}, err
+		}
+	}
+	if err := h.o.Store.AddFork(ctx, fork, copiesOf(branch, fork), largestFork); err != nil {
+		if fork.Session != "" {
+			h.spawn(func(ctx context.Context) { h.unmake(ctx, Session{ID: fork.Session, Project: who.Project}) })
+		}
+		return Conversation{}, err
+	}
+	return fork, nil
+}
+
+// branchToFork returns a conversation, and its turns to the one that a fork ends with.
+func (h *Hub) branchToFork(ctx context.Context, who auth.Principal, id, turn string) (Conversation, []Turn, error) {
+	c, err := h.o.Store.Conversation(ctx, who.Project, id)
+	if err != nil {
+		return Conversation{}, nil, err
+	}
+	if turn == "" {
+		last, err := h.LastTurn(ctx, who, id)
+		if err != nil {
+			return Conversation{}, nil, err
+		}
+		turn = last.ID
+	}
+	size, err := h.recall(ctx, who.Project, id, "")
+	if err == nil && size > largestConversation {
+		err = ErrForkTooLarge()
+	}
+	if err != nil {
+		return Conversation{}, nil, err
+	}
+	branch, err := h.o.Store.Branch(ctx, who.Project, turn)
+	if err != nil {
+		return Conversation{}, nil, err
+	}
+	switch last := branch[len(branch)-1]; {
+	case last.Conversation != id || last.Hidden:
+		return Conversation{}, nil, problem.New(problem.TurnNotFound, "the conversation has no such turn")
+	case !last.State.Final():
+		return Conversation{}, nil, ErrTurnRunning()
+	}
+	return c, branch, nil
+}
+
+// forkSessionAt forks the session of a branch, and returns the fork's id; "" when the branch has no session any more.
+func (h *Hub) forkSessionAt(ctx context.Context, who auth.Principal, branch []Turn, state ForkState) (string, error) {
+	last := branch[len(branch)-1]
+	if last.Session == "" {
+		return "", nil
+	}
+	if row, err := h.row(ctx, who, last.Session); problem.Is(err, problem.NotFound) || err == nil && row.State == SessionDeleted {
+		return "", nil
+	} else if err != nil {
+		return "", err
+	}
+	point := ""
+	if state == StateThen {
+		following, err := h.o.Store.Following(ctx, who.Project, last.ID)
+		if err != nil {
+			return "", err
+		}
+		for _, t := range following {
+			if t.Session == last.Session {
+				point = t.ID // what was kept from before the first turn that changed the session since
+				break
+			}
+		}
+	}
+	row, err := h.ForkSession(ctx, who, last.Session, NewSession{Point: point})
+	if problem.Has(err, problem.PointUnknown) {
+		err = problem.New(problem.PointUnknown, "the variables and files of that turn are not kept any more").
+			WithHint(`fork from the conversation's last turn, or with what its session has at present: {"state":"now"}`)
+	}
+	return row.ID, err
+}
+
+// copiesOf are the turns of a fork. What a surface keeps with a turn is about that turn alone.
+func copiesOf(branch []Turn, fork Conversation) []TurnCopy {
+	copies, parent := make([]TurnCopy, len(branch)), ""
+	for i, t := range branch {
+		c := TurnCopy{Turn: t, Of: t.ID}
+		if c.Origin == nil {
+			c.Origin = &TurnOrigin{Turn: t.ID, Session: t.Session}
+		}
+		c.ID, c.Conversation, c.Parent, c.Session, c.Foreign, c.Owner = ident.New(ident.Turn), fork.ID, parent, fork.Session, nil, ""
+		copies[i], parent = c, c.ID
+	}
+	return copies
+}
+
+// ErrForkTooLarge is the problem of a branch that is too large to be copied.
+func ErrForkTooLarge() *problem.Error {
+	return problem.New(problem.ConversationTooLarge, "the conversation is too large to be forked").
+		WithHint("fork it from an earlier turn, or fork its session alone and begin a new conversation with that")
+}
