@@ -9,34 +9,39 @@ import (
 const (
 	// idleInterval is how often a runsc process looks at its own memory.
 	idleInterval = 2 * time.Second
-	// idleWaste is how many bytes of memory may lie unused in it.
-	idleWaste = 2 << 20
+	// idleGarbage is how many bytes a process allocates before it is worth collecting what of them is garbage, once it rests.
+	idleGarbage = 2 << 20
+	// idleRest is how many bytes a process allocates at most in an interval in which it rests.
+	idleRest = 128 << 10
 )
 
-// returnMemory gives memory back to the host that this process does not use any more. Go does so by itself, but only in proportion to
-// what it goes on to allocate, and an idle sandbox allocates nothing: what the start needed would stay for ever. It does
-// not return.
+// returnMemory gives memory back to the host that this process does not use any more. Go does so by itself, but only in proportion to what it goes on to allocate,
+// and an idle sandbox allocates nothing: what the start needed, or a save, would stay for ever. It does not return.
 func returnMemory() {
-	samples := []metrics.Sample{
-		{Name: "/memory/classes/heap/free:bytes"},    // could go back now
-		{Name: "/memory/classes/heap/unused:bytes"},  // in spans that are partly used
-		{Name: "/memory/classes/heap/objects:bytes"}, // live, and garbage not yet found to be
-		{Name: "/gc/heap/live:bytes"},                // live when garbage was last collected
-	}
-	var kept uint64 // waste that a collection did not help against
+	sample := []metrics.Sample{{Name: "/gc/heap/allocs:bytes"}}
+	var rest resting
 	for range time.Tick(idleInterval) {
-		if waste := wasteOf(samples); waste > kept+idleWaste {
+		metrics.Read(sample)
+		if rest.after(sample[0].Value.Uint64()) {
 			debug.FreeOSMemory()
-			kept = wasteOf(samples)
 		}
 	}
 }
 
-func wasteOf(samples []metrics.Sample) uint64 {
-	metrics.Read(samples)
-	waste := samples[0].Value.Uint64() + samples[1].Value.Uint64()
-	if objects, live := samples[2].Value.Uint64(), samples[3].Value.Uint64(); objects > live {
-		waste += objects - live
+// resting says when a process has garbage and does nothing. How much of what it allocated is garbage is not known before a collection: what was live in the last one, in the
+// middle of a save, need not be any more.
+type resting struct {
+	seen      uint64 // bytes allocated since the process began, at the last look
+	collected uint64 // at the last collection
+}
+
+// after says whether to collect garbage now that so many bytes have been allocated since the process began.
+func (r *resting) after(allocated uint64) bool {
+	rests := allocated-r.seen <= idleRest
+	r.seen = allocated
+	if !rests || allocated-r.collected < idleGarbage {
+		return false
 	}
-	return waste
+	r.collected = allocated
+	return true
 }
