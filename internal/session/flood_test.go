@@ -104,7 +104,38 @@ for t in ts: t.join()`}})
 			}
 		}
 		between(t, s)
+		bytesInAFlood(t, s)
 	})
+}
+
+// bytesInAFlood writes to a function of the stream's binary side that was looked up while much was printed, and detaches it.
+func bytesInAFlood(t *testing.T, s *session.Live) {
+	r := execute(t, s, cell{req: kernel.Request{Code: `
+import sys, time
+def text():
+    time.sleep(0.05)
+    return b"late\n"
+for i in range(2000):
+    print(i)
+write = sys.stdout.buffer.write
+sys.stdout.buffer.write(text())
+print("between")
+write(b"later\n")
+for i in range(2000):
+    print(i)
+out = sys.stdout.detach()
+time.sleep(0.05)
+out.write(b"detached\n")`}})
+	var want strings.Builder
+	for _, tail := range []string{"late\nbetween\nlater\n", "detached\n"} {
+		for i := range 2000 {
+			fmt.Fprintln(&want, i)
+		}
+		want.WriteString(tail)
+	}
+	if got := r.text["stdout"].String(); got != want.String() {
+		t.Errorf("%d bytes came, want %d, or other ones; the last are %q", len(got), want.Len(), got[max(0, len(got)-40):])
+	}
 }
 
 // between prints on both streams by turns, with displays, child processes and bytes of C's between, and wants all in its order.
