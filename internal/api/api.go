@@ -129,11 +129,16 @@ type Turns interface {
 	Turn(ctx context.Context, who auth.Principal, id string) (hub.Turn, error)
 	Turns(ctx context.Context, who auth.Principal, conversation string, p hub.Page) (hub.Listing[hub.Turn], error)
 	Branch(ctx context.Context, who auth.Principal, turn string) ([]hub.Turn, error)
+	FollowTurn(ctx context.Context, who auth.Principal, id string, after int64) (hub.Follower[json.RawMessage], error)
+	Changes(ctx context.Context, who auth.Principal) (iter.Seq2[hub.Change, error], error)
+	TurnControl
+}
+
+// TurnControl is what is done to a turn that began.
+type TurnControl interface {
 	ApproveTurn(ctx context.Context, who auth.Principal, id string, w hub.Word) (hub.Turn, error)
 	CancelTurn(ctx context.Context, who auth.Principal, id string) (hub.Turn, error)
 	DeleteTurn(ctx context.Context, who auth.Principal, id string) error
-	FollowTurn(ctx context.Context, who auth.Principal, id string, after int64) (hub.Follower[json.RawMessage], error)
-	Changes(ctx context.Context, who auth.Principal) (iter.Seq2[hub.Change, error], error)
 }
 
 // Connections are the services of models that a hub's admins connect.

@@ -407,7 +407,7 @@ func (h *fakeHub) DeleteConversation(_ context.Context, who auth.Principal, id s
 }
 
 func (h *fakeHub) StartTurn(_ context.Context, who auth.Principal, n hub.NewTurn) (hub.Turn, error) {
-	return hub.Turn{ID: turn, Conversation: conversation, State: hub.TurnQueued, Prompt: n.Prompt, Created: then}, h.note(who, n)
+	return hub.Turn{ID: turn, Conversation: conversation, State: hub.TurnRunning, Prompt: n.Prompt, Created: then}, h.note(who, n)
 }
 func (h *fakeHub) Turn(_ context.Context, who auth.Principal, id string) (hub.Turn, error) {
 	return hub.Turn{ID: id, Conversation: conversation, State: hub.TurnCompleted, Answer: "42", Created: then, Finished: then,

@@ -20,7 +20,7 @@ type Turn struct {
 	Conversation string            `json:"conversation"`
 	Parent       string            `json:"parent,omitempty" doc:"The turn before it in its branch"`
 	Session      string            `json:"session,omitempty"`
-	State        hub.TurnState     `json:"state" enum:"queued,running,completed,waiting,failed,canceled,lost" doc:"waiting: for the results of your functions, which the next turn brings"`
+	State        hub.TurnState     `json:"state" enum:"running,completed,waiting,failed,canceled,lost" doc:"waiting: for the results of your functions, which the next turn brings"`
 	Model        string            `json:"model"`
 	Prompt       string            `json:"prompt"`
 	Answer       string            `json:"answer" doc:"The final text"`

@@ -81,12 +81,17 @@ type UserStore interface {
 	DeleteUser(ctx context.Context, id string) error // with keys, browsers, codes, memberships, password, and invitations for and by the user
 }
 
-// ProjectStore keeps projects and who is what in them.
+// ProjectStore keeps projects, and who is what in them.
 type ProjectStore interface {
 	AddProject(ctx context.Context, p Project) error
 	Project(ctx context.Context, idOrName string) (Project, error)
 	Projects(ctx context.Context) ([]Project, error)
 	ChangeProject(ctx context.Context, id string, change func(*Project) error) (Project, error)
+	MemberStore
+}
+
+// MemberStore keeps who is what in which project.
+type MemberStore interface {
 	SetMember(ctx context.Context, m Membership) error            // Role "" removes
 	Role(ctx context.Context, project, user string) (Role, error) // "" when not a member
 	Members(ctx context.Context, project string) ([]Membership, error)

@@ -48,13 +48,18 @@ type Code struct {
 	Used          time.Time // zero: it was not
 }
 
-// BrowserStore keeps browsers and codes. Not found: browser_not_found.
+// BrowserStore keeps browsers, and the codes that sign them in. Not found: browser_not_found.
 type BrowserStore interface {
 	AddBrowser(ctx context.Context, b Browser) error
 	Browser(ctx context.Context, id string) (Browser, error)
 	Browsers(ctx context.Context, project, user string) ([]Browser, error) // project "": all
 	ChangeBrowser(ctx context.Context, id string, change func(*Browser) error) (Browser, error)
 	DeleteBrowser(ctx context.Context, id string) error
+	CodeStore
+}
+
+// CodeStore keeps the codes that sign browsers in.
+type CodeStore interface {
 	AddCode(ctx context.Context, c Code) error
 	Code(ctx context.Context, id string) (Code, error) // the zero value where there is none
 	UseCode(ctx context.Context, id string, at time.Time) error

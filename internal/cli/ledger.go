@@ -47,6 +47,10 @@ func (c *usageCmd) run(ctx context.Context, p *Program) (int, error) {
 		if c.JSON {
 			return p.printJSON(append([]hub.Usage{}, days...))
 		}
+		if len(days) == 0 {
+			fmt.Fprintln(p.Err, "cove: nothing was used in these days")
+			return nil
+		}
 		w := tabwriter.NewWriter(p.Out, 0, 0, 2, ' ', tabwriter.AlignRight)
 		fmt.Fprintln(w, "DAY\tEXECUTIONS\tWALL\tCPU\tTURNS\tTOKENS IN\tTOKENS OUT\tUPLOADED\tCOST\t")
 		var sum hub.Usage
@@ -156,6 +160,7 @@ func (c *auditCmd) run(ctx context.Context, p *Program) (int, error) {
 		if !c.JSON {
 			fmt.Fprintln(w, "WHEN\tUSER\tACTION\tTARGET\tOUTCOME\tFROM")
 		}
+		found := 0
 		for left := c.Limit; left > 0; {
 			query.Limit = min(left, 1000)
 			rows, err := r.Accounts.Rows(ctx, who, c.Project == "", query)
@@ -168,9 +173,14 @@ func (c *auditCmd) run(ctx context.Context, p *Program) (int, error) {
 				}
 				query.Before = row.ID
 			}
+			found += len(rows)
 			if left -= len(rows); len(rows) == 0 {
 				break
 			}
+		}
+		if found == 0 && !c.JSON {
+			fmt.Fprintln(p.Err, "cove: the audit log has no such rows; `cove audit` shows the newest 50")
+			return nil
 		}
 		return w.Flush()
 	})

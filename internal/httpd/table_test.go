@@ -183,7 +183,7 @@ func (w *whole) thing(t *testing.T, owner tenant, kind string) string {
 		return foreign(kind, "files", "file-", f.ID)
 	case "upload":
 		u := hub.Upload{ID: ident.New(ident.Upload), Project: owner.id, User: auth.LocalUser, Name: secretWord, Size: 5, Created: now, Expires: now.Add(time.Hour)}
-		must(t, w.store.AddUpload(ctx, u, 1000))
+		must(t, w.store.AddUpload(ctx, u, hub.UploadBounds{Key: 1000, Project: 1000, Server: 1000}))
 		return u.ID
 	case "key", "user":
 		u, err := w.accounts.CreateUser(ctx, w.root, secretWord+" "+session.ID, false)

@@ -167,8 +167,8 @@ type FileStore interface {
 
 // UploadStore keeps uploads. Not found: "upload_not_found".
 type UploadStore interface {
-	// AddUpload refuses when its user and key have most uploads that are no files yet.
-	AddUpload(ctx context.Context, u Upload, most int) error
+	// AddUpload refuses when its key, its project or the server has as many uploads already: too_many_uploads.
+	AddUpload(ctx context.Context, u Upload, most UploadBounds) error
 	Upload(ctx context.Context, project, id string) (Upload, error)
 	UpdateUpload(ctx context.Context, project, id string, change func(*Upload) error) (Upload, error)
 	// FinishUpload writes the record of the file that an upload has become, and its id into the upload, in one transaction.

@@ -152,7 +152,6 @@ type TurnState string
 
 // The states.
 const (
-	TurnQueued    TurnState = "queued"
 	TurnRunning   TurnState = "running"
 	TurnCompleted TurnState = "completed" // Answer and Reason say how
 	TurnWaiting   TurnState = "waiting"   // for results of the client's functions, which the next turn brings
@@ -162,7 +161,7 @@ const (
 )
 
 // Final says whether nothing more happens.
-func (s TurnState) Final() bool { return s != TurnQueued && s != TurnRunning }
+func (s TurnState) Final() bool { return s != TurnRunning }
 
 // Turn is one request to a model and everything until its answer.
 type Turn struct {

@@ -13,8 +13,10 @@ import (
 	"cove/internal/problem"
 )
 
+// mostUploads bounds the uploads that are no files yet: each is a file on the disk and a row.
+var mostUploads = UploadBounds{Key: 20, Project: 200, Server: 5000}
+
 const (
-	mostUploads  = 20               // that a key may have unfinished
 	uploadLife   = 24 * time.Hour   // of an upload to which nothing comes
 	uploadShown  = time.Hour        // for which an upload tells which file it has become
 	uploadSync   = 8 << 20          // bytes after which what has come is written to the disk and counts; a kill of the server costs at most so many
@@ -22,6 +24,9 @@ const (
 	writerAgain  = 50 * time.Millisecond
 	keepPatience = 30 * time.Second
 )
+
+// UploadBounds are how many uploads there may be at most that are no files yet.
+type UploadBounds struct{ Key, Project, Server int }
 
 // NewUpload is a file that is to come in pieces.
 type NewUpload struct {

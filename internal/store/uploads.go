@@ -17,17 +17,26 @@ func uploadFields(u *hub.Upload) []field {
 	}
 }
 
-// AddUpload implements hub.UploadStore. Requests of one key that PostgreSQL takes at the same moment do not see each other, and may be a few too many.
-func (s *Store) AddUpload(ctx context.Context, u hub.Upload, most int) error {
+// AddUpload implements hub.UploadStore. Requests that PostgreSQL takes at the same moment do not see each other, and may be a few too many.
+func (s *Store) AddUpload(ctx context.Context, u hub.Upload, most hub.UploadBounds) error {
 	return s.base.write(ctx, func(ctx context.Context, q queryer) error {
-		var have int
-		err := q.QueryRowContext(ctx, "SELECT COUNT(*) FROM uploads WHERE project = $1 AND file = '' AND user_id = $2 AND key_id = $3 AND expires > $4",
-			u.Project, clean(u.User), clean(u.Key), micros(u.Created)).Scan(&have)
+		var server, project, key int
+		err := q.QueryRowContext(ctx, `SELECT COUNT(*), COUNT(CASE WHEN project = $1 THEN 1 END), COUNT(CASE WHEN project = $1 AND user_id = $2 AND key_id = $3 THEN 1 END)
+			FROM uploads WHERE file = '' AND expires > $4`, u.Project, clean(u.User), clean(u.Key), micros(u.Created)).Scan(&server, &project, &key)
 		if err != nil {
 			return err
 		}
-		if have >= most {
-			return problem.New(problem.TooManyUploads, "the key has "+strconv.Itoa(have)+" unfinished uploads, and can have no more").WithHint("finish or drop some of them")
+		full := func(whose string, n int) error {
+			return problem.New(problem.TooManyUploads, whose+" has "+strconv.Itoa(n)+" unfinished uploads, and can have no more").
+				WithHint("finish or drop some of them, or send the file whole")
+		}
+		switch {
+		case key >= most.Key:
+			return full("the key", key)
+		case project >= most.Project:
+			return full("the project", project)
+		case server >= most.Server:
+			return full("the server", server)
 		}
 		return insert(ctx, q, "uploads", uploadFields(&u), "")
 	})

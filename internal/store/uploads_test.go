@@ -14,8 +14,9 @@ func TestUploads(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, s *store.Store) {
 		ctx := t.Context()
+		key2 := hub.UploadBounds{Key: 2, Project: 100, Server: 100}
 		u := hub.Upload{ID: "upl_1", Project: project, User: "usr_a", Key: "key_a", Name: "数.csv", Size: 1 << 40, Home: "hom_1", Created: at(0), Expires: at(60)}
-		must(t, s.AddUpload(ctx, u, 2))
+		must(t, s.AddUpload(ctx, u, key2))
 		got, err := s.Upload(ctx, project, "upl_1")
 		must(t, err)
 		if diff := cmp.Diff(u, got); diff != "" {
@@ -23,15 +24,20 @@ func TestUploads(t *testing.T) {
 		}
 		second := u
 		second.ID, second.Size = "upl_2", 10
-		must(t, s.AddUpload(ctx, second, 2))
+		must(t, s.AddUpload(ctx, second, key2))
 		third := second
 		third.ID = "upl_3"
-		wantCode(t, s.AddUpload(ctx, third, 2), "too_many_uploads")
+		wantCode(t, s.AddUpload(ctx, third, key2), "too_many_uploads")
 		other := third
 		other.Key, other.ID = "key_b", "upl_4"
-		must(t, s.AddUpload(ctx, other, 2))
+		must(t, s.AddUpload(ctx, other, key2))
+		fifth := other
+		fifth.ID = "upl_5"
+		wantCode(t, s.AddUpload(ctx, fifth, hub.UploadBounds{Key: 9, Project: 3, Server: 9}), "too_many_uploads")
+		fifth.Project = "prj_b"
+		wantCode(t, s.AddUpload(ctx, fifth, hub.UploadBounds{Key: 9, Project: 9, Server: 3}), "too_many_uploads")
 		third.Created = at(60) // the first two have expired
-		must(t, s.AddUpload(ctx, third, 2))
+		must(t, s.AddUpload(ctx, third, key2))
 
 		_, err = s.Upload(ctx, "prj_x", "upl_1")
 		wantCode(t, err, "upload_not_found")

@@ -71,9 +71,6 @@ func (t *translation) feed(st step) (bool, error) {
 func (s *server) replay(ctx context.Context, who auth.Principal, turn hub.Turn, o options) (*translation, error) {
 	t := newTranslation(turn, keptOf(turn), o, func(event) error { return nil })
 	t.place = s.placeOf(ctx, who, turn.ID)
-	if turn.State == hub.TurnQueued {
-		t.response.Status = statusQueued
-	}
 	if !turn.State.Final() && turn.Events == 0 {
 		return t, nil
 	}

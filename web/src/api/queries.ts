@@ -40,8 +40,7 @@ export const useTurns = (id: string) =>
   useQuery({
     queryKey: ['turns', id],
     // The stream tells of changes; this is for a server on whose database others write too, and for a stream that is away.
-    refetchInterval: ({ state }) =>
-      state.data?.some((t) => t.state === 'running' || t.state === 'queued') ? 5000 : false,
+    refetchInterval: ({ state }) => (state.data?.some((t) => t.state === 'running') ? 5000 : false),
     queryFn: () =>
       pages<Turn>((after) =>
         data(

@@ -31,7 +31,7 @@ import { useBottom } from './useBottom'
 const Notebook = lazy(() => import('../notebook/Notebook'))
 
 const window_ = 30
-const isRunning = (t: Turn) => t.state === 'running' || t.state === 'queued'
+const isRunning = (t: Turn) => t.state === 'running'
 
 export function ConversationPage({ id }: { id: string }) {
   const w = useWords()

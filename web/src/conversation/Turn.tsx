@@ -2,8 +2,7 @@ import { ChevronLeft, ChevronRight, Copy, CornerUpLeft, FileText, GitFork, Penci
 import { memo, useEffect, useMemo, useRef, useState } from 'react'
 import { fileAddress } from '../api/base'
 import type { Turn } from '../api/client'
-import { Problem } from '../api/problem'
-import { type Block, blocksOf } from '../events/group'
+import { blocksOf } from '../events/group'
 import { turnLive, useLive } from '../events/live'
 import { steps as stepsOf } from '../events/turn'
 import { Markdown } from '../output'
@@ -12,9 +11,11 @@ import { Button, copyText, IconButton, ProblemBox } from '../parts'
 import { bytes, count, money, plainName, seconds } from '../parts/format'
 import { isComposing, isMod } from '../parts/keys'
 import { useWords, type Words } from '../words'
+import { Ending } from './Ending'
 import { Status } from './Status'
-import { Made, Step } from './Step'
+import { Made } from './Step'
 import css from './turn.module.css'
+import { Work } from './Work'
 
 export interface TurnActions {
   again: (turn: Turn, text: string) => void
@@ -122,45 +123,6 @@ function Asked({
   )
 }
 
-function Work({ blocks, turn, live }: { blocks: Block[]; turn: string; live: boolean }) {
-  const w = useWords()
-  const last = blocks.findLastIndex((b) => b.kind === 'group')
-  return blocks.map((b, i) => {
-    if (b.kind === 'group') {
-      const { step } = b
-      return (
-        <Step
-          key={`s${step.number}`}
-          group={b}
-          version={step.version}
-          id={`${turn}/${step.number}`}
-          live={live}
-          last={i === last}
-        />
-      )
-    }
-    const key = `${b.kind}${i}`
-    if (b.kind === 'reasoning')
-      return (
-        <details key={key} className={css.reasoning}>
-          <summary>{w.turn.reasoning}</summary>
-          <p dir="auto">{b.text}</p>
-        </details>
-      )
-    if (b.kind === 'notice')
-      return (
-        <p key={key} className={css.notice}>
-          {b.text}
-        </p>
-      )
-    return (
-      <div key={key} className={css.said} dir="auto">
-        <Markdown text={b.text} live={live && i === blocks.length - 1} />
-      </div>
-    )
-  })
-}
-
 interface Props {
   turn: Turn
   /** The ids of all versions of this question, joined, so that it can be compared. */
@@ -178,7 +140,7 @@ function costOf({ cost }: Turn, w: Words): string {
   return cost.estimated ? w.turn.about(said) : said
 }
 
-const running = (turn: Turn) => turn.state === 'running' || turn.state === 'queued'
+const running = (turn: Turn) => turn.state === 'running'
 
 export const TurnItem = memo(function TurnItem({ turn, versions, busy, editing, onEdit, actions }: Props) {
   const w = useWords()
@@ -243,15 +205,13 @@ export const TurnItem = memo(function TurnItem({ turn, versions, busy, editing, 
         )}
         {!over && <Status view={view} answering={!!answer} />}
         {over && turn.session && <Made files={[...files.values()]} session={turn.session} />}
-        {over && stopped && <p className={css.notice}>{w.turn.stopped}</p>}
-        {over && turn.state === 'lost' && <p className={css.notice}>{w.turn.lost}</p>}
-        {over && failure && !stopped && (
-          <ProblemBox error={new Problem(0, { detail: failure.message ?? '', hint: failure.hint ?? '' })} />
-        )}
-        {over && reason && reason !== 'complete' && !stopped && (
-          <p className={css.notice}>
-            {w.turn.notAll} {w.turn.reasons[reason] ?? reason}
-          </p>
+        {over && (
+          <Ending
+            stopped={stopped ? w.turn.stopped : ''}
+            lost={turn.state === 'lost' ? w.turn.lost : ''}
+            failure={failure}
+            reason={reason}
+          />
         )}
         {live?.link.link === 'failed' && live.link.problem && <ProblemBox error={live.link.problem} />}
         {over && (

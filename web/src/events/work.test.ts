@@ -8,7 +8,7 @@ const all = (...changes: Change[]) => changes.reduce((w, c) => applyChange(w, c,
 describe('what goes on in a conversation', () => {
   it('runs until all of its turns have ended, and is news then', () => {
     expect(workOf(noWorks, 'cnv_1')).toBe('')
-    expect(workOf(all(turn('a', 'queued')), 'cnv_1')).toBe('running')
+    expect(workOf(all(turn('a', 'running')), 'cnv_1')).toBe('running')
     expect(workOf(all(turn('a', 'running'), turn('b', 'approval')), 'cnv_1')).toBe('approval')
     expect(workOf(all(turn('a', 'running'), turn('b', 'approval'), turn('b', 'completed')), 'cnv_1')).toBe('running')
     const over = all(turn('a', 'running'), turn('a', 'failed'))

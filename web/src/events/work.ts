@@ -24,7 +24,7 @@ export function applyChange(works: Works, change: Change, seen: string | null): 
   const known = works.conversations.get(change.conversation) ?? { open: new Map(), news: false }
   const open = new Map(known.open)
   let { news } = known
-  if (change.state === 'queued' || change.state === 'running') open.set(change.id, 'running')
+  if (change.state === 'running') open.set(change.id, 'running')
   else if (change.state === 'approval') open.set(change.id, 'approval')
   else if (open.delete(change.id)) news = seen !== change.conversation
   const conversations = new Map(works.conversations)

@@ -43,6 +43,28 @@ function before(a: Shown, b: Shown): number {
   return x.compareDocumentPosition(y) & Node.DOCUMENT_POSITION_FOLLOWING ? -1 : 1
 }
 
+interface Open {
+  list: Shown[]
+  at: number
+}
+
+/** The full screen after a figure came, or came anew: it changes with the theme, for one. What one looks at stays; figures that have gone meanwhile do too. */
+export function arranged({ list, at }: Open, all: ReadonlySet<Shown>, figure: Shown): Open {
+  const seen = list[at]
+  const next = list.map((f) => (f.box === figure.box ? figure : f))
+  if (!next.includes(figure)) {
+    const place = next.findIndex((f) => all.has(f) && before(figure, f) < 0)
+    next.splice(place < 0 ? next.length : place, 0, figure)
+  }
+  return {
+    list: next,
+    at: Math.max(
+      0,
+      next.findIndex((f) => f === seen || f.box === seen?.box),
+    ),
+  }
+}
+
 /** One album for all figures inside; an album in an album is the outer one. */
 export function Figures({ children }: { children: ReactNode }) {
   const outer = useContext(AlbumContext)
@@ -52,14 +74,12 @@ export function Figures({ children }: { children: ReactNode }) {
 function Own({ children }: { children: ReactNode }) {
   const figures = useRef(new Set<Shown>())
   const from = useRef<Element>(null) // what had the focus
-  const [open, setOpen] = useState<{ list: Shown[]; at: number } | null>(null)
+  const [open, setOpen] = useState<Open | null>(null)
   const album = useMemo<Album>(
     () => ({
       add: (figure) => {
         figures.current.add(figure)
-        // A figure of the full screen that changes, with the theme for one, changes there too.
-        const same = (f: Shown) => f.box === figure.box
-        setOpen((o) => (o?.list.some(same) ? { ...o, list: o.list.map((f) => (same(f) ? figure : f)) } : o))
+        setOpen((o) => o && arranged(o, figures.current, figure))
         return () => figures.current.delete(figure)
       },
       open: (figure) => {

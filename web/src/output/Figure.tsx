@@ -72,7 +72,15 @@ export function Figure({ number, data, metadata }: Props) {
         title={w.fullScreen}
         style={{ width: width || undefined, aspectRatio: ratio }}
       >
-        {url && <img src={url} alt={alt} decoding="async" draggable={false} />}
+        {url && (
+          <img
+            src={url}
+            alt={alt}
+            decoding="async"
+            draggable={false}
+            onLoad={(e) => e.currentTarget.setAttribute('data-drawn', '')}
+          />
+        )}
       </button>
       <div className={css.tools}>
         <Tool icon={Maximize2} label={w.fullScreen} onPress={open} />

@@ -1,13 +1,12 @@
 import { FileText } from 'lucide-react'
 import { memo, useMemo } from 'react'
 import type { Schemas } from '../api/client'
-import { Problem } from '../api/problem'
-import { Step } from '../conversation/Step'
+import { Ending } from '../conversation/Ending'
 import turnCss from '../conversation/turn.module.css'
+import { Work } from '../conversation/Work'
 import { blocksOf } from '../events/group'
 import { applyTurn, newTurn, type TurnView } from '../events/turn'
 import { Markdown } from '../output'
-import { ProblemBox } from '../parts'
 import { bytes, plainName } from '../parts/format'
 import { useWords } from '../words'
 import css from './share.module.css'
@@ -31,7 +30,6 @@ export const SharedTurn = memo(function SharedTurn({ turn }: { turn: Shared }) {
   const failure =
     view.failure ?? (turn.state === 'failed' ? (turn.problem as { message?: string; hint?: string } | undefined) : null)
   const reason = view.reason || turn.reason || ''
-  const stopped = turn.state === 'canceled'
   return (
     <article className={turnCss.turn}>
       <div className={`${turnCss.asked} ${css.asked}`}>
@@ -41,38 +39,7 @@ export const SharedTurn = memo(function SharedTurn({ turn }: { turn: Shared }) {
         </div>
       </div>
       <div className={turnCss.reply}>
-        {work.map((b, i) => {
-          if (b.kind === 'group')
-            return (
-              <Step
-                key={`s${b.step.number}`}
-                group={b}
-                version={b.step.version}
-                id={`shared/${turn.id}/${b.step.number}`}
-                live={false}
-                last={false}
-              />
-            )
-          const key = `${b.kind}${i}`
-          if (b.kind === 'reasoning')
-            return (
-              <details key={key} className={turnCss.reasoning}>
-                <summary>{w.turn.reasoning}</summary>
-                <p dir="auto">{b.text}</p>
-              </details>
-            )
-          if (b.kind === 'notice')
-            return (
-              <p key={key} className={turnCss.notice}>
-                {b.text}
-              </p>
-            )
-          return (
-            <div key={key} className={turnCss.said} dir="auto">
-              <Markdown text={b.text} />
-            </div>
-          )
-        })}
+        <Work blocks={work} turn={`shared/${turn.id}`} live={false} folded />
         {said && (
           <div className={turnCss.answer}>
             <Markdown text={said} />
@@ -89,16 +56,12 @@ export const SharedTurn = memo(function SharedTurn({ turn }: { turn: Shared }) {
             ))}
           </ul>
         )}
-        {stopped && <p className={turnCss.notice}>{w.shared.stopped}</p>}
-        {turn.state === 'lost' && <p className={turnCss.notice}>{w.shared.lost}</p>}
-        {failure && !stopped && (
-          <ProblemBox error={new Problem(0, { detail: failure.message ?? '', hint: failure.hint ?? '' })} />
-        )}
-        {reason && reason !== 'complete' && !stopped && (
-          <p className={turnCss.notice}>
-            {w.turn.notAll} {w.turn.reasons[reason] ?? reason}
-          </p>
-        )}
+        <Ending
+          stopped={turn.state === 'canceled' ? w.shared.stopped : ''}
+          lost={turn.state === 'lost' ? w.shared.lost : ''}
+          failure={failure}
+          reason={reason}
+        />
       </div>
     </article>
   )

@@ -28,8 +28,7 @@ function setMark(next: Mark) {
   write()
 }
 
-const isRunning = (turns: readonly Turn[] | undefined) =>
-  turns?.some((t) => t.state === 'running' || t.state === 'queued') ?? false
+const isRunning = (turns: readonly Turn[] | undefined) => turns?.some((t) => t.state === 'running') ?? false
 
 /** Marks the tab while a turn that the page knows of runs, and when one ended that nobody looked at. */
 export function useTabMark() {

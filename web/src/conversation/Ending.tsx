@@ -1,0 +1,32 @@
+import { Problem } from '../api/problem'
+import { ProblemBox } from '../parts'
+import { useWords } from '../words'
+import css from './turn.module.css'
+
+interface Props {
+  /** What is said when somebody stopped the turn, and when the server was lost meanwhile; '' when that is not so. */
+  stopped: string
+  lost: string
+  failure: { message?: string; hint?: string } | null | undefined
+  /** Why the answer came, see the API. */
+  reason: string
+}
+
+/** Why a turn ended in another way than with an answer. */
+export function Ending({ stopped, lost, failure, reason }: Props) {
+  const w = useWords()
+  return (
+    <>
+      {stopped && <p className={css.notice}>{stopped}</p>}
+      {lost && <p className={css.notice}>{lost}</p>}
+      {failure && !stopped && (
+        <ProblemBox error={new Problem(0, { detail: failure.message ?? '', hint: failure.hint ?? '' })} />
+      )}
+      {reason && reason !== 'complete' && !stopped && (
+        <p className={css.notice}>
+          {w.turn.notAll} {w.turn.reasons[reason] ?? reason}
+        </p>
+      )}
+    </>
+  )
+}
