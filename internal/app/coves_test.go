@@ -4,22 +4,20 @@ import (
 	"context"
 	"errors"
 	"io"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"cove/internal/app"
 	"cove/internal/problem"
+	"cove/internal/testneeds"
 )
 
 // script makes a program.
 func script(t *testing.T, text string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "cove")
-	if err := os.WriteFile(path, []byte("#!/bin/sh\n"+text), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	testneeds.Program(t, path, "#!/bin/sh\n"+text)
 	return path
 }
 

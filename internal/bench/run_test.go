@@ -189,9 +189,7 @@ func TestAPeerThatFailsSaysWhy(t *testing.T) {
 	t.Parallel()
 	env := python(t)
 	env.Python = filepath.Join(t.TempDir(), "python")
-	if err := os.WriteFile(env.Python, []byte("#!/bin/sh\necho 'no module named numpy' >&2\nexit 1\n"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	testneeds.Program(t, env.Python, "#!/bin/sh\necho 'no module named numpy' >&2\nexit 1\n")
 	report, err := bench.Run(t.Context(), bench.Options{Data: t.TempDir(), Env: env, Subjects: []string{"python3"}, Rows: []string{"first"}, Rounds: 2})
 	if err != nil {
 		t.Fatal(err)

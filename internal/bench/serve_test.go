@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"cove/internal/bench"
+	"cove/internal/testneeds"
 )
 
 // playsServer says that this process is to be `cove serve`, and names the file for what it was asked.
@@ -149,9 +150,7 @@ func serverProgram(t *testing.T, variables ...string) (program, report string) {
 	}
 	variables = append(variables, playsServer+"="+report)
 	script := fmt.Sprintf("#!/bin/sh\nexec env %s %s \"$@\"\n", strings.Join(variables, " "), own)
-	if err := os.WriteFile(program, []byte(script), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	testneeds.Program(t, program, script)
 	return program, report
 }
 

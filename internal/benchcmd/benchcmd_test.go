@@ -83,9 +83,7 @@ func run(t *testing.T, cove *benchCove, signals <-chan os.Signal, args ...string
 func program(t *testing.T, dir, name string) string {
 	t.Helper()
 	path := filepath.Join(dir, name)
-	if err := os.WriteFile(path, []byte("#!/bin/sh\necho \"I am $0\" >&2\nexit 9\n"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	testneeds.Program(t, path, "#!/bin/sh\necho \"I am $0\" >&2\nexit 9\n")
 	return path
 }
 

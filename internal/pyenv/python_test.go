@@ -3,13 +3,13 @@ package pyenv_test
 import (
 	"context"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"cove/internal/problem"
 	"cove/internal/pyenv"
+	"cove/internal/testneeds"
 )
 
 // fakePython answers what it is as a Python would, and can do nothing else.
@@ -17,9 +17,7 @@ func fakePython(t *testing.T, path, answer string) {
 	t.Helper()
 	answer = strings.ReplaceAll(answer, "SELF", path)
 	script := fmt.Sprintf("#!/bin/sh\ncase \"$2\" in -c) echo '%s'; exit 0;; esac\necho 'cannot do that' >&2\nexit 1\n", answer)
-	if err := os.WriteFile(path, []byte(script), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	testneeds.Program(t, path, script)
 }
 
 const usable = `{"path": "SELF", "base": "/usr", "version": "3.12.4", "major": 3, "minor": 12, "kind": "cpython", "bits": 64, "free": false, "final": true}`
@@ -69,9 +67,7 @@ func TestExplicitPython(t *testing.T) {
 	t.Run("broken", func(t *testing.T) {
 		t.Parallel()
 		path := filepath.Join(t.TempDir(), "python")
-		if err := os.WriteFile(path, []byte("#!/bin/sh\necho 'version not installed' >&2\nexit 127\n"), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		testneeds.Program(t, path, "#!/bin/sh\necho 'version not installed' >&2\nexit 127\n")
 		_, err := pyenv.FindPython(context.Background(), path)
 		if p := problem.Of(err); p == nil || !strings.Contains(p.Error(), "version not installed") {
 			t.Errorf("a broken Python gave %v", err)
@@ -81,10 +77,8 @@ func TestExplicitPython(t *testing.T) {
 
 func TestSearchPassesOverBrokenPythons(t *testing.T) {
 	first, second := t.TempDir(), t.TempDir()
-	broken := []byte("#!/bin/sh\necho 'shim: not installed' >&2\nexit 127\n")
-	if err := os.WriteFile(filepath.Join(first, "python3.13"), broken, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	broken := "#!/bin/sh\necho 'shim: not installed' >&2\nexit 127\n"
+	testneeds.Program(t, filepath.Join(first, "python3.13"), broken)
 	t.Setenv("PATH", first)
 	_, err := pyenv.FindPython(context.Background(), "")
 	p := problem.Of(err)

@@ -12,6 +12,7 @@ import (
 
 	"cove/internal/problem"
 	"cove/internal/pyenv"
+	"cove/internal/testneeds"
 )
 
 // fakeUV puts a uv on the PATH that writes down its arguments and environment and then fails with these words.
@@ -21,9 +22,7 @@ func fakeUV(t *testing.T, words string) (record string) {
 	record = filepath.Join(dir, "record")
 	script := "#!/bin/sh\n[ \"$1\" = --version ] && { echo 'uv 0.9.1'; exit 0; }\n{ echo \"args $*\"; env; } >>" + record +
 		"\n[ \"$1\" = venv ] && exit 0\ncat >&2 <<'EOF'\n" + words + "\nEOF\nexit 2\n"
-	if err := os.WriteFile(filepath.Join(dir, "uv"), []byte(script), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	testneeds.Program(t, filepath.Join(dir, "uv"), script)
 	fakePython(t, filepath.Join(dir, "python3.13"), usable)
 	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
 	return record
@@ -158,9 +157,7 @@ func TestUVIsFetchedOnce(t *testing.T) {
 	dir, data := t.TempDir(), t.TempDir()
 	python, record := filepath.Join(dir, "python3.13"), filepath.Join(dir, "record")
 	script := fmt.Sprintf(pip, strings.ReplaceAll(usable, "SELF", python), record)
-	if err := os.WriteFile(python, []byte(script), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	testneeds.Program(t, python, script)
 	for _, name := range []string{"sh", "mkdir", "chmod"} {
 		found, err := exec.LookPath(name)
 		if err != nil {

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"cove/internal/pyindex"
+	"cove/internal/testneeds"
 )
 
 // home returns the environment of a user without settings, but for those.
@@ -22,9 +23,7 @@ func write(t *testing.T, path, content string) string {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(path, []byte(content), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	testneeds.Program(t, path, content)
 	return path
 }
 

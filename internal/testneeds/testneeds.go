@@ -16,6 +16,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"syscall"
 	"testing"
 
 	"cove/internal/config"
@@ -202,4 +203,15 @@ func ensure(set pyenv.Set) (*pyenv.Environment, error) {
 		return nil, err
 	}
 	return pyenv.Ensure(context.Background(), pyenv.Options{Data: c.Folders.Data, Set: set, Python: c.Packages.Python, Progress: os.Stderr})
+}
+
+// Program writes a program for a test that starts it. A child that another test starts meanwhile would have the file open for writing for a moment, and a
+// program that is open so cannot be started ("text file busy").
+func Program(t testing.TB, path, content string) {
+	t.Helper()
+	syscall.ForkLock.RLock()
+	defer syscall.ForkLock.RUnlock()
+	if err := os.WriteFile(path, []byte(content), 0o755); err != nil {
+		t.Fatal(err)
+	}
 }

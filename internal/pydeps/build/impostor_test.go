@@ -12,6 +12,7 @@ import (
 
 	"cove/internal/problem"
 	"cove/internal/pydeps/indextest"
+	"cove/internal/testneeds"
 )
 
 // impostorSource stands for a uv that a hostile build has got hold of: it does what the JSON behind its own end says.
@@ -98,9 +99,7 @@ func (w *world) impostor(o orders) {
 		w.t.Fatal(err)
 	}
 	path := filepath.Join(w.t.TempDir(), "uv")
-	if err := os.WriteFile(path, append(append(program[:len(program):len(program)], '\n'), text...), 0o755); err != nil {
-		w.t.Fatal(err)
-	}
+	testneeds.Program(w.t, path, string(program)+"\n"+string(text))
 	w.options.UV = func(context.Context) (string, error) { return path, nil }
 }
 
@@ -151,9 +150,7 @@ func TestTakesUVAlone(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	path := filepath.Join(t.TempDir(), "uv")
-	if err := os.WriteFile(path, []byte("#!/bin/sh\nexec pyenv exec uv \"$@\"\n"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	testneeds.Program(t, path, "#!/bin/sh\nexec pyenv exec uv \"$@\"\n")
 	w.options.UV = func(context.Context) (string, error) { return path, nil }
 	_, err := w.build("x")
 	if err == nil || problem.Of(err).Code != "uv_unusable" || problem.Of(err).Hint == "" {

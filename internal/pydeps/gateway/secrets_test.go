@@ -16,6 +16,7 @@ import (
 	"cove/internal/problem"
 	"cove/internal/pydeps/gateway"
 	"cove/internal/pyindex"
+	"cove/internal/testneeds"
 )
 
 const (
@@ -204,9 +205,7 @@ func TestCertificates(t *testing.T) {
 	}
 	folder := filepath.Dir(authority)
 	uv := filepath.Join(t.TempDir(), "uv")
-	if err := os.WriteFile(uv, []byte("#!/bin/sh\necho '--index-url "+s.URL+"/simple'\n"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	testneeds.Program(t, uv, "#!/bin/sh\necho '--index-url "+s.URL+"/simple'\n")
 	host := strings.TrimPrefix(s.URL, "https://")
 	for variable, code := range map[string]string{
 		"NOTHING=": "index_untrusted", "SSL_CERT_FILE=" + authority: "", "PIP_CERT=" + authority: "", "REQUESTS_CA_BUNDLE=" + authority: "", "SSL_CERT_DIR=/nonexistent:" + folder: "",

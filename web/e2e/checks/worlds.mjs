@@ -49,12 +49,14 @@ await check('half a minute without a network in the middle of output', { ...mort
   await order('show')
   await answered(page, 'It ran.')
   await wrote(page, 'tick 59')
-  await page
-    .getByRole('button', { name: /show all/ })
-    .first()
-    .click({ timeout: 2000 })
-    .catch(() => {})
-  const text = await page.locator('main').innerText()
+  // What has come may be folded, and fold once more at the end of the turn.
+  let text = ''
+  await until(async () => {
+    const folded = page.getByRole('button', { name: /show all/ }).first()
+    if (await folded.isVisible()) await folded.click({ timeout: 2000 }).catch(() => {})
+    text = await page.locator('main').innerText()
+    return /tick 0\b/.test(text) && /tick 59\b/.test(text)
+  }, 'all of the output')
   for (let i = 0; i < 60; i++) {
     const n = text.split(new RegExp(`tick ${i}\\b`)).length - 1
     expect(n === 1, `tick ${i} is there ${n} times`)
