@@ -59,7 +59,7 @@ func (r *record) add(event kernel.Event) {
 	case kernel.Stream:
 		r.stream(e)
 	case kernel.Result:
-		text, figure := r.describe(e.Data, e.Metadata, 0)
+		text, figure := r.describe(e.Data, e.Metadata, e.Told, 0)
 		r.output(segment{text: text, figure: figure})
 	case kernel.Display:
 		r.display(e)
@@ -127,18 +127,18 @@ func (r *record) display(e kernel.Display) {
 	if e.Update && e.ID != "" {
 		for n, s := range r.segments {
 			if s.id == e.ID {
-				r.segments[n].text, r.segments[n].figure = r.describe(e.Data, e.Metadata, s.figure)
+				r.segments[n].text, r.segments[n].figure = r.describe(e.Data, e.Metadata, e.Told, s.figure)
 				return
 			}
 		}
 	}
-	text, figure := r.describe(e.Data, e.Metadata, 0)
+	text, figure := r.describe(e.Data, e.Metadata, e.Told, 0)
 	r.output(segment{text: text, id: e.ID, figure: figure})
 }
 
-// describe returns the words for an object and takes its image, in the place of the figure that it replaces if that is
+// describe returns the words for an object, those that its kernel has for a model where there are any, and takes its image, in the place of the figure that it replaces if that is
 // not 0. It returns the figure's number, or 0 when the object is none.
-func (r *record) describe(data kernel.Bundle, metadata map[string]any, replaces int) ([]byte, int) {
+func (r *record) describe(data kernel.Bundle, metadata map[string]any, told string, replaces int) ([]byte, int) {
 	for _, mime := range []string{"image/png", "image/jpeg", "image/svg+xml", "image/gif", "image/webp"} {
 		if text, ok := data[mime].(string); ok {
 			if replaces == 0 {
@@ -147,6 +147,9 @@ func (r *record) describe(data kernel.Bundle, metadata map[string]any, replaces 
 			}
 			return []byte(r.figure(replaces, mime, text, metadata[mime])), replaces
 		}
+	}
+	if told != "" {
+		return []byte(told), 0
 	}
 	return []byte(words(data)), 0
 }

@@ -422,7 +422,7 @@ func (t *turn) perform(ctx context.Context, step int, code string, edited bool) 
 	}
 	timeout := t.deadline.left(time.Millisecond, t.limits.Execution)
 	record := newRecord(t.known.figures, t.sees())
-	for event, err := range t.session.Execute(ctx, kernel.Request{Code: code, Mode: kernel.Cell, Timeout: timeout}) {
+	for event, err := range t.session.Execute(ctx, kernel.Request{Code: code, Mode: kernel.Cell, Timeout: timeout, Model: true}) {
 		if err != nil {
 			return outcome{}, err
 		}

@@ -31,6 +31,7 @@ type Display struct {
 	Metadata map[string]any
 	ID       string
 	Update   bool
+	Told     string // as Result.Told
 }
 
 // Result is the value of a cell's last expression.
@@ -38,6 +39,7 @@ type Result struct {
 	Count    int // In[n], Out[n]
 	Data     Bundle
 	Metadata map[string]any
+	Told     string // what a model is told of the value instead of its text/plain, with Request.Model; "" where that serves both
 }
 
 // Error is an uncaught exception. Traceback is what Python prints for it, one line an element, without line ends
@@ -173,6 +175,8 @@ type Request struct {
 	OutputLimit int64
 	// Standalone has interactive figures (Plotly) carry a self-contained HTML page as well.
 	Standalone bool
+	// Model says that a language model wrote the code and reads what comes of it: tables come with a form of their own for it, and print() shows more columns.
+	Model bool
 	// Input answers input() and getpass(); nil makes them raise EOFError.
 	Input func(prompt string, password bool) (string, error)
 	// Missing is asked for a module that the code imports and that is not there: a root module, or below it as far as is known ("google.cloud.storage").

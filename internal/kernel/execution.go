@@ -75,7 +75,7 @@ func (x *execution) send() error {
 	}
 	return x.kernel.send(map[string]any{
 		"type": "execute", "id": x.id, "code": strings.ToValidUTF8(x.req.Code, "\uFFFD"), "mode": mode, "filename": x.req.Filename,
-		"args": args, "input": x.req.Input != nil, "standalone": x.req.Standalone, "missing": x.req.Missing != nil,
+		"args": args, "input": x.req.Input != nil, "standalone": x.req.Standalone, "missing": x.req.Missing != nil, "model": x.req.Model,
 	})
 }
 
@@ -347,10 +347,11 @@ func (x *execution) show(s spoken, size int64) error {
 	if err != nil {
 		return err
 	}
+	told := x.told(data)
 	if s.Type == "result" {
-		x.emit(Result{Count: s.Count, Data: data, Metadata: metadata})
+		x.emit(Result{Count: s.Count, Data: data, Metadata: metadata, Told: told})
 	} else {
-		x.emit(Display{Data: data, Metadata: metadata, ID: s.DisplayID, Update: s.Update})
+		x.emit(Display{Data: data, Metadata: metadata, ID: s.DisplayID, Update: s.Update, Told: told})
 	}
 	return nil
 }

@@ -1264,6 +1264,7 @@ class Kernel:
         self.terminal = Terminal(self)
         self.layers = Layers()
         self.variables = Variables(self)
+        self.teller = Teller(self)
         self.import_hooks = ImportHooks({
             "matplotlib": (prepare_matplotlib, None if PLAIN_PLOTS else style_matplotlib),
             "matplotlib.axes._axes": (None, None if PLAIN_PLOTS else style_axes),
@@ -1271,6 +1272,7 @@ class Kernel:
             "plotly.io._renderers": (None, prepare_plotly),
             "plotly.io": (None, None if PLAIN_PLOTS else style_plotly),
             "altair": (None, prepare_altair),
+            "pandas.io.formats.format": (None, self.teller.widen),
         })
         self.home = os.environ.get("HOME") or "/"
         self.request = {}
@@ -1361,6 +1363,9 @@ class Kernel:
         tables = formatters[TableFormatter.MIME] = TableFormatter(parent=shell.display_formatter)
         for module in ("pandas", "pandas.core.frame", "polars.dataframe.frame"):
             tables.for_type_by_name(module, "DataFrame", self.variables.shown_table)
+        told = formatters[TOLD_MIME] = ToldFormatter(parent=shell.display_formatter)
+        for module in ("pandas", "pandas.core.frame"):
+            told.for_type_by_name(module, "DataFrame", self.teller.tell)
         return shell
 
     def _prepare_inline(self, backend):

@@ -1,7 +1,7 @@
 
 
 # ---------------------------------------------------------------------------------------------------------------------
-# How figures look (looks.py, between variables.py and packages.py in one file)
+# How figures look (looks.py, between variables.py and told.py in one file)
 #
 # These are defaults: whatever code, a style sheet or a matplotlibrc says wins. Nothing here imports a library of plots.
 

@@ -1,0 +1,131 @@
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# What a model is told of tables (told.py, between looks.py and packages.py in one file)
+#
+# People see pandas' own forms. A model has no screen to scroll: it gets every column that there is room for, the kinds of the others, the shape and what is missing.
+
+TOLD_MIME = "text/vnd.cove.told"  # the host takes it out of each bundle
+TOLD_ROOM = 4000  # characters of rows, and a part of that for the names of columns that find no room
+TOLD_WHOLE, TOLD_HEAD, TOLD_TAIL = 20, 6, 4  # rows that are told in full, and otherwise from either end
+TOLD_NAMES = 1500  # characters of one line of names
+TOLD_CELL = 80  # characters
+TOLD_COLUMNS = 400  # that are looked at
+TOLD_CELLS = 2_000_000  # that are searched for missing values
+PRINT_COLUMNS, PRINT_WIDTH = 30, 200  # of what a model's code prints, where it has set neither
+
+
+class ToldFormatter(BaseFormatter):
+    """Tables for the model whose code runs; nothing for people."""
+
+    format_type = Unicode(TOLD_MIME)
+    print_method = ObjectName("_repr_cove_told_")
+    _return_type = str
+
+
+def told_cell(value):
+    kind = type(value)
+    if kind is float:
+        text = "%.6g" % value
+    elif kind is str:
+        text = value[:TOLD_CELL + 1]
+    else:
+        text = _text(value)
+        if text is None:
+            text = "NaT" if _qualname(kind) == "NaTType" else "None" if value is None else "nan" if kind is not bool else text
+        elif type(text) is float:
+            text = "%.6g" % text
+        elif type(text) is str and text.startswith("<") and kind not in PLAIN_SCALARS:
+            try:
+                text = str(value)[:TOLD_CELL + 1]
+            except Exception:
+                pass  # its type is told
+        text = str(text)
+    if len(text) > TOLD_CELL:
+        text = text[:TOLD_CELL] + "…"
+    text = text.replace("\r", "\\r").replace("\n", "\\n")
+    return '"%s"' % text.replace('"', '""') if "," in text or '"' in text else text
+
+
+def told_name(value):
+    return told_cell("/".join(map(told_cell, value)) if type(value) is tuple else value)
+
+
+def told_list(parts, total=None):
+    """As many of the parts, which are all or the first of a total, as there is room for, and how many more there are."""
+    room, total = TOLD_NAMES, len(parts) if total is None else total
+    for at, part in enumerate(parts):
+        room -= len(part) + 2
+        if room < 0:
+            return ", ".join(parts[:at]) + " and %d more" % (total - at)
+    return ", ".join(parts) + (" and %d more" % (total - len(parts)) if total > len(parts) else "")
+
+
+def told_kinds(kinds):
+    """Kinds in the order of their columns, those that repeat told once."""
+    return told_list([kind if n == 1 else "%s ×%d" % (kind, n) for kind, n in ((kind, len([*same])) for kind, same in itertools.groupby(kinds))])
+
+
+def told_frame(frame):
+    """A DataFrame in lines: its shape, its columns as CSV as far as there is room, kinds, missing values."""
+    rows, width = frame.shape
+    chosen = [*range(rows)] if rows <= TOLD_WHOLE else [*range(TOLD_HEAD), *range(rows - TOLD_TAIL, rows)]
+    part = frame.iloc[chosen, :TOLD_COLUMNS]
+    levels = part.index.nlevels
+    index = [part.index.get_level_values(i) for i in range(levels)]
+    columns = [[told_name(level.name) if level.name is not None else "", *map(told_cell, level.tolist())] for level in index]
+    sizes = sum(len(cell) + 1 for column in columns for cell in column)
+    told = 0
+    for i in range(part.shape[1]):
+        column = [told_name(frame.columns[i]), *map(told_cell, part.iloc[:, i].tolist())]
+        sizes += sum(len(cell) + 1 for cell in column)
+        if told and sizes > TOLD_ROOM:
+            break
+        columns.append(column)
+        told += 1
+    lines = ["[DataFrame: %d rows × %d columns]" % (rows, width)]
+    body = [",".join(cells) for cells in zip(*columns)]
+    if len(chosen) < rows:
+        body.insert(1 + TOLD_HEAD, "… %d rows …" % (rows - len(chosen)))
+    lines += body
+    kinds = frame.dtypes
+    lines.append("[dtypes: %s]" % told_kinds([str(kind)[:TOLD_CELL] for kind in kinds.iloc[:told].tolist()]))
+    if told < width:
+        listed = ["%s %s" % (told_name(frame.columns[i]), str(kinds.iloc[i])[:TOLD_CELL]) for i in range(told, min(width, told + TOLD_COLUMNS))]
+        lines.append("[%d more columns: %s]" % (width - told, told_list(listed, width - told)))
+    looked = min(rows, TOLD_CELLS // max(1, width))
+    missing = frame.iloc[:looked].isna().sum().tolist() if looked else []
+    found = ["%s %d" % (told_name(frame.columns[i]), n) for i, n in enumerate(missing) if n]
+    if found:
+        lines.append("[missing%s: %s]" % ("" if looked == rows else " in the first %d rows" % looked, told_list(found)))
+    return "\n".join(lines)
+
+
+class Teller:
+    """Has a model's code show more of DataFrames, as long as pandas' options are as they were when it was imported."""
+
+    def __init__(self, kernel):
+        self.kernel = kernel
+        self.untouched = None  # the options of tables as repr() uses them
+
+    def tell(self, value):
+        """What a formatter calls with a DataFrame. Where it returns nothing, a model is told what people see."""
+        if not self.kernel.request.get("model") or self.untouched is None or _library(value) != "pandas":
+            return None
+        try:
+            return told_frame(value) if self.plain() == self.untouched else None
+        except Exception:
+            return None  # a column of a kind that cannot be listed
+
+    def widen(self, module):
+        """Has repr() show more columns; pandas.options read as ever."""
+        self.plain = plain = module.get_dataframe_repr_params
+        self.untouched = plain()
+
+        def params():
+            found = plain()
+            if self.kernel.request.get("model") and found == self.untouched:
+                found.update(max_cols=PRINT_COLUMNS, line_width=PRINT_WIDTH)
+            return found
+
+        module.get_dataframe_repr_params = functools.wraps(plain)(params)

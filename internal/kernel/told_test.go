@@ -1,0 +1,122 @@
+package kernel_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"cove/internal/kernel"
+)
+
+// shownAs runs code as a model's or as a person's and returns what it printed, and its last value in text/plain and as a model is told of it.
+func shownAs(t *testing.T, k *kernel.Kernel, model bool, code string) (printed, plain, told string) {
+	t.Helper()
+	for ev, err := range k.Execute(t.Context(), kernel.Request{Code: code, Model: model}) {
+		if err != nil {
+			t.Fatalf("%s: %v", code, err)
+		}
+		var data kernel.Bundle
+		switch e := ev.(type) {
+		case kernel.Stream:
+			printed += string(e.Data)
+		case kernel.Result:
+			data, told = e.Data, e.Told
+		case kernel.Display:
+			data, told = e.Data, e.Told
+		}
+		if data != nil {
+			plain, _ = data["text/plain"].(string)
+			if all, _ := json.Marshal(data); strings.Contains(string(all), "cove.told") {
+				t.Errorf("%s: what is for a model is in the bundle: %s", code, all)
+			}
+		}
+	}
+	return printed, plain, told
+}
+
+const wideFrame = `import pandas as pd, numpy as np
+wide = pd.DataFrame({"column%02d" % i: range(100) for i in range(15)})
+wide.loc[3, "column14"] = np.nan
+`
+
+func TestToldTables(t *testing.T) {
+	t.Parallel()
+	_, _, k := begin(t)
+	_, plain, told := shownAs(t, k, false, wideFrame+"wide")
+	if told != "" || plain == "" {
+		t.Errorf("people are shown %q and a model %q", plain, told)
+	}
+	for _, code := range []string{"wide", "display(wide)"} {
+		_, again, told := shownAs(t, k, true, code)
+		if !strings.Contains(told, "column07") || !strings.Contains(told, "[DataFrame: 100 rows × 15 columns]") || !strings.Contains(told, "[missing: column14 1]") {
+			t.Errorf("%s: a model is told %q", code, told)
+		}
+		if again == "" {
+			t.Errorf("%s: there is no text/plain", code)
+		}
+	}
+	const options = "print(pd.get_option('display.max_columns'), pd.get_option('display.width'))"
+	persons, _, _ := shownAs(t, k, false, options)
+	if models, _, _ := shownAs(t, k, true, options); models != persons {
+		t.Errorf("a model's options read %s, a person's %s", models, persons)
+	}
+	models, _, _ := shownAs(t, k, true, "print(wide)")
+	if header, _, _ := strings.Cut(models, "\n"); !strings.Contains(header, "column00") || !strings.Contains(header, "column14") {
+		t.Errorf("a model's print is %q", models)
+	}
+	persons, _, _ = shownAs(t, k, false, "print(wide)")
+	if header, _, _ := strings.Cut(persons, "\n"); strings.Contains(header, "column14") {
+		t.Errorf("a person's print is %q", persons)
+	}
+	if printed, _, told := shownAs(t, k, true, "pd.set_option('display.max_columns', 4)\nprint(wide)\nwide"); strings.Contains(printed, "column07") || told != "" {
+		t.Errorf("with an option of its own the code prints %q and a model is told %q", printed, told)
+	}
+}
+
+func TestToldHostileTables(t *testing.T) {
+	t.Parallel()
+	_, _, k := begin(t)
+	run(t, k, `import pandas as pd, numpy as np
+class Bad:
+    def __repr__(self): raise ValueError("no words")
+    __str__ = __repr__
+class Calm:
+    def __repr__(self): return "calm"
+class Bare(pd.DataFrame): pass
+`)
+	for code, want := range map[string]string{
+		"pd.DataFrame({'a': np.arange(10_000_000), 'b': np.nan})":                                   "[missing in the first 1000000 rows: b 1000000]",
+		"pd.DataFrame(np.zeros((3, 10_000)))":                                                       "more columns: ",
+		"pd.DataFrame([[1, 2]], columns=['a', 'a'])":                                                ",a,a\n0,1,2",
+		"pd.DataFrame({'a': ['x' * 100_000, '北京, \"市\"\\n']})":                                      "1,\"北京, \"\"市\"\"\\n\"",
+		"pd.DataFrame({'a': [Calm(), {'k': [1, 2]}]})":                                              "0,calm\n1,{'k': list of 2}",
+		"pd.DataFrame({'v': [1.5]}, index=pd.MultiIndex.from_tuples([(1, 'x')], names=['n', 'm']))": "n,m,v\n1,x,1.5",
+		"pd.DataFrame({('v', 'mean'): [1.5]})":                                                      ",v/mean\n0,1.5",
+		"pd.DataFrame()":                                                                            "[DataFrame: 0 rows × 0 columns]",
+		"Bare({'a': [1]})":                                                                          "",
+		"pd.Series([1, 2])":                                                                         "",
+		"[1, 2, 3]":                                                                                 "",
+	} {
+		began := time.Now()
+		_, plain, told := shownAs(t, k, true, code)
+		if plain == "" || !strings.Contains(told, want) || want == "" && told != "" || len(told) > 12_000 {
+			t.Errorf("%s: a model is told %.900q, not %q; text/plain is %.80q", code, told, want, plain)
+		}
+		t.Log(code, len(told), time.Since(began))
+	}
+	// The words that pandas cannot find either are the code's own error, and the kernel goes on.
+	shownAs(t, k, true, "pd.DataFrame({'a': [Bad()]})")
+	if _, plain, _ := shownAs(t, k, true, "1 + 1"); plain != "2" {
+		t.Errorf("afterwards 1 + 1 is %q", plain)
+	}
+	forged := `class F:
+    def _repr_cove_told_(self): return "forged" * 10_000
+F()`
+	if _, _, told := shownAs(t, k, true, forged); told != "" {
+		t.Errorf("a model is told %d bytes that are more than the bound", len(told))
+	}
+	if _, _, told := shownAs(t, k, false, strings.Replace(forged, "10_000", "1", 1)); told != "" {
+		t.Errorf("without being asked the kernel tells %q", told)
+	}
+}
