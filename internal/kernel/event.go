@@ -31,7 +31,7 @@ type Display struct {
 	Metadata map[string]any
 	ID       string
 	Update   bool
-	Told     string // as Result.Told
+	Told     string `json:",omitempty"` // as Result.Told
 }
 
 // Result is the value of a cell's last expression.
@@ -39,7 +39,7 @@ type Result struct {
 	Count    int // In[n], Out[n]
 	Data     Bundle
 	Metadata map[string]any
-	Told     string // what a model is told of the value instead of its text/plain, with Request.Model; "" where that serves both
+	Told     string `json:",omitempty"` // what a model is told of the value instead of its text/plain, with Request.Model; "" where that serves both
 }
 
 // Error is an uncaught exception. Traceback is what Python prints for it, one line an element, without line ends

@@ -23,10 +23,21 @@ class ToldFormatter(BaseFormatter):
     _return_type = str
 
 
+def told_float(value):
+    """With six decimals at most, as pandas shows it, and never less than the digits before the point."""
+    text = repr(value)
+    if len(text) <= 8 or value - value != 0:
+        return text
+    if not 1e-4 <= abs(value) < 1e15:
+        return "%.6g" % value
+    text = ("%.6f" % value).rstrip("0")
+    return text + "0" if text[-1] == "." else text
+
+
 def told_cell(value):
     kind = type(value)
     if kind is float:
-        text = "%.6g" % value
+        text = told_float(value)
     elif kind is str:
         text = value[:TOLD_CELL + 1]
     else:
@@ -34,7 +45,7 @@ def told_cell(value):
         if text is None:
             text = "NaT" if _qualname(kind) == "NaTType" else "None" if value is None else "nan" if kind is not bool else text
         elif type(text) is float:
-            text = "%.6g" % text
+            text = told_float(text)
         elif type(text) is str and text.startswith("<") and kind not in PLAIN_SCALARS:
             try:
                 text = str(value)[:TOLD_CELL + 1]

@@ -93,10 +93,11 @@ class Bare(pd.DataFrame): pass
 		"pd.DataFrame({'a': [Calm(), {'k': [1, 2]}]})":                                              "0,calm\n1,{'k': list of 2}",
 		"pd.DataFrame({'v': [1.5]}, index=pd.MultiIndex.from_tuples([(1, 'x')], names=['n', 'm']))": "n,m,v\n1,x,1.5",
 		"pd.DataFrame({('v', 'mean'): [1.5]})":                                                      ",v/mean\n0,1.5",
-		"pd.DataFrame()":                                                                            "[DataFrame: 0 rows × 0 columns]",
-		"Bare({'a': [1]})":                                                                          "",
-		"pd.Series([1, 2])":                                                                         "",
-		"[1, 2, 3]":                                                                                 "",
+		"pd.DataFrame({'a': [12345678.9, 4.0, 0.1 + 0.2, 1e-9, 1e300]})":                            "0,12345678.9\n1,4.0\n2,0.3\n3,1e-09\n4,1e+300",
+		"pd.DataFrame()":    "[DataFrame: 0 rows × 0 columns]",
+		"Bare({'a': [1]})":  "",
+		"pd.Series([1, 2])": "",
+		"[1, 2, 3]":         "",
 	} {
 		began := time.Now()
 		_, plain, told := shownAs(t, k, true, code)

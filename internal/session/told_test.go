@@ -1,0 +1,28 @@
+package session_test
+
+import (
+	"strings"
+	"testing"
+
+	"cove/internal/kernel"
+	"cove/internal/sandbox"
+)
+
+// TestModelsAreToldOfTables has a model told of a wide table by an interpreter that imported pandas before it was saved, and a person not.
+func TestModelsAreToldOfTables(t *testing.T) {
+	onEachEngine(t, func(t *testing.T, e sandbox.Engine) {
+		s := open(t, e, sandbox.Limits{})
+		execute(t, s, cell{req: kernel.Request{Code: "import pandas as pd\nwide = pd.DataFrame({f'column{i}': [i, 1.5] for i in range(40)})"}})
+		for _, model := range []bool{true, false} {
+			told := ""
+			for _, ev := range execute(t, s, cell{req: kernel.Request{Code: "wide", Model: model}}).events {
+				if r, ok := ev.(kernel.Result); ok {
+					told = r.Told
+				}
+			}
+			if wanted := strings.Contains(told, "[DataFrame: 2 rows × 40 columns]") && strings.Contains(told, ",column39"); wanted != model {
+				t.Errorf("asked for a model: %v, told %q", model, told)
+			}
+		}
+	})
+}
