@@ -24,6 +24,19 @@ func terminal(rw any) (fd int, ok bool) {
 	return int(f.Fd()), term.IsTerminal(int(f.Fd()))
 }
 
+// columns returns how wide the terminal is that w is, or 0.
+func columns(w any) int {
+	fd, ok := terminal(w)
+	if !ok {
+		return 0
+	}
+	width, _, err := term.GetSize(fd)
+	if err != nil {
+		return 0
+	}
+	return width
+}
+
 // asker answers input() and getpass() of the code from the user's terminal, or from a pipe.
 type asker struct {
 	p       *Program

@@ -195,6 +195,9 @@ func (v *runView) execute(i *interruption, s *commandSession, req kernel.Request
 	ctx, stop := context.WithCancel(i.soft)
 	defer stop()
 	defer v.live.clear()
+	if !v.json {
+		req.Columns = columns(v.p.Out)
+	}
 	for e, err := range s.Execute(ctx, req) {
 		if err != nil {
 			return err

@@ -177,6 +177,8 @@ type Request struct {
 	Standalone bool
 	// Model says that a language model wrote the code and reads what comes of it: tables come with a form of their own for it, and print() shows more columns.
 	Model bool
+	// Columns is how many characters a line has where people read the output, as on a terminal; 0: nobody knows.
+	Columns int
 	// Input answers input() and getpass(); nil makes them raise EOFError.
 	Input func(prompt string, password bool) (string, error)
 	// Missing is asked for a module that the code imports and that is not there: a root module, or below it as far as is known ("google.cloud.storage").

@@ -1004,7 +1004,12 @@ class Formatter(DisplayFormatter):
         others = (self.ipython_display_formatter, self.mimebundle_formatter, *self.formatters.values())
         if kind not in PLAIN_TYPES or include or exclude or not text.enabled or any(
                 kind in f.type_printers or object in f.type_printers for f in others if f is not text):
-            return super().format(obj, include, exclude)
+            teller = Shell.kernel.teller
+            teller.showing += 1
+            try:
+                return super().format(obj, include, exclude)
+            finally:
+                teller.showing -= 1
         return {"text/plain": text(obj)}, {}
 
 
@@ -1451,6 +1456,7 @@ class Kernel:
 
     def execute(self, request):
         self.request = request
+        self.teller.begin(request)
         self.failed = self.interrupted = False
         self.exit = None
         self._enter_workspace()

@@ -113,11 +113,23 @@ def told_frame(frame):
 
 
 class Teller:
-    """Has a model's code show more of DataFrames, as long as pandas' options are as they were when it was imported."""
+    """Has a model's code show more of DataFrames, and tables be as wide as the terminal of a person, as long as pandas' options are as they were when it was imported."""
 
     def __init__(self, kernel):
         self.kernel = kernel
         self.untouched = None  # the options of tables as repr() uses them
+        self.showing = 0  # values that are shown to people, inside one another
+        self.columns = None  # of the environment, while a terminal's are there
+
+    def begin(self, request):
+        """Has COLUMNS say how wide the terminal is, for all libraries that look; user code may say otherwise."""
+        if self.columns is not None:
+            if os.environ.get("COLUMNS") == self.columns:
+                del os.environ["COLUMNS"]
+            self.columns = None
+        columns = request.get("columns")
+        if columns and "COLUMNS" not in os.environ:
+            self.columns = os.environ["COLUMNS"] = str(columns)
 
     def tell(self, value):
         """What a formatter calls with a DataFrame. Where it returns nothing, a model is told what people see."""
@@ -129,14 +141,18 @@ class Teller:
             return None  # a column of a kind that cannot be listed
 
     def widen(self, module):
-        """Has repr() show more columns; pandas.options read as ever."""
+        """Has repr() show more columns to a model that prints, and as many as there is room for on a terminal; pandas.options read as ever."""
         self.plain = plain = module.get_dataframe_repr_params
         self.untouched = plain()
 
         def params():
             found = plain()
-            if self.kernel.request.get("model") and found == self.untouched:
+            if found != self.untouched:
+                return found
+            if self.kernel.request.get("model") and not self.showing:
                 found.update(max_cols=PRINT_COLUMNS, line_width=PRINT_WIDTH)
+            elif self.columns:
+                found.update(max_cols=0, line_width=int(self.columns))  # 0: as many as COLUMNS has room for
             return found
 
         module.get_dataframe_repr_params = functools.wraps(plain)(params)

@@ -69,8 +69,55 @@ func TestToldTables(t *testing.T) {
 	if header, _, _ := strings.Cut(persons, "\n"); strings.Contains(header, "column14") {
 		t.Errorf("a person's print is %q", persons)
 	}
+	_, shown, _ := shownAs(t, k, true, "wide")
+	if header, _, _ := strings.Cut(shown, "\n"); strings.Contains(header, "column14") {
+		t.Errorf("people are shown %q of a model's code", shown)
+	}
 	if printed, _, told := shownAs(t, k, true, "pd.set_option('display.max_columns', 4)\nprint(wide)\nwide"); strings.Contains(printed, "column07") || told != "" {
 		t.Errorf("with an option of its own the code prints %q and a model is told %q", printed, told)
+	}
+}
+
+// TestTablesOnTerminals has tables as wide as the terminal, without a line that is wider or broken.
+func TestTablesOnTerminals(t *testing.T) {
+	t.Parallel()
+	_, _, k := begin(t)
+	run(t, k, wideFrame)
+	on := func(columns int, code string) string {
+		t.Helper()
+		text := ""
+		for ev, err := range k.Execute(t.Context(), kernel.Request{Code: code, Columns: columns}) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			switch e := ev.(type) {
+			case kernel.Stream:
+				text += string(e.Data)
+			case kernel.Result:
+				plain, _ := e.Data["text/plain"].(string)
+				text += plain
+			}
+		}
+		return text
+	}
+	for _, code := range []string{"wide", "print(wide)"} {
+		for columns, want := range map[int]int{60: 4, 170: 15} {
+			lines := strings.Split(strings.TrimSpace(on(columns, code)), "\n")
+			if n := strings.Count(lines[0], "column"); n < want || len(lines[0]) > columns {
+				t.Errorf("on %d columns %s begins with %q", columns, code, lines[0])
+			}
+			if rows := len(lines); rows > 14 {
+				t.Errorf("on %d columns %s has %d lines", columns, code, rows)
+			}
+		}
+	}
+	const asks = "import os\nos.environ.get('COLUMNS')"
+	if a, b := on(99, asks), on(0, asks); a != "'99'" || strings.TrimSpace(b) != "" {
+		t.Errorf("COLUMNS is %q, and %q without a terminal", a, b)
+	}
+	on(99, "os.environ['COLUMNS'] = '70'")
+	if got := on(99, asks); got != "'70'" {
+		t.Errorf("COLUMNS of the code's own is %q", got)
 	}
 }
 
