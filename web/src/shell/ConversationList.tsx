@@ -1,6 +1,6 @@
 import { useQueries } from '@tanstack/react-query'
 import { useVirtualizer } from '@tanstack/react-virtual'
-import { ListChecks, Pencil, Pin, PinOff, Trash2, X } from 'lucide-react'
+import { GitFork, ListChecks, Pencil, Pin, PinOff, Trash2, X } from 'lucide-react'
 import { useEffect, useMemo, useRef, useState } from 'react'
 import { Link, useLocation, useRoute } from 'wouter'
 import { type Conversation, client, data } from '../api/client'
@@ -82,6 +82,7 @@ function Item({ c, choice, pinned }: { c: Conversation; choice: Choice; pinned: 
   return (
     <div className={css.item} data-here={here || undefined}>
       <Link href={`/c/${c.id}`} aria-current={here ? 'page' : undefined} title={title}>
+        {c.origin && <GitFork className={css.forked} size={13} aria-label={w.nav.forked} />}
         {title}
       </Link>
       {work && (

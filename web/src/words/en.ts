@@ -38,6 +38,7 @@ export const en = {
     notebook: 'New notebook',
     search: 'Search',
     conversations: 'Conversations',
+    forked: 'Fork:',
     sessions: 'Sessions',
     usage: 'Usage',
     keys: 'Keys',

@@ -38,6 +38,7 @@ export const zh: Words = {
     notebook: '新笔记本',
     search: '搜索',
     conversations: '对话',
+    forked: '副本：',
     sessions: '会话',
     usage: '用量',
     keys: '密钥',
