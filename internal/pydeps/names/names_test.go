@@ -96,6 +96,19 @@ poetry.core.masonry poetry-core`
 
 // The recommended answers for names that are known to be ambiguous.
 const ambiguities = `cv2 opencv-python-headless
+hnswlib hnswlib
+captcha captcha
+captcha.fields django-simple-captcha
+beaker.middleware beaker
+coinbase.rest coinbase-advanced-py
+coinbase.wallet.client coinbase
+turbojpeg pyturbojpeg
+xdg pyxdg
+pandoc pandoc
+itk itk
+cleantext clean-text
+sphinxext.opengraph sphinxext-opengraph
+sphinxext.rediraffe sphinxext-rediraffe
 PIL.Image pillow
 yaml pyyaml
 bs4.element beautifulsoup4
@@ -235,15 +248,15 @@ func TestNamesOfNobody(t *testing.T) {
 	t.Parallel()
 	for module, hint := range map[string]string{
 		"google": "full name", "google.cloud": "full name", "azure": "full name", "azure.mgmt": "full name", "zope": "full name", "sphinxcontrib": "full name",
-		"backports": "full name", "imp": "importlib", "utils": "file of your own", "_private_thing": "another package", "naïve": "spelling", "trailing_": "spelling", "captcha": "which one",
+		"backports": "full name", "imp": "importlib", "utils": "file of your own", "_private_thing": "another package", "naïve": "spelling", "trailing_": "spelling", "mcp_server": "which one",
 	} {
 		got := names.Resolve(module, python)
 		if got.Status != names.Unknown || got.Distribution != "" || !strings.Contains(got.Hint, hint) {
 			t.Errorf("%s is %s %q with the hint %q, want unknown with a hint of %q", module, got.Status, got.Distribution, got.Hint, hint)
 		}
 	}
-	if got := names.Resolve("captcha", python); len(got.Candidates) < 2 {
-		t.Errorf("captcha is provided by several, but only %v are named", got.Candidates)
+	if got := names.Resolve("mcp_server", python); len(got.Candidates) < 2 {
+		t.Errorf("mcp_server is provided by several, but only %v are named", got.Candidates)
 	}
 }
 
