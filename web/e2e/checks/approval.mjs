@@ -35,3 +35,18 @@ await check('code that waits for approval is refused, and the model goes on', {}
   await answered(page, 'It ran.')
   await page.getByText('not run', { exact: true }).first().waitFor()
 })
+
+await check('a question does not overtake the wish to see its code', {}, async (page) => {
+  await ask(page, 'hello')
+  await answered(page, 'You said: hello')
+  await page.route('**/api/v1/conversations/cnv_*', async (route) => {
+    if (route.request().method() === 'PATCH') await new Promise((done) => setTimeout(done, 2000))
+    await route.fallback()
+  })
+  await asks(page).click()
+  await ask(page, "run: print('not yet')")
+  await waiting(page).waitFor()
+  await page.getByRole('button', { name: 'Do not run', exact: true }).click()
+  await page.getByRole('button', { name: 'Do not run it' }).click()
+  await answered(page, 'It ran.')
+})

@@ -17,6 +17,7 @@ export type Approval = 'never' | 'always'
 
 /** Asks, in a conversation or in a new one. The turn goes on whether or not the page stays. */
 export async function askQuestion(question: Question, conversation?: string, more: More = {}): Promise<Turn> {
+  if (conversation) await changing.get(conversation)
   const headers = once()
   const body = {
     prompt: question.text,
@@ -55,14 +56,20 @@ export async function decide(turn: string, word: { step: number; run: boolean; c
   await data(client.POST('/turns/{turn}/approve', { params: { path: { turn } }, body: word }))
 }
 
+/** Changes of approval that are under way. What is asked after one must not come to the server before it. */
+const changing = new Map<string, Promise<Conversation>>()
+
 export async function setApproval(conversation: string, approval: Approval) {
+  const change = data(
+    client.PATCH('/conversations/{conversation}', { params: { path: { conversation } }, body: { approval } }),
+  )
+  changing.set(conversation, change)
   try {
-    const changed = await data(
-      client.PATCH('/conversations/{conversation}', { params: { path: { conversation } }, body: { approval } }),
-    )
-    queries.setQueryData(['conversation', conversation], changed)
+    queries.setQueryData(['conversation', conversation], await change)
   } catch (error) {
     complain(error)
+  } finally {
+    if (changing.get(conversation) === change) changing.delete(conversation)
   }
 }
 
