@@ -170,8 +170,8 @@ func (m *models) info(name string, usual bool) hub.ModelInfo {
 	}
 	provider, _, _ := strings.Cut(name, "/")
 	about := aboutModels(m.cfg)(name)
-	if about.Vision == nil && model.SightAuto.Sees(name) {
-		about.Vision = new(true) // a name that is not known says nothing
+	if how := sight(m.cfg, name); about.Vision == nil && (how != model.SightAuto || how.Sees(name)) {
+		about.Vision = new(how.Sees(name)) // a name that is not known says nothing
 	}
 	return hub.ModelInfo{ID: name, Provider: provider, Default: usual, About: about}
 }
@@ -189,13 +189,14 @@ func aboutModels(c config.Config) func(name string) model.About {
 	}
 }
 
-// sight is what the settings say of a model's sight.
+// sight is what the settings say of a model's sight: of this model, or else of all.
 func sight(c config.Config, name string) model.Sight {
-	switch seen := aboutModels(c)(name).Vision; {
-	case seen == nil:
-		return model.SightAuto
-	case *seen:
+	seen := aboutModels(c)(name).Vision
+	switch {
+	case seen != nil && *seen, seen == nil && c.Models.Vision == "on":
 		return model.SightOn
+	case seen != nil, c.Models.Vision == "off":
+		return model.SightOff
 	}
-	return model.SightOff
+	return model.SightAuto
 }

@@ -51,7 +51,7 @@ type Sessions struct {
 	PointsDisk     Size     `toml:"points_disk" flat:"points_disk" env:"COVE_POINTS_DISK" zero:"no limit" doc:"disk that the points of one session take, or what can be undone in it, beside its newest snapshot; the oldest go first, the newest stays"`
 	Conversations  int      `toml:"conversations" env:"COVE_CONVERSATIONS" unit:"conversations" zero:"none" doc:"how many conversations of cove ask and cove chat keep their variables and files for --continue: those that were used last; each takes a snapshot's room on the disk"`
 	CarryVariables bool     `toml:"carry_variables" flat:"carry_variables" env:"COVE_CARRY_VARIABLES" doc:"carry variables over by pickle, as far as that goes, where an upgrade of cove makes a session start anew with its files"`
-	PlotStyle      bool     `toml:"plot_style" env:"COVE_PLOT_STYLE" doc:"give plots of matplotlib and Plotly the page's colours, a calm grid and twice the resolution where code does not say otherwise; false leaves them as the libraries make them"`
+	PlotStyle      bool     `toml:"plot_style" env:"COVE_PLOT_STYLE" doc:"give plots of matplotlib and Plotly the page's colours, a calm grid, short dates and twice the resolution where code does not say otherwise; false leaves them as the libraries make them"`
 }
 
 // Models are the language models, and how they are reached.
@@ -59,6 +59,7 @@ type Models struct {
 	Default           string   `toml:"default" flat:"model" env:"COVE_MODEL" flag:"--model" default:"what keys and servers there are" doc:"the model for cove ask, as PROVIDER/NAME: openai/..., anthropic/..., ollama/... or replay:FILE"`
 	Serve             List     `toml:"serve" flat:"serve_models" env:"COVE_SERVE_MODELS" default:"every model of the default's provider" doc:"the models that clients of the server may ask, as PROVIDER/NAME, the default first"`
 	About             List     `toml:"about" env:"COVE_MODELS_ABOUT" doc:"what is known of models, each as PROVIDER/NAME context=400000 vision=on input=1.25 output=10 cached=0.125 currency=USD, all but the name optional: the tokens that it takes at once, whether it sees images, and prices for a million tokens, of which a server has one currency (USD where none is said); the cost of what is asked is computed from them, and is not said for models without prices"`
+	Vision            string   `toml:"vision" flat:"vision" env:"COVE_VISION" doc:"whether models are shown figures and image files: on, off, or auto, by what is known of a model (about, then its name); those that are not shown a figure are told in words what it shows"`
 	ConnectTimeout    Duration `toml:"connect_timeout" flat:"model_connect_timeout" env:"COVE_MODEL_CONNECT_TIMEOUT" doc:"wait for a connection to a model service"`
 	FirstTokenTimeout Duration `toml:"first_token_timeout" flat:"model_first_token_timeout" env:"COVE_MODEL_FIRST_TOKEN_TIMEOUT" doc:"silence of a model before its answer begins; local models may need longer to load"`
 	StallTimeout      Duration `toml:"stall_timeout" flat:"model_stall_timeout" env:"COVE_MODEL_STALL_TIMEOUT" doc:"silence of a model in the middle of its answer"`

@@ -76,6 +76,9 @@ func (m Models) validate() error {
 			return bad("models.serve", fmt.Sprintf("has names such as openai/NAME, not %q", name))
 		}
 	}
+	if m.Vision != "auto" && m.Vision != "on" && m.Vision != "off" {
+		return bad("models.vision", fmt.Sprintf("is auto, on or off, not %q", m.Vision))
+	}
 	_, err := m.Known()
 	return err
 }

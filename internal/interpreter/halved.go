@@ -3,8 +3,6 @@ package interpreter
 import (
 	"bytes"
 	"encoding/json"
-	"image"
-	"image/color"
 	"image/png"
 )
 
@@ -23,19 +21,8 @@ func halved(content []byte, metadata json.RawMessage) []byte {
 	if err != nil {
 		return content
 	}
-	half := image.NewRGBA(image.Rect(0, 0, shown.Width, shown.Height))
-	for y := range shown.Height {
-		for x := range shown.Width {
-			var sum [4]uint32
-			for _, at := range [4]image.Point{{X: 2 * x, Y: 2 * y}, {X: 2*x + 1, Y: 2 * y}, {X: 2 * x, Y: 2*y + 1}, {X: 2*x + 1, Y: 2*y + 1}} {
-				r, g, b, a := whole.At(at.X, at.Y).RGBA()
-				sum[0], sum[1], sum[2], sum[3] = sum[0]+r, sum[1]+g, sum[2]+b, sum[3]+a
-			}
-			half.SetRGBA(x, y, color.RGBA{R: uint8(sum[0] >> 10), G: uint8(sum[1] >> 10), B: uint8(sum[2] >> 10), A: uint8(sum[3] >> 10)})
-		}
-	}
 	var out bytes.Buffer
-	if png.Encode(&out, half) != nil {
+	if png.Encode(&out, reduced(whole, 2)) != nil {
 		return content
 	}
 	return out.Bytes()

@@ -22,9 +22,10 @@ const (
 // takeInput adds the input to the conversation; after the user's last words it lists the files that are new in the workspace.
 func (t *turn) takeInput(ctx context.Context) error {
 	var listed []string
+	var pictures []model.Content
 	if t.python {
 		var err error
-		if listed, err = t.news(ctx); err != nil {
+		if listed, pictures, err = t.news(ctx); err != nil {
 			return err
 		}
 	}
@@ -51,7 +52,8 @@ func (t *turn) takeInput(ctx context.Context) error {
 		return nil
 	}
 	if spoken < 0 {
-		t.history.add(model.RoleUser, model.Text{Text: render("user.md", map[string]any{"Prompt": "", "Files": listed, "Later": later})})
+		words := model.Text{Text: render("user.md", map[string]any{"Prompt": "", "Files": listed, "Later": later})}
+		t.history.add(model.RoleUser, append([]model.Content{words}, pictures...)...)
 		return nil
 	}
 	m := t.history.messages[spoken]
@@ -64,15 +66,16 @@ func (t *turn) takeInput(ctx context.Context) error {
 		at, m.Content = 0, slices.Insert(m.Content, 0, model.Content(prompt))
 	}
 	m.Content[at] = model.Text{Text: render("user.md", map[string]any{"Prompt": prompt.Text, "Files": listed, "Later": later})}
+	m.Content = append(m.Content, pictures...)
 	t.history.messages[spoken] = m
 	return nil
 }
 
-// news describes the files that the model was not told of yet.
-func (t *turn) news(ctx context.Context) ([]string, error) {
+// news describes the files that the model was not told of yet, and returns the pictures among them that it is shown.
+func (t *turn) news(ctx context.Context) ([]string, []model.Content, error) {
 	files, err := t.session.Files(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("list the files of the workspace: %w", err)
+		return nil, nil, fmt.Errorf("list the files of the workspace: %w", err)
 	}
 	var fresh []kernel.File
 	for _, f := range visible(files) {
@@ -81,9 +84,14 @@ func (t *turn) news(ctx context.Context) ([]string, error) {
 		}
 	}
 	if !t.spec.Fresh && len(fresh) <= t.known.unnamed {
-		return nil, nil // they are those that were only counted
+		return nil, nil, nil // they are those that were only counted
 	}
-	return t.listing(ctx, fresh)
+	listed, err := t.listing(ctx, fresh)
+	if err != nil {
+		return nil, nil, err
+	}
+	pictures, err := t.pictures(ctx, fresh)
+	return listed, pictures, err
 }
 
 // visible returns the files that are not hidden, by name.

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"unicode/utf8"
 
+	"cove/internal/chart"
 	"cove/internal/kernel"
 	"cove/internal/model"
 )
@@ -20,6 +21,7 @@ const (
 	imagesPerCall = 4
 	imageLimit    = 4 << 20 // bytes of one image
 	filesNamed    = 30
+	chartChars    = 3000 // of the words for one figure, in bytes
 )
 
 // segment is a stretch of output in the order in which it came.
@@ -136,22 +138,42 @@ func (r *record) display(e kernel.Display) {
 	r.output(segment{text: text, id: e.ID, figure: figure})
 }
 
-// describe returns the words for an object, those that its kernel has for a model where there are any, and takes its image, in the place of the figure that it replaces if that is
-// not 0. It returns the figure's number, or 0 when the object is none.
-func (r *record) describe(data kernel.Bundle, metadata map[string]any, told string, replaces int) ([]byte, int) {
+// describe returns what the model is told of an object, and takes its image, in the place of the figure that it replaces if that is not 0. It returns the
+// figure's number, or 0 when the object is none.
+func (r *record) describe(data kernel.Bundle, metadata map[string]any, told kernel.Told, replaces int) ([]byte, int) {
 	for _, mime := range []string{"image/png", "image/jpeg", "image/svg+xml", "image/gif", "image/webp"} {
 		if text, ok := data[mime].(string); ok {
 			if replaces == 0 {
 				r.figures++
 				replaces = r.figures
 			}
-			return []byte(r.figure(replaces, mime, text, metadata[mime])), replaces
+			note, seen := r.figure(replaces, mime, text, metadata[mime])
+			if !seen {
+				note += chartWords(told.Chart)
+			}
+			return []byte(note), replaces
 		}
 	}
-	if told != "" {
-		return []byte(told), 0
+	if told.Text != "" {
+		return []byte(told.Text), 0
 	}
-	return []byte(words(data)), 0
+	return []byte(words(data) + chartWords(told.Chart)), 0
+}
+
+// chartWords tells in words, below the note on a figure, what it shows.
+func chartWords(data []byte) string {
+	if len(data) == 0 {
+		return ""
+	}
+	c, err := chart.Parse(data)
+	if err != nil {
+		return ""
+	}
+	words := c.Words(chartChars)
+	if words == "" {
+		return ""
+	}
+	return " It shows:\n" + indent(words)
 }
 
 // words returns the text form of an object, or the name of its type.
@@ -175,11 +197,11 @@ func words(data kernel.Bundle) string {
 	return plain
 }
 
-// figure takes an image and returns the note that stands for it.
-func (r *record) figure(number int, mime, encoded string, said any) string {
-	note := fmt.Sprintf("[figure %d shown to the user]", number)
+// figure takes an image. It returns the note that stands for it, and whether the model sees it.
+func (r *record) figure(number int, mime, encoded string, said any) (note string, seen bool) {
+	note = fmt.Sprintf("[figure %d shown to the user]", number)
 	if !r.sees || (mime != "image/png" && mime != "image/jpeg") {
-		return note
+		return note, false
 	}
 	r.pictures = slices.DeleteFunc(r.pictures, func(p picture) bool { return p.figure == number })
 	image, err := base64.StdEncoding.DecodeString(strings.Join(strings.Fields(encoded), ""))
@@ -188,14 +210,14 @@ func (r *record) figure(number int, mime, encoded string, said any) string {
 	}
 	switch {
 	case err != nil:
-		return fmt.Sprintf("[figure %d could not be decoded]", number)
+		return fmt.Sprintf("[figure %d could not be decoded]", number), false
 	case len(image) > imageLimit:
-		return note + " [too large to be shown to you]"
+		return note + " [too large to be shown to you]", false
 	case len(r.pictures) >= imagesPerCall:
-		return note + " [not shown to you: more than " + fmt.Sprint(imagesPerCall) + " figures]"
+		return note + " [not shown to you: more than " + fmt.Sprint(imagesPerCall) + " figures]", false
 	}
 	r.pictures = append(r.pictures, picture{number, model.Image{MIME: mime, Data: image}})
-	return note
+	return note, true
 }
 
 var terminalCodes = sync.OnceValue(func() *regexp.Regexp {

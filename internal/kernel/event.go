@@ -31,7 +31,7 @@ type Display struct {
 	Metadata map[string]any
 	ID       string
 	Update   bool
-	Told     string `json:",omitempty"` // as Result.Told
+	Told     Told `json:",omitzero"`
 }
 
 // Result is the value of a cell's last expression.
@@ -39,7 +39,7 @@ type Result struct {
 	Count    int // In[n], Out[n]
 	Data     Bundle
 	Metadata map[string]any
-	Told     string `json:",omitempty"` // what a model is told of the value instead of its text/plain, with Request.Model; "" where that serves both
+	Told     Told `json:",omitzero"`
 }
 
 // Error is an uncaught exception. Traceback is what Python prints for it, one line an element, without line ends
@@ -175,7 +175,7 @@ type Request struct {
 	OutputLimit int64
 	// Standalone has interactive figures (Plotly) carry a self-contained HTML page as well.
 	Standalone bool
-	// Model says that a language model wrote the code and reads what comes of it: tables come with a form of their own for it, and print() shows more columns.
+	// Model says that a language model wrote the code and reads what comes of it: tables and figures come with a form of their own for it (Told), and print() shows more columns.
 	Model bool
 	// Columns is how many characters a line has where people read the output, as on a terminal; 0: nobody knows.
 	Columns int

@@ -1184,6 +1184,12 @@ def prepare_matplotlib():
                 shutil.copyfile(os.path.join(source, name), os.path.join(target, name))
 
 
+def prepare_axes(module):
+    note_axes(module)
+    if not PLAIN_PLOTS:
+        style_axes(module)
+
+
 def prepare_plotly(renderers):
     # Plotly refuses to show MIME types when nbformat is missing, but makes no use of it.
     if renderers.nbformat is None:
@@ -1272,7 +1278,7 @@ class Kernel:
         self.teller = Teller(self)
         self.import_hooks = ImportHooks({
             "matplotlib": (prepare_matplotlib, None if PLAIN_PLOTS else style_matplotlib),
-            "matplotlib.axes._axes": (None, None if PLAIN_PLOTS else style_axes),
+            "matplotlib.axes._axes": (None, prepare_axes),
             "matplotlib_inline.backend_inline": (None if PLAIN_PLOTS else prepare_retina, self._prepare_inline),
             "plotly.io._renderers": (None, prepare_plotly),
             "plotly.io": (None, None if PLAIN_PLOTS else style_plotly),
@@ -1368,6 +1374,8 @@ class Kernel:
         tables = formatters[TableFormatter.MIME] = TableFormatter(parent=shell.display_formatter)
         for module in ("pandas", "pandas.core.frame", "polars.dataframe.frame"):
             tables.for_type_by_name(module, "DataFrame", self.variables.shown_table)
+        charts = formatters[CHART_MIME] = ChartFormatter(parent=shell.display_formatter)  # after the picture, which lays the figure out
+        charts.teller = self.teller
         told = formatters[TOLD_MIME] = ToldFormatter(parent=shell.display_formatter)
         for module in ("pandas", "pandas.core.frame"):
             told.for_type_by_name(module, "DataFrame", self.teller.tell)
@@ -1638,6 +1646,9 @@ class Kernel:
                 data["text/html"] = to_html(figure, include_plotlyjs=True, full_html=True, validate=False)
             except Exception:
                 pass
+        chart = self.teller.chart_of(data)
+        if chart is not None:
+            data[CHART_MIME] = chart
         return data
 
     def complete(self, request):

@@ -15,7 +15,7 @@ PLOT_STYLE = {
     "axes.prop_cycle": "cycler('color', [%s])" % ", ".join(map(repr, SERIES)),
     "axes.axisbelow": True, "axes.edgecolor": "#8E887E", "axes.grid": True, "axes.grid.axis": "y", "axes.labelcolor": MUTED,
     "axes.linewidth": 0.8, "axes.spines.right": False, "axes.spines.top": False, "axes.titlecolor": INK, "axes.titlepad": 12.0,
-    "boxplot.medianprops.color": "#B8690F", "grid.color": HAIRLINE, "grid.linewidth": 0.8, "legend.edgecolor": "none", "legend.fancybox": False,
+    "boxplot.medianprops.color": "#B8690F", "date.converter": "concise", "grid.color": HAIRLINE, "grid.linewidth": 0.8, "legend.edgecolor": "none", "legend.fancybox": False,
     "lines.linewidth": 1.8, "patch.facecolor": SERIES[0], "text.color": INK, "xtick.color": MUTED, "ytick.color": MUTED,
     "ytick.major.size": 0.0, "ytick.minor.size": 0.0,
 }

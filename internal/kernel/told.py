@@ -1,7 +1,7 @@
 
 
 # ---------------------------------------------------------------------------------------------------------------------
-# What a model is told of tables (told.py, between looks.py and packages.py in one file)
+# What a model is told of tables (told.py, between looks.py and charts.py in one file)
 #
 # People see pandas' own forms. A model has no screen to scroll: it gets every column that there is room for, the kinds of the others, the shape and what is missing.
 
@@ -139,6 +139,21 @@ class Teller:
             return told_frame(value) if self.plain() == self.untouched else None
         except Exception:
             return None  # a column of a kind that cannot be listed
+
+    def chart(self, figure):
+        """What a formatter calls with a matplotlib figure."""
+        try:
+            return chart_json(matplotlib_chart(figure)) if self.kernel.request.get("model") else None
+        except Exception:
+            return None  # a figure of a kind that is not known
+
+    def chart_of(self, bundle):
+        """What other libraries show, as text, or None."""
+        try:
+            chart = bundle_chart(bundle) if self.kernel.request.get("model") else None
+            return chart_json(chart) if chart is not None else None
+        except Exception:
+            return None
 
     def widen(self, module):
         """Has repr() show more columns to a model that prints, and as many as there is room for on a terminal; pandas.options read as ever."""

@@ -21,13 +21,13 @@ func shownAs(t *testing.T, k *kernel.Kernel, model bool, code string) (printed, 
 		case kernel.Stream:
 			printed += string(e.Data)
 		case kernel.Result:
-			data, told = e.Data, e.Told
+			data, told = e.Data, e.Told.Text
 		case kernel.Display:
-			data, told = e.Data, e.Told
+			data, told = e.Data, e.Told.Text
 		}
 		if data != nil {
 			plain, _ = data["text/plain"].(string)
-			if all, _ := json.Marshal(data); strings.Contains(string(all), "cove.told") {
+			if all, _ := json.Marshal(data); strings.Contains(string(all), "cove.told") || strings.Contains(string(all), "cove.chart") {
 				t.Errorf("%s: what is for a model is in the bundle: %s", code, all)
 			}
 		}
