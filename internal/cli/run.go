@@ -309,10 +309,20 @@ func writeTraceback(w io.Writer, e kernel.Error) error {
 		}
 	}
 	if len(e.Traceback) == 0 {
-		_, err := fmt.Fprintf(w, "%s: %s\n", e.Name, e.Value)
-		return err
+		if _, err := fmt.Fprintf(w, "%s: %s\n", e.Name, e.Value); err != nil {
+			return err
+		}
 	}
-	return nil
+	_, err := io.WriteString(w, hintLine(e))
+	return err
+}
+
+// hintLine is the line below a traceback that helps to mend the error, or "".
+func hintLine(e kernel.Error) string {
+	if e.Hint == "" {
+		return ""
+	}
+	return "Hint: " + e.Hint + "\n"
 }
 
 func (v *runView) bundle(data kernel.Bundle, id string, update bool) error {

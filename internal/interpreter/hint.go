@@ -44,6 +44,8 @@ func (t *turn) hint(ctx context.Context, r *record) string {
 		return "Hint: nobody answers input() here; put the values into the code."
 	case networkNames[short] || mentionsNetwork(value):
 		return "Hint: the sandbox has no network. Work with the files at hand, or say what is missing."
+	case r.failure.Hint != "":
+		return "Hint: " + r.failure.Hint
 	}
 	return ""
 }

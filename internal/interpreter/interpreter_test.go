@@ -413,6 +413,7 @@ func TestEndings(t *testing.T) {
 		{"file", raises("FileNotFoundError", "[Errno 2] No such file or directory: 'x.csv'"), "Hint: the files in the working directory are: sales.csv."},
 		{"network", raises("requests.exceptions.ConnectionError", "HTTPSConnectionPool"), "Hint: the sandbox has no network"},
 		{"network by words", raises("OSError", "[Errno 101] Network is unreachable"), "Hint: the sandbox has no network"},
+		{"the kernel's", []kernel.Event{kernel.Error{Name: "KeyError", Value: "'salse'", Hint: "Did you mean 'sales'?"}, kernel.Done{Outcome: kernel.OutcomeError}}, "Hint: Did you mean 'sales'?"},
 		{"encoding", raises("UnicodeDecodeError", "'utf-8' codec"), "gb18030"},
 		{"input", raises("EOFError", "EOF when reading a line"), "nobody answers input()"},
 	} {

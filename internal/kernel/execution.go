@@ -333,7 +333,7 @@ func (x *execution) show(s spoken, size int64) error {
 		if err != nil {
 			return err
 		}
-		x.emit(Error{Name: s.Name, Value: s.Value, Traceback: lines})
+		x.emit(Error{Name: s.Name, Value: s.Value, Traceback: lines, Hint: hintOf(s.Hint)})
 		return nil
 	case "clear_output":
 		x.emit(ClearOutput{Wait: s.Wait})

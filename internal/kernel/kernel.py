@@ -853,12 +853,14 @@ def describe_error(error):
             report = traceback.TracebackException(type(error), error, error.__traceback__)
             _hide_frames(report, set())
             lines = "".join(report.format()).rstrip("\n").split("\n")
+            if not getattr(error, "__notes__", None):
+                lines[-1] += suggestion(error)
     except BaseException:
         lines = ["Traceback (most recent call last):", "%s: %s" % (name, value)]
     if len(lines) > 2 * TRACE_LIMIT:
         left_out = "  [%d lines left out]" % (len(lines) - 2 * TRACE_LIMIT)
         lines[TRACE_LIMIT:-TRACE_LIMIT] = [left_out]
-    return {"type": "error", "name": name, "value": _cut(value), "traceback": [_cut(line) for line in lines]}
+    return {"type": "error", "name": name, "value": _cut(value), "traceback": [_cut(line) for line in lines], "hint": hint_of(error) or ""}
 
 
 def exit_code(error, stderr):

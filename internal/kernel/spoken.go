@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 )
 
@@ -14,6 +15,7 @@ const (
 	mostLines    = 2000 // of a traceback
 	deepestValue = 500  // nesting of values; readers of events have limits of their own
 	longestReply = 4 << 20
+	longestHint  = 1000 // bytes
 )
 
 // spoken is a driver's message; which fields are set depends on Type. Lists and objects of any length stay undecoded until it is known how many of their values
@@ -29,6 +31,7 @@ type spoken struct {
 	Name        string          `json:"name"`
 	Value       string          `json:"value"`
 	Traceback   json.RawMessage `json:"traceback"`
+	Hint        string          `json:"hint"`
 	Wait        bool            `json:"wait"`
 	Prompt      string          `json:"prompt"`
 	Password    bool            `json:"password"`
@@ -84,6 +87,14 @@ func texts(raw json.RawMessage, most int) (list []string, err error) {
 		return err
 	})
 	return list, err
+}
+
+// hintOf returns a hint on one line, or "" for one that is longer than an honest kernel's.
+func hintOf(text string) string {
+	if len(text) > longestHint {
+		return ""
+	}
+	return strings.Join(strings.FieldsFunc(text, func(r rune) bool { return unicode.IsSpace(r) || !unicode.IsPrint(r) }), " ")
 }
 
 // members returns the first members of an object. Strings are decoded; other values stay JSON.

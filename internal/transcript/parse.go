@@ -35,7 +35,7 @@ func ParseEvent(text []byte) (kernel.Event, error) {
 		})
 	case "error":
 		return parsed(text, func(e parsedError) (kernel.Event, bool) {
-			return kernel.Error{Name: e.Name, Value: e.Value, Traceback: filledList(e.Traceback)}, true
+			return kernel.Error{Name: e.Name, Value: e.Value, Traceback: filledList(e.Traceback), Hint: e.Hint}, true
 		})
 	case "clear_output":
 		return parsed(text, func(e struct {
@@ -229,6 +229,7 @@ type parsedError struct {
 	Name      string   `json:"name"`
 	Value     string   `json:"value"`
 	Traceback []string `json:"traceback"`
+	Hint      string   `json:"hint"`
 }
 
 // filled has an empty map come back as none, which is how the sandbox sends it.

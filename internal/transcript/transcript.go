@@ -83,7 +83,11 @@ func eventRecord(e kernel.Event) Record {
 	case kernel.Result:
 		return Record{"type": "result", "count": e.Count, "data": notNil(e.Data), "metadata": notNil(e.Metadata)}
 	case kernel.Error:
-		return Record{"type": "error", "name": e.Name, "value": e.Value, "traceback": append([]string{}, e.Traceback...)}
+		r := Record{"type": "error", "name": e.Name, "value": e.Value, "traceback": append([]string{}, e.Traceback...)}
+		if e.Hint != "" {
+			r["hint"] = e.Hint
+		}
+		return r
 	case kernel.ClearOutput:
 		return Record{"type": "clear_output", "wait": e.Wait}
 	case kernel.File:

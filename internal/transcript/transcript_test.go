@@ -34,6 +34,7 @@ func events() map[string]kernel.Event {
 			Data: kernel.Bundle{"text/plain": "x", "application/json": map[string]any{"n": 1.5}}, Metadata: map[string]any{"a": []any{1.0}}, ID: "d"},
 		`{"type":"result","count":3,"data":{"text/plain":"7"},"metadata":{}}`:                                  kernel.Result{Count: 3, Data: kernel.Bundle{"text/plain": "7"}},
 		`{"type":"error","name":"ValueError","traceback":["a","ValueError: no"],"value":"no"}`:                 kernel.Error{Name: "ValueError", Value: "no", Traceback: []string{"a", "ValueError: no"}},
+		`{"type":"error","hint":"Did you mean 'x'?","name":"KeyError","traceback":[],"value":"y"}`:             kernel.Error{Name: "KeyError", Value: "y", Hint: "Did you mean 'x'?"},
 		`{"type":"error","name":"E","traceback":[],"value":""}`:                                                kernel.Error{Name: "E"},
 		`{"type":"done","exit_code":0,"outcome":"ok","seconds":0.25}`:                                          kernel.Done{Outcome: kernel.OutcomeOK, Wall: 250 * time.Millisecond},
 		`{"type":"install_progress","packages":[],"phase":"resolve"}`:                                          kernel.Install{Progress: &install.Progress{Phase: "resolve"}},

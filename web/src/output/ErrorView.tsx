@@ -18,6 +18,7 @@ export const ErrorView = memo(function ErrorView({ event }: { event: ErrorEvent 
         {event.value ? ': ' : ''}
         <span>{ansi(String(event.value ?? '').slice(0, open ? 20_000 : 600))}</span>
       </p>
+      {event.hint && <p className={css.hint}>{plain(event.hint, 1000)}</p>}
       {own && own.lines.length > 0 && (
         <div className={css.own}>
           <span className={css.where}>

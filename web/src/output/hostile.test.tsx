@@ -65,7 +65,7 @@ describe('what comes from outside', () => {
       { type: 'display', data: { 'image/png': 5, 'text/html': {} } },
       { type: 'display', data: { 'application/vnd.plotly.v1+json': 'x' } },
       { type: 'result', data: { 'application/json': null } },
-      { type: 'error', name: null, value: 7, traceback: 'no' },
+      { type: 'error', name: null, value: 7, traceback: 'no', hint: {} },
       { type: 'install', packages: [{}], refused: 'x', notes: 3 },
       { type: 'file', path: 'a\nb\u202e', size: 'x' },
       { type: 'rollback', to: 'never' },

@@ -30,6 +30,7 @@ export interface ErrorEvent {
   name: string
   value: string
   traceback?: string[]
+  hint?: string
 }
 
 export interface ClearEvent {

@@ -1,0 +1,160 @@
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# What an error may have meant (meant.py, between charts.py and packages.py in one file)
+#
+# Python itself suggests names from 3.12 on where a traceback is made in Python, and before that only where it prints one. Names of columns and keys it never suggests.
+
+MEANT_NAMES, MEANT_LETTERS, MEANT_LISTED = 750, 40, 600  # candidates and letters that are compared, the first two as Python has them; characters of a list
+MEANT_FRAMES = 60  # of a traceback
+TABLE_LIBRARIES = ("pandas", "seaborn", "plotly", "geopandas", "statsmodels", "altair")
+TABLE_NAMES = ("self", "obj", "data", "df", "frame", "left", "right", "data_frame")  # which they give to tables
+
+# How modules are imported by the names that everybody gives them.
+USUAL_IMPORTS = {
+    "np": "import numpy as np", "pd": "import pandas as pd", "plt": "import matplotlib.pyplot as plt", "sns": "import seaborn as sns", "px": "import plotly.express as px",
+    "go": "import plotly.graph_objects as go", "pl": "import polars as pl", "sp": "import sympy as sp", "nx": "import networkx as nx", "tf": "import tensorflow as tf",
+    "sm": "import statsmodels.api as sm", "smf": "import statsmodels.formula.api as smf", "xr": "import xarray as xr", "gpd": "import geopandas as gpd", "st": "import streamlit as st",
+    "mpl": "import matplotlib as mpl", "alt": "import altair as alt", "stats": "from scipy import stats", "cv2": "import cv2", "torch": "import torch", "sklearn": "import sklearn",
+    "scipy": "import scipy", "duckdb": "import duckdb", "datetime": "from datetime import datetime", "timedelta": "from datetime import timedelta", "Path": "from pathlib import Path",
+    "defaultdict": "from collections import defaultdict", "Counter": "from collections import Counter", "StringIO": "from io import StringIO", "BytesIO": "from io import BytesIO",
+    "BeautifulSoup": "from bs4 import BeautifulSoup", "Image": "from PIL import Image", "tqdm": "from tqdm import tqdm", "partial": "from functools import partial",
+    "dataclass": "from dataclasses import dataclass", "Decimal": "from decimal import Decimal", "reduce": "from functools import reduce",
+}
+
+
+def distance(a, b, most):
+    """How many letters differ between two names, the case of one counted as half; more than most means no more than that."""
+    row = [2 * n for n in range(len(b) + 1)]
+    for i, x in enumerate(a):
+        above, row[0], least = row[0], 2 * (i + 1), 2 * (i + 1)
+        for j, y in enumerate(b):
+            cost = 0 if x == y else 1 if x.lower() == y.lower() else 2
+            above, row[j + 1] = row[j + 1], min(above + cost, row[j] + 2, row[j + 1] + 2)
+            least = min(least, row[j + 1])
+        if least > most:
+            return least
+    return row[-1]
+
+
+def nearest(name, candidates):
+    """The candidate that is nearest to a name, or None when none is near."""
+    if not isinstance(name, str) or not 0 < len(name) <= MEANT_LETTERS:
+        return None
+    best, found = None, None
+    for candidate in candidates:
+        if isinstance(candidate, str) and candidate != name and len(candidate) <= MEANT_LETTERS:
+            most = (len(name) + len(candidate) + 3) * 2 // 6
+            far = distance(name, candidate, most)
+            if far <= most and (best is None or far < best):
+                best, found = far, candidate
+    return found
+
+
+def frames_of(error):
+    """The frames of a traceback without ours, the innermost last."""
+    node, frames = error.__traceback__, []
+    while node is not None:
+        if not _is_hidden(node.tb_frame.f_code.co_filename):
+            frames.append(node)
+        node = node.tb_next
+    return frames[:1] + frames[1:][-MEANT_FRAMES:]
+
+
+def names_in(frame):
+    """The names that code in a frame can use, the nearest scope first."""
+    return itertools.islice(itertools.chain(frame.f_locals, frame.f_globals, vars(builtins)), MEANT_NAMES)
+
+
+def name_meant(error):
+    """The name that a NameError, an AttributeError or an ImportError may have meant, or None."""
+    kind, name = type(error), getattr(error, "name", None)
+    if kind is NameError:
+        frames = frames_of(error)
+        return nearest(name, names_in(frames[-1].tb_frame)) if frames else None
+    if kind is AttributeError and name is not None:
+        names = [found for found in dir(error.obj)[:MEANT_NAMES] if name[:1] == "_" or found[:1] != "_"]
+        return nearest(name, names)
+    if kind is ImportError:
+        found = re.match(r"cannot import name '(\w+)'", str(error))
+        module = sys.modules.get(name or "")
+        return nearest(found[1], dir(module)[:MEANT_NAMES]) if found and module is not None else None
+    return None
+
+
+def suggestion(error):
+    """What Python adds to the last line of a traceback: it does so itself from 3.12 on."""
+    if sys.version_info >= (3, 12):
+        return ""
+    found = name_meant(error)
+    return ". Did you mean: '%s'?" % found if found else ""
+
+
+def keys_of(frames):
+    """The columns or keys among which a missing one was looked for, and what they are called; None when that is not clear."""
+    for node in frames:
+        values = node.tb_frame.f_locals
+        if node.tb_frame.f_globals.get("__name__", "").partition(".")[0] not in TABLE_LIBRARIES:
+            continue
+        for name in TABLE_NAMES:
+            value = values.get(name)
+            columns = getattr(value, "columns", None) if _library(value) in TABLE_LIBRARIES else None
+            if columns is not None and _library(columns) == "pandas":
+                return [column for column in itertools.islice(columns, MEANT_NAMES)], "columns"
+    if frames and sys.version_info >= (3, 11):
+        mapping = subscripted(frames[-1])
+        if type(mapping) is dict:
+            return [key for key in itertools.islice(mapping, MEANT_NAMES)], "keys"
+    return None
+
+
+def subscripted(node):
+    """The value whose item a frame asked for, where it has a plain name."""
+    code, frame = node.tb_frame.f_code, node.tb_frame
+    first, last, start, end = next(itertools.islice(code.co_positions(), node.tb_lasti // 2, None))
+    if first is None or first != last:
+        return None
+    line = linecache.getline(code.co_filename, first).encode()[start:end].decode(errors="replace")
+    found = re.match(r"(\w+)\[", line)
+    return frame.f_locals.get(found[1], frame.f_globals.get(found[1])) if found else None
+
+
+def listed(keys):
+    """The first keys, as code writes them."""
+    text = ""
+    for n, key in enumerate(keys):
+        key = repr(key)[:80] if isinstance(key, (str, int, float, tuple)) else type(key).__name__
+        if len(text) + len(key) > MEANT_LISTED:
+            return text + " and %d more" % (len(keys) - n)
+        text += (", " if n else "") + key
+    return text
+
+
+def hint_of(error):
+    """A sentence that helps to mend an error, or None."""
+    try:
+        if type(error) is NameError:
+            name = getattr(error, "name", None)
+            if name in USUAL_IMPORTS:
+                return "%s is not imported: %s" % (name, USUAL_IMPORTS[name])
+            return "%s is not imported: import %s" % (name, name) if name in sys.stdlib_module_names else None
+        if not isinstance(error, (KeyError, ValueError)) or not error.args:
+            return None
+        frames = frames_of(error)
+        if not isinstance(error, KeyError) and not any(node.tb_frame.f_globals.get("__name__", "").partition(".")[0] in TABLE_LIBRARIES for node in frames[1:]):
+            return None
+        found = keys_of(frames)
+        if found is None or not found[0]:
+            return None
+        keys, kind = found
+        said = error.args[0]
+        asked = [said, *re.findall(r"['`]([^'`]{1,%d})['`]" % MEANT_LETTERS, said)] if isinstance(said, str) else [said]
+        missing = [name for name in asked if name not in keys]
+        if not isinstance(error, KeyError) and len(missing) == len(asked) - 1:
+            missing = []  # the message names columns that are there
+        near = next(filter(None, (nearest(name, keys) for name in missing)), None)
+        if not isinstance(error, KeyError) and near is None:
+            return None  # the columns need not be what it is about
+        return ("Did you mean %r? " % near if near else "") + "The %s are: %s" % (kind, listed(keys))
+    except Exception:
+        return None

@@ -1,0 +1,73 @@
+package kernel_test
+
+import (
+	"strings"
+	"testing"
+
+	"cove/internal/kernel"
+)
+
+// TestMeant has errors say what their code may have meant, and none that has no such cause.
+func TestMeant(t *testing.T) {
+	t.Parallel()
+	_, _, k := begin(t)
+	run(t, k, `import pandas as pd
+revenue = 3
+frame = pd.DataFrame({"region": ["a"], "revenue": [1.0], "order date": [2]})
+prices = {"apple": 1, "pear": 2}
+class Box:
+    def __init__(self): self.height = 1
+    def __getitem__(self, key): raise KeyError(key)
+class Odd(KeyError):
+    def __str__(self): raise ValueError
+def nested(d): return d["bannana"]
+`)
+	const columns = "The columns are: 'region', 'revenue', 'order date'"
+	for _, c := range []struct{ code, last, hint string }{
+		{"revnue", "NameError: name 'revnue' is not defined. Did you mean: 'revenue'?", ""},
+		{"def f():\n    amount = 1\n    return amuont\nf()", "Did you mean: 'amount'?", ""},
+		{"pritn(1)", "Did you mean: 'print'?", ""},
+		{"zzz", "NameError: name 'zzz' is not defined", ""},
+		{"np.zeros(3)", "NameError", "np is not imported: import numpy as np"},
+		{"json.dumps(1)", "NameError", "json is not imported: import json"},
+		{"Box().heigth", "Did you mean: 'height'?", ""},
+		{"frame.revnue", "Did you mean: 'revenue'?", ""},
+		{"from os import pth", "Did you mean: 'path'?", ""},
+		{"frame['revnue']", "KeyError: 'revnue'", "Did you mean 'revenue'? " + columns},
+		{"frame[['region', 'revnue']]", "KeyError", "Did you mean 'revenue'? " + columns},
+		{"frame.groupby('reginn').sum()", "KeyError", "Did you mean 'region'? " + columns},
+		{"frame.sort_values('Revenue')", "KeyError", "Did you mean 'revenue'? " + columns},
+		{"frame.drop(columns=['order_date'])", "KeyError", "Did you mean 'order date'? " + columns},
+		{"frame.set_index('profit')", "KeyError", columns},
+		{"frame.merge(frame, on='regions')", "KeyError", "Did you mean 'region'? " + columns},
+		{"import seaborn as sns\nsns.barplot(frame, x='region', y='revnue')", "ValueError", "Did you mean 'revenue'? " + columns},
+		{"prices['aple']", "KeyError: 'aple'", "Did you mean 'apple'? The keys are: 'apple', 'pear'"},
+		{"nested(prices)", "KeyError", "The keys are: 'apple', 'pear'"},
+		{"Box()['x']", "KeyError: 'x'", ""},
+		{"raise KeyError('x')", "KeyError: 'x'", ""},
+		{"raise KeyError()", "KeyError", ""},
+		{"raise Odd('x')", "Odd", ""},
+		{"int('x')", "ValueError", ""},
+		{"pd.to_datetime('x')", "", ""},
+		{"frame['region'].astype(float)", "ValueError", ""},
+		{"{}['x']", "KeyError", ""},
+	} {
+		failure := (*kernel.Error)(nil)
+		for ev, err := range k.Execute(t.Context(), kernel.Request{Code: c.code}) {
+			if err != nil {
+				t.Fatalf("%s: %v", c.code, err)
+			}
+			if e, ok := ev.(kernel.Error); ok {
+				failure = &e
+			}
+		}
+		if failure == nil {
+			t.Errorf("%s raised nothing", c.code)
+			continue
+		}
+		last := failure.Traceback[len(failure.Traceback)-1]
+		if !strings.Contains(last, c.last) || c.last != "" && strings.Contains(c.last, "zzz") && last != c.last || failure.Hint != c.hint {
+			t.Errorf("%s ends in %q with the hint %q, not %q with %q", c.code, last, failure.Hint, c.last, c.hint)
+		}
+	}
+}
