@@ -205,6 +205,7 @@ func (h *Hub) planModel(ctx context.Context, p *plan, n NewTurn) error {
 	p.model = m
 	p.spec = interpreter.Turn{
 		History: n.History, Input: n.Input, Instructions: n.Instructions, Python: !n.NoPython, Tools: n.Tools, Choice: n.Choice, Parallel: n.Parallel,
+		Context:  h.about(m.Name()).Context,
 		MaxCalls: n.MaxCalls, MaxTokens: n.MaxTokens, Temperature: n.Temperature, TopP: n.TopP, Format: n.Format, Effort: n.Effort, Extra: n.Extra,
 	}
 	if err := interpreter.Check(m, p.spec); err != nil {

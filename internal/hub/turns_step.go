@@ -66,6 +66,11 @@ func (s *stepper) Execute(ctx context.Context, req kernel.Request) iter.Seq2[ker
 	}
 }
 
+// Variables returns the variables of the session's kernel.
+func (s *stepper) Variables(ctx context.Context) (kernel.Variables, error) {
+	return s.Live.Variables(ctx, kernel.Main)
+}
+
 // peek runs the interpreter's own code, whose events no client gets. The next execution reports what the session has lost before or with this code.
 func (s *stepper) peek(ctx context.Context, req kernel.Request) iter.Seq2[kernel.Event, error] {
 	return func(yield func(kernel.Event, error) bool) {

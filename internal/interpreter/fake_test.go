@@ -156,13 +156,14 @@ func images(m model.Message) int {
 
 // session is a workspace and a kernel whose outcomes are scripted by code.
 type session struct {
-	files    map[string][]byte
-	outcomes map[string][]kernel.Event // by code; others end ok without output
-	errs     map[string]error          // by code, instead of an end
-	hang     map[string]bool           // by code: until the context ends
-	version  string
-	packages map[string]string
-	ran      []kernel.Request
+	files     map[string][]byte
+	outcomes  map[string][]kernel.Event // by code; others end ok without output
+	errs      map[string]error          // by code, instead of an end
+	hang      map[string]bool           // by code: until the context ends
+	version   string
+	packages  map[string]string
+	variables kernel.Variables
+	ran       []kernel.Request
 }
 
 func (s *session) Python() (string, map[string]string) {
@@ -171,6 +172,8 @@ func (s *session) Python() (string, map[string]string) {
 	}
 	return s.version, s.packages
 }
+
+func (s *session) Variables(context.Context) (kernel.Variables, error) { return s.variables, nil }
 
 func (s *session) Files(context.Context) ([]kernel.File, error) {
 	var out []kernel.File

@@ -10,14 +10,17 @@ import (
 
 // How much of a conversation is sent again with each model call.
 const (
-	historyBudget = 200_000 // characters of the whole conversation
+	historyBudget = 200_000 // characters of the whole conversation, for models of which it is not known how much they take
 	imageCost     = 4_000   // characters that an image counts for
 	keptResults   = 2       // the latest results, never shortened
 	shortResult   = 1_000   // characters of an old result beyond the budget
 )
 
 // history is the conversation as it is kept. normal and flat make the form in which the model gets it.
-type history struct{ messages []model.Message }
+type history struct {
+	messages []model.Message
+	room     int // characters that are sent at most, as far as that can be
+}
 
 // add appends a message without blank texts.
 func (h *history) add(role model.Role, content ...model.Content) {
@@ -78,7 +81,7 @@ func (h *history) shorten() {
 			kept++
 		}
 	}
-	for n := 0; n < len(h.messages) && total > historyBudget && kept > 0; n++ {
+	for n := 0; n < len(h.messages) && total > h.room && kept > 0; n++ {
 		if !isResult(h.messages[n]) {
 			continue
 		}

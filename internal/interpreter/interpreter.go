@@ -32,6 +32,8 @@ type Executor interface {
 	Files(ctx context.Context) ([]kernel.File, error)
 	// ReadFile returns at most the first limit bytes of a workspace file.
 	ReadFile(ctx context.Context, path string, limit int64) ([]byte, error)
+	// Variables returns the variables of the kernel that runs the code, the newest last. Everything in them comes from the sandbox.
+	Variables(ctx context.Context) (kernel.Variables, error)
 	// Python returns the version of the session's Python and the versions of its packages by distribution name.
 	Python() (version string, packages map[string]string)
 }

@@ -19,17 +19,21 @@ const (
 	filesListed   = 200
 )
 
-// takeInput adds the input to the conversation; after the user's last words it lists the files that are new in the workspace.
+// takeInput adds the input to the conversation; below the user's last words it tells of the files that are new in the workspace and of the session's variables.
 func (t *turn) takeInput(ctx context.Context) error {
-	var listed []string
+	later := len(t.history.messages) > 0
+	told := map[string]any{"Later": later}
 	var pictures []model.Content
 	if t.python {
-		var err error
-		if listed, pictures, err = t.news(ctx); err != nil {
+		listed, shown, err := t.news(ctx)
+		if err != nil {
 			return err
 		}
+		told["Files"], pictures = listed, shown
+		if later && !t.spec.Fresh {
+			told["Variables"] = t.variables(ctx)
+		}
 	}
-	later := len(t.history.messages) > 0
 	switch {
 	case t.spec.Fresh && t.spec.Used && later:
 		t.history.add(model.RoleUser, model.Text{Text: "(The Python session is another one than before. Check that a variable or file is there before you rely on it.)"})
@@ -39,22 +43,33 @@ func (t *turn) takeInput(ctx context.Context) error {
 	if t.spec.Rolledback != "" {
 		t.history.add(model.RoleUser, model.Text{Text: "(" + t.spec.Rolledback + " Check that a variable or file is there before you rely on it.)"})
 	}
-	from, spoken := len(t.history.messages), -1
+	from := len(t.history.messages)
 	for _, m := range t.spec.Input {
 		t.history.add(m.Role, m.Content...)
 	}
+	t.tellBelow(from, told, pictures)
+	return nil
+}
+
+// tellBelow adds what is told, and pictures, to the user's last words from a message on, or to words of their own where the user says none.
+func (t *turn) tellBelow(from int, told map[string]any, pictures []model.Content) {
+	files, _ := told["Files"].([]string)
+	variables, _ := told["Variables"].([]string)
+	if len(files) == 0 && len(variables) == 0 {
+		return
+	}
+	spoken := -1
 	for n := from; n < len(t.history.messages); n++ {
 		if t.history.messages[n].Role == model.RoleUser {
 			spoken = n
 		}
 	}
-	if len(listed) == 0 {
-		return nil
-	}
 	if spoken < 0 {
-		words := model.Text{Text: render("user.md", map[string]any{"Prompt": "", "Files": listed, "Later": later})}
-		t.history.add(model.RoleUser, append([]model.Content{words}, pictures...)...)
-		return nil
+		if len(files) > 0 {
+			told["Prompt"] = ""
+			t.history.add(model.RoleUser, append([]model.Content{model.Text{Text: render("user.md", told)}}, pictures...)...)
+		}
+		return
 	}
 	m := t.history.messages[spoken]
 	m.Content = slices.Clone(m.Content)
@@ -65,10 +80,10 @@ func (t *turn) takeInput(ctx context.Context) error {
 	} else {
 		at, m.Content = 0, slices.Insert(m.Content, 0, model.Content(prompt))
 	}
-	m.Content[at] = model.Text{Text: render("user.md", map[string]any{"Prompt": prompt.Text, "Files": listed, "Later": later})}
+	told["Prompt"] = prompt.Text
+	m.Content[at] = model.Text{Text: render("user.md", told)}
 	m.Content = append(m.Content, pictures...)
 	t.history.messages[spoken] = m
-	return nil
 }
 
 // news describes the files that the model was not told of yet, and returns the pictures among them that it is shown.

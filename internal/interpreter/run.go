@@ -35,8 +35,9 @@ type Turn struct {
 	// Choice holds until the first call. With "none" nothing is run and nothing called; models that cannot call tools take the rest as "auto".
 	Choice      model.ToolChoice
 	Parallel    *bool
-	MaxCalls    int // executions; 0 leaves it to Limits.Steps
-	MaxTokens   int // of each answer; 0 leaves it to the provider
+	Context     int64 // tokens that the model takes at once; 0: unknown
+	MaxCalls    int   // executions; 0 leaves it to Limits.Steps
+	MaxTokens   int   // of each answer; 0 leaves it to the provider
 	Temperature *float64
 	TopP        *float64
 	Format      model.Format // of the last answer's words, which Instructions ask for too
@@ -83,7 +84,10 @@ func newTurn(m model.Model, s Executor, l Limits, spec Turn, yield func(Event, e
 	t := &turn{model: m, session: s, limits: l, spec: spec, yield: yield, told: map[string]bool{}}
 	t.end = deadlineIn(t.limits.Time)
 	t.deadline = t.end.add(-min(lastAnswer, t.limits.Time/4))
-	t.history.messages = slices.Clone(spec.History)
+	t.history.messages, t.history.room = slices.Clone(spec.History), budget(spec.Context)
+	if spec.Python {
+		t.history.messages = past(t.history.messages, t.history.room)
+	}
 	t.python = spec.Python && spec.Choice.Mode != "none"
 	t.known = recall(spec.History)
 	t.learned.fenced = !m.Capabilities().Tools || (t.known.fenced && len(spec.Tools) == 0)

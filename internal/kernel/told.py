@@ -52,6 +52,8 @@ def told_cell(value):
             except Exception:
                 pass  # its type is told
         text = str(text)
+        if _qualname(kind) == "Timestamp":
+            text = MIDNIGHT.sub("", text)
     if len(text) > TOLD_CELL:
         text = text[:TOLD_CELL] + "…"
     text = text.replace("\r", "\\r").replace("\n", "\\n")

@@ -106,6 +106,17 @@ def _preview(value, most=80):
     return text if type(text) is str and not text.startswith("<") else ""
 
 
+def _names(columns, most=300):
+    """The names of columns, as many as there is room for."""
+    text = ""
+    for column in itertools.islice(columns, most):
+        name = str(_text(column))
+        if len(text) + len(name) > most:
+            return text + ", …"
+        text += (", " if text else "") + name
+    return text
+
+
 def _inside(value):
     if type(value) in CONTAINERS:
         return "%s of %d" % (type(value).__name__, len(value))
@@ -147,6 +158,8 @@ class Variables:
                 out["table"] = is_table(value)
                 if not out.get("shape"):
                     out["preview"] = _preview(value)
+                else:
+                    out["preview"] = _names(value.columns) if _qualname(type(value)) == "DataFrame" else _text(str(getattr(value, "dtype", "")))
             elif type(value) in CONTAINERS + (str, bytes):
                 out["length"], out["preview"], out["bytes"] = len(value), _preview(value), sys.getsizeof(value)
             else:
