@@ -1055,8 +1055,10 @@ class Shell(InteractiveShell):
         print(text.get("text/plain", "") if isinstance(text, dict) else text)
 
     def enable_gui(self, gui=None):
-        if gui not in (None, "inline"):
-            print("GUI event loops are not available here; figures are shown inline.", file=sys.stderr)
+        pass  # there is no screen, see enable_matplotlib
+
+    def enable_matplotlib(self, gui=None):
+        return super().enable_matplotlib("inline" if gui is None or self.kernel.manners.inline(gui) == INLINE else gui)
 
     def atexit_operations(self):
         pass  # saves history and resets the cursor of a terminal; there is neither
@@ -1278,14 +1280,18 @@ class Kernel:
         self.layers = Layers()
         self.variables = Variables(self)
         self.teller = Teller(self)
+        self.manners = Manners(self)
         self.import_hooks = ImportHooks({
-            "matplotlib": (prepare_matplotlib, None if PLAIN_PLOTS else style_matplotlib),
+            "matplotlib": (prepare_matplotlib, self._adapt_matplotlib),
+            "matplotlib.pyplot": (None, self.manners.adapt_pyplot),
             "matplotlib.axes._axes": (None, prepare_axes),
             "matplotlib_inline.backend_inline": (None if PLAIN_PLOTS else prepare_retina, self._prepare_inline),
             "plotly.io._renderers": (None, prepare_plotly),
             "plotly.io": (None, None if PLAIN_PLOTS else style_plotly),
             "altair": (None, prepare_altair),
             "pandas.io.formats.format": (None, self.teller.widen),
+            "tqdm.notebook": (None, self.manners.adapt_tqdm),
+            "line_profiler.line_profiler": (None, self.manners.adapt_line_profiler),
         })
         self.home = os.environ.get("HOME") or "/"
         self.request = {}
@@ -1355,6 +1361,7 @@ class Kernel:
         env.setdefault("MPLCONFIGDIR", os.path.join(STATE_DIR, "matplotlib"))
         env.setdefault("PLOTLY_RENDERER", "plotly_mimetype")
         env.setdefault("PYTHONBREAKPOINT", "pdb.set_trace")
+        env.setdefault("TF_CPP_MIN_LOG_LEVEL", "1")  # TensorFlow tells of its optimizations each time
 
     def _make_shell(self):
         Publisher.kernel = ResultHook.kernel = Shell.kernel = self
@@ -1371,6 +1378,7 @@ class Kernel:
         shell.loop_runner = self.run_async
         for program in ("pip", "uv"):
             shell.register_magic_function(pip_magic(shell, program), magic_name=program)
+        shell.magics_manager.register_lazy("store", "cove_kernel")
         formatters = shell.display_formatter.formatters
         formatters["image/png"].for_type_by_name("matplotlib.figure", "Figure", figure_png)
         tables = formatters[TableFormatter.MIME] = TableFormatter(parent=shell.display_formatter)
@@ -1383,7 +1391,13 @@ class Kernel:
             told.for_type_by_name(module, "DataFrame", self.teller.tell)
         return shell
 
+    def _adapt_matplotlib(self, matplotlib):
+        self.manners.adapt_matplotlib(matplotlib)
+        if not PLAIN_PLOTS:
+            style_matplotlib(matplotlib)
+
     def _prepare_inline(self, backend):
+        self.manners.adapt_inline(backend)
         # The backend sets itself up only when it finds itself chosen, which is not yet so for the first plt.show().
         backend.configure_inline_support(self.shell, "inline")
 

@@ -1,7 +1,7 @@
 
 
 # ---------------------------------------------------------------------------------------------------------------------
-# What an error may have meant (meant.py, between charts.py and packages.py in one file)
+# What an error may have meant (meant.py, between charts.py and manners.py in one file)
 #
 # Python itself suggests names from 3.12 on where a traceback is made in Python, and before that only where it prints one. Names of columns and keys it never suggests.
 

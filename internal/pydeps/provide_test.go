@@ -120,6 +120,36 @@ func TestOneLayerForAll(t *testing.T) {
 	}
 }
 
+// TestCompanions has what keras computes with come along, unless something of the kind is there or asked for.
+func TestCompanions(t *testing.T) {
+	t.Parallel()
+	plain := func(name string) installed { return installed{name: name, version: "2.0", files: []string{name + "/__init__.py"}} }
+	keras := func(more ...string) pydeps.Request {
+		r := code(append(more, "keras")...)
+		r.Missing = append(r.Missing, "keras", "torch")
+		return r
+	}
+	for name, c := range map[string]struct {
+		base    []installed
+		request pydeps.Request
+		want    string
+	}{
+		"none there":         {nil, keras(), "keras 3.0, tensorflow-cpu 2.0"},
+		"one there":          {[]installed{plain("jax")}, keras(), "keras 3.0"},
+		"another imported":   {nil, keras("torch"), "keras 3.0, torch 2.0"},
+		"keras itself there": {[]installed{plain("keras")}, keras(), ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, c.base...)
+			w.index.Add(indextest.Wheel{Name: "keras", Version: "3.0"}, indextest.Wheel{Name: "tensorflow-cpu", Version: "2.0"}, indextest.Wheel{Name: "torch", Version: "2.0"})
+			if got := brought(w.provide(c.request)); got != c.want {
+				t.Errorf("%q was installed", got)
+			}
+		})
+	}
+}
+
 func TestLaterLayers(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

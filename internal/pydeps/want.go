@@ -57,7 +57,23 @@ func (i *Installer) wants(r Request) (wants []want, refused []install.Refusal) {
 		found, no := i.wantsOf(imported, r, have, explicit)
 		wants, refused = append(wants, found...), append(refused, no...)
 	}
+	wants = append(wants, companions(wants, have)...)
 	return merge(wants), slices.CompactFunc(refused, func(a, b install.Refusal) bool { return a == b })
+}
+
+// companions returns what wants do not work without, where neither they nor what is there have it.
+func companions(wants []want, have map[string]string) (more []want) {
+	for _, w := range wants {
+		all := names.Companions(w.Name)
+		if len(all) == 0 || slices.ContainsFunc(all, func(c require.Requirement) bool {
+			version, there := have[c.Name]
+			return there && c.Allows(version) || slices.ContainsFunc(slices.Concat(wants, more), func(o want) bool { return o.Name == c.Name })
+		}) {
+			continue
+		}
+		more = append(more, want{Requirement: all[0], How: byImport, Module: w.Module, Reason: w.Name, ByHand: true})
+	}
+	return more
 }
 
 // wantsOf returns what one import takes.

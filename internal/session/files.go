@@ -13,7 +13,7 @@ import (
 	"cove/internal/workspace"
 )
 
-// changes returns what was created or changed since the last look.
+// changes returns the results that were created or changed since the last look.
 func (s *Live) changes(ctx context.Context) ([]kernel.File, error) {
 	listed, _, err := s.link.ListFiles(ctx)
 	if err != nil {
@@ -28,7 +28,7 @@ func (s *Live) changes(ctx context.Context) ([]kernel.File, error) {
 			continue
 		}
 		now[f.Path] = f.Stamp
-		if !ok || before != f.Stamp {
+		if (!ok || before != f.Stamp) && !workspace.Incidental(f.Path) {
 			changed = append(changed, kernel.File{Path: f.Path, Size: f.Size, Created: !ok})
 		}
 	}

@@ -4,6 +4,8 @@ import (
 	_ "embed" // the tables lie in the binary
 	"strings"
 	"sync"
+
+	"cove/internal/pydeps/require"
 )
 
 //go:embed data/table.txt
@@ -31,6 +33,9 @@ var familiesText string
 
 //go:embed data/interchangeable.txt
 var interchangeableText string
+
+//go:embed data/companions.txt
+var companionsText string
 
 // override is an answer by hand.
 type override struct {
@@ -106,6 +111,18 @@ var families = sync.OnceValue(func() []family {
 	var out []family
 	for _, fields := range entries(familiesText) {
 		out = append(out, family{root: fields[0], prefix: fields[1], owned: len(fields) > 2 && fields[2] == "owned"})
+	}
+	return out
+})
+
+var companions = sync.OnceValue(func() map[string][]require.Requirement {
+	out := map[string][]require.Requirement{}
+	for _, fields := range entries(companionsText) {
+		for _, text := range strings.Fields(fields[1]) {
+			if r, err := require.Parse(text); err == nil {
+				out[fields[0]] = append(out[fields[0]], r)
+			}
+		}
 	}
 	return out
 })

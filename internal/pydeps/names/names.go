@@ -56,6 +56,12 @@ func Interchangeable(distribution string) []string {
 	return append([]string(nil), interchangeable()[require.Normalize(distribution)]...)
 }
 
+// Companions returns requirements of which one has to be fulfilled where a distribution is imported, though it does not say so itself; nil when there are none. The first is the one to
+// install when none is.
+func Companions(distribution string) []require.Requirement {
+	return append([]require.Requirement(nil), companions()[require.Normalize(distribution)]...)
+}
+
 // Namespace says whether a dotted name is a namespace that several distributions share, and whether one of them has the name for its own all the same.
 func Namespace(dotted string) (shared, owned bool) {
 	for _, f := range families() {

@@ -1,0 +1,79 @@
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# What code expects that was written for a desktop or for Jupyter (manners.py, between meant.py and packages.py in one file)
+
+# Back ends of matplotlib that need a screen, by all their names.
+INTERACTIVE = frozenset("""
+    gtk gtk3 gtk4 gtk3agg gtk4agg gtk3cairo gtk4cairo ipympl macosx nbagg notebook osx qt qt4 qt5 qt6 qtagg qt4agg qt5agg qt6agg qtcairo qt5cairo tk tkagg tkcairo
+    webagg widget wx wxagg wxcairo
+""".split())
+INLINE = "module://matplotlib_inline.backend_inline"
+
+
+class Manners:
+    """Has the usual ways of showing figures and progress work where there is neither a screen nor a browser's widget."""
+
+    def __init__(self, kernel):
+        self.kernel = kernel
+        self.said = False
+
+    def inline(self, name):
+        """The name of a back end that works here."""
+        text = name.lower().rpartition("backend_")[2] if isinstance(name, str) else ""
+        if text not in INTERACTIVE:
+            return name
+        if not self.said:
+            self.said = True
+            print("Interactive figures need a screen, and there is none here; figures are shown inline.", file=sys.stderr)
+        return INLINE
+
+    def adapt_matplotlib(self, matplotlib):
+        use = matplotlib.use
+        matplotlib.use = functools.wraps(use)(lambda backend, **kwargs: use(self.inline(backend), **kwargs))
+
+    def adapt_pyplot(self, pyplot):
+        switch = pyplot.switch_backend
+        pyplot.switch_backend = functools.wraps(switch)(lambda newbackend: switch(self.inline(newbackend)))
+
+    def adapt_inline(self, backend):
+        """Has show() in a script leave its figures open, as it does for `python FILE` without a screen: code goes on to save them. It shows each once, until it is changed."""
+        show = backend.show
+
+        def shown(close=None, block=None):
+            if self.kernel.request.get("mode") != "script":
+                return show(close, block)
+            from matplotlib._pylab_helpers import Gcf
+            try:
+                for manager in Gcf.get_all_fig_managers():
+                    figure = manager.canvas.figure
+                    if figure.stale or not hasattr(figure, "_cove_shown"):
+                        backend.display(figure, metadata=backend._fetch_figure_metadata(figure))
+                        figure.stale, figure._cove_shown = False, True
+            finally:
+                shown._to_draw = []
+                if close:  # at the script's end
+                    Gcf.destroy_all()
+
+        backend.show = functools.wraps(show)(shown)
+
+    @staticmethod
+    def adapt_tqdm(module):
+        """Has bars for notebooks be those for terminals."""
+        from tqdm.std import tqdm, trange
+        module.tqdm = module.tqdm_notebook = tqdm
+        module.trange = module.tnrange = trange
+
+    @staticmethod
+    def adapt_line_profiler(module):
+        """Has %lprun find the sources of cells."""
+        generated = module.is_generated_code
+        module.is_generated_code = lambda filename: filename.startswith("<cell ") or generated(filename)
+
+
+def load_ipython_extension(shell):
+    """Loads %store, with its values where a later kernel of the session finds them."""
+    from IPython.extensions import storemagic
+    from IPython.external.pickleshare import PickleShareDB
+    shell.db = PickleShareDB(os.path.join(os.environ.get("HOME") or "/", ".ipython", "db"))
+    storemagic.load_ipython_extension(shell)
