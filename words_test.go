@@ -30,7 +30,7 @@ var otherTerms = map[string][]string{
 	"dump":     {"pydeps/names/generate"},
 	"export":   {"api", "cli", "problem"},                                      // the command and the operation
 	"fork":     {"api", "cli", "client", "hub", "named", "store", "telemetry"}, // of a session, of a conversation
-	"host":     {"sandbox", "guest", "httpd", "model", "model/modeltest", "pydeps/gateway", "pydeps/layer"},
+	"host":     {"sandbox", "guest", "httpd", "model", "model/modeltest", "pydeps/gateway"},
 	"image":    {"api", "interpreter", "model", "model/modeltest", "sandbox/gvisor", "sandbox/sandboxtest", "snapshot"}, // a picture; a checkpoint's files
 	"instance": {"sandbox/gvisor"},                                                                                      // a sandbox's folder with its processes
 	"limit":    {"app", "cli", "config", "httpd", "hub", "interpreter", "model", "named", "pydeps/layer", "sandbox", "sandbox/gvisor", "snapshot", "store"},

@@ -39,7 +39,7 @@ type Packages struct {
 	MaxDownload  Size     `toml:"max_download" flat:"packages_max_download" env:"COVE_PACKAGES_MAX_DOWNLOAD" doc:"what one installation may download"`
 	MaxUnpacked  Size     `toml:"max_unpacked" flat:"packages_max_unpacked" env:"COVE_PACKAGES_MAX_UNPACKED" doc:"what one installation may take on the disk"`
 	MaxFiles     int      `toml:"max_files" flat:"packages_max_files" env:"COVE_PACKAGES_MAX_FILES" unit:"files" doc:"what one installation may bring"`
-	Timeout      Duration `toml:"timeout" flat:"packages_timeout" env:"COVE_PACKAGES_TIMEOUT" doc:"wall clock of one installation"`
+	Timeout      Duration `toml:"timeout" flat:"packages_timeout" env:"COVE_PACKAGES_TIMEOUT" doc:"wall clock of one installation, to which each megabyte that it downloads adds a second"`
 }
 
 // Sessions are how long a session lasts, and what is kept of it.

@@ -22,6 +22,27 @@ USUAL_IMPORTS = {
     "dataclass": "from dataclasses import dataclass", "Decimal": "from decimal import Decimal", "reduce": "from functools import reduce",
 }
 
+# Debian's packages of shared libraries that wheels leave to the system.
+LIBRARIES = {
+    "libGL": "libgl1", "libGLU": "libglu1-mesa", "libEGL": "libegl1", "libglib-2": "libglib2.0-0", "libgthread-2": "libglib2.0-0", "libSM": "libsm6", "libXext": "libxext6",
+    "libXrender": "libxrender1", "libX11": "libx11-6", "libsndfile": "libsndfile1", "libportaudio": "libportaudio2", "libmagic": "libmagic1", "libcairo": "libcairo2",
+    "libpango-1": "libpango-1.0-0", "libpangocairo-1": "libpangocairo-1.0-0", "libpq": "libpq5", "libgomp": "libgomp1", "libzbar": "libzbar0", "libenchant-2": "libenchant-2-2",
+    "libgdk_pixbuf-2": "libgdk-pixbuf-2.0-0", "libspatialindex_c": "libspatialindex6", "libgeos_c": "libgeos-c1v5", "libgdal": "libgdal32", "libodbc": "unixodbc", "libvlc": "libvlc5",
+    "libsodium": "libsodium23", "libopus": "libopus0", "libusb-1": "libusb-1.0-0", "libtbb": "libtbb12", "libhdf5": "libhdf5-103-1", "libMagickWand-6": "libmagickwand-6.q16-6",
+}
+
+
+def library_hint(message):
+    """How to have a shared library that an import or ctypes does not find."""
+    found = re.search(r"(lib[\w+-]+(?:\.[\d.]+)?)\.so[.\d]*: cannot open shared object file", message)
+    if not found:
+        return None
+    name = found[0].partition(":")[0]
+    if found[1].startswith(("libcuda", "libnvidia", "libcudart", "libcublas", "libcudnn")):
+        return "%s belongs to NVIDIA's drivers, and the sandbox has no GPU: use the package's build for CPUs" % name
+    package = LIBRARIES.get(found[1].partition(".")[0])
+    return "%s is a library of the system, which the sandbox has from the machine that it runs on%s" % (name, ": apt install %s there" % package if package else "; install it there")
+
 
 def distance(a, b, most):
     """How many letters differ between two names, the case of one counted as half; more than most means no more than that."""
@@ -138,6 +159,8 @@ def hint_of(error):
             if name in USUAL_IMPORTS:
                 return "%s is not imported: %s" % (name, USUAL_IMPORTS[name])
             return "%s is not imported: import %s" % (name, name) if name in sys.stdlib_module_names else None
+        if isinstance(error, OSError) or type(error) is ImportError:
+            return library_hint(str(error)[:2000])
         if not isinstance(error, (KeyError, ValueError)) or not error.args:
             return None
         frames = frames_of(error)

@@ -51,6 +51,10 @@ def nested(d): return d["bannana"]
 		{"pd.to_datetime('x')", "", ""},
 		{"frame['region'].astype(float)", "ValueError", ""},
 		{"{}['x']", "KeyError", ""},
+		{"raise ImportError('libGL.so.1: cannot open shared object file: No such file or directory')", "libGL.so.1", "libGL.so.1 is a library of the system, which the sandbox has from the machine that it runs on: apt install libgl1 there"},
+		{"import ctypes\nctypes.CDLL('libnowhere-2.so.7')", "libnowhere-2.so.7", "libnowhere-2.so.7 is a library of the system, which the sandbox has from the machine that it runs on; install it there"},
+		{"raise ImportError('libcuda.so.1: cannot open shared object file: No such file or directory')", "libcuda", "libcuda.so.1 belongs to NVIDIA's drivers, and the sandbox has no GPU: use the package's build for CPUs"},
+		{"open('no such file')", "FileNotFoundError", ""},
 	} {
 		failure := (*kernel.Error)(nil)
 		for ev, err := range k.Execute(t.Context(), kernel.Request{Code: c.code}) {

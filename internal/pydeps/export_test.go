@@ -1,5 +1,12 @@
 package pydeps
 
+import (
+	"context"
+	"time"
+
+	"cove/internal/install"
+)
+
 // Rounds is rounds.
 const Rounds = rounds
 
@@ -27,4 +34,10 @@ func Verdicts(at string) (out []string) {
 		}
 	}
 	return out
+}
+
+// Bounded is a context with the time limit of an installation, and what tells it of progress.
+func Bounded(ctx context.Context, limit time.Duration) (context.Context, func(install.Progress), func()) {
+	i := &Installer{options: Options{Policy: Policy{Timeout: limit}}}
+	return i.bounded(ctx, nil)
 }

@@ -72,14 +72,18 @@ func locked(ctx context.Context, path string) (unlock func(), err error) {
 	}
 }
 
+func tooLong(what string) *problem.Error {
+	return problem.New(problem.ResolveTimeout, what+" took too long").
+		WithHint("try again: what was downloaded is kept; or raise packages.timeout (COVE_PACKAGES_TIMEOUT)")
+}
+
 // ended says why a context that is done ended what was going on.
 func ended(ctx context.Context, what string) error {
 	if p, ok := errors.AsType[*problem.Error](context.Cause(ctx)); ok {
 		return p
 	}
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		return problem.New(problem.ResolveTimeout, what+" took too long").
-			WithHint("try again: what was downloaded is kept; or raise packages.timeout (COVE_PACKAGES_TIMEOUT)").WithCause(ctx.Err())
+		return tooLong(what).WithCause(ctx.Err())
 	}
 	return problem.New(problem.GivenUp, what+" was cancelled").WithHint("no incomplete files were kept").WithCause(ctx.Err())
 }

@@ -180,8 +180,7 @@ func (i *Installer) standing(ctx context.Context, requirements []require.Require
 // fromLock installs exactly what a lock says.
 func (i *Installer) fromLock(ctx context.Context, s *Standing, told func(install.Progress)) (install.Provision, error) {
 	begun := time.Now()
-	told = oneAtATime(told)
-	ctx, cancel := i.bounded(ctx)
+	ctx, told, cancel := i.bounded(ctx, told)
 	defer cancel()
 	p, cached, err := i.lockedPlan(ctx, s, told)
 	if err != nil {

@@ -36,19 +36,42 @@ func (i *Installer) install(ctx context.Context, wants []want, j installOptions,
 	if len(wants) == 0 {
 		return p, nil
 	}
-	ctx, cancel := i.bounded(ctx)
+	ctx, told, cancel := i.bounded(ctx, told)
 	defer cancel()
-	p, err := i.bring(ctx, wants, j, p, oneAtATime(told))
+	p, err := i.bring(ctx, wants, j, p, told)
 	p.Seconds = time.Since(begun).Seconds()
 	return p, i.orEnded(ctx, err)
 }
 
-// bounded gives an installation its time limit.
-func (i *Installer) bounded(ctx context.Context) (context.Context, context.CancelFunc) {
-	if limit := i.options.Policy.Timeout; limit > 0 {
-		return context.WithTimeout(ctx, limit)
+// slowest is how many bytes a second a download has to bring at least, so that large packages are no matter of the time limit alone.
+const slowest = 1_000_000
+
+// bounded gives an installation its time limit. What it downloads earns it more time: a second for as many bytes as slowest says. tell is what is to be called in place of told, from
+// any goroutine.
+func (i *Installer) bounded(ctx context.Context, told func(install.Progress)) (bound context.Context, tell func(install.Progress), cancel func()) {
+	ctx, end := context.WithCancelCause(ctx)
+	begun, limit, most := time.Now(), i.options.Policy.Timeout, int64(0)
+	timer := time.AfterFunc(max(limit, 0), func() {
+		if limit > 0 {
+			end(tooLong("installing packages"))
+		}
+	})
+	var mu sync.Mutex
+	tell = func(p install.Progress) {
+		mu.Lock()
+		defer mu.Unlock()
+		if p.Received > most && timer.Stop() {
+			most = p.Received
+			timer.Reset(time.Until(begun.Add(limit + time.Duration(most)*time.Second/slowest)))
+		}
+		if told != nil {
+			told(p)
+		}
 	}
-	return context.WithCancel(ctx)
+	return ctx, tell, func() {
+		timer.Stop()
+		end(nil)
+	}
 }
 
 // orEnded is err, or what ended the context where err is only a consequence of that.
@@ -57,18 +80,6 @@ func (i *Installer) orEnded(ctx context.Context, err error) error {
 		return err
 	}
 	return fmt.Errorf("%w (%w)", ended(ctx, "installing packages"), err)
-}
-
-func oneAtATime(told func(install.Progress)) func(install.Progress) {
-	if told == nil {
-		return func(install.Progress) {}
-	}
-	var mu sync.Mutex
-	return func(p install.Progress) {
-		mu.Lock()
-		defer mu.Unlock()
-		told(p)
-	}
 }
 
 // bring decides, plans and makes the layer. With an error the Provision is p with what was refused so far.
@@ -102,9 +113,6 @@ func (i *Installer) make(ctx context.Context, o outcome, p install.Provision, to
 	p.Layer, p.Restart, p.Cached = l.Name, o.restart, o.cached && !made
 	p.First = i.replaces(o.plan.Wheels)
 	p.Installed = installed(o, l, p.State)
-	if len(l.Missing) > 0 {
-		p.Notes = append(p.Notes, fmt.Sprintf("%s may not work here: no %s was found", strings.Join(namesOf(o.wants), ", "), strings.Join(l.Missing[:min(3, len(l.Missing))], ", ")))
-	}
 	p.State = o.next(p.State, l.Name, p.First)
 	return p, nil
 }

@@ -123,7 +123,9 @@ func TestOneLayerForAll(t *testing.T) {
 // TestCompanions has what keras computes with come along, unless something of the kind is there or asked for.
 func TestCompanions(t *testing.T) {
 	t.Parallel()
-	plain := func(name string) installed { return installed{name: name, version: "2.0", files: []string{name + "/__init__.py"}} }
+	plain := func(name string) installed {
+		return installed{name: name, version: "2.0", files: []string{name + "/__init__.py"}}
+	}
 	keras := func(more ...string) pydeps.Request {
 		r := code(append(more, "keras")...)
 		r.Missing = append(r.Missing, "keras", "torch")

@@ -41,6 +41,19 @@ func TestFolderOfWheelsOffline(t *testing.T) {
 	}
 }
 
+// TestBuildsForCPUs has torch come from an index of builds for CPUs that is named before the usual one, and everything else from that.
+func TestBuildsForCPUs(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.index.Add(indextest.Wheel{Name: "torch", Version: "2.15.0", Require: []string{"nvidia-cudnn-cu12", "humanize"}}, indextest.Wheel{Name: "nvidia-cudnn-cu12"}, indextest.Wheel{Name: "humanize"})
+	small := indextest.New(t)
+	small.Add(indextest.Wheel{Name: "torch", Version: "2.14.0+cpu", Require: []string{"humanize"}})
+	w.sources = append([]pyindex.Source{{Name: "cpu", URL: small.URL}}, w.sources...)
+	if got := brought(w.provide(code("torch"))); got != "humanize 1.0, torch 2.14.0+cpu" {
+		t.Errorf("installed %s", got)
+	}
+}
+
 func TestExtras(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, plain("numpy", "2.3"))

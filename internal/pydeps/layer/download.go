@@ -161,9 +161,6 @@ func (m *making) unpackWheel(ctx context.Context, w Wheel, file *os.File, work *
 		return nil, err
 	}
 	c := &contents{Wheel: w, Files: len(files), Unpacked: p.size, Roots: rootsOf(files), Stripped: p.stripped}
-	if c.Needs, c.Provides, err = libraries(tree, files); err != nil {
-		return nil, err
-	}
 	return c, m.store.publishWheel(dir, wheelKey(w, m.tag), *c, files)
 }
 

@@ -261,7 +261,7 @@ func replicate(from, to string) error {
 
 // describe says what is in the layer.
 func (j *joint) describe(name string) *Layer {
-	l := &Layer{Name: name, Owners: map[string][]string{}, Modules: []string{}, Files: j.count, Unpacked: j.bytes, Conflicts: j.conflicts, Missing: missing(j.wheels)}
+	l := &Layer{Name: name, Owners: map[string][]string{}, Modules: []string{}, Files: j.count, Unpacked: j.bytes, Conflicts: j.conflicts}
 	for _, w := range j.wheels {
 		l.Wheels = append(l.Wheels, w.Wheel)
 		l.Stripped = append(l.Stripped, w.Stripped...)

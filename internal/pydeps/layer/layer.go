@@ -62,7 +62,6 @@ type Layer struct {
 	Unpacked  int64               `json:"unpacked"`            // bytes, with what was compiled
 	Stripped  []string            `json:"stripped,omitempty"`  // what was left out of the wheels: .pth files, sitecustomize, scripts, ...
 	Conflicts []string            `json:"conflicts,omitempty"` // files that are different in two wheels, of which one was taken
-	Missing   []string            `json:"missing,omitempty"`   // shared libraries that its extension modules want and that were not found
 }
 
 // Limits bound one closure. 0 is no limit.

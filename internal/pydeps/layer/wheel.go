@@ -27,8 +27,6 @@ type contents struct {
 	Unpacked int64    `json:"unpacked"` // bytes, without what was compiled
 	Roots    []string `json:"roots"`    // root modules
 	Stripped []string `json:"stripped,omitempty"`
-	Needs    []string `json:"needs,omitempty"`    // shared libraries that its libraries and extension modules are linked with
-	Provides []string `json:"provides,omitempty"` // shared libraries in it
 }
 
 // entry is a file of an unpacked wheel.
