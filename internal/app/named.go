@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 
 	"cove/internal/config"
+	"cove/internal/libdata"
 	"cove/internal/named"
 	"cove/internal/problem"
 	"cove/internal/pyenv"
@@ -129,10 +130,15 @@ func environment(ctx context.Context, c config.Config, key string, progress io.W
 			Data: c.Folders.Data, Set: pyenv.Set(c.Packages.Set), Python: c.Packages.Python, Progress: progress, Terminal: isTerminal(progress), Needed: needed(c),
 		})
 	}
-	if env != nil {
-		env.Plain = !c.Session.PlotStyle
+	if err != nil {
+		return nil, err
 	}
-	return env, err
+	data, err := libdata.Open(filepath.Join(c.Folders.Data, libdata.Folder))
+	if err != nil {
+		return nil, err
+	}
+	env.Plain, env.Data = !c.Session.PlotStyle, data.Root()
+	return env, nil
 }
 
 // needed lists the environments of the sessions that wait on disk.

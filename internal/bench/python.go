@@ -33,7 +33,7 @@ func fontFolder(shop *workshop) string { return filepath.Join(shop.run, "matplot
 func matplotlibEnv(fonts string) []string { return []string{"MPLCONFIGDIR=" + fonts, "MPLBACKEND=agg"} }
 
 func fillFonts(fonts string, env *pyenv.Environment) error {
-	source := env.Variables(env.Dir)["COVE_FONTCACHE"]
+	source := env.Variables(env.Dir, "")["COVE_FONTCACHE"]
 	if source == "" {
 		return os.MkdirAll(fonts, 0o755)
 	}

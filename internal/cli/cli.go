@@ -93,6 +93,7 @@ type grammar struct {
 	Chat     chatCmd     `cmd:"" help:"A conversation with a model that runs Python in a sandbox."`
 	Session  sessionCmd  `cmd:"" help:"List, fork, undo and remove the sessions that --session made."`
 	Packages packagesCmd `cmd:"" help:"Say what names mean; list, add and lock packages."`
+	Data     dataCmd     `cmd:"" help:"Fetch data that libraries download when it is used, such as NLTK's and spaCy's."`
 	History  historyCmd  `cmd:"" help:"List what was asked before."`
 	Show     showCmd     `cmd:"" help:"Show a conversation, a turn or an execution: the question, the code, what it printed, the answer."`
 	Search   searchCmd   `cmd:"" help:"Find words in what was asked, answered, run and printed."`
@@ -216,7 +217,7 @@ func defaults(c config.Config) map[string]string {
 	return map[string]string{
 		"out": c.Folders.Out, "timeout": c.Sandbox.Timeout.String(), "memory": c.Sandbox.Memory.String(), "cpus": fmt.Sprint(c.Sandbox.CPUs),
 		"engine": c.Sandbox.Engine, "packages": c.Packages.Set, "max_output": c.Sandbox.MaxOutput.String(), "max_steps": fmt.Sprint(c.Turn.MaxSteps),
-		"session_idle": c.Session.Idle.String(), "listen": c.Serve.Listen.String(),
+		"session_idle": c.Session.Idle.String(), "listen": c.Serve.Listen.String(), "data_most": c.Data.Most.String(),
 	}
 }
 

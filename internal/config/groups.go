@@ -42,6 +42,12 @@ type Packages struct {
 	Timeout      Duration `toml:"timeout" flat:"packages_timeout" env:"COVE_PACKAGES_TIMEOUT" doc:"wall clock of one installation, to which each megabyte that it downloads adds a second"`
 }
 
+// Data is what libraries download when it is used.
+type Data struct {
+	Places List `toml:"places" env:"COVE_DATA_PLACES" default:"the libraries' own" doc:"where data of libraries comes from, each as LIBRARY=PLACE with an address or a folder: nltk=https://mirror.example/nltk_data"`
+	Most   Size `toml:"most" env:"COVE_DATA_MOST" zero:"no limit" doc:"how large one item of data may be, unpacked"`
+}
+
 // Sessions are how long a session lasts, and what is kept of it.
 type Sessions struct {
 	Idle           Duration `toml:"idle" flat:"session_idle" env:"COVE_SESSION_IDLE" flag:"--for" zero:"for ever" doc:"how long a session that was brought into memory may be unused before it is paused"`
@@ -59,7 +65,7 @@ type Models struct {
 	Default           string   `toml:"default" flat:"model" env:"COVE_MODEL" flag:"--model" default:"what keys and servers there are" doc:"the model for cove ask, as PROVIDER/NAME: openai/..., anthropic/..., ollama/... or replay:FILE"`
 	Serve             List     `toml:"serve" flat:"serve_models" env:"COVE_SERVE_MODELS" default:"every model of the default's provider" doc:"the models that clients of the server may ask, as PROVIDER/NAME, the default first"`
 	About             List     `toml:"about" env:"COVE_MODELS_ABOUT" doc:"what is known of models, each as PROVIDER/NAME context=400000 vision=on input=1.25 output=10 cached=0.125 currency=USD, all but the name optional: the tokens that it takes at once, whether it sees images, and prices for a million tokens, of which a server has one currency (USD where none is said); the cost of what is asked is computed from them, and is not said for models without prices"`
-	Vision            string   `toml:"vision" flat:"vision" env:"COVE_VISION" doc:"whether models are shown figures and image files: on, off, or auto, by what is known of a model (about, then its name); those that are not shown a figure are told in words what it shows"`
+	Vision            string   `toml:"vision" env:"COVE_VISION" doc:"whether models are shown figures and image files: on, off, or auto, by what is known of a model (about, then its name); those that are not shown a figure are told in words what it shows"`
 	ConnectTimeout    Duration `toml:"connect_timeout" flat:"model_connect_timeout" env:"COVE_MODEL_CONNECT_TIMEOUT" doc:"wait for a connection to a model service"`
 	FirstTokenTimeout Duration `toml:"first_token_timeout" flat:"model_first_token_timeout" env:"COVE_MODEL_FIRST_TOKEN_TIMEOUT" doc:"silence of a model before its answer begins; local models may need longer to load"`
 	StallTimeout      Duration `toml:"stall_timeout" flat:"model_stall_timeout" env:"COVE_MODEL_STALL_TIMEOUT" doc:"silence of a model in the middle of its answer"`

@@ -64,6 +64,7 @@ func TestServingMistakes(t *testing.T) {
 		"metrics":           func(c *config.Config) { c.Serve.MetricsListen = "9100" },
 		"certificate":       func(c *config.Config) { c.Serve.TLSCert = "cert.pem" },
 		"log format":        func(c *config.Config) { c.Log.Format = "xml" },
+		"places of data":    func(c *config.Config) { c.Data.Places = config.List{"nltk"} },
 		"vision":            func(c *config.Config) { c.Models.Vision = "maybe" },
 		"log level":         func(c *config.Config) { c.Log.Level = "loud" },
 		"proxy":             func(c *config.Config) { c.Serve.TrustedProxies = config.List{"proxy.example.com"} },

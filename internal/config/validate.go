@@ -17,7 +17,7 @@ func (c Config) Validate() error {
 			return bad(f.key(), "must be a number of 0 or more")
 		}
 	}
-	for _, check := range []func() error{c.Folders.validate, c.Sandbox.validate, c.Packages.validate, c.Models.validate, c.Serve.validate, c.Store.validate, c.Log.validate, c.Remote.validate} {
+	for _, check := range []func() error{c.Folders.validate, c.Sandbox.validate, c.Packages.validate, c.Data.validate, c.Models.validate, c.Serve.validate, c.Store.validate, c.Log.validate, c.Remote.validate} {
 		if err := check(); err != nil {
 			return err
 		}
@@ -66,6 +66,15 @@ func (p Packages) validate() error {
 		return bad("packages", fmt.Sprintf("is standard or minimal, not %q", p.Set))
 	case p.Index != "" && !strings.Contains(p.Index, "://"):
 		return bad("packages.index", "must be an address, such as an https:// one")
+	}
+	return nil
+}
+
+func (d Data) validate() error {
+	for _, place := range d.Places {
+		if library, at, ok := strings.Cut(place, "="); !ok || library == "" || at == "" {
+			return bad("data.places", fmt.Sprintf("has entries such as nltk=https://mirror.example/nltk_data, not %q", place))
+		}
 	}
 	return nil
 }

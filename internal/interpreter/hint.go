@@ -32,6 +32,8 @@ func (t *turn) hint(ctx context.Context, r *record) string {
 			module = m[1]
 		}
 		return t.moduleHint(module, r)
+	case r.failure.Hint != "":
+		return "Hint: " + r.failure.Hint
 	case short == "FileNotFoundError":
 		names := t.fileNames(ctx)
 		if len(names) == 0 {
@@ -44,8 +46,6 @@ func (t *turn) hint(ctx context.Context, r *record) string {
 		return "Hint: nobody answers input() here; put the values into the code."
 	case networkNames[short] || mentionsNetwork(value):
 		return "Hint: the sandbox has no network. Work with the files at hand, or say what is missing."
-	case r.failure.Hint != "":
-		return "Hint: " + r.failure.Hint
 	}
 	return ""
 }

@@ -44,7 +44,7 @@ func newWorld(t *testing.T) *world {
 	}
 	tmp := filepath.Join(dir, "tmp")
 	w.config = kernel.Config{Python: env.Python, Env: []string{"PATH=/usr/bin:/bin", "HOME=" + w.workspace, "TMPDIR=" + tmp, "LANG=C.UTF-8"}}
-	for k, v := range env.Variables(env.Dir) {
+	for k, v := range env.Variables(env.Dir, "") {
 		w.config.Env = append(w.config.Env, k+"="+v)
 	}
 	var said bytes.Buffer

@@ -1361,6 +1361,8 @@ class Kernel:
         env.setdefault("MPLCONFIGDIR", os.path.join(STATE_DIR, "matplotlib"))
         env.setdefault("PLOTLY_RENDERER", "plotly_mimetype")
         env.setdefault("PYTHONBREAKPOINT", "pdb.set_trace")
+        if env.get("COVE_DATA_MODULES"):
+            sys.path.append(env["COVE_DATA_MODULES"])  # models that are modules, such as spaCy's
         env.setdefault("TF_CPP_MIN_LOG_LEVEL", "1")  # TensorFlow tells of its optimizations each time
 
     def _make_shell(self):

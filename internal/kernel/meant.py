@@ -44,6 +44,49 @@ def library_hint(message):
     return "%s is a library of the system, which the sandbox has from the machine that it runs on%s" % (name, ": apt install %s there" % package if package else "; install it there")
 
 
+# How errors of libraries tell which data they would have downloaded: the library, and the name in the message.
+DATA_ASKED = (
+    ("nltk", re.compile(r"nltk\.download\('([\w.-]+)'\)")),
+    ("spacy", re.compile(r"\[E050\] Can't find model '([\w.-]+)'")),
+)
+# Functions that download what an argument of theirs names: module, function, library, argument.
+DATA_LOADERS = (
+    ("seaborn.utils", "load_dataset", "seaborn", ("name",)),
+    ("huggingface_hub.", "", "huggingface", ("repo_id",)),
+    ("transformers.", "from_pretrained", "huggingface", ("pretrained_model_name_or_path",)),
+    ("datasets.load", "load_dataset", "huggingface", ("path",)),
+)
+
+
+def data_hint(error, frames):
+    """How to have the data that a library could not download, or None."""
+    message = str(error)[:4000]
+    asked = next(((library, found[1]) for library, form in DATA_ASKED for found in [form.search(message)] if found), None)
+    for node in frames if asked is None and (isinstance(error, OSError) or type(error).__name__ in OFFLINE_ERRORS) else ():
+        code, values, module = node.tb_frame.f_code, node.tb_frame.f_locals, node.tb_frame.f_globals.get("__name__", "")
+        if module.startswith("sklearn.datasets.") and code.co_name.startswith("fetch_"):
+            asked = "sklearn", code.co_name[6:]
+        for prefix, function, library, names in DATA_LOADERS:
+            name = next((values[name] for name in names if isinstance(values.get(name), str)), None)
+            if module.startswith(prefix) and function in ("", code.co_name) and name and re.fullmatch(r"[\w./-]{1,150}", name) and not os.path.exists(name):
+                asked = library, ("datasets/" if module == "datasets.load" or values.get("repo_type") == "dataset" else "") + name
+        if asked is not None:
+            break
+    if asked is None:
+        return None
+    library, name = asked
+    more = ""
+    if library == "spacy":
+        version = str(getattr(sys.modules.get("spacy"), "__version__", "3.8")).split(".")
+        more = "==%s.0" % ".".join(version[:2])
+    elif library == "sklearn":
+        more = " --from FOLDER"
+    return "the sandbox has no network, and %s's data %s is not here; whoever runs cove brings it with: cove data add %s:%s%s" % (library, name, library, name, more)
+
+
+OFFLINE_ERRORS = frozenset(["LocalEntryNotFoundError", "OfflineModeIsEnabled", "ConnectionError", "ConnectError", "HfHubHTTPError", "ProxyError", "MaxRetryError", "URLError"])
+
+
 def distance(a, b, most):
     """How many letters differ between two names, the case of one counted as half; more than most means no more than that."""
     row = [2 * n for n in range(len(b) + 1)]
@@ -159,8 +202,11 @@ def hint_of(error):
             if name in USUAL_IMPORTS:
                 return "%s is not imported: %s" % (name, USUAL_IMPORTS[name])
             return "%s is not imported: import %s" % (name, name) if name in sys.stdlib_module_names else None
-        if isinstance(error, OSError) or type(error) is ImportError:
-            return library_hint(str(error)[:2000])
+        found = data_hint(error, frames_of(error)) if not isinstance(error, (KeyError, NameError)) else None
+        if found is None and (isinstance(error, OSError) or type(error) is ImportError):
+            found = library_hint(str(error)[:2000])
+        if found is not None or isinstance(error, OSError):
+            return found
         if not isinstance(error, (KeyError, ValueError)) or not error.args:
             return None
         frames = frames_of(error)

@@ -22,6 +22,7 @@ class Odd(KeyError):
     def __str__(self): raise ValueError
 def nested(d): return d["bannana"]
 `)
+	const missing = "the sandbox has no network, and "
 	const columns = "The columns are: 'region', 'revenue', 'order date'"
 	for _, c := range []struct{ code, last, hint string }{
 		{"revnue", "NameError: name 'revnue' is not defined. Did you mean: 'revenue'?", ""},
@@ -55,6 +56,10 @@ def nested(d): return d["bannana"]
 		{"import ctypes\nctypes.CDLL('libnowhere-2.so.7')", "libnowhere-2.so.7", "libnowhere-2.so.7 is a library of the system, which the sandbox has from the machine that it runs on; install it there"},
 		{"raise ImportError('libcuda.so.1: cannot open shared object file: No such file or directory')", "libcuda", "libcuda.so.1 belongs to NVIDIA's drivers, and the sandbox has no GPU: use the package's build for CPUs"},
 		{"open('no such file')", "FileNotFoundError", ""},
+		{"raise LookupError(\"Resource punkt_tab not found.\\n  >>> nltk.download('punkt_tab')\")", "nltk.download", missing + "nltk's data punkt_tab is not here; whoever runs cove brings it with: cove data add nltk:punkt_tab"},
+		{"raise OSError(\"[E050] Can't find model 'en_core_web_sm'.\")", "E050", missing + "spacy's data en_core_web_sm is not here; whoever runs cove brings it with: cove data add spacy:en_core_web_sm==3.8.0"},
+		{"import urllib.error, seaborn as sns\ndef offline(*a): raise urllib.error.URLError('no network')\nsns.utils.urlopen = offline\nsns.load_dataset('tips')", "URLError", missing + "seaborn's data tips is not here; whoever runs cove brings it with: cove data add seaborn:tips"},
+		{"import urllib.request\nurllib.request.urlopen('http://127.0.0.1:1')", "URLError", ""},
 	} {
 		failure := (*kernel.Error)(nil)
 		for ev, err := range k.Execute(t.Context(), kernel.Request{Code: c.code}) {

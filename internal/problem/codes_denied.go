@@ -18,6 +18,8 @@ const (
 	BuildUnavailable = DeniedCode("build_unavailable")
 	// The server does not allow requests from this web page. Have the operator allow the page's origin.
 	CrossOrigin = DeniedCode("cross_origin")
+	// What a place offers as data of a library is not what its index says. Try again; then ask who runs the place.
+	DataDamaged = DeniedCode("data_damaged")
 	// The path leads out of the workspace, or its permissions forbid the operation. Choose another path.
 	FileDenied = DeniedCode("file_denied")
 	// Policy forbids the only files that would fit. Ask for another version, or ask the operator for an exception.

@@ -16,6 +16,8 @@ const (
 	ArchiveTooLarge = ExhaustedCode("archive_too_large")
 	// The packages to install are too large or too many together. Ask for fewer at a time.
 	ClosureTooBig = ExhaustedCode("closure_too_big")
+	// The data of a library is larger than allowed. Allow more with --most, or with the setting data.most.
+	DataTooLarge = ExhaustedCode("data_too_large")
 	// The file is larger than the server takes. Upload the file in parts, or split it.
 	FileTooLarge = ExhaustedCode("file_too_large")
 	// The input files are larger than the workspace. Give fewer or smaller files.

@@ -64,6 +64,8 @@ const (
 	ConversationTooLarge = InvalidCode("conversation_too_large")
 	// The cursor is not the id of an audit row. Start without a cursor, and pass on the cursors of the answers unchanged.
 	CursorInvalid = InvalidCode("cursor_invalid")
+	// The name of a library's data is not one, or the place that data comes from is not said. Write LIBRARY:NAME, as `cove data add --help` shows.
+	DataInvalid = InvalidCode("data_invalid")
 	// A newer cove made the database. Use that version or a later one, or name another database.
 	DatabaseNewer = InvalidCode("database_newer")
 	// The database to restore into has rows already. Name an empty database.

@@ -18,6 +18,8 @@ const (
 	ConnectionNotFound = NotFoundCode("connection_not_found")
 	// There is no conversation with this id. List the conversations.
 	ConversationNotFound = NotFoundCode("conversation_not_found")
+	// There is no such data of a library. Run `cove data ls` for what is there; check the spelling for what is fetched.
+	DataUnknown = NotFoundCode("data_unknown")
 	// The Python environment that the session needs was removed. Start another session.
 	EnvironmentMissing = NotFoundCode("environment_missing")
 	// There is no execution with this id. List the executions of the session.

@@ -38,6 +38,8 @@ const (
 	CoveMissing = UnavailableCode("cove_missing")
 	// The data folder cannot be used. Make it writable, or set COVE_HOME to another folder.
 	DataFolderUnusable = UnavailableCode("data_folder_unusable")
+	// The place that data of a library comes from cannot be reached. Name a mirror or a folder with --from.
+	DataUnreachable = UnavailableCode("data_unreachable")
 	// The database does not answer, is locked or refuses the server. Try again in a moment.
 	DatabaseUnavailable = UnavailableCode("database_unavailable")
 	// The disk of the machine is full. Make room on the disk, then try again.

@@ -68,7 +68,16 @@ type Environment struct {
 	Packages map[string]string // distribution, in normalized spelling ("python-docx"), to version
 	Key      string            // names the content; the last element of Dir
 	Set      Set
-	Plain    bool // leave plots as their libraries make them
+	Plain    bool   // leave plots as their libraries make them
+	Data     string // host folder with data of libraries, as package libdata keeps it; "": none
+}
+
+// DataMountPoint is where a sandbox sees Environment.Data.
+const DataMountPoint = "/opt/cove/data"
+
+// DataFolders are the folders below DataMountPoint in which libraries look, by the variables that say so to them.
+func DataFolders() map[string]string {
+	return map[string]string{"NLTK_DATA": "nltk", "SEABORN_DATA": "seaborn", "SCIKIT_LEARN_DATA": "sklearn", "HF_HUB_CACHE": "huggingface", "COVE_DATA_MODULES": "modules"}
 }
 
 // Mounts returns what a sandbox has to show for the environment to work in it.
@@ -78,13 +87,21 @@ func (e *Environment) Mounts() []sandbox.Mount {
 		// The interpreter is a link into the base, so the base has to have the same path inside.
 		m = append(m, sandbox.Mount{Source: sandbox.HostFolder(e.Base), Target: e.Base})
 	}
+	if e.Data != "" {
+		m = append(m, sandbox.Mount{Source: sandbox.HostFolder(e.Data), Target: DataMountPoint})
+	}
 	return m
 }
 
-// Variables returns what a kernel's environment needs where Dir is seen at root.
+// Variables returns what a kernel's environment needs where Dir is seen at root and Data at data.
 // A set without matplotlib needs no fonts. See the package comment for COVE_FONTCACHE.
-func (e *Environment) Variables(root string) map[string]string {
+func (e *Environment) Variables(root, data string) map[string]string {
 	v := map[string]string{}
+	if e.Data != "" {
+		for name, folder := range DataFolders() {
+			v[name] = data + "/" + folder
+		}
+	}
 	if e.Set == Standard {
 		v["COVE_FONTCACHE"] = root + "/etc/matplotlib"
 		v["XDG_DATA_DIRS"] = root + "/share:/usr/local/share:/usr/share" // where Pillow looks for fonts by file name

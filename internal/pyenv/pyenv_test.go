@@ -171,7 +171,7 @@ func TestMinimal(t *testing.T) {
 	})
 	t.Run("needs no variables", func(t *testing.T) {
 		t.Parallel()
-		if v := e.Variables(pyenv.MountPoint); len(v) != 0 {
+		if v := e.Variables(pyenv.MountPoint, ""); len(v) != 0 {
 			t.Errorf("variables of a set without matplotlib: %v", v)
 		}
 	})
@@ -292,12 +292,12 @@ func TestUnknownSet(t *testing.T) {
 func TestVariables(t *testing.T) {
 	t.Parallel()
 	e := pyenv.Environment{Set: pyenv.Standard}
-	for name, value := range maps.All(e.Variables("/somewhere")) {
+	for name, value := range maps.All(e.Variables("/somewhere", "")) {
 		if !strings.HasPrefix(value, "/somewhere/") {
 			t.Errorf("%s=%s does not follow the place where the environment is seen", name, value)
 		}
 	}
-	if e.Variables("/somewhere")["COVE_FONTCACHE"] == "" {
+	if e.Variables("/somewhere", "")["COVE_FONTCACHE"] == "" {
 		t.Error("no font cache for charts")
 	}
 }

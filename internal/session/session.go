@@ -205,7 +205,7 @@ func (s *Live) kernelConfig(reseed bool) kernel.Config {
 		"IPYTHONDIR":              layout.Tmp + "/.ipython",
 		"MPLBACKEND":              "module://matplotlib_inline.backend_inline",
 	}
-	maps.Copy(env, s.opts.Env.Variables(root))
+	maps.Copy(env, s.opts.Env.Variables(root, layout.Path(pyenv.DataMountPoint)))
 	c := kernel.Config{Python: root + "/bin/python", Memory: s.opts.Limits.Memory, Reseed: reseed, Paths: s.paths(s.installed)}
 	if !s.opts.Mold {
 		c.AddressSpace = s.opts.Limits.Memory + addressSpace

@@ -58,7 +58,7 @@ var exceptions = map[int][]problem.Code{
 	412: {problem.PreconditionFailed},
 	413: {
 		problem.CodeTooBig, problem.InputsTooBig, problem.RequestTooComplex, problem.BodyTooLarge, problem.CodeTooLarge, problem.ConversationTooLarge,
-		problem.ExportTooLarge, problem.FileTooLarge, problem.RequestTooLarge, problem.ShareTooLarge, problem.ScanTooLarge,
+		problem.DataTooLarge, problem.ExportTooLarge, problem.FileTooLarge, problem.RequestTooLarge, problem.ShareTooLarge, problem.ScanTooLarge,
 	},
 	415: {problem.UnsupportedMediaType},
 	416: {problem.RangeInvalid},
