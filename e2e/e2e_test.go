@@ -74,7 +74,7 @@ func newIndex(t *testing.T) *indextest.Index {
 		indextest.Wheel{Name: "opencv-python-headless", Version: "5.0", Files: map[string]string{"cv2/__init__.py": "__version__ = '5.0'\n"}},
 		indextest.Wheel{Name: "humanize", Version: "4.0", Require: []string{"cowsay<6"}},
 		indextest.Wheel{Name: "six", Version: "9.0", Files: map[string]string{"six.py": "__version__ = '9.0'\n"}},
-		indextest.Sdist{Name: "docopt", Version: "1.0"})
+		indextest.Sdist{Name: "docopt", Version: "1.0"}, indextest.Sdist{Name: "hnswlib", Version: "1.0", Extra: map[string]string{"hnswlib/space.cpp": ""}})
 	return index
 }
 

@@ -19,7 +19,7 @@ func pagePackages(t *testing.T) (home string, index *indextest.Index) {
 		t.Fatal(err)
 	}
 	index = indextest.New(t)
-	index.Add(pageWheel, indextest.Sdist{Name: "docopt", Version: "1.0"})
+	index.Add(pageWheel, indextest.Sdist{Name: "hnswlib", Version: "1.0", Extra: map[string]string{"hnswlib/space.cpp": ""}})
 	// With one release it is not installed without somebody's approval.
 	index.Add(indextest.Wheel{Name: "quietfern", Version: "1.0", Files: map[string]string{"quietfern.py": "leaves = 7\n"}})
 	return emptyHome(t, cfg), index

@@ -30,7 +30,7 @@ func newPackages(c config.Config, env *pyenv.Environment, progress io.Writer) (*
 		Data: c.Folders.Data, Env: env, Policy: pydeps.PolicyOf(c), Index: c.Packages.Index,
 		UV: func(ctx context.Context) (string, error) { return pyenv.UV(ctx, c.Folders.Data, progress) },
 	}
-	if o.Policy.Build {
+	if o.Policy.Build || o.Policy.BuildKnown {
 		engine, err := newEngine(c)
 		if err != nil {
 			return nil, err

@@ -35,6 +35,7 @@ type Packages struct {
 	MaxUnknown   int      `toml:"max_unknown" flat:"packages_max_unknown" env:"COVE_PACKAGES_MAX_UNKNOWN" unit:"names" zero:"none" doc:"names outside the 15,000 best known that the code of one session may have looked up on the index, since each tells the index what it says"`
 	Offline      bool     `toml:"offline" flat:"packages_offline" env:"COVE_PACKAGES_OFFLINE" flag:"--offline" doc:"ask no index; use what was downloaded before and folders of wheels"`
 	Build        bool     `toml:"build" flat:"packages_build" env:"COVE_PACKAGES_BUILD" flag:"--allow-build" doc:"build packages that have no wheel from source, in a throw-away sandbox"`
+	BuildKnown   bool     `toml:"build_known" env:"COVE_PACKAGES_BUILD_KNOWN" doc:"build packages that have no wheel from source without being asked, in a throw-away sandbox, where they are among the 15,000 best known, have been there for packages.new_name, and need no compiler"`
 	MaxCount     int      `toml:"max_count" flat:"packages_max_count" env:"COVE_PACKAGES_MAX_COUNT" unit:"packages" doc:"what one installation may bring, dependencies included"`
 	MaxDownload  Size     `toml:"max_download" flat:"packages_max_download" env:"COVE_PACKAGES_MAX_DOWNLOAD" doc:"what one installation may download"`
 	MaxUnpacked  Size     `toml:"max_unpacked" flat:"packages_max_unpacked" env:"COVE_PACKAGES_MAX_UNPACKED" doc:"what one installation may take on the disk"`

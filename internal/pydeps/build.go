@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"cove/internal/install"
 	"cove/internal/problem"
@@ -46,6 +47,9 @@ func (i *Installer) built(ctx context.Context, q question, told func(install.Pro
 	p = plan{Made: i.now(), Versions: map[string]string{}, Built: dir}
 	for _, w := range wheels {
 		w.Name = require.Normalize(w.Name)
+		if _, err := os.Stat(filepath.Join(dir, filepath.Base(w.File))); err == nil && !i.options.Policy.Build && !strings.HasSuffix(w.File, "-none-any.whl") {
+			return plan{}, false, problem.New(problem.NoWheel, w.Name+" has no wheel, and building it takes a compiler").WithHint("allow it with --allow-build")
+		}
 		if _, twice := p.Versions[w.Name]; twice {
 			return plan{}, false, problem.New(problem.BuildFailed, "building from source gave two wheels of "+w.Name)
 		}

@@ -37,7 +37,13 @@ func (i *Installer) mend(ctx context.Context, o *outcome) (changed bool, relaxed
 			return false, nil, err
 		}
 		usable := slices.DeleteFunc(slices.Clone(project.Files), func(f gateway.File) bool { return !i.fits(t, f) })
-		if slices.ContainsFunc(usable, func(f gateway.File) bool { return w.Allows(f.Version) }) || i.buildable(w, project) {
+		there := slices.ContainsFunc(usable, func(f gateway.File) bool { return w.Allows(f.Version) })
+		if !there {
+			if there, err = i.buildable(ctx, g, w, project); err != nil {
+				return false, nil, err
+			}
+		}
+		if there {
 			kept = append(kept, w)
 			continue
 		}
@@ -56,10 +62,16 @@ func (i *Installer) mend(ctx context.Context, o *outcome) (changed bool, relaxed
 }
 
 // buildable says whether source of what is wanted may be built.
-func (i *Installer) buildable(w want, project gateway.Project) bool {
-	return i.options.Policy.Build && i.options.Builder != nil && slices.ContainsFunc(project.Files, func(f gateway.File) bool {
+func (i *Installer) buildable(ctx context.Context, g *gateway.Gateway, w want, project gateway.Project) (bool, error) {
+	if !i.options.Policy.builds() || i.options.Builder == nil || !slices.ContainsFunc(project.Files, func(f gateway.File) bool {
 		return !f.Wheel && f.Withheld == "" && w.Allows(f.Version)
-	})
+	}) {
+		return false, nil
+	}
+	if i.options.Policy.Build {
+		return true, nil
+	}
+	return i.pure(ctx, g, w, project)
 }
 
 // loosen returns the closest specifier that a usable file satisfies: the same major version from there on, the same major version, any.

@@ -54,10 +54,14 @@ func (s *search) do(ctx context.Context, at step) (verdict, error) {
 		}
 		return unsolved, err
 	case stepBuild:
-		if !s.options.Policy.Build || s.options.Builder == nil || !speaksOfWheels(s.o.plan.Conflict) {
+		if !s.options.Policy.builds() || s.options.Builder == nil || !speaksOfWheels(s.o.plan.Conflict) {
 			return unsolved, nil
 		}
-		return verdictOf(s.build(ctx, &s.o, s.opts, s.told))
+		done, err := s.build(ctx, &s.o, s.opts, s.told)
+		if !s.options.Policy.Build && problem.Has(err, problem.BuildUnavailable, problem.BuildFailed, problem.BuildTimeout, problem.NoWheel, problem.ResolveFailed) {
+			return unsolved, nil // nobody has asked for it
+		}
+		return verdictOf(done, err)
 	case stepChange:
 		err := s.change(ctx, &s.o, s.opts, s.told)
 		if problem.Has(err, unsolvable...) && !s.opts.single && len(s.o.wants) > 1 && len(s.o.wants) <= mostAlone {

@@ -26,7 +26,7 @@ func PolicyOf(c config.Config) Policy {
 	return Policy{
 		Install: c.Packages.Install, Unknown: c.Packages.MaxUnknown, MinAge: time.Duration(c.Packages.MinAge), NewName: time.Duration(c.Packages.NewName),
 		Allow: c.Packages.Allow, AllowOnly: c.Packages.AllowOnly, Deny: c.Packages.Deny, Exempt: c.Packages.MinAgeExempt,
-		Offline: c.Packages.Offline, Build: c.Packages.Build, Timeout: time.Duration(c.Packages.Timeout),
+		Offline: c.Packages.Offline, Build: c.Packages.Build, BuildKnown: c.Packages.BuildKnown, Timeout: time.Duration(c.Packages.Timeout),
 		Limits: layer.Limits{
 			Wheels: c.Packages.MaxCount, Files: c.Packages.MaxFiles,
 			Download: int64(c.Packages.MaxDownload), Unpacked: int64(c.Packages.MaxUnpacked),
@@ -38,6 +38,9 @@ func PolicyOf(c config.Config) Policy {
 func (p Policy) rules(base map[string]string) gateway.Rules {
 	// Many mirrors and private indexes tell no times at all; without Undated nothing of theirs could be used.
 	r := gateway.Rules{MinAge: p.MinAge, Undated: true, AgeExempt: p.Exempt, Deny: p.Deny, Sources: p.Build, MaxFile: p.Limits.Download}
+	if p.BuildKnown {
+		r.Known, r.KnownAge = known, p.NewName
+	}
 	if p.AllowOnly {
 		r.Allow = slices.Clone(p.Allow)
 		for name := range base {
@@ -47,6 +50,12 @@ func (p Policy) rules(base map[string]string) gateway.Rules {
 	}
 	return r
 }
+
+// known says whether a project is among those with the most downloads.
+func known(project string) bool { return names.Rank(project) > 0 }
+
+// builds says whether anything may be built from source.
+func (p Policy) builds() bool { return p.Build || p.BuildKnown }
 
 // digest names what of the policy a plan depends on.
 func (p Policy) digest() string {

@@ -27,8 +27,10 @@ type Policy struct {
 	Unknown   int           // unknown names that the code of one session may have an index asked for
 	Offline   bool
 	Build     bool // allow building from source, in a throw-away sandbox
-	Limits    layer.Limits
-	Timeout   time.Duration // of one installation
+	// BuildKnown allows that without Build for known projects whose source distributions have been there for NewName and that need no compiler.
+	BuildKnown bool
+	Limits     layer.Limits
+	Timeout    time.Duration // of one installation
 }
 
 // Tier is how much is known about a distribution that is asked for.

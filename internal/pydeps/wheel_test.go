@@ -8,6 +8,7 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+	"time"
 
 	"cove/internal/install"
 	"cove/internal/problem"
@@ -85,7 +86,7 @@ func TestBuildFromSource(t *testing.T) {
 	w := newWorld(t, plain("numpy", "2.0"))
 	w.index.Add(indextest.Sdist{Name: "cowsay", Version: "1.0"}, indextest.Wheel{Name: "emoji", Require: []string{"cowsay"}})
 	b := &builder{wheels: []indextest.Wheel{{Name: "cowsay", Version: "1.0"}, {Name: "numpy", Version: "2.0"}}}
-	w.options.Builder = b
+	w.options.Builder, w.options.Policy.BuildKnown = b, false
 	if p := w.provide(code("cowsay")); refusals(p) != "no_wheel cowsay" || len(b.asked) != 0 {
 		t.Fatalf("without leave: %+v", p)
 	}
@@ -107,5 +108,45 @@ func TestBuildFromSource(t *testing.T) {
 	b.fail = problem.New(problem.BuildFailed, "it does not build").WithCause(errors.New("x"))
 	if _, err := w.installer().Provide(t.Context(), code("emoji"), nil); problem.Of(err) == nil || problem.Of(err).Code != "build_failed" {
 		t.Errorf("a failed build: %v", err)
+	}
+}
+
+// TestBuildKnown has what is known, old and pure built without leave, and nothing else.
+func TestBuildKnown(t *testing.T) {
+	t.Parallel()
+	young := indextest.Listed{Uploaded: time.Now().Add(-20 * 24 * time.Hour)}
+	for name, c := range map[string]struct {
+		module string
+		source indextest.Sdist
+		built  indextest.Wheel
+		want   string
+	}{
+		"known, old and pure": {"cowsay", indextest.Sdist{Name: "cowsay"}, indextest.Wheel{Name: "cowsay", Version: "1.0"}, "cowsay 1.0"},
+		"code of its tests":   {"cowsay", indextest.Sdist{Name: "cowsay", Extra: map[string]string{"tests/a.c": ""}}, indextest.Wheel{Name: "cowsay", Version: "1.0"}, "cowsay 1.0"},
+		"young":               {"cowsay", indextest.Sdist{Name: "cowsay", Listed: young}, indextest.Wheel{}, ""},
+		"no time":             {"cowsay", indextest.Sdist{Name: "cowsay", Listed: indextest.Listed{Undated: true}}, indextest.Wheel{}, ""},
+		"to be compiled":      {"cowsay", indextest.Sdist{Name: "cowsay", Extra: map[string]string{"src/fast.pyx": ""}}, indextest.Wheel{}, ""},
+		"compiled all the same": {"cowsay", indextest.Sdist{Name: "cowsay"},
+			indextest.Wheel{Name: "cowsay", Version: "1.0", Tag: "cp311-cp311-linux_x86_64"}, ""},
+		"not known": {"zz_unheard_of_zz", indextest.Sdist{Name: "zz-unheard-of-zz"}, indextest.Wheel{}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			w.index.Add(c.source)
+			b := &builder{}
+			if c.built.Name != "" {
+				b.wheels = []indextest.Wheel{c.built}
+			}
+			w.options.Builder = b
+			p, err := w.installer().Provide(t.Context(), code(c.module), nil)
+			refused := len(p.Refused) == 1 || problem.Has(err, problem.NoWheel)
+			if brought(p) != c.want || refused != (c.want == "") {
+				t.Errorf("brought %q, refused %+v, %v", brought(p), p.Refused, err)
+			}
+			if built := len(b.asked) > 0; built != (c.built.Name != "") {
+				t.Errorf("built: %v", built)
+			}
+		})
 	}
 }

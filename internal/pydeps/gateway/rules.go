@@ -15,7 +15,10 @@ type Rules struct {
 	Deny      []string      // projects, or name==version; with * at the end as a prefix
 	Allow     []string      // when not empty, only these projects
 	Sources   bool          // let source distributions pass too
-	MaxFile   int64         // bytes; 0 means no limit
+	// Known says of a project whether its source distributions pass although Sources is false, once they have been on their index for KnownAge; nil: none do.
+	Known    func(project string) bool
+	KnownAge time.Duration
+	MaxFile  int64 // bytes; 0 means no limit
 
 	// Undated lets files pass although MinAge is set, when their index gives no time for any file of the project, as many mirrors do. Files that have
 	// appeared since the project was first looked up are still withheld until they have been there for MinAge.
@@ -82,7 +85,7 @@ func (r Rules) file(project string, f *candidate, undated bool, now time.Time) s
 		return "the index lists it twice, with different hashes"
 	case f.SHA256 == "":
 		return "the index gives no SHA-256 for it"
-	case !f.Wheel && !r.Sources:
+	case !f.Wheel && !r.Sources && !r.knownSource(project, f, now):
 		return "it is a source distribution"
 	case r.MaxFile > 0 && f.Size > r.MaxFile:
 		return fmt.Sprintf("it has %s, and the limit is %s", amount(f.Size), amount(r.MaxFile))
@@ -92,6 +95,11 @@ func (r Rules) file(project string, f *candidate, undated bool, now time.Time) s
 		return ""
 	}
 	return r.tooYoung(f, undated, now)
+}
+
+// knownSource says whether a source distribution passes because it is known and old. What no time is known of is not old.
+func (r Rules) knownSource(project string, f *candidate, now time.Time) bool {
+	return r.Known != nil && !f.Uploaded.IsZero() && now.Sub(f.Uploaded) >= r.KnownAge && r.Known(project)
 }
 
 func (r Rules) tooYoung(f *candidate, undated bool, now time.Time) string {
