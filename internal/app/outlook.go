@@ -72,6 +72,8 @@ func (s *server) survey(ctx context.Context) error {
 		return err
 	}
 	s.about.Sessions = found
+	s.seen.Gauge("cove_sessions_unfit", "Sessions on the disk that cannot go on as they were, by what becomes of them. As of the server's start.", func() float64 { return float64(found.CarriedOver) }, "outlook", "carried_over")
+	s.seen.Gauge("cove_sessions_unfit", "Sessions on the disk that cannot go on as they were, by what becomes of them. As of the server's start.", func() float64 { return float64(found.Unreadable + found.Broken) }, "outlook", "lost")
 	level := slog.LevelInfo
 	if found.CarriedOver+found.Unreadable+found.Broken > 0 {
 		level = slog.LevelWarn

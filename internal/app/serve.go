@@ -12,6 +12,8 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"cove/internal/api"
 	"cove/internal/auth"
 	"cove/internal/cli"
@@ -316,8 +318,38 @@ func (s *server) openSandboxes(ctx context.Context, o cli.ServerOptions) error {
 	s.warm = warm
 	s.about.Python, s.about.Ready = warm.ground.Python, warm.size
 	s.seen.Gauge("cove_sandboxes_ready", "Sandboxes that wait for a new session.", func() float64 { return float64(warm.Ready()) })
+	s.seen.Gauge("cove_sessions_stored", "Sessions on the disk, those in memory included.", telemetry.Costly(s.stored))
+	for _, folder := range []struct{ name, path string }{{"data", s.cfg.Folders.Data}, {"server", s.cfg.Folders.Server}} {
+		s.seen.Gauge("cove_disk_free_bytes", "Free room on the disk that a folder is on.", telemetry.Costly(func() float64 { return disk(folder.path).free }), "folder", folder.name)
+		s.seen.Gauge("cove_disk_size_bytes", "Size of the disk that a folder is on.", telemetry.Costly(func() float64 { return disk(folder.path).size }), "folder", folder.name)
+	}
 	s.seen.Gauge("cove_sandboxes_booted", "Empty sandboxes that wait for a session that is resumed or forked.", func() float64 { return float64(warm.booted.ready()) })
 	return nil
+}
+
+// stored is how many sessions the disk has.
+func (s *server) stored() float64 {
+	entries, err := os.ReadDir(serverSessions(s.cfg).Dir)
+	if err != nil {
+		return 0
+	}
+	count := 0
+	for _, e := range entries {
+		if e.IsDir() && !strings.HasPrefix(e.Name(), ".") {
+			count++
+		}
+	}
+	return float64(count)
+}
+
+type diskRoom struct{ free, size float64 } // bytes
+
+func disk(folder string) diskRoom {
+	var fs unix.Statfs_t
+	if unix.Statfs(folder, &fs) != nil {
+		return diskRoom{}
+	}
+	return diskRoom{float64(fs.Bavail) * float64(fs.Bsize), float64(fs.Blocks) * float64(fs.Bsize)}
 }
 
 // recover brings the records in line with the machine, and finds out what models there are.

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 
 	"cove/internal/kernel"
+	"cove/internal/named"
 	"cove/internal/telemetry"
 )
 
@@ -30,6 +31,8 @@ func (h *Hub) show(t *telemetry.Telemetry) {
 		defer h.mu.Unlock()
 		return float64(len(h.seats))
 	})
+	t.Gauge("cove_sessions_capacity", "Sessions that may be in memory.", func() float64 { return float64(h.capacity) })
+	t.Gauge("cove_sessions_memory_bytes", "Memory of the sessions that are in memory, without what they have in common.", telemetry.Costly(h.memoryTaken))
 	t.Gauge("cove_executions_running", "Executions that run.", func() float64 { return float64(h.slots.taken()) })
 	t.Gauge("cove_executions_queued", "Executions that wait for their kernel or for the server.", func() float64 {
 		running := h.slots.taken()
@@ -38,6 +41,23 @@ func (h *Hub) show(t *telemetry.Telemetry) {
 		return float64(max(0, len(h.executions)-running))
 	})
 	t.Gauge("cove_turns_running", "Turns that run.", func() float64 { return float64(h.turns.count()) })
+}
+
+// memoryTaken is what the sessions in memory take, in bytes, as far as their engine tells.
+func (h *Hub) memoryTaken() float64 {
+	var all []named.Weigher
+	h.mu.Lock()
+	for _, s := range h.seats {
+		if w, ok := s.live.(named.Weigher); ok {
+			all = append(all, w)
+		}
+	}
+	h.mu.Unlock()
+	sum := int64(0)
+	for _, w := range all { // without mu: the system is asked about each
+		sum += w.Memory()
+	}
+	return float64(sum)
 }
 
 // sessionSeen counts and logs a change of a session.

@@ -114,6 +114,22 @@ func (t *Telemetry) Gauge(name, help string, value func() float64, labels ...str
 	t.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help, ConstLabels: fixed}, value))
 }
 
+// Costly is a value for Gauge that takes some work to find out: it is found out anew at most every 15 seconds.
+func Costly(value func() float64) func() float64 {
+	const fresh = 15 * time.Second
+	var mu sync.Mutex
+	var at time.Time
+	var last float64
+	return func() float64 {
+		mu.Lock()
+		defer mu.Unlock()
+		if at.IsZero() || time.Since(at) >= fresh {
+			last, at = value(), time.Now()
+		}
+		return last
+	}
+}
+
 func (t *Telemetry) registerMetrics() {
 	// From 250 microseconds, a write to the store, to ten minutes, a long execution.
 	buckets := []float64{.00025, .0005, .001, .0025, .005, .01, .02, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 150, 300, 600}

@@ -48,6 +48,7 @@ const (
 	PostgreSQL Need = "PostgreSQL" // its programs
 	Node       Need = "Node.js"    // with npm
 	Browser    Need = "a browser"  // Chromium
+	Promtool   Need = "promtool"   // Prometheus's checker of rules
 	Index      Need = "an index"   // of packages, over the network
 	Root       Need = "root"       // for mounts, loop devices and cgroups
 	Time       Need = "time"       // more than the quick tier has

@@ -1,0 +1,80 @@
+package e2e_test
+
+import (
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"cove/internal/telemetry"
+	"cove/internal/testneeds"
+)
+
+// TestAlertRules has Prometheus's own checker read the alert rules and run their tests, and a server have every metric that they and the dashboard name.
+func TestAlertRules(t *testing.T) {
+	t.Parallel()
+	promtool, err := exec.LookPath("promtool")
+	if err != nil {
+		testneeds.Absent(t, testneeds.Promtool, err)
+	}
+	rules, err := filepath.Abs("../deploy/prometheus")
+	if err != nil {
+		t.Fatal(err)
+	}
+	run := func(in string, args ...string) {
+		t.Helper()
+		c := exec.CommandContext(t.Context(), promtool, args...)
+		c.Dir, c.Stdin = rules, strings.NewReader(in)
+		if out, err := c.CombinedOutput(); err != nil {
+			t.Errorf("promtool %s: %v\n%s", strings.Join(args, " "), err, out)
+		}
+	}
+	run("", "check", "rules", "cove.rules.yaml")
+	run("", "test", "rules", "cove.rules_test.yaml")
+
+	s := startServer(t, t.TempDir(), testKey(t))
+	s.once(s.session(), "word", "print(6 * 7)")
+	metrics := string(s.must("GET", "/metrics", nil, nil).body)
+	run(metrics, "check", "metrics")
+	there := map[string]bool{"up": true}
+	for _, m := range regexp.MustCompile(`(?m)^# TYPE (\S+)`).FindAllStringSubmatch(metrics, -1) {
+		there[m[1]] = true
+	}
+	// These appear with the first value of a label.
+	for _, name := range []string{string(telemetry.Model), string(telemetry.Tokens), string(telemetry.Retries), string(telemetry.Refused)} {
+		there[name] = true
+	}
+	dashboard, err := os.ReadFile("../deploy/grafana/cove.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var board struct {
+		Panels []struct{ Targets []struct{ Expr string } }
+	}
+	if err := json.Unmarshal(dashboard, &board); err != nil || len(board.Panels) < 10 {
+		t.Fatalf("the dashboard has %d panels: %v", len(board.Panels), err)
+	}
+	alerts, err := os.ReadFile(filepath.Join(rules, "cove.rules.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := string(alerts)
+	for _, p := range board.Panels {
+		for _, target := range p.Targets {
+			all += "\n" + target.Expr
+		}
+	}
+	named := map[string]bool{}
+	for _, name := range regexp.MustCompile(`\b(?:cove|process)_[a-z_]+`).FindAllString(all, -1) {
+		name = strings.TrimSuffix(strings.TrimSuffix(name, "_bucket"), "_count")
+		if named[name] = true; !there[name] {
+			t.Errorf("a rule or the dashboard names %s, which a server does not have", name)
+		}
+	}
+	if len(named) < 20 {
+		t.Errorf("only %d metrics are named", len(named))
+	}
+}
