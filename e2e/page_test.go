@@ -223,7 +223,7 @@ func pageModel(_ int, r modeltest.Request) modeltest.Turn {
 	results := 0
 	for _, m := range messages {
 		if m["role"] == "user" {
-			question = modeltest.Request{Body: map[string]any{"messages": []any{m}}}.Text()
+			question = modeltest.Asked(modeltest.Request{Body: map[string]any{"messages": []any{m}}}.Text())
 			results = 0
 		}
 		if m["role"] == "tool" {
@@ -233,7 +233,6 @@ func pageModel(_ int, r modeltest.Request) modeltest.Turn {
 	switch {
 	case strings.Contains(question, "run: "):
 		_, code, _ := strings.Cut(question, "run: ")
-		code, _, _ = strings.Cut(code, "\n\n") // the files that are there follow
 		if results == 0 {
 			turn := modeltest.Run(code)
 			if strings.Contains(question, "write slowly") {

@@ -29,7 +29,7 @@ func TestBackToBeforeATurn(t *testing.T) {
 			return modeltest.Say("Done.")
 		}
 		prompt := modeltest.Request{Body: map[string]any{"messages": []any{last}}}.Text()
-		_, code, _ := strings.Cut(prompt, "run: ")
+		_, code, _ := strings.Cut(modeltest.Asked(prompt), "run: ")
 		return modeltest.Run(code)
 	})
 	dir := t.TempDir()

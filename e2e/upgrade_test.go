@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 )
 
 // The coves of these tests: two builds that differ in nothing but their version, and one that says that it has another release of gVisor. All three are copies of one
@@ -149,8 +150,11 @@ func TestServerSessionsOutliveUpgrades(t *testing.T) {
 	s.stop()
 
 	s = startServerOf(t, l.program(otherVersion), l.dir, key)
-	if log := s.stderr.String() + s.stdout.String(); !strings.Contains(log, "sessions=1 go_on=0 new=0 carried_over=1") {
-		t.Errorf("the start does not say what becomes of the session: %s", log)
+	for began := time.Now(); !strings.Contains(s.stderr.String(), "sessions=1 go_on=0 new=0 carried_over=1"); time.Sleep(20 * time.Millisecond) { // the log comes through a pipe
+		if time.Since(began) > time.Minute {
+			t.Errorf("the start does not say what becomes of the session: %s", s.stderr.String())
+			break
+		}
 	}
 	all, got := work(s, session, "print(x, 'f' in globals(), open('made.txt').read(), open('put.txt').read())")
 	if got != "5 False made put\n" || !told(all, "rollback") {

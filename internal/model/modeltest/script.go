@@ -224,6 +224,14 @@ func (r Request) Tools() []string {
 	return names
 }
 
+// Asked returns what a user's message asks, without what cove tells below it of files and variables.
+func Asked(message string) string {
+	for _, head := range []string{"\n\nFiles in the working directory:\n", "\n\nNew or changed files in the working directory:\n", "\n\nVariables in the session:\n"} {
+		message, _, _ = strings.Cut(message, head)
+	}
+	return message
+}
+
 // Text is every text in the system prompt and the messages, joined by newlines.
 func (r Request) Text() string {
 	var out []string
