@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"maps"
+	"slices"
 	"strings"
 
 	"cove/internal/auth"
@@ -133,30 +134,64 @@ func (h *Hub) forkSessionAt(ctx context.Context, who auth.Principal, branch []Tu
 	if last.Session == "" {
 		return "", nil
 	}
-	if row, err := h.row(ctx, who, last.Session); problem.Is(err, problem.NotFound) || err == nil && row.State == SessionDeleted {
+	row, err := h.row(ctx, who, last.Session)
+	switch {
+	case problem.Is(err, problem.NotFound), err == nil && row.State == SessionDeleted:
 		return "", nil
-	} else if err != nil {
+	case err != nil:
 		return "", err
 	}
 	point := ""
 	if state == StateThen {
-		following, err := h.o.Store.Following(ctx, who.Project, last.ID)
-		if err != nil {
+		if point, err = h.pointAfter(ctx, who, row, branch); err != nil {
 			return "", err
 		}
-		for _, t := range following {
-			if t.Session == last.Session {
-				point = t.ID // what was kept from before the first turn that changed the session since
-				break
-			}
+	}
+	fork, err := h.ForkSession(ctx, who, last.Session, NewSession{Point: point})
+	if problem.Has(err, problem.PointUnknown) {
+		err = errStateGone()
+	}
+	return fork.ID, err
+}
+
+// pointAfter returns the point of a session that has its state after the last turn of a branch; "" where that is the present one. A problem with code point_unknown says that nothing has it: the
+// session was returned to before that turn, lost what the turn did, or was changed by turns of other branches since.
+func (h *Hub) pointAfter(ctx context.Context, who auth.Principal, session Session, branch []Turn) (string, error) {
+	last := branch[len(branch)-1]
+	following, err := h.o.Store.Following(ctx, who.Project, last.ID)
+	if err != nil {
+		return "", err
+	}
+	for _, t := range following {
+		if t.Session == session.ID {
+			return t.ID, nil // what was kept from before the first turn that changed the session since
 		}
 	}
-	row, err := h.ForkSession(ctx, who, last.Session, NewSession{Point: point})
-	if problem.Has(err, problem.PointUnknown) {
-		err = problem.New(problem.PointUnknown, "the variables and files of that turn are not kept any more").
-			WithHint(`fork from the conversation's last turn, or with what its session has at present: {"state":"now"}`)
+	if r := session.Rollback; r != nil && last.Steps > 0 && last.Created.Before(r.At) && last.Finished.After(r.To) {
+		return "", errStateGone()
 	}
-	return row.ID, err
+	newest, err := h.o.Store.Executions(ctx, who.Project, ExecutionFilter{Session: session.ID}, Page{Limit: recentExecutions})
+	if err != nil {
+		return "", err
+	}
+	for _, e := range newest.Items {
+		if e.Turn == "" {
+			continue // somebody has run code there by hand since, and sees it in the fork
+		}
+		if !slices.ContainsFunc(branch, func(t Turn) bool { return t.ID == e.Turn }) {
+			return "", errStateGone()
+		}
+		break
+	}
+	return "", nil
+}
+
+// recentExecutions is how many of a session's newest executions are looked at for the turn that changed it last.
+const recentExecutions = 50
+
+func errStateGone() *problem.Error {
+	return problem.New(problem.PointUnknown, "the variables and files of that turn are not kept any more").
+		WithHint(`fork from the conversation's last turn, or with what its session has at present: {"state":"now"}`)
 }
 
 // copiesOf are the turns of a fork. What a surface keeps with a turn is about that turn alone.

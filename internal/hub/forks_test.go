@@ -7,6 +7,7 @@ import (
 
 	"cove/internal/auth"
 	"cove/internal/hub"
+	"cove/internal/problem"
 )
 
 // TestForksOfConversations has conversations forked at each of their turns, and the forks go on by themselves.
@@ -111,5 +112,42 @@ func TestForksThatCannotBe(t *testing.T) {
 	all, err := l.Conversations(t.Context(), who, hub.ConversationFilter{}, hub.Page{})
 	if err != nil || len(all.Items) != 3 {
 		t.Errorf("%+v %v", all.Items, err)
+	}
+}
+
+// TestForkOfAnUndoneTurn has the state after a turn refused where the session does not have it any more, instead of another state in its place.
+func TestForkOfAnUndoneTurn(t *testing.T) {
+	t.Parallel()
+	l, _, who := newTalk(t,
+		calls(python("c1", "remember one")), words("First."), calls(python("c2", "remember two")), words("Second."), calls(python("c3", "remember three")), words("Third."))
+	first := l.ask(who, hub.NewTurn{Input: input("Go on"), Source: "test"})
+	second := l.ask(who, hub.NewTurn{Conversation: first.Conversation, Input: input("Go on"), Source: "test"})
+	fork := func(turn string, state hub.ForkState) (hub.Conversation, error) {
+		return l.ForkConversation(t.Context(), who, first.Conversation, hub.NewFork{Turn: turn, State: state})
+	}
+	if _, err := fork(second.ID, hub.StateThen); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := l.ReturnSession(t.Context(), who, first.Session, second.ID); err != nil {
+		t.Fatal(err)
+	}
+	refused := func(when string) {
+		t.Helper()
+		if _, err := fork(second.ID, hub.StateThen); !problem.Has(err, problem.PointUnknown) {
+			t.Errorf("%s: %v", when, err)
+		}
+	}
+	refused("returned to before it")
+	if c, err := fork(second.ID, hub.StateNow); err != nil || c.Session == "" {
+		t.Errorf("with the present state: %+v, %v", c, err)
+	}
+	l.ask(who, hub.NewTurn{Conversation: first.Conversation, Parent: first.ID, Input: input("Go on"), Source: "test"})
+	refused("another branch went on")
+	c, err := fork(first.ID, hub.StateThen)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, _ := l.run(who, c.Session, "recall"); fmt.Sprint(got) != "[one]" {
+		t.Errorf("the state after the first turn is %q", got)
 	}
 }
