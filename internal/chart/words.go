@@ -14,6 +14,7 @@ import (
 const (
 	axesTold  = 12
 	partsTold = 20
+	namesTold = 6 // of an axis: series have them too
 	textChars = 120
 )
 
@@ -88,7 +89,10 @@ func (a Axis) words() string {
 	case len(a.Range) == 2:
 		parts = append(parts, value(a.Range[0])+" to "+value(a.Range[1]))
 	case len(a.Names) > 0:
-		parts = append(parts, "ticks "+list(a.Names, partsTold))
+		parts = append(parts, "ticks "+list(a.Names[:min(len(a.Names), namesTold)], namesTold))
+		if len(a.Names) > namesTold {
+			parts = append(parts, "…")
+		}
 	}
 	if a.Scale != "" && a.Scale != "linear" && a.Scale != "-" {
 		parts = append(parts, plain(a.Scale)+" scale")

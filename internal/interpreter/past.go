@@ -218,8 +218,8 @@ func briefListing(text string) string {
 	for line := range strings.Lines(listing) {
 		if strings.HasPrefix(line, "- ") {
 			room = pastListing
-		} else if room -= len(line); room < 0 {
-			continue
+		} else if room -= len(line); room < 0 && strings.Trim(line, " `\n") != "" {
+			continue // but for the end of a fence
 		}
 		out.WriteString(line)
 	}
