@@ -156,6 +156,7 @@ type History interface {
 	Usage(ctx context.Context, who auth.Principal, key, first, last string) ([]hub.Usage, error)
 	UsageOfAll(ctx context.Context, who auth.Principal, first, last string) ([]hub.Usage, error)
 	UsageByProject(ctx context.Context, who auth.Principal, first, last string) ([]hub.ProjectUsage, error)
+	Answers(ctx context.Context, who auth.Principal, all bool, first, last string) ([]hub.AnswerDay, error)
 }
 
 // Options are what an interface is made of.

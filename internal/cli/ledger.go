@@ -16,6 +16,7 @@ type usageCmd struct {
 	configFlag
 	Project string `placeholder:"PROJECT" help:"Id or name of the project (default: local)."`
 	Of      string `name:"of" placeholder:"KEY" help:"Of one key, by its id."`
+	Models  bool   `help:"How answers went, by day and model: completed, repaired, failed, installs, seconds."`
 	Since   string `default:"30d" placeholder:"WHEN" help:"A day such as 2026-11-21, or how long ago (default: 30d)."`
 	JSON    bool   `name:"json" help:"Print the days as one JSON array."`
 }
@@ -39,6 +40,9 @@ func (c *usageCmd) run(ctx context.Context, p *Program) (int, error) {
 		who, err := r.in(ctx, c.Project)
 		if err != nil {
 			return err
+		}
+		if c.Models {
+			return c.models(ctx, p, r.Store, who.Project, from.Format(day), now.Format(day))
 		}
 		days, err := r.Store.Usage(ctx, who.Project, c.Of, from.Format(day), now.Format(day))
 		if err != nil {
@@ -64,6 +68,36 @@ func (c *usageCmd) run(ctx context.Context, p *Program) (int, error) {
 		}
 		return w.Flush()
 	})
+}
+
+// models prints how answers went.
+func (c *usageCmd) models(ctx context.Context, p *Program, s hub.AnswerStore, project, first, last string) error {
+	days, err := s.Answers(ctx, project, first, last)
+	if err != nil {
+		return err
+	}
+	if c.JSON {
+		return p.printJSON(append([]hub.AnswerDay{}, days...))
+	}
+	if len(days) == 0 {
+		fmt.Fprintln(p.Err, "cove: no model was asked in these days")
+		return nil
+	}
+	w := tabwriter.NewWriter(p.Out, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(w, "DAY\tMODEL\tTURNS\tCOMPLETED\tREPAIRED\tFAILED\tSTEPS\tFAILED\tINSTALLS\tFAILED\tMEDIAN\tP95\t")
+	for _, d := range days {
+		fmt.Fprintf(w, "%s\t%s\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%s\t%s\t\n", oneLine(d.Day), oneLine(d.Model), d.Turns, d.Completed, d.Repaired, d.Failed, d.Steps, d.FailedSteps,
+			d.Installs, d.FailedInstalls, within(d.Quantile(0.5)), within(d.Quantile(0.95)))
+	}
+	return w.Flush()
+}
+
+// within is a bound of AnswerDay.Quantile in words.
+func within(seconds float64) string {
+	if seconds > 512 {
+		return "> 512 s"
+	}
+	return fmt.Sprintf("≤ %g s", seconds)
 }
 
 func usageRow(w *tabwriter.Writer, d hub.Usage) {

@@ -159,6 +159,8 @@ func (y *toy) do(ctx context.Context, verb, word string, done *kernel.Done, say 
 		case <-ctx.Done():
 			done.Outcome, done.ExitCode, done.Message = kernel.OutcomeInterrupted, 1, "interrupted"
 		}
+	case "fail":
+		done.Outcome, done.ExitCode = kernel.OutcomeError, 1
 	case "stubborn":
 		<-y.m.gate(word)
 	case "die":

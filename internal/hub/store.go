@@ -21,6 +21,7 @@ type Store interface {
 	FileStore
 	UploadStore
 	UsageStore
+	AnswerStore
 	Searcher
 	Rememberer
 	OwnerStore

@@ -21,6 +21,7 @@ type liveTurn struct {
 	stop        context.CancelCauseFunc
 	ended       chan struct{} // closed when the turn's end is stored and its conversation free
 	events      *stream.Writer
+	work        Work // of the goroutine that runs the turn
 
 	turn    Turn     // guarded by turnTable.mu
 	pending *pending // guarded by turnTable.mu; nil: no code waits for the user's word

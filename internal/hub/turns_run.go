@@ -37,7 +37,7 @@ func (h *Hub) runTurn(p *plan, l *liveTurn) (Turn, interpreter.Answer, error) {
 	defer l.events.Close()
 	answer, err := h.converse(p, l)
 	t := p.turn
-	t.Finished = h.now()
+	t.Finished, t.Work = h.now(), l.work
 	var body []byte
 	var werr error
 	var failed *problem.Error
@@ -212,6 +212,7 @@ func (h *Hub) listen(ctx context.Context, p *plan, l *liveTurn, steps *stepper) 
 			stopped.Err = turnProblem(ctx, stopped.Err)
 			return answer, stopped
 		}
+		l.work.note(event)
 		room, execution, step := ending, "", 0
 		switch e := event.(type) {
 		case interpreter.Approval:

@@ -197,6 +197,7 @@ type Turn struct {
 	Files   []TurnFile // that it brought, as they were called then
 	// Origin is the turn that this one is a copy of, which a fork has; nil: it was asked here.
 	Origin *TurnOrigin
+	Work   Work // of a turn that has just ended: it is counted, and not kept with the turn
 }
 
 // TurnOrigin is a turn that was copied, and its session, which has the point from before it. Both may have been deleted since.

@@ -82,6 +82,9 @@ func tables() []backupTable {
 			"expires int, document bytes"),
 		table("usage_days", "project text, key_id text, day text, executions int, wall_seconds float, cpu_seconds float, turns int, input_tokens int, "+
 			"output_tokens int, upload_bytes int, cost int, currency text"),
+		table("answer_days", "project text, day text, model text, turns int, completed int, failed int, canceled int, steps int, failed_steps int, repaired int, installs int, "+
+			"failed_installs int, input_tokens int, output_tokens int, seconds float, run_seconds float, install_seconds float, within_1 int, within_2 int, within_4 int, "+
+			"within_8 int, within_16 int, within_32 int, within_64 int, within_128 int, within_256 int, within_512 int, longer int"),
 		table("audit_rows", "id text, at int, project text, user_id text, key_id text, action text, target text, outcome text, detail text, request text, ip text, agent text"),
 		table("documents", "id int, project text, at int, conversation text, turn_id text, execution text, session_id text, field text, content text"),
 		table("words", "document int, word bytes, project text"),

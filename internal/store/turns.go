@@ -149,6 +149,9 @@ func (s *Store) FinishTurn(ctx context.Context, t hub.Turn, last []stream.Event)
 		if !first || err != nil {
 			return err
 		}
+		if err := addAnswer(ctx, q, t); err != nil {
+			return err
+		}
 		return addTexts(ctx, q, texts)
 	})
 	return first && err == nil, err

@@ -7,6 +7,7 @@ import { bytes, count, day, money } from '../../parts/format'
 import { useWords } from '../../words'
 import css from './admin.module.css'
 import { Bars, type Series } from './Bars'
+import { ByModel } from './ByModel'
 import { saveCsv } from './csv'
 import { AdminSheet } from './Layout'
 import { may } from './rights'
@@ -105,6 +106,7 @@ export function Usage({ who }: { who: Caller }) {
             ))}
           </div>
           {all && <ByProject who={who} from={rows[0]?.day ?? ''} to={rows.at(-1)?.day ?? ''} />}
+          <ByModel all={all} from={rows[0]?.day ?? ''} to={rows.at(-1)?.day ?? ''} />
           <details className={css.fold}>
             <summary>{u.table}</summary>
             <UsageTable

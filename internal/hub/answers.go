@@ -1,0 +1,130 @@
+package hub
+
+import (
+	"context"
+	"time"
+
+	"cove/internal/auth"
+	"cove/internal/interpreter"
+	"cove/internal/kernel"
+)
+
+// AnswerDay is how a project's turns with one model went on one day: figures without content, which stay when conversations are deleted.
+type AnswerDay struct {
+	Day   string // 2026-11-21
+	Model string // PROVIDER/NAME
+	// Turns that ended, and of these those that were completed, failed and were stopped; the others wait for results of the client's functions, or were lost with their server.
+	Turns, Completed, Failed, Canceled int64
+	Steps, FailedSteps                 int64 // executions, and those that did not end ok
+	Repaired                           int64 // turns that were completed although a step had failed
+	Installs, FailedInstalls           int64
+	InputTokens, OutputTokens          int64
+	// Seconds are of whole turns; of these RunSeconds were spent by code, and InstallSeconds by installing packages.
+	Seconds, RunSeconds, InstallSeconds float64
+	// Within counts turns by how long they took: at most 1, 2, 4 … 512 seconds, and longer.
+	Within [11]int64
+}
+
+// Work is what a turn did, as far as AnswerDay counts it.
+type Work struct {
+	FailedSteps, Installs, FailedInstalls int
+	Run, Install                          time.Duration
+}
+
+// note counts what an event of the turn tells.
+func (w *Work) note(event TurnEvent) {
+	output, ok := event.(interpreter.Output)
+	if !ok {
+		return
+	}
+	switch e := output.Event.(type) {
+	case kernel.Done:
+		w.Run += e.Wall
+		if e.Outcome != kernel.OutcomeOK {
+			w.FailedSteps++
+		}
+	case kernel.Install:
+		if e.Progress != nil {
+			return
+		}
+		w.Installs++
+		w.Install += time.Duration(e.Provision.Seconds * float64(time.Second))
+		if e.Failure != nil || len(e.Provision.Refused) > 0 {
+			w.FailedInstalls++
+		}
+	}
+}
+
+// AnswerDay returns what the turn adds to its day's figures.
+func (t Turn) AnswerDay() AnswerDay {
+	ended := t.Finished
+	if ended.IsZero() { // what a dead server left
+		ended = t.Created
+	}
+	took := ended.Sub(t.Created)
+	d := AnswerDay{
+		Day: ended.UTC().Format(time.DateOnly), Model: t.Model, Turns: 1, Steps: int64(t.Steps), FailedSteps: int64(t.Work.FailedSteps),
+		Installs: int64(t.Work.Installs), FailedInstalls: int64(t.Work.FailedInstalls), InputTokens: t.Usage.InputTokens, OutputTokens: t.Usage.OutputTokens,
+		Seconds: took.Seconds(), RunSeconds: t.Work.Run.Seconds(), InstallSeconds: t.Work.Install.Seconds(),
+	}
+	switch t.State {
+	case TurnCompleted:
+		d.Completed = 1
+		if t.Work.FailedSteps > 0 {
+			d.Repaired = 1
+		}
+	case TurnFailed:
+		d.Failed = 1
+	case TurnCanceled:
+		d.Canceled = 1
+	}
+	at, limit := 0, time.Second
+	for at < len(d.Within)-1 && took > limit {
+		at, limit = at+1, 2*limit
+	}
+	d.Within[at] = 1
+	return d
+}
+
+// Quantile returns the number of seconds within which a part of the turns ended, from 0 to 1, as far as Within tells: a bound from above, but for turns of more than 512 seconds.
+func (d AnswerDay) Quantile(part float64) float64 {
+	var all, seen int64
+	for _, n := range d.Within {
+		all += n
+	}
+	bound := 1.0
+	for n, count := range d.Within {
+		seen += count
+		if all == 0 || float64(seen) >= part*float64(all) || n == len(d.Within)-1 {
+			break
+		}
+		bound *= 2
+	}
+	if all == 0 {
+		return 0
+	}
+	return bound
+}
+
+// AnswerStore keeps the figures of answers. FinishTurn adds to them.
+type AnswerStore interface {
+	// Answers returns the days from first to last (2026-11-21) of a project, the latest first, each with its models by name; of all projects together where project is "".
+	Answers(ctx context.Context, project, first, last string) ([]AnswerDay, error)
+}
+
+// Answers returns how the project's turns went on the days from first to last (2026-11-21), by model. Without last it is today, without first 30 days up to last. Needs auth.UsageRead;
+// with all, which is of all projects, auth.ServerManage.
+func (h *Hub) Answers(ctx context.Context, who auth.Principal, all bool, first, last string) ([]AnswerDay, error) {
+	need, project := auth.UsageRead, who.Project
+	if all {
+		need, project = auth.ServerManage, ""
+	}
+	if err := who.Require(need); err != nil {
+		return nil, err
+	}
+	first, last, err := h.days(first, last)
+	if err != nil {
+		return nil, err
+	}
+	return h.o.Store.Answers(ctx, project, first, last)
+}
