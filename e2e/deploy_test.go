@@ -13,7 +13,7 @@ import (
 	"cove/internal/testneeds"
 )
 
-// TestAlertRules has Prometheus's own checker read the alert rules and run their tests, and a server have every metric that they and the dashboard name.
+// TestAlertRules has Prometheus's own checker read the alert rules and run their tests, and a server have every metric that they, the dashboard and the guide name.
 func TestAlertRules(t *testing.T) {
 	t.Parallel()
 	promtool, err := exec.LookPath("promtool")
@@ -61,7 +61,14 @@ func TestAlertRules(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	guide, err := os.ReadFile("../docs/serve.md")
+	if err != nil {
+		t.Fatal(err)
+	}
 	all := string(alerts)
+	for _, m := range regexp.MustCompile("`(cove_[a-z_]+)`").FindAllStringSubmatch(string(guide), -1) {
+		all += "\n" + m[1]
+	}
 	for _, p := range board.Panels {
 		for _, target := range p.Targets {
 			all += "\n" + target.Expr
@@ -71,7 +78,7 @@ func TestAlertRules(t *testing.T) {
 	for _, name := range regexp.MustCompile(`\b(?:cove|process)_[a-z_]+`).FindAllString(all, -1) {
 		name = strings.TrimSuffix(strings.TrimSuffix(name, "_bucket"), "_count")
 		if named[name] = true; !there[name] {
-			t.Errorf("a rule or the dashboard names %s, which a server does not have", name)
+			t.Errorf("a rule, the dashboard or the guide names %s, which a server does not have", name)
 		}
 	}
 	if len(named) < 20 {

@@ -475,7 +475,7 @@ func (h *fakeHub) UsageByProject(_ context.Context, who auth.Principal, first, l
 	return []hub.ProjectUsage{{Project: "prj_1", Usage: hub.Usage{Executions: 7}}}, h.note(who, "", first, last)
 }
 func (h *fakeHub) Answers(_ context.Context, who auth.Principal, _ bool, first, last string) ([]hub.AnswerDay, error) {
-	return []hub.AnswerDay{{Day: first, Model: "openai/gpt", Turns: 4, Completed: 3, Repaired: 1, Within: [11]int64{0, 0, 3, 1}}}, h.note(who, "", first, last)
+	return []hub.AnswerDay{{Day: first, Model: "openai/gpt", Turns: 4, Completed: 3, Repaired: 1, Within: [11]int64{0, 0, 3, 1}, Median: 4, P95: 8}}, h.note(who, "", first, last)
 }
 func (h *fakeHub) Ready(context.Context) error { return h.fail }
 

@@ -44,28 +44,6 @@ type (
 		DaysQuery
 		All bool `query:"all" doc:"Of all projects together, which needs server:manage"`
 	}
-	// AnswerDay is how the turns with one model went on one day.
-	AnswerDay struct {
-		Day            string  `json:"day" format:"date"`
-		Model          string  `json:"model"`
-		Turns          int64   `json:"turns" doc:"That ended; those that are neither completed nor failed nor canceled wait for the client's functions, or were lost"`
-		Completed      int64   `json:"completed"`
-		Failed         int64   `json:"failed"`
-		Canceled       int64   `json:"canceled"`
-		Repaired       int64   `json:"repaired" doc:"Completed although a step had failed"`
-		Steps          int64   `json:"steps"`
-		FailedSteps    int64   `json:"failed_steps"`
-		Installs       int64   `json:"installs"`
-		FailedInstalls int64   `json:"failed_installs"`
-		InputTokens    int64   `json:"input_tokens"`
-		OutputTokens   int64   `json:"output_tokens"`
-		Seconds        float64 `json:"seconds" doc:"Of whole turns, together"`
-		RunSeconds     float64 `json:"run_seconds" doc:"Of these, of code"`
-		InstallSeconds float64 `json:"install_seconds" doc:"Of these, of installing packages"`
-		Median         float64 `json:"median_seconds" doc:"Half of the turns took no longer: 1, 2, 4 … 512 seconds, or 1024 for all that is longer"`
-		P95            float64 `json:"p95_seconds" doc:"95 of 100 turns took no longer, likewise"`
-		Within         []int64 `json:"within" doc:"How many turns took at most 1, 2, 4 … 512 seconds, each without those before it, and longer"`
-	}
 	auditQuery struct {
 		After   string    `query:"after" maxLength:"64" doc:"The next of the page before"`
 		Limit   int       `query:"limit" minimum:"1" maximum:"1000" default:"100"`
@@ -94,11 +72,11 @@ func (s *server) addLedgers() {
 			})}, err
 		})
 	add(s, operation{id: "usage.models", method: http.MethodGet, path: "/usage/models", tag: "usage", action: auth.UsageRead, summary: "See how answers went, by day and model",
-		about: "Turns that ended, how many of them were completed, repaired and failed, what was installed, and how long they took: figures without content, which stay when conversations are deleted. The latest day first.",
+		about:   "Turns that ended, how many of them were completed, repaired and failed, what was installed, and how long they took: figures without content, which stay when conversations are deleted. The latest day first.",
 		example: `curl -H "Authorization: Bearer $KEY" "$COVE/usage/models?from=2026-11-01&to=2026-11-30"`},
-		func(ctx context.Context, who auth.Principal, in *answersQuery) (List[AnswerDay], error) {
+		func(ctx context.Context, who auth.Principal, in *answersQuery) (List[hub.AnswerDay], error) {
 			out, err := s.o.Hub.Answers(ctx, who, in.All, s.firstDay(in.From), s.lastDay(in.To))
-			return List[AnswerDay]{Items: each(out, answerDayOf)}, err
+			return List[hub.AnswerDay]{Items: each(out, func(d hub.AnswerDay) hub.AnswerDay { return d })}, err
 		})
 	add(s, operation{id: "audit.list", method: http.MethodGet, path: "/audit", tag: "audit", action: auth.AuditRead, summary: "See who did what", about: "A row for every change that was requested, also for a refused one; the newest first.",
 		example: `curl -H "Authorization: Bearer $KEY" "$COVE/audit?limit=20&action=session&outcome=ok&from=2026-11-01T00:00:00Z"`},
@@ -111,14 +89,6 @@ func (s *server) addLedgers() {
 			}
 			return out, err
 		})
-}
-
-func answerDayOf(d hub.AnswerDay) AnswerDay {
-	return AnswerDay{
-		Day: d.Day, Model: d.Model, Turns: d.Turns, Completed: d.Completed, Failed: d.Failed, Canceled: d.Canceled, Repaired: d.Repaired, Steps: d.Steps, FailedSteps: d.FailedSteps,
-		Installs: d.Installs, FailedInstalls: d.FailedInstalls, InputTokens: d.InputTokens, OutputTokens: d.OutputTokens, Seconds: d.Seconds, RunSeconds: d.RunSeconds,
-		InstallSeconds: d.InstallSeconds, Median: d.Quantile(0.5), P95: d.Quantile(0.95), Within: d.Within[:],
-	}
 }
 
 func (s *server) firstDay(asked string) string {

@@ -135,7 +135,7 @@ var requests = map[string]request{
 	"member.remove":     {"/projects/p/members/ann", "", 204, ""},
 	"usage.get":         {"/usage?to=2026-11-21", "", 200, `"day":"2026-11-15","executions":2,"wall_seconds":0,"cpu_seconds":0,"turns":0,"input_tokens":0,"output_tokens":0,"cost":0.25,"currency":"USD"`},
 	"usage.projects":    {"/usage/projects?from=2026-11-15&to=2026-11-21", "", 200, `"project":"prj_1","executions":7`},
-	"usage.models":      {"/usage/models?to=2026-11-21", "", 200, `"completed":3,"failed":0,"canceled":0,"repaired":1,"steps":0,"failed_steps":0,"installs":0,"failed_installs":0,"input_tokens":0,"output_tokens":0,"seconds":0,"run_seconds":0,"install_seconds":0,"median_seconds":4,"p95_seconds":8,"within":[0,0,3,1,0,0,0,0,0,0,0]`},
+	"usage.models":      {"/usage/models?to=2026-11-21", "", 200, `"completed":3,"failed":0,"canceled":0,"repaired":1,"steps":0,"failed_steps":0,"installs":0,"failed_installs":0,"input_tokens":0,"output_tokens":0,"seconds":0,"run_seconds":0,"install_seconds":0,"within":[0,0,3,1,0,0,0,0,0,0,0],"median_seconds":4,"p95_seconds":8`},
 	"audit.list":        {"/audit?limit=2", "", 200, `"next":"aud_1"`},
 }
 

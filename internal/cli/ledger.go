@@ -76,6 +76,9 @@ func (c *usageCmd) models(ctx context.Context, p *Program, s hub.AnswerStore, pr
 	if err != nil {
 		return err
 	}
+	for n := range days {
+		days[n] = days[n].Timed()
+	}
 	if c.JSON {
 		return p.printJSON(append([]hub.AnswerDay{}, days...))
 	}
@@ -87,12 +90,12 @@ func (c *usageCmd) models(ctx context.Context, p *Program, s hub.AnswerStore, pr
 	fmt.Fprintln(w, "DAY\tMODEL\tTURNS\tCOMPLETED\tREPAIRED\tFAILED\tSTEPS\tFAILED\tINSTALLS\tFAILED\tMEDIAN\tP95\t")
 	for _, d := range days {
 		fmt.Fprintf(w, "%s\t%s\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%s\t%s\t\n", oneLine(d.Day), oneLine(d.Model), d.Turns, d.Completed, d.Repaired, d.Failed, d.Steps, d.FailedSteps,
-			d.Installs, d.FailedInstalls, within(d.Quantile(0.5)), within(d.Quantile(0.95)))
+			d.Installs, d.FailedInstalls, within(d.Median), within(d.P95))
 	}
 	return w.Flush()
 }
 
-// within is a bound of AnswerDay.Quantile in words.
+// within is a bound of AnswerDay in words.
 func within(seconds float64) string {
 	if seconds > 512 {
 		return "> 512 s"

@@ -115,7 +115,9 @@ func newStack(t *testing.T) *stack {
 	must(t, err)
 	w.rig = &rig{Server: s, log: log, tel: tel}
 	tel.Gauge("cove_sandboxes_ready", "Sandboxes that wait for a new session.", func() float64 { return float64(boxes.Ready()) })
-	tel.Gauge("cove_sandboxes_booted", "Empty sandboxes that wait for a session that is resumed or forked.", func() float64 { return 0 })
+	for _, name := range []string{"cove_sandboxes_booted", "cove_sessions_stored", "cove_sessions_unfit", "cove_disk_free_bytes", "cove_disk_size_bytes"} { // package app's
+		tel.Gauge(name, "As of package app.", func() float64 { return 0 })
+	}
 	w.stop = sync.OnceFunc(func() {
 		if err := h.Drain(context.Background()); err != nil {
 			t.Error(err)

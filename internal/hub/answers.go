@@ -11,18 +11,25 @@ import (
 
 // AnswerDay is how a project's turns with one model went on one day: figures without content, which stay when conversations are deleted.
 type AnswerDay struct {
-	Day   string // 2026-11-21
-	Model string // PROVIDER/NAME
-	// Turns that ended, and of these those that were completed, failed and were stopped; the others wait for results of the client's functions, or were lost with their server.
-	Turns, Completed, Failed, Canceled int64
-	Steps, FailedSteps                 int64 // executions, and those that did not end ok
-	Repaired                           int64 // turns that were completed although a step had failed
-	Installs, FailedInstalls           int64
-	InputTokens, OutputTokens          int64
-	// Seconds are of whole turns; of these RunSeconds were spent by code, and InstallSeconds by installing packages.
-	Seconds, RunSeconds, InstallSeconds float64
-	// Within counts turns by how long they took: at most 1, 2, 4 … 512 seconds, and longer.
-	Within [11]int64
+	Day            string    `json:"day" format:"date"` // 2026-11-21
+	Model          string    `json:"model" doc:"PROVIDER/NAME"`
+	Turns          int64     `json:"turns" doc:"That ended; those that are neither completed nor failed nor canceled wait for results of the client's functions, or were lost with their server"`
+	Completed      int64     `json:"completed"`
+	Failed         int64     `json:"failed"`
+	Canceled       int64     `json:"canceled"`
+	Repaired       int64     `json:"repaired" doc:"Completed although a step had failed"`
+	Steps          int64     `json:"steps" doc:"Executions"`
+	FailedSteps    int64     `json:"failed_steps" doc:"Of these, those that did not end ok"`
+	Installs       int64     `json:"installs"`
+	FailedInstalls int64     `json:"failed_installs"`
+	InputTokens    int64     `json:"input_tokens"`
+	OutputTokens   int64     `json:"output_tokens"`
+	Seconds        float64   `json:"seconds" doc:"Of whole turns, together"`
+	RunSeconds     float64   `json:"run_seconds" doc:"Of these, of code"`
+	InstallSeconds float64   `json:"install_seconds" doc:"Of these, of installing packages"`
+	Within         [11]int64 `json:"within" doc:"How many turns took at most 1, 2, 4 … 512 seconds, each without those before it, and longer"`
+	Median         float64   `json:"median_seconds" doc:"Half of the turns took no longer: 1, 2, 4 … 512 seconds, or 1024 for all that is longer"`
+	P95            float64   `json:"p95_seconds" doc:"95 of 100 turns took no longer, likewise"`
 }
 
 // Work is what a turn did, as far as AnswerDay counts it.
@@ -86,22 +93,27 @@ func (t Turn) AnswerDay() AnswerDay {
 	return d
 }
 
-// Quantile returns the number of seconds within which a part of the turns ended, from 0 to 1, as far as Within tells: a bound from above, but for turns of more than 512 seconds.
-func (d AnswerDay) Quantile(part float64) float64 {
+// Timed returns the day with its Median and P95, which follow from Within.
+func (d AnswerDay) Timed() AnswerDay {
+	d.Median, d.P95 = d.quantile(0.5), d.quantile(0.95)
+	return d
+}
+
+// quantile returns the number of seconds within which a part of the turns ended, from 0 to 1: a bound from above, 1024 for all that is longer than 512.
+func (d AnswerDay) quantile(part float64) float64 {
 	var all, seen int64
 	for _, n := range d.Within {
 		all += n
 	}
+	if all == 0 {
+		return 0
+	}
 	bound := 1.0
-	for n, count := range d.Within {
-		seen += count
-		if all == 0 || float64(seen) >= part*float64(all) || n == len(d.Within)-1 {
+	for _, count := range d.Within[:len(d.Within)-1] {
+		if seen += count; float64(seen) >= part*float64(all) {
 			break
 		}
 		bound *= 2
-	}
-	if all == 0 {
-		return 0
 	}
 	return bound
 }
@@ -126,5 +138,9 @@ func (h *Hub) Answers(ctx context.Context, who auth.Principal, all bool, first, 
 	if err != nil {
 		return nil, err
 	}
-	return h.o.Store.Answers(ctx, project, first, last)
+	days, err := h.o.Store.Answers(ctx, project, first, last)
+	for n := range days {
+		days[n] = days[n].Timed()
+	}
+	return days, err
 }
