@@ -41,7 +41,7 @@ func (s *Store) Add(ctx context.Context, i Item, o Options) (Record, error) {
 	if err != nil {
 		return Record{}, fmt.Errorf("add %s: %w", i, err)
 	}
-	defer os.RemoveAll(work)
+	defer func() { _ = os.RemoveAll(work) }()
 	a := &adding{ctx: ctx, item: i, options: o, work: work, source: sourceOf(o.Place)}
 	if err := recipe.fetch(a); err != nil {
 		return Record{}, err
@@ -74,7 +74,7 @@ func (a *adding) text(name string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer r.Close()
+	defer func() { _ = r.Close() }()
 	text, err := io.ReadAll(io.LimitReader(r, most+1))
 	switch {
 	case err != nil:
@@ -91,7 +91,7 @@ func (a *adding) file(name, to string, want sums) error {
 	if err != nil {
 		return err
 	}
-	defer r.Close()
+	defer func() { _ = r.Close() }()
 	return a.write(r, name, to, want)
 }
 
@@ -107,7 +107,7 @@ func (a *adding) write(r io.Reader, name, to string, want sums) error {
 	if err != nil {
 		return fmt.Errorf("add %s: %w", a.item, err)
 	}
-	defer f.Close()
+	defer func() { _ = f.Close() }()
 	strong, weak := sha256.New(), md5.New() //nolint:gosec // as above
 	size, err := io.Copy(io.MultiWriter(f, strong, weak), &counted{r, a})
 	var too *problem.Error
@@ -155,7 +155,7 @@ func (a *adding) unzip(from, into string, keep func(name string) bool) error {
 	if err != nil {
 		return damaged(err.Error())
 	}
-	defer z.Close()
+	defer func() { _ = z.Close() }()
 	for _, f := range z.File {
 		if f.FileInfo().IsDir() || !keep(f.Name) {
 			continue
@@ -168,7 +168,7 @@ func (a *adding) unzip(from, into string, keep func(name string) bool) error {
 			return damaged(err.Error())
 		}
 		err = a.write(r, f.Name, path.Join(into, f.Name), sums{})
-		r.Close()
+		_ = r.Close()
 		if err != nil {
 			return err
 		}

@@ -49,10 +49,10 @@ func (a address) open(ctx context.Context, name string) (io.ReadCloser, error) {
 	}
 	switch {
 	case resp.StatusCode == http.StatusNotFound, resp.StatusCode == http.StatusGone:
-		resp.Body.Close()
+		_ = resp.Body.Close()
 		return nil, problem.New(problem.DataUnknown, string(a)+" has no "+name)
 	case resp.StatusCode != http.StatusOK:
-		resp.Body.Close()
+		_ = resp.Body.Close()
 		return nil, problem.New(problem.DataUnreachable, fmt.Sprintf("%s answers %s for %s", a, resp.Status, name)).WithHint("name another place with --from")
 	}
 	return resp.Body, nil
@@ -70,7 +70,7 @@ func (f folder) open(_ context.Context, name string) (io.ReadCloser, error) {
 	if err != nil {
 		return nil, f.problem(err)
 	}
-	defer root.Close()
+	defer func() { _ = root.Close() }()
 	file, err := root.Open(filepath.FromSlash(path.Clean(strings.SplitN(name, "?", 2)[0])))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, problem.New(problem.DataUnknown, string(f)+" has no "+name)
@@ -90,7 +90,7 @@ func (f folder) list(below string) (names []string, err error) {
 	if err != nil {
 		return nil, f.problem(err)
 	}
-	defer root.Close()
+	defer func() { _ = root.Close() }()
 	err = fs.WalkDir(root.FS(), path.Clean(below), func(name string, e fs.DirEntry, err error) error {
 		if err == nil && e.Type().IsRegular() {
 			names = append(names, name)
