@@ -43,8 +43,8 @@ func TestAlertRules(t *testing.T) {
 	for _, m := range regexp.MustCompile(`(?m)^# TYPE (\S+)`).FindAllStringSubmatch(metrics, -1) {
 		there[m[1]] = true
 	}
-	// These appear with the first value of a label.
-	for _, name := range []string{string(telemetry.Model), string(telemetry.Tokens), string(telemetry.Retries), string(telemetry.Refused)} {
+	// These appear with the first value of a label: when a model is asked, something is refused, a follower is up to date with an event.
+	for _, name := range []string{string(telemetry.Model), string(telemetry.Tokens), string(telemetry.Retries), string(telemetry.Refused), string(telemetry.Delivery)} {
 		there[name] = true
 	}
 	dashboard, err := os.ReadFile("../deploy/grafana/cove.json")
