@@ -80,6 +80,16 @@ const (
 	EngineUnknown = InvalidCode("engine_unknown")
 	// No package set has this name. Choose one of those that the message lists.
 	EnvironmentUnknown = InvalidCode("environment_unknown")
+	// No task of an evaluation is left to run. Give files with tasks, and loosen what chooses among them.
+	EvalEmpty = InvalidCode("eval_empty")
+	// The folder of an evaluation's run cannot be read or written. Name another folder.
+	EvalFolder = InvalidCode("eval_folder")
+	// A file with tasks is not what its format says. Correct the line that the message names, or name the format.
+	EvalFormat = InvalidCode("eval_format")
+	// The folder has a run of other tasks, another model or other settings. Give the same ones, or another folder.
+	EvalOther = InvalidCode("eval_other")
+	// A bound of the cost needs the model's prices. Set them in models.about.
+	EvalUnpriced = InvalidCode("eval_unpriced")
 	// An event does not have the form of its type. Update the older of client and server.
 	EventInvalid = InvalidCode("event_invalid")
 	// An event has an unknown type. Ignore the event, or update the client.

@@ -54,6 +54,10 @@ const (
 	EnvironmentChanged = UnavailableCode("environment_changed")
 	// The Python environment is damaged or cannot compile packages. Run `cove doctor`.
 	EnvironmentDamaged = UnavailableCode("environment_damaged")
+	// Another command works on the same run of an evaluation. Wait for it, or use another folder.
+	EvalBusy = UnavailableCode("eval_busy")
+	// Many tasks of an evaluation in a row could not be done, and it was stopped. Repair what the message names, and go on with the run.
+	EvalStopped = UnavailableCode("eval_stopped")
 	// Another process runs the execution. Ask the server or interrupt the command that the message names.
 	ExecutionElsewhere = UnavailableCode("execution_elsewhere")
 	// A file of the folder grew while the archive was made. Try again.

@@ -1,0 +1,94 @@
+package eval
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+)
+
+// said judges the words of an answer.
+func (c Check) said(answer string) CheckResult {
+	var r CheckResult
+	switch c.Kind {
+	case CheckEquals:
+		r.Right = plain(answer) == plain(c.Text)
+		r.Why = fmt.Sprintf("the answer is not %q", c.Text)
+	case CheckNumber:
+		r.Right = slices.ContainsFunc(numbers(answer), func(n float64) bool { return near(n, c.Number, c.Tolerance) })
+		r.Why = fmt.Sprintf("the answer has no number within %g of %g", c.Tolerance, c.Number)
+	case CheckContains:
+		r.Right = true
+		for _, text := range c.Texts {
+			if !strings.Contains(answer, text) {
+				return CheckResult{Why: fmt.Sprintf("the answer does not have %q", text)}
+			}
+		}
+	case CheckRegex:
+		found, err := regexp.MatchString(c.Text, answer) // it was compiled once when the task was read
+		r.Right = err == nil && found
+		r.Why = fmt.Sprintf("the answer has nothing that %q describes", c.Text)
+	case CheckValues:
+		return c.values(answer)
+	}
+	return r
+}
+
+// named finds @NAME[VALUE]. The name may have what DABench's labels have: letters, digits, and what joins them.
+var named = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`@([\w.%/-]+)\s*\[([^\[\]]*(?:\[[^\]]*\][^\[\]]*)*)\]`)
+})
+
+func (c Check) values(answer string) CheckResult {
+	found := map[string]string{}
+	for _, m := range named().FindAllStringSubmatch(answer, -1) {
+		found[m[1]] = strings.TrimSpace(m[2])
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.Values)) {
+		want := strings.TrimSpace(c.Values[name])
+		got, ok := found[name]
+		if !ok {
+			return CheckResult{Why: "the answer has no @" + name + "[...]"}
+		}
+		a, errA := strconv.ParseFloat(got, 64)
+		b, errB := strconv.ParseFloat(want, 64)
+		if got != want && (errA != nil || errB != nil || !near(a, b, c.Tolerance)) {
+			return CheckResult{Why: fmt.Sprintf("@%s is %q and should be %q", name, bounded(got, 200), want)}
+		}
+	}
+	return CheckResult{Right: true}
+}
+
+// near says whether a number is another within a tolerance, with room for how numbers are written.
+func near(a, b, tolerance float64) bool {
+	return math.Abs(a-b) <= tolerance+1e-9*math.Max(math.Abs(a), math.Abs(b))
+}
+
+// number finds a number with or without commas between thousands. A hyphen after a letter or digit is none of its sign.
+var number = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(?:^|[^\w.])([-+]?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?(?:[eE][-+]?\d+)?)`)
+})
+
+// mostNumbers bounds the numbers of an answer that count: one that lists thousands of them is not right by chance.
+const mostNumbers = 50
+
+// numbers are the first numbers of a text.
+func numbers(text string) []float64 {
+	text = strings.NewReplacer("−", "-", "\u00a0", " ", "\u202f", " ").Replace(text)
+	var out []float64
+	for _, m := range number().FindAllStringSubmatch(text, mostNumbers) {
+		if n, err := strconv.ParseFloat(strings.ReplaceAll(m[1], ",", ""), 64); err == nil {
+			out = append(out, n)
+		}
+	}
+	return out
+}
+
+// plain is a text without the space, the marks of Markdown and the full stop that models put around short answers.
+func plain(text string) string {
+	return strings.Join(strings.Fields(strings.TrimSuffix(strings.Trim(strings.TrimSpace(text), "*`\"'_ \n"), ".")), " ")
+}
