@@ -37,7 +37,7 @@ var layers = [][]string{
 	{"session"},
 	{"interpreter", "template", "named", "bench"},
 	{"transcript", "notebook"},
-	{"hub"},
+	{"hub", "eval"},
 	{"store", "api", "compat/*", "page", "hub/hubtest"},
 	{"client", "httpd", "store/*", "api/apitest"},
 	{"cli"},

@@ -88,6 +88,8 @@ type Source struct {
 
 // Platform opens sessions.
 type Platform interface {
+	// Prepare makes what all sessions need and is made once, so that no task's time has it in it, and shows that sessions can be opened.
+	Prepare(ctx context.Context) error
 	// Open starts a session with these files in its workspace. It is called by several goroutines.
 	Open(ctx context.Context, files []File) (Session, error)
 }

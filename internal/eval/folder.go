@@ -23,6 +23,7 @@ const (
 	planFile       = "run.json"
 	recordsFile    = "results.jsonl"
 	transcriptsDir = "transcripts"
+	lockFile       = ".lock"
 	// DatabaseFile keeps the conversations of a run, as the history keeps others.
 	DatabaseFile = "cove.db"
 	// ReportPage, ReportJSON and ReportText are the reports.
@@ -41,7 +42,7 @@ const (
 // Folder is the folder of a run, which one process at a time works in.
 type Folder struct {
 	Path string
-	lock *os.File // of planFile's folder
+	lock *os.File // lockFile, which the kernel unlocks when the process ends; the folder itself is locked by those who make a database in it
 
 	mu      sync.Mutex // guards what follows
 	records *os.File
@@ -62,7 +63,7 @@ func OpenFolder(path string, plan Plan) (_ *Folder, err error) {
 		return nil, unusable(path, err)
 	}
 	f := &Folder{Path: path, done: map[string]Record{}}
-	if f.lock, err = os.Open(path); err != nil {
+	if f.lock, err = os.OpenFile(filepath.Join(path, lockFile), os.O_CREATE|os.O_RDWR, 0o644); err != nil {
 		return nil, unusable(path, err)
 	}
 	defer func() {

@@ -59,6 +59,11 @@ func (r *Runner) Run(ctx context.Context) (Result, error) {
 	ctx, r.stop = context.WithCancel(ctx)
 	defer r.stop()
 	todo := r.todo()
+	if len(todo) > 0 {
+		if err := r.Platform.Prepare(ctx); err != nil {
+			return Result{}, err
+		}
+	}
 	groups := make(chan []Task)
 	bound := ""
 	var workers sync.WaitGroup
@@ -207,7 +212,7 @@ func (r *Runner) doGroup(ctx context.Context, g []Task) ([]Record, error) {
 		return nil, errCanceled
 	}
 	if err != nil {
-		return r.unopened(g, began, err)
+		return unopened(g, began, err), nil
 	}
 	defer s.Close()
 	opening := time.Since(began)
@@ -215,7 +220,7 @@ func (r *Runner) doGroup(ctx context.Context, g []Task) ([]Record, error) {
 		return nil, err
 	}
 	if _, err := listen(ctx, s, seeding(r.Plan.Seed)); err != nil {
-		return r.unopened(g, began, err)
+		return unopened(g, began, err), nil
 	}
 	var records []Record
 	for _, t := range g {
@@ -234,19 +239,13 @@ func (r *Runner) doGroup(ctx context.Context, g []Task) ([]Record, error) {
 	return records, nil
 }
 
-// unopened records tasks for which no session could be opened. Where none ever was, that ends the run.
-func (r *Runner) unopened(g []Task, began time.Time, err error) ([]Record, error) {
-	r.mu.Lock()
-	known := r.known
-	r.mu.Unlock()
-	if !known {
-		return nil, err
-	}
+// unopened records tasks for which no session could be opened.
+func unopened(g []Task, began time.Time, err error) []Record {
 	var records []Record
 	for _, t := range g {
 		records = append(records, unjudged(t, began, problem.Of(err)))
 	}
-	return records, nil
+	return records
 }
 
 func unjudged(t Task, began time.Time, p *problem.Error) Record {
