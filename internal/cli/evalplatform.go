@@ -26,6 +26,7 @@ type evalPlatform struct {
 	cfg     config.Config
 	records *localHub
 	turn    hub.NewTurn // what all turns have in common
+	quiet   bool
 }
 
 // open opens the database in the folder of the run.
@@ -39,7 +40,7 @@ func (e *evaluation) open(ctx context.Context, m model.Model) (*evalPlatform, er
 	if m != nil {
 		m = clocked{m}
 	}
-	b := &evalPlatform{p: e.p, cfg: cfg, records: e.p.openHub(ctx, cfg, "cove eval", m)}
+	b := &evalPlatform{p: e.p, cfg: cfg, records: e.p.openHub(ctx, cfg, "cove eval", m), quiet: e.Quiet}
 	b.turn.Temperature = e.temperature
 	if m != nil && e.Seed != nil && m.Capabilities().Extra {
 		b.turn.Extra = map[string]json.RawMessage{"seed": json.RawMessage(strconv.FormatInt(*e.Seed, 10))}
@@ -58,7 +59,11 @@ func (b *evalPlatform) close() { b.records.close() }
 
 // Prepare implements eval.Platform: the first session makes an environment and a template where they are missing.
 func (b *evalPlatform) Prepare(ctx context.Context) error {
-	live, err := b.p.Open(ctx, b.cfg, b.p.Err)
+	progress := b.p.Err
+	if b.quiet {
+		progress = io.Discard
+	}
+	live, err := b.p.Open(ctx, b.cfg, progress)
 	if err != nil {
 		return err
 	}

@@ -105,7 +105,7 @@ def compare(spec, user):
     kept.seen = max([kept.seen, *fresh])
     exec(compile(spec["before"], "<before>", "exec"), kept.space)
     expected = value_of(spec["text"], kept.space)
-    for name in spec["names"]:
+    for name in spec["names"] or ():
         if name not in user:
             raise NameError("the session has no %s" % name)
         if not same(kept.space.get(name), user[name]):

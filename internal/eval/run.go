@@ -34,9 +34,10 @@ type Runner struct {
 
 	mu       sync.Mutex // guards what follows
 	progress Progress
-	failures int   // in a row
-	fatal    error // why the run is stopped
-	known    bool  // the plan has the environment
+	reached  string // the bound that keeps further tasks from beginning
+	failures int    // in a row
+	fatal    error  // why the run is stopped
+	known    bool   // the plan has the environment
 	stop     context.CancelFunc
 }
 
@@ -64,31 +65,17 @@ func (r *Runner) Run(ctx context.Context) (Result, error) {
 			return Result{}, err
 		}
 	}
-	groups := make(chan []Task)
-	bound := ""
 	var workers sync.WaitGroup
 	for range max(1, min(r.Parallel, len(todo))) {
 		workers.Go(func() {
-			for g := range groups {
+			for g := r.next(ctx, &todo); g != nil; g = r.next(ctx, &todo) {
 				r.group(ctx, g)
 			}
 		})
 	}
-feed:
-	for _, g := range todo {
-		if bound = r.bound(); bound != "" {
-			break
-		}
-		select {
-		case groups <- g:
-		case <-ctx.Done():
-			break feed
-		}
-	}
-	close(groups)
 	workers.Wait()
 	records := inOrder(r.Plan.Tasks, r.Folder.Done)
-	result := Result{Figures: Compute(len(r.Plan.Tasks), records), Records: records, Bound: bound}
+	result := Result{Figures: Compute(len(r.Plan.Tasks), records), Records: records, Bound: r.reached}
 	switch {
 	case r.fatal != nil:
 		return result, r.fatal
@@ -121,6 +108,21 @@ func (r *Runner) todo() [][]Task {
 	return out
 }
 
+// next takes the next group, or nil when there is none that may begin.
+func (r *Runner) next(ctx context.Context, todo *[][]Task) []Task {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(*todo) == 0 || ctx.Err() != nil {
+		return nil
+	}
+	if r.reached = r.bound(); r.reached != "" {
+		return nil
+	}
+	g := (*todo)[0]
+	*todo = (*todo)[1:]
+	return g
+}
+
 // bound says which bound of the run is reached.
 func (r *Runner) bound() string {
 	spent := r.Folder.Spent()
@@ -135,9 +137,6 @@ func (r *Runner) bound() string {
 
 // group does the tasks of a group in one session and records them.
 func (r *Runner) group(ctx context.Context, g []Task) {
-	if ctx.Err() != nil {
-		return
-	}
 	r.tell(func(p *Progress) { p.Running++ })
 	records, err := r.doGroup(ctx, g)
 	if err == nil && ctx.Err() == nil {
