@@ -90,5 +90,6 @@ func numbers(text string) []float64 {
 
 // plain is a text without the space, the marks of Markdown and the full stop that models put around short answers.
 func plain(text string) string {
-	return strings.Join(strings.Fields(strings.TrimSuffix(strings.Trim(strings.TrimSpace(text), "*`\"'_ \n"), ".")), " ")
+	const marks = "*`\"'_ \n\r\t"
+	return strings.Join(strings.Fields(strings.TrimRight(strings.TrimLeft(text, marks), marks+".")), " ")
 }

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 
 	"go.yaml.in/yaml/v3"
 )
@@ -118,7 +119,7 @@ func (l *loader) own(text []byte) ([]Task, error) {
 	d := yaml.NewDecoder(bytes.NewReader(text))
 	d.KnownFields(true)
 	if err := d.Decode(&f); err != nil && !errors.Is(err, io.EOF) {
-		return nil, l.wrong("%s", strings.TrimPrefix(err.Error(), "yaml: "))
+		return nil, l.wrong("%s", ownProblem(err))
 	}
 	var tasks []Task
 	for n, t := range f.Tasks {
@@ -149,6 +150,16 @@ func (l *loader) own(text []byte) ([]Task, error) {
 		}
 	}
 	return tasks, nil
+}
+
+// unknownField is what package yaml says of a field that is not known.
+var unknownField = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`field (.+) not found in type \S+`) })
+
+// ownProblem is an error of package yaml in one line, without names of types.
+func ownProblem(err error) string {
+	text := strings.TrimPrefix(strings.TrimPrefix(err.Error(), "yaml: "), "unmarshal errors:\n")
+	text = strings.Join(strings.Fields(strings.ReplaceAll(text, "\n", "; ")), " ")
+	return bounded(unknownField().ReplaceAllString(text, "there is no field $1 here"), 1000)
 }
 
 func (l *loader) ownOne(o ownTask, number string) (Task, error) {

@@ -119,15 +119,14 @@ func globSafe(path string) string {
 }
 
 func unreadable(path string, err error) error {
-	what := "cannot be read"
 	if errors.Is(err, fs.ErrNotExist) {
-		what = "does not exist"
+		return problem.New(problem.InputUnreadable, path+" does not exist")
 	}
-	return problem.New(problem.InputUnreadable, path+" "+what).WithCause(err)
+	return problem.New(problem.InputUnreadable, path+" cannot be read").WithCause(err)
 }
 
 func formatProblem(path, why string) *problem.Error {
-	return problem.New(problem.EvalFormat, path+": "+why).WithHint("docs/eval.md has the formats; --format names one where it is not recognized")
+	return problem.New(problem.EvalFormat, path+": "+why).WithHint("`cove eval run --help` names the formats; --format names one where it is not recognized")
 }
 
 func loadFile(path string, o LoadOptions) ([]Task, Source, []string, error) {

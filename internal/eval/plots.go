@@ -154,7 +154,9 @@ func (r Report) spreadPlot() template.HTML {
 	for _, share := range []float64{0, 0.5, 0.95, 1} {
 		y := bottom - share*(bottom-10)
 		d.line(plotLeft, y, plotRight, y, "grid")
-		d.text(plotLeft-8, int(y)+4, "label", "end", fmt.Sprintf("%g %% of tasks", 100*share))
+		if share < 1 { // 95 % has the place
+			d.text(plotLeft-8, int(y)+4, "label", "end", fmt.Sprintf("%g %% of tasks", 100*share))
+		}
 	}
 	var points strings.Builder
 	fmt.Fprintf(&points, "%.1f,%d", x(times[0]), bottom)
