@@ -37,14 +37,14 @@ var otherTerms = map[string][]string{
 	"log":      {"api", "app", "audit", "config", "httpd", "sandbox/gvisor", "telemetry"},
 	"message":  {"api", "cli", "guest", "kernel", "model", "model/modeltest", "model/openai", "wire"}, // of an error, of a model, on a wire
 	"mirror":   {"pydeps/indextest", "problem"},                                                       // an index that copies another
-	"node":     {"testneeds"},                                                                         // Node.js
+	"node":     {"eval", "testneeds"},                                                                 // of YAML; Node.js
 	"package":  {"api", "app", "cli", "client", "config", "hub", "install", "interpreter", "pydeps", "pydeps/names/generate", "session"},
 	"project":  {"api", "auth", "cli", "config", "hub", "pydeps", "pydeps/gateway", "pydeps/names", "pydeps/names/generate", "store"}, // of users; of an index
 	"proxy":    {"pydeps", "pydeps/build", "pydeps/gateway", "pyindex"},                                                               // HTTP_PROXY
 	"reset":    {"model", "pydeps/layer", "wire"},                                                                                     // of a connection, a reader, a delay
 	"runtime":  {"app", "config", "problem", "sandbox", "sandbox/gvisor", "snapshot"},                                                 // OCI's: runsc
 	"service":  {"model"},
-	"task":     {"sandbox/gvisor"},                                                                         // what Linux calls a thread
+	"task":     {"cli", "eval", "sandbox/gvisor"},                                                          // of an evaluation; what Linux calls a thread
 	"term":     {"store"},                                                                                  // of an SQL expression
 	"thread":   {"sandbox/gvisor"},                                                                         // of the system
 	"upload":   {"api", "client", "config", "httpd", "hub", "ident", "problem", "pydeps/gateway", "store"}, // a request that brings a file, a file that comes in pieces; when an index got one

@@ -35,7 +35,7 @@ func (l *loader) dabench(rows []row) ([]Task, error) {
 		}
 		f, ok := files[r.FileName]
 		if !ok {
-			if f, err = hostFile(filepath.Join(data, r.FileName), r.FileName); err != nil {
+			if f, err = inputFile(filepath.Join(data, r.FileName), r.FileName); err != nil {
 				return nil, err
 			}
 			files[r.FileName] = f

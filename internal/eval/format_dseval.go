@@ -129,7 +129,7 @@ func (l *loader) inputs(series string, needed map[string]string) ([]File, error)
 			if err != nil {
 				return err
 			}
-			f, err := hostFile(host, path.Join("inputs", filepath.ToSlash(rel)))
+			f, err := inputFile(host, path.Join("inputs", filepath.ToSlash(rel)))
 			files = append(files, f)
 			return err
 		})

@@ -176,7 +176,7 @@ func (l *loader) ownOne(o ownTask, number string) (Task, error) {
 		return t, l.wrong("the task %s has tasks, but no name as a series", t.ID)
 	}
 	for at, name := range o.Files {
-		f, err := hostFile(l.beside(name), path.Clean(at))
+		f, err := inputFile(l.beside(name), path.Clean(at))
 		if err != nil {
 			return t, err
 		}
@@ -252,7 +252,7 @@ func (c *Check) expect(o ownCheck, l *loader) error {
 		sum := sha256.Sum256([]byte(*o.Content))
 		c.Exact, c.Sum = true, hex.EncodeToString(sum[:])
 	case o.SameAs != "":
-		f, err := hostFile(l.beside(o.SameAs), c.Path)
+		f, err := inputFile(l.beside(o.SameAs), c.Path)
 		if err != nil {
 			return err
 		}

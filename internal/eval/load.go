@@ -305,8 +305,8 @@ func scalar(raw json.RawMessage) string {
 	return string(bytes.TrimSpace(raw))
 }
 
-// hostFile is a file of a task, with the hash of its content.
-func hostFile(host, path string) (File, error) {
+// inputFile is a file of a task, with the hash of its content.
+func inputFile(host, path string) (File, error) {
 	f, err := os.Open(host)
 	if err != nil {
 		return File{}, unreadable(host, err)

@@ -106,8 +106,8 @@ func (p Plan) sameAs(there Plan, folder string) error {
 		WithHint("give the same files and flags to go on with that run, or give --run another folder")
 }
 
-// packagesSum is the hash of the packages of an environment.
-func packagesSum(packages map[string]string) string {
+// digestOf is the hash of the packages of an environment.
+func digestOf(packages map[string]string) string {
 	sum := sha256.New()
 	for _, name := range slices.Sorted(maps.Keys(packages)) {
 		fmt.Fprintf(sum, "%s==%s\n", name, packages[name])

@@ -65,15 +65,15 @@ func (r *Runner) Run(ctx context.Context) (Result, error) {
 			return Result{}, err
 		}
 	}
-	var workers sync.WaitGroup
+	var running sync.WaitGroup
 	for range max(1, min(r.Parallel, len(todo))) {
-		workers.Go(func() {
+		running.Go(func() {
 			for g := r.next(ctx, &todo); g != nil; g = r.next(ctx, &todo) {
 				r.group(ctx, g)
 			}
 		})
 	}
-	workers.Wait()
+	running.Wait()
 	records := inOrder(r.Plan.Tasks, r.Folder.Done)
 	result := Result{Figures: Compute(len(r.Plan.Tasks), records), Records: records, Bound: r.reached}
 	switch {
@@ -264,7 +264,7 @@ func (r *Runner) environment(s Session) error {
 		return nil
 	}
 	python, packages := s.Python()
-	sum := packagesSum(packages)
+	sum := digestOf(packages)
 	if r.Plan.Packages == "" {
 		there, err := ReadPlan(r.Folder.Path)
 		if err != nil {
