@@ -418,3 +418,50 @@ func TestEvalReferences(t *testing.T) {
 		t.Errorf("the run is in %s", report.Folder)
 	}
 }
+
+// TestEvalHostile has programs that end the interpreter, the tests or what the tests say, instead of being right.
+func TestEvalHostile(t *testing.T) {
+	t.Parallel()
+	w := newEvalWorld(t, func(string, int) {})
+	bodies := map[string]string{
+		"exit":     "    import sys; sys.exit(0)",
+		"vanish":   "    import os; os._exit(0)",
+		"kill":     "    import os, signal; os.kill(os.getpid(), signal.SIGKILL)",
+		"silence":  "    import sys; sys.__stdout__.close(); raise KeyboardInterrupt",
+		"endless":  "    while True: pass",
+		"flood":    "    import sys\n    while True: sys.__stdout__.write('x' * 100000)",
+		"memory":   "    x = []\n    while True: x.append('x' * 10**8)",
+		"empty":    "    return None",
+		"no tests": "    return 1",
+		"right":    "    print('much' * 100000); return 1",
+	}
+	var rows strings.Builder
+	for name, body := range bodies {
+		test := "def check(f):\n    assert f() == 1\n"
+		row := map[string]string{"task_id": name, "prompt": "def f():\n", "entry_point": "f", "canonical_solution": body, "test": test}
+		if name == "no tests" {
+			delete(row, "prompt")
+			row["complete_prompt"], row["code_prompt"] = "def f():\n", "def f():\n"
+			row["test"] = "import unittest\nclass TestCases(unittest.TestCase):\n    def check_1(self):\n        assert f() == 1\n"
+		}
+		text, _ := json.Marshal(row)
+		name := "hostile.jsonl"
+		if row["complete_prompt"] != "" {
+			name = "bare.jsonl"
+			if err := os.WriteFile(filepath.Join(w.dir, name), text, 0o644); err != nil {
+				t.Fatal(err)
+			}
+			continue
+		}
+		rows.Write(append(text, '\n'))
+	}
+	if err := os.WriteFile(filepath.Join(w.dir, "hostile.jsonl"), []byte(rows.String()), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	r := w.command(t, "references", "hostile.jsonl", "bare.jsonl", "--json", "--run", "hostile", "--timeout", "5s", "--memory", "512MB", "--parallel", "4").run()
+	r.ended(t, 0)
+	if s := evalReportOf(t, r.stdout).Figures.Shares["right"]; s.Right != 1 || s.Of != len(bodies) {
+		text, _ := os.ReadFile(filepath.Join(w.dir, "hostile", "results.jsonl"))
+		t.Errorf("%d of %d are right:\n%s", s.Right, s.Of, text)
+	}
+}
