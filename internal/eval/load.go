@@ -251,6 +251,7 @@ func (l *loader) rows(text []byte, f Format) ([]Task, Format, error) {
 		}
 	}
 	var tasks []Task
+	seen := map[string]int{}
 	one := map[Format]func(row) (Task, error){HumanEval: humanEval, BigCodeBench: bigCodeBench, ODEX: odex}[f]
 	switch {
 	case one != nil:
@@ -258,6 +259,9 @@ func (l *loader) rows(text []byte, f Format) ([]Task, Format, error) {
 			t, err := one(r)
 			if err != nil {
 				return nil, f, l.wrong("task %d: %s", n+1, err)
+			}
+			if seen[t.ID]++; f == ODEX && seen[t.ID] > 1 { // it has several tasks of one question
+				t.ID = fmt.Sprintf("%s-%d", t.ID, seen[t.ID])
 			}
 			tasks = append(tasks, t)
 		}
