@@ -38,29 +38,58 @@ func (c Check) said(answer string) CheckResult {
 	return r
 }
 
-// named finds @NAME[VALUE]. The name may have what DABench's labels have: letters, digits, and what joins them.
-var named = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`@([\w.%/-]+)\s*\[([^\[\]]*(?:\[[^\]]*\][^\[\]]*)*)\]`)
-})
+// named finds where @NAME[VALUE] begins. The name may have letters and digits, and what joins them.
+var named = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`@([\w.%/-]+)[ \t]*\[`) })
+
+// longestValue bounds a value in an answer, in bytes.
+const longestValue = 10_000
+
+// valuesIn are the values that an answer gives to names, the last for each: up to the bracket that closes the first, and up to the first that closes any, as DABench's
+// own evaluation reads them. Its labels have both forms.
+func valuesIn(answer string) map[string][]string {
+	found := map[string][]string{}
+	for _, m := range named().FindAllStringSubmatchIndex(answer, -1) {
+		rest := answer[m[1]:min(len(answer), m[1]+longestValue)]
+		depth, values := 1, []string(nil)
+		for i, c := range rest {
+			switch c {
+			case '[':
+				depth++
+			case ']':
+				if depth--; depth == 0 || len(values) == 0 {
+					values = append(values, strings.TrimSpace(rest[:i]))
+				}
+			}
+			if depth == 0 {
+				break
+			}
+		}
+		if len(values) > 0 {
+			found[answer[m[2]:m[3]]] = values
+		}
+	}
+	return found
+}
 
 func (c Check) values(answer string) CheckResult {
-	found := map[string]string{}
-	for _, m := range named().FindAllStringSubmatch(answer, -1) {
-		found[m[1]] = strings.TrimSpace(m[2])
-	}
+	found := valuesIn(answer)
 	for _, name := range slices.Sorted(maps.Keys(c.Values)) {
 		want := strings.TrimSpace(c.Values[name])
 		got, ok := found[name]
 		if !ok {
 			return CheckResult{Why: "the answer has no @" + name + "[...]"}
 		}
-		a, errA := strconv.ParseFloat(got, 64)
-		b, errB := strconv.ParseFloat(want, 64)
-		if got != want && (errA != nil || errB != nil || !near(a, b, c.Tolerance)) {
-			return CheckResult{Why: fmt.Sprintf("@%s is %q and should be %q", name, bounded(got, 200), want)}
+		if !slices.ContainsFunc(got, func(text string) bool { return sameValue(text, want, c.Tolerance) }) {
+			return CheckResult{Why: fmt.Sprintf("@%s is %q and should be %q", name, bounded(got[0], 200), want)}
 		}
 	}
 	return CheckResult{Right: true}
+}
+
+func sameValue(got, want string, tolerance float64) bool {
+	a, errA := strconv.ParseFloat(got, 64)
+	b, errB := strconv.ParseFloat(want, 64)
+	return got == want || errA == nil && errB == nil && near(a, b, tolerance)
 }
 
 // near says whether a number is another within a tolerance, with room for how numbers are written.

@@ -38,6 +38,9 @@ func TestAnswers(t *testing.T) {
 		{values("mean_fare", "34.65"), "@mean_fare[34.66]", false},
 		{values("mean_fare", "34.65", "n", "3"), "@mean_fare[34.65]", false},
 		{values("list", "[1, 2]"), "@list[[1, 2]]", true},
+		{values("list", "["), "@list[[]]", true}, // as a label of DABench has it
+		{values("list", "[]"), "@list[[]]", true},
+		{values("list", "1"), "@list[1", false},
 		{values("is_normal", "yes"), "@is_normal[ yes ] @is_normal[yes]", true},
 		{values("is_normal", "yes"), "@is_normal[yes] no: @is_normal[no]", false},
 	} {
