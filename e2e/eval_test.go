@@ -7,6 +7,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -307,7 +308,7 @@ func TestEvalKilled(t *testing.T) {
 			<-release
 		}
 	})
-	args := append(evalArgs, "--json", "--run", "run", "--parallel", "2")
+	args := append(slices.Clone(evalArgs), "--json", "--run", "run", "--parallel", "2")
 	c := w.command(t, args...)
 	c.start()
 	select {
@@ -445,10 +446,8 @@ func TestEvalHostile(t *testing.T) {
 			row["test"] = "import unittest\nclass TestCases(unittest.TestCase):\n    def check_1(self):\n        assert f() == 1\n"
 		}
 		text, _ := json.Marshal(row)
-		name := "hostile.jsonl"
 		if row["complete_prompt"] != "" {
-			name = "bare.jsonl"
-			if err := os.WriteFile(filepath.Join(w.dir, name), text, 0o644); err != nil {
+			if err := os.WriteFile(filepath.Join(w.dir, "bare.jsonl"), text, 0o644); err != nil {
 				t.Fatal(err)
 			}
 			continue

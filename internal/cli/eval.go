@@ -238,7 +238,7 @@ func (e *evaluation) carryOut(ctx context.Context, reach func(context.Context) (
 	if err != nil {
 		return 0, err
 	}
-	defer folder.Close()
+	defer func() { _ = folder.Close() }() // each row was synced when it was written
 	result, bound, err := e.work(i, folder, plan, m)
 	if code := i.exitCode(); code != 0 {
 		e.goesOn()

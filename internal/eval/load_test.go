@@ -207,7 +207,7 @@ func TestChoose(t *testing.T) {
 	ids := func(c eval.Choice) string {
 		chosen, err := set.Choose(c)
 		if err != nil {
-			return string(problem.Of(err).Code)
+			return problem.Of(err).Code
 		}
 		var out []string
 		for _, task := range chosen.Tasks {
@@ -234,10 +234,11 @@ func TestChoose(t *testing.T) {
 	seen := map[string]bool{}
 	for seed := range int64(20) {
 		c := eval.Choice{Most: 1, Sample: true, Seed: seed}
-		if ids(c) != ids(c) {
-			t.Error("a seed does not decide")
+		chosen := ids(c)
+		if again := ids(c); again != chosen {
+			t.Errorf("seed %d chooses %q, then %q", seed, chosen, again)
 		}
-		seen[ids(c)] = true
+		seen[chosen] = true
 	}
 	if len(seen) != 3 {
 		t.Errorf("at random, %v were chosen", seen)

@@ -40,7 +40,7 @@ type answeringSession struct {
 	platform *answering
 }
 
-func (s *answeringSession) Ask(ctx context.Context, prompt string, hear func(interpreter.Event) error) (eval.Asked, error) {
+func (s *answeringSession) Ask(_ context.Context, prompt string, hear func(interpreter.Event) error) (eval.Asked, error) {
 	s.platform.mu.Lock()
 	s.platform.asked = append(s.platform.asked, prompt)
 	s.platform.mu.Unlock()
