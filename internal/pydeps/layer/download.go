@@ -160,7 +160,7 @@ func (m *making) unpackWheel(ctx context.Context, w Wheel, file *os.File, work *
 	if err := compiling.run(ctx, files); err != nil {
 		return nil, err
 	}
-	c := &contents{Wheel: w, Files: len(files), Unpacked: p.size, Roots: rootsOf(files), Stripped: p.stripped}
+	c := &contents{Wheel: w, Files: len(files), Unpacked: p.size, Roots: rootsOf(files), Stripped: p.stripped, Format: unpackedFormat}
 	return c, m.store.publishWheel(dir, wheelKey(w, m.tag), *c, files)
 }
 

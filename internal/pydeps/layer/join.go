@@ -77,7 +77,7 @@ func (m *making) join(ctx context.Context, wheels []*contents) (*Layer, error) {
 	l := j.describe(m.name)
 	tree, about := work.path(m.name), work.path("manifest")
 	group, linking := errgroup.WithContext(ctx)
-	group.Go(func() error { return writeManifest(about, manifest{Layer: *l, Tag: m.tag}) }) // waits for the disk
+	group.Go(func() error { return writeManifest(about, manifest{Layer: *l, Tag: m.tag, Format: unpackedFormat}) }) // waits for the disk
 	group.Go(func() error { return j.link(linking, tree) })
 	if err = group.Wait(); err == nil {
 		err = m.publish(tree, about)

@@ -24,7 +24,7 @@ func TestLayer(t *testing.T) {
 	t.Parallel()
 	x, s := newIndex(), open(t, filepath.Join(t.TempDir(), "packages"), layer.Limits{})
 	menu := dist("Menu_Card", "menu/__init__.py", "from spam import eggs\ndish = 'menu with ' + eggs\n", "menu/tests/test_it.py", "pass\n", "menu/bad.py", "no python\n",
-		"Menu_Card-1.0.data/purelib/extra.py", "x = 1\n", "Menu_Card-1.0.data/scripts/menu", "#!python\n", "fast.cpython-311-x86_64-linux-gnu.so", "no ELF\n", "ns/part/mod.py", "y = 2\n")
+		"Menu_Card-1.0.data/purelib/extra.py", "x = 1\n", "Menu_Card-1.0.data/scripts/menu", "#!python\n", "Menu_Card-1.0.data/scripts/cook", "\x7fELF and more", "fast.cpython-311-x86_64-linux-gnu.so", "no ELF\n", "ns/part/mod.py", "y = 2\n")
 	menu.files = append(menu.files, file{name: "menu/run.sh", text: "#!/bin/sh\n", header: func(h *zipHeader) { h.SetMode(0o4777) }})
 	spam := dist("spam", "spam.py", "eggs = 'eggs'\n", "ns/other.py", "z = 3\n", "spam/not_a_folder_of_spam.txt", "a folder beside the module\n")
 	c := closure(t, x.add(t, menu), x.add(t, spam))
@@ -45,7 +45,7 @@ func TestLayer(t *testing.T) {
 		t.Errorf("stripped %q, want %q", l.Stripped, want)
 	}
 	dir := filepath.Join(s.Folder(), l.Name)
-	for name, mode := range map[string]fs.FileMode{".": 0o755 | fs.ModeDir, "menu": 0o755 | fs.ModeDir, "menu/__init__.py": 0o444, "menu/run.sh": 0o555, "extra.py": 0o444,
+	for name, mode := range map[string]fs.FileMode{".": 0o755 | fs.ModeDir, "menu": 0o755 | fs.ModeDir, "menu/__init__.py": 0o444, "menu/run.sh": 0o555, "bin/cook": 0o555, "extra.py": 0o444,
 		"menu/__pycache__": 0o755 | fs.ModeDir} {
 		if info, err := os.Stat(filepath.Join(dir, name)); err != nil || info.Mode() != mode {
 			t.Errorf("%s: %v, %v; want mode %v", name, info.Mode(), err, mode)

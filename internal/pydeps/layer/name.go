@@ -24,6 +24,8 @@ const (
 	nameLength = 40 // hex digits
 	// format is part of every name; it changes when what is made of the same wheels changes.
 	format = "cove layer 1"
+	// formatInstead is that of a closure whose layer is there under its first name without the programs of its wheels: sessions may have that one in use.
+	formatInstead = "cove layer 2"
 )
 
 // openSecret returns the store's secret. Of processes that make one at the same time, one wins.
@@ -64,6 +66,14 @@ func makeSecret(path string) error {
 
 // nameOf returns the name of a closure's layer.
 func (s *Store) nameOf(tag string, wheels []Wheel) string {
+	name := s.nameIn(format, tag, wheels)
+	if m, _, err := s.read(name); err == nil && outdated(m.Format, m.Stripped) {
+		return s.nameIn(formatInstead, tag, wheels)
+	}
+	return name
+}
+
+func (s *Store) nameIn(format, tag string, wheels []Wheel) string {
 	hashes := make([]string, len(wheels))
 	for i, w := range wheels {
 		hashes[i] = w.SHA256

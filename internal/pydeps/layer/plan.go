@@ -44,8 +44,12 @@ type planner struct {
 	info    string // the .dist-info folder
 	record  record
 	skipped map[string]int // what kind of file was left out, how many
+	scripts []member       // compiled programs among the wheel's scripts
 	plan    plan
 }
+
+// programs is the folder of a layer with the compiled programs of wheels. It is on no PATH; `python -m ruff` and its like look for their program there, beside the module.
+const programs = "bin"
 
 // makePlan decides about each file of a wheel. Nothing is written yet.
 func makePlan(w Wheel, a *archive) (*plan, error) {
@@ -63,6 +67,9 @@ func makePlan(w Wheel, a *archive) (*plan, error) {
 		if err := p.place(m); err != nil {
 			return nil, err
 		}
+	}
+	if err := p.placePrograms(); err != nil {
+		return nil, err
 	}
 	if err := p.checkTargets(); err != nil {
 		return nil, err
@@ -200,6 +207,10 @@ func (p *planner) place(m member) error {
 	where := m.name
 	if top, below, _ := strings.Cut(m.name, "/"); strings.HasSuffix(strings.ToLower(top), ".data") {
 		scheme, rest, _ := strings.Cut(below, "/")
+		if scheme == "scripts" && p.isProgram(m, rest) {
+			p.scripts = append(p.scripts, m)
+			return nil
+		}
 		if scheme != "purelib" && scheme != "platlib" || rest == "" {
 			p.skipped[strings.TrimRight("files of "+top+"/"+scheme, "/")]++
 			return nil
@@ -232,6 +243,46 @@ func (p *planner) place(m member) error {
 	}
 	p.plan.size += m.size
 	p.plan.targets = append(p.plan.targets, target{member: m, path: where, record: entry, executable: m.mode&modeType == modeRegular && m.mode&0o111 != 0})
+	return nil
+}
+
+// isProgram says that one of a wheel's scripts is a compiled program, which modules of the wheel may start. Scripts in text are left out: their first line names an interpreter
+// that an installer would have to write.
+func (p *planner) isProgram(m member, name string) bool {
+	if name == "" || strings.Contains(name, "/") || m.size < int64(len(elfMagic)) {
+		return false
+	}
+	head := make([]byte, len(elfMagic))
+	_, err := io.ReadFull(p.archive.content(m, newInflater()), head)
+	return err == nil && string(head) == elfMagic
+}
+
+// elfMagic begins every program of Linux; see elf(5).
+const elfMagic = "\x7fELF"
+
+// placePrograms puts compiled programs into the folder programs, where no other file of the wheel is in their way.
+func (p *planner) placePrograms() error {
+	taken := make(map[string]bool, len(p.plan.targets))
+	for _, t := range p.plan.targets {
+		taken[t.path] = true
+	}
+	for _, m := range p.scripts {
+		where := programs + "/" + path.Base(m.name)
+		if taken[programs] || taken[where] {
+			p.skipped["programs in the place of other files"]++
+			continue
+		}
+		taken[where] = true
+		entry, listed := p.record[m.name]
+		if !listed {
+			return defectf("its RECORD does not list %q", m.name)
+		}
+		if h, _ := newHash(entry); h == nil {
+			return defectf("its RECORD has no SHA-256 hash for %q", m.name)
+		}
+		p.plan.size += m.size
+		p.plan.targets = append(p.plan.targets, target{member: m, path: where, record: entry, executable: true})
+	}
 	return nil
 }
 

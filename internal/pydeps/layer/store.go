@@ -34,7 +34,8 @@ type Store struct {
 // manifest is what is kept about a layer.
 type manifest struct {
 	Layer
-	Tag string `json:"python"` // with which, and their hashes, its wheels are found
+	Tag    string `json:"python"`           // with which, and their hashes, its wheels are found
+	Format int    `json:"format,omitempty"` // see unpackedFormat
 }
 
 // Open returns the store in dir, which is made when missing.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -27,6 +28,15 @@ type contents struct {
 	Unpacked int64    `json:"unpacked"` // bytes, without what was compiled
 	Roots    []string `json:"roots"`    // root modules
 	Stripped []string `json:"stripped,omitempty"`
+	Format   int      `json:"format,omitempty"` // see unpackedFormat
+}
+
+// unpackedFormat numbers what is unpacked of a wheel; since 2, programs are.
+const unpackedFormat = 2
+
+// outdated says that something was unpacked when programs were left out, and that it may have some.
+func outdated(format int, stripped []string) bool {
+	return format < unpackedFormat && slices.ContainsFunc(stripped, func(s string) bool { return strings.Contains(s, ".data/scripts (") })
 }
 
 // entry is a file of an unpacked wheel.
@@ -53,7 +63,7 @@ func (s *Store) known(key string) *contents {
 		return nil
 	}
 	var c contents
-	if json.Unmarshal(text, &c) != nil {
+	if json.Unmarshal(text, &c) != nil || outdated(c.Format, c.Stripped) {
 		return nil
 	}
 	return &c
