@@ -36,7 +36,7 @@ var layers = [][]string{
 	{"kernel", "pydeps/build"},
 	{"session"},
 	{"interpreter", "template", "named", "bench"},
-	{"transcript", "notebook"},
+	{"transcript", "notebook", "advice"},
 	{"hub", "eval"},
 	{"store", "api", "compat/*", "page", "hub/hubtest"},
 	{"client", "httpd", "store/*", "api/apitest"},

@@ -93,6 +93,7 @@ type grammar struct {
 	Repl     replCmd     `cmd:"" help:"Talk to a sandboxed Python, line by line."`
 	Chat     chatCmd     `cmd:"" help:"A conversation with a model that runs Python in a sandbox."`
 	Session  sessionCmd  `cmd:"" help:"List, fork, undo and remove the sessions that --session made."`
+	Check    checkCmd    `cmd:"" help:"Look at a program or notebook: mistakes, slow forms, a profile, documentation, benchmarks."`
 	Packages packagesCmd `cmd:"" help:"Say what names mean; list, add and lock packages."`
 	Data     dataCmd     `cmd:"" help:"Fetch data that libraries download when it is used, such as NLTK's and spaCy's."`
 	History  historyCmd  `cmd:"" help:"List what was asked before."`
@@ -136,6 +137,9 @@ func Main(ctx context.Context, args []string, p *Program) int {
 	if problem.Of(err).Kind == problem.Canceled {
 		return exitInterrupted
 	}
+	if args[0] == "check" && problem.Has(err, problem.Usage) { // as linters have it
+		return exitUsage
+	}
 	return exitFailure
 }
 
@@ -166,6 +170,7 @@ func parse(args []string, p *Program) (command, int, error) {
 		return nil, 0, usageProblem(own, err)
 	}
 	g.Run.Args = append(g.Run.Args, rest...)
+	g.Check.Args = append(g.Check.Args, rest...)
 	cmd, ok := kctx.Selected().Target.Addr().Interface().(command)
 	if !ok {
 		return nil, 0, fmt.Errorf("%s cannot be run", kctx.Command())
@@ -186,9 +191,9 @@ func (g *grammar) parser(name string, options ...kong.Option) (*kong.Kong, error
 	return kong.New(g, options...)
 }
 
-// splitArgs takes what follows "--" of `cove run` away: it belongs to the program.
+// splitArgs takes what follows "--" of `cove run` and `cove check` away: it belongs to the program.
 func splitArgs(args []string) (own, rest []string) {
-	if len(args) == 0 || args[0] != "run" {
+	if len(args) == 0 || args[0] != "run" && args[0] != "check" {
 		return args, nil
 	}
 	if at := slices.Index(args, "--"); at >= 0 {

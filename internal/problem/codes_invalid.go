@@ -18,6 +18,8 @@ const (
 	AlreadyExists = InvalidCode("already_exists")
 	// An archive was asked for in an unknown format. Ask for tar.gz or zip.
 	ArchiveFormat = InvalidCode("archive_format")
+	// The sizes or the number of runs of a benchmark are out of bounds. Correct what the message names.
+	BenchmarkInvalid = InvalidCode("benchmark_invalid")
 	// The backup cannot be read to its end, and nothing was restored. Use another backup.
 	BackupDamaged = InvalidCode("backup_damaged")
 	// The file is not a whole backup of cove, and nothing was restored. Use another file.
@@ -44,6 +46,8 @@ const (
 	BodyTooLarge = InvalidCode("body_too_large")
 	// The list of distributions to install is empty or contradicts itself. Report this as a fault of cove.
 	ClosureInvalid = InvalidCode("closure_invalid")
+	// The code cannot be parsed as Python. Correct what the message names, and check the code again.
+	CodeInvalid = InvalidCode("code_invalid")
 	// The program is longer than cove runs. Put data into a file, and read the file in the program.
 	CodeTooBig = InvalidCode("code_too_big")
 	// The code of the request is longer than the server takes. Put data into a file, and read the file in the code.
@@ -178,6 +182,8 @@ const (
 	NotATable = InvalidCode("not_a_table")
 	// The folder is not empty. Remove its content first, or ask for all of it to be removed.
 	NotEmpty = InvalidCode("not_empty")
+	// The file is not a notebook of a format that is known. Save it anew with Jupyter, or give a file with Python code.
+	NotebookInvalid = InvalidCode("notebook_invalid")
 	// The turn or conversation ran no code. Choose one that did.
 	NothingRan = InvalidCode("nothing_ran")
 	// The session has no earlier snapshot to return to. Nothing was changed.
@@ -200,6 +206,8 @@ const (
 	PauseUnsupported = InvalidCode("pause_unsupported")
 	// The file changed, and the conditions of the request do not hold. Read the file again, then repeat the request with its new ETag.
 	PreconditionFailed = InvalidCode("precondition_failed")
+	// The program that was to be measured or described failed when it ran. The message has what it said last; correct the program, or give it its files.
+	ProgramFailed = InvalidCode("program_failed")
 	// A project with this name exists already. Choose another name.
 	ProjectExists = InvalidCode("project_exists")
 	// The Python that was named does not exist or cannot be used. Name another one in COVE_PYTHON.

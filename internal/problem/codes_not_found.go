@@ -42,6 +42,8 @@ const (
 	ModelNotFound = NotFoundCode("model_not_found")
 	// The model's provider has no model with this name. List the provider's models.
 	ModelUnknown = NotFoundCode("model_unknown")
+	// The module makes no FastAPI or Flask application that could describe itself. Give the module that makes it.
+	NoApplication = NotFoundCode("no_application")
 	// The cove process with this id has ended. Nothing has to be done.
 	OwnerNotFound = NotFoundCode("owner_not_found")
 	// The package is not in the project's list. Run `cove packages ls` to see the list.

@@ -32,6 +32,10 @@ const (
 	BenchPip = UnavailableCode("bench_pip")
 	// A package could not be built from source. Use a package or version that has wheels.
 	BuildFailed = UnavailableCode("build_failed")
+	// A check of code ended without a result: its time or memory was used up, or a tool in the sandbox failed. The message has the reason; allow more time or memory.
+	CheckFailed = UnavailableCode("check_failed")
+	// A tool that looks at code could not be installed in the sandbox. Allow packages to be installed, or install it once while the index can be reached.
+	CheckToolMissing = UnavailableCode("check_tool_missing")
 	// The server cannot read the content of a changed file. Try again; then have the operator check the disk.
 	ContentUnreadable = UnavailableCode("content_unreadable")
 	// The version of cove that can read the saved sessions was not kept. Use that version to open them.

@@ -1,0 +1,262 @@
+package advice
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"math"
+	"path"
+	"strings"
+
+	"cove/internal/problem"
+)
+
+const (
+	mostSizes  = 20
+	mostSize   = 1 << 40
+	mostValues = 100
+	plotPath   = ".cove-check/growth.png"
+	maxPlot    = 4 << 20
+	// least is the part of its time that a program has to run beyond the start of Python for its growth to be told, in times of that start.
+	least = 0.2
+)
+
+// Comparison says what to measure.
+type Comparison struct {
+	Against *Source  // another program; nil: none
+	Sizes   []int    // each is an argument of the program, and in its environment as N; none: it is run as it is
+	Args    []string // further arguments
+	Runs    int      // values of each; 0 means 5
+}
+
+// Benchmark is how long programs took.
+type Benchmark struct {
+	Start  float64 `json:"start"` // seconds that Python itself takes to start and end; part of every time
+	Timed  []Timed `json:"timed"`
+	Growth *Growth `json:"growth,omitempty"`
+	Plot   []byte  `json:"-"` // PNG of the growth
+}
+
+// Timed is one program with one size.
+type Timed struct {
+	Program string    `json:"program"`
+	Size    int       `json:"size,omitempty"`
+	Values  []float64 `json:"values"` // seconds
+	Memory  int64     `json:"memory"` // bytes that it had at most; 0: not known
+	Mean    float64   `json:"mean"`
+	Spread  float64   `json:"spread"`            // standard deviation
+	Against *Against  `json:"against,omitempty"` // of the second program: beside the first
+}
+
+// Against compares a program with the first one.
+type Against struct {
+	Ratio   float64 `json:"ratio"`   // its time in times of the first one's, the start of Python left out of both
+	Certain bool    `json:"certain"` // the difference is more than twice what the spread explains
+	Same    bool    `json:"same"`    // both print the same
+}
+
+// Growth is how the time grows: like size to the power of Exponent.
+type Growth struct {
+	Exponent float64 `json:"exponent"`
+	Sizes    int     `json:"sizes"` // from which it is told
+	Words    string  `json:"words"`
+}
+
+// Benchmark measures a program, and another beside it where that is asked for. Problems: benchmark_invalid, code_invalid, program_failed, check_tool_missing, check_failed.
+func (c *Checker) Benchmark(ctx context.Context, src Source, what Comparison) (Benchmark, error) {
+	var b Benchmark
+	if err := what.check(); err != nil {
+		return b, err
+	}
+	s, err := c.parsed(ctx, src)
+	if err != nil {
+		return b, err
+	}
+	t := parameters{"runs": what.Runs, "sizes": append([]int{}, what.Sizes...), "args": append([]string{}, what.Args...), "against": nil}
+	if what.Runs == 0 {
+		t["runs"] = 5
+	}
+	names := []string{src.file()}
+	if what.Against != nil {
+		also, err := c.parsed(ctx, *what.Against)
+		if err != nil {
+			return b, err
+		}
+		s.imports = append(s.imports, also.imports...)
+		name := what.Against.file()
+		if name == names[0] {
+			name = strings.TrimSuffix(name, path.Ext(name)) + "_other.py"
+		}
+		names = append(names, name)
+		t["against"] = map[string]string{"file": name, "text": what.Against.Text}
+	}
+	m := measuring{benchmark: &b, names: names, same: map[int]bool{}}
+	if err := c.run(ctx, scriptRun{script: "benchmark", src: src, tools: []string{"pyperf"}, wanted: &s, values: t}, m.add); err != nil {
+		return b, err
+	}
+	if want := len(names) * max(1, len(what.Sizes)); len(b.Timed) != want || !m.started {
+		return b, problem.New(problem.CheckFailed, fmt.Sprintf("%d of %d measurements were made", len(b.Timed), want))
+	}
+	m.compare()
+	if len(what.Sizes) > 1 {
+		b.grow(names[0])
+		return b, c.plot(ctx, src, &b, names[0])
+	}
+	return b, nil
+}
+
+func (w Comparison) check() error {
+	if len(w.Sizes) > mostSizes || w.Runs < 0 || w.Runs > mostValues {
+		return problem.New(problem.BenchmarkInvalid, fmt.Sprintf("a benchmark has at most %d sizes and %d runs of each", mostSizes, mostValues))
+	}
+	for i, n := range w.Sizes {
+		if n < 1 || n > mostSize || i > 0 && n <= w.Sizes[i-1] {
+			return problem.New(problem.BenchmarkInvalid, "the sizes of a benchmark are numbers from 1 on, each larger than the one before it")
+		}
+	}
+	return nil
+}
+
+// measuring collects what the script says.
+type measuring struct {
+	benchmark *Benchmark
+	names     []string
+	same      map[int]bool // by size: both print the same
+	started   bool         // Benchmark.Start is known
+}
+
+func (m *measuring) add(one reply) error {
+	switch one.Kind {
+	case "missing":
+		return missing(one)
+	case "failed":
+		return programFailed(one)
+	case "compared":
+		m.same[one.Size] = one.Same
+	case "timed":
+		return m.timed(one)
+	}
+	return nil
+}
+
+func (m *measuring) timed(one reply) error {
+	if len(one.Values) == 0 || len(one.Values) > mostValues || len(m.benchmark.Timed) > 2*mostSizes {
+		return problem.New(problem.CheckFailed, "the measurements cannot be used")
+	}
+	for _, v := range one.Values {
+		if !(v > 0) || v > mostSeconds*10 {
+			return problem.New(problem.CheckFailed, "the measurements cannot be used")
+		}
+	}
+	t := Timed{Program: one.Program, Size: one.Size, Values: one.Values, Memory: min(max(0, one.Memory), mostBytes)}
+	t.Mean, t.Spread = spread(one.Values)
+	if one.Program == "" {
+		m.benchmark.Start, m.started = t.Mean, true
+		return nil
+	}
+	for _, name := range m.names {
+		if name == one.Program {
+			m.benchmark.Timed = append(m.benchmark.Timed, t)
+		}
+	}
+	return nil
+}
+
+// compare puts the second program beside the first, for each size.
+func (m *measuring) compare() {
+	b := m.benchmark
+	for i := range b.Timed {
+		t := &b.Timed[i]
+		if len(m.names) < 2 || t.Program != m.names[1] || i == 0 {
+			continue
+		}
+		first := b.Timed[i-1]
+		noise := math.Sqrt(t.Spread*t.Spread/float64(len(t.Values)) + first.Spread*first.Spread/float64(len(first.Values)))
+		own, other := t.Mean-b.Start, first.Mean-b.Start
+		t.Against = &Against{Same: m.same[t.Size], Certain: math.Abs(t.Mean-first.Mean) > 2*noise, Ratio: t.Mean / first.Mean}
+		if own > least*b.Start && other > least*b.Start {
+			t.Against.Ratio = own / other
+		}
+	}
+}
+
+func spread(values []float64) (mean, deviation float64) {
+	for _, v := range values {
+		mean += v / float64(len(values))
+	}
+	for _, v := range values {
+		deviation += (v - mean) * (v - mean)
+	}
+	if len(values) > 1 {
+		deviation = math.Sqrt(deviation / float64(len(values)-1))
+	}
+	return mean, deviation
+}
+
+// grow tells how the first program's time grows, from the sizes for which it runs for longer than Python takes to start.
+func (b *Benchmark) grow(name string) {
+	var xs, ys []float64
+	for _, t := range b.Timed {
+		if own := t.Mean - b.Start; t.Program == name && own > least*b.Start {
+			xs, ys = append(xs, math.Log(float64(t.Size))), append(ys, math.Log(own))
+		}
+	}
+	if len(xs) < 2 {
+		return
+	}
+	mx, _ := spread(xs)
+	my, _ := spread(ys)
+	var xy, xx float64
+	for i := range xs {
+		xy += (xs[i] - mx) * (ys[i] - my)
+		xx += (xs[i] - mx) * (xs[i] - mx)
+	}
+	e := xy / xx
+	b.Growth = &Growth{Exponent: e, Sizes: len(xs), Words: growthWords(e)}
+}
+
+// growthWords names a growth. n and n log n cannot be told apart by a few times.
+func growthWords(e float64) string {
+	switch {
+	case e < 0.2:
+		return "hardly grows with the size"
+	case e < 0.8:
+		return "grows more slowly than the size"
+	case e < 1.3:
+		return "grows about like the size"
+	case e < 1.7:
+		return "grows faster than the size"
+	case e < 2.4:
+		return "grows about like the square of the size"
+	case e < 3.4:
+		return "grows about like the cube of the size"
+	}
+	return "grows faster than the cube of the size"
+}
+
+// plot draws the growth of the first program.
+func (c *Checker) plot(ctx context.Context, src Source, b *Benchmark, name string) error {
+	points := [][3]float64{}
+	for _, t := range b.Timed {
+		if t.Program == name {
+			points = append(points, [3]float64{float64(t.Size), max(t.Mean-b.Start, t.Mean/1000), t.Spread})
+		}
+	}
+	title := name
+	if b.Growth != nil {
+		title = fmt.Sprintf("%s %s (exponent %.2f)", name, b.Growth.Words, b.Growth.Exponent)
+	}
+	plotted := false
+	err := c.run(ctx, scriptRun{script: "benchmark", src: src, values: parameters{"points": points, "label": name, "title": title}}, func(one reply) error {
+		plotted = plotted || one.Kind == "plotted"
+		return nil
+	})
+	if err != nil || !plotted {
+		return err
+	}
+	png, err := c.Session.ReadFile(ctx, plotPath, maxPlot+1)
+	if err == nil && len(png) <= maxPlot && bytes.HasPrefix(png, []byte("\x89PNG\r\n\x1a\n")) {
+		b.Plot = png
+	}
+	return err
+}

@@ -1,0 +1,215 @@
+package advice
+
+import (
+	"encoding/json"
+	"fmt"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"unicode/utf8"
+
+	"cove/internal/problem"
+)
+
+const (
+	// MaxNotebook bounds a notebook with its outputs, MaxSource the code that is looked at, in bytes.
+	MaxNotebook = 64 << 20
+	MaxSource   = 1 << 20
+	maxCells    = 10_000
+)
+
+// Source is the code of one file.
+type Source struct {
+	Name     string // of the file, as the caller knows it
+	Text     string // Python; of a notebook the cells, one after the other
+	Notebook bool
+
+	cells []int // of a notebook: the line of the text that comes before each cell
+}
+
+// marker begins each cell of a notebook in Source.Text; editors know it as the beginning of a cell.
+const marker = "# %%"
+
+// ReadSource makes a source of a file's content. A name that ends in .ipynb is a notebook's. Problems: code_too_big, input_unreadable, notebook_invalid.
+func ReadSource(name string, content []byte) (Source, error) {
+	s := Source{Name: name, Text: string(content)}
+	if strings.EqualFold(path.Ext(name), ".ipynb") {
+		if err := s.join(content); err != nil {
+			return s, err
+		}
+	}
+	if len(s.Text) > MaxSource {
+		return s, problem.New(problem.CodeTooBig, fmt.Sprintf("%s has more than %d KiB of code, the most that is checked", name, MaxSource>>10)).WithHint("split it into modules, and check these")
+	}
+	s.Text = strings.TrimPrefix(s.Text, "\ufeff")
+	s.Text = strings.ReplaceAll(strings.ReplaceAll(s.Text, "\r\n", "\n"), "\r", "\n")
+	if !utf8.ValidString(s.Text) || strings.Contains(s.Text, "\x00") {
+		return s, problem.New(problem.InputUnreadable, name+" is not a text in UTF-8").WithHint("save it as UTF-8; a notebook's name ends in .ipynb")
+	}
+	return s, nil
+}
+
+// join puts the cells with code of a notebook after one another. The format is nbformat's: version 4 has cells, whose source is a text or a list of lines;
+// see https://nbformat.readthedocs.io/en/latest/format_description.html.
+func (s *Source) join(content []byte) error {
+	var nb struct {
+		Format int `json:"nbformat"`
+		Cells  []struct {
+			Type   string          `json:"cell_type"`
+			Source json.RawMessage `json:"source"`
+		} `json:"cells"`
+	}
+	invalid := func(why string) error {
+		return problem.New(problem.NotebookInvalid, s.Name+" is not a notebook that can be read: "+why).WithHint("save it anew with Jupyter, or give a file with Python code")
+	}
+	if err := json.Unmarshal(content, &nb); err != nil {
+		return invalid("it is not the JSON of one")
+	}
+	if nb.Format != 4 {
+		return invalid(fmt.Sprintf("its format has version %d, and only 4 is known", nb.Format))
+	}
+	if len(nb.Cells) > maxCells {
+		return invalid(fmt.Sprintf("it has more than %d cells", maxCells))
+	}
+	var b strings.Builder
+	line := 0
+	s.Notebook = true
+	for _, c := range nb.Cells {
+		if c.Type != "code" {
+			continue
+		}
+		text, err := cellText(c.Source)
+		if err != nil {
+			return invalid("a cell has no text")
+		}
+		line++
+		s.cells = append(s.cells, line)
+		text = strings.TrimRight(withoutMagics(text), "\n") + "\n"
+		b.WriteString(marker + "\n" + text)
+		line += strings.Count(text, "\n")
+	}
+	s.Text = b.String()
+	return nil
+}
+
+func cellText(source json.RawMessage) (string, error) {
+	var text string
+	if json.Unmarshal(source, &text) == nil {
+		return strings.ReplaceAll(text, "\r\n", "\n"), nil
+	}
+	var lines []string
+	err := json.Unmarshal(source, &lines)
+	return strings.ReplaceAll(strings.Join(lines, ""), "\r\n", "\n"), err
+}
+
+// magic finds what IPython has beside Python: commands and their line, and a name with question marks.
+var magic = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^(\s*)((?:[%!]|\?)[^=\s%].*|[\w.]+\s*\?{1,2}\s*)$`)
+})
+
+// pythonCells are cell magics whose cell is Python.
+var pythonCells = []string{"%%time", "%%timeit", "%%capture", "%%prun"}
+
+// withoutMagics makes Python of a cell, line for line. A cell in another language becomes comments.
+func withoutMagics(text string) string {
+	lines := strings.Split(text, "\n")
+	if first := strings.Fields(lines[0]); len(first) > 0 && strings.HasPrefix(first[0], "%%") {
+		foreign := !slices.Contains(pythonCells, first[0])
+		for i := range lines {
+			if i == 0 || foreign {
+				lines[i] = "# " + lines[i]
+			}
+		}
+		if foreign {
+			return strings.Join(lines, "\n")
+		}
+	}
+	for i, line := range lines {
+		if m := magic().FindStringSubmatch(line); m != nil {
+			lines[i] = m[1] + "pass  # " + m[2]
+		}
+	}
+	return strings.Join(lines, "\n")
+}
+
+// place says which cell and line of it a line of the text is. In a program the cell is 0.
+func (s *Source) place(line int) (cell, within int) {
+	line = min(max(line, 1), max(1, strings.Count(s.Text, "\n")+1))
+	if len(s.cells) == 0 {
+		return 0, line
+	}
+	n, _ := slices.BinarySearch(s.cells, line+1) // the cells that begin at the line or before it
+	n = max(n, 1)
+	return n, max(1, line-s.cells[n-1])
+}
+
+// noqa finds the comment that silences findings of a line, all of them or those with the rules behind it; linters of Python have it in common.
+var noqa = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(?i)#\s*noqa(?::\s*([\w-]+(?:[,\s]+[\w-]+)*))?`)
+})
+
+// silences says that the line of a finding, whose place is one of the text, has a comment that silences it.
+func (s *Source) silences(f Finding) bool {
+	m := noqa().FindStringSubmatch(s.line(f.Line))
+	if m == nil {
+		return false
+	}
+	return m[1] == "" || slices.Contains(strings.FieldsFunc(m[1], func(r rune) bool { return r == ',' || r == ' ' || r == '\t' }), f.Rule)
+}
+
+// line returns a line of the text without its end, or "".
+func (s *Source) line(n int) string {
+	at := 1
+	for line := range strings.Lines(s.Text) {
+		if at == n {
+			return strings.TrimRight(line, "\n")
+		}
+		at++
+	}
+	return ""
+}
+
+// file is the name of the source in the workspace, which is a module's.
+func (s *Source) file() string {
+	base := filepath.Base(s.Name)
+	if s.Notebook {
+		base = strings.TrimSuffix(base, path.Ext(base)) + "_notebook.py"
+	}
+	base = strings.Map(func(r rune) rune {
+		if r < 0x20 || r == 0x7f || r == '/' {
+			return '_'
+		}
+		return r
+	}, base)
+	if base == "." || base == ".." || base == "" || len(base) > 200 {
+		base = "program.py"
+	}
+	return base
+}
+
+// requirements are the lines of the source that say what it wants installed, in the forms that package pydeps knows: comments at its beginning, and the
+// commands of a notebook.
+func (s *Source) requirements() []string {
+	var out []string
+	head := true
+	for line := range strings.Lines(s.Text) {
+		line = strings.TrimRight(line, "\n")
+		command, isCommand := strings.CutPrefix(line, "pass  # %pip ")
+		head = head && (line == "" || strings.HasPrefix(line, "#"))
+		switch {
+		case isCommand:
+			out = append(out, "%pip "+command)
+		case head && line != marker && line != "":
+			out = append(out, line)
+		}
+		if len(out) == maxRequirements {
+			break
+		}
+	}
+	return out
+}
+
+const maxRequirements = 100
