@@ -1,5 +1,5 @@
 # Writes the API reference of the module as Markdown. Griffe reads the code; nothing of it runs.
-import logging, pathlib
+import logging, tempfile
 
 
 def plain(text):
@@ -8,7 +8,7 @@ def plain(text):
 
 
 def code(text):
-    return "`" + " ".join(str(text).split()).replace("`", "'") + "`" if text is not None and str(text) else ""
+    return "`" + " ".join(str(text).split()).replace("`", "'").replace("|", "\\|") + "`" if text is not None and str(text) else ""
 
 
 def style(text):
@@ -63,14 +63,17 @@ def rows(out, title, columns, values):
 
 
 def sections(out, obj):
+    """Write what a docstring says; return whether it describes attributes."""
+    described = False
     if obj.docstring is None or not obj.docstring.value.strip():
         out += ["*There is no documentation.*", ""] if obj.kind.value in ("function", "class") else []
-        return
+        return False
     for s in obj.docstring.parse(style(obj.docstring.value)):
         kind, value = s.kind.value, s.value
         if kind == "text":
             out += [value.strip(), ""]
         elif kind in ("parameters", "other parameters", "attributes"):
+            described = described or kind == "attributes"
             title = {"parameters": "Parameters", "other parameters": "Further parameters", "attributes": "Attributes"}[kind]
             rows(out, title, ["name", "type", "meaning"], ([code(v.name), code(v.annotation), plain(v.description)] for v in value))
         elif kind in ("returns", "yields"):
@@ -83,6 +86,7 @@ def sections(out, obj):
                 out += [text.strip(), ""] if part.value == "text" else ["```python", text.rstrip(), "```", ""]
         elif kind == "admonition":
             out += [f"**{s.title or value.kind}**", "", str(value.contents).strip(), ""]
+    return described
 
 
 def public(obj, exports):
@@ -109,10 +113,11 @@ def klass(out, c, level):
     init = c.functions.get("__init__")
     if init is not None and not init.is_alias and [p for p in init.parameters if p.name != "self"]:
         out += ["```python", signature(init, True).replace("__init__", c.name, 1).removesuffix(" -> None"), "```", ""]
-    sections(out, c)
+    told = sections(out, c)
     if init is not None and not init.is_alias and init.docstring:
         sections(out, init)
-    attributes(out, c)
+    if not told:
+        attributes(out, c)
     for f in c.functions.values():
         if not f.is_alias and not f.name.startswith("_"):
             function(out, f, level + 1, method=True)
@@ -127,11 +132,15 @@ def document():
         return
     logging.disable(logging.WARNING)
     name = os.path.splitext(os.path.basename(TASK["file"]))[0]
-    module = griffe.visit(name, filepath=pathlib.Path(TASK["file"]), code=TASK["text"])
+    importable = "".join(c if c.isalnum() or c == "_" else "_" for c in name)
+    folder = tempfile.mkdtemp()
+    with open(os.path.join(folder, importable + ".py"), "w", encoding="utf-8") as f:
+        f.write(TASK["text"])
+    module = griffe.load(importable, search_paths=[folder], allow_inspection=False, submodules=False)
     exports = {str(e) for e in module.exports} if module.exports is not None else None
     out = [f"# {name}".replace("_", "\\_"), ""]
-    sections(out, module)
-    attributes(out, module)
+    if not sections(out, module):
+        attributes(out, module)
     members = [m for m in module.members.values() if not m.is_alias and public(m, exports)]
     for m in members:
         if m.kind.value == "class":
