@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"path"
+	"slices"
 	"strings"
 
 	"cove/internal/problem"
@@ -43,10 +44,10 @@ type Benchmark struct {
 type Timed struct {
 	Program string    `json:"program"`
 	Size    int       `json:"size,omitempty"`
-	Values  []float64 `json:"values"` // seconds
-	Memory  int64     `json:"memory"` // bytes that it had at most; 0: not known
-	Mean    float64   `json:"mean"`
-	Spread  float64   `json:"spread"`            // standard deviation
+	Values  []float64 `json:"values"`            // seconds
+	Memory  int64     `json:"memory"`            // bytes that it had at most; 0: not known
+	Time    float64   `json:"time"`              // the median of the values: one run that the machine disturbed does not change it
+	Spread  float64   `json:"spread"`            // how far values are from it, as a standard deviation: 1.48 times the median of the distances
 	Against *Against  `json:"against,omitempty"` // of the second program: beside the first
 }
 
@@ -151,9 +152,9 @@ func (m *measuring) timed(one reply) error {
 		}
 	}
 	t := Timed{Program: one.Program, Size: one.Size, Values: one.Values, Memory: min(max(0, one.Memory), mostBytes)}
-	t.Mean, t.Spread = spread(one.Values)
+	t.Time, t.Spread = spread(one.Values)
 	if one.Program == emptyProgram {
-		m.benchmark.Start, m.started = t.Mean, true
+		m.benchmark.Start, m.started = t.Time, true
 		return nil
 	}
 	for _, name := range m.names {
@@ -174,41 +175,46 @@ func (m *measuring) compare() {
 		}
 		first := b.Timed[i-1]
 		noise := math.Sqrt(t.Spread*t.Spread/float64(len(t.Values)) + first.Spread*first.Spread/float64(len(first.Values)))
-		own, other := t.Mean-b.Start, first.Mean-b.Start
-		t.Against = &Against{Same: m.same[t.Size], Certain: math.Abs(t.Mean-first.Mean) > 2*noise, Ratio: t.Mean / first.Mean}
+		own, other := t.Time-b.Start, first.Time-b.Start
+		t.Against = &Against{Same: m.same[t.Size], Certain: math.Abs(t.Time-first.Time) > 2*noise, Ratio: t.Time / first.Time}
 		if own > least*b.Start && other > least*b.Start {
 			t.Against.Ratio = own / other
 		}
 	}
 }
 
-func spread(values []float64) (mean, deviation float64) {
-	for _, v := range values {
-		mean += v / float64(len(values))
+// spread is the median of values, and their median distance from it, scaled to the standard deviation of a normal distribution.
+func spread(values []float64) (middle, deviation float64) {
+	middle = median(values)
+	distances := make([]float64, len(values))
+	for i, v := range values {
+		distances[i] = math.Abs(v - middle)
 	}
-	for _, v := range values {
-		deviation += (v - mean) * (v - mean)
-	}
-	if len(values) > 1 {
-		deviation = math.Sqrt(deviation / float64(len(values)-1))
-	}
-	return mean, deviation
+	return middle, 1.4826 * median(distances)
+}
+
+func median(values []float64) float64 {
+	sorted := slices.Sorted(slices.Values(values))
+	n := len(sorted)
+	return (sorted[(n-1)/2] + sorted[n/2]) / 2
 }
 
 // grow tells how the first program's time grows, from the sizes for which it runs for longer than Python takes to start.
 func (b *Benchmark) grow(name string) {
 	var xs, ys []float64
 	for _, t := range b.Timed {
-		if own := t.Mean - b.Start; t.Program == name && own > least*b.Start {
+		if own := t.Time - b.Start; t.Program == name && own > least*b.Start {
 			xs, ys = append(xs, math.Log(float64(t.Size))), append(ys, math.Log(own))
 		}
 	}
 	if len(xs) < 2 {
 		return
 	}
-	mx, _ := spread(xs)
-	my, _ := spread(ys)
-	var xy, xx float64
+	var mx, my, xy, xx float64
+	for i := range xs {
+		mx += xs[i] / float64(len(xs))
+		my += ys[i] / float64(len(xs))
+	}
 	for i := range xs {
 		xy += (xs[i] - mx) * (ys[i] - my)
 		xx += (xs[i] - mx) * (xs[i] - mx)
@@ -241,7 +247,7 @@ func (c *Checker) plot(ctx context.Context, src Source, b *Benchmark, name strin
 	points := [][3]float64{}
 	for _, t := range b.Timed {
 		if t.Program == name {
-			points = append(points, [3]float64{float64(t.Size), max(t.Mean-b.Start, t.Mean/1000), t.Spread})
+			points = append(points, [3]float64{float64(t.Size), max(t.Time-b.Start, t.Time/1000), t.Spread})
 		}
 	}
 	title := name

@@ -145,7 +145,7 @@ func (v checkView) measured(all []advice.Measured) error {
 func (v checkView) benchmark(b advice.Benchmark) error {
 	longest := 0.0
 	for _, m := range b.Timed {
-		longest = max(longest, m.Mean-b.Start)
+		longest = max(longest, m.Time-b.Start)
 	}
 	t := tabwriter.NewWriter(v.p.Out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "PROGRAM\tSIZE\tTIME\tSPREAD\tMEMORY\t")
@@ -158,10 +158,10 @@ func (v checkView) benchmark(b advice.Benchmark) error {
 			memory = humanSize(m.Memory)
 		}
 		bar := ""
-		if own := m.Mean - b.Start; own > 0 && longest > 0 {
+		if own := m.Time - b.Start; own > 0 && longest > 0 {
 			bar = strings.Repeat("█", int(math.Ceil(barWidth*own/longest)))
 		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t± %s\t%s\t%s\n", oneLine(m.Program), size, duration(m.Mean), duration(m.Spread), memory, bar)
+		fmt.Fprintf(t, "%s\t%s\t%s\t± %s\t%s\t%s\n", oneLine(m.Program), size, duration(m.Time), duration(m.Spread), memory, bar)
 	}
 	if err := t.Flush(); err != nil {
 		return err

@@ -1,18 +1,21 @@
 # Has Ruff look at the code, and mypy where the code has types.
 import subprocess
 
-SELECT = "F,E711,E712,E713,E714,E721,E722,E9,W605,B,PLE,PLW0120,PLW0127,PLW0129,PLW0602,PLW0711,PLW1508,PLW1510,C901,ASYNC,NPY,RUF006,RUF013,RUF015,RUF016,S102,S307,S602,S605"
+SELECT = "F,E711,E712,E713,E714,E721,E722,E9,W605,B,PLE,PLW0127,PLW0129,PLW0711,PLW1508,PLW1510,C901,ASYNC,NPY,RUF006,RUF013,RUF015,RUF016,S102,S307,S602,S605"
 # What a notebook shows at the end of a cell looks useless, and a cell may await.
 NOTEBOOK = "B018,F704,PLE1142"
-# B007: a name that a loop does not use; B905: zip() without strict; B008, B904 and B028 are habits of libraries; F722, F821 of strings in annotations stay.
-QUIET = "B007,B008,B904,B905,B028,B011"
-NOTES = ("F401", "F841", "F541", "C901", "RUF015", "E711", "E712", "E713", "E714", "RUF013", "NPY002")
+# Matters of taste and habits of libraries, such as a name that a loop does not use (B007) and zip() without strict (B905); and what follows from `import *` (F405), which is
+# one note by itself.
+QUIET = "B007,B008,B009,B010,B011,B024,B026,B028,B904,B905,F405"
+NOTES = ("F401", "F403", "E721", "PLW1510", "F841", "F541", "C901", "RUF015", "E711", "E712", "E713", "E714", "RUF013", "NPY002")
 COMPLEX = 10
 
 
 def severity(rule):
     if rule.startswith(NOTES):
         return "note"
+    if rule == "PLE0704":  # a bare raise may be in a function that handlers call
+        return "warning"
     return "error" if rule.startswith(("F5", "F7", "F82", "E9", "PLE", "invalid-syntax", "F63")) else "warning"
 
 
@@ -47,7 +50,8 @@ def types(path):
     command = [sys.executable, "-m", "mypy", "--follow-imports=skip", "--ignore-missing-imports", "--allow-redefinition", "--local-partial-types",
                "--no-error-summary", "--no-incremental", "--cache-dir=/dev/null", "--output=json", "--config-file=",
                "--disable-error-code=var-annotated", "--disable-error-code=name-defined", "--disable-error-code=syntax",
-               "--disable-error-code=import-not-found", "--disable-error-code=import-untyped", "--disable-error-code=no-redef", path]
+               "--disable-error-code=import-not-found", "--disable-error-code=import-untyped", "--disable-error-code=no-redef", "--disable-error-code=valid-type",
+               "--disable-error-code=overload-cannot-match", path]
     done = subprocess.run(command, capture_output=True, timeout=TASK["seconds"], env=surroundings(), cwd=os.getcwd())
     if done.returncode not in (0, 1):
         emit("note", text="mypy failed: " + tail(done.stderr or done.stdout, 300))

@@ -249,11 +249,11 @@ class Finder(ast.NodeVisitor):
 
     # The walk.
 
-    def report(self, rule, node):
+    def report(self, rule, node, severity="warning"):
         if (rule, node.lineno) not in self.found:
             self.found.add((rule, node.lineno))
             message, better = ADVICE[rule]
-            finding(rule, "warning", node.lineno, node.col_offset + 1, message, better)
+            finding(rule, severity, node.lineno, node.col_offset + 1, message, better)
 
     def visit_FunctionDef(self, node):
         loops, scope, parameters = self.loops, self.scope, self.parameters
@@ -474,7 +474,7 @@ class Finder(ast.NodeVisitor):
     def visit_AugAssign(self, node):
         if self.loops:
             self.cell_write(node, node.target)
-            if isinstance(node.op, ast.Add) and isinstance(node.target, (ast.Attribute, ast.Subscript)) and self.kind(node.target) == "str":
+            if isinstance(node.op, ast.Add) and isinstance(node.target, (ast.Attribute, ast.Subscript)) and self.kind(node.target) == "str" and self.outlives(node.target):
                 self.report("slow-string-building", node)
         self.generic_visit(node)
 
@@ -521,9 +521,11 @@ class Finder(ast.NodeVisitor):
 
     def outlives(self, target):
         """Say that a name keeps what it holds from one turn of the innermost loop to the next."""
-        if not isinstance(target, ast.Name):
-            return True
-        loop = self.loops[-1]
+        loop, root = self.loops[-1], target
+        while isinstance(root, (ast.Attribute, ast.Subscript)):
+            root = root.value
+        if root is not target:
+            return isinstance(root, ast.Name) and root.id not in loop.targets | loop.stored
         if target.id in loop.targets:
             return False
         bindings = 0
@@ -551,15 +553,13 @@ class Finder(ast.NodeVisitor):
         if self.loops and len(node.ops) == 1 and isinstance(node.ops[0], (ast.In, ast.NotIn)):
             within = node.comparators[0]
             loop = self.loops[-1]
-            if isinstance(within, ast.Name) and self.kind(within) == "list" and within.id not in loop.stored | loop.targets and within.id not in loop.changed \
-                    and self.long_list(within.id) and names_in(node.left) & (loop.targets | loop.stored):
-                self.report("slow-list-search", node)
+            if isinstance(within, ast.Name) and self.kind(within) == "list" and within.id not in loop.stored | loop.targets and within.id not in loop.changed | self.changing \
+                    and within.id not in self.short and names_in(node.left) & (loop.targets | loop.stored):
+                # How long a list is that begins empty and grows, nobody can see.
+                self.report("slow-list-search", node, "warning" if within.id in self.computed else "note")
         self.generic_visit(node)
 
-    def long_list(self, name):
-        return name not in self.short
-
-    short = frozenset()
+    short = computed = changing = frozenset()
 
     def visit_Call(self, node):
         if isinstance(node.func, ast.Attribute):
@@ -568,7 +568,11 @@ class Finder(ast.NodeVisitor):
             start = node.args[1] if len(node.args) == 2 else node.keywords[0].value
             if isinstance(start, ast.List) and not start.elts:
                 self.report("slow-list-sum", node)
+        before = self.changing
+        if isinstance(node.func, ast.Attribute) and node.func.attr in MUTATORS:
+            self.changing = before | {ast.unparse(node.func.value)}  # by what its arguments say, as in x.extend(v for v in new if v not in x)
         self.generic_visit(node)
+        self.changing = before
 
     def method(self, node, func):
         if func.attr == "apply" and node.args:
@@ -579,7 +583,8 @@ class Finder(ast.NodeVisitor):
         zero = isinstance(first, ast.Constant) and first.value == 0 and first.value is not False
         turning = isinstance(func.value, ast.Name) and (func.value.id in self.loops[-1].targets or func.value.id in self.loops[-1].stored)
         if zero and not turning and (func.attr == "pop" and len(node.args) == 1 or func.attr == "insert"):
-            self.report("slow-list-front", node)
+            emptied = func.attr == "pop" and isinstance(self.loops[-1].node, ast.While) and ast.unparse(func.value) in ast.unparse(self.loops[-1].node.test)
+            self.report("slow-list-front", node, "warning" if emptied else "note")
         elif func.attr == "sort" and not turning:
             self.report("slow-sort-in-loop", node)
 
@@ -653,6 +658,21 @@ def short_lists(tree):
     return names
 
 
+def computed_lists(tree):
+    """The names that a list is computed for, or read from a file, wherever that is."""
+    names = set()
+    for n in ast.walk(tree):
+        if not isinstance(n, ast.Assign):
+            continue
+        v = n.value
+        made = isinstance(v, ast.ListComp) or isinstance(v, ast.Call) and (
+            isinstance(v.func, ast.Name) and v.func.id in ("list", "sorted") and v.args
+            or isinstance(v.func, ast.Attribute) and v.func.attr in ("readlines", "splitlines", "split", "tolist"))
+        if made:
+            names |= set().union(*(names_in(t) for t in n.targets))
+    return names
+
+
 def imported(tree):
     """The modules that a program imports, absolute, in their order."""
     out = []
@@ -687,18 +707,18 @@ def has_types(tree):
 def look():
     try:
         tree = compile(TASK["text"], TASK["file"], "exec", ast.PyCF_ONLY_AST | (ast.PyCF_ALLOW_TOP_LEVEL_AWAIT if TASK["notebook"] else 0))
-        finder = Finder(tree)
-    except SyntaxError as e:
-        finding("syntax-error", "error", e.lineno or 1, e.offset or 1, "the code cannot be parsed: " + str(e.msg))
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as e:
+        line, column = (e.lineno, e.offset) if isinstance(e, SyntaxError) else (1, 1)
+        finding("syntax-error", "error", line or 1, column or 1, "the code cannot be parsed: " + str(getattr(e, "msg", e)))
         emit("source", parsed=False, imports=[], applications=[], types=False)
         return
-    except (ValueError, RecursionError, MemoryError) as e:
-        finding("syntax-error", "error", 1, 1, "the code cannot be parsed: " + str(e))
-        emit("source", parsed=False, imports=[], applications=[], types=False)
-        return
-    finder.short = short_lists(tree)
-    finder.visit(tree)
     emit("source", parsed=True, imports=imported(tree)[:200], applications=applications(tree)[:10], types=has_types(tree))
+    try:
+        finder = Finder(tree)
+        finder.short, finder.computed = short_lists(tree), computed_lists(tree)
+        finder.visit(tree)
+    except RecursionError:
+        emit("note", text="the code is nested too deeply to look for slow forms in all of it")
 
 
 import warnings
