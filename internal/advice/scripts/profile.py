@@ -17,7 +17,8 @@ def profile():
         emit("note", text=f"the program was stopped after {TASK['seconds']} s")
     took = time.perf_counter() - start
     said.seek(max(0, said.seek(0, 2) - 2000))
-    output = tail(said.read())
+    own = ("Scalene: profile saved to " + outcome, "To view in browser: ", "To view in terminal: ")
+    output = "\n".join(line for line in tail(said.read()).splitlines() if not line.strip().startswith(own)).strip("\n")
     try:
         with open(outcome, encoding="utf-8") as f:
             data = json.load(f)
