@@ -87,7 +87,7 @@ type Options struct {
 }
 
 // Check looks at one file: its quality and its slow forms, and what o asks for. What a tool of the sandbox fails at is a note of the report; an
-// error means that the session cannot go on, or that ctx has ended.
+// error means that the code could not be looked at at all, that the session cannot go on, or that ctx has ended.
 func (c *Checker) Check(ctx context.Context, src Source, o Options) (Report, error) {
 	r := Report{File: src.Name}
 	seen, err := c.look(ctx, src, &r)

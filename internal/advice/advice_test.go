@@ -21,11 +21,11 @@ import (
 
 // scripted is a session that answers each script with lines of its own.
 type scripted struct {
-	answers []string // what each execution prints, in their order
-	outcome kernel.Outcome
-	files   map[string][]byte
-	codes   []string
-	values  []map[string]any // what each script was told
+	answers  []string         // what each execution prints, in their order
+	outcomes []kernel.Outcome // of each execution; those beyond are ok
+	files    map[string][]byte
+	codes    []string
+	values   []map[string]any // what each script was told
 }
 
 var told = regexp.MustCompile(`b64decode\("([^"]*)"`)
@@ -53,9 +53,9 @@ func (s *scripted) Execute(ctx context.Context, req kernel.Request) iter.Seq2[ke
 				}
 			}
 		}
-		outcome := s.outcome
-		if outcome == "" {
-			outcome = kernel.OutcomeOK
+		outcome := kernel.OutcomeOK
+		if n < len(s.outcomes) {
+			outcome = s.outcomes[n]
 		}
 		yield(kernel.Done{Outcome: outcome, Message: "it ended so"}, nil)
 	}
@@ -145,10 +145,14 @@ func TestHostileOutputIsBounded(t *testing.T) {
 func TestFailuresOfOneCheckAreNotes(t *testing.T) {
 	t.Parallel()
 	for outcome, want := range map[kernel.Outcome]string{kernel.OutcomeTimeout: "it ended so", kernel.OutcomeMemory: "it ended so", kernel.OutcomeError: "ended without a result"} {
-		s := &scripted{answers: []string{parsed, ""}, outcome: outcome}
+		s := &scripted{answers: []string{parsed, ""}, outcomes: []kernel.Outcome{kernel.OutcomeOK, outcome}}
 		r, err := (&advice.Checker{Session: s}).Check(t.Context(), source(t, "a.py", "x\n"), advice.Options{})
-		if err != nil || len(r.Notes) != 2 || !strings.Contains(r.Notes[1], want) {
+		if err != nil || len(r.Notes) != 1 || !strings.Contains(r.Notes[0], want) {
 			t.Errorf("%s: %v, notes %q", outcome, err, r.Notes)
+		}
+		s = &scripted{answers: []string{""}, outcomes: []kernel.Outcome{outcome}} // not even parsed
+		if _, err := (&advice.Checker{Session: s}).Check(t.Context(), source(t, "a.py", "x\n"), advice.Options{}); !problem.Has(err, problem.CheckFailed) {
+			t.Errorf("%s: %v", outcome, err)
 		}
 	}
 	s := &scripted{} // the session cannot go on

@@ -76,8 +76,6 @@ func (c *Checker) parsed(ctx context.Context, src Source) (seen, error) {
 		return s, nil
 	case len(r.Findings) > 0:
 		return s, problem.New(problem.CodeInvalid, src.Name+": "+r.Findings[0].Message)
-	case len(r.Notes) > 0:
-		return s, problem.New(problem.CheckFailed, r.Notes[0])
 	}
 	return s, problem.New(problem.CheckFailed, src.Name+" could not be looked at")
 }

@@ -44,7 +44,7 @@ func (c *Checker) look(ctx context.Context, src Source, r *Report) (seen, error)
 		}
 		return nil
 	})
-	return s, r.tolerate(err)
+	return s, err
 }
 
 // dotted is the name of a module. It becomes part of code.
