@@ -321,3 +321,20 @@ func TestCheckWithoutTools(t *testing.T) {
 		t.Errorf("findings %+v, notes %q", r.Findings, r.Notes)
 	}
 }
+
+// TestEndlessProgramIsProfiled stops a program that does not end, and tells what it was doing.
+func TestEndlessProgramIsProfiled(t *testing.T) {
+	t.Parallel()
+	name := filepath.Join(t.TempDir(), "random.py") // a name that tools import
+	if err := os.WriteFile(name, []byte("n = 0\nwhile True:\n    n = sum(range(1000))\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	_, found := check(t, 0, "--profile", "--timeout", "16s", name)
+	r := found.Files[0]
+	if r.Profile == nil || r.Profile.Exit != nil || len(r.Notes) == 0 || !strings.Contains(r.Notes[0], "was stopped after") {
+		t.Fatalf("profile %+v, notes %q", r.Profile, r.Notes)
+	}
+	if len(r.Profile.Lines) == 0 || r.Profile.Lines[0].Line != 3 {
+		t.Errorf("lines %+v", r.Profile.Lines)
+	}
+}

@@ -22,6 +22,7 @@ type Profile struct {
 
 // ProfileLine is what one line took.
 type ProfileLine struct {
+	File   string  `json:"file,omitempty"` // another file of the workspace, "" for the program itself
 	Cell   int     `json:"cell,omitempty"` // as in Finding
 	Line   int     `json:"line"`           // as in Finding
 	Code   string  `json:"code"`           // the line
@@ -45,8 +46,7 @@ func (c *Checker) profile(ctx context.Context, src Source, s seen, args []string
 		switch one.Kind {
 		case "line":
 			if p.accepts(one) {
-				cell, line := src.place(one.Line)
-				p.Lines = append(p.Lines, ProfileLine{Cell: cell, Line: line, Code: clipped(src.line(one.Line), 200), Python: one.Python, Native: one.Native, System: one.System, Peak: one.Peak})
+				p.Lines = append(p.Lines, one.profileLine(src))
 			}
 		case "profile":
 			ended = true
@@ -69,6 +69,15 @@ func (c *Checker) profile(ctx context.Context, src Source, s seen, args []string
 		return nil, r.tolerate(err)
 	}
 	return p, nil
+}
+
+func (r reply) profileLine(src Source) ProfileLine {
+	l := ProfileLine{File: sentence(r.File), Line: r.Line, Code: sentence(r.Text), Python: r.Python, Native: r.Native, System: r.System, Peak: r.Peak}
+	if r.File == "" {
+		l.Code = clipped(src.line(r.Line), 200)
+		l.Cell, l.Line = src.place(r.Line)
+	}
+	return l
 }
 
 // accepts says whether a line of a profile can be believed and kept.

@@ -56,6 +56,7 @@ type reply struct {
 	Size int     `json:"size"`
 	Same bool    `json:"same"`
 
+	File     string  `json:"file"`
 	Python   float64 `json:"python"`
 	Native   float64 `json:"native"`
 	System   float64 `json:"system"`

@@ -63,7 +63,7 @@ func (v checkView) report(r advice.Report) error {
 		v.profile(&b, *r.Profile)
 	}
 	for _, note := range r.Notes {
-		b.WriteString("  " + v.paint("2", "not checked: "+oneLine(note)) + "\n")
+		b.WriteString("  " + v.paint("2", "note: "+oneLine(note)) + "\n")
 	}
 	_, err := io.WriteString(v.p.Out, b.String())
 	return err
@@ -84,7 +84,11 @@ func (v checkView) profile(b *strings.Builder, p advice.Profile) {
 	if p.Exit != nil {
 		how = fmt.Sprintf("ended with exit code %d", *p.Exit)
 	}
-	fmt.Fprintf(b, "\n  The program %s after %s, with at most %s of memory in use.\n", how, duration(p.Seconds), humanSize(p.Peak))
+	memory := ""
+	if p.Peak > 0 {
+		memory = ", with at most " + humanSize(p.Peak) + " of memory in use"
+	}
+	fmt.Fprintf(b, "\n  The program %s after %s%s.\n", how, duration(p.Seconds), memory)
 	if p.Output != "" {
 		for line := range strings.Lines(p.Output) {
 			b.WriteString("    " + oneLine(strings.TrimRight(line, "\n")) + "\n")
@@ -103,6 +107,9 @@ func (v checkView) profile(b *strings.Builder, p advice.Profile) {
 		at := fmt.Sprint(l.Line)
 		if l.Cell > 0 {
 			at = fmt.Sprintf("cell %d, %d", l.Cell, l.Line)
+		}
+		if l.File != "" {
+			at = fmt.Sprintf("%s:%d", oneLine(shortenedTo(l.File, 40)), l.Line)
 		}
 		memory := "-"
 		if l.Peak > 0 {

@@ -21,7 +21,7 @@ def write_source():
 
 def surroundings(**more):
     """The environment of processes that find the same packages as this one."""
-    folders = [os.getcwd()] + [p for p in sys.path if p]
+    folders = [p for p in sys.path if p] + [os.getcwd()]  # in this order, so that a random.py of the user's does not take the place of Python's own for tools
     return {**os.environ, "PYTHONPATH": os.pathsep.join(folders), "PYTHONDONTWRITEBYTECODE": "1", "MPLBACKEND": "Agg", **more}
 
 

@@ -1,5 +1,5 @@
 # Runs the program under Scalene and says what each of its lines took.
-import subprocess, tempfile, time
+import signal, subprocess, tempfile, time
 
 
 def profile():
@@ -10,11 +10,19 @@ def profile():
     outcome, said = os.path.join(folder, "profile.json"), open(os.path.join(folder, "output"), "w+b")
     command = [sys.executable, "-m", "scalene", "run", "--outfile", outcome, path] + (["---"] + TASK["args"] if TASK["args"] else [])
     start = time.perf_counter()
-    code = None
+    code, stopped = None, False
+    program = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=said, stderr=said, env=surroundings(PYTHONSAFEPATH="1"), start_new_session=True)
     try:
-        code = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=said, stderr=said, timeout=TASK["seconds"], env=surroundings()).returncode
+        code = program.wait(TASK["seconds"])
     except subprocess.TimeoutExpired:
-        emit("note", text=f"the program was stopped after {TASK['seconds']} s")
+        emit("note", text=f"the program was stopped after {TASK['seconds']} s, as Ctrl-C does")
+        stopped = True
+        os.killpg(program.pid, signal.SIGINT)  # so that the profiler, which is a process below this one, writes what it knows
+        try:
+            program.wait(4)
+        except subprocess.TimeoutExpired:
+            os.killpg(program.pid, signal.SIGKILL)
+            program.wait()
     took = time.perf_counter() - start
     said.seek(max(0, said.seek(0, 2) - 2000))
     own = ("Scalene: profile saved to " + outcome, "To view in browser: ", "To view in terminal: ")
@@ -23,18 +31,20 @@ def profile():
         with open(outcome, encoding="utf-8") as f:
             data = json.load(f)
     except (OSError, ValueError):
-        emit("profile", seconds=took, peak=0, exit=code, output=output, measured=False)
+        emit("profile", seconds=took, peak=0, exit=code, output="" if stopped else output, measured=False)
         return
     elapsed = float(data.get("elapsed_time_sec") or took)
     for name, file in data.get("files", {}).items():
-        if os.path.realpath(name) != os.path.realpath(path):
+        own = os.path.realpath(name) == os.path.realpath(path)
+        where = "" if own else os.path.relpath(os.path.realpath(name), os.path.realpath(os.getcwd()))
+        if where.startswith(".."):
             continue
         for line in file.get("lines", [])[:20000]:
             python, native, system = (max(0.0, float(line.get(k) or 0)) for k in ("n_cpu_percent_python", "n_cpu_percent_c", "n_sys_percent"))
             peak = max(0.0, float(line.get("n_peak_mb") or 0))
             if python + native + system >= 0.1 or peak >= 0.1:
-                emit("line", line=line["lineno"], python=python * elapsed / 100, native=native * elapsed / 100, system=system * elapsed / 100, peak=int(peak * (1 << 20)))
-    emit("profile", seconds=elapsed, peak=int(float(data.get("max_footprint_mb") or 0) * (1 << 20)), exit=code, output=output, measured=True)
+                emit("line", file=where, text="" if own else str(line.get("line") or "").strip()[:200], line=line["lineno"], python=python * elapsed / 100, native=native * elapsed / 100, system=system * elapsed / 100, peak=int(peak * (1 << 20)))
+    emit("profile", seconds=elapsed, peak=int(float(data.get("max_footprint_mb") or 0) * (1 << 20)), exit=code, output="" if stopped else output, measured=True)
 
 
 profile()

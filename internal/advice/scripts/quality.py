@@ -1,5 +1,5 @@
 # Has Ruff look at the code, and mypy where the code has types.
-import subprocess
+import subprocess, tempfile
 
 SELECT = "F,E711,E712,E713,E714,E721,E722,E9,W605,B,PLE,PLW0127,PLW0129,PLW0711,PLW1508,PLW1510,C901,ASYNC,NPY,RUF006,RUF013,RUF015,RUF016,S102,S307,S602,S605"
 # What a notebook shows at the end of a cell looks useless, and a cell may await.
@@ -66,7 +66,10 @@ def types(path):
 
 
 def quality():
-    path = write_source()
+    # Not in the workspace, and not by its name: a random.py there would take the place of Python's own for the tools.
+    path = os.path.join(tempfile.mkdtemp(), "program.py")
+    with open(path, "w", encoding="utf-8", newline="") as f:
+        f.write(TASK["text"])
     for check in [ruff] + ([types] if TASK["types"] else []):
         try:
             check(path)
