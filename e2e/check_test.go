@@ -197,7 +197,7 @@ func TestBenchmark(t *testing.T) {
 	if err := json.Unmarshal([]byte(r.stdout), &b); err != nil || r.code != 0 {
 		t.Fatalf("exit code %d, %v\n%s%s", r.code, err, r.stdout, r.stderr)
 	}
-	if b.Growth == nil || math.Abs(b.Growth.Exponent-2) > 0.6 {
+	if len(b.Growth) != 1 || math.Abs(b.Growth[0].Exponent-2) > 0.6 {
 		t.Errorf("growth %+v of %+v", b.Growth, b.Timed)
 	}
 	if png, err := os.ReadFile(c.path("growth.png")); err != nil || !bytes.HasPrefix(png, []byte("\x89PNG")) {

@@ -34,10 +34,10 @@ type Comparison struct {
 
 // Benchmark is how long programs took.
 type Benchmark struct {
-	Start  float64 `json:"start"` // seconds that Python itself takes to start and end; part of every time
-	Timed  []Timed `json:"timed"`
-	Growth *Growth `json:"growth,omitempty"`
-	Plot   []byte  `json:"-"` // PNG of the growth
+	Start  float64  `json:"start"` // seconds that Python itself takes to start and end, at best; part of every time
+	Timed  []Timed  `json:"timed"`
+	Growth []Growth `json:"growth,omitempty"` // of each program, where that can be told
+	Plot   []byte   `json:"-"`                // PNG of the growth
 }
 
 // Timed is one program with one size.
@@ -48,6 +48,7 @@ type Timed struct {
 	Memory  int64     `json:"memory"`            // bytes that it had at most; 0: not known
 	Time    float64   `json:"time"`              // the median of the values: one run that the machine disturbed does not change it
 	Spread  float64   `json:"spread"`            // how far values are from it, as a standard deviation: 1.48 times the median of the distances
+	Best    float64   `json:"best"`              // the smallest value: what other work on the machine only adds to
 	Against *Against  `json:"against,omitempty"` // of the second program: beside the first
 }
 
@@ -60,6 +61,7 @@ type Against struct {
 
 // Growth is how the time grows: like size to the power of Exponent.
 type Growth struct {
+	Program  string  `json:"program"`
 	Exponent float64 `json:"exponent"`
 	Sizes    int     `json:"sizes"` // from which it is told
 	Words    string  `json:"words"`
@@ -102,8 +104,10 @@ func (c *Checker) Benchmark(ctx context.Context, src Source, what Comparison) (B
 	}
 	m.compare()
 	if len(what.Sizes) > 1 {
-		b.grow(names[0])
-		return b, c.plot(ctx, src, &b, names[0])
+		for _, name := range names {
+			b.grow(name)
+		}
+		return b, c.plot(ctx, src, &b, names)
 	}
 	return b, nil
 }
@@ -153,8 +157,9 @@ func (m *measuring) timed(one reply) error {
 	}
 	t := Timed{Program: one.Program, Size: one.Size, Values: one.Values, Memory: min(max(0, one.Memory), mostBytes)}
 	t.Time, t.Spread = spread(one.Values)
+	t.Best = slices.Min(one.Values)
 	if one.Program == emptyProgram {
-		m.benchmark.Start, m.started = t.Time, true
+		m.benchmark.Start, m.started = t.Best, true
 		return nil
 	}
 	for _, name := range m.names {
@@ -175,8 +180,8 @@ func (m *measuring) compare() {
 		}
 		first := b.Timed[i-1]
 		noise := math.Sqrt(t.Spread*t.Spread/float64(len(t.Values)) + first.Spread*first.Spread/float64(len(first.Values)))
-		own, other := t.Time-b.Start, first.Time-b.Start
-		t.Against = &Against{Same: m.same[t.Size], Certain: math.Abs(t.Time-first.Time) > 2*noise, Ratio: t.Time / first.Time}
+		own, other := t.Best-b.Start, first.Best-b.Start
+		t.Against = &Against{Same: m.same[t.Size], Certain: math.Abs(t.Time-first.Time) > 2*noise, Ratio: t.Best / first.Best}
 		if own > least*b.Start && other > least*b.Start {
 			t.Against.Ratio = own / other
 		}
@@ -199,11 +204,11 @@ func median(values []float64) float64 {
 	return (sorted[(n-1)/2] + sorted[n/2]) / 2
 }
 
-// grow tells how the first program's time grows, from the sizes for which it runs for longer than Python takes to start.
+// grow tells how a program's time grows, from the sizes for which it runs for longer than Python takes to start.
 func (b *Benchmark) grow(name string) {
 	var xs, ys []float64
 	for _, t := range b.Timed {
-		if own := t.Time - b.Start; t.Program == name && own > least*b.Start {
+		if own := t.Best - b.Start; t.Program == name && own > least*b.Start {
 			xs, ys = append(xs, math.Log(float64(t.Size))), append(ys, math.Log(own))
 		}
 	}
@@ -220,7 +225,7 @@ func (b *Benchmark) grow(name string) {
 		xx += (xs[i] - mx) * (xs[i] - mx)
 	}
 	e := xy / xx
-	b.Growth = &Growth{Exponent: e, Sizes: len(xs), Words: growthWords(e)}
+	b.Growth = append(b.Growth, Growth{Program: name, Exponent: e, Sizes: len(xs), Words: growthWords(e)})
 }
 
 // growthWords names a growth. n and n log n cannot be told apart by a few times.
@@ -242,20 +247,31 @@ func growthWords(e float64) string {
 	return "grows faster than the cube of the size"
 }
 
-// plot draws the growth of the first program.
-func (c *Checker) plot(ctx context.Context, src Source, b *Benchmark, name string) error {
-	points := [][3]float64{}
-	for _, t := range b.Timed {
-		if t.Program == name {
-			points = append(points, [3]float64{float64(t.Size), max(t.Time-b.Start, t.Time/1000), t.Spread})
+// series is what the plot shows of one program: size, time beyond the start of Python and spread, in seconds.
+type series struct {
+	Label  string       `json:"label"`
+	Points [][3]float64 `json:"points"`
+}
+
+// plot draws how the programs' times grow.
+func (c *Checker) plot(ctx context.Context, src Source, b *Benchmark, names []string) error {
+	var all []series
+	for _, name := range names {
+		one := series{Label: name}
+		for _, g := range b.Growth {
+			if g.Program == name {
+				one.Label = fmt.Sprintf("%s: exponent %.2f", name, g.Exponent)
+			}
 		}
-	}
-	title := name
-	if b.Growth != nil {
-		title = fmt.Sprintf("%s %s (exponent %.2f)", name, b.Growth.Words, b.Growth.Exponent)
+		for _, t := range b.Timed {
+			if t.Program == name {
+				one.Points = append(one.Points, [3]float64{float64(t.Size), max(t.Best-b.Start, t.Best/1000), t.Spread})
+			}
+		}
+		all = append(all, one)
 	}
 	plotted := false
-	err := c.run(ctx, scriptRun{script: "benchmark", src: src, values: parameters{"points": points, "label": name, "title": title}}, func(one reply) error {
+	err := c.run(ctx, scriptRun{script: "benchmark", src: src, values: parameters{"series": all}}, func(one reply) error {
 		plotted = plotted || one.Kind == "plotted"
 		return nil
 	})

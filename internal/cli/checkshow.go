@@ -180,9 +180,10 @@ func (v checkView) benchmark(b advice.Benchmark) error {
 			text.WriteString(comparison(m) + "\n")
 		}
 	}
-	if g := b.Growth; g != nil {
-		fmt.Fprintf(&text, "The time %s: size to the power of %.2f, from %s.\n", oneLine(g.Words), g.Exponent, count(g.Sizes, "size"))
-	} else if len(b.Timed) > 1 && b.Timed[1].Size > 0 && b.Timed[0].Program == b.Timed[1].Program {
+	for _, g := range b.Growth {
+		fmt.Fprintf(&text, "The time of %s %s: size to the power of %.2f, from %s.\n", oneLine(g.Program), oneLine(g.Words), g.Exponent, count(g.Sizes, "size"))
+	}
+	if b.Growth == nil && len(b.Timed) > 0 && b.Timed[0].Size != b.Timed[len(b.Timed)-1].Size {
 		text.WriteString("The program runs for too short a time with these sizes to say how it grows; give larger ones.\n")
 	}
 	_, err := io.WriteString(v.p.Out, text.String())

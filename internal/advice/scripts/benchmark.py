@@ -20,7 +20,7 @@ def sized(size):
 
 
 def bench(label, command, size, runs):
-    """pyperf's benchmark of a command, told value by value."""
+    """The times of some runs of a command, and the memory that it had; None when pyperf failed."""
     pyperf = tool("pyperf", "pyperf")
     out = os.path.join(tempfile.mkdtemp(), "bench.json")
     inherit = "PYTHONPATH,PYTHONDONTWRITEBYTECODE,MPLBACKEND,N,COVE_N,HOME,PATH"
@@ -30,29 +30,29 @@ def bench(label, command, size, runs):
         done = subprocess.run(call, stdin=subprocess.DEVNULL, capture_output=True, timeout=TASK["seconds"] * (runs + 1), env=surroundings(**sized(size)))
     except subprocess.TimeoutExpired:
         emit("failed", why=label + " was stopped after " + str(TASK["seconds"] * (runs + 1)) + " s")
-        return False
+        return None
     if done.returncode:
         emit("failed", why=label + ": " + tail(done.stderr, 600))
-        return False
+        return None
     b = pyperf.Benchmark.load(out)
     memory = max((int(r.get_metadata().get("command_max_rss") or 0) for r in b.get_runs()), default=0)
-    emit("timed", program=label, size=size or 0, values=[float(v) for v in b.get_values()][:100], memory=memory)
-    return True
+    return [float(v) for v in b.get_values()], memory
 
 
-def plot(points):
-    """The growth of time with the size, on logarithmic axes; TASK has the points that the host accepted."""
+def plot(series):
+    """The growth of time with the size, on logarithmic axes; the host says what to draw."""
     import matplotlib
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
     fig, ax = plt.subplots(figsize=(7, 4.5))
-    sizes = [p[0] for p in points]
-    ax.errorbar(sizes, [p[1] for p in points], yerr=[p[2] for p in points], marker="o", capsize=3, label=TASK["label"])
+    for one in series:
+        points = one["points"]
+        ax.errorbar([p[0] for p in points], [p[1] for p in points], yerr=[p[2] for p in points], marker="o", capsize=3, label=one["label"])
     ax.set_xscale("log")
     ax.set_yscale("log")
     ax.set_xlabel("size")
     ax.set_ylabel("seconds, without the start of Python")
-    ax.set_title(TASK["title"])
+    ax.set_title("How the time grows with the size")
     ax.grid(True, which="both", alpha=0.3)
     ax.legend()
     fig.tight_layout()
@@ -62,8 +62,8 @@ def plot(points):
 
 
 def benchmark():
-    if TASK.get("points"):
-        plot(TASK["points"])
+    if TASK.get("series"):
+        plot(TASK["series"])
         return
     if tool("pyperf", "pyperf") is None:
         return
@@ -76,8 +76,8 @@ def benchmark():
         programs.append((TASK["against"]["file"], other))
     empty = os.path.join(tempfile.mkdtemp(), "empty.py")
     open(empty, "w").close()
-    sizes = TASK["sizes"] or [None]
-    for size in sizes:
+    commands = []
+    for size in TASK["sizes"] or [None]:
         printed = []
         for label, program in programs:
             args = ([str(size)] if size is not None else []) + TASK["args"]
@@ -86,11 +86,27 @@ def benchmark():
                 emit("failed", why=label + (f" with size {size}" if size is not None else "") + ": " + why)
                 return
             printed.append(output)
-            if not bench(label, [sys.executable, program] + args, size, TASK["runs"]):
-                return
+            commands.append((label, [sys.executable, program] + args, size))
         if len(printed) == 2:
             emit("compared", size=size or 0, same=printed[0] == printed[1])
-    bench(EMPTY, [sys.executable, empty], None, TASK["runs"])
+    commands.append((EMPTY, [sys.executable, empty], None))
+    rounds(commands)
+
+
+def rounds(commands):
+    """Measure in rounds, in each of which every command has its turn: what disturbs the machine for a while disturbs all of them."""
+    most = min(3, TASK["runs"])
+    times, memories = [[] for _ in commands], [0 for _ in commands]
+    for n in range(most):
+        runs = (n + 1) * TASK["runs"] // most - n * TASK["runs"] // most
+        for i, (label, command, size) in enumerate(commands):
+            measured = bench(label, command, size, runs)
+            if measured is None:
+                return
+            times[i] += measured[0]
+            memories[i] = max(memories[i], measured[1])
+    for (label, _, size), values, memory in zip(commands, times, memories):
+        emit("timed", program=label, size=size or 0, values=values[:100], memory=memory)
 
 
 benchmark()
