@@ -26,7 +26,7 @@ type Session interface {
 // Checker looks at code in one session.
 type Checker struct {
 	Session Session
-	Timeout time.Duration      // wall clock of one look or run; 0 means none
+	Timeout time.Duration      // wall clock of one look, of one run, and of all runs of a benchmark's program with one size; 0 means none
 	Told    func(kernel.Event) // hears of installations (kernel.Install); nil: nobody does
 }
 

@@ -96,7 +96,7 @@ func (c *Checker) Benchmark(ctx context.Context, src Source, what Comparison) (B
 		t["against"] = map[string]string{"file": name, "text": what.Against.Text}
 	}
 	m := measuring{benchmark: &b, names: names, same: map[int]bool{}}
-	if err := c.run(ctx, scriptRun{script: "benchmark", src: src, tools: []string{"pyperf"}, wanted: &s, values: t}, m.add); err != nil {
+	if err := c.run(ctx, scriptRun{script: "benchmark", src: src, tools: []string{"pyperf"}, wanted: &s, values: t, times: len(names)*max(1, len(what.Sizes)) + 1}, m.add); err != nil {
 		return b, err
 	}
 	if want := len(names) * max(1, len(what.Sizes)); len(b.Timed) != want || !m.started {

@@ -82,6 +82,7 @@ type scriptRun struct {
 	script string // of the folder scripts, without .py
 	values parameters
 	tools  []string // modules that the script imports and can do without
+	times  int      // how many times the usual time it may take; 0 means 1
 	wanted *seen    // what the program needs that is going to be run; nil: none is
 	src    Source
 }
@@ -97,7 +98,7 @@ func (c *Checker) run(ctx context.Context, j scriptRun, each func(reply) error) 
 	defer stop()
 	var failed kernel.Error
 	var done kernel.Done
-	for e, err := range c.Session.Execute(ctx, kernel.Request{Code: code, Mode: kernel.Cell, Timeout: c.Timeout, OutputLimit: outputLimit}) {
+	for e, err := range c.Session.Execute(ctx, kernel.Request{Code: code, Mode: kernel.Cell, Timeout: c.Timeout * time.Duration(max(1, j.times)), OutputLimit: outputLimit}) {
 		if err != nil {
 			return err
 		}
