@@ -14,10 +14,10 @@ import (
 	"cove/internal/problem"
 )
 
+// Bounds of what is looked at.
 const (
-	// MaxNotebook bounds a notebook with its outputs, MaxSource the code that is looked at, in bytes.
-	MaxNotebook = 64 << 20
-	MaxSource   = 1 << 20
+	MaxNotebook = 64 << 20 // bytes of a notebook with its outputs
+	MaxSource   = 1 << 20  // bytes of the code that is looked at
 	maxCells    = 10_000
 )
 

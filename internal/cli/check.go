@@ -258,11 +258,10 @@ func described(n int) string {
 // write puts a text where --out says.
 func (c *checkCmd) write(p *Program, text string) error {
 	if c.Out == "" || c.Out == "-" {
-		to := io.Writer(p.Out)
 		if _, tty := terminal(p.Out); tty {
 			text = cleaned(text)
 		}
-		_, err := io.WriteString(to, text)
+		_, err := io.WriteString(p.Out, text)
 		return err
 	}
 	return c.save(p, c.Out, []byte(text))
