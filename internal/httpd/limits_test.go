@@ -175,7 +175,7 @@ func TestSlowBodies(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			g := newRig(t, httpd.Options{Limits: limited(func(l *httpd.Limits) { l.Stall, l.Speed = 150*time.Millisecond, 100_000 })}, nil).listen(t)
+			g := newRig(t, httpd.Options{Limits: limited(func(l *httpd.Limits) { l.Stall, l.Speed = time.Second, 100_000 })}, nil).listen(t)
 			conn := dial(t, g, c.head)
 			stop := make(chan struct{})
 			var dripping sync.WaitGroup
