@@ -84,6 +84,7 @@ type Options struct {
 	Profile bool     // run the program, and say what its lines take
 	Args    []string // of the program
 	Ignore  []string // rules, or the beginnings of their names
+	Cell    int      // of a notebook: what is found in this cell alone, from 1; 0: in all
 }
 
 // Check looks at one file: its quality and its slow forms, and what o asks for. What a tool of the sandbox fails at is a note of the report; an
@@ -100,7 +101,7 @@ func (c *Checker) Check(ctx context.Context, src Source, o Options) (Report, err
 	if err != nil {
 		return r, err
 	}
-	r.Findings = tidy(src, r.Findings, o.Ignore)
+	r.Findings = tidy(src, r.Findings, o)
 	if o.Measure {
 		if err := c.measure(ctx, &r); err != nil {
 			return r, err
@@ -113,13 +114,16 @@ func (c *Checker) Check(ctx context.Context, src Source, o Options) (Report, err
 }
 
 // tidy gives findings their places, leaves out what the code or the caller does not want to hear of, and sorts them.
-func tidy(src Source, found []Finding, ignore []string) []Finding {
+func tidy(src Source, found []Finding, o Options) []Finding {
 	kept := []Finding{}
 	for _, f := range found {
-		if src.silences(f) || slices.ContainsFunc(ignore, func(rule string) bool { return rule != "" && strings.HasPrefix(f.Rule, rule) }) {
+		if src.silences(f) || slices.ContainsFunc(o.Ignore, func(rule string) bool { return rule != "" && strings.HasPrefix(f.Rule, rule) }) {
 			continue
 		}
 		f.Cell, f.Line = src.place(f.Line)
+		if o.Cell != 0 && f.Cell != o.Cell {
+			continue
+		}
 		kept = append(kept, f)
 	}
 	order := func(a, b Finding) int {

@@ -41,15 +41,25 @@ func ReadSource(name string, content []byte) (Source, error) {
 			return s, err
 		}
 	}
-	if len(s.Text) > MaxSource {
-		return s, problem.New(problem.CodeTooBig, fmt.Sprintf("%s has more than %d KiB of code, the most that is checked", name, MaxSource>>10)).WithHint("split it into modules, and check these")
-	}
 	s.Text = strings.TrimPrefix(s.Text, "\ufeff")
-	s.Text = strings.ReplaceAll(strings.ReplaceAll(s.Text, "\r\n", "\n"), "\r", "\n")
-	if !utf8.ValidString(s.Text) || strings.Contains(s.Text, "\x00") {
-		return s, problem.New(problem.InputUnreadable, name+" is not a text in UTF-8").WithHint("save it as UTF-8; a notebook's name ends in .ipynb")
+	s.Text = newlines(s.Text)
+	return s, s.check()
+}
+
+// newlines gives a text the ends of lines that Python gives it.
+func newlines(text string) string {
+	return strings.ReplaceAll(strings.ReplaceAll(text, "\r\n", "\n"), "\r", "\n")
+}
+
+// check says what is wrong with the text as a whole.
+func (s *Source) check() error {
+	if len(s.Text) > MaxSource {
+		return problem.New(problem.CodeTooBig, fmt.Sprintf("%s has more than %d KiB of code, the most that is checked", s.Name, MaxSource>>10)).WithHint("split it into modules, and check these")
 	}
-	return s, nil
+	if !utf8.ValidString(s.Text) || strings.Contains(s.Text, "\x00") {
+		return problem.New(problem.InputUnreadable, s.Name+" is not a text in UTF-8").WithHint("save it as UTF-8; a notebook's name ends in .ipynb")
+	}
+	return nil
 }
 
 // join puts the cells with code of a notebook after one another. The format is nbformat's: version 4 has cells, whose source is a text or a list of lines;
@@ -74,9 +84,7 @@ func (s *Source) join(content []byte) error {
 	if len(nb.Cells) > maxCells {
 		return invalid(fmt.Sprintf("it has more than %d cells", maxCells))
 	}
-	var b strings.Builder
-	line := 0
-	s.Notebook = true
+	var cells []string
 	for _, c := range nb.Cells {
 		if c.Type != "code" {
 			continue
@@ -85,24 +93,42 @@ func (s *Source) join(content []byte) error {
 		if err != nil {
 			return invalid("a cell has no text")
 		}
+		cells = append(cells, text)
+	}
+	s.lay(cells)
+	return nil
+}
+
+// Cells makes a source of cells that one interpreter runs one after the other, as those of a notebook. Problems: as of ReadSource.
+func Cells(name string, cells []string) (Source, error) {
+	s := Source{Name: name}
+	s.lay(cells)
+	return s, s.check()
+}
+
+// lay puts cells after one another.
+func (s *Source) lay(cells []string) {
+	var b strings.Builder
+	line := 0
+	s.Notebook, s.cells = true, nil
+	for _, text := range cells {
 		line++
 		s.cells = append(s.cells, line)
-		text = strings.TrimRight(withoutMagics(text), "\n") + "\n"
+		text = strings.TrimRight(withoutMagics(newlines(text)), "\n") + "\n"
 		b.WriteString(marker + "\n" + text)
 		line += strings.Count(text, "\n")
 	}
 	s.Text = b.String()
-	return nil
 }
 
 func cellText(source json.RawMessage) (string, error) {
 	var text string
 	if json.Unmarshal(source, &text) == nil {
-		return strings.ReplaceAll(text, "\r\n", "\n"), nil
+		return text, nil
 	}
 	var lines []string
 	err := json.Unmarshal(source, &lines)
-	return strings.ReplaceAll(strings.Join(lines, ""), "\r\n", "\n"), err
+	return strings.Join(lines, ""), err
 }
 
 // magic finds what IPython has beside Python: commands and their line, and a name with question marks.

@@ -3,7 +3,7 @@ import subprocess, tempfile
 
 SELECT = "F,E711,E712,E713,E714,E721,E722,E9,W605,B,PLE,PLW0127,PLW0129,PLW0711,PLW1508,PLW1510,C901,ASYNC,NPY,RUF006,RUF013,RUF015,RUF016,S102,S307,S602,S605"
 # What a notebook shows at the end of a cell looks useless, and a cell may await.
-NOTEBOOK = "B018,F704,PLE1142"
+NOTEBOOK = "B015,B018,F704,PLE1142"
 # Matters of taste and habits of libraries, such as a name that a loop does not use (B007) and zip() without strict (B905); and what follows from `import *` (F405), which is
 # one note by itself.
 QUIET = "B007,B008,B009,B010,B011,B024,B026,B028,B904,B905,F405"
