@@ -33,6 +33,7 @@ type Hub interface {
 	Kernels
 	Variables
 	Executions
+	Checks
 	Files
 	Uploads
 	Packages
@@ -77,6 +78,11 @@ type Variables interface {
 	Table(ctx context.Context, who auth.Principal, session, kernel string, q kernel.TableQuery) (kernel.Table, error)
 	Profile(ctx context.Context, who auth.Principal, session, kernel, table string, column int) (kernel.Profile, error)
 	Preview(ctx context.Context, who auth.Principal, session string, look workspace.Look) (workspace.Entry, workspace.Preview, error)
+}
+
+// Checks look at code.
+type Checks interface {
+	Check(ctx context.Context, who auth.Principal, n hub.NewCheck) (hub.Checked, error)
 }
 
 // Executions are a hub's executions.
@@ -208,6 +214,7 @@ func build(o Options) *server {
 	s.addVariables()
 	s.addPreview()
 	s.addExecutions()
+	s.addChecks()
 	s.addTree()
 	s.addTreeContent()
 	s.addFiles()

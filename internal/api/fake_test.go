@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"cove/internal/advice"
 	"cove/internal/api"
 	"cove/internal/api/apitest"
 	"cove/internal/audit"
@@ -166,6 +167,10 @@ func (h *fakeHub) Kernels(_ context.Context, who auth.Principal, id string) ([]h
 func (h *fakeHub) StartKernel(_ context.Context, who auth.Principal, id, name string) (hub.Kernel, error) {
 	return hub.Kernel{Name: name}, h.note(who, id, name)
 }
+func (h *fakeHub) Check(_ context.Context, who auth.Principal, n hub.NewCheck) (hub.Checked, error) {
+	return hub.Checked{Report: &advice.Report{File: n.Name, Findings: []advice.Finding{{Rule: "F821", Severity: advice.Error, Line: 1, Column: 1, Message: "m"}}}}, h.note(who, n.Session, n.Code)
+}
+
 func (h *fakeHub) Variables(_ context.Context, who auth.Principal, id, name string) (kernel.Variables, error) {
 	return kernel.Variables{Items: []kernel.Variable{{Name: "df", Type: "pandas.DataFrame", Shape: []int64{2, 1}, Table: true}}}, h.note(who, id, name)
 }

@@ -133,6 +133,7 @@ type NewTurn struct {
 	Temperature  *float64 `json:"temperature,omitempty" minimum:"0" maximum:"2"`
 	TopP         *float64 `json:"top_p,omitempty" minimum:"0" maximum:"1"`
 	Source       string   `json:"source,omitempty" enum:"api,cli,web" default:"api"`
+	Check        bool     `json:"check,omitempty" doc:"Look at each program of the model's for mistakes and slow forms when it has run; the events have \"findings\", and the model is told"`
 	Approval     string   `json:"approval,omitempty" enum:"never,always" doc:"Of a new conversation; one that is there is changed with PATCH"`
 }
 
@@ -188,7 +189,7 @@ func (n NewTurn) hub(conversation, once string) (hub.NewTurn, error) {
 	}
 	out := hub.NewTurn{Conversation: conversation, Parent: n.Parent, Session: n.Session, Model: n.Model, Input: input, Prompt: n.Prompt, Files: n.Files,
 		Instructions: n.Instructions, NoPython: n.Python != nil && !*n.Python, Parallel: n.Parallel, MaxCalls: n.MaxCalls, MaxTokens: n.MaxTokens,
-		Temperature: n.Temperature, TopP: n.TopP, Source: n.Source, Once: once, Approval: approvalOf(n.Approval)}
+		Temperature: n.Temperature, TopP: n.TopP, Source: n.Source, Check: n.Check, Once: once, Approval: approvalOf(n.Approval)}
 	if out.Source == "" {
 		out.Source = "api"
 	}

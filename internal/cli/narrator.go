@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"fmt"
 	"io"
 	"os"
 	"strings"
@@ -82,8 +83,24 @@ func (n *narrator) event(e interpreter.Event) {
 		n.note("The code waits for its user's word: approve or refuse it on the server's page, or with POST /turns/{turn}/approve.")
 	case interpreter.Refused:
 		n.note("The user did not want this code to run.")
+	case interpreter.Findings:
+		n.findings(e)
 	case interpreter.Notice:
 		n.note(e.Text)
+	}
+}
+
+// findings tells what was found in code, in a line each.
+func (n *narrator) findings(e interpreter.Findings) {
+	for _, f := range e.Items {
+		line := fmt.Sprintf("line %d: %s: %s", f.Line, f.Severity, f.Message)
+		if f.Better != "" {
+			line += "; better: " + f.Better
+		}
+		n.note(line)
+	}
+	for _, note := range e.Notes {
+		n.note(note)
 	}
 }
 

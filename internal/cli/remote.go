@@ -35,7 +35,7 @@ func (t *talking) remotely(i *interruption, inputs []input, out *outFolder, use 
 	defer out.close()
 	c := client.New(t.base, t.key)
 	defer c.Close()
-	r := &remoteTalker{p: t.p, client: c, model: t.Model}
+	r := &remoteTalker{p: t.p, client: c, model: t.Model, check: t.Check}
 	if t.MaxSteps != t.p.Config.Turn.MaxSteps {
 		r.steps = t.MaxSteps
 	}
@@ -83,6 +83,7 @@ type remoteTalker struct {
 	conversation string
 	parent       string // to go on from; "": the conversation's last turn
 	steps        int    // 0: the server's limit
+	check        bool
 }
 
 var _ talker = (*remoteTalker)(nil)
@@ -147,7 +148,7 @@ func (r *remoteTalker) Ask(ctx context.Context, prompt string) iter.Seq2[interpr
 		following, leave := context.WithCancelCause(context.WithoutCancel(ctx))
 		defer leave(nil)
 		abandon := context.AfterFunc(ctx, func() { leave(errStopped()) })
-		turn, events, err := r.client.Ask(following, r.conversation, api.NewTurn{Prompt: prompt, Session: r.session, Parent: r.parent, Model: r.model, MaxCalls: r.steps, Source: "cli"})
+		turn, events, err := r.client.Ask(following, r.conversation, api.NewTurn{Prompt: prompt, Session: r.session, Parent: r.parent, Model: r.model, MaxCalls: r.steps, Check: r.check, Source: "cli"})
 		if err != nil {
 			yield(nil, err)
 			return

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"strings"
 
+	"cove/internal/advice"
 	"cove/internal/auth"
 	"cove/internal/config"
 	"cove/internal/hub"
@@ -42,6 +43,8 @@ type localTalker struct {
 	cfg     config.Config
 	session *commandSession
 
+	look func(ctx context.Context, step int, code string) advice.Report // see hub.NewTurn; nil: nobody looks
+
 	conversation string            // "": the next turn begins one
 	parent       string            // the turn to go on from, or ""
 	meta         map[string]string // of the conversations
@@ -60,7 +63,7 @@ func (t *localTalker) Ask(ctx context.Context, prompt string) iter.Seq2[interpre
 		heard := true
 		turn, err := t.session.hub.records.Hub.RunTurn(ctx, auth.Local(), hub.NewTurn{
 			Conversation: t.conversation, Parent: t.parent, Session: t.session.hub.session,
-			Input: []model.Message{{Role: model.RoleUser, Content: []model.Content{model.Text{Text: prompt}}}},
+			Input: []model.Message{{Role: model.RoleUser, Content: []model.Content{model.Text{Text: prompt}}}}, Look: t.look,
 		}, func(e interpreter.Event) error {
 			if _, ran := e.(interpreter.Start); ran {
 				t.session.ran++

@@ -3,11 +3,14 @@ package cli
 import (
 	"context"
 	"fmt"
+	"io"
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 	"unicode/utf8"
 
+	"cove/internal/advice"
 	"cove/internal/config"
 	"cove/internal/ident"
 	"cove/internal/model"
@@ -30,7 +33,8 @@ type talkFlags struct {
 	installFlags
 	serverFlags
 	historyFlags
-	MaxSteps int `default:"${max_steps}" placeholder:"N" help:"How often the model may run code for one question (default: ${max_steps})."`
+	MaxSteps int  `default:"${max_steps}" placeholder:"N" help:"How often the model may run code for one question (default: ${max_steps})."`
+	Check    bool `help:"Look at each program of the model's when it has run, for mistakes and slow forms; the model is told of them too."`
 }
 
 // settings are those of the program with the flags on top. What can be wrong with flags alone is found.
@@ -58,6 +62,9 @@ func (c *askCmd) question() (goOnWith string, words []string, err error) {
 	}
 	return id, c.Prompt[1:], nil
 }
+
+// lookTime bounds one script of a look at the model's code.
+const lookTime = 30 * time.Second
 
 // talking opens what answers questions, has use talk to it and ends it.
 type talking struct {
@@ -127,7 +134,27 @@ func (t *talking) locally(i *interruption, inputs []input, out *outFolder, use f
 	if g != nil {
 		l.conversation, l.parent = g.conversation.ID, g.parent
 	}
+	if t.Check {
+		steps := t.checks()
+		defer steps.Close()
+		l.look = func(ctx context.Context, _ int, code string) advice.Report { return steps.Look(ctx, code) }
+	}
 	return use(l)
+}
+
+// checks looks at the model's code in a sandbox of its own, which is started when there is some.
+func (t *talking) checks() *advice.Steps {
+	return &advice.Steps{Timeout: lookTime, Open: func(ctx context.Context) (advice.Session, func(), error) {
+		live, err := t.p.Open(ctx, t.cfg, io.Discard)
+		if err != nil {
+			return nil, nil, err
+		}
+		return live, func() {
+			ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
+			defer cancel()
+			_ = live.Close(ctx) // what could not be removed is swept by the next command
+		}, nil
+	}}
 }
 
 // resumed is the conversation to go on with.

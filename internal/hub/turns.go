@@ -6,6 +6,7 @@ import (
 	"iter"
 	"time"
 
+	"cove/internal/advice"
 	"cove/internal/auth"
 	"cove/internal/intake"
 	"cove/internal/interpreter"
@@ -36,12 +37,16 @@ type NewTurn struct {
 	Choice       model.ToolChoice
 	Parallel     *bool
 	MaxCalls     int // executions; 0: the server's limit
-	MaxTokens    int // of each answer of the model
-	Temperature  *float64
-	TopP         *float64
-	Format       model.Format // of the answer's words, which Instructions ask for too
-	Effort       string       // see model.Request
-	Extra        map[string]json.RawMessage
+	// Check has each program of the model's looked at when it has run. Look does that for a caller in this process, whose hub makes no sessions.
+	Check bool
+	Look  func(ctx context.Context, step int, code string) advice.Report `json:"-"`
+
+	MaxTokens   int // of each answer of the model
+	Temperature *float64
+	TopP        *float64
+	Format      model.Format // of the answer's words, which Instructions ask for too
+	Effort      string       // see model.Request
+	Extra       map[string]json.RawMessage
 
 	// Approval is that of a new conversation.
 	Approval Approval `json:",omitempty"`

@@ -176,6 +176,9 @@ func (h *Hub) converse(p *plan, l *liveTurn) (answer interpreter.Answer, err err
 	if !p.spec.Python {
 		return h.listen(p.work, p, l, nil)
 	}
+	if p.looks {
+		defer h.lookAtSteps(p)()
+	}
 	s, err := h.acquire(p.work, who.Project, p.turn.Session)
 	if err != nil {
 		return answer, err

@@ -89,6 +89,7 @@ type plan struct {
 	over    func(error)           // ends the turn's span
 	hear    func(TurnEvent) error // see RunTurn; nil: nobody does
 	asks    bool                  // each program waits for the user's word
+	looks   bool                  // each program is looked at, see NewTurn.Check
 	// untitled says that the title of the conversation, which is of the page, is the prompt's first words.
 	untitled bool
 }
@@ -106,7 +107,7 @@ func (h *Hub) startTurn(ctx context.Context, who auth.Principal, n NewTurn) (Tur
 
 // plan makes and records all that a turn needs. runTurn releases it at the turn's end.
 func (h *Hub) plan(ctx context.Context, who auth.Principal, n NewTurn) (*plan, error) {
-	p := &plan{who: who, files: n.Files, names: n.Names}
+	p := &plan{who: who, files: n.Files, names: n.Names, looks: n.Check}
 	if err := h.planModel(ctx, p, n); err != nil {
 		return nil, err
 	}
@@ -205,8 +206,8 @@ func (h *Hub) planModel(ctx context.Context, p *plan, n NewTurn) error {
 	p.model = m
 	p.spec = interpreter.Turn{
 		History: n.History, Input: n.Input, Instructions: n.Instructions, Python: !n.NoPython, Tools: n.Tools, Choice: n.Choice, Parallel: n.Parallel,
-		Context:  h.about(m.Name()).Context,
-		MaxCalls: n.MaxCalls, MaxTokens: n.MaxTokens, Temperature: n.Temperature, TopP: n.TopP, Format: n.Format, Effort: n.Effort, Extra: n.Extra,
+		Context: h.about(m.Name()).Context,
+		Look:    n.Look, MaxCalls: n.MaxCalls, MaxTokens: n.MaxTokens, Temperature: n.Temperature, TopP: n.TopP, Format: n.Format, Effort: n.Effort, Extra: n.Extra,
 	}
 	if err := interpreter.Check(m, p.spec); err != nil {
 		return err

@@ -1,12 +1,13 @@
 package interpreter
 
 import (
+	"cove/internal/advice"
 	"cove/internal/kernel"
 	"cove/internal/model"
 )
 
 // Event is one thing that happens in a turn. It is a closed sum type: Text, Reasoning, Code, Approval, Refused, Start, Output,
-// Call, Notice and Answer.
+// Findings, Call, Notice and Answer.
 type Event interface{ event() }
 
 // Text continues the model's words, as they stream.
@@ -45,6 +46,13 @@ type Refused struct {
 type Output struct {
 	Step  int
 	Event kernel.Event
+}
+
+// Findings says what a look at the code of an execution found; see Turn.Look. It comes behind the execution's kernel.Done, at most once.
+type Findings struct {
+	Step  int
+	Items []advice.Finding // without what hides in code; by line
+	Notes []string         // what could not be looked at, and why
 }
 
 // Call continues a call of one of the client's functions. ID and Name are set in the first event of a call. It is not run: the turn ends
@@ -101,6 +109,7 @@ func (Start) event()     {}
 func (Approval) event()  {}
 func (Refused) event()   {}
 func (Output) event()    {}
+func (Findings) event()  {}
 func (Call) event()      {}
 func (Notice) event()    {}
 func (Answer) event()    {}

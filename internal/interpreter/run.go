@@ -7,6 +7,7 @@ import (
 	"iter"
 	"slices"
 
+	"cove/internal/advice"
 	"cove/internal/model"
 )
 
@@ -30,6 +31,9 @@ type Turn struct {
 	// Approve, where it is set, waits for what the user says about each program of the model's before it runs; an Approval has told of it. Its error ends the
 	// turn. The wait does not count against Limits.Time.
 	Approve func(ctx context.Context, step int) (Decision, error)
+	// Look, where it is set, looks at the model's code when it has run, and says what was found: the user is told all of it, and the model of mistakes and slow
+	// forms. It has to return soon after its context ends.
+	Look func(ctx context.Context, step int, code string) advice.Report
 	// Tools are the client's functions. With a model that cannot call tools, they are a problem. With Python none may be named "python".
 	Tools []model.Tool
 	// Choice holds until the first call. With "none" nothing is run and nothing called; models that cannot call tools take the rest as "auto".

@@ -442,7 +442,7 @@ func (t *turn) perform(ctx context.Context, step int, code string, edited bool) 
 	if edited {
 		o.text = editedHead(code) + o.text
 	}
-	return o, nil
+	return o, t.look(ctx, step, code, &o)
 }
 
 func orElse(text, other string) string {

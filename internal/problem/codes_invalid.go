@@ -44,6 +44,8 @@ const (
 	BenchUnknownSubject = InvalidCode("bench_unknown_subject")
 	// The request's body is larger than the server takes. Upload data as a file, and read the file in the code.
 	BodyTooLarge = InvalidCode("body_too_large")
+	// A request for a check of code asks for things that do not go together, or for nothing. Follow the hint.
+	CheckInvalid = InvalidCode("check_invalid")
 	// The list of distributions to install is empty or contradicts itself. Report this as a fault of cove.
 	ClosureInvalid = InvalidCode("closure_invalid")
 	// The code cannot be parsed as Python. Correct what the message names, and check the code again.

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"cove/internal/advice"
 	"cove/internal/install"
 	"cove/internal/interpreter"
 	"cove/internal/kernel"
@@ -69,7 +70,7 @@ func ParseTurnEvent(text []byte) (interpreter.Event, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !slices.Contains([]string{"text", "reasoning", "code", "approval", "refused", "start", "output", "call", "notice", "answer"}, kind) {
+	if !slices.Contains([]string{"text", "reasoning", "code", "approval", "refused", "start", "output", "findings", "call", "notice", "answer"}, kind) {
 		return nil, unknownEvent(kind)
 	}
 	var e parsedTurnEvent
@@ -95,6 +96,8 @@ func ParseTurnEvent(text []byte) (interpreter.Event, error) {
 			return nil, err
 		}
 		return interpreter.Output{Step: e.Step, Event: event}, nil
+	case "findings":
+		return interpreter.Findings{Step: e.Step, Items: e.Items, Notes: e.Notes}, nil
 	case "call":
 		return interpreter.Call{Index: e.Index, ID: e.ID, Name: e.Name, Delta: e.Delta}, nil
 	case "notice":
@@ -322,6 +325,8 @@ type parsedTurnEvent struct {
 	Edited bool                     `json:"edited"`
 	Note   string                   `json:"note"`
 	Event  json.RawMessage          `json:"event"`
+	Items  []advice.Finding         `json:"items"`
+	Notes  []string                 `json:"notes"`
 	Index  int                      `json:"index"`
 	ID     string                   `json:"id"`
 	Name   string                   `json:"name"`

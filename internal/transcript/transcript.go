@@ -196,6 +196,8 @@ func turnRecord(e interpreter.Event) Record {
 			return nil
 		}
 		return Record{"type": "output", "step": e.Step, "event": event}
+	case interpreter.Findings:
+		return Record{"type": "findings", "step": e.Step, "items": notNone(e.Items), "notes": notNone(e.Notes)}
 	case interpreter.Call:
 		r := Record{"type": "call", "index": e.Index, "delta": e.Delta}
 		if e.ID != "" || e.Name != "" {
