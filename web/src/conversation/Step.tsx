@@ -6,12 +6,14 @@ import {
   CircleStop,
   Copy,
   History,
+  ListChecks,
   Pause,
   Pencil,
   Play,
   Wrench,
 } from 'lucide-react'
 import { lazy, memo, type ReactNode, Suspense, use, useMemo, useRef, useState } from 'react'
+import { Findings } from '../checks/Findings'
 import type { ExecutionView } from '../events/execution'
 import { type Group, isFigure, nameOf } from '../events/group'
 import { executionLive, useLive } from '../events/live'
@@ -28,9 +30,10 @@ import { Diff } from './Diff'
 import { EditStep } from './EditStep'
 import { Elapsed } from './Elapsed'
 import { isUnfolded, unfold } from './memory'
-import { forget, interrupt, type Rerun, runSteps, StepsContext, useRerun, useStale } from './reruns'
+import { forget, interrupt, programsTo, type Rerun, runSteps, StepsContext, useRerun, useStale } from './reruns'
 import css from './step.module.css'
 
+const CodeCheck = lazy(async () => ({ default: (await import('../checks/CodeCheck')).CodeCheck }))
 const PreviewDialog = lazy(async () => ({ default: (await import('../panels/Preview')).PreviewDialog }))
 
 function installName(step: StepView, w: Words): string {
@@ -95,6 +98,11 @@ function Attempt({ step, live }: { step: StepView; live: boolean }) {
         <p className={css.note} dir="auto">
           {w.approval.told(step.note)}
         </p>
+      )}
+      {step.findings && (step.findings.items.length > 0 || step.findings.notes.length > 0) && (
+        <section aria-label={w.checks.title}>
+          <Findings items={step.findings.items} notes={step.findings.notes} />
+        </section>
       )}
       {step.gap && <p className={css.note}>{w.turn.gap}</p>}
       {!!step.done?.dropped_bytes && <p className={css.note}>{w.turn.dropped(bytes(step.done.dropped_bytes))}</p>}
@@ -183,6 +191,7 @@ export const Step = memo(
     const busy = step.state === 'writing' || step.state === 'running'
     const [chosen, setChosen] = useState<boolean | null>(() => (isUnfolded(id) ? true : null))
     const [editing, setEditing] = useState(false)
+    const [checked, setChecked] = useState<string | null>(null)
     const asked = live && step.state === 'waiting'
     const open = asked || (chosen ?? (live && last && (busy || step.state === 'ok')))
     const shown = again ? again.view : step
@@ -202,6 +211,10 @@ export const Step = memo(
       fold(true)
       setEditing(true)
     }
+    const check = () => {
+      fold(true)
+      setChecked(code)
+    }
     const run = (text: string, all: boolean) => {
       setEditing(false)
       fold(true)
@@ -218,6 +231,7 @@ export const Step = memo(
         : []),
       ...(running ? [{ id: 'stop', label: w.notebook.interrupt, act: () => void interrupt(id) }] : []),
       ...(rerun && !running ? [{ id: 'was', label: w.turn.asItWas, act: () => forget(id) }] : []),
+      ...(live ? [] : [{ id: 'check', label: w.checks.check, icon: <ListChecks size={14} aria-hidden />, act: check }]),
       {
         id: 'copy',
         label: w.turn.copyCode,
@@ -294,6 +308,18 @@ export const Step = memo(
                 </SessionTables>
               ) : (
                 <Attempt step={step} live={live && busy} />
+              )}
+              {checked !== null && checked === code && (
+                <Suspense fallback={null}>
+                  <CodeCheck
+                    id={`${id} ${code}`}
+                    what={async () => ({ programs: await programsTo(place, { id, code }) })}
+                    onClose={() => {
+                      setChecked(null)
+                      line.current?.focus({ preventScroll: true })
+                    }}
+                  />
+                </Suspense>
               )}
             </div>
           )}

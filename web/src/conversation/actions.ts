@@ -4,6 +4,7 @@ import { keepTurn, queries, refresh } from '../api/queries'
 import type { Question } from '../composer/Composer'
 import { turnLive } from '../events/live'
 import { ask, complain, toast } from '../parts'
+import { preferences } from '../shell/preferences'
 import type { Words } from '../words'
 
 interface More {
@@ -24,6 +25,7 @@ export async function askQuestion(question: Question, conversation?: string, mor
     source: 'web' as const,
     ...(question.files.length ? { files: question.files.map((f) => f.id) } : {}),
     ...(question.model ? { model: question.model } : {}),
+    ...(preferences().checks ? { check: true } : {}),
     ...more,
   }
   const query = { background: true }

@@ -3,6 +3,7 @@ import { client, data, type Execution, insist, once, type Turn } from '../api/cl
 import { refresh } from '../api/queries'
 import { blocksOf } from '../events/group'
 import { executionLive, type Live, turnLive } from '../events/live'
+import { steps } from '../events/turn'
 import { complain, toast } from '../parts'
 import type { Words } from '../words'
 import { read, write } from './memory'
@@ -150,6 +151,21 @@ async function after(place: Place, id: string): Promise<Step[]> {
     }
   }
   return out
+}
+
+/** The programs of the branch that ran well before a step, and the step's own, as they would run now. */
+export async function programsTo(place: Place, step: Step): Promise<string[]> {
+  const { turn, step: n } = split(step.id)
+  const out: string[] = []
+  for (const t of place.turns.slice(0, place.ids.indexOf(turn) + 1)) {
+    const live = turnLive(t.id, false)
+    await ended(live, (v) => v.state !== 'running')
+    for (const s of steps(live.view)) {
+      if (s.state !== 'ok' || (t.id === turn && s.number >= n)) continue
+      out.push(known.get(`${t.id}/${s.number}`)?.code ?? s.code)
+    }
+  }
+  return [...out, step.code]
 }
 
 /** Runs a step, and those behind it when that is wanted, as long as none fails. */

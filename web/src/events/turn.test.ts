@@ -202,3 +202,26 @@ describe('the events of an execution', () => {
     expect(view.state).toBe('ok')
   })
 })
+
+it('findings of a check belong to their step, and are taken with care', () => {
+  const view = newTurn('x')
+  applyTurn(view, 0, { type: 'start', step: 1, code: 'x' })
+  applyTurn(view, 0, {
+    type: 'findings',
+    step: 1,
+    items: [
+      { rule: 'slow-iterrows', severity: 'warning', line: 2, column: 1, message: 'm', better: 'b' },
+      7,
+      { severity: 'odd' },
+    ],
+    notes: ['n', {}],
+  })
+  expect(steps(view)[0]?.findings).toEqual({
+    items: [
+      { rule: 'slow-iterrows', severity: 'warning', line: 2, column: 1, message: 'm', better: 'b' },
+      { rule: '', severity: 'note', line: 0, column: 0, message: '' },
+      { rule: '', severity: 'note', line: 0, column: 0, message: '' },
+    ],
+    notes: ['n', ''],
+  })
+})

@@ -1,4 +1,7 @@
+import type { Schemas } from '../api/client'
 import type { DoneEvent, OutputEvent, ProgressEvent } from '../output'
+
+type Finding = Schemas['Finding']
 
 export type StepState = 'writing' | 'waiting' | 'running' | 'ok' | 'failed' | 'refused'
 
@@ -16,6 +19,8 @@ export interface StepView {
   edited: boolean
   /** What the person told the model instead of letting it run. */
   note: string
+  /** What a check of the code found, where the turn asked for one. */
+  findings: { items: Finding[]; notes: string[] } | null
   /** Events that the server does not keep. */
   gap: boolean
   version: number
@@ -75,6 +80,7 @@ const newStep = (number: number): StepView => ({
   done: null,
   edited: false,
   note: '',
+  findings: null,
   gap: false,
   version: 0,
 })
@@ -103,6 +109,26 @@ function say(view: TurnView, kind: 'text' | 'reasoning', delta: string) {
   // A new object, so that what shows the part sees the change; the parts before it stay as they are.
   if (last?.kind === kind) view.parts[at] = { kind, text: last.text + delta }
   else view.parts.push({ kind, text: delta })
+}
+
+const mostFindings = 2000
+
+function findingsOf(event: Record<string, unknown>): StepView['findings'] {
+  const list = (value: unknown): unknown[] => (Array.isArray(value) ? value.slice(0, mostFindings) : [])
+  const items = list(event.items).map((item): Finding => {
+    const f = record(item)
+    const severity = f.severity === 'error' || f.severity === 'warning' ? f.severity : 'note'
+    const better = text(f.better)
+    return {
+      rule: text(f.rule),
+      severity,
+      line: number(f.line),
+      column: number(f.column),
+      message: text(f.message),
+      ...(better ? { better } : {}),
+    }
+  })
+  return { items, notes: list(event.notes).map(text) }
 }
 
 /** Takes one event of an execution into a step. */
@@ -203,6 +229,12 @@ export function applyTurn(view: TurnView, id: number, event: Record<string, unkn
       const step = stepOf(view, number(event.step))
       step.state = 'refused'
       step.note = text(event.note)
+      step.version++
+      break
+    }
+    case 'findings': {
+      const step = stepOf(view, number(event.step))
+      step.findings = findingsOf(event)
       step.version++
       break
     }

@@ -118,6 +118,17 @@ export default function Settings({ who: came }: { who: Caller }) {
             onChange={(v) => prefer({ letters: v === 'on' })}
           />
         </Setting>
+        <Setting name={w.checks.always}>
+          <Segments
+            label={w.checks.always}
+            value={p.checks ? 'on' : 'off'}
+            options={[
+              { id: 'on', name: s.on },
+              { id: 'off', name: s.off },
+            ]}
+            onChange={(v) => prefer({ checks: v === 'on' })}
+          />
+        </Setting>
       </section>
       <section className={css.group}>
         <h2>{s.account}</h2>

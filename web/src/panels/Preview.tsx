@@ -1,6 +1,6 @@
 import { useQuery } from '@tanstack/react-query'
-import { ChevronLeft, ChevronRight, Download, MessageSquarePlus, X } from 'lucide-react'
-import { useEffect, useState } from 'react'
+import { ChevronLeft, ChevronRight, Download, ListChecks, MessageSquarePlus, X } from 'lucide-react'
+import { lazy, Suspense, useEffect, useState } from 'react'
 import { Dialog, Modal, ModalOverlay } from 'react-aria-components'
 import { fileAddress } from '../api/base'
 import { client, data } from '../api/client'
@@ -10,6 +10,8 @@ import { useWords } from '../words'
 import { tellAbout } from './about'
 import { PreviewBody } from './PreviewBody'
 import css from './panels.module.css'
+
+const CodeCheck = lazy(async () => ({ default: (await import('../checks/CodeCheck')).CodeCheck }))
 
 /** Follows a link to a file, which the server sends as a download. */
 export function load(address: string) {
@@ -34,6 +36,7 @@ const still = 'input, textarea, [contenteditable], [role=grid], [role=tab]'
 export function PreviewDialog({ session, paths, path, onPath, onClose }: Props) {
   const w = useWords()
   const [sheet, setSheet] = useState('')
+  const [checked, setChecked] = useState('')
   const at = paths.indexOf(path)
   const before = at > 0 ? paths[at - 1] : undefined
   const after = at >= 0 ? paths[at + 1] : undefined
@@ -67,6 +70,7 @@ export function PreviewDialog({ session, paths, path, onPath, onClose }: Props) 
     return () => document.removeEventListener('keydown', key)
   })
   const name = plainName(path)
+  const code = /\.(py|ipynb)$/i.test(path)
   return (
     <ModalOverlay className={css.overlay ?? ''} isOpen isDismissable onOpenChange={(open) => !open && onClose()}>
       <Modal className={css.wide ?? ''}>
@@ -87,6 +91,11 @@ export function PreviewDialog({ session, paths, path, onPath, onClose }: Props) 
                   </IconButton>
                 </>
               )}
+              {code && (
+                <IconButton label={w.checks.check} onClick={() => setChecked(path)}>
+                  <ListChecks size={16} aria-hidden />
+                </IconButton>
+              )}
               <IconButton
                 label={w.preview.ask}
                 onClick={() => {
@@ -104,6 +113,16 @@ export function PreviewDialog({ session, paths, path, onPath, onClose }: Props) 
               </IconButton>
             </span>
           </div>
+          {checked === path && (
+            <Suspense fallback={null}>
+              <CodeCheck
+                id={`${session} ${path}`}
+                what={() => ({ session, path })}
+                runs
+                onClose={() => setChecked('')}
+              />
+            </Suspense>
+          )}
           {seen.error ? (
             <ProblemBox error={seen.error} onRetry={() => void seen.refetch()} />
           ) : seen.data ? (

@@ -5,6 +5,8 @@ export interface Preferences {
   theme: 'system' | 'light' | 'dark'
   sendKey: 'enter' | 'mod'
   letters: boolean
+  /** The model's code is looked at when it has run. */
+  checks: boolean
   sidebar: boolean
   panels: boolean
   contrast: 'system' | 'high'
@@ -18,6 +20,7 @@ const usual: Preferences = {
   theme: 'system',
   sendKey: 'enter',
   letters: true,
+  checks: false,
   sidebar: true,
   panels: false,
   contrast: 'system',

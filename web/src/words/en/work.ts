@@ -17,6 +17,27 @@ export const work = {
     editedNote: 'You changed this code before it ran.',
     told: (note: string) => `You told the model: ${note}`,
   },
+  checks: {
+    title: 'Check of the code',
+    check: 'Check the code',
+    checking: 'Checking the code',
+    profiling: 'Running the code, line by line',
+    found: (n: number) => (n === 0 ? 'Nothing was found' : n === 1 ? '1 finding' : `${n} findings`),
+    severity: { error: 'Error', warning: 'Warning', note: 'Note' },
+    line: (n: number) => `line ${n}:`,
+    better: 'Better:',
+    measure: 'Measure the slow forms',
+    measured: (size: string, times: string) => `Measured here with ${size}: the faster form is ${times} times as fast.`,
+    profile: 'Run it and show where the time goes',
+    ran: (time: string, memory: string) =>
+      `It ran for ${time} in a copy of the session, with at most ${memory} in use.`,
+    stopped: 'It was stopped.',
+    failed: (code: number) => `It ended with exit code ${code}.`,
+    parts: (python: string, native: string, system: string) =>
+      `Python ${python}, compiled code ${native}, system ${system}`,
+    columns: { line: 'Line', code: 'Code', time: 'Time', memory: 'Memory' },
+    always: 'Check the model’s code for mistakes and slow forms',
+  },
   preview: {
     title: 'Preview',
     ask: 'Ask about it',

@@ -1,6 +1,6 @@
 import type { Words } from '..'
 
-type Work = Pick<Words, 'approval' | 'preview'>
+type Work = Pick<Words, 'approval' | 'checks' | 'preview'>
 
 export const work: Work = {
   approval: {
@@ -20,6 +20,25 @@ export const work: Work = {
     edited: '经你改动',
     editedNote: '这段代码在运行前经你改动。',
     told: (note) => `你告诉模型：${note}`,
+  },
+  checks: {
+    title: '代码检查',
+    check: '检查代码',
+    checking: '正在检查代码',
+    profiling: '正在运行代码并逐行测量',
+    found: (n) => (n === 0 ? '没有发现问题' : `发现 ${n} 处`),
+    severity: { error: '错误', warning: '警告', note: '提示' },
+    line: (n) => `第 ${n} 行：`,
+    better: '建议：',
+    measure: '测量低效写法',
+    measured: (size, times) => `在此用 ${size} 的规模测量：更快的写法快 ${times} 倍。`,
+    profile: '运行并显示时间花在哪里',
+    ran: (time, memory) => `在会话的副本中运行了 ${time}，最多占用 ${memory} 内存。`,
+    stopped: '它被停止了。',
+    failed: (code) => `退出码为 ${code}。`,
+    parts: (python, native, system) => `Python ${python}，编译代码 ${native}，系统 ${system}`,
+    columns: { line: '行', code: '代码', time: '时间', memory: '内存' },
+    always: '检查模型代码中的错误和低效写法',
   },
   preview: {
     title: '预览',
