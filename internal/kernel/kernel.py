@@ -1381,6 +1381,7 @@ class Kernel:
         for program in ("pip", "uv"):
             shell.register_magic_function(pip_magic(shell, program), magic_name=program)
         shell.magics_manager.register_lazy("store", "cove_kernel")
+        shell.magics_manager.register_lazy("sql", "sql")  # imported, and so installed, when it is first used
         formatters = shell.display_formatter.formatters
         formatters["image/png"].for_type_by_name("matplotlib.figure", "Figure", figure_png)
         tables = formatters[TableFormatter.MIME] = TableFormatter(parent=shell.display_formatter)

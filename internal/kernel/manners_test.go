@@ -93,7 +93,12 @@ func TestNotebookTools(t *testing.T) {
 	dir := w.layer(t, "profiler", map[string]string{
 		"line_profiler/__init__.py": "", "line_profiler/line_profiler.py": "def is_generated_code(filename):\n    return filename.startswith('<generated')\n",
 	})
-	add(t, k, kernel.Paths{Last: []string{dir}})
+	// What an extension for %sql has to be: a module that is loaded when the magic is first used.
+	sql := w.layer(t, "sql", map[string]string{"sql/__init__.py": "def load_ipython_extension(shell):\n    shell.register_magic_function(lambda line, cell: print('asked', line, cell.strip()), 'cell', 'sql')\n"})
+	add(t, k, kernel.Paths{Last: []string{dir, sql}})
+	if printed, _ := shownBy(t, k, kernel.Cell, "%%sql sqlite://\nselect 1"); printed != "asked sqlite:// select 1\n" {
+		t.Errorf("%%%%sql without its extension loaded prints %q", printed)
+	}
 	if printed, _ := shownBy(t, k, kernel.Cell, "from line_profiler.line_profiler import is_generated_code as cell\nprint(cell('<cell 3>'), cell('<generated 1>'), cell('a.py'))"); printed != "True True False\n" {
 		t.Errorf("cells are told apart as %q", printed)
 	}

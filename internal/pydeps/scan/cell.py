@@ -7,6 +7,12 @@ TOOLS = ("pip", "conda", "uv", "mamba", "micromamba")
 OWN_EXTENSIONS = {"autoreload", "storemagic"}
 
 
+def sql(rest):
+    """What %sql stands for: its extension, and the driver of the database that is named."""
+    url = word_of(rest)[0]
+    return "import sql" + ("; import sqlalchemy; sqlalchemy.create_engine(%r)" % url if "://" in url else "")
+
+
 def parses(text):
     try:
         compile(text, "", "exec", ONLY_AST, True)
@@ -69,6 +75,8 @@ class Cell:
             lines = lines[1:]
             if name in SHELL_CELLS and (name != "script" or word_of(rest)[0].rpartition("/")[2] in SHELL_CELLS):
                 self.shell += [line for line in "\n".join(lines).replace("\\\n", " ").split("\n") if installs(line)]
+            if name == "sql":
+                return [sql(rest)]
             if name not in PYTHON_CELLS:
                 return []
             if name in TIMERS and rest:
@@ -93,6 +101,8 @@ class Cell:
                 return self.run(rest)
             if name in ("load_ext", "reload_ext") and rest not in OWN_EXTENSIONS and parses("import " + rest):
                 return "import " + rest
+            if name == "sql":
+                return sql(rest)
             return timed(rest) if name in TIMERS else "pass"
         if word_of(s)[0] in TOOLS and "install" in s and not parses(s):
             return self.run(s)
@@ -104,7 +114,8 @@ class Cell:
             command = value.lstrip("!%")
             if value[0] == "!" or word_of(command)[0] in TOOLS + ("sx", "system"):
                 return name.strip() + " = " + self.run(command).replace("pass", "None")
-            return name.strip() + " = None"
+            magic, rest = word_of(command)
+            return (sql(rest) + "; " if magic == "sql" else "") + name.strip() + " = None"
         return None
 
 

@@ -109,7 +109,9 @@ var corpus = []struct {
 	{"by loop", "from subprocess import run as go\nimport sys\nwanted = ['a', 'b']\nfor p in wanted:\n  go([sys.executable, '-m', 'pip', 'install', p])\ncmd = ['pip', 'install', 'c']\ngo(cmd)\ngo(['pip', 'install', *wanted])", true, "subprocess sys pip=a pip=b pip=c"},
 
 	// Cells.
-	{"magics", "%matplotlib inline\n%load_ext autoreload\n%autoreload 2\n%load_ext line_profiler\nimport a\n%time b = __import__('b')\n%timeit -n 10 import c\n!ls -la\nfiles = !ls\nx, y = %sql select\n?print\nprint?\na.b??\n%%notcell", false, "line_profiler a c b"},
+	{"magics", "%matplotlib inline\n%load_ext autoreload\n%autoreload 2\n%load_ext line_profiler\nimport a\n%time b = __import__('b')\n%timeit -n 10 import c\n!ls -la\nfiles = !ls\nx, y = %sql select\n?print\nprint?\na.b??\n%%notcell", false, "line_profiler a c sql b"},
+	{"sql", "%%sql sqlite://\nselect import_ from t", false, "sql sqlalchemy"},
+	{"a line of sql", "rows = %sql select 1\n%sql duckdb:// --alias d", false, "sql sqlalchemy create_engine:duckdb_engine"},
 	{"timed cell", "%%time\nimport a\nprint('%pip install b')", false, "a"},
 	{"timeit cell", "%%timeit -n 3 import a\nimport b", false, "a b"},
 	{"captured cell", "%%capture out\n!pip install a\nimport b", false, "b pip=a"},
