@@ -32,7 +32,7 @@ var layers = [][]string{
 	{"guest/program", "heap", "surface", "testneeds"},
 	{"sandbox/*", "model/*", "link", "snapshot", "keeper", "libdata", "pydeps/*", "pydeps/names/wheelfiles"},
 	{"sandbox/sandboxtest", "pydeps/scan", "pydeps/names/*"},
-	{"pydeps"},
+	{"pydeps", "outdated"},
 	{"kernel", "pydeps/build"},
 	{"session", "advice"},
 	{"interpreter", "template", "named", "bench"},

@@ -48,7 +48,7 @@ type Error struct {
 	Name      string
 	Value     string
 	Traceback []string
-	Hint      string // a sentence that helps to mend it, such as the columns that a table has; ""
+	Hint      string // a sentence that helps to mend it, such as what replaces what a library removed, or the columns that a table has; ""
 }
 
 // ClearOutput asks to clear what was shown so far; with Wait, only when the next output comes.

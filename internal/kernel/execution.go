@@ -1,6 +1,7 @@
 package kernel
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"cove/internal/outdated"
 	"cove/internal/wire"
 )
 
@@ -333,7 +335,7 @@ func (x *execution) show(s spoken, size int64) error {
 		if err != nil {
 			return err
 		}
-		x.emit(Error{Name: s.Name, Value: s.Value, Traceback: lines, Hint: hintOf(s.Hint)})
+		x.emit(Error{Name: s.Name, Value: s.Value, Traceback: lines, Hint: cmp.Or(outdated.Hint(s.Name, s.Value, lines), hintOf(s.Hint))})
 		return nil
 	case "clear_output":
 		x.emit(ClearOutput{Wait: s.Wait})
