@@ -13,6 +13,7 @@ TOLD_CELL = 80  # characters
 TOLD_COLUMNS = 400  # that are looked at
 TOLD_CELLS = 2_000_000  # that are searched for missing values
 PRINT_COLUMNS, PRINT_WIDTH = 30, 200  # of what a model's code prints, where it has set neither
+CELL_COLUMNS = 20  # of what cells show where there is no terminal: pandas' own default there, which it takes only from Jupyter
 
 
 class ToldFormatter(BaseFormatter):
@@ -158,7 +159,7 @@ class Teller:
             return None
 
     def widen(self, module):
-        """Has repr() show more columns to a model that prints, and as many as there is room for on a terminal; pandas.options read as ever."""
+        """Has repr() show more columns to a model that prints, as many as there is room for on a terminal, and as many as in Jupyter where there is none; pandas.options read as ever."""
         self.plain = plain = module.get_dataframe_repr_params
         self.untouched = plain()
 
@@ -170,6 +171,8 @@ class Teller:
                 found.update(max_cols=PRINT_COLUMNS, line_width=PRINT_WIDTH)
             elif self.columns:
                 found.update(max_cols=0, line_width=int(self.columns))  # 0: as many as COLUMNS has room for
+            elif self.kernel.request.get("mode") != "script":
+                found.update(max_cols=CELL_COLUMNS)
             return found
 
         module.get_dataframe_repr_params = functools.wraps(plain)(params)

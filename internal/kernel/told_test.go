@@ -111,6 +111,14 @@ func TestTablesOnTerminals(t *testing.T) {
 			}
 		}
 	}
+	// Without a terminal a cell shows what Jupyter shows, unless the code says otherwise.
+	const asJupyter = "import io\nwith pd.option_context('display.max_columns', 20, 'display.width', 80): told = repr(wide)\n"
+	if got := on(0, asJupyter+"out = io.StringIO()\nprint(wide, file=out)\nprint(repr(wide) == told == out.getvalue().rstrip(), 'column07' in told)"); got != "True True\n" {
+		t.Errorf("a cell without a terminal shows tables otherwise than Jupyter: %q", got)
+	}
+	if got := on(0, "pd.set_option('display.max_columns', 3)\nn = repr(wide).count('column1')+repr(wide).count('column0')\npd.reset_option('display.max_columns')\nn"); got != "2" {
+		t.Errorf("with at most 3 columns asked for, a table shows %s", got)
+	}
 	const asks = "import os\nos.environ.get('COLUMNS')"
 	if a, b := on(99, asks), on(0, asks); a != "'99'" || strings.TrimSpace(b) != "" {
 		t.Errorf("COLUMNS is %q, and %q without a terminal", a, b)
