@@ -1,5 +1,8 @@
 // Package outdated knows what replaces things that Python's libraries removed. Programs written for earlier versions, as language models write them,
 // end in exceptions that do not always say what to use instead.
+//
+// Each row of the table (changes/) has a program that ends in its exception, and a test runs all of them in the standard environment. Since which version was found by
+// running the programs under the releases of fifteen times, from pandas 0.24, NumPy 1.16 and scikit-learn 0.20 on; what was gone before them is as release notes say.
 package outdated
 
 import (

@@ -15,6 +15,9 @@ import (
 //go:embed testdata/raise.py
 var raise string
 
+//go:embed testdata/replacements.py
+var replacements string
+
 //go:embed testdata/ordinary.txt
 var ordinary string
 
@@ -30,24 +33,52 @@ func (e exception) hint() string { return Hint(e.Name, e.Value, e.Traceback) }
 // program that ends well.
 func raised(t *testing.T, programs []string) []exception {
 	t.Helper()
+	var errors []exception
+	if ask(t, raise, programs, &errors); len(errors) != len(programs) {
+		t.Fatalf("%d programs ended in %d exceptions", len(programs), len(errors))
+	}
+	return errors
+}
+
+// ask runs a script in the standard environment, which reads texts as JSON from its standard input and prints JSON.
+func ask(t *testing.T, script string, texts []string, into any) {
+	t.Helper()
 	env := testneeds.Environment(t, pyenv.Standard)
-	input, err := json.Marshal(programs)
+	input, err := json.Marshal(texts)
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.CommandContext(t.Context(), env.Python, "-c", raise)
+	cmd := exec.CommandContext(t.Context(), env.Python, "-c", script)
 	cmd.Dir, cmd.Stdin = t.TempDir(), bytes.NewReader(input)
 	var complaint strings.Builder
 	cmd.Stderr = &complaint
 	out, err := cmd.Output()
+	if err == nil {
+		err = json.Unmarshal(out, into)
+	}
 	if err != nil {
 		t.Fatalf("%v\n%s", err, complaint.String())
 	}
-	var errors []exception
-	if err := json.Unmarshal(out, &errors); err != nil || len(errors) != len(programs) {
-		t.Fatalf("%d programs ended in %d exceptions, %v", len(programs), len(errors), err)
+}
+
+// What a sentence says to use is there.
+func TestReplacementsExist(t *testing.T) {
+	t.Parallel()
+	all, err := load()
+	if err != nil {
+		t.Fatal(err)
 	}
-	return errors
+	var sentences, missing []string
+	for _, c := range all {
+		sentences = append(sentences, c.Says)
+	}
+	ask(t, replacements, sentences, &missing)
+	for _, m := range missing {
+		t.Error(m)
+	}
+	if ask(t, replacements, []string{"x is gone; use np.no_such_thing."}, &missing); len(missing) != 1 {
+		t.Errorf("of a name that is not there, %q is told", missing)
+	}
 }
 
 // Every row's program ends in its exception in the environment as it is, and gets the row's sentence.
