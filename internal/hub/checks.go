@@ -22,6 +22,9 @@ import (
 // checkLife is how long a session for checks lives at most: what a killed server leaves of one goes then.
 const checkLife = time.Hour
 
+// lookPatience bounds one script of a look at a turn's code.
+const lookPatience = 30 * time.Second
+
 // CheckKind says what is asked about code.
 type CheckKind string
 
@@ -187,7 +190,7 @@ func (h *Hub) checkedFile(ctx context.Context, who auth.Principal, session, name
 
 // lookAtSteps has a turn's code looked at while it runs, and returns what ends that.
 func (h *Hub) lookAtSteps(p *plan) (end func()) {
-	steps := &advice.Steps{Timeout: peekPatience, Open: func(ctx context.Context) (advice.Session, func(), error) {
+	steps := &advice.Steps{Timeout: lookPatience, Open: func(ctx context.Context) (advice.Session, func(), error) {
 		s, err := h.openCheck(ctx, p.who, "check of the code of "+p.turn.ID, "")
 		if err != nil {
 			return nil, nil, err

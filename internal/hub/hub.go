@@ -107,6 +107,8 @@ type Inspector interface {
 	Profile(ctx context.Context, kernel, table string, column int) (kernel.Profile, error)
 	// Preview looks at a file of the workspace; it does not wait for a kernel. Problems: not_shown.
 	Preview(ctx context.Context, look workspace.Look) (workspace.Preview, error)
+	// Tell says what a model is told of files of the workspace, in the order of the paths; it does not wait for a kernel.
+	Tell(ctx context.Context, paths []string) ([]workspace.Told, error)
 }
 
 // Tree is a session's workspace as a file tree. Paths are relative and slash-separated; "" is the workspace itself. Symlinks are never

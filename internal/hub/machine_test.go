@@ -184,6 +184,15 @@ func (y *toy) do(ctx context.Context, verb, word string, done *kernel.Done, say 
 	return true
 }
 
+// Tell finds nothing in files, and a sandbox that dies meanwhile.
+func (y *toy) Tell(context.Context, []string) ([]workspace.Told, error) {
+	if y.m.losesSandbox.Swap(false) {
+		y.die()
+		return nil, errors.New("the sandbox is gone")
+	}
+	return nil, nil
+}
+
 // die loses the sandbox; the next one is as the first was.
 func (y *toy) die() {
 	y.mu.Lock()

@@ -3,18 +3,15 @@ package hub
 import (
 	"context"
 	"iter"
-	"time"
 
 	"cove/internal/ident"
 	"cove/internal/interpreter"
 	"cove/internal/kernel"
 	"cove/internal/telemetry"
+	"cove/internal/workspace"
 )
 
-// peekPatience bounds the interpreter's own code, which reads files for the prompt and is queued for the kernel like any other.
-const peekPatience = 30 * time.Second
-
-// stepper is a turn's interpreter.Executor: the model's code becomes an execution with a record, the interpreter's own code does not. It is used by one goroutine.
+// stepper is a turn's interpreter.Executor: the model's code becomes an execution with a record. It is used by one goroutine.
 type stepper struct {
 	Live
 	lease *lease
@@ -27,20 +24,15 @@ type stepper struct {
 	id     string          // of the execution that was announced last
 	step   int
 	edited bool
-	next   bool // that execution has not run yet
 }
 
 // announce says that the next Execute is the code of a step.
 func (s *stepper) announce(start interpreter.Start) {
-	s.id, s.step, s.edited, s.next = ident.New(ident.Execution), start.Step, start.Edited, true
+	s.id, s.step, s.edited = ident.New(ident.Execution), start.Step, start.Edited
 }
 
 // Execute runs the code of the step that was announced as an execution.
 func (s *stepper) Execute(ctx context.Context, req kernel.Request) iter.Seq2[kernel.Event, error] {
-	if !s.next {
-		return s.peek(ctx, req)
-	}
-	s.next = false
 	return func(yield func(kernel.Event, error) bool) {
 		t := s.turn
 		deaf := false
@@ -71,26 +63,10 @@ func (s *stepper) Variables(ctx context.Context) (kernel.Variables, error) {
 	return s.Live.Variables(ctx, kernel.Main)
 }
 
-// peek runs the interpreter's own code, whose events no client gets. The next execution reports what the session has lost before or with this code.
-func (s *stepper) peek(ctx context.Context, req kernel.Request) iter.Seq2[kernel.Event, error] {
-	return func(yield func(kernel.Event, error) bool) {
-		ctx, cancel := context.WithTimeout(ctx, peekPatience)
-		defer cancel()
-		ctx, over := telemetry.Span(ctx, spanLook)
-		defer over(nil)
-		for event, err := range s.Live.Execute(ctx, req) {
-			switch e := event.(type) {
-			case kernel.Rollback:
-				s.h.noteSandboxLoss(ctx, s.turn.Session, lostSandbox)
-				continue
-			case kernel.Done:
-				if e.Lost == kernel.LostSession {
-					s.h.noteSandboxLoss(ctx, s.turn.Session, e.Message)
-				}
-			}
-			if !yield(event, err) {
-				return
-			}
-		}
-	}
+// Tell looks at files for the prompt. A sandbox that is lost meanwhile is told of with the next execution.
+func (s *stepper) Tell(ctx context.Context, paths []string) ([]workspace.Told, error) {
+	ctx, over := telemetry.Span(ctx, spanLook)
+	told, err := s.Live.Tell(ctx, paths)
+	over(err)
+	return told, err
 }

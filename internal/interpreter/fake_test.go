@@ -13,6 +13,7 @@ import (
 	"cove/internal/interpreter"
 	"cove/internal/kernel"
 	"cove/internal/model"
+	"cove/internal/workspace"
 )
 
 // says is one scripted answer of a model.
@@ -163,6 +164,8 @@ type session struct {
 	version   string
 	packages  map[string]string
 	variables kernel.Variables
+	told      map[string]workspace.Told // by path
+	untold    error                     // of Tell
 	ran       []kernel.Request
 }
 
@@ -174,6 +177,14 @@ func (s *session) Python() (string, map[string]string) {
 }
 
 func (s *session) Variables(context.Context) (kernel.Variables, error) { return s.variables, nil }
+
+func (s *session) Tell(_ context.Context, paths []string) ([]workspace.Told, error) {
+	var out []workspace.Told
+	for _, path := range paths {
+		out = append(out, s.told[path])
+	}
+	return out, s.untold
+}
 
 func (s *session) Files(context.Context) ([]kernel.File, error) {
 	var out []kernel.File

@@ -2,7 +2,7 @@ package interpreter_test
 
 import (
 	"bytes"
-	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -15,6 +15,7 @@ import (
 	"cove/internal/interpreter"
 	"cove/internal/kernel"
 	"cove/internal/model"
+	"cove/internal/workspace"
 )
 
 var update = flag.Bool("update", false, "write the golden files")
@@ -69,95 +70,54 @@ func TestListing(t *testing.T) {
 	for n := range 230 {
 		many[fmt.Sprintf("f%03d.txt", n)] = []byte("line\n")
 	}
-	described := func(tables ...any) []byte {
-		var b bytes.Buffer
-		for _, v := range tables {
-			line, err := json.Marshal(v)
-			if err != nil {
-				t.Fatal(err)
-			}
-			b.Write(append(line, '\n'))
-		}
-		return b.Bytes()
-	}
 	for name, c := range map[string]struct {
-		files     map[string][]byte
-		described []byte
+		files map[string][]byte
+		told  map[string]workspace.Told
 	}{
-		"text": {files: map[string][]byte{
-			"a.csv":         []byte("month,amount\n2025-01,10\n2025-02,12\n2025-03,9\n2025-04,1\n2025-05,2\n2025-06,3\n2025-07,4\n"),
-			"b.tsv":         []byte("x\ty\r\n1\t2\r\n"),
-			"bom.csv":       []byte("\xEF\xBB\xBF地区,销售额\n华东,10\n"),
-			"gbk.csv":       []byte("\xb5\xd8\xc7\xf8,\xcf\xfa\xca\xdb\n1,2\n"),
-			"utf16.txt":     []byte("\xFF\xFEa\x00"),
-			"latin.txt":     []byte("caf\xe9\n"),
-			"binary.txt":    []byte("a\x00b"),
-			"long.json":     []byte(`{"a":"` + strings.Repeat("中", 5000) + `"}`),
-			"rows.jsonl":    []byte(strings.Repeat("{\"a\":1}\n", 2000)),
-			"empty.csv":     nil,
-			"ticks.md":      []byte("```\ncode\n```\n"),
-			"picture.png":   bytes.Repeat([]byte("x"), 1_234_567),
-			"dir/sub.txt":   []byte("below\n"),
-			".hidden":       []byte("no\n"),
-			"dir/.git/x":    []byte("no\n"),
-			"evil\nname.md": []byte("x\n"),
-		}},
+		"told": {
+			files: map[string][]byte{
+				"a.csv": make([]byte, 9000), "dir/sub.txt": []byte("below\n"), "unknown.bin": make([]byte, 5), ".hidden": []byte("no\n"), "dir/.git/x": []byte("no\n"), "evil\nname.md": []byte("x\n"),
+				"picture.png": bytes.Repeat([]byte("x"), 1_234_567), "ticks.md": []byte("..."),
+			},
+			told: map[string]workspace.Told{
+				"a.csv":       {What: "1,200 rows × 2 columns, not UTF-8: read it with encoding=\"gb18030\"", Lines: []string{"地区,销售额", "华东,10"}},
+				"dir/sub.txt": {What: "text, 1 line", Lines: []string{"below"}},
+				"picture.png": {What: "PNG image, 640 × 480 pixels"},
+				"ticks.md":    {What: "Markdown, 3 lines", Lines: []string{"```", "code", "```", "- other.csv (3 bytes)"}},
+			},
+		},
 		"many":  {files: many},
 		"empty": {files: nil},
-		"tables": {
-			files: map[string][]byte{"book.xlsx": make([]byte, 9000), "t.parquet": make([]byte, 100), "bad.xls": make([]byte, 5), "gone.xlsx": make([]byte, 5)},
-			described: described(
-				map[string]any{"path": "book.xlsx", "sheets": []any{
-					map[string]any{"name": "Sales", "rows": 12000, "columns": []any{"month", "金额"}, "types": []any{"datetime", "float"}, "head": [][]any{{"2025-01-01", "1.5"}, {"x\ny", "2"}}},
-					map[string]any{"name": "Notes", "rows": -1, "columns": []any{}},
-				}},
-				map[string]any{"path": "t.parquet", "sheets": []any{map[string]any{"rows": 3, "columns": []any{"a"}, "types": []any{"int64"}, "head": [][]any{{"1"}}}}},
-				map[string]any{"path": "bad.xls", "error": "XLRDError: not a\nworkbook"},
-			),
-		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			m := &scripted{t: t, can: tools(), script: []says{text("Ok.")}}
-			s := &describing{session: &session{files: c.files}, printed: c.described}
-			got := ask(t, newConversation(m, s, interpreter.DefaultLimits()), "Which region grew fastest?")
+			got := ask(t, newConversation(m, &session{files: c.files, told: c.told}, interpreter.DefaultLimits()), "Which region grew fastest?")
 			if len(got.events) == 0 || len(got.started) != 0 {
-				t.Errorf("the look into tables is not silent: %v", got.events)
+				t.Errorf("the look into files is not silent: %v", got.events)
 			}
 			golden(t, "testdata/listing/"+name+".golden", m.lastTexts(0))
 		})
 	}
 }
 
-func TestDescribeMayFail(t *testing.T) {
+// TestTellingMayFail has a session not be able to look at files, or tell of more than there is room for.
+func TestTellingMayFail(t *testing.T) {
 	t.Parallel()
-	for name, c := range map[string]struct {
-		events []kernel.Event
-		lost   string // what the user and the model are told
-	}{
-		"garbage":     {[]kernel.Event{stdout("{]\nnull\n7\n{\"sheets\":3}\n"), kernel.Done{}}, ""},
-		"died":        {[]kernel.Event{kernel.Done{Outcome: kernel.OutcomeDied, Lost: kernel.LostKernel}}, "variables and imports are lost"},
-		"died whole":  {[]kernel.Event{kernel.Done{Outcome: kernel.OutcomeSandboxDied, Lost: kernel.LostSession}}, "everything since the last save is lost"},
-		"rolled back": {[]kernel.Event{kernel.Rollback{Reason: "why"}, kernel.Done{}}, "started anew (why)"},
-		"no end":      {nil, ""},
-		"flooding":    {[]kernel.Event{stdout(strings.Repeat("x", 1<<20)), stdout("y"), kernel.Done{}}, ""},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			m := &scripted{t: t, can: tools(), script: []says{text("Ok.")}}
-			s := &describing{session: &session{files: map[string][]byte{"a.xlsx": []byte("xx")}}, events: c.events}
-			got := ask(t, newConversation(m, s, interpreter.DefaultLimits()), "q")
-			if got.answer == nil || got.answer.Text != "Ok." {
-				t.Errorf("error %v", got.err)
-			}
-			told, ok := strings.CutSuffix(m.lastTexts(0), "q\n\nFiles in the working directory:\n\n- a.xlsx (2 bytes)")
-			if !ok || !strings.Contains(told, c.lost) || (told == "") != (c.lost == "") {
-				t.Errorf("the model is told %q", m.lastTexts(0))
-			}
-			if said := fmt.Sprint(got.events); c.lost != "" && !strings.Contains(said, c.lost) {
-				t.Errorf("the user is told %s, not %q", said, c.lost)
-			}
-		})
+	m := &scripted{t: t, can: tools(), script: []says{text("Ok."), text("Ok.")}}
+	s := &session{files: map[string][]byte{"a.xlsx": []byte("xx")}, untold: errors.New("the sandbox is gone")}
+	ask(t, newConversation(m, s, interpreter.DefaultLimits()), "q")
+	if got := m.lastTexts(0); got != "q\n\nFiles in the working directory:\n\n- a.xlsx (2 bytes)" {
+		t.Errorf("the model is told %q", got)
+	}
+	s = &session{files: map[string][]byte{}, told: map[string]workspace.Told{}}
+	for n := range 20 {
+		name := fmt.Sprintf("f%02d.txt", n)
+		s.files[name], s.told[name] = []byte("x"), workspace.Told{What: "text", Lines: []string{strings.Repeat("x", 4000)}}
+	}
+	ask(t, newConversation(m, s, interpreter.DefaultLimits()), "q")
+	if got := m.lastTexts(1); len(got) > 32<<10 || !strings.Contains(got, "- f19.txt (1 byte)") || !strings.Contains(got, "- f00.txt (1 byte), text:") {
+		t.Errorf("of 20 long files the model is told %d bytes, which end in %q", len(got), got[len(got)-100:])
 	}
 }
 

@@ -22,6 +22,7 @@ import (
 
 	"cove/internal/kernel"
 	"cove/internal/problem"
+	"cove/internal/workspace"
 )
 
 // Executor runs the code that the model writes: what the interpreter needs of a session.
@@ -32,6 +33,8 @@ type Executor interface {
 	Files(ctx context.Context) ([]kernel.File, error)
 	// ReadFile returns at most the first limit bytes of a workspace file.
 	ReadFile(ctx context.Context, path string, limit int64) ([]byte, error)
+	// Tell says what a model is told of workspace files, in the order of the paths. Everything in it comes from the sandbox, bounded.
+	Tell(ctx context.Context, paths []string) ([]workspace.Told, error)
 	// Variables returns the variables of the kernel that runs the code, the newest last. Everything in them comes from the sandbox.
 	Variables(ctx context.Context) (kernel.Variables, error)
 	// Python returns the version of the session's Python and the versions of its packages by distribution name.

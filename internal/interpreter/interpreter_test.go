@@ -230,7 +230,7 @@ func TestConversationGoesOn(t *testing.T) {
 	if !strings.Contains(m.lastTexts(1), "[files delivered to the user: out.csv (new, 3 bytes)]") {
 		t.Errorf("the result names no new file: %s", m.lastTexts(1))
 	}
-	want := "two\n\nNew or changed files in the working directory:\n\n- new.txt (6 bytes):\n  ```\n  hello\n  ```"
+	want := "two\n\nNew or changed files in the working directory:\n\n- new.txt (6 bytes)"
 	if diff := cmp.Diff(want, m.lastTexts(2)); diff != "" {
 		t.Error(diff)
 	}

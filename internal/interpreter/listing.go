@@ -11,12 +11,14 @@ import (
 
 	"cove/internal/kernel"
 	"cove/internal/model"
+	"cove/internal/workspace"
 )
 
 // How much of the workspace a prompt describes.
 const (
 	filesDetailed = 20
 	filesListed   = 200
+	filesTold     = 24 << 10 // bytes about what is in them
 )
 
 // takeInput adds the input to the conversation; below the user's last words it tells of the files that are new in the workspace and of the session's variables.
@@ -121,36 +123,60 @@ func visible(files []kernel.File) []kernel.File {
 	return out
 }
 
-// listing describes files, one entry each: the first with their heads, then names, then a number.
+// listing describes files, one entry each: the first with what is in them, then names, then a number.
 func (t *turn) listing(ctx context.Context, files []kernel.File) ([]string, error) {
-	detailed := files[:min(len(files), filesDetailed)]
-	tables, err := t.describe(ctx, detailed)
+	told, err := t.tell(ctx, files[:min(len(files), filesDetailed)])
 	if err != nil {
 		return nil, err
 	}
+	room := filesTold
 	var out []string
 	for n, f := range files {
-		entry := fmt.Sprintf("- %s (%s)", fileName(f.Path), size(f.Size))
-		switch {
-		case n == filesListed:
+		if n == filesListed {
 			return append(out, fmt.Sprintf("- and %d more files", len(files)-n)), nil
-		case n >= filesDetailed:
-		case isTable(f.Path):
-			entry += tables[f.Path]
-		case f.Size > 0 && isText(f.Path):
-			data, err := t.session.ReadFile(ctx, f.Path, headBytes)
-			if ctx.Err() != nil {
-				return nil, ctx.Err()
-			}
-			// A file that cannot be read is listed all the same: the code that needs it gets the error.
-			if err == nil {
-				entry += textHead(f, data)
-			}
+		}
+		entry := fmt.Sprintf("- %s (%s)", fileName(f.Path), size(f.Size))
+		if n < len(told) && room > 0 {
+			about := toldOf(told[n])
+			room -= len(about)
+			entry += about
 		}
 		out = append(out, entry)
 	}
 	return out, nil
 }
+
+// tell looks at files. The turn goes on when that fails, except when the context has ended: the code that needs a file gets the error.
+func (t *turn) tell(ctx context.Context, files []kernel.File) ([]workspace.Told, error) {
+	if len(files) == 0 {
+		return nil, nil
+	}
+	var paths []string
+	for _, f := range files {
+		paths = append(paths, f.Path)
+	}
+	told, err := t.session.Tell(ctx, paths)
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	if err != nil {
+		return nil, nil //nolint:nilerr // see above
+	}
+	return told, nil
+}
+
+// toldOf is what is told of a file behind its name: in the same line what it is, and below it what is in it, in a fence, which nothing in it can end.
+func toldOf(t workspace.Told) string {
+	if t.What == "" {
+		return ""
+	}
+	if len(t.Lines) == 0 {
+		return ", " + t.What
+	}
+	return ", " + t.What + ":\n" + indent(fence("", strings.Join(t.Lines, "\n")))
+}
+
+func indent(text string) string { return "  " + strings.ReplaceAll(text, "\n", "\n  ") }
 
 // fileName returns a path for a list, quoted when it holds what could be taken for something else.
 func fileName(name string) string {

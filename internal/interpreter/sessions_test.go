@@ -23,24 +23,3 @@ func (s *slow) Execute(_ context.Context, req kernel.Request) iter.Seq2[kernel.E
 func contextWithTimeout(t *testing.T, d time.Duration) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(t.Context(), d)
 }
-
-// describing is a session in which any code prints what describe.py would, or emits the given events.
-type describing struct {
-	*session
-	printed []byte
-	events  []kernel.Event
-}
-
-func (s *describing) Execute(context.Context, kernel.Request) iter.Seq2[kernel.Event, error] {
-	return func(yield func(kernel.Event, error) bool) {
-		events := s.events
-		if s.printed != nil {
-			events = []kernel.Event{kernel.Stream{Name: "stdout", Data: s.printed}, kernel.Done{Outcome: kernel.OutcomeOK}}
-		}
-		for _, e := range events {
-			if !yield(e, nil) {
-				return
-			}
-		}
-	}
-}

@@ -54,3 +54,6 @@ func variableLine(v kernel.Variable) string {
 	}
 	return cutEnd(line, variableChars)
 }
+
+// flatten puts text on one line.
+func flatten(text string) string { return strings.Join(strings.Fields(text), " ") }
