@@ -123,7 +123,7 @@ func pythonFolder(t *testing.T, source string) string {
 		if err != nil {
 			return err
 		}
-		python, err := pyenv.FindPython(ctx, cfg.Packages.Python)
+		python, err := pyenv.FindPython(ctx, pyenv.Standard, cfg.Packages.Python)
 		if err != nil {
 			return err
 		}

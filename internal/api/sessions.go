@@ -18,7 +18,7 @@ type Session struct {
 	Metadata   map[string]string `json:"metadata"`
 	State      hub.SessionState  `json:"state" enum:"active,paused,lost,deleted"`
 	Reason     string            `json:"reason,omitempty" doc:"Why it is lost"`
-	Packages   string            `json:"packages" doc:"The set of packages it began with: standard or minimal"`
+	Packages   string            `json:"packages" doc:"The set of packages it began with: standard, standard-2024 or minimal"`
 	Memory     int64             `json:"memory_bytes" doc:"That it may take"`
 	Taken      int64             `json:"memory_used_bytes,omitempty" doc:"That it takes now, beside what all sessions share; missing where that is not known, as while it is paused"`
 	CPUs       float64           `json:"cpus"`
@@ -107,7 +107,7 @@ func (p Paging) page() hub.Page {
 type NewSession struct {
 	Name     string            `json:"name,omitempty" maxLength:"200"`
 	Metadata map[string]string `json:"metadata,omitempty" maxProperties:"32" doc:"Words of your own; lists can be narrowed by them"`
-	Packages string            `json:"packages,omitempty" enum:"standard,minimal" doc:"The set of packages to begin with"`
+	Packages string            `json:"packages,omitempty" enum:"standard,standard-2024,minimal" doc:"The set of packages to begin with"`
 	Memory   int64             `json:"memory_bytes,omitempty" minimum:"0"`
 	CPUs     float64           `json:"cpus,omitempty" minimum:"0" maximum:"256"`
 	Idle     int64             `json:"idle_seconds,omitempty" minimum:"0" maximum:"31536000" doc:"Without use, until it is paused"`

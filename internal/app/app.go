@@ -25,6 +25,7 @@ import (
 	"cove/internal/model/choose"
 	"cove/internal/model/openai"
 	"cove/internal/problem"
+	"cove/internal/pyenv"
 	"cove/internal/sandbox"
 	"cove/internal/sandbox/gvisor"
 	"cove/internal/sandbox/local"
@@ -234,9 +235,11 @@ func newModel(cfg config.Config, c choose.Choice) (model.Model, error) {
 // plotlyScript finds plotly.js, which Python's plotly brings, so that an interactive figure can be saved as a page
 // that needs no network.
 func plotlyScript(c config.Config) string {
-	found, err := filepath.Glob(filepath.Join(c.Folders.Data, "pyenv", c.Packages.Set+"-*", "lib", "python3*", "site-packages", "plotly", "package_data", "plotly.min.js"))
-	if err != nil || len(found) == 0 {
-		return ""
+	script := ""
+	for _, folder := range pyenv.Built(c.Folders.Data, pyenv.Set(c.Packages.Set)) {
+		if found, _ := filepath.Glob(filepath.Join(folder, "lib", "python3*", "site-packages", "plotly", "package_data", "plotly.min.js")); len(found) > 0 {
+			script = found[len(found)-1]
+		}
 	}
-	return found[len(found)-1]
+	return script
 }

@@ -122,7 +122,7 @@ func reach(ctx context.Context, c config.Config) (index string, known bool, err 
 
 // presentPackages returns what the environment that was built last installs with, or nil where there is none.
 func presentPackages(c config.Config) *pydeps.Installer {
-	built, _ := filepath.Glob(filepath.Join(c.Folders.Data, "pyenv", c.Packages.Set+"-*"))
+	built := pyenv.Built(c.Folders.Data, pyenv.Set(c.Packages.Set))
 	if len(built) == 0 {
 		return nil
 	}

@@ -222,12 +222,11 @@ func checkLimits(ctx context.Context, p *Program, cfg config.Config) check {
 }
 
 func environments(cfg config.Config) []string {
-	found, _ := filepath.Glob(filepath.Join(cfg.Folders.Data, "pyenv", cfg.Packages.Set+"-*", "environment.json")) // the pattern is valid
-	return found
+	return pyenv.Built(cfg.Folders.Data, pyenv.Set(cfg.Packages.Set))
 }
 
 func checkPython(ctx context.Context, _ *Program, cfg config.Config) check {
-	python, err := pyenv.FindPython(ctx, cfg.Packages.Python)
+	python, err := pyenv.FindPython(ctx, pyenv.Set(cfg.Packages.Set), cfg.Packages.Python)
 	if err == nil {
 		return check{Name: "python", Status: good, Detail: python.Version + " at " + python.Path}
 	}
@@ -282,8 +281,8 @@ func checkPackages(ctx context.Context, p *Program, cfg config.Config) check {
 }
 
 func checkFonts(_ context.Context, _ *Program, cfg config.Config) check {
-	if cfg.Packages.Set == "standard" {
-		return check{Name: "fonts", Status: good, Detail: "the standard environment brings fonts for Chinese, Japanese and Korean"}
+	if cfg.Packages.Set != string(pyenv.Minimal) {
+		return check{Name: "fonts", Status: good, Detail: "the " + cfg.Packages.Set + " environment brings fonts for Chinese, Japanese and Korean"}
 	}
 	return check{Name: "fonts", Status: warned, Detail: "the minimal environment has no fonts and draws no charts", Fix: "use --packages standard"}
 }

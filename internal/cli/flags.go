@@ -14,7 +14,7 @@ type sandboxFlags struct {
 	Memory    *config.Size    `placeholder:"SIZE" help:"Memory of the sandbox (default: ${memory})."`
 	CPUs      *float64        `name:"cpus" placeholder:"N" help:"Processor cores of the sandbox (default: ${cpus})."`
 	MaxOutput config.Size     `default:"${max_output}" placeholder:"SIZE" help:"Bytes of output that one execution may deliver (default: ${max_output})."`
-	Packages  string          `placeholder:"SET" help:"Python environment: standard or minimal (default: ${packages})."`
+	Packages  string          `placeholder:"SET" help:"Python environment: standard, standard-2024 or minimal (default: ${packages})."`
 	Engine    string          `default:"${engine}" placeholder:"NAME" help:"gvisor, or local, which isolates nothing (default: ${engine})."`
 	Quiet     bool            `short:"q" help:"Print nothing but the output of the code or the answer."`
 }

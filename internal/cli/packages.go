@@ -35,7 +35,7 @@ type PackageDesk interface {
 
 // BaseEnvironment is a Python environment as `cove packages ls` shows it.
 type BaseEnvironment struct {
-	Name     string            `json:"name"`     // standard, minimal
+	Name     string            `json:"name"`     // standard, standard-2024, minimal
 	Python   string            `json:"python"`   // its version
 	Packages map[string]string `json:"packages"` // distribution to version
 }
@@ -75,7 +75,7 @@ Examples:
 // deskFlags are the flags of every command that changes packages.
 type deskFlags struct {
 	Global     bool   `help:"For sessions outside of any project, instead of this project."`
-	Packages   string `placeholder:"SET" help:"Python environment: standard or minimal (default: ${packages})."`
+	Packages   string `placeholder:"SET" help:"Python environment: standard, standard-2024 or minimal (default: ${packages})."`
 	Offline    bool   `help:"Use only what was downloaded before."`
 	AllowBuild bool   `help:"Build packages that have no wheel from source, in a sandbox of their own that reaches the package index alone."`
 	Quiet      bool   `short:"q" help:"Say nothing but what went wrong."`

@@ -18,7 +18,7 @@ import (
 
 type packagesLs struct {
 	Verbose  bool   `short:"v" help:"List the packages of the environment too."`
-	Packages string `placeholder:"SET" help:"Python environment: standard or minimal (default: ${packages})."`
+	Packages string `placeholder:"SET" help:"Python environment: standard, standard-2024 or minimal (default: ${packages})."`
 	JSON     bool   `name:"json" help:"Print all of it as one JSON object."`
 }
 

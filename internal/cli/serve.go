@@ -76,7 +76,7 @@ type serveCmd struct {
 	Database string   `placeholder:"DATABASE" help:"The path of an SQLite file, or postgres://... (default: cove.db in the data folder)."`
 	Model    string   `placeholder:"PROVIDER/NAME" help:"The default model, as for cove ask."`
 	Engine   string   `placeholder:"NAME" hidden:""`
-	Packages string   `placeholder:"SET" help:"Python environment: standard or minimal (default: ${packages})."`
+	Packages string   `placeholder:"SET" help:"Python environment: standard, standard-2024 or minimal (default: ${packages})."`
 	JSON     bool     `name:"json" help:"Say where the server is as one JSON object, and log as JSON."`
 	Quiet    bool     `short:"q" help:"Say nothing but a first key; log warnings and errors alone."`
 }

@@ -62,8 +62,8 @@ func (s Sandbox) validate() error {
 
 func (p Packages) validate() error {
 	switch {
-	case p.Set != "standard" && p.Set != "minimal":
-		return bad("packages", fmt.Sprintf("is standard or minimal, not %q", p.Set))
+	case p.Set != "standard" && p.Set != "standard-2024" && p.Set != "minimal":
+		return bad("packages", fmt.Sprintf("is standard, standard-2024 or minimal, not %q", p.Set))
 	case p.Index != "" && !strings.Contains(p.Index, "://"):
 		return bad("packages.index", "must be an address, such as an https:// one")
 	}

@@ -179,8 +179,8 @@ func (s Session) check(own string) error {
 		return invalidSession(briefIdle)
 	case !s.Expires.IsZero() && !s.Expires.After(s.Created):
 		return invalidSession("the session's life must be longer than 0")
-	case !slices.Contains([]string{own, "standard", "minimal"}, s.Packages):
-		return invalidSession("the set of packages is standard or minimal")
+	case !slices.Contains([]string{own, "standard", "standard-2024", "minimal"}, s.Packages):
+		return invalidSession("the set of packages is standard, standard-2024 or minimal")
 	}
 	if fault := metadataFault(s.Metadata); fault != "" {
 		return invalidSession(fault)

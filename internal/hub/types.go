@@ -38,7 +38,7 @@ type Session struct {
 	Used       time.Time
 	Expires    time.Time     // when it is deleted unless it is extended; zero: never
 	Idle       time.Duration // without use, until it is paused; 0: never
-	Packages   string        // the set: standard or minimal
+	Packages   string        // the set: standard, standard-2024 or minimal
 	Memory     int64         // bytes that it may take
 	Taken      int64         // bytes that it takes now, beside what all sessions share; 0: not known, as of one that is not in memory here. It is not recorded
 	CPUs       float64

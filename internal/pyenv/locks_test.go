@@ -2,10 +2,13 @@ package pyenv_test
 
 import (
 	"io/fs"
+	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
 
+	"cove/internal/config"
 	"cove/internal/pyenv"
 )
 
@@ -45,7 +48,7 @@ func readLock(t *testing.T, name string) map[string]bool {
 
 func TestLocks(t *testing.T) {
 	t.Parallel()
-	for _, name := range []string{"minimal", "standard", "fonts", "uv"} {
+	for _, name := range []string{"minimal", "standard", "standard-2024", "fonts", "uv"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			pinned := readLock(t, name)
@@ -60,7 +63,7 @@ func TestLocks(t *testing.T) {
 					continue
 				}
 				asked++
-				name, _, _ := strings.Cut(line, "<")
+				name := line[:strings.IndexAny(line+" ", "< ;")]
 				if !pinned[name] {
 					t.Errorf("the lock does not pin %s: run locks/update.sh", line)
 				}
@@ -69,6 +72,28 @@ func TestLocks(t *testing.T) {
 				t.Errorf("%s.in asks for nothing", name)
 			}
 		})
+	}
+}
+
+// TestSets has every set be one that settings take, and the folders of one not be taken for another's.
+func TestSets(t *testing.T) {
+	t.Parallel()
+	data := t.TempDir()
+	for _, set := range pyenv.Sets() {
+		c, err := config.Load(func(name string) string {
+			return map[string]string{"COVE_HOME": data, "HOME": data, "COVE_PACKAGES": string(set)}[name]
+		})
+		if err != nil || c.Packages.Set != string(set) {
+			t.Errorf("settings refuse %s: %v", set, err)
+		}
+		if err := os.MkdirAll(filepath.Join(data, "pyenv", string(set)+"-0123456789abcdef"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, set := range pyenv.Sets() {
+		if got := pyenv.Built(data, set); len(got) != 1 || filepath.Base(got[0]) != string(set)+"-0123456789abcdef" {
+			t.Errorf("of %s there is %v", set, got)
+		}
 	}
 }
 

@@ -42,6 +42,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"cove/internal/problem"
 	"cove/internal/sandbox"
@@ -55,9 +56,30 @@ type Set string
 
 // The sets.
 const (
-	Standard Set = "standard" // what code written for data questions expects
-	Minimal  Set = "minimal"  // what the kernel itself needs: IPython
+	Standard     Set = "standard"      // what code written for data questions expects
+	Standard2024 Set = "standard-2024" // the same as it was at the end of 2024, for code that must not change
+	Minimal      Set = "minimal"       // what the kernel itself needs: IPython
 )
+
+// Sets lists the sets.
+func Sets() []Set { return []Set{Standard, Standard2024, Minimal} }
+
+// charts says whether a set draws charts, for which it has fonts.
+func (s Set) charts() bool { return s == Standard || s == Standard2024 }
+
+// newest is the minor version of the newest Python that a set has wheels for.
+func (s Set) newest() int {
+	if s == Standard2024 {
+		return 13
+	}
+	return newestMinor
+}
+
+// Built returns the folders of a set's environments below the data folder.
+func Built(data string, set Set) []string {
+	found, _ := filepath.Glob(filepath.Join(data, "pyenv", string(set)+"-"+strings.Repeat("[0-9a-f]", keyLength))) // the pattern is valid
+	return found
+}
 
 // Environment is one that is ready to use. Its files are readable by everyone and are never changed.
 type Environment struct {
@@ -102,7 +124,7 @@ func (e *Environment) Variables(root, data string) map[string]string {
 			v[name] = data + "/" + folder
 		}
 	}
-	if e.Set == Standard {
+	if e.Set.charts() {
 		v["COVE_FONTCACHE"] = root + "/etc/matplotlib"
 		v["XDG_DATA_DIRS"] = root + "/share:/usr/local/share:/usr/share" // where Pillow looks for fonts by file name
 	}
@@ -151,7 +173,7 @@ func Ensure(ctx context.Context, o Options) (*Environment, error) {
 	if e := s.openKnown(o.Python); e != nil {
 		return e, nil
 	}
-	python, err := FindPython(ctx, o.Python)
+	python, err := FindPython(ctx, o.Set, o.Python)
 	if err != nil {
 		return nil, err
 	}

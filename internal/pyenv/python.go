@@ -43,18 +43,22 @@ func stampOf(path string) (stamp, error) {
 	return stamp{Path: path, Size: info.Size(), Modified: info.ModTime().UnixNano()}, nil
 }
 
-// FindPython returns a Python between 3.10 and 3.14. explicit is a path or a name
+// FindPython returns a Python between 3.10 and the newest that a set has wheels for. explicit is a path or a name
 // and must be usable; when it is empty the PATH is searched, and what cannot be
 // used there (version managers' shims for versions that are not active, broken
 // installations, other versions) is passed over.
-func FindPython(ctx context.Context, explicit string) (Interpreter, error) {
+func FindPython(ctx context.Context, set Set, explicit string) (Interpreter, error) {
 	if explicit != "" {
-		return explicitPython(ctx, explicit)
+		return explicitPython(ctx, set, explicit)
 	}
 	var passed []string
-	for _, name := range []string{"python3.13", "python3.12", "python3.11", "python3.14", "python3.10", "python3"} {
+	names := []string{"python3.13", "python3.12", "python3.11", "python3.14", "python3.10", "python3"}
+	if set == Standard2024 {
+		names = []string{"python3.12", "python3.11", "python3.13", "python3.10", "python3"} // 3.13 has another NumPy there
+	}
+	for _, name := range names {
 		for _, path := range onPath(name) {
-			python, err := probe(ctx, path)
+			python, err := probe(ctx, path, set.newest())
 			if err == nil {
 				return python, nil
 			}
@@ -64,7 +68,7 @@ func FindPython(ctx context.Context, explicit string) (Interpreter, error) {
 			passed = append(passed, path+": "+err.Error())
 		}
 	}
-	p := problem.New(problem.PythonNotFound, "no Python between 3.10 and 3.14 was found").
+	p := problem.New(problem.PythonNotFound, "no Python between "+set.pythons()+" was found").
 		WithHint("install one (Debian, Ubuntu: apt install python3), or set COVE_PYTHON to its path")
 	if len(passed) > 0 {
 		p = p.WithCause(errors.New("passed over " + strings.Join(passed, "; ")))
@@ -72,14 +76,14 @@ func FindPython(ctx context.Context, explicit string) (Interpreter, error) {
 	return Interpreter{}, p
 }
 
-func explicitPython(ctx context.Context, explicit string) (Interpreter, error) {
-	hint := "set COVE_PYTHON to a Python between 3.10 and 3.14, or unset it to let cove search"
+func explicitPython(ctx context.Context, set Set, explicit string) (Interpreter, error) {
+	hint := "set COVE_PYTHON to a Python between " + set.pythons() + ", or unset it to let cove search"
 	path, err := exec.LookPath(explicit)
 	if err != nil {
 		return Interpreter{}, problem.New(problem.PythonUnusable, fmt.Sprintf("there is no Python at %q", explicit)).
 			WithHint(hint).WithCause(err)
 	}
-	python, err := probe(ctx, path)
+	python, err := probe(ctx, path, set.newest())
 	if err != nil {
 		if ctx.Err() != nil {
 			return Interpreter{}, canceled(ctx)
@@ -89,6 +93,9 @@ func explicitPython(ctx context.Context, explicit string) (Interpreter, error) {
 	}
 	return python, nil
 }
+
+// pythons is which Pythons a set has wheels for, in words.
+func (s Set) pythons() string { return fmt.Sprintf("3.%d and 3.%d", oldestMinor, s.newest()) }
 
 // onPath returns every executable of that name on the PATH, in order.
 func onPath(name string) []string {
@@ -116,7 +123,7 @@ print(json.dumps({
 }))`
 
 // probe asks the program at path what it is. Its error is a clause that says why it cannot be used.
-func probe(ctx context.Context, path string) (Interpreter, error) {
+func probe(ctx context.Context, path string, newest int) (Interpreter, error) {
 	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, path, "-I", "-c", probeScript)
@@ -136,7 +143,7 @@ func probe(ctx context.Context, path string) (Interpreter, error) {
 	switch {
 	case is.Major != 3 || is.Minor < oldestMinor:
 		return Interpreter{}, fmt.Errorf("is Python %s, older than 3.%d", is.Version, oldestMinor)
-	case is.Minor > newestMinor || !is.Final:
+	case is.Minor > newest || !is.Final:
 		return Interpreter{}, fmt.Errorf("is Python %s, newer than the packages support", is.Version)
 	case is.Kind != "cpython":
 		return Interpreter{}, fmt.Errorf("is %s, not CPython", is.Kind)

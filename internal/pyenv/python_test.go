@@ -44,7 +44,7 @@ func TestExplicitPython(t *testing.T) {
 			t.Parallel()
 			path := filepath.Join(t.TempDir(), "python")
 			fakePython(t, path, strings.Replace(usable, tt.from, tt.to, 1))
-			got, err := pyenv.FindPython(context.Background(), path)
+			got, err := pyenv.FindPython(context.Background(), pyenv.Standard, path)
 			if tt.want == "" {
 				if err != nil || got.Path != path || got.Version != "3.12.4" || got.Base != "/usr" {
 					t.Errorf("got %+v, %v", got, err)
@@ -57,9 +57,21 @@ func TestExplicitPython(t *testing.T) {
 			}
 		})
 	}
+	t.Run("of 2024", func(t *testing.T) {
+		t.Parallel()
+		path := filepath.Join(t.TempDir(), "python")
+		fakePython(t, path, strings.Replace(usable, `3.12.4", "major": 3, "minor": 12`, `3.14.0", "major": 3, "minor": 14`, 1))
+		if _, err := pyenv.FindPython(context.Background(), pyenv.Standard, path); err != nil {
+			t.Errorf("Python 3.14 is refused: %v", err)
+		}
+		_, err := pyenv.FindPython(context.Background(), pyenv.Standard2024, path)
+		if p := problem.Of(err); err == nil || p.Code != "python_unusable" || !strings.Contains(p.Hint, "between 3.10 and 3.13") {
+			t.Errorf("for the packages of 2024, Python 3.14 gives %v", err)
+		}
+	})
 	t.Run("missing", func(t *testing.T) {
 		t.Parallel()
-		_, err := pyenv.FindPython(context.Background(), "/nonexistent/python3")
+		_, err := pyenv.FindPython(context.Background(), pyenv.Standard, "/nonexistent/python3")
 		if p := problem.Of(err); p == nil || p.Code != "python_unusable" || p.Kind != problem.Invalid {
 			t.Errorf("a missing Python gave %v", err)
 		}
@@ -68,7 +80,7 @@ func TestExplicitPython(t *testing.T) {
 		t.Parallel()
 		path := filepath.Join(t.TempDir(), "python")
 		testneeds.Program(t, path, "#!/bin/sh\necho 'version not installed' >&2\nexit 127\n")
-		_, err := pyenv.FindPython(context.Background(), path)
+		_, err := pyenv.FindPython(context.Background(), pyenv.Standard, path)
 		if p := problem.Of(err); p == nil || !strings.Contains(p.Error(), "version not installed") {
 			t.Errorf("a broken Python gave %v", err)
 		}
@@ -80,7 +92,7 @@ func TestSearchPassesOverBrokenPythons(t *testing.T) {
 	broken := "#!/bin/sh\necho 'shim: not installed' >&2\nexit 127\n"
 	testneeds.Program(t, filepath.Join(first, "python3.13"), broken)
 	t.Setenv("PATH", first)
-	_, err := pyenv.FindPython(context.Background(), "")
+	_, err := pyenv.FindPython(context.Background(), pyenv.Standard, "")
 	p := problem.Of(err)
 	if p == nil || p.Code != "python_not_found" || !strings.Contains(p.Error(), "shim: not installed") || p.Hint == "" {
 		t.Errorf("a search that finds only a broken Python gave %v", err)
@@ -88,7 +100,7 @@ func TestSearchPassesOverBrokenPythons(t *testing.T) {
 
 	fakePython(t, filepath.Join(second, "python3.13"), usable)
 	t.Setenv("PATH", first+":"+second)
-	got, err := pyenv.FindPython(context.Background(), "")
+	got, err := pyenv.FindPython(context.Background(), pyenv.Standard, "")
 	if err != nil || got.Path != filepath.Join(second, "python3.13") {
 		t.Errorf("got %+v, %v", got, err)
 	}

@@ -18,7 +18,7 @@ import (
 var files embed.FS
 
 // Locks returns the committed requirement files: <name>.in lists what was asked for,
-// <name>.txt the exact versions with hashes, for the names minimal, standard, fonts and uv.
+// <name>.txt the exact versions with hashes, for the names minimal, standard, standard-2024, fonts and uv.
 func Locks() fs.FS {
 	sub, err := fs.Sub(files, "locks")
 	if err != nil {
@@ -44,12 +44,12 @@ func newRecipe(set Set) (recipe, error) {
 	r := recipe{set: set, download: 5 << 20, room: 200 << 20}
 	switch set {
 	case Minimal:
-	case Standard:
+	case Standard, Standard2024:
 		r.download, r.room = 220<<20, 5<<29
 		r.fonts = asset("locks/fonts.txt")
 	default:
 		return recipe{}, problem.New(problem.EnvironmentUnknown, fmt.Sprintf("there is no package set named %q", set)).
-			WithHint(fmt.Sprintf("use %q or %q", Standard, Minimal))
+			WithHint(fmt.Sprintf("use %q, %q or %q", Standard, Standard2024, Minimal))
 	}
 	r.lock = asset("locks/" + string(set) + ".txt")
 	h := sha256.New()

@@ -42,10 +42,12 @@ type manifest struct {
 	Packages map[string]string `json:"packages"`
 }
 
+const keyLength = 16 // hexadecimal digits
+
 func (s shelf) keyOf(python stamp) string {
 	h := sha256.New()
 	fmt.Fprintf(h, "%s\n%s\n%d\n%d\n", s.recipe.digest, python.Path, python.Size, python.Modified)
-	return string(s.recipe.set) + "-" + hex.EncodeToString(h.Sum(nil))[:16]
+	return string(s.recipe.set) + "-" + hex.EncodeToString(h.Sum(nil))[:keyLength]
 }
 
 // openKnown opens the environment that an earlier call made for the same request,

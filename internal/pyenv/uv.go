@@ -64,7 +64,7 @@ func UV(ctx context.Context, data string, progress io.Writer) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	python, err := FindPython(ctx, "")
+	python, err := FindPython(ctx, Minimal, "")
 	if err != nil {
 		return "", err
 	}

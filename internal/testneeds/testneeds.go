@@ -194,7 +194,7 @@ var (
 		if err != nil {
 			return pyenv.Interpreter{}, err
 		}
-		return pyenv.FindPython(context.Background(), c.Packages.Python)
+		return pyenv.FindPython(context.Background(), pyenv.Standard, c.Packages.Python)
 	})
 )
 

@@ -6,11 +6,14 @@
 # A new release is taken only when it is a few days old, so that a bad one has been noticed.
 set -eu
 cd "$(dirname "$0")"
-for set in minimal standard fonts uv; do
-	deps=
-	case $set in fonts | uv) deps=--no-deps ;; esac
+for set in minimal standard standard-2024 fonts uv; do
+	deps= age=${COVE_LOCK_AGE:-3 days}
+	case $set in
+	fonts | uv) deps=--no-deps ;;
+	standard-2024) age=2025-01-01 ;;
+	esac
 	uv pip compile --quiet --upgrade --universal --generate-hashes --python-version 3.10 --no-python-downloads \
-		--only-binary :all: --exclude-newer "${COVE_LOCK_AGE:-3 days}" $deps \
+		--only-binary :all: --exclude-newer "$age" $deps \
 		--no-emit-index-url --no-emit-find-links --no-header --no-annotate "$set.in" --output-file "$set.txt"
 done
 if grep -n '://' ./*.txt; then
@@ -19,7 +22,8 @@ if grep -n '://' ./*.txt; then
 fi
 for python in 3.10 3.11 3.12 3.13 3.14; do
 	for machine in x86_64 aarch64; do
-		for set in minimal standard; do
+		for set in minimal standard standard-2024; do
+			case $set$python in standard-20243.14) continue ;; esac # of 2024 there is nothing for it
 			uv pip install --quiet --dry-run --target /nonexistent --no-python-downloads --python-version "$python" \
 				--python-platform "$machine-manylinux_2_28" --only-binary :all: --require-hashes --requirements "$set.txt"
 		done
