@@ -28,6 +28,7 @@ type command struct {
 	runtime string
 	stdout  watched
 	stderr  watched
+	bound   time.Duration // how long it may take; patience unless a test says otherwise
 }
 
 // result is what a command left behind.
@@ -38,7 +39,7 @@ type result struct {
 
 func newCommand(t *testing.T, args ...string) *command {
 	t.Helper()
-	c := &command{t: t, runtime: t.TempDir()}
+	c := &command{t: t, runtime: t.TempDir(), bound: patience}
 	// Sandboxed code of another uid passes through the folder that holds it.
 	if err := os.Chmod(filepath.Dir(c.runtime), 0o755); err != nil {
 		t.Fatal(err)
@@ -89,7 +90,7 @@ func (c *command) start() {
 // wait returns how the command ended, and checks that nothing of it is left.
 func (c *command) wait() result {
 	c.t.Helper()
-	hanging := time.AfterFunc(patience, func() { _ = c.cmd.Process.Signal(syscall.SIGABRT) })
+	hanging := time.AfterFunc(c.bound, func() { _ = c.cmd.Process.Signal(syscall.SIGABRT) })
 	err := c.cmd.Wait()
 	if !hanging.Stop() {
 		c.t.Errorf("the command did not end: %s", c.stderr.String())

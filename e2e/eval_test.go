@@ -464,3 +464,25 @@ func TestEvalHostile(t *testing.T) {
 		t.Errorf("%d of %d are right:\n%s", s.Right, s.Of, text)
 	}
 }
+
+// TestSoakReferences runs the references of data sets that the machine's owner has: what the platform itself gets wrong of programs that nobody here wrote. COVE_EVAL_FILES names the
+// files and folders, with spaces between them; COVE_EVAL_RIGHT is the share that has to be right, 0.99 when it is not set.
+func TestSoakReferences(t *testing.T) {
+	if os.Getenv("COVE_SOAK") == "" || os.Getenv("COVE_EVAL_FILES") == "" {
+		testneeds.RunsElsewhere(t, "make soak", "it takes data sets, which COVE_EVAL_FILES names and which do not come with cove")
+	}
+	least := os.Getenv("COVE_EVAL_RIGHT")
+	if least == "" {
+		least = "0.99"
+	}
+	for _, file := range strings.Fields(os.Getenv("COVE_EVAL_FILES")) {
+		c := newCommand(t, "eval", "references", file, "--parallel", "4", "--min", "right="+least, "--run", filepath.Join(t.TempDir(), "run"))
+		c.setenv("COVE_PACKAGES=standard")
+		c.bound = time.Hour
+		r := c.run()
+		t.Logf("%s\n%s", file, r.stdout)
+		if r.code != 0 {
+			t.Errorf("%s: exit code %d\n%s", file, r.code, r.stderr)
+		}
+	}
+}
