@@ -144,7 +144,6 @@ async function dialogs(page, visit) {
   })
   expect(invited.ok(), `an invitation: ${invited.status()}`)
   await page.goto(`./#invitation=${(await invited.json()).code}`)
-  await page.reload()
   await page.getByText('Eve').first().waitFor()
   await visit('invitation')
   await page.goto(here)
