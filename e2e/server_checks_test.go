@@ -10,8 +10,8 @@ import (
 
 // serverCheck is what POST /api/v1/checks answers.
 type serverCheck struct {
-	Findings struct {
-		Items []struct {
+	Report struct {
+		Findings []struct {
 			Rule, Severity, Message, Better string
 			Cell, Line                      int
 			Measured                        *struct{ Slow, Fast float64 }
@@ -39,7 +39,7 @@ type serverCheck struct {
 // rules are those of the findings and their lines.
 func (c serverCheck) rules() string {
 	var out []string
-	for _, f := range c.Findings.Items {
+	for _, f := range c.Report.Findings {
 		out = append(out, fmt.Sprintf("%s:%d", f.Rule, f.Line))
 	}
 	return strings.Join(out, " ")
@@ -65,25 +65,30 @@ func TestChecksOfAServer(t *testing.T) {
 		return out
 	}
 	code := check(map[string]any{"name": "f.py", "code": "def f(items=[]):\n    return items + [x]\n"})
-	if got := code.rules(); got != "B006:1 F821:2" || len(code.Findings.Notes) > 0 {
-		t.Errorf("of a program: %s, %v", got, code.Findings.Notes)
+	if got := code.rules(); got != "B006:1 F821:2" || len(code.Report.Notes) > 0 {
+		t.Errorf("of a program: %s, %v", got, code.Report.Notes)
 	}
 	notebook := `{"nbformat":4,"nbformat_minor":5,"metadata":{},"cells":[{"cell_type":"code","source":"import pandas as pd","metadata":{},"outputs":[]},{"cell_type":"code","source":["x = 1\n","x == None\n"],"metadata":{},"outputs":[]}]}`
-	if got := check(map[string]any{"name": "n.ipynb", "code": notebook, "ignore": []string{"F401"}}); got.rules() != "E711:2" || got.Findings.Items[0].Cell != 2 {
-		t.Errorf("of a notebook: %+v", got.Findings)
+	if got := check(map[string]any{"name": "n.ipynb", "code": notebook, "ignore": []string{"F401"}}); got.rules() != "E711:2" || got.Report.Findings[0].Cell != 2 {
+		t.Errorf("of a notebook: %+v", got.Report)
+	}
+	// Names of programs before the code are there, and what is found in them is not told.
+	step := map[string]any{"code": "def g(items={}):\n    return frame\n", "before": []string{"frame = 1\ndef f(items=[]): pass", "import os"}}
+	if got := check(step); got.rules() != "B006:1" || got.Report.Findings[0].Cell != 0 {
+		t.Errorf("of a step: %+v", got.Report)
 	}
 	session := s.session()
 	s.says(session, "open('mark.txt', 'w').write('m'); open('slow.py', 'w').write("+fmt.Sprintf("%q", slowProgram)+")")
 	slow := check(map[string]any{"session": session, "path": "slow.py", "measure": true, "profile": true})
-	if slow.rules() != "slow-iterrows:5" || slow.Findings.Items[0].Measured == nil {
-		t.Fatalf("of a file: %+v", slow.Findings)
+	if slow.rules() != "slow-iterrows:5" || slow.Report.Findings[0].Measured == nil {
+		t.Fatalf("of a file: %+v", slow.Report)
 	}
-	if m := slow.Findings.Items[0].Measured; m.Slow < 2*m.Fast {
+	if m := slow.Report.Findings[0].Measured; m.Slow < 2*m.Fast {
 		t.Errorf("the slow form took %v s, the faster one %v", m.Slow, m.Fast)
 	}
-	p := slow.Findings.Profile
+	p := slow.Report.Profile
 	if p == nil || p.Exit == nil || *p.Exit != 0 || len(p.Lines) == 0 {
-		t.Fatalf("no profile: %+v", slow.Findings)
+		t.Fatalf("no profile: %+v", slow.Report)
 	}
 	loop := false
 	for _, l := range p.Lines {
@@ -106,17 +111,21 @@ func TestChecksOfAServer(t *testing.T) {
 	if got := check(map[string]any{"kind": "benchmark", "code": work, "sizes": []int{1, 20}, "runs": 2}); len(got.Benchmark.Timed) != 2 || len(got.Benchmark.Plot) == 0 {
 		t.Errorf("the benchmark is %+v", got.Benchmark)
 	}
-	for want, body := range map[string]map[string]any{
-		"check_invalid":     {"measure": true},
-		"session_not_found": {"session": "ses_000000000000000000000000000", "path": "a.py"},
-		"file_not_found":    {"session": session, "path": "missing.py"},
-		"notebook_invalid":  {"name": "n.ipynb", "code": "x"},
-		"code_invalid":      {"kind": "reference", "code": "def ("},
-		"no_application":    {"kind": "openapi", "code": "x = 1"},
+	for _, wrong := range []struct {
+		want string
+		body map[string]any
+	}{
+		{"check_invalid", map[string]any{"measure": true}},
+		{"check_invalid", map[string]any{"code": "x", "before": []string{"y"}, "profile": true}},
+		{"session_not_found", map[string]any{"session": "ses_000000000000000000000000000", "path": "a.py"}},
+		{"file_not_found", map[string]any{"session": session, "path": "missing.py"}},
+		{"notebook_invalid", map[string]any{"name": "n.ipynb", "code": "x"}},
+		{"code_invalid", map[string]any{"kind": "reference", "code": "def ("}},
+		{"no_application", map[string]any{"kind": "openapi", "code": "x = 1"}},
 	} {
-		r, err := s.call(t.Context(), "POST", "/api/v1/checks", body)
-		if err != nil || !strings.Contains(string(r.body), `"code":"`+want+`"`) {
-			t.Errorf("%v: %v, %s, want %s", body, err, r.body, want)
+		r, err := s.call(t.Context(), "POST", "/api/v1/checks", wrong.body)
+		if err != nil || !strings.Contains(string(r.body), `"code":"`+wrong.want+`"`) {
+			t.Errorf("%v: %v, %s, want %s", wrong.body, err, r.body, wrong.want)
 		}
 	}
 	// What checks needed is gone with them.

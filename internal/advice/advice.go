@@ -47,24 +47,24 @@ func (s Severity) AtLeast(least Severity) bool {
 	return slices.Index(severities, s) >= slices.Index(severities, least)
 }
 
-// Finding is one thing that was found. Its texts come from the sandbox: they are one line each, valid UTF-8, bounded, and may hold control sequences of terminals.
+// Finding is one thing that was found. Its texts are as tools in the sandbox say: one line each, bounded, of characters that can be printed.
 type Finding struct {
-	Rule     string    `json:"rule"`             // a rule of Ruff ("F821"), "type-" and mypy's code, or "slow-" and a form
-	Severity Severity  `json:"severity"`         //
-	Cell     int       `json:"cell,omitempty"`   // of a notebook: which of its cells with code, from 1
-	Line     int       `json:"line"`             // of the file or the cell, from 1
-	Column   int       `json:"column"`           // from 1
-	Message  string    `json:"message"`          //
-	Better   string    `json:"better,omitempty"` // what to write instead
+	Rule     string    `json:"rule" example:"slow-iterrows" doc:"A rule of Ruff (F821), type- and mypy's code, or slow- and a form"`
+	Severity Severity  `json:"severity" enum:"note,warning,error" doc:"error: fails when it runs; warning: probably a mistake, or slow; note: a matter of taste, or of a reader's time"`
+	Cell     int       `json:"cell,omitempty" doc:"Of a notebook: which of its cells with code, from 1"`
+	Line     int       `json:"line" doc:"Of the file or the cell, from 1"`
+	Column   int       `json:"column" doc:"From 1"`
+	Message  string    `json:"message"`
+	Better   string    `json:"better,omitempty" doc:"What to write instead"`
 	Measured *Measured `json:"measured,omitempty"`
 }
 
 // Measured is how long a slow form and the faster one took, on the same data with the same result.
 type Measured struct {
 	Rule string  `json:"rule"`
-	Slow float64 `json:"slow"` // seconds
-	Fast float64 `json:"fast"` // seconds
-	Size int     `json:"size"` // rows, elements or turns
+	Slow float64 `json:"slow" doc:"Seconds"`
+	Fast float64 `json:"fast" doc:"Seconds"`
+	Size int     `json:"size" doc:"Rows, elements or turns"`
 }
 
 // Ratio is how many times faster the faster form is.
@@ -72,10 +72,10 @@ func (m Measured) Ratio() float64 { return m.Slow / m.Fast }
 
 // Report is what was found in one file.
 type Report struct {
-	File     string    `json:"file"`
-	Findings []Finding `json:"findings"`
-	Notes    []string  `json:"notes,omitempty"` // what could not be looked at, and why
-	Profile  *Profile  `json:"profile,omitempty"`
+	File     string       `json:"file"`
+	Findings []Finding    `json:"findings" doc:"By place"`
+	Notes    []string     `json:"notes,omitempty" doc:"What could not be looked at, and why"`
+	Profile  *LineProfile `json:"profile,omitempty"`
 }
 
 // Options say what else Check does.
@@ -84,7 +84,7 @@ type Options struct {
 	Profile bool     // run the program, and say what its lines take
 	Args    []string // of the program
 	Ignore  []string // rules, or the beginnings of their names
-	Cell    int      // of a notebook: what is found in this cell alone, from 1; 0: in all
+	cell    int      // of a notebook: what is found in this cell alone, from 1; 0: in all
 }
 
 // Check looks at one file: its quality and its slow forms, and what o asks for. What a tool of the sandbox fails at is a note of the report; an
@@ -121,7 +121,7 @@ func tidy(src Source, found []Finding, o Options) []Finding {
 			continue
 		}
 		f.Cell, f.Line = src.place(f.Line)
-		if o.Cell != 0 && f.Cell != o.Cell {
+		if o.cell != 0 && f.Cell != o.cell {
 			continue
 		}
 		kept = append(kept, f)

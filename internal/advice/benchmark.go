@@ -34,36 +34,36 @@ type Comparison struct {
 
 // Benchmark is how long programs took.
 type Benchmark struct {
-	Start  float64  `json:"start"` // seconds that Python itself takes to start and end, at best; part of every time
+	Start  float64  `json:"start" doc:"Seconds that Python itself takes to start and end, at best; part of every time"`
 	Timed  []Timed  `json:"timed"`
-	Growth []Growth `json:"growth,omitempty"` // of each program, where that can be told
-	Plot   []byte   `json:"-"`                // PNG of the growth
+	Growth []Growth `json:"growth,omitempty" doc:"Of each program, where that can be told"`
+	Plot   []byte   `json:"plot,omitempty" doc:"A PNG of the growth, in base64"`
 }
 
 // Timed is one program with one size.
 type Timed struct {
 	Program string    `json:"program"`
 	Size    int       `json:"size,omitempty"`
-	Values  []float64 `json:"values"`            // seconds
-	Memory  int64     `json:"memory"`            // bytes that it had at most; 0: not known
-	Time    float64   `json:"time"`              // the median of the values: one run that the machine disturbed does not change it
-	Spread  float64   `json:"spread"`            // how far values are from it, as a standard deviation: 1.48 times the median of the distances
-	Best    float64   `json:"best"`              // the smallest value: what other work on the machine only adds to
-	Against *Against  `json:"against,omitempty"` // of the second program: beside the first
+	Values  []float64 `json:"values" doc:"Seconds of each run"`
+	Memory  int64     `json:"memory_bytes" doc:"That it had at most; 0: not known"`
+	Time    float64   `json:"time" doc:"The median of the values: one run that the machine disturbed does not change it"`
+	Spread  float64   `json:"spread" doc:"How far values are from it, as a standard deviation: 1.48 times the median of the distances"`
+	Best    float64   `json:"best" doc:"The smallest value: what other work on the machine only adds to"`
+	Against *Against  `json:"against,omitempty" doc:"Of the second program: beside the first"`
 }
 
 // Against compares a program with the first one.
 type Against struct {
-	Ratio   float64 `json:"ratio"`   // its time in times of the first one's, the start of Python left out of both
-	Certain bool    `json:"certain"` // the difference is more than twice what the spread explains
-	Same    bool    `json:"same"`    // both print the same
+	Ratio   float64 `json:"ratio" doc:"Its time in times of the first one's, the start of Python left out of both"`
+	Certain bool    `json:"certain" doc:"The difference is more than twice what the spread explains"`
+	Same    bool    `json:"same" doc:"Both print the same"`
 }
 
 // Growth is how the time grows: like size to the power of Exponent.
 type Growth struct {
 	Program  string  `json:"program"`
-	Exponent float64 `json:"exponent"`
-	Sizes    int     `json:"sizes"` // from which it is told
+	Exponent float64 `json:"exponent" doc:"The time grows like the size to the power of this"`
+	Sizes    int     `json:"sizes" doc:"From which it is told"`
 	Words    string  `json:"words"`
 }
 

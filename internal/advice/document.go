@@ -18,8 +18,8 @@ const (
 // Reference is the documentation of a module.
 type Reference struct {
 	Markdown     string `json:"markdown"`
-	Described    int    `json:"described"`    // public classes and functions
-	Undocumented int    `json:"undocumented"` // those of them without a docstring
+	Described    int    `json:"described" doc:"Public classes and functions"`
+	Undocumented int    `json:"undocumented" doc:"Those of them without a docstring"`
 }
 
 // Document writes the reference of a module's public names, from its docstrings and annotations. The code is read, not run. Problems: code_invalid,

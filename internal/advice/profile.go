@@ -11,36 +11,36 @@ const (
 	mostBytes    = 1 << 50
 )
 
-// Profile is what a run of the program took. Everything in it is as the sandbox says.
-type Profile struct {
-	Seconds float64       `json:"seconds"`          // wall clock of the run
-	Peak    int64         `json:"peak"`             // bytes that were in use at most
-	Exit    *int          `json:"exit"`             // exit code; nil: the program was stopped
-	Output  string        `json:"output,omitempty"` // the end of what the program printed, when it failed
-	Lines   []ProfileLine `json:"lines"`            // the slowest first
+// LineProfile is what a run of the program took. Everything in it is as the sandbox says.
+type LineProfile struct {
+	Seconds float64        `json:"seconds" doc:"Wall clock of the run"`
+	Peak    int64          `json:"peak_bytes" doc:"That were in use at most"`
+	Exit    *int           `json:"exit_code,omitempty" doc:"Left out where the program was stopped"`
+	Output  string         `json:"output,omitempty" doc:"The end of what the program printed, when it failed"`
+	Lines   []ProfiledLine `json:"lines" doc:"The slowest first"`
 }
 
-// ProfileLine is what one line took.
-type ProfileLine struct {
-	File   string  `json:"file,omitempty"` // another file of the workspace, "" for the program itself
-	Cell   int     `json:"cell,omitempty"` // as in Finding
-	Line   int     `json:"line"`           // as in Finding
-	Code   string  `json:"code"`           // the line
-	Python float64 `json:"python"`         // seconds in Python code
-	Native float64 `json:"native"`         // seconds in libraries' compiled code
-	System float64 `json:"system"`         // seconds in the system: files, memory, waiting
-	Peak   int64   `json:"peak"`           // bytes that the line had allocated at most
+// ProfiledLine is what one line took.
+type ProfiledLine struct {
+	File   string  `json:"file,omitempty" doc:"Another file of the workspace; left out for the program itself"`
+	Cell   int     `json:"cell,omitempty" doc:"As in a finding"`
+	Line   int     `json:"line" doc:"As in a finding"`
+	Code   string  `json:"code"`
+	Python float64 `json:"python" doc:"Seconds in Python code"`
+	Native float64 `json:"native" doc:"Seconds in compiled code of libraries"`
+	System float64 `json:"system" doc:"Seconds in the system: files, memory, waiting"`
+	Peak   int64   `json:"peak_bytes" doc:"That the line had allocated at most"`
 }
 
 // Seconds is all of a line's time.
-func (l ProfileLine) Seconds() float64 { return l.Python + l.Native + l.System }
+func (l ProfiledLine) Seconds() float64 { return l.Python + l.Native + l.System }
 
 // profile runs the program under a profiler.
-func (c *Checker) profile(ctx context.Context, src Source, s seen, args []string, r *Report) (*Profile, error) {
+func (c *Checker) profile(ctx context.Context, src Source, s seen, args []string, r *Report) (*LineProfile, error) {
 	if args == nil {
 		args = []string{}
 	}
-	p := &Profile{Lines: []ProfileLine{}}
+	p := &LineProfile{Lines: []ProfiledLine{}}
 	ended := false
 	err := c.run(ctx, scriptRun{script: "profile", src: src, tools: []string{"scalene"}, wanted: &s, values: parameters{"args": args}}, func(one reply) error {
 		switch one.Kind {
@@ -62,7 +62,7 @@ func (c *Checker) profile(ctx context.Context, src Source, s seen, args []string
 		}
 		return nil
 	})
-	slices.SortStableFunc(p.Lines, func(a, b ProfileLine) int {
+	slices.SortStableFunc(p.Lines, func(a, b ProfiledLine) int {
 		return cmp.Or(cmp.Compare(b.Seconds(), a.Seconds()), cmp.Compare(b.Peak, a.Peak))
 	})
 	if err != nil || !ended {
@@ -71,8 +71,8 @@ func (c *Checker) profile(ctx context.Context, src Source, s seen, args []string
 	return p, nil
 }
 
-func (r reply) profileLine(src Source) ProfileLine {
-	l := ProfileLine{File: sentence(r.File), Line: r.Line, Code: sentence(r.Text), Python: r.Python, Native: r.Native, System: r.System, Peak: r.Peak}
+func (r reply) profileLine(src Source) ProfiledLine {
+	l := ProfiledLine{File: sentence(r.File), Line: r.Line, Code: sentence(r.Text), Python: r.Python, Native: r.Native, System: r.System, Peak: r.Peak}
 	if r.File == "" {
 		l.Code = clipped(src.line(r.Line), 200)
 		l.Cell, l.Line = src.place(r.Line)
@@ -81,6 +81,6 @@ func (r reply) profileLine(src Source) ProfileLine {
 }
 
 // accepts says whether a line of a profile can be believed and kept.
-func (p *Profile) accepts(one reply) bool {
+func (p *LineProfile) accepts(one reply) bool {
 	return len(p.Lines) < mostProfiled && one.Line > 0 && one.Python >= 0 && one.Native >= 0 && one.System >= 0 && one.Peak >= 0 && one.Peak < mostBytes
 }

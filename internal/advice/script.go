@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 	"time"
+	"unicode"
 	"unicode/utf8"
 
 	"cove/internal/kernel"
@@ -236,8 +237,14 @@ func (r reply) finding() (Finding, bool) {
 
 var ruleName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z][A-Za-z0-9-]{0,60}$`) })
 
-// sentence makes one bounded line of a text.
+// sentence makes one bounded line of a text, of characters that can be printed.
 func sentence(text string) string {
+	text = strings.Map(func(r rune) rune {
+		if !unicode.IsPrint(r) {
+			return ' '
+		}
+		return r
+	}, text)
 	return clipped(strings.Join(strings.Fields(text), " "), longestText)
 }
 

@@ -2,6 +2,8 @@ package advice
 
 import (
 	"context"
+	"fmt"
+	"slices"
 	"time"
 
 	"cove/internal/problem"
@@ -10,6 +12,28 @@ import (
 // passedOver are rules that say nothing of one program among several: names and imports may be those of the programs before it, or for those after it.
 var passedOver = []string{"F401", "F811", "F821", "F841"}
 
+// mostOfStep bounds the findings of one program of a turn: each turn's events keep them.
+const mostOfStep = 100
+
+// CheckLast looks at the last of programs that one interpreter runs one after the other, such as the steps of a turn; names that those before it make count as there.
+// Where all are too much, the first are left out. Errors are those of Check.
+func (c *Checker) CheckLast(ctx context.Context, name string, programs []string, o Options) (Report, error) {
+	src, err := Cells(name, programs)
+	for problem.Has(err, problem.CodeTooBig) && len(programs) > 1 {
+		programs = programs[1:]
+		src, err = Cells(name, programs)
+	}
+	if err != nil {
+		return Report{File: name, Findings: []Finding{}}, err
+	}
+	o.Ignore, o.cell = slices.Concat(passedOver, o.Ignore), len(programs)
+	r, err := c.Check(ctx, src, o)
+	for i := range r.Findings {
+		r.Findings[i].Cell = 0 // of the program itself
+	}
+	return r, err
+}
+
 // Steps looks at programs that one interpreter runs one after the other, as a model's in one turn. It is used by one goroutine at a time.
 type Steps struct {
 	// Open makes a session to look in, and returns what closes it. It is called when there is something to look at.
@@ -17,28 +41,26 @@ type Steps struct {
 	Timeout time.Duration // as Checker's
 
 	programs []string
+	size     int // bytes of the programs
 	session  Session
 	end      func()
 }
 
 // Look looks at the next program. What could not be done is a note of the report.
 func (s *Steps) Look(ctx context.Context, program string) Report {
-	s.programs = append(s.programs, program)
-	src, err := Cells("steps", s.programs)
-	for problem.Has(err, problem.CodeTooBig) && len(s.programs) > 1 {
-		s.programs = s.programs[1:]
-		src, err = Cells("steps", s.programs)
-	}
-	if err == nil && s.session == nil {
+	s.add(program)
+	var r Report
+	var err error
+	if s.session == nil {
 		s.session, s.end, err = s.Open(ctx)
 	}
-	var r Report
 	if err == nil {
 		c := Checker{Session: s.session, Timeout: s.Timeout}
-		r, err = c.Check(ctx, src, Options{Ignore: passedOver, Cell: len(s.programs)})
+		r, err = c.CheckLast(ctx, "step", s.programs, Options{})
 	}
-	for i := range r.Findings {
-		r.Findings[i].Cell = 0 // of the program itself
+	if more := len(r.Findings) - mostOfStep; more > 0 {
+		r.Findings = r.Findings[:mostOfStep]
+		r.note(fmt.Sprintf("%d more findings were left out", more))
 	}
 	if err != nil {
 		public, _ := problem.Public(err)
@@ -46,6 +68,15 @@ func (s *Steps) Look(ctx context.Context, program string) Report {
 		s.Close() // the next program gets another session
 	}
 	return r
+}
+
+// add keeps a program, and of those before it as many as are looked at together.
+func (s *Steps) add(program string) {
+	s.programs, s.size = append(s.programs, program), s.size+len(program)
+	for len(s.programs) > 1 && s.size > MaxSource {
+		s.size -= len(s.programs[0])
+		s.programs = s.programs[1:]
+	}
 }
 
 // Close closes the session, if there is one.

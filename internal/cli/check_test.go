@@ -35,7 +35,7 @@ func TestCheckShowsFindings(t *testing.T) {
 	r := run(t, &scripted{events: found(slowLine, noteLine)}, program, "check", "$DIR/a.py")
 	want := r.dir + `/a.py
   1:8   note     F401           unused
-  12:5  warning  slow-iterrows  it is  [31mslow
+  12:5  warning  slow-iterrows  it is [31mslow
                                 better: be fast
 
 2 findings in 1 file: 0 errors, 1 warning, 1 note

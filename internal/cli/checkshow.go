@@ -22,12 +22,6 @@ type checkView struct {
 	colour bool
 }
 
-// colours says whether text for w may be coloured.
-func (p *Program) colours(w io.Writer) bool {
-	_, tty := terminal(w)
-	return tty && p.Getenv("NO_COLOR") == "" && p.Getenv("TERM") != "dumb"
-}
-
 func (v checkView) paint(code, text string) string {
 	if !v.colour || text == "" {
 		return text
@@ -79,7 +73,7 @@ func place(f advice.Finding) string {
 }
 
 // profile shows the lines that took most.
-func (v checkView) profile(b *strings.Builder, p advice.Profile) {
+func (v checkView) profile(b *strings.Builder, p advice.LineProfile) {
 	how := "was stopped"
 	if p.Exit != nil {
 		how = fmt.Sprintf("ended with exit code %d", *p.Exit)

@@ -42,12 +42,17 @@ const (
 )
 
 func newNarrator(p *Program, to io.Writer) *narrator {
-	_, tty := terminal(to)
 	return &narrator{
 		to: to, code: newHighlighter(),
-		colour: tty && p.Getenv("NO_COLOR") == "" && p.Getenv("TERM") != "dumb",
+		colour: p.colours(to),
 		live:   p.newLiveLine(),
 	}
+}
+
+// colours says whether text for w may be coloured.
+func (p *Program) colours(w io.Writer) bool {
+	_, tty := terminal(w)
+	return tty && p.Getenv("NO_COLOR") == "" && p.Getenv("TERM") != "dumb"
 }
 
 // sameFile says whether both are one terminal, pipe or file, so that writing to both would show text twice.

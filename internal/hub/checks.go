@@ -8,10 +8,12 @@ import (
 	"fmt"
 	"iter"
 	"path"
+	"slices"
 	"time"
 
 	"cove/internal/advice"
 	"cove/internal/auth"
+	"cove/internal/intake"
 	"cove/internal/kernel"
 	"cove/internal/problem"
 )
@@ -41,6 +43,8 @@ type NewCheck struct {
 	Kind CheckKind // "": CheckFindings
 	Name string    // of the file; one that ends in .ipynb is a notebook's. "": program.py, or the name of Path
 	Code string
+	// Before are programs that ran before Code in the same interpreter. Names that they make are there, and only what is found in Code is told.
+	Before []string
 
 	// Session and Path, in the place of Code, are a file of a session's workspace. What the code does when it runs, it does in a fork of the session.
 	Session, Path string
@@ -54,7 +58,7 @@ type NewCheck struct {
 	Sizes   []int
 	Runs    int
 
-	Timeout time.Duration // 0: the server's, as of an execution
+	Timeout time.Duration // of each look and run, and of all runs of a benchmark; at most the server's of an execution, which 0 stands for
 }
 
 // Checked is what a check gave: the field of its kind is set.
@@ -78,6 +82,8 @@ func (n NewCheck) check() error {
 		return wrong("a file of a session has a session and a path", "send both, or code")
 	case (n.Code == "") == (n.Session == ""):
 		return wrong("there is nothing to check, or there are two things", "send code, or session and path")
+	case len(n.Before) > 0 && (n.Code == "" || n.runs() || n.Kind != CheckFindings):
+		return wrong("programs before the code are for checks of the kind findings, of code that does not run", "leave out before")
 	case n.Kind != CheckFindings && (n.Measure || n.Profile || len(n.Ignore) > 0):
 		return wrong("measure, profile and ignore are for checks of the kind findings", "send a request for each kind")
 	case n.Kind != CheckBenchmark && (n.Against != "" || len(n.Sizes) > 0 || n.Runs != 0):
@@ -125,8 +131,14 @@ func (h *Hub) check(ctx context.Context, who auth.Principal, n NewCheck) (Checke
 	if err != nil {
 		return Checked{}, err
 	}
-	defer session.close()
-	checker := &advice.Checker{Session: session, Timeout: cmp.Or(n.Timeout, h.o.Limits.Execution)}
+	defer func() { // who asks in a row for checks does not meet quotas that the last one still takes up
+		select {
+		case <-session.close():
+		case <-time.After(removePatience):
+		case <-work.Done():
+		}
+	}()
+	checker := &advice.Checker{Session: session, Timeout: tighter(n.Timeout, h.o.Limits.Execution)}
 	return n.do(work, checker, src, against)
 }
 
@@ -135,7 +147,12 @@ func (n NewCheck) do(ctx context.Context, c *advice.Checker, src advice.Source, 
 	switch n.Kind {
 	case CheckFindings:
 		var r advice.Report
-		r, err = c.Check(ctx, src, advice.Options{Measure: n.Measure, Profile: n.Profile, Args: n.Args, Ignore: n.Ignore})
+		o := advice.Options{Measure: n.Measure, Profile: n.Profile, Args: n.Args, Ignore: n.Ignore}
+		if len(n.Before) > 0 {
+			r, err = c.CheckLast(ctx, src.Name, append(slices.Clone(n.Before), src.Text), o)
+		} else {
+			r, err = c.Check(ctx, src, o)
+		}
 		out.Report = &r
 	case CheckReference:
 		var r advice.Reference
@@ -181,6 +198,9 @@ func (h *Hub) checkedFile(ctx context.Context, who auth.Principal, session, name
 			err = problem.New(problem.CodeTooBig, fmt.Sprintf("the file has more than %d MiB, the most that is checked", advice.MaxNotebook>>20))
 		}
 		if err == nil {
+			err = intake.Recall(ctx, copiesOfRecord*at.Size)
+		}
+		if err == nil {
 			_, err = t.Read(ctx, name, 0, advice.MaxNotebook, &content)
 		}
 		return err
@@ -188,14 +208,14 @@ func (h *Hub) checkedFile(ctx context.Context, who auth.Principal, session, name
 	return content.Bytes(), err
 }
 
-// lookAtSteps has a turn's code looked at while it runs, and returns what ends that.
+// lookAtSteps has each program of a turn looked at when it has run, and returns what ends that.
 func (h *Hub) lookAtSteps(p *plan) (end func()) {
 	steps := &advice.Steps{Timeout: lookPatience, Open: func(ctx context.Context) (advice.Session, func(), error) {
 		s, err := h.openCheck(ctx, p.who, "check of the code of "+p.turn.ID, "")
 		if err != nil {
 			return nil, nil, err
 		}
-		return s, s.close, nil
+		return s, func() { s.close() }, nil
 	}}
 	p.spec.Look = func(ctx context.Context, _ int, code string) advice.Report { return steps.Look(ctx, code) }
 	return steps.Close
@@ -231,14 +251,17 @@ func (h *Hub) openCheck(ctx context.Context, who auth.Principal, what, origin st
 	return &checkSession{h: h, who: who, id: row.ID, what: what}, nil
 }
 
-// close deletes the session.
-func (s *checkSession) close() {
+// close begins to delete the session, and returns what is closed when that is done.
+func (s *checkSession) close() (gone <-chan struct{}) {
+	done := make(chan struct{})
 	s.h.spawn(func(ctx context.Context) {
+		defer close(done)
 		err := s.h.persist(ctx, func(ctx context.Context) error { return s.h.deleteSession(ctx, s.who.Project, s.id) })
 		if err != nil && !problem.Is(err, problem.NotFound) {
 			s.h.log.WarnContext(ctx, "the session of a check was not deleted; it goes at the end of its life", "session", s.id, "error", err)
 		}
 	})
+	return done
 }
 
 // Execute implements advice.Session. The record of the execution says what it was for, in the place of the script.

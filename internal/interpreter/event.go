@@ -51,7 +51,7 @@ type Output struct {
 // Findings says what a look at the code of an execution found; see Turn.Look. It comes behind the execution's kernel.Done, at most once.
 type Findings struct {
 	Step  int
-	Items []advice.Finding // without what hides in code; by line
+	Items []advice.Finding // by line
 	Notes []string         // what could not be looked at, and why
 }
 

@@ -42,6 +42,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"cove/internal/problem"
@@ -61,18 +62,26 @@ const (
 	Minimal      Set = "minimal"       // what the kernel itself needs: IPython
 )
 
+// traits are what sets differ in, beside their packages.
+type traits struct {
+	pythons  []int // the minor versions of Python that it has wheels for, in the order in which they are looked for
+	charts   bool  // it draws charts, and has fonts for them
+	download int64 // bytes, roughly
+	room     int64 // bytes of free disk that a build needs
+}
+
+var known = map[Set]traits{
+	Standard:     {pythons: []int{13, 12, 11, 14, 10}, charts: true, download: 220 << 20, room: 5 << 29},
+	Standard2024: {pythons: []int{12, 11, 13, 10}, charts: true, download: 220 << 20, room: 5 << 29}, // with 3.13 it has NumPy 2
+	Minimal:      {pythons: []int{13, 12, 11, 14, 10}, download: 5 << 20, room: 200 << 20},
+}
+
 // Sets lists the sets.
 func Sets() []Set { return []Set{Standard, Standard2024, Minimal} }
 
-// charts says whether a set draws charts, for which it has fonts.
-func (s Set) charts() bool { return s == Standard || s == Standard2024 }
-
-// newest is the minor version of the newest Python that a set has wheels for.
-func (s Set) newest() int {
-	if s == Standard2024 {
-		return 13
-	}
-	return newestMinor
+// span is the oldest and the newest minor version of Python that a set has wheels for.
+func (s Set) span() (oldest, newest int) {
+	return slices.Min(known[s].pythons), slices.Max(known[s].pythons)
 }
 
 // Built returns the folders of a set's environments below the data folder.
@@ -124,7 +133,7 @@ func (e *Environment) Variables(root, data string) map[string]string {
 			v[name] = data + "/" + folder
 		}
 	}
-	if e.Set.charts() {
+	if known[e.Set].charts {
 		v["COVE_FONTCACHE"] = root + "/etc/matplotlib"
 		v["XDG_DATA_DIRS"] = root + "/share:/usr/local/share:/usr/share" // where Pillow looks for fonts by file name
 	}

@@ -14,12 +14,6 @@ import (
 	"cove/internal/problem"
 )
 
-// The Pythons that the locks have wheels for.
-const (
-	oldestMinor = 10
-	newestMinor = 14
-)
-
 // Interpreter is a Python that an environment can be built on.
 type Interpreter struct {
 	Path    string // the real executable: no shim, no virtual environment, no symbolic link
@@ -43,22 +37,24 @@ func stampOf(path string) (stamp, error) {
 	return stamp{Path: path, Size: info.Size(), Modified: info.ModTime().UnixNano()}, nil
 }
 
-// FindPython returns a Python between 3.10 and the newest that a set has wheels for. explicit is a path or a name
+// FindPython returns a Python that a set has wheels for. explicit is a path or a name
 // and must be usable; when it is empty the PATH is searched, and what cannot be
 // used there (version managers' shims for versions that are not active, broken
 // installations, other versions) is passed over.
 func FindPython(ctx context.Context, set Set, explicit string) (Interpreter, error) {
+	if err := set.check(); err != nil {
+		return Interpreter{}, err
+	}
 	if explicit != "" {
 		return explicitPython(ctx, set, explicit)
 	}
-	var passed []string
-	names := []string{"python3.13", "python3.12", "python3.11", "python3.14", "python3.10", "python3"}
-	if set == Standard2024 {
-		names = []string{"python3.12", "python3.11", "python3.13", "python3.10", "python3"} // 3.13 has another NumPy there
+	var passed, names []string
+	for _, minor := range known[set].pythons {
+		names = append(names, fmt.Sprintf("python3.%d", minor))
 	}
-	for _, name := range names {
+	for _, name := range append(names, "python3") {
 		for _, path := range onPath(name) {
-			python, err := probe(ctx, path, set.newest())
+			python, err := probe(ctx, path, set)
 			if err == nil {
 				return python, nil
 			}
@@ -83,7 +79,7 @@ func explicitPython(ctx context.Context, set Set, explicit string) (Interpreter,
 		return Interpreter{}, problem.New(problem.PythonUnusable, fmt.Sprintf("there is no Python at %q", explicit)).
 			WithHint(hint).WithCause(err)
 	}
-	python, err := probe(ctx, path, set.newest())
+	python, err := probe(ctx, path, set)
 	if err != nil {
 		if ctx.Err() != nil {
 			return Interpreter{}, canceled(ctx)
@@ -95,7 +91,10 @@ func explicitPython(ctx context.Context, set Set, explicit string) (Interpreter,
 }
 
 // pythons is which Pythons a set has wheels for, in words.
-func (s Set) pythons() string { return fmt.Sprintf("3.%d and 3.%d", oldestMinor, s.newest()) }
+func (s Set) pythons() string {
+	oldest, newest := s.span()
+	return fmt.Sprintf("3.%d and 3.%d", oldest, newest)
+}
 
 // onPath returns every executable of that name on the PATH, in order.
 func onPath(name string) []string {
@@ -123,7 +122,7 @@ print(json.dumps({
 }))`
 
 // probe asks the program at path what it is. Its error is a clause that says why it cannot be used.
-func probe(ctx context.Context, path string, newest int) (Interpreter, error) {
+func probe(ctx context.Context, path string, set Set) (Interpreter, error) {
 	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, path, "-I", "-c", probeScript)
@@ -140,9 +139,10 @@ func probe(ctx context.Context, path string, newest int) (Interpreter, error) {
 	if err := json.Unmarshal(out, &is); err != nil {
 		return Interpreter{}, errors.New("does not answer like a Python")
 	}
+	oldest, newest := set.span()
 	switch {
-	case is.Major != 3 || is.Minor < oldestMinor:
-		return Interpreter{}, fmt.Errorf("is Python %s, older than 3.%d", is.Version, oldestMinor)
+	case is.Major != 3 || is.Minor < oldest:
+		return Interpreter{}, fmt.Errorf("is Python %s, older than 3.%d", is.Version, oldest)
 	case is.Minor > newest || !is.Final:
 		return Interpreter{}, fmt.Errorf("is Python %s, newer than the packages support", is.Version)
 	case is.Kind != "cpython":

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"io/fs"
+	"strings"
 
 	"cove/internal/problem"
 )
@@ -29,29 +30,36 @@ func Locks() fs.FS {
 
 // recipe is everything besides the Python that decides what an environment contains.
 type recipe struct {
-	set      Set
-	lock     []byte
-	fonts    []byte // lock of the font package; nil when the set has no charts
-	download int64  // bytes, roughly
-	room     int64  // bytes of free disk that a build needs
-	digest   string
+	traits
+	set    Set
+	lock   []byte
+	fonts  []byte // lock of the font package; nil when the set has no charts
+	digest string
 }
 
 // layoutVersion is raised when environments are laid out differently, so that older ones are not taken for new.
 const layoutVersion = "2"
 
-func newRecipe(set Set) (recipe, error) {
-	r := recipe{set: set, download: 5 << 20, room: 200 << 20}
-	switch set {
-	case Minimal:
-	case Standard, Standard2024:
-		r.download, r.room = 220<<20, 5<<29
-		r.fonts = asset("locks/fonts.txt")
-	default:
-		return recipe{}, problem.New(problem.EnvironmentUnknown, fmt.Sprintf("there is no package set named %q", set)).
-			WithHint(fmt.Sprintf("use %q, %q or %q", Standard, Standard2024, Minimal))
+// check says whether there is a set of that name.
+func (s Set) check() error {
+	if _, is := known[s]; is {
+		return nil
 	}
-	r.lock = asset("locks/" + string(set) + ".txt")
+	names := make([]string, 0, len(known))
+	for _, set := range Sets() {
+		names = append(names, string(set))
+	}
+	return problem.New(problem.EnvironmentUnknown, fmt.Sprintf("there is no package set named %q", s)).WithHint("the sets are " + strings.Join(names, ", "))
+}
+
+func newRecipe(set Set) (recipe, error) {
+	if err := set.check(); err != nil {
+		return recipe{}, err
+	}
+	r := recipe{traits: known[set], set: set, lock: asset("locks/" + string(set) + ".txt")}
+	if r.charts {
+		r.fonts = asset("locks/fonts.txt")
+	}
 	h := sha256.New()
 	parts := [][]byte{[]byte(layoutVersion), []byte(set), r.lock, r.fonts, asset("scripts/inspect.py"), asset("scripts/compile.py"), asset("scripts/fonts.py")}
 	for _, name := range standins() {

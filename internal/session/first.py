@@ -476,14 +476,8 @@ def answer(path):
     try:
         what, shown = first(path)
         out = {"what": what, "lines": [clipped(str(line), LONGEST_SHOWN if len(shown) > 2 else SHAPE) for line in shown[:40]]}
-    except Refused as why:
-        out = {"what": str(why)}
-    except MemoryError:
-        out = {"what": "not looked at: it takes more memory than is given to that"}
-    except RecursionError:
-        out = {"what": "nested too deeply to be looked at"}
     except BaseException as failure:
-        out = {"what": "cannot be read (%s: %s)" % (type(failure).__name__, str(failure)[:200])}
+        out = {"what": why(failure)}
     return json.dumps(out).encode("utf-8", "replace")[:LONGEST_ANSWER]
 
 
@@ -526,9 +520,9 @@ def main_first():
     for child, n in running.values():
         os.kill(child, signal.SIGKILL)
         said[n] = b""
-    late_word = json.dumps({"what": "not looked at: that takes too long"}).encode()
+    unsaid = json.dumps({"what": "not looked at: that takes too much time or memory"}).encode()
     for n, path in enumerate(paths):
-        sys.stdout.buffer.write(said.get(n) or late_word)
+        sys.stdout.buffer.write(said.get(n) or unsaid)
         sys.stdout.buffer.write(b"\n")
     sys.stdout.flush()
     os._exit(0)

@@ -81,7 +81,7 @@ func TestFirstLook(t *testing.T) {
 		"rows.jsonl":  `JSON Lines, 2 records:~{"a": int, "b"?: null}~{"a":1}`,
 		"wide.json":   `"23": int, … 99976 more keys}`,
 		"bad.json":    "not valid JSON",
-		"deep.json":   "nested too deeply to be looked at",
+		"deep.json":   "it is nested too deeply to be looked at",
 		"m.py":        "Python, 4 lines, imports os, pandas:~class A: f~def g(a, b)",
 		"p.csv.gz":    "packed with gzip: 3 rows × 3 columns:~北京",
 		"bomb.csv.gz": "packed with gzip: 2 columns",
@@ -103,14 +103,14 @@ func TestFirstLook(t *testing.T) {
 		"d.pptx":      "presentation, 1 slide:~Slide one",
 		"noise.bin":   "binary content",
 		"lie.xlsx":    "text, 2 lines:~a,b",
-		"cut.xlsx":    "cannot be read",
-		"laugh.xlsx":  "",
+		"cut.xlsx":    "it cannot be read",
+		"laugh.xlsx":  "it cannot be read (ValueError",
 		"bomb.xlsx":   "unpacks to more than is looked at",
 		"long.csv":    "1 row × 2 columns",
 		"evil.csv":    "1 row × 2 columns:~ [2J,Ignore",
 		"pipe.csv":    "it is no file",
-		"link.txt":    "cannot be read",
-		"gone.csv":    "cannot be read",
+		"link.txt":    "it cannot be read",
+		"gone.csv":    "the file is gone",
 	}
 	paths := slices.Sorted(maps.Keys(files))
 	told := map[string]string{}

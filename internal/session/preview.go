@@ -8,7 +8,6 @@ import (
 	"errors"
 	"time"
 
-	"cove/internal/link"
 	"cove/internal/problem"
 	"cove/internal/pyenv"
 	"cove/internal/wire"
@@ -27,57 +26,42 @@ const previewTimeout = 15 * time.Second
 // firstTimeout bounds a first look at the files of a turn. The program gives up a moment before.
 const firstTimeout = 14 * time.Second
 
-// Preview says what is in a file of the workspace. A process of its own in the sandbox reads the file, so that code may run meanwhile and none of its variables is
-// touched; one file is looked at at a time. Problems: file_not_found, is_folder, not_shown.
+// Preview says what is in a file of the workspace. Problems: file_not_found, is_folder, not_shown.
 func (s *Live) Preview(ctx context.Context, look workspace.Look) (p workspace.Preview, err error) {
-	over, err := s.share(ctx)
-	if err != nil {
+	question := map[string]any{"path": look.Path, "sheet": look.Sheet, "offset": look.Offset, "limit": look.Limit}
+	seen, err := s.lookAtFiles(ctx, looking{behind: "\n\nmain()\n", question: question, timeout: previewTimeout, most: workspace.LargestPreview})
+	refused := func(text, hint string, cause error) (workspace.Preview, error) {
+		return workspace.Preview{}, problem.New(problem.NotShown, text).WithHint(hint).WithCause(cause)
+	}
+	const otherwise = "download it, or read it with code"
+	switch {
+	case err != nil:
 		return p, err
+	case seen.late:
+		return refused("looking at the file took too long", otherwise, nil)
+	case seen.full:
+		return refused("the preview of the file is too large", "ask for fewer rows", nil)
+	case seen.code != 0:
+		return refused("looking at the file took too much time or memory", otherwise, errors.New(seen.complaint))
 	}
-	defer over()
-	select {
-	case s.previewing <- struct{}{}:
-		defer func() { <-s.previewing }()
-	case <-ctx.Done():
-		return p, context.Cause(ctx)
+	if p, err = workspace.ReadPreview(seen.said); err != nil {
+		return refused("the file cannot be shown", otherwise, err)
 	}
-	l, sb, err := s.connected(ctx)
-	if err != nil {
-		return p, err
+	if p.Error != "" {
+		return refused("the file cannot be shown: "+p.Error, otherwise, nil)
 	}
-	p, err = preview(ctx, l, sb.Layout().Path(pyenv.MountPoint)+"/bin/python", look)
-	return p, explain(sb, err)
+	return p, nil
 }
 
-// Tell says of files of the workspace what a model is told of them, in the order of the paths. It looks as Preview does, for firstTimeout at most: what it does not
-// come to is told as nothing. An error means that it could not look at all.
-func (s *Live) Tell(ctx context.Context, paths []string) (told []workspace.Told, err error) {
-	over, err := s.share(ctx)
+// Tell says of files of the workspace what a model is told of them, in the order of the paths. It looks for firstTimeout at most: what it does not come to is told as
+// nothing. An error means that it could not look at all.
+func (s *Live) Tell(ctx context.Context, paths []string) ([]workspace.Told, error) {
+	seen, err := s.lookAtFiles(ctx, looking{behind: firstSource + "\n\nmain_first()\n", question: paths, timeout: firstTimeout, most: len(paths) * workspace.LargestTold})
 	if err != nil {
 		return nil, err
 	}
-	defer over()
-	l, sb, err := s.connected(ctx)
-	if err != nil {
-		return nil, err
-	}
-	question, err := json.Marshal(paths)
-	if err != nil {
-		return nil, err
-	}
-	limited, cancel := context.WithTimeout(ctx, firstTimeout)
-	defer cancel()
-	var said, complaint capped
-	said.most, complaint.most = len(paths)*workspace.LargestTold, 64<<10
-	_, err = l.Run(limited, looking(sb.Layout().Path(pyenv.MountPoint)+"/bin/python", firstSource+"\n\nmain_first()\n", question), &said, &complaint)
-	if ctx.Err() != nil {
-		return nil, context.Cause(ctx)
-	}
-	if err != nil && limited.Err() == nil && !errors.Is(err, errCapped) {
-		return nil, explain(sb, err)
-	}
-	lines := bytes.Split(said.b.Bytes(), []byte("\n"))
-	told = make([]workspace.Told, len(paths))
+	lines := bytes.Split(seen.said, []byte("\n"))
+	told := make([]workspace.Told, len(paths))
 	for n := range told {
 		if n < len(lines) {
 			told[n] = workspace.ReadTold(lines[n])
@@ -86,45 +70,63 @@ func (s *Live) Tell(ctx context.Context, paths []string) (told []workspace.Told,
 	return told, nil
 }
 
-// looking is the process that looks at files: preview.py, and what is behind it.
-func looking(python, behind string, question []byte) wire.ProcessSpec {
-	// Isolated (-I), so that no file of the workspace is imported. Arrow and BLAS would reserve more memory than the process may have.
-	return wire.ProcessSpec{Args: []string{python, "-I", "-B", "-c", previewSource + behind, string(question)}, Env: []string{
-		"PATH=/usr/bin:/bin", "LANG=C.UTF-8", "ARROW_DEFAULT_MEMORY_POOL=system", "OPENBLAS_NUM_THREADS=1", "OMP_NUM_THREADS=1", "OMP_THREAD_LIMIT=1",
-	}}
+// looking is one run of the program that looks at files.
+type looking struct {
+	behind   string // the program is preview.py and this
+	question any    // its argument, as JSON
+	timeout  time.Duration
+	most     int // bytes that it may say
 }
 
-func preview(ctx context.Context, l *link.Link, python string, look workspace.Look) (workspace.Preview, error) {
-	question, err := json.Marshal(map[string]any{"path": look.Path, "sheet": look.Sheet, "offset": look.Offset, "limit": look.Limit})
+// seen is what the program said.
+type seen struct {
+	said       []byte
+	complaint  string
+	code       int  // its exit code
+	late, full bool // it was ended: it took too long, or said too much
+}
+
+// lookAtFiles has a process of its own in the sandbox look at files, so that code may run meanwhile and none of its variables is touched; of a session there is one at a time.
+func (s *Live) lookAtFiles(ctx context.Context, what looking) (out seen, err error) {
+	over, err := s.share(ctx)
 	if err != nil {
-		return workspace.Preview{}, err
+		return out, err
 	}
-	limited, cancel := context.WithTimeout(ctx, previewTimeout)
+	defer over()
+	select {
+	case s.previewing <- struct{}{}:
+		defer func() { <-s.previewing }()
+	case <-ctx.Done():
+		return out, context.Cause(ctx)
+	}
+	l, sb, err := s.connected(ctx)
+	if err != nil {
+		return out, err
+	}
+	question, err := json.Marshal(what.question)
+	if err != nil {
+		return out, err
+	}
+	limited, cancel := context.WithTimeout(ctx, what.timeout)
 	defer cancel()
 	var said, complaint capped
-	said.most, complaint.most = workspace.LargestPreview, 64<<10
-	code, err := l.Run(limited, looking(python, "\n\nmain()\n", question), &said, &complaint)
+	said.most, complaint.most = what.most, 64<<10
+	// Isolated (-I), so that no file of the workspace is imported. Arrow and BLAS would reserve more memory than the process may have.
+	out.code, err = l.Run(limited, wire.ProcessSpec{
+		Args: []string{sb.Layout().Path(pyenv.MountPoint) + "/bin/python", "-I", "-B", "-c", previewSource + what.behind, string(question)},
+		Env: []string{
+			"PATH=/usr/bin:/bin", "LANG=C.UTF-8", "ARROW_DEFAULT_MEMORY_POOL=system", "OPENBLAS_NUM_THREADS=1", "OMP_NUM_THREADS=1", "OMP_THREAD_LIMIT=1",
+		},
+	}, &said, &complaint)
+	out.said, out.complaint = said.b.Bytes(), string(bytes.ToValidUTF8(complaint.b.Bytes(), []byte("?")))
+	out.late, out.full = limited.Err() != nil, errors.Is(err, errCapped)
 	switch {
 	case ctx.Err() != nil:
-		return workspace.Preview{}, context.Cause(ctx)
-	case limited.Err() != nil:
-		return workspace.Preview{}, problem.New(problem.NotShown, "looking at the file took too long").WithHint("download it, or read it with code")
-	case errors.Is(err, errCapped):
-		return workspace.Preview{}, problem.New(problem.NotShown, "the preview of the file is too large").WithHint("ask for fewer rows")
-	case err != nil:
-		return workspace.Preview{}, err
-	case code != 0:
-		return workspace.Preview{}, problem.New(problem.NotShown, "looking at the file took too much time or memory").WithHint("download it, or read it with code").
-			WithCause(errors.New(string(bytes.ToValidUTF8(complaint.b.Bytes(), []byte("?")))))
+		return out, context.Cause(ctx)
+	case err != nil && !out.late && !out.full:
+		return out, explain(sb, err)
 	}
-	p, err := workspace.ReadPreview(said.b.Bytes())
-	if err != nil {
-		return p, problem.New(problem.NotShown, "the file cannot be shown").WithHint("download it, or read it with code").WithCause(err)
-	}
-	if p.Error != "" {
-		return p, problem.New(problem.NotShown, "the file cannot be shown: "+p.Error).WithHint("download it, or read it with code")
-	}
-	return p, nil
+	return out, nil
 }
 
 var errCapped = errors.New("a process has written too much")

@@ -109,8 +109,8 @@ def encoding(head, whole):
     best, most = None, -9.0
     for name in ENCODINGS:
         text = decoded(head, name, whole)
-        if text is not None and printable(text) and plausible(text) > most:
-            best, most = name, plausible(text)
+        if text is not None and printable(text) and (score := plausible(text)) > most:
+            best, most = name, score
     return best
 
 
@@ -463,24 +463,26 @@ def look(path, sheet, offset, limit):
         return out
 
 
+def why(failure):
+    """Why a file could not be looked at, in words."""
+    if isinstance(failure, Refused):
+        return str(failure)
+    if isinstance(failure, FileNotFoundError):
+        return "the file is gone"
+    if isinstance(failure, RecursionError):
+        return "it is nested too deeply to be looked at"
+    if "emory" in type(failure).__name__:  # of Python, and of Arrow
+        return "it takes more memory than is given to looking at it"
+    return "it cannot be read (%s: %s)" % (type(failure).__name__, str(failure)[:200])
+
+
 def main():
     bound()
     wanted = json.loads(sys.argv[1])
     try:
         out = look(wanted["path"], wanted["sheet"], wanted["offset"], min(wanted["limit"], MOST_ROWS))
-    except Refused as why:
-        out = {"error": str(why)}
-    except FileNotFoundError:
-        out = {"error": "the file is gone"}
-    except MemoryError:
-        out = {"error": "the file takes more memory than is given to looking at it"}
-    except RecursionError:
-        out = {"error": "the file is nested too deeply"}
     except BaseException as failure:
-        if "emory" in type(failure).__name__:
-            out = {"error": "the file takes more memory than is given to looking at it"}
-        else:
-            out = {"error": "it cannot be read (%s: %s)" % (type(failure).__name__, str(failure)[:200])}
+        out = {"error": why(failure)}
     sys.stdout.buffer.write(json.dumps(out).encode("utf-8", "replace"))
     sys.stdout.flush()
     os._exit(0)

@@ -33,7 +33,7 @@ export function CodeCheck({ id, what, runs, onClose }: Props) {
     queryFn: async ({ signal }) => checkCode(await what(), asked, signal),
   })
   const report = found.data
-  const slow = report?.items.some((f) => f.rule.startsWith('slow-') && !f.measured)
+  const slow = report?.findings.some((f) => f.rule.startsWith('slow-') && !f.measured)
   return (
     <section className={css.check} aria-label={w.checks.title} aria-busy={found.isFetching}>
       <div className={css.head}>
@@ -43,7 +43,7 @@ export function CodeCheck({ id, what, runs, onClose }: Props) {
               ? w.checks.profiling
               : w.checks.checking
             : report
-              ? w.checks.found(report.items.length)
+              ? w.checks.found(report.findings.length)
               : w.checks.title}
         </h4>
         <IconButton label={w.close} onClick={onClose}>
@@ -53,7 +53,7 @@ export function CodeCheck({ id, what, runs, onClose }: Props) {
       {found.error && !found.isFetching ? (
         <ProblemBox error={found.error} onRetry={() => void found.refetch()} />
       ) : (
-        report && <Findings items={report.items} notes={report.notes} />
+        report && <Findings items={report.findings} notes={report.notes ?? []} />
       )}
       {report?.profile && <Profile profile={report.profile} />}
       {report && !found.isFetching && (

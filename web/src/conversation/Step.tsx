@@ -30,7 +30,7 @@ import { Diff } from './Diff'
 import { EditStep } from './EditStep'
 import { Elapsed } from './Elapsed'
 import { isUnfolded, unfold } from './memory'
-import { forget, interrupt, programsTo, type Rerun, runSteps, StepsContext, useRerun, useStale } from './reruns'
+import { forget, interrupt, programsBefore, type Rerun, runSteps, StepsContext, useRerun, useStale } from './reruns'
 import css from './step.module.css'
 
 const CodeCheck = lazy(async () => ({ default: (await import('../checks/CodeCheck')).CodeCheck }))
@@ -313,7 +313,7 @@ export const Step = memo(
                 <Suspense fallback={null}>
                   <CodeCheck
                     id={`${id} ${code}`}
-                    what={async () => ({ programs: await programsTo(place, { id, code }) })}
+                    what={async () => ({ code, before: await programsBefore(place, id) })}
                     onClose={() => {
                       setChecked(null)
                       line.current?.focus({ preventScroll: true })

@@ -153,9 +153,9 @@ async function after(place: Place, id: string): Promise<Step[]> {
   return out
 }
 
-/** The programs of the branch that ran well before a step, and the step's own, as they would run now. */
-export async function programsTo(place: Place, step: Step): Promise<string[]> {
-  const { turn, step: n } = split(step.id)
+/** The programs of the branch that ran well before a step, as they would run now. */
+export async function programsBefore(place: Place, id: string): Promise<string[]> {
+  const { turn, step: n } = split(id)
   const out: string[] = []
   for (const t of place.turns.slice(0, place.ids.indexOf(turn) + 1)) {
     const live = turnLive(t.id, false)
@@ -165,7 +165,7 @@ export async function programsTo(place: Place, step: Step): Promise<string[]> {
       out.push(known.get(`${t.id}/${s.number}`)?.code ?? s.code)
     }
   }
-  return [...out, step.code]
+  return out
 }
 
 /** Runs a step, and those behind it when that is wanted, as long as none fails. */
