@@ -344,3 +344,29 @@ func TestMeasuresAreChecked(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+func TestTheLastOfManyPrograms(t *testing.T) {
+	t.Parallel()
+	big := strings.Repeat("# a line\n", advice.MaxSource/9/2)
+	for name, c := range map[string]struct {
+		before []string
+		last   string
+		line   int // of the last program's first line in what is looked at
+	}{
+		"all":       {[]string{"a = 1", "b = 2\n"}, "c = 3", 6},
+		"the last":  {[]string{big, big, "b = 2"}, "c = 3", strings.Count(big, "\n") + 1 + 2 + 2},
+		"one alone": {[]string{big}, big + "c = 3", 2},
+		"magics":    {[]string{strings.Repeat("%%bash\n"+strings.Repeat("\n", 1000), 400)}, "c = 3", 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			finding := fmt.Sprintf(`{"kind":"finding","rule":"F999","severity":"error","line":%d,"column":1,"message":"there"}`, c.line)
+			s := &scripted{answers: []string{parsed + finding + "\n", ""}}
+			checker := advice.Checker{Session: s}
+			r, err := checker.CheckLast(t.Context(), "step", append(c.before, c.last), advice.Options{})
+			if err != nil || len(r.Findings) != 1 || r.Findings[0].Line != 1 {
+				t.Errorf("findings %v of %q, error %v", r.Findings, r.Notes, err)
+			}
+		})
+	}
+}

@@ -114,11 +114,27 @@ func (s *Source) lay(cells []string) {
 	for _, text := range cells {
 		line++
 		s.cells = append(s.cells, line)
-		text = strings.TrimRight(withoutMagics(newlines(text)), "\n") + "\n"
+		text = asPython(text)
 		b.WriteString(marker + "\n" + text)
 		line += strings.Count(text, "\n")
 	}
 	s.Text = b.String()
+}
+
+// asPython returns a cell as it stands in Source.Text behind its marker.
+func asPython(cell string) string {
+	return strings.TrimRight(withoutMagics(newlines(cell)), "\n") + "\n"
+}
+
+// recent returns the last cells: as many as are looked at together, and always the very last.
+func recent(cells []string) []string {
+	size := 0
+	for i, cell := range slices.Backward(cells) {
+		if size += len(marker) + 1 + len(asPython(cell)); size > MaxSource {
+			return cells[min(i+1, len(cells)-1):]
+		}
+	}
+	return cells
 }
 
 func cellText(source json.RawMessage) (string, error) {

@@ -18,11 +18,8 @@ const mostOfStep = 100
 // CheckLast looks at the last of programs that one interpreter runs one after the other, such as the steps of a turn; names that those before it make count as there.
 // Where all are too much, the first are left out. Errors are those of Check.
 func (c *Checker) CheckLast(ctx context.Context, name string, programs []string, o Options) (Report, error) {
+	programs = recent(programs)
 	src, err := Cells(name, programs)
-	for problem.Has(err, problem.CodeTooBig) && len(programs) > 1 {
-		programs = programs[1:]
-		src, err = Cells(name, programs)
-	}
 	if err != nil {
 		return Report{File: name, Findings: []Finding{}}, err
 	}
@@ -40,15 +37,14 @@ type Steps struct {
 	Open    func(ctx context.Context) (Session, func(), error)
 	Timeout time.Duration // as Checker's
 
-	programs []string
-	size     int // bytes of the programs
+	programs []string // the newest last
 	session  Session
 	end      func()
 }
 
 // Look looks at the next program. What could not be done is a note of the report.
 func (s *Steps) Look(ctx context.Context, program string) Report {
-	s.add(program)
+	s.programs = recent(append(s.programs, program))
 	var r Report
 	var err error
 	if s.session == nil {
@@ -68,15 +64,6 @@ func (s *Steps) Look(ctx context.Context, program string) Report {
 		s.Close() // the next program gets another session
 	}
 	return r
-}
-
-// add keeps a program, and of those before it as many as are looked at together.
-func (s *Steps) add(program string) {
-	s.programs, s.size = append(s.programs, program), s.size+len(program)
-	for len(s.programs) > 1 && s.size > MaxSource {
-		s.size -= len(s.programs[0])
-		s.programs = s.programs[1:]
-	}
 }
 
 // Close closes the session, if there is one.

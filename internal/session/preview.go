@@ -53,10 +53,10 @@ func (s *Live) Preview(ctx context.Context, look workspace.Look) (p workspace.Pr
 	return p, nil
 }
 
-// Tell says of files of the workspace what a model is told of them, in the order of the paths. It looks for firstTimeout at most: what it does not come to is told as
-// nothing. An error means that it could not look at all.
+// Tell says of files of the workspace what a model is told of them, in the order of the paths. It waits for other looks and looks for firstTimeout at most: what it
+// does not come to is told as nothing. An error means that it could not look at all.
 func (s *Live) Tell(ctx context.Context, paths []string) ([]workspace.Told, error) {
-	seen, err := s.lookAtFiles(ctx, looking{behind: firstSource + "\n\nmain_first()\n", question: paths, timeout: firstTimeout, most: len(paths) * workspace.LargestTold})
+	seen, err := s.lookAtFiles(ctx, looking{behind: firstSource + "\n\nmain_first()\n", question: paths, patience: firstTimeout, timeout: firstTimeout, most: len(paths) * workspace.LargestTold})
 	if err != nil {
 		return nil, err
 	}
@@ -74,6 +74,7 @@ func (s *Live) Tell(ctx context.Context, paths []string) ([]workspace.Told, erro
 type looking struct {
 	behind   string // the program is preview.py and this
 	question any    // its argument, as JSON
+	patience time.Duration // how long it waits for other looks; 0: as long as the caller
 	timeout  time.Duration
 	most     int // bytes that it may say
 }
@@ -93,9 +94,16 @@ func (s *Live) lookAtFiles(ctx context.Context, what looking) (out seen, err err
 		return out, err
 	}
 	defer over()
+	var impatient <-chan time.Time
+	if what.patience > 0 {
+		impatient = time.After(what.patience)
+	}
 	select {
 	case s.previewing <- struct{}{}:
 		defer func() { <-s.previewing }()
+	case <-impatient:
+		out.late = true
+		return out, nil
 	case <-ctx.Done():
 		return out, context.Cause(ctx)
 	}
