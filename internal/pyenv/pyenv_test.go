@@ -199,6 +199,52 @@ func ensureTogether(t *testing.T, o pyenv.Options, n int) *pyenv.Environment {
 }
 
 // TestInterrupted builds after builds that were killed, cancelled and damaged, in one data folder.
+// killBuild has a process build the minimal environment, and kills it when it has said a word and moment has returned.
+func killBuild(t *testing.T, data, word string, moment func()) {
+	t.Helper()
+	child := exec.Command(os.Args[0])
+	child.Env = append(os.Environ(), childData+"="+data)
+	out, err := child.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := child.Start(); err != nil {
+		t.Fatal(err)
+	}
+	said := bufio.NewScanner(out)
+	for said.Scan() && !strings.Contains(said.Text(), word) {
+		if strings.HasPrefix(said.Text(), "ended:") {
+			t.Fatal(said.Text())
+		}
+	}
+	moment()
+	if err := child.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = child.Wait() // it was killed
+}
+
+// awaitCompilers waits until as many processes compile an environment below data as enough says.
+func awaitCompilers(t *testing.T, data string, enough func(n int) bool) {
+	t.Helper()
+	for deadline := time.Now().Add(2 * time.Minute); ; time.Sleep(5 * time.Millisecond) {
+		n := 0
+		processes, _ := filepath.Glob("/proc/[0-9]*/cmdline")
+		for _, path := range processes {
+			command, _ := os.ReadFile(path)
+			if bytes.Contains(command, []byte(data)) && bytes.Contains(command, []byte("compile.py")) {
+				n++
+			}
+		}
+		if enough(n) {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("%d processes compile", n)
+		}
+	}
+}
+
 func TestInterrupted(t *testing.T) {
 	t.Parallel()
 	testneeds.FindPython(t)
@@ -213,29 +259,14 @@ func TestInterrupted(t *testing.T) {
 		t.Fatalf("a cancelled build left %v", left)
 	}
 
-	child := exec.Command(os.Args[0])
-	child.Env = append(os.Environ(), childData+"="+data)
-	out, err := child.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := child.Start(); err != nil {
-		t.Fatal(err)
-	}
-	said := bufio.NewScanner(out)
-	for said.Scan() && !strings.Contains(said.Text(), "Resolved") {
-		if strings.HasPrefix(said.Text(), "ended:") {
-			t.Fatal(said.Text())
-		}
-	}
-	if err := child.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
-	_ = child.Wait() // it was killed
+	killBuild(t, data, "Resolved", func() {})
 	left := shelf(t, data)
 	if len(left) != 1 || !strings.HasPrefix(left[0], ".tmp-") {
 		t.Fatalf("a killed build left %v, want only its temporary folder", left)
 	}
+	// The workers that compile would sleep for ever, with the lock on the environments.
+	killBuild(t, data, "Compiling", func() { awaitCompilers(t, data, func(n int) bool { return n > 1 }) })
+	awaitCompilers(t, data, func(n int) bool { return n == 0 })
 
 	e, err := pyenv.Ensure(context.Background(), pyenv.Options{Data: data, Set: pyenv.Minimal})
 	if err != nil {
