@@ -1,7 +1,7 @@
 
 
 # ---------------------------------------------------------------------------------------------------------------------
-# What a figure shows, as data (charts.py, between told.py and meant.py in one file)
+# What a figure shows, as data (charts.py, between told.py and vega.py in one file)
 #
 # For readers that see no pictures. The form is that of package chart, which checks it. Nothing here imports a library of plots, and nothing fails: what cannot be read is left out.
 

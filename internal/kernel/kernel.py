@@ -1046,6 +1046,12 @@ class Shell(InteractiveShell):
     def init_virtualenv(self):
         pass  # the interpreter that runs us is the environment
 
+    def init_user_ns(self):
+        super().init_user_ns()
+        # IPython puts an open of its own before Python's, which refuses descriptors and cannot be replaced by mock.patch("builtins.open").
+        del self.user_ns["open"]
+        self.user_ns_hidden.pop("open", None)
+
     def init_hooks(self):
         super().init_hooks()
         self.set_hook("show_in_pager", page.as_hook(self._show_page), 90)
@@ -1200,10 +1206,6 @@ def prepare_plotly(renderers):
         renderers.nbformat = types.SimpleNamespace(__version__="5.10.0")
 
 
-def prepare_altair(altair):
-    altair.renderers.enable("mimetype")
-
-
 # ---------------------------------------------------------------------------------------------------------------------
 # Copies: this process may be restored from a checkpoint, more than once and long after
 
@@ -1254,11 +1256,16 @@ def _each_imported(actions):
                 pass  # a library that changed, or that user code patched, must not keep us from going on
 
 
+reserved_addresses = 0  # bytes that a library reserved above the limit, see vega.py
+
+
 def limit_address_space(size):
+    """Makes absurd allocations a MemoryError. It is the soft limit, which can be raised for a library that reserves far more than it uses."""
     soft, hard = _getrlimit(resource.RLIMIT_AS)
+    size += reserved_addresses
     if hard != resource.RLIM_INFINITY:
         size = min(size, hard)
-    _setrlimit(resource.RLIMIT_AS, (size if soft == resource.RLIM_INFINITY else min(size, soft), size))
+    _setrlimit(resource.RLIMIT_AS, (size if soft == resource.RLIM_INFINITY or reserved_addresses else min(size, soft), hard))
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -1281,6 +1288,7 @@ class Kernel:
         self.variables = Variables(self)
         self.teller = Teller(self)
         self.manners = Manners(self)
+        self.vega = Vega()
         self.import_hooks = ImportHooks({
             "matplotlib": (prepare_matplotlib, self._adapt_matplotlib),
             "matplotlib.pyplot": (None, self.manners.adapt_pyplot),
@@ -1288,7 +1296,8 @@ class Kernel:
             "matplotlib_inline.backend_inline": (None if PLAIN_PLOTS else prepare_retina, self._prepare_inline),
             "plotly.io._renderers": (None, prepare_plotly),
             "plotly.io": (None, None if PLAIN_PLOTS else style_plotly),
-            "altair": (None, prepare_altair),
+            "altair": (None, self.vega.adapt_altair),
+            "vl_convert.vl_convert": (None, self.vega.adapt_converter),
             "pandas.io.formats.format": (None, self.teller.widen),
             "tqdm.notebook": (None, self.manners.adapt_tqdm),
             "line_profiler.line_profiler": (None, self.manners.adapt_line_profiler),

@@ -189,6 +189,8 @@ func abuseRows() []row {
 			code("1", "result 1\nok")}},
 		{"fork raises", []cell{codeLike("import os\npid = os.fork()\nif pid: os.waitpid(pid, 0)\nelse: 1/0", "stderr .*ZeroDivisionError.*\nok")}},
 		{"fork exits", []cell{code("import os, sys\npid = os.fork()\nif not pid: sys.exit(4)\nos.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])", "result 4\nok")}},
+		{"replaced open", []cell{code("from unittest import mock\nwith mock.patch('builtins.open', mock.mock_open(read_data='mocked')):\n    print(open('nothing').read())", "stdout \"mocked\\n\"\nok"),
+			code("with open(0, closefd=False) as stdin, open(os.dup(1), 'w') as out:\n    out.write(repr(stdin.read()))", "stdout \"''\"\nok")}},
 		{"closerange", []cell{code("import os\nalive = 1\nos.closerange(3, 256)", "ok"), code("print(alive)\n!echo sub\nawait asyncio.sleep(0)", "stdout \"1\\nsub\\n\"\nok")}},
 		{"closes 0, 1 and 2", []cell{code("import os\nfor fd in range(3): os.close(fd)\nprint('x')", "stdout \"x\\n\"\nok"), code("print('y')\n!echo z", "stdout \"y\\nz\\n\"\nok")}},
 		{"removed folder", []cell{code("import os, shutil\nos.mkdir('gone'); os.chdir('gone'); os.rmdir('../gone')", "ok"),
@@ -197,7 +199,7 @@ func abuseRows() []row {
 		{"patched modules", []cell{code("import os, time, json\nsaved = os.read, os.write, time.monotonic, json.dumps\nos.read = os.write = time.monotonic = json.dumps = None\nprint('p')", "stdout \"p\\n\"\nok"),
 			code("os.read, os.write, time.monotonic, json.dumps = saved", "ok")}},
 		{"deleted builtins", []cell{code("import builtins\noriginal = builtins.print\nbuiltins.print = None", "ok"), code("builtins.print = original\nprint('q')", "stdout \"q\\n\"\nok")}},
-		{"%reset", []cell{code("%reset -f", "ok"), code("'alive' in globals()", "result False\nok")}},
+		{"%reset", []cell{code("%reset -f", "ok"), code("open is __builtins__.open", "result True\nok"), code("'alive' in globals()", "result False\nok")}},
 		{"replaced sys.stdout", []cell{code("import sys, io\nsys.stdout = io.StringIO()\nprint('lost')", "ok"), codeLike("sys.stdout = sys.__stdout__\nprint('back')", `stdout "back\\n"\nok`)}},
 		{"alarm", []cell{codeLike("import signal, asyncio\ndef onalarm(*a): raise TimeoutError('rang')\nsignal.signal(signal.SIGALRM, onalarm)\nsignal.setitimer(signal.ITIMER_REAL, 0.01)\nwhile True: pass", "error TimeoutError: rang\nerror 1"), code("1", "result 1\nok")}},
 	}

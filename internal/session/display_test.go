@@ -57,13 +57,15 @@ func TestDisplays(t *testing.T) {
 				check: func(t *testing.T, r *run) { wantBundle(t, r, "text/html", "<html", "Plotly.newPlot") },
 			}}},
 			{"Altair", []cell{codeCheck(altairFig+"chart", func(t *testing.T, r *run) {
+				wantPNG(t, r)
 				for mime := range r.bundles()[0] {
 					if strings.HasPrefix(mime, "application/vnd.vegalite.") {
 						return
 					}
 				}
 				t.Errorf("got %s", r.transcript())
-			})}},
+			}), codeLike("chart.save('chart.png')", `created chart.png \d+`+"\nok"),
+				code("try:\n    bytearray(1 << 40)\nexcept MemoryError:\n    print('still refused')", "stdout \"still refused\\n\"\nok")}},
 			{"bytes", []cell{codeCheck("display({'image/png': b'\\x89PNG'}, raw=True)", func(t *testing.T, r *run) { wantBundle(t, r, "image/png", "iVBORw==") })}},
 			{"update", []cell{codeCheck("h = display('a', display_id='one')\nh.update('b')", func(t *testing.T, r *run) {
 				first, ok1 := r.events[0].(kernel.Display)

@@ -74,7 +74,7 @@ func works(t *testing.T, o template.Options, s *snapshot.Snapshot) {
 			}
 		}
 	}
-	if want := "(['In', 'Out', 'exit', 'get_ipython', 'open', 'quit'], 42)"; result != want {
+	if want := "(['In', 'Out', 'exit', 'get_ipython', 'quit'], 42)"; result != want {
 		t.Errorf("got %s, want %s", result, want)
 	}
 }
