@@ -100,7 +100,13 @@ func (f *front) run(env []string, program string, args ...string) string {
 	}
 	cmd.Stderr = cmd.Stdout
 	if err := cmd.Run(); err != nil {
-		f.t.Errorf("%s %s: %v\n%s", program, strings.Join(args, " "), err, &out)
+		var failed []string // in the first line, which is what is seen of a long report
+		for line := range strings.Lines(out.String()) {
+			if name, ok := strings.CutPrefix(line, "FAILED  "); ok {
+				failed = append(failed, strings.TrimSpace(name))
+			}
+		}
+		f.t.Errorf("%s %s: %v: %s\n%s", program, strings.Join(args, " "), err, strings.Join(failed, "; "), &out)
 	}
 	return out.String()
 }
