@@ -43,8 +43,15 @@ func Main(args []string) int {
 	flags.StringVar(&g.workspace, "workspace", "", "folder of the user's files")
 	flags.StringVar(&g.run, "run", "/run", "folder of the guest's own files")
 	flags.IntVar(&g.user, "user", 0, "user id of sandboxed code")
+	mark := flags.String("marked", "", "list the processes that have a mark, see guest.marked")
 	if flags.Parse(args) != nil {
 		return 2
+	}
+	if *mark != "" {
+		for _, pid := range withMark(*mark) {
+			fmt.Println(pid)
+		}
+		return 0
 	}
 	if err := g.serve(*connect, *fd); err != nil {
 		fmt.Fprintln(os.Stderr, "cove-guest:", err)
@@ -61,6 +68,7 @@ type guest struct {
 	drivers   drivers
 	kernels   kernels
 	parts     parts
+	processes processes
 	forwards  atomic.Bool // somebody's OpForward is being served
 }
 
@@ -77,7 +85,10 @@ func (g *guest) serve(socket string, fd int) error {
 	} else if err := becomeSubreaper(); err != nil {
 		return err
 	}
-	g.procs = newTable()
+	var err error
+	if g.procs, err = newTable(g.user != 0); err != nil {
+		return err
+	}
 	go g.procs.reap()
 	if socket != "" {
 		g.stayConnected(socket)
@@ -103,7 +114,7 @@ func inherited(fd int) (net.Conn, error) {
 // converse shakes hands with the host and serves it until the connection ends. served says whether there was a host.
 func (g *guest) converse(stream net.Conn) (served bool, err error) {
 	conn := wire.NewConn(stream, false)
-	info := wire.GuestInfo{PID: os.Getpid(), Workspace: g.workspace, Kernels: g.kernels.pids()}
+	info := wire.GuestInfo{PID: os.Getpid(), Workspace: g.workspace, Kernels: g.kernels.pids(), Processes: g.processes.running()}
 	if _, err := conn.Handshake(wire.Hello{Version: wire.Version, Info: wire.Encode(info)}, nil); err != nil {
 		return false, fmt.Errorf("handshake: %w", err)
 	}
@@ -149,6 +160,18 @@ func (g *guest) handle(ctx context.Context, conn *wire.Conn, ch *wire.Channel) {
 		err = g.makeFolder(ch, req)
 	case wire.OpProcessRun:
 		err = g.runProcess(ch, req)
+	case wire.OpProcessStart:
+		err = g.startProcess(ch, req)
+	case wire.OpProcessList:
+		err = g.listProcesses(ch)
+	case wire.OpProcessFollow:
+		err = g.followProcess(ctx, ch, req)
+	case wire.OpProcessInput:
+		err = g.writeProcess(ctx, ch, req)
+	case wire.OpProcessResize:
+		err = g.resizeProcess(ch, req)
+	case wire.OpProcessSignal:
+		err = g.signalProcess(ch, req)
 	case wire.OpKernelStart:
 		err = g.runDriver(ch, req, body, kernel)
 	case wire.OpApartStart:

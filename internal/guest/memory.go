@@ -116,9 +116,14 @@ func (g *guest) memoryUsed() int64 {
 	return 0
 }
 
-// killForMemory ends all kernels, whichever of them used the memory up, with all that they started.
+// killForMemory ends all kernels and processes, whichever of them used the memory up, with all that they started.
 func (g *guest) killForMemory() {
 	g.kernels.noteMemory()
+	for _, p := range g.processes.list() {
+		if !p.over() {
+			p.memory.Store(true)
+		}
+	}
 	g.killUser()
 }
 

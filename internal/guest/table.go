@@ -20,18 +20,25 @@ type table struct {
 	ended   chan os.Signal
 }
 
-func newTable() *table {
+// newTable returns a table whose processes start confined (see confine), or as the guest itself.
+func newTable(confined bool) (*table, error) {
 	t := &table{waiters: map[int]chan syscall.WaitStatus{}, starts: make(chan func()), ended: make(chan os.Signal, 1)}
 	// Before anything starts: on a busy machine a process can end before reap first runs, and nothing tells of it a second time.
 	signal.Notify(t.ended, syscall.SIGCHLD)
-	go t.spawn()
-	return t
+	ready := make(chan error)
+	go t.spawn(confined, ready)
+	return t, <-ready
 }
 
 // spawn starts all processes from one thread that never ends, because a child's parent-death signal
 // comes when the thread that started it ends.
-func (t *table) spawn() {
+func (t *table) spawn(confined bool, ready chan<- error) {
 	runtime.LockOSThread()
+	var err error
+	if confined {
+		err = confine()
+	}
+	ready <- err
 	for f := range t.starts {
 		f()
 	}

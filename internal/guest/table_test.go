@@ -10,7 +10,10 @@ import (
 
 // A process may end before the reaper first runs; nothing tells of its end again.
 func TestReapsWhatEndedBeforeTheReaperRan(t *testing.T) {
-	table := newTable()
+	table, err := newTable(false)
+	if err != nil {
+		t.Fatal(err)
+	}
 	pid, exit, err := table.start("/bin/true", []string{"true"}, &syscall.ProcAttr{})
 	if err != nil {
 		t.Fatal(err)

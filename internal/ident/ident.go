@@ -22,6 +22,7 @@ const (
 	Key          = "key"
 	Browser      = "brw"
 	Invitation   = "inv"
+	Process      = "prc"
 	Share        = "shr"
 	Upload       = "upl"
 	Audit        = "aud"

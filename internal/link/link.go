@@ -131,6 +131,14 @@ func asProblem(r wire.Response) error {
 		return problem.New(problem.FileExists, r.Message)
 	case wire.FaultNotEmpty:
 		return problem.New(problem.NotEmpty, r.Message).WithHint("remove what is in the folder first, or ask for all of it to be removed")
+	case wire.FaultNoProcess:
+		return problem.New(problem.ProcessNotFound, r.Message).WithHint("list the processes of the session; of those that have ended the last are kept")
+	case wire.FaultNoProgram:
+		return problem.New(problem.ProgramMissing, r.Message).WithHint("give a name that is in the PATH, or a path; a line for the shell needs bash -c")
+	case wire.FaultMany:
+		return problem.New(problem.TooManyProcesses, r.Message).WithHint("end one that is not needed any more")
+	case wire.FaultEnded:
+		return problem.New(problem.ProcessEnded, r.Message)
 	case wire.FaultInvalid:
 		return problem.New(problem.InvalidRequest, r.Message)
 	default:

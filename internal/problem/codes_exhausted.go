@@ -62,6 +62,8 @@ const (
 	TooManyWaiting = ExhaustedCode("too_many_waiting")
 	// The session has as many kernels as it can have. Stop one of them, or use another session.
 	TooManyKernels = ExhaustedCode("too_many_kernels")
+	// The session has as many processes as it may have, or as many wait to write to one. End one that is not needed any more.
+	TooManyProcesses = ExhaustedCode("too_many_processes")
 	// The project has as many keys as it can have. Revoke one of them.
 	TooManyKeys = ExhaustedCode("too_many_keys")
 	// The key or address has as many running requests as it may. End some, such as streams that are no longer read.

@@ -208,6 +208,12 @@ const (
 	PauseUnsupported = InvalidCode("pause_unsupported")
 	// The file changed, and the conditions of the request do not hold. Read the file again, then repeat the request with its new ETag.
 	PreconditionFailed = InvalidCode("precondition_failed")
+	// The process has ended, or takes no input. Start another; with "input" it can be written to.
+	ProcessEnded = InvalidCode("process_ended")
+	// A process cannot be started like that, or gets no such signal or size. Correct what the message names.
+	ProcessInvalid = InvalidCode("process_invalid")
+	// The session was saved by an older cove, whose sandboxes have no processes. Make a new session.
+	ProcessesAbsent = InvalidCode("processes_absent")
 	// The program that was to be measured or described failed when it ran. The message has what it said last; correct the program, or give it its files.
 	ProgramFailed = InvalidCode("program_failed")
 	// A project with this name exists already. Choose another name.

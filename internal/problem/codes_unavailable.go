@@ -182,6 +182,8 @@ const (
 	SessionInUse = UnavailableCode("session_in_use")
 	// The sandbox of the session has ended, and what was not saved is lost. Run the code again from the last save.
 	SessionLost = UnavailableCode("session_lost")
+	// Somebody else needs the session, as to pause it, so that following or writing to one of its processes ended. Do it again when the session is to go on.
+	SessionTaken = UnavailableCode("session_taken")
 	// The session could not be saved. The message says what is left of it.
 	SessionUnsaved = UnavailableCode("session_unsaved")
 	// The folder of saved sessions cannot be read. Check its permissions.

@@ -40,6 +40,7 @@ func (s *Live) rejoin(ctx context.Context) error {
 		return explain(s.sandbox, err)
 	}
 	s.link = l
+	s.expectProcesses()
 	if err := s.takeOver(ctx, names, false); err != nil {
 		_ = s.link.Close() // first, so that the kernels live on
 		s.forget()
@@ -66,6 +67,7 @@ func (s *Live) Leave(ctx context.Context) (sandbox.Sandbox, error) {
 	sb := s.sandbox
 	s.forget()
 	s.link, s.sandbox, s.closed = nil, nil, true
+	s.processes.Store(nil)
 	if err != nil && !errors.Is(err, ctx.Err()) {
 		return sb, fmt.Errorf("leave the sandbox: %w", explain(sb, err))
 	}

@@ -72,8 +72,8 @@ func (s *Live) Tell(ctx context.Context, paths []string) ([]workspace.Told, erro
 
 // looking is one run of the program that looks at files.
 type looking struct {
-	behind   string // the program is preview.py and this
-	question any    // its argument, as JSON
+	behind   string        // the program is preview.py and this
+	question any           // its argument, as JSON
 	patience time.Duration // how long it waits for other looks; 0: as long as the caller
 	timeout  time.Duration
 	most     int // bytes that it may say

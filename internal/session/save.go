@@ -88,6 +88,7 @@ func (s *Live) Save(ctx context.Context, folder string, keep bool) (saved sandbo
 	}
 	if err == nil && !keep {
 		s.closed, s.link, s.sandbox = true, nil, nil
+		s.processes.Store(nil)
 		return saved, nil
 	}
 	if err != nil {
@@ -158,8 +159,11 @@ func (s *Live) main(ctx context.Context) (*run, error) {
 	return s.occupy(ctx, k)
 }
 
-// Touched says whether something other than an execution has changed the session since it was opened or saved.
-func (s *Live) Touched() bool { return s.touched.Load() }
+// Touched says whether something other than an execution has changed the session since it was opened or saved, or may be doing so: a process that runs.
+func (s *Live) Touched() bool {
+	running := s.processes.Load()
+	return s.touched.Load() || running != nil && running.Load() > 0
+}
 
 // reconnect goes on with a sandbox after it was saved, or after saving it has failed.
 func (s *Live) reconnect(ctx context.Context) error {

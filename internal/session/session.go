@@ -72,7 +72,9 @@ type Live struct {
 	endUnreported bool
 
 	adopted bool // the sandbox was Options.Running
-	meter   meter
+	// processes counts those that run, as far as the present link tells; nil without a link. It is read without mu.
+	processes atomic.Pointer[atomic.Int32]
+	meter     meter
 
 	installed install.State // what Packages has installed
 	scanner   *scan.Scanner // nil until code is suspected to need something
@@ -154,6 +156,7 @@ func (s *Live) startSandbox(ctx context.Context) error {
 	if s.link, err = link.Dial(ctx, sb); err != nil {
 		return errors.Join(explain(sb, err), s.drop())
 	}
+	s.expectProcesses()
 	clear(s.known)
 	if s.opts.Checkpoint != (sandbox.Checkpoint{}) {
 		if err := s.takeOver(ctx, s.opts.Kernels, s.opts.Reseed); err != nil {
@@ -186,8 +189,8 @@ func (s *Live) spec() sandbox.Spec {
 	return spec
 }
 
-// kernelConfig says how to start a kernel, or how to take over one that was saved.
-func (s *Live) kernelConfig(reseed bool) kernel.Config {
+// environment is what processes of the session find in their environment.
+func (s *Live) environment() map[string]string {
 	layout := s.sandbox.Layout()
 	root := layout.Path(pyenv.MountPoint)
 	env := map[string]string{
@@ -206,6 +209,12 @@ func (s *Live) kernelConfig(reseed bool) kernel.Config {
 		"MPLBACKEND":              "module://matplotlib_inline.backend_inline",
 	}
 	maps.Copy(env, s.opts.Env.Variables(root, layout.Path(pyenv.DataMountPoint)))
+	return env
+}
+
+// kernelConfig says how to start a kernel, or how to take over one that was saved.
+func (s *Live) kernelConfig(reseed bool) kernel.Config {
+	env, root := s.environment(), s.sandbox.Layout().Path(pyenv.MountPoint)
 	c := kernel.Config{Python: root + "/bin/python", Memory: s.opts.Limits.Memory, Reseed: reseed, Paths: s.paths(s.installed)}
 	if !s.opts.Mold {
 		c.AddressSpace = s.opts.Limits.Memory + addressSpace
@@ -455,6 +464,7 @@ func (s *Live) drop() error {
 	if s.link != nil {
 		_ = s.link.Close()
 		s.link = nil
+		s.processes.Store(nil)
 	}
 	if s.sandbox == nil {
 		return nil

@@ -55,12 +55,19 @@ type Request struct {
 	Op      string       `json:"op"`
 	Path    string       `json:"path,omitempty"`   // files: relative to the workspace, slash-separated; "" is the workspace itself
 	To      string       `json:"to,omitempty"`     // OpFileMove: as Path
-	All     bool         `json:"all,omitempty"`    // OpFileRemove
+	All     bool         `json:"all,omitempty"`    // OpFileRemove, OpProcessSignal
 	Mode    uint32       `json:"mode,omitempty"`   // OpFileWrite: permission bits
-	Offset  int64        `json:"offset,omitempty"` // OpFileRead: where to begin
+	Offset  int64        `json:"offset,omitempty"` // OpFileRead, OpProcessFollow: where to begin
 	Limit   int64        `json:"limit,omitempty"`  // OpFileRead: bytes to send at most; 0 means all
 	PID     int          `json:"pid,omitempty"`    // OpKernelAttach: as in the Response that told of the kernel's start
 	Process *ProcessSpec `json:"process,omitempty"`
+
+	// Of processes; see OpProcessStart and what follows it.
+	Start    *ProcessStart `json:"start,omitempty"`
+	ID       string        `json:"id,omitempty"`
+	End      bool          `json:"end,omitempty"`
+	Signal   int           `json:"signal,omitempty"`
+	Terminal *TerminalSize `json:"terminal,omitempty"`
 }
 
 // ProcessSpec says what to start. The process runs in a session of its own, as the sandboxed user unless OpApartStart says otherwise.
@@ -132,6 +139,8 @@ type FromProcess struct {
 	Memory  bool   `json:"memory,omitempty"`  // FromExit: the guest killed it for the sandbox's memory
 	Dropped int64  `json:"dropped,omitempty"` // FromMessage, FromExit: bytes of output dropped since ToBegin, or while nobody listened
 	Fault   string `json:"fault,omitempty"`   // FromExit: the kernel broke the protocol, and how
+	At      int64  `json:"at,omitempty"`      // OpProcessFollow: where in the output the body begins
+	Late    bool   `json:"late,omitempty"`    // FromExit: the process's time was over
 }
 
 // The kinds of FromProcess.
@@ -147,6 +156,8 @@ type GuestInfo struct {
 	PID       int    `json:"pid"`
 	Workspace string `json:"workspace"`
 	Kernels   []int  `json:"kernels,omitempty"` // process ids of the kernels that live
+	// Processes are the ids of the processes that run; nil from a guest that is older than OpProcessStart.
+	Processes []string `json:"processes"`
 }
 
 // Encode returns v as JSON for a Hello; v must be one of this package's types.

@@ -99,6 +99,7 @@ func Shell(t testing.TB, l *link.Link, script string) (int, string) {
 func Run(t *testing.T, newEngine func(t *testing.T) sandbox.Engine) {
 	for name, test := range map[string]func(*testing.T, sandbox.Engine){
 		"runs programs":             runsPrograms,
+		"has processes":             hasProcesses,
 		"keeps files":               keepsFiles,
 		"refuses paths outside":     refusesPathsOutside,
 		"follows no symlink out":    followsNoSymlinkOut,

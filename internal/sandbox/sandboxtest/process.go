@@ -1,0 +1,99 @@
+package sandboxtest
+
+import (
+	"context"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"cove/internal/ident"
+	"cove/internal/link"
+	"cove/internal/problem"
+	"cove/internal/process"
+	"cove/internal/sandbox"
+	"cove/internal/wire"
+)
+
+// processPatience bounds what a process of the contract is waited for.
+const processPatience = time.Minute
+
+// hasProcesses starts processes that belong to the sandbox, and looks at them, writes to them, and ends them.
+func hasProcesses(t *testing.T, e sandbox.Engine) {
+	_, l := Start(t, e, sandbox.Spec{})
+	ctx, cancel := context.WithTimeout(t.Context(), processPatience)
+	defer cancel()
+	env := []string{"PATH=/usr/local/bin:/usr/bin:/bin", "FOO=bar"}
+	start := func(s process.Start) process.Info {
+		t.Helper()
+		info, err := l.StartProcess(ctx, link.ToStart(ident.New(ident.Process), s, env, "", 0))
+		if err != nil {
+			t.Fatalf("start %v: %v", s, err)
+		}
+		return info
+	}
+	p := start(process.Start{Args: []string{"sh", "-c", `cat; echo "$FOO"; echo no >&2; exit 3`}, Input: true, Label: "first"})
+	if n, err := l.WriteProcess(ctx, p.ID, strings.NewReader("hello "), true); err != nil || n != 6 {
+		t.Errorf("%d bytes were taken, %v", n, err)
+	}
+	if out, errs, exit := told(ctx, t, l, p.ID); out != "hello bar\n" || errs != "no\n" || exit.Code != 3 || exit.Signal != "" {
+		t.Errorf("it said %q and %q and ended with %+v", out, errs, exit)
+	}
+	tty := start(process.Start{Args: []string{"sh", "-c", "read x; stty size; sleep 1000"}, Terminal: &process.Size{Columns: 80, Rows: 24}})
+	if err := l.ResizeProcess(ctx, tty.ID, process.Size{Columns: 91, Rows: 31}); err != nil {
+		t.Error(err)
+	}
+	if _, err := l.WriteProcess(ctx, tty.ID, strings.NewReader("\n"), false); err != nil {
+		t.Error(err)
+	}
+	shown := ""
+	for event, err := range l.FollowProcess(ctx, tty.ID, 0) {
+		if shown += string(event.Data); err != nil || strings.Contains(shown, "31 91") {
+			break
+		}
+	}
+	if !strings.Contains(shown, "31 91") {
+		t.Errorf("the terminal shows %q", shown)
+	}
+	all, err := l.Processes(ctx)
+	if err != nil || len(all) != 2 || all[0].Label != "first" || all[0].Exit == nil || all[1].Exit != nil || all[1].Terminal == nil || all[1].Terminal.Columns != 91 {
+		t.Errorf("got %+v, %v", all, err)
+	}
+	if err := l.SignalProcess(ctx, tty.ID, int(syscall.SIGKILL), true); err != nil {
+		t.Error(err)
+	}
+	if _, _, exit := told(ctx, t, l, tty.ID); exit.Signal != "SIGKILL" {
+		t.Errorf("it ended with %+v", exit)
+	}
+	for name, bad := range map[string]struct {
+		start wire.ProcessStart
+		code  problem.Code
+	}{
+		"no program": {link.ToStart(ident.New(ident.Process), process.Start{Args: []string{"no-such-program"}}, env, "", 0), problem.ProgramMissing},
+		"no folder":  {link.ToStart(ident.New(ident.Process), process.Start{Args: []string{"true"}}, env, "/no/such/folder", 0), problem.InvalidPath},
+		"id twice":   {link.ToStart(p.ID, process.Start{Args: []string{"true"}}, env, "", 0), problem.FileExists},
+		"no words":   {wire.ProcessStart{ID: "x"}, problem.InvalidRequest},
+	} {
+		if _, err := l.StartProcess(ctx, bad.start); !problem.Has(err, bad.code) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// told follows a process to its end.
+func told(ctx context.Context, t *testing.T, l *link.Link, id string) (out, errs string, exit process.Exit) {
+	t.Helper()
+	for event, err := range l.FollowProcess(ctx, id, 0) {
+		switch {
+		case err != nil:
+			t.Fatalf("follow: %v", err)
+		case event.Kind == process.Stdout:
+			out += string(event.Data)
+		case event.Kind == process.Stderr:
+			errs += string(event.Data)
+		case event.Kind == process.Ended:
+			exit = *event.Exit
+		}
+	}
+	return out, errs, exit
+}

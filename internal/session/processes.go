@@ -1,0 +1,169 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"io"
+	"iter"
+	"path"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"cove/internal/link"
+	"cove/internal/problem"
+	"cove/internal/process"
+	"cove/internal/sandbox"
+)
+
+const (
+	// writeGrace is how long a save waits for a write to a process; one that takes longer goes on beside it, for the process may never read.
+	writeGrace = time.Second
+	// followsInVain is how often a follower connects again without having got anything.
+	followsInVain = 8
+)
+
+// StartProcess starts a process beside the session's kernels, under an id that its caller chooses. It belongs to the session: it goes on when its caller has left,
+// and is saved and restored with the session. Problems: process_invalid, program_missing, invalid_path, too_many_processes, processes_absent.
+func (s *Live) StartProcess(ctx context.Context, id string, start process.Start) (info process.Info, err error) {
+	if err := start.Check(); err != nil {
+		return info, err
+	}
+	err = s.machine(ctx, func(l *link.Link, sb sandbox.Sandbox) error {
+		s.mu.Lock()
+		env := s.environment()
+		s.mu.Unlock()
+		dir := start.Dir
+		if dir != "" && !path.IsAbs(dir) {
+			dir = path.Join(sb.Layout().Workspace, dir)
+		}
+		info, err = l.StartProcess(ctx, link.ToStart(id, start, start.Environment(env), dir, s.opts.Limits.Memory))
+		if err == nil {
+			s.touched.Store(true)
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			s.expectProcess(l, id)
+		}
+		return err
+	})
+	return info, err
+}
+
+// Processes lists the session's processes that run, and the last that have ended, the oldest first.
+func (s *Live) Processes(ctx context.Context) (all []process.Info, err error) {
+	err = s.machine(ctx, func(l *link.Link, _ sandbox.Sandbox) error {
+		all, err = l.Processes(ctx)
+		return err
+	})
+	return all, err
+}
+
+// ResizeProcess gives the terminal of a process another size. Problems: process_not_found, process_ended, invalid_request where it has no terminal.
+func (s *Live) ResizeProcess(ctx context.Context, id string, size process.Size) error {
+	if err := size.Check(); err != nil {
+		return err
+	}
+	return s.machine(ctx, func(l *link.Link, _ sandbox.Sandbox) error { return l.ResizeProcess(ctx, id, size) })
+}
+
+// SignalProcess sends a signal to the group of a process, or with all to everything that it has started, also what it has left behind. Problems: process_not_found,
+// process_ended.
+func (s *Live) SignalProcess(ctx context.Context, id string, signal syscall.Signal, all bool) error {
+	return s.machine(ctx, func(l *link.Link, _ sandbox.Sandbox) error {
+		s.touched.Store(true)
+		return l.SignalProcess(ctx, id, int(signal), all)
+	})
+}
+
+// machine calls f with the present sandbox, which is not saved meanwhile.
+func (s *Live) machine(ctx context.Context, f func(l *link.Link, sb sandbox.Sandbox) error) error {
+	over, err := s.share(ctx)
+	if err != nil {
+		return err
+	}
+	defer over()
+	l, sb, err := s.connected(ctx)
+	if err != nil {
+		return err
+	}
+	return explain(sb, f(l, sb))
+}
+
+// WriteProcess writes to the input of a process what r has, and ends the input with end. It waits for as long as the process does not read. A session that is saved
+// meanwhile waits a moment for that; then writing fails, with a problem of code session_taken, and how much was written is not known.
+func (s *Live) WriteProcess(ctx context.Context, id string, r io.Reader, end bool) (n int64, err error) {
+	over, err := s.share(ctx)
+	if err != nil {
+		return 0, err
+	}
+	once := sync.OnceFunc(over)
+	defer once()
+	defer time.AfterFunc(writeGrace, once).Stop()
+	l, sb, err := s.connected(ctx)
+	if err != nil {
+		return 0, err
+	}
+	s.touched.Store(true)
+	n, err = l.WriteProcess(ctx, id, r, end)
+	if err != nil && ctx.Err() == nil && link.Cut(err) && !ended(sb.Done()) {
+		err = problem.New(problem.SessionTaken, "the session was saved while the process did not read; how much it was given is not known").WithCause(err)
+	}
+	return n, explain(sb, err)
+}
+
+// FollowProcess yields what a process emits from a position on, the last of it its end. It does not keep the session from being saved, and goes on after that. It
+// ends with ctx, and with a problem when the sandbox is lost. Problems: process_not_found.
+func (s *Live) FollowProcess(ctx context.Context, id string, from int64) iter.Seq2[process.Event, error] {
+	return func(yield func(process.Event, error) bool) {
+		var first sandbox.Sandbox
+		for vain := 0; ; vain++ {
+			l, sb, err := s.connected(ctx)
+			if err == nil && first != nil && sb != first {
+				err = problem.New(problem.SessionLost, "the sandbox of the session has ended, and the process with it").WithCause(first.Cause())
+			}
+			if err != nil {
+				yield(process.Event{}, err)
+				return
+			}
+			first = sb
+			for e, failed := range l.FollowProcess(ctx, id, from) {
+				if err = failed; err != nil {
+					break
+				}
+				from, vain = e.Next(), 0
+				if !yield(e, nil) || e.Kind == process.Ended {
+					return
+				}
+			}
+			if ctx.Err() != nil || !link.Cut(err) || vain >= followsInVain {
+				yield(process.Event{}, errors.Join(ctx.Err(), explain(sb, err)))
+				return
+			}
+			awaitEnd(l.Done(), breakGrace)
+		}
+	}
+}
+
+// expectProcesses notes which processes run in the sandbox that the session has just connected to. The caller holds mu.
+func (s *Live) expectProcesses() {
+	s.processes.Store(new(atomic.Int32))
+	for _, id := range s.link.Running() {
+		s.expectProcess(s.link, id)
+	}
+}
+
+// expectProcess notes that a process runs, until it has ended. The caller holds mu.
+func (s *Live) expectProcess(l *link.Link, id string) {
+	running := s.processes.Load()
+	if l != s.link || running == nil {
+		return
+	}
+	running.Add(1)
+	go func() {
+		if err := l.AwaitProcess(context.Background(), id); err == nil {
+			s.touched.Store(true) // what it did last is to be saved
+		}
+		running.Add(-1)
+	}()
+}
