@@ -61,6 +61,10 @@ func nativeCalls() map[string]call {
 		"kernel.start":        {body: `{"name":"k{n}"}`, fresh: []string{"session"}},
 		"kernel.restart":      {},
 		"kernel.stop":         {fresh: []string{"kernel"}},
+		"process.start":       {body: `{"line":"sleep 1000"}`},
+		"process.input":       {body: "x", also: 400}, // it may have ended
+		"process.resize":      {body: `{"columns":80,"rows":24}`, also: 400},
+		"process.signal":      {body: `{"signal":"WINCH"}`, also: 400},
 		"execution.create":    {body: `{"code":"1+1"}`, more: sees},
 		"execution.interrupt": {},
 		"tree.move":           {body: `{"from":"{!path}","to":"moved{n}.csv"}`},
@@ -219,7 +223,7 @@ func (o operation) inPath(word string) bool {
 
 // owned says whether objects of that word belong to a project by an id of their own.
 func owned(word string) bool {
-	return !slices.Contains([]string{"provider", "kernel", "table", "column", "path", "cfile", "user", "member", "keytext", "invitationcode", "code"}, word)
+	return !slices.Contains([]string{"provider", "kernel", "process", "table", "column", "path", "cfile", "user", "member", "keytext", "invitationcode", "code"}, word)
 }
 
 // never is the name of an object of that word that never existed.
@@ -228,6 +232,8 @@ func never(word string) string {
 	switch word {
 	case "session":
 		return "ses_" + body
+	case "process":
+		return "prc_" + body
 	case "execution":
 		return "exe_" + body
 	case "conversation":

@@ -129,6 +129,9 @@ func (w *world) tenant(name, id, key, holder string) *tenant {
 		"kernel": func() string {
 			return post("/api/v1/sessions/"+x.object("session")+"/kernels", `{"name":"k`+w.number()+`"}`, "name")
 		},
+		"process": func() string {
+			return post("/api/v1/sessions/"+x.object("session")+"/processes", `{"line":"sleep 2","terminal":{"columns":80,"rows":24}}`, "id")
+		},
 		"execution": func() string {
 			return post("/api/v1/sessions/"+x.object("session")+"/executions?wait=true", `{"code":"print(1)"}`, "id")
 		},
@@ -145,13 +148,15 @@ func (w *world) tenant(name, id, key, holder string) *tenant {
 		"keytext": func() string { return post("/api/v1/keys", `{"name":"k"}`, "text") },
 		"browser": func() string { return post("/api/v1/sign-in", `{"key":"`+key+`"}`, "browser") },
 		"share": func() string {
-			x.object("kernel") // and the path: before the turn, to whose beginning sessions are returned
+			x.object("kernel") // and the path and the process: before the turn, to whose beginning sessions are returned
+			x.object("process")
 			x.object("path")
 			x.object("turn")
 			return post("/api/v1/conversations/"+x.object("conversation")+"/shares", `{}`, "id")
 		},
 		"code": func() string {
-			x.object("kernel") // and the path: before the turn, to whose beginning sessions are returned
+			x.object("kernel") // and the path and the process: before the turn, to whose beginning sessions are returned
+			x.object("process")
 			x.object("path")
 			x.object("turn")
 			return post("/api/v1/conversations/"+x.object("conversation")+"/shares", `{}`, "code")

@@ -20,6 +20,7 @@ import (
 	"cove/internal/hub"
 	"cove/internal/install"
 	"cove/internal/kernel"
+	"cove/internal/process"
 	"cove/internal/workspace"
 )
 
@@ -32,6 +33,7 @@ type Hub interface {
 	SessionStates
 	Kernels
 	Variables
+	Processes
 	Executions
 	Checks
 	Files
@@ -78,6 +80,17 @@ type Variables interface {
 	Table(ctx context.Context, who auth.Principal, session, kernel string, q kernel.TableQuery) (kernel.Table, error)
 	Profile(ctx context.Context, who auth.Principal, session, kernel, table string, column int) (kernel.Profile, error)
 	Preview(ctx context.Context, who auth.Principal, session string, look workspace.Look) (workspace.Entry, workspace.Preview, error)
+}
+
+// Processes are the processes of a hub's sessions.
+type Processes interface {
+	StartProcess(ctx context.Context, who auth.Principal, session string, start process.Start) (process.Info, error)
+	Processes(ctx context.Context, who auth.Principal, session string) ([]process.Info, error)
+	Process(ctx context.Context, who auth.Principal, session, id string) (process.Info, error)
+	TellProcess(ctx context.Context, who auth.Principal, session, id string, r io.Reader, end bool) (int64, error)
+	ResizeProcess(ctx context.Context, who auth.Principal, session, id string, size process.Size) error
+	SignalProcess(ctx context.Context, who auth.Principal, session, id, signal string, all bool) error
+	FollowProcess(ctx context.Context, who auth.Principal, session, id string, from int64) (iter.Seq2[process.Event, error], error)
 }
 
 // Checks look at code.
@@ -212,6 +225,7 @@ func build(o Options) *server {
 	s.addSessions()
 	s.addKernels()
 	s.addVariables()
+	s.addProcesses()
 	s.addPreview()
 	s.addExecutions()
 	s.addChecks()

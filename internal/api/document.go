@@ -17,7 +17,7 @@ import (
 var guides embed.FS
 
 // tags are the groups of operations, in the order of the document.
-var tags = [...]string{"sessions", "executions", "checks", "session files", "files", "packages", "kernels", "conversations", "models", "search", "keys", "browsers", "users and projects", "usage", "audit", "server"}
+var tags = [...]string{"sessions", "executions", "checks", "session files", "files", "packages", "kernels", "processes", "conversations", "models", "search", "keys", "browsers", "users and projects", "usage", "audit", "server"}
 
 // guide returns the text of a group.
 func guide(name string) string {
@@ -111,7 +111,7 @@ func (s *server) describeBodies(op *huma.Operation) {
 		asked("Execution")
 	case "turn.create", "turn.create_alone":
 		asked("Turn")
-	case "execution.events", "turn.events":
+	case "execution.events", "turn.events", "process.events":
 		answer("200", "Events", map[string]*huma.MediaType{"text/event-stream": events})
 		op.Parameters = append(op.Parameters, &huma.Param{Name: "Last-Event-ID", In: "header", Schema: &huma.Schema{Type: "integer"}, Description: "The id of the last event that you have"})
 	case "events.follow":
@@ -126,6 +126,10 @@ func (s *server) describeBodies(op *huma.Operation) {
 			"file": {Type: "string", Format: "binary"}}}
 		op.RequestBody = &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{"multipart/form-data": {Schema: form}, "application/octet-stream": binary}}
 		answer("201", "The file's record", map[string]*huma.MediaType{"application/json": thing("File")})
+	case "process.input":
+		op.RequestBody = &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{"application/octet-stream": binary}}
+		written := s.api.OpenAPI().Components.Schemas.Schema(reflect.TypeFor[Written](), true, "Written")
+		answer("200", "How much it was given", map[string]*huma.MediaType{"application/json": {Schema: written}})
 	case "upload.append":
 		op.RequestBody = &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{"application/octet-stream": binary}}
 		answer("200", "The upload", map[string]*huma.MediaType{"application/json": thing("Upload")})

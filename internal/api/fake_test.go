@@ -29,6 +29,7 @@ import (
 	"cove/internal/kernel"
 	"cove/internal/model"
 	"cove/internal/problem"
+	"cove/internal/process"
 	"cove/internal/workspace"
 )
 
@@ -39,6 +40,7 @@ const (
 	turn         = "trn_00000000000000000000000001"
 	stored       = "fil_00000000000000000000000001"
 	upload       = "upl_00000000000000000000000001"
+	started      = "prc_00000000000000000000000001"
 )
 
 var then = time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)
@@ -167,6 +169,49 @@ func (h *fakeHub) Kernels(_ context.Context, who auth.Principal, id string) ([]h
 func (h *fakeHub) StartKernel(_ context.Context, who auth.Principal, id, name string) (hub.Kernel, error) {
 	return hub.Kernel{Name: name}, h.note(who, id, name)
 }
+
+var running = process.Info{ID: started, PID: 7, Args: []string{"cat"}, Dir: "/home/user", Input: true, Terminal: &process.Size{Columns: 80, Rows: 24}, Started: then, Written: 5}
+
+func (h *fakeHub) StartProcess(_ context.Context, who auth.Principal, id string, start process.Start) (process.Info, error) {
+	return running, h.note(who, id, start)
+}
+
+func (h *fakeHub) Processes(_ context.Context, who auth.Principal, id string) ([]process.Info, error) {
+	return []process.Info{running}, h.note(who, id)
+}
+
+func (h *fakeHub) Process(_ context.Context, who auth.Principal, session, id string) (process.Info, error) {
+	p := running
+	p.Exit = &process.Exit{At: then, Signal: "SIGKILL", Reason: process.ForTime}
+	return p, h.note(who, session, id)
+}
+
+func (h *fakeHub) TellProcess(_ context.Context, who auth.Principal, session, id string, r io.Reader, end bool) (int64, error) {
+	n, err := io.Copy(io.Discard, r)
+	return n, errors.Join(err, h.note(who, session, id, end))
+}
+
+func (h *fakeHub) ResizeProcess(_ context.Context, who auth.Principal, session, id string, size process.Size) error {
+	return h.note(who, session, id, size)
+}
+
+func (h *fakeHub) SignalProcess(_ context.Context, who auth.Principal, session, id, signal string, all bool) error {
+	return h.note(who, session, id, signal, all)
+}
+
+func (h *fakeHub) FollowProcess(_ context.Context, who auth.Principal, session, id string, from int64) (iter.Seq2[process.Event, error], error) {
+	return func(yield func(process.Event, error) bool) {
+		for _, e := range []process.Event{
+			{Kind: process.Gap, At: 10}, {Kind: process.Stdout, At: 10, Data: []byte("é")}, {Kind: process.Terminal, At: 12, Data: []byte{0xff, 0}},
+			{Kind: process.Ended, At: 14, Exit: &process.Exit{At: then, Code: 3}},
+		} {
+			if !yield(e, nil) {
+				return
+			}
+		}
+	}, h.note(who, session, id, from)
+}
+
 func (h *fakeHub) Check(_ context.Context, who auth.Principal, n hub.NewCheck) (hub.Checked, error) {
 	return hub.Checked{Report: &advice.Report{File: n.Name, Findings: []advice.Finding{{Rule: "F821", Severity: advice.Error, Line: 1, Column: 1, Message: "m"}}}}, h.note(who, n.Session, n.Code)
 }

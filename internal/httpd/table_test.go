@@ -124,7 +124,7 @@ func (w *whole) address(t *testing.T, owner tenant, pattern string) (path string
 			continue
 		}
 		switch name {
-		case "path", "kernel", "item", "member", "provider":
+		case "path", "kernel", "process", "item", "member", "provider":
 			parts[i] = "main"
 			continue
 		case "id":
@@ -255,6 +255,12 @@ func bodyFor(path string) string {
 		return `{"path":"a"}`
 	case strings.HasSuffix(path, "/kernels"):
 		return `{"name":"second"}`
+	case strings.HasSuffix(path, "/processes"):
+		return `{"line":"true"}`
+	case strings.HasSuffix(path, "/terminal"):
+		return `{"columns":80,"rows":24}`
+	case strings.HasSuffix(path, "/signal"):
+		return `{"signal":"INT"}`
 	case strings.HasSuffix(path, "/packages"):
 		return `{"packages":["six"],"requirements":["six"]}`
 	case strings.HasSuffix(path, "/complete"):

@@ -10,9 +10,11 @@ import (
 	"context"
 	"errors"
 	"io"
+	"iter"
 	"log/slog"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"cove/internal/audit"
@@ -24,6 +26,7 @@ import (
 	"cove/internal/named"
 	"cove/internal/owner"
 	"cove/internal/problem"
+	"cove/internal/process"
 	"cove/internal/pydeps/require"
 	"cove/internal/stream"
 	"cove/internal/telemetry"
@@ -90,6 +93,7 @@ type Live interface {
 	Tree
 	Installer
 	Inspector
+	Machine
 }
 
 // Kernels are the interpreters of one session. The first is "main", is always there, and is what kernel.Request.Kernel "" means.
@@ -109,6 +113,16 @@ type Inspector interface {
 	Preview(ctx context.Context, look workspace.Look) (workspace.Preview, error)
 	// Tell says what a model is told of files of the workspace, in the order of the paths; it does not wait for a kernel.
 	Tell(ctx context.Context, paths []string) ([]workspace.Told, error)
+}
+
+// Machine is a session as a small computer: the processes that it has beside its kernels, which *session.Live describes.
+type Machine interface {
+	StartProcess(ctx context.Context, id string, start process.Start) (process.Info, error)
+	Processes(ctx context.Context) ([]process.Info, error)
+	WriteProcess(ctx context.Context, id string, r io.Reader, end bool) (n int64, err error)
+	ResizeProcess(ctx context.Context, id string, size process.Size) error
+	SignalProcess(ctx context.Context, id string, signal syscall.Signal, all bool) error
+	FollowProcess(ctx context.Context, id string, from int64) iter.Seq2[process.Event, error]
 }
 
 // Tree is a session's workspace as a file tree. Paths are relative and slash-separated; "" is the workspace itself. Symlinks are never

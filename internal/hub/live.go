@@ -41,6 +41,7 @@ type seat struct {
 	waiters          int           // how many callers wait for moving to be closed, to acquire the session then
 	exclusiveWaiters int           // how many callers wait to have the session exclusively
 	exclusiveGate    chan struct{} // closed when exclusiveWaiters becomes 0; later callers wait for that; nil while it is 0
+	wantedSignal     chan struct{} // closed when somebody begins to wait to have the session exclusively; nil while nothing waits for that
 	unusedSignal     chan struct{} // closed when the session has no users and no waiters; nil while nothing waits for that
 	idle             time.Duration
 	used             time.Time
@@ -208,6 +209,10 @@ func (h *Hub) yieldToExclusive(ctx context.Context, project, id string, awaited 
 func (s *seat) announceExclusive() {
 	if s.exclusiveWaiters++; s.exclusiveGate == nil {
 		s.exclusiveGate = make(chan struct{})
+	}
+	if s.wantedSignal != nil {
+		close(s.wantedSignal)
+		s.wantedSignal = nil
 	}
 }
 
@@ -467,6 +472,7 @@ type sessionLive struct {
 	TreeReader
 	Installer
 	Inspector
+	Machine
 }
 
 // LiveOf returns a named session as a Live.
@@ -478,7 +484,7 @@ func LiveOf(s *named.LeasedSession) (Live, error) {
 	if !ok {
 		return nil, fmt.Errorf("a %T cannot be a server's session", s.Live)
 	}
-	return sessionLive{LeasedSession: s, Kernels: inner, TreeReader: inner, Installer: inner, Inspector: inner}, nil
+	return sessionLive{LeasedSession: s, Kernels: inner, TreeReader: inner, Installer: inner, Inspector: inner, Machine: inner}, nil
 }
 
 // watch evicts a session whose sandbox dies while the session is unused.

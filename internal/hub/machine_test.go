@@ -42,6 +42,7 @@ import (
 // "stubborn GATE" (which no interrupt ends), "die", "file PATH", "remember WORD", "recall", "hold N" (MiB). Its state is what was remembered.
 type toy struct {
 	hub.Tree
+	hub.Machine
 	m      *toys
 	saved  []string // what it was started from
 	mu     sync.Mutex

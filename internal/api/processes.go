@@ -1,0 +1,284 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"iter"
+	"net/http"
+	"time"
+	"unicode/utf8"
+
+	"cove/internal/auth"
+	"cove/internal/problem"
+	"cove/internal/process"
+	"cove/internal/sse"
+)
+
+// Process is a process of a session. What it is called inside the sandbox is the sandbox's word.
+type Process struct {
+	ID        string        `json:"id" example:"prc_06f1k3t3y4m0v8s2k5r7w9x1z4"`
+	Session   string        `json:"session"`
+	PID       int           `json:"pid" doc:"In the sandbox"`
+	Command   []string      `json:"command"`
+	Folder    string        `json:"folder"`
+	Label     string        `json:"label,omitempty"`
+	Input     bool          `json:"input" doc:"It can be written to"`
+	Terminal  *TerminalSize `json:"terminal,omitempty" doc:"Where it has one"`
+	State     string        `json:"state" enum:"running,ended"`
+	Started   time.Time     `json:"started_at"`
+	Exit      *ProcessExit  `json:"exit,omitempty" doc:"Of one that has ended"`
+	Kept      int64         `json:"kept_from" doc:"The first byte of its output that is kept"`
+	LastEvent int64         `json:"last_event" doc:"Bytes of output so far; events are numbered by them"`
+}
+
+// ProcessExit is the end of a process.
+type ProcessExit struct {
+	At     time.Time      `json:"at"`
+	Code   int            `json:"code" doc:"Its exit status, where no signal ended it"`
+	Signal string         `json:"signal,omitempty" example:"SIGKILL"`
+	Reason process.Reason `json:"reason,omitempty" enum:"timeout,memory" doc:"Why cove ended it"`
+}
+
+// TerminalSize is the size of a terminal, in characters.
+type TerminalSize struct {
+	Columns int `json:"columns" minimum:"1" maximum:"2000" example:"80"`
+	Rows    int `json:"rows" minimum:"1" maximum:"2000" example:"24"`
+}
+
+// ProcessOutput is the data of an event about output. It has a text, or data where the bytes are none, or hardly one.
+type ProcessOutput struct {
+	Type process.Kind `json:"type"`
+	Text string       `json:"text,omitempty"`
+	Data []byte       `json:"data,omitempty"`
+	Exit *ProcessExit `json:"exit,omitempty"`
+}
+
+func processOf(session string, p process.Info) Process {
+	out := Process{ID: p.ID, Session: session, PID: p.PID, Command: p.Args, Folder: p.Dir, Label: p.Label, Input: p.Input, Terminal: terminalOf(p.Terminal), State: "running",
+		Started: p.Started.UTC(), Exit: exitOf(p.Exit), Kept: p.Kept, LastEvent: p.Written}
+	if out.Exit != nil {
+		out.State = "ended"
+	}
+	return out
+}
+
+func terminalOf(s *process.Size) *TerminalSize {
+	if s == nil {
+		return nil
+	}
+	return &TerminalSize{Columns: s.Columns, Rows: s.Rows}
+}
+
+func exitOf(e *process.Exit) *ProcessExit {
+	if e == nil {
+		return nil
+	}
+	return &ProcessExit{At: e.At.UTC(), Code: e.Code, Signal: e.Signal, Reason: e.Reason}
+}
+
+// Info is what a client made of a process.
+func (p Process) Info() process.Info {
+	out := process.Info{ID: p.ID, PID: p.PID, Args: p.Command, Dir: p.Folder, Label: p.Label, Input: p.Input, Started: p.Started, Exit: p.Exit.exit(), Kept: p.Kept, Written: p.LastEvent}
+	if p.Terminal != nil {
+		out.Terminal = &process.Size{Columns: p.Terminal.Columns, Rows: p.Terminal.Rows}
+	}
+	return out
+}
+
+func (e *ProcessExit) exit() *process.Exit {
+	if e == nil {
+		return nil
+	}
+	return &process.Exit{At: e.At, Code: e.Code, Signal: e.Signal, Reason: e.Reason}
+}
+
+// NewProcess says what to start.
+type NewProcess struct {
+	Command  []string          `json:"command,omitempty" maxItems:"4096" doc:"The program and its arguments"`
+	Line     string            `json:"line,omitempty" maxLength:"131072" doc:"In its place: a line for bash"`
+	Folder   string            `json:"folder,omitempty" maxLength:"4096" doc:"Relative to the workspace, or absolute; the workspace when left out"`
+	Env      map[string]string `json:"env,omitempty" doc:"Variables, beside those that code of the session has"`
+	Label    string            `json:"label,omitempty" maxLength:"100" doc:"Of yours, to find it again"`
+	Input    bool              `json:"input,omitempty" doc:"It gets an input that you can write to; without one it reads an end at once"`
+	Terminal *TerminalSize     `json:"terminal,omitempty" doc:"It gets a terminal in the place of pipes, whatever input is"`
+	Timeout  float64           `json:"timeout_seconds,omitempty" minimum:"0" maximum:"2592000" doc:"Until it and all that it has started is killed; never when left out"`
+}
+
+// Start is what the hub is asked for.
+func (n NewProcess) start() process.Start {
+	out := process.Start{Args: n.Command, Line: n.Line, Dir: n.Folder, Env: n.Env, Label: n.Label, Input: n.Input, Timeout: time.Duration(n.Timeout * float64(time.Second))}
+	if n.Terminal != nil {
+		out.Terminal = &process.Size{Columns: n.Terminal.Columns, Rows: n.Terminal.Rows}
+	}
+	return out
+}
+
+// NewProcessOf is the request for a start.
+func NewProcessOf(s process.Start) NewProcess {
+	return NewProcess{Command: s.Args, Line: s.Line, Folder: s.Dir, Env: s.Env, Label: s.Label, Input: s.Input, Terminal: terminalOf(s.Terminal), Timeout: s.Timeout.Seconds()}
+}
+
+// Written is how much of an input a process was given.
+type Written struct {
+	Bytes int64 `json:"bytes"`
+}
+
+// ProcessSignal is a signal to send.
+type ProcessSignal struct {
+	Signal string `json:"signal" maxLength:"20" example:"INT" doc:"Its name, with or without SIG, or its number"`
+	All    bool   `json:"all,omitempty" doc:"To everything that the process has started, also what it has left behind; else to its process group"`
+}
+
+type (
+	createProcess struct {
+		SessionPath
+		Body NewProcess
+	}
+	// ProcessPath names a process in an address.
+	ProcessPath struct {
+		SessionPath
+		Process string `path:"process" maxLength:"64" example:"prc_06f1k3t3y4m0v8s2k5r7w9x1z4"`
+	}
+	followProcess struct {
+		ProcessPath
+		Point
+	}
+	writeProcess struct {
+		ProcessPath
+		End bool `query:"end" doc:"Nothing comes after this; on a terminal that is Ctrl-D"`
+	}
+	resizeProcess struct {
+		ProcessPath
+		Body TerminalSize
+	}
+	signalProcess struct {
+		ProcessPath
+		Body ProcessSignal
+	}
+)
+
+func (s *server) addProcesses() {
+	const tag, at = "processes", "/sessions/{session}/processes"
+	unknown := []problem.Code{problem.SessionNotFound, problem.ProcessNotFound}
+	add(s, operation{id: "process.start", method: http.MethodPost, path: at, tag: tag, action: auth.SessionsExecute, status: http.StatusCreated, repeat: repeatKept, summary: "Start a process",
+		about:  "It belongs to the session: it goes on whether or not you stay, and is saved, paused, resumed and forked with the session.",
+		errors: []problem.Code{problem.SessionNotFound, problem.ProcessInvalid, problem.ProgramMissing, problem.InvalidPath, problem.TooManyProcesses, problem.ProcessesAbsent},
+		example: `PROCESS=$(curl -H "Authorization: Bearer $KEY" $COVE/sessions/$SESSION/processes \
+  -d '{"line":"echo hello; cat","input":true}' | field id)
+# a terminal
+curl -H "Authorization: Bearer $KEY" $COVE/sessions/$SESSION/processes \
+  -d '{"command":["bash"],"terminal":{"columns":80,"rows":24}}'`},
+		func(ctx context.Context, who auth.Principal, in *createProcess) (Process, error) {
+			out, err := s.o.Hub.StartProcess(ctx, who, in.Session, in.Body.start())
+			return processOf(in.Session, out), err
+		})
+	add(s, operation{id: "process.list", method: http.MethodGet, path: at, tag: tag, action: auth.SessionsRead, summary: "List a session's processes",
+		about: "Those that run, and the last that have ended, the oldest first.", errors: unknown[:1],
+		example: `curl -H "Authorization: Bearer $KEY" $COVE/sessions/$SESSION/processes`},
+		func(ctx context.Context, who auth.Principal, in *SessionPath) (List[Process], error) {
+			all, err := s.o.Hub.Processes(ctx, who, in.Session)
+			return List[Process]{Items: each(all, func(p process.Info) Process { return processOf(in.Session, p) })}, err
+		})
+	add(s, operation{id: "process.get", method: http.MethodGet, path: at + "/{process}", tag: tag, action: auth.SessionsRead, summary: "Get a process", errors: unknown,
+		example: `curl -H "Authorization: Bearer $KEY" $COVE/sessions/$SESSION/processes/$PROCESS`},
+		func(ctx context.Context, who auth.Principal, in *ProcessPath) (Process, error) {
+			out, err := s.o.Hub.Process(ctx, who, in.Session, in.Process)
+			return processOf(in.Session, out), err
+		})
+	addRaw(s, operation{id: "process.input", method: http.MethodPost, path: at + "/{process}/input", tag: tag, action: auth.SessionsExecute, raw: true, summary: "Write to a process",
+		about:   "The body is what its input or its terminal gets. The answer comes when the process's pipe has taken all of it: where a process does not read, that can be never.",
+		errors:  append(unknown, problem.ProcessEnded, problem.TooManyProcesses, problem.SessionTaken),
+		example: `curl -H "Authorization: Bearer $KEY" "$COVE/sessions/$SESSION/processes/$PROCESS/input?end=true" --data-binary 'more'`}, s.writeProcess)
+	addRaw(s, operation{id: "process.events", method: http.MethodGet, path: at + "/{process}/events", tag: tag, action: auth.SessionsRead, summary: "Follow a process",
+		about:   "Its output from any point of what is kept, as it comes, until the process has ended. Any number of clients may follow at once; output waits for those who read. A client that follows keeps the session from being paused for being idle.",
+		errors:  append(unknown, problem.SessionTaken),
+		example: `curl -N -H "Authorization: Bearer $KEY" "$COVE/sessions/$SESSION/processes/$PROCESS/events?after=6"`},
+		func(w http.ResponseWriter, r *http.Request, who auth.Principal, in *followProcess) error {
+			from, err := point(r, in.After)
+			if err != nil {
+				return err
+			}
+			return s.stream(w, r, sse.Event{}, func(ctx context.Context) (iter.Seq2[sse.Event, error], error) {
+				events, err := s.o.Hub.FollowProcess(ctx, who, in.Session, in.Process, from)
+				return processEvents(events, from), err
+			})
+		})
+	addSilent(s, operation{id: "process.resize", method: http.MethodPut, path: at + "/{process}/terminal", tag: tag, action: auth.SessionsExecute, summary: "Resize a process's terminal",
+		errors: append(unknown, problem.ProcessEnded, problem.ProcessInvalid), example: `SHELL=$(curl -H "Authorization: Bearer $KEY" $COVE/sessions/$SESSION/processes \
+  -d '{"command":["bash"],"terminal":{"columns":80,"rows":24}}' | field id)
+curl -H "Authorization: Bearer $KEY" -X PUT $COVE/sessions/$SESSION/processes/$SHELL/terminal \
+  -d '{"columns":120,"rows":40}'`},
+		func(ctx context.Context, who auth.Principal, in *resizeProcess) error {
+			return s.o.Hub.ResizeProcess(ctx, who, in.Session, in.Process, process.Size{Columns: in.Body.Columns, Rows: in.Body.Rows})
+		})
+	addSilent(s, operation{id: "process.signal", method: http.MethodPost, path: at + "/{process}/signal", tag: tag, action: auth.SessionsExecute, summary: "Send a signal to a process",
+		errors: append(unknown, problem.ProcessEnded, problem.ProcessInvalid), example: `curl -H "Authorization: Bearer $KEY" $COVE/sessions/$SESSION/processes/$SHELL/signal \
+  -d '{"signal":"KILL","all":true}'`},
+		func(ctx context.Context, who auth.Principal, in *signalProcess) error {
+			return s.o.Hub.SignalProcess(ctx, who, in.Session, in.Process, in.Body.Signal, in.Body.All)
+		})
+}
+
+func (s *server) writeProcess(w http.ResponseWriter, r *http.Request, who auth.Principal, in *writeProcess) error {
+	n, err := s.o.Hub.TellProcess(r.Context(), who, in.Session, in.Process, uploaded(w, r, s.o.MaxFile), in.End)
+	if err != nil {
+		return uploadFailed(r, err)
+	}
+	writeJSON(w, http.StatusOK, Written{Bytes: n})
+	return nil
+}
+
+// processEvents makes server-sent events of what a process emits. Their ids are the positions behind them; that of the end is one more, for it has no bytes.
+func processEvents(events iter.Seq2[process.Event, error], from int64) iter.Seq2[sse.Event, error] {
+	return func(yield func(sse.Event, error) bool) {
+		at := from
+		for e, err := range events {
+			if err != nil {
+				yield(sse.Event{}, err)
+				return
+			}
+			out := sse.Event{ID: e.Next(), Name: string(e.Kind)}
+			var body any = ProcessOutput{Type: e.Kind, Exit: exitOf(e.Exit)}
+			switch {
+			case e.Kind == process.Gap:
+				body = map[string]any{"type": e.Kind, "after": at, "until": e.At}
+			case e.Kind == process.Ended:
+				out.ID++
+			case readable(e.Data):
+				body = ProcessOutput{Type: e.Kind, Text: string(e.Data)}
+			default:
+				body = ProcessOutput{Type: e.Kind, Data: e.Data}
+			}
+			at = e.Next()
+			text, err := json.Marshal(body)
+			if err != nil {
+				yield(sse.Event{}, err)
+				return
+			}
+			out.Data = text
+			if !yield(out, nil) {
+				return
+			}
+		}
+	}
+}
+
+// readable says whether bytes are a text that JSON does not blow up: a control character takes six bytes in it.
+func readable(text []byte) bool {
+	controls := 0
+	for _, b := range text {
+		if b < ' ' && b != '\n' && b != '\r' && b != '\t' {
+			controls++
+		}
+	}
+	return controls <= len(text)/16 && utf8.Valid(text)
+}
+
+// Event is what a client makes of the data of an event that begins at a position.
+func (o ProcessOutput) Event(at int64) process.Event {
+	e := process.Event{Kind: o.Type, At: at, Data: o.Data, Exit: o.Exit.exit()}
+	if o.Text != "" {
+		e.Data = []byte(o.Text)
+	}
+	return e
+}
