@@ -171,6 +171,7 @@ func parse(args []string, p *Program) (command, int, error) {
 	}
 	g.Run.Args = append(g.Run.Args, rest...)
 	g.Check.Args = append(g.Check.Args, rest...)
+	g.Session.Exec.Command = append(g.Session.Exec.Command, rest...)
 	cmd, ok := kctx.Selected().Target.Addr().Interface().(command)
 	if !ok {
 		return nil, 0, fmt.Errorf("%s cannot be run", kctx.Command())
@@ -191,9 +192,10 @@ func (g *grammar) parser(name string, options ...kong.Option) (*kong.Kong, error
 	return kong.New(g, options...)
 }
 
-// splitArgs takes what follows "--" of `cove run` and `cove check` away: it belongs to the program.
+// splitArgs takes what follows "--" of `cove run`, `cove check` and `cove session exec` away: it belongs to the program.
 func splitArgs(args []string) (own, rest []string) {
-	if len(args) == 0 || args[0] != "run" && args[0] != "check" {
+	own = args[:min(len(args), 2)]
+	if len(args) == 0 || args[0] != "run" && args[0] != "check" && !slices.Equal(own, []string{"session", "exec"}) {
 		return args, nil
 	}
 	if at := slices.Index(args, "--"); at >= 0 {

@@ -91,14 +91,9 @@ var _ talker = (*remoteTalker)(nil)
 // begin finds the session with the name that was given, or makes one.
 func (r *remoteTalker) begin(ctx context.Context, t *talking) error {
 	if t.Session != "" {
-		for s, err := range r.client.Sessions(ctx, client.SessionFilter{Name: t.Session}) {
-			if err != nil {
-				return err
-			}
-			if s.Name == t.Session {
-				r.session = s.ID
-				return nil
-			}
+		id, err := namedSession(ctx, r.client, t.Session)
+		if r.session = id; err != nil || id != "" {
+			return err
 		}
 	}
 	n := api.NewSession{Name: t.Session, Packages: t.Packages}
@@ -111,6 +106,19 @@ func (r *remoteTalker) begin(ctx context.Context, t *talking) error {
 	s, err := r.client.CreateSession(ctx, n)
 	r.session = s.ID
 	return err
+}
+
+// namedSession returns the id of a server's session with that name, or "" where there is none.
+func namedSession(ctx context.Context, c *client.Client, name string) (id string, err error) {
+	for s, err := range c.Sessions(ctx, client.SessionFilter{Name: name}) {
+		if err != nil {
+			return "", err
+		}
+		if s.Name == name {
+			return s.ID, nil
+		}
+	}
+	return "", nil
 }
 
 // goOn finds the conversation to go on with, and its session.

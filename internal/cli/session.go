@@ -90,6 +90,11 @@ type sessionCmd struct {
 	Resume  sessionResume  `cmd:"" help:"Load a session into memory, where commands find it at once; or check that it can be restored."`
 	Keep    sessionKeep    `cmd:"" hidden:""`
 	Salvage sessionSalvage `cmd:"" hidden:""`
+	Exec    sessionExec    `cmd:"" help:"Run a program in a session."`
+	Shell   sessionShell   `cmd:"" help:"Open a shell in a session, on this terminal."`
+	Ps      sessionPs      `cmd:"" help:"List the processes of a session."`
+	Logs    sessionOutput  `cmd:"" help:"Show what a process of a session has written."`
+	Kill    sessionKill    `cmd:"" help:"Send a signal to a process of a session."`
 	Fork    sessionFork    `cmd:"" help:"Make a second, independent session from one."`
 	Undo    sessionUndo    `cmd:"" help:"Return to before the last execution that was run with --undoable."`
 	Rm      sessionRm      `cmd:"" help:"Delete sessions with all their snapshots."`
