@@ -94,7 +94,11 @@ func (k *keptPython) Close(ctx context.Context) error {
 		_ = k.conn.Close() // the container goes in any case
 	}
 	argv := k.daemon.docker("rm", "--force", k.id)
-	if _, err := k.daemon.shop.do(ctx, k.daemon.shop.command(argv[0], argv[1:]...)); err != nil {
+	_, err := k.daemon.shop.do(ctx, k.daemon.shop.command(argv[0], argv[1:]...))
+	if err != nil && strings.Contains(err.Error(), "is already in progress") { // its Python has ended with the connection
+		err = nil
+	}
+	if err != nil {
 		return fmt.Errorf("remove container: %w", err)
 	}
 	return nil
