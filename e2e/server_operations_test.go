@@ -61,6 +61,7 @@ func nativeCalls() map[string]call {
 		"kernel.start":        {body: `{"name":"k{n}"}`, fresh: []string{"session"}},
 		"kernel.restart":      {},
 		"kernel.stop":         {fresh: []string{"kernel"}},
+		"port.connect":        {also: 404}, // nothing listens
 		"process.start":       {body: `{"line":"sleep 1000"}`},
 		"process.input":       {body: "x", also: 400}, // it may have ended
 		"process.resize":      {body: `{"columns":80,"rows":24}`, also: 400},
@@ -223,7 +224,7 @@ func (o operation) inPath(word string) bool {
 
 // owned says whether objects of that word belong to a project by an id of their own.
 func owned(word string) bool {
-	return !slices.Contains([]string{"provider", "kernel", "process", "table", "column", "path", "cfile", "user", "member", "keytext", "invitationcode", "code"}, word)
+	return !slices.Contains([]string{"provider", "kernel", "process", "port", "table", "column", "path", "cfile", "user", "member", "keytext", "invitationcode", "code"}, word)
 }
 
 // never is the name of an object of that word that never existed.
@@ -262,7 +263,7 @@ func never(word string) string {
 		return "msg_" + body
 	case "cfile":
 		return containerFile("never.csv")
-	case "column":
+	case "column", "port":
 		return "77"
 	}
 	return fmt.Sprintf("%s_%s", word, body) // keys, kernels and paths have this form, or none

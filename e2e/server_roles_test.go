@@ -129,6 +129,7 @@ func (w *world) tenant(name, id, key, holder string) *tenant {
 		"kernel": func() string {
 			return post("/api/v1/sessions/"+x.object("session")+"/kernels", `{"name":"k`+w.number()+`"}`, "name")
 		},
+		"port": func() string { return "8000" },
 		"process": func() string {
 			return post("/api/v1/sessions/"+x.object("session")+"/processes", `{"line":"sleep 2","terminal":{"columns":80,"rows":24}}`, "id")
 		},

@@ -20,6 +20,7 @@ import (
 	"cove/internal/hub"
 	"cove/internal/install"
 	"cove/internal/kernel"
+	"cove/internal/link"
 	"cove/internal/process"
 	"cove/internal/workspace"
 )
@@ -34,6 +35,7 @@ type Hub interface {
 	Kernels
 	Variables
 	Processes
+	Ports
 	Executions
 	Checks
 	Files
@@ -91,6 +93,12 @@ type Processes interface {
 	ResizeProcess(ctx context.Context, who auth.Principal, session, id string, size process.Size) error
 	SignalProcess(ctx context.Context, who auth.Principal, session, id, signal string, all bool) error
 	FollowProcess(ctx context.Context, who auth.Principal, session, id string, from int64) (iter.Seq2[process.Event, error], error)
+}
+
+// Ports are the ports of a hub's sessions.
+type Ports interface {
+	Ports(ctx context.Context, who auth.Principal, session string) ([]process.Port, error)
+	UsePort(ctx context.Context, who auth.Principal, session string, port int, use func(ctx context.Context, s link.Stream) error) error
 }
 
 // Checks look at code.
@@ -226,6 +234,7 @@ func build(o Options) *server {
 	s.addKernels()
 	s.addVariables()
 	s.addProcesses()
+	s.addPorts()
 	s.addPreview()
 	s.addExecutions()
 	s.addChecks()

@@ -17,7 +17,7 @@ import (
 var guides embed.FS
 
 // tags are the groups of operations, in the order of the document.
-var tags = [...]string{"sessions", "executions", "checks", "session files", "files", "packages", "kernels", "processes", "conversations", "models", "search", "keys", "browsers", "users and projects", "usage", "audit", "server"}
+var tags = [...]string{"sessions", "executions", "checks", "session files", "files", "packages", "kernels", "processes", "ports", "conversations", "models", "search", "keys", "browsers", "users and projects", "usage", "audit", "server"}
 
 // guide returns the text of a group.
 func guide(name string) string {
@@ -126,6 +126,9 @@ func (s *server) describeBodies(op *huma.Operation) {
 			"file": {Type: "string", Format: "binary"}}}
 		op.RequestBody = &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{"multipart/form-data": {Schema: form}, "application/octet-stream": binary}}
 		answer("201", "The file's record", map[string]*huma.MediaType{"application/json": thing("File")})
+	case "port.connect":
+		answer("101", "A WebSocket", nil)
+		delete(op.Responses, "200")
 	case "process.input":
 		op.RequestBody = &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{"application/octet-stream": binary}}
 		written := s.api.OpenAPI().Components.Schemas.Schema(reflect.TypeFor[Written](), true, "Written")

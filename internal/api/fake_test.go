@@ -27,6 +27,7 @@ import (
 	"cove/internal/install"
 	"cove/internal/interpreter"
 	"cove/internal/kernel"
+	"cove/internal/link"
 	"cove/internal/model"
 	"cove/internal/problem"
 	"cove/internal/process"
@@ -210,6 +211,17 @@ func (h *fakeHub) FollowProcess(_ context.Context, who auth.Principal, session, 
 			}
 		}
 	}, h.note(who, session, id, from)
+}
+
+func (h *fakeHub) Ports(_ context.Context, who auth.Principal, id string) ([]process.Port, error) {
+	return []process.Port{{Number: 8000, Address: "0.0.0.0"}}, h.note(who, id)
+}
+
+func (h *fakeHub) UsePort(ctx context.Context, who auth.Principal, id string, port int, use func(ctx context.Context, s link.Stream) error) error {
+	if err := h.note(who, id, port); err != nil {
+		return err
+	}
+	return use(ctx, nil)
 }
 
 func (h *fakeHub) Check(_ context.Context, who auth.Principal, n hub.NewCheck) (hub.Checked, error) {

@@ -53,6 +53,8 @@ var requests = map[string]request{
 	"variable.list":       {"/sessions/" + session + "/kernels/main/variables", "", 200, `"shape":[2,1]`},
 	"table.read":          {"/sessions/" + session + "/kernels/main/tables/df?sort=index&filter=x", "", 200, `"rows":[[-1]]`},
 	"table.profile":       {"/sessions/" + session + "/kernels/main/tables/df/columns/4", "", 200, `"bars":[1,2]`},
+	"port.list":           {"/sessions/" + session + "/ports", "", 200, `"port":8000`},
+	"port.connect":        {"/sessions/" + session + "/ports/8000/connect", "", 400, "upgrade_needed"},
 	"process.start":       {"/sessions/" + session + "/processes", `{"line":"cat","terminal":{"columns":9,"rows":9},"timeout_seconds":1.5}`, 201, `"command":["cat"]`},
 	"process.list":        {"/sessions/" + session + "/processes", "", 200, `"state":"running"`},
 	"process.get":         {"/sessions/" + session + "/processes/" + started, "", 200, `"signal":"SIGKILL","reason":"timeout"`},

@@ -12,6 +12,7 @@ import (
 	"cove/internal/config"
 	"cove/internal/hub"
 	"cove/internal/ident"
+	"cove/internal/link"
 	"cove/internal/problem"
 	"cove/internal/process"
 )
@@ -24,6 +25,8 @@ type machine interface {
 	ResizeProcess(ctx context.Context, id string, size process.Size) error
 	SignalProcess(ctx context.Context, id, signal string, all bool) error
 	FollowProcess(ctx context.Context, id string, from int64) iter.Seq2[process.Event, error]
+	Ports(ctx context.Context) ([]process.Port, error)
+	DialPort(ctx context.Context, port int) (link.Stream, error)
 }
 
 // machineFlags are the flags of commands that work with processes of a session.
@@ -179,4 +182,18 @@ func (m remoteMachine) SignalProcess(ctx context.Context, id, signal string, all
 
 func (m remoteMachine) FollowProcess(ctx context.Context, id string, from int64) iter.Seq2[process.Event, error] {
 	return m.Client.FollowProcess(ctx, m.session, id, from)
+}
+
+func (m localMachine) Ports(ctx context.Context) ([]process.Port, error) { return m.live.Ports(ctx) }
+
+func (m localMachine) DialPort(ctx context.Context, port int) (link.Stream, error) {
+	return m.live.DialPort(ctx, port)
+}
+
+func (m remoteMachine) Ports(ctx context.Context) ([]process.Port, error) {
+	return m.Client.Ports(ctx, m.session)
+}
+
+func (m remoteMachine) DialPort(ctx context.Context, port int) (link.Stream, error) {
+	return m.Client.DialPort(ctx, m.session, port)
 }

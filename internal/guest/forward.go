@@ -49,31 +49,12 @@ func admit(ctx context.Context, conn *wire.Conn, listener net.Listener, connecti
 	}
 }
 
-// carry moves one connection's bytes both ways until both sides have said all, or one has gone.
+// carry gives the host one connection, until it has ended.
 func carry(ctx context.Context, conn *wire.Conn, local net.Conn) {
-	defer func() { _ = local.Close() }()
 	remote, err := conn.Open(ctx)
 	if err != nil {
+		_ = local.Close()
 		return
 	}
-	defer func() { _ = remote.Close() }()
-	stop := context.AfterFunc(ctx, func() {
-		_ = remote.Close()
-		_ = local.Close()
-	})
-	defer stop()
-	var both sync.WaitGroup
-	both.Go(func() {
-		if _, err := io.Copy(remote, local); err != nil {
-			_ = remote.Close()
-			return
-		}
-		_ = remote.CloseWrite()
-	})
-	if _, err := io.Copy(local, remote); err != nil {
-		_ = local.Close()
-	} else if half, ok := local.(*net.TCPConn); ok {
-		_ = half.CloseWrite()
-	}
-	both.Wait()
+	join(ctx, local, remote)
 }

@@ -69,7 +69,8 @@ type guest struct {
 	kernels   kernels
 	parts     parts
 	processes processes
-	forwards  atomic.Bool // somebody's OpForward is being served
+	dials     atomic.Int32 // connections of OpPortDial
+	forwards  atomic.Bool  // somebody's OpForward is being served
 }
 
 func (g *guest) serve(socket string, fd int) error {
@@ -170,6 +171,10 @@ func (g *guest) handle(ctx context.Context, conn *wire.Conn, ch *wire.Channel) {
 		err = g.writeProcess(ctx, ch, req)
 	case wire.OpProcessResize:
 		err = g.resizeProcess(ch, req)
+	case wire.OpPortList:
+		err = g.listPorts(ch)
+	case wire.OpPortDial:
+		err = g.dialPort(ctx, ch, req)
 	case wire.OpProcessSignal:
 		err = g.signalProcess(ch, req)
 	case wire.OpKernelStart:

@@ -127,6 +127,9 @@ func (w *whole) address(t *testing.T, owner tenant, pattern string) (path string
 		case "path", "kernel", "process", "item", "member", "provider":
 			parts[i] = "main"
 			continue
+		case "port":
+			parts[i] = "8000"
+			continue
 		case "id":
 			name = parts[i-1] // responses, conversations, containers, files, models
 			if name == "models" {

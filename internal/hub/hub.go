@@ -21,6 +21,7 @@ import (
 	"cove/internal/install"
 	"cove/internal/interpreter"
 	"cove/internal/kernel"
+	"cove/internal/link"
 	"cove/internal/memory"
 	"cove/internal/model"
 	"cove/internal/named"
@@ -123,6 +124,8 @@ type Machine interface {
 	ResizeProcess(ctx context.Context, id string, size process.Size) error
 	SignalProcess(ctx context.Context, id string, signal syscall.Signal, all bool) error
 	FollowProcess(ctx context.Context, id string, from int64) iter.Seq2[process.Event, error]
+	Ports(ctx context.Context) ([]process.Port, error)
+	DialPort(ctx context.Context, port int) (link.Stream, error)
 }
 
 // Tree is a session's workspace as a file tree. Paths are relative and slash-separated; "" is the workspace itself. Symlinks are never

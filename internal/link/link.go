@@ -137,6 +137,8 @@ func asProblem(r wire.Response) error {
 		return problem.New(problem.ProgramMissing, r.Message).WithHint("give a name that is in the PATH, or a path; a line for the shell needs bash -c")
 	case wire.FaultMany:
 		return problem.New(problem.TooManyProcesses, r.Message).WithHint("end one that is not needed any more")
+	case wire.FaultRefused:
+		return problem.New(problem.PortRefused, r.Message).WithHint("start a server there first; it may take a moment until it listens")
 	case wire.FaultEnded:
 		return problem.New(problem.ProcessEnded, r.Message)
 	case wire.FaultInvalid:

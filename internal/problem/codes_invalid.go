@@ -296,6 +296,8 @@ const (
 	UploadOffset = InvalidCode("upload_offset")
 	// The command line is wrong. Run the command with --help.
 	Usage = InvalidCode("usage")
+	// The address is a WebSocket. Connect with a client of WebSockets.
+	UpgradeNeeded = InvalidCode("upgrade_needed")
 	// A user with this name exists already. Choose another name.
 	UserExists = InvalidCode("user_exists")
 	// The user stands for the commands on the server's machine and cannot be changed or removed. Choose another user.

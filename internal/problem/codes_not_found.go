@@ -52,6 +52,8 @@ const (
 	PackageUnknown = NotFoundCode("package_unknown")
 	// The session has no such point to return to; it may have been dropped for newer ones, or was never kept. List the points of the session.
 	PointUnknown = NotFoundCode("point_unknown")
+	// Nothing listens at that port of the session. Start a server there first; it may take a moment.
+	PortRefused = NotFoundCode("port_refused")
 	// The session has no process with this id. List the processes of the session; of those that have ended the last are kept.
 	ProcessNotFound = NotFoundCode("process_not_found")
 	// There is no such program in the session. Check its name, and whether it is in the PATH; a line for the shell needs bash -c.

@@ -141,6 +141,12 @@ type Info struct {
 	Written  int64 // bytes of output
 }
 
+// Port is a TCP port at which a program of the session listens.
+type Port struct {
+	Number  int
+	Address string // that it listens at: "0.0.0.0", "127.0.0.1", "::"
+}
+
 // Exit is the end of a process.
 type Exit struct {
 	At     time.Time

@@ -3,6 +3,7 @@ package session_test
 import (
 	"context"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 	"sync"
@@ -11,6 +12,7 @@ import (
 	"time"
 
 	"cove/internal/ident"
+	"cove/internal/link"
 	"cove/internal/problem"
 	"cove/internal/process"
 	"cove/internal/sandbox"
@@ -327,4 +329,50 @@ func TestProcessesAreSaved(t *testing.T) {
 			t.Errorf("after a restore the shell said %q", h.terminal.String())
 		}
 	}
+}
+
+// TestPorts reaches a server of the session, which is saved when nobody is connected to it.
+func TestPorts(t *testing.T) {
+	t.Parallel()
+	s := open(t, newGVisor(t), sandbox.Limits{})
+	begin(t, s, process.Start{Args: []string{"python", "-c", "import socketserver\nclass Echo(socketserver.StreamRequestHandler):\n    def handle(self):\n" +
+		"        for line in self.rfile: self.wfile.write(line.upper())\nsocketserver.ThreadingTCPServer(('127.0.0.1', 7000), Echo).serve_forever()"}})
+	if _, err := s.DialPort(t.Context(), 7001); !problem.Has(err, problem.PortRefused) {
+		t.Errorf("where nothing listens: %v", err)
+	}
+	var conn link.Stream
+	for deadline := time.Now().Add(time.Minute); conn == nil; {
+		var err error
+		if conn, err = s.DialPort(t.Context(), 7000); err != nil && (!problem.Has(err, problem.PortRefused) || time.Now().After(deadline)) {
+			t.Fatal(err)
+		}
+	}
+	if ports, err := s.Ports(t.Context()); err != nil || !slices.Contains(ports, process.Port{Number: 7000, Address: "127.0.0.1"}) {
+		t.Errorf("the ports are %v, %v", ports, err)
+	}
+	ask := func(conn link.Stream) {
+		t.Helper()
+		if _, err := io.WriteString(conn, "one\ntwo\n"); err != nil {
+			t.Error(err)
+		}
+		if err := conn.CloseWrite(); err != nil {
+			t.Error(err)
+		}
+		if got, err := io.ReadAll(conn); err != nil || string(got) != "ONE\nTWO\n" {
+			t.Errorf("it answered %q, %v", got, err)
+		}
+	}
+	if _, err := s.Save(t.Context(), t.TempDir(), true); !problem.Has(err, problem.SessionBusy) {
+		t.Errorf("saved with a connection that is open: %v", err)
+	}
+	ask(conn)
+	_ = conn.Close()
+	_ = conn.Close()
+	save(t, s, true)
+	again, err := s.DialPort(t.Context(), 7000)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ask(again)
+	_ = again.Close()
 }

@@ -106,6 +106,9 @@ func (s *Live) settleDown(ctx context.Context, keep bool) error {
 	if !keep {
 		return s.running.Acquire(ctx, everything)
 	}
+	if s.connections.Load() > 0 {
+		return problem.New(problem.SessionBusy, "the session was not saved, because connections to its ports are open")
+	}
 	bounded, cancel := context.WithTimeout(ctx, readersGrace)
 	defer cancel()
 	if s.running.Acquire(bounded, everything) != nil {

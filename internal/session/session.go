@@ -71,7 +71,8 @@ type Live struct {
 	endReported   bool
 	endUnreported bool
 
-	adopted bool // the sandbox was Options.Running
+	adopted     bool         // the sandbox was Options.Running
+	connections atomic.Int32 // to ports, that are open
 	// processes counts those that run, as far as the present link tells; nil without a link. It is read without mu.
 	processes atomic.Pointer[atomic.Int32]
 	meter     meter

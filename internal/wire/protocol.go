@@ -68,6 +68,7 @@ type Request struct {
 	End      bool          `json:"end,omitempty"`
 	Signal   int           `json:"signal,omitempty"`
 	Terminal *TerminalSize `json:"terminal,omitempty"`
+	Port     int           `json:"port,omitempty"` // OpPortDial
 }
 
 // ProcessSpec says what to start. The process runs in a session of its own, as the sandboxed user unless OpApartStart says otherwise.

@@ -1,0 +1,76 @@
+package link
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/netip"
+
+	"cove/internal/problem"
+	"cove/internal/process"
+	"cove/internal/wire"
+)
+
+// mostPorts bounds how many ports a guest may tell of.
+const mostPorts = 1000
+
+// Ports lists the TCP ports at which programs of the sandbox listen.
+func (l *Link) Ports(ctx context.Context) ([]process.Port, error) {
+	body, err := l.command(ctx, wire.Request{Op: wire.OpPortList})
+	if err != nil {
+		return nil, fmt.Errorf("list the ports: %w", err)
+	}
+	var infos []wire.PortInfo
+	if err := json.Unmarshal(body, &infos); err != nil {
+		return nil, problem.New(problem.GuestFault, "the guest's list of ports cannot be read").WithCause(err)
+	}
+	var ports []process.Port
+	for _, i := range infos[:min(len(infos), mostPorts)] {
+		if address, err := netip.ParseAddr(i.Address); err == nil && i.Port > 0 && i.Port < 1<<16 {
+			ports = append(ports, process.Port{Number: i.Port, Address: address.String()})
+		}
+	}
+	return ports, nil
+}
+
+// Stream is a connection to a program of the sandbox.
+type Stream interface {
+	io.ReadWriteCloser
+	CloseWrite() error
+}
+
+// DialPort connects to a port of the sandbox's own loopback interface. ctx bounds the call alone; the connection ends with Close and with the link. Problems: port_refused.
+func (l *Link) DialPort(ctx context.Context, port int) (Stream, error) {
+	if err := l.knowsProcesses(); err != nil {
+		return nil, err
+	}
+	lasting, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, cancel)
+	ch, release, err := l.open(lasting, wire.Request{Op: wire.OpPortDial, Port: port}, nil)
+	if err == nil {
+		if _, _, err = l.respond(lasting, ch); err != nil {
+			release()
+		}
+	}
+	if !stop() && err == nil {
+		release()
+		err = context.Cause(ctx)
+	}
+	if err != nil {
+		cancel()
+		return nil, err
+	}
+	return &connection{Channel: ch, release: func() { release(); cancel() }}, nil
+}
+
+type connection struct {
+	*wire.Channel
+	release func()
+}
+
+// Close ends both directions.
+func (c *connection) Close() error {
+	c.release()
+	return nil
+}
