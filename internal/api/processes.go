@@ -190,7 +190,7 @@ curl -H "Authorization: Bearer $KEY" $COVE/sessions/$SESSION/processes \
 		errors:  append(unknown, problem.ProcessEnded, problem.TooManyProcesses, problem.SessionTaken),
 		example: `curl -H "Authorization: Bearer $KEY" "$COVE/sessions/$SESSION/processes/$PROCESS/input?end=true" --data-binary 'more'`}, s.writeProcess)
 	addRaw(s, operation{id: "process.events", method: http.MethodGet, path: at + "/{process}/events", tag: tag, action: auth.SessionsRead, summary: "Follow a process",
-		about:   "Its output from any point of what is kept, as it comes, until the process has ended. Any number of clients may follow at once; output waits for those who read. A client that follows keeps the session from being paused for being idle.",
+		about:   "Its output from any point of what is kept, as it comes, until the process has ended. Several clients may follow at once; output waits for those who read. A client that follows keeps the session from being paused for being idle.",
 		errors:  append(unknown, problem.SessionTaken),
 		example: `curl -N -H "Authorization: Bearer $KEY" "$COVE/sessions/$SESSION/processes/$PROCESS/events?after=6"`},
 		func(w http.ResponseWriter, r *http.Request, who auth.Principal, in *followProcess) error {

@@ -19,12 +19,20 @@ import (
 
 // machine is a session as a small computer, here or on a server.
 type machine interface {
+	machineProcesses
+	machinePorts
+}
+
+type machineProcesses interface {
 	StartProcess(ctx context.Context, start process.Start) (process.Info, error)
 	Processes(ctx context.Context) ([]process.Info, error)
 	WriteProcess(ctx context.Context, id string, r io.Reader, end bool) (int64, error)
 	ResizeProcess(ctx context.Context, id string, size process.Size) error
 	SignalProcess(ctx context.Context, id, signal string, all bool) error
 	FollowProcess(ctx context.Context, id string, from int64) iter.Seq2[process.Event, error]
+}
+
+type machinePorts interface {
 	Ports(ctx context.Context) ([]process.Port, error)
 	DialPort(ctx context.Context, port int) (link.Stream, error)
 }

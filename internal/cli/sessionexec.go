@@ -53,8 +53,8 @@ type sessionExec struct {
 // Help is the long help.
 func (sessionExec) Help() string {
 	return `Runs a program in the session, as the user that code runs as, with the same files and packages. What comes in on a pipe is its input;
-its output and its exit status are passed on. Ctrl-C is sent to it; a second one kills it. It belongs to the session: where this command is
-killed, or the connection to the server is lost, it goes on, and cove session logs follows it.
+its output and its exit status are passed on. Ctrl-C is sent to it; a second one kills it. On a server it goes on when this command is killed or
+loses its connection, and cove session logs follows it; here the session goes back to what was saved of it when this command is killed.
 
 A line for the shell is bash -c 'LINE'. Without --server the session is saved when the command ends, unless cove session resume has brought
 it into memory; what still runs then goes on when the session is next used.

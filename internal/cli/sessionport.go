@@ -4,15 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"strconv"
 	"sync"
 	"syscall"
 	"text/tabwriter"
 
-	"cove/internal/link"
 	"cove/internal/problem"
+	"cove/internal/wire"
 )
 
 type sessionPort struct {
@@ -139,31 +138,7 @@ func (c *sessionPort) serve(ctx context.Context, p *Program, m machine, listener
 				}
 				return
 			}
-			carry(ctx, local, remote)
+			wire.Join(ctx, local, remote)
 		})
 	}
-}
-
-// carry moves bytes both ways until both sides have said all, or one has gone.
-func carry(ctx context.Context, local net.Conn, remote link.Stream) {
-	defer func() { _ = remote.Close() }()
-	stop := context.AfterFunc(ctx, func() {
-		_ = remote.Close()
-		_ = local.Close()
-	})
-	defer stop()
-	var both sync.WaitGroup
-	both.Go(func() {
-		if _, err := io.Copy(remote, local); err != nil {
-			_ = remote.Close()
-			return
-		}
-		_ = remote.CloseWrite()
-	})
-	if _, err := io.Copy(local, remote); err != nil {
-		_ = local.Close()
-	} else if half, ok := local.(*net.TCPConn); ok {
-		_ = half.CloseWrite()
-	}
-	both.Wait()
 }

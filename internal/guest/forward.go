@@ -56,5 +56,5 @@ func carry(ctx context.Context, conn *wire.Conn, local net.Conn) {
 		_ = local.Close()
 		return
 	}
-	join(ctx, local, remote)
+	wire.Join(ctx, local, remote)
 }

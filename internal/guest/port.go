@@ -7,14 +7,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/netip"
 	"os"
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"syscall"
 	"time"
 
@@ -45,7 +43,7 @@ func (g *guest) dialPort(ctx context.Context, ch *wire.Channel, req wire.Request
 		_ = local.Close()
 		return nil
 	}
-	join(ctx, local, ch)
+	wire.Join(ctx, local, ch)
 	return nil
 }
 
@@ -60,33 +58,6 @@ func dialLoopback(ctx context.Context, port int) (net.Conn, error) {
 		}
 	}
 	return conn, err
-}
-
-// join moves the bytes of a connection both ways until both sides have said all, or one has gone, and closes both.
-func join(ctx context.Context, local net.Conn, remote *wire.Channel) {
-	defer func() {
-		_ = remote.Close()
-		_ = local.Close()
-	}()
-	stop := context.AfterFunc(ctx, func() {
-		_ = remote.Close()
-		_ = local.Close()
-	})
-	defer stop()
-	var both sync.WaitGroup
-	both.Go(func() {
-		if _, err := io.Copy(remote, local); err != nil {
-			_ = remote.Close()
-			return
-		}
-		_ = remote.CloseWrite()
-	})
-	if _, err := io.Copy(local, remote); err != nil {
-		_ = local.Close()
-	} else if half, ok := local.(*net.TCPConn); ok {
-		_ = half.CloseWrite()
-	}
-	both.Wait()
 }
 
 // listPorts tells at which ports programs listen.

@@ -94,7 +94,8 @@ type Live interface {
 	Tree
 	Installer
 	Inspector
-	Machine
+	Programs
+	PortDialer
 }
 
 // Kernels are the interpreters of one session. The first is "main", is always there, and is what kernel.Request.Kernel "" means.
@@ -116,14 +117,18 @@ type Inspector interface {
 	Tell(ctx context.Context, paths []string) ([]workspace.Told, error)
 }
 
-// Machine is a session as a small computer: the processes that it has beside its kernels, which *session.Live describes.
-type Machine interface {
+// Programs are the processes that one session has beside its kernels. Package session documents the methods.
+type Programs interface {
 	StartProcess(ctx context.Context, id string, start process.Start) (process.Info, error)
 	Processes(ctx context.Context) ([]process.Info, error)
 	WriteProcess(ctx context.Context, id string, r io.Reader, end bool) (n int64, err error)
 	ResizeProcess(ctx context.Context, id string, size process.Size) error
 	SignalProcess(ctx context.Context, id string, signal syscall.Signal, all bool) error
 	FollowProcess(ctx context.Context, id string, from int64) iter.Seq2[process.Event, error]
+}
+
+// PortDialer reaches the TCP ports at which programs of one session listen. Package session documents the methods.
+type PortDialer interface {
 	Ports(ctx context.Context) ([]process.Port, error)
 	DialPort(ctx context.Context, port int) (link.Stream, error)
 }

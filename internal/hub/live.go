@@ -472,7 +472,8 @@ type sessionLive struct {
 	TreeReader
 	Installer
 	Inspector
-	Machine
+	Programs
+	PortDialer
 }
 
 // LiveOf returns a named session as a Live.
@@ -484,7 +485,7 @@ func LiveOf(s *named.LeasedSession) (Live, error) {
 	if !ok {
 		return nil, fmt.Errorf("a %T cannot be a server's session", s.Live)
 	}
-	return sessionLive{LeasedSession: s, Kernels: inner, TreeReader: inner, Installer: inner, Inspector: inner, Machine: inner}, nil
+	return sessionLive{LeasedSession: s, Kernels: inner, TreeReader: inner, Installer: inner, Inspector: inner, Programs: inner, PortDialer: inner}, nil
 }
 
 // watch evicts a session whose sandbox dies while the session is unused.

@@ -42,7 +42,8 @@ import (
 // "stubborn GATE" (which no interrupt ends), "die", "file PATH", "remember WORD", "recall", "hold N" (MiB). Its state is what was remembered.
 type toy struct {
 	hub.Tree
-	hub.Machine
+	hub.Programs
+	hub.PortDialer
 	m      *toys
 	saved  []string // what it was started from
 	mu     sync.Mutex

@@ -54,29 +54,17 @@ func (l *Link) expect(change int) {
 }
 
 func (l *Link) forward(ctx context.Context) (*Forward, error) {
-	lasting, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	stop := context.AfterFunc(ctx, cancel)
-	ch, release, err := l.open(lasting, wire.Request{Op: wire.OpForward}, nil)
-	var resp wire.Response
-	if err == nil {
-		if resp, _, err = l.respond(lasting, ch); err != nil {
-			release()
-		}
-	}
-	if err == nil && (resp.Port < 1 || resp.Port > 65535) {
-		release()
-		err = problem.New(problem.GuestFault, fmt.Sprintf("the guest forwards port %d, which is none", resp.Port))
-	}
-	if !stop() && err == nil {
-		release()
-		err = context.Cause(ctx)
-	}
+	o, err := l.openLasting(ctx, wire.Request{Op: wire.OpForward})
 	if err != nil {
-		cancel()
 		return nil, err
 	}
-	connections, end := context.WithCancel(lasting)
-	return &Forward{Port: resp.Port, link: l, channel: ch, release: release, ctx: connections, cancel: end, free: make(chan struct{}, wire.ForwardLimit)}, nil
+	port := o.response.Port
+	if port < 1 || port > 65535 {
+		o.end()
+		return nil, problem.New(problem.GuestFault, fmt.Sprintf("the guest forwards port %d, which is none", port))
+	}
+	connections, end := context.WithCancel(o.ctx)
+	return &Forward{Port: port, link: l, channel: o.Channel, release: o.end, ctx: connections, cancel: end, free: make(chan struct{}, wire.ForwardLimit)}, nil
 }
 
 // Accept returns the next connection that a program of the sandbox makes. Its error is net.ErrClosed after Close and when the link has ended.

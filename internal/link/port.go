@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"net/netip"
 
 	"cove/internal/problem"
@@ -35,21 +34,37 @@ func (l *Link) Ports(ctx context.Context) ([]process.Port, error) {
 }
 
 // Stream is a connection to a program of the sandbox.
-type Stream interface {
-	io.ReadWriteCloser
-	CloseWrite() error
-}
+type Stream = wire.Stream
 
 // DialPort connects to a port of the sandbox's own loopback interface. ctx bounds the call alone; the connection ends with Close and with the link. Problems: port_refused.
 func (l *Link) DialPort(ctx context.Context, port int) (Stream, error) {
 	if err := l.knowsProcesses(); err != nil {
 		return nil, err
 	}
-	lasting, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	o, err := l.openLasting(ctx, wire.Request{Op: wire.OpPortDial, Port: port})
+	if err != nil {
+		return nil, err
+	}
+	return connection{o}, nil
+}
+
+// lasting is an operation that goes on after the call that began it.
+type lasting struct {
+	*wire.Channel
+	response wire.Response
+	ctx      context.Context // ends with the operation
+	end      func()
+}
+
+// openLasting begins an operation and reads the guest's answer. ctx bounds the call alone.
+func (l *Link) openLasting(ctx context.Context, req wire.Request) (*lasting, error) {
+	own, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, cancel)
-	ch, release, err := l.open(lasting, wire.Request{Op: wire.OpPortDial, Port: port}, nil)
+	o := &lasting{ctx: own}
+	ch, release, err := l.open(own, req, nil)
 	if err == nil {
-		if _, _, err = l.respond(lasting, ch); err != nil {
+		o.Channel, o.end = ch, func() { release(); cancel() }
+		if o.response, _, err = l.respond(own, ch); err != nil {
 			release()
 		}
 	}
@@ -61,16 +76,13 @@ func (l *Link) DialPort(ctx context.Context, port int) (Stream, error) {
 		cancel()
 		return nil, err
 	}
-	return &connection{Channel: ch, release: func() { release(); cancel() }}, nil
+	return o, nil
 }
 
-type connection struct {
-	*wire.Channel
-	release func()
-}
+type connection struct{ *lasting }
 
 // Close ends both directions.
-func (c *connection) Close() error {
-	c.release()
+func (c connection) Close() error {
+	c.end()
 	return nil
 }

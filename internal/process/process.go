@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 	"unicode/utf8"
@@ -48,6 +49,8 @@ type Size struct {
 	Rows    int
 }
 
+var variable = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`) })
+
 // Check returns what is wrong with a start.
 func (s *Start) Check() error {
 	size := len(s.Line)
@@ -57,7 +60,7 @@ func (s *Start) Check() error {
 	}
 	variables := 0
 	for name, value := range s.Env {
-		if !regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`).MatchString(name) {
+		if !variable().MatchString(name) {
 			return invalid(fmt.Sprintf("%.80q cannot be the name of a variable", name), "a name has letters, digits and underscores, and does not begin with a digit")
 		}
 		texts = append(texts, value)

@@ -6,12 +6,11 @@ import (
 
 	"cove/internal/link"
 	"cove/internal/process"
-	"cove/internal/sandbox"
 )
 
 // Ports lists the TCP ports at which programs of the session listen.
 func (s *Live) Ports(ctx context.Context) (ports []process.Port, err error) {
-	err = s.machine(ctx, func(l *link.Link, _ sandbox.Sandbox) error {
+	err = s.reached(ctx, func(l *link.Link) error {
 		ports, err = l.Ports(ctx)
 		return err
 	})
@@ -22,7 +21,7 @@ func (s *Live) Ports(ctx context.Context) (ports []process.Port, err error) {
 // closed. Problems: port_refused, too_many_processes.
 func (s *Live) DialPort(ctx context.Context, port int) (link.Stream, error) {
 	var stream link.Stream
-	err := s.machine(ctx, func(l *link.Link, _ sandbox.Sandbox) (err error) {
+	err := s.reached(ctx, func(l *link.Link) (err error) {
 		if stream, err = l.DialPort(ctx, port); err == nil {
 			s.connections.Add(1)
 			s.touched.Store(true)

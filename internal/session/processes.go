@@ -3,6 +3,7 @@ package session
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"iter"
 	"path"
@@ -18,6 +19,8 @@ import (
 )
 
 const (
+	// mostAttached is how many follow processes of a session or write to them at a time: each takes a channel of the link, which has a bounded number for everything.
+	mostAttached = 32
 	// writeGrace is how long a save waits for a write to a process; one that takes longer goes on beside it, for the process may never read.
 	writeGrace = time.Second
 	// followsInVain is how often a follower connects again without having got anything.
@@ -30,11 +33,14 @@ func (s *Live) StartProcess(ctx context.Context, id string, start process.Start)
 	if err := start.Check(); err != nil {
 		return info, err
 	}
-	err = s.machine(ctx, func(l *link.Link, sb sandbox.Sandbox) error {
+	err = s.reached(ctx, func(l *link.Link) error {
 		s.mu.Lock()
-		env := s.environment()
+		sb := s.sandbox
 		s.mu.Unlock()
-		dir := start.Dir
+		if sb == nil {
+			return problem.New(problem.SessionLost, "the sandbox of the session has ended")
+		}
+		env, dir := s.environment(sb.Layout()), start.Dir
 		if dir != "" && !path.IsAbs(dir) {
 			dir = path.Join(sb.Layout().Workspace, dir)
 		}
@@ -52,7 +58,7 @@ func (s *Live) StartProcess(ctx context.Context, id string, start process.Start)
 
 // Processes lists the session's processes that run, and the last that have ended, the oldest first.
 func (s *Live) Processes(ctx context.Context) (all []process.Info, err error) {
-	err = s.machine(ctx, func(l *link.Link, _ sandbox.Sandbox) error {
+	err = s.reached(ctx, func(l *link.Link) error {
 		all, err = l.Processes(ctx)
 		return err
 	})
@@ -64,35 +70,26 @@ func (s *Live) ResizeProcess(ctx context.Context, id string, size process.Size) 
 	if err := size.Check(); err != nil {
 		return err
 	}
-	return s.machine(ctx, func(l *link.Link, _ sandbox.Sandbox) error { return l.ResizeProcess(ctx, id, size) })
+	return s.reached(ctx, func(l *link.Link) error { return l.ResizeProcess(ctx, id, size) })
 }
 
 // SignalProcess sends a signal to the group of a process, or with all to everything that it has started, also what it has left behind. Problems: process_not_found,
 // process_ended.
 func (s *Live) SignalProcess(ctx context.Context, id string, signal syscall.Signal, all bool) error {
-	return s.machine(ctx, func(l *link.Link, _ sandbox.Sandbox) error {
+	return s.reached(ctx, func(l *link.Link) error {
 		s.touched.Store(true)
 		return l.SignalProcess(ctx, id, int(signal), all)
 	})
 }
 
-// machine calls f with the present sandbox, which is not saved meanwhile.
-func (s *Live) machine(ctx context.Context, f func(l *link.Link, sb sandbox.Sandbox) error) error {
-	over, err := s.share(ctx)
-	if err != nil {
-		return err
-	}
-	defer over()
-	l, sb, err := s.connected(ctx)
-	if err != nil {
-		return err
-	}
-	return explain(sb, f(l, sb))
-}
-
 // WriteProcess writes to the input of a process what r has, and ends the input with end. It waits for as long as the process does not read. A session that is saved
 // meanwhile waits a moment for that; then writing fails, with a problem of code session_taken, and how much was written is not known.
 func (s *Live) WriteProcess(ctx context.Context, id string, r io.Reader, end bool) (n int64, err error) {
+	leave, err := s.attachProcess()
+	if err != nil {
+		return 0, err
+	}
+	defer leave()
 	over, err := s.share(ctx)
 	if err != nil {
 		return 0, err
@@ -113,9 +110,15 @@ func (s *Live) WriteProcess(ctx context.Context, id string, r io.Reader, end boo
 }
 
 // FollowProcess yields what a process emits from a position on, the last of it its end. It does not keep the session from being saved, and goes on after that. It
-// ends with ctx, and with a problem when the sandbox is lost. Problems: process_not_found.
+// ends with ctx, and with a problem when the sandbox is lost. Problems: process_not_found, too_many_processes.
 func (s *Live) FollowProcess(ctx context.Context, id string, from int64) iter.Seq2[process.Event, error] {
 	return func(yield func(process.Event, error) bool) {
+		leave, err := s.attachProcess()
+		if err != nil {
+			yield(process.Event{}, err)
+			return
+		}
+		defer leave()
 		var first sandbox.Sandbox
 		for vain := 0; ; vain++ {
 			l, sb, err := s.connected(ctx)
@@ -143,6 +146,17 @@ func (s *Live) FollowProcess(ctx context.Context, id string, from int64) iter.Se
 			awaitEnd(l.Done(), breakGrace)
 		}
 	}
+}
+
+// attachProcess counts somebody who follows a process or writes to one, until leave is called.
+func (s *Live) attachProcess() (leave func(), err error) {
+	leave = func() { s.attached.Add(-1) }
+	if s.attached.Add(1) > mostAttached {
+		leave()
+		return nil, problem.New(problem.TooManyProcesses, fmt.Sprintf("%d clients follow processes of the session or write to them, which is the most at a time", mostAttached)).
+			WithHint("stop following one that is not needed any more")
+	}
+	return leave, nil
 }
 
 // expectProcesses notes which processes run in the sandbox that the session has just connected to. The caller holds mu.

@@ -376,3 +376,51 @@ func TestPorts(t *testing.T) {
 	ask(again)
 	_ = again.Close()
 }
+
+// TestProcessesForMemory has a process use up the memory: it is killed, which is said, and the variables of code stay.
+func TestProcessesForMemory(t *testing.T) {
+	t.Parallel()
+	s := open(t, newGVisor(t), sandbox.Limits{Memory: 700 << 20})
+	runCell(t, s, code("kept = 1", "ok"))
+	p := begin(t, s, process.Start{Args: []string{"python", "-c", "import time\nheld = []\nwhile True: held.append(b'x' * (20 << 20)); time.sleep(0.02)"}})
+	if h := follow(t, s, p.ID, 0, nil); h.exit.Reason != process.ForMemory || h.exit.Signal != "SIGKILL" {
+		t.Errorf("it ended with %+v", h.exit)
+	}
+	runCell(t, s, code("kept", "result 1\nok"))
+}
+
+// TestFollowersAreBounded has as many follow as may, which leaves the session usable.
+func TestFollowersAreBounded(t *testing.T) {
+	t.Parallel()
+	s := open(t, newGVisor(t), sandbox.Limits{})
+	p := begin(t, s, process.Start{Line: "echo on; exec sleep 1000"})
+	ctx, cancel := context.WithCancel(t.Context())
+	var following sync.WaitGroup
+	for range 32 {
+		on := make(chan bool)
+		following.Go(func() {
+			heard := sync.OnceFunc(func() { close(on) })
+			for _, err := range s.FollowProcess(ctx, p.ID, 0) {
+				if err != nil && ctx.Err() == nil {
+					t.Error(err)
+				}
+				heard()
+			}
+		})
+		<-on
+	}
+	for _, err := range s.FollowProcess(ctx, p.ID, 0) {
+		if !problem.Has(err, problem.TooManyProcesses) {
+			t.Errorf("one follower too many: %v", err)
+		}
+	}
+	if _, err := s.WriteProcess(ctx, p.ID, strings.NewReader("x"), false); !problem.Has(err, problem.TooManyProcesses) {
+		t.Errorf("one writer too many: %v", err)
+	}
+	runCell(t, s, code("1 + 1", "result 2\nok"))
+	cancel()
+	following.Wait()
+	if h := follow(t, s, p.ID, 0, has("on")); h.out.String() != "on\n" {
+		t.Errorf("it said %q", h.out.String())
+	}
+}

@@ -73,6 +73,7 @@ type Live struct {
 
 	adopted     bool         // the sandbox was Options.Running
 	connections atomic.Int32 // to ports, that are open
+	attached    atomic.Int32 // followers of processes and writers to them
 	// processes counts those that run, as far as the present link tells; nil without a link. It is read without mu.
 	processes atomic.Pointer[atomic.Int32]
 	meter     meter
@@ -191,8 +192,7 @@ func (s *Live) spec() sandbox.Spec {
 }
 
 // environment is what processes of the session find in their environment.
-func (s *Live) environment() map[string]string {
-	layout := s.sandbox.Layout()
+func (s *Live) environment(layout sandbox.Layout) map[string]string {
 	root := layout.Path(pyenv.MountPoint)
 	env := map[string]string{
 		"PATH":     root + "/bin:/usr/local/bin:/usr/bin:/bin",
@@ -215,7 +215,8 @@ func (s *Live) environment() map[string]string {
 
 // kernelConfig says how to start a kernel, or how to take over one that was saved.
 func (s *Live) kernelConfig(reseed bool) kernel.Config {
-	env, root := s.environment(), s.sandbox.Layout().Path(pyenv.MountPoint)
+	layout := s.sandbox.Layout()
+	env, root := s.environment(layout), layout.Path(pyenv.MountPoint)
 	c := kernel.Config{Python: root + "/bin/python", Memory: s.opts.Limits.Memory, Reseed: reseed, Paths: s.paths(s.installed)}
 	if !s.opts.Mold {
 		c.AddressSpace = s.opts.Limits.Memory + addressSpace

@@ -1,0 +1,41 @@
+package wire
+
+import (
+	"context"
+	"io"
+	"net"
+	"sync"
+)
+
+// Stream is a stream of bytes in both directions, of which one can end alone.
+type Stream interface {
+	io.ReadWriteCloser
+	WriteCloser
+}
+
+// WriteCloser can end what it writes alone, as a TCP connection.
+type WriteCloser interface{ CloseWrite() error }
+
+// Join moves bytes between a connection and a stream until both sides have said all, one has gone, or ctx has ended, and closes both.
+func Join(ctx context.Context, local net.Conn, remote Stream) {
+	end := func() {
+		_ = remote.Close()
+		_ = local.Close()
+	}
+	defer end()
+	defer context.AfterFunc(ctx, end)()
+	var both sync.WaitGroup
+	both.Go(func() {
+		if _, err := io.Copy(remote, local); err != nil {
+			_ = remote.Close()
+			return
+		}
+		_ = remote.CloseWrite()
+	})
+	if _, err := io.Copy(local, remote); err != nil {
+		_ = local.Close()
+	} else if half, ok := local.(WriteCloser); ok {
+		_ = half.CloseWrite()
+	}
+	both.Wait()
+}
