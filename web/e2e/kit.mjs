@@ -2,7 +2,7 @@
 import { chromium } from 'playwright-core'
 
 export const env = (name) => process.env[name] ?? ''
-const patience = Number(env('COVE_PATIENCE') || 60_000) // milliseconds: machines that run tests are busy
+const patience = Number(env('COVE_PATIENCE') || 180_000) // milliseconds: machines that run tests are busy
 
 export const browser = await chromium.launch({
   executablePath: env('CHROMIUM'),
@@ -83,7 +83,7 @@ export async function check(name, options, run) {
     // What Playwright does not bound itself, as a key that is pressed, is bounded here.
     let late
     const over = new Promise((_, fail) => {
-      late = setTimeout(() => fail(new Error('the check does not end')), 8 * patience)
+      late = setTimeout(() => fail(new Error('the check does not end')), 4 * patience)
     })
     await Promise.race([run(page, context), over]).finally(() => clearTimeout(late))
     for (const v of (await page.evaluate(() => window.violations).catch(() => [])) ?? [])
@@ -92,7 +92,7 @@ export async function check(name, options, run) {
     console.log(`ok  ${name} (${((Date.now() - began) / 1000).toFixed(1)} s)`)
   } catch (error) {
     problems.push(name)
-    console.log(`FAILED  ${name}\n${error.stack}\n${said.join('\n')}`)
+    console.log(`FAILED  ${name}: ${error.message.split('\n')[0]}\n${error.stack}\n${said.join('\n')}`)
     await page.screenshot({ path: `${process.cwd()}/failed-${number}.png` }).catch(() => {})
     console.log(
       (

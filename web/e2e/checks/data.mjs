@@ -30,10 +30,12 @@ await check(
     const grid = page.getByRole('grid').first()
     await grid.waitFor()
     expect((await cells(page)) < 1500, 'too many cells are in the document')
-    await grid.evaluate((e) => {
-      e.scrollTop = e.scrollHeight
-    })
-    await inGrid(page, '99999')
+    await until(async () => {
+      await grid.evaluate((e) => {
+        e.scrollTop = e.scrollHeight
+      })
+      return (await grid.innerText()).includes('99999')
+    }, 'the last row')
     expect((await cells(page)) < 1500, 'too many cells are in the document')
     await page.getByPlaceholder('Filter rows').first().fill('zagreb')
     await inGrid(page, '77777')
@@ -45,11 +47,14 @@ await check(
     await grid.locator('[data-row="1"][data-column="1"]').click()
     await grid.locator('[data-row="3"][data-column="3"]').click({ modifiers: ['Shift'] })
     await page.keyboard.press('Control+c')
-    const copied = await page.evaluate(() => navigator.clipboard.readText())
-    expect(
-      copied.split('\n').length === 3 && copied.split('\n').every((l) => l.split('\t').length === 3),
-      `copied: ${copied}`,
-    )
+    // Rows that are not here are asked for first.
+    let copied = ''
+    await until(async () => {
+      copied = await page.evaluate(() => navigator.clipboard.readText())
+      return copied.split('\n').length === 3 && copied.split('\n').every((l) => l.split('\t').length === 3)
+    }, 'three rows of three cells in the clipboard').catch((error) => {
+      throw new Error(`${error.message}, which has: ${copied.slice(0, 500)}`)
+    })
     await picture(page, 'table')
   },
 )
