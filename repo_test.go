@@ -28,7 +28,7 @@ const (
 var layers = [][]string{
 	{"problem", "ident", "memory", "workspace", "lineedit", "durable", "pages", "chart"},
 	{"wire", "config", "telemetry", "pyindex", "audit", "intake", "sse", "byterange", "install", "status", "sandbox", "process"},
-	{"model", "pyenv", "guest", "pool", "auth", "owner", "stream", "sandbox/gvisor/filters", "pydeps/require"},
+	{"model", "pyenv", "guest", "egress", "pool", "auth", "owner", "stream", "sandbox/gvisor/filters", "pydeps/require"},
 	{"guest/program", "heap", "surface", "testneeds"},
 	{"sandbox/*", "model/*", "link", "snapshot", "keeper", "libdata", "pydeps/*", "pydeps/names/wheelfiles"},
 	{"sandbox/sandboxtest", "pydeps/scan", "pydeps/names/*"},
@@ -50,7 +50,7 @@ var confined = map[string][]string{
 	"gvisor.dev/":                             {"sandbox/gvisor", "sandbox/gvisor/filters"},
 	"github.com/openai/openai-go":             {"model/openai"},
 	"github.com/anthropics/anthropic-sdk-go":  {"model/anthropic"},
-	"net/http":                                {"model", "model/openai", "model/anthropic", "model/modeltest", "model/choose", "cli", "bench", "pyindex", "pydeps/gateway", "pydeps/indextest", "pydeps/build", "pydeps/names/generate", "api", "api/apitest", "compat/openai", "httpd", "client", "telemetry", "sse", "byterange", "surface", "page", "libdata"},
+	"net/http":                                {"model", "model/openai", "model/anthropic", "model/modeltest", "model/choose", "cli", "bench", "pyindex", "pydeps/gateway", "pydeps/indextest", "pydeps/build", "pydeps/names/generate", "api", "api/apitest", "compat/openai", "httpd", "client", "telemetry", "sse", "byterange", "surface", "page", "libdata", "egress"},
 	"database/sql":                            {"store", "store/pgtest"},
 	"modernc.org/sqlite":                      {"store"},
 	"github.com/jackc/pgx/":                   {"store", "store/pgtest"},

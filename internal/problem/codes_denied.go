@@ -20,6 +20,8 @@ const (
 	CrossOrigin = DeniedCode("cross_origin")
 	// What a place offers as data of a library is not what its index says. Try again; then ask who runs the place.
 	DataDamaged = DeniedCode("data_damaged")
+	// The rules for the network do not allow the destination. Ask for it in the session's rules, or have the operator allow it.
+	DestinationRefused = DeniedCode("destination_refused")
 	// The path leads out of the workspace, or its permissions forbid the operation. Choose another path.
 	FileDenied = DeniedCode("file_denied")
 	// Policy forbids the only files that would fit. Ask for another version, or ask the operator for an exception.
@@ -58,6 +60,8 @@ const (
 	PackageQuarantined = DeniedCode("package_quarantined")
 	// The module has no package that may be installed for it. Follow the hint.
 	PackageRefused = DeniedCode("package_refused")
+	// The server gives sessions no network, or not to this destination. Have the operator allow it in network.allow.
+	NetworkOff = DeniedCode("network_off")
 	// Packages cannot be installed in this session. Use the packages that are there.
 	PackagesOff = DeniedCode("packages_off")
 	// The present password is not right. Try again, or ask an admin of the server for a link that sets a new one.

@@ -176,6 +176,10 @@ const (
 	NameInvalid = InvalidCode("name_invalid")
 	// The name in the output folder is taken by something else. Choose another folder with --out, or remove what is there.
 	NameTaken = InvalidCode("name_taken")
+	// The sandbox has no network that could be opened. Use the engine gvisor, and a session that this version of cove has made.
+	NetworkAbsent = InvalidCode("network_absent")
+	// A rule for the network names neither a host nor a network of addresses, or a port that is none. Correct the rule that the message names.
+	NetworkRule = InvalidCode("network_rule")
 	// No language model is configured. Set up one of those that the hint lists; code runs without a model.
 	NoModel = InvalidCode("no_model")
 	// The path names a file, and a folder was expected. Download the file instead.

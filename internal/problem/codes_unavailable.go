@@ -48,6 +48,8 @@ const (
 	DatabaseUnavailable = UnavailableCode("database_unavailable")
 	// The disk of the machine is full. Make room on the disk, then try again.
 	DiskFull = UnavailableCode("disk_full")
+	// There is no such host, or the host does not answer. Check its name and port.
+	DestinationUnreachable = UnavailableCode("destination_unreachable")
 	// The server is stopping. Try again in a moment.
 	Draining = UnavailableCode("draining")
 	// The cove program is dynamically linked, which the engine gvisor cannot use. Build cove with CGO_ENABLED=0.

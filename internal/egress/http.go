@@ -1,0 +1,212 @@
+package egress
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"net/http/httputil"
+	"net/url"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+)
+
+// mayTLS says whether the TLS that a session begins is for the host that it connected to. An address that a rule allows stands for whatever is there.
+func (p *connection) mayTLS(first *opening) error {
+	if !isName(p.host) {
+		return nil
+	}
+	h, err := first.readHello()
+	switch {
+	case err != nil:
+		return refused(p.host, p.port, "the TLS that is spoken to it cannot be read")
+	case h.hidden:
+		return refused(p.host, p.port, "Encrypted Client Hello hides whom the connection is for; turn it off in the program")
+	case h.name == "":
+		return refused(p.host, p.port, "the TLS that is spoken to it names no server")
+	case h.name != p.host:
+		return refused(p.host, p.port, "the TLS that is spoken to it is for "+printable(h.name))
+	}
+	return nil
+}
+
+// printable bounds what a session says before it stands in a message.
+func printable(s string) string {
+	return strconv.QuoteToASCII(s[:min(len(s), 100)])
+}
+
+// http serves a connection on which HTTP is spoken, by HTTP/1 or by HTTP/2 without TLS. Each request is read, looked at, and written anew for the host, so that the two sides cannot
+// read it differently.
+func (p *connection) http(ctx context.Context, near *metered, first *opening) error {
+	side, other := net.Pipe()
+	two := strings.HasPrefix(string(first.kept), "PRI * HTTP/2")
+	var moving sync.WaitGroup
+	moving.Go(func() {
+		_, _ = io.Copy(near, other)
+		_ = near.CloseWrite()
+		_ = near.Close()
+	})
+	transport := p.transport(two)
+	served := &one{conn: side, over: make(chan struct{})}
+	var taken atomic.Bool // by a WebSocket or its like
+	stop := context.AfterFunc(ctx, func() {
+		_ = side.Close()
+		_ = other.Close()
+	})
+	defer stop()
+	w := &checker{connection: p, forward: p.forwarder(transport)}
+	server := &http.Server{
+		Handler: w, ReadHeaderTimeout: helloPatience, IdleTimeout: idlePatience, MaxHeaderBytes: 256 << 10,
+		ErrorLog: log.New(io.Discard, "", 0), Protocols: new(http.Protocols), BaseContext: func(net.Listener) context.Context { return ctx },
+		ConnState: func(_ net.Conn, s http.ConnState) {
+			switch s {
+			case http.StateClosed:
+				served.end()
+			case http.StateHijacked:
+				taken.Store(true)
+			}
+		},
+	}
+	server.Protocols.SetHTTP1(true)
+	server.Protocols.SetUnencryptedHTTP2(true)
+	moving.Go(func() {
+		_, err := io.Copy(other, first)
+		if err != nil || taken.Load() {
+			_ = other.Close()
+			return
+		}
+		// A program that says no more still gets the answer to what it has said.
+		server.SetKeepAlivesEnabled(false)
+	})
+	_ = server.Serve(served)
+	_ = other.Close()
+	_ = server.Close()
+	moving.Wait()
+	transport.CloseIdleConnections()
+	p.end()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.refused
+}
+
+// transport sends requests to the host; the connection that there is serves the first.
+func (p *connection) transport(two bool) *http.Transport {
+	var once sync.Once
+	t := &http.Transport{
+		DisableCompression: true, MaxIdleConnsPerHost: 1, IdleConnTimeout: idlePatience, MaxResponseHeaderBytes: 1 << 20, Protocols: new(http.Protocols),
+		DialContext: func(ctx context.Context, _, _ string) (conn net.Conn, err error) {
+			once.Do(func() { conn = p.far })
+			if conn == nil {
+				conn, err = p.dialer.dial(ctx, p.host, p.port)
+			}
+			return conn, err
+		},
+	}
+	t.Protocols.SetHTTP1(!two)
+	t.Protocols.SetUnencryptedHTTP2(two)
+	return t
+}
+
+func (p *connection) forwarder(t *http.Transport) *httputil.ReverseProxy {
+	target := &url.URL{Scheme: "http", Host: net.JoinHostPort(p.host, strconv.Itoa(p.port))}
+	return &httputil.ReverseProxy{
+		Rewrite: func(r *httputil.ProxyRequest) {
+			r.Out.URL.Scheme, r.Out.URL.Host = target.Scheme, target.Host
+			r.Out.Host = r.In.Host
+			for _, h := range []string{"Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto"} { // what the program says stays
+				if v, ok := r.In.Header[h]; ok {
+					r.Out.Header[h] = v
+				}
+			}
+			if _, ok := r.In.Header["User-Agent"]; !ok {
+				r.Out.Header["User-Agent"] = nil
+			}
+		},
+		Transport: t, FlushInterval: -1, ErrorLog: log.New(io.Discard, "", 0),
+		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, err error) {
+			http.Error(w, "cove: "+p.host+" did not answer: "+err.Error(), http.StatusBadGateway)
+		},
+	}
+}
+
+// checker looks at each request of a connection.
+type checker struct {
+	connection *connection
+	forward    http.Handler
+
+	mu      sync.Mutex
+	refused error // the last
+}
+
+func (w *checker) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
+	if err := w.may(r); err != nil {
+		w.mu.Lock()
+		w.refused = err
+		w.mu.Unlock()
+		w.connection.dialer.tellRefused(w.connection.host, w.connection.port, err)
+		rw.Header().Set("Connection", "close")
+		http.Error(rw, "cove: "+err.Error(), http.StatusForbidden)
+		return
+	}
+	w.forward.ServeHTTP(rw, r)
+}
+
+// may says whether a request is for the host that the session connected to.
+func (w *checker) may(r *http.Request) error {
+	p := w.connection
+	if r.Method == http.MethodConnect {
+		return refused(p.host, p.port, "it is no proxy for other hosts")
+	}
+	if !isName(p.host) {
+		return nil
+	}
+	for _, to := range []string{r.Host, r.URL.Host} { // the second is of a request that has a whole URL
+		if to == "" {
+			continue
+		}
+		host, port, err := net.SplitHostPort(to)
+		if err != nil {
+			host, port = to, strconv.Itoa(p.port)
+		}
+		if strings.ToLower(strings.TrimSuffix(host, ".")) != p.host || port != strconv.Itoa(p.port) {
+			return refused(p.host, p.port, "the request that is sent to it is for "+printable(to))
+		}
+	}
+	return nil
+}
+
+// one is a listener of one connection.
+type one struct {
+	conn net.Conn
+	over chan struct{}
+	once sync.Once
+	used bool
+}
+
+func (o *one) Accept() (net.Conn, error) {
+	if !o.used {
+		o.used = true
+		return &closing{Conn: o.conn, then: o.end}, nil
+	}
+	<-o.over
+	return nil, errors.New("there is one connection")
+}
+
+func (o *one) end()           { o.once.Do(func() { close(o.over) }) }
+func (o *one) Close() error   { return nil }
+func (o *one) Addr() net.Addr { return o.conn.LocalAddr() }
+
+// closing tells of the end of a connection, also of one that a WebSocket has taken over.
+type closing struct {
+	net.Conn
+	then func()
+}
+
+func (c *closing) Close() error {
+	defer c.then()
+	return c.Conn.Close()
+}
