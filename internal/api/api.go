@@ -17,6 +17,7 @@ import (
 
 	"cove/internal/audit"
 	"cove/internal/auth"
+	"cove/internal/egress"
 	"cove/internal/hub"
 	"cove/internal/install"
 	"cove/internal/kernel"
@@ -36,6 +37,7 @@ type Hub interface {
 	Variables
 	Processes
 	Ports
+	Networks
 	Executions
 	Checks
 	Files
@@ -99,6 +101,11 @@ type Processes interface {
 type Ports interface {
 	Ports(ctx context.Context, who auth.Principal, session string) ([]process.Port, error)
 	UsePort(ctx context.Context, who auth.Principal, session string, port int, use func(ctx context.Context, s link.Stream) error) error
+}
+
+// Networks are what the programs of a hub's sessions connect to.
+type Networks interface {
+	NetworkConnections(ctx context.Context, who auth.Principal, session string) ([]egress.Event, error)
 }
 
 // Checks look at code.
@@ -235,6 +242,7 @@ func build(o Options) *server {
 	s.addVariables()
 	s.addProcesses()
 	s.addPorts()
+	s.addNetwork()
 	s.addPreview()
 	s.addExecutions()
 	s.addChecks()

@@ -17,7 +17,7 @@ import (
 var guides embed.FS
 
 // tags are the groups of operations, in the order of the document.
-var tags = [...]string{"sessions", "executions", "checks", "session files", "files", "packages", "kernels", "processes", "ports", "conversations", "models", "search", "keys", "browsers", "users and projects", "usage", "audit", "server"}
+var tags = [...]string{"sessions", "executions", "checks", "session files", "files", "packages", "kernels", "processes", "ports", "network", "conversations", "models", "search", "keys", "browsers", "users and projects", "usage", "audit", "server"}
 
 // guide returns the text of a group.
 func guide(name string) string {

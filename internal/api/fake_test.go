@@ -22,6 +22,7 @@ import (
 	"cove/internal/api/apitest"
 	"cove/internal/audit"
 	"cove/internal/auth"
+	"cove/internal/egress"
 	"cove/internal/hub"
 	"cove/internal/hub/hubtest"
 	"cove/internal/install"
@@ -211,6 +212,10 @@ func (h *fakeHub) FollowProcess(_ context.Context, who auth.Principal, session, 
 			}
 		}
 	}, h.note(who, session, id, from)
+}
+
+func (h *fakeHub) NetworkConnections(_ context.Context, who auth.Principal, id string) ([]egress.Event, error) {
+	return []egress.Event{{Host: "evil.test", Refused: "evil.test may not be reached"}}, h.note(who, id)
 }
 
 func (h *fakeHub) Ports(_ context.Context, who auth.Principal, id string) ([]process.Port, error) {

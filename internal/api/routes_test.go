@@ -54,6 +54,7 @@ var requests = map[string]request{
 	"table.read":          {"/sessions/" + session + "/kernels/main/tables/df?sort=index&filter=x", "", 200, `"rows":[[-1]]`},
 	"table.profile":       {"/sessions/" + session + "/kernels/main/tables/df/columns/4", "", 200, `"bars":[1,2]`},
 	"port.list":           {"/sessions/" + session + "/ports", "", 200, `"port":8000`},
+	"network.list":        {"/sessions/" + session + "/network", "", 200, `"refused":"evil.test may not be reached"`},
 	"port.connect":        {"/sessions/" + session + "/ports/8000/connect", "", 400, "upgrade_needed"},
 	"process.start":       {"/sessions/" + session + "/processes", `{"line":"cat","terminal":{"columns":9,"rows":9},"timeout_seconds":1.5}`, 201, `"command":["cat"]`},
 	"process.list":        {"/sessions/" + session + "/processes", "", 200, `"state":"running"`},

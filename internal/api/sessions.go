@@ -23,6 +23,7 @@ type Session struct {
 	Taken      int64             `json:"memory_used_bytes,omitempty" doc:"That it takes now, beside what all sessions share; missing where that is not known, as while it is paused"`
 	CPUs       float64           `json:"cpus"`
 	Idle       int64             `json:"idle_seconds" doc:"Without use, until it is paused; 0: never"`
+	Network    *Network          `json:"network,omitempty" doc:"Where its programs may connect to; missing: nowhere"`
 	Executions int               `json:"executions"`
 	Disk       int64             `json:"disk_bytes" doc:"Of its snapshot; 0 while there is none"`
 	Saved      *time.Time        `json:"saved_at,omitempty" doc:"When it was last saved: what it goes back to when its server is killed. Files that clients put in are kept in any case"`
@@ -53,7 +54,7 @@ func rollbackOf(r *hub.Rollback) *Rollback {
 }
 
 func sessionOf(s hub.Session) Session {
-	return Session{Saved: moment(s.Saved), Rollback: rollbackOf(s.Rollback), ID: s.ID, Name: s.Name, Metadata: notNil(s.Metadata), State: s.State, Reason: s.Reason, Packages: s.Packages, Memory: s.Memory, Taken: s.Taken, CPUs: s.CPUs,
+	return Session{Saved: moment(s.Saved), Rollback: rollbackOf(s.Rollback), ID: s.ID, Name: s.Name, Metadata: notNil(s.Metadata), State: s.State, Reason: s.Reason, Packages: s.Packages, Memory: s.Memory, Taken: s.Taken, CPUs: s.CPUs, Network: networkOf(s.Network),
 		Idle: int64(s.Idle.Seconds()), Executions: s.Executions, Disk: s.Disk, Created: s.Created.UTC(), Used: s.Used.UTC(), Expires: moment(s.Expires),
 		Project: s.Project, User: s.User, Key: s.Key}
 }
@@ -113,13 +114,14 @@ type NewSession struct {
 	Idle     int64             `json:"idle_seconds,omitempty" minimum:"0" maximum:"31536000" doc:"Without use, until it is paused"`
 	Life     int64             `json:"life_seconds,omitempty" minimum:"0" maximum:"315360000" doc:"Until it is deleted"`
 	Files    []string          `json:"files,omitempty" maxItems:"100" doc:"Ids of stored files that are put into its workspace"`
+	Network  *Network          `json:"network,omitempty" doc:"Where its programs may connect to; nowhere when left out, and a fork as its origin"`
 }
 
 func (n *NewSession) hub() hub.NewSession {
 	if n == nil {
 		return hub.NewSession{}
 	}
-	return hub.NewSession{Name: n.Name, Metadata: n.Metadata, Packages: n.Packages, Memory: n.Memory, CPUs: n.CPUs, Idle: seconds(n.Idle), Life: seconds(n.Life), Files: n.Files}
+	return hub.NewSession{Name: n.Name, Metadata: n.Metadata, Packages: n.Packages, Memory: n.Memory, CPUs: n.CPUs, Idle: seconds(n.Idle), Life: seconds(n.Life), Files: n.Files, Network: n.Network.hub()}
 }
 
 func seconds(n int64) time.Duration { return time.Duration(n) * time.Second }
@@ -168,10 +170,11 @@ type SessionChange struct {
 	Metadata map[string]string `json:"metadata,omitempty" maxProperties:"32" doc:"Takes the place of what was there"`
 	Life     *int64            `json:"life_seconds,omitempty" minimum:"1" maximum:"315360000" doc:"From now on: extends the session, or shortens it"`
 	Idle     *int64            `json:"idle_seconds,omitempty" minimum:"1" maximum:"31536000"`
+	Network  *Network          `json:"network,omitempty" doc:"Takes the place of what was there; connections that there are end"`
 }
 
 func (c SessionChange) hub() hub.SessionChange {
-	out := hub.SessionChange{Name: c.Name, Metadata: c.Metadata}
+	out := hub.SessionChange{Name: c.Name, Metadata: c.Metadata, Network: c.Network.hub()}
 	if c.Life != nil {
 		out.Life = new(seconds(*c.Life))
 	}

@@ -19,6 +19,7 @@ import (
 	"cove/internal/cli"
 	"cove/internal/compat/openai"
 	"cove/internal/config"
+	"cove/internal/egress"
 	"cove/internal/httpd"
 	"cove/internal/hub"
 	"cove/internal/memory"
@@ -198,11 +199,16 @@ func (s *server) openAccounts(ctx context.Context, o cli.ServerOptions) (err err
 func (s *server) openHub(context.Context, cli.ServerOptions) (err error) {
 	c := s.cfg
 	asked := &models{cfg: c, store: s.store}
+	network := hub.NetworkLimits{Bytes: int64(c.Network.Bytes), Audit: c.Network.Audit}
+	if network.Rules, err = egress.ParseRules(c.Network.Allow, c.Network.Deny); err != nil {
+		return err
+	}
 	s.hub, err = hub.New(hub.Options{
 		Store: s.store.By(s.owner.ID, s.owner.Fenced), Owner: s.owner, Audit: s.store, Log: s.log, Telemetry: s.seen, Models: asked, Connector: asked, About: aboutModels(c),
 		Sessions: serverSessions(c), Contents: s.blobs(), Base: s.base(), Unsaved: !c.Saves(),
 		Prepare:       func(ctx context.Context, b named.Base) (*named.Ground, error) { return s.warm.Prepare(ctx, b) },
 		Limits:        hubLimits(c),
+		Network:       network,
 		Quotas:        s.quotas,
 		Turns:         cli.TurnLimits(c),
 		Titles:        c.Turn.Titles,

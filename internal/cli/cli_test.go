@@ -19,6 +19,7 @@ import (
 	"cove/internal/config"
 	"cove/internal/hub"
 	"cove/internal/kernel"
+	"cove/internal/link"
 	"cove/internal/model"
 	"cove/internal/model/choose"
 	"cove/internal/named"
@@ -84,7 +85,11 @@ func (s *scripted) ReadFile(context.Context, string, int64) ([]byte, error) { re
 func (s *scripted) IsComplete(context.Context, string) (string, error) {
 	return "", errors.New("there is no kernel to ask")
 }
-func (s *scripted) KernelNames() []string                                { return []string{"main"} }
+func (s *scripted) KernelNames() []string { return []string{"main"} }
+func (s *scripted) Reaches() []string     { return nil }
+
+func (s *scripted) SetNetwork(context.Context, link.Network) error { return nil }
+
 func (s *scripted) Python() (version string, packages map[string]string) { return "3.11.7", nil }
 func (s *scripted) Close(context.Context) error                          { s.closed = true; return nil }
 func environment(string) string                                          { return "" }

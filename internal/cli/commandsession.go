@@ -108,6 +108,9 @@ func (s *commandSession) start(ctx context.Context, p *Program, o opening, progr
 		s.Live, err = hub.LiveOf(s.named)
 		s.tell()
 	}
+	if err == nil {
+		err = o.flags.connect(ctx, s.Live, s.err)
+	}
 	return err
 }
 

@@ -46,6 +46,7 @@ type machineFlags struct {
 // machineWork is what a command does with a session.
 type machineWork struct {
 	machineFlags
+	network networkFlags
 	command string // shown to others who want the session at the same time
 	fresh   bool   // make the session when there is none
 	listens bool   // the work gives signals a meaning of its own; else the first ends it
@@ -64,6 +65,9 @@ func (p *Program) onMachine(ctx context.Context, w machineWork) (code int, err e
 	opening := p.interruptible(ctx)
 	var m machine
 	end := func() {}
+	if base != "" && len(w.network.AllowNet) > 0 {
+		return 0, problem.New(problem.Usage, "--allow-net is for sessions on this machine").WithHint("where a session on a server may connect to is said when it is made")
+	}
 	if base != "" {
 		c := client.New(base, key)
 		defer c.Close()
@@ -120,7 +124,10 @@ func (p *Program) localMachine(ctx context.Context, cfg config.Config, w machine
 		return nil, nil, err
 	}
 	s := &commandSession{warn: p.Err, err: p.Err, named: session, own: true, out: &outFolder{}}
-	if s.Live, err = hub.LiveOf(session); err != nil {
+	if s.Live, err = hub.LiveOf(session); err == nil {
+		err = w.network.connect(ctx, s.Live, p.Err)
+	}
+	if err != nil {
 		return nil, nil, errors.Join(err, s.discard())
 	}
 	s.tell()

@@ -19,9 +19,10 @@ import (
 
 // startFlags say how a process starts.
 type startFlags struct {
-	Dir     string           `short:"w" placeholder:"DIR" help:"Folder in the session to begin in; relative to the workspace (default: the workspace)."`
-	Env     []string         `short:"e" sep:"none" placeholder:"NAME=VALUE" help:"Set a variable. Repeatable; NAME alone takes the value that it has here."`
-	Label   string           `placeholder:"TEXT" help:"A word of yours, which cove session ps shows."`
+	Dir   string   `short:"w" placeholder:"DIR" help:"Folder in the session to begin in; relative to the workspace (default: the workspace)."`
+	Env   []string `short:"e" sep:"none" placeholder:"NAME=VALUE" help:"Set a variable. Repeatable; NAME alone takes the value that it has here."`
+	Label string   `placeholder:"TEXT" help:"A word of yours, which cove session ps shows."`
+	networkFlags
 	Timeout *config.Duration `placeholder:"TIME" help:"Kill it, with all that it has started, after so long (default: never)."`
 }
 
@@ -77,7 +78,7 @@ func (c *sessionExec) run(ctx context.Context, p *Program) (int, error) {
 	}
 	start.Args = c.Command
 	if c.TTY && !c.Detach {
-		return attached{p: p, work: machineWork{machineFlags: c.machineFlags, command: "cove session exec", fresh: true}}.run(ctx, start)
+		return attached{p: p, work: machineWork{machineFlags: c.machineFlags, network: c.networkFlags, command: "cove session exec", fresh: true}}.run(ctx, start)
 	}
 	_, tty := terminal(p.In)
 	start.Input = !tty && !c.Detach
@@ -87,7 +88,7 @@ func (c *sessionExec) run(ctx context.Context, p *Program) (int, error) {
 	if err := start.Check(); err != nil {
 		return 0, err
 	}
-	return p.onMachine(ctx, machineWork{machineFlags: c.machineFlags, command: "cove session exec", fresh: true, listens: true, do: func(ctx context.Context, m machine) (int, error) {
+	return p.onMachine(ctx, machineWork{machineFlags: c.machineFlags, network: c.networkFlags, command: "cove session exec", fresh: true, listens: true, do: func(ctx context.Context, m machine) (int, error) {
 		info, err := m.StartProcess(ctx, start)
 		if err != nil {
 			return 0, err
@@ -207,7 +208,7 @@ func (c *sessionShell) run(ctx context.Context, p *Program) (int, error) {
 		return 0, err
 	}
 	start.Args = []string{"bash"}
-	return attached{p: p, to: c.Attach, work: machineWork{machineFlags: c.machineFlags, command: "cove session shell", fresh: c.Attach == ""}}.run(ctx, start)
+	return attached{p: p, to: c.Attach, work: machineWork{machineFlags: c.machineFlags, network: c.networkFlags, command: "cove session shell", fresh: c.Attach == ""}}.run(ctx, start)
 }
 
 // attached is a process on this terminal.

@@ -23,6 +23,7 @@ type Config struct {
 	Folders  Folders  `toml:"folders" doc:"Where things are kept on this machine. Folders are absolute paths, but for out."`
 	Sandbox  Sandbox  `toml:"sandbox" doc:"What code runs in."`
 	Packages Packages `toml:"packages" doc:"The Python environment, and what is installed on top of it. Why so: [packages.md](packages.md)."`
+	Network  Network  `toml:"network" doc:"Where sessions of the server may connect to when they ask for it. More: [network.md](network.md)."`
 	Data     Data     `toml:"data" doc:"Data that libraries download when it is used, which cove data add fetches for all sandboxes. More: [packages.md](packages.md#data-of-libraries)."`
 	Session  Sessions `toml:"session" doc:"How long a session lasts, and what is kept of it. More: [sessions.md](sessions.md)."`
 	Models   Models   `toml:"models" doc:"The language models, and how they are reached."`

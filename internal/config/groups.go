@@ -43,6 +43,14 @@ type Packages struct {
 	Timeout      Duration `toml:"timeout" flat:"packages_timeout" env:"COVE_PACKAGES_TIMEOUT" doc:"wall clock of one installation, to which each megabyte that it downloads adds a second"`
 }
 
+// Network is where sessions may connect to at most. A session connects to nothing that was not asked for when it was made.
+type Network struct {
+	Allow List `toml:"allow" env:"COVE_NETWORK_ALLOW" doc:"hosts that sessions of the server may ask to reach: example.com, *.example.com, 10.1.2.0/24, or * for the public internet, each with :PORTS for others than 80 and 443; private addresses are reached where a rule names their network, and this machine's own where a rule names exactly that address"`
+	Deny  List `toml:"deny" env:"COVE_NETWORK_DENY" doc:"hosts that no session of the server reaches, whatever else is allowed"`
+	Bytes Size `toml:"bytes" env:"COVE_NETWORK_BYTES" zero:"no limit" doc:"what one session may send and receive together while it is in memory"`
+	Audit bool `toml:"audit" env:"COVE_NETWORK_AUDIT" doc:"write each connection, and each destination that was refused, into the audit log"`
+}
+
 // Data is what libraries download when it is used.
 type Data struct {
 	Places List `toml:"places" env:"COVE_DATA_PLACES" default:"the libraries' own" doc:"where data of libraries comes from, each as LIBRARY=PLACE with an address or a folder: nltk=https://mirror.example/nltk_data"`

@@ -71,6 +71,7 @@ type guest struct {
 	processes processes
 	dials     atomic.Int32 // connections of OpPortDial
 	forwards  atomic.Bool  // somebody's OpForward is being served
+	network   network
 }
 
 func (g *guest) serve(socket string, fd int) error {
@@ -185,6 +186,8 @@ func (g *guest) handle(ctx context.Context, conn *wire.Conn, ch *wire.Channel) {
 		err = g.attachKernel(ch, req)
 	case wire.OpForward:
 		err = g.forward(ctx, conn, ch)
+	case wire.OpNetwork:
+		err = g.serveNetwork(ctx, conn, ch)
 	default:
 		err = fault{wire.FaultInvalid, fmt.Sprintf("unknown operation %q", req.Op)}
 	}

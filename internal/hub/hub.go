@@ -52,6 +52,7 @@ type Options struct {
 	// Connector knows the connections of the settings, and tries others; nil: connections cannot be set.
 	Connector Connector
 	Limits    Limits
+	Network   NetworkLimits
 	Audit     audit.Log
 	// Quotas returns what a project and a key may use where that was set for them; nil quotas are those of Limits.
 	Quotas func(ctx context.Context, project, key string) (ofProject, ofKey *Quota, err error)
@@ -96,6 +97,12 @@ type Live interface {
 	Inspector
 	Programs
 	PortDialer
+	Networked
+}
+
+// Networked is a session whose programs can be given a way to other machines. Problems: network_absent.
+type Networked interface {
+	SetNetwork(ctx context.Context, n link.Network) error
 }
 
 // Kernels are the interpreters of one session. The first is "main", is always there, and is what kernel.Request.Kernel "" means.

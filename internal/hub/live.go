@@ -3,7 +3,6 @@ package hub
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"time"
 
@@ -37,6 +36,7 @@ type seat struct {
 	granted          bool // the session counts for the limits
 	moving           chan struct{}
 	failed           error // why the session could not be loaded
+	outbound         outbound
 	users            int
 	waiters          int           // how many callers wait for moving to be closed, to acquire the session then
 	exclusiveWaiters int           // how many callers wait to have the session exclusively
@@ -426,6 +426,11 @@ func (h *Hub) open(ctx context.Context, s *seat, row Session) (err error) {
 		}
 		return err
 	}
+	if row.Network != nil {
+		if err := h.giveNetwork(ctx, row, live, &s.outbound); err != nil {
+			return errors.Join(err, name.Discard(ctx))
+		}
+	}
 	s.tally.skip(live)
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -463,29 +468,6 @@ func (h *Hub) become(ctx context.Context, s *seat, state SessionState, reason st
 		row.State, row.Reason, row.Home, row.Owner = state, reason, h.home(), h.me()
 		return nil
 	})
-}
-
-// sessionLive is a named session in memory, with the kernels, variables and packages of its Live.
-type sessionLive struct {
-	*named.LeasedSession
-	Kernels
-	TreeReader
-	Installer
-	Inspector
-	Programs
-	PortDialer
-}
-
-// LiveOf returns a named session as a Live.
-func LiveOf(s *named.LeasedSession) (Live, error) {
-	if l, ok := any(s).(Live); ok {
-		return l, nil
-	}
-	inner, ok := s.Live.(Live)
-	if !ok {
-		return nil, fmt.Errorf("a %T cannot be a server's session", s.Live)
-	}
-	return sessionLive{LeasedSession: s, Kernels: inner, TreeReader: inner, Installer: inner, Inspector: inner, Programs: inner, PortDialer: inner}, nil
 }
 
 // watch evicts a session whose sandbox dies while the session is unused.

@@ -24,6 +24,7 @@ import (
 	"cove/internal/install"
 	"cove/internal/interpreter"
 	"cove/internal/kernel"
+	"cove/internal/link"
 	"cove/internal/memory"
 	"cove/internal/named"
 	"cove/internal/owner"
@@ -237,6 +238,8 @@ func (y *toy) Lost() <-chan struct{} {
 }
 func (y *toy) Leave(context.Context) (sandbox.Sandbox, error)          { return nil, errors.New("not here") }
 func (y *toy) Close(context.Context) error                             { return nil }
+func (y *toy) Reaches() []string                                       { return nil }
+func (y *toy) SetNetwork(context.Context, link.Network) error          { return nil }
 func (y *toy) Python() (string, map[string]string)                     { return "3.11.7", nil }
 func (y *toy) IsComplete(context.Context, string) (string, error)      { return "complete", nil }
 func (y *toy) Installed() install.State                                { return install.State{} }

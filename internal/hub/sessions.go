@@ -1,7 +1,6 @@
 package hub
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -16,7 +15,6 @@ import (
 	"cove/internal/named"
 	"cove/internal/problem"
 	"cove/internal/sandbox"
-	"cove/internal/telemetry"
 )
 
 // removePatience bounds how long a request waits until a deleted session's files are removed.
@@ -32,6 +30,7 @@ type NewSession struct {
 	Idle     time.Duration
 	Life     time.Duration
 	Files    []string // stored files that are put into the workspace under their names
+	Network  *Network // nil: none; of a fork, that of its origin
 	Point    string   // a fork goes on from this point of its origin, or from before this turn; "": from the present state
 }
 
@@ -41,7 +40,7 @@ func (h *Hub) CreateSession(ctx context.Context, who auth.Principal, n NewSessio
 	row := h.newRow(who, n)
 	err := who.Require(auth.SessionsWrite)
 	if err == nil {
-		err = errors.Join(row.check(h.o.Base.Packages), h.memoryFor(row), h.cpusFor(row))
+		err = errors.Join(row.check(h.o.Base.Packages), h.memoryFor(row), h.cpusFor(row), h.networkFor(row.Network))
 	}
 	if err == nil {
 		err = h.mayStore(ctx, who.Project, who.Key, 0)
@@ -61,7 +60,7 @@ func (h *Hub) newRow(who auth.Principal, n NewSession) Session {
 	now, limits := h.now(), h.o.Base.Limits
 	row := Session{
 		ID: ident.New(ident.Session), Project: who.Project, User: who.User, Key: who.Key, Name: n.Name, Metadata: n.Metadata, State: SessionActive,
-		Created: now, Used: now, Idle: n.Idle, Packages: n.Packages, Memory: n.Memory, CPUs: n.CPUs, Home: h.home(), Owner: h.me(),
+		Created: now, Used: now, Idle: n.Idle, Packages: n.Packages, Memory: n.Memory, CPUs: n.CPUs, Network: n.Network, Home: h.home(), Owner: h.me(),
 	}
 	if row.Packages == "" {
 		row.Packages = h.o.Base.Packages
@@ -246,11 +245,15 @@ type SessionChange struct {
 	Metadata map[string]string // replaces
 	Life     *time.Duration    // from now on: extends it, or shortens it
 	Idle     *time.Duration
+	Network  *Network // connections that there are end
 }
 
 // ChangeSession changes or extends a session. Needs auth.SessionsWrite.
 func (h *Hub) ChangeSession(ctx context.Context, who auth.Principal, id string, c SessionChange) (Session, error) {
 	row, err := Session{}, who.Require(auth.SessionsWrite)
+	if err == nil {
+		err = h.networkFor(c.Network)
+	}
 	if err == nil {
 		row, err = h.o.Store.UpdateSession(ctx, who.Project, id, func(s *Session) error {
 			if s.State == SessionDeleted {
@@ -265,6 +268,9 @@ func (h *Hub) ChangeSession(ctx context.Context, who auth.Principal, id string, 
 			s.idle = row.Idle
 		}
 		h.mu.Unlock()
+		if c.Network != nil {
+			err = h.changeNetwork(ctx, row)
+		}
 	}
 	h.audit(ctx, who, "session.change", id, "", err)
 	if err != nil {
@@ -279,6 +285,9 @@ func (c SessionChange) apply(s *Session, now time.Time, own string) error {
 	}
 	if c.Metadata != nil {
 		s.Metadata = maps.Clone(c.Metadata)
+	}
+	if c.Network != nil {
+		s.Network = c.Network
 	}
 	if c.Idle != nil {
 		if *c.Idle <= 0 {
@@ -319,103 +328,6 @@ func (h *Hub) ResumeSession(ctx context.Context, who auth.Principal, id string) 
 	}
 	h.audit(ctx, who, "session.resume", id, "", err)
 	return row, err
-}
-
-// ForkSession makes a session that goes on from the present state of id, or from one of its points, with its variables and files. It waits for running code. Needs auth.SessionsWrite.
-func (h *Hub) ForkSession(ctx context.Context, who auth.Principal, id string, n NewSession) (Session, error) {
-	row, err := Session{}, who.Require(auth.SessionsWrite)
-	if err == nil {
-		row, err = h.forkSession(ctx, who, id, n)
-	}
-	h.audit(ctx, who, "session.fork", cmp.Or(row.ID, id), "of "+id, err)
-	if err != nil {
-		return Session{}, err
-	}
-	h.sessionSeen(ctx, sessionForked, row.ID, row.Project, slog.String("of", id))
-	return h.row(ctx, who, row.ID)
-}
-
-func (h *Hub) forkSession(ctx context.Context, who auth.Principal, id string, n NewSession) (Session, error) {
-	source, err := h.row(ctx, who, id)
-	if err != nil {
-		return Session{}, err
-	}
-	abandoned, err := h.here(ctx, source)
-	if abandoned {
-		source, err = h.settleAbandoned(ctx, source)
-	}
-	if err != nil {
-		return Session{}, err
-	}
-	if !h.saves() {
-		return Session{}, h.unsavable()
-	}
-	if n.Packages != "" && n.Packages != source.Packages {
-		return Session{}, invalidSession("a fork has the packages of the session that it is made from")
-	}
-	n.Packages = source.Packages
-	if n.Memory == 0 {
-		n.Memory = source.Memory
-	}
-	if n.CPUs == 0 {
-		n.CPUs = source.CPUs
-	}
-	row := h.newRow(who, n)
-	row.State, row.Executions, row.Owner = SessionPaused, source.Executions, ""
-	err = row.check(h.o.Base.Packages)
-	if err == nil && row.CPUs != source.CPUs {
-		err = h.cpusFor(row)
-	}
-	if err == nil && row.Memory != source.Memory {
-		err = h.memoryFor(row)
-	}
-	if err = errors.Join(err, h.mayStore(ctx, who.Project, who.Key, 0)); err != nil {
-		return Session{}, err
-	}
-	work, end, err := h.begin(ctx)
-	if err != nil {
-		return Session{}, err
-	}
-	defer end()
-	forking, over := telemetry.Step(work, telemetry.StageFork, slog.String("session", row.ID), slog.String("of", id))
-	err = h.pause(telemetry.Carry(ctx, forking), who.Project, id, func() error { return h.copySession(forking, id, n.Point, &row) })
-	over(err)
-	for _, file := range n.Files {
-		if err == nil {
-			_, err = h.PutFile(work, who, row.ID, file, "")
-		}
-	}
-	if err != nil {
-		h.spawn(func(ctx context.Context) { h.unmake(ctx, row) })
-	}
-	return row, err
-}
-
-// copySession forks on the disk, and records the fork then: a crash in between leaves a session without a record, which recovery removes. The caller sees to it
-// that nothing else uses the session meanwhile.
-func (h *Hub) copySession(ctx context.Context, from, point string, row *Session) error {
-	source, err := h.o.Sessions.Show(ctx, from)
-	if err != nil {
-		return withoutCommands(err)
-	}
-	counted, err := h.claim(ctx, row.Project, row.Key, withoutPoints(source))
-	if err != nil {
-		return err
-	}
-	defer counted()
-	info, err := h.o.Sessions.Fork(ctx, from, row.ID, command, point)
-	if err != nil {
-		return withoutCommands(err)
-	}
-	origin, err := h.o.Store.Session(ctx, row.Project, from)
-	if err != nil {
-		return err
-	}
-	row.Rollback, row.Saved, row.Executions = origin.Rollback, info.Head.Saved, info.Head.Executions // the fork never had what its origin lost
-	if info.Head.Snapshot != "" {
-		row.Disk = info.Disk
-	}
-	return h.o.Store.AddSession(ctx, *row)
 }
 
 // DeleteSession deletes a session; code that runs in it is interrupted. Needs auth.SessionsWrite.

@@ -166,8 +166,11 @@ type session struct {
 	variables kernel.Variables
 	told      map[string]workspace.Told // by path
 	untold    error                     // of Tell
+	reaches   []string
 	ran       []kernel.Request
 }
+
+func (s *session) Reaches() []string { return s.reaches }
 
 func (s *session) Python() (string, map[string]string) {
 	if s.version == "" {

@@ -44,6 +44,8 @@ func (t *turn) hint(ctx context.Context, r *record) string {
 		return "Hint: the file is not UTF-8; try encoding=\"gb18030\" for Chinese text, \"utf-16\", or \"latin-1\"."
 	case short == "EOFError" && strings.Contains(value, "reading a line"), short == "StdinNotImplementedError":
 		return "Hint: nobody answers input() here; put the values into the code."
+	case (networkNames[short] || mentionsNetwork(value)) && len(t.session.Reaches()) > 0:
+		return "Hint: code can connect to " + strings.Join(t.session.Reaches(), ", ") + " and to nothing else."
 	case networkNames[short] || mentionsNetwork(value):
 		return "Hint: the sandbox has no network. Work with the files at hand, or say what is missing."
 	}

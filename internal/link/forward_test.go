@@ -15,12 +15,17 @@ import (
 // opened returns a link to a guest that answers the first operation with response and holds its channel until the host closes it. closed tells of that.
 func opened(t *testing.T, response wire.Response) (l *link.Link, guest *wire.Conn, closed <-chan struct{}) {
 	t.Helper()
+	return openedFor(t, wire.OpForward, response)
+}
+
+func openedFor(t *testing.T, op string, response wire.Response) (l *link.Link, guest *wire.Conn, closed <-chan struct{}) {
+	t.Helper()
 	near, far := net.Pipe()
 	guest = wire.NewConn(far, false)
 	over := make(chan struct{})
 	go func() {
 		defer close(over)
-		info := wire.Encode(wire.GuestInfo{Workspace: "/home/user"})
+		info := wire.Encode(wire.GuestInfo{Workspace: "/home/user", Processes: []string{}})
 		if _, err := guest.Handshake(wire.Hello{Version: wire.Version, Info: info}, nil); err != nil {
 			return
 		}
@@ -30,7 +35,7 @@ func opened(t *testing.T, response wire.Response) (l *link.Link, guest *wire.Con
 			return
 		}
 		var req wire.Request
-		if _, err := wire.ReadMessage(ch, wire.MessageLimit, &req); err != nil || req.Op != wire.OpForward {
+		if _, err := wire.ReadMessage(ch, wire.MessageLimit, &req); err != nil || req.Op != op {
 			t.Errorf("the guest was asked for %q (%v)", req.Op, err)
 			return
 		}

@@ -28,6 +28,8 @@ import (
 type Runner interface {
 	Execute(ctx context.Context, req kernel.Request) iter.Seq2[kernel.Event, error]
 	Python() (version string, packages map[string]string)
+	// Reaches returns the rules by which code may connect to other machines; nil where it reaches nothing.
+	Reaches() []string
 	IsComplete(ctx context.Context, code string) (string, error)
 	Complete(ctx context.Context, code string, cursor int) (matches []string, start, end int, err error)
 	// Installed returns what was installed for the session until now.

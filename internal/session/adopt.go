@@ -35,13 +35,15 @@ func (s *Live) rejoin(ctx context.Context) error {
 	}
 	s.forget()
 	s.dropScanner()
+	s.endNetwork()
 	l, err := link.Dial(ctx, s.sandbox)
 	if err != nil {
 		return explain(s.sandbox, err)
 	}
 	s.link = l
 	s.expectProcesses()
-	if err := s.takeOver(ctx, names, false); err != nil {
+	if err := errors.Join(s.beginNetwork(ctx), s.takeOver(ctx, names, false)); err != nil {
+		s.endNetwork()
 		_ = s.link.Close() // first, so that the kernels live on
 		s.forget()
 		return err
@@ -63,6 +65,7 @@ func (s *Live) Leave(ctx context.Context) (sandbox.Sandbox, error) {
 	}
 	err := s.detach(ctx)
 	s.dropScanner()
+	s.endNetwork()
 	_ = s.link.Close()
 	sb := s.sandbox
 	s.forget()

@@ -77,6 +77,7 @@ func (s *Live) Save(ctx context.Context, folder string, keep bool) (saved sandbo
 	}
 	err = s.detach(ctx)
 	s.dropScanner()
+	s.endNetwork()
 	_ = s.link.Close()
 	s.forget()
 	if err != nil {
@@ -108,6 +109,9 @@ func (s *Live) settleDown(ctx context.Context, keep bool) error {
 	}
 	if s.connections.Load() > 0 {
 		return problem.New(problem.SessionBusy, "the session was not saved, because connections to its ports are open")
+	}
+	if s.outward.Load().busy() {
+		return problem.New(problem.SessionBusy, "the session was not saved, because connections of its programs are in use")
 	}
 	bounded, cancel := context.WithTimeout(ctx, readersGrace)
 	defer cancel()

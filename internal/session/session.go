@@ -71,9 +71,11 @@ type Live struct {
 	endReported   bool
 	endUnreported bool
 
-	adopted     bool         // the sandbox was Options.Running
-	connections atomic.Int32 // to ports, that are open
-	attached    atomic.Int32 // followers of processes and writers to them
+	adopted     bool                    // the sandbox was Options.Running
+	connections atomic.Int32            // to ports, that are open
+	attached    atomic.Int32            // followers of processes and writers to them
+	outward     atomic.Pointer[outward] // the network, or nil
+	stopNetwork func()                  // nil while no link serves it
 	// processes counts those that run, as far as the present link tells; nil without a link. It is read without mu.
 	processes atomic.Pointer[atomic.Int32]
 	meter     meter
@@ -159,6 +161,9 @@ func (s *Live) startSandbox(ctx context.Context) error {
 		return errors.Join(explain(sb, err), s.drop())
 	}
 	s.expectProcesses()
+	if err := s.beginNetwork(ctx); err != nil {
+		return errors.Join(err, s.drop())
+	}
 	clear(s.known)
 	if s.opts.Checkpoint != (sandbox.Checkpoint{}) {
 		if err := s.takeOver(ctx, s.opts.Kernels, s.opts.Reseed); err != nil {
@@ -189,28 +194,6 @@ func (s *Live) spec() sandbox.Spec {
 	spec := s.opts.SandboxSpec()
 	spec.ID, spec.Checkpoint = sandbox.NewID("sbx"), s.opts.Checkpoint
 	return spec
-}
-
-// environment is what processes of the session find in their environment.
-func (s *Live) environment(layout sandbox.Layout) map[string]string {
-	root := layout.Path(pyenv.MountPoint)
-	env := map[string]string{
-		"PATH":     root + "/bin:/usr/local/bin:/usr/bin:/bin",
-		"HOME":     layout.Workspace,
-		"USER":     "user",
-		"LANG":     "C.UTF-8",
-		"TMPDIR":   layout.Tmp,
-		"TERM":     "dumb",
-		"NO_COLOR": "1",
-		// Nothing but the user's own files belongs in the workspace.
-		"PYTHONDONTWRITEBYTECODE": "1",
-		"XDG_CACHE_HOME":          layout.Tmp + "/.cache",
-		"MPLCONFIGDIR":            layout.Tmp + "/.matplotlib",
-		"IPYTHONDIR":              layout.Tmp + "/.ipython",
-		"MPLBACKEND":              "module://matplotlib_inline.backend_inline",
-	}
-	maps.Copy(env, s.opts.Env.Variables(root, layout.Path(pyenv.DataMountPoint)))
-	return env
 }
 
 // kernelConfig says how to start a kernel, or how to take over one that was saved.
@@ -460,6 +443,7 @@ func (s *Live) Close(context.Context) error {
 // drop forgets the kernels and ends the sandbox.
 func (s *Live) drop() error {
 	s.dropScanner()
+	s.endNetwork()
 	for _, k := range s.slots {
 		k.end()
 	}

@@ -26,17 +26,20 @@ type Counter string
 
 // The counters, with their labels.
 const (
-	Sessions      Counter = "cove_sessions_total"         // change: created, paused, resumed, forked, lost, deleted
-	Executions    Counter = "cove_executions_total"       // outcome
-	Turns         Counter = "cove_turns_total"            // outcome
-	Retries       Counter = "cove_model_retries_total"    // model
-	Claims        Counter = "cove_pool_claims_total"      // result: ready, made
-	Tokens        Counter = "cove_model_tokens_total"     // model, direction: in, out
-	Installs      Counter = "cove_package_installs_total" // outcome
-	Gaps          Counter = "cove_event_gaps_total"       // followers that were told that events are lost
-	DroppedOutput Counter = "cove_output_dropped_bytes_total"
-	Refused       Counter = "cove_requests_refused_total" // code of the problem
-	Panics        Counter = "cove_panics_total"
+	Sessions           Counter = "cove_sessions_total"         // change: created, paused, resumed, forked, lost, deleted
+	Executions         Counter = "cove_executions_total"       // outcome
+	Turns              Counter = "cove_turns_total"            // outcome
+	Retries            Counter = "cove_model_retries_total"    // model
+	Claims             Counter = "cove_pool_claims_total"      // result: ready, made
+	Tokens             Counter = "cove_model_tokens_total"     // model, direction: in, out
+	Installs           Counter = "cove_package_installs_total" // outcome
+	Gaps               Counter = "cove_event_gaps_total"       // followers that were told that events are lost
+	DroppedOutput      Counter = "cove_output_dropped_bytes_total"
+	Refused            Counter = "cove_requests_refused_total" // code of the problem
+	Panics             Counter = "cove_panics_total"
+	NetworkConnections Counter = "cove_network_connections_total" // result: ok, refused
+	// NetworkBytes counts what programs of sessions sent and received; direction: sent, received.
+	NetworkBytes Counter = "cove_network_bytes_total"
 )
 
 // The stages of a request, for Stage.
@@ -153,17 +156,19 @@ func (t *Telemetry) registerMetrics() {
 		labels []string
 		zero   []string // values that are there from the start, so that the first one is seen as a growth
 	}{
-		Sessions:      {"Changes of sessions.", []string{"change"}, []string{"created", "paused", "resumed", "forked", "lost", "deleted"}},
-		Executions:    {"Executions by how they ended.", []string{"outcome"}, []string{"ok", "error", "timeout", "interrupted", "out_of_memory", "kernel_died", "sandbox_died", "lost"}},
-		Turns:         {"Turns by how they ended.", []string{"outcome"}, []string{"completed", "waiting", "failed", "canceled", "lost"}},
-		Retries:       {"Calls of models that were repeated.", []string{"model"}, nil},
-		Claims:        {"New sessions by whether a sandbox was ready or had to be made.", []string{"result"}, []string{"ready", "made"}},
-		Tokens:        {"Tokens of models.", []string{"model", "direction"}, nil},
-		Installs:      {"Installations of packages by how they ended.", []string{"outcome"}, []string{"ok", "cached"}},
-		Gaps:          {"Followers that were told that events are lost.", nil, []string{""}},
-		DroppedOutput: {"Bytes of output that were not kept.", nil, []string{""}},
-		Refused:       {"Requests that were refused, by the code of the problem.", []string{"code"}, nil},
-		Panics:        {"Faults in handlers that were caught.", nil, []string{""}},
+		Sessions:           {"Changes of sessions.", []string{"change"}, []string{"created", "paused", "resumed", "forked", "lost", "deleted"}},
+		Executions:         {"Executions by how they ended.", []string{"outcome"}, []string{"ok", "error", "timeout", "interrupted", "out_of_memory", "kernel_died", "sandbox_died", "lost"}},
+		Turns:              {"Turns by how they ended.", []string{"outcome"}, []string{"completed", "waiting", "failed", "canceled", "lost"}},
+		Retries:            {"Calls of models that were repeated.", []string{"model"}, nil},
+		Claims:             {"New sessions by whether a sandbox was ready or had to be made.", []string{"result"}, []string{"ready", "made"}},
+		Tokens:             {"Tokens of models.", []string{"model", "direction"}, nil},
+		Installs:           {"Installations of packages by how they ended.", []string{"outcome"}, []string{"ok", "cached"}},
+		Gaps:               {"Followers that were told that events are lost.", nil, []string{""}},
+		DroppedOutput:      {"Bytes of output that were not kept.", nil, []string{""}},
+		Refused:            {"Requests that were refused, by the code of the problem.", []string{"code"}, nil},
+		Panics:             {"Faults in handlers that were caught.", nil, []string{""}},
+		NetworkConnections: {"Connections of sessions' programs to other machines that have ended, and destinations that were refused.", []string{"result"}, []string{"ok", "refused"}},
+		NetworkBytes:       {"Bytes of connections of sessions' programs.", []string{"direction"}, []string{"sent", "received"}},
 	} {
 		v := prometheus.NewCounterVec(prometheus.CounterOpts{Name: string(name), Help: m.help}, m.labels)
 		t.registry.MustRegister(v)

@@ -18,8 +18,9 @@ import (
 	"cove/internal/sandbox"
 )
 
-// guestCapabilities are what the guest needs to start processes as the sandboxed user and to signal them. It gives up the bounding set before it runs anything, so nothing it starts can have one of them.
-var guestCapabilities = []string{"CAP_SETUID", "CAP_SETGID", "CAP_SETPCAP", "CAP_KILL"}
+// guestCapabilities are what the guest needs to start processes as the sandboxed user and to signal them, and to have what they send to other machines come to it (the two for
+// the network, which is the sandbox's own and has nothing but a loopback interface). It gives up the bounding set before it runs anything, so nothing it starts can have one of them.
+var guestCapabilities = []string{"CAP_SETUID", "CAP_SETGID", "CAP_SETPCAP", "CAP_KILL", "CAP_NET_ADMIN", "CAP_NET_RAW"}
 
 // writeBundle writes the OCI bundle: config.json beside a root file system of mount points and a few generated files.
 // What a checkpoint must find unchanged when it is restored is in config.json; the memory limit may change and is apart.
@@ -210,6 +211,8 @@ func (b *bundle) system() {
 	b.file("/etc/passwd", "root:x:0:0:root:/root:/usr/sbin/nologin\nuser:x:"+user+":"+user+":user:"+Workspace+":/bin/bash\nnobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n")
 	b.file("/etc/group", "root:x:0:\nuser:x:"+user+":\nnogroup:x:65534:\n")
 	b.file("/etc/hosts", "127.0.0.1 localhost sandbox\n::1 localhost\n")
+	// An address that leads nowhere. In a session with a network, the guest answers for it.
+	b.file("/etc/resolv.conf", "nameserver 198.18.0.1\n")
 	b.file("/etc/nsswitch.conf", "passwd: files\ngroup: files\nhosts: files dns\n")
 	b.file("/etc/hostname", "sandbox\n")
 }

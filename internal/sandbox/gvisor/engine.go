@@ -321,6 +321,8 @@ func (e *Engine) dismissWarden(s *running) {
 func (e *Engine) flags() []string {
 	flags := []string{
 		"--network=none",
+		// Without it, gVisor takes CAP_NET_RAW from the guest, too; see guestCapabilities.
+		"--net-raw",
 		// The warden lives in a network namespace of its own with nothing in it, which serves all its gofers.
 		"--gofer-network-namespace=host",
 		"--host-uds=open",

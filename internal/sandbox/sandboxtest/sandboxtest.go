@@ -100,6 +100,7 @@ func Run(t *testing.T, newEngine func(t *testing.T) sandbox.Engine) {
 	for name, test := range map[string]func(*testing.T, sandbox.Engine){
 		"runs programs":             runsPrograms,
 		"has processes":             hasProcesses,
+		"has a network":             hasANetwork,
 		"keeps files":               keepsFiles,
 		"refuses paths outside":     refusesPathsOutside,
 		"follows no symlink out":    followsNoSymlinkOut,

@@ -1,0 +1,251 @@
+package e2e_test
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// inner is a server of this machine that sessions can be let reach: at a name that leads to this machine, which is no public address.
+type inner struct {
+	host  string   // with the port
+	rules []string // that let a session reach it
+}
+
+func newInner(t *testing.T, h http.Handler) inner {
+	t.Helper()
+	name, err := os.Hostname()
+	if err != nil {
+		t.Fatal(err)
+	}
+	addresses, err := net.LookupHost(name)
+	if err != nil {
+		t.Fatalf("the name of this machine, %s, leads nowhere: %v", name, err)
+	}
+	listener, err := net.Listen("tcp", ":0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &httptest.Server{Listener: listener, Config: &http.Server{Handler: h}}
+	s.Start()
+	t.Cleanup(s.Close)
+	port := listener.Addr().(*net.TCPAddr).Port
+	in := inner{host: fmt.Sprintf("%s:%d", strings.ToLower(name), port), rules: []string{fmt.Sprintf("%s:%d", name, port)}}
+	for _, a := range addresses {
+		in.rules = append(in.rules, net.JoinHostPort(a, fmt.Sprint(port)))
+	}
+	return in
+}
+
+// TestNetworkOfCommands lets code of commands on this machine reach a server, and nothing else.
+func TestNetworkOfCommands(t *testing.T) {
+	t.Parallel()
+	folder := t.TempDir()
+	git := func(args ...string) {
+		t.Helper()
+		c := exec.CommandContext(t.Context(), "git", append([]string{"-c", "user.name=t", "-c", "user.email=t@example.com", "-c", "init.defaultBranch=main"}, args...)...)
+		c.Dir = folder
+		if out, err := c.CombinedOutput(); err != nil {
+			t.Fatalf("git %v: %v\n%s", args, err, out)
+		}
+	}
+	git("init", "-q", "work")
+	if err := os.WriteFile(filepath.Join(folder, "work", "read.me"), []byte("hello from git\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	git("-C", "work", "add", ".")
+	git("-C", "work", "commit", "-q", "-m", "first")
+	git("clone", "-q", "--bare", "work", "repository.git")
+	git("-C", "repository.git", "update-server-info")
+	in := newInner(t, http.FileServer(http.Dir(folder)))
+	sessions := t.TempDir()
+	begin := func(rules []string, args ...string) *command {
+		for _, r := range rules {
+			args = slices.Insert(args, 2, "--allow-net", r)
+		}
+		c := newCommand(t, args...)
+		c.setenv("COVE_SESSIONS=" + sessions)
+		return c
+	}
+	get := "import urllib.request; print(urllib.request.urlopen('http://" + in.host + "/work/read.me').read().decode())"
+	r := begin(in.rules, "run", "-q", "-c", get).run()
+	r.ended(t, 0)
+	if !strings.Contains(r.stdout, "hello from git") {
+		t.Errorf("%+v", r)
+	}
+	if r := begin(nil, "run", "-q", "-c", get).run(); r.code != 1 || !strings.Contains(r.stderr, "Temporary failure in name resolution") {
+		t.Errorf("without --allow-net: %+v", r)
+	}
+	r = begin(in.rules[:1], "run", "-q", "-c", get).run() // the name, and not the address
+	if r.code != 1 || !strings.Contains(r.stderr, "may not be reached: it leads to an address that may not be reached") || strings.Count(r.stderr, "cove: "+strings.SplitN(in.host, ":", 2)[0]) != 1 {
+		t.Errorf("without the address: %+v", r)
+	}
+	if r := begin([]string{"https://example.com"}, "run", "-q", "-c", "1").run(); r.code != 125 || !strings.Contains(r.stderr, "no rule for the network") {
+		t.Errorf("a wrong rule: %+v", r)
+	}
+	r = begin(in.rules, "session", "exec", "lab", "--", "bash", "-c", "git clone -q http://"+in.host+"/repository.git r && cat r/read.me && curl -sS --max-time 60 http://"+in.host+"/work/read.me").run()
+	r.ended(t, 0)
+	if r.stdout != "hello from git\nhello from git\n" {
+		t.Errorf("git and curl: %+v", r)
+	}
+	if r := begin(nil, "session", "exec", "lab", "--", "curl", "-sS", "http://"+in.host+"/").run(); r.code != 6 {
+		t.Errorf("the same session without a network: %+v", r)
+	}
+}
+
+// TestInstallsFromInside has pip and npm install from inside a session what the registries of this machine have.
+func TestInstallsFromInside(t *testing.T) {
+	t.Parallel()
+	said := func(program string, args ...string) string {
+		out, _ := exec.CommandContext(t.Context(), program, args...).Output()
+		return strings.TrimSpace(string(out))
+	}
+	index := cmp.Or(os.Getenv("UV_DEFAULT_INDEX"), os.Getenv("PIP_INDEX_URL"), said("pip", "config", "get", "global.index-url"), said("python3", "-c", "from pip._internal.models.index import PyPI; print(PyPI.simple_url)"))
+	registry := said("npm", "config", "get", "registry")
+	var rules []string
+	allow := func(of string) {
+		u, err := url.Parse(of)
+		if err != nil || u.Hostname() == "" {
+			t.Fatalf("%q is no address of a registry: %v", of, err)
+		}
+		ports := ""
+		if p := u.Port(); p != "" {
+			ports = ":" + p
+		}
+		addresses, err := net.DefaultResolver.LookupHost(t.Context(), u.Hostname())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, rule := range append(addresses, u.Hostname()) { // the addresses, because a mirror may have private ones
+			if strings.Contains(rule, ":") && ports != "" {
+				rule = "[" + rule + "]"
+			}
+			rules = append(rules, "--allow-net", rule+ports)
+		}
+	}
+	allow(index)
+	allow(registry)
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, strings.TrimSuffix(index, "/")+"/six/", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer, err := http.DefaultClient.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	page, _ := io.ReadAll(answer.Body)
+	_ = answer.Body.Close()
+	if file := regexp.MustCompile(`href="(https?://[^"]+)"`).FindSubmatch(page); file != nil { // where the index keeps its files
+		allow(string(file[1]))
+	}
+	script := "set -e; python -m venv v; v/bin/pip -q install -i " + index + " six; v/bin/python -c 'import six; print(six.__name__)'; " +
+		"mkdir n; cd n; npm --registry " + registry + " install --silent left-pad; node -e 'console.log(require(\"left-pad\")(1, 3))'; " +
+		"node -e 'fetch(\"" + registry + "\").then(r => console.log(r.status))'"
+	c := newCommand(t, slices.Concat([]string{"session", "exec", "lab"}, rules, []string{"--", "bash", "-c", script})...)
+	c.setenv("COVE_SESSIONS=" + t.TempDir())
+	r := c.run()
+	r.ended(t, 0)
+	if r.stdout != "six\n  1\n200\n" {
+		t.Errorf("%+v", r)
+	}
+}
+
+// TestNetworkOfASession says where a session on a server may connect to when it is made, and changes it while it lives.
+func TestNetworkOfASession(t *testing.T) {
+	t.Parallel()
+	in := newInner(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = fmt.Fprintf(w, "hello %s", r.URL.Path) }))
+	dir := t.TempDir()
+	s := startServer(t, dir, testKey(t), "COVE_NETWORK_ALLOW="+strings.Join(append(slices.Clone(in.rules), "*.example.com"), ","), "COVE_NETWORK_AUDIT=true", "COVE_NETWORK_DENY=denied.example.com")
+	type session struct {
+		ID      string
+		Network *struct{ Allow, Deny []string }
+	}
+	create := func(allow ...string) (made session) {
+		t.Helper()
+		s.must(http.MethodPost, "/api/v1/sessions", map[string]any{"network": map[string]any{"allow": allow}}, &made)
+		return made
+	}
+	for rule, code := range map[string]string{"evil.test": "network_off", "*": "network_off", "example.com:22": "network_off", "http://x": "network_rule"} {
+		r, err := s.call(t.Context(), http.MethodPost, "/api/v1/sessions", map[string]any{"network": map[string]any{"allow": []string{rule}}})
+		if err != nil || r.status < 400 || !strings.Contains(string(r.body), code) {
+			t.Errorf("%s: %d %s, %v", rule, r.status, r.body, err)
+		}
+	}
+	get := func(host string) string {
+		return "import urllib.request\ntry: print(urllib.request.urlopen('http://" + host + "/x', timeout=60).read().decode())\nexcept OSError as e: print(e)"
+	}
+	const unknown = "<urlopen error [Errno -2] Name or service not known>"
+	made := create(in.rules[0], "*.example.com")
+	if made.Network == nil || len(made.Network.Allow) != 2 {
+		t.Errorf("the session is %+v", made)
+	}
+	if got := s.says(made.ID, get(in.host)); got != "hello /x\n" {
+		t.Errorf("it got %q", got)
+	}
+	if got := s.says(made.ID, get("denied.example.com")); got != unknown+"\n" {
+		t.Errorf("of what is denied it got %q", got)
+	}
+	var list struct {
+		Items []struct {
+			Host, Refused string
+			Received      int64 `json:"received_bytes"`
+		}
+	}
+	s.must(http.MethodGet, "/api/v1/sessions/"+made.ID+"/network", nil, &list)
+	seen := map[string]bool{}
+	for _, i := range list.Items {
+		seen[fmt.Sprintf("%s %v %v", i.Host, i.Refused != "", i.Received > 0)] = true
+	}
+	if name, _, _ := strings.Cut(in.host, ":"); !seen[name+" false true"] || !seen["denied.example.com true false"] {
+		t.Errorf("the connections are %+v", list)
+	}
+	if m := s.metric(`cove_network_connections_total{result="refused"}`); m == "0" || m == "" {
+		t.Errorf("the metric is %q", m)
+	}
+	var audit struct {
+		Items []struct{ Action, Detail, Outcome string }
+	}
+	s.must(http.MethodGet, "/api/v1/audit?limit=100", nil, &audit)
+	text, _ := json.Marshal(audit)
+	if !strings.Contains(string(text), "session.connect") || !strings.Contains(string(text), "destination_refused") {
+		t.Errorf("the audit log is %s", text)
+	}
+
+	other := create()
+	if got := s.says(other.ID, get(in.host)); !strings.Contains(got, "Temporary failure in name resolution") {
+		t.Errorf("a session without rules got %q", got)
+	}
+	s.must(http.MethodPatch, "/api/v1/sessions/"+other.ID, map[string]any{"network": map[string]any{"allow": in.rules[:1]}}, nil)
+	if got := s.says(other.ID, get(in.host)); got != "hello /x\n" {
+		t.Errorf("after the change it got %q", got)
+	}
+	var forked session
+	s.must(http.MethodPost, "/api/v1/sessions/"+other.ID+"/fork", nil, &forked)
+	s.must(http.MethodPost, "/api/v1/sessions/"+other.ID+"/pause", nil, nil)
+	for _, id := range []string{forked.ID, other.ID} {
+		if got := s.says(id, get(in.host)); got != "hello /x\n" {
+			t.Errorf("after fork and pause it got %q", got)
+		}
+	}
+	s.must(http.MethodPatch, "/api/v1/sessions/"+other.ID, map[string]any{"network": map[string]any{}}, nil)
+	if got := s.says(other.ID, get(in.host)); got == "hello /x\n" {
+		t.Error("after the network was taken away it is there")
+	}
+	s.kill()
+	s = startServer(t, dir, s.key, "COVE_NETWORK_ALLOW="+strings.Join(in.rules, ","))
+	if got := s.says(forked.ID, get(in.host)); got != "hello /x\n" {
+		t.Errorf("after the server was killed it got %q", got)
+	}
+}

@@ -1,0 +1,58 @@
+package api
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"cove/internal/auth"
+	"cove/internal/egress"
+	"cove/internal/hub"
+	"cove/internal/problem"
+)
+
+// Network says where programs of a session may connect to.
+type Network struct {
+	Allow []string `json:"allow,omitempty" maxItems:"256" doc:"Hosts as example.com, *.example.com, 10.1.2.0/24, or * for the public internet, each with :PORTS for others than 80 and 443"`
+	Deny  []string `json:"deny,omitempty" maxItems:"256" doc:"What is refused although it is allowed"`
+}
+
+func (n *Network) hub() *hub.Network {
+	if n == nil {
+		return nil
+	}
+	return &hub.Network{Allow: n.Allow, Deny: n.Deny}
+}
+
+func networkOf(n *hub.Network) *Network {
+	if n == nil {
+		return nil
+	}
+	return &Network{Allow: n.Allow, Deny: n.Deny}
+}
+
+// NetworkConnection is one of a program of a session to another machine, that has ended or was refused.
+type NetworkConnection struct {
+	At       time.Time `json:"at" doc:"When it ended, or was refused"`
+	Host     string    `json:"host" example:"api.example.com" doc:"The name that the program looked up, or the address that it named"`
+	Port     int       `json:"port,omitempty" doc:"Missing where the name was refused when it was looked up"`
+	Address  string    `json:"address,omitempty" doc:"That was connected to"`
+	Refused  string    `json:"refused,omitempty" doc:"Why it was refused; missing where it was not"`
+	Sent     int64     `json:"sent_bytes"`
+	Received int64     `json:"received_bytes"`
+	Seconds  float64   `json:"seconds"`
+}
+
+func networkConnectionOf(e egress.Event) NetworkConnection {
+	return NetworkConnection{At: e.At.UTC(), Host: e.Host, Port: e.Port, Address: e.Address, Refused: e.Refused, Sent: e.Sent, Received: e.Received, Seconds: e.Took.Seconds()}
+}
+
+func (s *server) addNetwork() {
+	add(s, operation{id: "network.list", method: http.MethodGet, path: "/sessions/{session}/network", tag: "network", action: auth.SessionsRead, summary: "List the connections of a session",
+		about:  "The last 200 that its programs have made to other machines, and what they were refused, since the session was loaded into memory: the newest first.",
+		errors: []problem.Code{problem.SessionNotFound}, example: `curl -H "Authorization: Bearer $KEY" $COVE/sessions/$SESSION/network`},
+		func(ctx context.Context, who auth.Principal, in *SessionPath) (List[NetworkConnection], error) {
+			all, err := s.o.Hub.NetworkConnections(ctx, who, in.Session)
+			return List[NetworkConnection]{Items: each(all, networkConnectionOf)}, err
+		})
+}

@@ -1,0 +1,148 @@
+package hub
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"cove/internal/auth"
+	"cove/internal/egress"
+	"cove/internal/problem"
+	"cove/internal/telemetry"
+)
+
+// Network says where the programs of a session may connect to, as rules of package egress. Without any that allow, they reach nothing.
+type Network struct {
+	Allow []string `json:"allow,omitempty"`
+	Deny  []string `json:"deny,omitempty"`
+}
+
+// NetworkLimits are what the operator says of all sessions.
+type NetworkLimits struct {
+	Rules egress.Rules // where sessions may connect to at most; without any that allow, no session has a network
+	Bytes int64        // what a session sends and receives together while it is in memory; 0: no limit
+	Audit bool         // each connection, and each destination that was refused, is a row of the audit log
+}
+
+// MostConnections is how many of the connections of a session are remembered.
+const MostConnections = 200
+
+// networkFor returns the problem of a network that a session may not have, or nil.
+func (h *Hub) networkFor(n *Network) error {
+	if n == nil {
+		return nil
+	}
+	rules, err := egress.ParseRules(n.Allow, n.Deny)
+	if err != nil {
+		return err
+	}
+	if len(rules.Allow) > 0 && len(h.o.Network.Rules.Allow) == 0 {
+		return problem.New(problem.NetworkOff, "the sessions of this server have no network").WithHint("the operator can allow destinations in network.allow")
+	}
+	for _, r := range rules.Allow {
+		if !h.o.Network.Rules.Covers(r) {
+			return problem.New(problem.NetworkOff, "the server does not allow sessions to connect to "+r.String()).WithHint("the operator can allow it in network.allow")
+		}
+	}
+	return nil
+}
+
+// giveNetwork gives a session in memory the network that its record says.
+func (h *Hub) giveNetwork(ctx context.Context, row Session, live Networked, seen *outbound) error {
+	if row.Network == nil || len(row.Network.Allow) == 0 {
+		return live.SetNetwork(ctx, nil)
+	}
+	rules, err := egress.ParseRules(row.Network.Allow, row.Network.Deny)
+	if err != nil {
+		return err
+	}
+	limits := h.o.Network
+	return live.SetNetwork(ctx, egress.New(egress.Options{Operator: limits.Rules, Session: &rules, MostBytes: limits.Bytes, Tell: func(e egress.Event) {
+		seen.add(e)
+		h.countConnection(row, e)
+	}}))
+}
+
+// countConnection records a connection in the metrics, the log and, where the operator wants that, the audit log.
+func (h *Hub) countConnection(row Session, e egress.Event) {
+	result := "ok"
+	var err error
+	if e.Refused != "" {
+		result, err = "refused", problem.New(problem.DestinationRefused, e.Refused)
+	}
+	h.o.Telemetry.Count(telemetry.NetworkConnections, 1, result)
+	h.o.Telemetry.Count(telemetry.NetworkBytes, float64(e.Sent), "sent")
+	h.o.Telemetry.Count(telemetry.NetworkBytes, float64(e.Received), "received")
+	ctx := context.Background()
+	h.log.DebugContext(ctx, "connection", "session", row.ID, "host", e.Host, "port", e.Port, "address", e.Address, "refused", e.Refused, "sent", e.Sent, "received", e.Received, "seconds", e.Took.Seconds())
+	if h.o.Network.Audit {
+		h.audit(ctx, auth.Principal{Project: row.Project, User: row.User, Key: row.Key}, "session.connect", row.ID, describe(e), err)
+	}
+}
+
+func describe(e egress.Event) string {
+	return slog.AnyValue(slog.GroupValue(slog.String("host", e.Host), slog.Int("port", e.Port), slog.String("address", e.Address), slog.Int64("sent", e.Sent), slog.Int64("received", e.Received))).String()
+}
+
+// outbound remembers the newest connections of a session.
+type outbound struct {
+	mu     sync.Mutex
+	newest []egress.Event // the oldest first
+}
+
+func (o *outbound) add(e egress.Event) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if len(o.newest) == MostConnections {
+		o.newest = slices.Delete(o.newest, 0, 1)
+	}
+	o.newest = append(o.newest, e)
+}
+
+func (o *outbound) list() []egress.Event {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	all := slices.Clone(o.newest)
+	slices.Reverse(all)
+	return all
+}
+
+// NetworkConnections returns the connections that programs of a session have made, and what they were refused, since the session was loaded into memory: the newest first, at most
+// MostConnections. Needs auth.SessionsRead.
+func (h *Hub) NetworkConnections(ctx context.Context, who auth.Principal, session string) ([]egress.Event, error) {
+	if err := who.Require(auth.SessionsRead); err != nil {
+		return nil, err
+	}
+	if _, err := h.row(ctx, who, session); err != nil {
+		return nil, err
+	}
+	h.mu.Lock()
+	s := h.seats[session]
+	h.mu.Unlock()
+	if s == nil {
+		return nil, nil
+	}
+	return s.outbound.list(), nil
+}
+
+// networkPatience bounds how long a sandbox may take to change its network.
+const networkPatience = 10 * time.Second
+
+// changeNetwork gives a session that is in memory another network. The caller has recorded it.
+func (h *Hub) changeNetwork(ctx context.Context, row Session) error {
+	h.mu.Lock()
+	var live Live
+	var seen *outbound
+	if s := h.seats[row.ID]; s != nil && s.live != nil {
+		live, seen = s.live, &s.outbound
+	}
+	h.mu.Unlock()
+	if live == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), networkPatience)
+	defer cancel()
+	return h.giveNetwork(ctx, row, live, seen)
+}
