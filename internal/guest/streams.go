@@ -42,6 +42,11 @@ func (g *guest) openStreams(s wire.ProcessStart) (*streams, error) {
 	return st, nil
 }
 
+const (
+	pipeSize  = 1 << 20   // bytes that a pipe of a process holds
+	pieceSize = 128 << 10 // bytes that are read of it at a time
+)
+
 func (st *streams) openPipes(input bool) error {
 	if input {
 		read, write, err := pipe()
@@ -69,7 +74,9 @@ func (st *streams) openPipes(input bool) error {
 		if err != nil {
 			return err
 		}
-		st.taps = append(st.taps, &tap{file: f, kind: kind, buf: make([]byte, 32<<10)})
+		// The larger, the fewer changes between the process and the guest. Where the system allows no more it is as it was.
+		_, _, _ = syscall.Syscall(syscall.SYS_FCNTL, uintptr(read), syscall.F_SETPIPE_SZ, pipeSize)
+		st.taps = append(st.taps, &tap{file: f, kind: kind, buf: make([]byte, pieceSize)})
 	}
 	return nil
 }

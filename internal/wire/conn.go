@@ -74,7 +74,7 @@ func NewConn(rw io.ReadWriteCloser, host bool) *Conn {
 		stream:      rw,
 		closeStream: sync.OnceValue(rw.Close),
 		host:        host,
-		in:          bufio.NewReaderSize(hangup{rw}, MaxFrame),
+		in:          bufio.NewReaderSize(hangup{rw}, 4*MaxFrame),
 		accept:      make(chan *Channel, MaxChannels),
 		dead:        make(chan struct{}),
 		flushed:     make(chan struct{}),
