@@ -102,6 +102,7 @@ services:
 		ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || missing="$$missing postgresql"; \
 		command -v node >/dev/null || missing="$$missing nodejs"; \
 		command -v npm >/dev/null || missing="$$missing npm"; \
+		command -v ip >/dev/null || missing="$$missing iproute2"; \
 		command -v promtool >/dev/null || missing="$$missing prometheus"; \
 		command -v chromium >/dev/null || missing="$$missing chromium fonts-noto-cjk fonts-liberation"; \
 		[ -z "$$missing" ] || apt-get install -y --no-install-recommends $$missing || { apt-get update && apt-get install -y --no-install-recommends $$missing; }; \

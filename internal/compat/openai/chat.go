@@ -248,8 +248,8 @@ func (s *server) chatTurn(c *call, r *chatRequest) error {
 			return err
 		}
 		session = found.ID
-	case r.container.memory > 0:
-		made, err := s.Hub.CreateSession(c.Context(), c.who, hub.NewSession{Memory: r.container.memory})
+	case r.container.memory > 0 || r.container.network != nil:
+		made, err := s.Hub.CreateSession(c.Context(), c.who, hub.NewSession{Memory: r.container.memory, Network: r.container.network})
 		if err != nil {
 			return err
 		}

@@ -310,6 +310,17 @@ func TestContainerOfAResponse(t *testing.T) {
 	if _, answer, _ := ask(t, s, "POST", "/v1/responses", next); at(answer, "output", 2, "container_id") == id || at(answer, "status") != "completed" {
 		t.Errorf("a chain goes on in an expired container: %v", answer)
 	}
+	const policy = `"network_policy":{"type":"allowlist","allowed_domains":["api.example.com","*.example.org:8443"]}`
+	_, box, _ = ask(t, s, "POST", "/v1/containers", `{"name":"n",`+policy+`}`)
+	if at(box, "network_policy", "type") != "allowlist" || at(box, "network_policy", "allowed_domains", 1) != "*.example.org:8443" {
+		t.Errorf("%v", box)
+	}
+	ask(t, s, "POST", "/v1/responses", `{"model":"m","input":"Q","tools":[{"type":"code_interpreter","container":{"type":"auto",`+policy+`}}]}`)
+	f.mu.Lock()
+	if n := f.asked[len(f.asked)-1]; f.sessions[n.Session] == nil || f.sessions[n.Session].Network == nil {
+		t.Errorf("%+v", n)
+	}
+	f.mu.Unlock()
 	ask(t, s, "POST", "/v1/responses", `{"model":"m","input":"Q","tools":[{"type":"code_interpreter","container":{"type":"auto","memory_limit":"4g"}}]}`)
 	f.mu.Lock()
 	defer f.mu.Unlock()

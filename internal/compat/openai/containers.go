@@ -58,6 +58,9 @@ func (s *server) shownContainer(session hub.Session) containerObject {
 	if s.expired(session) {
 		o.Status = "expired"
 	}
+	if n := session.Network; n != nil && len(n.Allow) > 0 {
+		o.Network = map[string]any{"type": "allowlist", "allowed_domains": n.Allow}
+	}
 	if o.MemoryLimit == "" {
 		o.MemoryLimit = "1g"
 		for _, limit := range []string{"4g", "16g", "64g"} {
@@ -79,7 +82,7 @@ func (s *server) createContainer(c *call) error {
 	if limit := f.text("memory_limit"); limit != "" {
 		n.Metadata[memoryKey] = limit
 	}
-	refuseNetwork(f)
+	n.Network = readNetwork(f)
 	if len(f.list("skills")) > 0 {
 		f.fail(unsupported("skills", "Unsupported parameter: 'skills'. This server has no skills."))
 	}

@@ -250,7 +250,7 @@ func (f *fakeHub) DeleteConversation(_ context.Context, _ auth.Principal, id str
 func (f *fakeHub) CreateSession(_ context.Context, _ auth.Principal, n hub.NewSession) (hub.Session, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	s := &hub.Session{ID: ident.New(ident.Session), Name: n.Name, Metadata: n.Metadata, Created: start, Used: start, Memory: n.Memory, State: hub.SessionActive}
+	s := &hub.Session{ID: ident.New(ident.Session), Name: n.Name, Metadata: n.Metadata, Created: start, Used: start, Memory: n.Memory, Network: n.Network, State: hub.SessionActive}
 	f.sessions[s.ID] = s
 	f.trees[s.ID] = &fakeTree{files: map[string][]byte{}}
 	for _, id := range n.Files {

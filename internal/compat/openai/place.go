@@ -26,13 +26,13 @@ func (s *server) place(c *call, r *request, b before, in *input) (string, error)
 	if err != nil || session != "" {
 		return session, err
 	}
-	if r.container.memory == 0 && !expired {
+	if r.container.memory == 0 && r.container.network == nil && !expired {
 		return "", nil
 	}
 	if !c.who.May(auth.SessionsWrite) {
 		return "", c.who.Require(auth.SessionsWrite)
 	}
-	made, err := s.Hub.CreateSession(c.Context(), c.who, hub.NewSession{Memory: r.container.memory})
+	made, err := s.Hub.CreateSession(c.Context(), c.who, hub.NewSession{Memory: r.container.memory, Network: r.container.network})
 	return made.ID, err
 }
 

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 
+	"cove/internal/hub"
 	"cove/internal/model"
 )
 
@@ -27,6 +28,8 @@ type container struct {
 	id     string   // of OpenAI's, or ""
 	files  []string // cove's ids
 	memory int64    // bytes; 0: not said
+	// network is where code may connect to; nil: nowhere.
+	network *hub.Network
 }
 
 // readTools reads "tools" and "tool_choice".
@@ -126,7 +129,7 @@ func (s *server) readContainer(tool *form) container {
 		}
 		c.files = ownFiles(inner, "file_ids")
 		c.memory = s.memory(inner)
-		refuseNetwork(inner)
+		c.network = readNetwork(inner)
 		tool.take(inner)
 	}
 	return c
@@ -159,16 +162,31 @@ func (s *server) memory(f *form) int64 {
 	return bytes
 }
 
-// refuseNetwork accepts the policy that is always in force, and no other.
-func refuseNetwork(f *form) {
+// readNetwork reads "network_policy". A container gets what it asks for within what the operator allows. Secrets that are to be added to requests to a domain are refused rather than
+// left out: the client would rely on them.
+func readNetwork(f *form) *hub.Network {
 	if !f.has("network_policy") {
-		return
+		return nil
 	}
 	policy := f.object("network_policy", f.raw["network_policy"])
-	if kind := policy.needed("type"); kind != "disabled" && policy.err == nil {
-		policy.fail(unsupported(policy.path("type"), "Unsupported value: containers of this server have no network. Supported values are: 'disabled'."))
+	var n *hub.Network
+	switch kind := policy.needed("type"); kind {
+	case "disabled", "":
+		policy.only("type")
+	case "allowlist":
+		policy.only("type", "allowed_domains", "domain_secrets")
+		if len(policy.list("domain_secrets")) > 0 {
+			policy.fail(unsupported(policy.path("domain_secrets"), "Unsupported parameter: '"+policy.path("domain_secrets")+"'. This server adds no secrets to requests of containers."))
+		}
+		n = &hub.Network{Allow: policy.texts("allowed_domains")}
+		if len(n.Allow) == 0 && policy.err == nil {
+			policy.fail(missing(policy.path("allowed_domains")))
+		}
+	default:
+		policy.fail(notOneOf(policy.path("type"), kind, []string{"disabled", "allowlist"}))
 	}
 	f.take(policy)
+	return n
 }
 
 // readChoice reads "tool_choice" in all its forms.
