@@ -3,6 +3,8 @@ package e2e_test
 import (
 	"crypto/tls"
 	"fmt"
+	"io"
+	"log"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -153,7 +155,7 @@ func newOutside(t *testing.T) (*outside, string) {
 			if err != nil {
 				return err
 			}
-			s := &httptest.Server{Listener: l, EnableHTTP2: true, Config: &http.Server{Handler: handler(where)}}
+			s := &httptest.Server{Listener: l, EnableHTTP2: true, Config: &http.Server{Handler: handler(where), ErrorLog: log.New(io.Discard, "", 0)}}
 			if secure {
 				s.TLS = &tls.Config{GetConfigForClient: func(h *tls.ClientHelloInfo) (*tls.Config, error) {
 					o.hit("%s TLS %s", where, h.ServerName)

@@ -2,9 +2,16 @@ package e2e_test
 
 import (
 	"cmp"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
 	"encoding/json"
+	"encoding/pem"
 	"fmt"
 	"io"
+	"math/big"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -16,6 +23,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
+
+	"cove/internal/testneeds"
 )
 
 // inner is a server of this machine that sessions can be let reach: at a name that leads to this machine, which is no public address.
@@ -102,6 +112,110 @@ func TestNetworkOfCommands(t *testing.T) {
 	}
 	if r := begin(nil, "session", "exec", "lab", "--", "curl", "-sS", "http://"+in.host+"/").run(); r.code != 6 {
 		t.Errorf("the same session without a network: %+v", r)
+	}
+}
+
+// newTrusted serves HTTPS on this machine at its name, with a certificate of an authority that whoever has the variable trusts.
+func newTrusted(t *testing.T, h http.HandlerFunc) (in inner, trusts string) {
+	t.Helper()
+	name, err := os.Hostname()
+	if err != nil {
+		t.Fatal(err)
+	}
+	name = strings.ToLower(name)
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), DNSNames: []string{name}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true,
+		KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	list := filepath.Join(t.TempDir(), "trusted.pem")
+	testneeds.Program(t, list, string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})))
+	listener, err := net.Listen("tcp", ":0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &httptest.Server{Listener: listener, EnableHTTP2: true, Config: &http.Server{Handler: h}, TLS: &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}}}
+	s.StartTLS()
+	t.Cleanup(s.Close)
+	addresses, err := net.LookupHost(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	port := listener.Addr().(*net.TCPAddr).Port
+	in = inner{host: fmt.Sprintf("%s:%d", name, port), rules: []string{fmt.Sprintf("%s:443,%d", name, port)}}
+	for _, a := range addresses {
+		in.rules = append(in.rules, net.JoinHostPort(a, fmt.Sprint(port)))
+	}
+	return in, "SSL_CERT_FILE=" + list
+}
+
+// TestCredentialsOfASession has the host add a secret to what code sends, which the code never sees: in a command, and in sessions of a server, over a fork, a pause and the server's end.
+func TestCredentialsOfASession(t *testing.T) {
+	t.Parallel()
+	const secret = "sk-the-secret-of-this-test"
+	in, trusts := newTrusted(t, func(w http.ResponseWriter, r *http.Request) {
+		_, _ = fmt.Fprintf(w, "%v %s", r.Header.Get("Authorization") == "Bearer "+secret, r.Proto)
+	})
+	name, _, _ := strings.Cut(in.host, ":")
+	// The secret is in no variable and no file that code can read, and in no process's memory of its own: what it can look at is its environment.
+	ask := "import os, subprocess, urllib.request\nprint(urllib.request.urlopen('https://" + in.host + "/', timeout=60).read().decode(), 'sk-the' in str(os.environ), 'sk-the' in open('/proc/self/environ').read())\n" +
+		"print(subprocess.run(['curl', '-sS', '-H', 'Authorization: mine', 'https://" + in.host + "/'], capture_output=True, text=True))"
+	answers := func(got string) {
+		t.Helper()
+		if !strings.Contains(got, "true HTTP/2.0 False False") || !strings.Contains(got, "stdout='true HTTP/2.0'") {
+			t.Errorf("it got %s", got)
+		}
+	}
+	args := []string{"run", "-q", "-c", ask, "--credential", name + "=MY_TOKEN"}
+	for _, r := range in.rules {
+		args = append(args, "--allow-net", r)
+	}
+	c := newCommand(t, args...)
+	c.setenv(trusts, "MY_TOKEN="+secret)
+	r := c.run()
+	r.ended(t, 0)
+	answers(r.stdout)
+	c = newCommand(t, args...)
+	c.setenv(trusts)
+	if r := c.run(); r.code != 125 || !strings.Contains(r.stderr, "MY_TOKEN") {
+		t.Errorf("without the variable: %+v", r)
+	}
+
+	dir := t.TempDir()
+	rules := []string{name + ":443", in.host}
+	s := startServer(t, dir, testKey(t), trusts, "COVE_NETWORK_ALLOW="+strings.Join(append(slices.Clone(in.rules[1:]), rules...), ","))
+	var made, forked struct {
+		ID      string
+		Network struct{ Credentials []map[string]string }
+	}
+	network := map[string]any{"allow": rules, "credentials": []any{map[string]string{"host": name, "header": "Authorization", "value": "Bearer " + secret}}}
+	reply := s.must(http.MethodPost, "/api/v1/sessions", map[string]any{"network": network}, &made)
+	if strings.Contains(string(reply.body), secret) || len(made.Network.Credentials) != 1 || made.Network.Credentials[0]["header"] != "Authorization" {
+		t.Errorf("the session is %s", reply.body)
+	}
+	answers(s.says(made.ID, ask))
+	s.must(http.MethodPost, "/api/v1/sessions/"+made.ID+"/fork", nil, &forked)
+	s.must(http.MethodPost, "/api/v1/sessions/"+made.ID+"/pause", nil, nil)
+	answers(s.says(forked.ID, ask))
+	s.kill()
+	s = startServer(t, dir, s.key, trusts, "COVE_NETWORK_ALLOW="+strings.Join(append(slices.Clone(in.rules[1:]), rules...), ","))
+	answers(s.says(made.ID, ask))
+	if r, err := s.call(t.Context(), http.MethodPost, "/api/v1/sessions", map[string]any{"network": map[string]any{"allow": rules, "credentials": []any{map[string]string{"host": "other.example", "header": "X", "value": secret}}}}); err != nil ||
+		r.status != http.StatusBadRequest || !strings.Contains(string(r.body), "network_rule") || strings.Contains(string(r.body), secret) {
+		t.Errorf("a credential for a host that is not allowed: %d %s, %v", r.status, r.body, err)
+	}
+	s.must(http.MethodPatch, "/api/v1/sessions/"+made.ID, map[string]any{"network": map[string]any{"allow": rules}}, nil)
+	plain := "import ssl, urllib.request\nprint(urllib.request.urlopen('https://" + in.host + "/', timeout=60, context=ssl._create_unverified_context()).read().decode())" // the host's own certificate, whose authority is the test's
+	if got := s.says(made.ID, plain); got != "false HTTP/1.1\n" {
+		t.Errorf("without the credential it got %s", got)
+	}
+	if strings.Contains(s.log.String(), secret) {
+		t.Error("the log has the secret")
 	}
 }
 

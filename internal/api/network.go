@@ -15,20 +15,37 @@ import (
 type Network struct {
 	Allow []string `json:"allow,omitempty" maxItems:"256" doc:"Hosts as example.com, *.example.com, 10.1.2.0/24, or * for the public internet, each with :PORTS for others than 80 and 443"`
 	Deny  []string `json:"deny,omitempty" maxItems:"256" doc:"What is refused although it is allowed"`
+	// Credentials are written with their values and read without.
+	Credentials []Credential `json:"credentials,omitempty" maxItems:"32" doc:"What the server adds to requests, so that no code of the session has it"`
+}
+
+// Credential is a header that the server adds to the requests of a session to a host by HTTPS.
+type Credential struct {
+	Host   string `json:"host" maxLength:"253" example:"api.example.com" doc:"One that the rules allow at port 443"`
+	Header string `json:"header" maxLength:"100" example:"Authorization" doc:"It takes the place of what the program sends under that name"`
+	Value  string `json:"value,omitempty" maxLength:"8192" example:"Bearer sk-..." doc:"Needed when it is set, and never answered"`
 }
 
 func (n *Network) hub() *hub.Network {
 	if n == nil {
 		return nil
 	}
-	return &hub.Network{Allow: n.Allow, Deny: n.Deny}
+	out := &hub.Network{Allow: n.Allow, Deny: n.Deny}
+	for _, c := range n.Credentials {
+		out.Credentials = append(out.Credentials, egress.Credential(c))
+	}
+	return out
 }
 
 func networkOf(n *hub.Network) *Network {
 	if n == nil {
 		return nil
 	}
-	return &Network{Allow: n.Allow, Deny: n.Deny}
+	out := &Network{Allow: n.Allow, Deny: n.Deny}
+	for _, c := range n.Credentials {
+		out.Credentials = append(out.Credentials, Credential{Host: c.Host, Header: c.Header})
+	}
+	return out
 }
 
 // NetworkConnection is one of a program of a session to another machine, that has ended or was refused.

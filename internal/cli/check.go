@@ -43,6 +43,7 @@ type checkCmd struct {
 	Out     string   `short:"o" placeholder:"FILE" help:"Where --docs and --openapi write (without: standard output), and --bench the plot (without: NAME-growth.png)."`
 	JSON    bool     `name:"json" help:"Print what was found as one JSON object."`
 	sandboxFlags
+	networkFlags
 	installFlags
 }
 
@@ -169,7 +170,7 @@ func (c *checkCmd) check(i *interruption, p *Program, cfg config.Config) (code i
 	if err != nil {
 		return 0, err
 	}
-	s, err := p.open(i.soft, opening{cfg: cfg, flags: c.sandboxFlags, command: "cove check"}, inputs, out)
+	s, err := p.open(i.soft, opening{cfg: cfg, flags: c.sandboxFlags, network: c.networkFlags, command: "cove check"}, inputs, out)
 	if err != nil {
 		return 0, err
 	}

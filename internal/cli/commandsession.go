@@ -55,6 +55,7 @@ func (p *Program) prepare(files fileFlags) ([]input, *outFolder, error) {
 type opening struct {
 	cfg     config.Config
 	flags   sandboxFlags
+	network networkFlags
 	session sessionFlags
 	command string       // shown to others who want the session at the same time
 	hub     *localHub    // records what runs; nil: nothing is recorded
@@ -63,6 +64,9 @@ type opening struct {
 
 // open starts the session and puts the files in.
 func (p *Program) open(ctx context.Context, o opening, inputs []input, out *outFolder) (*commandSession, error) {
+	if err := o.network.checkNetwork(p.Getenv); err != nil {
+		return nil, err // before anything starts
+	}
 	progress := p.Err
 	if o.flags.Quiet {
 		progress = io.Discard
@@ -109,7 +113,7 @@ func (s *commandSession) start(ctx context.Context, p *Program, o opening, progr
 		s.tell()
 	}
 	if err == nil {
-		err = o.flags.connect(ctx, s.Live, s.err)
+		err = o.network.connect(ctx, s.Live, p.Getenv, s.err)
 	}
 	return err
 }

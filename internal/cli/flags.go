@@ -16,17 +16,13 @@ type sandboxFlags struct {
 	MaxOutput config.Size     `default:"${max_output}" placeholder:"SIZE" help:"Bytes of output that one execution may deliver (default: ${max_output})."`
 	Packages  string          `placeholder:"SET" help:"Python environment: standard, standard-2024 or minimal (default: ${packages})."`
 	Engine    string          `default:"${engine}" placeholder:"NAME" help:"gvisor, or local, which isolates nothing (default: ${engine})."`
-	networkFlags
-	Quiet bool `short:"q" help:"Print nothing but the output of the code or the answer."`
+	Quiet     bool            `short:"q" help:"Print nothing but the output of the code or the answer."`
 }
 
 // config is the settings with the command line's on top.
 func (f sandboxFlags) config(p *Program) (config.Config, error) {
 	if p.ConfigErr != nil {
 		return config.Config{}, p.ConfigErr
-	}
-	if _, _, err := f.rules(); err != nil {
-		return config.Config{}, err
 	}
 	c := p.Config
 	c.Sandbox.Timeout, c.Sandbox.MaxOutput, c.Sandbox.Engine = f.Timeout, f.MaxOutput, f.Engine

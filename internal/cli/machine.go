@@ -113,7 +113,7 @@ func remoteSession(ctx context.Context, c *client.Client, name string, fresh boo
 // localMachine opens the session here. end saves it, and adds to what the command ends with.
 func (p *Program) localMachine(ctx context.Context, cfg config.Config, w machineWork, code *int, failed *error) (m machine, end func(), err error) {
 	flags := sessionFlags{Session: w.Name, existing: !w.fresh}
-	if err := flags.check(cfg); err != nil {
+	if err := errors.Join(flags.check(cfg), w.network.checkNetwork(p.Getenv)); err != nil {
 		return nil, nil, err
 	}
 	if !cfg.Isolated() {
@@ -125,7 +125,7 @@ func (p *Program) localMachine(ctx context.Context, cfg config.Config, w machine
 	}
 	s := &commandSession{warn: p.Err, err: p.Err, named: session, own: true, out: &outFolder{}}
 	if s.Live, err = hub.LiveOf(session); err == nil {
-		err = w.network.connect(ctx, s.Live, p.Err)
+		err = w.network.connect(ctx, s.Live, p.Getenv, p.Err)
 	}
 	if err != nil {
 		return nil, nil, errors.Join(err, s.discard())

@@ -64,7 +64,7 @@ func (t *talking) ownFlag() string {
 		name  string
 		given bool
 	}{
-		{"--no-history", t.NoHistory}, {"--undoable", t.Undoable}, {"--no-install", t.NoInstall}, {"--offline", t.Offline}, {"--allow-build", t.AllowBuild},
+		{"--no-history", t.NoHistory}, {"--undoable", t.Undoable}, {"--no-install", t.NoInstall}, {"--offline", t.Offline}, {"--allow-build", t.AllowBuild}, {"--allow-net", len(t.AllowNet) > 0},
 		{"--timeout", t.Timeout != usual.Sandbox.Timeout}, {"--max-output", t.MaxOutput != usual.Sandbox.MaxOutput}, {"--engine", t.Engine != usual.Sandbox.Engine},
 	} {
 		if f.given {

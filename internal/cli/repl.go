@@ -21,6 +21,7 @@ type replCmd struct {
 	fileFlags
 	sessionFlags
 	sandboxFlags
+	networkFlags
 	installFlags
 }
 
@@ -50,7 +51,7 @@ func (c *replCmd) run(ctx context.Context, p *Program) (code int, err error) {
 		return 0, err
 	}
 	start := p.interruptible(ctx)
-	s, err := p.open(start.soft, opening{cfg: cfg, flags: c.sandboxFlags, session: c.sessionFlags, command: "cove repl"}, inputs, out)
+	s, err := p.open(start.soft, opening{cfg: cfg, flags: c.sandboxFlags, network: c.networkFlags, session: c.sessionFlags, command: "cove repl"}, inputs, out)
 	start.stop()
 	if err != nil {
 		if code := start.exitCode(); code != 0 {

@@ -19,6 +19,7 @@ type rerunCmd struct {
 	ID string `arg:"" optional:"" help:"cnv_..., trn_... or exe_..., a number of cove history, or last, which is what is meant without one."`
 	fileFlags
 	sandboxFlags
+	networkFlags
 	installFlags
 }
 
@@ -59,7 +60,7 @@ func (c *rerunCmd) again(i *interruption, p *Program, cfg config.Config) (code i
 	if err != nil {
 		return 0, err
 	}
-	s, err := p.open(i.soft, opening{cfg: cfg, flags: c.sandboxFlags, command: "cove rerun"}, inputs, out)
+	s, err := p.open(i.soft, opening{cfg: cfg, flags: c.sandboxFlags, network: c.networkFlags, command: "cove rerun"}, inputs, out)
 	if err != nil {
 		return 0, err
 	}

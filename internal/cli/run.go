@@ -29,6 +29,7 @@ type runCmd struct {
 	fileFlags
 	sessionFlags
 	sandboxFlags
+	networkFlags
 	installFlags
 	Restart bool `help:"Begin a new interpreter in the session first: variables and imports are lost, files are kept."`
 	JSON    bool `name:"json" help:"Print one event per line as JSON (docs/events.md)."`
@@ -133,7 +134,7 @@ func (c *runCmd) execute(i *interruption, p *Program, cfg config.Config) (code i
 	if err != nil {
 		return 0, err
 	}
-	o := opening{cfg: cfg, flags: c.sandboxFlags, session: c.sessionFlags, command: "cove run"}
+	o := opening{cfg: cfg, flags: c.sandboxFlags, network: c.networkFlags, session: c.sessionFlags, command: "cove run"}
 	if c.Session != "" {
 		o.hub = p.openHub(i.soft, cfg, o.command, nil)
 		defer o.hub.close()

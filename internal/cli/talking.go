@@ -30,6 +30,7 @@ type talkFlags struct {
 	fileFlags
 	sessionFlags
 	sandboxFlags
+	networkFlags
 	installFlags
 	serverFlags
 	historyFlags
@@ -107,7 +108,7 @@ func (t *talking) talk(i *interruption, inputs []input, out *outFolder, use func
 func (t *talking) locally(i *interruption, inputs []input, out *outFolder, use func(talker) (int, error)) (code int, err error) {
 	records := t.p.openHub(i.soft, t.cfg, t.command, t.model)
 	defer records.close()
-	o := opening{cfg: t.cfg, flags: t.sandboxFlags, session: t.sessionFlags, command: t.command, hub: records}
+	o := opening{cfg: t.cfg, flags: t.sandboxFlags, network: t.networkFlags, session: t.sessionFlags, command: t.command, hub: records}
 	o.kept = t.p.newKept(o)
 	var g *goingOn
 	if t.Continue {

@@ -42,8 +42,11 @@ func (p *connection) serve(ctx context.Context) error {
 			p.end()
 			return err
 		}
+		if credentials := p.dialer.credentialsFor(p.host); len(credentials) > 0 {
+			return p.http(ctx, near, first, credentials)
+		}
 	case speaksHTTP:
-		return p.http(ctx, near, first)
+		return p.http(ctx, near, first, nil)
 	case speaksOtherwise:
 		if p.mustSpeak() {
 			p.end()

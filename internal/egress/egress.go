@@ -8,6 +8,7 @@ package egress
 
 import (
 	"context"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"net"
@@ -53,6 +54,11 @@ type Options struct {
 	Session *Rules
 	// MostBytes bounds what a session sends and receives together; 0 is no limit.
 	MostBytes int64
+	// Credentials are added to what the session sends to their hosts by HTTPS, for which Authority is needed, which can sign for these hosts.
+	Credentials []Credential
+	Authority   *Authority
+	// Roots are the authorities that hosts with credentials are held to; nil: the machine's.
+	Roots *x509.CertPool
 	// Tell is called, from many goroutines, when a connection has ended and when a destination was refused. It must return soon.
 	Tell func(Event)
 	// Resolver, Dial and Own are the system's where they are nil. Own returns the addresses of this machine.

@@ -2,6 +2,7 @@ package egress
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"io"
 	"log"
@@ -40,25 +41,32 @@ func printable(s string) string {
 }
 
 // http serves a connection on which HTTP is spoken, by HTTP/1 or by HTTP/2 without TLS. Each request is read, looked at, and written anew for the host, so that the two sides cannot
-// read it differently.
-func (p *connection) http(ctx context.Context, near *metered, first *opening) error {
+// read it differently. With credentials the connection is TLS, which ends here, and begins anew towards the host.
+func (p *connection) http(ctx context.Context, near *metered, first *opening, credentials []Credential) error {
 	side, other := net.Pipe()
-	two := strings.HasPrefix(string(first.kept), "PRI * HTTP/2")
+	plainTwo := strings.HasPrefix(string(first.kept), "PRI * HTTP/2")
 	var moving sync.WaitGroup
 	moving.Go(func() {
 		_, _ = io.Copy(near, other)
 		_ = near.CloseWrite()
 		_ = near.Close()
 	})
-	transport := p.transport(two)
-	served := &one{conn: side, over: make(chan struct{})}
+	served := &one{over: make(chan struct{})}
+	served.conn = &closing{Conn: side, then: served.end}
+	var transport *http.Transport
+	if len(credentials) == 0 {
+		transport = p.transport(plainTwo)
+	} else {
+		transport = p.secureTransport()
+		served.conn = tls.Server(served.conn, p.ownTLS())
+	}
 	var taken atomic.Bool // by a WebSocket or its like
 	stop := context.AfterFunc(ctx, func() {
 		_ = side.Close()
 		_ = other.Close()
 	})
 	defer stop()
-	w := &checker{connection: p, forward: p.forwarder(transport)}
+	w := &checker{connection: p, forward: p.forwarder(transport, credentials)}
 	server := &http.Server{
 		Handler: w, ReadHeaderTimeout: helloPatience, IdleTimeout: idlePatience, MaxHeaderBytes: 256 << 10,
 		ErrorLog: log.New(io.Discard, "", 0), Protocols: new(http.Protocols), BaseContext: func(net.Listener) context.Context { return ctx },
@@ -72,6 +80,7 @@ func (p *connection) http(ctx context.Context, near *metered, first *opening) er
 		},
 	}
 	server.Protocols.SetHTTP1(true)
+	server.Protocols.SetHTTP2(true)
 	server.Protocols.SetUnencryptedHTTP2(true)
 	moving.Go(func() {
 		_, err := io.Copy(other, first)
@@ -111,8 +120,26 @@ func (p *connection) transport(two bool) *http.Transport {
 	return t
 }
 
-func (p *connection) forwarder(t *http.Transport) *httputil.ReverseProxy {
+// ownTLS is how a program of the session is talked to in the place of a host that there are credentials for.
+func (p *connection) ownTLS() *tls.Config {
+	return &tls.Config{MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"}, GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+		return p.dialer.o.Authority.leaf(p.host)
+	}}
+}
+
+// secureTransport is transport for a host that there are credentials for, which has to show that it is that host.
+func (p *connection) secureTransport() *http.Transport {
+	t := p.transport(false)
+	t.TLSClientConfig = &tls.Config{MinVersion: tls.VersionTLS12, ServerName: p.host, RootCAs: p.dialer.o.Roots}
+	t.Protocols.SetHTTP2(true)
+	return t
+}
+
+func (p *connection) forwarder(t *http.Transport, credentials []Credential) *httputil.ReverseProxy {
 	target := &url.URL{Scheme: "http", Host: net.JoinHostPort(p.host, strconv.Itoa(p.port))}
+	if len(credentials) > 0 {
+		target.Scheme = "https"
+	}
 	return &httputil.ReverseProxy{
 		Rewrite: func(r *httputil.ProxyRequest) {
 			r.Out.URL.Scheme, r.Out.URL.Host = target.Scheme, target.Host
@@ -125,10 +152,13 @@ func (p *connection) forwarder(t *http.Transport) *httputil.ReverseProxy {
 			if _, ok := r.In.Header["User-Agent"]; !ok {
 				r.Out.Header["User-Agent"] = nil
 			}
+			for _, c := range credentials {
+				r.Out.Header.Set(c.Header, c.Value)
+			}
 		},
 		Transport: t, FlushInterval: -1, ErrorLog: log.New(io.Discard, "", 0),
 		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, err error) {
-			http.Error(w, "cove: "+p.host+" did not answer: "+err.Error(), http.StatusBadGateway)
+			http.Error(w, "cove: "+p.host+" did not answer: "+p.dialer.withoutCredentials(err.Error()), http.StatusBadGateway)
 		},
 	}
 }
@@ -190,7 +220,7 @@ type one struct {
 func (o *one) Accept() (net.Conn, error) {
 	if !o.used {
 		o.used = true
-		return &closing{Conn: o.conn, then: o.end}, nil
+		return o.conn, nil
 	}
 	<-o.over
 	return nil, errors.New("there is one connection")

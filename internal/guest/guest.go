@@ -84,6 +84,7 @@ func (g *guest) serve(socket string, fd int) error {
 		if err := dropBoundingSet(); err != nil {
 			return err
 		}
+		trust(nil)
 	} else if err := becomeSubreaper(); err != nil {
 		return err
 	}
@@ -187,7 +188,7 @@ func (g *guest) handle(ctx context.Context, conn *wire.Conn, ch *wire.Channel) {
 	case wire.OpForward:
 		err = g.forward(ctx, conn, ch)
 	case wire.OpNetwork:
-		err = g.serveNetwork(ctx, conn, ch)
+		err = g.serveNetwork(ctx, conn, ch, body)
 	default:
 		err = fault{wire.FaultInvalid, fmt.Sprintf("unknown operation %q", req.Op)}
 	}

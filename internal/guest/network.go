@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"net/netip"
+	"os"
 	"slices"
 	"sync"
 	"syscall"
@@ -27,7 +28,8 @@ type network struct {
 	tcp, udp uint16     // the ports of the two sockets; 0 before there are any
 	host     *wire.Conn // of the present OpNetwork, or nil
 	ctx      context.Context
-	free     chan struct{} // holds a token for each name and connection that is being served
+	lookUps  chan struct{} // holds a token for each name that is being looked up
+	free     chan struct{} // holds a token for each connection
 	names    map[string]netip.Addr
 	byNumber map[netip.Addr]string
 	order    []string // of names, the one that was given first
@@ -45,13 +47,17 @@ const (
 var namesFrom = netip.AddrFrom4([4]byte{198, 18, 1, 0})
 
 // serveNetwork hands names and connections on to the host until ch ends.
-func (g *guest) serveNetwork(ctx context.Context, conn *wire.Conn, ch *wire.Channel) error {
+func (g *guest) serveNetwork(ctx context.Context, conn *wire.Conn, ch *wire.Channel, certificates []byte) error {
 	if g.user == 0 { // an engine that isolates nothing: the routes would be the host's own
 		return fault{wire.FaultInvalid, "there is no sandbox that could be given a network"}
+	}
+	if len(certificates) > wire.CertificatesLimit {
+		return fault{wire.FaultInvalid, "there are too many certificates"}
 	}
 	if err := g.network.begin(ctx, conn); err != nil {
 		return err
 	}
+	trust(certificates)
 	defer g.network.end(conn)
 	if err := wire.WriteMessage(ch, wire.Response{}, nil); err != nil {
 		return nil
@@ -91,7 +97,7 @@ func (n *network) make() error {
 		return nil
 	}
 	n.names, n.byNumber = map[string]netip.Addr{}, map[netip.Addr]string{}
-	n.free = make(chan struct{}, wire.NetworkLimit)
+	n.lookUps, n.free = make(chan struct{}, wire.LookUpLimit), make(chan struct{}, wire.ConnectLimit)
 	listener, err := net.ListenTCP("tcp4", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)})
 	if err != nil {
 		return err
@@ -234,12 +240,12 @@ func (n *network) queries(socket *net.UDPConn) {
 		}
 		query := slices.Clone(buf[:size])
 		select {
-		case n.free <- struct{}{}:
+		case n.lookUps <- struct{}{}:
 		default:
 			continue // whose query is lost asks again
 		}
 		go func() {
-			defer func() { <-n.free }()
+			defer func() { <-n.lookUps }()
 			if answer := n.resolve(query); answer != nil {
 				_, _ = socket.WriteToUDPAddrPort(answer, from)
 			}
@@ -289,6 +295,27 @@ func (n *network) resolve(query []byte) []byte {
 		return q.answer(0, netip.Addr{}) // there is such a name, without records of that type
 	}
 	return q.answer(0, n.numberOf(name))
+}
+
+// trust makes the list of authorities that programs are told of: the machine's, and more. What it cannot write is left out, as where the machine has no list.
+func trust(more []byte) {
+	if _, err := os.Stat(wire.SystemCertificates); err != nil {
+		return
+	}
+	next := wire.CertificatesPath + ".new"
+	err := os.Symlink(wire.SystemCertificates, next)
+	if len(more) > 0 && err == nil {
+		var system []byte
+		if system, err = os.ReadFile(next); err == nil {
+			err = errors.Join(os.Remove(next), os.WriteFile(next, slices.Concat(system, []byte("\n"), more), 0o600), os.Chmod(next, 0o644))
+		}
+	}
+	if err == nil {
+		err = os.Rename(next, wire.CertificatesPath)
+	}
+	if err != nil {
+		_ = os.Remove(next)
+	}
 }
 
 // destination returns where the program of a captured connection wanted to go.

@@ -17,6 +17,38 @@ import (
 type Network struct {
 	Allow []string `json:"allow,omitempty"`
 	Deny  []string `json:"deny,omitempty"`
+	// Credentials are added to requests on the host. In a record they are without their values.
+	Credentials []egress.Credential `json:"credentials,omitempty"`
+}
+
+// Secrets are what the host adds to what a session sends. They leave the store for that alone; no backup has them.
+type Secrets struct {
+	Credentials []egress.Credential `json:"credentials"`
+	Authority   []byte              `json:"authority"` // of package egress, with its key
+}
+
+// keepSecrets puts the credentials of a network into the record where they are secrets, with an authority for their hosts.
+func (s *Session) keepSecrets(n *Network) error {
+	s.Network, s.Secrets = n, nil
+	if n == nil || len(n.Credentials) == 0 {
+		return nil
+	}
+	authority, err := egress.NewAuthority(n.Credentials)
+	if err != nil {
+		return err
+	}
+	text, err := authority.Marshal()
+	if err != nil {
+		return err
+	}
+	s.Secrets = &Secrets{Credentials: n.Credentials, Authority: text}
+	shown := *n
+	shown.Credentials = nil
+	for _, c := range n.Credentials {
+		shown.Credentials = append(shown.Credentials, egress.Credential{Host: c.Host, Header: c.Header})
+	}
+	s.Network = &shown
+	return nil
 }
 
 // NetworkLimits are what the operator says of all sessions.
@@ -41,6 +73,9 @@ func (h *Hub) networkFor(n *Network) error {
 	if len(rules.Allow) > 0 && len(h.o.Network.Rules.Allow) == 0 {
 		return problem.New(problem.NetworkOff, "the sessions of this server have no network").WithHint("the operator can allow destinations in network.allow")
 	}
+	if err := egress.CheckCredentials(n.Credentials, rules); err != nil {
+		return err
+	}
 	for _, r := range rules.Allow {
 		if !h.o.Network.Rules.Covers(r) {
 			return problem.New(problem.NetworkOff, "the server does not allow sessions to connect to "+r.String()).WithHint("the operator can allow it in network.allow")
@@ -59,10 +94,17 @@ func (h *Hub) giveNetwork(ctx context.Context, row Session, live Networked, seen
 		return err
 	}
 	limits := h.o.Network
-	return live.SetNetwork(ctx, egress.New(egress.Options{Operator: limits.Rules, Session: &rules, MostBytes: limits.Bytes, Tell: func(e egress.Event) {
+	o := egress.Options{Operator: limits.Rules, Session: &rules, MostBytes: limits.Bytes, Tell: func(e egress.Event) {
 		seen.add(e)
 		h.countConnection(row, e)
-	}}))
+	}}
+	if s := row.Secrets; s != nil {
+		o.Credentials = s.Credentials
+		if o.Authority, err = egress.ParseAuthority(s.Authority); err != nil {
+			return err
+		}
+	}
+	return live.SetNetwork(ctx, egress.New(o))
 }
 
 // countConnection records a connection in the metrics, the log and, where the operator wants that, the audit log.

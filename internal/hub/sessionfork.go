@@ -55,8 +55,12 @@ func (h *Hub) forkSession(ctx context.Context, who auth.Principal, id string, n 
 	row := h.newRow(who, n)
 	row.State, row.Executions, row.Owner = SessionPaused, source.Executions, ""
 	err = row.check(h.o.Base.Packages)
-	if err == nil && row.Network != source.Network {
-		err = h.networkFor(row.Network)
+	if row.Network == source.Network {
+		row.Secrets = source.Secrets
+	} else if err == nil {
+		if err = h.networkFor(row.Network); err == nil {
+			err = row.keepSecrets(row.Network)
+		}
 	}
 	if err == nil && row.CPUs != source.CPUs {
 		err = h.cpusFor(row)

@@ -43,6 +43,9 @@ func (h *Hub) CreateSession(ctx context.Context, who auth.Principal, n NewSessio
 		err = errors.Join(row.check(h.o.Base.Packages), h.memoryFor(row), h.cpusFor(row), h.networkFor(row.Network))
 	}
 	if err == nil {
+		err = row.keepSecrets(n.Network)
+	}
+	if err == nil {
 		err = h.mayStore(ctx, who.Project, who.Key, 0)
 	}
 	if err == nil {
@@ -287,7 +290,9 @@ func (c SessionChange) apply(s *Session, now time.Time, own string) error {
 		s.Metadata = maps.Clone(c.Metadata)
 	}
 	if c.Network != nil {
-		s.Network = c.Network
+		if err := s.keepSecrets(c.Network); err != nil {
+			return err
+		}
 	}
 	if c.Idle != nil {
 		if *c.Idle <= 0 {

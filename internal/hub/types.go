@@ -46,6 +46,7 @@ type Session struct {
 	Disk       int64     // bytes of its snapshot; 0 while none exists
 	Saved      time.Time // of its snapshot; zero while none exists
 	Network    *Network  // where its programs may connect to; nil: nowhere
+	Secrets    *Secrets  // for Network.Credentials
 	Rollback   *Rollback // what it lost, until a client acknowledges that; nil: nothing
 	Home       string    // on whose disk it is; see package owner. "": from before there were homes, or restored from a backup
 	// Owner is the process that has the session in memory, or that died with it and whose loss the home has not settled yet; "": none.

@@ -54,7 +54,7 @@ func (l *Link) expect(change int) {
 }
 
 func (l *Link) forward(ctx context.Context) (*Forward, error) {
-	o, err := l.openLasting(ctx, wire.Request{Op: wire.OpForward})
+	o, err := l.openLasting(ctx, wire.Request{Op: wire.OpForward}, nil)
 	if err != nil {
 		return nil, err
 	}

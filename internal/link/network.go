@@ -3,9 +3,11 @@ package link
 import (
 	"context"
 	"fmt"
+	"io"
 	"net/netip"
 	"strings"
 	"sync"
+	"time"
 
 	"cove/internal/problem"
 	"cove/internal/wire"
@@ -15,6 +17,8 @@ import (
 type Network interface {
 	// Allows says in words that people and models read where programs may connect to.
 	Allows() []string
+	// Certificates are what programs are to trust beside the authorities of the machine, PEM; nil for nothing.
+	Certificates() []byte
 	// LookUp returns nil when there is such a name and it may be reached.
 	LookUp(ctx context.Context, name string) error
 	// Connect connects to a port of a name or an IPv4 address, calls ready, moves bytes between there and conn, and returns when the connection has ended. When it returns an error
@@ -32,7 +36,7 @@ func (l *Link) ServeNetwork(ctx context.Context, n Network) (stop func(), err er
 		return nil, problem.New(problem.NetworkAbsent, "the session was made by an older cove, in which there was no network").WithHint("make a new session")
 	}
 	l.expect(1)
-	o, err := l.openLasting(ctx, wire.Request{Op: wire.OpNetwork})
+	o, err := l.openLasting(ctx, wire.Request{Op: wire.OpNetwork}, n.Certificates())
 	if err != nil {
 		l.expect(-1)
 		return nil, problem.New(problem.NetworkAbsent, "the sandbox cannot be given a network").WithHint("this needs the gvisor engine, and a session that this cove has made").WithCause(err)
@@ -43,9 +47,12 @@ func (l *Link) ServeNetwork(ctx context.Context, n Network) (stop func(), err er
 	return sync.OnceFunc(func() {
 		cancel()
 		l.expect(-1)
-		_ = o.Close()
-		o.end()
 		all.Wait()
+		_ = o.CloseWrite()
+		timeout := time.AfterFunc(closeGrace, o.end)
+		defer timeout.Stop()
+		_, _ = io.Copy(io.Discard, o) // the guest ends the channel when it serves no network any more, so that another can begin
+		o.end()
 	}), nil
 }
 

@@ -41,7 +41,7 @@ func (l *Link) DialPort(ctx context.Context, port int) (Stream, error) {
 	if err := l.knowsProcesses(); err != nil {
 		return nil, err
 	}
-	o, err := l.openLasting(ctx, wire.Request{Op: wire.OpPortDial, Port: port})
+	o, err := l.openLasting(ctx, wire.Request{Op: wire.OpPortDial, Port: port}, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -57,11 +57,11 @@ type lasting struct {
 }
 
 // openLasting begins an operation and reads the guest's answer. ctx bounds the call alone.
-func (l *Link) openLasting(ctx context.Context, req wire.Request) (*lasting, error) {
+func (l *Link) openLasting(ctx context.Context, req wire.Request, body []byte) (*lasting, error) {
 	own, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, cancel)
 	o := &lasting{ctx: own}
-	ch, release, err := l.open(own, req, nil)
+	ch, release, err := l.open(own, req, body)
 	if err == nil {
 		o.Channel, o.end = ch, func() { release(); cancel() }
 		if o.response, _, err = l.respond(own, ch); err != nil {

@@ -6,11 +6,12 @@ import (
 
 	"cove/internal/pyenv"
 	"cove/internal/sandbox"
+	"cove/internal/wire"
 )
 
 // certificates are the authorities that this machine trusts, at the same place in the sandbox: programs that bring a list of their own trust these instead, among them
-// those of the organization whose machine this is.
-const certificates = "/etc/ssl/certs/ca-certificates.crt"
+// those of the organization whose machine this is. In a sandbox the guest adds the session's own.
+const certificates = wire.SystemCertificates
 
 // certificateVariables name the list for OpenSSL, Requests, curl, pip, Node.js, Git, gRPC and AWS's clients.
 var certificateVariables = []string{
@@ -36,8 +37,12 @@ func (s *Live) environment(layout sandbox.Layout) map[string]string {
 		"MPLBACKEND":              "module://matplotlib_inline.backend_inline",
 	}
 	if _, err := os.Stat(certificates); err == nil {
+		list := certificates
+		if root == pyenv.MountPoint { // the sandbox has a file system of its own
+			list = wire.CertificatesPath
+		}
 		for _, name := range certificateVariables {
-			env[name] = certificates
+			env[name] = list
 		}
 	}
 	maps.Copy(env, s.opts.Env.Variables(root, layout.Path(pyenv.DataMountPoint)))

@@ -1,0 +1,201 @@
+package egress
+
+import (
+	"bytes"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"math/big"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/net/http/httpguts"
+
+	"cove/internal/problem"
+)
+
+// Credential is a header that is added to each request that a session sends to a host by HTTPS, in the place of what the session sends under that name. The session never sees it.
+type Credential struct {
+	Host   string `json:"host"` // a name, not one for several
+	Header string `json:"header"`
+	Value  string `json:"value"`
+}
+
+// Bounds of credentials.
+const (
+	MostCredentials   = 32
+	longestCredential = 8 << 10
+)
+
+// ownHeaders say how a request is sent; they are the server's own.
+var ownHeaders = []string{"Host", "Content-Length", "Transfer-Encoding", "Connection", "Upgrade", "Te", "Trailer", "Keep-Alive", "Proxy-Authorization", "Proxy-Connection"}
+
+// CheckCredentials returns the problem of credentials that cannot be, or whose hosts the rules do not let a session reach by HTTPS. Problems: network_rule.
+func CheckCredentials(all []Credential, rules Rules) error {
+	wrong := func(c Credential, why string) error {
+		return problem.New(problem.NetworkRule, fmt.Sprintf("the credential for %.200q cannot be added: %s", c.Host, why))
+	}
+	if len(all) > MostCredentials {
+		return problem.New(problem.NetworkRule, fmt.Sprintf("there are %d credentials; there may be %d", len(all), MostCredentials))
+	}
+	for _, c := range all {
+		switch why := ""; {
+		case !isName(c.Host):
+			return wrong(c, "its host is not one name, in lower case")
+		case !httpguts.ValidHeaderFieldName(c.Header) || slices.Contains(ownHeaders, http.CanonicalHeaderKey(c.Header)):
+			return wrong(c, "it has no header that could be added")
+		case c.Value == "" || len(c.Value) > longestCredential || !httpguts.ValidHeaderFieldValue(c.Value):
+			return wrong(c, "its value is empty, longer than 8 kB, or has characters that no header has")
+		default:
+			if why = rules.names(c.Host, 443); why != "" {
+				return wrong(c, "the session cannot connect there: "+why)
+			}
+		}
+	}
+	return nil
+}
+
+// Authority signs the certificates by which a session's programs talk to the hosts that it has credentials for. They trust it beside the authorities of the machine; it can sign for these
+// hosts alone.
+type Authority struct {
+	key         *ecdsa.PrivateKey
+	certificate *x509.Certificate
+
+	mu     sync.Mutex
+	leaves map[string]*tls.Certificate
+}
+
+const (
+	authorityLife = 20 * 365 * 24 * time.Hour // sessions can be paused for long, and programs in them know the authority from when they began
+	leafLife      = 30 * 24 * time.Hour
+)
+
+// NewAuthority makes one for the hosts of credentials.
+func NewAuthority(credentials []Credential) (*Authority, error) {
+	var hosts []string
+	for _, c := range credentials {
+		hosts = append(hosts, c.Host)
+	}
+	slices.Sort(hosts)
+	hosts = slices.Compact(hosts)
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return nil, err
+	}
+	now := time.Now()
+	template := &x509.Certificate{
+		SerialNumber: serial(), Subject: pkix.Name{CommonName: "cove session"}, NotBefore: now.Add(-24 * time.Hour), NotAfter: now.Add(authorityLife),
+		KeyUsage: x509.KeyUsageCertSign, BasicConstraintsValid: true, IsCA: true, MaxPathLenZero: true,
+		PermittedDNSDomainsCritical: true, PermittedDNSDomains: hosts, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
+	if err != nil {
+		return nil, err
+	}
+	return newAuthority(key, der)
+}
+
+func newAuthority(key *ecdsa.PrivateKey, der []byte) (*Authority, error) {
+	certificate, err := x509.ParseCertificate(der)
+	if err != nil {
+		return nil, err
+	}
+	return &Authority{key: key, certificate: certificate, leaves: map[string]*tls.Certificate{}}, nil
+}
+
+func serial() *big.Int {
+	n, _ := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 120)) // which does not fail
+	return n
+}
+
+// Certificate returns what programs of the session are to trust, PEM.
+func (a *Authority) Certificate() []byte {
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: a.certificate.Raw})
+}
+
+// Marshal returns the authority with its key, PEM: a secret.
+func (a *Authority) Marshal() ([]byte, error) {
+	key, err := x509.MarshalECPrivateKey(a.key)
+	if err != nil {
+		return nil, err
+	}
+	return append(a.Certificate(), pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: key})...), nil
+}
+
+// ParseAuthority reads what Marshal has returned.
+func ParseAuthority(text []byte) (*Authority, error) {
+	first, rest := pem.Decode(text)
+	second, _ := pem.Decode(rest)
+	if first == nil || second == nil {
+		return nil, errors.New("the authority of a session cannot be read")
+	}
+	key, err := x509.ParseECPrivateKey(second.Bytes)
+	if err != nil {
+		return nil, err
+	}
+	return newAuthority(key, first.Bytes)
+}
+
+// leaf returns a certificate for a host.
+func (a *Authority) leaf(host string) (*tls.Certificate, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	now := time.Now()
+	if c := a.leaves[host]; c != nil && now.Before(c.Leaf.NotAfter.Add(-leafLife/2)) {
+		return c, nil
+	}
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return nil, err
+	}
+	template := &x509.Certificate{
+		SerialNumber: serial(), Subject: pkix.Name{CommonName: host}, DNSNames: []string{host}, NotBefore: now.Add(-24 * time.Hour), NotAfter: now.Add(leafLife),
+		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}, BasicConstraintsValid: true,
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, a.certificate, &key.PublicKey, a.key)
+	if err != nil {
+		return nil, err
+	}
+	parsed, err := x509.ParseCertificate(der)
+	if err != nil {
+		return nil, err
+	}
+	c := &tls.Certificate{Certificate: [][]byte{der, a.certificate.Raw}, PrivateKey: key, Leaf: parsed}
+	a.leaves[host] = c
+	return c, nil
+}
+
+// credentialsFor returns what is added to requests to a host.
+func (d *Dialer) credentialsFor(host string) (all []Credential) {
+	for _, c := range d.o.Credentials {
+		if c.Host == host {
+			all = append(all, c)
+		}
+	}
+	return all
+}
+
+// withoutCredentials removes from a text of an answer what a session must not see. It is for errors of our own; what a host answers is the host's.
+func (d *Dialer) withoutCredentials(text string) string {
+	for _, c := range d.o.Credentials {
+		text = strings.ReplaceAll(text, c.Value, "...")
+	}
+	return text
+}
+
+// Certificates returns what programs of the session are to trust beside the authorities of the machine, PEM; nil for nothing.
+func (d *Dialer) Certificates() []byte {
+	if d.o.Authority == nil || len(d.o.Credentials) == 0 {
+		return nil
+	}
+	return bytes.Clone(d.o.Authority.Certificate())
+}
