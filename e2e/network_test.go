@@ -34,16 +34,32 @@ type inner struct {
 	rules []string // that let a session reach it
 }
 
+// ownName returns a name of this machine that leads to it: its host name, or one that its hosts file has.
+func ownName(t *testing.T) (name string, addresses []string) {
+	t.Helper()
+	candidates := []string{}
+	if host, err := os.Hostname(); err == nil {
+		candidates = append(candidates, host)
+	}
+	hosts, _ := os.ReadFile("/etc/hosts")
+	for line := range strings.Lines(string(hosts)) {
+		if fields := strings.Fields(line); len(fields) > 1 && strings.HasPrefix(fields[0], "127.") {
+			candidates = append(candidates, fields[1:]...)
+		}
+	}
+	for _, c := range candidates {
+		c = strings.ToLower(c)
+		if addresses, err := net.DefaultResolver.LookupHost(t.Context(), c); err == nil && !strings.HasSuffix(c, "localhost") {
+			return c, addresses
+		}
+	}
+	t.Fatal("no name but localhost leads to this machine; give it one in its hosts file")
+	return "", nil
+}
+
 func newInner(t *testing.T, h http.Handler) inner {
 	t.Helper()
-	name, err := os.Hostname()
-	if err != nil {
-		t.Fatal(err)
-	}
-	addresses, err := net.LookupHost(name)
-	if err != nil {
-		t.Fatalf("the name of this machine, %s, leads nowhere: %v", name, err)
-	}
+	name, addresses := ownName(t)
 	listener, err := net.Listen("tcp", ":0")
 	if err != nil {
 		t.Fatal(err)
@@ -52,7 +68,7 @@ func newInner(t *testing.T, h http.Handler) inner {
 	s.Start()
 	t.Cleanup(s.Close)
 	port := listener.Addr().(*net.TCPAddr).Port
-	in := inner{host: fmt.Sprintf("%s:%d", strings.ToLower(name), port), rules: []string{fmt.Sprintf("%s:%d", name, port)}}
+	in := inner{host: fmt.Sprintf("%s:%d", name, port), rules: []string{fmt.Sprintf("%s:%d", name, port)}}
 	for _, a := range addresses {
 		in.rules = append(in.rules, net.JoinHostPort(a, fmt.Sprint(port)))
 	}
@@ -118,11 +134,7 @@ func TestNetworkOfCommands(t *testing.T) {
 // newTrusted serves HTTPS on this machine at its name, with a certificate of an authority that whoever has the variable trusts.
 func newTrusted(t *testing.T, h http.HandlerFunc) (in inner, trusts string) {
 	t.Helper()
-	name, err := os.Hostname()
-	if err != nil {
-		t.Fatal(err)
-	}
-	name = strings.ToLower(name)
+	name, addresses := ownName(t)
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		t.Fatal(err)
@@ -142,10 +154,6 @@ func newTrusted(t *testing.T, h http.HandlerFunc) (in inner, trusts string) {
 	s := &httptest.Server{Listener: listener, EnableHTTP2: true, Config: &http.Server{Handler: h}, TLS: &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}}}
 	s.StartTLS()
 	t.Cleanup(s.Close)
-	addresses, err := net.LookupHost(name)
-	if err != nil {
-		t.Fatal(err)
-	}
 	port := listener.Addr().(*net.TCPAddr).Port
 	in = inner{host: fmt.Sprintf("%s:%d", name, port), rules: []string{fmt.Sprintf("%s:443,%d", name, port)}}
 	for _, a := range addresses {
@@ -361,5 +369,30 @@ func TestNetworkOfASession(t *testing.T) {
 	s = startServer(t, dir, s.key, "COVE_NETWORK_ALLOW="+strings.Join(in.rules, ","))
 	if got := s.says(forked.ID, get(in.host)); got != "hello /x\n" {
 		t.Errorf("after the server was killed it got %q", got)
+	}
+}
+
+// TestEnvironmentOfACommand sets variables of the code's environment, which stay in a session.
+func TestEnvironmentOfACommand(t *testing.T) {
+	t.Parallel()
+	sessions := t.TempDir()
+	run := func(args ...string) result {
+		c := newCommand(t, append([]string{"run", "-q"}, args...)...)
+		c.setenv("COVE_SESSIONS="+sessions, "MINE=from here")
+		return c.run()
+	}
+	r := run("--session", "lab", "-e", "YEAR=2025", "-e", "MINE", "-e", "TEXT=a=b\nc", "-c", `import os, subprocess; print(os.environ["YEAR"], os.environ["MINE"], repr(os.environ["TEXT"]), subprocess.getoutput("echo $YEAR"))`)
+	r.ended(t, 0)
+	if r.stdout != "2025 from here 'a=b\\nc' 2025\n" {
+		t.Errorf("%+v", r)
+	}
+	if r := run("--session", "lab", "-c", `import os; print(os.environ.get("YEAR"))`); r.stdout != "2025\n" {
+		t.Errorf("in the next command: %+v", r)
+	}
+	if r := run("-c", `import os; print(os.environ.get("YEAR"), os.environ.get("MINE"))`); r.stdout != "None None\n" {
+		t.Errorf("elsewhere: %+v", r)
+	}
+	if r := run("-e", "A-B=1", "-c", "1"); r.code != 125 || !strings.Contains(r.stderr, "cannot be the name of a variable") {
+		t.Errorf("a wrong name: %+v", r)
 	}
 }

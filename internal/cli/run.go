@@ -31,8 +31,9 @@ type runCmd struct {
 	sandboxFlags
 	networkFlags
 	installFlags
-	Restart bool `help:"Begin a new interpreter in the session first: variables and imports are lost, files are kept."`
-	JSON    bool `name:"json" help:"Print one event per line as JSON (docs/events.md)."`
+	Env     []string `short:"e" sep:"none" placeholder:"NAME=VALUE" help:"Set a variable of the code's environment; in a session it stays set. Repeatable; NAME alone takes the value that it has here. What the code must not see is for --credential."`
+	Restart bool     `help:"Begin a new interpreter in the session first: variables and imports are lost, files are kept."`
+	JSON    bool     `name:"json" help:"Print one event per line as JSON (docs/events.md)."`
 }
 
 // Help is the long help.
@@ -48,6 +49,7 @@ Examples:
     cove run analysis.py -f data.csv -o out -- --year 2025
     echo 'sum(range(10))' | cove run -
     cove run --session lab -c 'x = [1, 2, 3]' && cove run --session lab -c 'sum(x)'
+    cove run -e YEAR=2025 --allow-net api.example.com --credential api.example.com=MY_TOKEN report.py
 
 Exit code: the program's own; 1 uncaught exception; 124 timeout; 137 out of memory; 130 Ctrl-C;
 125 cove itself failed, could not run the code, or could not save what it made.`
@@ -58,6 +60,10 @@ func workspaceLimit() int64 { return sandbox.DefaultLimits().Workspace }
 // request reads the program that is to be run.
 func (c *runCmd) request(ctx context.Context, p *Program) (kernel.Request, error) {
 	req := kernel.Request{Mode: kernel.Cell, Code: c.Code, Args: c.Args}
+	var err error
+	if req.Environment, err = environment(c.Env, p.Getenv); err != nil {
+		return req, err
+	}
 	switch {
 	case c.Code != "" && c.Program != "":
 		return req, problem.New(problem.Usage, "give a file or -c, not both").WithHint("what is meant for the program comes after --")

@@ -27,18 +27,26 @@ type startFlags struct {
 }
 
 func (f startFlags) start(p *Program) (process.Start, error) {
-	s := process.Start{Dir: f.Dir, Label: f.Label, Env: map[string]string{}}
+	s := process.Start{Dir: f.Dir, Label: f.Label}
 	if f.Timeout != nil {
 		s.Timeout = time.Duration(*f.Timeout)
 	}
-	for _, one := range f.Env {
+	var err error
+	s.Env, err = environment(f.Env, p.Getenv)
+	return s, err
+}
+
+// environment reads NAME=VALUE, and NAME for the value that it has here.
+func environment(texts []string, getenv func(string) string) (map[string]string, error) {
+	env := map[string]string{}
+	for _, one := range texts {
 		name, value, ok := strings.Cut(one, "=")
 		if !ok {
-			value = p.Getenv(name)
+			value = getenv(name)
 		}
-		s.Env[name] = value
+		env[name] = value
 	}
-	return s, nil
+	return env, process.CheckEnvironment(env)
 }
 
 type sessionExec struct {

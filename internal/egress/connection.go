@@ -105,14 +105,14 @@ func (p *connection) join(near *metered, first *opening, spoken []byte) {
 	back := make(chan struct{})
 	go func() {
 		defer close(back)
-		_, err := wire.Copy(near, io.MultiReader(bytes.NewReader(spoken), p.far))
+		err := wire.Copy(near, io.MultiReader(bytes.NewReader(spoken), p.far))
 		if err != nil {
 			p.end()
 			return
 		}
 		_ = p.near.CloseWrite()
 	}()
-	_, err := wire.Copy(p.far, first)
+	err := wire.Copy(p.far, first)
 	if half, ok := p.far.(wire.WriteCloser); ok && err == nil {
 		_ = half.CloseWrite()
 	} else if err != nil {

@@ -33,6 +33,7 @@ const (
 	helloPatience  = 30 * time.Second // for the first bytes of a connection to a port of which they must be known
 	idlePatience   = 15 * time.Minute // without a byte in either direction
 	rememberNames  = 30 * time.Second // for which the addresses of a name are known
+	rememberNone   = 3 * time.Second  // for which it is known that there are none: the server of names may have had no time
 	mostNames      = 1024             // of which the addresses are known
 	mostAddresses  = 16               // of a name, that are looked at
 	lookUpsPerSec  = 20               // names that are new, after the first lookUpBurst: a name can carry data to the servers of its domain
@@ -238,7 +239,7 @@ func (d *Dialer) addresses(ctx context.Context, name string) ([]netip.Addr, erro
 	}
 	k = known{until: now.Add(rememberNames)}
 	if err != nil {
-		k.err = problem.New(problem.DestinationUnreachable, "there is no host "+name).WithCause(err)
+		k.err, k.until = problem.New(problem.DestinationUnreachable, "there is no host "+name).WithCause(err), now.Add(rememberNone)
 	}
 	for _, a := range all[:min(len(all), mostAddresses)] {
 		k.addresses = append(k.addresses, a.Unmap().WithZone(""))

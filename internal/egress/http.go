@@ -177,7 +177,6 @@ func (w *checker) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 		w.mu.Lock()
 		w.refused = err
 		w.mu.Unlock()
-		w.connection.dialer.tellRefused(w.connection.host, w.connection.port, err)
 		rw.Header().Set("Connection", "close")
 		http.Error(rw, "cove: "+err.Error(), http.StatusForbidden)
 		return

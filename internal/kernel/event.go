@@ -174,6 +174,8 @@ type Request struct {
 	Timeout  time.Duration // wall clock; 0 means none
 	// OutputLimit bounds the bytes of streams and displays that are delivered; 0 means DefaultOutputLimit.
 	OutputLimit int64
+	// Environment are variables that are set before the code runs, and stay set in its interpreter.
+	Environment map[string]string
 	// Standalone has interactive figures (Plotly) carry a self-contained HTML page as well.
 	Standalone bool
 	// Model says that a language model wrote the code and reads what comes of it: tables and figures come with a form of their own for it (Told), and print() shows more columns.

@@ -1492,6 +1492,7 @@ class Kernel:
 
     def execute(self, request):
         self.request = request
+        os.environ.update(request.get("environment") or {})
         self.teller.begin(request)
         self.failed = self.interrupted = False
         self.exit = None

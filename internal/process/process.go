@@ -51,6 +51,24 @@ type Size struct {
 
 var variable = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`) })
 
+// CheckEnvironment returns what is wrong with variables.
+func CheckEnvironment(env map[string]string) error {
+	size := 0
+	for name, value := range env {
+		if !variable().MatchString(name) {
+			return invalid(fmt.Sprintf("%.80q cannot be the name of a variable", name), "a name has letters, digits and underscores, and does not begin with a digit")
+		}
+		if strings.ContainsRune(value, 0) || !utf8.ValidString(value) {
+			return invalid(fmt.Sprintf("the variable %s has characters that are no text", name), "variables are UTF-8 without zeros")
+		}
+		size += len(name) + len(value) + 2
+	}
+	if len(env) > mostVariables || size > longestCommand {
+		return invalid("there are too many variables, or they are too long", "put them into a file, and have the program read that")
+	}
+	return nil
+}
+
 // Check returns what is wrong with a start.
 func (s *Start) Check() error {
 	size := len(s.Line)
@@ -58,13 +76,8 @@ func (s *Start) Check() error {
 	for _, a := range s.Args {
 		size += len(a) + 1
 	}
-	variables := 0
-	for name, value := range s.Env {
-		if !variable().MatchString(name) {
-			return invalid(fmt.Sprintf("%.80q cannot be the name of a variable", name), "a name has letters, digits and underscores, and does not begin with a digit")
-		}
-		texts = append(texts, value)
-		variables += len(name) + len(value) + 2
+	if err := CheckEnvironment(s.Env); err != nil {
+		return err
 	}
 	switch {
 	case (len(s.Args) == 0) == (s.Line == ""):
@@ -73,8 +86,6 @@ func (s *Start) Check() error {
 		return invalid("the program has no name", "give a name such as python, or a path")
 	case len(s.Args) > mostArguments || size > longestCommand:
 		return invalid("the command is too long", "put it into a file, and run that")
-	case len(s.Env) > mostVariables || variables > longestCommand:
-		return invalid("there are too many variables, or they are too long", "put them into a file, and have the program read that")
 	case utf8.RuneCountInString(s.Label) > longestLabel:
 		return invalid(fmt.Sprintf("a label has at most %d characters", longestLabel), "")
 	case len(s.Dir) > longestDir:

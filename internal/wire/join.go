@@ -2,6 +2,7 @@ package wire
 
 import (
 	"context"
+	"errors"
 	"io"
 	"net"
 	"sync"
@@ -26,13 +27,13 @@ func Join(ctx context.Context, local net.Conn, remote Stream) {
 	defer context.AfterFunc(ctx, end)()
 	var both sync.WaitGroup
 	both.Go(func() {
-		if _, err := Copy(remote, local); err != nil {
+		if err := Copy(remote, local); err != nil {
 			_ = remote.Close()
 			return
 		}
 		_ = remote.CloseWrite()
 	})
-	if _, err := Copy(local, remote); err != nil {
+	if err := Copy(local, remote); err != nil {
 		_ = local.Close()
 	} else if half, ok := local.(WriteCloser); ok {
 		_ = half.CloseWrite()
@@ -40,14 +41,60 @@ func Join(ctx context.Context, local net.Conn, remote Stream) {
 	both.Wait()
 }
 
-// copyBuffer is how much Copy moves at a time: in gVisor, each call of the system costs what kilobytes do.
-const copyBuffer = 256 << 10
+// The sizes of pieces that Copy moves. In gVisor each call of the system costs what kilobytes do, so that large ones are worth their memory; but a connection that moves little, or
+// waits, has a small one, and large ones are mostLarge in this process.
+const (
+	smallPiece = 32 << 10
+	largePiece = 256 << 10
+	mostLarge  = 64
+)
 
-var copyBuffers = sync.Pool{New: func() any { return new([copyBuffer]byte) }}
+// largeUsed holds a token for each large piece that is in use.
+var largeUsed = make(chan struct{}, mostLarge)
 
-// Copy is io.Copy in larger pieces.
-func Copy(to io.Writer, from io.Reader) (int64, error) {
-	b, _ := copyBuffers.Get().(*[copyBuffer]byte)
-	defer copyBuffers.Put(b)
-	return io.CopyBuffer(struct{ io.Writer }{to}, struct{ io.Reader }{from}, b[:])
+var largePieces = sync.Pool{New: func() any { return new([largePiece]byte) }}
+
+// Copy is io.Copy for connections, in pieces that become larger while much is moved. It returns nil at the end of from.
+func Copy(to io.Writer, from io.Reader) error {
+	small := make([]byte, smallPiece)
+	for {
+		n, err := move(to, from, small)
+		if err == nil && n == smallPiece {
+			err = copyLarge(to, from)
+		}
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// copyLarge copies in large pieces for as long as they are filled more than a small one would be. It does nothing when too many are in use.
+func copyLarge(to io.Writer, from io.Reader) error {
+	select {
+	case largeUsed <- struct{}{}:
+	default:
+		return nil
+	}
+	defer func() { <-largeUsed }()
+	large, _ := largePieces.Get().(*[largePiece]byte)
+	defer largePieces.Put(large)
+	for {
+		if n, err := move(to, from, large[:]); err != nil || n < smallPiece {
+			return err
+		}
+	}
+}
+
+// move reads once and writes what was read.
+func move(to io.Writer, from io.Reader, piece []byte) (int, error) {
+	n, err := from.Read(piece)
+	if n > 0 {
+		if _, failed := to.Write(piece[:n]); failed != nil {
+			return n, failed
+		}
+	}
+	return n, err
 }

@@ -1,0 +1,132 @@
+package gvisor_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"cove/internal/ident"
+	"cove/internal/link"
+	"cove/internal/process"
+	"cove/internal/sandbox"
+	"cove/internal/sandbox/sandboxtest"
+)
+
+// echoing is a network that says back what it hears.
+type echoing struct{}
+
+func (echoing) Allows() []string                     { return nil }
+func (echoing) Certificates() []byte                 { return nil }
+func (echoing) LookUp(context.Context, string) error { return nil }
+func (echoing) Connect(_ context.Context, _ string, _ int, conn link.Stream, ready func() error) error {
+	if err := ready(); err != nil {
+		return err
+	}
+	_, err := io.Copy(conn, conn)
+	return err
+}
+
+var numbers = regexp.MustCompile(`\d+`)
+
+// postureOf is what a process of a sandbox's may do on the host: its users, capabilities and filters, its namespaces, and what it has open beside files.
+func postureOf(t *testing.T, pid int) map[string]any {
+	t.Helper()
+	proc := fmt.Sprintf("/proc/%d", pid)
+	status, err := os.ReadFile(filepath.Join(proc, "status"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := map[string]any{}
+	for line := range strings.Lines(string(status)) {
+		name, value, _ := strings.Cut(line, ":")
+		if slices.Contains([]string{"Uid", "Gid", "Groups", "CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb", "NoNewPrivs", "Seccomp", "Seccomp_filters"}, name) {
+			p[name] = strings.TrimSpace(value)
+		}
+	}
+	for _, ns := range []string{"mnt", "net", "ipc", "uts", "pid", "user", "cgroup"} {
+		p["namespace "+ns], _ = os.Readlink(filepath.Join(proc, "ns", ns))
+	}
+	open, err := os.ReadDir(filepath.Join(proc, "fd"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	kinds := map[string]int{}
+	for _, fd := range open {
+		to, err := os.Readlink(filepath.Join(proc, "fd", fd.Name()))
+		// Files of the root file system, which programs inside read, come and go, and so do the processes that gVisor runs their code in, with one filter each.
+		if err == nil && !strings.HasPrefix(to, "/") && !strings.HasSuffix(to, "seccomp notify") {
+			kinds[numbers.ReplaceAllString(to, "")]++
+		}
+	}
+	p["open"] = kinds
+	return p
+}
+
+// TestPostureAfterUse runs programs, reaches a port and gives the sandbox a network: the sentry and its gofer have on the host what they had before.
+func TestPostureAfterUse(t *testing.T) {
+	t.Parallel()
+	sb, l := sandboxtest.Start(t, newEngine(t), sandbox.Spec{})
+	postures := func() map[string]map[string]any {
+		all := map[string]map[string]any{}
+		for _, name := range []string{"runsc-sandbox", "runsc-gofer"} {
+			pids := sandboxtest.Processes(t, name, sb.ID())
+			if len(pids) != 1 {
+				t.Fatalf("there are %d processes %s", len(pids), name)
+			}
+			all[name] = postureOf(t, pids[0])
+		}
+		return all
+	}
+	before := postures()
+	for _, name := range []string{"runsc-sandbox", "runsc-gofer"} {
+		if p := before[name]; p["NoNewPrivs"] != "1" || p["Seccomp"] != "2" {
+			t.Errorf("%s: %v", name, p)
+		}
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	stop, err := l.ServeNetwork(ctx, echoing{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	// A program that listens, which the host connects to, and that connects to the world.
+	script := `python3 -c '
+import socket
+l = socket.create_server(("127.0.0.1", 4000)); print("listens", flush=True)
+c, _ = l.accept()
+w = socket.create_connection(("world.test", 7)); w.sendall(b"hello"); c.sendall(w.recv(5)); input()'`
+	info, err := l.StartProcess(ctx, link.ToStart(ident.New(ident.Process), process.Start{Args: []string{"sh", "-c", script}, Input: true}, []string{"PATH=/usr/bin:/bin"}, "", 0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for e, err := range l.FollowProcess(ctx, info.ID, 0) {
+		if err != nil || strings.Contains(string(e.Data), "listens") {
+			break
+		}
+	}
+	port, err := l.DialPort(ctx, 4000)
+	if err != nil {
+		t.Fatal(err)
+	}
+	heard := make([]byte, 5)
+	if _, err := io.ReadFull(port, heard); err != nil || string(heard) != "hello" {
+		t.Fatalf("%q, %v", heard, err)
+	}
+	if diff := cmp.Diff(before, postures()); diff != "" {
+		t.Errorf("in use (-before +now):\n%s", diff)
+	}
+	_ = port.Close()
+	stop()
+	if diff := cmp.Diff(before, postures()); diff != "" {
+		t.Errorf("after use (-before +now):\n%s", diff)
+	}
+}
