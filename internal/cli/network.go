@@ -19,70 +19,72 @@ type networkFlags struct {
 	DenyNet    []string `name:"deny-net" sep:"none" placeholder:"HOST[:PORTS]" help:"Refuse this host although --allow-net names it. Repeatable."`
 }
 
-// rules reads the flags. none says that nothing is allowed.
-func (f networkFlags) rules() (rules egress.Rules, none bool, err error) {
-	if len(f.AllowNet) == 0 {
-		if len(f.Credential) > 0 {
-			return rules, true, problem.New(problem.Usage, "--credential is for a host that --allow-net allows").WithHint("add --allow-net HOST")
-		}
-		if len(f.DenyNet) > 0 {
-			return rules, true, problem.New(problem.Usage, "--deny-net takes something away from --allow-net, which is not there").WithHint("without --allow-net nothing can be reached")
-		}
-		return rules, true, nil
+// options reads the flags; nil: nothing is allowed. What the user of this machine allows needs nobody else's word.
+func (f networkFlags) options(getenv func(string) string) (*egress.Options, error) {
+	switch {
+	case len(f.AllowNet) > 0:
+	case len(f.Credential) > 0:
+		return nil, problem.New(problem.Usage, "--credential is for a host that --allow-net allows").WithHint("add --allow-net HOST")
+	case len(f.DenyNet) > 0:
+		return nil, problem.New(problem.Usage, "--deny-net takes something away from --allow-net, which is not there").WithHint("without --allow-net nothing can be reached")
+	default:
+		return nil, nil //nolint:nilnil // no network is no error
 	}
-	rules, err = egress.ParseRules(f.AllowNet, f.DenyNet)
-	return rules, false, err
+	rules, err := egress.ParseRules(f.AllowNet, f.DenyNet)
+	if err != nil {
+		return nil, err
+	}
+	o := &egress.Options{Operator: rules}
+	for _, text := range f.Credential {
+		c, err := credential(text, getenv)
+		if err != nil {
+			return nil, err
+		}
+		o.Credentials = append(o.Credentials, c)
+	}
+	if len(o.Credentials) > 0 {
+		if err := egress.CheckCredentials(o.Credentials, rules); err != nil {
+			return nil, err
+		}
+		if o.Authority, err = egress.NewAuthority(o.Credentials); err != nil {
+			return nil, err
+		}
+	}
+	return o, nil
 }
 
-// credentials reads the flags.
-func (f networkFlags) credentials(getenv func(string) string, rules egress.Rules) (all []egress.Credential, authority *egress.Authority, err error) {
-	for _, text := range f.Credential {
-		host, what, ok := strings.Cut(text, "=")
-		header, variable, own := strings.Cut(what, ":")
-		if !own {
-			header, variable = "Authorization", what
-		}
-		value := getenv(variable)
-		if !ok || value == "" {
-			return nil, nil, problem.New(problem.Usage, fmt.Sprintf("--credential %s: the variable %q is not set", host, variable)).WithHint("write HOST=VARIABLE or HOST=HEADER:VARIABLE with the name of a variable that has the secret")
-		}
-		if !own {
-			value = "Bearer " + value
-		}
-		all = append(all, egress.Credential{Host: strings.ToLower(host), Header: header, Value: value})
+// credential reads HOST=VARIABLE or HOST=HEADER:VARIABLE.
+func credential(text string, getenv func(string) string) (c egress.Credential, err error) {
+	host, what, ok := strings.Cut(text, "=")
+	header, variable, own := strings.Cut(what, ":")
+	if !own {
+		header, variable = "Authorization", what
 	}
-	if len(all) == 0 {
-		return nil, nil, nil
+	value := getenv(variable)
+	if !ok || value == "" {
+		return c, problem.New(problem.Usage, fmt.Sprintf("--credential %s: the variable %q is not set", host, variable)).WithHint("write HOST=VARIABLE or HOST=HEADER:VARIABLE with the name of a variable that has the secret")
 	}
-	if err := egress.CheckCredentials(all, rules); err != nil {
-		return nil, nil, err
+	if !own {
+		value = "Bearer " + value
 	}
-	authority, err = egress.NewAuthority(all)
-	return all, authority, err
+	return egress.Credential{Host: strings.ToLower(host), Header: header, Value: value}, nil
 }
 
 // checkNetwork finds the mistakes that can be found before anything starts.
 func (f networkFlags) checkNetwork(getenv func(string) string) error {
-	rules, _, err := f.rules()
-	if err == nil {
-		_, _, err = f.credentials(getenv, rules)
-	}
+	_, err := f.options(getenv)
 	return err
 }
 
-// connect gives a session its network, and tells once of each host that was refused. What the user of this machine allows needs nobody else's word.
+// connect gives a session its network, and tells once of each host that was refused.
 func (f networkFlags) connect(ctx context.Context, live hub.Live, getenv func(string) string, tell io.Writer) error {
-	rules, none, err := f.rules()
-	if err != nil || none {
-		return err
-	}
-	credentials, authority, err := f.credentials(getenv, rules)
-	if err != nil {
+	o, err := f.options(getenv)
+	if o == nil || err != nil {
 		return err
 	}
 	var mu sync.Mutex
 	told := map[string]bool{}
-	return live.SetNetwork(ctx, egress.New(egress.Options{Operator: rules, Credentials: credentials, Authority: authority, Tell: func(e egress.Event) {
+	o.Tell = func(e egress.Event) {
 		mu.Lock()
 		defer mu.Unlock()
 		if e.Refused == "" || told[e.Refused] || len(told) == 20 {
@@ -90,5 +92,6 @@ func (f networkFlags) connect(ctx context.Context, live hub.Live, getenv func(st
 		}
 		told[e.Refused] = true
 		fmt.Fprintln(tell, "cove: "+oneLine(e.Refused))
-	}}))
+	}
+	return live.SetNetwork(ctx, egress.New(*o))
 }

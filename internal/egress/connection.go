@@ -6,7 +6,6 @@ import (
 	"errors"
 	"io"
 	"net"
-	"os"
 	"sync/atomic"
 	"time"
 
@@ -50,6 +49,9 @@ func (p *connection) serve(ctx context.Context) error {
 	case speaksOtherwise:
 		if p.mustSpeak() {
 			p.end()
+			if len(first.kept) == 0 { // a connection that was made ahead of need, or to see who is there
+				return nil
+			}
 			return refused(p.host, p.port, "neither TLS nor HTTP is spoken to it")
 		}
 	}
@@ -74,10 +76,7 @@ func (p *connection) listen(first *opening) (kind int, spoken []byte) {
 	heard := make(chan []byte, 1)
 	go func() {
 		b := make([]byte, 1)
-		n, err := p.far.Read(b)
-		if n == 0 && errors.Is(err, os.ErrDeadlineExceeded) {
-			b = nil
-		}
+		n, _ := p.far.Read(b) // what ends it shows in the next Read
 		heard <- b[:n]
 	}()
 	said := make(chan int, 1)

@@ -40,6 +40,8 @@ const (
 	lookUpBurst    = 100
 	dialsPerSec    = 100
 	dialBurst      = 500
+	refusalsPerSec = 5 // that are told, after the first refusalBurst: a program can ask for thousands of names in a second
+	refusalBurst   = 200
 )
 
 // Resolver finds the addresses of a name, as net.Resolver does.
@@ -51,7 +53,7 @@ type Resolver interface {
 type Options struct {
 	// Operator says where sessions may connect to at all. Its rules for addresses are the only ones by which a private address can be reached.
 	Operator Rules
-	// Session says where this one may; the zero value is all that Operator says.
+	// Session says where this one may, within that; nil: all that Operator says.
 	Session *Rules
 	// MostBytes bounds what a session sends and receives together; 0 is no limit.
 	MostBytes int64
@@ -60,7 +62,7 @@ type Options struct {
 	Authority   *Authority
 	// Roots are the authorities that hosts with credentials are held to; nil: the machine's.
 	Roots *x509.CertPool
-	// Tell is called, from many goroutines, when a connection has ended and when a destination was refused. It must return soon.
+	// Tell is called, from many goroutines, when a connection has ended and when a destination was refused, for a bounded number of refusals in a second. It must return soon.
 	Tell func(Event)
 	// Resolver, Dial and Own are the system's where they are nil. Own returns the addresses of this machine.
 	Resolver Resolver
@@ -82,10 +84,12 @@ type Event struct {
 
 // Dialer is the way out of one session. It is safe for concurrent use.
 type Dialer struct {
-	o       Options
-	lookUps *rate.Limiter
-	dials   *rate.Limiter
-	bytes   atomic.Int64
+	o        Options
+	layers   []Rules // each of which has to allow a destination
+	lookUps  *rate.Limiter
+	dials    *rate.Limiter
+	refusals *rate.Limiter
+	bytes    atomic.Int64
 
 	mu         sync.Mutex
 	names      map[string]known
@@ -110,7 +114,12 @@ func New(o Options) *Dialer {
 	if o.Tell == nil {
 		o.Tell = func(Event) {}
 	}
-	return &Dialer{o: o, lookUps: rate.NewLimiter(lookUpsPerSec, lookUpBurst), dials: rate.NewLimiter(dialsPerSec, dialBurst), names: map[string]known{}}
+	d := &Dialer{o: o, layers: []Rules{o.Operator}, lookUps: rate.NewLimiter(lookUpsPerSec, lookUpBurst), dials: rate.NewLimiter(dialsPerSec, dialBurst),
+		refusals: rate.NewLimiter(refusalsPerSec, refusalBurst), names: map[string]known{}}
+	if o.Session != nil {
+		d.layers = append(d.layers, *o.Session)
+	}
+	return d
 }
 
 // refused is the problem of a destination that the rules do not allow.
@@ -124,10 +133,7 @@ func refused(host string, port int, why string) error {
 
 // Allows returns the rules by which destinations are allowed, as they were written.
 func (d *Dialer) Allows() []string {
-	if d.o.Session != nil {
-		return Texts(d.o.Session.Allow)
-	}
-	return Texts(d.o.Operator.Allow)
+	return texts(d.layers[len(d.layers)-1].Allow)
 }
 
 // LookUp returns nil when there is such a name and it may be reached at some port.
@@ -149,7 +155,7 @@ func (d *Dialer) tellRefused(host string, port int, err error) {
 	again := port == 0 && d.lastTold == host && time.Since(d.lastToldAt) < time.Second
 	d.lastTold, d.lastToldAt = host, time.Now()
 	d.mu.Unlock()
-	if !again {
+	if !again && d.refusals.Allow() {
 		d.o.Tell(Event{At: time.Now(), Host: host, Port: port, Refused: problem.Of(err).Message})
 	}
 }
@@ -159,7 +165,7 @@ func (d *Dialer) mayName(name string, port int) error {
 	if !isName(name) {
 		return refused(name, port, "that is no name of a host")
 	}
-	for _, rules := range d.layers() {
+	for _, rules := range d.layers {
 		if why := rules.names(name, port); why != "" {
 			return refused(name, port, why)
 		}
@@ -167,18 +173,11 @@ func (d *Dialer) mayName(name string, port int) error {
 	return nil
 }
 
-func (d *Dialer) layers() []Rules {
-	if d.o.Session == nil {
-		return []Rules{d.o.Operator}
-	}
-	return []Rules{d.o.Operator, *d.o.Session}
-}
-
 // mayAddress says whether an address may be connected to. direct is for one that a program has named itself, without a name.
 func (d *Dialer) mayAddress(a netip.Addr, port int, direct bool) error {
 	a = a.Unmap().WithZone("")
 	text := a.String()
-	for _, rules := range d.layers() {
+	for _, rules := range d.layers {
 		if rules.deniesAddress(a, port) {
 			return refused(text, port, "a rule denies it")
 		}

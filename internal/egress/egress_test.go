@@ -634,3 +634,26 @@ func TestParseRule(t *testing.T) {
 		}
 	}
 }
+
+// TestToldInBounds: a program that asks for thousands of names does not fill logs, and a connection over which nothing was said was not refused.
+func TestToldInBounds(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.names["a.test"] = []string{good}
+	w.serve(good+":80", hello)
+	d := w.dialer(nil, "a.test")
+	for n := range 2000 {
+		if err := d.LookUp(t.Context(), fmt.Sprintf("n%d.evil.test", n)); !problem.Has(err, problem.DestinationRefused) {
+			t.Fatal(err)
+		}
+	}
+	if n := len(w.events); n < 200 || n > 1000 { // 200, and 5 for each second that this took
+		t.Errorf("%d refusals were told", n)
+	}
+	if _, err := w.said(d, "a.test", 80, ""); err != nil {
+		t.Errorf("a silent connection: %v", err)
+	}
+	if last := w.events[len(w.events)-1]; last.Host != "a.test" || last.Refused != "" {
+		t.Errorf("it was told as %+v", last)
+	}
+}

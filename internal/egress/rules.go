@@ -214,11 +214,11 @@ func (r Rule) portsOrUsual() []int {
 	return r.ports
 }
 
-// Texts returns the rules as they were written.
-func Texts(rules []Rule) []string {
-	texts := make([]string, 0, len(rules))
+// texts returns the rules as they were written.
+func texts(rules []Rule) []string {
+	all := make([]string, 0, len(rules))
 	for _, r := range rules {
-		texts = append(texts, r.text)
+		all = append(all, r.text)
 	}
-	return texts
+	return all
 }

@@ -2,7 +2,7 @@ package hub
 
 import (
 	"context"
-	"log/slog"
+	"fmt"
 	"slices"
 	"sync"
 	"time"
@@ -125,11 +125,13 @@ func (h *Hub) countConnection(row Session, e egress.Event) {
 }
 
 func describe(e egress.Event) string {
-	return slog.AnyValue(slog.GroupValue(slog.String("host", e.Host), slog.Int("port", e.Port), slog.String("address", e.Address), slog.Int64("sent", e.Sent), slog.Int64("received", e.Received))).String()
+	return fmt.Sprintf("host %s, port %d, address %s, %d bytes sent, %d received", e.Host, e.Port, e.Address, e.Sent, e.Received)
 }
 
 // outbound remembers the newest connections of a session.
 type outbound struct {
+	changing sync.Mutex // held while the session is given another network
+
 	mu     sync.Mutex
 	newest []egress.Event // the oldest first
 }
@@ -169,22 +171,30 @@ func (h *Hub) NetworkConnections(ctx context.Context, who auth.Principal, sessio
 	return s.outbound.list(), nil
 }
 
-// networkPatience bounds how long a sandbox may take to change its network.
-const networkPatience = 10 * time.Second
+// networkPatience bounds how long a change of a session's network waits for a session that is just being loaded.
+const networkPatience = time.Minute
 
-// changeNetwork gives a session that is in memory another network. The caller has recorded it.
-func (h *Hub) changeNetwork(ctx context.Context, row Session) error {
+// changeNetwork gives a session in memory the network that its record says, also one that is just being loaded with the network that its record had before.
+func (h *Hub) changeNetwork(ctx context.Context, project, id string) error {
 	h.mu.Lock()
-	var live Live
-	var seen *outbound
-	if s := h.seats[row.ID]; s != nil && s.live != nil {
-		live, seen = s.live, &s.outbound
-	}
+	there := h.seats[id] != nil
 	h.mu.Unlock()
-	if live == nil {
-		return nil
+	if !there {
+		return nil // it is given its network when it is loaded
 	}
+	// A caller who has left has still been heard.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), networkPatience)
 	defer cancel()
-	return h.giveNetwork(ctx, row, live, seen)
+	s, err := h.acquireUntouched(ctx, project, id)
+	if err != nil {
+		return err
+	}
+	defer h.release(s)
+	s.outbound.changing.Lock()
+	defer s.outbound.changing.Unlock()
+	row, err := h.o.Store.Session(ctx, project, id) // of several changes, the last counts
+	if err != nil {
+		return err
+	}
+	return h.giveNetwork(ctx, row, s.live, &s.outbound)
 }

@@ -272,7 +272,7 @@ func (h *Hub) ChangeSession(ctx context.Context, who auth.Principal, id string, 
 		}
 		h.mu.Unlock()
 		if c.Network != nil {
-			err = h.changeNetwork(ctx, row)
+			err = h.changeNetwork(ctx, who.Project, id)
 		}
 	}
 	h.audit(ctx, who, "session.change", id, "", err)

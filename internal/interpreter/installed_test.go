@@ -127,3 +127,20 @@ func TestPromptSaysWhetherPackagesAreInstalled(t *testing.T) {
 		t.Errorf("the prompt says:\n%s", got)
 	}
 }
+
+// TestModelIsToldOfTheNetwork: the prompt names the hosts that code reaches, and so does the hint of an exception that comes from others.
+func TestModelIsToldOfTheNetwork(t *testing.T) {
+	t.Parallel()
+	hosts := []string{"api.example.com", "*.example.org:8443"}
+	failed := []kernel.Event{kernel.Error{Name: "URLError", Value: "<urlopen error [Errno -2] Name or service not known>"}, kernel.Done{Outcome: kernel.OutcomeError}}
+	for _, limits := range []interpreter.Limits{interpreter.DefaultLimits(), within(interpreter.Limits{NoInstall: true})} {
+		m := &scripted{t: t, can: tools(), script: []says{calls("a"), text("Ok.")}}
+		ask(t, newConversation(m, &session{reaches: hosts, outcomes: map[string][]kernel.Event{"a": failed}}, limits), "q")
+		if got := m.requests[0].System; !strings.Contains(got, "api.example.com, *.example.org:8443. Everything else is refused.") || strings.Contains(got, "no network") {
+			t.Errorf("the prompt says:\n%s", got)
+		}
+		if got := m.lastTexts(1); !strings.Contains(got, "Hint: code can connect to api.example.com, *.example.org:8443 and to nothing else.") {
+			t.Errorf("the result says:\n%s", got)
+		}
+	}
+}

@@ -33,7 +33,7 @@ const longestHost = 253
 // alone. Problems: network_absent.
 func (l *Link) ServeNetwork(ctx context.Context, n Network) (stop func(), err error) {
 	if err := l.knowsProcesses(); err != nil {
-		return nil, problem.New(problem.NetworkAbsent, "the session was made by an older cove, in which there was no network").WithHint("make a new session")
+		return nil, problem.New(problem.NetworkAbsent, "the session was made by an older cove, in which there was no network").WithHint("make a new session, or take the network away from this one")
 	}
 	l.expect(1)
 	o, err := l.openLasting(ctx, wire.Request{Op: wire.OpNetwork}, n.Certificates())
