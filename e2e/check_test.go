@@ -189,7 +189,7 @@ func TestProfileByLine(t *testing.T) {
 // TestBenchmark tells a quadratic program by its times, and a faster program with the same output from a slower one.
 func TestBenchmark(t *testing.T) {
 	t.Parallel()
-	c := newCommand(t, "check", "--json", "--bench", "--runs", "3", "--sizes", "1000,2000,4000", "-o", "growth.png", "square.py")
+	c := newCommand(t, "check", "--json", "--bench", "--runs", "3", "--sizes", "1000,2000,8000", "-o", "growth.png", "square.py")
 	c.setenv("COVE_PACKAGES=standard")
 	c.file("square.py", "import sys\nn = int(sys.argv[1])\nprint(sum(1 for i in range(n) for j in range(n) if i < j))\n")
 	r := c.run()

@@ -23,6 +23,8 @@ const (
 	quotaLife = 5 * time.Second
 	// remembered is how many of them are kept before all are dropped and read again.
 	remembered = 10_000
+	// readsAgain is how often a sum is read again that changed while it was read.
+	readsAgain = 8
 	// meterDelay is how long sums wait to be written.
 	meterDelay = time.Second
 	// meterPatience is how long one attempt to write them may take.
@@ -129,6 +131,7 @@ type meter struct {
 	pending map[sumKey]Usage
 	unsure  map[sumKey]addition // additions without an answer from the store; they are repeated before what is pending
 	number  int64               // of the last addition
+	written int                 // additions that the store has answered
 	works   bool
 }
 
@@ -193,16 +196,28 @@ func (m *meter) today(ctx context.Context, project, key string) (Usage, error) {
 		return plus(s.stored, s.after), nil
 	}
 	m.mu.Unlock()
+	m.mu.Lock()
+	written := m.written
+	m.mu.Unlock()
 	days, err := m.h.o.Store.Usage(ctx, project, key, k.day, k.day)
 	if err != nil {
 		return Usage{}, err
 	}
+	m.mu.Lock()
+	// What reached the store meanwhile may be missing from what was read, and is no longer pending. Then it is read again; not for ever, since a busy server always writes.
+	for again := 0; m.written != written && again < readsAgain; again++ {
+		written = m.written
+		m.mu.Unlock()
+		if days, err = m.h.o.Store.Usage(ctx, project, key, k.day, k.day); err != nil {
+			return Usage{}, err
+		}
+		m.mu.Lock()
+	}
+	defer m.mu.Unlock()
 	s := &sum{until: m.h.now().Add(quotaLife)}
 	for _, d := range days {
 		s.stored = plus(s.stored, d)
 	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
 	after := func(p sumKey, u Usage) {
 		if p.day == k.day && p.project == project && (key == "" || p.key == key) {
 			s.after = plus(s.after, u)
@@ -300,6 +315,7 @@ func (m *meter) store(ctx context.Context, due []sumKey) {
 				m.h.log.ErrorContext(ctx, "usage was refused by the store and is not counted", "project", k.project, "key", k.key, "usage", a.Usage, "error", err)
 			}
 			m.mu.Lock()
+			m.written++
 			delete(m.unsure, k)
 			m.mu.Unlock()
 		}

@@ -217,13 +217,13 @@ func (h *Hub) perform(ctx context.Context, t *liveExecution, e Execution, req ke
 	h.mu.Unlock()
 	e.State, e.Finished = ExecutionState(done.Outcome), h.now()
 	e.ExitCode, e.Message, e.Lost, e.Wall, e.Dropped = done.ExitCode, done.Message, done.Lost, done.Wall, done.Dropped
+	h.count(e) // before anybody hears of the end: a caller's next execution meets the quota
 	err := end(&e, done, failed)
 	h.executionSeen(t, e)
 	if err != nil {
 		h.log.ErrorContext(ctx, "the end of an execution was not recorded", "execution", e.ID, "error", err)
 		return e, err
 	}
-	h.count(e)
 	if done.Lost == kernel.LostSession {
 		h.noteSandboxLoss(ctx, t.session, done.Message)
 	}

@@ -62,8 +62,9 @@ func postureOf(t *testing.T, pid int) map[string]any {
 	kinds := map[string]int{}
 	for _, fd := range open {
 		to, err := os.Readlink(filepath.Join(proc, "fd", fd.Name()))
-		// Files of the root file system, which programs inside read, come and go, and so do the processes that gVisor runs their code in, with one filter each.
-		if err == nil && !strings.HasPrefix(to, "/") && !strings.HasSuffix(to, "seccomp notify") {
+		// Files of the root file system, which programs inside read, come and go, and so do the processes that gVisor runs their code in, with one filter and,
+		// while one starts, one pidfd each.
+		if err == nil && !strings.HasPrefix(to, "/") && !strings.HasSuffix(to, "seccomp notify") && !strings.HasSuffix(to, "[pidfd]") {
 			kinds[numbers.ReplaceAllString(to, "")]++
 		}
 	}
