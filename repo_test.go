@@ -27,7 +27,7 @@ const (
 // never import each other. "x/*" stands for the packages below x.
 var layers = [][]string{
 	{"problem", "ident", "memory", "workspace", "lineedit", "durable", "pages", "chart"},
-	{"wire", "config", "telemetry", "pyindex", "audit", "intake", "sse", "byterange", "install", "status", "sandbox", "process"},
+	{"wire", "config", "telemetry", "pyindex", "audit", "intake", "sse", "byterange", "install", "status", "sandbox", "process", "filesystem"},
 	{"model", "pyenv", "guest", "egress", "pool", "auth", "owner", "stream", "sandbox/gvisor/filters", "pydeps/require"},
 	{"guest/program", "heap", "surface", "testneeds"},
 	{"sandbox/*", "model/*", "link", "snapshot", "keeper", "libdata", "pydeps/*", "pydeps/names/wheelfiles"},

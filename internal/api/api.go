@@ -18,6 +18,7 @@ import (
 	"cove/internal/audit"
 	"cove/internal/auth"
 	"cove/internal/egress"
+	"cove/internal/filesystem"
 	"cove/internal/hub"
 	"cove/internal/install"
 	"cove/internal/kernel"
@@ -38,6 +39,7 @@ type Hub interface {
 	Processes
 	Ports
 	Networks
+	FileSystems
 	Executions
 	Checks
 	Files
@@ -48,6 +50,12 @@ type Hub interface {
 	Shares
 	Connections
 	History
+}
+
+// FileSystems are those of a hub's sessions.
+type FileSystems interface {
+	UseFiles(ctx context.Context, who auth.Principal, session string, u hub.FilesUse, use func(ctx context.Context, f link.Files) error) error
+	WatchFiles(ctx context.Context, who auth.Principal, session, path string, all bool) (iter.Seq2[filesystem.Event, error], error)
 }
 
 // Sessions are a hub's sessions.
@@ -247,6 +255,7 @@ func build(o Options) *server {
 	s.addExecutions()
 	s.addChecks()
 	s.addTree()
+	s.addFileSystem()
 	s.addTreeContent()
 	s.addFiles()
 	s.addUploads()

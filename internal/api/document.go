@@ -17,7 +17,7 @@ import (
 var guides embed.FS
 
 // tags are the groups of operations, in the order of the document.
-var tags = [...]string{"sessions", "executions", "checks", "session files", "files", "packages", "kernels", "processes", "ports", "network", "conversations", "models", "search", "keys", "browsers", "users and projects", "usage", "audit", "server"}
+var tags = [...]string{"sessions", "executions", "checks", "session files", "file system", "files", "packages", "kernels", "processes", "ports", "network", "conversations", "models", "search", "keys", "browsers", "users and projects", "usage", "audit", "server"}
 
 // guide returns the text of a group.
 func guide(name string) string {
@@ -114,7 +114,7 @@ func (s *server) describeBodies(op *huma.Operation) {
 	case "execution.events", "turn.events", "process.events":
 		answer("200", "Events", map[string]*huma.MediaType{"text/event-stream": events})
 		op.Parameters = append(op.Parameters, &huma.Param{Name: "Last-Event-ID", In: "header", Schema: &huma.Schema{Type: "integer"}, Description: "The id of the last event that you have"})
-	case "events.follow":
+	case "events.follow", "fs.watch":
 		answer("200", "Events, without an end", map[string]*huma.MediaType{"text/event-stream": events})
 	case "package.install":
 		answer("200", "Events as they happen, or the `install` event alone", map[string]*huma.MediaType{"text/event-stream": events, "application/json": {Schema: &huma.Schema{Type: "object"}}})
@@ -136,7 +136,10 @@ func (s *server) describeBodies(op *huma.Operation) {
 	case "upload.append":
 		op.RequestBody = &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{"application/octet-stream": binary}}
 		answer("200", "The upload", map[string]*huma.MediaType{"application/json": thing("Upload")})
-	case "tree.download", "file.content":
+	case "fs.write":
+		op.RequestBody = &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{"application/octet-stream": binary}}
+		answer("201", "The file", map[string]*huma.MediaType{"application/json": thing("FileEntry")})
+	case "tree.download", "file.content", "fs.read":
 		answer("200", "The content, of the type that its name tells", map[string]*huma.MediaType{"*/*": binary})
 		answer("206", "The range that was asked for", map[string]*huma.MediaType{"*/*": binary})
 		answer("304", "You have it", nil)

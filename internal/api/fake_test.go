@@ -23,6 +23,7 @@ import (
 	"cove/internal/audit"
 	"cove/internal/auth"
 	"cove/internal/egress"
+	"cove/internal/filesystem"
 	"cove/internal/hub"
 	"cove/internal/hub/hubtest"
 	"cove/internal/install"
@@ -304,6 +305,119 @@ func (h *fakeHub) Tree(ctx context.Context, who auth.Principal, id string, write
 		return err
 	}
 	return use(ctx, fakeTree{h})
+}
+
+func (h *fakeHub) UseFiles(ctx context.Context, who auth.Principal, id string, u hub.FilesUse, use func(context.Context, link.Files) error) error {
+	if id != session {
+		return problem.New(problem.SessionNotFound, "there is no such session")
+	}
+	if err := h.note(who, id, u); err != nil {
+		return err
+	}
+	return use(ctx, fakeFiles{h})
+}
+
+func (h *fakeHub) WatchFiles(_ context.Context, who auth.Principal, id, path string, all bool) (iter.Seq2[filesystem.Event, error], error) {
+	if err := h.note(who, id, path, all); err != nil {
+		return nil, err
+	}
+	return func(yield func(filesystem.Event, error) bool) {
+		_ = yield(filesystem.Event{Kind: filesystem.Moved, Path: "b", From: "a"}, nil) && yield(filesystem.Event{Kind: filesystem.Ended}, nil)
+	}, nil
+}
+
+// fakeFiles has the files of the fake's tree.
+type fakeFiles struct{ h *fakeHub }
+
+func (f fakeFiles) entry(path string) filesystem.Entry {
+	return filesystem.Entry{Path: path, Full: "/home/user/" + path, Kind: filesystem.File, Size: 3, Mode: 0o644, Modified: then, Stamp: "s"}
+}
+
+func (f fakeFiles) StatPath(_ context.Context, path string, _ bool) (filesystem.Entry, error) {
+	n := f.entry(path)
+	f.h.mu.Lock()
+	defer f.h.mu.Unlock()
+	n.Size = int64(len(f.h.tree[path]))
+	if path == "data" {
+		n.Kind = filesystem.Folder
+	}
+	return n, nil
+}
+
+func (f fakeFiles) ListPath(context.Context, string, int) ([]filesystem.Entry, bool, int64, error) {
+	return []filesystem.Entry{f.entry("data/a.csv")}, true, 2, nil
+}
+
+// fakeReading is what is read of a fake's file.
+type fakeReading struct {
+	*bytes.Reader
+	whole int64
+}
+
+func (r fakeReading) Whole() int64 { return r.whole }
+func (r fakeReading) Len() int64   { return int64(r.Reader.Len()) }
+func (fakeReading) Close() error   { return nil }
+
+func (f fakeFiles) OpenPath(_ context.Context, path string, offset, limit int64) (link.Reading, error) {
+	f.h.mu.Lock()
+	defer f.h.mu.Unlock()
+	if path == "denied" {
+		return nil, problem.New(problem.FileDenied, "its mode forbids to read it")
+	}
+	content := f.h.tree[path]
+	if path == "/proc/version" {
+		content = []byte("a kernel")
+	}
+	part := content[min(offset, int64(len(content))):]
+	if limit > 0 {
+		part = part[:min(limit, int64(len(part)))]
+	}
+	return fakeReading{bytes.NewReader(part), int64(len(content))}, nil
+}
+
+func (f fakeFiles) SearchFiles(_ context.Context, s filesystem.Search) (filesystem.Found, error) {
+	return filesystem.Found{Matches: []filesystem.Match{{Path: s.Path + "/a.csv", Line: 3, Column: 7, Text: "a"}}, Looked: 1}, nil
+}
+
+func (f fakeFiles) WritePath(_ context.Context, path string, r io.Reader, _ filesystem.Set, _ bool) (filesystem.Entry, error) {
+	content, err := io.ReadAll(r)
+	if err != nil {
+		return filesystem.Entry{}, err
+	}
+	f.h.mu.Lock()
+	defer f.h.mu.Unlock()
+	f.h.tree[path] = content
+	n := f.entry(path)
+	n.Size = int64(len(content))
+	return n, nil
+}
+
+func (f fakeFiles) ChangePath(_ context.Context, path string, set filesystem.Set, _ bool) (filesystem.Entry, error) {
+	n := f.entry(path)
+	n.Mode = *cmp.Or(set.Mode, &n.Mode)
+	return n, nil
+}
+
+func (f fakeFiles) MovePath(_ context.Context, c filesystem.Copy) (filesystem.Entry, error) {
+	return f.entry(c.To), nil
+}
+
+func (f fakeFiles) CopyPath(_ context.Context, c filesystem.Copy) (filesystem.Entry, error) {
+	return f.entry(c.To), nil
+}
+func (f fakeFiles) RemovePath(context.Context, string, bool) error { return nil }
+func (f fakeFiles) MakePath(_ context.Context, path string, _ filesystem.Set, _ bool) (filesystem.Entry, error) {
+	return f.entry(path), nil
+}
+
+func (f fakeFiles) LinkPath(_ context.Context, path, target string, _ bool) (filesystem.Entry, error) {
+	n := f.entry(path)
+	n.Target = target
+	return n, nil
+}
+
+func (f fakeFiles) ReplaceText(_ context.Context, r filesystem.Replace) ([]filesystem.Replaced, error) {
+	return []filesystem.Replaced{{Path: r.Paths[0], Times: 2}}, nil
 }
 
 type fakeTree struct{ h *fakeHub }

@@ -90,7 +90,10 @@ func (s *server) downloadTree(w http.ResponseWriter, r *http.Request, who auth.P
 		etag := etagOf(info)
 		r := byterange.One(r, etag)
 		from, to := byterange.Of(r, info.Size)
-		content := &treeFile{ctx: ctx, tree: t, path: in.Path, size: info.Size, end: to, at: from}
+		content := &treeFile{ctx: ctx, path: in.Path, size: info.Size, end: to, at: from, read: func(ctx context.Context, offset, limit int64, to io.Writer) error {
+			_, err := t.Read(ctx, in.Path, offset, limit, to)
+			return err
+		}}
 		defer content.stop()
 		if r.Method == http.MethodHead {
 			content.end = min(to, from+1)
@@ -199,8 +202,8 @@ func (s *server) archive(w http.ResponseWriter, r *http.Request, who auth.Princi
 // treeFile reads a file of a workspace from any offset, for ranges. One read asks the sandbox for everything up to the range's end.
 type treeFile struct {
 	ctx   context.Context
-	tree  hub.Tree
 	path  string
+	read  func(ctx context.Context, offset, limit int64, to io.Writer) error
 	size  int64 // of the whole file
 	end   int64 // of what is asked for
 	place int64 // where the next read begins
@@ -258,8 +261,7 @@ func (f *treeFile) start() {
 	at, limit := f.at, max(f.end-f.at, 1) // an empty file, too, cannot be read when its mode forbids it
 	go func() {
 		defer close(done)
-		_, err := f.tree.Read(f.ctx, f.path, at, limit, to)
-		to.CloseWithError(err) // nil is io.EOF
+		to.CloseWithError(f.read(f.ctx, at, limit, to)) // nil is io.EOF
 	}()
 }
 

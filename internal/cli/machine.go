@@ -10,6 +10,7 @@ import (
 	"cove/internal/api"
 	"cove/internal/client"
 	"cove/internal/config"
+	"cove/internal/filesystem"
 	"cove/internal/hub"
 	"cove/internal/ident"
 	"cove/internal/link"
@@ -21,6 +22,15 @@ import (
 type machine interface {
 	machineProcesses
 	machinePorts
+	machineFiles
+}
+
+// machineFiles are the files of a session's machine. A relative path begins at the workspace.
+type machineFiles interface {
+	StatPath(ctx context.Context, path string) (filesystem.Entry, error)
+	ListPath(ctx context.Context, path string, depth int) (entries []filesystem.Entry, more bool, err error)
+	ReadPath(ctx context.Context, path string, w io.Writer) error
+	WritePath(ctx context.Context, path string, r io.Reader, mode *uint32) error
 }
 
 type machineProcesses interface {
@@ -211,4 +221,57 @@ func (m remoteMachine) Ports(ctx context.Context) ([]process.Port, error) {
 
 func (m remoteMachine) DialPort(ctx context.Context, port int) (link.Stream, error) {
 	return m.Client.DialPort(ctx, m.session, port)
+}
+
+func (m localMachine) StatPath(ctx context.Context, path string) (e filesystem.Entry, err error) {
+	err = m.live.UseFiles(ctx, false, func(f link.Files) error {
+		e, err = f.StatPath(ctx, path, false)
+		return err
+	})
+	return e, err
+}
+
+func (m localMachine) ListPath(ctx context.Context, path string, depth int) (entries []filesystem.Entry, more bool, err error) {
+	err = m.live.UseFiles(ctx, false, func(f link.Files) error {
+		entries, more, _, err = f.ListPath(ctx, path, depth)
+		return err
+	})
+	return entries, more, err
+}
+
+func (m localMachine) ReadPath(ctx context.Context, path string, w io.Writer) error {
+	return m.live.UseFiles(ctx, false, func(f link.Files) error {
+		content, err := f.OpenPath(ctx, path, 0, 0)
+		if err != nil {
+			return err
+		}
+		defer func() { _ = content.Close() }()
+		_, err = io.Copy(w, content)
+		return err
+	})
+}
+
+func (m localMachine) WritePath(ctx context.Context, path string, r io.Reader, mode *uint32) error {
+	return m.live.UseFiles(ctx, true, func(f link.Files) error {
+		_, err := f.WritePath(ctx, path, r, filesystem.Set{Mode: mode}, false)
+		return err
+	})
+}
+
+func (m remoteMachine) StatPath(ctx context.Context, path string) (filesystem.Entry, error) {
+	return m.Client.StatPath(ctx, m.session, path, false)
+}
+
+func (m remoteMachine) ListPath(ctx context.Context, path string, depth int) ([]filesystem.Entry, bool, error) {
+	return m.Client.ListPath(ctx, m.session, path, depth)
+}
+
+func (m remoteMachine) ReadPath(ctx context.Context, path string, w io.Writer) error {
+	_, err := m.Client.ReadPath(ctx, m.session, path, w)
+	return err
+}
+
+func (m remoteMachine) WritePath(ctx context.Context, path string, r io.Reader, mode *uint32) error {
+	_, err := m.Client.WritePath(ctx, m.session, path, r, mode)
+	return err
 }

@@ -95,6 +95,7 @@ type sessionCmd struct {
 	Ps      sessionPs      `cmd:"" help:"List the processes of a session."`
 	Logs    sessionOutput  `cmd:"" help:"Show what a process of a session has written."`
 	Kill    sessionKill    `cmd:"" help:"Send a signal to a process of a session."`
+	Cp      sessionCp      `cmd:"" help:"Copy files into a session, or out of one."`
 	Port    sessionPort    `cmd:"" help:"Reach a server in a session from this machine."`
 	Fork    sessionFork    `cmd:"" help:"Make a second, independent session from one."`
 	Undo    sessionUndo    `cmd:"" help:"Return to before the last execution that was run with --undoable."`

@@ -61,31 +61,40 @@ func checkPath(p string) error {
 // partPrefix begins the name of a file that the host is still sending.
 const partPrefix = ".part-"
 
+// isPart says whether a name has the form of a part's. Who tells of names only later, when the host may have sent the rest, goes by that.
+func isPart(name string) bool {
+	const random = 26 // characters of rand.Text
+	return strings.HasPrefix(name, partPrefix) && len(name) == len(partPrefix)+random
+}
+
 // parts are the files that the host is still sending, which no listing has.
 type parts struct {
 	mu    sync.Mutex
 	paths map[string]bool
 }
 
-func (p *parts) begin(dir string) (part string, end func()) {
-	part = path.Join(dir, partPrefix+rand.Text())
+// begin returns the name for a new part in a folder, an absolute path.
+func (p *parts) begin(folder string) (name string, end func()) {
+	name = partPrefix + rand.Text()
+	part := path.Join(folder, name)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.paths == nil {
 		p.paths = map[string]bool{}
 	}
 	p.paths[part] = true
-	return part, func() {
+	return name, func() {
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		delete(p.paths, part)
 	}
 }
 
-func (p *parts) has(name string) bool {
+// has says whether the host is still sending the file with an absolute path.
+func (p *parts) has(full string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.paths[name]
+	return p.paths[full]
 }
 
 func (g *guest) writeFile(ch *wire.Channel, req wire.Request) error {
@@ -93,8 +102,9 @@ func (g *guest) writeFile(ch *wire.Channel, req wire.Request) error {
 		return err
 	}
 	// Written under another name first: code never sees half a file, and a symlink at the target is replaced, not followed.
-	part, end := g.parts.begin(path.Dir(req.Path))
+	name, end := g.parts.begin(path.Join(g.workspace, path.Dir(req.Path)))
 	defer end()
+	part := path.Join(path.Dir(req.Path), name)
 	var f *os.File
 	err := g.inWorkspace(func(root *os.Root) (err error) {
 		if err := makeFolders(root, path.Dir(req.Path)); err != nil {
@@ -213,21 +223,5 @@ func (g *guest) readFile(ch *wire.Channel, req wire.Request) error {
 	if req.Offset < 0 || req.Limit < 0 {
 		return fault{wire.FaultInvalid, "a negative offset or limit"}
 	}
-	if _, err := f.Seek(min(req.Offset, fi.Size()), io.SeekStart); err != nil {
-		return err
-	}
-	if err := wire.WriteMessage(ch, wire.Response{Size: fi.Size()}, nil); err != nil {
-		return nil
-	}
-	// Never more than the size announced: code may be appending.
-	n := max(0, fi.Size()-req.Offset)
-	if req.Limit > 0 {
-		n = min(n, req.Limit)
-	}
-	if _, err := io.CopyN(ch, f, n); err != nil {
-		_ = ch.Reset(err.Error())
-		return nil
-	}
-	_ = ch.CloseWrite()
-	return nil
+	return sendContent(ch, f, fi.Size(), req.Offset, req.Limit)
 }

@@ -18,6 +18,7 @@ import (
 	"net"
 	"os"
 	"os/signal"
+	"path"
 	"runtime/debug"
 	"strings"
 	"sync/atomic"
@@ -72,6 +73,7 @@ type guest struct {
 	dials     atomic.Int32 // connections of OpPortDial
 	forwards  atomic.Bool  // somebody's OpForward is being served
 	network   network
+	watches   atomic.Int32 // OpFilesWatch being served
 }
 
 func (g *guest) serve(socket string, fd int) error {
@@ -117,7 +119,7 @@ func inherited(fd int) (net.Conn, error) {
 // converse shakes hands with the host and serves it until the connection ends. served says whether there was a host.
 func (g *guest) converse(stream net.Conn) (served bool, err error) {
 	conn := wire.NewConn(stream, false)
-	info := wire.GuestInfo{PID: os.Getpid(), Workspace: g.workspace, Kernels: g.kernels.pids(), Processes: g.processes.running()}
+	info := wire.GuestInfo{PID: os.Getpid(), Workspace: g.workspace, Kernels: g.kernels.pids(), Processes: g.processes.running(), Files: true}
 	if _, err := conn.Handshake(wire.Hello{Version: wire.Version, Info: wire.Encode(info)}, nil); err != nil {
 		return false, fmt.Errorf("handshake: %w", err)
 	}
@@ -187,12 +189,20 @@ func (g *guest) handle(ctx context.Context, conn *wire.Conn, ch *wire.Channel) {
 		err = g.attachKernel(ch, req)
 	case wire.OpForward:
 		err = g.forward(ctx, conn, ch)
+	case wire.OpFilesWatch:
+		err = g.watch(ctx, ch, req)
+	case wire.OpFilesStat, wire.OpFilesList, wire.OpFilesRead, wire.OpFilesWrite, wire.OpFilesChange, wire.OpFilesMove, wire.OpFilesCopy, wire.OpFilesRemove,
+		wire.OpFilesFolder, wire.OpFilesLink, wire.OpFilesSearch, wire.OpFilesReplace:
+		err = g.filesystem(ch, req)
 	case wire.OpNetwork:
 		err = g.serveNetwork(ctx, conn, ch, body)
 	default:
 		err = fault{wire.FaultInvalid, fmt.Sprintf("unknown operation %q", req.Op)}
 	}
 	if err != nil {
+		if req.Files != nil {
+			g.asAsked(err)
+		}
 		answer(ch, respond(err), nil)
 	}
 }
@@ -211,6 +221,9 @@ func (f fault) Error() string { return f.message }
 // missing says what is not there, without the name of a system call.
 func missing(err error) string {
 	if p, ok := errors.AsType[*fs.PathError](err); ok {
+		if path.IsAbs(p.Path) {
+			return fmt.Sprintf("there is no %.300q", p.Path)
+		}
 		return fmt.Sprintf("there is no %.300q in the workspace", p.Path)
 	}
 	return err.Error()
@@ -234,6 +247,8 @@ func respond(err error) wire.Response {
 		f = fault{wire.FaultExists, err.Error()}
 	case errors.Is(err, syscall.ENAMETOOLONG), errors.Is(err, syscall.ENOTDIR):
 		f = fault{wire.FaultPath, err.Error()}
+	case errors.Is(err, syscall.EROFS), errors.Is(err, syscall.EBUSY), errors.Is(err, syscall.EXDEV):
+		f = fault{wire.FaultDenied, err.Error()}
 	case errors.Is(err, os.ErrPermission), errors.Is(err, syscall.ELOOP), leadsOut(err):
 		f = fault{wire.FaultDenied, err.Error()}
 	default:

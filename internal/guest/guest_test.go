@@ -36,12 +36,12 @@ func TestNoListingHasWhatIsSent(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer root.Close()
-	var sent parts
+	sent := &guest{workspace: "/w"}
 	all := make(chan struct{})
 	go func() {
 		defer close(all)
 		for range 500 {
-			part, end := sent.begin(".")
+			part, end := sent.parts.begin("/w")
 			if err := errors.Join(root.WriteFile(part, []byte("text"), 0o600), root.Rename(part, "whole")); err != nil {
 				t.Error(err)
 			}
@@ -49,7 +49,7 @@ func TestNoListingHasWhatIsSent(t *testing.T) {
 		}
 	}()
 	for {
-		l := lister{parts: &sent, root: root, looks: maxLooks}
+		l := lister{g: sent, root: root, looks: maxLooks}
 		l.walk(".", 0)
 		for _, f := range l.files {
 			if f.Path != "whole" {

@@ -27,7 +27,7 @@ const (
 
 // lister lists files in the order of their names.
 type lister struct {
-	parts *parts
+	g     *guest
 	root  *os.Root
 	looks int // still to be had
 	bytes int // of paths
@@ -63,7 +63,7 @@ func (g *guest) listFolder(ch *wire.Channel, req wire.Request) error {
 
 // list answers with what fill has listed.
 func (g *guest) list(ch *wire.Channel, fill func(*lister) error) error {
-	l := lister{parts: &g.parts, looks: maxLooks, files: []wire.FileInfo{}}
+	l := lister{g: g, looks: maxLooks, files: []wire.FileInfo{}}
 	err := g.inWorkspace(func(root *os.Root) error {
 		l.root = root
 		return fill(&l)
@@ -130,7 +130,7 @@ func (l *lister) sending(p string) bool {
 	if !strings.HasPrefix(path.Base(p), partPrefix) {
 		return false
 	}
-	if l.parts.has(p) {
+	if l.g.parts.has(path.Join(l.g.workspace, p)) {
 		return true
 	}
 	_, err := l.root.Lstat(p)

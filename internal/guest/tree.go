@@ -98,22 +98,34 @@ func renameNew(root *os.Root, from, to string) error {
 		return err
 	}
 	defer func() { _ = target.Close() }()
-	oldName, err := syscall.BytePtrFromString(path.Base(from))
-	if err != nil {
-		return err
-	}
-	newName, err := syscall.BytePtrFromString(path.Base(to))
-	if err != nil {
-		return err
-	}
-	_, _, errno := syscall.Syscall6(sysRenameat2, source.Fd(), uintptr(unsafe.Pointer(oldName)), target.Fd(), uintptr(unsafe.Pointer(newName)), renameNoReplace, 0)
-	switch errno {
-	case 0:
-		return nil
-	case syscall.EEXIST:
+	err = renameat2(int(source.Fd()), path.Base(from), int(target.Fd()), path.Base(to), renameNoReplace)
+	if errors.Is(err, syscall.EEXIST) {
 		return fault{wire.FaultExists, fmt.Sprintf("there is something at %q already", to)}
 	}
-	return &os.LinkError{Op: "move", Old: from, New: to, Err: errno}
+	if err != nil {
+		return &os.LinkError{Op: "move", Old: from, New: to, Err: err}
+	}
+	return nil
+}
+
+// atWorkingFolder has a path be one from the working folder, unless it is absolute.
+const atWorkingFolder = -0x64
+
+// renameat2 is renameat2(2).
+func renameat2(source int, from string, target int, to string, flags uintptr) error {
+	oldName, err := syscall.BytePtrFromString(from)
+	if err != nil {
+		return err
+	}
+	newName, err := syscall.BytePtrFromString(to)
+	if err != nil {
+		return err
+	}
+	_, _, errno := syscall.Syscall6(sysRenameat2, uintptr(source), uintptr(unsafe.Pointer(oldName)), uintptr(target), uintptr(unsafe.Pointer(newName)), flags, 0)
+	if errno != 0 {
+		return errno
+	}
+	return nil
 }
 
 func (g *guest) removeFile(ch *wire.Channel, req wire.Request) error {

@@ -98,6 +98,7 @@ type Live interface {
 	Programs
 	PortDialer
 	Networked
+	FileSystem
 }
 
 // Networked is a session whose programs can be given a way to other machines. Problems: network_absent.

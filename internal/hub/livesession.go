@@ -16,6 +16,7 @@ type sessionLive struct {
 	Programs
 	PortDialer
 	Networked
+	FileSystem
 }
 
 // LiveOf returns a named session as a Live.
@@ -27,5 +28,5 @@ func LiveOf(s *named.LeasedSession) (Live, error) {
 	if !ok {
 		return nil, fmt.Errorf("a %T cannot be a server's session", s.Live)
 	}
-	return sessionLive{LeasedSession: s, Kernels: inner, TreeReader: inner, Installer: inner, Inspector: inner, Programs: inner, PortDialer: inner, Networked: inner}, nil
+	return sessionLive{LeasedSession: s, Kernels: inner, TreeReader: inner, Installer: inner, Inspector: inner, Programs: inner, PortDialer: inner, Networked: inner, FileSystem: inner}, nil
 }

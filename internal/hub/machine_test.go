@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"cove/internal/auth"
+	"cove/internal/filesystem"
 	"cove/internal/hub"
 	"cove/internal/ident"
 	"cove/internal/install"
@@ -45,6 +46,7 @@ type toy struct {
 	hub.Tree
 	hub.Programs
 	hub.PortDialer
+	files  link.Files
 	m      *toys
 	saved  []string // what it was started from
 	mu     sync.Mutex
@@ -236,9 +238,23 @@ func (y *toy) Lost() <-chan struct{} {
 	defer y.mu.Unlock()
 	return y.lost
 }
-func (y *toy) Leave(context.Context) (sandbox.Sandbox, error)          { return nil, errors.New("not here") }
-func (y *toy) Close(context.Context) error                             { return nil }
-func (y *toy) Reaches() []string                                       { return nil }
+func (y *toy) Leave(context.Context) (sandbox.Sandbox, error) { return nil, errors.New("not here") }
+func (y *toy) Close(context.Context) error                    { return nil }
+func (y *toy) Reaches() []string                              { return nil }
+func (y *toy) UseFiles(_ context.Context, _ bool, use func(link.Files) error) error {
+	return use(y.files)
+}
+func (y *toy) WatchFiles(_ context.Context, path string, _ bool, began func()) iter.Seq2[filesystem.Event, error] {
+	return func(yield func(filesystem.Event, error) bool) {
+		if path == "none" {
+			yield(filesystem.Event{}, problem.New(problem.FileNotFound, "there is no none"))
+			return
+		}
+		began()
+		_ = yield(filesystem.Event{Kind: filesystem.Created, Path: "a"}, nil) && yield(filesystem.Event{Kind: filesystem.Ended}, nil)
+	}
+}
+
 func (y *toy) SetNetwork(context.Context, link.Network) error          { return nil }
 func (y *toy) Python() (string, map[string]string)                     { return "3.11.7", nil }
 func (y *toy) IsComplete(context.Context, string) (string, error)      { return "complete", nil }

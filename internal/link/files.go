@@ -1,7 +1,6 @@
 package link
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -48,35 +47,41 @@ func (l *Link) write(ctx context.Context, path string, r io.Reader, mode fs.File
 	if err := checkPath(path); err != nil {
 		return info, err
 	}
+	resp, _, err := l.send(ctx, wire.Request{Op: wire.OpFileWrite, Path: path, Mode: uint32(mode.Perm())}, r)
+	info.Size, info.Stamp, info.Modified = resp.Size, resp.Stamp, moment(resp.Modified)
+	return info, err
+}
+
+// send does an operation that takes r's bytes.
+func (l *Link) send(ctx context.Context, req wire.Request, r io.Reader) (resp wire.Response, body []byte, err error) {
 	if ctx.Err() != nil {
-		return info, ctx.Err()
+		return resp, nil, ctx.Err()
 	}
 	ch, err := l.conn.Open(ctx)
 	if err != nil {
-		return info, err
+		return resp, nil, err
 	}
 	// Reset, not closed: the guest would take what it has got for all of it.
 	abort := func() { _ = ch.Reset("given up") }
 	defer abort()
 	defer context.AfterFunc(ctx, abort)()
-	if err := wire.WriteMessage(ch, wire.Request{Op: wire.OpFileWrite, Path: path, Mode: uint32(mode.Perm())}, nil); err != nil {
-		return info, err
+	if err := wire.WriteMessage(ch, req, nil); err != nil {
+		return resp, nil, err
 	}
 	source := &problem.Source{From: r}
 	_, sendErr := io.Copy(writerOnly{ch}, source)
 	if source.Failed != nil {
-		return info, source.Failed
+		return resp, nil, source.Failed
 	}
 	if sendErr == nil && ctx.Err() == nil {
 		sendErr = ch.CloseWrite()
 	}
 	// A guest that cannot write answers before all bytes are sent; its answer says more than the failed send.
-	resp, _, err := l.respond(ctx, ch)
+	resp, body, err = l.respond(ctx, ch)
 	if err == nil {
 		err = sendErr
 	}
-	info.Size, info.Stamp, info.Modified = resp.Size, resp.Stamp, moment(resp.Modified)
-	return info, err
+	return resp, body, err
 }
 
 type writerOnly struct{ io.Writer }
@@ -94,18 +99,27 @@ func (l *Link) OpenFile(ctx context.Context, path string, offset, limit int64) (
 	if err := checkPath(path); err != nil {
 		return nil, fmt.Errorf("read %.300q: %w", path, err)
 	}
-	ch, release, err := l.open(ctx, wire.Request{Op: wire.OpFileRead, Path: path, Offset: offset, Limit: limit}, nil)
+	c, err := l.content(ctx, wire.Request{Op: wire.OpFileRead, Path: path, Offset: offset, Limit: limit})
 	if err != nil {
 		return nil, fmt.Errorf("read %.300s: %w", path, err)
+	}
+	return c, nil
+}
+
+// content begins to read a file.
+func (l *Link) content(ctx context.Context, req wire.Request) (*Content, error) {
+	ch, release, err := l.open(ctx, req, nil)
+	if err != nil {
+		return nil, err
 	}
 	resp, _, err := l.respond(ctx, ch)
 	if err != nil {
 		release()
-		return nil, fmt.Errorf("read %.300s: %w", path, err)
+		return nil, err
 	}
-	c := &Content{Size: resp.Size, left: max(0, resp.Size-offset), ch: ch, release: release}
-	if limit > 0 {
-		c.left = min(c.left, limit)
+	c := &Content{Size: resp.Size, left: max(0, resp.Size-req.Offset), ch: ch, release: release}
+	if req.Limit > 0 {
+		c.left = min(c.left, req.Limit)
 	}
 	return c, nil
 }
@@ -122,6 +136,9 @@ func (c *Content) Read(p []byte) (int, error) {
 	}
 	return n, err
 }
+
+// Whole is the size of the file, when it was opened.
+func (c *Content) Whole() int64 { return c.Size }
 
 // Len is the number of bytes that are still to be read.
 func (c *Content) Len() int64 { return c.left }
@@ -195,21 +212,9 @@ func moment(micros int64) time.Time {
 type listing []wire.FileInfo
 
 func (l *listing) UnmarshalJSON(text []byte) error {
-	d := json.NewDecoder(bytes.NewReader(text))
-	if first, err := d.Token(); err != nil || first != json.Delim('[') {
-		return errors.New("the guest's listing is none")
-	}
-	for d.More() {
-		if len(*l) == wire.ListLimit {
-			return fmt.Errorf("the guest lists more than %d files", wire.ListLimit)
-		}
-		var f wire.FileInfo
-		if err := d.Decode(&f); err != nil {
-			return err
-		}
-		*l = append(*l, f)
-	}
-	return nil
+	files, err := bounded[wire.FileInfo](text, wire.ListLimit)
+	*l = files
+	return err
 }
 
 // Stat describes a file or a folder.

@@ -104,6 +104,8 @@ const (
 	ExportTooLarge = InvalidCode("export_too_large")
 	// A file or folder with this name exists already. Choose another name, or remove the existing one.
 	FileExists = InvalidCode("file_exists")
+	// The session was saved by an older cove, whose sandboxes show their workspace alone. Make a new session.
+	FilesAbsent = InvalidCode("files_absent")
 	// The output file cannot be written. Check its folder and permissions.
 	FileUnwritable = InvalidCode("file_unwritable")
 	// The text is not an id, a number or a word that the history knows. Run `cove history` to see what it has.

@@ -43,9 +43,9 @@ func (s *Live) Read(ctx context.Context, path string, offset, limit int64, w io.
 			return err
 		}
 		defer func() { _ = c.Close() }()
-		if size = c.Size; c.Len() > s.opts.Limits.Workspace+growth {
-			return problem.New(problem.FileTooLarge, fmt.Sprintf("the file claims to have %d MiB, but a workspace holds at most %d", c.Size>>20, s.opts.Limits.Workspace>>20)).
-				WithHint("ask for a part of the file")
+		size = c.Size
+		if err := s.credible(c); err != nil {
+			return err
 		}
 		if _, err = io.Copy(w, c); err != nil && ctx.Err() != nil {
 			err = ctx.Err()
@@ -53,6 +53,15 @@ func (s *Live) Read(ctx context.Context, path string, offset, limit int64, w io.
 		return err
 	})
 	return size, err
+}
+
+// credible refuses a file that claims to have more than a workspace can hold.
+func (s *Live) credible(c link.Reading) error {
+	if c.Len() <= s.opts.Limits.Workspace+growth {
+		return nil
+	}
+	return problem.New(problem.FileTooLarge, fmt.Sprintf("the file claims to have %d MiB, but a workspace holds at most %d", c.Whole()>>20, s.opts.Limits.Workspace>>20)).
+		WithHint("ask for a part of the file")
 }
 
 // Write puts r's bytes in a file and makes the folders that lead to it. When it fails, the file is as it was before; otherwise its content is replaced.

@@ -69,6 +69,7 @@ type Request struct {
 	Signal   int           `json:"signal,omitempty"`
 	Terminal *TerminalSize `json:"terminal,omitempty"`
 	Port     int           `json:"port,omitempty"` // OpPortDial
+	Files    *FileSpec     `json:"files,omitempty"`
 }
 
 // ProcessSpec says what to start. The process runs in a session of its own, as the sandboxed user unless OpApartStart says otherwise.
@@ -159,6 +160,7 @@ type GuestInfo struct {
 	Kernels   []int  `json:"kernels,omitempty"` // process ids of the kernels that live
 	// Processes are the ids of the processes that run; nil from a guest that is older than OpProcessStart.
 	Processes []string `json:"processes"`
+	Files     bool     `json:"files"` // it knows OpFilesStat and what follows it
 }
 
 // Encode returns v as JSON for a Hello; v must be one of this package's types.
