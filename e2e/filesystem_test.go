@@ -32,7 +32,7 @@ func (f files) at(what, path, more string) string {
 }
 
 // send makes a request with a header, and returns its answer with its body.
-func (f files) send(method, target string, body io.Reader, header ...string) (*http.Response, []byte) {
+func (f files) send(method, target string, body io.Reader, header ...string) (answered, []byte) {
 	f.t.Helper()
 	request, err := http.NewRequestWithContext(f.t.Context(), method, f.s.base+target, body)
 	if err != nil {
@@ -51,7 +51,13 @@ func (f files) send(method, target string, body io.Reader, header ...string) (*h
 	if err != nil {
 		f.t.Fatal(err)
 	}
-	return answer, text
+	return answered{answer.StatusCode, answer.Header}, text
+}
+
+// answered is what an answer says beside its body.
+type answered struct {
+	StatusCode int
+	Header     http.Header
 }
 
 func (f files) wants(status int, method, target string, body io.Reader, part string) {
@@ -180,7 +186,7 @@ func (f files) watch(more string) *watchStream {
 		f.t.Fatal(err)
 	}
 	request.Header.Set("Authorization", "Bearer "+f.s.key)
-	answer, err := http.DefaultClient.Do(request)
+	answer, err := http.DefaultClient.Do(request) //nolint:bodyclose // closed with its last line
 	if err != nil || answer.StatusCode != http.StatusOK {
 		f.t.Fatalf("watch: %v, %v", answer, err)
 	}

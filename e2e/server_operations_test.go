@@ -84,6 +84,14 @@ func nativeCalls() map[string]call {
 		"fs.replace":          {body: `{"paths":["{path}"],"text":"a","with":"a"}`},
 		"fs.write":            {body: "a,b\n", kind: "text/csv", query: "?path=fswritten{n}.csv"},
 		"fs.read":             {query: "?path={path}"},
+		"link.create":         {body: `{"purpose":"read","path":"{path}"}`, more: reads},
+		"link.delete":         {fresh: []string{"link"}},
+		"link.write":          {body: "a,b\n", kind: "text/csv", also: 404}, // the link reads
+		"port.get":            {also: 404},                                  // nothing listens
+		"port.post":           {body: "x", kind: "text/plain", also: 404},
+		"port.put":            {body: "x", kind: "text/plain", also: 404},
+		"port.patch":          {body: "x", kind: "text/plain", also: 404},
+		"port.delete":         {also: 404},
 		"file.create":         {body: "a,b\n", kind: "text/csv", query: "?name=f{n}.csv"},
 		"file.delete":         {fresh: []string{"file"}},
 		"upload.create":       {body: `{"name":"f{n}.csv","size":4}`},

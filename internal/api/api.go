@@ -23,6 +23,7 @@ import (
 	"cove/internal/install"
 	"cove/internal/kernel"
 	"cove/internal/link"
+	"cove/internal/ports"
 	"cove/internal/process"
 	"cove/internal/workspace"
 )
@@ -40,6 +41,7 @@ type Hub interface {
 	Ports
 	Networks
 	FileSystems
+	Links
 	Executions
 	Checks
 	Files
@@ -213,6 +215,8 @@ type Options struct {
 	MaxFile   int64 // bytes of one uploaded file; 0: 512 MiB
 	NoSharing bool  // conversations cannot be shared by links
 	NoScripts bool  // the page does not run HTML with scripts that code made
+	// Ports is where ports of sessions have names of their own; nil: nowhere.
+	Ports func() ports.Address
 	// Heartbeat is how long a stream of events may be silent; 0: 10 seconds.
 	Heartbeat time.Duration
 	Now       func() time.Time // nil: time.Now
@@ -228,6 +232,7 @@ type server struct {
 	api     huma.API
 	once    *answers
 	showing chan struct{} // a place for each document that is sent to who has no key
+	linked  chan struct{} // and for each file that is read or written by a link
 	routes  []Route
 }
 
@@ -241,7 +246,7 @@ func New(o Options) http.Handler {
 
 // build declares every operation.
 func build(o Options) *server {
-	s := &server{o: withDefaults(o), mux: http.NewServeMux(), showing: make(chan struct{}, sharedAtOnce)}
+	s := &server{o: withDefaults(o), mux: http.NewServeMux(), showing: make(chan struct{}, sharedAtOnce), linked: make(chan struct{}, linkedAtOnce)}
 	s.once = newAnswers(s.o.Now)
 	s.api = huma.NewAPI(s.config(), &adapter{Adapter: humago.NewAdapter(s.mux, Prefix), s: s})
 	s.addHealth()
@@ -256,6 +261,7 @@ func build(o Options) *server {
 	s.addChecks()
 	s.addTree()
 	s.addFileSystem()
+	s.addSessionLinks()
 	s.addTreeContent()
 	s.addFiles()
 	s.addUploads()
@@ -290,6 +296,9 @@ func withDefaults(o Options) Options {
 	}
 	if o.Ready == nil {
 		o.Ready = func(context.Context) error { return nil }
+	}
+	if o.Ports == nil {
+		o.Ports = func() ports.Address { return ports.Address{} }
 	}
 	if o.Now == nil {
 		o.Now = time.Now

@@ -17,7 +17,7 @@ import (
 var guides embed.FS
 
 // tags are the groups of operations, in the order of the document.
-var tags = [...]string{"sessions", "executions", "checks", "session files", "file system", "files", "packages", "kernels", "processes", "ports", "network", "conversations", "models", "search", "keys", "browsers", "users and projects", "usage", "audit", "server"}
+var tags = [...]string{"sessions", "executions", "checks", "session files", "file system", "files", "packages", "kernels", "processes", "ports", "network", "links", "conversations", "models", "search", "keys", "browsers", "users and projects", "usage", "audit", "server"}
 
 // guide returns the text of a group.
 func guide(name string) string {
@@ -136,10 +136,15 @@ func (s *server) describeBodies(op *huma.Operation) {
 	case "upload.append":
 		op.RequestBody = &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{"application/octet-stream": binary}}
 		answer("200", "The upload", map[string]*huma.MediaType{"application/json": thing("Upload")})
-	case "fs.write":
+	case "port.get", "port.post", "port.put", "port.patch", "port.delete":
+		answer("default", "The answer of the server in the session, or a problem (RFC 9457)", map[string]*huma.MediaType{"*/*": binary, "application/problem+json": op.Responses["default"].Content["application/problem+json"]})
+		if op.Method != http.MethodGet {
+			op.RequestBody = &huma.RequestBody{Content: map[string]*huma.MediaType{"*/*": binary}}
+		}
+	case "fs.write", "link.write":
 		op.RequestBody = &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{"application/octet-stream": binary}}
 		answer("201", "The file", map[string]*huma.MediaType{"application/json": thing("FileEntry")})
-	case "tree.download", "file.content", "fs.read":
+	case "tree.download", "file.content", "fs.read", "link.read":
 		answer("200", "The content, of the type that its name tells", map[string]*huma.MediaType{"*/*": binary})
 		answer("206", "The range that was asked for", map[string]*huma.MediaType{"*/*": binary})
 		answer("304", "You have it", nil)

@@ -31,6 +31,7 @@ import (
 	"cove/internal/kernel"
 	"cove/internal/link"
 	"cove/internal/model"
+	"cove/internal/ports"
 	"cove/internal/problem"
 	"cove/internal/process"
 	"cove/internal/workspace"
@@ -227,8 +228,16 @@ func (h *fakeHub) UsePort(ctx context.Context, who auth.Principal, id string, po
 	if err := h.note(who, id, port); err != nil {
 		return err
 	}
-	return use(ctx, nil)
+	return use(ctx, mute{})
 }
+
+// mute is a connection to a program that says nothing.
+type mute struct{}
+
+func (mute) Read([]byte) (int, error)    { return 0, io.EOF }
+func (mute) Write(b []byte) (int, error) { return len(b), nil }
+func (mute) CloseWrite() error           { return nil }
+func (mute) Close() error                { return nil }
 
 func (h *fakeHub) Check(_ context.Context, who auth.Principal, n hub.NewCheck) (hub.Checked, error) {
 	return hub.Checked{Report: &advice.Report{File: n.Name, Findings: []advice.Finding{{Rule: "F821", Severity: advice.Error, Line: 1, Column: 1, Message: "m"}}}}, h.note(who, n.Session, n.Code)
@@ -324,6 +333,35 @@ func (h *fakeHub) WatchFiles(_ context.Context, who auth.Principal, id, path str
 	return func(yield func(filesystem.Event, error) bool) {
 		_ = yield(filesystem.Event{Kind: filesystem.Moved, Path: "b", From: "a"}, nil) && yield(filesystem.Event{Kind: filesystem.Ended}, nil)
 	}, nil
+}
+
+const linked = "lnk_00000000000000000000000001"
+
+func (h *fakeHub) AddLink(_ context.Context, who auth.Principal, n hub.NewLink) (hub.SessionLink, string, error) {
+	l := hub.SessionLink{ID: linked, Session: n.Session, Purpose: n.Purpose, Path: n.Path, Port: n.Port, Open: n.Open, Wakes: n.Wakes, User: "usr", Created: then}
+	if n.Life > 0 {
+		l.Expires = then.Add(n.Life)
+	}
+	return l, "code of it", h.note(who, n.Session, n)
+}
+
+func (h *fakeHub) Links(_ context.Context, who auth.Principal, id string) ([]hub.SessionLink, error) {
+	return []hub.SessionLink{{ID: linked, Session: id, Purpose: hub.LinkRead, Path: "a.csv", User: "usr", Created: then}}, h.note(who, id)
+}
+
+func (h *fakeHub) DeleteLink(_ context.Context, who auth.Principal, id, link string) error {
+	return h.note(who, id, link)
+}
+
+func (h *fakeHub) LinkOf(_ context.Context, code string) (hub.SessionLink, auth.Principal, error) {
+	if h.fail != nil {
+		return hub.SessionLink{}, auth.Principal{}, h.fail
+	}
+	purpose := map[string]string{"toread": hub.LinkRead, "towrite": hub.LinkWrite, "toport": hub.LinkPort}[code]
+	if purpose == "" {
+		return hub.SessionLink{}, auth.Principal{}, problem.New(problem.LinkNotFound, "there is nothing behind this link")
+	}
+	return hub.SessionLink{ID: linked, Session: session, Purpose: purpose, Path: "a.csv"}, auth.Principal{User: "usr", Project: "prj", Role: auth.Member}, nil
 }
 
 // fakeFiles has the files of the fake's tree.
@@ -781,7 +819,7 @@ func newWorld(t *testing.T, change func(*api.Options)) *world {
 	w := &world{hub: &fakeHub{tree: map[string][]byte{"a.csv": []byte("abc")}}, rows: &rows{}, who: auth.Local(), known: true}
 	w.hub.events = numbered[hub.Event](kernel.Stream{Name: "stdout", Data: []byte("hi\n")}, kernel.Result{Count: 1, Data: kernel.Bundle{"text/plain": "2"}}, kernel.Done{Outcome: kernel.OutcomeOK})
 	w.hub.turns = numbered[hub.TurnEvent](interpreter.Text{Delta: "It is "}, interpreter.Answer{Text: "It is 42", Reason: interpreter.Complete})
-	o := api.Options{Hub: w.hub, Accounts: fakeAccounts{}, Audit: w.rows, Version: "1.2.3", Ready: w.hub.Ready, Now: func() time.Time { return then }}
+	o := api.Options{Hub: w.hub, Accounts: fakeAccounts{}, Audit: w.rows, Version: "1.2.3", Ready: w.hub.Ready, Ports: func() ports.Address { return ports.Address{Scheme: "https", Host: "ports.test"} }, Now: func() time.Time { return then }}
 	if change != nil {
 		change(&o)
 	}

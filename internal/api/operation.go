@@ -38,6 +38,7 @@ type operation struct {
 	status           int            // status of success; 0: 200, or 204 without a body
 	repeat           repeat         // what an Idempotency-Key does
 	raw              bool           // the handler reads the body, which is not JSON
+	anyQuery         bool           // the address may have parameters that are not ours
 	errors           []problem.Code // codes that the document lists
 	example          string         // curl, for people
 }
@@ -53,7 +54,7 @@ func (s *server) declare(o operation) huma.Operation {
 		Description: o.text(), DefaultStatus: o.status, MaxBodyBytes: -1, BodyReadTimeout: -1,
 		Metadata:   map[string]any{metaOperation: o},
 		Responses:  map[string]*huma.Response{"4XX": s.problem("A problem of the request (RFC 9457)"), "default": s.problem("A problem (RFC 9457)")},
-		Extensions: map[string]any{},
+		Extensions: map[string]any{}, SkipValidateParams: o.anyQuery,
 	}
 	if o.action != "" {
 		h.Extensions["x-action"] = string(o.action)
@@ -190,7 +191,7 @@ func (s *server) noteRefusal(ctx context.Context, who auth.Principal, o operatio
 // target returns the id in an address, if it is one: anything else in its place is the client's text, of any length.
 func target(r *http.Request) string {
 	for name, kind := range map[string]string{"session": ident.Session, "execution": ident.Execution, "process": ident.Process, "conversation": ident.Conversation, "turn": ident.Turn,
-		"file": ident.File, "key": ident.Key, "browser": ident.Browser, "invitation": ident.Invitation, "share": ident.Share, "upload": ident.Upload, "user": ident.User, "project": ident.Project} {
+		"file": ident.File, "key": ident.Key, "browser": ident.Browser, "invitation": ident.Invitation, "share": ident.Share, "link": ident.Link, "upload": ident.Upload, "user": ident.User, "project": ident.Project} {
 		if id := r.PathValue(name); ident.Valid(kind, id) {
 			return id
 		}

@@ -2,6 +2,7 @@ package api
 
 import (
 	"net/http"
+	"strings"
 
 	"cove/internal/auth"
 	"cove/internal/surface"
@@ -19,7 +20,7 @@ func Surface(o Options) surface.Surface {
 var documents = [...]string{"/docs", "/openapi.json", "/openapi-3.0.json"}
 
 // uploads are the operations whose requests have a file as their body.
-var uploads = [...]string{"tree.upload", "file.create", "upload.append"}
+var uploads = [...]string{"tree.upload", "file.create", "upload.append", "fs.write", "link.write", "port.post", "port.put", "port.patch"}
 
 func surfaceRoutes() []surface.Route {
 	var out []surface.Route
@@ -30,6 +31,9 @@ func surfaceRoutes() []surface.Route {
 		}
 		if r.Public {
 			route.Access = surface.Public
+			if strings.HasPrefix(r.ID, "link.") {
+				route.Access = surface.ByCode
+			}
 		}
 		for _, id := range uploads {
 			route.Large = route.Large || r.ID == id

@@ -1,13 +1,16 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
 	"log/slog"
 	"net"
+	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -26,6 +29,7 @@ import (
 	"cove/internal/named"
 	"cove/internal/owner"
 	"cove/internal/page"
+	"cove/internal/ports"
 	"cove/internal/problem"
 	"cove/internal/sandbox"
 	"cove/internal/sandbox/gvisor"
@@ -286,16 +290,52 @@ func (s *server) openFront(ctx context.Context, _ cli.ServerOptions) error {
 // surfaces are all that the server offers.
 func (s *server) surfaces() ([]surface.Surface, error) {
 	c := s.cfg
+	names, err := s.portNames()
+	if err != nil {
+		return nil, err
+	}
 	out := []surface.Surface{
 		api.Surface(api.Options{Hub: s.hub, Accounts: s.accounts, Audit: s.store, Version: s.about.Version, Log: s.log, MaxFile: int64(c.Limits.Upload), NoScripts: !c.Serve.PageScripts, NoSharing: !c.Serve.Sharing,
+			Ports: func() ports.Address {
+				a, _ := s.portNames() // by now with the port that the server has got
+				return a
+			},
 			Ready: func(ctx context.Context) error { return s.front.Ready(ctx) }}),
 		openai.Surface(openai.Options{Hub: s.hub, Log: s.log, MaxFile: int64(c.Limits.Upload), Memory: mostMemory(c), Secret: s.secret, Stopping: s.stopping}),
 	}
+	out = append(out, ports.Surfaces(ports.Options{Hub: s.hub, Address: names, Refuse: api.Refuse})...)
 	if !c.Serve.Page {
 		return out, nil
 	}
 	shown, err := page.Surface(page.Options{Files: web.Dist(), Refuse: api.Refuse, Scripts: c.Serve.PageScripts, Taken: []string{"api", "v1", "health", "metrics", "debug"}})
 	return append(out, shown), err
+}
+
+// portNames is where ports of sessions have names of their own: as is set, or below localhost for a server that this machine alone reaches.
+func (s *server) portNames() (ports.Address, error) {
+	switch set := s.cfg.Serve.Ports; set {
+	case "off":
+		return ports.Address{}, nil
+	case "":
+		u, err := url.Parse(s.about.Address)
+		if err != nil || !slices.ContainsFunc(s.cfg.Serve.Listen, onlyHere) {
+			return ports.Address{}, nil
+		}
+		a := ports.Address{Scheme: cmp.Or(u.Scheme, "http"), Host: "localhost"}
+		if u.Port() != "" {
+			a.Port = ":" + u.Port()
+		}
+		return a, nil
+	default:
+		return ports.ParseAddress(set)
+	}
+}
+
+// onlyHere says whether programs of this machine alone reach what listens at an address.
+func onlyHere(address string) bool {
+	host, _, err := net.SplitHostPort(address)
+	ip := net.ParseIP(host)
+	return err == nil && (host == "localhost" || ip != nil && ip.IsLoopback())
 }
 
 // reachable is an address as programs on this machine reach it.

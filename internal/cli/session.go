@@ -97,6 +97,7 @@ type sessionCmd struct {
 	Kill    sessionKill    `cmd:"" help:"Send a signal to a process of a session."`
 	Cp      sessionCp      `cmd:"" help:"Copy files into a session, or out of one."`
 	Port    sessionPort    `cmd:"" help:"Reach a server in a session from this machine."`
+	Link    sessionLink    `cmd:"" help:"Make a link to a port or a file of a session on a server, for somebody without a key."`
 	Fork    sessionFork    `cmd:"" help:"Make a second, independent session from one."`
 	Undo    sessionUndo    `cmd:"" help:"Return to before the last execution that was run with --undoable."`
 	Rm      sessionRm      `cmd:"" help:"Delete sessions with all their snapshots."`

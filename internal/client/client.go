@@ -60,6 +60,9 @@ func New(base, key string) *Client {
 	return c
 }
 
+// Base is the server's address, without a slash at its end.
+func (c *Client) Base() string { return strings.TrimSuffix(c.base, api.Prefix) }
+
 // Close closes the connections that are open and not in use.
 func (c *Client) Close() { c.http.CloseIdleConnections() }
 

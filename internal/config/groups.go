@@ -107,6 +107,7 @@ type Serve struct {
 	DocsPublic     bool     `toml:"docs_public" flat:"docs_public" env:"COVE_DOCS_PUBLIC" doc:"serve the pages that document the API without a key"`
 	Page           bool     `toml:"page" env:"COVE_PAGE" doc:"serve the web page at /; without it there are the APIs alone"`
 	Sharing        bool     `toml:"sharing" env:"COVE_SHARING" doc:"let users make links that show a conversation to all who have the link, without a key; false switches off those that were made, too"`
+	Ports          string   `toml:"ports" env:"COVE_PORTS" default:"http://localhost, where the server listens on this machine alone" doc:"where browsers reach servers that run in sessions, as https://ports.example.com: names below it lead to this server, with a certificate for them; off: nowhere but by paths"`
 	PageScripts    bool     `toml:"page_scripts" env:"COVE_PAGE_SCRIPTS" doc:"let users of the page run HTML with scripts that code made, in a frame that reaches nothing of the server's, when they ask for it"`
 	FirstKey       string   `toml:"first_key" flat:"first_key" env:"COVE_FIRST_KEY" default:"a random one" doc:"the text of the key that cove serve makes when there is none; cove key create on any database prints such a text" secret:"true"`
 	DrainTimeout   Duration `toml:"drain_timeout" flat:"drain_timeout" env:"COVE_DRAIN_TIMEOUT" doc:"how long running work may take to end when the server is asked to end"`

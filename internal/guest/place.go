@@ -68,9 +68,9 @@ func (g *guest) confine(p *place, link bool) error {
 		full, rest = path.Dir(full), path.Base(full)
 	}
 	for {
-		real, err := filepath.EvalSymlinks(full)
+		there, err := filepath.EvalSymlinks(full)
 		if err == nil {
-			if p.full = path.Join(real, rest); p.full != top && !strings.HasPrefix(p.full, top+"/") {
+			if p.full = path.Join(there, rest); p.full != top && !strings.HasPrefix(p.full, top+"/") {
 				return fault{wire.FaultDenied, fmt.Sprintf("%.300q leads out of the workspace", p.asked)}
 			}
 			return nil

@@ -12,6 +12,7 @@ import (
 	"cove/internal/auth"
 	"cove/internal/intake"
 	"cove/internal/problem"
+	"cove/internal/surface"
 )
 
 // shortBody is read before the surface is called: it frees the handler of waiting for a slow client, and from then on the server notices
@@ -30,7 +31,7 @@ func (s *Server) bodies(next http.Handler) http.Handler {
 		if noteOf(r).asked.Large {
 			limit, long = s.o.Limits.Upload, problem.New(problem.FileTooLarge, "the file is larger than the server takes").WithHint("upload it in parts")
 		}
-		if _, ok := auth.From(r.Context()); !ok {
+		if noteOf(r).asked.Access == surface.Public {
 			limit = min(limit, shortBody) // nobody counts what these take
 		}
 		if r.ContentLength > limit {

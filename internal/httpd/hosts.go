@@ -36,7 +36,7 @@ func (s *Server) goesBy(r *http.Request) bool {
 		}
 	}
 	for _, f := range s.o.Surfaces {
-		if f.Host != "" && surface.GoesBy(f.Host, name) {
+		if f.Host != "" && surface.GoesBy(f.Host, name) && (f.Named == nil || f.Named(name)) {
 			return true
 		}
 	}
@@ -88,6 +88,10 @@ const exposed = "Location, X-Request-Id, Retry-After, RateLimit-Limit, RateLimit
 // crossOrigin keeps web pages of others away, but for those that the operator names. Origins are compared exactly.
 func (s *Server) crossOrigin(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if f := s.surfaceOf(r); f != nil && f.Foreign {
+			next.ServeHTTP(w, r)
+			return
+		}
 		origin := r.Header.Get("Origin")
 		if len(s.o.Origins) > 0 {
 			w.Header().Add("Vary", "Origin")

@@ -28,7 +28,7 @@ func (s *Server) routes() http.Handler {
 	}
 
 	mux.HandleFunc("/", s.surfaces) // what they are is said where the server is put together
-	return s.plainly(s.byHost(mux))
+	return s.foreign(s.plainly(s.byHost(mux)))
 }
 
 // own are the server's own routes.
@@ -64,10 +64,13 @@ func (t routeTable) find(r *http.Request) surface.Route {
 
 // routeOf returns the route that a request is for; the zero value where it is for none, or is written so that a mux would send it elsewhere.
 func (s *Server) routeOf(r *http.Request) surface.Route {
+	f := s.surfaceOf(r)
+	if f != nil && f.Foreign {
+		return surface.Route{Pattern: f.Host + f.Prefix, Access: surface.ByCode, Large: true}
+	}
 	if clean := path.Clean(r.URL.Path); r.URL.Path != clean && r.URL.Path != clean+"/" {
 		return surface.Route{}
 	}
-	f := s.surfaceOf(r)
 	if f == nil || f.Host == "" && !pageAt(f, r) {
 		if own := s.own.find(r); own.Pattern != "" {
 			return own
@@ -105,6 +108,18 @@ func closer(f, than *surface.Surface) bool {
 	return len(f.Prefix) > len(than.Prefix)
 }
 
+// foreign sends a request for a surface that shows what is not the server's past everything that the server says of addresses.
+func (s *Server) foreign(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if f := s.surfaceOf(r); f != nil && f.Foreign {
+			r.Pattern = f.Host + f.Prefix
+			f.Handler.ServeHTTP(w, r)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
 // byHost sends a request to a surface that names the host it is for: all addresses there are that one's, also those that the server has elsewhere.
 func (s *Server) byHost(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -140,7 +155,7 @@ func (s *Server) plainly(next http.Handler) http.Handler {
 // public says whether a request needs no key: health, and the documentation where the operator wants it so.
 func (s *Server) public(r *http.Request) bool {
 	switch noteOf(r).asked.Access {
-	case surface.Public:
+	case surface.Public, surface.ByCode:
 		return true
 	case surface.Documentation:
 		return s.o.PublicDocs

@@ -18,6 +18,7 @@ type Store interface {
 	stream.Store // keeps events; the part of an event is the execution that emitted it
 	ConversationStore
 	ShareStore
+	LinkStore
 	FileStore
 	UploadStore
 	UsageStore

@@ -24,6 +24,7 @@ const (
 	Invitation   = "inv"
 	Process      = "prc"
 	Share        = "shr"
+	Link         = "lnk"
 	Upload       = "upl"
 	Audit        = "aud"
 	Request      = "req"

@@ -198,3 +198,14 @@ type Paths struct {
 	First []string // before the environment's own packages, behind the standard library
 	Last  []string // behind the environment's own packages
 }
+
+// Variables are what the environment's Python finds the packages by when it starts; see cove_layers.py in package pyenv.
+func (p Paths) Variables() map[string]string {
+	out := map[string]string{}
+	for name, folders := range map[string][]string{"COVE_LAYERS_FIRST": p.First, "COVE_LAYERS": p.Last} {
+		if len(folders) > 0 {
+			out[name] = strings.Join(folders, ":")
+		}
+	}
+	return out
+}

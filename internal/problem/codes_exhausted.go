@@ -70,6 +70,8 @@ const (
 	TooManyRequests = ExhaustedCode("too_many_requests")
 	// The server has as many sessions in use as it can hold. Try again in a moment.
 	TooManySessions = ExhaustedCode("too_many_sessions")
+	// The session has as many links as it can have. Withdraw some of them.
+	TooManyLinks = ExhaustedCode("too_many_links")
 	// The project has as many links to conversations as it can have. Withdraw some of them.
 	TooManyShares = ExhaustedCode("too_many_shares")
 	// The key has as many unfinished uploads as it can have. Finish or drop some of them.

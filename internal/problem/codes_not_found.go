@@ -68,6 +68,8 @@ const (
 	SessionNotFound = NotFoundCode("session_not_found")
 	// There is no saved session with this name. Run `cove session ls` to see the sessions.
 	SessionUnknown = NotFoundCode("session_unknown")
+	// There is no such link to a file or a port of a session: it never was, was withdrawn, or has expired. Ask who sent it for another one.
+	LinkNotFound = NotFoundCode("link_not_found")
 	// There is no such link to a conversation: it never was, was withdrawn, or has expired. Ask who sent it for another one.
 	ShareNotFound = NotFoundCode("share_not_found")
 	// The snapshot of the session is not there any more. Return to an earlier snapshot, or remove the session.

@@ -184,6 +184,10 @@ const (
 	SessionInUse = UnavailableCode("session_in_use")
 	// The sandbox of the session has ended, and what was not saved is lost. Run the code again from the last save.
 	SessionLost = UnavailableCode("session_lost")
+	// What listens at the port does not answer in HTTP, or not to the end. Look at what the program says.
+	PortBroken = UnavailableCode("port_broken")
+	// The session is paused, and the link does not wake it. Use the session, or make a link that wakes it.
+	SessionAsleep = UnavailableCode("session_asleep")
 	// Somebody else needs the session, as to pause it, so that following or writing to one of its processes ended. Do it again when the session is to go on.
 	SessionTaken = UnavailableCode("session_taken")
 	// The session could not be saved. The message says what is left of it.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"maps"
 	"path"
 	"sync"
 	"sync/atomic"
@@ -41,6 +42,10 @@ func (s *Live) StartProcess(ctx context.Context, id string, start process.Start)
 			return problem.New(problem.SessionLost, "the sandbox of the session has ended")
 		}
 		env, dir := s.environment(sb.Layout()), start.Dir
+		s.mu.Lock()
+		packages := s.paths(s.installed)
+		s.mu.Unlock()
+		maps.Copy(env, packages.Variables())
 		if dir != "" && !path.IsAbs(dir) {
 			dir = path.Join(sb.Layout().Workspace, dir)
 		}

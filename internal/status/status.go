@@ -70,7 +70,7 @@ var exceptions = map[int][]problem.Code{
 	},
 
 	// The operator's matters: the client's key is fine.
-	502: {problem.ModelAuth, problem.ModelUnreachable, problem.ModelAnswerTooLong},
+	502: {problem.PortBroken, problem.ModelAuth, problem.ModelUnreachable, problem.ModelAnswerTooLong},
 	503: {problem.ModelKeyMissing},
 
 	507: {problem.DiskFull, problem.ServerDiskFull, problem.WorkspaceFull, problem.QuotaDisk},

@@ -80,6 +80,7 @@ func tables() []backupTable {
 		table("files", "id text, project text, user_id text, name text, size int, sha256 text, purpose text, created int, expires int"),
 		table("shares", "id text, hash text, project text, user_id text, conversation text, turn_id text, title text, turns int, code int, size int, created int, "+
 			"expires int, document bytes"),
+		table("session_links", "id text, hash text, project text, user_id text, key_id text, session_id text, purpose text, path text, port int, open int, wakes int, created int, expires int"),
 		table("usage_days", "project text, key_id text, day text, executions int, wall_seconds float, cpu_seconds float, turns int, input_tokens int, "+
 			"output_tokens int, upload_bytes int, cost int, currency text"),
 		table("answer_days", "project text, day text, model text, turns int, completed int, failed int, canceled int, steps int, failed_steps int, repaired int, installs int, "+

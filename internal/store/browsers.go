@@ -81,6 +81,9 @@ func (s *Store) forgetSignIns(ctx context.Context) error {
 		if _, err := q.ExecContext(ctx, "DELETE FROM shares WHERE expires > 0 AND expires <= $1", micros(now)); err != nil {
 			return err
 		}
+		if _, err := q.ExecContext(ctx, "DELETE FROM session_links WHERE expires > 0 AND expires <= $1 OR session_id IN (SELECT id FROM sessions WHERE gone <> 0)", micros(now)); err != nil {
+			return err
+		}
 		if _, err := q.ExecContext(ctx, "DELETE FROM invitations WHERE expires <= $1", micros(now.Add(-24*time.Hour))); err != nil {
 			return err
 		}

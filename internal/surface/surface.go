@@ -19,6 +19,11 @@ type Surface struct {
 	// Host is the name by which a surface is called that shares a prefix with others: "sandbox.example.com", or ".example.com" for all names that end
 	// so. "": any name. The server goes by these names, see httpd.Options.Hosts.
 	Host string
+	// Named narrows the names that Host stands for; nil: all of them.
+	Named func(host string) bool
+	// Foreign says that what is shown there is not the server's but what somebody's code says: every address, however it is written, goes to Handler with no caller found, and
+	// from any web page. Handler decides who may see what.
+	Foreign bool
 	// Only narrows what is the surface's below Prefix, for one whose prefix others begin with, too; nil: all of it.
 	Only func(path string) bool
 	// Cookies says that a browser that is signed in may call, without a key.
@@ -49,6 +54,8 @@ const (
 	WithKey Access = iota
 	// Public is for a route that needs none.
 	Public
+	// ByCode is for a route that needs none because its address has a secret of its own. A body may be as long as with a key.
+	ByCode
 	// Documentation is for a page that people open in a browser, with nothing on it that is anybody's own. It needs a key unless the operator wants it
 	// otherwise, and the browser may send that as a password.
 	Documentation
@@ -56,7 +63,7 @@ const (
 
 // Serves says whether a request is the surface's.
 func (s *Surface) Serves(host, path string) bool {
-	return strings.HasPrefix(path, s.Prefix) && (s.Host == "" || GoesBy(s.Host, host)) && (s.Only == nil || s.Only(path))
+	return strings.HasPrefix(path, s.Prefix) && (s.Host == "" || GoesBy(s.Host, host) && (s.Named == nil || s.Named(host))) && (s.Only == nil || s.Only(path))
 }
 
 // GoesBy says whether a host's name, in small letters, is one that pattern stands for.
