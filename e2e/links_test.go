@@ -217,7 +217,7 @@ func TestLinksToFiles(t *testing.T) {
 		return answer.StatusCode, string(text)
 	}
 	read, write := s.link(session, map[string]any{"purpose": "read", "path": "a.csv"}), s.link(session, map[string]any{"purpose": "write", "path": "b.csv"})
-	outside := s.link(session, map[string]any{"purpose": "read", "path": "/tmp/out.txt", "seconds": 2})
+	outside := s.link(session, map[string]any{"purpose": "read", "path": "/tmp/out.txt"})
 	s.must(http.MethodPost, "/api/v1/sessions/"+session+"/pause", nil, nil)
 	for what, c := range map[string]struct {
 		method, at, body string
@@ -241,8 +241,9 @@ func TestLinksToFiles(t *testing.T) {
 	if got := s.says(session, "print(len(open('b.csv').read()))"); got != fmt.Sprintln(len(big)) {
 		t.Errorf("code sees %s", got)
 	}
+	short := s.link(session, map[string]any{"purpose": "read", "path": "a.csv", "seconds": 1})
 	for deadline := time.Now().Add(patience); ; time.Sleep(100 * time.Millisecond) {
-		status, text := send("GET", outside.At, "")
+		status, text := send("GET", short.At, "")
 		if status == 404 && strings.Contains(text, "link_not_found") {
 			break
 		}
@@ -252,7 +253,7 @@ func TestLinksToFiles(t *testing.T) {
 	}
 	var list struct{ Items []api.SessionLink }
 	s.must(http.MethodGet, "/api/v1/sessions/"+session+"/links", nil, &list)
-	if len(list.Items) != 2 || list.Items[0].Purpose != "write" {
+	if len(list.Items) != 3 || list.Items[0].Path != "/tmp/out.txt" {
 		t.Errorf("listed: %+v", list)
 	}
 	// Who may only read files makes no links to more.

@@ -284,16 +284,10 @@ func (s *server) addFileSystemNames() {
 				})
 			})
 	}
-	move("move", "Move a file, folder or link", "Also from one file system to another.", "session.file.move",
-		`curl -H "Authorization: Bearer $KEY" $COVE/sessions/$SESSION/fs/move -d '{"from":"/tmp/kept.csv","to":"data/kept.csv"}'`, link.Files.MovePath)
 	move("copy", "Copy a file, folder or link", "A folder goes with what is in it, and is there when it is whole.", "session.file.copy",
 		`curl -H "Authorization: Bearer $KEY" $COVE/sessions/$SESSION/fs/copy -d '{"from":"data/sales.csv","to":"/tmp/kept.csv"}'`, link.Files.CopyPath)
-	addSilent(s, operation{id: "fs.remove", method: http.MethodPost, path: atFileSystem + "/remove", tag: tagFileSystem, action: auth.FilesWrite, summary: "Remove a file, folder or link",
-		errors: append([]problem.Code{problem.NotEmpty}, pathProblems...), example: `curl -H "Authorization: Bearer $KEY" $COVE/sessions/$SESSION/fs/remove -d '{"path":"scratch","all":true}'`},
-		func(ctx context.Context, who auth.Principal, in *removeEntry) error {
-			use := hub.FilesUse{Action: "session.file.delete", Paths: []string{in.Body.Path}}
-			return s.o.Hub.UseFiles(ctx, who, in.Session, use, func(ctx context.Context, f link.Files) error { return f.RemovePath(ctx, in.Body.Path, in.Body.All) })
-		})
+	move("move", "Move a file, folder or link", "Also from one file system to another.", "session.file.move",
+		`curl -H "Authorization: Bearer $KEY" $COVE/sessions/$SESSION/fs/move -d '{"from":"/tmp/kept.csv","to":"data/kept.csv"}'`, link.Files.MovePath)
 	add(s, operation{id: "fs.folder", method: http.MethodPost, path: atFileSystem + "/folder", tag: tagFileSystem, action: auth.FilesWrite, status: http.StatusCreated, repeat: repeatKept, summary: "Make a folder",
 		about: "And those that lead to it.", errors: changeProblems, example: `curl -H "Authorization: Bearer $KEY" $COVE/sessions/$SESSION/fs/folder -d '{"path":"scratch/deep","mode":"0700"}'`},
 		func(ctx context.Context, who auth.Principal, in *makePath) (FileEntry, error) {
@@ -317,6 +311,12 @@ func (s *server) addFileSystemNames() {
 	add(s, operation{id: "fs.replace", method: http.MethodPost, path: atFileSystem + "/replace", tag: tagFileSystem, action: auth.FilesWrite, summary: "Replace text in files",
 		about: "In each file all of it or nothing. Each has its own outcome.", errors: pathProblems, example: `curl -H "Authorization: Bearer $KEY" $COVE/sessions/$SESSION/fs/replace \
   -d '{"paths":["data/sales.csv"],"text":"amount","with":"total"}'`}, s.replaceText)
+	addSilent(s, operation{id: "fs.remove", method: http.MethodPost, path: atFileSystem + "/remove", tag: tagFileSystem, action: auth.FilesWrite, summary: "Remove a file, folder or link",
+		errors: append([]problem.Code{problem.NotEmpty}, pathProblems...), example: `curl -H "Authorization: Bearer $KEY" $COVE/sessions/$SESSION/fs/remove -d '{"path":"scratch","all":true}'`},
+		func(ctx context.Context, who auth.Principal, in *removeEntry) error {
+			use := hub.FilesUse{Action: "session.file.delete", Paths: []string{in.Body.Path}}
+			return s.o.Hub.UseFiles(ctx, who, in.Session, use, func(ctx context.Context, f link.Files) error { return f.RemovePath(ctx, in.Body.Path, in.Body.All) })
+		})
 }
 
 // look uses the file system without changing it.

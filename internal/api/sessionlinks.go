@@ -95,7 +95,7 @@ func (s *server) addSessionLinks() {
   -d '{"purpose":"read","path":"data/sales.csv","seconds":3600}' | field code)
 WRITE=$(curl -H "Authorization: Bearer $KEY" $COVE/sessions/$SESSION/links \
   -d '{"purpose":"write","path":"data/new.csv"}' | field code)
-LINK=$(curl -H "Authorization: Bearer $KEY" $COVE/sessions/$SESSION/links \
+PORT_LINK=$(curl -H "Authorization: Bearer $KEY" $COVE/sessions/$SESSION/links \
   -d '{"purpose":"port","port":8000,"wakes":true}' | field id)`},
 		s.createLink)
 	add(s, operation{id: "link.list", method: http.MethodGet, path: at, tag: tag, action: auth.SessionsRead, summary: "List the links of a session", errors: []problem.Code{problem.SessionNotFound},
@@ -105,7 +105,7 @@ LINK=$(curl -H "Authorization: Bearer $KEY" $COVE/sessions/$SESSION/links \
 			return List[SessionLink]{Items: each(all, sessionLinkOf)}, err
 		})
 	addSilent(s, operation{id: "link.delete", method: http.MethodDelete, path: at + "/{link}", tag: tag, action: auth.SessionsWrite, summary: "Withdraw a link of a session", about: "At once.",
-		errors: []problem.Code{problem.SessionNotFound, problem.LinkNotFound}, example: `curl -H "Authorization: Bearer $KEY" -X DELETE $COVE/sessions/$SESSION/links/$LINK`},
+		errors: []problem.Code{problem.SessionNotFound, problem.LinkNotFound}, example: `curl -H "Authorization: Bearer $KEY" -X DELETE $COVE/sessions/$SESSION/links/$PORT_LINK`},
 		func(ctx context.Context, who auth.Principal, in *sessionLinkPath) error {
 			return s.o.Hub.DeleteLink(ctx, who, in.Session, in.Link)
 		})
