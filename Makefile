@@ -84,6 +84,7 @@ fuzz: ## Fuzz the guest protocol for ten minutes
 		$(GO) test ./internal/wire -run '^$$' -fuzz "^$$target\$$" -fuzztime 200s || exit 1; \
 	done
 	$(GO) test ./internal/guest -run '^$$' -fuzz FuzzParseQuery -fuzztime 60s
+	$(GO) test ./internal/guest -run '^$$' -fuzz FuzzGlob -fuzztime 60s
 
 clean: ## Remove what was built here
 	rm -rf bin cove-out demo-out

@@ -2,7 +2,6 @@ package client
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"io"
 	"iter"
@@ -53,11 +52,7 @@ func (c *Client) SignalProcess(ctx context.Context, session, id, signal string, 
 // FollowProcess yields what a process emits from a position of its output on, the last of it its end. When the connection breaks it is followed again, and nothing is
 // missed or comes twice.
 func (c *Client) FollowProcess(ctx context.Context, session, id string, from int64) iter.Seq2[process.Event, error] {
-	parse := func(data []byte) (o api.ProcessOutput, err error) {
-		err = json.Unmarshal(data, &o)
-		return o, err
-	}
-	events := follow(ctx, c, "/sessions"+join(session, "processes", id, "events"), from, nil, parse, func(o api.ProcessOutput) bool { return o.Type == process.Ended })
+	events := follow(ctx, c, "/sessions"+join(session, "processes", id, "events"), from, nil, api.ParseOutput, func(o api.ProcessOutput) bool { return o.Type == process.Ended })
 	return func(yield func(process.Event, error) bool) {
 		at := from
 		for o, err := range events {

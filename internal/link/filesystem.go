@@ -92,7 +92,7 @@ func (l *Link) askFiles(ctx context.Context, op string, spec wire.FileSpec, into
 
 // onePath does an operation that is answered with an Entry.
 func (l *Link) onePath(ctx context.Context, op string, spec wire.FileSpec) (filesystem.Entry, error) {
-	var said wire.Entry
+	var said heardEntry
 	if _, err := l.askFiles(ctx, op, spec, &said); err != nil {
 		return filesystem.Entry{}, err
 	}
@@ -119,10 +119,29 @@ func (l *Link) ListPath(ctx context.Context, path string, depth int) (entries []
 }
 
 // entryList is decoded only as far as an honest guest's goes.
-type entryList []wire.Entry
+type entryList []heardEntry
+
+// heardEntry is an entry that a guest tells of. Its attributes are decoded only where they are no more than an honest guest's: decoded, a few bytes of JSON can take hundreds.
+type heardEntry struct {
+	wire.Entry
+	Attributes heardAttributes `json:"attributes"`
+}
+
+type heardAttributes map[string]string
+
+func (a *heardAttributes) UnmarshalJSON(text []byte) error {
+	const escaped = 6 // bytes that JSON may make of one
+	if len(text) > (escaped+1)*mostAttribute {
+		return errors.New("the guest tells of more attributes than a file can have")
+	}
+	var all map[string]string
+	err := json.Unmarshal(text, &all)
+	*a = all
+	return err
+}
 
 func (l *entryList) UnmarshalJSON(text []byte) error {
-	entries, err := bounded[wire.Entry](text, wire.ListLimit)
+	entries, err := bounded[heardEntry](text, wire.ListLimit)
 	*l = entries
 	return err
 }
@@ -240,7 +259,7 @@ func (l *Link) WritePath(ctx context.Context, path string, r io.Reader, set file
 	if err != nil {
 		return filesystem.Entry{}, err
 	}
-	var said wire.Entry
+	var said heardEntry
 	if err := json.Unmarshal(body, &said); err != nil {
 		return filesystem.Entry{}, problem.New(problem.GuestFault, "the guest does not say what it has written").WithCause(err)
 	}
@@ -305,7 +324,7 @@ func setTo(s filesystem.Set) *wire.EntrySet {
 }
 
 // fileEntryOf takes what a guest says of an entry, bounded.
-func fileEntryOf(n wire.Entry) filesystem.Entry {
+func fileEntryOf(n heardEntry) filesystem.Entry {
 	out := filesystem.Entry{
 		Path: cut(n.Path, longestPlace), Full: cut(path.Clean("/"+n.Full), longestPlace), Kind: kindOf(n.Kind), Size: max(n.Size, 0), Mode: n.Mode & mostMode, UID: max(n.UID, 0), GID: max(n.GID, 0),
 		Owner: cut(n.Owner, longestOwner), Group: cut(n.Group, longestOwner), Modified: micros(n.Modified), Accessed: micros(n.Accessed), Changed: micros(n.Changed),

@@ -7,7 +7,9 @@ import (
 	"net"
 	"strings"
 	"testing"
+	"time"
 
+	"cove/internal/filesystem"
 	"cove/internal/link"
 	"cove/internal/problem"
 	"cove/internal/wire"
@@ -19,7 +21,7 @@ func hostile(t *testing.T, response wire.Response, body string) (*link.Link, *wi
 	near, far := net.Pipe()
 	guest := wire.NewConn(far, false)
 	go func() {
-		info := wire.Encode(wire.GuestInfo{Workspace: "/home/user"})
+		info := wire.Encode(wire.GuestInfo{Workspace: "/home/user", Files: true, Processes: []string{}})
 		if _, err := guest.Handshake(wire.Hello{Version: wire.Version, Info: info}, nil); err != nil {
 			return
 		}
@@ -107,6 +109,49 @@ func TestUnwantedChannels(t *testing.T) {
 		}
 		if _, err := ch.Read(make([]byte, 1)); !errors.Is(err, wire.ErrReset) {
 			t.Fatalf("a channel that nobody wants: %v", err)
+		}
+	}
+}
+
+// TestHostileFiles has a guest tell of files what is none, too much, or leads elsewhere.
+func TestHostileFiles(t *testing.T) {
+	t.Parallel()
+	many := func(one string, n int) string { return "[" + strings.Repeat(one+",", n-1) + one + "]" }
+	attributes := `{"attributes":{` + strings.Repeat(`"aaaaaaaa":"",`, 1<<20) + `"b":""}}`
+	for name, body := range map[string]string{
+		"nothing": "", "no JSON": "{", "another type": `"x"`, "a number": "7", "more attributes than a file has": attributes, "a list of such": "[" + attributes + "]",
+		"too many": many(`{"path":"x"}`, wire.ListLimit+1), "millions": many("{}", 5<<20), "no answer for each": "[]",
+		"too many matches": `{"matches":` + many("{}", wire.MatchLimit+1) + "}", "more answers": many("{}", wire.PathsLimit+1),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l, _ := hostile(t, wire.Response{}, body)
+			_, _, _, listed := l.ListPath(t.Context(), "", 3)
+			_, stat := l.StatPath(t.Context(), "a", true)
+			_, found := l.SearchFiles(t.Context(), filesystem.Search{Name: "*"})
+			_, replaced := l.ReplaceText(t.Context(), filesystem.Replace{Paths: []string{"a", "b"}, Text: "x"})
+			if stat == nil && name != "no answer for each" && name != "too many matches" || replaced == nil || (listed == nil) != (name == "no answer for each" || name == "more answers") || found == nil && name != "more attributes than a file has" {
+				t.Errorf("it is believed: %v, %v, %v, %v", stat, replaced, listed, found)
+			}
+		})
+	}
+	long := strings.Repeat("x", 1<<20)
+	l, _ := hostile(t, wire.Response{Size: -5}, `{"path":"`+long+`","full":"../../etc","kind":"\u0000","size":-1,"mode":4294967295,"uid":-7,"modified":-9223372036854775808,"stamp":"`+long+`","target":"`+long+`","owner":"`+long+`"}`)
+	e, err := l.StatPath(t.Context(), "a", true)
+	if err != nil || len(e.Path) > 8<<10 || e.Full != "/etc" || e.Kind != filesystem.Other || e.Size != 0 || e.Mode != 0o7777 || e.UID != 0 || len(e.Stamp) > 100 || len(e.Target) > 8<<10 || len(e.Owner) > 100 || e.Symbolic() == "" {
+		t.Errorf("an entry: %.300v, %v", e, err)
+	}
+	if c, err := l.OpenPath(t.Context(), "a", 0, 0); err != nil || c.Len() != 0 {
+		t.Errorf("a file of a size below zero: %v", err)
+	}
+	w, err := l.WatchFiles(t.Context(), "", true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	time.AfterFunc(10*time.Millisecond, func() { _ = w.Close() })
+	for _, err := range w.Events() { // there are none
+		if err == nil {
+			t.Error("silence is an event")
 		}
 	}
 }

@@ -113,7 +113,11 @@ func (r *Reader) Next() (Event, error) {
 			if some {
 				e.Data = append(e.Data, '\n')
 			}
-			e.Data, some = append(e.Data, value...), true
+			if some = true; e.Data == nil {
+				e.Data = value // which nobody else has
+			} else {
+				e.Data = append(e.Data, value...)
+			}
 		}
 		if len(e.Data) > r.most {
 			return Event{}, ErrTooLarge

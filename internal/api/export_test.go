@@ -1,0 +1,4 @@
+package api
+
+// BinaryOutput is for tests.
+var BinaryOutput = binaryOutput
