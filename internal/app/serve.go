@@ -203,7 +203,7 @@ func (s *server) openAccounts(ctx context.Context, o cli.ServerOptions) (err err
 func (s *server) openHub(context.Context, cli.ServerOptions) (err error) {
 	c := s.cfg
 	asked := &models{cfg: c, store: s.store}
-	network := hub.NetworkLimits{Bytes: int64(c.Network.Bytes), Audit: c.Network.Audit}
+	network := hub.NetworkLimits{Bytes: int64(c.Network.Bytes), Pace: int64(c.Network.Pace), Audit: c.Network.Audit}
 	if network.Rules, err = egress.ParseRules(c.Network.Allow, c.Network.Deny); err != nil {
 		return err
 	}

@@ -48,6 +48,7 @@ type Network struct {
 	Allow List `toml:"allow" env:"COVE_NETWORK_ALLOW" doc:"hosts that sessions of the server may ask to reach: example.com, *.example.com, 10.1.2.0/24, or * for the public internet, each with :PORTS for others than 80 and 443; private addresses are reached where a rule names their network, and this machine's own where a rule names exactly that address"`
 	Deny  List `toml:"deny" env:"COVE_NETWORK_DENY" doc:"hosts that no session of the server reaches, whatever else is allowed"`
 	Bytes Size `toml:"bytes" env:"COVE_NETWORK_BYTES" zero:"no limit" doc:"what one session may send and receive together while it is in memory"`
+	Pace  Size `toml:"bytes_per_second" env:"COVE_NETWORK_BYTES_PER_SECOND" zero:"no limit" doc:"what one session may send and receive together in a second"`
 	Audit bool `toml:"audit" env:"COVE_NETWORK_AUDIT" doc:"write each connection that has ended, and the destinations that were refused, into the audit log"`
 }
 

@@ -32,7 +32,7 @@ func (p *connection) serve(ctx context.Context) error {
 	defer idle.Stop()
 	stop := context.AfterFunc(ctx, p.end)
 	defer stop()
-	near := &metered{Stream: p.near, connection: p, idle: idle, cancel: cancel}
+	near := &metered{Stream: p.near, connection: p, idle: idle, ctx: ctx, cancel: cancel}
 	first := &opening{from: near}
 	said, spoken := p.listen(first)
 	switch said {
@@ -125,6 +125,7 @@ type metered struct {
 	wire.Stream
 	connection *connection
 	idle       *time.Timer
+	ctx        context.Context // of the connection
 	cancel     context.CancelCauseFunc
 }
 
@@ -141,9 +142,8 @@ func (m *metered) Write(b []byte) (int, error) {
 func (m *metered) count(of *atomic.Int64, n int, err error) error {
 	m.idle.Reset(idlePatience)
 	of.Add(int64(n))
-	d := m.connection.dialer
-	d.bytes.Add(int64(n))
-	if d.spent() {
+	meter := m.connection.dialer.o.Meter
+	if meter.take(m.ctx, n); meter.spent() {
 		over := refused(m.connection.host, m.connection.port, "the session has sent and received as much as it may")
 		m.cancel(over)
 		return over

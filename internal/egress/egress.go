@@ -16,7 +16,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -55,8 +54,8 @@ type Options struct {
 	Operator Rules
 	// Session says where this one may, within that; nil: all that Operator says.
 	Session *Rules
-	// MostBytes bounds what a session sends and receives together; 0 is no limit.
-	MostBytes int64
+	// Meter bounds what a session sends and receives; nil: nothing does.
+	Meter *Meter
 	// Credentials are added to what the session sends to their hosts by HTTPS, for which Authority is needed, which can sign for these hosts.
 	Credentials []Credential
 	Authority   *Authority
@@ -89,7 +88,6 @@ type Dialer struct {
 	lookUps  *rate.Limiter
 	dials    *rate.Limiter
 	refusals *rate.Limiter
-	bytes    atomic.Int64
 
 	mu         sync.Mutex
 	names      map[string]known
@@ -110,6 +108,9 @@ func New(o Options) *Dialer {
 	}
 	if o.Own == nil {
 		o.Own = ownAddresses
+	}
+	if o.Meter == nil {
+		o.Meter = NewMeter(0, 0)
 	}
 	if o.Tell == nil {
 		o.Tell = func(Event) {}
@@ -302,7 +303,7 @@ func (d *Dialer) underlying() func(ctx context.Context, network, address string)
 // Connect connects a program's connection to a port of a name or an address; see link.Network.
 func (d *Dialer) Connect(ctx context.Context, host string, port int, conn wire.Stream, ready func() error) error {
 	began := time.Now()
-	if d.spent() {
+	if d.o.Meter.spent() {
 		err := refused(host, port, "the session has sent and received as much as it may")
 		d.tellRefused(host, port, err)
 		return err
@@ -325,8 +326,6 @@ func (d *Dialer) Connect(ctx context.Context, host string, port int, conn wire.S
 	d.o.Tell(e)
 	return err
 }
-
-func (d *Dialer) spent() bool { return d.o.MostBytes > 0 && d.bytes.Load() >= d.o.MostBytes }
 
 // isName says whether s can be a host's name, and is none that some system takes for an address. Names come in lower case and without a dot at the end.
 func isName(s string) bool {

@@ -610,7 +610,7 @@ func TestMostBytes(t *testing.T) {
 			}
 		}
 	})
-	p := w.with(egress.Options{MostBytes: 1_000_000}, nil, "a.test")
+	p := w.with(egress.Options{Meter: egress.NewMeter(1_000_000, 0)}, nil, "a.test")
 	const get = "GET / HTTP/1.1\r\nHost: a.test\r\nConnection: close\r\n\r\n"
 	answer, _ := w.said(p, "a.test", 80, get)
 	if len(answer) < 900_000 || len(answer) > 1_300_000 {
@@ -618,6 +618,29 @@ func TestMostBytes(t *testing.T) {
 	}
 	if _, err := w.said(p, "a.test", 80, get); !problem.Has(err, problem.DestinationRefused) {
 		t.Errorf("after that: %v", err)
+	}
+}
+
+// TestBytesPerSecond: what a session sends and receives in a second is bounded over all its connections.
+func TestBytesPerSecond(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.names["a.test"] = []string{good}
+	w.serve(good+":80", func(rw http.ResponseWriter, _ *http.Request) { _, _ = rw.Write(make([]byte, 1_500_000)) })
+	p := w.with(egress.Options{Meter: egress.NewMeter(0, 2_000_000)}, nil, "a.test")
+	const get = "GET / HTTP/1.1\r\nHost: a.test\r\nConnection: close\r\n\r\n"
+	begun := time.Now()
+	var both sync.WaitGroup
+	for range 2 {
+		both.Go(func() {
+			if answer, err := w.said(p, "a.test", 80, get); err != nil || len(answer) < 1_500_000 {
+				t.Errorf("%d bytes came, %v", len(answer), err)
+			}
+		})
+	}
+	both.Wait()
+	if took := time.Since(begun); took < 400*time.Millisecond { // 3 MB, of which 2 may come at once
+		t.Errorf("it took %v", took)
 	}
 }
 

@@ -427,7 +427,7 @@ func (h *Hub) open(ctx context.Context, s *seat, row Session) (err error) {
 		return err
 	}
 	if row.Network != nil {
-		if err := h.giveNetwork(ctx, row, live, &s.outbound); err != nil {
+		if err := h.giveNetwork(ctx, row, live, &s.outbound, true); err != nil {
 			return errors.Join(err, name.Discard(ctx))
 		}
 	}

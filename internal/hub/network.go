@@ -55,6 +55,7 @@ func (s *Session) keepSecrets(n *Network) error {
 type NetworkLimits struct {
 	Rules egress.Rules // where sessions may connect to at most; without any that allow, no session has a network
 	Bytes int64        // what a session sends and receives together while it is in memory; 0: no limit
+	Pace  int64        // what it sends and receives in a second, in bytes; 0: no limit
 	Audit bool         // each connection, and each destination that was refused, is a row of the audit log
 }
 
@@ -84,8 +85,8 @@ func (h *Hub) networkFor(n *Network) error {
 	return nil
 }
 
-// giveNetwork gives a session in memory the network that its record says.
-func (h *Hub) giveNetwork(ctx context.Context, row Session, live Networked, seen *outbound) error {
+// giveNetwork gives a session in memory the network that its record says. loaded says that it has just come into memory, so that its bytes are counted anew.
+func (h *Hub) giveNetwork(ctx context.Context, row Session, live Networked, seen *outbound, loaded bool) error {
 	if row.Network == nil || len(row.Network.Allow) == 0 {
 		return live.SetNetwork(ctx, nil)
 	}
@@ -94,7 +95,10 @@ func (h *Hub) giveNetwork(ctx context.Context, row Session, live Networked, seen
 		return err
 	}
 	limits := h.o.Network
-	o := egress.Options{Operator: limits.Rules, Session: &rules, MostBytes: limits.Bytes, Tell: func(e egress.Event) {
+	if seen.meter == nil || loaded {
+		seen.meter = egress.NewMeter(limits.Bytes, limits.Pace)
+	}
+	o := egress.Options{Operator: limits.Rules, Session: &rules, Meter: seen.meter, Tell: func(e egress.Event) {
 		seen.add(e)
 		h.countConnection(row, e)
 	}}
@@ -131,6 +135,7 @@ func describe(e egress.Event) string {
 // outbound remembers the newest connections of a session.
 type outbound struct {
 	changing sync.Mutex // held while the session is given another network
+	meter    *egress.Meter
 
 	mu     sync.Mutex
 	newest []egress.Event // the oldest first
@@ -196,5 +201,5 @@ func (h *Hub) changeNetwork(ctx context.Context, project, id string) error {
 	if err != nil {
 		return err
 	}
-	return h.giveNetwork(ctx, row, s.live, &s.outbound)
+	return h.giveNetwork(ctx, row, s.live, &s.outbound, false)
 }
