@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"cove/internal/auth"
+	"cove/internal/egress"
 	"cove/internal/problem"
 )
 
@@ -55,6 +56,22 @@ type Quota struct {
 	CPUSeconds float64 `json:"cpu_seconds_per_day,omitempty" minimum:"0" doc:"Of executions; days are UTC"`
 	Disk       int64   `json:"disk_bytes,omitempty" minimum:"0" doc:"Of stored files and paused sessions"`
 	Tokens     int64   `json:"tokens_per_day,omitempty" minimum:"0" doc:"That models read and wrote"`
+	Network    *Reach  `json:"network,omitempty" doc:"Where sessions may connect to, within what the server allows; all of that when left out"`
+}
+
+// Reach is where sessions may connect to, in the words of a session's network.
+type Reach struct {
+	Allow []string `json:"allow,omitempty" maxItems:"256" doc:"Nowhere when left out"`
+	Deny  []string `json:"deny,omitempty" maxItems:"256"`
+}
+
+// check returns what is wrong with the rules of a quota.
+func (q Quota) check() error {
+	if q.Network == nil {
+		return nil
+	}
+	_, err := egress.ParseRules(q.Network.Allow, q.Network.Deny)
+	return err
 }
 
 // text returns a quota in the form in which it is stored; nil is the server's default.
@@ -187,6 +204,9 @@ func (s *server) addProjects() {
 		example: `curl -H "Authorization: Bearer $KEY" -X PUT $COVE/projects/research/quota \
   -d '{"live_sessions":20,"tokens_per_day":1000000}'`},
 		func(ctx context.Context, who auth.Principal, in *projectQuota) (Project, error) {
+			if err := in.Body.check(); err != nil {
+				return Project{}, err
+			}
 			p, err := s.o.Accounts.SetQuota(ctx, who, in.Project, in.Body.text())
 			return projectOf(p), err
 		})

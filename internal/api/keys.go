@@ -103,6 +103,9 @@ func (s *server) addKeys() {
 		about: "Numbers that are left out are not bounded by the key; `{}` lifts all.", errors: []problem.Code{problem.KeyNotFound},
 		example: `curl -H "Authorization: Bearer $KEY" -X PUT $COVE/keys/$OTHER/quota -d '{"tokens_per_day":100000}'`},
 		func(ctx context.Context, who auth.Principal, in *keyQuota) (Key, error) {
+			if err := in.Body.check(); err != nil {
+				return Key{}, err
+			}
 			k, err := s.o.Accounts.SetKeyQuota(ctx, who, in.Key, in.Body.text())
 			return keyOf(k), err
 		})

@@ -94,22 +94,31 @@ func (a *Accounts) setQuota(ctx context.Context, who Principal, project string, 
 	return a.Store.ChangeProject(ctx, p.ID, func(p *Project) error { p.Quota = slices.Clone(quota); return nil })
 }
 
-// goodQuota checks the form: an object of a few numbers. What they mean is the hub's to know.
+// longestQuota bounds the text of a quota, in bytes.
+const longestQuota = 64 << 10
+
+// goodQuota checks the form: an object of a few numbers, and of rules for the network. What they mean is the hub's to know.
 func goodQuota(quota []byte) error {
 	if quota == nil {
 		return nil
 	}
-	wrong := problem.New(problem.QuotaInvalid, "a quota is a JSON object of numbers that are not negative")
-	if len(quota) > 1000 || !bytes.HasPrefix(bytes.TrimSpace(quota), []byte("{")) {
+	wrong := problem.New(problem.QuotaInvalid, "a quota is a JSON object of numbers that are not negative, and of network")
+	if len(quota) > longestQuota || !bytes.HasPrefix(bytes.TrimSpace(quota), []byte("{")) {
 		return wrong
 	}
-	var numbers map[string]float64
-	if err := json.Unmarshal(quota, &numbers); err != nil {
+	var parts map[string]json.RawMessage
+	if err := json.Unmarshal(quota, &parts); err != nil {
 		return wrong.WithCause(err)
 	}
-	for _, n := range numbers {
-		if n < 0 {
-			return wrong
+	for name, part := range parts {
+		var number float64
+		var rules struct{ Allow, Deny []string }
+		err := json.Unmarshal(part, &number)
+		if name == "network" {
+			err = json.Unmarshal(part, &rules)
+		}
+		if err != nil || number < 0 {
+			return wrong.WithCause(err)
 		}
 	}
 	return nil

@@ -8,6 +8,7 @@ import (
 
 	"cove/internal/auth"
 	"cove/internal/config"
+	"cove/internal/egress"
 	"cove/internal/hub"
 	"cove/internal/problem"
 )
@@ -242,6 +243,10 @@ type projectQuota struct {
 	CPUSeconds *float64     `name:"cpu-seconds" placeholder:"N" help:"Processor seconds in a day (UTC)."`
 	Disk       *config.Size `placeholder:"SIZE" help:"Bytes of files and paused sessions."`
 	Tokens     *int64       `placeholder:"N" help:"Tokens in a day."`
+	AllowNet   []string     `placeholder:"HOST[:PORTS]" help:"Where its sessions may connect to, within what the server allows; repeatable."`
+	DenyNet    []string     `placeholder:"HOST[:PORTS]" help:"Where they may not, although that is allowed; repeatable."`
+	NoNet      bool         `help:"Its sessions connect to nothing."`
+	AnyNet     bool         `help:"Its sessions may connect to all that the server allows."`
 	Default    bool         `help:"The server's defaults again."`
 }
 
@@ -252,6 +257,7 @@ func (projectQuota) Help() string {
 Examples:
 
     cove project quota lab --sessions 10 --tokens 1000000
+    cove project quota lab --allow-net '*.example.com' --deny-net admin.example.com
     cove project quota lab --default`
 }
 
@@ -259,6 +265,12 @@ func (c *projectQuota) run(ctx context.Context, p *Program) (int, error) {
 	change, given := c.change()
 	if c.Default == given {
 		return 0, problem.New(problem.Usage, "give what the project may use, or --default").WithHint("for example: cove project quota " + c.Project + " --sessions 10")
+	}
+	if _, err := egress.ParseRules(c.AllowNet, c.DenyNet); err != nil {
+		return 0, err
+	}
+	if nets := len(c.AllowNet) + len(c.DenyNet); c.NoNet && (c.AnyNet || nets > 0) || c.AnyNet && nets > 0 || nets > 0 && len(c.AllowNet) == 0 {
+		return 0, problem.New(problem.Usage, "--no-net and --any-net stand alone, and --deny-net takes from what --allow-net gives")
 	}
 	cfg, err := c.settings(p)
 	if err != nil {
@@ -294,8 +306,15 @@ func (c *projectQuota) change() (change func(*hub.Quota), given bool) {
 		set(&q.CPUSeconds, c.CPUSeconds)
 		set(&q.Disk, (*int64)(c.Disk))
 		set(&q.Tokens, c.Tokens)
+		if c.AnyNet {
+			q.Network = nil
+		}
+		if c.NoNet || len(c.AllowNet)+len(c.DenyNet) > 0 {
+			q.Network = &hub.Reach{Allow: c.AllowNet, Deny: c.DenyNet}
+		}
 	}
-	return change, c.Sessions != nil || c.Executions != nil || c.CPUSeconds != nil || c.Disk != nil || c.Tokens != nil
+	given = c.AnyNet || c.NoNet || len(c.AllowNet)+len(c.DenyNet) > 0
+	return change, given || c.Sessions != nil || c.Executions != nil || c.CPUSeconds != nil || c.Disk != nil || c.Tokens != nil
 }
 
 func set[T any](into, given *T) {

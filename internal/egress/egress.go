@@ -52,6 +52,8 @@ type Resolver interface {
 type Options struct {
 	// Operator says where sessions may connect to at all. Its rules for addresses are the only ones by which a private address can be reached.
 	Operator Rules
+	// Within are further rules that have to allow a destination, as a project's.
+	Within []Rules
 	// Session says where this one may, within that; nil: all that Operator says.
 	Session *Rules
 	// Meter bounds what a session sends and receives; nil: nothing does.
@@ -117,6 +119,7 @@ func New(o Options) *Dialer {
 	}
 	d := &Dialer{o: o, layers: []Rules{o.Operator}, lookUps: rate.NewLimiter(lookUpsPerSec, lookUpBurst), dials: rate.NewLimiter(dialsPerSec, dialBurst),
 		refusals: rate.NewLimiter(refusalsPerSec, refusalBurst), names: map[string]known{}}
+	d.layers = append(d.layers, o.Within...)
 	if o.Session != nil {
 		d.layers = append(d.layers, *o.Session)
 	}

@@ -621,6 +621,32 @@ func TestMostBytes(t *testing.T) {
 	}
 }
 
+// TestFurtherRules: each of those of a project and of a key has to allow a destination.
+func TestFurtherRules(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.names["a.test"], w.names["b.test"], w.names["c.test"] = []string{good}, []string{good}, []string{good}
+	w.serve(good+":80", func(rw http.ResponseWriter, _ *http.Request) { _, _ = rw.Write([]byte("hello")) })
+	project, err := egress.ParseRules([]string{"*.test"}, []string{"b.test"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	key, err := egress.ParseRules([]string{"a.test", "b.test"}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := w.with(egress.Options{Within: []egress.Rules{project, key}}, nil, "a.test", "b.test", "c.test")
+	for host, may := range map[string]bool{"a.test": true, "b.test": false, "c.test": false} {
+		answer, err := w.said(d, host, 80, "GET / HTTP/1.1\r\nHost: "+host+"\r\nConnection: close\r\n\r\n")
+		if may != strings.HasSuffix(answer, "hello") || may != (err == nil) {
+			t.Errorf("%s: %q, %v", host, answer, err)
+		}
+		if err := d.LookUp(t.Context(), host); may != (err == nil) {
+			t.Errorf("look up %s: %v", host, err)
+		}
+	}
+}
+
 // TestBytesPerSecond: what a session sends and receives in a second is bounded over all its connections.
 func TestBytesPerSecond(t *testing.T) {
 	t.Parallel()

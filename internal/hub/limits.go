@@ -42,6 +42,13 @@ type Quota struct {
 	CPUSeconds float64 `json:"cpu_seconds_per_day,omitempty"`
 	Disk       int64   `json:"disk_bytes,omitempty"` // files and paused sessions
 	Tokens     int64   `json:"tokens_per_day,omitempty"`
+	Network    *Reach  `json:"network,omitempty"` // where sessions may connect to, within what the operator allows; nil: all of that
+}
+
+// Reach is where sessions may connect to, as egress.ParseRules reads it. Without a rule that allows something it is nowhere.
+type Reach struct {
+	Allow []string `json:"allow,omitempty"`
+	Deny  []string `json:"deny,omitempty"`
 }
 
 // DefaultLimits are the limits of a server on this machine without settings.

@@ -62,8 +62,28 @@ type NetworkLimits struct {
 // MostConnections is how many of the connections of a session are remembered.
 const MostConnections = 200
 
-// networkFor returns the problem of a network that a session may not have, or nil.
-func (h *Hub) networkFor(n *Network) error {
+// reachOf returns the rules of a project and of a key, each of which has to allow a destination.
+func (h *Hub) reachOf(ctx context.Context, project, key string) ([]egress.Rules, error) {
+	limits, err := h.quotas(ctx, project, key)
+	if err != nil {
+		return nil, err
+	}
+	var all []egress.Rules
+	for _, q := range []Quota{limits.project, limits.key} {
+		if q.Network == nil {
+			continue
+		}
+		rules, err := egress.ParseRules(q.Network.Allow, q.Network.Deny)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, rules)
+	}
+	return all, nil
+}
+
+// networkFor returns the problem of a network that a session of the caller's may not have, or nil.
+func (h *Hub) networkFor(ctx context.Context, who auth.Principal, n *Network) error {
 	if n == nil {
 		return nil
 	}
@@ -77,9 +97,18 @@ func (h *Hub) networkFor(n *Network) error {
 	if err := egress.CheckCredentials(n.Credentials, rules); err != nil {
 		return err
 	}
+	within, err := h.reachOf(ctx, who.Project, who.Key)
+	if err != nil {
+		return err
+	}
 	for _, r := range rules.Allow {
 		if !h.o.Network.Rules.Covers(r) {
 			return problem.New(problem.NetworkOff, "the server does not allow sessions to connect to "+r.String()).WithHint("the operator can allow it in network.allow")
+		}
+		for _, rules := range within {
+			if !rules.Covers(r) {
+				return problem.New(problem.NetworkOff, "the project or the key may not have sessions connect to "+r.String()).WithHint("an administrator can allow it in the quota")
+			}
 		}
 	}
 	return nil
@@ -94,11 +123,15 @@ func (h *Hub) giveNetwork(ctx context.Context, row Session, live Networked, seen
 	if err != nil {
 		return err
 	}
+	within, err := h.reachOf(ctx, row.Project, row.Key)
+	if err != nil {
+		return err
+	}
 	limits := h.o.Network
 	if seen.meter == nil || loaded {
 		seen.meter = egress.NewMeter(limits.Bytes, limits.Pace)
 	}
-	o := egress.Options{Operator: limits.Rules, Session: &rules, Meter: seen.meter, Tell: func(e egress.Event) {
+	o := egress.Options{Operator: limits.Rules, Within: within, Session: &rules, Meter: seen.meter, Tell: func(e egress.Event) {
 		seen.add(e)
 		h.countConnection(row, e)
 	}}

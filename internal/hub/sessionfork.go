@@ -58,7 +58,7 @@ func (h *Hub) forkSession(ctx context.Context, who auth.Principal, id string, n 
 	if row.Network == source.Network {
 		row.Secrets = source.Secrets
 	} else if err == nil {
-		if err = h.networkFor(row.Network); err == nil {
+		if err = h.networkFor(ctx, who, row.Network); err == nil {
 			err = row.keepSecrets(row.Network)
 		}
 	}

@@ -40,7 +40,7 @@ func (h *Hub) CreateSession(ctx context.Context, who auth.Principal, n NewSessio
 	row := h.newRow(who, n)
 	err := who.Require(auth.SessionsWrite)
 	if err == nil {
-		err = errors.Join(row.check(h.o.Base.Packages), h.memoryFor(row), h.cpusFor(row), h.networkFor(row.Network))
+		err = errors.Join(row.check(h.o.Base.Packages), h.memoryFor(row), h.cpusFor(row), h.networkFor(ctx, who, row.Network))
 	}
 	if err == nil {
 		err = row.keepSecrets(n.Network)
@@ -255,7 +255,7 @@ type SessionChange struct {
 func (h *Hub) ChangeSession(ctx context.Context, who auth.Principal, id string, c SessionChange) (Session, error) {
 	row, err := Session{}, who.Require(auth.SessionsWrite)
 	if err == nil {
-		err = h.networkFor(c.Network)
+		err = h.networkFor(ctx, who, c.Network)
 	}
 	if err == nil {
 		row, err = h.o.Store.UpdateSession(ctx, who.Project, id, func(s *Session) error {
