@@ -48,9 +48,14 @@ func executionOf(e hub.Execution) Execution {
 
 // NewExecution says what to run.
 type NewExecution struct {
-	Code    string  `json:"code" minLength:"1" maxLength:"1048576"`
-	Kernel  string  `json:"kernel,omitempty" maxLength:"64" doc:"main when left out"`
-	Timeout float64 `json:"timeout_seconds,omitempty" minimum:"0" maximum:"86400" doc:"Wall clock; the server's limit when left out"`
+	Code    string            `json:"code" minLength:"1" maxLength:"1048576"`
+	Kernel  string            `json:"kernel,omitempty" maxLength:"64" doc:"main when left out"`
+	Timeout float64           `json:"timeout_seconds,omitempty" minimum:"0" maximum:"86400" doc:"Wall clock; the server's limit when left out"`
+	Program string            `json:"program,omitempty" maxLength:"255" example:"report.py" doc:"Run the code as python runs a file of this name, and not as a cell of a notebook"`
+	Args    []string          `json:"args,omitempty" maxItems:"1000" doc:"sys.argv[1:]"`
+	Env     map[string]string `json:"env,omitempty" doc:"Variables that are set before, and stay set in the kernel; they are not recorded"`
+	Columns int               `json:"columns,omitempty" minimum:"0" maximum:"1000" doc:"How many characters a line has where people read the output"`
+	Restart bool              `json:"restart,omitempty" doc:"Begin a new interpreter first: variables and imports are lost, files are kept"`
 }
 
 type (
@@ -162,7 +167,7 @@ func (s *server) createExecution(w http.ResponseWriter, r *http.Request, who aut
 		}
 	}
 	e, err := s.o.Hub.StartExecution(r.Context(), who, hub.NewExecution{Session: in.Session, Kernel: in.Body.Kernel, Code: in.Body.Code,
-		Timeout: time.Duration(in.Body.Timeout * float64(time.Second)), Once: r.Header.Get("Idempotency-Key")})
+		Program: in.Body.Program, Args: in.Body.Args, Environment: in.Body.Env, Columns: in.Body.Columns, Restart: in.Body.Restart, Timeout: time.Duration(in.Body.Timeout * float64(time.Second)), Once: r.Header.Get("Idempotency-Key")})
 	if err != nil {
 		return err
 	}

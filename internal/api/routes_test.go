@@ -63,7 +63,7 @@ var requests = map[string]request{
 	"process.events":      {"/sessions/" + session + "/processes/" + started + "/events?after=2", "", 200, `"type":"exit"`},
 	"process.resize":      {"/sessions/" + session + "/processes/" + started + "/terminal", `{"columns":9,"rows":9}`, 204, ""},
 	"process.signal":      {"/sessions/" + session + "/processes/" + started + "/signal", `{"signal":"INT"}`, 204, ""},
-	"execution.create":    {"/sessions/" + session + "/executions", `{"code":"1+1"}`, 200, `"type":"done"`},
+	"execution.create":    {"/sessions/" + session + "/executions", `{"code":"1+1","program":"a.py","args":["x"],"env":{"A":"b"},"columns":80,"restart":true}`, 200, `"type":"done"`},
 	"execution.list":      {"/executions?state=ok", "", 200, execution},
 	"session.executions":  {"/sessions/" + session + "/executions", "", 200, execution},
 	"execution.get":       {"/executions/" + execution, "", 200, `"last_event":3`},

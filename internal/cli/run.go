@@ -31,6 +31,7 @@ type runCmd struct {
 	sandboxFlags
 	networkFlags
 	installFlags
+	serverFlags
 	Env     []string `short:"e" sep:"none" placeholder:"NAME=VALUE" help:"Set a variable of the code's environment; in a session it stays set. Repeatable; NAME alone takes the value that it has here. What the code must not see is for --credential."`
 	Restart bool     `help:"Begin a new interpreter in the session first: variables and imports are lost, files are kept."`
 	JSON    bool     `name:"json" help:"Print one event per line as JSON (docs/events.md)."`
@@ -43,12 +44,16 @@ changes, and every figure as figure-N.png, is put into the out folder.
 
 Packages that the code imports and that are missing are installed before it runs; see cove packages --help.
 
+On a server (--server) the program runs in a session that is made for it and deleted afterwards, or in the one that --session names. There input()
+has no answer.
+
 Examples:
 
     cove run -c 'import cowsay; cowsay.cow("moo")'
     cove run analysis.py -f data.csv -o out -- --year 2025
     echo 'sum(range(10))' | cove run -
     cove run --session lab -c 'x = [1, 2, 3]' && cove run --session lab -c 'sum(x)'
+    cove run --server https://cove.example.com analysis.py -f data.csv
     cove run -e YEAR=2025 --allow-net api.example.com --credential api.example.com=MY_TOKEN report.py
 
 Exit code: the program's own; 1 uncaught exception; 124 timeout; 137 out of memory; 130 Ctrl-C;
@@ -124,7 +129,15 @@ func (c *runCmd) run(ctx context.Context, p *Program) (int, error) {
 	}
 	i := p.interruptible(ctx)
 	defer i.stop()
-	code, err := c.execute(i, p, cfg)
+	base, key, err := c.remote(cfg)
+	if err != nil {
+		return 0, err
+	}
+	run := func() (int, error) { return c.execute(i, p, cfg) }
+	if base != "" {
+		run = func() (int, error) { return c.remotely(i, p, base, key) }
+	}
+	code, err := run()
 	if signalled := i.exitCode(); signalled != 0 && err != nil && !unsaved(err) {
 		return signalled, nil
 	}
@@ -198,7 +211,7 @@ type runView struct {
 	column bool // the code's output ended within a line
 }
 
-func (v *runView) execute(i *interruption, s *commandSession, req kernel.Request) error {
+func (v *runView) execute(i *interruption, s runner, req kernel.Request) error {
 	ctx, stop := context.WithCancel(i.soft)
 	defer stop()
 	defer v.live.clear()
@@ -348,7 +361,7 @@ func (v *runView) bundle(data kernel.Bundle, id string, update bool) error {
 }
 
 // finish saves the files, says what happened and returns the exit code.
-func (v *runView) finish(i *interruption, s *commandSession) (int, error) {
+func (v *runView) finish(i *interruption, s fetcher) (int, error) {
 	if !v.ended {
 		return 0, problem.New(problem.NoOutcome, "the execution ended without an outcome")
 	}

@@ -312,7 +312,7 @@ func glob(pattern string) (*regexp.Regexp, error) {
 			end := 1 + strings.IndexByte(rest[1:], ']')
 			set := strings.ReplaceAll(rest[1:end], `\`, `\\`)
 			if strings.HasPrefix(set, "!") {
-				set = "^" + set[1:]
+				set = "^/" + set[1:]
 			}
 			out.WriteString("[" + strings.ReplaceAll(set, "[", `\[`) + "]")
 			i += end

@@ -6,12 +6,15 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
+	"unicode/utf8"
 
 	"cove/internal/auth"
 	"cove/internal/ident"
 	"cove/internal/kernel"
 	"cove/internal/problem"
+	"cove/internal/process"
 	"cove/internal/stream"
 	"cove/internal/transcript"
 )
@@ -22,6 +25,12 @@ type NewExecution struct {
 	Kernel  string // "" is "main"
 	Code    string
 	Timeout time.Duration // 0: the server's
+	Program string        // the code is run as python runs a file of this name; "": as a cell
+	Args    []string      // sys.argv[1:]
+	Columns int           // characters of a line where people read the output; 0: nobody knows
+	Restart bool          // a new interpreter first
+	// Environment are variables that are set before, and stay set in the kernel. They are not recorded.
+	Environment map[string]string
 	// Once is an idempotency key: a repeated call with the same key returns the execution that the first call made.
 	Once string
 }
@@ -35,6 +44,9 @@ func (h *Hub) StartExecution(ctx context.Context, who auth.Principal, n NewExecu
 	detail := "sha256 " + hex.EncodeToString(sum[:])
 	if err == nil {
 		request := fmt.Sprintf("%s %s %x %d", n.Session, n.Kernel, sum, n.Timeout)
+		if n.Program != "" || len(n.Args)+len(n.Environment) > 0 || n.Restart {
+			request += fmt.Sprintf(" %x", sha256.Sum256(fmt.Appendf(nil, "%q %q %q %v", n.Program, n.Args, n.Environment, n.Restart)))
+		}
 		id, again, err = h.once(ctx, who, startAction, n.Once, request, func() (string, error) {
 			e, err = h.startExecution(ctx, who, n, detail)
 			return e.ID, err
@@ -56,7 +68,11 @@ func (h *Hub) startExecution(ctx context.Context, who auth.Principal, n NewExecu
 	e := Execution{
 		ID: ident.New(ident.Execution), Project: who.Project, User: who.User, Key: who.Key, Session: n.Session, Kernel: n.Kernel, Code: n.Code,
 	}
-	if err := h.mayRun(ctx, who.Project, who.Key); err != nil {
+	req, err := n.request()
+	if err == nil {
+		err = h.mayRun(ctx, who.Project, who.Key)
+	}
+	if err != nil {
 		return Execution{}, err
 	}
 	work, end, err := h.begin(ctx)
@@ -81,13 +97,34 @@ func (h *Hub) startExecution(ctx context.Context, who auth.Principal, n NewExecu
 		defer end()
 		defer h.release(s)
 		defer events.Close()
-		_, _ = h.perform(work, t, e, kernel.Request{Code: n.Code, Timeout: n.Timeout}, func(ctx context.Context, event Event) error {
+		_, _ = h.perform(work, t, e, req, func(ctx context.Context, event Event) error {
 			return h.emit(ctx, events, e.ID, event)
 		}, func(e *Execution, done kernel.Done, _ error) error {
 			return h.conclude(h.ended, events, e, done)
 		})
 	})
 	return started, nil
+}
+
+// longestArguments bounds the arguments of an execution together, in bytes.
+const longestArguments = 128 << 10
+
+// request is what the kernel is asked for. Problems: invalid_request, process_invalid.
+func (n NewExecution) request() (kernel.Request, error) {
+	req := kernel.Request{Code: n.Code, Timeout: n.Timeout, Args: n.Args, Environment: n.Environment, Columns: n.Columns, Restart: n.Restart}
+	if n.Program != "" {
+		req.Mode, req.Filename = kernel.Script, n.Program
+	}
+	size := 0
+	for _, text := range append([]string{n.Program}, n.Args...) {
+		if size += len(text) + 1; !utf8.ValidString(text) || strings.ContainsRune(text, 0) || size > longestArguments {
+			return req, problem.New(problem.InvalidRequest, "the name of the program and its arguments are text without zeros, together of at most 128 KiB")
+		}
+	}
+	if strings.Contains(n.Program, "/") {
+		return req, problem.New(problem.InvalidRequest, "the name of the program is that of a file of the workspace, without a folder")
+	}
+	return req, process.CheckEnvironment(n.Environment)
 }
 
 // emit puts an execution's event into its stream. It waits for room until ctx ends.

@@ -6,7 +6,7 @@ import { Button, Dialog, ProblemBox, parts, toast } from '../../parts'
 import { bytes, count } from '../../parts/format'
 import { useWords, type Words } from '../../words'
 import css from './admin.module.css'
-import { type Limit, limits, type Quota, quotaOf, shownLimit, unitOf } from './quota'
+import { type Limit, limits, type Quota, quotaOf, reachOf, rulesOf, shownLimit, unitOf } from './quota'
 import { dayBefore } from './usage'
 
 export function limitText(limit: Limit, n: number, w: Words): string {
@@ -18,7 +18,10 @@ export function limitText(limit: Limit, n: number, w: Words): string {
 
 /** The limits of a project or a key in one line. */
 export const quotaLine = (quota: Quota | undefined, w: Words): string =>
-  limits.flatMap((l) => (quota?.[l] ? [`${w.admin.quota.fields[l]} ${limitText(l, quota[l], w)}`] : [])).join(' · ')
+  [
+    ...limits.flatMap((l) => (quota?.[l] ? [`${w.admin.quota.fields[l]} ${limitText(l, quota[l], w)}`] : [])),
+    ...(quota?.network ? [`${w.admin.quota.network} ${reachOf(quota) || w.admin.quota.nowhere}`] : []),
+  ].join(' · ')
 
 /** What the caller's project uses now, as far as lists tell. */
 export const useUsed = (enabled: boolean) =>
@@ -95,7 +98,7 @@ export function QuotaDialog({
   const save = async (next: Quota) => {
     setBusy(true)
     try {
-      await onSave(next)
+      await onSave({ ...next, ...rulesOf(quota) })
       toast(Object.keys(next).length ? q.saved : q.cleared)
       onClose()
     } catch (error) {
@@ -115,6 +118,11 @@ export function QuotaDialog({
     <Dialog title={q.of(name)} onClose={onClose}>
       <form onSubmit={submit}>
         <p>{text}</p>
+        {quota?.network && (
+          <p>
+            {q.network} {reachOf(quota) || q.nowhere}
+          </p>
+        )}
         {limits.map((l) => {
           const unit = unitOf(l)
           return (

@@ -1,7 +1,7 @@
 import type { Schemas } from '../../api/client'
 
 export type Quota = Schemas['Quota']
-export type Limit = keyof Quota
+export type Limit = Exclude<keyof Quota, 'network'>
 
 export const limits: readonly Limit[] = [
   'live_sessions',
@@ -10,6 +10,15 @@ export const limits: readonly Limit[] = [
   'disk_bytes',
   'tokens_per_day',
 ]
+
+/** The rules of a quota for the network, which numbers that are saved leave as they are. */
+export const rulesOf = (quota: Quota | undefined): Quota => (quota?.network ? { network: quota.network } : {})
+
+/** Where sessions may connect to, as a line; null where the quota does not say. */
+export const reachOf = (quota: Quota | undefined): string | null =>
+  quota?.network
+    ? [...(quota.network.allow ?? []), ...(quota.network.deny ?? []).map((rule) => `− ${rule}`)].join(', ')
+    : null
 
 /** What one of the units that people write stands for in the API. */
 const units: Partial<Record<Limit, number>> = { cpu_seconds_per_day: 3600, disk_bytes: 1_000_000 }

@@ -89,6 +89,8 @@ export const pages = {
         disk_bytes: 'Files and paused sessions',
         tokens_per_day: 'Tokens a day',
       },
+      network: 'Sessions connect to',
+      nowhere: 'nothing',
       units: { hours: 'hours', mb: 'MB' },
       hours: (n: string) => `${n} h`,
     },

@@ -84,6 +84,8 @@ export const pages: Pick<Words, keyof typeof en> = {
         disk_bytes: '文件与暂停的会话',
         tokens_per_day: '每日 token',
       },
+      network: '会话可以连接',
+      nowhere: '任何地方都不行',
       units: { hours: '小时', mb: 'MB' },
       hours: (n) => `${n} 小时`,
     },

@@ -1,0 +1,189 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"os"
+	"path/filepath"
+	"time"
+
+	"cove/internal/api"
+	"cove/internal/client"
+	"cove/internal/config"
+	"cove/internal/kernel"
+	"cove/internal/problem"
+)
+
+// runner runs code and has the files that come of it: a session here, or one on a server.
+type runner interface {
+	fetcher
+	Execute(ctx context.Context, req kernel.Request) iter.Seq2[kernel.Event, error]
+}
+
+var _, _ runner = (*commandSession)(nil), (*remoteRun)(nil)
+
+// remoteRun is a session of a server in which one program runs.
+type remoteRun struct {
+	client  *client.Client
+	session string
+	err     io.Writer
+}
+
+// strayLife is how long a session without a name lives on a server whose command was killed.
+const strayLife = 24 * time.Hour
+
+// ownFlag is the first flag that was given and that is for this machine alone, or "".
+func (c *runCmd) ownFlag(usual config.Config) string {
+	for _, f := range []struct {
+		name  string
+		given bool
+	}{
+		{"--undoable", c.Undoable}, {"--no-install", c.NoInstall}, {"--offline", c.Offline}, {"--allow-build", c.AllowBuild}, {"--credential", len(c.Credential) > 0},
+		{"--max-output", c.MaxOutput != usual.Sandbox.MaxOutput}, {"--engine", c.Engine != usual.Sandbox.Engine},
+	} {
+		if f.given {
+			return f.name
+		}
+	}
+	return ""
+}
+
+// remotely runs the program on a server.
+func (c *runCmd) remotely(i *interruption, p *Program, base, key string) (code int, err error) {
+	if flag := c.ownFlag(p.Config); flag != "" {
+		return 0, problem.New(problem.Usage, flag+" is for this machine only; a server uses its own settings").WithHint("leave it out, or run on this machine: --server ''")
+	}
+	req, err := c.request(i.soft, p)
+	if err != nil {
+		return 0, err
+	}
+	inputs, out, err := p.prepare(c.fileFlags)
+	if err != nil {
+		return 0, err
+	}
+	defer out.close()
+	r := &remoteRun{client: client.New(base, key), err: p.Err}
+	defer r.client.Close()
+	if err := r.begin(i.soft, c); err != nil {
+		return 0, err
+	}
+	if c.Session == "" {
+		defer r.end()
+	}
+	for _, in := range withProgram(inputs, c.Program, req) {
+		if err := r.put(i.soft, in); err != nil {
+			return 0, fmt.Errorf("send %s to the server: %w", in.host, err)
+		}
+	}
+	if c.Timeout != p.Config.Sandbox.Timeout {
+		req.Timeout = time.Duration(c.Timeout)
+	}
+	req.Restart = c.Restart
+	v := &runView{p: p, out: out, json: c.JSON, quiet: c.Quiet, plotly: p.plotly(p.Config), live: p.newLiveLine()}
+	if err := v.execute(i, r, req); err != nil {
+		return 0, err
+	}
+	return v.finish(i, r)
+}
+
+// begin finds the session with the name that was given, or makes one.
+func (r *remoteRun) begin(ctx context.Context, c *runCmd) error {
+	if c.Session != "" {
+		id, err := namedSession(ctx, r.client, c.Session)
+		if r.session = id; err != nil {
+			return err
+		}
+		if id != "" && len(c.AllowNet)+len(c.DenyNet) > 0 {
+			return problem.New(problem.Usage, "the session is there already, with the network that it was made with").WithHint("leave --allow-net out, or take another name")
+		}
+		if id != "" {
+			return nil
+		}
+	}
+	n := api.NewSession{Name: c.Session, Packages: c.Packages}
+	if c.Session == "" {
+		n.Life = int64(strayLife / time.Second)
+	}
+	if c.Memory != nil {
+		n.Memory = int64(*c.Memory)
+	}
+	if c.CPUs != nil {
+		n.CPUs = *c.CPUs
+	}
+	if len(c.AllowNet)+len(c.DenyNet) > 0 {
+		n.Network = &api.Network{Allow: c.AllowNet, Deny: c.DenyNet}
+	}
+	s, err := r.client.CreateSession(ctx, n)
+	r.session = s.ID
+	return err
+}
+
+// end deletes a session that nobody can come back to.
+func (r *remoteRun) end() {
+	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
+	defer cancel()
+	if err := r.client.DeleteSession(ctx, r.session); err != nil && !problem.Has(err, problem.SessionNotFound) {
+		fmt.Fprintf(r.err, "cove: the session %s is left on the server for a day: %s\n", r.session, oneLine(message(err)))
+	}
+}
+
+func (r *remoteRun) put(ctx context.Context, in input) error {
+	f, err := os.Open(in.host)
+	if err != nil {
+		return unreadable(in.host, err)
+	}
+	defer func() { _ = f.Close() }()
+	_, err = r.client.Upload(ctx, r.session, filepath.ToSlash(in.name), f)
+	return err
+}
+
+// Execute implements runner. When ctx ends the execution is interrupted on the server, which then says how it ended.
+func (r *remoteRun) Execute(ctx context.Context, req kernel.Request) iter.Seq2[kernel.Event, error] {
+	return func(yield func(kernel.Event, error) bool) {
+		following, leave := context.WithCancelCause(context.WithoutCancel(ctx))
+		defer leave(nil)
+		n := api.NewExecution{Code: req.Code, Timeout: req.Timeout.Seconds(), Args: req.Args, Env: req.Environment, Columns: req.Columns, Restart: req.Restart}
+		if req.Mode == kernel.Script {
+			n.Program = req.Filename
+		}
+		if ctx.Err() != nil {
+			yield(nil, context.Cause(ctx))
+			return
+		}
+		e, events, err := r.client.Run(following, r.session, n)
+		if err != nil {
+			yield(nil, err)
+			return
+		}
+		defer context.AfterFunc(ctx, func() { r.interrupt(e.ID, leave) })()
+		for event, err := range events {
+			if gap, lost := errors.AsType[*client.Gap](err); lost {
+				fmt.Fprintln(r.err, "cove: "+gap.Error())
+				continue
+			}
+			if !yield(event, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+func (r *remoteRun) interrupt(execution string, leave context.CancelCauseFunc) {
+	stopped := problem.New(problem.GivenUp, "the code was stopped before it ended")
+	ctx, cancel := context.WithTimeout(context.Background(), stopPatience)
+	defer cancel()
+	if _, err := r.client.Interrupt(ctx, execution); err != nil {
+		leave(stopped)
+		return
+	}
+	time.AfterFunc(stopPatience, func() { leave(stopped) })
+}
+
+// Fetch implements fetcher.
+func (r *remoteRun) Fetch(ctx context.Context, path string, w io.Writer) error {
+	_, err := r.client.Download(ctx, r.session, path, w)
+	return err
+}
