@@ -35,7 +35,7 @@ const pageServer = `
 import http.server, sys
 piece = bytes(1 << 20)
 class Handler(http.server.BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
+    protocol_version, disable_nagle_algorithm = "HTTP/1.1", True
     def log_message(self, *args): pass
     def do_GET(self):
         left = int(self.path[1:])
