@@ -39,10 +39,10 @@ type FileEntry struct {
 func fileEntryOf(n filesystem.Entry) FileEntry {
 	out := FileEntry{
 		Path: n.Path, Full: n.Full, Kind: string(n.Kind), Size: n.Size, Mode: fmt.Sprintf("%04o", n.Mode), Symbolic: n.Symbolic(), UID: n.UID, GID: n.GID, Owner: n.Owner, Group: n.Group,
-		Modified: sayable(n.Modified), Accessed: sayable(n.Accessed), Changed: sayable(n.Changed), Target: n.Target, Resolved: n.Resolved, To: string(n.To), Attributes: n.Attributes,
+		Modified: moment(expressible(n.Modified)), Accessed: moment(expressible(n.Accessed)), Changed: moment(expressible(n.Changed)), Target: n.Target, Resolved: n.Resolved, To: string(n.To), Attributes: n.Attributes,
 	}
 	if n.Kind == filesystem.File {
-		out.ETag = fileEntryTag(n)
+		out.ETag = contentTag(n.Size, n.Modified, n.Stamp)
 	}
 	return out
 }
@@ -62,14 +62,6 @@ func (e FileEntry) Entry() filesystem.Entry {
 		}
 	}
 	return out
-}
-
-// sayable returns nil for a time that JSON cannot express: code can set any.
-func sayable(t time.Time) *time.Time {
-	if t.Unix() < 0 || t.Year() > 9999 {
-		return nil
-	}
-	return moment(t)
 }
 
 // EntrySet is what to change of a file or folder.

@@ -5,7 +5,6 @@ import (
 	"compress/gzip"
 	"context"
 	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -15,7 +14,6 @@ import (
 	"path"
 	"slices"
 	"strings"
-	"time"
 
 	"cove/internal/auth"
 	"cove/internal/byterange"
@@ -25,12 +23,6 @@ import (
 	"cove/internal/problem"
 	"cove/internal/sse"
 )
-
-// fileEntryTag is an ETag for a file's content, as etagOf's.
-func fileEntryTag(n filesystem.Entry) string {
-	sum := sha256.Sum256(fmt.Appendf(nil, "%d %d %s", n.Size, n.Modified.UnixMicro(), n.Stamp))
-	return `"` + hex.EncodeToString(sum[:12]) + `"`
-}
 
 // FileEvent is a change of a file that somebody watches.
 type FileEvent struct {
@@ -133,10 +125,7 @@ func (s *server) readPath(w http.ResponseWriter, r *http.Request, who auth.Princ
 		if n.Kind == filesystem.Folder {
 			return problem.New(problem.IsFolder, "this is a folder").WithHint("list it with .../fs/list?path=")
 		}
-		name, etag, modified := path.Base(in.Path), fileEntryTag(n), time.Time{}
-		if sayable(n.Modified) != nil {
-			modified = n.Modified
-		}
+		name, etag, modified := path.Base(in.Path), contentTag(n.Size, n.Modified, n.Stamp), expressible(n.Modified)
 		if n.Size == 0 { // or it does not say, as those of /proc
 			content, err := readAll(ctx, f, in.Path)
 			if err != nil {

@@ -21,19 +21,19 @@ type Entry struct {
 }
 
 func entryOf(i workspace.Entry) Entry {
-	e := Entry{Path: i.Path, Folder: i.Folder, Size: i.Size, Modified: moment(modifiedAt(i))}
+	e := Entry{Path: i.Path, Folder: i.Folder, Size: i.Size, Modified: moment(expressible(i.Modified))}
 	if !i.Folder {
 		e.ETag = etagOf(i)
 	}
 	return e
 }
 
-// modifiedAt returns zero for a time that JSON cannot express: code can set any time, also one after the year 9999.
-func modifiedAt(i workspace.Entry) time.Time {
-	if i.Modified.Unix() < 0 || i.Modified.Year() > 9999 {
+// expressible returns zero for a time that JSON cannot express: code can set any time, also one after the year 9999.
+func expressible(t time.Time) time.Time {
+	if t.Unix() < 0 || t.Year() > 9999 {
 		return time.Time{}
 	}
-	return i.Modified
+	return t
 }
 
 // Folder is a folder's content.

@@ -22,8 +22,10 @@ import (
 )
 
 // etagOf returns an ETag for a file's content, as far as the sandbox's stamp identifies that. The stamp comes from the sandbox and is hostile, so it is hashed.
-func etagOf(i workspace.Entry) string {
-	sum := sha256.Sum256(fmt.Appendf(nil, "%d %d %s", i.Size, i.Modified.UnixMicro(), i.Stamp))
+func etagOf(i workspace.Entry) string { return contentTag(i.Size, i.Modified, i.Stamp) }
+
+func contentTag(size int64, modified time.Time, stamp string) string {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%d %d %s", size, modified.UnixMicro(), stamp))
 	return `"` + hex.EncodeToString(sum[:12]) + `"`
 }
 
@@ -101,7 +103,7 @@ func (s *server) downloadTree(w http.ResponseWriter, r *http.Request, who auth.P
 		if err := content.begin(); err != nil {
 			return err
 		}
-		s.serveContent(w, r, path.Base(in.Path), etag, modifiedAt(info), content)
+		s.serveContent(w, r, path.Base(in.Path), etag, expressible(info.Modified), content)
 		return nil // errors from here on show as a body that is too short
 	})
 }

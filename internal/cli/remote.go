@@ -51,7 +51,7 @@ func (t *talking) remotely(i *interruption, inputs []input, out *outFolder, use 
 	}
 	for _, in := range inputs {
 		if err := r.put(i.soft, in); err != nil {
-			return 0, fmt.Errorf("send %s to the server: %w", in.host, err)
+			return 0, err
 		}
 	}
 	return use(r)
@@ -141,13 +141,20 @@ func (r *remoteTalker) goOn(ctx context.Context, t *talking) error {
 }
 
 func (r *remoteTalker) put(ctx context.Context, in input) error {
+	return sendInput(ctx, r.client, r.session, in)
+}
+
+// sendInput puts a file of the user's into the workspace of a server's session.
+func sendInput(ctx context.Context, c *client.Client, session string, in input) error {
 	f, err := os.Open(in.host)
 	if err != nil {
 		return unreadable(in.host, err)
 	}
 	defer func() { _ = f.Close() }()
-	_, err = r.client.Upload(ctx, r.session, filepath.ToSlash(in.name), f)
-	return err
+	if _, err = c.Upload(ctx, session, filepath.ToSlash(in.name), f); err != nil {
+		return fmt.Errorf("send %s to the server: %w", in.host, err)
+	}
+	return nil
 }
 
 func (r *remoteTalker) Ask(ctx context.Context, prompt string) iter.Seq2[interpreter.Event, error] {

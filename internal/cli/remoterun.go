@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"io"
 	"iter"
-	"os"
-	"path/filepath"
 	"time"
 
 	"cove/internal/api"
@@ -74,8 +72,8 @@ func (c *runCmd) remotely(i *interruption, p *Program, base, key string) (code i
 		defer r.end()
 	}
 	for _, in := range withProgram(inputs, c.Program, req) {
-		if err := r.put(i.soft, in); err != nil {
-			return 0, fmt.Errorf("send %s to the server: %w", in.host, err)
+		if err := sendInput(i.soft, r.client, r.session, in); err != nil {
+			return 0, err
 		}
 	}
 	if c.Timeout != p.Config.Sandbox.Timeout {
@@ -128,16 +126,6 @@ func (r *remoteRun) end() {
 	if err := r.client.DeleteSession(ctx, r.session); err != nil && !problem.Has(err, problem.SessionNotFound) {
 		fmt.Fprintf(r.err, "cove: the session %s is left on the server for a day: %s\n", r.session, oneLine(message(err)))
 	}
-}
-
-func (r *remoteRun) put(ctx context.Context, in input) error {
-	f, err := os.Open(in.host)
-	if err != nil {
-		return unreadable(in.host, err)
-	}
-	defer func() { _ = f.Close() }()
-	_, err = r.client.Upload(ctx, r.session, filepath.ToSlash(in.name), f)
-	return err
 }
 
 // Execute implements runner. When ctx ends the execution is interrupted on the server, which then says how it ended.

@@ -31,15 +31,11 @@ func (g *guest) readPlace(ch *wire.Channel, spec wire.FileSpec, offset, limit in
 		return err
 	}
 	defer func() { _ = f.Close() }()
-	fi, err := f.Stat()
+	size, err := regularSize(f, spec.Path)
 	if err != nil {
 		return err
 	}
-	if !fi.Mode().IsRegular() {
-		return fault{wire.FaultPath, fmt.Sprintf("%.300q is not a regular file", spec.Path)}
-	}
 	var content io.ReadSeeker = f
-	size := fi.Size()
 	if size == 0 {
 		text, err := io.ReadAll(io.LimitReader(f, wire.UnsizedLimit))
 		if err != nil {
@@ -48,6 +44,18 @@ func (g *guest) readPlace(ch *wire.Channel, spec wire.FileSpec, offset, limit in
 		content, size = bytes.NewReader(text), int64(len(text))
 	}
 	return sendContent(ch, content, size, offset, limit)
+}
+
+// regularSize returns the size of what must be a regular file.
+func regularSize(f *os.File, asked string) (int64, error) {
+	fi, err := f.Stat()
+	if err == nil && !fi.Mode().IsRegular() {
+		err = fault{wire.FaultPath, fmt.Sprintf("%.300q is not a regular file", asked)}
+	}
+	if err != nil {
+		return 0, err
+	}
+	return fi.Size(), nil
 }
 
 // sendContent answers with the size of a file and then as much of it as is asked for, and never more than the size announced: code may be appending.

@@ -213,15 +213,12 @@ func (g *guest) readFile(ch *wire.Channel, req wire.Request) error {
 		return err
 	}
 	defer func() { _ = f.Close() }()
-	fi, err := f.Stat()
+	size, err := regularSize(f, req.Path)
 	if err != nil {
 		return err
-	}
-	if !fi.Mode().IsRegular() {
-		return fault{wire.FaultPath, fmt.Sprintf("%q is not a regular file", req.Path)}
 	}
 	if req.Offset < 0 || req.Limit < 0 {
 		return fault{wire.FaultInvalid, "a negative offset or limit"}
 	}
-	return sendContent(ch, f, fi.Size(), req.Offset, req.Limit)
+	return sendContent(ch, f, size, req.Offset, req.Limit)
 }

@@ -40,15 +40,9 @@ func (g *guest) watch(ctx context.Context, ch *wire.Channel, req wire.Request) e
 	if err := wire.WriteMessage(ch, wire.Response{}, nil); err != nil {
 		return nil
 	}
-	// The host says nothing more: what ends this read is its end.
-	gone := make(chan struct{})
-	go func() {
-		defer close(gone)
-		_, _ = ch.Read(make([]byte, 1))
-	}()
 	defer context.AfterFunc(ctx, w.stop)()
 	go func() {
-		<-gone
+		_, _ = ch.Read(make([]byte, 1)) // the host says nothing more: the end of its interest ends this
 		w.stop()
 	}()
 	w.run(func(e wire.FileEvent) bool { return wire.WriteMessage(ch, e, nil) == nil })

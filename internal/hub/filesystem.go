@@ -6,6 +6,7 @@ import (
 	"io"
 	"iter"
 	"path"
+	"strings"
 
 	"cove/internal/auth"
 	"cove/internal/filesystem"
@@ -59,14 +60,7 @@ func (h *Hub) UseFiles(ctx context.Context, who auth.Principal, session string, 
 		})
 	}
 	if change {
-		detail := ""
-		for i, p := range u.Paths[:min(len(u.Paths), mostAudited)] {
-			if i > 0 {
-				detail += ", "
-			}
-			detail += p
-		}
-		h.audit(ctx, who, u.Action, session, detail, err)
+		h.audit(ctx, who, u.Action, session, strings.Join(u.Paths[:min(len(u.Paths), mostAudited)], ", "), err)
 	}
 	return err
 }

@@ -165,6 +165,9 @@ func standsFor(l SessionLink, role auth.Role, err error) (SessionLink, auth.Prin
 		err = linkGone()
 	}
 	who := auth.Principal{User: l.User, Project: l.Project, Key: l.Key, Role: role, Scopes: l.rights()}
+	if err == nil && len(who.Scopes) == 0 { // of a purpose that this version does not know: no scopes would be all that the role may
+		err = linkGone()
+	}
 	for _, right := range who.Scopes {
 		if err == nil && !who.May(right) {
 			err = linkGone()

@@ -29,18 +29,33 @@ const (
 
 // Files is the file system of a sandbox, as its code sees it: *Link, whose methods say what each does.
 type Files interface {
+	FilesSeen
+	FilesWritten
+	FilesNamed
+}
+
+// FilesSeen looks at files.
+type FilesSeen interface {
 	StatPath(ctx context.Context, path string, link bool) (filesystem.Entry, error)
 	ListPath(ctx context.Context, path string, depth int) (entries []filesystem.Entry, more bool, unnamed int64, err error)
 	OpenPath(ctx context.Context, path string, offset, limit int64) (Reading, error)
 	SearchFiles(ctx context.Context, s filesystem.Search) (filesystem.Found, error)
+}
+
+// FilesWritten changes what is in files, and what is said of them.
+type FilesWritten interface {
 	WritePath(ctx context.Context, path string, r io.Reader, set filesystem.Set, fresh bool) (filesystem.Entry, error)
 	ChangePath(ctx context.Context, path string, set filesystem.Set, all bool) (filesystem.Entry, error)
+	ReplaceText(ctx context.Context, r filesystem.Replace) ([]filesystem.Replaced, error)
+}
+
+// FilesNamed makes, moves and removes names.
+type FilesNamed interface {
 	MovePath(ctx context.Context, c filesystem.Copy) (filesystem.Entry, error)
 	CopyPath(ctx context.Context, c filesystem.Copy) (filesystem.Entry, error)
 	RemovePath(ctx context.Context, path string, all bool) error
 	MakePath(ctx context.Context, path string, set filesystem.Set, fresh bool) (filesystem.Entry, error)
 	LinkPath(ctx context.Context, path, target string, replace bool) (filesystem.Entry, error)
-	ReplaceText(ctx context.Context, r filesystem.Replace) ([]filesystem.Replaced, error)
 }
 
 // Reading is a file that is being read: a *Content.

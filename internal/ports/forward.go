@@ -91,7 +91,7 @@ func (y Way) request(p *httputil.ProxyRequest) {
 	out.Header.Set("X-Forwarded-Proto", secure)
 	if y.Prefix == "" {
 		out.Host = p.In.Host
-		y.cookies(out.Header, func(name string) (string, bool) {
+		keepCookies(out.Header, func(name string) (string, bool) {
 			return name, name != cookieName && name != "__Host-cove" && !strings.HasPrefix(name, "cove_") // none of the server's own, should a browser send one
 		})
 		if from, err := url.Parse(out.Header.Get("Referer")); err == nil && from.Host != p.In.Host && from.Path != "" {
@@ -122,7 +122,7 @@ func (y Way) request(p *httputil.ProxyRequest) {
 	if scheme, _, _ := strings.Cut(out.Header.Get("Authorization"), " "); strings.EqualFold(scheme, "Basic") {
 		out.Header.Del("Authorization")
 	}
-	y.cookies(out.Header, func(name string) (string, bool) { return strings.CutPrefix(name, y.cookiePrefix()) })
+	keepCookies(out.Header, func(name string) (string, bool) { return strings.CutPrefix(name, y.cookiePrefix()) })
 }
 
 // isKey says whether a header brings a key of the server's, which no code of a session gets to see.
@@ -134,8 +134,8 @@ func isKey(header string) bool {
 	return err == nil
 }
 
-// cookies keeps those of a request's cookies that take returns a name for.
-func (y Way) cookies(h http.Header, take func(name string) (string, bool)) {
+// keepCookies keeps those of a request's cookies that take returns a name for.
+func keepCookies(h http.Header, take func(name string) (string, bool)) {
 	var kept []string
 	for _, line := range h.Values("Cookie") {
 		for one := range strings.SplitSeq(line, ";") {
