@@ -24,6 +24,7 @@ type Process struct {
 	Command   []string      `json:"command"`
 	Folder    string        `json:"folder"`
 	Label     string        `json:"label,omitempty"`
+	Root      bool          `json:"root,omitempty" doc:"It runs as root"`
 	Input     bool          `json:"input" doc:"It can be written to"`
 	Terminal  *TerminalSize `json:"terminal,omitempty" doc:"Where it has one"`
 	State     string        `json:"state" enum:"running,ended"`
@@ -56,7 +57,7 @@ type ProcessOutput struct {
 }
 
 func processOf(session string, p process.Info) Process {
-	out := Process{ID: p.ID, Session: session, PID: p.PID, Command: p.Args, Folder: p.Dir, Label: p.Label, Input: p.Input, Terminal: terminalOf(p.Terminal), State: "running",
+	out := Process{ID: p.ID, Session: session, PID: p.PID, Command: p.Args, Folder: p.Dir, Label: p.Label, Root: p.Root, Input: p.Input, Terminal: terminalOf(p.Terminal), State: "running",
 		Started: p.Started.UTC(), Exit: exitOf(p.Exit), Kept: p.Kept, LastEvent: p.Written}
 	if out.Exit != nil {
 		out.State = "ended"
@@ -80,7 +81,7 @@ func exitOf(e *process.Exit) *ProcessExit {
 
 // Info is what a client made of a process.
 func (p Process) Info() process.Info {
-	out := process.Info{ID: p.ID, PID: p.PID, Args: p.Command, Dir: p.Folder, Label: p.Label, Input: p.Input, Started: p.Started, Exit: p.Exit.exit(), Kept: p.Kept, Written: p.LastEvent}
+	out := process.Info{ID: p.ID, PID: p.PID, Args: p.Command, Dir: p.Folder, Label: p.Label, Root: p.Root, Input: p.Input, Started: p.Started, Exit: p.Exit.exit(), Kept: p.Kept, Written: p.LastEvent}
 	if p.Terminal != nil {
 		out.Terminal = &process.Size{Columns: p.Terminal.Columns, Rows: p.Terminal.Rows}
 	}
@@ -101,6 +102,7 @@ type NewProcess struct {
 	Folder   string            `json:"folder,omitempty" maxLength:"4096" doc:"Relative to the workspace, or absolute; the workspace when left out"`
 	Env      map[string]string `json:"env,omitempty" doc:"Variables, beside those that code of the session has"`
 	Label    string            `json:"label,omitempty" maxLength:"100" doc:"Of yours, to find it again"`
+	Root     bool              `json:"root,omitempty" doc:"It runs as root, in a session that was made with root"`
 	Input    bool              `json:"input,omitempty" doc:"It gets an input that you can write to; without one it reads an end at once"`
 	Terminal *TerminalSize     `json:"terminal,omitempty" doc:"It gets a terminal in the place of pipes, whatever input is"`
 	Timeout  float64           `json:"timeout_seconds,omitempty" minimum:"0" maximum:"2592000" doc:"Until it and all that it has started is killed; never when left out"`
@@ -108,7 +110,7 @@ type NewProcess struct {
 
 // Start is what the hub is asked for.
 func (n NewProcess) start() process.Start {
-	out := process.Start{Args: n.Command, Line: n.Line, Dir: n.Folder, Env: n.Env, Label: n.Label, Input: n.Input, Timeout: time.Duration(n.Timeout * float64(time.Second))}
+	out := process.Start{Args: n.Command, Line: n.Line, Dir: n.Folder, Env: n.Env, Label: n.Label, Root: n.Root, Input: n.Input, Timeout: time.Duration(n.Timeout * float64(time.Second))}
 	if n.Terminal != nil {
 		out.Terminal = &process.Size{Columns: n.Terminal.Columns, Rows: n.Terminal.Rows}
 	}
@@ -117,7 +119,7 @@ func (n NewProcess) start() process.Start {
 
 // NewProcessOf is the request for a start.
 func NewProcessOf(s process.Start) NewProcess {
-	return NewProcess{Command: s.Args, Line: s.Line, Folder: s.Dir, Env: s.Env, Label: s.Label, Input: s.Input, Terminal: terminalOf(s.Terminal), Timeout: s.Timeout.Seconds()}
+	return NewProcess{Command: s.Args, Line: s.Line, Folder: s.Dir, Env: s.Env, Label: s.Label, Root: s.Root, Input: s.Input, Terminal: terminalOf(s.Terminal), Timeout: s.Timeout.Seconds()}
 }
 
 // Written is how much of an input a process was given.

@@ -22,6 +22,7 @@ type Session struct {
 	Memory     int64             `json:"memory_bytes" doc:"That it may take"`
 	Taken      int64             `json:"memory_used_bytes,omitempty" doc:"That it takes now, beside what all sessions share; missing where that is not known, as while it is paused"`
 	CPUs       float64           `json:"cpus"`
+	Root       bool              `json:"root,omitempty" doc:"Its programs may run as root and change the system"`
 	Idle       int64             `json:"idle_seconds" doc:"Without use, until it is paused; 0: never"`
 	Network    *Network          `json:"network,omitempty" doc:"Where its programs may connect to; missing: nowhere"`
 	Executions int               `json:"executions"`
@@ -54,7 +55,7 @@ func rollbackOf(r *hub.Rollback) *Rollback {
 }
 
 func sessionOf(s hub.Session) Session {
-	return Session{Saved: moment(s.Saved), Rollback: rollbackOf(s.Rollback), ID: s.ID, Name: s.Name, Metadata: notNil(s.Metadata), State: s.State, Reason: s.Reason, Packages: s.Packages, Memory: s.Memory, Taken: s.Taken, CPUs: s.CPUs, Network: networkOf(s.Network),
+	return Session{Saved: moment(s.Saved), Rollback: rollbackOf(s.Rollback), ID: s.ID, Name: s.Name, Metadata: notNil(s.Metadata), State: s.State, Reason: s.Reason, Packages: s.Packages, Memory: s.Memory, Taken: s.Taken, CPUs: s.CPUs, Root: s.System > 0, Network: networkOf(s.Network),
 		Idle: int64(s.Idle.Seconds()), Executions: s.Executions, Disk: s.Disk, Created: s.Created.UTC(), Used: s.Used.UTC(), Expires: moment(s.Expires),
 		Project: s.Project, User: s.User, Key: s.Key}
 }
@@ -115,13 +116,14 @@ type NewSession struct {
 	Life     int64             `json:"life_seconds,omitempty" minimum:"0" maximum:"315360000" doc:"Until it is deleted"`
 	Files    []string          `json:"files,omitempty" maxItems:"100" doc:"Ids of stored files that are put into its workspace"`
 	Network  *Network          `json:"network,omitempty" doc:"Where its programs may connect to; nowhere when left out, and a fork as its origin"`
+	Root     bool              `json:"root,omitempty" doc:"Its programs may run as root and change the system outside of the workspace, where the server's operator allows that"`
 }
 
 func (n *NewSession) hub() hub.NewSession {
 	if n == nil {
 		return hub.NewSession{}
 	}
-	return hub.NewSession{Name: n.Name, Metadata: n.Metadata, Packages: n.Packages, Memory: n.Memory, CPUs: n.CPUs, Idle: seconds(n.Idle), Life: seconds(n.Life), Files: n.Files, Network: n.Network.hub()}
+	return hub.NewSession{Name: n.Name, Metadata: n.Metadata, Packages: n.Packages, Memory: n.Memory, CPUs: n.CPUs, Idle: seconds(n.Idle), Life: seconds(n.Life), Files: n.Files, Network: n.Network.hub(), Root: n.Root}
 }
 
 func seconds(n int64) time.Duration { return time.Duration(n) * time.Second }

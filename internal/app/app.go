@@ -133,7 +133,7 @@ func open(ctx context.Context, c config.Config, progress io.Writer) (hub.Live, e
 	if err != nil {
 		return nil, err
 	}
-	o := session.Options{Engine: engine, Env: env, Limits: sandbox.Limits{Memory: int64(c.Sandbox.Memory), CPUs: c.Sandbox.CPUs}, Packages: packages, Installed: installed}
+	o := session.Options{Engine: engine, Env: env, Limits: sandbox.Limits{Memory: int64(c.Sandbox.Memory), CPUs: c.Sandbox.CPUs, System: systemOf(c)}, Packages: packages, Installed: installed}
 	s, err := openWarm(ctx, c, o, progress)
 	if err != nil {
 		return nil, withDoctor(err)

@@ -213,6 +213,7 @@ func (s *server) openHub(context.Context, cli.ServerOptions) (err error) {
 		Prepare:       func(ctx context.Context, b named.Base) (*named.Ground, error) { return s.warm.Prepare(ctx, b) },
 		Limits:        hubLimits(c),
 		Network:       network,
+		System:        systemOf(c),
 		Quotas:        s.quotas,
 		Turns:         cli.TurnLimits(c),
 		Titles:        c.Turn.Titles,
@@ -221,6 +222,14 @@ func (s *server) openHub(context.Context, cli.ServerOptions) (err error) {
 		Shed:          func() bool { return s.warm != nil && s.warm.Shed() },
 	})
 	return err
+}
+
+// systemOf is how much root of a session may change in each part of its system; 0: no session has a root.
+func systemOf(c config.Config) int64 {
+	if !c.Sandbox.Root {
+		return 0
+	}
+	return int64(c.Sandbox.System)
 }
 
 // machine is what the server and its sandboxes have.

@@ -16,6 +16,7 @@ type sandboxFlags struct {
 	MaxOutput config.Size     `default:"${max_output}" placeholder:"SIZE" help:"Bytes of output that one execution may deliver (default: ${max_output})."`
 	Packages  string          `placeholder:"SET" help:"Python environment: standard, standard-2024 or minimal (default: ${packages})."`
 	Engine    string          `default:"${engine}" placeholder:"NAME" help:"gvisor, or local, which isolates nothing (default: ${engine})."`
+	Root      bool            `help:"Let programs run as root in the sandbox, with sudo, and change its system: apt-get install, pip install."`
 	Quiet     bool            `short:"q" help:"Print nothing but the output of the code or the answer."`
 }
 
@@ -25,7 +26,7 @@ func (f sandboxFlags) config(p *Program) (config.Config, error) {
 		return config.Config{}, p.ConfigErr
 	}
 	c := p.Config
-	c.Sandbox.Timeout, c.Sandbox.MaxOutput, c.Sandbox.Engine = f.Timeout, f.MaxOutput, f.Engine
+	c.Sandbox.Timeout, c.Sandbox.MaxOutput, c.Sandbox.Engine, c.Sandbox.Root = f.Timeout, f.MaxOutput, f.Engine, f.Root
 	if f.Memory != nil {
 		c.Sandbox.Memory = *f.Memory
 	}

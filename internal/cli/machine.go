@@ -57,6 +57,7 @@ type machineFlags struct {
 type machineWork struct {
 	machineFlags
 	network networkFlags
+	root    bool   // what it starts runs as root
 	command string // shown to others who want the session at the same time
 	fresh   bool   // make the session when there is none
 	listens bool   // the work gives signals a meaning of its own; else the first ends it
@@ -82,7 +83,7 @@ func (p *Program) onMachine(ctx context.Context, w machineWork) (code int, err e
 		c := client.New(base, key)
 		defer c.Close()
 		var session string
-		session, err = remoteSession(opening.soft, c, w.Name, w.fresh)
+		session, err = remoteSession(opening.soft, c, w.Name, w.fresh, w.root)
 		m = remoteMachine{Client: c, session: session}
 	} else {
 		m, end, err = p.localMachine(opening.soft, p.Config, w, &code, &err)
@@ -105,7 +106,7 @@ func (p *Program) onMachine(ctx context.Context, w machineWork) (code int, err e
 }
 
 // remoteSession finds the session with a name or an id on a server, or makes one.
-func remoteSession(ctx context.Context, c *client.Client, name string, fresh bool) (id string, err error) {
+func remoteSession(ctx context.Context, c *client.Client, name string, fresh, root bool) (id string, err error) {
 	if ident.Valid(ident.Session, name) {
 		s, err := c.Session(ctx, name)
 		return s.ID, err
@@ -116,7 +117,7 @@ func remoteSession(ctx context.Context, c *client.Client, name string, fresh boo
 	if !fresh {
 		return "", problem.New(problem.SessionNotFound, fmt.Sprintf("the server has no session %q", name)).WithHint("`cove session exec` makes one")
 	}
-	s, err := c.CreateSession(ctx, api.NewSession{Name: name})
+	s, err := c.CreateSession(ctx, api.NewSession{Name: name, Root: root})
 	return s.ID, err
 }
 
@@ -129,6 +130,7 @@ func (p *Program) localMachine(ctx context.Context, cfg config.Config, w machine
 	if !cfg.Isolated() {
 		fmt.Fprintln(p.Err, "cove: engine "+cfg.Sandbox.Engine+": there is no isolation, the code can do whatever you can do")
 	}
+	cfg.Sandbox.Root = w.root
 	session, err := p.openNamed(ctx, w.Name, opening{cfg: cfg, session: flags, command: w.command}, p.Err)
 	if err != nil {
 		return nil, nil, err

@@ -96,7 +96,7 @@ func (r *remoteTalker) begin(ctx context.Context, t *talking) error {
 			return err
 		}
 	}
-	n := api.NewSession{Name: t.Session, Packages: t.Packages}
+	n := api.NewSession{Name: t.Session, Packages: t.Packages, Root: t.Root}
 	if t.Memory != nil {
 		n.Memory = int64(*t.Memory)
 	}

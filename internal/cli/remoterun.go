@@ -101,7 +101,7 @@ func (r *remoteRun) begin(ctx context.Context, c *runCmd) error {
 			return nil
 		}
 	}
-	n := api.NewSession{Name: c.Session, Packages: c.Packages}
+	n := api.NewSession{Name: c.Session, Packages: c.Packages, Root: c.Root}
 	if c.Session == "" {
 		n.Life = int64(strayLife / time.Second)
 	}

@@ -66,8 +66,8 @@ func (p *Program) namedOptions(name string, o opening, progress io.Writer) named
 	opts := named.Options{
 		Prepare: p.Prepare(o.cfg, progress),
 		Base: named.Base{Engine: o.cfg.Sandbox.Engine, Packages: o.cfg.Packages.Set,
-			Limits: named.LimitsOf(sandbox.Limits{Memory: int64(o.cfg.Sandbox.Memory), CPUs: o.cfg.Sandbox.CPUs})},
-		Packages: o.flags.Packages, Existing: o.session.existing, Trial: o.session.trial,
+			Limits: named.LimitsOf(limitsOf(o.cfg))},
+		Packages: o.flags.Packages, Root: o.cfg.Sandbox.Root, Existing: o.session.existing, Trial: o.session.trial,
 		Undoable: o.session.Undoable, Depth: o.cfg.Session.UndoDepth, Room: int64(o.cfg.Session.PointsDisk),
 		Command: o.command,
 	}
@@ -81,6 +81,15 @@ func (p *Program) namedOptions(name string, o opening, progress io.Writer) named
 		opts.CPUs = *o.flags.CPUs
 	}
 	return opts
+}
+
+// limitsOf are the limits of a sandbox with these settings.
+func limitsOf(c config.Config) sandbox.Limits {
+	l := sandbox.Limits{Memory: int64(c.Sandbox.Memory), CPUs: c.Sandbox.CPUs}
+	if c.Sandbox.Root {
+		l.System = int64(c.Sandbox.System)
+	}
+	return l
 }
 
 type sessionCmd struct {

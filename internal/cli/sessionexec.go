@@ -21,13 +21,14 @@ import (
 type startFlags struct {
 	Dir   string   `short:"w" placeholder:"DIR" help:"Folder in the session to begin in; relative to the workspace (default: the workspace)."`
 	Env   []string `short:"e" sep:"none" placeholder:"NAME=VALUE" help:"Set a variable. Repeatable; NAME alone takes the value that it has here."`
+	Root  bool     `help:"Run it as root, who may change the system of the sandbox; a session that this makes has a root then."`
 	Label string   `placeholder:"TEXT" help:"A word of yours, which cove session ps shows."`
 	networkFlags
 	Timeout *config.Duration `placeholder:"TIME" help:"Kill it, with all that it has started, after so long (default: never)."`
 }
 
 func (f startFlags) start(p *Program) (process.Start, error) {
-	s := process.Start{Dir: f.Dir, Label: f.Label}
+	s := process.Start{Dir: f.Dir, Label: f.Label, Root: f.Root}
 	if f.Timeout != nil {
 		s.Timeout = time.Duration(*f.Timeout)
 	}
@@ -72,6 +73,7 @@ Examples:
 
     cove session exec lab -- python -m http.server 8000
     cove session exec lab -- bash -c 'ls -l | head'
+    cove session exec box --root --allow-net deb.debian.org -- sh -c 'apt-get update && apt-get install -y jq'
     tar c src | cove session exec lab -- tar x
     cove session exec lab --detach --label worker -- python worker.py`
 }
@@ -86,7 +88,7 @@ func (c *sessionExec) run(ctx context.Context, p *Program) (int, error) {
 	}
 	start.Args = c.Command
 	if c.TTY && !c.Detach {
-		return attached{p: p, work: machineWork{machineFlags: c.machineFlags, network: c.networkFlags, command: "cove session exec", fresh: true}}.run(ctx, start)
+		return attached{p: p, work: machineWork{machineFlags: c.machineFlags, network: c.networkFlags, root: c.Root, command: "cove session exec", fresh: true}}.run(ctx, start)
 	}
 	_, tty := terminal(p.In)
 	start.Input = !tty && !c.Detach
@@ -96,7 +98,7 @@ func (c *sessionExec) run(ctx context.Context, p *Program) (int, error) {
 	if err := start.Check(); err != nil {
 		return 0, err
 	}
-	return p.onMachine(ctx, machineWork{machineFlags: c.machineFlags, network: c.networkFlags, command: "cove session exec", fresh: true, listens: true, do: func(ctx context.Context, m machine) (int, error) {
+	return p.onMachine(ctx, machineWork{machineFlags: c.machineFlags, network: c.networkFlags, root: c.Root, command: "cove session exec", fresh: true, listens: true, do: func(ctx context.Context, m machine) (int, error) {
 		info, err := m.StartProcess(ctx, start)
 		if err != nil {
 			return 0, err
@@ -216,7 +218,7 @@ func (c *sessionShell) run(ctx context.Context, p *Program) (int, error) {
 		return 0, err
 	}
 	start.Args = []string{"bash"}
-	return attached{p: p, to: c.Attach, work: machineWork{machineFlags: c.machineFlags, network: c.networkFlags, command: "cove session shell", fresh: c.Attach == ""}}.run(ctx, start)
+	return attached{p: p, to: c.Attach, work: machineWork{machineFlags: c.machineFlags, network: c.networkFlags, root: c.Root, command: "cove session shell", fresh: c.Attach == ""}}.run(ctx, start)
 }
 
 // attached is a process on this terminal.

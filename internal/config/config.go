@@ -57,7 +57,7 @@ func Default(getenv func(string) string) Config {
 	}
 	return Config{
 		Folders: Folders{Data: filepath.Join(data, "cove"), Out: "cove-out"},
-		Sandbox: Sandbox{Engine: "gvisor", Memory: defaultMemory, CPUs: 2, Timeout: Duration(300e9), MaxOutput: 1 << 30, ShareTemplate: true},
+		Sandbox: Sandbox{Engine: "gvisor", Memory: defaultMemory, CPUs: 2, Timeout: Duration(300e9), MaxOutput: 1 << 30, System: 4 << 30, ShareTemplate: true},
 		Packages: Packages{
 			Set: "standard", Install: true, BuildKnown: true, MinAge: Duration(3 * 24 * time.Hour), NewName: Duration(90 * 24 * time.Hour), MaxUnknown: 20,
 			MaxCount: 150, MaxDownload: 4 << 30, MaxUnpacked: 12 << 30, MaxFiles: 200_000, Timeout: Duration(300e9),

@@ -16,6 +16,8 @@ type Sandbox struct {
 	CPUs      float64  `toml:"cpus" flat:"cpus" env:"COVE_CPUS" flag:"--cpus" unit:"cores" doc:"processor cores of one sandbox"`
 	Timeout   Duration `toml:"timeout" flat:"timeout" env:"COVE_TIMEOUT" flag:"--timeout" zero:"no limit" doc:"wall clock of one execution"`
 	MaxOutput Size     `toml:"max_output" flat:"max_output" env:"COVE_MAX_OUTPUT" flag:"--max-output" doc:"output that one execution may deliver"`
+	Root      bool     `toml:"root" env:"COVE_ROOT" flag:"--root" doc:"let sessions be made in which programs may run as root and change the system; see docs/root.md"`
+	System    Size     `toml:"system" env:"COVE_SYSTEM" doc:"what root of a session may change in each part of its system: /, /usr, the list of packages, the Python environment"`
 	// ShareTemplate has sandboxes map the template's memory from one file.
 	ShareTemplate bool `toml:"share_template" env:"COVE_SHARE_TEMPLATE" doc:"hold the memory of the warm interpreter once for all sandboxes, which share its pages until they write to them; false gives each a copy, which takes 90 MB more"`
 }

@@ -19,6 +19,7 @@ import (
 	"os"
 	"os/signal"
 	"path"
+	"path/filepath"
 	"runtime/debug"
 	"strings"
 	"sync/atomic"
@@ -32,11 +33,14 @@ const gcPercent = 50
 
 // Main runs the guest and returns the process's exit code. args are the command line without the program's name:
 // --connect=SOCKET or --fd=N says how to reach the host, --workspace=DIR where the user's files
-// are, --run=DIR where the guest keeps its own, --user=UID as whom code runs (0: as the guest itself).
+// are, --run=DIR where the guest keeps its own, --user=UID as whom code runs (0: as the guest itself), --root that programs may be run as root, too.
 //
 // With --fd the guest and all that it started end when the connection ends. With --connect they do not: the
 // guest connects again, kernels live on meanwhile, and Main does not return.
 func Main(args []string) int {
+	if filepath.Base(os.Args[0]) == sudoName {
+		return sudo(args)
+	}
 	g := &guest{}
 	flags := flag.NewFlagSet("cove-guest", flag.ContinueOnError)
 	connect := flags.String("connect", "", "socket of the host")
@@ -44,6 +48,7 @@ func Main(args []string) int {
 	flags.StringVar(&g.workspace, "workspace", "", "folder of the user's files")
 	flags.StringVar(&g.run, "run", "/run", "folder of the guest's own files")
 	flags.IntVar(&g.user, "user", 0, "user id of sandboxed code")
+	flags.BoolVar(&g.root, "root", false, "programs may be run as root")
 	mark := flags.String("marked", "", "list the processes that have a mark, see guest.marked")
 	if flags.Parse(args) != nil {
 		return 2
@@ -65,6 +70,7 @@ type guest struct {
 	workspace string
 	run       string
 	user      int
+	root      bool // programs may be run as root, too
 	procs     *table
 	drivers   drivers
 	kernels   kernels
@@ -95,6 +101,11 @@ func (g *guest) serve(socket string, fd int) error {
 		return err
 	}
 	go g.procs.reap()
+	if g.root {
+		if err := g.serveSudo(); err != nil {
+			return err
+		}
+	}
 	if socket != "" {
 		g.stayConnected(socket)
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"runtime"
 	"syscall"
+	"unsafe"
 )
 
 const (
@@ -23,6 +24,31 @@ func dropBoundingSet() error {
 		if errno != 0 {
 			return fmt.Errorf("drop capability %d: %w", c, errno)
 		}
+	}
+	return nil
+}
+
+// capabilities is what capget(2) and capset(2) exchange, in their third version.
+type capabilities struct {
+	header struct {
+		version uint32
+		pid     int32
+	}
+	data [2]struct{ effective, permitted, inheritable uint32 }
+}
+
+// giveNothingOn makes sure that what the calling thread starts has no capability, even as root. What is inheritable is all that is left to root when the bounding set is empty.
+func giveNothingOn() error {
+	var c capabilities
+	c.header.version = 0x20080522
+	if _, _, errno := syscall.RawSyscall(syscall.SYS_CAPGET, uintptr(unsafe.Pointer(&c.header)), uintptr(unsafe.Pointer(&c.data)), 0); errno != 0 {
+		return fmt.Errorf("read the capabilities: %w", errno)
+	}
+	for i := range c.data {
+		c.data[i].inheritable = 0
+	}
+	if _, _, errno := syscall.RawSyscall(syscall.SYS_CAPSET, uintptr(unsafe.Pointer(&c.header)), uintptr(unsafe.Pointer(&c.data)), 0); errno != 0 {
+		return fmt.Errorf("give up what is inheritable: %w", errno)
 	}
 	return nil
 }

@@ -52,6 +52,9 @@ func (g *guest) startProcess(ch *wire.Channel, req wire.Request) error {
 		return fault{wire.FaultInvalid, "no program named"}
 	}
 	p := &process{start: *s, output: newOutput(), done: make(chan struct{}), size: s.Terminal, dir: s.Dir}
+	if s.Root && !g.root {
+		return fault{wire.FaultNoRoot, "the session has no root"}
+	}
 	if p.dir == "" {
 		p.dir = g.workspace
 		if err := g.asUser(g.mendWorkspace); err != nil {
@@ -78,7 +81,11 @@ func (g *guest) startProcess(ch *wire.Channel, req wire.Request) error {
 
 func (g *guest) launchProcess(p *process) error {
 	var path string
-	err := g.asUser(func() (err error) {
+	as := g.asUser
+	if p.start.Root {
+		as = func(f func() error) error { return f() }
+	}
+	err := as(func() (err error) {
 		if fi, err := os.Stat(p.dir); err != nil || !fi.IsDir() {
 			return fault{wire.FaultPath, fmt.Sprintf("%.300q is not a folder", p.dir)}
 		}
@@ -95,7 +102,12 @@ func (g *guest) launchProcess(p *process) error {
 	if p.start.Terminal != nil {
 		attr.Sys.Setctty, attr.Sys.Ctty = true, 0
 	}
-	pid, exit, err := g.procs.start(path, p.start.Args, attr)
+	start := g.procs.start
+	if p.start.Root {
+		start, attr.Sys.Credential = g.procs.startRoot, nil
+		attr.Env = rootEnvironment(attr.Env)
+	}
+	pid, exit, err := start(path, p.start.Args, attr)
 	p.streams.closeChild()
 	if err != nil {
 		p.streams.close()
@@ -238,7 +250,7 @@ func (p *process) over() bool {
 func (p *process) info() wire.ProcessInfo {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	i := wire.ProcessInfo{ID: p.start.ID, PID: p.pid, Args: p.start.Args, Dir: p.dir, Label: p.start.Label, Input: p.start.Input || p.size != nil, Terminal: p.size, Started: p.begun.UnixMicro()}
+	i := wire.ProcessInfo{ID: p.start.ID, PID: p.pid, Args: p.start.Args, Dir: p.dir, Label: p.start.Label, Root: p.start.Root, Input: p.start.Input || p.size != nil, Terminal: p.size, Started: p.begun.UnixMicro()}
 	i.Kept, i.Written = p.output.span()
 	if !p.ended.IsZero() {
 		end := p.exit()

@@ -1,6 +1,7 @@
 package guest
 
 import (
+	"errors"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -16,43 +17,57 @@ import (
 type table struct {
 	mu      sync.Mutex
 	waiters map[int]chan syscall.WaitStatus
-	starts  chan func()
+	starts  chan func() // of programs of the sandboxed user
+	roots   chan func() // of programs of root
 	ended   chan os.Signal
 }
 
 // newTable returns a table whose processes start confined (see confine), or as the guest itself.
 func newTable(confined bool) (*table, error) {
-	t := &table{waiters: map[int]chan syscall.WaitStatus{}, starts: make(chan func()), ended: make(chan os.Signal, 1)}
+	t := &table{waiters: map[int]chan syscall.WaitStatus{}, starts: make(chan func()), roots: make(chan func()), ended: make(chan os.Signal, 1)}
 	// Before anything starts: on a busy machine a process can end before reap first runs, and nothing tells of it a second time.
 	signal.Notify(t.ended, syscall.SIGCHLD)
-	ready := make(chan error)
-	go t.spawn(confined, ready)
-	return t, <-ready
+	ready := make(chan error, 2)
+	go spawn(t.starts, ready, confined, giveNothingOn)
+	go spawn(t.roots, ready, confined, nil)
+	return t, errors.Join(<-ready, <-ready)
 }
 
-// spawn starts all processes from one thread that never ends, because a child's parent-death signal
+// spawn starts processes from one thread that never ends, because a child's parent-death signal
 // comes when the thread that started it ends.
-func (t *table) spawn(confined bool, ready chan<- error) {
+func spawn(starts <-chan func(), ready chan<- error, confined bool, before func() error) {
 	runtime.LockOSThread()
 	var err error
-	if confined {
+	if confined && before != nil {
+		err = before()
+	}
+	if confined && err == nil {
 		err = confine()
 	}
 	ready <- err
-	for f := range t.starts {
+	for f := range starts {
 		f()
 	}
 }
 
 // start starts a process. The channel delivers its status once, when it has ended.
 func (t *table) start(path string, args []string, attr *syscall.ProcAttr) (int, <-chan syscall.WaitStatus, error) {
+	return t.startBy(t.starts, path, args, attr)
+}
+
+// startRoot starts a process that keeps the capabilities of root.
+func (t *table) startRoot(path string, args []string, attr *syscall.ProcAttr) (int, <-chan syscall.WaitStatus, error) {
+	return t.startBy(t.roots, path, args, attr)
+}
+
+func (t *table) startBy(starts chan<- func(), path string, args []string, attr *syscall.ProcAttr) (int, <-chan syscall.WaitStatus, error) {
 	var (
 		pid  int
 		err  error
 		done = make(chan struct{})
 		exit = make(chan syscall.WaitStatus, 1)
 	)
-	t.starts <- func() {
+	starts <- func() {
 		defer close(done)
 		// Held over the fork, so that the reaper cannot meet a process that it does not know yet.
 		t.mu.Lock()

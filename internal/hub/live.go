@@ -400,6 +400,7 @@ func (h *Hub) open(ctx context.Context, s *seat, row Session) (err error) {
 	if row.Packages != "" && row.Packages != base.Packages {
 		base.Packages, base.Environment = row.Packages, ""
 	}
+	base.Limits.System = row.System
 	options := named.Options{Prepare: h.o.Prepare, Base: base, Memory: row.Memory, CPUs: row.CPUs, Command: command, Swept: true, Existing: !s.created,
 		Depth: h.o.Limits.Points, Room: h.o.Limits.PointRoom}
 	name, err := h.o.Sessions.Open(ctx, s.id, options)

@@ -53,7 +53,7 @@ func (h *Hub) forkSession(ctx context.Context, who auth.Principal, id string, n 
 		n.Network = source.Network
 	}
 	row := h.newRow(who, n)
-	row.State, row.Executions, row.Owner = SessionPaused, source.Executions, ""
+	row.State, row.Executions, row.Owner, row.System = SessionPaused, source.Executions, "", source.System
 	err = row.check(h.o.Base.Packages)
 	if row.Network == source.Network {
 		row.Secrets = source.Secrets

@@ -31,6 +31,7 @@ type NewSession struct {
 	Life     time.Duration
 	Files    []string // stored files that are put into the workspace under their names
 	Network  *Network // nil: none; of a fork, that of its origin
+	Root     bool     // its programs may run as root and change the system; a fork is as its origin
 	Point    string   // a fork goes on from this point of its origin, or from before this turn; "": from the present state
 }
 
@@ -40,7 +41,7 @@ func (h *Hub) CreateSession(ctx context.Context, who auth.Principal, n NewSessio
 	row := h.newRow(who, n)
 	err := who.Require(auth.SessionsWrite)
 	if err == nil {
-		err = errors.Join(row.check(h.o.Base.Packages), h.memoryFor(row), h.cpusFor(row), h.networkFor(ctx, who, row.Network))
+		err = errors.Join(row.check(h.o.Base.Packages), h.memoryFor(row), h.cpusFor(row), h.networkFor(ctx, who, row.Network), h.rootFor(row))
 	}
 	if err == nil {
 		err = row.keepSecrets(n.Network)
@@ -64,6 +65,9 @@ func (h *Hub) newRow(who auth.Principal, n NewSession) Session {
 	row := Session{
 		ID: ident.New(ident.Session), Project: who.Project, User: who.User, Key: who.Key, Name: n.Name, Metadata: n.Metadata, State: SessionActive,
 		Created: now, Used: now, Idle: n.Idle, Packages: n.Packages, Memory: n.Memory, CPUs: n.CPUs, Network: n.Network, Home: h.home(), Owner: h.me(),
+	}
+	if n.Root {
+		row.System = max(h.o.System, 1) // rootFor refuses it where no session has one
 	}
 	if row.Packages == "" {
 		row.Packages = h.o.Base.Packages
@@ -144,6 +148,14 @@ const (
 	leastMemory     = 64 << 20
 	mostMemory      = 1 << 40
 )
+
+// rootFor returns a problem when a session asks for a root that no session of this server has.
+func (h *Hub) rootFor(s Session) error {
+	if s.System > 0 && h.o.System == 0 {
+		return problem.New(problem.RootAbsent, "no session of this server has a root").WithHint("leave root out; the operator can set sandbox.root = true")
+	}
+	return nil
+}
 
 // cpusFor says whether there are as many CPUs as a session wants.
 func (h *Hub) cpusFor(s Session) error {

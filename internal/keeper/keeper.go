@@ -52,6 +52,7 @@ const (
 	opWatch      = "watch"
 	opUse        = "use"
 	opCheckpoint = "checkpoint"
+	opShow       = "show"
 	opFlush      = "flush"
 	opPause      = "pause"
 	opStop       = "stop"
@@ -62,6 +63,7 @@ type request struct {
 	Op       string `json:"op"`
 	Dir      string `json:"dir,omitempty"`  // of a checkpoint: the folder for it, absolute
 	Keep     bool   `json:"keep,omitempty"` // of a checkpoint: the sandbox goes on
+	Name     string `json:"name,omitempty"` // of what is to be shown in the sandbox
 }
 
 type answer struct {

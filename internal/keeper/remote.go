@@ -159,7 +159,10 @@ type Remote struct {
 	cause error
 }
 
-var _ sandbox.Checkpointer = (*Remote)(nil)
+var (
+	_ sandbox.Checkpointer = (*Remote)(nil)
+	_ sandbox.Shower       = (*Remote)(nil)
+)
 
 // Connect returns the sandbox of the keeper in dir, for as long as it is watched: see Release. Without a keeper the error is one for which Gone is true; a
 // keeper of another version of cove is a problem with code "keeper_version".
@@ -250,6 +253,18 @@ func (r *Remote) Checkpoint(ctx context.Context, folder string, keep bool) (sand
 		return sandbox.CheckpointNamed(a.Checkpoint, a.Size), nil
 	}
 	return sandbox.CheckpointIn(folder), nil
+}
+
+// Show implements sandbox.Shower.
+func (r *Remote) Show(ctx context.Context, name string) error {
+	c, err := ask(ctx, r.dir, request{Op: opShow, Name: name})
+	if err != nil {
+		return err
+	}
+	if _, err = c.answer(ctx); err == nil {
+		c.close()
+	}
+	return err
 }
 
 // Stop ends the sandbox and its keeper, without saving.

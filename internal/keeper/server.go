@@ -150,6 +150,8 @@ func (s *Server) serve(conn *net.UnixConn) {
 		s.watch(conn)
 	case req.Op == opUse:
 		s.use(ctx, conn, in)
+	case req.Op == opShow:
+		_ = writeLine(conn, answer{Fault: faultOf(s.show(ctx, req.Name))})
 	case req.Op == opCheckpoint:
 		saved, err := s.checkpoint(ctx, req)
 		name, size, _ := saved.Named()
@@ -273,6 +275,13 @@ func relay(client *net.UnixConn, in io.Reader, guest io.ReadWriteCloser) {
 	<-ended
 	_, _ = client.Close(), guest.Close()
 	<-ended
+}
+
+func (s *Server) show(ctx context.Context, name string) error {
+	if sb, ok := s.opts.Sandbox.(sandbox.Shower); ok {
+		return sb.Show(ctx, name)
+	}
+	return nil
 }
 
 func (s *Server) checkpoint(ctx context.Context, req request) (sandbox.Checkpoint, error) {

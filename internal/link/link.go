@@ -133,6 +133,8 @@ func asProblem(r wire.Response) error {
 		return problem.New(problem.NotEmpty, r.Message).WithHint("remove what is in the folder first, or ask for all of it to be removed")
 	case wire.FaultNoProcess:
 		return problem.New(problem.ProcessNotFound, r.Message).WithHint("list the processes of the session; of those that have ended the last are kept")
+	case wire.FaultNoRoot:
+		return problem.New(problem.RootAbsent, "the session has no root").WithHint("make a session with one: `cove session create NAME --root`, or \"root\": true in a request")
 	case wire.FaultNoProgram:
 		return problem.New(problem.ProgramMissing, r.Message).WithHint("give a name that is in the PATH, or a path; a line for the shell needs bash -c")
 	case wire.FaultMany:

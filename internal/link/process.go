@@ -181,7 +181,7 @@ func Cut(err error) bool {
 }
 
 func processOf(i wire.ProcessInfo) process.Info {
-	out := process.Info{ID: i.ID, PID: i.PID, Dir: wire.Printable(i.Dir, longestArgument), Label: wire.Printable(i.Label, longestArgument), Input: i.Input, Started: moment(i.Started),
+	out := process.Info{ID: i.ID, PID: i.PID, Dir: wire.Printable(i.Dir, longestArgument), Label: wire.Printable(i.Label, longestArgument), Root: i.Root, Input: i.Input, Started: moment(i.Started),
 		Kept: max(0, i.Kept), Written: max(0, i.Written)}
 	for _, a := range i.Args[:min(len(i.Args), mostArguments)] {
 		out.Args = append(out.Args, wire.Printable(a, longestArgument))
@@ -218,5 +218,5 @@ func sizeTo(s *process.Size) *wire.TerminalSize {
 
 // ToStart makes what the guest is told of a start, which has been checked.
 func ToStart(id string, s process.Start, env []string, dir string, memory int64) wire.ProcessStart {
-	return wire.ProcessStart{ID: id, Args: s.Command(), Env: env, Dir: dir, Label: s.Label, Input: s.Input, Terminal: sizeTo(s.Terminal), Timeout: s.Timeout.Milliseconds(), Memory: memory}
+	return wire.ProcessStart{ID: id, Args: s.Command(), Env: env, Dir: dir, Label: s.Label, Root: s.Root, Input: s.Input, Terminal: sizeTo(s.Terminal), Timeout: s.Timeout.Milliseconds(), Memory: memory}
 }

@@ -129,6 +129,8 @@ type Options struct {
 	Packages string
 	Memory   int64
 	CPUs     float64
+	// Root refuses an existing session that has no root.
+	Root bool
 	// Existing refuses to make a session.
 	Existing bool
 	// Trial refuses to change a session by opening it: one that does not fit is not carried over.
@@ -213,6 +215,9 @@ func (s *LeasedSession) agree() error {
 		return problem.New(problem.SessionEngine,
 			fmt.Sprintf("session %s was made with the engine %s and cannot go on with %s", s.name, b.Engine, o.Base.Engine)).
 			WithHint("use --engine " + b.Engine)
+	}
+	if o.Root && b.Limits.System == 0 {
+		return problem.New(problem.RootAbsent, fmt.Sprintf("session %s was made without a root, and cannot get one", s.name)).WithHint("leave --root out, or use another session")
 	}
 	if o.Memory != 0 {
 		b.Limits.Memory = o.Memory

@@ -40,7 +40,7 @@ func LimitsOf(l sandbox.Limits) Limits {
 
 // Sandbox returns the limits as engines take them.
 func (l Limits) Sandbox() sandbox.Limits {
-	return sandbox.Limits{Memory: l.Memory, CPUs: l.CPUs, Processes: l.Processes, OpenFiles: l.OpenFiles, Tmp: l.Tmp, Workspace: l.Workspace}
+	return sandbox.Limits{Memory: l.Memory, CPUs: l.CPUs, Processes: l.Processes, OpenFiles: l.OpenFiles, Tmp: l.Tmp, Workspace: l.Workspace, System: l.System}
 }
 
 // Base is what a session is made of.

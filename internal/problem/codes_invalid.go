@@ -246,6 +246,8 @@ const (
 	RequirementsUnreadable = InvalidCode("requirements_unreadable")
 	// No role has this name. Choose owner, admin, member, viewer or auditor.
 	RoleUnknown = InvalidCode("role_unknown")
+	// The session has no root. Make one with root where the server's operator allows that, with the engine gvisor.
+	RootAbsent = InvalidCode("root_absent")
 	// The code is too long to be searched for imports. Install the packages by name before.
 	ScanTooLarge = InvalidCode("scan_too_large")
 	// No scope has this name. Choose among those that the hint lists.

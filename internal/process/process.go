@@ -38,6 +38,7 @@ type Start struct {
 	Dir      string   // "": the workspace; else relative to it, or absolute
 	Env      map[string]string
 	Label    string // of the caller's
+	Root     bool   // it runs as root, which not every session has
 	Input    bool   // it has a standard input; without one it reads an end at once
 	Terminal *Size  // it has a terminal in the place of pipes, whatever Input is
 	Timeout  time.Duration
@@ -147,6 +148,7 @@ type Info struct {
 	Args     []string
 	Dir      string
 	Label    string
+	Root     bool
 	Input    bool  // it can be written to
 	Terminal *Size // nil: it has none
 	Started  time.Time

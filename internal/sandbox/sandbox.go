@@ -79,6 +79,12 @@ type MemoryReporter interface {
 	WaitsForMemory() bool
 }
 
+// Shower is a Sandbox with Limits.System, from which what a SecretFolder has is hidden until it is named.
+type Shower interface {
+	// Show makes a folder of each SecretFolder visible under its name; one that is not there is left out.
+	Show(ctx context.Context, name string) error
+}
+
 // Spec says what a sandbox is made of. Its zero value is the tightest sandbox: no network, default limits.
 type Spec struct {
 	// ID names the sandbox; letters, digits, '-' and '_', at most 64 bytes.
@@ -86,6 +92,8 @@ type Spec struct {
 	// Mounts are folders shown read-only inside.
 	Mounts []Mount
 	Limits Limits
+	// Shown names what a sandbox with Limits.System may use of each SecretFolder from its start; a Shower shows more. Other sandboxes may use whatever they are told the name of.
+	Shown []string
 	// Checkpoint is what will be loaded into the sandbox, for a Saver's Prepare; zero is none. It decides about what a checkpoint must find again and
 	// cannot bring along.
 	Checkpoint Checkpoint
@@ -99,6 +107,9 @@ type Limits struct {
 	OpenFiles int     // per process
 	Tmp       int64   // bytes in /tmp and in /dev/shm, each
 	Workspace int64   // bytes in the workspace
+	// System is how many bytes what is changed outside of the workspace may take, in each of the system's parts. 0: nothing can be changed there, and there is no root. Not every engine
+	// has it: it is a problem with code "root_absent" then.
+	System int64
 }
 
 // LeastCPUs is the smallest share of a core that a sandbox can be limited to: the kernel counts in thousandths of a second, ten times a second.

@@ -13,10 +13,15 @@ type Mount struct {
 type Source struct {
 	folder string
 	volume string
+	secret bool
 }
 
 // HostFolder is a folder of this host, by its absolute path.
 func HostFolder(path string) Source { return Source{folder: path} }
+
+// SecretFolder is a folder of this host in which a sandbox may use only the folders whose names it was told. Who may list any folder inside, as root may, is shown no
+// others; see Spec.Shown.
+func SecretFolder(path string) Source { return Source{folder: path, secret: true} }
 
 // Volume is a folder that the engine has under a name.
 func Volume(name string) Source { return Source{volume: name} }
@@ -34,8 +39,11 @@ func (s Source) String() string {
 	return s.folder
 }
 
-// HostMount is a mount of a folder of this host.
-type HostMount struct{ Folder, Target string }
+// HostMount is a mount of a folder of this host. Secret says that its source is a SecretFolder.
+type HostMount struct {
+	Folder, Target string
+	Secret         bool
+}
 
 // HostMounts returns mounts for an engine that can show folders of this host alone. A mount of anything else is a problem with code "mount_unusable".
 func HostMounts(mounts []Mount) ([]HostMount, error) {
@@ -46,7 +54,7 @@ func HostMounts(mounts []Mount) ([]HostMount, error) {
 			return nil, problem.New(problem.MountUnusable, "the engine can show folders of this machine only, and not "+m.Source.String()+" at "+m.Target).
 				WithHint("use an engine that has it")
 		}
-		out = append(out, HostMount{Folder: folder, Target: m.Target})
+		out = append(out, HostMount{Folder: folder, Target: m.Target, Secret: m.Source.secret})
 	}
 	return out, nil
 }

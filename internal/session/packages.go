@@ -111,6 +111,9 @@ func (s *Live) install(ctx context.Context, change func(install.State) (install.
 		return install.Provision{}, ctx.Err()
 	}
 	p, err := installing(ctx, change, s.Installed())
+	if err == nil {
+		err = s.show(ctx, p.Layer)
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(p.State.Looked) > len(s.installed.Looked) { // also by an installation that failed
@@ -123,6 +126,20 @@ func (s *Live) install(ctx context.Context, change func(install.State) (install.
 		s.installed = p.State
 	}
 	return p, nil
+}
+
+// show has a sandbox with a root see a new layer. Others see all of which they know the name.
+func (s *Live) show(ctx context.Context, layer string) error {
+	if layer == "" || s.opts.Limits.System == 0 {
+		return nil
+	}
+	s.mu.Lock()
+	sb := s.sandbox
+	s.mu.Unlock()
+	if sb, ok := sb.(sandbox.Shower); ok {
+		return sb.Show(ctx, layer)
+	}
+	return nil // the next sandbox will see it from its start
 }
 
 // installing makes one change and reports its outcome to the metrics and the trace.

@@ -192,7 +192,7 @@ func (s *Live) startSandbox(ctx context.Context) error {
 
 func (s *Live) spec() sandbox.Spec {
 	spec := s.opts.SandboxSpec()
-	spec.ID, spec.Checkpoint = sandbox.NewID("sbx"), s.opts.Checkpoint
+	spec.ID, spec.Checkpoint, spec.Shown = sandbox.NewID("sbx"), s.opts.Checkpoint, s.installed.Layers
 	return spec
 }
 

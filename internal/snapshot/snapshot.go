@@ -45,12 +45,13 @@ type Limits struct {
 	OpenFiles int   `json:"open_files"`
 	Tmp       int64 `json:"tmp_bytes"`
 	Workspace int64 `json:"workspace_bytes"`
+	System    int64 `json:"system_bytes,omitempty"`
 }
 
 // LimitsOf takes from l the limits that are part of a checkpoint, with the defaults filled in.
 func LimitsOf(l sandbox.Limits) Limits {
 	l = l.OrDefault()
-	return Limits{Processes: l.Processes, OpenFiles: l.OpenFiles, Tmp: l.Tmp, Workspace: l.Workspace}
+	return Limits{Processes: l.Processes, OpenFiles: l.OpenFiles, Tmp: l.Tmp, Workspace: l.Workspace, System: l.System}
 }
 
 // Key is everything that has to be the same where a snapshot is made and where it is restored.

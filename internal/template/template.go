@@ -69,6 +69,7 @@ func Ensure(ctx context.Context, o Options) (*snapshot.Snapshot, error) {
 	if o.Progress == nil {
 		o.Progress = io.Discard
 	}
+	o.Share = o.Share && o.Limits.System == 0 // a sandbox with a root has no memory in common with others
 	key, err := KeyOf(o)
 	if err != nil {
 		return nil, err

@@ -26,13 +26,14 @@ const (
 	ProcessOutputKept = 1 << 20 // bytes of each one's output
 )
 
-// ProcessStart says what to start, in a session of its own and as the sandboxed user.
+// ProcessStart says what to start, in a session of its own and as the sandboxed user, or as root.
 type ProcessStart struct {
 	ID       string        `json:"id"`
 	Args     []string      `json:"args"` // a program without a slash is looked for in the PATH of Env
 	Env      []string      `json:"env"`
 	Dir      string        `json:"dir,omitempty"`      // "" means the workspace
 	Label    string        `json:"label,omitempty"`    // of its caller's
+	Root     bool          `json:"root,omitempty"`     // runs as root, where the sandbox has one; else a fault with FaultNoRoot
 	Input    bool          `json:"input,omitempty"`    // its standard input is a pipe; else it has none
 	Terminal *TerminalSize `json:"terminal,omitempty"` // it has a terminal in the place of pipes
 	Timeout  int64         `json:"timeout,omitempty"`  // milliseconds, until all that it has started is killed; 0: never
@@ -52,6 +53,7 @@ type ProcessInfo struct {
 	Args     []string      `json:"args"`
 	Dir      string        `json:"dir"`
 	Label    string        `json:"label,omitempty"`
+	Root     bool          `json:"root,omitempty"`
 	Input    bool          `json:"input,omitempty"` // it can be written to
 	Terminal *TerminalSize `json:"terminal,omitempty"`
 	Started  int64         `json:"started"`         // microseconds since 1970
@@ -74,6 +76,7 @@ const (
 const (
 	FaultNoProcess = "no_process" // none has that id
 	FaultNoProgram = "no_program" // there is none to start
+	FaultNoRoot    = "no_root"    // the sandbox has no root
 	FaultMany      = "many"       // too many of what the message says
 	FaultEnded     = "ended"      // the process has ended, or takes no input
 )

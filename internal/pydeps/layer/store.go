@@ -81,7 +81,7 @@ func (s *Store) Folder() string { return filepath.Join(s.dir, "layers") }
 
 // Mount shows the layers in a sandbox.
 func (s *Store) Mount() sandbox.Mount {
-	return sandbox.Mount{Source: sandbox.HostFolder(s.Folder()), Target: MountPoint}
+	return sandbox.Mount{Source: sandbox.SecretFolder(s.Folder()), Target: MountPoint}
 }
 
 func (s *Store) layerPath(name string) string { return filepath.Join(s.dir, "layers", name) }

@@ -29,7 +29,17 @@ func writeBundle(in *instance, state string, spec sandbox.Spec, guest string) er
 	if err != nil {
 		return err
 	}
-	b := newBundle(mounts, guest)
+	shared := filepath.Dir(guest)
+	if spec.Limits.System > 0 {
+		if err := in.openView(guest); err != nil {
+			return fmt.Errorf("make a view of what sandboxes share: %w", err)
+		}
+		shared = in.Join(ownShared)
+		if mounts, err = in.conceal(mounts, spec.Shown); err != nil {
+			return fmt.Errorf("make a view of what sandboxes share: %w", err)
+		}
+	}
+	b := newBundle(mounts, shared, spec.Limits.System > 0)
 	b.bind(in.Join("socket"), socketDir)
 	root, err := b.rootFolder(state)
 	if err != nil {
@@ -45,17 +55,28 @@ func writeBundle(in *instance, state string, spec sandbox.Spec, guest string) er
 	return os.WriteFile(in.Join("config.json"), config, 0o600)
 }
 
-// newBundle lists what a sandbox with a guest sees, but for what is its own. The folder of the guest cannot be listed from inside: what else is there is seen by who knows its name.
-func newBundle(mounts []sandbox.HostMount, guest string) *bundle {
+// newBundle lists what a sandbox sees, but for what is its own; shared is the folder of the guest. That cannot be listed from inside by who is not root: what else is there is seen by who
+// knows its name.
+func newBundle(mounts []sandbox.HostMount, shared string, changeable bool) *bundle {
 	b := &bundle{entries: map[string]entry{}}
+	if changeable {
+		b.changeable()
+	}
 	b.system()
-	b.mount(filepath.Dir(guest), sharedDir)
+	b.readOnly(shared, sharedDir)
 	b.dir(socketDir)
 	for _, m := range mounts {
 		if m.Folder == m.Target && strings.HasPrefix(m.Target, "/usr/") {
 			continue
 		}
-		b.mount(m.Folder, m.Target)
+		if m.Secret {
+			b.readOnly(m.Folder, m.Target)
+			if changeable {
+				b.growing = append(b.growing, b.mounts[len(b.mounts)-1])
+			}
+		} else {
+			b.mount(m.Folder, m.Target)
+		}
 	}
 	b.dir(Workspace)
 	b.symlink("/home/user", "/mnt/data")
@@ -69,19 +90,22 @@ func newBundle(mounts []sandbox.HostMount, guest string) *bundle {
 type bundle struct {
 	entries map[string]entry
 	mounts  []specs.Mount
+	layered bool          // what is mounted can be changed; see changeable
+	growing []specs.Mount // of mounts, those in which something appears after it may have been looked for
 }
 
 // entry is one path of the root file system.
 type entry struct {
-	Kind string // "dir", "file", "link"
-	Text string // of a file; of a link, where it leads
+	Kind    string // "dir", "file", "link"
+	Text    string // of a file; of a link, where it leads
+	Program bool   `json:",omitempty"` // a file that can be run
 }
 
 func (b *bundle) dir(path string) { b.entries[path] = entry{Kind: "dir"} }
 
-func (b *bundle) symlink(target, path string) { b.entries[path] = entry{"link", target} }
+func (b *bundle) symlink(target, path string) { b.entries[path] = entry{Kind: "link", Text: target} }
 
-func (b *bundle) file(path, text string) { b.entries[path] = entry{"file", text} }
+func (b *bundle) file(path, text string) { b.entries[path] = entry{Kind: "file", Text: text} }
 
 // The names of root file systems in the engine's folder, whole and in the making.
 const (
@@ -143,8 +167,12 @@ func (b *bundle) build(root string) error {
 		case "link":
 			err = os.Symlink(e.Text, full)
 		default:
+			mode := fs.FileMode(0o644)
+			if e.Program {
+				mode = 0o755
+			}
 			if err = os.WriteFile(full, []byte(e.Text), 0o600); err == nil {
-				err = os.Chmod(full, 0o644)
+				err = os.Chmod(full, mode)
 			}
 		}
 		if err != nil {
@@ -172,7 +200,15 @@ func makeFolders(root, path string) error {
 	return os.Chmod(full, 0o755)
 }
 
+// mount shows a folder of the host. What is changed there stays inside.
 func (b *bundle) mount(source, target string) {
+	b.readOnly(source, target)
+	if b.layered {
+		b.mounts[len(b.mounts)-1].Options[1] = "rw"
+	}
+}
+
+func (b *bundle) readOnly(source, target string) {
 	b.dir(target)
 	b.bind(source, target)
 }
@@ -200,7 +236,7 @@ func (b *bundle) system() {
 		b.mount(p, p)
 	}
 	for _, p := range []string{"/etc/alternatives", "/etc/fonts", "/etc/ssl"} {
-		if fi, err := os.Stat(p); err == nil && fi.IsDir() {
+		if fi, err := os.Stat(p); err == nil && fi.IsDir() && !b.layered {
 			b.mount(p, p)
 		}
 	}
@@ -208,8 +244,12 @@ func (b *bundle) system() {
 		b.file("/etc/ld.so.cache", string(cache))
 	}
 	user := strconv.Itoa(sandboxUser)
-	b.file("/etc/passwd", "root:x:0:0:root:/root:/usr/sbin/nologin\nuser:x:"+user+":"+user+":user:"+Workspace+":/bin/bash\nnobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n")
-	b.file("/etc/group", "root:x:0:\nuser:x:"+user+":\nnogroup:x:65534:\n")
+	users, groups, shell := "", "", "/usr/sbin/nologin"
+	if b.layered {
+		users, groups, shell = systemLines("/etc/passwd"), systemLines("/etc/group"), "/bin/bash"
+	}
+	b.file("/etc/passwd", "root:x:0:0:root:/root:"+shell+"\nuser:x:"+user+":"+user+":user:"+Workspace+":/bin/bash\nnobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n"+users)
+	b.file("/etc/group", "root:x:0:\nuser:x:"+user+":\nnogroup:x:65534:\n"+groups)
 	b.file("/etc/hosts", "127.0.0.1 localhost sandbox\n::1 localhost\n")
 	// An address that leads nowhere. In a session with a network, the guest answers for it.
 	b.file("/etc/resolv.conf", "nameserver 198.18.0.1\n")
@@ -222,18 +262,24 @@ func (b *bundle) spec(in *instance, root, guest string, spec sandbox.Spec) *spec
 	rlimit := func(name string, n uint64) specs.POSIXRlimit {
 		return specs.POSIXRlimit{Type: name, Soft: n, Hard: n}
 	}
+	args := []string{sharedDir + "/" + filepath.Base(guest), "--connect=" + socketDir + "/" + socketName, "--workspace=" + Workspace, "--user=" + strconv.Itoa(sandboxUser)}
+	capabilities := &specs.LinuxCapabilities{Bounding: guestCapabilities, Effective: guestCapabilities, Permitted: guestCapabilities}
+	if l.System > 0 {
+		args = append(args, "--root")
+		all := slices.Compact(slices.Sorted(slices.Values(slices.Concat(guestCapabilities, rootCapabilities))))
+		// What is inheritable is all that root keeps when the guest has given up the bounding set.
+		capabilities = &specs.LinuxCapabilities{Bounding: all, Effective: all, Permitted: all, Inheritable: rootCapabilities}
+	}
 	s := &specs.Spec{
 		Version:  specs.Version,
 		Hostname: "sandbox",
-		Root:     &specs.Root{Path: root, Readonly: true},
+		Root:     &specs.Root{Path: root, Readonly: l.System == 0},
 		Mounts:   append(b.mounts, internalMounts(in, l)...),
 		Process: &specs.Process{
-			Args: []string{sharedDir + "/" + filepath.Base(guest), "--connect=" + socketDir + "/" + socketName, "--workspace=" + Workspace, "--user=" + strconv.Itoa(sandboxUser)},
-			Env:  []string{"PATH=/usr/local/bin:/usr/bin:/bin"},
-			Cwd:  "/",
-			Capabilities: &specs.LinuxCapabilities{
-				Bounding: guestCapabilities, Effective: guestCapabilities, Permitted: guestCapabilities,
-			},
+			Args:            args,
+			Env:             []string{"PATH=/usr/local/bin:/usr/bin:/bin"},
+			Cwd:             "/",
+			Capabilities:    capabilities,
 			NoNewPrivileges: true,
 			Rlimits: []specs.POSIXRlimit{
 				rlimit("RLIMIT_NPROC", uint64(l.Processes)),
@@ -252,6 +298,11 @@ func (b *bundle) spec(in *instance, root, guest string, spec sandbox.Spec) *spec
 			"dev.gvisor.spec.mount.workspace.share":   "container",
 			"dev.gvisor.spec.mount.workspace.options": fmt.Sprintf("rw,nosuid,nodev,size=%d,mode=0755,uid=%d,gid=%d", l.Workspace, sandboxUser, sandboxUser),
 		},
+	}
+	for i, m := range b.growing {
+		// gVisor remembers what a folder of the host has, and what it has not, unless it is told that others write there.
+		name := fmt.Sprintf("dev.gvisor.spec.mount.growing%d.", i)
+		s.Annotations[name+"source"], s.Annotations[name+"type"], s.Annotations[name+"share"] = m.Source, "bind", "shared"
 	}
 	return s
 }

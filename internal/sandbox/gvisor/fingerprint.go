@@ -83,13 +83,19 @@ func (e *Engine) Build() (string, error) {
 // shape is what gVisor gets from us and compares when it restores: the flags, and the bundle but for the host's paths and what depends on a Spec.
 func shape() (string, error) {
 	in := &instance{&sandbox.Folder{ID: "shape", Path: "/"}}
-	b := newBundle(nil, "guest")
-	spec := b.spec(in, "/", "guest", sandbox.Spec{})
-	for k := range spec.Mounts {
-		spec.Mounts[k].Source = ""
+	all := strings.Join(New(Options{}).flags(), " ")
+	for _, system := range []int64{0, 1} {
+		spec := newBundle(nil, "/shared", system > 0).spec(in, "/", "guest", sandbox.Spec{Limits: sandbox.Limits{System: system}})
+		for k := range spec.Mounts {
+			spec.Mounts[k].Source = ""
+		}
+		text, err := json.Marshal(spec)
+		if err != nil {
+			return "", err
+		}
+		all += string(text)
 	}
-	text, err := json.Marshal(spec)
-	return strings.Join(New(Options{}).flags(), " ") + string(text), err
+	return all, nil
 }
 
 func digest(parts ...string) string {

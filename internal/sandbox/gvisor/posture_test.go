@@ -75,7 +75,17 @@ func postureOf(t *testing.T, pid int) map[string]any {
 // TestPostureAfterUse runs programs, reaches a port and gives the sandbox a network: the sentry and its gofer have on the host what they had before.
 func TestPostureAfterUse(t *testing.T) {
 	t.Parallel()
-	sb, l := sandboxtest.Start(t, newEngine(t), sandbox.Spec{})
+	for name, spec := range map[string]sandbox.Spec{"without root": {}, "with root": {Limits: sandbox.Limits{System: 64 << 20}}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			usePosture(t, spec)
+		})
+	}
+}
+
+// usePosture uses a sandbox in all ways, as root where it has one.
+func usePosture(t *testing.T, spec sandbox.Spec) {
+	sb, l := sandboxtest.Start(t, newEngine(t), spec)
 	postures := func() map[string]map[string]any {
 		all := map[string]map[string]any{}
 		for _, name := range []string{"runsc-sandbox", "runsc-gofer"} {
@@ -104,8 +114,10 @@ func TestPostureAfterUse(t *testing.T) {
 import socket
 l = socket.create_server(("127.0.0.1", 4000)); print("listens", flush=True)
 c, _ = l.accept()
+import os
+if os.getuid() == 0: open("/usr/new", "w").write("x"); os.remove("/usr/bin/env"); os.chown("/etc", 1, 1)
 w = socket.create_connection(("world.test", 7)); w.sendall(b"hello"); c.sendall(w.recv(5)); input()'`
-	info, err := l.StartProcess(ctx, link.ToStart(ident.New(ident.Process), process.Start{Args: []string{"sh", "-c", script}, Input: true}, []string{"PATH=/usr/bin:/bin"}, "", 0))
+	info, err := l.StartProcess(ctx, link.ToStart(ident.New(ident.Process), process.Start{Args: []string{"sh", "-c", script}, Input: true, Root: spec.Limits.System > 0}, []string{"PATH=/usr/bin:/bin"}, "", 0))
 	if err != nil {
 		t.Fatal(err)
 	}

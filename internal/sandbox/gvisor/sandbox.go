@@ -62,6 +62,7 @@ type running struct {
 var (
 	_ sandbox.MemorySharer = (*running)(nil)
 	_ sandbox.Prepared     = (*running)(nil)
+	_ sandbox.Shower       = (*running)(nil)
 	_ sandbox.Weigher      = (*running)(nil)
 	_ sandbox.Meter        = (*running)(nil)
 )
@@ -90,7 +91,7 @@ func (s *running) Dial(ctx context.Context) (io.ReadWriteCloser, error) {
 func (s *running) create(ctx context.Context) error {
 	var pids CreateReply
 	s.asked = true
-	err := s.ask(ctx, "Create", CreateArgs{ID: s.ID(), Dir: s.instance.Path, CPUs: s.cpus()}, &pids)
+	err := s.ask(ctx, "Create", CreateArgs{ID: s.ID(), Dir: s.instance.Path, CPUs: s.cpus(), System: s.spec.Limits.System}, &pids)
 	if err != nil {
 		return s.withLogs(err)
 	}
@@ -156,6 +157,11 @@ func (s *running) Restore(ctx context.Context, from sandbox.Checkpoint) (sandbox
 	defer done()
 	if guest, err := program.Noted(dir, s.engine.shared()); err != nil || guest != s.guest {
 		return nil, problem.New(problem.GuestDiffers, "the checkpoint needs another guest than the one that the sandbox was prepared with").WithCause(err)
+	}
+	if s.spec.Limits.System > 0 {
+		if shared, _ := os.ReadDir(filepath.Join(dir, heap.Folder)); len(shared) > 0 {
+			return nil, problem.New(problem.SnapshotUnfit, "the checkpoint has memory in common with others, which a sandbox with a root cannot have")
+		}
 	}
 	common, err := heap.Of(dir, s.engine.shared())
 	if err != nil {
@@ -380,6 +386,9 @@ const (
 
 // ShareMemory implements sandbox.MemorySharer.
 func (s *running) ShareMemory(fill func(io.Writer) error) (path string, err error) {
+	if s.spec.Limits.System > 0 {
+		return "", errors.New("a sandbox with a root has no memory in common with others")
+	}
 	made, err := heap.Add(s.engine.shared(), fill)
 	if err != nil {
 		return "", asFull(err)

@@ -112,6 +112,8 @@ type CreateArgs struct {
 	ID   string
 	Dir  string // the instance's directory, which is the OCI bundle
 	CPUs int    // cores to keep to; 0 means all
+	// System is how many bytes the changes of each part of the system may take; 0: it cannot be changed.
+	System int64
 }
 
 // CreateReply names the host's processes of a new container.
@@ -153,6 +155,11 @@ func (w *warden) Create(a CreateArgs, reply *CreateReply) error {
 	defer d.mu.Unlock()
 	if !w.register(a.ID, d) {
 		return fmt.Errorf("container %s was given up before it was created", a.ID)
+	}
+	if a.System > 0 {
+		if err := d.conf.Overlay2.Set(fmt.Sprintf("all:dir=%s,size=%d", filepath.Join(a.Dir, systemStore), a.System)); err != nil {
+			return fmt.Errorf("make the system one that can be changed: %w", err)
+		}
 	}
 	spec, err := specutils.ReadSpec(a.Dir, d.conf)
 	if err != nil {

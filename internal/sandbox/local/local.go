@@ -54,6 +54,9 @@ func (e *Engine) Check(context.Context) error { return nil }
 // Start starts a guest in a folder of its own. Of the limits, only those on processes' time and output hold here.
 func (e *Engine) Start(_ context.Context, spec sandbox.Spec) (sandbox.Sandbox, error) {
 	spec.Limits = spec.Limits.OrDefault()
+	if spec.Limits.System > 0 {
+		return nil, problem.New(problem.RootAbsent, "the engine local has no root: what runs in it runs on this machine itself").WithHint("use --engine gvisor")
+	}
 	mounts, err := sandbox.HostMounts(spec.Mounts)
 	if err != nil {
 		return nil, fmt.Errorf("start sandbox %s: %w", spec.ID, err)
