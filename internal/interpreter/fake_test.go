@@ -167,10 +167,13 @@ type session struct {
 	told      map[string]workspace.Told // by path
 	untold    error                     // of Tell
 	reaches   []string
+	root      bool
 	ran       []kernel.Request
 }
 
 func (s *session) Reaches() []string { return s.reaches }
+
+func (s *session) HasRoot() bool { return s.root }
 
 func (s *session) Python() (string, map[string]string) {
 	if s.version == "" {

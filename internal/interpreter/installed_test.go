@@ -128,6 +128,18 @@ func TestPromptSaysWhetherPackagesAreInstalled(t *testing.T) {
 	}
 }
 
+// TestModelIsToldOfRoot: the prompt says how code becomes root, where it can.
+func TestModelIsToldOfRoot(t *testing.T) {
+	t.Parallel()
+	for _, root := range []bool{false, true} {
+		m := &scripted{t: t, can: tools(), script: []says{text("Ok.")}}
+		ask(t, newConversation(m, &session{root: root, reaches: []string{"deb.example.org"}}, interpreter.DefaultLimits()), "q")
+		if got := m.requests[0].System; strings.Contains(got, "- You may become root: `sudo` runs a command") != root || strings.Contains(got, "refused.- ") || strings.Contains(got, "but there is no network to install from") {
+			t.Errorf("root %v: the prompt says:\n%s", root, got)
+		}
+	}
+}
+
 // TestModelIsToldOfTheNetwork: the prompt names the hosts that code reaches, and so does the hint of an exception that comes from others.
 func TestModelIsToldOfTheNetwork(t *testing.T) {
 	t.Parallel()

@@ -41,6 +41,8 @@ type Executor interface {
 	Python() (version string, packages map[string]string)
 	// Reaches returns the rules by which code may connect to other machines; nil where it reaches nothing.
 	Reaches() []string
+	// HasRoot says whether code may become root, with sudo, and change the system.
+	HasRoot() bool
 }
 
 // Limits bound one turn. 0 is no limit; those that must not be without one have to be above 0, and say so. Start from DefaultLimits.

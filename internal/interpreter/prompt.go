@@ -48,6 +48,7 @@ func (t *turn) system(last bool) string {
 		"Fenced":   t.learned.fenced,
 		"Plain":    last || !t.python,
 		"Installs": !t.limits.NoInstall,
+		"Root":     t.session.HasRoot(),
 		"Reaches":  strings.Join(t.session.Reaches(), ", "),
 	})
 	if strings.TrimSpace(t.spec.Instructions) == "" {

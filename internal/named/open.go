@@ -30,6 +30,8 @@ type Runner interface {
 	Python() (version string, packages map[string]string)
 	// Reaches returns the rules by which code may connect to other machines; nil where it reaches nothing.
 	Reaches() []string
+	// HasRoot says whether code may become root, with sudo, and change the system.
+	HasRoot() bool
 	IsComplete(ctx context.Context, code string) (string, error)
 	Complete(ctx context.Context, code string, cursor int) (matches []string, start, end int, err error)
 	// Installed returns what was installed for the session until now.
