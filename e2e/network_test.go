@@ -272,15 +272,21 @@ func TestInstallsFromInside(t *testing.T) {
 	if file := regexp.MustCompile(`href="(https?://[^"]+)"`).FindSubmatch(page); file != nil { // where the index keeps its files
 		allow(string(file[1]))
 	}
-	script := "set -e; python -m venv v; v/bin/pip -q install -i " + index + " six; v/bin/python -c 'import six; print(six.__name__)'; " +
+	script := "set -e; pip -q install -i " + index + " left-padding-absent 2>/dev/null && exit 1; pip -q install -i " + index + " six; python -c 'import six; print(six.__file__)'; python -m venv v; v/bin/pip -q install -i " + index + " six; v/bin/python -c 'import six; print(six.__name__)'; " +
 		"mkdir n; cd n; npm --registry " + registry + " install --silent left-pad; node -e 'console.log(require(\"left-pad\")(1, 3))'; " +
 		"node -e 'fetch(\"" + registry + "\").then(r => console.log(r.status))'"
+	home := t.TempDir()
 	c := newCommand(t, slices.Concat([]string{"session", "exec", "lab"}, rules, []string{"--", "bash", "-c", script})...)
-	c.setenv("COVE_SESSIONS=" + t.TempDir())
+	c.setenv("COVE_SESSIONS=" + home)
 	r := c.run()
 	r.ended(t, 0)
-	if r.stdout != "six\n  1\n200\n" {
+	if !strings.HasPrefix(r.stdout, "/tmp/.local/lib/") || !strings.HasSuffix(r.stdout, "/six.py\nsix\n  1\n200\n") {
 		t.Errorf("%+v", r)
+	}
+	again := newCommand(t, "run", "--session", "lab", "--no-install", "-c", "import six, subprocess; print(six.__name__, subprocess.getoutput('python -c \"import six; print(six.__name__)\"'))")
+	again.setenv("COVE_SESSIONS=" + home)
+	if r = again.run(); r.stdout != "six six\n" {
+		t.Errorf("code has %+v", r)
 	}
 }
 

@@ -1497,6 +1497,7 @@ class Kernel:
         self.failed = self.interrupted = False
         self.exit = None
         self._enter_workspace()
+        self.layers.refresh()
         self.interrupts.cancelled = self.interrupts.delivered = False
         run = self.run_script if request.get("mode") == "script" else self.run_cell
         try:

@@ -73,11 +73,20 @@ class Layers:
         # User code has not run yet, so this is the environment as it was built.
         self.site = [p for p in sys.path if os.path.basename(p) in ("site-packages", "dist-packages")]
         self.library = [p for p in sys.path if p not in self.site]
-        self.first, self.last = [], []
+        base = os.environ.get("PYTHONUSERBASE")
+        # What code installs by itself, with a pip that reaches an index, comes behind everything else. It need not be there.
+        self.own = os.path.join(base, "lib", "python%d.%d" % sys.version_info[:2], "site-packages") if base else ""
+        self.first, self.last = [], [self.own] if base else []
         self.environ = os.environ
         self.hooks = ()  # finders of ours, which an import that is only tried must not disturb
         self.imported = ""  # what loaded() has found as one text (a list's names would each be written to), how many modules there were then, and which was the last
         self.count, self.looked_until = 0, None
+        self.apply()
+
+    def refresh(self):
+        """Forgets that the folder of what code installs by itself was not there."""
+        if sys.path_importer_cache.get(self.own, self) is None:
+            sys.path_importer_cache.pop(self.own, None)
 
     def add(self, first, last):
         new = {*first, *last}
@@ -160,6 +169,7 @@ class Layers:
 
     def survey(self, names):
         """Which of some modules are missing. One whose finder fails is broken, not missing."""
+        self.refresh()
         missing = []
         for name in names:
             try:
@@ -250,7 +260,8 @@ class MissingModules:
             return None
         self.busy = True
         try:
-            return self._from_later_finders(name, path, target) or self._from_host(name, path, target, module)
+            kernel.layers.refresh()
+            return _find_on_path(name, path, target) or self._from_later_finders(name, path, target) or self._from_host(name, path, target, module)
         finally:
             self.busy = False
 

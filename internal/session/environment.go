@@ -22,7 +22,7 @@ var certificateVariables = []string{
 func (s *Live) environment(layout sandbox.Layout) map[string]string {
 	root := layout.Path(pyenv.MountPoint)
 	env := map[string]string{
-		"PATH":     root + "/bin:/usr/local/bin:/usr/bin:/bin",
+		"PATH":     root + "/bin:/usr/local/bin:/usr/bin:/bin:" + layout.Tmp + "/.local/bin",
 		"HOME":     layout.Workspace,
 		"USER":     "user",
 		"LANG":     "C.UTF-8",
@@ -31,6 +31,7 @@ func (s *Live) environment(layout sandbox.Layout) map[string]string {
 		"NO_COLOR": "1",
 		// Nothing but the user's own files belongs in the workspace.
 		"PYTHONDONTWRITEBYTECODE": "1",
+		"PYTHONUSERBASE":          layout.Tmp + "/.local", // where pip installs from inside; see internal/pyenv/standin
 		"XDG_CACHE_HOME":          layout.Tmp + "/.cache",
 		"MPLCONFIGDIR":            layout.Tmp + "/.matplotlib",
 		"IPYTHONDIR":              layout.Tmp + "/.ipython",
