@@ -7,7 +7,9 @@ import (
 	"time"
 
 	"cove/internal/auth"
+	"cove/internal/caution"
 	"cove/internal/egress"
+	"cove/internal/hub"
 	"cove/internal/problem"
 )
 
@@ -51,12 +53,13 @@ type Project struct {
 
 // Quota is what a project or a key may use; what is left out or 0 is no limit.
 type Quota struct {
-	Sessions   int     `json:"live_sessions,omitempty" minimum:"0" doc:"In memory at once; one that is not used is paused when another needs its place"`
-	Executions int     `json:"concurrent_executions,omitempty" minimum:"0" doc:"That run or wait"`
-	CPUSeconds float64 `json:"cpu_seconds_per_day,omitempty" minimum:"0" doc:"Of executions; days are UTC"`
-	Disk       int64   `json:"disk_bytes,omitempty" minimum:"0" doc:"Of stored files and paused sessions"`
-	Tokens     int64   `json:"tokens_per_day,omitempty" minimum:"0" doc:"That models read and wrote"`
-	Network    *Reach  `json:"network,omitempty" doc:"Where sessions may connect to, within what the server allows; all of that when left out"`
+	Sessions   int        `json:"live_sessions,omitempty" minimum:"0" doc:"In memory at once; one that is not used is paused when another needs its place"`
+	Executions int        `json:"concurrent_executions,omitempty" minimum:"0" doc:"That run or wait"`
+	CPUSeconds float64    `json:"cpu_seconds_per_day,omitempty" minimum:"0" doc:"Of executions; days are UTC"`
+	Disk       int64      `json:"disk_bytes,omitempty" minimum:"0" doc:"Of stored files and paused sessions"`
+	Tokens     int64      `json:"tokens_per_day,omitempty" minimum:"0" doc:"That models read and wrote"`
+	Code       *CodeRules `json:"code,omitempty" doc:"What becomes of code before it runs; of a project in the place of the server's rules, of a key besides. The server's when left out"`
+	Network    *Reach     `json:"network,omitempty" doc:"Where sessions may connect to, within what the server allows; all of that when left out"`
 }
 
 // Reach is where sessions may connect to, in the words of a session's network.
@@ -65,8 +68,35 @@ type Reach struct {
 	Deny  []string `json:"deny,omitempty" maxItems:"256"`
 }
 
+// CodeRules say what becomes of code before it runs.
+type CodeRules struct {
+	Policy string   `json:"policy" enum:"off,note,ask,refuse" doc:"off: nobody looks; note: what is found is in the execution's cautions; ask: serious finds wait for a user's word; refuse: they do not run"`
+	Rules  []string `json:"rules,omitempty" maxItems:"100" example:"[\"starts-programs\"]" doc:"Rules that ask and refuse are about besides the serious ones"`
+}
+
+// Caution is what calls for a second look in code.
+type Caution struct {
+	Rule    string `json:"rule" example:"runs-download"`
+	Line    int    `json:"line"`
+	What    string `json:"what" doc:"What stands there, shortened"`
+	Serious bool   `json:"serious,omitempty" doc:"Hardly ever in honest code for data questions"`
+}
+
+func cautionsOf(found []caution.Finding) []Caution {
+	var out []Caution
+	for _, f := range found {
+		out = append(out, Caution{Rule: f.Rule, Line: f.Line, What: f.What, Serious: caution.Serious(f.Rule)})
+	}
+	return out
+}
+
 // check returns what is wrong with the rules of a quota.
 func (q Quota) check() error {
+	if q.Code != nil {
+		if err := (hub.CodeRules{Policy: hub.CodePolicy(q.Code.Policy), Rules: q.Code.Rules}).Check(); err != nil {
+			return err
+		}
+	}
 	if q.Network == nil {
 		return nil
 	}

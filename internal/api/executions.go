@@ -23,6 +23,7 @@ type Execution struct {
 	Step     int                `json:"step,omitempty"`
 	Code     string             `json:"code"`
 	Edited   bool               `json:"edited,omitempty" doc:"You changed the model's code before it ran"`
+	Cautions []Caution          `json:"cautions,omitempty" doc:"What a look at the code found before it ran; advice, which calls for a second look"`
 	State    hub.ExecutionState `json:"state" doc:"queued, running; then exactly one of ok, error, timeout, interrupted, out_of_memory, kernel_died, kernel_protocol_error, sandbox_died, needs_restart, lost"`
 	ExitCode int                `json:"exit_code"`
 	Message  string             `json:"message,omitempty" doc:"A sentence where the state needs one"`
@@ -41,21 +42,22 @@ type Execution struct {
 }
 
 func executionOf(e hub.Execution) Execution {
-	return Execution{ID: e.ID, Session: e.Session, Kernel: e.Kernel, Turn: e.Turn, Step: e.Step, Code: e.Code, Edited: e.Edited, State: e.State, ExitCode: e.ExitCode, Message: e.Message,
+	return Execution{ID: e.ID, Session: e.Session, Kernel: e.Kernel, Turn: e.Turn, Step: e.Step, Code: e.Code, Edited: e.Edited, Cautions: cautionsOf(e.Cautions), State: e.State, ExitCode: e.ExitCode, Message: e.Message,
 		Lost: e.Lost, Created: e.Created.UTC(), Started: moment(e.Started), Finished: moment(e.Finished), Wall: e.Wall.Seconds(), CPU: e.CPU.Seconds(),
 		Last: e.Events, Dropped: e.Dropped, User: e.User, Key: e.Key}
 }
 
 // NewExecution says what to run.
 type NewExecution struct {
-	Code    string            `json:"code" minLength:"1" maxLength:"1048576"`
-	Kernel  string            `json:"kernel,omitempty" maxLength:"64" doc:"main when left out"`
-	Timeout float64           `json:"timeout_seconds,omitempty" minimum:"0" maximum:"86400" doc:"Wall clock; the server's limit when left out"`
-	Program string            `json:"program,omitempty" maxLength:"255" example:"report.py" doc:"Run the code as python runs a file of this name, and not as a cell of a notebook"`
-	Args    []string          `json:"args,omitempty" maxItems:"1000" doc:"sys.argv[1:]"`
-	Env     map[string]string `json:"env,omitempty" doc:"Variables that are set before, and stay set in the kernel; they are not recorded"`
-	Columns int               `json:"columns,omitempty" minimum:"0" maximum:"1000" doc:"How many characters a line has where people read the output"`
-	Restart bool              `json:"restart,omitempty" doc:"Begin a new interpreter first: variables and imports are lost, files are kept"`
+	Code     string            `json:"code" minLength:"1" maxLength:"1048576"`
+	Kernel   string            `json:"kernel,omitempty" maxLength:"64" doc:"main when left out"`
+	Timeout  float64           `json:"timeout_seconds,omitempty" minimum:"0" maximum:"86400" doc:"Wall clock; the server's limit when left out"`
+	Program  string            `json:"program,omitempty" maxLength:"255" example:"report.py" doc:"Run the code as python runs a file of this name, and not as a cell of a notebook"`
+	Args     []string          `json:"args,omitempty" maxItems:"1000" doc:"sys.argv[1:]"`
+	Env      map[string]string `json:"env,omitempty" doc:"Variables that are set before, and stay set in the kernel; they are not recorded"`
+	Columns  int               `json:"columns,omitempty" minimum:"0" maximum:"1000" doc:"How many characters a line has where people read the output"`
+	Approved bool              `json:"approved,omitempty" doc:"Somebody has looked at the code, which the rules for code ask for (code_unapproved)"`
+	Restart  bool              `json:"restart,omitempty" doc:"Begin a new interpreter first: variables and imports are lost, files are kept"`
 }
 
 type (
@@ -95,7 +97,7 @@ func (s *server) addExecutions() {
 	const tag = "executions"
 	addRaw(s, operation{id: "execution.create", method: http.MethodPost, path: "/sessions/{session}/executions", tag: tag, action: auth.SessionsExecute, repeat: repeatHub,
 		summary: "Run code", about: "Executions of one kernel run one after another. This one goes on whether or not you stay. The answer comes when it is over and has its `events`; with `Accept: text/event-stream` they come as they happen, the first, `execution`, with its id. It takes the right `sessions:read` as well, except with `background=true`.",
-		errors: []problem.Code{problem.SessionNotFound, problem.KernelNotFound, problem.QueueFull, problem.QuotaExecutions},
+		errors: []problem.Code{problem.SessionNotFound, problem.KernelNotFound, problem.QueueFull, problem.QuotaExecutions, problem.CodeRefused, problem.CodeUnapproved},
 		example: `# one JSON object, when it is over
 curl -H "Authorization: Bearer $KEY" $COVE/sessions/$SESSION/executions -d '{"code":"1+1"}'
 # events as they happen
@@ -167,7 +169,7 @@ func (s *server) createExecution(w http.ResponseWriter, r *http.Request, who aut
 		}
 	}
 	e, err := s.o.Hub.StartExecution(r.Context(), who, hub.NewExecution{Session: in.Session, Kernel: in.Body.Kernel, Code: in.Body.Code,
-		Program: in.Body.Program, Args: in.Body.Args, Environment: in.Body.Env, Columns: in.Body.Columns, Restart: in.Body.Restart, Timeout: time.Duration(in.Body.Timeout * float64(time.Second)), Once: r.Header.Get("Idempotency-Key")})
+		Program: in.Body.Program, Args: in.Body.Args, Environment: in.Body.Env, Columns: in.Body.Columns, Restart: in.Body.Restart, Approved: in.Body.Approved, Timeout: time.Duration(in.Body.Timeout * float64(time.Second)), Once: r.Header.Get("Idempotency-Key")})
 	if err != nil {
 		return err
 	}

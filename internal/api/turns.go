@@ -67,6 +67,7 @@ type Call struct {
 type Waiting struct {
 	Step  int       `json:"step"`
 	Code  string    `json:"code"`
+	Why   string    `json:"why,omitempty" doc:"What in it calls for a look, where the rules for code ask"`
 	Since time.Time `json:"since"`
 }
 
@@ -103,7 +104,7 @@ func turnOf(t hub.Turn) Turn {
 		out.Context = &Context{Used: t.Context.Used, Size: t.Context.Size}
 	}
 	if w := t.Waiting; w != nil {
-		out.Waiting = &Waiting{Step: w.Step, Code: w.Code, Since: w.Since.UTC()}
+		out.Waiting = &Waiting{Step: w.Step, Code: w.Code, Why: w.Why, Since: w.Since.UTC()}
 	}
 	if json.Valid(t.Problem) {
 		out.Problem = t.Problem

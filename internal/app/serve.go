@@ -207,6 +207,10 @@ func (s *server) openHub(context.Context, cli.ServerOptions) (err error) {
 	if network.Rules, err = egress.ParseRules(c.Network.Allow, c.Network.Deny); err != nil {
 		return err
 	}
+	rules := hub.CodeRules{Policy: hub.CodePolicy(c.Content.Code), Rules: c.Content.Rules}
+	if err = rules.Check(); err != nil {
+		return err
+	}
 	s.hub, err = hub.New(hub.Options{
 		Store: s.store.By(s.owner.ID, s.owner.Fenced), Owner: s.owner, Audit: s.store, Log: s.log, Telemetry: s.seen, Models: asked, Connector: asked, About: aboutModels(c),
 		Sessions: serverSessions(c), Contents: s.blobs(), Base: s.base(), Unsaved: !c.Saves(),
@@ -214,6 +218,7 @@ func (s *server) openHub(context.Context, cli.ServerOptions) (err error) {
 		Limits:        hubLimits(c),
 		Network:       network,
 		System:        systemOf(c),
+		Code:          rules,
 		Quotas:        s.quotas,
 		Turns:         cli.TurnLimits(c),
 		Titles:        c.Turn.Titles,

@@ -97,12 +97,12 @@ func (a *Accounts) setQuota(ctx context.Context, who Principal, project string, 
 // longestQuota bounds the text of a quota, in bytes.
 const longestQuota = 64 << 10
 
-// goodQuota checks the form: an object of a few numbers, and of rules for the network. What they mean is the hub's to know.
+// goodQuota checks the form: an object of a few numbers, and of rules for the network and for code. What they mean is the hub's to know.
 func goodQuota(quota []byte) error {
 	if quota == nil {
 		return nil
 	}
-	wrong := problem.New(problem.QuotaInvalid, "a quota is a JSON object of numbers that are not negative, and of network")
+	wrong := problem.New(problem.QuotaInvalid, "a quota is a JSON object of numbers that are not negative, and of network and code")
 	if len(quota) > longestQuota || !bytes.HasPrefix(bytes.TrimSpace(quota), []byte("{")) {
 		return wrong
 	}
@@ -112,10 +112,19 @@ func goodQuota(quota []byte) error {
 	}
 	for name, part := range parts {
 		var number float64
-		var rules struct{ Allow, Deny []string }
-		err := json.Unmarshal(part, &number)
-		if name == "network" {
-			err = json.Unmarshal(part, &rules)
+		var network struct{ Allow, Deny []string }
+		var code struct {
+			Policy string
+			Rules  []string
+		}
+		var err error
+		switch name {
+		case "network":
+			err = json.Unmarshal(part, &network)
+		case "code":
+			err = json.Unmarshal(part, &code)
+		default:
+			err = json.Unmarshal(part, &number)
 		}
 		if err != nil || number < 0 {
 			return wrong.WithCause(err)

@@ -87,7 +87,8 @@ func (l *look) importsFrom(i int) int {
 	if module == "" || !l.is(next, name, "import") {
 		return max(next, i)
 	}
-	for next++; l.is(next, sign, "("); next++ {
+	if next++; l.is(next, sign, "(") {
+		next++
 	}
 	for l.at(next).kind == name {
 		one := l.at(next).text
@@ -100,8 +101,7 @@ func (l *look) importsFrom(i int) int {
 		if !l.is(next, sign, ",") {
 			break
 		}
-		for next++; l.at(next).kind == end && next < len(l.tokens); next++ {
-		}
+		next++
 	}
 	return next
 }

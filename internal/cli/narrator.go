@@ -85,8 +85,15 @@ func (n *narrator) event(e interpreter.Event) {
 	case interpreter.Output:
 		n.output(e.Event)
 	case interpreter.Approval:
+		if e.Why != "" {
+			n.note(e.Why + ".")
+		}
 		n.note("The code waits for its user's word: approve or refuse it on the server's page, or with POST /turns/{turn}/approve.")
 	case interpreter.Refused:
+		if e.Why != "" {
+			n.note("The rules for code did not let this run. " + e.Why + ".")
+			return
+		}
 		n.note("The user did not want this code to run.")
 	case interpreter.Findings:
 		n.findings(e)

@@ -246,6 +246,8 @@ type projectQuota struct {
 	AllowNet   []string     `placeholder:"HOST[:PORTS]" help:"Where its sessions may connect to, within what the server allows; repeatable."`
 	DenyNet    []string     `placeholder:"HOST[:PORTS]" help:"Where they may not, although that is allowed; repeatable."`
 	NoNet      bool         `help:"Its sessions connect to nothing."`
+	Code       string       `enum:",off,note,ask,refuse" default:"" placeholder:"POLICY" help:"What becomes of code that calls for a second look: off, note, ask or refuse."`
+	CodeRule   []string     `placeholder:"RULE" help:"With ask and refuse: a rule that they are about besides the serious ones, such as starts-programs; repeatable."`
 	AnyNet     bool         `help:"Its sessions may connect to all that the server allows."`
 	Default    bool         `help:"The server's defaults again."`
 }
@@ -258,6 +260,7 @@ Examples:
 
     cove project quota lab --sessions 10 --tokens 1000000
     cove project quota lab --allow-net '*.example.com' --deny-net admin.example.com
+    cove project quota lab --code ask --code-rule starts-programs
     cove project quota lab --default`
 }
 
@@ -271,6 +274,12 @@ func (c *projectQuota) run(ctx context.Context, p *Program) (int, error) {
 	}
 	if nets := len(c.AllowNet) + len(c.DenyNet); c.NoNet && (c.AnyNet || nets > 0) || c.AnyNet && nets > 0 || nets > 0 && len(c.AllowNet) == 0 {
 		return 0, problem.New(problem.Usage, "--no-net and --any-net stand alone, and --deny-net takes from what --allow-net gives")
+	}
+	if err := (hub.CodeRules{Rules: c.CodeRule}).Check(); err != nil {
+		return 0, err
+	}
+	if len(c.CodeRule) > 0 && c.Code == "" {
+		return 0, problem.New(problem.Usage, "--code-rule belongs to --code").WithHint("add --code ask or --code refuse")
 	}
 	cfg, err := c.settings(p)
 	if err != nil {
@@ -306,6 +315,9 @@ func (c *projectQuota) change() (change func(*hub.Quota), given bool) {
 		set(&q.CPUSeconds, c.CPUSeconds)
 		set(&q.Disk, (*int64)(c.Disk))
 		set(&q.Tokens, c.Tokens)
+		if c.Code != "" {
+			q.Code = &hub.CodeRules{Policy: hub.CodePolicy(c.Code), Rules: c.CodeRule}
+		}
 		if c.AnyNet {
 			q.Network = nil
 		}
@@ -314,7 +326,7 @@ func (c *projectQuota) change() (change func(*hub.Quota), given bool) {
 		}
 	}
 	given = c.AnyNet || c.NoNet || len(c.AllowNet)+len(c.DenyNet) > 0
-	return change, given || c.Sessions != nil || c.Executions != nil || c.CPUSeconds != nil || c.Disk != nil || c.Tokens != nil
+	return change, given || c.Code != "" || c.Sessions != nil || c.Executions != nil || c.CPUSeconds != nil || c.Disk != nil || c.Tokens != nil
 }
 
 func set[T any](into, given *T) {

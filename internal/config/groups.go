@@ -54,6 +54,12 @@ type Network struct {
 	Audit bool `toml:"audit" env:"COVE_NETWORK_AUDIT" doc:"write each connection that has ended, and the destinations that were refused, into the audit log"`
 }
 
+// Content says what becomes of code before it runs.
+type Content struct {
+	Code  string `toml:"code" env:"COVE_CODE" doc:"what becomes of code on a server that calls for a second look: off, note (it is recorded with the execution), ask (serious finds wait for a user's word), refuse (they do not run); a project can have its own"`
+	Rules List   `toml:"code_rules" env:"COVE_CODE_RULES" doc:"rules that ask and refuse are about besides the serious ones"`
+}
+
 // Data is what libraries download when it is used.
 type Data struct {
 	Places List `toml:"places" env:"COVE_DATA_PLACES" default:"the libraries' own" doc:"where data of libraries comes from, each as LIBRARY=PLACE with an address or a folder: nltk=https://mirror.example/nltk_data"`

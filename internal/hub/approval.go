@@ -152,7 +152,7 @@ func (h *Hub) wait(ctx context.Context, l *liveTurn, e interpreter.Approval) err
 	if len(h.turns.waiting("")) >= mostWaiting || len(h.turns.waiting(l.project)) >= mostProjectWaiting {
 		return problem.New(problem.TooManyWaiting, "too many turns wait for approval").WithHint("decide about some of them, or cancel them")
 	}
-	p := &pending{Waiting: Waiting{Step: e.Step, Code: e.Code, Since: h.now()}, decided: make(chan interpreter.Decision, 1)}
+	p := &pending{Waiting: Waiting{Step: e.Step, Code: e.Code, Why: e.Why, Since: h.now()}, decided: make(chan interpreter.Decision, 1)}
 	h.turns.ask(l, p)
 	h.recordWaiting(ctx, l, &p.Waiting)
 	return nil

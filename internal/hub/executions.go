@@ -29,6 +29,8 @@ type NewExecution struct {
 	Args    []string      // sys.argv[1:]
 	Columns int           // characters of a line where people read the output; 0: nobody knows
 	Restart bool          // a new interpreter first
+	// Approved says that somebody has looked at code that CodeAsk would have wait.
+	Approved bool
 	// Environment are variables that are set before, and stay set in the kernel. They are not recorded.
 	Environment map[string]string
 	// Once is an idempotency key: a repeated call with the same key returns the execution that the first call made.
@@ -69,6 +71,9 @@ func (h *Hub) startExecution(ctx context.Context, who auth.Principal, n NewExecu
 		ID: ident.New(ident.Execution), Project: who.Project, User: who.User, Key: who.Key, Session: n.Session, Kernel: n.Kernel, Code: n.Code,
 	}
 	req, err := n.request()
+	if err == nil {
+		err = h.screen(ctx, &e, n.Approved)
+	}
 	if err == nil {
 		err = h.mayRun(ctx, who.Project, who.Key)
 	}

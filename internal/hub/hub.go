@@ -53,7 +53,8 @@ type Options struct {
 	Connector Connector
 	Limits    Limits
 	Network   NetworkLimits
-	System    int64 // bytes that root of a session may change in each part of its system; 0: no session has a root
+	Code      CodeRules // for projects without their own
+	System    int64     // bytes that root of a session may change in each part of its system; 0: no session has a root
 	Audit     audit.Log
 	// Quotas returns what a project and a key may use where that was set for them; nil quotas are those of Limits.
 	Quotas func(ctx context.Context, project, key string) (ofProject, ofKey *Quota, err error)

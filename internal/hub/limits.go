@@ -37,12 +37,13 @@ type Limits struct {
 
 // Quota is what a project or a key may use. 0 is no limit.
 type Quota struct {
-	Sessions   int     `json:"live_sessions,omitempty"`
-	Executions int     `json:"concurrent_executions,omitempty"`
-	CPUSeconds float64 `json:"cpu_seconds_per_day,omitempty"`
-	Disk       int64   `json:"disk_bytes,omitempty"` // files and paused sessions
-	Tokens     int64   `json:"tokens_per_day,omitempty"`
-	Network    *Reach  `json:"network,omitempty"` // where sessions may connect to, within what the operator allows; nil: all of that
+	Sessions   int        `json:"live_sessions,omitempty"`
+	Executions int        `json:"concurrent_executions,omitempty"`
+	CPUSeconds float64    `json:"cpu_seconds_per_day,omitempty"`
+	Disk       int64      `json:"disk_bytes,omitempty"` // files and paused sessions
+	Tokens     int64      `json:"tokens_per_day,omitempty"`
+	Code       *CodeRules `json:"code,omitempty"`    // what becomes of code before it runs; of a project in the place of the server's rules, of a key besides
+	Network    *Reach     `json:"network,omitempty"` // where sessions may connect to, within what the operator allows; nil: all of that
 }
 
 // Reach is where sessions may connect to, as egress.ParseRules reads it. Without a rule that allows something it is nowhere.

@@ -207,7 +207,8 @@ func (h *Hub) listen(ctx context.Context, p *plan, l *liveTurn, steps *stepper) 
 	}
 	ending, cancel := timed(ctx, h.o.Turns.Time)
 	defer func() { cancel() }()
-	if p.asks && steps != nil {
+	if steps != nil {
+		p.spec.Screen = h.screenTurn(ctx, p)
 		p.spec.Approve = func(ctx context.Context, _ int) (interpreter.Decision, error) { return h.awaitWord(ctx, p, l, steps) }
 	}
 	for event, err := range interpreter.Run(ctx, p.model, session, h.o.Turns, p.spec) {

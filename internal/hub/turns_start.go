@@ -89,6 +89,7 @@ type plan struct {
 	over    func(error)           // ends the turn's span
 	hear    func(TurnEvent) error // see RunTurn; nil: nobody does
 	asks    bool                  // each program waits for the user's word
+	alone   bool                  // see NewTurn.Unattended
 	looks   bool                  // each program is looked at, see NewTurn.Check
 	// untitled says that the title of the conversation, which is of the page, is the prompt's first words.
 	untitled bool
@@ -107,7 +108,7 @@ func (h *Hub) startTurn(ctx context.Context, who auth.Principal, n NewTurn) (Tur
 
 // plan makes and records all that a turn needs. runTurn releases it at the turn's end.
 func (h *Hub) plan(ctx context.Context, who auth.Principal, n NewTurn) (*plan, error) {
-	p := &plan{who: who, files: n.Files, names: n.Names, looks: n.Check}
+	p := &plan{who: who, files: n.Files, names: n.Names, looks: n.Check, alone: n.Unattended}
 	if err := h.planModel(ctx, p, n); err != nil {
 		return nil, err
 	}

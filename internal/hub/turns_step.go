@@ -42,6 +42,10 @@ func (s *stepper) Execute(ctx context.Context, req kernel.Request) iter.Seq2[ker
 			return
 		}
 		e := Execution{ID: s.id, Project: t.Project, User: t.User, Key: t.Key, Session: t.Session, Turn: t.ID, Step: s.step, Code: req.Code, Edited: s.edited}
+		if err := s.h.screen(ctx, &e, true); err != nil {
+			yield(nil, err)
+			return
+		}
 		_, err := s.h.run(ctx, e, req, func(ctx context.Context, event Event) error {
 			s.time = ctx
 			if deaf = deaf || !yield(event, nil); deaf {

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"time"
 
+	"cove/internal/caution"
 	"cove/internal/kernel"
 	"cove/internal/model"
 )
@@ -104,11 +105,12 @@ type Execution struct {
 	Started  time.Time // zero until it runs
 	Finished time.Time // zero until it is final
 	Wall     time.Duration
-	CPU      time.Duration // processor time of its sandbox, see tally; 0: it could not be measured
-	Events   int64         // the last event's Seq
-	Dropped  int64         // bytes of output that are not kept
-	Owner    string        // the process that runs it, or has run it; see package owner
-	Edited   bool          // the user changed the model's code before it ran
+	CPU      time.Duration     // processor time of its sandbox, see tally; 0: it could not be measured
+	Events   int64             // the last event's Seq
+	Dropped  int64             // bytes of output that are not kept
+	Owner    string            // the process that runs it, or has run it; see package owner
+	Edited   bool              // the user changed the model's code before it ran
+	Cautions []caution.Finding // what a look at the code found before it ran
 }
 
 // Conversation is the turns of a user with a model, bound to a session.
@@ -147,6 +149,7 @@ const (
 type Waiting struct {
 	Step  int       `json:"step"`
 	Code  string    `json:"code"`
+	Why   string    `json:"why,omitempty"` // what in it calls for a look, where the rules for code ask
 	Since time.Time `json:"since"`
 }
 

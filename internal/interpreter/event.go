@@ -34,12 +34,15 @@ type Start struct {
 type Approval struct {
 	Step int
 	Code string
+	Why  string // what in it calls for a look, where not all code waits; or ""
 }
 
-// Refused says that the user did not want the code of the Approval with the same Step to run. The number is not used again.
+// Refused says that the user did not want the code of the Approval with the same Step to run, or that rules did not let it run. The number is not used again.
 type Refused struct {
 	Step int
 	Note string // the user's, for the model; or ""
+	Why  string // what in the code the rules are about; "": the user refused it
+	Code string // that the rules are about, where no Approval told of it
 }
 
 // Output is something that the execution Step emitted, its kernel.Done included.

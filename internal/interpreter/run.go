@@ -28,6 +28,9 @@ type Turn struct {
 	Used bool
 	// Rolledback says in a sentence that the session went back to an earlier state, and what was lost by that; the model is told so. "": it did not.
 	Rolledback string
+	// Screen, where it is set, says what becomes of a program of the model's before it runs; nil: each waits where Approve is set. It is asked again about code that the user
+	// has changed.
+	Screen func(code string) Screening
 	// Approve, where it is set, waits for what the user says about each program of the model's before it runs; an Approval has told of it. Its error ends the
 	// turn. The wait does not count against Limits.Time.
 	Approve func(ctx context.Context, step int) (Decision, error)

@@ -398,7 +398,7 @@ func (t *turn) execute(ctx context.Context, code string) (outcome, error) {
 	case err != nil:
 		return outcome{}, err
 	case !d.Run:
-		return t.refuse(step, d.Note)
+		return t.refuse(step, d)
 	}
 	o, err := t.perform(ctx, step, d.Code, d.Code != code)
 	if err != nil {

@@ -50,10 +50,16 @@ const (
 	ClosureInvalid = InvalidCode("closure_invalid")
 	// The code cannot be parsed as Python. Correct what the message names, and check the code again.
 	CodeInvalid = InvalidCode("code_invalid")
+	// The rules for code do not let the code run. Take another way; an administrator can change the rules of the project.
+	CodeRefused = InvalidCode("code_refused")
+	// The rules for code have a policy or a rule that there is not. Use those that the message lists.
+	CodeRulesInvalid = InvalidCode("code_rules_invalid")
 	// The program is longer than cove runs. Put data into a file, and read the file in the program.
 	CodeTooBig = InvalidCode("code_too_big")
 	// The code of the request is longer than the server takes. Put data into a file, and read the file in the code.
 	CodeTooLarge = InvalidCode("code_too_large")
+	// Somebody has to look at the code before it runs. Send it again with "approved": true when somebody has.
+	CodeUnapproved = InvalidCode("code_unapproved")
 	// A setting has a value that cove cannot use. Correct the setting that the message names.
 	ConfigInvalid = InvalidCode("config_invalid")
 	// The configuration file has a setting that cove does not know. Run `cove config` to see every setting.

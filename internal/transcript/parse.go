@@ -87,9 +87,9 @@ func ParseTurnEvent(text []byte) (interpreter.Event, error) {
 	case "start":
 		return interpreter.Start{Step: e.Step, Code: e.Code, Edited: e.Edited}, nil
 	case "approval":
-		return interpreter.Approval{Step: e.Step, Code: e.Code}, nil
+		return interpreter.Approval{Step: e.Step, Code: e.Code, Why: e.Why}, nil
 	case "refused":
-		return interpreter.Refused{Step: e.Step, Note: e.Note}, nil
+		return interpreter.Refused{Step: e.Step, Note: e.Note, Why: e.Why, Code: e.Code}, nil
 	case "output":
 		event, err := ParseEvent(e.Event)
 		if err != nil {
@@ -324,6 +324,7 @@ type parsedTurnEvent struct {
 	Code   string                   `json:"code"`
 	Edited bool                     `json:"edited"`
 	Note   string                   `json:"note"`
+	Why    string                   `json:"why"`
 	Event  json.RawMessage          `json:"event"`
 	Items  []advice.Finding         `json:"items"`
 	Notes  []string                 `json:"notes"`

@@ -187,9 +187,13 @@ func turnRecord(e interpreter.Event) Record {
 		}
 		return r
 	case interpreter.Approval:
-		return Record{"type": "approval", "step": e.Step, "code": e.Code}
+		return withWhy(Record{"type": "approval", "step": e.Step, "code": e.Code}, e.Why)
 	case interpreter.Refused:
-		return Record{"type": "refused", "step": e.Step, "note": e.Note}
+		r := withWhy(Record{"type": "refused", "step": e.Step, "note": e.Note}, e.Why)
+		if e.Code != "" {
+			r["code"] = e.Code
+		}
+		return r
 	case interpreter.Output:
 		event := eventRecord(e.Event)
 		if event == nil {
@@ -232,6 +236,14 @@ func answerRecord(e interpreter.Answer) Record {
 		"usage": usageRecord(e.Usage)}
 	if len(e.Calls) > 0 {
 		r["calls"] = e.Calls
+	}
+	return r
+}
+
+// withWhy adds what in code calls for a look, where there is such a thing.
+func withWhy(r Record, why string) Record {
+	if why != "" {
+		r["why"] = why
 	}
 	return r
 }

@@ -257,7 +257,7 @@ func (s *server) chatTurn(c *call, r *chatRequest) error {
 	}
 	n := hub.NewTurn{Session: session, Model: r.model, Prompt: strings.TrimSpace(strings.Join(r.in.prompt, "\n")),
 		Instructions: r.system, Tools: r.functions, Choice: r.choice, Parallel: r.parallel, MaxTokens: r.max, Temperature: r.temp, TopP: r.topP, Format: r.format,
-		Effort: r.effort, Extra: r.extra, Source: source, Hidden: true, Once: c.Header.Get("Idempotency-Key")}
+		Effort: r.effort, Extra: r.extra, Source: source, Unattended: true, Hidden: true, Once: c.Header.Get("Idempotency-Key")}
 	n.Files, n.Names = r.in.filesOf()
 	n.History, n.Input = r.in.history.split()
 	turn, err := s.Hub.StartTurn(c.Context(), c.who, n)

@@ -105,7 +105,7 @@ func newTurn(r *request, in *input, b before, session string) (hub.NewTurn, erro
 		Conversation: b.conversation, Parent: r.previous, Session: session, Model: r.Model, Prompt: strings.TrimSpace(strings.Join(in.prompt, "\n")),
 		Instructions: join(append([]string{r.text}, in.developer...)...),
 		NoPython:     !r.python, Tools: r.functions, Choice: r.choice, Temperature: r.Temperature, TopP: r.TopP, Format: r.format, Effort: r.effort, Extra: r.extra,
-		Source: source, Hidden: !r.store,
+		Source: source, Unattended: true, Hidden: !r.store,
 	}
 	n.Files, n.Names = in.filesOf()
 	if !r.ParallelToolCalls {

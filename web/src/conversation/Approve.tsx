@@ -8,7 +8,7 @@ import css from './step.module.css'
 const Editor = lazy(async () => ({ default: (await import('../notebook/Editor')).Editor }))
 
 /** Code that waits: it runs as it is or as it was changed, or the model is told why not. */
-export function Approve({ turn, step, code }: { turn: string; step: number; code: string }) {
+export function Approve({ turn, step, code, why }: { turn: string; step: number; code: string; why: string }) {
   const w = useWords()
   const id = useId()
   const [text, setText] = useState(code)
@@ -33,6 +33,7 @@ export function Approve({ turn, step, code }: { turn: string; step: number; code
   }
   return (
     <div data-approve>
+      {why && <p className={css.note}>{why}</p>}
       <div className={css.edit}>
         <Suspense fallback={<p className={css.note}>{w.loading}</p>}>
           <Editor

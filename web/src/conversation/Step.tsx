@@ -94,6 +94,7 @@ function Attempt({ step, live }: { step: StepView; live: boolean }) {
         </Suspense>
       )}
       {step.edited && <p className={css.note}>{w.approval.editedNote}</p>}
+      {step.why && <p className={css.note}>{step.state === 'refused' ? w.approval.ruled(step.why) : step.why}</p>}
       {step.note && (
         <p className={css.note} dir="auto">
           {w.approval.told(step.note)}
@@ -301,7 +302,7 @@ export const Step = memo(
               {editing ? (
                 <EditStep code={code} onRun={run} onLeave={() => setEditing(false)} back={line} />
               ) : asked ? (
-                <Approve turn={id.slice(0, id.lastIndexOf('/'))} step={step.number} code={step.code} />
+                <Approve turn={id.slice(0, id.lastIndexOf('/'))} step={step.number} code={step.code} why={step.why} />
               ) : again && rerun ? (
                 <SessionTables key={rerun.execution} session={rerun.session}>
                   <Attempt step={{ ...again.view, code: rerun.code }} live={rerun.state === 'running'} />

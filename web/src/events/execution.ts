@@ -16,6 +16,7 @@ export const newExecution = (code: string): ExecutionView => ({
   done: null,
   edited: false,
   note: '',
+  why: '',
   findings: null,
   gap: false,
   version: 0,

@@ -19,6 +19,8 @@ export interface StepView {
   edited: boolean
   /** What the person told the model instead of letting it run. */
   note: string
+  /** What in the code calls for a look, where rules ask or refuse; or "". */
+  why: string
   /** What a check of the code found, where the turn asked for one. */
   findings: { items: Finding[]; notes: string[] } | null
   /** Events that the server does not keep. */
@@ -80,6 +82,7 @@ const newStep = (number: number): StepView => ({
   done: null,
   edited: false,
   note: '',
+  why: '',
   findings: null,
   gap: false,
   version: 0,
@@ -222,6 +225,7 @@ export function applyTurn(view: TurnView, id: number, event: Record<string, unkn
       const step = stepOf(view, number(event.step))
       step.code = text(event.code)
       step.state = 'waiting'
+      step.why = text(event.why)
       step.version++
       break
     }
@@ -229,6 +233,7 @@ export function applyTurn(view: TurnView, id: number, event: Record<string, unkn
       const step = stepOf(view, number(event.step))
       step.state = 'refused'
       step.note = text(event.note)
+      step.why = text(event.why)
       step.version++
       break
     }

@@ -15,6 +15,7 @@ export const work = {
     refused: 'not run',
     edited: 'changed by you',
     editedNote: 'You changed this code before it ran.',
+    ruled: (why: string) => `The rules for code did not let this run. ${why}`,
     told: (note: string) => `You told the model: ${note}`,
   },
   checks: {

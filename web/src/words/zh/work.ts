@@ -18,6 +18,7 @@ export const work: Work = {
     tell: '不运行它',
     refused: '未运行',
     edited: '经你改动',
+    ruled: (why) => `代码规则不允许运行这段代码。${why}`,
     editedNote: '这段代码在运行前经你改动。',
     told: (note) => `你告诉模型：${note}`,
   },
