@@ -64,3 +64,36 @@ func TestCodeIsLookedAt(t *testing.T) {
 		t.Errorf("no such rule: %d %s, %v", r.status, r.body, err)
 	}
 }
+
+// TestSecretsAreTakenOut prints keys in several ways: they are in no event, in no record and in nothing that a model is told, and are counted.
+func TestSecretsAreTakenOut(t *testing.T) {
+	t.Parallel()
+	s := startServer(t, t.TempDir(), testKey(t), "COVE_PACKAGES=minimal")
+	session := s.session()
+	const made = "import random, sys, time\nrandom.seed(1)\nkey = 'AK' + 'IA' + ''.join(random.choices('ABCDEFGHIJKLMNOP', k=16))\nopen('key.txt', 'w').write(key)\n"
+	var e api.Execution
+	s.must(http.MethodPost, "/api/v1/sessions/"+session+"/executions", map[string]any{"code": made + "print('the key is', key)\nprint(key[:9], end='', flush=True); time.sleep(0.2); print(key[9:])\nprint('x' * 70000 + ' ' + key, file=sys.stderr)\nraise ValueError(key)"}, &e)
+	_, text := files{t, s, session}.send(http.MethodGet, "/api/v1/sessions/"+session+"/fs/content?path=key.txt", nil)
+	key := string(text)
+	if len(key) != 20 {
+		t.Fatalf("the file has %q", key)
+	}
+	all := ""
+	for _, event := range e.Events {
+		all += string(event)
+	}
+	if strings.Contains(all, key) || strings.Contains(all, key[9:]) || strings.Count(all, "[redacted aws-access-key]") < 4 || e.Redacted["aws-access-key"] < 4 || e.State != "error" {
+		t.Errorf("%v, %s: %.2000s", e.Redacted, e.State, all)
+	}
+	again, err := s.call(t.Context(), http.MethodGet, "/api/v1/executions/"+e.ID, nil)
+	if err != nil || strings.Contains(string(again.body), key) || !strings.Contains(string(again.body), `"redacted":{"aws-access-key":`) {
+		t.Errorf("the record: %s, %v", again.body, err)
+	}
+	if got := s.says(session, "print(open('key.txt').read() == key)\n{'k': key}"); got != "True\n" {
+		t.Errorf("code itself has %q", got)
+	}
+	off := startServer(t, t.TempDir(), testKey(t), "COVE_PACKAGES=minimal", "COVE_REDACT=off")
+	if got := off.says(off.session(), made+"print(key)"); got != key+"\n" {
+		t.Errorf("where nothing is taken out: %q", got)
+	}
+}

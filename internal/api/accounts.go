@@ -59,6 +59,7 @@ type Quota struct {
 	Disk       int64      `json:"disk_bytes,omitempty" minimum:"0" doc:"Of stored files and paused sessions"`
 	Tokens     int64      `json:"tokens_per_day,omitempty" minimum:"0" doc:"That models read and wrote"`
 	Code       *CodeRules `json:"code,omitempty" doc:"What becomes of code before it runs; of a project in the place of the server's rules, of a key besides. The server's when left out"`
+	Redact     *Redaction `json:"redact,omitempty" doc:"What is taken out of what code emits, before anybody sees or stores it; of a project in the place of the server's, of a key besides. The server's when left out"`
 	Network    *Reach     `json:"network,omitempty" doc:"Where sessions may connect to, within what the server allows; all of that when left out"`
 }
 
@@ -72,6 +73,11 @@ type Reach struct {
 type CodeRules struct {
 	Policy string   `json:"policy" enum:"off,note,ask,refuse" doc:"off: nobody looks; note: what is found is in the execution's cautions; ask: serious finds wait for a user's word; refuse: they do not run"`
 	Rules  []string `json:"rules,omitempty" maxItems:"100" example:"[\"starts-programs\"]" doc:"Rules that ask and refuse are about besides the serious ones"`
+}
+
+// Redaction says what is taken out of what code emits.
+type Redaction struct {
+	Kinds []string `json:"kinds" maxItems:"20" example:"[\"secrets\",\"cards\"]" doc:"secrets: keys and tokens of known forms; guesses: what looks like the value of a password; cards; people: identity numbers and IBANs; emails; off: nothing is taken out"`
 }
 
 // Caution is what calls for a second look in code.
@@ -94,6 +100,11 @@ func cautionsOf(found []caution.Finding) []Caution {
 func (q Quota) check() error {
 	if q.Code != nil {
 		if err := (hub.CodeRules{Policy: hub.CodePolicy(q.Code.Policy), Rules: q.Code.Rules}).Check(); err != nil {
+			return err
+		}
+	}
+	if q.Redact != nil {
+		if err := (hub.Redaction{Kinds: q.Redact.Kinds}).Check(); err != nil {
 			return err
 		}
 	}

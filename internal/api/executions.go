@@ -23,6 +23,7 @@ type Execution struct {
 	Step     int                `json:"step,omitempty"`
 	Code     string             `json:"code"`
 	Edited   bool               `json:"edited,omitempty" doc:"You changed the model's code before it ran"`
+	Redacted map[string]int     `json:"redacted,omitempty" doc:"How many things of each kind were taken out of what it emitted"`
 	Cautions []Caution          `json:"cautions,omitempty" doc:"What a look at the code found before it ran; advice, which calls for a second look"`
 	State    hub.ExecutionState `json:"state" doc:"queued, running; then exactly one of ok, error, timeout, interrupted, out_of_memory, kernel_died, kernel_protocol_error, sandbox_died, needs_restart, lost"`
 	ExitCode int                `json:"exit_code"`
@@ -42,7 +43,7 @@ type Execution struct {
 }
 
 func executionOf(e hub.Execution) Execution {
-	return Execution{ID: e.ID, Session: e.Session, Kernel: e.Kernel, Turn: e.Turn, Step: e.Step, Code: e.Code, Edited: e.Edited, Cautions: cautionsOf(e.Cautions), State: e.State, ExitCode: e.ExitCode, Message: e.Message,
+	return Execution{ID: e.ID, Session: e.Session, Kernel: e.Kernel, Turn: e.Turn, Step: e.Step, Code: e.Code, Edited: e.Edited, Cautions: cautionsOf(e.Cautions), Redacted: e.Redacted, State: e.State, ExitCode: e.ExitCode, Message: e.Message,
 		Lost: e.Lost, Created: e.Created.UTC(), Started: moment(e.Started), Finished: moment(e.Finished), Wall: e.Wall.Seconds(), CPU: e.CPU.Seconds(),
 		Last: e.Events, Dropped: e.Dropped, User: e.User, Key: e.Key}
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -208,7 +209,8 @@ func (s *server) openHub(context.Context, cli.ServerOptions) (err error) {
 		return err
 	}
 	rules := hub.CodeRules{Policy: hub.CodePolicy(c.Content.Code), Rules: c.Content.Rules}
-	if err = rules.Check(); err != nil {
+	redaction := hub.Redaction{Kinds: c.Content.Redact}
+	if err = errors.Join(rules.Check(), redaction.Check()); err != nil {
 		return err
 	}
 	s.hub, err = hub.New(hub.Options{
@@ -219,6 +221,7 @@ func (s *server) openHub(context.Context, cli.ServerOptions) (err error) {
 		Network:       network,
 		System:        systemOf(c),
 		Code:          rules,
+		Redaction:     redaction,
 		Quotas:        s.quotas,
 		Turns:         cli.TurnLimits(c),
 		Titles:        c.Turn.Titles,

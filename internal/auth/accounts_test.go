@@ -272,7 +272,7 @@ func TestQuotas(t *testing.T) {
 	if !bytes.Equal(ofProject, quota) || !bytes.Equal(ofKey, quota) {
 		t.Errorf("the quotas are %s and %s", ofProject, ofKey)
 	}
-	for _, bad := range []string{"", "1", "null", "[]", `{"a":"b"}`, `{"live_sessions":-1}`, `{"a":{}}`, `{"network":7}`, `{"code":7}`, `{"network":{"allow":"x"}}`, "{" + strings.Repeat(" ", 70_000) + "}"} {
+	for _, bad := range []string{"", "1", "null", "[]", `{"a":"b"}`, `{"live_sessions":-1}`, `{"a":{}}`, `{"network":7}`, `{"code":7}`, `{"redact":7}`, `{"network":{"allow":"x"}}`, "{" + strings.Repeat(" ", 70_000) + "}"} {
 		_, err := w.SetQuota(ctx, w.root, "mine", []byte(bad))
 		wantCode(t, err, "quota_invalid")
 	}

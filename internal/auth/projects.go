@@ -97,12 +97,12 @@ func (a *Accounts) setQuota(ctx context.Context, who Principal, project string, 
 // longestQuota bounds the text of a quota, in bytes.
 const longestQuota = 64 << 10
 
-// goodQuota checks the form: an object of a few numbers, and of rules for the network and for code. What they mean is the hub's to know.
+// goodQuota checks the form: an object of a few numbers, and of rules for the network, for code and for what is redacted. What they mean is the hub's to know.
 func goodQuota(quota []byte) error {
 	if quota == nil {
 		return nil
 	}
-	wrong := problem.New(problem.QuotaInvalid, "a quota is a JSON object of numbers that are not negative, and of network and code")
+	wrong := problem.New(problem.QuotaInvalid, "a quota is a JSON object of numbers that are not negative, and of network, code and redact")
 	if len(quota) > longestQuota || !bytes.HasPrefix(bytes.TrimSpace(quota), []byte("{")) {
 		return wrong
 	}
@@ -121,6 +121,8 @@ func goodQuota(quota []byte) error {
 		switch name {
 		case "network":
 			err = json.Unmarshal(part, &network)
+		case "redact":
+			err = json.Unmarshal(part, &struct{ Kinds []string }{})
 		case "code":
 			err = json.Unmarshal(part, &code)
 		default:

@@ -3,7 +3,9 @@ package cli
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"strings"
 	"text/tabwriter"
 
 	"cove/internal/auth"
@@ -247,6 +249,7 @@ type projectQuota struct {
 	DenyNet    []string     `placeholder:"HOST[:PORTS]" help:"Where they may not, although that is allowed; repeatable."`
 	NoNet      bool         `help:"Its sessions connect to nothing."`
 	Code       string       `enum:",off,note,ask,refuse" default:"" placeholder:"POLICY" help:"What becomes of code that calls for a second look: off, note, ask or refuse."`
+	Redact     *string      `placeholder:"KINDS" help:"What is taken out of what its code emits: secrets, guesses, cards, people, emails, with commas between, or off."`
 	CodeRule   []string     `placeholder:"RULE" help:"With ask and refuse: a rule that they are about besides the serious ones, such as starts-programs; repeatable."`
 	AnyNet     bool         `help:"Its sessions may connect to all that the server allows."`
 	Default    bool         `help:"The server's defaults again."`
@@ -275,7 +278,7 @@ func (c *projectQuota) run(ctx context.Context, p *Program) (int, error) {
 	if nets := len(c.AllowNet) + len(c.DenyNet); c.NoNet && (c.AnyNet || nets > 0) || c.AnyNet && nets > 0 || nets > 0 && len(c.AllowNet) == 0 {
 		return 0, problem.New(problem.Usage, "--no-net and --any-net stand alone, and --deny-net takes from what --allow-net gives")
 	}
-	if err := (hub.CodeRules{Rules: c.CodeRule}).Check(); err != nil {
+	if err := errors.Join((hub.CodeRules{Rules: c.CodeRule}).Check(), (hub.Redaction{Kinds: c.redacts()}).Check()); err != nil {
 		return 0, err
 	}
 	if len(c.CodeRule) > 0 && c.Code == "" {
@@ -307,6 +310,15 @@ func (c *projectQuota) run(ctx context.Context, p *Program) (int, error) {
 	})
 }
 
+// redacts are the kinds that were given.
+func (c *projectQuota) redacts() []string {
+	kinds := []string{}
+	if c.Redact != nil {
+		kinds = append(kinds, strings.FieldsFunc(*c.Redact, func(r rune) bool { return r == ',' || r == ' ' })...)
+	}
+	return kinds
+}
+
 // change sets what was given.
 func (c *projectQuota) change() (change func(*hub.Quota), given bool) {
 	change = func(q *hub.Quota) {
@@ -315,6 +327,9 @@ func (c *projectQuota) change() (change func(*hub.Quota), given bool) {
 		set(&q.CPUSeconds, c.CPUSeconds)
 		set(&q.Disk, (*int64)(c.Disk))
 		set(&q.Tokens, c.Tokens)
+		if c.Redact != nil {
+			q.Redact = &hub.Redaction{Kinds: c.redacts()}
+		}
 		if c.Code != "" {
 			q.Code = &hub.CodeRules{Policy: hub.CodePolicy(c.Code), Rules: c.CodeRule}
 		}
@@ -326,7 +341,7 @@ func (c *projectQuota) change() (change func(*hub.Quota), given bool) {
 		}
 	}
 	given = c.AnyNet || c.NoNet || len(c.AllowNet)+len(c.DenyNet) > 0
-	return change, given || c.Code != "" || c.Sessions != nil || c.Executions != nil || c.CPUSeconds != nil || c.Disk != nil || c.Tokens != nil
+	return change, given || c.Redact != nil || c.Code != "" || c.Sessions != nil || c.Executions != nil || c.CPUSeconds != nil || c.Disk != nil || c.Tokens != nil
 }
 
 func set[T any](into, given *T) {

@@ -23,7 +23,7 @@ type Config struct {
 	Folders  Folders  `toml:"folders" doc:"Where things are kept on this machine. Folders are absolute paths, but for out."`
 	Sandbox  Sandbox  `toml:"sandbox" doc:"What code runs in."`
 	Packages Packages `toml:"packages" doc:"The Python environment, and what is installed on top of it. Why so: [packages.md](packages.md)."`
-	Content  Content  `toml:"content" doc:"A look at code before it runs. More: [content.md](content.md)."`
+	Content  Content  `toml:"content" doc:"A look at code before it runs, and what is taken out of what it emits. More: [content.md](content.md)."`
 	Network  Network  `toml:"network" doc:"Where sessions of the server may connect to when they ask for it. More: [network.md](network.md)."`
 	Data     Data     `toml:"data" doc:"Data that libraries download when it is used, which cove data add fetches for all sandboxes. More: [packages.md](packages.md#data-of-libraries)."`
 	Session  Sessions `toml:"session" doc:"How long a session lasts, and what is kept of it. More: [sessions.md](sessions.md)."`
@@ -63,7 +63,7 @@ func Default(getenv func(string) string) Config {
 			Set: "standard", Install: true, BuildKnown: true, MinAge: Duration(3 * 24 * time.Hour), NewName: Duration(90 * 24 * time.Hour), MaxUnknown: 20,
 			MaxCount: 150, MaxDownload: 4 << 30, MaxUnpacked: 12 << 30, MaxFiles: 200_000, Timeout: Duration(300e9),
 		},
-		Content: Content{Code: "note"},
+		Content: Content{Code: "note", Redact: List{"secrets"}},
 		Data:    Data{Most: 4 << 30},
 		Session: Sessions{Idle: Duration(900e9), Life: Duration(30 * 24 * time.Hour), UndoDepth: 10, Points: 100, PointsDisk: 1 << 30, Conversations: 5, CarryVariables: true, PlotStyle: true},
 		Models:  Models{Vision: "auto", ConnectTimeout: Duration(10e9), FirstTokenTimeout: Duration(120e9), StallTimeout: Duration(60e9)},

@@ -54,10 +54,11 @@ type Network struct {
 	Audit bool `toml:"audit" env:"COVE_NETWORK_AUDIT" doc:"write each connection that has ended, and the destinations that were refused, into the audit log"`
 }
 
-// Content says what becomes of code before it runs.
+// Content says what becomes of code before it runs, and of what it emits.
 type Content struct {
-	Code  string `toml:"code" env:"COVE_CODE" doc:"what becomes of code on a server that calls for a second look: off, note (it is recorded with the execution), ask (serious finds wait for a user's word), refuse (they do not run); a project can have its own"`
-	Rules List   `toml:"code_rules" env:"COVE_CODE_RULES" doc:"rules that ask and refuse are about besides the serious ones"`
+	Code   string `toml:"code" env:"COVE_CODE" doc:"what becomes of code on a server that calls for a second look: off, note (it is recorded with the execution), ask (serious finds wait for a user's word), refuse (they do not run); a project can have its own"`
+	Redact List   `toml:"redact" env:"COVE_REDACT" doc:"what is taken out of what code on a server emits, before anybody sees or stores it: secrets (keys and tokens of known forms), guesses (what looks like the value of a password), cards, people (identity numbers, IBANs), emails; off for nothing; a project can have its own"`
+	Rules  List   `toml:"code_rules" env:"COVE_CODE_RULES" doc:"rules that ask and refuse are about besides the serious ones"`
 }
 
 // Data is what libraries download when it is used.

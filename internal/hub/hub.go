@@ -54,6 +54,7 @@ type Options struct {
 	Limits    Limits
 	Network   NetworkLimits
 	Code      CodeRules // for projects without their own
+	Redaction Redaction // for projects without their own
 	System    int64     // bytes that root of a session may change in each part of its system; 0: no session has a root
 	Audit     audit.Log
 	// Quotas returns what a project and a key may use where that was set for them; nil quotas are those of Limits.

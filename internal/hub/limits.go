@@ -43,6 +43,7 @@ type Quota struct {
 	Disk       int64      `json:"disk_bytes,omitempty"` // files and paused sessions
 	Tokens     int64      `json:"tokens_per_day,omitempty"`
 	Code       *CodeRules `json:"code,omitempty"`    // what becomes of code before it runs; of a project in the place of the server's rules, of a key besides
+	Redact     *Redaction `json:"redact,omitempty"`  // what is taken out of what code emits; of a project in the place of the server's, of a key besides
 	Network    *Reach     `json:"network,omitempty"` // where sessions may connect to, within what the operator allows; nil: all of that
 }
 

@@ -209,7 +209,9 @@ func (h *Hub) perform(ctx context.Context, t *liveExecution, e Execution, req ke
 			_ = emit(t.ctx, r.event()) // the code runs even if this fails
 		}
 		spent := h.metered(t)
+		emit, ended := h.redacting(t, emit)
 		done, failed = h.execute(t, req, emit)
+		e.Redacted = ended()
 		e.CPU = spent(done.Wall)
 	}
 	h.mu.Lock()

@@ -72,5 +72,5 @@ func (s *stepper) Tell(ctx context.Context, paths []string) ([]workspace.Told, e
 	ctx, over := telemetry.Span(ctx, spanLook)
 	told, err := s.Live.Tell(ctx, paths)
 	over(err)
-	return told, err
+	return s.h.redactTold(ctx, s.turn.Project, s.turn.Key, told), err
 }

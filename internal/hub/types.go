@@ -7,6 +7,7 @@ import (
 	"cove/internal/caution"
 	"cove/internal/kernel"
 	"cove/internal/model"
+	"cove/internal/redact"
 )
 
 // SessionState is a state of a session's life cycle.
@@ -111,6 +112,7 @@ type Execution struct {
 	Owner    string            // the process that runs it, or has run it; see package owner
 	Edited   bool              // the user changed the model's code before it ran
 	Cautions []caution.Finding // what a look at the code found before it ran
+	Redacted redact.Counts     // what was taken out of what it emitted
 }
 
 // Conversation is the turns of a user with a model, bound to a session.

@@ -236,6 +236,8 @@ const (
 	QuotaInvalid = InvalidCode("quota_invalid")
 	// The file does not have the range of bytes. See Content-Range for the file's size.
 	RangeInvalid = InvalidCode("range_invalid")
+	// There is no such kind of things to be redacted. Use those that the message lists.
+	RedactionInvalid = InvalidCode("redaction_invalid")
 	// The file is not a recording of a model. Record the conversation again.
 	ReplayInvalid = InvalidCode("replay_invalid")
 	// The conversation differs from the recording. Use a real model, or record the conversation again.

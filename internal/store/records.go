@@ -36,7 +36,7 @@ func executionEnd(e *hub.Execution) []field {
 		{"kernel", textOf(&e.Kernel)}, {"state", textOf(&e.State)}, {"unfinished", derived{func() any { return bit(!e.State.Final()) }}},
 		{"exit_code", countOf(&e.ExitCode)}, {"message", textOf(&e.Message)}, {"lost", textOf(&e.Lost)}, {"started", moment{&e.Started}},
 		{"finished", moment{&e.Finished}}, {"wall", span{&e.Wall}}, {"cpu", span{&e.CPU}}, {"events", countOf(&e.Events)},
-		{"dropped", countOf(&e.Dropped)},
+		{"dropped", countOf(&e.Dropped)}, {"redacted", documentOf(&e.Redacted)},
 	}
 }
 

@@ -1,7 +1,7 @@
 import type { Schemas } from '../../api/client'
 
 export type Quota = Schemas['Quota']
-export type Limit = Exclude<keyof Quota, 'network' | 'code'>
+export type Limit = Exclude<keyof Quota, 'network' | 'code' | 'redact'>
 
 export const limits: readonly Limit[] = [
   'live_sessions',
@@ -11,10 +11,11 @@ export const limits: readonly Limit[] = [
   'tokens_per_day',
 ]
 
-/** The rules of a quota for the network and for code, which numbers that are saved leave as they are. */
+/** The rules of a quota for the network, for code and for what is redacted, which numbers that are saved leave as they are. */
 export const rulesOf = (quota: Quota | undefined): Quota => ({
   ...(quota?.network ? { network: quota.network } : {}),
   ...(quota?.code ? { code: quota.code } : {}),
+  ...(quota?.redact ? { redact: quota.redact } : {}),
 })
 
 /** Where sessions may connect to, as a line; null where the quota does not say. */

@@ -1,0 +1,248 @@
+// Package redact takes secrets out of text: keys and tokens of known forms, with their checksums where they have any, private keys, passwords in addresses, and, where they are asked for, numbers of cards,
+// accounts and people, e-mail addresses and what looks like the value of a password. It says how many of each it has taken out, and never what they were.
+//
+// What it looks for is what services publish about the form of their keys (GitHub's and npm's checksums: github.blog, "Behind GitHub's new authentication token formats", 2021; ISO/IEC 7812 and 7064, ISO 13616, GB 11643)
+// and the common ground of the scanners Gitleaks, TruffleHog and detect-secrets. A form that others share is left out: a false alarm spoils somebody's result.
+package redact
+
+import (
+	"bytes"
+	"fmt"
+	"maps"
+	"slices"
+)
+
+// Kinds say what is taken out.
+type Kinds struct {
+	Secrets bool // of known forms
+	Guesses bool // values that are assigned to names such as password and look random
+	Cards   bool // of credit, by range and checksum
+	People  bool // identity numbers (US, China), IBANs
+	Emails  bool
+}
+
+// None says whether nothing is taken out.
+func (k Kinds) None() bool { return k == Kinds{} }
+
+// Counts is how many of each kind of thing were taken out, by name.
+type Counts map[string]int
+
+// Add adds others.
+func (c Counts) Add(others Counts) {
+	for name, n := range others {
+		c[name] += n
+	}
+}
+
+// span is a part of a text that is taken out.
+type span struct {
+	from, to int
+	name     string
+}
+
+// Text returns a text without what is to be taken out, or text itself where there is nothing, and counts.
+func (k Kinds) Text(text []byte) ([]byte, Counts) {
+	spans := k.find(text)
+	if len(spans) == 0 {
+		return text, nil
+	}
+	counts := Counts{}
+	out := make([]byte, 0, len(text))
+	at := 0
+	for _, s := range spans {
+		if s.from < at {
+			continue // a part of the one before
+		}
+		out = append(out, text[at:s.from]...)
+		out = fmt.Appendf(out, "[redacted %s]", s.name)
+		counts[s.name]++
+		at = s.to
+	}
+	return append(out, text[at:]...), counts
+}
+
+// String is Text for a string.
+func (k Kinds) String(text string) (string, Counts) {
+	out, counts := k.Text([]byte(text))
+	if counts == nil {
+		return text, nil
+	}
+	return string(out), counts
+}
+
+// find returns what is to be taken out, by its place; of two at one place the longer one first.
+func (k Kinds) find(text []byte) (spans []span) {
+	add := func(from, to int, name string) { spans = append(spans, span{from, to, name}) }
+	if k.Secrets {
+		for _, form := range forms {
+			each(text, form.anchor, func(at int) {
+				if from, to := form.match(text, at); to > from {
+					add(from, to, form.name)
+				}
+			})
+		}
+	}
+	if k.Guesses {
+		guesses(text, add)
+	}
+	if k.Cards || k.People {
+		k.numbers(text, add)
+	}
+	if k.Emails {
+		each(text, "@", func(at int) {
+			if from, to := email(text, at); to > from {
+				add(from, to, "email")
+			}
+		})
+	}
+	slices.SortFunc(spans, func(a, b span) int {
+		if a.from != b.from {
+			return a.from - b.from
+		}
+		return b.to - a.to
+	})
+	return spans
+}
+
+// each calls visit for every place of anchor.
+func each(text []byte, anchor string, visit func(at int)) {
+	needle := []byte(anchor)
+	for at := 0; ; {
+		i := bytes.Index(text[at:], needle)
+		if i < 0 {
+			return
+		}
+		visit(at + i)
+		at += i + len(needle)
+	}
+}
+
+// Stream takes things out of a text that comes in pieces, which may cut them. It is used by one goroutine at a time.
+type Stream struct {
+	Kinds
+	Counts Counts
+	held   []byte
+	inKey  bool // within a private key whose end has not come
+	swept  int  // bytes of it that were taken out
+}
+
+// Bounds of what is held back.
+const (
+	longestHeld = 4 << 10
+	longestKey  = 64 << 10
+	largePiece  = 4 << 10 // bytes of a piece that was cut by its size
+
+	longestKeyLine = 60 // bytes of the line with which a private key begins
+)
+
+// Write returns what may be passed on now: the piece and what was held back before, but for an end that may be the beginning of something.
+func (s *Stream) Write(piece []byte) []byte {
+	text := piece
+	if len(s.held) > 0 {
+		text = slices.Concat(s.held, piece)
+		s.held = nil
+	}
+	if s.inKey {
+		if text = s.sweep(text); text == nil {
+			return nil
+		}
+	}
+	keep := s.tail(text, len(piece) >= largePiece)
+	s.held = bytes.Clone(text[len(text)-keep:])
+	return s.take(text[:len(text)-keep])
+}
+
+// Flush returns what was held back.
+func (s *Stream) Flush() []byte {
+	text := s.held
+	s.held, s.inKey = nil, false
+	return s.take(text)
+}
+
+func (s *Stream) take(text []byte) []byte {
+	if len(text) == 0 {
+		return nil
+	}
+	out, counts := s.Text(text)
+	if counts != nil {
+		if s.Counts == nil {
+			s.Counts = Counts{}
+		}
+		s.Counts.Add(counts)
+	}
+	if s.Secrets {
+		if at := bytes.LastIndex(out, []byte(keyBegin)); at >= 0 && bytes.Contains(out[at:], []byte(keyName)) && !ends(out[at:]) {
+			s.inKey, s.swept = true, len(out)-at // its end comes later
+			if end := bytes.Index(out[at:], []byte(keyEnd)); end >= 0 {
+				s.held = slices.Concat(out[at+end:], s.held)
+			}
+			if s.Counts == nil {
+				s.Counts = Counts{}
+			}
+			s.Counts[privateKey]++
+			out = append(bytes.Clone(out[:at]), "[redacted "+privateKey+"]"...)
+		}
+	}
+	return out
+}
+
+// ends says whether the last line of a private key is whole.
+func ends(key []byte) bool {
+	at := bytes.Index(key, []byte(keyEnd))
+	return at >= 0 && bytes.Contains(key[at+len(keyEnd):], []byte("-----"))
+}
+
+// sweep takes out what belongs to a private key that has begun before, and returns what follows its end; nil: that has not come.
+func (s *Stream) sweep(text []byte) []byte {
+	if at := bytes.Index(text, []byte(keyEnd)); at >= 0 {
+		rest := text[at+len(keyEnd):]
+		if dashes := bytes.Index(rest, []byte("-----")); dashes >= 0 {
+			s.inKey = false
+			return append([]byte{}, rest[dashes+5:]...)
+		}
+	}
+	if s.swept += len(text); s.swept > longestKey {
+		s.inKey = false // it is none
+		return text
+	}
+	if keep := min(len(text), len(keyEnd)+40); bytes.Contains(text[len(text)-keep:], []byte("-")) {
+		s.held = bytes.Clone(text[len(text)-keep:])
+	}
+	return nil
+}
+
+// tail returns how many bytes at the end of a text may be the beginning of something. What people wait for, such as a prompt without an end of line, is not held back.
+func (s *Stream) tail(text []byte, large bool) int {
+	n := 0
+	digit := false
+	for n < len(text) && n < longestHeld && inToken[text[len(text)-1-n]] {
+		c := text[len(text)-1-n]
+		digit = digit || c >= '0' && c <= '9'
+		n++
+	}
+	end := text[len(text)-n:]
+	if line := bytes.LastIndex(text, []byte(keyBegin)); s.Secrets && line >= 0 && len(text)-line < longestKeyLine && !bytes.Contains(text[line+len(keyBegin):], []byte("-----")) {
+		return len(text) - line
+	}
+	if n >= longestHeld || !large && !digit && n < 16 && !begins(end) {
+		return 0
+	}
+	return n
+}
+
+// begins says whether a text may be the beginning of a form.
+func begins(text []byte) bool {
+	if len(text) == 0 {
+		return false
+	}
+	for _, form := range forms {
+		n := min(len(text), len(form.anchor))
+		if n >= 2 && string(text[:n]) == form.anchor[:n] {
+			return true
+		}
+	}
+	return false
+}
+
+// Names are the names of counts, sorted.
+func (c Counts) Names() []string { return slices.Sorted(maps.Keys(c)) }

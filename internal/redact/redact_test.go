@@ -1,0 +1,197 @@
+package redact_test
+
+import (
+	"bytes"
+	"fmt"
+	"hash/crc32"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"cove/internal/redact"
+)
+
+// random is text of a set, the same in every run.
+func random(r *rand.Rand, set string, n int) string {
+	b := make([]byte, n)
+	for i := range b {
+		b[i] = set[r.IntN(len(set))]
+	}
+	return string(b)
+}
+
+const (
+	letters = "abcdefghijklmnopqrstuvwxyz"
+	uppers  = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+	digits  = "0123456789"
+	alnum   = letters + uppers + digits
+)
+
+// summed is a token with GitHub's checksum. Tokens are made here, so that no file of this repository has the form of one.
+func summed(prefix, rest string) string {
+	const set = digits + uppers + letters
+	n := crc32.ChecksumIEEE([]byte(rest))
+	sum := []byte("000000")
+	for i := len(sum) - 1; i >= 0; i-- {
+		sum[i] = set[n%62]
+		n /= 62
+	}
+	return prefix + rest + string(sum)
+}
+
+// secrets makes one of each form, by the name that is said of it.
+func secrets() map[string]string {
+	r := rand.New(rand.NewPCG(1, 2))
+	key := func(prefix, set string, n int) string { return prefix + random(r, set, n) }
+	return map[string]string{
+		"aws-access-key":       key("AK"+"IA", uppers, 16),
+		"github-token":         summed("gh"+"p_", random(r, alnum, 30)),
+		"npm-token":            summed("np"+"m_", random(r, alnum, 30)),
+		"gitlab-token":         key("gl"+"pat-", alnum, 20),
+		"pypi-token":           key("py"+"pi-AgEIcHlwaS5vcmc", alnum, 80),
+		"openai-key":           key("sk"+"-proj-", alnum, 40) + "T3Blbk" + "FJ" + random(r, alnum, 40),
+		"anthropic-key":        key("sk"+"-ant-api03-", alnum, 90),
+		"huggingface-token":    key("h"+"f_", letters, 34),
+		"google-api-key":       key("AI"+"za", alnum, 35),
+		"slack-token":          key("xo"+"xb-", digits, 12) + "-" + random(r, alnum, 24),
+		"stripe-key":           key("sk"+"_live_", alnum, 24),
+		"sendgrid-key":         key("S"+"G.", alnum, 22) + "." + random(r, alnum, 43),
+		"digitalocean-token":   key("do"+"p_v1_", "0123456789abcdef", 64),
+		"azure-storage-key":    "AccountKey=" + random(r, alnum, 86) + "==",
+		"telegram-token":       random(r, digits, 9) + ":AA" + random(r, alnum, 33),
+		"jwt":                  "eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9." + "eyJ" + random(r, alnum, 30) + "." + random(r, alnum, 43),
+		"private-key":          "-----BEGIN RSA PRIVATE " + "KEY-----\n" + random(r, alnum, 64) + "\n" + random(r, alnum, 64) + "\n-----END RSA PRIVATE KEY-----",
+		"password-in-address":  "postgres://app:" + random(r, alnum, 12) + "@db.example.com/x",
+		"google-client-secret": key("GO"+"CSPX-", alnum, 28),
+	}
+}
+
+func TestSecrets(t *testing.T) {
+	t.Parallel()
+	kinds := redact.Kinds{Secrets: true}
+	for name, secret := range secrets() {
+		for _, around := range []string{"%s", "key: %s\n", `{"key": "%s"}`, "(%s)", "a=%s;b", "https://x.example/?k=%s&z=1"} {
+			if name == "private-key" && strings.HasPrefix(around, "https") {
+				continue
+			}
+			text := fmt.Sprintf(around, secret)
+			got, counts := kinds.String(text)
+			core := secret[len(secret)-min(len(secret), 20):]
+			if name == "password-in-address" {
+				core = secret[len("postgres://app:"):strings.IndexByte(secret, '@')]
+			}
+			if counts[name] != 1 || strings.Contains(got, core) || !strings.Contains(got, "[redacted "+name+"]") {
+				t.Errorf("%s: %q became %q, %v", name, text, got, counts)
+			}
+		}
+	}
+}
+
+// TestNoSecrets leaves alone what only looks a little like one.
+func TestNoSecrets(t *testing.T) {
+	t.Parallel()
+	all := redact.Kinds{Secrets: true, Guesses: true, Cards: true, People: true, Emails: true}
+	for _, text := range []string{
+		"the token of the sentence is here: abc", "password: ********", "password = os.environ['DB_PASSWORD']", "password=${DB_PASSWORD}", "postgres://user:password@localhost/db", "http://example.com:8080/a@b",
+		"gh" + "p_000000000000000000000000000000000000", "secret_key = get_secret('a')", "api_key: your-api-key-here-12345", "mean 4111.111 std 0.1234567890123456", "1234567890123456", "3.141592653589793",
+		"2024-01-01 10:20:30", "tokens: 1234567890123", "2026112612345678", "commit 0123456789abcdef0123456789abcdef01234567", "sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855", "the eyJ of it", "AKIAshort",
+		"a @ b", "@decorator", "x@y", "df @ other.T", "token_count=12 and max_tokens=4096", "id 123-45-678", "phone 555-12-34567", "https://github.com/user/repo", "sk-learn", "sk-image-0.24",
+	} {
+		if got, counts := all.String(text); counts != nil {
+			t.Errorf("%q became %q", text, got)
+		}
+	}
+}
+
+func TestNumbersOfPeople(t *testing.T) {
+	t.Parallel()
+	all := redact.Kinds{Guesses: true, Cards: true, People: true, Emails: true}
+	for text, want := range map[string]string{
+		"card 4111 1111 1111 1111 of": "card [redacted card] of", "5500-0000-0000-0004": "[redacted card]", "378282246310005": "[redacted card]", "4111111111111112": "4111111111111112",
+		"ssn 078-05-1120.": "ssn [redacted identity-number].", "000-12-3456": "000-12-3456", "id 11010519491231002X,": "id [redacted identity-number],", "110105194912310021": "110105194912310021",
+		"IBAN GB82 WEST 1234 5698 7654 32 ok": "IBAN [redacted iban] ok", "DE89370400440532013000": "[redacted iban]", "DE89370400440532013001": "DE89370400440532013001",
+		"write to jane.doe@example.com.": "write to [redacted email].", `password = "hV7q` + `Zt29xKpL"`: `password = "[redacted secret]"`, "API_KEY=a8F3kL09" + "qwPz71mN": "API_KEY=[redacted secret]",
+	} {
+		if got, _ := all.String(text); got != want {
+			t.Errorf("%q became %q, not %q", text, got, want)
+		}
+	}
+}
+
+// TestStream cuts a text with secrets at every place, into pieces of many sizes.
+func TestStream(t *testing.T) {
+	t.Parallel()
+	all := secrets()
+	text := "begin\n"
+	for _, name := range []string{"aws-access-key", "private-key", "github-token", "jwt", "openai-key"} {
+		text += "value: " + all[name] + "\nplain words, and more of them\n"
+	}
+	want, _ := redact.Kinds{Secrets: true}.String(text)
+	for size := 5000; size < 12000; size += 7 {
+		long := strings.Repeat("0123 ", 1000) + text
+		s := redact.Stream{Kinds: redact.Kinds{Secrets: true}}
+		var got bytes.Buffer
+		for rest := []byte(long); len(rest) > 0; {
+			n := min(len(rest), size)
+			got.Write(s.Write(rest[:n]))
+			rest = rest[n:]
+		}
+		got.Write(s.Flush())
+		if out := strings.TrimPrefix(got.String(), strings.Repeat("0123 ", 1000)); out != want || s.Counts["private-key"] != 1 {
+			t.Fatalf("in pieces of %d bytes: %q, %v", size, out, s.Counts)
+		}
+	}
+	s := redact.Stream{Kinds: redact.Kinds{Secrets: true}}
+	if got := s.Write([]byte("Name? ")); string(got) != "Name? " {
+		t.Errorf("a prompt came as %q", got)
+	}
+	if got := s.Write([]byte("Loading...")); string(got) != "Loading..." {
+		t.Errorf("progress came as %q", got)
+	}
+	first := s.Write([]byte("key " + all["aws-access-key"][:9]))
+	second := s.Write([]byte(all["aws-access-key"][9:] + "\n"))
+	if got := string(first) + string(second); got != "key [redacted aws-access-key]\n" {
+		t.Errorf("in two small pieces: %q", got)
+	}
+	open := redact.Stream{Kinds: redact.Kinds{Secrets: true}}
+	got := string(open.Write([]byte("x -----BEGIN PRIVATE "+"KEY-----\nMIIE"))) + string(open.Write([]byte("vQ\nabc\n"))) + string(open.Flush())
+	if got != "x [redacted private-key]" {
+		t.Errorf("a key without an end: %q", got)
+	}
+}
+
+func FuzzStream(f *testing.F) {
+	f.Add("key AKIA0123456789ABCDEF and -----BEGIN PRIVATE "+"KEY-----\nx", 7)
+	f.Fuzz(func(t *testing.T, text string, size int) {
+		all := redact.Kinds{Secrets: true, Guesses: true, Cards: true, People: true, Emails: true}
+		_, _ = all.String(text)
+		s := redact.Stream{Kinds: all}
+		size = max(1, size%5000)
+		n := 0
+		for rest := []byte(text); len(rest) > 0; {
+			k := min(len(rest), size)
+			n += len(s.Write(rest[:k]))
+			rest = rest[k:]
+		}
+		n += len(s.Flush())
+		if len(s.Counts) == 0 && n != len(text) {
+			t.Errorf("%d of %d bytes came out, and nothing was taken out", n, len(text))
+		}
+	})
+}
+
+func BenchmarkText(b *testing.B) {
+	r := rand.New(rand.NewPCG(3, 4))
+	var text bytes.Buffer
+	for text.Len() < 1<<20 {
+		fmt.Fprintf(&text, "%d, %s, %.3f, 2026-01-%02d, https://example.com/%s\n", r.IntN(1e6), random(r, letters, 12), r.Float64(), r.IntN(28)+1, random(r, alnum, 8))
+	}
+	for name, kinds := range map[string]redact.Kinds{"secrets": {Secrets: true}, "all": {Secrets: true, Guesses: true, Cards: true, People: true, Emails: true}} {
+		b.Run(name, func(b *testing.B) {
+			b.SetBytes(int64(text.Len()))
+			for b.Loop() {
+				kinds.Text(text.Bytes())
+			}
+		})
+	}
+}
