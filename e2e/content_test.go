@@ -53,6 +53,13 @@ func TestCodeIsLookedAt(t *testing.T) {
 	if r := run(map[string]any{"approved": true}); r.status/100 != 2 {
 		t.Errorf("approved: %d %s", r.status, r.body)
 	}
+	for _, approved := range []bool{false, true} {
+		c := newCommand(t, append([]string{"run", "--server", s.base, "-c", code}, map[bool][]string{true: {"--approved"}}[approved]...)...)
+		c.setenv("COVE_KEY=" + s.key)
+		if r := c.run(); approved != (r.code == 0) || approved == strings.Contains(r.stderr, "look at the code, and add --approved") {
+			t.Errorf("cove run, approved %v: %+v", approved, r)
+		}
+	}
 	quota("refuse")
 	if r := run(map[string]any{"approved": true}); r.status != http.StatusBadRequest || !strings.Contains(string(r.body), "It names files in which credentials are kept (line 2)") {
 		t.Errorf("refused: %d %s", r.status, r.body)

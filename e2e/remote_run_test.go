@@ -92,3 +92,33 @@ sys.exit(3)
 		t.Errorf("%d sessions are left, and not the one with a name", len(list.Items))
 	}
 }
+
+// TestReplOnAServer enters cells that run on a server: names are kept, errors do not end it, files come, and a session without a name is gone afterwards.
+func TestReplOnAServer(t *testing.T) {
+	t.Parallel()
+	s := startServer(t, "", testKey(t), "COVE_PACKAGES=minimal")
+	repl := func(input string, args ...string) (*command, result) {
+		c := newCommand(t, append([]string{"repl", "--server", s.base}, args...)...)
+		c.setenv("COVE_KEY=" + s.key)
+		c.cmd.Stdin = strings.NewReader(input)
+		c.file("in.csv", "a\n1\n")
+		return c, c.run()
+	}
+	c, r := repl("x = 41\nx + 1\n1 / 0\nfor i in range(2):\n    print('row', i)\n\nopen('a.txt', 'w').write(open('in.csv').read())\n", "-f", "in.csv")
+	text, err := os.ReadFile(c.path("cove-out/a.txt"))
+	if r.ended(t, 0); !strings.Contains(r.stdout, "42\n") || !strings.Contains(r.stdout, "row 0\nrow 1\n") || !strings.Contains(r.stderr, "ZeroDivisionError") || !strings.Contains(r.stderr, s.base) || err != nil || string(text) != "a\n1\n" {
+		t.Errorf("%+v, %q, %v", r, text, err)
+	}
+	var list struct{ Items []struct{ Name string } }
+	if s.must(http.MethodGet, "/api/v1/sessions", nil, &list); len(list.Items) != 0 {
+		t.Errorf("%d sessions are left", len(list.Items))
+	}
+	_, r = repl("y = 7\n", "--session", "lab")
+	r.ended(t, 0)
+	if _, r = repl("y\n", "--session", "lab", "-q"); r.stdout != "7\n" {
+		t.Errorf("in a session: %+v", r)
+	}
+	if _, r = repl("1\n", "--undoable", "--session", "lab"); r.code == 0 || !strings.Contains(r.stderr, "--undoable is for this machine only") {
+		t.Errorf("a flag of this machine's: %+v", r)
+	}
+}

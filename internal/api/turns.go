@@ -122,6 +122,8 @@ type NewTurn struct {
 	Results      []Result `json:"results,omitempty" maxItems:"64" doc:"Of your functions that the turn before called; then there is no prompt"`
 	Parent       string   `json:"parent,omitempty" maxLength:"64" doc:"The turn to go on from: the conversation's last when left out; an earlier one begins a branch"`
 	Session      string   `json:"session,omitempty" maxLength:"64" doc:"Whose Python is used: the conversation's, or a new one, when left out"`
+	Network      *Network `json:"network,omitempty" doc:"Of a new session: where its programs may connect to"`
+	Root         bool     `json:"root,omitempty" doc:"Of a new session: its programs may run as root"`
 	Model        string   `json:"model,omitempty" maxLength:"200" doc:"The server's default when left out"`
 	Files        []string `json:"files,omitempty" maxItems:"100" doc:"Ids of stored files that are put into the workspace first"`
 	Instructions string   `json:"instructions,omitempty" maxLength:"262144"`
@@ -188,7 +190,7 @@ func (n NewTurn) hub(conversation, once string) (hub.NewTurn, error) {
 	if err != nil {
 		return hub.NewTurn{}, err
 	}
-	out := hub.NewTurn{Conversation: conversation, Parent: n.Parent, Session: n.Session, Model: n.Model, Input: input, Prompt: n.Prompt, Files: n.Files,
+	out := hub.NewTurn{Conversation: conversation, Parent: n.Parent, Session: n.Session, Network: n.Network.hub(), Root: n.Root, Model: n.Model, Input: input, Prompt: n.Prompt, Files: n.Files,
 		Instructions: n.Instructions, NoPython: n.Python != nil && !*n.Python, Parallel: n.Parallel, MaxCalls: n.MaxCalls, MaxTokens: n.MaxTokens,
 		Temperature: n.Temperature, TopP: n.TopP, Source: n.Source, Check: n.Check, Once: once, Approval: approvalOf(n.Approval)}
 	if out.Source == "" {

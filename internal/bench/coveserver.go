@@ -28,7 +28,8 @@ type coveServer struct {
 	process *server
 	api     remote
 	metrics remote
-	kept    int // sandboxes that it keeps ready
+	kept    int    // sandboxes that it keeps ready
+	source  string // an address that sessions may connect to
 }
 
 func (s *coveServer) About() About {
@@ -43,7 +44,7 @@ func (s *coveServer) Start(ctx context.Context) error {
 		return fmt.Errorf("make a folder for the server: %w", err)
 	}
 	key := auth.NewText()
-	var ports [3]string
+	var ports [4]string
 	for i := range ports {
 		port, err := freePort()
 		if err != nil {
@@ -51,10 +52,14 @@ func (s *coveServer) Start(ctx context.Context) error {
 		}
 		ports[i] = net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
 	}
+	if own, found := ownAddress(); found {
+		_, port, _ := net.SplitHostPort(ports[3])
+		s.source = net.JoinHostPort(own, port)
+	}
 	cmd := s.shop.command(s.command, "serve", "--json", "--packages", "standard", "--engine", "gvisor", "--listen", ports[0])
 	cmd.Env = append(cmd.Env, "COVE_HOME="+s.data, "COVE_SERVER_FOLDER="+filepath.Join(home, "server"), "COVE_DATABASE="+filepath.Join(home, "cove.db"),
 		"COVE_FIRST_KEY="+key, "COVE_METRICS_LISTEN="+ports[1], "COVE_DEBUG_LISTEN="+ports[2], "COVE_ALLOW_HOSTS=*",
-		"COVE_REQUESTS_PER_SECOND=0", "COVE_PROJECT_REQUESTS_PER_SECOND=0", "COVE_DRAIN_TIMEOUT=5s")
+		"COVE_NETWORK_ALLOW="+s.source, "COVE_REQUESTS_PER_SECOND=0", "COVE_PROJECT_REQUESTS_PER_SECOND=0", "COVE_DRAIN_TIMEOUT=5s")
 	if s.process, err = s.shop.serve(cmd); err != nil {
 		return fmt.Errorf("start cove serve: %w", err)
 	}
@@ -133,11 +138,14 @@ func (s *coveServer) Refill(ctx context.Context) error {
 }
 
 // Create makes a session; the answer comes when it is ready for code.
-func (s *coveServer) Create(ctx context.Context) (Live, error) {
+func (s *coveServer) Create(ctx context.Context) (Live, error) { return s.create(ctx, "{}") }
+
+// create is Create with what the session is to be, as JSON.
+func (s *coveServer) create(ctx context.Context, what string) (Live, error) {
 	var made struct {
 		ID string `json:"id"`
 	}
-	if err := s.api.call(ctx, http.MethodPost, "/api/v1/sessions", "{}", http.StatusCreated, &made); err != nil {
+	if err := s.api.call(ctx, http.MethodPost, "/api/v1/sessions", what, http.StatusCreated, &made); err != nil {
 		return nil, err
 	}
 	return &servedSession{api: s.api, path: "/api/v1/sessions/" + made.ID}, nil

@@ -64,7 +64,7 @@ func (t *talking) ownFlag() string {
 		name  string
 		given bool
 	}{
-		{"--no-history", t.NoHistory}, {"--undoable", t.Undoable}, {"--no-install", t.NoInstall}, {"--offline", t.Offline}, {"--allow-build", t.AllowBuild}, {"--allow-net", len(t.AllowNet) > 0},
+		{"--no-history", t.NoHistory}, {"--undoable", t.Undoable}, {"--no-install", t.NoInstall}, {"--offline", t.Offline}, {"--allow-build", t.AllowBuild}, {"--credential", len(t.Credential) > 0},
 		{"--timeout", t.Timeout != usual.Sandbox.Timeout}, {"--max-output", t.MaxOutput != usual.Sandbox.MaxOutput}, {"--engine", t.Engine != usual.Sandbox.Engine},
 	} {
 		if f.given {
@@ -92,7 +92,10 @@ var _ talker = (*remoteTalker)(nil)
 func (r *remoteTalker) begin(ctx context.Context, t *talking) error {
 	if t.Session != "" {
 		id, err := namedSession(ctx, r.client, t.Session)
-		if r.session = id; err != nil || id != "" {
+		if r.session = id; err == nil && id != "" && len(t.AllowNet)+len(t.DenyNet) > 0 {
+			err = problem.New(problem.Usage, "the session is there already, with the network that it was made with").WithHint("leave --allow-net out, or take another name")
+		}
+		if err != nil || id != "" {
 			return err
 		}
 	}
@@ -102,6 +105,9 @@ func (r *remoteTalker) begin(ctx context.Context, t *talking) error {
 	}
 	if t.CPUs != nil {
 		n.CPUs = *t.CPUs
+	}
+	if len(t.AllowNet)+len(t.DenyNet) > 0 {
+		n.Network = &api.Network{Allow: t.AllowNet, Deny: t.DenyNet}
 	}
 	s, err := r.client.CreateSession(ctx, n)
 	r.session = s.ID

@@ -28,13 +28,25 @@ type remoteRun struct {
 	client  *client.Client
 	session string
 	err     io.Writer
+	// approved says that somebody has looked at the code.
+	approved bool
 }
 
 // strayLife is how long a session without a name lives on a server whose command was killed.
 const strayLife = 24 * time.Hour
 
-// ownFlag is the first flag that was given and that is for this machine alone, or "".
-func (c *runCmd) ownFlag(usual config.Config) string {
+// codeFlags are the flags of commands that run code, here or on a server.
+type codeFlags struct {
+	fileFlags
+	sessionFlags
+	sandboxFlags
+	networkFlags
+	installFlags
+	Approved bool `help:"With --server: say that somebody has looked at the code, where the rules of the server ask for that."`
+}
+
+// checkRemote finds the flags that are for this machine alone.
+func (c *codeFlags) checkRemote(usual config.Config) error {
 	for _, f := range []struct {
 		name  string
 		given bool
@@ -43,16 +55,16 @@ func (c *runCmd) ownFlag(usual config.Config) string {
 		{"--max-output", c.MaxOutput != usual.Sandbox.MaxOutput}, {"--engine", c.Engine != usual.Sandbox.Engine},
 	} {
 		if f.given {
-			return f.name
+			return problem.New(problem.Usage, f.name+" is for this machine only; a server uses its own settings").WithHint("leave it out, or run on this machine: --server ''")
 		}
 	}
-	return ""
+	return nil
 }
 
 // remotely runs the program on a server.
 func (c *runCmd) remotely(i *interruption, p *Program, base, key string) (code int, err error) {
-	if flag := c.ownFlag(p.Config); flag != "" {
-		return 0, problem.New(problem.Usage, flag+" is for this machine only; a server uses its own settings").WithHint("leave it out, or run on this machine: --server ''")
+	if err := c.checkRemote(p.Config); err != nil {
+		return 0, err
 	}
 	req, err := c.request(i.soft, p)
 	if err != nil {
@@ -65,7 +77,7 @@ func (c *runCmd) remotely(i *interruption, p *Program, base, key string) (code i
 	defer out.close()
 	r := &remoteRun{client: client.New(base, key), err: p.Err}
 	defer r.client.Close()
-	if err := r.begin(i.soft, c); err != nil {
+	if err := r.begin(i.soft, &c.codeFlags); err != nil {
 		return 0, err
 	}
 	if c.Session == "" {
@@ -88,7 +100,8 @@ func (c *runCmd) remotely(i *interruption, p *Program, base, key string) (code i
 }
 
 // begin finds the session with the name that was given, or makes one.
-func (r *remoteRun) begin(ctx context.Context, c *runCmd) error {
+func (r *remoteRun) begin(ctx context.Context, c *codeFlags) error {
+	r.approved = c.Approved
 	if c.Session != "" {
 		id, err := namedSession(ctx, r.client, c.Session)
 		if r.session = id; err != nil {
@@ -96,6 +109,13 @@ func (r *remoteRun) begin(ctx context.Context, c *runCmd) error {
 		}
 		if id != "" && len(c.AllowNet)+len(c.DenyNet) > 0 {
 			return problem.New(problem.Usage, "the session is there already, with the network that it was made with").WithHint("leave --allow-net out, or take another name")
+		}
+		if id != "" && c.Root {
+			s, err := r.client.Session(ctx, id)
+			if err == nil && !s.Root {
+				err = problem.New(problem.RootAbsent, "the session is there already, and was made without a root").WithHint("leave --root out, or take another name")
+			}
+			return err
 		}
 		if id != "" {
 			return nil
@@ -133,7 +153,7 @@ func (r *remoteRun) Execute(ctx context.Context, req kernel.Request) iter.Seq2[k
 	return func(yield func(kernel.Event, error) bool) {
 		following, leave := context.WithCancelCause(context.WithoutCancel(ctx))
 		defer leave(nil)
-		n := api.NewExecution{Code: req.Code, Timeout: req.Timeout.Seconds(), Args: req.Args, Env: req.Environment, Columns: req.Columns, Restart: req.Restart}
+		n := api.NewExecution{Code: req.Code, Timeout: req.Timeout.Seconds(), Args: req.Args, Env: req.Environment, Columns: req.Columns, Restart: req.Restart, Approved: r.approved}
 		if req.Mode == kernel.Script {
 			n.Program = req.Filename
 		}
@@ -142,6 +162,9 @@ func (r *remoteRun) Execute(ctx context.Context, req kernel.Request) iter.Seq2[k
 			return
 		}
 		e, events, err := r.client.Run(following, r.session, n)
+		if problem.Has(err, problem.CodeUnapproved) {
+			err = problem.Of(err).WithHint("look at the code, and add --approved")
+		}
 		if err != nil {
 			yield(nil, err)
 			return

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"cove/internal/client"
 	"cove/internal/config"
 	"cove/internal/kernel"
 	"cove/internal/lineedit"
@@ -18,11 +19,8 @@ import (
 
 type replCmd struct {
 	ownSignals
-	fileFlags
-	sessionFlags
-	sandboxFlags
-	networkFlags
-	installFlags
+	codeFlags
+	serverFlags
 }
 
 // Help is the long help.
@@ -34,7 +32,8 @@ so by name, and %restart begins a new interpreter.
 Examples:
 
     cove repl -f sales.csv
-    cove repl --session lab --undoable`
+    cove repl --session lab --undoable
+    cove repl --session lab --server https://cove.example.com`
 }
 
 func (c *replCmd) run(ctx context.Context, p *Program) (code int, err error) {
@@ -45,6 +44,13 @@ func (c *replCmd) run(ctx context.Context, p *Program) (code int, err error) {
 	c.install(&cfg)
 	if err := c.check(cfg); err != nil {
 		return 0, err
+	}
+	base, key, err := c.remote(cfg)
+	if err != nil {
+		return 0, err
+	}
+	if base != "" {
+		return c.remotely(ctx, p, cfg, base, key)
 	}
 	inputs, out, err := p.prepare(c.fileFlags)
 	if err != nil {
@@ -65,43 +71,89 @@ func (c *replCmd) run(ctx context.Context, p *Program) (code int, err error) {
 		s.settle(end.hard, &code, &err)
 	}()
 	completes, _ := s.Live.(completer)
-	e, err := newEditor(p, filepath.Join(cfg.Folders.Data, "history"), completes)
+	version, _ := s.Python()
+	r := &repl{p: p, cfg: cfg, session: s, out: s.out, tell: s.tell, killed: s.killed, isComplete: s.IsComplete, quiet: c.Quiet}
+	return r.run(ctx, completes, fmt.Sprintf("Python %s in a %s sandbox; %s", version, cfg.Sandbox.Engine, c.farewell()))
+}
+
+// remotely has the inputs run on a server.
+func (c *replCmd) remotely(ctx context.Context, p *Program, cfg config.Config, base, key string) (code int, err error) {
+	if err := c.checkRemote(p.Config); err != nil {
+		return 0, err
+	}
+	inputs, out, err := p.prepare(c.fileFlags)
 	if err != nil {
 		return 0, err
 	}
-	defer func() { _ = e.Close() }()
-	if !c.Quiet {
-		version, _ := s.Python()
-		fmt.Fprintf(p.Err, "Python %s in a %s sandbox; %s\n", version, cfg.Sandbox.Engine, c.farewell())
+	defer out.close()
+	s := &remoteRun{client: client.New(base, key), err: p.Err}
+	defer s.client.Close()
+	start := p.interruptible(ctx)
+	if err = s.begin(start.soft, &c.codeFlags); err == nil && c.Session == "" {
+		defer s.end()
 	}
-	_, tty := terminal(p.In)
-	r := &repl{p: p, cfg: cfg, session: s, typist: typist{editor: e}, quiet: c.Quiet, tty: tty}
-	code, err = r.loop(ctx)
-	if signalled := r.deliver(ctx); code == 0 {
-		code = signalled
+	for _, in := range inputs {
+		if err == nil {
+			err = sendInput(start.soft, s.client, s.session, in)
+		}
 	}
-	lost := s.out.failure()
-	if !c.Quiet {
-		s.out.list(p.Err)
+	start.stop()
+	if err != nil {
+		if code := start.exitCode(); code != 0 {
+			return code, nil
+		}
+		return 0, err
 	}
-	if code == 0 && err == nil {
-		return 0, lost
+	if c.Timeout == p.Config.Sandbox.Timeout {
+		cfg.Sandbox.Timeout = 0 // the server's
 	}
-	p.alsoFailed(lost, false)
-	return code, err
+	r := &repl{p: p, cfg: cfg, session: s, out: out, tell: func() {}, quiet: c.Quiet}
+	return r.run(ctx, nil, "Python on "+oneLine(base)+"; "+c.farewell())
 }
 
 // repl is one conversation with a kernel.
 type repl struct {
 	p       *Program
 	cfg     config.Config
-	session *commandSession
-	typist  typist
-	quiet   bool
-	tty     bool
+	session runner
+	out     *outFolder
+	tell    func() // what the session has to say
+	// killed and isComplete are those of a session here; nil: it is on a server.
+	killed     func(hard context.Context) (stop func() bool)
+	isComplete func(ctx context.Context, code string) (string, error)
+	typist     typist
+	quiet      bool
+	tty        bool
 
 	count int
 	left  []kernel.File // that are not in the out folder yet
+}
+
+// run reads inputs and has them run, until their end.
+func (r *repl) run(ctx context.Context, completes completer, greeting string) (code int, err error) {
+	e, err := newEditor(r.p, filepath.Join(r.cfg.Folders.Data, "history"), completes)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { _ = e.Close() }()
+	if !r.quiet {
+		fmt.Fprintln(r.p.Err, greeting)
+	}
+	r.typist = typist{editor: e}
+	_, r.tty = terminal(r.p.In)
+	code, err = r.loop(ctx)
+	if signalled := r.deliver(ctx); code == 0 {
+		code = signalled
+	}
+	lost := r.out.failure()
+	if !r.quiet {
+		r.out.list(r.p.Err)
+	}
+	if code == 0 && err == nil {
+		return 0, lost
+	}
+	r.p.alsoFailed(lost, false)
+	return code, err
 }
 
 func (r *repl) loop(ctx context.Context) (int, error) {
@@ -169,8 +221,10 @@ func (r *repl) complete(ctx context.Context, code string, typed []string) bool {
 	if len(typed) > 2 && strings.TrimSpace(last) == "" && strings.TrimSpace(typed[len(typed)-2]) == "" {
 		return true // two empty lines always run what is there
 	}
-	if status, err := r.session.IsComplete(ctx, code); err == nil {
-		return status != "incomplete"
+	if r.isComplete != nil {
+		if status, err := r.isComplete(ctx, code); err == nil {
+			return status != "incomplete"
+		}
 	}
 	return looksComplete(code, typed)
 }
@@ -189,11 +243,11 @@ func looksComplete(code string, typed []string) bool {
 // execute runs one input and saves what it made. The int is an exit code when the program has to end.
 func (r *repl) execute(ctx context.Context, code string) (int, error) {
 	r.count++
-	v := &runView{p: r.p, out: r.session.out, quiet: r.quiet, plotly: r.p.plotly(r.cfg), live: r.p.newLiveLine()}
-	figures := len(r.session.out.saved)
+	v := &runView{p: r.p, out: r.out, quiet: r.quiet, plotly: r.p.plotly(r.cfg), live: r.p.newLiveLine()}
+	figures := len(r.out.saved)
 	signalled, stopped, err := r.cell(ctx, v, code)
-	r.session.tell()
-	shown := slices.Clone(r.session.out.saved[figures:])
+	r.tell()
+	shown := slices.Clone(r.out.saved[figures:])
 	if signalled == 0 {
 		signalled = r.deliver(ctx)
 	}
@@ -218,7 +272,7 @@ func (r *repl) execute(ctx context.Context, code string) (int, error) {
 			fmt.Fprintf(r.p.Err, "[figure: %s]\n", s.Path)
 		}
 	}
-	r.session.out.tellLosses(r.p.Err)
+	r.out.tellLosses(r.p.Err)
 	if v.done.Outcome != kernel.OutcomeOK && v.done.Message != "" {
 		fmt.Fprintln(r.p.Err, "cove: "+oneLine(v.done.Message))
 	}
@@ -232,7 +286,9 @@ func (r *repl) execute(ctx context.Context, code string) (int, error) {
 func (r *repl) cell(ctx context.Context, v *runView, code string) (signalled int, stopped bool, err error) {
 	i := r.p.interruptible(ctx)
 	defer i.stop()
-	defer r.session.killed(i.hard)()
+	if r.killed != nil {
+		defer r.killed(i.hard)()
+	}
 	over := make(chan struct{})
 	err = v.execute(i, r.session, kernel.Request{
 		Code: code, Timeout: time.Duration(r.cfg.Sandbox.Timeout), OutputLimit: int64(r.cfg.Sandbox.MaxOutput),
@@ -246,7 +302,7 @@ func (r *repl) cell(ctx context.Context, v *runView, code string) (signalled int
 		r.left = nil
 	}
 	if i.leave.Err() != nil && ctx.Err() == nil {
-		r.left = r.session.out.files(i.hard, r.session, r.left)
+		r.left = r.out.files(i.hard, r.session, r.left)
 		return i.exitCode(), false, nil
 	}
 	return 0, err != nil && i.soft.Err() != nil && problem.Of(err).Kind == problem.Canceled, err
@@ -260,10 +316,10 @@ func (r *repl) deliver(ctx context.Context) int {
 	}
 	i := r.p.interruptible(ctx)
 	defer i.stop()
-	if r.left = r.session.out.files(i.soft, r.session, r.left); i.leave.Err() == nil || ctx.Err() != nil {
+	if r.left = r.out.files(i.soft, r.session, r.left); i.leave.Err() == nil || ctx.Err() != nil {
 		return 0
 	}
-	r.left = r.session.out.files(i.hard, r.session, r.left)
+	r.left = r.out.files(i.hard, r.session, r.left)
 	return i.exitCode()
 }
 

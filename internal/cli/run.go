@@ -26,11 +26,7 @@ type runCmd struct {
 	Program string   `arg:"" optional:"" name:"file" help:"The program, run as python FILE does; - reads a cell from standard input."`
 	Code    string   `short:"c" placeholder:"CODE" help:"Run this text as a notebook cell: the last expression is shown."`
 	Args    []string `kong:"-"`
-	fileFlags
-	sessionFlags
-	sandboxFlags
-	networkFlags
-	installFlags
+	codeFlags
 	serverFlags
 	Env     []string `short:"e" sep:"none" placeholder:"NAME=VALUE" help:"Set a variable of the code's environment; in a session it stays set. Repeatable; NAME alone takes the value that it has here. What the code must not see is for --credential."`
 	Restart bool     `help:"Begin a new interpreter in the session first: variables and imports are lost, files are kept."`

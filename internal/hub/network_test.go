@@ -47,3 +47,40 @@ func TestNetworkOfProjects(t *testing.T) {
 		}
 	}
 }
+
+// TestNetworkOfATurnsSession: a turn that makes a session says where that may connect to; for one that is there already it cannot.
+func TestNetworkOfATurnsSession(t *testing.T) {
+	t.Parallel()
+	rules, err := egress.ParseRules([]string{"*.example.com"}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := newLife(t, func(o *hub.Options) {
+		o.Models, o.System, o.Network.Rules = &voice{t: t, lines: []line{words("Hello."), words("Hello.")}}, 1<<20, rules
+	})
+	who := someone("prj_a")
+	ask := func(n hub.NewTurn) (hub.Turn, error) {
+		n.Input = input("go")
+		turn, err := l.StartTurn(t.Context(), who, n)
+		if err == nil {
+			_, err = l.hear(who, turn.ID)
+		}
+		return turn, err
+	}
+	turn, err := ask(hub.NewTurn{Network: &hub.Network{Allow: []string{"api.example.com"}}, Root: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s, err := l.Session(t.Context(), who, turn.Session); err != nil || s.Network == nil || s.Network.Allow[0] != "api.example.com" || s.System == 0 {
+		t.Errorf("%+v, %v", s, err)
+	}
+	if _, err := ask(hub.NewTurn{Conversation: turn.Conversation, Network: &hub.Network{Allow: []string{"api.example.com"}}}); !problem.Has(err, problem.TurnInvalid) {
+		t.Errorf("for a session that is there: %v", err)
+	}
+	if _, err := ask(hub.NewTurn{Network: &hub.Network{Allow: []string{"elsewhere.test"}}}); !problem.Has(err, problem.NetworkOff) {
+		t.Errorf("what the server does not allow: %v", err)
+	}
+	if _, err := ask(hub.NewTurn{Conversation: turn.Conversation}); err != nil {
+		t.Error(err)
+	}
+}

@@ -21,7 +21,10 @@ type NewTurn struct {
 	// back to that turn.
 	Parent  string
 	Session string // whose Python is used; "": the conversation's, or a new one
-	Model   string // "": the server's default
+	// Network and Root are those of a new session; with one that is there already they must not be given.
+	Network *Network `json:",omitempty"`
+	Root    bool     `json:",omitempty"`
+	Model   string   // "": the server's default
 	// Input is what the client says: words and images of the user, or results of the functions that the last turn called.
 	Input  []model.Message
 	Prompt string   // Input as people and the search see it; "": the words of Input

@@ -301,6 +301,8 @@ func (h *Hub) planSession(ctx context.Context, p *plan, n NewTurn, c Conversatio
 	if id != "" {
 		row, err := h.row(ctx, p.who, id)
 		switch {
+		case err == nil && (n.Network != nil || n.Root):
+			return problem.New(problem.TurnInvalid, "the session is there already, with the network and the root that it was made with").WithHint("leave network and root out, or begin another conversation")
 		case err == nil:
 			if _, err := h.here(ctx, row); err != nil {
 				return err
@@ -320,7 +322,7 @@ func (h *Hub) planSession(ctx context.Context, p *plan, n NewTurn, c Conversatio
 	}
 	who := p.who
 	who.Scopes = nil // a caller with the right to the turn may make what the turn needs
-	row, err := h.CreateSession(context.WithValue(ctx, workKey{}, true), who, NewSession{})
+	row, err := h.CreateSession(context.WithValue(ctx, workKey{}, true), who, NewSession{Network: n.Network, Root: n.Root})
 	if err != nil {
 		return err
 	}

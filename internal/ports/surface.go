@@ -46,8 +46,9 @@ const (
 	// Header brings it with each request of a program.
 	Header = "Cove-Link"
 
-	// atOnce and sessionAtOnce bound the requests that are served at a time, of all and of one session's ports.
+	// atOnce, projectAtOnce and sessionAtOnce bound the requests that are served at a time: of all ports, and of those of one project and one session.
 	atOnce        = 512
+	projectAtOnce = atOnce / 2
 	sessionAtOnce = 96
 	longestCookie = 30 * 24 * time.Hour
 )
@@ -72,24 +73,27 @@ type front struct {
 
 	mu   sync.Mutex
 	all  int
-	busy map[string]int // requests by session
+	busy map[string]int // requests by session and by project, whose ids differ
 }
 
-// enter counts a request of a session's, until leave is called.
-func (f *front) enter(session string) (leave func(), err error) {
+// enter counts a request of a session's and its project's, until leave is called.
+func (f *front) enter(session, project string) (leave func(), err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.all >= atOnce || f.busy[session] >= sessionAtOnce {
+	if f.all >= atOnce || f.busy[session] >= sessionAtOnce || f.busy[project] >= projectAtOnce {
 		return nil, problem.New(problem.Overloaded, "the ports of the session are asked for as much as they can be at a time")
 	}
 	f.all++
 	f.busy[session]++
+	f.busy[project]++
 	return func() {
 		f.mu.Lock()
 		defer f.mu.Unlock()
 		f.all--
-		if f.busy[session]--; f.busy[session] == 0 {
-			delete(f.busy, session)
+		for _, of := range []string{session, project} {
+			if f.busy[of]--; f.busy[of] <= 0 {
+				delete(f.busy, of)
+			}
 		}
 	}, nil
 }
@@ -122,9 +126,9 @@ func (f *front) byPath(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	y := Way{Session: l.Session, Port: l.Port, Prefix: PathPrefix + code + "/", Secret: true}
-	f.serve(w, r, y, func(use func(context.Context, link.Stream) error) error {
+	f.serve(w, r, y, grant{who.Project, func(use func(context.Context, link.Stream) error) error {
 		return f.o.Hub.UseLink(r.Context(), l, who, use)
-	})
+	}})
 }
 
 func query(u *url.URL) string {
@@ -154,7 +158,7 @@ func (f *front) byName(w http.ResponseWriter, r *http.Request) {
 		f.show(w, r, problem.New(problem.RouteNotFound, "there is nothing at this address"))
 		return
 	}
-	use, done, err := f.admit(w, r, session, port)
+	g, done, err := f.admit(w, r, session, port)
 	if done {
 		return
 	}
@@ -162,7 +166,7 @@ func (f *front) byName(w http.ResponseWriter, r *http.Request) {
 		f.show(w, r, err)
 		return
 	}
-	f.serve(w, r, Way{Session: session, Port: port}, use)
+	f.serve(w, r, Way{Session: session, Port: port}, g)
 }
 
 // nameOf is a host's name without its port, in small letters.
@@ -173,16 +177,19 @@ func nameOf(host string) string {
 	return strings.ToLower(strings.TrimSuffix(host, "."))
 }
 
-// user has something use a port.
-type user func(use func(context.Context, link.Stream) error) error
+// grant is what lets a request in: its project, and what has something use the port.
+type grant struct {
+	project string
+	use     func(use func(context.Context, link.Stream) error) error
+}
 
 // admit finds what lets a request in: a link that the address brings, the header, or the browser remembers; a key; or that the port is open to all. done says that the request is
 // answered.
-func (f *front) admit(w http.ResponseWriter, r *http.Request, session string, port int) (use user, done bool, err error) {
-	byLink := func(l hub.SessionLink, who auth.Principal) user {
-		return func(use func(context.Context, link.Stream) error) error {
+func (f *front) admit(w http.ResponseWriter, r *http.Request, session string, port int) (g grant, done bool, err error) {
+	byLink := func(l hub.SessionLink, who auth.Principal) grant {
+		return grant{who.Project, func(use func(context.Context, link.Stream) error) error {
 			return f.o.Hub.UseLink(r.Context(), l, who, use)
-		}
+		}}
 	}
 	find := func(code string) (l hub.SessionLink, who auth.Principal, err error) {
 		if l, who, err = f.look(r, code); err == nil && (l.Session != session || l.Port != port) {
@@ -193,10 +200,10 @@ func (f *front) admit(w http.ResponseWriter, r *http.Request, session string, po
 	if code := r.URL.Query().Get(Parameter); code != "" && (r.Method == http.MethodGet || r.Method == http.MethodHead) {
 		l, _, err := find(code)
 		if err != nil {
-			return nil, false, err
+			return g, false, err
 		}
 		remember(w, r, l, code)
-		return nil, true, nil
+		return g, true, nil
 	}
 	if code := r.Header.Get(Header); code != "" {
 		l, who, err := find(code)
@@ -212,9 +219,9 @@ func (f *front) admit(w http.ResponseWriter, r *http.Request, session string, po
 		if err == nil && who.User == "" {
 			err = problem.New(problem.Unauthenticated, "the key is not valid")
 		}
-		return func(use func(context.Context, link.Stream) error) error {
+		return grant{who.Project, func(use func(context.Context, link.Stream) error) error {
 			return f.o.Hub.UsePort(r.Context(), who, session, port, use)
-		}, false, err
+		}}, false, err
 	}
 	l, who, err := f.o.Hub.OpenPort(r.Context(), session, port)
 	if problem.Has(err, problem.LinkNotFound) {
@@ -241,15 +248,15 @@ func remember(w http.ResponseWriter, r *http.Request, l hub.SessionLink, code st
 }
 
 // serve forwards a request to a port.
-func (f *front) serve(w http.ResponseWriter, r *http.Request, y Way, use user) {
-	leave, err := f.enter(y.Session)
+func (f *front) serve(w http.ResponseWriter, r *http.Request, y Way, g grant) {
+	leave, err := f.enter(y.Session, g.project)
 	if err != nil {
 		f.show(w, r, err)
 		return
 	}
 	defer leave()
 	begun := false
-	err = use(func(ctx context.Context, stream link.Stream) error {
+	err = g.use(func(ctx context.Context, stream link.Stream) error {
 		begun = true
 		Forward(ctx, w, r, stream, y, f.refuse)
 		return nil

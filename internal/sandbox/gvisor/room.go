@@ -38,8 +38,8 @@ const metadataRoom = 1 << 20
 
 // needsOf says what a checkpoint of a sandbox may take. loaded is the length of the pages that it was itself restored from, of which some may not be in
 // memory yet. Code may still allocate until it is stopped, so it can be too little.
-func needsOf(sentry int, workspace string, loaded int64) needs {
-	pages := max(memoryFile(sentry)+filesIn(workspace), loaded)
+func needsOf(sentry int, in *instance, loaded int64) needs {
+	pages := max(memoryFile(sentry)+filesIn(in.Join("workspace"))+unnamedIn(sentry, in.Join(systemStore)), loaded)
 	return needs{
 		checkpointfiles.StateFileName:         statusBytes(sentry, "RssAnon:"), // what the sentry knows, which is shorter written down
 		checkpointfiles.PagesMetadataFileName: metadataRoom + pages/256,        // some bytes for a run of pages, at the worst for every other page
@@ -139,6 +139,21 @@ func asFull(err error) error {
 		}
 	}
 	return err
+}
+
+// unnamedIn returns the bytes that files without a name take on the disk that a process has open and that were made in a folder: what a sandbox has changed of its system.
+func unnamedIn(pid int, dir string) (total int64) {
+	open := fmt.Sprintf("/proc/%d/fd", pid)
+	seen := map[uint64]bool{}
+	for _, name := range namesIn(open) {
+		path := filepath.Join(open, name)
+		var st unix.Stat_t
+		if to, err := os.Readlink(path); err == nil && strings.HasPrefix(to, dir+"/") && unix.Stat(path, &st) == nil && !seen[st.Ino] {
+			seen[st.Ino] = true
+			total += st.Blocks * 512
+		}
+	}
+	return total
 }
 
 // filesIn returns the bytes that the files in a folder take on the disk.

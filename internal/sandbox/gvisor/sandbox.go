@@ -183,7 +183,7 @@ func (s *running) Restore(ctx context.Context, from sandbox.Checkpoint) (sandbox
 // Checkpoint saves the sandbox. It goes on whatever happens, until its files are whole: the sentry would end by itself after saving, also when that
 // has failed, so it is always told to go on, and ended from here.
 func (s *running) Checkpoint(ctx context.Context, dir string, keep bool) (sandbox.Checkpoint, error) {
-	d, err := outline(dir, needsOf(s.sentry, s.instance.Join("workspace"), s.loaded))
+	d, err := outline(dir, needsOf(s.sentry, s.instance, s.loaded))
 	if err != nil {
 		return sandbox.Checkpoint{}, fmt.Errorf("save sandbox %s: %w", s.ID(), err)
 	}
