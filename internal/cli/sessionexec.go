@@ -73,7 +73,7 @@ Examples:
 
     cove session exec lab -- python -m http.server 8000
     cove session exec lab -- bash -c 'ls -l | head'
-    cove session exec box --root --allow-net deb.debian.org -- sh -c 'apt-get update && apt-get install -y jq'
+    cove session exec box --root --allow-net mirror.example.com -- sh -c 'apt-get update && apt-get install -y jq'
     tar c src | cove session exec lab -- tar x
     cove session exec lab --detach --label worker -- python worker.py`
 }
