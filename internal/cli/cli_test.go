@@ -86,8 +86,7 @@ func (s *scripted) IsComplete(context.Context, string) (string, error) {
 	return "", errors.New("there is no kernel to ask")
 }
 func (s *scripted) KernelNames() []string { return []string{"main"} }
-func (s *scripted) HasRoot() bool         { return false }
-func (s *scripted) Reaches() []string     { return nil }
+func (s *scripted) May() ([]string, bool) { return nil, false }
 
 func (s *scripted) SetNetwork(context.Context, link.Network) error { return nil }
 

@@ -89,28 +89,8 @@ type remoteTalker struct {
 var _ talker = (*remoteTalker)(nil)
 
 // begin finds the session with the name that was given, or makes one.
-func (r *remoteTalker) begin(ctx context.Context, t *talking) error {
-	if t.Session != "" {
-		id, err := namedSession(ctx, r.client, t.Session)
-		if r.session = id; err == nil && id != "" && len(t.AllowNet)+len(t.DenyNet) > 0 {
-			err = problem.New(problem.Usage, "the session is there already, with the network that it was made with").WithHint("leave --allow-net out, or take another name")
-		}
-		if err != nil || id != "" {
-			return err
-		}
-	}
-	n := api.NewSession{Name: t.Session, Packages: t.Packages, Root: t.Root}
-	if t.Memory != nil {
-		n.Memory = int64(*t.Memory)
-	}
-	if t.CPUs != nil {
-		n.CPUs = *t.CPUs
-	}
-	if len(t.AllowNet)+len(t.DenyNet) > 0 {
-		n.Network = &api.Network{Allow: t.AllowNet, Deny: t.DenyNet}
-	}
-	s, err := r.client.CreateSession(ctx, n)
-	r.session = s.ID
+func (r *remoteTalker) begin(ctx context.Context, t *talking) (err error) {
+	r.session, err = sessionFor(ctx, r.client, t.sessionFlags, t.sandboxFlags, t.networkFlags, 0)
 	return err
 }
 

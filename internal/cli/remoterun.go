@@ -100,42 +100,46 @@ func (c *runCmd) remotely(i *interruption, p *Program, base, key string) (code i
 }
 
 // begin finds the session with the name that was given, or makes one.
-func (r *remoteRun) begin(ctx context.Context, c *codeFlags) error {
+func (r *remoteRun) begin(ctx context.Context, c *codeFlags) (err error) {
 	r.approved = c.Approved
-	if c.Session != "" {
-		id, err := namedSession(ctx, r.client, c.Session)
-		if r.session = id; err != nil {
-			return err
+	r.session, err = sessionFor(ctx, r.client, c.sessionFlags, c.sandboxFlags, c.networkFlags, strayLife)
+	return err
+}
+
+// sessionFor finds the session of a server that the flags name, or makes one; one without a name lives for so long, 0: as the server says.
+func sessionFor(ctx context.Context, c *client.Client, named sessionFlags, needs sandboxFlags, network networkFlags, stray time.Duration) (id string, err error) {
+	reaches := len(network.AllowNet)+len(network.DenyNet) > 0
+	n := api.NewSession{Name: named.Session, Packages: needs.Packages, Root: needs.Root}
+	if named.Session == "" {
+		n.Life = int64(stray / time.Second)
+	} else if id, err = namedSession(ctx, c, named.Session); err != nil || id != "" {
+		if err == nil && reaches {
+			err = problem.New(problem.Usage, "the session is there already, with the network that it was made with").WithHint("leave --allow-net out, or take another name")
 		}
-		if id != "" && len(c.AllowNet)+len(c.DenyNet) > 0 {
-			return problem.New(problem.Usage, "the session is there already, with the network that it was made with").WithHint("leave --allow-net out, or take another name")
+		if err == nil && needs.Root {
+			err = hasRoot(ctx, c, id)
 		}
-		if id != "" && c.Root {
-			s, err := r.client.Session(ctx, id)
-			if err == nil && !s.Root {
-				err = problem.New(problem.RootAbsent, "the session is there already, and was made without a root").WithHint("leave --root out, or take another name")
-			}
-			return err
-		}
-		if id != "" {
-			return nil
-		}
+		return id, err
 	}
-	n := api.NewSession{Name: c.Session, Packages: c.Packages, Root: c.Root}
-	if c.Session == "" {
-		n.Life = int64(strayLife / time.Second)
+	if needs.Memory != nil {
+		n.Memory = int64(*needs.Memory)
 	}
-	if c.Memory != nil {
-		n.Memory = int64(*c.Memory)
+	if needs.CPUs != nil {
+		n.CPUs = *needs.CPUs
 	}
-	if c.CPUs != nil {
-		n.CPUs = *c.CPUs
+	if reaches {
+		n.Network = &api.Network{Allow: network.AllowNet, Deny: network.DenyNet}
 	}
-	if len(c.AllowNet)+len(c.DenyNet) > 0 {
-		n.Network = &api.Network{Allow: c.AllowNet, Deny: c.DenyNet}
+	s, err := c.CreateSession(ctx, n)
+	return s.ID, err
+}
+
+// hasRoot returns a problem where a session that is there was made without a root.
+func hasRoot(ctx context.Context, c *client.Client, id string) error {
+	s, err := c.Session(ctx, id)
+	if err == nil && !s.Root {
+		err = problem.New(problem.RootAbsent, "the session is there already, and was made without a root").WithHint("leave --root out, or take another name")
 	}
-	s, err := r.client.CreateSession(ctx, n)
-	r.session = s.ID
 	return err
 }
 

@@ -62,8 +62,7 @@ func (s *answeringSession) Unrecorded(context.Context, string) iter.Seq2[kernel.
 
 func (s *answeringSession) Fetch(context.Context, string, io.Writer) error { return nil }
 
-func (s *answeringSession) HasRoot() bool     { return false }
-func (s *answeringSession) Reaches() []string { return nil }
+func (s *answeringSession) May() ([]string, bool) { return nil, false }
 
 func (s *answeringSession) Python() (string, map[string]string) { return s.platform.python, nil }
 

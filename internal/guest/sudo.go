@@ -136,7 +136,12 @@ func (g *guest) asRoot(conn *net.UnixConn) {
 			if _, err := io.ReadFull(conn, one); err != nil {
 				return
 			}
-			_ = syscall.Kill(-pid, syscall.Signal(one[0]))
+			select {
+			case <-over: // the number may be another's by now
+				return
+			default:
+				_ = syscall.Kill(-pid, syscall.Signal(one[0]))
+			}
 		}
 	}()
 	status := <-exit

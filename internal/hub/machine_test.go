@@ -240,8 +240,7 @@ func (y *toy) Lost() <-chan struct{} {
 }
 func (y *toy) Leave(context.Context) (sandbox.Sandbox, error) { return nil, errors.New("not here") }
 func (y *toy) Close(context.Context) error                    { return nil }
-func (y *toy) HasRoot() bool                                  { return false }
-func (y *toy) Reaches() []string                              { return nil }
+func (y *toy) May() ([]string, bool)                          { return nil, false }
 func (y *toy) UseFiles(_ context.Context, _ bool, use func(link.Files) error) error {
 	return use(y.files)
 }

@@ -171,9 +171,7 @@ type session struct {
 	ran       []kernel.Request
 }
 
-func (s *session) Reaches() []string { return s.reaches }
-
-func (s *session) HasRoot() bool { return s.root }
+func (s *session) May() ([]string, bool) { return s.reaches, s.root }
 
 func (s *session) Python() (string, map[string]string) {
 	if s.version == "" {

@@ -25,6 +25,7 @@ var networkNames = map[string]bool{
 func (t *turn) hint(ctx context.Context, r *record) string {
 	name, value := r.failure.Name, r.failure.Value
 	short := name[strings.LastIndexByte(name, '.')+1:]
+	reach, _ := t.session.May()
 	switch {
 	case short == "ModuleNotFoundError" || (short == "ImportError" && missingModule().MatchString(value)):
 		module := ""
@@ -44,8 +45,8 @@ func (t *turn) hint(ctx context.Context, r *record) string {
 		return "Hint: the file is not UTF-8; try encoding=\"gb18030\" for Chinese text, \"utf-16\", or \"latin-1\"."
 	case short == "EOFError" && strings.Contains(value, "reading a line"), short == "StdinNotImplementedError":
 		return "Hint: nobody answers input() here; put the values into the code."
-	case (networkNames[short] || mentionsNetwork(value)) && len(t.session.Reaches()) > 0:
-		return "Hint: code can connect to " + strings.Join(t.session.Reaches(), ", ") + " and to nothing else."
+	case (networkNames[short] || mentionsNetwork(value)) && len(reach) > 0:
+		return "Hint: code can connect to " + strings.Join(reach, ", ") + " and to nothing else."
 	case networkNames[short] || mentionsNetwork(value):
 		return "Hint: the sandbox has no network. Work with the files at hand, or say what is missing."
 	}

@@ -39,10 +39,9 @@ type Executor interface {
 	Variables(ctx context.Context) (kernel.Variables, error)
 	// Python returns the version of the session's Python and the versions of its packages by distribution name.
 	Python() (version string, packages map[string]string)
-	// Reaches returns the rules by which code may connect to other machines; nil where it reaches nothing.
-	Reaches() []string
-	// HasRoot says whether code may become root, with sudo, and change the system.
-	HasRoot() bool
+	// May returns what code may do beyond its sandbox's own files: the rules by which it may connect to other machines, nil where it reaches nothing, and whether it may become root,
+	// with sudo, and change the system.
+	May() (reach []string, root bool)
 }
 
 // Limits bound one turn. 0 is no limit; those that must not be without one have to be above 0, and say so. Start from DefaultLimits.

@@ -41,6 +41,7 @@ func (t *turn) system(last bool) string {
 		return t.spec.Instructions
 	}
 	version, packages := t.session.Python()
+	reach, root := t.session.May()
 	text := render("system.md", map[string]any{
 		"Version":  version,
 		"Packages": packageList(packages),
@@ -48,8 +49,8 @@ func (t *turn) system(last bool) string {
 		"Fenced":   t.learned.fenced,
 		"Plain":    last || !t.python,
 		"Installs": !t.limits.NoInstall,
-		"Root":     t.session.HasRoot(),
-		"Reaches":  strings.Join(t.session.Reaches(), ", "),
+		"Root":     root,
+		"Reaches":  strings.Join(reach, ", "),
 	})
 	if strings.TrimSpace(t.spec.Instructions) == "" {
 		return text

@@ -201,6 +201,9 @@ func (s *LeasedSession) sayRenewed(head *snapshot.Snapshot, got carriedOver) str
 		text += "; not carried over are functions and classes"
 	}
 	text += ", further kernels, processes, /tmp, and links and permissions in the workspace"
+	if s.rec.Limits.System > 0 {
+		text += ", what root has changed of the system"
+	}
 	if len(got.left) > 0 {
 		text += ", and what could not be read: " + first(got.left, 0)
 	}

@@ -209,8 +209,7 @@ func (f *fake) Close(context.Context) error {
 	return nil
 }
 
-func (f *fake) HasRoot() bool                                                           { return false }
-func (f *fake) Reaches() []string                                                       { return nil }
+func (f *fake) May() ([]string, bool)                                                   { return nil, false }
 func (f *fake) Python() (string, map[string]string)                                     { return "3.11.7", nil }
 func (f *fake) IsComplete(context.Context, string) (string, error)                      { return "complete", nil }
 func (f *fake) Installed() install.State                                                { return install.State{} }

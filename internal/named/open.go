@@ -28,10 +28,9 @@ import (
 type Runner interface {
 	Execute(ctx context.Context, req kernel.Request) iter.Seq2[kernel.Event, error]
 	Python() (version string, packages map[string]string)
-	// Reaches returns the rules by which code may connect to other machines; nil where it reaches nothing.
-	Reaches() []string
-	// HasRoot says whether code may become root, with sudo, and change the system.
-	HasRoot() bool
+	// May returns what code may do beyond its sandbox's own files: the rules by which it may connect to other machines, nil where it reaches nothing, and whether it may become root,
+	// with sudo, and change the system.
+	May() (reach []string, root bool)
 	IsComplete(ctx context.Context, code string) (string, error)
 	Complete(ctx context.Context, code string, cursor int) (matches []string, start, end int, err error)
 	// Installed returns what was installed for the session until now.

@@ -8,7 +8,6 @@ package redact
 import (
 	"bytes"
 	"fmt"
-	"maps"
 	"slices"
 )
 
@@ -143,7 +142,7 @@ func (s *Stream) Write(piece []byte) []byte {
 		s.held = nil
 	}
 	if s.inKey {
-		if text = s.sweep(text); text == nil {
+		if text = s.sweep(text, len(piece)); text == nil {
 			return nil
 		}
 	}
@@ -152,10 +151,13 @@ func (s *Stream) Write(piece []byte) []byte {
 	return s.take(text[:len(text)-keep])
 }
 
-// Flush returns what was held back.
+// Flush returns what was held back, but for what belongs to a private key: that goes on with the next piece, if there is one.
 func (s *Stream) Flush() []byte {
+	if s.inKey {
+		return nil
+	}
 	text := s.held
-	s.held, s.inKey = nil, false
+	s.held = nil
 	return s.take(text)
 }
 
@@ -165,10 +167,7 @@ func (s *Stream) take(text []byte) []byte {
 	}
 	out, counts := s.Text(text)
 	if counts != nil {
-		if s.Counts == nil {
-			s.Counts = Counts{}
-		}
-		s.Counts.Add(counts)
+		s.count(counts)
 	}
 	if s.Secrets {
 		if at := bytes.LastIndex(out, []byte(keyBegin)); at >= 0 && bytes.Contains(out[at:], []byte(keyName)) && !ends(out[at:]) {
@@ -176,14 +175,18 @@ func (s *Stream) take(text []byte) []byte {
 			if end := bytes.Index(out[at:], []byte(keyEnd)); end >= 0 {
 				s.held = slices.Concat(out[at+end:], s.held)
 			}
-			if s.Counts == nil {
-				s.Counts = Counts{}
-			}
-			s.Counts[privateKey]++
+			s.count(Counts{privateKey: 1})
 			out = append(bytes.Clone(out[:at]), "[redacted "+privateKey+"]"...)
 		}
 	}
 	return out
+}
+
+func (s *Stream) count(counts Counts) {
+	if s.Counts == nil {
+		s.Counts = Counts{}
+	}
+	s.Counts.Add(counts)
 }
 
 // ends says whether the last line of a private key is whole.
@@ -192,8 +195,8 @@ func ends(key []byte) bool {
 	return at >= 0 && bytes.Contains(key[at+len(keyEnd):], []byte("-----"))
 }
 
-// sweep takes out what belongs to a private key that has begun before, and returns what follows its end; nil: that has not come.
-func (s *Stream) sweep(text []byte) []byte {
+// sweep takes out what belongs to a private key that has begun before, and returns what follows its end; nil: that has not come. fresh is how many bytes of text are new.
+func (s *Stream) sweep(text []byte, fresh int) []byte {
 	if at := bytes.Index(text, []byte(keyEnd)); at >= 0 {
 		rest := text[at+len(keyEnd):]
 		if dashes := bytes.Index(rest, []byte("-----")); dashes >= 0 {
@@ -201,7 +204,7 @@ func (s *Stream) sweep(text []byte) []byte {
 			return append([]byte{}, rest[dashes+5:]...)
 		}
 	}
-	if s.swept += len(text); s.swept > longestKey {
+	if s.swept += fresh; s.swept > longestKey {
 		s.inKey = false // it is none
 		return text
 	}
@@ -236,13 +239,9 @@ func begins(text []byte) bool {
 		return false
 	}
 	for _, form := range forms {
-		n := min(len(text), len(form.anchor))
-		if n >= 2 && string(text[:n]) == form.anchor[:n] {
+		if n := min(len(text), len(form.anchor)); string(text[:n]) == form.anchor[:n] {
 			return true
 		}
 	}
 	return false
 }
-
-// Names are the names of counts, sorted.
-func (c Counts) Names() []string { return slices.Sorted(maps.Keys(c)) }

@@ -153,6 +153,25 @@ func TestStream(t *testing.T) {
 	if got := string(first) + string(second); got != "key [redacted aws-access-key]\n" {
 		t.Errorf("in two small pieces: %q", got)
 	}
+	// Something else is emitted between the lines of a key, which flushes, and a key comes byte by byte.
+	for what, flush := range map[string]bool{"with flushes": true, "byte by byte": false} {
+		s := redact.Stream{Kinds: redact.Kinds{Secrets: true}}
+		var got bytes.Buffer
+		pieces := strings.SplitAfter(all["private-key"]+"\nafter\n", "\n")
+		if !flush {
+			pieces = strings.Split(strings.ReplaceAll(all["private-key"], "\n", strings.Repeat("\nAB/+0", 300)+"\n")+"\nafter\n", "")
+		}
+		for _, piece := range pieces {
+			got.Write(s.Write([]byte(piece)))
+			if flush {
+				got.Write(s.Flush())
+			}
+		}
+		got.Write(s.Flush())
+		if got.String() != "[redacted private-key]\nafter\n" {
+			t.Errorf("%s: %.200q", what, got.String())
+		}
+	}
 	open := redact.Stream{Kinds: redact.Kinds{Secrets: true}}
 	got := string(open.Write([]byte("x -----BEGIN PRIVATE "+"KEY-----\nMIIE"))) + string(open.Write([]byte("vQ\nabc\n"))) + string(open.Flush())
 	if got != "x [redacted private-key]" {

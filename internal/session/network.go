@@ -29,15 +29,12 @@ func (s *Live) SetNetwork(ctx context.Context, n link.Network) error {
 	return s.beginNetwork(ctx)
 }
 
-// HasRoot says whether the session's programs may become root and change the system.
-func (s *Live) HasRoot() bool { return s.opts.Limits.System > 0 }
-
-// Reaches returns the rules by which programs of the session may connect to other machines; nil where they reach nothing.
-func (s *Live) Reaches() []string {
+// May returns the rules by which programs of the session may connect to other machines, nil where they reach nothing, and whether they may become root and change the system.
+func (s *Live) May() (reach []string, root bool) {
 	if n := s.outward.Load(); n != nil {
-		return n.Allows()
+		reach = n.Allows()
 	}
-	return nil
+	return reach, s.opts.Limits.System > 0
 }
 
 // beginNetwork serves the network over the present link. The caller holds mu.
