@@ -115,7 +115,7 @@ func TestFindingsAreValidatedSortedAndSilenced(t *testing.T) {
 	if len(r.Notes) != 1 || !strings.Contains(r.Notes[0], "mypy") {
 		t.Errorf("notes %q", r.Notes)
 	}
-	if s.values[0]["file"] != "a.py" || s.values[0]["seconds"] != float64(55) {
+	if s.values[0]["file"] != "a.py" || s.values[0]["seconds"] != float64(60) {
 		t.Errorf("told %v", s.values[0])
 	}
 }

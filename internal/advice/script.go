@@ -23,13 +23,13 @@ import (
 var scripts embed.FS
 
 const (
-	outputLimit  = 8 << 20  // bytes that one script may print
-	longestLine  = 64 << 10 // bytes of one object
-	mostReplies  = 50_000   // objects of one script
-	longestText  = 1000     // characters of one text of a finding
-	longestError = 4000     // characters of what a program or tool said at its end
-	mostSeconds  = 3600     // that one tool may take where the execution has no bound
-	grace        = 5 * time.Second
+	outputLimit  = 8 << 20          // bytes that one script may print
+	longestLine  = 64 << 10         // bytes of one object
+	mostReplies  = 50_000           // objects of one script
+	longestText  = 1000             // characters of one text of a finding
+	longestError = 4000             // characters of what a program or tool said at its end
+	mostSeconds  = 3600             // that one tool may take where the execution has no bound
+	grace        = 20 * time.Second // for a script to say what it found, beside the time of what it runs
 )
 
 // reply is one object that a script prints. Which fields it has depends on its kind.
@@ -99,7 +99,7 @@ func (c *Checker) run(ctx context.Context, j scriptRun, each func(reply) error) 
 	defer stop()
 	var failed kernel.Error
 	var done kernel.Done
-	for e, err := range c.Session.Execute(ctx, kernel.Request{Code: code, Mode: kernel.Cell, Timeout: c.Timeout * time.Duration(max(1, j.times)), OutputLimit: outputLimit}) {
+	for e, err := range c.Session.Execute(ctx, kernel.Request{Code: code, Mode: kernel.Cell, Timeout: c.bound(j), OutputLimit: outputLimit}) {
 		if err != nil {
 			return err
 		}
@@ -148,11 +148,19 @@ func checkFailed(j scriptRun, failed kernel.Error, done kernel.Done) error {
 	return p
 }
 
+// bound is how long a script may take; 0 means that it has no bound.
+func (c *Checker) bound(j scriptRun) time.Duration {
+	if c.Timeout <= 0 {
+		return 0
+	}
+	return c.Timeout*time.Duration(max(1, j.times)) + grace
+}
+
 // code puts the text together that the kernel runs.
 func (c *Checker) code(j scriptRun) (string, error) {
 	seconds := mostSeconds
 	if c.Timeout > 0 {
-		seconds = max(1, int((c.Timeout - min(grace, c.Timeout/2)).Seconds()))
+		seconds = max(1, int(c.Timeout.Seconds()))
 	}
 	t := parameters{"file": j.src.file(), "text": j.src.Text, "notebook": j.src.Notebook, "seconds": seconds}
 	for name, value := range j.values {

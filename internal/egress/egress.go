@@ -38,7 +38,7 @@ const (
 	lookUpsPerSec  = 20               // names that are new, after the first lookUpBurst: a name can carry data to the servers of its domain
 	lookUpBurst    = 100
 	dialsPerSec    = 100
-	dialBurst      = 500
+	dialBurst      = wire.ConnectLimit
 	refusalsPerSec = 5 // that are told, after the first refusalBurst: a program can ask for thousands of names in a second
 	refusalBurst   = 200
 )
@@ -63,6 +63,8 @@ type Options struct {
 	Authority   *Authority
 	// Roots are the authorities that hosts with credentials are held to; nil: the machine's.
 	Roots *x509.CertPool
+	// Enter counts a connection that is to be made, until leave is called; its problem refuses it. nil: none is refused.
+	Enter func() (leave func(), err error)
 	// Tell is called, from many goroutines, when a connection has ended and when a destination was refused, for a bounded number of refusals in a second. It must return soon.
 	Tell func(Event)
 	// Resolver, Dial and Own are the system's where they are nil. Own returns the addresses of this machine.
@@ -113,6 +115,9 @@ func New(o Options) *Dialer {
 	}
 	if o.Meter == nil {
 		o.Meter = NewMeter(0, 0)
+	}
+	if o.Enter == nil {
+		o.Enter = func() (func(), error) { return func() {}, nil }
 	}
 	if o.Tell == nil {
 		o.Tell = func(Event) {}
@@ -273,11 +278,11 @@ func (d *Dialer) dial(ctx context.Context, host string, port int) (net.Conn, err
 			return nil, err
 		}
 	}
-	if !d.dials.Allow() {
-		return nil, problem.New(problem.DestinationUnreachable, "too many connections were made in a short time")
-	}
 	ctx, cancel := context.WithTimeout(ctx, dialPatience)
 	defer cancel()
+	if err := d.dials.Wait(ctx); err != nil {
+		return nil, problem.New(problem.DestinationUnreachable, "too many connections were made in a short time")
+	}
 	var errs []error
 	for _, a := range addresses {
 		conn, err := d.underlying()(ctx, "tcp", netip.AddrPortFrom(a, uint16(port)).String())
@@ -311,6 +316,13 @@ func (d *Dialer) Connect(ctx context.Context, host string, port int, conn wire.S
 		d.tellRefused(host, port, err)
 		return err
 	}
+	leave, err := d.o.Enter()
+	if err != nil {
+		err = refused(host, port, problem.Of(err).Message)
+		d.tellRefused(host, port, err)
+		return err
+	}
+	defer leave()
 	far, err := d.dial(ctx, host, port)
 	if err != nil {
 		d.tellRefused(host, port, err)

@@ -18,6 +18,7 @@ type output struct {
 	end       int64         // position behind the last byte
 	over      bool          // nothing that followers wait for comes any more
 	followers map[*follower]struct{}
+	expected  *follower // among the followers until the first of them comes; or nil
 }
 
 // chunk is output of one stream. Its bytes are appended to and never changed, so that followers can read them without the lock.
@@ -39,8 +40,14 @@ type follower struct {
 	read time.Time // when it last got on; one that does not for followerGrace is not waited for
 }
 
-func newOutput() *output {
-	return &output{changed: make(chan struct{}), followers: map[*follower]struct{}{}}
+// newOutput makes an output. One that is followed waits for its first follower as for one who reads.
+func newOutput(followed bool) *output {
+	o := &output{changed: make(chan struct{}), followers: map[*follower]struct{}{}}
+	if followed {
+		o.expected = &follower{read: time.Now()}
+		o.followers[o.expected] = struct{}{}
+	}
+	return o
 }
 
 // signal wakes all who wait. The caller holds mu.
@@ -121,6 +128,8 @@ func (o *output) follow(ctx context.Context, from int64, tell func(h wire.FromPr
 	o.mu.Lock()
 	f := &follower{at: min(max(from, 0), o.end), read: time.Now()}
 	o.followers[f] = struct{}{}
+	delete(o.followers, o.expected)
+	o.signal()
 	o.mu.Unlock()
 	defer func() {
 		o.mu.Lock()

@@ -26,7 +26,7 @@ func collect(o *output, from int64, each func()) (got []byte, gaps int, err erro
 // A reader loses nothing, however the output is cut and however often it changes its stream.
 func TestOutputWaitsForReaders(t *testing.T) {
 	t.Parallel()
-	o := newOutput()
+	o := newOutput(false)
 	o.add(wire.FromStdout, []byte("begun")) // a small piece before the large ones
 	type read struct {
 		got  []byte
@@ -60,10 +60,44 @@ func TestOutputWaitsForReaders(t *testing.T) {
 	}
 }
 
+// What is going to be followed loses nothing before that, but does not wait for ever.
+func TestOutputWaitsForItsFirstReader(t *testing.T) {
+	t.Parallel()
+	fill := func(o *output) <-chan bool {
+		full := make(chan bool)
+		go func() {
+			for range 3 * wire.ProcessOutputKept / (32 << 10) {
+				o.add(wire.FromStdout, make([]byte, 32<<10))
+			}
+			o.finish()
+			close(full)
+		}()
+		return full
+	}
+	o := newOutput(true)
+	full := fill(o)
+	for { // until no more is kept
+		if _, to := o.span(); to >= wire.ProcessOutputKept-(32<<10) {
+			break
+		}
+		time.Sleep(time.Millisecond)
+	}
+	if got, gaps, err := collect(o, 0, func() {}); err != nil || gaps != 0 || len(got) != 3*wire.ProcessOutputKept {
+		t.Errorf("%d bytes and %d gaps came, %v", len(got), gaps, err)
+	}
+	<-full
+	if len(o.followers) != 0 {
+		t.Errorf("%d followers are left", len(o.followers))
+	}
+	o = newOutput(true)
+	o.expected.read = time.Now().Add(-followerGrace) // as if nobody had come for so long
+	<-fill(o)
+}
+
 // Without readers the last output is kept, within bounds.
 func TestOutputIsBounded(t *testing.T) {
 	t.Parallel()
-	o := newOutput()
+	o := newOutput(false)
 	for i := range 3 * mostChunks {
 		o.add([]string{wire.FromStdout, wire.FromStderr}[i%2], []byte{byte(i)})
 	}
@@ -89,7 +123,7 @@ func TestOutputIsBounded(t *testing.T) {
 // A follower that does not read is waited for, but not for ever.
 func TestOutputDoesNotWaitForTheDeaf(t *testing.T) {
 	t.Parallel()
-	o := newOutput()
+	o := newOutput(false)
 	deaf := errors.New("enough")
 	block, blocked := make(chan bool), make(chan bool)
 	followed := make(chan error)

@@ -51,7 +51,7 @@ func (g *guest) startProcess(ch *wire.Channel, req wire.Request) error {
 	if s == nil || len(s.Args) == 0 || s.ID == "" {
 		return fault{wire.FaultInvalid, "no program named"}
 	}
-	p := &process{start: *s, output: newOutput(), done: make(chan struct{}), size: s.Terminal, dir: s.Dir}
+	p := &process{start: *s, output: newOutput(s.Followed), done: make(chan struct{}), size: s.Terminal, dir: s.Dir}
 	if s.Root && !g.root {
 		return fault{wire.FaultNoRoot, "the session has no root"}
 	}

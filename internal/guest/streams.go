@@ -8,6 +8,7 @@ import (
 	"os"
 	"sync"
 	"syscall"
+	"time"
 	"unsafe"
 
 	"cove/internal/wire"
@@ -162,9 +163,12 @@ func (st *streams) close() {
 	}
 }
 
-// closeInput is the end of the standard input; that of a terminal is closed with the terminal.
+// closeInput is the end of the standard input. A terminal remains open for what the process has left behind, but takes nothing more: who waits to write to it would wait for ever.
 func (st *streams) closeInput() {
-	if st.input != nil && st.terminal == nil {
+	switch {
+	case st.terminal != nil:
+		_ = st.terminal.SetWriteDeadline(time.Unix(1, 0))
+	case st.input != nil:
 		_ = st.input.Close()
 	}
 }

@@ -182,6 +182,8 @@ type Request struct {
 	Model bool
 	// Columns is how many characters a line has where people read the output, as on a terminal; 0: nobody knows.
 	Columns int
+	// Unnumbered code takes no number and is not kept in In and Out; in Cell mode.
+	Unnumbered bool
 	// Input answers input() and getpass(); nil makes them raise EOFError.
 	Input func(prompt string, password bool) (string, error)
 	// Missing is asked for a module that the code imports and that is not there: a root module, or below it as far as is known ("google.cloud.storage").

@@ -299,6 +299,13 @@ func (k *Kernel) Complete(ctx context.Context, code string, cursor int) (matches
 	return reply.Matches, reply.Start, reply.End, err
 }
 
+// Describe says what the name at cursor (in characters) of code stands for: its signature and what is written of it; "" where that is nothing known.
+func (k *Kernel) Describe(ctx context.Context, code string, cursor int) (string, error) {
+	var reply struct{ Text string }
+	err := k.ask(ctx, map[string]any{"type": "inspect", "code": code, "cursor": cursor}, "inspect_reply", &reply)
+	return reply.Text, err
+}
+
 // IsComplete says whether code is "complete", "incomplete" or "invalid", for line editors.
 func (k *Kernel) IsComplete(ctx context.Context, code string) (string, error) {
 	var reply struct{ Status string }

@@ -1574,7 +1574,7 @@ class Kernel:
             transformed = shell.transform_cell(code)
         except Exception:
             transformed, transform_error = code, sys.exc_info()
-        coroutine = shell.run_cell_async(code, store_history=True, transformed_cell=transformed,
+        coroutine = shell.run_cell_async(code, store_history=not request.get("unnumbered"), transformed_cell=transformed,
                                          preprocessing_exc_tuple=transform_error)
         if shell.should_run_async(code, transformed_cell=transformed, preprocessing_exc_tuple=transform_error):
             result = self.run_async(coroutine)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/netip"
 
 	"cove/internal/problem"
@@ -35,6 +36,9 @@ func (l *Link) Ports(ctx context.Context) ([]process.Port, error) {
 
 // Stream is a connection to a program of the sandbox.
 type Stream = wire.Stream
+
+// Copy is wire.Copy, for what moves bytes from and to a Stream.
+func Copy(to io.Writer, from io.Reader) error { return wire.Copy(to, from) }
 
 // DialPort connects to a port of the sandbox's own loopback interface. ctx bounds the call alone; the connection ends with Close and with the link. Problems: port_refused.
 func (l *Link) DialPort(ctx context.Context, port int) (Stream, error) {

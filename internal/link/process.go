@@ -218,5 +218,5 @@ func sizeTo(s *process.Size) *wire.TerminalSize {
 
 // ToStart makes what the guest is told of a start, which has been checked.
 func ToStart(id string, s process.Start, env []string, dir string, memory int64) wire.ProcessStart {
-	return wire.ProcessStart{ID: id, Args: s.Command(), Env: env, Dir: dir, Label: s.Label, Root: s.Root, Input: s.Input, Terminal: sizeTo(s.Terminal), Timeout: s.Timeout.Milliseconds(), Memory: memory}
+	return wire.ProcessStart{ID: id, Args: s.Command(), Env: env, Dir: dir, Label: s.Label, Root: s.Root, Input: s.Input, Terminal: sizeTo(s.Terminal), Followed: s.Followed, Timeout: s.Timeout.Milliseconds(), Memory: memory}
 }

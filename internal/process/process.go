@@ -41,6 +41,7 @@ type Start struct {
 	Root     bool   // it runs as root, which not every session has
 	Input    bool   // it has a standard input; without one it reads an end at once
 	Terminal *Size  // it has a terminal in the place of pipes, whatever Input is
+	Followed bool   // somebody is going to follow it at once: its output waits for the first who does, some seconds
 	Timeout  time.Duration
 }
 

@@ -39,6 +39,12 @@ type Limiter interface {
 	LimitsEnforcedBy(ctx context.Context) (string, error)
 }
 
+// UserGiver is an Engine that gives each sandbox a user of the host, where cove is root.
+type UserGiver interface {
+	// WhyRoot returns why the processes of sandboxes are root on the host all the same; "" means that they are not.
+	WhyRoot() string
+}
+
 // Sandbox is one running guest.
 type Sandbox interface {
 	ID() string

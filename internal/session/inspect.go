@@ -32,3 +32,12 @@ func (s *Live) Profile(ctx context.Context, name, table string, column int) (p k
 	})
 	return p, err
 }
+
+// Describe says what the name at cursor (in characters) of code stands for in a kernel. It waits until the kernel is idle.
+func (s *Live) Describe(ctx context.Context, name, code string, cursor int) (text string, err error) {
+	err = s.asked(ctx, name, func(k *kernel.Kernel) error {
+		text, err = k.Describe(ctx, code, cursor)
+		return err
+	})
+	return text, err
+}

@@ -21,6 +21,8 @@ type Channel struct {
 	readable sync.Cond
 	writable sync.Cond
 
+	size int // of a window
+
 	in       ring
 	window   int  // bytes that the peer may still send
 	consumed int  // bytes read and not yet given back as credit
@@ -37,8 +39,8 @@ type Channel struct {
 	freed   bool // out of conn.channels
 }
 
-func newChannel(c *Conn, id uint32) *Channel {
-	ch := &Channel{conn: c, id: id, window: DefaultWindow, credit: DefaultWindow}
+func newChannel(c *Conn, id uint32, size int) *Channel {
+	ch := &Channel{conn: c, id: id, size: size, window: size, credit: size}
 	ch.readable.L = &c.mu
 	ch.writable.L = &c.mu
 	return ch
@@ -84,7 +86,7 @@ func (ch *Channel) returnCredit(n int) {
 		return
 	}
 	ch.consumed += n
-	if ch.consumed < DefaultWindow/2 {
+	if ch.consumed < ch.size/2 {
 		return
 	}
 	var grant [4]byte
@@ -215,7 +217,7 @@ func (ch *Channel) free() {
 		ch.freed = true
 		delete(c.channels, ch.id)
 		if !ch.pending {
-			*c.count(ch.id)--
+			c.sideOf(ch.id).add(ch, -1)
 		}
 	}
 	ch.readable.Broadcast()
@@ -243,7 +245,7 @@ func (ch *Channel) receiveCredit(p []byte) error {
 		return fmt.Errorf("%w: a credit frame of %d bytes", ErrProtocol, len(p))
 	}
 	grant := binary.BigEndian.Uint32(p)
-	if uint64(grant) > uint64(DefaultWindow-ch.credit) {
+	if uint64(grant) > uint64(ch.size-ch.credit) {
 		return fmt.Errorf("%w: credit of %d on channel %d is more than was used", ErrProtocol, grant, ch.id)
 	}
 	ch.credit += int(grant)

@@ -3,6 +3,7 @@ package wire
 import (
 	"bufio"
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -54,16 +55,27 @@ type Conn struct {
 	channels map[uint32]*Channel
 	refusing bool // see Refuse
 
-	nextID    uint32
-	lastPeer  uint32
-	ownCount  int
-	peerCount int
+	nextID   uint32
+	lastPeer uint32
+	narrow   bool // channels may have NarrowWindow; set by Handshake
+	own      open
+	peer     open
 
 	pings       map[uint64]chan struct{}
 	pingSeq     uint64
 	pingSent    uint64
 	pongDue     uint64
 	pongPending bool
+}
+
+// open counts the open channels of one side.
+type open struct{ all, wide int }
+
+func (o *open) add(ch *Channel, n int) {
+	o.all += n
+	if ch.size == DefaultWindow {
+		o.wide += n
+	}
 }
 
 // NewConn wraps a stream whose Close must unblock its Read and Write. It does no
@@ -151,7 +163,8 @@ func (c *Conn) Close() error {
 }
 
 // Open starts a channel. It does not wait for the peer, who may still refuse by
-// resetting it. It fails when MaxChannels of this side's channels are open.
+// resetting it. It fails when MaxChannels of this side's channels are open, or
+// OldChannels where the peer is old.
 func (c *Conn) Open(ctx context.Context) (*Channel, error) {
 	if err := context.Cause(ctx); err != nil {
 		return nil, err
@@ -161,18 +174,31 @@ func (c *Conn) Open(ctx context.Context) (*Channel, error) {
 	if err := c.usable(); err != nil {
 		return nil, err
 	}
-	if c.ownCount >= MaxChannels {
-		return nil, fmt.Errorf("wire: %d channels are open, close one first", MaxChannels)
+	most, wide := c.most()
+	if c.own.all >= most {
+		return nil, fmt.Errorf("wire: %d channels are open, close one first", most)
 	}
 	if c.nextID > math.MaxUint32-2 {
 		return nil, errors.New("wire: the connection has used up its channel numbers, make a new connection")
 	}
-	ch := newChannel(c, c.nextID)
+	size, says := DefaultWindow, []byte(nil)
+	if c.own.wide >= wide {
+		size, says = NarrowWindow, binary.BigEndian.AppendUint32(nil, NarrowWindow)
+	}
+	ch := newChannel(c, c.nextID, size)
 	c.nextID += 2
-	c.ownCount++
+	c.own.add(ch, 1)
 	c.channels[ch.id] = ch
-	c.control(ch.id, KindOpen, nil)
+	c.control(ch.id, KindOpen, says)
 	return ch, nil
+}
+
+// most is how many channels of one side may be open, and how many of these may be wide.
+func (c *Conn) most() (all, wide int) {
+	if c.narrow {
+		return MaxChannels, WideChannels
+	}
+	return OldChannels, OldChannels
 }
 
 // Accept waits for the next channel that the peer opens.
@@ -206,7 +232,7 @@ func (c *Conn) accepted(ch *Channel) *Channel {
 	defer c.mu.Unlock()
 	ch.pending = false
 	if ch.freed {
-		c.peerCount--
+		c.peer.add(ch, -1)
 	}
 	return ch
 }
@@ -256,12 +282,12 @@ func (c *Conn) endError() error {
 	return fmt.Errorf("%w: %w", ErrClosed, c.cause)
 }
 
-// count returns the counter of open channels that id belongs to.
-func (c *Conn) count(id uint32) *int {
+// sideOf returns the count that a channel belongs to.
+func (c *Conn) sideOf(id uint32) *open {
 	if c.ours(id) {
-		return &c.ownCount
+		return &c.own
 	}
-	return &c.peerCount
+	return &c.peer
 }
 
 func (c *Conn) ours(id uint32) bool { return (id%2 == 1) == c.host }

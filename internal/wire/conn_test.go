@@ -120,7 +120,7 @@ func TestChannelLimit(t *testing.T) {
 	t.Parallel()
 	host, guest := connect(t)
 	var channels []*wire.Channel
-	for range wire.MaxChannels {
+	for range wire.OldChannels {
 		ch, err := host.Open(t.Context())
 		if err != nil {
 			t.Fatal(err)
@@ -148,7 +148,7 @@ func TestChannelLimit(t *testing.T) {
 			}
 		}
 	}
-	for range wire.MaxChannels {
+	for range wire.OldChannels {
 		near, far := open(t, host, guest)
 		if _, err := far.Write([]byte("x")); err != nil {
 			t.Fatal(err)
@@ -165,12 +165,12 @@ func TestPeerChannelLimit(t *testing.T) {
 	defer b.Close()
 	host := run(t, context.Background(), wire.NewConn(a, true))
 	const extra = 3
-	for i := range uint32(wire.MaxChannels + extra) {
+	for i := range uint32(wire.OldChannels + extra) {
 		send(t, b, frame(2+2*i, wire.KindOpen))
 	}
 	for i := range uint32(extra) {
 		f, err := wire.ReadFrame(b)
-		if want := 2 + 2*(wire.MaxChannels+i); err != nil || f.Kind != wire.KindReset || f.Channel != want {
+		if want := 2 + 2*(wire.OldChannels+i); err != nil || f.Kind != wire.KindReset || f.Channel != want {
 			t.Fatalf("read %s on channel %d, %v, want a reset on channel %d", f.Kind, f.Channel, err, want)
 		}
 	}

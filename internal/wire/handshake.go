@@ -11,7 +11,9 @@ import (
 type Hello struct {
 	Version int `json:"version"` // set by Handshake when it is zero
 	// Oldest is the oldest version that a host speaks besides; zero is Version alone. It is not sent.
-	Oldest int             `json:"-"`
+	Oldest int `json:"-"`
+	// Narrow says that this side knows channels of NarrowWindow; set by Handshake. A host says it to a guest that has said it.
+	Narrow bool            `json:"narrow,omitempty"`
 	Token  string          `json:"token,omitempty"`
 	Info   json.RawMessage `json:"info,omitempty"` // whatever the two sides agree on
 }
@@ -27,6 +29,7 @@ func (c *Conn) Handshake(mine Hello, check func(peer Hello) error) (Hello, error
 	if mine.Version == 0 {
 		mine.Version = Version
 	}
+	mine.Narrow = true
 	if !c.host {
 		if err := c.sendHello(mine); err != nil {
 			return Hello{}, err
@@ -40,7 +43,8 @@ func (c *Conn) Handshake(mine Hello, check func(peer Hello) error) (Hello, error
 	if err != nil {
 		return Hello{}, err
 	}
-	mine.Version = peer.Version
+	mine.Version, mine.Narrow = peer.Version, peer.Narrow
+	c.narrow = peer.Narrow
 	if check != nil {
 		if err := check(peer); err != nil {
 			return Hello{}, fmt.Errorf("wire: hello refused: %w", err)

@@ -37,12 +37,12 @@ func TestHandshake(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := wire.Hello{Version: wire.Version, Token: "secret", Info: json.RawMessage(`{"pid":1}`)}
+	want := wire.Hello{Version: wire.Version, Narrow: true, Token: "secret", Info: json.RawMessage(`{"pid":1}`)}
 	if d := cmp.Diff(want, h); d != "" {
 		t.Errorf("at the host: %s", d)
 	}
 	r := <-got
-	want = wire.Hello{Version: wire.Version, Info: json.RawMessage(`"welcome"`)}
+	want = wire.Hello{Version: wire.Version, Narrow: true, Info: json.RawMessage(`"welcome"`)}
 	if d := cmp.Diff(want, r.hello); d != "" || r.err != nil {
 		t.Errorf("at the guest: %v %s", r.err, d)
 	}

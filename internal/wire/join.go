@@ -44,6 +44,7 @@ func Join(ctx context.Context, local net.Conn, remote Stream) {
 // The sizes of pieces that Copy moves. In gVisor each call of the system costs what kilobytes do, so that large ones are worth their memory; but a connection that moves little, or
 // waits, has a small one, and large ones are mostLarge in this process.
 const (
+	firstPiece = 4 << 10
 	smallPiece = 32 << 10
 	largePiece = 256 << 10
 	mostLarge  = 64
@@ -56,10 +57,14 @@ var largePieces = sync.Pool{New: func() any { return new([largePiece]byte) }}
 
 // Copy is io.Copy for connections, in pieces that become larger while much is moved. It returns nil at the end of from.
 func Copy(to io.Writer, from io.Reader) error {
-	small := make([]byte, smallPiece)
+	piece := make([]byte, firstPiece)
 	for {
-		n, err := move(to, from, small)
-		if err == nil && n == smallPiece {
+		n, err := move(to, from, piece)
+		if err == nil && n == len(piece) {
+			if n < smallPiece {
+				piece = make([]byte, smallPiece)
+				continue
+			}
 			err = copyLarge(to, from)
 		}
 		if errors.Is(err, io.EOF) {

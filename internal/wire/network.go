@@ -21,7 +21,7 @@ const CertificatesLimit = 64 << 10
 // The numbers of names and connections that OpNetwork serves at a time.
 const (
 	LookUpLimit  = 32
-	ConnectLimit = 160
+	ConnectLimit = 1024
 	NetworkLimit = LookUpLimit + ConnectLimit
 )
 

@@ -10,7 +10,7 @@ const (
 )
 
 // DialLimit is how many connections OpPortDial serves at a time.
-const DialLimit = 128
+const DialLimit = 1024
 
 // PortInfo is a TCP port at which a program listens.
 type PortInfo struct {

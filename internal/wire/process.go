@@ -36,6 +36,7 @@ type ProcessStart struct {
 	Root     bool          `json:"root,omitempty"`     // runs as root, where the sandbox has one; else a fault with FaultNoRoot
 	Input    bool          `json:"input,omitempty"`    // its standard input is a pipe; else it has none
 	Terminal *TerminalSize `json:"terminal,omitempty"` // it has a terminal in the place of pipes
+	Followed bool          `json:"followed,omitempty"` // output waits for the first OpProcessFollow as for one who reads
 	Timeout  int64         `json:"timeout,omitempty"`  // milliseconds, until all that it has started is killed; 0: never
 	Memory   int64         `json:"memory,omitempty"`   // bytes that the sandbox may hold before its processes are killed; 0: any number
 }

@@ -78,24 +78,38 @@ func (c *Conn) receiveOpen(f Frame) error {
 		return fmt.Errorf("%w: the peer opened channel %d, which is not its to open", ErrProtocol, f.Channel)
 	case f.Channel <= c.lastPeer:
 		return fmt.Errorf("%w: the peer opened channel %d after channel %d", ErrProtocol, f.Channel, c.lastPeer)
-	case len(f.Payload) != 0:
-		return fmt.Errorf("%w: an open frame with a payload", ErrProtocol)
+	}
+	size, err := c.windowOf(f.Payload)
+	if err != nil {
+		return err
 	}
 	c.lastPeer = f.Channel
 	if c.sendErr != nil {
 		return nil
 	}
-	if c.refusing || c.peerCount >= MaxChannels {
+	most, wide := c.most()
+	if c.refusing || c.peer.all >= most || size == DefaultWindow && c.peer.wide >= wide {
 		c.control(f.Channel, KindReset, []byte("too many open channels"))
 		return nil
 	}
-	ch := newChannel(c, f.Channel)
+	ch := newChannel(c, f.Channel, size)
 	ch.pending = true
-	c.peerCount++
+	c.peer.add(ch, 1)
 	c.channels[ch.id] = ch
-	// Never blocks: peerCount covers every channel that waits in accept.
+	// Never blocks: peer covers every channel that waits in accept.
 	c.accept <- ch
 	return nil
+}
+
+// windowOf returns the window that the payload of an open frame asks for.
+func (c *Conn) windowOf(payload []byte) (int, error) {
+	switch {
+	case len(payload) == 0:
+		return DefaultWindow, nil
+	case !c.narrow || len(payload) != 4 || binary.BigEndian.Uint32(payload) != NarrowWindow:
+		return 0, fmt.Errorf("%w: an open frame with a payload of %d bytes that was not agreed on", ErrProtocol, len(payload))
+	}
+	return NarrowWindow, nil
 }
 
 // receivePing keeps only the latest of the peer's pings, so a flood of them

@@ -23,6 +23,7 @@ func TestViolations(t *testing.T) {
 		"open of a used channel":              {frame(2, wire.KindOpen), frame(2, wire.KindReset), frame(2, wire.KindOpen)},
 		"open out of order":                   {frame(4, wire.KindOpen), frame(2, wire.KindOpen)},
 		"open with a payload":                 {frame(2, wire.KindOpen, 1)},
+		"open of a window not agreed on":      {frame(2, wire.KindOpen, u32(wire.NarrowWindow)...)},
 		"data after the end":                  {frame(1, wire.KindEOF), frame(1, wire.KindData, 'x')},
 		"a second end":                        {frame(1, wire.KindEOF), frame(1, wire.KindEOF)},
 		"an end with a payload":               {frame(1, wire.KindEOF, 1)},

@@ -9,7 +9,7 @@
 //
 //	kind    channel  payload
 //	hello   0        JSON of Hello; the first frame each way, guest first
-//	open    new id   none; odd ids are the host's, even ids the guest's, always rising
+//	open    new id   none, or u32: NarrowWindow, where both hellos have Narrow; odd ids are the host's, even ids the guest's, always rising
 //	data    id       bytes of the stream; costs the sender one credit per byte
 //	credit  id       u32: so many more bytes may be sent
 //	eof     id       none; the sender writes no more on this channel
@@ -25,9 +25,9 @@
 // # Trust
 //
 // The guest runs hostile code, so nothing that a peer sends can make this side
-// panic, block its reader, or hold more memory than a fixed bound: DefaultWindow
-// for each open channel, and about a megabyte of output waiting for a peer that
-// does not read. A peer that breaks the rules loses the connection, with an
+// panic, block its reader, or hold more memory than a fixed bound: the window of each
+// open channel, and about a megabyte of output waiting for a peer that does not
+// read. A peer that breaks the rules loses the connection, with an
 // error that wraps ErrProtocol.
 package wire
 
@@ -42,9 +42,16 @@ const (
 	MaxFrame = 64 << 10
 	// DefaultWindow is the credit, in bytes, that each direction of a new channel starts with.
 	DefaultWindow = 1 << 20
+	// NarrowWindow is the credit of a channel that was opened when WideChannels were open.
+	NarrowWindow = 64 << 10
 	// MaxChannels is how many channels each side may have open of its own at one
 	// time. One that the other side has not accepted yet counts as open.
-	MaxChannels = 256
+	MaxChannels = 2048
+	// WideChannels is how many of these have DefaultWindow.
+	WideChannels = 128
+	// OldChannels is how many channels each side may have open, all of DefaultWindow,
+	// where a side knows no narrow ones.
+	OldChannels = 256
 )
 
 var (

@@ -19,7 +19,7 @@ def profile():
         stopped = True
         os.killpg(program.pid, signal.SIGINT)  # so that the profiler, which is a process below this one, writes what it knows
         try:
-            program.wait(4)
+            program.wait(15)
         except subprocess.TimeoutExpired:
             os.killpg(program.pid, signal.SIGKILL)
             program.wait()

@@ -357,6 +357,23 @@ func TestNeverEnds(t *testing.T) {
 	}
 }
 
+// startless is an engine that starts nothing.
+type startless struct {
+	sandbox.Engine
+	err error
+}
+
+func (s startless) Start(context.Context, sandbox.Spec) (sandbox.Sandbox, error) { return nil, s.err }
+
+func TestSandboxDoesNotStart(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.index.Add(indextest.Sdist{Name: "x"})
+	full := problem.New(problem.DiskFull, "the disk is full").WithHint("make room")
+	w.options.Engine = startless{w.options.Engine, full}
+	w.fails("disk_full", "x")
+}
+
 func TestCanceled(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

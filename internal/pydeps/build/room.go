@@ -46,27 +46,31 @@ type room struct {
 }
 
 // open starts a sandbox with a way to the index.
-func (b *Builder) open(ctx context.Context, g *gateway.Gateway, env *pyenv.Environment) (r *room, err error) {
+func (b *Builder) open(ctx context.Context, g *gateway.Gateway, env *pyenv.Environment) (*room, error) {
 	tool, err := b.tool(ctx)
 	if err != nil {
 		return nil, err
 	}
 	mounts := append(env.Mounts(), sandbox.Mount{Source: sandbox.HostFolder(tool), Target: toolFolder})
-	r = &room{}
-	defer func() {
-		if err != nil {
-			err = r.explain(err)
-			r.close(ctx)
-		}
-	}()
-	if r.sandbox, err = b.options.Engine.Start(ctx, sandbox.Spec{ID: sandbox.NewID("build"), Mounts: mounts, Limits: b.options.Limits}); err != nil {
+	r := &room{}
+	if err := b.furnish(ctx, r, g, mounts); err != nil {
+		err = r.explain(err)
+		r.close(ctx)
 		return nil, err
+	}
+	return r, nil
+}
+
+// furnish starts the sandbox of a room, and what serves it.
+func (b *Builder) furnish(ctx context.Context, r *room, g *gateway.Gateway, mounts []sandbox.Mount) (err error) {
+	if r.sandbox, err = b.options.Engine.Start(ctx, sandbox.Spec{ID: sandbox.NewID("build"), Mounts: mounts, Limits: b.options.Limits}); err != nil {
+		return err
 	}
 	if r.link, err = link.Dial(ctx, r.sandbox); err != nil {
-		return nil, err
+		return err
 	}
 	if r.forward, err = r.link.Forward(ctx); err != nil {
-		return nil, err
+		return err
 	}
 	t := &toll{handler: g.Handler()}
 	t.bytes.Store(b.options.Download)
@@ -75,7 +79,7 @@ func (b *Builder) open(ctx context.Context, g *gateway.Gateway, env *pyenv.Envir
 	go func() { _ = r.server.Serve(r.forward) }() // it ends with the forwarded port
 	layout := r.sandbox.Layout()
 	if _, err = r.link.WriteFile(ctx, tmpFolder+"/.made", strings.NewReader(""), 0o600); err != nil {
-		return nil, err
+		return err
 	}
 	r.program = layout.Path(toolFolder) + "/uv"
 	proxy := "http://127.0.0.1:" + strconv.Itoa(r.forward.Port)
@@ -89,7 +93,7 @@ func (b *Builder) open(ctx context.Context, g *gateway.Gateway, env *pyenv.Envir
 		// The same source makes the same wheel where its build heeds this.
 		"SOURCE_DATE_EPOCH=1577836800",
 	}
-	return r, nil
+	return nil
 }
 
 // close ends the sandbox and what serves it, also when ctx has ended.

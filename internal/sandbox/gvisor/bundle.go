@@ -22,9 +22,12 @@ import (
 // the network, which is the sandbox's own and has nothing but a loopback interface). It gives up the bounding set before it runs anything, so nothing it starts can have one of them.
 var guestCapabilities = []string{"CAP_SETUID", "CAP_SETGID", "CAP_SETPCAP", "CAP_KILL", "CAP_NET_ADMIN", "CAP_NET_RAW"}
 
+// configName is the file of a bundle that says what its container is.
+const configName = "config.json"
+
 // writeBundle writes the OCI bundle: config.json beside a root file system of mount points and a few generated files.
 // What a checkpoint must find unchanged when it is restored is in config.json; the memory limit may change and is apart.
-func writeBundle(in *instance, state string, spec sandbox.Spec, guest string) error {
+func writeBundle(in *instance, spec sandbox.Spec, guest string) error {
 	mounts, err := sandbox.HostMounts(spec.Mounts)
 	if err != nil {
 		return err
@@ -41,7 +44,7 @@ func writeBundle(in *instance, state string, spec sandbox.Spec, guest string) er
 	}
 	b := newBundle(mounts, shared, spec.Limits.System > 0)
 	b.bind(in.Join("socket"), socketDir)
-	root, err := b.rootFolder(state)
+	root, err := b.rootFolder(filepath.Dir(in.Path))
 	if err != nil {
 		return fmt.Errorf("build root file system: %w", err)
 	}
@@ -52,7 +55,7 @@ func writeBundle(in *instance, state string, spec sandbox.Spec, guest string) er
 	if err := os.WriteFile(in.Join(memoryName), []byte(strconv.FormatInt(spec.Limits.Memory, 10)), 0o600); err != nil {
 		return err
 	}
-	return os.WriteFile(in.Join("config.json"), config, 0o600)
+	return os.WriteFile(in.Join(configName), config, 0o600)
 }
 
 // newBundle lists what a sandbox sees, but for what is its own; shared is the folder of the guest. That cannot be listed from inside by who is not root: what else is there is seen by who

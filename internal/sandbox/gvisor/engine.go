@@ -57,17 +57,22 @@ type Engine struct {
 	once    sync.Once
 	exe     string
 	cgroups hierarchy
-	err     error
+	// withheld says why sandboxes do not have users of their own; "" means that they have.
+	withheld string
+	err      error
 
 	// starting holds a token for each sandbox that is being booted or restored.
 	starting chan struct{}
 
 	mu     sync.Mutex
 	warden *remote
-	users  int // sandboxes that use the warden; it ends with the last
+	using  int // sandboxes that use the warden; it ends with the last
 }
 
-var _ sandbox.Saver = (*Engine)(nil)
+var (
+	_ sandbox.Saver     = (*Engine)(nil)
+	_ sandbox.UserGiver = (*Engine)(nil)
+)
 
 // New returns an engine; nothing is touched until it is used.
 func New(o Options) *Engine {
@@ -109,6 +114,9 @@ func (e *Engine) prepare() error {
 			return
 		}
 		e.cgroups = findCgroups()
+		if e.withheld = usersWithheld(e.exe); e.withheld == "" {
+			e.err = os.Chmod(e.opts.State, 0o711) //nolint:gosec // the users of sandboxes pass through it, whatever the umask
+		}
 	})
 	return e.err
 }
@@ -167,7 +175,7 @@ func (e *Engine) boot(ctx context.Context, spec sandbox.Spec) (*running, error) 
 		return nil, err
 	}
 	spec.Limits = spec.Limits.OrDefault()
-	in, err := createInstance(e.opts.State, spec.ID)
+	in, err := createInstance(e.state(), spec.ID)
 	if err != nil {
 		return nil, fmt.Errorf("start sandbox %s: %w", spec.ID, err)
 	}
@@ -200,6 +208,14 @@ func (e *Engine) guest(from sandbox.Checkpoint) (string, error) {
 	return path, nil
 }
 
+// state is the folder for running sandboxes without symbolic links: the warden follows them, and processes are found by what their command lines name.
+func (e *Engine) state() string {
+	if path, err := filepath.EvalSymlinks(e.opts.State); err == nil {
+		return path
+	}
+	return e.opts.State // it is not there yet
+}
+
 func (e *Engine) shared() string {
 	if e.opts.Shared != "" {
 		return e.opts.Shared
@@ -226,8 +242,16 @@ func (e *Engine) build(ctx context.Context, s *running) (err error) {
 	if s.guest, err = e.guest(s.spec.Checkpoint); err != nil {
 		return err
 	}
-	if err := writeBundle(s.instance, e.opts.State, s.spec, s.guest); err != nil {
+	if err := writeBundle(s.instance, s.spec, s.guest); err != nil {
 		return err
+	}
+	if e.withheld == "" {
+		if s.user, err = s.instance.assignUser(); err != nil {
+			return err
+		}
+		if err := s.instance.handOver(s.user); err != nil {
+			return fmt.Errorf("give the sandbox's user what is its: %w", err)
+		}
 	}
 	return s.create(ctx)
 }
@@ -268,7 +292,7 @@ func (e *Engine) hireWarden() (*remote, error) {
 	if err := e.needWarden(); err != nil {
 		return nil, err
 	}
-	e.users++
+	e.using++
 	return e.warden, nil
 }
 
@@ -277,9 +301,9 @@ func (e *Engine) needWarden() error {
 	if e.warden != nil && !ended(e.warden.done) {
 		return nil
 	}
-	w, err := startWarden(e.exe, e.flags())
+	w, err := startWarden(e.exe, e.flags(), e.withheld == "")
 	if err == nil {
-		e.warden, e.users = w, 0
+		e.warden, e.using = w, 0
 	}
 	return err
 }
@@ -297,7 +321,7 @@ func (e *Engine) wardenOf(s *running) (*remote, error) {
 	if err := e.warden.call(context.Background(), "Adopt", CreateArgs{ID: s.ID(), Dir: s.instance.Path}, &struct{}{}); err != nil {
 		return nil, err
 	}
-	e.users++
+	e.using++
 	s.warden, s.adopted = e.warden, true
 	return s.warden, nil
 }
@@ -310,7 +334,7 @@ func (e *Engine) dismissWarden(s *running) {
 	if w != e.warden {
 		return // another has taken the place of one that died
 	}
-	if e.users--; e.users == 0 {
+	if e.using--; e.using == 0 {
 		w.close()
 		e.warden = nil
 	}
@@ -345,11 +369,12 @@ func (e *Engine) flags() []string {
 
 // Sweep removes the sandboxes whose owner is gone.
 func (e *Engine) Sweep(context.Context) (int, error) {
-	killOrphans(e.opts.State)
-	sweepRoots(e.opts.State)
+	state := e.state()
+	killOrphans(state)
+	sweepRoots(state)
 	sweepGroups()
 	heap.Sweep(e.shared(), heap.Grace)
-	dead, err := sandbox.DeadFolders(e.opts.State)
+	dead, err := sandbox.DeadFolders(state)
 	if err == nil && len(dead) > 0 {
 		err = e.prepare()
 	}

@@ -20,11 +20,14 @@ import (
 
 // processAttributes start the warden in an empty network namespace; as an ordinary user in a user namespace in which that user is root, which is all the
 // privilege gVisor needs.
-func processAttributes() *syscall.SysProcAttr {
+func processAttributes(ownRoot bool) *syscall.SysProcAttr {
 	a := &syscall.SysProcAttr{
 		// A Ctrl-C on the terminal is for cove, which decides what becomes of the sandbox.
 		Setpgid:    true,
 		Cloneflags: syscall.CLONE_NEWNET,
+	}
+	if ownRoot {
+		a.Cloneflags |= syscall.CLONE_NEWNS
 	}
 	if uid, gid := os.Geteuid(), os.Getegid(); uid != 0 {
 		a.Cloneflags |= syscall.CLONE_NEWUSER

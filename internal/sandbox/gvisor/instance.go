@@ -61,11 +61,12 @@ func killAll(in *instance) {
 // themselves, and with their folder.
 func killOrphans(state string) {
 	for pid, cmdline := range runscProcesses() {
-		_, root, ok := strings.Cut(cmdline, "\x00--root="+state+"/")
+		_, root, _ := strings.Cut(cmdline, "\x00--root=")
+		below, ok := strings.CutPrefix(strings.TrimPrefix(root, hostFolder), state+"/") // the warden may have a root of its own
 		if !ok {
 			continue
 		}
-		id, _, _ := strings.Cut(root, "/")
+		id, _, _ := strings.Cut(below, "/")
 		// A process is born after its folder and dies before it.
 		if _, err := os.Lstat(filepath.Join(state, id)); errors.Is(err, fs.ErrNotExist) {
 			_ = syscall.Kill(pid, syscall.SIGKILL)

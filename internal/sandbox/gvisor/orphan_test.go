@@ -13,36 +13,51 @@ import (
 	"cove/internal/testneeds"
 )
 
-// TestOrphans sweeps a process that looks like a sentry of this engine and has no warden above it. A living sandbox beside it stays.
+// TestOrphans sweeps processes that look like a sentry of this engine and have no warden above them: of a warden with the host's root, and of one with its own. A living sandbox beside
+// them stays, and a process of another engine, in whose folder's path this one's is contained.
 func TestOrphans(t *testing.T) {
 	t.Parallel()
 	state := t.TempDir()
 	e := gvisor.New(gvisor.Options{State: state, Executable: sandboxtest.Binary(t)})
 	_, l := sandboxtest.Start(t, e, sandbox.Spec{})
-	// A shell under another name: its arguments are what a sentry's look like.
-	orphan := exec.Command("/bin/sh")
-	orphan.Args = []string{"runsc-sandbox", "-c", "read line", "x", "--root=" + state + "/sbx-gone/runsc", "boot"}
-	stdin, err := orphan.StdinPipe() // never written to, so that the shell waits
-	if err != nil {
-		t.Fatal(err)
+	orphan := func(root string) (ended <-chan struct{}) {
+		t.Helper()
+		// A shell under another name: its arguments are what a sentry's look like.
+		cmd := exec.Command("/bin/sh")
+		cmd.Args = []string{"runsc-sandbox", "-c", "read line", "x", "--root=" + root + "/sbx-gone/runsc", "boot"}
+		stdin, err := cmd.StdinPipe() // never written to, so that the shell waits
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		over := make(chan struct{})
+		go func() {
+			_ = cmd.Wait()
+			close(over)
+		}()
+		t.Cleanup(func() {
+			_ = stdin.Close()
+			<-over
+		})
+		return over
 	}
-	if err := orphan.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = stdin.Close() })
-	ended := make(chan struct{})
-	go func() {
-		_ = orphan.Wait()
-		close(ended)
-	}()
+	ours, ownRoot, others := orphan(state), orphan("/h/r"+state), orphan("/elsewhere"+state)
 	if _, err := e.Sweep(t.Context()); err != nil {
 		t.Fatal(err)
 	}
+	for name, ended := range map[string]<-chan struct{}{"with the host's root": ours, "with a root of its own": ownRoot} {
+		select {
+		case <-ended:
+		case <-time.After(10 * time.Second):
+			t.Errorf("the orphan %s was left alive", name)
+		}
+	}
 	select {
-	case <-ended:
-	case <-time.After(10 * time.Second):
-		_ = orphan.Process.Kill()
-		t.Error("the orphan was left alive")
+	case <-others:
+		t.Error("another engine's process was ended")
+	default:
 	}
 	if code, out := sandboxtest.Shell(t, l, "echo alive"); code != 0 || out != "alive\n" {
 		t.Errorf("the living sandbox: %d %q", code, out)

@@ -52,6 +52,17 @@ func postureOf(t *testing.T, pid int) map[string]any {
 			p[name] = strings.TrimSpace(value)
 		}
 	}
+	// Who the process is here, its groups included, and whom else it might become.
+	for _, file := range []string{"uid_map", "gid_map"} {
+		text, err := os.ReadFile(filepath.Join(proc, file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		p[file] = strings.Join(strings.Fields(string(text)), " ")
+	}
+	users := strings.Fields(fmt.Sprint(p["Uid"], " ", p["Gid"], " ", p["Groups"]))
+	slices.Sort(users)
+	p["users"] = slices.Compact(users)
 	for _, ns := range []string{"mnt", "net", "ipc", "uts", "pid", "user", "cgroup"} {
 		p["namespace "+ns], _ = os.Readlink(filepath.Join(proc, "ns", ns))
 	}
@@ -99,8 +110,12 @@ func usePosture(t *testing.T, spec sandbox.Spec) {
 	}
 	before := postures()
 	for _, name := range []string{"runsc-sandbox", "runsc-gofer"} {
-		if p := before[name]; p["NoNewPrivs"] != "1" || p["Seccomp"] != "2" {
+		p := before[name]
+		if p["NoNewPrivs"] != "1" || p["Seccomp"] != "2" {
 			t.Errorf("%s: %v", name, p)
+		}
+		if users := p["users"].([]string); os.Geteuid() == 0 && slices.Contains(users, "0") || p["uid_map"] != "0 "+strings.Fields(p["Uid"].(string))[0]+" 1" {
+			t.Errorf("%s is %v on the host, and maps %v", name, users, p["uid_map"])
 		}
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)

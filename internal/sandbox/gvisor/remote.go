@@ -21,8 +21,8 @@ type remote struct {
 	done   chan struct{} // closed when the warden has ended
 }
 
-// startWarden starts a warden with runsc's flags.
-func startWarden(exe string, flags []string) (*remote, error) {
+// startWarden starts a warden with runsc's flags. With ownRoot, its sandboxes may have users of their own.
+func startWarden(exe string, flags []string, ownRoot bool) (*remote, error) {
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return nil, fmt.Errorf("connect to a warden: %w", err)
@@ -35,11 +35,11 @@ func startWarden(exe string, flags []string) (*remote, error) {
 	}
 	w := &remote{done: make(chan struct{})}
 	cmd := exec.Command(exe)
-	cmd.Args = append(append([]string{"runsc"}, flags...), wardenCommand)
+	cmd.Args = append(append([]string{"runsc"}, flags...), wardenCommand, fmt.Sprintf("--%s=%t", ownRootFlag, ownRoot))
 	cmd.Dir = "/"
 	cmd.Env = []string{"PATH=/usr/sbin:/usr/bin:/sbin:/bin"}
 	cmd.ExtraFiles = []*os.File{theirs}
-	cmd.SysProcAttr = processAttributes()
+	cmd.SysProcAttr = processAttributes(ownRoot)
 	// Not a pipe of cmd's own: its sandboxes have the other end too, and outlive it.
 	said, says, err := os.Pipe()
 	if err == nil {

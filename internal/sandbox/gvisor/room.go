@@ -39,7 +39,7 @@ const metadataRoom = 1 << 20
 // needsOf says what a checkpoint of a sandbox may take. loaded is the length of the pages that it was itself restored from, of which some may not be in
 // memory yet. Code may still allocate until it is stopped, so it can be too little.
 func needsOf(sentry int, in *instance, loaded int64) needs {
-	pages := max(memoryFile(sentry)+filesIn(in.Join("workspace"))+unnamedIn(sentry, in.Join(systemStore)), loaded)
+	pages := max(memoryFile(sentry)+filesIn(in.Join("workspace"))+unnamedIn(sentry, in, systemStore), loaded)
 	return needs{
 		checkpointfiles.StateFileName:         statusBytes(sentry, "RssAnon:"), // what the sentry knows, which is shorter written down
 		checkpointfiles.PagesMetadataFileName: metadataRoom + pages/256,        // some bytes for a run of pages, at the worst for every other page
@@ -141,14 +141,16 @@ func asFull(err error) error {
 	return err
 }
 
-// unnamedIn returns the bytes that files without a name take on the disk that a process has open and that were made in a folder: what a sandbox has changed of its system.
-func unnamedIn(pid int, dir string) (total int64) {
+// unnamedIn returns the bytes that files without a name take on the disk that a process has open and that were made in a folder of an instance: what a sandbox has changed of its system.
+// The process may have another root, so nothing is known of where its files are but the end of their paths.
+func unnamedIn(pid int, in *instance, folder string) (total int64) {
+	below := "/" + in.ID + "/" + folder + "/"
 	open := fmt.Sprintf("/proc/%d/fd", pid)
 	seen := map[uint64]bool{}
 	for _, name := range namesIn(open) {
 		path := filepath.Join(open, name)
 		var st unix.Stat_t
-		if to, err := os.Readlink(path); err == nil && strings.HasPrefix(to, dir+"/") && unix.Stat(path, &st) == nil && !seen[st.Ino] {
+		if to, err := os.Readlink(path); err == nil && strings.Contains(to, below) && unix.Stat(path, &st) == nil && !seen[st.Ino] {
 			seen[st.Ino] = true
 			total += st.Blocks * 512
 		}

@@ -39,6 +39,7 @@ type running struct {
 	heaps    atomic.Pointer[heap.Set] // what it has memory from, in common with other sandboxes; nil: nothing
 	cgroup   *group                   // nil where cove may not make any
 	listener *net.UnixListener
+	user     int  // the host's user that its processes are; 0: the warden's
 	asked    bool // the warden was asked to create it
 	sentry   int  // process id
 	gofer    int  // process id
@@ -91,7 +92,7 @@ func (s *running) Dial(ctx context.Context) (io.ReadWriteCloser, error) {
 func (s *running) create(ctx context.Context) error {
 	var pids CreateReply
 	s.asked = true
-	err := s.ask(ctx, "Create", CreateArgs{ID: s.ID(), Dir: s.instance.Path, CPUs: s.cpus(), System: s.spec.Limits.System}, &pids)
+	err := s.ask(ctx, "Create", CreateArgs{ID: s.ID(), Dir: s.instance.Path, CPUs: s.cpus(), User: s.user, System: s.spec.Limits.System}, &pids)
 	if err != nil {
 		return s.withLogs(err)
 	}

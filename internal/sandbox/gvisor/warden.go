@@ -2,6 +2,7 @@ package gvisor
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"net"
 	"net/rpc"
@@ -28,6 +29,7 @@ import (
 // Its sandboxes outlive it, and the next one takes them over. It ends with cove, and kills them then, which they do by themselves too (see lifelineName).
 const (
 	wardenCommand = "warden"
+	ownRootFlag   = "own-root"
 	wardenSocket  = 3 // the descriptor of its end of the RPC connection
 )
 
@@ -36,18 +38,20 @@ const (
 const reservedFD = 600
 
 // wardenCmd is the runsc subcommand that serves an engine.
-type wardenCmd struct{}
+type wardenCmd struct{ ownRoot bool }
 
-func (*wardenCmd) Name() string           { return wardenCommand }
-func (*wardenCmd) Synopsis() string       { return "serve cove's engine" }
-func (*wardenCmd) Usage() string          { return wardenCommand + "\n" }
-func (*wardenCmd) SetFlags(*flag.FlagSet) {}
+func (*wardenCmd) Name() string     { return wardenCommand }
+func (*wardenCmd) Synopsis() string { return "serve cove's engine" }
+func (*wardenCmd) Usage() string    { return wardenCommand + "\n" }
+func (c *wardenCmd) SetFlags(f *flag.FlagSet) {
+	f.BoolVar(&c.ownRoot, ownRootFlag, false, "enter a root of its own, for sandboxes that have users of their own")
+}
 func (*wardenCmd) FetchSpec(*config.Config, *flag.FlagSet) (string, *specs.Spec, error) {
 	return "", nil, nil
 }
 
 // Execute serves until the engine closes its end.
-func (*wardenCmd) Execute(_ context.Context, _ *flag.FlagSet, args ...any) subcommands.ExitStatus {
+func (c *wardenCmd) Execute(_ context.Context, _ *flag.FlagSet, args ...any) subcommands.ExitStatus {
 	f := os.NewFile(wardenSocket, "engine")
 	conn, err := net.FileConn(f)
 	if err != nil {
@@ -58,6 +62,12 @@ func (*wardenCmd) Execute(_ context.Context, _ *flag.FlagSet, args ...any) subco
 	_, _ = unix.FcntlInt(0, unix.F_DUPFD_CLOEXEC, reservedFD)
 	server := rpc.NewServer()
 	w := &warden{conf: args[0].(*config.Config), wards: map[string]*ward{}, gone: map[string]bool{}, births: newBirths()}
+	if c.ownRoot {
+		if w.root, err = enterOwnRoot(); err != nil {
+			fmt.Fprintln(os.Stderr, "cove warden:", err)
+			return subcommands.ExitFailure
+		}
+	}
 	if err := server.RegisterName("Warden", w); err != nil {
 		fmt.Fprintln(os.Stderr, "cove warden:", err)
 		return subcommands.ExitFailure
@@ -87,6 +97,7 @@ func (o *owner) Read(p []byte) (int, error) {
 // warden's exported methods are its RPC interface.
 type warden struct {
 	conf   *config.Config
+	root   *ownRoot // nil: the host's
 	births births
 	making sync.RWMutex // see creating
 
@@ -112,6 +123,7 @@ type CreateArgs struct {
 	ID   string
 	Dir  string // the instance's directory, which is the OCI bundle
 	CPUs int    // cores to keep to; 0 means all
+	User int    // the host's user for its processes; 0: the warden's
 	// System is how many bytes the changes of each part of the system may take; 0: it cannot be changed.
 	System int64
 }
@@ -150,24 +162,32 @@ func (w *warden) do(id string, f func(*ward) error) error {
 
 // Create boots a sentry and its gofer for a bundle.
 func (w *warden) Create(a CreateArgs, reply *CreateReply) error {
-	d := w.newWard(a.Dir)
+	dir, err := w.root.find(a.Dir)
+	if err != nil {
+		return err
+	}
+	d := w.newWard(dir)
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if !w.register(a.ID, d) {
 		return fmt.Errorf("container %s was given up before it was created", a.ID)
 	}
 	if a.System > 0 {
-		if err := d.conf.Overlay2.Set(fmt.Sprintf("all:dir=%s,size=%d", filepath.Join(a.Dir, systemStore), a.System)); err != nil {
+		if err := d.conf.Overlay2.Set(fmt.Sprintf("all:dir=%s,size=%d", filepath.Join(dir, systemStore), a.System)); err != nil {
 			return fmt.Errorf("make the system one that can be changed: %w", err)
 		}
 	}
-	spec, err := specutils.ReadSpec(a.Dir, d.conf)
+	spec, err := specutils.ReadSpec(dir, d.conf)
 	if err != nil {
 		return fmt.Errorf("read the bundle: %w", err)
 	}
+	bundle, err := w.settle(spec, dir, a)
+	if err != nil {
+		return err
+	}
 	defer w.creating(filepath.Join(d.conf.RootDir, "runsc-"+a.ID+".sock"))()
 	err = w.births.call(a.CPUs, func() (err error) {
-		d.c, err = container.New(d.conf, container.Args{ID: a.ID, Spec: spec, BundleDir: a.Dir})
+		d.c, err = container.New(d.conf, container.Args{ID: a.ID, Spec: spec, BundleDir: bundle})
 		return err
 	})
 	if err != nil {
@@ -177,6 +197,27 @@ func (w *warden) Create(a CreateArgs, reply *CreateReply) error {
 	reply.Sentry, reply.Gofer = d.c.SandboxPid(), d.c.GoferPid.Load()
 	w.follow(d)
 	return nil
+}
+
+// settle prepares a container for the user that its processes shall have, and returns where they find the bundle, whose folder is dir here.
+func (w *warden) settle(spec *specs.Spec, dir string, a CreateArgs) (bundle string, err error) {
+	if a.User == 0 {
+		return dir, nil
+	}
+	state := filepath.Dir(a.Dir)
+	if err := w.root.showAll(spec, state); err != nil {
+		return "", err
+	}
+	config, err := json.Marshal(spec)
+	if err != nil {
+		return "", err
+	}
+	if err := os.WriteFile(filepath.Join(dir, configName), config, 0o600); err != nil {
+		return "", err
+	}
+	putInNamespace(spec, a.User)
+	top, err := w.root.show(state)
+	return filepath.Join(top, filepath.Base(a.Dir)), err
 }
 
 // longestAddress is the length of the longest path that a socket can be bound to, in bytes; from unix(7).
@@ -204,11 +245,14 @@ func (w *warden) newWard(dir string) *ward {
 
 // Adopt takes over a container that was created by a warden that has ended.
 func (w *warden) Adopt(a CreateArgs, _ *struct{}) error {
-	d := w.newWard(a.Dir)
+	dir, err := w.root.find(a.Dir)
+	if err != nil {
+		return err
+	}
+	d := w.newWard(dir)
 	d.adopted = true
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	var err error
 	id := container.FullID{SandboxID: a.ID, ContainerID: a.ID}
 	if d.c, err = container.Load(d.conf.RootDir, id, container.LoadOpts{Exact: true, SkipCheck: true}); err != nil {
 		return fmt.Errorf("take over container: %w", err)
@@ -259,12 +303,20 @@ func (w *warden) Start(id string, _ *struct{}) error {
 
 // Restore fills a created container from a checkpoint. Memory is still being loaded when it returns.
 func (w *warden) Restore(a ImageArgs, _ *struct{}) error {
-	return w.do(a.ID, func(d *ward) error { return d.c.Restore(d.conf, a.Image, false, true, nil) })
+	image, err := w.root.find(a.Image)
+	if err != nil {
+		return err
+	}
+	return w.do(a.ID, func(d *ward) error { return d.c.Restore(d.conf, image, false, true, nil) })
 }
 
 // Checkpoint has a running container write itself to files that are there, and go on. Upstream's own call makes the files, which would leave nobody a
 // moment to set room aside for them.
 func (w *warden) Checkpoint(a ImageArgs, _ *struct{}) error {
+	image, err := w.root.find(a.Image)
+	if err != nil {
+		return err
+	}
 	return w.do(a.ID, func(d *ward) error {
 		opts := control.SaveOpts{
 			Metadata:                       statefile.CompressionLevelNone.ToMetadata(), // compressed pages cannot be loaded in the background
@@ -278,7 +330,7 @@ func (w *warden) Checkpoint(a ImageArgs, _ *struct{}) error {
 			}
 		}()
 		for _, name := range imageFiles() {
-			f, err := os.OpenFile(filepath.Join(a.Image, name), os.O_RDWR, 0)
+			f, err := os.OpenFile(filepath.Join(image, name), os.O_RDWR, 0)
 			if err != nil {
 				return err
 			}

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"cove/internal/filesystem"
-	"cove/internal/ident"
 	"cove/internal/link"
 	"cove/internal/problem"
 	"cove/internal/process"
@@ -22,11 +21,7 @@ import (
 // shell runs a line in the sandbox and returns what it said.
 func shell(ctx context.Context, t *testing.T, l *link.Link, line string) string {
 	t.Helper()
-	info, err := l.StartProcess(ctx, link.ToStart(ident.New(ident.Process), process.Start{Args: []string{"sh", "-c", line}}, []string{"PATH=/usr/local/bin:/usr/bin:/bin"}, "", 0))
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, errs, exit := told(ctx, t, l, info.ID)
+	out, errs, exit := told(ctx, t, l, shellScript(ctx, t, l, line, process.Start{}))
 	if exit.Code != 0 {
 		t.Fatalf("%s: exit code %d, %s", line, exit.Code, errs)
 	}

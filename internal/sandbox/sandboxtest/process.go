@@ -23,14 +23,9 @@ func hasProcesses(t *testing.T, e sandbox.Engine) {
 	_, l := Start(t, e, sandbox.Spec{})
 	ctx, cancel := context.WithTimeout(t.Context(), processPatience)
 	defer cancel()
-	env := []string{"PATH=/usr/local/bin:/usr/bin:/bin", "FOO=bar"}
 	start := func(s process.Start) process.Info {
 		t.Helper()
-		info, err := l.StartProcess(ctx, link.ToStart(ident.New(ident.Process), s, env, "", 0))
-		if err != nil {
-			t.Fatalf("start %v: %v", s, err)
-		}
-		return info
+		return begin(ctx, t, l, s, "FOO=bar")
 	}
 	p := start(process.Start{Args: []string{"sh", "-c", `cat; echo "$FOO"; echo no >&2; exit 3`}, Input: true, Label: "first"})
 	if n, err := l.WriteProcess(ctx, p.ID, strings.NewReader("hello "), true); err != nil || n != 6 {
@@ -69,15 +64,35 @@ func hasProcesses(t *testing.T, e sandbox.Engine) {
 		start wire.ProcessStart
 		code  problem.Code
 	}{
-		"no program": {link.ToStart(ident.New(ident.Process), process.Start{Args: []string{"no-such-program"}}, env, "", 0), problem.ProgramMissing},
-		"no folder":  {link.ToStart(ident.New(ident.Process), process.Start{Args: []string{"true"}}, env, "/no/such/folder", 0), problem.InvalidPath},
-		"id twice":   {link.ToStart(p.ID, process.Start{Args: []string{"true"}}, env, "", 0), problem.FileExists},
+		"no program": {link.ToStart(ident.New(ident.Process), process.Start{Args: []string{"no-such-program"}}, []string{searchPath}, "", 0), problem.ProgramMissing},
+		"no folder":  {link.ToStart(ident.New(ident.Process), process.Start{Args: []string{"true"}}, []string{searchPath}, "/no/such/folder", 0), problem.InvalidPath},
+		"id twice":   {link.ToStart(p.ID, process.Start{Args: []string{"true"}}, []string{searchPath}, "", 0), problem.FileExists},
 		"no words":   {wire.ProcessStart{ID: "x"}, problem.InvalidRequest},
 	} {
 		if _, err := l.StartProcess(ctx, bad.start); !problem.Has(err, bad.code) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
+}
+
+// searchPath is the environment of processes of the contract.
+const searchPath = "PATH=/usr/local/bin:/usr/bin:/bin"
+
+// begin starts a process, with more variables than the search path where it needs them.
+func begin(ctx context.Context, t *testing.T, l *link.Link, s process.Start, variables ...string) process.Info {
+	t.Helper()
+	info, err := l.StartProcess(ctx, link.ToStart(ident.New(ident.Process), s, append(variables, searchPath), "", 0))
+	if err != nil {
+		t.Fatalf("start %v: %v", s, err)
+	}
+	return info
+}
+
+// shellScript starts a script of the shell's.
+func shellScript(ctx context.Context, t *testing.T, l *link.Link, script string, s process.Start) (id string) {
+	t.Helper()
+	s.Args = []string{"sh", "-c", script}
+	return begin(ctx, t, l, s).ID
 }
 
 // told follows a process to its end.

@@ -19,12 +19,7 @@ func asRoot(t *testing.T, l *link.Link, line string) (int, string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), processPatience)
 	defer cancel()
-	start := process.Start{Args: []string{"sh", "-c", line}, Root: true}
-	info, err := l.StartProcess(ctx, link.ToStart(ident.New(ident.Process), start, []string{"PATH=/usr/local/bin:/usr/bin:/bin"}, "", 0))
-	if err != nil {
-		t.Fatalf("start %s: %v", line, err)
-	}
-	out, errs, exit := told(ctx, t, l, info.ID)
+	out, errs, exit := told(ctx, t, l, shellScript(ctx, t, l, line, process.Start{Root: true}))
 	return exit.Code, out + errs
 }
 

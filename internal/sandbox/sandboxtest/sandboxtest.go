@@ -100,6 +100,8 @@ func Run(t *testing.T, newEngine func(t *testing.T) sandbox.Engine) {
 	for name, test := range map[string]func(*testing.T, sandbox.Engine){
 		"runs programs":             runsPrograms,
 		"has processes":             hasProcesses,
+		"meets hostile terminals":   meetsHostileTerminals,
+		"watches many files":        watchesManyFiles,
 		"has a root":                hasARoot,
 		"has a file system":         hasAFileSystem,
 		"confines relative paths":   confinesRelativePaths,
