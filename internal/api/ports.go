@@ -2,7 +2,6 @@ package api
 
 import (
 	"context"
-	"io"
 	"net/http"
 	"strings"
 	"sync"
@@ -61,6 +60,7 @@ func (s *server) connectPort(w http.ResponseWriter, r *http.Request, who auth.Pr
 		}
 		defer func() { _ = conn.CloseNow() }()
 		conn.SetReadLimit(maxPiece)
+		auth.LeavePlace(r.Context()) // the hub bounds connections
 		carryPort(ctx, conn, stream)
 		return nil
 	})
@@ -70,28 +70,27 @@ func (s *server) connectPort(w http.ResponseWriter, r *http.Request, who auth.Pr
 	return err
 }
 
+// pieces writes each piece as a message.
+type pieces struct {
+	ctx  context.Context
+	conn *websocket.Conn
+}
+
+func (p pieces) Write(b []byte) (int, error) {
+	return len(b), p.conn.Write(p.ctx, websocket.MessageBinary, b)
+}
+
 // carryPort moves bytes between a WebSocket and a connection until both sides have said all, or one has gone.
 func carryPort(ctx context.Context, conn *websocket.Conn, stream link.Stream) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var out sync.WaitGroup
 	out.Go(func() {
-		buf := make([]byte, 32<<10)
-		for {
-			n, err := stream.Read(buf)
-			if n > 0 && conn.Write(ctx, websocket.MessageBinary, buf[:n]) != nil {
-				cancel()
-				return
-			}
-			if err == io.EOF { //nolint:errorlint // a stream's end is that itself
-				_ = conn.Write(ctx, websocket.MessageBinary, nil)
-				return
-			}
-			if err != nil {
-				cancel()
-				return
-			}
+		if err := link.Copy(pieces{ctx, conn}, stream); err != nil {
+			cancel()
+			return
 		}
+		_ = conn.Write(ctx, websocket.MessageBinary, nil)
 	})
 	for {
 		kind, piece, err := conn.Read(ctx)

@@ -105,12 +105,13 @@ type NewProcess struct {
 	Root     bool              `json:"root,omitempty" doc:"It runs as root, in a session that was made with root"`
 	Input    bool              `json:"input,omitempty" doc:"It gets an input that you can write to; without one it reads an end at once"`
 	Terminal *TerminalSize     `json:"terminal,omitempty" doc:"It gets a terminal in the place of pipes, whatever input is"`
+	Follow   bool              `json:"follow,omitempty" doc:"You are going to follow its events: its output waits for the first who does, for some seconds, when there is more of it than is kept"`
 	Timeout  float64           `json:"timeout_seconds,omitempty" minimum:"0" maximum:"2592000" doc:"Until it and all that it has started is killed; never when left out"`
 }
 
 // Start is what the hub is asked for.
 func (n NewProcess) start() process.Start {
-	out := process.Start{Args: n.Command, Line: n.Line, Dir: n.Folder, Env: n.Env, Label: n.Label, Root: n.Root, Input: n.Input, Timeout: time.Duration(n.Timeout * float64(time.Second))}
+	out := process.Start{Args: n.Command, Line: n.Line, Dir: n.Folder, Env: n.Env, Label: n.Label, Root: n.Root, Input: n.Input, Followed: n.Follow, Timeout: time.Duration(n.Timeout * float64(time.Second))}
 	if n.Terminal != nil {
 		out.Terminal = &process.Size{Columns: n.Terminal.Columns, Rows: n.Terminal.Rows}
 	}
@@ -119,7 +120,7 @@ func (n NewProcess) start() process.Start {
 
 // NewProcessOf is the request for a start.
 func NewProcessOf(s process.Start) NewProcess {
-	return NewProcess{Command: s.Args, Line: s.Line, Folder: s.Dir, Env: s.Env, Label: s.Label, Root: s.Root, Input: s.Input, Terminal: terminalOf(s.Terminal), Timeout: s.Timeout.Seconds()}
+	return NewProcess{Command: s.Args, Line: s.Line, Folder: s.Dir, Env: s.Env, Label: s.Label, Root: s.Root, Input: s.Input, Terminal: terminalOf(s.Terminal), Follow: s.Followed, Timeout: s.Timeout.Seconds()}
 }
 
 // Written is how much of an input a process was given.

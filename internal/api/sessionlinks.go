@@ -26,7 +26,7 @@ type Links interface {
 type SessionLink struct {
 	ID      string     `json:"id" example:"lnk_06f1k3t3y4m0v8s2k5r7w9x1z4"`
 	Session string     `json:"session"`
-	Purpose string     `json:"purpose" enum:"read,write,port"`
+	Purpose string     `json:"purpose" enum:"read,write,port,machine" doc:"machine: all of the session, for clients of another interface such as E2B's, which makes it"`
 	Path    string     `json:"path,omitempty"`
 	Port    int        `json:"port,omitempty"`
 	Open    bool       `json:"open,omitempty" doc:"The port's own name is open to all who know it"`

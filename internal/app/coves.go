@@ -62,7 +62,8 @@ func keepCove(c config.Config, key snapshot.Key, made snapshot.Maker) error {
 		return err
 	}
 	defer func() { _ = own.Close() }()
-	if err := durable.Replace(filepath.Join(dir, coveName), 0o700, own); err != nil {
+	// Sandboxes are other users where cove is root, and run it.
+	if err := durable.Replace(filepath.Join(dir, coveName), 0o755, own); err != nil {
 		return err
 	}
 	return durable.Replace(filepath.Join(dir, madeName), 0o600, strings.NewReader(string(text)+"\n"))

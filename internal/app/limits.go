@@ -30,6 +30,14 @@ func mostMemory(c config.Config) int64 {
 	return int64(max(c.Limits.SessionMemory, c.Sandbox.Memory))
 }
 
+// programTime is how long a program of Dify's may run; 0: as long as Dify waits for it.
+func programTime(c config.Config) time.Duration {
+	if limit := time.Duration(c.Sandbox.Timeout); limit < 45*time.Second {
+		return limit
+	}
+	return 0
+}
+
 // frontLimits are the settings' bounds of what requests may take.
 func frontLimits(c config.Config) httpd.Limits {
 	l := httpd.DefaultLimits().AtOnce(c.Limits.RequestsAtOnce)

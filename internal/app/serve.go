@@ -21,6 +21,10 @@ import (
 	"cove/internal/api"
 	"cove/internal/auth"
 	"cove/internal/cli"
+	"cove/internal/compat/dify"
+	"cove/internal/compat/e2b"
+	"cove/internal/compat/jupyter"
+	"cove/internal/compat/librechat"
 	"cove/internal/compat/openai"
 	"cove/internal/config"
 	"cove/internal/egress"
@@ -318,13 +322,29 @@ func (s *server) surfaces() ([]surface.Surface, error) {
 				return a
 			},
 			Ready: func(ctx context.Context) error { return s.front.Ready(ctx) }}),
+		dify.Surface(dify.Options{Hub: s.hub, Log: s.log, MaxOutput: min(int64(c.Limits.Output), 4<<20), Timeout: programTime(c), AtOnce: c.Limits.Executions}),
+		librechat.Surface(librechat.Options{Hub: s.hub, Log: s.log, MaxFiles: int64(c.Limits.Upload) + 1<<20, Timeout: time.Duration(c.Sandbox.Timeout)}),
 		openai.Surface(openai.Options{Hub: s.hub, Log: s.log, MaxFile: int64(c.Limits.Upload), Memory: mostMemory(c), Secret: s.secret, Stopping: s.stopping}),
+		jupyter.Surface(jupyter.Options{Hub: s.hub, Accounts: s.accounts, Log: s.log, Version: s.about.Version, Python: func() string { return s.about.Python }, Secret: s.secret, Stopping: s.stopping}),
 	}
-	out = append(out, ports.Surfaces(ports.Options{Hub: s.hub, Address: names, Refuse: api.Refuse})...)
+	// The last is that of the ports' names, where they have some; some of them are of E2B's sandboxes.
+	of := ports.Surfaces(ports.Options{Hub: s.hub, Address: names, Refuse: api.Refuse})
+	var named *surface.Surface
+	if names.Host != "" {
+		named, of = &of[len(of)-1], of[:len(of)-1]
+	}
+	out = append(out, of...)
+	out = append(out, e2b.Surfaces(e2b.Options{
+		Hub: s.hub, Log: s.log, Secret: s.secret, Names: named, Root: c.Sandbox.Root, Disk: sandbox.DefaultLimits().Workspace,
+		Address: func() ports.Address {
+			a, _ := s.portNames() // by now with the port that the server has got
+			return a
+		},
+	})...)
 	if !c.Serve.Page {
 		return out, nil
 	}
-	shown, err := page.Surface(page.Options{Files: web.Dist(), Refuse: api.Refuse, Scripts: c.Serve.PageScripts, Taken: []string{"api", "v1", "health", "metrics", "debug"}})
+	shown, err := page.Surface(page.Options{Files: web.Dist(), Refuse: api.Refuse, Scripts: c.Serve.PageScripts, Taken: []string{"api", "v1", "librechat", "jupyter", "health", "metrics", "debug"}})
 	return append(out, shown), err
 }
 

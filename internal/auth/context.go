@@ -15,6 +15,20 @@ func From(ctx context.Context) (Principal, bool) {
 	return who, ok
 }
 
+type placeKey struct{}
+
+// WithPlace returns a context of a request that takes one of the places of those that are served at a time; leave gives it up, and may be called more than once.
+func WithPlace(ctx context.Context, leave func()) context.Context {
+	return context.WithValue(ctx, placeKey{}, leave)
+}
+
+// LeavePlace gives up the place of a request that has become a lasting connection, which is bounded by itself.
+func LeavePlace(ctx context.Context) {
+	if leave, ok := ctx.Value(placeKey{}).(func()); ok {
+		leave()
+	}
+}
+
 type againKey struct{}
 
 // WithAgain returns a context of a connection that carries several requests: again looks at the caller anew for each of them, because a key may

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/base32"
 	"encoding/binary"
+	"encoding/hex"
 	"hash/crc32"
 	"strings"
 
@@ -50,10 +51,28 @@ func check(text string) string {
 	return base32Text(sum[:])
 }
 
+// hexPrefix begins a key in the form that E2B's clients of 2026 demand: all its bytes in hexadecimal digits.
+const hexPrefix = "e2b_"
+
+// HexText returns the text of a key in that form, which is the same key. Problems: key_malformed.
+func HexText(text string) (string, error) {
+	if _, _, err := ParseText(text); err != nil {
+		return "", err
+	}
+	return hexPrefix + hex.EncodeToString([]byte(strings.TrimPrefix(text, "cove_"))), nil
+}
+
 // ParseText returns the id of the key and the hash of its secret. It knows the form alone: whether there is such a key is not its matter.
 func ParseText(text string) (id string, hash [sha256.Size]byte, err error) {
 	refused := problem.New(problem.KeyMalformed, "this is not the text of a key, or a part of it is missing").
 		WithHint("copy the whole key: cove_, three parts and underscores between them")
+	if digits, ok := strings.CutPrefix(text, hexPrefix); ok && len(digits) == 2*(textLength-len("cove_")) {
+		plain, err := hex.DecodeString(digits)
+		if err != nil {
+			return "", hash, refused
+		}
+		text = "cove_" + string(plain)
+	}
 	if len(text) != textLength {
 		return "", hash, refused
 	}

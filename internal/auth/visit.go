@@ -16,6 +16,8 @@ type Visit interface {
 	Look(ctx context.Context, find func(context.Context) error) error
 	// Caller is who calls an operation that needs nobody; nobody where the request has no key and no cookie.
 	Caller(ctx context.Context) (Principal, error)
+	// Enter takes one of the places of requests that are served at a time, for a caller that a surface has found by itself; leave gives it up.
+	Enter(ctx context.Context, who Principal) (leave func(), err error)
 	// Remember has the browser send text with its requests until then, and Forget no longer.
 	Remember(text string, until time.Time)
 	Forget()
@@ -45,6 +47,7 @@ func (plainVisit) Login(ctx context.Context, _ string, find func(context.Context
 	return find(ctx)
 }
 func (plainVisit) Look(ctx context.Context, find func(context.Context) error) error { return find(ctx) }
+func (plainVisit) Enter(context.Context, Principal) (func(), error)                 { return func() {}, nil }
 func (plainVisit) Caller(ctx context.Context) (Principal, error) {
 	who, _ := From(ctx)
 	return who, nil

@@ -161,11 +161,18 @@ func checkData(_ context.Context, _ *Program, cfg config.Config) check {
 	return c
 }
 
-// checkNamespaces names the settings of the system that keep ordinary users from making user namespaces.
-func checkNamespaces(context.Context, *Program, config.Config) check {
+// checkNamespaces names the settings of the system that keep ordinary users from making user namespaces, and root's sandboxes from being other users.
+func checkNamespaces(_ context.Context, p *Program, cfg config.Config) check {
 	c := check{Name: "namespaces", Status: good, Detail: "user namespaces are allowed"}
 	if os.Geteuid() == 0 {
 		c.Detail = "not needed: running as root"
+		engine, _ := p.Engine(cfg) // an error is the next check's
+		if e, ok := engine.(sandbox.UserGiver); ok {
+			c.Detail = "running as root; each sandbox is a user of its own"
+			if why := e.WhyRoot(); why != "" {
+				c.Status, c.Detail = warned, "the processes of sandboxes are root on this machine: "+why
+			}
+		}
 		return c
 	}
 	for _, s := range []struct{ file, bad, fix string }{

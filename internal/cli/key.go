@@ -37,6 +37,7 @@ type keyCreate struct {
 	Expires *config.Duration `placeholder:"TIME" help:"When it ends, from now on, such as 30d. Without: never."`
 	Project string           `placeholder:"PROJECT" help:"Id or name of the project (default: local)."`
 	User    string           `placeholder:"USER" help:"Id or name of the user, a member of the project (default: local)."`
+	E2B     bool             `name:"e2b" help:"Print it in the form that E2B's clients demand of a key."`
 	JSON    bool             `name:"json" help:"Print it as one JSON object."`
 }
 
@@ -55,6 +56,9 @@ func (c *keyCreate) run(ctx context.Context, p *Program) (int, error) {
 			}
 		}
 		k, text, err := r.Accounts.CreateKey(ctx, auth.Local(), n)
+		if err == nil && c.E2B {
+			text, err = auth.HexText(text)
+		}
 		if err != nil {
 			return err
 		}

@@ -95,6 +95,7 @@ func (c *sessionExec) run(ctx context.Context, p *Program) (int, error) {
 	if c.TTY {
 		start.Terminal = &process.Size{Columns: 80, Rows: 24}
 	}
+	start.Followed = !c.Detach
 	if err := start.Check(); err != nil {
 		return 0, err
 	}
@@ -270,6 +271,7 @@ func (a attached) run(ctx context.Context, start process.Start) (int, error) {
 // begin starts the process, or finds the one to attach to.
 func (a attached) begin(ctx context.Context, m machine, start process.Start) (process.Info, error) {
 	if a.to == "" {
+		start.Followed = true
 		return m.StartProcess(ctx, start)
 	}
 	info, err := findProcess(ctx, m, a.to)

@@ -9,7 +9,9 @@ import (
 	"sync"
 	"syscall"
 	"text/tabwriter"
+	"time"
 
+	"cove/internal/link"
 	"cove/internal/problem"
 	"cove/internal/wire"
 )
@@ -121,6 +123,7 @@ func (c *sessionPort) serve(ctx context.Context, p *Program, m machine, listener
 	defer open.Wait()
 	said := ""
 	var saying sync.Mutex
+	dialing := make(chan struct{}, mostDialing)
 	for {
 		local, err := listener.Accept()
 		if err != nil {
@@ -128,7 +131,7 @@ func (c *sessionPort) serve(ctx context.Context, p *Program, m machine, listener
 		}
 		open.Go(func() {
 			defer func() { _ = local.Close() }()
-			remote, err := m.DialPort(ctx, c.Port)
+			remote, err := dialPatiently(ctx, m, c.Port, dialing)
 			if err != nil {
 				saying.Lock()
 				defer saying.Unlock()
@@ -140,5 +143,33 @@ func (c *sessionPort) serve(ctx context.Context, p *Program, m machine, listener
 			}
 			wire.Join(ctx, local, remote)
 		})
+	}
+}
+
+const (
+	// mostDialing is how many connections are made at a time: more would be refused by a server.
+	mostDialing = 32
+	// dialPatience bounds how long a connection is tried for that a server has refused for a while.
+	dialPatience = time.Minute
+)
+
+// dialPatiently connects to a port as soon as a server lets it: a page with hundreds of files makes more connections in a moment than one may make requests.
+func dialPatiently(ctx context.Context, m machine, port int, dialing chan struct{}) (link.Stream, error) {
+	for began := time.Now(); ; {
+		select {
+		case dialing <- struct{}{}:
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+		remote, err := m.DialPort(ctx, port)
+		<-dialing
+		if err == nil || time.Since(began) > dialPatience || !problem.Has(err, problem.RateLimited) && !problem.Has(err, problem.TooManyRequests) {
+			return remote, err
+		}
+		select {
+		case <-time.After(time.Second):
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
 	}
 }

@@ -20,7 +20,7 @@ import (
 func (s *Server) authenticating(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		v := visit{s, w, r}
-		if f := s.surfaceOf(r); f != nil && f.Cookies {
+		if f := s.surfaceOf(r); f != nil && (f.Cookies || f.Keys != nil) {
 			r = r.WithContext(auth.WithVisit(r.Context(), v))
 		}
 		if s.public(r) {
@@ -51,7 +51,7 @@ func (s *Server) caller(r *http.Request) (auth.Principal, error) {
 	if cookies := s.cookies(r); len(cookies) > 0 {
 		return s.signedIn(r, cookies)
 	}
-	text, ok := keyText(r)
+	text, ok := s.keyText(r)
 	if !ok || text == "" {
 		return auth.Principal{}, problem.New(problem.Unauthenticated, "a key is needed").
 			WithHint("send Authorization: Bearer cove_...; cove key create makes a key")
@@ -61,14 +61,24 @@ func (s *Server) caller(r *http.Request) (auth.Principal, error) {
 
 // keyText returns the key that the request brings, the same for either header. Two different ones are none: it must not depend on the
 // reader which of them counts. A browser can send a key as a password only; that counts for the documentation alone, because a browser
-// repeats it for whatever a foreign page makes it ask.
-func keyText(r *http.Request) (string, bool) {
+// repeats it for whatever a foreign page makes it ask. A surface may know further ways; where a key came in one of those, a header with another
+// scheme may be one of them, or a proxy's, and is passed over.
+func (s *Server) keyText(r *http.Request) (string, bool) {
 	var texts []string
+	if f := s.surfaceOf(r); f != nil && f.Keys != nil {
+		texts = f.Keys(r)
+	}
+	further := len(texts) > 0
 	for _, v := range r.Header.Values("Authorization") {
 		scheme, text, _ := strings.Cut(v, " ")
-		if _, password, ok := r.BasicAuth(); ok && noteOf(r).asked.Access == surface.Documentation && len(r.Header.Values("Authorization")) == 1 {
+		_, password, ok := r.BasicAuth()
+		switch {
+		case ok && noteOf(r).asked.Access == surface.Documentation && len(r.Header.Values("Authorization")) == 1:
 			text = password
-		} else if !strings.EqualFold(scheme, "Bearer") {
+		case strings.EqualFold(scheme, "Bearer"):
+		case further:
+			continue
+		default:
 			return "", false
 		}
 		texts = append(texts, strings.TrimSpace(text))

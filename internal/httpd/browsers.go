@@ -149,6 +149,13 @@ func (v visit) Look(ctx context.Context, find func(context.Context) error) error
 	return err
 }
 
+func (v visit) Enter(ctx context.Context, who auth.Principal) (leave func(), err error) {
+	if refused := v.s.rate(who, nil); refused != nil {
+		return nil, refused
+	}
+	return v.s.room.enter(ctx, who.Project, means(who))
+}
+
 func (v visit) Caller(ctx context.Context) (auth.Principal, error) {
 	if len(v.s.cookies(v.r)) == 0 && v.r.Header.Get("Authorization") == "" && v.r.Header.Get("X-Api-Key") == "" {
 		return auth.Principal{}, nil

@@ -147,8 +147,9 @@ func (s *Server) admitting(next http.Handler) http.Handler {
 			s.refuse(w, r, problem.Of(err))
 			return
 		}
+		leave = sync.OnceFunc(leave)
 		defer leave()
-		next.ServeHTTP(w, r)
+		next.ServeHTTP(w, r.WithContext(auth.WithPlace(r.Context(), leave)))
 	})
 }
 

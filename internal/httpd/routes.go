@@ -93,7 +93,7 @@ func (s *Server) surfaceOf(r *http.Request) *surface.Surface {
 	host := hostOf(r.Host)
 	for i := range s.o.Surfaces {
 		f := &s.o.Surfaces[i]
-		if f.Serves(host, r.URL.Path) && (best == nil || closer(f, best)) {
+		if f.Serves(host, r) && (best == nil || closer(f, best)) {
 			best = f
 		}
 	}
@@ -104,6 +104,9 @@ func (s *Server) surfaceOf(r *http.Request) *surface.Surface {
 func closer(f, than *surface.Surface) bool {
 	if (f.Host == "") != (than.Host == "") {
 		return f.Host != ""
+	}
+	if f.Foreign != than.Foreign {
+		return f.Foreign
 	}
 	return len(f.Prefix) > len(than.Prefix)
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"cove/internal/auth"
 	"cove/internal/httpd"
 	"cove/internal/problem"
 	"cove/internal/status"
@@ -63,5 +64,41 @@ func TestASurfaceMoreIsAValueMore(t *testing.T) {
 	strict := newRig(t, httpd.Options{Surfaces: third(), Hosts: []string{"cove.test"}}, nil)
 	for host, status := range map[string]int{"cove.test": 200, "a.box.test": 200, "evil.test": 421} {
 		want(t, "called "+host, strict.ask(t, "GET", "/pages/x", bobs, "Host", host), status)
+	}
+}
+
+// TestASurfacesOwnWaysForKeys: a surface may take keys in further ways, which count there alone, and two different ones are none.
+func TestASurfacesOwnWaysForKeys(t *testing.T) {
+	t.Parallel()
+	whose := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		who, _ := auth.From(r.Context())
+		_, _ = io.WriteString(w, who.User)
+	})
+	g := newRig(t, httpd.Options{Surfaces: []surface.Surface{{About: "notes", Prefix: "/notes/", Handler: whose, Routes: []surface.Route{{Method: "GET", Pattern: "/notes/x"}},
+		Keys: func(r *http.Request) []string { return r.URL.Query()["token"] }, Refuse: third()[1].Refuse}}}, nil)
+	for _, c := range []struct {
+		path, key, header string
+		status            int
+		want              string
+	}{
+		{"/notes/x?token=" + bobs, "", "", 200, "usr_bob"},
+		{"/notes/x?token=" + bobs, bobs, "", 200, "usr_bob"},
+		{"/notes/x", bobs, "", 200, "usr_bob"},
+		{"/notes/x?token=" + bobs, "", "Basic cHJveHk6c2VjcmV0", 200, "usr_bob"},
+		{"/notes/x?token=" + bobs, anns, "", 401, "page refuses: unauthenticated"},
+		{"/notes/x?token=" + bobs + "&token=" + anns, "", "", 401, "page refuses: unauthenticated"},
+		{"/notes/x?token=wrong", "", "", 401, "page refuses: unauthenticated"},
+		{"/notes/x?token=", "", "", 401, "page refuses: unauthenticated"},
+		{"/notes/x", "", "Basic cHJveHk6c2VjcmV0", 401, "page refuses: unauthenticated"},
+		{"/api/v1/things/1?token=" + bobs, "", "", 401, "unauthenticated"},
+	} {
+		var headers []string
+		if c.header != "" {
+			headers = []string{"Authorization", c.header}
+		}
+		w := g.ask(t, "GET", c.path, c.key, headers...)
+		if w.Code != c.status || !strings.Contains(w.Body.String(), c.want) {
+			t.Errorf("%s with %q and %q: %d %s, want %d and %q", c.path, c.key, c.header, w.Code, w.Body, c.status, c.want)
+		}
 	}
 }

@@ -14,6 +14,8 @@ import (
 
 	"cove/internal/api"
 	"cove/internal/auth"
+	"cove/internal/compat/dify"
+	"cove/internal/compat/librechat"
 	"cove/internal/compat/openai"
 	"cove/internal/httpd"
 	"cove/internal/hub"
@@ -70,7 +72,7 @@ func newWhole(t *testing.T) *whole {
 	must(t, err)
 	must(t, h.Recover(t.Context()))
 	s, err := httpd.New(httpd.Options{
-		Accounts: accounts, Surfaces: []surface.Surface{api.Surface(api.Options{Hub: h, Accounts: accounts, Audit: db}), openai.Surface(openai.Options{Hub: h})},
+		Accounts: accounts, Surfaces: []surface.Surface{api.Surface(api.Options{Hub: h, Accounts: accounts, Audit: db}), dify.Surface(dify.Options{Hub: h}), librechat.Surface(librechat.Options{Hub: h}), openai.Surface(openai.Options{Hub: h})},
 		Limits: limited(func(l *httpd.Limits) { l.KeyRate, l.ProjectRate = 0, 0 }),
 	})
 	must(t, err)
@@ -126,6 +128,9 @@ func (w *whole) address(t *testing.T, owner tenant, pattern string) (path string
 		switch name {
 		case "path", "kernel", "process", "item", "member", "provider":
 			parts[i] = "main"
+			continue
+		case "storage", "object":
+			parts[i] = strings.Repeat("a", 21)
 			continue
 		case "port":
 			parts[i] = "8000"

@@ -3,6 +3,7 @@ package hub
 import (
 	"context"
 	"maps"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -63,16 +64,18 @@ func (c Conversation) check() error {
 	return nil
 }
 
-// surfacePrefix begins the names of the metadata that OpenAI's surface keeps for itself.
-const surfacePrefix = "openai."
+// surfaceOwn says whether a name in metadata is of what a surface keeps for itself.
+func surfaceOwn(name string) bool {
+	return slices.ContainsFunc([]string{"openai.", "e2b."}, func(prefix string) bool { return strings.HasPrefix(name, prefix) })
+}
 
-// metadataFault says why metadata is not valid, or "". Entries that OpenAI's surface keeps for itself are not counted among the user's, and may be longer; the
+// metadataFault says why metadata is not valid, or "". Entries that a surface keeps for itself are not counted among the user's, and may be longer; the
 // surface bounds them.
 func metadataFault(all map[string]string) string {
 	users := 0
 	for k, v := range all {
 		longest := longestSurface
-		if !strings.HasPrefix(k, surfacePrefix) {
+		if !surfaceOwn(k) {
 			longest = longestMetadata
 			users++
 		}

@@ -29,10 +29,14 @@ type NewExecution struct {
 	Args    []string      // sys.argv[1:]
 	Columns int           // characters of a line where people read the output; 0: nobody knows
 	Restart bool          // a new interpreter first
+	// Unnumbered code takes no number and is not kept in In and Out.
+	Unnumbered bool
 	// Approved says that somebody has looked at code that CodeAsk would have wait.
 	Approved bool
 	// Environment are variables that are set before, and stay set in the kernel. They are not recorded.
 	Environment map[string]string
+	// Input answers input() and getpass() of the code, as kernel.Request.Input; nil: they raise EOFError. It returns when the execution has ended.
+	Input func(prompt string, password bool) (string, error)
 	// Once is an idempotency key: a repeated call with the same key returns the execution that the first call made.
 	Once string
 }
@@ -116,7 +120,7 @@ const longestArguments = 128 << 10
 
 // request is what the kernel is asked for. Problems: invalid_request, process_invalid.
 func (n NewExecution) request() (kernel.Request, error) {
-	req := kernel.Request{Code: n.Code, Timeout: n.Timeout, Args: n.Args, Environment: n.Environment, Columns: n.Columns, Restart: n.Restart}
+	req := kernel.Request{Code: n.Code, Timeout: n.Timeout, Args: n.Args, Environment: n.Environment, Columns: n.Columns, Restart: n.Restart, Unnumbered: n.Unnumbered, Input: n.Input}
 	if n.Program != "" {
 		req.Mode, req.Filename = kernel.Script, n.Program
 	}

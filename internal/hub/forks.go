@@ -5,7 +5,6 @@ import (
 	"context"
 	"maps"
 	"slices"
-	"strings"
 
 	"cove/internal/auth"
 	"cove/internal/ident"
@@ -77,7 +76,7 @@ func (h *Hub) forkConversation(ctx context.Context, who auth.Principal, id strin
 		Created: now, Used: now, Turns: len(branch), Source: origin.Source, Approval: origin.Approval,
 		Origin: &ConversationOrigin{Conversation: origin.ID, Turn: last.ID},
 	}
-	maps.DeleteFunc(fork.Metadata, func(name, _ string) bool { return strings.HasPrefix(name, surfacePrefix) })
+	maps.DeleteFunc(fork.Metadata, func(name, _ string) bool { return surfaceOwn(name) })
 	if err := fork.check(); err != nil {
 		return Conversation{}, err
 	}

@@ -122,6 +122,8 @@ type Inspector interface {
 	Variables(ctx context.Context, kernel string) (kernel.Variables, error)
 	Table(ctx context.Context, kernel string, q kernel.TableQuery) (kernel.Table, error)
 	Profile(ctx context.Context, kernel, table string, column int) (kernel.Profile, error)
+	// Describe says what the name at cursor (in characters) of code stands for: its signature and what is written of it; "" where that is nothing known.
+	Describe(ctx context.Context, kernel, code string, cursor int) (string, error)
 	// Preview looks at a file of the workspace; it does not wait for a kernel. Problems: not_shown.
 	Preview(ctx context.Context, look workspace.Look) (workspace.Preview, error)
 	// Tell says what a model is told of files of the workspace, in the order of the paths; it does not wait for a kernel.
@@ -182,6 +184,7 @@ type Hub struct {
 	streams  *stream.Streams // the events of executions and turns
 	slots    *slots
 	meter    *meter
+	sockets  *sockets
 	contents *contents
 	uploads  *uploads
 	gauge    *gauge
@@ -257,6 +260,7 @@ func New(o Options) (*Hub, error) {
 		Limit: o.Limits.Stream, Now: h.now, Log: o.Log, Last: isEnd, Fenced: h.lostOwner, Observe: observe,
 	})
 	h.meter = newMeter(h)
+	h.sockets = newSockets()
 	h.contents = newContents(o.Contents)
 	h.uploads = &uploads{writers: map[string]*writer{}}
 	h.gauge = &gauge{look: o.Room}

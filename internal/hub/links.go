@@ -26,6 +26,8 @@ const (
 	LinkRead  = "read"  // shows a file
 	LinkWrite = "write" // takes one
 	LinkPort  = "port"  // leads to a port
+	// LinkMachine is for a whole session as a machine: code, processes, files and ports. A surface makes it whose clients have a token for each session.
+	LinkMachine = "machine"
 )
 
 // SessionLink shows a file of a session, takes one, or leads to a port of it, for all who have its code and no key. It has the rights that its maker has at the time when it is
@@ -67,11 +69,14 @@ type NewLink struct {
 	Open    bool
 	Wakes   bool
 	Life    time.Duration // 0: it does not end
+	Code    string        // one that the caller has; "": a new one
 }
+
+var machineRights = []auth.Action{auth.SessionsRead, auth.SessionsWrite, auth.SessionsExecute, auth.FilesRead, auth.FilesWrite}
 
 // rights are what a link lets others do, all of which its maker needs.
 func (l SessionLink) rights() []auth.Action {
-	rights := map[string][]auth.Action{LinkRead: {auth.FilesRead}, LinkWrite: {auth.FilesWrite}, LinkPort: {auth.SessionsExecute}}[l.Purpose]
+	rights := map[string][]auth.Action{LinkRead: {auth.FilesRead}, LinkWrite: {auth.FilesWrite}, LinkPort: {auth.SessionsExecute}, LinkMachine: machineRights}[l.Purpose]
 	if path.IsAbs(l.Path) {
 		rights = append(rights, auth.SessionsExecute)
 	}
@@ -85,7 +90,7 @@ func (n NewLink) check() error {
 		return problem.New(problem.LifeInvalid, "a link lives for a second to 10 years, or without an end")
 	case n.Purpose == LinkPort && (n.Port < 1 || n.Port > 65535 || n.Path != ""):
 		return invalid("a link to a port has a port from 1 to 65535, and no path")
-	case n.Purpose == LinkPort:
+	case n.Purpose == LinkPort, n.Purpose == LinkMachine && n.Path == "" && n.Port == 0 && !n.Open:
 		return nil
 	case n.Purpose != LinkRead && n.Purpose != LinkWrite:
 		return invalid("a link is for read, write or port")
@@ -99,6 +104,10 @@ func (n NewLink) check() error {
 // too_many_links, life_invalid, invalid_path.
 func (h *Hub) AddLink(ctx context.Context, who auth.Principal, n NewLink) (SessionLink, string, error) {
 	code, hash := auth.RandomCode()
+	if n.Code != "" {
+		code = n.Code
+		hash, _ = auth.CodeHash(code)
+	}
 	l := SessionLink{
 		ID: ident.New(ident.Link), Hash: hash, Project: who.Project, User: who.User, Key: who.Key, Session: n.Session, Purpose: n.Purpose, Path: n.Path, Port: n.Port, Open: n.Open, Wakes: n.Wakes,
 		Created: h.now(),

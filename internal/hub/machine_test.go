@@ -288,6 +288,7 @@ func (y *toy) Table(context.Context, string, kernel.TableQuery) (t kernel.Table,
 func (y *toy) Profile(context.Context, string, string, int) (p kernel.Profile, err error) {
 	return p, nil
 }
+func (y *toy) Describe(context.Context, string, string, int) (string, error) { return "", nil }
 func (y *toy) Preview(context.Context, workspace.Look) (p workspace.Preview, err error) {
 	return p, nil
 }

@@ -131,10 +131,14 @@ func (h *Hub) giveNetwork(ctx context.Context, row Session, live Networked, seen
 	if seen.meter == nil || loaded {
 		seen.meter = egress.NewMeter(limits.Bytes, limits.Pace)
 	}
-	o := egress.Options{Operator: limits.Rules, Within: within, Session: &rules, Meter: seen.meter, Tell: func(e egress.Event) {
-		seen.add(e)
-		h.countConnection(row, e)
-	}}
+	o := egress.Options{
+		Operator: limits.Rules, Within: within, Session: &rules, Meter: seen.meter,
+		Enter: func() (func(), error) { return h.sockets.enter(row.ID, row.Project) },
+		Tell: func(e egress.Event) {
+			seen.add(e)
+			h.countConnection(row, e)
+		},
+	}
 	if s := row.Secrets; s != nil {
 		o.Credentials = s.Credentials
 		if o.Authority, err = egress.ParseAuthority(s.Authority); err != nil {

@@ -21,11 +21,16 @@ func (h *Hub) Ports(ctx context.Context, who auth.Principal, session string) (po
 }
 
 // UsePort connects to a port at which a program of a session listens, and has use work with the connection. It keeps the session in memory and unsaved meanwhile, until
-// somebody else needs the session, which ends the context of use, and the connection. Needs auth.SessionsExecute. Problems: port_refused, too_many_processes.
+// somebody else needs the session, which ends the context of use, and the connection. Needs auth.SessionsExecute. Problems: port_refused, too_many_processes, overloaded.
 func (h *Hub) UsePort(ctx context.Context, who auth.Principal, session string, port int, use func(ctx context.Context, s link.Stream) error) error {
 	if err := who.Require(auth.SessionsExecute); err != nil {
 		return err
 	}
+	leave, err := h.sockets.enter(session, who.Project)
+	if err != nil {
+		return err
+	}
+	defer leave()
 	return h.yielding(ctx, who, session, h.acquire, func(ctx context.Context, l Live) error {
 		stream, err := l.DialPort(ctx, port)
 		if err != nil {

@@ -76,7 +76,7 @@ func Surface(o Options) (surface.Surface, error) {
 		return surface.Route{Method: http.MethodGet, Pattern: pattern, Access: surface.Public}
 	}
 	return surface.Surface{
-		About: "the page, for browsers", Prefix: "/", Only: s.has, Handler: s, Refuse: o.Refuse,
+		About: "the page, for browsers", Prefix: "/", Only: func(r *http.Request) bool { return s.has(r.URL.Path) }, Handler: s, Refuse: o.Refuse,
 		Routes: []surface.Route{public("/{$}"), public("/frame"), public("/assets/{file...}"), public("/{page...}")},
 	}, nil
 }

@@ -73,13 +73,13 @@ func TestWhatIsThePages(t *testing.T) {
 		"/assets/00000000000000000000/index.js": false, "/assets/" + hash + "/../index.html": false, "/assets/" + hash + "/": false, "/assets/" + hash + "/icon.svg": false,
 		"/api": false, "/api/v1/nothing": false, "/API/v1": false, "/v1": false, "/v1/x": false, "/health": false, "/.env": false,
 	} {
-		if got := s.Serves("localhost", path); got != want {
+		if got := s.Serves("localhost", httptest.NewRequest(http.MethodGet, path, nil)); got != want {
 			t.Errorf("%s: %v", path, got)
 		}
 	}
 	without := files()
 	delete(without, "frame.html")
-	if s := newPage(t, without); s.Serves("localhost", "/frame") {
+	if s := newPage(t, without); s.Serves("localhost", httptest.NewRequest(http.MethodGet, "/frame", nil)) {
 		t.Error("a page without a frame has one")
 	}
 }
@@ -185,7 +185,7 @@ func TestAssets(t *testing.T) {
 	}
 	changed := files()
 	changed["assets/style.css"].Data = []byte("b{}")
-	if other := newPage(t, changed); other.Serves("localhost", path) {
+	if other := newPage(t, changed); other.Serves("localhost", httptest.NewRequest(http.MethodGet, path, nil)) {
 		t.Error("another page has the same addresses")
 	}
 	if w := ask(t, s, "GET", "/icon.svg"); w.Header().Get("Cache-Control") != "public, no-cache" || !strings.Contains(w.Header().Get("Content-Security-Policy"), "sandbox") {
@@ -202,7 +202,7 @@ func TestTheBuiltPage(t *testing.T) {
 	}
 	body := ask(t, s, "GET", "/").Body.String()
 	for _, m := range regexp.MustCompile(`(?:src|href)="\./([^"]+)"`).FindAllStringSubmatch(body, -1) {
-		if !s.Serves("localhost", "/"+m[1]) {
+		if !s.Serves("localhost", httptest.NewRequest(http.MethodGet, "/"+m[1], nil)) {
 			t.Errorf("the page links to %s, which is not there", m[1])
 		}
 	}

@@ -87,7 +87,7 @@ func front(t *testing.T, h *house) *httptest.Server {
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		host, _, _ := strings.Cut(r.Host, ":")
 		for i := len(all) - 1; i >= 0; i-- {
-			if all[i].Serves(host, r.URL.Path) {
+			if all[i].Serves(host, r) {
 				all[i].Handler.ServeHTTP(w, r)
 				return
 			}

@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
-	"sync"
 	"time"
 
 	"cove/internal/auth"
@@ -46,16 +45,12 @@ const (
 	// Header brings it with each request of a program.
 	Header = "Cove-Link"
 
-	// atOnce, projectAtOnce and sessionAtOnce bound the requests that are served at a time: of all ports, and of those of one project and one session.
-	atOnce        = 512
-	projectAtOnce = atOnce / 2
-	sessionAtOnce = 96
 	longestCookie = 30 * 24 * time.Hour
 )
 
 // Surfaces returns the interfaces in the form in which package httpd mounts them.
 func Surfaces(o Options) []surface.Surface {
-	f := &front{o: o, busy: map[string]int{}}
+	f := &front{o: o}
 	all := []surface.Surface{{
 		About: "ports of sessions, by links", Prefix: PathPrefix, Foreign: true, Cookies: true, Handler: http.HandlerFunc(f.byPath), Refuse: f.refuse,
 	}}
@@ -68,35 +63,7 @@ func Surfaces(o Options) []surface.Surface {
 	})
 }
 
-type front struct {
-	o Options
-
-	mu   sync.Mutex
-	all  int
-	busy map[string]int // requests by session and by project, whose ids differ
-}
-
-// enter counts a request of a session's and its project's, until leave is called.
-func (f *front) enter(session, project string) (leave func(), err error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.all >= atOnce || f.busy[session] >= sessionAtOnce || f.busy[project] >= projectAtOnce {
-		return nil, problem.New(problem.Overloaded, "the ports of the session are asked for as much as they can be at a time")
-	}
-	f.all++
-	f.busy[session]++
-	f.busy[project]++
-	return func() {
-		f.mu.Lock()
-		defer f.mu.Unlock()
-		f.all--
-		for _, of := range []string{session, project} {
-			if f.busy[of]--; f.busy[of] <= 0 {
-				delete(f.busy, of)
-			}
-		}
-	}, nil
-}
+type front struct{ o Options }
 
 // look finds the link with a code. Addresses that often send wrong ones are held back.
 func (f *front) look(r *http.Request, code string) (l hub.SessionLink, who auth.Principal, err error) {
@@ -126,9 +93,9 @@ func (f *front) byPath(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	y := Way{Session: l.Session, Port: l.Port, Prefix: PathPrefix + code + "/", Secret: true}
-	f.serve(w, r, y, grant{who.Project, func(use func(context.Context, link.Stream) error) error {
+	f.serve(w, r, y, func(use func(context.Context, link.Stream) error) error {
 		return f.o.Hub.UseLink(r.Context(), l, who, use)
-	}})
+	})
 }
 
 func query(u *url.URL) string {
@@ -177,19 +144,16 @@ func nameOf(host string) string {
 	return strings.ToLower(strings.TrimSuffix(host, "."))
 }
 
-// grant is what lets a request in: its project, and what has something use the port.
-type grant struct {
-	project string
-	use     func(use func(context.Context, link.Stream) error) error
-}
+// grant has something use the port that a request was let in to.
+type grant func(use func(context.Context, link.Stream) error) error
 
 // admit finds what lets a request in: a link that the address brings, the header, or the browser remembers; a key; or that the port is open to all. done says that the request is
 // answered.
 func (f *front) admit(w http.ResponseWriter, r *http.Request, session string, port int) (g grant, done bool, err error) {
 	byLink := func(l hub.SessionLink, who auth.Principal) grant {
-		return grant{who.Project, func(use func(context.Context, link.Stream) error) error {
+		return func(use func(context.Context, link.Stream) error) error {
 			return f.o.Hub.UseLink(r.Context(), l, who, use)
-		}}
+		}
 	}
 	find := func(code string) (l hub.SessionLink, who auth.Principal, err error) {
 		if l, who, err = f.look(r, code); err == nil && (l.Session != session || l.Port != port) {
@@ -219,9 +183,9 @@ func (f *front) admit(w http.ResponseWriter, r *http.Request, session string, po
 		if err == nil && who.User == "" {
 			err = problem.New(problem.Unauthenticated, "the key is not valid")
 		}
-		return grant{who.Project, func(use func(context.Context, link.Stream) error) error {
+		return func(use func(context.Context, link.Stream) error) error {
 			return f.o.Hub.UsePort(r.Context(), who, session, port, use)
-		}}, false, err
+		}, false, err
 	}
 	l, who, err := f.o.Hub.OpenPort(r.Context(), session, port)
 	if problem.Has(err, problem.LinkNotFound) {
@@ -249,14 +213,8 @@ func remember(w http.ResponseWriter, r *http.Request, l hub.SessionLink, code st
 
 // serve forwards a request to a port.
 func (f *front) serve(w http.ResponseWriter, r *http.Request, y Way, g grant) {
-	leave, err := f.enter(y.Session, g.project)
-	if err != nil {
-		f.show(w, r, err)
-		return
-	}
-	defer leave()
 	begun := false
-	err = g.use(func(ctx context.Context, stream link.Stream) error {
+	err := g(func(ctx context.Context, stream link.Stream) error {
 		begun = true
 		Forward(ctx, w, r, stream, y, f.refuse)
 		return nil

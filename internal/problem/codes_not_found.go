@@ -34,6 +34,8 @@ const (
 	InvitationNotFound = NotFoundCode("invitation_not_found")
 	// The session has no kernel with this name. Start the kernel first, or use the main kernel.
 	KernelNotFound = NotFoundCode("kernel_not_found")
+	// The server has no kernels of that name. Ask for python3, or leave the name out.
+	KernelSpecUnknown = NotFoundCode("kernel_spec_unknown")
 	// There is no key with this id. List the keys.
 	KeyNotFound = NotFoundCode("key_not_found")
 	// The packages that the session had installed were removed. Run the code in a new session, which installs what it imports.

@@ -25,9 +25,12 @@ type Surface struct {
 	// from any web page. Handler decides who may see what.
 	Foreign bool
 	// Only narrows what is the surface's below Prefix, for one whose prefix others begin with, too; nil: all of it.
-	Only func(path string) bool
+	Only func(r *http.Request) bool
 	// Cookies says that a browser that is signed in may call, without a key.
 	Cookies bool
+	// Keys returns the keys that a request brings in a way that the clients of this surface alone have, beside those that every surface takes; nil: there is no such way.
+	// Where a request brings several they must be the same. Its Handler finds the visit with auth.VisitOf.
+	Keys func(r *http.Request) []string
 	// Handler answers what is below Prefix, also what is no route. It finds the caller with auth.From, and there is one in every request
 	// but for those of routes that need no key.
 	Handler http.Handler
@@ -62,8 +65,8 @@ const (
 )
 
 // Serves says whether a request is the surface's.
-func (s *Surface) Serves(host, path string) bool {
-	return strings.HasPrefix(path, s.Prefix) && (s.Host == "" || GoesBy(s.Host, host) && (s.Named == nil || s.Named(host))) && (s.Only == nil || s.Only(path))
+func (s *Surface) Serves(host string, r *http.Request) bool {
+	return strings.HasPrefix(r.URL.Path, s.Prefix) && (s.Host == "" || GoesBy(s.Host, host) && (s.Named == nil || s.Named(host))) && (s.Only == nil || s.Only(r))
 }
 
 // GoesBy says whether a host's name, in small letters, is one that pattern stands for.

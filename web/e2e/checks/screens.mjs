@@ -96,6 +96,7 @@ await check('without a model it is a notebook', { server: 'COVE_ALONE' }, async 
   await audit(page, 'a connection')
   await form.getByRole('button', { name: 'Connect', exact: true }).click()
   await page.getByText('key …1234').waitFor()
+  await form.waitFor({ state: 'detached' }) // which has the key in its field until it is closed
   expect(!(await page.content()).includes('sk-of-the-form'), 'the key is on the page')
   // Without a restart: the first page asks for a question now, and it is answered.
   await page.goto('./')

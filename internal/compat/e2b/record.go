@@ -1,0 +1,74 @@
+package e2b
+
+import (
+	"encoding/json"
+	"maps"
+	"time"
+
+	"cove/internal/hub"
+	"cove/internal/ident"
+	"cove/internal/problem"
+)
+
+// What a session's metadata says of a sandbox.
+const (
+	kindEntry   = "e2b.kind"
+	recordEntry = "e2b.record"
+
+	kindSandbox  = "sandbox"
+	kindSnapshot = "snapshot"
+
+	mostRecord = 64 << 10 // bytes
+)
+
+// record is what the hub does not know of a sandbox. Its client's own metadata is in it, because E2B does not bound that as cove does.
+type record struct {
+	Template   string            `json:"template"`
+	Name       string            `json:"name,omitempty"` // of a snapshot
+	Of         string            `json:"of,omitempty"`   // of a snapshot: the session that it was made from
+	Started    time.Time         `json:"started"`
+	End        time.Time         `json:"end"`
+	AutoPause  bool              `json:"auto_pause,omitempty"`  // it is paused at its end, not killed
+	AutoResume bool              `json:"auto_resume,omitempty"` // a request wakes it
+	Paused     bool              `json:"paused,omitempty"`      // by its client
+	Closed     bool              `json:"closed,omitempty"`      // its ports take the traffic token
+	Offline    bool              `json:"offline,omitempty"`     // it asked for no internet
+	Network    json.RawMessage   `json:"network,omitempty"`     // as its client said it
+	Env        map[string]string `json:"env,omitempty"`
+	Metadata   map[string]string `json:"metadata,omitempty"`
+	Contexts   []codeContext     `json:"contexts,omitempty"` // beside the first
+}
+
+// recordOf reads the record of a session; ok is false for one that is no sandbox.
+func recordOf(s hub.Session, kind string) (r record, ok bool) {
+	if s.Metadata[kindEntry] != kind || s.State == hub.SessionDeleted {
+		return record{}, false
+	}
+	return r, json.Unmarshal([]byte(s.Metadata[recordEntry]), &r) == nil
+}
+
+// entries are what of a session's metadata says this, beside what else is there.
+func (r record) entries(kind string, others map[string]string) (map[string]string, error) {
+	text, err := json.Marshal(r)
+	if err == nil && len(text) > mostRecord {
+		err = problem.New(problem.SessionInvalid, "the metadata and the variables of the sandbox are larger than 64 KiB together").WithHint("put them into a file in the sandbox")
+	}
+	if err != nil {
+		return nil, err
+	}
+	all := maps.Clone(others)
+	if all == nil {
+		all = map[string]string{}
+	}
+	all[kindEntry], all[recordEntry] = kind, string(text)
+	return all, nil
+}
+
+// asleep says whether a sandbox is paused for its client, whether or not the hub has it in memory.
+func (r record) asleep(now time.Time) bool { return r.Paused || r.AutoPause && !now.Before(r.End) }
+
+// over says whether a sandbox is as good as deleted.
+func (r record) over(now time.Time) bool { return !r.Paused && !r.AutoPause && !now.Before(r.End) }
+
+// sandboxID is the id under which clients know a session: what follows its prefix has letters and digits alone.
+func sandboxID(session string) string { return ident.Body(session) }

@@ -1,0 +1,65 @@
+package jupyter
+
+import (
+	"context"
+	"errors"
+
+	"cove/internal/auth"
+	"cove/internal/hub"
+	"cove/internal/problem"
+)
+
+// end deletes a kernel, and tells its clients.
+func (s *server) end(ctx context.Context, who auth.Principal, session string) error {
+	k := s.present(session)
+	if k != nil {
+		k.abort()
+	}
+	err := s.Hub.DeleteSession(ctx, who, session)
+	if k != nil && (err == nil || problem.Is(err, problem.NotFound)) {
+		k.die()
+	}
+	return err
+}
+
+// interrupt interrupts the code of a kernel that runs, whichever client or surface had it run.
+func (s *server) interrupt(ctx context.Context, who auth.Principal, session string) error {
+	if k := s.present(session); k != nil {
+		if id, handled := k.interrupt(); id != "" {
+			_, err := s.Hub.InterruptExecution(ctx, who, id)
+			return err
+		} else if handled {
+			return nil
+		}
+	}
+	for _, state := range []hub.ExecutionState{hub.ExecutionRunning, hub.ExecutionQueued} {
+		list, err := s.Hub.Executions(ctx, who, hub.ExecutionFilter{Session: session, Kernel: mainKernel, State: state}, hub.Page{Limit: 100})
+		if err != nil {
+			return err
+		}
+		var failed error
+		for _, e := range list.Items {
+			_, err := s.Hub.InterruptExecution(ctx, who, e.ID)
+			failed = errors.Join(failed, err)
+		}
+		if failed != nil {
+			return failed
+		}
+	}
+	return nil
+}
+
+// restart begins a new interpreter. Requests that wait for the old one are not answered by the new one.
+func (s *server) restart(ctx context.Context, who auth.Principal, session hub.Session) error {
+	k := s.join(session)
+	defer s.leave(k)
+	k.abort()
+	k.restarting()
+	k.tell(stateRestarting, nil)
+	_, err := s.Hub.RestartKernel(ctx, who, session.ID, mainKernel)
+	if err == nil {
+		k.renumber(0)
+	}
+	k.tell(stateIdle, nil)
+	return err
+}

@@ -1,0 +1,104 @@
+package librechat
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"io"
+	"time"
+
+	"cove/internal/hub"
+	"cove/internal/ident"
+	"cove/internal/problem"
+)
+
+const (
+	// conversationKey is the metadata by which the session of a conversation is found.
+	conversationKey = "librechat.conversation"
+	// life is how long a session lives; LibreChat uploads files again that are gone.
+	life = 7 * 24 * time.Hour
+	// idle is how long a session stays in memory when nobody uses it.
+	idle = 5 * time.Minute
+)
+
+// place returns the session in which the code of a request runs.
+func (s *server) place(ctx context.Context, c *call, r request) (hub.Session, error) {
+	if r.Hint != "" {
+		return s.conversation(ctx, c, r.Hint)
+	}
+	if id, ok := own(ident.Session, r.Session); ok {
+		found, err := s.Hub.Session(ctx, c.who, id)
+		if err == nil || !problem.Has(err, problem.SessionNotFound) {
+			return found, err
+		}
+	}
+	return s.Hub.CreateSession(ctx, c.who, hub.NewSession{Life: life, Idle: idle})
+}
+
+// conversation returns the session of a conversation.
+func (s *server) conversation(ctx context.Context, c *call, hint string) (hub.Session, error) {
+	sum := sha256.Sum256([]byte(hint)) // a hint may be longer than metadata
+	finding := s.finding[sum[0]%byte(len(s.finding))]
+	select {
+	case finding <- struct{}{}:
+		defer func() { <-finding }()
+	case <-ctx.Done():
+		return hub.Session{}, ctx.Err()
+	}
+	meta := map[string]string{conversationKey: hex.EncodeToString(sum[:])}
+	found, err := s.Hub.Sessions(ctx, c.who, hub.SessionFilter{Meta: meta}, hub.Page{Limit: 1})
+	if err != nil {
+		return hub.Session{}, err
+	}
+	if len(found.Items) > 0 {
+		return found.Items[0], nil
+	}
+	return s.Hub.CreateSession(ctx, c.who, hub.NewSession{Metadata: meta, Life: life, Idle: idle})
+}
+
+// putInputs has the files of a request in the session. One that is there already, by its name, stays as it is: code may have changed it.
+func (s *server) putInputs(ctx context.Context, c *call, session hub.Session, r request) error {
+	for _, in := range r.Files {
+		if id, ok := own(ident.Session, in.storage()); ok && id == session.ID {
+			continue
+		}
+		there := false
+		err := s.Hub.Tree(ctx, c.who, session.ID, false, func(ctx context.Context, t hub.Tree) error {
+			_, err := t.Stat(ctx, in.place())
+			there = err == nil
+			return nil
+		})
+		if err == nil && !there {
+			err = s.putInput(ctx, c, session, in)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// putInput puts a file that was uploaded, or that is in another session, into a session.
+func (s *server) putInput(ctx context.Context, c *call, session hub.Session, in input) error {
+	if _, id, err := s.uploaded(ctx, c, in.storage(), in.ID); err == nil {
+		_, err = s.Hub.PutFile(ctx, c.who, session.ID, id, in.place())
+		return err
+	}
+	from, path, err := s.object(ctx, c, in.storage(), in.ID)
+	if err != nil {
+		return err
+	}
+	r, w := io.Pipe()
+	go func() {
+		err := s.Hub.Tree(ctx, c.who, from, false, func(ctx context.Context, t hub.Tree) error {
+			_, err := t.Read(ctx, path.Path, 0, 0, w)
+			return err
+		})
+		_ = w.CloseWithError(err)
+	}()
+	defer func() { _ = r.Close() }()
+	return s.Hub.Tree(ctx, c.who, session.ID, true, func(ctx context.Context, t hub.Tree) error {
+		_, err := t.Write(ctx, in.place(), r)
+		return err
+	})
+}

@@ -1,0 +1,38 @@
+package surface
+
+import (
+	"log/slog"
+	"net/http"
+	"strings"
+
+	"cove/internal/auth"
+	"cove/internal/problem"
+)
+
+// Guard returns the handler of a route: it looks whether the caller may do all that the route needs, has handle answer, and has refuse tell an error, unless the client has left.
+// hint says where a key goes, to a client that sends none. What is the server's own fault is logged.
+func Guard(needs []auth.Action, hint string, log *slog.Logger, handle func(w http.ResponseWriter, r *http.Request, who auth.Principal) error, refuse func(w http.ResponseWriter, err error)) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		who, ok := auth.From(r.Context())
+		if !ok {
+			refuse(w, problem.New(problem.Unauthenticated, "a key is needed").WithHint(hint))
+			return
+		}
+		var err error
+		for _, action := range needs {
+			if err = who.Require(action); err != nil {
+				break
+			}
+		}
+		if err == nil {
+			err = handle(w, r, who)
+		}
+		if err == nil || r.Context().Err() != nil {
+			return // it was answered, or nobody is there to be told
+		}
+		if p, less := problem.Public(err); p.Kind == problem.Internal || less {
+			log.ErrorContext(r.Context(), "request failed", "method", r.Method, "path", strings.ToValidUTF8(r.URL.Path, "?"), "request", who.Request, "error", err)
+		}
+		refuse(w, err)
+	}
+}
