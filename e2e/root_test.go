@@ -113,7 +113,7 @@ func TestAptInstalls(t *testing.T) {
 	}
 	home := t.TempDir()
 	c := newCommand(t, append(args, "--", "sh", "-c", "apt-get -qq update && apt-get -qq install -y cowsay >/dev/null 2>&1; /usr/games/cowsay installed")...)
-	c.bound = 4 * patience
+	c.bound = 2 * patience
 	c.setenv("COVE_SESSIONS=" + home)
 	r := c.run()
 	r.ended(t, 0)

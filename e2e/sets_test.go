@@ -24,7 +24,7 @@ func TestStandard2024(t *testing.T) {
 		t.Helper()
 		c := newCommand(t, args...)
 		c.setenv("COVE_PACKAGES=standard-2024")
-		c.bound = 8 * patience // the first builds the environment, beside all other tests
+		c.bound = 4 * patience // the first builds the environment, beside all other tests
 		return c.run()
 	}
 	r := run("run", "-c", of2024)

@@ -71,7 +71,7 @@ func quiet(ctx context.Context, p interface{ Refill(context.Context) error }) {
 // Rows are all rows, in the order in which they are measured.
 func Rows() []Row {
 	return []Row{
-		firstRow(), poolRow(), roundTripRow(), outputRow(), processRow(), portRow(), networkRow(),
+		firstRow(), poolRow(), roundTripRow(), outputRow(), processRow(), terminalRow(), portRow(), networkRow(),
 		serveRow(), eventsRow(), createRow(), createManyRow(),
 		pauseRow(), forkRow(), installRow(), memoryRow(), crowdRow(), densityRow(),
 	}

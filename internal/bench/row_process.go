@@ -89,7 +89,7 @@ func (s *coveServer) Computer(ctx context.Context) (Computer, error) {
 
 // Program implements Computer.
 func (l *servedSession) Program(ctx context.Context, argv []string, got func(bytes int)) error {
-	body, err := json.Marshal(map[string]any{"command": argv})
+	body, err := json.Marshal(map[string]any{"command": argv, "follow": true})
 	if err != nil {
 		return err
 	}
@@ -138,6 +138,13 @@ func (l *servedSession) Program(ctx context.Context, argv []string, got func(byt
 	}
 }
 
+// api is the daemon's own interface.
+func (k *keptPython) api() remote {
+	return remote{host: "docker", client: &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "unix", k.daemon.socket)
+	}}}}
+}
+
 // Computer opens a container as Open does.
 func (s *dockerKept) Computer(ctx context.Context) (Computer, error) {
 	l, err := s.Open(ctx)
@@ -149,9 +156,7 @@ func (s *dockerKept) Computer(ctx context.Context) (Computer, error) {
 
 // Program implements Computer; see "Exec" in https://docs.docker.com/reference/api/engine/. Output comes in frames with a header of eight bytes, whose last four are the size.
 func (k *keptPython) Program(ctx context.Context, argv []string, got func(bytes int)) error {
-	api := remote{host: "docker", client: &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-		return new(net.Dialer).DialContext(ctx, "unix", k.daemon.socket)
-	}}}}
+	api := k.api()
 	defer api.client.CloseIdleConnections()
 	body, err := json.Marshal(map[string]any{"AttachStdout": true, "AttachStderr": true, "Cmd": argv})
 	if err != nil {
