@@ -151,13 +151,41 @@ print(slow(12_000_000), big(), sys.argv[1:])
 sys.exit(3)
 `
 
-// TestProfileByLine finds the line that takes the time and the one that takes the memory.
+// TestProfileByLine finds the line that takes the time and the one that takes the memory. A profile consists of samples: a machine on which nothing
+// else gets its turn has been seen to take two of a program, both of one line, so that a profile which names no loop is made again.
 func TestProfileByLine(t *testing.T) {
 	t.Parallel()
 	name := filepath.Join(t.TempDir(), "work.py")
 	if err := os.WriteFile(name, []byte(slowAndBig), 0o644); err != nil {
 		t.Fatal(err)
 	}
+	for attempt := 1; ; attempt++ {
+		p := profileOf(t, name)
+		loop, block := 0.0, int64(0)
+		for _, l := range p.Lines {
+			switch l.Line {
+			case 6, 7:
+				loop += l.Seconds()
+			case 12:
+				block = l.Peak
+			}
+		}
+		if loop < p.Seconds/4 && attempt < 4 {
+			t.Logf("attempt %d: the loop took %.2f s of %.2f s: %+v", attempt, loop, p.Seconds, p.Lines)
+			continue
+		}
+		if loop < p.Seconds/4 {
+			t.Errorf("the loop took %.2f s of %.2f s: %+v", loop, p.Seconds, p.Lines)
+		}
+		if block < 40<<20 || block > 200<<20 || p.Peak < 40<<20 {
+			t.Errorf("the list took %d bytes, the program %d; it is 60 MB large", block, p.Peak)
+		}
+		return
+	}
+}
+
+func profileOf(t *testing.T, name string) *advice.LineProfile {
+	t.Helper()
 	c := newCommand(t, "check", "--json", "--profile", "--fail-on", "never", name, "--", "--year", "2025")
 	c.setenv("COVE_PACKAGES=standard")
 	r := c.run()
@@ -169,21 +197,7 @@ func TestProfileByLine(t *testing.T) {
 	if p == nil || p.Exit == nil || *p.Exit != 3 || !strings.Contains(p.Output, "['--year', '2025']") {
 		t.Fatalf("profile %+v, notes %q", p, found.Files[0].Notes)
 	}
-	loop, block := 0.0, int64(0)
-	for _, l := range p.Lines {
-		switch l.Line {
-		case 6, 7:
-			loop += l.Seconds()
-		case 12:
-			block = l.Peak
-		}
-	}
-	if loop < p.Seconds/4 {
-		t.Errorf("the loop took %.2f s of %.2f s: %+v", loop, p.Seconds, p.Lines)
-	}
-	if block < 40<<20 || block > 200<<20 || p.Peak < 40<<20 {
-		t.Errorf("the list took %d bytes, the program %d; it is 60 MB large", block, p.Peak)
-	}
+	return p
 }
 
 // TestBenchmark tells a quadratic program by its times, and a faster program with the same output from a slower one.
