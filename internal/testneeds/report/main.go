@@ -2,12 +2,14 @@
 //
 //	ok  	cove/internal/store	2.1s	left out 7: PostgreSQL 6, root 1
 //
+// It ends with the slowest tests, since CI has a limit, and with why tests failed.
 // It fails when go test fails, when everything was asked for (COVE_TEST=all) and something was left out, when a test was skipped without a reason
 // that package testneeds gave, and when a test touched the data folder that the environment names, which stands in for the user's own.
 package main
 
 import (
 	"bufio"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -67,6 +69,12 @@ func run(args []string, out io.Writer) (code int, err error) {
 	return code, nil
 }
 
+// Tests that took slow seconds or more are listed, mostSlow of them.
+const (
+	slow     = 30
+	mostSlow = 15
+)
+
 // event is a line of go test -json; see `go doc test2json`.
 type event struct {
 	Action, Package, Test, Output, ImportPath string
@@ -80,7 +88,14 @@ type Report struct {
 	left      map[string]map[string]int      // package, reason: how many tests
 	elsewhere map[string]int
 	silent    []string // tests that were skipped for no reason that testneeds knows
+	slow      []slowTest
 	failed    []string // tests with the lines in which they say why, which may be far from each other in what they print
+}
+
+// slowTest is a test and its seconds, without those in which it waited for its turn.
+type slowTest struct {
+	name    string
+	seconds float64
 }
 
 // NewReport returns one that writes to out.
@@ -114,6 +129,9 @@ func (r *Report) take(e event) {
 	if said == nil {
 		said = &strings.Builder{}
 		r.said[key] = said
+	}
+	if e.Elapsed >= slow && e.Test != "" && !strings.Contains(e.Test, "/") {
+		r.slow = append(r.slow, slowTest{e.Package + " " + e.Test, e.Elapsed})
 	}
 	switch e.Action {
 	case "output":
@@ -216,6 +234,10 @@ func counted(counts map[string]int) string {
 // Summary says what was left out of all packages, and whether that is as it should be.
 func (r *Report) Summary(all bool) bool {
 	good := true
+	slices.SortFunc(r.slow, func(a, b slowTest) int { return cmp.Compare(b.seconds, a.seconds) })
+	for _, test := range r.slow[:min(len(r.slow), mostSlow)] {
+		fmt.Fprintf(r.out, "slow: %s %.0fs\n", test.name, test.seconds)
+	}
 	for _, test := range r.failed {
 		fmt.Fprint(r.out, test)
 	}

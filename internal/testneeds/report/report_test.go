@@ -36,6 +36,11 @@ func TestReport(t *testing.T) {
 {"Action":"output","Package":"p","Output":"FAIL\tp\t0.1s\n"}
 {"Action":"fail","Package":"p"}
 `, false, "    d_test.go:7: it is wrong\n        and this is the log\nFAIL\tp\t0.1s\nFAIL: p TestD\n    d_test.go:7: it is wrong\nnothing was left out\n", true},
+		"slow ones": {`{"Action":"pass","Package":"p","Test":"TestE","Elapsed":31.2}
+{"Action":"pass","Package":"p","Test":"TestF","Elapsed":90}
+{"Action":"pass","Package":"p","Test":"TestF/part","Elapsed":89}
+{"Action":"pass","Package":"p","Test":"TestG","Elapsed":29}
+` + passed, true, "ok  \tp\t1.500s\nslow: p TestF 90s\nslow: p TestE 31s\nnothing was left out\n", true},
 		"what is not JSON": {"out of memory\n" + passed, false, "out of memory\nok  \tp\t1.500s\nnothing was left out\n", true},
 	} {
 		t.Run(name, func(t *testing.T) {
