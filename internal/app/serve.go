@@ -26,6 +26,7 @@ import (
 	"cove/internal/compat/jupyter"
 	"cove/internal/compat/librechat"
 	"cove/internal/compat/openai"
+	"cove/internal/compat/sandboxai"
 	"cove/internal/config"
 	"cove/internal/egress"
 	"cove/internal/httpd"
@@ -327,6 +328,7 @@ func (s *server) surfaces() ([]surface.Surface, error) {
 		openai.Surface(openai.Options{Hub: s.hub, Log: s.log, MaxFile: int64(c.Limits.Upload), Memory: mostMemory(c), Secret: s.secret, Stopping: s.stopping}),
 		jupyter.Surface(jupyter.Options{Hub: s.hub, Accounts: s.accounts, Log: s.log, Version: s.about.Version, Python: func() string { return s.about.Python }, Secret: s.secret, Stopping: s.stopping}),
 	}
+	out = append(out, sandboxai.Surfaces(sandboxai.Options{Hub: s.hub, Log: s.log, Timeout: time.Duration(c.Sandbox.Timeout)})...)
 	// The last is that of the ports' names, where they have some; some of them are of E2B's sandboxes.
 	of := ports.Surfaces(ports.Options{Hub: s.hub, Address: names, Refuse: api.Refuse})
 	var named *surface.Surface

@@ -17,6 +17,7 @@ import (
 	"cove/internal/compat/dify"
 	"cove/internal/compat/librechat"
 	"cove/internal/compat/openai"
+	"cove/internal/compat/sandboxai"
 	"cove/internal/httpd"
 	"cove/internal/hub"
 	"cove/internal/ident"
@@ -72,7 +73,7 @@ func newWhole(t *testing.T) *whole {
 	must(t, err)
 	must(t, h.Recover(t.Context()))
 	s, err := httpd.New(httpd.Options{
-		Accounts: accounts, Surfaces: []surface.Surface{api.Surface(api.Options{Hub: h, Accounts: accounts, Audit: db}), dify.Surface(dify.Options{Hub: h}), librechat.Surface(librechat.Options{Hub: h}), openai.Surface(openai.Options{Hub: h})},
+		Accounts: accounts, Surfaces: append(sandboxai.Surfaces(sandboxai.Options{Hub: h}), api.Surface(api.Options{Hub: h, Accounts: accounts, Audit: db}), dify.Surface(dify.Options{Hub: h}), librechat.Surface(librechat.Options{Hub: h}), openai.Surface(openai.Options{Hub: h})),
 		Limits: limited(func(l *httpd.Limits) { l.KeyRate, l.ProjectRate = 0, 0 }),
 	})
 	must(t, err)
@@ -126,7 +127,7 @@ func (w *whole) address(t *testing.T, owner tenant, pattern string) (path string
 			continue
 		}
 		switch name {
-		case "path", "kernel", "process", "item", "member", "provider":
+		case "path", "kernel", "process", "item", "member", "provider", "space":
 			parts[i] = "main"
 			continue
 		case "storage", "object":
@@ -162,6 +163,10 @@ func (w *whole) thing(t *testing.T, owner tenant, kind string) string {
 	case "session", "containers":
 		must(t, w.store.AddSession(ctx, session))
 		return foreign(kind, "containers", "cntr_", session.ID)
+	case "name": // of SandboxAI's sandboxes
+		session.Metadata = map[string]string{"sandboxai.place": "main/" + ident.Body(session.ID), "sandboxai.spec": "{}"}
+		must(t, w.store.AddSession(ctx, session))
+		return ident.Body(session.ID)
 	case "execution":
 		must(t, w.store.AddSession(ctx, session))
 		e := hub.Execution{ID: ident.New(ident.Execution), Project: owner.id, User: auth.LocalUser, Session: session.ID, Kernel: "main", Code: secretWord, State: "ok", Created: now}
