@@ -272,6 +272,12 @@ func describeBundle(b kernel.Bundle) string {
 	return "[" + strings.Join(slices.Sorted(maps.Keys(b)), " ") + "]"
 }
 
+// rolledBack says whether the code was told first that what was before it is lost.
+func (r *run) rolledBack() bool {
+	_, ok := r.events[0].(kernel.Rollback)
+	return ok
+}
+
 // explanation is what a failed row needs to be understood.
 func (r *run) explanation() string {
 	var lines []string

@@ -332,7 +332,7 @@ func lines(t *testing.T, w *httptest.ResponseRecorder) (out []map[string]any) {
 // TestFrames parts output from frames however they are cut, and takes nothing for a frame that has not its word.
 func TestFrames(t *testing.T) {
 	t.Parallel()
-	const said = "é\x1eother done 0\n\x1eWORD result \"'x'\"\nhalf\x1eWORD error {\"name\":\"E\",\"value\":\"v\"}\nend\x1e\x1eWORD done 3\nbehind"
+	const said = "\x1eWORD ready\né\x1eother done 0\n\x1eWORD result \"'x'\"\nhalf\x1eWORD error {\"name\":\"E\",\"value\":\"v\"}\nend\x1e\x1eWORD done 3\nbehind"
 	for size := 1; size <= len(said); size++ {
 		w := httptest.NewRecorder()
 		f := frameReader{mark: "WORD", tell: &told{w: w, flush: func() error { return nil }}}
@@ -357,7 +357,7 @@ func TestFrames(t *testing.T) {
 				failed += e["name"].(string)
 			}
 		}
-		if text != "é\x1eother done 0\nhalfend\x1e" || result != "x" || failed != "E" {
+		if !f.ready || text != "é\x1eother done 0\nhalfend\x1e" || result != "x" || failed != "E" {
 			t.Fatalf("in pieces of %d: %q, %q, %q", size, text, result, failed)
 		}
 	}

@@ -58,6 +58,9 @@ type workerRequest struct {
 	Behind   map[string]*string `json:"behind"` // what they become again; nil: they are removed
 }
 
+// asking has a worker say in a frame that it is ready. Code is sent when that was read: a process keeps little of what it writes while nobody follows it.
+const asking = "?\n"
+
 // line is the request as the worker of a language reads it.
 func (r workerRequest) line() []byte {
 	if r.Language != bash {
@@ -129,8 +132,12 @@ func (s *server) endWorker(ctx context.Context, b sandbox, where codeContext) er
 // runWorker runs code in a context's process and tells what comes of it; false where the client left before.
 func (s *server) runWorker(ctx context.Context, b sandbox, where codeContext, r workerRequest, t *told) bool {
 	w, err := s.workerOf(ctx, b, where)
+	send := func(text []byte) error {
+		_, err := s.Hub.TellProcess(ctx, b.who, b.id, w.id, bytes.NewReader(text), false)
+		return err
+	}
 	if err == nil {
-		_, err = s.Hub.TellProcess(ctx, b.who, b.id, w.id, bytes.NewReader(r.line()), false)
+		err = send([]byte(asking))
 	}
 	if err != nil {
 		_, text := said(err)
@@ -149,6 +156,7 @@ func (s *server) runWorker(ctx context.Context, b sandbox, where codeContext, r 
 		return t.failure("ContextUnavailable", text, text)
 	}
 	frames := frameReader{mark: w.mark, tell: t}
+	sent := false
 	beats := time.NewTicker(beatEvery)
 	defer beats.Stop()
 	for e, err := range beating(reading, events, beats.C) {
@@ -170,6 +178,13 @@ func (s *server) runWorker(ctx context.Context, b sandbox, where codeContext, r 
 		default:
 			frames.add(e.Kind, e.Data)
 		}
+		if frames.ready && !sent {
+			sent = true
+			if err := send(r.line()); err != nil {
+				_, text := said(err)
+				return t.failure("ContextUnavailable", text, text)
+			}
+		}
 		if frames.done() {
 			return ctx.Err() == nil && !t.left
 		}
@@ -182,6 +197,7 @@ type frameReader struct {
 	mark   string
 	tell   *told
 	held   map[process.Kind][]byte // what may be the beginning of a frame
+	ready  bool
 	ended  map[process.Kind]bool
 	failed bool
 }
@@ -253,6 +269,8 @@ func (f *frameReader) output(stream process.Kind, text []byte) {
 func (f *frameReader) frame(stream process.Kind, text string) {
 	kind, value, _ := strings.Cut(text, " ")
 	switch kind {
+	case "ready":
+		f.ready = true
 	case "done":
 		f.ended[stream] = true
 		if value != "0" && stream == process.Stdout && !f.failed {

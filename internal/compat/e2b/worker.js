@@ -61,4 +61,4 @@ const run = async ({ code, language, before, behind }) => {
 }
 
 let last = Promise.resolve()
-createInterface({ input: process.stdin }).on('line', (line) => (last = last.then(() => run(JSON.parse(line)))))
+createInterface({ input: process.stdin }).on('line', (line) => (last = last.then(() => (line === '?' ? frame(process.stdout, 'ready') : run(JSON.parse(line))))))

@@ -4,6 +4,10 @@ shift
 exec 3<&0 </dev/null
 trap : INT
 while read -r __cove_code __cove_behind <&3; do
+  if [ "$__cove_code" = '?' ]; then
+    printf '\036%s ready\n' "$__cove_mark"
+    continue
+  fi
   eval "$(printf %s "$__cove_code" | base64 -d)"
   __cove_status=$?
   eval "$(printf %s "$__cove_behind" | base64 -d)"
