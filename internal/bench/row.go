@@ -72,7 +72,7 @@ func quiet(ctx context.Context, p interface{ Refill(context.Context) error }) {
 func Rows() []Row {
 	return []Row{
 		firstRow(), poolRow(), roundTripRow(), outputRow(), processRow(), terminalRow(), portRow(), networkRow(),
-		serveRow(), eventsRow(), createRow(), createManyRow(),
+		serveRow(), eventsRow(), createRow(), createManyRow(), sandboxRow(),
 		pauseRow(), forkRow(), installRow(), memoryRow(), crowdRow(), densityRow(),
 	}
 }
