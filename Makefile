@@ -51,7 +51,7 @@ race: build python services ## Run every test under the race detector (needs a C
 	CGO_ENABLED=1 COVE_TEST=all COVE_TEST_BINARY=$(CURDIR)/$(BIN) bin/report -race -timeout 60m ./...
 
 soak: build python services ## Create, pause and kill sessions and servers a thousand times over, and hundreds at a time; COVE_EVAL_FILES="..." adds references of data sets; about two hours
-	COVE_TEST=all COVE_SOAK=full COVE_TEST_BINARY=$(CURDIR)/$(BIN) $(GO) test -v -timeout 180m -run 'TestSoak|TestKilledAtMoments|TestUsersAtOnce|TestServerKilled|TestServerOnPostgreSQL|TestServersOnOneDatabase|TestServerTakenForDead' ./e2e
+	COVE_TEST=all COVE_SOAK=full COVE_TEST_BINARY=$(CURDIR)/$(BIN) $(GO) test -v -timeout 180m -run 'TestSoak|TestKilledAtMoments|TestUsersAtOnce|TestServerKilled|TestServerOnPostgreSQL|TestServersOnOneDatabase|TestServerTakenForDead|TestE2BSandboxesAtOnce' ./e2e
 
 cgroup2: build ## Test how memory is held on cgroup v2, on an emulated machine; some minutes; as root it installs qemu and a kernel
 	$(GO) test -c -o bin/gvisor.test ./internal/sandbox/gvisor

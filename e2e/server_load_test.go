@@ -34,16 +34,20 @@ type timings struct {
 func (m *timings) time(step string, f func() error) error {
 	start := time.Now()
 	err := f()
+	m.add(step, time.Since(start))
+	if err != nil {
+		return fmt.Errorf("%s: %w", step, err)
+	}
+	return nil
+}
+
+func (m *timings) add(step string, took time.Duration) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.steps == nil {
 		m.steps = map[string][]time.Duration{}
 	}
-	m.steps[step] = append(m.steps[step], time.Since(start))
-	if err != nil {
-		return fmt.Errorf("%s: %w", step, err)
-	}
-	return nil
+	m.steps[step] = append(m.steps[step], took)
 }
 
 // table is the steps with their percentiles, for people.

@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"cove/internal/hub"
 	"cove/internal/ident"
@@ -26,7 +27,7 @@ const (
 )
 
 // names are those of sandboxes and spaces. A name is a part of an address.
-var names = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$`)
+var names = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$`) })
 
 // spec is what a client asks of a sandbox.
 type spec struct {
@@ -70,7 +71,7 @@ func (s *server) create(c *call) error {
 	if b.Name == "" {
 		b.Name = "sbx-" + strings.ToLower(ident.Body(ident.New(ident.Session)))
 	}
-	if !names.MatchString(c.PathValue("space")) || !names.MatchString(b.Name) {
+	if !names().MatchString(c.PathValue("space")) || !names().MatchString(b.Name) {
 		return invalid("names of spaces and sandboxes have at most 100 letters, digits, dots, hyphens and underscores")
 	}
 	if err := b.Spec.check(); err != nil {
