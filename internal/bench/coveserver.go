@@ -115,7 +115,7 @@ func (s *coveServer) Stop(ctx context.Context) error {
 	return s.process.stop(ctx)
 }
 
-// Refill waits until the server's pool is full.
+// Refill waits until the server's pool is full. After many claims it keeps more than is set.
 func (s *coveServer) Refill(ctx context.Context) error {
 	if s.kept == 0 {
 		return nil
@@ -129,7 +129,8 @@ func (s *coveServer) Refill(ctx context.Context) error {
 			return err
 		}
 		for line := range strings.Lines(text) {
-			if name, value, _ := strings.Cut(strings.TrimSpace(line), " "); name == "cove_sandboxes_ready" && value == strconv.Itoa(s.kept) {
+			name, value, _ := strings.Cut(strings.TrimSpace(line), " ")
+			if ready, err := strconv.Atoi(value); name == "cove_sandboxes_ready" && err == nil && ready >= s.kept {
 				return nil
 			}
 		}

@@ -11,6 +11,7 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -134,32 +135,51 @@ func processTree(pids ...int) []int {
 }
 
 // heldMemory returns the bytes that a sandbox holds and cannot be made to drop.
-func heldMemory(sentry int) int64 { return statusBytes(sentry, "RssAnon:") + memoryFile(sentry) }
+func (s *running) heldMemory() int64 {
+	return statusBytes(s.sentry, "RssAnon:") + s.memoryFile.size(s.sentry)
+}
 
 // Memory implements sandbox.Weigher.
 func (s *running) Memory() int64 {
 	if ended(s.done) {
 		return 0
 	}
-	return heldMemory(s.sentry)
+	return s.heldMemory()
 }
 
-// memoryFile returns the bytes in the file in memory that has all that code and tmpfs have. Most of its pages are mapped by the code's processes alone, so
-// what the sentry has resident of it says little.
-func memoryFile(sentry int) int64 {
+// memoryFile is the file in memory that has all that code and tmpfs have. Most of its pages are mapped by the code's processes alone, so what the sentry has
+// resident of it says little. Every request that is about a session asks for its size, and a sentry has hundreds of files open: where it was is remembered.
+type memoryFile struct{ path atomic.Pointer[string] }
+
+// size returns the bytes in the memory file of a sentry.
+func (f *memoryFile) size(sentry int) int64 {
+	if path := f.path.Load(); path != nil {
+		if n, ok := sizeOfMemoryFile(*path); ok {
+			return n
+		}
+	}
 	dir := fmt.Sprintf("/proc/%d/fd", sentry)
 	entries, _ := os.ReadDir(dir)
 	for _, e := range entries {
 		path := filepath.Join(dir, e.Name())
-		if target, err := os.Readlink(path); err != nil || !strings.HasPrefix(target, "/memfd:runsc-memory") {
-			continue
-		}
-		var st unix.Stat_t
-		if unix.Stat(path, &st) == nil {
-			return st.Blocks * 512
+		if n, ok := sizeOfMemoryFile(path); ok {
+			f.path.Store(&path)
+			return n
 		}
 	}
 	return statusBytes(sentry, "RssShmem:")
+}
+
+// sizeOfMemoryFile returns the bytes in a memory file, unless something else is at the path.
+func sizeOfMemoryFile(path string) (bytes int64, ok bool) {
+	if target, err := os.Readlink(path); err != nil || !strings.HasPrefix(target, "/memfd:runsc-memory") {
+		return 0, false
+	}
+	var st unix.Stat_t
+	if unix.Stat(path, &st) != nil {
+		return 0, false
+	}
+	return st.Blocks * 512, true
 }
 
 // statusBytes returns an amount of memory that a process's status names.

@@ -39,7 +39,7 @@ const metadataRoom = 1 << 20
 // needsOf says what a checkpoint of a sandbox may take. loaded is the length of the pages that it was itself restored from, of which some may not be in
 // memory yet. Code may still allocate until it is stopped, so it can be too little.
 func needsOf(sentry int, in *instance, loaded int64) needs {
-	pages := max(memoryFile(sentry)+filesIn(in.Join("workspace"))+unnamedIn(sentry, in, systemStore), loaded)
+	pages := max(new(memoryFile).size(sentry)+filesIn(in.Join("workspace"))+unnamedIn(sentry, in, systemStore), loaded)
 	return needs{
 		checkpointfiles.StateFileName:         statusBytes(sentry, "RssAnon:"), // what the sentry knows, which is shorter written down
 		checkpointfiles.PagesMetadataFileName: metadataRoom + pages/256,        // some bytes for a run of pages, at the worst for every other page

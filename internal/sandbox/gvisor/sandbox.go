@@ -46,6 +46,8 @@ type running struct {
 	spent    odometer
 	loaded   int64 // bytes of pages that it was restored from
 
+	memoryFile memoryFile
+
 	mu    sync.Mutex
 	first net.Conn // the connection that ended the start, until Dial hands it over
 
@@ -355,7 +357,7 @@ func (s *running) watchMemory() {
 			return
 		case <-tick.C:
 		}
-		held := heldMemory(s.sentry)
+		held := s.heldMemory()
 		if held <= limit {
 			over, risen, before = 0, 0, held
 			continue
