@@ -49,7 +49,7 @@ func (p processes) Start(ctx context.Context, in *envd.StartRequest, out *connec
 
 // start is what the hub is asked to start.
 func (p processes) start(b sandbox, h http.Header, in *envd.StartRequest) (process.Start, error) {
-	user, err := userOf(h)
+	user, err := b.userOf(h)
 	if err != nil {
 		return process.Start{}, err
 	}
@@ -63,6 +63,9 @@ func (p processes) start(b sandbox, h http.Header, in *envd.StartRequest) (proce
 	dir, err := absolute(user, config.GetCwd())
 	if err != nil {
 		return process.Start{}, err
+	}
+	if config.GetCwd() == "" && b.record.Dir != "" {
+		dir = b.record.Dir
 	}
 	env := maps.Clone(nonNil(b.record.Env))
 	maps.Copy(env, config.GetEnvs())
