@@ -94,7 +94,6 @@ func routes() []route {
 		{"POST /sandboxes/{id}/fork", write, (*server).fork},
 		{"POST /sandboxes/{id}/snapshots", write, (*server).snapshot},
 		{"GET /snapshots", read, (*server).listSnapshots},
-		{"GET /templates/aliases/{alias}", read, (*server).alias},
 		{"DELETE /templates/{id}", write, (*server).deleteTemplate},
 		{"GET /templates", read, (*server).listTemplates},
 		{"GET /v2/templates", read, (*server).listTemplates},
@@ -104,7 +103,7 @@ func routes() []route {
 		{"POST /v2/templates/{id}/builds/{build}", write, (*server).startBuild},
 		{"GET /templates/{id}/builds/{build}/status", read, (*server).buildStatus},
 		{"GET /templates/{id}/builds/{build}/logs", read, (*server).buildLogs},
-		{"GET /templates/{id}/tags", read, (*server).listTags},
+		{"GET /templates/{id}/{part}", read, (*server).templatePart},
 		{"POST /templates/tags", write, (*server).assignTags},
 		{"DELETE /templates/tags", write, (*server).removeTags},
 	}
@@ -131,9 +130,13 @@ func (s *server) control() http.Handler {
 	}
 	mux.HandleFunc(archiveUpload, s.takeArchive)
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
-		refuse(w, &fault{http.StatusNotFound, "cove does not have " + r.Method + " " + r.URL.Path + " of E2B's API; docs/e2b.md says what it has"})
+		refuse(w, notServed(r))
 	})
 	return mux
+}
+
+func notServed(r *http.Request) error {
+	return &fault{http.StatusNotFound, "cove does not have " + r.Method + " " + r.URL.Path + " of E2B's API; docs/e2b.md says what it has"}
 }
 
 func (s *server) serve(r route) http.HandlerFunc {

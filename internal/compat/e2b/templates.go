@@ -175,9 +175,19 @@ func (s *server) whole(ctx context.Context, who auth.Principal, made hub.Session
 	return row, err
 }
 
+// templatePart answers for /templates/aliases/NAME and /templates/ID/tags, which one pattern has to stand for.
+func (s *server) templatePart(c *call) error {
+	switch {
+	case c.PathValue("id") == "aliases":
+		return s.alias(c, c.PathValue("part"))
+	case c.PathValue("part") == "tags":
+		return s.listTags(c)
+	}
+	return notServed(c.Request)
+}
+
 // alias says whether there is a template of a name.
-func (s *server) alias(c *call) error {
-	said := c.PathValue("alias")
+func (s *server) alias(c *call, said string) error {
 	id := said
 	if said != baseTemplate && said != codeTemplate {
 		name, tag, err := parseName(said)
