@@ -139,7 +139,7 @@ func (u *unpacking) entry(ctx context.Context, h *tar.Header, content io.Reader)
 	case tar.TypeDir:
 		u.seen[name] = true
 		return u.makeFolder(ctx, name, mode|0o700)
-	case tar.TypeReg, tar.TypeRegA: //nolint:staticcheck // old archives have it
+	case tar.TypeReg:
 		u.seen[name] = false
 		if err := u.makeFolder(ctx, path.Dir(name), 0o755); err != nil {
 			return err

@@ -180,15 +180,10 @@ func (p *parsed) run(in instruction) error {
 
 func (p *parsed) copied(in instruction) error {
 	s := Step{Kind: Copy, Line: in.line}
-	words, ok := jsonWords(in.rest)
-	if !ok {
-		var err error
-		if words, err = split(in.rest); err != nil {
-			return err
-		}
-	}
-	for len(words) > 0 && strings.HasPrefix(words[0], "--") {
-		name, value, _ := strings.Cut(words[0], "=")
+	rest := in.rest
+	for strings.HasPrefix(rest, "--") {
+		option, behind, _ := strings.Cut(rest, " ")
+		name, value, _ := strings.Cut(option, "=")
 		switch name {
 		case "--chown":
 			s.Owner = value
@@ -200,7 +195,14 @@ func (p *parsed) copied(in instruction) error {
 		default:
 			return fmt.Errorf("cove does not have the option %.80s", name)
 		}
-		words = words[1:]
+		rest = strings.TrimSpace(behind)
+	}
+	words, ok := jsonWords(rest)
+	if !ok && rest != "" {
+		var err error
+		if words, err = split(rest); err != nil {
+			return err
+		}
 	}
 	if len(words) < 2 {
 		return errors.New("it takes sources and where they go")
