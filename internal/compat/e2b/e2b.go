@@ -35,6 +35,7 @@ type Sessions interface {
 	DeleteSession(ctx context.Context, who auth.Principal, id string) error
 	ChangeSession(ctx context.Context, who auth.Principal, id string, c hub.SessionChange) (hub.Session, error)
 	WidestNetwork(ctx context.Context, who auth.Principal) (*hub.Network, error)
+	Used(ctx context.Context, who auth.Principal, id string) (hub.Used, error)
 }
 
 // Lives are what becomes of sessions.

@@ -61,7 +61,7 @@ func (s *server) show(c *call) error {
 		return err
 	}
 	out, r := s.listed(b.session, b.record), b.record
-	internet, after := !r.Offline && b.session.Network != nil, "kill"
+	internet, after := !r.Offline && b.session.Network != nil && len(b.session.Network.Allow) > 0, "kill"
 	if r.AutoPause {
 		after = "pause"
 	}

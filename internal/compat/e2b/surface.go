@@ -93,6 +93,10 @@ func routes() []route {
 		{"POST /sandboxes/{id}/pause", write, (*server).pause},
 		{"POST /sandboxes/{id}/fork", write, (*server).fork},
 		{"POST /sandboxes/{id}/snapshots", write, (*server).snapshot},
+		{"GET /sandboxes/{id}/metrics", read, (*server).metrics},
+		{"GET /sandboxes/{id}/logs", read, (*server).logs},
+		{"GET /v2/sandboxes/{id}/logs", read, (*server).logs},
+		{"PUT /sandboxes/{id}/network", write, (*server).changeNetwork},
 		{"GET /snapshots", read, (*server).listSnapshots},
 		{"DELETE /templates/{id}", write, (*server).deleteTemplate},
 		{"GET /templates", read, (*server).listTemplates},
@@ -135,7 +139,17 @@ func (s *server) control() http.Handler {
 	return mux
 }
 
+// instead says what to do without what cove does not have, by the first word of its path.
+var instead = map[string]string{
+	"volumes": "cove has no volumes for E2B's clients: upload the files, or build a template with them",
+	"secrets": "cove has no secrets for E2B's clients: what a session sends gets credentials by cove's own API (credentials of its network)",
+}
+
 func notServed(r *http.Request) error {
+	first, _, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
+	if text := instead[first]; text != "" {
+		return &fault{http.StatusNotFound, r.Method + " " + r.URL.Path + ": " + text}
+	}
 	return &fault{http.StatusNotFound, "cove does not have " + r.Method + " " + r.URL.Path + " of E2B's API; docs/e2b.md says what it has"}
 }
 
