@@ -1,12 +1,14 @@
 """Builds templates by E2B's own Python library, and makes sandboxes from them."""
 
+import datetime
+import json
 import os
 import pathlib
 import tempfile
 import time
 import urllib.request
 
-from e2b import BuildException, Sandbox, Template, wait_for_port
+from e2b import BuildException, CommandExitException, Sandbox, Template, wait_for_port
 
 HOST = os.environ["INDEX_HOST"]
 
@@ -87,5 +89,20 @@ build(docker, "docker")
 box = Sandbox.create("docker", timeout=300)
 assert box.commands.run("cat n; pgrep -c sleep; stat -c %U .").stdout == "7\n1\nroot\n"
 box.kill()
+
+point = twin.get_metrics()[0]
+assert point.cpu_count >= 1 and 0 <= point.cpu_used_pct <= 100 and 0 < point.mem_used <= point.mem_total == 512 << 20, point
+assert twin.get_metrics(end=datetime.datetime.now() - datetime.timedelta(hours=1)) == []
+reach = "curl -s -o /dev/null -w '%%{http_code}' http://%s/simple/left-pad/" % HOST
+assert twin.commands.run(reach).stdout == "200"
+twin.update_network({"allow_internet_access": False})
+assert fails(CommandExitException, lambda: twin.commands.run(reach)) and twin.get_info().allow_internet_access is False
+twin.update_network({})
+assert twin.commands.run(reach).stdout == "200"
+closed = Sandbox.create("app", timeout=300, allow_internet_access=False)  # which its template was not
+fails(CommandExitException, lambda: closed.commands.run(reach))
+closed.kill()
+logs = json.load(urllib.request.urlopen(urllib.request.Request("%s/v2/sandboxes/%s/logs" % (os.environ["E2B_API_URL"], twin.sandbox_id), headers={"X-API-KEY": os.environ["E2B_API_KEY"]})))["logs"]
+assert any("http.server" in entry["message"] for entry in logs), logs
 twin.kill()
 print("ok builds")
