@@ -5,10 +5,11 @@
 #
 # E2B_SOURCE is a checkout of E2B's repository of SDKs (tests in packages/python-sdk) or of its code interpreter (tests in python). TESTS are files or folders below "tests" there; all without.
 # Nothing of the checkout is built or imported but its tests, which are copied. A test that passes where no server is does not need one, and is not counted.
+# One that fails in both is counted, whether or not it needs a server: look at it.
 # E2B_PACKAGES names the libraries (default: the newest e2b and e2b-code-interpreter); settings of the server come from the environment, as COVE_ROOT=true and COVE_NETWORK_ALLOW.
 # It needs uv, curl, and bin/cove (`make build`, `make python`).
 set -eu
-[ -n "${E2B_SOURCE:-}" ] || { sed -n '2,10s/^# \{0,1\}//p' "$0" >&2; exit 2; }
+[ -n "${E2B_SOURCE:-}" ] || { sed -n '2,11s/^# \{0,1\}//p' "$0" >&2; exit 2; }
 root=$(cd "$(dirname "$0")/../.." && pwd)
 for folder in "$E2B_SOURCE/packages/python-sdk" "$E2B_SOURCE/python" ""; do
 	[ -n "$folder" ] || { echo "E2B_SOURCE=$E2B_SOURCE has no Python tests" >&2; exit 2; }

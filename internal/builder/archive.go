@@ -7,7 +7,6 @@ import (
 	"compress/gzip"
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"io/fs"
 	"path"
@@ -90,7 +89,7 @@ type bounded struct {
 	left int64
 }
 
-var errTooMuch = fmt.Errorf("it has more than %d GiB unpacked", int64(mostUnpacked)>>30)
+var errTooMuch = failedf("the archive of the files has more than %d GiB unpacked", int64(mostUnpacked)>>30)
 
 // Read implements io.Reader.
 func (b *bounded) Read(p []byte) (int, error) {
@@ -102,7 +101,13 @@ func (b *bounded) Read(p []byte) (int, error) {
 	return n, err
 }
 
-func archiveFault(err error) error { return fmt.Errorf("the archive cannot be read: %w", err) }
+// archiveFault is what a reader of archives says, without what it was told by what it reads from.
+func archiveFault(err error) error {
+	if errors.Is(err, errTooMuch) {
+		return errTooMuch
+	}
+	return failed("the archive of the files is no tar, or is broken")
+}
 
 type unpacking struct {
 	to     Unpacker
@@ -118,7 +123,7 @@ func (u *unpacking) entry(ctx context.Context, h *tar.Header, content io.Reader)
 		return nil
 	}
 	if u.count++; u.count > mostEntries {
-		return fmt.Errorf("the archive has more than %d entries", mostEntries)
+		return failedf("the archive has more than %d entries", mostEntries)
 	}
 	name, err := entryName(h.Name)
 	if err != nil {
@@ -126,7 +131,7 @@ func (u *unpacking) entry(ctx context.Context, h *tar.Header, content io.Reader)
 	}
 	if name == "." {
 		if h.Typeflag != tar.TypeDir {
-			return fmt.Errorf("the archive has %.200q, which is no path", h.Name)
+			return failedf("the archive has %.200q, which is no path", h.Name)
 		}
 		return nil
 	}
@@ -152,14 +157,14 @@ func (u *unpacking) entry(ctx context.Context, h *tar.Header, content io.Reader)
 		return err
 	case tar.TypeSymlink:
 		if h.Linkname == "" || len(h.Linkname) > longestLink || strings.ContainsRune(h.Linkname, 0) || !utf8.ValidString(h.Linkname) {
-			return fmt.Errorf("the archive's link %.200q leads to no path", name)
+			return failedf("the archive's link %.200q leads to no path", name)
 		}
 		u.seen[name], u.links[name] = false, h.Linkname
 		return u.makeFolder(ctx, path.Dir(name), 0o755)
 	case tar.TypeLink:
 		of, err := entryName(h.Linkname)
 		if folder, known := u.seen[of]; err != nil || !known || folder || u.links[of] != "" {
-			return fmt.Errorf("the archive's entry %.200q is the same file as %.200q, which is not before it", name, h.Linkname)
+			return failedf("the archive's entry %.200q is the same file as %.200q, which is not before it", name, h.Linkname)
 		}
 		u.seen[name] = false
 		if err := u.makeFolder(ctx, path.Dir(name), 0o755); err != nil {
@@ -168,7 +173,7 @@ func (u *unpacking) entry(ctx context.Context, h *tar.Header, content io.Reader)
 		_, err = u.to.CopyPath(ctx, filesystem.Copy{From: path.Join(u.folder, of), To: at})
 		return err
 	}
-	return fmt.Errorf("the archive's entry %.200q is no file, folder or link (devices, pipes and sockets are not copied)", name)
+	return failedf("the archive's entry %.200q is no file, folder or link (devices, pipes and sockets are not copied)", name)
 }
 
 // entryName is the path of an entry, which stays in the archive.
@@ -176,13 +181,13 @@ func entryName(said string) (string, error) {
 	name := path.Clean(strings.TrimPrefix(said, "./"))
 	switch {
 	case said == "" || strings.ContainsRune(said, 0) || !utf8.ValidString(said) || len(said) > longestName:
-		return "", fmt.Errorf("the archive has %.200q, which is no path", said)
+		return "", failedf("the archive has %.200q, which is no path", said)
 	case path.IsAbs(said) || slices.Contains(strings.Split(said, "/"), "..") || !fs.ValidPath(name):
-		return "", fmt.Errorf("the archive has %.200q, which leads out of it", said)
+		return "", failedf("the archive has %.200q, which leads out of it", said)
 	}
 	for part := range strings.SplitSeq(name, "/") {
 		if len(part) > longestPart {
-			return "", fmt.Errorf("the archive has %.200q, which is no path", said)
+			return "", failedf("the archive has %.200q, which is no path", said)
 		}
 	}
 	return name, nil
@@ -191,15 +196,15 @@ func entryName(said string) (string, error) {
 // free says whether an entry may be written there: nothing else is, and what it is in are folders.
 func (u *unpacking) free(name string, folder bool) error {
 	if was, there := u.seen[name]; there && !(was && folder) {
-		return fmt.Errorf("the archive has %.200q twice", name)
+		return failedf("the archive has %.200q twice", name)
 	}
 	for above := path.Dir(name); above != "."; above = path.Dir(above) {
 		if was, there := u.seen[above]; there && !was {
-			return fmt.Errorf("the archive has %.200q below %.200q, which is no folder", name, above)
+			return failedf("the archive has %.200q below %.200q, which is no folder", name, above)
 		}
 	}
 	if !folder && u.made[name] {
-		return fmt.Errorf("the archive has %.200q twice", name)
+		return failedf("the archive has %.200q twice", name)
 	}
 	return nil
 }
@@ -227,14 +232,14 @@ func cleanSource(source string) (string, error) {
 	clean := path.Clean("/" + source)[1:]
 	switch {
 	case slices.Contains(strings.Split(source, "/"), ".."):
-		return "", fmt.Errorf("the source %.200q leads out of the context", source)
+		return "", failedf("the source %.200q leads out of the context", source)
 	case strings.Contains(source, "**"):
-		return "", fmt.Errorf("the source %.200q has **, which cove does not have; name the folder", source)
+		return "", failedf("the source %.200q has **, which cove does not have; name the folder", source)
 	case clean == "":
 		return ".", nil
 	}
 	if _, err := path.Match(clean, "x"); err != nil {
-		return "", fmt.Errorf("the source %.200q is no pattern", source)
+		return "", failedf("the source %.200q is no pattern", source)
 	}
 	return clean, nil
 }
@@ -263,7 +268,7 @@ func (u unpacked) match(source string) ([]string, error) {
 	}
 	slices.Sort(all)
 	if all = slices.Compact(all); len(all) == 0 {
-		return nil, fmt.Errorf("the context has nothing that is %.200q", source)
+		return nil, failedf("the context has nothing that is %.200q", source)
 	}
 	return all, nil
 }

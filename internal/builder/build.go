@@ -130,21 +130,28 @@ func Build(ctx context.Context, o Options) (Setting, error) {
 	return b.Setting, nil
 }
 
-// fault is an error with the step that it is of. That the context ended, and what is the server's own, stays as it is.
+// failed is why a step fails that its author can do something about.
+type failed string
+
+// Error implements error.
+func (f failed) Error() string { return string(f) }
+
+func failedf(format string, args ...any) error { return failed(fmt.Sprintf(format, args...)) }
+
+// fault is an error with the step that it is of. That the context ended, and what is the server's own, stays as it is: it may say what is nobody else's.
 func (b *build) fault(ctx context.Context, line int, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	p := problem.Of(err)
-	if _, is := errors.AsType[*problem.Error](err); is && p.Kind == problem.Internal {
-		return err
-	}
-	text := err.Error()
-	if _, is := errors.AsType[*problem.Error](err); is {
-		text = p.Message
-		if p.Hint != "" {
+	why, own := errors.AsType[failed](err)
+	text := string(why)
+	if p, is := errors.AsType[*problem.Error](err); !own && is && p.Kind != problem.Internal {
+		if own, text = true, p.Message; p.Hint != "" {
 			text += " (" + p.Hint + ")"
 		}
+	}
+	if !own {
+		return err
 	}
 	b.say(Bad, text)
 	return &Fault{Step: b.step, Line: line, Message: text}
@@ -228,7 +235,9 @@ func (b *build) lookup(ctx context.Context, failed *error) func(name string) str
 		if b.own == nil && *failed == nil {
 			b.own = map[string]string{}
 			var text strings.Builder
-			if _, err := b.exec(ctx, command0(b, "env -0"), func(_ process.Kind, data []byte) { text.Write(data) }); err != nil {
+			if _, err := b.exec(ctx, command0(b, "env -0"), func(_ process.Kind, data []byte) {
+				text.Write(data[:min(len(data), mostOwn-text.Len())])
+			}); err != nil {
 				*failed = err
 			}
 			for pair := range strings.SplitSeq(text.String(), "\x00") {
@@ -240,6 +249,9 @@ func (b *build) lookup(ctx context.Context, failed *error) func(name string) str
 		return b.own[name]
 	}
 }
+
+// mostOwn bounds what a session says of its variables, in bytes.
+const mostOwn = 1 << 20
 
 // command0 is a command for what is not of the recipe.
 func command0(b *build, line string) process.Start {
@@ -291,7 +303,7 @@ func (b *build) userOf(ctx context.Context, text string) (string, error) {
 		name = "user"
 	}
 	if homes[name] == "" {
-		return "", fmt.Errorf("invalid username: '%.80s'; there are user and root", name)
+		return "", failedf("invalid username: '%.80s'; there are user and root", name)
 	}
 	if name == "root" && !b.Root {
 		b.say(Warn, "the sandboxes of this server have no root: what is to run as root runs as user")
@@ -336,7 +348,10 @@ func (b *build) run(ctx context.Context, s Step) error {
 	if s.User != "" {
 		var err error
 		if user, err = b.userOf(ctx, s.User); err != nil {
-			return fmt.Errorf("failed to run command '%.200s': command failed: unauthenticated: %w", s.Command, err)
+			if _, own := errors.AsType[failed](err); !own {
+				return err
+			}
+			return failedf("failed to run command '%.200s': command failed: unauthenticated: %v", s.Command, err)
 		}
 	}
 	return b.command(ctx, s.Command, b.as(user, s.Command))
@@ -356,7 +371,7 @@ func (b *build) command(ctx context.Context, about string, start process.Start) 
 		return err
 	}
 	if exit.Reason == process.ForTime {
-		return fmt.Errorf("failed to run command '%.200s': it took longer than %s", about, start.Timeout)
+		return failedf("failed to run command '%.200s': it took longer than %s", about, start.Timeout)
 	}
 	if status := exit.Status(); status != 0 {
 		text := fmt.Sprintf("failed to run command '%.200s': exit status %d", about, status)
@@ -366,13 +381,13 @@ func (b *build) command(ctx context.Context, about string, start process.Start) 
 		if last := strings.Join(l.last, "\n"); last != "" {
 			text += ": " + last
 		}
-		return errors.New(text + b.reason(ctx, start))
+		return failed(text + b.reason(ctx))
 	}
 	return nil
 }
 
 // reason is what cove knows of why a command may have failed, or "".
-func (b *build) reason(ctx context.Context, start process.Start) string {
+func (b *build) reason(ctx context.Context) string {
 	var why []string
 	row, err := b.Hub.Session(ctx, b.Who, b.Session)
 	if err == nil && (row.Network == nil || len(row.Network.Allow) == 0) {

@@ -2,7 +2,6 @@ package builder
 
 import (
 	"context"
-	"fmt"
 	"path"
 	"strconv"
 	"strings"
@@ -93,7 +92,7 @@ func (b *build) destination(ctx context.Context, s Step) (to, owner string, err 
 	owner = b.User
 	if s.Owner != "" {
 		if owner, err = b.userOf(ctx, s.Owner); err != nil {
-			return "", "", fmt.Errorf("COPY: %w", err)
+			return "", "", err
 		}
 	}
 	return to, owner, nil

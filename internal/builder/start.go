@@ -2,7 +2,6 @@ package builder
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"regexp"
 	"strconv"
@@ -38,7 +37,7 @@ func (b *build) start(ctx context.Context) error {
 		}
 		id = info.ID
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, b.ReadyTime, fmt.Errorf("the start command was not ready within %s", b.ReadyTime))
+	ctx, cancel := context.WithTimeoutCause(ctx, b.ReadyTime, failedf("the start command was not ready within %s", b.ReadyTime))
 	defer cancel()
 	for {
 		if b.Recipe.Ready == "" {
@@ -99,7 +98,7 @@ func (b *build) failed(ctx context.Context, id string) error {
 		}
 	}
 	l.end()
-	return errors.New(strings.TrimSuffix(fmt.Sprintf("the start command has ended with status %d: %s", info.Exit.Status(), strings.Join(l.last, "\n")), ": "))
+	return failed(strings.TrimSuffix(fmt.Sprintf("the start command has ended with status %d: %s", info.Exit.Status(), strings.Join(l.last, "\n")), ": "))
 }
 
 // stopOthers ends the start command of what the session was forked from: the recipe's own goes in its place.

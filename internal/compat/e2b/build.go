@@ -87,8 +87,7 @@ func (s *server) startBuild(c *call) error {
 	}
 	recipe, err := in.recipe()
 	if f, ok := errors.AsType[*builder.Fault](err); ok {
-		m.steps = len(in.Steps)
-		return invalid("step " + m.stepName(f.Step) + ": " + f.Message)
+		return invalid("step " + (&making{steps: len(in.Steps)}).stepName(f.Step) + ": " + f.Message)
 	}
 	if err != nil {
 		return err
@@ -97,9 +96,8 @@ func (s *server) startBuild(c *call) error {
 	if err != nil {
 		return err
 	}
-	m.who = c.who
 	ctx, stop := context.WithCancelCause(context.WithoutCancel(c.Context()))
-	if err := s.builds.begin(m, len(recipe.Steps), stop); err != nil {
+	if err := s.builds.begin(m, c.who, len(recipe.Steps), stop); err != nil {
 		stop(nil)
 		return err
 	}

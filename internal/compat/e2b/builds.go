@@ -157,7 +157,7 @@ func (b *builds) find(who auth.Principal, template, build string) *making {
 }
 
 // begin has a build run, unless it has been told to before or too many run.
-func (b *builds) begin(m *making, steps int, stop context.CancelCauseFunc) error {
+func (b *builds) begin(m *making, who auth.Principal, steps int, stop context.CancelCauseFunc) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	running := 0
@@ -174,7 +174,7 @@ func (b *builds) begin(m *making, steps int, stop context.CancelCauseFunc) error
 	if m.status != statusWaiting {
 		return &fault{http.StatusBadRequest, "the build has begun already; ask for a new one"}
 	}
-	m.status, m.steps, m.stop = statusBuilding, steps, stop
+	m.status, m.who, m.steps, m.stop = statusBuilding, who, steps, stop
 	return nil
 }
 

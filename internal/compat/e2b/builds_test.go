@@ -109,19 +109,19 @@ func TestBuilds(t *testing.T) {
 		t.Error("archives have no bound")
 	}
 	ctx, stop := context.WithCancelCause(t.Context())
-	if err := b.begin(first, 3, stop); err != nil {
+	if err := b.begin(first, who, 3, stop); err != nil {
 		t.Fatal(err)
 	}
-	if err := b.begin(first, 3, stop); err == nil {
+	if err := b.begin(first, who, 3, stop); err == nil {
 		t.Error("it has begun twice")
 	}
 	for i := 1; i < mostRunning; i++ {
-		if err := b.begin(one(i), 1, func(error) {}); err != nil {
+		if err := b.begin(one(i), who, 1, func(error) {}); err != nil {
 			t.Error(err)
 		}
 	}
 	late := one(50)
-	if f, ok := errors.AsType[*fault](b.begin(late, 1, func(error) {})); !ok || f.status != http.StatusTooManyRequests {
+	if f, ok := errors.AsType[*fault](b.begin(late, who, 1, func(error) {})); !ok || f.status != http.StatusTooManyRequests {
 		t.Errorf("too many run: %v", f)
 	}
 	if b.stop(other, "n0") || !b.stop(who, "n0") || !errors.Is(context.Cause(ctx), errBuildStopped) {
