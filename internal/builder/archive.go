@@ -195,7 +195,7 @@ func entryName(said string) (string, error) {
 
 // free says whether an entry may be written there: nothing else is, and what it is in are folders.
 func (u *unpacking) free(name string, folder bool) error {
-	if was, there := u.seen[name]; there && !(was && folder) {
+	if was, there := u.seen[name]; there && (!was || !folder) {
 		return failedf("the archive has %.200q twice", name)
 	}
 	for above := path.Dir(name); above != "."; above = path.Dir(above) {

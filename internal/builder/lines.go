@@ -2,6 +2,7 @@ package builder
 
 import (
 	"bytes"
+	"slices"
 	"strings"
 	"unicode"
 
@@ -27,7 +28,7 @@ func (l *lines) take(kind process.Kind, data []byte) {
 	if l.rest == nil {
 		l.rest = map[process.Kind][]byte{}
 	}
-	all := append(l.rest[kind], data...)
+	all := slices.Concat(l.rest[kind], data)
 	for {
 		at := bytes.IndexAny(all, "\r\n")
 		if at < 0 && len(all) < longestLine {

@@ -17,7 +17,7 @@ import (
 
 func TestTemplateNames(t *testing.T) {
 	t.Parallel()
-	for said, want := range map[string][2]string{"app": {"app", ""}, "App:V1.0": {"app", "v1.0"}, " a_b-c:x ": {"a_b-c", "x"}} {
+	for said, want := range map[string][2]string{"app": {"app", ""}, "App:V1.0": {"app", "v1.0"}, "a_b-c:x\n": {"a_b-c", "x"}} {
 		if name, tag, err := parseName(said); err != nil || [2]string{name, tag} != want {
 			t.Errorf("%q is %s:%s, %v", said, name, tag, err)
 		}
