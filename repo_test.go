@@ -38,7 +38,7 @@ var layers = [][]string{
 	{"interpreter", "template", "named", "bench"},
 	{"transcript", "notebook"},
 	{"hub", "eval"},
-	{"ports"},
+	{"ports", "builder"},
 	{"store", "api", "compat/*", "page", "hub/hubtest"},
 	{"client", "httpd", "store/*", "api/apitest"},
 	{"cli"},

@@ -1,6 +1,7 @@
 package e2e_test
 
 import (
+	"fmt"
 	"net/http"
 	"os"
 	"os/exec"
@@ -9,6 +10,7 @@ import (
 	"testing"
 
 	"cove/internal/auth"
+	"cove/internal/pydeps/indextest"
 )
 
 // TestE2B has E2B's own client libraries, as they are published, use a server by the variables that they know.
@@ -24,7 +26,7 @@ func TestE2B(t *testing.T) {
 		command   func(t *testing.T, source string) *exec.Cmd
 		parts     []string
 	}{
-		{"e2b", hex, pythonSDK, []string{"code", "languages", "commands", "files", "lives", "many"}},
+		{"e2b", hex, pythonSDK, []string{"code", "languages", "commands", "files", "builds", "lives", "many"}},
 		{"e2bjs", s.key, nodeSDK, []string{"code", "commands", "files", "lives"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -40,5 +42,29 @@ func TestE2B(t *testing.T) {
 	}
 	if list := s.must(http.MethodGet, "/api/v1/sessions", nil, nil); strings.Contains(string(list.body), `"active"`) {
 		t.Errorf("sandboxes are left: %s", list.body)
+	}
+}
+
+// TestE2BBuilds has E2B's own library build templates on a server with a root and a network, from an index of the test's own, and use what was built.
+func TestE2BBuilds(t *testing.T) {
+	t.Parallel()
+	wheel := indextest.Wheel{Name: "left-pad", Files: map[string]string{"left_pad/__init__.py": "def pad(text): return '  ' + text\n"}}
+	in := newInner(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case "/simple/left-pad/":
+			_, _ = fmt.Fprintf(w, "<a href=\"/files/%[1]s\">%[1]s</a>", wheel.Filename())
+		case "/files/" + wheel.Filename():
+			_, _ = w.Write(wheel.Bytes())
+		default:
+			http.NotFound(w, r)
+		}
+	}))
+	s := startServer(t, "", testKey(t), "COVE_ROOT=true", "COVE_PACKAGES=minimal", "COVE_NETWORK_ALLOW="+strings.Join(in.rules, ","))
+	cmd := pythonSDK(t, filepath.Join("testdata", "sdk", "e2b"))
+	cmd.Args[1] = filepath.Join(filepath.Dir(cmd.Args[1]), "builds.py")
+	cmd.Env = append(os.Environ(), "E2B_API_URL="+s.base, "E2B_SANDBOX_URL="+s.base, "E2B_API_KEY="+s.key, "PYTHONDONTWRITEBYTECODE=", "INDEX_HOST="+in.host)
+	out, err := cmd.CombinedOutput()
+	if err != nil || !strings.Contains(string(out), "ok builds\n") {
+		t.Fatalf("%v\n%s\nthe server: %s", err, out, s.log)
 	}
 }

@@ -1,6 +1,7 @@
 package e2b
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/http"
@@ -73,9 +74,9 @@ func nonNil(m map[string]string) map[string]string {
 	return m
 }
 
-// userOf returns the user that a request is made as, who is the name of its basic authentication; "" is the sandbox's own.
-func userOf(h http.Header) (string, error) {
-	name := "user"
+// userOf returns the user that a request is made as, who is the name of its basic authentication; without one it is the sandbox's own.
+func (b sandbox) userOf(h http.Header) (string, error) {
+	name := cmp.Or(b.record.User, "user")
 	if given, _, ok := (&http.Request{Header: h}).BasicAuth(); ok && given != "" {
 		name = given
 	}

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"cove/internal/auth"
+	"cove/internal/builder"
 	"cove/internal/filesystem"
 	"cove/internal/hub"
 	"cove/internal/link"
@@ -34,6 +35,7 @@ type Sessions interface {
 	DeleteSession(ctx context.Context, who auth.Principal, id string) error
 	ChangeSession(ctx context.Context, who auth.Principal, id string, c hub.SessionChange) (hub.Session, error)
 	WidestNetwork(ctx context.Context, who auth.Principal) (*hub.Network, error)
+	Used(ctx context.Context, who auth.Principal, id string) (hub.Used, error)
 }
 
 // Lives are what becomes of sessions.
@@ -41,6 +43,13 @@ type Lives interface {
 	PauseSession(ctx context.Context, who auth.Principal, id string) (hub.Session, error)
 	ResumeSession(ctx context.Context, who auth.Principal, id string) (hub.Session, error)
 	ForkSession(ctx context.Context, who auth.Principal, id string, n hub.NewSession) (hub.Session, error)
+}
+
+// Stores keep the files that builds of templates copy.
+type Stores interface {
+	AddFile(ctx context.Context, who auth.Principal, n hub.NewFile, r io.Reader) (hub.File, error)
+	Files(ctx context.Context, who auth.Principal, purpose string, p hub.Page) (hub.Listing[hub.File], error)
+	OpenFile(ctx context.Context, who auth.Principal, id string) (hub.File, io.ReadSeekCloser, error)
 }
 
 // Links are what tokens are made of.
@@ -85,6 +94,8 @@ type Hub interface {
 	Interpreters
 	Processes
 	Machines
+	Stores
+	builder.Hub
 }
 
 // Options say what the surface stands on.
@@ -105,6 +116,7 @@ type server struct {
 	// watchers are what clients ask for events that cannot follow a stream.
 	watchers watchers
 	contexts contexts
+	builds   builds
 	envd     http.Handler
 }
 

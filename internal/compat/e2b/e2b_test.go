@@ -94,10 +94,10 @@ func TestPaths(t *testing.T) {
 	}
 	h := http.Header{}
 	h.Set("Authorization", "Basic bm9ib2R5Og==") // nobody:
-	if _, err := userOf(h); connect.CodeOf(err) != connect.CodeUnauthenticated {
+	if _, err := (sandbox{}).userOf(h); connect.CodeOf(err) != connect.CodeUnauthenticated {
 		t.Errorf("nobody: %v", err)
 	}
-	if user, err := userOf(http.Header{}); user != "user" || err != nil {
+	if user, err := (sandbox{}).userOf(http.Header{}); user != "user" || err != nil {
 		t.Errorf("without: %s, %v", user, err)
 	}
 }

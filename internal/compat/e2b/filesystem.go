@@ -27,12 +27,13 @@ var _ envd.FilesystemHandler = files{}
 
 // place is a sandbox and a path in it.
 func (f files) place(ctx context.Context, p string) (sandbox, string, error) {
-	user, err := userOf(header(ctx))
+	b := sandboxOf(ctx)
+	user, err := b.userOf(header(ctx))
 	if err != nil {
 		return sandbox{}, "", err
 	}
 	full, err := absolute(user, p)
-	return sandboxOf(ctx), full, err
+	return b, full, err
 }
 
 // look uses files without changing them, change with.

@@ -25,6 +25,7 @@ const (
 // listed is a sandbox in a listing; the fields behind State are those of one alone.
 type listed struct {
 	Template string            `json:"templateID"`
+	Alias    string            `json:"alias,omitempty"`
 	ID       string            `json:"sandboxID"`
 	Client   string            `json:"clientID"`
 	Started  time.Time         `json:"startedAt"`
@@ -45,7 +46,7 @@ type listed struct {
 
 func (s *server) listed(row hub.Session, r record) listed {
 	out := listed{
-		Template: r.Template, ID: sandboxID(row.ID), Client: client, Started: r.Started, End: r.End, CPUs: max(1, int(row.CPUs)), Memory: row.Memory >> 20, Disk: s.Disk >> 20, Version: version,
+		Template: r.Template, Alias: r.Name, ID: sandboxID(row.ID), Client: client, Started: r.Started, End: r.End, CPUs: max(1, int(row.CPUs)), Memory: row.Memory >> 20, Disk: s.Disk >> 20, Version: version,
 		Metadata: nonNil(r.Metadata), State: "running",
 	}
 	if r.asleep(time.Now()) {
@@ -60,7 +61,7 @@ func (s *server) show(c *call) error {
 		return err
 	}
 	out, r := s.listed(b.session, b.record), b.record
-	internet, after := !r.Offline && b.session.Network != nil, "kill"
+	internet, after := !r.Offline && b.session.Network != nil && len(b.session.Network.Allow) > 0, "kill"
 	if r.AutoPause {
 		after = "pause"
 	}
@@ -129,7 +130,7 @@ func (w wanted) has(l listed) bool {
 			return false
 		}
 	}
-	return slices.Contains(w.states, l.State) && !l.Started.Before(w.after) && (w.template == "" || w.template == l.Template)
+	return slices.Contains(w.states, l.State) && !l.Started.Before(w.after) && (w.template == "" || w.template == l.Template || w.template == l.Alias)
 }
 
 func (s *server) list(c *call) error {
@@ -222,7 +223,7 @@ func (s *server) snapshot(c *call) error {
 	if err := c.read(&in); err != nil {
 		return err
 	}
-	r := record{Template: b.record.Template, Name: in.Name, Of: b.id, Started: time.Now().UTC(), Env: b.record.Env, Contexts: b.record.Contexts}
+	r := record{Template: b.record.Template, Name: in.Name, Of: b.id, Started: time.Now().UTC(), Env: b.record.Env, Contexts: b.record.Contexts, User: b.record.User, Dir: b.record.Dir}
 	all, err := r.entries(kindSnapshot, nil)
 	if err != nil {
 		return err
@@ -245,7 +246,7 @@ func (s *server) fromSnapshot(ctx context.Context, who auth.Principal, snapshot 
 	if err != nil {
 		return hub.Session{}, err
 	}
-	r.Contexts = kept.Contexts
+	r.Contexts, r.User, r.Dir = kept.Contexts, kept.User, kept.Dir
 	if len(r.Env) == 0 {
 		r.Env = kept.Env
 	}
@@ -285,35 +286,5 @@ func (s *server) listSnapshots(c *call) error {
 		c.w.Header().Set("X-Next-Token", next)
 	}
 	reply(c.w, http.StatusOK, out)
-	return nil
-}
-
-// deleteTemplate deletes a snapshot: the templates that cove has are everybody's.
-func (s *server) deleteTemplate(c *call) error {
-	id, ok := snapshotSession(c.PathValue("id"))
-	nothing := &fault{http.StatusNotFound, "snapshot '" + c.PathValue("id") + "' not found"}
-	if !ok {
-		return nothing
-	}
-	row, err := s.Hub.Session(c.Context(), c.who, id)
-	if _, ok := recordOf(row, kindSnapshot); problem.Is(err, problem.NotFound) || err == nil && !ok {
-		return nothing
-	}
-	if err == nil {
-		err = s.Hub.DeleteSession(c.Context(), c.who, id)
-	}
-	if err == nil {
-		c.w.WriteHeader(http.StatusNoContent)
-	}
-	return err
-}
-
-// alias says whether there is a template of a name.
-func (s *server) alias(c *call) error {
-	name := c.PathValue("alias")
-	if name != baseTemplate && name != codeTemplate {
-		return &fault{http.StatusNotFound, "template '" + name + "' not found"}
-	}
-	reply(c.w, http.StatusOK, map[string]any{"templateID": name, "public": true})
 	return nil
 }

@@ -3,6 +3,8 @@ package e2b
 import (
 	"context"
 	"encoding/json"
+	"io"
+	"net/http"
 	"slices"
 
 	"cove/internal/auth"
@@ -60,4 +62,49 @@ func (s *server) network(ctx context.Context, who auth.Principal, n newSandbox) 
 		out.Deny = in.Deny
 	}
 	return out, closed, nil
+}
+
+// changeNetwork gives a sandbox other rules, in the place of all that it had: what the request leaves out is as if it had never been asked for. Connections that there are end.
+func (s *server) changeNetwork(c *call) error {
+	b, err := s.find(c)
+	if err != nil {
+		return err
+	}
+	text, err := io.ReadAll(http.MaxBytesReader(c.w, c.Body, mostBody))
+	if err != nil {
+		return invalid("the request is larger than 1 MiB, or did not come whole")
+	}
+	in := newSandbox{Network: text}
+	if len(text) > 0 {
+		if err := json.Unmarshal(text, &struct {
+			Internet **bool `json:"allow_internet_access"`
+		}{&in.Internet}); err != nil {
+			return invalid("the request is not the JSON that E2B's API takes: " + err.Error())
+		}
+	}
+	network, _, err := s.network(c.Context(), c.who, in) // who may use its ports stays
+	if err != nil {
+		return err
+	}
+	if network == nil {
+		network = &hub.Network{}
+	}
+	defer s.clocks.alone(b.id)()
+	row, err := s.Hub.Session(c.Context(), c.who, b.id)
+	if err != nil {
+		return err
+	}
+	r, ok := recordOf(row, kindSandbox)
+	if !ok {
+		return absent(c.PathValue("id"))
+	}
+	r.Network, r.Offline = in.Network, in.Internet != nil && !*in.Internet
+	all, err := r.entries(kindSandbox, row.Metadata)
+	if err == nil {
+		_, err = s.Hub.ChangeSession(c.Context(), c.who, b.id, hub.SessionChange{Metadata: all, Network: network})
+	}
+	if err == nil {
+		c.w.WriteHeader(http.StatusNoContent)
+	}
+	return err
 }

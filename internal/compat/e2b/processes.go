@@ -8,6 +8,7 @@ import (
 	"iter"
 	"maps"
 	"net/http"
+	"path"
 	"slices"
 	"time"
 
@@ -49,7 +50,7 @@ func (p processes) Start(ctx context.Context, in *envd.StartRequest, out *connec
 
 // start is what the hub is asked to start.
 func (p processes) start(b sandbox, h http.Header, in *envd.StartRequest) (process.Start, error) {
-	user, err := userOf(h)
+	user, err := b.userOf(h)
 	if err != nil {
 		return process.Start{}, err
 	}
@@ -64,15 +65,30 @@ func (p processes) start(b sandbox, h http.Header, in *envd.StartRequest) (proce
 	if err != nil {
 		return process.Start{}, err
 	}
+	if config.GetCwd() == "" && b.record.Dir != "" {
+		dir = b.record.Dir
+	}
 	env := maps.Clone(nonNil(b.record.Env))
 	maps.Copy(env, config.GetEnvs())
 	start := process.Start{
-		Args: append([]string{config.GetCmd()}, config.GetArgs()...), Dir: dir, Env: env, Label: in.GetTag(), Root: user == "root", Input: in.Stdin == nil || in.GetStdin(), Followed: true,
+		Args: withoutProfile(append([]string{config.GetCmd()}, config.GetArgs()...)), Dir: dir, Env: env, Label: in.GetTag(), Root: user == "root", Input: in.Stdin == nil || in.GetStdin(), Followed: true,
 	}
 	if size := in.GetPty().GetSize(); size != nil {
 		start.Terminal = &process.Size{Columns: int(size.GetCols()), Rows: int(size.GetRows())}
 	}
 	return start, nil
+}
+
+// withoutProfile has the shell that clients run commands in not read the system's profile, which is the host's, and sets a PATH in which there is no Python of cove's and nothing of a template's.
+func withoutProfile(args []string) []string {
+	if path.Base(args[0]) != "bash" {
+		return args
+	}
+	end := slices.Index(args, "-c")
+	if end < 0 {
+		end = len(args)
+	}
+	return append(slices.DeleteFunc(slices.Clone(args[:end]), func(a string) bool { return a == "-l" }), args[end:]...)
 }
 
 // Connect streams what a process emits from now on. One that has ended a moment ago has its end alone.

@@ -17,6 +17,8 @@ const (
 
 	kindSandbox  = "sandbox"
 	kindSnapshot = "snapshot"
+	kindBuild    = "build"    // of a template, while it is made
+	kindTemplate = "template" // a session that sandboxes are forked from
 
 	mostRecord = 64 << 10 // bytes
 )
@@ -24,8 +26,11 @@ const (
 // record is what the hub does not know of a sandbox. Its client's own metadata is in it, because E2B does not bound that as cove does.
 type record struct {
 	Template   string            `json:"template"`
-	Name       string            `json:"name,omitempty"` // of a snapshot
-	Of         string            `json:"of,omitempty"`   // of a snapshot: the session that it was made from
+	Name       string            `json:"name,omitempty"`  // of a snapshot or a template; of a sandbox that of its template
+	User       string            `json:"user,omitempty"`  // who commands run as that say no user; "": user
+	Dir        string            `json:"dir,omitempty"`   // where they run; "": in the user's folder
+	Built      *built            `json:"built,omitempty"` // of a template
+	Of         string            `json:"of,omitempty"`    // of a snapshot: the session that it was made from
 	Started    time.Time         `json:"started"`
 	End        time.Time         `json:"end"`
 	AutoPause  bool              `json:"auto_pause,omitempty"`  // it is paused at its end, not killed

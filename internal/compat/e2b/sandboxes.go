@@ -63,6 +63,7 @@ func (n newSandbox) absent() error {
 // shown is a sandbox as its maker sees it.
 type shown struct {
 	Template string  `json:"templateID"`
+	Alias    string  `json:"alias,omitempty"`
 	ID       string  `json:"sandboxID"`
 	Client   string  `json:"clientID"`
 	Version  string  `json:"envdVersion"`
@@ -72,7 +73,7 @@ type shown struct {
 }
 
 func (s *server) shown(session string, r record) shown {
-	out := shown{Template: r.Template, ID: sandboxID(session), Client: client, Version: version, Token: s.token(session), Traffic: s.trafficToken(session)}
+	out := shown{Template: r.Template, Alias: r.Name, ID: sandboxID(session), Client: client, Version: version, Token: s.token(session), Traffic: s.trafficToken(session)}
 	if d := s.domain(); d != "" {
 		out.Domain = &d
 	}
@@ -125,11 +126,11 @@ func (s *server) make(ctx context.Context, who auth.Principal, r record, life ti
 	var made hub.Session
 	switch snapshot, ok := snapshotSession(r.Template); {
 	case ok:
-		made, err = s.fromSnapshot(ctx, who, snapshot, &r, n)
-	case slices.Contains([]string{baseTemplate, codeTemplate, ""}, r.Template):
+		made, err = s.fromSnapshot(ctx, who, snapshot, &r, forked(n))
+	case slices.Contains(standingTemplates, r.Template):
 		made, err = s.Hub.CreateSession(ctx, who, n)
 	default:
-		err = &fault{http.StatusNotFound, fmt.Sprintf("template '%.100s' not found; cove has %s and %s, and snapshots", r.Template, baseTemplate, codeTemplate)}
+		made, err = s.fromTemplate(ctx, who, &r, forked(n))
 	}
 	if err != nil {
 		return "", err
@@ -145,6 +146,14 @@ func (s *server) make(ctx context.Context, who auth.Principal, r record, life ti
 	}
 	s.clocks.set(made.ID, r)
 	return made.ID, nil
+}
+
+// forked is a session that is forked rather than made: without a network of its own it has none, where a fork would have its origin's.
+func forked(n hub.NewSession) hub.NewSession {
+	if n.Network == nil {
+		n.Network = &hub.Network{}
+	}
+	return n
 }
 
 // longCreation is what a sandbox may take to be made without its life being told anew.
@@ -373,7 +382,7 @@ func (s *server) fork(c *call) error {
 	}
 	all := make([]map[string]any, 0, in.Count)
 	for range in.Count {
-		made, err := s.forked(c.Context(), c.who, b, life)
+		made, err := s.forkOne(c.Context(), c.who, b, life)
 		if err != nil {
 			p, _ := problem.Public(err)
 			all = append(all, map[string]any{"error": map[string]any{"code": http.StatusInternalServerError, "message": sentence(p)}})
@@ -388,7 +397,7 @@ func (s *server) fork(c *call) error {
 // mostForks is how many forks one request may ask for.
 const mostForks = 100
 
-func (s *server) forked(ctx context.Context, who auth.Principal, b sandbox, life time.Duration) (string, error) {
+func (s *server) forkOne(ctx context.Context, who auth.Principal, b sandbox, life time.Duration) (string, error) {
 	r := b.record
 	all, err := r.entries(kindSandbox, nil)
 	if err != nil {

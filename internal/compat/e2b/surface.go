@@ -93,11 +93,28 @@ func routes() []route {
 		{"POST /sandboxes/{id}/pause", write, (*server).pause},
 		{"POST /sandboxes/{id}/fork", write, (*server).fork},
 		{"POST /sandboxes/{id}/snapshots", write, (*server).snapshot},
+		{"GET /sandboxes/{id}/metrics", read, (*server).metrics},
+		{"GET /sandboxes/{id}/logs", read, (*server).logs},
+		{"GET /v2/sandboxes/{id}/logs", read, (*server).logs},
+		{"PUT /sandboxes/{id}/network", write, (*server).changeNetwork},
 		{"GET /snapshots", read, (*server).listSnapshots},
-		{"GET /templates/aliases/{alias}", read, (*server).alias},
 		{"DELETE /templates/{id}", write, (*server).deleteTemplate},
+		{"GET /templates", read, (*server).listTemplates},
+		{"GET /v2/templates", read, (*server).listTemplates},
+		{"GET /templates/{id}", read, (*server).showTemplate},
+		{"POST /v3/templates", write, (*server).requestBuild},
+		{"GET /templates/{id}/files/{hash}", write, (*server).archiveLink},
+		{"POST /v2/templates/{id}/builds/{build}", write, (*server).startBuild},
+		{"GET /templates/{id}/builds/{build}/status", read, (*server).buildStatus},
+		{"GET /templates/{id}/builds/{build}/logs", read, (*server).buildLogs},
+		{"GET /templates/{id}/{part}", read, (*server).templatePart},
+		{"POST /templates/tags", write, (*server).assignTags},
+		{"DELETE /templates/tags", write, (*server).removeTags},
 	}
 }
+
+// archiveUpload takes the archive of a copy, by an address with a secret of its own: clients send no key there.
+const archiveUpload = "PUT /templates/uploads/{code}"
 
 func surfaceRoutes() []surface.Route {
 	var out []surface.Route
@@ -105,7 +122,8 @@ func surfaceRoutes() []surface.Route {
 		method, pattern, _ := strings.Cut(r.pattern, " ")
 		out = append(out, surface.Route{Method: method, Pattern: pattern, Actions: r.needs})
 	}
-	return out
+	method, pattern, _ := strings.Cut(archiveUpload, " ")
+	return append(out, surface.Route{Method: method, Pattern: pattern, Access: surface.ByCode, Large: true})
 }
 
 // control returns the handler of the control plane.
@@ -114,10 +132,25 @@ func (s *server) control() http.Handler {
 	for _, r := range routes() {
 		mux.HandleFunc(r.pattern, s.serve(r))
 	}
+	mux.HandleFunc(archiveUpload, s.takeArchive)
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
-		refuse(w, &fault{http.StatusNotFound, "cove does not have " + r.Method + " " + r.URL.Path + " of E2B's API; docs/e2b.md says what it has"})
+		refuse(w, notServed(r))
 	})
 	return mux
+}
+
+// instead says what to do without what cove does not have, by the first word of its path.
+var instead = map[string]string{
+	"volumes": "cove has no volumes for E2B's clients: upload the files, or build a template with them",
+	"secrets": "cove has no secrets for E2B's clients: what a session sends gets credentials by cove's own API (credentials of its network)",
+}
+
+func notServed(r *http.Request) error {
+	first, _, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
+	if text := instead[first]; text != "" {
+		return &fault{http.StatusNotFound, r.Method + " " + r.URL.Path + ": " + text}
+	}
+	return &fault{http.StatusNotFound, "cove does not have " + r.Method + " " + r.URL.Path + " of E2B's API; docs/e2b.md says what it has"}
 }
 
 func (s *server) serve(r route) http.HandlerFunc {

@@ -44,7 +44,7 @@ func named(r *http.Request, given string) (string, error) {
 }
 
 func userPath(r *http.Request, given string) (string, error) {
-	user, err := userOf(r.Header)
+	user, err := sandboxOf(r.Context()).userOf(r.Header)
 	if err != nil {
 		return "", err
 	}

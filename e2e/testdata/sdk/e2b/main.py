@@ -5,7 +5,7 @@ import datetime
 import os
 import urllib.request
 
-from e2b import CommandExitException, FileType, FilesystemEventType, NotFoundException, TimeoutException
+from e2b import BuildException, CommandExitException, FileType, FilesystemEventType, NotFoundException, Template, TimeoutException
 from e2b_code_interpreter import AsyncSandbox, Sandbox
 
 
@@ -72,6 +72,7 @@ def languages(box):
 
 
 def commands(box):
+    assert box.commands.run("python -c 'print(6 * 7)'").stdout == "42\n"
     done = box.commands.run("echo $ALL-$OWN; pwd; whoami; echo err >&2", envs={"OWN": "own"}, cwd="/tmp")
     assert done.stdout == "everywhere-own\n/tmp\nuser\n" and done.stderr == "err\n", done
     failed = fails(CommandExitException, lambda: box.commands.run("echo before; exit 3"))
@@ -141,6 +142,19 @@ def lives(box):
     fails(NotFoundException, lambda: Sandbox.connect(box.sandbox_id))
 
 
+def builds(box):
+    """What a server without a root and without a network builds, and what it says of the rest."""
+    told = []
+    made = Template.build(Template().from_base_image().set_envs({"WHO": "me"}).run_cmd("echo kept-$WHO > kept", user="root"), "plain", on_build_logs=lambda entry: told.append(entry.message))
+    assert made.tags == ["default"] and any("no root" in line for line in told), told
+    one = Sandbox.create("plain", timeout=120)
+    assert one.commands.run("cat kept; echo $WHO").stdout == "kept-me\nme\n" and one.get_info().name == "plain"
+    one.kill()
+    failed = fails(BuildException, lambda: Template.build(Template().from_python_image().pip_install("absent-from-here"), "failing"))
+    assert "exit status" in str(failed) and "the build has no network" in str(failed), failed
+    assert "step base" in str(fails(BuildException, lambda: Template.build(Template().from_alpine_image(), "failing"))) and not Template.exists("failing")
+
+
 async def many():
     async def one(number):
         box = await AsyncSandbox.create(timeout=300)
@@ -152,7 +166,7 @@ async def many():
 
 
 box = Sandbox.create(timeout=600, metadata={"who": "a & b"}, envs={"ALL": "everywhere"})
-for part in (code, languages, commands, files, lives):
+for part in (code, languages, commands, files, builds, lives):
     part(box)
     print("ok", part.__name__)
 asyncio.run(many())
