@@ -38,7 +38,7 @@ var layers = [][]string{
 	{"interpreter", "template", "named", "bench"},
 	{"transcript", "notebook"},
 	{"hub", "eval"},
-	{"ports"},
+	{"ports", "compat/daytona/toolbox"},
 	{"store", "api", "compat/*", "page", "hub/hubtest"},
 	{"client", "httpd", "store/*", "api/apitest"},
 	{"cli"},
@@ -51,7 +51,7 @@ var confined = map[string][]string{
 	"gvisor.dev/":                             {"sandbox/gvisor", "sandbox/gvisor/filters"},
 	"github.com/openai/openai-go":             {"model/openai"},
 	"github.com/anthropics/anthropic-sdk-go":  {"model/anthropic"},
-	"net/http":                                {"model", "model/openai", "model/anthropic", "model/modeltest", "model/choose", "cli", "bench", "pyindex", "pydeps/gateway", "pydeps/indextest", "pydeps/build", "pydeps/names/generate", "api", "api/apitest", "compat/openai", "compat/e2b", "compat/e2b/envd", "httpd", "client", "telemetry", "sse", "byterange", "surface", "page", "libdata", "egress", "ports", "compat/dify", "compat/librechat", "compat/jupyter"},
+	"net/http":                                {"model", "model/openai", "model/anthropic", "model/modeltest", "model/choose", "cli", "bench", "pyindex", "pydeps/gateway", "pydeps/indextest", "pydeps/build", "pydeps/names/generate", "api", "api/apitest", "compat/openai", "compat/e2b", "compat/e2b/envd", "httpd", "client", "telemetry", "sse", "byterange", "surface", "page", "libdata", "egress", "ports", "compat/dify", "compat/librechat", "compat/jupyter", "compat/daytona/toolbox"},
 	"database/sql":                            {"store", "store/pgtest"},
 	"modernc.org/sqlite":                      {"store"},
 	"connectrpc.com/":                         {"compat/e2b", "compat/e2b/envd"},
@@ -123,11 +123,12 @@ func TestWhatIsNotKnownByName(t *testing.T) {
 
 // edges lists imports that some packages do not have although their layer would let them.
 var edges = map[string][]string{
-	"kernel":   {"pydeps"},
-	"hub":      {"wire"}, // what is said between host and guest is for those who talk to guests
-	"api":      {"wire"},
-	"compat/*": {"wire"},
-	"store":    {"wire"},
+	"kernel":                 {"pydeps"},
+	"hub":                    {"wire"}, // what is said between host and guest is for those who talk to guests
+	"api":                    {"wire"},
+	"compat/*":               {"wire"},
+	"compat/daytona/toolbox": {"wire"},
+	"store":                  {"wire"},
 }
 
 func TestEdges(t *testing.T) {
