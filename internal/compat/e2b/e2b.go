@@ -20,6 +20,7 @@ import (
 	"cove/internal/auth"
 	"cove/internal/filesystem"
 	"cove/internal/hub"
+	"cove/internal/lifetime"
 	"cove/internal/link"
 	"cove/internal/ports"
 	"cove/internal/process"
@@ -101,7 +102,7 @@ type Options struct {
 
 type server struct {
 	Options
-	clocks clocks
+	clocks lifetime.Clocks
 	// watchers are what clients ask for events that cannot follow a stream.
 	watchers watchers
 	contexts contexts
@@ -113,7 +114,7 @@ func newServer(o Options) *server {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
 	s := &server{Options: o}
-	s.clocks.end = s.atEnd
+	s.clocks.End = s.atEnd
 	s.envd = s.agent()
 	return s
 }
