@@ -2,7 +2,7 @@ package toolbox
 
 import (
 	"context"
-	_ "embed" // node.js
+	_ "embed" // node.js, show.py
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -29,6 +29,11 @@ const (
 //
 //go:embed node.js
 var nodeRunner string
+
+// closeFigures has figures closed that were shown.
+//
+//go:embed show.py
+var closeFigures string
 
 type codeRequest struct {
 	Code     string            `json:"code"`
@@ -85,7 +90,7 @@ func (t *Toolbox) runPython(c *call, in codeRequest, limit time.Duration) error 
 	}
 	defer t.stopKernel(c, name)
 	env := c.s.environment(in.Env)
-	if _, err := t.o.Hub.StartExecution(c.Context(), c.who, hub.NewExecution{Session: c.id(), Kernel: name, Code: figures.Setup, Program: "setup.py", Args: []string{c.s.Work}, Environment: env, Unnumbered: true}); err != nil {
+	if _, err := t.o.Hub.StartExecution(c.Context(), c.who, hub.NewExecution{Session: c.id(), Kernel: name, Code: figures.Setup + closeFigures, Program: "setup.py", Args: []string{c.s.Work}, Environment: env, Unnumbered: true}); err != nil {
 		return err
 	}
 	if limit == 0 {
