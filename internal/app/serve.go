@@ -339,8 +339,8 @@ func (s *server) surfaces() ([]surface.Surface, error) {
 	out = append(out, of...)
 	forDaytona := daytona.New(daytona.Options{
 		Hub: s.hub, Log: s.log, Secret: s.secret, Root: c.Sandbox.Root, Disk: sandbox.DefaultLimits().Workspace, Version: s.about.Version, Address: address,
-		Toolbox: toolbox.New(toolbox.Options{Hub: s.hub, Log: s.log, Version: s.about.Version, Stopping: s.stopping}),
 	})
+	forDaytona.Toolbox = toolbox.New(toolbox.Options{Hub: s.hub, Log: s.log, Version: s.about.Version, SetEnv: forDaytona.SetEnv, Stopping: s.stopping})
 	out = append(out, forDaytona.Surfaces()...)
 	if named != nil {
 		byName := forDaytona.Names(*named)

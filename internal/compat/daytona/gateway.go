@@ -2,9 +2,6 @@ package daytona
 
 import (
 	"context"
-	"crypto/hmac"
-	"crypto/sha256"
-	"encoding/base64"
 	"errors"
 	"net/http"
 	"strconv"
@@ -118,6 +115,19 @@ func (s *Server) machine(b sandbox) http.Handler {
 	return mux
 }
 
+// SetEnv gives a sandbox other variables, which the toolbox does for its clients.
+func (s *Server) SetEnv(ctx context.Context, b toolbox.Sandbox, env map[string]string) error {
+	who, ok := auth.From(ctx)
+	if !ok {
+		return problem.New(problem.Unauthenticated, "a key is needed")
+	}
+	_, err := s.change(ctx, who, b.Session.ID, func(r *record) error {
+		r.Env, r.Changed = env, time.Now().UTC()
+		return nil
+	})
+	return err
+}
+
 // letIn returns a sandbox whose token a request brings, or whose key has signed its address.
 func (s *Server) letIn(r *http.Request, id, path string) (b sandbox, err error) {
 	wrong := problem.New(problem.Unauthenticated, "the token of the sandbox is missing or wrong, or the signature is").WithHint("ask for the sandbox with your key: get_preview_link(port).token")
@@ -129,7 +139,7 @@ func (s *Server) letIn(r *http.Request, id, path string) (b sandbox, err error) 
 		if given == "" {
 			given = r.URL.Query().Get(tokenParameter)
 		}
-		if given != "" && equal(given, s.token(b.id)) || s.signed(r, b, path) {
+		if given != "" && equal(given, s.token(b.id)) || toolbox.IsSigned(r, path) && toolbox.Signed(r, s.keyOf(b), time.Now()) == nil {
 			return nil
 		}
 		return wrong
@@ -155,25 +165,6 @@ func (s *Server) byLink(r *http.Request, id string) (sandbox, error) {
 // keyOf is the key with which clients sign addresses of files of a sandbox.
 func (s *Server) keyOf(b sandbox) string {
 	return auth.DerivedCode(s.Secret, "daytona signing "+b.id+" "+strconv.Itoa(b.record.Rotated))
-}
-
-// signature is that of an address of a file, as Daytona's clients make it.
-func signature(key, method, path, expires string) string {
-	sum := hmac.New(sha256.New, []byte(key))
-	_, _ = sum.Write([]byte("v1:files:" + method + ":" + path + ":" + expires)) // never fails
-	return "v1_" + base64.RawURLEncoding.EncodeToString(sum.Sum(nil))
-}
-
-// signed says whether the address of a file has a signature that holds. Zero is an end that does not come.
-func (s *Server) signed(r *http.Request, b sandbox, path string) bool {
-	method := map[string]string{"/files/download": http.MethodGet, "/files/upload-v2": http.MethodPost}[path]
-	q := r.URL.Query()
-	expires := q.Get("expires")
-	at, err := strconv.ParseInt(expires, 10, 64)
-	if method == "" || r.Method != method || err != nil || at != 0 && time.Now().Unix() > at {
-		return false
-	}
-	return equal(q.Get("signature"), signature(s.keyOf(b), method, q.Get("path"), expires))
 }
 
 // preflight answers what a browser asks before a page calls a sandbox. A token or a signature, which pages have to bring, decides then.
