@@ -4,7 +4,6 @@ import asyncio
 import os
 import sys
 import time
-import traceback
 import urllib.error
 import urllib.request
 
@@ -50,9 +49,9 @@ fig, (left, right) = plt.subplots(1, 2); left.pie([1, 1], labels=['p', 'q']); ri
     run = box.process.code_run(text)
     assert run.exit_code == 0 and len(run.artifacts.charts) == 3, run
     bar, line, both = run.artifacts.charts
-    assert bar.type.value == "bar" and bar.title == "T" and bar.png and [(e.label, e.group, e.value) for e in bar.elements] == [("a", "g", "1"), ("b", "g", "2.5")], bar.elements
-    assert line.type.value == "line" and [tuple(p) for p in line.elements[0].points] == [(1767225600.0, 3.0), (1767312000.0, 4.0)] and line.png, line
-    assert both.type.value == "composite_chart" and both.png and [e.type.value for e in both.elements] == ["pie", "box_and_whisker"], both
+    assert bar.type == "bar" and bar.title == "T" and bar.png and [(e.label, e.group, e.value) for e in bar.elements] == [("a", "g", "1"), ("b", "g", "2.5")], bar.elements
+    assert line.type == "line" and [tuple(p) for p in line.elements[0].points] == [(1767225600.0, 3.0), (1767312000.0, 4.0)] and line.png, line
+    assert both.type == "composite_chart" and both.png and [e.type for e in both.elements] == ["pie", "box_and_whisker"], both
 
 
 def execute(box):
@@ -239,13 +238,7 @@ def system(box):
 parts = [code, charts, execute, sessions, interpreter, terminals, files, git, lsp, system]
 box = Daytona().create(CreateSandboxFromSnapshotParams(env_vars={"ALL": "everywhere"}))
 for part in parts:
-    if len(sys.argv) > 1 and part.__name__ not in sys.argv[1:]:
-        continue
-    began = time.monotonic()
-    try:
+    if len(sys.argv) == 1 or part.__name__ in sys.argv[1:]:
         part(box)
-        print("ok %s" % part.__name__, "(%.1f s)" % (time.monotonic() - began) if os.environ.get("TIMES") else "", sep="" if not os.environ.get("TIMES") else " ", flush=True)
-    except Exception:
-        traceback.print_exc(limit=-4)
-        print("failed %s" % part.__name__, flush=True)
+        print("ok %s" % part.__name__, flush=True)
 box.delete()
