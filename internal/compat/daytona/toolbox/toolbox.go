@@ -88,6 +88,7 @@ type Toolbox struct {
 	contexts contexts
 	ptys     ptys
 	servers  servers
+	runs     runs
 
 	mu     sync.Mutex
 	places map[string]int // connections of projects
