@@ -261,7 +261,7 @@ func (t *Toolbox) deletePTY(c *call) error {
 		return err
 	}
 	i, runs := all[id]
-	if !runs && !(known && r.waiting) {
+	if !runs && (!known || !r.waiting) {
 		return ptyAbsent(id)
 	}
 	t.ptyForget(c.id(), id)

@@ -101,7 +101,7 @@ func (t *Toolbox) connected(c *call, use func(ctx context.Context, s *socket) (w
 	go one.watch(ctx, end, t.o.Stopping)
 	code, reason := use(ctx, one)
 	end()
-	_ = conn.Close(code, reason[:min(len(reason), 120)])
+	_ = conn.Close(code, strings.ToValidUTF8(reason[:min(len(reason), 120)], ""))
 	return nil
 }
 
