@@ -2,14 +2,13 @@ package toolbox
 
 import (
 	"context"
-	_ "embed" // node.js
+	_ "embed" // node.js, show.py
 	"encoding/json"
 	"fmt"
 	"net/http"
 	"strings"
 	"time"
 
-	"cove/internal/auth"
 	"cove/internal/figures"
 	"cove/internal/hub"
 	"cove/internal/kernel"
@@ -19,8 +18,6 @@ import (
 )
 
 const (
-	// runPrefix begins the names of interpreters that are one request's alone.
-	runPrefix  = "run-"
 	mostCharts = 50
 	mostShown  = 200 // results beside the charts
 )
@@ -29,6 +26,11 @@ const (
 //
 //go:embed node.js
 var nodeRunner string
+
+// closeFigures has figures closed that were shown.
+//
+//go:embed show.py
+var closeFigures string
 
 type codeRequest struct {
 	Code     string            `json:"code"`
@@ -78,14 +80,13 @@ func (t *Toolbox) codeRun(c *call) error {
 
 // runPython runs Python in a kernel that lives for this request: what code imports is installed, figures come as data, and the rules for code hold.
 func (t *Toolbox) runPython(c *call, in codeRequest, limit time.Duration) error {
-	code, _ := auth.RandomCode()
-	name := runPrefix + code
-	if _, err := t.o.Hub.StartKernel(c.Context(), c.who, c.id(), name); err != nil {
+	name, stop, err := t.ownKernel(c)
+	if err != nil {
 		return err
 	}
-	defer t.stopKernel(c, name)
+	defer stop()
 	env := c.s.environment(in.Env)
-	if _, err := t.o.Hub.StartExecution(c.Context(), c.who, hub.NewExecution{Session: c.id(), Kernel: name, Code: figures.Setup, Program: "setup.py", Args: []string{c.s.Work}, Environment: env, Unnumbered: true}); err != nil {
+	if _, err := t.o.Hub.StartExecution(c.Context(), c.who, hub.NewExecution{Session: c.id(), Kernel: name, Code: figures.Setup + closeFigures, Program: "setup.py", Args: []string{c.s.Work}, Environment: env, Unnumbered: true}); err != nil {
 		return err
 	}
 	if limit == 0 {
@@ -108,17 +109,6 @@ func (t *Toolbox) runPython(c *call, in codeRequest, limit time.Duration) error 
 	}
 	reply(c.w, http.StatusOK, answer)
 	return nil
-}
-
-// stopKernel ends an interpreter that is one request's alone. The answer does not wait for it.
-func (t *Toolbox) stopKernel(c *call, name string) {
-	go func() {
-		ctx, cancel := context.WithTimeout(c.lasting(), killGrace)
-		defer cancel()
-		if err := t.o.Hub.StopKernel(ctx, c.who, c.id(), name); err != nil && !problem.Has(err, problem.KernelNotFound, problem.SessionNotFound) {
-			t.o.Log.WarnContext(ctx, "an interpreter that is not needed any more was not ended", "session", c.id(), "kernel", name, "error", err)
-		}
-	}()
 }
 
 // follow has tell take the events of an execution until its end, and interrupts it when the client leaves.

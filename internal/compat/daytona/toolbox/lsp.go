@@ -13,7 +13,6 @@ import (
 	"strings"
 	"sync"
 
-	"cove/internal/auth"
 	"cove/internal/hub"
 	"cove/internal/problem"
 	"cove/internal/process"
@@ -164,12 +163,11 @@ func (t *Toolbox) startLSP(c *call) error {
 
 // pythonServer has Python's language server installed, and returns the folders in which Python finds it.
 func (t *Toolbox) pythonServer(c *call) ([]string, error) {
-	code, _ := auth.RandomCode()
-	name := runPrefix + code
-	if _, err := t.o.Hub.StartKernel(c.Context(), c.who, c.id(), name); err != nil {
+	name, stop, err := t.ownKernel(c)
+	if err != nil {
 		return nil, err
 	}
-	defer t.stopKernel(c, name)
+	defer stop()
 	started, err := t.o.Hub.StartExecution(c.Context(), c.who, hub.NewExecution{Session: c.id(), Kernel: name, Code: lspPaths, Program: "lsp.py", Unnumbered: true})
 	if err != nil {
 		return nil, err

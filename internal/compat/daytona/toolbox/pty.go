@@ -305,10 +305,11 @@ func (t *Toolbox) resizePTY(c *call) error {
 }
 
 func (t *Toolbox) connectPTY(c *call) error {
-	return t.terminal(c, func(inner *call) (process.Info, int64, error) {
-		i, err := t.ptyOf(inner, c.PathValue("pty"))
-		return i, i.Kept, err
-	})
+	i, err := t.ptyOf(c, c.PathValue("pty"))
+	if err != nil {
+		return err
+	}
+	return t.terminal(c, i, i.Kept)
 }
 
 // createPTY makes a terminal and connects to it, in one request.
@@ -337,25 +338,23 @@ func (t *Toolbox) createPTY(c *call) error {
 	if err := t.newPTY(c, &r); err != nil {
 		return err
 	}
-	return t.terminal(c, func(inner *call) (process.Info, int64, error) {
-		i, err := t.startPTY(inner, r)
-		return i, 0, err
-	})
+	if !upgrades(c.Request) {
+		return needsUpgrade()
+	}
+	i, err := t.startPTY(c, r)
+	if err != nil {
+		return err
+	}
+	return t.terminal(c, i, 0)
 }
 
-// terminal connects a client with the process of a terminal: what that writes goes out in binary messages, and what comes is typed.
-func (t *Toolbox) terminal(c *call, find func(inner *call) (process.Info, int64, error)) error {
+// terminal connects a client with the process of a terminal: what that writes goes out in binary messages, and what comes is typed. Clients wait for the first message a tenth of
+// a second, so that whatever takes time is done before.
+func (t *Toolbox) terminal(c *call, i process.Info, from int64) error {
 	noticed := slices.Contains(offered(c.Request), exitProtocol)
 	return t.connected(c, func(ctx context.Context, s *socket) (websocket.StatusCode, string) {
 		ctx, end := context.WithCancel(ctx)
 		defer end()
-		inner := *c
-		inner.Request = c.WithContext(ctx)
-		i, from, err := find(&inner)
-		if err != nil {
-			s.control(ctx, map[string]any{"status": "error", "error": problemText(err)})
-			return websocket.StatusPolicyViolation, problemText(err)
-		}
 		if s.control(ctx, map[string]any{"status": "connected"}) != nil {
 			return websocket.StatusGoingAway, ""
 		}

@@ -55,6 +55,10 @@ func processRoutes() []route {
 		{"GET /project-dir", read, false, (*Toolbox).workDir},
 		{"GET /user-home-dir", read, false, (*Toolbox).homeDir},
 		{"GET /version", read, false, (*Toolbox).version},
+		{"GET /computeruse/{what...}", read, false, (*Toolbox).noDesktop},
+		{"POST /computeruse/{what...}", read, false, (*Toolbox).noDesktop},
+		{"PUT /computeruse/{what...}", read, false, (*Toolbox).noDesktop},
+		{"DELETE /computeruse/{what...}", read, false, (*Toolbox).noDesktop},
 		{"POST /env", own, false, (*Toolbox).setEnv},
 	}
 }

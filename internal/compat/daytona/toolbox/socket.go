@@ -45,6 +45,10 @@ func upgrades(r *http.Request) bool {
 	return strings.EqualFold(r.Header.Get("Upgrade"), "websocket")
 }
 
+func needsUpgrade() error {
+	return problem.New(problem.UpgradeNeeded, "this address is a WebSocket").WithHint("connect with a client of WebSockets")
+}
+
 // place counts a connection of a project.
 func (t *Toolbox) place(project string) (leave func(), err error) {
 	t.mu.Lock()
@@ -72,7 +76,7 @@ type socket struct {
 // connected takes over the connection of a request and has use work with it. The context of use ends with the client and with its key.
 func (t *Toolbox) connected(c *call, use func(ctx context.Context, s *socket) (websocket.StatusCode, string)) error {
 	if !upgrades(c.Request) {
-		return problem.New(problem.UpgradeNeeded, "this address is a WebSocket").WithHint("connect with a client of WebSockets")
+		return needsUpgrade()
 	}
 	leave, err := t.place(c.who.Project)
 	if err != nil {

@@ -2,7 +2,6 @@ package toolbox
 
 import (
 	"context"
-	"fmt"
 	"maps"
 	"net/http"
 	"slices"
@@ -127,6 +126,6 @@ func (t *Toolbox) entrypointLogs(c *call) error {
 }
 
 // noDesktop answers for a sandbox's desktop, which it has not.
-func noDesktop(w http.ResponseWriter, r *http.Request) {
-	refuse(w, r, &fault{http.StatusServiceUnavailable, "", fmt.Sprintf("%s: cove's sandboxes have no desktop; run a browser without a screen with process.exec, if your code needs one", r.URL.Path)})
+func (t *Toolbox) noDesktop(*call) error {
+	return &fault{http.StatusServiceUnavailable, "", "cove's sandboxes have no desktop, so computer use is not there; run a browser without a screen with process.exec, if your code needs one"}
 }

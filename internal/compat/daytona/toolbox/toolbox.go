@@ -88,6 +88,7 @@ type Toolbox struct {
 	contexts contexts
 	ptys     ptys
 	servers  servers
+	runs     runs
 
 	mu     sync.Mutex
 	places map[string]int // connections of projects
@@ -102,7 +103,6 @@ func New(o Options) *Toolbox {
 	for _, r := range routes() {
 		t.mux.HandleFunc(r.pattern, t.serve(r))
 	}
-	t.mux.HandleFunc("/computeruse/", noDesktop)
 	t.mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		refuse(w, r, &fault{http.StatusNotFound, "", "cove does not have " + r.Method + " " + r.URL.Path + " of Daytona's toolbox; docs/daytona.md says what it has"})
 	})
