@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"cove/internal/auth"
@@ -23,8 +24,10 @@ var ownNames = []string{"", ownSnapshot, "default"}
 
 // basic are the lines of a Dockerfile that ask for nothing which cove's base does not have, or which nothing depends on: an image with Python, and what the clients'
 // Image.debian_slim writes by itself.
-var basic = regexp.MustCompile(`^(FROM (docker\.io/(library/)?)?python:(latest|3[0-9.]*)(-slim)?(-bookworm|-trixie)?|RUN apt-get update|RUN apt-get install -y gcc gfortran build-essential|RUN pip install --upgrade pip|` +
-	`RUN echo 'debconf debconf/frontend select Noninteractive' \| debconf-set-selections)$`)
+var basic = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^(FROM (docker\.io/(library/)?)?python:(latest|3[0-9.]*)(-slim)?(-bookworm|-trixie)?|RUN apt-get update|RUN apt-get install -y gcc gfortran build-essential|RUN pip install --upgrade pip|` +
+		`RUN echo 'debconf debconf/frontend select Noninteractive' \| debconf-set-selections)$`)
+})
 
 // buildable refuses what a client wants to have built. Problems name the line.
 func (b buildInfo) buildable() error {
@@ -33,7 +36,7 @@ func (b buildInfo) buildable() error {
 	}
 	for n, line := range strings.Split(strings.TrimSpace(b.Dockerfile), "\n") {
 		line = strings.TrimSpace(line)
-		if line != "" && !strings.HasPrefix(line, "#") && !basic.MatchString(line) {
+		if line != "" && !strings.HasPrefix(line, "#") && !basic().MatchString(line) {
 			return invalid(fmt.Sprintf("line %d of the image, %q, is not possible: cove builds no images yet; begin with its own base (FROM python:3, or no image), and run the step in the sandbox", n+1, bounded(line)))
 		}
 	}

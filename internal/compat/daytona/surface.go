@@ -165,7 +165,7 @@ func (s *Server) serve(r route) http.HandlerFunc {
 // guard is surface.Guard whose refusal names the request.
 func (s *Server) guard(needs []auth.Action, handle func(http.ResponseWriter, *http.Request, auth.Principal) error) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		surface.Guard(needs, "set DAYTONA_API_KEY", s.Log, handle, func(w http.ResponseWriter, err error) { refuse(w, r, err) })(w, r)
+		surface.Guard(needs, "give the client a key of this server as its API key", s.Log, handle, func(w http.ResponseWriter, err error) { refuse(w, r, err) })(w, r)
 	}
 }
 
