@@ -183,6 +183,14 @@ func (t *Toolbox) moveFile(c *call) error {
 	return err
 }
 
+// ownName is the name of a user or a group in the sandbox: "daytona" is that of Daytona's own sandboxes for the one whose they are.
+func (s Sandbox) ownName(name string) string {
+	if name == "daytona" {
+		return s.User
+	}
+	return name
+}
+
 func (t *Toolbox) setPermissions(c *call) error {
 	p, err := c.path("path")
 	if err != nil {
@@ -194,7 +202,7 @@ func (t *Toolbox) setPermissions(c *call) error {
 		return err
 	}
 	err = t.change(c, "session.file.change", func(ctx context.Context, f link.Files) error {
-		_, err := f.ChangePath(ctx, p, filesystem.Set{Mode: mode, Owner: q.Get("owner"), Group: q.Get("group")}, false)
+		_, err := f.ChangePath(ctx, p, filesystem.Set{Mode: mode, Owner: c.s.ownName(q.Get("owner")), Group: c.s.ownName(q.Get("group"))}, false)
 		return err
 	}, p)
 	if err != nil {
