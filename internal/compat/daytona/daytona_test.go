@@ -448,6 +448,64 @@ func TestPreviews(t *testing.T) {
 	}
 }
 
+// TestOthersSeeNothing has no caller find what another project's has.
+func TestOthersSeeNothing(t *testing.T) {
+	t.Parallel()
+	x := newWorld(t, "")
+	id := x.must("POST", "/sandbox", `{"name":"box"}`)["id"].(string)
+	x.must("POST", "/sandbox/box/snapshot", `{"name":"kept"}`)
+	other := auth.Principal{User: "usr", Project: "prj_2", Key: "key_2", Role: auth.Owner}
+	ask := func(who auth.Principal, method, path, body string) *httptest.ResponseRecorder {
+		w := httptest.NewRecorder()
+		x.s.handler().ServeHTTP(w, httptest.NewRequestWithContext(auth.With(t.Context(), who), method, "/daytona"+path, strings.NewReader(body)))
+		return w
+	}
+	for _, r := range ofSandbox("/sandbox/{id}") {
+		method, path, _ := strings.Cut(r.pattern, " ")
+		path = strings.NewReplacer("{minutes}", "1", "{public}", "true", "{port}", "80", "{token}", "x").Replace(path)
+		for _, name := range []string{id, "box"} {
+			if w := ask(other, method, strings.ReplaceAll(path, "{id}", name), "{}"); w.Code != http.StatusNotFound {
+				t.Errorf("%s %s: %d %s", method, path, w.Code, w.Body)
+			}
+		}
+	}
+	for path, want := range map[string]int{"GET /snapshots/kept": 404, "DELETE /snapshots/kept": 404, "POST /toolbox/box/process/execute": 404, "POST /toolbox/" + id + "/toolbox/process/execute": 404} {
+		method, path, _ := strings.Cut(path, " ")
+		if w := ask(other, method, path, ""); w.Code != want {
+			t.Errorf("%s %s: %d", method, path, w.Code)
+		}
+	}
+	if w := ask(other, "GET", "/sandbox", ""); strings.Contains(w.Body.String(), id) {
+		t.Errorf("another's is listed: %s", w.Body)
+	}
+	if w := ask(other, "POST", "/sandbox", `{"name":"box"}`); w.Code != http.StatusOK {
+		t.Errorf("a name is taken by another project: %s", w.Body)
+	}
+	viewer := auth.Principal{User: "usr", Project: "prj_1", Role: auth.Viewer}
+	for path, want := range map[string]int{"GET /sandbox/box": 200, "POST /sandbox": 403, "DELETE /sandbox/box": 403, "GET /sandbox/box/signing-key": 403, "GET /sandbox/box/ports/80/preview-url": 403, "POST /toolbox/box/process/execute": 403} {
+		method, path, _ := strings.Cut(path, " ")
+		if w := ask(viewer, method, path, "{}"); w.Code != want {
+			t.Errorf("a viewer, %s %s: %d", method, path, w.Code)
+		}
+	}
+}
+
+// TestTokensAreForThoseWhoMay has a key that may not use files get no token that may.
+func TestTokensAreForThoseWhoMay(t *testing.T) {
+	t.Parallel()
+	x := newWorld(t, "")
+	x.must("POST", "/sandbox", `{"name":"box"}`)
+	narrow := caller
+	narrow.Scopes = []auth.Action{auth.SessionsRead, auth.SessionsWrite, auth.SessionsExecute}
+	for path, want := range map[string]int{"preview-url": http.StatusForbidden, "signed-preview-url": http.StatusOK} {
+		w := httptest.NewRecorder()
+		x.s.handler().ServeHTTP(w, httptest.NewRequestWithContext(auth.With(t.Context(), narrow), "GET", "/daytona/sandbox/box/ports/80/"+path, nil))
+		if w.Code != want {
+			t.Errorf("%s: %d %s", path, w.Code, w.Body)
+		}
+	}
+}
+
 func TestRoutes(t *testing.T) {
 	t.Parallel()
 	public := 0

@@ -104,7 +104,7 @@ func ofSandbox(base string) []route {
 		{pattern: "GET " + base + "/forks", needs: reads, handle: (*Server).forks},
 		{pattern: "GET " + base + "/parent", needs: reads, handle: (*Server).parent},
 		{pattern: "GET " + base + "/ancestors", needs: reads, handle: (*Server).ancestors},
-		{pattern: "GET " + base + "/ports/{port}/preview-url", needs: writes, handle: (*Server).preview},
+		{pattern: "GET " + base + "/ports/{port}/preview-url", needs: tokenRights, handle: (*Server).preview},
 		{pattern: "GET " + base + "/ports/{port}/signed-preview-url", needs: writes, handle: (*Server).signedPreview},
 		{pattern: "POST " + base + "/ports/{port}/signed-preview-url/{token}/expire", needs: writes, handle: (*Server).expirePreview},
 		{pattern: "GET " + base + "/signing-key", needs: fileRights, handle: (*Server).signingKey},
@@ -113,8 +113,12 @@ func ofSandbox(base string) []route {
 	}
 }
 
-// fileRights are what a signed address lets others do.
-var fileRights = []auth.Action{auth.FilesRead, auth.FilesWrite}
+var (
+	// fileRights are what a signed address lets others do.
+	fileRights = []auth.Action{auth.FilesRead, auth.FilesWrite}
+	// tokenRights are what the token of a sandbox lets others do.
+	tokenRights = slices.Concat(reads, writes, fileRights)
+)
 
 func surfaceRoutes() []surface.Route {
 	var out []surface.Route
