@@ -26,10 +26,10 @@ const (
 // layers lists the packages below internal/, lowest first. A package imports lower layers only; packages of one layer
 // never import each other. "x/*" stands for the packages below x.
 var layers = [][]string{
-	{"problem", "ident", "memory", "workspace", "lineedit", "durable", "pages", "chart", "caution", "redact"},
+	{"problem", "ident", "memory", "workspace", "lineedit", "durable", "pages", "chart", "caution", "redact", "figures"},
 	{"wire", "config", "telemetry", "pyindex", "audit", "intake", "sse", "byterange", "install", "status", "sandbox", "process", "filesystem"},
 	{"model", "pyenv", "guest", "egress", "pool", "auth", "owner", "stream", "sandbox/gvisor/filters", "pydeps/require"},
-	{"guest/program", "heap", "surface", "testneeds", "compat/e2b/envd"},
+	{"guest/program", "heap", "surface", "lifetime", "testneeds", "compat/e2b/envd"},
 	{"sandbox/*", "model/*", "link", "snapshot", "keeper", "libdata", "pydeps/*", "pydeps/names/wheelfiles", "caution/*"},
 	{"sandbox/sandboxtest", "pydeps/scan", "pydeps/names/*"},
 	{"pydeps", "outdated"},
@@ -38,7 +38,7 @@ var layers = [][]string{
 	{"interpreter", "template", "named", "bench"},
 	{"transcript", "notebook"},
 	{"hub", "eval"},
-	{"ports", "builder"},
+	{"ports", "builder", "compat/daytona/toolbox"},
 	{"store", "api", "compat/*", "page", "hub/hubtest"},
 	{"client", "httpd", "store/*", "api/apitest"},
 	{"cli"},
@@ -51,7 +51,7 @@ var confined = map[string][]string{
 	"gvisor.dev/":                             {"sandbox/gvisor", "sandbox/gvisor/filters"},
 	"github.com/openai/openai-go":             {"model/openai"},
 	"github.com/anthropics/anthropic-sdk-go":  {"model/anthropic"},
-	"net/http":                                {"model", "model/openai", "model/anthropic", "model/modeltest", "model/choose", "cli", "bench", "pyindex", "pydeps/gateway", "pydeps/indextest", "pydeps/build", "pydeps/names/generate", "api", "api/apitest", "compat/openai", "compat/e2b", "compat/e2b/envd", "httpd", "client", "telemetry", "sse", "byterange", "surface", "page", "libdata", "egress", "ports", "compat/dify", "compat/librechat", "compat/jupyter", "compat/sandboxai"},
+	"net/http":                                {"model", "model/openai", "model/anthropic", "model/modeltest", "model/choose", "cli", "bench", "pyindex", "pydeps/gateway", "pydeps/indextest", "pydeps/build", "pydeps/names/generate", "api", "api/apitest", "compat/openai", "compat/e2b", "compat/e2b/envd", "httpd", "client", "telemetry", "sse", "byterange", "surface", "page", "libdata", "egress", "ports", "compat/dify", "compat/librechat", "compat/jupyter", "compat/sandboxai", "compat/daytona", "compat/daytona/toolbox"},
 	"database/sql":                            {"store", "store/pgtest"},
 	"modernc.org/sqlite":                      {"store"},
 	"connectrpc.com/":                         {"compat/e2b", "compat/e2b/envd"},
@@ -123,11 +123,12 @@ func TestWhatIsNotKnownByName(t *testing.T) {
 
 // edges lists imports that some packages do not have although their layer would let them.
 var edges = map[string][]string{
-	"kernel":   {"pydeps"},
-	"hub":      {"wire"}, // what is said between host and guest is for those who talk to guests
-	"api":      {"wire"},
-	"compat/*": {"wire"},
-	"store":    {"wire"},
+	"kernel":                 {"pydeps"},
+	"hub":                    {"wire"}, // what is said between host and guest is for those who talk to guests
+	"api":                    {"wire"},
+	"compat/*":               {"wire"},
+	"compat/daytona/toolbox": {"wire"},
+	"store":                  {"wire"},
 }
 
 func TestEdges(t *testing.T) {

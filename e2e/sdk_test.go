@@ -1,6 +1,7 @@
 package e2e_test
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -14,6 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"cove/internal/durable"
 	"cove/internal/model/modeltest"
 	"cove/internal/pyenv"
 	"cove/internal/testneeds"
@@ -161,8 +163,12 @@ func sdkCommand(t *testing.T, folder, source, program, script string) *exec.Cmd 
 		if err != nil {
 			t.Fatal(err)
 		}
-		// Node looks for packages beside the script.
-		if err := os.WriteFile(filepath.Join(folder, filepath.Base(path)), text, 0o600); err != nil {
+		// Node looks for packages beside the script. Another test may be running it.
+		target := filepath.Join(folder, filepath.Base(path))
+		if old, err := os.ReadFile(target); err == nil && bytes.Equal(old, text) {
+			continue
+		}
+		if err := durable.Replace(target, 0o600, bytes.NewReader(text)); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -21,6 +21,8 @@ import (
 	"cove/internal/api"
 	"cove/internal/auth"
 	"cove/internal/cli"
+	"cove/internal/compat/daytona"
+	"cove/internal/compat/daytona/toolbox"
 	"cove/internal/compat/dify"
 	"cove/internal/compat/e2b"
 	"cove/internal/compat/jupyter"
@@ -316,12 +318,13 @@ func (s *server) surfaces() ([]surface.Surface, error) {
 	if err != nil {
 		return nil, err
 	}
+	address := func() ports.Address {
+		a, _ := s.portNames() // by now with the port that the server has got
+		return a
+	}
 	out := []surface.Surface{
 		api.Surface(api.Options{Hub: s.hub, Accounts: s.accounts, Audit: s.store, Version: s.about.Version, Log: s.log, MaxFile: int64(c.Limits.Upload), NoScripts: !c.Serve.PageScripts, NoSharing: !c.Serve.Sharing,
-			Ports: func() ports.Address {
-				a, _ := s.portNames() // by now with the port that the server has got
-				return a
-			},
+			Ports: address,
 			Ready: func(ctx context.Context) error { return s.front.Ready(ctx) }}),
 		dify.Surface(dify.Options{Hub: s.hub, Log: s.log, MaxOutput: min(int64(c.Limits.Output), 4<<20), Timeout: programTime(c), AtOnce: c.Limits.Executions}),
 		librechat.Surface(librechat.Options{Hub: s.hub, Log: s.log, MaxFiles: int64(c.Limits.Upload) + 1<<20, Timeout: time.Duration(c.Sandbox.Timeout)}),
@@ -329,24 +332,30 @@ func (s *server) surfaces() ([]surface.Surface, error) {
 		jupyter.Surface(jupyter.Options{Hub: s.hub, Accounts: s.accounts, Log: s.log, Version: s.about.Version, Python: func() string { return s.about.Python }, Secret: s.secret, Stopping: s.stopping}),
 	}
 	out = append(out, sandboxai.Surfaces(sandboxai.Options{Hub: s.hub, Log: s.log, Timeout: time.Duration(c.Sandbox.Timeout)})...)
-	// The last is that of the ports' names, where they have some; some of them are of E2B's sandboxes.
+	// The last is that of the ports' names, where they have some; some of them are of sandboxes of E2B's and of Daytona's clients.
 	of := ports.Surfaces(ports.Options{Hub: s.hub, Address: names, Refuse: api.Refuse})
 	var named *surface.Surface
 	if names.Host != "" {
 		named, of = &of[len(of)-1], of[:len(of)-1]
 	}
 	out = append(out, of...)
+	forDaytona := daytona.New(daytona.Options{
+		Hub: s.hub, Log: s.log, Secret: s.secret, Root: c.Sandbox.Root, Disk: sandbox.DefaultLimits().Workspace, Version: s.about.Version, Address: address,
+	})
+	forDaytona.Toolbox = toolbox.New(toolbox.Options{Hub: s.hub, Log: s.log, Version: s.about.Version, SetEnv: forDaytona.SetEnv, Stopping: s.stopping})
+	out = append(out, forDaytona.Surfaces()...)
+	if named != nil {
+		byName := forDaytona.Names(*named)
+		named = &byName
+	}
 	out = append(out, e2b.Surfaces(e2b.Options{
 		Hub: s.hub, Log: s.log, Secret: s.secret, Names: named, Root: c.Sandbox.Root, Disk: sandbox.DefaultLimits().Workspace,
-		Address: func() ports.Address {
-			a, _ := s.portNames() // by now with the port that the server has got
-			return a
-		},
+		Address: address,
 	})...)
 	if !c.Serve.Page {
 		return out, nil
 	}
-	shown, err := page.Surface(page.Options{Files: web.Dist(), Refuse: api.Refuse, Scripts: c.Serve.PageScripts, Taken: []string{"api", "v1", "librechat", "jupyter", "health", "metrics", "debug"}})
+	shown, err := page.Surface(page.Options{Files: web.Dist(), Refuse: api.Refuse, Scripts: c.Serve.PageScripts, Taken: []string{"api", "v1", "librechat", "jupyter", "daytona", "health", "metrics", "debug"}})
 	return append(out, shown), err
 }
 

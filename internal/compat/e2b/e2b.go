@@ -21,6 +21,7 @@ import (
 	"cove/internal/builder"
 	"cove/internal/filesystem"
 	"cove/internal/hub"
+	"cove/internal/lifetime"
 	"cove/internal/link"
 	"cove/internal/ports"
 	"cove/internal/process"
@@ -112,7 +113,7 @@ type Options struct {
 
 type server struct {
 	Options
-	clocks clocks
+	clocks lifetime.Clocks
 	// watchers are what clients ask for events that cannot follow a stream.
 	watchers watchers
 	contexts contexts
@@ -125,7 +126,7 @@ func newServer(o Options) *server {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
 	s := &server{Options: o}
-	s.clocks.end = s.atEnd
+	s.clocks.End = s.atEnd
 	s.envd = s.agent()
 	return s
 }

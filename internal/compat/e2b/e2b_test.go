@@ -17,6 +17,7 @@ import (
 
 	"cove/internal/auth"
 	"cove/internal/hub"
+	"cove/internal/lifetime"
 	"cove/internal/problem"
 	"cove/internal/process"
 )
@@ -38,7 +39,7 @@ func TestSigned(t *testing.T) {
 	t.Parallel()
 	s := newServer(Options{Secret: []byte("secret")})
 	const session = "ses_06f1k3t3y4m0v8s2k5r7w9x1z4"
-	s.clocks.set(session, record{End: time.Now().Add(time.Hour)})
+	s.clocks.Set(session, time.Now().Add(time.Hour))
 	address := func(method string, q url.Values) *http.Request {
 		return httptest.NewRequest(method, "/files?"+q.Encode(), nil)
 	}
@@ -246,12 +247,11 @@ func TestEndsOfProcesses(t *testing.T) {
 // TestCutOff breaks an answer off where its sandbox ends, and not where its client leaves.
 func TestCutOff(t *testing.T) {
 	t.Parallel()
-	var c clocks
-	c.end = func(string) {}
+	var c lifetime.Clocks
 	broken := func(end func(cancel func())) (broken bool) {
 		ctx, cancel := context.WithCancel(context.Background())
 		defer cancel()
-		ctx, leave := c.enter(ctx, "s")
+		ctx, leave := c.Enter(ctx, "s", false)
 		defer leave()
 		w := &cut{ResponseWriter: httptest.NewRecorder(), ctx: ctx}
 		end(cancel)
@@ -261,38 +261,11 @@ func TestCutOff(t *testing.T) {
 		w.close()
 		return false
 	}
-	if !broken(func(func()) { c.stop("s", errKilled) }) {
+	if !broken(func(func()) { c.Stop("s", errKilled) }) {
 		t.Error("an answer of a sandbox that was killed ends as if it were whole")
 	}
 	if broken(func(cancel func()) { cancel() }) {
 		t.Error("it is broken off when its client has left")
-	}
-}
-
-// TestClocks ends a sandbox at its end, once, and not before where that was put off.
-func TestClocks(t *testing.T) {
-	t.Parallel()
-	rung := make(chan string, 10)
-	c := clocks{end: func(s string) { rung <- s }}
-	c.set("soon", record{End: time.Now().Add(20 * time.Millisecond)})
-	c.set("off", record{End: time.Now().Add(20 * time.Millisecond)})
-	c.set("off", record{End: time.Now().Add(time.Hour)})
-	c.set("paused", record{End: time.Now().Add(20 * time.Millisecond), Paused: true})
-	c.know("off", record{}) // is known
-	select {
-	case s := <-rung:
-		if s != "soon" {
-			t.Errorf("%s has ended", s)
-		}
-	case <-time.After(time.Minute):
-		t.Fatal("nothing has ended")
-	}
-	if known := c.known(); len(known) != 3 {
-		t.Errorf("known are %q", known)
-	}
-	c.stop("off", errEnded)
-	if known := c.known(); slices.Contains(known, "off") {
-		t.Errorf("known are %q", known)
 	}
 }
 

@@ -2,7 +2,6 @@ package e2b
 
 import (
 	"context"
-	_ "embed" // setup.py
 	"encoding/json"
 	"fmt"
 	"iter"
@@ -12,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"cove/internal/figures"
 	"cove/internal/hub"
 	"cove/internal/kernel"
 	"cove/internal/process"
@@ -22,16 +22,9 @@ const (
 	mostCode = 32 << 20 // bytes of a request to run code
 	// beatEvery is how often a silent stream says that it is there, which is how a client's leaving is noticed.
 	beatEvery = 5 * time.Second
-	// passingVariable has what the setup is to make of variables that are one execution's alone.
-	passingVariable = "COVE_E2B_PASSING"
 	// longestRun bounds code: its client decides when it has taken too long, and leaves.
 	longestRun = 24 * time.Hour
 )
-
-// setup makes an interpreter tell what E2B's clients know: figures as data, tables as data, and variables that are one execution's alone.
-//
-//go:embed setup.py
-var setup string
 
 type runRequest struct {
 	Code     string            `json:"code"`
@@ -125,7 +118,7 @@ func (s *server) prepare(ctx context.Context, b sandbox, where codeContext, name
 	if !first {
 		return count, nil
 	}
-	_, err = s.Hub.StartExecution(ctx, b.who, hub.NewExecution{Session: b.id, Kernel: where.ID, Code: setup, Program: "setup.py", Args: []string{where.Dir}, Environment: b.record.Env})
+	_, err = s.Hub.StartExecution(ctx, b.who, hub.NewExecution{Session: b.id, Kernel: where.ID, Code: figures.Setup, Program: "setup.py", Args: []string{where.Dir}, Environment: b.record.Env})
 	if err != nil {
 		s.contexts.forget(b.id, where.ID)
 	}
@@ -140,7 +133,7 @@ func environment(all, own map[string]string) map[string]string {
 	}
 	maps.Copy(env, own)
 	text, _ := json.Marshal(again(all, own)) // strings alone
-	env[passingVariable] = string(text)
+	env[figures.Passing] = string(text)
 	return env
 }
 

@@ -27,7 +27,7 @@ func (s *server) byName(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if b, err := s.awake(r, session); err == nil && (!b.record.Closed || r.Header.Get(trafficHeader) != "") {
-		ctx, over := s.clocks.enter(r.Context(), b.id)
+		ctx, over := s.clocks.Enter(r.Context(), b.id, false)
 		defer over()
 		s.toPort(w, r.WithContext(ctx), b, port)
 		return
@@ -60,7 +60,7 @@ func (s *server) gateway(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer leave()
-	ctx, over := s.clocks.enter(r.Context(), b.id)
+	ctx, over := s.clocks.Enter(r.Context(), b.id, false)
 	defer over()
 	c := &cut{ResponseWriter: w, ctx: ctx}
 	r = r.WithContext(context.WithValue(ctx, sandboxKey{}, b))
@@ -126,7 +126,7 @@ func (s *server) awake(r *http.Request, session string) (sandbox, error) {
 	}
 	b := sandbox{id: session, who: who, record: rec, session: row}
 	if !rec.asleep(now) {
-		s.clocks.know(session, rec)
+		s.clocks.Know(session, rec.rings())
 		return b, nil
 	}
 	b.record, err = s.prolong(r.Context(), who, session, func(r *record) { r.Paused, r.End = false, time.Now().UTC().Add(defaultLife) })
@@ -183,7 +183,7 @@ func (s *server) signed(r *http.Request, session string) error {
 func (s *server) bySignature(r *http.Request) (session string, err error) {
 	err = auth.VisitOf(r.Context()).Look(r.Context(), func(context.Context) error {
 		last := error(problem.New(problem.LinkNotFound, "invalid signature"))
-		for _, id := range s.clocks.known() {
+		for _, id := range s.clocks.Known() {
 			err := s.signed(r, id)
 			if err == nil {
 				session = id

@@ -89,7 +89,7 @@ func (s *server) changeNetwork(c *call) error {
 	if network == nil {
 		network = &hub.Network{}
 	}
-	defer s.clocks.alone(b.id)()
+	defer s.clocks.Alone(b.id)()
 	row, err := s.Hub.Session(c.Context(), c.who, b.id)
 	if err != nil {
 		return err

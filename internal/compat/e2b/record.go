@@ -72,6 +72,14 @@ func (r record) entries(kind string, others map[string]string) (map[string]strin
 // asleep says whether a sandbox is paused for its client, whether or not the hub has it in memory.
 func (r record) asleep(now time.Time) bool { return r.Paused || r.AutoPause && !now.Before(r.End) }
 
+// rings is when the clock of a sandbox ends it; zero: it is paused.
+func (r record) rings() time.Time {
+	if r.Paused {
+		return time.Time{}
+	}
+	return r.End
+}
+
 // over says whether a sandbox is as good as deleted.
 func (r record) over(now time.Time) bool { return !r.Paused && !r.AutoPause && !now.Before(r.End) }
 

@@ -144,7 +144,7 @@ func (s *server) make(ctx context.Context, who auth.Principal, r record, life ti
 		s.discard(ctx, who, made.ID)
 		return "", err
 	}
-	s.clocks.set(made.ID, r)
+	s.clocks.Set(made.ID, r.rings())
 	return made.ID, nil
 }
 
@@ -170,7 +170,7 @@ func (s *server) discard(ctx context.Context, who auth.Principal, session string
 
 // prolong changes a sandbox's record, and has the hub delete the session, and the clock end the sandbox, at the end that the record then says.
 func (s *server) prolong(ctx context.Context, who auth.Principal, session string, change func(*record)) (record, error) {
-	defer s.clocks.alone(session)()
+	defer s.clocks.Alone(session)()
 	row, err := s.Hub.Session(ctx, who, session)
 	if err != nil {
 		return record{}, err
@@ -192,7 +192,7 @@ func (s *server) prolong(ctx context.Context, who auth.Principal, session string
 	if _, err = s.Hub.ChangeSession(ctx, who, session, hub.SessionChange{Metadata: all, Life: &life, Idle: &idle}); err != nil {
 		return record{}, err
 	}
-	s.clocks.set(session, r)
+	s.clocks.Set(session, r.rings())
 	return r, nil
 }
 
@@ -301,7 +301,7 @@ func (s *server) endIn(c *call, life time.Duration, later bool) error {
 		}
 	})
 	if err == nil && life == 0 {
-		s.clocks.ring(b.id)
+		s.clocks.Ring(b.id)
 	}
 	if err == nil {
 		c.w.WriteHeader(http.StatusNoContent)
@@ -314,7 +314,7 @@ func (s *server) kill(c *call) error {
 	if err != nil {
 		return err
 	}
-	s.clocks.stop(b.id, errKilled)
+	s.clocks.Stop(b.id, errKilled)
 	if err := s.Hub.DeleteSession(c.Context(), c.who, b.id); err != nil {
 		return err
 	}
@@ -352,7 +352,7 @@ func (s *server) sleep(ctx context.Context, who auth.Principal, session string) 
 	if _, err := s.prolong(ctx, who, session, func(r *record) { r.Paused = true }); err != nil {
 		return err
 	}
-	s.clocks.stop(session, errPaused)
+	s.clocks.Stop(session, errPaused)
 	_, err := s.Hub.PauseSession(ctx, who, session)
 	return err
 }

@@ -156,7 +156,7 @@ func without(all []tagged, names []string) []tagged {
 
 // changeTemplate changes what is recorded of a build.
 func (s *server) changeTemplate(ctx context.Context, who auth.Principal, t template, change func(*built)) error {
-	defer s.clocks.alone(t.row.ID)()
+	defer s.clocks.Alone(t.row.ID)()
 	row, err := s.Hub.Session(ctx, who, t.row.ID)
 	if err != nil {
 		return err

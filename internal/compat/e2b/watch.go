@@ -185,7 +185,7 @@ func (f files) CreateWatcher(ctx context.Context, in *envd.CreateWatcherRequest)
 	}
 	w := watching{b, p, in.GetRecursive(), in.GetIncludeEntry()}
 	id, _ := auth.RandomCode()
-	lasting, leave := f.s.clocks.enter(context.WithoutCancel(ctx), b.id)
+	lasting, leave := f.s.clocks.Enter(context.WithoutCancel(ctx), b.id, false)
 	one := &watcher{session: b.id, stop: leave}
 	if err := f.s.watchers.add(id, one); err != nil {
 		leave()

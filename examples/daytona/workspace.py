@@ -1,0 +1,28 @@
+"""Has a model answer a question with code that runs in a sandbox: as programs for daytona_sdk to 0.20 are written.
+
+    pip install 'daytona_sdk<0.21'
+    export DAYTONA_API_URL=http://HOST:PORT/daytona DAYTONA_API_KEY=cove_... OPENAI_API_KEY=...
+    python workspace.py 'What is the sum of the first 100 squares?'
+"""
+
+import sys
+
+from daytona_sdk import CreateSandboxParams, Daytona
+from loop import answer
+
+daytona = Daytona()
+params = CreateSandboxParams(language="python")
+sandbox = daytona.create(params)
+
+
+def code_interpreter(code):
+    response = sandbox.process.code_run(code)
+    if response.exit_code != 0:
+        return f"exit code {response.exit_code}\n{response.result}"
+    return response.result
+
+
+try:
+    print(answer(sys.argv[1], code_interpreter))
+finally:
+    daytona.remove(sandbox)
