@@ -1,6 +1,7 @@
 package surface
 
 import (
+	"errors"
 	"log/slog"
 	"net/http"
 	"strings"
@@ -8,6 +9,12 @@ import (
 	"cove/internal/auth"
 	"cove/internal/problem"
 )
+
+// Answer is an error that says what a surface answers its client, in the words of what it stands for. Nothing went wrong in the server.
+type Answer interface {
+	error
+	HTTPStatus() int
+}
 
 // Guard returns the handler of a route: it looks whether the caller may do all that the route needs, has handle answer, and has refuse tell an error, unless the client has left.
 // hint says where a key goes, to a client that sends none. What is the server's own fault is logged.
@@ -29,6 +36,10 @@ func Guard(needs []auth.Action, hint string, log *slog.Logger, handle func(w htt
 		}
 		if err == nil || r.Context().Err() != nil {
 			return // it was answered, or nobody is there to be told
+		}
+		if _, own := errors.AsType[Answer](err); own {
+			refuse(w, err)
+			return
 		}
 		if p, less := problem.Public(err); p.Kind == problem.Internal || less {
 			log.ErrorContext(r.Context(), "request failed", "method", r.Method, "path", strings.ToValidUTF8(r.URL.Path, "?"), "request", who.Request, "error", err)

@@ -20,6 +20,9 @@ type fault struct {
 
 func (f *fault) Error() string { return f.message }
 
+// HTTPStatus implements surface.Answer.
+func (f *fault) HTTPStatus() int { return f.status }
+
 func invalid(message string) error { return &fault{http.StatusBadRequest, message} }
 
 // lacking refuses what cove does not have.

@@ -22,6 +22,9 @@ type fault struct {
 
 func (f *fault) Error() string { return f.message }
 
+// HTTPStatus implements surface.Answer.
+func (f *fault) HTTPStatus() int { return f.status }
+
 func invalid(message string) error { return &fault{http.StatusBadRequest, message} }
 
 // absent is what clients are told of a sandbox that is not there, or not theirs.

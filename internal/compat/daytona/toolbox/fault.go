@@ -24,6 +24,9 @@ type fault struct {
 
 func (f *fault) Error() string { return f.message }
 
+// HTTPStatus implements surface.Answer.
+func (f *fault) HTTPStatus() int { return f.status }
+
 func isFault(err error) bool {
 	_, ok := errors.AsType[*fault](err)
 	return ok
