@@ -177,12 +177,15 @@ var beginnings = []string{"python", "debian", "ubuntu", "buildpack-deps", "e2bde
 func Begins(image string) (note string, err error) {
 	name := strings.TrimPrefix(strings.TrimPrefix(image, "docker.io/"), "library/")
 	name, _, _ = strings.Cut(name, "@")
-	name, _, _ = strings.Cut(name, ":")
+	name, tag, _ := strings.Cut(name, ":")
 	switch {
 	case image == "" || strings.HasPrefix(name, "e2bdev/"):
 		note = ""
 	default:
 		note = "the image " + image + " is not fetched: a session of cove's stands for it, with the system of the host and cove's own Python"
+	}
+	if name == "python" && strings.HasPrefix(tag, "2") {
+		return "", fmt.Errorf("the image %.200q cannot be had: a session has Python 3", image)
 	}
 	if image != "" && !slices.Contains(beginnings, name) {
 		return "", fmt.Errorf("the image %.200q cannot be had: cove makes environments from its own session, which stands for %s; install what is needed with RUN", image, strings.Join(beginnings, ", "))

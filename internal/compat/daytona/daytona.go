@@ -15,6 +15,7 @@ import (
 	"sync"
 
 	"cove/internal/auth"
+	"cove/internal/builder"
 	"cove/internal/compat/daytona/toolbox"
 	"cove/internal/hub"
 	"cove/internal/lifetime"
@@ -53,6 +54,7 @@ type Hub interface {
 	Sessions
 	Lives
 	Links
+	builder.Hub
 }
 
 // Toolbox answers what is asked of a sandbox itself. *toolbox.Toolbox is one.

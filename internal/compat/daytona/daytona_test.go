@@ -217,8 +217,8 @@ func TestWhatCoveDoesNotHaveIsRefused(t *testing.T) {
 		`{"gpu":1}`: "gpu", `{"gpuType":["H100"]}`: "gpu", `{"kvm":true}`: "kvm", `{"volumes":[{"volumeId":"v","mountPath":"/v"}]}`: "volumes", `{"secrets":[{"A":"b"}]}`: "secrets", `{"linkedSandbox":"x"}`: "linkedSandbox",
 		`{"outboundProxyUrl":"http://x"}`: "outboundProxyUrl", `{"otelEndpointOverride":"http://x"}`: "otelEndpointOverride", `{"user":"root"}`: "root", `{"disk":100}`: "disk", `{"memory":-1}`: "memory",
 		`{"autoStopInterval":-1}`: "autoStopInterval", `{"autoStopInterval":5,"autoPauseInterval":5}`: "autoPauseInterval", `{"autoPauseInterval":5,"autoDeleteInterval":0}`: "autoPauseInterval",
-		`{"ttlMinutes":99999999999}`: "ttlMinutes", `{"env":{"A=":"1"}}`: "env", `{"name":"a/b"}`: "name", `{"snapshot":"other"}`: "other", `{"image":"ubuntu:24.04"}`: "ubuntu:24.04",
-		`{"networkAllowList":"x"}`: "networkAllowList", `{"buildInfo":{"dockerfileContent":"FROM python:3.12\nRUN python -m pip install numpy\n"}}`: "line 2", `{"buildInfo":{"dockerfileContent":"FROM python:3.12","contextHashes":["h"]}}`: "contextHashes",
+		`{"ttlMinutes":99999999999}`: "ttlMinutes", `{"env":{"A=":"1"}}`: "env", `{"name":"a/b"}`: "name", `{"snapshot":"other"}`: "other", `{"image":"alpine:3"}`: "alpine:3",
+		`{"networkAllowList":"x"}`: "networkAllowList", `{"buildInfo":{"dockerfileContent":"FROM python:3.12\nCOPY a /a\n"}}`: "line 2", `{"buildInfo":{"dockerfileContent":"FROM python:3.12","contextHashes":["h"]}}`: "contextHashes",
 		`{"name":7}`: "name", `{`: "JSON", `{"labels":{"a":"` + strings.Repeat("x", mostRecord) + `"}}`: "64 KiB",
 	} {
 		if code, out, text := x.ask("POST", "/sandbox", body); code != http.StatusBadRequest && code != http.StatusNotImplemented || !strings.Contains(fmt.Sprint(out["message"]), word) {
@@ -312,7 +312,7 @@ func TestForksAndSnapshots(t *testing.T) {
 		t.Errorf("a sandbox of a snapshot: %v", from)
 	}
 	x.must("POST", "/snapshots", `{"name":"plain","imageName":"python:3.12-slim","cpu":1}`)
-	for _, body := range []string{`{"imageName":"python:3.12"}`, `{"name":"a","imageName":"ubuntu"}`, `{"name":"a","imageName":"python:3.12","entrypoint":["x"]}`, `{"name":"a","gpu":1,"imageName":"python:3"}`} {
+	for _, body := range []string{`{"imageName":"python:3.12"}`, `{"name":"a","imageName":"alpine"}`, `{"name":"a","imageName":"python:3.12","entrypoint":["x"]}`, `{"name":"a","gpu":1,"imageName":"python:3"}`} {
 		if code, _, _ := x.ask("POST", "/snapshots", body); code != http.StatusBadRequest {
 			t.Errorf("%s: %d", body, code)
 		}
@@ -331,15 +331,18 @@ func TestForksAndSnapshots(t *testing.T) {
 func TestImages(t *testing.T) {
 	t.Parallel()
 	const slim = "FROM python:3.12.11-slim-bookworm\nRUN apt-get update\nRUN apt-get install -y gcc gfortran build-essential\nRUN pip install --upgrade pip\nRUN echo 'debconf debconf/frontend select Noninteractive' | debconf-set-selections\n"
-	for _, text := range []string{slim, "FROM python:3.12\n", "# a comment\n\nFROM python:latest", "FROM docker.io/library/python:3-slim"} {
-		if err := (buildInfo{Dockerfile: text}).buildable(); err != nil {
+	for text, steps := range map[string]int{slim: 0, "FROM python:3.12\n": 0, "# a comment\n\nFROM python:latest": 0, "FROM docker.io/library/python:3-slim": 0, slim + "RUN python -m pip install numpy": 1, "FROM debian\nENV A=1\nWORKDIR /x": 2} {
+		if r, err := (buildInfo{Dockerfile: text}).recipe(); err != nil || len(r.Steps) != steps {
+			t.Errorf("%q: %d steps, %v", text, len(r.Steps), err)
+		}
+	}
+	for text, line := range map[string]string{slim + "COPY a /a": "line 6", "FROM python:3.12\nVOLUME a": "line 2", "FROM python:2.7": "line 1", "FROM alpine": "line 1", "": "no FROM"} {
+		if _, err := (buildInfo{Dockerfile: text}).recipe(); err == nil || !strings.Contains(err.Error(), line) {
 			t.Errorf("%q: %v", text, err)
 		}
 	}
-	for text, line := range map[string]string{slim + "RUN python -m pip install numpy": "line 6", "FROM python:3.12\nCOPY a /a": "line 2", "FROM python:2.7": "line 1", "FROM debian": "line 1", "": "line 1"} {
-		if err := (buildInfo{Dockerfile: text}).buildable(); text != "" && (err == nil || !strings.Contains(err.Error(), line)) {
-			t.Errorf("%q: %v", text, err)
-		}
+	if _, err := (buildInfo{Dockerfile: "FROM python:3", Contexts: []string{"x"}}).recipe(); err == nil {
+		t.Error("files of a context are taken")
 	}
 }
 

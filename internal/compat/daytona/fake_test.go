@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"cove/internal/auth"
+	"cove/internal/builder"
 	"cove/internal/compat/daytona/toolbox"
 	"cove/internal/hub"
 	"cove/internal/ident"
@@ -25,6 +26,8 @@ var caller = auth.Principal{User: "usr", Project: "prj_1", Key: "key_1", Role: a
 
 // fakeHub has sessions as rows alone.
 type fakeHub struct {
+	builder.Hub // nothing is built
+
 	mu    sync.Mutex
 	rows  map[string]hub.Session
 	links map[string]hub.SessionLink

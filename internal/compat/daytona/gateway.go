@@ -1,6 +1,7 @@
 package daytona
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/http"
@@ -54,7 +55,7 @@ func (s *Server) toToolbox(w http.ResponseWriter, r *http.Request, b sandbox) er
 		path = rest
 	}
 	s.Toolbox.Serve(w, r.WithContext(ctx), toolbox.Sandbox{
-		Session: b.session, Language: b.record.language(), Env: b.record.Env, User: sandboxUser, Home: sandboxHome, Work: sandboxHome,
+		Session: b.session, Language: b.record.language(), Env: b.record.Env, User: sandboxUser, Home: sandboxHome, Work: cmp.Or(b.record.Dir, sandboxHome),
 	}, "/"+path)
 	return nil
 }

@@ -46,6 +46,7 @@ type record struct {
 	Networks string            `json:"networks,omitempty"` // that it may reach, as its client said it
 	Domains  string            `json:"domains,omitempty"`
 	Rotated  int               `json:"rotated,omitempty"` // how often its signing key was changed
+	Dir      string            `json:"dir,omitempty"`     // in which what clients start begins; "": the home
 
 	AutoStop    int64 `json:"auto_stop"`    // 0: never
 	AutoPause   int64 `json:"auto_pause"`   // 0: never

@@ -177,7 +177,7 @@ func (s *Server) make(ctx context.Context, who auth.Principal, n newSandbox, r r
 		return sandbox{}, err
 	}
 	if origin.id != "" {
-		r.Env = merged(origin.record.Env, r.Env)
+		r.Env, r.Dir = merged(origin.record.Env, r.Env), origin.record.Dir
 		if network == nil {
 			wanted.Network = &hub.Network{}
 		}
@@ -289,7 +289,7 @@ func (s *Server) named(ctx context.Context, who auth.Principal, kind, name strin
 	}
 	for _, row := range list.Items {
 		r, ok := recordOf(row, kind)
-		if ok && (kind == kindSnapshot || !s.lifeOf(sandbox{id: row.ID, record: r, session: row}).over(time.Now())) {
+		if ok && (kind != kindSandbox || !s.lifeOf(sandbox{id: row.ID, record: r, session: row}).over(time.Now())) {
 			return row, nil
 		}
 	}

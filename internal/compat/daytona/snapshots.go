@@ -5,10 +5,8 @@ import (
 	"fmt"
 	"math"
 	"net/http"
-	"regexp"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"cove/internal/auth"
@@ -22,31 +20,7 @@ const ownSnapshot = "cove"
 // ownNames are what clients call it.
 var ownNames = []string{"", ownSnapshot, "default"}
 
-// basic are the lines of a Dockerfile that ask for nothing which cove's base does not have, or which nothing depends on: an image with Python, and what the clients'
-// Image.debian_slim writes by itself.
-var basic = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`^(FROM (docker\.io/(library/)?)?python:(latest|3[0-9.]*)(-slim)?(-bookworm|-trixie)?|RUN apt-get update|RUN apt-get install -y gcc gfortran build-essential|RUN pip install --upgrade pip|` +
-		`RUN echo 'debconf debconf/frontend select Noninteractive' \| debconf-set-selections)$`)
-})
-
-// buildable refuses what a client wants to have built. Problems name the line.
-func (b buildInfo) buildable() error {
-	if len(b.Contexts) > 0 {
-		return invalid("buildInfo.contextHashes: " + missing["object-storage"])
-	}
-	for n, line := range strings.Split(strings.TrimSpace(b.Dockerfile), "\n") {
-		line = strings.TrimSpace(line)
-		if line != "" && !strings.HasPrefix(line, "#") && !basic().MatchString(line) {
-			return invalid(fmt.Sprintf("line %d of the image, %q, is not possible: cove builds no images yet; begin with its own base (FROM python:3, or no image), and run the step in the sandbox", n+1, bounded(line)))
-		}
-	}
-	return nil
-}
-
-// image is the name of an image as a Dockerfile has it.
-func image(name string) buildInfo { return buildInfo{Dockerfile: "FROM " + name} }
-
-// basis is the snapshot that a sandbox is made from; its id is "" for cove's base.
+// basis is the snapshot or the image that a sandbox is made from; its id is "" for cove's base.
 type basis struct {
 	id     string
 	record record
@@ -56,14 +30,14 @@ type basis struct {
 func (s *Server) originOf(ctx context.Context, who auth.Principal, n newSandbox) (basis, error) {
 	switch {
 	case n.Build != nil:
-		return basis{}, n.Build.buildable()
+		return s.imageOf(ctx, who, *n.Build, n.CPU, n.Memory)
 	case n.Image != "":
 		row, err := s.named(ctx, who, kindSnapshot, n.Image)
 		if err == nil {
 			r, _ := recordOf(row, kindSnapshot)
 			return basis{row.ID, r}, nil
 		}
-		return basis{}, image(n.Image).buildable()
+		return s.imageOf(ctx, who, image(n.Image), n.CPU, n.Memory)
 	case slices.Contains(ownNames, n.Snapshot):
 		return basis{}, nil
 	}
@@ -105,7 +79,7 @@ func (s *Server) keep(ctx context.Context, b sandbox, name string) (hub.Session,
 		return hub.Session{}, record{}, invalid("name: a snapshot has a name")
 	}
 	now := time.Now().UTC()
-	r := record{Name: name, Of: b.id, Env: b.record.Env, Created: now, Changed: now, Seen: now, AutoDelete: -1}
+	r := record{Name: name, Of: b.id, Env: b.record.Env, Dir: b.record.Dir, Created: now, Changed: now, Seen: now, AutoDelete: -1}
 	if err := r.check(); err != nil {
 		return hub.Session{}, r, err
 	}
@@ -141,7 +115,7 @@ func (s *Server) snapshot(c *call) error {
 	return nil
 }
 
-// createSnapshot makes a snapshot of an image, which can be cove's base alone.
+// createSnapshot makes a snapshot of an image: of cove's base, or of one that is built now.
 func (s *Server) createSnapshot(c *call) error {
 	var in struct {
 		Name        string
@@ -156,6 +130,7 @@ func (s *Server) createSnapshot(c *call) error {
 	}
 	n := newSandbox{CPU: in.CPU, Memory: in.Memory, Disk: in.Disk, GPU: in.GPU}
 	err := n.absent(s.Root, s.Disk)
+	of := basis{}
 	switch {
 	case err != nil:
 	case in.Name == "":
@@ -163,23 +138,23 @@ func (s *Server) createSnapshot(c *call) error {
 	case len(in.Entrypoint) > 0:
 		err = invalid("entrypoint: nothing runs by itself in a sandbox of cove; start it when the sandbox is made")
 	case in.Build != nil:
-		err = in.Build.buildable()
+		of, err = s.imageOf(c.Context(), c.who, *in.Build, in.CPU, in.Memory)
 	default:
-		err = image(in.ImageName).buildable()
+		of, err = s.imageOf(c.Context(), c.who, image(in.ImageName), in.CPU, in.Memory)
 	}
 	if err != nil {
 		return err
 	}
 	now := time.Now().UTC()
-	r := record{Name: in.Name, Image: in.ImageName, Created: now, Changed: now, Seen: now, AutoDelete: -1}
-	row, err := s.makeSnapshot(c.Context(), c.who, r, hub.NewSession{CPUs: float64(in.CPU), Memory: in.Memory << 30, Root: s.Root, Life: longestSnapshot})
+	r := record{Name: in.Name, Image: in.ImageName, Env: of.record.Env, Dir: of.record.Dir, Created: now, Changed: now, Seen: now, AutoDelete: -1}
+	row, err := s.makeSnapshot(c.Context(), c.who, r, of, hub.NewSession{CPUs: float64(in.CPU), Memory: in.Memory << 30, Root: s.Root, Life: longestSnapshot})
 	if err == nil {
 		reply(c.w, http.StatusOK, s.shownSnapshot(row, r))
 	}
 	return err
 }
 
-func (s *Server) makeSnapshot(ctx context.Context, who auth.Principal, r record, n hub.NewSession) (hub.Session, error) {
+func (s *Server) makeSnapshot(ctx context.Context, who auth.Principal, r record, of basis, n hub.NewSession) (hub.Session, error) {
 	if err := r.check(); err != nil {
 		return hub.Session{}, err
 	}
@@ -190,6 +165,9 @@ func (s *Server) makeSnapshot(ctx context.Context, who auth.Principal, r record,
 	defer free()
 	if n.Metadata, err = r.entries(kindSnapshot, nil); err != nil {
 		return hub.Session{}, err
+	}
+	if of.id != "" {
+		return s.Hub.ForkSession(ctx, who, of.id, hub.NewSession{Metadata: n.Metadata, Life: n.Life})
 	}
 	row, err := s.Hub.CreateSession(ctx, who, n)
 	if err != nil {

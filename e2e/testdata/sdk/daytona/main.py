@@ -125,6 +125,11 @@ box.start()
 assert box.fs.download_file("a/b.txt") == b"text"
 plain = daytona.create(CreateSandboxFromImageParams(image=Image.debian_slim("3.12")))
 plain.delete()
+built = Image.base("python:3.12").env({"CITY": "Bern"}).workdir("/home/user/app").run_commands("echo $CITY > city.txt")
+made = daytona.create(CreateSandboxFromImageParams(image=built, env_vars={"RIVER": "Aare"}))
+shown = made.process.exec("echo $CITY $RIVER; cat city.txt; pwd").result
+assert shown == "Bern Aare\nBern\n/home/user/app\n", shown
+daytona.delete(made)
 refused(DaytonaError, lambda: daytona.create(CreateSandboxFromImageParams(image=Image.base("python:3.12").run_commands("apt-get install -y cowsay"))), "line 2", "cowsay")
 refused(DaytonaError, lambda: daytona.volume.list(), "volumes")
 box.delete(wait=True)
