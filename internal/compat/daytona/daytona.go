@@ -78,6 +78,7 @@ type Options struct {
 type Server struct {
 	Options
 	clocks lifetime.Clocks
+	gone   farewells
 
 	mu     sync.Mutex
 	naming map[string]bool // names of sandboxes and snapshots that are being made, behind their project

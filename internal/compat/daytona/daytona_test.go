@@ -120,6 +120,24 @@ func TestSandboxes(t *testing.T) {
 	}
 }
 
+// TestOldClientsSeeWhatTheyDeleted shows it once, to its own project alone.
+func TestOldClientsSeeWhatTheyDeleted(t *testing.T) {
+	t.Parallel()
+	x := newWorld(t, "")
+	for path, first := range map[string]int{"?force=true": http.StatusOK, "": http.StatusNotFound} {
+		id := x.must("POST", "/sandbox", `{}`)["id"].(string)
+		x.must("DELETE", "/sandbox/"+id+path, "")
+		if x.s.gone.take(auth.Principal{Project: "prj_2"}, id) != nil {
+			t.Error("another project sees it")
+		}
+		for _, want := range []int{first, http.StatusNotFound} {
+			if code, out, _ := x.ask("GET", "/sandbox/"+id, ""); code != want || code == http.StatusOK && out["state"] != "destroyed" {
+				t.Errorf("%q: %d %v, want %d", path, code, out["state"], want)
+			}
+		}
+	}
+}
+
 func TestClocksStopAndDelete(t *testing.T) {
 	t.Parallel()
 	x := newWorld(t, "")

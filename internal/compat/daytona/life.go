@@ -6,6 +6,7 @@ import (
 	"maps"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 
 	"cove/internal/auth"
@@ -239,6 +240,9 @@ func (s *Server) remove(c *call) error {
 		return err
 	}
 	out["state"], out["desiredState"] = destroyed, destroyed
+	if c.URL.Query().Has("force") && strings.HasPrefix(c.URL.Path, Prefix+"/sandbox/") {
+		s.gone.add(c.who, sandboxID(b.id), out)
+	}
 	reply(c.w, http.StatusOK, out)
 	return nil
 }

@@ -290,6 +290,11 @@ func (s *Server) show(c *call) error {
 	b, err := s.of(c)
 	if err == nil {
 		reply(c.w, http.StatusOK, s.shown(c.Request, b))
+		return nil
+	}
+	if out := s.gone.take(c.who, c.PathValue("id")); out != nil {
+		reply(c.w, http.StatusOK, out)
+		return nil
 	}
 	return err
 }
