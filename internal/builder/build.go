@@ -253,9 +253,6 @@ func (b *build) lookup(ctx context.Context, failed *error) func(name string) str
 // mostOwn bounds what a session says of its variables, in bytes.
 const mostOwn = 1 << 20
 
-// mostVariables bounds what is read of a session's variables, in bytes. What code there makes of env can be endless.
-const mostVariables = 1 << 20
-
 // command0 is a command for what is not of the recipe.
 func command0(b *build, line string) process.Start {
 	return process.Start{Args: []string{"/bin/bash", "-c", line}, Dir: homes["user"], Env: b.Env, Timeout: time.Minute}
