@@ -47,8 +47,9 @@ type shared struct {
 	gone      bool   // the kernel was deleted
 	quitting  bool   // the server is stopping: connections end when no request is served
 	state     string
-	count     int // of the last numbered execution
-	restarts  int // that clients have asked for
+	count     int             // of the last numbered execution
+	restarts  int             // that clients have asked for
+	hidden    map[string]bool // executions of the hub that took no number, as far as is remembered
 	sent      int
 	active    time.Time
 	asking    *question
