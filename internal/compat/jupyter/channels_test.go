@@ -217,6 +217,12 @@ func TestOrder(t *testing.T) {
 	if status, _, v := g.ask("GET", "/api/kernels/"+id+"?token=annskey", ""); status != 200 || v.(map[string]any)["execution_state"] != "busy" || v.(map[string]any)["connections"] != 2.0 {
 		t.Errorf("the kernel is %v", v)
 	}
+	if got := s.all(s.send("control", "debug_request", "{}")); !strings.HasPrefix(got, `iopub status {"execution_state":"busy"}`) || !strings.HasSuffix(got, `iopub status {"execution_state":"idle"}`) {
+		t.Errorf("a request on control meanwhile: %s", got)
+	}
+	if _, _, v := g.ask("GET", "/api/kernels/"+id+"?token=annskey", ""); v.(map[string]any)["execution_state"] != "busy" {
+		t.Errorf("behind that the kernel is %v", v)
+	}
 	if got := s.next(s.send("control", "interrupt_request", "{}"), "interrupt_reply").Content["status"]; got != "ok" {
 		t.Errorf("the interrupt is %v", got)
 	}

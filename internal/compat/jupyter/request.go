@@ -81,13 +81,13 @@ func (k *shared) serveAtOnce(r *request) {
 	k.mu.Lock()
 	working := k.working
 	k.mu.Unlock()
-	if working { // the kernel's state is that of what runs
-		k.serve(r)
-		return
+	tell := k.tell
+	if working { // clients wait for the request's end, and the kernel's state is that of what runs
+		tell = k.show
 	}
-	k.tell(stateBusy, r.header)
+	tell(stateBusy, r.header)
 	k.serve(r)
-	k.tell(stateIdle, r.header)
+	tell(stateIdle, r.header)
 }
 
 // work serves the requests that wait, until there are none.

@@ -215,6 +215,11 @@ func (k *shared) tell(state string, parent json.RawMessage) {
 	}
 	k.state = state
 	k.mu.Unlock()
+	k.show(state, parent)
+}
+
+// show shows clients a state which is that of a request, and not the kernel's.
+func (k *shared) show(state string, parent json.RawMessage) {
 	k.publish("status", parent, map[string]string{"execution_state": state}, nil)
 }
 
