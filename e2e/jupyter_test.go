@@ -213,6 +213,7 @@ func TestJupyter(t *testing.T) {
 			}
 			askAndInterrupt(t, n, s, k.ID)
 			editing(t, n)
+			besides(t, n)
 			restarts(t, n, s, k.ID)
 		})
 	}
@@ -276,6 +277,46 @@ func editing(t *testing.T, n *notebook) {
 	}
 	if got := last("debug_request", nil)["status"]; got != "error" {
 		t.Errorf("a debugger's request is %v", got)
+	}
+}
+
+// besides has what a reply tells besides output: pages of the pager, text for the next cell, values of expressions, and inputs of before.
+func besides(t *testing.T, n *notebook) {
+	t.Helper()
+	reply := func(kind string, content map[string]any) (all []notebookFrame, last map[string]any) {
+		all = n.until(n.send("shell", kind, content))
+		for _, f := range all {
+			if strings.HasSuffix(f.Type, "_reply") {
+				last = f.Content
+			}
+		}
+		return all, last
+	}
+	for code, want := range map[string]string{"zip?": "source:page", "get_ipython().set_next_input('z = 1')": "map[replace:false source:set_next_input text:z = 1]"} {
+		all, last := reply("execute_request", map[string]any{"code": code})
+		if got := fmt.Sprint(last["payload"]); !strings.Contains(got, want) || strings.Contains(typesOf(all), "stream") || strings.Contains(typesOf(all), "display_data") {
+			t.Errorf("%s has the payload %s: %s", code, got, typesOf(all))
+		}
+	}
+	all, last := reply("execute_request", map[string]any{"code": "seven = 7", "user_expressions": map[string]any{"good": "seven * 6", "bad": "nowhere", "odd": "seven = 8", "none": "print('said')"}})
+	values, _ := last["user_expressions"].(map[string]any)
+	for name, want := range map[string]string{"good": "text/plain:42", "bad": "ename:NameError", "odd": "ename:SyntaxError", "none": "text/plain:None"} {
+		if got := fmt.Sprint(values[name]); !strings.Contains(got, want) {
+			t.Errorf("the expression %q is %s", name, got)
+		}
+	}
+	if got := typesOf(all); strings.Contains(got, "error") || strings.Contains(got, "execute_result") || !strings.Contains(got, `stdout:"said\n"`) {
+		t.Errorf("beside the expressions: %s", got)
+	}
+	_, last = reply("history_request", map[string]any{"hist_access_type": "search", "pattern": "seven = ?", "raw": true})
+	found, _ := last["history"].([]any)
+	if len(found) != 1 {
+		t.Fatalf("found is %v", last)
+	}
+	line := found[0].([]any)
+	_, last = reply("history_request", map[string]any{"hist_access_type": "range", "session": line[0], "start": line[1], "stop": line[1].(float64) + 5, "raw": true})
+	if got := fmt.Sprint(last["history"]); got != fmt.Sprintf("[[%v %v seven = 7]]", line[0], line[1]) { // expressions are no inputs
+		t.Errorf("the range is %s", got)
 	}
 }
 

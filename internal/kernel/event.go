@@ -25,6 +25,9 @@ type Stream struct {
 // undecoded (json.RawMessage): it can be large, and few consumers read it.
 type Bundle map[string]any
 
+// MIMEPayload is the type of what Jupyter's protocol has as a payload in the reply to a request, and not in its output; see Request. Like all output it is what the sandbox says.
+const MIMEPayload = "application/vnd.cove.payload+json"
+
 // Display is rich output that the code asked to show. Update replaces the earlier display with the same ID.
 type Display struct {
 	Data     Bundle
@@ -184,6 +187,9 @@ type Request struct {
 	Columns int
 	// Unnumbered code takes no number and is not kept in In and Out; in Cell mode.
 	Unnumbered bool
+	// Payloads says that the client takes what Jupyter's protocol has it do after a cell: pages of a pager, and text for the next cell. Each comes as a Display of the type MIMEPayload;
+	// for other clients pages are printed.
+	Payloads bool
 	// Input answers input() and getpass(); nil makes them raise EOFError.
 	Input func(prompt string, password bool) (string, error)
 	// Missing is asked for a module that the code imports and that is not there: a root module, or below it as far as is known ("google.cloud.storage").

@@ -73,6 +73,7 @@ EAGER_FLUSHES = 8
 MANY_LINES = 100  # of one stream within one flush interval, from which on the stream collects its text
 SHORT_LINE = 4096  # bytes; longer ones are not collected
 HIGH_FD = 1000
+PAYLOAD_MIME = "application/vnd.cove.payload+json"  # what clients of notebooks are to do after a cell, in a display
 BOTH = -1
 BALLAST_BLOCKS = 512  # more than a warm interpreter has free of one size
 SHUTDOWN_SECONDS = 2  # for the exit functions of user code
@@ -1056,9 +1057,15 @@ class Shell(InteractiveShell):
         super().init_hooks()
         self.set_hook("show_in_pager", page.as_hook(self._show_page), 90)
 
-    @staticmethod
-    def _show_page(text, start=0, screen_lines=0, pager_cmd=None):
-        print(text.get("text/plain", "") if isinstance(text, dict) else text)
+    def _show_page(self, text, start=0, screen_lines=0, pager_cmd=None):
+        data = text if isinstance(text, dict) else {"text/plain": str(text)}
+        plain = data.get("text/plain", "")
+        if not self.kernel.after_cell({"source": "page", "data": data, "start": int(start)}, plain):
+            print(plain)
+
+    def set_next_input(self, s, replace=False):
+        """What %load and %recall give; only clients of notebooks can put it into a cell."""
+        self.kernel.after_cell({"source": "set_next_input", "text": str(s), "replace": bool(replace)}, str(s))
 
     def enable_gui(self, gui=None):
         pass  # there is no screen, see enable_matplotlib
@@ -1659,6 +1666,13 @@ class Kernel:
                 function(*args, **kwargs)
             except Exception as error:
                 self.report(error)
+
+    def after_cell(self, payload, text):
+        """Tells the client of something to do after the cell, and says whether it takes that."""
+        if not self.request.get("payloads") or self.outlet.child:
+            return False
+        self.outlet.send({"type": "display", "data": {"text/plain": text, PAYLOAD_MIME: payload}, "metadata": {}, "display_id": "", "update": False})
+        return True
 
     # -- everything else
 

@@ -26,6 +26,11 @@ type execution struct {
 	asks  executeRequest
 	error *kernel.Error // that was shown
 	done  *kernel.Done
+	// payload is what the client is to do besides.
+	payload []any
+	// part says that this is an expression of another execution: nothing is told of its value and its error, which end up in value and error.
+	part  bool
+	value *kernel.Result
 	// restarts is how often clients had asked for a new interpreter when it began.
 	restarts int
 }
@@ -48,13 +53,14 @@ func (in executeRequest) numbered() bool { return !in.Silent && yes(in.History) 
 func (k *shared) execute(r *request) {
 	x := &execution{k: k, r: r}
 	r.into(&x.asks)
-	if strings.TrimSpace(x.asks.Code) == "" {
+	blank := strings.TrimSpace(x.asks.Code) == ""
+	if blank && len(x.asks.Expressions) == 0 {
 		x.count = k.number()
-		x.reply()
+		x.reply(nil)
 		return
 	}
 	k.mu.Lock()
-	if x.asks.numbered() {
+	if x.asks.numbered() && !blank {
 		k.count++
 	}
 	x.count, x.restarts = k.count, k.restarts
@@ -65,21 +71,29 @@ func (k *shared) execute(r *request) {
 		defer k.mu.Unlock()
 		k.running, k.execution = false, ""
 	}()
-	if !x.asks.Silent {
+	if !x.asks.Silent && !blank {
 		k.publish("execute_input", r.header, map[string]any{"code": x.asks.Code, "execution_count": x.count}, nil)
 	}
 	over := make(chan struct{})
 	defer close(over)
-	n := hub.NewExecution{Session: k.session, Code: x.asks.Code, Unnumbered: !x.asks.numbered()}
+	n := hub.NewExecution{Session: k.session, Code: x.asks.Code, Unnumbered: !x.asks.numbered(), Payloads: true}
 	if yes(x.asks.Stdin) {
 		n.Input = func(prompt string, password bool) (string, error) { return k.ask(over, r, prompt, password) }
 	}
-	if err := x.run(n); err != nil {
+	var err error
+	if !blank {
+		err = x.run(n)
+	}
+	var values map[string]any
+	if err == nil && x.error == nil {
+		values, err = x.evaluate(n)
+	}
+	if err != nil {
 		k.fail(r, err)
 		x.stopOthers()
 		return
 	}
-	x.reply()
+	x.reply(values)
 }
 
 func (x *execution) run(n hub.NewExecution) error {
@@ -91,6 +105,7 @@ func (x *execution) run(n hub.NewExecution) error {
 	k.mu.Lock()
 	k.execution = e.ID
 	stop := k.stop
+	k.hide(e.ID, n.Unnumbered)
 	k.mu.Unlock()
 	if stop { // the interrupt came first
 		if _, err := k.s.Hub.InterruptExecution(x.r.ctx, x.r.who, e.ID); err != nil {
@@ -123,6 +138,10 @@ func (x *execution) take(event kernel.Event) {
 	case kernel.Stream:
 		x.text(e.Name, e.Data)
 	case kernel.Display:
+		if p := payloadOf(e.Data); p != nil {
+			x.payload = append(x.payload, p)
+			return
+		}
 		content := map[string]any{"data": shown(e.Data), "metadata": orEmpty(e.Metadata), "transient": map[string]any{}}
 		kind := "display_data"
 		if e.ID != "" {
@@ -133,6 +152,9 @@ func (x *execution) take(event kernel.Event) {
 		}
 		x.publish(kind, content)
 	case kernel.Result:
+		if x.part {
+			x.value = &e
+		}
 		if x.asks.Silent {
 			return
 		}
@@ -182,6 +204,9 @@ func (x *execution) fail(e kernel.Error) {
 		e.Traceback = append(e.Traceback, "Hint: "+e.Hint)
 	}
 	x.error = &e
+	if x.part {
+		return
+	}
 	x.publish("error", map[string]any{"ename": e.Name, "evalue": e.Value, "traceback": e.Traceback})
 }
 
@@ -233,23 +258,14 @@ func nameOf(o kernel.Outcome) string {
 	return "DeadKernelError"
 }
 
-// reply ends the execution.
-func (x *execution) reply() {
-	content := map[string]any{"status": "ok", "execution_count": x.count, "payload": []any{}, "user_expressions": expressions(x.asks.Expressions)}
+// reply ends the execution. values are those of the expressions.
+func (x *execution) reply(values map[string]any) {
+	content := map[string]any{"status": "ok", "execution_count": x.count, "payload": append([]any{}, x.payload...), "user_expressions": orEmpty(values)}
 	if x.error != nil {
 		content["status"], content["ename"], content["evalue"], content["traceback"] = "error", x.error.Name, x.error.Value, x.error.Traceback
 		x.stopOthers()
 	}
 	x.k.reply(x.r, content)
-}
-
-// expressions says of what a client wants to be evaluated besides that it was not.
-func expressions(asked map[string]json.RawMessage) map[string]any {
-	out := map[string]any{}
-	for name := range asked {
-		out[name] = map[string]any{"status": "error", "ename": "NotImplementedError", "evalue": "this server does not evaluate user_expressions", "traceback": []string{}}
-	}
-	return out
 }
 
 // stopOthers has code that waits not run, since code before it failed.

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -33,6 +34,7 @@ type fakeHub struct {
 	script   func(n hub.NewExecution, emit func(kernel.Event), stopped <-chan struct{}) // of all code; the Done is its last event
 	refuse   error                                                                      // of StartExecution
 	restarts int
+	past     []hub.Execution // the newest first
 }
 
 type fakeRun struct {
@@ -43,7 +45,7 @@ type fakeRun struct {
 }
 
 func newFake() *fakeHub {
-	return &fakeHub{sessions: map[string]*hub.Session{}, runs: map[string]*fakeRun{}, script: func(n hub.NewExecution, emit func(kernel.Event), _ <-chan struct{}) {
+	return &fakeHub{sessions: map[string]*hub.Session{}, runs: map[string]*fakeRun{}, past: []hub.Execution{{Code: "second"}, {Code: "first"}}, script: func(n hub.NewExecution, emit func(kernel.Event), _ <-chan struct{}) {
 		emit(kernel.Stream{Name: "stdout", Data: []byte(n.Code)})
 		emit(kernel.Done{Outcome: kernel.OutcomeOK})
 	}}
@@ -135,8 +137,16 @@ func (f *fakeHub) Follow(_ context.Context, _ auth.Principal, id string, _ int64
 	}), nil
 }
 
-func (f *fakeHub) Executions(context.Context, auth.Principal, hub.ExecutionFilter, hub.Page) (hub.Listing[hub.Execution], error) {
-	return hub.Listing[hub.Execution]{Items: []hub.Execution{{Code: "second"}, {Code: "first"}}}, nil
+func (f *fakeHub) Executions(_ context.Context, _ auth.Principal, _ hub.ExecutionFilter, p hub.Page) (hub.Listing[hub.Execution], error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	from, _ := strconv.Atoi(p.After)
+	to := min(from+p.Limit, len(f.past))
+	list := hub.Listing[hub.Execution]{Items: f.past[from:to]}
+	if to < len(f.past) {
+		list.Next = strconv.Itoa(to)
+	}
+	return list, nil
 }
 
 func (f *fakeHub) InterruptExecution(_ context.Context, _ auth.Principal, id string) (hub.Execution, error) {

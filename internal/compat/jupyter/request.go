@@ -81,13 +81,13 @@ func (k *shared) serveAtOnce(r *request) {
 	k.mu.Lock()
 	working := k.working
 	k.mu.Unlock()
-	if working { // the kernel's state is that of what runs
-		k.serve(r)
-		return
+	tell := k.tell
+	if working { // clients wait for the request's end, and the kernel's state is that of what runs
+		tell = k.show
 	}
-	k.tell(stateBusy, r.header)
+	tell(stateBusy, r.header)
 	k.serve(r)
-	k.tell(stateIdle, r.header)
+	tell(stateIdle, r.header)
 }
 
 // work serves the requests that wait, until there are none.
@@ -251,31 +251,6 @@ func (k *shared) isComplete(r *request) {
 		status = "unknown"
 	}
 	k.reply(r, map[string]any{"status": status, "indent": ""})
-}
-
-// mostHistory is how many inputs of before a client gets.
-const mostHistory = 100
-
-// history returns the last inputs, whatever selection of them a client asks for.
-func (k *shared) history(r *request) {
-	var in struct {
-		N      int  `json:"n"`
-		Output bool `json:"output"`
-	}
-	r.into(&in)
-	if in.N < 1 || in.N > mostHistory {
-		in.N = mostHistory
-	}
-	list, err := k.s.Hub.Executions(r.ctx, r.who, hub.ExecutionFilter{Session: k.session, Kernel: mainKernel}, hub.Page{Limit: in.N})
-	past := make([][]any, 0, len(list.Items))
-	for i := range list.Items {
-		var input any = list.Items[len(list.Items)-1-i].Code
-		if in.Output {
-			input = []any{input, nil}
-		}
-		past = append(past, []any{0, i + 1, input})
-	}
-	k.outcome(r, err, map[string]any{"history": past})
 }
 
 // closeComm answers a client that opens a comm, which widgets do: there is nobody at the other end.

@@ -47,8 +47,9 @@ type shared struct {
 	gone      bool   // the kernel was deleted
 	quitting  bool   // the server is stopping: connections end when no request is served
 	state     string
-	count     int // of the last numbered execution
-	restarts  int // that clients have asked for
+	count     int             // of the last numbered execution
+	restarts  int             // that clients have asked for
+	hidden    map[string]bool // executions of the hub that took no number, as far as is remembered
 	sent      int
 	active    time.Time
 	asking    *question
@@ -214,6 +215,11 @@ func (k *shared) tell(state string, parent json.RawMessage) {
 	}
 	k.state = state
 	k.mu.Unlock()
+	k.show(state, parent)
+}
+
+// show shows clients a state which is that of a request, and not the kernel's.
+func (k *shared) show(state string, parent json.RawMessage) {
 	k.publish("status", parent, map[string]string{"execution_state": state}, nil)
 }
 
