@@ -90,6 +90,10 @@ def sessions(box):
     assert [s.session_id for s in p.list_sessions()] == ["s1"]
     assert p.execute_session_command("s1", SessionExecuteRequest(command="exit 9")).exit_code == 9
     p.delete_session("s1")
+    p.create_session("s2")
+    much = p.execute_session_command("s2", SessionExecuteRequest(command="head -c 3000000 /dev/zero | tr '\\0' x"))
+    assert much.stdout == "x" * 3_000_000, (len(much.stdout), much.stdout[:100])
+    p.delete_session("s2")
     assert p.list_sessions() == []
     fails(DaytonaNotFoundError, lambda: p.get_session("s0"))
 

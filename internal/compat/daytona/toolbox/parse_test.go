@@ -229,3 +229,23 @@ func TestSigned(t *testing.T) {
 		t.Error("a sandbox without a key lets in")
 	}
 }
+
+// TestWaiting: what a project's commands take while they wait has a bound, which others do not feel.
+func TestWaiting(t *testing.T) {
+	t.Parallel()
+	box := New(Options{})
+	leave, err := box.wait("one", mostWaiting)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := box.wait("one", 1); err == nil {
+		t.Error("there is no bound")
+	}
+	if _, err := box.wait("two", 1); err != nil {
+		t.Error(err)
+	}
+	leave()
+	if _, err := box.wait("one", 1); err != nil || len(box.waiting) != 2 {
+		t.Errorf("%v, %v", err, box.waiting)
+	}
+}

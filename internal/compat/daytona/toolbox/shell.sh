@@ -10,6 +10,10 @@ __cove_frame() {
 while IFS= read -r __cove_line; do
   case $__cove_line in "$__cove_mark "*) ;; *) continue ;; esac
   __cove_line=${__cove_line#* }
+  if [ "$__cove_line" = '?' ]; then
+    __cove_frame "ready ? 0"
+    continue
+  fi
   __cove_id=${__cove_line%% *}
   __cove_frame "begin $__cove_id ${__cove_line:${#__cove_id}+1:8192}"
   eval "$(printf %s "${__cove_line#* }" | base64 -d)"

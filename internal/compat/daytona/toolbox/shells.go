@@ -1,7 +1,6 @@
 package toolbox
 
 import (
-	"bytes"
 	"context"
 	_ "embed" // shell.sh
 	"encoding/base64"
@@ -28,6 +27,10 @@ const (
 	mostQueued = 64                 // commands of a session that wait for their turn
 	mostKnown  = 1000               // commands of a session that are remembered
 	mostShells = 10_000             // shells that are remembered here, of all sandboxes
+
+	longestCommand = 1 << 20  // bytes
+	longestKnown   = 8 << 10  // bytes of a command that are remembered
+	mostWaiting    = 64 << 20 // bytes of a project's commands that wait for their turn or run
 )
 
 var sessionName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:@-]{0,79}$`) })
@@ -254,11 +257,19 @@ func (sh *shell) append(one *command) {
 
 // enqueue gives a session a command, which runs behind those before it, whether or not its client waits. tell, if it is not nil, takes what the command writes.
 func (t *Toolbox) enqueue(c *call, sh *shell, text string, tell func(kind process.Kind, data []byte)) (*command, error) {
+	if len(text) > longestCommand {
+		return nil, invalid(fmt.Sprintf("command: it is longer than %d KiB; upload it as a file, and run that", longestCommand>>10))
+	}
+	leave, err := t.wait(c.who.Project, len(text))
+	if err != nil {
+		return nil, err
+	}
 	id, _ := auth.RandomCode()
-	one := &command{id: id, text: text, done: make(chan struct{})}
+	one := &command{id: id, text: strings.ToValidUTF8(strings.Clone(text[:min(len(text), longestKnown)]), ""), done: make(chan struct{})}
 	sh.mu.Lock()
 	if sh.queued >= mostQueued {
 		sh.mu.Unlock()
+		leave()
 		return nil, problem.New(problem.TooManyRequests, fmt.Sprintf("%d commands of the session wait for their turn", mostQueued)).WithHint("make another session, or wait until some have ended")
 	}
 	sh.queued++
@@ -268,6 +279,7 @@ func (t *Toolbox) enqueue(c *call, sh *shell, text string, tell func(kind proces
 	sh.mu.Unlock()
 	ctx := c.lasting()
 	go func() {
+		defer leave()
 		defer func() {
 			sh.mu.Lock()
 			defer sh.mu.Unlock()
@@ -277,15 +289,32 @@ func (t *Toolbox) enqueue(c *call, sh *shell, text string, tell func(kind proces
 		if before != nil {
 			<-before
 		}
-		if err := t.perform(ctx, c, sh, one, tell); err != nil && !problem.Has(err, problem.SessionTaken, problem.ProcessEnded, problem.ProcessNotFound, problem.SessionNotFound) {
+		if err := t.perform(ctx, c, sh, one, text, tell); err != nil && !problem.Has(err, problem.SessionTaken, problem.ProcessEnded, problem.ProcessNotFound, problem.SessionNotFound) {
 			t.o.Log.WarnContext(ctx, "a session's command could not be followed to its end", "session", c.id(), "error", err)
 		}
 	}()
 	return one, nil
 }
 
-// perform has a shell run a command, and follows it until its end.
-func (t *Toolbox) perform(ctx context.Context, c *call, sh *shell, one *command, tell func(kind process.Kind, data []byte)) error {
+// wait counts bytes of a project's commands, which are held here until they have ended.
+func (t *Toolbox) wait(project string, bytes int) (leave func(), err error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.waiting[project]+bytes > mostWaiting {
+		return nil, problem.New(problem.TooManyRequests, "the project has too many commands that wait for their turn, or run").WithHint("wait until some have ended")
+	}
+	t.waiting[project] += bytes
+	return func() {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		if t.waiting[project] -= bytes; t.waiting[project] == 0 {
+			delete(t.waiting, project)
+		}
+	}, nil
+}
+
+// perform has a shell run a command, and follows it until its end. The shell is followed first, and says that it is ready: it keeps little of what it writes while nobody follows it.
+func (t *Toolbox) perform(ctx context.Context, c *call, sh *shell, one *command, text string, tell func(kind process.Kind, data []byte)) error {
 	info, err := t.settled(ctx, c, sh)
 	if err != nil {
 		return err
@@ -293,11 +322,14 @@ func (t *Toolbox) perform(ctx context.Context, c *call, sh *shell, one *command,
 	sh.mu.Lock()
 	one.from = info.Written
 	sh.mu.Unlock()
-	request := []byte("\n" + sh.mark + " " + one.id + " " + base64.StdEncoding.EncodeToString([]byte(one.text)) + "\n") // a line end before: a command may have left a part of a line
-	if _, err := t.o.Hub.TellProcess(ctx, c.who, c.id(), sh.process, bytes.NewReader(request), false); err != nil {
+	say := func(request string) error { // a line end before: a command may have left a part of a line
+		_, err := t.o.Hub.TellProcess(ctx, c.who, c.id(), sh.process, strings.NewReader("\n"+sh.mark+" "+request+"\n"), false)
 		return err
 	}
-	return t.output(ctx, c, sh, one, tell)
+	if err := say("?"); err != nil {
+		return err
+	}
+	return t.reading(ctx, c, sh, one, tell, func() error { return say(one.id + " " + base64.StdEncoding.EncodeToString([]byte(text))) })
 }
 
 // settled waits until no command runs in a shell, and returns what is known of its process then.
@@ -326,6 +358,11 @@ var errShellEnded = errors.New("the shell has ended")
 
 // output has tell take what a command has written and writes, until its end in both streams.
 func (t *Toolbox) output(ctx context.Context, c *call, sh *shell, one *command, tell func(kind process.Kind, data []byte)) error {
+	return t.reading(ctx, c, sh, one, tell, nil)
+}
+
+// reading is output that calls ready, where it is not nil, once the shell has said that it is.
+func (t *Toolbox) reading(ctx context.Context, c *call, sh *shell, one *command, tell func(kind process.Kind, data []byte), ready func() error) error {
 	sh.mu.Lock()
 	from := one.from
 	sh.mu.Unlock()
@@ -350,9 +387,12 @@ func (t *Toolbox) output(ctx context.Context, c *call, sh *shell, one *command, 
 			tell(process.Stdout, []byte("\n[what was written before is not kept any more]\n"))
 			reader.stream(process.Stdout).command, reader.stream(process.Stderr).command = one.id, one.id
 		}
+		begins := false
 		reader.add(e, func(p piece) {
 			sh.note(p)
 			switch {
+			case p.kind == pieceReady:
+				begins = true
 			case p.command != one.id:
 			case p.kind == pieceDone:
 				ended[p.stream] = true
@@ -360,6 +400,12 @@ func (t *Toolbox) output(ctx context.Context, c *call, sh *shell, one *command, 
 				tell(p.stream, p.data)
 			}
 		})
+		if begins && ready != nil {
+			if err := ready(); err != nil {
+				return err
+			}
+			ready = nil
+		}
 		if ended[process.Stdout] && ended[process.Stderr] {
 			return nil
 		}

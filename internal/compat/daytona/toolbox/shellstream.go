@@ -32,6 +32,7 @@ type pieceKind int
 
 const (
 	pieceText pieceKind = iota
+	pieceReady
 	pieceBegin
 	pieceDone
 )
@@ -120,6 +121,8 @@ func (r *shellReader) frame(s *shellStream, kind process.Kind, said string, at i
 	}
 	p := piece{stream: kind, command: parts[1], at: at}
 	switch parts[0] {
+	case "ready":
+		p.kind = pieceReady
 	case "begin":
 		p.kind, s.command = pieceBegin, p.command
 		p.data, _ = base64.StdEncoding.DecodeString(parts[2]) // what is no base64 has no text

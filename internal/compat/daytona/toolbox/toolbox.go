@@ -90,8 +90,9 @@ type Toolbox struct {
 	servers  servers
 	runs     runs
 
-	mu     sync.Mutex
-	places map[string]int // connections of projects
+	mu      sync.Mutex
+	places  map[string]int // connections of projects
+	waiting map[string]int // bytes of projects' commands in sessions
 }
 
 // New returns a toolbox.
@@ -99,7 +100,7 @@ func New(o Options) *Toolbox {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	t := &Toolbox{o: o, mux: http.NewServeMux(), places: map[string]int{}}
+	t := &Toolbox{o: o, mux: http.NewServeMux(), places: map[string]int{}, waiting: map[string]int{}}
 	for _, r := range routes() {
 		t.mux.HandleFunc(r.pattern, t.serve(r))
 	}
