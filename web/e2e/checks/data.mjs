@@ -138,7 +138,7 @@ await check('a step is edited and run, and those after it', {}, async (page) => 
     .waitFor()
   await ask(page, 'run: value = pd_free = 43')
   await page
-    .getByRole('button', { name: /^value/ })
+    .getByRole('button', { name: /^value int/ })
     .getByText('43')
     .waitFor()
   await picture(page, 'variables')
