@@ -4,8 +4,8 @@
 #   DAYTONA_SOURCE=/path/to/checkout e2e/suites/daytona.sh [TESTS...]
 #
 # DAYTONA_SOURCE is a checkout that has sdk-python/tests. TESTS are files below there (default: test_e2e.py test_async_e2e.py). Nothing of the checkout is built or imported but its tests, which are copied.
-# The tests clone a repository from a public host. With STAND_IN=true a server on this machine, with a certificate of its own, stands in for that host: it has a name in the server's mount namespace
-# alone, and sandboxes reach it by the rules of the network as they would reach the host. That takes root, git and openssl.
+# The tests clone a repository from a public host. With STAND_IN=true a server on this machine, with a certificate of its own, stands in for that host: its name and its authority are known in
+# cove's mount namespace alone, and sandboxes reach it by the rules of the network as they would reach the host. That takes root, git and openssl.
 # COVE_NETWORK_ALLOW has what else sandboxes may reach, as the package index (HOST:443); other settings of the server come from the environment, too. DAYTONA_PACKAGE is the library (default: daytona).
 # It needs uv, curl, and bin/cove (`make build`, `make python`).
 set -eu
@@ -34,8 +34,11 @@ port=$("$work/venv/bin/python" -c 'import socket; s = socket.socket(); s.bind(("
 standIn() {
 	name=github.com
 	address=$("$work/venv/bin/python" -c 'import socket; s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); s.connect(("192.0.2.1", 9)); print(s.getsockname()[0])')
-	openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj "/CN=a stand-in" -addext "subjectAltName=DNS:$name" -keyout "$work/key.pem" -out "$work/certificate.pem" 2>/dev/null
-	cat /etc/ssl/certs/ca-certificates.crt "$work/certificate.pem" >"$work/bundle.pem"
+	openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj "/CN=an authority" -keyout "$work/authority.key" -out "$work/authority.pem" 2>/dev/null
+	printf 'subjectAltName=DNS:%s\n' "$name" >"$work/extensions"
+	openssl req -newkey rsa:2048 -nodes -subj "/CN=$name" -keyout "$work/key.pem" -out "$work/request.pem" 2>/dev/null
+	openssl x509 -req -days 2 -in "$work/request.pem" -CA "$work/authority.pem" -CAkey "$work/authority.key" -CAcreateserial -extfile "$work/extensions" -out "$work/certificate.pem" 2>/dev/null
+	cat /etc/ssl/certs/ca-certificates.crt "$work/authority.pem" >"$work/bundle.pem"
 	git init -q -b master "$work/made"
 	(cd "$work/made" && echo 'Hello World!' >README && git add . && git -c user.name=a -c user.email=a@example.com commit -q -m first && git branch test)
 	mkdir -p "$work/repositories/octocat"
@@ -43,13 +46,14 @@ standIn() {
 	"$work/venv/bin/python" "$root/e2e/suites/githost.py" "$work/repositories" "$address:443" "$work/certificate.pem" "$work/key.pem" >"$work/host.log" 2>&1 &
 	host=$!
 	{ cat /etc/hosts; echo "$address $name"; } >"$work/hosts"
-	export SSL_CERT_FILE="$work/bundle.pem" COVE_NETWORK_ALLOW="$name:443,$address:443${COVE_NETWORK_ALLOW:+,$COVE_NETWORK_ALLOW}"
+	export COVE_NETWORK_ALLOW="$name:443,$address:443${COVE_NETWORK_ALLOW:+,$COVE_NETWORK_ALLOW}"
 }
 [ "${STAND_IN:-}" != true ] || standIn
 
 start="exec \"\$0\" serve --listen 127.0.0.1:$port"
-[ -z "$host" ] || start="mount --bind '$work/hosts' /etc/hosts && $start"
+[ -z "$host" ] || start="mount --bind '$work/hosts' /etc/hosts && mount --bind '$work/bundle.pem' /etc/ssl/certs/ca-certificates.crt && $start"
 export COVE_SERVER_FOLDER="$work/server" COVE_DATABASE="$work/cove.db" COVE_RUNTIME="$work/run"
+export COVE_REQUESTS_PER_SECOND="${COVE_REQUESTS_PER_SECOND:-0}" COVE_PROJECT_REQUESTS_PER_SECOND="${COVE_PROJECT_REQUESTS_PER_SECOND:-0}" # the tests do not come again
 if [ -n "$host" ]; then
 	unshare --mount sh -c "$start" "$root/bin/cove" >"$work/log" 2>&1 &
 else
@@ -69,7 +73,7 @@ DAYTONA_API_URL="http://127.0.0.1:$port/daytona"
 DAYTONA_API_KEY=$(sed -nE 's/.*COVE_KEY=(cove_[^ ]+).*/\1/p' "$work/log" | head -n 1)
 export DAYTONA_API_URL DAYTONA_API_KEY
 [ $# -gt 0 ] || set -- test_e2e.py test_async_e2e.py
-(cd "$work/tests" && unset SSL_CERT_FILE && ../venv/bin/python -m pytest -q -p no:cacheprovider --tb=line -rA --timeout=180 "$@" 2>&1 || true) >"$work/said"
+(cd "$work/tests" && ../venv/bin/python -m pytest -q -p no:cacheprovider --tb=line -rA --timeout=180 "$@" 2>&1 || true) >"$work/said"
 sed -nE 's/^(PASSED|FAILED|ERROR|SKIPPED) ([^ ]+).*/\1 \2/p' "$work/said" | sort -u
 grep -E '^(FAILED|ERROR) ' "$work/said" | cut -c1-300 >&2 || true
 tail -n 1 "$work/said"
