@@ -21,17 +21,28 @@ import (
 	"cove/internal/process"
 )
 
-// Hub is what a build needs of the server. *hub.Hub has it.
-type Hub interface {
+// Programs are what steps run.
+type Programs interface {
+	CheckProgram(ctx context.Context, who auth.Principal, code string) error
 	StartProcess(ctx context.Context, who auth.Principal, session string, start process.Start) (process.Info, error)
 	FollowProcess(ctx context.Context, who auth.Principal, session, id string, from int64) (iter.Seq2[process.Event, error], error)
 	SignalProcess(ctx context.Context, who auth.Principal, session, id, signal string, all bool) error
 	Process(ctx context.Context, who auth.Principal, session, id string) (process.Info, error)
 	Processes(ctx context.Context, who auth.Principal, session string) ([]process.Info, error)
-	Ports(ctx context.Context, who auth.Principal, session string) ([]process.Port, error)
-	UseFiles(ctx context.Context, who auth.Principal, session string, u hub.FilesUse, use func(ctx context.Context, f link.Files) error) error
-	NetworkConnections(ctx context.Context, who auth.Principal, session string) ([]egress.Event, error)
+}
+
+// Session is what a build is made in.
+type Session interface {
 	Session(ctx context.Context, who auth.Principal, id string) (hub.Session, error)
+	UseFiles(ctx context.Context, who auth.Principal, session string, u hub.FilesUse, use func(ctx context.Context, f link.Files) error) error
+	Ports(ctx context.Context, who auth.Principal, session string) ([]process.Port, error)
+	NetworkConnections(ctx context.Context, who auth.Principal, session string) ([]egress.Event, error)
+}
+
+// Hub is what a build needs of the server. *hub.Hub has it.
+type Hub interface {
+	Programs
+	Session
 }
 
 // Level says how grave a line of a build's log is.
@@ -169,6 +180,11 @@ func (b *build) next(ctx context.Context, s Step) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
+	if !done { // the quota of processor time may have been used up meanwhile
+		if err := b.Hub.CheckProgram(ctx, b.Who, ""); err != nil {
+			return err
+		}
+	}
 	if b.Allowed != nil && !done {
 		if err := b.Allowed(ctx); err != nil {
 			return err
@@ -235,7 +251,7 @@ func (b *build) lookup(ctx context.Context, failed *error) func(name string) str
 		if b.own == nil && *failed == nil {
 			b.own = map[string]string{}
 			var text strings.Builder
-			if _, err := b.exec(ctx, command0(b, "env -0"), func(_ process.Kind, data []byte) {
+			if _, err := b.exec(ctx, b.aside("env -0"), func(_ process.Kind, data []byte) {
 				text.Write(data[:min(len(data), mostOwn-text.Len())])
 			}); err != nil {
 				*failed = err
@@ -253,8 +269,8 @@ func (b *build) lookup(ctx context.Context, failed *error) func(name string) str
 // mostOwn bounds what a session says of its variables, in bytes.
 const mostOwn = 1 << 20
 
-// command0 is a command for what is not of the recipe.
-func command0(b *build, line string) process.Start {
+// aside is a command that the recipe does not have.
+func (b *build) aside(line string) process.Start {
 	return process.Start{Args: []string{"/bin/bash", "-c", line}, Dir: homes["user"], Env: b.Env, Timeout: time.Minute}
 }
 

@@ -13,6 +13,7 @@ import (
 	"cove/internal/compat/daytona/toolbox"
 	"cove/internal/ident"
 	"cove/internal/problem"
+	"cove/internal/surface"
 )
 
 // Ways to bring the token of a sandbox, which clients call a preview token. Browsers cannot send headers when they open a WebSocket.
@@ -83,7 +84,7 @@ func (s *Server) enter(r *http.Request, b sandbox) (ctx context.Context, leave f
 
 // gateway serves the toolbox of a sandbox to who brings its token, or an address that is signed.
 func (s *Server) gateway(w http.ResponseWriter, r *http.Request) {
-	if preflight(w, r) {
+	if surface.Preflight(w, r) {
 		return
 	}
 	id, path, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, toolboxPath+"/"), "/")
@@ -166,18 +167,4 @@ func (s *Server) byLink(r *http.Request, id string) (sandbox, error) {
 // keyOf is the key with which clients sign addresses of files of a sandbox.
 func (s *Server) keyOf(b sandbox) string {
 	return auth.DerivedCode(s.Secret, "daytona signing "+b.id+" "+strconv.Itoa(b.record.Rotated))
-}
-
-// preflight answers what a browser asks before a page calls a sandbox. A token or a signature, which pages have to bring, decides then.
-func preflight(w http.ResponseWriter, r *http.Request) bool {
-	h := w.Header()
-	h.Set("Access-Control-Allow-Origin", "*")
-	h.Set("Access-Control-Expose-Headers", "*")
-	if r.Method != http.MethodOptions || r.Header.Get("Access-Control-Request-Method") == "" {
-		return false
-	}
-	h.Set("Access-Control-Allow-Methods", "GET, HEAD, POST, PUT, PATCH, DELETE")
-	h.Set("Access-Control-Allow-Headers", "Authorization, *")
-	w.WriteHeader(http.StatusNoContent)
-	return true
 }

@@ -17,6 +17,7 @@ import (
 	"cove/internal/link"
 	"cove/internal/ports"
 	"cove/internal/problem"
+	"cove/internal/surface"
 )
 
 // byName serves names of ports: PORT-ID.DOMAIN. Those of sandboxes are open to all, as at E2B, unless their maker wants the traffic token.
@@ -37,7 +38,7 @@ func (s *server) byName(w http.ResponseWriter, r *http.Request) {
 
 // gateway serves what is for a sandbox: its agent and its code interpreter, for which the host answers, and its ports.
 func (s *server) gateway(w http.ResponseWriter, r *http.Request) {
-	if preflight(w, r) {
+	if surface.Preflight(w, r) {
 		return
 	}
 	id, port := s.addressed(r)
@@ -196,20 +197,6 @@ func (s *server) bySignature(r *http.Request) (session string, err error) {
 		return last
 	})
 	return session, err
-}
-
-// preflight answers what a browser asks before a page calls a sandbox. A token, which pages have to bring, decides then.
-func preflight(w http.ResponseWriter, r *http.Request) bool {
-	h := w.Header()
-	h.Set("Access-Control-Allow-Origin", "*")
-	h.Set("Access-Control-Expose-Headers", "*")
-	if r.Method != http.MethodOptions || r.Header.Get("Access-Control-Request-Method") == "" {
-		return false
-	}
-	h.Set("Access-Control-Allow-Methods", "GET, HEAD, POST, PUT, PATCH, DELETE")
-	h.Set("Access-Control-Allow-Headers", "Authorization, *")
-	w.WriteHeader(http.StatusNoContent)
-	return true
 }
 
 // toPort forwards a request to a server in the sandbox.

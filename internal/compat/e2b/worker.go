@@ -217,7 +217,7 @@ func (f *frameReader) add(stream process.Kind, data []byte) {
 	for {
 		at := bytes.Index(rest, begin)
 		if at < 0 {
-			keep := max(partial(rest, begin), cutRune(rest))
+			keep := max(process.Partial(rest, begin), cutRune(rest))
 			f.output(stream, rest[:len(rest)-keep])
 			f.held[stream] = slices.Clone(rest[len(rest)-keep:])
 			return
@@ -235,16 +235,6 @@ func (f *frameReader) add(stream process.Kind, data []byte) {
 		f.frame(stream, string(rest[len(begin):end]))
 		rest = rest[end+1:]
 	}
-}
-
-// partial is how many bytes at the end of text begin a frame that may go on.
-func partial(text, begin []byte) int {
-	for n := min(len(text), len(begin)-1); n > 0; n-- {
-		if bytes.HasPrefix(begin, text[len(text)-n:]) {
-			return n
-		}
-	}
-	return 0
 }
 
 // cutRune is how many bytes at the end of text begin a character that goes on.

@@ -133,7 +133,7 @@ func (r *lspReader) add(data []byte) (out [][]byte) {
 	for {
 		at := bytes.Index(r.held, lspHead)
 		if at < 0 {
-			r.held = r.held[len(r.held)-partial(r.held, lspHead):]
+			r.held = r.held[len(r.held)-process.Partial(r.held, lspHead):]
 			return out
 		}
 		r.held = r.held[at:]

@@ -78,7 +78,7 @@ func (r *shellReader) add(e process.Event, tell func(piece)) {
 	for {
 		n := bytes.Index(rest, begin)
 		if n < 0 {
-			keep := partial(rest, begin)
+			keep := process.Partial(rest, begin)
 			r.text(s, e.Kind, rest[:len(rest)-keep], at, tell)
 			s.held, s.heldAt = slices.Clone(rest[len(rest)-keep:]), at+int64(len(rest)-keep)
 			return
@@ -96,16 +96,6 @@ func (r *shellReader) add(e process.Event, tell func(piece)) {
 		r.frame(s, e.Kind, string(rest[min(len(begin), end):end]), at, tell)
 		rest, at = rest[end+1:], at+int64(end+1)
 	}
-}
-
-// partial is how many bytes at the end of text begin a frame that may go on.
-func partial(text, begin []byte) int {
-	for n := min(len(text), len(begin)-1); n > 0; n-- {
-		if bytes.HasPrefix(begin, text[len(text)-n:]) {
-			return n
-		}
-	}
-	return 0
 }
 
 func (r *shellReader) text(s *shellStream, kind process.Kind, data []byte, at int64, tell func(piece)) {

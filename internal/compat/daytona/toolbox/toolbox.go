@@ -54,11 +54,11 @@ type Processes interface {
 	ResizeProcess(ctx context.Context, who auth.Principal, session, id string, size process.Size) error
 	SignalProcess(ctx context.Context, who auth.Principal, session, id, signal string, all bool) error
 	FollowProcess(ctx context.Context, who auth.Principal, session, id string, from int64) (iter.Seq2[process.Event, error], error)
-	Ports(ctx context.Context, who auth.Principal, session string) ([]process.Port, error)
 }
 
-// Machines have files.
+// Machines have files and ports.
 type Machines interface {
+	Ports(ctx context.Context, who auth.Principal, session string) ([]process.Port, error)
 	UseFiles(ctx context.Context, who auth.Principal, session string, u hub.FilesUse, use func(ctx context.Context, f link.Files) error) error
 }
 
