@@ -99,6 +99,7 @@ type Variables interface {
 // Processes are the processes of a hub's sessions.
 type Processes interface {
 	StartProcess(ctx context.Context, who auth.Principal, session string, start process.Start) (process.Info, error)
+	RunProcess(ctx context.Context, who auth.Principal, session string, start process.Start) (process.Info, iter.Seq2[process.Event, error], error)
 	Processes(ctx context.Context, who auth.Principal, session string) ([]process.Info, error)
 	Process(ctx context.Context, who auth.Principal, session, id string) (process.Info, error)
 	TellProcess(ctx context.Context, who auth.Principal, session, id string, r io.Reader, end bool) (int64, error)

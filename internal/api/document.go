@@ -114,6 +114,10 @@ func (s *server) describeBodies(op *huma.Operation) {
 	case "execution.events", "turn.events", "process.events":
 		answer("200", "Events", map[string]*huma.MediaType{"text/event-stream": events})
 		op.Parameters = append(op.Parameters, &huma.Param{Name: "Last-Event-ID", In: "header", Schema: &huma.Schema{Type: "integer"}, Description: "The id of the last event that you have"})
+	case "process.start":
+		started := s.api.OpenAPI().Components.Schemas.Schema(reflect.TypeFor[Process](), true, "Process")
+		answer("201", "The process", map[string]*huma.MediaType{"application/json": {Schema: started}})
+		answer("200", "Its events", map[string]*huma.MediaType{"text/event-stream": events})
 	case "events.follow", "fs.watch":
 		answer("200", "Events, without an end", map[string]*huma.MediaType{"text/event-stream": events})
 	case "package.install":

@@ -57,6 +57,29 @@ data: {"type":"done","exit_code":0,"outcome":"ok","seconds":0}
 	}
 }
 
+// TestProcessInOneAnswer starts a process and gets its events in the same answer.
+func TestProcessInOneAnswer(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	const at = api.Prefix + "/sessions/" + session + "/processes"
+	got := w.do(t, "POST", at, `{"line":"cat"}`, "Accept: text/event-stream")
+	order := []string{"event: process\ndata: {\"type\":\"process\",\"process\":{\"id\":\"" + started, "id: 12\nevent: stdout\n", "event: exit\n"}
+	for last, part := 0, 0; part < len(order); part++ {
+		at := strings.Index(got.body, order[part])
+		if got.status != 200 || at < last {
+			t.Fatalf("no %s behind what comes before it:\n%d %s", order[part], got.status, got.body)
+		}
+		last = at
+	}
+	if got := w.do(t, "POST", at+"?stream=true", `{"line":"cat"}`, "Idempotency-Key: one"); got.status != 422 || !strings.Contains(got.body, "Idempotency-Key") {
+		t.Errorf("a stream that is to be repeated: %d %s", got.status, got.body)
+	}
+	w.hub.fail = problem.New(problem.ProgramMissing, "there is no program cat")
+	if got := w.do(t, "POST", at+"?stream=true", `{"line":"cat"}`); got.status < 400 || !strings.Contains(got.body, "program_missing") {
+		t.Errorf("a program that is not there: %d %s", got.status, got.body)
+	}
+}
+
 func TestManners(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {

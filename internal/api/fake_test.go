@@ -180,6 +180,11 @@ func (h *fakeHub) StartProcess(_ context.Context, who auth.Principal, id string,
 	return running, h.note(who, id, start)
 }
 
+func (h *fakeHub) RunProcess(ctx context.Context, who auth.Principal, id string, start process.Start) (process.Info, iter.Seq2[process.Event, error], error) {
+	events, _ := h.FollowProcess(ctx, who, id, started, 0)
+	return running, events, h.note(who, id, start)
+}
+
 func (h *fakeHub) Processes(_ context.Context, who auth.Principal, id string) ([]process.Info, error) {
 	return []process.Info{running}, h.note(who, id)
 }

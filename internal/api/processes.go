@@ -137,7 +137,8 @@ type ProcessSignal struct {
 type (
 	createProcess struct {
 		SessionPath
-		Body NewProcess
+		Stream bool `query:"stream" doc:"Answer with its events. 'Accept: text/event-stream' does the same"`
+		Body   NewProcess
 	}
 	// ProcessPath names a process in an address.
 	ProcessPath struct {
@@ -165,18 +166,18 @@ type (
 func (s *server) addProcesses() {
 	const tag, at = "processes", "/sessions/{session}/processes"
 	unknown := []problem.Code{problem.SessionNotFound, problem.ProcessNotFound}
-	add(s, operation{id: "process.start", method: http.MethodPost, path: at, tag: tag, action: auth.SessionsExecute, status: http.StatusCreated, repeat: repeatKept, summary: "Start a process",
-		about:  "It belongs to the session: it goes on whether or not you stay, and is saved, paused, resumed and forked with the session.",
+	addRaw(s, operation{id: "process.start", method: http.MethodPost, path: at, tag: tag, action: auth.SessionsExecute, repeat: repeatKept, summary: "Start a process",
+		about: "It belongs to the session: it goes on whether or not you stay, and is saved, paused, resumed and forked with the session. The answer comes when it runs; with `Accept: text/event-stream` its events " +
+			"follow in the same answer, the first, `process`, with its id. That takes the right `sessions:read` as well, and no Idempotency-Key.",
 		errors: []problem.Code{problem.SessionNotFound, problem.ProcessInvalid, problem.ProgramMissing, problem.InvalidPath, problem.TooManyProcesses, problem.ProcessesAbsent},
 		example: `PROCESS=$(curl -H "Authorization: Bearer $KEY" $COVE/sessions/$SESSION/processes \
   -d '{"line":"echo hello; cat","input":true}' | field id)
 # a terminal
 curl -H "Authorization: Bearer $KEY" $COVE/sessions/$SESSION/processes \
-  -d '{"command":["bash"],"terminal":{"columns":80,"rows":24}}'`},
-		func(ctx context.Context, who auth.Principal, in *createProcess) (Process, error) {
-			out, err := s.o.Hub.StartProcess(ctx, who, in.Session, in.Body.start())
-			return processOf(in.Session, out), err
-		})
+  -d '{"command":["bash"],"terminal":{"columns":80,"rows":24}}'
+# what it writes, in the same answer
+curl -N -H "Authorization: Bearer $KEY" -H "Accept: text/event-stream" $COVE/sessions/$SESSION/processes \
+  -d '{"line":"seq 3"}'`}, s.startProcess)
 	add(s, operation{id: "process.list", method: http.MethodGet, path: at, tag: tag, action: auth.SessionsRead, summary: "List a session's processes",
 		about: "Those that run, and the last that have ended, the oldest first.", errors: unknown[:1],
 		example: `curl -H "Authorization: Bearer $KEY" $COVE/sessions/$SESSION/processes`},
@@ -222,6 +223,28 @@ curl -H "Authorization: Bearer $KEY" -X PUT $COVE/sessions/$SESSION/processes/$S
 		func(ctx context.Context, who auth.Principal, in *signalProcess) error {
 			return s.o.Hub.SignalProcess(ctx, who, in.Session, in.Process, in.Body.Signal, in.Body.All)
 		})
+}
+
+func (s *server) startProcess(w http.ResponseWriter, r *http.Request, who auth.Principal, in *createProcess) error {
+	if !in.Stream && !wantsEvents(r.Header.Values("Accept")) {
+		out, err := s.o.Hub.StartProcess(r.Context(), who, in.Session, in.Body.start())
+		if err == nil {
+			writeJSON(w, http.StatusCreated, processOf(in.Session, out))
+		}
+		return err
+	}
+	if r.Header.Get("Idempotency-Key") != "" { // what it writes can be too much to be kept for another answer
+		return problem.New(problem.InvalidRequest, "an answer with the events of a process cannot be repeated for an Idempotency-Key").WithHint("start the process without a stream, then follow its events")
+	}
+	return s.stream(w, r, sse.Event{}, func(ctx context.Context) (iter.Seq2[sse.Event, error], error) {
+		info, events, err := s.o.Hub.RunProcess(ctx, who, in.Session, in.Body.start())
+		return func(yield func(sse.Event, error) bool) {
+			if !yield(object("process", processOf(in.Session, info)), nil) {
+				return
+			}
+			processEvents(events, 0)(yield)
+		}, err
+	})
 }
 
 func (s *server) writeProcess(w http.ResponseWriter, r *http.Request, who auth.Principal, in *writeProcess) error {

@@ -89,23 +89,17 @@ func (s *coveServer) Computer(ctx context.Context) (Computer, error) {
 
 // Program implements Computer.
 func (l *servedSession) Program(ctx context.Context, argv []string, got func(bytes int)) error {
-	body, err := json.Marshal(map[string]any{"command": argv, "follow": true})
+	body, err := json.Marshal(map[string]any{"command": argv})
 	if err != nil {
 		return err
 	}
-	var made struct {
-		ID string `json:"id"`
-	}
-	if err := l.api.call(ctx, http.MethodPost, l.path+"/processes", string(body), http.StatusCreated, &made); err != nil {
-		return err
-	}
-	answer, err := l.api.send(ctx, http.MethodGet, l.path+"/processes/"+made.ID+"/events", "", "text/event-stream")
+	answer, err := l.api.send(ctx, http.MethodPost, l.path+"/processes", string(body), "text/event-stream")
 	if err != nil {
 		return err
 	}
 	defer answer.Body.Close() //nolint:errcheck // it has been read
 	if answer.StatusCode != http.StatusOK {
-		return errors.New("follow: " + answer.Status)
+		return errors.New("start: " + answer.Status)
 	}
 	for events := sse.NewReader(answer.Body, maxServedEvent, nil); ; {
 		next, err := events.Next()

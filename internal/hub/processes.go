@@ -30,6 +30,17 @@ func (h *Hub) StartProcess(ctx context.Context, who auth.Principal, session stri
 	return info, err
 }
 
+// RunProcess starts a process as StartProcess does, and yields what it emits from its first byte on, as FollowProcess does. The process goes on when its follower has left. Needs
+// auth.SessionsRead, too.
+func (h *Hub) RunProcess(ctx context.Context, who auth.Principal, session string, start process.Start) (process.Info, iter.Seq2[process.Event, error], error) {
+	if err := who.Require(auth.SessionsRead); err != nil {
+		return process.Info{}, nil, err
+	}
+	start.Followed = true
+	info, err := h.StartProcess(ctx, who, session, start)
+	return info, h.emitted(ctx, who, session, info.ID, 0), err
+}
+
 // Processes lists a session's processes that run, and the last that have ended, the oldest first. Needs auth.SessionsRead.
 func (h *Hub) Processes(ctx context.Context, who auth.Principal, session string) (all []process.Info, err error) {
 	if err := who.Require(auth.SessionsRead); err != nil {
@@ -100,6 +111,10 @@ func (h *Hub) FollowProcess(ctx context.Context, who auth.Principal, session, id
 	if _, err := h.Process(ctx, who, session, id); err != nil {
 		return nil, err
 	}
+	return h.emitted(ctx, who, session, id, from), nil
+}
+
+func (h *Hub) emitted(ctx context.Context, who auth.Principal, session, id string, from int64) iter.Seq2[process.Event, error] {
 	return func(yield func(process.Event, error) bool) {
 		left := errors.New("the follower has left")
 		err := h.yielding(ctx, who, session, h.acquireUntouched, func(ctx context.Context, l Live) error {
@@ -116,7 +131,7 @@ func (h *Hub) FollowProcess(ctx context.Context, who auth.Principal, session, id
 		if err != nil && !errors.Is(err, left) {
 			yield(process.Event{}, err)
 		}
-	}, nil
+	}
 }
 
 // yieldGrace is for what is about to end by itself.
