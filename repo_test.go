@@ -27,7 +27,7 @@ const (
 // never import each other. "x/*" stands for the packages below x.
 var layers = [][]string{
 	{"problem", "ident", "memory", "workspace", "lineedit", "durable", "pages", "chart", "caution", "redact", "figures"},
-	{"wire", "config", "telemetry", "pyindex", "audit", "intake", "sse", "byterange", "install", "status", "sandbox", "process", "filesystem"},
+	{"wire", "config", "telemetry", "pyindex", "audit", "intake", "sse", "byterange", "install", "status", "sandbox", "process", "filesystem", "tool"},
 	{"model", "pyenv", "guest", "egress", "pool", "auth", "owner", "stream", "sandbox/gvisor/filters", "pydeps/require"},
 	{"guest/program", "heap", "surface", "lifetime", "testneeds", "compat/e2b/envd"},
 	{"sandbox/*", "model/*", "link", "snapshot", "keeper", "libdata", "pydeps/*", "pydeps/names/wheelfiles", "caution/*"},

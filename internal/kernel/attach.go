@@ -105,14 +105,17 @@ func (k *Kernel) resumed(m message, id string, killed bool) (bool, error) {
 		}
 		return false, problem.New(problem.KernelLost, "the kernel could not be taken over: "+x.death(m.head).Message)
 	case wire.FromMessage:
-		var reply struct{ Type, ID, Python, Error string }
+		var reply struct {
+			Type, ID, Python, Error string
+			Tools                   bool
+		}
 		if json.Unmarshal(m.body, &reply) != nil || reply.Type != "resumed_reply" || reply.ID != id {
 			return false, nil
 		}
 		if reply.Error != "" {
 			return false, problem.New(problem.KernelLimitFailed, "the limit on the kernel's address space could not be set").WithCause(errors.New(reply.Error))
 		}
-		k.version = reply.Python
+		k.version, k.tools = reply.Python, reply.Tools
 		return true, nil
 	}
 	return false, nil

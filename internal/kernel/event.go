@@ -197,6 +197,8 @@ type Request struct {
 	// yields an event to the consumer of the execution. Missing is not called from two goroutines at once, ctx ends with the execution, and the execution's end
 	// waits for Missing to return. nil means that no module can be installed.
 	Missing func(ctx context.Context, module string, loaded []string, tell func(Event)) (Paths, error)
+	// Tools are what the code may call outside of its sandbox; nil: nothing.
+	Tools *Tools
 	// Restart has the session start a new interpreter first; this package ignores it.
 	Restart bool
 }

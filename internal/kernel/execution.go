@@ -50,6 +50,9 @@ type execution struct {
 	answers chan answer
 	asking  int // requests for input without an answer
 	modules modules
+	calls   calls
+	// deadline is when the time is over; it does not count while calls wait. Zero: never.
+	deadline time.Time
 }
 
 // What an execution may do beyond its limits.
@@ -78,7 +81,7 @@ func (x *execution) send() error {
 	return x.kernel.send(map[string]any{
 		"type": "execute", "id": x.id, "code": strings.ToValidUTF8(x.req.Code, "\uFFFD"), "mode": mode, "filename": x.req.Filename,
 		"args": args, "input": x.req.Input != nil, "standalone": x.req.Standalone, "missing": x.req.Missing != nil, "model": x.req.Model, "columns": x.req.Columns, "environment": x.req.Environment, "unnumbered": x.req.Unnumbered,
-		"payloads": x.req.Payloads,
+		"payloads": x.req.Payloads, "tools": x.req.Tools.message(),
 	})
 }
 
@@ -88,9 +91,12 @@ func (x *execution) run(ctx context.Context) {
 	defer x.timer.Stop()
 	if x.timer.Stop(); x.req.Timeout > 0 {
 		x.timer.Reset(x.req.Timeout)
+		x.deadline = time.Now().Add(x.req.Timeout)
 	}
 	x.modules.open(ctx)
 	defer x.modules.close()
+	x.calls.open(ctx)
+	defer x.calls.close()
 	canceled := ctx.Done()
 	for {
 		select {
@@ -117,6 +123,8 @@ func (x *execution) run(ctx context.Context) {
 				reply["eof"] = true
 			}
 			_ = x.kernel.send(reply)
+		case r := <-x.calls.replies:
+			x.answered(r)
 		case e := <-x.modules.told:
 			x.emit(e)
 		case r := <-x.modules.replies:
@@ -145,6 +153,7 @@ func (x *execution) interrupt(reason Outcome) {
 	if x.reason == "" {
 		x.reason = reason
 		x.modules.cancel()
+		x.calls.cancel()
 		x.climb()
 	}
 }
@@ -245,6 +254,9 @@ func (x *execution) diedBefore(ctx context.Context) bool {
 }
 
 func (x *execution) why() string {
+	if x.reason == OutcomeTimeout && len(x.calls.waiting) > 0 {
+		return "the tools that the code called did not answer in time"
+	}
 	if x.reason == OutcomeTimeout {
 		return "the code ran longer than " + x.req.Timeout.String()
 	}
@@ -312,6 +324,8 @@ func (x *execution) message(m message) (bool, error) {
 		return false, x.ask(s)
 	case "module_request":
 		return false, x.askFor(s)
+	case "tool_calls":
+		return false, x.call(s)
 	case "reply":
 		if s.ID != x.id {
 			return false, fmt.Errorf("it answered %.100q when %q was asked", s.ID, x.id)

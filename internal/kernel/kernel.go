@@ -22,9 +22,9 @@ import (
 	"cove/internal/wire"
 )
 
-// driver is the file that the guest runs: kernel.py followed by variables.py, looks.py, told.py, charts.py, vega.py, meant.py, manners.py and packages.py, which ends in the call of main.
+// driver is the file that the guest runs: kernel.py followed by tools.py, variables.py, looks.py, told.py, charts.py, vega.py, meant.py, manners.py and packages.py, which ends in the call of main.
 //
-//go:embed kernel.py variables.py looks.py told.py charts.py vega.py meant.py manners.py packages.py
+//go:embed kernel.py tools.py variables.py looks.py told.py charts.py vega.py meant.py manners.py packages.py
 var driver embed.FS
 
 // Main is the name of the kernel that every session has.
@@ -56,6 +56,7 @@ type Kernel struct {
 	process *link.Process
 	config  Config
 	version string
+	tools   bool   // the driver knows calls of tools; that of a session that an older cove has saved does not
 	name    string // of this owner of the kernel; part of every request's id
 
 	idle     chan struct{} // holds one token while no execution runs
@@ -105,7 +106,7 @@ func Start(ctx context.Context, l *link.Link, c Config) (*Kernel, error) {
 
 func driverSource() ([]byte, error) {
 	var source []byte
-	for _, name := range []string{"kernel.py", "variables.py", "looks.py", "told.py", "charts.py", "vega.py", "meant.py", "manners.py", "packages.py"} {
+	for _, name := range []string{"kernel.py", "tools.py", "variables.py", "looks.py", "told.py", "charts.py", "vega.py", "meant.py", "manners.py", "packages.py"} {
 		part, err := driver.ReadFile(name)
 		if err != nil {
 			return nil, err
@@ -186,11 +187,14 @@ func (k *Kernel) awaitReady(ctx context.Context) error {
 				return problem.New(problem.KernelStartFailed, "the Python interpreter ended before it was ready").
 					WithHint("run `cove doctor`").WithCause(errors.New(strings.TrimSpace(said.String())))
 			case m.head.Kind == wire.FromMessage:
-				var ready struct{ Type, Python string }
+				var ready struct {
+					Type, Python string
+					Tools        bool
+				}
 				if json.Unmarshal(m.body, &ready) != nil || ready.Type != "ready" {
 					return problem.New(problem.KernelProtocolError, "the Python interpreter did not follow the protocol at its start")
 				}
-				k.version = ready.Python
+				k.version, k.tools = ready.Python, ready.Tools
 				return nil
 			case said.Len() < 8<<10:
 				said.Write(m.body)
@@ -253,6 +257,10 @@ func (k *Kernel) Execute(ctx context.Context, req Request) iter.Seq2[Event, erro
 		}
 		if ctx.Err() != nil {
 			yield(nil, problem.New(problem.GivenUp, "the execution was canceled before it began").WithCause(ctx.Err()))
+			return
+		}
+		if req.Tools != nil && req.Tools.Set.Len() > 0 && !k.tools {
+			yield(nil, problem.New(problem.KernelOld, "the session was saved by an older cove, whose interpreter cannot call tools").WithHint("begin a new interpreter (restart), or make a new session"))
 			return
 		}
 		x := &execution{kernel: k, req: req, id: k.nextID("exe"), yield: yield, began: time.Now(), limit: req.OutputLimit}

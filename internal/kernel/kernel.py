@@ -40,9 +40,11 @@ import functools
 import gc
 import getpass
 import importlib.machinery
+import inspect
 import io
 import itertools
 import json
+import keyword
 import linecache
 import opcode
 import os
@@ -58,6 +60,7 @@ import threading
 import time
 import traceback
 import types
+import typing
 import warnings
 from collections import deque
 
@@ -671,10 +674,15 @@ class Inlet:
         self.messages = deque()
         self.poller = _poll()
         self.poller.register(sock, select.POLLIN)
+        self.arrived = _poll()  # used by whoever has the guard
+        self.arrived.register(sock, select.POLLIN)
+        self.tools = None  # takes in answers to calls
 
     def pump(self):
-        """Takes in what has arrived; blocks when nothing has."""
+        """Takes in what has arrived. Nothing may have: a thread that called a tool reads too."""
         with self.outlet.guard:
+            if not self.arrived.poll(0):
+                return
             self.reading = True
             try:
                 data = _read(self.sock, READ_BYTES)
@@ -688,7 +696,11 @@ class Inlet:
                 if len(self.data) < 5 + length:
                     break
                 if kind == MESSAGE:
-                    self.messages.append(_parse(self.data[5:5 + length].decode("utf-8", "replace")))
+                    message = _parse(self.data[5:5 + length].decode("utf-8", "replace"))
+                    if message.get("type") == "tool_reply":
+                        self.tools.take(message)
+                    else:
+                        self.messages.append(message)
                 del self.data[:5 + length]
             self.reading = False
 
@@ -704,7 +716,7 @@ class Inlet:
                 if (message.get("type"), message.get("id"), message.get("number")) == wanted:
                     del self.messages[index]
                     return message
-            self.poller.poll()
+            self.poller.poll(POLL_MS if self.tools.waiting else None)  # a thread that called a tool may take in what is waited for here
             self.pump()
 
 
@@ -1291,6 +1303,7 @@ class Kernel:
         self.inlet = Inlet(self.outlet, sock)
         self.interrupts.is_waiting = self.inlet.has_request
         self.terminal = Terminal(self)
+        self.tools = Tools(self)
         self.layers = Layers()
         self.variables = Variables(self)
         self.teller = Teller(self)
@@ -1449,7 +1462,7 @@ class Kernel:
 
     def serve(self):
         self.outlet.send({"type": "ready", "python": sys.version.split()[0], "ipython": IPython.__version__,
-                          "pid": os.getpid()})
+                          "pid": os.getpid(), "tools": True})
         handlers = {"execute": self.execute, "complete": self.complete, "inspect": self.inspect,
                     "is_complete": self.is_complete, "resumed": self.resumed, "trim": self.trim, "freeze": self.freeze, "forget": self.forget,
                     "shutdown": self.shutdown, "survey": self.survey, "add_paths": self.add_paths, **self.variables.handlers()}
@@ -1505,6 +1518,8 @@ class Kernel:
         self.exit = None
         self._enter_workspace()
         self.layers.refresh()
+        if request.get("tools") or self.tools.functions:
+            self.tools.begin(request)
         self.interrupts.cancelled = self.interrupts.delivered = False
         run = self.run_script if request.get("mode") == "script" else self.run_cell
         try:
@@ -1519,6 +1534,8 @@ class Kernel:
             self.interrupts.enabled = False
             self.report(error)
         code = exit_code(self.exit, self.stderr) if self.exit is not None else int(self.failed)
+        if self.tools.open:
+            self.tools.end()
         self.flush_c()
         if self.outlet.child:
             os._exit(code)  # a forked child ran off the end of its cell; it must not become a second kernel
@@ -1747,7 +1764,7 @@ class Kernel:
         except (OSError, ValueError) as failure:
             error = str(failure)
         self.outlet.send({"type": "resumed_reply", "id": request.get("id", ""), "python": sys.version.split()[0],
-                          "ipython": IPython.__version__, "error": error})
+                          "ipython": IPython.__version__, "error": error, "tools": True})
 
     def forget(self, request):
         """Takes back what cells have left behind by themselves, for a kernel that has rehearsed: names, history, numbers."""

@@ -41,6 +41,7 @@ type spoken struct {
 	Number      int             `json:"number"`
 	Module      string          `json:"module"`
 	Loaded      json.RawMessage `json:"loaded"`
+	Calls       json.RawMessage `json:"calls"`
 }
 
 // hear decodes a driver's message.

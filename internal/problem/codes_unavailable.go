@@ -104,6 +104,8 @@ const (
 	KernelLimitFailed = UnavailableCode("kernel_limit_failed")
 	// The Python interpreter did not stop and could not be ended. Restart the kernel.
 	KernelLost = UnavailableCode("kernel_lost")
+	// The interpreter of a session that an older cove has saved cannot do what the request needs. Restart the kernel.
+	KernelOld = UnavailableCode("kernel_old")
 	// The Python interpreter could not be given new packages. Restart the kernel.
 	KernelPathsFailed = UnavailableCode("kernel_paths_failed")
 	// The Python interpreter gave an invalid answer at its start. Try again; then run `cove doctor`.

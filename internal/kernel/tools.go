@@ -1,0 +1,175 @@
+package kernel
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"cove/internal/tool"
+)
+
+// Tools are what code may call beside what is in its sandbox: functions of the module tools.
+type Tools struct {
+	Set *tool.Set
+	// Globals gives the code the tools as functions by their names, too, which are to be awaited.
+	Globals bool
+	// Call performs calls that code made at one time and waits for together. It has answer called once for each, from any goroutine, and may return before. ctx ends with the execution.
+	Call func(ctx context.Context, calls []tool.Call, answer func(number int, r tool.Result))
+	// Patience is how long the code may wait for calls, all in all; its Timeout does not run meanwhile. 0 means ten minutes.
+	Patience time.Duration
+}
+
+// toolPatience is what Tools.Patience is by itself.
+const toolPatience = 10 * time.Minute
+
+// message is what the kernel is told of tools; nil: there are none.
+func (t *Tools) message() map[string]any {
+	if t == nil || t.Set.Len() == 0 {
+		return nil
+	}
+	var list []map[string]any
+	for function, one := range t.Set.All {
+		m := map[string]any{"function": function, "name": one.Name, "description": one.Description}
+		if len(one.Parameters) > 0 {
+			m["parameters"] = one.Parameters
+		}
+		if len(one.Result) > 0 {
+			m["result"] = one.Result
+		}
+		list = append(list, m)
+	}
+	return map[string]any{"list": list, "globals": t.Globals}
+}
+
+// calls are an execution's calls of tools. While any is without an answer, the time of the execution stands still.
+type calls struct {
+	ctx     context.Context
+	cancel  context.CancelFunc
+	replies chan toolReply
+	waiting map[int]string // the tool's name by the call's number
+	made    int
+	running sync.WaitGroup
+
+	began time.Time     // when the first of those that wait was made
+	spent time.Duration // of the time for waiting
+	left  time.Duration // of the execution's own time, while it stands still
+}
+
+type toolReply struct {
+	number int
+	result tool.Result
+}
+
+func (c *calls) open(ctx context.Context) {
+	c.ctx, c.cancel = context.WithCancel(ctx)
+	c.replies, c.waiting = make(chan toolReply), map[int]string{}
+}
+
+// close waits until nobody performs a call for this execution any more.
+func (c *calls) close() {
+	c.cancel()
+	c.running.Wait()
+}
+
+// saidCall is a call in a kernel's message.
+type saidCall struct {
+	Number    int    `json:"number"`
+	Name      string `json:"name"`
+	Arguments string `json:"arguments"`
+}
+
+// call has the calls of a message performed. An error is a violation of the protocol.
+func (x *execution) call(s spoken) error {
+	switch {
+	case x.req.Tools == nil || x.req.Tools.Set.Len() == 0:
+		return errors.New("it called a tool, which was not offered")
+	case s.ID != x.id:
+		return nil // of code that has ended, which does not wait any more
+	}
+	var good []tool.Call
+	err := elements(s.Calls, '[', tool.MostAtOnce+1, func(d *json.Decoder) error {
+		var said saidCall
+		if err := d.Decode(&said); err != nil {
+			return errors.New("it called a tool in an unexpected form")
+		}
+		c := tool.Call{Number: said.Number, Name: said.Name, Arguments: json.RawMessage(said.Arguments)}
+		if _, twice := x.calls.waiting[c.Number]; twice {
+			return fmt.Errorf("it made call %d twice", c.Number)
+		}
+		if len(x.calls.waiting) >= tool.MostAtOnce {
+			return fmt.Errorf("it made more than %d calls without waiting for an answer", tool.MostAtOnce)
+		}
+		x.calls.made++
+		err := x.req.Tools.Set.Check(c)
+		if x.calls.made > tool.MostCalls {
+			err = fmt.Errorf("the code has made %d calls, which is the most for one execution", tool.MostCalls)
+		}
+		if err != nil || x.reason != "" {
+			return x.answer(c.Number, tool.Failed(fmt.Sprint(err)))
+		}
+		x.wait(c)
+		good = append(good, c)
+		return nil
+	})
+	if len(good) > 0 {
+		x.calls.running.Go(func() {
+			x.req.Tools.Call(x.calls.ctx, good, func(number int, r tool.Result) {
+				select {
+				case x.calls.replies <- toolReply{number, r}:
+				case <-x.calls.ctx.Done():
+				}
+			})
+		})
+	}
+	return err
+}
+
+// wait notes a call that is made now.
+func (x *execution) wait(c tool.Call) {
+	if len(x.calls.waiting) == 0 {
+		x.calls.began = time.Now()
+		if x.deadline.IsZero() {
+			x.calls.left = 0
+		} else {
+			x.calls.left = max(time.Until(x.deadline), time.Millisecond)
+		}
+		patience := toolPatience
+		if x.req.Tools.Patience > 0 {
+			patience = x.req.Tools.Patience
+		}
+		x.timer.Reset(max(patience-x.calls.spent, 0))
+	}
+	x.calls.waiting[c.Number] = c.Name
+}
+
+// answered hands a result to the code, and has its time go on when it was the last that is waited for.
+func (x *execution) answered(r toolReply) {
+	name, ok := x.calls.waiting[r.number]
+	if !ok {
+		return
+	}
+	delete(x.calls.waiting, r.number)
+	if len(x.calls.waiting) == 0 && x.reason == "" {
+		x.calls.spent += time.Since(x.calls.began)
+		x.timer.Stop()
+		if x.calls.left > 0 {
+			x.deadline = time.Now().Add(x.calls.left)
+			x.timer.Reset(x.calls.left)
+		}
+	}
+	_ = x.answer(r.number, x.req.Tools.Set.Answer(name, r.result))
+}
+
+// answer tells the kernel what came of a call.
+func (x *execution) answer(number int, r tool.Result) error {
+	reply := map[string]any{"type": "tool_reply", "id": x.id, "number": number}
+	if r.Err != "" {
+		reply["error"] = r.Err
+	} else {
+		reply["value"] = r.Value
+	}
+	return x.kernel.send(reply)
+}
