@@ -16,6 +16,7 @@ import (
 	"cove/internal/problem"
 	"cove/internal/process"
 	"cove/internal/stream"
+	"cove/internal/tool"
 	"cove/internal/transcript"
 )
 
@@ -39,6 +40,8 @@ type NewExecution struct {
 	Environment map[string]string
 	// Input answers input() and getpass() of the code, as kernel.Request.Input; nil: they raise EOFError. It returns when the execution has ended.
 	Input func(prompt string, password bool) (string, error)
+	// Tools are what the code may call outside of its sandbox, as kernel.Request.Tools; nil: nothing.
+	Tools *kernel.Tools
 	// Once is an idempotency key: a repeated call with the same key returns the execution that the first call made.
 	Once string
 }
@@ -77,6 +80,7 @@ func (h *Hub) startExecution(ctx context.Context, who auth.Principal, n NewExecu
 		ID: ident.New(ident.Execution), Project: who.Project, User: who.User, Key: who.Key, Session: n.Session, Kernel: n.Kernel, Code: n.Code,
 	}
 	req, err := n.request()
+	req.Tools = h.audited(who, e, n.Tools)
 	if err == nil {
 		err = h.screen(ctx, &e, n.Approved)
 	}
@@ -115,6 +119,29 @@ func (h *Hub) startExecution(ctx context.Context, who auth.Principal, n NewExecu
 		})
 	})
 	return started, nil
+}
+
+// audited returns tools whose calls are in the audit log.
+func (h *Hub) audited(who auth.Principal, e Execution, tools *kernel.Tools) *kernel.Tools {
+	if tools == nil {
+		return nil
+	}
+	out, call := *tools, tools.Call
+	out.Call = func(ctx context.Context, calls []tool.Call, answer func(int, tool.Result)) {
+		names := map[int]string{}
+		for _, c := range calls {
+			names[c.Number] = c.Name
+		}
+		call(ctx, calls, func(number int, r tool.Result) {
+			var failed error
+			if r.Err != "" {
+				failed = problem.New(problem.ToolFailed, "the tool failed")
+			}
+			h.audit(context.WithoutCancel(ctx), who, "tool.call", e.ID, names[number], failed)
+			answer(number, r)
+		})
+	}
+	return &out
 }
 
 // longestArguments bounds the arguments of an execution together, in bytes.

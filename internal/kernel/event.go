@@ -72,6 +72,14 @@ type Install struct {
 	Restarted bool              // a new interpreter was begun for it
 }
 
+// ToolCall is a call of a tool that was answered, or refused.
+type ToolCall struct {
+	Name      string        // what the code called; not always a tool that there is
+	Arguments string        // JSON, of which the first kilobytes are kept
+	Error     string        // why it came to nothing; "": it did what it was asked for
+	Wall      time.Duration // until the answer
+}
+
 // Rollback says that the session went back to an earlier state before the execution began, because its sandbox or its server had died, or an upgrade of the server had it start anew with its files. It comes from
 // the host, before anything else of the first execution after that.
 type Rollback struct {
@@ -154,6 +162,7 @@ func (ClearOutput) event() {}
 func (File) event()        {}
 func (Install) event()     {}
 func (Rollback) event()    {}
+func (ToolCall) event()    {}
 func (Done) event()        {}
 
 // Mode says how code is run.

@@ -5,10 +5,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
 	"cove/internal/tool"
+	"cove/internal/wire"
 )
 
 // Tools are what code may call beside what is in its sandbox: functions of the module tools.
@@ -21,6 +23,12 @@ type Tools struct {
 	// Patience is how long the code may wait for calls, all in all; its Timeout does not run meanwhile. 0 means ten minutes.
 	Patience time.Duration
 }
+
+// What is kept of a call for those who follow, in bytes.
+const (
+	keptName      = 200
+	keptArguments = 4 << 10
+)
 
 // toolPatience is what Tools.Patience is by itself.
 const toolPatience = 10 * time.Minute
@@ -49,13 +57,19 @@ type calls struct {
 	ctx     context.Context
 	cancel  context.CancelFunc
 	replies chan toolReply
-	waiting map[int]string // the tool's name by the call's number
+	waiting map[int]pending // by number
 	made    int
 	running sync.WaitGroup
 
 	began time.Time     // when the first of those that wait was made
 	spent time.Duration // of the time for waiting
 	left  time.Duration // of the execution's own time, while it stands still
+}
+
+// pending is a call without an answer.
+type pending struct {
+	name, arguments string // the arguments as ToolCall has them
+	made            time.Time
 }
 
 type toolReply struct {
@@ -65,7 +79,7 @@ type toolReply struct {
 
 func (c *calls) open(ctx context.Context) {
 	c.ctx, c.cancel = context.WithCancel(ctx)
-	c.replies, c.waiting = make(chan toolReply), map[int]string{}
+	c.replies, c.waiting = make(chan toolReply), map[int]pending{}
 }
 
 // close waits until nobody performs a call for this execution any more.
@@ -107,14 +121,15 @@ func (x *execution) call(s spoken) error {
 		if x.calls.made > tool.MostCalls {
 			err = fmt.Errorf("the code has made %d calls, which is the most for one execution", tool.MostCalls)
 		}
-		if err != nil || x.reason != "" {
-			return x.answer(c.Number, tool.Failed(fmt.Sprint(err)))
+		p := pending{wire.Printable(c.Name, keptName), strings.ToValidUTF8(said.Arguments[:min(len(said.Arguments), keptArguments)], ""), time.Now()}
+		if err != nil {
+			return x.answer(c.Number, p, tool.Failed(err.Error()))
 		}
-		x.wait(c)
+		x.wait(c.Number, p)
 		good = append(good, c)
 		return nil
 	})
-	if len(good) > 0 {
+	if len(good) > 0 && err == nil {
 		x.calls.running.Go(func() {
 			x.req.Tools.Call(x.calls.ctx, good, func(number int, r tool.Result) {
 				select {
@@ -128,8 +143,8 @@ func (x *execution) call(s spoken) error {
 }
 
 // wait notes a call that is made now.
-func (x *execution) wait(c tool.Call) {
-	if len(x.calls.waiting) == 0 {
+func (x *execution) wait(number int, p pending) {
+	if len(x.calls.waiting) == 0 && x.reason == "" {
 		x.calls.began = time.Now()
 		if x.deadline.IsZero() {
 			x.calls.left = 0
@@ -142,12 +157,12 @@ func (x *execution) wait(c tool.Call) {
 		}
 		x.timer.Reset(max(patience-x.calls.spent, 0))
 	}
-	x.calls.waiting[c.Number] = c.Name
+	x.calls.waiting[number] = p
 }
 
 // answered hands a result to the code, and has its time go on when it was the last that is waited for.
 func (x *execution) answered(r toolReply) {
-	name, ok := x.calls.waiting[r.number]
+	p, ok := x.calls.waiting[r.number]
 	if !ok {
 		return
 	}
@@ -160,11 +175,14 @@ func (x *execution) answered(r toolReply) {
 			x.timer.Reset(x.calls.left)
 		}
 	}
-	_ = x.answer(r.number, x.req.Tools.Set.Answer(name, r.result))
+	_ = x.answer(r.number, p, x.req.Tools.Set.Answer(p.name, r.result))
 }
 
-// answer tells the kernel what came of a call.
-func (x *execution) answer(number int, r tool.Result) error {
+// answer tells the kernel, and those who follow, what came of a call.
+func (x *execution) answer(number int, p pending, r tool.Result) error {
+	if x.shown += int64(len(p.arguments) + len(r.Err)); x.shown <= x.limit+errorRoom {
+		x.emit(ToolCall{Name: p.name, Arguments: p.arguments, Error: r.Err, Wall: time.Since(p.made)})
+	}
 	reply := map[string]any{"type": "tool_reply", "id": x.id, "number": number}
 	if r.Err != "" {
 		reply["error"] = r.Err

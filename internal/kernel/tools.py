@@ -45,8 +45,8 @@ class Tools:
         self.reading = threading.Lock()  # held by a thread that waits for the guest
         self.answered = threading.Condition()
         self.functions, self.globals = {}, {}
-        self.module = types.ModuleType("tools", "Functions that the caller of this code offers. `help(tools)` lists them; `tools.search('words')` finds some.")
-        self.module.__dict__.update(ToolError=ToolError, search=self.search, aio=types.ModuleType("tools.aio", "The same functions, to be awaited."))
+        self.module = types.ModuleType("tools", "Functions that the caller of this code offers. `help(tools)` lists them; `tools.find_tools('words')` finds some.")
+        self.module.__dict__.update(ToolError=ToolError, find_tools=self.find, aio=types.ModuleType("tools.aio", "The same functions, to be awaited."))
         self.open = False  # calls can be made
         kernel.inlet.tools = self
 
@@ -87,7 +87,7 @@ class Tools:
         with self.reading:
             pass
 
-    def search(self, words, limit=10):
+    def find(self, words, limit=10):
         """The tools whose name or description has the words, the best first: a dict of their signatures and descriptions."""
         wanted = str(words).lower().split()
 

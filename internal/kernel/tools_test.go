@@ -90,7 +90,7 @@ func TestTools(t *testing.T) {
 		{"import asyncio, tools\nasync def main():\n    return await asyncio.gather(tools.aio.add_up(1, 1), tools.aio.echo(x=[1, None, 'é']))\nprint(asyncio.run(main()))", "[2, {'x': [1, None, 'é']}]\n", ""},
 		{"import tools\nfrom concurrent.futures import ThreadPoolExecutor\nwith ThreadPoolExecutor(8) as pool:\n    print(sum(pool.map(lambda n: tools.add_up(n, n), range(40))))", "1560\n", ""},
 		{"import asyncio, tools\nprint(await asyncio.gather(asyncio.to_thread(tools.add_up, 1, 1), add_up(2, 2)), tools.add_up(3, 3))", "[2, 4] 6\n", ""},
-		{"import tools, inspect\nprint(inspect.signature(tools.add_up), '|', tools.add_up.__doc__.splitlines()[0], '|', list(tools.search('numbers')))", "(a: int, b: int, note: str = None) -> int | Adds numbers. | ['add_up(a: int, b: int, note: str = None) -> int']\n", ""},
+		{"import tools, inspect\nprint(inspect.signature(tools.add_up), '|', tools.add_up.__doc__.splitlines()[0], '|', list(tools.find_tools('numbers')))", "(a: int, b: int, note: str = None) -> int | Adds numbers. | ['add_up(a: int, b: int, note: str = None) -> int']\n", ""},
 		{"import tools, numpy as np\nprint(tools.echo(x=np.int64(3), y=np.arange(2)))", "{'x': 3, 'y': [0, 1]}\n", ""},
 		{"import tools\ntools.fail()", "", "ToolError: fail: the database is away"},
 		{"import tools\ntools.lie()", "", "ToolError: lie: the result does not fit"},

@@ -214,6 +214,8 @@ const (
 	StreamEnded = UnavailableCode("stream_ended")
 	// A temporary file cannot be written. Make room in the folder for temporary files.
 	TempUnusable = UnavailableCode("temp_unusable")
+	// A tool that the code called did not do what it was asked for. Look at what it says.
+	ToolFailed = UnavailableCode("tool_failed")
 	// Another process runs the turn. Ask the server or interrupt the command that the message names.
 	TurnElsewhere = UnavailableCode("turn_elsewhere")
 	// What has come of the upload is on another server. Ask that server, or begin another upload.

@@ -222,6 +222,6 @@ func Function(name string) string {
 func keywords() []string {
 	return []string{
 		"False", "None", "True", "and", "as", "assert", "async", "await", "break", "class", "continue", "def", "del", "elif", "else", "except", "finally", "for", "from", "global", "if", "import", "in",
-		"is", "lambda", "nonlocal", "not", "or", "pass", "raise", "return", "try", "while", "with", "yield", "aio", "search", "ToolError",
+		"is", "lambda", "nonlocal", "not", "or", "pass", "raise", "return", "try", "while", "with", "yield", "aio", "find_tools", "ToolError",
 	}
 }

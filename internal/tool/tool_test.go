@@ -46,7 +46,7 @@ func TestNewSet(t *testing.T) {
 
 func TestFunction(t *testing.T) {
 	t.Parallel()
-	for name, want := range map[string]string{"get-weather": "get_weather", "7up": "_7up", "class": "class_tool", "a.b c": "a_b_c", "é": "_", "search": "search_tool", "x": "x"} {
+	for name, want := range map[string]string{"get-weather": "get_weather", "7up": "_7up", "class": "class_tool", "a.b c": "a_b_c", "é": "_", "search": "search", "aio": "aio_tool", "x": "x"} {
 		if got := tool.Function(name); got != want {
 			t.Errorf("%s is %s", name, got)
 		}

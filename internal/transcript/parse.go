@@ -58,6 +58,16 @@ func ParseEvent(text []byte) (kernel.Event, error) {
 		return parsed(text, parsedProgress.event)
 	case "rollback":
 		return parsed(text, parsedRollback.event)
+	case "tool_call":
+		return parsed(text, func(c struct {
+			Name      string  `json:"name"`
+			Arguments string  `json:"arguments"`
+			Error     string  `json:"error"`
+			Seconds   float64 `json:"seconds"`
+		}) (kernel.Event, bool) {
+			sane := c.Seconds >= 0 && c.Seconds <= longestWall
+			return kernel.ToolCall{Name: c.Name, Arguments: c.Arguments, Error: c.Error, Wall: wallOf(c.Seconds)}, sane
+		})
 	case "done":
 		return parsed(text, parsedDone.event)
 	}
@@ -315,7 +325,7 @@ func (d parsedDone) event() (kernel.Event, bool) {
 	sane := d.Outcome != "" && d.Seconds >= 0 && d.Seconds <= longestWall && d.Dropped >= 0 &&
 		(d.Lost == kernel.LostNothing || d.Lost == kernel.LostKernel || d.Lost == kernel.LostSession)
 	return kernel.Done{Outcome: d.Outcome, ExitCode: d.ExitCode, Signal: d.Signal, Message: d.Message, Lost: d.Lost, Dropped: d.Dropped,
-		Wall: time.Duration(math.Round(d.Seconds * float64(time.Second)))}, sane
+		Wall: wallOf(d.Seconds)}, sane
 }
 
 type parsedTurnEvent struct {
@@ -359,4 +369,8 @@ func (r parsedRollback) event() (kernel.Event, bool) {
 		e.To = *r.To
 	}
 	return e, r.More >= 0
+}
+
+func wallOf(seconds float64) time.Duration {
+	return time.Duration(math.Round(seconds * float64(time.Second)))
 }

@@ -96,6 +96,12 @@ func eventRecord(e kernel.Event) Record {
 		return installRecord(e)
 	case kernel.Rollback:
 		return rollbackRecord(e)
+	case kernel.ToolCall:
+		r := Record{"type": "tool_call", "name": e.Name, "arguments": e.Arguments, "seconds": e.Wall.Seconds()}
+		if e.Error != "" {
+			r["error"] = e.Error
+		}
+		return r
 	case kernel.Done:
 		return doneRecord(e)
 	}

@@ -37,6 +37,8 @@ func events() map[string]kernel.Event {
 		`{"type":"error","hint":"Did you mean 'x'?","name":"KeyError","traceback":[],"value":"y"}`:             kernel.Error{Name: "KeyError", Value: "y", Hint: "Did you mean 'x'?"},
 		`{"type":"error","name":"E","traceback":[],"value":""}`:                                                kernel.Error{Name: "E"},
 		`{"type":"done","exit_code":0,"outcome":"ok","seconds":0.25}`:                                          kernel.Done{Outcome: kernel.OutcomeOK, Wall: 250 * time.Millisecond},
+		`{"type":"tool_call","arguments":"{\"a\":1}","name":"q","seconds":0.5}`:                                kernel.ToolCall{Name: "q", Arguments: `{"a":1}`, Wall: time.Second / 2},
+		`{"type":"tool_call","arguments":"{}","error":"no","name":"q","seconds":0}`:                            kernel.ToolCall{Name: "q", Arguments: `{}`, Error: "no"},
 		`{"type":"install_progress","packages":[],"phase":"resolve"}`:                                          kernel.Install{Progress: &install.Progress{Phase: "resolve"}},
 		`{"type":"install","cached":true,"notes":[],"packages":[],"refused":[],"restarted":false,"seconds":0}`: kernel.Install{Provision: install.Provision{Cached: true}},
 		`{"type":"done","dropped_bytes":9,"exit_code":1,"lost":"kernel","message":"It died","outcome":"kernel_died","seconds":1.000000001,"signal":"SIGSEGV"}`: kernel.Done{

@@ -65,40 +65,52 @@ func (s *server) exec(c *call) error {
 		return problem.New(problem.InvalidRequest, fmt.Sprintf("there is no language %.20q here", r.Language)).WithHint("there are py, js and bash")
 	}
 	ctx := c.Context()
+	session, err := s.ready(ctx, c, r)
+	if err != nil {
+		return err
+	}
+	a, err := s.answered(ctx, c, session, r, func(a *answer) error {
+		if l.python {
+			return s.runPython(ctx, c, session, hub.NewExecution{Code: r.Code, Args: r.args, Timeout: s.Timeout}, a)
+		}
+		return s.runProgram(ctx, c, session, r, l, a)
+	})
+	if err != nil {
+		return err
+	}
+	return c.reply(a)
+}
+
+// ready returns the session of a request, with its files in it.
+func (s *server) ready(ctx context.Context, c *call, r request) (hub.Session, error) {
 	session, err := s.place(ctx, c, r)
 	if err == nil {
 		err = s.putInputs(ctx, c, session, r)
 	}
-	if err != nil {
-		return err
-	}
+	return session, err
+}
+
+// answered returns what came of code that run runs: what it leaves in the answer, the time, and the files that are new or have changed.
+func (s *server) answered(ctx context.Context, c *call, session hub.Session, r request, run func(*answer) error) (*answer, error) {
 	storage := foreign(session.ID)
 	_, before, err := s.objects(ctx, c, storage)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	began := time.Now()
 	a := &answer{Session: storage, Files: []output{}}
 	if r.Hint != "" {
 		a.Runtime = storage
 	}
-	if l.python {
-		err = s.runPython(ctx, c, session, r, a)
-	} else {
-		err = s.runProgram(ctx, c, session, r, l, a)
-	}
-	if err != nil {
-		return err
+	if err = run(a); err != nil {
+		return nil, err
 	}
 	a.WallTime = time.Since(began).Milliseconds()
 	_, after, err := s.objects(ctx, c, storage)
-	if err != nil {
-		return err
-	}
 	for _, e := range changed(before, after) {
 		a.Files = append(a.Files, output{objectID(storage, e.Path), e.Path, storage, "/mnt/data/" + e.Path})
 	}
-	return c.reply(a)
+	return a, err
 }
 
 // changed returns the files that are new, or have changed.

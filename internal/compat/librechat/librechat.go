@@ -90,6 +90,7 @@ func (o Options) orDefault() Options {
 type server struct {
 	Options
 	finding [16]chan struct{} // full while the session of a conversation is looked for, so that there is one
+	runs    runs
 }
 
 // route is one operation.
@@ -105,6 +106,7 @@ func routes() []route {
 	reads := []auth.Action{auth.SessionsRead, auth.FilesRead}
 	return []route{
 		{"POST /librechat/exec", runs, (*server).exec, false},
+		{"POST /librechat/exec/programmatic", runs, (*server).execProgrammatic, false},
 		{"POST /librechat/upload", []auth.Action{auth.FilesWrite}, (*server).upload, true},
 		{"POST /librechat/upload/batch", []auth.Action{auth.FilesWrite}, (*server).upload, true},
 		{"GET /librechat/files/{storage}", reads, (*server).list, false},

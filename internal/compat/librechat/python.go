@@ -20,8 +20,9 @@ const (
 )
 
 // runPython runs code in the session's kernel, with the variables of what ran before.
-func (s *server) runPython(ctx context.Context, c *call, session hub.Session, r request, a *answer) error {
-	e, err := s.Hub.StartExecution(ctx, c.who, hub.NewExecution{Session: session.ID, Code: r.Code, Args: r.args, Timeout: s.Timeout})
+func (s *server) runPython(ctx context.Context, c *call, session hub.Session, n hub.NewExecution, a *answer) error {
+	n.Session = session.ID
+	e, err := s.Hub.StartExecution(ctx, c.who, n)
 	if err != nil {
 		return err
 	}

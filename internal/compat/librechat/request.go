@@ -52,14 +52,27 @@ func (i input) place() string {
 }
 
 func (s *server) read(c *call) (r request, err error) {
-	body, err := intake.Read(c.Context(), http.MaxBytesReader(c.w, c.Body, s.MaxBody))
-	if err != nil {
+	if err := s.decode(c, &r); err != nil {
 		return r, err
 	}
-	invalid := func(text string) (request, error) { return r, problem.New(problem.InvalidRequest, text) }
-	if err := json.Unmarshal(body, &r); err != nil {
-		return invalid("the request is not what LibreChat sends: " + err.Error())
+	return r, r.check()
+}
+
+// decode reads the body of a request.
+func (s *server) decode(c *call, into any) error {
+	body, err := intake.Read(c.Context(), http.MaxBytesReader(c.w, c.Body, s.MaxBody))
+	if err != nil {
+		return err
 	}
+	if err := json.Unmarshal(body, into); err != nil {
+		return problem.New(problem.InvalidRequest, "the request is not what LibreChat sends: "+err.Error())
+	}
+	return nil
+}
+
+// check returns what is wrong with a request. It reads the arguments.
+func (r *request) check() error {
+	invalid := func(text string) error { return problem.New(problem.InvalidRequest, text) }
 	if len(r.Args) > 0 && string(r.Args) != "null" {
 		var one string
 		if json.Unmarshal(r.Args, &r.args) != nil {
@@ -77,5 +90,5 @@ func (s *server) read(c *call) (r request, err error) {
 	case len(r.Hint) > longestHint:
 		return invalid("runtime_session_hint is too long")
 	}
-	return r, nil
+	return nil
 }
