@@ -7,7 +7,9 @@ import (
 	"io"
 	"mime/multipart"
 	"net/http"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -152,5 +154,17 @@ func TestLibreChatEndlessCode(t *testing.T) {
 	}
 	if a := s.libreExec(map[string]any{"lang": "bash", "code": "echo on", "runtime_session_hint": "one"}); a.Stdout != "on\n" {
 		t.Errorf("%+v", a)
+	}
+}
+
+// TestLibreChatClient has LibreChat's own client, as it is published, run code, also code that calls LibreChat's tools.
+func TestLibreChatClient(t *testing.T) {
+	t.Parallel()
+	s := startServer(t, "", testKey(t))
+	cmd := nodeSDK(t, filepath.Join("testdata", "sdk", "librechat"))
+	cmd.Env = append(os.Environ(), "LIBRECHAT_CODE_BASEURL="+s.base+"/librechat", "LIBRECHAT_CODE_API_KEY="+s.key)
+	out, err := cmd.CombinedOutput()
+	if err != nil || !strings.Contains(string(out), "ok programmatic") {
+		t.Errorf("%v\n%s\nthe server: %s", err, out, s.log)
 	}
 }

@@ -131,7 +131,7 @@ func pythonFolder(t *testing.T, source string) string {
 		}
 		return errors.Join(
 			sdkRun(ctx, dir, uv, "venv", "--quiet", "--relocatable", "--python", python.Path, "venv"),
-			sdkRun(ctx, dir, uv, "pip", "install", "--quiet", "--python", "venv/bin/python", "--require-hashes", "-r", "requirements.txt"))
+			sdkRun(ctx, dir, uv, "pip", "sync", "--quiet", "--python", "venv/bin/python", "--require-hashes", "requirements.txt"))
 	})
 }
 

@@ -1,0 +1,25 @@
+package e2e_test
+
+import (
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestOpenWebUI has Open WebUI's own client run code in kernels of a server.
+func TestOpenWebUI(t *testing.T) {
+	s := startServer(t, "", testKey(t))
+	cmd := pythonSDK(t, filepath.Join("testdata", "sdk", "openwebui"))
+	cmd.Env = append(os.Environ(), "COVE_TEST_URL="+s.base+"/jupyter", "COVE_TEST_KEY="+s.key, "PYTHONDONTWRITEBYTECODE=", "DATA_DIR="+t.TempDir(), "HOME="+t.TempDir())
+	out, err := cmd.CombinedOutput()
+	if err != nil || !strings.Contains(string(out), "ok open-webui") {
+		t.Errorf("%v\n%s\nthe server: %s", err, out, s.log)
+	}
+	var left []notebookKernel
+	s.must(http.MethodGet, "/jupyter/api/kernels", nil, &left)
+	if len(left) > 0 {
+		t.Errorf("kernels are left: %+v", left)
+	}
+}
