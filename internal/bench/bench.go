@@ -73,7 +73,7 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 
 // SubjectIDs are the values that Options.Subjects may have.
 func SubjectIDs() []string {
-	return []string{coveID, coveServeID, "cove-run", "python3", "bubblewrap", "docker", "docker-exec", "docker-kept", "gateway", "gateway-prespawn", "uv-target", "pip-target", "relay"}
+	return []string{coveID, coveServeID, "cove-run", "python3", "bubblewrap", "docker", "docker-exec", "docker-kept", "gateway", "gateway-prespawn", "jupyter-terminals", "uv-target", "pip-target", "relay"}
 }
 
 // subjects makes those that are wanted, without starting anything.
@@ -91,7 +91,7 @@ func subjects(shop *workshop, o Options) []Subject {
 	}
 	all = append(all, newPython(shop, o.Env), newBubblewrap(shop, o.Env, o.Install),
 		&dockerRun{daemon: daemon}, &dockerExec{daemon: daemon}, &dockerKept{daemon: daemon},
-		&gateway{kit: kit}, &prespawned{kit: kit}, newUVTarget(shop, o.Env), newPipTarget(shop, o.Env), &relay{shop: shop, env: o.Env})
+		&gateway{kit: kit}, &prespawned{kit: kit}, &jupyterTerminals{kit: kit}, newUVTarget(shop, o.Env), newPipTarget(shop, o.Env), &relay{shop: shop, env: o.Env})
 	if len(o.Subjects) == 0 {
 		return all
 	}

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -90,40 +91,56 @@ func (k *gatewayKit) install(ctx context.Context, dir string) error {
 
 // serve starts a gateway and waits until it answers.
 func (k *gatewayKit) serve(ctx context.Context, options ...string) (*gatewayServer, error) {
+	return k.launch(ctx, "/api/kernels", func(port, token string) (args, env []string) {
+		return append([]string{"-m", "kernel_gateway", "--KernelGatewayApp.ip=127.0.0.1", "--KernelGatewayApp.port=" + port,
+			"--KernelGatewayApp.port_retries=0", "--JupyterWebsocketPersonality.list_kernels=True",
+			// Otherwise the gateway drops output beyond 1 MB a second, and gives up on kernels that start late in a crowd.
+			"--ZMQChannelsWebsocketConnection.limit_rate=False", "--ZMQChannelsWebsocketConnection.kernel_info_timeout=240",
+			"--MappingKernelManager.kernel_info_timeout=240",
+		}, options...), []string{"KG_AUTH_TOKEN=" + token}
+	})
+}
+
+// serveTerminals starts a Jupyter Server whose terminals run a program, a list in JSON, and waits until it answers.
+func (k *gatewayKit) serveTerminals(ctx context.Context, program string) (*gatewayServer, error) {
+	return k.launch(ctx, "/api/terminals", func(port, token string) (args, env []string) {
+		return []string{"-m", "jupyter_server", "--ServerApp.ip=127.0.0.1", "--ServerApp.port=" + port, "--ServerApp.port_retries=0", "--ServerApp.allow_root=True",
+			"--ServerApp.open_browser=False", "--ServerApp.jpserver_extensions={'jupyter_server_terminals': True}",
+			"--ServerApp.terminado_settings={'shell_command': " + program + "}"}, []string{"JUPYTER_TOKEN=" + token}
+	})
+}
+
+// launch starts a server of Jupyter's and waits until it answers at a path.
+func (k *gatewayKit) launch(ctx context.Context, path string, how func(port, token string) (args, env []string)) (*gatewayServer, error) {
 	port, err := freePort()
 	if err != nil {
 		return nil, fmt.Errorf("find a free port: %w", err)
 	}
 	home, err := os.MkdirTemp(k.shop.run, "jupyter-")
 	if err != nil {
-		return nil, fmt.Errorf("make a folder for the gateway: %w", err)
+		return nil, fmt.Errorf("make a folder for Jupyter: %w", err)
 	}
 	token := filepath.Base(home) + k.shop.id
-	args := []string{"-m", "kernel_gateway", "--KernelGatewayApp.ip=127.0.0.1", "--KernelGatewayApp.port=" + strconv.Itoa(port),
-		"--KernelGatewayApp.port_retries=0", "--JupyterWebsocketPersonality.list_kernels=True",
-		// Otherwise the gateway drops output beyond 1 MB a second, and gives up on kernels that start late in a crowd.
-		"--ZMQChannelsWebsocketConnection.limit_rate=False", "--ZMQChannelsWebsocketConnection.kernel_info_timeout=240",
-		"--MappingKernelManager.kernel_info_timeout=240",
-	}
-	cmd := k.shop.command(k.python, append(args, options...)...)
-	cmd.Env = append(append(cmd.Env, matplotlibEnv(fontFolder(k.shop))...), "KG_AUTH_TOKEN="+token, "JUPYTER_NO_CONFIG=1", "JUPYTER_PATH=",
-		"JUPYTER_CONFIG_DIR="+home, "JUPYTER_DATA_DIR="+home, "JUPYTER_RUNTIME_DIR="+home, "IPYTHONDIR="+home, "PYTHONPATH=")
+	args, env := how(strconv.Itoa(port), token)
+	cmd := k.shop.command(k.python, args...)
+	cmd.Dir = home
+	cmd.Env = slices.Concat(cmd.Env, matplotlibEnv(fontFolder(k.shop)), env, []string{"JUPYTER_NO_CONFIG=1", "JUPYTER_PATH=",
+		"JUPYTER_CONFIG_DIR=" + home, "JUPYTER_DATA_DIR=" + home, "JUPYTER_RUNTIME_DIR=" + home, "IPYTHONDIR=" + home, "PYTHONPATH="})
 	process, err := k.shop.serve(cmd)
 	if err != nil {
-		return nil, fmt.Errorf("start the kernel gateway: %w", err)
+		return nil, fmt.Errorf("start a server of Jupyter's: %w", err)
 	}
 	g := &gatewayServer{process: process, remote: remote{host: "127.0.0.1:" + strconv.Itoa(port), header: http.Header{"Authorization": {"token " + token}}, client: promptClient()}}
 	err = until(ctx, 60*time.Second, func(ctx context.Context) error {
 		if why := process.gone(); why != nil {
 			return why
 		}
-		_, err := g.kernels(ctx)
-		return err
+		return g.call(ctx, http.MethodGet, path, "", http.StatusOK, new(any))
 	})
 	if err != nil {
 		stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 		defer cancel()
-		return nil, errors.Join(fmt.Errorf("the kernel gateway does not answer: %w", err), process.gone(), process.stop(stop))
+		return nil, errors.Join(fmt.Errorf("the server of Jupyter's does not answer: %w", err), process.gone(), process.stop(stop))
 	}
 	return g, nil
 }

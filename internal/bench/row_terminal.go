@@ -29,7 +29,7 @@ func terminalRow() Row {
 		ID: "terminal", Title: "a terminal in a session", Rounds: 3, Quick: 1,
 		Measures: []Measure{{ID: "terminal-echo", Title: "a key's echo on a terminal", Unit: "ms",
 			Detail: fmt.Sprintf("from the key until its client has the echo; %d in each of several sessions, after %d that do not count. "+
-				"cove: one request for all that is typed, server-sent events for the screen; docker: exec over its own interface.", perRound, warm)}},
+				"cove: one request for all that is typed, server-sent events for the screen; docker: exec over its own interface; Jupyter: a WebSocket.", perRound, warm)}},
 		Able: as[Typing]("no program runs at a terminal in it"),
 		Round: func(ctx context.Context, s Subject, rec Recorder) (err error) {
 			t, err := s.(Typing).Terminal(ctx, []string{"cat"})

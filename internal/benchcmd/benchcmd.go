@@ -51,7 +51,7 @@ type Program struct {
 
 type grammar struct {
 	Rows         []string `sep:"," placeholder:"ID" help:"Measure only these rows: first, pool, roundtrip, output, process, terminal, port, network, serve, events, create, create-many, sandbox, pause, fork, install, memory, crowd, density."`
-	Peers        []string `sep:"," placeholder:"ID" help:"Measure cove beside these only: cove-run, python3, bubblewrap, docker, docker-exec, docker-kept, gateway, gateway-prespawn, uv-target, pip-target, relay; none for cove alone."`
+	Peers        []string `sep:"," placeholder:"ID" help:"Measure cove beside these only: cove-run, python3, bubblewrap, docker, docker-exec, docker-kept, gateway, gateway-prespawn, jupyter-terminals, uv-target, pip-target, relay; none for cove alone."`
 	Rounds       int      `default:"0" placeholder:"N" help:"Samples of each subject in the rows that take several; 0 means each row's own number."`
 	Quick        bool     `help:"Take few samples: about six minutes instead of about twenty-five."`
 	InstallPeers bool     `help:"As root, install docker.io, debootstrap and bubblewrap with apt-get where they are missing."`
