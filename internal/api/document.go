@@ -130,6 +130,8 @@ func (s *server) describeBodies(op *huma.Operation) {
 			"file": {Type: "string", Format: "binary"}}}
 		op.RequestBody = &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{"multipart/form-data": {Schema: form}, "application/octet-stream": binary}}
 		answer("201", "The file's record", map[string]*huma.MediaType{"application/json": thing("File")})
+	case "process.output":
+		answer("200", "The bytes", map[string]*huma.MediaType{"application/octet-stream": binary})
 	case "port.connect":
 		answer("101", "A WebSocket", nil)
 		delete(op.Responses, "200")

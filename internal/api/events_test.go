@@ -74,6 +74,11 @@ func TestProcessInOneAnswer(t *testing.T) {
 	if got := w.do(t, "POST", at+"?stream=true", `{"line":"cat"}`, "Idempotency-Key: one"); got.status != 422 || !strings.Contains(got.body, "Idempotency-Key") {
 		t.Errorf("a stream that is to be repeated: %d %s", got.status, got.body)
 	}
+	for of, want := range map[string]string{"?of=stdout": "é", "": "\xff\x00", "?of=stderr": ""} { // it has a terminal
+		if got := w.do(t, "GET", at+"/"+started+"/output"+of, ""); got.status != 200 || got.body != want {
+			t.Errorf("the bytes of %q alone: %d %q", of, got.status, got.body)
+		}
+	}
 	w.hub.fail = problem.New(problem.ProgramMissing, "there is no program cat")
 	if got := w.do(t, "POST", at+"?stream=true", `{"line":"cat"}`); got.status < 400 || !strings.Contains(got.body, "program_missing") {
 		t.Errorf("a program that is not there: %d %s", got.status, got.body)

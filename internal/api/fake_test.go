@@ -210,8 +210,11 @@ func (h *fakeHub) SignalProcess(_ context.Context, who auth.Principal, session, 
 
 func (h *fakeHub) FollowProcess(_ context.Context, who auth.Principal, session, id string, from int64) (iter.Seq2[process.Event, error], error) {
 	return func(yield func(process.Event, error) bool) {
+		if from > 0 && !yield(process.Event{Kind: process.Gap, At: 10}, nil) {
+			return
+		}
 		for _, e := range []process.Event{
-			{Kind: process.Gap, At: 10}, {Kind: process.Stdout, At: 10, Data: []byte("é")}, {Kind: process.Terminal, At: 12, Data: []byte{0xff, 0}},
+			{Kind: process.Stdout, At: 10, Data: []byte("é")}, {Kind: process.Terminal, At: 12, Data: []byte{0xff, 0}},
 			{Kind: process.Ended, At: 14, Exit: &process.Exit{At: then, Code: 3}},
 		} {
 			if !yield(e, nil) {

@@ -61,6 +61,7 @@ var requests = map[string]request{
 	"process.get":         {"/sessions/" + session + "/processes/" + started, "", 200, `"signal":"SIGKILL","reason":"timeout"`},
 	"process.input":       {"/sessions/" + session + "/processes/" + started + "/input?end=true", "more", 200, `"bytes":4`},
 	"process.events":      {"/sessions/" + session + "/processes/" + started + "/events?after=2", "", 200, `"type":"exit"`},
+	"process.output":      {"/sessions/" + session + "/processes/" + started + "/output?of=stdout", "", 200, "é"},
 	"process.resize":      {"/sessions/" + session + "/processes/" + started + "/terminal", `{"columns":9,"rows":9}`, 204, ""},
 	"process.signal":      {"/sessions/" + session + "/processes/" + started + "/signal", `{"signal":"INT"}`, 204, ""},
 	"execution.create":    {"/sessions/" + session + "/executions", `{"code":"1+1","program":"a.py","args":["x"],"env":{"A":"b"},"columns":80,"restart":true}`, 200, `"type":"done"`},

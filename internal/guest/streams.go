@@ -206,16 +206,45 @@ func (t *tap) run(o *output) {
 	if err != nil {
 		return
 	}
+	var pace pace
 	for over := false; !over; {
+		got := 0
 		err := raw.Read(func(fd uintptr) bool {
 			n, err := t.once(fd, o)
+			got = n
 			over = n == 0 && err == nil || err != nil && !errors.Is(err, syscall.EAGAIN)
 			return n > 0 || over
 		})
 		if err != nil {
 			return
 		}
+		pace.rest(got)
 	}
+}
+
+// pace has a stream that goes on without a break read in large pieces: to read, to tell the host and to wake the writer takes as long for eight kilobytes as for a hundred. What a program
+// writes now and then is read at once.
+type pace struct {
+	quick int // readings that followed the one before at once
+	last  time.Time
+}
+
+const (
+	quickly    = 2 * time.Millisecond
+	manyQuick  = 16
+	streamRest = time.Millisecond // in which a fast program fills its pipe
+)
+
+// rest waits a moment after a reading of some bytes, if that is good for the next.
+func (p *pace) rest(got int) {
+	if time.Since(p.last) > quickly {
+		p.quick = 0
+	}
+	p.quick++
+	if p.quick > manyQuick && got < pieceSize {
+		time.Sleep(streamRest)
+	}
+	p.last = time.Now()
 }
 
 // once reads what there is. No bytes and no error are the end.
