@@ -27,6 +27,7 @@ import (
 	"cove/internal/compat/e2b"
 	"cove/internal/compat/jupyter"
 	"cove/internal/compat/librechat"
+	"cove/internal/compat/mcp"
 	"cove/internal/compat/openai"
 	"cove/internal/compat/sandboxai"
 	"cove/internal/config"
@@ -331,6 +332,7 @@ func (s *server) surfaces() ([]surface.Surface, error) {
 		openai.Surface(openai.Options{Hub: s.hub, Log: s.log, MaxFile: int64(c.Limits.Upload), Memory: mostMemory(c), Secret: s.secret, Stopping: s.stopping}),
 		jupyter.Surface(jupyter.Options{Hub: s.hub, Accounts: s.accounts, Log: s.log, Version: s.about.Version, Python: func() string { return s.about.Python }, Secret: s.secret, Stopping: s.stopping}),
 	}
+	out = append(out, mcp.Surface(mcp.Options{Hub: s.hub, Log: s.log, Version: s.about.Version, Timeout: time.Duration(c.Sandbox.Timeout)}))
 	out = append(out, sandboxai.Surfaces(sandboxai.Options{Hub: s.hub, Log: s.log, Timeout: time.Duration(c.Sandbox.Timeout)})...)
 	// The last is that of the ports' names, where they have some; some of them are of sandboxes of E2B's and of Daytona's clients.
 	of := ports.Surfaces(ports.Options{Hub: s.hub, Address: names, Refuse: api.Refuse})

@@ -1,0 +1,175 @@
+package e2e_test
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"cove/internal/testneeds"
+)
+
+// keyed sends a key with each request.
+type keyed struct{ key string }
+
+func (k keyed) RoundTrip(r *http.Request) (*http.Response, error) {
+	r = r.Clone(r.Context())
+	r.Header.Set("Authorization", "Bearer "+k.key)
+	return http.DefaultTransport.RoundTrip(r)
+}
+
+// mcpAnswer is what a tool said.
+type mcpAnswer struct {
+	text     string
+	pictures int
+	links    []string
+	failed   bool
+	content  map[string]any
+}
+
+// mcpSession is a client of the protocol, as the Go SDK has it.
+func (s *server) mcpSession(ctx context.Context, key string, told func(string)) (*mcp.ClientSession, error) {
+	c := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, &mcp.ClientOptions{ProgressNotificationHandler: func(_ context.Context, n *mcp.ProgressNotificationClientRequest) {
+		told(n.Params.Message)
+	}})
+	return c.Connect(ctx, &mcp.StreamableClientTransport{Endpoint: s.base + "/mcp", HTTPClient: &http.Client{Transport: keyed{key}}}, nil)
+}
+
+// TestMCP has the Go SDK's client use each tool.
+func TestMCP(t *testing.T) {
+	t.Parallel()
+	testneeds.Asked(t, testneeds.Sandboxes)
+	s := startServer(t, "", testKey(t))
+	var mu sync.Mutex
+	var progress []string
+	client, err := s.mcpSession(t.Context(), s.key, func(message string) {
+		mu.Lock()
+		defer mu.Unlock()
+		progress = append(progress, message)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	call := func(name string, arguments map[string]any) (a mcpAnswer) {
+		t.Helper()
+		params := &mcp.CallToolParams{Name: name, Arguments: arguments}
+		params.SetProgressToken("token-" + name)
+		r, err := client.CallTool(t.Context(), params)
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		a.failed = r.IsError
+		a.content, _ = r.StructuredContent.(map[string]any)
+		for _, c := range r.Content {
+			switch c := c.(type) {
+			case *mcp.TextContent:
+				a.text += c.Text
+			case *mcp.ImageContent:
+				a.pictures++
+			case *mcp.ResourceLink:
+				a.links = append(a.links, c.URI)
+			case *mcp.EmbeddedResource:
+				a.links = append(a.links, c.Resource.URI)
+			}
+		}
+		return a
+	}
+	if tools, err := client.ListTools(t.Context(), nil); err != nil || len(tools.Tools) != 7 {
+		t.Fatalf("%v, %+v", err, tools)
+	}
+	first := call("python", map[string]any{"code": "x = 6\nprint('seen', flush=True)\nopen('a b.csv', 'w').write('n\\n1\\n')\nx * 7"})
+	session, _ := first.content["session"].(string)
+	if first.failed || !strings.HasPrefix(first.text, "seen\n42\n[session "+session) || first.content["stdout"] != "seen\n" || first.content["result"] != "42" || len(first.links) != 1 || first.links[0] != "cove://"+session+"/a%20b.csv" {
+		t.Fatalf("%+v", first)
+	}
+	if r := call("python", map[string]any{"code": "x", "session": session}); r.text != "6\n" || r.content["outcome"] != "ok" {
+		t.Errorf("the next call: %+v", r)
+	}
+	if r := call("python", map[string]any{"code": "1 / 0", "session": session}); !r.failed || !strings.Contains(r.text, "ZeroDivisionError") || r.content["error"].(map[string]any)["name"] != "ZeroDivisionError" {
+		t.Errorf("an error: %+v", r)
+	}
+	if r := call("python", map[string]any{"code": "from IPython.display import Image\nImage(data=b'\\x89PNG\\r\\n\\x1a\\n', format='png')", "session": session}); r.pictures != 1 {
+		t.Errorf("a picture: %+v", r)
+	}
+	if r := call("python", map[string]any{"code": "while True: pass", "session": session, "timeout_seconds": 1}); !r.failed || !strings.Contains(r.text, "longer than 1s") {
+		t.Errorf("endless code: %+v", r)
+	}
+	if r := call("python", map[string]any{"code": "print('y' * 1_000_000)", "session": session}); len(r.text) > 70_000 || !strings.Contains(r.text, "longer than the") {
+		t.Errorf("much output: %d bytes", len(r.text))
+	}
+	if r := call("write_file", map[string]any{"session": session, "path": "in.txt", "text": "größe"}); r.failed || len(r.links) != 1 {
+		t.Errorf("write: %+v", r)
+	}
+	if r := call("read_file", map[string]any{"session": session, "path": "in.txt"}); r.text != "größe" {
+		t.Errorf("read: %+v", r)
+	}
+	if r := call("list_files", map[string]any{"session": session}); !strings.Contains(r.text, "a b.csv (4 bytes)") || !strings.Contains(r.text, "in.txt") {
+		t.Errorf("list: %+v", r)
+	}
+	read, err := client.ReadResource(t.Context(), &mcp.ReadResourceParams{URI: first.links[0]})
+	if err != nil || read.Contents[0].Text != "n\n1\n" || !strings.HasPrefix(read.Contents[0].MIMEType, "text/csv") {
+		t.Errorf("a resource: %v %+v", err, read)
+	}
+	if _, err := client.ReadResource(t.Context(), &mcp.ReadResourceParams{URI: "cove://" + session + "/../../etc/passwd"}); err == nil {
+		t.Error("a file outside of the workspace is read")
+	}
+	for name, arguments := range map[string]map[string]any{
+		"python": {"code": ""}, "read_file": {"session": session, "path": "../../etc/shadow"}, "list_files": {"session": "ses_none"}, "write_file": {"session": session, "path": "x"}, "install_packages": {"session": "", "packages": []string{"six"}},
+	} {
+		if r := call(name, arguments); !r.failed || r.text == "" {
+			t.Errorf("%s with %v: %+v", name, arguments, r)
+		}
+	}
+	mu.Lock()
+	if !strings.Contains(strings.Join(progress, " "), "seen") {
+		t.Errorf("told meanwhile: %q", progress)
+	}
+	mu.Unlock()
+	if r := call("list_sessions", nil); !strings.Contains(r.text, session) {
+		t.Errorf("sessions: %+v", r)
+	}
+	if r := call("delete_session", map[string]any{"session": session}); r.failed {
+		t.Errorf("delete: %+v", r)
+	}
+	if r := call("python", map[string]any{"code": "x", "session": session}); !r.failed || !strings.Contains(r.text, "no such session") {
+		t.Errorf("a session that is gone: %+v", r)
+	}
+	s.mcpStrangers(session)
+}
+
+// mcpStrangers has clients without a key, and with another project's, get nothing.
+func (s *server) mcpStrangers(session string) {
+	s.t.Helper()
+	if _, err := s.mcpSession(s.t.Context(), "no key", func(string) {}); err == nil {
+		s.t.Error("a client without a key has connected")
+	}
+	r, err := s.call(s.t.Context(), http.MethodPost, "/mcp", json.RawMessage(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"list_files","arguments":{"session":"`+session+`"}}}`))
+	if err != nil || r.status < 400 && strings.Contains(string(r.body), `"isError":false`) {
+		s.t.Errorf("a request without the headers of the protocol: %v %d %s", err, r.status, r.body)
+	}
+}
+
+// TestMCPClients has the protocol's Python and TypeScript SDKs, as they are published, use a server.
+func TestMCPClients(t *testing.T) {
+	s := startServer(t, "", testKey(t))
+	for _, c := range []struct {
+		name    string
+		command func(t *testing.T, source string) *exec.Cmd
+		told    string
+	}{{"mcp", pythonSDK, "ok mcp (Python)"}, {"mcpjs", nodeSDK, "ok mcp (TypeScript)"}} {
+		t.Run(c.name, func(t *testing.T) {
+			cmd := c.command(t, filepath.Join("testdata", "sdk", c.name))
+			cmd.Env = append(os.Environ(), "COVE_TEST_URL="+s.base+"/mcp", "COVE_TEST_KEY="+s.key, "PYTHONDONTWRITEBYTECODE=")
+			if out, err := cmd.CombinedOutput(); err != nil || !strings.Contains(string(out), c.told) {
+				t.Errorf("%v\n%s\nthe server: %s", err, out, s.log)
+			}
+		})
+	}
+}

@@ -1,0 +1,183 @@
+// Package mcp is cove as a server of the Model Context Protocol, at /mcp, as a translation onto the hub: a model that speaks it gets a Python that remembers.
+//
+// It speaks the versions of the protocol from 2024-11-05 to 2026-07-28 over streamable HTTP, as github.com/modelcontextprotocol/go-sdk has them, without sessions of the protocol: newer
+// versions have none, and in all of them a session of cove's is named in the arguments of a tool. Each request is its caller's alone.
+package mcp
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"io"
+	"log/slog"
+	"net/http"
+	"time"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"cove/internal/auth"
+	"cove/internal/hub"
+	"cove/internal/install"
+	"cove/internal/problem"
+	"cove/internal/status"
+	"cove/internal/surface"
+)
+
+// Hub is what this surface needs of the server. *hub.Hub has it.
+type Hub interface {
+	CreateSession(ctx context.Context, who auth.Principal, n hub.NewSession) (hub.Session, error)
+	DeleteSession(ctx context.Context, who auth.Principal, id string) error
+	Sessions(ctx context.Context, who auth.Principal, f hub.SessionFilter, p hub.Page) (hub.Listing[hub.Session], error)
+	Tree(ctx context.Context, who auth.Principal, session string, write bool, use func(context.Context, hub.Tree) error) error
+	Install(ctx context.Context, who auth.Principal, session string, requirements []string, told func(install.Progress)) (install.Provision, error)
+	StartExecution(ctx context.Context, who auth.Principal, n hub.NewExecution) (hub.Execution, error)
+	InterruptExecution(ctx context.Context, who auth.Principal, id string) (hub.Execution, error)
+	Follow(ctx context.Context, who auth.Principal, id string, after int64) (hub.Follower[json.RawMessage], error)
+}
+
+// Options say what the surface stands on. Zero fields but Hub take their defaults.
+type Options struct {
+	Hub       Hub
+	Log       *slog.Logger
+	Version   string
+	MaxBody   int64         // bytes of a request; 8 MiB
+	MaxOutput int64         // bytes of text that an answer has; 64 KiB
+	Timeout   time.Duration // wall clock of an execution; 5 minutes
+}
+
+type server struct {
+	Options
+	tools []tool
+}
+
+const at = "/mcp"
+
+// Surface returns the interface as the server's front door takes it.
+func Surface(o Options) surface.Surface {
+	var routes []surface.Route
+	for _, method := range []string{http.MethodPost, http.MethodGet, http.MethodDelete} { // the last two are of older clients, which hear that there is nothing
+		routes = append(routes, surface.Route{Method: method, Pattern: at})
+	}
+	return surface.Surface{
+		About: "a server of the Model Context Protocol", Prefix: at, Only: func(r *http.Request) bool { return r.URL.Path == at },
+		Handler: New(o), Routes: routes, Refuse: refuse,
+	}
+}
+
+// New returns the handler. The caller must be in the request's context, as auth.With puts it there.
+func New(o Options) http.Handler {
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	s := &server{Options: o}
+	s.MaxBody = cmp.Or(o.MaxBody, 8<<20)
+	s.MaxOutput = cmp.Or(o.MaxOutput, 64<<10)
+	s.Timeout = cmp.Or(o.Timeout, 5*time.Minute)
+	s.tools = s.all()
+	// The front door looks at hosts, origins and keys. A client that leaves ends what it asked for.
+	return sdk.NewStreamableHTTPHandler(s.of, &sdk.StreamableHTTPOptions{
+		Stateless: true, Logger: s.Log, DisableLocalhostProtection: true, MaxRequestBodyBytes: s.MaxBody, PropagateRequestCancellation: true,
+	})
+}
+
+const instructions = `A Python that remembers, in a sandbox: variables, imports and files of a session stay between calls. Leave the session out of the first call of python; the answer names a new one, which the next calls pass on.
+Packages are installed when code imports them. Figures that are shown come back as pictures; files that code writes are named, and can be read with read_file or as resources. The last expression of the code is its result.`
+
+// of returns the server for a request: its tools are its caller's.
+func (s *server) of(r *http.Request) *sdk.Server {
+	who, ok := auth.From(r.Context())
+	if !ok {
+		return nil
+	}
+	out := sdk.NewServer(&sdk.Implementation{Name: "cove", Title: "cove, a code interpreter", Version: s.Version}, &sdk.ServerOptions{
+		Instructions: instructions, Logger: s.Log, Capabilities: &sdk.ServerCapabilities{},
+	})
+	for _, t := range s.tools {
+		out.AddTool(&t.Tool, func(ctx context.Context, q *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
+			ctx, over := until(ctx, r.Context())
+			defer over()
+			c := &call{Context: ctx, who: who, request: q, arguments: q.Params.Arguments}
+			answer, err := t.perform(c)
+			if err != nil {
+				return s.failed(c, t.Name, err), nil
+			}
+			return answer, nil
+		})
+	}
+	out.AddResourceTemplate(&sdk.ResourceTemplate{Name: "file", Title: "A file of a session", URITemplate: scheme + "{session}/{+path}", Description: "What code has written, or was put there."},
+		func(ctx context.Context, q *sdk.ReadResourceRequest) (*sdk.ReadResourceResult, error) {
+			ctx, over := until(ctx, r.Context())
+			defer over()
+			return s.resource(ctx, who, q.Params.URI)
+		})
+	return out
+}
+
+// until returns a context that ends with either of two.
+func until(ctx, other context.Context) (context.Context, func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	stop := context.AfterFunc(other, cancel)
+	return ctx, func() {
+		stop()
+		cancel()
+	}
+}
+
+// call is a call of a tool.
+type call struct {
+	context.Context
+	who       auth.Principal
+	request   *sdk.CallToolRequest
+	arguments json.RawMessage
+	said      float64 // of progress
+}
+
+// into reads the arguments. What is not in the schema of a tool is refused.
+func (c *call) into(v any) error {
+	if len(c.arguments) == 0 {
+		c.arguments = json.RawMessage("{}")
+	}
+	if err := json.Unmarshal(c.arguments, v); err != nil {
+		return problem.New(problem.InvalidRequest, "the arguments are not what the tool takes: "+err.Error())
+	}
+	return nil
+}
+
+// tell tells a client that has asked for it how far the call is.
+func (c *call) tell(message string) {
+	token := c.request.Params.GetProgressToken()
+	if token == nil {
+		return
+	}
+	c.said++
+	_ = c.request.Session.NotifyProgress(c, &sdk.ProgressNotificationParams{ProgressToken: token, Progress: c.said, Message: message}) // nobody may be there any more
+}
+
+// failed is the answer for a call that came to nothing. A model can read it and do better.
+func (s *server) failed(c *call, name string, err error) *sdk.CallToolResult {
+	p, less := problem.Public(err)
+	if (p.Kind == problem.Internal || less) && c.Err() == nil {
+		s.Log.ErrorContext(c, "a tool failed", "tool", name, "request", c.who.Request, "error", err)
+	}
+	text := p.Message
+	if p.Hint != "" {
+		text += "; " + p.Hint
+	}
+	return &sdk.CallToolResult{IsError: true, Content: []sdk.Content{&sdk.TextContent{Text: text}}}
+}
+
+// refuse answers a request that has not come to the protocol.
+func refuse(w http.ResponseWriter, _ *http.Request, p *problem.Error) {
+	body := map[string]any{"jsonrpc": "2.0", "id": nil, "error": map[string]any{"code": -32600, "message": p.Message, "data": map[string]string{"code": p.Code, "hint": p.Hint}}}
+	text, err := json.Marshal(body)
+	if err != nil {
+		text = []byte(`{}`)
+	}
+	code := status.Of(p)
+	if code == http.StatusUnauthorized {
+		w.Header().Set("WWW-Authenticate", `Bearer realm="cove"`)
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(code)
+	_, _ = io.WriteString(w, string(text))
+}
