@@ -9,10 +9,13 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"cove/internal/sandbox/sandboxtest"
 	"cove/internal/testneeds"
 )
 
@@ -153,6 +156,46 @@ func (s *server) mcpStrangers(session string) {
 	r, err := s.call(s.t.Context(), http.MethodPost, "/mcp", json.RawMessage(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"list_files","arguments":{"session":"`+session+`"}}}`))
 	if err != nil || r.status < 400 && strings.Contains(string(r.body), `"isError":false`) {
 		s.t.Errorf("a request without the headers of the protocol: %v %d %s", err, r.status, r.body)
+	}
+}
+
+// TestMCPOnStdio has a program that starts its servers itself use a server through the command.
+func TestMCPOnStdio(t *testing.T) {
+	t.Parallel()
+	testneeds.Asked(t, testneeds.Sandboxes)
+	s := startServer(t, "", testKey(t))
+	cmd := exec.Command(sandboxtest.Binary(t), "mcp", "--server", s.base)
+	cmd.Env = append(os.Environ(), "COVE_KEY="+s.key)
+	var told atomic.Int32
+	c := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, &mcp.ClientOptions{ProgressNotificationHandler: func(context.Context, *mcp.ProgressNotificationClientRequest) { told.Add(1) }})
+	client, err := c.Connect(t.Context(), &mcp.CommandTransport{Command: cmd}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	params := &mcp.CallToolParams{Name: "python", Arguments: map[string]any{"code": "print('on its way', flush=True)\n6 * 7"}}
+	params.SetProgressToken("one")
+	r, err := client.CallTool(t.Context(), params)
+	if err != nil || r.IsError || r.StructuredContent.(map[string]any)["result"] != "42" || told.Load() == 0 {
+		t.Errorf("%v %+v, told %d times", err, r, told.Load())
+	}
+	session, _ := r.StructuredContent.(map[string]any)["session"].(string)
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() {
+		time.Sleep(time.Second)
+		cancel()
+	}()
+	if _, err := client.CallTool(ctx, &mcp.CallToolParams{Name: "python", Arguments: map[string]any{"code": "while True: pass", "session": session}}); err == nil {
+		t.Error("endless code has ended")
+	}
+	if r, err := client.CallTool(t.Context(), &mcp.CallToolParams{Name: "python", Arguments: map[string]any{"code": "'on'", "session": session}}); err != nil || r.IsError {
+		t.Errorf("behind code that was cancelled: %v %+v", err, r)
+	}
+	if err := client.Close(); err != nil {
+		t.Error(err)
+	}
+	out, err := exec.Command(sandboxtest.Binary(t), "mcp", "--server", "").CombinedOutput()
+	if err == nil || !strings.Contains(string(out), "works on a server") {
+		t.Errorf("without a server: %v %s", err, out)
 	}
 }
 
