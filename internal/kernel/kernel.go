@@ -22,9 +22,9 @@ import (
 	"cove/internal/wire"
 )
 
-// driver is the file that the guest runs: kernel.py followed by variables.py, looks.py, told.py, charts.py, vega.py, meant.py, manners.py and packages.py, which ends in the call of main.
+// driver is the file that the guest runs: kernel.py followed by comms.py, variables.py, looks.py, told.py, charts.py, vega.py, meant.py, manners.py and packages.py, which ends in the call of main.
 //
-//go:embed kernel.py variables.py looks.py told.py charts.py vega.py meant.py manners.py packages.py
+//go:embed kernel.py comms.py variables.py looks.py told.py charts.py vega.py meant.py manners.py packages.py
 var driver embed.FS
 
 // Main is the name of the kernel that every session has.
@@ -105,7 +105,7 @@ func Start(ctx context.Context, l *link.Link, c Config) (*Kernel, error) {
 
 func driverSource() ([]byte, error) {
 	var source []byte
-	for _, name := range []string{"kernel.py", "variables.py", "looks.py", "told.py", "charts.py", "vega.py", "meant.py", "manners.py", "packages.py"} {
+	for _, name := range []string{"kernel.py", "comms.py", "variables.py", "looks.py", "told.py", "charts.py", "vega.py", "meant.py", "manners.py", "packages.py"} {
 		part, err := driver.ReadFile(name)
 		if err != nil {
 			return nil, err

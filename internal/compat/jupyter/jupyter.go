@@ -13,6 +13,8 @@ package jupyter
 import (
 	"context"
 	"encoding/json"
+	"io"
+	"iter"
 	"log/slog"
 	"net/http"
 	"strings"
@@ -24,7 +26,9 @@ import (
 	"cove/internal/auth"
 	"cove/internal/hub"
 	"cove/internal/intake"
+	"cove/internal/link"
 	"cove/internal/problem"
+	"cove/internal/process"
 )
 
 // Prefix begins all addresses of the interface.
@@ -37,7 +41,29 @@ type Sessions interface {
 	Sessions(ctx context.Context, who auth.Principal, f hub.SessionFilter, p hub.Page) (hub.Listing[hub.Session], error)
 	ChangeSession(ctx context.Context, who auth.Principal, id string, c hub.SessionChange) (hub.Session, error)
 	DeleteSession(ctx context.Context, who auth.Principal, id string) error
+}
+
+// Kernels are the further interpreters of a home.
+type Kernels interface {
+	StartKernel(ctx context.Context, who auth.Principal, session, name string) (hub.Kernel, error)
 	RestartKernel(ctx context.Context, who auth.Principal, session, name string) (hub.Kernel, error)
+	StopKernel(ctx context.Context, who auth.Principal, session, name string) error
+}
+
+// Files are those of homes.
+type Files interface {
+	UseFiles(ctx context.Context, who auth.Principal, session string, u hub.FilesUse, use func(ctx context.Context, f link.Files) error) error
+}
+
+// Processes are what terminals are.
+type Processes interface {
+	StartProcess(ctx context.Context, who auth.Principal, session string, start process.Start) (process.Info, error)
+	Processes(ctx context.Context, who auth.Principal, session string) ([]process.Info, error)
+	TellProcess(ctx context.Context, who auth.Principal, session, id string, r io.Reader, end bool) (int64, error)
+	ResizeProcess(ctx context.Context, who auth.Principal, session, id string, size process.Size) error
+	SignalProcess(ctx context.Context, who auth.Principal, session, id, signal string, all bool) error
+	FollowProcess(ctx context.Context, who auth.Principal, session, id string, from int64) (iter.Seq2[process.Event, error], error)
+	CheckProgram(ctx context.Context, who auth.Principal, code string) error
 }
 
 // Executions are what the code that clients send becomes.
@@ -50,16 +76,19 @@ type Executions interface {
 
 // Editing is what a kernel says of code that is being written.
 type Editing interface {
-	Complete(ctx context.Context, who auth.Principal, session, code string, cursor int) (matches []string, start, end int, err error)
-	IsComplete(ctx context.Context, who auth.Principal, session, code string) (string, error)
-	Describe(ctx context.Context, who auth.Principal, session, code string, cursor int) (string, error)
+	Complete(ctx context.Context, who auth.Principal, session, kernel, code string, cursor int) (matches []string, start, end int, err error)
+	IsComplete(ctx context.Context, who auth.Principal, session, kernel, code string) (string, error)
+	Describe(ctx context.Context, who auth.Principal, session, kernel, code string, cursor int) (string, error)
 }
 
 // Hub is what this surface needs of the server. *hub.Hub has it.
 type Hub interface {
 	Sessions
+	Kernels
 	Executions
 	Editing
+	Files
+	Processes
 }
 
 // Accounts know whom a key stands for. *auth.Accounts does.
@@ -82,12 +111,14 @@ type Options struct {
 
 type server struct {
 	Options
-	seal    seal
-	began   time.Time
-	frames  *semaphore.Weighted // bytes of large binary frames that are being read
-	mu      sync.Mutex
-	kernels map[string]*shared // that have clients or work, by the hub's session
-	places  map[string]int     // connections, by project
+	seal        seal
+	began       time.Time
+	frames      *semaphore.Weighted // bytes of large binary frames that are being read
+	contents    *semaphore.Weighted // bytes of files that are in memory
+	homes       sync.Mutex          // held while a home, or what it says of its kernels, is changed
+	mu          sync.Mutex
+	kernels     map[string]*shared // that have clients or work, by their ids
+	connections map[string]int     // by project
 }
 
 // call is one request of an authenticated caller.
@@ -107,7 +138,8 @@ func newServer(o Options) *server {
 	if o.Python == nil {
 		o.Python = func() string { return "3" }
 	}
-	return &server{Options: o, seal: newSeal(o.Secret), began: o.Now(), frames: semaphore.NewWeighted(framesRoom), kernels: map[string]*shared{}, places: map[string]int{}}
+	return &server{Options: o, seal: newSeal(o.Secret), began: o.Now(), frames: semaphore.NewWeighted(framesRoom),
+		contents: semaphore.NewWeighted(contentsRoom), kernels: map[string]*shared{}, connections: map[string]int{}}
 }
 
 // handler answers everything below /jupyter.
@@ -125,7 +157,7 @@ func (s *server) handler() http.Handler {
 		})
 	}
 	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
-		Refuse(w, problem.New(problem.RouteNotFound, "there is nothing at this address").WithHint("this server runs kernels; it has no notebooks, files or terminals for Jupyter"))
+		Refuse(w, problem.New(problem.RouteNotFound, "there is nothing at this address").WithHint("this server has kernels, files and terminals; the pages of JupyterLab are those of a Jupyter server of yours, with this one as its gateway"))
 	})
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		// What is answered here is for programs: a browser must not take it for a page.

@@ -44,6 +44,8 @@ func routes() []route {
 	const kernels, sessions, specs = Prefix + "/api/kernels", Prefix + "/api/sessions", Prefix + "/api/kernelspecs"
 	reads, makes := []auth.Action{auth.SessionsRead}, []auth.Action{auth.SessionsRead, auth.SessionsWrite}
 	runs := []auth.Action{auth.SessionsRead, auth.SessionsExecute}
+	const contents, terminals = Prefix + "/api/contents", Prefix + "/api/terminals"
+	looks, saves := []auth.Action{auth.SessionsRead, auth.FilesRead}, []auth.Action{auth.SessionsRead, auth.FilesRead, auth.FilesWrite}
 	return []route{
 		{method: "GET", pattern: Prefix + "/api", handle: (*server).version, public: true},
 		{method: "GET", pattern: Prefix + "/api/{$}", handle: (*server).version, public: true},
@@ -66,6 +68,20 @@ func routes() []route {
 		{method: "GET", pattern: sessions + "/{id}", needs: reads, handle: (*server).getSession},
 		{method: "PATCH", pattern: sessions + "/{id}", needs: makes, handle: (*server).changeSession},
 		{method: "DELETE", pattern: sessions + "/{id}", needs: makes, handle: (*server).deleteSession},
+		{method: "GET", pattern: contents, needs: looks, handle: (*server).getContents},
+		{method: "POST", pattern: contents, needs: saves, handle: (*server).postContents},
+		{method: "GET", pattern: contents + "/{path...}", needs: looks, handle: (*server).getContents},
+		{method: "POST", pattern: contents + "/{path...}", needs: saves, handle: (*server).postContents},
+		{method: "PUT", pattern: contents + "/{path...}", needs: saves, handle: (*server).putContents},
+		{method: "PATCH", pattern: contents + "/{path...}", needs: saves, handle: (*server).renameContents},
+		{method: "DELETE", pattern: contents + "/{path...}", needs: saves, handle: (*server).deleteContents},
+		{method: "GET", pattern: Prefix + "/api/resolvePath", needs: looks, handle: (*server).resolvePath},
+		{method: "GET", pattern: Prefix + "/files/{path...}", needs: looks, handle: (*server).download},
+		{method: "GET", pattern: terminals, needs: reads, handle: (*server).listTerminals},
+		{method: "POST", pattern: terminals, needs: runs, handle: (*server).startTerminal},
+		{method: "GET", pattern: terminals + "/{name}", needs: reads, handle: (*server).getTerminal},
+		{method: "DELETE", pattern: terminals + "/{name}", needs: runs, handle: (*server).deleteTerminal},
+		{method: "GET", pattern: Prefix + "/terminals/websocket/{name}", needs: runs, handle: (*server).connectTerminal}, // a WebSocket
 	}
 }
 
