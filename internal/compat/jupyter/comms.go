@@ -44,9 +44,9 @@ func commOf(b kernel.Bundle) *commMessage {
 	if !there {
 		return nil
 	}
-	text, _ := raw.(json.RawMessage)
+	text, err := json.Marshal(raw)
 	m := &commMessage{}
-	if json.Unmarshal(text, m) != nil {
+	if err != nil || json.Unmarshal(text, m) != nil {
 		return &commMessage{}
 	}
 	return m

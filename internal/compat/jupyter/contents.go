@@ -54,6 +54,7 @@ type contentsModel struct {
 	Content   any     `json:"content"`
 	Hash      *string `json:"hash"`
 	Algorithm *string `json:"hash_algorithm"`
+	Message   string  `json:"message,omitempty"` // what is wrong with a notebook that can be read all the same
 }
 
 // document is a path in the workspace: relative, clean, "" is the workspace itself.
@@ -302,8 +303,8 @@ func (m *contentsModel) fill(ctx context.Context, f link.Files, d document, w wa
 		_ = m.sum(strings.NewReader(string(text)))
 	}
 	if m.Type == typeNotebook {
-		m.Content, err = readNotebook(ctx, text)
-		m.Format = new(formatJSON)
+		nb, err := readNotebook(ctx, text)
+		m.Content, m.Format, m.Message = nb, new(formatJSON), invalidNotebook(nb)
 		return err
 	}
 	return m.hasText(text, w.format)

@@ -60,7 +60,7 @@ func (s *server) restart(ctx context.Context, who auth.Principal, p place) error
 	defer s.leave(k)
 	k.abort()
 	k.restarting()
-	k.tell(stateRestarting, nil)
+	k.tell(stateStarting, nil) // clients take the state restarting for a kernel that has died, and tell people so
 	_, err := s.Hub.RestartKernel(ctx, who, p.session.ID, p.kernel)
 	if p.home && problem.Has(err, problem.KernelNotFound) { // it was begun behind the state that the session has gone back to
 		_, err = s.Hub.StartKernel(ctx, who, p.session.ID, p.kernel)

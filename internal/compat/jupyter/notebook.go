@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/json"
+	"fmt"
 	"strings"
 	"unicode/utf8"
 
@@ -44,6 +45,25 @@ func readNotebook(ctx context.Context, text []byte) (map[string]any, error) {
 		}
 	}
 	return nb, nil
+}
+
+// invalidNotebook says what is wrong with the cells of a notebook, or "".
+func invalidNotebook(nb map[string]any) string {
+	cells, ok := nb["cells"].([]any)
+	if !ok {
+		return "Notebook validation failed: it has no list of cells"
+	}
+	for i, one := range cells {
+		cell, _ := one.(map[string]any)
+		kind, _ := cell["cell_type"].(string)
+		_, source := cell["source"].(string)
+		_, metadata := cell["metadata"].(map[string]any)
+		_, outputs := cell["outputs"].([]any)
+		if !source || !metadata || kind != "markdown" && kind != "raw" && (kind != "code" || !outputs) {
+			return fmt.Sprintf("Notebook validation failed: the cell %d is none of version 4", i+1)
+		}
+	}
+	return ""
 }
 
 func joinAll(attachments any) {

@@ -101,10 +101,13 @@ func (s *server) postContents(c *call) error {
 	var made document
 	var m contentsModel
 	err = s.use(c, writesFile, []document{at}, func(ctx context.Context, f link.Files) error {
-		if e, err := f.StatPath(ctx, at.at(), false); err != nil || kindOf(e) != filesystem.Folder {
+		e, err := f.StatPath(ctx, at.at(), false)
+		if from != "" && problem.Has(err, problem.FileNotFound) {
+			e, err = f.MakePath(ctx, at.at(), filesystem.Set{}, false)
+		}
+		if err != nil || kindOf(e) != filesystem.Folder {
 			return problem.New(problem.InvalidRequest, "'"+string(at)+"' is not a directory").WithHint("POST makes something in a directory; PUT saves a file")
 		}
-		var e filesystem.Entry
 		made, e, err = in.make(ctx, f, at, from)
 		m = bare(made, e)
 		return err
@@ -148,6 +151,8 @@ func (in contentsRequest) make(ctx context.Context, f link.Files, at, from docum
 			made = at.in(stem + insert + strconv.Itoa(n) + ext)
 		}
 		switch {
+		case from != "" && made == from:
+			continue
 		case from != "":
 			e, err = f.CopyPath(ctx, filesystem.Copy{From: from.at(), To: made.at()})
 		case in.Type == typeDirectory:

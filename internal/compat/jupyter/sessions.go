@@ -133,7 +133,7 @@ func (s *server) startSession(c *call) error {
 			return s.started(c, p)
 		}
 	}
-	made, err := s.bind(c, in, wanted)
+	made, err := s.bind(c, in, wanted, true)
 	if err != nil {
 		return err
 	}
@@ -145,20 +145,25 @@ func (s *server) started(c *call, p place) error {
 	return c.reply(http.StatusCreated, s.sessionModel(p))
 }
 
-// bind gives a session the kernel that a client asks for: one that is there, or a new one.
-func (s *server) bind(c *call, in sessionRequest, e entry) (place, error) {
+// bind gives a session the kernel that a client asks for: one that is there, or a new one. With mayMake an id that no kernel has is that of the new one, where it has the form of one.
+func (s *server) bind(c *call, in sessionRequest, e entry, mayMake bool) (place, error) {
 	if id := in.kernelID(); id != "" {
 		p, err := s.place(c.Context(), c.who, id)
-		if err != nil {
+		if err == nil {
+			e.ID, e.Kernel, e.Dir = p.entry.ID, p.entry.Kernel, p.entry.Dir
+			return s.note(c, p, e)
+		}
+		if !mayMake || !problem.Is(err, problem.NotFound) {
 			return place{}, err
 		}
-		e.ID, e.Kernel, e.Dir = p.entry.ID, p.entry.Kernel, p.entry.Dir
-		return s.note(c, p, e)
 	}
 	if err := known(in.kernelName()); err != nil {
 		return place{}, err
 	}
 	e.ID, e.Dir = "", folderOf(e.Path)
+	if id := in.kernelID(); mayMake && len(id) <= longestID && kernelID().MatchString(id) {
+		e.ID = id
+	}
 	return s.newHomeKernel(c, e)
 }
 
@@ -178,7 +183,7 @@ func (s *server) changeSession(c *call) error {
 	}
 	changed := one
 	if id := in.kernelID(); id != "" && id != one.id || id == "" && in.kernelName() != "" {
-		if changed, err = s.bind(c, in, wanted); err == nil {
+		if changed, err = s.bind(c, in, wanted, false); err == nil {
 			err = s.end(c.Context(), c.who, one)
 		}
 	} else {

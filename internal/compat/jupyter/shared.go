@@ -14,7 +14,8 @@ import (
 const (
 	stateBusy       = "busy"
 	stateIdle       = "idle"
-	stateRestarting = "restarting"
+	stateStarting   = "starting"
+	stateRestarting = "restarting" // its interpreter has died
 	stateDead       = "dead"
 )
 
