@@ -50,21 +50,18 @@ class Comms:
         getattr(manager, {"comm_open": "comm_open", "comm_close": "comm_close"}.get(kind, "comm_msg"))(None, None, {
             "header": {**self.parent()["header"], "msg_type": kind}, "parent_header": {}, "content": content, "metadata": message.get("metadata") or {}, "buffers": buffers})
 
-    def list(self):
-        """Tells the client of the comms that are open."""
-        manager = self.manager and self.manager()
-        all = {str(id): {"target_name": str(one.target_name)} for id, one in itertools.islice(manager.comms.items(), MOST_COMMS)} if manager else {}
-        self.tell("comm_info_reply", {"comms": all})
-
     def parent(self):
         """The client's message that runs now, in the form that ipykernel has it: an Output widget takes what is shown for it."""
         return {"header": {"msg_id": str(self.kernel.request.get("parent") or "")}}
 
     def begin(self, folder):
-        """Goes to the folder of the notebook, once."""
-        if not self.begun:
+        """Goes to the folder of the notebook, once, and tells a client that has just come of the comms that are open and the last number of a cell."""
+        if folder and not self.begun:
             self.begun = True
             try:
                 os.chdir(folder)
             except OSError:
                 pass  # it is gone
+        manager = self.manager and self.manager()
+        comms = {str(id): {"target_name": str(one.target_name)} for id, one in itertools.islice(manager.comms.items(), MOST_COMMS)} if manager else {}
+        self.tell("state", {"comms": comms, "count": self.kernel.shell.execution_count - 1})

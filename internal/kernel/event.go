@@ -28,7 +28,7 @@ type Bundle map[string]any
 // MIMEPayload is the type of what Jupyter's protocol has as a payload in the reply to a request, and not in its output; see Request. Like all output it is what the sandbox says.
 const MIMEPayload = "application/vnd.cove.payload+json"
 
-// MIMEComm is the type of a message of a comm, as a JSON object: kind (comm_open, comm_msg, comm_close, comm_info_reply), content and metadata as in Jupyter's protocol, and
+// MIMEComm is the type of a message of a comm, as a JSON object: kind (comm_open, comm_msg, comm_close, or state, which tells of all comms), content and metadata as in Jupyter's protocol, and
 // buffers in base64. It is said in no other way, and like all output it is what the sandbox says.
 const MIMEComm = "application/vnd.cove.comm+json"
 

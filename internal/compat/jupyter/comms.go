@@ -54,14 +54,15 @@ func commOf(b kernel.Bundle) *commMessage {
 
 // said tells clients what code says in a comm.
 func (x *execution) said(m *commMessage) {
-	if m.Kind == "comm_info_reply" {
+	if m.Kind == "state" {
 		var in struct {
 			Comms map[string]commContent `json:"comms"`
+			Count int                    `json:"count"`
 		}
 		_ = json.Unmarshal(m.Content, &in)
 		x.k.mu.Lock()
 		defer x.k.mu.Unlock()
-		x.k.comms = map[string]string{}
+		x.k.comms, x.k.count = map[string]string{}, max(in.Count, 0)
 		for id, one := range in.Comms {
 			x.k.noteComm("comm_open", commContent{id, one.Target})
 		}
@@ -92,7 +93,7 @@ func (x *execution) said(m *commMessage) {
 
 // noteComm notes which comms are open. The caller holds mu.
 func (k *shared) noteComm(kind string, c commContent) {
-	if k.comms == nil || len(c.ID) > longestComm || len(c.Target) > longestComm {
+	if len(c.ID) > longestComm || len(c.Target) > longestComm {
 		return
 	}
 	switch {
@@ -144,14 +145,9 @@ func (k *shared) commInfo(r *request) {
 		Target string `json:"target_name"`
 	}
 	r.into(&in)
-	k.mu.Lock()
-	unknown := k.comms == nil
-	k.mu.Unlock()
-	if unknown { // since the server was started, or nobody was connected
-		if err := k.own(r, "list", nil); err != nil {
-			k.fail(r, err)
-			return
-		}
+	if err := k.enter(r); err != nil {
+		k.fail(r, err)
+		return
 	}
 	all := map[string]any{}
 	k.mu.Lock()
@@ -164,14 +160,18 @@ func (k *shared) commInfo(r *request) {
 	k.reply(r, map[string]any{"status": "ok", "comms": all})
 }
 
-// enter has the kernel of a document go to its folder, before its first code.
+// enter has an interpreter go to the folder of its document, and asks it for what is not known of it since the server was started, or nobody was connected: the number of its last code, and
+// its comms.
 func (k *shared) enter(r *request) error {
 	k.mu.Lock()
-	ready := k.ready || k.place.entry.Dir == ""
-	k.ready = true
+	ready := k.ready
 	k.mu.Unlock()
 	if ready {
 		return nil
 	}
-	return k.own(r, "begin", k.place.entry.Dir)
+	err := k.own(r, "begin", k.place.entry.Dir)
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.ready = err == nil
+	return err
 }

@@ -53,6 +53,11 @@ func (in executeRequest) numbered() bool { return !in.Silent && yes(in.History) 
 func (k *shared) execute(r *request) {
 	x := &execution{k: k, r: r}
 	r.into(&x.asks)
+	if err := k.enter(r); err != nil {
+		k.fail(r, err)
+		x.stopOthers()
+		return
+	}
 	blank := strings.TrimSpace(x.asks.Code) == ""
 	if blank && len(x.asks.Expressions) == 0 {
 		x.count = k.number()
@@ -68,11 +73,6 @@ func (k *shared) execute(r *request) {
 	defer k.run()()
 	if !x.asks.Silent && !blank {
 		k.publish("execute_input", r.header, map[string]any{"code": x.asks.Code, "execution_count": x.count}, nil)
-	}
-	if err := k.enter(r); err != nil {
-		k.fail(r, err)
-		x.stopOthers()
-		return
 	}
 	over := make(chan struct{})
 	defer close(over)

@@ -48,8 +48,8 @@ type shared struct {
 	state     string
 	count     int               // of the last numbered execution
 	restarts  int               // that clients have asked for
-	ready     bool              // the interpreter is in its folder, as far as is known
-	comms     map[string]string // the targets of comms that are open; nil: that is not known
+	ready     bool              // count and comms are known, and the interpreter is in its folder
+	comms     map[string]string // the targets of comms that are open
 	hidden    map[string]bool   // executions of the hub that took no number, as far as is remembered
 	sent      int
 	active    time.Time
@@ -78,13 +78,8 @@ func (s *server) join(p place) *shared {
 	defer s.mu.Unlock()
 	k := s.kernels[p.id]
 	if k == nil {
-		k = &shared{s: s, place: p, label: newUUID(), sockets: map[*socket]struct{}{}, state: stateIdle, active: p.session.Used}
-		if !p.home {
-			k.count = p.session.Executions
-		}
-		if p.session.Executions == 0 {
-			k.comms = map[string]string{}
-		}
+		k = &shared{s: s, place: p, label: newUUID(), sockets: map[*socket]struct{}{}, state: stateIdle, comms: map[string]string{}, active: p.session.Used}
+		k.ready = p.session.Executions == 0 && p.entry.Dir == ""
 		s.kernels[p.id] = k
 	}
 	k.mu.Lock()
@@ -240,7 +235,7 @@ func (k *shared) renumber(count int) {
 func (k *shared) renewed() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.count, k.ready, k.comms = 0, false, map[string]string{}
+	k.count, k.ready, k.comms = 0, k.place.entry.Dir == "", map[string]string{}
 }
 
 // abort has the requests that wait answered without being served.

@@ -107,6 +107,9 @@ func (s *server) status(c *call) error {
 	return c.reply(http.StatusOK, map[string]any{"started": moment(s.began), "last_activity": moment(last), "connections": connections, "kernels": len(kernels)})
 }
 
+// nothing answers what JupyterLab asks for when it begins, and takes no 404 for: this server converts no notebooks, and stores no settings.
+func (s *server) nothing(c *call) error { return c.reply(http.StatusOK, struct{}{}) }
+
 // timeForm is how Jupyter writes times. Some clients take no other form.
 const timeForm = "2006-01-02T15:04:05.000000Z"
 

@@ -75,6 +75,8 @@ func routes() []route {
 		{method: "PUT", pattern: contents + "/{path...}", needs: saves, handle: (*server).putContents},
 		{method: "PATCH", pattern: contents + "/{path...}", needs: saves, handle: (*server).renameContents},
 		{method: "DELETE", pattern: contents + "/{path...}", needs: saves, handle: (*server).deleteContents},
+		{method: "GET", pattern: Prefix + "/api/nbconvert", handle: (*server).nothing},        // the formats that it converts notebooks to
+		{method: "GET", pattern: Prefix + "/api/config/{section}", handle: (*server).nothing}, // what was stored of a section
 		{method: "GET", pattern: Prefix + "/api/resolvePath", needs: looks, handle: (*server).resolvePath},
 		{method: "GET", pattern: Prefix + "/files/{path...}", needs: looks, handle: (*server).download},
 		{method: "GET", pattern: terminals, needs: reads, handle: (*server).listTerminals},
