@@ -10,6 +10,7 @@ import { chromium } from 'playwright-core'
 const { COVE_TEST_URL: cove, COVE_TEST_KEY: key, CHROMIUM, COVE_JUPYTER_PYTHON: python, COVE_PICTURES: pictures } = process.env
 const patience = Number(process.env.COVE_PATIENCE || 180_000) // milliseconds: machines that run tests are busy
 const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'cove-lab-'))
+const faults = []
 let picture = 0
 
 const cell = (source) => ({ cell_type: 'code', id: Math.random().toString(36).slice(2, 10), execution_count: null, metadata: {}, outputs: [], source })
@@ -56,7 +57,7 @@ async function front({ port, token }) {
     const at = target(request.url)
     const { origin, referer, cookie, ...kept } = request.headers
     const up = http.request({ ...at, method: request.method, headers: { ...kept, ...at.headers, host: `${at.host}:${at.port}` } }, (answer) => {
-      response.writeHead(answer.statusCode, answer.headers); if (answer.statusCode >= 400) console.log(request.method, request.url, answer.statusCode)
+      response.writeHead(answer.statusCode, answer.headers)
       answer.pipe(response)
     })
     up.on('error', () => response.destroy())
@@ -85,8 +86,8 @@ const browser = await chromium.launch({ executablePath: CHROMIUM, args: [...(pro
 async function open(address) {
   const page = await (await browser.newContext({ viewport: { width: 1280, height: 900 } })).newPage()
   page.setDefaultTimeout(patience)
-  page.on('pageerror', (error) => console.log(`an error in the page: ${error.message}`))
-  await page.goto(address); if (process.env.DBG) page.on("websocket", ws => { ws.on("framereceived", f => console.log("<", Buffer.from(f.payload).toString("latin1").replace(/[^ -~]/g,"").slice(0,300))); ws.on("framesent", f => console.log(">", Buffer.from(f.payload).toString("latin1").replace(/[^ -~]/g,"").slice(0,200))) })
+  page.on('pageerror', (error) => faults.push(`an error in the page: ${error.message}`))
+  await page.goto(address)
   await page.locator('#jp-main-dock-panel').waitFor()
   await page.waitForFunction(() => window.jupyterapp?.shell.currentWidget?.sessionContext)
   return page
@@ -210,6 +211,7 @@ try {
   const started = await lab()
   await gateway(started)
   await whole(started)
+  need(faults.length === 0, faults.join('\n'))
   for (const one of await call('GET', 'kernels')) await call('DELETE', `kernels/${one.id}`)
   for (const one of await call('GET', 'terminals')) await call('DELETE', `terminals/${one.name}`)
 } catch (error) {
