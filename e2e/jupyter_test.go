@@ -405,7 +405,7 @@ func TestJupyterClients(t *testing.T) {
 		told    string
 	}{
 		{"jupyterclients", pythonSDK, "ok jupyter_server as a gateway's client"},
-		{"jupyterjs", nodeSDK, "ok @jupyterlab/services"},
+		{"jupyterjs", nodeSDK, "ok files and terminals"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			cmd := c.command(t, filepath.Join("testdata", "sdk", c.name))
