@@ -3,6 +3,7 @@ package jupyter
 import (
 	"encoding/base64"
 	"encoding/json"
+	"fmt"
 
 	"cove/internal/hub"
 	"cove/internal/kernel"
@@ -81,7 +82,11 @@ func (x *execution) said(m *commMessage) {
 	}
 	var buffers []string
 	_ = json.Unmarshal(m.Buffers, &buffers)
-	for _, text := range buffers[:min(len(buffers), mostParts)] {
+	if len(buffers) > mostParts {
+		x.note(fmt.Sprintf("a message of a widget has more than %d buffers, and is not passed on", mostParts))
+		return
+	}
+	for _, text := range buffers {
 		data, err := base64.StdEncoding.DecodeString(text)
 		if err != nil {
 			return

@@ -13,6 +13,7 @@ import (
 
 	"cove/internal/filesystem"
 	"cove/internal/hub"
+	"cove/internal/intake"
 	"cove/internal/link"
 	"cove/internal/problem"
 )
@@ -21,9 +22,8 @@ import (
 
 // Bounds of what one request of the Contents API reads or writes.
 const (
-	longestContents = 32 << 20            // bytes of a file, or of a request's body
-	contentsRoom    = 4 * longestContents // bytes of files that are in memory at one time
-	longestPath     = 4096                // bytes
+	longestContents = 32 << 20 // bytes of a file, or of a request's body
+	longestPath     = 4096     // bytes
 )
 
 // The types of contents.
@@ -229,11 +229,6 @@ func (s *server) getContents(c *call) error {
 
 // read makes the model of a path.
 func (s *server) read(c *call, d document, w wanted) (m contentsModel, err error) {
-	done, err := s.hold(c.Context(), longestContents)
-	if err != nil {
-		return m, err
-	}
-	defer done()
 	err = s.look(c, d, func(ctx context.Context, f link.Files) error {
 		e, err := f.StatPath(ctx, d.at(), false)
 		if err != nil {
@@ -279,7 +274,7 @@ func (m *contentsModel) list(ctx context.Context, f link.Files, d document) erro
 
 // fill reads a file.
 func (m *contentsModel) fill(ctx context.Context, f link.Files, d document, w wanted) error {
-	r, err := f.OpenPath(ctx, d.at(), 0, longestContents+1)
+	r, err := f.OpenPath(ctx, d.at(), 0, longestContents)
 	if err != nil {
 		return err
 	}
@@ -292,10 +287,13 @@ func (m *contentsModel) fill(ctx context.Context, f link.Files, d document, w wa
 		defer func() { _ = whole.Close() }()
 		return m.sum(whole)
 	}
-	text, err := io.ReadAll(r)
-	if err == nil && len(text) > longestContents {
-		err = problem.New(problem.FileTooLarge, "the file is larger than 32 MiB").WithHint("download it from files/" + string(d))
+	if r.Whole() > longestContents {
+		return problem.New(problem.FileTooLarge, "the file is larger than 32 MiB").WithHint("download it from files/" + string(d))
 	}
+	if err := hold(ctx, min(max(r.Len(), 0), longestContents)); err != nil {
+		return err
+	}
+	text, err := io.ReadAll(io.LimitReader(r, longestContents))
 	if err != nil {
 		return err
 	}
@@ -317,15 +315,8 @@ func (m *contentsModel) sum(r io.Reader) error {
 	return err
 }
 
-// hold waits for room for so many bytes of files in memory.
-func (s *server) hold(ctx context.Context, size int64) (done func(), err error) {
-	ctx, cancel := context.WithTimeout(ctx, slowest)
-	defer cancel()
-	if s.contents.Acquire(ctx, size) != nil {
-		return nil, problem.New(problem.Overloaded, "too many files are read and written at the same time").WithHint("try again in a moment")
-	}
-	return func() { s.contents.Release(size) }, nil
-}
+// hold takes of the memory that the caller's requests may take together what a file of a size takes that is read or written as JSON. It is given back with the answer.
+func hold(ctx context.Context, size int64) error { return intake.Recall(ctx, 3*size) }
 
 // download answers GET files/{path}: a file as it is, of any size.
 func (s *server) download(c *call) error {

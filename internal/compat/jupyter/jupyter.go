@@ -114,7 +114,6 @@ type server struct {
 	seal        seal
 	began       time.Time
 	frames      *semaphore.Weighted // bytes of large binary frames that are being read
-	contents    *semaphore.Weighted // bytes of files that are in memory
 	homes       sync.Mutex          // held while a home, or what it says of its kernels, is changed
 	mu          sync.Mutex
 	kernels     map[string]*shared // that have clients or work, by their ids
@@ -138,8 +137,7 @@ func newServer(o Options) *server {
 	if o.Python == nil {
 		o.Python = func() string { return "3" }
 	}
-	return &server{Options: o, seal: newSeal(o.Secret), began: o.Now(), frames: semaphore.NewWeighted(framesRoom),
-		contents: semaphore.NewWeighted(contentsRoom), kernels: map[string]*shared{}, connections: map[string]int{}}
+	return &server{Options: o, seal: newSeal(o.Secret), began: o.Now(), frames: semaphore.NewWeighted(framesRoom), kernels: map[string]*shared{}, connections: map[string]int{}}
 }
 
 // handler answers everything below /jupyter.

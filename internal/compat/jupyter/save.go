@@ -46,6 +46,9 @@ func (c *call) readContents() (in contentsRequest, there bool, err error) {
 	if len(bytes.TrimSpace(text)) == 0 {
 		return in, false, nil
 	}
+	if err := hold(c.Context(), int64(len(text))); err != nil { // it is decoded, and written
+		return in, false, err
+	}
 	if json.Unmarshal(text, &in) != nil {
 		return in, false, problem.New(problem.InvalidRequest, "the body is not the JSON object that was expected")
 	}
@@ -82,11 +85,6 @@ func (s *server) postContents(c *call) error {
 	if rest != "" {
 		return s.postCheckpoint(c, at, rest)
 	}
-	done, err := s.hold(c.Context(), longestContents)
-	if err != nil {
-		return err
-	}
-	defer done()
 	in, _, err := c.readContents()
 	if err == nil {
 		at, err = visible(string(at), "create")
@@ -173,11 +171,6 @@ func (in contentsRequest) make(ctx context.Context, f link.Files, at, from docum
 
 // putContents answers PUT api/contents/{path}: it saves what the client sends under that name.
 func (s *server) putContents(c *call) error {
-	done, err := s.hold(c.Context(), longestContents)
-	if err != nil {
-		return err
-	}
-	defer done()
 	in, there, err := c.readContents()
 	if err != nil {
 		return err
