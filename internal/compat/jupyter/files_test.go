@@ -270,6 +270,9 @@ func TestContents(t *testing.T) {
 	if status, _, _ := g.ask("PUT", "/api/contents/a.txt?token=viewer", `{"type":"file","format":"text","content":"x"}`); status != 403 {
 		t.Errorf("a viewer writes: %d", status)
 	}
+	if status, m := g.contents("PUT", "/large", `{"type":"file","format":"text","content":"`+strings.Repeat("x", 33<<20)+`"}`); status != 413 || m["reason"] != "body_too_large" {
+		t.Errorf("too much: %d %v", status, m)
+	}
 	if len(g.sessions) != 1 {
 		t.Errorf("there are %d sessions", len(g.sessions))
 	}

@@ -13,6 +13,8 @@ package jupyter
 import (
 	"context"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"io"
 	"iter"
 	"log/slog"
@@ -204,9 +206,9 @@ func (c *call) reply(status int, v any) error {
 
 // read decodes the body into v. An empty body says nothing, which some clients send.
 func (c *call) read(v any) error {
-	text, err := intake.Read(c.Context(), http.MaxBytesReader(c.w, c.Body, longestBody))
+	text, err := c.body(longestBody)
 	if err != nil {
-		return problem.Of(err)
+		return err
 	}
 	if len(strings.TrimSpace(string(text))) == 0 {
 		return nil
@@ -215,6 +217,18 @@ func (c *call) read(v any) error {
 		return problem.New(problem.InvalidRequest, "the body is not the JSON object that was expected")
 	}
 	return nil
+}
+
+// body returns a body of JSON that has so many bytes at most.
+func (c *call) body(most int64) ([]byte, error) {
+	text, err := intake.Read(c.Context(), http.MaxBytesReader(c.w, c.Body, most))
+	if _, long := errors.AsType[*http.MaxBytesError](err); long {
+		return nil, problem.New(problem.BodyTooLarge, fmt.Sprintf("the body has more than %d MiB", most>>20)).WithHint("send a large file in chunks")
+	}
+	if err != nil {
+		return nil, problem.Of(err)
+	}
+	return text, nil
 }
 
 // longestBody bounds a request's body, in bytes.

@@ -13,7 +13,6 @@ import (
 
 	"cove/internal/filesystem"
 	"cove/internal/hub"
-	"cove/internal/intake"
 	"cove/internal/link"
 	"cove/internal/problem"
 )
@@ -39,9 +38,9 @@ type contentsRequest struct {
 
 // readContents reads a body of the Contents API. there is false for an empty one.
 func (c *call) readContents() (in contentsRequest, there bool, err error) {
-	text, err := intake.Read(c.Context(), http.MaxBytesReader(c.w, c.Body, longestContents))
+	text, err := c.body(longestContents)
 	if err != nil {
-		return in, false, problem.Of(err)
+		return in, false, err
 	}
 	if len(bytes.TrimSpace(text)) == 0 {
 		return in, false, nil
