@@ -35,7 +35,7 @@ class Comms:
             return
         message = {"kind": kind, "content": content, "metadata": metadata or {},
                    "buffers": [base64.b64encode(memoryview(b).cast("B")).decode("ascii") for b in buffers or ()]}
-        kernel.outlet.send({"type": "display", "data": {COMM_MIME: message}, "metadata": {}, "display_id": "", "update": False})
+        kernel.outlet.send({"type": "display", "data": {"text/plain": "", COMM_MIME: message}, "metadata": {}, "display_id": "", "update": False})
 
     def take(self, text):
         """Has code answer a client's message."""

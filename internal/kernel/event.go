@@ -29,7 +29,7 @@ type Bundle map[string]any
 const MIMEPayload = "application/vnd.cove.payload+json"
 
 // MIMEComm is the type of a message of a comm, as a JSON object: kind (comm_open, comm_msg, comm_close, or state, which tells of all comms), content and metadata as in Jupyter's protocol, and
-// buffers in base64. It is said in no other way, and like all output it is what the sandbox says.
+// buffers in base64. Its text/plain is empty, and like all output it is what the sandbox says.
 const MIMEComm = "application/vnd.cove.comm+json"
 
 // Display is rich output that the code asked to show. Update replaces the earlier display with the same ID.
