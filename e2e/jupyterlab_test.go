@@ -2,7 +2,9 @@ package e2e_test
 
 import (
 	"archive/zip"
+	"fmt"
 	"io/fs"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -74,4 +76,44 @@ func widgets(t *testing.T, folder string) string {
 		t.Fatal(err)
 	}
 	return path
+}
+
+// document has the kernel of a document run code beside the document's files, also when its session was paused, and returns the kernel's id.
+func document(t *testing.T, s *server) string {
+	t.Helper()
+	s.must(http.MethodPut, "/jupyter/api/contents/work/word.txt", map[string]string{"type": "file", "format": "text", "content": "beside"}, nil)
+	var made struct{ Kernel notebookKernel }
+	s.must(http.MethodPost, "/jupyter/api/sessions", map[string]any{"path": "work/a.ipynb", "type": "notebook", "kernel": map[string]string{"name": "python3"}}, &made)
+	n := s.notebook(made.Kernel.ID, "document", true)
+	n.t = t
+	if got := typesOf(n.run("word = open('word.txt').read()\nword")); got != "busy execute_input execute_result:'beside' execute_reply:ok:1 idle" {
+		t.Errorf("beside a file: %s", got)
+	}
+	var all struct {
+		Items []struct {
+			ID       string
+			Metadata map[string]string
+		}
+	}
+	s.must(http.MethodGet, "/api/v1/sessions", nil, &all)
+	paused := 0
+	for _, one := range all.Items {
+		if one.Metadata["jupyter.home"] != "" {
+			s.must(http.MethodPost, "/api/v1/sessions/"+one.ID+"/pause", nil, nil)
+			paused++
+		}
+	}
+	if paused != 1 {
+		t.Fatalf("there are %d homes", paused)
+	}
+	if got := typesOf(n.run("word")); got != "busy execute_input execute_result:'beside' execute_reply:ok:2 idle" {
+		t.Errorf("after a pause: %s", got)
+	}
+	if got := typesOf(n.run("raise SystemExit(3)")); got != "busy execute_input error:SystemExit execute_reply:error:3 idle" {
+		t.Errorf("a third cell: %s", got)
+	}
+	if r, err := s.call(t.Context(), http.MethodGet, "/jupyter/api/resolvePath?path=word.txt&kernel="+made.Kernel.ID, nil); err != nil || string(r.body) != fmt.Sprintln(`{"resolved":[{"scope":"kernel","path":"/home/user/work/word.txt"}]}`) {
+		t.Errorf("%v: the path is %s", err, r.body)
+	}
+	return made.Kernel.ID
 }
