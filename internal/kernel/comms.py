@@ -4,7 +4,7 @@
 # Comms: what widgets and a client of notebooks say to each other (comms.py, between kernel.py and variables.py in one file)
 
 COMM_MIME = "application/vnd.cove.comm+json"  # a message of a comm, in a display
-MOST_COMMS = 10_000  # that a client is told of
+MOST_COMMS = 2_000  # that a client is told of
 
 
 class Comms:

@@ -17,8 +17,8 @@ const ownCode = "get_ipython().kernel.comms."
 
 // Bounds of comms.
 const (
-	mostComms   = 10_000
-	longestComm = 256 // bytes of a comm's id, and of its target's name
+	mostComms   = 2000
+	longestComm = 128 // bytes of a comm's id, and of its target's name
 )
 
 // isComm says whether messages of a type belong to comms.
@@ -119,7 +119,7 @@ func (k *shared) own(r *request, call string, argument any) error {
 		}
 		code += string(text)
 	}
-	x := &execution{k: k, r: r, count: k.number()}
+	x := &execution{k: k, r: r, count: k.number(), part: call == "begin"} // an interpreter of an older cove does not know it
 	x.asks.Silent = true
 	k.mu.Lock()
 	x.restarts = k.restarts

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"slices"
+	"sync"
 
 	"cove/internal/auth"
 	"cove/internal/hub"
@@ -38,8 +39,11 @@ func (s *server) home(ctx context.Context, who auth.Principal) (hub.Session, err
 	if err := who.Require(auth.SessionsWrite); err != nil {
 		return hub.Session{}, err
 	}
-	s.homes.Lock()
-	defer s.homes.Unlock()
+	leave, err := s.homes.take(ctx, who)
+	if err != nil {
+		return hub.Session{}, err
+	}
+	defer leave()
 	if home, ok, err = s.findHome(ctx, who); err != nil || ok {
 		return home, err
 	}
@@ -71,8 +75,11 @@ func (s *server) homeKernels(ctx context.Context, who auth.Principal) (all []pla
 
 // editHome changes the list of a home's kernels.
 func (s *server) editHome(ctx context.Context, who auth.Principal, id string, edit func([]entry) []entry) (hub.Session, error) {
-	s.homes.Lock()
-	defer s.homes.Unlock()
+	leave, err := s.homes.take(ctx, who)
+	if err != nil {
+		return hub.Session{}, err
+	}
+	defer leave()
 	home, err := s.Hub.Session(ctx, who, id)
 	if err != nil {
 		return hub.Session{}, err
@@ -90,6 +97,48 @@ func (s *server) editHome(ctx context.Context, who auth.Principal, id string, ed
 	}
 	meta[entriesKey] = string(text)
 	return s.Hub.ChangeSession(ctx, who, id, hub.SessionChange{Metadata: meta})
+}
+
+// turns have the requests of one user change its home one after the other: making a session can take long, and others do not wait for that.
+type turns struct {
+	mu  sync.Mutex
+	all map[string]*turn
+}
+
+type turn struct {
+	free  chan struct{} // holds a token while nobody has the turn
+	users int           // who have it, or wait for it
+}
+
+// take waits for the turn of a caller's user.
+func (t *turns) take(ctx context.Context, who auth.Principal) (leave func(), err error) {
+	name := who.Project + " " + who.User
+	t.mu.Lock()
+	if t.all == nil {
+		t.all = map[string]*turn{}
+	}
+	one := t.all[name]
+	if one == nil {
+		one = &turn{free: make(chan struct{}, 1)}
+		one.free <- struct{}{}
+		t.all[name] = one
+	}
+	one.users++
+	t.mu.Unlock()
+	done := func() {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		if one.users--; one.users == 0 {
+			delete(t.all, name)
+		}
+	}
+	select {
+	case <-one.free:
+		return func() { one.free <- struct{}{}; done() }, nil
+	case <-ctx.Done():
+		done()
+		return nil, context.Cause(ctx)
+	}
 }
 
 // newHomeKernel starts one more kernel in the caller's home.

@@ -116,7 +116,7 @@ type server struct {
 	seal        seal
 	began       time.Time
 	frames      *semaphore.Weighted // bytes of large binary frames that are being read
-	homes       sync.Mutex          // held while a home, or what it says of its kernels, is changed
+	homes       turns               // while a home, or what it says of its kernels, is changed, by its user
 	mu          sync.Mutex
 	kernels     map[string]*shared // that have clients or work, by their ids
 	connections map[string]int     // by project

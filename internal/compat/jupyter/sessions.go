@@ -181,7 +181,7 @@ func (s *server) changeSession(c *call) error {
 	if err != nil {
 		return err
 	}
-	changed := one
+	var changed place
 	if id := in.kernelID(); id != "" && id != one.id || id == "" && in.kernelName() != "" {
 		if changed, err = s.bind(c, in, wanted, false); err == nil {
 			err = s.end(c.Context(), c.who, one)

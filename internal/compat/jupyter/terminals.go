@@ -91,8 +91,11 @@ func (s *server) startTerminal(c *call) error {
 	if err != nil {
 		return err
 	}
-	s.homes.Lock() // names are used once
-	defer s.homes.Unlock()
+	leave, err := s.homes.take(c.Context(), c.who) // names are used once
+	if err != nil {
+		return err
+	}
+	defer leave()
 	_, all, err := s.terminals(c.Context(), c.who)
 	if err == nil {
 		in.Name, err = freeName(in.Name, all)
