@@ -1,10 +1,9 @@
-// Package jupyter is the interface of a Jupyter Server, /jupyter, as a translation onto the hub: kernels, kernel specifications, sessions, and the
-// WebSocket that carries a kernel's channels. Programs that run code on a Jupyter server, or that take one as their gateway, need another base URL and
-// a key as the token, and nothing else.
+// Package jupyter is the interface of a Jupyter Server, /jupyter, as a translation onto the hub: kernels, kernel specifications, sessions, files, terminals, and the WebSockets that
+// carry a kernel's channels and a terminal. Programs that run code on a Jupyter server, or that take one as their gateway, need another base URL and a key as the token, and nothing else.
 //
-// A kernel is a session of the hub with its main kernel, and its id is that session's, written as a UUID: it is found again by whichever process
-// serves it, also after a restart. A session in Jupyter's sense, the pair of a notebook's path and a kernel, is metadata of the hub's session. Idle
-// kernels are paused and go on with their variables at the next request, as all sessions do.
+// A kernel that is asked for by itself is a session of the hub with its main kernel. Files, terminals and the kernels of documents are in a session that each user has one of, its home. Ids
+// are UUIDs: what they name is found again by whichever process serves it, also after a restart. A session in Jupyter's sense, the pair of a notebook's path and a kernel, is metadata of the
+// hub's session. Idle sessions are paused and go on with their variables at the next request.
 //
 // The protocol is that of jupyter_client 5.3 and of jupyter_server 2: https://jupyter-client.readthedocs.io/en/stable/messaging.html and
 // https://jupyter-server.readthedocs.io/en/latest/developers/websocket-protocols.html.

@@ -22,7 +22,7 @@ type route struct {
 func Surface(o Options) surface.Surface {
 	s := newServer(o)
 	return surface.Surface{
-		About: "Jupyter's API for kernels: a client's server or gateway URL ends here", Prefix: Prefix + "/",
+		About: "Jupyter's API for kernels, files and terminals: a client's server or gateway URL ends here", Prefix: Prefix + "/",
 		Handler: s.handler(), Routes: surfaceRoutes(), Keys: s.keys,
 		Refuse: func(w http.ResponseWriter, _ *http.Request, p *problem.Error) { Refuse(w, p) },
 	}
