@@ -217,7 +217,7 @@ func TestJupyter(t *testing.T) {
 			restarts(t, n, s, k.ID)
 		})
 	}
-	keptByRestart(t, s, dir, kept)
+	keptByRestart(t, s, dir, kept, document(t, s))
 }
 
 func askAndInterrupt(t *testing.T, n *notebook, s *server, id string) {
@@ -367,7 +367,7 @@ func (s *server) newestSession() string {
 }
 
 // keptByRestart stops the server, and finds a kernel and its variables in the next one.
-func keptByRestart(t *testing.T, s *server, dir, id string) {
+func keptByRestart(t *testing.T, s *server, dir, id, document string) {
 	t.Helper()
 	if r := s.stop(); r.code != 0 {
 		t.Fatalf("the server ended with %d", r.code)
@@ -375,6 +375,11 @@ func keptByRestart(t *testing.T, s *server, dir, id string) {
 	s = startServer(t, dir, s.key)
 	var k notebookKernel
 	s.must(http.MethodGet, "/jupyter/api/kernels/"+id, nil, &k)
+	beside := s.notebook(document, "four", false)
+	if got := typesOf(beside.run("word")); got != "busy execute_input execute_result:'beside' execute_reply:ok:4 idle" {
+		t.Errorf("a document's kernel behind a restart of the server: %s", got)
+	}
+	s.must(http.MethodDelete, "/jupyter/api/kernels/"+document, nil, nil)
 	n := s.notebook(id, "three", false)
 	if got := typesOf(n.run("x")); !strings.Contains(got, "execute_result:6") {
 		t.Errorf("behind a restart of the server: %s", got)
@@ -405,7 +410,7 @@ func TestJupyterClients(t *testing.T) {
 		told    string
 	}{
 		{"jupyterclients", pythonSDK, "ok jupyter_server as a gateway's client"},
-		{"jupyterjs", nodeSDK, "ok @jupyterlab/services"},
+		{"jupyterjs", nodeSDK, "ok files and terminals"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			cmd := c.command(t, filepath.Join("testdata", "sdk", c.name))

@@ -82,7 +82,7 @@ func (s *scripted) Fetch(_ context.Context, path string, w io.Writer) error {
 
 func (s *scripted) Files(context.Context) ([]kernel.File, error)            { return nil, nil }
 func (s *scripted) ReadFile(context.Context, string, int64) ([]byte, error) { return nil, nil }
-func (s *scripted) IsComplete(context.Context, string) (string, error) {
+func (s *scripted) IsComplete(context.Context, string, string) (string, error) {
 	return "", errors.New("there is no kernel to ask")
 }
 func (s *scripted) KernelNames() []string { return []string{"main"} }

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 
+	"cove/internal/kernel"
 	"cove/internal/lineedit"
 )
 
@@ -156,12 +157,12 @@ func (t *typist) again(prompt string) {
 
 // completer is what a session may offer beyond running code.
 type completer interface {
-	Complete(ctx context.Context, code string, cursor int) (matches []string, start, end int, err error)
+	Complete(ctx context.Context, name, code string, cursor int) (matches []string, start, end int, err error)
 }
 
 // complete returns what may stand in the place of what is before the cursor, from start on, in runes. There is nothing where it cannot be said in time.
 func complete(ctx context.Context, s completer, text string, cursor int) (matches []string, start int) {
-	found, start, _, err := s.Complete(ctx, text, cursor)
+	found, start, _, err := s.Complete(ctx, kernel.Main, text, cursor)
 	if err != nil || start < 0 || start > cursor {
 		return nil, 0
 	}

@@ -120,7 +120,7 @@ type repl struct {
 	tell    func() // what the session has to say
 	// killed and isComplete are those of a session here; nil: it is on a server.
 	killed     func(hard context.Context) (stop func() bool)
-	isComplete func(ctx context.Context, code string) (string, error)
+	isComplete func(ctx context.Context, kernel, code string) (string, error)
 	typist     typist
 	quiet      bool
 	tty        bool
@@ -222,7 +222,7 @@ func (r *repl) complete(ctx context.Context, code string, typed []string) bool {
 		return true // two empty lines always run what is there
 	}
 	if r.isComplete != nil {
-		if status, err := r.isComplete(ctx, code); err == nil {
+		if status, err := r.isComplete(ctx, kernel.Main, code); err == nil {
 			return status != "incomplete"
 		}
 	}

@@ -91,10 +91,12 @@ func (b *keptBox) Checkpoint(ctx context.Context, dir string, keep bool) (sandbo
 	return b.k.Save(ctx, dir, keep)
 }
 
-func (k *kept) Installed() install.State                                                    { return install.State{} }
-func (k *kept) Lost() <-chan struct{}                                                       { return nil }
-func (k *kept) IsComplete(context.Context, string) (string, error)                          { return "complete", nil }
-func (k *kept) Complete(context.Context, string, int) (m []string, from, to int, err error) { return }
+func (k *kept) Installed() install.State                                   { return install.State{} }
+func (k *kept) Lost() <-chan struct{}                                      { return nil }
+func (k *kept) IsComplete(context.Context, string, string) (string, error) { return "complete", nil }
+func (k *kept) Complete(context.Context, string, string, int) (m []string, from, to int, err error) {
+	return
+}
 
 // lab is a data folder that outlives a command.
 type lab struct {

@@ -66,7 +66,7 @@ func (c Conversation) check() error {
 
 // surfaceOwn says whether a name in metadata is of what a surface keeps for itself.
 func surfaceOwn(name string) bool {
-	return slices.ContainsFunc([]string{"openai.", "daytona.", "e2b.", "sandboxai."}, func(prefix string) bool { return strings.HasPrefix(name, prefix) })
+	return slices.ContainsFunc([]string{"openai.", "daytona.", "e2b.", "jupyter.", "sandboxai."}, func(prefix string) bool { return strings.HasPrefix(name, prefix) })
 }
 
 // metadataFault says why metadata is not valid, or "". Entries that a surface keeps for itself are not counted among the user's, and may be longer; the

@@ -32,8 +32,9 @@ type NewExecution struct {
 	Restart bool          // a new interpreter first
 	// Unnumbered code takes no number and is not kept in In and Out.
 	Unnumbered bool
-	// Payloads is as in kernel.Request.
+	// Payloads and Parent are as in kernel.Request.
 	Payloads bool
+	Parent   string
 	// Approved says that somebody has looked at code that CodeAsk would have wait.
 	Approved bool
 	// Environment are variables that are set before, and stay set in the kernel. They are not recorded.
@@ -149,7 +150,7 @@ const longestArguments = 128 << 10
 
 // request is what the kernel is asked for. Problems: invalid_request, process_invalid.
 func (n NewExecution) request() (kernel.Request, error) {
-	req := kernel.Request{Code: n.Code, Timeout: n.Timeout, Args: n.Args, Environment: n.Environment, Columns: n.Columns, Restart: n.Restart, Unnumbered: n.Unnumbered, Payloads: n.Payloads, Input: n.Input}
+	req := kernel.Request{Code: n.Code, Timeout: n.Timeout, Args: n.Args, Environment: n.Environment, Columns: n.Columns, Restart: n.Restart, Unnumbered: n.Unnumbered, Payloads: n.Payloads, Parent: n.Parent, Input: n.Input}
 	if n.Program != "" {
 		req.Mode, req.Filename = kernel.Script, n.Program
 	}

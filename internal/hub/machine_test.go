@@ -255,15 +255,15 @@ func (y *toy) WatchFiles(_ context.Context, path string, _ bool, began func()) i
 	}
 }
 
-func (y *toy) SetNetwork(context.Context, link.Network) error          { return nil }
-func (y *toy) Python() (string, map[string]string)                     { return "3.11.7", nil }
-func (y *toy) IsComplete(context.Context, string) (string, error)      { return "complete", nil }
-func (y *toy) Installed() install.State                                { return install.State{} }
-func (y *toy) Files(context.Context) ([]kernel.File, error)            { return y.m.files, nil }
-func (y *toy) ReadFile(context.Context, string, int64) ([]byte, error) { return nil, nil }
-func (y *toy) PutFile(context.Context, string, string) error           { return nil }
-func (y *toy) Fetch(context.Context, string, io.Writer) error          { return nil }
-func (y *toy) Complete(context.Context, string, int) (m []string, a, b int, err error) {
+func (y *toy) SetNetwork(context.Context, link.Network) error             { return nil }
+func (y *toy) Python() (string, map[string]string)                        { return "3.11.7", nil }
+func (y *toy) IsComplete(context.Context, string, string) (string, error) { return "complete", nil }
+func (y *toy) Installed() install.State                                   { return install.State{} }
+func (y *toy) Files(context.Context) ([]kernel.File, error)               { return y.m.files, nil }
+func (y *toy) ReadFile(context.Context, string, int64) ([]byte, error)    { return nil, nil }
+func (y *toy) PutFile(context.Context, string, string) error              { return nil }
+func (y *toy) Fetch(context.Context, string, io.Writer) error             { return nil }
+func (y *toy) Complete(context.Context, string, string, int) (m []string, a, b int, err error) {
 	return nil, 0, 0, nil
 }
 func (y *toy) Memory() int64 {

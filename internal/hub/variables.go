@@ -40,28 +40,28 @@ func (h *Hub) Profile(ctx context.Context, who auth.Principal, session, name, ta
 	return p, err
 }
 
-// Complete returns the completions of code at cursor (in characters) in the main kernel and the span that they replace, as Variables does.
-func (h *Hub) Complete(ctx context.Context, who auth.Principal, session, code string, cursor int) (matches []string, start, end int, err error) {
-	err = h.inspect(ctx, who, session, mainKernel, func(ctx context.Context, l Live) error {
-		matches, start, end, err = l.Complete(ctx, code, cursor)
+// Complete returns the completions of code at cursor (in characters) in a kernel and the span that they replace, as Variables does.
+func (h *Hub) Complete(ctx context.Context, who auth.Principal, session, name, code string, cursor int) (matches []string, start, end int, err error) {
+	err = h.inspect(ctx, who, session, name, func(ctx context.Context, l Live) error {
+		matches, start, end, err = l.Complete(ctx, name, code, cursor)
 		return err
 	})
 	return matches, start, end, err
 }
 
 // IsComplete says whether code is "complete", "incomplete" or "invalid", as Variables does.
-func (h *Hub) IsComplete(ctx context.Context, who auth.Principal, session, code string) (status string, err error) {
-	err = h.inspect(ctx, who, session, mainKernel, func(ctx context.Context, l Live) error {
-		status, err = l.IsComplete(ctx, code)
+func (h *Hub) IsComplete(ctx context.Context, who auth.Principal, session, name, code string) (status string, err error) {
+	err = h.inspect(ctx, who, session, name, func(ctx context.Context, l Live) error {
+		status, err = l.IsComplete(ctx, name, code)
 		return err
 	})
 	return status, err
 }
 
-// Describe says what the name at cursor (in characters) of code stands for in the main kernel, "" where that is nothing known, as Variables does.
-func (h *Hub) Describe(ctx context.Context, who auth.Principal, session, code string, cursor int) (text string, err error) {
-	err = h.inspect(ctx, who, session, mainKernel, func(ctx context.Context, l Live) error {
-		text, err = l.Describe(ctx, mainKernel, code, cursor)
+// Describe says what the name at cursor (in characters) of code stands for in a kernel, "" where that is nothing known, as Variables does.
+func (h *Hub) Describe(ctx context.Context, who auth.Principal, session, name, code string, cursor int) (text string, err error) {
+	err = h.inspect(ctx, who, session, name, func(ctx context.Context, l Live) error {
+		text, err = l.Describe(ctx, name, code, cursor)
 		return err
 	})
 	return text, err

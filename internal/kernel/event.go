@@ -28,6 +28,10 @@ type Bundle map[string]any
 // MIMEPayload is the type of what Jupyter's protocol has as a payload in the reply to a request, and not in its output; see Request. Like all output it is what the sandbox says.
 const MIMEPayload = "application/vnd.cove.payload+json"
 
+// MIMEComm is the type of a message of a comm, as a JSON object: kind (comm_open, comm_msg, comm_close, or state, which tells of all comms), content and metadata as in Jupyter's protocol, and
+// buffers in base64. Its text/plain is empty, and like all output it is what the sandbox says.
+const MIMEComm = "application/vnd.cove.comm+json"
+
 // Display is rich output that the code asked to show. Update replaces the earlier display with the same ID.
 type Display struct {
 	Data     Bundle
@@ -197,8 +201,10 @@ type Request struct {
 	// Unnumbered code takes no number and is not kept in In and Out; in Cell mode.
 	Unnumbered bool
 	// Payloads says that the client takes what Jupyter's protocol has it do after a cell: pages of a pager, and text for the next cell. Each comes as a Display of the type MIMEPayload;
-	// for other clients pages are printed.
+	// for other clients pages are printed. It takes messages of comms, too: each comes as a Display of the type MIMEComm.
 	Payloads bool
+	// Parent is what a client of Jupyter's protocol calls the message that has the code run; an Output widget asks for it.
+	Parent string
 	// Input answers input() and getpass(); nil makes them raise EOFError.
 	Input func(prompt string, password bool) (string, error)
 	// Missing is asked for a module that the code imports and that is not there: a root module, or below it as far as is known ("google.cloud.storage").

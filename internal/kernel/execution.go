@@ -81,7 +81,7 @@ func (x *execution) send() error {
 	return x.kernel.send(map[string]any{
 		"type": "execute", "id": x.id, "code": strings.ToValidUTF8(x.req.Code, "\uFFFD"), "mode": mode, "filename": x.req.Filename,
 		"args": args, "input": x.req.Input != nil, "standalone": x.req.Standalone, "missing": x.req.Missing != nil, "model": x.req.Model, "columns": x.req.Columns, "environment": x.req.Environment, "unnumbered": x.req.Unnumbered,
-		"payloads": x.req.Payloads, "tools": x.req.Tools.message(),
+		"payloads": x.req.Payloads, "parent": x.req.Parent, "tools": x.req.Tools.message(),
 	})
 }
 

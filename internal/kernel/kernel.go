@@ -22,9 +22,9 @@ import (
 	"cove/internal/wire"
 )
 
-// driver is the file that the guest runs: kernel.py followed by tools.py, variables.py, looks.py, told.py, charts.py, vega.py, meant.py, manners.py and packages.py, which ends in the call of main.
+// driver has the parts of the file that the guest runs.
 //
-//go:embed kernel.py tools.py variables.py looks.py told.py charts.py vega.py meant.py manners.py packages.py
+//go:embed kernel.py tools.py comms.py variables.py looks.py told.py charts.py vega.py meant.py manners.py packages.py
 var driver embed.FS
 
 // Main is the name of the kernel that every session has.
@@ -106,7 +106,8 @@ func Start(ctx context.Context, l *link.Link, c Config) (*Kernel, error) {
 
 func driverSource() ([]byte, error) {
 	var source []byte
-	for _, name := range []string{"kernel.py", "tools.py", "variables.py", "looks.py", "told.py", "charts.py", "vega.py", "meant.py", "manners.py", "packages.py"} {
+	// The last ends in the call of main.
+	for _, name := range []string{"kernel.py", "tools.py", "comms.py", "variables.py", "looks.py", "told.py", "charts.py", "vega.py", "meant.py", "manners.py", "packages.py"} {
 		part, err := driver.ReadFile(name)
 		if err != nil {
 			return nil, err

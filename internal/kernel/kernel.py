@@ -1309,6 +1309,7 @@ class Kernel:
         self.teller = Teller(self)
         self.manners = Manners(self)
         self.vega = Vega()
+        self.comms = Comms(self)
         self.import_hooks = ImportHooks({
             "matplotlib": (prepare_matplotlib, self._adapt_matplotlib),
             "matplotlib.pyplot": (None, self.manners.adapt_pyplot),
@@ -1319,6 +1320,7 @@ class Kernel:
             "altair": (None, self.vega.adapt_altair),
             "vl_convert.vl_convert": (None, self.vega.adapt_converter),
             "pandas.io.formats.format": (None, self.teller.widen),
+            "comm": (None, self.comms.adapt),
             "tqdm.notebook": (None, self.manners.adapt_tqdm),
             "line_profiler.line_profiler": (None, self.manners.adapt_line_profiler),
         })
@@ -1690,6 +1692,9 @@ class Kernel:
             return False
         self.outlet.send({"type": "display", "data": {"text/plain": text, PAYLOAD_MIME: payload}, "metadata": {}, "display_id": "", "update": False})
         return True
+
+    def get_parent(self):
+        return self.comms.parent()
 
     # -- everything else
 

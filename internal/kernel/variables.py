@@ -1,7 +1,7 @@
 
 
 # ---------------------------------------------------------------------------------------------------------------------
-# What the variables are, for people who look at them (variables.py, between kernel.py and looks.py in one file)
+# What the variables are, for people who look at them (variables.py, between comms.py and looks.py in one file)
 #
 # Nothing here runs code of the user's, who may have given a class a __repr__ that takes a minute: only values of types that Python, numpy, pandas and polars
 # bring are looked into, and others are told by their type alone.

@@ -209,14 +209,16 @@ func (f *fake) Close(context.Context) error {
 	return nil
 }
 
-func (f *fake) May() ([]string, bool)                                                   { return nil, false }
-func (f *fake) Python() (string, map[string]string)                                     { return "3.11.7", nil }
-func (f *fake) IsComplete(context.Context, string) (string, error)                      { return "complete", nil }
-func (f *fake) Installed() install.State                                                { return install.State{} }
-func (f *fake) Files(context.Context) ([]kernel.File, error)                            { return nil, nil }
-func (f *fake) ReadFile(context.Context, string, int64) ([]byte, error)                 { return nil, nil }
-func (f *fake) Fetch(context.Context, string, io.Writer) error                          { return nil }
-func (f *fake) Complete(context.Context, string, int) (m []string, a, b int, err error) { return }
+func (f *fake) May() ([]string, bool)                                      { return nil, false }
+func (f *fake) Python() (string, map[string]string)                        { return "3.11.7", nil }
+func (f *fake) IsComplete(context.Context, string, string) (string, error) { return "complete", nil }
+func (f *fake) Installed() install.State                                   { return install.State{} }
+func (f *fake) Files(context.Context) ([]kernel.File, error)               { return nil, nil }
+func (f *fake) ReadFile(context.Context, string, int64) ([]byte, error)    { return nil, nil }
+func (f *fake) Fetch(context.Context, string, io.Writer) error             { return nil }
+func (f *fake) Complete(context.Context, string, string, int) (m []string, a, b int, err error) {
+	return
+}
 
 // machine is what the fakes run on. Its zero value is the machine that most tests use.
 type machine struct {

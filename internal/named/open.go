@@ -31,8 +31,8 @@ type Runner interface {
 	// May returns what code may do beyond its sandbox's own files: the rules by which it may connect to other machines, nil where it reaches nothing, and whether it may become root,
 	// with sudo, and change the system.
 	May() (reach []string, root bool)
-	IsComplete(ctx context.Context, code string) (string, error)
-	Complete(ctx context.Context, code string, cursor int) (matches []string, start, end int, err error)
+	IsComplete(ctx context.Context, name, code string) (string, error)
+	Complete(ctx context.Context, name, code string, cursor int) (matches []string, start, end int, err error)
 	// Installed returns what was installed for the session until now.
 	Installed() install.State
 }

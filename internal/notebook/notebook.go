@@ -92,6 +92,9 @@ func (c *Cell) Add(e kernel.Event) {
 		c.clear(c.cleared)
 		c.stream(e)
 	case kernel.Display:
+		if _, comm := e.Data[kernel.MIMEComm]; comm {
+			return // what a widget says is nothing that is shown
+		}
 		c.clear(c.cleared)
 		c.display(e)
 	case kernel.Result:

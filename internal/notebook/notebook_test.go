@@ -26,6 +26,7 @@ func hostile() notebook.Document {
 		out(1, kernel.Stream{Name: "stderr", Data: []byte("careful\n")}),
 		out(1, kernel.Display{ID: "one", Data: kernel.Bundle{"text/plain": "first"}}),
 		out(1, kernel.Display{ID: "one", Update: true, Data: kernel.Bundle{"image/png": "iVBORw0=", "text/plain": "<Figure>"}}),
+		out(1, kernel.Display{Data: kernel.Bundle{"text/plain": "", kernel.MIMEComm: map[string]any{"kind": "comm_msg"}}}),
 		out(1, kernel.Result{Count: 7, Data: kernel.Bundle{"application/json": map[string]any{"x": 1.0}, "text/html": "<b>\n</b>", "text/plain": []any{"odd"}}}),
 		out(1, kernel.File{Path: "made.csv"}),
 		out(1, kernel.Done{Outcome: kernel.OutcomeOK}),

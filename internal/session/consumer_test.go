@@ -55,13 +55,13 @@ func TestConsumer(t *testing.T) {
 		})
 		t.Run("completes", func(t *testing.T) {
 			runCell(t, s, code("class 词:\n    alpha = 1\n    alphabet = 2", "ok"))
-			matches, start, end, err := s.Complete(t.Context(), "x = 词.alph", len([]rune("x = 词.alph")))
+			matches, start, end, err := s.Complete(t.Context(), kernel.Main, "x = 词.alph", len([]rune("x = 词.alph")))
 			slices.Sort(matches)
 			if diff := cmp.Diff([]string{"alpha", "alphabet"}, matches); err != nil || diff != "" || start != 6 || end != 10 {
 				t.Errorf("from %d to %d, %v:\n%s", start, end, err, diff)
 			}
 			for code, want := range map[string]string{"1 + 1": "complete", "def f():": "incomplete", "1 +* 2": "invalid"} {
-				if got, err := s.IsComplete(t.Context(), code); got != want || err != nil {
+				if got, err := s.IsComplete(t.Context(), kernel.Main, code); got != want || err != nil {
 					t.Errorf("%q is %q, %v; want %q", code, got, err, want)
 				}
 			}

@@ -391,18 +391,18 @@ func explainDeath(ctx context.Context, t *run, done kernel.Done) kernel.Done {
 	return done
 }
 
-// IsComplete says whether code is "complete", "incomplete" or "invalid".
-func (s *Live) IsComplete(ctx context.Context, code string) (status string, err error) {
-	err = s.asked(ctx, kernel.Main, func(k *kernel.Kernel) error {
+// IsComplete has a kernel say whether code is "complete", "incomplete" or "invalid".
+func (s *Live) IsComplete(ctx context.Context, name, code string) (status string, err error) {
+	err = s.asked(ctx, name, func(k *kernel.Kernel) error {
 		status, err = k.IsComplete(ctx, code)
 		return err
 	})
 	return status, err
 }
 
-// Complete returns the completions of code at cursor (in characters) and the span they replace.
-func (s *Live) Complete(ctx context.Context, code string, cursor int) (matches []string, start, end int, err error) {
-	err = s.asked(ctx, kernel.Main, func(k *kernel.Kernel) error {
+// Complete returns a kernel's completions of code at cursor (in characters) and the span they replace.
+func (s *Live) Complete(ctx context.Context, name, code string, cursor int) (matches []string, start, end int, err error) {
+	err = s.asked(ctx, name, func(k *kernel.Kernel) error {
 		matches, start, end, err = k.Complete(ctx, code, cursor)
 		return err
 	})

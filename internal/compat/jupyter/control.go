@@ -10,12 +10,17 @@ import (
 )
 
 // end deletes a kernel, and tells its clients.
-func (s *server) end(ctx context.Context, who auth.Principal, session string) error {
-	k := s.present(session)
+func (s *server) end(ctx context.Context, who auth.Principal, p place) error {
+	k := s.present(p.id)
 	if k != nil {
 		k.abort()
 	}
-	err := s.Hub.DeleteSession(ctx, who, session)
+	var err error
+	if p.home {
+		err = s.stopHomeKernel(ctx, who, p)
+	} else {
+		err = s.Hub.DeleteSession(ctx, who, p.session.ID)
+	}
 	if k != nil && (err == nil || problem.Is(err, problem.NotFound)) {
 		k.die()
 	}
@@ -23,8 +28,8 @@ func (s *server) end(ctx context.Context, who auth.Principal, session string) er
 }
 
 // interrupt interrupts the code of a kernel that runs, whichever client or surface had it run.
-func (s *server) interrupt(ctx context.Context, who auth.Principal, session string) error {
-	if k := s.present(session); k != nil {
+func (s *server) interrupt(ctx context.Context, who auth.Principal, p place) error {
+	if k := s.present(p.id); k != nil {
 		if id, handled := k.interrupt(); id != "" {
 			_, err := s.Hub.InterruptExecution(ctx, who, id)
 			return err
@@ -33,7 +38,7 @@ func (s *server) interrupt(ctx context.Context, who auth.Principal, session stri
 		}
 	}
 	for _, state := range []hub.ExecutionState{hub.ExecutionRunning, hub.ExecutionQueued} {
-		list, err := s.Hub.Executions(ctx, who, hub.ExecutionFilter{Session: session, Kernel: mainKernel, State: state}, hub.Page{Limit: 100})
+		list, err := s.Hub.Executions(ctx, who, hub.ExecutionFilter{Session: p.session.ID, Kernel: p.kernel, State: state}, hub.Page{Limit: 100})
 		if err != nil {
 			return err
 		}
@@ -50,15 +55,18 @@ func (s *server) interrupt(ctx context.Context, who auth.Principal, session stri
 }
 
 // restart begins a new interpreter. Requests that wait for the old one are not answered by the new one.
-func (s *server) restart(ctx context.Context, who auth.Principal, session hub.Session) error {
-	k := s.join(session)
+func (s *server) restart(ctx context.Context, who auth.Principal, p place) error {
+	k := s.join(p)
 	defer s.leave(k)
 	k.abort()
 	k.restarting()
-	k.tell(stateRestarting, nil)
-	_, err := s.Hub.RestartKernel(ctx, who, session.ID, mainKernel)
+	k.tell(stateStarting, nil) // clients take the state restarting for a kernel that has died, and tell people so
+	_, err := s.Hub.RestartKernel(ctx, who, p.session.ID, p.kernel)
+	if p.home && problem.Has(err, problem.KernelNotFound) { // it was begun behind the state that the session has gone back to
+		_, err = s.Hub.StartKernel(ctx, who, p.session.ID, p.kernel)
+	}
 	if err == nil {
-		k.renumber(0)
+		k.renewed()
 	}
 	k.tell(stateIdle, nil)
 	return err

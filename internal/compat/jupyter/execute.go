@@ -53,6 +53,11 @@ func (in executeRequest) numbered() bool { return !in.Silent && yes(in.History) 
 func (k *shared) execute(r *request) {
 	x := &execution{k: k, r: r}
 	r.into(&x.asks)
+	if err := k.enter(r); err != nil {
+		k.fail(r, err)
+		x.stopOthers()
+		return
+	}
 	blank := strings.TrimSpace(x.asks.Code) == ""
 	if blank && len(x.asks.Expressions) == 0 {
 		x.count = k.number()
@@ -64,19 +69,14 @@ func (k *shared) execute(r *request) {
 		k.count++
 	}
 	x.count, x.restarts = k.count, k.restarts
-	k.running, k.stop, k.execution = true, false, ""
 	k.mu.Unlock()
-	defer func() {
-		k.mu.Lock()
-		defer k.mu.Unlock()
-		k.running, k.execution = false, ""
-	}()
+	defer k.run()()
 	if !x.asks.Silent && !blank {
 		k.publish("execute_input", r.header, map[string]any{"code": x.asks.Code, "execution_count": x.count}, nil)
 	}
 	over := make(chan struct{})
 	defer close(over)
-	n := hub.NewExecution{Session: k.session, Code: x.asks.Code, Unnumbered: !x.asks.numbered(), Payloads: true}
+	n := hub.NewExecution{Session: k.place.session.ID, Kernel: k.place.kernel, Code: x.asks.Code, Unnumbered: !x.asks.numbered(), Payloads: true, Parent: r.id}
 	if yes(x.asks.Stdin) {
 		n.Input = func(prompt string, password bool) (string, error) { return k.ask(over, r, prompt, password) }
 	}
@@ -96,9 +96,41 @@ func (k *shared) execute(r *request) {
 	x.reply(values)
 }
 
+// run says that code runs, until over is called.
+func (k *shared) run() (over func()) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.running, k.stop, k.execution = true, false, ""
+	return func() {
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		k.running, k.execution = false, ""
+	}
+}
+
+// start starts code. A kernel of a home that was begun behind the state that the session has gone back to begins anew.
+func (x *execution) start(n hub.NewExecution) (hub.Execution, error) {
+	e, err := x.k.s.Hub.StartExecution(x.r.ctx, x.r.who, n)
+	if !x.k.place.home || !problem.Has(err, problem.KernelNotFound) {
+		return e, err
+	}
+	if _, err = x.k.s.Hub.StartKernel(x.r.ctx, x.r.who, n.Session, n.Kernel); err != nil {
+		return e, err
+	}
+	x.anew()
+	return x.k.s.Hub.StartExecution(x.r.ctx, x.r.who, n)
+}
+
+// anew tells clients of a new interpreter.
+func (x *execution) anew() {
+	x.k.tell(stateRestarting, nil)
+	x.k.renewed()
+	x.k.tell(stateBusy, nil)
+}
+
 func (x *execution) run(n hub.NewExecution) error {
 	k := x.k
-	e, err := k.s.Hub.StartExecution(x.r.ctx, x.r.who, n)
+	e, err := x.start(n)
 	if err != nil {
 		return err
 	}
@@ -138,6 +170,10 @@ func (x *execution) take(event kernel.Event) {
 	case kernel.Stream:
 		x.text(e.Name, e.Data)
 	case kernel.Display:
+		if m := commOf(e.Data); m != nil {
+			x.said(m)
+			return
+		}
 		if p := payloadOf(e.Data); p != nil {
 			x.payload = append(x.payload, p)
 			return
@@ -237,9 +273,7 @@ func (x *execution) end(d kernel.Done) {
 		x.fail(kernel.Error{Name: nameOf(d.Outcome), Value: text, Traceback: []string{nameOf(d.Outcome) + ": " + text}})
 	}
 	if d.Lost != kernel.LostNothing && !x.k.restartedSince(x.restarts) { // clients that asked for it know
-		x.k.tell(stateRestarting, nil)
-		x.k.renumber(0)
-		x.k.tell(stateBusy, nil)
+		x.anew()
 	}
 }
 

@@ -21,20 +21,25 @@ import (
 	"cove/internal/ident"
 	"cove/internal/kernel"
 	"cove/internal/problem"
+	"cove/internal/process"
 )
 
 var start = time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)
 
 // fakeHub is a hub in memory whose code says what a test wrote.
 type fakeHub struct {
-	mu       sync.Mutex
-	sessions map[string]*hub.Session
-	asked    []hub.NewExecution
-	runs     map[string]*fakeRun
-	script   func(n hub.NewExecution, emit func(kernel.Event), stopped <-chan struct{}) // of all code; the Done is its last event
-	refuse   error                                                                      // of StartExecution
-	restarts int
-	past     []hub.Execution // the newest first
+	mu        sync.Mutex
+	sessions  map[string]*hub.Session
+	asked     []hub.NewExecution
+	runs      map[string]*fakeRun
+	script    func(n hub.NewExecution, emit func(kernel.Event), stopped <-chan struct{}) // of all code; the Done is its last event
+	refuse    error                                                                      // of StartExecution
+	restarts  int
+	past      []hub.Execution // the newest first
+	disk      map[string][]byte
+	kernels   []string // beside the main ones
+	processes []process.Info
+	typed     chan string
 }
 
 type fakeRun struct {
@@ -45,7 +50,7 @@ type fakeRun struct {
 }
 
 func newFake() *fakeHub {
-	return &fakeHub{sessions: map[string]*hub.Session{}, runs: map[string]*fakeRun{}, past: []hub.Execution{{Code: "second"}, {Code: "first"}}, script: func(n hub.NewExecution, emit func(kernel.Event), _ <-chan struct{}) {
+	return &fakeHub{sessions: map[string]*hub.Session{}, runs: map[string]*fakeRun{}, disk: map[string][]byte{}, typed: make(chan string, 100), past: []hub.Execution{{Code: "second"}, {Code: "first"}}, script: func(n hub.NewExecution, emit func(kernel.Event), _ <-chan struct{}) {
 		emit(kernel.Stream{Name: "stdout", Data: []byte(n.Code)})
 		emit(kernel.Done{Outcome: kernel.OutcomeOK})
 	}}
@@ -54,7 +59,7 @@ func newFake() *fakeHub {
 func (f *fakeHub) CreateSession(_ context.Context, who auth.Principal, n hub.NewSession) (hub.Session, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	s := &hub.Session{ID: ident.New(ident.Session), Project: who.Project, Name: n.Name, Metadata: n.Metadata, State: hub.SessionActive, Created: start, Used: start}
+	s := &hub.Session{ID: ident.New(ident.Session), Project: who.Project, User: who.User, Name: n.Name, Metadata: n.Metadata, State: hub.SessionActive, Created: start, Used: start}
 	f.sessions[s.ID] = s
 	return *s, nil
 }
@@ -158,15 +163,15 @@ func (f *fakeHub) InterruptExecution(_ context.Context, _ auth.Principal, id str
 	return hub.Execution{}, nil
 }
 
-func (f *fakeHub) Complete(context.Context, auth.Principal, string, string, int) ([]string, int, int, error) {
+func (f *fakeHub) Complete(context.Context, auth.Principal, string, string, string, int) ([]string, int, int, error) {
 	return []string{"sqrt"}, 5, 7, nil
 }
 
-func (f *fakeHub) IsComplete(context.Context, auth.Principal, string, string) (string, error) {
+func (f *fakeHub) IsComplete(context.Context, auth.Principal, string, string, string) (string, error) {
 	return "", errors.New("the kernel runs code")
 }
 
-func (f *fakeHub) Describe(context.Context, auth.Principal, string, string, int) (string, error) {
+func (f *fakeHub) Describe(context.Context, auth.Principal, string, string, string, int) (string, error) {
 	return "", nil
 }
 

@@ -56,7 +56,7 @@ func (k *shared) inputs(r *request) ([]input, error) {
 	var page hub.Page
 	for size := 0; len(all) < mostHistory; {
 		page.Limit = min(100, mostHistory-len(all))
-		list, err := k.s.Hub.Executions(r.ctx, r.who, hub.ExecutionFilter{Session: k.session, Kernel: mainKernel}, page)
+		list, err := k.s.Hub.Executions(r.ctx, r.who, hub.ExecutionFilter{Session: k.place.session.ID, Kernel: k.place.kernel}, page)
 		if err != nil {
 			return nil, err
 		}
@@ -64,7 +64,7 @@ func (k *shared) inputs(r *request) ([]input, error) {
 			if size += len(list.Items[i].Code); size > historyRoom {
 				break
 			}
-			if !k.isHidden(list.Items[i].ID) {
+			if !k.isHidden(list.Items[i].ID) && !strings.HasPrefix(list.Items[i].Code, ownCode) {
 				all = append(all, input{code: list.Items[i].Code})
 			}
 		}

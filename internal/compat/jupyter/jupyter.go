@@ -1,10 +1,9 @@
-// Package jupyter is the interface of a Jupyter Server, /jupyter, as a translation onto the hub: kernels, kernel specifications, sessions, and the
-// WebSocket that carries a kernel's channels. Programs that run code on a Jupyter server, or that take one as their gateway, need another base URL and
-// a key as the token, and nothing else.
+// Package jupyter is the interface of a Jupyter Server, /jupyter, as a translation onto the hub: kernels, kernel specifications, sessions, files, terminals, and the WebSockets that
+// carry a kernel's channels and a terminal. Programs that run code on a Jupyter server, or that take one as their gateway, need another base URL and a key as the token, and nothing else.
 //
-// A kernel is a session of the hub with its main kernel, and its id is that session's, written as a UUID: it is found again by whichever process
-// serves it, also after a restart. A session in Jupyter's sense, the pair of a notebook's path and a kernel, is metadata of the hub's session. Idle
-// kernels are paused and go on with their variables at the next request, as all sessions do.
+// A kernel that is asked for by itself is a session of the hub with its main kernel. Files, terminals and the kernels of documents are in a session that each user has one of, its home. Ids
+// are UUIDs: what they name is found again by whichever process serves it, also after a restart. A session in Jupyter's sense, the pair of a notebook's path and a kernel, is metadata of the
+// hub's session. Idle sessions are paused and go on with their variables at the next request.
 //
 // The protocol is that of jupyter_client 5.3 and of jupyter_server 2: https://jupyter-client.readthedocs.io/en/stable/messaging.html and
 // https://jupyter-server.readthedocs.io/en/latest/developers/websocket-protocols.html.
@@ -13,6 +12,10 @@ package jupyter
 import (
 	"context"
 	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
 	"log/slog"
 	"net/http"
 	"strings"
@@ -24,7 +27,9 @@ import (
 	"cove/internal/auth"
 	"cove/internal/hub"
 	"cove/internal/intake"
+	"cove/internal/link"
 	"cove/internal/problem"
+	"cove/internal/process"
 )
 
 // Prefix begins all addresses of the interface.
@@ -37,7 +42,29 @@ type Sessions interface {
 	Sessions(ctx context.Context, who auth.Principal, f hub.SessionFilter, p hub.Page) (hub.Listing[hub.Session], error)
 	ChangeSession(ctx context.Context, who auth.Principal, id string, c hub.SessionChange) (hub.Session, error)
 	DeleteSession(ctx context.Context, who auth.Principal, id string) error
+}
+
+// Kernels are the further interpreters of a home.
+type Kernels interface {
+	StartKernel(ctx context.Context, who auth.Principal, session, name string) (hub.Kernel, error)
 	RestartKernel(ctx context.Context, who auth.Principal, session, name string) (hub.Kernel, error)
+	StopKernel(ctx context.Context, who auth.Principal, session, name string) error
+}
+
+// Files are those of homes.
+type Files interface {
+	UseFiles(ctx context.Context, who auth.Principal, session string, u hub.FilesUse, use func(ctx context.Context, f link.Files) error) error
+}
+
+// Processes are what terminals are.
+type Processes interface {
+	StartProcess(ctx context.Context, who auth.Principal, session string, start process.Start) (process.Info, error)
+	Processes(ctx context.Context, who auth.Principal, session string) ([]process.Info, error)
+	TellProcess(ctx context.Context, who auth.Principal, session, id string, r io.Reader, end bool) (int64, error)
+	ResizeProcess(ctx context.Context, who auth.Principal, session, id string, size process.Size) error
+	SignalProcess(ctx context.Context, who auth.Principal, session, id, signal string, all bool) error
+	FollowProcess(ctx context.Context, who auth.Principal, session, id string, from int64) (iter.Seq2[process.Event, error], error)
+	CheckProgram(ctx context.Context, who auth.Principal, code string) error
 }
 
 // Executions are what the code that clients send becomes.
@@ -50,16 +77,19 @@ type Executions interface {
 
 // Editing is what a kernel says of code that is being written.
 type Editing interface {
-	Complete(ctx context.Context, who auth.Principal, session, code string, cursor int) (matches []string, start, end int, err error)
-	IsComplete(ctx context.Context, who auth.Principal, session, code string) (string, error)
-	Describe(ctx context.Context, who auth.Principal, session, code string, cursor int) (string, error)
+	Complete(ctx context.Context, who auth.Principal, session, kernel, code string, cursor int) (matches []string, start, end int, err error)
+	IsComplete(ctx context.Context, who auth.Principal, session, kernel, code string) (string, error)
+	Describe(ctx context.Context, who auth.Principal, session, kernel, code string, cursor int) (string, error)
 }
 
 // Hub is what this surface needs of the server. *hub.Hub has it.
 type Hub interface {
 	Sessions
+	Kernels
 	Executions
 	Editing
+	Files
+	Processes
 }
 
 // Accounts know whom a key stands for. *auth.Accounts does.
@@ -82,12 +112,13 @@ type Options struct {
 
 type server struct {
 	Options
-	seal    seal
-	began   time.Time
-	frames  *semaphore.Weighted // bytes of large binary frames that are being read
-	mu      sync.Mutex
-	kernels map[string]*shared // that have clients or work, by the hub's session
-	places  map[string]int     // connections, by project
+	seal        seal
+	began       time.Time
+	frames      *semaphore.Weighted // bytes of large binary frames that are being read
+	homes       turns               // while a home, or what it says of its kernels, is changed, by its user
+	mu          sync.Mutex
+	kernels     map[string]*shared // that have clients or work, by their ids
+	connections map[string]int     // by project
 }
 
 // call is one request of an authenticated caller.
@@ -107,7 +138,7 @@ func newServer(o Options) *server {
 	if o.Python == nil {
 		o.Python = func() string { return "3" }
 	}
-	return &server{Options: o, seal: newSeal(o.Secret), began: o.Now(), frames: semaphore.NewWeighted(framesRoom), kernels: map[string]*shared{}, places: map[string]int{}}
+	return &server{Options: o, seal: newSeal(o.Secret), began: o.Now(), frames: semaphore.NewWeighted(framesRoom), kernels: map[string]*shared{}, connections: map[string]int{}}
 }
 
 // handler answers everything below /jupyter.
@@ -125,7 +156,7 @@ func (s *server) handler() http.Handler {
 		})
 	}
 	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
-		Refuse(w, problem.New(problem.RouteNotFound, "there is nothing at this address").WithHint("this server runs kernels; it has no notebooks, files or terminals for Jupyter"))
+		Refuse(w, problem.New(problem.RouteNotFound, "there is nothing at this address").WithHint("this server has kernels, files and terminals; the pages of JupyterLab are those of a Jupyter server of yours, with this one as its gateway"))
 	})
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		// What is answered here is for programs: a browser must not take it for a page.
@@ -174,9 +205,9 @@ func (c *call) reply(status int, v any) error {
 
 // read decodes the body into v. An empty body says nothing, which some clients send.
 func (c *call) read(v any) error {
-	text, err := intake.Read(c.Context(), http.MaxBytesReader(c.w, c.Body, longestBody))
+	text, err := c.body(longestBody)
 	if err != nil {
-		return problem.Of(err)
+		return err
 	}
 	if len(strings.TrimSpace(string(text))) == 0 {
 		return nil
@@ -185,6 +216,18 @@ func (c *call) read(v any) error {
 		return problem.New(problem.InvalidRequest, "the body is not the JSON object that was expected")
 	}
 	return nil
+}
+
+// body returns a body of JSON that has so many bytes at most.
+func (c *call) body(most int64) ([]byte, error) {
+	text, err := intake.Read(c.Context(), http.MaxBytesReader(c.w, c.Body, most))
+	if _, long := errors.AsType[*http.MaxBytesError](err); long {
+		return nil, problem.New(problem.BodyTooLarge, fmt.Sprintf("the body has more than %d MiB", most>>20)).WithHint("send a large file in chunks")
+	}
+	if err != nil {
+		return nil, problem.Of(err)
+	}
+	return text, nil
 }
 
 // longestBody bounds a request's body, in bytes.

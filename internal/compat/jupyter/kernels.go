@@ -1,24 +1,25 @@
 package jupyter
 
 import (
+	"context"
 	"net/http"
 	"net/url"
 
+	"cove/internal/auth"
 	"cove/internal/hub"
-	"cove/internal/ident"
-	"cove/internal/problem"
 )
 
 // Metadata of sessions that are kernels of this surface.
 const (
 	kernelKey  = "jupyter.kernel" // the name of its specification
+	idKey      = "jupyter.id"     // the kernel's id, where a client chose it
 	sessionKey = "jupyter.session"
 	pathKey    = "jupyter.path"
 	nameKey    = "jupyter.name"
 	typeKey    = "jupyter.type"
 )
 
-// mainKernel is the one of a session's kernels that this surface uses.
+// mainKernel is the kernel of a session that is a kernel.
 const mainKernel = "main"
 
 // mostListed bounds what one answer lists: Jupyter's lists have no pages.
@@ -33,15 +34,12 @@ type kernelModel struct {
 	Connections  int    `json:"connections"`
 }
 
-func (s *server) model(session hub.Session) kernelModel {
-	m := kernelModel{ID: ident.UUID(session.ID), Name: session.Metadata[kernelKey], LastActivity: moment(session.Used), State: stateIdle}
-	s.mu.Lock()
-	k := s.kernels[session.ID]
-	s.mu.Unlock()
-	if k != nil {
+func (s *server) model(p place) kernelModel {
+	m := kernelModel{ID: p.id, Name: specName, LastActivity: moment(p.session.Used), State: stateIdle}
+	if k := s.present(p.id); k != nil {
 		state, active, connections := k.look()
 		m.State, m.Connections = state, connections
-		if active.After(session.Used) {
+		if active.After(p.session.Used) {
 			m.LastActivity = moment(active)
 		}
 	}
@@ -49,11 +47,11 @@ func (s *server) model(session hub.Session) kernelModel {
 }
 
 // marked lists the sessions that have these metadata.
-func (s *server) marked(c *call, meta map[string]string) ([]hub.Session, error) {
+func (s *server) marked(ctx context.Context, who auth.Principal, meta map[string]string) ([]hub.Session, error) {
 	var all []hub.Session
 	page := hub.Page{Limit: 100}
 	for {
-		list, err := s.Hub.Sessions(c.Context(), c.who, hub.SessionFilter{Meta: meta}, page)
+		list, err := s.Hub.Sessions(ctx, who, hub.SessionFilter{Meta: meta}, page)
 		if err != nil {
 			return nil, err
 		}
@@ -65,26 +63,12 @@ func (s *server) marked(c *call, meta map[string]string) ([]hub.Session, error) 
 }
 
 func (s *server) kernelsOf(c *call) ([]kernelModel, error) {
-	sessions, err := s.marked(c, map[string]string{kernelKey: specName})
+	places, err := s.places(c.Context(), c.who)
 	models := []kernelModel{}
-	for _, session := range sessions {
-		models = append(models, s.model(session))
+	for _, p := range places {
+		models = append(models, s.model(p))
 	}
 	return models, err
-}
-
-// kernel returns the hub's session of a kernel.
-func (s *server) kernel(c *call, id string) (hub.Session, error) {
-	none := problem.New(problem.KernelNotFound, "Kernel does not exist: "+id)
-	own, ok := ident.FromUUID(ident.Session, id)
-	if !ok {
-		return hub.Session{}, none
-	}
-	session, err := s.Hub.Session(c.Context(), c.who, own)
-	if problem.Is(err, problem.NotFound) || err == nil && (session.State == hub.SessionDeleted || session.Metadata[kernelKey] == "") {
-		return hub.Session{}, none
-	}
-	return session, err
 }
 
 func (s *server) listKernels(c *call) error {
@@ -95,69 +79,76 @@ func (s *server) listKernels(c *call) error {
 	return c.reply(http.StatusOK, models)
 }
 
-// startKernel makes a session. What else clients send, a path and variables of the environment, are matters of the machine that a Jupyter server runs on.
+// startKernel makes a session. A client that says a path means the files of the Contents API: its kernel is in the home. Variables of the environment, which clients send, are matters of
+// the machine that a Jupyter server runs on.
 func (s *server) startKernel(c *call) error {
 	var in struct {
 		Name string `json:"name"`
+		Path string `json:"path"`
 		ID   string `json:"kernel_id"`
 	}
-	if err := c.read(&in); err != nil {
-		return err
+	err := c.read(&in)
+	if err == nil {
+		err = known(in.Name)
 	}
-	if in.ID != "" {
-		return problem.New(problem.InvalidRequest, "this server chooses the ids of kernels").WithHint("leave kernel_id out")
+	if err == nil {
+		err = s.mayName(c, in.ID)
 	}
-	if err := known(in.Name); err != nil {
-		return err
+	var p place
+	if err == nil && in.Path == "" {
+		p, err = s.newKernel(c, entry{ID: in.ID})
+	} else if err == nil {
+		var dir document
+		if dir, err = documentOf(in.Path); err == nil {
+			p, err = s.newHomeKernel(c, entry{ID: in.ID, Dir: string(dir)})
+		}
 	}
-	session, err := s.Hub.CreateSession(c.Context(), c.who, hub.NewSession{Name: "Jupyter kernel", Metadata: map[string]string{kernelKey: specName}})
 	if err != nil {
 		return err
 	}
-	m := s.model(session)
-	c.w.Header().Set("Location", Prefix+"/api/kernels/"+url.PathEscape(m.ID))
-	return c.reply(http.StatusCreated, m)
+	c.w.Header().Set("Location", Prefix+"/api/kernels/"+url.PathEscape(p.id))
+	return c.reply(http.StatusCreated, s.model(p))
 }
 
 func (s *server) getKernel(c *call) error {
-	session, err := s.kernel(c, c.PathValue("id"))
+	p, err := s.here(c)
 	if err != nil {
 		return err
 	}
-	return c.reply(http.StatusOK, s.model(session))
+	return c.reply(http.StatusOK, s.model(p))
 }
 
 func (s *server) deleteKernel(c *call) error {
-	session, err := s.kernel(c, c.PathValue("id"))
+	p, err := s.here(c)
 	if err == nil {
-		err = s.end(c.Context(), c.who, session.ID)
+		err = s.end(c.Context(), c.who, p)
 	}
-	if err != nil {
-		return err
-	}
-	c.w.WriteHeader(http.StatusNoContent)
-	return nil
+	return c.done(err)
 }
 
 func (s *server) interruptKernel(c *call) error {
-	session, err := s.kernel(c, c.PathValue("id"))
+	p, err := s.here(c)
 	if err == nil {
-		err = s.interrupt(c.Context(), c.who, session.ID)
+		err = s.interrupt(c.Context(), c.who, p)
 	}
-	if err != nil {
-		return err
-	}
-	c.w.WriteHeader(http.StatusNoContent)
-	return nil
+	return c.done(err)
 }
 
 func (s *server) restartKernel(c *call) error {
-	session, err := s.kernel(c, c.PathValue("id"))
+	p, err := s.here(c)
 	if err == nil {
-		err = s.restart(c.Context(), c.who, session)
+		err = s.restart(c.Context(), c.who, p)
 	}
 	if err != nil {
 		return err
 	}
-	return c.reply(http.StatusOK, s.model(session))
+	return c.reply(http.StatusOK, s.model(p))
+}
+
+// done answers that something was done, which has no more to tell.
+func (c *call) done(err error) error {
+	if err == nil {
+		c.w.WriteHeader(http.StatusNoContent)
+	}
+	return err
 }

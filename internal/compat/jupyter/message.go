@@ -37,11 +37,13 @@ type header struct {
 
 // received is a message of a client.
 type received struct {
-	channel string
-	id      string
-	kind    string
-	header  json.RawMessage // as it came: answers bring it back
-	content json.RawMessage
+	channel  string
+	id       string
+	kind     string
+	header   json.RawMessage // as it came: answers bring it back
+	content  json.RawMessage
+	metadata json.RawMessage // of comms
+	buffers  json.RawMessage // of comms, as a list of base64; nil: none
 }
 
 // message is one for clients. Both forms of it are made once, however many clients get it.
@@ -51,6 +53,7 @@ type message struct {
 	parent   json.RawMessage // the header of what it answers; nil: it answers nothing
 	metadata any
 	content  any
+	buffers  [][]byte
 
 	text, binary []byte
 }
@@ -63,41 +66,59 @@ func parseText(text []byte) (received, error) {
 		Channel string          `json:"channel"`
 		Header  json.RawMessage `json:"header"`
 		Content json.RawMessage `json:"content"`
+		Meta    json.RawMessage `json:"metadata"`
 	}
 	if json.Unmarshal(text, &in) != nil {
 		return received{}, errMessage
 	}
-	return receivedOf(in.Channel, in.Header, in.Content)
+	return receivedOf(in.Channel, in.Header, in.Meta, in.Content)
 }
 
-// parseBinary reads a frame of the default protocol that has buffers behind the JSON object. What this server does has no use for buffers.
-func parseBinary(frame []byte) ([]byte, error) {
+// parseBinary reads a frame of the default protocol that has buffers behind the JSON object: a count, that many offsets, and a part at each of these. Numbers are big-endian and of 32 bits.
+func parseBinary(frame []byte) (text []byte, buffers [][]byte, err error) {
 	if len(frame) < 8 {
-		return nil, errMessage
+		return nil, nil, errMessage
 	}
 	count := binary.BigEndian.Uint32(frame)
 	if count < 1 || count > mostParts || len(frame) < int(4*(count+1)) {
-		return nil, errMessage
+		return nil, nil, errMessage
 	}
-	from, to := uint64(binary.BigEndian.Uint32(frame[4:])), uint64(len(frame))
-	if count > 1 {
-		to = uint64(binary.BigEndian.Uint32(frame[8:]))
+	at := func(i uint32) uint64 {
+		if i == count {
+			return uint64(len(frame))
+		}
+		return uint64(binary.BigEndian.Uint32(frame[4*(i+1):]))
 	}
-	if from > to || to > uint64(len(frame)) {
-		return nil, errMessage
+	for i := range count {
+		if at(i) > at(i+1) || at(i+1) > uint64(len(frame)) {
+			return nil, nil, errMessage
+		}
+		buffers = append(buffers, frame[at(i):at(i+1)])
 	}
-	return frame[from:to], nil
+	return buffers[0], buffers[1:], nil
+}
+
+// asBuffers is a list of buffers in JSON, nil where there are none.
+func asBuffers(buffers [][]byte) json.RawMessage {
+	if len(buffers) == 0 {
+		return nil
+	}
+	text, err := json.Marshal(buffers)
+	if err != nil {
+		return nil
+	}
+	return text
 }
 
 // parseParts splits a frame of the binary protocol: a count, that many offsets, and between each two of these a part: the channel, the header, the
-// parent's header, metadata, content and buffers. Numbers are little-endian and of 64 bits.
-func parseParts(frame []byte) (channel string, header, content []byte, err error) {
+// parent's header, metadata, content and buffers. Numbers are little-endian and of 64 bits. It returns what is behind the channel.
+func parseParts(frame []byte) (channel string, parts [][]byte, err error) {
 	if len(frame) < 8 {
-		return "", nil, nil, errMessage
+		return "", nil, errMessage
 	}
 	count := binary.LittleEndian.Uint64(frame)
 	if count < 6 || count > mostParts || uint64(len(frame)) < 8*(count+1) {
-		return "", nil, nil, errMessage
+		return "", nil, errMessage
 	}
 	part := func(i uint64) []byte {
 		from, to := binary.LittleEndian.Uint64(frame[8*(i+1):]), binary.LittleEndian.Uint64(frame[8*(i+2):])
@@ -107,22 +128,25 @@ func parseParts(frame []byte) (channel string, header, content []byte, err error
 		}
 		return frame[from:to]
 	}
-	channel, header, content = string(part(0)), part(1), part(4)
-	return channel, header, content, err
+	channel = string(part(0))
+	for i := uint64(1); i+1 < count; i++ {
+		parts = append(parts, part(i))
+	}
+	return channel, parts, err
 }
 
-func receivedOf(channel string, raw, content json.RawMessage) (received, error) {
+func receivedOf(channel string, raw, metadata, content json.RawMessage) (received, error) {
 	var h struct {
 		ID   string `json:"msg_id"`
 		Type string `json:"msg_type"`
 	}
-	if len(raw) > longestHeader || json.Unmarshal(raw, &h) != nil || h.ID == "" || h.Type == "" || len(content) > 0 && !json.Valid(content) {
+	if len(raw) > longestHeader || json.Unmarshal(raw, &h) != nil || h.ID == "" || h.Type == "" || len(content) > 0 && !json.Valid(content) || len(metadata) > 0 && !json.Valid(metadata) {
 		return received{}, errMessage
 	}
 	if channel == "" {
 		channel = shellChannel
 	}
-	return received{channel: channel, id: h.ID, kind: h.Type, header: raw, content: content}, nil
+	return received{channel: channel, id: h.ID, kind: h.Type, header: raw, metadata: metadata, content: content}, nil
 }
 
 // encode makes the frame of a message.
@@ -145,10 +169,25 @@ func (m *message) encode(parts bool) ([]byte, error) {
 			Content  any             `json:"content"`
 			Buffers  []any           `json:"buffers"`
 		}{m.channel, m.header.ID, m.header.Type, m.header, m.parentHeader(), m.meta(), m.content, []any{}})
+		if err == nil && len(m.buffers) > 0 {
+			text = m.behind(text)
+		}
 		m.text = text
 		return text, err
 	}
 	return m.text, nil
+}
+
+// behind makes a binary frame of the default protocol, see parseBinary.
+func (m *message) behind(text []byte) []byte {
+	parts := append([][]byte{text}, m.buffers...)
+	at := 4 * (len(parts) + 1)
+	frame := binary.BigEndian.AppendUint32(nil, uint32(len(parts))) //nolint:gosec // at most mostParts
+	for _, p := range parts {
+		frame = binary.BigEndian.AppendUint32(frame, uint32(at)) //nolint:gosec // a kernel's message has less than 32 MiB
+		at += len(p)
+	}
+	return append(frame, bytes.Join(parts, nil)...)
 }
 
 func (m *message) parentHeader() json.RawMessage {
@@ -175,6 +214,7 @@ func (m *message) parts() ([]byte, error) {
 		}
 		parts = append(parts, text)
 	}
+	parts = append(parts, m.buffers...)
 	count := len(parts) + 1
 	at := 8 * (count + 1)
 	frame := binary.LittleEndian.AppendUint64(nil, uint64(count))

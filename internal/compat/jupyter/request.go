@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"cove/internal/auth"
-	"cove/internal/hub"
 	"cove/internal/problem"
 )
 
@@ -30,7 +29,7 @@ func (r *request) into(v any) {
 }
 
 // free are the requests that cost nothing: they are answered from memory, and their key is not looked at again.
-var free = map[string]bool{"kernel_info_request": true, "comm_info_request": true, "connect_request": true, "comm_open": true}
+var free = map[string]bool{"kernel_info_request": true, "connect_request": true}
 
 // take takes a message of a client. Requests of the shell wait for those before them, and others are served at once.
 func (k *shared) take(ctx context.Context, c *socket, m received, release func()) {
@@ -43,8 +42,8 @@ func (k *shared) take(ctx context.Context, c *socket, m received, release func()
 		k.answer(c.client, in.Value)
 		release()
 		return
-	case !strings.HasSuffix(m.kind, "_request") && m.kind != "comm_open":
-		release() // comm_msg and comm_close: there are no comms
+	case !strings.HasSuffix(m.kind, "_request") && !isComm(m.kind):
+		release()
 		return
 	}
 	r := &request{received: m, ctx: context.WithoutCancel(ctx), client: c.client, release: release}
@@ -141,11 +140,11 @@ func (k *shared) serve(r *request) {
 	case "history_request":
 		k.history(r)
 	case "comm_info_request":
-		k.reply(r, map[string]any{"status": "ok", "comms": map[string]any{}})
-	case "comm_open":
-		k.closeComm(r)
+		k.commInfo(r)
+	case "comm_open", "comm_msg", "comm_close":
+		k.comm(r)
 	case "interrupt_request":
-		k.outcome(r, k.s.interrupt(r.ctx, r.who, k.session), map[string]any{})
+		k.outcome(r, k.s.interrupt(r.ctx, r.who, k.place), map[string]any{})
 	case "shutdown_request":
 		k.shutdown(r)
 	default:
@@ -155,7 +154,7 @@ func (k *shared) serve(r *request) {
 
 // reply answers a request on its channel.
 func (k *shared) reply(r *request, content map[string]any) {
-	if r.kind == "comm_open" {
+	if isComm(r.kind) {
 		return // it has no reply
 	}
 	kind := strings.TrimSuffix(r.kind, "_request") + "_reply"
@@ -177,12 +176,15 @@ func (k *shared) outcome(r *request, err error, content map[string]any) {
 func (k *shared) fail(r *request, err error) {
 	p, less := problem.Public(err)
 	if p.Kind == problem.Internal || less {
-		k.s.Log.ErrorContext(r.ctx, "a request to a kernel failed", "type", r.kind, "session", k.session, "error", err)
+		k.s.Log.ErrorContext(r.ctx, "a request to a kernel failed", "type", r.kind, "session", k.place.session.ID, "error", err)
 	}
 	out := map[string]any{"ename": p.Code, "evalue": sentence(p), "traceback": []string{p.Code + ": " + sentence(p)}}
 	if r.kind == "execute_request" {
 		k.publish("error", r.header, maps.Clone(out), nil)
 		out["execution_count"], out["user_expressions"], out["payload"] = k.number(), map[string]any{}, []any{}
+	}
+	if isComm(r.kind) {
+		k.publish("stream", r.header, map[string]string{"name": "stderr", "text": "cove: " + sentence(p) + "\n"}, nil)
 	}
 	out["status"] = "error"
 	k.reply(r, out)
@@ -227,7 +229,7 @@ func (r *request) editing() (code string, cursor int) {
 
 func (k *shared) complete(r *request) {
 	code, cursor := r.editing()
-	matches, start, end, err := k.s.Hub.Complete(r.ctx, r.who, k.session, code, cursor)
+	matches, start, end, err := k.s.Hub.Complete(r.ctx, r.who, k.place.session.ID, k.place.kernel, code, cursor)
 	if matches == nil {
 		matches = []string{}
 	}
@@ -236,7 +238,7 @@ func (k *shared) complete(r *request) {
 
 func (k *shared) inspect(r *request) {
 	code, cursor := r.editing()
-	text, err := k.s.Hub.Describe(r.ctx, r.who, k.session, code, cursor)
+	text, err := k.s.Hub.Describe(r.ctx, r.who, k.place.session.ID, k.place.kernel, code, cursor)
 	data := map[string]any{}
 	if text != "" {
 		data["text/plain"] = text
@@ -246,20 +248,11 @@ func (k *shared) inspect(r *request) {
 
 func (k *shared) isComplete(r *request) {
 	code, _ := r.editing()
-	status, err := k.s.Hub.IsComplete(r.ctx, r.who, k.session, code)
+	status, err := k.s.Hub.IsComplete(r.ctx, r.who, k.place.session.ID, k.place.kernel, code)
 	if err != nil {
 		status = "unknown"
 	}
 	k.reply(r, map[string]any{"status": status, "indent": ""})
-}
-
-// closeComm answers a client that opens a comm, which widgets do: there is nobody at the other end.
-func (k *shared) closeComm(r *request) {
-	var in struct {
-		ID string `json:"comm_id"`
-	}
-	r.into(&in)
-	k.publish("comm_close", r.header, map[string]any{"comm_id": in.ID, "data": map[string]any{}}, nil)
 }
 
 // shutdown ends a kernel, or begins a new interpreter.
@@ -269,7 +262,7 @@ func (k *shared) shutdown(r *request) {
 	}
 	r.into(&in)
 	if in.Restart {
-		k.outcome(r, k.s.restart(r.ctx, r.who, hub.Session{ID: k.session}), map[string]any{"restart": true})
+		k.outcome(r, k.s.restart(r.ctx, r.who, k.place), map[string]any{"restart": true})
 		return
 	}
 	if err := r.who.Require(auth.SessionsWrite); err != nil {
@@ -277,7 +270,7 @@ func (k *shared) shutdown(r *request) {
 		return
 	}
 	k.outcome(r, nil, map[string]any{"restart": false}) // the connection ends with the kernel
-	if err := k.s.end(r.ctx, r.who, k.session); err != nil {
-		k.s.Log.WarnContext(r.ctx, "a kernel was not ended", "session", k.session, "error", err)
+	if err := k.s.end(r.ctx, r.who, k.place); err != nil {
+		k.s.Log.WarnContext(r.ctx, "a kernel was not ended", "session", k.place.session.ID, "error", err)
 	}
 }

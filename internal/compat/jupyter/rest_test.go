@@ -63,7 +63,10 @@ func TestWhoMayCall(t *testing.T) {
 		{"GET", "/api/kernels", []string{"Authorization", "Bearer annskey"}, 200},
 		{"GET", "/api/kernels?token=viewer", nil, 200},
 		{"POST", "/api/kernels?token=viewer", nil, 403},
-		{"GET", "/api/contents?token=annskey", nil, 404},
+
+		{"GET", "/api/contents", nil, 401},
+		{"GET", "/api/contents/none?token=annskey", nil, 404},
+		{"GET", "/api/nowhere?token=annskey", nil, 404},
 		{"PUT", "/api/kernels?token=annskey", nil, 405},
 		{"GET", "/api/kernels/none?token=annskey", nil, 404},
 	} {

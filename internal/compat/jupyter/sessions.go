@@ -3,12 +3,8 @@ package jupyter
 import (
 	"crypto/rand"
 	"encoding/hex"
-	"maps"
 	"net/http"
-	"path"
-	"strings"
 
-	"cove/internal/hub"
 	"cove/internal/problem"
 )
 
@@ -22,10 +18,9 @@ type sessionModel struct {
 	Notebook map[string]string `json:"notebook"` // as clients before version 5 expect it
 }
 
-func (s *server) sessionModel(of hub.Session) sessionModel {
-	m := of.Metadata
-	return sessionModel{ID: m[sessionKey], Path: m[pathKey], Name: m[nameKey], Type: m[typeKey], Kernel: s.model(of),
-		Notebook: map[string]string{"path": m[pathKey], "name": m[nameKey]}}
+func (s *server) sessionModel(of place) sessionModel {
+	e := of.entry
+	return sessionModel{ID: e.Session, Path: e.Path, Name: e.Name, Type: e.Type, Kernel: s.model(of), Notebook: map[string]string{"path": e.Path, "name": e.Name}}
 }
 
 // sessionRequest is what clients say of a session; what is nil is left as it is.
@@ -37,9 +32,10 @@ type sessionRequest struct {
 	Notebook *struct{ Path, Name *string } `json:"notebook"`
 }
 
-// metadata returns what old becomes.
-func (in sessionRequest) metadata(old map[string]string) map[string]string {
-	out := maps.Clone(old)
+const longestSaid = 2048 // bytes of a session's path, name or type
+
+// on returns what an entry becomes.
+func (in sessionRequest) on(e entry) (entry, error) {
 	if in.Notebook != nil {
 		if in.Path == nil {
 			in.Path = in.Notebook.Path
@@ -47,16 +43,19 @@ func (in sessionRequest) metadata(old map[string]string) map[string]string {
 		if in.Name == nil {
 			in.Name = in.Notebook.Name
 		}
-		if in.Type == nil && out[typeKey] == "" {
+		if in.Type == nil && e.Type == "" {
 			in.Type = new("notebook")
 		}
 	}
-	for key, value := range map[string]*string{pathKey: in.Path, nameKey: in.Name, typeKey: in.Type} {
+	for into, value := range map[*string]*string{&e.Path: in.Path, &e.Name: in.Name, &e.Type: in.Type} {
 		if value != nil {
-			out[key] = *value
+			*into = *value
 		}
 	}
-	return out
+	if len(e.Path) > longestSaid || len(e.Name) > longestSaid || len(e.Type) > longestSaid {
+		return e, problem.New(problem.InvalidRequest, "the path, the name or the type is too long")
+	}
+	return e, nil
 }
 
 func (in sessionRequest) kernelID() string {
@@ -74,29 +73,32 @@ func (in sessionRequest) kernelName() string {
 }
 
 func (s *server) listSessions(c *call) error {
-	sessions, err := s.marked(c, map[string]string{kernelKey: specName})
+	places, err := s.places(c.Context(), c.who)
 	if err != nil {
 		return err
 	}
 	models := []sessionModel{}
-	for _, one := range sessions {
-		if one.Metadata[sessionKey] != "" {
+	for _, one := range places {
+		if one.entry.Session != "" {
 			models = append(models, s.sessionModel(one))
 		}
 	}
 	return c.reply(http.StatusOK, models)
 }
 
-func (s *server) session(c *call) (hub.Session, error) {
+// session finds the session of a request's address.
+func (s *server) session(c *call) (place, error) {
 	id := c.PathValue("id")
-	list, err := s.marked(c, map[string]string{sessionKey: id})
-	if err == nil && len(list) == 0 {
-		err = problem.New(problem.SessionNotFound, "Session not found: "+id)
-	}
+	places, err := s.places(c.Context(), c.who)
 	if err != nil {
-		return hub.Session{}, err
+		return place{}, err
 	}
-	return list[0], nil
+	for _, p := range places {
+		if p.entry.Session == id {
+			return p, nil
+		}
+	}
+	return place{}, problem.New(problem.SessionNotFound, "Session not found: "+id)
 }
 
 func (s *server) getSession(c *call) error {
@@ -107,54 +109,62 @@ func (s *server) getSession(c *call) error {
 	return c.reply(http.StatusOK, s.sessionModel(one))
 }
 
-// startSession returns the session of a path, with the kernel that it has, or makes one.
+// startSession returns the session of a path, with the kernel that it has, or makes one in the home.
 func (s *server) startSession(c *call) error {
 	var in sessionRequest
 	if err := c.read(&in); err != nil {
 		return err
 	}
-	meta := in.metadata(map[string]string{kernelKey: specName, sessionKey: newUUID()})
+	wanted, err := in.on(entry{Session: newUUID()})
 	switch {
-	case meta[pathKey] == "":
+	case err != nil:
+		return err
+	case wanted.Path == "":
 		return problem.New(problem.InvalidRequest, "Missing field in JSON data: path")
-	case meta[typeKey] == "":
+	case wanted.Type == "":
 		return problem.New(problem.InvalidRequest, "Missing field in JSON data: type")
 	}
-	there, err := s.marked(c, map[string]string{kernelKey: specName, pathKey: meta[pathKey]})
+	places, err := s.places(c.Context(), c.who)
 	if err != nil {
 		return err
 	}
-	var made hub.Session
-	switch {
-	case len(there) > 0:
-		made = there[0]
-	case in.kernelID() != "":
-		if made, err = s.kernel(c, in.kernelID()); err == nil {
-			made, err = s.Hub.ChangeSession(c.Context(), c.who, made.ID, hub.SessionChange{Metadata: in.metadata(with(made.Metadata, meta))})
+	for _, p := range places {
+		if p.entry.Session != "" && p.entry.Path == wanted.Path {
+			return s.started(c, p)
 		}
-	default:
-		made, err = s.newKernel(c, in.kernelName(), meta)
 	}
+	made, err := s.bind(c, in, wanted, true)
 	if err != nil {
 		return err
 	}
-	m := s.sessionModel(made)
-	c.w.Header().Set("Location", Prefix+"/api/sessions/"+m.ID)
-	return c.reply(http.StatusCreated, m)
+	return s.started(c, made)
 }
 
-func with(old, more map[string]string) map[string]string {
-	out := maps.Clone(old)
-	maps.Copy(out, more)
-	return out
+func (s *server) started(c *call, p place) error {
+	c.w.Header().Set("Location", Prefix+"/api/sessions/"+p.entry.Session)
+	return c.reply(http.StatusCreated, s.sessionModel(p))
 }
 
-func (s *server) newKernel(c *call, name string, meta map[string]string) (hub.Session, error) {
-	if err := known(name); err != nil {
-		return hub.Session{}, err
+// bind gives a session the kernel that a client asks for: one that is there, or a new one. With mayMake an id that no kernel has is that of the new one, where it has the form of one.
+func (s *server) bind(c *call, in sessionRequest, e entry, mayMake bool) (place, error) {
+	if id := in.kernelID(); id != "" {
+		p, err := s.place(c.Context(), c.who, id)
+		if err == nil {
+			e.ID, e.Kernel, e.Dir = p.entry.ID, p.entry.Kernel, p.entry.Dir
+			return s.note(c, p, e)
+		}
+		if !mayMake || !problem.Is(err, problem.NotFound) {
+			return place{}, err
+		}
 	}
-	title := path.Base(meta[pathKey])
-	return s.Hub.CreateSession(c.Context(), c.who, hub.NewSession{Name: "Jupyter: " + strings.ToValidUTF8(title[:min(len(title), 100)], ""), Metadata: meta})
+	if err := known(in.kernelName()); err != nil {
+		return place{}, err
+	}
+	e.ID, e.Dir = "", folderOf(e.Path)
+	if id := in.kernelID(); mayMake && len(id) <= longestID && kernelID().MatchString(id) {
+		e.ID = id
+	}
+	return s.newHomeKernel(c, e)
 }
 
 // changeSession renames a session, or gives it another kernel, which ends the one that it had.
@@ -167,21 +177,17 @@ func (s *server) changeSession(c *call) error {
 	if err != nil {
 		return err
 	}
-	meta := in.metadata(one.Metadata)
-	before := s.model(one).ID
-	changed := hub.Session{}
-	switch {
-	case in.kernelID() != "" && in.kernelID() != before:
-		if changed, err = s.kernel(c, in.kernelID()); err == nil {
-			changed, err = s.Hub.ChangeSession(c.Context(), c.who, changed.ID, hub.SessionChange{Metadata: with(changed.Metadata, meta)})
-		}
-	case in.kernelID() == "" && in.kernelName() != "":
-		changed, err = s.newKernel(c, in.kernelName(), meta)
-	default:
-		changed, err = s.Hub.ChangeSession(c.Context(), c.who, one.ID, hub.SessionChange{Metadata: meta})
+	wanted, err := in.on(one.entry)
+	if err != nil {
+		return err
 	}
-	if err == nil && changed.ID != one.ID {
-		err = s.end(c.Context(), c.who, one.ID)
+	var changed place
+	if id := in.kernelID(); id != "" && id != one.id || id == "" && in.kernelName() != "" {
+		if changed, err = s.bind(c, in, wanted, false); err == nil {
+			err = s.end(c.Context(), c.who, one)
+		}
+	} else {
+		changed, err = s.note(c, one, wanted)
 	}
 	if err != nil {
 		return err
@@ -192,13 +198,9 @@ func (s *server) changeSession(c *call) error {
 func (s *server) deleteSession(c *call) error {
 	one, err := s.session(c)
 	if err == nil {
-		err = s.end(c.Context(), c.who, one.ID)
+		err = s.end(c.Context(), c.who, one)
 	}
-	if err != nil {
-		return err
-	}
-	c.w.WriteHeader(http.StatusNoContent)
-	return nil
+	return c.done(err)
 }
 
 func newUUID() string {

@@ -7,8 +7,6 @@ import (
 	"sync"
 	"time"
 
-	"cove/internal/hub"
-	"cove/internal/ident"
 	"cove/internal/problem"
 )
 
@@ -16,7 +14,8 @@ import (
 const (
 	stateBusy       = "busy"
 	stateIdle       = "idle"
-	stateRestarting = "restarting"
+	stateStarting   = "starting"
+	stateRestarting = "restarting" // its interpreter has died
 	stateDead       = "dead"
 )
 
@@ -32,9 +31,9 @@ const (
 // shared is what the clients of one kernel share: they see each other's output, and their requests are served one after the other. It exists while
 // clients are connected, a request is served, or messages are kept for a client that may come back.
 type shared struct {
-	s       *server
-	session string // of the hub
-	label   string // of this interpreter, in headers
+	s     *server
+	place place
+	label string // of this interpreter, in headers
 
 	mu        sync.Mutex
 	users     int // sockets and requests that hold it
@@ -47,9 +46,11 @@ type shared struct {
 	gone      bool   // the kernel was deleted
 	quitting  bool   // the server is stopping: connections end when no request is served
 	state     string
-	count     int             // of the last numbered execution
-	restarts  int             // that clients have asked for
-	hidden    map[string]bool // executions of the hub that took no number, as far as is remembered
+	count     int               // of the last numbered execution
+	restarts  int               // that clients have asked for
+	ready     bool              // count and comms are known, and the interpreter is in its folder
+	comms     map[string]string // the targets of comms that are open
+	hidden    map[string]bool   // executions of the hub that took no number, as far as is remembered
 	sent      int
 	active    time.Time
 	asking    *question
@@ -72,13 +73,14 @@ type kept struct {
 }
 
 // join returns what the clients of a kernel share. leave gives it back.
-func (s *server) join(session hub.Session) *shared {
+func (s *server) join(p place) *shared {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	k := s.kernels[session.ID]
+	k := s.kernels[p.id]
 	if k == nil {
-		k = &shared{s: s, session: session.ID, label: newUUID(), sockets: map[*socket]struct{}{}, state: stateIdle, count: session.Executions, active: session.Used}
-		s.kernels[session.ID] = k
+		k = &shared{s: s, place: p, label: newUUID(), sockets: map[*socket]struct{}{}, state: stateIdle, comms: map[string]string{}, active: p.session.Used}
+		k.ready = p.session.Executions == 0 && p.entry.Dir == ""
+		s.kernels[p.id] = k
 	}
 	k.mu.Lock()
 	k.users++
@@ -91,16 +93,16 @@ func (s *server) leave(k *shared) {
 	defer s.mu.Unlock()
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.users--; k.users == 0 && s.kernels[k.session] == k {
-		delete(s.kernels, k.session)
+	if k.users--; k.users == 0 && s.kernels[k.place.id] == k {
+		delete(s.kernels, k.place.id)
 	}
 }
 
 // present returns what the clients of a kernel share, nil where it has none.
-func (s *server) present(session string) *shared {
+func (s *server) present(id string) *shared {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.kernels[session]
+	return s.kernels[id]
 }
 
 func (k *shared) look() (state string, active time.Time, connections int) {
@@ -114,7 +116,7 @@ func (k *shared) attach(c *socket) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.gone {
-		return problem.New(problem.KernelNotFound, "Kernel does not exist: "+ident.UUID(k.session))
+		return problem.New(problem.KernelNotFound, "Kernel does not exist: "+k.place.id)
 	}
 	for old := range k.sockets {
 		if old.client == c.client {
@@ -227,6 +229,13 @@ func (k *shared) renumber(count int) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.count = count
+}
+
+// renewed is for a new interpreter: it numbers from the beginning, is not in its folder, and has no comms.
+func (k *shared) renewed() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.count, k.ready, k.comms = 0, k.place.entry.Dir == "", map[string]string{}
 }
 
 // abort has the requests that wait answered without being served.

@@ -49,14 +49,14 @@ type socket struct {
 	ctx    context.Context
 	end    context.CancelCauseFunc
 	rate   *rate.Limiter
-	out    chan []byte // frames, nil at the end
+	out    chan frame // without data at the end
 	room   *semaphore.Weighted
 	over   sync.Once
 }
 
 // connect takes over the connection of GET /jupyter/api/kernels/{id}/channels.
 func (s *server) connect(c *call) error {
-	session, err := s.kernel(c, c.PathValue("id"))
+	p, err := s.here(c)
 	if err != nil {
 		return err
 	}
@@ -67,12 +67,12 @@ func (s *server) connect(c *call) error {
 	if client == "" || len(client) > longestName {
 		client = rand.Text()
 	}
-	leave, err := s.place(c.who.Project)
+	leave, err := s.count(c.who.Project)
 	if err != nil {
 		return err
 	}
 	defer leave()
-	k := s.join(session)
+	k := s.join(p)
 	defer s.leave(k)
 	// Whose page calls was looked at when the request came in, as for every other request.
 	conn, err := websocket.Accept(c.w, c.Request, &websocket.AcceptOptions{InsecureSkipVerify: true, Subprotocols: []string{binaryProtocol}, CompressionMode: websocket.CompressionDisabled})
@@ -81,11 +81,11 @@ func (s *server) connect(c *call) error {
 	}
 	defer func() { _ = conn.CloseNow() }()
 	conn.SetReadLimit(longestFrame)
-	auth.LeavePlace(c.Context()) // connections are bounded by place
+	auth.LeavePlace(c.Context()) // connections are bounded by count
 	ctx, end := context.WithCancelCause(c.Context())
 	defer end(nil)
 	one := &socket{s: s, k: k, client: client, conn: conn, reads: c.Context(), binary: conn.Subprotocol() == binaryProtocol, ctx: ctx, end: end,
-		rate: rate.NewLimiter(socketRate, 4*socketRate), out: make(chan []byte, outMost), room: semaphore.NewWeighted(outRoom)}
+		rate: rate.NewLimiter(socketRate, 4*socketRate), out: make(chan frame, outMost), room: semaphore.NewWeighted(outRoom)}
 	if err := k.attach(one); err != nil {
 		_ = conn.Close(websocket.StatusTryAgainLater, problem.Of(err).Message)
 		return nil
@@ -101,50 +101,56 @@ func (s *server) connect(c *call) error {
 	return nil
 }
 
-// place counts a connection of a project.
-func (s *server) place(project string) (leave func(), err error) {
+// count counts a connection of a project.
+func (s *server) count(project string) (leave func(), err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.places[project] >= mostPlaces {
-		return nil, problem.New(problem.TooManyRequests, "the project has as many connections to kernels as it may").WithHint("end some of them")
+	if s.connections[project] >= mostPlaces {
+		return nil, problem.New(problem.TooManyRequests, "the project has as many connections to kernels and terminals as it may").WithHint("end some of them")
 	}
-	s.places[project]++
+	s.connections[project]++
 	return func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		if s.places[project]--; s.places[project] == 0 {
-			delete(s.places, project)
+		if s.connections[project]--; s.connections[project] == 0 {
+			delete(s.connections, project)
 		}
 	}, nil
 }
 
 // send has a message written. It waits while much is waiting, and gives up on a client that does not read.
 func (c *socket) send(m *message) {
-	frame, err := m.encode(c.binary)
+	data, err := m.encode(c.binary)
 	if err != nil {
 		c.s.Log.ErrorContext(c.ctx, "a message could not be written down", "type", m.header.Type, "error", err)
 		return
 	}
 	ctx, cancel := context.WithTimeout(c.ctx, slowest)
 	defer cancel()
-	if c.room.Acquire(ctx, weight(frame)) != nil {
+	if c.room.Acquire(ctx, weight(data)) != nil {
 		c.end(errSlow)
 		return
 	}
 	select {
-	case c.out <- frame:
+	case c.out <- frame{data, c.binary || len(m.buffers) > 0}:
 	case <-ctx.Done():
 		c.end(errSlow)
 	}
 }
 
-func weight(frame []byte) int64 { return min(int64(len(frame)), outRoom) }
+// frame is a message that waits to be sent.
+type frame struct {
+	data   []byte
+	binary bool
+}
+
+func weight(data []byte) int64 { return min(int64(len(data)), outRoom) }
 
 // finish ends the connection behind what waits to be sent.
 func (c *socket) finish() {
 	c.over.Do(func() {
 		select {
-		case c.out <- nil:
+		case c.out <- frame{}:
 		default:
 			c.end(errSlow)
 		}
@@ -157,19 +163,19 @@ func (c *socket) write() {
 		case <-c.ctx.Done():
 			_ = c.conn.Close(closing(context.Cause(c.ctx)))
 			return
-		case frame := <-c.out:
-			if frame == nil {
+		case one := <-c.out:
+			if one.data == nil {
 				_ = c.conn.Close(websocket.StatusNormalClosure, "the kernel has ended, or the server is stopping")
 				return
 			}
 			kind := websocket.MessageText
-			if c.binary {
+			if one.binary {
 				kind = websocket.MessageBinary
 			}
 			ctx, cancel := context.WithTimeout(c.ctx, slowest)
-			err := c.conn.Write(ctx, kind, frame)
+			err := c.conn.Write(ctx, kind, one.data)
 			cancel()
-			c.room.Release(weight(frame))
+			c.room.Release(weight(one.data))
 			if err != nil {
 				return
 			}
@@ -262,28 +268,40 @@ func (c *socket) read(ctx context.Context) (received, error) {
 	}
 	defer done()
 	if !c.binary {
-		text, err := parseBinary(frame)
+		text, buffers, err := parseBinary(frame)
 		if err != nil {
 			return received{}, err
 		}
-		if text, err = counted(ctx, text); err != nil {
+		counts, err := counted(ctx, text)
+		if err != nil {
 			return received{}, err
 		}
-		return parseText(text)
+		m, err := parseText(counts)
+		return m.with(ctx, buffers, err)
 	}
-	channel, head, content, err := parseParts(frame)
+	channel, parts, err := parseParts(frame)
 	if err != nil {
 		return received{}, err
 	}
+	head, meta, content := parts[0], parts[2], parts[3]
 	if len(head) > longestHeader {
 		return received{}, errMessage
 	}
-	for _, part := range []*[]byte{&head, &content} {
+	for _, part := range []*[]byte{&head, &meta, &content} {
 		if *part, err = counted(ctx, *part); err != nil {
 			return received{}, err
 		}
 	}
-	return receivedOf(channel, head, content)
+	m, err := receivedOf(channel, head, meta, content)
+	return m.with(ctx, parts[4:], err)
+}
+
+// with returns a message with its buffers, which comms alone have a use for.
+func (m received) with(ctx context.Context, buffers [][]byte, err error) (received, error) {
+	if err == nil && isComm(m.kind) && len(buffers) > 0 {
+		m.buffers, err = counted(ctx, asBuffers(buffers))
+	}
+	return m, err
 }
 
 // counted returns a copy of JSON that counts for the context's request.

@@ -1,9 +1,11 @@
 package jupyter
 
 import (
+	"encoding/json"
 	"net/http"
 	"time"
 
+	"cove/internal/auth"
 	"cove/internal/problem"
 )
 
@@ -59,9 +61,35 @@ func (s *server) version(c *call) error {
 	return c.reply(http.StatusOK, map[string]string{"version": serverVersion})
 }
 
+// me says who the caller is, and which of the actions that it asks for it may take.
 func (s *server) me(c *call) error {
+	wrong := problem.New(problem.InvalidRequest, `permissions should be a JSON dict of {"resource": ["action",]}`)
+	var asked map[string][]string
+	if text := c.URL.Query().Get("permissions"); text != "" && (json.Unmarshal([]byte(text), &asked) != nil || asked == nil) {
+		return wrong
+	}
+	permissions := map[string]any{"updatable_fields": []string{}}
+	for resource, actions := range asked {
+		allowed := []string{}
+		for _, action := range actions {
+			if needs, ok := rights[resource][action]; ok && c.who.Require(needs) == nil {
+				allowed = append(allowed, action)
+			}
+		}
+		permissions[resource] = allowed
+	}
 	identity := map[string]any{"username": c.who.User, "name": c.who.User, "display_name": c.who.User, "initials": nil, "avatar_url": nil, "color": nil}
-	return c.reply(http.StatusOK, map[string]any{"identity": identity, "permissions": map[string]any{}})
+	return c.reply(http.StatusOK, map[string]any{"identity": identity, "permissions": permissions})
+}
+
+// rights are what the actions need that a Jupyter server knows, by their resources.
+var rights = map[string]map[string]auth.Action{
+	"api":         {"read": auth.SessionsRead},
+	"contents":    {"read": auth.FilesRead, "write": auth.FilesWrite},
+	"kernels":     {"read": auth.SessionsRead, "write": auth.SessionsWrite, "execute": auth.SessionsExecute},
+	"kernelspecs": {"read": auth.SessionsRead},
+	"sessions":    {"read": auth.SessionsRead, "write": auth.SessionsWrite},
+	"terminals":   {"read": auth.SessionsRead, "write": auth.SessionsExecute, "execute": auth.SessionsExecute},
 }
 
 func (s *server) status(c *call) error {
@@ -78,6 +106,9 @@ func (s *server) status(c *call) error {
 	}
 	return c.reply(http.StatusOK, map[string]any{"started": moment(s.began), "last_activity": moment(last), "connections": connections, "kernels": len(kernels)})
 }
+
+// nothing answers what JupyterLab asks for when it begins, and takes no 404 for: this server converts no notebooks, and stores no settings.
+func (s *server) nothing(c *call) error { return c.reply(http.StatusOK, struct{}{}) }
 
 // timeForm is how Jupyter writes times. Some clients take no other form.
 const timeForm = "2006-01-02T15:04:05.000000Z"

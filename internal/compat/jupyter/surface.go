@@ -22,7 +22,7 @@ type route struct {
 func Surface(o Options) surface.Surface {
 	s := newServer(o)
 	return surface.Surface{
-		About: "Jupyter's API for kernels: a client's server or gateway URL ends here", Prefix: Prefix + "/",
+		About: "Jupyter's API for kernels, files and terminals: a client's server or gateway URL ends here", Prefix: Prefix + "/",
 		Handler: s.handler(), Routes: surfaceRoutes(), Keys: s.keys,
 		Refuse: func(w http.ResponseWriter, _ *http.Request, p *problem.Error) { Refuse(w, p) },
 	}
@@ -44,6 +44,8 @@ func routes() []route {
 	const kernels, sessions, specs = Prefix + "/api/kernels", Prefix + "/api/sessions", Prefix + "/api/kernelspecs"
 	reads, makes := []auth.Action{auth.SessionsRead}, []auth.Action{auth.SessionsRead, auth.SessionsWrite}
 	runs := []auth.Action{auth.SessionsRead, auth.SessionsExecute}
+	const contents, terminals = Prefix + "/api/contents", Prefix + "/api/terminals"
+	looks, saves := []auth.Action{auth.SessionsRead, auth.FilesRead}, []auth.Action{auth.SessionsRead, auth.FilesRead, auth.FilesWrite}
 	return []route{
 		{method: "GET", pattern: Prefix + "/api", handle: (*server).version, public: true},
 		{method: "GET", pattern: Prefix + "/api/{$}", handle: (*server).version, public: true},
@@ -66,6 +68,22 @@ func routes() []route {
 		{method: "GET", pattern: sessions + "/{id}", needs: reads, handle: (*server).getSession},
 		{method: "PATCH", pattern: sessions + "/{id}", needs: makes, handle: (*server).changeSession},
 		{method: "DELETE", pattern: sessions + "/{id}", needs: makes, handle: (*server).deleteSession},
+		{method: "GET", pattern: contents, needs: looks, handle: (*server).getContents},
+		{method: "POST", pattern: contents, needs: saves, handle: (*server).postContents},
+		{method: "GET", pattern: contents + "/{path...}", needs: looks, handle: (*server).getContents},
+		{method: "POST", pattern: contents + "/{path...}", needs: saves, handle: (*server).postContents},
+		{method: "PUT", pattern: contents + "/{path...}", needs: saves, handle: (*server).putContents},
+		{method: "PATCH", pattern: contents + "/{path...}", needs: saves, handle: (*server).renameContents},
+		{method: "DELETE", pattern: contents + "/{path...}", needs: saves, handle: (*server).deleteContents},
+		{method: "GET", pattern: Prefix + "/api/nbconvert", handle: (*server).nothing},        // the formats that it converts notebooks to
+		{method: "GET", pattern: Prefix + "/api/config/{section}", handle: (*server).nothing}, // what was stored of a section
+		{method: "GET", pattern: Prefix + "/api/resolvePath", needs: looks, handle: (*server).resolvePath},
+		{method: "GET", pattern: Prefix + "/files/{path...}", needs: looks, handle: (*server).download},
+		{method: "GET", pattern: terminals, needs: reads, handle: (*server).listTerminals},
+		{method: "POST", pattern: terminals, needs: runs, handle: (*server).startTerminal},
+		{method: "GET", pattern: terminals + "/{name}", needs: reads, handle: (*server).getTerminal},
+		{method: "DELETE", pattern: terminals + "/{name}", needs: runs, handle: (*server).deleteTerminal},
+		{method: "GET", pattern: Prefix + "/terminals/websocket/{name}", needs: runs, handle: (*server).connectTerminal}, // a WebSocket
 	}
 }
 

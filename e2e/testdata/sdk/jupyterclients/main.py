@@ -254,7 +254,7 @@ def check_sessions():
     equal(requests.get(at, headers=own).status_code, 404)
     equal(requests.post(f"{URL}/api/sessions", headers=own, json={"path": "x"}).status_code, 400)
     equal(requests.post(f"{URL}/api/sessions", headers=own, json=dict(body, kernel={"name": "julia"})).status_code, 501)
-    equal(sorted(requests.get(f"{URL}/api/contents", headers=own).json()), ["message", "reason"])
+    equal(requests.get(f"{URL}/api/contents", headers=own).json()["type"], "directory")
     equal(requests.get(f"{URL}/api/kernels").status_code, 401)
     equal(requests.get(f"{URL}/api").json()["version"][:2], "2.")
     print("ok REST")

@@ -58,4 +58,46 @@ await session.shutdown();
 await sessions.refreshRunning();
 equal([...sessions.running()].length, 0);
 console.log('ok @jupyterlab/services');
+
+
+// Files and terminals, as JupyterLab uses them.
+const contents = new services.ContentsManager({ serverSettings });
+await contents.save('data/a.csv', { type: 'file', format: 'text', content: 'a,b\n1,2\n' });
+const untitled = await contents.newUntitled({ path: 'data', type: 'notebook' });
+equal([untitled.path, (await contents.get('data')).content.map(one => one.name).sort()], ['data/Untitled.ipynb', ['Untitled.ipynb', 'a.csv']]);
+equal((await contents.rename(untitled.path, 'data/b.ipynb')).path, 'data/b.ipynb');
+const checkpoint = await contents.createCheckpoint('data/a.csv');
+await contents.save('data/a.csv', { type: 'file', format: 'text', content: 'other' });
+await contents.restoreCheckpoint('data/a.csv', checkpoint.id);
+const got = await contents.get('data/a.csv', { content: true, hash: true });
+equal([got.content, got.format, got.hash_algorithm, got.hash.length], ['a,b\n1,2\n', 'text', 'sha256', 64]);
+const download = await fetch(await contents.getDownloadUrl('data/a.csv'), { headers: { authorization: `token ${token}` } });
+equal([download.status, await download.text(), download.headers.get('content-disposition')], [200, 'a,b\n1,2\n', 'attachment; filename=a.csv']);
+const chunk = n => Buffer.alloc(1 << 20, n);
+for (const [n, at] of [[1, 1], [2, 2], [3, -1]]) await contents.save('data/big.bin', { type: 'file', format: 'base64', chunk: at, content: chunk(n).toString('base64') });
+const big = await contents.get('data/big.bin', { type: 'file', format: 'base64', content: true });
+if (Buffer.compare(Buffer.from(big.content, 'base64'), Buffer.concat([1, 2, 3].map(chunk)))) throw new Error('the file in chunks is another one');
+// The kernel of a document is beside it.
+const beside = await sessions.startNew({ path: 'data/b.ipynb', name: 'b.ipynb', type: 'notebook', kernel: { name: 'python3' } });
+const future = beside.kernel.requestExecute({ code: 'print(open("a.csv").read().split()[1])' });
+let read = '';
+future.onIOPub = m => { if (m.header.msg_type === 'stream') read += m.content.text; };
+await future.done;
+equal(read, '1,2\n');
+await beside.shutdown();
+createRequire(import.meta.url)('@jupyterlab/coreutils').PageConfig.setOption('terminalsAvailable', 'true'); // what a page of JupyterLab says of its server
+const terminals = new services.TerminalManager({ serverSettings });
+const terminal = await terminals.startNew({ cwd: 'data' });
+let screen = '';
+const seen = new Promise(found => terminal.messageReceived.connect((_, m) => { if (m.type === 'stdout' && (screen += m.content[0]).includes('size 33 111 a.csv b.ipynb big.bin')) found(); }));
+terminal.send({ type: 'set_size', content: [33, 111, 1, 1] });
+terminal.send({ type: 'stdin', content: ['echo size $(stty size) $(ls)\r'] });
+await seen;
+await terminals.refreshRunning();
+equal([...terminals.running()].map(one => one.name), [terminal.name]);
+await terminal.shutdown();
+await terminals.refreshRunning();
+equal([...terminals.running()].length, 0);
+await contents.delete('data');
+console.log('ok files and terminals');
 process.exit(0);
