@@ -305,7 +305,7 @@ func lines(t *testing.T, w *httptest.ResponseRecorder) (out []map[string]any) {
 // TestFrames parts output from frames however they are cut, and takes nothing for a frame that has not its word.
 func TestFrames(t *testing.T) {
 	t.Parallel()
-	const said = "\x1eWORD ready\né\x1eother done 0\n\x1eWORD result \"'x'\"\nhalf\x1eWORD error {\"name\":\"E\",\"value\":\"v\"}\nend\x1e\x1eWORD done 3\nbehind"
+	const said = "\x1eWORD ready\né\x1eother done 0\n\x1eWORD result {\"text/plain\":\"'x'\"}\nhalf\x1eWORD error {\"name\":\"E\",\"value\":\"v\"}\nend\x1e\x1eWORD done 3\nbehind"
 	for size := 1; size <= len(said); size++ {
 		w := httptest.NewRecorder()
 		f := frameReader{mark: "WORD", tell: &told{w: w, flush: func() error { return nil }}}
@@ -349,6 +349,10 @@ func TestRequestsOfWorkers(t *testing.T) {
 	r.Language = javascript
 	if text := r.line(); strings.Count(string(text), "\n") != 1 || !json.Valid(text) {
 		t.Errorf("%s", text)
+	}
+	r.Language = rlang
+	if text := string(r.line()); text != "c6563686f2031 b41=69742773 a41=69742773 a42\n" {
+		t.Error(text)
 	}
 	for name, want := range map[string]string{"": python, "JS": javascript, "ts": typescript, "sh": bash} {
 		if got, err := languageOf(name); got != want || err != nil {

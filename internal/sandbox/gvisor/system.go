@@ -36,7 +36,7 @@ func (b *bundle) changeable() {
 		"/etc/alternatives", "/etc/fonts", "/etc/ssl/certs", "/etc/ssl/openssl.cnf", "/etc/ca-certificates", "/etc/ca-certificates.conf", "/etc/ld.so.conf", "/etc/ld.so.conf.d", "/etc/os-release", "/etc/debian_version",
 		"/etc/login.defs", "/etc/adduser.conf", "/etc/deluser.conf", "/etc/debconf.conf", "/etc/default", "/etc/skel", "/etc/shells", "/etc/profile", "/etc/profile.d", "/etc/bash.bashrc", "/etc/services",
 		"/etc/protocols", "/etc/mime.types", "/etc/magic", "/etc/locale.alias", "/etc/dpkg", "/etc/apt/trusted.gpg.d", "/etc/apt/keyrings", "/etc/apt/preferences.d",
-		"/etc/apt/sources.list", "/etc/apt/sources.list.d", "/etc/java-openjdk", "/etc/update-motd.d", "/etc/init.d", "/etc/cron.d", "/etc/cron.daily", "/etc/logrotate.d", "/etc/pam.d", "/etc/pam.conf", "/etc/security/limits.conf",
+		"/etc/apt/sources.list", "/etc/apt/sources.list.d", "/etc/update-motd.d", "/etc/init.d", "/etc/cron.d", "/etc/cron.daily", "/etc/logrotate.d", "/etc/pam.d", "/etc/pam.conf", "/etc/security/limits.conf",
 		"/etc/perl", "/etc/python3", "/etc/python3.11", "/etc/python3.12", "/etc/python3.13", "/etc/gss", "/etc/libaudit.conf", "/etc/rmt", "/etc/terminfo", "/etc/xattr.conf", "/etc/X11",
 	} {
 		left = b.copyOf(p, left)
@@ -45,6 +45,16 @@ func (b *bundle) changeable() {
 	b.file("/etc/apt/apt.conf.d/10cove", "APT::Sandbox::User \"root\";\nAPT::Install-Recommends \"false\";\nDpkg::Use-Pty \"0\";\n")
 	if fi, err := os.Stat("/var/lib/dpkg"); err == nil && fi.IsDir() {
 		b.mount("/var/lib/dpkg", "/var/lib/dpkg")
+	}
+}
+
+// settings copies what of /etc programs in /usr do not start without, since Debian has links there in their folders: R's, and those of its Java runtimes.
+func (b *bundle) settings() {
+	const most = 2 << 20                           // bytes
+	all, _ := filepath.Glob("/etc/java-*-openjdk") // the pattern is well-formed
+	left := int64(most)
+	for _, p := range append(all, "/etc/R") {
+		left = b.copyOf(p, left)
 	}
 }
 
