@@ -116,6 +116,7 @@ type server struct {
 	clocks lifetime.Clocks
 	// watchers are what clients ask for events that cannot follow a stream.
 	watchers watchers
+	arrivals arrivals
 	contexts contexts
 	builds   builds
 	envd     http.Handler

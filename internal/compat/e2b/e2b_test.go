@@ -16,6 +16,7 @@ import (
 	"connectrpc.com/connect"
 
 	"cove/internal/auth"
+	"cove/internal/egress"
 	"cove/internal/hub"
 	"cove/internal/lifetime"
 	"cove/internal/problem"
@@ -135,7 +136,8 @@ func TestWhatCoveDoesNotHaveIsRefused(t *testing.T) {
 	s := &server{Options: Options{Hub: fakeHub{widest: []string{"example.com"}}}}
 	for text, word := range map[string]string{
 		`{"autoPauseMemory": false}`: "autoPauseMemory", `{"iam": {"tokens": {"a": {}}}}`: "iam", `{"volumeMounts": [{"name": "v", "path": "/v"}]}`: "volumeMounts",
-		`{"network": {"maskRequestHost": "x"}}`: "maskRequestHost", `{"network": {"rules": {"a": []}}}`: "rules", `{"network": {"egressProxy": {"address": "x"}}}`: "egressProxy", `{"network": 7}`: "network",
+		`{"network": {"maskRequestHost": "a b"}}`: "maskRequestHost", `{"network": {"rules": {"a.example": [{"transform": {"headers": {"X-A": "${e2b.identity.tokens.a}"}}}]}}}`: "rules",
+		`{"network": {"denyOut": ["::/0"], "rules": {"a.example": [{"transform": {"headers": {"X-A": "1"}}}]}}}`: "rules", `{"network": {"egressProxy": {"address": "x"}}}`: "egressProxy", `{"network": 7}`: "network",
 	} {
 		n := newSandbox{}
 		if err := json.Unmarshal([]byte(text), &n); err != nil {
@@ -143,11 +145,47 @@ func TestWhatCoveDoesNotHaveIsRefused(t *testing.T) {
 		}
 		err := n.absent()
 		if err == nil {
-			_, _, err = s.network(t.Context(), auth.Principal{}, n)
+			var asked askedNetwork
+			if asked, _, err = readNetwork(n.Network); err == nil {
+				_, err = s.network(t.Context(), auth.Principal{}, asked, n.Internet)
+			}
 		}
 		if f, ok := errors.AsType[*fault](err); !ok || f.status != 400 || !strings.Contains(f.message, word) {
 			t.Errorf("%s: %v", text, err)
 		}
+	}
+}
+
+// TestAddedHeaders has the headers that a client wants added known to the network, and their values to nothing else.
+func TestAddedHeaders(t *testing.T) {
+	t.Parallel()
+	asked, kept, err := readNetwork(json.RawMessage(`{"denyOut": ["192.0.2.1"], "rules": {"A.example": [{"transform": {"headers": {"X-B": "secret", "X-A": "1"}}}, {"transform": null}]}}`))
+	if err != nil || strings.Contains(string(kept), "secret") || !strings.Contains(string(kept), "X-B") || !strings.Contains(string(kept), "192.0.2.1") {
+		t.Fatalf("%s, %v", kept, err)
+	}
+	all, err := asked.credentials()
+	if want := []egress.Credential{{Host: "a.example", Header: "X-A", Value: "1"}, {Host: "a.example", Header: "X-B", Value: "secret"}}; err != nil || !slices.Equal(all, want) {
+		t.Errorf("%v, %v", all, err)
+	}
+}
+
+// TestArrivals has a file that a client writes known as new once.
+func TestArrivals(t *testing.T) {
+	t.Parallel()
+	var a arrivals
+	a.note("s", "/a", true)
+	a.note("s", "/b", false)
+	if _, ok := a.of("s", "/a"); !ok {
+		t.Error("it is not new")
+	}
+	for _, at := range [][2]string{{"s", "/b"}, {"t", "/a"}} {
+		if _, ok := a.of(at[0], at[1]); ok {
+			t.Errorf("%v is new", at)
+		}
+	}
+	a.note("s", "/a", false)
+	if _, ok := a.of("s", "/a"); ok {
+		t.Error("it is new after it was written again")
 	}
 }
 
@@ -165,7 +203,12 @@ func TestNetworks(t *testing.T) {
 		if err := json.Unmarshal([]byte(text), &n); err != nil {
 			t.Fatal(err)
 		}
-		out, closed, err := (&server{Options: Options{Hub: fakeHub{widest: []string{"example.com", "*.example.org"}}}}).network(t.Context(), auth.Principal{}, n)
+		asked, _, err := readNetwork(n.Network)
+		if err != nil {
+			t.Fatal(err)
+		}
+		closed := asked.Public != nil && !*asked.Public
+		out, err := (&server{Options: Options{Hub: fakeHub{widest: []string{"example.com", "*.example.org"}}}}).network(t.Context(), auth.Principal{}, asked, n.Internet)
 		got := ""
 		if out != nil {
 			got = strings.Join(out.Allow, ",")
@@ -180,7 +223,7 @@ func TestNetworks(t *testing.T) {
 			t.Errorf("%s: %q, %v", text, got, err)
 		}
 	}
-	if out, _, err := (&server{Options: Options{Hub: fakeHub{widest: []string{}}}}).network(t.Context(), auth.Principal{}, newSandbox{}); out != nil || err != nil {
+	if out, err := (&server{Options: Options{Hub: fakeHub{widest: []string{}}}}).network(t.Context(), auth.Principal{}, askedNetwork{}, nil); out != nil || err != nil {
 		t.Errorf("without anything that the server allows: %v, %v", out, err)
 	}
 }

@@ -20,6 +20,9 @@ import (
 // attribute begins the names of the extended attributes that have a client's metadata of a file, behind the "user." that all have.
 const attribute = "e2b."
 
+// folderSize is that of a folder, in bytes, as file systems on disks say it: cove counts none for folders, and clients take 0 for nothing.
+const folderSize = 4096
+
 // files is the agent's service for files.
 type files struct{ s *server }
 
@@ -63,6 +66,7 @@ func infoOf(n filesystem.Entry) *envd.EntryInfo {
 		out.Type = envd.FileType_FILE_TYPE_FILE
 	case filesystem.Folder:
 		out.Type = envd.FileType_FILE_TYPE_DIRECTORY
+		out.Size = max(out.Size, folderSize)
 	case filesystem.Link:
 		out.Type = envd.FileType_FILE_TYPE_SYMLINK
 	}

@@ -27,7 +27,7 @@ func (s *server) byName(w http.ResponseWriter, r *http.Request) {
 		s.gateway(w, r)
 		return
 	}
-	if b, err := s.awake(r, session); err == nil && (!b.record.Closed || r.Header.Get(trafficHeader) != "") {
+	if b, err := s.awake(r, session); err == nil && (!b.record.Closed || r.Header.Get(trafficHeader) != "" || !ports.Asks(r)) {
 		ctx, over := s.clocks.Enter(r.Context(), b.id, false)
 		defer over()
 		s.toPort(w, r.WithContext(ctx), b, port)
@@ -218,7 +218,7 @@ func (s *server) toPort(w http.ResponseWriter, r *http.Request, b sandbox, port 
 	begun := false
 	err := s.Hub.UsePort(r.Context(), b.who, b.id, port, func(ctx context.Context, stream link.Stream) error {
 		begun = true
-		ports.Forward(ctx, w, r, stream, ports.Way{Session: b.id, Port: port}, closed)
+		ports.Forward(ctx, w, r, stream, ports.Way{Session: b.id, Port: port, Host: strings.ReplaceAll(b.record.Mask, portWord, strconv.Itoa(port))}, closed)
 		return nil
 	})
 	if err != nil && !begun {

@@ -282,7 +282,9 @@ func (s *server) put(r *http.Request, b sandbox, given string, body io.Reader, s
 	}
 	out := written{Name: path.Base(p), Path: p, Type: "file"}
 	err = s.Hub.UseFiles(r.Context(), b.who, b.id, hub.FilesUse{Action: "session.file.write", Paths: []string{p}}, func(ctx context.Context, use link.Files) error {
-		if old, err := use.StatPath(ctx, p, false); err == nil {
+		old, err := use.StatPath(ctx, p, false)
+		s.arrivals.note(b.id, p, problem.Has(err, problem.FileNotFound))
+		if err == nil {
 			if old.Kind == filesystem.Folder {
 				return &fault{http.StatusBadRequest, "path is a directory: " + p}
 			}
