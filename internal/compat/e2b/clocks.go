@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"cove/internal/auth"
 	"cove/internal/hub"
 )
 
@@ -36,10 +37,17 @@ func (s *server) atEnd(session string) {
 		s.clocks.Stop(session, errPaused)
 		_, err = s.Hub.PauseSession(ctx, who, session)
 	} else {
-		s.clocks.Stop(session, errEnded)
-		err = s.Hub.DeleteSession(ctx, who, session)
+		err = s.remove(ctx, who, session, errEnded)
 	}
 	if err != nil {
 		s.Log.WarnContext(ctx, "a sandbox has reached its end and could not be ended", "session", session, "error", err)
 	}
+}
+
+// remove ends a sandbox. From the moment at which its requests break off it is not there for others: a client whose stream breaks asks at once whether the sandbox is.
+func (s *server) remove(ctx context.Context, who auth.Principal, session string, why error) error {
+	s.leaving.Store(session, nil)
+	defer s.leaving.Delete(session)
+	s.clocks.Stop(session, why)
+	return s.Hub.DeleteSession(ctx, who, session)
 }

@@ -15,6 +15,7 @@ import (
 	"log/slog"
 	"net/http"
 	"strings"
+	"sync"
 	"time"
 
 	"cove/internal/auth"
@@ -116,6 +117,7 @@ type server struct {
 	clocks lifetime.Clocks
 	// watchers are what clients ask for events that cannot follow a stream.
 	watchers watchers
+	leaving  sync.Map // the sessions that are being deleted
 	arrivals arrivals
 	contexts contexts
 	builds   builds
@@ -138,6 +140,7 @@ type sandbox struct {
 	who     auth.Principal
 	record  record
 	session hub.Session
+	user    string // whose rights a request to the agent about files has
 }
 
 // domain is what clients put behind "PORT-ID."; "" where ports have no names.

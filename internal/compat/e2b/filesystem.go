@@ -35,17 +35,18 @@ func (f files) place(ctx context.Context, p string) (sandbox, string, error) {
 	if err != nil {
 		return sandbox{}, "", err
 	}
+	b.user = user
 	full, err := absolute(user, p)
 	return b, full, err
 }
 
 // look uses files without changing them, change with.
 func (f files) look(ctx context.Context, b sandbox, p string, use func(ctx context.Context, f link.Files) error) error {
-	return rpcFault(f.s.Hub.UseFiles(ctx, b.who, b.id, hub.FilesUse{Paths: []string{p}}, use))
+	return rpcFault(f.s.Hub.UseFiles(ctx, b.who, b.id, hub.FilesUse{Paths: []string{p}, Root: f.s.asRoot(b.user)}, use))
 }
 
 func (f files) change(ctx context.Context, b sandbox, action string, use func(ctx context.Context, f link.Files) error, paths ...string) error {
-	return rpcFault(f.s.Hub.UseFiles(ctx, b.who, b.id, hub.FilesUse{Action: action, Paths: paths}, use))
+	return rpcFault(f.s.Hub.UseFiles(ctx, b.who, b.id, hub.FilesUse{Action: action, Paths: paths, Root: f.s.asRoot(b.user)}, use))
 }
 
 // infoOf is an entry in the agent's words: a symbolic link has the type of what it leads to.

@@ -107,7 +107,7 @@ func hostName(host string) string {
 // awake returns a sandbox that may be used, and wakes one that is paused where its maker wanted that. Its caller is who made it, limited to what a link to it allows.
 func (s *server) awake(r *http.Request, session string) (sandbox, error) {
 	nothing := problem.New(problem.SessionNotFound, "The sandbox was not found")
-	if !ident.Valid(ident.Session, session) {
+	if _, leaves := s.leaving.Load(session); leaves || !ident.Valid(ident.Session, session) {
 		return sandbox{}, nothing
 	}
 	_, who, err := s.Hub.LinkOf(r.Context(), s.token(session))

@@ -318,8 +318,7 @@ func (s *server) kill(c *call) error {
 	if err != nil {
 		return err
 	}
-	s.clocks.Stop(b.id, errKilled)
-	if err := s.Hub.DeleteSession(c.Context(), c.who, b.id); err != nil {
+	if err := s.remove(c.Context(), c.who, b.id, errKilled); err != nil {
 		return err
 	}
 	c.w.WriteHeader(http.StatusNoContent)

@@ -31,25 +31,22 @@ const (
 	metadataHeader = "X-Metadata-"
 )
 
-// named returns the path that the address of a file means.
-func named(r *http.Request, given string) (string, error) {
-	user := r.URL.Query().Get("username")
-	if user == "" {
-		return userPath(r, given)
+// named returns the path that the address of a file means, and whose rights count there.
+func named(r *http.Request, given string) (path, user string, err error) {
+	if user = r.URL.Query().Get("username"); user == "" {
+		user, err = sandboxOf(r.Context()).userOf(r.Header)
+	} else {
+		err = knownUser(user)
 	}
-	if err := knownUser(user); err != nil {
-		return "", err
+	if err != nil {
+		return "", "", err
 	}
-	return absolute(user, given)
+	path, err = absolute(user, given)
+	return path, user, err
 }
 
-func userPath(r *http.Request, given string) (string, error) {
-	user, err := sandboxOf(r.Context()).userOf(r.Header)
-	if err != nil {
-		return "", err
-	}
-	return absolute(user, given)
-}
+// asRoot says whether files are used with the rights of root for a user; in sandboxes without a root it is done as the sandbox's user.
+func (s *server) asRoot(user string) bool { return s.Root && user == "root" }
 
 // refuseFile writes why a file cannot be had, or not be written.
 func refuseFile(w http.ResponseWriter, err error) {
@@ -64,13 +61,13 @@ func refuseFile(w http.ResponseWriter, err error) {
 }
 
 func (s *server) download(w http.ResponseWriter, r *http.Request, b sandbox) {
-	p, err := named(r, r.URL.Query().Get("path"))
+	p, user, err := named(r, r.URL.Query().Get("path"))
 	if err != nil {
 		refuseFile(w, err)
 		return
 	}
 	begun := false
-	err = s.Hub.UseFiles(r.Context(), b.who, b.id, hub.FilesUse{Paths: []string{p}}, func(ctx context.Context, use link.Files) error {
+	err = s.Hub.UseFiles(r.Context(), b.who, b.id, hub.FilesUse{Paths: []string{p}, Root: s.asRoot(user)}, func(ctx context.Context, use link.Files) error {
 		n, err := use.StatPath(ctx, p, false)
 		switch {
 		case problem.Has(err, problem.FileNotFound):
@@ -276,12 +273,12 @@ func metadataFrom(h http.Header) (map[string]*string, error) {
 
 // put writes a file. Its metadata is all that it has then: that of the one before is removed.
 func (s *server) put(r *http.Request, b sandbox, given string, body io.Reader, set map[string]*string) (written, error) {
-	p, err := named(r, given)
+	p, user, err := named(r, given)
 	if err != nil {
 		return written{}, err
 	}
 	out := written{Name: path.Base(p), Path: p, Type: "file"}
-	err = s.Hub.UseFiles(r.Context(), b.who, b.id, hub.FilesUse{Action: "session.file.write", Paths: []string{p}}, func(ctx context.Context, use link.Files) error {
+	err = s.Hub.UseFiles(r.Context(), b.who, b.id, hub.FilesUse{Action: "session.file.write", Paths: []string{p}, Root: s.asRoot(user)}, func(ctx context.Context, use link.Files) error {
 		old, err := use.StatPath(ctx, p, false)
 		s.arrivals.note(b.id, p, problem.Has(err, problem.FileNotFound))
 		if err == nil {
