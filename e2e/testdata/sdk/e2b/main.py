@@ -4,6 +4,8 @@ import asyncio
 import datetime
 import os
 import shutil
+import time
+import urllib.error
 import urllib.request
 
 from e2b import BuildException, CommandExitException, FileType, FilesystemEventType, NotFoundException, SandboxException, Template, TimeoutException
@@ -166,6 +168,28 @@ def files(box):
     assert fails(Exception, lambda: urllib.request.urlopen(wrong)).code == 401
 
 
+def ports(_):
+    """A port by its name takes the sandbox's token, where its maker wants that, and the server there sees the host that its maker says."""
+    server = "import http.server as h; h.BaseHTTPRequestHandler.do_GET = lambda r: (r.send_response(200), r.end_headers(), r.wfile.write(r.headers['Host'].encode())); h.HTTPServer(('', 8123), h.BaseHTTPRequestHandler).serve_forever()"
+    with_token = Sandbox.create(timeout=300, network={"allow_public_traffic": False, "mask_request_host": "inner.example:${PORT}"})
+    with_token.commands.run(f'python3 -c "{server}"', background=True, timeout=0)
+    name = with_token.get_host(8123).split(":")[0]
+
+    def ask(**headers):
+        request = urllib.request.Request(os.environ["E2B_API_URL"], headers={"Host": name, **headers})
+        try:
+            with urllib.request.urlopen(request) as answer:
+                return answer.status, answer.read()
+        except urllib.error.HTTPError as error:
+            return error.code, error.read()
+
+    assert ask()[0] == 403 and ask(**{"E2b-Traffic-Access-Token": "wrong"})[0] == 403
+    while (said := ask(**{"E2b-Traffic-Access-Token": with_token.traffic_access_token}))[0] == 502:  # until it listens
+        time.sleep(0.1)
+    assert said == (200, b"inner.example:8123"), said
+    with_token.kill()
+
+
 def lives(box):
     assert [b.sandbox_id for b in Sandbox.list(query=__import__("e2b").SandboxQuery(metadata={"who": "a & b"})).next_items()] == [box.sandbox_id]
     box.run_code("kept = 7")
@@ -208,7 +232,7 @@ async def many():
 
 
 box = Sandbox.create(timeout=600, metadata={"who": "a & b"}, envs={"ALL": "everywhere"})
-for part in (code, languages, hosts, commands, files, builds, lives):
+for part in (code, languages, hosts, commands, files, ports, builds, lives):
     part(box)
     print("ok", part.__name__)
 asyncio.run(many())
