@@ -39,6 +39,7 @@ if [ "$suite" = js ]; then
 	cp "$folder/package.json" "$work/" # the source knows its version by it
 	cp "$here/vitest.config.mjs" "$here/outcomes.mjs" "$work/"
 	printf "export * from '%s'\nexport { default } from '%s'\n" "$name" "$name" >"$work/src/index.ts"
+	[ ! -f "$work/src/errors.ts" ] || printf "export * from '%s'\n" "$name" >"$work/src/errors.ts"
 	(cd "$work" && sed -i '/"\(devD\|optionalD\)ependencies": {/,/}/d' package.json && npm install --silent --no-audit --no-fund --legacy-peer-deps vitest@4 msw@2 dotenv@16 undici8@npm:undici@8 error-stack-parser-es ${E2B_PACKAGES:-$name@latest})
 	sed -nE "s/^  \"version\": \"(.*)\",/$(echo "$name" | sed 's|/|\\/|') \1/p" "$work/node_modules/$name/package.json"
 else
@@ -89,7 +90,7 @@ outcomes() {
 
 echo "without a server:" >&2
 together="-n 8"
-E2B_CONNECTION_RETRIES=0 E2B_API_KEY=e2b_00 outcomes 20 "$@" | sed -n 's/^PASSED //p' >"$work/without"
+(unset E2B_API_URL E2B_SANDBOX_URL && E2B_CONNECTION_RETRIES=0 E2B_API_KEY=e2b_00 outcomes 20 "$@") | sed -n 's/^PASSED //p' >"$work/without"
 
 export COVE_SERVER_FOLDER="$work/server" COVE_DATABASE="$work/cove.db" COVE_RUNTIME="$work/run"
 export COVE_REQUESTS_PER_SECOND="${COVE_REQUESTS_PER_SECOND:-0}" COVE_PROJECT_REQUESTS_PER_SECOND="${COVE_PROJECT_REQUESTS_PER_SECOND:-0}" # the tests do not come again
@@ -106,8 +107,9 @@ until $within curl -fsS -o "$work/health" "$E2B_API_URL/api/v1/health" 2>/dev/nu
 done
 E2B_API_KEY=$(sed -nE 's/.*COVE_KEY=(cove_[^ ]+).*/\1/p' "$work/log" | head -n 1)
 export E2B_API_KEY
+[ -z "$within" ] || $within "$python3" "$here/httpbin.py" "$E2B_API_URL" "$E2B_API_KEY"
 
 together="-n 2"
 echo "with cove:" >&2
-outcomes 180 "$@" >"$work/with"
+outcomes 120 "$@" >"$work/with"
 awk 'FILENAME == ARGV[1] { free[$0]; next } { kind = $1; $1 = ""; name = substr($0, 2) } !(name in free) { print kind, name; n[kind]++ } END { printf "%d of %d tests that need a server passed\n", n["PASSED"], n["PASSED"] + n["FAILED"] + n["ERROR"] }' "$work/without" "$work/with"

@@ -12,7 +12,7 @@ export default defineConfig({
     setupFiles: existsSync(setup) ? [setup] : [],
     environment: 'node',
     isolate: true,
-    maxWorkers: 2,
+    maxWorkers: 4,
     testTimeout,
     hookTimeout: testTimeout,
     env: process.env,

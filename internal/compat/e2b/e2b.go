@@ -15,7 +15,6 @@ import (
 	"log/slog"
 	"net/http"
 	"strings"
-	"sync"
 	"time"
 
 	"cove/internal/auth"
@@ -117,7 +116,7 @@ type server struct {
 	clocks lifetime.Clocks
 	// watchers are what clients ask for events that cannot follow a stream.
 	watchers watchers
-	leaving  sync.Map // the sessions that are being deleted
+	gone     endings
 	arrivals arrivals
 	contexts contexts
 	builds   builds

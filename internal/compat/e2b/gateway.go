@@ -33,6 +33,10 @@ func (s *server) byName(w http.ResponseWriter, r *http.Request) {
 		s.toPort(w, r.WithContext(ctx), b, port)
 		return
 	}
+	if s.gone.has(session) {
+		gone(w, session, problem.New(problem.SessionNotFound, notFound))
+		return
+	}
 	s.Names.Handler.ServeHTTP(w, r)
 }
 
@@ -104,10 +108,13 @@ func hostName(host string) string {
 	return strings.ToLower(strings.TrimSuffix(name, "."))
 }
 
+// notFound is what SDKs look for.
+const notFound = "The sandbox was not found"
+
 // awake returns a sandbox that may be used, and wakes one that is paused where its maker wanted that. Its caller is who made it, limited to what a link to it allows.
 func (s *server) awake(r *http.Request, session string) (sandbox, error) {
-	nothing := problem.New(problem.SessionNotFound, "The sandbox was not found")
-	if _, leaves := s.leaving.Load(session); leaves || !ident.Valid(ident.Session, session) {
+	nothing := problem.New(problem.SessionNotFound, notFound)
+	if s.gone.has(session) || !ident.Valid(ident.Session, session) {
 		return sandbox{}, nothing
 	}
 	_, who, err := s.Hub.LinkOf(r.Context(), s.token(session))
