@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -376,6 +377,55 @@ func TestFrames(t *testing.T) {
 		if !f.ready || text != "é\x1eother done 0\nhalfend\x1e" || result != "x" || failed != "E" {
 			t.Fatalf("in pieces of %d: %q, %q, %q", size, text, result, failed)
 		}
+	}
+}
+
+// TestPiecesOfOutput has R's lines told whole, and the end of Java's by itself.
+func TestPiecesOfOutput(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		reader frameReader
+		want   []string
+	}{
+		"as it comes":  {frameReader{}, []string{"[1]", " 2", "\n", "more", "\n", "."}},
+		"lines":        {frameReader{lines: true}, []string{"[1] 2\n", "more", "\n", "."}},
+		"ends by them": {frameReader{apart: true}, []string{"[1]", " 2", "\n", "more", "\n", "."}},
+	} {
+		w := httptest.NewRecorder()
+		f := c.reader
+		f.mark, f.tell = "WORD", &told{w: w, flush: func() error { return nil }}
+		for _, piece := range []string{"[1]", " 2", "\n", "more"} {
+			f.add(process.Stdout, []byte(piece))
+		}
+		f.flush() // some seconds later
+		for _, piece := range []string{"\n", ".", "\x1eWORD done 0\n"} {
+			f.add(process.Stdout, []byte(piece))
+		}
+		var got []string
+		for _, e := range lines(t, w) {
+			got = append(got, e["text"].(string))
+		}
+		if !slices.Equal(got, c.want) {
+			t.Errorf("%s: %q", name, got)
+		}
+	}
+}
+
+// TestEndings has a sandbox that is ended known as that, and one that could not be ended not.
+func TestEndings(t *testing.T) {
+	t.Parallel()
+	var e endings
+	e.set("a", true)
+	e.set("b", true)
+	e.set("b", false)
+	if !e.has("a") || e.has("b") || e.has("c") {
+		t.Errorf("%v", e.all)
+	}
+	for n := range mostEnded + 1 {
+		e.set(fmt.Sprint(n), true)
+	}
+	if len(e.all) > mostEnded {
+		t.Errorf("%d are kept", len(e.all))
 	}
 }
 
