@@ -138,6 +138,16 @@ func (f files) MakeDir(ctx context.Context, in *envd.MakeDirRequest) (*envd.Make
 		return nil, err
 	}
 	out := &envd.MakeDirResponse{}
+	if made, err := f.s.makeFolder(ctx, b, b.user, p); made || err != nil && !problem.Has(err, problem.FileExists) {
+		if err != nil {
+			return nil, rpcFault(err)
+		}
+		return out, f.look(ctx, b, p, func(ctx context.Context, use link.Files) error {
+			n, err := use.StatPath(ctx, p, false)
+			out.Entry = infoOf(n)
+			return err
+		})
+	}
 	err = f.change(ctx, b, "session.folder.make", func(ctx context.Context, use link.Files) error {
 		n, err := use.MakePath(ctx, p, filesystem.Set{}, true)
 		if problem.Has(err, problem.FileExists) {

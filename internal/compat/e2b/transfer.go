@@ -271,10 +271,41 @@ func metadataFrom(h http.Header) (map[string]*string, error) {
 	return out, nil
 }
 
+// makeFolder makes a folder that is not there as the sandbox's user, or where that user may make none as root, and gives it to the user: E2B's agent is root, whoever it acts for.
+// It does nothing in a sandbox without a root.
+func (s *server) makeFolder(ctx context.Context, b sandbox, user, folder string) (made bool, err error) {
+	if !s.Root || s.asRoot(user) || folder == homes[user] {
+		return false, nil
+	}
+	use := func(u hub.FilesUse, set filesystem.Set, add bool) error {
+		u.Paths = []string{folder}
+		return s.Hub.UseFiles(ctx, b.who, b.id, u, func(ctx context.Context, f link.Files) error {
+			if !add {
+				_, err := f.StatPath(ctx, folder, true)
+				return err
+			}
+			_, err := f.MakePath(ctx, folder, set, true)
+			return err
+		})
+	}
+	if err := use(hub.FilesUse{}, filesystem.Set{}, false); !problem.Has(err, problem.FileNotFound) {
+		return false, nil // what is wrong is seen when the folder is used
+	}
+	const action = "session.folder.make"
+	err = use(hub.FilesUse{Action: action}, filesystem.Set{}, true)
+	if problem.Has(err, problem.FileDenied) {
+		err = use(hub.FilesUse{Action: action, Root: true}, filesystem.Set{Owner: user, Group: user}, true)
+	}
+	return err == nil, err
+}
+
 // put writes a file. Its metadata is all that it has then: that of the one before is removed.
 func (s *server) put(r *http.Request, b sandbox, given string, body io.Reader, set map[string]*string) (written, error) {
 	p, user, err := named(r, given)
 	if err != nil {
+		return written{}, err
+	}
+	if _, err := s.makeFolder(r.Context(), b, user, path.Dir(p)); err != nil && !problem.Has(err, problem.FileExists) { // another may have made it meanwhile
 		return written{}, err
 	}
 	out := written{Name: path.Base(p), Path: p, Type: "file"}

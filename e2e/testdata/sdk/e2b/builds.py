@@ -69,6 +69,9 @@ assert box.files.read("/root/made/moved", user="root") == "1" and box.files.get_
 box.files.write("/home/user/mine", "1")
 box.files.write("/home/user/mine", "2", user="root")
 assert (box.files.get_info("/home/user/mine").owner, box.files.read("/home/user/mine")) == ("user", "2")
+box.files.write("/app/own/file", "1")  # where the user may make no folder
+box.files.make_dir("/data")
+assert box.commands.run("touch /app/own/more /data/more && stat -c %U /app/own/file").stdout == "user\n"
 fails(Exception, lambda: box.files.write("/root/made/moved", "2", user="user"))
 twin = Sandbox.create(made.template_id + ":stable", timeout=300)
 assert twin.commands.run("cat made").stdout == box.commands.run("cat made").stdout
