@@ -6,7 +6,7 @@
 # E2B_SOURCE is a checkout of E2B's repository of SDKs (packages/python-sdk, packages/js-sdk) or of its code interpreter (python, js). TESTS are files or folders below its "tests", as tests/sync; all without.
 # With SUITE=js it runs the JavaScript ones, by vitest. Of the checkout nothing is built; what the tests import of it directly is the source beside them, and the library itself is the published one.
 # A test that passes where no server is does not need one, and is not counted. One that fails in both is counted, whether or not it needs a server: look at it.
-# E2B_PACKAGES names the libraries (default: the newest). Settings of the server come from the environment, as COVE_ROOT=true and COVE_NETWORK_ALLOW.
+# E2B_PACKAGES names the libraries (default: the newest); with SUITE=js it may be "source", the library beside the tests. Settings of the server come from the environment, as COVE_ROOT=true and COVE_NETWORK_ALLOW.
 # With STAND_IN=true all runs in a network and mount namespace of its own, where internet.py stands in for the addresses that the tests connect to, ports have names, and there is no other network. That takes root,
 # openssl and iproute2.
 # It needs uv or npm, curl, and bin/cove (`make build`, `make python`).
@@ -38,10 +38,15 @@ if [ "$suite" = js ]; then
 	name=$(sed -nE 's/^  "name": "(.*)",/\1/p' "$folder/package.json")
 	cp "$folder/package.json" "$work/" # the source knows its version by it
 	cp "$here/vitest.config.mjs" "$here/outcomes.mjs" "$work/"
-	printf "export * from '%s'\nexport { default } from '%s'\n" "$name" "$name" >"$work/src/index.ts"
-	[ ! -f "$work/src/errors.ts" ] || printf "export * from '%s'\n" "$name" >"$work/src/errors.ts"
-	(cd "$work" && sed -i '/"\(devD\|optionalD\)ependencies": {/,/}/d' package.json && npm install --silent --no-audit --no-fund --legacy-peer-deps vitest@4 msw@2 dotenv@16 undici8@npm:undici@8 error-stack-parser-es ${E2B_PACKAGES:-$name@latest})
-	sed -nE "s/^  \"version\": \"(.*)\",/$(echo "$name" | sed 's|/|\\/|') \1/p" "$work/node_modules/$name/package.json"
+	packages=${E2B_PACKAGES:-$name@latest}
+	if [ "$packages" = source ]; then
+		packages=
+	else
+		printf "export * from '%s'\nexport { default } from '%s'\n" "$name" "$name" >"$work/src/index.ts"
+		[ ! -f "$work/src/errors.ts" ] || printf "export * from '%s'\n" "$name" >"$work/src/errors.ts"
+	fi
+	(cd "$work" && sed -i '/"\(devD\|optionalD\)ependencies": {/,/}/d' package.json && npm install --silent --no-audit --no-fund --legacy-peer-deps vitest@4 msw@2 dotenv@16 undici8@npm:undici@8 error-stack-parser-es $packages)
+	sed -nE "s/^  \"version\": \"(.*)\",/$(echo "$name" | sed 's|/|\\/|') \1/p" "$work/node_modules/$name/package.json" 2>/dev/null || echo "the library of the source"
 else
 	[ ! -f "$folder/pytest.ini" ] || cp "$folder/pytest.ini" "$work/"
 	uv venv -q "$work/venv"
@@ -105,7 +110,8 @@ until $within curl -fsS -o "$work/health" "$E2B_API_URL/api/v1/health" 2>/dev/nu
 	fi
 	sleep 0.5
 done
-E2B_API_KEY=$(sed -nE 's/.*COVE_KEY=(cove_[^ ]+).*/\1/p' "$work/log" | head -n 1)
+COVE_KEY=$(sed -nE 's/.*COVE_KEY=(cove_[^ ]+).*/\1/p' "$work/log" | head -n 1)
+E2B_API_KEY=$(COVE_KEY=$COVE_KEY COVE_SERVER=$E2B_API_URL $within "$root/bin/cove" key create --name tests --e2b | head -n 1) # the form that some libraries want
 export E2B_API_KEY
 [ -z "$within" ] || $within "$python3" "$here/httpbin.py" "$E2B_API_URL" "$E2B_API_KEY"
 
