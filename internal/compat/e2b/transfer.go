@@ -271,7 +271,7 @@ func metadataFrom(h http.Header) (map[string]*string, error) {
 	return out, nil
 }
 
-// makeFolder makes a folder that is not there as the sandbox's user, or where that user may make none as root, and gives it to the user: E2B's agent is root, whoever it acts for.
+// makeFolder makes a folder that is not there as the sandbox's user, or where that user may make none as root, and gives it to the user: E2B's agent is root, for any user that it acts for.
 // It does nothing in a sandbox without a root.
 func (s *server) makeFolder(ctx context.Context, b sandbox, user, folder string) (made bool, err error) {
 	if !s.Root || s.asRoot(user) || folder == homes[user] {
