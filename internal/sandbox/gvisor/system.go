@@ -2,10 +2,12 @@ package gvisor
 
 import (
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 )
 
 // rootCapabilities are what root has in a sandbox with Limits.System: to install and to configure, for which every file has to be writable and every owner possible.
@@ -48,15 +50,18 @@ func (b *bundle) changeable() {
 	}
 }
 
-// settings copies what of /etc programs in /usr do not start without, since Debian has links there in their folders: R's, and those of its Java runtimes.
-func (b *bundle) settings() {
-	const most = 2 << 20                           // bytes
-	all, _ := filepath.Glob("/etc/java-*-openjdk") // the pattern is well-formed
-	left := int64(most)
-	for _, p := range append(all, "/etc/R") {
-		left = b.copyOf(p, left)
+// settings are what of the host's /etc programs in /usr do not start without, since Debian has links there in their folders: R's, and those of its Java runtimes. They are read once, and what is large
+// is left out (lists for browsers): every sandbox that is made has them in its root file system.
+var settings = sync.OnceValue(func() map[string]entry {
+	const most, large = 1 << 20, 60 << 10                   // bytes
+	folders, _ := filepath.Glob("/etc/java-[0-9]*-openjdk") // the pattern is well-formed
+	read, left := &bundle{entries: map[string]entry{}}, int64(most)
+	for _, p := range append(folders, "/etc/R") {
+		left = read.copyOf(p, left)
 	}
-}
+	maps.DeleteFunc(read.entries, func(p string, e entry) bool { return len(e.Text) > large || strings.Contains(p, "/jfr") })
+	return read.entries
+})
 
 // copyOf copies what everybody on the host may read of a file or a folder, and returns how many more bytes may be copied. The addresses of apt's sources lose their passwords.
 func (b *bundle) copyOf(path string, left int64) int64 {
