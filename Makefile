@@ -107,6 +107,8 @@ services:
 		command -v ip >/dev/null || missing="$$missing iproute2"; \
 		command -v promtool >/dev/null || missing="$$missing prometheus"; \
 		command -v chromium >/dev/null || missing="$$missing chromium fonts-noto-cjk fonts-liberation"; \
+		command -v Rscript >/dev/null || missing="$$missing r-base-core"; \
+		[ -d /usr/share/nodejs/typescript ] || missing="$$missing node-typescript"; \
 		[ -z "$$missing" ] || apt-get install -y --no-install-recommends $$missing || { apt-get update && apt-get install -y --no-install-recommends $$missing; }; \
 	fi
 

@@ -26,7 +26,7 @@ func TestE2B(t *testing.T) {
 		command   func(t *testing.T, source string) *exec.Cmd
 		parts     []string
 	}{
-		{"e2b", hex, pythonSDK, []string{"code", "languages", "commands", "files", "builds", "lives", "many"}},
+		{"e2b", hex, pythonSDK, []string{"code", "languages", "hosts", "commands", "files", "ports", "builds", "lives", "many"}},
 		{"e2bjs", s.key, nodeSDK, []string{"code", "commands", "files", "lives"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

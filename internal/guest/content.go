@@ -20,7 +20,11 @@ func (g *guest) readPlace(ch *wire.Channel, spec wire.FileSpec, offset, limit in
 		return fault{wire.FaultInvalid, "a negative offset or limit"}
 	}
 	var f *os.File
-	err := g.asUser(func() error {
+	as, err := g.rightsFor(spec)
+	if err != nil {
+		return err
+	}
+	err = as(func() error {
 		p, err := g.find(spec.Path, false)
 		if err == nil {
 			f, err = os.OpenFile(p.full, os.O_RDONLY|syscall.O_NONBLOCK, 0) // which a FIFO would hang without
@@ -87,15 +91,19 @@ func (g *guest) writePlace(ch *wire.Channel, spec wire.FileSpec) error {
 	if err != nil {
 		return err
 	}
-	w := writing{g: g, replace: !spec.New}
-	if err := g.asUser(func() error { return w.begin(spec.Path) }); err != nil {
+	as, err := g.rightsFor(spec)
+	if err != nil {
+		return err
+	}
+	w := writing{g: g, replace: !spec.New, root: spec.Root}
+	if err := as(func() error { return w.begin(spec.Path) }); err != nil {
 		return err
 	}
 	defer w.end()
 	_, err = io.Copy(w.part, ch)
 	err = errors.Join(err, w.part.Close())
 	var entry wire.Entry
-	err = g.asUser(func() error {
+	err = as(func() error {
 		if err == nil {
 			err = w.finish(set)
 		}
@@ -119,6 +127,7 @@ func (g *guest) writePlace(ch *wire.Channel, spec wire.FileSpec) error {
 type writing struct {
 	g       *guest
 	replace bool
+	root    bool // who writes can give files to others
 	to      place
 	before  fs.FileInfo // what is there, or nil
 	part    *os.File
@@ -166,6 +175,14 @@ func (w *writing) begin(asked string) (err error) {
 	return nil
 }
 
+func systemInfo(fi fs.FileInfo) (*syscall.Stat_t, bool) {
+	if fi == nil {
+		return nil, false
+	}
+	st, ok := fi.Sys().(*syscall.Stat_t)
+	return st, ok
+}
+
 // mayWrite says whether a file may be written to: replacing one needs no right to it, but nobody expects that. access(2) asks for the real user, which is not the one
 // whose rights are in force.
 func mayWrite(full string) error {
@@ -185,7 +202,13 @@ func (w *writing) finish(set setter) error {
 	if w.before != nil {
 		mode = w.before.Mode().Perm()
 	}
-	err := os.Chmod(w.name, mode)
+	err := error(nil)
+	if st, ok := systemInfo(w.before); ok && w.root { // a file that is replaced stays whose it is
+		err = os.Lchown(w.name, int(st.Uid), int(st.Gid))
+	}
+	if err == nil {
+		err = os.Chmod(w.name, mode)
+	}
 	if err == nil {
 		err = set.apply(w.name, false)
 	}

@@ -29,7 +29,11 @@ func (g *guest) filesystem(ch *wire.Channel, req wire.Request) error {
 	}
 	var said any
 	resp := wire.Response{}
-	err := g.asUser(func() (err error) {
+	as, err := g.rightsFor(*spec)
+	if err != nil {
+		return err
+	}
+	err = as(func() (err error) {
 		if spec.Path == "" || !path.IsAbs(spec.Path) {
 			if err := g.mendWorkspace(); err != nil {
 				return err

@@ -6,6 +6,8 @@ import (
 	"runtime"
 	"syscall"
 	"unsafe"
+
+	"cove/internal/wire"
 )
 
 const (
@@ -59,6 +61,17 @@ func becomeSubreaper() error {
 		return fmt.Errorf("become a subreaper: %w", errno)
 	}
 	return nil
+}
+
+// rightsFor returns what calls a function with the rights that an operation on files is to have: those of sandboxed code, or of the sandbox's root.
+func (g *guest) rightsFor(spec wire.FileSpec) (as func(f func() error) error, err error) {
+	if !spec.Root {
+		return g.asUser, nil
+	}
+	if !g.root {
+		return nil, fault{wire.FaultNoRoot, "the session has no root"}
+	}
+	return func(f func() error) error { return f() }, nil
 }
 
 // asUser calls f with the effective user of sandboxed code, without any capability. Credentials belong to a thread, so

@@ -23,6 +23,7 @@ type FileSystem interface {
 type FilesUse struct {
 	Action string   // of a change, for the audit log; "": it only looks
 	Paths  []string // all that it is about
+	Root   bool     // with the rights of the session's root, who may do so only where programs may run as root
 }
 
 // allowed says whether a caller may use paths: those outside the workspace are what code may use, and show what it shows, such as the variables of its processes.
@@ -43,20 +44,30 @@ func (u FilesUse) allowed(who auth.Principal) error {
 	return err
 }
 
+func (u FilesUse) rights(ctx context.Context) context.Context {
+	if u.Root {
+		return link.AsRoot(ctx)
+	}
+	return ctx
+}
+
 // UseFiles loads a session and has use work with the file system of its machine, which use may not keep. It may use the paths that u names, and change something only where
 // u says what. Needs auth.FilesRead, for a change auth.FilesWrite, and for absolute paths auth.SessionsExecute. Changes are in the audit log, and bytes that use writes
 // are bounded by Limits.File and counted.
 func (h *Hub) UseFiles(ctx context.Context, who auth.Principal, session string, u FilesUse, use func(ctx context.Context, f link.Files) error) error {
 	change := u.Action != ""
 	err := u.allowed(who)
+	if err == nil && u.Root {
+		err = who.Require(auth.SessionsExecute)
+	}
 	if err == nil && !change {
 		return h.peek(ctx, who, session, func(ctx context.Context, l Live) error {
-			return l.UseFiles(ctx, false, func(f link.Files) error { return use(ctx, f) })
+			return l.UseFiles(ctx, false, func(f link.Files) error { return use(u.rights(ctx), f) })
 		})
 	}
 	if err == nil {
 		err = h.use(ctx, who, session, func(ctx context.Context, l Live) error {
-			return l.UseFiles(ctx, true, func(f link.Files) error { return use(ctx, measured{f, h, who}) })
+			return l.UseFiles(ctx, true, func(f link.Files) error { return use(u.rights(ctx), measured{f, h, who}) })
 		})
 	}
 	if change {

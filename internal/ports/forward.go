@@ -32,6 +32,8 @@ type Way struct {
 	Port    int
 	// Prefix is what of the path is the server's, with a slash at its end; "": the port has a name of its own.
 	Prefix string
+	// Host is the host that the session's server is told; "": the request's own, or where the port has no name localhost.
+	Host string
 	// Secret says that Prefix has the code of a link in it, which no code of a session gets to see.
 	Secret bool
 }
@@ -74,6 +76,9 @@ func Forward(ctx context.Context, w http.ResponseWriter, r *http.Request, stream
 
 // request makes the request that the session's server gets.
 func (y Way) request(p *httputil.ProxyRequest) {
+	if y.Host != "" {
+		defer func() { p.Out.Host = y.Host }()
+	}
 	local := "localhost:" + strconv.Itoa(y.Port)
 	out := p.Out
 	out.URL.Scheme, out.URL.Host = "http", local

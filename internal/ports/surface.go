@@ -144,6 +144,12 @@ func nameOf(host string) string {
 	return strings.ToLower(strings.TrimSuffix(host, "."))
 }
 
+// Asks says whether a request to a port's own name brings what may let it in: the code of a link, or a key.
+func Asks(r *http.Request) bool {
+	_, err := r.Cookie(cookieName)
+	return err == nil || r.Header.Get(Header) != "" || r.URL.Query().Get(Parameter) != "" || isKey(r.Header.Get("Authorization"))
+}
+
 // grant has something use the port that a request was let in to.
 type grant func(use func(context.Context, link.Stream) error) error
 

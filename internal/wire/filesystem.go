@@ -54,6 +54,7 @@ type FileSpec struct {
 	New     bool      `json:"new,omitempty"`     // nothing may be there
 	All     bool      `json:"all,omitempty"`     // with what is in a folder
 	Set     *EntrySet `json:"set,omitempty"`
+	Root    bool      `json:"root,omitempty"` // with the rights of the sandbox's root, where it has one, and not with those of its user; not for OpFilesWatch
 
 	Name    string `json:"name,omitempty"`    // a pattern: of names, or with a slash of paths below Path
 	Text    string `json:"text,omitempty"`    // to look for

@@ -3,8 +3,11 @@ package e2b
 import (
 	"context"
 	"errors"
+	"maps"
+	"sync"
 	"time"
 
+	"cove/internal/auth"
 	"cove/internal/hub"
 )
 
@@ -36,10 +39,56 @@ func (s *server) atEnd(session string) {
 		s.clocks.Stop(session, errPaused)
 		_, err = s.Hub.PauseSession(ctx, who, session)
 	} else {
-		s.clocks.Stop(session, errEnded)
-		err = s.Hub.DeleteSession(ctx, who, session)
+		err = s.remove(ctx, who, session, errEnded)
 	}
 	if err != nil {
 		s.Log.WarnContext(ctx, "a sandbox has reached its end and could not be ended", "session", session, "error", err)
 	}
+}
+
+// remove ends a sandbox. From the moment at which its requests break off it is not there for others: a client whose stream breaks asks at once whether the sandbox is.
+func (s *server) remove(ctx context.Context, who auth.Principal, session string, why error) error {
+	s.gone.set(session, true)
+	s.clocks.Stop(session, why)
+	err := s.Hub.DeleteSession(ctx, who, session)
+	if err != nil {
+		s.gone.set(session, false)
+	}
+	return err
+}
+
+// endings are sandboxes that this process has ended, for a while. A port of one is answered for by its name with the words for a sandbox that is gone; of other names nobody is told whether there is
+// such a session.
+type endings struct {
+	mu  sync.Mutex
+	all map[string]time.Time
+}
+
+const (
+	endedLife = 10 * time.Minute
+	mostEnded = 10_000
+)
+
+func (e *endings) set(session string, is bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if !is {
+		delete(e.all, session)
+		return
+	}
+	now := time.Now()
+	if len(e.all) >= mostEnded {
+		maps.DeleteFunc(e.all, func(_ string, at time.Time) bool { return now.Sub(at) > endedLife })
+	}
+	if e.all == nil || len(e.all) >= mostEnded {
+		e.all = map[string]time.Time{}
+	}
+	e.all[session] = now
+}
+
+func (e *endings) has(session string) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	at, ok := e.all[session]
+	return ok && time.Since(at) <= endedLife
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -26,19 +27,20 @@ const mostContexts = 100
 // standing are the contexts that every sandbox has, by their languages: code without a context runs there. Python's is the session's main kernel.
 func standing(language string) codeContext {
 	c := codeContext{ID: language, Language: language, Dir: homes["user"]}
-	switch language {
-	case python:
+	if language == python {
 		c.ID = kernel.Main
-	case typescript: // runs where JavaScript does
-		c.ID, c.Language = javascript, javascript
+	} else if in := languages[language].in; in != "" {
+		c.ID, c.Language = in, in
 	}
 	return c
 }
 
 func (r record) contexts() []codeContext {
-	all := []codeContext{standing(python), standing(bash)}
-	if hasNode() {
-		all = append(all, standing(javascript))
+	all := []codeContext{standing(python)}
+	for _, name := range slices.Sorted(maps.Keys(languages)) {
+		if l := languages[name]; l.in == "" && installed()[l.program] {
+			all = append(all, standing(name))
+		}
 	}
 	return append(all, r.Contexts...)
 }
@@ -104,23 +106,6 @@ func (c *contexts) forget(session, id string) {
 	delete(c.all, contextName{session, id})
 }
 
-const python = "python"
-
-// languageOf returns a language that there is, by one of its names.
-func languageOf(name string) (string, error) {
-	switch strings.ToLower(name) {
-	case "", python, "py", "python3":
-		return python, nil
-	case javascript, "js":
-		return javascript, nil
-	case typescript, "ts":
-		return typescript, nil
-	case bash, "sh":
-		return bash, nil
-	}
-	return "", &fault{http.StatusBadRequest, fmt.Sprintf("the language %.40q is not there: cove has python, javascript, typescript and bash; run other programs with commands.run", name)}
-}
-
 // toInterpreter serves what is for the code interpreter of a sandbox. Its errors are plain text.
 func (s *server) toInterpreter(w http.ResponseWriter, r *http.Request, b sandbox) {
 	parts := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
@@ -182,10 +167,7 @@ func (s *server) addContext(w http.ResponseWriter, r *http.Request, b sandbox) e
 		return &fault{http.StatusBadRequest, "cwd is a path in the sandbox"}
 	}
 	code, _ := auth.RandomCode()
-	made := codeContext{ID: code, Language: language, Dir: dir}
-	if language == typescript {
-		made.Language = javascript
-	}
+	made := codeContext{ID: code, Language: standing(language).Language, Dir: dir}
 	if language == python {
 		_, err = s.Hub.StartKernel(r.Context(), b.who, b.id, made.ID)
 	}

@@ -116,6 +116,8 @@ type server struct {
 	clocks lifetime.Clocks
 	// watchers are what clients ask for events that cannot follow a stream.
 	watchers watchers
+	gone     endings
+	arrivals arrivals
 	contexts contexts
 	builds   builds
 	envd     http.Handler
@@ -137,6 +139,7 @@ type sandbox struct {
 	who     auth.Principal
 	record  record
 	session hub.Session
+	user    string // whose rights a request to the agent about files has
 }
 
 // domain is what clients put behind "PORT-ID."; "" where ports have no names.

@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -16,6 +17,7 @@ import (
 	"connectrpc.com/connect"
 
 	"cove/internal/auth"
+	"cove/internal/egress"
 	"cove/internal/hub"
 	"cove/internal/lifetime"
 	"cove/internal/problem"
@@ -135,7 +137,8 @@ func TestWhatCoveDoesNotHaveIsRefused(t *testing.T) {
 	s := &server{Options: Options{Hub: fakeHub{widest: []string{"example.com"}}}}
 	for text, word := range map[string]string{
 		`{"autoPauseMemory": false}`: "autoPauseMemory", `{"iam": {"tokens": {"a": {}}}}`: "iam", `{"volumeMounts": [{"name": "v", "path": "/v"}]}`: "volumeMounts",
-		`{"network": {"maskRequestHost": "x"}}`: "maskRequestHost", `{"network": {"rules": {"a": []}}}`: "rules", `{"network": {"egressProxy": {"address": "x"}}}`: "egressProxy", `{"network": 7}`: "network",
+		`{"network": {"maskRequestHost": "a b"}}`: "maskRequestHost", `{"network": {"rules": {"a.example": [{"transform": {"headers": {"X-A": "${e2b.identity.tokens.a}"}}}]}}}`: "rules",
+		`{"network": {"denyOut": ["::/0"], "rules": {"a.example": [{"transform": {"headers": {"X-A": "1"}}}]}}}`: "rules", `{"network": {"egressProxy": {"address": "x"}}}`: "egressProxy", `{"network": 7}`: "network",
 	} {
 		n := newSandbox{}
 		if err := json.Unmarshal([]byte(text), &n); err != nil {
@@ -143,11 +146,47 @@ func TestWhatCoveDoesNotHaveIsRefused(t *testing.T) {
 		}
 		err := n.absent()
 		if err == nil {
-			_, _, err = s.network(t.Context(), auth.Principal{}, n)
+			var asked askedNetwork
+			if asked, _, err = readNetwork(n.Network); err == nil {
+				_, err = s.network(t.Context(), auth.Principal{}, asked, n.Internet)
+			}
 		}
 		if f, ok := errors.AsType[*fault](err); !ok || f.status != 400 || !strings.Contains(f.message, word) {
 			t.Errorf("%s: %v", text, err)
 		}
+	}
+}
+
+// TestAddedHeaders has the headers that a client wants added known to the network, and their values to nothing else.
+func TestAddedHeaders(t *testing.T) {
+	t.Parallel()
+	asked, kept, err := readNetwork(json.RawMessage(`{"denyOut": ["192.0.2.1"], "rules": {"A.example": [{"transform": {"headers": {"X-B": "secret", "X-A": "1"}}}, {"transform": null}]}}`))
+	if err != nil || strings.Contains(string(kept), "secret") || !strings.Contains(string(kept), "X-B") || !strings.Contains(string(kept), "192.0.2.1") {
+		t.Fatalf("%s, %v", kept, err)
+	}
+	all, err := asked.credentials()
+	if want := []egress.Credential{{Host: "a.example", Header: "X-A", Value: "1"}, {Host: "a.example", Header: "X-B", Value: "secret"}}; err != nil || !slices.Equal(all, want) {
+		t.Errorf("%v, %v", all, err)
+	}
+}
+
+// TestArrivals has a file that a client writes known as new once.
+func TestArrivals(t *testing.T) {
+	t.Parallel()
+	var a arrivals
+	a.note("s", "/a", true)
+	a.note("s", "/b", false)
+	if _, ok := a.of("s", "/a"); !ok {
+		t.Error("it is not new")
+	}
+	for _, at := range [][2]string{{"s", "/b"}, {"t", "/a"}} {
+		if _, ok := a.of(at[0], at[1]); ok {
+			t.Errorf("%v is new", at)
+		}
+	}
+	a.note("s", "/a", false)
+	if _, ok := a.of("s", "/a"); ok {
+		t.Error("it is new after it was written again")
 	}
 }
 
@@ -165,7 +204,12 @@ func TestNetworks(t *testing.T) {
 		if err := json.Unmarshal([]byte(text), &n); err != nil {
 			t.Fatal(err)
 		}
-		out, closed, err := (&server{Options: Options{Hub: fakeHub{widest: []string{"example.com", "*.example.org"}}}}).network(t.Context(), auth.Principal{}, n)
+		asked, _, err := readNetwork(n.Network)
+		if err != nil {
+			t.Fatal(err)
+		}
+		closed := asked.Public != nil && !*asked.Public
+		out, err := (&server{Options: Options{Hub: fakeHub{widest: []string{"example.com", "*.example.org"}}}}).network(t.Context(), auth.Principal{}, asked, n.Internet)
 		got := ""
 		if out != nil {
 			got = strings.Join(out.Allow, ",")
@@ -180,7 +224,7 @@ func TestNetworks(t *testing.T) {
 			t.Errorf("%s: %q, %v", text, got, err)
 		}
 	}
-	if out, _, err := (&server{Options: Options{Hub: fakeHub{widest: []string{}}}}).network(t.Context(), auth.Principal{}, newSandbox{}); out != nil || err != nil {
+	if out, err := (&server{Options: Options{Hub: fakeHub{widest: []string{}}}}).network(t.Context(), auth.Principal{}, askedNetwork{}, nil); out != nil || err != nil {
 		t.Errorf("without anything that the server allows: %v, %v", out, err)
 	}
 }
@@ -305,7 +349,7 @@ func lines(t *testing.T, w *httptest.ResponseRecorder) (out []map[string]any) {
 // TestFrames parts output from frames however they are cut, and takes nothing for a frame that has not its word.
 func TestFrames(t *testing.T) {
 	t.Parallel()
-	const said = "\x1eWORD ready\né\x1eother done 0\n\x1eWORD result \"'x'\"\nhalf\x1eWORD error {\"name\":\"E\",\"value\":\"v\"}\nend\x1e\x1eWORD done 3\nbehind"
+	const said = "\x1eWORD ready\né\x1eother done 0\n\x1eWORD result {\"text/plain\":\"'x'\"}\nhalf\x1eWORD error {\"name\":\"E\",\"value\":\"v\"}\nend\x1e\x1eWORD done 3\nbehind"
 	for size := 1; size <= len(said); size++ {
 		w := httptest.NewRecorder()
 		f := frameReader{mark: "WORD", tell: &told{w: w, flush: func() error { return nil }}}
@@ -336,6 +380,55 @@ func TestFrames(t *testing.T) {
 	}
 }
 
+// TestPiecesOfOutput has R's lines told whole, and the end of Java's by itself.
+func TestPiecesOfOutput(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		reader frameReader
+		want   []string
+	}{
+		"as it comes":  {frameReader{}, []string{"[1]", " 2", "\n", "more", "\n", "."}},
+		"lines":        {frameReader{lines: true}, []string{"[1] 2\n", "more", "\n", "."}},
+		"ends by them": {frameReader{apart: true}, []string{"[1]", " 2", "\n", "more", "\n", "."}},
+	} {
+		w := httptest.NewRecorder()
+		f := c.reader
+		f.mark, f.tell = "WORD", &told{w: w, flush: func() error { return nil }}
+		for _, piece := range []string{"[1]", " 2", "\n", "more"} {
+			f.add(process.Stdout, []byte(piece))
+		}
+		f.flush() // some seconds later
+		for _, piece := range []string{"\n", ".", "\x1eWORD done 0\n"} {
+			f.add(process.Stdout, []byte(piece))
+		}
+		var got []string
+		for _, e := range lines(t, w) {
+			got = append(got, e["text"].(string))
+		}
+		if !slices.Equal(got, c.want) {
+			t.Errorf("%s: %q", name, got)
+		}
+	}
+}
+
+// TestEndings has a sandbox that is ended known as that, and one that could not be ended not.
+func TestEndings(t *testing.T) {
+	t.Parallel()
+	var e endings
+	e.set("a", true)
+	e.set("b", true)
+	e.set("b", false)
+	if !e.has("a") || e.has("b") || e.has("c") {
+		t.Errorf("%v", e.all)
+	}
+	for n := range mostEnded + 1 {
+		e.set(fmt.Sprint(n), true)
+	}
+	if len(e.all) > mostEnded {
+		t.Errorf("%d are kept", len(e.all))
+	}
+}
+
 func TestRequestsOfWorkers(t *testing.T) {
 	t.Parallel()
 	value := "it's"
@@ -349,6 +442,10 @@ func TestRequestsOfWorkers(t *testing.T) {
 	r.Language = javascript
 	if text := r.line(); strings.Count(string(text), "\n") != 1 || !json.Valid(text) {
 		t.Errorf("%s", text)
+	}
+	r.Language = rlang
+	if text := string(r.line()); text != "c6563686f2031 b41=69742773 a41=69742773 a42\n" {
+		t.Error(text)
 	}
 	for name, want := range map[string]string{"": python, "JS": javascript, "ts": typescript, "sh": bash} {
 		if got, err := languageOf(name); got != want || err != nil {

@@ -82,8 +82,8 @@ func (s *server) execute(w http.ResponseWriter, r *http.Request, b sandbox) erro
 }
 
 // executeBeside runs code in a context that is a process.
-func (s *server) executeBeside(ctx context.Context, b sandbox, where codeContext, r workerRequest, t *told) error {
-	if err := process.CheckEnvironment(r.Before); err != nil {
+func (s *server) executeBeside(ctx context.Context, b sandbox, where codeContext, q workerRequest, t *told) error {
+	if err := process.CheckEnvironment(q.Before); err != nil {
 		return err
 	}
 	if err := s.Hub.CheckProgram(ctx, b.who, ""); err != nil { // the rules for code are Python's
@@ -100,7 +100,7 @@ func (s *server) executeBeside(ctx context.Context, b sandbox, where codeContext
 		state.count++
 		t.count = state.count
 	})
-	if t.send(map[string]any{"type": "number_of_executions", "execution_count": t.count}) && s.runWorker(ctx, b, where, r, t) {
+	if t.send(map[string]any{"type": "number_of_executions", "execution_count": t.count}) && s.runWorker(ctx, b, where, q, t) {
 		t.send(map[string]any{"type": "end_of_execution"})
 	}
 	return nil

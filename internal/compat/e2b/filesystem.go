@@ -20,6 +20,9 @@ import (
 // attribute begins the names of the extended attributes that have a client's metadata of a file, behind the "user." that all have.
 const attribute = "e2b."
 
+// folderSize is that of a folder, in bytes, as file systems on disks say it: cove counts none for folders, and clients take 0 for nothing.
+const folderSize = 4096
+
 // files is the agent's service for files.
 type files struct{ s *server }
 
@@ -32,17 +35,18 @@ func (f files) place(ctx context.Context, p string) (sandbox, string, error) {
 	if err != nil {
 		return sandbox{}, "", err
 	}
+	b.user = user
 	full, err := absolute(user, p)
 	return b, full, err
 }
 
 // look uses files without changing them, change with.
 func (f files) look(ctx context.Context, b sandbox, p string, use func(ctx context.Context, f link.Files) error) error {
-	return rpcFault(f.s.Hub.UseFiles(ctx, b.who, b.id, hub.FilesUse{Paths: []string{p}}, use))
+	return rpcFault(f.s.Hub.UseFiles(ctx, b.who, b.id, hub.FilesUse{Paths: []string{p}, Root: f.s.asRoot(b.user)}, use))
 }
 
 func (f files) change(ctx context.Context, b sandbox, action string, use func(ctx context.Context, f link.Files) error, paths ...string) error {
-	return rpcFault(f.s.Hub.UseFiles(ctx, b.who, b.id, hub.FilesUse{Action: action, Paths: paths}, use))
+	return rpcFault(f.s.Hub.UseFiles(ctx, b.who, b.id, hub.FilesUse{Action: action, Paths: paths, Root: f.s.asRoot(b.user)}, use))
 }
 
 // infoOf is an entry in the agent's words: a symbolic link has the type of what it leads to.
@@ -63,6 +67,7 @@ func infoOf(n filesystem.Entry) *envd.EntryInfo {
 		out.Type = envd.FileType_FILE_TYPE_FILE
 	case filesystem.Folder:
 		out.Type = envd.FileType_FILE_TYPE_DIRECTORY
+		out.Size = max(out.Size, folderSize)
 	case filesystem.Link:
 		out.Type = envd.FileType_FILE_TYPE_SYMLINK
 	}
@@ -133,6 +138,16 @@ func (f files) MakeDir(ctx context.Context, in *envd.MakeDirRequest) (*envd.Make
 		return nil, err
 	}
 	out := &envd.MakeDirResponse{}
+	if made, err := f.s.makeFolder(ctx, b, b.user, p); made || err != nil && !problem.Has(err, problem.FileExists) {
+		if err != nil {
+			return nil, rpcFault(err)
+		}
+		return out, f.look(ctx, b, p, func(ctx context.Context, use link.Files) error {
+			n, err := use.StatPath(ctx, p, false)
+			out.Entry = infoOf(n)
+			return err
+		})
+	}
 	err = f.change(ctx, b, "session.folder.make", func(ctx context.Context, use link.Files) error {
 		n, err := use.MakePath(ctx, p, filesystem.Set{}, true)
 		if problem.Has(err, problem.FileExists) {

@@ -27,10 +27,14 @@ func (s *server) byName(w http.ResponseWriter, r *http.Request) {
 		s.gateway(w, r)
 		return
 	}
-	if b, err := s.awake(r, session); err == nil && (!b.record.Closed || r.Header.Get(trafficHeader) != "") {
+	if b, err := s.awake(r, session); err == nil && (!b.record.Closed || r.Header.Get(trafficHeader) != "" || !ports.Asks(r)) {
 		ctx, over := s.clocks.Enter(r.Context(), b.id, false)
 		defer over()
 		s.toPort(w, r.WithContext(ctx), b, port)
+		return
+	}
+	if s.gone.has(session) {
+		gone(w, session, problem.New(problem.SessionNotFound, notFound))
 		return
 	}
 	s.Names.Handler.ServeHTTP(w, r)
@@ -104,10 +108,13 @@ func hostName(host string) string {
 	return strings.ToLower(strings.TrimSuffix(name, "."))
 }
 
+// notFound is what SDKs look for.
+const notFound = "The sandbox was not found"
+
 // awake returns a sandbox that may be used, and wakes one that is paused where its maker wanted that. Its caller is who made it, limited to what a link to it allows.
 func (s *server) awake(r *http.Request, session string) (sandbox, error) {
-	nothing := problem.New(problem.SessionNotFound, "The sandbox was not found")
-	if !ident.Valid(ident.Session, session) {
+	nothing := problem.New(problem.SessionNotFound, notFound)
+	if s.gone.has(session) || !ident.Valid(ident.Session, session) {
 		return sandbox{}, nothing
 	}
 	_, who, err := s.Hub.LinkOf(r.Context(), s.token(session))
@@ -218,7 +225,7 @@ func (s *server) toPort(w http.ResponseWriter, r *http.Request, b sandbox, port 
 	begun := false
 	err := s.Hub.UsePort(r.Context(), b.who, b.id, port, func(ctx context.Context, stream link.Stream) error {
 		begun = true
-		ports.Forward(ctx, w, r, stream, ports.Way{Session: b.id, Port: port}, closed)
+		ports.Forward(ctx, w, r, stream, ports.Way{Session: b.id, Port: port, Host: strings.ReplaceAll(b.record.Mask, portWord, strconv.Itoa(port))}, closed)
 		return nil
 	})
 	if err != nil && !begun {

@@ -38,7 +38,8 @@ type record struct {
 	Paused     bool              `json:"paused,omitempty"`      // by its client
 	Closed     bool              `json:"closed,omitempty"`      // its ports take the traffic token
 	Offline    bool              `json:"offline,omitempty"`     // it asked for no internet
-	Network    json.RawMessage   `json:"network,omitempty"`     // as its client said it
+	Network    json.RawMessage   `json:"network,omitempty"`     // as its client said it, but for the values of headers that are added
+	Mask       string            `json:"mask,omitempty"`        // the host that requests to its ports name, with ${PORT}; "": their own
 	Env        map[string]string `json:"env,omitempty"`
 	Metadata   map[string]string `json:"metadata,omitempty"`
 	Contexts   []codeContext     `json:"contexts,omitempty"` // beside the first

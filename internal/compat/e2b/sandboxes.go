@@ -95,12 +95,16 @@ func (s *server) create(c *call) error {
 		}
 		life = seconds(*n.Timeout)
 	}
-	network, closed, err := s.network(c.Context(), c.who, n)
+	asked, kept, err := readNetwork(n.Network)
+	if err != nil {
+		return err
+	}
+	network, err := s.network(c.Context(), c.who, asked, n.Internet)
 	if err != nil {
 		return err
 	}
 	r := record{
-		Template: n.Template, AutoPause: n.AutoPause, AutoResume: n.AutoResume != nil && n.AutoResume.Enabled, Closed: closed, Network: n.Network, Env: n.Env, Metadata: n.Metadata,
+		Template: n.Template, AutoPause: n.AutoPause, AutoResume: n.AutoResume != nil && n.AutoResume.Enabled, Closed: asked.Public != nil && !*asked.Public, Network: kept, Mask: asked.Mask, Env: n.Env, Metadata: n.Metadata,
 		Offline: n.Internet != nil && !*n.Internet,
 	}
 	made, err := s.make(c.Context(), c.who, r, life, network)
@@ -314,8 +318,7 @@ func (s *server) kill(c *call) error {
 	if err != nil {
 		return err
 	}
-	s.clocks.Stop(b.id, errKilled)
-	if err := s.Hub.DeleteSession(c.Context(), c.who, b.id); err != nil {
+	if err := s.remove(c.Context(), c.who, b.id, errKilled); err != nil {
 		return err
 	}
 	c.w.WriteHeader(http.StatusNoContent)

@@ -31,25 +31,22 @@ const (
 	metadataHeader = "X-Metadata-"
 )
 
-// named returns the path that the address of a file means.
-func named(r *http.Request, given string) (string, error) {
-	user := r.URL.Query().Get("username")
-	if user == "" {
-		return userPath(r, given)
+// named returns the path that the address of a file means, and whose rights count there.
+func named(r *http.Request, given string) (path, user string, err error) {
+	if user = r.URL.Query().Get("username"); user == "" {
+		user, err = sandboxOf(r.Context()).userOf(r.Header)
+	} else {
+		err = knownUser(user)
 	}
-	if err := knownUser(user); err != nil {
-		return "", err
+	if err != nil {
+		return "", "", err
 	}
-	return absolute(user, given)
+	path, err = absolute(user, given)
+	return path, user, err
 }
 
-func userPath(r *http.Request, given string) (string, error) {
-	user, err := sandboxOf(r.Context()).userOf(r.Header)
-	if err != nil {
-		return "", err
-	}
-	return absolute(user, given)
-}
+// asRoot says whether files are used with the rights of root for a user; in sandboxes without a root it is done as the sandbox's user.
+func (s *server) asRoot(user string) bool { return s.Root && user == "root" }
 
 // refuseFile writes why a file cannot be had, or not be written.
 func refuseFile(w http.ResponseWriter, err error) {
@@ -64,13 +61,13 @@ func refuseFile(w http.ResponseWriter, err error) {
 }
 
 func (s *server) download(w http.ResponseWriter, r *http.Request, b sandbox) {
-	p, err := named(r, r.URL.Query().Get("path"))
+	p, user, err := named(r, r.URL.Query().Get("path"))
 	if err != nil {
 		refuseFile(w, err)
 		return
 	}
 	begun := false
-	err = s.Hub.UseFiles(r.Context(), b.who, b.id, hub.FilesUse{Paths: []string{p}}, func(ctx context.Context, use link.Files) error {
+	err = s.Hub.UseFiles(r.Context(), b.who, b.id, hub.FilesUse{Paths: []string{p}, Root: s.asRoot(user)}, func(ctx context.Context, use link.Files) error {
 		n, err := use.StatPath(ctx, p, false)
 		switch {
 		case problem.Has(err, problem.FileNotFound):
@@ -274,15 +271,48 @@ func metadataFrom(h http.Header) (map[string]*string, error) {
 	return out, nil
 }
 
+// makeFolder makes a folder that is not there as the sandbox's user, or where that user may make none as root, and gives it to the user: E2B's agent is root, for any user that it acts for.
+// It does nothing in a sandbox without a root.
+func (s *server) makeFolder(ctx context.Context, b sandbox, user, folder string) (made bool, err error) {
+	if !s.Root || s.asRoot(user) || folder == homes[user] {
+		return false, nil
+	}
+	use := func(u hub.FilesUse, set filesystem.Set, add bool) error {
+		u.Paths = []string{folder}
+		return s.Hub.UseFiles(ctx, b.who, b.id, u, func(ctx context.Context, f link.Files) error {
+			if !add {
+				_, err := f.StatPath(ctx, folder, true)
+				return err
+			}
+			_, err := f.MakePath(ctx, folder, set, true)
+			return err
+		})
+	}
+	if err := use(hub.FilesUse{}, filesystem.Set{}, false); !problem.Has(err, problem.FileNotFound) {
+		return false, nil // what is wrong is seen when the folder is used
+	}
+	const action = "session.folder.make"
+	err = use(hub.FilesUse{Action: action}, filesystem.Set{}, true)
+	if problem.Has(err, problem.FileDenied) {
+		err = use(hub.FilesUse{Action: action, Root: true}, filesystem.Set{Owner: user, Group: user}, true)
+	}
+	return err == nil, err
+}
+
 // put writes a file. Its metadata is all that it has then: that of the one before is removed.
 func (s *server) put(r *http.Request, b sandbox, given string, body io.Reader, set map[string]*string) (written, error) {
-	p, err := named(r, given)
+	p, user, err := named(r, given)
 	if err != nil {
 		return written{}, err
 	}
+	if _, err := s.makeFolder(r.Context(), b, user, path.Dir(p)); err != nil && !problem.Has(err, problem.FileExists) { // another may have made it meanwhile
+		return written{}, err
+	}
 	out := written{Name: path.Base(p), Path: p, Type: "file"}
-	err = s.Hub.UseFiles(r.Context(), b.who, b.id, hub.FilesUse{Action: "session.file.write", Paths: []string{p}}, func(ctx context.Context, use link.Files) error {
-		if old, err := use.StatPath(ctx, p, false); err == nil {
+	err = s.Hub.UseFiles(r.Context(), b.who, b.id, hub.FilesUse{Action: "session.file.write", Paths: []string{p}, Root: s.asRoot(user)}, func(ctx context.Context, use link.Files) error {
+		old, err := use.StatPath(ctx, p, false)
+		s.arrivals.note(b.id, p, problem.Has(err, problem.FileNotFound))
+		if err == nil {
 			if old.Kind == filesystem.Folder {
 				return &fault{http.StatusBadRequest, "path is a directory: " + p}
 			}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"maps"
 	"path"
 	"sync"
 	"time"
@@ -28,7 +29,8 @@ type watching struct {
 	b         sandbox
 	path      string
 	recursive bool
-	entries   bool // with what is known of each file
+	entries   bool                 // with what is known of each file
+	arrived   map[string]time.Time // the files of which it was told that they have come
 }
 
 // begin begins to watch a folder.
@@ -61,8 +63,17 @@ func (f files) told(ctx context.Context, w watching, e filesystem.Event) []*envd
 		return nil
 	}
 	out := &envd.FilesystemEvent{Name: e.Path, Type: kind}
-	if e.Kind != filesystem.Removed {
-		f.described(ctx, w, out)
+	if e.Kind == filesystem.Removed {
+		return []*envd.FilesystemEvent{out}
+	}
+	f.described(ctx, w, out)
+	if at, ok := f.s.arrivals.of(w.b.id, path.Join(w.path, e.Path)); ok && e.Kind == filesystem.Written && w.arrived[e.Path] != at {
+		if len(w.arrived) >= mostArrivals {
+			clear(w.arrived)
+		}
+		w.arrived[e.Path] = at
+		made, owned := &envd.FilesystemEvent{Name: e.Path, Type: envd.EventType_EVENT_TYPE_CREATE, Entry: out.GetEntry()}, &envd.FilesystemEvent{Name: e.Path, Type: envd.EventType_EVENT_TYPE_CHMOD, Entry: out.GetEntry()}
+		return []*envd.FilesystemEvent{made, owned, out}
 	}
 	return []*envd.FilesystemEvent{out}
 }
@@ -91,7 +102,7 @@ func (f files) WatchDir(ctx context.Context, in *envd.WatchDirRequest, out *conn
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	w := watching{b, p, in.GetRecursive(), in.GetIncludeEntry()}
+	w := watching{b, p, in.GetRecursive(), in.GetIncludeEntry(), map[string]time.Time{}}
 	events, err := f.begin(ctx, w)
 	if err != nil {
 		return err
@@ -118,6 +129,44 @@ func (f files) WatchDir(ctx context.Context, in *envd.WatchDirRequest, out *conn
 		}
 	}
 	return nil
+}
+
+// arrivals are files that clients have just written where there were none. E2B's agent makes such a file, gives it its owner, and writes it, of which a watch tells one by one; in cove a file
+// is there at once, and whole, which is one change.
+type arrivals struct {
+	mu  sync.Mutex
+	all map[[2]string]time.Time // by session and path
+}
+
+const (
+	arrivalLife  = 10 * time.Second // a watch tells of it long before
+	mostArrivals = 10_000
+)
+
+// note says before a file is written whether it is new.
+func (a *arrivals) note(session, path string, isNew bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	now := time.Now()
+	if len(a.all) >= mostArrivals {
+		maps.DeleteFunc(a.all, func(_ [2]string, at time.Time) bool { return now.Sub(at) > arrivalLife })
+	}
+	if !isNew || len(a.all) >= mostArrivals {
+		delete(a.all, [2]string{session, path})
+		return
+	}
+	if a.all == nil {
+		a.all = map[[2]string]time.Time{}
+	}
+	a.all[[2]string{session, path}] = now
+}
+
+// of returns when a file came, if that was just now.
+func (a *arrivals) of(session, path string) (at time.Time, ok bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	at, ok = a.all[[2]string{session, path}]
+	return at, ok && time.Since(at) <= arrivalLife
 }
 
 // watchers are those of clients that ask for events rather than follow a stream. One that nobody asks for a while is removed.
@@ -183,7 +232,7 @@ func (f files) CreateWatcher(ctx context.Context, in *envd.CreateWatcherRequest)
 	if err != nil {
 		return nil, err
 	}
-	w := watching{b, p, in.GetRecursive(), in.GetIncludeEntry()}
+	w := watching{b, p, in.GetRecursive(), in.GetIncludeEntry(), map[string]time.Time{}}
 	id, _ := auth.RandomCode()
 	lasting, leave := f.s.clocks.Enter(context.WithoutCancel(ctx), b.id, false)
 	one := &watcher{session: b.id, stop: leave}

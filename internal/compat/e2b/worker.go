@@ -3,16 +3,15 @@ package e2b
 import (
 	"bytes"
 	"context"
-	_ "embed" // worker.js, worker.sh
 	"encoding/base64"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
-	"os/exec"
+	"net/http"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 	"unicode/utf8"
 
@@ -25,23 +24,13 @@ import (
 // a line, and writes what the code writes. What is beside the output is in frames, in the same streams, so that its place among the output is right: RS, a word that only
 // this process has, the kind, and JSON. Nothing of this is a boundary: code that imitates a frame deceives its own client.
 
-//go:embed worker.js
-var nodeWorker string
-
-//go:embed worker.sh
-var bashWorker string
-
 const (
-	javascript, typescript, bash = "javascript", "typescript", "bash"
-
 	workerLabel    = "e2b context " // begins the label of a context's process
 	mostFrame      = 4 << 20        // bytes
+	mostLine       = 64 << 10
 	frameBegin     = "\x1e"
 	interruptGrace = 3 * time.Second
 )
-
-// hasNode says whether sandboxes have Node.js: they see the host's programs.
-var hasNode = sync.OnceValue(func() bool { _, err := exec.LookPath("node"); return err == nil })
 
 // worker is the process of a context.
 type worker struct {
@@ -62,24 +51,47 @@ type workerRequest struct {
 const asking = "?\n"
 
 // line is the request as the worker of a language reads it.
-func (r workerRequest) line() []byte {
-	if r.Language != bash {
-		text, _ := json.Marshal(r) // strings alone
-		return append(text, '\n')
+func (q workerRequest) line() []byte {
+	switch q.Language {
+	case bash:
+		return q.words()
+	case rlang, java:
+		return q.digits()
 	}
+	text, _ := json.Marshal(q) // strings alone
+	return append(text, '\n')
+}
+
+// digits is the request in words of hexadecimal digits: c and the code, b and each variable before it, a and each behind it.
+func (q workerRequest) digits() []byte {
+	out := append([]byte("c"), hex.EncodeToString([]byte(q.Code))...)
+	for _, name := range slices.Sorted(maps.Keys(q.Before)) {
+		out = fmt.Appendf(out, " b%x=%x", name, q.Before[name])
+	}
+	for _, name := range slices.Sorted(maps.Keys(q.Behind)) {
+		out = fmt.Appendf(out, " a%x", name)
+		if value := q.Behind[name]; value != nil {
+			out = fmt.Appendf(out, "=%x", *value)
+		}
+	}
+	return append(out, '\n')
+}
+
+// words is the request as two texts in base64, what is to be run and what is behind it.
+func (q workerRequest) words() []byte {
 	code, behind := "", ""
-	for _, name := range slices.Sorted(maps.Keys(r.Before)) {
-		code += "export " + name + "=" + quoted(r.Before[name]) + "\n"
+	for _, name := range slices.Sorted(maps.Keys(q.Before)) {
+		code += "export " + name + "=" + quoted(q.Before[name]) + "\n"
 	}
-	for _, name := range slices.Sorted(maps.Keys(r.Behind)) {
-		if value := r.Behind[name]; value != nil {
+	for _, name := range slices.Sorted(maps.Keys(q.Behind)) {
+		if value := q.Behind[name]; value != nil {
 			behind += "export " + name + "=" + quoted(*value) + "\n"
 		} else {
 			behind += "unset " + name + "\n"
 		}
 	}
 	encode := base64.StdEncoding.EncodeToString
-	return []byte(encode([]byte(code+r.Code)) + " " + encode([]byte(behind+":")) + "\n")
+	return []byte(encode([]byte(code+q.Code)) + " " + encode([]byte(behind+":")) + "\n")
 }
 
 // quoted is text as one word of a shell.
@@ -87,13 +99,8 @@ func quoted(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\
 
 // workerStart is how the process of a context is started.
 func workerStart(b sandbox, where codeContext, mark string) process.Start {
-	start := process.Start{Dir: where.Dir, Env: b.record.Env, Label: workerLabel + where.ID, Input: true}
-	if where.Language == bash {
-		start.Args = []string{"bash", "--noprofile", "--norc", "-c", bashWorker, "bash", mark}
-	} else {
-		start.Args = []string{"node", "--experimental-repl-await", "-e", nodeWorker, mark}
-	}
-	return start
+	args := append(slices.Clone(languages[where.Language].args), mark)
+	return process.Start{Args: args, Dir: where.Dir, Env: b.record.Env, Label: workerLabel + where.ID, Input: true}
 }
 
 // workerOf returns the process of a context that runs, or starts one.
@@ -110,7 +117,7 @@ func (s *server) workerOf(ctx context.Context, b sandbox, where codeContext) (wo
 	mark, _ := auth.RandomCode()
 	info, err := s.Hub.StartProcess(ctx, b.who, b.id, workerStart(b, where, mark))
 	if problem.Has(err, problem.ProgramMissing) {
-		err = &fault{501, "there is no " + workerStart(b, where, mark).Args[0] + " in the sandboxes of this server, which " + where.Language + " takes; its operator can install it on the host"}
+		err = &fault{http.StatusNotImplemented, "there is no " + languages[where.Language].install + " in the sandboxes of this server any more, which " + where.Language + " takes; its operator can install it on the host"}
 	}
 	return worker{id: info.ID, mark: mark}, err
 }
@@ -130,7 +137,7 @@ func (s *server) endWorker(ctx context.Context, b sandbox, where codeContext) er
 }
 
 // runWorker runs code in a context's process and tells what comes of it; false where the client left before.
-func (s *server) runWorker(ctx context.Context, b sandbox, where codeContext, r workerRequest, t *told) bool {
+func (s *server) runWorker(ctx context.Context, b sandbox, where codeContext, q workerRequest, t *told) bool {
 	w, err := s.workerOf(ctx, b, where)
 	send := func(text []byte) error {
 		_, err := s.Hub.TellProcess(ctx, b.who, b.id, w.id, bytes.NewReader(text), false)
@@ -155,7 +162,7 @@ func (s *server) runWorker(ctx context.Context, b sandbox, where codeContext, r 
 		_, text := said(err)
 		return t.failure("ContextUnavailable", text, text)
 	}
-	frames := frameReader{mark: w.mark, tell: t}
+	frames := frameReader{mark: w.mark, tell: t, apart: where.Language == java, lines: where.Language == rlang}
 	sent := false
 	beats := time.NewTicker(beatEvery)
 	defer beats.Stop()
@@ -170,6 +177,7 @@ func (s *server) runWorker(ctx context.Context, b sandbox, where codeContext, r 
 			_, text := said(err)
 			return t.failure("UnexpectedEndOfExecution", text, text)
 		case e == nil:
+			frames.flush()
 			if !t.send(map[string]any{"type": "keepalive"}) && ctx.Err() == nil {
 				return false
 			}
@@ -180,7 +188,7 @@ func (s *server) runWorker(ctx context.Context, b sandbox, where codeContext, r 
 		}
 		if frames.ready && !sent {
 			sent = true
-			if err := send(r.line()); err != nil {
+			if err := send(q.line()); err != nil {
 				_, text := said(err)
 				return t.failure("ContextUnavailable", text, text)
 			}
@@ -196,7 +204,9 @@ func (s *server) runWorker(ctx context.Context, b sandbox, where codeContext, r 
 type frameReader struct {
 	mark   string
 	tell   *told
-	held   map[process.Kind][]byte // what may be the beginning of a frame
+	apart  bool                    // a line end at the end of output is told by itself, as E2B's Java does and its clients' tests want
+	lines  bool                    // output is told in whole lines, where there are more to come: R writes a line in pieces
+	held   map[process.Kind][]byte // what may be the beginning of a frame, or of a line
 	ready  bool
 	ended  map[process.Kind]bool
 	failed bool
@@ -218,6 +228,9 @@ func (f *frameReader) add(stream process.Kind, data []byte) {
 		at := bytes.Index(rest, begin)
 		if at < 0 {
 			keep := max(process.Partial(rest, begin), cutRune(rest))
+			if tail := len(rest) - 1 - bytes.LastIndexByte(rest, '\n'); f.lines && tail < mostLine {
+				keep = max(keep, tail)
+			}
 			f.output(stream, rest[:len(rest)-keep])
 			f.held[stream] = slices.Clone(rest[len(rest)-keep:])
 			return
@@ -237,6 +250,16 @@ func (f *frameReader) add(stream process.Kind, data []byte) {
 	}
 }
 
+// flush tells what waits for the end of its line.
+func (f *frameReader) flush() {
+	for stream, rest := range f.held {
+		if f.lines && !bytes.Contains(rest, []byte(frameBegin)) {
+			f.held[stream] = rest[len(rest)-cutRune(rest):]
+			f.output(stream, rest[:len(rest)-cutRune(rest)])
+		}
+	}
+}
+
 // cutRune is how many bytes at the end of text begin a character that goes on.
 func cutRune(text []byte) int {
 	for n := 1; n <= min(len(text), utf8.UTFMax-1); n++ {
@@ -251,9 +274,15 @@ func cutRune(text []byte) int {
 }
 
 func (f *frameReader) output(stream process.Kind, text []byte) {
-	if len(text) > 0 && !f.ended[stream] {
-		f.tell.stream(string(stream), strings.ToValidUTF8(string(text), "\uFFFD"))
+	if len(text) == 0 || f.ended[stream] {
+		return
 	}
+	whole := strings.ToValidUTF8(string(text), "\uFFFD")
+	if before, ends := strings.CutSuffix(whole, "\n"); f.apart && ends && before != "" {
+		f.tell.stream(string(stream), before)
+		whole = "\n"
+	}
+	f.tell.stream(string(stream), whole)
 }
 
 func (f *frameReader) frame(stream process.Kind, text string) {
@@ -266,11 +295,10 @@ func (f *frameReader) frame(stream process.Kind, text string) {
 		if value != "0" && stream == process.Stdout && !f.failed {
 			f.tell.failure("ExitStatus", "the last command ended with status "+value, fmt.Sprintf("exit status %s", value))
 		}
-	case "result":
-		if text, err := json.Marshal(map[string]json.RawMessage{"text/plain": json.RawMessage(value)}); err == nil {
-			var b map[string]json.RawMessage
-			_ = json.Unmarshal(text, &b) // was made a line above
-			f.tell.result(b, true)
+	case "result", "display": // what is shown by its MIME types
+		var b map[string]json.RawMessage
+		if json.Unmarshal([]byte(value), &b) == nil {
+			f.tell.result(b, kind == "result")
 		}
 	case "error":
 		var e struct{ Name, Value, Traceback string }

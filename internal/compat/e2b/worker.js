@@ -1,11 +1,31 @@
 // Runs JavaScript for a context: requests come as lines of JSON, and what is beside the output goes out in frames. See worker.go.
 // Code runs as in Node's own prompt: declarations stay, and top-level await and the value of the last expression work.
+const { existsSync } = require('node:fs')
 const { createInterface } = require('node:readline')
 const { inspect } = require('node:util')
 const { PassThrough, Writable } = require('node:stream')
 const mark = process.argv[1]
 process.removeAllListeners('warning')
-const types = require('node:module').stripTypeScriptTypes
+
+// Types are taken out by Node.js from 22.13 on, and before by TypeScript, where that is installed.
+const places = [`${process.cwd()}/node_modules`, '/usr/local/lib/node_modules', '/usr/lib/node_modules', '/usr/share/nodejs']
+const untyped = (code) => {
+  const { stripTypeScriptTypes } = require('node:module')
+  if (stripTypeScriptTypes) return stripTypeScriptTypes(code, { mode: 'transform' })
+  let typescript
+  for (const place of places) {
+    if (!existsSync(`${place}/typescript/package.json`)) continue
+    typescript = require(`${place}/typescript`)
+    break
+  }
+  if (!typescript) throw new Error(`TypeScript takes Node.js 22.13 or newer, or the package typescript (Debian's node-typescript) on the host; this is ${process.version}`)
+  const { transpileModule, flattenDiagnosticMessageText: said, ScriptTarget, ModuleKind, version } = typescript
+  const keep = Number(version.split('.')[0]) < 5 ? { preserveValueImports: true, isolatedModules: true } : { verbatimModuleSyntax: true } // an import that only later code uses
+  const out = transpileModule(code, { reportDiagnostics: true, compilerOptions: { target: ScriptTarget.ESNext, module: ModuleKind.ESNext, ...keep } })
+  const wrong = out.diagnostics.find((d) => d.start !== undefined)
+  if (wrong) throw new SyntaxError(said(wrong.messageText, '\n'))
+  return out.outputText.replace(/^export \{\};\s*$/m, '')
+}
 
 const frame = (stream, kind, value) => new Promise((done) => stream.write(`\x1e${mark} ${kind} ${JSON.stringify(value) ?? 'null'}\n`, done))
 const prompt = require('node:repl').start({
@@ -47,10 +67,9 @@ const apply = (variables) => {
 const run = async ({ code, language, before, behind }) => {
   try {
     apply(before)
-    if (language === 'typescript' && !types) throw new Error(`TypeScript takes Node.js 22.13 or newer; this is ${process.version}`)
-    if (language === 'typescript') code = types(code, { mode: 'transform' })
+    if (language === 'typescript') code = untyped(code)
     const value = await evaluate(`${imports(code)}\n`)
-    if (value !== undefined) await frame(process.stdout, 'result', inspect(value))
+    if (value !== undefined) await frame(process.stdout, 'result', { 'text/plain': inspect(value) })
   } catch (error) {
     const named = error !== null && typeof error === 'object'
     await frame(process.stdout, 'error', { name: String((named && error.name) || 'Error'), value: String(named ? error.message : error), traceback: own(String((named && error.stack) || error)) })

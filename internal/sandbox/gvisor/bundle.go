@@ -243,6 +243,7 @@ func (b *bundle) system() {
 			b.mount(p, p)
 		}
 	}
+	maps.Copy(b.entries, settings())
 	if cache, err := os.ReadFile("/etc/ld.so.cache"); err == nil {
 		b.file("/etc/ld.so.cache", string(cache))
 	}

@@ -2,10 +2,12 @@ package gvisor
 
 import (
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 )
 
 // rootCapabilities are what root has in a sandbox with Limits.System: to install and to configure, for which every file has to be writable and every owner possible.
@@ -36,7 +38,7 @@ func (b *bundle) changeable() {
 		"/etc/alternatives", "/etc/fonts", "/etc/ssl/certs", "/etc/ssl/openssl.cnf", "/etc/ca-certificates", "/etc/ca-certificates.conf", "/etc/ld.so.conf", "/etc/ld.so.conf.d", "/etc/os-release", "/etc/debian_version",
 		"/etc/login.defs", "/etc/adduser.conf", "/etc/deluser.conf", "/etc/debconf.conf", "/etc/default", "/etc/skel", "/etc/shells", "/etc/profile", "/etc/profile.d", "/etc/bash.bashrc", "/etc/services",
 		"/etc/protocols", "/etc/mime.types", "/etc/magic", "/etc/locale.alias", "/etc/dpkg", "/etc/apt/trusted.gpg.d", "/etc/apt/keyrings", "/etc/apt/preferences.d",
-		"/etc/apt/sources.list", "/etc/apt/sources.list.d", "/etc/java-openjdk", "/etc/update-motd.d", "/etc/init.d", "/etc/cron.d", "/etc/cron.daily", "/etc/logrotate.d", "/etc/pam.d", "/etc/pam.conf", "/etc/security/limits.conf",
+		"/etc/apt/sources.list", "/etc/apt/sources.list.d", "/etc/update-motd.d", "/etc/init.d", "/etc/cron.d", "/etc/cron.daily", "/etc/logrotate.d", "/etc/pam.d", "/etc/pam.conf", "/etc/security/limits.conf",
 		"/etc/perl", "/etc/python3", "/etc/python3.11", "/etc/python3.12", "/etc/python3.13", "/etc/gss", "/etc/libaudit.conf", "/etc/rmt", "/etc/terminfo", "/etc/xattr.conf", "/etc/X11",
 	} {
 		left = b.copyOf(p, left)
@@ -47,6 +49,19 @@ func (b *bundle) changeable() {
 		b.mount("/var/lib/dpkg", "/var/lib/dpkg")
 	}
 }
+
+// settings are what of the host's /etc programs in /usr do not start without, since Debian has links there in their folders: R's, and those of its Java runtimes. They are read once, and what is large
+// is left out (lists for browsers): every sandbox that is made has them in its root file system.
+var settings = sync.OnceValue(func() map[string]entry {
+	const most, large = 1 << 20, 60 << 10                   // bytes
+	folders, _ := filepath.Glob("/etc/java-[0-9]*-openjdk") // the pattern is well-formed
+	read, left := &bundle{entries: map[string]entry{}}, int64(most)
+	for _, p := range append(folders, "/etc/R") {
+		left = read.copyOf(p, left)
+	}
+	maps.DeleteFunc(read.entries, func(p string, e entry) bool { return len(e.Text) > large || strings.Contains(p, "/jfr") })
+	return read.entries
+})
 
 // copyOf copies what everybody on the host may read of a file or a folder, and returns how many more bytes may be copied. The addresses of apt's sources lose their passwords.
 func (b *bundle) copyOf(path string, left int64) int64 {

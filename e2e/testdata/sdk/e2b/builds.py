@@ -62,6 +62,17 @@ info = box.get_info()
 assert info.template_id == made.template_id and info.name == "app" and info.memory_mb == 512, info
 assert box.commands.run("pwd; whoami; echo $OWN; python bin/app.py").stdout == "/srv/app\nuser\nown\n  hello\n"
 assert box.commands.run("stat -c '%U %a' /srv/data; sudo cat /srv/data/link; curl -s localhost:8123/made | wc -l").stdout == "root 750\ndeep1\n"
+box.files.write("/etc/of-root", "1", user="root")
+box.files.make_dir("~/made", user="root")
+box.files.rename("/etc/of-root", "/root/made/moved", user="root")
+assert box.files.read("/root/made/moved", user="root") == "1" and box.files.get_info("~/made/moved", user="root").owner == "root"
+box.files.write("/home/user/mine", "1")
+box.files.write("/home/user/mine", "2", user="root")
+assert (box.files.get_info("/home/user/mine").owner, box.files.read("/home/user/mine")) == ("user", "2")
+box.files.write("/app/own/file", "1")  # where the user may make no folder
+box.files.make_dir("/data")
+assert box.commands.run("touch /app/own/more /data/more && stat -c %U /app/own/file").stdout == "user\n"
+fails(Exception, lambda: box.files.write("/root/made/moved", "2", user="user"))
 twin = Sandbox.create(made.template_id + ":stable", timeout=300)
 assert twin.commands.run("cat made").stdout == box.commands.run("cat made").stdout
 box.kill()

@@ -3,9 +3,12 @@
 import asyncio
 import datetime
 import os
+import shutil
+import time
+import urllib.error
 import urllib.request
 
-from e2b import BuildException, CommandExitException, FileType, FilesystemEventType, NotFoundException, Template, TimeoutException
+from e2b import BuildException, CommandExitException, FileType, FilesystemEventType, NotFoundException, SandboxException, Template, TimeoutException
 from e2b_code_interpreter import AsyncSandbox, Sandbox
 
 
@@ -38,10 +41,11 @@ def code(box):
     assert run.results[0].png and box.files.exists("black.png"), run
     other = box.create_code_context(cwd="/tmp")
     assert box.run_code("import os\nos.getcwd(), 'x' in globals()", context=other).text == "('/tmp', False)"
-    assert [c.language for c in box.list_code_contexts()] == ["python", "bash", "javascript", "python"]
+    contexts = [c.language for c in box.list_code_contexts()]
+    assert contexts[0] == contexts[-1] == "python" and len(contexts) > 3 and {"bash", "javascript"} < set(contexts), contexts
     box.restart_code_context(other)
     box.remove_code_context(other)
-    assert len(box.list_code_contexts()) == 3
+    assert len(box.list_code_contexts()) == len(contexts) - 1
     fails(TimeoutException, lambda: box.run_code("import time\ntime.sleep(600)", timeout=2))
     assert box.run_code("x", timeout=60).text == "21"  # the code before was interrupted
     fails(Exception, lambda: box.run_code("1", language="cobol"))
@@ -69,6 +73,38 @@ def languages(box):
     own = box.create_code_context(language="bash", cwd="/tmp")
     assert "".join(box.run_code("pwd; head -c 3000000 /dev/zero | tr '\\0' x | fold", context=own).logs.stdout).count("x") == 3_000_000
     box.remove_code_context(own)
+
+
+def hosts(box):
+    """What runs by programs that the host may have: who asks for another is told its name."""
+    for program, language in (("Rscript", "r"), ("jshell", "java")):
+        if not shutil.which(program):
+            assert f"there is no {program} " in str(fails(SandboxException, lambda: box.run_code("1", language=language)))
+            print(f"without {language}: the host has no {program}")
+    if shutil.which("Rscript"):
+        run = box.run_code("f <- function(a) stop('bad ', a)\nn <- 41; message('to é'); print(Sys.getenv('OWN')); n + 1", language="r", envs={"OWN": "it's"})
+        assert (run.text, run.logs.stdout, run.logs.stderr, run.error) == ("[1] 42", ['[1] "it\'s"\n'], ["to é\n"], None), run
+        run = box.run_code("Sys.getenv('OWN', 'none'); f(n)", language="r")
+        assert run.logs.stdout == ['[1] "none"\n'] and run.error.value == "bad 41" and "f(n)" in run.error.traceback, run
+        run = box.run_code("hist(c(1, 2, 2))", language="r")
+        assert [r.png[:4] for r in run.results if r.png] == ["iVBO"], run
+        fails(TimeoutException, lambda: box.run_code("repeat {}", language="r", timeout=2))
+        assert box.run_code("n", language="r", timeout=120).text == "[1] 41"
+    if shutil.which("jshell"):
+        run = box.run_code('int n = 41;\nint f(int a) { return n + a; }\nSystem.out.println("é");\nf(1)', language="java", timeout=120)
+        assert (run.text, run.logs.stdout, run.error) == ("42", ["é", "\n"], None), run
+        assert box.run_code('System.getProperty("OWN") + System.getProperty("ALL")', language="java", envs={"OWN": "own"}).text == "owneverywhere"
+        assert box.run_code('int bad = "x";', language="java").error.name == "CompilationException"
+        run = box.run_code('throw new IllegalStateException("bad");', language="java")
+        assert (run.error.name, run.error.value) == ("java.lang.IllegalStateException", "bad"), run
+        fails(TimeoutException, lambda: box.run_code("while (true) {}", language="java", timeout=2))
+        assert box.run_code("n", language="java", timeout=120).text == "41"
+    if box.run_code("1 as number", language="ts").error is None:
+        run = box.run_code("import { join } from 'node:path'\nimport type { Stats } from 'node:fs'\nenum E { A = 7 }\nconst m: number = await Promise.resolve(E.A as number)", language="ts")
+        assert run.error is None and box.run_code("join('a', `${m}`)", language="js").text == "a/7", run
+        assert box.run_code("const x: = 1", language="ts").error.name == "SyntaxError"
+    else:
+        print("without typescript: the host has neither Node.js 22.13 nor TypeScript")
 
 
 def commands(box):
@@ -118,10 +154,40 @@ def files(box):
         seen += watch.get_new_events()
     assert {"new", "new/file", "new/moved"} <= {e.name for e in seen}, seen
     watch.stop()
+    watch = box.files.watch_dir("a")
+    box.files.write("a/fresh", "1")
+    seen = []
+    while not any(e.type == FilesystemEventType.WRITE for e in seen):
+        seen += watch.get_new_events()
+    assert [(e.name, e.type.value) for e in seen] == [("fresh", "create"), ("fresh", "chmod"), ("fresh", "write")], seen
+    assert box.files.get_info("a").size > 0
+    watch.stop()
     with urllib.request.urlopen(box.download_url("a/b/c.txt", use_signature_expiration=60)) as answer:
         assert answer.read() == b"text"
     wrong = box.download_url("a/b/c.txt").replace("c.txt", "d.txt")
     assert fails(Exception, lambda: urllib.request.urlopen(wrong)).code == 401
+
+
+def ports(_):
+    """A port by its name takes the sandbox's token, where its maker wants that, and the server there sees the host that its maker says."""
+    server = "import http.server as h; h.BaseHTTPRequestHandler.do_GET = lambda r: (r.send_response(200), r.end_headers(), r.wfile.write(r.headers['Host'].encode())); h.HTTPServer(('', 8123), h.BaseHTTPRequestHandler).serve_forever()"
+    with_token = Sandbox.create(timeout=300, network={"allow_public_traffic": False, "mask_request_host": "inner.example:${PORT}"})
+    with_token.commands.run(f'python3 -c "{server}"', background=True, timeout=0)
+    name = with_token.get_host(8123).split(":")[0]
+
+    def ask(**headers):
+        request = urllib.request.Request(os.environ["E2B_API_URL"], headers={"Host": name, **headers})
+        try:
+            with urllib.request.urlopen(request) as answer:
+                return answer.status, answer.read()
+        except urllib.error.HTTPError as error:
+            return error.code, error.read()
+
+    assert ask()[0] == 403 and ask(**{"E2b-Traffic-Access-Token": "wrong"})[0] == 403
+    while (said := ask(**{"E2b-Traffic-Access-Token": with_token.traffic_access_token}))[0] == 502:  # until it listens
+        time.sleep(0.1)
+    assert said == (200, b"inner.example:8123"), said
+    with_token.kill()
 
 
 def lives(box):
@@ -166,7 +232,7 @@ async def many():
 
 
 box = Sandbox.create(timeout=600, metadata={"who": "a & b"}, envs={"ALL": "everywhere"})
-for part in (code, languages, commands, files, builds, lives):
+for part in (code, languages, hosts, commands, files, ports, builds, lives):
     part(box)
     print("ok", part.__name__)
 asyncio.run(many())
