@@ -24,7 +24,7 @@ func TestDaytona(t *testing.T) {
 		}{
 			{"daytonaold", "workspace.py", pythonSDK, []string{"code", "files", "lives"}},
 			{"daytona", "sandbox.py", pythonSDK, []string{"code", "files", "ports", "lives"}},
-			{"daytonajs", "", nodeSDK, []string{"code", "commands", "files", "lives"}},
+			{"daytonajs", "", nodeSDK, []string{"code", "commands", "files", "lives", "images"}},
 		} {
 			t.Run(c.name, func(t *testing.T) {
 				t.Parallel()

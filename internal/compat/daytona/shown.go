@@ -12,8 +12,11 @@ import (
 func (s *Server) shown(r *http.Request, b sandbox) map[string]any {
 	rec, l := b.record, s.lifeOf(b)
 	wanted := l.state
-	if l.state == paused {
+	switch l.state {
+	case paused:
 		wanted = stopped
+	case buildingState:
+		wanted = started
 	}
 	out := map[string]any{
 		"id": sandboxID(b.id), "organizationId": b.session.Project, "name": cmp.Or(rec.Name, sandboxID(b.id)), "user": sandboxUser, "env": nonNil(rec.Env), "labels": nonNil(rec.Labels), "public": rec.Public,
@@ -25,7 +28,7 @@ func (s *Server) shown(r *http.Request, b sandbox) map[string]any {
 	if !rec.Dies.IsZero() {
 		out["autoDestroyAt"] = stamp(rec.Dies)
 	}
-	for name, value := range map[string]string{"snapshot": rec.Snapshot, "networkAllowList": rec.Networks, "domainAllowList": rec.Domains} {
+	for name, value := range map[string]string{"errorReason": s.failure(b.id, rec), "snapshot": rec.Snapshot, "networkAllowList": rec.Networks, "domainAllowList": rec.Domains} {
 		if value != "" {
 			out[name] = value
 		}

@@ -10,6 +10,7 @@ from daytona import (
     AsyncDaytona,
     CreateSandboxFromImageParams,
     CreateSandboxFromSnapshotParams,
+    CreateSnapshotParams,
     Daytona,
     DaytonaConflictError,
     DaytonaError,
@@ -126,11 +127,23 @@ assert box.fs.download_file("a/b.txt") == b"text"
 plain = daytona.create(CreateSandboxFromImageParams(image=Image.debian_slim("3.12")))
 plain.delete()
 built = Image.base("python:3.12").env({"CITY": "Bern"}).workdir("/home/user/app").run_commands("echo $CITY > city.txt")
-made = daytona.create(CreateSandboxFromImageParams(image=built, env_vars={"RIVER": "Aare"}))
+logged = []
+made = daytona.create(CreateSandboxFromImageParams(image=built, env_vars={"RIVER": "Aare"}), on_snapshot_create_logs=logged.append)
+assert made.state.value == "started" and any("RUN echo $CITY > city.txt" in line for line in logged), logged
 shown = made.process.exec("echo $CITY $RIVER; cat city.txt; pwd").result
 assert shown == "Bern Aare\nBern\n/home/user/app\n", shown
 daytona.delete(made)
-refused(DaytonaError, lambda: daytona.create(CreateSandboxFromImageParams(image=Image.base("python:3.12").run_commands("apt-get install -y cowsay"))), "line 2", "cowsay")
+failed = Image.base("python:3.12").run_commands("echo said > /dev/stderr; apt-get install -y cowsay")
+refused(DaytonaError, lambda: daytona.create(CreateSandboxFromImageParams(name="failed", image=failed), on_snapshot_create_logs=logged.append), "line 2", "cowsay")
+assert any("the build has failed" in line for line in logged) and any("said" in line for line in logged), logged
+refused(DaytonaError, lambda: daytona.get("failed").start(), "could not be built")
+daytona.delete(daytona.get("failed"))
+shot = daytona.snapshot.create(CreateSnapshotParams(name="image", image=built.run_commands("echo more >> city.txt")), on_logs=logged.append)
+assert shot.state.value == "active" and any("RUN echo more" in line for line in logged), logged
+made = daytona.create(CreateSandboxFromSnapshotParams(snapshot="image"))
+assert made.process.exec("cat city.txt").result == "Bern\nmore\n"
+daytona.delete(made)
+daytona.snapshot.delete(shot)
 refused(DaytonaError, lambda: daytona.volume.list(), "volumes")
 box.delete(wait=True)
 refused(DaytonaNotFoundError, lambda: daytona.get("first"), "first")
