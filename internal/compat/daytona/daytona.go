@@ -64,6 +64,7 @@ type Hub interface {
 	Lives
 	Links
 	Files
+	Volumes
 	builder.Hub
 }
 

@@ -232,7 +232,7 @@ func TestWhatCoveDoesNotHaveIsRefused(t *testing.T) {
 	t.Parallel()
 	x := newWorld(t, "")
 	for body, word := range map[string]string{
-		`{"gpu":1}`: "gpu", `{"gpuType":["H100"]}`: "gpu", `{"kvm":true}`: "kvm", `{"volumes":[{"volumeId":"v","mountPath":"/v"}]}`: "volumes", `{"secrets":[{"A":"b"}]}`: "secrets", `{"linkedSandbox":"x"}`: "linkedSandbox",
+		`{"gpu":1}`: "gpu", `{"gpuType":["H100"]}`: "gpu", `{"kvm":true}`: "kvm", `{"secrets":[{"A":"b"}]}`: "secrets", `{"linkedSandbox":"x"}`: "linkedSandbox",
 		`{"outboundProxyUrl":"http://x"}`: "outboundProxyUrl", `{"otelEndpointOverride":"http://x"}`: "otelEndpointOverride", `{"user":"root"}`: "root", `{"disk":100}`: "disk", `{"memory":-1}`: "memory",
 		`{"autoStopInterval":-1}`: "autoStopInterval", `{"autoStopInterval":5,"autoPauseInterval":5}`: "autoPauseInterval", `{"autoPauseInterval":5,"autoDeleteInterval":0}`: "autoPauseInterval",
 		`{"ttlMinutes":99999999999}`: "ttlMinutes", `{"env":{"A=":"1"}}`: "env", `{"name":"a/b"}`: "name", `{"snapshot":"other"}`: "other", `{"image":"alpine:3"}`: "alpine:3",
@@ -249,7 +249,7 @@ func TestWhatCoveDoesNotHaveIsRefused(t *testing.T) {
 	}
 	id := x.must("POST", "/sandbox", `{}`)["id"].(string)
 	for path, word := range map[string]string{
-		"GET /volumes": "volumes", "POST /secret": "secrets", "GET /warm-pools": "warm pools", "GET /api-keys": "cove key create", "POST /sandbox/" + id + "/ssh-access": "SSH",
+		"POST /secret": "secrets", "GET /warm-pools": "warm pools", "GET /api-keys": "cove key create", "POST /sandbox/" + id + "/ssh-access": "SSH",
 		"GET /sandbox/" + id + "/telemetry/logs": "telemetry", "PUT /sandbox/" + id + "/secrets": "secrets", "POST /snapshots/x/deactivate": "active",
 	} {
 		method, path, _ := strings.Cut(path, " ")

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -36,6 +37,7 @@ type fakeHub struct {
 	files map[string]storedFile
 
 	refused error // that no command is run
+	volumes []hub.Volume
 }
 
 func (f *fakeHub) CheckProgram(context.Context, auth.Principal, string) error { return f.refused }
@@ -72,6 +74,31 @@ func (f *fakeHub) Files(_ context.Context, who auth.Principal, purpose string, _
 	return out, nil
 }
 
+func (f *fakeHub) AddVolume(_ context.Context, who auth.Principal, name string) (hub.Volume, error) {
+	v := hub.Volume{ID: ident.New(ident.Volume), Project: who.Project, Name: name}
+	f.volumes = append(f.volumes, v)
+	return v, nil
+}
+
+func (f *fakeHub) Volumes(context.Context, auth.Principal) ([]hub.Volume, error) {
+	return f.volumes, nil
+}
+
+func (f *fakeHub) Volume(_ context.Context, _ auth.Principal, name string) (hub.Volume, error) {
+	for _, v := range f.volumes {
+		if v.ID == name || v.Name == name {
+			return v, nil
+		}
+	}
+	return hub.Volume{}, problem.New(problem.VolumeNotFound, "there is none")
+}
+
+func (f *fakeHub) DeleteVolume(ctx context.Context, who auth.Principal, id string) error {
+	v, err := f.Volume(ctx, who, id)
+	f.volumes = slices.DeleteFunc(f.volumes, func(other hub.Volume) bool { return other.ID == v.ID })
+	return err
+}
+
 type openFile struct{ *bytes.Reader }
 
 func (openFile) Close() error { return nil }
@@ -97,7 +124,7 @@ func (f *fakeHub) add(who auth.Principal, n hub.NewSession) hub.Session {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.made = append(f.made, n)
-	row := hub.Session{ID: ident.New(ident.Session), Project: who.Project, State: hub.SessionActive, Metadata: n.Metadata, Idle: n.Idle, Memory: 1 << 30, CPUs: 0.5, Network: n.Network, Expires: time.Now().Add(n.Life)}
+	row := hub.Session{ID: ident.New(ident.Session), Project: who.Project, State: hub.SessionActive, Metadata: n.Metadata, Idle: n.Idle, Memory: 1 << 30, CPUs: 0.5, Network: n.Network, Volumes: n.Volumes, Expires: time.Now().Add(n.Life)}
 	f.rows[row.ID] = row
 	return row
 }

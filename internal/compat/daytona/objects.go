@@ -103,7 +103,7 @@ func (f *objectFault) HTTPStatus() int { return f.status }
 
 // objects is the surface for them.
 func (s *Server) objects() surface.Surface {
-	refused := func(w http.ResponseWriter, r *http.Request, p *problem.Error) { refuseObject(w, p) }
+	refused := func(w http.ResponseWriter, _ *http.Request, p *problem.Error) { refuseObject(w, p) }
 	mux := http.NewServeMux()
 	out := surface.Surface{
 		About: "files for Daytona's images", Prefix: objectsPath, Handler: mux, Refuse: refused,
@@ -261,7 +261,7 @@ func (s *Server) postObject(c *call) error {
 	if q.Has("uploads") {
 		replyXML(c.w, http.StatusOK, struct {
 			XMLName               xml.Name `xml:"InitiateMultipartUploadResult"`
-			Bucket, Key, UploadId string   //nolint:revive,staticcheck // as S3 has it
+			Bucket, Key, UploadId string
 		}{Bucket: bucket, Key: c.who.Project + "/" + hash + "/" + archiveName, UploadId: s.parts.begin(c.who, hash)})
 		return nil
 	}

@@ -35,7 +35,7 @@ type newSandbox struct {
 	AutoArchive *int64            `json:"autoArchiveInterval"`
 	AutoDelete  *int64            `json:"autoDeleteInterval"`
 	TTL         *int64            `json:"ttlMinutes"`
-	Volumes     []json.RawMessage `json:"volumes"`
+	Volumes     []mount           `json:"volumes"`
 	Secrets     []json.RawMessage `json:"secrets"`
 	Linked      string            `json:"linkedSandbox"`
 	Proxy       string            `json:"outboundProxyUrl"`
@@ -65,8 +65,6 @@ func (n newSandbox) absent(root bool, disk int64) error {
 		return invalid("gpu: cove gives sandboxes no GPU")
 	case n.KVM:
 		return invalid("kvm: cove gives sandboxes no /dev/kvm")
-	case len(n.Volumes) > 0:
-		return lacking("volumes: " + missing["volumes"])
 	case len(n.Secrets) > 0:
 		return lacking("secrets: " + missing["secret"])
 	case n.Linked != "":
@@ -198,10 +196,13 @@ func (s *Server) awaited(c *call, b sandbox, built <-chan struct{}) error {
 
 // make makes a session for a sandbox from the base or a snapshot, whose life begins when it is ready; built is not nil where its image is being built, and closed then.
 func (s *Server) make(ctx context.Context, who auth.Principal, n newSandbox, r record, network *hub.Network) (b sandbox, built <-chan struct{}, err error) {
-	wanted := hub.NewSession{CPUs: float64(n.CPU), Memory: n.Memory << 30, Network: network, Root: s.Root}
+	wanted := hub.NewSession{CPUs: float64(n.CPU), Memory: n.Memory << 30, Network: network, Root: s.Root && len(n.Volumes) == 0, Volumes: mountsOf(n.Volumes)}
 	origin, err := s.originOf(ctx, who, n)
 	if err != nil {
 		return sandbox{}, nil, err
+	}
+	if len(n.Volumes) > 0 && (origin.id != "" || origin.unbuilt != nil) {
+		return sandbox{}, nil, lacking("volumes: a sandbox of a snapshot or an image that was built cannot have volumes; make one of the snapshot " + ownSnapshot + " with them")
 	}
 	if origin.unbuilt != nil {
 		return s.makeBuilding(ctx, who, r, *origin.unbuilt, wanted)

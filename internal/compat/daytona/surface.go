@@ -66,6 +66,11 @@ func routes() []route {
 		{pattern: "POST " + Prefix + "/sandbox", needs: writes, handle: (*Server).create},
 		{pattern: "GET " + Prefix + "/sandbox", needs: reads, handle: (*Server).list},
 		{pattern: "GET " + Prefix + "/sandbox/paginated", needs: reads, handle: (*Server).listPages},
+		{pattern: "POST " + Prefix + "/volumes", needs: fileRights, handle: (*Server).createVolume},
+		{pattern: "GET " + Prefix + "/volumes", needs: fileReads, handle: (*Server).listVolumes},
+		{pattern: "GET " + Prefix + "/volumes/{id}", needs: fileReads, handle: (*Server).showVolume},
+		{pattern: "GET " + Prefix + "/volumes/by-name/{id}", needs: fileReads, handle: (*Server).showVolume},
+		{pattern: "DELETE " + Prefix + "/volumes/{id}", needs: fileRights, handle: (*Server).deleteVolume},
 		{pattern: "POST " + Prefix + "/workspace", needs: writes, handle: (*Server).create},
 		{pattern: "GET " + Prefix + "/workspace", needs: reads, handle: (*Server).list},
 		{pattern: "POST " + Prefix + "/snapshots", needs: writes, handle: (*Server).createSnapshot},
@@ -121,6 +126,7 @@ func ofSandbox(base string) []route {
 
 var (
 	// fileRights are what a signed address lets others do.
+	fileReads  = []auth.Action{auth.FilesRead}
 	fileRights = []auth.Action{auth.FilesRead, auth.FilesWrite}
 	// tokenRights are what the token of a sandbox lets others do.
 	tokenRights = slices.Concat(reads, writes, fileRights)
@@ -181,7 +187,6 @@ func (s *Server) guard(needs []auth.Action, handle func(http.ResponseWriter, *ht
 
 // missing are the parts of Daytona's API that cove does not have, by the first word of their path.
 var missing = map[string]string{
-	"volumes":        "volumes are not there yet; upload files, or make a snapshot of a sandbox that has them",
 	"secret":         "secrets are not there; cove adds credentials to requests by its own API (credentials of a session's network)",
 	"warm-pools":     "warm pools are not there; the server keeps sandboxes ready by itself (the setting pool)",
 	"api-keys":       "keys are made with cove key create",

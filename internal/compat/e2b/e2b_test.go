@@ -134,7 +134,7 @@ func TestWhatCoveDoesNotHaveIsRefused(t *testing.T) {
 	t.Parallel()
 	s := &server{Options: Options{Hub: fakeHub{widest: []string{"example.com"}}}}
 	for text, word := range map[string]string{
-		`{"autoPauseMemory": false}`: "autoPauseMemory", `{"iam": {"tokens": {"a": {}}}}`: "iam", `{"volumeMounts": [{"name": "v", "path": "/v"}]}`: "volumeMounts",
+		`{"autoPauseMemory": false}`: "autoPauseMemory", `{"iam": {"tokens": {"a": {}}}}`: "iam", `{"templateID": "mine", "volumeMounts": [{"name": "v", "path": "/v"}]}`: "volumeMounts",
 		`{"network": {"maskRequestHost": "x"}}`: "maskRequestHost", `{"network": {"rules": {"a": []}}}`: "rules", `{"network": {"egressProxy": {"address": "x"}}}`: "egressProxy", `{"network": 7}`: "network",
 	} {
 		n := newSandbox{}
