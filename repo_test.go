@@ -26,7 +26,7 @@ const (
 // layers lists the packages below internal/, lowest first. A package imports lower layers only; packages of one layer
 // never import each other. "x/*" stands for the packages below x.
 var layers = [][]string{
-	{"problem", "ident", "memory", "workspace", "lineedit", "durable", "pages", "chart", "caution", "redact", "figures"},
+	{"problem", "ident", "memory", "workspace", "lineedit", "durable", "pages", "chart", "caution", "redact", "figures", "volume"},
 	{"wire", "config", "telemetry", "pyindex", "audit", "intake", "sse", "byterange", "install", "status", "sandbox", "process", "filesystem", "tool"},
 	{"model", "pyenv", "guest", "egress", "pool", "auth", "owner", "stream", "sandbox/gvisor/filters", "pydeps/require"},
 	{"guest/program", "heap", "surface", "lifetime", "testneeds", "compat/e2b/envd"},

@@ -48,7 +48,6 @@ var otherTerms = map[string][]string{
 	"term":     {"store"},                                                                                  // of an SQL expression
 	"thread":   {"sandbox/gvisor"},                                                                         // of the system
 	"upload":   {"api", "client", "config", "httpd", "hub", "ident", "problem", "pydeps/gateway", "store"}, // a request that brings a file, a file that comes in pieces; when an index got one
-	"volume":   {"sandbox"},                                                                                // of an engine
 	"version":  {"api", "app", "cli", "client", "interpreter", "kernel", "pydeps", "pydeps/gateway", "pydeps/indextest", "pydeps/layer", "pydeps/names", "pydeps/require", "store"},
 	"worker":   {"pydeps/names/generate"}, // goroutines
 }

@@ -23,8 +23,8 @@ func TestDaytona(t *testing.T) {
 			parts         []string
 		}{
 			{"daytonaold", "workspace.py", pythonSDK, []string{"code", "files", "lives"}},
-			{"daytona", "sandbox.py", pythonSDK, []string{"code", "files", "ports", "lives"}},
-			{"daytonajs", "", nodeSDK, []string{"code", "commands", "files", "lives"}},
+			{"daytona", "sandbox.py", pythonSDK, []string{"code", "files", "ports", "lives", "volumes", "together"}},
+			{"daytonajs", "", nodeSDK, []string{"code", "commands", "files", "lives", "images"}},
 		} {
 			t.Run(c.name, func(t *testing.T) {
 				t.Parallel()

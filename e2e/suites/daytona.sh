@@ -1,17 +1,23 @@
 #!/bin/sh
-# Runs the Python tests of Daytona's repository of clients against `cove serve`, with Daytona's library as it is published, and prints what passed and failed by name.
+# Runs the tests of Daytona's repository of clients against `cove serve`, with Daytona's library as it is published, and prints what passed and failed by name.
 #
-#   DAYTONA_SOURCE=/path/to/checkout e2e/suites/daytona.sh [TESTS...]
+#   DAYTONA_SOURCE=/path/to/checkout [LANGUAGE=javascript] e2e/suites/daytona.sh [TESTS...]
 #
-# DAYTONA_SOURCE is a checkout that has sdk-python/tests. TESTS are files below there (default: test_e2e.py test_async_e2e.py). Nothing of the checkout is built or imported but its tests, which are copied.
+# DAYTONA_SOURCE is a checkout that has sdk-python/tests, and for LANGUAGE=javascript sdk-typescript/src/__tests__. TESTS are files there (default: those that need a server). Nothing of the checkout is
+# built or imported but its tests, which are copied.
 # The tests clone a repository from a public host. With STAND_IN=true a server on this machine, with a certificate of its own, stands in for that host: its name and its authority are known in
 # cove's mount namespace alone, and sandboxes reach it by the rules of the network as they would reach the host. That takes root, git and openssl.
-# COVE_NETWORK_ALLOW has what else sandboxes may reach, as the package index (HOST:443); other settings of the server come from the environment, too. DAYTONA_PACKAGE is the library (default: daytona).
-# It needs uv, curl, and bin/cove (`make build`, `make python`).
+# COVE_NETWORK_ALLOW has what else sandboxes may reach, as the package index (HOST:443); other settings of the server come from the environment, too. DAYTONA_PACKAGE is the library (default: daytona,
+# and for JavaScript @daytonaio/sdk). It needs uv, curl, and bin/cove (`make build`, `make python`), for JavaScript npm.
 set -eu
-[ -n "${DAYTONA_SOURCE:-}" ] || { sed -n '2,12s/^# \{0,1\}//p' "$0" >&2; exit 2; }
+[ -n "${DAYTONA_SOURCE:-}" ] || { sed -n '2,11s/^# \{0,1\}//p' "$0" >&2; exit 2; }
 root=$(cd "$(dirname "$0")/../.." && pwd)
-[ -d "$DAYTONA_SOURCE/sdk-python/tests" ] || { echo "DAYTONA_SOURCE=$DAYTONA_SOURCE has no sdk-python/tests" >&2; exit 2; }
+case "${LANGUAGE:=python}" in
+python) folder=sdk-python/tests ;;
+javascript) folder=sdk-typescript/src/__tests__ ;;
+*) echo "LANGUAGE=$LANGUAGE: there are python and javascript" >&2; exit 2 ;;
+esac
+[ -d "$DAYTONA_SOURCE/$folder" ] || { echo "DAYTONA_SOURCE=$DAYTONA_SOURCE has no $folder" >&2; exit 2; }
 [ -x "$root/bin/cove" ] || { echo "there is no bin/cove: make build" >&2; exit 2; }
 
 work=$(mktemp -d)
@@ -24,10 +30,26 @@ end() {
 trap end EXIT
 trap 'exit 130' INT TERM
 
-cp -R "$DAYTONA_SOURCE/sdk-python/tests" "$work/tests"
+mkdir "$work/src"
+cp -R "$DAYTONA_SOURCE/$folder" "$work/src/tests"
 uv venv -q "$work/venv"
-uv pip install -q --python "$work/venv/bin/python" "${DAYTONA_PACKAGE:-daytona}" pytest pytest-asyncio pytest-timeout python-dotenv
-uv pip list -q --python "$work/venv/bin/python" 2>/dev/null | grep '^daytona '
+
+installPython() {
+	uv pip install -q --python "$work/venv/bin/python" "${DAYTONA_PACKAGE:-daytona}" pytest pytest-asyncio pytest-timeout python-dotenv
+	uv pip list -q --python "$work/venv/bin/python" 2>/dev/null | grep '^daytona '
+}
+
+# installJavaScript puts the library in the place of the sources that the tests import. The tests are for Jest, of which they use what Vitest has by the same names.
+installJavaScript() {
+	(cd "$work" && echo '{"type":"module"}' >package.json && npm install --silent --no-audit --no-fund --no-package-lock "library@npm:${DAYTONA_PACKAGE:-@daytonaio/sdk}" vitest@3)
+	sed -n 's/^  "version": "\(.*\)",/daytona \1/p' "$work/node_modules/library/package.json"
+	mkdir "$work/src/errors"
+	for module in $(sed -nE "s/^.* from '\.\.\/([A-Za-z\/]+)'.*/\1/p" "$work/src/tests"/*e2e*.ts | sort -u); do echo "export * from 'library'" >"$work/src/$module.ts"; done
+	echo "import { vi } from 'vitest'; globalThis.jest = Object.assign(Object.create(vi), { setTimeout: (ms) => vi.setConfig({ testTimeout: ms, hookTimeout: ms }) })" >"$work/setup.mjs"
+	echo 'export default { test: { globals: true, setupFiles: ["./setup.mjs"], testTimeout: 180000, hookTimeout: 180000 } }' >"$work/vitest.config.mjs"
+}
+
+case "$LANGUAGE" in python) installPython ;; *) installJavaScript ;; esac
 port=$("$work/venv/bin/python" -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
 
 # standIn starts the server that stands in for the public host.
@@ -72,8 +94,27 @@ done
 DAYTONA_API_URL="http://127.0.0.1:$port/daytona"
 DAYTONA_API_KEY=$(sed -nE 's/.*COVE_KEY=(cove_[^ ]+).*/\1/p' "$work/log" | head -n 1)
 export DAYTONA_API_URL DAYTONA_API_KEY
-[ $# -gt 0 ] || set -- test_e2e.py test_async_e2e.py
-(cd "$work/tests" && ../venv/bin/python -m pytest -q -p no:cacheprovider --tb=line -rA --timeout=180 "$@" 2>&1 || true) >"$work/said"
-sed -nE 's/^(PASSED|FAILED|ERROR|SKIPPED) ([^ ]+).*/\1 \2/p' "$work/said" | sort -u
-grep -E '^(FAILED|ERROR) ' "$work/said" | cut -c1-300 >&2 || true
-tail -n 1 "$work/said"
+
+runPython() {
+	[ $# -gt 0 ] || set -- test_e2e.py test_async_e2e.py
+	(cd "$work/src/tests" && ../../venv/bin/python -m pytest -q -p no:cacheprovider --tb=line -rA --timeout=180 "$@" 2>&1 || true) >"$work/said"
+	sed -nE 's/^(PASSED|FAILED|ERROR|SKIPPED) ([^ ]+).*/\1 \2/p' "$work/said" | sort -u
+	grep -E '^(FAILED|ERROR) ' "$work/said" | cut -c1-300 >&2 || true
+	tail -n 1 "$work/said"
+}
+
+runJavaScript() {
+	[ $# -gt 0 ] || set -- e2e.test.ts
+	(cd "$work" && NO_COLOR=1 npx vitest run --reporter=json --outputFile=said.json "$@" 2>&1 || true) >"$work/said"
+	"$work/venv/bin/python" - "$work/said.json" <<-'END'
+		import json, sys
+		said = json.load(open(sys.argv[1]))
+		for test in (test for file in said["testResults"] for test in file["assertionResults"]):
+		    print(test["status"].upper(), test["title"])
+		    if test["status"] == "failed":
+		        print("FAILED", test["title"], "-", " ".join(test["failureMessages"])[:300].replace("\n", " "), file=sys.stderr)
+		print(f'{said["numPassedTests"]} of {said["numTotalTests"]} passed')
+	END
+}
+
+case "$LANGUAGE" in python) runPython "$@" ;; *) runJavaScript "$@" ;; esac

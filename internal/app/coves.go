@@ -192,7 +192,7 @@ func salvage(ctx context.Context, c config.Config, what cli.Salvage, w io.Writer
 	if err != nil {
 		return err
 	}
-	o := session.Options{Engine: engine, Env: env, Limits: what.Base.Limits.Sandbox(), Checkpoint: sandbox.CheckpointIn(what.Image)}
+	o := session.Options{Engine: engine, Env: env, Limits: what.Base.Limits.Sandbox(), Checkpoint: sandbox.CheckpointIn(what.Image), Volumes: volumesOf(c, what.Base.Volumes)}
 	if what.Key.Layers {
 		if o.Packages, err = newPackages(c, env, io.Discard); err != nil {
 			return err

@@ -17,6 +17,7 @@ func hubLimits(c config.Config) hub.Limits {
 	l.Key = hub.Quota{Sessions: c.Quota.Key.Sessions, Executions: c.Quota.Key.Executions, CPUSeconds: c.Quota.Key.CPUSeconds, Tokens: c.Quota.Key.Tokens}
 	l.Idle, l.Life, l.Execution = time.Duration(c.Session.Idle), time.Duration(c.Session.Life), time.Duration(c.Sandbox.Timeout)
 	l.Output, l.File = int64(c.Limits.Output), int64(c.Limits.Upload)
+	l.Volume = int64(c.Limits.Volume)
 	l.Approval = time.Duration(c.Turn.ApprovalWait)
 	l.Points, l.PointRoom = c.Session.Points, int64(c.Session.PointsDisk)
 	return l

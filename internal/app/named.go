@@ -98,11 +98,21 @@ func savable(ctx context.Context, c config.Config, e *engines, b named.Base, pro
 			return session.Options{}, nil, err
 		}
 	}
-	o := session.Options{Engine: engine, Env: env, Limits: b.Limits.Sandbox(), Packages: packages, Installed: installed, Kernels: b.Kernels}
+	o := session.Options{Engine: engine, Env: env, Limits: b.Limits.Sandbox(), Packages: packages, Installed: installed, Kernels: b.Kernels, Volumes: volumesOf(c, b.Volumes)}
 	o.Prepared = func(ctx context.Context, spec sandbox.Spec) sandbox.Prepared {
 		return e.booted.claim(ctx, engine, spec)
 	}
 	return o, saver, nil
+}
+
+// volumes is the folder of the server's volumes.
+func volumes(c config.Config) string { return filepath.Join(c.Folders.Server, "volumes") }
+
+func volumesOf(c config.Config, all []named.Volume) (mounts []sandbox.VolumeMount) {
+	for _, v := range all {
+		mounts = append(mounts, sandbox.VolumeMount{Folder: filepath.Join(volumes(c), v.Folder), Sub: v.Sub, Target: v.Path, Most: int64(c.Limits.Volume)})
+	}
+	return mounts
 }
 
 // asLive keeps a nil session from becoming a Live that is not nil.

@@ -45,6 +45,7 @@ import (
 	"cove/internal/store"
 	"cove/internal/surface"
 	"cove/internal/telemetry"
+	"cove/internal/volume"
 	"cove/web"
 )
 
@@ -221,13 +222,15 @@ func (s *server) openHub(context.Context, cli.ServerOptions) (err error) {
 	if err = errors.Join(rules.Check(), redaction.Check()); err != nil {
 		return err
 	}
+	folders, why := s.volumes()
 	s.hub, err = hub.New(hub.Options{
 		Store: s.store.By(s.owner.ID, s.owner.Fenced), Owner: s.owner, Audit: s.store, Log: s.log, Telemetry: s.seen, Models: asked, Connector: asked, About: aboutModels(c),
 		Sessions: serverSessions(c), Contents: s.blobs(), Base: s.base(), Unsaved: !c.Saves(),
-		Prepare:       func(ctx context.Context, b named.Base) (*named.Ground, error) { return s.warm.Prepare(ctx, b) },
-		Limits:        hubLimits(c),
-		Network:       network,
-		System:        systemOf(c),
+		Prepare: func(ctx context.Context, b named.Base) (*named.Ground, error) { return s.warm.Prepare(ctx, b) },
+		Limits:  hubLimits(c),
+		Network: network,
+		System:  systemOf(c),
+		Volumes: folders, NoVolumes: why,
 		Code:          rules,
 		Redaction:     redaction,
 		Quotas:        s.quotas,
@@ -238,6 +241,22 @@ func (s *server) openHub(context.Context, cli.ServerOptions) (err error) {
 		Shed:          func() bool { return s.warm != nil && s.warm.Shed() },
 	})
 	return err
+}
+
+// volumes returns the folders of volumes, or why there are none.
+func (s *server) volumes() (folders hub.VolumeFolders, why string) {
+	engine, err := newEngine(s.cfg)
+	if err != nil {
+		return nil, problem.Of(err).Message
+	}
+	keeper, ok := engine.(sandbox.VolumeKeeper)
+	if !ok {
+		return nil, "the engine " + engine.Name() + " has none"
+	}
+	if why := keeper.WithoutVolumes(); why != "" {
+		return nil, why
+	}
+	return volume.Folders{Dir: volumes(s.cfg), Own: keeper.OwnVolume}, ""
 }
 
 // systemOf is how much root of a session may change in each part of its system; 0: no session has a root.

@@ -25,7 +25,7 @@ func templateOf(c config.Config, saver sandbox.Saver, o session.Options, progres
 // again, once; where none can be made, the session starts cold and says so.
 func openWarm(ctx context.Context, c config.Config, o session.Options, progress io.Writer) (*session.Live, error) {
 	saver, ok := o.Engine.(sandbox.Saver)
-	if !ok {
+	if !ok || len(o.Volumes) > 0 { // a checkpoint has the volumes that it was made with
 		return session.Open(ctx, o)
 	}
 	for attempt := 1; ; attempt++ {

@@ -173,7 +173,7 @@ func (p *warmPool) Prepare(ctx context.Context, b named.Base) (*named.Ground, er
 }
 
 func (p *warmPool) fits(b named.Base) bool {
-	return b.Engine == p.base.Engine && b.Packages == p.base.Packages && b.Limits == p.base.Limits && len(b.Installed.Layers) == 0 &&
+	return b.Engine == p.base.Engine && b.Packages == p.base.Packages && b.Limits == p.base.Limits && len(b.Installed.Layers) == 0 && len(b.Volumes) == 0 &&
 		(b.Environment == "" || b.Environment == p.ground.Key.Environment)
 }
 

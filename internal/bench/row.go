@@ -55,7 +55,9 @@ func timed(ctx context.Context, begun time.Time, l Live, t Task) (time.Duration,
 }
 
 // free closes l and joins what went wrong to err. It works when ctx has ended, too.
-func free(ctx context.Context, l interface{ Close(ctx context.Context) error }, err *error) {
+func free(ctx context.Context, l interface {
+	Close(ctx context.Context) error
+}, err *error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), teardown)
 	defer cancel()
 	if e := l.Close(ctx); e != nil {

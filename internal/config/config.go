@@ -70,7 +70,7 @@ func Default(getenv func(string) string) Config {
 		Serve:   Serve{Listen: List{"127.0.0.1:8700"}, DrainTimeout: Duration(30e9), Pool: 8, Page: true, PageScripts: true, Sharing: true},
 		Turn:    Turn{MaxSteps: 20, MaxTokens: 1_000_000, MaxTime: Duration(900e9), ApprovalWait: Duration(time.Hour), Titles: true},
 		Limits: Limits{
-			SessionMemory: halfOfMemory(), Executions: 2 * runtime.NumCPU(), Queue: 16, Upload: 512 << 20, Output: 16 << 20,
+			SessionMemory: halfOfMemory(), Executions: 2 * runtime.NumCPU(), Queue: 16, Upload: 512 << 20, Output: 16 << 20, Volume: 10 << 30,
 			RequestsAtOnce: 1024, RequestsPerSecond: 50, ProjectRequestsPerSecond: 200,
 		},
 		Store: Store{History: true},

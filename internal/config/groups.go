@@ -132,6 +132,7 @@ type Limits struct {
 	Executions               int     `toml:"executions" flat:"max_executions" env:"COVE_MAX_EXECUTIONS" unit:"executions" zero:"no limit" default:"twice the processors" doc:"executions that run at once; further ones wait"`
 	Queue                    int     `toml:"queue" flat:"max_queue" env:"COVE_MAX_QUEUE" unit:"executions" doc:"executions that may wait for one kernel"`
 	Upload                   Size    `toml:"upload" flat:"max_upload" env:"COVE_MAX_UPLOAD" doc:"one file that is sent to the server"`
+	Volume                   Size    `toml:"volume" env:"COVE_MAX_VOLUME" zero:"no limit" doc:"what one volume may hold; sessions that have one when it comes to hold more are ended"`
 	Output                   Size    `toml:"output" flat:"server_output" env:"COVE_SERVER_OUTPUT" doc:"output that the server keeps of one execution"`
 	RequestsAtOnce           int     `toml:"requests_at_once" flat:"requests_at_once" env:"COVE_REQUESTS_AT_ONCE" unit:"requests" doc:"requests and streams that are served at the same time"`
 	RequestsPerSecond        float64 `toml:"requests_per_second" flat:"requests_per_second" env:"COVE_REQUESTS_PER_SECOND" unit:"per second" zero:"no limit" doc:"requests that one key may make"`

@@ -27,12 +27,13 @@ const (
 
 // lister lists files in the order of their names.
 type lister struct {
-	g     *guest
-	root  *os.Root
-	looks int // still to be had
-	bytes int // of paths
-	files []wire.FileInfo
-	more  bool // there is something that is not listed for its number or its place
+	g      *guest
+	root   *os.Root
+	device uint64 // of the workspace; 0: not looked at yet
+	looks  int    // still to be had
+	bytes  int    // of paths
+	files  []wire.FileInfo
+	more   bool // there is something that is not listed for its number or its place
 }
 
 func (g *guest) listFiles(ch *wire.Channel) error {
@@ -91,12 +92,30 @@ func (l *lister) walk(dir string, depth int) {
 		switch p := path.Join(dir, e.Name()); {
 		case l.full():
 			return
+		case e.IsDir() && l.elsewhere(p): // a volume, which others change, too
 		case e.IsDir():
 			l.walk(p, depth+1)
 		default:
 			l.add(p, e)
 		}
 	}
+}
+
+// elsewhere says whether a folder is another file system's than the workspace.
+func (l *lister) elsewhere(p string) bool {
+	device := func(p string) uint64 {
+		info, err := l.root.Lstat(p)
+		if err != nil {
+			return 0
+		}
+		st, _ := info.Sys().(*syscall.Stat_t)
+		return uint64(st.Dev) //nolint:unconvert // as large as that on each system
+	}
+	if l.device == 0 {
+		l.device = device(".")
+	}
+	d := device(p)
+	return d != 0 && d != l.device
 }
 
 // entries returns the files and folders of a folder, by name.

@@ -53,9 +53,11 @@ type Options struct {
 	Connector Connector
 	Limits    Limits
 	Network   NetworkLimits
-	Code      CodeRules // for projects without their own
-	Redaction Redaction // for projects without their own
-	System    int64     // bytes that root of a session may change in each part of its system; 0: no session has a root
+	Code      CodeRules     // for projects without their own
+	Redaction Redaction     // for projects without their own
+	System    int64         // bytes that root of a session may change in each part of its system; 0: no session has a root
+	Volumes   VolumeFolders // nil: there are none
+	NoVolumes string        // why
 	Audit     audit.Log
 	// Quotas returns what a project and a key may use where that was set for them; nil quotas are those of Limits.
 	Quotas func(ctx context.Context, project, key string) (ofProject, ofKey *Quota, err error)
@@ -190,6 +192,8 @@ type Hub struct {
 	gauge    *gauge
 	changes  *changes
 	turns    turnTable
+
+	mounted map[[2]string]bool // projects and volumes that sessions in memory had when volumes were counted last; mu guards it
 
 	working   context.Context
 	interrupt context.CancelCauseFunc

@@ -34,6 +34,9 @@ func (h *Hub) Run(ctx context.Context) error {
 			h.pauseIdle(ctx)
 		})
 	})
+	if h.o.Volumes != nil {
+		all.Go(func() { h.every(ctx, measureEvery, func() { h.measureVolumes(ctx) }) })
+	}
 	all.Go(func() { h.every(ctx, sweepEvery, func() { h.sweep(ctx) }) })
 	all.Wait()
 	return nil

@@ -27,6 +27,7 @@ type Limits struct {
 	Output     int64 // bytes of output of one execution; above 0
 	File       int64 // bytes of one uploaded file; above 0
 	Code       int   // bytes of one execution's code; above 0
+	Volume     int64 // bytes in one volume
 	// Approval is how long a turn waits for its user's word about code that is to run; above 0.
 	Approval time.Duration
 	Stream   int64 // bytes of events that are kept of one execution or turn, about
@@ -71,7 +72,7 @@ func (l Limits) check() error {
 	}{
 		{"Queue", l.Queue > 0, "above 0"}, {"Life", l.Life >= 0, "0 or more"}, {"SaveAfter", l.SaveAfter > 0, "above 0"},
 		{"SaveWithin", l.SaveWithin > 0, "above 0"}, {"Output", l.Output > 0, "above 0"}, {"File", l.File > 0, "above 0"}, {"Code", l.Code > 0, "above 0"}, {"Approval", l.Approval > 0, "above 0"},
-		{"Stream", l.Stream >= 0, "0 or more"}, {"Points", l.Points >= 0, "0 or more"}, {"PointRoom", l.PointRoom >= 0, "0 or more"},
+		{"Volume", l.Volume >= 0, "0 or more"}, {"Stream", l.Stream >= 0, "0 or more"}, {"Points", l.Points >= 0, "0 or more"}, {"PointRoom", l.PointRoom >= 0, "0 or more"},
 		{"Sessions", l.Sessions >= 0, "0 or more"}, {"Memory", l.Memory >= 0, "0 or more"}, {"Executions", l.Executions >= 0, "0 or more"},
 		{"Idle", l.Idle >= 0, "0 or more"}, {"Execution", l.Execution >= 0, "0 or more"},
 	} {

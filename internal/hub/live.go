@@ -27,6 +27,7 @@ type seat struct {
 	created          bool          // the session is being created
 	attached         bool          // the session belongs to its caller, see AttachSession: the hub does not save, pause or evict it
 	cpus             float64       // as the session has
+	volumes          []VolumeMount
 	tally            tally
 
 	// Guarded by Hub.mu.
@@ -59,7 +60,7 @@ type seat struct {
 func newSeat(s Session) *seat {
 	seat := &seat{
 		id: s.ID, project: s.Project, key: s.Key, left: make(chan struct{}), moving: make(chan struct{}),
-		cpus: s.CPUs, idle: s.Idle, used: s.Used, lines: map[string]*line{}, rollback: s.Rollback,
+		cpus: s.CPUs, volumes: s.Volumes, idle: s.Idle, used: s.Used, lines: map[string]*line{}, rollback: s.Rollback,
 	}
 	seat.ctx, seat.cancel = context.WithCancelCause(context.Background())
 	return seat
@@ -400,7 +401,7 @@ func (h *Hub) open(ctx context.Context, s *seat, row Session) (err error) {
 	if row.Packages != "" && row.Packages != base.Packages {
 		base.Packages, base.Environment = row.Packages, ""
 	}
-	base.Limits.System = row.System
+	base.Limits.System, base.Volumes = row.System, row.volumesOf()
 	options := named.Options{Prepare: h.o.Prepare, Base: base, Memory: row.Memory, CPUs: row.CPUs, Command: command, Swept: true, Existing: !s.created,
 		Depth: h.o.Limits.Points, Room: h.o.Limits.PointRoom}
 	name, err := h.o.Sessions.Open(ctx, s.id, options)

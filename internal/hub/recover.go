@@ -34,6 +34,9 @@ func (h *Hub) Recover(ctx context.Context) error {
 		if err := h.recoverHome(ctx); err != nil {
 			return fmt.Errorf("recover sessions: %w", err)
 		}
+		if err := h.sweepVolumes(ctx); err != nil {
+			h.log.WarnContext(ctx, "folders of volumes were not removed", "error", err)
+		}
 		if err := h.sweepUploads(ctx); err != nil {
 			h.log.WarnContext(ctx, "expired uploads were not removed", "error", err)
 		}

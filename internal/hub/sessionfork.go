@@ -7,6 +7,7 @@ import (
 	"log/slog"
 
 	"cove/internal/auth"
+	"cove/internal/problem"
 	"cove/internal/telemetry"
 )
 
@@ -42,6 +43,9 @@ func (h *Hub) forkSession(ctx context.Context, who auth.Principal, id string, n 
 	if n.Packages != "" && n.Packages != source.Packages {
 		return Session{}, invalidSession("a fork has the packages of the session that it is made from")
 	}
+	if len(n.Volumes) > 0 {
+		return Session{}, problem.New(problem.VolumeInvalid, "a fork has the volumes of the session that it is made from, and no others").WithHint("make a new session with the volumes")
+	}
 	n.Packages = source.Packages
 	if n.Memory == 0 {
 		n.Memory = source.Memory
@@ -53,7 +57,7 @@ func (h *Hub) forkSession(ctx context.Context, who auth.Principal, id string, n 
 		n.Network = source.Network
 	}
 	row := h.newRow(who, n)
-	row.State, row.Executions, row.Owner, row.System = SessionPaused, source.Executions, "", source.System
+	row.State, row.Executions, row.Owner, row.System, row.Volumes = SessionPaused, source.Executions, "", source.System, source.Volumes
 	err = row.check(h.o.Base.Packages)
 	if row.Network == source.Network {
 		row.Secrets = source.Secrets

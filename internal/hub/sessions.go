@@ -29,10 +29,11 @@ type NewSession struct {
 	CPUs     float64
 	Idle     time.Duration
 	Life     time.Duration
-	Files    []string // stored files that are put into the workspace under their names
-	Network  *Network // nil: none; of a fork, that of its origin
-	Root     bool     // its programs may run as root and change the system; a fork is as its origin
-	Point    string   // a fork goes on from this point of its origin, or from before this turn; "": from the present state
+	Files    []string      // stored files that are put into the workspace under their names
+	Network  *Network      // nil: none; of a fork, that of its origin
+	Volumes  []VolumeMount // folders that other sessions have, too; a fork has those of its origin
+	Root     bool          // its programs may run as root and change the system; a fork is as its origin
+	Point    string        // a fork goes on from this point of its origin, or from before this turn; "": from the present state
 }
 
 // CreateSession makes a session that is ready for code. Needs auth.SessionsWrite. Problems: session_invalid, too_many_sessions, quota_sessions,
@@ -45,6 +46,9 @@ func (h *Hub) CreateSession(ctx context.Context, who auth.Principal, n NewSessio
 	}
 	if err == nil {
 		err = row.keepSecrets(n.Network)
+	}
+	if err == nil {
+		row.Volumes, err = h.mountsFor(ctx, who, row, n.Volumes)
 	}
 	if err == nil {
 		err = h.mayStore(ctx, who.Project, who.Key, 0)

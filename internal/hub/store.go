@@ -19,6 +19,7 @@ type Store interface {
 	ConversationStore
 	ShareStore
 	LinkStore
+	VolumeStore
 	FileStore
 	UploadStore
 	UsageStore
@@ -57,7 +58,7 @@ type SessionStore interface {
 	// SessionsWhere returns sessions of all projects for the life cycle: those in a state, those unused since, those expired by.
 	// At most limit.
 	SessionsWhere(ctx context.Context, w Where, limit int) ([]Session, error)
-	// HeldDisk returns the sum of Session.Disk and of the sizes of the stored files of a project, and of the uploads that will be such.
+	// HeldDisk returns the sum of Session.Disk and of the sizes of the volumes and the stored files of a project, and of the uploads that will be such.
 	HeldDisk(ctx context.Context, project string) (int64, error)
 	// AbandonedSessions returns those of all projects that dead owners had in memory: of a home and of none, and of other homes those that are active.
 	AbandonedSessions(ctx context.Context, home string, limit int) ([]Session, error)

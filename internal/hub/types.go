@@ -44,6 +44,7 @@ type Session struct {
 	Memory     int64         // bytes that it may take
 	Taken      int64         // bytes that it takes now, beside what all sessions share; 0: not known, as of one that is not in memory here. It is not recorded
 	CPUs       float64
+	Volumes    []VolumeMount
 	System     int64 // bytes that its root may change outside of the workspace; 0: it has no root
 	Executions int
 	Disk       int64     // bytes of its snapshot; 0 while none exists

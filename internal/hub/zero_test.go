@@ -58,7 +58,7 @@ func TestZeroIsNoLimit(t *testing.T) {
 func TestEveryLimitSaysWhatZeroIs(t *testing.T) {
 	t.Parallel()
 	none := map[string]bool{"Sessions": true, "Memory": true, "Executions": true, "Idle": true, "Execution": true, "Life": true,
-		"Queue": false, "SaveAfter": false, "SaveWithin": false, "Output": false, "File": false, "Code": false, "Approval": false, "Stream": true, "Points": true, "PointRoom": true}
+		"Queue": false, "SaveAfter": false, "SaveWithin": false, "Output": false, "File": false, "Code": false, "Approval": false, "Stream": true, "Points": true, "PointRoom": true, "Volume": true}
 	for n := range reflect.TypeFor[hub.Limits]().NumField() {
 		name := reflect.TypeFor[hub.Limits]().Field(n).Name
 		may, told := none[name]

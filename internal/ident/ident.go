@@ -26,6 +26,7 @@ const (
 	Share        = "shr"
 	Link         = "lnk"
 	Upload       = "upl"
+	Volume       = "vol"
 	Audit        = "aud"
 	Request      = "req"
 	Owner        = "own"

@@ -53,6 +53,15 @@ type Base struct {
 	Installed install.State `json:"installed,omitzero"`
 	// Kernels are the process ids of its kernels by name, in the sandbox or the snapshot that it goes on with, as its last owner knew; see session.Options.
 	Kernels map[string]int `json:"kernels,omitempty"`
+	// Volumes are folders that other sessions use, too.
+	Volumes []Volume `json:"volumes,omitempty"`
+}
+
+// Volume is a folder of a server's that a session has.
+type Volume struct {
+	Folder string `json:"folder"`        // below that of all volumes
+	Sub    string `json:"sub,omitempty"` // a folder in it, that is shown alone
+	Path   string `json:"path"`          // where it is inside
 }
 
 // Entry is a point in a session's history. Without a Snapshot it is the beginning.

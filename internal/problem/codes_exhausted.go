@@ -74,6 +74,10 @@ const (
 	TooManyLinks = ExhaustedCode("too_many_links")
 	// The project has as many links to conversations as it can have. Withdraw some of them.
 	TooManyShares = ExhaustedCode("too_many_shares")
+	// TooManyVolumes: a project has as many volumes as it can have.
+	TooManyVolumes = ExhaustedCode("too_many_volumes")
+	// VolumeFull: a volume has more in it than it may have.
+	VolumeFull = ExhaustedCode("volume_full")
 	// The key has as many unfinished uploads as it can have. Finish or drop some of them.
 	TooManyUploads = ExhaustedCode("too_many_uploads")
 	// The workspace is full. Remove files, or ask for a larger workspace.

@@ -256,6 +256,18 @@ const (
 	RoleUnknown = InvalidCode("role_unknown")
 	// The session has no root. Make one with root where the server's operator allows that, with the engine gvisor.
 	RootAbsent = InvalidCode("root_absent")
+	// VolumesAbsent: there are no volumes on this server.
+	VolumesAbsent = InvalidCode("volumes_absent")
+	// VolumeInvalid: a volume cannot have that name, or a session cannot have it there.
+	VolumeInvalid = InvalidCode("volume_invalid")
+	// VolumeExists: the project has a volume of that name.
+	VolumeExists = InvalidCode("volume_exists")
+	// VolumeUsed: sessions have the volume.
+	VolumeUsed = InvalidCode("volume_used")
+	// VolumeChanged: what programs of a saved session have open in a volume is not there any more.
+	VolumeChanged = InvalidCode("volume_changed")
+	// VolumeElsewhere: the volume is on another server's disk.
+	VolumeElsewhere = InvalidCode("volume_elsewhere")
 	// The code is too long to be searched for imports. Install the packages by name before.
 	ScanTooLarge = InvalidCode("scan_too_large")
 	// No scope has this name. Choose among those that the hint lists.

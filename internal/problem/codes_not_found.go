@@ -74,6 +74,8 @@ const (
 	LinkNotFound = NotFoundCode("link_not_found")
 	// There is no such link to a conversation: it never was, was withdrawn, or has expired. Ask who sent it for another one.
 	ShareNotFound = NotFoundCode("share_not_found")
+	// VolumeNotFound: the project has no such volume.
+	VolumeNotFound = NotFoundCode("volume_not_found")
 	// The snapshot of the session is not there any more. Return to an earlier snapshot, or remove the session.
 	SnapshotMissing = NotFoundCode("snapshot_missing")
 	// There is no turn with this id. List the turns of the conversation.

@@ -98,6 +98,8 @@ type Spec struct {
 	// Mounts are folders shown read-only inside.
 	Mounts []Mount
 	Limits Limits
+	// Volumes are folders that other sandboxes write to, too. They take an engine that is a VolumeKeeper.
+	Volumes []VolumeMount
 	// Shown names what a sandbox with Limits.System may use of each SecretFolder from its start; a Shower shows more. Other sandboxes may use whatever they are told the name of.
 	Shown []string
 	// Checkpoint is what will be loaded into the sandbox, for a Saver's Prepare; zero is none. It decides about what a checkpoint must find again and

@@ -31,13 +31,15 @@ type Options struct {
 	// Kernels are the process ids of the kernels in Checkpoint or Running by their names, as KernelPIDs returned them; 0 for one whose interpreter is to be started.
 	// With nil there is one kernel, kernel.Main.
 	Kernels map[string]int
+	// Volumes are folders that other sessions use, too. A checkpoint is good for the same ones alone.
+	Volumes []sandbox.VolumeMount
 	// Mold is for a session that only exists to be saved as the checkpoint of others, which set what depends on the memory limit themselves.
 	Mold bool
 }
 
 // SandboxSpec describes the session's sandbox, but for its ID and what it starts from.
 func (o *Options) SandboxSpec() sandbox.Spec {
-	return sandbox.Spec{Mounts: o.mounts(), Limits: o.Limits}
+	return sandbox.Spec{Mounts: o.mounts(), Limits: o.Limits, Volumes: o.Volumes}
 }
 
 func (o *Options) mounts() []sandbox.Mount {

@@ -51,7 +51,7 @@ var exceptions = map[int][]problem.Code{
 	// The request would be right at another time, or of another thing.
 	409: {
 		problem.SessionClosed, problem.SessionInUse, problem.NameTaken, problem.NotEmpty, problem.LastOwner, problem.LastAdmin, problem.IdempotencyInProgress,
-		problem.AlreadyExists, problem.FileExists, problem.KernelExists, problem.MemberExists, problem.ProjectExists, problem.SessionExists, problem.UserExists,
+		problem.AlreadyExists, problem.FileExists, problem.KernelExists, problem.MemberExists, problem.ProjectExists, problem.SessionExists, problem.UserExists, problem.VolumeExists, problem.VolumeUsed,
 		problem.ServerRunning, problem.TurnRunning, problem.UploadInUse, problem.UploadOffset,
 	},
 

@@ -67,7 +67,7 @@ func tables() []backupTable {
 		table("access_keys", "id text, project text, user_id text, name text, hash bytes, last4 text, scopes text, created int, expires int, used int, revoked int, quota text"),
 		table("passwords", "user_id text, login text, hash text, changed int"),
 		table("sessions", "id text, project text, user_id text, key_id text, name text, name_key bytes, metadata text, state text, gone int, reason text, "+
-			"created int, used int, expires int, idle int, packages text, memory int, cpus float, executions int, disk int, saved int, rollback text, network text, system int"),
+			"created int, used int, expires int, idle int, packages text, memory int, cpus float, executions int, disk int, saved int, rollback text, network text, system int, volumes text"),
 		table("session_pairs", "session_id text, project text, pair bytes"),
 		table("executions", "id text, project text, user_id text, key_id text, session_id text, kernel text, turn_id text, step int, code text, state text, "+
 			"unfinished int, exit_code int, message text, lost text, created int, started int, finished int, wall int, cpu int, events int, dropped int, edited int, cautions text, redacted text"),
@@ -81,6 +81,7 @@ func tables() []backupTable {
 		table("shares", "id text, hash text, project text, user_id text, conversation text, turn_id text, title text, turns int, code int, size int, created int, "+
 			"expires int, document bytes"),
 		table("session_links", "id text, hash text, project text, user_id text, key_id text, session_id text, purpose text, path text, port int, open int, wakes int, created int, expires int"),
+		table("volumes", "id text, project text, user_id text, key_id text, name text, created int, size int"),
 		table("usage_days", "project text, key_id text, day text, executions int, wall_seconds float, cpu_seconds float, turns int, input_tokens int, "+
 			"output_tokens int, upload_bytes int, cost int, currency text"),
 		table("answer_days", "project text, day text, model text, turns int, completed int, failed int, canceled int, steps int, failed_steps int, repaired int, installs int, "+

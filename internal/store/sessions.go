@@ -50,6 +50,11 @@ func pairKey(name, value string) []byte {
 // AddSession implements hub.SessionStore.
 func (s *Store) AddSession(ctx context.Context, n hub.Session) error {
 	return s.base.write(ctx, func(ctx context.Context, q queryer) error {
+		for _, m := range n.Volumes {
+			if err := s.holdVolume(ctx, q, n.Project, m.Volume); err != nil {
+				return err
+			}
+		}
 		if err := insert(ctx, q, "sessions", sessionFields(&n), ""); err != nil {
 			return err
 		}
@@ -177,6 +182,7 @@ func (s *Store) HeldDisk(ctx context.Context, project string) (int64, error) {
 	var sum int64
 	err := s.base.read(ctx, func(ctx context.Context, q queryer) error {
 		return q.QueryRowContext(ctx, `SELECT CAST(COALESCE((SELECT SUM(disk) FROM sessions WHERE project = $1 AND gone = 0), 0)
+			+ COALESCE((SELECT SUM(size) FROM volumes WHERE project = $1), 0)
 			+ COALESCE((SELECT SUM(size) FROM files WHERE project = $1), 0)
 			+ COALESCE((SELECT SUM(size) FROM uploads WHERE project = $1 AND file = ''), 0) AS BIGINT)`, project).Scan(&sum)
 	})

@@ -10,6 +10,7 @@ package daytona
 import (
 	"context"
 	"crypto/subtle"
+	"io"
 	"log/slog"
 	"net/http"
 	"sync"
@@ -49,11 +50,21 @@ type Links interface {
 	UsePort(ctx context.Context, who auth.Principal, session string, port int, use func(ctx context.Context, s link.Stream) error) error
 }
 
+// Files are what archives of images are kept as.
+type Files interface {
+	AddFile(ctx context.Context, who auth.Principal, n hub.NewFile, r io.Reader) (hub.File, error)
+	Files(ctx context.Context, who auth.Principal, purpose string, p hub.Page) (hub.Listing[hub.File], error)
+	OpenFile(ctx context.Context, who auth.Principal, id string) (hub.File, io.ReadSeekCloser, error)
+	DeleteFile(ctx context.Context, who auth.Principal, id string) error
+}
+
 // Hub is what this surface needs of the server. *hub.Hub has it.
 type Hub interface {
 	Sessions
 	Lives
 	Links
+	Files
+	Volumes
 	builder.Hub
 }
 
@@ -79,6 +90,8 @@ type Server struct {
 	Options
 	clocks lifetime.Clocks
 	gone   farewells
+	logs   buildLogs
+	parts  uploads
 
 	mu     sync.Mutex
 	naming map[string]bool // names of sandboxes and snapshots that are being made, behind their project

@@ -232,11 +232,12 @@ func TestWhatCoveDoesNotHaveIsRefused(t *testing.T) {
 	t.Parallel()
 	x := newWorld(t, "")
 	for body, word := range map[string]string{
-		`{"gpu":1}`: "gpu", `{"gpuType":["H100"]}`: "gpu", `{"kvm":true}`: "kvm", `{"volumes":[{"volumeId":"v","mountPath":"/v"}]}`: "volumes", `{"secrets":[{"A":"b"}]}`: "secrets", `{"linkedSandbox":"x"}`: "linkedSandbox",
+		`{"gpu":1}`: "gpu", `{"gpuType":["H100"]}`: "gpu", `{"kvm":true}`: "kvm", `{"secrets":[{"A":"b"}]}`: "secrets", `{"linkedSandbox":"x"}`: "linkedSandbox",
 		`{"outboundProxyUrl":"http://x"}`: "outboundProxyUrl", `{"otelEndpointOverride":"http://x"}`: "otelEndpointOverride", `{"user":"root"}`: "root", `{"disk":100}`: "disk", `{"memory":-1}`: "memory",
 		`{"autoStopInterval":-1}`: "autoStopInterval", `{"autoStopInterval":5,"autoPauseInterval":5}`: "autoPauseInterval", `{"autoPauseInterval":5,"autoDeleteInterval":0}`: "autoPauseInterval",
 		`{"ttlMinutes":99999999999}`: "ttlMinutes", `{"env":{"A=":"1"}}`: "env", `{"name":"a/b"}`: "name", `{"snapshot":"other"}`: "other", `{"image":"alpine:3"}`: "alpine:3",
 		`{"networkAllowList":"x"}`: "networkAllowList", `{"buildInfo":{"dockerfileContent":"FROM python:3.12\nCOPY a /a\n"}}`: "line 2", `{"buildInfo":{"dockerfileContent":"FROM python:3.12","contextHashes":["h"]}}`: "contextHashes",
+		`{"buildInfo":{"dockerfileContent":"FROM python:3.12\nCOPY a /a\n","contextHashes":["` + strings.Repeat("a", 32) + `"]}}`: "not uploaded",
 		`{"name":7}`: "name", `{`: "JSON", `{"labels":{"a":"` + strings.Repeat("x", mostRecord) + `"}}`: "64 KiB",
 	} {
 		if code, out, text := x.ask("POST", "/sandbox", body); code != http.StatusBadRequest && code != http.StatusNotImplemented || !strings.Contains(fmt.Sprint(out["message"]), word) {
@@ -248,8 +249,8 @@ func TestWhatCoveDoesNotHaveIsRefused(t *testing.T) {
 	}
 	id := x.must("POST", "/sandbox", `{}`)["id"].(string)
 	for path, word := range map[string]string{
-		"GET /volumes": "volumes", "POST /secret": "secrets", "GET /warm-pools": "warm pools", "GET /api-keys": "cove key create", "GET /object-storage/push-access": "COPY", "POST /sandbox/" + id + "/ssh-access": "SSH",
-		"GET /sandbox/" + id + "/build-logs-url": "nothing is built", "GET /sandbox/" + id + "/telemetry/logs": "telemetry", "PUT /sandbox/" + id + "/secrets": "secrets", "POST /snapshots/x/deactivate": "active",
+		"POST /secret": "secrets", "GET /warm-pools": "warm pools", "GET /api-keys": "cove key create", "POST /sandbox/" + id + "/ssh-access": "SSH",
+		"GET /sandbox/" + id + "/telemetry/logs": "telemetry", "PUT /sandbox/" + id + "/secrets": "secrets", "POST /snapshots/x/deactivate": "active",
 	} {
 		method, path, _ := strings.Cut(path, " ")
 		if code, out, _ := x.ask(method, path, ""); code != http.StatusNotImplemented || !strings.Contains(fmt.Sprint(out["message"]), word) {
@@ -360,7 +361,7 @@ func TestImages(t *testing.T) {
 		}
 	}
 	if _, err := (buildInfo{Dockerfile: "FROM python:3", Contexts: []string{"x"}}).recipe(); err == nil {
-		t.Error("files of a context are taken")
+		t.Error("what is no hash is taken for one")
 	}
 }
 

@@ -1,12 +1,14 @@
 package daytona
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"io"
 	"maps"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -32,17 +34,97 @@ type fakeHub struct {
 	rows  map[string]hub.Session
 	links map[string]hub.SessionLink
 	made  []hub.NewSession
+	files map[string]storedFile
+
+	refused error // that no command is run
+	volumes []hub.Volume
+}
+
+func (f *fakeHub) CheckProgram(context.Context, auth.Principal, string) error { return f.refused }
+
+type storedFile struct {
+	hub.File
+	content []byte
 }
 
 func newFake() *fakeHub {
-	return &fakeHub{rows: map[string]hub.Session{}, links: map[string]hub.SessionLink{}}
+	return &fakeHub{rows: map[string]hub.Session{}, links: map[string]hub.SessionLink{}, files: map[string]storedFile{}}
+}
+
+func (f *fakeHub) AddFile(_ context.Context, who auth.Principal, n hub.NewFile, r io.Reader) (hub.File, error) {
+	content, err := io.ReadAll(r)
+	if err != nil {
+		return hub.File{}, err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	one := storedFile{hub.File{ID: ident.New(ident.File), Project: who.Project, User: who.User, Name: n.Name, Purpose: n.Purpose, Size: int64(len(content)), SHA256: strings.Repeat("ab", 32), Expires: time.Now().Add(n.Life)}, content}
+	f.files[one.ID] = one
+	return one.File, nil
+}
+
+func (f *fakeHub) Files(_ context.Context, who auth.Principal, purpose string, _ hub.Page) (out hub.Listing[hub.File], err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, one := range f.files {
+		if one.Project == who.Project && one.Purpose == purpose {
+			out.Items = append(out.Items, one.File)
+		}
+	}
+	return out, nil
+}
+
+func (f *fakeHub) AddVolume(_ context.Context, who auth.Principal, name string) (hub.Volume, error) {
+	v := hub.Volume{ID: ident.New(ident.Volume), Project: who.Project, Name: name}
+	f.volumes = append(f.volumes, v)
+	return v, nil
+}
+
+func (f *fakeHub) Volumes(context.Context, auth.Principal) ([]hub.Volume, error) {
+	return f.volumes, nil
+}
+
+func (f *fakeHub) Volume(_ context.Context, _ auth.Principal, name string) (hub.Volume, error) {
+	for _, v := range f.volumes {
+		if v.ID == name || v.Name == name {
+			return v, nil
+		}
+	}
+	return hub.Volume{}, problem.New(problem.VolumeNotFound, "there is none")
+}
+
+func (f *fakeHub) DeleteVolume(ctx context.Context, who auth.Principal, id string) error {
+	v, err := f.Volume(ctx, who, id)
+	f.volumes = slices.DeleteFunc(f.volumes, func(other hub.Volume) bool { return other.ID == v.ID })
+	return err
+}
+
+type openFile struct{ *bytes.Reader }
+
+func (openFile) Close() error { return nil }
+
+func (f *fakeHub) OpenFile(_ context.Context, _ auth.Principal, id string) (hub.File, io.ReadSeekCloser, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	one, ok := f.files[id]
+	if !ok {
+		return one.File, nil, problem.New(problem.FileNotFound, "there is no such file")
+	}
+	return one.File, openFile{bytes.NewReader(one.content)}, nil
+}
+
+func (f *fakeHub) DeleteFile(_ context.Context, _ auth.Principal, id string) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	delete(f.files, id)
+	return nil
 }
 
 func (f *fakeHub) add(who auth.Principal, n hub.NewSession) hub.Session {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.made = append(f.made, n)
-	row := hub.Session{ID: ident.New(ident.Session), Project: who.Project, State: hub.SessionActive, Metadata: n.Metadata, Idle: n.Idle, Memory: 1 << 30, CPUs: 0.5, Network: n.Network, Expires: time.Now().Add(n.Life)}
+	row := hub.Session{ID: ident.New(ident.Session), Project: who.Project, State: hub.SessionActive, Metadata: n.Metadata, Idle: n.Idle, Memory: 1 << 30, CPUs: 0.5, Network: n.Network, Volumes: n.Volumes, Expires: time.Now().Add(n.Life)}
 	f.rows[row.ID] = row
 	return row
 }

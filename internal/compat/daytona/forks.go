@@ -10,7 +10,7 @@ import (
 
 // fork makes a sandbox that goes on from the present state of one, with its processes and variables.
 func (s *Server) fork(c *call) error {
-	b, err := s.of(c)
+	b, err := s.ready(c)
 	if err != nil {
 		return err
 	}

@@ -12,17 +12,16 @@ import (
 
 	"cove/internal/auth"
 	"cove/internal/builder"
-	"cove/internal/hub"
 	"cove/internal/problem"
 )
 
 // An image is built from the lines of a Dockerfile, which is how clients say what they want (the class Image): a session in which the steps ran, that sandboxes are forked from.
 const (
-	kindImage    = "image"
-	kindBuilding = "building" // until it is one
+	kindImage = "image"
 
-	imageLife   = 7 * 24 * time.Hour // an image is built anew afterwards
-	longestLoad = 30 * time.Minute   // of one step
+	imageLife    = 7 * 24 * time.Hour // an image is built anew afterwards
+	longestStep  = 30 * time.Minute
+	longestBuild = 2 * time.Hour
 )
 
 // needless are commands that clients write into an image by themselves (Image.debian_slim), and that make nothing which a session does not have.
@@ -44,8 +43,8 @@ func (b buildInfo) unbuildable(f *builder.Fault) error {
 
 // recipe reads what a client wants to have built. Problems name the line.
 func (b buildInfo) recipe() (builder.Recipe, error) {
-	if len(b.Contexts) > 0 {
-		return builder.Recipe{}, invalid("buildInfo.contextHashes: " + missing["object-storage"])
+	if err := checkContexts(b.Contexts); err != nil {
+		return builder.Recipe{}, err
 	}
 	r, err := builder.ParseDockerfile(b.Dockerfile, nil)
 	if f, ok := errors.AsType[*builder.Fault](err); ok {
@@ -55,15 +54,26 @@ func (b buildInfo) recipe() (builder.Recipe, error) {
 		return r, err
 	}
 	r.Steps = slices.DeleteFunc(r.Steps, func(s builder.Step) bool { return s.Kind == builder.Run && needless().MatchString(s.Command) })
-	for _, s := range r.Steps {
-		if s.Kind == builder.Copy {
-			return r, b.unbuildable(&builder.Fault{Line: s.Line, Message: missing["object-storage"]})
+	for i, s := range r.Steps {
+		if s.Kind != builder.Copy {
+			continue
 		}
+		if len(b.Contexts) == 0 {
+			return r, b.unbuildable(&builder.Fault{Line: s.Line, Message: "the files that it copies were not uploaded (contextHashes); add_local_file, add_local_dir and from_dockerfile upload them"})
+		}
+		r.Steps[i].Archive = strings.Join(b.Contexts, ",")
 	}
 	return r, nil
 }
 
-// imageOf returns the image that a client wants, which is built where the caller has none that is the same; that of cove's base needs no building. The request waits for it.
+// unbuilt is an image that has to be built before there can be a sandbox of it.
+type unbuilt struct {
+	name   string
+	info   buildInfo
+	recipe builder.Recipe
+}
+
+// imageOf returns the image that a client wants, or what to build where the caller has none that is the same; that of cove's base needs no building.
 func (s *Server) imageOf(ctx context.Context, who auth.Principal, b buildInfo, cpu, memory int64) (basis, error) {
 	recipe, err := b.recipe()
 	if err != nil || len(recipe.Steps) == 0 && recipe.Start == "" {
@@ -73,47 +83,13 @@ func (s *Server) imageOf(ctx context.Context, who auth.Principal, b buildInfo, c
 	row, err := s.named(ctx, who, kindImage, name)
 	if err == nil {
 		r, _ := recordOf(row, kindImage)
-		return basis{row.ID, r}, nil
+		return basis{id: row.ID, record: r}, nil
 	}
 	if !problem.Is(err, problem.NotFound) {
 		return basis{}, err
 	}
-	now := time.Now().UTC()
-	r := record{Name: name, Created: now, Changed: now, Seen: now, AutoDelete: -1}
-	n := hub.NewSession{CPUs: float64(cpu), Memory: memory << 30, Root: s.Root, Life: 4 * longestLoad, Idle: 4 * longestLoad}
-	if n.Metadata, err = r.entries(kindBuilding, nil); err != nil {
+	if err := s.uploaded(ctx, who, b.Contexts); err != nil {
 		return basis{}, err
 	}
-	if n.Network, err = s.Hub.WidestNetwork(ctx, who); err != nil {
-		return basis{}, err
-	}
-	if row, err = s.Hub.CreateSession(ctx, who, n); err != nil {
-		return basis{}, err
-	}
-	if r, err = s.build(ctx, who, row, r, recipe); err != nil {
-		s.discard(ctx, who, row.ID)
-	}
-	if f, ok := errors.AsType[*builder.Fault](err); ok {
-		err = b.unbuildable(f)
-	}
-	return basis{row.ID, r}, err
-}
-
-// build makes a session into an image.
-func (s *Server) build(ctx context.Context, who auth.Principal, row hub.Session, r record, recipe builder.Recipe) (record, error) {
-	setting, err := builder.Build(ctx, builder.Options{Hub: s.Hub, Who: who, Session: row.ID, Root: s.Root, Recipe: recipe, StepTime: longestLoad})
-	if err != nil {
-		return r, err
-	}
-	if _, err = s.Hub.PauseSession(ctx, who, row.ID); err != nil {
-		return r, err
-	}
-	r.Env, r.Dir = setting.Env, setting.Dir
-	all, err := r.entries(kindImage, row.Metadata)
-	if err != nil {
-		return r, err
-	}
-	life := imageLife
-	_, err = s.Hub.ChangeSession(ctx, who, row.ID, hub.SessionChange{Metadata: all, Life: &life})
-	return r, err
+	return basis{unbuilt: &unbuilt{name, b, recipe}}, nil
 }

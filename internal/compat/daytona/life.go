@@ -23,11 +23,21 @@ const (
 
 // lifeOf is the life of a sandbox now: what its record says, what the hub saw of it, and what this process did.
 func (s *Server) lifeOf(b sandbox) life {
-	return b.record.at(time.Now(), s.usedLast(b))
+	r := b.record
+	if why := s.failure(b.id, r); why != "" {
+		r.Building, r.Failed = false, why
+	}
+	return r.at(time.Now(), s.usedLast(b))
 }
 
 // hubTimes are after how long the hub pauses and deletes the session of a sandbox by itself.
 func (r record) hubTimes(l life, now time.Time) (idle, until time.Duration) {
+	switch l.state {
+	case buildingState:
+		return longestBuild, longestBuild + failedLife
+	case buildFailed:
+		return failedLife, failedLife
+	}
 	idle, until = longestLife, longestLife
 	if q := r.quiet(); q > 0 {
 		idle = min(idle, minutes(q)+spare)
@@ -124,7 +134,7 @@ func (s *Server) atEnd(session string) {
 	case l.over(now):
 		s.clocks.Stop(session, errDeleted)
 		err = s.Hub.DeleteSession(ctx, who, session)
-	case l.state != started && r.Stopped.IsZero():
+	case l.state != started && !l.stops.IsZero() && r.Stopped.IsZero():
 		_, err = s.sleep(ctx, b, func(r *record) { r.Paused = r.AutoPause > 0 })
 	default:
 		s.clocks.Set(session, l.next(now))
@@ -200,7 +210,7 @@ func (s *Server) archive(c *call) error {
 }
 
 func (s *Server) start(c *call) error {
-	b, err := s.of(c)
+	b, err := s.ready(c)
 	if err != nil {
 		return err
 	}

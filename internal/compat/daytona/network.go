@@ -71,7 +71,7 @@ func (s *Server) setNetwork(c *call) error {
 	if err := c.read(&in); err != nil {
 		return err
 	}
-	b, err := s.of(c)
+	b, err := s.ready(c)
 	if err != nil {
 		return err
 	}

@@ -47,6 +47,8 @@ type record struct {
 	Domains  string            `json:"domains,omitempty"`
 	Rotated  int               `json:"rotated,omitempty"` // how often its signing key was changed
 	Dir      string            `json:"dir,omitempty"`     // in which what clients start begins; "": the home
+	Building bool              `json:"building,omitempty"`
+	Failed   string            `json:"failed,omitempty"` // why its image could not be built
 
 	AutoStop    int64 `json:"auto_stop"`    // 0: never
 	AutoPause   int64 `json:"auto_pause"`   // 0: never
@@ -102,13 +104,20 @@ func sessionOf(id string) (string, bool) {
 	return session, ident.Valid(ident.Session, session)
 }
 
-// The states of a sandbox that clients are told. Those in between are none here: requests are answered when they are done.
+// The states of a sandbox that clients are told. Those in between are none here, but for images: requests are answered when they are done.
 const (
 	started   = "started"
 	stopped   = "stopped"
 	paused    = "paused"
 	archived  = "archived"
 	destroyed = "destroyed"
+)
+
+// The states of a sandbox whose image is not there yet: that in which it is answered, that in which it is shown then, and the last where it cannot be built.
+const (
+	pendingBuild  = "pending_build"
+	buildingState = "building_snapshot"
+	buildFailed   = "build_failed"
 )
 
 const (
@@ -134,6 +143,12 @@ func (r record) quiet() int64 { return max(r.AutoStop, r.AutoPause) }
 
 // at returns the life of a sandbox that was used last at a time.
 func (r record) at(now, used time.Time) (l life) {
+	switch {
+	case r.Building:
+		return life{state: buildingState}
+	case r.Failed != "":
+		return life{state: buildFailed}
+	}
 	l.state, l.stops = started, r.Stopped
 	if r.Stopped.IsZero() && r.quiet() > 0 {
 		l.stops = used.Add(minutes(r.quiet()))

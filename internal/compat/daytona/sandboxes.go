@@ -35,7 +35,7 @@ type newSandbox struct {
 	AutoArchive *int64            `json:"autoArchiveInterval"`
 	AutoDelete  *int64            `json:"autoDeleteInterval"`
 	TTL         *int64            `json:"ttlMinutes"`
-	Volumes     []json.RawMessage `json:"volumes"`
+	Volumes     []mount           `json:"volumes"`
 	Secrets     []json.RawMessage `json:"secrets"`
 	Linked      string            `json:"linkedSandbox"`
 	Proxy       string            `json:"outboundProxyUrl"`
@@ -65,8 +65,6 @@ func (n newSandbox) absent(root bool, disk int64) error {
 		return invalid("gpu: cove gives sandboxes no GPU")
 	case n.KVM:
 		return invalid("kvm: cove gives sandboxes no /dev/kvm")
-	case len(n.Volumes) > 0:
-		return lacking("volumes: " + missing["volumes"])
 	case len(n.Secrets) > 0:
 		return lacking("secrets: " + missing["secret"])
 	case n.Linked != "":
@@ -161,20 +159,53 @@ func (s *Server) create(c *call) error {
 		return err
 	}
 	defer free()
-	b, err := s.make(c.Context(), c.who, n, r, network)
+	b, built, err := s.make(c.Context(), c.who, n, r, network)
 	if err != nil {
 		return err
+	}
+	out := s.shown(c.Request, b)
+	switch {
+	case built != nil && strings.HasPrefix(c.URL.Path, Prefix+"/workspace"): // old clients ask for no state
+		return s.awaited(c, b, built)
+	case built != nil:
+		out["state"] = pendingBuild
+	}
+	reply(c.w, http.StatusOK, out)
+	return nil
+}
+
+// awaited answers with a sandbox when its image is built.
+func (s *Server) awaited(c *call, b sandbox, built <-chan struct{}) error {
+	select {
+	case <-built:
+	case <-c.Context().Done():
+		s.discard(c.Context(), c.who, b.id)
+		return c.Context().Err()
+	}
+	b, err := s.find(c.Context(), c.who, sandboxID(b.id))
+	if err != nil {
+		return err
+	}
+	if why := s.failure(b.id, b.record); why != "" {
+		s.discard(c.Context(), c.who, b.id)
+		return invalid(why)
 	}
 	reply(c.w, http.StatusOK, s.shown(c.Request, b))
 	return nil
 }
 
-// make makes a session for a sandbox from the base or a snapshot, whose life begins when it is ready.
-func (s *Server) make(ctx context.Context, who auth.Principal, n newSandbox, r record, network *hub.Network) (sandbox, error) {
-	wanted := hub.NewSession{CPUs: float64(n.CPU), Memory: n.Memory << 30, Network: network, Root: s.Root}
+// make makes a session for a sandbox from the base or a snapshot, whose life begins when it is ready; built is not nil where its image is being built, and closed then.
+func (s *Server) make(ctx context.Context, who auth.Principal, n newSandbox, r record, network *hub.Network) (b sandbox, built <-chan struct{}, err error) {
+	wanted := hub.NewSession{CPUs: float64(n.CPU), Memory: n.Memory << 30, Network: network, Root: s.Root && len(n.Volumes) == 0, Volumes: mountsOf(n.Volumes)}
 	origin, err := s.originOf(ctx, who, n)
 	if err != nil {
-		return sandbox{}, err
+		return sandbox{}, nil, err
+	}
+	if len(n.Volumes) > 0 && (origin.id != "" || origin.unbuilt != nil) {
+		return sandbox{}, nil, lacking("volumes: a sandbox of a snapshot or an image that was built cannot have volumes; make one of the snapshot " + ownSnapshot + " with them")
+	}
+	if origin.unbuilt != nil {
+		return s.makeBuilding(ctx, who, r, *origin.unbuilt, wanted)
 	}
 	if origin.id != "" {
 		r.Env, r.Dir = merged(origin.record.Env, r.Env), origin.record.Dir
@@ -183,7 +214,7 @@ func (s *Server) make(ctx context.Context, who auth.Principal, n newSandbox, r r
 		}
 	}
 	if wanted.Metadata, err = r.entries(kindSandbox, nil); err != nil {
-		return sandbox{}, err
+		return sandbox{}, nil, err
 	}
 	wanted.Idle, wanted.Life = r.hubTimes(r.at(r.Seen, r.Seen), r.Seen)
 	var made hub.Session
@@ -193,9 +224,10 @@ func (s *Server) make(ctx context.Context, who auth.Principal, n newSandbox, r r
 		made, err = s.Hub.CreateSession(ctx, who, wanted)
 	}
 	if err != nil {
-		return sandbox{}, err
+		return sandbox{}, nil, err
 	}
-	return s.begin(ctx, who, made)
+	b, err = s.begin(ctx, who, made)
+	return b, nil, err
 }
 
 // merged are the variables of a snapshot with those of a sandbox.

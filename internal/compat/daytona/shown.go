@@ -12,20 +12,23 @@ import (
 func (s *Server) shown(r *http.Request, b sandbox) map[string]any {
 	rec, l := b.record, s.lifeOf(b)
 	wanted := l.state
-	if l.state == paused {
+	switch l.state {
+	case paused:
 		wanted = stopped
+	case buildingState:
+		wanted = started
 	}
 	out := map[string]any{
 		"id": sandboxID(b.id), "organizationId": b.session.Project, "name": cmp.Or(rec.Name, sandboxID(b.id)), "user": sandboxUser, "env": nonNil(rec.Env), "labels": nonNil(rec.Labels), "public": rec.Public,
 		"networkBlockAll": rec.BlockAll, "kvm": false, "target": rec.Target, "cpu": max(1, int64(math.Ceil(b.session.CPUs))), "gpu": int64(0), "memory": gibibytes(b.session.Memory), "disk": gibibytes(s.Disk),
 		"state": l.state, "desiredState": wanted, "backupState": "None", "recoverable": false, "autoStopInterval": rec.AutoStop, "autoPauseInterval": rec.AutoPause, "autoArchiveInterval": rec.AutoArchive,
-		"autoDeleteInterval": rec.AutoDelete, "volumes": []any{}, "createdAt": stamp(rec.Created), "updatedAt": stamp(rec.Changed), "lastActivityAt": stamp(s.usedLast(b)), "sandboxClass": "container",
+		"autoDeleteInterval": rec.AutoDelete, "volumes": shownMounts(b.session.Volumes), "createdAt": stamp(rec.Created), "updatedAt": stamp(rec.Changed), "lastActivityAt": stamp(s.usedLast(b)), "sandboxClass": "container",
 		"daemonVersion": s.Version, "runnerId": "cove", "toolboxProxyUrl": toolboxURL(r), "spot": false,
 	}
 	if !rec.Dies.IsZero() {
 		out["autoDestroyAt"] = stamp(rec.Dies)
 	}
-	for name, value := range map[string]string{"snapshot": rec.Snapshot, "networkAllowList": rec.Networks, "domainAllowList": rec.Domains} {
+	for name, value := range map[string]string{"errorReason": s.failure(b.id, rec), "snapshot": rec.Snapshot, "networkAllowList": rec.Networks, "domainAllowList": rec.Domains} {
 		if value != "" {
 			out[name] = value
 		}

@@ -20,10 +20,11 @@ const ownSnapshot = "cove"
 // ownNames are what clients call it.
 var ownNames = []string{"", ownSnapshot, "default"}
 
-// basis is the snapshot or the image that a sandbox is made from; its id is "" for cove's base.
+// basis is the snapshot or the image that a sandbox is made from; its id is "" for cove's base, and for what has to be built first.
 type basis struct {
-	id     string
-	record record
+	id      string
+	record  record
+	unbuilt *unbuilt // an image that is not there yet
 }
 
 // originOf finds what a sandbox is to be made from.
@@ -35,7 +36,7 @@ func (s *Server) originOf(ctx context.Context, who auth.Principal, n newSandbox)
 		row, err := s.named(ctx, who, kindSnapshot, n.Image)
 		if err == nil {
 			r, _ := recordOf(row, kindSnapshot)
-			return basis{row.ID, r}, nil
+			return basis{id: row.ID, record: r}, nil
 		}
 		return s.imageOf(ctx, who, image(n.Image), n.CPU, n.Memory)
 	case slices.Contains(ownNames, n.Snapshot):
@@ -49,7 +50,21 @@ func (s *Server) originOf(ctx context.Context, who auth.Principal, n newSandbox)
 		return basis{}, err
 	}
 	r, _ := recordOf(row, kindSnapshot)
-	return basis{row.ID, r}, nil
+	if r.Building || r.Failed != "" {
+		return basis{}, invalid(fmt.Sprintf("Snapshot %s is %s, and not active", bounded(n.Snapshot), s.snapshotState(row.ID, r)))
+	}
+	return basis{id: row.ID, record: r}, nil
+}
+
+// snapshotState is the state of a snapshot that clients are told.
+func (s *Server) snapshotState(session string, r record) string {
+	switch {
+	case s.failure(session, r) != "":
+		return buildFailed
+	case r.Building:
+		return "building"
+	}
+	return "active"
 }
 
 // shownSnapshot is a snapshot as clients read it: what is null has to be there.
@@ -58,9 +73,13 @@ func (s *Server) shownSnapshot(row hub.Session, r record) map[string]any {
 	if r.Of != "" {
 		of = sandboxID(r.Of)
 	}
+	var why any
+	if reason := s.failure(row.ID, r); reason != "" {
+		why = reason
+	}
 	return map[string]any{
-		"id": sandboxID(row.ID), "organizationId": row.Project, "general": false, "name": r.Name, "imageName": r.Image, "state": "active", "size": float64(row.Disk) / (1 << 30), "entrypoint": nil,
-		"cpu": max(1, int64(math.Ceil(row.CPUs))), "gpu": int64(0), "mem": gibibytes(row.Memory), "disk": gibibytes(s.Disk), "errorReason": nil, "createdAt": stamp(r.Created), "updatedAt": stamp(r.Changed), "lastUsedAt": nil,
+		"id": sandboxID(row.ID), "organizationId": row.Project, "general": false, "name": r.Name, "imageName": r.Image, "state": s.snapshotState(row.ID, r), "size": float64(row.Disk) / (1 << 30), "entrypoint": nil,
+		"cpu": max(1, int64(math.Ceil(row.CPUs))), "gpu": int64(0), "mem": gibibytes(row.Memory), "disk": gibibytes(s.Disk), "errorReason": why, "createdAt": stamp(r.Created), "updatedAt": stamp(r.Changed), "lastUsedAt": nil,
 		"sourceSandboxId": of, "sandboxClass": "container",
 	}
 }
@@ -100,7 +119,7 @@ func (s *Server) keep(ctx context.Context, b sandbox, name string) (hub.Session,
 const longestSnapshot = 10 * 365 * 24 * time.Hour
 
 func (s *Server) snapshot(c *call) error {
-	b, err := s.of(c)
+	b, err := s.ready(c)
 	if err != nil {
 		return err
 	}
@@ -115,7 +134,7 @@ func (s *Server) snapshot(c *call) error {
 	return nil
 }
 
-// createSnapshot makes a snapshot of an image: of cove's base, or of one that is built now.
+// createSnapshot makes a snapshot of an image: of cove's base, or of one that is built now, which clients wait for.
 func (s *Server) createSnapshot(c *call) error {
 	var in struct {
 		Name        string
@@ -147,6 +166,7 @@ func (s *Server) createSnapshot(c *call) error {
 	}
 	now := time.Now().UTC()
 	r := record{Name: in.Name, Image: in.ImageName, Env: of.record.Env, Dir: of.record.Dir, Created: now, Changed: now, Seen: now, AutoDelete: -1}
+	r.Building = of.unbuilt != nil
 	row, err := s.makeSnapshot(c.Context(), c.who, r, of, hub.NewSession{CPUs: float64(in.CPU), Memory: in.Memory << 30, Root: s.Root, Life: longestSnapshot})
 	if err == nil {
 		reply(c.w, http.StatusOK, s.shownSnapshot(row, r))
@@ -163,6 +183,9 @@ func (s *Server) makeSnapshot(ctx context.Context, who auth.Principal, r record,
 		return hub.Session{}, err
 	}
 	defer free()
+	if of.unbuilt != nil {
+		return s.makeBuiltSnapshot(ctx, who, r, *of.unbuilt, n)
+	}
 	if n.Metadata, err = r.entries(kindSnapshot, nil); err != nil {
 		return hub.Session{}, err
 	}

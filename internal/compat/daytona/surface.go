@@ -46,6 +46,7 @@ type call struct {
 func (s *Server) Surfaces() []surface.Surface {
 	shown := func(w http.ResponseWriter, r *http.Request, p *problem.Error) { refuse(w, r, p) }
 	return []surface.Surface{
+		s.objects(),
 		{About: "Daytona's API: DAYTONA_API_URL ends here", Prefix: Prefix + "/", Handler: s.handler(), Routes: surfaceRoutes(), Refuse: shown},
 		{About: "Daytona's sandboxes, by a token", Prefix: toolboxPath + "/", Foreign: true, Cookies: true, Handler: http.HandlerFunc(s.gateway), Only: byToken, Refuse: shown},
 	}
@@ -65,6 +66,11 @@ func routes() []route {
 		{pattern: "POST " + Prefix + "/sandbox", needs: writes, handle: (*Server).create},
 		{pattern: "GET " + Prefix + "/sandbox", needs: reads, handle: (*Server).list},
 		{pattern: "GET " + Prefix + "/sandbox/paginated", needs: reads, handle: (*Server).listPages},
+		{pattern: "POST " + Prefix + "/volumes", needs: fileRights, handle: (*Server).createVolume},
+		{pattern: "GET " + Prefix + "/volumes", needs: fileReads, handle: (*Server).listVolumes},
+		{pattern: "GET " + Prefix + "/volumes/{id}", needs: fileReads, handle: (*Server).showVolume},
+		{pattern: "GET " + Prefix + "/volumes/by-name/{id}", needs: fileReads, handle: (*Server).showVolume},
+		{pattern: "DELETE " + Prefix + "/volumes/{id}", needs: fileRights, handle: (*Server).deleteVolume},
 		{pattern: "POST " + Prefix + "/workspace", needs: writes, handle: (*Server).create},
 		{pattern: "GET " + Prefix + "/workspace", needs: reads, handle: (*Server).list},
 		{pattern: "POST " + Prefix + "/snapshots", needs: writes, handle: (*Server).createSnapshot},
@@ -72,6 +78,9 @@ func routes() []route {
 		{pattern: "GET " + Prefix + "/snapshots/{id}", needs: reads, handle: (*Server).showSnapshot},
 		{pattern: "DELETE " + Prefix + "/snapshots/{id}", needs: writes, handle: (*Server).deleteSnapshot},
 		{pattern: "POST " + Prefix + "/snapshots/{id}/activate", needs: reads, handle: (*Server).showSnapshot},
+		{pattern: "GET " + Prefix + "/snapshots/{id}/build-logs-url", needs: reads, handle: (*Server).snapshotLogURL},
+		{pattern: "GET " + Prefix + "/snapshots/{id}/build-logs", needs: reads, handle: (*Server).snapshotLog},
+		{pattern: "GET " + Prefix + "/object-storage/push-access", needs: fileRights, handle: (*Server).pushAccess},
 	}
 	// Clients before 0.21 call a sandbox a workspace.
 	for _, base := range []string{Prefix + "/sandbox/{id}", Prefix + "/workspace/{id}"} {
@@ -109,12 +118,15 @@ func ofSandbox(base string) []route {
 		{pattern: "POST " + base + "/ports/{port}/signed-preview-url/{token}/expire", needs: writes, handle: (*Server).expirePreview},
 		{pattern: "GET " + base + "/signing-key", needs: fileRights, handle: (*Server).signingKey},
 		{pattern: "POST " + base + "/signing-key/rotate", needs: slices.Concat(writes, fileRights), handle: (*Server).rotateKey},
+		{pattern: "GET " + base + "/build-logs-url", needs: reads, handle: (*Server).buildLogURL},
+		{pattern: "GET " + base + "/build-logs", needs: reads, handle: (*Server).buildLog},
 		{pattern: "GET " + base + "/toolbox-proxy-url", needs: reads, handle: (*Server).proxyURL},
 	}
 }
 
 var (
 	// fileRights are what a signed address lets others do.
+	fileReads  = []auth.Action{auth.FilesRead}
 	fileRights = []auth.Action{auth.FilesRead, auth.FilesWrite}
 	// tokenRights are what the token of a sandbox lets others do.
 	tokenRights = slices.Concat(reads, writes, fileRights)
@@ -175,14 +187,12 @@ func (s *Server) guard(needs []auth.Action, handle func(http.ResponseWriter, *ht
 
 // missing are the parts of Daytona's API that cove does not have, by the first word of their path.
 var missing = map[string]string{
-	"volumes":        "volumes are not there yet; upload files, or make a snapshot of a sandbox that has them",
 	"secret":         "secrets are not there; cove adds credentials to requests by its own API (credentials of a session's network)",
 	"warm-pools":     "warm pools are not there; the server keeps sandboxes ready by itself (the setting pool)",
 	"api-keys":       "keys are made with cove key create",
 	"organizations":  "organizations are cove's projects; see cove project",
 	"regions":        "there are no regions; a sandbox is on this server",
 	"shared-regions": "there are no regions; a sandbox is on this server",
-	"object-storage": "files of an image cannot be uploaded (COPY, add_local_file, add_local_dir); upload them to a sandbox, and make a snapshot of it",
 	"runners":        "there are no runners; a sandbox is on this server",
 	"webhooks":       "webhooks are not there",
 	"audit":          "the audit log is in cove's own API",
@@ -200,7 +210,7 @@ func (s *Server) nothing(w http.ResponseWriter, r *http.Request) {
 	for word, why := range map[string]string{
 		"ssh-access": "SSH into sandboxes is not there; use a terminal (process.create_pty_session)", "secrets": missing["secret"], "backup": "a backup is not needed: a sandbox that stops is saved on the server's disk",
 		"snapshot": "a backup is not needed: a sandbox that stops is saved on the server's disk", "telemetry": "telemetry of one sandbox is not there; GET .../system/metrics of the toolbox says what it takes",
-		"build-logs": "nothing is built, so there is no log of it", "build-logs-url": "nothing is built, so there is no log of it", "deactivate": "snapshots are always active",
+		"deactivate": "snapshots are always active",
 	} {
 		if name, _, _ := strings.Cut(last, "/"); name == word {
 			refuse(w, r, lacking("cove does not have "+r.Method+" /"+first+"/{id}/"+word+" of Daytona's API: "+why))

@@ -96,6 +96,7 @@ type Hub interface {
 	Processes
 	Machines
 	Stores
+	Volumes
 	builder.Hub
 }
 

@@ -42,6 +42,7 @@ type listed struct {
 	Internet  *bool          `json:"allowInternetAccess,omitempty"`
 	Lifecycle map[string]any `json:"lifecycle,omitempty"`
 	Network   any            `json:"network,omitempty"`
+	Volumes   []mount        `json:"volumeMounts,omitempty"`
 }
 
 func (s *server) listed(row hub.Session, r record) listed {
@@ -65,7 +66,7 @@ func (s *server) show(c *call) error {
 	if r.AutoPause {
 		after = "pause"
 	}
-	out.Token, out.Internet = s.token(b.id), &internet
+	out.Token, out.Internet, out.Volumes = s.token(b.id), &internet, s.mounts(c.Context(), c.who, b.session)
 	out.Lifecycle = map[string]any{"autoResume": r.AutoResume, "onTimeout": after}
 	if d := s.domain(); d != "" {
 		out.Domain = &d
@@ -157,6 +158,7 @@ func (s *server) list(c *call) error {
 			continue
 		}
 		if l := s.listed(row, r); w.has(l) {
+			l.Volumes = s.mounts(c.Context(), c.who, row)
 			if len(out) == w.limit {
 				next = out[len(out)-1].ID
 				break

@@ -41,7 +41,7 @@ type newSandbox struct {
 	Env             map[string]string `json:"envVars"`
 	MCP             json.RawMessage   `json:"mcp"`
 	IAM             json.RawMessage   `json:"iam"`
-	Volumes         []json.RawMessage `json:"volumeMounts"`
+	Volumes         []mount           `json:"volumeMounts"`
 }
 
 // absent says what is asked for that cove does not have: it must not be left out in silence.
@@ -54,8 +54,8 @@ func (n newSandbox) absent() error {
 		return invalid("autoPauseMemory: cove keeps the memory of a sandbox that it pauses, and cannot leave it out")
 	case asked(n.IAM):
 		return invalid("iam: cove gives sandboxes no identity of their own")
-	case len(n.Volumes) > 0:
-		return invalid("volumeMounts: cove has no volumes for E2B's clients yet; upload the files")
+	case len(n.Volumes) > 0 && !slices.Contains(standingTemplates, n.Template):
+		return invalid("volumeMounts: a sandbox of a template that was built, or of a snapshot, cannot have volumes; make one of the template " + codeTemplate + " with them")
 	}
 	return nil
 }
@@ -107,7 +107,7 @@ func (s *server) create(c *call) error {
 		Template: n.Template, AutoPause: n.AutoPause, AutoResume: n.AutoResume != nil && n.AutoResume.Enabled, Closed: asked.Public != nil && !*asked.Public, Network: kept, Mask: asked.Mask, Env: n.Env, Metadata: n.Metadata,
 		Offline: n.Internet != nil && !*n.Internet,
 	}
-	made, err := s.make(c.Context(), c.who, r, life, network)
+	made, err := s.make(c.Context(), c.who, r, life, network, n.Volumes)
 	if err != nil {
 		return err
 	}
@@ -116,8 +116,8 @@ func (s *server) create(c *call) error {
 }
 
 // make makes a session for a sandbox from its template, whose life begins when it is ready.
-func (s *server) make(ctx context.Context, who auth.Principal, r record, life time.Duration, network *hub.Network) (string, error) {
-	n := hub.NewSession{Idle: life + time.Minute, Life: life, Network: network, Root: s.Root}
+func (s *server) make(ctx context.Context, who auth.Principal, r record, life time.Duration, network *hub.Network, volumes []mount) (string, error) {
+	n := hub.NewSession{Idle: life + time.Minute, Life: life, Network: network, Root: s.Root && len(volumes) == 0, Volumes: mountsOf(volumes)}
 	if r.AutoPause {
 		n.Life = longestLife
 	}

@@ -59,7 +59,7 @@ func forControl(r *http.Request) bool {
 	if first == "v2" || first == "v3" {
 		first, _, _ = strings.Cut(rest, "/")
 	}
-	return slices.Contains([]string{"sandboxes", "snapshots", "templates", "volumes", "secrets"}, first)
+	return slices.Contains([]string{"sandboxes", "snapshots", "templates", "volumes", "volumecontent", "secrets"}, first)
 }
 
 // route is one operation of the control plane.
@@ -78,7 +78,7 @@ type call struct {
 
 func routes() []route {
 	read, write := []auth.Action{auth.SessionsRead}, []auth.Action{auth.SessionsWrite, auth.SessionsExecute}
-	return []route{
+	return append(volumeRoutes(), []route{
 		{"POST /sandboxes", write, (*server).create},
 		{"POST /v2/sandboxes", write, (*server).create},
 		{"GET /sandboxes", read, (*server).list},
@@ -110,7 +110,7 @@ func routes() []route {
 		{"GET /templates/{id}/{part}", read, (*server).templatePart},
 		{"POST /templates/tags", write, (*server).assignTags},
 		{"DELETE /templates/tags", write, (*server).removeTags},
-	}
+	}...)
 }
 
 // archiveUpload takes the archive of a copy, by an address with a secret of its own: clients send no key there.
@@ -120,7 +120,7 @@ func surfaceRoutes() []surface.Route {
 	var out []surface.Route
 	for _, r := range routes() {
 		method, pattern, _ := strings.Cut(r.pattern, " ")
-		out = append(out, surface.Route{Method: method, Pattern: pattern, Actions: r.needs})
+		out = append(out, surface.Route{Method: method, Pattern: pattern, Actions: r.needs, Large: r.pattern == volumeUpload})
 	}
 	method, pattern, _ := strings.Cut(archiveUpload, " ")
 	return append(out, surface.Route{Method: method, Pattern: pattern, Access: surface.ByCode, Large: true})
@@ -141,7 +141,6 @@ func (s *server) control() http.Handler {
 
 // instead says what to do without what cove does not have, by the first word of its path.
 var instead = map[string]string{
-	"volumes": "cove has no volumes for E2B's clients: upload the files, or build a template with them",
 	"secrets": "cove has no secrets for E2B's clients: what a session sends gets credentials by cove's own API (credentials of its network)",
 }
 

@@ -44,7 +44,10 @@ func writeBundle(in *instance, spec sandbox.Spec, guest string) error {
 	}
 	b := newBundle(mounts, shared, spec.Limits.System > 0)
 	b.bind(in.Join("socket"), socketDir)
-	root, err := b.rootFolder(filepath.Dir(in.Path))
+	for _, v := range spec.Volumes {
+		b.volume(v)
+	}
+	root, err := b.rootOf(in, len(spec.Volumes) > 0)
 	if err != nil {
 		return fmt.Errorf("build root file system: %w", err)
 	}
@@ -94,7 +97,8 @@ type bundle struct {
 	entries map[string]entry
 	mounts  []specs.Mount
 	layered bool          // what is mounted can be changed; see changeable
-	growing []specs.Mount // of mounts, those in which something appears after it may have been looked for
+	volumes []specs.Mount // last of all, since they may be in other mounts
+	growing []specs.Mount // of mounts and volumes, those in which something appears after it may have been looked for
 }
 
 // entry is one path of the root file system.
@@ -278,7 +282,7 @@ func (b *bundle) spec(in *instance, root, guest string, spec sandbox.Spec) *spec
 		Version:  specs.Version,
 		Hostname: "sandbox",
 		Root:     &specs.Root{Path: root, Readonly: l.System == 0},
-		Mounts:   append(b.mounts, internalMounts(in, l)...),
+		Mounts:   slices.Concat(b.mounts, internalMounts(in, l), b.volumes),
 		Process: &specs.Process{
 			Args:            args,
 			Env:             []string{"PATH=/usr/local/bin:/usr/bin:/bin"},

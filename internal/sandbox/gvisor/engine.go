@@ -72,6 +72,8 @@ type Engine struct {
 var (
 	_ sandbox.Saver     = (*Engine)(nil)
 	_ sandbox.UserGiver = (*Engine)(nil)
+
+	_ sandbox.VolumeKeeper = (*Engine)(nil)
 )
 
 // New returns an engine; nothing is touched until it is used.
@@ -175,6 +177,9 @@ func (e *Engine) boot(ctx context.Context, spec sandbox.Spec) (*running, error) 
 		return nil, err
 	}
 	spec.Limits = spec.Limits.OrDefault()
+	if err := e.mayHave(spec.Volumes, spec.Limits); err != nil {
+		return nil, err
+	}
 	in, err := createInstance(e.state(), spec.ID)
 	if err != nil {
 		return nil, fmt.Errorf("start sandbox %s: %w", spec.ID, err)

@@ -113,9 +113,12 @@ func (r *ownRoot) show(path string) (string, error) {
 }
 
 // showAll has a container find everything that it gets of the host below the root. What is in the engine's folder state is found below that, so that the root does not grow with
-// each container.
-func (r *ownRoot) showAll(spec *specs.Spec, state string) error {
+// each container. known are paths of what is shown already.
+func (r *ownRoot) showAll(spec *specs.Spec, state string, known map[string]string) error {
 	moved := func(path string) (string, error) {
+		if target, ok := known[path]; ok {
+			return target, nil
+		}
 		if below, ok := strings.CutPrefix(path, state+"/"); ok {
 			top, err := r.show(state)
 			return filepath.Join(top, below), err

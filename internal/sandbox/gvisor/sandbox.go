@@ -52,10 +52,11 @@ type running struct {
 	first net.Conn // the connection that ended the start, until Dial hands it over
 
 	stopping atomic.Bool
-	overuse  atomic.Bool  // the memory watchdog killed it
-	lending  atomic.Bool  // it waits at its memory limit
-	waited   atomic.Int64 // how often it did
-	fed      atomic.Int64 // when it last did no more, in nanoseconds since 1970
+	overuse  atomic.Bool           // the memory watchdog killed it
+	full     atomic.Pointer[error] // why the watchdog of volumes killed it
+	lending  atomic.Bool           // it waits at its memory limit
+	waited   atomic.Int64          // how often it did
+	fed      atomic.Int64          // when it last did no more, in nanoseconds since 1970
 	done     chan struct{}
 	cause    error // set before done is closed
 	stopOnce sync.Once
@@ -93,8 +94,17 @@ func (s *running) Dial(ctx context.Context) (io.ReadWriteCloser, error) {
 // create boots the sandbox's processes, empty, and limits them. Nothing of the user's runs before start or Restore.
 func (s *running) create(ctx context.Context) error {
 	var pids CreateReply
+	owner, err := ownersOf(s.spec.Volumes)
+	if err != nil {
+		return err
+	}
+	volumes, err := countVolumes(s.spec.Volumes)
+	if err != nil {
+		return err
+	}
 	s.asked = true
-	err := s.ask(ctx, "Create", CreateArgs{ID: s.ID(), Dir: s.instance.Path, CPUs: s.cpus(), User: s.user, System: s.spec.Limits.System}, &pids)
+	args := CreateArgs{ID: s.ID(), Dir: s.instance.Path, CPUs: s.cpus(), User: s.user, System: s.spec.Limits.System, Volumes: volumeArgs(s.spec.Volumes), Owner: owner}
+	err = s.ask(ctx, "Create", args, &pids)
 	if err != nil {
 		return s.withLogs(err)
 	}
@@ -111,6 +121,9 @@ func (s *running) create(ctx context.Context) error {
 		s.cause = s.causeOfEnd()
 		close(s.done)
 	}()
+	if len(volumes) > 0 {
+		go s.watchVolumes(volumes)
+	}
 	if s.cgroup == nil {
 		go s.watchMemory()
 		return nil
@@ -175,6 +188,9 @@ func (s *running) Restore(ctx context.Context, from sandbox.Checkpoint) (sandbox
 		s.loaded = info.Size()
 	}
 	if err := s.ask(ctx, "Restore", ImageArgs{ID: s.ID(), Image: dir}, &struct{}{}); err != nil {
+		if changed := s.volumeChanged(err); changed != nil {
+			return nil, changed
+		}
 		return nil, fmt.Errorf("restore sandbox %s: %w", s.ID(), s.withLogs(err))
 	}
 	if err := s.meetGuest(ctx); err != nil {
@@ -273,6 +289,8 @@ func (s *running) causeOfEnd() error {
 		return nil
 	case s.memory().Intact() != nil:
 		return s.memory().Intact()
+	case s.full.Load() != nil:
+		return *s.full.Load()
 	case s.overuse.Load(), s.waitedLately(), s.cgroup != nil && s.cgroup.oomKills() > 0:
 		return problem.New(problem.SessionOOM,
 			fmt.Sprintf("the sandbox used more than its memory limit of %d MiB and was ended", s.spec.Limits.Memory>>20)).

@@ -82,8 +82,12 @@ func (in *instance) handOver(user int) error {
 
 // putInNamespace has the processes of a container be the host's user in a user namespace of their own, in which that user is root. It is no part of the bundle, with which
 // a checkpoint is compared: that is good for any user.
-func putInNamespace(spec *specs.Spec, user int) {
+// owner is the user of the host to whom what sandboxed code makes in volumes belongs; 0: it has none.
+func putInNamespace(spec *specs.Spec, user, owner int) {
 	only := []specs.LinuxIDMapping{{ContainerID: 0, HostID: uint32(user), Size: 1}} //nolint:gosec // below 2^31
+	if owner != 0 {
+		only = append(only, specs.LinuxIDMapping{ContainerID: sandboxUser, HostID: uint32(owner), Size: 1}) //nolint:gosec // a user's number
+	}
 	spec.Linux.Namespaces = append(spec.Linux.Namespaces, specs.LinuxNamespace{Type: specs.UserNamespace})
 	spec.Linux.UIDMappings, spec.Linux.GIDMappings = only, only
 }

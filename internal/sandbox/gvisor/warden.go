@@ -115,7 +115,8 @@ type ward struct {
 	c    *container.Container // nil when creating it failed, or it is destroyed
 	// adopted says that another warden created it. Its processes are not ours, and only the engine ends them.
 	adopted bool
-	pids    []int // pidfds of its processes; the warden's mu guards them
+	pids    []int             // pidfds of its processes; the warden's mu guards them
+	shown   map[string]string // its volumes, until it is destroyed
 }
 
 // CreateArgs say what to create.
@@ -126,6 +127,9 @@ type CreateArgs struct {
 	User int    // the host's user for its processes; 0: the warden's
 	// System is how many bytes the changes of each part of the system may take; 0: it cannot be changed.
 	System int64
+	// Volumes are the container's, whose content is Owner's, a user of the host.
+	Volumes []VolumeArgs
+	Owner   int
 }
 
 // CreateReply names the host's processes of a new container.
@@ -181,7 +185,7 @@ func (w *warden) Create(a CreateArgs, reply *CreateReply) error {
 	if err != nil {
 		return fmt.Errorf("read the bundle: %w", err)
 	}
-	bundle, err := w.settle(spec, dir, a)
+	bundle, err := w.settle(d, spec, dir, a)
 	if err != nil {
 		return err
 	}
@@ -200,12 +204,17 @@ func (w *warden) Create(a CreateArgs, reply *CreateReply) error {
 }
 
 // settle prepares a container for the user that its processes shall have, and returns where they find the bundle, whose folder is dir here.
-func (w *warden) settle(spec *specs.Spec, dir string, a CreateArgs) (bundle string, err error) {
+func (w *warden) settle(d *ward, spec *specs.Spec, dir string, a CreateArgs) (bundle string, err error) {
 	if a.User == 0 {
 		return dir, nil
 	}
 	state := filepath.Dir(a.Dir)
-	if err := w.root.showAll(spec, state); err != nil {
+	volumes, err := w.root.showVolumes(a.ID, a.Volumes)
+	if err != nil {
+		return "", err
+	}
+	d.shown = volumes
+	if err := w.root.showAll(spec, state, volumes); err != nil {
 		return "", err
 	}
 	config, err := json.Marshal(spec)
@@ -215,7 +224,7 @@ func (w *warden) settle(spec *specs.Spec, dir string, a CreateArgs) (bundle stri
 	if err := os.WriteFile(filepath.Join(dir, configName), config, 0o600); err != nil {
 		return "", err
 	}
-	putInNamespace(spec, a.User)
+	putInNamespace(spec, a.User, a.Owner)
 	top, err := w.root.show(state)
 	return filepath.Join(top, filepath.Base(a.Dir)), err
 }
@@ -374,6 +383,7 @@ func (w *warden) Destroy(id string, _ *struct{}) error {
 	}
 	d.mu.Lock() // also waits for its creation
 	defer d.mu.Unlock()
+	defer unshow(d.shown)
 	if d.c == nil {
 		return nil
 	}

@@ -103,6 +103,7 @@ func Run(t *testing.T, newEngine func(t *testing.T) sandbox.Engine) {
 		"meets hostile terminals":   meetsHostileTerminals,
 		"watches many files":        watchesManyFiles,
 		"has a root":                hasARoot,
+		"has volumes":               hasVolumes,
 		"has a file system":         hasAFileSystem,
 		"confines relative paths":   confinesRelativePaths,
 		"searches files":            searchesFiles,

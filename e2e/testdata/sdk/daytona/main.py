@@ -10,6 +10,7 @@ from daytona import (
     AsyncDaytona,
     CreateSandboxFromImageParams,
     CreateSandboxFromSnapshotParams,
+    CreateSnapshotParams,
     Daytona,
     DaytonaConflictError,
     DaytonaError,
@@ -18,6 +19,7 @@ from daytona import (
     Image,
     ListSandboxesQuery,
     SessionExecuteRequest,
+    VolumeMount,
 )
 
 daytona = Daytona()
@@ -126,14 +128,67 @@ assert box.fs.download_file("a/b.txt") == b"text"
 plain = daytona.create(CreateSandboxFromImageParams(image=Image.debian_slim("3.12")))
 plain.delete()
 built = Image.base("python:3.12").env({"CITY": "Bern"}).workdir("/home/user/app").run_commands("echo $CITY > city.txt")
-made = daytona.create(CreateSandboxFromImageParams(image=built, env_vars={"RIVER": "Aare"}))
+logged = []
+made = daytona.create(CreateSandboxFromImageParams(image=built, env_vars={"RIVER": "Aare"}), on_snapshot_create_logs=logged.append)
+assert made.state.value == "started" and any("RUN echo $CITY > city.txt" in line for line in logged), logged
 shown = made.process.exec("echo $CITY $RIVER; cat city.txt; pwd").result
 assert shown == "Bern Aare\nBern\n/home/user/app\n", shown
 daytona.delete(made)
-refused(DaytonaError, lambda: daytona.create(CreateSandboxFromImageParams(image=Image.base("python:3.12").run_commands("apt-get install -y cowsay"))), "line 2", "cowsay")
-refused(DaytonaError, lambda: daytona.volume.list(), "volumes")
+failed = Image.base("python:3.12").run_commands("echo said > /dev/stderr; apt-get install -y cowsay")
+refused(DaytonaError, lambda: daytona.create(CreateSandboxFromImageParams(name="failed", image=failed), on_snapshot_create_logs=logged.append), "line 2", "cowsay")
+assert any("the build has failed" in line for line in logged) and any("said" in line for line in logged), logged
+refused(DaytonaError, lambda: daytona.get("failed").start(), "could not be built")
+daytona.delete(daytona.get("failed"))
+shot = daytona.snapshot.create(CreateSnapshotParams(name="image", image=built.run_commands("echo more >> city.txt")), on_logs=logged.append)
+assert shot.state.value == "active" and any("RUN echo more" in line for line in logged), logged
+made = daytona.create(CreateSandboxFromSnapshotParams(snapshot="image"))
+assert made.process.exec("cat city.txt").result == "Bern\nmore\n"
+daytona.delete(made)
+daytona.snapshot.delete(shot)
 box.delete(wait=True)
 refused(DaytonaNotFoundError, lambda: daytona.get("first"), "first")
+
+print("ok lives")
+
+if os.geteuid() == 0:
+    data = daytona.volume.get("data", create=True)
+    assert daytona.volume.get("data").id == data.id and [v.name for v in daytona.volume.list()] == ["data"]
+    refused(DaytonaConflictError, lambda: daytona.volume.create("data"))
+    refused(DaytonaError, lambda: daytona.create(CreateSandboxFromSnapshotParams(volumes=[VolumeMount(volume_id=data.id, mount_path="/usr/data")])), "/usr")
+    refused(DaytonaError, lambda: daytona.create(CreateSandboxFromSnapshotParams(volumes=[VolumeMount(volume_id="no-such", mount_path="/data")])))
+    whole = daytona.create(CreateSandboxFromSnapshotParams(volumes=[VolumeMount(volume_id=data.id, mount_path="/data")]))
+    part = daytona.create(CreateSandboxFromSnapshotParams(volumes=[VolumeMount(volume_id=data.id, mount_path="/home/user/in/part", subpath="a/b")]))
+    assert (whole.volumes[0].volume_id, whole.volumes[0].mount_path) == (data.id, "/data"), whole.volumes
+    part.fs.upload_file(b"of part", "in/part/c.txt")
+    assert whole.process.exec("cat /data/a/b/c.txt; stat -c %U /data/a/b/c.txt").result == "of partuser\n"
+    assert whole.process.code_run("open('/data/a/b/d.txt', 'w').write('of whole')\nprint(1)").result == "1\n"
+    assert part.fs.download_file("in/part/d.txt") == b"of whole"
+    assert whole.code_interpreter.run_code("kept = open('/data/a/b/open.txt', 'w')").error is None
+    whole.stop()
+    part.fs.delete_file("in/part/open.txt")
+    refused(DaytonaError, whole.start, "open.txt", "not there any more")
+    part.fs.upload_file(b"", "in/part/open.txt")
+    whole.start()
+    assert whole.code_interpreter.run_code("kept.write('after'); kept.close(); print(open('/data/a/b/open.txt').read())").stdout == "after\n"
+    part.fs.delete_file("in/part/open.txt")
+    whole.stop()
+    assert part.process.exec("rm in/part/d.txt; echo later > in/part/e.txt; git init -q in/part/r && ls in/part").result == "c.txt\ne.txt\nr\n"
+    whole.start()
+    assert whole.process.exec("ls /data/a/b; cat /data/a/b/e.txt").result == "c.txt\ne.txt\nr\nlater\n"
+    kid = part.fork("kid")
+    assert kid.process.exec("echo of kid > in/part/f.txt; ls in/part").result == "c.txt\ne.txt\nf.txt\nr\n"
+    assert whole.process.exec("cat /data/a/b/f.txt").result == "of kid\n"
+    refused(DaytonaError, lambda: daytona.volume.delete(data), "sessions have")
+    for one in (whole, part, kid):
+        one.delete(wait=True)
+    again = daytona.create(CreateSandboxFromSnapshotParams(volumes=[VolumeMount(volume_id=data.id, mount_path="/tmp/data")]))
+    assert again.process.exec("cat /tmp/data/a/b/f.txt").result == "of kid\n"
+    again.delete(wait=True)
+    daytona.volume.delete(data)
+    assert daytona.volume.list() == []
+else:
+    refused(DaytonaError, lambda: daytona.volume.create("data"), "root")
+print("ok volumes")
 
 
 async def together():
@@ -145,4 +200,4 @@ async def together():
 
 
 asyncio.run(together())
-print("ok lives")
+print("ok together")

@@ -1,6 +1,10 @@
 // Drives a server by Daytona's own JavaScript library, as it is published, the way that programs for Daytona do.
 import assert from 'node:assert/strict'
-import { Daytona, DaytonaNotFoundError } from '@daytonaio/sdk'
+import { randomBytes } from 'node:crypto'
+import fs from 'node:fs'
+import os from 'node:os'
+import path from 'node:path'
+import { Daytona, DaytonaNotFoundError, Image } from '@daytonaio/sdk'
 
 const daytona = new Daytona()
 const box = await daytona.create({ language: 'javascript', envVars: { ALL: 'everywhere' }, labels: { team: 'js' } })
@@ -42,4 +46,21 @@ assert.equal((await box.fs.downloadFile('a/b.txt')).toString(), 'text')
 await box.delete()
 await assert.rejects(daytona.get(box.id), DaytonaNotFoundError)
 console.log('ok lives')
+
+// A large file comes in parts.
+const here = fs.mkdtempSync(path.join(os.tmpdir(), 'cove-'))
+fs.mkdirSync(path.join(here, 'folder', 'in'), { recursive: true })
+fs.writeFileSync(path.join(here, 'folder', 'in', 'a.txt'), 'a text')
+fs.writeFileSync(path.join(here, 'large'), randomBytes(12 << 20))
+const image = Image.base('python:3.12').addLocalDir(path.join(here, 'folder'), '/home/user/folder').addLocalFile(path.join(here, 'large'), '/home/user/large')
+for (let n = 0; n < 2; n++) {
+  const log = []
+  const built = await daytona.create({ image: image.runCommands(`echo ${n}; sha256sum large > sum`) }, { onSnapshotCreateLogs: (line) => log.push(line), timeout: 0 })
+  const sum = (await built.process.executeCommand('cat folder/in/a.txt; cat sum; sha256sum large')).result.split('\n')
+  assert.ok(sum[0].startsWith('a text') && sum[0].slice(6) === sum[1], sum)
+  assert.match(log.join('\n'), /COPY/)
+  await built.delete()
+}
+fs.rmSync(here, { recursive: true })
+console.log('ok images')
 process.exit(0) // its library keeps looking for events
