@@ -218,18 +218,21 @@ func (t *tap) run(o *output) {
 		if err != nil {
 			return
 		}
-		pace.rest(got)
+		if t.kind != wire.FromTerminal {
+			pace.rest(got)
+		}
 	}
 }
 
 // pace has a stream that goes on without a break read in large pieces: to read, to tell the host and to wake the writer takes as long for eight kilobytes as for a hundred. What a program
-// writes now and then is read at once.
+// writes now and then, or little of, is read at once.
 type pace struct {
-	quick int // readings that followed the one before at once
+	quick int // readings of much that followed the one before at once
 	last  time.Time
 }
 
 const (
+	much       = 4 << 10
 	quickly    = 2 * time.Millisecond
 	manyQuick  = 16
 	streamRest = time.Millisecond // in which a fast program fills its pipe
@@ -237,7 +240,7 @@ const (
 
 // rest waits a moment after a reading of some bytes, if that is good for the next.
 func (p *pace) rest(got int) {
-	if time.Since(p.last) > quickly {
+	if got < much || time.Since(p.last) > quickly {
 		p.quick = 0
 	}
 	p.quick++

@@ -260,9 +260,10 @@ func (s *Server) postObject(c *call) error {
 	q := c.URL.Query()
 	if q.Has("uploads") {
 		replyXML(c.w, http.StatusOK, struct {
-			XMLName               xml.Name `xml:"InitiateMultipartUploadResult"`
-			Bucket, Key, UploadId string
-		}{Bucket: bucket, Key: c.who.Project + "/" + hash + "/" + archiveName, UploadId: s.parts.begin(c.who, hash)})
+			XMLName     xml.Name `xml:"InitiateMultipartUploadResult"`
+			Bucket, Key string
+			UploadID    string `xml:"UploadId"`
+		}{Bucket: bucket, Key: c.who.Project + "/" + hash + "/" + archiveName, UploadID: s.parts.begin(c.who, hash)})
 		return nil
 	}
 	ids, err := s.partsOf(c, q.Get("uploadId"), hash)

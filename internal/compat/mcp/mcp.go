@@ -8,7 +8,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"io"
 	"log/slog"
 	"net/http"
 	"time"
@@ -179,5 +178,5 @@ func refuse(w http.ResponseWriter, _ *http.Request, p *problem.Error) {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(code)
-	_, _ = io.WriteString(w, string(text))
+	_, _ = w.Write(text)
 }

@@ -160,7 +160,7 @@ func (o *outcome) take(e kernel.Event) (progress string) {
 		}
 	case kernel.Install:
 		if e.Progress != nil {
-			return "installing: " + string(e.Progress.Phase)
+			return "installing: " + e.Progress.Phase
 		}
 	}
 	return ""

@@ -89,7 +89,7 @@ func (s *server) install(c *call) (*sdk.CallToolResult, error) {
 	if err := c.into(&in); err != nil {
 		return nil, err
 	}
-	p, err := s.Hub.Install(c, c.who, in.Session, in.Packages, func(now install.Progress) { c.tell(string(now.Phase)) })
+	p, err := s.Hub.Install(c, c.who, in.Session, in.Packages, func(now install.Progress) { c.tell(now.Phase) })
 	if err != nil {
 		return nil, err
 	}
