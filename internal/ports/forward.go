@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"cove/internal/auth"
@@ -62,7 +63,7 @@ func Forward(ctx context.Context, w http.ResponseWriter, r *http.Request, stream
 	}
 	defer transport.CloseIdleConnections()
 	(&httputil.ReverseProxy{
-		Transport: transport, FlushInterval: -1, ErrorLog: log.New(io.Discard, "", 0),
+		Transport: transport, FlushInterval: -1, BufferPool: pieces{}, ErrorLog: log.New(io.Discard, "", 0),
 		Rewrite:        y.request,
 		ModifyResponse: y.answer,
 		ErrorHandler: func(w http.ResponseWriter, r *http.Request, err error) {
@@ -72,6 +73,39 @@ func Forward(ctx context.Context, w http.ResponseWriter, r *http.Request, stream
 			refuse(w, r, problem.New(problem.PortBroken, "what listens at port "+strconv.Itoa(y.Port)+" does not answer in HTTP").WithHint("look at what the program says").WithCause(err))
 		},
 	}).ServeHTTP(w, r.WithContext(ctx))
+}
+
+// The sizes of pieces in which answers are moved. Each is written at once, so that large ones make for less work; those are at most mostLarge in this process, because a
+// connection has one for as long as it lasts.
+const (
+	smallPiece = 32 << 10
+	largePiece = 256 << 10
+	mostLarge  = 64
+)
+
+// largeUsed holds a token for each large piece that is in use.
+var largeUsed = make(chan struct{}, mostLarge)
+
+var largePieces = sync.Pool{New: func() any { return new([largePiece]byte) }}
+
+// pieces is the httputil.BufferPool of all ports.
+type pieces struct{}
+
+func (pieces) Get() []byte {
+	select {
+	case largeUsed <- struct{}{}:
+		large, _ := largePieces.Get().(*[largePiece]byte)
+		return large[:]
+	default:
+		return make([]byte, smallPiece)
+	}
+}
+
+func (pieces) Put(piece []byte) {
+	if len(piece) == largePiece {
+		largePieces.Put((*[largePiece]byte)(piece))
+		<-largeUsed
+	}
 }
 
 // request makes the request that the session's server gets.

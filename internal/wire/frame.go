@@ -1,7 +1,9 @@
 package wire
 
 import (
+	"bufio"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -61,7 +63,53 @@ const headerSize = 9
 // unknown kind or of more than MaxFrame bytes is refused with an error that
 // wraps ErrProtocol, before any of its payload is read.
 func ReadFrame(r io.Reader) (Frame, error) {
-	return readFrame(r, make([]byte, headerSize), func(n int) []byte { return make([]byte, n) })
+	header := make([]byte, headerSize)
+	if _, err := io.ReadFull(r, header); err != nil {
+		return Frame{}, err
+	}
+	f, n, err := parseHeader(header)
+	if err != nil {
+		return Frame{}, err
+	}
+	f.Payload = make([]byte, n)
+	if _, err := io.ReadFull(r, f.Payload); err != nil {
+		return Frame{}, insideFrame(err)
+	}
+	return f, nil
+}
+
+// peekFrame is ReadFrame with a payload that is still r's, to be discarded when it has been used: it is not copied. The buffer of r has room for a whole frame.
+func peekFrame(r *bufio.Reader) (Frame, error) {
+	header, err := r.Peek(headerSize)
+	if err != nil {
+		if len(header) > 0 {
+			err = insideFrame(err)
+		}
+		return Frame{}, err
+	}
+	f, n, err := parseHeader(header)
+	if err != nil {
+		return Frame{}, err
+	}
+	_, _ = r.Discard(headerSize) // it is there
+	if f.Payload, err = r.Peek(n); err != nil {
+		return Frame{}, insideFrame(err)
+	}
+	return f, nil
+}
+
+func parseHeader(header []byte) (f Frame, length int, err error) {
+	f = Frame{Channel: binary.BigEndian.Uint32(header), Kind: Kind(header[4])}
+	n := binary.BigEndian.Uint32(header[5:])
+	return f, int(n), checkHeader(f.Kind, uint64(n))
+}
+
+// insideFrame is the error of reading for a frame of which a part was there.
+func insideFrame(err error) error {
+	if errors.Is(err, io.EOF) {
+		return io.ErrUnexpectedEOF
+	}
+	return err
 }
 
 // WriteFrame writes f in one call of w.Write. It refuses a frame that ReadFrame
@@ -74,25 +122,6 @@ func WriteFrame(w io.Writer, f Frame) error {
 		return fmt.Errorf("wire: write a frame: %w", err)
 	}
 	return nil
-}
-
-func readFrame(r io.Reader, header []byte, buffer func(n int) []byte) (Frame, error) {
-	if _, err := io.ReadFull(r, header); err != nil {
-		return Frame{}, err
-	}
-	f := Frame{Channel: binary.BigEndian.Uint32(header), Kind: Kind(header[4])}
-	n := binary.BigEndian.Uint32(header[5:])
-	if err := checkHeader(f.Kind, uint64(n)); err != nil {
-		return Frame{}, err
-	}
-	f.Payload = buffer(int(n))
-	if _, err := io.ReadFull(r, f.Payload); err != nil {
-		if err == io.EOF {
-			err = io.ErrUnexpectedEOF
-		}
-		return Frame{}, err
-	}
-	return f, nil
 }
 
 func checkHeader(k Kind, length uint64) error {

@@ -22,10 +22,8 @@ func (h hangup) Read(p []byte) (int, error) {
 
 // readLoop returns why it ended, never nil.
 func (c *Conn) readLoop() error {
-	header, payload := make([]byte, headerSize), make([]byte, MaxFrame)
-	buffer := func(n int) []byte { return payload[:n] }
 	for {
-		f, err := readFrame(c.in, header, buffer)
+		f, err := peekFrame(c.in)
 		if errors.Is(err, io.EOF) {
 			return errPeerLeft
 		}
@@ -41,6 +39,7 @@ func (c *Conn) readLoop() error {
 		if err := c.receive(f); err != nil {
 			return err
 		}
+		_, _ = c.in.Discard(len(f.Payload)) // it was there
 	}
 }
 
