@@ -1,4 +1,4 @@
-"""Programs for Jupyter use a server of cove's: those of others as they are published, and what Open WebUI does, which is no library."""
+"""Programs for Jupyter use a server of cove's: those of others as they are published."""
 
 import asyncio
 import json
@@ -10,10 +10,8 @@ import sys
 import time
 import uuid
 
-import aiohttp
 import requests
 import websocket
-import websockets
 
 URL, KEY = os.environ["COVE_TEST_URL"], os.environ["COVE_TEST_KEY"]
 WS = URL.replace("http", "ws", 1)
@@ -23,75 +21,6 @@ PATIENCE = 120  # seconds
 def equal(got, want):
     if got != want:
         raise AssertionError(f"{got!r} is not {want!r}")
-
-
-# -- Open WebUI: a kernel for each run, an empty body, the token in the query or a cookie for the password; it reads msg_type of the frame itself
-
-
-def open_webui_request(code):
-    header = {"msg_id": uuid.uuid4().hex, "msg_type": "execute_request", "username": "user", "session": uuid.uuid4().hex, "date": "", "version": "5.3"}
-    content = {"code": code, "silent": False, "store_history": True, "user_expressions": {}, "allow_stdin": False, "stop_on_error": True}
-    return {"header": header, "parent_header": {}, "metadata": {}, "content": content, "channel": "shell"}
-
-
-async def open_webui(code, token="", password=""):
-    params, shown = {}, {"stdout": "", "stderr": "", "result": []}
-    async with aiohttp.ClientSession(base_url=URL + "/") as session:
-        if password:
-            async with session.get("login") as r:
-                r.raise_for_status()
-                xsrf = r.cookies["_xsrf"].value
-                session.cookie_jar.update_cookies(r.cookies)
-                session.headers["X-XSRFToken"] = xsrf
-            async with session.post("login", data={"_xsrf": xsrf, "password": password}, allow_redirects=False) as r:
-                r.raise_for_status()
-                session.cookie_jar.update_cookies(r.cookies)
-        else:
-            params["token"] = token
-        async with session.post("api/kernels", params=params) as r:
-            r.raise_for_status()
-            kernel = (await r.json())["id"]
-        query = f"?token={token}" if token else ""
-        headers = {}
-        if password:
-            headers = {"Cookie": "; ".join(f"{c.key}={c.value}" for c in session.cookie_jar), **session.headers}
-        async with websockets.connect(f"{WS}/api/kernels/{kernel}/channels{query}", additional_headers=headers) as ws:
-            request = open_webui_request(code)
-            await ws.send(json.dumps(request))
-            while True:
-                m = json.loads(await asyncio.wait_for(ws.recv(), PATIENCE))
-                if m.get("parent_header", {}).get("msg_id") != request["header"]["msg_id"]:
-                    continue
-                kind, content = m.get("msg_type"), m["content"]
-                if kind == "stream":
-                    shown[content["name"]] += content["text"]
-                elif kind in ("execute_result", "display_data"):
-                    shown["result"].append("png" if "image/png" in content["data"] else content["data"]["text/plain"])
-                elif kind == "error":
-                    shown["stderr"] += "\n".join(content["traceback"])
-                elif kind == "status" and content["execution_state"] == "idle":
-                    break
-        async with session.delete(f"api/kernels/{kernel}", params=params) as r:
-            r.raise_for_status()
-    return shown
-
-
-def check_open_webui():
-    code = "print('out')\nimport sys\nprint('err', file=sys.stderr)\n6*7"
-    for way in ({"token": KEY}, {"password": KEY}):
-        shown = asyncio.run(open_webui(code, **way))
-        equal(shown, {"stdout": "out\n", "stderr": "err\n", "result": ["42"]})
-    shown = asyncio.run(open_webui("import matplotlib.pyplot as plt\nplt.plot([1, 2]);\nplt.show()", token=KEY))
-    equal(shown["result"], ["png"])
-    shown = asyncio.run(open_webui("print('x' * 3_000_000)", token=KEY))  # no message is larger than websockets takes
-    equal(len(shown["stdout"]), 3_000_001)
-    try:
-        asyncio.run(open_webui("1", password=KEY[:-1] + ("0" if KEY[-1] != "0" else "1")))
-    except aiohttp.ClientResponseError as e:
-        equal(e.status in (401, 403), True)
-    else:
-        raise AssertionError("a wrong password is taken")
-    print("ok Open WebUI")
 
 
 # -- AutoGen's executor
@@ -261,7 +190,6 @@ def check_sessions():
 
 
 check_sessions()
-check_open_webui()
 asyncio.run(autogen())
 check_smolagents()
 check_kernel_client()

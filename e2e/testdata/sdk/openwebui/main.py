@@ -17,6 +17,10 @@ async def main():
     assert out == {"stdout": "hello", "stderr": "", "result": "42"}, out
     out = await run("from IPython.display import Image\nImage(data=b'\\x89PNG\\r\\n\\x1a\\n', format='png')")
     assert out["result"].startswith("data:image/png;base64,"), out
+    out = await run("import sys\nprint('err', file=sys.stderr)")
+    assert out["stderr"] == "err", out
+    out = await run("print('x' * 3_000_000)")  # no message is larger than the client takes
+    assert len(out["stdout"]) == 3_000_000, len(out["stdout"])
     out = await run("1 / 0")
     assert "ZeroDivisionError" in out["stderr"], out
     out = await run("import time\nprint('before', flush=True)\ntime.sleep(600)", 5)
