@@ -103,7 +103,7 @@ type grammar struct {
 	Export   exportCmd   `cmd:"" help:"Write a conversation as a notebook, as Markdown or as a program."`
 	Serve    serveCmd    `cmd:"" help:"Serve cove's API and OpenAI's to applications and other users."`
 	Open     openCmd     `cmd:"" help:"Print the address of the server's page, with a code that signs a browser in."`
-	MCP      mcpCmd      `cmd:"" name:"mcp" help:"Speak the Model Context Protocol on standard input and output, for a server."`
+	MCP      mcpCmd      `cmd:"" name:"mcp" help:"The Model Context Protocol: on standard input and output, and in the settings of other programs."`
 	Key      keyCmd      `cmd:"" help:"Make, list and revoke the keys of a server."`
 	User     userCmd     `cmd:"" help:"Add, list and remove the users of a server."`
 	Project  projectCmd  `cmd:"" help:"Add and list projects, their members and quotas."`

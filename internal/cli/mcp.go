@@ -17,12 +17,17 @@ import (
 )
 
 type mcpCmd struct {
+	Serve   mcpServe   `cmd:"" default:"withargs" help:"Speak the protocol on standard input and output, for a server."`
+	Install mcpInstall `cmd:"" help:"Have a program (Claude, Cursor, VS Code, Codex, Gemini CLI) use a server as a tool."`
+}
+
+type mcpServe struct {
 	serverFlags
 	ownSignals
 }
 
 // Help is the long help.
-func (mcpCmd) Help() string {
+func (mcpServe) Help() string {
 	return `Speaks the Model Context Protocol on standard input and output, for programs that start their servers themselves: what they send goes to a cove server, and its answers come
 back. Programs that take an address need no such command: the server's address with /mcp behind it, and the key.
 
@@ -31,7 +36,7 @@ Example, as such a program has it in its settings:
     {"command": "cove", "args": ["mcp", "--server", "http://127.0.0.1:8700"], "env": {"COVE_KEY": "cove_..."}}`
 }
 
-func (c *mcpCmd) run(ctx context.Context, p *Program) (int, error) {
+func (c *mcpServe) run(ctx context.Context, p *Program) (int, error) {
 	base, key, err := c.remote(p.Config)
 	if err != nil {
 		return 0, err

@@ -46,6 +46,8 @@ const (
 	BodyTooLarge = InvalidCode("body_too_large")
 	// A request for a check of code asks for things that do not go together, or for nothing. Follow the hint.
 	CheckInvalid = InvalidCode("check_invalid")
+	// The settings of the other program cannot be added to. Add what the message shows to them yourself.
+	ClientSettings = InvalidCode("client_settings")
 	// The list of distributions to install is empty or contradicts itself. Report this as a fault of cove.
 	ClosureInvalid = InvalidCode("closure_invalid")
 	// The code cannot be parsed as Python. Correct what the message names, and check the code again.
