@@ -12,8 +12,10 @@ import (
 // Clone makes another snapshot with the same content in dir, which must not exist, and calls it id. On one file system it takes no room: the two share the
 // files, which never change.
 func (s *Snapshot) Clone(ctx context.Context, dir, id string) (*Snapshot, error) {
-	vouched := s.unchanged()
-	clone, err := assemble(ctx, dir, vouched, func(tmp string) (Manifest, error) {
+	unchanged := s.unchanged()
+	// Of the others nothing is known: they are linked to, not read.
+	good := func(f File, _ look) bool { return unchanged[f.Name] }
+	clone, err := assemble(ctx, dir, good, func(tmp string) (Manifest, error) {
 		m := s.Manifest
 		m.ID = id
 		if err := os.Mkdir(filepath.Join(tmp, imageName), 0o700); err != nil {
@@ -29,22 +31,22 @@ func (s *Snapshot) Clone(ctx context.Context, dir, id string) (*Snapshot, error)
 	if err != nil {
 		return nil, err
 	}
-	if vouched {
-		_ = remember(s.Dir, s.Manifest, true) // a link changed the files' times, nothing else did
+	if len(unchanged) > 0 {
+		_ = remember(s.Dir, s.Manifest, good) // a link changed the files' times, nothing else did
 	}
 	return clone, nil
 }
 
-// unchanged says that every file looks as it did when it was last read.
-func (s *Snapshot) unchanged() bool {
-	looks := known(s.Dir)
+// unchanged returns the files that look as they did when they were last read, by their names.
+func (s *Snapshot) unchanged() map[string]bool {
+	out, looks := map[string]bool{}, known(s.Dir)
 	for _, f := range s.Manifest.all() {
 		info, err := os.Lstat(imagePath(s.Dir, f.Name))
-		if err != nil || looks[f.Name] != f.lookOf(info) {
-			return false
+		if before, ok := looks[f.Name]; err == nil && ok && before == f.lookOf(info) {
+			out[f.Name] = true
 		}
 	}
-	return true
+	return out
 }
 
 // share makes to a link to the file at from, or a copy where linking fails.

@@ -35,7 +35,7 @@ func temporary(dir string) string {
 // Create makes a snapshot in dir, which must not exist: save puts the engine's files into the folder that it is given, or leaves it empty and returns the checkpoint that the
 // engine keeps elsewhere. The snapshot appears whole or not at all; the folder above dir is made when needed.
 func Create(ctx context.Context, dir string, m Manifest, save func(ctx context.Context, folder string) (sandbox.Checkpoint, error)) (*Snapshot, error) {
-	return assemble(ctx, dir, false, func(tmp string) (Manifest, error) {
+	return assemble(ctx, dir, settledLong, func(tmp string) (Manifest, error) {
 		image := filepath.Join(tmp, imageName)
 		if err := os.Mkdir(image, 0o700); err != nil {
 			return m, err
@@ -55,7 +55,7 @@ func Create(ctx context.Context, dir string, m Manifest, save func(ctx context.C
 }
 
 // assemble has fill prepare a folder and puts it into place at dir. Certain is as for remember.
-func assemble(ctx context.Context, dir string, certain bool, fill func(tmp string) (Manifest, error)) (*Snapshot, error) {
+func assemble(ctx context.Context, dir string, good judge, fill func(tmp string) (Manifest, error)) (*Snapshot, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
 		return nil, err
@@ -83,7 +83,7 @@ func assemble(ctx context.Context, dir string, certain bool, fill func(tmp strin
 		err = ctx.Err()
 	}
 	if err == nil {
-		err = finish(tmp, dir, m, manifest, certain)
+		err = finish(tmp, dir, m, manifest, good)
 	}
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("make a snapshot: %w", full(err, "a snapshot")), os.RemoveAll(tmp))
@@ -109,7 +109,7 @@ func makeLocked(dir string) (*os.File, error) {
 }
 
 // finish writes the manifest and gives the snapshot its name.
-func finish(tmp, dir string, m Manifest, manifest *os.File, certain bool) error {
+func finish(tmp, dir string, m Manifest, manifest *os.File, good judge) error {
 	text, err := json.MarshalIndent(m, "", "  ")
 	if err != nil {
 		return err
@@ -117,7 +117,7 @@ func finish(tmp, dir string, m Manifest, manifest *os.File, certain bool) error 
 	if err := writeLast(manifest, append(text, '\n')); err != nil {
 		return err
 	}
-	_ = remember(tmp, m, certain) // without it the files are read once more
+	_ = remember(tmp, m, good) // without it the files are read once more
 	if err := syncFolders(filepath.Join(tmp, imageName)); err != nil {
 		return err
 	}

@@ -35,7 +35,7 @@ const (
 
 // Pack makes a packed snapshot in dir, which must not exist, with the content of s, which is unchanged.
 func (s *Snapshot) Pack(ctx context.Context, dir string, store *pages.Store) error {
-	_, err := assemble(ctx, dir, true, func(tmp string) (Manifest, error) {
+	_, err := assemble(ctx, dir, certain, func(tmp string) (Manifest, error) {
 		m := s.Manifest
 		if m.Elsewhere.Name != "" {
 			return m, errors.New("a checkpoint that its engine keeps cannot be packed")
@@ -121,7 +121,7 @@ func Unpack(ctx context.Context, from, dir, id string, store *pages.Store) (*Sna
 	if m.Version != packedVersion {
 		return nil, damaged(from, "it is not packed")
 	}
-	return assemble(ctx, dir, true, func(tmp string) (Manifest, error) {
+	return assemble(ctx, dir, certain, func(tmp string) (Manifest, error) {
 		whole := m
 		whole.Version, whole.ID, whole.Files = version, id, nil
 		err := os.Mkdir(filepath.Join(tmp, imageName), 0o700)

@@ -60,17 +60,23 @@ func (f File) shared() bool { return strings.HasPrefix(f.Name, heap.Folder+"/") 
 // all is every file that has to be whole, the shared ones last.
 func (m Manifest) all() []File { return slices.Concat(m.Files, m.Shared) }
 
-// remember records in verified.json how the files of the snapshot in dir look, which the caller knows to be good. With certain, that includes files that
-// changed a moment ago.
-func remember(dir string, m Manifest, certain bool) error {
+// judge says whether a file is known to be good.
+type judge func(f File, l look) bool
+
+// settledLong is for files that were just written or read: one that changed a moment ago may have changed since.
+func settledLong(_ File, l look) bool { return time.Since(time.Unix(0, l.Changed)) > settled }
+
+func certain(File, look) bool { return true }
+
+// remember records in verified.json how the files of the snapshot in dir look that are good.
+func remember(dir string, m Manifest, good judge) error {
 	v := verified{Boot: bootID(), Looks: map[string]look{}}
-	now := time.Now()
 	for _, f := range m.all() {
 		info, err := os.Lstat(imagePath(dir, f.Name))
 		if err != nil {
 			return err
 		}
-		if l := f.lookOf(info); certain || now.Sub(time.Unix(0, l.Changed)) > settled {
+		if l := f.lookOf(info); good(f, l) {
 			v.Looks[f.Name] = l
 		}
 	}
@@ -127,7 +133,7 @@ func Open(ctx context.Context, dir string) (*Snapshot, error) {
 		renew = true
 	}
 	if renew {
-		_ = remember(dir, m, false) // a folder that cannot be written to is read again the next time
+		_ = remember(dir, m, settledLong) // a folder that cannot be written to is read again the next time
 	}
 	return s, nil
 }

@@ -57,6 +57,11 @@ func (e *Engine) Start(_ context.Context, spec sandbox.Spec) (sandbox.Sandbox, e
 	if spec.Limits.System > 0 {
 		return nil, problem.New(problem.RootAbsent, "the engine local has no root: what runs in it runs on this machine itself").WithHint("use --engine gvisor")
 	}
+	if len(spec.Volumes) > 0 {
+		if _, err := sandbox.VolumesOf(e); err != nil {
+			return nil, err
+		}
+	}
 	mounts, err := sandbox.HostMounts(spec.Mounts)
 	if err != nil {
 		return nil, fmt.Errorf("start sandbox %s: %w", spec.ID, err)
