@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -25,14 +26,16 @@ func TestAnthropic(t *testing.T) {
 	upstream.Decide(sdkModel)
 	s := startServer(t, "", testKey(t), "OPENAI_BASE_URL="+upstream.OpenAIURL(), "OPENAI_API_KEY=sk-test", "COVE_MODEL=openai/scripted")
 	t.Run("go", func(t *testing.T) { anthropicGo(t, s) })
-	t.Run("python", func(t *testing.T) {
-		cmd := pythonSDK(t, filepath.Join("testdata", "sdk", "anthropic"))
-		cmd.Env = append(os.Environ(), "ANTHROPIC_BASE_URL="+s.base+"/anthropic", "ANTHROPIC_API_KEY="+s.key, "PYTHONDONTWRITEBYTECODE=")
-		out, err := cmd.CombinedOutput()
-		if err != nil || !strings.Contains(string(out), "ok anthropic") {
-			t.Errorf("%v\n%s\nthe server: %s", err, out, s.log)
-		}
-	})
+	for name, command := range map[string]func(*testing.T, string) *exec.Cmd{"anthropic": pythonSDK, "anthropicjs": nodeSDK} {
+		t.Run(name, func(t *testing.T) {
+			cmd := command(t, filepath.Join("testdata", "sdk", name))
+			cmd.Env = append(os.Environ(), "ANTHROPIC_BASE_URL="+s.base+"/anthropic", "ANTHROPIC_API_KEY="+s.key, "PYTHONDONTWRITEBYTECODE=")
+			out, err := cmd.CombinedOutput()
+			if err != nil || !strings.Contains(string(out), "ok anthropic") {
+				t.Errorf("%v\n%s\nthe server: %s", err, out, s.log)
+			}
+		})
+	}
 }
 
 // anthropicGo streams an answer, goes on in its container, and takes what the code wrote.
