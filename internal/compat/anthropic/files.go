@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/url"
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -88,7 +89,7 @@ func (s *server) listFiles(c *call) error {
 		}
 		p.Limit = min(n, mostPage)
 	}
-	if ids := append(q["ids"], q["ids[]"]...); len(ids) > 0 {
+	if ids := slices.Concat(q["ids"], q["ids[]"]); len(ids) > 0 {
 		return s.namedFiles(c, ids)
 	}
 	if q.Get("before_id") != "" || q.Get("scope_id") != "" {
