@@ -21,6 +21,7 @@ import (
 	"cove/internal/api"
 	"cove/internal/auth"
 	"cove/internal/cli"
+	"cove/internal/compat/anthropic"
 	"cove/internal/compat/daytona"
 	"cove/internal/compat/daytona/toolbox"
 	"cove/internal/compat/dify"
@@ -349,6 +350,7 @@ func (s *server) surfaces() ([]surface.Surface, error) {
 		dify.Surface(dify.Options{Hub: s.hub, Log: s.log, MaxOutput: min(int64(c.Limits.Output), 4<<20), Timeout: programTime(c), AtOnce: c.Limits.Executions}),
 		librechat.Surface(librechat.Options{Hub: s.hub, Log: s.log, MaxFiles: int64(c.Limits.Upload) + 1<<20, Timeout: time.Duration(c.Sandbox.Timeout)}),
 		openai.Surface(openai.Options{Hub: s.hub, Log: s.log, MaxFile: int64(c.Limits.Upload), Memory: mostMemory(c), Secret: s.secret, Stopping: s.stopping}),
+		anthropic.Surface(anthropic.Options{Hub: s.hub, Log: s.log, MaxFile: int64(c.Limits.Upload)}),
 		jupyter.Surface(jupyter.Options{Hub: s.hub, Accounts: s.accounts, Log: s.log, Version: s.about.Version, Python: func() string { return s.about.Python }, Secret: s.secret, Stopping: s.stopping}),
 	}
 	out = append(out, mcp.Surface(mcp.Options{Hub: s.hub, Log: s.log, Version: s.about.Version, Timeout: time.Duration(c.Sandbox.Timeout)}))
@@ -376,7 +378,7 @@ func (s *server) surfaces() ([]surface.Surface, error) {
 	if !c.Serve.Page {
 		return out, nil
 	}
-	shown, err := page.Surface(page.Options{Files: web.Dist(), Refuse: api.Refuse, Scripts: c.Serve.PageScripts, Taken: []string{"api", "v1", "librechat", "jupyter", "daytona", "health", "metrics", "debug"}})
+	shown, err := page.Surface(page.Options{Files: web.Dist(), Refuse: api.Refuse, Scripts: c.Serve.PageScripts, Taken: []string{"api", "v1", "anthropic", "librechat", "jupyter", "daytona", "health", "metrics", "debug"}})
 	return append(out, shown), err
 }
 

@@ -1,0 +1,97 @@
+"""Anthropic's published client against a server: its documented programs for code execution, unchanged but for the base URL in the environment."""
+
+import base64
+
+import anthropic
+from anthropic import Anthropic
+
+MODEL = "claude-opus-4-6"  # the server has none of Anthropic's models, so its usual one answers
+PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+client = Anthropic(max_retries=0, timeout=300)
+
+
+def code_tool(version="20260120"):
+    return {"type": "code_execution_" + version, "name": "code_execution"}
+
+
+def ask(messages, **more):
+    if isinstance(messages, str):
+        messages = [{"role": "user", "content": messages}]
+    return client.messages.create(model=MODEL, max_tokens=1024, messages=messages, **{"tools": [code_tool()], **more})
+
+
+def result(message):
+    (block,) = [b for b in message.content if b.type == "code_execution_tool_result"]
+    (use,) = [b for b in message.content if b.type == "server_tool_use"]
+    assert use.name == "code_execution" and use.id == block.tool_use_id, message
+    return block.content
+
+
+# All versions of the tool; the history, with its blocks, is sent back as it came, and the container goes on.
+message = ask("compute")
+assert result(message).stdout == "42\n" and result(message).return_code == 0, message
+assert message.content[-1].text == "The answer is 42." and message.stop_reason == "end_turn" and message.usage.output_tokens > 0, message
+for version in ("20250522", "20250825", "20260521"):
+    assert result(client.beta.messages.create(model=MODEL, max_tokens=99, betas=["code-execution-2025-08-25"], messages=[{"role": "user", "content": "compute"}],
+                                              tools=[code_tool(version)], container=message.container.id)).stdout == "42\n"
+kept = ask("set the var", container=message.container.id)
+assert kept.container.id == message.container.id and kept.container.expires_at, kept
+again = ask([{"role": "user", "content": "set the var"}, {"role": "assistant", "content": kept.content}, {"role": "user", "content": "recall"}], container=kept.container.id)
+assert again.content[-1].text == "It is 42.", again
+print("ok messages")
+
+# A stream, and the files that come of it.
+names = []
+with client.messages.stream(model=MODEL, max_tokens=1024, tools=[code_tool()], messages=[{"role": "user", "content": "plot"}]) as stream:
+    for event in stream:
+        names.append(event.type)
+    message = stream.get_final_message()
+assert names[0] == "message_start" and names[-1] == "message_stop", names
+(use,) = [b for b in message.content if b.type == "server_tool_use"]
+assert "plot.txt" in use.input["code"] and message.container.id and message.stop_reason == "end_turn", message
+files = {}
+for output in result(message).content:
+    found = client.beta.files.retrieve_metadata(output.file_id)
+    files[found.filename] = client.beta.files.download(output.file_id).read()
+assert files == {"plot.txt": b"plotted", "figure_1.png": base64.b64decode(PIXEL)}, files
+print("ok stream")
+
+# A file of the client's.
+uploaded = client.beta.files.upload(file=("data.csv", b"a,b\n1,2\n", "text/csv"))
+assert uploaded.filename == "data.csv" and uploaded.mime_type == "text/csv" and uploaded.size_bytes == 8, uploaded
+message = ask([{"role": "user", "content": [{"type": "text", "text": "read the file"}, {"type": "container_upload", "file_id": uploaded.id}]}])
+assert "1,2" in result(message).stdout, message
+assert uploaded.id in [f.id for f in client.beta.files.list(limit=100)]
+assert client.beta.files.delete(uploaded.id).type == "file_deleted"
+print("ok files")
+
+# A tool of the client's, streamed and answered.
+weather = {"name": "get_weather", "description": "The weather", "input_schema": {"type": "object", "properties": {"city": {"type": "string"}}}}
+for tools in ([weather], [code_tool(), weather]):
+    with client.messages.stream(model=MODEL, max_tokens=1024, tools=tools, messages=[{"role": "user", "content": "weather"}]) as stream:
+        message = stream.get_final_message()
+    call = message.content[-1]
+    assert message.stop_reason == "tool_use" and call.name == "get_weather" and call.input == {"city": "Rome"}, message
+    message = ask([{"role": "user", "content": "weather"}, {"role": "assistant", "content": message.content},
+                   {"role": "user", "content": [{"type": "tool_result", "tool_use_id": call.id, "content": "sun"}]}], tools=tools)
+    assert message.content[-1].text == "It is sunny in Rome.", message
+print("ok tools")
+
+# Errors are the client's own classes.
+for kind, act in (
+    (anthropic.AuthenticationError, lambda: Anthropic(api_key="wrong", max_retries=0).models.list()),
+    (anthropic.NotFoundError, lambda: client.beta.files.download("file_none")),
+    (anthropic.NotFoundError, lambda: ask("compute", container="container_none")),
+    (anthropic.BadRequestError, lambda: ask("compute", tools=[{"type": "web_search_20250305", "name": "web_search"}])),
+    (anthropic.BadRequestError, lambda: ask("compute", container={"skills": [{"type": "anthropic", "skill_id": "xlsx", "version": "latest"}]})),
+    (anthropic.RateLimitError, lambda: ask("limited")),
+):
+    try:
+        act()
+    except kind as error:
+        assert error.body["type"] == "error" and error.body["error"]["message"] and error.request_id, error.body
+    else:
+        raise AssertionError(kind)
+assert client.messages.count_tokens(model=MODEL, messages=[{"role": "user", "content": "How many?"}]).input_tokens > 0
+assert [m.id for m in client.models.list()]
+print("ok anthropic")

@@ -1,0 +1,30 @@
+// Anthropic's published client for JavaScript against a server: a stream of its code execution tool, and the files that come of it.
+
+import assert from 'node:assert'
+import Anthropic from '@anthropic-ai/sdk'
+
+const client = new Anthropic({ maxRetries: 0 })
+const request = (text) => ({
+  model: 'claude-opus-4-6', max_tokens: 1024, messages: [{ role: 'user', content: text }], tools: [{ type: 'code_execution_20260120', name: 'code_execution' }],
+})
+
+const first = await client.messages.create(request('compute'))
+assert.equal(first.content[1].content.stdout, '42\n')
+
+const stream = client.messages.stream({ ...request('plot'), container: first.container.id })
+let code = ''
+stream.on('inputJson', (delta) => { code += delta })
+const message = await stream.finalMessage()
+assert.deepEqual(message.content.map((block) => block.type), ['server_tool_use', 'code_execution_tool_result', 'text'])
+assert.equal(JSON.parse(code).code, message.content[0].input.code)
+assert.equal(message.stop_reason, 'end_turn')
+assert.equal(message.container.id, first.container.id)
+const outputs = message.content[1].content.content
+const names = await Promise.all(outputs.map(async (output) => (await client.beta.files.retrieveMetadata(output.file_id)).filename))
+assert.deepEqual(names, ['figure_1.png', 'plot.txt'])
+const download = await client.beta.files.download(outputs[1].file_id)
+assert.equal(await download.text(), 'plotted')
+
+await assert.rejects(client.messages.create(request('limited')), (e) => e instanceof Anthropic.RateLimitError && e.error.error.type === 'rate_limit_error')
+await assert.rejects(new Anthropic({ apiKey: 'wrong', maxRetries: 0 }).messages.create(request('compute')), Anthropic.AuthenticationError)
+console.log('ok anthropic')
