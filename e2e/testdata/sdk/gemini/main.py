@@ -92,11 +92,12 @@ def functions():
 
 
 def refused():
+    stranger = genai.Client(api_key="cove_wrong")
     for what, code, status, words in (
         (lambda: client.models.generate_content(model=model, contents="limited"), 429, "RESOURCE_EXHAUSTED", ""),
         (lambda: client.models.generate_content(model=model, contents="x", config={"tools": [{"google_search": {}}]}), 400, "INVALID_ARGUMENT", "googleSearch"),
         (lambda: client.models.get(model="nobody"), 404, "NOT_FOUND", "nobody"),
-        (lambda: genai.Client(api_key="cove_wrong").models.generate_content(model=model, contents="x"), 401, "UNAUTHENTICATED", ""),
+        (lambda: stranger.models.generate_content(model=model, contents="x"), 401, "UNAUTHENTICATED", ""),
         (lambda: client.models.embed_content(model=model, contents="x"), 501, "UNIMPLEMENTED", "batchEmbedContents"),
     ):
         try:
