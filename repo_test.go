@@ -51,7 +51,7 @@ var confined = map[string][]string{
 	"gvisor.dev/":                             {"sandbox/gvisor", "sandbox/gvisor/filters"},
 	"github.com/openai/openai-go":             {"model/openai"},
 	"github.com/anthropics/anthropic-sdk-go":  {"model/anthropic"},
-	"net/http":                                {"model", "model/openai", "model/anthropic", "model/modeltest", "model/choose", "cli", "bench", "pyindex", "pydeps/gateway", "pydeps/indextest", "pydeps/build", "pydeps/names/generate", "api", "api/apitest", "compat/openai", "compat/e2b", "compat/e2b/envd", "httpd", "client", "telemetry", "sse", "byterange", "surface", "page", "libdata", "egress", "ports", "compat/dify", "compat/librechat", "compat/jupyter", "compat/sandboxai", "compat/mcp", "compat/daytona", "compat/daytona/toolbox", "compat/anthropic"},
+	"net/http":                                {"model", "model/openai", "model/anthropic", "model/modeltest", "model/choose", "cli", "bench", "pyindex", "pydeps/gateway", "pydeps/indextest", "pydeps/build", "pydeps/names/generate", "api", "api/apitest", "compat/openai", "compat/e2b", "compat/e2b/envd", "httpd", "client", "telemetry", "sse", "byterange", "surface", "page", "libdata", "egress", "ports", "compat/dify", "compat/librechat", "compat/jupyter", "compat/sandboxai", "compat/mcp", "compat/daytona", "compat/daytona/toolbox", "compat/anthropic", "compat/gemini"},
 	"database/sql":                            {"store", "store/pgtest"},
 	"modernc.org/sqlite":                      {"store"},
 	"connectrpc.com/":                         {"compat/e2b", "compat/e2b/envd"},

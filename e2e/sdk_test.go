@@ -32,12 +32,14 @@ func sdkAnswers() map[string]struct{ code, text string } {
 		"compute": {"print(6*7)", "The answer is 42."},
 		"plot": {"import base64\nfrom IPython.display import Image, display\nwith open('/mnt/data/plot.txt', 'w') as f:\n    f.write('plotted')\n" +
 			"display(Image(data=base64.b64decode('" + sdkPixel + "')))", "Here is [the plot](sandbox:/mnt/data/plot.txt)."},
-		"read the file": {"print(open('/mnt/data/data.csv').read())", "It is read."},
-		"slow":          {"import time\ntime.sleep(600)", "It is over."},
-		"greet":         {"", "Hello!"},
-		"set the var":   {"kept = 6*7", "It is set."},
-		"recall":        {"print(f'It is {kept}.', end='')", sdkPrinted},
-		"weather":       {"", "It is sunny in Rome."},
+		"read the file":         {"print(open('/mnt/data/data.csv').read())", "It is read."},
+		"read what is attached": {"print(open('input_file_0.csv').read(), end='')", "It is read."},
+		"divide":                {"1/0", "It failed."},
+		"slow":                  {"import time\ntime.sleep(600)", "It is over."},
+		"greet":                 {"", "Hello!"},
+		"set the var":           {"kept = 6*7", "It is set."},
+		"recall":                {"print(f'It is {kept}.', end='')", sdkPrinted},
+		"weather":               {"", "It is sunny in Rome."},
 	}
 }
 

@@ -26,6 +26,7 @@ import (
 	"cove/internal/compat/daytona/toolbox"
 	"cove/internal/compat/dify"
 	"cove/internal/compat/e2b"
+	"cove/internal/compat/gemini"
 	"cove/internal/compat/jupyter"
 	"cove/internal/compat/librechat"
 	"cove/internal/compat/mcp"
@@ -353,6 +354,7 @@ func (s *server) surfaces() ([]surface.Surface, error) {
 		anthropic.Surface(anthropic.Options{Hub: s.hub, Log: s.log, MaxFile: int64(c.Limits.Upload)}),
 		jupyter.Surface(jupyter.Options{Hub: s.hub, Accounts: s.accounts, Log: s.log, Version: s.about.Version, Python: func() string { return s.about.Python }, Secret: s.secret, Stopping: s.stopping}),
 	}
+	out = append(out, gemini.Surface(gemini.Options{Hub: s.hub, Log: s.log}))
 	out = append(out, mcp.Surface(mcp.Options{Hub: s.hub, Log: s.log, Version: s.about.Version, Timeout: time.Duration(c.Sandbox.Timeout)}))
 	out = append(out, sandboxai.Surfaces(sandboxai.Options{Hub: s.hub, Log: s.log, Timeout: time.Duration(c.Sandbox.Timeout)})...)
 	// The last is that of the ports' names, where they have some; some of them are of sandboxes of E2B's and of Daytona's clients.
@@ -378,7 +380,7 @@ func (s *server) surfaces() ([]surface.Surface, error) {
 	if !c.Serve.Page {
 		return out, nil
 	}
-	shown, err := page.Surface(page.Options{Files: web.Dist(), Refuse: api.Refuse, Scripts: c.Serve.PageScripts, Taken: []string{"api", "v1", "anthropic", "librechat", "jupyter", "daytona", "health", "metrics", "debug"}})
+	shown, err := page.Surface(page.Options{Files: web.Dist(), Refuse: api.Refuse, Scripts: c.Serve.PageScripts, Taken: []string{"api", "v1", "anthropic", "gemini", "mcp", "librechat", "jupyter", "daytona", "health", "metrics", "debug"}})
 	return append(out, shown), err
 }
 
