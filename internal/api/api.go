@@ -99,12 +99,17 @@ type Variables interface {
 // Processes are the processes of a hub's sessions.
 type Processes interface {
 	StartProcess(ctx context.Context, who auth.Principal, session string, start process.Start) (process.Info, error)
-	RunProcess(ctx context.Context, who auth.Principal, session string, start process.Start) (process.Info, iter.Seq2[process.Event, error], error)
 	Processes(ctx context.Context, who auth.Principal, session string) ([]process.Info, error)
 	Process(ctx context.Context, who auth.Principal, session, id string) (process.Info, error)
 	TellProcess(ctx context.Context, who auth.Principal, session, id string, r io.Reader, end bool) (int64, error)
 	ResizeProcess(ctx context.Context, who auth.Principal, session, id string, size process.Size) error
 	SignalProcess(ctx context.Context, who auth.Principal, session, id, signal string, all bool) error
+	ProcessFollowers
+}
+
+// ProcessFollowers read what processes emit.
+type ProcessFollowers interface {
+	RunProcess(ctx context.Context, who auth.Principal, session string, start process.Start) (process.Info, iter.Seq2[process.Event, error], error)
 	FollowProcess(ctx context.Context, who auth.Principal, session, id string, from int64) (iter.Seq2[process.Event, error], error)
 }
 

@@ -22,16 +22,26 @@ import (
 	"cove/internal/surface"
 )
 
-// Hub is what this surface needs of the server. *hub.Hub has it.
-type Hub interface {
+// Sessions are where code runs, with their files and packages.
+type Sessions interface {
 	CreateSession(ctx context.Context, who auth.Principal, n hub.NewSession) (hub.Session, error)
 	DeleteSession(ctx context.Context, who auth.Principal, id string) error
 	Sessions(ctx context.Context, who auth.Principal, f hub.SessionFilter, p hub.Page) (hub.Listing[hub.Session], error)
 	Tree(ctx context.Context, who auth.Principal, session string, write bool, use func(context.Context, hub.Tree) error) error
 	Install(ctx context.Context, who auth.Principal, session string, requirements []string, told func(install.Progress)) (install.Provision, error)
+}
+
+// Code is what runs in a session's kernel.
+type Code interface {
 	StartExecution(ctx context.Context, who auth.Principal, n hub.NewExecution) (hub.Execution, error)
 	InterruptExecution(ctx context.Context, who auth.Principal, id string) (hub.Execution, error)
 	Follow(ctx context.Context, who auth.Principal, id string, after int64) (hub.Follower[json.RawMessage], error)
+}
+
+// Hub is what this surface needs of the server. *hub.Hub has it.
+type Hub interface {
+	Sessions
+	Code
 }
 
 // Options say what the surface stands on. Zero fields but Hub take their defaults.

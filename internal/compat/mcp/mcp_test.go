@@ -54,6 +54,9 @@ func TestOutcome(t *testing.T) {
 	}
 	o.take(kernel.Stream{Name: "stderr", Data: []byte(strings.Repeat("e", 100))})
 	o.take(kernel.Display{Data: kernel.Bundle{"image/png": "not base64", "text/plain": "<Figure>"}})
+	if o.take(kernel.Error{Name: "E", Value: strings.Repeat("é", 1<<20)}); len(o.Error.Value) > longestError+3 {
+		t.Errorf("an error of %d bytes", len(o.Error.Value))
+	}
 	o.take(kernel.File{Path: "a b/c.csv", Size: 3})
 	got := o.answer(kernel.Done{Outcome: kernel.OutcomeTimeout, Message: "the code ran longer than 1s"}, true, 20)
 	text, err := json.Marshal(got)

@@ -23,6 +23,8 @@ const (
 	mostPictures   = 8
 	largestPicture = 4 << 20
 	mostFiles      = 100
+	// longestError bounds the name and the value of an error, in bytes: the traceback in the text has its own bound.
+	longestError = 4 << 10
 	// farewell bounds the interruption of code whose client has left.
 	farewell = 10 * time.Second
 	// pace is how often a client is told what code prints.
@@ -146,7 +148,7 @@ func (o *outcome) take(e kernel.Event) (progress string) {
 		}
 		o.show(e.Data)
 	case kernel.Error:
-		o.Error = &failure{e.Name, e.Value}
+		o.Error = &failure{shortened(e.Name), shortened(e.Value)}
 		o.say(nil, strings.Join(e.Traceback, "\n")+"\n")
 		if e.Hint != "" {
 			o.say(nil, e.Hint+"\n")
@@ -176,6 +178,11 @@ func (o *outcome) say(to *strings.Builder, text string) {
 	if to != nil {
 		to.WriteString(text)
 	}
+}
+
+// shortened is a text as far as the structured content has room for it.
+func shortened(text string) string {
+	return strings.ToValidUTF8(text[:min(len(text), longestError)], "\ufffd")
 }
 
 // show takes an object as a picture, or else as text.
