@@ -85,6 +85,11 @@ func (s *server) python(c *call) (*sdk.CallToolResult, error) {
 		o.Session = made.ID
 	}
 	e, err := s.Hub.StartExecution(c, c.who, hub.NewExecution{Session: o.Session, Code: in.Code, Timeout: limit})
+	if err != nil && fresh { // nobody hears of the session
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(c), farewell)
+		defer cancel()
+		_ = s.Hub.DeleteSession(ctx, c.who, o.Session) // else it ends by itself
+	}
 	if err != nil {
 		return nil, err
 	}
