@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"iter"
 	"net/http"
+	"slices"
 	"time"
 
 	"cove/internal/auth"
@@ -12,6 +13,7 @@ import (
 	"cove/internal/model"
 	"cove/internal/problem"
 	"cove/internal/sse"
+	"cove/internal/tool"
 )
 
 // Turn is one request to a model and everything until its answer.
@@ -61,6 +63,7 @@ type Call struct {
 	ID        string `json:"id"`
 	Name      string `json:"name"`
 	Arguments string `json:"arguments" doc:"A JSON object, as text"`
+	Execution string `json:"execution,omitempty" doc:"Whose code made the call, and waits for the result; left out where the model made it"`
 }
 
 // Waiting is code that waits for its user's word.
@@ -110,7 +113,11 @@ func turnOf(t hub.Turn) Turn {
 		out.Problem = t.Problem
 	}
 	for _, c := range t.Calls {
-		out.Calls = append(out.Calls, Call{ID: c.ID, Name: c.Name, Arguments: c.Arguments})
+		call := Call{ID: c.ID, Name: c.Name, Arguments: c.Arguments}
+		if execution, _, ok := hub.CallOfCode(c.ID); ok {
+			call.Execution = execution
+		}
+		out.Calls = append(out.Calls, call)
 	}
 	return out
 }
@@ -128,7 +135,7 @@ type NewTurn struct {
 	Files        []string `json:"files,omitempty" maxItems:"100" doc:"Ids of stored files that are put into the workspace first"`
 	Instructions string   `json:"instructions,omitempty" maxLength:"262144"`
 	Python       *bool    `json:"python,omitempty" doc:"false: the model is not offered the interpreter"`
-	Tools        []Tool   `json:"tools,omitempty" maxItems:"128" doc:"Your functions: the model calls them, you run them"`
+	Tools        []Tool   `json:"tools,omitempty" maxItems:"128" doc:"Your functions: the model or its code calls them, you run them"`
 	ToolChoice   string   `json:"tool_choice,omitempty" maxLength:"128" doc:"auto, none, required, or the name of one function"`
 	Parallel     *bool    `json:"parallel_tool_calls,omitempty"`
 	MaxCalls     int      `json:"max_steps,omitempty" minimum:"0" maximum:"1000" doc:"Executions; the server's limit when left out"`
@@ -158,6 +165,8 @@ type Tool struct {
 	Name        string          `json:"name" minLength:"1" maxLength:"64" pattern:"^[A-Za-z0-9_-]+$"`
 	Description string          `json:"description,omitempty"`
 	Parameters  json.RawMessage `json:"parameters,omitempty" doc:"A JSON Schema"`
+	Returns     json.RawMessage `json:"returns,omitempty" doc:"A JSON Schema of the result, for code that calls it"`
+	Callers     []string        `json:"callers,omitempty" maxItems:"2" enum:"model,code" doc:"Who may call it: the model, which is so when left out; or code that runs, as tools.NAME(...), which waits for the result"`
 }
 
 // input returns the turn's messages.
@@ -203,7 +212,12 @@ func (n NewTurn) hub(conversation, once string) (hub.NewTurn, error) {
 		out.Choice.Name = n.ToolChoice
 	}
 	for _, t := range n.Tools {
-		out.Tools = append(out.Tools, model.Tool{Name: t.Name, Description: t.Description, Schema: t.Parameters})
+		if len(t.Callers) == 0 || slices.Contains(t.Callers, "model") {
+			out.Tools = append(out.Tools, model.Tool{Name: t.Name, Description: t.Description, Schema: t.Parameters})
+		}
+		if slices.Contains(t.Callers, "code") {
+			out.CodeTools = append(out.CodeTools, tool.Tool{Name: t.Name, Description: t.Description, Parameters: t.Parameters, Result: t.Returns})
+		}
 	}
 	return out, nil
 }
@@ -232,7 +246,7 @@ type (
 	}
 )
 
-var turnProblems = []problem.Code{problem.ConversationNotFound, problem.TurnNotFound, problem.TurnRunning, problem.ModelUnknown, problem.QuotaTokens}
+var turnProblems = []problem.Code{problem.ConversationNotFound, problem.TurnNotFound, problem.TurnRunning, problem.ModelUnknown, problem.QuotaTokens, problem.CallsGone}
 
 func (s *server) addTurns() {
 	const tag = "conversations"

@@ -212,7 +212,8 @@ type Hub struct {
 	freed      chan struct{}  // closed and made anew when room may have become free
 	seats      map[string]*seat
 	executions map[string]*liveExecution
-	flying     map[string]int // executions whose code has not ended, by project and by key
+	detached   map[string]*detached // by execution
+	flying     map[string]int       // executions whose code has not ended, by project and by key
 	promises   map[string]*promise
 	capacity   int // sessions in memory
 }
@@ -256,7 +257,7 @@ func New(o Options) (*Hub, error) {
 	o.Store = telling{Store: o.Store, to: heard}
 	h := &Hub{
 		o: o, changes: heard, log: o.Log, slots: newSlots(o.Limits.Executions), freed: make(chan struct{}), capacity: capacity(o.Limits.Sessions, o.SessionMemory),
-		seats: map[string]*seat{}, executions: map[string]*liveExecution{}, flying: map[string]int{}, promises: map[string]*promise{},
+		seats: map[string]*seat{}, executions: map[string]*liveExecution{}, detached: map[string]*detached{}, flying: map[string]int{}, promises: map[string]*promise{},
 	}
 	h.working, h.interrupt = context.WithCancelCause(context.Background())
 	h.ended, h.end = context.WithCancelCause(telemetry.With(context.Background(), o.Telemetry))

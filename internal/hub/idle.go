@@ -172,6 +172,11 @@ func (h *Hub) Drain(ctx context.Context) error {
 	for _, l := range h.turns.waiting("") {
 		l.stop(stoppedWaiting())
 	}
+	for _, d := range h.detachedWhere(func(*detached) bool { return true }) {
+		if _, ok := d.claim(); ok {
+			d.stop(stoppedWaitingForResults())
+		}
+	}
 	h.log.LogAttrs(ctx, slog.LevelInfo, "draining", slog.Int("work", busy), slog.Int("sessions", sessions))
 	patient := context.WithoutCancel(ctx)
 	if h.fenced() {

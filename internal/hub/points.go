@@ -176,10 +176,11 @@ func (h *Hub) mark(ctx context.Context, session, turn string) error {
 	return h.noteSaved(ctx, s, from, true)
 }
 
-// markTurn is mark beside the beginning of a turn, which does not end for it. The channel is closed when it is done: no code of the turn may run before that.
-func (h *Hub) markTurn(ctx context.Context, t Turn) <-chan struct{} {
-	done := make(chan struct{})
-	if h.o.Limits.Points == 0 || !h.saves() {
+// markTurn is mark beside the beginning of a turn, which does not end for it. The channel is closed when it is done: no code of the turn may run before that. A turn that
+// begins in the middle of code marks nothing.
+func (h *Hub) markTurn(ctx context.Context, p *plan) <-chan struct{} {
+	done, t := make(chan struct{}), p.turn
+	if p.resumed != nil || h.o.Limits.Points == 0 || !h.saves() {
 		close(done)
 		return done
 	}

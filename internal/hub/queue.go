@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -14,10 +15,12 @@ type line struct{ executions []*liveExecution }
 type liveExecution struct {
 	id, session, kernel, project, key string
 
-	of string // the turn that it is a step of; "" for none
+	of    string // the turn that it is a step of; "" for none
+	apart bool   // Execution.Detached
 
 	front  chan struct{} // closed when the execution is the first of its line
-	placed bool          // the execution has a slot; read and written by one goroutine at a time
+	placed atomic.Bool   // the execution has a slot
+	left   atomic.Bool   // it has ended, and takes no slot any more
 	ran    bool          // its code has ended, which is still to be recorded; guarded by Hub.mu
 	ctx    context.Context
 	stop   context.CancelCauseFunc

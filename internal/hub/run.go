@@ -107,7 +107,7 @@ func (h *Hub) admit(ctx context.Context, e Execution, asked ...audit.Row) (Execu
 		e.Kernel = mainKernel
 	}
 	e.State, e.Created, e.Owner = ExecutionQueued, h.now(), h.me()
-	t := &liveExecution{id: e.ID, session: e.Session, kernel: e.Kernel, project: e.Project, key: e.Key, of: e.Turn, front: make(chan struct{}), came: time.Now()}
+	t := &liveExecution{id: e.ID, session: e.Session, kernel: e.Kernel, project: e.Project, key: e.Key, of: e.Turn, apart: e.Detached, front: make(chan struct{}), came: time.Now()}
 	ctx, t.over = telemetry.Span(ctx, spanExecution, slog.String("execution", e.ID), slog.String("session", e.Session), slog.String("kernel", e.Kernel))
 	t.ctx, t.stop = context.WithCancelCause(ctx)
 	if err := h.enter(ctx, t); err != nil {
@@ -115,7 +115,8 @@ func (h *Hub) admit(ctx context.Context, e Execution, asked ...audit.Row) (Execu
 		t.over(err)
 		return e, nil, err
 	}
-	if t.placed = closed(t.front) && h.slots.try(); t.placed {
+	if closed(t.front) && h.slots.try() {
+		t.placed.Store(true)
 		e.State, e.Started = ExecutionRunning, e.Created
 	}
 	if err := h.o.Store.AddExecution(ctx, e, asked...); err != nil {
@@ -172,14 +173,31 @@ func (h *Hub) enter(ctx context.Context, t *liveExecution) error {
 // exit removes an execution that has ended, and releases its slot.
 func (h *Hub) exit(t *liveExecution) {
 	t.stop(nil)
-	if t.placed {
-		h.slots.give()
-	}
+	t.left.Store(true)
+	h.rest(t)
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	delete(h.executions, t.id)
 	h.seats[t.session].leave(t)
 	h.ran(t)
+}
+
+// rest gives an execution's slot back, if it has one.
+func (h *Hub) rest(t *liveExecution) {
+	if t.placed.CompareAndSwap(true, false) {
+		h.slots.give()
+	}
+}
+
+// goOn waits for a slot for an execution that gave its own back.
+func (h *Hub) goOn(ctx context.Context, t *liveExecution) error {
+	if err := h.slots.take(ctx, t.project); err != nil {
+		return err
+	}
+	if t.placed.Store(true); t.left.Load() {
+		h.rest(t) // it has ended meanwhile
+	}
+	return nil
 }
 
 // ran notes that an execution's code has ended: it counts no more, for a client that hears of its end may begin the next one before it is recorded. The caller holds Hub.mu.
@@ -255,11 +273,10 @@ func (h *Hub) queue(t *liveExecution) (err error) {
 	if t.ctx.Err() != nil {
 		return context.Cause(t.ctx)
 	}
-	if !t.placed {
-		if err = h.slots.take(t.ctx, t.project); err != nil {
+	if !t.placed.Load() {
+		if err = h.goOn(t.ctx, t); err != nil {
 			return err
 		}
-		t.placed = true
 	}
 	return context.Cause(h.working) // the execution's own context ends a moment later
 }
@@ -275,7 +292,7 @@ func (h *Hub) execute(t *liveExecution, req kernel.Request, emit emitter) (done 
 	req.Kernel, req.OutputLimit = t.kernel, h.o.Limits.Output
 	req.Timeout = tighter(req.Timeout, h.o.Limits.Execution)
 	began := time.Now()
-	running, over := timed(t.ctx, req.Timeout)
+	running, over := timed(t.ctx, req.Longest())
 	defer over()
 	deaf, ended, heard := false, false, false
 	for event, failed := range live.Execute(t.ctx, req) {

@@ -12,6 +12,7 @@ import (
 	"cove/internal/interpreter"
 	"cove/internal/model"
 	"cove/internal/problem"
+	"cove/internal/tool"
 )
 
 // NewTurn says what a model is asked.
@@ -38,8 +39,12 @@ type NewTurn struct {
 	NoPython     bool // the model is not offered the interpreter
 	Tools        []model.Tool
 	Choice       model.ToolChoice
-	Parallel     *bool
-	MaxCalls     int // executions; 0: the server's limit
+	// CodeTools are functions of the client's that code may call by itself: as functions of the module tools, or, with CodeGlobals, as names of its own that are to be awaited. The turn ends with such calls as with those of the
+	// model, and the turn that brings the results goes on where the code waits.
+	CodeTools   []tool.Tool
+	CodeGlobals bool
+	Parallel    *bool
+	MaxCalls    int // executions; 0: the server's limit
 	// Check has each program of the model's looked at when it has run. Look does that for a caller in this process, whose hub makes no sessions.
 	Check bool
 	Look  func(ctx context.Context, step int, code string) advice.Report `json:"-"`
@@ -170,6 +175,11 @@ func (h *Hub) DeleteTurn(ctx context.Context, who auth.Principal, id string) err
 	case err != nil:
 	case !t.State.Final():
 		err = ErrTurnRunning()
+	default:
+		h.detachedEnded(ctx, t.ID, problem.New(problem.GivenUp, "the turn that the code is of was deleted"))
+	}
+	switch {
+	case err != nil:
 	case t.Hidden:
 		err = h.forgetTurn(ctx, t)
 	default:

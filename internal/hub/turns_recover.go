@@ -69,6 +69,7 @@ func (h *Hub) lostSteps(ctx context.Context, t Turn) ([]stream.Event, error) {
 	}
 	var out []stream.Event
 	for _, e := range executions.Items {
+		e.Detached = false // what of it is in the turn's own stream counts
 		if e.State != ExecutionLost {
 			if told, err := h.toldEnd(ctx, e); err != nil {
 				return nil, err

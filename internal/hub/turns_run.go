@@ -36,6 +36,9 @@ func (h *Hub) runTurn(p *plan, l *liveTurn) (Turn, interpreter.Answer, error) {
 	defer l.stop(nil)
 	defer l.events.Close()
 	answer, err := h.converse(p, l)
+	if p.resumed != nil {
+		p.resumed.lapse(err)
+	}
 	t := p.turn
 	t.Finished, t.Work = h.now(), l.work
 	var body []byte
@@ -191,9 +194,9 @@ func (h *Hub) converse(p *plan, l *liveTurn) (answer interpreter.Answer, err err
 				return err
 			}
 		}
-		marked := h.markTurn(ctx, p.turn)
+		marked := h.markTurn(ctx, p)
 		defer func() { <-marked }()
-		answer, err = h.listen(ctx, p, l, &stepper{Live: s.live, lease: held, h: h, turn: p.turn, marked: marked})
+		answer, err = h.listen(ctx, p, l, &stepper{Live: s.live, lease: held, h: h, turn: p.turn, who: who, tools: p.offered, resumed: p.resumed, marked: marked})
 		return err
 	})
 	return answer, err
@@ -209,6 +212,8 @@ func (h *Hub) listen(ctx context.Context, p *plan, l *liveTurn, steps *stepper) 
 	defer func() { cancel() }()
 	if steps != nil {
 		p.spec.Screen = h.screenTurn(ctx, p)
+		p.spec.Resume = steps.Resume
+		defer steps.leave()
 		p.spec.Approve = func(ctx context.Context, _ int) (interpreter.Decision, error) { return h.awaitWord(ctx, p, l, steps) }
 	}
 	for event, err := range interpreter.Run(ctx, p.model, session, h.o.Turns, p.spec) {
@@ -232,7 +237,12 @@ func (h *Hub) listen(ctx context.Context, p *plan, l *liveTurn, steps *stepper) 
 		case interpreter.Output:
 			room, execution, step = cmp.Or(steps.time, ending), steps.id, e.Step
 		case interpreter.Answer:
-			answer = e
+			if answer = e; e.Suspended == nil {
+				continue
+			}
+			if err := steps.suspend(e.Suspended); err != nil {
+				return answer, err
+			}
 			continue
 		}
 		if err := h.publish(room, p, l, event, execution, step); err != nil {
@@ -268,6 +278,7 @@ func (h *Hub) forgetLater(ctx context.Context, t Turn) {
 	case <-timer.C:
 	case <-ctx.Done():
 	}
+	h.detachedEnded(ctx, t.ID, nil) // code of it that waits for a client
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), tellPatience)
 	defer cancel()
 	if err := h.forgetTurn(ctx, t); err != nil && problem.Of(err).Kind != problem.NotFound {

@@ -7,14 +7,17 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"time"
 
 	"cove/internal/auth"
 	"cove/internal/ident"
 	"cove/internal/intake"
 	"cove/internal/interpreter"
+	"cove/internal/kernel"
 	"cove/internal/model"
 	"cove/internal/problem"
 	"cove/internal/stream"
+	"cove/internal/tool"
 )
 
 // StartTurn begins a turn, which goes on whether or not a client follows. Needs auth.ConversationsWrite, auth.SessionsExecute unless NoPython, and
@@ -91,6 +94,8 @@ type plan struct {
 	asks    bool                  // each program waits for the user's word
 	alone   bool                  // see NewTurn.Unattended
 	looks   bool                  // each program is looked at, see NewTurn.Check
+	offered *kernel.Tools         // what code may call; nil: nothing
+	resumed *resumption           // nil: no code goes on
 	// untitled says that the title of the conversation, which is of the page, is the prompt's first words.
 	untitled bool
 }
@@ -107,8 +112,16 @@ func (h *Hub) startTurn(ctx context.Context, who auth.Principal, n NewTurn) (Tur
 }
 
 // plan makes and records all that a turn needs. runTurn releases it at the turn's end.
-func (h *Hub) plan(ctx context.Context, who auth.Principal, n NewTurn) (*plan, error) {
+func (h *Hub) plan(ctx context.Context, who auth.Principal, n NewTurn) (_ *plan, err error) {
 	p := &plan{who: who, files: n.Files, names: n.Names, looks: n.Check, alone: n.Unattended}
+	if p.resumed, err = h.planResumption(ctx, who, &n); err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil && p.resumed != nil {
+			p.resumed.unclaim()
+		}
+	}()
 	if err := h.planModel(ctx, p, n); err != nil {
 		return nil, err
 	}
@@ -142,6 +155,9 @@ func (h *Hub) plan(ctx context.Context, who auth.Principal, n NewTurn) (*plan, e
 	return p, nil
 }
 
+// longestWaits is how long the code of a turn may wait for results of its clients, all in all.
+const longestWaits = 12 * time.Hour
+
 // prepareTurn makes what the turn needs, and records the turn. No other turn can begin in its conversation meanwhile.
 func (h *Hub) prepareTurn(ctx context.Context, p *plan, n NewTurn, c Conversation, parent Turn) error {
 	if !p.made {
@@ -172,6 +188,9 @@ func (h *Hub) prepareTurn(ctx context.Context, p *plan, n NewTurn, c Conversatio
 	}
 	if err := h.planSession(ctx, p, n, c, parent); err != nil {
 		return err
+	}
+	if p.resumed == nil {
+		h.forsake(c.ID)
 	}
 	return h.recordTurn(ctx, p, c)
 }
@@ -207,8 +226,17 @@ func (h *Hub) planModel(ctx context.Context, p *plan, n NewTurn) error {
 	p.model = m
 	p.spec = interpreter.Turn{
 		History: n.History, Input: n.Input, Instructions: n.Instructions, Python: !n.NoPython, Tools: n.Tools, Choice: n.Choice, Parallel: n.Parallel,
-		Context: h.about(m.Name()).Context,
-		Look:    n.Look, MaxCalls: n.MaxCalls, MaxTokens: n.MaxTokens, Temperature: n.Temperature, TopP: n.TopP, Format: n.Format, Effort: n.Effort, Extra: n.Extra,
+		Context: h.about(m.Name()).Context, OfferedGlobals: n.CodeGlobals,
+		Look: n.Look, MaxCalls: n.MaxCalls, MaxTokens: n.MaxTokens, Temperature: n.Temperature, TopP: n.TopP, Format: n.Format, Effort: n.Effort, Extra: n.Extra,
+	}
+	if p.resumed != nil {
+		p.spec.Suspended = p.resumed.suspended
+	}
+	if len(n.CodeTools) > 0 {
+		if p.spec.Offered, err = tool.NewSet(n.CodeTools); err != nil {
+			return err
+		}
+		p.offered = &kernel.Tools{Set: p.spec.Offered, Globals: n.CodeGlobals, Patience: longestWaits}
 	}
 	if err := interpreter.Check(m, p.spec); err != nil {
 		return err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"iter"
 
+	"cove/internal/auth"
 	"cove/internal/ident"
 	"cove/internal/interpreter"
 	"cove/internal/kernel"
@@ -17,6 +18,10 @@ type stepper struct {
 	lease *lease
 	h     *Hub
 	turn  Turn
+	who   auth.Principal
+	tools *kernel.Tools // what the code may call; nil: nothing
+	// resumed is code of an earlier turn that goes on; nil: there is none.
+	resumed *resumption
 	// marked is closed when code may run, see markTurn.
 	marked <-chan struct{}
 
@@ -24,10 +29,15 @@ type stepper struct {
 	id     string          // of the execution that was announced last
 	step   int
 	edited bool
+	heard  *detached // the code that runs, or waits for the client, and may outlive the turn
 }
 
 // announce says that the next Execute is the code of a step.
 func (s *stepper) announce(start interpreter.Start) {
+	if start.Resumed {
+		s.id, s.step, s.edited = s.resumed.e.ID, start.Step, start.Edited
+		return
+	}
 	s.id, s.step, s.edited = ident.New(ident.Execution), start.Step, start.Edited
 }
 
@@ -46,6 +56,10 @@ func (s *stepper) Execute(ctx context.Context, req kernel.Request) iter.Seq2[ker
 			yield(nil, err)
 			return
 		}
+		if s.tools != nil {
+			s.detach(ctx, e, req, yield)
+			return
+		}
 		_, err := s.h.run(ctx, e, req, func(ctx context.Context, event Event) error {
 			s.time = ctx
 			if deaf = deaf || !yield(event, nil); deaf {
@@ -59,6 +73,64 @@ func (s *stepper) Execute(ctx context.Context, req kernel.Request) iter.Seq2[ker
 		if err != nil && !deaf {
 			yield(nil, err)
 		}
+	}
+}
+
+// detach runs code that may wait for the client, longer than the turn lasts.
+func (s *stepper) detach(ctx context.Context, e Execution, req kernel.Request, yield func(kernel.Event, error) bool) {
+	d, err := s.h.detach(ctx, s.who, e, s.turn.Conversation, req, s.tools)
+	if err != nil {
+		yield(nil, err)
+		return
+	}
+	s.hear(ctx, d, yield)
+}
+
+// Resume hands the results that the turn brings to the code that waits for them, and yields what it emits then.
+func (s *stepper) Resume(ctx context.Context) iter.Seq2[kernel.Event, error] {
+	return func(yield func(kernel.Event, error) bool) {
+		if err := s.h.goOn(ctx, s.resumed.t); err != nil {
+			yield(nil, err)
+			return
+		}
+		s.h.spawn(func(context.Context) { s.resumed.bring() }) // the code emits between one result and the next
+		s.hear(ctx, s.resumed.detached, yield)
+	}
+}
+
+func (s *stepper) hear(ctx context.Context, d *detached, yield func(kernel.Event, error) bool) {
+	s.heard = d
+	left := false
+	err := d.hear(ctx, func(room context.Context, event Event) bool {
+		s.time = room
+		left = !yield(event, nil)
+		return !left
+	})
+	if left {
+		return // it waits for the client, or it was stopped
+	}
+	s.heard = nil
+	if err == nil {
+		err = s.h.endCause(s.turn.Session)
+	}
+	if err != nil {
+		yield(nil, err)
+	}
+}
+
+// suspend keeps the code that waits for the client's next turn.
+func (s *stepper) suspend(what *interpreter.Suspended) error {
+	if err := s.h.suspend(s.heard, what); err != nil {
+		return err
+	}
+	s.heard = nil
+	return nil
+}
+
+// leave ends code that nobody hears any more.
+func (s *stepper) leave() {
+	if s.heard != nil {
+		s.heard.stop(errUnheard)
 	}
 }
 

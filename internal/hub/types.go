@@ -98,6 +98,7 @@ type Execution struct {
 	Kernel   string
 	Turn     string // of which it is a step, or ""
 	Step     int
+	Detached bool // it may outlive its turn, and has a stream of its own
 	Code     string
 	State    ExecutionState
 	ExitCode int

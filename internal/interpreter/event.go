@@ -28,6 +28,8 @@ type Start struct {
 	Step   int
 	Code   string
 	Edited bool // by the user: it is not what the model wrote
+	// Resumed says that it is the code of an earlier turn, which goes on where it waited for the client.
+	Resumed bool
 }
 
 // Approval says that code of the model's waits for the user's word, see Turn.Approve. A Start with the same Step follows, or a Refused.
@@ -79,6 +81,8 @@ type Answer struct {
 	Steps  int // executions that ran
 	// Calls are the client's functions that the model called, when Reason is ClientCalls: the next turn brings their results.
 	Calls []model.ToolCall
+	// Suspended is the code that waits for the results of those Calls that it made itself; nil: the model made all. It is for Turn.Suspended of the next turn.
+	Suspended *Suspended
 	// Messages is what the turn adds to the conversation, its input included, for the next turn's Turn.History. Results in it may have been shortened.
 	Messages []model.Message
 	// Usage sums what the provider said; it is zero when the provider does not say.

@@ -17,6 +17,10 @@ type outcome struct {
 	failed bool
 }
 
+func (o outcome) result() model.ToolResult {
+	return model.ToolResult{Text: o.text, Images: o.images, IsError: o.failed}
+}
+
 // outcomeOf describes the result of an execution within Limits.Result.
 func (t *turn) outcomeOf(ctx context.Context, r *record, timeout time.Duration) outcome {
 	o := outcome{failed: r.done.Outcome != kernel.OutcomeOK}

@@ -8,6 +8,7 @@ import (
 	"text/template"
 
 	"cove/internal/model"
+	"cove/internal/tool"
 )
 
 //go:embed prompts/*.md
@@ -51,11 +52,38 @@ func (t *turn) system(last bool) string {
 		"Installs": !t.limits.NoInstall,
 		"Root":     root,
 		"Reaches":  strings.Join(reach, ", "),
+		"Globals":  t.spec.OfferedGlobals,
+		"Offered":  t.spec.Offered.Len(),
+		"Describe": offeredList(t.spec.Offered),
 	})
 	if strings.TrimSpace(t.spec.Instructions) == "" {
 		return text
 	}
 	return text + "\n\n" + t.spec.Instructions
+}
+
+const (
+	mostOffered    = 16_000 // bytes of the descriptions of functions for code
+	longestPurpose = 400    // bytes of one
+)
+
+// offeredList describes the functions that code may call. When they are too many, it is "".
+func offeredList(s *tool.Set) string {
+	if s.Len() == 0 {
+		return ""
+	}
+	var b strings.Builder
+	for function, one := range s.All {
+		b.WriteString("  - `" + tool.Signature(function, one) + "`")
+		if words := strings.Join(strings.Fields(one.Description), " "); words != "" {
+			b.WriteString(": " + cutEnd(words, longestPurpose))
+		}
+		b.WriteByte('\n')
+		if b.Len() > mostOffered {
+			return ""
+		}
+	}
+	return strings.TrimRight(b.String(), "\n")
 }
 
 // sees says whether images are sent to the model.

@@ -8,7 +8,9 @@ import (
 	"slices"
 
 	"cove/internal/advice"
+	"cove/internal/kernel"
 	"cove/internal/model"
+	"cove/internal/tool"
 )
 
 // Turn is one turn of a conversation that the caller keeps.
@@ -39,6 +41,12 @@ type Turn struct {
 	Look func(ctx context.Context, step int, code string) advice.Report
 	// Tools are the client's functions. With a model that cannot call tools, they are a problem. With Python none may be named "python".
 	Tools []model.Tool
+	// Offered are the functions that code may call by itself, and OfferedGlobals says that they are names of the code's own, to be awaited. The model is told of them.
+	Offered        *tool.Set
+	OfferedGlobals bool
+	// Suspended is code of an earlier turn that goes on before the model is asked, and Resume yields what it emits then, as Executor.Execute. Input need not have words then.
+	Suspended *Suspended
+	Resume    func(ctx context.Context) iter.Seq2[kernel.Event, error]
 	// Choice holds until the first call. With "none" nothing is run and nothing called; models that cannot call tools take the rest as "auto".
 	Choice      model.ToolChoice
 	Parallel    *bool

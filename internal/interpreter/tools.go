@@ -43,7 +43,10 @@ func (t *turn) check() error {
 	if err := CheckExtra(t.model, t.spec.Extra); err != nil {
 		return err
 	}
-	if len(t.normal(t.spec.Input)) == 0 {
+	if t.spec.Offered.Len() > 0 && !t.spec.Python {
+		return problem.New(problem.ToolInvalid, "functions for code are offered, but no code can run").WithHint("offer the code interpreter, too, or have the model call them")
+	}
+	if len(t.normal(t.spec.Input)) == 0 && t.spec.Suspended == nil {
 		return problem.New(problem.InputEmpty, "there is nothing to answer: the input is empty").WithHint("send the user's words")
 	}
 	return t.checkChoice(names)

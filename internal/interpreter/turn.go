@@ -92,10 +92,18 @@ func (t *turn) emit(e Event) error {
 }
 
 func (t *turn) run(ctx context.Context) (Answer, error) {
-	if err := t.takeInput(ctx); err != nil {
-		return Answer{}, err
+	begin := t.takeInput
+	if t.spec.Suspended != nil {
+		begin = t.resume
 	}
-	answer, err := t.loop(ctx)
+	var answer Answer
+	err := begin(ctx)
+	if err == nil {
+		answer, err = t.loop(ctx)
+	}
+	if waits, ok := errors.AsType[*suspension](err); ok {
+		return t.suspended(waits.Suspended), nil
+	}
 	if limit, ok := errors.AsType[*limitReached](err); ok && ctx.Err() == nil {
 		answer, err = t.wrapUp(ctx, limit)
 	}
@@ -232,8 +240,7 @@ func (t *turn) nudge() error {
 	return t.emit(Notice{"The model said nothing; asking it for its answer."})
 }
 
-// runCalls runs the calls of one answer in order and answers each. After one that failed the rest is not run. It returns the calls of the client's functions,
-// which the client has to answer.
+// runCalls runs the calls of one answer. It returns the calls of the client's functions, which the client has to answer.
 func (t *turn) runCalls(ctx context.Context, r reply) (clients []model.ToolCall, err error) {
 	content := []model.Content{model.Text{Text: r.text}}
 	var calls []model.ToolCall
@@ -245,20 +252,34 @@ func (t *turn) runCalls(ctx context.Context, r reply) (clients []model.ToolCall,
 			calls = append(calls, call)
 		}
 	}
+	t.history.add(model.RoleAssistant, content...)
+	err = t.answerCalls(ctx, calls, clients, t.runCall)
+	if waits, ok := errors.AsType[*suspension](err); ok {
+		waits.clients, waits.words = clients, r.words
+	}
+	return clients, err
+}
+
+// answerCalls runs calls in order and answers each; first runs the first one. After one that failed the rest is not run. Code that waits for the client has no result yet, and nor have the calls behind it.
+func (t *turn) answerCalls(ctx context.Context, calls, clients []model.ToolCall, first func(context.Context, model.ToolCall) (model.ToolResult, error)) error {
 	results := make([]model.Content, len(calls))
 	for n, call := range calls {
 		results[n] = model.ToolResult{CallID: call.ID, Text: "Not run: the turn was stopped.", IsError: true}
 	}
-	t.history.add(model.RoleAssistant, content...)
 	// Calls without results would make the conversation invalid, also when the turn fails here.
 	defer func() { t.history.add(model.RoleTool, results...) }()
+	run := first
 	for n, call := range calls {
-		result, err := t.runCall(ctx, call)
+		result, err := run(ctx, call)
+		run = t.runCall
 		if limit, ok := errors.AsType[*limitReached](err); ok && len(clients) > 0 {
 			result, err = model.ToolResult{Text: "Not run: you have reached " + limit.limit + ".", IsError: true}, nil
 		}
+		if waits, ok := errors.AsType[*suspension](err); ok {
+			waits.call, results = call.ID, results[:n]
+		}
 		if err != nil {
-			return nil, err
+			return err
 		}
 		result.CallID = call.ID
 		results[n] = result
@@ -271,10 +292,10 @@ func (t *turn) runCalls(ctx context.Context, r reply) (clients []model.ToolCall,
 			}
 		}
 		if n+1 < len(calls) {
-			return clients, t.emit(Notice{fmt.Sprintf("Not run because the one before it failed: %d more of the model's calls.", len(calls)-n-1)})
+			return t.emit(Notice{fmt.Sprintf("Not run because the one before it failed: %d more of the model's calls.", len(calls)-n-1)})
 		}
 	}
-	return clients, nil
+	return nil
 }
 
 func (t *turn) runCall(ctx context.Context, call model.ToolCall) (model.ToolResult, error) {
@@ -297,7 +318,7 @@ func (t *turn) runCall(ctx context.Context, call model.ToolCall) (model.ToolResu
 	if err != nil {
 		return model.ToolResult{}, err
 	}
-	return model.ToolResult{Text: o.text, Images: o.images, IsError: o.failed}, nil
+	return o.result(), nil
 }
 
 // numbered returns the calls, each with an id that no other call of the conversation has.
@@ -333,12 +354,21 @@ func (t *turn) runText(ctx context.Context, r reply) error {
 	}
 	t.history.add(model.RoleAssistant, model.Text{Text: r.text})
 	o, err := t.execute(ctx, r.code)
+	return t.answerText(r.inCall, o, err)
+}
+
+// answerText brings the result of code that came in a message's text as words of the user.
+func (t *turn) answerText(inCall bool, o outcome, err error) error {
+	if waits, ok := errors.AsType[*suspension](err); ok {
+		waits.call, waits.inCall = "", inCall
+		return err
+	}
 	if err != nil {
 		// The conversation must not end in code that looks as if it had been run.
 		t.history.add(model.RoleUser, model.Text{Text: "Not run to its end: the turn was stopped."})
 		return err
 	}
-	content := []model.Content{model.Text{Text: textResult(r.inCall, o.text)}}
+	content := []model.Content{model.Text{Text: textResult(inCall, o.text)}}
 	for _, image := range o.images {
 		content = append(content, image)
 	}
@@ -400,10 +430,20 @@ func (t *turn) execute(ctx context.Context, code string) (outcome, error) {
 	case !d.Run:
 		return t.refuse(step, d)
 	}
-	o, err := t.perform(ctx, step, d.Code, d.Code != code)
+	t.steps++
+	if err := t.emit(Start{Step: step, Code: d.Code, Edited: d.Code != code}); err != nil {
+		return outcome{}, err
+	}
+	run := &Suspended{written: code, code: d.Code, timeout: t.deadline.left(time.Millisecond, t.limits.Execution), record: newRecord(t.known.figures, t.sees())}
+	o, err := t.follow(ctx, step, run, t.session.Execute(ctx, kernel.Request{Code: run.code, Mode: kernel.Cell, Timeout: run.timeout, Model: true}))
 	if err != nil {
 		return outcome{}, err
 	}
+	return t.noted(code, o), nil
+}
+
+// noted takes down what came of the model's code.
+func (t *turn) noted(code string, o outcome) outcome {
 	if !o.failed {
 		t.lastCode = code
 	}
@@ -411,38 +451,23 @@ func (t *turn) execute(ctx context.Context, code string) (outcome, error) {
 		o.text += "\n\n" + render("approach.md", repeatLimit)
 	}
 	t.lastText = o.text
-	return o, nil
+	return o
 }
 
-// perform runs code that may run.
-func (t *turn) perform(ctx context.Context, step int, code string, edited bool) (outcome, error) {
-	t.steps++
-	if err := t.emit(Start{step, code, edited}); err != nil {
-		return outcome{}, err
-	}
-	timeout := t.deadline.left(time.Millisecond, t.limits.Execution)
-	record := newRecord(t.known.figures, t.sees())
-	for event, err := range t.session.Execute(ctx, kernel.Request{Code: code, Mode: kernel.Cell, Timeout: timeout, Model: true}) {
-		if err != nil {
-			return outcome{}, err
-		}
-		record.add(event)
-		if err := t.emit(Output{step, event}); err != nil {
-			return outcome{}, err
-		}
-	}
+// ended is the outcome of code that has ended.
+func (t *turn) ended(ctx context.Context, step int, run *Suspended) (outcome, error) {
 	switch {
 	case ctx.Err() != nil:
 		return outcome{}, ctx.Err()
-	case record.done == nil:
+	case run.record.done == nil:
 		return outcome{}, problem.New(problem.ExecutionWithoutEnd, "an execution ended without an outcome")
 	}
-	t.known.figures = record.figures
-	o := t.outcomeOf(ctx, record, timeout)
-	if edited {
-		o.text = editedHead(code) + o.text
+	t.known.figures = run.record.figures
+	o := t.outcomeOf(ctx, run.record, run.timeout)
+	if run.code != run.written {
+		o.text = editedHead(run.code) + o.text
 	}
-	return o, t.look(ctx, step, code, &o)
+	return o, t.look(ctx, step, run.code, &o)
 }
 
 func orElse(text, other string) string {

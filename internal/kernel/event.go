@@ -84,6 +84,16 @@ type ToolCall struct {
 	Wall      time.Duration // until the answer
 }
 
+// CallsWait says that the code waits for results that its client has to bring. It comes from the host.
+type CallsWait struct{ Calls []WaitingCall }
+
+// WaitingCall is a call of a tool without an answer.
+type WaitingCall struct {
+	ID        string // by which the client brings the result
+	Name      string
+	Arguments string // a JSON object; not in what is recorded
+}
+
 // Rollback says that the session went back to an earlier state before the execution began, because its sandbox or its server had died, or an upgrade of the server had it start anew with its files. It comes from
 // the host, before anything else of the first execution after that.
 type Rollback struct {
@@ -167,6 +177,7 @@ func (File) event()        {}
 func (Install) event()     {}
 func (Rollback) event()    {}
 func (ToolCall) event()    {}
+func (CallsWait) event()   {}
 func (Done) event()        {}
 
 // Mode says how code is run.
@@ -216,6 +227,14 @@ type Request struct {
 	Tools *Tools
 	// Restart has the session start a new interpreter first; this package ignores it.
 	Restart bool
+}
+
+// Longest is the longest time that the request may take: its time, and what its code may wait for tools. 0 is no limit.
+func (r Request) Longest() time.Duration {
+	if r.Timeout == 0 || r.Tools == nil {
+		return r.Timeout
+	}
+	return r.Timeout + r.Tools.patience()
 }
 
 // Paths are folders with packages, as seen in the sandbox.

@@ -1,6 +1,7 @@
 package kernel
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -32,6 +33,14 @@ const (
 
 // toolPatience is what Tools.Patience is by itself.
 const toolPatience = 10 * time.Minute
+
+// Provides says whether the tools are a module of that name to the code.
+func (t *Tools) Provides(module string) bool {
+	root, _, _ := strings.Cut(module, ".")
+	return root == "tools" && t != nil && t.Set.Len() > 0
+}
+
+func (t *Tools) patience() time.Duration { return cmp.Or(t.Patience, toolPatience) }
 
 // message is what the kernel is told of tools; nil: there are none.
 func (t *Tools) message() map[string]any {
@@ -151,11 +160,7 @@ func (x *execution) wait(number int, p pending) {
 		} else {
 			x.calls.left = max(time.Until(x.deadline), time.Millisecond)
 		}
-		patience := toolPatience
-		if x.req.Tools.Patience > 0 {
-			patience = x.req.Tools.Patience
-		}
-		x.timer.Reset(max(patience-x.calls.spent, 0))
+		x.timer.Reset(max(x.req.Tools.patience()-x.calls.spent, 0))
 	}
 	x.calls.waiting[number] = p
 }

@@ -16,6 +16,8 @@ const (
 	GivenUp = CanceledCode("canceled")
 	// Nobody said in time whether the model's code may run (turn.approval_wait). Ask again.
 	ApprovalLate = CanceledCode("approval_late")
+	// No client brought the results of functions that code had called in time (turn.approval_wait), and the code was stopped. Ask again.
+	ResultsLate = CanceledCode("results_late")
 	// The server was stopped at once, and what ran is lost. Try again when the server is back.
 	Stopped = CanceledCode("stopped")
 	// The client ended the request before its body was complete. Upload it again.

@@ -26,6 +26,8 @@ const (
 	BackupInvalid = InvalidCode("backup_invalid")
 	// A newer cove made the backup. Restore the backup with that version or a later one.
 	BackupNewer = InvalidCode("backup_newer")
+	// The code that called a client's function does not wait for the result any more: it was stopped, the server was restarted, or the results came before. Ask again.
+	CallsGone = InvalidCode("calls_gone")
 	// The cursor did not come from this list. Start without a cursor, and pass on the cursors of the answers unchanged.
 	BadCursor = InvalidCode("bad_cursor")
 	// The address of the database is malformed, or the database does not have the encoding UTF8. Correct the setting, or create a database with that encoding.

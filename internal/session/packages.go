@@ -79,7 +79,7 @@ func (s *Live) supply(ctx context.Context, t *run, req *kernel.Request, yield yi
 	req.Missing = func(ctx context.Context, module string, loaded []string, tell func(kernel.Event)) (kernel.Paths, error) {
 		return s.missing(ctx, t, module, loaded, tell)
 	}
-	if !scan.Suspect(req.Code, s.opts.Packages.Provided(s.Installed())) {
+	if !scan.Suspect(req.Code, s.provided(*req)) {
 		return true
 	}
 	began := time.Now()
@@ -93,6 +93,12 @@ func (s *Live) supply(ctx context.Context, t *run, req *kernel.Request, yield yi
 		return s.apply(ctx, t, provision, began, yield)
 	}
 	return yield(kernel.Install{Failure: problem.Of(err)}, nil)
+}
+
+// provided says whether code need not have a root module installed.
+func (s *Live) provided(req kernel.Request) func(root string) bool {
+	installed := s.opts.Packages.Provided(s.Installed())
+	return func(root string) bool { return req.Tools.Provides(root) || installed(root) }
 }
 
 // mark records that code of the user's is about to run.
@@ -208,7 +214,7 @@ func (s *Live) provide(ctx context.Context, t *run, req kernel.Request, yield yi
 func (s *Live) survey(ctx context.Context, t *run, req kernel.Request) (r pydeps.Request, err error) {
 	ctx, over := telemetry.Step(ctx, telemetry.StageScan)
 	defer func() { over(err) }()
-	report, plain := scan.Plain(req.Code, s.opts.Packages.Provided(s.Installed()))
+	report, plain := scan.Plain(req.Code, s.provided(req))
 	var said kernel.Modules
 	if plain {
 		if said, err = t.kernel.Survey(ctx, roots(report), req.Code); err != nil {
@@ -227,7 +233,7 @@ func (s *Live) survey(ctx context.Context, t *run, req kernel.Request) (r pydeps
 	defer s.mu.Unlock()
 	r = pydeps.Request{Report: report, Missing: said.Missing, Loaded: said.Loaded, Pristine: t.slot.pristine}
 	r.Missing = slices.DeleteFunc(r.Missing, func(module string) bool {
-		return s.isOwn(module) || strings.Contains(req.Code, module+".py") // a file that the code is about to write
+		return req.Tools.Provides(module) || s.isOwn(module) || strings.Contains(req.Code, module+".py") // a file that the code is about to write
 	})
 	return r, nil
 }

@@ -70,7 +70,7 @@ func tables() []backupTable {
 			"created int, used int, expires int, idle int, packages text, memory int, cpus float, executions int, disk int, saved int, rollback text, network text, system int, volumes text"),
 		table("session_pairs", "session_id text, project text, pair bytes"),
 		table("executions", "id text, project text, user_id text, key_id text, session_id text, kernel text, turn_id text, step int, code text, state text, "+
-			"unfinished int, exit_code int, message text, lost text, created int, started int, finished int, wall int, cpu int, events int, dropped int, edited int, cautions text, redacted text"),
+			"unfinished int, exit_code int, message text, lost text, created int, started int, finished int, wall int, cpu int, events int, dropped int, edited int, detached int, cautions text, redacted text"),
 		table("events", "stream text, seq int, execution text, step int, at int, body bytes"),
 		table("conversations", "id text, project text, user_id text, session_id text, title text, model text, metadata text, created int, used int, turns int, source text, approval text, origin text"),
 		table("turns", "id text, project text, user_id text, key_id text, conversation text, parent text, session_id text, state text, unfinished int, model text, "+

@@ -77,6 +77,7 @@ func copyTurn(ctx context.Context, q queryer, t hub.TurnCopy, texts []place, mos
 	for _, e := range steps {
 		of := e.ID
 		e.ID, e.Turn, e.Session, e.Owner = ident.New(ident.Execution), t.ID, t.Session, ""
+		e.Detached = false // the copy has the events of the turn's stream
 		_, err := q.ExecContext(ctx, "UPDATE events SET execution = $1 WHERE stream = $2 AND execution = $3", e.ID, t.ID, of)
 		if err = errors.Join(err, insert(ctx, q, "executions", executionFields(&e), "")); err != nil {
 			return 0, err

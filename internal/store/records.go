@@ -27,7 +27,7 @@ func executionFields(e *hub.Execution) []field {
 		{"id", textOf(&e.ID)}, {"project", textOf(&e.Project)}, {"user_id", textOf(&e.User)}, {"key_id", textOf(&e.Key)},
 		{"session_id", textOf(&e.Session)}, {"turn_id", textOf(&e.Turn)}, {"step", countOf(&e.Step)}, {"code", textOf(&e.Code)},
 		{"created", moment{&e.Created}}, {"owner", textOf(&e.Owner)},
-		{"edited", flag{&e.Edited}}, {"cautions", documentOf(&e.Cautions)},
+		{"edited", flag{&e.Edited}}, {"detached", flag{&e.Detached}}, {"cautions", documentOf(&e.Cautions)},
 	}, executionEnd(e)...)
 }
 

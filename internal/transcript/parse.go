@@ -68,6 +68,19 @@ func ParseEvent(text []byte) (kernel.Event, error) {
 			sane := c.Seconds >= 0 && c.Seconds <= longestWall
 			return kernel.ToolCall{Name: c.Name, Arguments: c.Arguments, Error: c.Error, Wall: wallOf(c.Seconds)}, sane
 		})
+	case "calls_wait":
+		return parsed(text, func(c struct {
+			Calls []struct {
+				ID   string `json:"id"`
+				Name string `json:"name"`
+			} `json:"calls"`
+		}) (kernel.Event, bool) {
+			var e kernel.CallsWait
+			for _, call := range c.Calls {
+				e.Calls = append(e.Calls, kernel.WaitingCall{ID: call.ID, Name: call.Name})
+			}
+			return e, true
+		})
 	case "done":
 		return parsed(text, parsedDone.event)
 	}
@@ -95,7 +108,7 @@ func ParseTurnEvent(text []byte) (interpreter.Event, error) {
 	case "code":
 		return interpreter.Code{Step: e.Step, Delta: e.Delta}, nil
 	case "start":
-		return interpreter.Start{Step: e.Step, Code: e.Code, Edited: e.Edited}, nil
+		return interpreter.Start{Step: e.Step, Code: e.Code, Edited: e.Edited, Resumed: e.Resumed}, nil
 	case "approval":
 		return interpreter.Approval{Step: e.Step, Code: e.Code, Why: e.Why}, nil
 	case "refused":
@@ -329,23 +342,24 @@ func (d parsedDone) event() (kernel.Event, bool) {
 }
 
 type parsedTurnEvent struct {
-	Delta  string                   `json:"delta"`
-	Step   int                      `json:"step"`
-	Code   string                   `json:"code"`
-	Edited bool                     `json:"edited"`
-	Note   string                   `json:"note"`
-	Why    string                   `json:"why"`
-	Event  json.RawMessage          `json:"event"`
-	Items  []advice.Finding         `json:"items"`
-	Notes  []string                 `json:"notes"`
-	Index  int                      `json:"index"`
-	ID     string                   `json:"id"`
-	Name   string                   `json:"name"`
-	Text   string                   `json:"text"`
-	Reason interpreter.AnswerReason `json:"reason"`
-	Steps  int                      `json:"steps"`
-	Calls  []model.ToolCall         `json:"calls"`
-	Usage  struct {
+	Delta   string                   `json:"delta"`
+	Step    int                      `json:"step"`
+	Code    string                   `json:"code"`
+	Edited  bool                     `json:"edited"`
+	Resumed bool                     `json:"resumed"`
+	Note    string                   `json:"note"`
+	Why     string                   `json:"why"`
+	Event   json.RawMessage          `json:"event"`
+	Items   []advice.Finding         `json:"items"`
+	Notes   []string                 `json:"notes"`
+	Index   int                      `json:"index"`
+	ID      string                   `json:"id"`
+	Name    string                   `json:"name"`
+	Text    string                   `json:"text"`
+	Reason  interpreter.AnswerReason `json:"reason"`
+	Steps   int                      `json:"steps"`
+	Calls   []model.ToolCall         `json:"calls"`
+	Usage   struct {
 		InputTokens     int64 `json:"input_tokens"`
 		OutputTokens    int64 `json:"output_tokens"`
 		CachedTokens    int64 `json:"cached_tokens"`

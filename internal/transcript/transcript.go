@@ -102,6 +102,12 @@ func eventRecord(e kernel.Event) Record {
 			r["error"] = e.Error
 		}
 		return r
+	case kernel.CallsWait:
+		calls := make([]Record, 0, len(e.Calls))
+		for _, c := range e.Calls {
+			calls = append(calls, Record{"id": c.ID, "name": c.Name})
+		}
+		return Record{"type": "calls_wait", "calls": calls}
 	case kernel.Done:
 		return doneRecord(e)
 	}
@@ -190,6 +196,9 @@ func turnRecord(e interpreter.Event) Record {
 		r := Record{"type": "start", "step": e.Step, "code": e.Code}
 		if e.Edited {
 			r["edited"] = true
+		}
+		if e.Resumed {
+			r["resumed"] = true
 		}
 		return r
 	case interpreter.Approval:

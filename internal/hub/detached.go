@@ -1,0 +1,387 @@
+package hub
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"cove/internal/auth"
+	"cove/internal/ident"
+	"cove/internal/interpreter"
+	"cove/internal/kernel"
+	"cove/internal/model"
+	"cove/internal/problem"
+	"cove/internal/tool"
+)
+
+// detached is an execution of a turn's code that may outlive the turn, because the code may call functions of the client's: the turn ends with the calls, the code waits where it called, and the turn that brings the results
+// hears what the code emits then. It is an execution like those without a turn, with a stream of its own.
+type detached struct {
+	h            *Hub
+	e            Execution
+	conversation string
+	t            *liveExecution
+	events       chan heardEvent // to the turn that hears it, one by one; closed behind the last
+	failed       error           // set before events is closed: the session's error instead of a Done
+	ended        chan struct{}   // closed when all is recorded
+
+	deafen sync.Once
+	deaf   chan struct{} // closed when no turn will hear any more
+
+	mu        sync.Mutex
+	answers   map[int]func(tool.Result) // the client's calls that wait, by number
+	suspended *interpreter.Suspended    // nil while a turn hears
+	stopWatch func() bool
+}
+
+// heardEvent is an event for a turn, which has until ctx ends to take it.
+type heardEvent struct {
+	ctx   context.Context
+	event Event
+}
+
+// callPrefix begins the ids of calls that code made. The id has the execution and the number, so that a result finds its call.
+const callPrefix = "call_"
+
+func (d *detached) callID(number int) string {
+	return callPrefix + ident.Body(d.e.ID) + "_" + strconv.Itoa(number)
+}
+
+// CallOfCode returns the execution that made a call, by the call's id as a turn's answer has it, and the number of the call. A call that a model made itself has another kind of id.
+func CallOfCode(id string) (execution string, number int, ok bool) {
+	body, said, found := strings.Cut(strings.TrimPrefix(id, callPrefix), "_")
+	execution = ident.Execution + "_" + body
+	number, err := strconv.Atoi(said)
+	return execution, number, found && err == nil && strings.HasPrefix(id, callPrefix) && ident.Valid(ident.Execution, execution)
+}
+
+// detach begins an execution that may outlive its turn. The caller hears its events.
+func (h *Hub) detach(ctx context.Context, who auth.Principal, e Execution, conversation string, req kernel.Request, tools *kernel.Tools) (*detached, error) {
+	work, end, err := h.begin(ctx)
+	if err != nil {
+		return nil, err
+	}
+	s, err := h.acquire(ctx, e.Project, e.Session)
+	if err != nil {
+		end()
+		return nil, err
+	}
+	e.Detached = true
+	d := &detached{h: h, conversation: conversation, events: make(chan heardEvent), deaf: make(chan struct{}), ended: make(chan struct{}), answers: map[int]func(tool.Result){}}
+	events := h.streams.Open(e.ID)
+	if d.e, d.t, err = h.admit(work, e); err != nil {
+		events.Close()
+		h.release(s)
+		end()
+		return nil, err
+	}
+	h.mu.Lock()
+	h.detached[d.e.ID] = d
+	h.mu.Unlock()
+	emit := func(ctx context.Context, event Event) error {
+		if err := h.emit(ctx, events, d.e.ID, event); err != nil {
+			return err
+		}
+		d.tell(ctx, event)
+		return nil
+	}
+	own := *tools
+	own.Call = d.callClient(emit)
+	req.Tools = h.audited(who, d.e, &own)
+	h.spawn(func(context.Context) {
+		defer end()
+		defer h.release(s)
+		defer d.over()
+		defer events.Close()
+		var done kernel.Done
+		e, failed := h.perform(work, d.t, d.e, req, emit, func(e *Execution, last kernel.Done, _ error) error {
+			if why, ok := errors.AsType[*problem.Error](context.Cause(d.t.ctx)); ok && last.Outcome == kernel.OutcomeInterrupted {
+				last.Message, e.Message = why.Message, why.Message
+			}
+			done = last
+			return h.conclude(h.ended, events, e, last)
+		})
+		if d.failed = failed; failed == nil {
+			d.tell(d.t.ctx, done)
+		}
+		d.e = e
+	})
+	return d, nil
+}
+
+// callClient returns what has the calls of code wait for the client, after emit has told of them.
+func (d *detached) callClient(emit emitter) func(context.Context, []tool.Call, func(int, tool.Result)) {
+	return func(ctx context.Context, calls []tool.Call, answer func(int, tool.Result)) {
+		var waits kernel.CallsWait
+		d.mu.Lock()
+		for _, c := range calls {
+			d.answers[c.Number] = func(r tool.Result) { answer(c.Number, r) }
+			waits.Calls = append(waits.Calls, kernel.WaitingCall{ID: d.callID(c.Number), Name: c.Name, Arguments: string(c.Arguments)})
+		}
+		d.mu.Unlock()
+		_ = emit(ctx, waits) // a turn that does not hear it has ended, and the code with it
+	}
+}
+
+// tell hands an event to the turn that hears, or waits for one that will.
+func (d *detached) tell(ctx context.Context, event Event) {
+	select {
+	case d.events <- heardEvent{ctx, event}:
+	case <-d.deaf:
+	}
+}
+
+// close says that no turn will hear any more.
+func (d *detached) close() { d.deafen.Do(func() { close(d.deaf) }) }
+
+func (d *detached) over() {
+	d.h.mu.Lock()
+	delete(d.h.detached, d.e.ID)
+	d.h.mu.Unlock()
+	close(d.events)
+	close(d.ended)
+}
+
+// stop ends the code. It does nothing to code that has ended.
+func (d *detached) stop(why error) {
+	d.t.stop(why)
+	d.close()
+}
+
+// hear yields what the code emits, until it ends or the consumer leaves. The end of ctx interrupts the code. A consumer that leaves behind a kernel.CallsWait has to suspend the code, or stop it.
+func (d *detached) hear(ctx context.Context, yield func(ctx context.Context, event Event) bool) error {
+	defer context.AfterFunc(ctx, func() { d.t.stop(context.Cause(ctx)) })()
+	for heard := range d.events {
+		if yield(heard.ctx, heard.event) {
+			continue
+		}
+		if _, waits := heard.event.(kernel.CallsWait); !waits {
+			d.stop(errUnheard)
+		}
+		return nil
+	}
+	return d.failed
+}
+
+// suspend keeps the code until a turn brings the results that it waits for. Problems: too_many_waiting.
+func (h *Hub) suspend(d *detached, s *interpreter.Suspended) error {
+	total, ofProject, room := 0, 0, s.Size()
+	h.mu.Lock()
+	for _, other := range h.detached {
+		if size, waits := other.waits(); waits {
+			if total++; other.e.Project == d.e.Project {
+				ofProject++
+			}
+			room += size
+		}
+	}
+	draining := h.draining
+	h.mu.Unlock()
+	switch {
+	case draining:
+		return stoppedWaitingForResults()
+	case total >= mostWaiting || ofProject >= mostProjectWaiting || room > mostSuspended:
+		return problem.New(problem.TooManyWaiting, "too much code waits for results of its clients").WithHint("bring the results of some of it, or cancel it")
+	}
+	h.rest(d.t)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.watch(s)
+	return nil
+}
+
+// watch keeps code that waits until a turn claims it, but not for ever. The caller holds d.mu.
+func (d *detached) watch(s *interpreter.Suspended) {
+	patience := d.h.o.Limits.Approval
+	late := time.AfterFunc(patience, func() {
+		d.t.stop(problem.New(problem.ResultsLate, fmt.Sprintf("nobody brought within %s the results that the code waited for", patience)))
+	})
+	watching := context.AfterFunc(d.t.ctx, d.close)
+	d.suspended, d.stopWatch = s, func() bool {
+		late.Stop()
+		return watching()
+	}
+}
+
+// mostSuspended bounds what is kept of all code that waits for clients, in bytes.
+const mostSuspended = 1 << 30
+
+func stoppedWaitingForResults() *problem.Error {
+	return problem.New(problem.Draining, "the server stopped while code waited for results of its client").WithHint("ask again in a moment")
+}
+
+func (d *detached) waits() (size int64, ok bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.suspended == nil {
+		return 0, false
+	}
+	return d.suspended.Size(), true
+}
+
+// claim gives one turn the code that waits.
+func (d *detached) claim() (*interpreter.Suspended, bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	s := d.suspended
+	if s == nil || !d.stopWatch() {
+		return nil, false
+	}
+	d.suspended = nil
+	return s, true
+}
+
+// bring hands the results of the calls that were told of to the code. Those without a result fail: code that would wait for ever does nobody any good.
+func (r *resumption) bring() {
+	for _, c := range r.suspended.Calls {
+		_, number, _ := CallOfCode(c.ID)
+		r.mu.Lock()
+		answer := r.answers[number]
+		delete(r.answers, number)
+		r.mu.Unlock()
+		result, ok := r.results[number]
+		if !ok {
+			result = tool.Failed("the client brought no result for this call")
+		}
+		if answer != nil {
+			answer(result)
+		}
+	}
+}
+
+// resumption is code of an earlier turn that goes on in this one.
+type resumption struct {
+	*detached
+	suspended *interpreter.Suspended
+	results   map[int]tool.Result
+}
+
+// planResumption finds the code that called the functions whose results a turn brings, takes these results out of the turn's input, and has code that the conversation does not go on with end.
+// Problems: calls_gone.
+func (h *Hub) planResumption(ctx context.Context, who auth.Principal, n *NewTurn) (*resumption, error) {
+	r := &resumption{results: map[int]tool.Result{}}
+	id := ""
+	var input []model.Message
+	for _, m := range n.Input {
+		kept := m.Content[:0:0]
+		for _, c := range m.Content {
+			result, isResult := c.(model.ToolResult)
+			execution, number, ofCode := CallOfCode(result.CallID)
+			if !isResult || !ofCode {
+				kept = append(kept, c)
+				continue
+			}
+			if id != "" && id != execution {
+				return nil, problem.New(problem.TurnInvalid, "the results are of calls of different code").WithHint("bring the results that the last answer asked for")
+			}
+			id = execution
+			r.results[number] = resultOf(result)
+		}
+		if len(kept) > 0 {
+			input = append(input, model.Message{Role: m.Role, Content: kept})
+		}
+	}
+	if id == "" {
+		return nil, nil
+	}
+	n.Input = input
+	h.mu.Lock()
+	r.detached = h.detached[id]
+	h.mu.Unlock()
+	if r.detached == nil || r.e.Project != who.Project {
+		return nil, h.callsGone(ctx, who, id)
+	}
+	var ok bool
+	if r.suspended, ok = r.claim(); !ok {
+		return nil, h.callsGone(ctx, who, id)
+	}
+	if n.Session = cmp.Or(n.Session, r.e.Session); n.Session != r.e.Session {
+		r.unclaim()
+		return nil, problem.New(problem.TurnInvalid, "the code that waits for these results runs in another session").WithHint("leave the session out")
+	}
+	return r, nil
+}
+
+// unclaim has the code wait for another turn.
+func (r *resumption) unclaim() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.watch(r.suspended)
+}
+
+// lapse ends the code of a turn that failed before it went on.
+func (r *resumption) lapse(why error) {
+	if why != nil {
+		r.stop(why)
+	}
+}
+
+// resultOf is what code gets of what a client brings: the value, if it is JSON, or else the text.
+func resultOf(r model.ToolResult) tool.Result {
+	if r.IsError {
+		return tool.Failed(r.Text)
+	}
+	if text := json.RawMessage(r.Text); json.Valid(text) {
+		return tool.Result{Value: text}
+	}
+	text, err := json.Marshal(r.Text)
+	if err != nil {
+		return tool.Failed("the result is no text")
+	}
+	return tool.Result{Value: text}
+}
+
+// callsGone says why no code waits for results.
+func (h *Hub) callsGone(ctx context.Context, who auth.Principal, execution string) error {
+	why := "it is not known here"
+	if e, err := h.o.Store.Execution(ctx, who.Project, execution); err == nil {
+		switch {
+		case e.State.Final() && e.Message != "":
+			why = fmt.Sprintf("it has ended (%s): %s", e.State, e.Message)
+		case e.State.Final():
+			why = fmt.Sprintf("it has ended (%s)", e.State)
+		default:
+			why = "it got its results already, or it runs on another server"
+		}
+	}
+	return problem.New(problem.CallsGone, "the code that made these calls does not wait for their results: "+why).WithHint("ask again")
+}
+
+// forsake ends code of a conversation that waits for results, when the conversation goes on without them.
+func (h *Hub) forsake(conversation string) {
+	for _, d := range h.detachedWhere(func(d *detached) bool { return d.conversation == conversation }) {
+		if _, ok := d.claim(); ok {
+			d.stop(problem.New(problem.GivenUp, "the conversation went on without the results that the code waited for"))
+		}
+	}
+}
+
+func (h *Hub) detachedWhere(is func(*detached) bool) (out []*detached) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, d := range h.detached {
+		if is(d) {
+			out = append(out, d)
+		}
+	}
+	return out
+}
+
+// detachedEnded waits until the executions of a turn that outlive it have ended; stop, if not nil, ends them.
+func (h *Hub) detachedEnded(ctx context.Context, turn string, stop error) {
+	for _, d := range h.detachedWhere(func(d *detached) bool { return d.e.Turn == turn }) {
+		if stop != nil {
+			d.stop(stop)
+		}
+		select {
+		case <-d.ended:
+		case <-ctx.Done():
+		}
+	}
+}
