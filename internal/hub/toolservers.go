@@ -19,23 +19,11 @@ type ToolServers interface {
 	// Call has a server perform a call of one of its tools, and returns soon after ctx ends. key may be "".
 	Call(ctx context.Context, project, key string, call tool.Call) tool.Result
 	// List returns what the project may use, by name.
-	List(ctx context.Context, project string) []ToolServer
+	List(ctx context.Context, project string) []tool.Server
 }
-
-// ToolServer is a server whose tools code may call.
-type ToolServer struct {
-	Name        string
-	Description string
-	Tools       []tool.Tool    // as SERVER.TOOL
-	Without     []WithoutTool  // what it has and code is not offered
-	Problem     *problem.Error // why nothing is known of its tools; nil: they are known
-}
-
-// WithoutTool is a tool that code is not offered, and why.
-type WithoutTool struct{ Name, Why string }
 
 // ToolServers lists the servers whose tools code of the caller's project may call. Needs auth.SessionsRead.
-func (h *Hub) ToolServers(ctx context.Context, who auth.Principal) ([]ToolServer, error) {
+func (h *Hub) ToolServers(ctx context.Context, who auth.Principal) ([]tool.Server, error) {
 	if err := who.Require(auth.SessionsRead); err != nil {
 		return nil, err
 	}

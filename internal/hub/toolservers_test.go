@@ -40,11 +40,11 @@ func (d desk) Call(ctx context.Context, project, key string, c tool.Call) tool.R
 	return tool.Result{Value: json.RawMessage("7")}
 }
 
-func (d desk) List(_ context.Context, project string) []hub.ToolServer {
+func (d desk) List(_ context.Context, project string) []tool.Server {
 	if project != d.project {
 		return nil
 	}
-	return []hub.ToolServer{{Name: "desk"}}
+	return []tool.Server{{Name: "desk"}}
 }
 
 func TestCodeCallsServersOfTools(t *testing.T) {
