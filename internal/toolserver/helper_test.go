@@ -14,6 +14,8 @@ import (
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"cove/internal/auth"
+	"cove/internal/tool"
 	"cove/internal/toolserver"
 )
 
@@ -53,6 +55,15 @@ func play(role string) {
 		}
 		_ = goodServer().Run(context.Background(), &sdk.StdioTransport{})
 		time.Sleep(time.Hour)
+	case "owner": // of a family, until it is killed
+		self, err := os.Executable()
+		if err != nil {
+			panic(err)
+		}
+		all := toolserver.New(toolserver.Options{Servers: []toolserver.Config{{Name: "family", Command: self, Env: map[string]string{roleKey: "family"}}}, Getenv: os.Getenv})
+		r := all.Call(context.Background(), auth.LocalProject, "", tool.Call{Name: "family.pid", Arguments: []byte("{}")})
+		fmt.Println(string(r.Value), r.Err)
+		all.Call(context.Background(), auth.LocalProject, "", tool.Call{Name: "family.wait", Arguments: []byte("{}")})
 	case "gone":
 		os.Exit(3)
 	case "mute":

@@ -1,6 +1,7 @@
 package toolserver_test
 
 import (
+	"bufio"
 	"bytes"
 	"cmp"
 	"context"
@@ -8,6 +9,8 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"os/exec"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -220,6 +223,35 @@ func TestNoProcessIsLeft(t *testing.T) {
 		}
 	}
 	p.wants("family.text", "", "", "this process ends")
+}
+
+// TestNothingOutlivesItsOwner kills the process that runs a server, in the middle of a call.
+func TestNothingOutlivesItsOwner(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t, nil)
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	owner := exec.Command(self)
+	owner.Env = append(os.Environ(), roleKey+"=owner")
+	out, err := owner.StdoutPipe()
+	if err == nil {
+		err = owner.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if line, err := bufio.NewReader(out).ReadString('\n'); err != nil || !strings.HasPrefix(line, `"`) {
+		t.Errorf("the owner says %s, %v", line, err)
+	}
+	p.until("the family is there", func() bool { return len(toolserver.Descendants(owner.Process.Pid)) >= 6 })
+	family := toolserver.Descendants(owner.Process.Pid)
+	if err := owner.Process.Kill(); err != nil {
+		t.Error(err)
+	}
+	_ = owner.Wait()
+	p.until("all are gone", func() bool { return !slices.ContainsFunc(family, alive) })
 }
 
 func parent(t *testing.T, pid int) int {
