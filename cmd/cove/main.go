@@ -1,4 +1,4 @@
-// Command cove is the code interpreter you own. The same file also starts its sandboxes as runsc; the name that it is called by decides.
+// Command cove is the code interpreter you own. The same file also starts its sandboxes as runsc, and watches over servers of tools; the name that it is called by decides.
 package main
 
 import (
@@ -7,12 +7,16 @@ import (
 
 	"cove/internal/app"
 	"cove/internal/sandbox/gvisor"
+	"cove/internal/toolserver"
 )
 
 // version is set by the linker.
 var version = "0.1.0-dev"
 
 func main() {
+	if toolserver.Supervising(os.Args) {
+		toolserver.Supervise(os.Args)
+	}
 	collectLate()
 	if gvisor.Invoked(os.Args) {
 		gvisor.Main()

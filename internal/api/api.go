@@ -25,6 +25,7 @@ import (
 	"cove/internal/link"
 	"cove/internal/ports"
 	"cove/internal/process"
+	"cove/internal/tool"
 	"cove/internal/workspace"
 )
 
@@ -136,6 +137,7 @@ type Executions interface {
 	Executions(ctx context.Context, who auth.Principal, f hub.ExecutionFilter, p hub.Page) (hub.Listing[hub.Execution], error)
 	InterruptExecution(ctx context.Context, who auth.Principal, id string) (hub.Execution, error)
 	Follow(ctx context.Context, who auth.Principal, id string, after int64) (hub.Follower[json.RawMessage], error)
+	ToolServers(ctx context.Context, who auth.Principal) ([]tool.Server, error)
 }
 
 // Files are a hub's stored files, and the workspaces of its sessions.
@@ -264,6 +266,7 @@ func build(o Options) *server {
 	s.addNetwork()
 	s.addPreview()
 	s.addExecutions()
+	s.addToolServers()
 	s.addChecks()
 	s.addTree()
 	s.addFileSystem()

@@ -57,6 +57,7 @@ type NewExecution struct {
 	Args     []string          `json:"args,omitempty" maxItems:"1000" doc:"sys.argv[1:]"`
 	Env      map[string]string `json:"env,omitempty" doc:"Variables that are set before, and stay set in the kernel; they are not recorded"`
 	Columns  int               `json:"columns,omitempty" minimum:"0" maximum:"1000" doc:"How many characters a line has where people read the output"`
+	Servers  []string          `json:"tool_servers,omitempty" maxItems:"100" doc:"Tool servers whose tools the code may call, in the module tools (GET /tool-servers)"`
 	Approved bool              `json:"approved,omitempty" doc:"Somebody has looked at the code, which the rules for code ask for (code_unapproved)"`
 	Restart  bool              `json:"restart,omitempty" doc:"Begin a new interpreter first: variables and imports are lost, files are kept"`
 }
@@ -98,7 +99,7 @@ func (s *server) addExecutions() {
 	const tag = "executions"
 	addRaw(s, operation{id: "execution.create", method: http.MethodPost, path: "/sessions/{session}/executions", tag: tag, action: auth.SessionsExecute, repeat: repeatHub,
 		summary: "Run code", about: "Executions of one kernel run one after another. This one goes on whether or not you stay. The answer comes when it is over and has its `events`; with `Accept: text/event-stream` they come as they happen, the first, `execution`, with its id. It takes the right `sessions:read` as well, except with `background=true`.",
-		errors: []problem.Code{problem.SessionNotFound, problem.KernelNotFound, problem.QueueFull, problem.QuotaExecutions, problem.CodeRefused, problem.CodeUnapproved},
+		errors: []problem.Code{problem.SessionNotFound, problem.KernelNotFound, problem.QueueFull, problem.QuotaExecutions, problem.CodeRefused, problem.CodeUnapproved, problem.ToolServerNotFound, problem.ToolServerUnreachable},
 		example: `# one JSON object, when it is over
 curl -H "Authorization: Bearer $KEY" $COVE/sessions/$SESSION/executions -d '{"code":"1+1"}'
 # events as they happen
@@ -170,7 +171,7 @@ func (s *server) createExecution(w http.ResponseWriter, r *http.Request, who aut
 		}
 	}
 	e, err := s.o.Hub.StartExecution(r.Context(), who, hub.NewExecution{Session: in.Session, Kernel: in.Body.Kernel, Code: in.Body.Code,
-		Program: in.Body.Program, Args: in.Body.Args, Environment: in.Body.Env, Columns: in.Body.Columns, Restart: in.Body.Restart, Approved: in.Body.Approved, Timeout: time.Duration(in.Body.Timeout * float64(time.Second)), Once: r.Header.Get("Idempotency-Key")})
+		Program: in.Body.Program, Args: in.Body.Args, Environment: in.Body.Env, Columns: in.Body.Columns, Restart: in.Body.Restart, Approved: in.Body.Approved, Servers: in.Body.Servers, Timeout: time.Duration(in.Body.Timeout * float64(time.Second)), Once: r.Header.Get("Idempotency-Key")})
 	if err != nil {
 		return err
 	}

@@ -34,6 +34,7 @@ import (
 	"cove/internal/ports"
 	"cove/internal/problem"
 	"cove/internal/process"
+	"cove/internal/tool"
 	"cove/internal/workspace"
 )
 
@@ -687,6 +688,10 @@ func (h *fakeHub) Shared(context.Context, string) (hub.Share, []byte, error) {
 }
 func (h *fakeHub) Search(_ context.Context, who auth.Principal, q string, p hub.Page) (hub.Listing[hub.Found], error) {
 	return hub.Listing[hub.Found]{Items: []hub.Found{{Turn: turn, Field: "prompt", Snippet: q, At: then}}}, h.note(who, q, p)
+}
+func (h *fakeHub) ToolServers(_ context.Context, who auth.Principal) ([]tool.Server, error) {
+	return []tool.Server{{Name: "git", Tools: []tool.Tool{{Name: "git.git_log", Parameters: json.RawMessage(`{"type":"object"}`)}}, Without: []tool.Without{{Name: "x", Why: "y"}}},
+		{Name: "lost", Problem: problem.New(problem.ToolServerUnreachable, "it does not start")}}, h.note(who)
 }
 func (h *fakeHub) Models(_ context.Context, who auth.Principal) ([]hub.ModelInfo, error) {
 	return []hub.ModelInfo{{ID: "a/b", Provider: "a", Default: true, About: model.About{Context: 4096, Vision: new(false),

@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -72,6 +73,9 @@ func Main(ctx context.Context, args []string, version string, signals <-chan os.
 		Restore:   restoreRecords,
 		Explain:   explain,
 		Reach:     reach,
+		Tools: func(c config.Config, log *slog.Logger) (cli.ToolServers, error) {
+			return newToolServers(c, log, nil, VersionOf(version))
+		},
 
 		PlotlyScript: plotlyScript,
 	})

@@ -225,6 +225,11 @@ func (s *server) openHub(context.Context, cli.ServerOptions) (err error) {
 		return err
 	}
 	folders, why := s.volumes()
+	tools, err := newToolServers(c, s.log, s.seen, s.about.Version)
+	if err != nil {
+		return err
+	}
+	s.later(tools.Close)
 	s.hub, err = hub.New(hub.Options{
 		Store: s.store.By(s.owner.ID, s.owner.Fenced), Owner: s.owner, Audit: s.store, Log: s.log, Telemetry: s.seen, Models: asked, Connector: asked, About: aboutModels(c),
 		Sessions: serverSessions(c), Contents: s.blobs(), Base: s.base(), Unsaved: !c.Saves(),
@@ -233,6 +238,7 @@ func (s *server) openHub(context.Context, cli.ServerOptions) (err error) {
 		Network: network,
 		System:  systemOf(c),
 		Volumes: folders, NoVolumes: why,
+		ToolServers:   tools,
 		Code:          rules,
 		Redaction:     redaction,
 		Quotas:        s.quotas,

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"reflect"
 	"slices"
@@ -67,6 +68,8 @@ type Program struct {
 	Explain func(config.Config) Explain
 	// Reach asks the package index for a sign of life and says which it is. known is false where that cannot be told yet.
 	Reach func(ctx context.Context, c config.Config) (index string, known bool, err error)
+	// Tools returns the tool servers of the settings. What they have to say goes to the log.
+	Tools func(c config.Config, log *slog.Logger) (ToolServers, error)
 	// NewModel connects to a model.
 	NewModel func(choose.Choice) (model.Model, error)
 	// Engine makes the engine that the settings name, without checking it.
@@ -104,6 +107,7 @@ type grammar struct {
 	Serve    serveCmd    `cmd:"" help:"Serve cove's API and OpenAI's to applications and other users."`
 	Open     openCmd     `cmd:"" help:"Print the address of the server's page, with a code that signs a browser in."`
 	MCP      mcpCmd      `cmd:"" name:"mcp" help:"The Model Context Protocol: on standard input and output, and in the settings of other programs."`
+	Tools    toolsCmd    `cmd:"" help:"List the tool servers whose tools code may call, and say what is wrong with those that cannot be used."`
 	Key      keyCmd      `cmd:"" help:"Make, list and revoke the keys of a server."`
 	User     userCmd     `cmd:"" help:"Add, list and remove the users of a server."`
 	Project  projectCmd  `cmd:"" help:"Add and list projects, their members and quotas."`

@@ -30,6 +30,7 @@ type remoteRun struct {
 	err     io.Writer
 	// approved says that somebody has looked at the code.
 	approved bool
+	tools    []string // servers whose tools it may call
 }
 
 // strayLife is how long a session without a name lives on a server whose command was killed.
@@ -42,6 +43,7 @@ type codeFlags struct {
 	sandboxFlags
 	networkFlags
 	installFlags
+	toolFlags
 	Approved bool `help:"With --server: say that somebody has looked at the code, where the rules of the server ask for that."`
 }
 
@@ -101,7 +103,7 @@ func (c *runCmd) remotely(i *interruption, p *Program, base, key string) (code i
 
 // begin finds the session with the name that was given, or makes one.
 func (r *remoteRun) begin(ctx context.Context, c *codeFlags) (err error) {
-	r.approved = c.Approved
+	r.approved, r.tools = c.Approved, c.Tools
 	r.session, err = sessionFor(ctx, r.client, c.sessionFlags, c.sandboxFlags, c.networkFlags, strayLife)
 	return err
 }
@@ -157,7 +159,7 @@ func (r *remoteRun) Execute(ctx context.Context, req kernel.Request) iter.Seq2[k
 	return func(yield func(kernel.Event, error) bool) {
 		following, leave := context.WithCancelCause(context.WithoutCancel(ctx))
 		defer leave(nil)
-		n := api.NewExecution{Code: req.Code, Timeout: req.Timeout.Seconds(), Args: req.Args, Env: req.Environment, Columns: req.Columns, Restart: req.Restart, Approved: r.approved}
+		n := api.NewExecution{Code: req.Code, Timeout: req.Timeout.Seconds(), Args: req.Args, Env: req.Environment, Columns: req.Columns, Restart: req.Restart, Approved: r.approved, Servers: r.tools}
 		if req.Mode == kernel.Script {
 			n.Program = req.Filename
 		}

@@ -57,6 +57,12 @@ func (c *replCmd) run(ctx context.Context, p *Program) (code int, err error) {
 		return 0, err
 	}
 	start := p.interruptible(ctx)
+	tools, end, err := c.offer(start.soft, p, cfg)
+	if err != nil {
+		start.stop()
+		return 0, err
+	}
+	defer end()
 	s, err := p.open(start.soft, opening{cfg: cfg, flags: c.sandboxFlags, network: c.networkFlags, session: c.sessionFlags, command: "cove repl"}, inputs, out)
 	start.stop()
 	if err != nil {
@@ -72,7 +78,7 @@ func (c *replCmd) run(ctx context.Context, p *Program) (code int, err error) {
 	}()
 	completes, _ := s.Live.(completer)
 	version, _ := s.Python()
-	r := &repl{p: p, cfg: cfg, session: s, out: s.out, tell: s.tell, killed: s.killed, isComplete: s.IsComplete, quiet: c.Quiet}
+	r := &repl{p: p, cfg: cfg, session: s, out: s.out, tell: s.tell, killed: s.killed, isComplete: s.IsComplete, quiet: c.Quiet, tools: tools}
 	return r.run(ctx, completes, fmt.Sprintf("Python %s in a %s sandbox; %s", version, cfg.Sandbox.Engine, c.farewell()))
 }
 
@@ -122,6 +128,7 @@ type repl struct {
 	killed     func(hard context.Context) (stop func() bool)
 	isComplete func(ctx context.Context, kernel, code string) (string, error)
 	typist     typist
+	tools      *kernel.Tools // of the code, where it runs here
 	quiet      bool
 	tty        bool
 
@@ -291,7 +298,7 @@ func (r *repl) cell(ctx context.Context, v *runView, code string) (signalled int
 	}
 	over := make(chan struct{})
 	err = v.execute(i, r.session, kernel.Request{
-		Code: code, Timeout: time.Duration(r.cfg.Sandbox.Timeout), OutputLimit: int64(r.cfg.Sandbox.MaxOutput),
+		Code: code, Timeout: time.Duration(r.cfg.Sandbox.Timeout), OutputLimit: int64(r.cfg.Sandbox.MaxOutput), Tools: r.tools,
 		Input: func(prompt string, password bool) (string, error) { return r.input(prompt, password, over) },
 	})
 	close(over)

@@ -50,6 +50,7 @@ Examples:
     echo 'sum(range(10))' | cove run -
     cove run --session lab -c 'x = [1, 2, 3]' && cove run --session lab -c 'sum(x)'
     cove run --server https://cove.example.com analysis.py -f data.csv
+    cove run --tools git -c 'import tools; tools.git_git_log(repo_path="/srv/repo")'
     cove run -e YEAR=2025 --allow-net api.example.com --credential api.example.com=MY_TOKEN report.py
 
 Exit code: the program's own; 1 uncaught exception; 124 timeout; 137 out of memory; 130 Ctrl-C;
@@ -149,6 +150,12 @@ func (c *runCmd) execute(i *interruption, p *Program, cfg config.Config) (code i
 	if err != nil {
 		return 0, err
 	}
+	tools, end, err := c.offer(i.soft, p, cfg)
+	if err != nil {
+		return 0, err
+	}
+	defer end()
+	req.Tools = tools
 	o := opening{cfg: cfg, flags: c.sandboxFlags, network: c.networkFlags, session: c.sessionFlags, command: "cove run"}
 	if c.Session != "" {
 		o.hub = p.openHub(i.soft, cfg, o.command, nil)

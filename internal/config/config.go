@@ -24,6 +24,7 @@ type Config struct {
 	Sandbox  Sandbox  `toml:"sandbox" doc:"What code runs in."`
 	Packages Packages `toml:"packages" doc:"The Python environment, and what is installed on top of it. Why so: [packages.md](packages.md)."`
 	Content  Content  `toml:"content" doc:"A look at code before it runs, and what is taken out of what it emits. More: [content.md](content.md)."`
+	Tools    Tools    `toml:"tools" doc:"Servers of the Model Context Protocol whose tools code may call. More: [tools.md](tools.md)."`
 	Network  Network  `toml:"network" doc:"Where sessions of the server may connect to when they ask for it. More: [network.md](network.md)."`
 	Data     Data     `toml:"data" doc:"Data that libraries download when it is used, which cove data add fetches for all sandboxes. More: [packages.md](packages.md#data-of-libraries)."`
 	Session  Sessions `toml:"session" doc:"How long a session lasts, and what is kept of it. More: [sessions.md](sessions.md)."`
@@ -118,6 +119,14 @@ func filePath(getenv func(string) string) string {
 		dir = filepath.Join(getenv("HOME"), ".config")
 	}
 	return filepath.Join(dir, "cove", "config.toml")
+}
+
+// ToolsFile is the file with the tool servers. required says that it was named, so that it has to be there.
+func (c Config) ToolsFile() (path string, required bool) {
+	if c.Tools.File != "" {
+		return c.Tools.File, true
+	}
+	return filepath.Join(filepath.Dir(c.File), "tools.json"), false
 }
 
 // Isolated says whether the engine isolates code; see sandbox.Engine.

@@ -45,6 +45,11 @@ type Packages struct {
 	Timeout      Duration `toml:"timeout" flat:"packages_timeout" env:"COVE_PACKAGES_TIMEOUT" doc:"wall clock of one installation, to which each megabyte that it downloads adds a second"`
 }
 
+// Tools are the servers of tools.
+type Tools struct {
+	File string `toml:"file" env:"COVE_TOOLS_FILE" default:"tools.json in the folder of the config file, where there is one" doc:"the file with the tool servers, in the form of Claude Desktop's and Cursor's: {\"mcpServers\": {NAME: {\"command\": ..., \"args\": [...]}}}; nobody else may be able to write to it, since cove runs what it names"`
+}
+
 // Network is where sessions may connect to at most. A session connects to nothing that was not asked for when it was made.
 type Network struct {
 	Allow List `toml:"allow" env:"COVE_NETWORK_ALLOW" doc:"hosts that sessions of the server may ask to reach: example.com, *.example.com, 10.1.2.0/24, or * for the public internet, each with :PORTS for others than 80 and 443; private addresses are reached where a rule names their network, and this machine's own where a rule names exactly that address"`

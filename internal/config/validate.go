@@ -17,7 +17,7 @@ func (c Config) Validate() error {
 			return bad(f.key(), "must be a number of 0 or more")
 		}
 	}
-	for _, check := range []func() error{c.Folders.validate, c.Sandbox.validate, c.Packages.validate, c.Data.validate, c.Models.validate, c.Serve.validate, c.Store.validate, c.Log.validate, c.Remote.validate} {
+	for _, check := range []func() error{c.Folders.validate, c.Sandbox.validate, c.Packages.validate, c.Tools.validate, c.Data.validate, c.Models.validate, c.Serve.validate, c.Store.validate, c.Log.validate, c.Remote.validate} {
 		if err := check(); err != nil {
 			return err
 		}
@@ -66,6 +66,13 @@ func (p Packages) validate() error {
 		return bad("packages", fmt.Sprintf("is standard, standard-2024 or minimal, not %q", p.Set))
 	case p.Index != "" && !strings.Contains(p.Index, "://"):
 		return bad("packages.index", "must be an address, such as an https:// one")
+	}
+	return nil
+}
+
+func (t Tools) validate() error {
+	if t.File != "" && !filepath.IsAbs(t.File) {
+		return bad("tools.file", "must be an absolute path")
 	}
 	return nil
 }

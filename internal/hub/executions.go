@@ -43,12 +43,14 @@ type NewExecution struct {
 	Input func(prompt string, password bool) (string, error)
 	// Tools are what the code may call outside of its sandbox, as kernel.Request.Tools; nil: nothing.
 	Tools *kernel.Tools
+	// Servers are those of ToolServers whose tools the code may call, too, by name.
+	Servers []string
 	// Once is an idempotency key: a repeated call with the same key returns the execution that the first call made.
 	Once string
 }
 
 // StartExecution queues code to run, whether or not a client follows. Needs auth.SessionsExecute. Problems: code_too_large, kernel_not_found, queue_full,
-// quota_executions, quota_cpu, too_many_sessions, quota_sessions, draining.
+// quota_executions, quota_cpu, too_many_sessions, quota_sessions, draining; with Servers those of ToolServers.Offer, and tool_invalid.
 func (h *Hub) StartExecution(ctx context.Context, who auth.Principal, n NewExecution) (Execution, error) {
 	var e Execution
 	id, again, err := "", false, who.Require(auth.SessionsExecute)
@@ -58,6 +60,9 @@ func (h *Hub) StartExecution(ctx context.Context, who auth.Principal, n NewExecu
 		request := fmt.Sprintf("%s %s %x %d", n.Session, n.Kernel, sum, n.Timeout)
 		if n.Program != "" || len(n.Args)+len(n.Environment) > 0 || n.Restart {
 			request += fmt.Sprintf(" %x", sha256.Sum256(fmt.Appendf(nil, "%q %q %q %v", n.Program, n.Args, n.Environment, n.Restart)))
+		}
+		if len(n.Servers) > 0 {
+			request += fmt.Sprintf(" %x", sha256.Sum256(fmt.Appendf(nil, "%q", n.Servers)))
 		}
 		id, again, err = h.once(ctx, who, startAction, n.Once, request, func() (string, error) {
 			e, err = h.startExecution(ctx, who, n, detail)
@@ -81,16 +86,19 @@ func (h *Hub) startExecution(ctx context.Context, who auth.Principal, n NewExecu
 		ID: ident.New(ident.Execution), Project: who.Project, User: who.User, Key: who.Key, Session: n.Session, Kernel: n.Kernel, Code: n.Code,
 	}
 	req, err := n.request()
-	req.Tools = h.audited(who, e, n.Tools)
 	if err == nil {
 		err = h.screen(ctx, &e, n.Approved)
 	}
 	if err == nil {
 		err = h.mayRun(ctx, who.Project, who.Key)
 	}
+	if err == nil {
+		n.Tools, err = h.withServers(ctx, who, n.Tools, n.Servers)
+	}
 	if err != nil {
 		return Execution{}, err
 	}
+	req.Tools = h.audited(who, e, n.Tools)
 	work, end, err := h.begin(ctx)
 	if err != nil {
 		return Execution{}, err

@@ -49,6 +49,8 @@ type Options struct {
 	Models   Models
 	// About returns what the operator says of a model by PROVIDER/NAME; nil: nothing.
 	About func(name string) model.About
+	// ToolServers are servers whose tools code may call; nil: none are set up.
+	ToolServers ToolServers
 	// Connector knows the connections of the settings, and tries others; nil: connections cannot be set.
 	Connector Connector
 	Limits    Limits

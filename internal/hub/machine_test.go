@@ -1,6 +1,7 @@
 package hub_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -36,11 +37,12 @@ import (
 	"cove/internal/store"
 	"cove/internal/stream"
 	"cove/internal/telemetry"
+	"cove/internal/tool"
 	"cove/internal/transcript"
 	"cove/internal/workspace"
 )
 
-// toy is a session in memory whose code is lines of words: "say WORD", "count N" (N numbers, an event each), "flood N" (events of 10 kB), "wait GATE",
+// toy is a session in memory whose code is lines of words: "say WORD", "count N" (N numbers, an event each), "flood N" (events of 10 kB), "call TOOL", "wait GATE",
 // "stubborn GATE" (which no interrupt ends), "die", "file PATH", "remember WORD", "recall", "hold N" (MiB). Its state is what was remembered.
 type toy struct {
 	hub.Tree
@@ -127,6 +129,10 @@ func (y *toy) Execute(ctx context.Context, req kernel.Request) iter.Seq2[kernel.
 				}
 				continue
 			}
+			if verb == "call" {
+				word = called(ctx, req.Tools, word)
+				verb = "say"
+			}
 			if !y.do(ctx, verb, word, &done, func(text string) bool { return yield(kernel.Stream{Name: "stdout", Data: []byte(text)}, nil) }) {
 				return
 			}
@@ -139,6 +145,18 @@ func (y *toy) Execute(ctx context.Context, req kernel.Request) iter.Seq2[kernel.
 		}
 		yield(done, nil)
 	}
+}
+
+// called is the answer of a tool.
+func called(ctx context.Context, tools *kernel.Tools, name string) string {
+	if tools == nil {
+		return "there are no tools"
+	}
+	out := "the tool did not answer"
+	tools.Call(ctx, []tool.Call{{Number: 1, Name: name, Arguments: []byte("{}")}}, func(_ int, r tool.Result) {
+		out = cmp.Or(r.Err, string(r.Value))
+	})
+	return out
 }
 
 func (y *toy) do(ctx context.Context, verb, word string, done *kernel.Done, say func(string) bool) bool {

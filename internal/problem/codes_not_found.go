@@ -78,6 +78,8 @@ const (
 	VolumeNotFound = NotFoundCode("volume_not_found")
 	// The snapshot of the session is not there any more. Return to an earlier snapshot, or remove the session.
 	SnapshotMissing = NotFoundCode("snapshot_missing")
+	// There is no server of tools with this name, or it is not for this project. List those that are; the operator sets them up.
+	ToolServerNotFound = NotFoundCode("tool_server_not_found")
 	// There is no turn with this id. List the turns of the conversation.
 	TurnNotFound = NotFoundCode("turn_not_found")
 	// There is no upload with this id, or it was dropped or has expired, or its file was deleted. Begin another upload.

@@ -216,6 +216,10 @@ const (
 	TempUnusable = UnavailableCode("temp_unusable")
 	// A tool that the code called did not do what it was asked for. Look at what it says.
 	ToolFailed = UnavailableCode("tool_failed")
+	// A tool server does not keep to the protocol, or to the bounds of what it may say. Tell the operator.
+	ToolServerInvalid = UnavailableCode("tool_server_invalid")
+	// A tool server does not start, cannot be reached, or does not let cove in. Try again in a moment; the operator finds more in the log, and with `cove tools`.
+	ToolServerUnreachable = UnavailableCode("tool_server_unreachable")
 	// Another process runs the turn. Ask the server or interrupt the command that the message names.
 	TurnElsewhere = UnavailableCode("turn_elsewhere")
 	// What has come of the upload is on another server. Ask that server, or begin another upload.

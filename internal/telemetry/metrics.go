@@ -40,6 +40,7 @@ const (
 	NetworkConnections Counter = "cove_network_connections_total" // result: ok, refused
 	// NetworkBytes counts what programs of sessions sent and received; direction: sent, received.
 	NetworkBytes Counter = "cove_network_bytes_total"
+	ToolCalls    Counter = "cove_tool_calls_total" // server, outcome: ok, failed
 )
 
 // The stages of a request, for Stage.
@@ -169,6 +170,7 @@ func (t *Telemetry) registerMetrics() {
 		Panics:             {"Faults in handlers that were caught.", nil, []string{""}},
 		NetworkConnections: {"Connections of sessions' programs to other machines that have ended, and destinations that were refused.", []string{"result"}, []string{"ok", "refused"}},
 		NetworkBytes:       {"Bytes of connections of sessions' programs.", []string{"direction"}, []string{"sent", "received"}},
+		ToolCalls:          {"Calls of tools of tool servers by how they ended.", []string{"server", "outcome"}, nil},
 	} {
 		v := prometheus.NewCounterVec(prometheus.CounterOpts{Name: string(name), Help: m.help}, m.labels)
 		t.registry.MustRegister(v)

@@ -1,0 +1,7 @@
+package toolserver
+
+// What tests look at.
+var (
+	Descendants = descendants
+	ParentOf    = parentOf
+)
