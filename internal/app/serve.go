@@ -351,7 +351,8 @@ func (s *server) surfaces() ([]surface.Surface, error) {
 		dify.Surface(dify.Options{Hub: s.hub, Log: s.log, MaxOutput: min(int64(c.Limits.Output), 4<<20), Timeout: programTime(c), AtOnce: c.Limits.Executions}),
 		librechat.Surface(librechat.Options{Hub: s.hub, Log: s.log, MaxFiles: int64(c.Limits.Upload) + 1<<20, Timeout: time.Duration(c.Sandbox.Timeout)}),
 		openai.Surface(openai.Options{Hub: s.hub, Log: s.log, MaxFile: int64(c.Limits.Upload), Memory: mostMemory(c), Secret: s.secret, Stopping: s.stopping}),
-		anthropic.Surface(anthropic.Options{Hub: s.hub, Log: s.log, MaxFile: int64(c.Limits.Upload)}),
+		anthropic.Surface(anthropic.Options{Hub: s.hub, Log: s.log, MaxFile: int64(c.Limits.Upload), Timeout: time.Duration(c.Sandbox.Timeout),
+			Steps: c.Turn.MaxSteps, Time: time.Duration(c.Turn.MaxTime), Tokens: c.Turn.MaxTokens}),
 		jupyter.Surface(jupyter.Options{Hub: s.hub, Accounts: s.accounts, Log: s.log, Version: s.about.Version, Python: func() string { return s.about.Python }, Secret: s.secret, Stopping: s.stopping}),
 	}
 	out = append(out, gemini.Surface(gemini.Options{Hub: s.hub, Log: s.log}))
