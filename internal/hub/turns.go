@@ -49,6 +49,7 @@ type NewTurn struct {
 	TopP        *float64
 	Format      model.Format // of the answer's words, which Instructions ask for too
 	Effort      string       // see model.Request
+	Stop        []string     `json:",omitempty"` // as interpreter.Turn.Stop
 	Extra       map[string]json.RawMessage
 
 	// Approval is that of a new conversation.
