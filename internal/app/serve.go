@@ -355,7 +355,7 @@ func (s *server) surfaces() ([]surface.Surface, error) {
 			Steps: c.Turn.MaxSteps, Time: time.Duration(c.Turn.MaxTime), Tokens: c.Turn.MaxTokens}),
 		jupyter.Surface(jupyter.Options{Hub: s.hub, Accounts: s.accounts, Log: s.log, Version: s.about.Version, Python: func() string { return s.about.Python }, Secret: s.secret, Stopping: s.stopping}),
 	}
-	out = append(out, gemini.Surface(gemini.Options{Hub: s.hub, Log: s.log}))
+	out = append(out, gemini.Surface(gemini.Options{Hub: s.hub, Log: s.log, MaxFile: int64(c.Limits.Upload), Secret: s.secret}))
 	out = append(out, mcp.Surface(mcp.Options{Hub: s.hub, Log: s.log, Version: s.about.Version, Timeout: time.Duration(c.Sandbox.Timeout)}))
 	out = append(out, sandboxai.Surfaces(sandboxai.Options{Hub: s.hub, Log: s.log, Timeout: time.Duration(c.Sandbox.Timeout)})...)
 	// The last is that of the ports' names, where they have some; some of them are of sandboxes of E2B's and of Daytona's clients.
