@@ -2,11 +2,13 @@ package e2e_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -23,7 +25,7 @@ func TestAnthropic(t *testing.T) {
 	testneeds.Asked(t, testneeds.Sandboxes)
 	upstream := modeltest.NewServer()
 	t.Cleanup(upstream.Close)
-	upstream.Decide(sdkModel)
+	upstream.Decide(shellModel)
 	s := startServer(t, "", testKey(t), "OPENAI_BASE_URL="+upstream.OpenAIURL(), "OPENAI_API_KEY=sk-test", "COVE_MODEL=openai/scripted")
 	t.Run("go", func(t *testing.T) { anthropicGo(t, s) })
 	for name, command := range map[string]func(*testing.T, string) *exec.Cmd{"anthropic": pythonSDK, "anthropicjs": nodeSDK} {
@@ -36,6 +38,60 @@ func TestAnthropic(t *testing.T) {
 			}
 		})
 	}
+}
+
+// shellCalls are what the model calls with the tools of commands and files, by a word of the last question.
+func shellCalls() map[string][]modeltest.Call {
+	run := func(command string) modeltest.Call {
+		arguments, _ := json.Marshal(map[string]string{"command": command})
+		return modeltest.Call{Name: "bash_code_execution", Arguments: string(arguments)}
+	}
+	edit := func(arguments string) modeltest.Call {
+		return modeltest.Call{Name: "text_editor_code_execution", Arguments: arguments}
+	}
+	return map[string][]modeltest.Call{
+		"list all": {run("ls -la | head -5; python3 -c 'print(6 * 7)'")},
+		"config.yaml": {
+			edit(`{"command": "create", "path": "config.yaml", "file_text": "database:\n  host: localhost\n  port: 5432\n"}`), edit(`{"command": "view", "path": "config.yaml"}`),
+			edit(`{"command": "str_replace", "path": "config.yaml", "old_str": "port: 5432", "new_str": "port: 3306"}`), run("cat config.yaml"),
+		},
+		"output.png":              {run("echo " + sdkPixel + " | base64 -d > output.png")},
+		"Write a file with a ran": {run("echo 7 > /tmp/number.txt")},
+		"Read the number":         {run("n=$(cat /tmp/number.txt); echo $((n * n))")},
+		"fails":                   {run("echo out; echo err >&2; exit 3"), edit(`{"command": "view", "path": "none.txt"}`)},
+		"attached":                {run("cat data.csv")},
+	}
+}
+
+// shellModel is sdkModel where Python is offered. With commands and files it makes one call after the other, and says what the last one gave.
+func shellModel(n int, r modeltest.Request) modeltest.Turn {
+	if !slices.Contains(r.Tools(), "bash_code_execution") {
+		return sdkModel(n, r)
+	}
+	messages, done, printed := r.Messages(), 0, ""
+	for k := len(messages) - 1; k >= 0; k-- {
+		text := modeltest.Request{Body: map[string]any{"messages": []any{messages[k]}}}.Text()
+		if messages[k]["role"] == "tool" {
+			if done++; printed == "" {
+				printed = text
+			}
+		}
+		if messages[k]["role"] != "user" {
+			continue
+		}
+		for word, calls := range shellCalls() {
+			if !strings.Contains(text, word) {
+				continue
+			}
+			turn := modeltest.Say("It gave: " + printed)
+			if done < len(calls) {
+				turn = modeltest.Turn{Calls: calls[done : done+1]}
+			}
+			turn.Input, turn.Output = 10, 5
+			return turn
+		}
+	}
+	return sdkModel(n, r)
 }
 
 // anthropicGo streams an answer, goes on in its container, and takes what the code wrote.
@@ -72,6 +128,21 @@ func anthropicGo(t *testing.T, s *server) {
 	defer func() { _ = content.Body.Close() }()
 	if text, err := io.ReadAll(content.Body); err != nil || string(text) != "plotted" {
 		t.Errorf("%v %q", err, text)
+	}
+	shell := params("Create a config.yaml file with database settings, then update the port from 5432 to 3306")
+	shell.Tools = []sdk.ToolUnionParam{{OfCodeExecutionTool20250825: &sdk.CodeExecutionTool20250825Param{}}}
+	m = streamed(t.Context(), shell)
+	if len(m.Content) != 9 || m.Content[0].Name != "text_editor_code_execution" || !strings.Contains(string(m.Content[0].Input), "5432") || m.Container.ID == "" {
+		t.Fatalf("%s", m.RawJSON())
+	}
+	if view := m.Content[3].AsTextEditorCodeExecutionToolResult().Content.AsResponseTextEditorCodeExecutionViewResultBlock(); view.TotalLines != 3 || view.FileType != "text" {
+		t.Errorf("%s", m.Content[3].RawJSON())
+	}
+	if change := m.Content[5].AsTextEditorCodeExecutionToolResult().Content.AsResponseTextEditorCodeExecutionStrReplaceResultBlock(); len(change.Lines) != 2 || change.OldStart != 3 {
+		t.Errorf("%s", m.Content[5].RawJSON())
+	}
+	if ran := m.Content[7].AsBashCodeExecutionToolResult().Content.AsResponseBashCodeExecutionResultBlock(); !strings.Contains(ran.Stdout, "port: 3306") || len(ran.Content) != 1 {
+		t.Errorf("%s", m.Content[7].RawJSON())
 	}
 	_, err = client.Messages.New(t.Context(), params("limited"))
 	if e, ok := errors.AsType[*sdk.Error](err); !ok || e.StatusCode != 429 || e.RequestID == "" {

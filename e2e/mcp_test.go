@@ -120,6 +120,9 @@ func TestMCP(t *testing.T) {
 	if err != nil || read.Contents[0].Text != "n\n1\n" || !strings.HasPrefix(read.Contents[0].MIMEType, "text/csv") {
 		t.Errorf("a resource: %v %+v", err, read)
 	}
+	if r := call("install_packages", map[string]any{"session": session, "packages": []string{"numpy"}}); r.failed || r.text == "" {
+		t.Errorf("install: %+v", r)
+	}
 	if _, err := client.ReadResource(t.Context(), &mcp.ReadResourceParams{URI: "cove://" + session + "/../../etc/passwd"}); err == nil {
 		t.Error("a file outside of the workspace is read")
 	}
@@ -145,6 +148,36 @@ func TestMCP(t *testing.T) {
 		t.Errorf("a session that is gone: %+v", r)
 	}
 	s.mcpStrangers(session)
+	for _, version := range []string{"2025-06-18", "2026-07-28"} {
+		s.mcpAsks(&mcp.StreamableClientTransport{Endpoint: s.base + "/mcp", HTTPClient: &http.Client{Transport: keyed{s.key}}}, version)
+	}
+}
+
+// mcpAsks has code ask a client's user, in a version of the protocol.
+func (s *server) mcpAsks(over mcp.Transport, version string) {
+	s.t.Helper()
+	var asked atomic.Int32
+	c := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, &mcp.ClientOptions{ElicitationHandler: func(_ context.Context, q *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
+		if asked.Add(1) == 1 && strings.Contains(q.Params.Message, "Your name?") {
+			return &mcp.ElicitResult{Action: "accept", Content: map[string]any{"value": "Ada"}}, nil
+		}
+		return &mcp.ElicitResult{Action: "cancel"}, nil
+	}})
+	client, err := c.Connect(s.t.Context(), over, &mcp.ClientSessionOptions{ProtocolVersion: version})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	r, err := client.CallTool(s.t.Context(), &mcp.CallToolParams{Name: "python", Arguments: map[string]any{"code": "print('Hello', input('Your name? '))\ninput()"}})
+	if err != nil {
+		s.t.Fatalf("%s: %v", version, err)
+	}
+	said, _ := r.StructuredContent.(map[string]any)
+	if said["stdout"] != "Hello Ada\n" || !r.IsError || said["error"].(map[string]any)["name"] != "EOFError" || asked.Load() != 2 {
+		s.t.Errorf("%s: %+v, asked %d times", version, said, asked.Load())
+	}
+	if err := client.Close(); err != nil {
+		s.t.Errorf("%s: %v", version, err)
+	}
 }
 
 // mcpStrangers has clients without a key, and with another project's, get nothing.
@@ -192,6 +225,11 @@ func TestMCPOnStdio(t *testing.T) {
 	}
 	if err := client.Close(); err != nil {
 		t.Error(err)
+	}
+	for _, version := range []string{"2025-11-25", "2026-07-28"} {
+		asks := exec.Command(sandboxtest.Binary(t), "mcp", "--server", s.base)
+		asks.Env = cmd.Env
+		s.mcpAsks(&mcp.CommandTransport{Command: asks}, version)
 	}
 	out, err := exec.Command(sandboxtest.Binary(t), "mcp", "--server", "").CombinedOutput()
 	if err == nil || !strings.Contains(string(out), "works on a server") {

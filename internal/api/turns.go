@@ -136,6 +136,7 @@ type NewTurn struct {
 	Instructions string   `json:"instructions,omitempty" maxLength:"262144"`
 	Python       *bool    `json:"python,omitempty" doc:"false: the model is not offered the interpreter"`
 	Tools        []Tool   `json:"tools,omitempty" maxItems:"128" doc:"Your functions: the model or its code calls them, you run them"`
+	Servers      []string `json:"tool_servers,omitempty" maxItems:"100" doc:"Tool servers whose tools code may call, in the module tools (GET /tool-servers)"`
 	ToolChoice   string   `json:"tool_choice,omitempty" maxLength:"128" doc:"auto, none, required, or the name of one function"`
 	Parallel     *bool    `json:"parallel_tool_calls,omitempty"`
 	MaxCalls     int      `json:"max_steps,omitempty" minimum:"0" maximum:"1000" doc:"Executions; the server's limit when left out"`
@@ -200,7 +201,7 @@ func (n NewTurn) hub(conversation, once string) (hub.NewTurn, error) {
 		return hub.NewTurn{}, err
 	}
 	out := hub.NewTurn{Conversation: conversation, Parent: n.Parent, Session: n.Session, Network: n.Network.hub(), Root: n.Root, Model: n.Model, Input: input, Prompt: n.Prompt, Files: n.Files,
-		Instructions: n.Instructions, NoPython: n.Python != nil && !*n.Python, Parallel: n.Parallel, MaxCalls: n.MaxCalls, MaxTokens: n.MaxTokens,
+		Instructions: n.Instructions, NoPython: n.Python != nil && !*n.Python, Servers: n.Servers, Parallel: n.Parallel, MaxCalls: n.MaxCalls, MaxTokens: n.MaxTokens,
 		Temperature: n.Temperature, TopP: n.TopP, Source: n.Source, Check: n.Check, Once: once, Approval: approvalOf(n.Approval)}
 	if out.Source == "" {
 		out.Source = "api"

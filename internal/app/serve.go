@@ -357,10 +357,11 @@ func (s *server) surfaces() ([]surface.Surface, error) {
 		dify.Surface(dify.Options{Hub: s.hub, Log: s.log, MaxOutput: min(int64(c.Limits.Output), 4<<20), Timeout: programTime(c), AtOnce: c.Limits.Executions}),
 		librechat.Surface(librechat.Options{Hub: s.hub, Log: s.log, MaxFiles: int64(c.Limits.Upload) + 1<<20, Timeout: time.Duration(c.Sandbox.Timeout)}),
 		openai.Surface(openai.Options{Hub: s.hub, Log: s.log, MaxFile: int64(c.Limits.Upload), Memory: mostMemory(c), Secret: s.secret, Stopping: s.stopping}),
-		anthropic.Surface(anthropic.Options{Hub: s.hub, Log: s.log, MaxFile: int64(c.Limits.Upload)}),
+		anthropic.Surface(anthropic.Options{Hub: s.hub, Log: s.log, MaxFile: int64(c.Limits.Upload), Timeout: time.Duration(c.Sandbox.Timeout),
+			Steps: c.Turn.MaxSteps, Time: time.Duration(c.Turn.MaxTime), Tokens: c.Turn.MaxTokens}),
 		jupyter.Surface(jupyter.Options{Hub: s.hub, Accounts: s.accounts, Log: s.log, Version: s.about.Version, Python: func() string { return s.about.Python }, Secret: s.secret, Stopping: s.stopping}),
 	}
-	out = append(out, gemini.Surface(gemini.Options{Hub: s.hub, Log: s.log}))
+	out = append(out, gemini.Surface(gemini.Options{Hub: s.hub, Log: s.log, MaxFile: int64(c.Limits.Upload), Secret: s.secret}))
 	out = append(out, mcp.Surface(mcp.Options{Hub: s.hub, Log: s.log, Version: s.about.Version, Timeout: time.Duration(c.Sandbox.Timeout)}))
 	out = append(out, sandboxai.Surfaces(sandboxai.Options{Hub: s.hub, Log: s.log, Timeout: time.Duration(c.Sandbox.Timeout)})...)
 	// The last is that of the ports' names, where they have some; some of them are of sandboxes of E2B's and of Daytona's clients.

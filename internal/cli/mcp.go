@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"time"
 
 	"cove/internal/problem"
 	"cove/internal/sse"
@@ -55,6 +56,9 @@ const (
 	mostMCP = 64
 	// mcpHeaders is the version from which on what a request is about is in headers, too.
 	mcpHeaders = "2026-07-28"
+	// mcpSession is the header with the session of the protocol, and mcpGoodbye bounds the wait for its end.
+	mcpSession = "Mcp-Session-Id"
+	mcpGoodbye = 2 * time.Second
 )
 
 // mcpBridge passes the messages of a program on to a server, and the server's messages back; see "Transports" in the protocol's specification.
@@ -64,6 +68,7 @@ type mcpBridge struct {
 	mu      sync.Mutex
 	out     io.Writer
 	version string                        // that was agreed on
+	session string                        // of the protocol, where the server has opened one
 	under   map[string]context.CancelFunc // requests that are under way, by their ids
 }
 
@@ -87,7 +92,10 @@ type mcpMessage struct {
 // serve passes messages on until there are no more, and returns when all are answered.
 func (b *mcpBridge) serve(ctx context.Context, in io.Reader) error {
 	var sent sync.WaitGroup
-	defer sent.Wait()
+	defer func() {
+		sent.Wait()
+		b.close(ctx)
+	}()
 	room := make(chan struct{}, mostMCP)
 	messages := bufio.NewScanner(in)
 	messages.Buffer(nil, longestMCP)
@@ -103,6 +111,10 @@ func (b *mcpBridge) serve(ctx context.Context, in io.Reader) error {
 		}
 		if m.Method == "notifications/cancelled" {
 			b.cancel(m.Params.RequestID)
+			continue
+		}
+		if m.Method == "" { // an answer to the server: calls wait for it
+			b.pass(ctx, m, text)
 			continue
 		}
 		select {
@@ -129,7 +141,7 @@ func (b *mcpBridge) serve(ctx context.Context, in io.Reader) error {
 func (b *mcpBridge) pass(ctx context.Context, m mcpMessage, text []byte) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	if len(m.ID) > 0 {
+	if len(m.ID) > 0 && m.Method != "" { // what has no method answers the server
 		b.mu.Lock()
 		b.under[string(m.ID)] = cancel
 		b.mu.Unlock()
@@ -139,7 +151,7 @@ func (b *mcpBridge) pass(ctx context.Context, m mcpMessage, text []byte) {
 			delete(b.under, string(m.ID))
 		}()
 	}
-	if err := b.ask(ctx, m, text); err != nil && len(m.ID) > 0 && ctx.Err() == nil {
+	if err := b.ask(ctx, m, text); err != nil && len(m.ID) > 0 && m.Method != "" && ctx.Err() == nil {
 		b.refuse(m.ID, -32603, err.Error())
 	}
 }
@@ -162,8 +174,11 @@ func (b *mcpBridge) ask(ctx context.Context, m mcpMessage, text []byte) error {
 	r.Header.Set("Content-Type", "application/json")
 	r.Header.Set("Accept", "application/json, text/event-stream")
 	b.mu.Lock()
-	version := b.version
+	version, session := b.version, b.session
 	b.mu.Unlock()
+	if session != "" && m.Method != "initialize" {
+		r.Header.Set(mcpSession, session)
+	}
 	if m.Params.Meta.Version != "" {
 		version = m.Params.Meta.Version
 	}
@@ -184,6 +199,11 @@ func (b *mcpBridge) ask(ctx context.Context, m mcpMessage, text []byte) error {
 		return fmt.Errorf("the server does not answer: %w", err)
 	}
 	defer func() { _ = answer.Body.Close() }()
+	if m.Method == "initialize" {
+		b.mu.Lock()
+		b.session = answer.Header.Get(mcpSession)
+		b.mu.Unlock()
+	}
 	if strings.HasPrefix(answer.Header.Get("Content-Type"), "text/event-stream") {
 		return b.stream(m, answer.Body)
 	}
@@ -213,6 +233,24 @@ func (b *mcpBridge) stream(m mcpMessage, body io.Reader) error {
 		if len(e.Data) > 0 {
 			b.tell(m, e.Data)
 		}
+	}
+}
+
+// close ends the session of the protocol. One that is not ended goes with the time.
+func (b *mcpBridge) close(ctx context.Context) {
+	if b.session == "" {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), mcpGoodbye)
+	defer cancel()
+	r, err := http.NewRequestWithContext(ctx, http.MethodDelete, b.endpoint, nil)
+	if err != nil {
+		return
+	}
+	r.Header.Set("Authorization", "Bearer "+b.key)
+	r.Header.Set(mcpSession, b.session)
+	if answer, err := http.DefaultClient.Do(r); err == nil {
+		_ = answer.Body.Close()
 	}
 }
 

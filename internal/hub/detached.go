@@ -62,7 +62,7 @@ func CallOfCode(id string) (execution string, number int, ok bool) {
 }
 
 // detach begins an execution that may outlive its turn. The caller hears its events.
-func (h *Hub) detach(ctx context.Context, who auth.Principal, e Execution, conversation string, req kernel.Request, tools *kernel.Tools) (*detached, error) {
+func (h *Hub) detach(ctx context.Context, who auth.Principal, e Execution, conversation string, req kernel.Request, o *offer) (*detached, error) {
 	work, end, err := h.begin(ctx)
 	if err != nil {
 		return nil, err
@@ -91,9 +91,7 @@ func (h *Hub) detach(ctx context.Context, who auth.Principal, e Execution, conve
 		d.tell(ctx, event)
 		return nil
 	}
-	own := *tools
-	own.Call = d.callClient(emit)
-	req.Tools = h.audited(who, d.e, &own)
+	req.Tools = h.audited(who, d.e, o.tools(d.callClient(emit)))
 	h.spawn(func(context.Context) {
 		defer end()
 		defer h.release(s)
@@ -116,7 +114,7 @@ func (h *Hub) detach(ctx context.Context, who auth.Principal, e Execution, conve
 }
 
 // callClient returns what has the calls of code wait for the client, after emit has told of them.
-func (d *detached) callClient(emit emitter) func(context.Context, []tool.Call, func(int, tool.Result)) {
+func (d *detached) callClient(emit emitter) tool.Calls {
 	return func(ctx context.Context, calls []tool.Call, answer func(int, tool.Result)) {
 		var waits kernel.CallsWait
 		d.mu.Lock()

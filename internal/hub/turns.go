@@ -43,6 +43,7 @@ type NewTurn struct {
 	// model, and the turn that brings the results goes on where the code waits.
 	CodeTools   []tool.Tool
 	CodeGlobals bool
+	Servers     []string // of tools, by name, which code may call, too; see NewExecution.Servers
 	Parallel    *bool
 	MaxCalls    int // executions; 0: the server's limit
 	// Check has each program of the model's looked at when it has run. Look does that for a caller in this process, whose hub makes no sessions.
@@ -54,6 +55,7 @@ type NewTurn struct {
 	TopP        *float64
 	Format      model.Format // of the answer's words, which Instructions ask for too
 	Effort      string       // see model.Request
+	Stop        []string     `json:",omitempty"` // as interpreter.Turn.Stop
 	Extra       map[string]json.RawMessage
 
 	// Approval is that of a new conversation.

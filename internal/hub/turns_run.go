@@ -196,7 +196,7 @@ func (h *Hub) converse(p *plan, l *liveTurn) (answer interpreter.Answer, err err
 		}
 		marked := h.markTurn(ctx, p)
 		defer func() { <-marked }()
-		answer, err = h.listen(ctx, p, l, &stepper{Live: s.live, lease: held, h: h, turn: p.turn, who: who, tools: p.offered, resumed: p.resumed, marked: marked})
+		answer, err = h.listen(ctx, p, l, &stepper{Live: s.live, lease: held, h: h, turn: p.turn, who: who, offer: p.offer, resumed: p.resumed, marked: marked})
 		return err
 	})
 	return answer, err

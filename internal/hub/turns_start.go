@@ -7,17 +7,14 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"time"
 
 	"cove/internal/auth"
 	"cove/internal/ident"
 	"cove/internal/intake"
 	"cove/internal/interpreter"
-	"cove/internal/kernel"
 	"cove/internal/model"
 	"cove/internal/problem"
 	"cove/internal/stream"
-	"cove/internal/tool"
 )
 
 // StartTurn begins a turn, which goes on whether or not a client follows. Needs auth.ConversationsWrite, auth.SessionsExecute unless NoPython, and
@@ -94,7 +91,7 @@ type plan struct {
 	asks    bool                  // each program waits for the user's word
 	alone   bool                  // see NewTurn.Unattended
 	looks   bool                  // each program is looked at, see NewTurn.Check
-	offered *kernel.Tools         // what code may call; nil: nothing
+	offer   *offer                // what code may call; nil: nothing
 	resumed *resumption           // nil: no code goes on
 	// untitled says that the title of the conversation, which is of the page, is the prompt's first words.
 	untitled bool
@@ -154,9 +151,6 @@ func (h *Hub) plan(ctx context.Context, who auth.Principal, n NewTurn) (_ *plan,
 	}
 	return p, nil
 }
-
-// longestWaits is how long the code of a turn may wait for results of its clients, all in all.
-const longestWaits = 12 * time.Hour
 
 // prepareTurn makes what the turn needs, and records the turn. No other turn can begin in its conversation meanwhile.
 func (h *Hub) prepareTurn(ctx context.Context, p *plan, n NewTurn, c Conversation, parent Turn) error {
@@ -227,16 +221,13 @@ func (h *Hub) planModel(ctx context.Context, p *plan, n NewTurn) error {
 	p.spec = interpreter.Turn{
 		History: n.History, Input: n.Input, Instructions: n.Instructions, Python: !n.NoPython, Tools: n.Tools, Choice: n.Choice, Parallel: n.Parallel,
 		Context: h.about(m.Name()).Context, OfferedGlobals: n.CodeGlobals,
-		Look: n.Look, MaxCalls: n.MaxCalls, MaxTokens: n.MaxTokens, Temperature: n.Temperature, TopP: n.TopP, Format: n.Format, Effort: n.Effort, Extra: n.Extra,
+		Look: n.Look, MaxCalls: n.MaxCalls, MaxTokens: n.MaxTokens, Temperature: n.Temperature, TopP: n.TopP, Format: n.Format, Effort: n.Effort, Stop: n.Stop, Extra: n.Extra,
 	}
 	if p.resumed != nil {
 		p.spec.Suspended = p.resumed.suspended
 	}
-	if len(n.CodeTools) > 0 {
-		if p.spec.Offered, err = tool.NewSet(n.CodeTools); err != nil {
-			return err
-		}
-		p.offered = &kernel.Tools{Set: p.spec.Offered, Globals: n.CodeGlobals, Patience: longestWaits}
+	if err := h.planTools(ctx, p, n); err != nil {
+		return err
 	}
 	if err := interpreter.Check(m, p.spec); err != nil {
 		return err

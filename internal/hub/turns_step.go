@@ -19,7 +19,7 @@ type stepper struct {
 	h     *Hub
 	turn  Turn
 	who   auth.Principal
-	tools *kernel.Tools // what the code may call; nil: nothing
+	offer *offer // what the code may call; nil: nothing
 	// resumed is code of an earlier turn that goes on; nil: there is none.
 	resumed *resumption
 	// marked is closed when code may run, see markTurn.
@@ -56,9 +56,12 @@ func (s *stepper) Execute(ctx context.Context, req kernel.Request) iter.Seq2[ker
 			yield(nil, err)
 			return
 		}
-		if s.tools != nil {
+		if s.offer != nil && s.offer.client {
 			s.detach(ctx, e, req, yield)
 			return
+		}
+		if s.offer != nil {
+			req.Tools = s.h.audited(s.who, e, s.offer.tools(nil))
 		}
 		_, err := s.h.run(ctx, e, req, func(ctx context.Context, event Event) error {
 			s.time = ctx
@@ -78,7 +81,7 @@ func (s *stepper) Execute(ctx context.Context, req kernel.Request) iter.Seq2[ker
 
 // detach runs code that may wait for the client, longer than the turn lasts.
 func (s *stepper) detach(ctx context.Context, e Execution, req kernel.Request, yield func(kernel.Event, error) bool) {
-	d, err := s.h.detach(ctx, s.who, e, s.turn.Conversation, req, s.tools)
+	d, err := s.h.detach(ctx, s.who, e, s.turn.Conversation, req, s.offer)
 	if err != nil {
 		yield(nil, err)
 		return

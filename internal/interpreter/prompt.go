@@ -124,6 +124,9 @@ func (t *turn) request(last bool) model.Request {
 	if !last {
 		req.Tools = t.offered()
 	}
+	if !t.python {
+		req.Stop = t.spec.Stop
+	}
 	if last || !t.python || !t.learned.fenced { // otherwise code comes as text
 		req.Format = t.spec.Format
 	}

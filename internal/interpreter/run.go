@@ -57,6 +57,7 @@ type Turn struct {
 	TopP        *float64
 	Format      model.Format // of the last answer's words, which Instructions ask for too
 	Effort      string       // see model.Request
+	Stop        []string     // texts that end an answer; without Python, whose code they would end
 	Extra       map[string]json.RawMessage
 }
 

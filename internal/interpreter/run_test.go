@@ -469,3 +469,15 @@ func TestHistoriesOfAnyShape(t *testing.T) {
 		}
 	})
 }
+
+// TestStop: texts that end an answer are for answers in words; they would end code in the middle.
+func TestStop(t *testing.T) {
+	t.Parallel()
+	for _, python := range []bool{false, true} {
+		m := &scripted{t: t, can: tools(), script: []says{text("ok")}}
+		run(t, t.Context(), m, &session{}, interpreter.DefaultLimits(), interpreter.Turn{Input: user("go"), Python: python, Stop: []string{"END"}})
+		if got := len(m.requests[0].Stop); got != map[bool]int{false: 1, true: 0}[python] {
+			t.Errorf("with Python %v: %d texts", python, got)
+		}
+	}
+}

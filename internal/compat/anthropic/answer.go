@@ -32,7 +32,9 @@ type answer struct {
 	sure    int      // of blocks: those that are not said again when an answer breaks off
 	said    strings.Builder
 	running *execution
-	ran     bool // code was started
+	writing map[int]*callPart // calls that the model is writing, by their place
+	current *callPart         // that whose block is open
+	ran     bool              // code was started
 }
 
 // begin sends what every stream begins with.

@@ -11,6 +11,7 @@ import (
 	"context"
 	"encoding/json"
 	"io"
+	"iter"
 	"log/slog"
 	"net/http"
 	"strings"
@@ -18,8 +19,11 @@ import (
 
 	"cove/internal/auth"
 	"cove/internal/hub"
+	"cove/internal/link"
 	"cove/internal/model"
+	"cove/internal/process"
 	"cove/internal/surface"
+	"cove/internal/workspace"
 )
 
 // Prefix begins every path of this surface, without a slash at its end: a client's base URL ends with it.
@@ -37,6 +41,17 @@ type Turns interface {
 type Sessions interface {
 	Session(ctx context.Context, who auth.Principal, id string) (hub.Session, error)
 	Tree(ctx context.Context, who auth.Principal, session string, write bool, use func(context.Context, hub.Tree) error) error
+}
+
+// Machine is what commands and files of code_execution_20250825 are made of.
+type Machine interface {
+	CreateSession(ctx context.Context, who auth.Principal, n hub.NewSession) (hub.Session, error)
+	PutFile(ctx context.Context, who auth.Principal, session, file, path string) (workspace.Entry, error)
+	UseFiles(ctx context.Context, who auth.Principal, session string, u hub.FilesUse, use func(ctx context.Context, f link.Files) error) error
+	CheckProgram(ctx context.Context, who auth.Principal, code string) error
+	StartProcess(ctx context.Context, who auth.Principal, session string, start process.Start) (process.Info, error)
+	FollowProcess(ctx context.Context, who auth.Principal, session, id string, from int64) (iter.Seq2[process.Event, error], error)
+	SignalProcess(ctx context.Context, who auth.Principal, session, id, signal string, all bool) error
 }
 
 // Files are stored files.
@@ -58,6 +73,7 @@ type Models interface {
 type Hub interface {
 	Turns
 	Sessions
+	Machine
 	Files
 	Models
 }
@@ -71,6 +87,10 @@ type Options struct {
 	Heartbeat time.Duration // between pings on a silent stream; 10 seconds
 	Settle    time.Duration // how long a stream waits for its first event before it begins; 1 second
 	Spool     string        // folder for uploads in transit; the system's
+	Timeout   time.Duration // of a command; 5 minutes
+	Steps     int           // calls of commands and files in a message; 20
+	Time      time.Duration // after which such a message pauses; 10 minutes
+	Tokens    int64         // as Time; 0: any number
 	Now       func() time.Time
 }
 
@@ -150,6 +170,15 @@ func (o Options) orDefault() Options {
 	}
 	if o.Settle <= 0 {
 		o.Settle = time.Second
+	}
+	if o.Timeout <= 0 {
+		o.Timeout = 5 * time.Minute
+	}
+	if o.Steps <= 0 {
+		o.Steps = 20
+	}
+	if o.Time <= 0 {
+		o.Time = 10 * time.Minute
 	}
 	if o.Now == nil {
 		o.Now = time.Now

@@ -37,6 +37,8 @@ type fakeHub struct {
 	files    map[string]hub.File
 	data     map[string][]byte
 	models   []hub.ModelInfo
+	script   [][]model.Part // of the model, answer by answer; in the place of parts
+	machine  machine
 	hang     bool // the turn does not end by itself
 	canceled []string
 }
@@ -89,8 +91,11 @@ func (f *fakeHub) Session(_ context.Context, _ auth.Principal, id string) (hub.S
 	return hub.Session{ID: id, Expires: time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC)}, nil
 }
 
-func (f *fakeHub) Tree(context.Context, auth.Principal, string, bool, func(context.Context, hub.Tree) error) error {
-	return absent(problem.FileDenied)
+func (f *fakeHub) Tree(ctx context.Context, _ auth.Principal, _ string, _ bool, use func(context.Context, hub.Tree) error) error {
+	if f.machine.files == nil {
+		return absent(problem.FileDenied)
+	}
+	return use(ctx, tree{machine: &f.machine})
 }
 
 func (f *fakeHub) AddFile(_ context.Context, _ auth.Principal, n hub.NewFile, r io.Reader) (hub.File, error) {
@@ -160,7 +165,11 @@ func (f *fakeHub) Capabilities() model.Capabilities { return model.Capabilities{
 func (f *fakeHub) Stream(_ context.Context, req model.Request) iter.Seq2[model.Part, error] {
 	f.passed = append(f.passed, req)
 	return func(yield func(model.Part, error) bool) {
-		for _, p := range f.parts {
+		parts := f.parts
+		if len(f.script) > 0 {
+			parts, f.script = f.script[0], f.script[1:]
+		}
+		for _, p := range parts {
 			if !yield(p, nil) {
 				return
 			}

@@ -27,16 +27,18 @@ type input struct {
 	s      *server
 	c      *call
 	python bool
+	shell  bool // the code execution tool is that of commands and files
 	dry    bool // nothing is stored: only tokens are counted
 	// since is the first message whose files are put into the container: those before it were, when they were said.
-	since   int
-	history history
-	system  []string
-	codes   map[string]string // of server_tool_use blocks, by id
-	ended   bool              // the last block of the model's is the result of code
-	files   []string          // cove's ids of files for the container
-	names   map[string]string // by id, the names in the workspace of files that do not have their own
-	taken   map[string]string // by name in the workspace, the id
+	since    int
+	history  history
+	system   []string
+	codes    map[string]string    // of server_tool_use blocks, by id
+	commands map[string]commanded // of the machine's tools, by id
+	ended    bool                 // the last block of the model's is the result of code
+	files    []string             // cove's ids of files for the container
+	names    map[string]string    // by id, the names in the workspace of files that do not have their own
+	taken    map[string]string    // by name in the workspace, the id
 }
 
 // read reads all messages. placed says that the request names the container in which earlier files are already.
@@ -160,15 +162,18 @@ func (in *input) assistant(at string, content blocks) error {
 			in.ended = false
 			in.history.add(model.RoleAssistant, model.ToolCall{ID: b.ID, Name: b.Name, Arguments: model.ArgumentsObject(string(b.Input))})
 		case "server_tool_use":
-			var code struct{ Code, Command string }
+			var code struct{ Code string }
 			if json.Unmarshal(b.Input, &code) == nil && b.Name == codeTool {
 				in.codes[b.ID] = code.Code
-			} else if b.Name == "bash_code_execution" {
-				in.codes[b.ID] = "!" + code.Command
+			} else if isShell(b.Name) {
+				in.command(b)
 			}
-		case "code_execution_tool_result", "bash_code_execution_tool_result":
+		case "code_execution_tool_result":
 			in.ended = true
 			in.executed(b)
+		case bashTool + resultKind, editorTool + resultKind:
+			in.ended = true
+			in.performed(b)
 		}
 		// Thoughts, and what other tools of Anthropic's servers did in an earlier message, are nothing that the model here can use.
 	}
@@ -186,7 +191,7 @@ func (in *input) executed(b block) {
 		r.Stderr = "The code failed: " + r.ErrorCode
 	}
 	delete(in.codes, b.ToolUseID)
-	if in.python {
+	if in.python && !in.shell {
 		in.history.ran(b.ToolUseID, code, r.printed())
 		return
 	}

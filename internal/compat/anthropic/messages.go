@@ -30,7 +30,7 @@ func (s *server) messages(c *call) error {
 	if err != nil {
 		return err
 	}
-	in := &input{s: s, c: c, python: r.python}
+	in := &input{s: s, c: c, python: r.python, shell: r.shell}
 	if err := in.read(r.Messages, session != ""); err != nil {
 		return err
 	}
@@ -40,6 +40,9 @@ func (s *server) messages(c *call) error {
 	}
 	intake.Decoded(c.Context())
 	a := &answer{c: c, model: r.Model, thinks: r.thinks, stream: r.Stream, input: r.estimate(in)}
+	if r.shell {
+		return s.commands(c, r, in, session, name, a)
+	}
 	if r.python {
 		return s.turn(c, r, in, session, name, a)
 	}
@@ -197,20 +200,12 @@ func (s *server) passOn(c *call, r *request, in *input, name string, a *answer) 
 
 // part translates one part of a model's answer and says whether it was the last.
 func (a *answer) part(p model.Part) (bool, error) {
-	switch p := p.(type) {
-	case model.TextDelta:
-		return false, a.say(p.Text)
-	case model.ReasoningDelta:
-		return false, a.think(p.Text)
-	case model.Finish:
-		if err := a.calls(p.Calls); err != nil {
-			return false, err
-		}
-		reason := map[model.FinishReason]string{model.FinishCalls: "tool_use", model.FinishLength: "max_tokens", model.FinishFilter: "refusal"}[p.Reason]
-		if reason == "" {
-			reason = "end_turn"
-		}
-		return true, a.finish(reason, p.Usage)
+	end, ok := p.(model.Finish)
+	if !ok {
+		return false, a.piece(p)
 	}
-	return false, nil
+	if _, err := a.settle(end.Calls); err != nil {
+		return false, err
+	}
+	return true, a.finish(stopReason(end.Reason), end.Usage)
 }

@@ -84,6 +84,7 @@ func (c *container) UnmarshalJSON(text []byte) error {
 type request struct {
 	body
 	python    bool // the code execution tool is offered
+	shell     bool // it is that of commands and files
 	functions []model.Tool
 	choice    model.ToolChoice
 	parallel  *bool
@@ -229,7 +230,7 @@ const (
 	direct     = "direct"
 )
 
-// codeTools are the versions of the code execution tool. All of them are the same Python here, which keeps its variables.
+// codeTools are the versions of the code execution tool. All but one are the same Python here, which keeps its variables; shellTools is commands and files.
 func codeTools() []string {
 	return []string{"code_execution_20250522", "code_execution_20250825", "code_execution_20260120", "code_execution_20260521"}
 }
@@ -258,7 +259,7 @@ func (r *request) readTools() error {
 			if t.Name != codeTool {
 				return invalid(fmt.Sprintf("tools.%d.name: Input should be 'code_execution'", i))
 			}
-			r.python = true
+			r.python, r.shell = true, t.Type == shellTools
 		case t.Type != "" && t.Type != "custom":
 			return invalid(fmt.Sprintf("tools.%d.type: This server has no tool '%s'. It has %s, and tools that the client defines itself ('custom').",
 				i, short(t.Type), strings.Join(codeTools(), ", ")))
@@ -273,6 +274,9 @@ func (r *request) readTools() error {
 			return invalid("tools: Tool names must be unique.")
 		}
 		taken[t.Name] = true
+	}
+	if r.shell && (taken[bashTool] || taken[editorTool]) {
+		return invalid("tools: '" + bashTool + "' and '" + editorTool + "' are the tools of " + shellTools + ". Give the tool another name.")
 	}
 	if r.python && taken[pythonTool] {
 		return invalid("tools: 'python' is the name of what runs the code of the code execution tool. Give the tool another name.")
@@ -296,11 +300,14 @@ func (r *request) readChoice() error {
 		r.choice.Name = r.Choice.Name
 		if r.python && r.choice.Name == codeTool {
 			r.choice.Name = pythonTool
+			if r.shell {
+				r.choice.Name = bashTool
+			}
 		}
 	default:
 		return invalid("tool_choice.type: Input should be 'auto', 'any', 'tool' or 'none'")
 	}
-	if r.Choice.Type == "tool" && r.choice.Name != pythonTool && !slices.ContainsFunc(r.functions, func(t model.Tool) bool { return t.Name == r.choice.Name }) {
+	if r.Choice.Type == "tool" && r.choice.Name != pythonTool && !(r.shell && r.choice.Name == bashTool) && !slices.ContainsFunc(r.functions, func(t model.Tool) bool { return t.Name == r.choice.Name }) {
 		return invalid("tool_choice.name: Tool '" + short(r.Choice.Name) + "' not found in provided tools")
 	}
 	if r.choice.Mode == "required" && len(r.functions) == 0 && !r.python {

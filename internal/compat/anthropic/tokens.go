@@ -20,7 +20,7 @@ func (s *server) countTokens(c *call) error {
 	if err != nil {
 		return err
 	}
-	in := &input{s: s, c: c, python: r.python, dry: true}
+	in := &input{s: s, c: c, python: r.python, shell: r.shell, dry: true}
 	if err := in.read(r.Messages, false); err != nil {
 		return err
 	}

@@ -24,15 +24,20 @@ const (
 
 // attached is a file that the client sent within a request.
 type attached struct {
-	name string
-	data []byte
-	runs int // executions in the conversation before it
+	name   string
+	data   []byte
+	stored string // in the place of data: cove's id of a stored file
+	runs   int    // executions in the conversation before it
 }
 
 // input is what "contents" says.
 type input struct {
 	history
 	python  bool
+	peek    func(name string, text bool) (peeked, error)
+	seen    map[string]peeked // stored files, by their addresses
+	held    int64             // bytes of them in memory, of which there may be most
+	most    int64
 	prompt  []string // the user's words
 	files   []attached
 	session string // where the last code of the conversation ran, as far as its id says; or ""
@@ -103,7 +108,7 @@ func (in *input) ofUser(p object) []model.Content {
 	case p.has("inlineData"):
 		return in.inline(p.object("inlineData"))
 	case p.has("fileData"):
-		p.fail(lacking(p.path("fileData"), "It fetches no addresses and has no Files API. Send the file as inlineData."))
+		return in.uploaded(p.object("fileData"))
 	default:
 		p.only("text", "inlineData", "fileData", "functionResponse")
 	}
@@ -187,7 +192,7 @@ func (in *input) inline(o object) []model.Content {
 	}
 	picture, seen := asImage(data)
 	name := fmt.Sprintf("input_file_%d%s", len(in.files), ending(kind, data))
-	in.files = append(in.files, attached{name, data, in.runs})
+	in.files = append(in.files, attached{name: name, data: data, runs: in.runs})
 	switch {
 	case len(in.files) > mostAttached:
 		o.fail(invalid("There are more than %d files in the contents.", mostAttached))

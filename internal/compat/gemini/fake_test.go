@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -31,6 +32,8 @@ type fakeHub struct {
 	canceled []string
 	session  string // of the turns, also what Session knows
 	files    map[string]string
+	stored   []hub.File
+	data     map[string]string // by id
 }
 
 func newFake(script ...interpreter.Event) *fakeHub {
@@ -93,8 +96,58 @@ func (f *fakeHub) AddFile(_ context.Context, _ auth.Principal, n hub.NewFile, r 
 	data, err := io.ReadAll(r)
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if err != nil {
+		return hub.File{}, err
+	}
 	f.files[n.Name] = string(data)
-	return hub.File{ID: "of " + n.Name}, err
+	if !strings.HasPrefix(n.Purpose, "gemini") {
+		return hub.File{ID: "of " + n.Name}, nil
+	}
+	one := hub.File{ID: ident.New(ident.File), Name: n.Name, Purpose: n.Purpose, Size: int64(len(data)), SHA256: "00ff", Created: time.Now(), Expires: time.Now().Add(n.Life)}
+	f.stored = append(f.stored, one)
+	if f.data == nil {
+		f.data = map[string]string{}
+	}
+	f.data[one.ID] = string(data)
+	return one, nil
+}
+
+func (f *fakeHub) File(_ context.Context, _ auth.Principal, id string) (hub.File, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, one := range f.stored {
+		if one.ID == id {
+			return one, nil
+		}
+	}
+	return hub.File{}, problem.New(problem.FileNotFound, "there is none")
+}
+
+func (f *fakeHub) Files(_ context.Context, _ auth.Principal, purpose string, _ hub.Page) (l hub.Listing[hub.File], err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, one := range f.stored {
+		if purpose == "" || one.Purpose == purpose {
+			l.Items = append(l.Items, one)
+		}
+	}
+	return l, nil
+}
+
+type reader struct{ *strings.Reader }
+
+func (reader) Close() error { return nil }
+
+func (f *fakeHub) OpenFile(ctx context.Context, who auth.Principal, id string) (hub.File, io.ReadSeekCloser, error) {
+	one, err := f.File(ctx, who, id)
+	return one, reader{strings.NewReader(f.data[id])}, err
+}
+
+func (f *fakeHub) DeleteFile(_ context.Context, _ auth.Principal, id string) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.stored = slices.DeleteFunc(f.stored, func(one hub.File) bool { return one.ID == id })
+	return nil
 }
 
 func (f *fakeHub) Models(context.Context, auth.Principal) ([]hub.ModelInfo, error) {
@@ -114,7 +167,11 @@ func (f *fakeHub) last(t *testing.T) hub.NewTurn {
 // serve has the surface served to an owner.
 func serve(t *testing.T, f *fakeHub) *httptest.Server {
 	t.Helper()
-	handler := gemini.New(gemini.Options{Hub: f, Heartbeat: 10 * time.Millisecond})
+	return serveWith(t, gemini.New(gemini.Options{Hub: f, Heartbeat: 10 * time.Millisecond}))
+}
+
+func serveWith(t *testing.T, handler http.Handler) *httptest.Server {
+	t.Helper()
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		handler.ServeHTTP(w, r.WithContext(auth.With(r.Context(), auth.Local())))
 	}))

@@ -8,6 +8,7 @@
 package gemini
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"io"
@@ -22,6 +23,15 @@ import (
 	"cove/internal/surface"
 )
 
+// Files are stored files.
+type Files interface {
+	AddFile(ctx context.Context, who auth.Principal, n hub.NewFile, r io.Reader) (hub.File, error)
+	File(ctx context.Context, who auth.Principal, id string) (hub.File, error)
+	Files(ctx context.Context, who auth.Principal, purpose string, p hub.Page) (hub.Listing[hub.File], error)
+	OpenFile(ctx context.Context, who auth.Principal, id string) (hub.File, io.ReadSeekCloser, error)
+	DeleteFile(ctx context.Context, who auth.Principal, id string) error
+}
+
 // Hub is what this surface needs of the server. *hub.Hub has it.
 type Hub interface {
 	StartTurn(ctx context.Context, who auth.Principal, n hub.NewTurn) (hub.Turn, error)
@@ -29,7 +39,7 @@ type Hub interface {
 	CancelTurn(ctx context.Context, who auth.Principal, id string) (hub.Turn, error)
 	FollowTurn(ctx context.Context, who auth.Principal, id string, after int64) (hub.Follower[json.RawMessage], error)
 	Session(ctx context.Context, who auth.Principal, id string) (hub.Session, error)
-	AddFile(ctx context.Context, who auth.Principal, n hub.NewFile, r io.Reader) (hub.File, error)
+	Files
 	Models(ctx context.Context, who auth.Principal) ([]hub.ModelInfo, error)
 }
 
@@ -38,10 +48,15 @@ type Options struct {
 	Hub       Hub
 	Log       *slog.Logger
 	MaxBody   int64         // bytes of a request; 64 MiB
+	MaxFile   int64         // bytes of a file that is uploaded; 512 MiB
+	Secret    []byte        // what clients keep of an upload is sealed with it; nil: with one that ends with the process
 	Heartbeat time.Duration // between signs of life on a silent stream; 10 seconds
 }
 
-type server struct{ Options }
+type server struct {
+	Options
+	sealed sealed
+}
 
 // call is one request of an authenticated caller.
 type call struct {
@@ -67,32 +82,52 @@ func routes() []route {
 		out = append(out,
 			route{"GET " + models, reads, (*server).listModels},
 			route{"GET " + models + "/{name...}", reads, (*server).getModel},
-			route{"POST " + models + "/{name...}", asks, (*server).method})
+			route{"POST " + models + "/{name...}", asks, (*server).method},
+			route{"POST " + uploads + version + "/files", []auth.Action{auth.FilesWrite}, (*server).upload},
+			route{"GET " + prefix + version + "/files", []auth.Action{auth.FilesRead}, (*server).listFiles},
+			route{"GET " + prefix + version + "/files/{id}", []auth.Action{auth.FilesRead}, (*server).getFile},
+			route{"DELETE " + prefix + version + "/files/{id}", []auth.Action{auth.FilesWrite}, (*server).deleteFile})
 	}
 	return out
 }
 
 // Surface returns the interface as the server's front door takes it.
 func Surface(o Options) surface.Surface {
+	s := newServer(o)
 	var all []surface.Route
 	for _, r := range routes() {
 		method, pattern, _ := strings.Cut(r.pattern, " ")
-		all = append(all, surface.Route{Method: method, Pattern: pattern, Actions: r.needs})
+		all = append(all, surface.Route{Method: method, Pattern: pattern, Actions: r.needs, Large: strings.HasPrefix(pattern, uploads)})
 	}
 	return surface.Surface{
 		About: "Google's Gemini API with code execution: GOOGLE_GEMINI_BASE_URL ends here", Prefix: prefix,
-		Handler: New(o), Routes: all, Keys: keys,
+		Handler: s.handler(), Routes: all, Keys: s.keys,
 		Refuse: func(w http.ResponseWriter, _ *http.Request, p *problem.Error) { refuse(w, p) },
 	}
 }
 
-// keys are a request's keys as Google's clients send them.
-func keys(r *http.Request) []string {
-	return append(append([]string(nil), r.Header.Values("X-Goog-Api-Key")...), r.URL.Query()["key"]...)
+// keys are a request's keys as Google's clients send them. That of an upload which was begun is in its address.
+func (s *server) keys(r *http.Request) []string {
+	all := append(append([]string(nil), r.Header.Values("X-Goog-Api-Key")...), r.URL.Query()["key"]...)
+	if p, ok := s.planOf(r); ok {
+		all = append(all, p.Key)
+	}
+	return all
+}
+
+// key is the key that a request brings, in whichever way.
+func (c *call) key() string {
+	scheme, bearer, _ := strings.Cut(c.Header.Get("Authorization"), " ")
+	if !strings.EqualFold(scheme, "Bearer") {
+		bearer = ""
+	}
+	return cmp.Or(c.Header.Get("X-Goog-Api-Key"), c.URL.Query().Get("key"), c.Header.Get("X-Api-Key"), bearer)
 }
 
 // New returns the handler of everything below /gemini/. The caller must be in the request's context, as auth.With puts it there.
-func New(o Options) http.Handler {
+func New(o Options) http.Handler { return newServer(o).handler() }
+
+func newServer(o Options) *server {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
@@ -102,10 +137,16 @@ func New(o Options) http.Handler {
 	if o.Heartbeat <= 0 {
 		o.Heartbeat = 10 * time.Second
 	}
-	s := &server{o}
+	if o.MaxFile <= 0 {
+		o.MaxFile = 512 << 20
+	}
+	return &server{o, newSealed(o.Secret)}
+}
+
+func (s *server) handler() http.Handler {
 	mux := http.NewServeMux()
 	for _, r := range routes() {
-		mux.HandleFunc(r.pattern, surface.Guard(r.needs, "send it as the header x-goog-api-key", o.Log,
+		mux.HandleFunc(r.pattern, surface.Guard(r.needs, "send it as the header x-goog-api-key", s.Log,
 			func(w http.ResponseWriter, req *http.Request, who auth.Principal) error {
 				return r.handle(s, &call{Request: req, w: w, who: who})
 			}, refuse))
@@ -119,14 +160,11 @@ func notThere(r *http.Request) error {
 	what, _, _ := strings.Cut(strings.TrimPrefix(strings.TrimPrefix(r.URL.Path, prefix), "upload/"), ":")
 	_, what, _ = strings.Cut(what, "/") // behind the version
 	what, _, _ = strings.Cut(what, "/")
-	for _, known := range []string{"files", "cachedContents", "batches", "tunedModels", "fileSearchStores", "interactions", "auth_tokens", "operations", "corpora", "agents"} {
+	for _, known := range []string{"cachedContents", "batches", "tunedModels", "fileSearchStores", "interactions", "auth_tokens", "operations", "corpora", "agents"} {
 		if what != known {
 			continue
 		}
 		instead := "There is generateContent, streamGenerateContent and countTokens of models"
-		if what == "files" {
-			instead = "Send files as inlineData within the request: they are put into the Python session"
-		}
 		return &fault{http.StatusNotImplemented, "This server does not have '" + what + "'. " + instead + ".", "METHOD_NOT_SUPPORTED", 0}
 	}
 	return &fault{http.StatusNotFound, "There is no " + short(r.Method+" "+r.URL.Path) + " at this server. Addresses begin with /gemini/v1beta/models.", "NOT_FOUND", 0}

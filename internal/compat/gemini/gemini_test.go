@@ -247,7 +247,8 @@ func TestRefused(t *testing.T) {
 		`{` + asks + `,"tools":[{"googleSearch":{}}]}`:                                                     "googleSearch",
 		`{` + asks + `,"cachedContent":"x"}`:                                                               "cachedContent",
 		`{` + asks + `,"wishes":1}`:                                                                        "wishes",
-		`{` + asks + `,"generationConfig":{"stopSequences":["x"]}}`:                                        "stopSequences",
+		`{` + asks + `,"tools":[{"codeExecution":{}}],"generationConfig":{"stopSequences":["x"]}}`:         "stopSequences",
+		`{` + asks + `,"generationConfig":{"stopSequences":["1","2","3","4","5","6"]}}`:                    "stopSequences",
 		`{` + asks + `,"generationConfig":{"candidateCount":2}}`:                                           "candidateCount",
 		`{` + asks + `,"generationConfig":{"temperature":3}}`:                                              "temperature",
 		`{` + asks + `,"generation_config":{"max_output_tokens":0}}`:                                       "maxOutputTokens",
@@ -264,7 +265,7 @@ func TestRefused(t *testing.T) {
 	}
 	s := serve(t, newFake())
 	for path, want := range map[string]string{
-		"/gemini/v1beta/models/m:embedContent": "UNIMPLEMENTED", "/gemini/upload/v1beta/files": "files", "/gemini/v1beta/cachedContents": "cachedContents", "/gemini/v1beta/nothing": "NOT_FOUND",
+		"/gemini/v1beta/models/m:embedContent": "UNIMPLEMENTED", "/gemini/upload/v1beta/files": "resumable", "/gemini/v1beta/cachedContents": "cachedContents", "/gemini/v1beta/nothing": "NOT_FOUND",
 		"/gemini/v1beta/models/m": "NOT_FOUND",
 	} {
 		if status, text := ask(t, s, "POST", path, "{}"); status < 400 || !strings.Contains(text, want) {

@@ -38,13 +38,13 @@ func (s *server) generate(c *call, name string, f form) error {
 	if err != nil {
 		return err
 	}
-	r, err := readRequest(o, name)
+	r, err := s.readRequest(c, o, name)
 	if err != nil {
 		return err
 	}
 	intake.Decoded(c.Context())
 	n := hub.NewTurn{Model: name, Prompt: strings.TrimSpace(strings.Join(r.in.prompt, "\n")), Instructions: r.system, NoPython: !r.python, Tools: r.functions, Choice: r.choice,
-		MaxTokens: r.max, Temperature: r.temp, TopP: r.topP, Format: r.format, Effort: r.effort, Source: source, Unattended: true, Hidden: true}
+		MaxTokens: r.max, Temperature: r.temp, TopP: r.topP, Format: r.format, Effort: r.effort, Stop: r.stop, Source: source, Unattended: true, Hidden: true}
 	if n.History, n.Input = r.in.split(); len(n.Input) == 0 {
 		return invalid("The last of the contents must be of the user: text, a file, or a functionResponse.")
 	}
@@ -91,6 +91,14 @@ func (s *server) place(c *call, r *request, n *hub.NewTurn) error {
 	for _, f := range r.in.files {
 		if n.Session != "" && f.runs < r.in.placed {
 			continue // it was put there then, and the code may have changed it
+		}
+		if f.stored != "" {
+			n.Files = append(n.Files, f.stored)
+			if n.Names == nil {
+				n.Names = map[string]string{}
+			}
+			n.Names[f.stored] = f.name
+			continue
 		}
 		stored, err := s.Hub.AddFile(c.Context(), c.who, hub.NewFile{Name: f.name, Purpose: "user_data", Life: transient}, bytes.NewReader(f.data))
 		if err != nil {

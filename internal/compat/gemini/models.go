@@ -97,7 +97,7 @@ func (s *server) countTokens(c *call) error {
 		o = o.object("generateContentRequest")
 		o.at = ""
 	}
-	r, err := readRequest(o, "")
+	r, err := s.readRequest(c, o, "")
 	if err != nil {
 		return err
 	}

@@ -7,6 +7,9 @@ import (
 	"cove/internal/model"
 )
 
+// mostStops is how many texts may end an answer, as at Google.
+const mostStops = 5
+
 // request is POST models/MODEL:generateContent, read and checked.
 type request struct {
 	toolbox
@@ -18,10 +21,11 @@ type request struct {
 	topP     *float64
 	format   model.Format
 	effort   string
-	thoughts bool // the model's visible reasoning is sent
+	stop     []string // texts that end the answer
+	thoughts bool     // the model's visible reasoning is sent
 }
 
-func readRequest(o object, name string) (*request, error) {
+func (s *server) readRequest(c *call, o object, name string) (*request, error) {
 	o.only("contents", "systemInstruction", "generationConfig", "tools", "toolConfig", "safetySettings", "cachedContent", "model", "labels", "serviceTier", "store")
 	if o.has("cachedContent") {
 		o.fail(lacking("cachedContent", "Send the contents with each request."))
@@ -34,6 +38,8 @@ func readRequest(o object, name string) (*request, error) {
 		r.configure(o.object("generationConfig"))
 	}
 	r.in.python = r.python
+	r.in.most = s.MaxBody
+	r.in.peek = func(name string, text bool) (peeked, error) { return s.peek(c, name, text) }
 	r.in.read(o)
 	return r, o.err
 }
@@ -63,8 +69,12 @@ func (r *request) configure(o object) {
 	if n, ok := o.integer("candidateCount"); ok && n != 1 {
 		o.fail(lacking(o.path("candidateCount"), "It gives one candidate."))
 	}
-	if len(o.texts("stopSequences")) > 0 {
-		o.fail(lacking(o.path("stopSequences"), "Leave it out."))
+	r.stop = o.texts("stopSequences")
+	switch {
+	case len(r.stop) > mostStops:
+		o.fail(invalid("'%s' has %d elements; at most %d are supported.", o.path("stopSequences"), len(r.stop), mostStops))
+	case len(r.stop) > 0 && r.python:
+		o.fail(lacking(o.path("stopSequences"), "With the tool codeExecution it would end code in the middle. Leave one of them out."))
 	}
 	for _, name := range []string{"speechConfig", "imageConfig", "logprobs", "responseFormat"} {
 		if o.has(name) {

@@ -1,7 +1,7 @@
 // Package mcp is cove as a server of the Model Context Protocol, at /mcp, as a translation onto the hub: a model that speaks it gets a Python that remembers.
 //
-// It speaks the versions of the protocol from 2024-11-05 to 2026-07-28 over streamable HTTP, as github.com/modelcontextprotocol/go-sdk has them, without sessions of the protocol: newer
-// versions have none, and in all of them a session of cove's is named in the arguments of a tool. Each request is its caller's alone.
+// It speaks the versions of the protocol from 2024-11-05 to 2026-07-28 over streamable HTTP, as github.com/modelcontextprotocol/go-sdk has them. A session of cove's is named in the arguments
+// of a tool; sessions of the protocol, which newer versions do not have, are only for older clients whose users can be asked. Each request is its caller's alone.
 package mcp
 
 import (
@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"time"
 
+	sdkauth "github.com/modelcontextprotocol/go-sdk/auth"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"cove/internal/auth"
@@ -56,7 +57,9 @@ type Options struct {
 
 type server struct {
 	Options
-	tools []tool
+	protocol *sdk.Server
+	open     visits
+	waiting  waiting
 }
 
 const at = "/mcp"
@@ -82,30 +85,29 @@ func New(o Options) http.Handler {
 	s.MaxBody = cmp.Or(o.MaxBody, 8<<20)
 	s.MaxOutput = cmp.Or(o.MaxOutput, 64<<10)
 	s.Timeout = cmp.Or(o.Timeout, 5*time.Minute)
-	s.tools = s.all()
-	// The front door looks at hosts, origins and keys. A client that leaves ends what it asked for.
-	return sdk.NewStreamableHTTPHandler(s.of, &sdk.StreamableHTTPOptions{
-		Stateless: true, Logger: s.Log, DisableLocalhostProtection: true, MaxRequestBodyBytes: s.MaxBody, PropagateRequestCancellation: true,
-	})
+	s.protocol = s.speaks()
+	return s.door()
 }
 
 const instructions = `A Python that remembers, in a sandbox: variables, imports and files of a session stay between calls. Leave the session out of the first call of python; the answer names a new one, which the next calls pass on.
 Packages are installed when code imports them. Figures that are shown come back as pictures; files that code writes are named, and can be read with read_file or as resources. The last expression of the code is its result.`
 
-// of returns the server for a request: its tools are its caller's.
-func (s *server) of(r *http.Request) *sdk.Server {
-	who, ok := auth.From(r.Context())
-	if !ok {
-		return nil
-	}
+// speaks returns what answers the protocol's messages, for all callers: a request says whose it is.
+func (s *server) speaks() *sdk.Server {
 	out := sdk.NewServer(&sdk.Implementation{Name: "cove", Title: "cove, a code interpreter", Version: s.Version}, &sdk.ServerOptions{
-		Instructions: instructions, Logger: s.Log, Capabilities: &sdk.ServerCapabilities{},
+		Instructions: instructions, Logger: s.Log,
+		// The tools are always the same. There are no prompts, which is the answer to those who ask for them.
+		Capabilities: &sdk.ServerCapabilities{Tools: &sdk.ToolCapabilities{}, Resources: &sdk.ResourceCapabilities{}, Prompts: &sdk.PromptCapabilities{}},
 	})
-	for _, t := range s.tools {
+	for _, t := range s.all() {
 		out.AddTool(&t.Tool, func(ctx context.Context, q *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
-			ctx, over := until(ctx, r.Context())
+			from, err := whose(q.Extra)
+			if err != nil {
+				return nil, err
+			}
+			ctx, over := until(ctx, from.Context)
 			defer over()
-			c := &call{Context: ctx, who: who, request: q, arguments: q.Params.Arguments}
+			c := &call{Context: ctx, who: from.who, request: q, arguments: q.Params.Arguments}
 			answer, err := t.perform(c)
 			if err != nil {
 				return s.failed(c, t.Name, err), nil
@@ -115,12 +117,47 @@ func (s *server) of(r *http.Request) *sdk.Server {
 	}
 	out.AddResourceTemplate(&sdk.ResourceTemplate{Name: "file", Title: "A file of a session", URITemplate: scheme + "{session}/{+path}", Description: "What code has written, or was put there."},
 		func(ctx context.Context, q *sdk.ReadResourceRequest) (*sdk.ReadResourceResult, error) {
-			ctx, over := until(ctx, r.Context())
+			from, err := whose(q.Extra)
+			if err != nil {
+				return nil, err
+			}
+			ctx, over := until(ctx, from.Context)
 			defer over()
-			return s.resource(ctx, who, q.Params.URI)
+			return s.resource(ctx, from.who, q.Params.URI)
 		})
 	return out
 }
+
+// caller is who made a request; its context ends with the request.
+type caller struct {
+	context.Context
+	who auth.Principal
+}
+
+// callerName is where the caller is among what the protocol's library knows of a request.
+const callerName = "caller"
+
+// whose returns the caller of a message.
+func whose(of *sdk.RequestExtra) (caller, error) {
+	if of != nil && of.TokenInfo != nil {
+		if from, ok := of.TokenInfo.Extra[callerName].(caller); ok {
+			return from, nil
+		}
+	}
+	return caller{}, problem.New(problem.Unauthenticated, "a key is needed")
+}
+
+// known tells the protocol's library whose a request is. The front door has looked at the key already.
+func known(ctx context.Context, _ string, _ *http.Request) (*sdkauth.TokenInfo, error) {
+	who, ok := auth.From(ctx)
+	if !ok {
+		return nil, sdkauth.ErrInvalidToken
+	}
+	return &sdkauth.TokenInfo{UserID: owner(who), Extra: map[string]any{callerName: caller{ctx, who}}}, nil
+}
+
+// owner names whose a session of the protocol, or code that waits, is.
+func owner(who auth.Principal) string { return who.Project + " " + who.User + " " + who.Key }
 
 // until returns a context that ends with either of two.
 func until(ctx, other context.Context) (context.Context, func()) {

@@ -3,13 +3,13 @@ package mcp
 import (
 	"context"
 	"encoding/base64"
-	"errors"
 	"fmt"
 	"strings"
 	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"cove/internal/auth"
 	"cove/internal/hub"
 	"cove/internal/kernel"
 	"cove/internal/problem"
@@ -19,10 +19,10 @@ import (
 const (
 	// mark is the metadata of sessions that were made here.
 	mark = "mcp.session"
-	// mostPictures and largestPicture bound the figures of an answer.
-	mostPictures   = 8
-	largestPicture = 4 << 20
-	mostFiles      = 100
+	// mostPictures and roomForPictures, of all of them in base64, bound the figures of an answer: some clients take no message above 1 MiB.
+	mostPictures    = 8
+	roomForPictures = 640 << 10
+	mostFiles       = 100
 	// longestError bounds the name and the value of an error, in bytes: the traceback in the text has its own bound.
 	longestError = 4 << 10
 	// farewell bounds the interruption of code whose client has left.
@@ -46,6 +46,7 @@ type outcome struct {
 	room           int64
 	cut            bool
 	pictures       []sdk.Content
+	drawn          int // bytes of them, in base64
 	links          []sdk.Content
 }
 
@@ -71,41 +72,39 @@ func (s *server) python(c *call) (*sdk.CallToolResult, error) {
 	if strings.TrimSpace(in.Code) == "" {
 		return nil, problem.New(problem.InvalidRequest, "there is no code")
 	}
+	if state := c.request.Params.RequestState; state != "" {
+		return s.goOn(c, state)
+	}
 	limit := s.Timeout
 	if asked := time.Duration(in.Timeout * float64(time.Second)); asked > 0 {
 		limit = min(limit, asked)
 	}
-	o := &outcome{Session: in.Session, Files: []fileSaid{}, room: s.MaxOutput}
-	fresh := in.Session == ""
-	if fresh {
+	r := &run{o: &outcome{Session: in.Session, Files: []fileSaid{}, room: s.MaxOutput}, fresh: in.Session == ""}
+	if r.fresh {
 		made, err := s.Hub.CreateSession(c, c.who, hub.NewSession{Metadata: map[string]string{mark: "yes"}, Life: life, Idle: idle})
 		if err != nil {
 			return nil, err
 		}
-		o.Session = made.ID
+		r.o.Session = made.ID
 	}
-	e, err := s.Hub.StartExecution(c, c.who, hub.NewExecution{Session: o.Session, Code: in.Code, Timeout: limit})
-	if err != nil && fresh { // nobody hears of the session
+	err := s.start(c, r, func(input func(string, bool) (string, error)) (string, error) {
+		e, err := s.Hub.StartExecution(c, c.who, hub.NewExecution{Session: r.o.Session, Code: in.Code, Timeout: limit, Input: input})
+		return e.ID, err
+	})
+	if err != nil && r.fresh { // nobody hears of the session
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(c), farewell)
 		defer cancel()
-		_ = s.Hub.DeleteSession(ctx, c.who, o.Session) // else it ends by itself
+		_ = s.Hub.DeleteSession(ctx, c.who, r.o.Session) // else it ends by itself
 	}
 	if err != nil {
 		return nil, err
 	}
-	done, err := s.follow(c, e.ID, o)
-	if done == nil { // the client has left, and its next code is not to wait
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(c), farewell)
-		defer cancel()
-		_, _ = s.Hub.InterruptExecution(ctx, c.who, e.ID) // it may have ended
-		return nil, errors.Join(err, c.Err())
-	}
-	return o.answer(*done, fresh, s.MaxOutput), nil
+	return s.await(c, r)
 }
 
 // follow takes in what an execution emits, and returns its end.
-func (s *server) follow(c *call, execution string, o *outcome) (*kernel.Done, error) {
-	events, err := s.Hub.Follow(c, c.who, execution, 0)
+func (s *server) follow(ctx context.Context, who auth.Principal, r *run) (*kernel.Done, error) {
+	events, err := s.Hub.Follow(ctx, who, r.execution, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -116,7 +115,7 @@ func (s *server) follow(c *call, execution string, o *outcome) (*kernel.Done, er
 			return done, err
 		}
 		if n.Gap {
-			o.cut = true
+			r.o.cut = true
 			continue
 		}
 		event, err := transcript.ParseEvent(n.Event)
@@ -127,10 +126,14 @@ func (s *server) follow(c *call, execution string, o *outcome) (*kernel.Done, er
 			done = &d
 			continue
 		}
-		if progress := o.take(event); progress != "" && time.Since(told) > pace {
+		c := r.now.Load()
+		if progress := r.o.take(event); progress != "" && c != nil && time.Since(told) > pace {
 			told = time.Now()
 			c.tell(progress)
 		}
+	}
+	if done == nil {
+		return nil, problem.New(problem.ExecutionWithoutEnd, "what the code does cannot be followed any more")
 	}
 	return done, nil
 }
@@ -194,9 +197,14 @@ func shortened(text string) string {
 func (o *outcome) show(data kernel.Bundle) {
 	for _, kind := range []string{"image/png", "image/jpeg"} {
 		text, ok := data[kind].(string)
-		if !ok || len(o.pictures) >= mostPictures || len(text) > largestPicture {
+		if !ok {
 			continue
 		}
+		if len(o.pictures) >= mostPictures || o.drawn+len(text) > roomForPictures {
+			o.say(nil, fmt.Sprintf("[a figure of %d bytes is not shown: an answer has room for %d figures of %d bytes together; save it as a file]\n", len(text)*3/4, mostPictures, roomForPictures*3/4))
+			return
+		}
+		o.drawn += len(text)
 		if bytes, err := base64.StdEncoding.DecodeString(strings.Join(strings.Fields(text), "")); err == nil {
 			o.pictures = append(o.pictures, &sdk.ImageContent{Data: bytes, MIMEType: kind})
 			return

@@ -31,7 +31,7 @@ def result(message):
 message = ask("compute")
 assert result(message).stdout == "42\n" and result(message).return_code == 0, message
 assert message.content[-1].text == "The answer is 42." and message.stop_reason == "end_turn" and message.usage.output_tokens > 0, message
-for version in ("20250522", "20250825", "20260521"):
+for version in ("20250522", "20260521"):
     assert result(client.beta.messages.create(model=MODEL, max_tokens=99, betas=["code-execution-2025-08-25"], messages=[{"role": "user", "content": "compute"}],
                                               tools=[code_tool(version)], container=message.container.id)).stdout == "42\n"
 kept = ask("set the var", container=message.container.id)
@@ -64,6 +64,45 @@ assert "1,2" in result(message).stdout, message
 assert uploaded.id in [f.id for f in client.beta.files.list(limit=100)]
 assert client.beta.files.delete(uploaded.id).type == "file_deleted"
 print("ok files")
+
+# Commands and files: the programs of Anthropic's documentation.
+SHELL = [code_tool("20250825")]
+
+
+def extract_file_ids(response):
+    file_ids = []
+    for item in response.content:
+        if item.type == "bash_code_execution_tool_result":
+            content_item = item.content
+            if content_item.type == "bash_code_execution_result":
+                for file in content_item.content:
+                    if hasattr(file, "file_id"):
+                        file_ids.append(file.file_id)
+    return file_ids
+
+
+response = client.beta.messages.create(model=MODEL, betas=["code-execution-2025-08-25", "files-api-2025-04-14"], max_tokens=4096, tools=SHELL,
+                                       messages=[{"role": "user", "content": "Create a matplotlib visualization and save it as output.png"}])
+(file_id,) = extract_file_ids(response)
+assert client.beta.files.retrieve_metadata(file_id).filename == "output.png"
+assert client.beta.files.download(file_id).read().startswith(b"\x89PNG"), response
+response1 = ask("Write a file with a random number and save it to '/tmp/number.txt'", tools=SHELL)
+response2 = ask("Read the number from '/tmp/number.txt' and calculate its square", tools=SHELL, container=response1.container.id)
+assert response2.content[1].content.stdout == "49\n" and response2.content[0].input["command"] and response2.container.id == response1.container.id, response2
+with client.messages.stream(model=MODEL, max_tokens=1024, tools=SHELL, messages=[{"role": "user", "content": "This fails"}]) as stream:
+    written = "".join(event.partial_json for event in stream if event.type == "input_json")
+    message = stream.get_final_message()
+assert [b.type for b in message.content] == ["server_tool_use", "bash_code_execution_tool_result", "server_tool_use", "text_editor_code_execution_tool_result", "text"], message
+ran, missing = message.content[1].content, message.content[3].content
+assert (ran.stdout, ran.stderr, ran.return_code) == ("out\n", "err\n", 3) and "exit 3" in written, message
+assert missing.type == "text_editor_code_execution_tool_result_error" and missing.error_code == "file_not_found" and missing.error_message, missing
+uploaded = client.beta.files.upload(file=("data.csv", b"a,b\n1,2\n", "text/csv"))
+message = ask([{"role": "user", "content": [{"type": "text", "text": "See what is attached"}, {"type": "container_upload", "file_id": uploaded.id}]}], tools=SHELL)
+assert message.content[1].content.stdout == "a,b\n1,2\n" and "1,2" in message.content[-1].text, message
+again = ask([{"role": "user", "content": "See what is attached"}, {"role": "assistant", "content": message.content}, {"role": "user", "content": "list all of it"}], tools=SHELL,
+            container=message.container.id)
+assert "data.csv" in again.content[1].content.stdout and "42" in again.content[1].content.stdout, again
+print("ok commands")
 
 # A tool of the client's, streamed and answered.
 weather = {"name": "get_weather", "description": "The weather", "input_schema": {"type": "object", "properties": {"city": {"type": "string"}}}}

@@ -25,6 +25,20 @@ assert.deepEqual(names, ['figure_1.png', 'plot.txt'])
 const download = await client.beta.files.download(outputs[1].file_id)
 assert.equal(await download.text(), 'plotted')
 
+const shell = (content) => ({ ...request(content), tools: [{ type: 'code_execution_20250825', name: 'code_execution' }] })
+const listed = client.messages.stream(shell('Please list all Python files'))
+let command = ''
+listed.on('inputJson', (delta) => { command += delta })
+const listing = await listed.finalMessage()
+assert.deepEqual(listing.content.map((block) => block.type), ['server_tool_use', 'bash_code_execution_tool_result', 'text'])
+assert.equal(JSON.parse(command).command, listing.content[0].input.command)
+assert.match(listing.content[1].content.stdout, /42\n$/)
+const config = await client.messages.create(shell('Create a config.yaml file with database settings'))
+assert.equal(config.content[1].content.is_file_update, false)
+assert.equal(config.content[3].content.total_lines, 3)
+const [file] = config.content[7].content.content
+assert.equal((await client.beta.files.retrieveMetadata(file.file_id)).filename, 'config.yaml')
+
 await assert.rejects(client.messages.create(request('limited')), (e) => e instanceof Anthropic.RateLimitError && e.error.error.type === 'rate_limit_error')
 await assert.rejects(new Anthropic({ apiKey: 'wrong', maxRetries: 0 }).messages.create(request('compute')), Anthropic.AuthenticationError)
 console.log('ok anthropic')

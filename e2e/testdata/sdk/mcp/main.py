@@ -4,10 +4,34 @@ import asyncio
 import os
 
 import httpx
-from mcp import ClientSession
+from mcp import Client, ClientSession
 from mcp.client.streamable_http import streamable_http_client
+from mcp.types import ElicitResult
 
 URL, KEY = os.environ["COVE_TEST_URL"], os.environ["COVE_TEST_KEY"]
+
+
+async def every_tool(client, session):
+    async def call(name, **arguments):
+        answer = await client.call_tool(name, {"session": session, **arguments})
+        assert not answer.is_error, answer
+        return answer.content[0].text
+
+    assert "wrote in/a.txt" in await call("write_file", path="in/a.txt", text="größe")
+    assert await call("read_file", path="in/a.txt") == "größe"
+    assert "in/a.txt (7 bytes)" in await call("list_files", path="in")
+    assert await call("install_packages", packages=["numpy"])
+    assert session in (await client.call_tool("list_sessions", {})).content[0].text
+
+
+async def asks(client, session, questions):
+    """Code that calls input() asks the user."""
+    answer = await client.call_tool("python", {"code": "print('Hello', input('Your name? '))", "session": session})
+    assert not answer.is_error and answer.content[0].text == "Hello Ada\n", answer
+    assert "Your name?" in questions[-1], questions
+    code = "try:\n    input()\nexcept EOFError:\n    print('nothing')\nimport getpass\ntry:\n    getpass.getpass()\nexcept EOFError:\n    print('no secret')"
+    answer = await client.call_tool("python", {"code": code, "session": session})
+    assert answer.content[0].text == "nothing\nno secret\n", answer
 
 
 async def main():
@@ -16,9 +40,17 @@ async def main():
     async def told(progress, total, message):
         seen.append(message)
 
+    questions = []
+
+    async def asked(context, params):
+        questions.append(params.message)
+        if len(questions) % 2:
+            return ElicitResult(action="accept", content={"value": "Ada"})
+        return ElicitResult(action="decline")
+
     async with httpx.AsyncClient(headers={"Authorization": "Bearer " + KEY}, timeout=120) as http:
         async with streamable_http_client(URL, http_client=http) as streams:
-            async with ClientSession(streams[0], streams[1]) as client:
+            async with ClientSession(streams[0], streams[1], elicitation_callback=asked) as client:
                 about = await client.initialize()
                 assert about.server_info.name == "cove", about
                 tools = {tool.name for tool in (await client.list_tools()).tools}
@@ -33,9 +65,20 @@ async def main():
                 link = next(part for part in first.content if part.type == "resource_link")
                 read = await client.read_resource(link.uri)
                 assert read.contents[0].text == "words", read
+                await every_tool(client, session)
+                await asks(client, session, questions)
                 gone = await client.call_tool("delete_session", {"session": session})
                 assert not gone.is_error, gone
                 assert "on its way" in seen, seen
+        # The newest version has no sessions of the protocol, and questions as results.
+        async with Client(streamable_http_client(URL, http_client=http), elicitation_callback=asked) as client:
+            assert client.protocol_version == "2026-07-28", client.protocol_version
+            made = await client.call_tool("python", {"code": "1"})
+            session = made.structured_content["session"]
+            await every_tool(client, session)
+            await asks(client, session, questions)
+            await client.call_tool("delete_session", {"session": session})
+    assert len(questions) == 4, questions
     print("ok mcp (Python)")
 
 
