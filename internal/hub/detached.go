@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -333,6 +334,31 @@ func resultOf(r model.ToolResult) tool.Result {
 		return tool.Failed("the result is no text")
 	}
 	return tool.Result{Value: text}
+}
+
+// withoutCallsOfCode returns a conversation that a client keeps without the calls that code made: the model has not made them, and sees what the code made of their results.
+func withoutCallsOfCode(messages []model.Message) []model.Message {
+	ofCode := func(c model.Content) bool {
+		id := ""
+		switch c := c.(type) {
+		case model.ToolCall:
+			id = c.ID
+		case model.ToolResult:
+			id = c.CallID
+		}
+		_, _, ok := CallOfCode(id)
+		return ok
+	}
+	var out []model.Message
+	for _, m := range messages {
+		if slices.ContainsFunc(m.Content, ofCode) {
+			if m.Content = slices.DeleteFunc(slices.Clone(m.Content), ofCode); len(m.Content) == 0 {
+				continue
+			}
+		}
+		out = append(out, m)
+	}
+	return out
 }
 
 // callsGone says why no code waits for results.

@@ -234,6 +234,8 @@ func (h *Hub) listen(ctx context.Context, p *plan, l *liveTurn, steps *stepper) 
 			room = ending
 			steps.announce(e)
 			execution, step = steps.id, e.Step
+			e.Execution = execution
+			event = e
 		case interpreter.Output:
 			room, execution, step = cmp.Or(steps.time, ending), steps.id, e.Step
 		case interpreter.Answer:

@@ -219,7 +219,7 @@ func (h *Hub) planModel(ctx context.Context, p *plan, n NewTurn) error {
 	}
 	p.model = m
 	p.spec = interpreter.Turn{
-		History: n.History, Input: n.Input, Instructions: n.Instructions, Python: !n.NoPython, Tools: n.Tools, Choice: n.Choice, Parallel: n.Parallel,
+		History: withoutCallsOfCode(n.History), Input: n.Input, Instructions: n.Instructions, Python: !n.NoPython, Tools: n.Tools, Choice: n.Choice, Parallel: n.Parallel,
 		Context: h.about(m.Name()).Context, OfferedGlobals: n.CodeGlobals,
 		Look: n.Look, MaxCalls: n.MaxCalls, MaxTokens: n.MaxTokens, Temperature: n.Temperature, TopP: n.TopP, Format: n.Format, Effort: n.Effort, Stop: n.Stop, Extra: n.Extra,
 	}

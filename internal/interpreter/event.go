@@ -30,6 +30,9 @@ type Start struct {
 	Edited bool // by the user: it is not what the model wrote
 	// Resumed says that it is the code of an earlier turn, which goes on where it waited for the client.
 	Resumed bool
+	Printed string // of code that goes on: what it has printed before, in the middle of which much may be cut out
+	// Execution is the id of the execution, where executions have records. Run does not set it.
+	Execution string
 }
 
 // Approval says that code of the model's waits for the user's word, see Turn.Approve. A Start with the same Step follows, or a Refused.

@@ -225,7 +225,10 @@ var terminalCodes = sync.OnceValue(func() *regexp.Regexp {
 })
 
 // printed returns the output as a terminal would show it: without colours, and only the last version of a line that was overwritten.
-func (r *record) printed() string {
+func (r *record) printed() string { return strings.TrimRight(r.shown(), "\n ") }
+
+// shown is what printed returns, with the line breaks at its end.
+func (r *record) shown() string {
 	var b strings.Builder
 	for _, s := range r.segments {
 		text := string(s.text)
@@ -239,7 +242,7 @@ func (r *record) printed() string {
 			b.WriteByte('\n')
 		}
 	}
-	return strings.TrimRight(strings.ToValidUTF8(b.String(), "\uFFFD"), "\n ")
+	return strings.ToValidUTF8(b.String(), "\uFFFD")
 }
 
 func screen(text string) string {

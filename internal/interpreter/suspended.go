@@ -2,7 +2,9 @@ package interpreter
 
 import (
 	"context"
+	"encoding/json"
 	"iter"
+	"slices"
 	"time"
 
 	"cove/internal/kernel"
@@ -47,11 +49,10 @@ func (s *suspension) Error() string { return "the code waits for results that th
 // suspended is the answer of a turn that ends with code that waits.
 func (t *turn) suspended(s *Suspended) Answer {
 	answer := t.answer(s.words, ClientCalls)
-	answer.Suspended = s
+	answer.Suspended, answer.Calls = s, slices.Clone(s.clients) // which events have told of, in this order
 	for _, c := range s.Calls {
 		answer.Calls = append(answer.Calls, model.ToolCall{ID: c.ID, Name: c.Name, Arguments: c.Arguments})
 	}
-	answer.Calls = append(answer.Calls, s.clients...)
 	return answer
 }
 
@@ -88,19 +89,17 @@ func (t *turn) resume(ctx context.Context) error {
 	step := t.next()
 	t.steps++
 	t.attempts++
-	if err := t.emit(Start{Step: step, Code: run.code, Edited: run.code != run.written, Resumed: true}); err != nil {
+	if err := t.emit(Start{Step: step, Code: run.code, Edited: run.code != run.written, Resumed: true, Printed: cutMiddle(run.record.shown(), t.limits.Result)}); err != nil {
 		return err
 	}
 	o, err := t.follow(ctx, step, run, t.spec.Resume(ctx))
 	if err == nil {
 		o = t.noted(run.written, o)
 	}
-	calls := t.unanswered(run.call)
-	switch {
-	case run.call == "" || len(calls) == 0:
+	if run.call == "" {
 		err = t.answerText(run.inCall, o, err)
-	default:
-		err = t.answerCalls(ctx, calls, nil, func(context.Context, model.ToolCall) (model.ToolResult, error) { return o.result(), err })
+	} else {
+		err = t.answerCalls(ctx, t.unanswered(run), nil, func(context.Context, model.ToolCall) (model.ToolResult, error) { return o.result(), err })
 	}
 	if err != nil || len(words) == 0 {
 		return err
@@ -109,20 +108,34 @@ func (t *turn) resume(ctx context.Context) error {
 	return t.takeInput(ctx)
 }
 
-// unanswered are the calls of code, from the one with an id on, that the model's last message made and that have no results.
-func (t *turn) unanswered(id string) []model.ToolCall {
-	for n := len(t.history.messages) - 1; n >= 0; n-- {
-		m := t.history.messages[n]
-		if m.Role != model.RoleAssistant {
-			continue
+// unanswered are the calls of code that the model's last message made and that have no results, from that of run on. A client that keeps the conversation may have left that call out, or given it another id.
+func (t *turn) unanswered(run *Suspended) []model.ToolCall {
+	var calls []model.ToolCall
+	last := -1
+	for n, m := range t.history.messages {
+		if m.Role == model.RoleAssistant {
+			last = n
 		}
-		var calls []model.ToolCall
-		for _, c := range m.Content {
-			if call, ok := c.(model.ToolCall); ok && !t.isClient(call.Name) && (len(calls) > 0 || call.ID == id) {
+	}
+	if last >= 0 {
+		for _, c := range t.history.messages[last].Content {
+			call, ok := c.(model.ToolCall)
+			if !ok || t.isClient(call.Name) {
+				continue
+			}
+			if code, err := codeOf(call.Arguments); len(calls) > 0 || call.ID == run.call || err == nil && code == run.written {
 				calls = append(calls, call)
 			}
 		}
+	}
+	if len(calls) > 0 {
 		return calls
 	}
-	return nil
+	arguments, err := json.Marshal(map[string]string{"code": run.written})
+	if err != nil {
+		arguments = []byte("{}")
+	}
+	call := model.ToolCall{ID: run.call, Name: toolName, Arguments: string(arguments)}
+	t.history.add(model.RoleAssistant, call)
+	return []model.ToolCall{call}
 }

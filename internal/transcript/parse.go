@@ -108,7 +108,7 @@ func ParseTurnEvent(text []byte) (interpreter.Event, error) {
 	case "code":
 		return interpreter.Code{Step: e.Step, Delta: e.Delta}, nil
 	case "start":
-		return interpreter.Start{Step: e.Step, Code: e.Code, Edited: e.Edited, Resumed: e.Resumed}, nil
+		return interpreter.Start{Step: e.Step, Code: e.Code, Edited: e.Edited, Resumed: e.Resumed, Printed: e.Printed, Execution: e.Execution}, nil
 	case "approval":
 		return interpreter.Approval{Step: e.Step, Code: e.Code, Why: e.Why}, nil
 	case "refused":
@@ -342,24 +342,26 @@ func (d parsedDone) event() (kernel.Event, bool) {
 }
 
 type parsedTurnEvent struct {
-	Delta   string                   `json:"delta"`
-	Step    int                      `json:"step"`
-	Code    string                   `json:"code"`
-	Edited  bool                     `json:"edited"`
-	Resumed bool                     `json:"resumed"`
-	Note    string                   `json:"note"`
-	Why     string                   `json:"why"`
-	Event   json.RawMessage          `json:"event"`
-	Items   []advice.Finding         `json:"items"`
-	Notes   []string                 `json:"notes"`
-	Index   int                      `json:"index"`
-	ID      string                   `json:"id"`
-	Name    string                   `json:"name"`
-	Text    string                   `json:"text"`
-	Reason  interpreter.AnswerReason `json:"reason"`
-	Steps   int                      `json:"steps"`
-	Calls   []model.ToolCall         `json:"calls"`
-	Usage   struct {
+	Delta     string                   `json:"delta"`
+	Step      int                      `json:"step"`
+	Code      string                   `json:"code"`
+	Edited    bool                     `json:"edited"`
+	Resumed   bool                     `json:"resumed"`
+	Printed   string                   `json:"printed"`
+	Execution string                   `json:"execution"`
+	Note      string                   `json:"note"`
+	Why       string                   `json:"why"`
+	Event     json.RawMessage          `json:"event"`
+	Items     []advice.Finding         `json:"items"`
+	Notes     []string                 `json:"notes"`
+	Index     int                      `json:"index"`
+	ID        string                   `json:"id"`
+	Name      string                   `json:"name"`
+	Text      string                   `json:"text"`
+	Reason    interpreter.AnswerReason `json:"reason"`
+	Steps     int                      `json:"steps"`
+	Calls     []model.ToolCall         `json:"calls"`
+	Usage     struct {
 		InputTokens     int64 `json:"input_tokens"`
 		OutputTokens    int64 `json:"output_tokens"`
 		CachedTokens    int64 `json:"cached_tokens"`

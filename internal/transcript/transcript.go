@@ -200,6 +200,11 @@ func turnRecord(e interpreter.Event) Record {
 		if e.Resumed {
 			r["resumed"] = true
 		}
+		for name, text := range map[string]string{"printed": e.Printed, "execution": e.Execution} {
+			if text != "" {
+				r[name] = text
+			}
+		}
 		return r
 	case interpreter.Approval:
 		return withWhy(Record{"type": "approval", "step": e.Step, "code": e.Code}, e.Why)

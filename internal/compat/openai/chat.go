@@ -231,7 +231,7 @@ func renamed(raw json.RawMessage) json.RawMessage {
 
 // chatTurn runs the loop on the server. Its turn is kept while it runs and not afterwards: the client keeps the conversation.
 func (s *server) chatTurn(c *call, r *chatRequest) error {
-	if id := r.in.history.unanswered(); id != "" {
+	if id := r.in.history.unanswered(); id != "" && !r.in.history.resumes() {
 		return invalid("messages", "", "An assistant message with 'tool_calls' must be followed by tool messages responding to each 'tool_call_id'. "+
 			"No message answers '"+short(id)+"'.")
 	}
@@ -256,7 +256,7 @@ func (s *server) chatTurn(c *call, r *chatRequest) error {
 		session = made.ID
 	}
 	n := hub.NewTurn{Session: session, Model: r.model, Prompt: strings.TrimSpace(strings.Join(r.in.prompt, "\n")),
-		Instructions: r.system, Tools: r.functions, Choice: r.choice, Parallel: r.parallel, MaxTokens: r.max, Temperature: r.temp, TopP: r.topP, Format: r.format,
+		Instructions: r.system, Tools: r.functions, CodeTools: r.callable, Choice: r.choice, Parallel: r.parallel, MaxTokens: r.max, Temperature: r.temp, TopP: r.topP, Format: r.format,
 		Effort: r.effort, Extra: r.extra, Source: source, Unattended: true, Hidden: true, Once: c.Header.Get("Idempotency-Key")}
 	n.Files, n.Names = r.in.filesOf()
 	n.History, n.Input = r.in.history.split()

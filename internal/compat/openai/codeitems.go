@@ -11,6 +11,9 @@ import (
 
 // code translates a piece of the code that the model is writing.
 func (t *translation) code(e interpreter.Code) error {
+	if t.programs {
+		return nil // a program is told of as a whole
+	}
 	i := t.codes[e.Step]
 	if i == nil || i.done {
 		var err error
@@ -58,6 +61,9 @@ func (t *translation) dropAll() error {
 }
 
 func (t *translation) start(e interpreter.Start) error {
+	if t.programs {
+		return t.startProgram(e)
+	}
 	i := t.codes[e.Step]
 	if i == nil || i.done {
 		var err error
@@ -84,7 +90,7 @@ func (t *translation) start(e interpreter.Start) error {
 
 func (t *translation) output(e interpreter.Output) error {
 	i := t.codes[e.Step]
-	if i == nil || i.done || t.running == nil {
+	if t.running == nil || !t.programs && (i == nil || i.done) {
 		return nil
 	}
 	t.running.add(e.Event)
@@ -94,6 +100,9 @@ func (t *translation) output(e interpreter.Output) error {
 			t.files = append(slices.DeleteFunc(t.files, func(f string) bool { return f == e.Path }), e.Path)
 		}
 	case kernel.Done:
+		if t.programs {
+			return t.endProgram(e)
+		}
 		i.code.all = t.running.all()
 		t.running = nil
 		status := statusOfDone(e)
@@ -103,6 +112,9 @@ func (t *translation) output(e interpreter.Output) error {
 			}
 		}
 		return t.finish(i, status)
+	}
+	if t.programs {
+		return nil
 	}
 	return t.tellLive(i, e.Event)
 }

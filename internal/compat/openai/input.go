@@ -76,6 +76,10 @@ func (in *input) item(f *form) error {
 		in.keep(f, "fc", nil)
 	case "function_call_output":
 		err = in.functionResult(f)
+	case "program":
+		in.program(f)
+	case "program_output":
+		in.programOutput(f)
 	case "reasoning":
 		// It is shown and not sent back: models do not want to read their old thoughts.
 		in.keep(f, "rs", nil)
@@ -85,7 +89,7 @@ func (in *input) item(f *form) error {
 		err = in.compaction(f)
 	default:
 		err = notOneOf(f.path("type"), kind, []string{"message", "code_interpreter_call", "function_call", "function_call_output",
-			"reasoning", "item_reference", "compaction"})
+			"program", "program_output", "reasoning", "item_reference", "compaction"})
 	}
 	if f.err != nil {
 		return f.err
@@ -235,6 +239,10 @@ func (in *input) referred(f *form) error {
 	case found.code != nil:
 		in.ranIn(found.code.ContainerID)
 		in.history.ran(id, found.code.Code.String(), resultOf(found.code.all))
+	case found.program != nil:
+		in.history.add(model.RoleAssistant, callOfProgram(found.program.CallID, found.program.Code))
+	case found.output != nil:
+		in.history.add(model.RoleTool, model.ToolResult{CallID: found.output.CallID, Text: found.output.Result})
 	case found.call != nil:
 		in.history.add(model.RoleAssistant, model.ToolCall{ID: found.call.CallID, Name: found.call.Name, Arguments: found.call.Arguments.String()})
 	}

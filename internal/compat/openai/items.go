@@ -40,6 +40,8 @@ type item struct {
 	code      *codeCall
 	call      *functionCall
 	reasoning *reasoning
+	program   *program
+	output    *programOutput
 }
 
 // json returns what is sent. Without outputs, those of code are null, as OpenAI sends them to clients that did not ask for them.
@@ -51,6 +53,10 @@ func (i *item) json(withOutputs bool) any {
 		return i.call
 	case i.reasoning != nil:
 		return i.reasoning
+	case i.program != nil:
+		return i.program
+	case i.output != nil:
+		return i.output
 	}
 	shown := *i.code
 	if withOutputs && i.done {
@@ -71,6 +77,9 @@ func (i *item) setStatus(status string) {
 		i.call.Status = status
 	case i.reasoning != nil:
 		i.reasoning.Status = status
+	case i.program != nil: // which has none
+	case i.output != nil:
+		i.output.Status = status
 	default:
 		i.code.Status = status
 	}
@@ -122,6 +131,7 @@ type functionCall struct {
 	CallID    string   `json:"call_id"`
 	Name      string   `json:"name"`
 	Arguments *growing `json:"arguments"`
+	Caller    *caller  `json:"caller,omitempty"`
 }
 
 type reasoning struct {

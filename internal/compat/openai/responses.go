@@ -70,9 +70,11 @@ func (s *server) begin(c *call, f *form, r *request) (hub.Turn, kept, error) {
 	if err := in.read(f, "input", r.input); err != nil {
 		return hub.Turn{}, kept{}, err
 	}
-	session, err := s.place(c, r, b, in)
-	if err != nil {
-		return hub.Turn{}, kept{}, err
+	session := ""
+	if !in.history.resumes() { // else it is that of the program
+		if session, err = s.place(c, r, b, in); err != nil {
+			return hub.Turn{}, kept{}, err
+		}
 	}
 	k := kept{Echo: r.echo, Include: r.includes, Input: in.items, Developer: in.developer, Pending: pending, Named: in.named[max(0, len(in.named)-mostNamed):]}
 	n, err := newTurn(r, in, b, session)
@@ -104,7 +106,7 @@ func newTurn(r *request, in *input, b before, session string) (hub.NewTurn, erro
 	n := hub.NewTurn{
 		Conversation: b.conversation, Parent: r.previous, Session: session, Model: r.Model, Prompt: strings.TrimSpace(strings.Join(in.prompt, "\n")),
 		Instructions: join(append([]string{r.text}, in.developer...)...),
-		NoPython:     !r.python, Tools: r.functions, Choice: r.choice, Temperature: r.Temperature, TopP: r.TopP, Format: r.format, Effort: r.effort, Extra: r.extra,
+		NoPython:     !r.python, Tools: r.functions, CodeTools: r.callable, Choice: r.choice, Temperature: r.Temperature, TopP: r.TopP, Format: r.format, Effort: r.effort, Extra: r.extra,
 		Source: source, Unattended: true, Hidden: !r.store,
 	}
 	n.Files, n.Names = in.filesOf()
@@ -118,7 +120,7 @@ func newTurn(r *request, in *input, b before, session string) (hub.NewTurn, erro
 		n.MaxTokens = int(min(*r.MaxOutputTokens, 1<<30))
 	}
 	if r.previous == "" && b.conversation == "" {
-		if id := in.history.unanswered(); id != "" {
+		if id := in.history.unanswered(); id != "" && !in.history.resumes() {
 			return n, invalid("input", "", "No tool output found for function call "+short(id)+".")
 		}
 		if id := in.history.orphan(); id != "" {

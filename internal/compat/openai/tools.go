@@ -8,6 +8,7 @@ import (
 
 	"cove/internal/hub"
 	"cove/internal/model"
+	"cove/internal/tool"
 )
 
 // pythonTool is what the interpreter calls its tool, as OpenAI's models know theirs.
@@ -18,6 +19,8 @@ type toolbox struct {
 	python    bool
 	container container
 	functions []model.Tool
+	programs  bool        // code may call functions itself
+	callable  []tool.Tool // those that it may call
 	choice    model.ToolChoice
 	rawTools  []json.RawMessage
 	rawChoice json.RawMessage
@@ -36,12 +39,15 @@ type container struct {
 func (s *server) readTools(f *form) toolbox {
 	t := toolbox{rawTools: []json.RawMessage{}}
 	for i, raw := range f.list("tools") {
-		tool := f.object(fmt.Sprintf("tools[%d]", i), raw)
-		s.readTool(&t, tool)
-		f.take(tool)
-		t.rawTools = append(t.rawTools, shownTool(tool, raw))
+		one := f.object(fmt.Sprintf("tools[%d]", i), raw)
+		s.readTool(&t, one)
+		f.take(one)
+		t.rawTools = append(t.rawTools, shownTool(one, raw))
 	}
 	t.checkNames(f)
+	if len(t.callable) > 0 && !t.programs {
+		f.fail(invalid("tools", "invalid_value", "Invalid 'tools': a function that allows the caller '"+programmatic+"' needs the tool '"+programTool+"' in the list."))
+	}
 	t.rawChoice = json.RawMessage(`"auto"`)
 	if f.has("tool_choice") {
 		t.rawChoice = f.raw["tool_choice"]
@@ -95,23 +101,40 @@ func (s *server) readTool(t *toolbox, tool *form) {
 		tool.only("type", "container", "allowed_callers")
 		t.python = true
 		t.container = s.readContainer(tool)
+	case programTool:
+		tool.only("type")
+		t.python, t.programs = true, true
 	case "function":
 		tool.only("type", "name", "description", "parameters", "strict", "async", "defer_loading", "allowed_callers", "output_schema", "function")
 		t.addFunction(tool)
 	case "":
 	default:
-		tool.fail(notOneOf(tool.path("type"), kind, []string{"code_interpreter", "function"}))
+		tool.fail(notOneOf(tool.path("type"), kind, []string{"code_interpreter", "function", programTool}))
 	}
 }
 
-func (t *toolbox) addFunction(tool *form) {
-	name := tool.needed("name")
+func (t *toolbox) addFunction(f *form) {
+	name := f.needed("name")
 	schema := json.RawMessage(`{"type":"object","properties":{}}`)
-	if tool.has("parameters") {
-		tool.object("parameters", tool.raw["parameters"])
-		schema = tool.raw["parameters"]
+	if f.has("parameters") {
+		f.object("parameters", f.raw["parameters"])
+		schema = f.raw["parameters"]
 	}
-	t.functions = append(t.functions, model.Tool{Name: name, Description: tool.text("description"), Schema: schema, Strict: tool.yes("strict")})
+	direct, program := true, false
+	if callers := f.texts("allowed_callers"); len(callers) > 0 {
+		direct, program = slices.Contains(callers, "direct"), slices.Contains(callers, programmatic)
+		for _, c := range callers {
+			if c != "direct" && c != programmatic {
+				f.fail(notOneOf(f.path("allowed_callers"), c, []string{"direct", programmatic}))
+			}
+		}
+	}
+	if direct {
+		t.functions = append(t.functions, model.Tool{Name: name, Description: f.text("description"), Schema: schema, Strict: f.yes("strict")})
+	}
+	if program {
+		t.callable = append(t.callable, tool.Tool{Name: name, Description: f.text("description"), Parameters: schema, Result: f.raw["output_schema"]})
+	}
 }
 
 func (s *server) readContainer(tool *form) container {
@@ -200,9 +223,9 @@ func (t *toolbox) readChoice(f *form) {
 	}
 	c := f.object("tool_choice", t.rawChoice)
 	switch kind := c.needed("type"); kind {
-	case "code_interpreter":
-		if !t.python {
-			c.fail(notAmongTools("code_interpreter"))
+	case "code_interpreter", programTool:
+		if !t.python || kind == programTool && !t.programs {
+			c.fail(notAmongTools(kind))
 		}
 		t.choice = model.ToolChoice{Name: pythonTool}
 	case "function":
@@ -218,7 +241,7 @@ func (t *toolbox) readChoice(f *form) {
 	case "allowed_tools":
 		t.readAllowed(c)
 	default:
-		c.fail(notOneOf("tool_choice.type", kind, []string{"allowed_tools", "code_interpreter", "function"}))
+		c.fail(notOneOf("tool_choice.type", kind, []string{"allowed_tools", "code_interpreter", "function", programTool}))
 	}
 	f.take(c)
 }
@@ -244,7 +267,7 @@ func (t *toolbox) readAllowed(c *form) {
 	for i, raw := range c.list("tools") {
 		tool := c.object(fmt.Sprintf("tools[%d]", i), raw)
 		switch tool.needed("type") {
-		case "code_interpreter":
+		case "code_interpreter", programTool:
 			python = true
 		case "function":
 			if tool.has("function") {

@@ -36,6 +36,8 @@ type translation struct {
 	calls     map[int]*item // by index
 	container string
 	running   *outputs
+	programs  bool            // code is told of as programs
+	program   string          // the call_id of the one that runs
 	said      strings.Builder // the text since the last execution
 	since     int             // the index of the first item since then
 	files     []string
@@ -46,7 +48,7 @@ type translation struct {
 }
 
 func newTranslation(t hub.Turn, k kept, o options, send func(event) error) *translation {
-	return &translation{options: o, response: newResponse(t, k), turn: t.ID, send: send, container: containerID(t.Session),
+	return &translation{options: o, response: newResponse(t, k), turn: t.ID, send: send, container: containerID(t.Session), programs: hasPrograms(k.Echo.Tools),
 		place: func() string { return "" }, codes: map[int]*item{}, calls: map[int]*item{}, at: t.Created}
 }
 
@@ -251,7 +253,7 @@ func (t *translation) call(e interpreter.Call) error {
 			}
 		}
 		id := t.newID("fc")
-		i = &item{id: id, call: &functionCall{ID: id, Type: "function_call", Status: statusInProgress, CallID: e.ID, Name: e.Name, Arguments: grown("")}}
+		i = &item{id: id, call: &functionCall{ID: id, Type: "function_call", Status: statusInProgress, CallID: e.ID, Name: e.Name, Arguments: grown(""), Caller: callerOf(e.ID)}}
 		t.calls[e.Index] = i
 		if err := t.add(i); err != nil {
 			return err

@@ -93,6 +93,23 @@ const checks = {
     assert.equal(replayed.output_text, "It is sunny in Rome.");
   },
 
+  async programs() {
+    if (process.env.COVE_TEST_FAKE) return;
+    const offered = [{ type: "programmatic_tool_calling" }, { type: "function", name: "get_weather", strict: false, allowed_callers: ["programmatic"],
+      parameters: { type: "object", properties: { city: { type: "string" } }, required: ["city"] } }];
+    let response = await client.responses.create({ model, input: "skies", tools: offered }), rounds = 1;
+    const seen = [...response.output];
+    for (let calls; (calls = response.output.filter((item) => item.type === "function_call")).length > 0; rounds++) {
+      const input = calls.map((c) => ({ type: "function_call_output", call_id: c.call_id, output: JSON.stringify({ sky: JSON.parse(c.arguments).city }) }));
+      response = await client.responses.create({ model, input, tools: offered, previous_response_id: response.id });
+      seen.push(...response.output);
+    }
+    const output = seen.find((item) => item.type === "program_output");
+    assert.equal(rounds, 3);
+    assert.equal(output.call_id, seen.find((item) => item.type === "program").call_id);
+    assert.equal(response.output_text, "first\nRome Oslo Lima");
+  },
+
   async images() {
     const pixel = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
     const response = await client.responses.create({ model, tools,

@@ -125,6 +125,42 @@ def functions():
     assert replayed.output_text == "It is sunny in Rome."
 
 
+def programs():
+    """Code calls the client's function; the client keeps the conversation, or the server does, or it is a chat."""
+    offered = [{"type": "programmatic_tool_calling"}, {**weather, "allowed_callers": ["programmatic"]}]
+    for stored in (True, False):
+        asked, previous, rounds, seen = [{"role": "user", "content": "skies"}], openai.omit, 0, []
+        while True:
+            with client.responses.stream(model=model, input=asked, tools=offered, store=stored, previous_response_id=previous) as events:
+                for _ in events:
+                    pass
+                response = events.get_final_response()
+            rounds, seen = rounds + 1, seen + response.output
+            calls = [item for item in response.output if item.type == "function_call"]
+            if not calls:
+                break
+            answers = [{"type": "function_call_output", "call_id": c.call_id, "output": json.dumps({"sky": "sunny in " + json.loads(c.arguments)["city"]})} for c in calls]
+            if stored:
+                previous, asked = response.id, answers
+            else:
+                asked = [*asked, *response.output, *answers]
+        (program,) = [item for item in seen if item.type == "program"]
+        (output,) = [item for item in seen if item.type == "program_output"]
+        callers = [item.caller.caller_id for item in seen if item.type == "function_call"]
+        assert rounds == 3 and callers == [program.call_id] * 3 and output.call_id == program.call_id and program.fingerprint, seen
+        assert output.result == "first\nsunny in Rome sunny in Oslo sunny in Lima" and output.status == "completed", output
+        assert response.output_text == output.result, response
+    raises(openai.BadRequestError, lambda: client.responses.create(model=model, input="skies", tools=offered[1:]), "invalid_value")
+    asked = [{"role": "user", "content": "skies"}]
+    chat_tools = [offered[0], {"type": "function", "function": {key: value for key, value in offered[1].items() if key not in ("type", "strict")}}]
+    for _ in range(3):
+        said = client.chat.completions.create(model=model, messages=asked, tools=chat_tools).choices[0]
+        if said.finish_reason != "tool_calls":
+            break
+        asked += [said.message, *({"role": "tool", "tool_call_id": c.id, "content": json.dumps({"sky": json.loads(c.function.arguments)["city"]})} for c in said.message.tool_calls)]
+    assert said.message.content == "first\nRome Oslo Lima", said
+
+
 def cancel():
     started = client.responses.create(model=model, input="slow", tools=tools, background=True)
     assert started.status in ("queued", "in_progress")
@@ -153,6 +189,6 @@ def chat():
         assert answer.choices[0].message.content == "Hello!"
 
 
-for check in (create, stream, resume, conversations, files, inputs, citations, functions, cancel, errors, chat):
+for check in (create, stream, resume, conversations, files, inputs, citations, functions, cancel, errors, *(() if fake else (programs,)), chat):
     check()
     print("ok", check.__name__, flush=True)
