@@ -40,6 +40,8 @@ func sdkAnswers() map[string]struct{ code, text string } {
 		"set the var":           {"kept = 6*7", "It is set."},
 		"recall":                {"print(f'It is {kept}.', end='')", sdkPrinted},
 		"weather":               {"", "It is sunny in Rome."},
+		"heavens": {"import asyncio\nprint('first')\nfirst = await get_weather(city='Rome')\n" +
+			"others = await asyncio.gather(*(get_weather(city=c) for c in ('Oslo', 'Lima')))\nprint(first['sky'], *(o['sky'] for o in others), end='')", sdkPrinted},
 		"skies": {"import asyncio, tools\nprint('first')\nfirst = tools.get_weather(city='Rome')\n" +
 			"others = await asyncio.gather(*(tools.aio.get_weather(city=c) for c in ('Oslo', 'Lima')))\nprint(first['sky'], *(o['sky'] for o in others), end='')", sdkPrinted},
 	}

@@ -35,6 +35,8 @@ type answer struct {
 	writing map[int]*callPart // calls that the model is writing, by their place
 	current *callPart         // that whose block is open
 	ran     bool              // code was started
+	caller  string            // what code is called that makes calls; see request.caller
+	resumed string            // the id of the block whose code goes on; or ""
 }
 
 // begin sends what every stream begins with.
@@ -191,7 +193,7 @@ func (a *answer) calls(calls []model.ToolCall) error {
 		}
 		arguments := model.ArgumentsObject(call.Arguments)
 		about := func(input any) object {
-			return object{"id": id, "name": call.Name, "input": input, "caller": object{"type": direct}}
+			return object{"id": id, "name": call.Name, "input": input, "caller": a.callerOf(call.ID)}
 		}
 		if err := a.start("tool_use", about(json.RawMessage(arguments)), about(object{})); err != nil {
 			return err

@@ -44,6 +44,9 @@ func escaped(text string) string {
 
 // started says that code runs: e has it as it is, whatever was written before.
 func (a *answer) started(e interpreter.Start) error {
+	if e.Resumed {
+		return a.goOn(e)
+	}
 	written := a.text.String()
 	if a.open != "server_tool_use" {
 		written = ""

@@ -39,7 +39,7 @@ func (h *history) split() (before, now []model.Message) {
 			continue
 		}
 		// The result of an execution belongs to what was said before; the results of the client's tools are the news.
-		if cut = i + 1; cut < len(h.messages) && h.messages[cut].Role == model.RoleTool && onlyPython(m) {
+		if cut = i + 1; cut < len(h.messages) && h.messages[cut].Role == model.RoleTool && onlyPython(m) && !waitedFor(h.messages[cut]) {
 			cut++
 		}
 	}
@@ -53,15 +53,28 @@ func onlyPython(m model.Message) bool {
 	})
 }
 
+// waitedFor says whether a message has results that code waits for.
+func waitedFor(m model.Message) bool {
+	return slices.ContainsFunc(m.Content, func(c model.Content) bool {
+		r, ok := c.(model.ToolResult)
+		return ok && ofCode(r.CallID)
+	})
+}
+
 // check refuses results without calls and calls without results: providers refuse them in words that help nobody.
 func (h *history) check() error {
 	var open []string
+	waits := false // code does, and has no result yet
 	for _, m := range h.messages {
 		for _, c := range m.Content {
 			switch c := c.(type) {
 			case model.ToolCall:
 				open = append(open, c.ID)
 			case model.ToolResult:
+				if ofCode(c.CallID) {
+					waits = true
+					continue
+				}
 				if !slices.Contains(open, c.CallID) {
 					return invalid("messages: unexpected `tool_use_id` found in `tool_result` blocks: " + short(c.CallID) +
 						". Each `tool_result` block must have a corresponding `tool_use` block in the previous message.")
@@ -70,9 +83,13 @@ func (h *history) check() error {
 			}
 		}
 	}
-	if len(open) > 0 {
-		return invalid("messages: `tool_use` ids were found without `tool_result` blocks immediately after: " + short(open[0]) +
-			". Each `tool_use` block must have a corresponding `tool_result` block in the next message.")
+	if len(open) > 0 && !waits {
+		return unanswered(open[0])
 	}
 	return nil
+}
+
+func unanswered(call string) error {
+	return invalid("messages: `tool_use` ids were found without `tool_result` blocks immediately after: " + short(call) +
+		". Each `tool_use` block must have a corresponding `tool_result` block in the next message.")
 }

@@ -35,6 +35,9 @@ type input struct {
 	system   []string
 	codes    map[string]string    // of server_tool_use blocks, by id
 	commands map[string]commanded // of the machine's tools, by id
+	lastCode string               // the id of the last server_tool_use block of code
+	called   []string             // the ids of calls that code made and that have no result
+	resumed  string               // the id of the block whose code goes on now; or ""
 	ended    bool                 // the last block of the model's is the result of code
 	files    []string             // cove's ids of files for the container
 	names    map[string]string    // by id, the names in the workspace of files that do not have their own
@@ -55,7 +58,7 @@ func (in *input) read(messages []message, placed bool) error {
 		var err error
 		switch m.Role {
 		case "user":
-			err = in.user(i, at, m.Content)
+			err = in.user(i, at, m.Content, i == len(messages)-1)
 		case "assistant":
 			err = in.assistant(at, m.Content)
 		case "system":
@@ -78,16 +81,27 @@ func (in *input) read(messages []message, placed bool) error {
 	if len(in.history.messages) == 0 {
 		return invalid("messages: at least one message with content is required")
 	}
+	if len(in.called) > 0 {
+		return unanswered(in.called[0])
+	}
 	return in.history.check()
 }
 
-func (in *input) user(i int, at string, content blocks) error {
-	var said []model.Content
+// user reads what a user says; last says that nothing follows.
+func (in *input) user(i int, at string, content blocks, last bool) error {
+	var said, ofProgram []model.Content
 	for k, b := range content {
 		here := fmt.Sprintf("%s.content.%d", at, k)
 		if b.Type == "tool_result" {
-			if err := in.result(i, here, b); err != nil {
+			r, err := in.result(i, here, b)
+			switch {
+			case err != nil:
 				return err
+			case ofCode(r.CallID):
+				ofProgram = append(ofProgram, r)
+				in.called = slices.DeleteFunc(in.called, func(id string) bool { return id == r.CallID })
+			default:
+				in.history.add(model.RoleTool, r)
 			}
 			continue
 		}
@@ -97,21 +111,24 @@ func (in *input) user(i int, at string, content blocks) error {
 		}
 		said = append(said, c...)
 	}
+	if last {
+		in.goesOn(ofProgram)
+	}
 	in.history.add(model.RoleUser, said...)
 	return nil
 }
 
 // result reads what a tool of the client's gave.
-func (in *input) result(i int, at string, b block) error {
+func (in *input) result(i int, at string, b block) (r model.ToolResult, err error) {
 	var inner blocks
 	if len(b.Content) > 0 && json.Unmarshal(b.Content, &inner) != nil {
-		return invalid(at + ".content: Input should be a string or a list of content blocks")
+		return r, invalid(at + ".content: Input should be a string or a list of content blocks")
 	}
-	r := model.ToolResult{CallID: b.ToolUseID, IsError: b.IsError}
+	r = model.ToolResult{CallID: b.ToolUseID, IsError: b.IsError}
 	for k, one := range inner {
 		content, err := in.part(i, fmt.Sprintf("%s.content.%d", at, k), one)
 		if err != nil {
-			return err
+			return r, err
 		}
 		for _, c := range content {
 			switch c := c.(type) {
@@ -122,8 +139,7 @@ func (in *input) result(i int, at string, b block) error {
 			}
 		}
 	}
-	in.history.add(model.RoleTool, r)
-	return nil
+	return r, nil
 }
 
 // part reads a block of a user's.
@@ -156,6 +172,10 @@ func (in *input) assistant(at string, content blocks) error {
 				in.history.add(model.RoleAssistant, model.Text{Text: b.Text})
 			}
 		case "tool_use":
+			if ofCode(b.ID) {
+				in.called = append(in.called, b.ID) // the model has not made this call
+				continue
+			}
 			if b.ID == "" || b.Name == "" {
 				return invalid(fmt.Sprintf("%s.content.%d: Field required: id and name", at, k))
 			}
@@ -164,7 +184,7 @@ func (in *input) assistant(at string, content blocks) error {
 		case "server_tool_use":
 			var code struct{ Code string }
 			if json.Unmarshal(b.Input, &code) == nil && b.Name == codeTool {
-				in.codes[b.ID] = code.Code
+				in.codes[b.ID], in.lastCode = code.Code, b.ID
 			} else if isShell(b.Name) {
 				in.command(b)
 			}

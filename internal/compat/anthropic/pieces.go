@@ -86,7 +86,7 @@ func (a *answer) openPart(p *callPart) error {
 		p.id = newID(callPrefix)
 	}
 	about := func() object {
-		return object{"id": p.id, "name": p.name, "input": object{}, "caller": object{"type": direct}}
+		return object{"id": p.id, "name": p.name, "input": object{}, "caller": a.callerOf(p.id)}
 	}
 	p.begun = true
 	if err := a.start(kind, about(), about()); err != nil {

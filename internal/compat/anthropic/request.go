@@ -11,6 +11,7 @@ import (
 	"cove/internal/intake"
 	"cove/internal/model"
 	"cove/internal/problem"
+	"cove/internal/tool"
 )
 
 // body is what a client sends to POST /v1/messages. What is not named here beside ignored is refused.
@@ -86,6 +87,8 @@ type request struct {
 	python    bool // the code execution tool is offered
 	shell     bool // it is that of commands and files
 	functions []model.Tool
+	callable  []tool.Tool // those that code may call
+	caller    string      // the code execution tool whose code may call them; ""
 	choice    model.ToolChoice
 	parallel  *bool
 	format    model.Format
@@ -235,8 +238,8 @@ func codeTools() []string {
 	return []string{"code_execution_20250522", "code_execution_20250825", "code_execution_20260120", "code_execution_20260521"}
 }
 
-// tool is an element of "tools".
-type tool struct {
+// toolSpec is an element of "tools".
+type toolSpec struct {
 	Type        string          `json:"type"`
 	Name        string          `json:"name"`
 	Description string          `json:"description"`
@@ -248,18 +251,19 @@ type tool struct {
 func (r *request) readTools() error {
 	taken := map[string]bool{}
 	for i, raw := range r.Tools {
-		var t tool
+		var t toolSpec
 		if json.Unmarshal(raw, &t) != nil {
 			return invalid(fmt.Sprintf("tools.%d: Input should be a valid tool", i))
 		}
 		switch {
-		case len(t.Callers) > 0 && !slices.Contains(t.Callers, direct):
-			return invalid(fmt.Sprintf("tools.%d.allowed_callers: This server has no programmatic tool calling. Add 'direct', so that the model calls the tool.", i))
 		case slices.Contains(codeTools(), t.Type):
 			if t.Name != codeTool {
 				return invalid(fmt.Sprintf("tools.%d.name: Input should be 'code_execution'", i))
 			}
 			r.python, r.shell = true, t.Type == shellTools
+			if slices.Contains(programmaticTools(), t.Type) {
+				r.caller = t.Type
+			}
 		case t.Type != "" && t.Type != "custom":
 			return invalid(fmt.Sprintf("tools.%d.type: This server has no tool '%s'. It has %s, and tools that the client defines itself ('custom').",
 				i, short(t.Type), strings.Join(codeTools(), ", ")))
@@ -268,7 +272,9 @@ func (r *request) readTools() error {
 		case len(t.Schema) == 0:
 			return invalid(fmt.Sprintf("tools.%d.input_schema: Field required", i))
 		default:
-			r.functions = append(r.functions, model.Tool{Name: t.Name, Description: t.Description, Schema: t.Schema, Strict: t.Strict})
+			if err := r.allow(i, t); err != nil {
+				return err
+			}
 		}
 		if taken[t.Name] {
 			return invalid("tools: Tool names must be unique.")
@@ -281,7 +287,7 @@ func (r *request) readTools() error {
 	if r.python && taken[pythonTool] {
 		return invalid("tools: 'python' is the name of what runs the code of the code execution tool. Give the tool another name.")
 	}
-	return nil
+	return r.checkCallers()
 }
 
 func (r *request) readChoice() error {

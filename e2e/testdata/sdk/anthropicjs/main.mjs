@@ -25,6 +25,20 @@ assert.deepEqual(names, ['figure_1.png', 'plot.txt'])
 const download = await client.beta.files.download(outputs[1].file_id)
 assert.equal(await download.text(), 'plotted')
 
+// Code calls the client's tool by itself.
+const callable = { name: 'get_weather', input_schema: { type: 'object', properties: { city: { type: 'string' } } }, allowed_callers: ['code_execution_20260120'] }
+const messages = [{ role: 'user', content: 'heavens' }]
+let said, rounds = 0
+do {
+  said = await client.messages.stream({ ...request(''), messages, tools: [...request('').tools, callable], container: said?.container.id }).finalMessage()
+  const calls = said.content.filter((block) => block.type === 'tool_use')
+  messages.push({ role: 'assistant', content: said.content },
+    { role: 'user', content: calls.map((c) => ({ type: 'tool_result', tool_use_id: c.id, content: JSON.stringify({ sky: c.input.city }) })) })
+  rounds++
+} while (said.stop_reason === 'tool_use')
+assert.equal(rounds, 3)
+assert.equal(said.content[0].content.stdout, 'first\nRome Oslo Lima')
+
 const shell = (content) => ({ ...request(content), tools: [{ type: 'code_execution_20250825', name: 'code_execution' }] })
 const listed = client.messages.stream(shell('Please list all Python files'))
 let command = ''
