@@ -146,7 +146,9 @@ func (c *toolsCmd) here(ctx context.Context, p *Program) ([]api.ToolServer, erro
 		out = append(out, one)
 	}
 	for _, line := range said.lines() {
-		if slices.ContainsFunc(out, func(s api.ToolServer) bool { return s.Problem != nil && strings.Contains(line, "tool_server="+s.Name+" line=") }) {
+		if slices.ContainsFunc(out, func(s api.ToolServer) bool {
+			return s.Problem != nil && strings.Contains(line, "tool_server="+s.Name+" line=")
+		}) {
 			fmt.Fprintln(p.Err, "cove: "+oneLine(line))
 		}
 	}

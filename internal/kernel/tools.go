@@ -24,6 +24,9 @@ type Tools struct {
 	Patience time.Duration
 }
 
+// ToolsModule is the module that an execution with tools has.
+const ToolsModule = "tools"
+
 // What is kept of a call for those who follow, in bytes.
 const (
 	keptName      = 200

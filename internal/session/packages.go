@@ -227,7 +227,7 @@ func (s *Live) survey(ctx context.Context, t *run, req kernel.Request) (r pydeps
 	defer s.mu.Unlock()
 	r = pydeps.Request{Report: report, Missing: said.Missing, Loaded: said.Loaded, Pristine: t.slot.pristine}
 	r.Missing = slices.DeleteFunc(r.Missing, func(module string) bool {
-		return s.isOwn(module) || strings.Contains(req.Code, module+".py") // a file that the code is about to write
+		return module == kernel.ToolsModule && req.Tools != nil || s.isOwn(module) || strings.Contains(req.Code, module+".py") // a file that the code is about to write
 	})
 	return r, nil
 }

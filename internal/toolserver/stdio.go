@@ -22,7 +22,7 @@ const (
 	mostMessage = 9 << 20
 	// writePatience is how long a server may not take what it is told.
 	writePatience = 10 * time.Second
-	// exitPatience is how long a supervisor has to end, beyond what it gives its server.
+	// exitPatience is how long a warden has to end, beyond what it gives its server.
 	exitPatience = 10 * time.Second
 	longestLine  = 500 // bytes of a line in the log
 	linesAtOnce  = 50  // of the log
@@ -83,7 +83,7 @@ func start(c Config, getenv func(string) string, log *slog.Logger) (*program, er
 		return undo(err)
 	}
 	cmd := exec.Command("/proc/self/exe")
-	cmd.Args = append([]string{supervisorName, c.Command}, c.Args...)
+	cmd.Args = append([]string{wardenName, c.Command}, c.Args...)
 	cmd.Env, cmd.Dir = environment(c, getenv), c.Dir
 	if cmd.Dir == "" {
 		cmd.Dir = "/"
