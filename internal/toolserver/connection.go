@@ -250,7 +250,7 @@ func (s *server) explain(ctx context.Context, c *connection, carried *carrier, c
 
 func (s *server) unreachable(why string, cause error) error {
 	return problem.New(problem.ToolServerUnreachable, fmt.Sprintf("the tool server %s cannot be used: %s", s.Name, why)).
-		WithHint("try again in a moment; the operator finds more in the server's log, and with `cove tools`").WithCause(s.hide(cause))
+		WithHint("try again in a moment").WithCause(s.hide(cause))
 }
 
 func (s *server) invalid(why string, cause error) error {
