@@ -37,7 +37,8 @@ type program struct {
 	out      *bufio.Reader
 	leash    *os.File
 	log      *slog.Logger
-	garbage  *rate.Limiter
+	printed  *rate.Limiter // lines of its standard output that are no messages
+	noted    *rate.Limiter // and of its standard error
 	writing  sync.Mutex
 	messages chan said
 	over     chan struct{} // closed when the connection is
@@ -96,7 +97,7 @@ func start(c Config, getenv func(string) string, log *slog.Logger) (*program, er
 		_ = f.Close()
 	}
 	p := &program{
-		in: inWrite, out: bufio.NewReader(outRead), leash: leashWrite, log: log, garbage: rate.NewLimiter(linesASecond, linesAtOnce),
+		in: inWrite, out: bufio.NewReader(outRead), leash: leashWrite, log: log, printed: rate.NewLimiter(linesASecond, linesAtOnce), noted: rate.NewLimiter(linesASecond, linesAtOnce),
 		messages: make(chan said), over: make(chan struct{}), ended: make(chan struct{}),
 	}
 	go p.note(errRead)
@@ -139,7 +140,7 @@ func (p *program) read(from *os.File) {
 		}
 		message, err := jsonrpc.DecodeMessage(line)
 		if err != nil {
-			p.tell("a tool server printed what is no message", line)
+			p.tell(p.printed, "a tool server printed what is no message", line)
 			continue
 		}
 		if !p.hand(said{message: message}) {
@@ -185,15 +186,15 @@ func (p *program) note(from *os.File) {
 		if err != nil {
 			return
 		}
-		p.tell("a tool server says", line)
+		p.tell(p.noted, "a tool server says", line)
 		for more && err == nil {
 			_, more, err = r.ReadLine()
 		}
 	}
 }
 
-func (p *program) tell(message string, line []byte) {
-	if p.garbage.Allow() {
+func (p *program) tell(pace *rate.Limiter, message string, line []byte) {
+	if pace.Allow() {
 		p.log.Info(message, "line", string(bytes.ToValidUTF8(line[:min(len(line), longestLine)], nil)))
 	}
 }

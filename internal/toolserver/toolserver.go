@@ -32,7 +32,7 @@ const (
 	// notSent is the code of the SDK's own error for requests that its transport could not send, or got no answer to.
 	notSent = -32005
 	// Calls that may be under way, those that wait for a server included.
-	mostCalls        = 1024
+	mostCalls        = 512
 	mostProjectCalls = 256
 	mostKeyCalls     = 128
 )
