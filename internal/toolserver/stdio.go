@@ -35,7 +35,7 @@ var errTooLarge = fmt.Errorf("it sent a message of more than %d MiB", mostMessag
 type program struct {
 	in       *os.File
 	out      *bufio.Reader
-	leash    *os.File
+	lifeline *os.File
 	log      *slog.Logger
 	printed  *rate.Limiter // lines of its standard output that are no messages
 	noted    *rate.Limiter // and of its standard error
@@ -79,7 +79,7 @@ func start(c Config, getenv func(string) string, log *slog.Logger) (*program, er
 	if err != nil {
 		return undo(err)
 	}
-	leashRead, leashWrite, err := pipe()
+	lifelineRead, lifelineWrite, err := pipe()
 	if err != nil {
 		return undo(err)
 	}
@@ -89,15 +89,15 @@ func start(c Config, getenv func(string) string, log *slog.Logger) (*program, er
 	if cmd.Dir == "" {
 		cmd.Dir = "/"
 	}
-	cmd.Stdin, cmd.Stdout, cmd.Stderr, cmd.ExtraFiles = inRead, outWrite, errWrite, []*os.File{leashRead}
+	cmd.Stdin, cmd.Stdout, cmd.Stderr, cmd.ExtraFiles = inRead, outWrite, errWrite, []*os.File{lifelineRead}
 	if err := cmd.Start(); err != nil {
 		return undo(err)
 	}
-	for _, f := range []*os.File{inRead, outWrite, errWrite, leashRead} {
+	for _, f := range []*os.File{inRead, outWrite, errWrite, lifelineRead} {
 		_ = f.Close()
 	}
 	p := &program{
-		in: inWrite, out: bufio.NewReader(outRead), leash: leashWrite, log: log, printed: rate.NewLimiter(linesASecond, linesAtOnce), noted: rate.NewLimiter(linesASecond, linesAtOnce),
+		in: inWrite, out: bufio.NewReader(outRead), lifeline: lifelineWrite, log: log, printed: rate.NewLimiter(linesASecond, linesAtOnce), noted: rate.NewLimiter(linesASecond, linesAtOnce),
 		messages: make(chan said), over: make(chan struct{}), ended: make(chan struct{}),
 	}
 	go p.note(errRead)
@@ -233,7 +233,7 @@ func (p *program) Close() error {
 	p.closing.Do(func() {
 		close(p.over)
 		_ = p.in.Close()
-		_ = p.leash.Close()
+		_ = p.lifeline.Close()
 	})
 	return nil
 }

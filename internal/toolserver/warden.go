@@ -19,8 +19,8 @@ import (
 const (
 	// wardenName is what this program is called by when it is the warden of a server.
 	wardenName = "cove-tool-server"
-	// leash is the descriptor of a pipe that nothing is ever written to: it ends when the process that started the warden closes it, or is killed.
-	leash = 3
+	// lifeline is the descriptor of a pipe that nothing is ever written to: it ends when the process that started the warden closes it, or is killed.
+	lifeline = 3
 	// parting is how long a server that has read the end of its input has to end.
 	parting = 2 * time.Second
 	// sweepPause is waited between looks for processes that were killed and are still there.
@@ -39,7 +39,7 @@ func Ward(argv []string) {
 }
 
 func ward(command []string) int {
-	unix.CloseOnExec(leash)
+	unix.CloseOnExec(lifeline)
 	runtime.LockOSThread() // Pdeathsig is the end of the thread
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		fmt.Fprintln(os.Stderr, "the processes of this server cannot be watched over:", err)
@@ -64,7 +64,7 @@ func ward(command []string) int {
 	var told sync.Once
 	end := func() { told.Do(killDescendants) }
 	go func() {
-		_, _ = io.Copy(io.Discard, os.NewFile(leash, "leash"))
+		_, _ = io.Copy(io.Discard, os.NewFile(lifeline, "lifeline"))
 		time.Sleep(parting)
 		end()
 	}()
