@@ -143,6 +143,13 @@ func pythonFolder(t *testing.T, source string) string {
 
 // nodeSDK has a folder with exactly what package-lock.json names.
 func nodeSDK(t *testing.T, source string) *exec.Cmd {
+	node, folder := nodeFolder(t, source)
+	return sdkCommand(t, folder, source, node, "main.mjs")
+}
+
+// nodeFolder returns Node's path, and a folder with exactly what package-lock.json names.
+func nodeFolder(t *testing.T, source string) (node, folder string) {
+	t.Helper()
 	node, err := exec.LookPath("node")
 	if err != nil {
 		testneeds.Absent(t, testneeds.Node, err)
@@ -151,10 +158,10 @@ func nodeSDK(t *testing.T, source string) *exec.Cmd {
 	if err != nil {
 		testneeds.Absent(t, testneeds.Node, err)
 	}
-	folder := sdkFolder(t, source, "package-lock.json", func(ctx context.Context, dir string) error {
+	folder = sdkFolder(t, source, "package-lock.json", func(ctx context.Context, dir string) error {
 		return sdkRun(ctx, dir, npm, "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error")
 	})
-	return sdkCommand(t, folder, source, node, "main.mjs")
+	return node, folder
 }
 
 // sdkCommand runs the script as it is now, with those beside it, from the folder that has what they import.

@@ -14,8 +14,8 @@ import (
 var version = "0.1.0-dev"
 
 func main() {
-	if toolserver.Supervising(os.Args) {
-		toolserver.Supervise(os.Args)
+	if toolserver.IsWarden(os.Args) {
+		toolserver.Ward(os.Args)
 	}
 	collectLate()
 	if gvisor.Invoked(os.Args) {

@@ -39,7 +39,7 @@ func (h *Hub) serverTools(ctx context.Context, who auth.Principal, names []strin
 		return nil, nil, nil
 	}
 	if h.o.ToolServers == nil {
-		return nil, nil, problem.New(problem.ToolServerNotFound, "there are no servers of tools").WithHint("the operator sets them up, as docs/tools.md says")
+		return nil, nil, problem.New(problem.ToolServerNotFound, "there are no servers of tools").WithHint("leave them out")
 	}
 	tools, err := h.o.ToolServers.Offer(ctx, who.Project, names)
 	if err != nil {

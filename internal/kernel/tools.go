@@ -25,6 +25,9 @@ type Tools struct {
 	Patience time.Duration
 }
 
+// ToolsModule is the module that an execution with tools has.
+const ToolsModule = "tools"
+
 // What is kept of a call for those who follow, in bytes.
 const (
 	keptName      = 200
@@ -37,7 +40,7 @@ const toolPatience = 10 * time.Minute
 // Provides says whether the tools are a module of that name to the code.
 func (t *Tools) Provides(module string) bool {
 	root, _, _ := strings.Cut(module, ".")
-	return root == "tools" && t != nil && t.Set.Len() > 0
+	return root == ToolsModule && t != nil && t.Set.Len() > 0
 }
 
 func (t *Tools) patience() time.Duration { return cmp.Or(t.Patience, toolPatience) }

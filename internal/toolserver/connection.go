@@ -18,8 +18,9 @@ import (
 const (
 	// startPatience is how long a server has to start, to greet and to list its tools: some are downloaded when they start.
 	startPatience = time.Minute
-	// againAfter is how long a server that did not start is not tried again.
-	againAfter = 2 * time.Second
+	// againAfter is how long a server that did not start is not tried again; twice as long after each further time, up to seldomAfter.
+	againAfter  = 2 * time.Second
+	seldomAfter = time.Minute
 	// returnPatience is how long the SDK may hold a call whose time is over, before its connection is given up.
 	returnPatience = 15 * time.Second
 )
@@ -40,7 +41,8 @@ type server struct {
 	now     *connection
 	making  chan struct{} // closed when the attempt is over that is under way
 	failure error         // of the last attempt
-	failed  time.Time
+	again   time.Time     // when the next may be made
+	pause   time.Duration // until then
 }
 
 // connection is one that a server has answered on.
@@ -72,7 +74,7 @@ func (s *server) use(ctx context.Context) (c *connection, release func(), err er
 			c.idle.Stop()
 			s.mu.Unlock()
 			return c, func() { s.release(c) }, nil
-		case s.failure != nil && time.Since(s.failed) < againAfter:
+		case s.failure != nil && time.Now().Before(s.again):
 			err := s.failure
 			s.mu.Unlock()
 			return nil, nil, err
@@ -113,13 +115,16 @@ func (s *server) connect() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err == nil {
+		s.pause = 0
 		s.now = c
 		c.idle = time.AfterFunc(s.Idle, func() { s.drop(c, true) })
 		s.running.Go(func() { s.watch(c) })
 	} else {
+		s.pause = max(againAfter, min(2*s.pause, seldomAfter))
+		s.again = time.Now().Add(s.pause)
 		s.log.Warn("a tool server cannot be reached", "error", err)
 	}
-	s.failure, s.failed = err, time.Now()
+	s.failure = err
 	close(s.making)
 	s.making = nil
 }
@@ -250,7 +255,7 @@ func (s *server) explain(ctx context.Context, c *connection, carried *carrier, c
 
 func (s *server) unreachable(why string, cause error) error {
 	return problem.New(problem.ToolServerUnreachable, fmt.Sprintf("the tool server %s cannot be used: %s", s.Name, why)).
-		WithHint("try again in a moment; the operator finds more in the server's log, and with `cove tools`").WithCause(s.hide(cause))
+		WithHint("try again in a moment").WithCause(s.hide(cause))
 }
 
 func (s *server) invalid(why string, cause error) error {

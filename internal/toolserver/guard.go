@@ -63,7 +63,7 @@ func newGuard(dial func(ctx context.Context) (sdk.Connection, error)) *guard {
 	return g
 }
 
-// die ends the connection: whoever waits for an answer hears why.
+// die ends the connection: who waits for an answer hears why.
 func (g *guard) die(why error) { g.end(why) }
 
 // Connect implements the SDK's Transport.

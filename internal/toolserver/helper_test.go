@@ -23,8 +23,8 @@ import (
 const roleKey = "TOOLSERVER_ROLE"
 
 func TestMain(m *testing.M) {
-	if toolserver.Supervising(os.Args) {
-		toolserver.Supervise(os.Args)
+	if toolserver.IsWarden(os.Args) {
+		toolserver.Ward(os.Args)
 	}
 	if role := os.Getenv(roleKey); role != "" {
 		play(role)

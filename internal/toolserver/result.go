@@ -34,7 +34,7 @@ type resource struct {
 	URI      string `json:"uri"`
 	MIMEType string `json:"mimeType"`
 	Text     string `json:"text"`
-	Blob     string `json:"blob"` // base64
+	Bytes    string `json:"blob"` // base64
 }
 
 // result is what code gets of an answer: the structured content; else the content, which is the text of one block of text, and otherwise what each block is.
@@ -102,7 +102,7 @@ func (b block) value() any {
 			add("uri", r.URI)
 			add("mimeType", r.MIMEType)
 			add("text", r.Text)
-			add("data", r.Blob)
+			add("data", r.Bytes)
 		}
 	default: // resource_link, and what there may be in later versions
 		add("uri", b.URI)

@@ -22,7 +22,7 @@ const (
 	mostMessage = 9 << 20
 	// writePatience is how long a server may not take what it is told.
 	writePatience = 10 * time.Second
-	// exitPatience is how long a supervisor has to end, beyond what it gives its server.
+	// exitPatience is how long a warden has to end, beyond what it gives its server.
 	exitPatience = 10 * time.Second
 	longestLine  = 500 // bytes of a line in the log
 	linesAtOnce  = 50  // of the log
@@ -35,9 +35,10 @@ var errTooLarge = fmt.Errorf("it sent a message of more than %d MiB", mostMessag
 type program struct {
 	in       *os.File
 	out      *bufio.Reader
-	leash    *os.File
+	lifeline *os.File
 	log      *slog.Logger
-	garbage  *rate.Limiter
+	printed  *rate.Limiter // lines of its standard output that are no messages
+	noted    *rate.Limiter // and of its standard error
 	writing  sync.Mutex
 	messages chan said
 	over     chan struct{} // closed when the connection is
@@ -78,25 +79,25 @@ func start(c Config, getenv func(string) string, log *slog.Logger) (*program, er
 	if err != nil {
 		return undo(err)
 	}
-	leashRead, leashWrite, err := pipe()
+	lifelineRead, lifelineWrite, err := pipe()
 	if err != nil {
 		return undo(err)
 	}
 	cmd := exec.Command("/proc/self/exe")
-	cmd.Args = append([]string{supervisorName, c.Command}, c.Args...)
+	cmd.Args = append([]string{wardenName, c.Command}, c.Args...)
 	cmd.Env, cmd.Dir = environment(c, getenv), c.Dir
 	if cmd.Dir == "" {
 		cmd.Dir = "/"
 	}
-	cmd.Stdin, cmd.Stdout, cmd.Stderr, cmd.ExtraFiles = inRead, outWrite, errWrite, []*os.File{leashRead}
+	cmd.Stdin, cmd.Stdout, cmd.Stderr, cmd.ExtraFiles = inRead, outWrite, errWrite, []*os.File{lifelineRead}
 	if err := cmd.Start(); err != nil {
 		return undo(err)
 	}
-	for _, f := range []*os.File{inRead, outWrite, errWrite, leashRead} {
+	for _, f := range []*os.File{inRead, outWrite, errWrite, lifelineRead} {
 		_ = f.Close()
 	}
 	p := &program{
-		in: inWrite, out: bufio.NewReader(outRead), leash: leashWrite, log: log, garbage: rate.NewLimiter(linesASecond, linesAtOnce),
+		in: inWrite, out: bufio.NewReader(outRead), lifeline: lifelineWrite, log: log, printed: rate.NewLimiter(linesASecond, linesAtOnce), noted: rate.NewLimiter(linesASecond, linesAtOnce),
 		messages: make(chan said), over: make(chan struct{}), ended: make(chan struct{}),
 	}
 	go p.note(errRead)
@@ -139,7 +140,7 @@ func (p *program) read(from *os.File) {
 		}
 		message, err := jsonrpc.DecodeMessage(line)
 		if err != nil {
-			p.tell("a tool server printed what is no message", line)
+			p.tell(p.printed, "a tool server printed what is no message", line)
 			continue
 		}
 		if !p.hand(said{message: message}) {
@@ -185,15 +186,15 @@ func (p *program) note(from *os.File) {
 		if err != nil {
 			return
 		}
-		p.tell("a tool server says", line)
+		p.tell(p.noted, "a tool server says", line)
 		for more && err == nil {
 			_, more, err = r.ReadLine()
 		}
 	}
 }
 
-func (p *program) tell(message string, line []byte) {
-	if p.garbage.Allow() {
+func (p *program) tell(pace *rate.Limiter, message string, line []byte) {
+	if pace.Allow() {
 		p.log.Info(message, "line", string(bytes.ToValidUTF8(line[:min(len(line), longestLine)], nil)))
 	}
 }
@@ -232,7 +233,7 @@ func (p *program) Close() error {
 	p.closing.Do(func() {
 		close(p.over)
 		_ = p.in.Close()
-		_ = p.leash.Close()
+		_ = p.lifeline.Close()
 	})
 	return nil
 }

@@ -29,8 +29,10 @@ const (
 	usualTimeout = time.Minute
 	usualIdle    = 10 * time.Minute
 	usualAtOnce  = 8
+	// notSent is the code of the SDK's own error for requests that its transport could not send, or got no answer to.
+	notSent = -32005
 	// Calls that may be under way, those that wait for a server included.
-	mostCalls        = 1024
+	mostCalls        = 512
 	mostProjectCalls = 256
 	mostKeyCalls     = 128
 )
@@ -89,7 +91,7 @@ func (a *Servers) of(project, name string) (*server, error) {
 	s := a.byName[name]
 	if s == nil || !s.allows(project) {
 		return nil, problem.New(problem.ToolServerNotFound, fmt.Sprintf("there is no tool server %.60q for this project", name)).
-			WithHint("`cove tools` and GET /api/v1/tool-servers list those that there are; the operator sets them up, as docs/tools.md says")
+			WithHint("GET /api/v1/tool-servers lists those that there are")
 	}
 	return s, nil
 }
@@ -267,7 +269,7 @@ func (s *server) perform(ctx context.Context, c *connection, theirs string, argu
 		}
 		r.Value = json.RawMessage(s.scrub.text(string(r.Value)))
 		return r
-	case errors.As(err, &said):
+	case errors.As(err, &said) && said.Code != notSent:
 		return tool.Failed("the server says: " + s.scrub.text(cut(said.Message, longestDescription)))
 	case ctx.Err() != nil:
 		return tool.Failed("its time is over") // call says it better
@@ -276,5 +278,5 @@ func (s *server) perform(ctx context.Context, c *connection, theirs string, argu
 	if why := context.Cause(c.guard.life); errors.Is(why, errTooLarge) || errors.Is(why, errAsksTooMuch) {
 		return tool.Failed(fmt.Sprintf("the tool server %s does not keep to the protocol: %v; its connection was ended", s.Name, why))
 	}
-	return tool.Failed(fmt.Sprintf("the tool server %s ended, or its connection, in the middle of the call; whether the call was performed is not known, and it is not made again", s.Name))
+	return tool.Failed(fmt.Sprintf("the tool server %s failed to answer, ended, or lost its connection in the middle of the call; whether the call was performed is not known, and it is not made again", s.Name))
 }

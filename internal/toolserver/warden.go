@@ -17,29 +17,29 @@ import (
 )
 
 const (
-	// supervisorName is what this program is called by when it is the supervisor of a server.
-	supervisorName = "cove-tool-server"
-	// leash is the descriptor of a pipe that nothing is ever written to: it ends when the process that started the supervisor lets go of it, or is killed.
-	leash = 3
+	// wardenName is what this program is called by when it is the warden of a server.
+	wardenName = "cove-tool-server"
+	// lifeline is the descriptor of a pipe that nothing is ever written to: it ends when the process that started the warden closes it, or is killed.
+	lifeline = 3
 	// parting is how long a server that has read the end of its input has to end.
 	parting = 2 * time.Second
 	// sweepPause is waited between looks for processes that were killed and are still there.
 	sweepPause = 5 * time.Millisecond
-	// notStarted is the exit code of a supervisor whose server does not start.
+	// notStarted is the exit code of a warden whose server does not start.
 	notStarted = 127
 )
 
-// Supervising says whether a command line is meant for Supervise.
-func Supervising(argv []string) bool { return len(argv) > 1 && argv[0] == supervisorName }
+// IsWarden says whether a command line is meant for Ward.
+func IsWarden(argv []string) bool { return len(argv) > 1 && argv[0] == wardenName }
 
-// Supervise runs a server, argv[1:], and exits when it has ended. Whatever ends first, the server or the process that started this one, no process that the server started is left: those
+// Ward runs a server, argv[1:], and exits when it has ended. Whatever ends first, the server or the process that started this one, no process that the server started is left: those
 // that it leaves become children of this one, which ends them.
-func Supervise(argv []string) {
-	os.Exit(supervise(argv[1:]))
+func Ward(argv []string) {
+	os.Exit(ward(argv[1:]))
 }
 
-func supervise(command []string) int {
-	unix.CloseOnExec(leash)
+func ward(command []string) int {
+	unix.CloseOnExec(lifeline)
 	runtime.LockOSThread() // Pdeathsig is the end of the thread
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		fmt.Fprintln(os.Stderr, "the processes of this server cannot be watched over:", err)
@@ -64,7 +64,7 @@ func supervise(command []string) int {
 	var told sync.Once
 	end := func() { told.Do(killDescendants) }
 	go func() {
-		_, _ = io.Copy(io.Discard, os.NewFile(leash, "leash"))
+		_, _ = io.Copy(io.Discard, os.NewFile(lifeline, "lifeline"))
 		time.Sleep(parting)
 		end()
 	}()
