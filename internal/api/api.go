@@ -265,6 +265,7 @@ func build(o Options) *server {
 	s.addPreview()
 	s.addExecutions()
 	s.addChecks()
+	s.addBatches()
 	s.addTree()
 	s.addFileSystem()
 	s.addSessionLinks()
