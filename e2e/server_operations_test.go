@@ -68,6 +68,7 @@ func nativeCalls() map[string]call {
 		"process.signal":      {body: `{"signal":"WINCH"}`, also: 400},
 		"execution.create":    {body: `{"code":"1+1"}`, more: sees},
 		"execution.interrupt": {},
+		"batch.run":           {body: `{"session":"{session}","items":[{"code":"1+1"}]}`, more: sees},
 		"tree.move":           {body: `{"from":"{!path}","to":"moved{n}.csv"}`},
 		"tree.preview":        {query: "?path={path}"},
 		"tree.folder":         {body: `{"path":"folder{n}"}`},

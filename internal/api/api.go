@@ -268,6 +268,7 @@ func build(o Options) *server {
 	s.addExecutions()
 	s.addToolServers()
 	s.addChecks()
+	s.addBatches()
 	s.addTree()
 	s.addFileSystem()
 	s.addSessionLinks()

@@ -118,6 +118,9 @@ func (s *server) describeBodies(op *huma.Operation) {
 		started := s.api.OpenAPI().Components.Schemas.Schema(reflect.TypeFor[Process](), true, "Process")
 		answer("201", "The process", map[string]*huma.MediaType{"application/json": {Schema: started}})
 		answer("200", "Its events", map[string]*huma.MediaType{"text/event-stream": events})
+	case "batch.run":
+		result := s.api.OpenAPI().Components.Schemas.Schema(reflect.TypeFor[BatchResult](), true, "BatchResult")
+		answer("200", "What happens, as it happens", map[string]*huma.MediaType{"text/event-stream": events, linesType: {Schema: &huma.Schema{AnyOf: []*huma.Schema{result, {Type: "object"}}, Description: "On each line"}}})
 	case "events.follow", "fs.watch":
 		answer("200", "Events, without an end", map[string]*huma.MediaType{"text/event-stream": events})
 	case "package.install":

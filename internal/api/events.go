@@ -311,15 +311,15 @@ func writeJSON(w http.ResponseWriter, status int, thing any) {
 // maxWhole bounds the events of one JSON answer.
 const maxWhole = 32 << 20
 
-// collect reads a stream for one JSON answer. cut says that there were more events than an answer may have.
-func collect(events iter.Seq2[sse.Event, error]) (bodies []json.RawMessage, cut bool, err error) {
+// collect reads a stream for one JSON answer, of events of most bytes. cut says that there were more events than an answer may have.
+func collect(events iter.Seq2[sse.Event, error], most int) (bodies []json.RawMessage, cut bool, err error) {
 	size := 0
 	bodies = []json.RawMessage{}
 	for m, err := range events {
 		if err != nil {
 			return bodies, cut, err
 		}
-		if size += len(m.Data); size > maxWhole && m.Name != "done" {
+		if size += len(m.Data); size > most && m.Name != "done" {
 			cut = true
 			continue
 		}

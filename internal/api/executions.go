@@ -192,7 +192,7 @@ func (s *server) wholeExecution(w http.ResponseWriter, r *http.Request, who auth
 	if err != nil {
 		return err
 	}
-	bodies, cut, err := collect(events)
+	bodies, cut, err := collect(events, maxWhole)
 	if err != nil {
 		return err
 	}

@@ -50,6 +50,7 @@ var requests = map[string]request{
 	"kernel.restart":      {"/sessions/" + session + "/kernels/b/restart", "", 200, `"name":"b"`},
 	"kernel.stop":         {"/sessions/" + session + "/kernels/b", "", 204, ""},
 	"check.run":           {"/checks", `{"code":"x = 1"}`, 200, `"rule":"F821"`},
+	"batch.run":           {"/batches", `{"session":"` + session + `","items":[{"code":"1+1","label":"a"},{"prompt":"What?"}]}`, 200, `{"type":"end","succeeded":2,"failed":0,"not_begun":0}`},
 	"variable.list":       {"/sessions/" + session + "/kernels/main/variables", "", 200, `"shape":[2,1]`},
 	"table.read":          {"/sessions/" + session + "/kernels/main/tables/df?sort=index&filter=x", "", 200, `"rows":[[-1]]`},
 	"table.profile":       {"/sessions/" + session + "/kernels/main/tables/df/columns/4", "", 200, `"bars":[1,2]`},

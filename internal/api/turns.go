@@ -360,7 +360,7 @@ func (s *server) wholeTurn(w http.ResponseWriter, r *http.Request, who auth.Prin
 	if err != nil {
 		return err
 	}
-	bodies, cut, failed := collect(events)
+	bodies, cut, failed := collect(events, maxWhole)
 	t, err := s.o.Hub.Turn(r.Context(), who, id)
 	if err != nil {
 		return err

@@ -93,6 +93,7 @@ type grammar struct {
 	Run      runCmd      `cmd:"" help:"Run Python in a sandbox."`
 	Ask      askCmd      `cmd:"" help:"Ask a question; a model writes Python, cove runs it in a sandbox, you get the answer."`
 	Eval     evalCmd     `cmd:"" help:"Measure how good a model's answers are: tasks with checks, and the figures that come of them."`
+	Batch    batchCmd    `cmd:"" help:"Run many cells, or ask many questions, on a server."`
 	Repl     replCmd     `cmd:"" help:"Talk to a sandboxed Python, line by line."`
 	Chat     chatCmd     `cmd:"" help:"A conversation with a model that runs Python in a sandbox."`
 	Session  sessionCmd  `cmd:"" help:"List, fork, undo and remove the sessions that --session made."`

@@ -1,7 +1,11 @@
 """What Google's Python package does against this server, unmodified. Environment: GOOGLE_GEMINI_BASE_URL, GEMINI_API_KEY, COVE_TEST_MODEL."""
 
 import asyncio
+import base64
+import hashlib
+import io
 import os
+import tempfile
 
 from google import genai
 from google.genai import errors, types
@@ -75,6 +79,36 @@ def files():
     assert response.code_execution_result == "a,b\n1,2\n", response
 
 
+def uploads():
+    table = client.files.upload(file=io.BytesIO(b"a,b\n1,2\n"), config={"display_name": "My table", "mime_type": "text/csv"})
+    assert table.name.startswith("files/") and table.display_name == "My table" and table.mime_type == "text/csv" and table.size_bytes == 8, table
+    assert table.state == types.FileState.ACTIVE and table.expiration_time > table.create_time, table
+    response = client.models.generate_content(model=model, contents=[table, "read what is attached"], config=config)
+    assert response.code_execution_result == "a,b\n1,2\n", response
+    large = os.urandom(9 << 20)  # in two pieces
+    with tempfile.NamedTemporaryFile(suffix=".bin") as file:
+        file.write(large)
+        file.flush()
+        stored = client.files.upload(file=file.name, config={"mime_type": "application/octet-stream"})
+    assert stored.size_bytes == len(large) and base64.b64decode(stored.sha256_hash) == hashlib.sha256(large).digest(), stored
+    assert client.files.get(name=stored.name).uri == stored.uri
+    names = [f.name for f in client.files.list(config={"page_size": 1})]
+    assert stored.name in names and table.name in names and len(set(names)) == len(names), names
+    for one in (stored, table):
+        client.files.delete(name=one.name)
+    try:
+        client.files.get(name=table.name)
+    except errors.ClientError as e:
+        assert e.code == 404 and e.status == "NOT_FOUND", e
+    else:
+        raise AssertionError("a file that was deleted is there")
+
+
+def stops():
+    answer = client.models.generate_content(model=model, contents="greet me", config={"stop_sequences": ["STOP"]})
+    assert answer.text == "Hello!", answer
+
+
 def functions():
     asked = []
 
@@ -115,7 +149,7 @@ def models():
     assert client.models.count_tokens(model=model, contents="What is the sum of the first 50 prime numbers?").total_tokens > 5
 
 
-for check in (documented, figure, failed, chat, streamed, files, functions, refused, models):
+for check in (documented, figure, failed, chat, streamed, files, uploads, stops, functions, refused, models):
     check()
     print("ok", check.__name__, flush=True)
 asyncio.run(concurrent())
