@@ -88,7 +88,7 @@ outcomes() {
 	else
 		$within venv/bin/python -m pytest -q -p no:cacheprovider --tb=line -rA --timeout="$timeout" $together "$@" >said 2>&1 || true
 		tail -n 1 said >&2
-		sed -nE 's/^(PASSED|FAILED|ERROR) ([^ ]+).*/\1 \2/p' said | sort -u
+		sed -nE 's/ - .*//; s/^(PASSED|FAILED|ERROR) (tests.*)/\1 \2/p' said | sort -u
 		[ -z "${E2B_SAID:-}" ] || cp said "$E2B_SAID"
 	fi
 }
