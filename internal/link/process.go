@@ -85,6 +85,12 @@ func (l *Link) SignalProcess(ctx context.Context, id string, signal int, all boo
 	return err
 }
 
+// Reboot ends whatever runs in the sandbox but the guest.
+func (l *Link) Reboot(ctx context.Context) error {
+	_, err := l.command(ctx, wire.Request{Op: wire.OpReboot})
+	return err
+}
+
 // command asks for something that is answered at once.
 func (l *Link) command(ctx context.Context, req wire.Request) ([]byte, error) {
 	if err := l.knowsProcesses(); err != nil {

@@ -136,7 +136,7 @@ func TestWhatCoveDoesNotHaveIsRefused(t *testing.T) {
 	t.Parallel()
 	s := &server{Options: Options{Hub: fakeHub{widest: []string{"example.com"}}}}
 	for text, word := range map[string]string{
-		`{"autoPauseMemory": false}`: "autoPauseMemory", `{"iam": {"tokens": {"a": {}}}}`: "iam", `{"templateID": "mine", "volumeMounts": [{"name": "v", "path": "/v"}]}`: "volumeMounts",
+		`{"autoPauseMemory": false, "autoResume": {"enabled": true}}`: "autoPauseMemory", `{"iam": {"tokens": {"a": {}}}}`: "iam", `{"templateID": "mine", "volumeMounts": [{"name": "v", "path": "/v"}]}`: "volumeMounts",
 		`{"network": {"maskRequestHost": "a b"}}`: "maskRequestHost", `{"network": {"rules": {"a.example": [{"transform": {"headers": {"X-A": "${e2b.identity.tokens.a}"}}}]}}}`: "rules",
 		`{"network": {"denyOut": ["::/0"], "rules": {"a.example": [{"transform": {"headers": {"X-A": "1"}}}]}}}`: "rules", `{"network": {"egressProxy": {"address": "x"}}}`: "egressProxy", `{"network": 7}`: "network",
 	} {

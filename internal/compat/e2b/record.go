@@ -35,7 +35,9 @@ type record struct {
 	End        time.Time         `json:"end"`
 	AutoPause  bool              `json:"auto_pause,omitempty"`  // it is paused at its end, not killed
 	AutoResume bool              `json:"auto_resume,omitempty"` // a request wakes it
+	Forgets    bool              `json:"forgets,omitempty"`     // at its end it is paused without its memory
 	Paused     bool              `json:"paused,omitempty"`      // by its client
+	Memory     string            `json:"memory,omitempty"`      // while it is paused: what became of it
 	Closed     bool              `json:"closed,omitempty"`      // its ports take the traffic token
 	Offline    bool              `json:"offline,omitempty"`     // it asked for no internet
 	Network    json.RawMessage   `json:"network,omitempty"`     // as its client said it, but for the values of headers that are added
