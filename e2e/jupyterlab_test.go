@@ -98,13 +98,13 @@ func document(t *testing.T, s *server) string {
 	s.must(http.MethodGet, "/api/v1/sessions", nil, &all)
 	paused := 0
 	for _, one := range all.Items {
-		if one.Metadata["jupyter.home"] != "" {
+		if one.Metadata["jupyter.personal"] != "" {
 			s.must(http.MethodPost, "/api/v1/sessions/"+one.ID+"/pause", nil, nil)
 			paused++
 		}
 	}
 	if paused != 1 {
-		t.Fatalf("there are %d homes", paused)
+		t.Fatalf("there are %d personal sessions", paused)
 	}
 	if got := typesOf(n.run("word")); got != "busy execute_input execute_result:'beside' execute_reply:ok:2 idle" {
 		t.Errorf("after a pause: %s", got)
