@@ -2,6 +2,7 @@ package e2b
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"time"
 
@@ -49,7 +50,8 @@ func (s *server) sleep(ctx context.Context, who auth.Principal, session string, 
 	s.clocks.Stop(session, errPaused)
 	if !memory {
 		if err := s.reboot(ctx, who, session); err != nil {
-			return err
+			_, failed := s.prolong(context.WithoutCancel(ctx), who, session, func(r *record) { r.Paused, r.Memory = false, "" })
+			return errors.Join(err, failed)
 		}
 	}
 	if _, err = s.Hub.PauseSession(ctx, who, session); err != nil || memory {
