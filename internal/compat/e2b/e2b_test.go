@@ -268,7 +268,7 @@ func TestRecords(t *testing.T) {
 			t.Errorf("%+v is a sandbox", s)
 		}
 	}
-	if _, err := (record{Env: map[string]string{"A": strings.Repeat("x", mostRecord)}}).entries(kindSandbox, nil); !problem.Has(err, problem.SessionInvalid) {
+	if _, err := (record{Env: map[string]string{"A": strings.Repeat("x", 64<<10)}}).entries(kindSandbox, nil); !problem.Has(err, problem.SessionInvalid) {
 		t.Errorf("too large: %v", err)
 	}
 }
