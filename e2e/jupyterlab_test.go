@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// TestJupyterLab has people's way through JupyterLab done in a real browser: with cove as the gateway of a JupyterLab on one's own machine, and with cove's files and terminals, too.
+// TestJupyterLab has people's way through JupyterLab and Notebook 7 done in a real browser: with cove as their gateway on one's own machine, and through JupyterLab with cove's files and terminals, too.
 func TestJupyterLab(t *testing.T) {
 	t.Parallel()
 	chromium := browser(t)
@@ -23,7 +23,7 @@ func TestJupyterLab(t *testing.T) {
 	cmd.Env = append(os.Environ(), "COVE_TEST_URL="+s.base+"/jupyter", "COVE_TEST_KEY="+s.key, "CHROMIUM="+chromium, "COVE_JUPYTER_PYTHON="+filepath.Join(python, "venv", "bin", "python"),
 		"COVE_WIDGETS="+widgets(t, python), "HOME="+own, "XDG_CONFIG_HOME="+own, "XDG_CACHE_HOME="+own, "JUPYTER_PLATFORM_DIRS=1", "PYTHONDONTWRITEBYTECODE=1")
 	out, err := cmd.CombinedOutput()
-	for _, told := range []string{"ok a gateway: run, plot, interrupt, restart", "ok with files: run, plot, interrupt, restart", "ok files, widgets and a terminal"} {
+	for _, told := range []string{"ok a gateway: run, plot, interrupt, restart", "ok Notebook 7: run, plot, interrupt, restart", "ok with files: run, plot, interrupt, restart", "ok files, widgets and a terminal"} {
 		if !strings.Contains(string(out), told) {
 			t.Errorf("not told: %s", told)
 		}
@@ -98,13 +98,13 @@ func document(t *testing.T, s *server) string {
 	s.must(http.MethodGet, "/api/v1/sessions", nil, &all)
 	paused := 0
 	for _, one := range all.Items {
-		if one.Metadata["jupyter.home"] != "" {
+		if one.Metadata["jupyter.personal"] != "" {
 			s.must(http.MethodPost, "/api/v1/sessions/"+one.ID+"/pause", nil, nil)
 			paused++
 		}
 	}
 	if paused != 1 {
-		t.Fatalf("there are %d homes", paused)
+		t.Fatalf("there are %d personal sessions", paused)
 	}
 	if got := typesOf(n.run("word")); got != "busy execute_input execute_result:'beside' execute_reply:ok:2 idle" {
 		t.Errorf("after a pause: %s", got)

@@ -5,7 +5,7 @@
 #
 # E2B_SOURCE is a checkout of E2B's repository of SDKs (packages/python-sdk, packages/js-sdk) or of its code interpreter (python, js). TESTS are files or folders below its "tests", as tests/sync; all without.
 # With SUITE=js it runs the JavaScript ones, by vitest. Of the checkout nothing is built; what the tests import of it directly is the source beside them, and the library itself is the published one.
-# A test that passes where no server is does not need one, and is not counted. One that fails in both is counted, whether or not it needs a server: look at it.
+# A test that passes where no server is, with the library of its own commit, does not need one, and is not counted. So a test is counted that fails in both, whether or not it needs a server: look at it.
 # E2B_PACKAGES names the libraries (default: the newest); with SUITE=js it may be "source", the library beside the tests. Settings of the server come from the environment, as COVE_ROOT=true and COVE_NETWORK_ALLOW.
 # With STAND_IN=true all runs in a network and mount namespace of its own, where internet.py stands in for the addresses that the tests connect to, ports have names, and there is no other network. That takes root,
 # openssl and iproute2.
@@ -39,19 +39,12 @@ if [ "$suite" = js ]; then
 	cp "$folder/package.json" "$work/" # the source knows its version by it
 	cp "$here/vitest.config.mjs" "$here/outcomes.mjs" "$work/"
 	packages=${E2B_PACKAGES:-$name@latest}
-	if [ "$packages" = source ]; then
-		packages=
-	else
-		printf "export * from '%s'\nexport { default } from '%s'\n" "$name" "$name" >"$work/src/index.ts"
-		[ ! -f "$work/src/errors.ts" ] || printf "export * from '%s'\n" "$name" >"$work/src/errors.ts"
-	fi
+	[ "$packages" != source ] || packages=
 	(cd "$work" && sed -i '/"\(devD\|optionalD\)ependencies": {/,/}/d' package.json && npm install --silent --no-audit --no-fund --legacy-peer-deps vitest@4 msw@2 dotenv@16 undici8@npm:undici@8 error-stack-parser-es $packages)
-	sed -nE "s/^  \"version\": \"(.*)\",/$(echo "$name" | sed 's|/|\\/|') \1/p" "$work/node_modules/$name/package.json" 2>/dev/null || echo "the library of the source"
 else
 	[ ! -f "$folder/pytest.ini" ] || cp "$folder/pytest.ini" "$work/"
 	uv venv -q "$work/venv"
-	uv pip install -q --python "$work/venv/bin/python" ${E2B_PACKAGES:-e2b e2b-code-interpreter} pytest pytest-asyncio pytest-timeout pytest-xdist python-dotenv
-	uv pip list -q --python "$work/venv/bin/python" 2>/dev/null | grep '^e2b'
+	uv pip install -q --python "$work/venv/bin/python" "$(sed -nE 's/^name = "(.*)"/\1/p' "$folder/pyproject.toml")==$(sed -nE 's/^version = "(.*)"/\1/p' "$folder/pyproject.toml")" pytest pytest-asyncio pytest-timeout pytest-xdist python-dotenv
 fi
 python3=$(command -v python3)
 port=$("$python3" -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
@@ -88,14 +81,30 @@ outcomes() {
 	else
 		$within venv/bin/python -m pytest -q -p no:cacheprovider --tb=line -rA --timeout="$timeout" $together "$@" >said 2>&1 || true
 		tail -n 1 said >&2
-		sed -nE 's/^(PASSED|FAILED|ERROR) ([^ ]+).*/\1 \2/p' said | sort -u
+		sed -nE 's/ - .*//; s/^(PASSED|FAILED|ERROR) (tests.*)/\1 \2/p' said | sort -u
 		[ -z "${E2B_SAID:-}" ] || cp said "$E2B_SAID"
 	fi
 }
 
 echo "without a server:" >&2
 together="-n 8"
-(unset E2B_API_URL E2B_SANDBOX_URL && E2B_CONNECTION_RETRIES=0 E2B_API_KEY=e2b_00 outcomes 20 "$@") | sed -n 's/^PASSED //p' >"$work/without"
+(unset E2B_API_URL E2B_SANDBOX_URL && E2B_SAID= E2B_CONNECTION_RETRIES=0 E2B_API_KEY=e2b_00 outcomes 20 "$@") >"$work/alone"
+sed -n 's/^PASSED //p' "$work/alone" >"$work/without"
+# Files with none that failed are not run again: what stands in for a server there waits for requests to another address.
+# shellcheck disable=SC2046 # no name of a file has a blank
+set -- $(sed -nE 's/^(FAILED|ERROR) ([^: ]+).*/\2/p' "$work/alone" | sort -u)
+echo "$(grep -c '' "$work/alone") tests, of which $(grep -c '' "$work/without") pass without a server" >&2
+
+if [ "$suite" = python ]; then
+	uv pip install -q --python "$work/venv/bin/python" --upgrade ${E2B_PACKAGES:-e2b e2b-code-interpreter}
+	uv pip list -q --python "$work/venv/bin/python" 2>/dev/null | grep '^e2b'
+elif [ -n "$packages" ]; then
+	printf "export * from '%s'\nexport { default } from '%s'\n" "$name" "$name" >"$work/src/index.ts"
+	[ ! -f "$work/src/errors.ts" ] || printf "export * from '%s'\n" "$name" >"$work/src/errors.ts"
+	sed -nE "s/^  \"version\": \"(.*)\",/$(echo "$name" | sed 's|/|\\/|') \1/p" "$work/node_modules/$name/package.json"
+else
+	sed -nE 's/^  "version": "(.*)",/the library of the source, \1/p' "$folder/package.json"
+fi
 
 export COVE_SERVER_FOLDER="$work/server" COVE_DATABASE="$work/cove.db" COVE_RUNTIME="$work/run"
 export COVE_REQUESTS_PER_SECOND="${COVE_REQUESTS_PER_SECOND:-0}" COVE_PROJECT_REQUESTS_PER_SECOND="${COVE_PROJECT_REQUESTS_PER_SECOND:-0}" # the tests do not come again

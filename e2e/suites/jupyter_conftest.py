@@ -1,6 +1,6 @@
 """Has jupyter_server's tests of its services ask cove. e2e/suites/jupyter.sh puts it into tests/services of a copy of the tests.
 
-The fixtures jp_fetch and jp_ws_fetch call cove. Tests of contents make and look for files in a folder of this machine: it is copied to the home before each request, and back behind those that change
+The fixtures jp_fetch and jp_ws_fetch call cove. Tests of contents make and look for files in a folder of this machine: it is copied to the personal session before each request, and back behind those that change
 something.
 """
 import asyncio
@@ -57,17 +57,17 @@ def call(method, path, body=None):
     return json.loads(text) if text else None
 
 
-def home():
+def personal():
     for session in call("GET", "/api/v1/sessions?limit=100")["items"]:
-        if "jupyter.home" in (session.get("metadata") or {}):
+        if "jupyter.personal" in (session.get("metadata") or {}):
             return session["id"]
     call("POST", "/jupyter/api/contents", {})
-    return home()
+    return personal()
 
 
 class Mirror:
     def __init__(self, root):
-        self.root, self.session, self.last = root, home(), None
+        self.root, self.session, self.last = root, personal(), None
 
     def run(self, code):
         done = call("POST", f"/api/v1/sessions/{self.session}/executions", {"code": TREE + code})

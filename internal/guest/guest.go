@@ -33,7 +33,7 @@ const gcPercent = 50
 
 // Main runs the guest and returns the process's exit code. args are the command line without the program's name:
 // --connect=SOCKET or --fd=N says how to reach the host, --workspace=DIR where the user's files
-// are, --run=DIR where the guest keeps its own, --user=UID as whom code runs (0: as the guest itself), --root that programs may be run as root, too.
+// are, --run=DIR where the guest keeps its own, --user=UID as whom code runs (0: as the guest itself), --root that programs may be run as root, too. --marked=ID and --new-proc are for a moment's work.
 //
 // With --fd the guest and all that it started end when the connection ends. With --connect they do not: the
 // guest connects again, kernels live on meanwhile, and Main does not return.
@@ -50,8 +50,12 @@ func Main(args []string) int {
 	flags.IntVar(&g.user, "user", 0, "user id of sandboxed code")
 	flags.BoolVar(&g.root, "root", false, "programs may be run as root")
 	mark := flags.String("marked", "", "list the processes that have a mark, see guest.marked")
+	renew := flags.Bool("new-proc", false, "mount /proc anew, see newProc")
 	if flags.Parse(args) != nil {
 		return 2
+	}
+	if *renew {
+		return newProc()
 	}
 	if *mark != "" {
 		for _, pid := range withMark(*mark) {
@@ -205,6 +209,8 @@ func (g *guest) handle(ctx context.Context, conn *wire.Conn, ch *wire.Channel) {
 	case wire.OpFilesStat, wire.OpFilesList, wire.OpFilesRead, wire.OpFilesWrite, wire.OpFilesChange, wire.OpFilesMove, wire.OpFilesCopy, wire.OpFilesRemove,
 		wire.OpFilesFolder, wire.OpFilesLink, wire.OpFilesSearch, wire.OpFilesReplace:
 		err = g.filesystem(ch, req)
+	case wire.OpReboot:
+		err = g.reboot(ch)
 	case wire.OpNetwork:
 		err = g.serveNetwork(ctx, conn, ch, body)
 	default:

@@ -118,6 +118,7 @@ type Kernels interface {
 	StartKernel(ctx context.Context, name string) error   // problems: kernel_name, kernel_exists, too_many_kernels
 	RestartKernel(ctx context.Context, name string) error // a new interpreter in its place; running code is interrupted
 	StopKernel(ctx context.Context, name string) error    // not "main"
+	Reboot(ctx context.Context) error                     // all that runs ends, and files stay; it waits for code that runs
 	KernelNames() []string
 }
 

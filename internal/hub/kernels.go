@@ -49,6 +49,22 @@ func (h *Hub) RestartKernel(ctx context.Context, who auth.Principal, session, na
 	return h.kernel(session, name), err
 }
 
+// RebootSession ends all that runs in a session, its code as well as its processes, as when a computer is switched off and on. Files stay, but for those in /dev/shm; of the kernels "main" alone is
+// left, without variables. Needs auth.SessionsWrite.
+func (h *Hub) RebootSession(ctx context.Context, who auth.Principal, session string) error {
+	err := who.Require(auth.SessionsWrite)
+	if err == nil {
+		err = h.use(ctx, who, session, func(ctx context.Context, l Live) error {
+			h.mu.Lock()
+			h.stopIn(session, "", errStopped)
+			h.mu.Unlock()
+			return l.Reboot(ctx)
+		})
+	}
+	h.audit(ctx, who, "session.reboot", session, "", err)
+	return err
+}
+
 // StopKernel ends an interpreter other than "main", and what waits for it. Needs auth.SessionsWrite.
 func (h *Hub) StopKernel(ctx context.Context, who auth.Principal, session, name string) error {
 	err := who.Require(auth.SessionsWrite)
@@ -58,15 +74,20 @@ func (h *Hub) StopKernel(ctx context.Context, who auth.Principal, session, name 
 	if err == nil {
 		err = h.use(ctx, who, session, func(ctx context.Context, l Live) error {
 			h.mu.Lock()
-			for _, t := range h.executions {
-				if t.session == session && t.kernel == name {
-					t.stop(errStopped)
-				}
-			}
+			h.stopIn(session, name, errStopped)
 			h.mu.Unlock()
 			return l.StopKernel(ctx, name)
 		})
 	}
 	h.audit(ctx, who, "kernel.stop", session, name, err)
 	return err
+}
+
+// stopIn stops the executions of a session, in one kernel or, where that is "", in all. The caller holds mu.
+func (h *Hub) stopIn(session, kernel string, why error) {
+	for _, t := range h.executions {
+		if t.session == session && (kernel == "" || t.kernel == kernel) {
+			t.stop(why)
+		}
+	}
 }

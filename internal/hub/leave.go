@@ -249,11 +249,7 @@ func (h *Hub) destroy(ctx context.Context, id string) error {
 	s := h.seats[id]
 	if s != nil {
 		s.cancel(sessionGone())
-		for _, t := range h.executions {
-			if t.session == id {
-				t.stop(sessionGone())
-			}
-		}
+		h.stopIn(id, "", sessionGone())
 	}
 	h.mu.Unlock()
 	err := h.discardSeat(ctx, id)

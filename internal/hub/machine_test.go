@@ -296,6 +296,7 @@ func (y *toy) CPU() (time.Duration, bool) {
 	return y.m.burned, y.m.measures
 }
 func (y *toy) StartKernel(context.Context, string) error                         { return nil }
+func (y *toy) Reboot(context.Context) error                                      { return nil }
 func (y *toy) RestartKernel(context.Context, string) error                       { return nil }
 func (y *toy) StopKernel(context.Context, string) error                          { return nil }
 func (y *toy) KernelNames() []string                                             { return []string{"main", "other"} }

@@ -97,6 +97,14 @@ func TestHostileGuestOnTheNetwork(t *testing.T) {
 	}
 }
 
+func TestRebootOfAnOlderGuest(t *testing.T) {
+	t.Parallel()
+	l, _, _ := openedFor(t, wire.OpReboot, wire.Response{Code: wire.FaultInvalid, Message: "unknown operation"})
+	if err := l.Reboot(t.Context()); !problem.Has(err, problem.RebootAbsent) {
+		t.Error(err)
+	}
+}
+
 func TestNetworkOfAnOlderGuest(t *testing.T) {
 	t.Parallel()
 	l, _, _ := openedFor(t, wire.OpNetwork, wire.Response{Code: wire.FaultInvalid, Message: "unknown operation"})

@@ -85,6 +85,15 @@ func (l *Link) SignalProcess(ctx context.Context, id string, signal int, all boo
 	return err
 }
 
+// Reboot ends whatever runs in the sandbox but the guest. Problems: reboot_absent.
+func (l *Link) Reboot(ctx context.Context) error {
+	_, err := l.command(ctx, wire.Request{Op: wire.OpReboot})
+	if problem.Has(err, problem.InvalidRequest) {
+		return problem.New(problem.RebootAbsent, "the session was saved by an older cove, and cannot be rebooted").WithHint("pause it with its memory, or make a new one").WithCause(err)
+	}
+	return err
+}
+
 // command asks for something that is answered at once.
 func (l *Link) command(ctx context.Context, req wire.Request) ([]byte, error) {
 	if err := l.knowsProcesses(); err != nil {

@@ -240,6 +240,8 @@ const (
 	QuotaInvalid = InvalidCode("quota_invalid")
 	// The file does not have the range of bytes. See Content-Range for the file's size.
 	RangeInvalid = InvalidCode("range_invalid")
+	// The session was saved by an older cove, which cannot end all that runs in one. Pause it with its memory, or make a new session.
+	RebootAbsent = InvalidCode("reboot_absent")
 	// There is no such kind of things to be redacted. Use those that the message lists.
 	RedactionInvalid = InvalidCode("redaction_invalid")
 	// The file is not a recording of a model. Record the conversation again.

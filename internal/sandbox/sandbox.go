@@ -91,6 +91,12 @@ type Shower interface {
 	Show(ctx context.Context, name string) error
 }
 
+// Booter is a Sandbox whose system knows when it was booted.
+type Booter interface {
+	// Boot gives the system another id of its boot. Nothing but the guest runs in the sandbox meanwhile.
+	Boot(ctx context.Context) error
+}
+
 // Spec says what a sandbox is made of. Its zero value is the tightest sandbox: no network, default limits.
 type Spec struct {
 	// ID names the sandbox; letters, digits, '-' and '_', at most 64 bytes.

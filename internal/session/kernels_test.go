@@ -11,6 +11,7 @@ import (
 
 	"cove/internal/kernel"
 	"cove/internal/problem"
+	"cove/internal/process"
 	"cove/internal/pydeps/require"
 	"cove/internal/sandbox"
 	"cove/internal/session"
@@ -229,6 +230,28 @@ func TestInstall(t *testing.T) {
 		runCell(t, s, in("c", "__import__('importlib').import_module('oink').sound", "result 'oink'\nok"))
 		if have := s.Installed(); len(have.Layers) != 2 {
 			t.Errorf("the session has %v", have.Layers)
+		}
+	})
+}
+
+// TestReboot has all that runs in a session end, and the files stay.
+func TestReboot(t *testing.T) {
+	onEachEngine(t, func(t *testing.T, e sandbox.Engine) {
+		s := open(t, e, sandbox.Limits{})
+		wantCode(t, "start", s.StartKernel(t.Context(), "second"), "")
+		const look = "boot = lambda: open('/proc/sys/kernel/random/boot_id').read()\n"
+		runCell(t, s, in("", "import subprocess\n"+look+"pid = subprocess.Popen(['sleep', '1000'], start_new_session=True).pid\nopen('kept', 'w').write(f'{pid:9} {boot():.30}');", "created kept 40\nok"))
+		info := begin(t, s, process.Start{Args: []string{"sleep", "1000"}})
+		if err := s.Reboot(t.Context()); err != nil {
+			t.Fatalf("reboot: %+v", err)
+		}
+		if names := s.KernelNames(); !slices.Equal(names, []string{"main"}) {
+			t.Errorf("there are %v", names)
+		}
+		another := map[bool]string{true: "True", false: "False"}[e.Isolates()]
+		runCell(t, s, in("", "import os\n"+look+"pid, was = open('kept').read().rsplit(' ', 1)\n'subprocess' in globals(), os.path.exists('/proc/' + pid.strip()), boot()[:30] != was", "result (False, False, "+another+")\nok"))
+		if h := follow(t, s, info.ID, 0, nil); h.exit == nil || h.exit.Signal != "SIGKILL" {
+			t.Errorf("a process ended with %+v", h.exit)
 		}
 	})
 }

@@ -39,6 +39,9 @@ const (
 	// channel, on which the bytes of the connection go both ways and nothing else, and at most ForwardLimit at a time. It ends with its channel, and with it all
 	// the connections. One connection between host and guest has one at a time.
 	OpForward = "forward"
+	// OpReboot: ends whatever the guest has started, kernels and processes, with all that these have started, and empties /dev/shm, as when a computer is switched off. The guest answers with a
+	// Response when none of it is left.
+	OpReboot = "reboot"
 )
 
 // ForwardLimit is how many connections OpForward serves at a time.

@@ -238,7 +238,7 @@ func TestWhatCoveDoesNotHaveIsRefused(t *testing.T) {
 		`{"ttlMinutes":99999999999}`: "ttlMinutes", `{"env":{"A=":"1"}}`: "env", `{"name":"a/b"}`: "name", `{"snapshot":"other"}`: "other", `{"image":"alpine:3"}`: "alpine:3",
 		`{"networkAllowList":"x"}`: "networkAllowList", `{"buildInfo":{"dockerfileContent":"FROM python:3.12\nCOPY a /a\n"}}`: "line 2", `{"buildInfo":{"dockerfileContent":"FROM python:3.12","contextHashes":["h"]}}`: "contextHashes",
 		`{"buildInfo":{"dockerfileContent":"FROM python:3.12\nCOPY a /a\n","contextHashes":["` + strings.Repeat("a", 32) + `"]}}`: "not uploaded",
-		`{"name":7}`: "name", `{`: "JSON", `{"labels":{"a":"` + strings.Repeat("x", mostRecord) + `"}}`: "64 KiB",
+		`{"name":7}`: "name", `{`: "JSON", `{"labels":{"a":"` + strings.Repeat("x", 64<<10) + `"}}`: "64 KiB",
 	} {
 		if code, out, text := x.ask("POST", "/sandbox", body); code != http.StatusBadRequest && code != http.StatusNotImplemented || !strings.Contains(fmt.Sprint(out["message"]), word) {
 			t.Errorf("%.60s: %d %.300s", body, code, text)

@@ -2,12 +2,11 @@ package daytona
 
 import (
 	"encoding/json"
-	"maps"
 	"time"
 
 	"cove/internal/hub"
 	"cove/internal/ident"
-	"cove/internal/problem"
+	"cove/internal/surface"
 )
 
 // What a session's metadata says of a sandbox.
@@ -18,8 +17,6 @@ const (
 
 	kindSandbox  = "sandbox"
 	kindSnapshot = "snapshot"
-
-	mostRecord = 64 << 10 // bytes
 )
 
 // languageLabel is the label in which clients keep the language of a sandbox.
@@ -69,18 +66,10 @@ func recordOf(s hub.Session, kind string) (r record, ok bool) {
 
 // entries are what of a session's metadata says this, beside what else is there.
 func (r record) entries(kind string, others map[string]string) (map[string]string, error) {
-	text, err := json.Marshal(r)
-	if err == nil && len(text) > mostRecord {
-		err = problem.New(problem.SessionInvalid, "the labels and the variables of the sandbox are larger than 64 KiB together").WithHint("put them into a file in the sandbox")
-	}
+	all, err := surface.Record{Kind: kindEntry, Text: recordEntry, Of: "the labels and the variables of the sandbox"}.Entries(kind, r, others)
 	if err != nil {
 		return nil, err
 	}
-	all := maps.Clone(others)
-	if all == nil {
-		all = map[string]string{}
-	}
-	all[kindEntry], all[recordEntry] = kind, string(text)
 	if delete(all, nameEntry); r.Name != "" {
 		all[nameEntry] = r.Name
 	}

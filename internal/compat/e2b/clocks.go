@@ -35,10 +35,13 @@ func (s *server) atEnd(session string) {
 	if r.Paused || time.Now().Before(r.End) {
 		return
 	}
-	if r.AutoPause {
+	switch {
+	case r.AutoPause && r.Forgets:
+		err = s.sleep(ctx, who, session, false)
+	case r.AutoPause:
 		s.clocks.Stop(session, errPaused)
 		_, err = s.Hub.PauseSession(ctx, who, session)
-	} else {
+	default:
 		err = s.remove(ctx, who, session, errEnded)
 	}
 	if err != nil {

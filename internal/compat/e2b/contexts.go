@@ -106,6 +106,13 @@ func (c *contexts) forget(session, id string) {
 	delete(c.all, contextName{session, id})
 }
 
+// forgetAll is for a sandbox whose interpreters all begin anew.
+func (c *contexts) forgetAll(session string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	maps.DeleteFunc(c.all, func(name contextName, _ *contextState) bool { return name.session == session })
+}
+
 // toInterpreter serves what is for the code interpreter of a sandbox. Its errors are plain text.
 func (s *server) toInterpreter(w http.ResponseWriter, r *http.Request, b sandbox) {
 	parts := strings.Split(strings.Trim(r.URL.Path, "/"), "/")

@@ -43,6 +43,7 @@ type Sessions interface {
 type Lives interface {
 	PauseSession(ctx context.Context, who auth.Principal, id string) (hub.Session, error)
 	ResumeSession(ctx context.Context, who auth.Principal, id string) (hub.Session, error)
+	RebootSession(ctx context.Context, who auth.Principal, id string) error
 	ForkSession(ctx context.Context, who auth.Principal, id string, n hub.NewSession) (hub.Session, error)
 }
 

@@ -136,7 +136,7 @@ func TestWhatCoveDoesNotHaveIsRefused(t *testing.T) {
 	t.Parallel()
 	s := &server{Options: Options{Hub: fakeHub{widest: []string{"example.com"}}}}
 	for text, word := range map[string]string{
-		`{"autoPauseMemory": false}`: "autoPauseMemory", `{"iam": {"tokens": {"a": {}}}}`: "iam", `{"templateID": "mine", "volumeMounts": [{"name": "v", "path": "/v"}]}`: "volumeMounts",
+		`{"autoPauseMemory": false, "autoResume": {"enabled": true}}`: "autoPauseMemory", `{"iam": {"tokens": {"a": {}}}}`: "iam", `{"templateID": "mine", "volumeMounts": [{"name": "v", "path": "/v"}]}`: "volumeMounts",
 		`{"network": {"maskRequestHost": "a b"}}`: "maskRequestHost", `{"network": {"rules": {"a.example": [{"transform": {"headers": {"X-A": "${e2b.identity.tokens.a}"}}}]}}}`: "rules",
 		`{"network": {"denyOut": ["::/0"], "rules": {"a.example": [{"transform": {"headers": {"X-A": "1"}}}]}}}`: "rules", `{"network": {"egressProxy": {"address": "x"}}}`: "egressProxy", `{"network": 7}`: "network",
 	} {
@@ -268,7 +268,7 @@ func TestRecords(t *testing.T) {
 			t.Errorf("%+v is a sandbox", s)
 		}
 	}
-	if _, err := (record{Env: map[string]string{"A": strings.Repeat("x", mostRecord)}}).entries(kindSandbox, nil); !problem.Has(err, problem.SessionInvalid) {
+	if _, err := (record{Env: map[string]string{"A": strings.Repeat("x", 64<<10)}}).entries(kindSandbox, nil); !problem.Has(err, problem.SessionInvalid) {
 		t.Errorf("too large: %v", err)
 	}
 }

@@ -129,7 +129,7 @@ func (s *server) awake(r *http.Request, session string) (sandbox, error) {
 	}
 	rec, ok := recordOf(row, kindSandbox)
 	now := time.Now()
-	if !ok || rec.over(now) || rec.asleep(now) && !rec.AutoResume {
+	if !ok || rec.over(now) || rec.asleep(now) && (!rec.AutoResume || rec.Memory != "") {
 		return sandbox{}, nothing
 	}
 	b := sandbox{id: session, who: who, record: rec, session: row}

@@ -2,12 +2,11 @@ package e2b
 
 import (
 	"encoding/json"
-	"maps"
 	"time"
 
 	"cove/internal/hub"
 	"cove/internal/ident"
-	"cove/internal/problem"
+	"cove/internal/surface"
 )
 
 // What a session's metadata says of a sandbox.
@@ -19,8 +18,6 @@ const (
 	kindSnapshot = "snapshot"
 	kindBuild    = "build"    // of a template, while it is made
 	kindTemplate = "template" // a session that sandboxes are forked from
-
-	mostRecord = 64 << 10 // bytes
 )
 
 // record is what the hub does not know of a sandbox. Its client's own metadata is in it, because E2B does not bound that as cove does.
@@ -35,7 +32,9 @@ type record struct {
 	End        time.Time         `json:"end"`
 	AutoPause  bool              `json:"auto_pause,omitempty"`  // it is paused at its end, not killed
 	AutoResume bool              `json:"auto_resume,omitempty"` // a request wakes it
+	Forgets    bool              `json:"forgets,omitempty"`     // at its end it is paused without its memory
 	Paused     bool              `json:"paused,omitempty"`      // by its client
+	Memory     string            `json:"memory,omitempty"`      // while it is paused: what became of it
 	Closed     bool              `json:"closed,omitempty"`      // its ports take the traffic token
 	Offline    bool              `json:"offline,omitempty"`     // it asked for no internet
 	Network    json.RawMessage   `json:"network,omitempty"`     // as its client said it, but for the values of headers that are added
@@ -55,19 +54,7 @@ func recordOf(s hub.Session, kind string) (r record, ok bool) {
 
 // entries are what of a session's metadata says this, beside what else is there.
 func (r record) entries(kind string, others map[string]string) (map[string]string, error) {
-	text, err := json.Marshal(r)
-	if err == nil && len(text) > mostRecord {
-		err = problem.New(problem.SessionInvalid, "the metadata and the variables of the sandbox are larger than 64 KiB together").WithHint("put them into a file in the sandbox")
-	}
-	if err != nil {
-		return nil, err
-	}
-	all := maps.Clone(others)
-	if all == nil {
-		all = map[string]string{}
-	}
-	all[kindEntry], all[recordEntry] = kind, string(text)
-	return all, nil
+	return surface.Record{Kind: kindEntry, Text: recordEntry, Of: "the metadata and the variables of the sandbox"}.Entries(kind, r, others)
 }
 
 // asleep says whether a sandbox is paused for its client, whether or not the hub has it in memory.

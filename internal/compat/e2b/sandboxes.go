@@ -50,8 +50,8 @@ func (n newSandbox) absent() error {
 		return len(text) > 0 && string(text) != "null" && string(text) != "{}"
 	}
 	switch {
-	case n.AutoPauseMemory != nil && !*n.AutoPauseMemory:
-		return invalid("autoPauseMemory: cove keeps the memory of a sandbox that it pauses, and cannot leave it out")
+	case n.AutoPauseMemory != nil && !*n.AutoPauseMemory && n.AutoResume != nil && n.AutoResume.Enabled:
+		return invalid("autoPauseMemory: a sandbox that was paused without its memory is not woken by requests; leave autoResume out, and connect to it")
 	case asked(n.IAM):
 		return invalid("iam: cove gives sandboxes no identity of their own")
 	case len(n.Volumes) > 0 && !slices.Contains(standingTemplates, n.Template):
@@ -104,7 +104,7 @@ func (s *server) create(c *call) error {
 		return err
 	}
 	r := record{
-		Template: n.Template, AutoPause: n.AutoPause, AutoResume: n.AutoResume != nil && n.AutoResume.Enabled, Closed: asked.Public != nil && !*asked.Public, Network: kept, Mask: asked.Mask, Env: n.Env, Metadata: n.Metadata,
+		Template: n.Template, AutoPause: n.AutoPause, AutoResume: n.AutoResume != nil && n.AutoResume.Enabled, Forgets: n.AutoPauseMemory != nil && !*n.AutoPauseMemory, Closed: asked.Public != nil && !*asked.Public, Network: kept, Mask: asked.Mask, Env: n.Env, Metadata: n.Metadata,
 		Offline: n.Internet != nil && !*n.Internet,
 	}
 	made, err := s.make(c.Context(), c.who, r, life, network, n.Volumes)
@@ -235,7 +235,7 @@ func (s *server) connect(c *call) error {
 		return err
 	}
 	if in.Memory != nil && !*in.Memory {
-		return invalid("memory: cove cannot start a sandbox anew from its files alone; make a new one")
+		return invalid("memory: a sandbox is begun anew from its files by pausing it without its memory, before it is connected to")
 	}
 	life := defaultLife
 	if in.Timeout != nil {
@@ -247,7 +247,7 @@ func (s *server) connect(c *call) error {
 	code, asleep := http.StatusOK, b.record.asleep(time.Now())
 	if asleep {
 		code = http.StatusCreated
-		if _, err := s.Hub.ResumeSession(c.Context(), c.who, b.id); err != nil {
+		if err := s.wake(c.Context(), b); err != nil {
 			return err
 		}
 	}
@@ -255,7 +255,7 @@ func (s *server) connect(c *call) error {
 		if until := time.Now().UTC().Add(life); asleep || until.After(r.End) {
 			r.End = until
 		}
-		r.Paused = false
+		r.Paused, r.Memory = false, ""
 		if in.AutoPause != nil {
 			r.AutoPause = *in.AutoPause
 		}
@@ -323,41 +323,6 @@ func (s *server) kill(c *call) error {
 	}
 	c.w.WriteHeader(http.StatusNoContent)
 	return nil
-}
-
-// pause saves a sandbox, which then sleeps until somebody connects. That it is paused already is a conflict, of which SDKs make false.
-func (s *server) pause(c *call) error {
-	b, err := s.find(c)
-	if err != nil {
-		return err
-	}
-	var in struct {
-		Memory *bool `json:"memory"`
-	}
-	if err := c.read(&in); err != nil {
-		return err
-	}
-	if in.Memory != nil && !*in.Memory {
-		return invalid("memory: cove keeps the memory of a sandbox that it pauses, and cannot leave it out")
-	}
-	if b.record.asleep(time.Now()) {
-		return &fault{http.StatusConflict, "the sandbox is paused already"}
-	}
-	if err := s.sleep(c.Context(), c.who, b.id); err != nil {
-		return err
-	}
-	c.w.WriteHeader(http.StatusNoContent)
-	return nil
-}
-
-// sleep pauses a sandbox: its requests end first, which would keep it awake.
-func (s *server) sleep(ctx context.Context, who auth.Principal, session string) error {
-	if _, err := s.prolong(ctx, who, session, func(r *record) { r.Paused = true }); err != nil {
-		return err
-	}
-	s.clocks.Stop(session, errPaused)
-	_, err := s.Hub.PauseSession(ctx, who, session)
-	return err
 }
 
 // fork makes sandboxes that go on from the present state of one.

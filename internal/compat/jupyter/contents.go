@@ -18,7 +18,7 @@ import (
 	"cove/internal/problem"
 )
 
-// The Contents API, https://jupyter-server.readthedocs.io/en/latest/developers/contents.html, over the workspace of the caller's home.
+// The Contents API, https://jupyter-server.readthedocs.io/en/latest/developers/contents.html, over the workspace of the caller's personal session.
 
 // Bounds of what one request of the Contents API reads or writes.
 const (
@@ -115,23 +115,23 @@ func missing(d document) error {
 	return problem.New(problem.FileNotFound, "file or directory '"+string(d)+"' does not exist")
 }
 
-// use has f work with the files of a caller's home. Where there is none, one is made for a change, and nothing is found otherwise.
+// use has f work with the files of a caller's personal session. Where there is none, one is made for a change, and nothing is found otherwise.
 func (s *server) use(c *call, action string, paths []document, f func(ctx context.Context, files link.Files) error) error {
-	home, ok, err := s.findHome(c.Context(), c.who)
+	personal, ok, err := s.findPersonal(c.Context(), c.who)
 	if err == nil && !ok && action != "" {
-		home, err = s.home(c.Context(), c.who)
+		personal, err = s.personal(c.Context(), c.who)
 	}
 	if err != nil {
 		return err
 	}
-	if home.ID == "" {
+	if personal.ID == "" {
 		return missing(paths[0])
 	}
 	u := hub.FilesUse{Action: action}
 	for _, p := range paths {
 		u.Paths = append(u.Paths, p.at())
 	}
-	return s.Hub.UseFiles(c.Context(), c.who, home.ID, u, f)
+	return s.Hub.UseFiles(c.Context(), c.who, personal.ID, u, f)
 }
 
 // look is use for what changes nothing.
@@ -214,7 +214,7 @@ func (s *server) getContents(c *call) error {
 		return err
 	}
 	m, err := s.read(c, d, w)
-	if d == "" && problem.Has(err, problem.FileNotFound) && w.kind != typeFile && w.kind != typeNotebook { // there is no home yet
+	if d == "" && problem.Has(err, problem.FileNotFound) && w.kind != typeFile && w.kind != typeNotebook { // there is no personal session yet
 		m, err = contentsModel{Type: typeDirectory, Writable: true, Created: moment(s.began), Modified: moment(s.began)}, nil
 		if w.content {
 			m.Content, m.Format = []contentsModel{}, new(formatJSON)

@@ -108,10 +108,10 @@ func (k *shared) run() (over func()) {
 	}
 }
 
-// start starts code. A kernel of a home that was begun behind the state that the session has gone back to begins anew.
+// start starts code. A kernel of a personal session that was begun behind the state that the session has gone back to begins anew.
 func (x *execution) start(n hub.NewExecution) (hub.Execution, error) {
 	e, err := x.k.s.Hub.StartExecution(x.r.ctx, x.r.who, n)
-	if !x.k.place.home || !problem.Has(err, problem.KernelNotFound) {
+	if !x.k.place.personal || !problem.Has(err, problem.KernelNotFound) {
 		return e, err
 	}
 	if _, err = x.k.s.Hub.StartKernel(x.r.ctx, x.r.who, n.Session, n.Kernel); err != nil {

@@ -215,7 +215,7 @@ func TestContents(t *testing.T) {
 	t.Parallel()
 	g := newRig(t)
 	if status, m := g.contents("GET", "?content=1", ""); status != 200 || fmt.Sprint(m["content"]) != "[]" || len(g.sessions) != 0 {
-		t.Errorf("without a home: %d %v, sessions %v", status, m, g.sessions)
+		t.Errorf("without a personal session: %d %v, sessions %v", status, m, g.sessions)
 	}
 	for _, c := range []struct {
 		method, at, body string
@@ -304,8 +304,8 @@ func TestChunks(t *testing.T) {
 	}
 }
 
-// TestHome: documents have kernels in their user's home, which others have no part in.
-func TestHome(t *testing.T) {
+// TestPersonalSession: documents have kernels in their user's personal session, which others have no part in.
+func TestPersonalSession(t *testing.T) {
 	t.Parallel()
 	g := newRig(t)
 	made := func(path string) (session, kernel string) {
@@ -333,7 +333,7 @@ func TestHome(t *testing.T) {
 	if _, _, v := g.ask("GET", "/api/sessions?token=annskey", ""); len(v.([]any)) != 1 {
 		t.Errorf("sessions: %v", v)
 	}
-	for _, s := range g.sessions { // somebody else's session says that it is this user's home
+	for _, s := range g.sessions { // somebody else's session says that it is this user's personal session
 		s.User = "usr_eve"
 	}
 	if _, _, v := g.ask("GET", "/api/sessions?token=annskey", ""); len(v.([]any)) != 0 {

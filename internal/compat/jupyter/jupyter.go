@@ -1,7 +1,7 @@
 // Package jupyter is the interface of a Jupyter Server, /jupyter, as a translation onto the hub: kernels, kernel specifications, sessions, files, terminals, and the WebSockets that
 // carry a kernel's channels and a terminal. Programs that run code on a Jupyter server, or that take one as their gateway, need another base URL and a key as the token, and nothing else.
 //
-// A kernel that is asked for by itself is a session of the hub with its main kernel. Files, terminals and the kernels of documents are in a session that each user has one of, its home. Ids
+// A kernel that is asked for by itself is a session of the hub with its main kernel. Files, terminals and the kernels of documents are in a session that each user has one of, its personal session. Ids
 // are UUIDs: what they name is found again by whichever process serves it, also after a restart. A session in Jupyter's sense, the pair of a notebook's path and a kernel, is metadata of the
 // hub's session. Idle sessions are paused and go on with their variables at the next request.
 //
@@ -44,14 +44,14 @@ type Sessions interface {
 	DeleteSession(ctx context.Context, who auth.Principal, id string) error
 }
 
-// Kernels are the further interpreters of a home.
+// Kernels are the further interpreters of a personal session.
 type Kernels interface {
 	StartKernel(ctx context.Context, who auth.Principal, session, name string) (hub.Kernel, error)
 	RestartKernel(ctx context.Context, who auth.Principal, session, name string) (hub.Kernel, error)
 	StopKernel(ctx context.Context, who auth.Principal, session, name string) error
 }
 
-// Files are those of homes.
+// Files are those of personal sessions.
 type Files interface {
 	UseFiles(ctx context.Context, who auth.Principal, session string, u hub.FilesUse, use func(ctx context.Context, f link.Files) error) error
 }
@@ -115,7 +115,7 @@ type server struct {
 	seal        seal
 	began       time.Time
 	frames      *semaphore.Weighted // bytes of large binary frames that are being read
-	homes       turns               // while a home, or what it says of its kernels, is changed, by its user
+	making      turns               // while a personal session, or what it says of its kernels, is changed, by its user
 	mu          sync.Mutex
 	kernels     map[string]*shared // that have clients or work, by their ids
 	connections map[string]int     // by project
@@ -160,7 +160,7 @@ func (s *server) handler() http.Handler {
 	})
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		// What is answered here is for programs: a browser must not take it for a page.
-		w.Header().Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'self'")
+		w.Header().Set("Content-Security-Policy", "frame-ancestors 'self'; report-uri "+Prefix+"/api/security/csp-report; default-src 'none'")
 		w.Header().Set("X-Content-Type-Options", "nosniff")
 		mux.ServeHTTP(w, r)
 	})

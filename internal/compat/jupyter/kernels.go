@@ -79,7 +79,7 @@ func (s *server) listKernels(c *call) error {
 	return c.reply(http.StatusOK, models)
 }
 
-// startKernel makes a session. A client that says a path means the files of the Contents API: its kernel is in the home. Variables of the environment, which clients send, are matters of
+// startKernel makes a session. A client that says a path means the files of the Contents API: its kernel is in the personal session. Variables of the environment, which clients send, are matters of
 // the machine that a Jupyter server runs on.
 func (s *server) startKernel(c *call) error {
 	var in struct {
@@ -100,7 +100,7 @@ func (s *server) startKernel(c *call) error {
 	} else if err == nil {
 		var dir document
 		if dir, err = documentOf(in.Path); err == nil {
-			p, err = s.newHomeKernel(c, entry{ID: in.ID, Dir: string(dir)})
+			p, err = s.newPersonalKernel(c, entry{ID: in.ID, Dir: string(dir)})
 		}
 	}
 	if err != nil {

@@ -13,16 +13,16 @@ import (
 	"cove/internal/problem"
 )
 
-// place is where a kernel of this surface is: the main kernel of a session of its own, or one more kernel of its user's home.
+// place is where a kernel of this surface is: the main kernel of a session of its own, or one more kernel of its user's personal session.
 type place struct {
-	id      string // for clients, a UUID
-	session hub.Session
-	kernel  string // the hub's name of it
-	entry   entry
-	home    bool
+	id       string // for clients, a UUID
+	session  hub.Session
+	kernel   string // the hub's name of it
+	entry    entry
+	personal bool
 }
 
-// entry is what the surface knows of a kernel beside the hub. That of a kernel in a home is in the home's metadata, that of another in its session's.
+// entry is what the surface knows of a kernel beside the hub. That of a kernel in a personal session is in the metadata there, that of another in its session's.
 type entry struct {
 	ID      string `json:"id"`
 	Kernel  string `json:"kernel"`        // the hub's name
@@ -73,7 +73,7 @@ func (s *server) place(ctx context.Context, who auth.Principal, id string) (plac
 			return place{}, err
 		}
 	}
-	all, err := s.homeKernels(ctx, who)
+	all, err := s.personalKernels(ctx, who)
 	if err != nil {
 		return place{}, err
 	}
@@ -92,9 +92,9 @@ func (s *server) place(ctx context.Context, who auth.Principal, id string) (plac
 	return single(named[0]), nil
 }
 
-// places are all kernels that a caller sees, those of the home first.
+// places are all kernels that a caller sees, those of the personal session first.
 func (s *server) places(ctx context.Context, who auth.Principal) ([]place, error) {
-	all, err := s.homeKernels(ctx, who)
+	all, err := s.personalKernels(ctx, who)
 	if err != nil {
 		return nil, err
 	}
@@ -142,8 +142,8 @@ func (s *server) newKernel(c *call, e entry) (place, error) {
 
 // note stores what is known of a kernel.
 func (s *server) note(c *call, p place, e entry) (place, error) {
-	if p.home {
-		return s.changeHomeKernel(c, p, e)
+	if p.personal {
+		return s.changePersonalKernel(c, p, e)
 	}
 	session, err := s.Hub.ChangeSession(c.Context(), c.who, p.session.ID, hub.SessionChange{Metadata: e.metadata(p.session.Metadata)})
 	if err != nil {

@@ -302,7 +302,7 @@ func (s *server) deleteContents(c *call) error {
 		d, err = visible(string(d), "delete")
 	}
 	if err == nil && d == "" {
-		err = problem.New(problem.InvalidRequest, "the folder with all files is not deleted").WithHint("delete the session whose metadata say jupyter.home")
+		err = problem.New(problem.InvalidRequest, "the folder with all files is not deleted").WithHint("delete the session whose metadata say jupyter.personal")
 	}
 	if err == nil && rest != "" {
 		return s.deleteCheckpoint(c, d, rest)

@@ -109,7 +109,7 @@ func (s *server) getSession(c *call) error {
 	return c.reply(http.StatusOK, s.sessionModel(one))
 }
 
-// startSession returns the session of a path, with the kernel that it has, or makes one in the home.
+// startSession returns the session of a path, with the kernel that it has, or makes one in the personal session.
 func (s *server) startSession(c *call) error {
 	var in sessionRequest
 	if err := c.read(&in); err != nil {
@@ -164,7 +164,7 @@ func (s *server) bind(c *call, in sessionRequest, e entry, mayMake bool) (place,
 	if id := in.kernelID(); mayMake && len(id) <= longestID && kernelID().MatchString(id) {
 		e.ID = id
 	}
-	return s.newHomeKernel(c, e)
+	return s.newPersonalKernel(c, e)
 }
 
 // changeSession renames a session, or gives it another kernel, which ends the one that it had.

@@ -13,6 +13,7 @@ import (
 // route is one operation.
 type route struct {
 	method, pattern string
+	does            string // for the description
 	needs           []auth.Action
 	handle          func(*server, *call) error
 	public          bool
@@ -47,43 +48,45 @@ func routes() []route {
 	const contents, terminals = Prefix + "/api/contents", Prefix + "/api/terminals"
 	looks, saves := []auth.Action{auth.SessionsRead, auth.FilesRead}, []auth.Action{auth.SessionsRead, auth.FilesRead, auth.FilesWrite}
 	return []route{
-		{method: "GET", pattern: Prefix + "/api", handle: (*server).version, public: true},
-		{method: "GET", pattern: Prefix + "/api/{$}", handle: (*server).version, public: true},
-		{method: "GET", pattern: Prefix + "/login", handle: (*server).loginPage, public: true},
-		{method: "POST", pattern: Prefix + "/login", handle: (*server).login, public: true},
-		{method: "GET", pattern: Prefix + "/logout", handle: (*server).logout, public: true},
-		{method: "GET", pattern: Prefix + "/api/status", needs: reads, handle: (*server).status},
-		{method: "GET", pattern: Prefix + "/api/me", handle: (*server).me},
-		{method: "GET", pattern: specs, handle: (*server).specs},
-		{method: "GET", pattern: specs + "/{name}", handle: (*server).spec},
-		{method: "GET", pattern: kernels, needs: reads, handle: (*server).listKernels},
-		{method: "POST", pattern: kernels, needs: makes, handle: (*server).startKernel},
-		{method: "GET", pattern: kernels + "/{id}", needs: reads, handle: (*server).getKernel},
-		{method: "DELETE", pattern: kernels + "/{id}", needs: makes, handle: (*server).deleteKernel},
-		{method: "POST", pattern: kernels + "/{id}/interrupt", needs: runs, handle: (*server).interruptKernel},
-		{method: "POST", pattern: kernels + "/{id}/restart", needs: runs, handle: (*server).restartKernel},
-		{method: "GET", pattern: kernels + "/{id}/channels", needs: runs, handle: (*server).connect}, // a WebSocket
-		{method: "GET", pattern: sessions, needs: reads, handle: (*server).listSessions},
-		{method: "POST", pattern: sessions, needs: makes, handle: (*server).startSession},
-		{method: "GET", pattern: sessions + "/{id}", needs: reads, handle: (*server).getSession},
-		{method: "PATCH", pattern: sessions + "/{id}", needs: makes, handle: (*server).changeSession},
-		{method: "DELETE", pattern: sessions + "/{id}", needs: makes, handle: (*server).deleteSession},
-		{method: "GET", pattern: contents, needs: looks, handle: (*server).getContents},
-		{method: "POST", pattern: contents, needs: saves, handle: (*server).postContents},
-		{method: "GET", pattern: contents + "/{path...}", needs: looks, handle: (*server).getContents},
-		{method: "POST", pattern: contents + "/{path...}", needs: saves, handle: (*server).postContents},
-		{method: "PUT", pattern: contents + "/{path...}", needs: saves, handle: (*server).putContents},
-		{method: "PATCH", pattern: contents + "/{path...}", needs: saves, handle: (*server).renameContents},
-		{method: "DELETE", pattern: contents + "/{path...}", needs: saves, handle: (*server).deleteContents},
-		{method: "GET", pattern: Prefix + "/api/nbconvert", handle: (*server).nothing},        // the formats that it converts notebooks to
-		{method: "GET", pattern: Prefix + "/api/config/{section}", handle: (*server).nothing}, // what was stored of a section
-		{method: "GET", pattern: Prefix + "/api/resolvePath", needs: looks, handle: (*server).resolvePath},
-		{method: "GET", pattern: Prefix + "/files/{path...}", needs: looks, handle: (*server).download},
-		{method: "GET", pattern: terminals, needs: reads, handle: (*server).listTerminals},
-		{method: "POST", pattern: terminals, needs: runs, handle: (*server).startTerminal},
-		{method: "GET", pattern: terminals + "/{name}", needs: reads, handle: (*server).getTerminal},
-		{method: "DELETE", pattern: terminals + "/{name}", needs: runs, handle: (*server).deleteTerminal},
-		{method: "GET", pattern: Prefix + "/terminals/websocket/{name}", needs: runs, handle: (*server).connectTerminal}, // a WebSocket
+		{method: "GET", pattern: Prefix + "/api", does: "the version of the interface", handle: (*server).version, public: true},
+		{method: "GET", pattern: Prefix + "/api/{$}", does: "the version of the interface", handle: (*server).version, public: true},
+		{method: "GET", pattern: Prefix + "/login", does: "a page that asks for the password, which is a key", handle: (*server).loginPage, public: true},
+		{method: "POST", pattern: Prefix + "/login", does: "sign a browser in", handle: (*server).login, public: true},
+		{method: "GET", pattern: Prefix + "/logout", does: "sign a browser out", handle: (*server).logout, public: true},
+		{method: "GET", pattern: Prefix + "/api/spec.yaml", does: "this description", handle: (*server).description},
+		{method: "POST", pattern: Prefix + "/api/security/csp-report", does: "what a browser has refused by the Content-Security-Policy", handle: (*server).refused, public: true},
+		{method: "GET", pattern: Prefix + "/api/status", does: "how many kernels and connections there are, and when they were last used", needs: reads, handle: (*server).status},
+		{method: "GET", pattern: Prefix + "/api/me", does: "the caller, and with permissions what the caller may do", handle: (*server).me},
+		{method: "GET", pattern: specs, does: "the kinds of kernels", handle: (*server).specs},
+		{method: "GET", pattern: specs + "/{name}", does: "one kind of kernel", handle: (*server).spec},
+		{method: "GET", pattern: kernels, does: "the kernels", needs: reads, handle: (*server).listKernels},
+		{method: "POST", pattern: kernels, does: "start a kernel", needs: makes, handle: (*server).startKernel},
+		{method: "GET", pattern: kernels + "/{id}", does: "one kernel", needs: reads, handle: (*server).getKernel},
+		{method: "DELETE", pattern: kernels + "/{id}", does: "end a kernel", needs: makes, handle: (*server).deleteKernel},
+		{method: "POST", pattern: kernels + "/{id}/interrupt", does: "interrupt what a kernel runs", needs: runs, handle: (*server).interruptKernel},
+		{method: "POST", pattern: kernels + "/{id}/restart", does: "begin a kernel anew, without its variables", needs: runs, handle: (*server).restartKernel},
+		{method: "GET", pattern: kernels + "/{id}/channels", does: "a WebSocket with the channels of a kernel", needs: runs, handle: (*server).connect},
+		{method: "GET", pattern: sessions, does: "the pairs of a document and its kernel", needs: reads, handle: (*server).listSessions},
+		{method: "POST", pattern: sessions, does: "give a document a kernel", needs: makes, handle: (*server).startSession},
+		{method: "GET", pattern: sessions + "/{id}", does: "one pair of a document and its kernel", needs: reads, handle: (*server).getSession},
+		{method: "PATCH", pattern: sessions + "/{id}", does: "change the name, the path or the kernel of a pair", needs: makes, handle: (*server).changeSession},
+		{method: "DELETE", pattern: sessions + "/{id}", does: "end a pair, and its kernel", needs: makes, handle: (*server).deleteSession},
+		{method: "GET", pattern: contents, does: "the folder with all files", needs: looks, handle: (*server).getContents},
+		{method: "POST", pattern: contents, does: "make a file, a notebook or a folder with a free name", needs: saves, handle: (*server).postContents},
+		{method: "GET", pattern: contents + "/{path...}", does: "a file, a notebook or a folder; below it, its checkpoints", needs: looks, handle: (*server).getContents},
+		{method: "POST", pattern: contents + "/{path...}", does: "make or copy something into a folder; below it, a checkpoint", needs: saves, handle: (*server).postContents},
+		{method: "PUT", pattern: contents + "/{path...}", does: "save a file, a notebook or a folder", needs: saves, handle: (*server).putContents},
+		{method: "PATCH", pattern: contents + "/{path...}", does: "move a file, a notebook or a folder", needs: saves, handle: (*server).renameContents},
+		{method: "DELETE", pattern: contents + "/{path...}", does: "delete a file, a notebook, a folder or a checkpoint", needs: saves, handle: (*server).deleteContents},
+		{method: "GET", pattern: Prefix + "/api/nbconvert", does: "the formats that notebooks are converted to: none", handle: (*server).nothing}, // the formats that it converts notebooks to
+		{method: "GET", pattern: Prefix + "/api/config/{section}", does: "what is stored of a section of the settings: nothing", handle: (*server).nothing},
+		{method: "GET", pattern: Prefix + "/api/resolvePath", does: "where a file is for a kernel", needs: looks, handle: (*server).resolvePath},
+		{method: "GET", pattern: Prefix + "/files/{path...}", does: "download a file", needs: looks, handle: (*server).download},
+		{method: "GET", pattern: terminals, does: "the terminals", needs: reads, handle: (*server).listTerminals},
+		{method: "POST", pattern: terminals, does: "start a terminal", needs: runs, handle: (*server).startTerminal},
+		{method: "GET", pattern: terminals + "/{name}", does: "one terminal", needs: reads, handle: (*server).getTerminal},
+		{method: "DELETE", pattern: terminals + "/{name}", does: "end a terminal", needs: runs, handle: (*server).deleteTerminal},
+		{method: "GET", pattern: Prefix + "/terminals/websocket/{name}", does: "a WebSocket with what a terminal shows and is given", needs: runs, handle: (*server).connectTerminal},
 	}
 }
 

@@ -11,7 +11,7 @@ import (
 	"cove/internal/process"
 )
 
-// A terminal is a process of the caller's home with a shell, which goes on when its client is gone. It is known by its label.
+// A terminal is a process of the caller's personal session with a shell, which goes on when its client is gone. It is known by its label.
 
 const (
 	terminalLabel   = "jupyter-terminal:"
@@ -28,9 +28,9 @@ func shownTerminal(p process.Info) terminalModel {
 	return terminalModel{strings.TrimPrefix(p.Label, terminalLabel), moment(p.Started)}
 }
 
-// terminals are those that run in a caller's home, which is "" where there is none.
-func (s *server) terminals(ctx context.Context, who auth.Principal) (home string, all []process.Info, err error) {
-	session, ok, err := s.findHome(ctx, who)
+// terminals are those that run in a caller's personal session, which is "" where there is none.
+func (s *server) terminals(ctx context.Context, who auth.Principal) (personal string, all []process.Info, err error) {
+	session, ok, err := s.findPersonal(ctx, who)
 	if err != nil || !ok {
 		return "", nil, err
 	}
@@ -44,15 +44,15 @@ func (s *server) terminals(ctx context.Context, who auth.Principal) (home string
 }
 
 // terminal finds the one of a request's address.
-func (s *server) terminal(c *call) (home string, p process.Info, err error) {
+func (s *server) terminal(c *call) (personal string, p process.Info, err error) {
 	name := c.PathValue("name")
-	home, all, err := s.terminals(c.Context(), c.who)
+	personal, all, err := s.terminals(c.Context(), c.who)
 	if err != nil {
 		return "", p, err
 	}
 	for _, p := range all {
 		if p.Label == terminalLabel+name {
-			return home, p, nil
+			return personal, p, nil
 		}
 	}
 	return "", p, problem.New(problem.ProcessNotFound, "Terminal not found: "+name)
@@ -70,7 +70,7 @@ func (s *server) listTerminals(c *call) error {
 	return c.reply(http.StatusOK, models)
 }
 
-// startTerminal begins a shell in the home.
+// startTerminal begins a shell in the personal session.
 func (s *server) startTerminal(c *call) error {
 	var in struct {
 		Name string `json:"name"`
@@ -87,11 +87,11 @@ func (s *server) startTerminal(c *call) error {
 	if err != nil {
 		return err
 	}
-	home, err := s.home(c.Context(), c.who)
+	personal, err := s.personal(c.Context(), c.who)
 	if err != nil {
 		return err
 	}
-	leave, err := s.homes.take(c.Context(), c.who) // names are used once
+	leave, err := s.making.take(c.Context(), c.who) // names are used once
 	if err != nil {
 		return err
 	}
@@ -104,10 +104,10 @@ func (s *server) startTerminal(c *call) error {
 		return err
 	}
 	start := process.Start{Args: []string{"bash"}, Dir: string(dir), Label: terminalLabel + in.Name, Terminal: &process.Size{Columns: 80, Rows: 24}, Followed: true}
-	p, err := s.Hub.StartProcess(c.Context(), c.who, home.ID, start)
+	p, err := s.Hub.StartProcess(c.Context(), c.who, personal.ID, start)
 	if problem.Has(err, problem.InvalidPath) && dir != "" { // a folder that is gone
 		start.Dir = ""
-		p, err = s.Hub.StartProcess(c.Context(), c.who, home.ID, start)
+		p, err = s.Hub.StartProcess(c.Context(), c.who, personal.ID, start)
 	}
 	if err != nil {
 		return err
@@ -152,9 +152,9 @@ func (s *server) getTerminal(c *call) error {
 
 // deleteTerminal ends a shell with all that it has started.
 func (s *server) deleteTerminal(c *call) error {
-	home, p, err := s.terminal(c)
+	personal, p, err := s.terminal(c)
 	if err == nil {
-		err = s.Hub.SignalProcess(c.Context(), c.who, home, p.ID, "KILL", true)
+		err = s.Hub.SignalProcess(c.Context(), c.who, personal, p.ID, "KILL", true)
 	}
 	if problem.Has(err, problem.ProcessEnded) {
 		err = nil

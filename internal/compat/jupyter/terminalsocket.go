@@ -24,17 +24,17 @@ const longestInput = 1 << 20
 // screen is a client's connection to a terminal. Both say JSON arrays, as terminado has them: ["stdin", TEXT], ["set_size", ROWS, COLUMNS, ...], and ["setup", {}], ["stdout", TEXT],
 // ["disconnect", 1].
 type screen struct {
-	s    *server
-	conn *websocket.Conn
-	who  auth.Principal
-	home string
-	id   string // the process
-	held []byte // the beginning of a character whose end is to come
+	s        *server
+	conn     *websocket.Conn
+	who      auth.Principal
+	personal string
+	id       string // the process
+	held     []byte // the beginning of a character whose end is to come
 }
 
 // connectTerminal takes over the connection of GET terminals/websocket/{name}.
 func (s *server) connectTerminal(c *call) error {
-	home, p, err := s.terminal(c)
+	personal, p, err := s.terminal(c)
 	if err != nil {
 		return err
 	}
@@ -56,7 +56,7 @@ func (s *server) connectTerminal(c *call) error {
 	auth.LeavePlace(c.Context()) // connections are bounded by count
 	ctx, end := context.WithCancel(c.Context())
 	defer end()
-	t := &screen{s: s, conn: conn, who: c.who, home: home, id: p.ID}
+	t := &screen{s: s, conn: conn, who: c.who, personal: personal, id: p.ID}
 	var both sync.WaitGroup
 	defer both.Wait()
 	both.Go(func() { defer end(); t.watch(ctx) })
@@ -86,7 +86,7 @@ func (t *screen) show(ctx context.Context, from int64) error {
 	if err := t.say(ctx, "setup", struct{}{}); err != nil {
 		return err
 	}
-	events, err := t.s.Hub.FollowProcess(ctx, t.who, t.home, t.id, from)
+	events, err := t.s.Hub.FollowProcess(ctx, t.who, t.personal, t.id, from)
 	if err != nil {
 		return err
 	}
@@ -160,12 +160,12 @@ func (t *screen) take(ctx context.Context, text []byte) error {
 	}
 	switch {
 	case kind == "stdin" && len(parts) > 1 && json.Unmarshal(parts[1], &input) == nil:
-		_, err := t.s.Hub.TellProcess(ctx, t.who, t.home, t.id, io.Reader(strings.NewReader(input)), false)
+		_, err := t.s.Hub.TellProcess(ctx, t.who, t.personal, t.id, io.Reader(strings.NewReader(input)), false)
 		return err
 	case kind == "set_size" && len(parts) > 2:
 		var size process.Size
 		if json.Unmarshal(parts[1], &size.Rows) == nil && json.Unmarshal(parts[2], &size.Columns) == nil && size.Check() == nil {
-			return t.s.Hub.ResizeProcess(ctx, t.who, t.home, t.id, size)
+			return t.s.Hub.ResizeProcess(ctx, t.who, t.personal, t.id, size)
 		}
 	}
 	return nil // of a newer client, or a size that is none

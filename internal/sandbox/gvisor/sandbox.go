@@ -67,6 +67,7 @@ var (
 	_ sandbox.MemorySharer = (*running)(nil)
 	_ sandbox.Prepared     = (*running)(nil)
 	_ sandbox.Shower       = (*running)(nil)
+	_ sandbox.Booter       = (*running)(nil)
 	_ sandbox.Weigher      = (*running)(nil)
 	_ sandbox.Meter        = (*running)(nil)
 )

@@ -198,6 +198,15 @@ def lives(box):
     assert box.get_info().state.value == "paused" and not box.is_running()
     box = Sandbox.connect(box.sandbox_id, timeout=300)
     assert box.run_code("kept").text == "7" and counter.pid in [p.pid for p in box.commands.list()]
+    boot, temporary = "/proc/sys/kernel/random/boot_id", "/tmp/kept"
+    before = box.files.read(boot)
+    box.files.write(temporary, "on the disk")
+    box.pause(keep_memory=False)
+    assert not box.is_running()
+    box.connect(timeout=300)
+    assert box.files.read(temporary) == "on the disk" and box.files.read(boot) != before
+    assert box.commands.list() == [] and box.run_code("kept").error.name == "NameError"
+    box.run_code("kept = 7")
     shot = box.create_snapshot()
     box.run_code("kept = 8")
     copy = Sandbox.create(shot.snapshot_id, timeout=120)

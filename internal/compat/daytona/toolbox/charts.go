@@ -9,9 +9,15 @@ import (
 
 // chart is a figure, or one coordinate system of it, as Daytona's clients take it: they refuse a whole answer where a value is no text, or a tick no number.
 type chart struct {
-	Type        string    `json:"type"`
-	Title       string    `json:"title"`
-	PNG         string    `json:"png"`
+	Type  string `json:"type"`
+	Title string `json:"title"`
+	PNG   string `json:"png"`
+	axes
+	Elements []element `json:"elements"`
+}
+
+// axes are those of a coordinate system.
+type axes struct {
 	XLabel      string    `json:"x_label,omitempty"`
 	YLabel      string    `json:"y_label,omitempty"`
 	XTicks      []float64 `json:"x_ticks,omitempty"`
@@ -20,7 +26,6 @@ type chart struct {
 	YTickLabels []string  `json:"y_tick_labels,omitempty"`
 	XScale      string    `json:"x_scale,omitempty"`
 	YScale      string    `json:"y_scale,omitempty"`
-	Elements    []element `json:"elements"`
 }
 
 // element is a series, a bar, a slice, a box, or a chart within one of several.
@@ -38,18 +43,11 @@ type element struct {
 	Max           *float64     `json:"max,omitempty"`
 	Outliers      []float64    `json:"outliers,omitempty"`
 	// Of a chart within one of several.
-	Type        string    `json:"type,omitempty"`
-	Title       string    `json:"title,omitempty"`
-	PNG         string    `json:"png,omitempty"`
-	XLabel      string    `json:"x_label,omitempty"`
-	YLabel      string    `json:"y_label,omitempty"`
-	XTicks      []float64 `json:"x_ticks,omitempty"`
-	YTicks      []float64 `json:"y_ticks,omitempty"`
-	XTickLabels []string  `json:"x_tick_labels,omitempty"`
-	YTickLabels []string  `json:"y_tick_labels,omitempty"`
-	XScale      string    `json:"x_scale,omitempty"`
-	YScale      string    `json:"y_scale,omitempty"`
-	Elements    []element `json:"elements,omitempty"`
+	Type  string `json:"type,omitempty"`
+	Title string `json:"title,omitempty"`
+	PNG   string `json:"png,omitempty"`
+	axes
+	Elements []element `json:"elements,omitempty"`
 }
 
 // drawn is a figure as package figures has an interpreter tell it. It comes from a sandbox: whatever is not as expected is left out.
@@ -98,10 +96,7 @@ func chartOf(figure, png json.RawMessage) chart {
 		var one drawn
 		if json.Unmarshal(raw, &one) == nil {
 			s := one.chart()
-			c.Elements = append(c.Elements, element{
-				Type: s.Type, Title: s.Title, XLabel: s.XLabel, YLabel: s.YLabel, XTicks: s.XTicks, YTicks: s.YTicks, XTickLabels: s.XTickLabels, YTickLabels: s.YTickLabels,
-				XScale: s.XScale, YScale: s.YScale, Elements: s.Elements,
-			})
+			c.Elements = append(c.Elements, element{Type: s.Type, Title: s.Title, axes: s.axes, Elements: s.Elements})
 		}
 	}
 	return c
@@ -111,10 +106,10 @@ var kinds = map[string]bool{"line": true, "scatter": true, "bar": true, "pie": t
 
 func (d drawn) chart() chart {
 	x, y := scaleOf(d.XTicks), scaleOf(d.YTicks)
-	c := chart{
-		Type: d.Type, Title: text(d.Title), XLabel: text(d.XLabel), YLabel: text(d.YLabel), XTicks: x.all(d.XTicks), YTicks: y.all(d.YTicks),
-		XTickLabels: texts(d.XTickLabels), YTickLabels: texts(d.YTickLabels), XScale: text(d.XScale), YScale: text(d.YScale), Elements: []element{},
-	}
+	c := chart{Type: d.Type, Title: text(d.Title), Elements: []element{}, axes: axes{
+		XLabel: text(d.XLabel), YLabel: text(d.YLabel), XTicks: x.all(d.XTicks), YTicks: y.all(d.YTicks),
+		XTickLabels: texts(d.XTickLabels), YTickLabels: texts(d.YTickLabels), XScale: text(d.XScale), YScale: text(d.YScale),
+	}}
 	if !kinds[d.Type] {
 		c.Type = "unknown"
 		return c

@@ -44,6 +44,14 @@ func (t *Toolbox) git(c *call, g gitCall) (string, error) {
 	return text, nil
 }
 
+// gitDone runs Git, and answers that it is done.
+func (t *Toolbox) gitDone(c *call, g gitCall) error {
+	if _, err := t.git(c, g); err != nil {
+		return err
+	}
+	return done(c)
+}
+
 // gitStatus is git for calls whose status says something.
 func (t *Toolbox) gitStatus(c *call, g gitCall) (text string, exit int, stderr string, err error) {
 	args := []string{"git"}
@@ -205,10 +213,7 @@ func (t *Toolbox) gitAdd(c *call) error {
 	if len(in.Files) == 0 {
 		return invalid("files: there are none")
 	}
-	if _, err := t.git(c, gitCall{dir: dir, args: append([]string{"add", "--"}, in.Files...)}); err != nil {
-		return err
-	}
-	return done(c)
+	return t.gitDone(c, gitCall{dir: dir, args: append([]string{"add", "--"}, in.Files...)})
 }
 
 func (t *Toolbox) gitCommit(c *call) error {
@@ -292,10 +297,7 @@ func (t *Toolbox) gitPush(c *call) error {
 			args = []string{"origin", "HEAD"}
 		}
 	}
-	if _, err := t.git(c, gitCall{dir: dir, args: append(push, args...), username: in.Username, password: in.Password}); err != nil {
-		return err
-	}
-	return done(c)
+	return t.gitDone(c, gitCall{dir: dir, args: append(push, args...), username: in.Username, password: in.Password})
 }
 
 func (t *Toolbox) gitPull(c *call) error {
@@ -303,10 +305,7 @@ func (t *Toolbox) gitPull(c *call) error {
 	if err != nil {
 		return err
 	}
-	if _, err := t.git(c, gitCall{dir: dir, args: append([]string{"pull", "--no-rebase"}, args...), username: in.Username, password: in.Password}); err != nil {
-		return err
-	}
-	return done(c)
+	return t.gitDone(c, gitCall{dir: dir, args: append([]string{"pull", "--no-rebase"}, args...), username: in.Username, password: in.Password})
 }
 
 func (t *Toolbox) gitInit(c *call) error {
@@ -332,10 +331,7 @@ func (t *Toolbox) gitInit(c *call) error {
 		}
 		args = append(args, "--initial-branch="+in.Branch)
 	}
-	if _, err := t.git(c, gitCall{args: append(args, "--", dir)}); err != nil {
-		return err
-	}
-	return done(c)
+	return t.gitDone(c, gitCall{args: append(args, "--", dir)})
 }
 
 func (t *Toolbox) gitReset(c *call) error {
@@ -374,10 +370,7 @@ func (t *Toolbox) gitReset(c *call) error {
 	if len(in.Files) > 0 {
 		args = append(append(args, "--"), in.Files...)
 	}
-	if _, err := t.git(c, gitCall{dir: dir, args: args}); err != nil {
-		return err
-	}
-	return done(c)
+	return t.gitDone(c, gitCall{dir: dir, args: args})
 }
 
 func (t *Toolbox) gitRestore(c *call) error {
@@ -411,10 +404,7 @@ func (t *Toolbox) gitRestore(c *call) error {
 		}
 		args = append(args, "--source="+in.Source)
 	}
-	if _, err := t.git(c, gitCall{dir: dir, args: append(append(args, "--"), in.Files...)}); err != nil {
-		return err
-	}
-	return done(c)
+	return t.gitDone(c, gitCall{dir: dir, args: append(append(args, "--"), in.Files...)})
 }
 
 var errPorcelain = errors.New("git does not answer in the form that was asked for")
