@@ -118,13 +118,24 @@ func (h *Hub) detach(ctx context.Context, who auth.Principal, e Execution, conve
 func (d *detached) callClient(emit emitter) tool.Calls {
 	return func(ctx context.Context, calls []tool.Call, answer func(int, tool.Result)) {
 		var waits kernel.CallsWait
+		var refused []int
+		room := mostArguments
 		d.mu.Lock()
 		for _, c := range calls {
+			if room -= len(c.Arguments); room < 0 {
+				refused = append(refused, c.Number)
+				continue
+			}
 			d.answers[c.Number] = func(r tool.Result) { answer(c.Number, r) }
 			waits.Calls = append(waits.Calls, kernel.WaitingCall{ID: d.callID(c.Number), Name: c.Name, Arguments: string(c.Arguments)})
 		}
 		d.mu.Unlock()
-		_ = emit(ctx, waits) // a turn that does not hear it has ended, and the code with it
+		if len(waits.Calls) > 0 {
+			_ = emit(ctx, waits) // a turn that does not hear it has ended, and the code with it
+		}
+		for _, number := range refused {
+			answer(number, tool.Failed("the arguments of calls that are made together are larger than 4 MiB; make fewer at a time"))
+		}
 	}
 }
 
@@ -207,6 +218,9 @@ func (d *detached) watch(s *interpreter.Suspended) {
 		return watching()
 	}
 }
+
+// mostArguments bounds the arguments of calls that are told together, in bytes: they are part of a turn's record.
+const mostArguments = 4 << 20
 
 // mostSuspended bounds what is kept of all code that waits for clients, in bytes.
 const mostSuspended = 1 << 30
