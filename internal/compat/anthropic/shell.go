@@ -141,6 +141,7 @@ func (sh *shell) steps(m model.Model, req model.Request) steps {
 			ids := make(chan []string, 1)
 			if !yield(step{apply: func(a *answer) (bool, error) {
 				all, err := a.settle(calls)
+				a.ran = a.ran || slices.ContainsFunc(calls, func(c model.ToolCall) bool { return isShell(c.Name) })
 				ids <- all
 				return false, err
 			}}) {
