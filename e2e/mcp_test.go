@@ -148,8 +148,70 @@ func TestMCP(t *testing.T) {
 		t.Errorf("a session that is gone: %+v", r)
 	}
 	s.mcpStrangers(session)
+	s.mcpWaits()
 	for _, version := range []string{"2025-06-18", "2026-07-28"} {
 		s.mcpAsks(&mcp.StreamableClientTransport{Endpoint: s.base + "/mcp", HTTPClient: &http.Client{Transport: keyed{s.key}}}, version)
+	}
+}
+
+// mcpWaits has code wait for an answer that comes with another call: of the same call and key alone, once, and not when its session is gone.
+func (s *server) mcpWaits() {
+	s.t.Helper()
+	connect := func(key string) *mcp.ClientSession {
+		c := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, &mcp.ClientOptions{
+			Capabilities: &mcp.ClientCapabilities{Elicitation: &mcp.ElicitationCapabilities{Form: &mcp.FormElicitationCapabilities{}}}, MultiRoundTrip: &mcp.MultiRoundTripOptions{Disabled: true},
+		})
+		client, err := c.Connect(s.t.Context(), &mcp.StreamableClientTransport{Endpoint: s.base + "/mcp", HTTPClient: &http.Client{Transport: keyed{key}}}, nil)
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		return client
+	}
+	client := connect(s.key)
+	call := func(client *mcp.ClientSession, name string, arguments map[string]any, state string, answers mcp.InputResponseMap) *mcp.CallToolResult {
+		r, err := client.CallTool(s.t.Context(), &mcp.CallToolParams{Name: name, Arguments: arguments, RequestState: state, InputResponses: answers})
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		return r
+	}
+	says := mcp.InputResponseMap{"input": &mcp.ElicitResult{Action: "accept", Content: map[string]any{"value": "Ada"}}}
+	made := call(client, "python", map[string]any{"code": "1"}, "", nil).StructuredContent.(map[string]any)
+	code := map[string]any{"code": "input('Who? ')", "session": made["session"]}
+	asks := func() string {
+		r := call(client, "python", code, "", nil)
+		if !r.NeedsInput() || r.RequestState == "" {
+			s.t.Fatalf("it does not ask: %+v", r)
+		}
+		return r.RequestState
+	}
+	state := asks()
+	reply, err := s.call(s.t.Context(), http.MethodPost, "/api/v1/keys", map[string]any{"name": "other"})
+	var other struct{ Text string }
+	if reply.into(s.t, &other); err != nil || other.Text == "" {
+		s.t.Fatalf("%v %s", err, reply.body)
+	}
+	if r := call(connect(other.Text), "python", code, state, says); !r.IsError {
+		s.t.Error("another key answers")
+	}
+	if r := call(client, "python", map[string]any{"code": "1", "session": made["session"]}, state, says); !r.IsError {
+		s.t.Error("another call answers")
+	}
+	if r := call(client, "python", code, state, nil); !r.NeedsInput() || r.RequestState != state {
+		s.t.Errorf("without an answer it is not asked once more: %+v", r)
+	}
+	if r := call(client, "python", code, state, says); r.IsError || r.StructuredContent.(map[string]any)["result"] != "'Ada'" {
+		s.t.Errorf("%+v", r)
+	}
+	if r := call(client, "python", code, state, says); !r.IsError {
+		s.t.Error("an answer is taken twice")
+	}
+	state = asks()
+	if r := call(client, "delete_session", map[string]any{"session": made["session"]}, "", nil); r.IsError {
+		s.t.Errorf("%+v", r)
+	}
+	if r := call(client, "python", code, state, says); !r.IsError {
+		s.t.Errorf("the session is gone, and the code has ended well: %+v", r)
 	}
 }
 

@@ -313,7 +313,7 @@ func (r *request) readChoice() error {
 	default:
 		return invalid("tool_choice.type: Input should be 'auto', 'any', 'tool' or 'none'")
 	}
-	if r.Choice.Type == "tool" && r.choice.Name != pythonTool && !(r.shell && r.choice.Name == bashTool) && !slices.ContainsFunc(r.functions, func(t model.Tool) bool { return t.Name == r.choice.Name }) {
+	if r.Choice.Type == "tool" && r.choice.Name != pythonTool && (!r.shell || r.choice.Name != bashTool) && !slices.ContainsFunc(r.functions, func(t model.Tool) bool { return t.Name == r.choice.Name }) {
 		return invalid("tool_choice.name: Tool '" + short(r.Choice.Name) + "' not found in provided tools")
 	}
 	if r.choice.Mode == "required" && len(r.functions) == 0 && !r.python {

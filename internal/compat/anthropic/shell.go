@@ -36,10 +36,10 @@ type shell struct {
 	s       *server
 	c       *call
 	in      *input
+	model   string // as it is asked for
 	session string
 	seen    map[string]workspace.Entry // files of the workspace, by path
-	a       *answer
-	count   int // calls that were performed
+	count   int                        // calls that were performed
 	spent   int64
 	usage   model.Usage
 }
@@ -78,7 +78,7 @@ func (s *server) commands(c *call, r *request, in *input, session, name string, 
 	if name != r.Model {
 		a.model = m.Name()
 	}
-	sh := &shell{s: s, c: c, in: in, session: session, a: a}
+	sh := &shell{s: s, c: c, in: in, model: name, session: session}
 	if len(in.files) > 0 {
 		if err := sh.place(c.Context()); err != nil {
 			return refused(err, r)
@@ -141,6 +141,7 @@ func (sh *shell) steps(m model.Model, req model.Request) steps {
 			ids := make(chan []string, 1)
 			if !yield(step{apply: func(a *answer) (bool, error) {
 				all, err := a.settle(calls)
+				a.ran = a.ran || slices.ContainsFunc(calls, func(c model.ToolCall) bool { return isShell(c.Name) })
 				ids <- all
 				return false, err
 			}}) {
@@ -165,6 +166,11 @@ func (sh *shell) steps(m model.Model, req model.Request) steps {
 			case len(calls) > 0:
 				req.Messages = append(slices.Clip(req.Messages), spoken(got, calls), model.Message{Role: model.RoleTool, Content: results})
 				req.Choice = model.ToolChoice{} // what has to be called was called
+				var err error
+				if m, err = sh.s.Hub.OpenModel(ctx, sh.c.who, sh.model); err != nil { // the quota may be used up by now
+					yield(step{err: err})
+					return
+				}
 				continue
 			}
 			yield(step{apply: func(a *answer) (bool, error) { return true, a.finish(reason, sh.usage) }})
