@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/url"
 	"strconv"
 	"strings"
 )
@@ -35,10 +36,10 @@ func outlineOf(schema json.RawMessage) (*outline, error) {
 	return o, o.check(o.root)
 }
 
-func (o *outline) check(node any) error {
-	switch node := node.(type) {
+func (o *outline) check(part any) error {
+	switch part := part.(type) {
 	case map[string]any:
-		for key, value := range node {
+		for key, value := range part {
 			text, isText := value.(string)
 			switch {
 			case key == "$ref" && isText:
@@ -55,7 +56,7 @@ func (o *outline) check(node any) error {
 			}
 		}
 	case []any:
-		for _, value := range node {
+		for _, value := range part {
 			if err := o.check(value); err != nil {
 				return err
 			}
@@ -70,26 +71,29 @@ func (o *outline) at(reference string) any {
 	if !ok || path != "" && path[0] != '/' {
 		return nil
 	}
-	node := o.root
+	if unescaped, err := url.PathUnescape(path); err == nil {
+		path = unescaped
+	}
+	found := o.root
 	for part := range strings.SplitSeq(strings.TrimPrefix(path, "/"), "/") {
 		if path == "" {
 			break
 		}
-		part = strings.NewReplacer("~1", "/", "~0", "~", "%25", "%", "%22", `"`).Replace(part)
-		switch at := node.(type) {
+		part = strings.NewReplacer("~1", "/", "~0", "~").Replace(part)
+		switch at := found.(type) {
 		case map[string]any:
-			node = at[part]
+			found = at[part]
 		case []any:
 			n, err := strconv.Atoi(part)
 			if err != nil || n < 0 || n >= len(at) {
 				return nil
 			}
-			node = at[n]
+			found = at[n]
 		default:
 			return nil
 		}
 	}
-	return node
+	return found
 }
 
 // affordable says whether a value, of so many bytes of JSON, can be validated.
