@@ -70,7 +70,13 @@ type Set struct {
 type offered struct {
 	Tool
 	function           string
-	parameters, result *jsonschema.Resolved
+	parameters, result *schema
+}
+
+// schema is one that values are checked against.
+type schema struct {
+	resolved *jsonschema.Resolved
+	outline  *outline
 }
 
 // NewSet checks tools. Problems: tool_invalid.
@@ -117,15 +123,20 @@ func validName(name string) bool {
 	}) < 0
 }
 
-func resolve(schema json.RawMessage) (*jsonschema.Resolved, error) {
-	if text := bytes.TrimSpace(schema); len(text) == 0 || string(text) == "null" {
+func resolve(text json.RawMessage) (*schema, error) {
+	if trimmed := bytes.TrimSpace(text); len(trimmed) == 0 || string(trimmed) == "null" {
 		return nil, nil
 	}
 	var s jsonschema.Schema
-	if err := json.Unmarshal(schema, &s); err != nil {
+	if err := json.Unmarshal(text, &s); err != nil {
 		return nil, err
 	}
-	return s.Resolve(nil) // which loads nothing from elsewhere
+	resolved, err := s.Resolve(nil) // which loads nothing from elsewhere
+	if err != nil {
+		return nil, err
+	}
+	o, err := outlineOf(text)
+	return &schema{resolved, o}, err
 }
 
 // Len is how many tools there are.
@@ -158,7 +169,7 @@ func (s *Set) Check(c Call) error {
 	if err := json.Unmarshal(c.Arguments, &arguments); err != nil || arguments == nil {
 		return errors.New("the arguments are no JSON object")
 	}
-	return fits(s.tools[n].parameters, arguments, "the arguments do not fit")
+	return fits(s.tools[n].parameters, arguments, len(c.Arguments), "the arguments do not fit")
 }
 
 // Answer makes of what a tool returned what the code gets: its result, if that is what the tool was said to return.
@@ -176,7 +187,7 @@ func (s *Set) Answer(name string, r Result) Result {
 	case json.Unmarshal(r.Value, &value) != nil:
 		return Failed("the result is no JSON")
 	case ok:
-		if err := fits(s.tools[n].result, value, "the result does not fit"); err != nil {
+		if err := fits(s.tools[n].result, value, len(r.Value), "the result does not fit"); err != nil {
 			return Failed(err.Error())
 		}
 	}
@@ -186,11 +197,15 @@ func (s *Set) Answer(name string, r Result) Result {
 // longestMismatch bounds what is said of a value that does not fit, in bytes: it may quote the value.
 const longestMismatch = 400
 
-func fits(schema *jsonschema.Resolved, value any, what string) error {
-	if schema == nil {
+// fits checks a value whose JSON has so many bytes.
+func fits(s *schema, value any, size int, what string) error {
+	if s == nil {
 		return nil
 	}
-	err := schema.Validate(value)
+	if err := s.outline.affordable(value, size); err != nil {
+		return err
+	}
+	err := s.resolved.Validate(value)
 	if err == nil {
 		return nil
 	}

@@ -50,6 +50,7 @@ type connection struct {
 	guard   *guard
 	session *sdk.ClientSession
 	program *program // nil: HTTP
+	carrier *carrier // nil: a program
 	stale   atomic.Bool
 
 	// The server's mu guards these.
@@ -171,15 +172,17 @@ func (c *connection) close() {
 	if c.program != nil {
 		c.program.wait()
 	}
+	if c.carrier != nil {
+		c.carrier.next.CloseIdleConnections()
+	}
 }
 
 // open connects and reads the tools.
 func (s *server) open(ctx context.Context) (*connection, error) {
 	c := &connection{listing: make(chan struct{}, 1)}
-	var carried *carrier
 	c.guard = newGuard(func(ctx context.Context) (sdk.Connection, error) {
 		if s.Command == "" {
-			return carried.dial(ctx)
+			return c.carrier.dial(ctx)
 		}
 		var err error
 		c.program, err = start(s.Config, s.getenv, s.log)
@@ -187,7 +190,7 @@ func (s *server) open(ctx context.Context) (*connection, error) {
 	})
 	if s.Command == "" {
 		var err error
-		if carried, err = newCarrier(s.Config, func() string {
+		if c.carrier, err = newCarrier(s.Config, func() string {
 			if v := c.guard.version.Load(); v != nil {
 				return *v
 			}
@@ -228,24 +231,30 @@ func (s *server) open(ctx context.Context) (*connection, error) {
 		_ = c.program.Close()
 		c.program.wait()
 	}
-	return nil, s.explain(ctx, c, carried, cause)
+	return nil, s.explain(ctx, c, cause)
 }
 
 // explain says why a server cannot be used, in words that show nothing of how it is reached.
-func (s *server) explain(ctx context.Context, c *connection, carried *carrier, cause error) error {
+func (s *server) explain(ctx context.Context, c *connection, cause error) error {
 	var known *problem.Error
+	refused := 0
+	if c.carrier != nil {
+		refused = int(c.carrier.refused.Load())
+	}
 	switch {
 	case errors.As(cause, &known):
 		return known
+	case s.life.Err() != nil:
+		return s.unreachable("this process ends", cause)
 	case ctx.Err() != nil:
 		return s.unreachable(fmt.Sprintf("it has not answered within %.0f s", startPatience.Seconds()), cause)
 	case errors.Is(cause, errTooLarge), errors.Is(cause, errAsksTooMuch):
 		return s.invalid(cause.Error(), cause)
-	case carried != nil && (carried.refused.Load() == http.StatusUnauthorized || carried.refused.Load() == http.StatusForbidden):
+	case refused == http.StatusUnauthorized || refused == http.StatusForbidden:
 		return s.unreachable("it does not let this server in: its credentials are missing or wrong", cause)
-	case carried != nil && carried.refused.Load() != 0:
-		return s.unreachable(fmt.Sprintf("it answers with the status %d", carried.refused.Load()), cause)
-	case carried != nil:
+	case refused != 0:
+		return s.unreachable(fmt.Sprintf("it answers with the status %d", refused), cause)
+	case c.carrier != nil:
 		return s.unreachable("nothing that speaks the protocol answers at its address", cause)
 	case c.program == nil:
 		return s.unreachable("its program cannot be started", cause)
