@@ -19,10 +19,11 @@ type Network struct {
 	Credentials []Credential `json:"credentials,omitempty" maxItems:"32" doc:"What the server adds to requests, so that no code of the session has it"`
 }
 
-// Credential is a header that the server adds to the requests of a session to a host by HTTPS.
+// Credential is a secret that the server adds to the requests of a session to a host by HTTPS.
 type Credential struct {
 	Host   string `json:"host" maxLength:"253" example:"api.example.com" doc:"One that the rules allow at port 443"`
-	Header string `json:"header" maxLength:"100" example:"Authorization" doc:"It takes the place of what the program sends under that name"`
+	Header string `json:"header,omitempty" maxLength:"100" example:"Authorization" doc:"It has the value, in the place of what the program sends under that name"`
+	Name   string `json:"name,omitempty" maxLength:"100" example:"API_KEY" doc:"Instead of a header: $API_KEY in the headers that the program sends stands for the value"`
 	Value  string `json:"value,omitempty" maxLength:"8192" example:"Bearer sk-..." doc:"Needed when it is set, and never answered"`
 }
 
@@ -43,7 +44,7 @@ func networkOf(n *hub.Network) *Network {
 	}
 	out := &Network{Allow: n.Allow, Deny: n.Deny}
 	for _, c := range n.Credentials {
-		out.Credentials = append(out.Credentials, Credential{Host: c.Host, Header: c.Header})
+		out.Credentials = append(out.Credentials, Credential{Host: c.Host, Header: c.Header, Name: c.Name})
 	}
 	return out
 }

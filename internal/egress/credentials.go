@@ -17,17 +17,66 @@ import (
 	"strings"
 	"sync"
 	"time"
+	"unicode/utf8"
 
 	"golang.org/x/net/http/httpguts"
 
 	"cove/internal/problem"
 )
 
-// Credential is a header that is added to each request that a session sends to a host by HTTPS, in the place of what the session sends under that name. The session never sees it.
+// Credential is a secret that is added on the host to each request that a session sends to another host by HTTPS. The session never sees it.
 type Credential struct {
-	Host   string `json:"host"` // a name, not one for several
-	Header string `json:"header"`
-	Value  string `json:"value"`
+	Host string `json:"host"` // a name, not one for several
+	// Header has the value, in the place of what the session sends under that name.
+	Header string `json:"header,omitempty"`
+	// Name is that of a secret without a Header: $NAME and ${NAME} in the headers that the session sends stand for the value.
+	Name  string `json:"name,omitempty"`
+	Value string `json:"value"`
+}
+
+// apply adds the credential to the headers of a request.
+func (c Credential) apply(h http.Header) {
+	if c.Name == "" {
+		h.Set(c.Header, c.Value)
+		return
+	}
+	for name, values := range h {
+		for i, v := range values {
+			if strings.Contains(v, "$") {
+				values[i] = c.in(v)
+			}
+		}
+		h[name] = values
+	}
+}
+
+// in returns a text with the secret where its name stands. The name ends where a longer one could go on.
+func (c Credential) in(text string) string {
+	text = strings.ReplaceAll(text, "${"+c.Name+"}", c.Value)
+	var out strings.Builder
+	for {
+		before, rest, found := strings.Cut(text, "$"+c.Name)
+		out.WriteString(before)
+		switch {
+		case !found:
+			return out.String()
+		case rest != "" && isWord(rest[0]):
+			out.WriteString("$" + c.Name)
+		default:
+			out.WriteString(c.Value)
+		}
+		text = rest
+	}
+}
+
+func isWord(c byte) bool {
+	return c == '_' || c >= '0' && c <= '9' || c|0x20 >= 'a' && c|0x20 <= 'z'
+}
+
+// secretName says whether a text can be the name of a secret.
+func secretName(text string) bool {
+	const longest = 100
+	return text != "" && len(text) <= longest && (text[0] < '0' || text[0] > '9') && strings.IndexFunc(text, func(r rune) bool { return r >= utf8.RuneSelf || !isWord(byte(r)) }) < 0
 }
 
 // Bounds of credentials.
@@ -51,7 +100,9 @@ func CheckCredentials(all []Credential, rules Rules) error {
 		switch why := ""; {
 		case !isName(c.Host):
 			return wrong(c, "its host is not one name, in lower case")
-		case !httpguts.ValidHeaderFieldName(c.Header) || slices.Contains(ownHeaders, http.CanonicalHeaderKey(c.Header)):
+		case c.Name != "" && (c.Header != "" || !secretName(c.Name)):
+			return wrong(c, "it has a header and a name, or its name is not one of letters, digits and _")
+		case c.Name == "" && (!httpguts.ValidHeaderFieldName(c.Header) || slices.Contains(ownHeaders, http.CanonicalHeaderKey(c.Header))):
 			return wrong(c, "it has no header that could be added")
 		case c.Value == "" || len(c.Value) > longestCredential || !httpguts.ValidHeaderFieldValue(c.Value):
 			return wrong(c, "its value is empty, longer than 8 kB, or has characters that no header has")

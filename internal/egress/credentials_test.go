@@ -22,11 +22,12 @@ func TestCredentials(t *testing.T) {
 	t.Parallel()
 	const secret = "Bearer sk-very-secret"
 	w := newWorld(t)
+	w.names["named.test"] = []string{"93.184.215.17"}
 	w.names["api.test"], w.names["other.test"], w.names["false.test"] = []string{good}, []string{"93.184.215.15"}, []string{"93.184.215.16"}
 	tell := func(rw http.ResponseWriter, r *http.Request) {
 		_, _ = fmt.Fprintf(rw, "%s %s %q %s", r.Proto, r.Host, r.Header["Authorization"], r.URL)
 	}
-	credentials := []egress.Credential{{Host: "api.test", Header: "authorization", Value: secret}, {Host: "false.test", Header: "X-Key", Value: secret}}
+	credentials := []egress.Credential{{Host: "api.test", Header: "authorization", Value: secret}, {Host: "false.test", Header: "X-Key", Value: secret}, {Host: "named.test", Name: "TOKEN", Value: "sk-very-secret"}}
 	authority, err := egress.NewAuthority(credentials)
 	if err != nil {
 		t.Fatal(err)
@@ -39,13 +40,13 @@ func TestCredentials(t *testing.T) {
 		t.Fatal(err)
 	}
 	// The hosts show certificates of an authority of the world's, but for false.test, which shows another's.
-	ca, err := egress.NewAuthority([]egress.Credential{{Host: "api.test"}, {Host: "other.test"}})
+	ca, err := egress.NewAuthority([]egress.Credential{{Host: "api.test"}, {Host: "other.test"}, {Host: "named.test"}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM(ca.Certificate())
-	for address, host := range map[string]string{good: "api.test", "93.184.215.15": "other.test"} {
+	for address, host := range map[string]string{good: "api.test", "93.184.215.15": "other.test", "93.184.215.17": "named.test"} {
 		s := httptest.NewUnstartedServer(http.HandlerFunc(tell))
 		s.EnableHTTP2 = true
 		s.TLS = &tls.Config{GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return egress.LeafOf(ca, host) }}
@@ -55,7 +56,7 @@ func TestCredentials(t *testing.T) {
 	}
 	w.serveTLS("93.184.215.16:443", tell)
 	w.serve(good+":80", tell)
-	d := w.with(egress.Options{Credentials: credentials, Authority: authority, Roots: roots}, nil, "api.test", "other.test", "false.test")
+	d := w.with(egress.Options{Credentials: credentials, Authority: authority, Roots: roots}, nil, "api.test", "other.test", "false.test", "named.test")
 
 	inside := x509.NewCertPool() // what programs of the session trust
 	inside.AppendCertsFromPEM(d.Certificates())
@@ -72,6 +73,9 @@ func TestCredentials(t *testing.T) {
 			t.Fatal(err)
 		}
 		req.Header.Set("Authorization", "Bearer of the session's own")
+		if strings.Contains(url, "?token") {
+			req.Header.Set("Authorization", "Bearer $TOKEN ${TOKEN} $TOKENS $OTHER $")
+		}
 		r, err := (&http.Client{Transport: tr, Timeout: 30 * time.Second}).Do(req)
 		if err != nil {
 			return err.Error()
@@ -90,6 +94,9 @@ func TestCredentials(t *testing.T) {
 		{"https://api.test/b", false, `200 HTTP/1.1 HTTP/2.0 api.test ["` + secret + `"] /b`},
 		{"http://api.test/plain", false, `200 HTTP/1.1 HTTP/1.1 api.test ` + own + ` /plain`}, // nobody on the way may read it
 		{"https://other.test/c", true, `200 HTTP/2.0 HTTP/2.0 other.test ` + own + ` /c`},
+		{"https://named.test/d", true, `200 HTTP/2.0 HTTP/2.0 named.test ` + own + ` /d`},
+		{"https://named.test/?token", true, `200 HTTP/2.0 HTTP/2.0 named.test ["Bearer sk-very-secret sk-very-secret $TOKENS $OTHER $"] /?token`},
+		{"https://other.test/?token", true, `200 HTTP/2.0 HTTP/2.0 other.test ["Bearer $TOKEN ${TOKEN} $TOKENS $OTHER $"] /?token`},
 	} {
 		if got := get(c.url, c.two); got != c.want {
 			t.Errorf("%s: %s, want %s", c.url, got, c.want)
@@ -139,13 +146,13 @@ func TestCheckCredentials(t *testing.T) {
 	for _, c := range []egress.Credential{
 		{Host: "api.test", Header: "Host", Value: "x"}, {Host: "api.test", Header: "a b", Value: "x"}, {Host: "api.test", Header: "X"}, {Host: "api.test", Header: "X", Value: "a\r\nb"}, {Host: "*.wild.test", Header: "X", Value: "x"},
 		{Host: "10.1.2.3", Header: "X", Value: "x"}, {Host: "plain.test", Header: "X", Value: "x"}, {Host: "none.test", Header: "X", Value: "x"}, {Host: "api.test", Header: "content-length", Value: "1"},
-		{Host: "api.test", Header: "X", Value: strings.Repeat("x", 9000)}, {},
+		{Host: "api.test", Header: "X", Value: strings.Repeat("x", 9000)}, {}, {Host: "api.test", Header: "X", Name: "X", Value: "x"}, {Host: "api.test", Name: "a-b", Value: "x"}, {Host: "api.test", Name: "1a", Value: "x"}, {Host: "api.test", Name: "a"},
 	} {
 		if err := egress.CheckCredentials([]egress.Credential{c}, rules); !problem.Has(err, problem.NetworkRule) || c.Value != "" && len(c.Value) > 1 && strings.Contains(err.Error(), c.Value) {
 			t.Errorf("%.100v: %v", c, err)
 		}
 	}
-	if err := egress.CheckCredentials([]egress.Credential{{Host: "api.test", Header: "Authorization", Value: "Bearer x"}, {Host: "a.wild.test", Header: "X-Key", Value: "x"}}, rules); err != nil {
+	if err := egress.CheckCredentials([]egress.Credential{{Host: "api.test", Header: "Authorization", Value: "Bearer x"}, {Host: "a.wild.test", Header: "X-Key", Value: "x"}, {Host: "api.test", Name: "API_KEY", Value: "x"}}, rules); err != nil {
 		t.Error(err)
 	}
 	if err := egress.CheckCredentials(make([]egress.Credential, egress.MostCredentials+1), rules); !problem.Has(err, problem.NetworkRule) {

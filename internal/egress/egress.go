@@ -140,9 +140,15 @@ func refused(host string, port int, why string) error {
 	return problem.New(problem.DestinationRefused, fmt.Sprintf("%s may not be reached: %s", to, why))
 }
 
-// Allows returns the rules by which destinations are allowed, as they were written.
+// Allows returns the rules by which destinations are allowed, as they were written, with the names of secrets for a host.
 func (d *Dialer) Allows() []string {
-	return texts(d.layers[len(d.layers)-1].Allow)
+	rules := texts(d.layers[len(d.layers)-1].Allow)
+	for _, c := range d.o.Credentials {
+		if c.Name != "" {
+			rules = append(rules, c.Host+" (by HTTPS; $"+c.Name+" in a header stands for a secret that the host of the sandbox puts there)")
+		}
+	}
+	return rules
 }
 
 // LookUp returns nil when there is such a name and it may be reached at some port.

@@ -153,7 +153,7 @@ func (p *connection) forwarder(t *http.Transport, credentials []Credential) *htt
 				r.Out.Header["User-Agent"] = nil
 			}
 			for _, c := range credentials {
-				r.Out.Header.Set(c.Header, c.Value)
+				c.apply(r.Out.Header)
 			}
 		},
 		Transport: t, FlushInterval: -1, ErrorLog: log.New(io.Discard, "", 0),

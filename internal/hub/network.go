@@ -45,7 +45,7 @@ func (s *Session) keepSecrets(n *Network) error {
 	shown := *n
 	shown.Credentials = nil
 	for _, c := range n.Credentials {
-		shown.Credentials = append(shown.Credentials, egress.Credential{Host: c.Host, Header: c.Header})
+		shown.Credentials = append(shown.Credentials, egress.Credential{Host: c.Host, Header: c.Header, Name: c.Name})
 	}
 	s.Network = &shown
 	return nil

@@ -3,6 +3,7 @@ package openai_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"iter"
 	"strings"
 	"sync"
@@ -319,6 +320,17 @@ func TestContainerOfAResponse(t *testing.T) {
 	f.mu.Lock()
 	if n := f.asked[len(f.asked)-1]; f.sessions[n.Session] == nil || f.sessions[n.Session].Network == nil {
 		t.Errorf("%+v", n)
+	}
+	f.mu.Unlock()
+	const secrets = `"network_policy":{"type":"allowlist","allowed_domains":["api.example.com"],"domain_secrets":[{"domain":"api.example.com","name":"API_KEY","value":"sk-hidden"}]}`
+	_, answer, _ = ask(t, s, "POST", "/v1/responses", `{"model":"m","input":"Q","tools":[{"type":"code_interpreter","container":{"type":"auto",`+secrets+`}}]}`)
+	f.mu.Lock()
+	if text := fmt.Sprint(answer); strings.Contains(text, "sk-hidden") || !strings.Contains(text, "API_KEY") {
+		t.Errorf("the answer tells a secret, or not that there is one: %s", text)
+	}
+	asked := f.asked[len(f.asked)-1]
+	if n := f.sessions[asked.Session]; n == nil || n.Network == nil || len(n.Network.Credentials) != 1 || n.Network.Credentials[0].Name != "API_KEY" || strings.Contains(string(asked.Foreign), "sk-hidden") {
+		t.Errorf("%+v", asked)
 	}
 	f.mu.Unlock()
 	ask(t, s, "POST", "/v1/responses", `{"model":"m","input":"Q","tools":[{"type":"code_interpreter","container":{"type":"auto","memory_limit":"4g"}}]}`)

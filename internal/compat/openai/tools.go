@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 
+	"cove/internal/egress"
 	"cove/internal/hub"
 	"cove/internal/model"
 	"cove/internal/tool"
@@ -80,7 +82,7 @@ func (f *form) take(inner *form) {
 // shownTool is a tool as responses repeat it: what the client left out of a function is there with the value that counts.
 func shownTool(tool *form, raw json.RawMessage) json.RawMessage {
 	if tool.err != nil || tool.text("type") != "function" {
-		return raw
+		return withoutSecrets(raw)
 	}
 	whole := map[string]json.RawMessage{"description": json.RawMessage("null"), "parameters": json.RawMessage("null"), "strict": json.RawMessage("false")}
 	for name, value := range tool.raw {
@@ -91,6 +93,30 @@ func shownTool(tool *form, raw json.RawMessage) json.RawMessage {
 	text, err := json.Marshal(whole)
 	if err != nil {
 		return raw
+	}
+	return text
+}
+
+// withoutSecrets is a tool without the values of its container's secrets: what is shown is stored, too.
+func withoutSecrets(raw json.RawMessage) json.RawMessage {
+	var t map[string]any
+	if json.Unmarshal(raw, &t) != nil {
+		return raw
+	}
+	container, _ := t["container"].(map[string]any)
+	policy, _ := container["network_policy"].(map[string]any)
+	secrets, _ := policy["domain_secrets"].([]any)
+	if len(secrets) == 0 {
+		return raw
+	}
+	for _, s := range secrets {
+		if secret, ok := s.(map[string]any); ok {
+			delete(secret, "value")
+		}
+	}
+	text, err := json.Marshal(t)
+	if err != nil {
+		return json.RawMessage(`{"type":"code_interpreter"}`)
 	}
 	return text
 }
@@ -185,8 +211,7 @@ func (s *server) memory(f *form) int64 {
 	return bytes
 }
 
-// readNetwork reads "network_policy". A container gets what it asks for within what the operator allows. Secrets that are to be added to requests to a domain are refused rather than
-// left out: the client would rely on them.
+// readNetwork reads "network_policy". A container gets what it asks for within what the operator allows. A secret of a domain stands where code writes its name, as "Bearer $NAME", in a header of a request to that domain.
 func readNetwork(f *form) *hub.Network {
 	if !f.has("network_policy") {
 		return nil
@@ -198,10 +223,13 @@ func readNetwork(f *form) *hub.Network {
 		policy.only("type")
 	case "allowlist":
 		policy.only("type", "allowed_domains", "domain_secrets")
-		if len(policy.list("domain_secrets")) > 0 {
-			policy.fail(unsupported(policy.path("domain_secrets"), "Unsupported parameter: '"+policy.path("domain_secrets")+"'. This server adds no secrets to requests of containers."))
-		}
 		n = &hub.Network{Allow: policy.texts("allowed_domains")}
+		for i, raw := range policy.list("domain_secrets") {
+			secret := policy.object(fmt.Sprintf("domain_secrets[%d]", i), raw)
+			secret.only("domain", "name", "value")
+			n.Credentials = append(n.Credentials, egress.Credential{Host: strings.ToLower(secret.needed("domain")), Name: secret.needed("name"), Value: secret.needed("value")})
+			policy.take(secret)
+		}
 		if len(n.Allow) == 0 && policy.err == nil {
 			policy.fail(missing(policy.path("allowed_domains")))
 		}
