@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 	"cove/internal/interpreter"
 	"cove/internal/kernel"
 	"cove/internal/model/modeltest"
+	"cove/internal/sandbox/sandboxtest"
 	"cove/internal/testneeds"
 )
 
@@ -202,8 +204,26 @@ func codeEnds(t *testing.T, s *server, environment []string) {
 			t.Errorf("%v %+v", err, next)
 		}
 	})
+	t.Run("the sandbox dies", func(t *testing.T) {
+		turn := ask()
+		for _, pid := range sandboxtest.Processes(t, "runsc-sandbox", s.runtime) {
+			_ = syscall.Kill(pid, syscall.SIGKILL)
+		}
+		for until := time.Now().Add(2 * time.Minute); time.Now().Before(until); time.Sleep(50 * time.Millisecond) {
+			if e, err := c.Execution(t.Context(), turn.Calls[0].Execution); err != nil || e.State.Final() {
+				break
+			}
+		}
+		next, _, err := asked(t.Context(), c, turn.Conversation, api.NewTurn{Results: []api.Result{{Call: turn.Calls[0].ID, Text: "3"}}, Tools: adding()})
+		if err == nil || !strings.Contains(err.Error(), "sandbox_died") {
+			t.Errorf("a result for code whose sandbox died: %v %+v", err, next)
+		}
+		if next, _, err = asked(t.Context(), c, turn.Conversation, api.NewTurn{Prompt: "<<<print(5)>>>", Tools: adding()}); err != nil || !strings.Contains(next.Answer, "5") {
+			t.Errorf("%v %+v", err, next)
+		}
+	})
 	t.Run("nobody brings results", func(t *testing.T) {
-		own := startServer(t, "", testKey(t), append(slices.Clone(environment), "COVE_APPROVAL_WAIT=1s")...)
+		own := startServer(t, "", testKey(t), append(slices.Clone(environment), "COVE_RESULTS_WAIT=1s")...)
 		c := own.client()
 		turn, _, err := asked(t.Context(), c, "", api.NewTurn{Prompt: `<<<import tools; print(tools.add(a=1, b=2))>>>`, Tools: adding()})
 		if err != nil || len(turn.Calls) != 1 {

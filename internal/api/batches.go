@@ -76,7 +76,7 @@ func (s *server) addBatches() {
 			"`running` after a while without anything else, and `end` with how many ended well, failed, and were not begun. An item that fails ends no other. When you leave, what has not begun is not begun; what has begun goes on, and is found by its id. An item for which there is no room now (`too_many_sessions`, `quota_sessions`, `quota_executions`, `queue_full`) waits up to two minutes. " +
 			"It takes the right `sessions:read` as well, `sessions:write` for code without a session, and `conversations:write` and `conversations:read` for questions.",
 		errors: []problem.Code{problem.InvalidRequest, problem.SessionNotFound}, example: `curl -N -H "Authorization: Bearer $KEY" $COVE/batches \
-  -d '{"items":[{"code":"6*7"},{"code":"1/0","label":"wrong"},{"code":"sum(range(10))"}],"at_once":2}'`},
+  -d '{"items":[{"code":"6*7"},{"code":"2**64","label":"power"},{"code":"sum(range(10))"}],"at_once":2}'`},
 		func(w http.ResponseWriter, r *http.Request, who auth.Principal, in *createBatch) error {
 			b := in.Body
 			if err := b.check(who); err != nil {

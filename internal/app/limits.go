@@ -19,6 +19,7 @@ func hubLimits(c config.Config) hub.Limits {
 	l.Output, l.File = int64(c.Limits.Output), int64(c.Limits.Upload)
 	l.Volume = int64(c.Limits.Volume)
 	l.Approval = time.Duration(c.Turn.ApprovalWait)
+	l.Results = time.Duration(c.Turn.ResultsWait)
 	l.Points, l.PointRoom = c.Session.Points, int64(c.Session.PointsDisk)
 	return l
 }

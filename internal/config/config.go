@@ -69,7 +69,7 @@ func Default(getenv func(string) string) Config {
 		Session: Sessions{Idle: Duration(900e9), Life: Duration(30 * 24 * time.Hour), UndoDepth: 10, Points: 100, PointsDisk: 1 << 30, Conversations: 5, CarryVariables: true, PlotStyle: true},
 		Models:  Models{Vision: "auto", ConnectTimeout: Duration(10e9), FirstTokenTimeout: Duration(120e9), StallTimeout: Duration(60e9)},
 		Serve:   Serve{Listen: List{"127.0.0.1:8700"}, DrainTimeout: Duration(30e9), Pool: 8, Page: true, PageScripts: true, Sharing: true},
-		Turn:    Turn{MaxSteps: 20, MaxTokens: 1_000_000, MaxTime: Duration(900e9), ApprovalWait: Duration(time.Hour), Titles: true},
+		Turn:    Turn{MaxSteps: 20, MaxTokens: 1_000_000, MaxTime: Duration(900e9), ApprovalWait: Duration(time.Hour), ResultsWait: Duration(10 * time.Minute), Titles: true},
 		Limits: Limits{
 			SessionMemory: halfOfMemory(), Executions: 2 * runtime.NumCPU(), Queue: 16, Upload: 512 << 20, Output: 16 << 20, Volume: 10 << 30,
 			RequestsAtOnce: 1024, RequestsPerSecond: 50, ProjectRequestsPerSecond: 200,

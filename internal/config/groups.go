@@ -106,6 +106,7 @@ type Turn struct {
 	MaxTokens    int64    `toml:"max_tokens" flat:"max_tokens" env:"COVE_MAX_TOKENS" unit:"tokens" zero:"no limit" doc:"what one question may use, in and out together"`
 	MaxTime      Duration `toml:"max_time" flat:"max_time" env:"COVE_MAX_TIME" zero:"no limit" doc:"wall clock of one question"`
 	ApprovalWait Duration `toml:"approval_wait" env:"COVE_APPROVAL_WAIT" doc:"how long a question waits for its user to say whether code may run, in conversations that ask; then it is cancelled"`
+	ResultsWait  Duration `toml:"results_wait" env:"COVE_RESULTS_WAIT" doc:"how long code waits for its client to bring the results of functions that the code has called; then it is stopped. Its session stays in memory meanwhile"`
 	Titles       bool     `toml:"titles" env:"COVE_TITLES" doc:"the model names each conversation of the page after its first answer, by a short request of its own; otherwise the question's first words do"`
 }
 

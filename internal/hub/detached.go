@@ -99,7 +99,7 @@ func (h *Hub) detach(ctx context.Context, who auth.Principal, e Execution, conve
 		defer d.over()
 		defer events.Close()
 		var done kernel.Done
-		e, failed := h.perform(work, d.t, d.e, req, emit, func(e *Execution, last kernel.Done, _ error) error {
+		_, failed := h.perform(work, d.t, d.e, req, emit, func(e *Execution, last kernel.Done, _ error) error {
 			if why, ok := errors.AsType[*problem.Error](context.Cause(d.t.ctx)); ok && last.Outcome == kernel.OutcomeInterrupted {
 				last.Message, e.Message = why.Message, why.Message
 			}
@@ -109,7 +109,6 @@ func (h *Hub) detach(ctx context.Context, who auth.Principal, e Execution, conve
 		if d.failed = failed; failed == nil {
 			d.tell(d.t.ctx, done)
 		}
-		d.e = e
 	})
 	return d, nil
 }
@@ -208,7 +207,7 @@ func (h *Hub) suspend(d *detached, s *interpreter.Suspended) error {
 
 // watch keeps code that waits until a turn claims it, but not for ever. The caller holds d.mu.
 func (d *detached) watch(s *interpreter.Suspended) {
-	patience := d.h.o.Limits.Approval
+	patience := d.h.o.Limits.Results
 	late := time.AfterFunc(patience, func() {
 		d.t.stop(problem.New(problem.ResultsLate, fmt.Sprintf("nobody brought within %s the results that the code waited for", patience)))
 	})

@@ -219,3 +219,41 @@ func TestHostileTools(t *testing.T) {
 		})
 	}
 }
+
+// FuzzToolCalls has a kernel say anything where it should list calls. Whatever it says, only calls of what was offered are performed, with arguments that fit, and the execution ends.
+func FuzzToolCalls(f *testing.F) {
+	for _, list := range []string{
+		`[{"number":1,"name":"echo","arguments":"{\"n\":1}"}]`, `[{"number":-1,"name":"echo","arguments":"{}"},{"number":1e9,"name":"","arguments":""}]`, `{"number":1}`, `[[]]`, `[null]`, `7`, `"x"`,
+		`[{"number":1,"name":"echo","arguments":"{\"n\":1}"},{"number":1,"name":"echo","arguments":"{\"n\":1}"}]`, `[{"number":"1","name":7,"arguments":{}}]`, `[{"number":1,"name":"echo","arguments":"{\"n\":1,\"n\":\"x\"}"}]`,
+	} {
+		f.Add(list)
+	}
+	set, err := tool.NewSet([]tool.Tool{{Name: "echo", Parameters: json.RawMessage(`{"type":"object","properties":{"n":{"type":"integer"}},"required":["n"],"additionalProperties":false}`)}})
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Fuzz(func(t *testing.T, list string) {
+		if !json.Valid([]byte(list)) {
+			return // what is no JSON is package wire's to refuse
+		}
+		k, err := start(t, hostile{ready: `{"type":"ready","python":"3.11.7","tools":true}`, say: func(say func(wire.FromProcess, string), id string) {
+			say(wire.FromProcess{Kind: wire.FromMessage}, fmt.Sprintf(`{"type":"tool_calls","id":%q,"calls":%s}`, id, list))
+			say(wire.FromProcess{Kind: wire.FromMessage}, fmt.Sprintf(`{"type":"reply","id":%q,"status":"ok"}`, id))
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, _, done := printedWith(t, k, kernel.Request{Code: "1", Tools: &kernel.Tools{Set: set, Call: func(_ context.Context, calls []tool.Call, answer func(int, tool.Result)) {
+			for _, c := range calls {
+				var arguments struct{ N *float64 }
+				if err := json.Unmarshal(c.Arguments, &arguments); c.Name != "echo" || err != nil || arguments.N == nil {
+					t.Errorf("a call of %q with %s is performed", c.Name, c.Arguments)
+				}
+				answer(c.Number, tool.Result{Value: c.Arguments})
+			}
+		}}})
+		if done.Outcome != kernel.OutcomeOK && done.Outcome != kernel.OutcomeProtocol {
+			t.Errorf("%+v", done)
+		}
+	})
+}

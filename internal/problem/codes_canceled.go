@@ -16,7 +16,7 @@ const (
 	GivenUp = CanceledCode("canceled")
 	// Nobody said in time whether the model's code may run (turn.approval_wait). Ask again.
 	ApprovalLate = CanceledCode("approval_late")
-	// No client brought the results of functions that code had called in time (turn.approval_wait), and the code was stopped. Ask again.
+	// No client brought the results of functions that code had called in time (turn.results_wait), and the code was stopped. Ask again.
 	ResultsLate = CanceledCode("results_late")
 	// The server was stopped at once, and what ran is lost. Try again when the server is back.
 	Stopped = CanceledCode("stopped")
