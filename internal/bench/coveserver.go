@@ -129,10 +129,10 @@ func (s *coveServer) said() (serving, error) {
 }
 
 func (s *coveServer) Stop(ctx context.Context) error {
-	if s.process == nil {
-		return nil
-	}
 	process := s.process
+	if process == nil {
+		return s.outside.close()
+	}
 	s.process = nil // it is stopped once
 	return errors.Join(process.stop(ctx), s.outside.close())
 }

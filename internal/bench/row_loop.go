@@ -58,13 +58,15 @@ func loopRow() Row {
 		ID: "loop", Title: "a task with 20 calls of a tool", Base: clientLoopID, Rounds: 5, Quick: 1, Measures: measures,
 		Able: as[Agent]("no model works with it"),
 		Round: func(ctx context.Context, s Subject, rec Recorder) error {
+			agent := s.(Agent)
+			defer quiet(ctx, agent)
 			for i, w := range workloads() {
 				delays := loopDelays
 				if rec.Quick {
 					delays = delays[:quickDelays]
 				}
 				for j, delay := range delays {
-					if err := solve(ctx, s.(Agent), w, delay, i*(len(loopDelays)+loopCounts), j, rec); err != nil {
+					if err := solve(ctx, agent, w, delay, i*(len(loopDelays)+loopCounts), j, rec); err != nil {
 						return fmt.Errorf("%s calls, %s: %w", w.id, delay, err)
 					}
 				}

@@ -53,7 +53,7 @@ type grammar struct {
 	Rows         []string `sep:"," placeholder:"ID" help:"Measure only these rows: first, pool, roundtrip, output, process, terminal, port, network, serve, events, create, create-many, sandbox, loop, pause, fork, install, memory, crowd, density."`
 	Peers        []string `sep:"," placeholder:"ID" help:"Measure cove beside these only: cove-run, python3, bubblewrap, docker, docker-exec, docker-kept, gateway, gateway-prespawn, jupyter-terminals, uv-target, pip-target, relay, client-loop; none for cove alone."`
 	Rounds       int      `default:"0" placeholder:"N" help:"Samples of each subject in the rows that take several; 0 means each row's own number."`
-	Quick        bool     `help:"Take few samples: about six minutes instead of about twenty-five."`
+	Quick        bool     `help:"Take few samples: about six minutes instead of about thirty."`
 	InstallPeers bool     `help:"As root, install docker.io, debootstrap and bubblewrap with apt-get where they are missing."`
 	Cove         string   `placeholder:"PATH" help:"The cove program to measure: as a server, and as a command of its own (default: the one beside cove-bench, else the one on the PATH)."`
 	JSON         bool     `name:"json" help:"Print one JSON document, with every sample."`
