@@ -4,8 +4,10 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"cove/internal/bench"
+	"cove/internal/problem"
 	"cove/internal/pyenv"
 	"cove/internal/sandbox/sandboxtest"
 	"cove/internal/testneeds"
@@ -83,8 +85,13 @@ func TestWhatCodeSaves(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	report, err := bench.Run(t.Context(), bench.Options{Data: cfg.Folders.Data, Env: testneeds.Environment(t, pyenv.Standard), Command: sandboxtest.Binary(t),
-		Subjects: []string{"client-loop", "cove-loop", "cove-code", "cove-host"}, Rows: []string{"loop"}, Rounds: 1, Quick: true})
+	o := bench.Options{Data: cfg.Folders.Data, Env: testneeds.Environment(t, pyenv.Standard), Command: sandboxtest.Binary(t),
+		Subjects: []string{"client-loop", "cove-loop", "cove-code", "cove-host"}, Rows: []string{"loop"}, Rounds: 1, Quick: true}
+	report, err := bench.Run(t.Context(), o)
+	for until := time.Now().Add(3 * time.Minute); err != nil && problem.Of(err).Code == "bench_busy" && time.Now().Before(until); {
+		time.Sleep(time.Second) // tests of another checkout have the folder
+		report, err = bench.Run(t.Context(), o)
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
