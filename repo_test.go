@@ -60,7 +60,7 @@ var confined = map[string][]string{
 	"github.com/pressly/goose/":               {"store"},
 	"github.com/danielgtaylor/huma/":          {"api"},
 	"github.com/prometheus/":                  {"telemetry"},
-	"github.com/modelcontextprotocol/":        {"compat/mcp", "toolserver"},
+	"github.com/modelcontextprotocol/":        {"compat/mcp", "toolserver", "bench"},
 	"go.opentelemetry.io/":                    {"telemetry"},
 	"github.com/alecthomas/":                  {"cli", "benchcmd"},
 	"github.com/opencontainers/runtime-spec/": {"sandbox/gvisor"},

@@ -73,7 +73,7 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 
 // SubjectIDs are the values that Options.Subjects may have.
 func SubjectIDs() []string {
-	return []string{coveID, coveServeID, "cove-run", "python3", "bubblewrap", "docker", "docker-exec", "docker-kept", "gateway", "gateway-prespawn", "jupyter-terminals", "uv-target", "pip-target", "relay"}
+	return []string{coveID, coveServeID, "cove-run", "python3", "bubblewrap", "docker", "docker-exec", "docker-kept", "gateway", "gateway-prespawn", "jupyter-terminals", "uv-target", "pip-target", "relay", clientLoopID, coveLoopID, coveCodeID, coveHostID}
 }
 
 // subjects makes those that are wanted, without starting anything.
@@ -81,17 +81,22 @@ func subjects(shop *workshop, o Options) []Subject {
 	kit := &gatewayKit{shop: shop, env: o.Env}
 	daemon := &dockerDaemon{shop: shop, env: o.Env, install: o.Install}
 	var all []Subject
+	agents, beside := []Subject(nil), &outside{}
 	if o.Cove != nil {
 		all = append(all, NewCove(o.Cove, shop.scratch))
 	}
 	if o.Command != "" {
-		all = append(all, &coveServer{shop: shop, data: o.Data, command: o.Command})
+		server := &coveServer{shop: shop, data: o.Data, command: o.Command, outside: beside}
+		all = append(all, server)
+		agents = newCoveAgents(server)
 		all = append(all, &oneShot{id: "cove-run", title: "cove run", note: "a process of its own: the command's own start is in it",
 			shop: shop, argv: func(code string) []string { return []string{o.Command, "run", "-q", "-c", code} }})
 	}
 	all = append(all, newPython(shop, o.Env), newBubblewrap(shop, o.Env, o.Install),
 		&dockerRun{daemon: daemon}, &dockerExec{daemon: daemon}, &dockerKept{daemon: daemon},
-		&gateway{kit: kit}, &prespawned{kit: kit}, &jupyterTerminals{kit: kit}, newUVTarget(shop, o.Env), newPipTarget(shop, o.Env), &relay{shop: shop, env: o.Env})
+		&gateway{kit: kit}, &prespawned{kit: kit}, &jupyterTerminals{kit: kit}, newUVTarget(shop, o.Env), newPipTarget(shop, o.Env), &relay{shop: shop, env: o.Env},
+		&clientLoop{outside: beside})
+	all = append(all, agents...)
 	if len(o.Subjects) == 0 {
 		return all
 	}

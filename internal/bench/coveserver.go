@@ -24,6 +24,10 @@ type coveServer struct {
 	shop    *workshop
 	data    string
 	command string
+	outside *outside // a model and a tool server, for tasks
+
+	tried  bool
+	failed error
 
 	process *server
 	api     remote
@@ -37,8 +41,19 @@ func (s *coveServer) About() About {
 		Note: "the server as a program of its own, with keys, quotas, audit and every event in SQLite; isolated by gVisor; its limit of requests per second is off"}
 }
 
-// Start starts the server and waits until it says where it is.
+// Start starts the server for the first of its subjects, and waits until it says where it is; the others share it, or the reason why there is none.
 func (s *coveServer) Start(ctx context.Context) error {
+	if !s.tried {
+		s.tried = true
+		s.failed = s.start(ctx)
+	}
+	return s.failed
+}
+
+func (s *coveServer) start(ctx context.Context) error {
+	if err := s.outside.open(); err != nil {
+		return err
+	}
 	home, err := os.MkdirTemp(s.shop.run, "serve-")
 	if err != nil {
 		return fmt.Errorf("make a folder for the server: %w", err)
@@ -56,10 +71,15 @@ func (s *coveServer) Start(ctx context.Context) error {
 		_, port, _ := net.SplitHostPort(ports[3])
 		s.source = net.JoinHostPort(own, port)
 	}
+	model, err := s.outside.settings(home)
+	if err != nil {
+		return err
+	}
 	cmd := s.shop.command(s.command, "serve", "--json", "--packages", "standard", "--engine", "gvisor", "--listen", ports[0])
 	cmd.Env = append(cmd.Env, "COVE_HOME="+s.data, "COVE_SERVER_FOLDER="+filepath.Join(home, "server"), "COVE_DATABASE="+filepath.Join(home, "cove.db"),
 		"COVE_FIRST_KEY="+key, "COVE_METRICS_LISTEN="+ports[1], "COVE_DEBUG_LISTEN="+ports[2], "COVE_ALLOW_HOSTS=*",
 		"COVE_NETWORK_ALLOW="+s.source, "COVE_REQUESTS_PER_SECOND=0", "COVE_PROJECT_REQUESTS_PER_SECOND=0", "COVE_DRAIN_TIMEOUT=5s")
+	cmd.Env = append(cmd.Env, model...)
 	if s.process, err = s.shop.serve(cmd); err != nil {
 		return fmt.Errorf("start cove serve: %w", err)
 	}
@@ -109,10 +129,12 @@ func (s *coveServer) said() (serving, error) {
 }
 
 func (s *coveServer) Stop(ctx context.Context) error {
-	if s.process == nil {
-		return nil
+	process := s.process
+	if process == nil {
+		return s.outside.close()
 	}
-	return s.process.stop(ctx)
+	s.process = nil // it is stopped once
+	return errors.Join(process.stop(ctx), s.outside.close())
 }
 
 // Refill waits until the server's pool is full. After many claims it keeps more than is set.

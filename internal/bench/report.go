@@ -33,6 +33,7 @@ type RowReport struct {
 	Title   string   `json:"title"`
 	Unit    string   `json:"unit"`
 	Detail  string   `json:"detail"`
+	Base    string   `json:"base,omitempty"` // the subject that ratios are multiples of; left out where it is cove, or its server
 	Results []Result `json:"results"`
 }
 
@@ -43,7 +44,7 @@ type Result struct {
 	Unable  string    `json:"unable,omitempty"` // why it was not asked
 	Stats   Stats     `json:"stats"`
 	Success float64   `json:"success"`         // share of the samples that brought the right answer, 0 to 1
-	Ratio   float64   `json:"ratio,omitempty"` // median as a multiple of cove's; 0: unknown
+	Ratio   float64   `json:"ratio,omitempty"` // median as a multiple of that of the row's base; 0: unknown
 	Samples []float64 `json:"samples"`         // in the order taken, in the row's unit
 	Errors  []string  `json:"errors,omitempty"`
 	Note    string    `json:"note,omitempty"`
@@ -59,8 +60,8 @@ func (r *Report) compare() {
 			if n := len(result.Samples) + len(result.Errors); n > 0 {
 				result.Success = float64(len(result.Samples)) / float64(n)
 			}
-			if cove(result.Subject) && result.Stats.N > 0 {
-				base = result.Stats.Median // no row asks both
+			if row.bases(result.Subject) && result.Stats.N > 0 {
+				base = result.Stats.Median // no row asks both cove and its server
 			}
 		}
 		for i := range row.Results {
@@ -71,19 +72,32 @@ func (r *Report) compare() {
 	}
 }
 
+// bases tells whether a subject is what the others of the row are compared with.
+func (row RowReport) bases(subject string) bool {
+	if row.Base != "" {
+		return subject == row.Base
+	}
+	return cove(subject)
+}
+
+// own tells whether a subject is cove in any form but that of its commands.
+func own(id string) bool {
+	return cove(id) || slices.Contains([]string{coveLoopID, coveCodeID, coveHostID}, id)
+}
+
 // cove tells whether a subject is what the others are compared with: cove in this process, or its server in the rows about servers.
 func cove(id string) bool { return id == coveID || id == coveServeID }
 
 // CoveFailed tells whether cove was absent or a sample of cove's own brought no right answer.
 func (r *Report) CoveFailed() bool {
 	for _, s := range r.Subjects {
-		if cove(s.ID) && s.Absent != "" {
+		if own(s.ID) && s.Absent != "" {
 			return true
 		}
 	}
 	for _, row := range r.Rows {
 		for _, result := range row.Results {
-			if cove(result.Subject) && len(result.Errors) > 0 {
+			if own(result.Subject) && len(result.Errors) > 0 {
 				return true
 			}
 		}
@@ -111,7 +125,7 @@ func (r *Report) Text(w io.Writer) error {
 	for _, s := range r.Subjects {
 		fmt.Fprintf(&b, "  %s\n", s.line())
 	}
-	b.WriteString("\n\"vs cove\" is a median as a multiple of cove's (of cove serve's where servers are compared): 20x took twenty times as long (or as much).\n" +
+	b.WriteString("\n\"vs cove\" is a median as a multiple of cove's (of cove serve's where servers are compared): 20x took twenty times as long (or as much). \"vs\" another is a multiple of that one's.\n" +
 		"p95 and p99 are by nearest rank: with fewer than 100 samples p99 is the slowest one.\n")
 	for _, warning := range r.Warnings {
 		b.WriteString("warning: " + warning + "\n")
@@ -168,7 +182,13 @@ func (row RowReport) asked() bool {
 func (row RowReport) text(b *strings.Builder) {
 	fmt.Fprintf(b, "\n%s, %s\n  %s\n", row.Title, row.Unit, row.Detail)
 	t := tabwriter.NewWriter(b, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(t, "\t\tn\tmedian\tp95\tp99\tok\tvs cove\t")
+	base := "cove"
+	for _, result := range row.Results {
+		if result.Subject == row.Base {
+			base = result.Title
+		}
+	}
+	fmt.Fprintf(t, "\t\tn\tmedian\tp95\tp99\tok\tvs %s\t\n", base)
 	width := 0
 	for _, result := range row.Results {
 		width = max(width, len(result.Title))

@@ -12,6 +12,7 @@ type Row struct {
 	ID       string
 	Title    string
 	Measures []Measure     // what one round brings
+	Base     string        // the subject whose median the others' are multiples of; "" is cove
 	Rounds   int           // samples of each subject
 	Quick    int           // the same with Options.Quick
 	Timeout  time.Duration // of one round; 0: five minutes
@@ -25,7 +26,7 @@ type Row struct {
 type Measure struct {
 	ID     string
 	Title  string
-	Unit   string // "ms", "MB" (10^6 bytes) or "sessions"
+	Unit   string // "ms", "MB" (10^6 bytes), "kB" (10^3), or what is counted: "sessions", "calls", "requests", "tokens"
 	Detail string // how it is measured
 }
 
@@ -74,7 +75,7 @@ func quiet(ctx context.Context, p interface{ Refill(context.Context) error }) {
 func Rows() []Row {
 	return []Row{
 		firstRow(), poolRow(), roundTripRow(), outputRow(), processRow(), terminalRow(), portRow(), networkRow(),
-		serveRow(), eventsRow(), createRow(), createManyRow(), sandboxRow(),
+		serveRow(), eventsRow(), createRow(), createManyRow(), sandboxRow(), loopRow(),
 		pauseRow(), forkRow(), installRow(), memoryRow(), crowdRow(), densityRow(),
 	}
 }

@@ -142,7 +142,7 @@ func (r *Runner) row(ctx context.Context, row Row, present []Subject) []RowRepor
 	}
 	reports := make([]RowReport, len(row.Measures))
 	for i, m := range row.Measures {
-		reports[i] = RowReport{ID: m.ID, Title: m.Title, Unit: m.Unit, Detail: m.Detail}
+		reports[i] = RowReport{ID: m.ID, Title: m.Title, Unit: m.Unit, Detail: m.Detail, Base: row.Base}
 		for _, a := range all {
 			reports[i].Results = append(reports[i].Results, *a.results[i])
 		}

@@ -89,6 +89,25 @@ func TestRoundsTakeTurnsAndTheFirstDoesNotCount(t *testing.T) {
 	}
 }
 
+func TestRatiosToAnotherThanCove(t *testing.T) {
+	t.Parallel()
+	log := new([]string)
+	cove := &scripted{id: "cove", values: []float64{9, 5}, log: log}
+	peer := &scripted{id: "peer", values: []float64{9, 20}, log: log}
+	based := row(1, nil)
+	based.Base, based.Rounds = "peer", 2
+	runs := runner([]bench.Row{based}, cove, peer)
+	runs.Rounds = 1
+	report := runs.Run(t.Context())
+	if results := report.Rows[0].Results; results[0].Ratio != 0.25 || results[1].Ratio != 1 {
+		t.Errorf("ratios %v and %v, want 0.25 and 1", results[0].Ratio, results[1].Ratio)
+	}
+	var text strings.Builder
+	if err := report.Text(&text); err != nil || !strings.Contains(text.String(), "vs the peer") {
+		t.Errorf("%v:\n%s", err, text.String())
+	}
+}
+
 func TestFailuresCountAndEndAfterThreeInARow(t *testing.T) {
 	t.Parallel()
 	var log []string

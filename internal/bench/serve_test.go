@@ -50,6 +50,7 @@ func playServer(report string, args []string) int {
 	m.HandleFunc("POST /api/v1/sessions", p.create)
 	m.HandleFunc("DELETE /api/v1/sessions/{id}", p.remove)
 	m.HandleFunc("POST /api/v1/sessions/{id}/executions", p.execute)
+	m.HandleFunc("POST /api/v1/turns", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, `{"state":"completed","answer":"5"}`) })
 	metrics := http.NewServeMux()
 	metrics.HandleFunc("GET /metrics", func(w http.ResponseWriter, _ *http.Request) {
 		fmt.Fprint(w, "# TYPE cove_sandboxes_ready gauge\ncove_sandboxes_ready 3\n")

@@ -50,10 +50,10 @@ type Program struct {
 }
 
 type grammar struct {
-	Rows         []string `sep:"," placeholder:"ID" help:"Measure only these rows: first, pool, roundtrip, output, process, terminal, port, network, serve, events, create, create-many, sandbox, pause, fork, install, memory, crowd, density."`
-	Peers        []string `sep:"," placeholder:"ID" help:"Measure cove beside these only: cove-run, python3, bubblewrap, docker, docker-exec, docker-kept, gateway, gateway-prespawn, jupyter-terminals, uv-target, pip-target, relay; none for cove alone."`
+	Rows         []string `sep:"," placeholder:"ID" help:"Measure only these rows: first, pool, roundtrip, output, process, terminal, port, network, serve, events, create, create-many, sandbox, loop, pause, fork, install, memory, crowd, density."`
+	Peers        []string `sep:"," placeholder:"ID" help:"Measure cove beside these only: cove-run, python3, bubblewrap, docker, docker-exec, docker-kept, gateway, gateway-prespawn, jupyter-terminals, uv-target, pip-target, relay, client-loop; none for cove alone."`
 	Rounds       int      `default:"0" placeholder:"N" help:"Samples of each subject in the rows that take several; 0 means each row's own number."`
-	Quick        bool     `help:"Take few samples: about six minutes instead of about twenty-five."`
+	Quick        bool     `help:"Take few samples: about six minutes instead of about thirty."`
 	InstallPeers bool     `help:"As root, install docker.io, debootstrap and bubblewrap with apt-get where they are missing."`
 	Cove         string   `placeholder:"PATH" help:"The cove program to measure: as a server, and as a command of its own (default: the one beside cove-bench, else the one on the PATH)."`
 	JSON         bool     `name:"json" help:"Print one JSON document, with every sample."`
@@ -62,6 +62,7 @@ type grammar struct {
 
 const description = `Measures cove and its peers on this machine in one run, in rounds that take turns, after a round that does not count.
 The rows serve, events, create and create-many are about servers: cove serve on a free port, and the Jupyter kernel gateway.
+The row loop is about tasks in which a model calls a tool; its model is a script in this process, so it measures time and tokens, not models.
 
 Leave the machine alone meanwhile. Ctrl-C prints what there is so far. Everything that was started is gone afterwards; a
 virtual environment for the Jupyter kernel gateway and a root file system for docker stay in the data folder, below bench.
@@ -175,7 +176,7 @@ func (p *Program) options(g grammar, side *Side, command string, progress io.Wri
 		}
 	}
 	if len(g.Peers) > 0 {
-		o.Subjects = append(o.Subjects, "cove", "cove-serve")
+		o.Subjects = append(o.Subjects, "cove", "cove-serve", "cove-loop", "cove-code", "cove-host")
 	}
 	return o
 }
