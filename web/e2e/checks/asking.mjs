@@ -46,7 +46,7 @@ await check('output appears as it is printed, and a reload in the middle loses n
   await wrote(page, 'line 4')
   const folded = page.getByRole('button', { name: 'Show code and output' }).first()
   const text = await until(async () => {
-    if (await folded.isVisible()) await folded.click({ timeout: 1000 }).catch(() => {}) // the step folds a moment after it ends
+    if (await folded.isVisible()) await folded.click({ timeout: 10_000 }).catch(() => {}) // the step folds a moment after it ends
     const t = await page.locator('main').innerText()
     return t.includes('line 4') && t
   }, 'the output')
