@@ -172,6 +172,16 @@ func codeEnds(t *testing.T, s *server, environment []string) {
 			t.Errorf("a result that comes too late: %v", err)
 		}
 	})
+	t.Run("the turn is cancelled", func(t *testing.T) {
+		turn := ask()
+		if _, err := c.CancelTurn(t.Context(), turn.ID); err != nil {
+			t.Fatal(err)
+		}
+		_, _, err := asked(t.Context(), c, turn.Conversation, api.NewTurn{Results: []api.Result{{Call: turn.Calls[0].ID, Text: "3"}}, Tools: adding()})
+		if err == nil || !strings.Contains(err.Error(), "does not wait for their results") {
+			t.Errorf("a result for a turn that was cancelled: %v", err)
+		}
+	})
 	t.Run("the session is deleted", func(t *testing.T) {
 		turn := ask()
 		if err := c.DeleteSession(t.Context(), turn.Session); err != nil {

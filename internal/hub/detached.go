@@ -390,13 +390,39 @@ func (h *Hub) callsGone(ctx context.Context, who auth.Principal, execution strin
 	return problem.New(problem.CallsGone, "the code that made these calls does not wait for their results: "+why).WithHint("ask again")
 }
 
-// forsake ends code of a conversation that waits for results, when the conversation goes on without them.
-func (h *Hub) forsake(conversation string) {
-	for _, d := range h.detachedWhere(func(d *detached) bool { return d.conversation == conversation }) {
-		if _, ok := d.claim(); ok {
-			d.stop(problem.New(problem.GivenUp, "the conversation went on without the results that the code waited for"))
+// forsake ends code of a conversation that waits for results which will not come.
+func (h *Hub) forsake(conversation, why string) {
+	h.stopSuspended(func(d *detached) bool { return d.conversation == conversation }, why)
+}
+
+// forsakeTurn ends the code that waits for the results of a turn's calls, and returns when it has ended.
+func (h *Hub) forsakeTurn(ctx context.Context, t Turn, why string) {
+	stopped := h.stopSuspended(func(d *detached) bool {
+		return slices.ContainsFunc(t.Calls, func(c model.ToolCall) bool { return d.waitsFor(c.ID) })
+	}, why)
+	for _, d := range stopped {
+		select {
+		case <-d.ended:
+		case <-ctx.Done():
 		}
 	}
+}
+
+func (h *Hub) stopSuspended(which func(*detached) bool, why string) (stopped []*detached) {
+	for _, d := range h.detachedWhere(which) {
+		if _, ok := d.claim(); ok {
+			d.stop(problem.New(problem.GivenUp, why))
+			stopped = append(stopped, d)
+		}
+	}
+	return stopped
+}
+
+// waitsFor says whether the code waits for the result of a call.
+func (d *detached) waitsFor(call string) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.suspended != nil && slices.ContainsFunc(d.suspended.Calls, func(c kernel.WaitingCall) bool { return c.ID == call })
 }
 
 func (h *Hub) detachedWhere(is func(*detached) bool) (out []*detached) {
@@ -410,12 +436,9 @@ func (h *Hub) detachedWhere(is func(*detached) bool) (out []*detached) {
 	return out
 }
 
-// detachedEnded waits until the executions of a turn that outlive it have ended; stop, if not nil, ends them.
-func (h *Hub) detachedEnded(ctx context.Context, turn string, stop error) {
+// detachedEnded waits until the executions of a turn that outlive it have ended: their records are removed with that of the turn.
+func (h *Hub) detachedEnded(ctx context.Context, turn string) {
 	for _, d := range h.detachedWhere(func(d *detached) bool { return d.e.Turn == turn }) {
-		if stop != nil {
-			d.stop(stop)
-		}
 		select {
 		case <-d.ended:
 		case <-ctx.Done():

@@ -139,8 +139,7 @@ func (h *Hub) recall(ctx context.Context, project, conversation, turn string) (i
 	return size, intake.Recall(ctx, copiesOfRecord*size)
 }
 
-// CancelTurn stops a turn and the code that it runs. It returns at once, and does nothing to a turn that has ended. Needs
-// auth.ConversationsWrite.
+// CancelTurn stops a turn and the code that it runs, and returns at once. Of a turn that has ended it stops the code that waits for results of the client. Needs auth.ConversationsWrite.
 func (h *Hub) CancelTurn(ctx context.Context, who auth.Principal, id string) (Turn, error) {
 	t, err := Turn{}, who.Require(auth.ConversationsWrite)
 	if err == nil {
@@ -149,8 +148,12 @@ func (h *Hub) CancelTurn(ctx context.Context, who auth.Principal, id string) (Tu
 		}
 		t, err = h.turn(ctx, who.Project, id)
 	}
-	if err == nil && !t.State.Final() {
+	switch {
+	case err != nil:
+	case !t.State.Final():
 		err = h.runsElsewhere(ctx, problem.TurnElsewhere, "turn", t.Owner)
+	case t.State == TurnWaiting:
+		h.forsakeTurn(ctx, t, "the turn that waited for results was cancelled")
 	}
 	h.audit(ctx, who, "turn.cancel", id, "", err)
 	return t, err
@@ -177,8 +180,8 @@ func (h *Hub) DeleteTurn(ctx context.Context, who auth.Principal, id string) err
 	case err != nil:
 	case !t.State.Final():
 		err = ErrTurnRunning()
-	default:
-		h.detachedEnded(ctx, t.ID, problem.New(problem.GivenUp, "the turn that the code is of was deleted"))
+	case t.State == TurnWaiting:
+		h.forsakeTurn(ctx, t, "the turn that waited for results was deleted")
 	}
 	switch {
 	case err != nil:

@@ -280,7 +280,7 @@ func (h *Hub) forgetLater(ctx context.Context, t Turn) {
 	case <-timer.C:
 	case <-ctx.Done():
 	}
-	h.detachedEnded(ctx, t.ID, nil) // code of it that waits for a client
+	h.detachedEnded(ctx, t.ID) // code of it that waits for a client
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), tellPatience)
 	defer cancel()
 	if err := h.forgetTurn(ctx, t); err != nil && problem.Of(err).Kind != problem.NotFound {

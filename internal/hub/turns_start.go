@@ -184,7 +184,7 @@ func (h *Hub) prepareTurn(ctx context.Context, p *plan, n NewTurn, c Conversatio
 		return err
 	}
 	if p.resumed == nil {
-		h.forsake(c.ID)
+		h.forsake(c.ID, "the conversation went on without the results that the code waited for")
 	}
 	return h.recordTurn(ctx, p, c)
 }
