@@ -1,14 +1,12 @@
 package gemini
 
 import (
-	"crypto/aes"
 	"crypto/cipher"
-	"crypto/hkdf"
-	"crypto/rand"
-	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
+
+	"cove/internal/surface"
 )
 
 // sealed makes what a client brings back of the server's: it can neither read nor change it.
@@ -18,19 +16,7 @@ var errSeal = errors.New("not sealed by this server")
 
 // newSealed makes a key of the server's secret. Without one, what is sealed holds until the process ends.
 func newSealed(secret []byte) sealed {
-	if len(secret) == 0 {
-		secret = make([]byte, 32)
-		_, _ = rand.Read(secret) // never fails
-	}
-	key, err := hkdf.Key(sha256.New, secret, nil, "cove: uploads of Gemini's clients", 32)
-	if err != nil {
-		return sealed{}
-	}
-	block, err := aes.NewCipher(key)
-	if err != nil {
-		return sealed{}
-	}
-	aead, err := cipher.NewGCMWithRandomNonce(block)
+	aead, err := surface.Cipher(surface.Secret(secret), "uploads of Gemini's clients")
 	if err != nil {
 		return sealed{}
 	}

@@ -2,11 +2,8 @@ package jupyter
 
 import (
 	"context"
-	"crypto/aes"
 	"crypto/cipher"
-	"crypto/hkdf"
 	"crypto/rand"
-	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
@@ -16,6 +13,7 @@ import (
 
 	"cove/internal/auth"
 	"cove/internal/problem"
+	"cove/internal/surface"
 )
 
 // A client brings its key as "Authorization: token KEY", as the query's token, or, where it knows a server's password alone, in a cookie that it got
@@ -121,19 +119,7 @@ type sealed struct {
 }
 
 func newSeal(secret []byte) seal {
-	if len(secret) == 0 { // what it seals holds until the process ends
-		secret = make([]byte, 32)
-		_, _ = rand.Read(secret) // never fails
-	}
-	key, err := hkdf.Key(sha256.New, secret, nil, "cove: keys of clients of Jupyter", 32)
-	if err != nil {
-		return seal{}
-	}
-	block, err := aes.NewCipher(key)
-	if err != nil {
-		return seal{}
-	}
-	aead, err := cipher.NewGCMWithRandomNonce(block)
+	aead, err := surface.Cipher(surface.Secret(secret), "keys of clients of Jupyter")
 	if err != nil {
 		return seal{}
 	}

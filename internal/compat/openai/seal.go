@@ -1,16 +1,13 @@
 package openai
 
 import (
-	"crypto/aes"
 	"crypto/cipher"
-	"crypto/hkdf"
-	"crypto/rand"
-	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"strings"
+
+	"cove/internal/surface"
 )
 
 // seal makes what clients keep for this server and bring back: text that they can neither read nor change, nor another project use. Every project
@@ -20,24 +17,10 @@ type seal struct{ secret []byte }
 // sealVersion is the beginning of every sealed text.
 const sealVersion = "cove1."
 
-func newSeal(secret []byte) seal {
-	if len(secret) == 0 { // what it seals holds until the process ends
-		secret = make([]byte, 32)
-		_, _ = rand.Read(secret) // never fails
-	}
-	return seal{secret}
-}
+func newSeal(secret []byte) seal { return seal{surface.Secret(secret)} }
 
 func (s seal) of(project string) (cipher.AEAD, error) {
-	key, err := hkdf.Key(sha256.New, s.secret, nil, "cove: compacted conversations of "+project, 32)
-	if err != nil {
-		return nil, fmt.Errorf("make a project's key: %w", err)
-	}
-	block, err := aes.NewCipher(key)
-	if err != nil {
-		return nil, fmt.Errorf("make a project's key: %w", err)
-	}
-	return cipher.NewGCMWithRandomNonce(block)
+	return surface.Cipher(s.secret, "compacted conversations of "+project)
 }
 
 func (s seal) close(project string, v any) (string, error) {

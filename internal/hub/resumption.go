@@ -1,0 +1,156 @@
+package hub
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"cove/internal/auth"
+	"cove/internal/interpreter"
+	"cove/internal/model"
+	"cove/internal/problem"
+	"cove/internal/tool"
+)
+
+// resumption is code of an earlier turn that goes on in this one.
+type resumption struct {
+	*detached
+	suspended *interpreter.Suspended
+	results   map[int]tool.Result
+}
+
+// planResumption finds the code that called the functions whose results a turn brings, and takes these results out of the turn's input; nil: the turn brings none.
+// Problems: calls_gone, turn_invalid.
+func (h *Hub) planResumption(ctx context.Context, who auth.Principal, n *NewTurn) (*resumption, error) {
+	r := &resumption{results: map[int]tool.Result{}}
+	id := ""
+	var input []model.Message
+	for _, m := range n.Input {
+		kept := m.Content[:0:0]
+		for _, c := range m.Content {
+			result, isResult := c.(model.ToolResult)
+			execution, number, ofCode := CallOfCode(result.CallID)
+			if !isResult || !ofCode {
+				kept = append(kept, c)
+				continue
+			}
+			if id != "" && id != execution {
+				return nil, problem.New(problem.TurnInvalid, "the results are of calls of different code").WithHint("bring the results that the last answer asked for")
+			}
+			id = execution
+			r.results[number] = resultOf(result)
+		}
+		if len(kept) > 0 {
+			input = append(input, model.Message{Role: m.Role, Content: kept})
+		}
+	}
+	if id == "" {
+		return nil, nil
+	}
+	n.Input = input
+	h.mu.Lock()
+	r.detached = h.detached[id]
+	h.mu.Unlock()
+	if r.detached == nil || r.e.Project != who.Project {
+		return nil, h.callsGone(ctx, who, id)
+	}
+	var ok bool
+	if r.suspended, ok = r.claim(); !ok {
+		return nil, h.callsGone(ctx, who, id)
+	}
+	if n.Session = cmp.Or(n.Session, r.e.Session); n.Session != r.e.Session {
+		r.unclaim()
+		return nil, problem.New(problem.TurnInvalid, "the code that waits for these results runs in another session").WithHint("leave the session out")
+	}
+	return r, nil
+}
+
+// unclaim has the code wait for another turn.
+func (r *resumption) unclaim() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.watch(r.suspended)
+}
+
+// lapse ends the code of a turn that failed before it went on.
+func (r *resumption) lapse(why error) {
+	if why != nil {
+		r.stop(why)
+	}
+}
+
+// resultOf is what code gets of what a client brings: the value, if it is JSON, or else the text.
+func resultOf(r model.ToolResult) tool.Result {
+	if r.IsError {
+		return tool.Failed(r.Text)
+	}
+	if text := json.RawMessage(r.Text); json.Valid(text) {
+		return tool.Result{Value: text}
+	}
+	text, err := json.Marshal(r.Text)
+	if err != nil {
+		return tool.Failed("the result is no text")
+	}
+	return tool.Result{Value: text}
+}
+
+// withoutCallsOfCode returns a conversation that a client keeps without the calls that code made: the model has not made them, and sees what the code made of their results.
+func withoutCallsOfCode(messages []model.Message) []model.Message {
+	ofCode := func(c model.Content) bool {
+		id := ""
+		switch c := c.(type) {
+		case model.ToolCall:
+			id = c.ID
+		case model.ToolResult:
+			id = c.CallID
+		}
+		_, _, ok := CallOfCode(id)
+		return ok
+	}
+	var out []model.Message
+	for _, m := range messages {
+		if slices.ContainsFunc(m.Content, ofCode) {
+			if m.Content = slices.DeleteFunc(slices.Clone(m.Content), ofCode); len(m.Content) == 0 {
+				continue
+			}
+		}
+		out = append(out, m)
+	}
+	return out
+}
+
+// callsGone says why no code waits for results.
+func (h *Hub) callsGone(ctx context.Context, who auth.Principal, execution string) error {
+	why := "it is not known here"
+	if e, err := h.o.Store.Execution(ctx, who.Project, execution); err == nil {
+		switch {
+		case e.State.Final() && e.Message != "":
+			why = fmt.Sprintf("it has ended (%s): %s", e.State, e.Message)
+		case e.State.Final():
+			why = fmt.Sprintf("it has ended (%s)", e.State)
+		default:
+			why = "it got its results already, or it runs on another server"
+		}
+	}
+	return problem.New(problem.CallsGone, "the code that made these calls does not wait for their results: "+why).WithHint("ask again")
+}
+
+// bring hands the results of the calls that were told of to the code. Those without a result fail: code that would wait for ever does nobody any good.
+func (r *resumption) bring() {
+	for _, c := range r.suspended.Calls {
+		_, number, _ := CallOfCode(c.ID)
+		r.mu.Lock()
+		answer := r.answers[number]
+		delete(r.answers, number)
+		r.mu.Unlock()
+		result, ok := r.results[number]
+		if !ok {
+			result = tool.Failed("the client brought no result for this call")
+		}
+		if answer != nil {
+			answer(result)
+		}
+	}
+}
