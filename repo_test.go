@@ -26,11 +26,13 @@ const (
 // layers lists the packages below internal/, lowest first. A package imports lower layers only; packages of one layer
 // never import each other. "x/*" stands for the packages below x.
 var layers = [][]string{
-	{"problem", "ident", "memory", "workspace", "lineedit", "durable", "pages", "chart", "caution", "redact", "figures", "volume"},
-	{"wire", "config", "telemetry", "pyindex", "audit", "intake", "sse", "byterange", "install", "status", "sandbox", "process", "filesystem", "tool"},
-	{"model", "pyenv", "guest", "egress", "pool", "auth", "owner", "stream", "sandbox/gvisor/filters", "pydeps/require"},
-	{"guest/program", "heap", "surface", "lifetime", "testneeds", "compat/e2b/envd"},
-	{"sandbox/*", "model/*", "link", "toolserver", "snapshot", "keeper", "libdata", "pydeps/*", "pydeps/names/wheelfiles", "caution/*"},
+	{"terminal"},
+	{"terminal/terminaltest"},
+	{"problem", "lang", "ident", "memory", "workspace", "lineedit", "durable", "pages", "chart", "caution", "redact", "figures", "volume", "sdnotify", "gobuild", "umounter"},
+	{"wire", "config", "bundle", "telemetry", "pyindex", "audit", "intake", "sse", "byterange", "install", "status", "sandbox", "process", "filesystem", "tool", "rootfs", "seal"},
+	{"model", "pyenv", "guest", "egress", "pool", "auth", "owner", "stream", "archive", "sandbox/gvisor/filters", "pydeps/require"},
+	{"guest/program", "heap", "image", "surface", "lifetime", "testneeds", "oauth", "compat/e2b/envd"},
+	{"sandbox/*", "image/imagetest", "model/*", "link", "toolserver", "snapshot", "keeper", "libdata", "pydeps/*", "pydeps/names/wheelfiles", "caution/*"},
 	{"sandbox/sandboxtest", "pydeps/scan", "pydeps/names/*"},
 	{"pydeps", "outdated"},
 	{"kernel", "pydeps/build"},
@@ -43,7 +45,7 @@ var layers = [][]string{
 	{"client", "httpd", "store/*", "api/apitest"},
 	{"cli"},
 	{"app"},
-	{"benchcmd", "testneeds/report"},
+	{"benchcmd", "testneeds/report", "release", "container", "helmchart", "enginetable"},
 }
 
 // confined lists the imports that only some packages may have.
@@ -51,7 +53,9 @@ var confined = map[string][]string{
 	"gvisor.dev/":                             {"sandbox/gvisor", "sandbox/gvisor/filters"},
 	"github.com/openai/openai-go":             {"model/openai"},
 	"github.com/anthropics/anthropic-sdk-go":  {"model/anthropic"},
-	"net/http":                                {"model", "model/openai", "model/anthropic", "model/modeltest", "model/choose", "cli", "bench", "pyindex", "pydeps/gateway", "pydeps/indextest", "pydeps/build", "pydeps/names/generate", "api", "api/apitest", "compat/openai", "compat/e2b", "compat/e2b/envd", "httpd", "client", "telemetry", "sse", "byterange", "surface", "page", "libdata", "egress", "ports", "compat/dify", "compat/librechat", "compat/jupyter", "compat/sandboxai", "compat/mcp", "compat/daytona", "compat/daytona/toolbox", "compat/anthropic", "compat/gemini", "toolserver"},
+	"github.com/google/go-containerregistry/": {"image", "image/imagetest", "container"},
+	"github.com/klauspost/compress":           {"image"},
+	"net/http":                                {"image", "image/imagetest", "model", "model/openai", "model/anthropic", "model/modeltest", "model/choose", "cli", "bench", "pyindex", "pydeps/gateway", "pydeps/indextest", "pydeps/build", "pydeps/names/generate", "api", "api/apitest", "compat/openai", "compat/e2b", "compat/e2b/envd", "httpd", "client", "telemetry", "sse", "byterange", "surface", "page", "libdata", "egress", "ports", "compat/dify", "compat/librechat", "compat/jupyter", "compat/sandboxai", "compat/mcp", "compat/daytona", "compat/daytona/toolbox", "compat/anthropic", "compat/gemini", "toolserver", "oauth"},
 	"database/sql":                            {"store", "store/pgtest"},
 	"modernc.org/sqlite":                      {"store"},
 	"connectrpc.com/":                         {"compat/e2b", "compat/e2b/envd"},
@@ -61,9 +65,14 @@ var confined = map[string][]string{
 	"github.com/danielgtaylor/huma/":          {"api"},
 	"github.com/prometheus/":                  {"telemetry"},
 	"github.com/modelcontextprotocol/":        {"compat/mcp", "toolserver", "bench"},
+	"github.com/coreos/go-oidc/":              {"oauth"},
+	"github.com/go-jose/":                     {"oauth"},
 	"go.opentelemetry.io/":                    {"telemetry"},
 	"github.com/alecthomas/":                  {"cli", "benchcmd"},
 	"github.com/opencontainers/runtime-spec/": {"sandbox/gvisor"},
+	"github.com/moby/moby/":                   {"sandbox/docker"},
+	"github.com/minio/minio-go/":              {"archive"},
+	"github.com/containerd/errdefs":           {"sandbox/docker"},
 }
 
 // unnamed are words that the files of a package do not have, tests apart: what it must not know by name.
@@ -75,7 +84,7 @@ var unnamed = map[string][]string{
 }
 
 // engineByName finds code that goes by an engine's name rather than by what it can do.
-var engineByName = regexp.MustCompile(`[!=]= "(local|gvisor)"`)
+var engineByName = regexp.MustCompile(`[!=]= "(local|gvisor|docker)"`)
 
 // hiddenAbility finds code that asks for a method by an interface without a name, which no implementer can find. That of package errors is known.
 var hiddenAbility = regexp.MustCompile(`\.\(interface ?\{ ?(\w+)`)
@@ -155,7 +164,7 @@ func TestEdges(t *testing.T) {
 }
 
 // apart lists the packages of development: the program that users get has none of them.
-var apart = []string{"bench", "benchcmd", "pydeps/names/*", "pydeps/indextest", "hub/hubtest", "api/apitest", "store/pgtest", "model/modeltest", "sandbox/sandboxtest", "testneeds", "testneeds/*"}
+var apart = []string{"bench", "benchcmd", "pydeps/names/*", "pydeps/indextest", "hub/hubtest", "api/apitest", "store/pgtest", "model/modeltest", "sandbox/sandboxtest", "terminal/terminaltest", "testneeds", "testneeds/*", "gobuild", "release", "container", "helmchart", "enginetable"}
 
 func TestTheProductHasNothingOfDevelopment(t *testing.T) {
 	t.Parallel()
@@ -419,7 +428,7 @@ func TestFilesAndFunctionsAreShort(t *testing.T) {
 			if !ok {
 				continue
 			}
-			if fn.Recv == nil && fn.Name.Name == "init" {
+			if fn.Recv == nil && fn.Name.Name == "init" && f.path != "internal/umounter/umounter.go" { // being early is what that one is for
 				t.Errorf("%s: there is an init function", f.set.Position(fn.Pos()))
 			}
 			if n := f.set.Position(fn.End()).Line - f.set.Position(fn.Pos()).Line + 1; n > longestFunction {
@@ -440,5 +449,38 @@ func TestEnvironmentsAreLocked(t *testing.T) {
 		if !strings.Contains(string(text), "--hash=sha256:") {
 			t.Errorf("the %s lock has no hashes", set)
 		}
+	}
+}
+
+// TestWhatRunsLater wants the tests that `make test` runs last to be of package e2e, which it runs a second time for them, and to give way where time is short; others of
+// such a name would never run.
+func TestWhatRunsLater(t *testing.T) {
+	t.Parallel()
+	makefile, err := os.ReadFile("Makefile")
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := regexp.MustCompile(`(?m)^LATER := (.*)$`).FindSubmatch(makefile)
+	if m == nil {
+		t.Fatal("the Makefile does not say which tests run later")
+	}
+	later, n := regexp.MustCompile(string(m[1])), 0
+	for _, f := range files(t) {
+		for _, d := range f.ast.Decls {
+			fn, ok := d.(*ast.FuncDecl)
+			if !ok || !f.isTest || !later.MatchString(fn.Name.Name) {
+				continue
+			}
+			n++
+			body := string(f.content[f.set.Position(fn.Body.Pos()).Offset:f.set.Position(fn.Body.End()).Offset])
+			if !strings.HasPrefix(f.path, "e2e/") {
+				t.Errorf("%s: a test outside of e2e has a name by which it never runs: %s", f.set.Position(fn.Pos()), fn.Name.Name)
+			} else if first := strings.TrimSpace(strings.TrimPrefix(strings.TrimSpace(body[1:]), "t.Parallel()")); !strings.HasPrefix(first, "testneeds.CanWait(t)") {
+				t.Errorf("%s: %s does not call testneeds.CanWait first", f.set.Position(fn.Pos()), fn.Name.Name)
+			}
+		}
+	}
+	if n < 20 {
+		t.Errorf("%d tests run later", n)
 	}
 }

@@ -19,9 +19,10 @@ import (
 	"cove/internal/testneeds"
 )
 
-// TestAnthropic has Anthropic's published clients talk to a server whose model, behind another provider's interface, follows a script.
-func TestAnthropic(t *testing.T) {
+// TestClientsAnthropic has Anthropic's published clients talk to a server whose model, behind another provider's interface, follows a script.
+func TestClientsAnthropic(t *testing.T) {
 	t.Parallel()
+	testneeds.CanWait(t)
 	testneeds.Asked(t, testneeds.Sandboxes)
 	upstream := modeltest.NewServer()
 	t.Cleanup(upstream.Close)

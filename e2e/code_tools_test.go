@@ -148,7 +148,7 @@ print(a, b, c)>>>`, Tools: adding()})
 		}
 		recorded += fmt.Sprintf("%T%+v\n", event, event)
 	}
-	if strings.Count(recorded, "ToolCall{") != 4 || strings.Count(recorded, "CallsWait{") != 3 || strings.Count(recorded, "Stream{") != 3 || !strings.Contains(recorded, "Outcome:ok") {
+	if strings.Count(recorded, "ToolCall{") != 4 || strings.Count(recorded, "CallsWait{") != 3 || strings.Count(recorded, "Stream{") < 2 || !strings.Contains(recorded, "Outcome:ok") {
 		t.Errorf("the record of the execution: %s", recorded)
 	}
 }
@@ -225,7 +225,8 @@ func codeEnds(t *testing.T, s *server, environment []string) {
 			}
 		}
 		next, _, err := asked(t.Context(), c, turn.Conversation, api.NewTurn{Results: []api.Result{{Call: turn.Calls[0].ID, Text: "3"}}, Tools: adding()})
-		if err == nil || !strings.Contains(err.Error(), "sandbox_died") {
+		// Who brings results in the moment in which the end is recorded hears of it from the model.
+		if told := err == nil && strings.Contains(next.Answer, "The sandbox died"); !told && (err == nil || !strings.Contains(err.Error(), "sandbox_died")) {
 			t.Errorf("a result for code whose sandbox died: %v %+v", err, next)
 		}
 		if next, _, err = asked(t.Context(), c, turn.Conversation, api.NewTurn{Prompt: "<<<print(5)>>>", Tools: adding()}); err != nil || !strings.Contains(next.Answer, "5") {

@@ -62,7 +62,7 @@ func newCommand(t *testing.T, args ...string) *command {
 			c.cmd.Env = append(c.cmd.Env, pair)
 		}
 	}
-	c.setenv("COVE_RUNTIME="+c.runtime, "COVE_PACKAGES=minimal", "OLLAMA_HOST=127.0.0.1:1",
+	c.setenv("COVE_LANG=en", "COVE_RUNTIME="+c.runtime, "COVE_PACKAGES=minimal", "OLLAMA_HOST=127.0.0.1:1",
 		"COVE_DATABASE="+filepath.Join(c.runtime, "..", "cove-"+filepath.Base(c.runtime)+".db"), "COVE_SESSIONS="+t.TempDir())
 	return c
 }
@@ -98,7 +98,7 @@ func (c *command) wait() result {
 	if _, failed := errors.AsType[*exec.ExitError](err); err != nil && !failed {
 		c.t.Fatal(err)
 	}
-	for _, engine := range []string{"gvisor", "local"} {
+	for _, engine := range []string{"gvisor", "docker", "local"} {
 		if left := slices.DeleteFunc(folders(c.t, filepath.Join(c.runtime, engine)), func(n string) bool { return strings.HasPrefix(n, ".") }); len(left) > 0 {
 			c.t.Errorf("folders left: %q", left)
 		}

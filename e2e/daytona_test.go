@@ -10,11 +10,13 @@ import (
 	"testing"
 
 	"cove/internal/model/modeltest"
+	"cove/internal/testneeds"
 )
 
-// TestDaytona has Daytona's own client libraries, as they are published, use a server by the variables that they know; and programs for them that have a model write the code.
-func TestDaytona(t *testing.T) {
+// TestClientsDaytona has Daytona's own client libraries, as they are published, use a server by the variables that they know; and programs for them that have a model write the code.
+func TestClientsDaytona(t *testing.T) {
 	t.Parallel()
+	testneeds.CanWait(t)
 	s := startServer(t, "", testKey(t), "COVE_PACKAGES=standard")
 	t.Run("libraries", func(t *testing.T) {
 		for _, c := range []struct {

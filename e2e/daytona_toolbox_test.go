@@ -6,11 +6,14 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"cove/internal/testneeds"
 )
 
-// TestDaytonaToolbox has Daytona's own client libraries use what a sandbox has: code, shells, terminals, files, Git and language servers.
-func TestDaytonaToolbox(t *testing.T) {
+// TestClientsDaytonaToolbox has Daytona's own client libraries use what a sandbox has: code, shells, terminals, files, Git and language servers.
+func TestClientsDaytonaToolbox(t *testing.T) {
 	t.Parallel()
+	testneeds.CanWait(t)
 	s := startServer(t, "", testKey(t), "COVE_PACKAGES=standard")
 	for _, c := range []struct {
 		name, script string

@@ -2,12 +2,17 @@ package e2e_test
 
 import (
 	"encoding/json"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
+	"strconv"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 
 	"cove/internal/telemetry"
 	"cove/internal/testneeds"
@@ -83,5 +88,50 @@ func TestAlertRules(t *testing.T) {
 	}
 	if len(named) < 20 {
 		t.Errorf("only %d metrics are named", len(named))
+	}
+}
+
+// TestServiceStoppedBeforeItServes stops a server that is still getting its Python environment, from an index that never answers: systemd, which is told what it is at, must not
+// take how it ends for a failure. The unit of the packages says which exit codes are none.
+func TestServiceStoppedBeforeItServes(t *testing.T) {
+	t.Parallel()
+	index, err := net.Listen("tcp", "127.0.0.1:0") // whoever connects waits
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = index.Close() }()
+	dir, err := os.MkdirTemp("", "cove-test-") // short: a socket's path has a bound
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	systemd, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: filepath.Join(dir, "notify"), Net: "unixgram"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = systemd.Close() }()
+	address := "http://" + index.Addr().String() + "/simple"
+	s := newServer(t, "", testKey(t), "NOTIFY_SOCKET="+filepath.Join(dir, "notify"), "COVE_HOME="+t.TempDir(), "PIP_INDEX_URL="+address, "UV_DEFAULT_INDEX="+address)
+	s.start()
+	told := make([]byte, 1<<10)
+	if err := systemd.SetReadDeadline(time.Now().Add(patience)); err != nil {
+		t.Fatal(err)
+	}
+	n, err := systemd.Read(told)
+	if err != nil || !strings.HasPrefix(string(told[:n]), "STATUS=preparing the Python environment") {
+		_ = s.cmd.Process.Kill()
+		t.Fatalf("systemd is told %q: %v", told[:n], err)
+	}
+	unit, err := os.ReadFile("../deploy/package/cove.service")
+	if err != nil {
+		t.Fatal(err)
+	}
+	fine := []string{"0"}
+	if m := regexp.MustCompile(`(?m)^SuccessExitStatus=(.*)$`).FindSubmatch(unit); m != nil {
+		fine = append(fine, strings.Fields(string(m[1]))...)
+	}
+	_ = s.cmd.Process.Signal(syscall.SIGTERM)
+	if r := s.wait(); !slices.Contains(fine, strconv.Itoa(r.code)) {
+		t.Errorf("it ends with %d, which systemd takes for a failure; no failures are %q", r.code, fine)
 	}
 }

@@ -1,6 +1,7 @@
 package e2e_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"html"
 	"os"
@@ -60,8 +61,22 @@ func docsServer(t *testing.T) *server {
 		}
 		return modeltest.Run("print(6 * 7)")
 	})
-	return startServer(t, "", testKey(t), "COVE_HOME="+home, "UV_DEFAULT_INDEX="+index.URL,
+	return startServer(t, "", testKey(t), "COVE_TOOLS_FILE="+timeServer(t), "COVE_HOME="+home, "UV_DEFAULT_INDEX="+index.URL,
 		"OPENAI_BASE_URL="+upstream.OpenAIURL(), "OPENAI_API_KEY=sk-test", "COVE_MODEL=openai/scripted", "COVE_PACKAGES=standard")
+}
+
+// timeServer is a file of tool servers that has one named time.
+func timeServer(t *testing.T) string {
+	python := filepath.Join(pythonFolder(t, filepath.Join("testdata", "sdk", "toolservers")), "venv", "bin", "python")
+	text, err := json.Marshal(map[string]any{"mcpServers": map[string]any{"time": map[string]any{"command": python, "args": []string{"-m", "mcp_server_time", "--local-timezone", "UTC"}}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "tools.json")
+	if err := os.WriteFile(file, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return file
 }
 
 var (

@@ -12,6 +12,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"cove/internal/testneeds"
 )
 
 // e2bRequest sends what E2B's libraries send, and returns the whole answer.
@@ -67,9 +69,10 @@ func (s *server) e2bSandbox(ctx context.Context, m *timings, number int) error {
 	return nil
 }
 
-// TestE2BSandboxesAtOnce has clients make and kill sandboxes at the same time: none of them has an error, and nothing is left.
-func TestE2BSandboxesAtOnce(t *testing.T) {
+// TestScaleE2BSandboxes has clients make and kill sandboxes at the same time: none of them has an error, and nothing is left.
+func TestScaleE2BSandboxes(t *testing.T) {
 	t.Parallel()
+	testneeds.CanWait(t)
 	s := startServer(t, "", testKey(t), "COVE_PACKAGES=standard")
 	sandboxes := cycles(t, 12, 1000)
 	clients := min(sandboxes/2, 50)

@@ -11,11 +11,13 @@ import (
 
 	"cove/internal/auth"
 	"cove/internal/pydeps/indextest"
+	"cove/internal/testneeds"
 )
 
-// TestE2B has E2B's own client libraries, as they are published, use a server by the variables that they know.
-func TestE2B(t *testing.T) {
+// TestClientsE2B has E2B's own client libraries, as they are published, use a server by the variables that they know.
+func TestClientsE2B(t *testing.T) {
 	t.Parallel()
+	testneeds.CanWait(t)
 	s := startServer(t, "", testKey(t), "COVE_PACKAGES=standard")
 	hex, err := auth.HexText(s.key)
 	if err != nil {
@@ -45,9 +47,10 @@ func TestE2B(t *testing.T) {
 	}
 }
 
-// TestE2BBuilds has E2B's own library build templates on a server with a root and a network, from an index of the test's own, and use what was built.
-func TestE2BBuilds(t *testing.T) {
+// TestClientsE2BBuilds has E2B's own library build templates on a server with a root and a network, from an index of the test's own, and use what was built.
+func TestClientsE2BBuilds(t *testing.T) {
 	t.Parallel()
+	testneeds.CanWait(t)
 	wheel := indextest.Wheel{Name: "left-pad", Files: map[string]string{"left_pad/__init__.py": "def pad(text): return '  ' + text\n"}}
 	in := newInner(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {

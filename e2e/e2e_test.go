@@ -23,8 +23,11 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	// These tests wait for other processes much of the time, and their package is the last to end: two more at a time than there are processors. -parallel still decides.
-	if err := flag.Set("test.parallel", strconv.Itoa(runtime.GOMAXPROCS(0)+2)); err != nil {
+	// These tests wait for other processes much of the time, and their package is the last to end: four more at a time than there are processors. -parallel still decides.
+	if err := flag.Set("test.parallel", strconv.Itoa(runtime.GOMAXPROCS(0)+4)); err != nil {
+		panic(err)
+	}
+	if err := os.Setenv("COVE_LANG", "en"); err != nil { // whatever this machine's locale
 		panic(err)
 	}
 	testneeds.Main(m, testneeds.Sandboxes)

@@ -468,6 +468,7 @@ func TestEvalHostile(t *testing.T) {
 // TestSoakReferences runs the references of data sets that the machine's owner has: what the platform itself gets wrong of programs that nobody here wrote. COVE_EVAL_FILES names the
 // files and folders, with spaces between them; COVE_EVAL_RIGHT is the share that has to be right, 0.99 when it is not set.
 func TestSoakReferences(t *testing.T) {
+	testneeds.CanWait(t)
 	if os.Getenv("COVE_SOAK") == "" || os.Getenv("COVE_EVAL_FILES") == "" {
 		testneeds.RunsElsewhere(t, "make soak", "it takes data sets, which COVE_EVAL_FILES names and which do not come with cove")
 	}

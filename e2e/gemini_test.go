@@ -29,9 +29,10 @@ func goModule(t *testing.T, source string) *exec.Cmd {
 	return exec.CommandContext(t.Context(), out)
 }
 
-// TestGemini has Google's own client libraries, as they are published, talk to a server whose model follows a script.
-func TestGemini(t *testing.T) {
+// TestClientsGemini has Google's own client libraries, as they are published, talk to a server whose model follows a script.
+func TestClientsGemini(t *testing.T) {
 	t.Parallel()
+	testneeds.CanWait(t)
 	upstream := modeltest.NewServer()
 	t.Cleanup(upstream.Close)
 	upstream.Decide(sdkModel)

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/coder/websocket"
+
+	"cove/internal/testneeds"
 )
 
 // notebookFrame is a message of a kernel's WebSocket.
@@ -401,8 +403,10 @@ func keptByRestart(t *testing.T, s *server, dir, id, document string) {
 	}
 }
 
-// TestJupyterClients has programs for Jupyter, as they are published, use a server's kernels.
-func TestJupyterClients(t *testing.T) {
+// TestClientsJupyter has programs for Jupyter, as they are published, use a server's kernels.
+func TestClientsJupyter(t *testing.T) {
+	t.Parallel()
+	testneeds.CanWait(t)
 	s := startServer(t, "", testKey(t))
 	for _, c := range []struct {
 		name    string

@@ -157,9 +157,10 @@ func TestLibreChatEndlessCode(t *testing.T) {
 	}
 }
 
-// TestLibreChatClient has LibreChat's own client, as it is published, run code, also code that calls LibreChat's tools.
-func TestLibreChatClient(t *testing.T) {
+// TestClientsLibreChat has LibreChat's own client, as it is published, run code, also code that calls LibreChat's tools.
+func TestClientsLibreChat(t *testing.T) {
 	t.Parallel()
+	testneeds.CanWait(t)
 	s := startServer(t, "", testKey(t))
 	cmd := nodeSDK(t, filepath.Join("testdata", "sdk", "librechat"))
 	cmd.Env = append(os.Environ(), "LIBRECHAT_CODE_BASEURL="+s.base+"/librechat", "LIBRECHAT_CODE_API_KEY="+s.key)

@@ -276,7 +276,14 @@ const spyingPage = `<body>waiting</body><script>
     tried("own", async () => (await fetch("data.txt")).text()),
     tried("posted", async () => (await fetch("data.txt", {method: "POST", body: "x", headers: {"Content-Type": "application/json"}})).status),
     tried("me", async () => (await fetch(location.hash.slice(1) + "/api/v1/me", {credentials: "include"})).status),
-    tried("opener", async () => { const w = window.open(location.hash.slice(1) + "/"); return w.document.body.innerHTML.length }),
+    tried("opener", async () => {
+      const w = window.open(location.hash.slice(1) + "/");
+      for (let n = 0; n < 100; n++) { // an empty page of its own comes first
+        await new Promise((done) => setTimeout(done, 100));
+        if (w.document.body.innerHTML.length) return "read";
+      }
+      return "nothing";
+    }),
   ])).join(" ");
 })();
 </script>`

@@ -104,17 +104,17 @@ func TestProgramsInASession(t *testing.T) {
 func TestShellOfASession(t *testing.T) {
 	t.Parallel()
 	sessions := t.TempDir()
-	c := newTerminal(t, "session", "shell", "lab", "-e", "PS1=ready> ")
+	c := newTerminal(t, "session", "shell", "lab", "-e", `PS1=ready-\#> `)
 	c.setenv("COVE_SESSIONS=" + sessions)
 	c.begin(t)
-	c.types(t, "ready> ", "stty size; echo a-$((1+1))\r")
+	c.types(t, "ready-1> ", "stty size; echo a-$((1+1))\r")
 	c.types(t, "a-2", "python -c \"print('in-' + str(40 + 2)); import time; time.sleep(1000)\"\r")
 	if !strings.Contains(c.shown.String(), "24 200") {
 		t.Errorf("it shows %q", c.shown.String())
 	}
 	c.types(t, "in-42", "\x03")
 	c.types(t, "KeyboardInterrupt", "echo b-$((1+2))\r")
-	c.shown.until(t, "b-3")
+	c.shown.until(t, "ready-4> ") // before each prompt the shell asks for the terminal's size and gives it back (set_winsize of GNU readline)
 	raw, err := c.control.SyscallConn()
 	if err == nil {
 		err = raw.Control(func(fd uintptr) {

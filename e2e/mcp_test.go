@@ -248,6 +248,14 @@ func (s *server) mcpStrangers(session string) {
 	if _, err := s.mcpSession(s.t.Context(), "no key", func(string) {}); err == nil {
 		s.t.Error("a client without a key has connected")
 	}
+	for _, path := range []string{"/.well-known/oauth-protected-resource", "/.well-known/oauth-protected-resource/mcp"} { // there is no authorization server
+		if r := s.with("", http.MethodGet, path, ""); r.status != 404 {
+			s.t.Errorf("%s: %d %s", path, r.status, r.body)
+		}
+	}
+	if r := s.with("", http.MethodPost, "/mcp", callPython); r.status != 401 || r.header.Get("WWW-Authenticate") != `Bearer realm="cove"` {
+		s.t.Errorf("without a key: %d %v", r.status, r.header)
+	}
 	r, err := s.call(s.t.Context(), http.MethodPost, "/mcp", json.RawMessage(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"list_files","arguments":{"session":"`+session+`"}}}`))
 	if err != nil || r.status < 400 && strings.Contains(string(r.body), `"isError":false`) {
 		s.t.Errorf("a request without the headers of the protocol: %v %d %s", err, r.status, r.body)
@@ -299,8 +307,10 @@ func TestMCPOnStdio(t *testing.T) {
 	}
 }
 
-// TestMCPClients has the protocol's Python and TypeScript SDKs, as they are published, use a server.
-func TestMCPClients(t *testing.T) {
+// TestClientsMCP has the protocol's Python and TypeScript SDKs, as they are published, use a server.
+func TestClientsMCP(t *testing.T) {
+	t.Parallel()
+	testneeds.CanWait(t)
 	s := startServer(t, "", testKey(t))
 	for _, c := range []struct {
 		name    string

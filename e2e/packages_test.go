@@ -30,9 +30,10 @@ func shop(t *testing.T, home string, index *indextest.Index) *command {
 	return c
 }
 
-// TestTenCommandsAtOnce has ten processes want the same new package.
-func TestTenCommandsAtOnce(t *testing.T) {
+// TestScaleCommandsAtOnce has ten processes want the same new package.
+func TestScaleCommandsAtOnce(t *testing.T) {
 	t.Parallel()
+	testneeds.CanWait(t)
 	home, index, wheel := shopping(t)
 	var running sync.WaitGroup
 	for range 10 {

@@ -7,6 +7,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -112,15 +113,24 @@ func (f *front) run(env []string, program string, args ...string) string {
 }
 
 // TestPageIsBuilt builds the page from its source and compares that with what is in the repository, which `go build` takes. It runs what there is to check of the source
-// without a server, too.
+// without a server, too. Both take minutes and depend on the source alone: a source that was built on this machine before is not built again.
 func TestPageIsBuilt(t *testing.T) {
 	t.Parallel()
 	f := newFront(t)
-	f.run(nil, "npm", "run", "--silent", "types")
-	f.run(nil, "npm", "run", "--silent", "lint")
-	f.run(nil, "npm", "run", "--silent", "test")
-	f.run(nil, "npm", "run", "--silent", "build")
-	for _, pair := range [][2]string{{filepath.Join("..", "web", "dist"), filepath.Join(f.dir, "dist")}, {filepath.Join(f.dir, "dist"), filepath.Join("..", "web", "dist")}} {
+	source := filepath.Join(t.TempDir(), "page")
+	if err := errors.Join(os.Mkdir(source, 0o700), os.WriteFile(filepath.Join(source, "sums"), f.sums(), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	built := sdkFolder(t, source, "sums", func(_ context.Context, dir string) error {
+		for _, step := range []string{"types", "lint", "test", "build"} {
+			f.run(nil, "npm", "run", "--silent", step)
+		}
+		if t.Failed() {
+			return errors.New("a step failed")
+		}
+		return os.CopyFS(filepath.Join(dir, "dist"), os.DirFS(filepath.Join(f.dir, "dist")))
+	})
+	for _, pair := range [][2]string{{filepath.Join("..", "web", "dist"), filepath.Join(built, "dist")}, {filepath.Join(built, "dist"), filepath.Join("..", "web", "dist")}} {
 		err := filepath.WalkDir(pair[0], func(path string, d fs.DirEntry, err error) error {
 			if err != nil || d.IsDir() {
 				return err
@@ -136,6 +146,24 @@ func TestPageIsBuilt(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+}
+
+// sums are the SHA-256 of each file of the source, with its path.
+func (f *front) sums() []byte {
+	f.t.Helper()
+	var sums bytes.Buffer
+	err := filepath.WalkDir(f.dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || d.Type() == fs.ModeSymlink { // the installed packages are what package-lock.json says
+			return err
+		}
+		text, err := os.ReadFile(path)
+		fmt.Fprintf(&sums, "%x  %s\n", sha256.Sum256(text), strings.TrimPrefix(path, f.dir))
+		return err
+	})
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	return sums.Bytes()
 }
 
 // TestPageKnowsTheAPI compares the document of the API with the one that the page's types were made from.
@@ -155,11 +183,11 @@ func TestPageKnowsTheAPI(t *testing.T) {
 	}
 }
 
-// browser returns the path of Chromium.
+// browser returns the path of Chromium: of the one without windows where that is there, which takes half of the processor time.
 func browser(t *testing.T) string {
 	t.Helper()
 	testneeds.Asked(t, testneeds.Browser)
-	for _, name := range []string{os.Getenv("CHROMIUM"), "chromium", "chromium-browser", "google-chrome"} {
+	for _, name := range []string{os.Getenv("CHROMIUM"), "chromium-headless-shell", "chromium", "chromium-browser", "google-chrome"} {
 		if path, err := exec.LookPath(name); err == nil {
 			return path
 		}
@@ -169,8 +197,20 @@ func browser(t *testing.T) string {
 }
 
 // TestPage does in a real browser what people do with the page: web/e2e/main.mjs says what. COVE_PAGE_SCRIPT names another script beside that.
+// It takes longest of all tests, so it is not parallel: it begins before those that are, while the tests of other packages run beside it.
 func TestPage(t *testing.T) {
+	page(t, "usual")
+}
+
+// TestScalePage does what takes much: every screen, in both languages and themes, many windows, a thousand turns, thousands of events, half a minute without a network.
+func TestScalePage(t *testing.T) {
 	t.Parallel()
+	testneeds.CanWait(t)
+	page(t, "scale")
+}
+
+func page(t *testing.T, part string) {
+	t.Helper()
 	chromium := browser(t)
 	f := newFront(t)
 	upstream := modeltest.NewServer()
@@ -186,14 +226,14 @@ func TestPage(t *testing.T) {
 	own := t.TempDir()
 	script := cmp.Or(os.Getenv("COVE_PAGE_SCRIPT"), "main.mjs")
 	long := ""
-	if script != "pictures.mjs" {
+	if part == "scale" || script == "speed.mjs" {
 		long = world.server.converse(manyTurns)
 	}
 	f.run(append([]string{
 		"CHROMIUM=" + chromium, "HOME=" + own, "XDG_CONFIG_HOME=" + own, "XDG_CACHE_HOME=" + own,
 		"COVE_BASE=" + asked.base, "COVE_KEY=" + asked.key, "COVE_PID=" + strconv.Itoa(asked.cmd.Process.Pid), "COVE_ALONE=" + alone.base, "COVE_ALONE_KEY=" + alone.key,
 		"COVE_SETUP=" + asked.setup(), "COVE_SALES=" + absolute(t, filepath.Join("..", "examples", "sales", "sales.csv")),
-		"COVE_PICTURES=" + os.Getenv("COVE_PICTURES"), "COVE_SERVICE=" + upstream.OpenAIURL(), "COVE_LONG=" + long, "COVE_JUPYTER=" + pageJupyter(t),
+		"COVE_PICTURES=" + os.Getenv("COVE_PICTURES"), "COVE_ONLY=" + os.Getenv("COVE_ONLY"), "COVE_PART=" + part, "COVE_SERVICE=" + upstream.OpenAIURL(), "COVE_LONG=" + long, "COVE_JUPYTER=" + pageJupyter(t),
 	}, world.settings()...), "node", "e2e/"+script)
 }
 

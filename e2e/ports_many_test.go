@@ -10,14 +10,17 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"cove/internal/testneeds"
 )
 
 // manyAtOnce is how many connections a session has at once, one way and the other.
 const manyAtOnce = 1000
 
-// TestManyConnections: a server in a session and a server outside each answer nobody before a thousand are there, and then all.
-func TestManyConnections(t *testing.T) {
+// TestScaleConnections: a server in a session and a server outside each answer nobody before a thousand are there, and then all.
+func TestScaleConnections(t *testing.T) {
 	t.Parallel()
+	testneeds.CanWait(t)
 	all := make(chan struct{})
 	var there sync.WaitGroup
 	there.Add(manyAtOnce)

@@ -9,9 +9,10 @@ import (
 	"cove/internal/testneeds"
 )
 
-// TestSandboxAI has SandboxAI's published client use a server, as its own tests do: cells and commands, split and not, and what a sandbox keeps.
-func TestSandboxAI(t *testing.T) {
+// TestClientsSandboxAI has SandboxAI's published client use a server, as its own tests do: cells and commands, split and not, and what a sandbox keeps.
+func TestClientsSandboxAI(t *testing.T) {
 	t.Parallel()
+	testneeds.CanWait(t)
 	testneeds.Asked(t, testneeds.Sandboxes)
 	s := startServer(t, "", testKey(t))
 	cmd := pythonSDK(t, filepath.Join("testdata", "sdk", "sandboxai"))

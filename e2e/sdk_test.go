@@ -84,8 +84,10 @@ func sdkModel(_ int, r modeltest.Request) modeltest.Turn {
 	return turn
 }
 
-// TestSDKs has the vendors' own client libraries, as they are published, talk to a server whose model follows a script.
-func TestSDKs(t *testing.T) {
+// TestClientsSDKs has the vendors' own client libraries, as they are published, talk to a server whose model follows a script.
+func TestClientsSDKs(t *testing.T) {
+	t.Parallel()
+	testneeds.CanWait(t)
 	upstream := modeltest.NewServer()
 	t.Cleanup(upstream.Close)
 	upstream.Decide(sdkModel)

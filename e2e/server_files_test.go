@@ -220,7 +220,7 @@ while not os.path.exists('enough'):
 		for _, r := range []reply{
 			s.raw("GET", at+"/files/swap", ""), s.raw("GET", at+"/files/way/passwd", ""), s.raw("GET", at+"/archive?path=way&format=zip", ""), s.raw("GET", at+"/files?path=way", ""),
 		} {
-			if bytes.Contains(r.body, []byte("root:")) || r.status >= 500 {
+			if bytes.Contains(r.body, []byte("root:")) || r.status >= 500 && r.code() != "file_changing" {
 				s.t.Errorf("%d %s", r.status, r.body)
 			}
 		}

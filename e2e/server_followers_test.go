@@ -10,12 +10,15 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"cove/internal/testneeds"
 )
 
-// TestFollowersThatDoNotRead has as many clients of one key as there may be follow an execution without reading. What they cost the server is bounded,
+// TestScaleFollowersThatDoNotRead has as many clients of one key as there may be follow an execution without reading. What they cost the server is bounded,
 // so that the one who reads has the whole output soon.
-func TestFollowersThatDoNotRead(t *testing.T) {
+func TestScaleFollowersThatDoNotRead(t *testing.T) {
 	t.Parallel()
+	testneeds.CanWait(t)
 	s := startServer(t, "", testKey(t), "COVE_REQUESTS_PER_SECOND=0")
 	id := s.session()
 	const flood = "for i in range(100_000):\n    print(i, 'x' * 80)\n"

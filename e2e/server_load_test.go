@@ -14,6 +14,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"cove/internal/testneeds"
 )
 
 // cells are what each user runs, and what each cell prints.
@@ -220,9 +222,10 @@ func (s *server) user(ctx context.Context, m *timings, a *acknowledged) error {
 	return err
 }
 
-// TestUsersAtOnce has many users work at once: all of them succeed, and nothing is left of them.
-func TestUsersAtOnce(t *testing.T) {
+// TestScaleUsersAtOnce has many users work at once: all of them succeed, and nothing is left of them.
+func TestScaleUsersAtOnce(t *testing.T) {
 	t.Parallel()
+	testneeds.CanWait(t)
 	s := startServer(t, "", testKey(t), "COVE_PACKAGES=standard")
 	users := cycles(t, 6, 100)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Duration(users)*10*time.Second+patience)

@@ -17,6 +17,7 @@ import (
 
 	"cove/internal/auth"
 	"cove/internal/model/modeltest"
+	"cove/internal/testneeds"
 )
 
 // memory returns a line of /proc/PID/status, in MiB: VmRSS is what a process has in memory, VmHWM the most that it had.
@@ -97,10 +98,11 @@ func (s *server) shrinks(below int) {
 	}
 }
 
-// TestServerMemoryOfRequests sends bodies that are small on the wire and very large once they are decoded, and large ones that are fine, many at
+// TestScaleMemoryOfRequests sends bodies that are small on the wire and very large once they are decoded, and large ones that are fine, many at
 // once. The server refuses the former while they arrive and takes the latter one after the other; what it took it gives back.
-func TestServerMemoryOfRequests(t *testing.T) {
+func TestScaleMemoryOfRequests(t *testing.T) {
 	t.Parallel()
+	testneeds.CanWait(t)
 	service := modeltest.NewServer()
 	t.Cleanup(service.Close)
 	service.Decide(func(int, modeltest.Request) modeltest.Turn { return modeltest.Say("Seen.") })
@@ -152,9 +154,10 @@ func TestServerMemoryOfRequests(t *testing.T) {
 	s.stop()
 }
 
-// TestServerMemoryOfModels has a model say what no answer has: the server passes on what one may have, and gives the memory back.
-func TestServerMemoryOfModels(t *testing.T) {
+// TestScaleMemoryOfModels has a model say what no answer has: the server passes on what one may have, and gives the memory back.
+func TestScaleMemoryOfModels(t *testing.T) {
 	t.Parallel()
+	testneeds.CanWait(t)
 	service := modeltest.NewServer()
 	t.Cleanup(service.Close)
 	turns := []modeltest.Turn{
@@ -190,9 +193,10 @@ func TestServerMemoryOfModels(t *testing.T) {
 // pngHead is the beginning of a PNG in base64.
 const pngHead = "iVBORw0KGgoAAAAN"
 
-// TestServerMemoryOfConversations has a conversation grow to what a turn cannot go on from, and reads it many times at once.
-func TestServerMemoryOfConversations(t *testing.T) {
+// TestScaleMemoryOfConversations has a conversation grow to what a turn cannot go on from, and reads it many times at once.
+func TestScaleMemoryOfConversations(t *testing.T) {
 	t.Parallel()
+	testneeds.CanWait(t)
 	service := modeltest.NewServer()
 	t.Cleanup(service.Close)
 	service.Decide(func(int, modeltest.Request) modeltest.Turn { return modeltest.Say("Seen.") })

@@ -58,6 +58,9 @@ func nativeCalls() map[string]call {
 		"session.delete":      {fresh: []string{"session"}},
 		"table.read":          {also: 404}, // without pandas there are no tables
 		"table.profile":       {also: 404},
+		"code.complete":       {body: `{"code":"pri","cursor":3}`},
+		"code.describe":       {body: `{"code":"print","cursor":3}`},
+		"code.is_complete":    {body: `{"code":"for i in x:"}`},
 		"kernel.start":        {body: `{"name":"k{n}"}`, fresh: []string{"session"}},
 		"kernel.restart":      {},
 		"kernel.stop":         {fresh: []string{"kernel"}},
@@ -67,6 +70,7 @@ func nativeCalls() map[string]call {
 		"process.resize":      {body: `{"columns":80,"rows":24}`, also: 400},
 		"process.signal":      {body: `{"signal":"WINCH"}`, also: 400},
 		"execution.create":    {body: `{"code":"1+1"}`, more: sees},
+		"execution.approve":   {body: `{"run":true}`, also: 404}, // no call of it waits
 		"execution.interrupt": {},
 		"batch.run":           {body: `{"session":"{session}","items":[{"code":"1+1"}]}`, more: sees},
 		"tree.move":           {body: `{"from":"{!path}","to":"moved{n}.csv"}`},
@@ -243,7 +247,7 @@ func (o operation) inPath(word string) bool {
 
 // owned says whether objects of that word belong to a project by an id of their own.
 func owned(word string) bool {
-	return !slices.Contains([]string{"provider", "kernel", "process", "port", "table", "column", "path", "cfile", "user", "member", "keytext", "invitationcode", "code"}, word)
+	return !slices.Contains([]string{"provider", "kernel", "process", "port", "number", "table", "column", "path", "cfile", "user", "member", "keytext", "invitationcode", "code"}, word)
 }
 
 // never is the name of an object of that word that never existed.
@@ -282,7 +286,7 @@ func never(word string) string {
 		return "msg_" + body
 	case "cfile":
 		return containerFile("never.csv")
-	case "column", "port":
+	case "column", "port", "number":
 		return "77"
 	}
 	return fmt.Sprintf("%s_%s", word, body) // keys, kernels and paths have this form, or none

@@ -33,8 +33,9 @@ func limited(t *testing.T, limit int64) (dir string, err error) {
 	return dir, os.WriteFile(filepath.Join(dir, file), []byte(strconv.FormatInt(limit, 10)), 0)
 }
 
-// TestSessionsFitIntoMemory has more sessions hold data than the server's memory has room for. Those that nobody uses make room; none loses its data.
-func TestSessionsFitIntoMemory(t *testing.T) {
+// TestScaleSessionsFitIntoMemory has more sessions hold data than the server's memory has room for. Those that nobody uses make room; none loses its data.
+func TestScaleSessionsFitIntoMemory(t *testing.T) {
+	testneeds.CanWait(t)
 	sessions := cycles(t, 6, 14)
 	const each = 150 << 20
 	dir, err := limited(t, int64(sessions)*each+(100<<20))

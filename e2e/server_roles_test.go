@@ -129,7 +129,8 @@ func (w *world) tenant(name, id, key, holder string) *tenant {
 		"kernel": func() string {
 			return post("/api/v1/sessions/"+x.object("session")+"/kernels", `{"name":"k`+w.number()+`"}`, "name")
 		},
-		"port": func() string { return "8000" },
+		"port":   func() string { return "8000" },
+		"number": func() string { return "1" }, // of an execution's calls
 		"process": func() string {
 			return post("/api/v1/sessions/"+x.object("session")+"/processes", `{"line":"sleep 2","terminal":{"columns":80,"rows":24}}`, "id")
 		},
@@ -357,7 +358,8 @@ func (w *world) checkOwn(c caller, o operation) {
 	}
 }
 
-// checkOthers puts another project's object, and one that never was, into each place of the call. Both are not found, in the same words.
+// checkOthers puts another project's object, and one that never was, into each place of the call. Both are not found, in the same words. The other places have
+// the objects that stay: what finds nothing takes nothing away.
 func (w *world) checkOthers(c caller, o operation, tenants []*tenant) {
 	other := tenants[0]
 	if c.home == tenants[0] {
@@ -372,12 +374,12 @@ func (w *world) checkOthers(c caller, o operation, tenants []*tenant) {
 			continue // it says who calls, and a wrong one is nobody's
 		}
 		absent := never(word)
-		missing := w.call(c, o, map[string]string{word: absent}, let)
+		missing := w.call(c, o, map[string]string{word: absent}, false)
 		w.checkMissing(c, o, word, missing, let)
 		if !owned(word) || c.who.May(auth.ServerManage) && (word == "project" || word == "key" || word == "invitation") {
 			continue
 		}
-		hidden := w.call(c, o, map[string]string{word: other.object(word)}, let)
+		hidden := w.call(c, o, map[string]string{word: other.object(word)}, false)
 		w.checkMissing(c, o, word+" of another project", hidden, let)
 		if a, b := plain(missing, absent), plain(hidden, other.object(word)); a != b {
 			w.t.Errorf("%s is told that another project has this %s:\n%s\n%s", c.name, word, a, b)

@@ -68,11 +68,16 @@ func newServer(t *testing.T, dir, key string, env ...string) *server {
 	address := freeAddress(t)
 	s := &server{command: newCommand(t, "serve", "--listen", address), base: "http://" + address, key: key}
 	s.setenv("COVE_SERVER_FOLDER="+filepath.Join(dir, "server"), "COVE_DATABASE="+filepath.Join(dir, "cove.db"), firstKey+"="+key,
-		"COVE_POOL=2", "COVE_POOL_MOST=2") // what is kept ready is in vain when a test has few sessions
+		"COVE_POOL=1", "COVE_POOL_MOST=1") // what is kept ready is in vain when a test has few sessions
 	s.setenv(env...)
 	s.log = &s.stderr
 	t.Cleanup(func() {
 		if said := s.log.String(); t.Failed() {
+			for line := range strings.Lines(said) {
+				if strings.Contains(line, " level=ERROR ") {
+					t.Logf("the server's log has %.2000s", line)
+				}
+			}
 			t.Logf("the server's log ends with\n%s", said[max(0, len(said)-4000):])
 		}
 	})

@@ -173,10 +173,11 @@ func (s *server) untouched(t *testing.T, a *acknowledged) {
 	}
 }
 
-// TestServersOnOneDatabase has two servers and a command work on one PostgreSQL, and kills one of the servers again and again. What it acknowledged is there
+// TestScaleServersOnOneDatabase has two servers and a command work on one PostgreSQL, and kills one of the servers again and again. What it acknowledged is there
 // afterwards, what it had not ended ends once, and nothing of the living one, or of the command, is touched.
-func TestServersOnOneDatabase(t *testing.T) {
+func TestScaleServersOnOneDatabase(t *testing.T) {
 	t.Parallel()
+	testneeds.CanWait(t)
 	upstream := modeltest.NewServer()
 	t.Cleanup(upstream.Close)
 	upstream.Decide(sdkModel)

@@ -11,12 +11,14 @@ import (
 	"time"
 
 	"cove/internal/ident"
+	"cove/internal/testneeds"
 )
 
 // TestSoakMixed has users work with many live sessions at a time, each with a secret and a count that have to be right at each use: most uses are short, some are
 // of pandas, files, pauses, forks, and sessions that are deleted for new ones. The full round takes an hour with 300 sessions. What the server holds is looked at every tenth.
 func TestSoakMixed(t *testing.T) {
 	t.Parallel()
+	testneeds.CanWait(t)
 	dir := t.TempDir()
 	s := startServer(t, dir, testKey(t), append([]string{"COVE_POOL=4", "COVE_POOL_MOST=4"}, crowd...)...)
 	const users = 3

@@ -10,12 +10,14 @@ import (
 	"time"
 
 	"cove/internal/ident"
+	"cove/internal/testneeds"
 )
 
 // TestSoakSecrets creates, uses and deletes sessions on a server, and pauses, resumes and forks others over snapshots of snapshots. Each has a secret of its own and a
 // count, which have to be right at each use. In the end the server has no more memory and no more files than after its first tenth.
 func TestSoakSecrets(t *testing.T) {
 	t.Parallel()
+	testneeds.CanWait(t)
 	dir := t.TempDir()
 	s := startServer(t, dir, testKey(t), append([]string{"COVE_POOL=4", "COVE_POOL_MOST=4"}, crowd...)...)
 	const users = 2

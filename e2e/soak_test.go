@@ -161,6 +161,7 @@ func (s soaked) compare(t *testing.T, before map[string]int) {
 
 // TestSoakCycles creates, uses and deletes sessions. It is not parallel, because it counts what the whole process holds.
 func TestSoakCycles(t *testing.T) {
+	testneeds.CanWait(t)
 	s := newSoaked(t)
 	cycle := func(i int) {
 		live := s.open(t, s.options.Checkpoint, true)
@@ -184,6 +185,7 @@ func TestSoakCycles(t *testing.T) {
 
 // TestSoakPauses pauses and resumes one session.
 func TestSoakPauses(t *testing.T) {
+	testneeds.CanWait(t)
 	s := newSoaked(t)
 	live := s.open(t, s.options.Checkpoint, true)
 	evaluate(t, live, "n = 0; log = open('log', 'w+')")

@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"cove/internal/terminal/terminaltest"
 )
 
 // onTerminal is a command on a terminal of its own, as somebody's shell would start it.
@@ -193,4 +195,63 @@ func TestAClosedTerminal(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestInputsOnTerminals types at terminals of several widths as people do: blocks are indented and end with an empty line, a magic for cells with one, a code
+// that says nothing is waited for with a sign of life, and a whole block comes back.
+func TestInputsOnTerminals(t *testing.T) {
+	t.Parallel()
+	for _, columns := range []int{40, 80, 140} {
+		t.Run(fmt.Sprint(columns), func(t *testing.T) {
+			t.Parallel()
+			y := terminaltest.New(t, columns, 30)
+			c := newCommand(t, "repl")
+			c.cmd.Stdin, c.cmd.Stdout, c.cmd.Stderr = y.Device, y.Device, y.Device
+			c.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
+			c.setenv("COVE_HISTORY=false", "TERM=xterm", "NO_COLOR=")
+			c.start()
+			y.UntilEnds("In [1]: |")
+			y.Types("for i in range(2):\rprint(i + 6000)\r\r")
+			y.UntilEnds("In [1]: for i in range(2):\n   ...:     print(i + 6000)\n   ...:\n6000\n6001\nIn [2]: |")
+			y.Types("%%time\rx = 6*1111\r\r")
+			y.UntilEnds("In [3]: |")
+			y.Types("import time; time.sleep(3); x\r")
+			y.UntilShown("\nrunning")
+			y.UntilEnds("time.sleep(3); x\n6666\nIn [4]: |")
+			y.Types("\x10\x10\x10") // Ctrl-P: an arrow key goes through the lines of an input first
+			y.UntilShown("In [4]: for i in range(2):\n   ...:     print(i + 6000)\n   ...:")
+			y.Types("\x03")
+			y.UntilEnds("In [4]: |")
+			y.Types("%save made\r") // which is IPython's own
+			y.UntilEnds("In [5]: |")
+			y.Types("%save made.ipynb\r")
+			y.UntilEnds("made.ipynb: 4 cells\nIn [5]: |")
+			y.Types("\x04")
+			c.wait().ended(t, 0)
+			if text, err := os.ReadFile(c.path("made.ipynb")); err != nil || !strings.Contains(string(text), "6001") {
+				t.Errorf("the notebook is %.200s: %v", text, err)
+			}
+		})
+	}
+}
+
+// TestReplOnAServerAtATerminal types into a session of a server: it completes names and says where inputs end. An input is changed in an editor, too.
+func TestReplOnAServerAtATerminal(t *testing.T) {
+	t.Parallel()
+	s := startServer(t, "", testKey(t))
+	c := newTerminal(t, "repl", "--server", s.base, "--key", s.key)
+	c.setenv("TERM=xterm", "NO_COLOR=1", "VISUAL=", "EDITOR=sed -i s/1/6010-1/")
+	c.begin(t)
+	c.types(t, "In [1]: ", "six_thousand = 6000\r")
+	c.types(t, "In [2]: ", "six_th\t + 7\r")
+	c.shown.until(t, "6007")
+	c.types(t, "In [3]: ", "def f(a,\r")
+	c.types(t, "...: ", "b): return a * b + 8\r")
+	c.types(t, "In [4]: ", "f(60, 100)\r")
+	c.shown.until(t, "6008")
+	c.types(t, "In [5]: ", "1\x18\x05")
+	c.types(t, "6010-1", "\r")
+	c.shown.until(t, "6009")
+	c.types(t, "In [6]: ", "\x04")
+	c.left(t, 0)
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"cove/internal/model/modeltest"
 	"cove/internal/sandbox/sandboxtest"
 	"cove/internal/testneeds"
 )
@@ -29,7 +30,8 @@ type toolPlace struct {
 	repo   string // a repository of git
 	marker string // in the command line of one
 	web    *httptest.Server
-	waits  chan struct{} // receives when a call of web.wait has begun
+	model  *modeltest.Server // that has code run as its user says
+	waits  chan struct{}     // receives when a call of web.wait has begun
 }
 
 // newToolPlace sets up four servers from PyPI and npm, and one at an address.
@@ -49,12 +51,15 @@ func newToolPlace(t *testing.T) *toolPlace {
 		return filepath.Join(modules, "node_modules", "@modelcontextprotocol", "server-"+name, "dist", "index.js")
 	}
 	p.serveWeb(t)
+	p.model = modeltest.NewServer()
+	t.Cleanup(p.model.Close)
+	p.model.Decide(codeToolsModel)
 	text, err := json.Marshal(map[string]any{"mcpServers": map[string]any{
 		"time":       map[string]any{"command": python, "args": []string{"-m", "mcp_server_time", "--local-timezone", "UTC"}},
 		"git":        map[string]any{"command": python, "args": []string{"-m", "mcp_server_git", "--repository", p.repo}, "tools": []string{"git_log", "git_status"}},
 		"files":      map[string]any{"command": node, "args": []string{script("filesystem"), p.files}},
 		"everything": map[string]any{"command": node, "args": []string{script("everything"), "stdio", p.marker}, "env": map[string]string{"API_TOKEN": "${TOOL_SECRET}"}},
-		"web":        map[string]any{"url": p.web.URL + "/mcp", "headers": map[string]string{"Authorization": "Bearer ${TOOL_SECRET}"}},
+		"web":        map[string]any{"url": p.web.URL + "/mcp", "headers": map[string]string{"Authorization": "Bearer ${TOOL_SECRET}"}, "ask": []string{"er*"}},
 		"broken":     map[string]any{"command": "no-such-program-" + p.marker},
 		"theirs":     map[string]any{"command": python, "projects": []string{"prj_somebody"}},
 	}})
@@ -78,6 +83,7 @@ func (p *toolPlace) serveWeb(t *testing.T) {
 		})
 	}
 	add("who", func(_ context.Context, r *mcp.CallToolRequest) string { return r.Extra.Header.Get("Authorization") })
+	add("erase", func(context.Context, *mcp.CallToolRequest) string { return "erased" })
 	add("wait", func(ctx context.Context, _ *mcp.CallToolRequest) string {
 		p.waits <- struct{}{}
 		select {
@@ -101,7 +107,7 @@ func (p *toolPlace) serveWeb(t *testing.T) {
 }
 
 func (p *toolPlace) environment() []string {
-	return []string{"COVE_TOOLS_FILE=" + p.file, "TOOL_SECRET=" + toolSecret}
+	return []string{"COVE_TOOLS_FILE=" + p.file, "TOOL_SECRET=" + toolSecret, "OPENAI_BASE_URL=" + p.model.OpenAIURL(), "OPENAI_API_KEY=sk-test", "COVE_MODEL=openai/scripted"}
 }
 
 // withTools starts code that may call servers, and returns the id of its execution.
@@ -146,7 +152,7 @@ func TestToolServers(t *testing.T) {
 	testneeds.Asked(t, testneeds.Sandboxes)
 	p := newToolPlace(t)
 	s := startServer(t, "", testKey(t), p.environment()...)
-	for name, test := range map[string]func(*testing.T, *server, *toolPlace){"real servers": realToolServers, "credentials": toolCredentials, "the list": toolServerList} {
+	for name, test := range map[string]func(*testing.T, *server, *toolPlace){"real servers": realToolServers, "credentials": toolCredentials, "the list": toolServerList, "approval": toolApproval} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			test(t, &server{command: &command{t: t}, base: s.base, key: s.key, log: s.log}, p)
@@ -181,6 +187,62 @@ print(hasattr(tools, "git_git_commit"), tools.time_convert_time.__doc__.splitlin
 	}
 	if calls := toolCalls(all); len(calls) != 47 {
 		t.Errorf("%d calls are in the record: %v", len(calls), calls)
+	}
+}
+
+// toolApproval asks before calls: those that the file of tool servers names, and those that the request does.
+func toolApproval(t *testing.T, s *server, p *toolPlace) {
+	var e struct{ ID string }
+	code := "import asyncio, tools\nprint(await asyncio.gather(tools.aio.web_erase(), tools.aio.web_who(), tools.aio.web_erase(), return_exceptions=True))"
+	s.must("POST", "/api/v1/sessions/"+s.session()+"/executions?background=true", map[string]any{"code": code, "tool_servers": []string{"web"}, "ask_before": []string{"web.who"}}, &e)
+	response, err := s.request(t.Context(), "GET", "/api/v1/executions/"+e.ID+"/events", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = response.Body.Close() }()
+	words := map[string]map[string]any{"1": {"run": true}, "2": {"run": false, "note": "who is nobody's business"}, "3": {"run": false}}
+	all, err := events(response.Body, func(one event) bool {
+		if one.data["type"] == "call_asks" {
+			number := fmt.Sprint(one.data["number"])
+			s.must("POST", "/api/v1/executions/"+e.ID+"/calls/"+number+"/approve", words[number], nil)
+			if again, err := s.call(t.Context(), "POST", "/api/v1/executions/"+e.ID+"/calls/"+number+"/approve", words[number]); err != nil || again.code() != "call_not_waiting" {
+				t.Errorf("a second word: %v %s", err, again.body)
+			}
+		}
+		return false
+	})
+	want := "['erased', ToolError(\"web.who: it was not called: the user refused it, and says: who is nobody's business\"), ToolError('web.erase: it was not called: the user refused it')]\n"
+	if err != nil || printed(all) != want || outcome(all) != "ok" {
+		t.Errorf("%v: %s", err, printed(all))
+	}
+	run := func(args ...string) string {
+		cmd := exec.Command(sandboxtest.Binary(t), append([]string{args[0], "-q", "--tools", "web"}, args[1:]...)...)
+		cmd.Env = append(os.Environ(), append(p.environment(), "COVE_KEY="+s.key)...)
+		cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // no terminal
+		out, _ := cmd.CombinedOutput()
+		return string(out)
+	}
+	for _, where := range [][]string{{"--server", s.base}, {"--server", "", "-o", t.TempDir()}} {
+		where = append([]string{"run"}, where...)
+		out := run(append(where, "-c", "import tools\ntry:\n    tools.web_erase()\nexcept tools.ToolError as error:\n    print(error)")...)
+		if !strings.Contains(out, "nobody could be asked: there is no terminal") || !strings.Contains(out, "--allow-tools web.erase") {
+			t.Errorf("%v, without a terminal: %s", where, out)
+		}
+		if out := run(append(where, "--allow-tools", "web.e*", "-c", "import tools\nprint(tools.web_erase())")...); out != "erased\n" {
+			t.Errorf("%v, allowed beforehand: %s", where, out)
+		}
+		if out := run(append(where, "--ask-tools", "web.*", "-c", "import tools\nprint(tools.web_who())")...); !strings.Contains(out, "there is no terminal") {
+			t.Errorf("%v, asked before: %s", where, out)
+		}
+		// A model's code, too.
+		where[0] = "ask"
+		question := "<<<import tools\nprint(tools.web_erase())>>>"
+		if out := run(append(where, "--allow-tools", "web.erase", question)...); !strings.Contains(out, "It says: erased") {
+			t.Errorf("%v, allowed to a model's code: %s", where, out)
+		}
+		if out := run(append(where, question)...); !strings.Contains(out, "It says: ") || !strings.Contains(out, "nobody could be asked") {
+			t.Errorf("%v, not allowed to a model's code: %s", where, out)
+		}
 	}
 }
 
@@ -223,7 +285,7 @@ print(seen, "[secret]" in tools.everything_get_env())
 	}
 	// What was not asked for is not there, and what is not this project's is not found.
 	all = s.toEnd(s.withTools(s.session(), "import tools\nprint([n for n in dir(tools) if n.startswith('web') or n.startswith('time')])", "web"))
-	if printed(all) != "['web_wait', 'web_who']\n" {
+	if printed(all) != "['web_erase', 'web_wait', 'web_who']\n" {
 		t.Errorf("%s", printed(all))
 	}
 	for _, name := range []string{"theirs", "nothing"} {
@@ -259,9 +321,17 @@ print(tools.everything_get_sum(a=1, b=2), tools.web_who())
 	e := s.withTools(s.session(), code, "everything", "web")
 	following, cancel := context.WithCancel(t.Context())
 	defer cancel()
+	killed := make(chan struct{})
 	go func() { // until the call is over: it may have begun after a kill
-		for following.Err() == nil {
-			time.Sleep(3 * time.Second)
+		defer close(killed)
+		again := time.NewTicker(3 * time.Second)
+		defer again.Stop()
+		for {
+			select {
+			case <-following.Done(): // nor later: the server is begun anew by the call that follows
+				return
+			case <-again.C:
+			}
 			for _, pid := range pidsOf(t, p.marker) {
 				_ = syscall.Kill(pid, syscall.SIGKILL)
 			}
@@ -269,6 +339,7 @@ print(tools.everything_get_sum(a=1, b=2), tools.web_who())
 	}()
 	<-p.waits
 	cancel()
+	<-killed // the server is started anew by the call after this one, and lives
 	p.web.CloseClientConnections()
 	all := s.toEnd(e)
 	lines := strings.Split(printed(all), "\n")
@@ -380,7 +451,7 @@ func toolServerList(t *testing.T, s *server, p *toolPlace) {
 			got[one.Name] = -1
 		}
 	}
-	if len(got) != 6 || got["time"] != 2 || got["git"] != 2 || got["web"] != 2 || got["files"] < 10 || got["broken"] != -1 {
+	if len(got) != 6 || got["time"] != 2 || got["git"] != 2 || got["web"] != 3 || got["files"] < 10 || got["broken"] != -1 {
 		t.Errorf("listed %v", got)
 	}
 	run := func(code int, args ...string) string {

@@ -10,7 +10,7 @@ import (
 	"cove/internal/testneeds"
 )
 
-// TestVolumes has E2B's own library make volumes and share them among sandboxes; TestDaytona does so with Daytona's.
+// TestVolumes has E2B's own library make volumes and share them among sandboxes; TestClientsDaytona does so with Daytona's.
 func TestVolumes(t *testing.T) {
 	t.Parallel()
 	testneeds.Asked(t, testneeds.Root)

@@ -8,6 +8,7 @@ import (
 
 	"cove/internal/app"
 	"cove/internal/benchcmd"
+	"cove/internal/cli"
 	"cove/internal/config"
 	"cove/internal/sandbox/gvisor"
 )
@@ -22,7 +23,7 @@ func main() {
 	self, _ := os.Executable() // without it, the PATH is asked for cove
 	cfg, err := config.Load(os.Getenv)
 	os.Exit(benchcmd.Main(context.Background(), os.Args[1:], &benchcmd.Program{
-		Out: os.Stdout, Err: os.Stderr, Version: app.VersionOf(version), Config: cfg, ConfigErr: err,
+		Out: os.Stdout, Err: os.Stderr, Version: cli.Build{Version: version}.Complete().String(), Config: cfg, ConfigErr: err,
 		Signals: app.Signals(), Self: self, Prepare: benchcmd.Prepare,
 	}))
 }

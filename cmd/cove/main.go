@@ -6,12 +6,18 @@ import (
 	"os"
 
 	"cove/internal/app"
+	"cove/internal/cli"
 	"cove/internal/sandbox/gvisor"
 	"cove/internal/toolserver"
+	_ "cove/internal/umounter" // is initialised before all others here
 )
 
-// version is set by the linker.
-var version = "0.1.0-dev"
+// What the linker sets; see Build in package cli.
+var (
+	version = "0.1.0-dev"
+	commit  string
+	date    string
+)
 
 func main() {
 	if toolserver.IsWarden(os.Args) {
@@ -21,5 +27,5 @@ func main() {
 	if gvisor.Invoked(os.Args) {
 		gvisor.Main()
 	}
-	os.Exit(app.Main(context.Background(), os.Args[1:], version, app.Signals()))
+	os.Exit(app.Main(context.Background(), os.Args[1:], cli.Build{Version: version, Commit: commit, Date: date}, app.Signals()))
 }

@@ -4,18 +4,23 @@ import (
 	"cmp"
 	"context"
 	"slices"
+	"time"
 )
 
 const (
 	mostProfiled = 1000 // lines of a profile
 	mostBytes    = 1 << 50
+
+	// What the profiler may take beside the program's own time. Each takes about a second where a processor is free.
+	profilerBegins = time.Minute
+	profilerWrites = time.Minute
 )
 
 // LineProfile is what a run of the program took. Everything in it is as the sandbox says.
 type LineProfile struct {
 	Seconds float64        `json:"seconds" doc:"Wall clock of the run"`
 	Peak    int64          `json:"peak_bytes" doc:"That were in use at most"`
-	Exit    *int           `json:"exit_code,omitempty" doc:"Left out where the program was stopped"`
+	Exit    *int           `json:"exit_code,omitempty" doc:"Left out where the program was stopped, or its exit code is not known"`
 	Output  string         `json:"output,omitempty" doc:"The end of what the program printed, when it failed"`
 	Lines   []ProfiledLine `json:"lines" doc:"The slowest first"`
 }
@@ -42,7 +47,8 @@ func (c *Checker) profile(ctx context.Context, src Source, s seen, args []string
 	}
 	p := &LineProfile{Lines: []ProfiledLine{}}
 	ended := false
-	err := c.run(ctx, scriptRun{script: "profile", src: src, tools: []string{"scalene"}, wanted: &s, values: parameters{"args": args}}, func(one reply) error {
+	values := parameters{"args": args, "begins": profilerBegins.Seconds(), "writes": profilerWrites.Seconds()}
+	err := c.run(ctx, scriptRun{script: "profile", src: src, tools: []string{"scalene"}, wanted: &s, values: values, beside: profilerBegins + profilerWrites}, func(one reply) error {
 		switch one.Kind {
 		case "line":
 			if p.accepts(one) {

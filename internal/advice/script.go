@@ -82,9 +82,10 @@ type parameters map[string]any
 type scriptRun struct {
 	script string // of the folder scripts, without .py
 	values parameters
-	tools  []string // modules that the script imports and can do without
-	times  int      // how many times the usual time it may take; 0 means 1
-	wanted *seen    // what the program needs that is going to be run; nil: none is
+	tools  []string      // modules that the script imports and can do without
+	times  int           // how many times the usual time it may take; 0 means 1
+	beside time.Duration // that its tools may take beside the usual time
+	wanted *seen         // what the program needs that is going to be run; nil: none is
 	src    Source
 }
 
@@ -153,7 +154,7 @@ func (c *Checker) bound(j scriptRun) time.Duration {
 	if c.Timeout <= 0 {
 		return 0
 	}
-	return c.Timeout*time.Duration(max(1, j.times)) + grace
+	return c.Timeout*time.Duration(max(1, j.times)) + j.beside + grace
 }
 
 // code puts the text together that the kernel runs.

@@ -38,6 +38,7 @@ type Hub interface {
 	SessionStates
 	Kernels
 	Variables
+	Typing
 	Processes
 	Ports
 	Networks
@@ -97,6 +98,13 @@ type Variables interface {
 	Preview(ctx context.Context, who auth.Principal, session string, look workspace.Look) (workspace.Entry, workspace.Preview, error)
 }
 
+// Typing is what kernels say of code that somebody types.
+type Typing interface {
+	Complete(ctx context.Context, who auth.Principal, session, kernel, code string, cursor int) (matches []string, start, end int, err error)
+	Describe(ctx context.Context, who auth.Principal, session, kernel, code string, cursor int) (string, error)
+	IsComplete(ctx context.Context, who auth.Principal, session, kernel, code string) (string, error)
+}
+
 // Processes are the processes of a hub's sessions.
 type Processes interface {
 	StartProcess(ctx context.Context, who auth.Principal, session string, start process.Start) (process.Info, error)
@@ -136,6 +144,7 @@ type Executions interface {
 	Execution(ctx context.Context, who auth.Principal, id string) (hub.Execution, error)
 	Executions(ctx context.Context, who auth.Principal, f hub.ExecutionFilter, p hub.Page) (hub.Listing[hub.Execution], error)
 	InterruptExecution(ctx context.Context, who auth.Principal, id string) (hub.Execution, error)
+	ApproveCall(ctx context.Context, who auth.Principal, execution string, number int, w tool.Word) (hub.Execution, error)
 	Follow(ctx context.Context, who auth.Principal, id string, after int64) (hub.Follower[json.RawMessage], error)
 	ToolServers(ctx context.Context, who auth.Principal) ([]tool.Server, error)
 }
@@ -223,6 +232,8 @@ type Options struct {
 	MaxFile   int64 // bytes of one uploaded file; 0: 512 MiB
 	NoSharing bool  // conversations cannot be shared by links
 	NoScripts bool  // the page does not run HTML with scripts that code made
+	// ProjectQuota is what a project may use that has no quota of its own.
+	ProjectQuota Quota
 	// Ports is where ports of sessions have names of their own; nil: nowhere.
 	Ports func() ports.Address
 	// Heartbeat is how long a stream of events may be silent; 0: 10 seconds.
@@ -261,6 +272,7 @@ func build(o Options) *server {
 	s.addSessions()
 	s.addKernels()
 	s.addVariables()
+	s.addTyping()
 	s.addProcesses()
 	s.addPorts()
 	s.addNetwork()

@@ -23,8 +23,8 @@ const (
 	usualAtOnce, mostAtOnce = 4, 32
 	// maxOfItem bounds the events of one item's result, in bytes.
 	maxOfItem = 1 << 20
-	// batchPatience is how long an item waits for room, and batchFarewell bounds the deletion of its session.
-	batchPatience, batchFarewell = 2 * time.Minute, 30 * time.Second
+	// batchFarewell bounds the deletion of an item's session.
+	batchFarewell = 30 * time.Second
 	// strayLife is how long the session of an item lives whose client has left.
 	strayLife = 24 * time.Hour
 	// linesType is that of an answer with one JSON object on each line.
@@ -298,19 +298,12 @@ func (s *server) eventsOfItem(ctx context.Context, open opener) ([]json.RawMessa
 }
 
 // patiently does something, and does it again as long as there is no room for it.
-func patiently[T any](ctx context.Context, do func() (T, error)) (T, error) {
-	began := time.Now()
-	for wait := 200 * time.Millisecond; ; wait = min(2*wait, 5*time.Second) {
-		out, err := do()
-		if !problem.Has(err, problem.TooManySessions, problem.QuotaSessions, problem.QuotaExecutions, problem.QueueFull) || time.Since(began) > batchPatience {
-			return out, err
-		}
-		select {
-		case <-time.After(wait):
-		case <-ctx.Done():
-			return out, err
-		}
-	}
+func patiently[T any](ctx context.Context, do func() (T, error)) (out T, err error) {
+	err = hub.Patiently(ctx, func() error {
+		out, err = do()
+		return err
+	}, problem.TooManySessions, problem.QuotaSessions, problem.QuotaExecutions, problem.QueueFull)
+	return out, err
 }
 
 // lines answers with one JSON object on each line.

@@ -12,6 +12,7 @@ import (
 	"cove/internal/kernel"
 	"cove/internal/problem"
 	"cove/internal/sse"
+	"cove/internal/tool"
 )
 
 // Execution is one run of code.
@@ -50,16 +51,23 @@ func executionOf(e hub.Execution) Execution {
 
 // NewExecution says what to run.
 type NewExecution struct {
-	Code     string            `json:"code" minLength:"1" maxLength:"1048576"`
-	Kernel   string            `json:"kernel,omitempty" maxLength:"64" doc:"main when left out"`
-	Timeout  float64           `json:"timeout_seconds,omitempty" minimum:"0" maximum:"86400" doc:"Wall clock; the server's limit when left out"`
-	Program  string            `json:"program,omitempty" maxLength:"255" example:"report.py" doc:"Run the code as python runs a file of this name, and not as a cell of a notebook"`
-	Args     []string          `json:"args,omitempty" maxItems:"1000" doc:"sys.argv[1:]"`
-	Env      map[string]string `json:"env,omitempty" doc:"Variables that are set before, and stay set in the kernel; they are not recorded"`
-	Columns  int               `json:"columns,omitempty" minimum:"0" maximum:"1000" doc:"How many characters a line has where people read the output"`
-	Servers  []string          `json:"tool_servers,omitempty" maxItems:"100" doc:"Tool servers whose tools the code may call, in the module tools (GET /tool-servers)"`
-	Approved bool              `json:"approved,omitempty" doc:"Somebody has looked at the code, which the rules for code ask for (code_unapproved)"`
-	Restart  bool              `json:"restart,omitempty" doc:"Begin a new interpreter first: variables and imports are lost, files are kept"`
+	Code      string            `json:"code" minLength:"1" maxLength:"1048576"`
+	Kernel    string            `json:"kernel,omitempty" maxLength:"64" doc:"main when left out"`
+	Timeout   float64           `json:"timeout_seconds,omitempty" minimum:"0" maximum:"86400" doc:"Wall clock; the server's limit when left out"`
+	Program   string            `json:"program,omitempty" maxLength:"255" example:"report.py" doc:"Run the code as python runs a file of this name, and not as a cell of a notebook"`
+	Args      []string          `json:"args,omitempty" maxItems:"1000" doc:"sys.argv[1:]"`
+	Env       map[string]string `json:"env,omitempty" doc:"Variables that are set before, and stay set in the kernel; they are not recorded"`
+	Columns   int               `json:"columns,omitempty" minimum:"0" maximum:"1000" doc:"How many characters a line has where people read the output"`
+	Servers   []string          `json:"tool_servers,omitempty" maxItems:"100" doc:"Tool servers whose tools the code may call, in the module tools (GET /tool-servers)"`
+	AskBefore []string          `json:"ask_before,omitempty" maxItems:"100" example:"[\"git.git_commit\"]" doc:"Tools of these servers that wait for somebody's word before each call (POST /executions/{execution}/calls/{number}/approve); a * at the end makes a prefix"`
+	Approved  bool              `json:"approved,omitempty" doc:"Somebody has looked at the code, which the rules for code ask for (code_unapproved)"`
+	Restart   bool              `json:"restart,omitempty" doc:"Begin a new interpreter first: variables and imports are lost, files are kept"`
+}
+
+// CallWord is what a user says about a call of a tool that waits.
+type CallWord struct {
+	Run  bool   `json:"run" doc:"Whether the call is made"`
+	Note string `json:"note,omitempty" maxLength:"4096" doc:"For the code, when the call is not made"`
 }
 
 type (
@@ -71,6 +79,11 @@ type (
 	// ExecutionPath names an execution in an address.
 	ExecutionPath struct {
 		Execution string `path:"execution" maxLength:"64" example:"exe_06f1k3t3y4m0v8s2k5r7w9x1z4"`
+	}
+	approveCall struct {
+		ExecutionPath
+		Number int `path:"number" minimum:"1" maximum:"1000000000" doc:"Of the call, as the event call_asks has it"`
+		Body   CallWord
 	}
 	listExecutions struct {
 		Paging
@@ -138,6 +151,19 @@ curl -H "Authorization: Bearer $KEY" "$COVE/sessions/$SESSION/executions?backgro
 			out, err := s.o.Hub.InterruptExecution(ctx, who, in.Execution)
 			return executionOf(out), err
 		})
+	add(s, operation{id: "execution.approve", method: http.MethodPost, path: "/executions/{execution}/calls/{number}/approve", tag: tag, action: auth.SessionsExecute, summary: "Approve a call of a tool",
+		about:  "Tools of which the tool server says `ask`, and those of the request's `ask_before`, wait before each call: the execution's events, and those of its turn, have `call_asks` with the number, the name and the arguments. This has the call made, or not; then `tool_call` with the number follows. Nobody's word within the server's `turn.approval_wait` refuses the call.",
+		errors: []problem.Code{problem.ExecutionNotFound, problem.CallNotWaiting, problem.ExecutionElsewhere},
+		example: `# with a tool server that is named time
+ASKS=$(curl -H "Authorization: Bearer $KEY" "$COVE/sessions/$SESSION/executions?background=true" \
+  -d '{"code":"import tools\nprint(tools.time_get_current_time(\"UTC\"))",
+       "tool_servers":["time"],"ask_before":["time.*"]}' | field id)
+# when its events have "call_asks": (or refuse with "run":false and a "note")
+until curl -H "Authorization: Bearer $KEY" $COVE/executions/$ASKS/calls/1/approve -d '{"run":true}'; do sleep 0.2; done`},
+		func(ctx context.Context, who auth.Principal, in *approveCall) (Execution, error) {
+			out, err := s.o.Hub.ApproveCall(ctx, who, in.Execution, in.Number, tool.Word{Run: in.Body.Run, Note: in.Body.Note})
+			return executionOf(out), err
+		})
 	addRaw(s, operation{id: "execution.events", method: http.MethodGet, path: "/executions/{execution}/events", tag: tag, action: auth.SessionsRead, summary: "Follow an execution",
 		about:  "Server-sent events, from the first one or from the one after `Last-Event-ID` on, old or happening now, until `done`. Works as often as you like, also long afterwards.",
 		errors: []problem.Code{problem.ExecutionNotFound}, example: `curl -N -H "Authorization: Bearer $KEY" -H "Last-Event-ID: 17" $COVE/executions/$EXECUTION/events`},
@@ -171,7 +197,7 @@ func (s *server) createExecution(w http.ResponseWriter, r *http.Request, who aut
 		}
 	}
 	e, err := s.o.Hub.StartExecution(r.Context(), who, hub.NewExecution{Session: in.Session, Kernel: in.Body.Kernel, Code: in.Body.Code,
-		Program: in.Body.Program, Args: in.Body.Args, Environment: in.Body.Env, Columns: in.Body.Columns, Restart: in.Body.Restart, Approved: in.Body.Approved, Servers: in.Body.Servers, Timeout: time.Duration(in.Body.Timeout * float64(time.Second)), Once: r.Header.Get("Idempotency-Key")})
+		Program: in.Body.Program, Args: in.Body.Args, Environment: in.Body.Env, Columns: in.Body.Columns, Restart: in.Body.Restart, Approved: in.Body.Approved, Servers: in.Body.Servers, AskBefore: in.Body.AskBefore, Timeout: time.Duration(in.Body.Timeout * float64(time.Second)), Once: r.Header.Get("Idempotency-Key")})
 	if err != nil {
 		return err
 	}

@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -252,6 +253,18 @@ func (h *fakeHub) Check(_ context.Context, who auth.Principal, n hub.NewCheck) (
 	return hub.Checked{Report: &advice.Report{File: n.Name, Findings: []advice.Finding{{Rule: "F821", Severity: advice.Error, Line: 1, Column: 1, Message: "m"}}}}, h.note(who, n.Session, n.Code)
 }
 
+func (h *fakeHub) Complete(_ context.Context, who auth.Principal, id, name, code string, cursor int) ([]string, int, int, error) {
+	return []string{code + "e"}, 0, cursor, h.note(who, id, name, code)
+}
+
+func (h *fakeHub) Describe(_ context.Context, who auth.Principal, id, name, code string, cursor int) (string, error) {
+	return code + " at " + strconv.Itoa(cursor), h.note(who, id, name, code)
+}
+
+func (h *fakeHub) IsComplete(_ context.Context, who auth.Principal, id, name, code string) (string, error) {
+	return "incomplete", h.note(who, id, name, code)
+}
+
 func (h *fakeHub) Variables(_ context.Context, who auth.Principal, id, name string) (kernel.Variables, error) {
 	return kernel.Variables{Items: []kernel.Variable{{Name: "df", Type: "pandas.DataFrame", Shape: []int64{2, 1}, Table: true}}}, h.note(who, id, name)
 }
@@ -304,6 +317,9 @@ func (h *fakeHub) Executions(_ context.Context, who auth.Principal, f hub.Execut
 }
 func (h *fakeHub) InterruptExecution(_ context.Context, who auth.Principal, id string) (hub.Execution, error) {
 	return hub.Execution{ID: id, State: hub.ExecutionRunning}, h.note(who, id)
+}
+func (h *fakeHub) ApproveCall(_ context.Context, who auth.Principal, id string, number int, w tool.Word) (hub.Execution, error) {
+	return hub.Execution{ID: id, State: hub.ExecutionRunning}, h.note(who, id, number, w)
 }
 func (h *fakeHub) Follow(ctx context.Context, who auth.Principal, id string, after int64) (hub.Follower[json.RawMessage], error) {
 	if id != execution {
@@ -721,6 +737,9 @@ func (fakeAccounts) CreateKey(context.Context, auth.Principal, auth.NewKey) (aut
 }
 func (fakeAccounts) Keys(context.Context, auth.Principal) ([]auth.Key, error) {
 	return []auth.Key{oneKey}, nil
+}
+func (fakeAccounts) AllKeys(context.Context, auth.Principal) ([]auth.Key, error) {
+	return []auth.Key{oneKey, {ID: "key_2", Subject: "somebody"}}, nil
 }
 func (fakeAccounts) RevokeKey(context.Context, auth.Principal, string) (auth.Key, error) {
 	return oneKey, nil

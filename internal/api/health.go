@@ -27,6 +27,7 @@ type Settings struct {
 	Upload  int64  `json:"upload_bytes" doc:"The largest file that can be uploaded"`
 	JSON    int64  `json:"json_bytes" doc:"The largest JSON body"`
 	Sharing bool   `json:"sharing" doc:"Whether conversations can be shared by links"`
+	Quota   *Quota `json:"project_quota,omitempty" doc:"What a project may use that has no quota of its own, for those who may server:manage"`
 	Scripts bool   `json:"scripts" doc:"Whether the page may run HTML with scripts that code made, in a frame of its own, when the user asks for it"`
 }
 
@@ -67,7 +68,11 @@ func (s *server) addHealth() {
 		example: `curl -H "Authorization: Bearer $KEY" $COVE/settings`},
 		func(ctx context.Context, who auth.Principal, _ *struct{}) (Settings, error) {
 			models, err := s.o.Hub.Models(ctx, who) // fails where the caller may ask none, or the provider cannot be reached: that is none, and no reason not to load
-			return Settings{Version: s.o.Version, Model: err == nil && len(models) > 0, Upload: s.o.MaxFile, JSON: maxJSON, Sharing: !s.o.NoSharing, Scripts: !s.o.NoScripts}, nil
+			out := Settings{Version: s.o.Version, Model: err == nil && len(models) > 0, Upload: s.o.MaxFile, JSON: maxJSON, Sharing: !s.o.NoSharing, Scripts: !s.o.NoScripts}
+			if who.May(auth.ServerManage) {
+				out.Quota = &s.o.ProjectQuota
+			}
+			return out, nil
 		})
 	add(s, operation{id: "settings.public", method: http.MethodGet, path: "/settings/public", tag: tag, public: true, summary: "What can be done before signing in?", about: "What the server's page asks before anybody has signed in.",
 		example: `curl $COVE/settings/public`},

@@ -25,6 +25,7 @@ type Accounts interface {
 type Keys interface {
 	CreateKey(ctx context.Context, who auth.Principal, n auth.NewKey) (auth.Key, string, error)
 	Keys(ctx context.Context, who auth.Principal) ([]auth.Key, error)
+	AllKeys(ctx context.Context, who auth.Principal) ([]auth.Key, error)
 	RevokeKey(ctx context.Context, who auth.Principal, id string) (auth.Key, error)
 	SetKeyQuota(ctx context.Context, who auth.Principal, id string, quota []byte) (auth.Key, error)
 }
@@ -38,6 +39,7 @@ type Key struct {
 	Last4   string        `json:"last4" doc:"The last characters of the key"`
 	Scopes  []auth.Action `json:"scopes,omitempty" doc:"What it is limited to; missing: all that its user may"`
 	Quota   *Quota        `json:"quota,omitempty"`
+	Holder  string        `json:"holder,omitempty" doc:"Whose access tokens of an authorization server it stands for; such a key has no text"`
 	Created time.Time     `json:"created_at"`
 	Expires *time.Time    `json:"expires_at,omitempty"`
 	Used    *time.Time    `json:"used_at,omitempty" doc:"To the minute"`
@@ -45,7 +47,7 @@ type Key struct {
 }
 
 func keyOf(k auth.Key) Key {
-	return Key{ID: k.ID, Name: k.Name, Project: k.Project, User: k.User, Last4: k.Last4, Scopes: k.Scopes, Quota: quotaOf(k.Quota), Created: k.Created.UTC(),
+	return Key{ID: k.ID, Name: k.Name, Project: k.Project, User: k.User, Last4: k.Last4, Scopes: k.Scopes, Quota: quotaOf(k.Quota), Holder: k.Subject, Created: k.Created.UTC(),
 		Expires: moment(k.Expires), Used: moment(k.Used), Revoked: moment(k.Revoked)}
 }
 
@@ -66,6 +68,9 @@ type NewKey struct {
 
 type (
 	createKey struct{ Body NewKey }
+	listKeys  struct {
+		All bool `query:"all" doc:"Of all projects, which needs server:manage"`
+	}
 	// KeyPath names a key in an address.
 	KeyPath struct {
 		Key string `path:"key" maxLength:"64" example:"key_06f1k3t3y4m0v8s2k5r7w9x1z4"`
@@ -89,8 +94,12 @@ func (s *server) addKeys() {
 		})
 	add(s, operation{id: "key.list", method: http.MethodGet, path: "/keys", tag: tag, action: auth.KeysManage, summary: "List keys", about: "The project's keys; a member sees their own.",
 		example: `curl -H "Authorization: Bearer $KEY" $COVE/keys`},
-		func(ctx context.Context, who auth.Principal, _ *struct{}) (List[Key], error) {
-			out, err := s.o.Accounts.Keys(ctx, who)
+		func(ctx context.Context, who auth.Principal, in *listKeys) (List[Key], error) {
+			list := s.o.Accounts.Keys
+			if in.All {
+				list = s.o.Accounts.AllKeys
+			}
+			out, err := list(ctx, who)
 			return List[Key]{Items: each(out, keyOf)}, err
 		})
 	add(s, operation{id: "key.revoke", method: http.MethodDelete, path: "/keys/{key}", tag: tag, action: auth.KeysManage, summary: "Revoke a key", about: "At once. It stays in the list.",

@@ -27,6 +27,8 @@ type (
 		Currency     string  `json:"currency,omitempty" doc:"Of the cost"`
 		UploadBytes  int64   `json:"upload_bytes"`
 	}
+	// AnswerDay is how the answers of one model went in one day.
+	AnswerDay = hub.AnswerDay
 	// AuditRow is a row of the audit log.
 	AuditRow = audit.Row
 
@@ -35,16 +37,23 @@ type (
 		From string `query:"from" format:"date" doc:"2026-11-21; seven days ago when left out" example:"2026-11-21"`
 		To   string `query:"to" format:"date" doc:"Today when left out" example:"2026-11-21"`
 	}
+	// ProjectQuery says which project is asked about; "": the caller's.
+	ProjectQuery struct {
+		Project string `query:"project" maxLength:"200" doc:"Id or name of another project, which needs server:manage"`
+	}
 	usageQuery struct {
 		DaysQuery
+		ProjectQuery
 		Key string `query:"key" maxLength:"64" doc:"Only of this key"`
 		All bool   `query:"all" doc:"Of all projects together, which needs server:manage"`
 	}
 	answersQuery struct {
 		DaysQuery
+		ProjectQuery
 		All bool `query:"all" doc:"Of all projects together, which needs server:manage"`
 	}
 	auditQuery struct {
+		ProjectQuery
 		After   string    `query:"after" maxLength:"64" doc:"The next of the page before"`
 		Limit   int       `query:"limit" minimum:"1" maximum:"1000" default:"100"`
 		All     bool      `query:"all" doc:"Of all projects, which needs server:manage"`
@@ -75,12 +84,20 @@ func (s *server) addLedgers() {
 		about:   "Turns that ended, how many of them were completed, repaired and failed, what was installed, and how long they took: figures without content, which stay when conversations are deleted. The latest day first.",
 		example: `curl -H "Authorization: Bearer $KEY" "$COVE/usage/models?from=2026-11-01&to=2026-11-30"`},
 		func(ctx context.Context, who auth.Principal, in *answersQuery) (List[hub.AnswerDay], error) {
+			who, err := s.in(ctx, who, in.Project)
+			if err != nil {
+				return List[hub.AnswerDay]{}, err
+			}
 			out, err := s.o.Hub.Answers(ctx, who, in.All, s.firstDay(in.From), s.lastDay(in.To))
 			return List[hub.AnswerDay]{Items: each(out, func(d hub.AnswerDay) hub.AnswerDay { return d })}, err
 		})
 	add(s, operation{id: "audit.list", method: http.MethodGet, path: "/audit", tag: "audit", action: auth.AuditRead, summary: "See who did what", about: "A row for every change that was requested, also for a refused one; the newest first.",
 		example: `curl -H "Authorization: Bearer $KEY" "$COVE/audit?limit=20&action=session&outcome=ok&from=2026-11-01T00:00:00Z"`},
 		func(ctx context.Context, who auth.Principal, in *auditQuery) (List[audit.Row], error) {
+			who, err := s.in(ctx, who, in.Project)
+			if err != nil {
+				return List[audit.Row]{}, err
+			}
 			rows, err := s.o.Accounts.Rows(ctx, who, in.All, audit.Query{User: in.User, Key: in.Key, Action: in.Action, Target: in.Target, Outcome: in.Outcome, From: in.From, To: in.To,
 				Before: in.After, Limit: in.Limit})
 			out := List[audit.Row]{Items: each(rows, func(r audit.Row) audit.Row { r.At = r.At.UTC(); return r })}
@@ -89,6 +106,16 @@ func (s *server) addLedgers() {
 			}
 			return out, err
 		})
+}
+
+// in is the caller in another project, by id or name, which only those see who may manage the server; "" is the caller's own.
+func (s *server) in(ctx context.Context, who auth.Principal, project string) (auth.Principal, error) {
+	if project == "" {
+		return who, nil
+	}
+	p, err := s.o.Accounts.Project(ctx, who, project)
+	who.Project = p.ID
+	return who, err
 }
 
 func (s *server) firstDay(asked string) string {
@@ -101,8 +128,11 @@ func (s *server) lastDay(asked string) string {
 
 func (s *server) usage(ctx context.Context, who auth.Principal, in *usageQuery) (List[hub.Usage], error) {
 	from, to := s.firstDay(in.From), s.lastDay(in.To)
+	who, err := s.in(ctx, who, in.Project)
+	if err != nil {
+		return List[hub.Usage]{}, err
+	}
 	var out []hub.Usage
-	var err error
 	if in.All {
 		out, err = s.o.Hub.UsageOfAll(ctx, who, from, to)
 	} else {

@@ -299,15 +299,39 @@ func (s *server) processOutput(w http.ResponseWriter, r *http.Request, who auth.
 		if err := to.Flush(); err != nil {
 			return nil
 		}
+		if e.Recycle != nil {
+			e.Recycle()
+		}
 	}
 	return nil
+}
+
+// eventOutput is how many bytes of output are in an event at most: clients have a bound for its line, which is longer by a third or more.
+const eventOutput = 63 << 10
+
+// inPieces cuts large pieces of output.
+func inPieces(events iter.Seq2[process.Event, error]) iter.Seq2[process.Event, error] {
+	return func(yield func(process.Event, error) bool) {
+		for e, err := range events {
+			for len(e.Data) > eventOutput {
+				piece := process.Event{Kind: e.Kind, At: e.At, Data: e.Data[:eventOutput]}
+				if !yield(piece, nil) {
+					return
+				}
+				e.At, e.Data = piece.Next(), e.Data[eventOutput:]
+			}
+			if !yield(e, err) {
+				return
+			}
+		}
+	}
 }
 
 // processEvents makes server-sent events of what a process emits. Their ids are the positions behind them; that of the end is one more, for it has no bytes.
 func processEvents(events iter.Seq2[process.Event, error], from int64) iter.Seq2[sse.Event, error] {
 	return func(yield func(sse.Event, error) bool) {
 		at := from
-		for e, err := range events {
+		for e, err := range inPieces(events) {
 			if err != nil {
 				yield(sse.Event{}, err)
 				return
@@ -370,10 +394,12 @@ func readable(text []byte) bool {
 	controls := 0
 	for _, b := range text {
 		if b < ' ' && b != '\n' && b != '\r' && b != '\t' {
-			controls++
+			if controls++; controls > len(text)/16 {
+				return false
+			}
 		}
 	}
-	return controls <= len(text)/16 && utf8.Valid(text)
+	return utf8.Valid(text)
 }
 
 // Event is what a client makes of the data of an event that begins at a position.

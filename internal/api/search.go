@@ -42,7 +42,8 @@ type Price struct {
 	Currency string   `json:"currency" example:"USD"`
 }
 
-func modelOf(m hub.ModelInfo) Model {
+// ModelOf is a model as the interface tells of it.
+func ModelOf(m hub.ModelInfo) Model {
 	out := Model{ID: m.ID, Provider: m.Provider, Default: m.Default, Context: m.About.Context, Vision: m.About.Vision}
 	if p := m.About.Price; p != nil {
 		out.Price = &Price{Input: amount(p.Input), Output: amount(p.Output), Currency: p.Currency}
@@ -73,6 +74,6 @@ func (s *server) addSearch() {
 		example: `curl -H "Authorization: Bearer $KEY" $COVE/models`},
 		func(ctx context.Context, who auth.Principal, _ *struct{}) (List[Model], error) {
 			out, err := s.o.Hub.Models(ctx, who)
-			return List[Model]{Items: each(out, modelOf)}, err
+			return List[Model]{Items: each(out, ModelOf)}, err
 		})
 }

@@ -22,6 +22,7 @@ type Session struct {
 	Memory     int64             `json:"memory_bytes" doc:"That it may take"`
 	Taken      int64             `json:"memory_used_bytes,omitempty" doc:"That it takes now, beside what all sessions share; missing where that is not known, as while it is paused"`
 	CPUs       float64           `json:"cpus"`
+	Image      *SessionImage     `json:"image,omitempty" doc:"That it begins from, whatever its tag means by now; missing: the server's own system"`
 	Root       bool              `json:"root,omitempty" doc:"Its programs may run as root and change the system"`
 	Idle       int64             `json:"idle_seconds" doc:"Without use, until it is paused; 0: never"`
 	Network    *Network          `json:"network,omitempty" doc:"Where its programs may connect to; missing: nowhere"`
@@ -35,6 +36,19 @@ type Session struct {
 	Project    string            `json:"project"`
 	User       string            `json:"user"`
 	Key        string            `json:"key,omitempty" doc:"The id of the key that made it"`
+}
+
+// SessionImage is the OCI image that a session begins from.
+type SessionImage struct {
+	Reference string `json:"reference" doc:"As it was asked for"`
+	Digest    string `json:"digest" doc:"Of its manifest" example:"sha256:9f1c7a8f2e0d4b6a5c3e1f0a9b8d7c6e5f4a3b2c1d0e9f8a7b6c5d4e3f2a1b0c"`
+}
+
+func imageOf(i *hub.SessionImage) *SessionImage {
+	if i == nil {
+		return nil
+	}
+	return &SessionImage{Reference: i.Reference, Digest: i.Digest}
 }
 
 // Rollback says that a session went back to what was saved of it.
@@ -55,7 +69,7 @@ func rollbackOf(r *hub.Rollback) *Rollback {
 }
 
 func sessionOf(s hub.Session) Session {
-	return Session{Saved: moment(s.Saved), Rollback: rollbackOf(s.Rollback), ID: s.ID, Name: s.Name, Metadata: notNil(s.Metadata), State: s.State, Reason: s.Reason, Packages: s.Packages, Memory: s.Memory, Taken: s.Taken, CPUs: s.CPUs, Root: s.System > 0, Network: networkOf(s.Network),
+	return Session{Saved: moment(s.Saved), Rollback: rollbackOf(s.Rollback), ID: s.ID, Name: s.Name, Metadata: notNil(s.Metadata), State: s.State, Reason: s.Reason, Packages: s.Packages, Memory: s.Memory, Taken: s.Taken, CPUs: s.CPUs, Root: s.System > 0, Image: imageOf(s.Image), Network: networkOf(s.Network),
 		Idle: int64(s.Idle.Seconds()), Executions: s.Executions, Disk: s.Disk, Created: s.Created.UTC(), Used: s.Used.UTC(), Expires: moment(s.Expires),
 		Project: s.Project, User: s.User, Key: s.Key}
 }
@@ -111,7 +125,8 @@ type NewSession struct {
 	Metadata map[string]string `json:"metadata,omitempty" maxProperties:"32" doc:"Words of your own; lists can be narrowed by them"`
 	Packages string            `json:"packages,omitempty" enum:"standard,standard-2024,minimal" doc:"The set of packages to begin with"`
 	Memory   int64             `json:"memory_bytes,omitempty" minimum:"0"`
-	CPUs     float64           `json:"cpus,omitempty" minimum:"0" maximum:"256"`
+	CPUs     float64           `json:"cpus,omitempty" minimum:"0"`
+	Image    string            `json:"image,omitempty" maxLength:"1024" doc:"An OCI image of a registry to begin from, as python:3.12-slim, where the server's operator allows that; it is fetched when it is not there yet, for which the answer waits" example:"python:3.12-slim"`
 	Idle     int64             `json:"idle_seconds,omitempty" minimum:"0" maximum:"31536000" doc:"Without use, until it is paused"`
 	Life     int64             `json:"life_seconds,omitempty" minimum:"0" maximum:"315360000" doc:"Until it is deleted"`
 	Files    []string          `json:"files,omitempty" maxItems:"100" doc:"Ids of stored files that are put into its workspace"`
@@ -123,7 +138,7 @@ func (n *NewSession) hub() hub.NewSession {
 	if n == nil {
 		return hub.NewSession{}
 	}
-	return hub.NewSession{Name: n.Name, Metadata: n.Metadata, Packages: n.Packages, Memory: n.Memory, CPUs: n.CPUs, Idle: seconds(n.Idle), Life: seconds(n.Life), Files: n.Files, Network: n.Network.hub(), Root: n.Root}
+	return hub.NewSession{Name: n.Name, Metadata: n.Metadata, Packages: n.Packages, Memory: n.Memory, CPUs: n.CPUs, Image: n.Image, Idle: seconds(n.Idle), Life: seconds(n.Life), Files: n.Files, Network: n.Network.hub(), Root: n.Root}
 }
 
 func seconds(n int64) time.Duration { return time.Duration(n) * time.Second }
@@ -206,7 +221,7 @@ func (s *server) addSessions() {
 	const tag = "sessions"
 	add(s, operation{id: "session.create", method: http.MethodPost, path: "/sessions", tag: tag, action: auth.SessionsWrite, status: http.StatusCreated, repeat: repeatKept,
 		summary: "Create a session", about: "The session is ready for code when the answer comes. The body may be empty.",
-		errors: []problem.Code{problem.QuotaSessions, problem.FileNotFound}, example: `curl -H "Authorization: Bearer $KEY" -X POST $COVE/sessions -d '{"name":"sales","metadata":{"team":"a"}}'`},
+		errors: []problem.Code{problem.QuotaSessions, problem.FileNotFound, problem.ImageDenied, problem.ImageMissing}, example: `curl -H "Authorization: Bearer $KEY" -X POST $COVE/sessions -d '{"name":"sales","metadata":{"team":"a"}}'`},
 		func(ctx context.Context, who auth.Principal, in *createSession) (Session, error) {
 			out, err := s.o.Hub.CreateSession(ctx, who, in.Body.hub())
 			return sessionOf(out), err

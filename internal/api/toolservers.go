@@ -26,6 +26,7 @@ type ServerTool struct {
 	Description string          `json:"description,omitempty"`
 	Parameters  json.RawMessage `json:"parameters,omitempty" doc:"A JSON Schema of its arguments"`
 	Result      json.RawMessage `json:"result,omitempty" doc:"A JSON Schema of what it returns"`
+	Asks        bool            `json:"asks,omitempty" doc:"Somebody is asked before each call: see POST /executions/{execution}/calls/{number}/approve"`
 }
 
 // ToolWithout is a tool that code is not offered.
@@ -52,7 +53,7 @@ func ToolServerOf(s tool.Server) ToolServer {
 		s.Problem = problem.Of(err)
 	} else {
 		for function, t := range set.All {
-			out.Tools = append(out.Tools, ServerTool{Name: t.Name, Function: function, Description: t.Description, Parameters: t.Parameters, Result: t.Result})
+			out.Tools = append(out.Tools, ServerTool{Name: t.Name, Function: function, Description: t.Description, Parameters: t.Parameters, Result: t.Result, Asks: t.Asks})
 		}
 	}
 	if s.Problem != nil {

@@ -137,8 +137,10 @@ type NewTurn struct {
 	Python       *bool    `json:"python,omitempty" doc:"false: the model is not offered the interpreter"`
 	Tools        []Tool   `json:"tools,omitempty" maxItems:"128" doc:"Your functions: the model or its code calls them, you run them"`
 	Servers      []string `json:"tool_servers,omitempty" maxItems:"100" doc:"Tool servers whose tools code may call, in the module tools (GET /tool-servers)"`
+	AskBefore    []string `json:"ask_before,omitempty" maxItems:"100" doc:"Tools of these servers that wait for your word before each call, see POST /executions/{execution}/calls/{number}/approve"`
 	ToolChoice   string   `json:"tool_choice,omitempty" maxLength:"128" doc:"auto, none, required, or the name of one function"`
 	Parallel     *bool    `json:"parallel_tool_calls,omitempty"`
+	Kernels      int      `json:"kernels,omitempty" minimum:"0" maximum:"8" doc:"In how many kernels besides main the model may have code run; programs of one answer in different kernels run at the same time, with variables of their own and the same files"`
 	MaxCalls     int      `json:"max_steps,omitempty" minimum:"0" maximum:"1000" doc:"Executions; the server's limit when left out"`
 	MaxTokens    int      `json:"max_tokens,omitempty" minimum:"0" doc:"Of each answer of the model"`
 	Temperature  *float64 `json:"temperature,omitempty" minimum:"0" maximum:"2"`
@@ -201,7 +203,7 @@ func (n NewTurn) hub(conversation, once string) (hub.NewTurn, error) {
 		return hub.NewTurn{}, err
 	}
 	out := hub.NewTurn{Conversation: conversation, Parent: n.Parent, Session: n.Session, Network: n.Network.hub(), Root: n.Root, Model: n.Model, Input: input, Prompt: n.Prompt, Files: n.Files,
-		Instructions: n.Instructions, NoPython: n.Python != nil && !*n.Python, Servers: n.Servers, Parallel: n.Parallel, MaxCalls: n.MaxCalls, MaxTokens: n.MaxTokens,
+		Instructions: n.Instructions, NoPython: n.Python != nil && !*n.Python, Servers: n.Servers, AskBefore: n.AskBefore, Parallel: n.Parallel, Kernels: n.Kernels, MaxCalls: n.MaxCalls, MaxTokens: n.MaxTokens,
 		Temperature: n.Temperature, TopP: n.TopP, Source: n.Source, Check: n.Check, Once: once, Approval: approvalOf(n.Approval)}
 	if out.Source == "" {
 		out.Source = "api"

@@ -10,17 +10,16 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
-	"runtime/debug"
 	"sync"
 	"syscall"
 	"time"
 
-	"golang.org/x/term"
-
 	"cove/internal/cli"
 	"cove/internal/config"
 	"cove/internal/hub"
+	"cove/internal/install"
 	"cove/internal/keeper"
+	"cove/internal/lang"
 	"cove/internal/model"
 	"cove/internal/model/anthropic"
 	"cove/internal/model/choose"
@@ -28,9 +27,12 @@ import (
 	"cove/internal/problem"
 	"cove/internal/pyenv"
 	"cove/internal/sandbox"
+	"cove/internal/sandbox/docker"
 	"cove/internal/sandbox/gvisor"
 	"cove/internal/sandbox/local"
+	"cove/internal/sdnotify"
 	"cove/internal/session"
+	"cove/internal/terminal"
 )
 
 // replayPace is waited between the pieces of a recorded answer, so that a person can watch it.
@@ -46,53 +48,49 @@ func Signals() <-chan os.Signal {
 }
 
 // Main runs cove's command line and returns the exit code. Signals delivers what the user sends the process.
-func Main(ctx context.Context, args []string, version string, signals <-chan os.Signal) int {
+func Main(ctx context.Context, args []string, build cli.Build, signals <-chan os.Signal) int {
+	build = build.Complete()
+	version := build.String()
 	cfg, err := config.Load(os.Getenv)
+	lang.Use(lang.Of(cfg.Terminal.Language, os.Getenv))
 	var sweeping sync.WaitGroup
 	sweeping.Go(func() { sweep(ctx, cfg) })
 	defer sweeping.Wait()
 	return cli.Main(ctx, args, &cli.Program{
 		In: os.Stdin, Out: os.Stdout, Err: os.Stderr,
 		Getenv:    os.Getenv,
-		Version:   VersionOf(version),
+		Build:     build,
 		Config:    cfg,
 		ConfigErr: err,
 		Signals:   signals,
 		Open:      open,
-		Prepare:   prepareNamed(VersionOf(version)),
+		Prepare:   prepareNamed(version),
 		Served:    served,
 		Salvage:   salvage,
 		Outlook:   outlook,
 		Launch:    launchKeeper,
 		Report:    keeper.Reporter(),
 		NewModel:  func(c choose.Choice) (model.Model, error) { return newModel(cfg, c) },
+		Models:    modelsOf,
 		Engine:    newEngine,
 		Packages:  newPackageDesk,
-		Serve:     newServer(VersionOf(version)),
+		Images:    images,
+		Serve:     newServer(version, sdnotify.Find()),
 		Records:   openRecords,
 		Restore:   restoreRecords,
-		Explain:   explain,
-		Reach:     reach,
+		Verify:    verifyBackup,
+
+		Encryption: newEncryption,
+		Explain:    explain,
+		Reach:      reach,
+		Bundle:     bundleOf(build.Version),
+		Unbundle:   unbundle(build.Version),
 		Tools: func(c config.Config, log *slog.Logger) (cli.ToolServers, error) {
-			return newToolServers(c, log, nil, VersionOf(version))
+			return newToolServers(c, log, nil, version)
 		},
 
 		PlotlyScript: plotlyScript,
 	})
-}
-
-// VersionOf completes the version that the linker set with the commit that Go recorded.
-func VersionOf(version string) string {
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return version
-	}
-	for _, s := range info.Settings {
-		if s.Key == "vcs.revision" && len(s.Value) >= 12 {
-			return version + " (" + s.Value[:12] + ")"
-		}
-	}
-	return version
 }
 
 // sweep removes what killed commands left behind, whichever engine they used. That costs next to nothing when there is nothing.
@@ -100,7 +98,7 @@ func sweep(ctx context.Context, c config.Config) {
 	if _, err := os.Stat(c.Folders.Runtime); err != nil {
 		return
 	}
-	for _, name := range []string{"gvisor", "local"} {
+	for _, name := range []string{"gvisor", "docker", "local"} {
 		c.Sandbox.Engine = name
 		engine, err := newEngine(c)
 		if err == nil {
@@ -125,24 +123,36 @@ func open(ctx context.Context, c config.Config, progress io.Writer) (hub.Live, e
 	if e, ok := engine.(sandbox.Warmer); ok {
 		e.Warm()
 	}
+	if err := sayIsolation(ctx, engine, progress); err != nil {
+		return nil, withDoctor(err)
+	}
 	env, err := environment(ctx, c, "", progress)
 	if err != nil {
 		return nil, err
 	}
-	packages, err := newPackages(c, env, progress)
-	if err != nil {
-		return nil, err
-	}
-	installed, err := standing(ctx, c, packages, progress)
+	packages, installed, err := installing(ctx, c, env, install.State{}, progress)
 	if err != nil {
 		return nil, err
 	}
 	o := session.Options{Engine: engine, Env: env, Limits: sandbox.Limits{Memory: int64(c.Sandbox.Memory), CPUs: c.Sandbox.CPUs, System: systemOf(c)}, Packages: packages, Installed: installed}
 	s, err := openWarm(ctx, c, o, progress)
 	if err != nil {
-		return nil, withDoctor(err)
+		return nil, withDoctor(ofImage(env, err))
 	}
 	return s, nil
+}
+
+// sayIsolation says what is between code and the machine, where that depends on what else runs here.
+func sayIsolation(ctx context.Context, engine sandbox.Engine, progress io.Writer) error {
+	e, ok := engine.(sandbox.Describer)
+	if !ok {
+		return nil
+	}
+	isolation, _, err := e.Describe(ctx)
+	if err == nil {
+		_, _ = fmt.Fprintln(progress, "cove: "+isolation)
+	}
+	return err
 }
 
 // withDoctor points to the doctor when a sandbox does not start.
@@ -159,8 +169,8 @@ func withDoctor(err error) error {
 }
 
 func isTerminal(w io.Writer) bool {
-	f, ok := w.(*os.File)
-	return ok && term.IsTerminal(int(f.Fd()))
+	_, tty := terminal.Descriptor(w)
+	return tty
 }
 
 func newEngine(c config.Config) (sandbox.Engine, error) {
@@ -169,11 +179,13 @@ func newEngine(c config.Config) (sandbox.Engine, error) {
 	}
 	switch c.Sandbox.Engine {
 	case "gvisor":
-		return gvisor.New(gvisor.Options{State: filepath.Join(c.Folders.Runtime, "gvisor"), Shared: shared(c), Debug: os.Getenv("COVE_DEBUG_GVISOR")}), nil
+		return gvisor.New(gvisor.Options{State: filepath.Join(c.Folders.Runtime, "gvisor"), Shared: shared(c), Debug: os.Getenv("COVE_DEBUG_GVISOR"), Sealing: sync.OnceValues(func() (gvisor.Sealing, error) { return sealingOf(c) })}), nil
+	case "docker":
+		return docker.New(docker.Options{State: filepath.Join(c.Folders.Runtime, "docker"), Shared: shared(c), Runtime: c.Sandbox.DockerRuntime}), nil
 	case "local":
 		return local.New(local.Options{State: filepath.Join(c.Folders.Runtime, "local"), Guests: shared(c)}), nil
 	}
-	return nil, problem.New(problem.EngineUnknown, fmt.Sprintf("there is no engine %q", c.Sandbox.Engine)).WithHint("the engines are gvisor and local")
+	return nil, problem.New(problem.EngineUnknown, fmt.Sprintf("there is no engine %q", c.Sandbox.Engine)).WithHint("the engines are gvisor, docker and local")
 }
 
 // newSaver is newEngine for what needs one that can save.

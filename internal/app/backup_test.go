@@ -13,10 +13,12 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
+	"time"
 
 	"cove/internal/app"
 	"cove/internal/auth"
 	"cove/internal/problem"
+	"cove/internal/seal"
 	"cove/internal/store"
 )
 
@@ -81,7 +83,7 @@ func newStore(t *testing.T) *store.Store {
 // whole returns an archive with a user and a file, and the path of its content below the folder of files.
 func whole(t *testing.T) (archive []byte, name string) {
 	t.Helper()
-	s, blobs := newStore(t), t.TempDir()
+	s, blobs := newStore(t), filepath.Join(t.TempDir(), "files")
 	if err := s.AddUser(t.Context(), auth.User{ID: "usr_a", Name: "ada"}); err != nil {
 		t.Fatal(err)
 	}
@@ -136,6 +138,9 @@ func TestARestoreIsAllOrNothing(t *testing.T) {
 			t.Errorf("%s: %v", what, err)
 		}
 		wantNothing(t, what, s, folder)
+		if _, tried := app.Verify(t.Context(), "", bytes.NewReader(archive)); tried == nil || problem.Of(tried).Code != problem.Of(err).Code {
+			t.Errorf("%s: a try says %v, a restore %v", what, tried, err)
+		}
 	}
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -167,5 +172,37 @@ func wantNothing(t *testing.T, what string, s *store.Store, folder string) {
 	}
 	if left, err := os.ReadDir(filepath.Join(folder, "files")); err == nil && len(left) > 0 {
 		t.Errorf("%s: there is %s", what, left[0].Name())
+	}
+}
+
+// TestARestoreIsEncrypted restores with a key into a place that has nothing, not even data keys.
+func TestARestoreIsEncrypted(t *testing.T) {
+	t.Parallel()
+	good, name := whole(t)
+	s, folder := newStore(t), t.TempDir()
+	if err := app.RestoreWith(t.Context(), s, folder, seal.NewKey(), bytes.NewReader(good)); err != nil {
+		t.Fatal(err)
+	}
+	if sealed, err := seal.IsSealed(filepath.Join(folder, "files", name)); err != nil || !sealed {
+		t.Errorf("the restored file is encrypted: %v, %v", sealed, err)
+	}
+}
+
+// TestATryLeavesNothing: what it says, and that neither it nor a failed one leaves anything behind. It cannot be parallel: it sets where temporary folders are.
+func TestATryLeavesNothing(t *testing.T) {
+	good, _ := whole(t)
+	dir := t.TempDir()
+	t.Setenv("TMPDIR", dir)
+	for _, key := range []string{"", seal.NewKey()} {
+		found, err := app.Verify(t.Context(), key, bytes.NewReader(good))
+		if err != nil || found.Files != 1 || found.Bytes != 80_000 || found.Elsewhere != 0 || time.Since(found.Made) > time.Hour {
+			t.Errorf("with the key %q it is %+v, %v", key, found, err)
+		}
+	}
+	if _, err := app.Verify(t.Context(), "", bytes.NewReader(good[:len(good)/2])); !problem.Has(err, problem.BackupInvalid) {
+		t.Errorf("half of it: %v", err)
+	}
+	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
+		t.Errorf("there is %v, %v", left, err)
 	}
 }

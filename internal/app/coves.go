@@ -134,6 +134,9 @@ func salvageWith(ctx context.Context, c config.Config, program string, what cli.
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) } // it has a sandbox to end
 	cmd.WaitDelay = 30 * time.Second
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME"), "COVE_CONFIG=" + os.DevNull, "COVE_HOME=" + c.Folders.Data, "COVE_RUNTIME=" + c.Folders.Runtime, "COVE_PYTHON=" + c.Packages.Python}
+	if c.Encryption.Key != "" { // with which it opens what is sealed
+		cmd.Env = append(cmd.Env, "COVE_ENCRYPTION_KEY="+c.Encryption.Key, "COVE_ENCRYPTION_MEMORY="+c.Encryption.Memory, "COVE_SERVER_FOLDER="+c.Folders.Server)
+	}
 	cmd.Dir = "/"
 	cmd.Stdin = strings.NewReader(string(question))
 	var said strings.Builder

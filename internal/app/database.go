@@ -18,6 +18,7 @@ import (
 	"cove/internal/named"
 	"cove/internal/owner"
 	"cove/internal/sandbox"
+	"cove/internal/seal"
 	"cove/internal/store"
 )
 
@@ -28,7 +29,11 @@ func openStore(ctx context.Context, c config.Config, log *slog.Logger) (*store.S
 			return nil, unwritableFolder(filepath.Dir(file), err)
 		}
 	}
-	return store.Open(ctx, store.Options{Database: c.DatabaseAddress(), Log: log})
+	keys, err := seal.ParseKeys(c.Encryption.Key)
+	if err != nil {
+		return nil, err
+	}
+	return store.Open(ctx, store.Options{Database: c.DatabaseAddress(), Log: log, Keys: keys})
 }
 
 // databaseName is the database without its password.
@@ -69,7 +74,7 @@ func openRecords(ctx context.Context, c config.Config, o cli.RecordsOptions) (_ 
 	accounts := &auth.Accounts{Store: s, Audit: s}
 	r := &cli.Records{Store: s, Accounts: accounts, Audit: s}
 	r.Backup = func(ctx context.Context, w io.Writer) error {
-		return backup(ctx, s, filepath.Join(c.Folders.Server, "files"), w)
+		return backup(ctx, s, c, w)
 	}
 	r.Close = func() error {
 		accounts.Wait()
@@ -126,7 +131,7 @@ func localHub(c config.Config, s *store.Store, me *owner.Owner, o cli.RecordsOpt
 	l := hub.DefaultLimits()
 	l.Life, l.Idle, l.Execution, l.Output, l.Code, l.Stream = 0, 0, time.Duration(c.Sandbox.Timeout), int64(c.Sandbox.MaxOutput), localCode, localStream
 	return hub.New(hub.Options{
-		Store: s, Owner: me, Private: true, Models: o.Models, About: aboutModels(c), Log: o.Log, Limits: l, Turns: cli.TurnLimits(c),
+		Store: s, Owner: me, Private: true, Models: o.Models, ToolServers: o.Tools, About: aboutModels(c), Log: o.Log, Limits: l, Turns: cli.TurnLimits(c),
 		Base: named.Base{Engine: c.Sandbox.Engine, Packages: c.Packages.Set, Limits: named.LimitsOf(sandbox.Limits{Memory: int64(c.Sandbox.Memory), CPUs: c.Sandbox.CPUs})},
 		Room: func() (memory.Room, error) { return memory.Room{Total: 1 << 62, Available: 1 << 62}, nil }, // one session, whose limit the user chose
 	})
@@ -138,5 +143,5 @@ func restoreRecords(ctx context.Context, c config.Config, r io.Reader) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(restore(ctx, s, c.Folders.Server, r), s.Close())
+	return errors.Join(restore(ctx, s, c, r), s.Close())
 }

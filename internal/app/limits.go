@@ -3,6 +3,7 @@ package app
 import (
 	"time"
 
+	"cove/internal/api"
 	"cove/internal/cli"
 	"cove/internal/config"
 	"cove/internal/httpd"
@@ -18,10 +19,17 @@ func hubLimits(c config.Config) hub.Limits {
 	l.Idle, l.Life, l.Execution = time.Duration(c.Session.Idle), time.Duration(c.Session.Life), time.Duration(c.Sandbox.Timeout)
 	l.Output, l.File = int64(c.Limits.Output), int64(c.Limits.Upload)
 	l.Volume = int64(c.Limits.Volume)
+	l.Fetches, l.Fetch = c.Images.Fetches, time.Duration(c.Images.Timeout)
 	l.Approval = time.Duration(c.Turn.ApprovalWait)
 	l.Results = time.Duration(c.Turn.ResultsWait)
 	l.Points, l.PointRoom = c.Session.Points, int64(c.Session.PointsDisk)
 	return l
+}
+
+// standardQuota is what a project may use that has no quota of its own, as the API tells it.
+func standardQuota(c config.Config) api.Quota {
+	q := cli.ProjectQuota(c)
+	return api.Quota{Sessions: q.Sessions, Executions: q.Executions, CPUSeconds: q.CPUSeconds, Disk: q.Disk, Tokens: q.Tokens}
 }
 
 // mostMemory is what a session may ask for; never less than it gets without asking.
@@ -46,4 +54,12 @@ func frontLimits(c config.Config) httpd.Limits {
 	l.KeyRate, l.ProjectRate = c.Limits.RequestsPerSecond, c.Limits.ProjectRequestsPerSecond
 	l.Upload, l.Memory, l.Grace = int64(c.Limits.Upload)+1<<20, requestMemory(), time.Duration(c.Serve.DrainTimeout)+tellEnd
 	return l
+}
+
+// systemOf is how much root of a session may change in each part of its system; 0: no session has a root.
+func systemOf(c config.Config) int64 {
+	if !c.Sandbox.Root {
+		return 0
+	}
+	return int64(c.Sandbox.System)
 }

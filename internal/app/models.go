@@ -137,30 +137,44 @@ func (m *models) List(ctx context.Context) ([]hub.ModelInfo, error) {
 	if m.listed != nil && time.Since(m.when) < modelsFresh {
 		return slices.Clone(m.listed), nil
 	}
-	usual, err := choose.Model(ctx, m.cfg, "")
-	out := []hub.ModelInfo{m.info(usual.String(), true)}
+	out, silent, err := m.offered(ctx, "")
 	switch {
 	case problem.Has(err, problem.NoModel):
 		return nil, nil // a server without a model still runs code
-	case problem.Has(err, problem.ModelNotNamed):
-		out = nil
-		usual, err = choose.Parse(m.cfg, "openai/any")
-	}
-	if err != nil {
+	case err != nil:
 		return nil, err
-	}
-	names, err := choose.List(ctx, usual)
-	if err != nil {
+	case silent != nil:
 		m.listed, m.when = out, time.Now().Add(listedAgain-modelsFresh)
-		return slices.Clone(out), nil // the provider does not say; what is asked for is passed on to it
-	}
-	for _, name := range names {
-		if name != usual.Name {
-			out = append(out, m.info(usual.Provider+"/"+name, false))
-		}
+		return slices.Clone(out), nil // what is asked for is passed on to the provider
 	}
 	m.listed, m.when = out, time.Now()
 	return slices.Clone(out), nil
+}
+
+// offered lists the model that is named, "" for the default, and the others of its provider. silent says why the provider does not say which it has.
+func (m *models) offered(ctx context.Context, named string) (out []hub.ModelInfo, silent, err error) {
+	usual, err := choose.Model(ctx, m.cfg, named)
+	switch {
+	case problem.Has(err, problem.ModelNotNamed):
+		usual, err = choose.Parse(m.cfg, "openai/any")
+	case err == nil:
+		out = []hub.ModelInfo{m.info(usual.String(), true)}
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	names, silent := choose.List(ctx, usual)
+	for _, name := range names {
+		if len(out) == 0 || name != usual.Name {
+			out = append(out, m.info(usual.Provider+"/"+name, false))
+		}
+	}
+	return out, silent, nil
+}
+
+// modelsOf is cli.Program.Models.
+func modelsOf(ctx context.Context, c config.Config, named string) (list []hub.ModelInfo, silent, err error) {
+	return (&models{cfg: c}).offered(ctx, named)
 }
 
 // info never shows where a recording is.

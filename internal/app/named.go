@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 
 	"cove/internal/config"
+	"cove/internal/image"
 	"cove/internal/libdata"
 	"cove/internal/named"
 	"cove/internal/problem"
@@ -31,7 +32,15 @@ func prepareNamed(version string) func(config.Config, io.Writer) named.Prepare {
 // prepareGround also returns what sessions that stand there are opened with.
 func prepareGround(ctx context.Context, version string, c config.Config, e *engines, b named.Base, progress io.Writer) (session.Options, *named.Ground, error) {
 	c.Sandbox.Engine, c.Packages.Set = b.Engine, b.Packages
-	o, saver, err := savable(ctx, c, e, b, progress)
+	engine, err := e.of(c)
+	if err != nil {
+		return session.Options{}, nil, err
+	}
+	saver, err := sandbox.SaverOf(engine)
+	if err != nil {
+		return session.Options{}, nil, problem.Of(err).WithHint("use --engine gvisor, or leave --session out")
+	}
+	o, err := optionsOf(ctx, c, e, b, progress)
 	if err != nil {
 		return o, nil, err
 	}
@@ -43,7 +52,29 @@ func prepareGround(ctx context.Context, version string, c config.Config, e *engi
 	if err != nil {
 		return o, nil, err
 	}
-	return o, withUpgrades(c, b, groundOf(c, o, key, progress), made), nil
+	ground := groundOf(c, o, key, progress)
+	ground.Sealer, err = diskSealer(c)
+	return o, withUpgrades(c, b, ground, made), err
+}
+
+// prepareServed is prepareGround for a server, whose sessions are in memory alone where the engine cannot save them.
+func prepareServed(ctx context.Context, version string, c config.Config, e *engines, b named.Base, progress io.Writer) (session.Options, *named.Ground, error) {
+	c.Sandbox.Engine, c.Packages.Set = b.Engine, b.Packages
+	engine, err := e.of(c)
+	if err != nil {
+		return session.Options{}, nil, err
+	}
+	if _, saves := engine.(sandbox.Saver); saves {
+		return prepareGround(ctx, version, c, e, b, progress)
+	}
+	o, err := optionsOf(ctx, c, e, b, progress)
+	if err != nil {
+		return o, nil, err
+	}
+	key := snapshot.Key{Engine: engine.Name(), Environment: o.Env.Key, Limits: snapshot.LimitsOf(o.Limits), Layers: o.Packages != nil}
+	ground := groundOf(c, o, key, progress)
+	ground.Sealer, err = diskSealer(c)
+	return o, ground, err
 }
 
 // makerOf says which cove makes snapshots with that engine.
@@ -74,35 +105,25 @@ func groundOf(c config.Config, o session.Options, key snapshot.Key, progress io.
 	}
 }
 
-// savable returns the options of sessions that can be saved.
-func savable(ctx context.Context, c config.Config, e *engines, b named.Base, progress io.Writer) (session.Options, sandbox.Saver, error) {
+// optionsOf returns the options of sessions that stand on b.
+func optionsOf(ctx context.Context, c config.Config, e *engines, b named.Base, progress io.Writer) (session.Options, error) {
 	engine, err := e.of(c)
 	if err != nil {
-		return session.Options{}, nil, err
-	}
-	saver, err := sandbox.SaverOf(engine)
-	if err != nil {
-		return session.Options{}, nil, problem.Of(err).WithHint("use --engine gvisor, or leave --session out")
+		return session.Options{}, err
 	}
 	env, err := environment(ctx, c, b.Environment, progress)
 	if err != nil {
-		return session.Options{}, nil, err
+		return session.Options{}, err
 	}
-	packages, err := newPackages(c, env, progress)
+	packages, installed, err := installing(ctx, c, env, b.Installed, progress)
 	if err != nil {
-		return session.Options{}, nil, err
+		return session.Options{}, err
 	}
-	installed := b.Installed
-	if len(installed.Layers) == 0 {
-		if installed, err = standing(ctx, c, packages, progress); err != nil {
-			return session.Options{}, nil, err
-		}
-	}
-	o := session.Options{Engine: engine, Env: env, Limits: b.Limits.Sandbox(), Packages: packages, Installed: installed, Kernels: b.Kernels, Volumes: volumesOf(c, b.Volumes)}
+	o := session.Options{Engine: engine, Env: env, Limits: b.Limits.Sandbox(), Packages: packages, Installed: installed, Kernels: b.Kernels, Parked: b.Parked, Volumes: volumesOf(c, b.Volumes)}
 	o.Prepared = func(ctx context.Context, spec sandbox.Spec) sandbox.Prepared {
 		return e.booted.claim(ctx, engine, spec)
 	}
-	return o, saver, nil
+	return o, nil
 }
 
 // volumes is the folder of the server's volumes.
@@ -125,7 +146,8 @@ func asLive(s *session.Live, err error) (named.Live, error) {
 
 func startNamed(ctx context.Context, c config.Config, o session.Options, from *snapshot.Snapshot, reseed bool, progress io.Writer) (*session.Live, error) {
 	if from == nil {
-		return openWarm(ctx, c, o, progress)
+		s, err := openWarm(ctx, c, o, progress)
+		return s, ofImage(o.Env, err)
 	}
 	o.Checkpoint, o.Reseed = from.Checkpoint(), reseed
 	return session.Open(ctx, o)
@@ -133,11 +155,12 @@ func startNamed(ctx context.Context, c config.Config, o session.Options, from *s
 
 // environment returns the one with that key, or the present one for the set of packages when key is "".
 func environment(ctx context.Context, c config.Config, key string, progress io.Writer) (env *pyenv.Environment, err error) {
-	if key != "" {
-		env, err = pyenv.Open(c.Folders.Data, key)
+	base, digest := image.CutKey(key)
+	if base != "" {
+		env, err = pyenv.Open(c.Folders.Data, base)
 	} else {
 		env, err = pyenv.Ensure(ctx, pyenv.Options{
-			Data: c.Folders.Data, Set: pyenv.Set(c.Packages.Set), Python: c.Packages.Python, Progress: progress, Terminal: isTerminal(progress), Needed: needed(c),
+			Data: c.Folders.Data, Ahead: c.Folders.Ahead, Set: pyenv.Set(c.Packages.Set), Python: c.Packages.Python, Progress: progress, Terminal: isTerminal(progress), Needed: needed(c),
 		})
 	}
 	if err != nil {
@@ -148,7 +171,7 @@ func environment(ctx context.Context, c config.Config, key string, progress io.W
 		return nil, err
 	}
 	env.Plain, env.Data = !c.Session.PlotStyle, data.Root()
-	return env, nil
+	return inImage(ctx, c, env, key, digest, progress)
 }
 
 // needed lists the environments of the sessions that wait on disk.
@@ -158,7 +181,8 @@ func needed(c config.Config) func() []string {
 		for _, store := range sessionStores(c) {
 			sessions, _ := store.List() // what cannot be read cannot be used either
 			for _, s := range sessions {
-				keys = append(keys, s.Environment)
+				base, _ := image.CutKey(s.Environment)
+				keys = append(keys, base)
 			}
 		}
 		return keys

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"cove/internal/config"
+	"cove/internal/image"
 	"cove/internal/named"
 	"cove/internal/sandbox"
 	"cove/internal/snapshot"
@@ -29,9 +30,13 @@ func outlook(ctx context.Context, c config.Config) (local, server named.Survey, 
 
 // newJudge returns what says whether a session can go on: as named.Store.Open will find, without preparing anything.
 func newJudge(c config.Config) (func(named.Base, snapshot.Manifest) named.Outlook, error) {
-	saver, err := newSaver(c)
+	engine, err := newEngine(c)
 	if err != nil {
 		return nil, err
+	}
+	saver, ok := engine.(sandbox.Saver)
+	if !ok { // what another engine has saved waits for that engine
+		return func(named.Base, snapshot.Manifest) named.Outlook { return named.Unreadable }, nil
 	}
 	own, err := saver.Fingerprint()
 	if err != nil {
@@ -40,11 +45,15 @@ func newJudge(c config.Config) (func(named.Base, snapshot.Manifest) named.Outloo
 	there := map[string]bool{} // environments
 	return func(b named.Base, head snapshot.Manifest) named.Outlook {
 		key := head.Key
+		base, digest := image.CutKey(key.Environment)
 		if _, known := there[key.Environment]; !known {
-			_, err := os.Stat(filepath.Join(c.Folders.Data, "pyenv", filepath.Base(key.Environment), "environment.json"))
+			_, err := os.Stat(filepath.Join(c.Folders.Data, "pyenv", filepath.Base(base), "environment.json"))
+			if digest != "" && err == nil {
+				_, err = images(c).Open(digest)
+			}
 			there[key.Environment] = err == nil
 		}
-		want := snapshot.Key{Engine: own, Environment: b.Environment, Limits: b.Limits.Limits, Layers: true}
+		want := snapshot.Key{Engine: own, Environment: b.Environment, Limits: b.Limits.Limits, Layers: digest == "" || key.Layers} // an image's own Python has none
 		if accepts(key.Guest) {
 			want.Guest = key.Guest
 		}

@@ -15,6 +15,7 @@ import (
 	"cove/internal/pydeps/layer"
 	"cove/internal/pyenv"
 	"cove/internal/sandbox"
+	"cove/internal/session"
 )
 
 const (
@@ -38,6 +39,18 @@ func newPackages(c config.Config, env *pyenv.Environment, progress io.Writer) (*
 		o.Builder = build.New(build.Options{Engine: engine, Limits: sandbox.Limits{Memory: int64(c.Sandbox.Memory), CPUs: c.Sandbox.CPUs}, Data: c.Folders.Data, UV: o.UV})
 	}
 	return pydeps.New(o)
+}
+
+// installing returns what sessions with that environment install with, and what a session begins with of which that much is installed. In an image's own Python, nothing is installed.
+func installing(ctx context.Context, c config.Config, env *pyenv.Environment, installed install.State, progress io.Writer) (session.Packages, install.State, error) {
+	if env.Image != nil && env.Image.Own {
+		return nil, install.State{}, nil
+	}
+	packages, err := newPackages(c, env, progress)
+	if err == nil && len(installed.Layers) == 0 {
+		installed, err = standing(ctx, c, packages, progress)
+	}
+	return packages, installed, err
 }
 
 // standing returns what a new session begins with: the packages of the project that cove runs in.

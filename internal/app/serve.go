@@ -1,18 +1,13 @@
 package app
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
-	"net/url"
 	"os"
 	"path/filepath"
-	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -38,12 +33,15 @@ import (
 	"cove/internal/hub"
 	"cove/internal/memory"
 	"cove/internal/named"
+	"cove/internal/oauth"
 	"cove/internal/owner"
 	"cove/internal/page"
 	"cove/internal/ports"
 	"cove/internal/problem"
 	"cove/internal/sandbox"
 	"cove/internal/sandbox/gvisor"
+	"cove/internal/sdnotify"
+	"cove/internal/seal"
 	"cove/internal/store"
 	"cove/internal/surface"
 	"cove/internal/telemetry"
@@ -65,6 +63,7 @@ type server struct {
 	log      *slog.Logger
 	undo     []func()
 	lock     *folderLock
+	sealer   *seal.Sealer  // what stored files and sessions are sealed with; nil: they are not
 	secret   []byte        // what clients keep for the server is sealed with it
 	stopping chan struct{} // closed when the server takes nothing new
 	seen     *telemetry.Telemetry
@@ -73,20 +72,24 @@ type server struct {
 	warm     *warmPool
 	hub      *hub.Hub
 	accounts *auth.Accounts
+	issuer   *oauth.Verifier // nil: keys alone
 	front    *httpd.Server
+	backups  *backups // nil: none are made by themselves
+
+	starter sdnotify.Socket // who started this process
 }
 
 var _ cli.Server = (*server)(nil)
 
 // newServer makes everything that a server needs and has it listen. Whatever is likely to be wrong is looked at before what takes long.
-func newServer(version string) func(context.Context, config.Config, cli.ServerOptions) (cli.Server, error) {
+func newServer(version string, by sdnotify.Socket) func(context.Context, config.Config, cli.ServerOptions) (cli.Server, error) {
 	return func(ctx context.Context, c config.Config, o cli.ServerOptions) (cli.Server, error) {
-		s := &server{cfg: c}
+		s := &server{cfg: c, starter: by}
 		s.about = cli.ServerAbout{Version: version, Engine: c.Sandbox.Engine, Packages: c.Packages.Set, Folder: c.Folders.Server, Models: []string{}}
 		if c.Found {
 			s.about.Config = c.File
 		}
-		steps := []func(context.Context, cli.ServerOptions) error{s.openLog, s.openFolder, s.openStore, s.openHub, s.openFront, s.openSandboxes, s.recover, s.openAccounts}
+		steps := []func(context.Context, cli.ServerOptions) error{s.openLog, s.openFolder, s.openStore, s.openBackups, s.openHub, s.openFront, s.openSandboxes, s.recover, s.openAccounts, s.greetIssuer}
 		for _, step := range steps {
 			if err := step(ctx, o); err != nil {
 				s.close()
@@ -115,7 +118,7 @@ func (s *server) openLog(ctx context.Context, o cli.ServerOptions) error {
 		return problem.New(problem.ConfigInvalid, "log.level is debug, info, warn or error").WithCause(err)
 	}
 	log, finish := telemetry.NewLog(o.Log, telemetry.LogOptions{
-		JSON: s.cfg.Log.Format == "json", Level: level, Secrets: []string{s.cfg.Models.OpenAIKey, s.cfg.Models.AnthropicKey, s.cfg.Serve.FirstKey, s.cfg.Remote.Key, databasePassword(s.cfg)},
+		JSON: s.cfg.Log.Format == "json", Level: level, Secrets: []string{s.cfg.Models.OpenAIKey, s.cfg.Models.AnthropicKey, s.cfg.Serve.FirstKey, s.cfg.Remote.Key, databasePassword(s.cfg), s.cfg.Encryption.Key, s.cfg.Backup.S3SecretKey, s.cfg.Backup.S3SessionToken},
 	})
 	s.log = log
 	s.later(finish)
@@ -136,16 +139,20 @@ func (s *server) openLog(ctx context.Context, o cli.ServerOptions) error {
 }
 
 // openFolder takes the server's folder and looks whether the engine can run here.
-func (s *server) openFolder(ctx context.Context, _ cli.ServerOptions) error {
+func (s *server) openFolder(ctx context.Context, o cli.ServerOptions) error {
 	engine, err := newEngine(s.cfg)
 	if err != nil {
 		return err
 	}
-	if _, err := sandbox.SaverOf(engine); err != nil {
-		return problem.Of(err).WithHint("cove serve pauses sessions, which takes the engine gvisor")
+	if !engine.Isolates() {
+		return problem.New(problem.EngineCannotSave, "the engine "+engine.Name()+" isolates nothing, and cannot save sessions").
+			WithHint("cove serve takes the engine gvisor, or docker, whose sessions cannot be paused")
 	}
 	if err := engine.Check(ctx); err != nil {
 		return withDoctor(err)
+	}
+	if err := sayIsolation(ctx, engine, o.Progress); err != nil {
+		return err
 	}
 	lock, err := lockServer(s.cfg.Folders.Server)
 	if err != nil {
@@ -153,6 +160,12 @@ func (s *server) openFolder(ctx context.Context, _ cli.ServerOptions) error {
 	}
 	s.lock = lock
 	s.later(lock.release)
+	for _, path := range s.cfg.Exposed {
+		s.log.Warn("every user of this machine can read the file of a secret", "file", path)
+	}
+	if s.sealer, err = diskSealer(s.cfg); err != nil {
+		return err
+	}
 	for _, dir := range []string{serverSessions(s.cfg).Dir, s.blobs()} {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
 			return unwritableFolder(dir, err)
@@ -162,7 +175,7 @@ func (s *server) openFolder(ctx context.Context, _ cli.ServerOptions) error {
 	return err
 }
 
-func (s *server) blobs() string { return filepath.Join(s.cfg.Folders.Server, "files") }
+func (s *server) blobs() string { return serverFiles(s.cfg) }
 
 func (s *server) openStore(ctx context.Context, _ cli.ServerOptions) error {
 	db, err := openStore(ctx, s.cfg, s.log)
@@ -224,6 +237,10 @@ func (s *server) openHub(context.Context, cli.ServerOptions) (err error) {
 	if err = errors.Join(rules.Check(), redaction.Check()); err != nil {
 		return err
 	}
+	begins, err := newCallersImages(c)
+	if err != nil {
+		return err
+	}
 	folders, why := s.volumes()
 	tools, err := newToolServers(c, s.log, s.seen, s.about.Version)
 	if err != nil {
@@ -232,12 +249,13 @@ func (s *server) openHub(context.Context, cli.ServerOptions) (err error) {
 	s.later(tools.Close)
 	s.hub, err = hub.New(hub.Options{
 		Store: s.store.By(s.owner.ID, s.owner.Fenced), Owner: s.owner, Audit: s.store, Log: s.log, Telemetry: s.seen, Models: asked, Connector: asked, About: aboutModels(c),
-		Sessions: serverSessions(c), Contents: s.blobs(), Base: s.base(), Unsaved: !c.Saves(),
+		Sessions: serverSessions(c), Contents: s.blobs(), Sealer: s.sealer, Base: s.base(), Unsaved: !c.Saves(),
 		Prepare: func(ctx context.Context, b named.Base) (*named.Ground, error) { return s.warm.Prepare(ctx, b) },
 		Limits:  hubLimits(c),
 		Network: network,
 		System:  systemOf(c),
 		Volumes: folders, NoVolumes: why,
+		Images:        begins,
 		ToolServers:   tools,
 		Code:          rules,
 		Redaction:     redaction,
@@ -265,14 +283,6 @@ func (s *server) volumes() (folders hub.VolumeFolders, why string) {
 		return nil, why
 	}
 	return volume.Folders{Dir: volumes(s.cfg), Own: keeper.OwnVolume}, ""
-}
-
-// systemOf is how much root of a session may change in each part of its system; 0: no session has a root.
-func systemOf(c config.Config) int64 {
-	if !c.Sandbox.Root {
-		return 0
-	}
-	return int64(c.Sandbox.System)
 }
 
 // machine is what the server and its sandboxes have.
@@ -352,7 +362,7 @@ func (s *server) surfaces() ([]surface.Surface, error) {
 	}
 	out := []surface.Surface{
 		api.Surface(api.Options{Hub: s.hub, Accounts: s.accounts, Audit: s.store, Version: s.about.Version, Log: s.log, MaxFile: int64(c.Limits.Upload), NoScripts: !c.Serve.PageScripts, NoSharing: !c.Serve.Sharing,
-			Ports: address,
+			ProjectQuota: standardQuota(c), Ports: address,
 			Ready: func(ctx context.Context) error { return s.front.Ready(ctx) }}),
 		dify.Surface(dify.Options{Hub: s.hub, Log: s.log, MaxOutput: min(int64(c.Limits.Output), 4<<20), Timeout: programTime(c), AtOnce: c.Limits.Executions}),
 		librechat.Surface(librechat.Options{Hub: s.hub, Log: s.log, MaxFiles: int64(c.Limits.Upload) + 1<<20, Timeout: time.Duration(c.Sandbox.Timeout)}),
@@ -362,7 +372,11 @@ func (s *server) surfaces() ([]surface.Surface, error) {
 		jupyter.Surface(jupyter.Options{Hub: s.hub, Accounts: s.accounts, Log: s.log, Version: s.about.Version, Python: func() string { return s.about.Python }, Secret: s.secret, Stopping: s.stopping}),
 	}
 	out = append(out, gemini.Surface(gemini.Options{Hub: s.hub, Log: s.log, MaxFile: int64(c.Limits.Upload), Secret: s.secret}))
-	out = append(out, mcp.Surface(mcp.Options{Hub: s.hub, Log: s.log, Version: s.about.Version, Timeout: time.Duration(c.Sandbox.Timeout)}))
+	tokens, err := s.tokens()
+	if err != nil {
+		return nil, err
+	}
+	out = append(out, mcp.Surfaces(mcp.Options{Hub: s.hub, Log: s.log, Version: s.about.Version, Timeout: time.Duration(c.Sandbox.Timeout), OAuth: tokens})...)
 	out = append(out, sandboxai.Surfaces(sandboxai.Options{Hub: s.hub, Log: s.log, Timeout: time.Duration(c.Sandbox.Timeout)})...)
 	// The last is that of the ports' names, where they have some; some of them are of sandboxes of E2B's and of Daytona's clients.
 	of := ports.Surfaces(ports.Options{Hub: s.hub, Address: names, Refuse: api.Refuse})
@@ -387,56 +401,13 @@ func (s *server) surfaces() ([]surface.Surface, error) {
 	if !c.Serve.Page {
 		return out, nil
 	}
-	shown, err := page.Surface(page.Options{Files: web.Dist(), Refuse: api.Refuse, Scripts: c.Serve.PageScripts, Taken: []string{"api", "v1", "anthropic", "gemini", "mcp", "librechat", "jupyter", "daytona", "health", "metrics", "debug"}})
+	shown, err := page.Surface(page.Options{Files: web.Dist(), Refuse: api.Refuse, Scripts: c.Serve.PageScripts, Taken: []string{"api", "v1", "anthropic", "gemini", "mcp", "librechat", "jupyter", "daytona", "health", "metrics", "debug", ".well-known"}})
 	return append(out, shown), err
-}
-
-// portNames is where ports of sessions have names of their own: as is set, or below localhost for a server that this machine alone reaches.
-func (s *server) portNames() (ports.Address, error) {
-	switch set := s.cfg.Serve.Ports; set {
-	case "off":
-		return ports.Address{}, nil
-	case "":
-		u, err := url.Parse(s.about.Address)
-		if err != nil || !slices.ContainsFunc(s.cfg.Serve.Listen, onlyHere) {
-			return ports.Address{}, nil
-		}
-		a := ports.Address{Scheme: cmp.Or(u.Scheme, "http"), Host: "localhost"}
-		if u.Port() != "" {
-			a.Port = ":" + u.Port()
-		}
-		return a, nil
-	default:
-		return ports.ParseAddress(set)
-	}
-}
-
-// onlyHere says whether programs of this machine alone reach what listens at an address.
-func onlyHere(address string) bool {
-	host, _, err := net.SplitHostPort(address)
-	ip := net.ParseIP(host)
-	return err == nil && (host == "localhost" || ip != nil && ip.IsLoopback())
-}
-
-// reachable is an address as programs on this machine reach it.
-func (s *server) reachable(a net.Addr) string {
-	scheme := "http"
-	if s.cfg.Serve.TLSCert != "" {
-		scheme = "https"
-	}
-	at, ok := a.(*net.TCPAddr)
-	if !ok {
-		return "unix:" + a.String()
-	}
-	host := at.IP.String()
-	if at.IP.IsUnspecified() {
-		host = "localhost"
-	}
-	return scheme + "://" + net.JoinHostPort(host, strconv.Itoa(at.Port))
 }
 
 // openSandboxes has the environment and the warm interpreter ready, which takes long the first time.
 func (s *server) openSandboxes(ctx context.Context, o cli.ServerOptions) error {
+	s.tell("", "preparing the Python environment and the warm interpreter")
 	warm, err := newWarmPool(ctx, s.about.Version, s.cfg, s.base(), o.Progress)
 	if err != nil {
 		return err

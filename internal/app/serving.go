@@ -9,6 +9,7 @@ import (
 
 	"cove/internal/owner"
 	"cove/internal/problem"
+	"cove/internal/sdnotify"
 	"cove/internal/telemetry"
 )
 
@@ -28,6 +29,7 @@ func (s *server) Serve(soft, hard context.Context) error {
 	loops, failed := errgroup.WithContext(background)
 	loops.Go(func() error { return ended(failed, s.hub.Run(failed)) })
 	loops.Go(func() error { s.retain(failed); return nil })
+	loops.Go(func() error { s.keepBackups(failed); return nil })
 	loops.Go(func() error { giveBackMemory(failed); return nil })
 	loops.Go(func() error { return s.untilLost(failed) })
 
@@ -39,6 +41,8 @@ func (s *server) Serve(soft, hard context.Context) error {
 	defer empty()
 	defer context.AfterFunc(ending, empty)()
 	loops.Go(func() error { return ended(filling, s.warm.Run(filling)) })
+	s.tell(sdnotify.Ready, "serving on "+s.about.Address)
+	defer context.AfterFunc(ending, func() { s.tell(sdnotify.Stopping, "running work may end, and sessions are paused") })()
 	gone := make(chan error, 1)
 	go func() { gone <- s.serve(ending) }()
 	var err error
@@ -53,6 +57,13 @@ func (s *server) Serve(soft, hard context.Context) error {
 	}
 	s.log.Info("ended")
 	return err
+}
+
+// tell tells who started the server how far the server is. That serving goes on when it does not hear is for the log.
+func (s *server) tell(state, status string) {
+	if err := s.starter.Tell(state, status); err != nil {
+		s.log.Warn("who started the server was not told how far it is", "status", status, "error", err)
+	}
 }
 
 // untilLost ends the server when other processes have taken it for dead.

@@ -16,9 +16,18 @@ import (
 // templates is the folder of the warm interpreters.
 func templates(c config.Config) string { return filepath.Join(c.Folders.Data, "templates") }
 
+// templatesAhead is the folder of those that were made ahead, "" where there is none.
+func templatesAhead(c config.Config) string {
+	if c.Folders.Ahead == "" {
+		return ""
+	}
+	c.Folders.Data = c.Folders.Ahead
+	return templates(c)
+}
+
 // templateOf says which template sessions with these options start from.
 func templateOf(c config.Config, saver sandbox.Saver, o session.Options, progress io.Writer) template.Options {
-	return template.Options{Dir: templates(c), Engine: saver, Env: o.Env, Limits: o.Limits, Packages: o.Packages, Share: c.Sandbox.ShareTemplate, Progress: progress}
+	return template.Options{Dir: templates(c), Ahead: templatesAhead(c), Engine: saver, Env: o.Env, Limits: o.Limits, Packages: o.Packages, Share: c.Sandbox.ShareTemplate, Progress: progress}
 }
 
 // openWarm opens a session from the warm interpreter, where the engine can restore one. A template that does not work is made
@@ -29,7 +38,11 @@ func openWarm(ctx context.Context, c config.Config, o session.Options, progress 
 		return session.Open(ctx, o)
 	}
 	for attempt := 1; ; attempt++ {
-		t, err := template.Ensure(ctx, templateOf(c, saver, o, progress))
+		wanted := templateOf(c, saver, o, progress)
+		if attempt > 1 {
+			wanted.Ahead = "" // it may have come from there
+		}
+		t, err := template.Ensure(ctx, wanted)
 		if err == nil {
 			warm := o
 			warm.Checkpoint, warm.Reseed = t.Checkpoint(), true

@@ -23,7 +23,10 @@ import (
 
 // sessionMemory is about what an idle session of the standard environment costs the host, in bytes.
 func sessionMemory(c config.Config) int64 {
-	if c.Sandbox.ShareTemplate && c.Saves() {
+	if !c.Saves() {
+		return 240 << 20 // it has nothing in common with others
+	}
+	if c.Sandbox.ShareTemplate {
 		return 48 << 20
 	}
 	return hub.SessionMemory
@@ -71,6 +74,17 @@ func rehearsed(ctx context.Context, s *session.Live, err error) (*session.Live, 
 	return s, nil
 }
 
+// openReady opens a session as it waits in a pool. Where there is no template to start from, it is warmed up like one.
+func openReady(ctx context.Context, c config.Config, o session.Options, progress io.Writer) (*session.Live, error) {
+	s, err := openWarm(ctx, c, o, progress)
+	if _, saves := o.Engine.(sandbox.Saver); err == nil && !saves {
+		if err := template.Warm(ctx, s); err != nil {
+			return nil, errors.Join(err, s.Close(context.WithoutCancel(ctx)))
+		}
+	}
+	return rehearsed(ctx, s, err)
+}
+
 // openUsed opens a session and runs something in it.
 func openUsed(ctx context.Context, o session.Options) (*session.Live, error) {
 	s, err := session.Open(ctx, o)
@@ -81,8 +95,8 @@ func openUsed(ctx context.Context, o session.Options) (*session.Live, error) {
 type warmPool struct {
 	base    named.Base
 	prepare named.Prepare
-	ground  *named.Ground                              // of base
-	again   func(kernels map[string]int) *named.Ground // the same for sessions that had kernels of these names
+	ground  *named.Ground                    // of base
+	again   func(b named.Base) *named.Ground // the same for sessions that had kernels of these names
 	pool    *pool.Pool[*session.Live]
 	booted  *bootedPool // for sessions that are resumed or copied
 	size    int
@@ -92,17 +106,17 @@ type warmPool struct {
 // size sessions are started when they are wanted.
 func newWarmPool(ctx context.Context, version string, c config.Config, base named.Base, progress io.Writer) (*warmPool, error) {
 	e := &engines{}
-	o, ground, err := prepareGround(ctx, version, c, e, base, progress)
+	o, ground, err := prepareServed(ctx, version, c, e, base, progress)
 	if err != nil {
 		return nil, err
 	}
 	prepare := func(ctx context.Context, b named.Base) (*named.Ground, error) {
-		_, g, err := prepareGround(ctx, version, c, e, b, progress)
+		_, g, err := prepareServed(ctx, version, c, e, b, progress)
 		return g, err
 	}
-	p := &warmPool{base: base, prepare: prepare, ground: ground, again: func(kernels map[string]int) *named.Ground {
+	p := &warmPool{base: base, prepare: prepare, ground: ground, again: func(b named.Base) *named.Ground {
 		known := o
-		known.Kernels = kernels
+		known.Kernels, known.Parked = b.Kernels, b.Parked
 		g := *ground
 		started := groundOf(c, known, ground.Key, progress)
 		g.Start, g.Join = started.Start, started.Join
@@ -122,25 +136,23 @@ func newWarmPool(ctx context.Context, version string, c config.Config, base name
 	if err != nil {
 		return nil, err
 	}
-	saver, err := sandbox.SaverOf(o.Engine)
-	if err == nil {
+	if saver, ok := o.Engine.(sandbox.Saver); ok {
 		p.booted = newBootedPool(saver, o.SandboxSpec(), p.size, progress)
 		e.booted = p.booted
 	}
 	ahead := o
 	ahead.Prepared = nil // the pool has time to boot its own
 	p.pool = newPool(func(ctx context.Context) (*session.Live, error) {
-		s, err := openWarm(ctx, c, ahead, progress)
-		return rehearsed(ctx, s, err)
+		return openReady(ctx, c, ahead, progress)
 	}, p.size, most, cost, progress)
 	return p, nil
 }
 
 // haveTemplate makes the warm interpreter before anybody waits for it. Where none can be made, sessions say so and start cold.
 func haveTemplate(ctx context.Context, c config.Config, o session.Options, progress io.Writer) error {
-	saver, err := sandbox.SaverOf(o.Engine)
-	if err != nil {
-		return err
+	saver, ok := o.Engine.(sandbox.Saver)
+	if !ok {
+		return nil
 	}
 	t, err := template.Ensure(ctx, templateOf(c, saver, o, progress))
 	if err == nil {
@@ -157,7 +169,7 @@ func (p *warmPool) Prepare(ctx context.Context, b named.Base) (*named.Ground, er
 		return p.prepare(ctx, b)
 	}
 	if len(b.Kernels) > 0 {
-		return p.again(b.Kernels), nil
+		return p.again(b), nil
 	}
 	if p.pool == nil {
 		return p.ground, nil

@@ -27,6 +27,8 @@ type Key struct {
 	Used    time.Time // to the minute
 	Revoked time.Time // zero: it is good
 	Quota   []byte    // JSON of hub.Quota; nil: the server's default
+	// Subject says whose access tokens of an authorization server the key stands for, as Identity.Subject has it. Such a key has no text, and so no hash. "": it has a text.
+	Subject string
 }
 
 // User is a person or a program.
@@ -68,6 +70,7 @@ type Store interface {
 type KeyStore interface {
 	AddKey(ctx context.Context, k Key) error
 	Key(ctx context.Context, id string) (Key, error)
+	KeyOf(ctx context.Context, subject string) (Key, error) // of several the newest that is not revoked; else the newest
 	Keys(ctx context.Context, project string) ([]Key, error)
 	ChangeKey(ctx context.Context, id string, change func(*Key) error) (Key, error)
 }

@@ -21,10 +21,12 @@ type NewKey struct {
 	User    string // "": the caller; else an id or a name
 	Scopes  []Action
 	Life    time.Duration // 0: for ever
+	// Holder has the key stand for the access tokens of somebody; see Identity. Only an admin of the server makes such a key.
+	Holder *Identity
 }
 
 // CreateKey makes a key and returns its text, which is not kept and cannot be had again. Members make keys for themselves only; nobody
-// makes a key with more rights than his own, or one that outlives the key that it is made with. Nil Scopes are the caller's.
+// makes a key with more rights than his own, or one that outlives the key that it is made with. Nil Scopes are the caller's. A key with a Holder has no text.
 func (a *Accounts) CreateKey(ctx context.Context, who Principal, n NewKey) (Key, string, error) {
 	var k Key
 	var text string
@@ -62,6 +64,12 @@ func (a *Accounts) createKey(ctx context.Context, who Principal, n NewKey) (Key,
 	}
 	k, text := a.mint(project, user, n.Name)
 	k.Scopes, k.Expires = scopes, expires
+	if n.Holder != nil {
+		if k, err = a.linked(ctx, who, k, *n.Holder); err != nil {
+			return Key{}, "", err
+		}
+		text = ""
+	}
 	if err := a.Store.AddKey(ctx, k); err != nil {
 		return Key{}, "", err
 	}
@@ -214,6 +222,27 @@ func (a *Accounts) Keys(ctx context.Context, who Principal) ([]Key, error) {
 		keys[i].Hash = nil
 	}
 	return keys, nil
+}
+
+// AllKeys lists the keys of all projects, those of the oldest project first. Needs KeysManage and ServerManage.
+func (a *Accounts) AllKeys(ctx context.Context, who Principal) ([]Key, error) {
+	if err := who.Require(ServerManage); err != nil {
+		return nil, err
+	}
+	projects, err := a.Store.Projects(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var all []Key
+	for _, p := range projects {
+		who.Project = p.ID
+		keys, err := a.Keys(ctx, who)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, keys...)
+	}
+	return all, nil
 }
 
 // RevokeKey ends a key at once. Ending it again changes nothing.

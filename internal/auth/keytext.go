@@ -62,6 +62,11 @@ func HexText(text string) (string, error) {
 	return hexPrefix + hex.EncodeToString([]byte(strings.TrimPrefix(text, "cove_"))), nil
 }
 
+// IsKey says whether a text is meant to be a key, right or wrong, and no access token of another server.
+func IsKey(text string) bool {
+	return strings.HasPrefix(text, "cove_") || strings.HasPrefix(text, hexPrefix)
+}
+
 // ParseText returns the id of the key and the hash of its secret. It knows the form alone: whether there is such a key is not its matter.
 func ParseText(text string) (id string, hash [sha256.Size]byte, err error) {
 	refused := problem.New(problem.KeyMalformed, "this is not the text of a key, or a part of it is missing").

@@ -94,6 +94,13 @@ func (m *memory) Key(_ context.Context, id string) (auth.Key, error) {
 	}
 	return get(m, m.keys, "key", func(k auth.Key) bool { return k.ID == id })
 }
+func (m *memory) KeyOf(_ context.Context, subject string) (auth.Key, error) {
+	k, err := get(m, m.keys, "key", func(k auth.Key) bool { return k.Subject == subject && k.Revoked.IsZero() })
+	if err != nil {
+		k, err = get(m, m.keys, "key", func(k auth.Key) bool { return k.Subject == subject })
+	}
+	return k, err
+}
 func (m *memory) Keys(_ context.Context, project string) ([]auth.Key, error) {
 	return list(m, m.keys, func(k auth.Key) bool { return k.Project == project })
 }

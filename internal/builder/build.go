@@ -33,6 +33,7 @@ type Programs interface {
 
 // Session is what a build is made in.
 type Session interface {
+	MayBeginFrom(image string) (named bool, err error)
 	Session(ctx context.Context, who auth.Principal, id string) (hub.Session, error)
 	UseFiles(ctx context.Context, who auth.Principal, session string, u hub.FilesUse, use func(ctx context.Context, f link.Files) error) error
 	Ports(ctx context.Context, who auth.Principal, session string) ([]process.Port, error)
@@ -98,6 +99,8 @@ type build struct {
 	args map[string]string
 	own  map[string]string // the session's variables, once they are needed
 	step int
+	// shell runs commands: bash, or where an image has none, sh.
+	shell string
 }
 
 // Build does the steps of a recipe in a session, and starts its start command there. It ends with the context, and so does what it runs then. What fails by the recipe or the commands in it is
@@ -112,7 +115,7 @@ func Build(ctx context.Context, o Options) (Setting, error) {
 	if o.ReadyTime <= 0 {
 		o.ReadyTime = 5 * time.Minute
 	}
-	b := &build{Options: o, Setting: o.From, args: map[string]string{}}
+	b := &build{Options: o, Setting: o.From, args: map[string]string{}, shell: "/bin/bash"}
 	b.Env = maps.Clone(b.Env)
 	if b.Env == nil {
 		b.Env = map[string]string{}
@@ -123,8 +126,8 @@ func Build(ctx context.Context, o Options) (Setting, error) {
 	if b.Dir == "" {
 		b.Dir = homes[b.User]
 	}
-	if note, _ := Begins(o.Recipe.Image); note != "" {
-		b.say(Warn, note)
+	if err := b.begin(ctx); err != nil {
+		return Setting{}, b.fault(ctx, o.Recipe.Line, err)
 	}
 	for i, s := range o.Recipe.Steps {
 		b.step = i + 1
@@ -139,6 +142,24 @@ func Build(ctx context.Context, o Options) (Setting, error) {
 		}
 	}
 	return b.Setting, nil
+}
+
+// begin looks at what the session begins from.
+func (b *build) begin(ctx context.Context) error {
+	if !b.Recipe.Fetched {
+		if note, _ := Begins(b.Recipe.Image); note != "" {
+			b.say(Warn, note)
+		}
+		return nil
+	}
+	b.say(Info, "the session begins from the image "+b.Recipe.Image)
+	_, err := b.exec(ctx, b.aside(":"), func(process.Kind, []byte) {})
+	if problem.Has(err, problem.ProgramMissing) {
+		b.shell = "/bin/sh"
+		b.say(Warn, "the image has no bash: commands of the build run in sh, and what clients run in bash will not be found")
+		return nil
+	}
+	return err
 }
 
 // failed is why a step fails that its author can do something about.
@@ -271,7 +292,7 @@ const mostOwn = 1 << 20
 
 // aside is a command that the recipe does not have.
 func (b *build) aside(line string) process.Start {
-	return process.Start{Args: []string{"/bin/bash", "-c", line}, Dir: homes["user"], Env: b.Env, Timeout: time.Minute}
+	return process.Start{Args: []string{b.shell, "-c", line}, Dir: homes["user"], Env: b.Env, Timeout: time.Minute}
 }
 
 func (b *build) expand(ctx context.Context, text string) (out string, err error) {
@@ -352,7 +373,7 @@ make() { [ -d "$1" ] || { make "$(dirname "$1")"; mkdir "$1"; [ -z "$owner" ] ||
 
 // script runs bash with a text of cove's own: as root where the session has one, with what it makes owned by a user.
 func (b *build) script(ctx context.Context, about, text, owner string, args ...string) error {
-	start := process.Start{Args: slices.Concat([]string{"/bin/bash", "-c", text, "build"}, args), Dir: "/", Timeout: b.StepTime, Root: b.Root, Env: map[string]string{}}
+	start := process.Start{Args: slices.Concat([]string{b.shell, "-c", text, "build"}, args), Dir: "/", Timeout: b.StepTime, Root: b.Root, Env: map[string]string{}}
 	if b.Root {
 		start.Env["OWNER_OF_MADE"] = owner
 	}
@@ -375,7 +396,7 @@ func (b *build) run(ctx context.Context, s Step) error {
 
 // as is a command of the recipe's.
 func (b *build) as(user, line string) process.Start {
-	return process.Start{Args: []string{"/bin/bash", "-c", line}, Dir: b.Dir, Env: b.passing(), Root: user == "root", Timeout: b.StepTime}
+	return process.Start{Args: []string{b.shell, "-c", line}, Dir: b.Dir, Env: b.passing(), Root: user == "root", Timeout: b.StepTime}
 }
 
 // command runs a command to its end, with its output in the log.

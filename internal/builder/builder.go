@@ -48,11 +48,13 @@ type Step struct {
 // Recipe is what to make.
 type Recipe struct {
 	Image string // that it begins with; see Begins. "": cove's own
-	Line  int    // of that
-	Steps []Step
-	Start string // a command for bash whose process belongs to what is made; "": none
-	Ready string // a command for bash that succeeds when that is ready; "": it is at once
-	Force bool   // everything is made anew
+	// Fetched says that its session begins from the image itself. Else cove's own session stands for that.
+	Fetched bool
+	Line    int // of Image
+	Steps   []Step
+	Start   string // a command for bash whose process belongs to what is made; "": none
+	Ready   string // a command for bash that succeeds when that is ready; "": it is at once
+	Force   bool   // everything is made anew
 }
 
 // Bounds of a recipe.
@@ -85,7 +87,7 @@ var (
 
 // Check returns what is wrong with a recipe, a *Fault, or nil.
 func (r Recipe) Check() error {
-	if _, err := Begins(r.Image); err != nil {
+	if _, err := Begins(r.Image); err != nil && !r.Fetched {
 		return &Fault{Line: r.Line, Message: err.Error()}
 	}
 	if len(r.Steps) > mostSteps {
@@ -193,6 +195,27 @@ func Begins(image string) (note string, err error) {
 	return note, nil
 }
 
+// May says whether sessions may begin from an image, and whether the server's operator has named it, as (*hub.Hub).MayBeginFrom does; nil: from none.
+type May func(image string) (named bool, err error)
+
+// Begin finds out what the recipe's session begins from: the image itself where the operator has named it, or allows it and cove's own session does not stand for it; else that. The error says
+// why neither can be.
+func (r *Recipe) Begin(may May) error {
+	_, unknown := Begins(r.Image)
+	if r.Image == "" || may == nil {
+		return unknown
+	}
+	named, denied := may(r.Image)
+	switch {
+	case denied == nil && (named || unknown != nil):
+		r.Fetched = true
+		return nil
+	case unknown != nil:
+		return fmt.Errorf("%w; the operator of the server can allow the image itself in images.allow", unknown)
+	}
+	return nil
+}
+
 // States are names of what there is before the first step, after each, and after the start command: the same for what is made in the same way from the same. of names what is
 // begun with. Where a step is to be made anew, its name and those of all that follow are "".
 func (r Recipe) States(of string) []string {
@@ -201,7 +224,11 @@ func (r Recipe) States(of string) []string {
 		sum := sha256.Sum256(append([]byte(before+"\n"), text...))
 		return hex.EncodeToString(sum[:16])
 	}
-	last := name("cove 1", []string{of, r.Image})
+	from := []string{of, r.Image}
+	if r.Fetched {
+		from = append(from, "fetched")
+	}
+	last := name("cove 1", from)
 	states := []string{last}
 	forced := r.Force
 	for _, s := range r.Steps {

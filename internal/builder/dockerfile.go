@@ -17,11 +17,11 @@ type instruction struct {
 	rest string
 }
 
-// ParseDockerfile reads a Dockerfile. given are values for its ARG instructions. Instructions that change nothing in a session (EXPOSE, LABEL, MAINTAINER) are left out; those that cove cannot
+// ParseDockerfile reads a Dockerfile. given are values for its ARG instructions, and may says which images sessions may begin from. Instructions that change nothing in a session (EXPOSE, LABEL, MAINTAINER) are left out; those that cove cannot
 // do are errors. Errors are a *Fault with the line.
 //
 // Copies have no Archive: that is for the caller, who knows what it has of the context. ENTRYPOINT and CMD together are the start command, as Docker joins them.
-func ParseDockerfile(text string, given map[string]string) (Recipe, error) {
+func ParseDockerfile(text string, given map[string]string, may May) (Recipe, error) {
 	if len(text) > mostDockerfile {
 		return Recipe{}, &Fault{Message: fmt.Sprintf("the Dockerfile is larger than %d KiB", mostDockerfile>>10)}
 	}
@@ -29,7 +29,7 @@ func ParseDockerfile(text string, given map[string]string) (Recipe, error) {
 	if err != nil {
 		return Recipe{}, err
 	}
-	p := &parsed{given: given, before: map[string]string{}}
+	p := &parsed{given: given, may: may, before: map[string]string{}}
 	for _, in := range all {
 		if err := p.take(in); err != nil {
 			return Recipe{}, &Fault{Step: len(p.out.Steps) + 1, Line: in.line, Message: err.Error()}
@@ -85,6 +85,7 @@ func instructions(text string) (all []instruction, err error) {
 // parsed is what is known of a Dockerfile while it is read.
 type parsed struct {
 	given   map[string]string
+	may     May
 	before  map[string]string // variables of ARG before FROM
 	begun   bool
 	out     Recipe
@@ -157,11 +158,10 @@ func (p *parsed) from(in instruction) error {
 	if p.out.Image == "scratch" {
 		return errors.New("FROM: cove does not build from nothing")
 	}
-	_, err := Begins(p.out.Image)
-	if err != nil {
-		err = fmt.Errorf("FROM: %w", err)
+	if err := p.out.Begin(p.may); err != nil {
+		return fmt.Errorf("FROM: %w", err)
 	}
-	return err
+	return nil
 }
 
 func (p *parsed) run(in instruction) error {

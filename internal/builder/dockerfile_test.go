@@ -18,7 +18,7 @@ func TestDockerfile(t *testing.T) {
 		"RUN python -m pip install \\\n    # a comment between\n    six \\\n\n    attrs\n" +
 		"RUN [\"echo\", \"it's\", \"$HOME\"]\nCOPY --chown=user:user --chmod=0755 [\"a b\", \"/app/\"]\nCOPY x y* dir/\n" +
 		"WORKDIR /app\nUSER root\nEXPOSE 80\nLABEL a=b\nENTRYPOINT [\"python\", \"-m\"]\nCMD [\"http.server\", \"80 81\"]\n"
-	got, err := builder.ParseDockerfile(text, map[string]string{"TOKEN": "s$cret"})
+	got, err := builder.ParseDockerfile(text, map[string]string{"TOKEN": "s$cret"}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -77,7 +77,7 @@ func TestDockerfileRefuses(t *testing.T) {
 		"FROM python\nRUN \x00":                           {2, "no text"},
 		"FROM python\n" + strings.Repeat("USER u\n", 201): {0, "200 steps"},
 	} {
-		_, err := builder.ParseDockerfile(text, nil)
+		_, err := builder.ParseDockerfile(text, nil, nil)
 		f, ok := errors.AsType[*builder.Fault](err)
 		if !ok || f.Line != want.line || !strings.Contains(f.Error(), want.word) {
 			t.Errorf("%.60q: %v", text, err)

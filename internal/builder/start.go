@@ -30,7 +30,7 @@ func (b *build) start(ctx context.Context) error {
 		if err := b.stopOthers(ctx); err != nil {
 			return err
 		}
-		start := process.Start{Args: []string{"/bin/bash", "-c", b.Recipe.Start}, Dir: b.Dir, Env: b.Env, Root: b.User == "root", Label: StartLabel}
+		start := process.Start{Args: []string{b.shell, "-c", b.Recipe.Start}, Dir: b.Dir, Env: b.Env, Root: b.User == "root", Label: StartLabel}
 		info, err := b.Hub.StartProcess(ctx, b.Who, b.Session, start)
 		if err != nil {
 			return err

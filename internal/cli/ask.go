@@ -14,7 +14,10 @@ import (
 	"cove/internal/config"
 	"cove/internal/interpreter"
 	"cove/internal/kernel"
+	"cove/internal/lang"
+	"cove/internal/model"
 	"cove/internal/problem"
+	"cove/internal/terminal"
 )
 
 type askCmd struct {
@@ -51,6 +54,9 @@ func (c *askCmd) run(ctx context.Context, p *Program) (int, error) {
 	if err != nil {
 		return 0, err
 	}
+	if words, err = c.filesAmongWords(p, words); err != nil {
+		return 0, err
+	}
 	prompt := strings.TrimSpace(strings.Join(words, " "))
 	if prompt == "" {
 		return 0, problem.New(problem.Usage, "there is no question").WithHint(`ask one, for example: cove ask -f sales.csv "Which region grew fastest?"`)
@@ -66,7 +72,7 @@ func (c *askCmd) run(ctx context.Context, p *Program) (int, error) {
 
 func (c *askCmd) answer(i *interruption, t *talking, prompt string) (code int, err error) {
 	p := t.p
-	inputs, out, err := p.prepare(c.fileFlags)
+	inputs, out, err := p.prepare(i.soft, c.fileFlags, c.networkFlags)
 	if err != nil {
 		return 0, err
 	}
@@ -81,9 +87,20 @@ func (c *askCmd) answer(i *interruption, t *talking, prompt string) (code int, e
 		defer remove()
 		inputs = append(inputs, unique(piped, inputs)...)
 	}
-	v := &askView{p: p, out: out, json: c.JSON, quiet: c.Quiet, plotly: p.plotly(t.cfg), narrator: newNarrator(p, p.Err)}
-	defer v.narrator.live.clear()
-	return t.talk(i, inputs, out, func(with talker) (int, error) { return v.ask(i, with, prompt) })
+	v := &askView{p: p, out: out, json: c.JSON, quiet: c.Quiet, plotly: p.plotly(t.cfg), narrator: newNarrator(p, p.Err, p.signs(c.Quiet || c.JSON)), images: c.pictures(p, p.Err)}
+	defer v.narrator.live.Over()
+	return t.talk(i, inputs, out, func(with talker) (int, error) {
+		if t.mayAsk() {
+			e, err := newEditor(p, "", nil)
+			if err != nil {
+				return 0, err
+			}
+			defer func() { _ = e.Close() }()
+			v.narrator.asks = true
+			with.Decides((&decider{p: p, typist: &typist{editor: e}, view: v.narrator}).decide)
+		}
+		return v.ask(i, with, prompt)
+	})
 }
 
 // ask shows one turn and returns the exit code.
@@ -91,10 +108,57 @@ func (v *askView) ask(i *interruption, t talker, prompt string) (int, error) {
 	defer t.Guard(i.hard)()
 	ctx, stop := context.WithCancel(i.soft)
 	defer stop()
+	v.first = firstAwaited(t)
+	begun := time.Now()
 	asked := v.follow(t.Ask(ctx, prompt), stop)
 	code, err := v.finish(i, t, asked)
+	if asked == nil {
+		v.tellSpent(i.soft, t, time.Since(begun))
+	}
 	t.Done()
 	return code, err
+}
+
+// tellSpent says on a terminal what an answer took.
+func (v *askView) tellSpent(ctx context.Context, t talker, took time.Duration) {
+	if v.narrator.live == nil {
+		return
+	}
+	u, c := t.Spent(ctx)
+	v.narrator.note(spentText(u, c, took))
+}
+
+// spentText is what was used up: tokens where the provider says them, money where there are prices, time.
+func spentText(u model.Usage, c model.Cost, took time.Duration) string {
+	var parts []string
+	if u.InputTokens+u.OutputTokens > 0 {
+		text := fmt.Sprintf("%s tokens in, %s out", grouped(u.InputTokens), grouped(u.OutputTokens))
+		if u.Estimated {
+			text = fmt.Sprintf("about %s tokens in, %s out", grouped(u.InputTokens), grouped(u.OutputTokens))
+		}
+		parts = append(parts, text)
+	}
+	if c.Currency != "" {
+		parts = append(parts, fmt.Sprintf("%s %.4f", oneLine(c.Currency), c.Amount))
+	}
+	return strings.Join(append(parts, seconds(took.Seconds())), ", ")
+}
+
+// grouped is a number with commas between thousands.
+func grouped(n int64) string {
+	text := fmt.Sprint(n)
+	for at := len(text) - 3; at > 0; at -= 3 {
+		text = text[:at] + "," + text[at:]
+	}
+	return text
+}
+
+// firstAwaited is what is awaited when a question was asked.
+func firstAwaited(t talker) string {
+	if _, remote := t.(*remoteTalker); remote {
+		return "waiting for the server" // where questions may queue
+	}
+	return ""
 }
 
 // unique gives piped data a name that no file of the user's has.
@@ -125,6 +189,8 @@ type askView struct {
 	json, quiet bool
 	plotly      func() string
 	narrator    *narrator
+	images      terminal.Protocol
+	first       string // what is awaited at first; "": the model
 	pace        pace
 
 	order    []string
@@ -138,6 +204,7 @@ type askView struct {
 // follow shows the events until the answer, or returns why there is none. When they cannot be shown any more it calls stop, and still takes note
 // of what is to be saved.
 func (v *askView) follow(events iter.Seq2[interpreter.Event, error], stop func()) error {
+	v.narrator.live.Await(lang.Text(cmp.Or(v.first, "waiting for the model")))
 	for e, err := range events {
 		if err != nil {
 			return cmp.Or(v.unread, err)
@@ -195,20 +262,24 @@ func (v *askView) note(f kernel.File) {
 func (v *askView) collect(e kernel.Event) error {
 	switch e := e.(type) {
 	case kernel.Display:
-		return v.figure(e.Data, e.ID, e.Update)
+		return v.figure(shown{e.Data, e.Metadata, e.ID, e.Update})
 	case kernel.Result:
-		return v.figure(e.Data, "", false)
+		return v.figure(shown{data: e.Data, metadata: e.Metadata})
 	}
 	return nil
 }
 
-func (v *askView) figure(data kernel.Bundle, id string, update bool) error {
-	s, ok := v.out.figure(data, id, update, v.plotly)
+func (v *askView) figure(d shown) error {
+	s, ok := v.out.figure(d, v.plotly)
 	switch {
+	case ok && (v.quiet || v.json && s.Path == ""):
+	case ok && s.Path == "":
+		v.narrator.picture(drawing(v.p.Err, v.images, d))
 	case ok && v.json:
 		v.reported = len(v.out.saved)
 		return lines{v.p.Out}.saved(s)
 	case ok && !v.quiet:
+		v.narrator.picture(drawing(v.p.Err, v.images, d))
 		v.narrator.note("figure: " + s.Path)
 	}
 	return nil
@@ -262,13 +333,16 @@ func (v *askView) write(a interpreter.Answer) error {
 	if v.json {
 		return lines{v.p.Out}.turnEvent(a)
 	}
-	if !v.quiet && sameFile(v.p.Out, v.p.Err) && v.narrator.said(a.Text) {
+	if !v.quiet && sameFile(v.p.Out, v.p.Err) && v.narrator.hasSaid(a.Text) {
 		return nil
 	}
 	text := a.Text
-	if _, tty := terminal(v.p.Out); tty {
+	if _, tty := terminal.Descriptor(v.p.Out); tty {
 		var e escapes
 		text = e.clean([]byte(text))
+		if v.p.lays(v.p.Out) {
+			text = strings.Join(terminal.Markdown(stripColours(text), v.p.markdown(v.p.Out)), "\n")
+		}
 	}
 	_, err := io.WriteString(v.p.Out, strings.TrimRight(text, "\n")+"\n")
 	return err

@@ -10,31 +10,17 @@ import (
 
 	"golang.org/x/sys/unix"
 	"golang.org/x/term"
+
+	"cove/internal/terminal"
 )
 
 // signalNumber is the number of a signal's name, or 0.
 func signalNumber(name string) int { return int(unix.SignalNum(name)) }
 
-// terminal returns the file descriptor of a terminal behind r or w, if there is one.
-func terminal(rw any) (fd int, ok bool) {
-	f, ok := rw.(*os.File)
-	if !ok || f == nil {
-		return 0, false
-	}
-	return int(f.Fd()), term.IsTerminal(int(f.Fd()))
-}
-
 // columns returns how wide the terminal is that w is, or 0.
 func columns(w any) int {
-	fd, ok := terminal(w)
-	if !ok {
-		return 0
-	}
-	width, _, err := term.GetSize(fd)
-	if err != nil {
-		return 0
-	}
-	return width
+	wide, _ := terminal.Size(w)
+	return wide
 }
 
 // asker answers input() and getpass() of the code from the user's terminal, or from a pipe.
@@ -64,7 +50,7 @@ func (a *asker) input(prompt string, password bool) (string, error) {
 	if _, err := fmt.Fprint(a.prompts, prompt); err != nil {
 		return "", err
 	}
-	if fd, ok := terminal(a.in); ok && password {
+	if fd, ok := terminal.Descriptor(a.in); ok && password {
 		text, err := term.ReadPassword(fd)
 		fmt.Fprintln(a.prompts)
 		return string(text), err

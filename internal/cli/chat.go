@@ -3,19 +3,20 @@ package cli
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"iter"
 	"path/filepath"
 	"strings"
 	"sync"
+	"time"
 
 	"cove/internal/config"
-	"cove/internal/hub"
 	"cove/internal/interpreter"
+	"cove/internal/lang"
 	"cove/internal/lineedit"
 	"cove/internal/notebook"
 	"cove/internal/problem"
+	"cove/internal/terminal"
 )
 
 type chatCmd struct {
@@ -44,19 +45,19 @@ func (c *chatCmd) run(ctx context.Context, p *Program) (int, error) {
 	if c.Conversation != "" && !c.Continue {
 		return 0, problem.New(problem.Usage, "add --continue to go on with a conversation").WithHint("cove chat --continue " + oneLine(c.Conversation))
 	}
-	inputs, out, err := p.prepare(c.fileFlags)
-	if err != nil {
-		return 0, err
-	}
 	i := p.interruptible(ctx)
 	begun := sync.OnceFunc(i.stop)
 	defer begun()
+	inputs, out, err := p.prepare(i.soft, c.fileFlags, c.networkFlags)
+	if err != nil {
+		return i.exitCode(), ifUnsignalled(i, err)
+	}
 	t := &talking{p: p, cfg: cfg, talkFlags: c.talkFlags, goOnWith: c.Conversation, command: "cove chat", outlives: true}
 	code := 0
 	if err = t.reach(i.soft); err == nil {
 		code, err = t.talk(i, inputs, out, func(with talker) (int, error) {
 			begun() // from now on each answer has its own
-			return c.talk(ctx, p, cfg, with, out)
+			return c.talk(ctx, t, with, out)
 		})
 	}
 	if signalled := i.exitCode(); signalled != 0 && err != nil && !unsaved(err) {
@@ -74,20 +75,28 @@ type chat struct {
 	editor editor
 	quiet  bool
 	tty    bool
+	images terminal.Protocol
 	lost   bool // not every result was saved
+	asks   bool // whether code may run
+	used   usedUp
 	doc    notebook.Document
 }
 
-func (c *chatCmd) talk(ctx context.Context, p *Program, cfg config.Config, with talker, out *outFolder) (int, error) {
+func (c *chatCmd) talk(ctx context.Context, t *talking, with talker, out *outFolder) (int, error) {
+	p, cfg := t.p, t.cfg
 	e, err := newChatEditor(p, cfg)
 	if err != nil {
 		return 0, err
 	}
 	defer func() { _ = e.Close() }()
-	_, tty := terminal(p.In)
-	r := &chat{p: p, cfg: cfg, with: with, out: out, editor: e, quiet: c.Quiet, tty: tty}
+	_, tty := terminal.Descriptor(p.In)
+	r := &chat{p: p, cfg: cfg, with: with, out: out, editor: e, quiet: c.Quiet, tty: tty, images: c.pictures(p, p.Err), asks: t.mayAsk()}
 	if tty && !c.Quiet {
-		fmt.Fprintln(p.Err, "Ask something. /help says what else there is; Ctrl-D leaves.")
+		whom := "the server's model"
+		if name := with.Model(); name != "" {
+			whom = oneLine(name)
+		}
+		lang.Fprintf(p.Err, "Ask %s something. /help says what else there is; Ctrl-D leaves.\n", whom)
 	}
 	code, err := r.loop(ctx)
 	if code == 0 && r.lost {
@@ -97,10 +106,11 @@ func (c *chatCmd) talk(ctx context.Context, p *Program, cfg config.Config, with 
 }
 
 func newChatEditor(p *Program, cfg config.Config) (editor, error) {
+	set := func(o *lineedit.Options) { o.Complete, o.Edit = completeChat, p.elsewhere("question.md") }
 	if !cfg.Store.History {
-		return newEditor(p, "", nil)
+		return newEditor(p, "", set)
 	}
-	return newEditor(p, filepath.Join(cfg.Folders.Data, "chat-history"), nil)
+	return newEditor(p, filepath.Join(cfg.Folders.Data, "chat-history"), set)
 }
 
 func (c *chat) loop(ctx context.Context) (int, error) {
@@ -118,14 +128,16 @@ func (c *chat) loop(ctx context.Context) (int, error) {
 		case word == "":
 			continue
 		case strings.HasPrefix(word, "/"):
-			leave, err := c.command(ctx, word)
+			ask, leave, err := c.command(ctx, word)
 			if err != nil {
 				c.p.report(err)
 			}
 			if leave {
 				return code, nil
 			}
-			continue
+			if word = ask; word == "" {
+				continue
+			}
 		}
 		var over bool
 		if code, over, err = c.answer(ctx, word); err != nil || over {
@@ -174,17 +186,29 @@ func (c *chat) remember(typed []string) string {
 func (c *chat) answer(ctx context.Context, prompt string) (code int, over bool, err error) {
 	i := c.p.interruptible(ctx)
 	defer i.stop()
-	v := &askView{p: c.p, out: c.out, quiet: c.quiet, plotly: c.p.plotly(c.cfg), narrator: newNarrator(c.p, c.p.Err)}
-	defer v.narrator.live.clear()
+	v := &askView{p: c.p, out: c.out, quiet: c.quiet, plotly: c.p.plotly(c.cfg), narrator: newNarrator(c.p, c.p.Err, c.p.signs(c.quiet)), images: c.images, first: firstAwaited(c.with)}
+	defer v.narrator.live.Over()
+	if c.asks {
+		v.narrator.asks = true
+		c.with.Decides((&decider{p: c.p, typist: &typist{editor: c.editor}, view: v.narrator}).decide)
+	}
 	saved := c.out.saved
 	c.out.saved, c.out.lost = nil, nil // each answer tells of its own
 	var events []interpreter.Event
 	defer c.with.Guard(i.hard)()
 	turn, stop := context.WithCancel(i.soft)
 	defer stop()
+	begun := time.Now()
 	asked := v.follow(collectEvents(c.with.Ask(turn, prompt), &events), stop)
 	code, err = v.finish(i, c.with, asked)
 	c.out.saved = append(saved, c.out.saved...)
+	if asked == nil {
+		usage, cost := c.with.Spent(i.soft)
+		c.used.add(usage, cost, time.Since(begun))
+		if v.narrator.live != nil {
+			v.narrator.note(spentText(usage, cost, time.Since(begun)))
+		}
+	}
 	c.with.Done()
 	answer := ""
 	if v.answer != nil {
@@ -203,7 +227,7 @@ func (c *chat) answer(ctx context.Context, prompt string) (code int, over bool, 
 	case err == nil:
 		return code, false, nil
 	case signalled != 0 && problem.Of(err).Kind == problem.Canceled:
-		fmt.Fprintln(c.p.Err, "cove: stopped")
+		notef(c.p.Err, "stopped")
 		return exitInterrupted, false, nil
 	case !c.tty:
 		return 0, true, err
@@ -224,107 +248,4 @@ func collectEvents(events iter.Seq2[interpreter.Event, error], into *[]interpret
 			}
 		}
 	}
-}
-
-const chatHelp = `/files          list the files of the workspace
-/get FILE       copy a file of the workspace into the out folder
-/save FILE      write the conversation to FILE.ipynb, FILE.md or FILE.py
-/new            begin a new conversation
-/model NAME     ask another model from now on
-/quit           leave; so does Ctrl-D
-"""             begins and ends a text of several lines; a \ at the end of a line goes on in the next
-Ctrl-C          stops an answer, not the conversation
-`
-
-// command does what begins with a slash. leave says that the conversation is over.
-func (c *chat) command(ctx context.Context, line string) (leave bool, err error) {
-	i := c.p.interruptible(ctx)
-	defer i.stop()
-	word, rest, _ := strings.Cut(line, " ")
-	rest = strings.TrimSpace(rest)
-	switch word {
-	case "/help", "/?":
-		_, err = io.WriteString(c.p.Out, chatHelp)
-	case "/quit", "/exit", "/q":
-		return true, nil
-	case "/files":
-		err = c.files(i.soft)
-	case "/get":
-		err = c.get(i.soft, rest)
-	case "/save":
-		err = c.save(rest)
-	case "/new":
-		c.doc = notebook.Document{}
-		c.with.Renew()
-		fmt.Fprintln(c.p.Err, "cove: a new conversation; the files and variables are still there")
-	case "/model":
-		err = c.use(i.soft, rest)
-	default:
-		err = problem.New(problem.Usage, "there is no "+oneLine(word)).WithHint("/help lists what there is")
-	}
-	return false, err
-}
-
-func (c *chat) files(ctx context.Context) error {
-	files, err := c.with.List(ctx)
-	if err != nil {
-		return err
-	}
-	if len(files) == 0 {
-		fmt.Fprintln(c.p.Err, "cove: the workspace has no files")
-	}
-	for _, f := range files {
-		fmt.Fprintf(c.p.Out, "%10s  %s\n", humanSize(f.Size), oneLine(f.Path))
-	}
-	return nil
-}
-
-func (c *chat) get(ctx context.Context, name string) error {
-	if name == "" {
-		return problem.New(problem.Usage, "which file?").WithHint("/files lists them")
-	}
-	before := len(c.out.saved)
-	if err := c.out.file(ctx, c.with, name); err != nil {
-		return err
-	}
-	for _, s := range c.out.saved[min(before, len(c.out.saved)-1):] {
-		fmt.Fprintf(c.p.Out, "%s  %s\n", s.Path, humanSize(s.Size))
-	}
-	return nil
-}
-
-func (c *chat) save(name string) error {
-	if name == "" {
-		return problem.New(problem.Usage, "under which name?").WithHint("/save sales.ipynb")
-	}
-	write := notebook.WriteIPYNB
-	switch filepath.Ext(name) {
-	case ".md":
-		write = notebook.WriteMarkdown
-	case ".py":
-		write = notebook.WritePython
-	case ".ipynb":
-	default:
-		name += ".ipynb"
-	}
-	if len(c.doc.Turns) > 0 {
-		c.doc.Title = hub.TitleOf(c.doc.Turns[0].Prompt)
-	}
-	if _, err := writeWhole(name, 0o666, func(w io.Writer) error { return write(w, c.doc) }); err != nil {
-		return err
-	}
-	_, err := fmt.Fprintln(c.p.Out, name)
-	return err
-}
-
-func (c *chat) use(ctx context.Context, name string) error {
-	if name == "" {
-		return problem.New(problem.Usage, "which model?").WithHint("/model openai/gpt-5.5")
-	}
-	used, err := c.with.Use(ctx, name)
-	if err != nil {
-		return err
-	}
-	fmt.Fprintf(c.p.Err, "cove: asking %s from now on\n", oneLine(used))
-	return nil
 }

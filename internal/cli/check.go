@@ -13,7 +13,9 @@ import (
 	"cove/internal/advice"
 	"cove/internal/config"
 	"cove/internal/kernel"
+	"cove/internal/lang"
 	"cove/internal/problem"
+	"cove/internal/terminal"
 )
 
 // The exit codes of cove check beside those of cove's own.
@@ -166,7 +168,7 @@ func (c *checkCmd) check(i *interruption, p *Program, cfg config.Config) (code i
 		}
 		against = &other
 	}
-	inputs, out, err := p.prepare(fileFlags{File: c.File, Out: p.Config.Folders.Out})
+	inputs, out, err := p.prepare(i.soft, fileFlags{File: c.File, Out: p.Config.Folders.Out}, c.networkFlags)
 	if err != nil {
 		return 0, err
 	}
@@ -177,8 +179,8 @@ func (c *checkCmd) check(i *interruption, p *Program, cfg config.Config) (code i
 	defer s.settle(i.hard, &code, &err)
 	defer s.killed(i.hard)()
 
-	installs := &runView{p: p, quiet: c.Quiet, live: p.newLiveLine()}
-	defer installs.live.clear()
+	installs := &runView{p: p, quiet: c.Quiet, live: p.live}
+	defer installs.live.Over()
 	checker := &advice.Checker{Session: s, Timeout: time.Duration(cfg.Sandbox.Timeout), Told: func(e kernel.Event) {
 		if e, ok := e.(kernel.Install); ok {
 			installs.install(e)
@@ -244,7 +246,7 @@ func (c *checkCmd) document(ctx context.Context, p *Program, checker *advice.Che
 		return err
 	}
 	if !c.Quiet {
-		fmt.Fprintf(p.Err, "cove: %s, %d without a docstring\n", described(ref.Described), ref.Undocumented)
+		notef(p.Err, "%s, %d without a docstring", described(ref.Described), ref.Undocumented)
 	}
 	return nil
 }
@@ -259,7 +261,7 @@ func described(n int) string {
 // write puts a text where --out says.
 func (c *checkCmd) write(p *Program, text string) error {
 	if c.Out == "" || c.Out == "-" {
-		if _, tty := terminal(p.Out); tty {
+		if _, tty := terminal.Descriptor(p.Out); tty {
 			text = cleaned(text)
 		}
 		_, err := io.WriteString(p.Out, text)
@@ -274,7 +276,7 @@ func (c *checkCmd) save(p *Program, name string, content []byte) error {
 		return err
 	})
 	if err == nil && !c.Quiet {
-		fmt.Fprintf(p.Err, "saved %s  %s\n", oneLine(name), humanSize(size))
+		lang.Fprintf(p.Err, "saved %s  %s\n", oneLine(name), humanSize(size))
 	}
 	return err
 }

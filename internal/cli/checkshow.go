@@ -5,9 +5,9 @@ import (
 	"io"
 	"math"
 	"strings"
-	"text/tabwriter"
 
 	"cove/internal/advice"
+	"cove/internal/lang"
 )
 
 const (
@@ -44,20 +44,20 @@ func (v checkView) report(r advice.Report) error {
 		fmt.Fprintf(&b, "  %-*s  %s  %-*s  %s\n", where, place(f), v.paint(severityColours[f.Severity], fmt.Sprintf("%-7s", f.Severity)), rule, oneLine(f.Rule), oneLine(f.Message))
 		indent := strings.Repeat(" ", where+rule+15)
 		if f.Better != "" {
-			b.WriteString(indent + v.paint("32", "better: "+oneLine(f.Better)) + "\n")
+			b.WriteString(indent + v.paint("32", lang.Sprintf("better: %s", oneLine(f.Better))) + "\n")
 		}
 		if m := f.Measured; m != nil {
-			fmt.Fprintf(&b, "%smeasured here with %d: %s, the faster form %s: %s times as fast\n", indent, m.Size, duration(m.Slow), duration(m.Fast), times(m.Ratio()))
+			lang.Fprintf(&b, "%smeasured here with %d: %s, the faster form %s: %s times as fast\n", indent, m.Size, duration(m.Slow), duration(m.Fast), times(m.Ratio()))
 		}
 	}
 	if len(r.Findings) == 0 {
-		b.WriteString("  nothing was found\n")
+		b.WriteString("  " + lang.Text("nothing was found") + "\n")
 	}
 	if r.Profile != nil {
 		v.profile(&b, *r.Profile)
 	}
 	for _, note := range r.Notes {
-		b.WriteString("  " + v.paint("2", "note: "+oneLine(note)) + "\n")
+		b.WriteString("  " + v.paint("2", lang.Sprintf("note: %s", lang.Text(oneLine(note)))) + "\n")
 	}
 	_, err := io.WriteString(v.p.Out, b.String())
 	return err
@@ -74,7 +74,7 @@ func place(f advice.Finding) string {
 
 // profile shows the lines that took most.
 func (v checkView) profile(b *strings.Builder, p advice.LineProfile) {
-	how := "was stopped"
+	how := "ended" // how, a note says
 	if p.Exit != nil {
 		how = fmt.Sprintf("ended with exit code %d", *p.Exit)
 	}
@@ -82,20 +82,20 @@ func (v checkView) profile(b *strings.Builder, p advice.LineProfile) {
 	if p.Peak > 0 {
 		memory = ", with at most " + humanSize(p.Peak) + " of memory in use"
 	}
-	fmt.Fprintf(b, "\n  The program %s after %s%s.\n", how, duration(p.Seconds), memory)
+	lang.Fprintf(b, "\n  The program %s after %s%s.\n", lang.Text(how), duration(p.Seconds), lang.Text(memory))
 	if p.Output != "" {
 		for line := range strings.Lines(p.Output) {
 			b.WriteString("    " + oneLine(strings.TrimRight(line, "\n")) + "\n")
 		}
 	}
-	t := tabwriter.NewWriter(b, 0, 0, 2, ' ', tabwriter.AlignRight)
+	t := newRows(b, true)
 	shown := 0
 	for _, l := range p.Lines {
 		if l.Seconds() < leastShown*p.Seconds && l.Peak < 1<<20 || shown == profiledShown {
 			continue
 		}
 		if shown == 0 {
-			fmt.Fprintln(t, "  TIME\tPYTHON\tNATIVE\tSYSTEM\tMEMORY\tLINE\t  CODE")
+			t.head("  TIME", "PYTHON", "NATIVE", "SYSTEM", "MEMORY", "LINE", "  CODE")
 		}
 		shown++
 		at := fmt.Sprint(l.Line)
@@ -124,9 +124,9 @@ func (v checkView) total(reports []advice.Report) error {
 			n++
 		}
 	}
-	text := fmt.Sprintf("\n%s in %s", count(n, "finding"), count(len(reports), "file"))
+	text := lang.Sprintf("\n%s in %s", count(n, "finding"), count(len(reports), "file"))
 	if n > 0 {
-		text += fmt.Sprintf(": %s, %s, %s", count(counts[advice.Error], "error"), count(counts[advice.Warning], "warning"), count(counts[advice.Note], "note"))
+		text += lang.Sprintf(": %s, %s, %s", count(counts[advice.Error], "error"), count(counts[advice.Warning], "warning"), count(counts[advice.Note], "note"))
 	}
 	_, err := fmt.Fprintln(v.p.Out, text)
 	return err
@@ -134,8 +134,8 @@ func (v checkView) total(reports []advice.Report) error {
 
 // measured shows the slow forms beside the faster ones.
 func (v checkView) measured(all []advice.Measured) error {
-	t := tabwriter.NewWriter(v.p.Out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "FORM\tSIZE\tSLOW\tFAST\tTIMES AS FAST")
+	t := newRows(v.p.Out, false)
+	t.head("FORM", "SIZE", "SLOW", "FAST", "TIMES AS FAST")
 	for _, m := range all {
 		fmt.Fprintf(t, "%s\t%d\t%s\t%s\t%s\n", m.Rule, m.Size, duration(m.Slow), duration(m.Fast), times(m.Ratio()))
 	}
@@ -148,8 +148,8 @@ func (v checkView) benchmark(b advice.Benchmark) error {
 	for _, m := range b.Timed {
 		longest = max(longest, m.Time-b.Start)
 	}
-	t := tabwriter.NewWriter(v.p.Out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "PROGRAM\tSIZE\tTIME\tSPREAD\tMEMORY\t")
+	t := newRows(v.p.Out, false)
+	t.head("PROGRAM", "SIZE", "TIME", "SPREAD", "MEMORY", "")
 	for _, m := range b.Timed {
 		size, memory := "-", "-"
 		if m.Size > 0 {
@@ -168,17 +168,17 @@ func (v checkView) benchmark(b advice.Benchmark) error {
 		return err
 	}
 	var text strings.Builder
-	fmt.Fprintf(&text, "\nThe start of Python takes %s of each time.\n", duration(b.Start))
+	lang.Fprintf(&text, "\nThe start of Python takes %s of each time.\n", duration(b.Start))
 	for _, m := range b.Timed {
 		if m.Against != nil {
-			text.WriteString(comparison(m) + "\n")
+			text.WriteString(lang.Text(comparison(m)) + "\n")
 		}
 	}
 	for _, g := range b.Growth {
-		fmt.Fprintf(&text, "The time of %s %s: size to the power of %.2f, from %s.\n", oneLine(g.Program), oneLine(g.Words), g.Exponent, count(g.Sizes, "size"))
+		lang.Fprintf(&text, "The time of %s %s: size to the power of %.2f, from %s.\n", oneLine(g.Program), oneLine(g.Words), g.Exponent, count(g.Sizes, "size"))
 	}
 	if b.Growth == nil && len(b.Timed) > 0 && b.Timed[0].Size != b.Timed[len(b.Timed)-1].Size {
-		text.WriteString("The program runs for too short a time with these sizes to say how it grows; give larger ones.\n")
+		text.WriteString(lang.Text("The program runs for too short a time with these sizes to say how it grows; give larger ones.") + "\n")
 	}
 	_, err := io.WriteString(v.p.Out, text.String())
 	return err

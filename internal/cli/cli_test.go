@@ -40,12 +40,19 @@ type scripted struct {
 	pauses  map[int]chan struct{} // to wait for before the event of that number
 	opened  *[3]bool              // what the settings said about packages: install, offline, build
 	closed  bool
+	// inTurn are the events of each execution, where there are several.
+	inTurn   [][]kernel.Event
+	executed int
 	// vanished has the files be gone when they are fetched.
 	vanished bool
 }
 
 func (s *scripted) Execute(ctx context.Context, req kernel.Request) iter.Seq2[kernel.Event, error] {
 	s.req = req
+	if len(s.inTurn) > 0 {
+		s.events = s.inTurn[s.executed]
+	}
+	s.executed++
 	return func(yield func(kernel.Event, error) bool) {
 		for i, e := range s.events {
 			if pause := s.pauses[i]; pause != nil {
@@ -209,16 +216,18 @@ func TestMistakesAreFoundBeforeAnythingStarts(t *testing.T) {
 		}
 	}
 	for want, args := range map[string][]string{
-		"does not exist":                {"run", "-c", "x", "-f", "$DIR/none"},
-		"not an ordinary file":          {"run", "-c", "x", "-f", "$DIR/pipe"},
-		"would both get the name x.csv": {"run", "-c", "x", "-f", "$DIR/a/x.csv", "-f", "$DIR/b/x.csv"},
-		"is not a folder":               {"run", "-c", "x", "-o", "$DIR/a/x.csv"},
-		"after --":                      {"run", "-c", "x", "--year", "2025"},
-		"nothing to run":                {"run"},
-		"gvisor or local":               {"run", "-c", "x", "--engine", "docker"},
-		"not a size":                    {"run", "-c", "x", "--memory", "lots"},
-		"there is no question":          {"ask"},
-		`there is no provider "x"`:      {"ask", "--model", "x/y", "hello"},
+		"does not exist":                    {"run", "-c", "x", "-f", "$DIR/none"},
+		"not an ordinary file":              {"run", "-c", "x", "-f", "$DIR/pipe"},
+		"would both get the name x.csv":     {"run", "-c", "x", "-f", "$DIR/a/x.csv", "-f", "$DIR/b/x.csv"},
+		"is not a folder":                   {"run", "-c", "x", "-o", "$DIR/a/x.csv"},
+		"after --":                          {"run", "-c", "x", "--year", "2025"},
+		"nothing to run":                    {"run"},
+		"gvisor, docker or local":           {"run", "-c", "x", "--engine", "podman"},
+		"not a size":                        {"run", "-c", "x", "--memory", "lots"},
+		"processor cores: this machine has": {"run", "-c", "x", "--cpus", "4000"},
+		"of memory: this machine has":       {"run", "-c", "x", "--memory", "900000G"},
+		"there is no question":              {"ask"},
+		`there is no provider "x"`:          {"ask", "--model", "x/y", "hello"},
 	} {
 		t.Run(want, func(t *testing.T) {
 			t.Parallel()
@@ -414,5 +423,56 @@ func TestPipedDataGetsAFittingName(t *testing.T) {
 				t.Errorf("the workspace got %q", s.put)
 			}
 		})
+	}
+}
+
+// TestFiguresThatCodeSavedAreNotSavedTwice also wants a figure to be saved whose file does not come.
+func TestFiguresThatCodeSavedAreNotSavedTwice(t *testing.T) {
+	t.Parallel()
+	saved := func(name string) kernel.Event {
+		return kernel.Display{Data: figure(name), Metadata: map[string]any{"image/png": json.RawMessage(`{"saved": "` + name + `"}`)}}
+	}
+	s := &scripted{files: map[string]string{"chart.png": "mine"}, events: []kernel.Event{
+		saved("chart.png"), saved("gone.png"), kernel.Display{Data: figure("unsaved")}, kernel.File{Path: "chart.png", Size: 4, Created: true}, ok(),
+	}}
+	r := run(t, s, func(dir string, _ *cli.Program) {
+		_ = os.MkdirAll(filepath.Join(dir, "out"), 0o755)
+		_ = os.WriteFile(filepath.Join(dir, "out", "figure-7.png"), []byte("earlier"), 0o600)
+	}, "run", "-c", "x")
+	for name, want := range map[string]string{"figure-7.png": "earlier", "figure-8.png": "unsaved", "figure-9.png": "gone.png", "chart.png": "mine"} {
+		if got, _ := os.ReadFile(filepath.Join(r.dir, "out", name)); string(got) != want {
+			t.Errorf("%s has %q, want %q", name, got, want)
+		}
+	}
+	if entries, _ := os.ReadDir(filepath.Join(r.dir, "out")); len(entries) != 4 {
+		t.Errorf("the folder has %v", entries)
+	}
+}
+
+func TestDisplaysOfOtherKinds(t *testing.T) {
+	t.Parallel()
+	s := &scripted{events: []kernel.Event{
+		kernel.Display{Data: kernel.Bundle{"text/plain": "<IPython.core.display.HTML object>", "text/html": "<b>x</b>"}},
+		kernel.Display{Data: kernel.Bundle{"text/plain": "<IPython.core.display.HTML object>", "text/html": "<style>b {}</style>"}},
+		kernel.Display{Data: kernel.Bundle{"text/plain": "<pandas.io.formats.style.Styler at 0x7ecbcbf6b690>", "text/html": "<table></table>"}},
+		kernel.Display{Data: kernel.Bundle{"text/plain": "<IPython.core.display.Markdown object>", "text/markdown": "**b**"}},
+		kernel.Display{Data: kernel.Bundle{"text/plain": "<IPython.core.display.JSON object>", "application/json": json.RawMessage(`{"a":1}`)}},
+		kernel.Result{Data: kernel.Bundle{"text/plain": "   a\n0  1", "text/html": "<table></table>"}}, ok(),
+	}}
+	r := run(t, s, nil, "run", "-c", "x")
+	if want := "<IPython.core.display.HTML object>\n**b**\n{\n  \"a\": 1\n}\n   a\n0  1\n"; r.out != want {
+		t.Errorf("stdout %q, want %q", r.out, want)
+	}
+	for _, want := range []string{"figure-1.html", "figure-2.html", "figure-3.md"} {
+		if !strings.Contains(r.err, want) {
+			t.Errorf("stderr lacks %s: %q", want, r.err)
+		}
+	}
+}
+
+// recordsIn opens the database of another run.
+func recordsIn(dir string) func(context.Context, config.Config, cli.RecordsOptions) (*cli.Records, error) {
+	return func(ctx context.Context, c config.Config, o cli.RecordsOptions) (*cli.Records, error) {
+		return records(ctx, filepath.Join(dir, "cove.db"), c, o)
 	}
 }

@@ -7,14 +7,17 @@ import (
 	"io"
 	"iter"
 	"os"
+	"strings"
 	"time"
 
 	"cove/internal/config"
 	"cove/internal/hub"
 	"cove/internal/ident"
 	"cove/internal/kernel"
+	"cove/internal/lang"
 	"cove/internal/named"
 	"cove/internal/problem"
+	"cove/internal/terminal"
 )
 
 const (
@@ -31,6 +34,7 @@ type commandSession struct {
 	out   *outFolder
 	warn  io.Writer // for notices; discards them with --quiet
 	err   io.Writer
+	live  *terminal.Live
 	hub   *localHub            // records what runs; nil: nothing is recorded
 	named *named.LeasedSession // the same session when it is saved at the end, under the user's name or that of kept; nil: it is not
 	own   bool                 // the user gave the name: when the session cannot be saved, the command fails
@@ -39,17 +43,36 @@ type commandSession struct {
 }
 
 // prepare checks everything that can be checked before a sandbox is started.
-func (p *Program) prepare(files fileFlags) ([]input, *outFolder, error) {
-	inputs, skipped, err := collect(files.File, workspaceLimit())
+func (p *Program) prepare(ctx context.Context, files fileFlags, network networkFlags) ([]input, *outFolder, error) {
+	paths, err := p.downloads(ctx, files.File, network)
 	if err != nil {
 		return nil, nil, err
 	}
-	for _, link := range skipped {
-		fmt.Fprintln(p.Err, "cove: "+oneLine(link)+" is a link inside a folder and was left out")
+	inputs, skipped, err := collect(paths, workspaceLimit())
+	if err != nil {
+		return nil, nil, err
 	}
+	p.tellSkipped(skipped)
 	out, err := newOutFolder(files.Out, inputs)
 	return inputs, out, err
 }
+
+// tellSkipped says what was left out of folders.
+func (p *Program) tellSkipped(skipped leftOut) {
+	for _, link := range skipped.links {
+		fmt.Fprintln(p.Err, "cove: "+lang.Text(oneLine(link)+" is a link inside a folder and was left out"))
+	}
+	if n := len(skipped.secrets); n > 0 {
+		text := oneLine(strings.Join(skipped.secrets[:min(n, shownSecrets)], ", "))
+		if n > shownSecrets {
+			text += fmt.Sprintf(" and %d more", n-shownSecrets)
+		}
+		fmt.Fprintln(p.Err, "cove: "+lang.Text("left out, because secrets are in such files: "+text+"; -f with the path of one brings it"))
+	}
+}
+
+// shownSecrets bounds the files that were left out and are told of by name.
+const shownSecrets = 5
 
 // opening says what session a command wants.
 type opening struct {
@@ -64,31 +87,45 @@ type opening struct {
 
 // open starts the session and puts the files in.
 func (p *Program) open(ctx context.Context, o opening, inputs []input, out *outFolder) (*commandSession, error) {
-	if err := o.network.checkNetwork(p.Getenv); err != nil {
+	if err := errors.Join(possible(o.cfg), o.network.checkNetwork(p.Getenv)); err != nil {
 		return nil, err // before anything starts
 	}
+	live := p.signs(o.flags.Quiet)
+	live.Await(lang.Text("starting the sandbox"))
+	defer live.Over()
 	progress := p.Err
+	if f, ok := p.Err.(*terminal.File); ok {
+		progress = f.Telling()
+	}
 	if o.flags.Quiet {
 		progress = io.Discard
 	}
 	if !o.cfg.Isolated() {
-		fmt.Fprintln(p.Err, "cove: engine "+o.cfg.Sandbox.Engine+": there is no isolation, the code can do whatever you can do")
+		fmt.Fprintln(p.Err, "cove: "+lang.Text("engine "+o.cfg.Sandbox.Engine+": there is no isolation, the code can do whatever you can do"))
 	}
-	s := &commandSession{out: out, warn: progress, err: p.Err, hub: o.hub, own: o.session.Session != ""}
+	out.live = live
+	s := &commandSession{out: out, warn: p.Err, err: p.Err, live: live, hub: o.hub, own: o.session.Session != ""}
+	if o.flags.Quiet {
+		s.warn = io.Discard
+	}
 	if !s.own {
 		s.kept = o.kept
 	}
-	err := s.start(ctx, p, o, progress)
+	err := s.start(ctx, p, o, lang.Lines(progress))
 	if err == nil {
-		err = put(ctx, s.Live, inputs)
+		err = put(ctx, s.Live, inputs, live)
 	}
 	if err == nil && s.hub != nil {
 		err = s.hub.attach(ctx, s.attachment(o), s.Live)
 	}
-	if err != nil && s.Live != nil {
-		return nil, errors.Join(err, s.discard())
+	switch {
+	case err == nil:
+		return s, nil
+	case s.Live == nil: // it did not come to life, so there is nothing to end
+		out.close()
+		return nil, err
 	}
-	return s, err
+	return nil, errors.Join(err, s.discard())
 }
 
 // start brings the session to life: the one with the user's name, or that of the conversation, or a new one.
@@ -99,7 +136,7 @@ func (s *commandSession) start(ctx context.Context, p *Program, o opening, progr
 	case s.kept != nil && s.kept.there:
 		s.named, err = p.openNamed(ctx, s.kept.id, o, progress)
 		if err != nil && !problem.Is(err, problem.Canceled) && !problem.Has(err, problem.SessionInUse) {
-			fmt.Fprintln(s.err, "cove: the conversation goes on without its variables and files, which cannot be restored: "+oneLine(message(err)))
+			fmt.Fprintln(s.err, "cove: "+lang.Text("the conversation goes on without its variables and files, which cannot be restored: "+oneLine(spoken(err))))
 			s.kept.id, s.kept.there, err = ident.New(ident.Session), false, nil
 		}
 	}
@@ -138,7 +175,7 @@ func (s *commandSession) tell() {
 		return
 	}
 	for _, text := range s.named.Notices() {
-		fmt.Fprintln(s.warn, "cove: "+oneLine(text))
+		fmt.Fprintln(s.warn, "cove: "+lang.Text(oneLine(text)))
 	}
 }
 
@@ -163,6 +200,11 @@ func (s *commandSession) settle(hard context.Context, code *int, err *error) {
 	defer s.out.close()
 	ctx, cancel := s.ending(hard)
 	defer cancel()
+	s.live.Await(lang.Text("saving the session"))
+	if s.named == nil && s.kept == nil {
+		s.live.Await(lang.Text("ending the sandbox"))
+	}
+	defer s.live.Over()
 	closed := s.end(ctx, hard)
 	s.tell()
 	switch {
@@ -170,7 +212,7 @@ func (s *commandSession) settle(hard context.Context, code *int, err *error) {
 	case !s.own:
 		s.tellUnkept(closed)
 	case *err == nil && *code != 0 && problem.Has(closed, problem.SessionLost):
-		fmt.Fprintln(s.err, "cove: "+message(closed)) // the exit code says why it was lost
+		fmt.Fprintln(s.err, "cove: "+lang.Text(message(closed))) // the exit code says why it was lost
 	case *err == nil:
 		*err = closed
 	case problem.Of(*err).Error() != problem.Of(closed).Error():
@@ -202,7 +244,7 @@ func (s *commandSession) end(ctx, hard context.Context) (closed error) {
 		return closed
 	}
 	if err := s.hub.detach(ctx, over); err != nil && problem.Of(err).Kind != problem.NotFound {
-		fmt.Fprintln(s.warn, "cove: the history does not say how the session ended: "+oneLine(message(err)))
+		fmt.Fprintln(s.warn, "cove: "+lang.Text("the history does not say how the session ended: "+oneLine(spoken(err))))
 	}
 	if s.kept != nil {
 		s.kept.tidy()
@@ -212,7 +254,7 @@ func (s *commandSession) end(ctx, hard context.Context) (closed error) {
 
 // tellUnkept says that the next command cannot go on with the session of the conversation as it is now, also with --quiet. The command has not failed.
 func (s *commandSession) tellUnkept(err error) {
-	fmt.Fprintln(s.err, "cove: the variables and files are not kept for --continue: "+oneLine(message(err)))
+	fmt.Fprintln(s.err, "cove: "+lang.Text("the variables and files are not kept for --continue: "+oneLine(spoken(err))))
 }
 
 // ending is the context for ending the session.
@@ -246,7 +288,7 @@ func (s *commandSession) killed(hard context.Context) (stop func() bool) {
 		atMost := closeTimeout
 		if s.own {
 			atMost = hurriedSave
-			fmt.Fprintf(s.warn, "cove: saving session %s\n", s.named.Name())
+			notef(s.warn, "saving session %s", s.named.Name())
 		}
 		close(said)
 		ctx, cancel := context.WithTimeout(context.Background(), atMost)
@@ -268,6 +310,15 @@ func (s *commandSession) Execute(ctx context.Context, req kernel.Request) iter.S
 		return s.Live.Execute(ctx, req)
 	}
 	return s.hub.execute(ctx, req)
+}
+
+// direct runs code in the session without a record.
+func (s *commandSession) direct() runner { return unrecorded{s} }
+
+type unrecorded struct{ *commandSession }
+
+func (u unrecorded) Execute(ctx context.Context, req kernel.Request) iter.Seq2[kernel.Event, error] {
+	return u.Live.Execute(ctx, req)
 }
 
 // plotly is the text of plotly.js, or "".

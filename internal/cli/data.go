@@ -6,12 +6,12 @@ import (
 	"fmt"
 	"path/filepath"
 	"strings"
-	"text/tabwriter"
 
 	"cove/internal/config"
+	"cove/internal/lang"
 	"cove/internal/libdata"
 	"cove/internal/problem"
-	"cove/internal/pyenv"
+	"cove/internal/terminal"
 )
 
 type dataCmd struct {
@@ -24,10 +24,10 @@ type dataCmd struct {
 func (dataCmd) Help() string {
 	return `Some libraries download data when it is used: NLTK its corpora, spaCy its models, seaborn its example tables, transformers its models.
 Sandboxes have no network, so cove fetches such data beforehand, once, from the library's own place, from a mirror, or from a folder. All
-sandboxes of this machine see it read-only at ` + pyenv.DataMountPoint + `, where the library looks for it.
+sandboxes of this machine see it read-only at /opt/cove/data, where the library looks for it.
 
-The names are LIBRARY:NAME. The libraries are ` + strings.Join(libdata.Libraries(), ", ") + `; files:NAME takes any folder, which code
-finds at ` + pyenv.DataMountPoint + `/files/NAME.
+The names are LIBRARY:NAME. The libraries are files, huggingface, nltk, seaborn, sklearn, spacy; files:NAME takes any folder, which code
+finds at /opt/cove/data/files/NAME.
 
 Examples:
 
@@ -65,14 +65,14 @@ func (c *dataAdd) run(ctx context.Context, p *Program) (int, error) {
 		if err != nil {
 			return 0, err
 		}
-		var live *liveLine
+		var live *terminal.Live
 		if !c.Quiet && !c.JSON {
-			live = p.newLiveLine()
+			live = p.live
 		}
 		r, err := s.Add(ctx, item, libdata.Options{Place: place, Most: int64(most), Told: func(received int64) {
-			live.set(fmt.Sprintf("fetching %s  %s", item, humanSize(received)))
+			live.Progress(fmt.Sprintf("fetching %s  %s", item, humanSize(received)))
 		}})
-		live.clear()
+		live.Over()
 		if err != nil {
 			if ctx.Err() != nil {
 				return exitInterrupted, problem.New(problem.GivenUp, "stopped; nothing of "+item.String()+" was kept")
@@ -85,7 +85,7 @@ func (c *dataAdd) run(ctx context.Context, p *Program) (int, error) {
 				return 0, err
 			}
 		case !c.Quiet:
-			fmt.Fprintf(p.Err, "added %s (%s, %s)\n", r.Item, humanSize(r.Size), count(len(r.Files), "file"))
+			lang.Fprintf(p.Err, "added %s (%s, %s)\n", r.Item, humanSize(r.Size), count(len(r.Files), "file"))
 		}
 	}
 	return 0, nil
@@ -127,11 +127,11 @@ func (c *dataLs) run(_ context.Context, p *Program) (int, error) {
 		return 0, nil
 	}
 	if len(all) == 0 {
-		fmt.Fprintln(p.Err, "There is no data of libraries yet; cove data add --help says what there can be.")
+		fmt.Fprintln(p.Err, lang.Text("There is no data of libraries yet; cove data add --help says what there can be."))
 		return 0, nil
 	}
-	t := tabwriter.NewWriter(p.Out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "ITEM\tSIZE\tFILES\tADDED\tFROM")
+	t := newRows(p.Out, false)
+	t.head("ITEM", "SIZE", "FILES", "ADDED", "FROM")
 	for _, r := range all {
 		fmt.Fprintf(t, "%s\t%s\t%d\t%s\t%s\n", r.Item, humanSize(r.Size), len(r.Files), r.Added.Local().Format("2006-01-02"), oneLine(r.Place))
 	}
@@ -156,7 +156,7 @@ func (c *dataRm) run(_ context.Context, p *Program) (int, error) {
 		if err != nil {
 			return 0, err
 		}
-		fmt.Fprintf(p.Err, "removed %s (%s)\n", r.Item, humanSize(r.Size))
+		lang.Fprintf(p.Err, "removed %s (%s)\n", r.Item, humanSize(r.Size))
 	}
 	return 0, nil
 }

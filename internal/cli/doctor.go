@@ -16,11 +16,14 @@ import (
 	"golang.org/x/sys/unix"
 
 	"cove/internal/config"
+	"cove/internal/lang"
 	"cove/internal/model/choose"
 	"cove/internal/named"
+	"cove/internal/oauth"
 	"cove/internal/problem"
 	"cove/internal/pyenv"
 	"cove/internal/sandbox"
+	"cove/internal/terminal"
 )
 
 type doctorCmd struct {
@@ -58,7 +61,7 @@ func (c *doctorCmd) run(ctx context.Context, p *Program) (int, error) {
 	cfg.Sandbox.Engine = c.Engine
 	var checks []check
 	for _, look := range []func(context.Context, *Program, config.Config) check{
-		checkSystem, checkSettings, checkData, checkNamespaces, checkEngine, checkLimits, checkPython, checkEnvironment, checkSessions, checkUV, checkPackages, checkFonts, checkModel,
+		checkSystem, checkSettings, checkData, checkNamespaces, checkEngine, checkLimits, checkPython, checkEnvironment, checkSessions, checkUV, checkPackages, checkFonts, checkModel, checkIssuer,
 	} {
 		one := look(ctx, p, cfg)
 		checks = append(checks, one)
@@ -85,9 +88,10 @@ func (c *doctorCmd) run(ctx context.Context, p *Program) (int, error) {
 }
 
 func printCheck(p *Program, c check) {
-	fmt.Fprintf(p.Out, "%-8s %-14s %s\n", c.Status, c.Name, c.Detail)
+	fmt.Fprintf(p.Out, "%s %s %s\n", padded(lang.Text(string(c.Status)), 8), padded(lang.Text(c.Name), 14), lang.Text(c.Detail))
 	if c.Fix != "" {
-		fmt.Fprintf(p.Out, "%23s %s\n", "fix:", strings.ReplaceAll(c.Fix, "\n", "\n"+strings.Repeat(" ", 24)))
+		room := strings.Repeat(" ", 24-terminal.Width(lang.Sprintf("fix: %s", "")))
+		fmt.Fprintln(p.Out, room+lang.Sprintf("fix: %s", strings.ReplaceAll(lang.Text(c.Fix), "\n", "\n"+strings.Repeat(" ", 24))))
 	}
 }
 
@@ -113,6 +117,10 @@ func checkSettings(_ context.Context, p *Program, cfg config.Config) check {
 	}
 	if err != nil {
 		return fromError("settings", failed, flatten(err)[0])
+	}
+	if len(cfg.Exposed) > 0 {
+		return check{Name: "settings", Status: warned, Detail: "every user of this machine can read secrets in " + strings.Join(cfg.Exposed, ", "),
+			Fix: "chmod 600 " + strings.Join(cfg.Exposed, " ")}
 	}
 	if !cfg.Found {
 		return check{Name: "settings", Status: good, Detail: "no config file (" + cfg.File + "); defaults and environment"}
@@ -161,6 +169,16 @@ func checkData(_ context.Context, _ *Program, cfg config.Config) check {
 	return c
 }
 
+// appArmorFix is what root does so that this program, by its path, may make user namespaces. The packages for distributions do it for theirs.
+func appArmorFix() string {
+	self, err := os.Executable()
+	if err != nil {
+		self = "/usr/bin/cove"
+	}
+	return "as root, put these lines into /etc/apparmor.d/cove, and then: apparmor_parser -r /etc/apparmor.d/cove\n" +
+		"abi <abi/4.0>,\ninclude <tunables/global>\nprofile cove \"" + self + "\" flags=(unconfined) { userns, }"
+}
+
 // checkNamespaces names the settings of the system that keep ordinary users from making user namespaces, and root's sandboxes from being other users.
 func checkNamespaces(_ context.Context, p *Program, cfg config.Config) check {
 	c := check{Name: "namespaces", Status: good, Detail: "user namespaces are allowed"}
@@ -175,16 +193,17 @@ func checkNamespaces(_ context.Context, p *Program, cfg config.Config) check {
 		}
 		return c
 	}
+	const forGood = "   (and a line in /etc/sysctl.d to keep it)"
 	for _, s := range []struct{ file, bad, fix string }{
-		{"user/max_user_namespaces", "0", "sudo sysctl -w user.max_user_namespaces=15000"},
-		{"kernel/unprivileged_userns_clone", "0", "sudo sysctl -w kernel.unprivileged_userns_clone=1"},
-		{"kernel/apparmor_restrict_unprivileged_userns", "1", "sudo sysctl -w kernel.apparmor_restrict_unprivileged_userns=0"},
+		{"user/max_user_namespaces", "0", "sudo sysctl -w user.max_user_namespaces=15000" + forGood},
+		{"kernel/unprivileged_userns_clone", "0", "sudo sysctl -w kernel.unprivileged_userns_clone=1" + forGood},
+		{"kernel/apparmor_restrict_unprivileged_userns", "1", appArmorFix()},
 	} {
 		text, err := os.ReadFile(filepath.Join("/proc/sys", s.file))
 		if err == nil && strings.TrimSpace(string(text)) == s.bad {
 			// Whether it really stops cove is what the engine's own check finds out.
 			return check{Name: "namespaces", Status: warned, Detail: s.file + " is " + s.bad + ": ordinary users may not make user namespaces freely",
-				Fix: s.fix + "   (and a line in /etc/sysctl.d to keep it)"}
+				Fix: s.fix}
 		}
 	}
 	return c
@@ -202,7 +221,18 @@ func checkEngine(ctx context.Context, p *Program, cfg config.Config) check {
 	if !engine.Isolates() {
 		return check{Name: "isolation", Status: warned, Detail: "engine " + engine.Name() + " isolates nothing", Fix: "use --engine gvisor"}
 	}
-	return check{Name: "isolation", Status: good, Detail: fmt.Sprintf("a %s sandbox starts and stops in %d ms", engine.Name(), time.Since(began).Milliseconds())}
+	c := check{Name: "isolation", Status: good, Detail: fmt.Sprintf("a %s sandbox starts and stops in %d ms", engine.Name(), time.Since(began).Milliseconds())}
+	if e, ok := engine.(sandbox.Describer); ok {
+		isolation, warnings, err := e.Describe(ctx)
+		if err != nil {
+			return fromError("isolation", failed, err)
+		}
+		c.Detail += "; " + isolation
+		if len(warnings) > 0 {
+			c.Status, c.Detail = warned, c.Detail+". "+strings.Join(warnings, ". ")
+		}
+	}
+	return c
 }
 
 func checkLimits(ctx context.Context, p *Program, cfg config.Config) check {
@@ -222,7 +252,7 @@ func checkLimits(ctx context.Context, p *Program, cfg config.Config) check {
 	}
 	if by == "watchdog" {
 		c.Detail = "cove may not make cgroups here: memory is watched by polling, processors are limited by affinity"
-		c.Fix = "for hard limits run cove as root, where cgroups can be written"
+		c.Fix = "for hard limits run cove as root, or as a service with Delegate=cpu memory pids on cgroup v2, as cove.service is"
 		return c
 	}
 	return check{Name: "limits", Status: good, Detail: "memory and processors are limited by " + by}
@@ -284,6 +314,20 @@ func checkPackages(ctx context.Context, p *Program, cfg config.Config) check {
 	default:
 		c.Detail = fmt.Sprintf("what code imports is installed; %s answers in %d ms", cmp.Or(index, "the package index"), time.Since(began).Milliseconds())
 	}
+	return c
+}
+
+func checkIssuer(ctx context.Context, _ *Program, cfg config.Config) check {
+	c := check{Name: "access tokens", Status: good, Detail: "cove serve takes none, but keys alone (oauth.issuer is not set)"}
+	if cfg.OAuth.Issuer == "" {
+		return c
+	}
+	if err := oauth.New(oauth.Set(cfg.OAuth)).Check(ctx); err != nil {
+		c = fromError(c.Name, warned, err)
+		c.Fix = "see that oauth.issuer (" + cfg.OAuth.Issuer + ") is the address of the authorization server, and that this machine reaches it"
+		return c
+	}
+	c.Detail = cfg.OAuth.Issuer + " has keys that tokens can be looked at with"
 	return c
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"cove/internal/kernel"
 	"cove/internal/lineedit"
+	"cove/internal/terminal"
 )
 
 // historyLimit is how many entries the arrow keys go back.
@@ -40,19 +41,17 @@ func (e plainEditor) ReadLine() (string, error) {
 }
 
 // newEditor edits what comes from a terminal. History is the file of what was entered before, or "".
-func newEditor(p *Program, history string, s completer) (editor, error) {
-	if _, tty := terminal(p.In); !tty {
+func newEditor(p *Program, history string, set func(*lineedit.Options)) (editor, error) {
+	if _, tty := terminal.Descriptor(p.In); !tty {
 		return plainEditor{bufio.NewReader(p.In)}, nil
 	}
 	screen := p.Out
-	if _, tty := terminal(p.Out); !tty {
+	if _, tty := terminal.Descriptor(p.Out); !tty {
 		screen = p.Err // what is said goes to a file, and the prompts are not for it
 	}
 	o := lineedit.Options{In: p.In.(*os.File), Out: screen, Dumb: p.Getenv("TERM") == "dumb"}
-	if s != nil {
-		o.Complete = func(ctx context.Context, text string, cursor int) ([]string, int) {
-			return complete(ctx, s, text, cursor)
-		}
+	if set != nil {
+		set(&o)
 	}
 	var err error
 	if history != "" {
@@ -69,6 +68,17 @@ func newEditor(p *Program, history string, s completer) (editor, error) {
 		return nil, err
 	}
 	return terminalEditor{e, o.History}, nil
+}
+
+// elsewhere has the person's own editor change an entry, in a file of that name.
+func (p *Program) elsewhere(name string) func(context.Context, string) (string, bool) {
+	return func(ctx context.Context, text string) (string, bool) {
+		changed, err := p.edited(ctx, text, name)
+		if err != nil && ctx.Err() == nil {
+			p.report(err)
+		}
+		return changed, err == nil
+	}
 }
 
 // terminalEditor edits entries on a terminal.

@@ -12,6 +12,7 @@ import (
 
 	"cove/internal/config"
 	"cove/internal/eval"
+	"cove/internal/lang"
 	"cove/internal/model"
 	"cove/internal/model/choose"
 	"cove/internal/problem"
@@ -103,7 +104,7 @@ func (c *evalRunCmd) run(ctx context.Context, p *Program) (int, error) {
 			return nil, problem.New(problem.Usage, "a recording answers one conversation, and cannot be asked tasks").WithHint("name a model with --model")
 		}
 		if choice.Because != "" && !c.Quiet {
-			fmt.Fprintf(p.Err, "cove: using %s, because %s\n", oneLine(choice.String()), choice.Because)
+			notef(p.Err, "using %s, because %s", oneLine(choice.String()), lang.Text(choice.Because))
 		}
 		m, err := p.NewModel(choice)
 		if err == nil && c.MaxCost > 0 && !priced(cfg, m.Name()) {
@@ -155,7 +156,7 @@ func (f evalFlags) settings(p *Program) (config.Config, error) {
 	if f.Parallel < 0 || f.MaxTasks < 0 {
 		return cfg, problem.New(problem.Usage, "--parallel and --max-tasks must not be below 0")
 	}
-	return cfg, nil
+	return cfg, possible(cfg)
 }
 
 // evaluation is a run of tasks by this command.
@@ -264,11 +265,11 @@ func (e *evaluation) work(i *interruption, folder *eval.Folder, plan eval.Plan, 
 	}
 	defer platform.close()
 	e.say("the run is kept in " + oneLine(e.Folder))
-	live := e.p.newLiveLine()
-	defer live.clear()
+	live := e.p.live
+	defer live.Over()
 	r := &eval.Runner{
 		Platform: platform, Folder: folder, Plan: plan, Tasks: e.set.Tasks, Parallel: e.Parallel, MaxTokens: e.maxTokens, MaxCost: e.maxCost,
-		Progress: func(p eval.Progress) { live.set(progressLine(p)) },
+		Progress: func(p eval.Progress) { live.Progress(progressLine(p)) },
 	}
 	result, err := r.Run(i.soft)
 	return result.Records, result.Bound, err
@@ -287,13 +288,13 @@ func progressLine(p eval.Progress) string {
 
 func (e *evaluation) say(text string) {
 	if !e.Quiet {
-		fmt.Fprintln(e.p.Err, "cove: "+text)
+		fmt.Fprintln(e.p.Err, "cove: "+lang.Text(text))
 	}
 }
 
 // goesOn says how to go on with a run that was stopped. That is no detail: it is said also with --quiet.
 func (e *evaluation) goesOn() {
-	fmt.Fprintf(e.p.Err, "cove: what is done is kept; the same command with --run %s goes on\n", oneLine(e.Folder))
+	notef(e.p.Err, "what is done is kept; the same command with --run %s goes on", oneLine(e.Folder))
 }
 
 // withReferences takes away the tasks that have no reference program.
@@ -329,7 +330,7 @@ func (e *evaluation) plan(m model.Model) (eval.Plan, error) {
 		plan.Model = m.Name()
 	}
 	c := e.cfg
-	plan.Cove, plan.Temperature = e.p.Version, e.temperature
+	plan.Cove, plan.Temperature = e.p.Build.String(), e.temperature
 	plan.Settings = eval.Settings{
 		Engine: c.Sandbox.Engine, Packages: c.Packages.Set, Memory: int64(c.Sandbox.Memory), CPUs: c.Sandbox.CPUs, Timeout: time.Duration(c.Sandbox.Timeout).Seconds(),
 		Install: c.Packages.Install, Offline: c.Packages.Offline, Build: c.Packages.Build,
@@ -383,7 +384,7 @@ func (p *Program) tellReport(r eval.Report, thresholds []eval.Threshold, against
 		return 0, fmt.Errorf("write the report: %w", err)
 	}
 	if !asJSON {
-		fmt.Fprintln(p.Out, "The page: "+oneLine(filepath.Join(r.Folder, eval.ReportPage)))
+		lang.Fprintf(p.Out, "The page: %s\n", oneLine(filepath.Join(r.Folder, eval.ReportPage)))
 	}
 	return code, nil
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"io"
 	"iter"
+	"os"
 	"path/filepath"
 	"strconv"
 	"sync/atomic"
@@ -17,6 +18,7 @@ import (
 	"cove/internal/ident"
 	"cove/internal/interpreter"
 	"cove/internal/kernel"
+	"cove/internal/lang"
 	"cove/internal/model"
 )
 
@@ -40,7 +42,7 @@ func (e *evaluation) open(ctx context.Context, m model.Model) (*evalPlatform, er
 	if m != nil {
 		m = clocked{m}
 	}
-	b := &evalPlatform{p: e.p, cfg: cfg, records: e.p.openHub(ctx, cfg, "cove eval", m), quiet: e.Quiet}
+	b := &evalPlatform{p: e.p, cfg: cfg, records: e.p.openHub(ctx, cfg, "cove eval", m, nil), quiet: e.Quiet}
 	b.turn.Temperature = e.temperature
 	if m != nil && e.Seed != nil && m.Capabilities().Extra {
 		b.turn.Extra = map[string]json.RawMessage{"seed": json.RawMessage(strconv.FormatInt(*e.Seed, 10))}
@@ -63,7 +65,7 @@ func (b *evalPlatform) Prepare(ctx context.Context) error {
 	if b.quiet {
 		progress = io.Discard
 	}
-	live, err := b.p.Open(ctx, b.cfg, progress)
+	live, err := b.p.Open(ctx, b.cfg, lang.Lines(progress))
 	if err != nil {
 		return err
 	}
@@ -82,9 +84,14 @@ func (b *evalPlatform) Open(ctx context.Context, files []eval.File) (eval.Sessio
 	s := &evalSession{Live: live, platform: b, hub: &localHub{p: b.p, models: b.records.models, records: b.records.records}}
 	var inputs []input
 	for _, f := range files {
-		inputs = append(inputs, input{host: f.Host, name: f.Path})
+		info, err := os.Stat(f.Host)
+		if err != nil {
+			s.Close()
+			return nil, unreadable(f.Host, err)
+		}
+		inputs = append(inputs, input{host: f.Host, name: f.Path, info: info})
 	}
-	if err := put(ctx, live, inputs); err != nil {
+	if err := put(ctx, live, inputs, nil); err != nil {
 		s.Close()
 		return nil, err
 	}

@@ -3,9 +3,13 @@ package cli
 import (
 	"encoding/base64"
 	"encoding/json"
+	"io"
+	"regexp"
 	"strings"
+	"sync"
 
 	"cove/internal/kernel"
+	"cove/internal/terminal"
 )
 
 const plotlyType = "application/vnd.plotly.v1+json"
@@ -31,7 +35,38 @@ func figureOf(data kernel.Bundle, plotly func() string) (ending string, content 
 	if figure, ok := data[plotlyType]; ok {
 		return ".html", plotlyPage(figure, plotly())
 	}
+	if !nameless(data) {
+		return "", nil
+	}
+	if fragment, ok := data["text/html"].(string); ok && strings.TrimSpace(styleSheets().ReplaceAllString(fragment, "")) != "" {
+		return ".html", htmlPage(fragment)
+	}
+	if text, ok := data["text/markdown"].(string); ok && strings.TrimSpace(text) != "" {
+		return ".md", []byte(strings.TrimRight(text, "\n") + "\n")
+	}
 	return "", nil
+}
+
+var (
+	// objectName is what Python calls a value that has no text of its own.
+	objectName  = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^<[\w.]+(?: object)?(?: at 0x[0-9a-fA-F]+)?>$`) })
+	styleSheets = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?is)<style\b.*?</style\s*>`) })
+)
+
+// nameless says that the text of a bundle says nothing: it is meant to be looked at in one of its other forms.
+func nameless(data kernel.Bundle) bool {
+	plain, _ := data["text/plain"].(string)
+	return plain == "" || len(plain) < 200 && objectName().MatchString(plain)
+}
+
+// htmlPage is a page with a piece of HTML, or the piece where it is a page.
+func htmlPage(fragment string) []byte {
+	start := strings.ToLower(strings.TrimSpace(fragment[:min(len(fragment), 200)]))
+	if strings.HasPrefix(start, "<!doctype") || strings.HasPrefix(start, "<html") {
+		return []byte(fragment)
+	}
+	return []byte("<!doctype html>\n<html><head><meta charset=\"utf-8\"><title>Output</title>\n<style>body { font: 15px/1.5 system-ui, sans-serif; margin: 2rem } " +
+		"table { border-collapse: collapse } th, td { padding: .2rem .6rem; text-align: right; border-bottom: 1px solid #ddd }</style></head>\n<body>\n" + fragment + "\n</body></html>\n")
 }
 
 // plotlyPage is a page that shows a Plotly figure without a network, or nil when the figure is not one.
@@ -52,10 +87,67 @@ func plotlyPage(figure any, script string) []byte {
 
 // plainText is the text form of a bundle, or "".
 func plainText(data kernel.Bundle) string {
-	for _, t := range []string{"text/plain", "text/markdown", "text/latex"} {
+	kinds := []string{"text/plain", "text/markdown", "text/latex"}
+	if nameless(data) {
+		kinds = []string{"text/markdown", "text/latex", "text/plain"}
+		if value, ok := data["application/json"]; ok {
+			if text, err := json.MarshalIndent(value, "", "  "); err == nil {
+				return string(text)
+			}
+		}
+	}
+	for _, t := range kinds {
 		if s, ok := data[t].(string); ok && s != "" {
 			return s
 		}
+	}
+	return ""
+}
+
+// markdownText is the text of a bundle that is Markdown and nothing else, or "".
+func markdownText(data kernel.Bundle) string {
+	text, _ := data["text/markdown"].(string)
+	if ending, _ := figureOf(data, func() string { return "-" }); ending != ".md" {
+		return ""
+	}
+	return text
+}
+
+// aboutPNG is what the kernel says of a figure.
+type aboutPNG struct {
+	Saved string // the file of the workspace that code has saved it as, or ""
+	Width int    // in points, to show it with; 0: as wide as it is
+}
+
+func aboutFigure(metadata map[string]any) aboutPNG {
+	var about aboutPNG
+	if text, err := json.Marshal(metadata["image/png"]); err != nil || json.Unmarshal(text, &about) != nil { // raw JSON here, values from a server
+		return aboutPNG{}
+	}
+	return about
+}
+
+// displayFlags are the flags of commands that show figures.
+type displayFlags struct {
+	Images string `default:"auto" enum:"auto,off,kitty,iterm,sixel" placeholder:"PROTOCOL" help:"Show figures in the terminal: kitty, iterm, sixel, off, or auto, which is what the terminal is known to understand."`
+}
+
+// pictures is how pictures are sent to w.
+func (f displayFlags) pictures(p *Program, w io.Writer) terminal.Protocol {
+	_, tty := terminal.Descriptor(w)
+	switch {
+	case !tty || f.Images == "off" || p.Getenv("TERM") == "dumb":
+		return terminal.NoPictures
+	case f.Images == "auto" || f.Images == "":
+		return terminal.Detect(p.Getenv)
+	}
+	return terminal.Protocol(f.Images)
+}
+
+// drawing is what shows a figure on the terminal w, or "".
+func drawing(w io.Writer, p terminal.Protocol, d shown) string {
+	if ending, content := figureOf(d.data, func() string { return "" }); p != terminal.NoPictures && (ending == ".png" || ending == ".jpg") {
+		return terminal.Picture(w, p, content, aboutFigure(d.metadata).Width)
 	}
 	return ""
 }

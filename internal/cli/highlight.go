@@ -46,6 +46,28 @@ func (h *highlighter) lines(text string) []string {
 	return out
 }
 
+// looksOf are the SGR numbers of the runes of a program.
+func looksOf(text string) []string {
+	if len(text) > mostHighlighted {
+		return nil
+	}
+	tokens, err := newPythonLexer().Tokenise(nil, text)
+	if err != nil {
+		return nil
+	}
+	var out []string
+	for _, t := range tokens.Tokens() {
+		look := colourOf(t.Type)
+		for range t.Value {
+			out = append(out, look)
+		}
+	}
+	return out
+}
+
+// mostHighlighted bounds what is coloured with each key that is pressed.
+const mostHighlighted = 16 << 10
+
 func (h *highlighter) colour(text string) []string {
 	text = strings.TrimSuffix(text, "\n")
 	if text == "" {

@@ -4,11 +4,12 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strconv"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"cove/internal/hub"
+	"cove/internal/lang"
 	"cove/internal/problem"
 )
 
@@ -16,24 +17,31 @@ import (
 const searchedPlaces = 5000
 
 type historyCmd struct {
+	Ls historyLs `cmd:"" default:"withargs" help:"List what was asked before."`
+	Rm historyRm `cmd:"" help:"Delete conversations, with what they emitted."`
+}
+
+// Help is the long help.
+func (historyCmd) Help() string {
+	return `The database keeps what cove ask and cove chat did, unless history is off (cove config get store.history), for as long as store.retention says. The numbers are those that
+cove show, rerun and export take; 1 is the conversation that was used last.
+
+Examples:
+
+    cove history
+    cove history --search churn --since 30d
+    cove history rm 3 cnv_06f1k3t3y4m0v8s2k5r7w9x1z4
+    cove history rm --before 90d
+    cove show 1`
+}
+
+type historyLs struct {
 	serverFlags
 	Search string `placeholder:"WORDS" help:"Only conversations in which these words are, as cove search finds them."`
 	Source string `default:"" enum:"cli,api,openai," placeholder:"SOURCE" help:"Only those that came through cli, api or openai."`
 	Since  string `placeholder:"WHEN" help:"Only those used since a day such as 2026-11-21, or a time such as 7d."`
 	Limit  int    `short:"n" default:"20" placeholder:"N" help:"How many (default: 20)."`
 	JSON   bool   `name:"json" help:"Print one conversation per line as JSON."`
-}
-
-// Help is the long help.
-func (historyCmd) Help() string {
-	return `The database keeps what cove ask and cove chat did, unless history is off. The numbers are those that cove show, rerun and export take;
-1 is the conversation that was used last.
-
-Examples:
-
-    cove history
-    cove history --search churn --since 30d
-    cove show 1`
 }
 
 // shownConversation is a conversation in --json.
@@ -58,7 +66,7 @@ func shownOf(c hub.Conversation, n int) shownConversation {
 	return shownConversation{c.ID, c.Title, c.Model, c.Turns, c.Source, session, c.Created, c.Used, fileNames(c), n}
 }
 
-func (c *historyCmd) run(ctx context.Context, p *Program) (int, error) {
+func (c *historyLs) run(ctx context.Context, p *Program) (int, error) {
 	if err := limited(c.Limit); err != nil {
 		return 0, err
 	}
@@ -67,8 +75,7 @@ func (c *historyCmd) run(ctx context.Context, p *Program) (int, error) {
 		if err != nil {
 			return err
 		}
-		w := tabwriter.NewWriter(p.Out, 0, 0, 2, ' ', 0)
-		shown, number := 0, 0
+		rows, shown, number := [][]string{}, 0, 0
 		for one, err := range from.Conversations(ctx) {
 			if err != nil {
 				return err
@@ -76,33 +83,35 @@ func (c *historyCmd) run(ctx context.Context, p *Program) (int, error) {
 			if number++; !keep(one) {
 				continue
 			}
-			if err := c.row(p, w, one, number, shown == 0); err != nil {
+			if c.JSON {
+				err = p.printLine(shownOf(one, number))
+			} else {
+				rows = append(rows, []string{strconv.Itoa(number), oneLine(one.Title), dateTime(one.Used), strconv.Itoa(one.Turns), oneLine(one.Model), oneLine(one.Source), one.ID})
+			}
+			if err != nil {
 				return err
 			}
 			if shown++; shown >= c.Limit {
 				break
 			}
 		}
-		if shown == 0 && !c.JSON {
-			fmt.Fprintln(p.Err, "cove: the history has no such conversation; `cove ask` begins one")
+		if shown > 0 || c.JSON {
+			return p.table([]string{"#", "TITLE", "LAST USED", "TURNS", "MODEL", "SOURCE", "ID"}, 1, rows)
 		}
-		return w.Flush()
+		if number > 0 {
+			fmt.Fprintln(p.Err, "cove: "+lang.Text("the history has no such conversation, among "+strconv.Itoa(number)))
+			return nil
+		}
+		notef(p.Err, "the history is empty; cove ask and cove chat write it")
+		if !p.Config.Store.History {
+			fmt.Fprintln(p.Err, "  "+lang.Text("it is off: cove config set store.history true"))
+		}
+		return nil
 	})
 }
 
-func (c *historyCmd) row(p *Program, w *tabwriter.Writer, one hub.Conversation, number int, first bool) error {
-	if c.JSON {
-		return p.printLine(shownOf(one, number))
-	}
-	if first {
-		fmt.Fprintln(w, "#\tLAST USED\tTURNS\tMODEL\tSOURCE\tID\tTITLE")
-	}
-	_, err := fmt.Fprintf(w, "%d\t%s\t%d\t%s\t%s\t%s\t%s\n", number, dateTime(one.Used), one.Turns, oneLine(one.Model), oneLine(one.Source), one.ID, oneLine(one.Title))
-	return err
-}
-
 // filter says which conversations are wanted.
-func (c *historyCmd) filter(ctx context.Context, from past) (func(hub.Conversation) bool, error) {
+func (c *historyLs) filter(ctx context.Context, from past) (func(hub.Conversation) bool, error) {
 	var begin time.Time
 	if c.Since != "" {
 		var err error
@@ -168,7 +177,7 @@ func (c *searchCmd) run(ctx context.Context, p *Program) (int, error) {
 			}
 		}
 		if shown == 0 && !c.JSON {
-			fmt.Fprintln(p.Err, "cove: nothing in the history has these words")
+			notef(p.Err, "nothing in the history has these words")
 		}
 		return nil
 	})
@@ -187,6 +196,6 @@ func (c *searchCmd) place(p *Program, f hub.Found) error {
 		_, err = fmt.Fprintf(p.Out, "%s\n", text)
 		return err
 	}
-	_, err := fmt.Fprintf(p.Out, "%s  %s  in the %s\n    %s\n", dateTime(f.At), id, f.Field, oneLine(f.Snippet))
+	_, err := lang.Fprintf(p.Out, "%s  %s  in the %s\n    %s\n", dateTime(f.At), id, f.Field, oneLine(f.Snippet))
 	return err
 }

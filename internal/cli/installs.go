@@ -8,6 +8,7 @@ import (
 	"cove/internal/config"
 	"cove/internal/install"
 	"cove/internal/kernel"
+	"cove/internal/lang"
 )
 
 // packagesShown is how many packages one line names.
@@ -97,7 +98,7 @@ func packageNames(packages []install.Package) string {
 	}
 	text := strings.Join(names, ", ")
 	if more := len(packages) - len(names); more > 0 {
-		text += fmt.Sprintf(" and %d more", more)
+		text += lang.Sprintf(" and %d more", more)
 	}
 	return text
 }
@@ -145,24 +146,34 @@ func decimalSize(n int64) string {
 	return fmt.Sprintf("%.1f GB", float64(n)/1e9)
 }
 
-// phases are the words for what Progress.Phase says.
-var phases = map[string]string{"resolve": "resolving", "download": "downloading", "unpack": "unpacking", "compile": "compiling", "build": "building"}
+// phase says what is done to packages, by what Progress.Phase says.
+func phase(name, packages string) string {
+	switch name {
+	case "resolve":
+		return lang.Sprintf("resolving %s", packages)
+	case "download":
+		return lang.Sprintf("downloading %s", packages)
+	case "unpack":
+		return lang.Sprintf("unpacking %s", packages)
+	case "compile":
+		return lang.Sprintf("compiling %s", packages)
+	case "build":
+		return lang.Sprintf("building %s", packages)
+	}
+	return oneLine(name) + " " + packages
+}
 
 // progressText is the line that shows how far an installation is.
 func progressText(p install.Progress) string {
-	text := phases[p.Phase]
-	if text == "" {
-		text = oneLine(p.Phase)
-	}
+	packages := lang.Sprintf("packages")
 	if len(p.Packages) > 0 {
-		text += " " + packageNames(p.Packages)
-	} else {
-		text += " packages"
+		packages = packageNames(p.Packages)
 	}
+	text := phase(p.Phase, packages)
 	switch {
 	case p.Phase != "download":
 	case p.Total > 0:
-		text += fmt.Sprintf("  %s of %s", decimalSize(min(p.Received, p.Total)), decimalSize(p.Total))
+		text += lang.Sprintf("  %s of %s", decimalSize(min(p.Received, p.Total)), decimalSize(p.Total))
 	case p.Received > 0:
 		text += "  " + decimalSize(p.Received)
 	}

@@ -2,15 +2,12 @@ package cli_test
 
 import (
 	"encoding/json"
-	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"golang.org/x/sys/unix"
 
 	"cove/internal/cli"
 	"cove/internal/install"
@@ -18,6 +15,7 @@ import (
 	"cove/internal/model"
 	"cove/internal/model/choose"
 	"cove/internal/problem"
+	"cove/internal/terminal/terminaltest"
 )
 
 func installed(p install.Provision) kernel.Install { return kernel.Install{Provision: p} }
@@ -149,75 +147,21 @@ func TestInstallsWhileAsking(t *testing.T) {
 	}
 }
 
-// screen is a terminal, and what was written to it.
-type screen struct {
-	control, tty *os.File
-}
-
-func newScreen(t *testing.T) *screen {
-	t.Helper()
-	control, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	number, err := unix.IoctlGetInt(int(control.Fd()), unix.TIOCGPTN)
-	if err == nil {
-		err = unix.IoctlSetPointerInt(int(control.Fd()), unix.TIOCSPTLCK, 0)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	tty, err := os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|unix.O_NOCTTY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := unix.IoctlSetWinsize(int(tty.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: 24, Col: 30}); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = tty.Close(); _ = control.Close() })
-	return &screen{control, tty}
-}
-
-// until reads what is written to the terminal until it ends in want.
-func (s *screen) until(t *testing.T, want string) string {
-	var text strings.Builder
-	b := make([]byte, 1)
-	for !strings.HasSuffix(text.String(), want) {
-		if _, err := s.control.Read(b); err != nil {
-			t.Errorf("the terminal shows %q, not %q: %v", text.String(), want, err)
-			break
-		}
-		text.Write(b)
-	}
-	return text.String()
-}
-
 func TestProgressOnATerminal(t *testing.T) {
 	t.Parallel()
-	s := newScreen(t)
-	live := &scripted{events: []kernel.Event{
+	y := terminaltest.New(t, 30, 8)
+	s := &scripted{events: []kernel.Event{
 		progress("download", 12_300_000, 64e6), installed(cowsay()), kernel.Stream{Name: "stderr", Data: []byte("half a line")},
 		progress("resolve", 0, 0), installed(cowsay()), ok(),
 	}}
 	seen := make(chan struct{})
-	live.pauses = map[int]chan struct{}{1: seen}
-	var first, rest string
-	over := make(chan struct{})
+	s.pauses = map[int]chan struct{}{1: seen}
 	go func() {
-		defer close(over)
-		first = s.until(t, "…")
+		y.UntilShown("downloading torch 2.9.0  12 …")
 		close(seen)
-		rest = s.until(t, "again")
 	}()
-	run(t, live, func(_ string, p *cli.Program) { p.Err = s.tty }, "run", "-c", "x")
-	_, _ = io.WriteString(s.tty, "again")
-	<-over
-	if want := "\r\x1b[Kdownloading torch 2.9.0  12 …"; !strings.HasSuffix(first, want) {
-		t.Errorf("the terminal shows %q, want %q at its end", first, want)
-	}
-	if want := "\r\x1b[Kinstalled cowsay 6.1 (0.4 s)\r\nhalf a line\r\ninstalled cowsay 6.1 (0.4 s)\r\nagain"; rest != want {
-		t.Errorf("then it shows %q, want %q", rest, want)
-	}
+	run(t, s, func(_ string, p *cli.Program) { p.Err = y.Device }, "run", "-c", "x")
+	y.Shows("installed cowsay 6.1 (0.4 s)", "half a line", "installed cowsay 6.1 (0.4 s)", "|")
 }
 
 func TestInstallFlags(t *testing.T) {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"cove/internal/problem"
+	"cove/internal/terminal"
 )
 
 // ownSignals is embedded by a command that gives signals a meaning of its own, by interruptible or ending. Any other one ends with the first.
@@ -134,6 +135,14 @@ func (i *interruption) exitCode() int {
 	return i.code
 }
 
+// ifUnsignalled is err, unless a signal is why there is one: the exit code says that.
+func ifUnsignalled(i *interruption, err error) error {
+	if i.exitCode() != 0 {
+		return nil
+	}
+	return err
+}
+
 // await runs work that cannot be interrupted, such as reading a terminal, and returns early when ctx ends; the work is
 // then left behind, and what it writes must not be used.
 func await(ctx context.Context, work func() error) error {
@@ -153,7 +162,7 @@ func (p *Program) prompted(ctx context.Context, read func() (string, error)) (te
 	i := p.interruptible(ctx)
 	defer i.stop()
 	until := i.soft
-	if _, tty := terminal(p.In); tty {
+	if _, tty := terminal.Descriptor(p.In); tty {
 		until = i.leave
 	}
 	var typed string

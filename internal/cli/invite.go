@@ -9,8 +9,8 @@ import (
 )
 
 type userInvite struct {
-	configFlag
-	Project string        `placeholder:"PROJECT" help:"Id or name of the project (default: local)."`
+	adminFlags
+	Project string        `placeholder:"PROJECT" help:"Id or name of the project (default: local; on a server, the project of the key)."`
 	Role    string        `default:"member" enum:"owner,admin,member,viewer,auditor" placeholder:"ROLE" help:"What the new member is there: owner, admin, member, viewer or auditor (default: member)."`
 	Name    string        `placeholder:"NAME" help:"Whom it is for, as the list of invitations shows it."`
 	User    string        `placeholder:"USER" help:"Id or name of a user who is to set a new password, instead of a new member."`
@@ -21,29 +21,25 @@ type userInvite struct {
 // Help is the long help.
 func (userInvite) Help() string {
 	return `The address has a code that works once: who opens it chooses a name and a password. Send it to nobody else.
-The code comes from the database of this machine, as keys do; the server has to run on this machine, too.
+Without --server the code comes from the database of this machine, as keys do; the server has to run on this machine, too.
 
 Examples:
 
     cove user invite --project lab --role viewer --name Ada
-    cove user invite --user ada@example.com`
+    cove user invite --user ada@example.com
+    cove user invite --server https://cove.example.com`
 }
 
 func (c *userInvite) run(ctx context.Context, p *Program) (int, error) {
-	address, err := p.pageServer(c.configFlag)
-	if err != nil {
-		return 0, err
-	}
-	return 0, p.onRecords(ctx, c.configFlag, func(r *Records) error {
+	return 0, p.administer(ctx, c.adminFlags, func(a administration) error {
 		n := auth.NewInvitation{Project: c.Project, Role: auth.Role(c.Role), Name: c.Name, User: c.User, Life: c.Life}
 		if c.User != "" {
 			n.Role = ""
 		}
-		i, code, err := r.Accounts.Invite(ctx, auth.Local(), n)
+		i, page, err := a.Invite(ctx, n)
 		if err != nil {
 			return err
 		}
-		page := InvitationAddress(address, code)
 		if c.JSON {
 			return p.printJSON(map[string]any{"id": i.ID, "page": page, "expires": i.Expires})
 		}

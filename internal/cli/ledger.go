@@ -1,11 +1,11 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
 	"slices"
-	"text/tabwriter"
 	"time"
 
 	"cove/internal/audit"
@@ -13,8 +13,8 @@ import (
 )
 
 type usageCmd struct {
-	configFlag
-	Project string `placeholder:"PROJECT" help:"Id or name of the project (default: local)."`
+	adminFlags
+	Project string `placeholder:"PROJECT" help:"Id or name of the project (default: local; on a server, the project of the key)."`
 	Of      string `name:"of" placeholder:"KEY" help:"Of one key, by its id."`
 	Models  bool   `help:"How answers went, by day and model: completed, repaired, failed, installs, seconds."`
 	Since   string `default:"30d" placeholder:"WHEN" help:"A day such as 2026-11-21, or how long ago (default: 30d)."`
@@ -24,10 +24,12 @@ type usageCmd struct {
 // Help is the long help.
 func (usageCmd) Help() string {
 	return `Days are those of UTC. The counts include the work of a server, and that of cove ask, chat and run --session on this machine.
+With --server they are those of a server; other projects than the key's own take the key of an admin of the server.
 
-Example:
+Examples:
 
-    cove usage --project lab --since 7d`
+    cove usage --project lab --since 7d
+    cove usage --server https://cove.example.com`
 }
 
 func (c *usageCmd) run(ctx context.Context, p *Program) (int, error) {
@@ -36,15 +38,11 @@ func (c *usageCmd) run(ctx context.Context, p *Program) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	return 0, p.onRecords(ctx, c.configFlag, func(r *Records) error {
-		who, err := r.in(ctx, c.Project)
-		if err != nil {
-			return err
-		}
+	return 0, p.administer(ctx, c.adminFlags, func(a administration) error {
 		if c.Models {
-			return c.models(ctx, p, r.Store, who.Project, from.Format(day), now.Format(day))
+			return c.models(ctx, p, a, from.Format(day), now.Format(day))
 		}
-		days, err := r.Store.Usage(ctx, who.Project, c.Of, from.Format(day), now.Format(day))
+		days, err := a.Usage(ctx, c.Project, c.Of, from.Format(day), now.Format(day))
 		if err != nil {
 			return err
 		}
@@ -52,11 +50,11 @@ func (c *usageCmd) run(ctx context.Context, p *Program) (int, error) {
 			return p.printJSON(append([]hub.Usage{}, days...))
 		}
 		if len(days) == 0 {
-			fmt.Fprintln(p.Err, "cove: nothing was used in these days")
+			notef(p.Err, "nothing was used in these days")
 			return nil
 		}
-		w := tabwriter.NewWriter(p.Out, 0, 0, 2, ' ', tabwriter.AlignRight)
-		fmt.Fprintln(w, "DAY\tEXECUTIONS\tWALL\tCPU\tTURNS\tTOKENS IN\tTOKENS OUT\tUPLOADED\tCOST\t")
+		w := newRows(p.Out, true)
+		w.head("DAY", "EXECUTIONS", "WALL", "CPU", "TURNS", "TOKENS IN", "TOKENS OUT", "UPLOADED", "COST", "")
 		var sum hub.Usage
 		for _, d := range days {
 			usageRow(w, d)
@@ -71,23 +69,20 @@ func (c *usageCmd) run(ctx context.Context, p *Program) (int, error) {
 }
 
 // models prints how answers went.
-func (c *usageCmd) models(ctx context.Context, p *Program, s hub.AnswerStore, project, first, last string) error {
-	days, err := s.Answers(ctx, project, first, last)
+func (c *usageCmd) models(ctx context.Context, p *Program, a administration, first, last string) error {
+	days, err := a.Answers(ctx, c.Project, first, last)
 	if err != nil {
 		return err
-	}
-	for n := range days {
-		days[n] = days[n].Timed()
 	}
 	if c.JSON {
 		return p.printJSON(append([]hub.AnswerDay{}, days...))
 	}
 	if len(days) == 0 {
-		fmt.Fprintln(p.Err, "cove: no model was asked in these days")
+		notef(p.Err, "no model was asked in these days")
 		return nil
 	}
-	w := tabwriter.NewWriter(p.Out, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(w, "DAY\tMODEL\tTURNS\tCOMPLETED\tREPAIRED\tFAILED\tSTEPS\tFAILED\tINSTALLS\tFAILED\tMEDIAN\tP95\t")
+	w := newRows(p.Out, true)
+	w.head("DAY", "MODEL", "TURNS", "COMPLETED", "REPAIRED", "FAILED", "STEPS", "FAILED", "INSTALLS", "FAILED", "MEDIAN", "P95", "")
 	for _, d := range days {
 		fmt.Fprintf(w, "%s\t%s\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%s\t%s\t\n", oneLine(d.Day), oneLine(d.Model), d.Turns, d.Completed, d.Repaired, d.Failed, d.Steps, d.FailedSteps,
 			d.Installs, d.FailedInstalls, within(d.Median), within(d.P95))
@@ -103,7 +98,7 @@ func within(seconds float64) string {
 	return fmt.Sprintf("≤ %g s", seconds)
 }
 
-func usageRow(w *tabwriter.Writer, d hub.Usage) {
+func usageRow(w *rows, d hub.Usage) {
 	fmt.Fprintf(w, "%s\t%d\t%s\t%s\t%d\t%d\t%d\t%s\t%s\t\n", oneLine(d.Day), d.Executions, spent(d.WallSeconds), spent(d.CPUSeconds), d.Turns, d.InputTokens, d.OutputTokens,
 		humanSize(d.UploadBytes), charged(d))
 }
@@ -136,8 +131,8 @@ func added(a, b hub.Usage) hub.Usage {
 }
 
 type auditCmd struct {
-	configFlag
-	Project string `placeholder:"PROJECT" help:"Id or name of one project; without: all."`
+	adminFlags
+	Project string `placeholder:"PROJECT" help:"Id or name of one project; without: all that you may see."`
 	User    string `placeholder:"USER" help:"Only of one user: id or name."`
 	Of      string `name:"of" placeholder:"KEY" help:"Only of one key, by its id."`
 	Action  string `placeholder:"ACTION" help:"Only one action, or all that begin so: session.create, or session."`
@@ -152,8 +147,9 @@ type auditCmd struct {
 // Help is the long help.
 func (auditCmd) Help() string {
 	return `A row for every change that anybody asked a server for, also when it was refused. Code, keys and contents of files are not in it.
+With --server it is the log of a server, which takes a key with audit:read; of all projects, that of an admin of the server.
 
-Example:
+Examples:
 
     cove audit --project lab --outcome refused --since 7d
     cove audit --user ada --action session --json`
@@ -182,57 +178,41 @@ func (c *auditCmd) run(ctx context.Context, p *Program) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	return 0, p.onRecords(ctx, c.configFlag, func(r *Records) error {
-		who, err := r.in(ctx, c.Project)
-		if err != nil {
-			return err
-		}
-		names := r.userNames(ctx)
+	return 0, p.administer(ctx, c.adminFlags, func(a administration) error {
+		names := userNames(ctx, a)
 		for id, name := range names {
 			if name == c.User {
 				query.User = id
 			}
 		}
-		w := tabwriter.NewWriter(p.Out, 0, 0, 2, ' ', 0)
-		if !c.JSON {
-			fmt.Fprintln(w, "WHEN\tUSER\tACTION\tTARGET\tOUTCOME\tFROM")
-		}
-		found := 0
+		var rows [][]string
 		for left := c.Limit; left > 0; {
 			query.Limit = min(left, 1000)
-			rows, err := r.Accounts.Rows(ctx, who, c.Project == "", query)
+			found, err := a.Rows(ctx, c.Project, query)
 			if err != nil {
 				return err
 			}
-			for _, row := range rows {
-				if err := c.row(p, w, row, names); err != nil {
+			for _, row := range found {
+				if query.Before = row.ID; !c.JSON {
+					rows = append(rows, auditRow(row, names))
+				} else if err := p.printLine(row); err != nil {
 					return err
 				}
-				query.Before = row.ID
 			}
-			found += len(rows)
-			if left -= len(rows); len(rows) == 0 {
+			if left -= len(found); len(found) == 0 {
 				break
 			}
 		}
-		if found == 0 && !c.JSON {
-			fmt.Fprintln(p.Err, "cove: the audit log has no such rows; `cove audit` shows the newest 50")
+		if len(rows) == 0 && !c.JSON {
+			notef(p.Err, "the audit log has no such rows; `cove audit` shows the newest 50")
 			return nil
 		}
-		return w.Flush()
+		return p.table([]string{"WHEN", "USER", "ACTION", "TARGET", "OUTCOME", "FROM"}, 3, rows)
 	})
 }
 
-func (c *auditCmd) row(p *Program, w *tabwriter.Writer, row audit.Row, names map[string]string) error {
-	if c.JSON {
-		return p.printLine(row)
-	}
-	user := names[row.User]
-	if user == "" {
-		user = row.User
-	}
-	_, err := fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", row.At.Local().Format(time.DateTime), oneLine(user), oneLine(row.Action), oneLine(row.Target), oneLine(row.Outcome), oneLine(row.IP))
-	return err
+func auditRow(row audit.Row, names map[string]string) []string {
+	return []string{row.At.Local().Format(time.DateTime), oneLine(cmp.Or(names[row.User], row.User)), oneLine(row.Action), oneLine(row.Target), oneLine(row.Outcome), oneLine(row.IP)}
 }
 
 func sortedNames[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

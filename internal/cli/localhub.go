@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"iter"
 	"log/slog"
 	"time"
@@ -51,15 +50,15 @@ func (c *chosenModel) Open(context.Context, string) (model.Model, error) {
 func (c *chosenModel) List(context.Context) ([]hub.ModelInfo, error) { return nil, nil }
 
 // openHub opens the database, while the caller starts other things. Where no history is kept or the database cannot be used, it opens one in memory instead.
-// command is shown to other processes that want the command's session; m, which may be nil, is the model that is asked.
-func (p *Program) openHub(ctx context.Context, c config.Config, command string, m model.Model) *localHub {
+// command is shown to other processes that want the command's session; m, which may be nil, is the model that is asked, and tools are what its code may call.
+func (p *Program) openHub(ctx context.Context, c config.Config, command string, m model.Model, tools hub.ToolServers) *localHub {
 	ctx, abandon := context.WithTimeout(context.WithoutCancel(ctx), recordsTime)
 	h := &localHub{p: p, models: &chosenModel{m}, opening: make(chan opened, 1), abandon: abandon}
 	go func() {
-		o := RecordsOptions{Command: command, Models: h.models, Scratch: !c.Store.History, Log: p.warnings()}
+		o := RecordsOptions{Command: command, Models: h.models, Tools: tools, Scratch: !c.Store.History, Log: p.warnings()}
 		records, err := p.Records(ctx, c, o)
 		if err != nil && c.Store.History && !errors.Is(ctx.Err(), context.Canceled) {
-			fmt.Fprintf(p.Err, "cove: this is not kept in the history: %s\n", oneLine(message(err)))
+			notef(p.Err, "this is not kept in the history: %s", oneLine(spoken(err)))
 			o.Scratch = true
 			records, err = p.Records(context.WithoutCancel(ctx), c, o)
 		}

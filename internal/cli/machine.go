@@ -13,6 +13,7 @@ import (
 	"cove/internal/filesystem"
 	"cove/internal/hub"
 	"cove/internal/ident"
+	"cove/internal/lang"
 	"cove/internal/link"
 	"cove/internal/problem"
 	"cove/internal/process"
@@ -49,7 +50,7 @@ type machinePorts interface {
 
 // machineFlags are the flags of commands that work with processes of a session.
 type machineFlags struct {
-	Name string `arg:"" help:"The session."`
+	Name string `arg:"" complete:"session" help:"The session."`
 	serverFlags
 }
 
@@ -124,11 +125,11 @@ func remoteSession(ctx context.Context, c *client.Client, name string, fresh, ro
 // localMachine opens the session here. end saves it, and adds to what the command ends with.
 func (p *Program) localMachine(ctx context.Context, cfg config.Config, w machineWork, code *int, failed *error) (m machine, end func(), err error) {
 	flags := sessionFlags{Session: w.Name, existing: !w.fresh}
-	if err := errors.Join(flags.check(cfg), w.network.checkNetwork(p.Getenv)); err != nil {
+	if err := errors.Join(flags.check(cfg), possible(cfg), w.network.checkNetwork(p.Getenv)); err != nil {
 		return nil, nil, err
 	}
 	if !cfg.Isolated() {
-		fmt.Fprintln(p.Err, "cove: engine "+cfg.Sandbox.Engine+": there is no isolation, the code can do whatever you can do")
+		fmt.Fprintln(p.Err, "cove: "+lang.Text("engine "+cfg.Sandbox.Engine+": there is no isolation, the code can do whatever you can do"))
 	}
 	cfg.Sandbox.Root = w.root
 	session, err := p.openNamed(ctx, w.Name, opening{cfg: cfg, session: flags, command: w.command}, p.Err)

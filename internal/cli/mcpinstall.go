@@ -93,7 +93,7 @@ func (c *mcpInstall) put(p *Program, file, member string, entry map[string]any) 
 	if err != nil {
 		return problem.New(problem.ClientSettings, "cannot write "+oneLine(file)).WithHint("look at who may write there, or add what --print shows yourself").WithCause(err)
 	}
-	_, err = fmt.Fprintf(p.Err, "cove: wrote %s into %s; start the program again\n", c.Name, file)
+	notef(p.Err, "wrote %s into %s; start the program again", c.Name, file)
 	return err
 }
 

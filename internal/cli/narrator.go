@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"os"
@@ -8,6 +9,8 @@ import (
 
 	"cove/internal/interpreter"
 	"cove/internal/kernel"
+	"cove/internal/lang"
+	"cove/internal/terminal"
 )
 
 // How much of one execution's output a person is shown; the model and --json get what they get.
@@ -18,14 +21,17 @@ const shownOutput = 16 << 10
 type narrator struct {
 	to     io.Writer
 	colour bool
-	live   *liveLine
+	live   *terminal.Live
+	words  *terminal.Markup // what the model says, as rows; nil: as it is
 
 	block    block
 	column   bool // something stands on the current line
 	clean    escapes
 	code     *highlighter
 	written  strings.Builder // the code as it streamed
-	words    strings.Builder // what the model said since the last execution
+	said     strings.Builder // by the model since the last execution
+	asks     bool            // a person is asked about code, here
+	shown    string          // the code that the person was asked about
 	outBytes int
 	prefixed bool
 	told     told // of the present execution
@@ -41,25 +47,45 @@ const (
 	outputBlock
 )
 
-func newNarrator(p *Program, to io.Writer) *narrator {
-	return &narrator{
-		to: to, code: newHighlighter(),
-		colour: p.colours(to),
-		live:   p.newLiveLine(),
+// newNarrator tells what happens on to. Live shows what is awaited, and may be nil.
+func newNarrator(p *Program, to io.Writer, live *terminal.Live) *narrator {
+	n := &narrator{to: to, code: newHighlighter(), colour: p.colours(to), live: live}
+	if p.lays(to) {
+		n.words = terminal.NewMarkup(p.markdown(to))
 	}
+	return n
+}
+
+// lays says whether Markdown is laid out for w: a terminal that does more than a teleprinter.
+func (p *Program) lays(w io.Writer) bool {
+	_, tty := terminal.Descriptor(w)
+	return tty && p.Getenv("TERM") != "dumb"
+}
+
+// markdown is how Markdown is laid out for the terminal w.
+func (p *Program) markdown(w io.Writer) terminal.MarkdownOptions {
+	return terminal.MarkdownOptions{Columns: cmp.Or(columns(w), 80), Colour: p.colours(w), Highlight: highlightBlock}
+}
+
+// highlightBlock colours a program of an answer, where it is Python or may be.
+func highlightBlock(code, language string) []string {
+	switch language {
+	case "python", "py", "python3", "ipython", "pycon":
+		return newHighlighter().colour(code)
+	}
+	return nil
 }
 
 // colours says whether text for w may be coloured.
 func (p *Program) colours(w io.Writer) bool {
-	_, tty := terminal(w)
+	_, tty := terminal.Descriptor(w)
 	return tty && p.Getenv("NO_COLOR") == "" && p.Getenv("TERM") != "dumb"
 }
 
 // sameFile says whether both are one terminal, pipe or file, so that writing to both would show text twice.
 func sameFile(a, b io.Writer) bool {
-	fa, ok := a.(*os.File)
-	fb, ok2 := b.(*os.File)
-	if !ok || !ok2 {
+	fa, fb := terminal.OpenFile(a), terminal.OpenFile(b)
+	if fa == nil || fb == nil {
 		return a == b
 	}
 	ia, err := fa.Stat()
@@ -70,13 +96,15 @@ func sameFile(a, b io.Writer) bool {
 func (n *narrator) event(e interpreter.Event) {
 	switch e := e.(type) {
 	case interpreter.Text:
-		n.words.WriteString(e.Delta)
+		n.said.WriteString(e.Delta)
 		n.enter(textBlock)
-		n.print(n.safe([]byte(e.Delta)))
+		n.say(n.safe([]byte(e.Delta)))
 	case interpreter.Reasoning:
+		n.live.Await(lang.Text("the model thinks"))
 		n.enter(reasoningBlock)
 		n.print(n.dim(n.safe([]byte(e.Delta))))
 	case interpreter.Code:
+		n.live.Await(lang.Text("the model writes code"))
 		n.enter(codeBlock)
 		n.written.WriteString(e.Delta)
 		n.codeLines(n.code.add(n.safe([]byte(e.Delta))))
@@ -85,11 +113,15 @@ func (n *narrator) event(e interpreter.Event) {
 	case interpreter.Output:
 		n.output(e.Event)
 	case interpreter.Approval:
+		if n.asks {
+			return
+		}
 		if e.Why != "" {
 			n.note(e.Why + ".")
 		}
 		n.note("The code waits for its user's word: approve or refuse it on the server's page, or with POST /turns/{turn}/approve.")
 	case interpreter.Refused:
+		n.said.Reset()
 		if e.Why != "" {
 			n.note("The rules for code did not let this run. " + e.Why + ".")
 			return
@@ -116,6 +148,26 @@ func (n *narrator) findings(e interpreter.Findings) {
 	}
 }
 
+// say shows more of what the model says: blocks that are complete, and for now what there is of the next one.
+func (n *narrator) say(text string) {
+	n.live.Await(lang.Text("the model writes"))
+	if n.words == nil {
+		n.print(text)
+		return
+	}
+	if wide := columns(n.to); wide > 0 {
+		n.words.Resize(wide)
+	}
+	n.rows(n.words.Add(stripColours(text)))
+	n.live.Tail(n.words.Tail())
+}
+
+func (n *narrator) rows(rows []string) {
+	if len(rows) > 0 {
+		n.raw(strings.Join(rows, "\n") + "\n")
+	}
+}
+
 // enter begins a new kind of text on a line of its own.
 func (n *narrator) enter(b block) {
 	if n.block == b {
@@ -133,6 +185,10 @@ func (n *narrator) enter(b block) {
 
 // leave ends the present block: what is held back of the code, and the line.
 func (n *narrator) leave() {
+	if n.block == textBlock && n.words != nil {
+		n.live.Tail(nil)
+		n.rows(n.words.Rest())
+	}
 	if n.block == codeBlock {
 		n.codeLines(n.code.rest())
 		n.written.Reset()
@@ -147,20 +203,27 @@ func (n *narrator) leave() {
 	n.prefixed = false
 }
 
-// start shows the code when it is not what was streamed.
-func (n *narrator) start(e interpreter.Start) {
-	if strings.TrimSpace(n.written.String()) != strings.TrimSpace(e.Code) {
+// complete shows code as a whole, when it is not what was streamed.
+func (n *narrator) complete(code string) {
+	if strings.TrimSpace(n.written.String()) != strings.TrimSpace(code) && n.shown != code {
 		n.leave()
 		n.block = noBlock
 		n.enter(codeBlock)
-		n.written.WriteString(e.Code)
-		n.codeLines(n.code.add(n.safe([]byte(e.Code))))
+		n.written.WriteString(code)
+		n.codeLines(n.code.add(n.safe([]byte(code))))
 	}
 	n.leave()
+	n.block, n.shown = outputBlock, code
+}
+
+func (n *narrator) start(e interpreter.Start) {
+	n.complete(e.Code)
+	n.shown = ""
 	n.block = outputBlock
-	n.words.Reset()
+	n.said.Reset()
 	n.outBytes = 0
 	n.told = nil
+	n.live.Await(lang.Text("running"))
 }
 
 func (n *narrator) codeLines(lines []string) {
@@ -189,6 +252,7 @@ func (n *narrator) output(e kernel.Event) {
 	case kernel.Rollback:
 		n.note(e.String())
 	case kernel.Done:
+		n.live.Await(lang.Text("waiting for the model"))
 		if e.Message != "" && e.Outcome != kernel.OutcomeOK && e.Outcome != kernel.OutcomeError {
 			n.note(e.Message)
 		}
@@ -198,10 +262,11 @@ func (n *narrator) output(e kernel.Event) {
 func (n *narrator) install(e kernel.Install) {
 	if e.Progress != nil {
 		if !n.column {
-			n.live.set(progressText(*e.Progress))
+			n.live.Progress(progressText(*e.Progress))
 		}
 		return
 	}
+	n.live.Await(lang.Text("running"))
 	t := taleOf(e)
 	if t.installed != "" {
 		n.note(t.installed)
@@ -212,7 +277,7 @@ func (n *narrator) install(e kernel.Install) {
 }
 
 func plainUnlessFigure(data kernel.Bundle) string {
-	if _, content := figureOf(data, func() string { return "-" }); content != nil {
+	if ending, content := figureOf(data, func() string { return "-" }); content != nil && ending != ".md" {
 		return ""
 	}
 	return plainText(data)
@@ -266,17 +331,30 @@ func (n *narrator) prefix(text string) {
 	}
 }
 
+// picture shows a figure on rows of its own.
+func (n *narrator) picture(drawn string) {
+	if drawn == "" {
+		return
+	}
+	if n.column {
+		n.raw("\n")
+	}
+	n.prefixed = false
+	n.raw(drawn)
+}
+
 // note writes a line of cove's own.
 func (n *narrator) note(text string) {
 	if n.column {
 		n.raw("\n")
 	}
 	n.prefixed = false
-	n.raw(n.dim("["+oneLine(text)+"]") + "\n")
+	n.raw(n.dim("["+lang.Text(oneLine(text))+"]") + "\n")
 }
 
 // finish ends the narration.
 func (n *narrator) finish() {
+	n.live.Over()
 	n.leave()
 	n.block = noBlock
 	if n.colour {
@@ -321,14 +399,13 @@ func (n *narrator) print(text string) {
 }
 
 func (n *narrator) raw(text string) {
-	n.live.clear()
 	_, _ = io.WriteString(n.to, text) // standard error is gone: there is nobody to tell
 	if strings.HasSuffix(text, "\n") {
 		n.column = false
 	}
 }
 
-// said says whether the words since the last execution are the answer.
-func (n *narrator) said(answer string) bool {
-	return strings.TrimSpace(n.words.String()) == strings.TrimSpace(answer)
+// hasSaid says whether the words since the last execution are the answer.
+func (n *narrator) hasSaid(answer string) bool {
+	return strings.TrimSpace(n.said.String()) == strings.TrimSpace(answer)
 }

@@ -9,6 +9,7 @@ import (
 
 	"cove/internal/egress"
 	"cove/internal/hub"
+	"cove/internal/lang"
 	"cove/internal/problem"
 )
 
@@ -91,7 +92,7 @@ func (f networkFlags) connect(ctx context.Context, live hub.Live, getenv func(st
 			return
 		}
 		told[e.Refused] = true
-		fmt.Fprintln(tell, "cove: "+oneLine(e.Refused))
+		fmt.Fprintln(tell, "cove: "+lang.Text(oneLine(e.Refused)))
 	}
 	return live.SetNetwork(ctx, egress.New(*o))
 }

@@ -10,12 +10,15 @@ import (
 	"path"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode"
 
 	"cove/internal/config"
 	"cove/internal/kernel"
+	"cove/internal/lang"
 	"cove/internal/problem"
+	"cove/internal/terminal"
 )
 
 // What one command may put into the out folder. Code in the sandbox is hostile: it must not fill the user's disk
@@ -24,6 +27,7 @@ const (
 	maxSavedFiles = 1000
 	maxSavedBytes = 8 << 30
 	maxNameBytes  = 255
+	maxListed     = 1_000_000 // names of a folder that are looked at
 )
 
 // outFolder receives what code made. It is created when the first thing is put into it. Every path is opened through
@@ -39,6 +43,11 @@ type outFolder struct {
 	bytes   int64
 	saved   []saved
 	lost    []loss
+	live    *terminal.Live // shows what is saved now, while files are fetched; may be nil
+	fetches bool
+
+	held      []heldFigure
+	heldBytes int
 }
 
 // loss is something that should have been put into the out folder and is not there.
@@ -144,21 +153,76 @@ func (o *outFolder) tellLosses(w io.Writer) {
 	for i := range o.lost {
 		if l := &o.lost[i]; !l.told {
 			l.told = true
-			fmt.Fprintf(w, "cove: %s was not saved: %s\n", oneLine(l.name), oneLine(message(l.why)))
+			notef(w, "%s was not saved: %s", oneLine(l.name), oneLine(spoken(l.why)))
 		}
 	}
 }
 
-// figure saves the image in a bundle, where there is one. ok is false when the bundle has none, and when it is lost.
-func (o *outFolder) figure(data kernel.Bundle, id string, update bool, plotly func() string) (s saved, ok bool) {
-	ending, content := figureOf(data, plotly)
+// mostHeld bounds the bytes of figures that are held back.
+const mostHeld = 64 << 20
+
+// heldFigure is a figure that code has saved itself as the file name. It is saved where that file does not come.
+type heldFigure struct {
+	name, ending string
+	content      []byte
+}
+
+// shown is something that code showed.
+type shown struct {
+	data     kernel.Bundle
+	metadata map[string]any
+	id       string
+	update   bool
+}
+
+// figure saves the image in a bundle, where there is one. ok is false when the bundle has none, and when it is lost. A figure that the code has saved
+// itself is held back, and then s has no path.
+func (o *outFolder) figure(d shown, plotly func() string) (s saved, ok bool) {
+	ending, content := figureOf(d.data, plotly)
 	if content == nil || !o.hasRoom() {
 		return saved{}, false
 	}
+	if name := aboutFigure(d.metadata).Saved; name != "" && !d.update && o.heldBytes+len(content) <= mostHeld {
+		o.held = append(o.held, heldFigure{name, ending, content})
+		o.heldBytes += len(content)
+		return saved{From: "figure"}, true
+	}
+	return o.put(ending, content, d.id, d.update)
+}
+
+// release saves the figures that were held back for files that did not come.
+func (o *outFolder) release() {
+	held := o.held
+	o.held, o.heldBytes = nil, 0
+	for _, h := range held {
+		if _, came := o.byPath[h.name]; !came && o.hasRoom() {
+			o.put(h.ending, h.content, "", false)
+		}
+	}
+}
+
+// number is the number of the next figure: figures of earlier commands in the same folder stay.
+func (o *outFolder) number() int {
+	if o.figures == 0 && o.open() == nil {
+		if dir, err := o.root.Open("."); err == nil {
+			names, _ := dir.Readdirnames(maxListed) // of those that cannot be read, free looks at each
+			for _, name := range names {
+				digits, found := strings.CutPrefix(strings.TrimSuffix(name, path.Ext(name)), "figure-")
+				if n, err := strconv.Atoi(digits); found && err == nil && n < maxListed {
+					o.figures = max(o.figures, n)
+				}
+			}
+			_ = dir.Close()
+		}
+	}
+	o.figures++
+	return o.figures
+}
+
+func (o *outFolder) put(ending string, content []byte, id string, update bool) (s saved, ok bool) {
 	name, again := o.byID[id]
 	if !update || !again || path.Ext(name) != ending {
-		o.figures++
-		name = fmt.Sprintf("figure-%d%s", o.figures, ending)
+		name = fmt.Sprintf("figure-%d%s", o.number(), ending)
 		again = false
 	}
 	asked, err := name, error(nil)
@@ -201,6 +265,11 @@ type fetcher interface {
 // files fetches what the code created or changed, and returns those that were not saved and may be tried again. One file that cannot be had
 // does not stop the rest.
 func (o *outFolder) files(ctx context.Context, from fetcher, files []kernel.File) (left []kernel.File) {
+	if len(files) > 0 {
+		o.fetches = true
+		defer func() { o.fetches = false; o.live.Over() }()
+	}
+	defer o.release()
 	for _, f := range files {
 		if _, again := o.byPath[f.Path]; !again && !o.hasRoom() {
 			continue
@@ -315,7 +384,11 @@ func (o *outFolder) write(name string, fill func(io.Writer) error) (int64, error
 	if err != nil {
 		return 0, fmt.Errorf("write %s: %w", name, err)
 	}
-	counted := &boundedWriter{to: f, left: maxSavedBytes - o.bytes}
+	counted := &boundedWriter{to: f, left: maxSavedBytes - o.bytes, told: func(n int64) {
+		if o.fetches {
+			o.live.Progress("saving " + filepath.Join(o.dir, name) + "  " + humanSize(n))
+		}
+	}}
 	err = fill(counted)
 	if cerr := f.Close(); err == nil {
 		err = cerr
@@ -358,6 +431,7 @@ func (o *outFolder) parents(dir string) error {
 type boundedWriter struct {
 	to            io.Writer
 	left, written int64
+	told          func(written int64)
 }
 
 func (b *boundedWriter) Write(p []byte) (int, error) {
@@ -367,6 +441,9 @@ func (b *boundedWriter) Write(p []byte) (int, error) {
 	n, err := b.to.Write(p)
 	b.left -= int64(n)
 	b.written += int64(n)
+	if b.told != nil {
+		b.told(b.written)
+	}
 	return n, err
 }
 
@@ -377,7 +454,7 @@ func (o *outFolder) list(w io.Writer) {
 		width = max(width, len(s.Path))
 	}
 	for _, s := range o.saved {
-		fmt.Fprintf(w, "saved %-*s  %s\n", width, s.Path, humanSize(s.Size))
+		lang.Fprintf(w, "saved %-*s  %s\n", width, s.Path, humanSize(s.Size))
 	}
 }
 

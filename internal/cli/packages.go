@@ -11,9 +11,11 @@ import (
 
 	"cove/internal/config"
 	"cove/internal/install"
+	"cove/internal/lang"
 	"cove/internal/problem"
 	"cove/internal/pydeps/layer"
 	"cove/internal/pydeps/require"
+	"cove/internal/terminal"
 )
 
 // PackageDesk lists and changes packages: an installer with the standing packages of a project and of the user.
@@ -96,7 +98,7 @@ func (p *Program) desk(ctx context.Context, set string, quiet bool, change func(
 	if quiet {
 		progress = io.Discard
 	}
-	return p.Packages(ctx, c, progress)
+	return p.Packages(ctx, c, lang.Lines(progress))
 }
 
 // deskWork does one thing to the standing packages.
@@ -114,12 +116,12 @@ func (f deskFlags) change(ctx context.Context, p *Program, work deskWork) error 
 	if err != nil {
 		return err
 	}
-	var live *liveLine
+	var live *terminal.Live
 	if !f.Quiet && !f.JSON {
-		live = p.newLiveLine()
+		live = p.live
 	}
-	provision, err := work(ctx, d, func(step install.Progress) { live.set(progressText(step)) })
-	live.clear()
+	provision, err := work(ctx, d, func(step install.Progress) { live.Progress(progressText(step)) })
+	live.Over()
 	if err == nil {
 		err = refusals(provision)
 	}
@@ -201,15 +203,15 @@ func (f deskFlags) tell(p *Program, c changed) error {
 		return nil
 	}
 	for _, note := range c.provision.Notes {
-		fmt.Fprintln(p.Err, "cove: "+oneLine(note))
+		fmt.Fprintln(p.Err, "cove: "+lang.Text(oneLine(note)))
 	}
 	switch {
 	case len(c.Changes) == 0 && c.same:
-		fmt.Fprintln(p.Err, "cove: nothing changed; "+standingText(c.Standing))
+		fmt.Fprintln(p.Err, "cove: "+lang.Text("nothing changed; "+standingText(c.Standing)))
 	case len(c.Changes) == 0:
-		fmt.Fprintln(p.Err, "cove: no version changed; "+standingText(c.Standing))
+		fmt.Fprintln(p.Err, "cove: "+lang.Text("no version changed; "+standingText(c.Standing)))
 	default:
-		fmt.Fprintf(p.Err, "cove: %s (%s)\n", standingText(c.Standing), cost(c.provision))
+		notef(p.Err, "%s (%s)", standingText(c.Standing), cost(c.provision))
 	}
 	return nil
 }
@@ -221,11 +223,12 @@ func standingText(s Standing) string {
 	return fmt.Sprintf("%s: %s, %s in all", oneLine(s.File), count(len(s.Requirements), "requirement"), count(len(s.Packages), "package"))
 }
 
+// count says how many there are, in the language of the process.
 func count(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
+	if n != 1 {
+		noun += "s"
 	}
-	return fmt.Sprintf("%d %ss", n, noun)
+	return lang.Text(fmt.Sprintf("%d %s", n, noun))
 }
 
 func notNilStrings(m map[string]string) map[string]string {

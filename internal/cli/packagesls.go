@@ -9,10 +9,10 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"cove/internal/config"
+	"cove/internal/lang"
 	"cove/internal/pydeps/require"
 )
 
@@ -83,8 +83,8 @@ func (s Standing) complete() Standing {
 }
 
 func (c *packagesLs) show(to io.Writer, o overview) error {
-	w := tabwriter.NewWriter(to, 0, 0, 2, ' ', 0)
-	fmt.Fprintf(w, "environment\t%s, Python %s, %s\n", o.Environment.Name, o.Environment.Python, count(len(o.Environment.Packages), "package"))
+	w := newRows(to, false)
+	lang.Fprintf(w, "environment\t%s, Python %s, %s\n", o.Environment.Name, o.Environment.Python, count(len(o.Environment.Packages), "package"))
 	if c.Verbose {
 		versions(w, o.Environment.Packages, nil)
 	}
@@ -94,12 +94,13 @@ func (c *packagesLs) show(to io.Writer, o overview) error {
 	for _, l := range o.Layers {
 		size += l.Size
 	}
-	fmt.Fprintf(w, "installed\t%s, %s\n", count(len(o.Layers), "layer"), decimalSize(size))
+	lang.Fprintf(w, "installed\t%s, %s\n", count(len(o.Layers), "layer"), decimalSize(size))
 	if err := w.Flush(); err != nil || len(o.Layers) == 0 {
 		return err
 	}
-	w = tabwriter.NewWriter(to, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "\nLAST USED\tSIZE\tPACKAGES")
+	w = newRows(to, false)
+	fmt.Fprintln(w)
+	w.head("LAST USED", "SIZE", "PACKAGES")
 	for _, l := range o.Layers {
 		fmt.Fprintf(w, "%s\t%s\t%s\n", dateTime(l.Used), decimalSize(l.Size), layerText(l.Packages))
 	}
@@ -108,10 +109,10 @@ func (c *packagesLs) show(to io.Writer, o overview) error {
 
 func standingRows(w io.Writer, what string, s Standing, none string) {
 	if s.File == "" {
-		fmt.Fprintf(w, "%s\t%s\n", what, none)
+		fmt.Fprintf(w, "%s\t%s\n", lang.Text(what), lang.Text(none))
 		return
 	}
-	fmt.Fprintf(w, "%s\t%s\n", what, oneLine(filepath.Clean(s.File)))
+	fmt.Fprintf(w, "%s\t%s\n", lang.Text(what), oneLine(filepath.Clean(s.File)))
 	asked := map[string]string{}
 	for _, text := range s.Requirements {
 		if r, err := require.Parse(text); err == nil {
@@ -141,7 +142,7 @@ func versions(w io.Writer, packages, asked map[string]string) {
 		if text := asked[name]; text != "" && text != name {
 			because = "\t" + oneLine(text)
 		}
-		fmt.Fprintf(w, "  %s\t%s%s\n", oneLine(name), cmp.Or(oneLine(packages[name]), "not locked"), because)
+		fmt.Fprintf(w, "  %s\t%s%s\n", oneLine(name), cmp.Or(oneLine(packages[name]), lang.Text("not locked")), because)
 	}
 }
 

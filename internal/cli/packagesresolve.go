@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 
+	"cove/internal/lang"
 	"cove/internal/problem"
 	"cove/internal/pydeps"
 	"cove/internal/pydeps/names"
@@ -216,9 +217,10 @@ func (r *resolving) one(module string) error {
 	}
 	if !r.headed {
 		r.headed = true
-		fmt.Fprintf(r.out, "%-*s  %-28s  %-7s  %s\n", r.width, "MODULE", "PACKAGE", "TIER", "WHY")
+		h := translated([]string{"MODULE", "PACKAGE", "TIER", "WHY"})
+		fmt.Fprintf(r.out, "%s  %s  %s  %s\n", padded(h[0], r.width), padded(h[1], 28), padded(h[2], 7), h[3])
 	}
-	_, err := fmt.Fprintf(r.out, "%-*s  %-28s  %-7s  %s\n", r.width, oneLine(module), packageWord(a), word, reasonWords(a))
+	_, err := fmt.Fprintf(r.out, "%-*s  %-28s  %-7s  %s\n", r.width, oneLine(module), packageWord(a), word, lang.Text(reasonWords(a)))
 	return err
 }
 

@@ -28,6 +28,8 @@ type past interface {
 	recordings
 	// Search yields the places that have all words of query, the newest first.
 	Search(ctx context.Context, query string) iter.Seq2[hub.Found, error]
+	// Delete removes a conversation with its turns and executions.
+	Delete(ctx context.Context, conversation string) error
 	close() error
 }
 
@@ -81,6 +83,12 @@ type localPast struct{ *Records }
 
 func (l localPast) close() error { return l.Close() }
 
+// Delete implements past.
+func (l localPast) Delete(ctx context.Context, conversation string) error {
+	return l.Hub.DeleteConversation(ctx, auth.Local(), conversation)
+}
+
+// Conversations implements past.
 func (l localPast) Conversations(ctx context.Context) iter.Seq2[hub.Conversation, error] {
 	return paging(false, func(p hub.Page) (hub.Listing[hub.Conversation], error) {
 		return l.Hub.Conversations(ctx, auth.Local(), hub.ConversationFilter{}, p)

@@ -6,12 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"text/tabwriter"
 
 	"cove/internal/auth"
 	"cove/internal/config"
 	"cove/internal/egress"
 	"cove/internal/hub"
+	"cove/internal/lang"
 	"cove/internal/problem"
 )
 
@@ -26,7 +26,7 @@ type userCmd struct {
 // Help is the long help.
 func (userCmd) Help() string {
 	return `Roles: owner, everything; admin, everything but the owners; member, works; viewer, reads what members do; auditor, reads the audit
-log and the usage alone.
+log and the usage alone. With --server these commands work on a server, with the rights of the key; most take one of an admin of the server.
 
 Examples:
 
@@ -37,25 +37,25 @@ Examples:
 }
 
 type userAdd struct {
-	configFlag
+	adminFlags
 	Name    string `arg:"" help:"A name that no other user has, such as an address."`
-	Project string `placeholder:"PROJECT" help:"Make the user a member of this project too (default: local)."`
+	Project string `placeholder:"PROJECT" help:"Make the user a member of this project too (default: local; on a server, the project of the key)."`
 	Role    string `default:"member" enum:"owner,admin,member,viewer,auditor,none" placeholder:"ROLE" help:"What the user is there: owner, admin, member, viewer, auditor or none (default: member)."`
 	Admin   bool   `help:"Make the user an admin of the whole server."`
 }
 
 func (c *userAdd) run(ctx context.Context, p *Program) (int, error) {
-	return 0, p.onRecords(ctx, c.configFlag, func(r *Records) error {
-		who, err := r.in(ctx, c.Project)
+	return 0, p.administer(ctx, c.adminFlags, func(a administration) error {
+		project, err := a.Project(ctx, c.Project)
 		if err != nil {
 			return err
 		}
-		u, err := r.Accounts.CreateUser(ctx, auth.Local(), c.Name, c.Admin)
+		u, err := a.CreateUser(ctx, c.Name, c.Admin)
 		if err != nil {
 			return err
 		}
 		if c.Role != "none" {
-			if _, err := r.Accounts.SetMember(ctx, auth.Local(), auth.Membership{Project: who.Project, User: u.ID, Role: auth.Role(c.Role)}); err != nil {
+			if err := a.SetMember(ctx, auth.Membership{Project: project.ID, User: u.ID, Role: auth.Role(c.Role)}); err != nil {
 				return err
 			}
 		}
@@ -65,7 +65,7 @@ func (c *userAdd) run(ctx context.Context, p *Program) (int, error) {
 }
 
 type userLs struct {
-	configFlag
+	adminFlags
 	JSON bool `name:"json" help:"Print them as one JSON array."`
 }
 
@@ -78,35 +78,33 @@ type userShown struct {
 }
 
 func (c *userLs) run(ctx context.Context, p *Program) (int, error) {
-	return 0, p.onRecords(ctx, c.configFlag, func(r *Records) error {
-		users, err := r.users(ctx)
+	return 0, p.administer(ctx, c.adminFlags, func(a administration) error {
+		users, err := usersWithProjects(ctx, a)
 		if err != nil {
 			return err
 		}
 		if c.JSON {
 			return p.printJSON(users)
 		}
-		w := tabwriter.NewWriter(p.Out, 0, 0, 2, ' ', 0)
-		fmt.Fprintln(w, "ID\tNAME\tPROJECT\tROLE\tSERVER")
+		var rows [][]string
 		for _, u := range users {
 			server := ""
 			if u.Admin {
 				server = "admin"
 			}
 			if len(u.Projects) == 0 {
-				fmt.Fprintf(w, "%s\t%s\t-\t-\t%s\n", u.ID, oneLine(u.Name), server)
+				rows = append(rows, []string{u.ID, oneLine(u.Name), "-", "-", server})
 			}
 			for _, name := range sortedNames(u.Projects) {
-				fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", u.ID, oneLine(u.Name), oneLine(name), u.Projects[name], server)
+				rows = append(rows, []string{u.ID, oneLine(u.Name), oneLine(name), u.Projects[name], server})
 			}
 		}
-		return w.Flush()
+		return p.table([]string{"ID", "NAME", "PROJECT", "ROLE", "SERVER"}, 1, rows)
 	})
 }
 
-func (r *Records) users(ctx context.Context) ([]userShown, error) {
-	who := auth.Local()
-	users, err := r.Accounts.Users(ctx, who)
+func usersWithProjects(ctx context.Context, a administration) ([]userShown, error) {
+	users, err := a.Users(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -114,12 +112,12 @@ func (r *Records) users(ctx context.Context) ([]userShown, error) {
 	for k, u := range users {
 		shown[k], at[u.ID] = userShown{ID: u.ID, Name: u.Name, Admin: u.Admin, Projects: map[string]string{}}, k
 	}
-	projects, err := r.Accounts.Projects(ctx, who)
+	projects, err := a.Projects(ctx)
 	if err != nil {
 		return nil, err
 	}
 	for _, pr := range projects {
-		members, err := r.Accounts.Members(ctx, who, pr.ID)
+		members, err := a.Members(ctx, pr.ID)
 		if err != nil {
 			return nil, err
 		}
@@ -133,16 +131,16 @@ func (r *Records) users(ctx context.Context) ([]userShown, error) {
 }
 
 type userRm struct {
-	configFlag
+	adminFlags
 	Name string `arg:"" help:"The user's name or id."`
 }
 
 func (c *userRm) run(ctx context.Context, p *Program) (int, error) {
-	return 0, p.onRecords(ctx, c.configFlag, func(r *Records) error {
-		if err := r.Accounts.DeleteUser(ctx, auth.Local(), c.Name); err != nil {
+	return 0, p.administer(ctx, c.adminFlags, func(a administration) error {
+		if err := a.DeleteUser(ctx, c.Name); err != nil {
 			return err
 		}
-		_, err := fmt.Fprintf(p.Out, "user %s is removed, with all keys\n", oneLine(c.Name))
+		_, err := lang.Fprintf(p.Out, "user %s is removed, with all keys\n", oneLine(c.Name))
 		return err
 	})
 }
@@ -156,7 +154,8 @@ type projectCmd struct {
 
 // Help is the long help.
 func (projectCmd) Help() string {
-	return `Sessions, files, conversations and keys belong to a project, and users of other projects do not see them.
+	return `Sessions, files, conversations and keys belong to a project, and users of other projects do not see them. With --server these commands
+work on a server: adding projects and quotas take the key of an admin of the server, members that of an admin of the project.
 
 Examples:
 
@@ -166,13 +165,13 @@ Examples:
 }
 
 type projectAdd struct {
-	configFlag
+	adminFlags
 	Name string `arg:"" help:"A name that no other project has."`
 }
 
 func (c *projectAdd) run(ctx context.Context, p *Program) (int, error) {
-	return 0, p.onRecords(ctx, c.configFlag, func(r *Records) error {
-		made, err := r.Accounts.CreateProject(ctx, auth.Local(), c.Name)
+	return 0, p.administer(ctx, c.adminFlags, func(a administration) error {
+		made, err := a.CreateProject(ctx, c.Name)
 		if err != nil {
 			return err
 		}
@@ -182,13 +181,13 @@ func (c *projectAdd) run(ctx context.Context, p *Program) (int, error) {
 }
 
 type projectLs struct {
-	configFlag
+	adminFlags
 	JSON bool `name:"json" help:"Print them as one JSON array."`
 }
 
 func (c *projectLs) run(ctx context.Context, p *Program) (int, error) {
-	return 0, p.onRecords(ctx, c.configFlag, func(r *Records) error {
-		all, err := r.Accounts.Projects(ctx, auth.Local())
+	return 0, p.administer(ctx, c.adminFlags, func(a administration) error {
+		all, err := a.Projects(ctx)
 		if err != nil {
 			return err
 		}
@@ -203,42 +202,41 @@ func (c *projectLs) run(ctx context.Context, p *Program) (int, error) {
 			}
 			return p.printJSON(list)
 		}
-		w := tabwriter.NewWriter(p.Out, 0, 0, 2, ' ', 0)
-		fmt.Fprintln(w, "ID\tNAME\tCREATED\tQUOTA")
+		rows := make([][]string, 0, len(all))
 		for _, pr := range all {
 			quota := "the server's"
 			if pr.Quota != nil {
 				quota = string(pr.Quota)
 			}
-			fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", pr.ID, oneLine(pr.Name), dateTime(pr.Created), oneLine(quota))
+			rows = append(rows, []string{pr.ID, oneLine(pr.Name), dateTime(pr.Created), oneLine(quota)})
 		}
-		return w.Flush()
+		return p.table([]string{"ID", "NAME", "CREATED", "QUOTA"}, 3, rows)
 	})
 }
 
 type projectMember struct {
-	configFlag
+	adminFlags
 	Project string `arg:"" help:"The project's name or id."`
 	User    string `arg:"" help:"The user's name or id."`
 	Role    string `arg:"" enum:"owner,admin,member,viewer,auditor,none" help:"owner, admin, member, viewer, auditor or none."`
 }
 
 func (c *projectMember) run(ctx context.Context, p *Program) (int, error) {
-	return 0, p.onRecords(ctx, c.configFlag, func(r *Records) error {
+	return 0, p.administer(ctx, c.adminFlags, func(a administration) error {
 		m := auth.Membership{Project: c.Project, User: c.User, Role: auth.Role(c.Role)}
 		if c.Role == "none" {
 			m.Role = ""
 		}
-		if _, err := r.Accounts.SetMember(ctx, auth.Local(), m); err != nil {
+		if err := a.SetMember(ctx, m); err != nil {
 			return err
 		}
-		_, err := fmt.Fprintf(p.Out, "%s is %s in %s\n", oneLine(c.User), c.Role, oneLine(c.Project))
+		_, err := lang.Fprintf(p.Out, "%s is %s in %s\n", oneLine(c.User), c.Role, oneLine(c.Project))
 		return err
 	})
 }
 
 type projectQuota struct {
-	configFlag
+	adminFlags
 	Project    string       `arg:"" help:"The project's name or id."`
 	Sessions   *int         `placeholder:"N" help:"Live sessions; 0 means no limit, as in the next ones."`
 	Executions *int         `placeholder:"N" help:"Running executions."`
@@ -284,28 +282,25 @@ func (c *projectQuota) run(ctx context.Context, p *Program) (int, error) {
 	if len(c.CodeRule) > 0 && c.Code == "" {
 		return 0, problem.New(problem.Usage, "--code-rule belongs to --code").WithHint("add --code ask or --code refuse")
 	}
-	cfg, err := c.settings(p)
-	if err != nil {
-		return 0, err
-	}
-	return 0, p.onRecords(ctx, c.configFlag, func(r *Records) error {
-		var text []byte
+	return 0, p.administer(ctx, c.adminFlags, func(a administration) error {
+		var quota *hub.Quota
 		shown := "the server's default"
 		if !c.Default {
-			q, err := r.quota(ctx, cfg, c.Project)
+			q, err := quotaOf(ctx, a, c.Project)
 			if err != nil {
 				return err
 			}
 			change(&q)
-			if text, err = json.Marshal(q); err != nil {
+			text, err := json.Marshal(q)
+			if err != nil {
 				return err
 			}
-			shown = string(text)
+			quota, shown = &q, string(text)
 		}
-		if _, err := r.Accounts.SetQuota(ctx, auth.Local(), c.Project, text); err != nil {
+		if err := a.SetQuota(ctx, c.Project, quota); err != nil {
 			return err
 		}
-		_, err := fmt.Fprintf(p.Out, "the quota of %s is %s\n", oneLine(c.Project), shown)
+		_, err := lang.Fprintf(p.Out, "the quota of %s is %s\n", oneLine(c.Project), shown)
 		return err
 	})
 }
@@ -350,14 +345,14 @@ func set[T any](into, given *T) {
 	}
 }
 
-// quota is what a project may use now.
-func (r *Records) quota(ctx context.Context, c config.Config, project string) (q hub.Quota, err error) {
-	pr, err := r.Accounts.Project(ctx, auth.Local(), project)
+// quotaOf is what a project may use now.
+func quotaOf(ctx context.Context, a administration, project string) (q hub.Quota, err error) {
+	pr, err := a.Project(ctx, project)
 	if err != nil {
 		return q, err
 	}
 	if pr.Quota == nil {
-		return ProjectQuota(c), nil
+		return a.DefaultQuota(ctx)
 	}
 	if err := json.Unmarshal(pr.Quota, &q); err != nil {
 		return q, fmt.Errorf("read the quota of %s: %w", project, err)

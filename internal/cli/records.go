@@ -30,11 +30,12 @@ type Records struct {
 
 // RecordsOptions say how the database is opened.
 type RecordsOptions struct {
-	Command string       // that works with the hub, for others who ask; "": the hub is not needed and nil
-	Models  hub.Models   // that the hub's turns ask; nil: none
-	Scratch bool         // open a database in memory instead, which is gone when it is closed
-	Reads   bool         // the hub is used to read only, and opens although it cannot be recorded that the command uses it
-	Log     *slog.Logger // of the hub; nil: none
+	Command string          // that works with the hub, for others who ask; "": the hub is not needed and nil
+	Tools   hub.ToolServers // that code of the hub's turns may call; nil: none
+	Models  hub.Models      // that the hub's turns ask; nil: none
+	Scratch bool            // open a database in memory instead, which is gone when it is closed
+	Reads   bool            // the hub is used to read only, and opens although it cannot be recorded that the command uses it
+	Log     *slog.Logger    // of the hub; nil: none
 }
 
 // day is the form of a day in records of usage.

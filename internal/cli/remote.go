@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -17,6 +18,8 @@ import (
 	"cove/internal/kernel"
 	"cove/internal/model"
 	"cove/internal/problem"
+	"cove/internal/terminal"
+	"cove/internal/tool"
 )
 
 const (
@@ -35,7 +38,7 @@ func (t *talking) remotely(i *interruption, inputs []input, out *outFolder, use 
 	defer out.close()
 	c := client.New(t.base, t.key)
 	defer c.Close()
-	r := &remoteTalker{p: t.p, client: c, model: t.Model, check: t.Check}
+	r := &remoteTalker{p: t.p, client: c, model: t.Model, check: t.Check, askFirst: t.AskFirst, offers: t.offered(), asks: &callAsker{toolAsker: t.asker(t.p), approve: approving(c)}}
 	if t.MaxSteps != t.p.Config.Turn.MaxSteps {
 		r.steps = t.MaxSteps
 	}
@@ -49,11 +52,13 @@ func (t *talking) remotely(i *interruption, inputs []input, out *outFolder, use 
 			return 0, err
 		}
 	}
-	for _, in := range inputs {
-		if err := r.put(i.soft, in); err != nil {
-			return 0, err
-		}
+	if err := sendInputs(i.soft, c, r.session, inputs, t.p.signs(t.Quiet)); err != nil {
+		return 0, err
 	}
+	if err := t.set(i.soft, r.Runner(), t.p.Getenv); err != nil {
+		return 0, err
+	}
+	out.live = t.p.signs(t.Quiet)
 	return use(r)
 }
 
@@ -76,6 +81,8 @@ func (t *talking) ownFlag() string {
 
 // remoteTalker asks a server.
 type remoteTalker struct {
+	offers       offered
+	asks         *callAsker
 	p            *Program
 	client       *client.Client
 	model        string
@@ -84,13 +91,17 @@ type remoteTalker struct {
 	parent       string // to go on from; "": the conversation's last turn
 	steps        int    // 0: the server's limit
 	check        bool
+	last         string // the last turn
+
+	askFirst bool     // each program waits for the user's word
+	decide   decision // nil: nobody can be asked here
 }
 
 var _ talker = (*remoteTalker)(nil)
 
 // begin finds the session with the name that was given, or makes one.
 func (r *remoteTalker) begin(ctx context.Context, t *talking) (err error) {
-	r.session, err = sessionFor(ctx, r.client, t.sessionFlags, t.sandboxFlags, t.networkFlags, 0)
+	r.session, err = sessionFor(ctx, r.client, t.sessionFlags, t.sandboxFlags, t.networkFlags, 0, t.p.signs(t.Quiet))
 	return err
 }
 
@@ -120,27 +131,53 @@ func (r *remoteTalker) goOn(ctx context.Context, t *talking) error {
 		r.parent = t.goOnWith
 	}
 	r.conversation, r.session = found.conversation.ID, found.conversation.Session
+	if always := string(hub.ApprovalAlways); r.askFirst {
+		if _, err := r.client.ChangeConversation(ctx, r.conversation, api.ConversationChange{Approval: &always}); err != nil {
+			return err
+		}
+	}
 	if !t.Quiet {
-		fmt.Fprintf(r.p.Err, "cove: going on with %q (%s)\n", oneLine(found.conversation.Title), r.conversation)
+		notef(r.p.Err, "going on with %q (%s)", oneLine(found.conversation.Title), r.conversation)
 	}
 	return nil
 }
 
-func (r *remoteTalker) put(ctx context.Context, in input) error {
-	return sendInput(ctx, r.client, r.session, in)
+// sendInputs puts files of the user's into the workspace of a server's session.
+func sendInputs(ctx context.Context, c *client.Client, session string, inputs []input, live *terminal.Live) error {
+	t := newTransfer("sending", inputs, live)
+	defer live.Over()
+	for _, in := range inputs {
+		if err := sendInput(ctx, c, session, in, t.next(in)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
-// sendInput puts a file of the user's into the workspace of a server's session.
-func sendInput(ctx context.Context, c *client.Client, session string, in input) error {
+func sendInput(ctx context.Context, c *client.Client, session string, in input, told func(int64)) error {
 	f, err := os.Open(in.host)
 	if err != nil {
 		return unreadable(in.host, err)
 	}
 	defer func() { _ = f.Close() }()
-	if _, err = c.Upload(ctx, session, filepath.ToSlash(in.name), f); err != nil {
+	if _, err = c.Upload(ctx, session, filepath.ToSlash(in.name), &counting{from: f, told: told}); err != nil {
 		return fmt.Errorf("send %s to the server: %w", in.host, err)
 	}
 	return nil
+}
+
+// counting tells how much was read.
+type counting struct {
+	from io.Reader
+	n    int64
+	told func(int64)
+}
+
+func (c *counting) Read(b []byte) (int, error) {
+	n, err := c.from.Read(b)
+	c.n += int64(n)
+	c.told(c.n)
+	return n, err
 }
 
 func (r *remoteTalker) Ask(ctx context.Context, prompt string) iter.Seq2[interpreter.Event, error] {
@@ -149,12 +186,16 @@ func (r *remoteTalker) Ask(ctx context.Context, prompt string) iter.Seq2[interpr
 		following, leave := context.WithCancelCause(context.WithoutCancel(ctx))
 		defer leave(nil)
 		abandon := context.AfterFunc(ctx, func() { leave(errStopped()) })
-		turn, events, err := r.client.Ask(following, r.conversation, api.NewTurn{Prompt: prompt, Session: r.session, Parent: r.parent, Model: r.model, MaxCalls: r.steps, Check: r.check, Source: "cli"})
+		n := api.NewTurn{Prompt: prompt, Session: r.session, Parent: r.parent, Model: r.model, MaxCalls: r.steps, Check: r.check, Servers: r.offers.tools, AskBefore: r.offers.ask, Kernels: r.offers.kernels, Source: "cli"}
+		if r.askFirst && r.conversation == "" {
+			n.Approval = string(hub.ApprovalAlways)
+		}
+		turn, events, err := r.client.Ask(following, r.conversation, n)
 		if err != nil {
 			yield(nil, err)
 			return
 		}
-		r.conversation, r.parent = turn.Conversation, ""
+		r.conversation, r.parent, r.last = turn.Conversation, "", turn.ID
 		if abandon() {
 			defer context.AfterFunc(ctx, func() { r.stop(turn.ID, leave) })()
 		} else {
@@ -162,13 +203,42 @@ func (r *remoteTalker) Ask(ctx context.Context, prompt string) iter.Seq2[interpr
 		}
 		for e, err := range events {
 			if _, gap := errors.AsType[*client.Gap](err); gap {
-				e, err = interpreter.Notice{Text: "some events are lost"}, nil // which numbers it had says nothing to a person
+				e, err = interpreter.Notice{Text: "some output may be missing here"}, nil
 			}
-			if !yield(e, err) {
+			r.asks.hear(following, e)
+			goesOn := yield(e, err)
+			if asked, ok := e.(interpreter.Approval); ok && goesOn && r.decide != nil {
+				if err := r.word(ctx, turn.ID, asked); err != nil {
+					goesOn = false
+					yield(nil, err)
+				}
+			}
+			if !goesOn {
 				r.stop(turn.ID, leave)
 				return
 			}
 		}
+	}
+}
+
+// word has the user say whether code may run, and tells the server.
+func (r *remoteTalker) word(ctx context.Context, turn string, asked interpreter.Approval) error {
+	d, err := r.decide(ctx, asked)
+	if err != nil {
+		return err
+	}
+	_, err = r.client.ApproveTurn(ctx, turn, api.Word{Step: asked.Step, Run: d.Run, Code: d.Code, Note: d.Note})
+	if problem.Has(err, problem.TurnNotWaiting) {
+		notef(r.p.Err, "that was decided already, in another place or because nobody said it in time")
+		return nil
+	}
+	return err
+}
+
+// approving tells a server what the user says about a call of a tool.
+func approving(c *client.Client) func(ctx context.Context, execution string, number int, w tool.Word) error {
+	return func(ctx context.Context, execution string, number int, w tool.Word) error {
+		return c.ApproveCall(ctx, execution, number, api.CallWord{Run: w.Run, Note: w.Note})
 	}
 }
 
@@ -188,7 +258,48 @@ func errStopped() error {
 
 func (r *remoteTalker) Done()                             {}
 func (r *remoteTalker) Guard(context.Context) func() bool { return func() bool { return true } }
-func (r *remoteTalker) Renew()                            { r.conversation, r.parent = "", "" }
+func (r *remoteTalker) Renew()                            { r.conversation, r.parent, r.last = "", "", "" }
+func (r *remoteTalker) Model() string                     { return r.model }
+func (r *remoteTalker) Runner() runner {
+	return &remoteRun{client: r.client, session: r.session, err: r.p.Err}
+}
+func (r *remoteTalker) Decides(decide decision) { r.decide = decide }
+
+func (r *remoteTalker) Models(ctx context.Context) ([]api.Model, error) {
+	return r.client.Models(ctx)
+}
+
+func (r *remoteTalker) Back(ctx context.Context) (string, error) {
+	at := cmp.Or(r.parent, r.last)
+	if at == "" {
+		return "", nothingAsked()
+	}
+	turn, err := r.client.Turn(ctx, at)
+	if err != nil {
+		return "", err
+	}
+	if r.parent, r.last = turn.Parent, turn.Parent; turn.Parent == "" {
+		r.Renew()
+	}
+	return turn.Prompt, nil
+}
+
+func (r *remoteTalker) Put(ctx context.Context, inputs []input) error {
+	return sendInputs(ctx, r.client, r.session, inputs, r.p.live)
+}
+
+func (r *remoteTalker) Spent(ctx context.Context) (model.Usage, model.Cost) {
+	turn, err := r.client.Turn(ctx, r.last)
+	if err != nil {
+		return model.Usage{}, model.Cost{} // the answer is there all the same
+	}
+	u := turnOf(turn).Usage
+	if turn.Cost == nil {
+		return u, model.Cost{}
+	}
+	return u, model.Cost{Amount: turn.Cost.Amount, Currency: turn.Cost.Currency}
+}
+
 func (r *remoteTalker) Use(_ context.Context, name string) (string, error) {
 	r.model = name
 	return name, nil
@@ -225,6 +336,11 @@ func (p *Program) remotePast(base, key string) (past, error) {
 type remotePast struct{ client *client.Client }
 
 func (r remotePast) close() error { r.client.Close(); return nil }
+
+// Delete implements past.
+func (r remotePast) Delete(ctx context.Context, conversation string) error {
+	return r.client.DeleteConversation(ctx, conversation)
+}
 
 func (r remotePast) Conversations(ctx context.Context) iter.Seq2[hub.Conversation, error] {
 	return mapped(r.client.Conversations(ctx, client.ConversationFilter{}), conversationOf)

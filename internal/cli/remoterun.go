@@ -12,7 +12,9 @@ import (
 	"cove/internal/client"
 	"cove/internal/config"
 	"cove/internal/kernel"
+	"cove/internal/lang"
 	"cove/internal/problem"
+	"cove/internal/terminal"
 )
 
 // runner runs code and has the files that come of it: a session here, or one on a server.
@@ -21,7 +23,10 @@ type runner interface {
 	Execute(ctx context.Context, req kernel.Request) iter.Seq2[kernel.Event, error]
 }
 
-var _, _ runner = (*commandSession)(nil), (*remoteRun)(nil)
+var (
+	_, _ runner    = (*commandSession)(nil), (*remoteRun)(nil)
+	_    completer = (*remoteRun)(nil)
+)
 
 // remoteRun is a session of a server in which one program runs.
 type remoteRun struct {
@@ -31,6 +36,7 @@ type remoteRun struct {
 	// approved says that somebody has looked at the code.
 	approved bool
 	tools    []string // servers whose tools it may call
+	asks     *callAsker
 }
 
 // strayLife is how long a session without a name lives on a server whose command was killed.
@@ -44,6 +50,8 @@ type codeFlags struct {
 	networkFlags
 	installFlags
 	toolFlags
+	displayFlags
+	envFlags
 	Approved bool `help:"With --server: say that somebody has looked at the code, where the rules of the server ask for that."`
 }
 
@@ -72,54 +80,54 @@ func (c *runCmd) remotely(i *interruption, p *Program, base, key string) (code i
 	if err != nil {
 		return 0, err
 	}
-	inputs, out, err := p.prepare(c.fileFlags)
+	inputs, out, err := p.prepare(i.soft, c.fileFlags, c.networkFlags)
 	if err != nil {
 		return 0, err
 	}
 	defer out.close()
 	r := &remoteRun{client: client.New(base, key), err: p.Err}
 	defer r.client.Close()
-	if err := r.begin(i.soft, &c.codeFlags); err != nil {
+	if err := r.begin(i.soft, p, &c.codeFlags); err != nil {
 		return 0, err
 	}
 	if c.Session == "" {
 		defer r.end()
 	}
-	for _, in := range withProgram(inputs, c.Program, req) {
-		if err := sendInput(i.soft, r.client, r.session, in); err != nil {
-			return 0, err
-		}
+	if err := sendInputs(i.soft, r.client, r.session, withProgram(inputs, c.Program, req), p.signs(c.Quiet)); err != nil {
+		return 0, err
 	}
+	out.live = p.signs(c.Quiet)
 	if c.Timeout != p.Config.Sandbox.Timeout {
 		req.Timeout = time.Duration(c.Timeout)
 	}
 	req.Restart = c.Restart
-	v := &runView{p: p, out: out, json: c.JSON, quiet: c.Quiet, plotly: p.plotly(p.Config), live: p.newLiveLine()}
-	if err := v.execute(i, r, req); err != nil {
+	v := &runView{p: p, out: out, json: c.JSON, quiet: c.Quiet, plotly: p.plotly(p.Config), live: p.signs(c.Quiet || c.JSON), images: c.pictures(p, p.Out)}
+	if err := c.program(i, v, r, req); err != nil {
 		return 0, err
 	}
 	return v.finish(i, r)
 }
 
 // begin finds the session with the name that was given, or makes one.
-func (r *remoteRun) begin(ctx context.Context, c *codeFlags) (err error) {
+func (r *remoteRun) begin(ctx context.Context, p *Program, c *codeFlags) (err error) {
 	r.approved, r.tools = c.Approved, c.Tools
-	r.session, err = sessionFor(ctx, r.client, c.sessionFlags, c.sandboxFlags, c.networkFlags, strayLife)
+	r.asks = &callAsker{toolAsker: c.asker(p), approve: approving(r.client)}
+	r.session, err = sessionFor(ctx, r.client, c.sessionFlags, c.sandboxFlags, c.networkFlags, strayLife, p.signs(c.Quiet))
 	return err
 }
 
 // sessionFor finds the session of a server that the flags name, or makes one; one without a name lives for so long, 0: as the server says.
-func sessionFor(ctx context.Context, c *client.Client, named sessionFlags, needs sandboxFlags, network networkFlags, stray time.Duration) (id string, err error) {
+func sessionFor(ctx context.Context, c *client.Client, named sessionFlags, needs sandboxFlags, network networkFlags, stray time.Duration, live *terminal.Live) (id string, err error) {
 	reaches := len(network.AllowNet)+len(network.DenyNet) > 0
-	n := api.NewSession{Name: named.Session, Packages: needs.Packages, Root: needs.Root}
+	n := api.NewSession{Name: named.Session, Packages: needs.Packages, Root: needs.Root, Image: needs.Image}
 	if named.Session == "" {
 		n.Life = int64(stray / time.Second)
 	} else if id, err = namedSession(ctx, c, named.Session); err != nil || id != "" {
 		if err == nil && reaches {
 			err = problem.New(problem.Usage, "the session is there already, with the network that it was made with").WithHint("leave --allow-net out, or take another name")
 		}
-		if err == nil && needs.Root {
-			err = hasRoot(ctx, c, id)
+		if err == nil && (needs.Root || needs.Image != "") {
+			err = agrees(ctx, c, id, needs)
 		}
 		return id, err
 	}
@@ -132,17 +140,26 @@ func sessionFor(ctx context.Context, c *client.Client, named sessionFlags, needs
 	if reaches {
 		n.Network = &api.Network{Allow: network.AllowNet, Deny: network.DenyNet}
 	}
+	if needs.Image != "" {
+		live.Await(lang.Text("making a session; the server fetches the image where it is not there yet"))
+		defer live.Over()
+	}
 	s, err := c.CreateSession(ctx, n)
 	return s.ID, err
 }
 
-// hasRoot returns a problem where a session that is there was made without a root.
-func hasRoot(ctx context.Context, c *client.Client, id string) error {
+// agrees returns a problem where a session that is there was made without a root, or from another image.
+func agrees(ctx context.Context, c *client.Client, id string, needs sandboxFlags) error {
 	s, err := c.Session(ctx, id)
-	if err == nil && !s.Root {
-		err = problem.New(problem.RootAbsent, "the session is there already, and was made without a root").WithHint("leave --root out, or take another name")
+	switch {
+	case err != nil:
+		return err
+	case needs.Root && !s.Root:
+		return problem.New(problem.RootAbsent, "the session is there already, and was made without a root").WithHint("leave --root out, or take another name")
+	case needs.Image != "" && (s.Image == nil || s.Image.Reference != needs.Image):
+		return problem.New(problem.SessionImage, "the session is there already, and did not begin from this image").WithHint("leave --image out, or take another name")
 	}
-	return err
+	return nil
 }
 
 // end deletes a session that nobody can come back to.
@@ -150,7 +167,7 @@ func (r *remoteRun) end() {
 	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
 	defer cancel()
 	if err := r.client.DeleteSession(ctx, r.session); err != nil && !problem.Has(err, problem.SessionNotFound) {
-		fmt.Fprintf(r.err, "cove: the session %s is left on the server for a day: %s\n", r.session, oneLine(message(err)))
+		notef(r.err, "the session %s is left on the server for a day: %s", r.session, oneLine(spoken(err)))
 	}
 }
 
@@ -159,7 +176,7 @@ func (r *remoteRun) Execute(ctx context.Context, req kernel.Request) iter.Seq2[k
 	return func(yield func(kernel.Event, error) bool) {
 		following, leave := context.WithCancelCause(context.WithoutCancel(ctx))
 		defer leave(nil)
-		n := api.NewExecution{Code: req.Code, Timeout: req.Timeout.Seconds(), Args: req.Args, Env: req.Environment, Columns: req.Columns, Restart: req.Restart, Approved: r.approved, Servers: r.tools}
+		n := api.NewExecution{Code: req.Code, Timeout: req.Timeout.Seconds(), Args: req.Args, Env: req.Environment, Columns: req.Columns, Restart: req.Restart, Approved: r.approved, Servers: r.tools, AskBefore: r.asks.before}
 		if req.Mode == kernel.Script {
 			n.Program = req.Filename
 		}
@@ -178,14 +195,28 @@ func (r *remoteRun) Execute(ctx context.Context, req kernel.Request) iter.Seq2[k
 		defer context.AfterFunc(ctx, func() { r.interrupt(e.ID, leave) })()
 		for event, err := range events {
 			if gap, lost := errors.AsType[*client.Gap](err); lost {
-				fmt.Fprintln(r.err, "cove: "+gap.Error())
+				fmt.Fprintln(r.err, "cove: "+lang.Text(gap.Error()))
 				continue
+			}
+			if asks, ok := event.(kernel.CallAsks); ok {
+				go r.asks.ask(following, e.ID, asks)
 			}
 			if !yield(event, err) || err != nil {
 				return
 			}
 		}
 	}
+}
+
+// Complete is what may stand at the cursor of code, as a session here says it.
+func (r *remoteRun) Complete(ctx context.Context, name, code string, cursor int) (matches []string, start, end int, err error) {
+	c, err := r.client.Complete(ctx, r.session, name, code, cursor)
+	return c.Matches, c.Start, c.End, err
+}
+
+// IsComplete says whether an input is complete, as a session here does.
+func (r *remoteRun) IsComplete(ctx context.Context, name, code string) (string, error) {
+	return r.client.IsComplete(ctx, r.session, name, code)
 }
 
 func (r *remoteRun) interrupt(execution string, leave context.CancelCauseFunc) {

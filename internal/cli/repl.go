@@ -8,13 +8,16 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"cove/internal/client"
 	"cove/internal/config"
 	"cove/internal/kernel"
+	"cove/internal/lang"
 	"cove/internal/lineedit"
 	"cove/internal/problem"
+	"cove/internal/terminal"
 )
 
 type replCmd struct {
@@ -27,7 +30,7 @@ type replCmd struct {
 func (replCmd) Help() string {
 	return `Each input runs as a notebook cell: names are kept, the last expression is shown, figures and files go to the out folder at once.
 Ctrl-C interrupts what runs, Ctrl-D or exit() leaves. What is imported and is not there is installed first; %pip install NAME does
-so by name, and %restart begins a new interpreter.
+so by name, and %restart begins a new interpreter. %save FILE.ipynb writes what was run and shown so far as a notebook (also .md and .py).
 
 Examples:
 
@@ -52,11 +55,12 @@ func (c *replCmd) run(ctx context.Context, p *Program) (code int, err error) {
 	if base != "" {
 		return c.remotely(ctx, p, cfg, base, key)
 	}
-	inputs, out, err := p.prepare(c.fileFlags)
-	if err != nil {
-		return 0, err
-	}
 	start := p.interruptible(ctx)
+	inputs, out, err := p.prepare(start.soft, c.fileFlags, c.networkFlags)
+	if err != nil {
+		start.stop()
+		return start.exitCode(), ifUnsignalled(start, err)
+	}
 	tools, end, err := c.offer(start.soft, p, cfg)
 	if err != nil {
 		start.stop()
@@ -64,8 +68,14 @@ func (c *replCmd) run(ctx context.Context, p *Program) (code int, err error) {
 	}
 	defer end()
 	s, err := p.open(start.soft, opening{cfg: cfg, flags: c.sandboxFlags, network: c.networkFlags, session: c.sessionFlags, command: "cove repl"}, inputs, out)
+	if err == nil {
+		err = c.set(start.soft, s, p.Getenv)
+	}
 	start.stop()
 	if err != nil {
+		if s != nil {
+			err = errors.Join(err, s.discard())
+		}
 		if code := start.exitCode(); code != 0 {
 			return code, nil
 		}
@@ -78,7 +88,7 @@ func (c *replCmd) run(ctx context.Context, p *Program) (code int, err error) {
 	}()
 	completes, _ := s.Live.(completer)
 	version, _ := s.Python()
-	r := &repl{p: p, cfg: cfg, session: s, out: s.out, tell: s.tell, killed: s.killed, isComplete: s.IsComplete, quiet: c.Quiet, tools: tools}
+	r := &repl{p: p, cfg: cfg, session: s, out: s.out, tell: s.tell, killed: s.killed, isComplete: s.IsComplete, quiet: c.Quiet, tools: tools, images: c.pictures(p, p.Out)}
 	return r.run(ctx, completes, fmt.Sprintf("Python %s in a %s sandbox; %s", version, cfg.Sandbox.Engine, c.farewell()))
 }
 
@@ -87,22 +97,25 @@ func (c *replCmd) remotely(ctx context.Context, p *Program, cfg config.Config, b
 	if err := c.checkRemote(p.Config); err != nil {
 		return 0, err
 	}
-	inputs, out, err := p.prepare(c.fileFlags)
+	start := p.interruptible(ctx)
+	inputs, out, err := p.prepare(start.soft, c.fileFlags, c.networkFlags)
 	if err != nil {
-		return 0, err
+		start.stop()
+		return start.exitCode(), ifUnsignalled(start, err)
 	}
 	defer out.close()
 	s := &remoteRun{client: client.New(base, key), err: p.Err}
 	defer s.client.Close()
-	start := p.interruptible(ctx)
-	if err = s.begin(start.soft, &c.codeFlags); err == nil && c.Session == "" {
+	if err = s.begin(start.soft, p, &c.codeFlags); err == nil && c.Session == "" {
 		defer s.end()
 	}
-	for _, in := range inputs {
-		if err == nil {
-			err = sendInput(start.soft, s.client, s.session, in)
-		}
+	if err == nil {
+		err = sendInputs(start.soft, s.client, s.session, inputs, p.signs(c.Quiet))
 	}
+	if err == nil {
+		err = c.set(start.soft, s, p.Getenv)
+	}
+	out.live = p.signs(c.Quiet)
 	start.stop()
 	if err != nil {
 		if code := start.exitCode(); code != 0 {
@@ -113,8 +126,8 @@ func (c *replCmd) remotely(ctx context.Context, p *Program, cfg config.Config, b
 	if c.Timeout == p.Config.Sandbox.Timeout {
 		cfg.Sandbox.Timeout = 0 // the server's
 	}
-	r := &repl{p: p, cfg: cfg, session: s, out: out, tell: func() {}, quiet: c.Quiet}
-	return r.run(ctx, nil, "Python on "+oneLine(base)+"; "+c.farewell())
+	r := &repl{p: p, cfg: cfg, session: s, out: out, tell: func() {}, isComplete: s.IsComplete, quiet: c.Quiet, images: c.pictures(p, p.Out)}
+	return r.run(ctx, s, "Python on "+oneLine(base)+"; "+c.farewell())
 }
 
 // repl is one conversation with a kernel.
@@ -124,30 +137,34 @@ type repl struct {
 	session runner
 	out     *outFolder
 	tell    func() // what the session has to say
-	// killed and isComplete are those of a session here; nil: it is on a server.
+	// killed is that of a session here; nil: it is on a server.
 	killed     func(hard context.Context) (stop func() bool)
 	isComplete func(ctx context.Context, kernel, code string) (string, error)
 	typist     typist
 	tools      *kernel.Tools // of the code, where it runs here
 	quiet      bool
+	images     terminal.Protocol
 	tty        bool
 
+	asking atomic.Bool // code waits for a line
+
+	cells notebookCells
 	count int
 	left  []kernel.File // that are not in the out folder yet
 }
 
 // run reads inputs and has them run, until their end.
 func (r *repl) run(ctx context.Context, completes completer, greeting string) (code int, err error) {
-	e, err := newEditor(r.p, filepath.Join(r.cfg.Folders.Data, "history"), completes)
+	e, err := newEditor(r.p, filepath.Join(r.cfg.Folders.Data, "history"), func(o *lineedit.Options) { r.edits(o, completes) })
 	if err != nil {
 		return 0, err
 	}
 	defer func() { _ = e.Close() }()
 	if !r.quiet {
-		fmt.Fprintln(r.p.Err, greeting)
+		fmt.Fprintln(r.p.Err, lang.Text(greeting))
 	}
 	r.typist = typist{editor: e}
-	_, r.tty = terminal(r.p.In)
+	_, r.tty = terminal.Descriptor(r.p.In)
 	code, err = r.loop(ctx)
 	if signalled := r.deliver(ctx); code == 0 {
 		code = signalled
@@ -161,6 +178,28 @@ func (r *repl) run(ctx context.Context, completes completer, greeting string) (c
 	}
 	r.p.alsoFailed(lost, false)
 	return code, err
+}
+
+// edits says how inputs are edited: with colours, and until they are complete.
+func (r *repl) edits(o *lineedit.Options, completes completer) {
+	if r.p.colours(o.Out) {
+		o.Highlight = looksOf
+	}
+	o.Continuation, o.Edit = "   ...: ", r.p.elsewhere("input.py")
+	o.More = func(ctx context.Context, text string) (string, bool) {
+		if r.asking.Load() { // a line for input()
+			return "", false
+		}
+		if r.complete(ctx, text, strings.Split(text, "\n")) {
+			return "", false
+		}
+		return r.indent(text), true
+	}
+	if completes != nil {
+		o.Complete = func(ctx context.Context, text string, cursor int) ([]string, int) {
+			return complete(ctx, completes, text, cursor)
+		}
+	}
 }
 
 func (r *repl) loop(ctx context.Context) (int, error) {
@@ -178,6 +217,10 @@ func (r *repl) loop(ctx context.Context) (int, error) {
 		}
 		if leaves(trimmed) {
 			return 0, nil
+		}
+		if name, asked := notebookName(trimmed); asked {
+			r.saveNotebook(name)
+			continue
 		}
 		if code, err := r.execute(ctx, code); err != nil || code != 0 {
 			return code, err
@@ -228,12 +271,27 @@ func (r *repl) complete(ctx context.Context, code string, typed []string) bool {
 	if len(typed) > 2 && strings.TrimSpace(last) == "" && strings.TrimSpace(typed[len(typed)-2]) == "" {
 		return true // two empty lines always run what is there
 	}
-	if r.isComplete != nil {
-		if status, err := r.isComplete(ctx, kernel.Main, code); err == nil {
-			return status != "incomplete"
-		}
+	if strings.HasPrefix(strings.TrimSpace(typed[0]), "%%") { // of a magic for cells nobody knows where it ends but the person
+		return len(typed) > 1 && strings.TrimSpace(last) == ""
+	}
+	if status, err := r.isComplete(ctx, kernel.Main, code); err == nil {
+		return status != "incomplete"
 	}
 	return looksComplete(code, typed)
+}
+
+// indent is what the next line of an input begins with: as much as the last line and a level more behind a colon.
+func (r *repl) indent(text string) string {
+	last := text[strings.LastIndexByte(text, '\n')+1:]
+	indent := last[:len(last)-len(strings.TrimLeft(last, " \t"))]
+	trimmed := strings.TrimSpace(last)
+	switch word, _, _ := strings.Cut(trimmed, " "); {
+	case strings.HasSuffix(trimmed, ":"):
+		return indent + "    "
+	case trimmed == "pass" || trimmed == "break" || trimmed == "continue" || word == "return" || word == "raise":
+		return strings.TrimSuffix(indent, "    ")
+	}
+	return indent
 }
 
 // looksComplete guesses where nobody can be asked: a block ends with an empty line.
@@ -250,7 +308,7 @@ func looksComplete(code string, typed []string) bool {
 // execute runs one input and saves what it made. The int is an exit code when the program has to end.
 func (r *repl) execute(ctx context.Context, code string) (int, error) {
 	r.count++
-	v := &runView{p: r.p, out: r.out, quiet: r.quiet, plotly: r.p.plotly(r.cfg), live: r.p.newLiveLine()}
+	v := &runView{p: r.p, out: r.out, quiet: r.quiet, plotly: r.p.plotly(r.cfg), live: r.p.signs(r.quiet), images: r.images, cell: r.cells.next(code)}
 	figures := len(r.out.saved)
 	signalled, stopped, err := r.cell(ctx, v, code)
 	r.tell()
@@ -268,7 +326,7 @@ func (r *repl) execute(ctx context.Context, code string) (int, error) {
 	case err != nil && !r.tty:
 		return 0, err
 	case stopped:
-		fmt.Fprintln(r.p.Err, "cove: stopped; nothing was run")
+		notef(r.p.Err, "stopped; nothing was run")
 		return 0, nil
 	case err != nil:
 		r.p.report(err) // the person sees whether there is something left to do here
@@ -276,15 +334,15 @@ func (r *repl) execute(ctx context.Context, code string) (int, error) {
 	}
 	if !r.quiet {
 		for _, s := range shown {
-			fmt.Fprintf(r.p.Err, "[figure: %s]\n", s.Path)
+			lang.Fprintf(r.p.Err, "[figure: %s]\n", s.Path)
 		}
 	}
 	r.out.tellLosses(r.p.Err)
 	if v.done.Outcome != kernel.OutcomeOK && v.done.Message != "" {
-		fmt.Fprintln(r.p.Err, "cove: "+oneLine(v.done.Message))
+		fmt.Fprintln(r.p.Err, "cove: "+lang.Text(oneLine(v.done.Message)))
 	}
 	if v.done.Outcome == kernel.OutcomeRestart {
-		fmt.Fprintln(r.p.Err, "  to go on, enter %restart and then this again: variables and imports are lost, files are kept")
+		fmt.Fprintln(r.p.Err, "  "+lang.Text("to go on, enter %restart and then this again: variables and imports are lost, files are kept"))
 	}
 	return 0, nil
 }
@@ -319,6 +377,7 @@ func (r *repl) cell(ctx context.Context, v *runView, code string) (signalled int
 // int is an exit code when the program was asked to end.
 func (r *repl) deliver(ctx context.Context) int {
 	if len(r.left) == 0 {
+		r.out.release()
 		return 0
 	}
 	i := r.p.interruptible(ctx)
@@ -335,5 +394,7 @@ func (r *repl) input(prompt string, password bool, over <-chan struct{}) (string
 	if _, ok := r.typist.editor.(plainEditor); ok {
 		fmt.Fprint(r.p.Out, prompt)
 	}
+	r.asking.Store(true)
+	defer r.asking.Store(false)
 	return r.typist.line(oneLine(prompt), password, over)
 }

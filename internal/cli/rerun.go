@@ -9,6 +9,7 @@ import (
 
 	"cove/internal/config"
 	"cove/internal/kernel"
+	"cove/internal/lang"
 	"cove/internal/notebook"
 	"cove/internal/problem"
 )
@@ -56,7 +57,7 @@ func (c *rerunCmd) again(i *interruption, p *Program, cfg config.Config) (code i
 	if err != nil {
 		return 0, err
 	}
-	inputs, out, err := p.prepare(c.fileFlags)
+	inputs, out, err := p.prepare(i.soft, c.fileFlags, c.networkFlags)
 	if err != nil {
 		return 0, err
 	}
@@ -103,11 +104,11 @@ func (r *rerun) cell(i *interruption, s *commandSession, n, of int, old notebook
 	if !r.quiet {
 		fmt.Fprintf(r.p.Err, "[%d of %d]\n", n, of)
 	}
-	v := &runView{p: r.p, out: s.out, quiet: r.quiet, plotly: plotly, live: r.p.newLiveLine()}
+	v := &runView{p: r.p, out: s.out, quiet: r.quiet, plotly: plotly, live: r.p.signs(r.quiet)}
 	now := notebook.Cell{Code: old.Code}
 	ctx, stop := context.WithCancel(i.soft)
 	defer stop()
-	defer v.live.clear()
+	defer v.live.Over()
 	for e, err := range s.Execute(ctx, req) {
 		if err != nil {
 			return err
@@ -133,11 +134,11 @@ func (r *rerun) finish(i *interruption, s *commandSession) int {
 	}
 	if len(r.differs) == 0 {
 		if !r.quiet {
-			fmt.Fprintln(r.p.Err, "cove: everything is as it was")
+			notef(r.p.Err, "everything is as it was")
 		}
 		return 0
 	}
-	fmt.Fprintf(r.p.Err, "cove: %s not as before:\n", map[bool]string{true: "one execution is", false: fmt.Sprint(len(r.differs)) + " executions are"}[len(r.differs) == 1])
+	notef(r.p.Err, "%s not as before:", lang.Text(map[bool]string{true: "one execution is", false: fmt.Sprint(len(r.differs)) + " executions are"}[len(r.differs) == 1]))
 	for _, d := range r.differs {
 		fmt.Fprintln(r.p.Err, "  "+strings.ReplaceAll(d, "\n", "\n  "))
 	}
@@ -148,16 +149,16 @@ func (r *rerun) finish(i *interruption, s *commandSession) int {
 func difference(old, now notebook.Cell) string {
 	switch {
 	case old.Outcome != now.Outcome:
-		return fmt.Sprintf("it ended with %s, before with %s", now.Outcome, orUnknown(old.Outcome))
+		return lang.Sprintf("it ended with %s, before with %s", now.Outcome, lang.Text(orUnknown(old.Outcome)))
 	case len(figures(old)) != len(figures(now)):
-		return fmt.Sprintf("%s, before %d", count(len(figures(now)), "figure"), len(figures(old)))
+		return lang.Sprintf("%s, before %d", count(len(figures(now)), "figure"), len(figures(old)))
 	}
 	before, after := compared(old), compared(now)
 	if before == after {
 		return ""
 	}
 	a, b := firstDifference(before, after)
-	return fmt.Sprintf("the output differs\n  - %s\n  + %s", oneLine(shortenedTo(a, 200)), oneLine(shortenedTo(b, 200)))
+	return lang.Sprintf("the output differs\n  - %s\n  + %s", oneLine(shortenedTo(a, 200)), oneLine(shortenedTo(b, 200)))
 }
 
 func orUnknown(o kernel.Outcome) string {

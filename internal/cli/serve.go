@@ -4,15 +4,16 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 	"syscall"
 
 	"cove/internal/auth"
 	"cove/internal/config"
+	"cove/internal/lang"
 	"cove/internal/model/choose"
 	"cove/internal/named"
 	"cove/internal/problem"
+	"cove/internal/terminal"
 )
 
 // ServerAbout is what a server that listens says of itself.
@@ -144,7 +145,7 @@ func (c *serveCmd) run(ctx context.Context, p *Program) (int, error) {
 	if c.Quiet || c.JSON {
 		progress = io.Discard
 	}
-	s, err := p.Serve(i.soft, cfg, ServerOptions{Progress: progress, Log: p.Err, Code: c.JSON || !c.Quiet && isTerminalFile(p.Out)})
+	s, err := p.Serve(i.soft, cfg, ServerOptions{Progress: lang.Lines(progress), Log: p.Err, Code: c.JSON || !c.Quiet && isTerminalFile(p.Out)})
 	if err != nil {
 		if i.soft.Err() != nil && problem.Of(err).Kind != problem.Internal {
 			return i.exitCode(), nil
@@ -158,7 +159,7 @@ func (c *serveCmd) run(ctx context.Context, p *Program) (int, error) {
 		said := make(chan struct{})
 		stop := context.AfterFunc(i.soft, func() {
 			defer close(said)
-			fmt.Fprintln(p.Err, "cove: ending; running work may end, sessions are paused (once more leaves at once)")
+			notef(p.Err, "ending; running work may end, sessions are paused (once more leaves at once)")
 		})
 		defer func() {
 			if !stop() {
@@ -190,10 +191,11 @@ func welcome(a ServerAbout) string {
 	var b strings.Builder
 	row := func(name, value string) {
 		if value != "" {
-			fmt.Fprintf(&b, "  %-10s %s\n", name, value)
+			name = lang.Text(name)
+			fmt.Fprintf(&b, "  %s%s %s\n", name, strings.Repeat(" ", max(10-terminal.Width(name), 0)), lang.Text(value))
 		}
 	}
-	fmt.Fprintf(&b, "\n  cove %s serves on %s\n\n", a.Version, a.Address)
+	lang.Fprintf(&b, "\n  cove %s serves on %s\n\n", a.Version, a.Address)
 	base, curl := a.Address, "curl -sS $COVE_SERVER"
 	socket, unix := strings.CutPrefix(a.Address, "unix:")
 	if unix { // there are no addresses of what is behind a socket
@@ -228,26 +230,26 @@ func welcome(a ServerAbout) string {
 	key := "cove_..."
 	if a.Key != "" {
 		key = a.Key
-		fmt.Fprintf(&b, "\n  The first key. It is not shown again, and not kept:\n\n      %s\n", a.Key)
+		lang.Fprintf(&b, "\n  The first key. It is not shown again, and not kept:\n\n      %s\n", a.Key)
 	} else {
-		b.WriteString("\n  There are keys already; `cove key create --name NAME` makes another.\n")
+		b.WriteString("\n  " + lang.Text("There are keys already; `cove key create --name NAME` makes another.") + "\n")
 	}
 	if strings.Contains(a.Page, "#") {
-		b.WriteString("\n  The page's address signs one browser in, within 15 minutes; `cove open` prints another.\n")
+		b.WriteString("\n  " + lang.Text("The page's address signs one browser in, within 15 minutes; `cove open` prints another.") + "\n")
 	} else if a.Page != "" {
-		b.WriteString("\n  `cove open` prints an address of the page that signs a browser in.\n")
+		b.WriteString("\n  " + lang.Text("`cove open` prints an address of the page that signs a browser in.") + "\n")
 	}
 	server := "COVE_SERVER=" + a.Address + " "
 	if unix {
 		server = ""
 	}
-	fmt.Fprintf(&b, "\n  Try it:\n\n      export %sCOVE_KEY=%s\n      %s/api/v1/sessions", server, key, curl)
+	lang.Fprintf(&b, "\n  Try it:\n\n      export %sCOVE_KEY=%s\n      %s/api/v1/sessions", server, key, curl)
 	b.WriteString(` -H "Authorization: Bearer $COVE_KEY" -H 'Content-Type: application/json' -d '{}'
 `)
 	if len(a.Models) > 0 && !unix {
 		b.WriteString("      cove ask \"What is the 1000th prime?\"\n")
 	}
-	b.WriteString("\n  Ctrl-C ends it.\n\n")
+	b.WriteString("\n  " + lang.Text("Ctrl-C ends it.") + "\n\n")
 	return b.String()
 }
 
@@ -286,10 +288,6 @@ func (p *Program) ending(ctx context.Context) *interruption {
 }
 
 func isTerminalFile(w io.Writer) bool {
-	f, ok := w.(*os.File)
-	if !ok {
-		return false
-	}
-	_, tty := terminal(f)
+	_, tty := terminal.Descriptor(w)
 	return tty
 }

@@ -13,7 +13,9 @@ import (
 	"strings"
 
 	"cove/internal/filesystem"
+	"cove/internal/lang"
 	"cove/internal/problem"
+	"cove/internal/terminal"
 )
 
 type sessionCp struct {
@@ -71,10 +73,10 @@ func (c *sessionCp) run(ctx context.Context, p *Program) (int, error) {
 			name = f.session
 		}
 	}
-	work.live = p.newLiveLine()
+	work.live = p.live
 	w := machineWork{machineFlags: machineFlags{Name: name, serverFlags: c.serverFlags}, command: "cove session cp", fresh: work.to.session != ""}
 	w.do = func(ctx context.Context, m machine) (int, error) {
-		defer work.live.clear()
+		defer work.live.Over()
 		for _, f := range from {
 			do := work.out
 			if work.to.session != "" {
@@ -93,7 +95,7 @@ func (c *sessionCp) run(ctx context.Context, p *Program) (int, error) {
 type copying struct {
 	p    *Program
 	json bool
-	live *liveLine
+	live *terminal.Live
 	to   cpPlace
 	many bool // several go into one folder
 }
@@ -271,7 +273,7 @@ func (d receiving) file(ctx context.Context, from, name string, mode uint32) err
 
 func (c *copying) tell(from, to string, size int64) error {
 	if c.json {
-		c.live.clear()
+		c.live.Over()
 		return c.p.printLine(map[string]any{"from": from, "to": to, "bytes": size})
 	}
 	return nil
@@ -281,19 +283,19 @@ func (c *copying) tellLinks(links []string) {
 	if len(links) == 0 {
 		return
 	}
-	c.live.clear()
-	fmt.Fprintf(c.p.Err, "cove: left out %s, which %s: %s\n", count(len(links), "link"), map[bool]string{true: "is not copied", false: "are not copied"}[len(links) == 1], oneLine(strings.Join(links[:min(len(links), 5)], ", ")))
+	c.live.Over()
+	notef(c.p.Err, "left out %s, which %s: %s", count(len(links), "link"), lang.Text(map[bool]string{true: "is not copied", false: "are not copied"}[len(links) == 1]), oneLine(strings.Join(links[:min(len(links), 5)], ", ")))
 }
 
 // progress shows how much has been copied.
 type progress struct {
-	live  *liveLine
+	live  *terminal.Live
 	text  string
 	bytes int64
 }
 
 func (w *progress) Write(b []byte) (int, error) {
 	w.bytes += int64(len(b))
-	w.live.set(w.text + "  " + humanSize(w.bytes))
+	w.live.Progress(w.text + "  " + humanSize(w.bytes))
 	return len(b), nil
 }

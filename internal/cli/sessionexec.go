@@ -15,6 +15,7 @@ import (
 	"cove/internal/config"
 	"cove/internal/problem"
 	"cove/internal/process"
+	"cove/internal/terminal"
 )
 
 // startFlags say how a process starts.
@@ -90,7 +91,7 @@ func (c *sessionExec) run(ctx context.Context, p *Program) (int, error) {
 	if c.TTY && !c.Detach {
 		return attached{p: p, work: machineWork{machineFlags: c.machineFlags, network: c.networkFlags, root: c.Root, command: "cove session exec", fresh: true}}.run(ctx, start)
 	}
-	_, tty := terminal(p.In)
+	_, tty := terminal.Descriptor(p.In)
 	start.Input = !tty && !c.Detach
 	if c.TTY {
 		start.Terminal = &process.Size{Columns: 80, Rows: 24}
@@ -171,7 +172,7 @@ func (p *Program) show(ctx context.Context, m machine, id string, until int64) (
 			case process.Stderr:
 				_, err = p.Err.Write(e.Data)
 			case process.Gap:
-				fmt.Fprintf(p.Err, "cove: the output before byte %d is not kept\n", e.At)
+				notef(p.Err, "the output before byte %d is not kept", e.At)
 			case process.Ended:
 				p.tellEnd(*e.Exit)
 				return e.Exit.Status(), nil
@@ -188,9 +189,9 @@ func (p *Program) show(ctx context.Context, m machine, id string, until int64) (
 func (p *Program) tellEnd(e process.Exit) {
 	switch e.Reason {
 	case process.ForTime:
-		fmt.Fprintln(p.Err, "cove: the process was killed: its time was over")
+		notef(p.Err, "the process was killed: its time was over")
 	case process.ForMemory:
-		fmt.Fprintln(p.Err, "cove: the process was killed: the session's memory was used up")
+		notef(p.Err, "the process was killed: the session's memory was used up")
 	}
 }
 
@@ -230,8 +231,8 @@ type attached struct {
 }
 
 func (a attached) run(ctx context.Context, start process.Start) (int, error) {
-	in, inTTY := terminal(a.p.In)
-	out, outTTY := terminal(a.p.Out)
+	in, inTTY := terminal.Descriptor(a.p.In)
+	out, outTTY := terminal.Descriptor(a.p.Out)
 	if !inTTY || !outTTY {
 		return 0, problem.New(problem.Usage, "this needs a terminal for its input and output").WithHint("`cove session exec NAME -- bash -c 'LINE'` runs a line without one")
 	}

@@ -5,11 +5,11 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"cove/internal/api"
 	"cove/internal/client"
+	"cove/internal/lang"
 	"cove/internal/problem"
 )
 
@@ -77,11 +77,11 @@ func (c *sessionLink) make(ctx context.Context, p *Program, m remoteMachine) err
 	base := m.Base()
 	if made.URL != "" {
 		fmt.Fprintln(p.Out, made.URL)
-		fmt.Fprintf(p.Err, "cove: or, where names do not lead to the server, %s%s\n", base, made.At)
+		notef(p.Err, "or, where names do not lead to the server, %s%s", base, made.At)
 	} else {
 		fmt.Fprintln(p.Out, base+made.At)
 	}
-	fmt.Fprintf(p.Err, "cove: %s, %s; `cove session link %s --rm %s` withdraws it\n", whatFor(made.SessionLink), until(made.Expires), c.Name, made.ID)
+	notef(p.Err, "%s, %s; `cove session link %s --rm %s` withdraws it", lang.Text(whatFor(made.SessionLink)), lang.Text(until(made.Expires)), c.Name, made.ID)
 	return nil
 }
 
@@ -111,11 +111,11 @@ func (c *sessionLink) list(ctx context.Context, p *Program, m remoteMachine) err
 		return p.printJSON(all)
 	}
 	if len(all) == 0 {
-		fmt.Fprintln(p.Err, "cove: the session has no links")
+		notef(p.Err, "the session has no links")
 		return nil
 	}
-	w := tabwriter.NewWriter(p.Out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "ID\tFOR\tTO\tUNTIL")
+	w := newRows(p.Out, false)
+	w.head("ID", "FOR", "TO", "UNTIL")
 	for _, l := range all {
 		to := oneLine(l.Path)
 		if l.Port != 0 {
@@ -128,7 +128,7 @@ func (c *sessionLink) list(ctx context.Context, p *Program, m remoteMachine) err
 		if l.Wakes {
 			more += ", wakes"
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", l.ID, l.Purpose+more, to, strings.TrimPrefix(until(l.Expires), "until "))
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", l.ID, l.Purpose+more, to, strings.TrimPrefix(lang.Text(until(l.Expires)), "until "))
 	}
 	return w.Flush()
 }

@@ -8,9 +8,9 @@ import (
 	"strconv"
 	"sync"
 	"syscall"
-	"text/tabwriter"
 	"time"
 
+	"cove/internal/lang"
 	"cove/internal/link"
 	"cove/internal/problem"
 	"cove/internal/wire"
@@ -63,7 +63,7 @@ func (c *sessionPort) run(ctx context.Context, p *Program) (int, error) {
 				return 0, err
 			}
 		} else {
-			fmt.Fprintf(p.Err, "cove: port %d of session %s is at http://%s (and for any other protocol at %s); Ctrl-C ends that\n", c.Port, c.Name, at, at)
+			notef(p.Err, "port %d of session %s is at http://%s (and for any other protocol at %s); Ctrl-C ends that", c.Port, c.Name, at, at)
 		}
 		c.serve(ctx, p, m, listener)
 		return 0, nil
@@ -104,11 +104,11 @@ func (c *sessionPort) list(ctx context.Context, p *Program, m machine) error {
 		return p.printJSON(rows)
 	}
 	if len(rows) == 0 {
-		fmt.Fprintln(p.Err, "cove: no program of the session listens at a port")
+		notef(p.Err, "no program of the session listens at a port")
 		return nil
 	}
-	w := tabwriter.NewWriter(p.Out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "PORT\tADDRESS")
+	w := newRows(p.Out, false)
+	w.head("PORT", "ADDRESS")
 	for _, r := range rows {
 		fmt.Fprintf(w, "%d\t%s\n", r.Port, r.Address)
 	}
@@ -135,9 +135,9 @@ func (c *sessionPort) serve(ctx context.Context, p *Program, m machine, listener
 			if err != nil {
 				saying.Lock()
 				defer saying.Unlock()
-				if text := oneLine(message(err)); text != said && ctx.Err() == nil {
+				if text := oneLine(spoken(err)); text != said && ctx.Err() == nil {
 					said = text
-					fmt.Fprintln(p.Err, "cove: "+text)
+					fmt.Fprintln(p.Err, "cove: "+lang.Text(text))
 				}
 				return
 			}

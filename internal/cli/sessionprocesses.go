@@ -4,9 +4,9 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"text/tabwriter"
 	"time"
 
+	"cove/internal/lang"
 	"cove/internal/problem"
 	"cove/internal/process"
 )
@@ -69,11 +69,11 @@ func (c *sessionPs) run(ctx context.Context, p *Program) (int, error) {
 			return 0, p.printJSON(rows)
 		}
 		if len(rows) == 0 {
-			fmt.Fprintln(p.Err, "cove: the session has no processes; `cove session exec "+c.Name+" --detach -- COMMAND` starts one")
+			fmt.Fprintln(p.Err, "cove: "+lang.Text("the session has no processes; `cove session exec "+c.Name+" --detach -- COMMAND` starts one"))
 			return 0, nil
 		}
-		w := tabwriter.NewWriter(p.Out, 0, 0, 2, ' ', 0)
-		fmt.Fprintln(w, "PROCESS\tSTATE\tSTARTED\tOUTPUT\tLABEL\tCOMMAND")
+		w := newRows(p.Out, false)
+		w.head("PROCESS", "STATE", "STARTED", "OUTPUT", "LABEL", "COMMAND")
 		for i, row := range rows {
 			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", row.ID, stateOf(all[i]), dateTime(row.Started), humanSize(row.Written), oneLine(row.Label), shortenedTo(oneLine(strings.Join(row.Command, " ")), 60))
 		}

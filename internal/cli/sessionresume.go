@@ -5,10 +5,13 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"path/filepath"
 	"time"
 
+	"cove/internal/client"
 	"cove/internal/config"
+	"cove/internal/lang"
 	"cove/internal/named"
 	"cove/internal/problem"
 )
@@ -17,7 +20,8 @@ import (
 const keeperLog = "keeper.log"
 
 type sessionResume struct {
-	Name  string           `arg:"" help:"The session."`
+	Name string `arg:"" complete:"session" help:"The session; on a server, its name or id."`
+	serverFlags
 	For   *config.Duration `placeholder:"TIME" help:"Pause it again after so long without use; 0 means never (default: ${session_idle})."`
 	Check bool             `help:"Restore it, say how long that took, and leave it as it was."`
 	JSON  bool             `name:"json" help:"Print the session, or the result of --check, as one JSON object."`
@@ -28,7 +32,8 @@ type sessionResume struct {
 func (sessionResume) Help() string {
 	return `A process in the background keeps the session in memory from then on, until it is paused. Commands with --session find it there,
 answer sooner, and leave it there instead of saving it. When it has not been used for some seconds it is saved all the same, in
-case that the process dies; it stays in memory. Paused sessions need not be resumed to be used.
+case that the process dies; it stays in memory. Paused sessions need not be resumed to be used. On a server the session
+stays in memory until nobody has used it for the time that it has, which --for changes, or until its place is needed.
 
 Examples:
 
@@ -50,6 +55,13 @@ func (c *sessionResume) run(ctx context.Context, p *Program) (int, error) {
 	if err != nil {
 		return 0, err
 	}
+	base, key, err := c.remote(cfg)
+	if err != nil {
+		return 0, err
+	}
+	if base != "" {
+		return 0, c.remotely(ctx, p, base, key)
+	}
 	flags := sessionFlags{Session: c.Name, existing: true}
 	if err := flags.check(cfg); err != nil {
 		return 0, err
@@ -60,6 +72,9 @@ func (c *sessionResume) run(ctx context.Context, p *Program) (int, error) {
 	if c.Check {
 		flags.trial = true
 		return 0, c.check(ctx, p, opening{cfg: cfg, flags: c.sandboxFlags, session: flags, command: "cove session resume"})
+	}
+	if err := possible(cfg); err != nil {
+		return 0, err
 	}
 	return 0, c.resume(ctx, p, cfg)
 }
@@ -81,7 +96,7 @@ func (c *sessionResume) resume(ctx context.Context, p *Program, cfg config.Confi
 	}
 	for _, text := range k.Notices {
 		if !c.JSON {
-			fmt.Fprintln(p.Err, "cove: "+oneLine(text))
+			fmt.Fprintln(p.Err, "cove: "+lang.Text(oneLine(text)))
 		}
 	}
 	if c.JSON {
@@ -94,7 +109,41 @@ func (c *sessionResume) resume(ctx context.Context, p *Program, cfg config.Confi
 	if k.Memory != nil && k.Memory.Idle > 0 {
 		until = fmt.Sprintf("it is paused again %s, or by `cove session pause %s`", pausedWhen(k.Memory.Idle), c.Name)
 	}
-	_, err = fmt.Fprintf(p.Out, "session %s is in memory%s; %s\n", c.Name, already, until)
+	_, err = lang.Fprintf(p.Out, "session %s is in memory%s; %s\n", c.Name, lang.Text(already), lang.Text(until))
+	return err
+}
+
+// remotely is resume on a server.
+func (c *sessionResume) remotely(ctx context.Context, p *Program, base, key string) error {
+	usual := p.Config.Sandbox
+	if err := localFlags(map[string]bool{
+		"--check": c.Check, "--memory": c.Memory != nil, "--cpus": c.CPUs != nil, "--packages": c.Packages != "", "--engine": c.Engine != usual.Engine, "--root": c.Root, "--image": c.Image != "",
+		"--timeout": c.Timeout != usual.Timeout, "--max-output": c.MaxOutput != usual.MaxOutput,
+	}); err != nil {
+		return err
+	}
+	if c.For != nil && *c.For <= 0 {
+		return problem.New(problem.Usage, "--for must be above 0: a server keeps no session in memory for ever").WithHint("for example --for 8h")
+	}
+	from := &remoteSessions{client: client.New(base, key)}
+	defer from.client.Close()
+	begun := time.Now()
+	s, fresh, err := from.resume(ctx, c.Name, c.For)
+	if err != nil {
+		return err
+	}
+	if c.JSON {
+		out := map[string]any{"resumed": fresh, "seconds": time.Since(begun).Seconds()}
+		if shown, ok := s.shown().(map[string]any); ok {
+			maps.Copy(out, shown)
+		}
+		return p.printJSON(out)
+	}
+	already := ""
+	if !fresh {
+		already = " already"
+	}
+	_, err = lang.Fprintf(p.Out, "session %s is in memory%s; it is paused again %s, or by `cove session pause %s`\n", oneLine(c.Name), lang.Text(already), lang.Text(pausedWhen(float64(s.server.Idle))), oneLine(c.Name))
 	return err
 }
 
@@ -144,7 +193,7 @@ func (c *sessionResume) check(ctx context.Context, p *Program, o opening) error 
 	if c.JSON {
 		return p.printJSON(map[string]any{"name": c.Name, "seconds": took.Seconds()})
 	}
-	_, err = fmt.Fprintf(p.Out, "session %s was restored in %s and left as it was\n", c.Name, took.Round(time.Millisecond))
+	_, err = lang.Fprintf(p.Out, "session %s was restored in %s and left as it was\n", c.Name, took.Round(time.Millisecond))
 	return err
 }
 

@@ -18,8 +18,10 @@ import (
 	"cove/internal/hub"
 	"cove/internal/interpreter"
 	"cove/internal/kernel"
+	"cove/internal/lang"
 	"cove/internal/notebook"
 	"cove/internal/problem"
+	"cove/internal/terminal"
 	"cove/internal/transcript"
 )
 
@@ -113,8 +115,8 @@ func showJSON(ctx context.Context, p *Program, from recordings, t thing) error {
 // showText is the thing as a person reads it. It is told by the narrator, so that it looks as it did when it happened.
 func showText(ctx context.Context, p *Program, from recordings, t thing) ([]byte, error) {
 	var out bytes.Buffer
-	n := newNarrator(p, p.Out)
-	n.to, n.live = &out, nil
+	n := newNarrator(p, p.Out, nil)
+	n.to = &out
 	if x := t.execution; x != nil {
 		events, err := from.ExecutionEvents(ctx, *x)
 		fmt.Fprintf(&out, "%s  %s  %s\n", x.ID, dateTime(x.Created), x.State)
@@ -126,7 +128,7 @@ func showText(ctx context.Context, p *Program, from recordings, t thing) ([]byte
 	c := t.conversation
 	fmt.Fprintf(&out, "%s\n%s\n", n.strong(oneLine(c.Title)), n.dim(oneLine(fmt.Sprintf("%s  %s  %s", c.ID, dateTime(c.Created), c.Model))))
 	if files := fileNames(c); len(files) > 0 {
-		fmt.Fprintln(&out, n.dim("files: "+oneLine(strings.Join(files, ", "))))
+		fmt.Fprintln(&out, n.dim(lang.Sprintf("files: %s", oneLine(strings.Join(files, ", ")))))
 	}
 	for _, turn := range t.turns {
 		events, err := from.TurnEvents(ctx, turn)
@@ -182,12 +184,17 @@ func tellTurn(n *narrator, turn hub.Turn, events []interpreter.Event) {
 			n.event(e)
 		}
 	}
-	said := n.said(turn.Answer)
+	said := n.hasSaid(turn.Answer)
 	n.finish()
 	if turn.Answer != "" && !said {
-		n.raw("\n" + n.safe([]byte(strings.TrimRight(turn.Answer, "\n"))) + "\n")
+		n.raw("\n")
+		if answer := n.safe([]byte(strings.TrimRight(turn.Answer, "\n"))); n.words != nil {
+			n.rows(append(n.words.Add(stripColours(answer)), n.words.Rest()...))
+		} else {
+			n.raw(answer + "\n")
+		}
 	}
-	n.words.Reset()
+	n.said.Reset()
 	switch {
 	case turn.State == hub.TurnCanceled:
 		n.note("this turn was stopped")
@@ -213,7 +220,7 @@ func (n *narrator) strong(text string) string {
 
 // paged writes text through less where a person looks at it and it does not fit on the screen.
 func (p *Program) paged(ctx context.Context, text []byte, never bool) error {
-	fd, tty := terminal(p.Out)
+	fd, tty := terminal.Descriptor(p.Out)
 	if tty && !never {
 		if _, height, err := term.GetSize(fd); err == nil && bytes.Count(text, []byte("\n")) >= height {
 			if less, err := exec.LookPath("less"); err == nil {
@@ -227,13 +234,21 @@ func (p *Program) paged(ctx context.Context, text []byte, never bool) error {
 
 func (p *Program) page(ctx context.Context, less string, text []byte) error {
 	cmd := exec.CommandContext(ctx, less, "-R", "-F", "-X")
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(text), p.Out, p.Err
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(text), unwrapped(p.Out), unwrapped(p.Err)
 	cmd.Env = append(os.Environ(), "LESSSECURE=1") // what is shown comes from a model
 	err := cmd.Run()
 	if _, ok := errors.AsType[*exec.ExitError](err); ok {
 		return nil
 	}
 	return err
+}
+
+// unwrapped is the file that w writes to, for a program that looks whether it is a terminal.
+func unwrapped(w io.Writer) io.Writer {
+	if f := terminal.OpenFile(w); f != nil {
+		return f
+	}
+	return w
 }
 
 type exportCmd struct {
@@ -271,7 +286,7 @@ func (c *exportCmd) run(ctx context.Context, p *Program) (int, error) {
 		}
 		_, err = writeWhole(c.Out, 0o666, func(w io.Writer) error { return write(w, d) })
 		if err == nil {
-			fmt.Fprintf(p.Err, "cove: %s: %s\n", c.Out, count(len(d.Cells()), "cell"))
+			notef(p.Err, "%s: %s", c.Out, count(len(d.Cells()), "cell"))
 		}
 		return err
 	})

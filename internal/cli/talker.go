@@ -9,11 +9,13 @@ import (
 	"strings"
 
 	"cove/internal/advice"
+	"cove/internal/api"
 	"cove/internal/auth"
 	"cove/internal/config"
 	"cove/internal/hub"
 	"cove/internal/interpreter"
 	"cove/internal/kernel"
+	"cove/internal/lang"
 	"cove/internal/model"
 	"cove/internal/model/choose"
 	"cove/internal/problem"
@@ -21,21 +23,52 @@ import (
 
 // talker answers questions, one after the other: in this process, or on a server.
 type talker interface {
+	questioner
+	modelChooser
+	talkersSession
+}
+
+// questioner asks, and goes back.
+type questioner interface {
 	// Ask runs a turn and yields what happens, an Answer last. Breaking off the range stops it.
 	Ask(ctx context.Context, prompt string) iter.Seq2[interpreter.Event, error]
 	// Done is called when a turn has ended and what it said was shown. It says what there is to say besides, such as that a session was lost.
 	Done()
+	// Renew begins a new conversation.
+	Renew()
+	// Back has the next question go on from before the last one, whose words it returns.
+	Back(ctx context.Context) (prompt string, err error)
+	// Spent is what the last turn took.
+	Spent(ctx context.Context) (model.Usage, model.Cost)
+	// Decides has decide be asked about each program before it runs.
+	Decides(decide decision)
+	// Guard ends what runs when hard ends, until stop is called.
+	Guard(hard context.Context) (stop func() bool)
+}
+
+// modelChooser knows which model is asked.
+type modelChooser interface {
+	// Use asks this model from now on and returns its whole name.
+	Use(ctx context.Context, name string) (string, error)
+	// Model is the name of the model that is asked, "" where the server says it; Models are those that there are.
+	Model() string
+	Models(ctx context.Context) ([]api.Model, error)
+}
+
+// talkersSession is the session in which the code of answers runs.
+type talkersSession interface {
 	// Fetch copies a workspace file to w.
 	Fetch(ctx context.Context, path string, w io.Writer) error
 	// List returns the workspace's files.
 	List(ctx context.Context) ([]kernel.File, error)
-	// Use asks this model from now on and returns its whole name.
-	Use(ctx context.Context, name string) (string, error)
-	// Renew begins a new conversation.
-	Renew()
-	// Guard ends what runs when hard ends, until stop is called.
-	Guard(hard context.Context) (stop func() bool)
+	// Put copies files of the user's into the workspace.
+	Put(ctx context.Context, inputs []input) error
+	// Runner runs code in the session.
+	Runner() runner
 }
+
+// decision says what becomes of a program of the model's that an Approval told of.
+type decision func(context.Context, interpreter.Approval) (interpreter.Decision, error)
 
 // localTalker asks in this process.
 type localTalker struct {
@@ -49,6 +82,12 @@ type localTalker struct {
 	parent       string            // the turn to go on from, or ""
 	meta         map[string]string // of the conversations
 	noted        bool              // the conversation has meta and the session's id
+
+	choice choose.Choice
+	offers offered
+	asks   *callAsker
+	decide decision // nil: nobody is asked
+	last   hub.Turn
 }
 
 var _ talker = (*localTalker)(nil)
@@ -61,10 +100,20 @@ func (t *localTalker) Ask(ctx context.Context, prompt string) iter.Seq2[interpre
 			return
 		}
 		heard := true
+		var asked interpreter.Approval
+		var decide func(context.Context, int) (interpreter.Decision, error)
+		if t.decide != nil {
+			decide = func(ctx context.Context, _ int) (interpreter.Decision, error) { return t.decide(ctx, asked) }
+		}
 		turn, err := t.session.hub.records.Hub.RunTurn(ctx, auth.Local(), hub.NewTurn{
 			Conversation: t.conversation, Parent: t.parent, Session: t.session.hub.session,
-			Input: []model.Message{{Role: model.RoleUser, Content: []model.Content{model.Text{Text: prompt}}}}, Look: t.look,
+			Input: []model.Message{{Role: model.RoleUser, Content: []model.Content{model.Text{Text: prompt}}}}, Look: t.look, Decide: decide,
+			Servers: t.offers.tools, AskBefore: t.offers.ask, Kernels: t.offers.kernels,
 		}, func(e interpreter.Event) error {
+			if a, ok := e.(interpreter.Approval); ok {
+				asked = a
+			}
+			t.asks.hear(ctx, e)
 			if _, ran := e.(interpreter.Start); ran {
 				t.session.ran++
 			}
@@ -75,7 +124,7 @@ func (t *localTalker) Ask(ctx context.Context, prompt string) iter.Seq2[interpre
 		})
 		switch {
 		case turn.ID != "":
-			t.parent = turn.ID
+			t.parent, t.last = turn.ID, turn
 		case made: // for a turn that did not begin
 			_ = t.session.hub.records.Hub.DeleteConversation(context.WithoutCancel(ctx), auth.Local(), t.conversation)
 			t.conversation = ""
@@ -132,9 +181,48 @@ func (t *localTalker) Use(ctx context.Context, name string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	t.session.hub.models.Model = m
+	t.session.hub.models.Model, t.choice = m, choice
 	return m.Name(), nil
 }
+
+func (t *localTalker) Model() string { return t.session.hub.models.Name() }
+
+func (t *localTalker) Models(ctx context.Context) ([]api.Model, error) {
+	return t.p.models(ctx, t.choice.String())
+}
+
+func (t *localTalker) Back(ctx context.Context) (string, error) {
+	if t.parent == "" {
+		return "", nothingAsked()
+	}
+	turn, err := t.session.hub.records.Hub.Turn(ctx, auth.Local(), t.parent)
+	if err != nil {
+		return "", err
+	}
+	if t.parent = turn.Parent; t.parent == "" {
+		t.Renew()
+	}
+	return turn.Prompt, nil
+}
+
+func nothingAsked() error {
+	return problem.New(problem.Usage, "nothing was asked yet")
+}
+
+func (t *localTalker) Put(ctx context.Context, inputs []input) error {
+	return put(ctx, t.session.Live, inputs, t.session.live)
+}
+
+func (t *localTalker) Runner() runner {
+	t.session.ran++ // what it does is kept
+	return t.session
+}
+
+func (t *localTalker) Spent(context.Context) (model.Usage, model.Cost) {
+	return t.last.Usage, t.last.Cost
+}
+
+func (t *localTalker) Decides(decide decision) { t.decide = decide }
 
 func (t *localTalker) Renew() { t.conversation, t.parent = "", "" }
 
@@ -163,12 +251,12 @@ func continued(ctx context.Context, from past, id string) (*goingOn, error) {
 
 // greet says what is gone on with.
 func (g *goingOn) greet(w io.Writer) {
-	fmt.Fprintf(w, "cove: going on with %q (%s)\n", oneLine(g.conversation.Title), g.conversation.ID)
+	notef(w, "going on with %q (%s)", oneLine(g.conversation.Title), g.conversation.ID)
 	if g.fresh {
 		text := "its Python is gone: variables and files begin anew"
 		if files := fileNames(g.conversation); len(files) > 0 {
 			text += "; it had " + oneLine(strings.Join(files, ", ")) + ", which -f brings again"
 		}
-		fmt.Fprintln(w, "cove: "+text)
+		fmt.Fprintln(w, "cove: "+lang.Text(text))
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"os"
 	"regexp"
 	"slices"
 	"strings"
@@ -11,11 +12,16 @@ import (
 	"unicode/utf8"
 
 	"cove/internal/advice"
+	"cove/internal/auth"
 	"cove/internal/config"
+	"cove/internal/hub"
 	"cove/internal/ident"
+	"cove/internal/lang"
 	"cove/internal/model"
 	"cove/internal/model/choose"
 	"cove/internal/problem"
+	"cove/internal/terminal"
+	"cove/internal/tool"
 )
 
 // historyFlags are the flags of commands that leave something in the history.
@@ -32,9 +38,14 @@ type talkFlags struct {
 	sandboxFlags
 	networkFlags
 	installFlags
+	displayFlags
+	envFlags
+	toolFlags
 	serverFlags
 	historyFlags
+	Kernels  int  `placeholder:"N" help:"Let the model have programs of one answer run at the same time, in up to N kernels besides the main one (at most 8)."`
 	MaxSteps int  `default:"${max_steps}" placeholder:"N" help:"How often the model may run code for one question (default: ${max_steps})."`
+	AskFirst bool `name:"ask" help:"Show each program of the model's before it runs, and run it when you say so."`
 	Check    bool `help:"Look at each program of the model's when it has run, for mistakes and slow forms; the model is told of them too."`
 }
 
@@ -48,9 +59,20 @@ func (f talkFlags) settings(p *Program) (config.Config, error) {
 	if f.MaxSteps < 1 {
 		return cfg, problem.New(problem.Usage, "--max-steps must be at least 1")
 	}
+	if _, tty := terminal.Descriptor(p.In); f.AskFirst && !tty {
+		return cfg, problem.New(problem.Usage, "--ask needs a terminal to ask on, and standard input is none").WithHint("leave --ask out, or bring data with -f instead of a pipe")
+	}
 	cfg.Turn.MaxSteps, cfg.Store.History = f.MaxSteps, cfg.Store.History && !f.NoHistory
 	return cfg, f.check(cfg)
 }
+
+// offered is what the code of an answer has besides its sandbox.
+type offered struct {
+	tools, ask []string
+	kernels    int
+}
+
+func (f talkFlags) offered() offered { return offered{f.Tools, f.AskTools, f.Kernels} }
 
 // question takes the id of the conversation to go on with, "" for the last, away from the words.
 func (c *askCmd) question() (goOnWith string, words []string, err error) {
@@ -62,6 +84,36 @@ func (c *askCmd) question() (goOnWith string, words []string, err error) {
 		return "", nil, problem.New(problem.IDInvalid, id+" is not the id of a conversation").WithHint("`cove history` lists conversations")
 	}
 	return id, c.Prompt[1:], nil
+}
+
+// filesAmongWords takes the files away that stand before the words of a question: behind -f a shell puts all that fit an unquoted pattern there.
+func (c *askCmd) filesAmongWords(p *Program, words []string) ([]string, error) {
+	n := 0
+	for n < len(words)-1 && isFile(words[n]) {
+		n++
+	}
+	switch {
+	case n == 0 && (len(words) != 1 || !isFile(words[0])):
+		return words, nil
+	case n == 0:
+		return nil, problem.New(problem.Usage, oneLine(words[0])+" is a file and no question").WithHint(fmt.Sprintf(`ask about it: cove ask -f %s "What is in it?"`, oneLine(words[0])))
+	case len(c.File) == 0:
+		return nil, problem.New(problem.Usage, oneLine(words[0])+" is a file, and without -f it would be a part of the question").WithHint("put -f before it: cove ask -f " + oneLine(words[0]) + " ...")
+	}
+	if !c.Quiet {
+		notef(p.Err, "%s too, as if -f were before each", oneLine(strings.Join(words[:n], ", ")))
+	}
+	c.File = append(c.File, words[:n]...)
+	return words[n:], nil
+}
+
+// isFile says whether a word of a question is the path of a file: one that is there and has an ending or a folder in its name.
+func isFile(word string) bool {
+	if strings.ContainsAny(word, " \n") || !strings.ContainsAny(word, "./") {
+		return false
+	}
+	info, err := os.Stat(word)
+	return err == nil && info.Mode().IsRegular()
 }
 
 // lookTime bounds one script of a look at the model's code.
@@ -78,6 +130,7 @@ type talking struct {
 
 	base, key string      // the server, or
 	model     model.Model // what is asked here
+	choice    choose.Choice
 }
 
 // reach finds the server to ask, or the model to ask from here.
@@ -85,15 +138,25 @@ func (t *talking) reach(ctx context.Context) (err error) {
 	if t.base, t.key, err = t.remote(t.cfg); err != nil || t.base != "" {
 		return err
 	}
+	live := t.p.signs(t.Quiet)
+	live.Await(lang.Text("looking for a model"))
 	choice, err := choose.Model(ctx, t.cfg, t.Model)
+	live.Over()
 	if err != nil {
 		return err
 	}
 	if choice.Because != "" && !t.Quiet {
-		fmt.Fprintf(t.p.Err, "cove: using %s, because %s\n", oneLine(choice.String()), choice.Because)
+		notef(t.p.Err, "using %s, because %s", oneLine(choice.String()), lang.Text(choice.Because))
 	}
+	t.choice = choice
 	t.model, err = t.p.NewModel(choice)
 	return err
+}
+
+// mayAsk says whether the user can be asked about code: because that was wanted, or because a conversation on a server may want it.
+func (t *talking) mayAsk() bool {
+	_, tty := terminal.Descriptor(t.p.In)
+	return t.AskFirst || t.base != "" && tty
 }
 
 // talk opens what was reached.
@@ -106,7 +169,16 @@ func (t *talking) talk(i *interruption, inputs []input, out *outFolder, use func
 
 // locally asks in this process: in the session that is named, in the one that the conversation has, or in a new one.
 func (t *talking) locally(i *interruption, inputs []input, out *outFolder, use func(talker) (int, error)) (code int, err error) {
-	records := t.p.openHub(i.soft, t.cfg, t.command, t.model)
+	var tools hub.ToolServers
+	if len(t.Tools) > 0 {
+		servers, err := t.open(t.p, t.cfg)
+		if err != nil {
+			return 0, err
+		}
+		defer servers.Close()
+		tools = servers
+	}
+	records := t.p.openHub(i.soft, t.cfg, t.command, t.model, tools)
 	defer records.close()
 	o := opening{cfg: t.cfg, flags: t.sandboxFlags, network: t.networkFlags, session: t.sessionFlags, command: t.command, hub: records}
 	o.kept = t.p.newKept(o)
@@ -131,7 +203,14 @@ func (t *talking) locally(i *interruption, inputs []input, out *outFolder, use f
 		}
 		s.settle(i.hard, &code, &err)
 	}()
-	l := &localTalker{p: t.p, cfg: t.cfg, session: s, meta: o.session.meta(inputs, g)}
+	if err := t.set(i.soft, s.direct(), t.p.Getenv); err != nil {
+		return 0, err
+	}
+	l := &localTalker{choice: t.choice, p: t.p, cfg: t.cfg, session: s, meta: o.session.meta(inputs, g), offers: t.offered()}
+	l.asks = &callAsker{toolAsker: t.asker(t.p), approve: func(ctx context.Context, execution string, number int, w tool.Word) error {
+		_, err := records.records.Hub.ApproveCall(ctx, auth.Local(), execution, number, w)
+		return err
+	}}
 	if g != nil {
 		l.conversation, l.parent = g.conversation.ID, g.parent
 	}

@@ -16,6 +16,7 @@ import (
 	"cove/internal/client"
 	"cove/internal/config"
 	"cove/internal/kernel"
+	"cove/internal/lang"
 	"cove/internal/problem"
 	"cove/internal/tool"
 )
@@ -30,20 +31,35 @@ type ToolServers interface {
 
 // toolFlags let code call tools.
 type toolFlags struct {
-	Tools []string `placeholder:"NAME" help:"Let the code call the tools of these tool servers, in the module tools; cove tools lists them. Repeatable."`
+	Tools      []string `placeholder:"NAME" help:"Let the code call the tools of these tool servers, in the module tools; cove tools lists them. Repeatable."`
+	AskTools   []string `placeholder:"NAME" help:"Ask before each call of these tools, SERVER.TOOL or SERVER.* for several, besides those of which the tool server says so. Repeatable."`
+	AllowTools []string `placeholder:"NAME" help:"Call these tools, SERVER.TOOL or SERVER.* for several, without asking. Repeatable."`
+}
+
+// open returns the tool servers of the settings, of which none is started yet.
+func (f toolFlags) open(p *Program, cfg config.Config) (ToolServers, error) {
+	return p.Tools(cfg, slog.New(slog.DiscardHandler))
+}
+
+// asker asks about calls as the flags say.
+func (f toolFlags) asker(p *Program) *toolAsker {
+	return &toolAsker{err: p.Err, hold: p.live.Hold, allowed: f.AllowTools, before: f.AskTools}
 }
 
 // offer returns what the code may call, and what ends the servers that perform it.
 func (f toolFlags) offer(ctx context.Context, p *Program, cfg config.Config) (tools *kernel.Tools, end func(), err error) {
-	if len(f.Tools) == 0 {
+	if len(f.Tools)+len(f.AskTools) == 0 {
 		return nil, func() {}, nil
 	}
-	servers, err := p.Tools(cfg, slog.New(slog.DiscardHandler))
+	servers, err := f.open(p, cfg)
 	if err != nil {
 		return nil, nil, err
 	}
 	offered, err := servers.Offer(ctx, auth.LocalProject, f.Tools)
 	var set *tool.Set
+	if err == nil {
+		offered, err = tool.AskBefore(f.AskTools, offered)
+	}
 	if err == nil {
 		set, err = tool.NewSet(offered)
 	}
@@ -51,7 +67,11 @@ func (f toolFlags) offer(ctx context.Context, p *Program, cfg config.Config) (to
 		servers.Close()
 		return nil, nil, err
 	}
-	return &kernel.Tools{Set: set, Call: tool.Each(func(ctx context.Context, c tool.Call) tool.Result { return servers.Call(ctx, auth.LocalProject, "", c) })}, servers.Close, nil
+	call := tool.Each(func(ctx context.Context, c tool.Call) tool.Result { return servers.Call(ctx, auth.LocalProject, "", c) })
+	ask := f.asker(p)
+	return &kernel.Tools{Set: set, Patience: kernel.ToolPatience + time.Duration(cfg.Turn.ApprovalWait), Call: tool.Asking(set, func(ctx context.Context, c tool.Call) (tool.Word, error) {
+		return ask.about(ctx, c.Name, string(c.Arguments)), nil
+	}, call)}, servers.Close, nil
 }
 
 type toolsCmd struct {
@@ -108,9 +128,9 @@ func (c *toolsCmd) run(ctx context.Context, p *Program) (int, error) {
 	}
 	if len(all) == 0 {
 		path, _ := p.Config.ToolsFile()
-		fmt.Fprintln(p.Err, "cove: there are no tool servers")
+		notef(p.Err, "there are no tool servers")
 		if base == "" {
-			fmt.Fprintln(p.Err, "  write "+path+"; docs/tools.md shows what it has")
+			fmt.Fprintln(p.Err, "  "+lang.Text("write "+path+"; docs/tools.md shows what it has"))
 		}
 		return 0, nil
 	}
@@ -149,7 +169,7 @@ func (c *toolsCmd) here(ctx context.Context, p *Program) ([]api.ToolServer, erro
 		if slices.ContainsFunc(out, func(s api.ToolServer) bool {
 			return s.Problem != nil && strings.Contains(line, "tool_server="+s.Name+" line=")
 		}) {
-			fmt.Fprintln(p.Err, "cove: "+oneLine(line))
+			fmt.Fprintln(p.Err, "cove: "+lang.Text(oneLine(line)))
 		}
 	}
 	return out, nil
@@ -203,7 +223,7 @@ func (c *toolsCmd) show(p *Program, s api.ToolServer) {
 	}
 	fmt.Fprintln(p.Out, head)
 	if s.Problem != nil {
-		fmt.Fprintf(p.Out, "  cannot be used: %s\n  %s\n", oneLine(s.Problem.Message), oneLine(s.Problem.Hint))
+		lang.Fprintf(p.Out, "  cannot be used: %s\n  %s\n", lang.Text(oneLine(s.Problem.Message)), lang.Text(oneLine(s.Problem.Hint)))
 	}
 	for _, t := range s.Tools {
 		fmt.Fprintf(p.Out, "  tools.%s(%s)\n", t.Function, oneLine(strings.Join(arguments(t.Parameters), ", ")))
@@ -216,7 +236,7 @@ func (c *toolsCmd) show(p *Program, s api.ToolServer) {
 		}
 	}
 	for _, w := range s.Without {
-		fmt.Fprintf(p.Out, "  without %s: %s\n", oneLine(w.Name), oneLine(w.Why))
+		lang.Fprintf(p.Out, "  without %s: %s\n", oneLine(w.Name), oneLine(w.Why))
 	}
 }
 

@@ -1,28 +1,85 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"runtime"
+	"runtime/debug"
 )
 
-type versionCmd struct{}
-
-func (versionCmd) run(_ context.Context, p *Program) (int, error) {
-	_, err := fmt.Fprintf(p.Out, "cove %s %s/%s %s\n", p.Version, runtime.GOOS, runtime.GOARCH, runtime.Version())
-	return 0, err
+type versionCmd struct {
+	JSON bool `name:"json" help:"Print it as one JSON object, with the commit, its date, Go and gVisor."`
 }
 
-type configCmd struct{}
-
-// Help is the long help.
-func (configCmd) Help() string {
-	return `What is printed can be used as the config file. Keys of model services are not shown.`
+// Build is what the linker set of a program. What it did not set is empty.
+type Build struct {
+	Version string
+	Commit  string // of the sources, in hexadecimal digits
+	Date    string // of the commit, RFC 3339
 }
 
-func (configCmd) run(_ context.Context, p *Program) (int, error) {
-	if err := p.Config.Document(p.Out); err != nil {
-		return 0, err
+// Complete fills in what Go itself recorded of a build that was made in a repository.
+func (b Build) Complete() Build {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return b
 	}
-	return 0, p.ConfigErr
+	for _, s := range info.Settings {
+		switch s.Key {
+		case "vcs.revision":
+			b.Commit = cmp.Or(b.Commit, s.Value)
+		case "vcs.time":
+			b.Date = cmp.Or(b.Date, s.Value)
+		}
+	}
+	return b
+}
+
+// String is the version with the beginning of the commit, where that is known.
+func (b Build) String() string {
+	if len(b.Commit) < 12 {
+		return b.Version
+	}
+	return b.Version + " (" + b.Commit[:12] + ")"
+}
+
+// built is what a program is made of.
+type built struct {
+	Version  string `json:"version"`
+	Commit   string `json:"commit,omitempty"`
+	Date     string `json:"date,omitempty"`     // of the commit
+	Modified bool   `json:"modified,omitempty"` // there were changes beside the commit
+	OS       string `json:"os"`
+	Arch     string `json:"arch"`
+	Go       string `json:"go"`
+	GVisor   string `json:"gvisor,omitempty"` // the version of its module, which has the date of the release
+}
+
+func builtOf(from Build) built {
+	b := built{Version: from.Version, Commit: from.Commit, Date: from.Date, OS: runtime.GOOS, Arch: runtime.GOARCH, Go: runtime.Version()}
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return b
+	}
+	for _, m := range info.Deps {
+		if m.Path == "gvisor.dev/gvisor" {
+			b.GVisor = m.Version
+		}
+	}
+	for _, s := range info.Settings {
+		if s.Key == "vcs.modified" {
+			b.Modified = s.Value == "true"
+		}
+	}
+	return b
+}
+
+func (c *versionCmd) run(_ context.Context, p *Program) (int, error) {
+	b := builtOf(p.Build)
+	if c.JSON {
+		return 0, p.printJSON(b)
+	}
+	_, err := fmt.Fprintf(p.Out, "cove %s %s/%s %s\n", p.Build, b.OS, b.Arch, b.Go)
+	return 0, err
 }

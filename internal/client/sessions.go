@@ -26,10 +26,8 @@ func (c *Client) Me(ctx context.Context) (api.Caller, error) {
 func pages[T any](ctx context.Context, c *Client, path string, query url.Values) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		q := url.Values{"limit": {"100"}}
-		for name, values := range query {
-			if len(values) > 0 && values[0] != "" {
-				q[name] = values
-			}
+		for name, values := range given(query) {
+			q[name] = values
 		}
 		for {
 			page, err := get[api.List[T]](ctx, c, path, q)
@@ -87,6 +85,17 @@ func (c *Client) ResumeSession(ctx context.Context, id string) (api.Session, err
 // ForkSession makes a session that goes on from where id is.
 func (c *Client) ForkSession(ctx context.Context, id string, n api.NewSession) (api.Session, error) {
 	return create[api.Session](ctx, c, "/sessions"+join(id, "fork"), n)
+}
+
+// Points lists what a session can be returned to, the oldest first.
+func (c *Client) Points(ctx context.Context, id string) ([]api.SessionPoint, error) {
+	out, err := get[api.SessionPoints](ctx, c, "/sessions"+join(id, "points"), nil)
+	return out.Items, err
+}
+
+// UndoSession returns a session to a point, or to before a turn; "" is the newest point that is not its present state. Problems: nothing_to_undo, point_unknown.
+func (c *Client) UndoSession(ctx context.Context, id, to string) (api.Session, error) {
+	return act[api.Session](ctx, c, http.MethodPost, "/sessions"+join(id, "undo"), api.Undo{To: to})
 }
 
 // DeleteSession ends a session.
@@ -167,6 +176,12 @@ func (c *Client) Interrupt(ctx context.Context, id string) (api.Execution, error
 	return act[api.Execution](ctx, c, http.MethodPost, "/executions"+join(id, "interrupt"), nil)
 }
 
+// ApproveCall says whether a call of a tool is made that waits for a user's word. Problems: call_not_waiting.
+func (c *Client) ApproveCall(ctx context.Context, execution string, number int, w api.CallWord) error {
+	_, err := act[api.Execution](ctx, c, http.MethodPost, "/executions"+join(execution, "calls", strconv.Itoa(number), "approve"), w)
+	return err
+}
+
 // Packages returns the version of a session's Python, and of its packages by name.
 func (c *Client) Packages(ctx context.Context, session string) (api.PackageList, error) {
 	return get[api.PackageList](ctx, c, "/sessions"+join(session, "packages"), nil)
@@ -198,23 +213,13 @@ func (c *Client) Install(ctx context.Context, session string, requirements []str
 	}
 }
 
-// Usage returns what was used on the days from first to last ("2026-11-21"; "" for the last week), by the project or by one of its keys.
-func (c *Client) Usage(ctx context.Context, key, first, last string) ([]api.Usage, error) {
-	q := url.Values{}
-	for name, value := range map[string]string{"key": key, "from": first, "to": last} {
-		if value != "" {
-			q.Set(name, value)
-		}
-	}
-	out, err := get[api.List[api.Usage]](ctx, c, "/usage", q)
-	return out.Items, err
+// Complete returns what may stand at the cursor (in characters) of code in a kernel.
+func (c *Client) Complete(ctx context.Context, session, kernel, code string, cursor int) (api.Completions, error) {
+	return act[api.Completions](ctx, c, http.MethodPost, "/sessions"+join(session)+"/kernels"+join(kernel, "complete"), map[string]any{"code": code, "cursor": cursor})
 }
 
-// Audit returns audit rows, the newest first: limit of them behind the one with the id after ("" for the newest).
-func (c *Client) Audit(ctx context.Context, after string, limit int) (api.List[api.AuditRow], error) {
-	q := url.Values{"limit": {strconv.Itoa(limit)}}
-	if after != "" {
-		q.Set("after", after)
-	}
-	return get[api.List[api.AuditRow]](ctx, c, "/audit", q)
+// IsComplete says whether code is "complete", "incomplete", "invalid" or "unknown" in a kernel.
+func (c *Client) IsComplete(ctx context.Context, session, kernel, code string) (string, error) {
+	out, err := act[api.Completeness](ctx, c, http.MethodPost, "/sessions"+join(session)+"/kernels"+join(kernel, "is-complete"), map[string]any{"code": code})
+	return out.Status, err
 }

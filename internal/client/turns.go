@@ -80,6 +80,11 @@ func (c *Client) Branch(ctx context.Context, turn string) ([]api.Turn, error) {
 	return out.Items, err
 }
 
+// ApproveTurn says what becomes of the code that a turn shows before it runs. Problems: turn_not_waiting.
+func (c *Client) ApproveTurn(ctx context.Context, id string, w api.Word) (api.Turn, error) {
+	return act[api.Turn](ctx, c, http.MethodPost, "/turns"+join(id, "approve"), w)
+}
+
 // CancelTurn stops a turn and the code that it runs.
 func (c *Client) CancelTurn(ctx context.Context, id string) (api.Turn, error) {
 	return act[api.Turn](ctx, c, http.MethodPost, "/turns"+join(id, "cancel"), nil)
@@ -99,20 +104,4 @@ func (c *Client) Search(ctx context.Context, query string) iter.Seq2[api.Found, 
 func (c *Client) Models(ctx context.Context) ([]api.Model, error) {
 	out, err := get[api.List[api.Model]](ctx, c, "/models", nil)
 	return out.Items, err
-}
-
-// CreateKey makes a key; its text is in the answer and cannot be had again.
-func (c *Client) CreateKey(ctx context.Context, n api.NewKey) (api.MadeKey, error) {
-	return create[api.MadeKey](ctx, c, "/keys", n)
-}
-
-// Keys lists the project's keys.
-func (c *Client) Keys(ctx context.Context) ([]api.Key, error) {
-	out, err := get[api.List[api.Key]](ctx, c, "/keys", nil)
-	return out.Items, err
-}
-
-// RevokeKey ends a key at once.
-func (c *Client) RevokeKey(ctx context.Context, id string) (api.Key, error) {
-	return act[api.Key](ctx, c, http.MethodDelete, "/keys"+join(id), nil)
 }

@@ -18,30 +18,39 @@ import (
 
 // Config is every setting of cove. Tags: toml is the key in the table of the config file, flat the key at the file's top that older files have instead (a new setting has none),
 // env the variable, flag an option of commands, doc the explanation, unit what a number counts, zero what 0 means (without it 0 is refused), default the
-// default in words where it is no fixed value; secret values are never printed.
+// default in words where it is no fixed value; secret values are never printed, and can be in files of their own (secrets.go).
 type Config struct {
-	Folders  Folders  `toml:"folders" doc:"Where things are kept on this machine. Folders are absolute paths, but for out."`
-	Sandbox  Sandbox  `toml:"sandbox" doc:"What code runs in."`
-	Packages Packages `toml:"packages" doc:"The Python environment, and what is installed on top of it. Why so: [packages.md](packages.md)."`
-	Content  Content  `toml:"content" doc:"A look at code before it runs, and what is taken out of what it emits. More: [content.md](content.md)."`
-	Tools    Tools    `toml:"tools" doc:"Servers of the Model Context Protocol whose tools code may call. More: [tools.md](tools.md)."`
-	Network  Network  `toml:"network" doc:"Where sessions of the server may connect to when they ask for it. More: [network.md](network.md)."`
-	Data     Data     `toml:"data" doc:"Data that libraries download when it is used, which cove data add fetches for all sandboxes. More: [packages.md](packages.md#data-of-libraries)."`
-	Session  Sessions `toml:"session" doc:"How long a session lasts, and what is kept of it. More: [sessions.md](sessions.md)."`
-	Models   Models   `toml:"models" doc:"The language models, and how they are reached."`
-	Turn     Turn     `toml:"turn" doc:"Bounds of one question to a model."`
-	Serve    Serve    `toml:"serve" doc:"How cove serve is reached, and how it begins and ends. More: [serve.md](serve.md)."`
-	Limits   Limits   `toml:"limits" doc:"What all users of a server have together, and what one request may bring."`
-	Quota    Quota    `toml:"quota" doc:"What projects and keys may use that have no quota of their own (cove project quota, cove key quota)."`
-	Store    Store    `toml:"store" doc:"The database, and how long it keeps what."`
-	Log      Log      `toml:"log" doc:"What cove serve logs."`
-	Remote   Remote   `toml:"remote" doc:"The server that commands use instead of this machine."`
+	Folders    Folders    `toml:"folders" doc:"Where things are kept on this machine. Folders are absolute paths, but for out."`
+	Sandbox    Sandbox    `toml:"sandbox" doc:"What code runs in."`
+	Images     Images     `toml:"images" doc:"OCI images that sessions begin from. More: [images.md](images.md)."`
+	Packages   Packages   `toml:"packages" doc:"The Python environment, and what is installed on top of it. Why so: [packages.md](packages.md)."`
+	Content    Content    `toml:"content" doc:"A look at code before it runs, and what is taken out of what it emits. More: [content.md](content.md)."`
+	Tools      Tools      `toml:"tools" doc:"Servers of the Model Context Protocol whose tools code may call. More: [tools.md](tools.md)."`
+	Network    Network    `toml:"network" doc:"Where sessions of the server may connect to when they ask for it. More: [network.md](network.md)."`
+	Data       Data       `toml:"data" doc:"Data that libraries download when it is used, which cove data add fetches for all sandboxes. More: [packages.md](packages.md#data-of-libraries)."`
+	Session    Sessions   `toml:"session" doc:"How long a session lasts, and what is kept of it. More: [sessions.md](sessions.md)."`
+	Models     Models     `toml:"models" doc:"The language models, and how they are reached."`
+	Turn       Turn       `toml:"turn" doc:"Bounds of one question to a model."`
+	Serve      Serve      `toml:"serve" doc:"How cove serve is reached, and how it begins and ends. More: [serve.md](serve.md)."`
+	OAuth      OAuth      `toml:"oauth" doc:"Access tokens of an authorization server, for clients of the Model Context Protocol. More: [mcp.md](mcp.md#access-tokens)."`
+	Limits     Limits     `toml:"limits" doc:"What all users of a server have together, and what one request may bring."`
+	Quota      Quota      `toml:"quota" doc:"What projects and keys may use that have no quota of their own (cove project quota, cove key quota)."`
+	Store      Store      `toml:"store" doc:"The database, and how long it keeps what."`
+	Encryption Encryption `toml:"encryption" doc:"Encryption of what is kept on the disk and in the database. More: [encryption.md](encryption.md)."`
+	Backup     Backup     `toml:"backup" doc:"Backups that a server makes by itself, and how the object storage is reached in which cove backup keeps them. More: [operations.md](operations.md#backup)."`
+	Log        Log        `toml:"log" doc:"What cove serve logs."`
+	Remote     Remote     `toml:"remote" doc:"The server that commands use instead of this machine."`
+	Terminal   Terminal   `toml:"terminal" doc:"How commands talk to a person. More: [terminal.md](terminal.md#language)."`
 
+	// Image is what a command was told to begin from; "": the system of this machine.
+	Image string `toml:"-"`
 	// File is the config file that was looked for; Found says whether it was there.
 	File  string `toml:"-"`
 	Found bool   `toml:"-"`
 	// Moved are the settings that the file has by their former keys, which go on to work.
 	Moved []Moved `toml:"-"`
+	// Exposed are the files of secrets that every user of the machine can read.
+	Exposed []string `toml:"-"`
 }
 
 // Moved is a setting that a file has by its former key.
@@ -60,6 +69,7 @@ func Default(getenv func(string) string) Config {
 	return Config{
 		Folders: Folders{Data: filepath.Join(data, "cove"), Out: "cove-out"},
 		Sandbox: Sandbox{Engine: "gvisor", Memory: defaultMemory, CPUs: 2, Timeout: Duration(300e9), MaxOutput: 1 << 30, System: 4 << 30, ShareTemplate: true},
+		Images:  Images{Size: 10 << 30, Total: 30 << 30, Fetches: 2, Timeout: Duration(15 * time.Minute)},
 		Packages: Packages{
 			Set: "standard", Install: true, BuildKnown: true, MinAge: Duration(3 * 24 * time.Hour), NewName: Duration(90 * 24 * time.Hour), MaxUnknown: 20,
 			MaxCount: 150, MaxDownload: 4 << 30, MaxUnpacked: 12 << 30, MaxFiles: 200_000, Timeout: Duration(300e9),
@@ -74,8 +84,10 @@ func Default(getenv func(string) string) Config {
 			SessionMemory: halfOfMemory(), Executions: 2 * runtime.NumCPU(), Queue: 16, Upload: 512 << 20, Output: 16 << 20, Volume: 10 << 30,
 			RequestsAtOnce: 1024, RequestsPerSecond: 50, ProjectRequestsPerSecond: 200,
 		},
-		Store: Store{History: true},
-		Log:   Log{Format: "text", Level: "info"},
+		OAuth:  OAuth{Scope: "mcp", Claim: "sub"},
+		Store:  Store{History: true},
+		Backup: Backup{Every: Duration(24 * time.Hour), Keep: 7, Verify: true},
+		Log:    Log{Format: "text", Level: "info"},
 	}
 }
 
@@ -93,6 +105,7 @@ func halfOfMemory() Size {
 func Load(getenv func(string) string) (Config, error) {
 	c := Default(getenv)
 	c.File = filePath(getenv)
+	credentialsErr := c.readCredentials(getenv)
 	fileErr := c.readFile(getenv("COVE_CONFIG") != "")
 	envErr := c.readEnv(getenv)
 	f := &c.Folders
@@ -107,7 +120,7 @@ func Load(getenv func(string) string) (Config, error) {
 			*one.folder = filepath.Join(f.Data, one.name)
 		}
 	}
-	return c, errors.Join(fileErr, envErr)
+	return c, errors.Join(credentialsErr, fileErr, envErr)
 }
 
 func filePath(getenv func(string) string) string {
@@ -133,4 +146,4 @@ func (c Config) ToolsFile() (path string, required bool) {
 func (c Config) Isolated() bool { return c.Sandbox.Engine != "local" }
 
 // Saves says whether the engine can save sessions; see sandbox.Saver.
-func (c Config) Saves() bool { return c.Sandbox.Engine != "local" }
+func (c Config) Saves() bool { return c.Sandbox.Engine == "gvisor" }

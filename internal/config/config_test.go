@@ -176,7 +176,7 @@ func TestValidate(t *testing.T) {
 		t.Fatalf("the defaults are refused: %v", err)
 	}
 	for name, change := range map[string]func(*config.Config){
-		"engine":   func(c *config.Config) { c.Sandbox.Engine = "docker" },
+		"engine":   func(c *config.Config) { c.Sandbox.Engine = "podman" },
 		"packages": func(c *config.Config) { c.Packages.Set = "all" },
 		"memory":   func(c *config.Config) { c.Sandbox.Memory = 1 << 20 },
 		"cpus":     func(c *config.Config) { c.Sandbox.CPUs = 0 },

@@ -6,8 +6,6 @@ import (
 	"reflect"
 	"strconv"
 	"strings"
-
-	"cove/internal/problem"
 )
 
 // field is a setting.
@@ -58,14 +56,7 @@ func (f field) limitless() bool {
 func (c *Config) readEnv(getenv func(string) string) error {
 	var all error
 	for _, f := range c.fields() {
-		name := f.tag.Get("env")
-		text := getenv(name)
-		if text == "" {
-			continue
-		}
-		if err := set(f.value, text); err != nil {
-			all = errors.Join(all, problem.New(problem.ConfigInvalid, "the variable "+name+" has a value that does not fit").WithCause(err))
-		}
+		all = errors.Join(all, c.readVariable(f, getenv))
 	}
 	return all
 }

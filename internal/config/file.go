@@ -70,9 +70,19 @@ func (c *Config) decode(text string) error {
 		}
 		delete(top, name)
 	}
+	var tables map[string]any
+	if _, err := toml.Decode(text, &tables); err != nil {
+		return mistake(err)
+	}
+	files, err := c.secretFiles(tables)
+	if err != nil {
+		return err
+	}
 	unknown := slices.Sorted(maps.Keys(top))
 	for _, key := range meta.Undecoded() {
-		unknown = append(unknown, key.String())
+		if !slices.Contains(files, key.String()) {
+			unknown = append(unknown, key.String())
+		}
 	}
 	if len(unknown) > 0 {
 		return problem.New(problem.ConfigUnknownKey,

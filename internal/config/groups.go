@@ -7,19 +7,31 @@ type Folders struct {
 	Sessions string `toml:"sessions" flat:"sessions" env:"COVE_SESSIONS" default:"sessions in the data folder" doc:"keeps the sessions with a name"`
 	Server   string `toml:"server" flat:"server_folder" env:"COVE_SERVER_FOLDER" default:"server in the data folder" doc:"keeps the sessions and files of cove serve"`
 	Out      string `toml:"out" flat:"out" env:"COVE_OUT" flag:"--out" doc:"receives figures and files"`
+	Ahead    string `toml:"ahead" env:"COVE_AHEAD" default:"none" doc:"has Python environments and warm interpreters that were made ahead, which are used where they fit; it is only read. The container image has one"`
 }
 
 // Sandbox is what code runs in.
 type Sandbox struct {
-	Engine    string   `toml:"engine" flat:"engine" env:"COVE_ENGINE" flag:"--engine" doc:"how code is isolated: gvisor, or local (no isolation)"`
-	Memory    Size     `toml:"memory" flat:"memory" env:"COVE_MEMORY" flag:"--memory" doc:"memory of one sandbox"`
-	CPUs      float64  `toml:"cpus" flat:"cpus" env:"COVE_CPUS" flag:"--cpus" unit:"cores" doc:"processor cores of one sandbox"`
-	Timeout   Duration `toml:"timeout" flat:"timeout" env:"COVE_TIMEOUT" flag:"--timeout" zero:"no limit" doc:"wall clock of one execution"`
-	MaxOutput Size     `toml:"max_output" flat:"max_output" env:"COVE_MAX_OUTPUT" flag:"--max-output" doc:"output that one execution may deliver"`
-	Root      bool     `toml:"root" env:"COVE_ROOT" flag:"--root" doc:"let sessions be made in which programs may run as root and change the system; see docs/root.md"`
-	System    Size     `toml:"system" env:"COVE_SYSTEM" doc:"what root of a session may change in each part of its system: /, /usr, the list of packages, the Python environment"`
+	Engine        string   `toml:"engine" flat:"engine" env:"COVE_ENGINE" flag:"--engine" doc:"how code is isolated: gvisor, docker (containers, which cannot be saved; see docs/engines.md), or local (no isolation)"`
+	DockerRuntime string   `toml:"docker_runtime" env:"COVE_DOCKER_RUNTIME" default:"runsc where the daemon has it, else the daemon's own" doc:"the runtime of the Docker daemon that the engine docker uses"`
+	Memory        Size     `toml:"memory" flat:"memory" env:"COVE_MEMORY" flag:"--memory" doc:"memory of one sandbox"`
+	CPUs          float64  `toml:"cpus" flat:"cpus" env:"COVE_CPUS" flag:"--cpus" unit:"cores" doc:"processor cores of one sandbox"`
+	Timeout       Duration `toml:"timeout" flat:"timeout" env:"COVE_TIMEOUT" flag:"--timeout" zero:"no limit" doc:"wall clock of one execution"`
+	MaxOutput     Size     `toml:"max_output" flat:"max_output" env:"COVE_MAX_OUTPUT" flag:"--max-output" doc:"output that one execution may deliver"`
+	Root          bool     `toml:"root" env:"COVE_ROOT" flag:"--root" doc:"let sessions be made in which programs may run as root and change the system; see docs/root.md"`
+	System        Size     `toml:"system" env:"COVE_SYSTEM" doc:"what root of a session may change in each part of its system: /, /usr, the list of packages, the Python environment"`
 	// ShareTemplate has sandboxes map the template's memory from one file.
 	ShareTemplate bool `toml:"share_template" env:"COVE_SHARE_TEMPLATE" doc:"hold the memory of the warm interpreter once for all sandboxes, which share its pages until they write to them; false gives each a copy, which takes 90 MB more"`
+}
+
+// Images are file systems that sessions can begin from.
+type Images struct {
+	Size  Size `toml:"size" env:"COVE_IMAGES_SIZE" doc:"what one image may have, unpacked"`
+	Total Size `toml:"total" env:"COVE_IMAGES_TOTAL" zero:"no limit" doc:"what all images may take; those that nobody uses go first"`
+
+	Allow   List     `toml:"allow" env:"COVE_IMAGES_ALLOW" doc:"images that callers of a server may have sessions begin from, such as python:3.12-slim, python:* or registry.example.com/team/*, where a * at the end makes a prefix; this machine's keys of registries and its private network are used for these. * alone allows all that anybody may have"`
+	Fetches int      `toml:"fetches" env:"COVE_IMAGES_FETCHES" unit:"images" doc:"that a server fetches at once for its callers; of each key one"`
+	Timeout Duration `toml:"timeout" env:"COVE_IMAGES_TIMEOUT" doc:"wall clock of fetching an image for a caller of a server, with the wait for its turn"`
 }
 
 // Packages are the Python environment, and what is installed on top of it.
@@ -106,7 +118,7 @@ type Turn struct {
 	MaxTokens    int64    `toml:"max_tokens" flat:"max_tokens" env:"COVE_MAX_TOKENS" unit:"tokens" zero:"no limit" doc:"what one question may use, in and out together"`
 	MaxTime      Duration `toml:"max_time" flat:"max_time" env:"COVE_MAX_TIME" zero:"no limit" doc:"wall clock of one question"`
 	ApprovalWait Duration `toml:"approval_wait" env:"COVE_APPROVAL_WAIT" doc:"how long a question waits for its user to say whether code may run, in conversations that ask; then it is cancelled"`
-	ResultsWait  Duration `toml:"results_wait" env:"COVE_RESULTS_WAIT" doc:"how long code waits for its client to bring the results of functions that the code has called; then it is stopped. Its session stays in memory meanwhile"`
+	ResultsWait  Duration `toml:"results_wait" env:"COVE_RESULTS_WAIT" doc:"how long code waits for its client to bring the results of functions that the code has called; then it is stopped. Its session can be paused meanwhile"`
 	Titles       bool     `toml:"titles" env:"COVE_TITLES" doc:"the model names each conversation of the page after its first answer, by a short request of its own; otherwise the question's first words do"`
 }
 
@@ -129,6 +141,16 @@ type Serve struct {
 	DrainTimeout   Duration `toml:"drain_timeout" flat:"drain_timeout" env:"COVE_DRAIN_TIMEOUT" doc:"how long running work may take to end when the server is asked to end"`
 	Pool           int      `toml:"pool" flat:"pool" env:"COVE_POOL" unit:"sandboxes" zero:"none" doc:"sandboxes that are kept ready for new sessions, as far as a quarter of the free memory allows; and up to two empty ones, for sessions that are resumed or forked"`
 	PoolMost       int      `toml:"pool_most" flat:"pool_most" env:"COVE_POOL_MOST" unit:"sandboxes" zero:"no limit but a quarter of the free memory" doc:"sandboxes that are kept ready at most, for a quarter of an hour after as many sessions were begun within a minute"`
+}
+
+// OAuth says whose access tokens /mcp takes beside keys.
+type OAuth struct {
+	Issuer    string `toml:"issuer" env:"COVE_OAUTH_ISSUER" default:"none: keys alone" doc:"the authorization server whose access tokens /mcp takes beside keys, exactly as it calls itself: https://id.example.com/realms/staff"`
+	Resource  string `toml:"resource" env:"COVE_OAUTH_RESOURCE" default:"where the server listens, on this machine alone" doc:"the address of /mcp as clients have it, as https://cove.example.com/mcp; clients ask for tokens for it"`
+	Audience  string `toml:"audience" env:"COVE_OAUTH_AUDIENCE" default:"oauth.resource" doc:"the audience that tokens must have, where the authorization server writes another than the address that it was asked for"`
+	Scope     string `toml:"scope" env:"COVE_OAUTH_SCOPE" doc:"the scope that tokens must have, which clients are told to ask for; none: tokens need none"`
+	Claim     string `toml:"claim" env:"COVE_OAUTH_CLAIM" doc:"the claim that names a token's holder, as cove key create --holder does; it must stay the same person's for ever, as sub does, and email counts only where email_verified is true"`
+	Newcomers string `toml:"newcomers" env:"COVE_OAUTH_NEWCOMERS" default:"nobody: an admin links each holder" doc:"PROJECT:ROLE, where the role is member or viewer: holders whom nobody has linked become users of that project"`
 }
 
 // Limits bound what all users of a server have together, and what one request may bring.
@@ -176,10 +198,35 @@ type Store struct {
 	AuditRetention Duration `toml:"audit_retention" flat:"audit_retention" env:"COVE_AUDIT_RETENTION" zero:"for ever" doc:"how long rows of the audit log are kept"`
 }
 
+// Encryption is how what is kept is encrypted.
+type Encryption struct {
+	Key    string `toml:"key" env:"COVE_ENCRYPTION_KEY" default:"nothing is encrypted" doc:"the key that data is encrypted with, as cove encryption key new makes it; further lines are keys that data was encrypted with before" secret:"true"`
+	Memory string `toml:"memory" env:"COVE_ENCRYPTION_MEMORY" default:"/dev/shm" doc:"a folder in memory, where the state of a sandbox is for the moment in which it is saved or restored; a folder that is not in memory has to be on an encrypted disk"`
+}
+
+// Backup is when and where backups are made, and how an object storage is reached that keeps them.
+type Backup struct {
+	To             string   `toml:"to" env:"COVE_BACKUP_TO" default:"none are made" doc:"folder, or s3://BUCKET/PREFIX, where a server puts a backup whenever one is due"`
+	Every          Duration `toml:"every" env:"COVE_BACKUP_EVERY" doc:"time from one backup of a server to the next"`
+	Keep           int      `toml:"keep" env:"COVE_BACKUP_KEEP" unit:"backups" zero:"all" doc:"how many backups of its own a server keeps: the newest. Others in the same place stay"`
+	Verify         bool     `toml:"verify" env:"COVE_BACKUP_VERIFY" doc:"read each backup back and restore it into a temporary folder, before older ones are removed"`
+	S3Endpoint     string   `toml:"s3_endpoint" env:"COVE_BACKUP_S3_ENDPOINT" default:"AWS_ENDPOINT_URL_S3, AWS_ENDPOINT_URL, or Amazon's" doc:"address of the object storage, as https://minio.example.com:9000; http:// alone does without TLS"`
+	S3Region       string   `toml:"s3_region" env:"COVE_BACKUP_S3_REGION" default:"AWS_REGION, AWS_DEFAULT_REGION, or what the storage says" doc:"region of the buckets"`
+	S3PathStyle    bool     `toml:"s3_path_style" env:"COVE_BACKUP_S3_PATH_STYLE" doc:"write buckets as ENDPOINT/BUCKET instead of BUCKET.ENDPOINT, also where the endpoint is a name of Amazon's, Google's or Alibaba's; others are always written so"`
+	S3AccessKey    string   `toml:"s3_access_key" env:"COVE_BACKUP_S3_ACCESS_KEY" default:"AWS_ACCESS_KEY_ID, ~/.aws/credentials, or the role of the pod" doc:"name of the credential for the object storage" secret:"true"`
+	S3SecretKey    string   `toml:"s3_secret_key" env:"COVE_BACKUP_S3_SECRET_KEY" default:"AWS_SECRET_ACCESS_KEY and so on" doc:"secret of that credential" secret:"true"`
+	S3SessionToken string   `toml:"s3_session_token" env:"COVE_BACKUP_S3_SESSION_TOKEN" doc:"token of that credential, where it is one for a while" secret:"true"`
+}
+
 // Log is what `cove serve` logs.
 type Log struct {
 	Format string `toml:"format" flat:"log_format" env:"COVE_LOG_FORMAT" flag:"--json" doc:"text or json"`
 	Level  string `toml:"level" flat:"log_level" env:"COVE_LOG_LEVEL" flag:"--quiet" doc:"debug, info, warn or error"`
+}
+
+// Terminal is how commands talk to a person.
+type Terminal struct {
+	Language string `toml:"language" env:"COVE_LANG" default:"that of the locale: LC_ALL, LC_MESSAGES or LANG, and LANGUAGE" doc:"the language of messages and help: en, or zh for simplified Chinese. What programs read stays English: JSON, logs, answers of a server"`
 }
 
 // Remote is the server that commands use instead of this machine.

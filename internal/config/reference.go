@@ -20,9 +20,16 @@ could be used; ` + "`cove doctor`" + ` says what is wrong with one. The file is 
     [quota.project]
     sessions = 20
 
+` + "`cove config init` writes that file with every setting as a comment, `cove config set sandbox.memory 4GiB` changes one line of it, and `cove config get sandbox.memory`" + ` prints what holds.
+
 Sizes are written as ` + "`512MiB`, `2G` or `1048576`" + ` (K, M, G and T are powers of 1024), times as ` + "`90s`, `5m`, `1h30m` or `3d`" + ` (a bare number counts seconds), lists as
 ` + "`[\"one\", \"two\"]`" + ` in the file and as ` + "`one,two`" + ` in a variable. A limit of 0 is no limit; where that cannot be, 0 is refused. Options hold for the commands that have
 them, as ` + "`--help`" + ` says; ` + "`--no-...`" + ` switches a setting off.
+
+**Secrets** can be in files of their own, which is where systemd, Kubernetes and Docker put them. Of each setting that is one ("secret" below), the variable with ` + "`_FILE`" + ` at its end names such a file
+(` + "`OPENAI_API_KEY_FILE=/run/secrets/openai`" + `), as does the key with ` + "`_file`" + ` at its end in the config file (` + "`openai_api_key_file = \"/run/secrets/openai\"`" + `); and where systemd has filled the folder
+` + "`$CREDENTIALS_DIRECTORY`" + `, the file there that has the setting's key as its name is taken (` + "`LoadCredential=models.openai_api_key:/etc/cove/openai`" + `). White space around the secret does not count; a setting and
+its file together are refused; ` + "`cove serve` and `cove doctor`" + ` tell of files that every user of the machine can read.
 
 This page is made of the settings' own descriptions: ` + "`go test ./internal/config -update`" + `.
 `
@@ -90,6 +97,9 @@ func (f field) unit() string {
 	case bool:
 		return "true or false"
 	case string:
+		if f.secret() {
+			return "secret"
+		}
 		return "text"
 	}
 	return f.tag.Get("unit")

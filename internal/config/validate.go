@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"cove/internal/lang"
 	"cove/internal/problem"
 )
 
@@ -17,7 +18,7 @@ func (c Config) Validate() error {
 			return bad(f.key(), "must be a number of 0 or more")
 		}
 	}
-	for _, check := range []func() error{c.Folders.validate, c.Sandbox.validate, c.Packages.validate, c.Tools.validate, c.Data.validate, c.Models.validate, c.Serve.validate, c.Store.validate, c.Log.validate, c.Remote.validate} {
+	for _, check := range []func() error{c.Folders.validate, c.Sandbox.validate, c.Packages.validate, c.Tools.validate, c.Data.validate, c.Models.validate, c.Serve.validate, c.OAuth.validate, c.Store.validate, c.Backup.validate, c.Log.validate, c.Remote.validate, c.Terminal.validate} {
 		if err := check(); err != nil {
 			return err
 		}
@@ -42,14 +43,16 @@ func (f Folders) validate() error {
 		return bad("folders.sessions", "must be an absolute path")
 	case f.Server != "" && !filepath.IsAbs(f.Server):
 		return bad("folders.server", "must be an absolute path")
+	case f.Ahead != "" && !filepath.IsAbs(f.Ahead):
+		return bad("folders.ahead", "must be an absolute path")
 	}
 	return nil
 }
 
 func (s Sandbox) validate() error {
 	switch {
-	case s.Engine != "gvisor" && s.Engine != "local":
-		return bad("the engine", fmt.Sprintf("is gvisor or local, not %q", s.Engine))
+	case s.Engine != "gvisor" && s.Engine != "docker" && s.Engine != "local":
+		return bad("the engine", fmt.Sprintf("is gvisor, docker or local, not %q", s.Engine))
 	case s.Memory < 128<<20:
 		return bad("memory", "must be at least 128MiB: Python itself needs that much")
 	case !(s.CPUs >= 0.01) || s.CPUs > 4096:
@@ -129,6 +132,16 @@ func (s Store) validate() error {
 	return nil
 }
 
+func (b Backup) validate() error {
+	switch {
+	case (b.S3AccessKey == "") != (b.S3SecretKey == ""):
+		return bad("backup.s3_access_key and backup.s3_secret_key", "go together")
+	case strings.Contains(b.S3Endpoint, "@"):
+		return bad("backup.s3_endpoint", "must be an address without credentials, which are backup.s3_access_key and backup.s3_secret_key")
+	}
+	return nil
+}
+
 func (l Log) validate() error {
 	switch {
 	case l.Format != "text" && l.Format != "json":
@@ -144,4 +157,12 @@ func (r Remote) validate() error {
 		return bad("remote.server", "must be an address such as http://127.0.0.1:8700")
 	}
 	return nil
+}
+
+func (t Terminal) validate() error {
+	switch lang.Language(t.Language) {
+	case "", lang.English, lang.Chinese:
+		return nil
+	}
+	return bad("terminal.language", fmt.Sprintf("is en or zh, not %q", t.Language))
 }

@@ -47,6 +47,11 @@ func kindOf(a netip.Addr) kind {
 	return public
 }
 
+// IsPublic says whether an address is one of the public internet, and none of this machine's.
+func IsPublic(a netip.Addr) bool {
+	return kindOf(a) == public && !slices.Contains(ownAddresses(), a.Unmap().WithZone(""))
+}
+
 // ownFor is for how long this machine's addresses are known.
 const ownFor = 10 * time.Second
 

@@ -268,6 +268,11 @@ func (d *Dialer) addresses(ctx context.Context, name string) ([]netip.Addr, erro
 	return k.addresses, k.err
 }
 
+// Dial connects this process itself to a host at a port, for what it fetches by the same rules.
+func (d *Dialer) Dial(ctx context.Context, host string, port int) (net.Conn, error) {
+	return d.dial(ctx, host, port)
+}
+
 // dial connects to a host at a port that the rules allow, or returns a problem.
 func (d *Dialer) dial(ctx context.Context, host string, port int) (net.Conn, error) {
 	var addresses []netip.Addr

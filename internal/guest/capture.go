@@ -13,15 +13,20 @@ import (
 // again after a restore, in which gVisor puts the interfaces' own routes in the place of all.
 func capture(tcp, udp uint16) error {
 	for _, half := range []byte{0, 128} { // of all addresses; a route to all at once would need a gateway
-		if err := routeToLoopback(half); err != nil {
+		// Linux needs the address that what is sent there comes from, or answers find no way back; gVisor knows no such part of a route, and needs none.
+		err := routeToLoopback(half, true)
+		if err != nil {
+			err = routeToLoopback(half, false)
+		}
+		if err != nil {
 			return err
 		}
 	}
 	return redirect(tcp, udp)
 }
 
-// routeToLoopback makes a route to the half of all IPv4 addresses that begins with first; see rtnetlink(7).
-func routeToLoopback(first byte) error {
+// routeToLoopback makes a route to the half of all IPv4 addresses that begins with first; see rtnetlink(7). With source, what takes it comes from 127.0.0.1.
+func routeToLoopback(first byte, source bool) error {
 	lo, err := net.InterfaceByName("lo")
 	if err != nil {
 		return err
@@ -44,6 +49,12 @@ func routeToLoopback(first byte) error {
 	m = le.AppendUint16(m, 8)
 	m = le.AppendUint16(m, syscall.RTA_DST)
 	m = append(m, first, 0, 0, 0)
+	if source {
+		m = le.AppendUint16(m, 8)
+		m = le.AppendUint16(m, syscall.RTA_PREFSRC)
+		m = append(m, 127, 0, 0, 1)
+		le.PutUint32(m, uint32(len(m)))
+	}
 	if err := syscall.Sendto(s, m, 0, &syscall.SockaddrNetlink{Family: syscall.AF_NETLINK}); err != nil {
 		return os.NewSyscallError("sendto", err)
 	}
@@ -68,6 +79,9 @@ const (
 	replaceSize = 96
 
 	soSetReplace = 64
+	soGetInfo    = 64 // of getsockopt(2)
+
+	atCounters = 84 // in struct ipt_replace, the number of counters
 
 	hookPrerouting  = 0
 	hookInput       = 1
@@ -116,11 +130,25 @@ func redirect(tcp, udp uint16) error {
 	table = le.AppendUint32(table, count)
 	table = le.AppendUint64(table, 0) // where counters are wanted
 	table = append(table, rules...)
+	// Linux takes a table only with the number of the rules that it replaces, whose counters it would give back.
+	le.PutUint32(table[atCounters:], rulesOf(s, count))
 	_, _, errno := syscall.Syscall6(syscall.SYS_SETSOCKOPT, uintptr(s), syscall.IPPROTO_IP, soSetReplace, uintptr(unsafe.Pointer(&table[0])), uintptr(len(table)), 0)
 	if errno != 0 {
 		return fmt.Errorf("set the rules: %w", errno)
 	}
 	return nil
+}
+
+// rulesOf returns how many entries the present table of address translation has, by the socket s; or otherwise where that cannot be asked.
+func rulesOf(s int, otherwise uint32) uint32 {
+	var info [84]byte // struct ipt_getinfo
+	copy(info[:], "nat")
+	size := uint32(len(info))
+	const atEntries = 76
+	if _, _, errno := syscall.Syscall6(syscall.SYS_GETSOCKOPT, uintptr(s), syscall.IPPROTO_IP, soGetInfo, uintptr(unsafe.Pointer(&info[0])), uintptr(unsafe.Pointer(&size)), 0); errno != 0 {
+		return otherwise
+	}
+	return binary.LittleEndian.Uint32(info[atEntries:])
 }
 
 // rule is an entry of a table. With a protocol it is for what is not for 127.0.0.0/8, without for everything.

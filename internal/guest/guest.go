@@ -33,13 +33,17 @@ const gcPercent = 50
 
 // Main runs the guest and returns the process's exit code. args are the command line without the program's name:
 // --connect=SOCKET or --fd=N says how to reach the host, --workspace=DIR where the user's files
-// are, --run=DIR where the guest keeps its own, --user=UID as whom code runs (0: as the guest itself), --root that programs may be run as root, too. --marked=ID and --new-proc are for a moment's work.
+// are, --run=DIR where the guest keeps its own, --user=UID as whom code runs (0: as the guest itself), --root that programs may be run as root, too, --once that there is one connection. --marked=ID and --new-proc are for a moment's work.
 //
-// With --fd the guest and all that it started end when the connection ends. With --connect they do not: the
+// With --fd, and with --connect and --once, the guest and all that it started end when the connection ends. With --connect alone they do not: the
 // guest connects again, kernels live on meanwhile, and Main does not return.
 func Main(args []string) int {
 	if filepath.Base(os.Args[0]) == sudoName {
 		return sudo(args)
+	}
+	if strings.HasPrefix(filepath.Base(os.Args[0]), pythonName) {
+		fmt.Fprintln(os.Stderr, "cove-guest: start the interpreter:", python(args))
+		return 127
 	}
 	g := &guest{}
 	flags := flag.NewFlagSet("cove-guest", flag.ContinueOnError)
@@ -49,6 +53,7 @@ func Main(args []string) int {
 	flags.StringVar(&g.run, "run", "/run", "folder of the guest's own files")
 	flags.IntVar(&g.user, "user", 0, "user id of sandboxed code")
 	flags.BoolVar(&g.root, "root", false, "programs may be run as root")
+	once := flags.Bool("once", false, "end with the first connection to the host")
 	mark := flags.String("marked", "", "list the processes that have a mark, see guest.marked")
 	renew := flags.Bool("new-proc", false, "mount /proc anew, see newProc")
 	if flags.Parse(args) != nil {
@@ -63,7 +68,7 @@ func Main(args []string) int {
 		}
 		return 0
 	}
-	if err := g.serve(*connect, *fd); err != nil {
+	if err := g.serve(*connect, *fd, *once); err != nil {
 		fmt.Fprintln(os.Stderr, "cove-guest:", err)
 		return 1
 	}
@@ -86,13 +91,16 @@ type guest struct {
 	watches   atomic.Int32 // OpFilesWatch being served
 }
 
-func (g *guest) serve(socket string, fd int) error {
+func (g *guest) serve(socket string, fd int, once bool) error {
 	debug.SetGCPercent(gcPercent)
 	// Terminal signals and a closing host must not end the guest before it has cleaned up.
 	// Caught rather than ignored: what is ignored stays ignored in every program started from here, and then nothing there
 	// could be terminated.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGINT, syscall.SIGHUP, syscall.SIGPIPE, syscall.SIGTERM)
 	if g.user != 0 {
+		if err := g.ownWorkspace(); err != nil {
+			return err
+		}
 		if err := dropBoundingSet(); err != nil {
 			return err
 		}
@@ -110,16 +118,33 @@ func (g *guest) serve(socket string, fd int) error {
 			return err
 		}
 	}
-	if socket != "" {
+	if socket != "" && !once {
 		g.stayConnected(socket)
 	}
-	stream, err := inherited(fd)
+	var stream net.Conn
+	if socket != "" {
+		stream, err = net.Dial("unix", socket)
+	} else {
+		stream, err = inherited(fd)
+	}
 	if err != nil {
 		return err
 	}
 	defer g.procs.killDescendants()
 	_, err = g.converse(stream)
 	return err
+}
+
+// ownWorkspace gives the workspace to the sandboxed user where the engine could not, which takes a capability for that.
+func (g *guest) ownWorkspace() error {
+	info, err := os.Stat(g.workspace)
+	if err != nil {
+		return err
+	}
+	if of, ok := info.Sys().(*syscall.Stat_t); ok && int(of.Uid) == g.user {
+		return nil
+	}
+	return os.Chown(g.workspace, g.user, g.user)
 }
 
 func inherited(fd int) (net.Conn, error) {
@@ -134,7 +159,7 @@ func inherited(fd int) (net.Conn, error) {
 // converse shakes hands with the host and serves it until the connection ends. served says whether there was a host.
 func (g *guest) converse(stream net.Conn) (served bool, err error) {
 	conn := wire.NewConn(stream, false)
-	info := wire.GuestInfo{PID: os.Getpid(), Workspace: g.workspace, Kernels: g.kernels.pids(), Processes: g.processes.running(), Files: true}
+	info := wire.GuestInfo{PID: os.Getpid(), Workspace: g.workspace, Kernels: g.kernels.pids(), Processes: g.processes.running(), Files: true, Parks: true}
 	if _, err := conn.Handshake(wire.Hello{Version: wire.Version, Info: wire.Encode(info)}, nil); err != nil {
 		return false, fmt.Errorf("handshake: %w", err)
 	}

@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"syscall"
 
 	"cove/internal/wire"
 )
@@ -16,6 +17,7 @@ type hold struct {
 	mu   sync.Mutex
 	ch   *wire.Channel // nil while nobody holds the process
 	deaf bool          // ch takes no more; its reader gets the reason
+	back bool          // nothing is read from the process until another channel takes it over
 	over bool          // the process has ended and cannot be taken over any more
 }
 
@@ -43,8 +45,57 @@ func (r *runner) takeOver(ch *wire.Channel) bool {
 		_ = h.ch.Reset("the kernel was taken over by another channel")
 	}
 	h.ch, h.deaf = ch, false
-	r.left.Store(drainLimit)
+	if h.back {
+		h.back = false
+		r.watchAll() // its execution goes on, with the room for output that it has left
+	} else {
+		r.left.Store(drainLimit)
+	}
 	return true
+}
+
+// park leaves the kernel without a channel, if ch was it, and reads nothing from it until another takes it over. All that was read is on the channel then.
+func (r *runner) park(ch *wire.Channel) {
+	r.reading.Lock() // not while something that was read is on its way
+	defer r.reading.Unlock()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.ch != ch {
+		return
+	}
+	r.ch, r.deaf = nil, false
+	if r.over {
+		return
+	}
+	r.back = true
+	for _, fd := range []int{r.out[0], r.out[1], r.socket} {
+		if fd >= 0 {
+			_ = syscall.EpollCtl(r.epoll, syscall.EPOLL_CTL_DEL, fd, nil)
+		}
+	}
+}
+
+// watchAll undoes what park did to the loop. The caller holds mu, and the loop has nothing in hand.
+func (r *runner) watchAll() {
+	for _, fd := range []int{r.out[0], r.out[1], r.socket} {
+		if fd >= 0 {
+			_ = r.watch(fd) // it was watched before
+		}
+	}
+}
+
+// heldBack says whether nothing is to be read.
+func (h *hold) heldBack() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.back
+}
+
+// readAgain has what is left be read after the process's end.
+func (h *hold) readAgain() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.back = false
 }
 
 // listener returns the channel to write to, or nil.

@@ -10,9 +10,18 @@ import (
 	"cove/internal/wire"
 )
 
+// put adds bytes as a stream does.
+func put(o *output, kind string, p []byte) {
+	for len(p) > 0 {
+		n := copy(o.room(kind), p)
+		o.add(kind, n)
+		p = p[n:]
+	}
+}
+
 // collect follows an output to its end.
 func collect(o *output, from int64, each func()) (got []byte, gaps int, err error) {
-	err = o.follow(context.Background(), from, func(h wire.FromProcess, p []byte) error {
+	err = o.follow(context.Background(), from, wire.MaxFrame, func(h wire.FromProcess, p []byte) error {
 		if h.Kind == wire.FromGap {
 			gaps++
 		}
@@ -27,7 +36,7 @@ func collect(o *output, from int64, each func()) (got []byte, gaps int, err erro
 func TestOutputWaitsForReaders(t *testing.T) {
 	t.Parallel()
 	o := newOutput(false)
-	o.add(wire.FromStdout, []byte("begun")) // a small piece before the large ones
+	put(o, wire.FromStdout, []byte("begun")) // a small piece before the large ones
 	type read struct {
 		got  []byte
 		gaps int
@@ -49,7 +58,7 @@ func TestOutputWaitsForReaders(t *testing.T) {
 	want := []byte("begun")
 	for i := range 3 * mostChunks {
 		piece := bytes.Repeat([]byte{byte(i)}, 1+i%3000)
-		o.add([]string{wire.FromStdout, wire.FromStderr}[i%2], piece)
+		put(o, []string{wire.FromStdout, wire.FromStderr}[i%2], piece)
 		want = append(want, piece...)
 	}
 	o.finish()
@@ -67,7 +76,7 @@ func TestOutputWaitsForItsFirstReader(t *testing.T) {
 		full := make(chan bool)
 		go func() {
 			for range 3 * wire.ProcessOutputKept / (32 << 10) {
-				o.add(wire.FromStdout, make([]byte, 32<<10))
+				put(o, wire.FromStdout, make([]byte, 32<<10))
 			}
 			o.finish()
 			close(full)
@@ -99,17 +108,17 @@ func TestOutputIsBounded(t *testing.T) {
 	t.Parallel()
 	o := newOutput(false)
 	for i := range 3 * mostChunks {
-		o.add([]string{wire.FromStdout, wire.FromStderr}[i%2], []byte{byte(i)})
+		put(o, []string{wire.FromStdout, wire.FromStderr}[i%2], []byte{byte(i)})
 	}
 	if from, to := o.span(); to != 3*mostChunks || to-from > mostChunks || len(o.chunks) > mostChunks {
 		t.Errorf("%d to %d is kept in %d pieces", from, to, len(o.chunks))
 	}
 	for range 200 {
-		o.add(wire.FromStdout, make([]byte, 32<<10))
+		put(o, wire.FromStdout, make([]byte, 32<<10))
 	}
 	o.finish()
 	from, to := o.span()
-	if to-from > wire.ProcessOutputKept || to-from < wire.ProcessOutputKept/2 {
+	if to-from > wire.ProcessOutputKept || to-from < wire.ProcessOutputKept*99/100 {
 		t.Errorf("%d bytes are kept", to-from)
 	}
 	if got, gaps, err := collect(o, 0, func() {}); err != nil || gaps != 1 || int64(len(got)) != to-from {
@@ -127,9 +136,9 @@ func TestOutputDoesNotWaitForTheDeaf(t *testing.T) {
 	deaf := errors.New("enough")
 	block, blocked := make(chan bool), make(chan bool)
 	followed := make(chan error)
-	o.add(wire.FromStdout, []byte("x"))
+	put(o, wire.FromStdout, []byte("x"))
 	go func() {
-		followed <- o.follow(context.Background(), 0, func(wire.FromProcess, []byte) error {
+		followed <- o.follow(context.Background(), 0, wire.MaxFrame, func(wire.FromProcess, []byte) error {
 			close(blocked)
 			<-block
 			return deaf
@@ -142,10 +151,39 @@ func TestOutputDoesNotWaitForTheDeaf(t *testing.T) {
 	}
 	o.mu.Unlock()
 	for range 2 * wire.ProcessOutputKept / (32 << 10) {
-		o.add(wire.FromStdout, make([]byte, 32<<10))
+		put(o, wire.FromStdout, make([]byte, 32<<10))
 	}
 	close(block)
 	if err := <-followed; !errors.Is(err, deaf) || len(o.followers) != 0 {
 		t.Errorf("%v, %d followers are left", err, len(o.followers))
+	}
+}
+
+// A gigabyte needs no more memory than a megabyte: pieces are used again, and what a reader has got is not written over before it has passed that on.
+func TestOutputUsesPiecesAgain(t *testing.T) {
+	t.Parallel()
+	o := newOutput(true)
+	want := make([]byte, 64<<20)
+	for i := range want {
+		want[i] = byte(i * 7 / 1000)
+	}
+	go func() {
+		put(o, wire.FromStdout, want)
+		o.finish()
+	}()
+	var got []byte
+	seen := map[*byte]bool{}
+	err := o.follow(t.Context(), 0, wire.ProcessPiece, func(_ wire.FromProcess, p []byte) error {
+		time.Sleep(50 * time.Microsecond)
+		if got = append(got, p...); len(p) == wire.ProcessPiece {
+			seen[&p[0]] = true
+		}
+		return nil
+	})
+	if err != nil || !bytes.Equal(got, want) {
+		t.Errorf("%d of %d bytes came, or others: %v", len(got), len(want), err)
+	}
+	if most := wire.ProcessOutputKept/wire.ProcessPiece + mostFree; len(seen) > most {
+		t.Errorf("%d pieces were used, at most %d are needed", len(seen), most)
 	}
 }

@@ -302,7 +302,7 @@ func (g *guest) followProcess(ctx context.Context, ch *wire.Channel, req wire.Re
 		case <-ctx.Done():
 			return nil
 		}
-	} else if err = p.output.follow(ctx, req.Offset, func(h wire.FromProcess, body []byte) error { return wire.WriteMessage(ch, h, body) }); err != nil {
+	} else if err = p.output.follow(ctx, req.Offset, pieceAsked(req.Most), func(h wire.FromProcess, body []byte) error { return wire.WriteMessage(ch, h, body) }); err != nil {
 		return nil // nobody is left to tell
 	}
 	p.mu.Lock()
@@ -312,6 +312,14 @@ func (g *guest) followProcess(ctx context.Context, ch *wire.Channel, req wire.Re
 	_ = wire.WriteMessage(ch, end, nil)
 	_ = ch.CloseWrite()
 	return nil
+}
+
+// pieceAsked is how much output a message may hold that a host has asked for.
+func pieceAsked(most int) int {
+	if most <= 0 {
+		most = wire.MaxFrame - 1024
+	}
+	return min(most, wire.ProcessPiece)
 }
 
 func (g *guest) signalProcess(ch *wire.Channel, req wire.Request) error {

@@ -31,6 +31,7 @@ type runner struct {
 	inbuf   []byte // bytes of messages not complete yet
 	buf     []byte
 	inbox   chan []byte
+	reading sync.Mutex // held while the loop has something in hand that it has read
 
 	left    atomic.Int64 // bytes of output still to pass on
 	dropped atomic.Int64
@@ -125,26 +126,38 @@ func (r *runner) loop() error {
 			return fmt.Errorf("epoll: %w", err)
 		}
 		for _, ev := range events[:n] {
-			switch fd := int(ev.Fd); fd {
-			case r.wake[0]:
+			if int(ev.Fd) == r.wake[0] {
 				return r.finish()
-			case r.socket:
-				_, err = r.receive()
-			case r.out[0]:
-				_, err = r.pass(0)
-			case r.out[1]:
-				_, err = r.pass(1)
 			}
-			if err != nil {
+			if err := r.read(int(ev.Fd)); err != nil {
 				return err
 			}
 		}
 	}
 }
 
+// read reads once from a descriptor and passes on what it got, unless the process is held back.
+func (r *runner) read(fd int) (err error) {
+	r.reading.Lock()
+	defer r.reading.Unlock()
+	if r.heldBack() {
+		return nil
+	}
+	switch fd {
+	case r.socket:
+		_, err = r.receive()
+	case r.out[0]:
+		_, err = r.pass(0)
+	case r.out[1]:
+		_, err = r.pass(1)
+	}
+	return err
+}
+
 // finish passes on what is left after the process's end. Children of it may hold the pipes open, so it does not wait for EOF.
 func (r *runner) finish() error {
 	<-r.ended
+	r.readAgain()
 	if r.hungUp.Load() && r.broken == "" {
 		r.broken = "it closed its channel"
 	}
@@ -398,6 +411,12 @@ func (r *runner) control(ch *wire.Channel) {
 		case wire.ToEnd:
 			r.watcher.stop()
 			r.busy.Store(false)
+		case wire.ToPark:
+			if r.kernel {
+				r.park(ch)
+				_ = ch.Close()
+				return
+			}
 		case wire.ToDetach:
 			if !r.kernel {
 				r.end(ch)

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"sync"
 	"syscall"
 	"time"
 	"unsafe"
@@ -43,10 +42,7 @@ func (g *guest) openStreams(s wire.ProcessStart) (*streams, error) {
 	return st, nil
 }
 
-const (
-	pipeSize  = 1 << 20   // bytes that a pipe of a process holds
-	pieceSize = 128 << 10 // bytes that are read of it at a time
-)
+const pipeSize = 1 << 20 // bytes that a pipe of a process holds
 
 func (st *streams) openPipes(input bool) error {
 	if input {
@@ -77,7 +73,7 @@ func (st *streams) openPipes(input bool) error {
 		}
 		// The larger, the fewer changes between the process and the guest. Where the system allows no more it is as it was.
 		_, _, _ = syscall.Syscall(syscall.SYS_FCNTL, uintptr(read), syscall.F_SETPIPE_SZ, pipeSize)
-		st.taps = append(st.taps, &tap{file: f, kind: kind, buf: make([]byte, pieceSize)})
+		st.taps = append(st.taps, &tap{file: f, kind: kind})
 	}
 	return nil
 }
@@ -99,7 +95,7 @@ func (st *streams) openTerminal(size wire.TerminalSize) error {
 	}
 	st.terminal = os.NewFile(uintptr(master), "terminal")
 	st.input = st.terminal
-	st.taps = []*tap{{file: st.terminal, kind: wire.FromTerminal, buf: make([]byte, 32<<10)}}
+	st.taps = []*tap{{file: st.terminal, kind: wire.FromTerminal}}
 	var number, unlocked uint32
 	if err := ioctl(master, syscall.TIOCSPTLCK, unsafe.Pointer(&unlocked)); err != nil {
 		return err
@@ -156,7 +152,7 @@ func (st *streams) closeChild() {
 func (st *streams) close() {
 	st.closeInput()
 	for _, t := range st.taps {
-		_ = t.file.Close()
+		t.close()
 	}
 	if st.terminal != nil {
 		_ = st.terminal.Close()
@@ -184,102 +180,6 @@ func (st *streams) drain(o *output) {
 	for _, t := range st.taps {
 		t.drain(o)
 	}
-}
-
-// tap reads one stream of a process.
-type tap struct {
-	file *os.File
-	kind string
-
-	mu  sync.Mutex // held from a read until what was read is in the output, so that the end comes behind it
-	buf []byte
-}
-
-// run reads until nobody has the other end of the stream any more.
-func (t *tap) run(o *output) {
-	defer func() {
-		if t.kind != wire.FromTerminal { // a terminal is written to as well
-			_ = t.file.Close()
-		}
-	}()
-	raw, err := t.file.SyscallConn()
-	if err != nil {
-		return
-	}
-	var pace pace
-	for over := false; !over; {
-		got := 0
-		err := raw.Read(func(fd uintptr) bool {
-			n, err := t.once(fd, o)
-			got = n
-			over = n == 0 && err == nil || err != nil && !errors.Is(err, syscall.EAGAIN)
-			return n > 0 || over
-		})
-		if err != nil {
-			return
-		}
-		if t.kind != wire.FromTerminal {
-			pace.rest(got)
-		}
-	}
-}
-
-// pace has a stream that goes on without a break read in large pieces: to read, to tell the host and to wake the writer takes as long for eight kilobytes as for a hundred. What a program
-// writes now and then, or little of, is read at once.
-type pace struct {
-	quick int // readings of much that followed the one before at once
-	last  time.Time
-}
-
-const (
-	much       = 4 << 10
-	quickly    = 2 * time.Millisecond
-	manyQuick  = 16
-	streamRest = time.Millisecond // in which a fast program fills its pipe
-)
-
-// rest waits a moment after a reading of some bytes, if that is good for the next.
-func (p *pace) rest(got int) {
-	if got < much || time.Since(p.last) > quickly {
-		p.quick = 0
-	}
-	p.quick++
-	if p.quick > manyQuick && got < pieceSize {
-		time.Sleep(streamRest)
-	}
-	p.last = time.Now()
-}
-
-// once reads what there is. No bytes and no error are the end.
-func (t *tap) once(fd uintptr, o *output) (int, error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	for {
-		n, err := syscall.Read(int(fd), t.buf)
-		if errors.Is(err, syscall.EINTR) {
-			continue
-		}
-		if n > 0 {
-			o.add(t.kind, t.buf[:n])
-		}
-		return max(n, 0), err
-	}
-}
-
-func (t *tap) drain(o *output) {
-	raw, err := t.file.SyscallConn()
-	if err != nil {
-		return
-	}
-	_ = raw.Control(func(fd uintptr) { // an error says that the stream has ended
-		for total := 0; total < drainLimit; {
-			n, err := t.once(fd, o)
-			if n == 0 || err != nil {
-				return
-			}
-			total += n
-		}
-	})
 }
 
 // writeProcess passes on what the host sends until the end of that.

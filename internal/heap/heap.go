@@ -231,7 +231,7 @@ func of(image, dir, name string) (*Heap, error) {
 	kept, path := filepath.Join(image, Folder, name), filepath.Join(dir, name)
 	if !same(kept, path) && Verify(path) != nil {
 		_ = os.Remove(path)
-		if err := Share(kept, path); err != nil && !errors.Is(err, fs.ErrExist) {
+		if _, err := Share(kept, path); err != nil && !errors.Is(err, fs.ErrExist) {
 			return nil, fmt.Errorf("open a heap: %w", err)
 		}
 	}
@@ -253,17 +253,17 @@ func same(a, b string) bool {
 	return err == nil && os.SameFile(one, other)
 }
 
-// Share links the heap at from to the path to as well, or copies it there when the two are on different disks.
-func Share(from, to string) error {
+// Share links the heap at from to the path to as well, or copies it there when the two are on different disks. It says whether it was copied: a copy has been compared with the heap's name.
+func Share(from, to string) (copied bool, err error) {
 	if err := os.Link(from, to); err == nil || errors.Is(err, fs.ErrExist) {
-		return err
+		return false, err
 	}
 	f, err := os.Open(from)
 	if err != nil {
-		return err
+		return false, err
 	}
 	defer func() { _ = f.Close() }()
-	return replicate(f, to, filepath.Base(from))
+	return true, replicate(f, to, filepath.Base(from))
 }
 
 // replicate makes a copy, which appears whole or not at all.

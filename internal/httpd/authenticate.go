@@ -56,7 +56,11 @@ func (s *Server) caller(r *http.Request) (auth.Principal, error) {
 		return auth.Principal{}, problem.New(problem.Unauthenticated, "a key is needed").
 			WithHint("send Authorization: Bearer cove_...; cove key create makes a key")
 	}
-	return s.login(r.Context(), noteOf(r).ip, func(ctx context.Context) (auth.Principal, error) { return s.o.Accounts.Authenticate(ctx, text) })
+	find := s.o.Accounts.Authenticate
+	if f := s.surfaceOf(r); f != nil && f.Tokens != nil && !auth.IsKey(text) {
+		find = f.Tokens
+	}
+	return s.login(r.Context(), noteOf(r).ip, func(ctx context.Context) (auth.Principal, error) { return find(ctx, text) })
 }
 
 // keyText returns the key that the request brings, the same for either header. Two different ones are none: it must not depend on the

@@ -83,7 +83,7 @@ func (s *Server) samePage(r *http.Request, origin string) bool {
 }
 
 // exposed are the headers of answers that scripts of allowed pages may read.
-const exposed = "Location, X-Request-Id, Retry-After, RateLimit-Limit, RateLimit-Remaining, RateLimit-Reset, Content-Disposition, Content-Range, ETag, Idempotency-Replayed"
+const exposed = "Location, X-Request-Id, Retry-After, RateLimit-Limit, RateLimit-Remaining, RateLimit-Reset, Content-Disposition, Content-Range, ETag, Idempotency-Replayed, WWW-Authenticate"
 
 // crossOrigin keeps web pages of others away, but for those that the operator names. Origins are compared exactly.
 func (s *Server) crossOrigin(next http.Handler) http.Handler {

@@ -238,8 +238,8 @@ func TestPatienceWithTheServer(t *testing.T) {
 	}
 }
 
-// TestClientsThatDoNotRead do not hold a handler for ever.
-func TestClientsThatDoNotRead(t *testing.T) {
+// TestSlowClientsThatDoNotRead do not hold a handler for ever.
+func TestSlowClientsThatDoNotRead(t *testing.T) {
 	t.Parallel()
 	ended := make(chan error, 1)
 	g := newRig(t, httpd.Options{Limits: limited(func(l *httpd.Limits) { l.Stall = 100 * time.Millisecond })}, map[string]http.HandlerFunc{

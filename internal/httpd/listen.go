@@ -155,46 +155,11 @@ func (s *Server) tlsConfig() (*tls.Config, error) {
 	if s.o.Cert == "" && s.o.Key == "" {
 		return nil, nil
 	}
-	c := &certificate{cert: s.o.Cert, key: s.o.Key}
+	c := newCertificate(s.o.Cert, s.o.Key, s.log)
 	if _, err := c.get(nil); err != nil {
 		return nil, problem.New(problem.TLSInvalid, "the certificate and its key cannot be used").WithCause(err)
 	}
 	return &tls.Config{GetCertificate: c.get, MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"}}, nil
-}
-
-// certificate is read again when its file has changed: certificates end after months, servers do not.
-type certificate struct {
-	cert, key string
-
-	mu      sync.Mutex
-	looked  time.Time
-	changed time.Time
-	last    *tls.Certificate
-}
-
-func (c *certificate) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.last != nil && time.Since(c.looked) < 10*time.Second {
-		return c.last, nil
-	}
-	c.looked = time.Now()
-	info, err := os.Stat(c.cert)
-	if err == nil && c.last != nil && info.ModTime().Equal(c.changed) {
-		return c.last, nil
-	}
-	var pair tls.Certificate
-	if err == nil {
-		pair, err = tls.LoadX509KeyPair(c.cert, c.key)
-	}
-	if err != nil {
-		if c.last != nil {
-			return c.last, nil // it may be half written; the next look is soon
-		}
-		return nil, err
-	}
-	c.changed, c.last = info.ModTime(), &pair
-	return c.last, nil
 }
 
 // boundedListener turns away connections above a number. To leave them waiting would be a hang.

@@ -1,6 +1,7 @@
 package httpd_test
 
 import (
+	"context"
 	"io"
 	"net/http"
 	"strings"
@@ -101,4 +102,53 @@ func TestASurfacesOwnWaysForKeys(t *testing.T) {
 			t.Errorf("%s with %q and %q: %d %s, want %d and %q", c.path, c.key, c.header, w.Code, w.Body, c.status, c.want)
 		}
 	}
+}
+
+// TestASurfacesTokens: a surface may take what has not the form of a key, and nobody else gets it. Wrong ones are held back as wrong keys are, an issuer that is gone is nobody's mistake.
+func TestASurfacesTokens(t *testing.T) {
+	t.Parallel()
+	whose := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		who, _ := auth.From(r.Context())
+		_, _ = io.WriteString(w, who.User)
+	})
+	tokens := func(_ context.Context, token string) (auth.Principal, error) {
+		switch token {
+		case "good.good.good":
+			return auth.Principal{User: "usr_ada", Project: "prj_1", Key: "key_tokens", Role: auth.Member}, nil
+		case "gone.gone.gone":
+			return auth.Principal{}, problem.New(problem.IssuerUnavailable, "the issuer is gone")
+		}
+		if auth.IsKey(token) {
+			t.Errorf("a key went to the issuer: %s", token)
+		}
+		return auth.Principal{}, problem.New(problem.TokenInvalid, "no")
+	}
+	g := newRig(t, httpd.Options{Surfaces: []surface.Surface{{About: "notes", Prefix: "/notes/", Handler: whose, Routes: []surface.Route{{Method: "GET", Pattern: "/notes/x"}}, Tokens: tokens, Refuse: third()[1].Refuse}}}, nil)
+	for _, c := range []struct {
+		path, key string
+		status    int
+		want      string
+	}{
+		{"/notes/x", "good.good.good", 200, "usr_ada"},
+		{"/notes/x", bobs, 200, "usr_bob"},
+		{"/notes/x", "", 401, "page refuses: unauthenticated"},
+		{"/notes/x", bobs + "x", 401, "page refuses: unauthenticated"},
+		{"/notes/x", "bad.bad.bad", 401, "page refuses: token_invalid"},
+		{"/notes/x", "gone.gone.gone", 503, "page refuses: issuer_unavailable"},
+		{"/api/v1/things/1", "good.good.good", 401, "unauthenticated"},
+	} {
+		w := g.ask(t, "GET", c.path, c.key)
+		if w.Code != c.status || !strings.Contains(w.Body.String(), c.want) {
+			t.Errorf("%s with %q: %d %s, want %d and %q", c.path, c.key, w.Code, w.Body, c.status, c.want)
+		}
+	}
+	for range 40 {
+		g.ask(t, "GET", "/notes/x", "gone.gone.gone")
+	}
+	want(t, "a wrong one, when the issuer was gone often", g.ask(t, "GET", "/notes/x", "bad.bad.bad"), 401)
+	for range 40 {
+		g.ask(t, "GET", "/notes/x", "bad.bad.bad")
+	}
+	want(t, "a wrong one too many", g.ask(t, "GET", "/notes/x", "bad.bad.bad"), 429)
+	want(t, "a right one", g.ask(t, "GET", "/notes/x", "good.good.good"), 200)
 }

@@ -233,6 +233,8 @@ func (w *whole) thing(t *testing.T, owner tenant, kind string) string {
 		return "df"
 	case "column":
 		return "0"
+	case "number":
+		return "1"
 	}
 	t.Fatalf("the test does not know what {%s} is", kind)
 	return ""
@@ -281,12 +283,18 @@ func bodyFor(path string) string {
 		return `{"signal":"INT"}`
 	case strings.HasSuffix(path, "/packages"):
 		return `{"packages":["six"],"requirements":["six"]}`
+	case strings.Contains(path, "/kernels/") && strings.HasSuffix(path, "/complete"), strings.HasSuffix(path, "/describe"):
+		return `{"code":"x","cursor":1}`
+	case strings.HasSuffix(path, "/is-complete"):
+		return `{"code":"x"}`
 	case strings.HasSuffix(path, "/complete"):
 		return `{"part_ids":[]}`
 	case strings.HasSuffix(path, "/connections/try"):
 		return `{"provider":"mars"}`
 	case strings.Contains(path, "/connections/"):
 		return `{"models":["m"]}`
+	case strings.Contains(path, "/executions/") && strings.HasSuffix(path, "/approve"):
+		return `{"run":true}`
 	case strings.HasSuffix(path, "/approve"):
 		return `{"step":1,"run":true}`
 	case strings.HasSuffix(path, "/turns"):

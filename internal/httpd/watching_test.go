@@ -115,7 +115,7 @@ func newStack(t *testing.T) *stack {
 	must(t, err)
 	w.rig = &rig{Server: s, log: log, tel: tel}
 	tel.Gauge("cove_sandboxes_ready", "Sandboxes that wait for a new session.", func() float64 { return float64(boxes.Ready()) })
-	for _, name := range []string{"cove_sandboxes_booted", "cove_sessions_stored", "cove_sessions_unfit", "cove_disk_free_bytes", "cove_disk_size_bytes"} { // package app's
+	for _, name := range []string{"cove_sandboxes_booted", "cove_sessions_stored", "cove_sessions_unfit", "cove_disk_free_bytes", "cove_disk_size_bytes", "cove_backup_timestamp_seconds", "cove_backup_interval_seconds"} { // package app's
 		tel.Gauge(name, "As of package app.", func() float64 { return 0 })
 	}
 	w.stop = sync.OnceFunc(func() {

@@ -20,6 +20,7 @@ import (
 
 	"cove/internal/durable"
 	"cove/internal/problem"
+	"cove/internal/seal"
 )
 
 // contents keeps the bytes of files by their SHA-256, each content once:
@@ -31,8 +32,9 @@ import (
 // A content is on the disk before its record is written, and is removed after its last record: a crash between the two leaves a content without a record, which
 // the sweep removes. Adding the record of a content and removing a content take the same lock, which other processes of the home take, too.
 type contents struct {
-	dir  string
-	mine string // part of the names of files that this process receives
+	dir    string
+	sealer *seal.Sealer // what contents are sealed with; nil: they are not
+	mine   string       // part of the names of files that this process receives
 
 	locks  [64]sync.Mutex // by the hash's beginning
 	shared struct {
@@ -51,8 +53,8 @@ const (
 	incomingGrace = time.Hour
 )
 
-func newContents(dir string) *contents {
-	return &contents{dir: dir, mine: incoming + rand.Text() + "-", held: map[string]int64{}}
+func newContents(dir string, sealer *seal.Sealer) *contents {
+	return &contents{dir: dir, sealer: sealer, mine: incoming + rand.Text() + "-", held: map[string]int64{}}
 }
 
 // lock is held from before a content is put in place until its record is written, and while a content is removed.
@@ -119,9 +121,12 @@ func (c *contents) receive(ctx context.Context, r io.Reader, limit int64) (*rece
 	}
 	got := &received{path: f.Name()}
 	source, sum := &limited{ctx: ctx, r: r, left: limit}, sha256.New()
-	got.size, err = io.Copy(io.MultiWriter(f, sum), source)
+	sealed, err := c.sealer.NewWriter(f)
 	if err == nil {
-		err = f.Sync()
+		got.size, err = io.Copy(io.MultiWriter(sealed, sum), source)
+	}
+	if err == nil {
+		err = errors.Join(sealed.Close(), f.Sync())
 	}
 	if err = errors.Join(err, f.Close()); err != nil {
 		got.drop()
@@ -137,7 +142,7 @@ func (c *contents) receive(ctx context.Context, r io.Reader, limit int64) (*rece
 // place makes received bytes the content of their hash, unless it exists already. The caller holds its lock.
 func (c *contents) place(r *received) error {
 	target := c.path(r.hash)
-	if info, err := os.Stat(target); err == nil && info.Size() == r.size {
+	if info, err := os.Stat(target); err == nil && info.Size() == c.sealer.Length(r.size) {
 		return nil
 	}
 	for _, dir := range []string{c.dir, filepath.Dir(filepath.Dir(target))} {
@@ -171,15 +176,20 @@ func (c *contents) folder(dir, target string) error {
 	return durable.SyncFolder(dir)
 }
 
-func (c *contents) open(hash string) (*os.File, error) {
+// open opens a content. One that is not sealed is an *os.File, of which others can make links.
+func (c *contents) open(hash string) (content io.ReadSeekCloser, err error) {
 	if !isHash(hash) {
 		return nil, missing(hash)
 	}
-	f, err := os.Open(c.path(hash))
+	if c.sealer == nil {
+		content, err = os.Open(c.path(hash))
+	} else {
+		content, err = c.sealer.OpenFile(c.path(hash), false)
+	}
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, missing(hash)
 	}
-	return f, err
+	return content, err
 }
 
 func missing(hash string) error {

@@ -33,10 +33,18 @@ type detached struct {
 	deafen sync.Once
 	deaf   chan struct{} // closed when no turn will hear any more
 
+	work  context.Context // ends when a drain stops waiting
+	seat  *seat           // the session, which the goroutine of the execution holds; nil while it is parked
+	seats chan *seat      // to that goroutine: the session again, when it goes on
+
+	telling sync.Mutex // held while an event is told
+	unheard []heardEvent
+
 	mu        sync.Mutex
 	answers   map[int]func(tool.Result) // the client's calls that wait, by number
 	suspended *interpreter.Suspended    // nil while a turn hears
 	stopWatch func() bool
+	wanted    chan struct{} // closed when the code is to be parked
 }
 
 // heardEvent is an event for a turn, which has until ctx ends to take it.
@@ -72,7 +80,11 @@ func (h *Hub) detach(ctx context.Context, who auth.Principal, e Execution, conve
 		return nil, err
 	}
 	e.Detached = true
-	d := &detached{h: h, conversation: conversation, events: make(chan heardEvent), deaf: make(chan struct{}), ended: make(chan struct{}), answers: map[int]func(tool.Result){}}
+	d := &detached{h: h, conversation: conversation, events: make(chan heardEvent), deaf: make(chan struct{}), ended: make(chan struct{}), answers: map[int]func(tool.Result){},
+		work: work, seat: s, seats: make(chan *seat, 1), wanted: make(chan struct{})}
+	if h.parks(s) {
+		req.Park = d.parkWanted
+	}
 	events := h.streams.Open(e.ID)
 	if d.e, d.t, err = h.admit(work, e); err != nil {
 		events.Close()
@@ -81,7 +93,7 @@ func (h *Hub) detach(ctx context.Context, who auth.Principal, e Execution, conve
 		return nil, err
 	}
 	h.mu.Lock()
-	h.detached[d.e.ID] = d
+	h.detached[d.e.ID], d.t.detached = d, d
 	h.mu.Unlock()
 	emit := func(ctx context.Context, event Event) error {
 		if err := h.emit(ctx, events, d.e.ID, event); err != nil {
@@ -90,10 +102,10 @@ func (h *Hub) detach(ctx context.Context, who auth.Principal, e Execution, conve
 		d.tell(ctx, event)
 		return nil
 	}
-	req.Tools = h.audited(who, d.e, o.tools(d.callClient(emit)))
+	req.Tools = h.overseen(who, d.e, o.tools(d.callClient(emit)))
 	h.spawn(func(context.Context) {
 		defer end()
-		defer h.release(s)
+		defer d.giveBack()
 		defer d.over()
 		defer events.Close()
 		var done kernel.Done
@@ -136,11 +148,31 @@ func (d *detached) callClient(emit emitter) tool.Calls {
 	}
 }
 
-// tell hands an event to the turn that hears, or waits for one that will.
+// tell hands an event to the turn that hears, or waits for one that will. An event of code that is to be parked is kept for that turn.
 func (d *detached) tell(ctx context.Context, event Event) {
-	select {
-	case d.events <- heardEvent{ctx, event}:
-	case <-d.deaf:
+	d.telling.Lock()
+	defer d.telling.Unlock()
+	d.unheard = append(d.unheard, heardEvent{ctx, event})
+	d.retell()
+}
+
+// retell hands on what no turn has heard yet. The caller holds telling.
+func (d *detached) retell() {
+	for len(d.unheard) > 0 {
+		var wanted <-chan struct{}
+		if mayKeep(d.unheard[len(d.unheard)-1].event, len(d.unheard)) {
+			wanted = d.parkWanted()
+		}
+		select {
+		case d.events <- d.unheard[0]:
+			d.unheard = d.unheard[1:]
+		case <-d.deaf:
+			d.unheard = nil
+		case <-wanted:
+			if _, waits := d.waits(); waits {
+				return // the turn that claims it retells
+			}
+		}
 	}
 }
 
@@ -203,15 +235,23 @@ func (h *Hub) suspend(d *detached, s *interpreter.Suspended) error {
 	return nil
 }
 
+// parkAfter is how long code waits in memory for a client before it is parked: one that is quick pays nothing for that.
+const parkAfter = time.Second
+
 // watch keeps code that waits until a turn claims it, but not for ever. The caller holds d.mu.
 func (d *detached) watch(s *interpreter.Suspended) {
 	patience := d.h.o.Limits.Results
 	late := time.AfterFunc(patience, func() {
 		d.t.stop(problem.New(problem.ResultsLate, fmt.Sprintf("nobody brought within %s the results that the code waited for", patience)))
 	})
+	wanted := d.wanted // which is open
+	park := time.AfterFunc(parkAfter, func() { close(wanted) })
 	watching := context.AfterFunc(d.t.ctx, d.close)
 	d.suspended, d.stopWatch = s, func() bool {
 		late.Stop()
+		if !park.Stop() {
+			d.wanted = make(chan struct{})
+		}
 		return watching()
 	}
 }

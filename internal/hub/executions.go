@@ -45,6 +45,8 @@ type NewExecution struct {
 	Tools *kernel.Tools
 	// Servers are those of ToolServers whose tools the code may call, too, by name.
 	Servers []string
+	// AskBefore has somebody asked before each call of some of their tools, besides those of which a server says so itself: SERVER.TOOL, or SERVER.* and the like for several. See ApproveCall.
+	AskBefore []string
 	// Once is an idempotency key: a repeated call with the same key returns the execution that the first call made.
 	Once string
 }
@@ -62,7 +64,7 @@ func (h *Hub) StartExecution(ctx context.Context, who auth.Principal, n NewExecu
 			request += fmt.Sprintf(" %x", sha256.Sum256(fmt.Appendf(nil, "%q %q %q %v", n.Program, n.Args, n.Environment, n.Restart)))
 		}
 		if len(n.Servers) > 0 {
-			request += fmt.Sprintf(" %x", sha256.Sum256(fmt.Appendf(nil, "%q", n.Servers)))
+			request += fmt.Sprintf(" %x", sha256.Sum256(fmt.Appendf(nil, "%q %q", n.Servers, n.AskBefore)))
 		}
 		id, again, err = h.once(ctx, who, startAction, n.Once, request, func() (string, error) {
 			e, err = h.startExecution(ctx, who, n, detail)
@@ -93,12 +95,12 @@ func (h *Hub) startExecution(ctx context.Context, who auth.Principal, n NewExecu
 		err = h.mayRun(ctx, who.Project, who.Key)
 	}
 	if err == nil {
-		n.Tools, err = h.withServers(ctx, who, n.Tools, n.Servers)
+		n.Tools, err = h.withServers(ctx, who, n.Tools, n.Servers, n.AskBefore)
 	}
 	if err != nil {
 		return Execution{}, err
 	}
-	req.Tools = h.audited(who, e, n.Tools)
+	req.Tools = h.overseen(who, e, n.Tools)
 	work, end, err := h.begin(ctx)
 	if err != nil {
 		return Execution{}, err

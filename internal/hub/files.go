@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"os"
 	"path"
 	"slices"
 	"strings"
@@ -179,7 +178,7 @@ func (h *Hub) OpenFile(ctx context.Context, who auth.Principal, id string) (File
 }
 
 // content opens a stored file's content.
-func (h *Hub) content(ctx context.Context, f File) (*os.File, error) {
+func (h *Hub) content(ctx context.Context, f File) (io.ReadSeekCloser, error) {
 	content, err := h.contents.open(f.SHA256)
 	if err != nil && f.Home != "" && f.Home != h.home() {
 		return nil, h.elsewhere(ctx, problem.FileElsewhere, "file", f.Home)

@@ -23,6 +23,7 @@ import (
 	"cove/internal/auth"
 	"cove/internal/hub"
 	"cove/internal/problem"
+	"cove/internal/seal"
 	"cove/internal/testneeds"
 )
 
@@ -75,9 +76,56 @@ func hashOf(text string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-func TestStoredFiles(t *testing.T) {
+// sealedAndNot runs a test with contents that are sealed, and with ones that are not.
+func sealedAndNot(t *testing.T, run func(t *testing.T, how func(*hub.Options))) {
+	t.Helper()
 	t.Parallel()
-	l, who, other := newLife(t, nil), someone(auth.LocalProject), someone("prj_other")
+	keys, err := seal.ParseKeys(seal.NewKey())
+	if err != nil {
+		t.Fatal(err)
+	}
+	sealer, err := seal.NewRing(keys).Open(keys, "the test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, with := range map[string]*seal.Sealer{"sealed": sealer, "not sealed": nil} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			run(t, func(o *hub.Options) { o.Sealer = with })
+		})
+	}
+}
+
+// TestContentsAreSealed: no byte of a content, nor of an upload, is on the disk as it is.
+func TestContentsAreSealed(t *testing.T) {
+	sealedAndNot(t, func(t *testing.T, how func(*hub.Options)) {
+		l, who := newLife(t, how), someone(auth.LocalProject)
+		const secret = "a secret of 26 characters "
+		l.add(who, "a.txt", secret)
+		l.sent(who, l.newUpload(who, 100).ID, 0, secret)
+		there := 0
+		err := filepath.WalkDir(filepath.Join(l.dir, "blobs"), func(path string, e fs.DirEntry, err error) error {
+			if err != nil || e.IsDir() {
+				return err
+			}
+			text, err := os.ReadFile(path)
+			there += strings.Count(string(text), secret)
+			return err
+		})
+		want := 2
+		if strings.HasSuffix(t.Name(), "/sealed") {
+			want = 0
+		}
+		if err != nil || there != want {
+			t.Errorf("it is on the disk %d times instead of %d, %v", there, want, err)
+		}
+	})
+}
+
+func TestStoredFiles(t *testing.T) { sealedAndNot(t, storedFiles) }
+
+func storedFiles(t *testing.T, how func(*hub.Options)) {
+	l, who, other := newLife(t, how), someone(auth.LocalProject), someone("prj_other")
 	first, second := l.add(who, "a.txt", "hello"), l.add(who, "b.txt", "hello")
 	theirs := l.add(other, "c.txt", "hello")
 	hash := hashOf("hello")

@@ -29,6 +29,7 @@ import (
 	"cove/internal/problem"
 	"cove/internal/process"
 	"cove/internal/pydeps/require"
+	"cove/internal/seal"
 	"cove/internal/stream"
 	"cove/internal/telemetry"
 	"cove/internal/workspace"
@@ -43,9 +44,10 @@ type Options struct {
 	// session that Prepare's Ground starts from the beginning may come from a pool.
 	Sessions named.Store
 	Prepare  named.Prepare
-	Base     named.Base // what a new session is made of
-	Unsaved  bool       // the engine cannot save sessions
-	Contents string     // folder of file contents, by hash
+	Base     named.Base   // what a new session is made of
+	Unsaved  bool         // the engine cannot save sessions
+	Contents string       // folder of file contents, by hash
+	Sealer   *seal.Sealer // what the contents are sealed with; nil: they are not
 	Models   Models
 	// About returns what the operator says of a model by PROVIDER/NAME; nil: nothing.
 	About func(name string) model.About
@@ -60,6 +62,7 @@ type Options struct {
 	System    int64         // bytes that root of a session may change in each part of its system; 0: no session has a root
 	Volumes   VolumeFolders // nil: there are none
 	NoVolumes string        // why
+	Images    Images        // that callers may have sessions begin from; nil: none
 	Audit     audit.Log
 	// Quotas returns what a project and a key may use where that was set for them; nil quotas are those of Limits.
 	Quotas func(ctx context.Context, project, key string) (ofProject, ofKey *Quota, err error)
@@ -193,6 +196,7 @@ type Hub struct {
 	contents *contents
 	uploads  *uploads
 	gauge    *gauge
+	fetches  *fetches
 	changes  *changes
 	turns    turnTable
 
@@ -216,6 +220,7 @@ type Hub struct {
 	seats      map[string]*seat
 	executions map[string]*liveExecution
 	detached   map[string]*detached // by execution
+	asked      map[string]*asked    // by execution
 	flying     map[string]int       // executions whose code has not ended, by project and by key
 	promises   map[string]*promise
 	capacity   int // sessions in memory
@@ -260,7 +265,7 @@ func New(o Options) (*Hub, error) {
 	o.Store = telling{Store: o.Store, to: heard}
 	h := &Hub{
 		o: o, changes: heard, log: o.Log, slots: newSlots(o.Limits.Executions), freed: make(chan struct{}), capacity: capacity(o.Limits.Sessions, o.SessionMemory),
-		seats: map[string]*seat{}, executions: map[string]*liveExecution{}, detached: map[string]*detached{}, flying: map[string]int{}, promises: map[string]*promise{},
+		seats: map[string]*seat{}, executions: map[string]*liveExecution{}, detached: map[string]*detached{}, asked: map[string]*asked{}, flying: map[string]int{}, promises: map[string]*promise{},
 	}
 	h.working, h.interrupt = context.WithCancelCause(context.Background())
 	h.ended, h.end = context.WithCancelCause(telemetry.With(context.Background(), o.Telemetry))
@@ -269,9 +274,10 @@ func New(o Options) (*Hub, error) {
 	})
 	h.meter = newMeter(h)
 	h.sockets = newSockets()
-	h.contents = newContents(o.Contents)
+	h.contents = newContents(o.Contents, o.Sealer)
 	h.uploads = &uploads{writers: map[string]*writer{}}
 	h.gauge = &gauge{look: o.Room}
+	h.fetches = newFetches(o.Limits.Fetches)
 	h.show(o.Telemetry)
 	return h, nil
 }

@@ -43,7 +43,13 @@ func (h *Hub) StartKernel(ctx context.Context, who auth.Principal, session, name
 func (h *Hub) RestartKernel(ctx context.Context, who auth.Principal, session, name string) (Kernel, error) {
 	err := who.Require(auth.SessionsExecute)
 	if err == nil {
-		err = h.use(ctx, who, session, func(ctx context.Context, l Live) error { return l.RestartKernel(ctx, name) })
+		err = h.use(ctx, who, session, func(ctx context.Context, l Live) error {
+			err := l.RestartKernel(ctx, name)
+			if err == nil {
+				h.stopParkedIn(session, name, errStopped)
+			}
+			return err
+		})
 	}
 	h.audit(ctx, who, "kernel.restart", session, name, err)
 	return h.kernel(session, name), err

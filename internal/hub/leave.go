@@ -54,6 +54,9 @@ func (h *Hub) evict(ctx context.Context, s *seat, then func() error) error {
 		state, reason = SessionLost, told.Message
 	}
 	h.recordEviction(saving, s, state, reason)
+	if state == SessionLost {
+		h.loseParked(s.id, lostWaiting(reason))
+	}
 	h.sessionSeen(ctx, string(state), s.id, s.project, slog.Float64("seconds", time.Since(began).Seconds()))
 	if err == nil && then != nil {
 		err = then()
@@ -249,8 +252,8 @@ func (h *Hub) destroy(ctx context.Context, id string) error {
 	s := h.seats[id]
 	if s != nil {
 		s.cancel(sessionGone())
-		h.stopIn(id, "", sessionGone())
 	}
+	h.stopIn(id, "", sessionGone())
 	h.mu.Unlock()
 	err := h.discardSeat(ctx, id)
 	if err != nil {

@@ -24,10 +24,12 @@ type Limits struct {
 	// Both above 0.
 	SaveAfter  time.Duration
 	SaveWithin time.Duration
-	Output     int64 // bytes of output of one execution; above 0
-	File       int64 // bytes of one uploaded file; above 0
-	Code       int   // bytes of one execution's code; above 0
-	Volume     int64 // bytes in one volume
+	Output     int64         // bytes of output of one execution; above 0
+	File       int64         // bytes of one uploaded file; above 0
+	Code       int           // bytes of one execution's code; above 0
+	Volume     int64         // bytes in one volume
+	Fetches    int           // images that are fetched at once, one for each key; above 0
+	Fetch      time.Duration // that fetching an image may take, with the wait for its turn; above 0
 	// Approval is how long a turn waits for its user's word about code that is to run; above 0.
 	Approval time.Duration
 	// Results is how long the code of a turn waits for its client to bring the results of calls; above 0.
@@ -61,7 +63,7 @@ func DefaultLimits() Limits {
 	return Limits{
 		Executions: 2 * runtime.NumCPU(), Queue: 16, Idle: 15 * time.Minute, Life: 30 * 24 * time.Hour, Execution: 5 * time.Minute,
 		SaveAfter: 10 * time.Second, SaveWithin: 2 * time.Minute, Output: 16 << 20, File: 512 << 20, Code: 1 << 20, Points: 100, PointRoom: 1 << 30,
-		Approval: time.Hour, Results: 10 * time.Minute,
+		Fetches: 2, Fetch: 15 * time.Minute, Approval: time.Hour, Results: 10 * time.Minute,
 	}
 }
 
@@ -73,7 +75,7 @@ func (l Limits) check() error {
 		rule  string
 	}{
 		{"Queue", l.Queue > 0, "above 0"}, {"Life", l.Life >= 0, "0 or more"}, {"SaveAfter", l.SaveAfter > 0, "above 0"},
-		{"SaveWithin", l.SaveWithin > 0, "above 0"}, {"Output", l.Output > 0, "above 0"}, {"File", l.File > 0, "above 0"}, {"Code", l.Code > 0, "above 0"}, {"Approval", l.Approval > 0, "above 0"}, {"Results", l.Results > 0, "above 0"},
+		{"SaveWithin", l.SaveWithin > 0, "above 0"}, {"Output", l.Output > 0, "above 0"}, {"File", l.File > 0, "above 0"}, {"Code", l.Code > 0, "above 0"}, {"Fetches", l.Fetches > 0, "above 0"}, {"Fetch", l.Fetch > 0, "above 0"}, {"Approval", l.Approval > 0, "above 0"}, {"Results", l.Results > 0, "above 0"},
 		{"Volume", l.Volume >= 0, "0 or more"}, {"Stream", l.Stream >= 0, "0 or more"}, {"Points", l.Points >= 0, "0 or more"}, {"PointRoom", l.PointRoom >= 0, "0 or more"},
 		{"Sessions", l.Sessions >= 0, "0 or more"}, {"Memory", l.Memory >= 0, "0 or more"}, {"Executions", l.Executions >= 0, "0 or more"},
 		{"Idle", l.Idle >= 0, "0 or more"}, {"Execution", l.Execution >= 0, "0 or more"},

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"cove/internal/auth"
+	"cove/internal/image"
 	"cove/internal/named"
 	"cove/internal/problem"
 	"cove/internal/telemetry"
@@ -292,6 +293,7 @@ func (h *Hub) tryAcquireSeat(ctx context.Context, project, id string, row *Sessi
 		s = newSeat(*row)
 		s.created = born
 		h.seats[id] = s
+		h.readmit(s)
 		h.spawn(func(ended context.Context) { h.load(telemetry.Carry(ended, ctx), s, *row) })
 		s.waiters++
 		return s, s.moving, nil
@@ -401,8 +403,11 @@ func (h *Hub) open(ctx context.Context, s *seat, row Session) (err error) {
 	if row.Packages != "" && row.Packages != base.Packages {
 		base.Packages, base.Environment = row.Packages, ""
 	}
+	if row.Image != nil {
+		base.Environment = image.Key(base.Environment, row.Image.Digest)
+	}
 	base.Limits.System, base.Volumes = row.System, row.volumesOf()
-	options := named.Options{Prepare: h.o.Prepare, Base: base, Memory: row.Memory, CPUs: row.CPUs, Command: command, Swept: true, Existing: !s.created,
+	options := named.Options{Prepare: h.o.Prepare, Base: base, Memory: row.Memory, CPUs: row.CPUs, Command: command, Swept: true, Existing: !s.created, Parked: h.parkedIn(s.id),
 		Depth: h.o.Limits.Points, Room: h.o.Limits.PointRoom}
 	name, err := h.o.Sessions.Open(ctx, s.id, options)
 	if problem.Has(err, problem.SessionUnknown) && !s.created {
@@ -455,6 +460,8 @@ func withoutCommands(err error) error {
 		c.Hint = "delete the session and make a new one"
 	case string(problem.SnapshotUnfit):
 		c.Hint = "nothing was lost; the server was changed since the session was saved, and the operator can open the session with the version of cove that saved it"
+	case string(problem.ImageMissing):
+		c.Hint = "make a new session, which fetches the image again; the operator has to fetch it for this one"
 	case string(problem.DiskFull):
 		c.Hint = "nothing was lost; the operator has to make room on the server's disk"
 	}

@@ -43,7 +43,7 @@ import (
 )
 
 // toy is a session in memory whose code is lines of words: "say WORD", "count N" (N numbers, an event each), "flood N" (events of 10 kB), "call TOOL", "wait GATE",
-// "stubborn GATE" (which no interrupt ends), "die", "file PATH", "remember WORD", "recall", "hold N" (MiB). Its state is what was remembered.
+// "stubborn GATE" (which no interrupt ends), "die", "file PATH", "ask TOOL" (and say its answer, which may come much later), "remember WORD", "recall", "hold N" (MiB). Its state is what was remembered.
 type toy struct {
 	hub.Tree
 	hub.Programs
@@ -120,31 +120,48 @@ func (y *toy) Execute(ctx context.Context, req kernel.Request) iter.Seq2[kernel.
 			ctx, cancel = context.WithTimeout(ctx, req.Timeout)
 			defer cancel()
 		}
-		done := kernel.Done{Outcome: kernel.OutcomeOK, Wall: time.Second}
-		for line := range strings.Lines(req.Code) {
-			verb, word, _ := strings.Cut(strings.TrimSpace(line), " ")
-			if verb == "file" {
-				if !yield(kernel.File{Path: word, Size: 1, Created: true}, nil) {
-					return
-				}
-				continue
-			}
-			if verb == "call" {
-				word = called(ctx, req.Tools, word)
-				verb = "say"
-			}
-			if !y.do(ctx, verb, word, &done, func(text string) bool { return yield(kernel.Stream{Name: "stdout", Data: []byte(text)}, nil) }) {
+		y.run(ctx, whole, req, yield)
+	}
+}
+
+// run runs the lines of a request's code.
+func (y *toy) run(ctx, whole context.Context, req kernel.Request, yield func(kernel.Event, error) bool) {
+	done := kernel.Done{Outcome: kernel.OutcomeOK, Wall: time.Second}
+	for line, rest, more := strings.Cut(req.Code, "\n"); ; line, rest, more = strings.Cut(rest, "\n") {
+		verb, word, _ := strings.Cut(strings.TrimSpace(line), " ")
+		switch verb {
+		case "file":
+			if !yield(kernel.File{Path: word, Size: 1, Created: true}, nil) {
 				return
 			}
-			if done.Outcome != kernel.OutcomeOK {
-				break
+		case "ask":
+			req.Code = rest
+			y.ask(ctx, req, word)
+			y.await(ctx, whole, yield)
+			return
+		case "call":
+			if req.Tools != nil && req.Tools.Set.Asks(word) {
+				req.Tools.Asking(1)
+				if !yield(kernel.CallAsks{Number: 1, Name: word, Arguments: "{}"}, nil) {
+					return
+				}
+				if late := y.m.callsLate.Load(); late != nil {
+					<-*late
+				}
 			}
+			verb, word = "say", called(ctx, req.Tools, word)
 		}
-		if done.Outcome == kernel.OutcomeInterrupted && whole.Err() == nil {
-			done.Outcome, done.Message = kernel.OutcomeTimeout, "timeout"
+		if !y.do(ctx, verb, word, &done, func(text string) bool { return yield(kernel.Stream{Name: "stdout", Data: []byte(text)}, nil) }) {
+			return
 		}
-		yield(done, nil)
+		if done.Outcome != kernel.OutcomeOK || !more {
+			break
+		}
 	}
+	if done.Outcome == kernel.OutcomeInterrupted && whole.Err() == nil {
+		done.Outcome, done.Message = kernel.OutcomeTimeout, "timeout"
+	}
+	yield(done, nil)
 }
 
 // called is the answer of a tool.
@@ -320,6 +337,7 @@ func (y *toy) Install(context.Context, []require.Requirement, func(install.Progr
 
 // toys is the machine that they run on.
 type toys struct {
+	asks         asks
 	mu           sync.Mutex
 	gates        map[string]chan struct{}
 	running      int
@@ -327,10 +345,11 @@ type toys struct {
 	starts       int
 	last         *toy
 	refuse       error
-	shut         chan struct{} // what is saved waits for it to be closed
-	full         bool          // the disk has no room for what is saved
-	files        []kernel.File // what every workspace has
-	losesSandbox atomic.Bool   // what runs next loses its sandbox
+	shut         chan struct{}                 // what is saved waits for it to be closed
+	full         bool                          // the disk has no room for what is saved
+	files        []kernel.File                 // what every workspace has
+	losesSandbox atomic.Bool                   // what runs next loses its sandbox
+	callsLate    atomic.Pointer[chan struct{}] // a call that asks begins to wait when it is closed
 
 	burned   time.Duration // processor time
 	measures bool          // it is known

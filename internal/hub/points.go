@@ -136,6 +136,7 @@ func (h *Hub) returnPaused(ctx context.Context, row Session, point string) error
 	if err != nil {
 		return withoutCommands(err)
 	}
+	h.loseParked(row.ID, errReturned)
 	return h.persist(ctx, func(ctx context.Context) error {
 		lost, err := h.rollback(ctx, row, info.Head.Saved, returnedBack)
 		if err != nil {

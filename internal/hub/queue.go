@@ -6,6 +6,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"cove/internal/kernel"
 )
 
 // line is the executions of one kernel, in the order in which they came. The first one runs, or waits for a slot. Guarded by Hub.mu.
@@ -26,6 +28,12 @@ type liveExecution struct {
 	stop   context.CancelCauseFunc
 	came   time.Time
 	over   func(error) // ends the execution's span
+	meter  *metering
+
+	// Of an execution that may outlive its turn; guarded by Hub.mu.
+	detached *detached
+	parked   *kernel.Parked // its code waits, and does not hold its session
+	lost     error          // why the session has gone back to a state without the code that waited
 }
 
 // byKey is the key of Hub.flying under which the executions of its API key are counted.
@@ -57,7 +65,13 @@ func (s *seat) busy(kernel string) bool {
 // leave takes an execution out of its line. The caller holds Hub.mu.
 func (s *seat) leave(t *liveExecution) {
 	l := s.lines[t.kernel]
+	if l == nil {
+		return // the seat holds the place of a session that is not in memory
+	}
 	at := slices.Index(l.executions, t)
+	if at < 0 {
+		return
+	}
 	l.executions = slices.Delete(l.executions, at, at+1)
 	switch {
 	case len(l.executions) == 0:

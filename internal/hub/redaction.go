@@ -140,6 +140,9 @@ func (r *redactor) whole(event Event) Event {
 		// A private key is on several lines.
 		e.Traceback = strings.Split(r.text(strings.Join(e.Traceback, "\n")), "\n")
 		return e
+	case kernel.CallAsks:
+		e.Arguments = r.text(e.Arguments)
+		return e
 	case kernel.ToolCall: // what is told of it; the tool gets what the code gave it
 		e.Arguments, e.Error = r.text(e.Arguments), r.text(e.Error)
 		return e

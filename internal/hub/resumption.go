@@ -9,6 +9,7 @@ import (
 
 	"cove/internal/auth"
 	"cove/internal/interpreter"
+	"cove/internal/kernel"
 	"cove/internal/model"
 	"cove/internal/problem"
 	"cove/internal/tool"
@@ -138,8 +139,8 @@ func (h *Hub) callsGone(ctx context.Context, who auth.Principal, execution strin
 }
 
 // bring hands the results of the calls that were told of to the code. Those without a result fail: code that would wait for ever does nobody any good.
-func (r *resumption) bring() {
-	for _, c := range r.suspended.Calls {
+func (r *resumption) bring(calls []kernel.WaitingCall) {
+	for _, c := range calls {
 		_, number, _ := CallOfCode(c.ID)
 		r.mu.Lock()
 		answer := r.answers[number]

@@ -93,6 +93,7 @@ func (r Rollback) event() kernel.Rollback {
 
 // noteSandboxLoss records that a session in memory has lost its sandbox and goes on from its saved state, if anything was lost by that.
 func (h *Hub) noteSandboxLoss(ctx context.Context, session, reason string) {
+	h.loseParked(session, lostWaiting(reason))
 	h.mu.Lock()
 	s := h.seats[session]
 	h.mu.Unlock()
@@ -114,6 +115,7 @@ func (h *Hub) noteSandboxLoss(ctx context.Context, session, reason string) {
 
 // noteRollback records what a session lost. The session's next execution reports it.
 func (h *Hub) noteRollback(ctx context.Context, project, session string, r *Rollback) error {
+	h.loseParked(session, lostWaiting(r.Reason))
 	h.setRollback(session, r)
 	return h.persist(ctx, func(ctx context.Context) error {
 		_, err := h.o.Store.UpdateSession(ctx, project, session, func(row *Session) error {

@@ -106,6 +106,6 @@ func (h *Hub) unused(s *seat, scope func(*seat) bool) *seat {
 func (h *Hub) saves() bool { return !h.o.Unsaved }
 
 func (h *Hub) unsavable() error {
-	return problem.New(problem.PauseUnsupported, "the engine "+h.o.Base.Engine+" cannot save sessions, so they cannot be paused or forked").
+	return problem.New(problem.PauseUnsupported, "the engine "+h.o.Base.Engine+" cannot save sessions, so they cannot be paused, forked or undone").
 		WithHint("the operator has to set the server's engine to gvisor")
 }

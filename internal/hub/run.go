@@ -178,7 +178,10 @@ func (h *Hub) exit(t *liveExecution) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	delete(h.executions, t.id)
-	h.seats[t.session].leave(t)
+	delete(h.asked, t.id)
+	if s := h.seats[t.session]; s != nil { // none, if code that waited was stopped while its session was not in memory
+		s.leave(t)
+	}
 	h.ran(t)
 }
 
@@ -223,12 +226,13 @@ func (h *Hub) perform(ctx context.Context, t *liveExecution, e Execution, req ke
 		done = kernel.Done{Outcome: kernel.OutcomeInterrupted, ExitCode: 1, Message: "the execution was interrupted before it ran"}
 	} else {
 		h.started(ctx, &e)
-		if r := h.takeRollback(ctx, t.project, t.session); r != nil {
+		r := h.takeRollback(ctx, t.project, t.session)
+		if r != nil {
 			_ = emit(t.ctx, r.event()) // the code runs even if this fails
 		}
 		spent := h.metered(t)
 		emit, ended := h.redacting(t, emit)
-		done, failed = h.execute(t, req, emit)
+		done, failed = h.execute(t, req, emit, r != nil)
 		e.Redacted = ended()
 		e.CPU = spent(done.Wall)
 	}
@@ -284,18 +288,15 @@ func (h *Hub) queue(t *liveExecution) (err error) {
 // emitter takes an event of an execution. It may wait until ctx ends, which is when the code has to end: the same goroutine ends it.
 type emitter func(ctx context.Context, event Event) error
 
-// execute runs the code and emits all but the Done.
-func (h *Hub) execute(t *liveExecution, req kernel.Request, emit emitter) (done kernel.Done, err error) {
-	h.mu.Lock()
-	live := h.seats[t.session].live
-	h.mu.Unlock()
+// execute runs the code and emits all but the Done. told says that the execution has told of a lost sandbox: where the next one was lost too before the code ran in it, as one that was kept ready, nothing more is lost.
+func (h *Hub) execute(t *liveExecution, req kernel.Request, emit emitter, told bool) (done kernel.Done, err error) {
 	req.Kernel, req.OutputLimit = t.kernel, h.o.Limits.Output
 	req.Timeout = tighter(req.Timeout, h.o.Limits.Execution)
 	began := time.Now()
 	running, over := timed(t.ctx, req.Longest())
 	defer over()
 	deaf, ended, heard := false, false, false
-	for event, failed := range live.Execute(t.ctx, req) {
+	for event, failed := range h.codeEvents(t, req) {
 		if failed != nil {
 			err = failed
 			break
@@ -311,7 +312,7 @@ func (h *Hub) execute(t *liveExecution, req kernel.Request, emit emitter) (done 
 		if _, ok := event.(kernel.Rollback); ok && !h.attached(t.session) {
 			h.noteSandboxLoss(t.ctx, t.session, lostSandbox)
 			r := h.takeRollback(t.ctx, t.project, t.session)
-			if r == nil {
+			if r == nil || told {
 				continue // the session had no unsaved changes
 			}
 			event = r.event()

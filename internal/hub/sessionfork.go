@@ -43,6 +43,9 @@ func (h *Hub) forkSession(ctx context.Context, who auth.Principal, id string, n 
 	if n.Packages != "" && n.Packages != source.Packages {
 		return Session{}, invalidSession("a fork has the packages of the session that it is made from")
 	}
+	if n.Image != "" && (source.Image == nil || n.Image != source.Image.Reference) {
+		return Session{}, problem.New(problem.SessionImage, "a fork has the system of the session that it is made from, and no other image").WithHint("leave image out, or make a new session")
+	}
 	if len(n.Volumes) > 0 {
 		return Session{}, problem.New(problem.VolumeInvalid, "a fork has the volumes of the session that it is made from, and no others").WithHint("make a new session with the volumes")
 	}
@@ -57,7 +60,7 @@ func (h *Hub) forkSession(ctx context.Context, who auth.Principal, id string, n 
 		n.Network = source.Network
 	}
 	row := h.newRow(who, n)
-	row.State, row.Executions, row.Owner, row.System, row.Volumes = SessionPaused, source.Executions, "", source.System, source.Volumes
+	row.State, row.Executions, row.Owner, row.System, row.Volumes, row.Image = SessionPaused, source.Executions, "", source.System, source.Volumes, source.Image
 	err = row.check(h.o.Base.Packages)
 	if row.Network == source.Network {
 		row.Secrets = source.Secrets

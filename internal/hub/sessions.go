@@ -33,11 +33,12 @@ type NewSession struct {
 	Network  *Network      // nil: none; of a fork, that of its origin
 	Volumes  []VolumeMount // folders that other sessions have, too; a fork has those of its origin
 	Root     bool          // its programs may run as root and change the system; a fork is as its origin
+	Image    string        // reference of an OCI image of a registry; "": the server's own system; a fork is as its origin
 	Point    string        // a fork goes on from this point of its origin, or from before this turn; "": from the present state
 }
 
 // CreateSession makes a session that is ready for code. Needs auth.SessionsWrite. Problems: session_invalid, too_many_sessions, quota_sessions,
-// quota_disk, draining, and those of starting a sandbox.
+// quota_disk, draining, and those of Images and of starting a sandbox.
 func (h *Hub) CreateSession(ctx context.Context, who auth.Principal, n NewSession) (Session, error) {
 	row := h.newRow(who, n)
 	err := who.Require(auth.SessionsWrite)
@@ -53,10 +54,17 @@ func (h *Hub) CreateSession(ctx context.Context, who auth.Principal, n NewSessio
 	if err == nil {
 		err = h.mayStore(ctx, who.Project, who.Key, 0)
 	}
+	detail := ""
+	if err == nil && n.Image != "" {
+		detail = "image " + n.Image
+		if row.Image, err = h.imageFor(ctx, who, n.Image); err == nil {
+			row.begin(h.now())
+		}
+	}
 	if err == nil {
 		err = h.createSession(ctx, who, row, n.Files)
 	}
-	h.audit(ctx, who, "session.create", row.ID, "", err)
+	h.audit(ctx, who, "session.create", row.ID, detail, err)
 	if err != nil {
 		return Session{}, err
 	}
@@ -92,6 +100,14 @@ func (h *Hub) newRow(who auth.Principal, n NewSession) Session {
 		row.Expires = now.Add(n.Life)
 	}
 	return row
+}
+
+// begin has a session's time begin then, which has waited for its image.
+func (s *Session) begin(at time.Time) {
+	if !s.Expires.IsZero() {
+		s.Expires = s.Expires.Add(at.Sub(s.Created))
+	}
+	s.Created, s.Used = at, at
 }
 
 func (h *Hub) createSession(ctx context.Context, who auth.Principal, row Session, files []string) error {
@@ -164,7 +180,8 @@ func (h *Hub) rootFor(s Session) error {
 // cpusFor says whether there are as many CPUs as a session wants.
 func (h *Hub) cpusFor(s Session) error {
 	if most := max(float64(runtime.NumCPU()), h.o.Base.Limits.CPUs); s.CPUs > most {
-		return problem.New(problem.SessionInvalid, fmt.Sprintf("a session of this server may have %v to %v CPUs", sandbox.LeastCPUs, most)).WithHint("ask for fewer, or leave cpus out")
+		return problem.New(problem.SessionInvalid, fmt.Sprintf("%v CPUs are more than the server's machine has: %d; a session may have %v to %v", s.CPUs, runtime.NumCPU(), sandbox.LeastCPUs, most)).
+			WithHint("ask for fewer, or leave cpus out")
 	}
 	return nil
 }
@@ -172,7 +189,11 @@ func (h *Hub) cpusFor(s Session) error {
 // memoryFor returns a problem when a session asks for more memory than it may have. Memory is not taken from other sessions before the session uses it.
 func (h *Hub) memoryFor(s Session) error {
 	if most := h.o.Limits.Memory; most > 0 && s.Memory > most {
-		return problem.New(problem.SessionMemory, fmt.Sprintf("a session of this server may have at most %d MiB of memory", most>>20)).
+		has := ""
+		if room, err := h.o.Room(); err == nil {
+			has = fmt.Sprintf("; the server's machine has %d MiB", room.Total>>20)
+		}
+		return problem.New(problem.SessionMemory, fmt.Sprintf("%d MiB are more than the %d MiB of memory that a session of this server may have%s", s.Memory>>20, most>>20, has)).
 			WithHint("ask for less; the operator can raise limits.session_memory")
 	}
 	return nil

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"cove/internal/audit"
+	"cove/internal/model"
 	"cove/internal/owner"
 	"cove/internal/stream"
 )
@@ -129,6 +130,7 @@ type ConversationStore interface {
 // TurnStore keeps turns.
 type TurnStore interface {
 	TurnReader
+	TurnTexts
 	// AddTurn writes the turn and touches its conversation. turn_running where another living owner has a turn in the conversation that has not ended and is
 	// not hidden.
 	AddTurn(ctx context.Context, t Turn) error
@@ -151,10 +153,16 @@ type TurnReader interface {
 	RunningTurns(ctx context.Context, project string, limit int) ([]Turn, error)
 	// Branch returns the turn and those that it goes on from, the oldest first.
 	Branch(ctx context.Context, project, turn string) ([]Turn, error)
-	// TurnsSize returns how many bytes the records of a conversation's turns have, or, with turn, the record of that turn; 0 where there are none.
-	TurnsSize(ctx context.Context, project, conversation, turn string) (int64, error)
 	// AbandonedTurns returns those of all projects that have not ended and whose owners are dead.
 	AbandonedTurns(ctx context.Context, limit int) ([]Turn, error)
+}
+
+// TurnTexts are what turns said and heard.
+type TurnTexts interface {
+	// TurnHistory returns the messages of the turn and of those that it goes on from, the oldest first.
+	TurnHistory(ctx context.Context, project, turn string) ([]model.Message, error)
+	// TurnsSize returns how many bytes the records of a conversation's turns have, or, with turn, the record of that turn; 0 where there are none.
+	TurnsSize(ctx context.Context, project, conversation, turn string) (int64, error)
 }
 
 // FileStore keeps the records of stored files. Not found: "file_not_found".

@@ -84,6 +84,26 @@ func (y *tally) leave(l Live, s *share) {
 	delete(y.running, s)
 }
 
+// metering measures the processor time of an execution that runs, or of its parts between which it is parked.
+type metering struct {
+	seat    *seat
+	live    Live
+	part    *share // nil while it is parked
+	used    time.Duration
+	unknown bool
+}
+
+// begin begins to measure, in a session that is held.
+func (m *metering) begin(s *seat, live Live) { m.seat, m.live, m.part = s, live, s.tally.enter(live) }
+
+func (m *metering) pause() {
+	if m.part == nil {
+		return
+	}
+	m.seat.tally.leave(m.live, m.part)
+	m.used, m.unknown, m.part = m.used+m.part.used, m.unknown || m.part.unknown, nil
+}
+
 // metered measures the processor time of the execution that begins. ended returns it, at most what the session's processors can do in the
 // time that the execution took, or 0 when it is not known.
 func (h *Hub) metered(t *liveExecution) (ended func(wall time.Duration) time.Duration) {
@@ -91,18 +111,20 @@ func (h *Hub) metered(t *liveExecution) (ended func(wall time.Duration) time.Dur
 	s := h.seats[t.session]
 	live := s.live
 	h.mu.Unlock()
-	part := s.tally.enter(live)
+	m := &metering{}
+	m.begin(s, live)
+	t.meter = m
 	return func(wall time.Duration) time.Duration {
-		s.tally.leave(live, part)
-		if part.unknown {
+		m.pause()
+		if m.unknown {
 			return 0
 		}
-		processors := math.Ceil(s.cpus)
+		processors := math.Ceil(m.seat.cpus)
 		if processors <= 0 {
 			processors = float64(runtime.NumCPU())
 		}
 		most := time.Duration(float64(wall) * processors * 1.1) // clocks may differ
-		return min(max(part.used, time.Microsecond), most)      // 0 would mean that it could not be measured
+		return min(max(m.used, time.Microsecond), most)         // 0 would mean that it could not be measured
 	}
 }
 

@@ -33,15 +33,18 @@ func (h *Hub) ToolServers(ctx context.Context, who auth.Principal) ([]tool.Serve
 	return h.o.ToolServers.List(ctx, who.Project), nil
 }
 
-// serverTools returns the tools of servers by name, and what performs calls of them. No names: no tools, and nil. Calls of other tools fail. Problems: those of ToolServers.Offer.
-func (h *Hub) serverTools(ctx context.Context, who auth.Principal, names []string) ([]tool.Tool, tool.Calls, error) {
-	if len(names) == 0 {
+// serverTools returns the tools of servers by name, and what performs calls of them. ask says before calls of which of them the user is asked. No names: no tools, and nil. Calls of other tools fail. Problems: those of ToolServers.Offer.
+func (h *Hub) serverTools(ctx context.Context, who auth.Principal, names, ask []string) ([]tool.Tool, tool.Calls, error) {
+	if len(names)+len(ask) == 0 {
 		return nil, nil, nil
 	}
 	if h.o.ToolServers == nil {
 		return nil, nil, problem.New(problem.ToolServerNotFound, "there are no servers of tools").WithHint("leave them out")
 	}
 	tools, err := h.o.ToolServers.Offer(ctx, who.Project, names)
+	if err == nil {
+		tools, err = tool.AskBefore(ask, tools)
+	}
 	if err != nil {
 		return nil, nil, err
 	}
@@ -51,8 +54,8 @@ func (h *Hub) serverTools(ctx context.Context, who auth.Principal, names []strin
 }
 
 // withServers returns what the code may call: tools, and those of servers by name.
-func (h *Hub) withServers(ctx context.Context, who auth.Principal, tools *kernel.Tools, names []string) (*kernel.Tools, error) {
-	offered, call, err := h.serverTools(ctx, who, names)
+func (h *Hub) withServers(ctx context.Context, who auth.Principal, tools *kernel.Tools, names, ask []string) (*kernel.Tools, error) {
+	offered, call, err := h.serverTools(ctx, who, names, ask)
 	if err != nil || call == nil {
 		return tools, err
 	}

@@ -44,11 +44,16 @@ type NewTurn struct {
 	CodeTools   []tool.Tool
 	CodeGlobals bool
 	Servers     []string // of tools, by name, which code may call, too; see NewExecution.Servers
+	AskBefore   []string // before calls of which of their tools the user is asked; see NewExecution.AskBefore
 	Parallel    *bool
+	Kernels     int // in which the model may have code run besides the main one, and code of one answer at the same time; at most interpreter.MostKernels
 	MaxCalls    int // executions; 0: the server's limit
 	// Check has each program of the model's looked at when it has run. Look does that for a caller in this process, whose hub makes no sessions.
 	Check bool
 	Look  func(ctx context.Context, step int, code string) advice.Report `json:"-"`
+	// Decide is asked about each program of the model's before it runs, by a caller in this process, where RunTurn has told of it with an Approval; nil: the
+	// conversation and the rules for code say what waits, and ApproveTurn what becomes of it.
+	Decide func(ctx context.Context, step int) (interpreter.Decision, error) `json:"-"`
 
 	MaxTokens   int // of each answer of the model
 	Temperature *float64

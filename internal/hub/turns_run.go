@@ -184,6 +184,10 @@ func (h *Hub) converse(p *plan, l *liveTurn) (answer interpreter.Answer, err err
 	}
 	s, err := h.acquire(p.work, who.Project, p.turn.Session)
 	if err != nil {
+		if p.resumed != nil && p.work.Err() == nil {
+			p.resumed.unclaim() // the results can be brought again when there is room for the session
+			p.resumed = nil
+		}
 		return answer, err
 	}
 	held := &lease{seat: s}
@@ -215,6 +219,9 @@ func (h *Hub) listen(ctx context.Context, p *plan, l *liveTurn, steps *stepper) 
 		p.spec.Resume = steps.Resume
 		defer steps.leave()
 		p.spec.Approve = func(ctx context.Context, _ int) (interpreter.Decision, error) { return h.awaitWord(ctx, p, l, steps) }
+		if p.decide != nil {
+			p.spec.Approve, p.spec.Screen = p.decide, askedAll(p.spec.Screen)
+		}
 	}
 	for event, err := range interpreter.Run(ctx, p.model, session, h.o.Turns, p.spec) {
 		if stopped, ok := errors.AsType[*interpreter.Stopped](err); ok {
@@ -225,19 +232,21 @@ func (h *Hub) listen(ctx context.Context, p *plan, l *liveTurn, steps *stepper) 
 		room, execution, step := ending, "", 0
 		switch e := event.(type) {
 		case interpreter.Approval:
-			if err := h.wait(ctx, l, e); err != nil {
+			if p.decide == nil {
+				err = h.wait(ctx, l, e)
+			}
+			if err != nil {
 				return answer, err
 			}
 		case interpreter.Start:
 			cancel()
 			ending, cancel = timed(ctx, h.o.Turns.Time) // the user may have taken long
 			room = ending
-			steps.announce(e)
-			execution, step = steps.id, e.Step
+			execution, step = steps.announce(e), e.Step
 			e.Execution = execution
 			event = e
 		case interpreter.Output:
-			room, execution, step = cmp.Or(steps.time, ending), steps.id, e.Step
+			room, execution, step = cmp.Or(steps.time, ending), steps.execution(e.Step), e.Step
 		case interpreter.Answer:
 			if answer = e; e.Suspended == nil {
 				continue
@@ -255,6 +264,15 @@ func (h *Hub) listen(ctx context.Context, p *plan, l *liveTurn, steps *stepper) 
 		return answer, problem.New(problem.TurnUnfinished, "the turn ended without an answer")
 	}
 	return answer, nil
+}
+
+// askedAll has all code wait that screen lets run.
+func askedAll(screen func(string) interpreter.Screening) func(string) interpreter.Screening {
+	return func(code string) interpreter.Screening {
+		s := screen(code)
+		s.Ask = true
+		return s
+	}
 }
 
 // publish puts an event into a turn's stream. It waits for room until ctx ends, unless the turn's caller gets each event directly.

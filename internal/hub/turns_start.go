@@ -91,8 +91,9 @@ type plan struct {
 	asks    bool                  // each program waits for the user's word
 	alone   bool                  // see NewTurn.Unattended
 	looks   bool                  // each program is looked at, see NewTurn.Check
-	offer   *offer                // what code may call; nil: nothing
-	resumed *resumption           // nil: no code goes on
+	decide  func(ctx context.Context, step int) (interpreter.Decision, error)
+	offer   *offer      // what code may call; nil: nothing
+	resumed *resumption // nil: no code goes on
 	// untitled says that the title of the conversation, which is of the page, is the prompt's first words.
 	untitled bool
 }
@@ -110,7 +111,7 @@ func (h *Hub) startTurn(ctx context.Context, who auth.Principal, n NewTurn) (Tur
 
 // plan makes and records all that a turn needs. runTurn releases it at the turn's end.
 func (h *Hub) plan(ctx context.Context, who auth.Principal, n NewTurn) (_ *plan, err error) {
-	p := &plan{who: who, files: n.Files, names: n.Names, looks: n.Check, alone: n.Unattended}
+	p := &plan{who: who, files: n.Files, names: n.Names, looks: n.Check, alone: n.Unattended, decide: n.Decide}
 	if p.resumed, err = h.planResumption(ctx, who, &n); err != nil {
 		return nil, err
 	}
@@ -172,13 +173,11 @@ func (h *Hub) prepareTurn(ctx context.Context, p *plan, n NewTurn, c Conversatio
 		p.turn.Parent = parent.ID
 	}
 	if p.turn.Parent != "" {
-		branch, err := h.o.Store.Branch(ctx, p.who.Project, p.turn.Parent)
+		before, err := h.o.Store.TurnHistory(ctx, p.who.Project, p.turn.Parent)
 		if err != nil {
 			return err
 		}
-		for _, t := range branch {
-			p.spec.History = append(p.spec.History, t.Messages...)
-		}
+		p.spec.History = append(p.spec.History, before...)
 	}
 	if err := h.planSession(ctx, p, n, c, parent); err != nil {
 		return err
@@ -221,7 +220,7 @@ func (h *Hub) planModel(ctx context.Context, p *plan, n NewTurn) error {
 	p.spec = interpreter.Turn{
 		History: withoutCallsOfCode(n.History), Input: n.Input, Instructions: n.Instructions, Python: !n.NoPython, Tools: n.Tools, Choice: n.Choice, Parallel: n.Parallel,
 		Context: h.about(m.Name()).Context, OfferedGlobals: n.CodeGlobals,
-		Look: n.Look, MaxCalls: n.MaxCalls, MaxTokens: n.MaxTokens, Temperature: n.Temperature, TopP: n.TopP, Format: n.Format, Effort: n.Effort, Stop: n.Stop, Extra: n.Extra,
+		Kernels: n.Kernels, Look: n.Look, MaxCalls: n.MaxCalls, MaxTokens: n.MaxTokens, Temperature: n.Temperature, TopP: n.TopP, Format: n.Format, Effort: n.Effort, Stop: n.Stop, Extra: n.Extra,
 	}
 	if p.resumed != nil {
 		p.spec.Suspended = p.resumed.suspended

@@ -3,16 +3,19 @@ package hub
 import (
 	"context"
 	"iter"
+	"slices"
+	"sync"
 
 	"cove/internal/auth"
 	"cove/internal/ident"
 	"cove/internal/interpreter"
 	"cove/internal/kernel"
+	"cove/internal/problem"
 	"cove/internal/telemetry"
 	"cove/internal/workspace"
 )
 
-// stepper is a turn's interpreter.Executor: the model's code becomes an execution with a record. It is used by one goroutine.
+// stepper is a turn's interpreter.Executor: the model's code becomes an execution with a record. Only Execute and execution are called from several goroutines.
 type stepper struct {
 	Live
 	lease *lease
@@ -25,50 +28,74 @@ type stepper struct {
 	// marked is closed when code may run, see markTurn.
 	marked <-chan struct{}
 
-	time   context.Context // context of the step that runs; its end interrupts the code
-	id     string          // of the execution that was announced last
-	step   int
-	edited bool
-	heard  *detached // the code that runs, or waits for the client, and may outlive the turn
+	time  context.Context // context of the step whose events the turn takes as they come; its end interrupts the code
+	heard *detached       // the code that runs, or waits for the client, and may outlive the turn
+
+	mu  sync.Mutex
+	ids map[int]string // of executions, by step
 }
 
-// announce says that the next Execute is the code of a step.
-func (s *stepper) announce(start interpreter.Start) {
-	if start.Resumed {
-		s.id, s.step, s.edited = s.resumed.e.ID, start.Step, start.Edited
-		return
+// execution returns the id of a step's execution.
+func (s *stepper) execution(step int) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ids == nil {
+		s.ids = map[int]string{}
 	}
-	s.id, s.step, s.edited = ident.New(ident.Execution), start.Step, start.Edited
+	if s.ids[step] == "" {
+		s.ids[step] = ident.New(ident.Execution)
+	}
+	return s.ids[step]
 }
 
-// Execute runs the code of the step that was announced as an execution.
-func (s *stepper) Execute(ctx context.Context, req kernel.Request) iter.Seq2[kernel.Event, error] {
+// announce takes note of a step before anybody hears of it, and returns the id of its execution.
+func (s *stepper) announce(start interpreter.Start) string {
+	if start.Resumed {
+		s.mu.Lock()
+		s.ids = map[int]string{start.Step: s.resumed.e.ID}
+		s.mu.Unlock()
+	}
+	return s.execution(start.Step)
+}
+
+// Execute runs the code of a step as an execution.
+func (s *stepper) Execute(ctx context.Context, p interpreter.Program) iter.Seq2[kernel.Event, error] {
 	return func(yield func(kernel.Event, error) bool) {
 		t := s.turn
 		deaf := false
 		<-s.marked
+		if err := s.start(ctx, p.Kernel); err != nil {
+			yield(nil, err)
+			return
+		}
 		if err := s.h.mayRun(ctx, t.Project, t.Key); err != nil {
 			yield(nil, err)
 			return
 		}
-		e := Execution{ID: s.id, Project: t.Project, User: t.User, Key: t.Key, Session: t.Session, Turn: t.ID, Step: s.step, Code: req.Code, Edited: s.edited}
+		e := Execution{ID: s.execution(p.Step), Project: t.Project, User: t.User, Key: t.Key, Session: t.Session, Kernel: p.Kernel, Turn: t.ID, Step: p.Step, Code: p.Code, Edited: p.Edited}
+		req := kernel.Request{Code: p.Code, Mode: kernel.Cell, Timeout: p.Timeout, Model: true}
 		if err := s.h.screen(ctx, &e, true); err != nil {
 			yield(nil, err)
 			return
 		}
 		if s.offer != nil && s.offer.client {
-			s.detach(ctx, e, req, yield)
+			s.detach(ctx, p, e, req, yield)
 			return
 		}
 		if s.offer != nil {
-			req.Tools = s.h.audited(s.who, e, s.offer.tools(nil))
+			req.Tools = s.h.overseen(s.who, e, s.offer.tools(nil))
 		}
-		_, err := s.h.run(ctx, e, req, func(ctx context.Context, event Event) error {
-			s.time = ctx
-			if deaf = deaf || !yield(event, nil); deaf {
-				return errUnheard
-			}
-			return nil
+		err := s.inTime(ctx, p, func() error {
+			_, err := s.h.run(ctx, e, req, func(ctx context.Context, event Event) error {
+				if !p.Beside {
+					s.time = ctx
+				}
+				if deaf = deaf || !yield(event, nil); deaf {
+					return errUnheard
+				}
+				return nil
+			})
+			return err
 		})
 		if err == nil {
 			err = s.h.endCause(t.Session) // otherwise the model would be asked what to do about interrupted code
@@ -79,9 +106,31 @@ func (s *stepper) Execute(ctx context.Context, req kernel.Request) iter.Seq2[ker
 	}
 }
 
+// inTime begins code of the turn. Where other work of its caller leaves no room for it now, it waits for room, because the answer that has the code is paid for; code beside other code does not, because the model can have it run alone.
+func (s *stepper) inTime(ctx context.Context, p interpreter.Program, begin func() error) error {
+	if p.Beside {
+		return begin()
+	}
+	return Patiently(ctx, begin, problem.QuotaExecutions, problem.QueueFull)
+}
+
+// start makes sure that the session has a kernel. Problems: those of Live.StartKernel.
+func (s *stepper) start(ctx context.Context, name string) error {
+	if name == "" || slices.Contains(s.KernelNames(), name) {
+		return nil
+	}
+	err := s.StartKernel(ctx, name)
+	s.h.audit(ctx, s.who, "kernel.start", s.turn.Session, name, err)
+	return err
+}
+
 // detach runs code that may wait for the client, longer than the turn lasts.
-func (s *stepper) detach(ctx context.Context, e Execution, req kernel.Request, yield func(kernel.Event, error) bool) {
-	d, err := s.h.detach(ctx, s.who, e, s.turn.Conversation, req, s.offer)
+func (s *stepper) detach(ctx context.Context, p interpreter.Program, e Execution, req kernel.Request, yield func(kernel.Event, error) bool) {
+	var d *detached
+	err := s.inTime(ctx, p, func() (err error) {
+		d, err = s.h.detach(ctx, s.who, e, s.turn.Conversation, req, s.offer)
+		return err
+	})
 	if err != nil {
 		yield(nil, err)
 		return
@@ -96,7 +145,13 @@ func (s *stepper) Resume(ctx context.Context) iter.Seq2[kernel.Event, error] {
 			yield(nil, err)
 			return
 		}
-		s.h.spawn(func(context.Context) { s.resumed.bring() }) // the code emits between one result and the next
+		if err := s.h.unpark(ctx, s.resumed.detached); err != nil {
+			yield(nil, err)
+			return
+		}
+		calls := slices.Clone(s.resumed.suspended.Calls) // what is heard again may be another wait
+		s.h.spawn(func(context.Context) { s.resumed.hearAgain() })
+		s.h.spawn(func(context.Context) { s.resumed.bring(calls) }) // the code emits between one result and the next
 		s.hear(ctx, s.resumed.detached, yield)
 	}
 }

@@ -384,7 +384,7 @@ func TestAModelThatFails(t *testing.T) {
 	l.ask(who, hub.NewTurn{Conversation: turn.Conversation, Input: input("again")})
 }
 
-func TestClientsDoNotHearOfTheOperatorsSettings(t *testing.T) {
+func TestOperatorsSettingsAreNotToldToClients(t *testing.T) {
 	t.Parallel()
 	refused := problem.New(problem.ModelAuth, "10.0.0.7:8000 refused the key (401): no key sk-secret").WithHint("check OPENAI_BASE_URL (now http://10.0.0.7/v1)")
 	full := fmt.Errorf("write %s: %w", "/var/lib/secret", syscall.ENOSPC)

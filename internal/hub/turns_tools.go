@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"cove/internal/kernel"
+	"cove/internal/problem"
 	"cove/internal/tool"
 )
 
@@ -23,12 +24,15 @@ const longestWaits = 12 * time.Hour
 
 // planTools finds what the turn's code may call.
 func (h *Hub) planTools(ctx context.Context, p *plan, n NewTurn) error {
-	if len(n.CodeTools)+len(n.Servers) == 0 {
+	if len(n.CodeTools)+len(n.Servers)+len(n.AskBefore) == 0 {
 		return nil
+	}
+	if n.Kernels > 0 && len(n.CodeTools) > 0 {
+		return problem.New(problem.TurnInvalid, "code that runs in several kernels cannot call the client's functions").WithHint("leave kernels out, or have the model call the functions")
 	}
 	o := &offer{globals: n.CodeGlobals, client: len(n.CodeTools) > 0}
 	var err error
-	if o.servers, o.call, err = h.serverTools(ctx, p.who, n.Servers); err != nil {
+	if o.servers, o.call, err = h.serverTools(ctx, p.who, n.Servers, n.AskBefore); err != nil {
 		return err
 	}
 	if o.set, err = tool.NewSet(slices.Concat(n.CodeTools, o.servers)); err != nil {

@@ -45,7 +45,8 @@ type Session struct {
 	Taken      int64         // bytes that it takes now, beside what all sessions share; 0: not known, as of one that is not in memory here. It is not recorded
 	CPUs       float64
 	Volumes    []VolumeMount
-	System     int64 // bytes that its root may change outside of the workspace; 0: it has no root
+	Image      *SessionImage // that it begins from; nil: the server's own system
+	System     int64         // bytes that its root may change outside of the workspace; 0: it has no root
 	Executions int
 	Disk       int64     // bytes of its snapshot; 0 while none exists
 	Saved      time.Time // of its snapshot; zero while none exists
@@ -55,6 +56,12 @@ type Session struct {
 	Home       string    // on whose disk it is; see package owner. "": from before there were homes, or restored from a backup
 	// Owner is the process that has the session in memory, or that died with it and whose loss the home has not settled yet; "": none.
 	Owner string
+}
+
+// SessionImage is the OCI image that a session begins from.
+type SessionImage struct {
+	Reference string `json:"reference"` // as it was asked for
+	Digest    string `json:"digest"`    // of its manifest: "sha256:..."
 }
 
 // Rollback says that a session went back to its saved state, and what was lost by that. Files that clients had put in are not lost: the journal keeps them

@@ -210,7 +210,7 @@ func (h *Hub) receivePiece(ctx context.Context, u Upload, body io.Reader) (Uploa
 	}
 	began, source := u.Received, &limited{ctx: ctx, r: body, left: u.Size - u.Received, full: exceeded(u)}
 	for {
-		n, err := io.CopyN(f, source, uploadSync)
+		n, err := h.contents.appendUpload(f, source)
 		switch {
 		case u.Received+n > u.Size: // a file that is another one than was said is not to come of it
 			u, err = h.countUpload(ctx, u, began)

@@ -50,9 +50,10 @@ func (l *life) has(who auth.Principal, id string, received int) {
 	}
 }
 
-func TestAFileInPieces(t *testing.T) {
-	t.Parallel()
-	l, who, other := newLife(t, nil), someone(auth.LocalProject), someone("prj_other")
+func TestAFileInPieces(t *testing.T) { sealedAndNot(t, fileInPieces) }
+
+func fileInPieces(t *testing.T, how func(*hub.Options)) {
+	l, who, other := newLife(t, how), someone(auth.LocalProject), someone("prj_other")
 	u := l.newUpload(who, 11)
 	if u.Received != 0 || u.File != "" || u.Name != "big.csv" || !u.Expires.Equal(u.Created.Add(24*time.Hour)) {
 		t.Errorf("begun as %+v", u)
@@ -133,10 +134,11 @@ func TestAnUploadWhoseFileWasDeletedIsGone(t *testing.T) {
 }
 
 // TestWhatCameOfAPieceIsKept breaks pieces off, and kills the server.
-func TestWhatCameOfAPieceIsKept(t *testing.T) {
-	t.Parallel()
+func TestWhatCameOfAPieceIsKept(t *testing.T) { sealedAndNot(t, pieceIsKept) }
+
+func pieceIsKept(t *testing.T, how func(*hub.Options)) {
 	dir := t.TempDir()
-	l, who := lifeIn(t, dir, openStore(t, dir), nil), someone(auth.LocalProject)
+	l, who := lifeIn(t, dir, openStore(t, dir), how), someone(auth.LocalProject)
 	u, gone := l.newUpload(who, 1000), errors.New("the client is gone")
 	got, err := l.AppendUpload(t.Context(), who, u.ID, hub.Piece{Length: 1000, Body: broken{strings.NewReader(strings.Repeat("a", 300)), gone}})
 	if !errors.Is(err, gone) || got.Received != 300 {
@@ -156,7 +158,7 @@ func TestWhatCameOfAPieceIsKept(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	next := lifeIn(t, dir, openStore(t, dir), nil)
+	next := lifeIn(t, dir, openStore(t, dir), how)
 	next.has(who, u.ID, 600)
 	text := strings.Repeat("a", 300) + strings.Repeat("b", 300) + strings.Repeat("c", 400)
 	done := next.sent(who, u.ID, 600, strings.Repeat("c", 400))
@@ -176,12 +178,14 @@ func TestWhatCameOfAPieceIsKept(t *testing.T) {
 }
 
 // TestAKillBeforeTheRecord has the bytes of a whole upload there, and no file: its last request was not answered.
-func TestAKillBeforeTheRecord(t *testing.T) {
-	t.Parallel()
+func TestAKillBeforeTheRecord(t *testing.T) { sealedAndNot(t, killBeforeTheRecord) }
+
+func killBeforeTheRecord(t *testing.T, sealed func(*hub.Options)) {
 	var db *unfinishing
 	l := newLife(t, func(o *hub.Options) {
 		db = &unfinishing{Store: o.Store}
 		o.Store = db
+		sealed(o)
 	})
 	who := someone(auth.LocalProject)
 	u := l.newUpload(who, 5)

@@ -15,7 +15,7 @@ const lookTime = 20 * time.Second
 // Variables returns the variables of a kernel, without modules, functions and classes. Needs auth.SessionsRead. A problem with code "session_busy" says that the kernel
 // runs code.
 func (h *Hub) Variables(ctx context.Context, who auth.Principal, session, name string) (v kernel.Variables, err error) {
-	err = h.inspect(ctx, who, session, name, func(ctx context.Context, l Live) error {
+	err = h.inspect(ctx, who, auth.SessionsRead, session, name, func(ctx context.Context, l Live) error {
 		v, err = l.Variables(ctx, name)
 		return err
 	})
@@ -24,7 +24,7 @@ func (h *Hub) Variables(ctx context.Context, who auth.Principal, session, name s
 
 // Table returns a piece of a table, as Variables does. Problems: variable_unknown, not_a_table.
 func (h *Hub) Table(ctx context.Context, who auth.Principal, session, name string, q kernel.TableQuery) (t kernel.Table, err error) {
-	err = h.inspect(ctx, who, session, name, func(ctx context.Context, l Live) error {
+	err = h.inspect(ctx, who, auth.SessionsRead, session, name, func(ctx context.Context, l Live) error {
 		t, err = l.Table(ctx, name, q)
 		return err
 	})
@@ -33,16 +33,17 @@ func (h *Hub) Table(ctx context.Context, who auth.Principal, session, name strin
 
 // Profile describes a column of a table, as Variables does. Problems: variable_unknown, not_a_table.
 func (h *Hub) Profile(ctx context.Context, who auth.Principal, session, name, table string, column int) (p kernel.Profile, err error) {
-	err = h.inspect(ctx, who, session, name, func(ctx context.Context, l Live) error {
+	err = h.inspect(ctx, who, auth.SessionsRead, session, name, func(ctx context.Context, l Live) error {
 		p, err = l.Profile(ctx, name, table, column)
 		return err
 	})
 	return p, err
 }
 
-// Complete returns the completions of code at cursor (in characters) in a kernel and the span that they replace, as Variables does.
+// Complete returns the completions of code at cursor (in characters) in a kernel and the span that they replace, as Variables does, but it needs auth.SessionsExecute:
+// to look may import a module and call methods of the session's objects.
 func (h *Hub) Complete(ctx context.Context, who auth.Principal, session, name, code string, cursor int) (matches []string, start, end int, err error) {
-	err = h.inspect(ctx, who, session, name, func(ctx context.Context, l Live) error {
+	err = h.inspect(ctx, who, auth.SessionsExecute, session, name, func(ctx context.Context, l Live) error {
 		matches, start, end, err = l.Complete(ctx, name, code, cursor)
 		return err
 	})
@@ -51,16 +52,16 @@ func (h *Hub) Complete(ctx context.Context, who auth.Principal, session, name, c
 
 // IsComplete says whether code is "complete", "incomplete" or "invalid", as Variables does.
 func (h *Hub) IsComplete(ctx context.Context, who auth.Principal, session, name, code string) (status string, err error) {
-	err = h.inspect(ctx, who, session, name, func(ctx context.Context, l Live) error {
+	err = h.inspect(ctx, who, auth.SessionsRead, session, name, func(ctx context.Context, l Live) error {
 		status, err = l.IsComplete(ctx, name, code)
 		return err
 	})
 	return status, err
 }
 
-// Describe says what the name at cursor (in characters) of code stands for in a kernel, "" where that is nothing known, as Variables does.
+// Describe says what the name at cursor (in characters) of code stands for in a kernel, "" where that is nothing known, as Complete does.
 func (h *Hub) Describe(ctx context.Context, who auth.Principal, session, name, code string, cursor int) (text string, err error) {
-	err = h.inspect(ctx, who, session, name, func(ctx context.Context, l Live) error {
+	err = h.inspect(ctx, who, auth.SessionsExecute, session, name, func(ctx context.Context, l Live) error {
 		text, err = l.Describe(ctx, name, code, cursor)
 		return err
 	})
@@ -68,8 +69,8 @@ func (h *Hub) Describe(ctx context.Context, who auth.Principal, session, name, c
 }
 
 // inspect looks at a kernel that runs nothing.
-func (h *Hub) inspect(ctx context.Context, who auth.Principal, session, name string, look func(context.Context, Live) error) error {
-	if err := who.Require(auth.SessionsRead); err != nil {
+func (h *Hub) inspect(ctx context.Context, who auth.Principal, action auth.Action, session, name string, look func(context.Context, Live) error) error {
+	if err := who.Require(action); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, lookTime)

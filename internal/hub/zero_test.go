@@ -17,7 +17,7 @@ func TestZeroIsNoLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLife(t, func(o *hub.Options) {
 			d := hub.DefaultLimits()
-			o.Limits = hub.Limits{Queue: d.Queue, SaveAfter: d.SaveAfter, SaveWithin: d.SaveWithin, Output: d.Output, File: d.File, Code: d.Code, Approval: d.Approval, Results: d.Results}
+			o.Limits = hub.Limits{Queue: d.Queue, SaveAfter: d.SaveAfter, SaveWithin: d.SaveWithin, Output: d.Output, File: d.File, Code: d.Code, Fetches: d.Fetches, Fetch: d.Fetch, Approval: d.Approval, Results: d.Results}
 		})
 		who, many := someone(auth.LocalProject), hub.DefaultLimits().Executions+2
 		var sessions []hub.Session
@@ -58,7 +58,7 @@ func TestZeroIsNoLimit(t *testing.T) {
 func TestEveryLimitSaysWhatZeroIs(t *testing.T) {
 	t.Parallel()
 	none := map[string]bool{"Sessions": true, "Memory": true, "Executions": true, "Idle": true, "Execution": true, "Life": true,
-		"Queue": false, "SaveAfter": false, "SaveWithin": false, "Output": false, "File": false, "Code": false, "Approval": false, "Results": false, "Stream": true, "Points": true, "PointRoom": true, "Volume": true}
+		"Queue": false, "SaveAfter": false, "SaveWithin": false, "Output": false, "File": false, "Code": false, "Fetches": false, "Fetch": false, "Approval": false, "Results": false, "Stream": true, "Points": true, "PointRoom": true, "Volume": true}
 	for n := range reflect.TypeFor[hub.Limits]().NumField() {
 		name := reflect.TypeFor[hub.Limits]().Field(n).Name
 		may, told := none[name]

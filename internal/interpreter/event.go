@@ -27,7 +27,8 @@ type Code struct {
 type Start struct {
 	Step   int
 	Code   string
-	Edited bool // by the user: it is not what the model wrote
+	Edited bool   // by the user: it is not what the model wrote
+	Kernel string // that it runs in; "": the main one
 	// Resumed says that it is the code of an earlier turn, which goes on where it waited for the client.
 	Resumed bool
 	Printed string // of code that goes on: what it has printed before, in the middle of which much may be cut out

@@ -168,7 +168,7 @@ type session struct {
 	untold    error                     // of Tell
 	reaches   []string
 	root      bool
-	ran       []kernel.Request
+	ran       []interpreter.Program
 }
 
 func (s *session) May() ([]string, bool) { return s.reaches, s.root }
@@ -206,7 +206,7 @@ func (s *session) ReadFile(_ context.Context, name string, limit int64) ([]byte,
 	return data[:min(int64(len(data)), limit)], nil
 }
 
-func (s *session) Execute(ctx context.Context, req kernel.Request) iter.Seq2[kernel.Event, error] {
+func (s *session) Execute(ctx context.Context, req interpreter.Program) iter.Seq2[kernel.Event, error] {
 	return func(yield func(kernel.Event, error) bool) {
 		s.ran = append(s.ran, req)
 		code := strings.TrimSpace(req.Code)

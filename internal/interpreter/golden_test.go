@@ -2,7 +2,6 @@ package interpreter_test
 
 import (
 	"bytes"
-	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -15,6 +14,7 @@ import (
 	"cove/internal/interpreter"
 	"cove/internal/kernel"
 	"cove/internal/model"
+	"cove/internal/problem"
 	"cove/internal/workspace"
 )
 
@@ -105,9 +105,9 @@ func TestListing(t *testing.T) {
 func TestTellingMayFail(t *testing.T) {
 	t.Parallel()
 	m := &scripted{t: t, can: tools(), script: []says{text("Ok."), text("Ok.")}}
-	s := &session{files: map[string][]byte{"a.xlsx": []byte("xx")}, untold: errors.New("the sandbox is gone")}
+	s := &session{files: map[string][]byte{"a.xlsx": []byte("xx")}, untold: problem.New(problem.SessionLost, "the sandbox is gone")}
 	ask(t, newConversation(m, s, interpreter.DefaultLimits()), "q")
-	if got := m.lastTexts(0); got != "q\n\nFiles in the working directory:\n\n- a.xlsx (2 bytes)" {
+	if got := m.lastTexts(0); got != "q\n\nFiles in the working directory:\n\n- a.xlsx (2 bytes), not looked at: the sandbox is gone" {
 		t.Errorf("the model is told %q", got)
 	}
 	s = &session{files: map[string][]byte{}, told: map[string]workspace.Told{}}

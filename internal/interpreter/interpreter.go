@@ -27,8 +27,8 @@ import (
 
 // Executor runs the code that the model writes: what the interpreter needs of a session.
 type Executor interface {
-	// Execute runs code and yields what it emits, a kernel.Done last. An error means that the session cannot go on.
-	Execute(ctx context.Context, req kernel.Request) iter.Seq2[kernel.Event, error]
+	// Execute runs code and yields what it emits, a kernel.Done last. An error means that the session cannot go on. It is called again while code runs beside it.
+	Execute(ctx context.Context, p Program) iter.Seq2[kernel.Event, error]
 	// Files lists the workspace's files. Paths are relative to it, sizes in bytes; Created has no meaning.
 	Files(ctx context.Context) ([]kernel.File, error)
 	// ReadFile returns at most the first limit bytes of a workspace file.
@@ -42,6 +42,16 @@ type Executor interface {
 	// May returns what code may do beyond its sandbox's own files: the rules by which it may connect to other machines, nil where it reaches nothing, and whether it may become root,
 	// with sudo, and change the system.
 	May() (reach []string, root bool)
+}
+
+// Program is code of the model's that is to run.
+type Program struct {
+	Step    int // the Start with this number tells of it, perhaps later
+	Code    string
+	Edited  bool          // it is not the model's own
+	Kernel  string        // that it runs in, which is started where it is not there; "": the main one
+	Timeout time.Duration // wall clock; 0: none
+	Beside  bool          // other code runs at the same time, and its events are taken at once, to be told later
 }
 
 // Limits bound one turn. 0 is no limit; those that must not be without one have to be above 0, and say so. Start from DefaultLimits.

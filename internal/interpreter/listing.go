@@ -11,6 +11,7 @@ import (
 
 	"cove/internal/kernel"
 	"cove/internal/model"
+	"cove/internal/problem"
 	"cove/internal/workspace"
 )
 
@@ -160,10 +161,16 @@ func (t *turn) tell(ctx context.Context, files []kernel.File) ([]workspace.Told,
 		return nil, ctx.Err()
 	}
 	if err != nil {
-		return nil, nil //nolint:nilerr // see above
+		told = nil
+		for range paths {
+			told = append(told, workspace.Told{What: "not looked at: " + cutMiddle(printable(problem.Of(err).Message), longestReason)})
+		}
 	}
 	return told, nil
 }
+
+// longestReason is how many characters a model reads of why files were not looked at.
+const longestReason = 200
 
 // toldOf is what is told of a file behind its name: in the same line what it is, and below it what is in it, in a fence, which nothing in it can end.
 func toldOf(t workspace.Told) string {

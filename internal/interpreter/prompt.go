@@ -20,6 +20,11 @@ var prompts = sync.OnceValue(func() *template.Template { return template.Must(te
 const toolSchema = `{"type":"object","properties":{"code":{"type":"string",` +
 	`"description":"Python source code. The value of the last expression is shown."}},"required":["code"]}`
 
+// kernelsSchema is toolSchema for a model that may use several kernels.
+const kernelsSchema = `{"type":"object","properties":{"code":{"type":"string",` +
+	`"description":"Python source code. The value of the last expression is shown."},"kernel":{"type":"string",` +
+	`"description":"The kernel to run in, by a short name of your own. Leave it out for the main one."}},"required":["code"]}`
+
 // notable are the packages named in the prompt, in this order.
 var notable = []string{
 	"numpy", "pandas", "polars", "duckdb", "scipy", "matplotlib", "seaborn", "plotly", "scikit-learn", "statsmodels", "sympy",

@@ -47,6 +47,8 @@ type Turn struct {
 	// Suspended is code of an earlier turn that goes on before the model is asked, and Resume yields what it emits then, as Executor.Execute. Input need not have words then.
 	Suspended *Suspended
 	Resume    func(ctx context.Context) iter.Seq2[kernel.Event, error]
+	// Kernels is in how many kernels besides the main one the model may have code run, and code of one answer at the same time; 0: none.
+	Kernels int
 	// Choice holds until the first call. With "none" nothing is run and nothing called; models that cannot call tools take the rest as "auto".
 	Choice      model.ToolChoice
 	Parallel    *bool

@@ -6,13 +6,14 @@ import (
 	"testing"
 	"time"
 
+	"cove/internal/interpreter"
 	"cove/internal/kernel"
 )
 
 // slow is a session in which every execution runs into its time limit.
 type slow struct{ *session }
 
-func (s *slow) Execute(_ context.Context, req kernel.Request) iter.Seq2[kernel.Event, error] {
+func (s *slow) Execute(_ context.Context, req interpreter.Program) iter.Seq2[kernel.Event, error] {
 	return func(yield func(kernel.Event, error) bool) {
 		s.ran = append(s.ran, req)
 		time.Sleep(req.Timeout)

@@ -19,6 +19,7 @@ type Suspended struct {
 	inCall  bool   // it came in a <tool_call> element
 	written string // the code, as the model wrote it
 	code    string // that runs
+	kernel  string // that it runs in; "": the main one
 	timeout time.Duration
 	record  *record // what it has emitted until now
 
@@ -89,7 +90,7 @@ func (t *turn) resume(ctx context.Context) error {
 	step := t.next()
 	t.steps++
 	t.attempts++
-	if err := t.emit(Start{Step: step, Code: run.code, Edited: run.code != run.written, Resumed: true, Printed: cutMiddle(run.record.shown(), t.limits.Result)}); err != nil {
+	if err := t.emit(Start{Step: step, Code: run.code, Edited: run.code != run.written, Kernel: run.kernel, Resumed: true, Printed: cutMiddle(run.record.shown(), t.limits.Result)}); err != nil {
 		return err
 	}
 	o, err := t.follow(ctx, step, run, t.spec.Resume(ctx))
@@ -99,7 +100,12 @@ func (t *turn) resume(ctx context.Context) error {
 	if run.call == "" {
 		err = t.answerText(run.inCall, o, err)
 	} else {
-		err = t.answerCalls(ctx, t.unanswered(run), nil, func(context.Context, model.ToolCall) (model.ToolResult, error) { return o.result(), err })
+		err = t.answerCalls(ctx, t.unanswered(run), nil, func(context.Context, []model.ToolCall) ([]model.ToolResult, error) {
+			if err != nil {
+				return nil, err
+			}
+			return []model.ToolResult{o.result()}, nil
+		})
 	}
 	if err != nil || len(words) == 0 {
 		return err

@@ -43,6 +43,9 @@ func (t *turn) check() error {
 	if err := CheckExtra(t.model, t.spec.Extra); err != nil {
 		return err
 	}
+	if t.spec.Kernels < 0 || t.spec.Kernels > MostKernels {
+		return problem.New(problem.TurnInvalid, fmt.Sprintf("code runs in 1 to %d kernels besides the main one, not in %d", MostKernels, t.spec.Kernels))
+	}
 	if t.spec.Offered.Len() > 0 && !t.spec.Python {
 		return problem.New(problem.ToolInvalid, "functions for code are offered, but no code can run").WithHint("offer the code interpreter, too, or have the model call them")
 	}
@@ -100,7 +103,11 @@ func (t *turn) offered() []model.Tool {
 	}
 	var out []model.Tool
 	if t.python {
-		out = append(out, model.Tool{Name: toolName, Description: render("tool.md", nil), Schema: json.RawMessage(toolSchema)})
+		schema := toolSchema
+		if t.spec.Kernels > 0 {
+			schema = kernelsSchema
+		}
+		out = append(out, model.Tool{Name: toolName, Description: render("tool.md", t.spec.Kernels), Schema: json.RawMessage(schema)})
 	}
 	for _, tool := range t.spec.Tools {
 		if len(tool.Schema) == 0 {

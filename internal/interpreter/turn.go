@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"strings"
 	"time"
 
@@ -38,6 +39,7 @@ type turn struct {
 	stopped  bool // yield returned false
 
 	steps    int         // executions that ran
+	kernels  []string    // besides the main one, that the model has named
 	refused  int         // programs that the user did not want to run
 	clock    *time.Timer // ends the turn, see bound; nil: its context does
 	attempts int         // executions, and calls that could not be run
@@ -240,101 +242,6 @@ func (t *turn) nudge() error {
 	return t.emit(Notice{"The model said nothing; asking it for its answer."})
 }
 
-// runCalls runs the calls of one answer. It returns the calls of the client's functions, which the client has to answer.
-func (t *turn) runCalls(ctx context.Context, r reply) (clients []model.ToolCall, err error) {
-	content := []model.Content{model.Text{Text: r.text}}
-	var calls []model.ToolCall
-	for _, call := range t.numbered(r.calls) {
-		content = append(content, call)
-		if t.isClient(call.Name) {
-			clients = append(clients, call)
-		} else {
-			calls = append(calls, call)
-		}
-	}
-	t.history.add(model.RoleAssistant, content...)
-	err = t.answerCalls(ctx, calls, clients, t.runCall)
-	if waits, ok := errors.AsType[*suspension](err); ok {
-		waits.clients, waits.words = clients, r.words
-	}
-	return clients, err
-}
-
-// answerCalls runs calls in order and answers each; first runs the first one. After one that failed the rest is not run. Code that waits for the client has no result yet, and nor have the calls behind it.
-func (t *turn) answerCalls(ctx context.Context, calls, clients []model.ToolCall, first func(context.Context, model.ToolCall) (model.ToolResult, error)) error {
-	results := make([]model.Content, len(calls))
-	for n, call := range calls {
-		results[n] = model.ToolResult{CallID: call.ID, Text: "Not run: the turn was stopped.", IsError: true}
-	}
-	// Calls without results would make the conversation invalid, also when the turn fails here.
-	defer func() { t.history.add(model.RoleTool, results...) }()
-	run := first
-	for n, call := range calls {
-		result, err := run(ctx, call)
-		run = t.runCall
-		if limit, ok := errors.AsType[*limitReached](err); ok && len(clients) > 0 {
-			result, err = model.ToolResult{Text: "Not run: you have reached " + limit.limit + ".", IsError: true}, nil
-		}
-		if waits, ok := errors.AsType[*suspension](err); ok {
-			waits.call, results = call.ID, results[:n]
-		}
-		if err != nil {
-			return err
-		}
-		result.CallID = call.ID
-		results[n] = result
-		if !result.IsError {
-			continue
-		}
-		for rest := n + 1; rest < len(calls); rest++ {
-			results[rest] = model.ToolResult{
-				CallID: calls[rest].ID, Text: "Not run because the previous one failed.", IsError: true,
-			}
-		}
-		if n+1 < len(calls) {
-			return t.emit(Notice{fmt.Sprintf("Not run because the one before it failed: %d more of the model's calls.", len(calls)-n-1)})
-		}
-	}
-	return nil
-}
-
-func (t *turn) runCall(ctx context.Context, call model.ToolCall) (model.ToolResult, error) {
-	var code string
-	var err error
-	if !t.python || (call.Name != "" && !isPython(call.Name)) {
-		err = t.unknownTool(call.Name)
-	} else {
-		code, err = codeOf(call.Arguments)
-	}
-	if err != nil {
-		if limit := t.mayRun(""); limit != nil {
-			return model.ToolResult{}, limit
-		}
-		notice := t.emit(Notice{"The model's call could not be used; it is told why and may try again."})
-		return model.ToolResult{Text: "Nothing was run: " + err.Error() + ".", IsError: true}, notice
-	}
-	t.known.called = true
-	o, err := t.execute(ctx, code)
-	if err != nil {
-		return model.ToolResult{}, err
-	}
-	return o.result(), nil
-}
-
-// numbered returns the calls, each with an id that no other call of the conversation has.
-func (t *turn) numbered(calls []model.ToolCall) []model.ToolCall {
-	out := make([]model.ToolCall, len(calls))
-	taken := t.history.callIDs()
-	for n, call := range calls {
-		if call.ID == "" || taken[call.ID] {
-			call.ID = freeID(taken)
-		}
-		taken[call.ID] = true
-		out[n] = call
-	}
-	return out
-}
-
 // callAsText turns the first call of a reply into code in its text.
 func callAsText(r reply) reply {
 	code, err := codeOf(r.calls[0].Arguments)
@@ -353,7 +260,7 @@ func (t *turn) runText(ctx context.Context, r reply) error {
 		return t.refuseText(r)
 	}
 	t.history.add(model.RoleAssistant, model.Text{Text: r.text})
-	o, err := t.execute(ctx, r.code)
+	o, err := t.execute(ctx, r.code, "")
 	return t.answerText(r.inCall, o, err)
 }
 
@@ -418,28 +325,49 @@ func (t *turn) wrapUp(ctx context.Context, limit *limitReached) (Answer, error) 
 }
 
 // execute runs code, yields its events and returns the outcome for the model.
-func (t *turn) execute(ctx context.Context, code string) (outcome, error) {
-	if err := t.mayRun(code); err != nil {
-		return outcome{}, err
+func (t *turn) execute(ctx context.Context, code, kernel string) (outcome, error) {
+	step, run, o, err := t.admit(ctx, code, kernel)
+	if run == nil {
+		return o, err
 	}
-	step := t.next()
+	return t.watch(ctx, step, run, t.session.Execute(ctx, t.program(step, run)))
+}
+
+// admit says whether code may run, and as what. Without a run there is its outcome, or an error.
+func (t *turn) admit(ctx context.Context, code, kernel string) (step int, run *Suspended, o outcome, err error) {
+	if err := t.mayRun(code); err != nil {
+		return 0, nil, outcome{}, err
+	}
+	step = t.next()
 	d, err := t.decide(ctx, step, code)
 	switch {
 	case err != nil:
-		return outcome{}, err
+		return 0, nil, outcome{}, err
 	case !d.Run:
-		return t.refuse(step, d)
+		o, err = t.refuse(step, d)
+		return 0, nil, o, err
 	}
 	t.steps++
-	if err := t.emit(Start{Step: step, Code: d.Code, Edited: d.Code != code}); err != nil {
+	return step, &Suspended{written: code, code: d.Code, kernel: kernel}, outcome{}, nil
+}
+
+// program is what the session is to run now.
+func (t *turn) program(step int, run *Suspended) Program {
+	run.timeout = t.deadline.left(time.Millisecond, t.limits.Execution)
+	return Program{Step: step, Code: run.code, Edited: run.code != run.written, Kernel: run.kernel, Timeout: run.timeout}
+}
+
+// watch tells of code that runs, and of what it emits, and returns the outcome.
+func (t *turn) watch(ctx context.Context, step int, run *Suspended, events iter.Seq2[kernel.Event, error]) (outcome, error) {
+	if err := t.emit(Start{Step: step, Code: run.code, Edited: run.code != run.written, Kernel: run.kernel}); err != nil {
 		return outcome{}, err
 	}
-	run := &Suspended{written: code, code: d.Code, timeout: t.deadline.left(time.Millisecond, t.limits.Execution), record: newRecord(t.known.figures, t.sees())}
-	o, err := t.follow(ctx, step, run, t.session.Execute(ctx, kernel.Request{Code: run.code, Mode: kernel.Cell, Timeout: run.timeout, Model: true}))
+	run.record = newRecord(t.known.figures, t.sees())
+	o, err := t.follow(ctx, step, run, events)
 	if err != nil {
 		return outcome{}, err
 	}
-	return t.noted(code, o), nil
+	return t.noted(run.written, o), nil
 }
 
 // noted takes down what came of the model's code.

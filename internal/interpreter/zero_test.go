@@ -37,7 +37,7 @@ func TestZeroIsNoLimit(t *testing.T) {
 // lasting is a session in which code takes a year.
 type lasting struct{ *session }
 
-func (s *lasting) Execute(_ context.Context, req kernel.Request) iter.Seq2[kernel.Event, error] {
+func (s *lasting) Execute(_ context.Context, req interpreter.Program) iter.Seq2[kernel.Event, error] {
 	return func(yield func(kernel.Event, error) bool) {
 		s.ran = append(s.ran, req)
 		time.Sleep(365 * 24 * time.Hour)

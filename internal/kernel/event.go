@@ -81,8 +81,19 @@ type ToolCall struct {
 	Name      string        // what the code called; not always a tool that there is
 	Arguments string        // JSON, of which the first kilobytes are kept
 	Error     string        // why it came to nothing; "": it did what it was asked for
+	Number    int           // of the execution's calls, from 1
 	Wall      time.Duration // until the answer
 }
+
+// CallAsks says that a call waits for somebody's word before it is made. A ToolCall with its number follows, unless the code ends first.
+type CallAsks struct {
+	Number    int // of the execution's calls
+	Name      string
+	Arguments string // JSON
+}
+
+// Parked ends the events of an execution whose code waits, and whose kernel was let go; see Request.Park. It is for who has the kernel, and in no record. The zero Parked is of no execution.
+type Parked struct{ execution *execution }
 
 // CallsWait says that the code waits for results that its client has to bring. It comes from the host.
 type CallsWait struct{ Calls []WaitingCall }
@@ -177,7 +188,9 @@ func (File) event()        {}
 func (Install) event()     {}
 func (Rollback) event()    {}
 func (ToolCall) event()    {}
+func (CallAsks) event()    {}
 func (CallsWait) event()   {}
+func (Parked) event()      {}
 func (Done) event()        {}
 
 // Mode says how code is run.
@@ -225,6 +238,9 @@ type Request struct {
 	Missing func(ctx context.Context, module string, loaded []string, tell func(Event)) (Paths, error)
 	// Tools are what the code may call outside of its sandbox; nil: nothing.
 	Tools *Tools
+	// Park returns a channel that is closed when the kernel is to be let go while the code does nothing but wait for calls of Tools that nobody performs at the moment. The execution ends with Parked then, and goes
+	// on with Kernel.Continue. nil, or a nil channel: never.
+	Park func() <-chan struct{}
 	// Restart has the session start a new interpreter first; this package ignores it.
 	Restart bool
 }

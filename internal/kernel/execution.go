@@ -49,6 +49,7 @@ type execution struct {
 	timer   *time.Timer
 	answers chan answer
 	asking  int // requests for input without an answer
+	parking parking
 	modules modules
 	calls   calls
 	// deadline is when the time is over; it does not count while calls wait. Zero: never.
@@ -85,25 +86,37 @@ func (x *execution) send() error {
 	})
 }
 
-func (x *execution) run(ctx context.Context) {
+// open readies the execution for loop.
+func (x *execution) open(ctx context.Context) {
 	x.answers = make(chan answer, mostAsking)
 	x.timer = time.NewTimer(time.Hour)
-	defer x.timer.Stop()
 	if x.timer.Stop(); x.req.Timeout > 0 {
 		x.timer.Reset(x.req.Timeout)
 		x.deadline = time.Now().Add(x.req.Timeout)
 	}
 	x.modules.open(ctx)
-	defer x.modules.close()
 	x.calls.open(ctx)
-	defer x.calls.close()
+}
+
+// close undoes open, when the execution is over.
+func (x *execution) close() {
+	x.timer.Stop()
+	x.calls.close()
+	x.modules.close()
+}
+
+// loop has the execution go on until it is over or parked.
+func (x *execution) loop(ctx context.Context) {
 	canceled := ctx.Done()
 	for {
+		x.mayPark(ctx)
 		select {
 		case m := <-x.kernel.messages:
-			if x.handle(m) {
+			if x.parking.begun && x.parks(m) || !x.parking.begun && x.handle(m) {
 				return
 			}
+		case <-x.parkWanted(ctx): // the next round begins with that
+		case <-x.calls.performed: // and may be parked now
 		case <-x.kernel.closing:
 			x.closed()
 			return

@@ -11,11 +11,13 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
 	"syscall"
 	"time"
+	"unicode/utf8"
 
 	"cove/internal/link"
 	"cove/internal/problem"
@@ -276,10 +278,22 @@ func (k *Kernel) Execute(ctx context.Context, req Request) iter.Seq2[Event, erro
 			yield(nil, fmt.Errorf("execute: %w", err))
 			return
 		}
+		x.open(ctx)
 		x.run(ctx)
-		if x.rung > 0 {
-			k.absorb()
-		}
+	}
+}
+
+// run has an execution go on until it is over or parked.
+func (x *execution) run(ctx context.Context) {
+	x.loop(ctx)
+	if x.parking.done {
+		x.kernel.Close() // the guest has let the kernel go
+		x.emit(Parked{x})
+		return
+	}
+	x.close()
+	if x.rung > 0 {
+		x.kernel.absorb()
 	}
 }
 
@@ -298,6 +312,13 @@ func (k *Kernel) absorb() {
 	}
 }
 
+// What a kernel says of code that somebody types is of the sandbox, and bounded here.
+const (
+	mostMatches = 1000
+	longMatch   = 1000     // bytes
+	longText    = 64 << 10 // bytes of what is written of a name
+)
+
 // Complete returns the completions of code at cursor (in characters) and the span they replace.
 func (k *Kernel) Complete(ctx context.Context, code string, cursor int) (matches []string, start, end int, err error) {
 	var reply struct {
@@ -305,21 +326,28 @@ func (k *Kernel) Complete(ctx context.Context, code string, cursor int) (matches
 		Start, End int
 	}
 	err = k.ask(ctx, map[string]any{"type": "complete", "code": code, "cursor": cursor}, "complete_reply", &reply)
-	return reply.Matches, reply.Start, reply.End, err
+	matches = slices.DeleteFunc(reply.Matches, func(m string) bool { return m == "" || len(m) > longMatch })
+	whole := utf8.RuneCountInString(code)
+	end = min(max(reply.End, 0), whole)
+	return matches[:min(len(matches), mostMatches)], min(max(reply.Start, 0), end), end, err
 }
 
 // Describe says what the name at cursor (in characters) of code stands for: its signature and what is written of it; "" where that is nothing known.
 func (k *Kernel) Describe(ctx context.Context, code string, cursor int) (string, error) {
 	var reply struct{ Text string }
 	err := k.ask(ctx, map[string]any{"type": "inspect", "code": code, "cursor": cursor}, "inspect_reply", &reply)
-	return reply.Text, err
+	return strings.ToValidUTF8(reply.Text[:min(len(reply.Text), longText)], ""), err
 }
 
-// IsComplete says whether code is "complete", "incomplete" or "invalid", for line editors.
+// IsComplete says whether code is "complete", "incomplete" or "invalid", for line editors; "unknown" is what cannot be said.
 func (k *Kernel) IsComplete(ctx context.Context, code string) (string, error) {
 	var reply struct{ Status string }
 	err := k.ask(ctx, map[string]any{"type": "is_complete", "code": code}, "is_complete_reply", &reply)
-	return reply.Status, err
+	switch reply.Status {
+	case "complete", "incomplete", "invalid":
+		return reply.Status, err
+	}
+	return "unknown", err
 }
 
 // ask sends a request that runs no code, once the kernel is idle, and waits for the reply. Output of background threads that comes meanwhile is dropped.

@@ -891,6 +891,15 @@ def exit_code(error, stderr):
 # The shell
 
 
+# In an interpreter that is not cove's, the driver's packages are beside those of the interpreter: before them while the driver loads, behind them for the code.
+OWN_PACKAGES = os.environ.pop("COVE_KERNEL_PACKAGES", "")
+if OWN_PACKAGES:
+    sys.path.insert(0, OWN_PACKAGES)
+
+# What the processes that code starts are told. The backend of the kernel's figures is not among the packages of every interpreter that these may run.
+BACKEND_OF_PROCESSES = os.environ.get("MPLBACKEND")
+
+
 def _import_ipython(state_dir):
     # IPython writes to HOME unless told otherwise, before the first line of ours could stop it.
     os.environ["IPYTHONDIR"] = os.path.join(state_dir, "ipython")
@@ -914,6 +923,10 @@ from IPython.core.interactiveshell import InteractiveShell
 from IPython.utils.text import LSString, SList
 from traitlets import ObjectName, Type, Unicode, default
 from traitlets.config import Config
+
+if OWN_PACKAGES:
+    sys.path.remove(OWN_PACKAGES)
+    sys.path.append(OWN_PACKAGES)
 
 
 def _encode_binary(data):
@@ -975,6 +988,14 @@ class ResultHook(DisplayHook):
         self._is_active = False
 
 
+def whole_lines(code):
+    """The lines of code, each with its end: Python marks the wrong columns of a line that has none."""
+    lines = code.splitlines(keepends=True)
+    if lines and not lines[-1].endswith(("\n", "\r")):
+        lines[-1] += "\n"
+    return lines
+
+
 class Compiler(CachingCompiler):
     """Names cells for tracebacks."""
 
@@ -991,7 +1012,7 @@ class Compiler(CachingCompiler):
 
     def cache(self, transformed_code, number=0, raw_code=None):
         name = super().cache(transformed_code, number, raw_code)
-        lines = (raw_code or "").splitlines(keepends=True)
+        lines = whole_lines(raw_code or "")
         self.transformed.pop(name, None)
         if lines and len(transformed_code.splitlines()) in (1, len(lines)):
             # Show `!ls` and `%%bash`, not get_ipython().system('ls').
@@ -1313,6 +1334,7 @@ class Kernel:
         self.import_hooks = ImportHooks({
             "matplotlib": (prepare_matplotlib, self._adapt_matplotlib),
             "matplotlib.pyplot": (None, self.manners.adapt_pyplot),
+            "matplotlib.figure": (None, self.manners.adapt_figure),
             "matplotlib.axes._axes": (None, prepare_axes),
             "matplotlib_inline.backend_inline": (None if PLAIN_PLOTS else prepare_retina, self._prepare_inline),
             "plotly.io._renderers": (None, prepare_plotly),
@@ -1320,6 +1342,7 @@ class Kernel:
             "altair": (None, self.vega.adapt_altair),
             "vl_convert.vl_convert": (None, self.vega.adapt_converter),
             "pandas.io.formats.format": (None, self.teller.widen),
+            "numpy": (None, self.teller.widen_arrays),
             "comm": (None, self.comms.adapt),
             "tqdm.notebook": (None, self.manners.adapt_tqdm),
             "line_profiler.line_profiler": (None, self.manners.adapt_line_profiler),
@@ -1388,7 +1411,6 @@ class Kernel:
 
     def _set_environment(self):
         env = os.environ
-        env.setdefault("MPLBACKEND", "module://matplotlib_inline.backend_inline")
         env.setdefault("MPLCONFIGDIR", os.path.join(STATE_DIR, "matplotlib"))
         env.setdefault("PLOTLY_RENDERER", "plotly_mimetype")
         env.setdefault("PYTHONBREAKPOINT", "pdb.set_trace")
@@ -1426,6 +1448,8 @@ class Kernel:
         return shell
 
     def _adapt_matplotlib(self, matplotlib):
+        if os.environ.get("MPLBACKEND") == BACKEND_OF_PROCESSES != INLINE:  # code has chosen none
+            matplotlib.use(INLINE)
         self.manners.adapt_matplotlib(matplotlib)
         if not PLAIN_PLOTS:
             style_matplotlib(matplotlib)
@@ -1650,7 +1674,7 @@ class Kernel:
         sys.modules["__main__"] = module
         sys.argv[:] = [filename] + [str(arg) for arg in request.get("args") or ()]
         sys.path[0:1] = [os.path.dirname(os.path.abspath(filename))]
-        linecache.cache[filename] = (len(code), None, code.splitlines(keepends=True), filename)
+        linecache.cache[filename] = (len(code), None, whole_lines(code), filename)
         register = atexit.register
 
         def register_of_script(function, /, *args, **kwargs):

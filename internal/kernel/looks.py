@@ -71,6 +71,7 @@ def style_axes(module):
 def figure_png(figure, base64=True, **kwargs):
     """A figure with twice the points, and the size to show it at; just as it is when it has many points already."""
     from IPython.core.pylabtools import print_figure
+    saved = getattr(figure, "_cove_saved", None)
     width, height = figure.get_size_inches() * figure.dpi * 2
     sharp = not PLAIN_PLOTS and figure.dpi < DENSE and width * height <= MOST_POINTS
     data = print_figure(figure, fmt="retina" if sharp else "png", base64=False, **kwargs)
@@ -78,7 +79,10 @@ def figure_png(figure, base64=True, **kwargs):
         return None
     width, height = struct.unpack_from(">II", data, 16)
     text = binascii.b2a_base64(data, newline=False).decode("ascii") if base64 else data
-    return (text, {"width": width // 2, "height": height // 2}) if sharp else text
+    about = {"width": width // 2, "height": height // 2} if sharp else {}
+    if saved:
+        about["saved"] = saved
+    return (text, about) if about else text
 
 
 def prepare_retina():

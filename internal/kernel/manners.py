@@ -57,6 +57,34 @@ class Manners:
 
         backend.show = functools.wraps(show)(shown)
 
+    def adapt_figure(self, module):
+        """Has a figure remember the file of the workspace that it was saved as, until it is changed: clients that save figures need no second one."""
+        save, draw, drawn = module.Figure.savefig, module.Figure.draw, set()  # the figures that are being drawn, which changes them, too
+
+        def changed(callback, figure, stale):
+            if stale and id(figure) not in drawn:
+                figure._cove_saved = None
+            if callback is not None:
+                callback(figure, stale)
+
+        def savefig(figure, fname, *args, **kwargs):
+            result = save(figure, fname, *args, **kwargs)
+            if isinstance(fname, (str, os.PathLike)) and os.path.isfile(fname):
+                name = os.path.relpath(os.path.realpath(os.fsdecode(fname)), os.path.realpath(self.kernel.home))
+                if not hasattr(figure, "_cove_saved"):
+                    figure.stale_callback = functools.partial(changed, figure.stale_callback)
+                figure._cove_saved = None if name.startswith(os.pardir) else name
+            return result
+
+        def drawing(figure, *args, **kwargs):
+            drawn.add(id(figure))
+            try:
+                return draw(figure, *args, **kwargs)
+            finally:
+                drawn.discard(id(figure))
+
+        module.Figure.savefig, module.Figure.draw = functools.wraps(save)(savefig), functools.wraps(draw)(drawing)
+
     @staticmethod
     def adapt_tqdm(module):
         """Has bars for notebooks be those for terminals."""

@@ -1,6 +1,7 @@
 package kernel_test
 
 import (
+	"encoding/json"
 	"strings"
 	"testing"
 
@@ -49,6 +50,25 @@ func TestInteractiveFigures(t *testing.T) {
 	shownBy(t, k, kernel.Cell, "%matplotlib inline")
 }
 
+// TestProcessesFigures has a kernel show figures that is told no backend, as in an image, where the processes that code starts may have no backend of the kernel's; and one that code has chosen used.
+func TestProcessesFigures(t *testing.T) {
+	t.Parallel()
+	_, _, k := begin(t)
+	printed, figures := shownBy(t, k, kernel.Cell, `import os, subprocess, sys
+import matplotlib.pyplot as plt
+plt.plot([1, 2])
+plt.show()
+child = "import matplotlib.pyplot as plt; plt.plot([1]); print(plt.get_backend())"
+print(os.environ.get("MPLBACKEND"), subprocess.run([sys.executable, "-c", child], capture_output=True, text=True).stdout)`)
+	if figures != 1 || strings.ToLower(printed) != "none agg\n\n" {
+		t.Errorf("it shows %d figures and prints %q", figures, printed)
+	}
+	_, _, other := begin(t)
+	if _, figures := shownBy(t, other, kernel.Cell, "import os\nos.environ['MPLBACKEND'] = 'agg'\nimport matplotlib.pyplot as plt\nplt.plot([1])\nplt.show()"); figures != 0 {
+		t.Errorf("a backend that code has chosen shows %d figures", figures)
+	}
+}
+
 // TestScriptsFigures has show() leave a script's figures as they are, and show each once until it is changed.
 func TestScriptsFigures(t *testing.T) {
 	t.Parallel()
@@ -73,6 +93,32 @@ func TestScriptsFigures(t *testing.T) {
 	}
 	if printed, figures := shownBy(t, k, kernel.Cell, lines+"plt.show()\nprint(plt.get_fignums())"); printed != "[]\n" || figures != 1 {
 		t.Errorf("a cell prints %q and shows %d figures", printed, figures)
+	}
+}
+
+// TestSavedFigures has a figure say which file of the workspace it was saved as, until it is changed.
+func TestSavedFigures(t *testing.T) {
+	t.Parallel()
+	_, _, k := begin(t)
+	const lines = "import matplotlib.pyplot as plt\nplt.plot([1, 2])\nplt.legend(['a'])\nplt.savefig('a.png')\n"
+	for code, want := range map[string]string{
+		lines + "plt.show()": `"saved":"a.png"`, lines: `"saved":"a.png"`, "import os\nos.makedirs('b', exist_ok=True)\n" + lines + "plt.savefig('b/c.pdf', dpi=200)": `"saved":"b/c.pdf"`,
+		lines + "plt.title('x')": "", lines + "plt.plot([3])\nplt.show()": "", "import matplotlib.pyplot as plt, io\nplt.plot([1])\nplt.savefig(io.BytesIO())": "",
+		"import matplotlib.pyplot as plt, io\nplt.plot([1])\nplt.savefig('/tmp/a.png')": "",
+	} {
+		about := "nothing was shown"
+		for ev, err := range k.Execute(t.Context(), kernel.Request{Code: code}) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if d, ok := ev.(kernel.Display); ok {
+				raw, _ := d.Metadata["image/png"].(json.RawMessage)
+				about = string(raw)
+			}
+		}
+		if strings.Contains(about, "saved") != (want != "") || !strings.Contains(about, want) {
+			t.Errorf("%s\nshows a figure of which it says %s, want %s in it", code, about, want)
+		}
 	}
 }
 

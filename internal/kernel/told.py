@@ -13,6 +13,7 @@ TOLD_CELL = 80  # characters
 TOLD_COLUMNS = 400  # that are looked at
 TOLD_CELLS = 2_000_000  # that are searched for missing values
 PRINT_COLUMNS, PRINT_WIDTH = 30, 200  # of what a model's code prints, where it has set neither
+ARRAY_WIDTH = 75  # characters of a line of an array: numpy's own default
 CELL_COLUMNS = 20  # of what cells show where there is no terminal: pandas' own default there, which it takes only from Jupyter
 
 
@@ -123,6 +124,7 @@ class Teller:
         self.untouched = None  # the options of tables as repr() uses them
         self.showing = 0  # values that are shown to people, inside one another
         self.columns = None  # of the environment, while a terminal's are there
+        self.array_width = ARRAY_WIDTH  # of lines of arrays, as it was set here
 
     def begin(self, request):
         """Has COLUMNS say how wide the terminal is, for all libraries that look; user code may say otherwise."""
@@ -133,6 +135,20 @@ class Teller:
         columns = request.get("columns")
         if columns and "COLUMNS" not in os.environ:
             self.columns = os.environ["COLUMNS"] = str(columns)
+        numpy = sys.modules.get("numpy")
+        if numpy is not None:
+            self.widen_arrays(numpy)
+
+    def widen_arrays(self, numpy):
+        """Has arrays be as wide as the terminal, as long as nobody has said how wide they are."""
+        try:
+            now = numpy.get_printoptions()["linewidth"]
+            wanted = int(self.columns) if self.columns else ARRAY_WIDTH
+            if now in (ARRAY_WIDTH, self.array_width) and now != wanted:
+                numpy.set_printoptions(linewidth=wanted)
+                self.array_width = wanted
+        except Exception:
+            pass  # another program's module of that name
 
     def tell(self, value):
         """What a formatter calls with a DataFrame. Where it returns nothing, a model is told what people see."""
@@ -176,3 +192,10 @@ class Teller:
             return found
 
         module.get_dataframe_repr_params = functools.wraps(plain)(params)
+        self.align(module.printing)
+
+    def align(self, printing):
+        """Has the columns of tables line up on a terminal where characters of East Asian scripts take two; elsewhere pandas.options say it."""
+        adjustment = printing.get_adjustment
+        wide = getattr(printing, "_EastAsianTextAdjustment", None) or printing.EastAsianTextAdjustment
+        printing.get_adjustment = functools.wraps(adjustment)(lambda: wide() if self.columns else adjustment())

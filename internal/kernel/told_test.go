@@ -119,6 +119,20 @@ func TestTablesOnTerminals(t *testing.T) {
 	if got := on(0, "pd.set_option('display.max_columns', 3)\nn = repr(wide).count('column1')+repr(wide).count('column0')\npd.reset_option('display.max_columns')\nn"); got != "2" {
 		t.Errorf("with at most 3 columns asked for, a table shows %s", got)
 	}
+	const chinese = "pd.DataFrame({'地区': ['华东', 'South'], 'n': [1, 2]})"
+	if got, want := on(80, chinese), "    地区  n\n0   华东  1\n1  South  2"; got != want {
+		t.Errorf("a table with Chinese is\n%s\nwant\n%s", got, want)
+	}
+	if got, want := on(0, chinese), "      地区  n\n0     华东  1\n1  South  2"; got != want {
+		t.Errorf("without a terminal a table with Chinese is\n%s\nwant\n%s", got, want)
+	}
+	const array = "import numpy as np\nprint(max(map(len, repr(np.arange(1000)[:500]).splitlines())))"
+	if a, b, c := on(140, array), on(40, array), on(0, array); a <= "100" || len(a) != 4 || b > "40" || c > "75" {
+		t.Errorf("lines of arrays are as long as %q, %q and %q", a, b, c)
+	}
+	if got := on(140, "np.set_printoptions(linewidth=50)\n"+array); got > "50" {
+		t.Errorf("with a width of the code's own, lines of arrays are as long as %q", got)
+	}
 	const asks = "import os\nos.environ.get('COLUMNS')"
 	if a, b := on(99, asks), on(0, asks); a != "'99'" || strings.TrimSpace(b) != "" {
 		t.Errorf("COLUMNS is %q, and %q without a terminal", a, b)

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"cove/internal/tool"
@@ -21,6 +22,8 @@ type Tools struct {
 	Globals bool
 	// Call performs calls that code made at one time and waits for together. It has answer called once for each, from any goroutine, and may return before. ctx ends with the execution.
 	Call func(ctx context.Context, calls []tool.Call, answer func(number int, r tool.Result))
+	// Asking is told of each call that waits for somebody's word (tool.Set.Asks), before an event tells of it. The one who performs Call sees to it that the call waits.
+	Asking func(number int)
 	// Patience is how long the code may wait for calls, all in all; its Timeout does not run meanwhile. 0 means ten minutes.
 	Patience time.Duration
 }
@@ -34,8 +37,8 @@ const (
 	keptArguments = 4 << 10
 )
 
-// toolPatience is what Tools.Patience is by itself.
-const toolPatience = 10 * time.Minute
+// ToolPatience is what Tools.Patience is by itself.
+const ToolPatience = 10 * time.Minute
 
 // Provides says whether the tools are a module of that name to the code.
 func (t *Tools) Provides(module string) bool {
@@ -43,7 +46,7 @@ func (t *Tools) Provides(module string) bool {
 	return root == ToolsModule && t != nil && t.Set.Len() > 0
 }
 
-func (t *Tools) patience() time.Duration { return cmp.Or(t.Patience, toolPatience) }
+func (t *Tools) patience() time.Duration { return cmp.Or(t.Patience, ToolPatience) }
 
 // message is what the kernel is told of tools; nil: there are none.
 func (t *Tools) message() map[string]any {
@@ -72,6 +75,9 @@ type calls struct {
 	waiting map[int]pending // by number
 	made    int
 	running sync.WaitGroup
+	// performing is how many batches are with somebody on this side of the kernel; calls whose results somebody brings later are not.
+	performing atomic.Int32
+	performed  chan struct{} // holds a token when performing has changed
 
 	began time.Time     // when the first of those that wait was made
 	spent time.Duration // of the time for waiting
@@ -91,7 +97,16 @@ type toolReply struct {
 
 func (c *calls) open(ctx context.Context) {
 	c.ctx, c.cancel = context.WithCancel(ctx)
-	c.replies, c.waiting = make(chan toolReply), map[int]pending{}
+	c.replies, c.performed, c.waiting = make(chan toolReply), make(chan struct{}, 1), map[int]pending{}
+}
+
+// over notes that somebody has done what is to be done for a batch of calls.
+func (c *calls) over() {
+	c.performing.Add(-1)
+	select {
+	case c.performed <- struct{}{}:
+	default:
+	}
 }
 
 // close waits until nobody performs a call for this execution any more.
@@ -134,15 +149,24 @@ func (x *execution) call(s spoken) error {
 			err = fmt.Errorf("the code has made %d calls, which is the most for one execution", tool.MostCalls)
 		}
 		p := pending{wire.Printable(c.Name, keptName), strings.ToValidUTF8(said.Arguments[:min(len(said.Arguments), keptArguments)], ""), time.Now()}
+		asks := x.req.Tools.Set.Asks(c.Name)
+		if err == nil && asks {
+			err = x.mayAsk(c)
+		}
 		if err != nil {
 			return x.answer(c.Number, p, tool.Failed(err.Error()))
 		}
 		x.wait(c.Number, p)
+		if asks {
+			x.ofAsked(c)
+		}
 		good = append(good, c)
 		return nil
 	})
 	if len(good) > 0 && err == nil {
+		x.calls.performing.Add(1)
 		x.calls.running.Go(func() {
+			defer x.calls.over()
 			x.req.Tools.Call(x.calls.ctx, good, func(number int, r tool.Result) {
 				select {
 				case x.calls.replies <- toolReply{number, r}:
@@ -154,18 +178,42 @@ func (x *execution) call(s spoken) error {
 	return err
 }
 
+// mayAsk returns why nobody can be asked about a call.
+func (x *execution) mayAsk(c tool.Call) error {
+	if len(c.Arguments) > tool.MostAsked {
+		return fmt.Errorf("the user is asked before this call, and its arguments are longer than %d KiB; make them shorter", tool.MostAsked>>10)
+	}
+	if x.shown += int64(len(c.Arguments)); x.shown > x.limit+errorRoom {
+		return errors.New("the user is asked before this call, and the code has shown as much as it may")
+	}
+	return nil
+}
+
+// ofAsked tells of a call that waits for somebody's word.
+func (x *execution) ofAsked(c tool.Call) {
+	if x.req.Tools.Asking != nil {
+		x.req.Tools.Asking(c.Number)
+	}
+	x.emit(CallAsks{Number: c.Number, Name: c.Name, Arguments: string(c.Arguments)})
+}
+
 // wait notes a call that is made now.
 func (x *execution) wait(number int, p pending) {
 	if len(x.calls.waiting) == 0 && x.reason == "" {
-		x.calls.began = time.Now()
 		if x.deadline.IsZero() {
 			x.calls.left = 0
 		} else {
 			x.calls.left = max(time.Until(x.deadline), time.Millisecond)
 		}
-		x.timer.Reset(max(x.req.Tools.patience()-x.calls.spent, 0))
+		x.waitLonger()
 	}
 	x.calls.waiting[number] = p
+}
+
+// waitLonger begins to wait for what is left of the patience.
+func (x *execution) waitLonger() {
+	x.calls.began = time.Now()
+	x.timer.Reset(max(x.req.Tools.patience()-x.calls.spent, 0))
 }
 
 // answered hands a result to the code, and has its time go on when it was the last that is waited for.
@@ -189,7 +237,7 @@ func (x *execution) answered(r toolReply) {
 // answer tells the kernel, and those who follow, what came of a call.
 func (x *execution) answer(number int, p pending, r tool.Result) error {
 	if x.shown += int64(len(p.arguments) + len(r.Err)); x.shown <= x.limit+errorRoom {
-		x.emit(ToolCall{Name: p.name, Arguments: p.arguments, Error: r.Err, Wall: time.Since(p.made)})
+		x.emit(ToolCall{Number: number, Name: p.name, Arguments: p.arguments, Error: r.Err, Wall: time.Since(p.made)})
 	}
 	reply := map[string]any{"type": "tool_reply", "id": x.id, "number": number}
 	if r.Err != "" {

@@ -13,6 +13,8 @@ POLL_MS = 50  # how long somebody waits for the guest before looking whether ano
 class ToolError(RuntimeError):
     """A tool could not do what it was asked for; the message says why."""
 
+    __module__ = "tools"  # where code finds it
+
 
 class Call:
     """One call of a tool, until it is answered."""

@@ -2,7 +2,10 @@ package lineedit
 
 import (
 	"slices"
+	"strings"
 	"unicode"
+
+	"cove/internal/terminal"
 )
 
 // entry is what is being typed.
@@ -13,7 +16,37 @@ type entry struct {
 
 	at     int    // the history's entry that is shown; its length for the new one
 	own    []rune // the new one while another is shown
+	stem   string // what the entries begin with that the arrow keys bring: what was before the cursor when the first of them was pressed
 	search *search
+
+	past   []former // what undo goes back to, the oldest first
+	typing bool     // the last change was typed text, which is undone with what is typed behind it
+}
+
+// former is what an entry was before a change.
+type former struct {
+	text []rune
+	pos  int
+}
+
+// undoable bounds how many changes of an entry can be undone.
+const undoable = 100
+
+// remember has undo come back to the entry as it is now.
+func (e *entry) remember(typing bool) {
+	if typing && e.typing {
+		return
+	}
+	e.typing = typing
+	e.past = append(e.past, former{slices.Clone(e.text), e.pos})
+	e.past = e.past[max(0, len(e.past)-undoable):]
+}
+
+func (e *entry) undo() {
+	e.typing = false
+	if n := len(e.past); n > 0 {
+		e.text, e.pos, e.past = e.past[n-1].text, e.past[n-1].pos, e.past[:n-1]
+	}
 }
 
 // shown is what a person may see of it.
@@ -43,11 +76,26 @@ func (e *entry) back() int {
 	at := e.pos
 	for at > 0 {
 		at--
-		if runeWidth(e.text[at]) > 0 || e.text[at] == '\n' {
+		if terminal.RuneWidth(e.text[at]) > 0 || e.text[at] == '\n' {
 			break
 		}
 	}
 	return at
+}
+
+// outdent is where what Backspace takes away begins: within the indentation of a line that is a level, else a character.
+func (e *entry) outdent() int {
+	start := e.lineStart()
+	before := e.text[start:e.pos]
+	if len(before) == 0 || len(before)%terminal.TabWidth != 0 {
+		return e.back()
+	}
+	for _, r := range before {
+		if r != ' ' {
+			return e.back()
+		}
+	}
+	return e.pos - terminal.TabWidth
 }
 
 // forth is the end of the character after the cursor.
@@ -56,7 +104,7 @@ func (e *entry) forth() int {
 	if at < len(e.text) {
 		at++
 	}
-	for at < len(e.text) && runeWidth(e.text[at]) == 0 && e.text[at] != '\n' {
+	for at < len(e.text) && terminal.RuneWidth(e.text[at]) == 0 && e.text[at] != '\n' {
 		at++
 	}
 	return at
@@ -134,6 +182,33 @@ func (e *entry) line(down bool) bool {
 	return true
 }
 
+// step shows the entry of the history before or behind the one that is shown; with stem the nearest that begins with what was typed.
+func (e *entry) step(h *History, by int, stem bool) {
+	if e.at == h.len() {
+		e.stem = string(e.text[:e.pos])
+	}
+	at := e.at + by
+	for stem && at >= 0 && at < h.len() && !strings.HasPrefix(h.entry(at), e.stem) {
+		at += by
+	}
+	e.recall(h, at)
+}
+
+// offer is what the newest entry of the history that begins with this one has behind it in the same line; nothing where the cursor is elsewhere than at the end.
+func (e *entry) offer(h *History) []rune {
+	text := string(e.text)
+	if e.secret || e.pos != len(e.text) || strings.TrimSpace(text) == "" {
+		return nil
+	}
+	for at := h.len() - 1; at >= 0; at-- {
+		if rest, ok := strings.CutPrefix(h.entry(at), text); ok && rest != "" {
+			line, _, _ := strings.Cut(rest, "\n")
+			return []rune(line)
+		}
+	}
+	return nil
+}
+
 // recall shows another entry of the history.
 func (e *entry) recall(h *History, at int) bool {
 	if at < 0 || at > h.len() || at == e.at {
@@ -142,7 +217,7 @@ func (e *entry) recall(h *History, at int) bool {
 	if e.at == h.len() {
 		e.own = e.text
 	}
-	e.at = at
+	e.at, e.past, e.typing = at, nil, false
 	if at == h.len() {
 		e.text = e.own
 	} else {

@@ -3,6 +3,8 @@ package lineedit
 import (
 	"bytes"
 	"unicode/utf8"
+
+	"cove/internal/terminal"
 )
 
 // key is one that was pressed: text, or what it is called.
@@ -15,6 +17,8 @@ const (
 	pasteBegins = "\x1b[200~"
 	pasteEnds   = "\x1b[201~"
 )
+
+const ctrlX = 0x18
 
 // decoder makes keys of what a terminal sends.
 type decoder struct {
@@ -80,7 +84,7 @@ func (d *decoder) pasted() (text []rune, ok bool) {
 			text = append(text, '\n')
 		case r == '\t':
 			text = append(text, '\t')
-		case r == utf8.RuneError && n == 1, control(r):
+		case r == utf8.RuneError && n == 1, terminal.Control(r):
 		default:
 			text = append(text, r)
 		}
@@ -89,15 +93,16 @@ func (d *decoder) pasted() (text []rune, ok bool) {
 	return text, found
 }
 
-// control says that r is none that can be shown.
-func control(r rune) bool { return r < 0x20 || r >= 0x7f && r < 0xa0 }
-
 // decode takes one key from the beginning of b, which is not empty, and says how many bytes it has; 0 until all of it has come. A key that means
 // nothing here has neither text nor name.
 func decode(b []byte) (key, int) {
 	switch c := b[0]; {
 	case c == 0x1b:
 		return decodeEscape(b)
+	case c == ctrlX && len(b) < 2: // begins the name of a key with two strokes
+		return key{}, 0
+	case c == ctrlX && b[1] == 0x05: // Ctrl-E
+		return key{name: "editor"}, 2
 	case c == 0: // Ctrl-Space
 		return key{}, 1
 	case c < 0x20 || c == 0x7f:
@@ -107,7 +112,7 @@ func decode(b []byte) (key, int) {
 		return key{}, 0
 	}
 	r, n := utf8.DecodeRune(b)
-	if r == utf8.RuneError && n == 1 || control(r) {
+	if r == utf8.RuneError && n == 1 || terminal.Control(r) {
 		return key{}, n
 	}
 	return key{text: []rune{r}}, n
@@ -117,7 +122,7 @@ func decode(b []byte) (key, int) {
 var controls = map[byte]string{
 	0x01: "home", 0x02: "left", 0x03: "interrupt", 0x04: "ctrl-d", 0x05: "end", 0x06: "right", 0x07: "cancel", 0x08: "backspace", 0x09: "tab",
 	0x0a: "enter", 0x0b: "kill-end", 0x0c: "clear", 0x0d: "enter", 0x0e: "next", 0x10: "previous", 0x12: "search-back", 0x13: "search-forward",
-	0x14: "transpose", 0x15: "kill-start", 0x17: "kill-word", 0x19: "yank", 0x1a: "suspend", 0x7f: "backspace",
+	0x14: "transpose", 0x15: "kill-start", 0x17: "kill-word", 0x19: "yank", 0x1a: "suspend", 0x1f: "undo", 0x7f: "backspace",
 }
 
 // sequences are the names of the keys that send an escape sequence, without its beginning.

@@ -37,6 +37,15 @@ type Options struct {
 	History *History
 	// Complete returns what may stand from start up to the cursor, which counts runes of text; nil means that there are no completions.
 	Complete func(ctx context.Context, text string, cursor int) (matches []string, start int)
+	// Highlight returns the numbers of an SGR sequence for each rune of an entry, "" for none; nil: entries have no colours, and what the history has behind them is not offered.
+	Highlight func(text string) []string
+	// More says whether an entry goes on in another line when Enter is pressed at its end, and what that line begins with; nil: it never does. Dumb
+	// terminals are not asked.
+	More func(ctx context.Context, text string) (indent string, more bool)
+	// Edit has the person's own editor change an entry, for Ctrl-X Ctrl-E; nil: there is none. The terminal is as it was before ReadLine meanwhile. It reports its errors itself.
+	Edit func(ctx context.Context, text string) (changed string, ok bool)
+	// Continuation is the prompt of the lines of an entry behind the first.
+	Continuation string
 }
 
 // Editor reads entries from a terminal. One call of ReadLine or ReadPassword may wait at a time; the other methods may be called meanwhile.
@@ -63,7 +72,7 @@ func New(o Options) (*Editor, error) {
 	if err := unix.Pipe2(e.woken[:], unix.O_CLOEXEC|unix.O_NONBLOCK); err != nil {
 		return nil, os.NewSyscallError("pipe2", err)
 	}
-	e.screen = screen{out: o.Out, dumb: o.Dumb, size: e.size}
+	e.screen = screen{out: o.Out, dumb: o.Dumb, size: e.size, more: o.Continuation, look: o.Highlight}
 	return e, nil
 }
 
@@ -247,12 +256,15 @@ func (e *Editor) wait() error {
 func (e *Editor) wake() { _, _ = unix.Write(e.woken[1], []byte{0}) } // a pipe that is full wakes as well
 
 func (e *Editor) draw() {
+	if e.normal == nil {
+		return // the terminal is somebody else's at the moment
+	}
 	if s := e.entry.search; s != nil {
-		e.screen.draw("("+s.label()+" '"+string(s.query)+"'): ", string(e.entry.text), e.entry.pos)
+		e.screen.draw("("+s.label()+" '"+string(s.query)+"'): ", string(e.entry.text), e.entry.pos, "")
 		return
 	}
 	text := e.entry.shown()
-	e.screen.draw(e.prompt, text, min(e.entry.pos, len([]rune(text))))
+	e.screen.draw(e.prompt, text, min(e.entry.pos, len([]rune(text))), string(e.offer()))
 }
 
 // size is the terminal's, in columns and rows.

@@ -12,10 +12,11 @@ import (
 	"golang.org/x/sys/unix"
 
 	"cove/internal/lineedit"
+	"cove/internal/terminal/terminaltest"
 )
 
 // open returns an editor on a terminal, with a prompt and a history of these entries.
-func open(t *testing.T, y *tty, o lineedit.Options, history ...string) *lineedit.Editor {
+func open(t *testing.T, y *terminaltest.TTY, o lineedit.Options, history ...string) *lineedit.Editor {
 	t.Helper()
 	h, err := lineedit.OpenHistory("", 100)
 	if err != nil {
@@ -26,7 +27,7 @@ func open(t *testing.T, y *tty, o lineedit.Options, history ...string) *lineedit
 			t.Fatal(err)
 		}
 	}
-	o.In, o.Out, o.History = y.device, y.device, h
+	o.In, o.Out, o.History = y.Device, y.Device, h
 	e, err := lineedit.New(o)
 	if err != nil {
 		t.Fatal(err)
@@ -64,14 +65,23 @@ func TestKeys(t *testing.T) {
 		"the entry comes back": {
 			"new\x10\x0e\r", "new", nil,
 		},
-		"a block as a whole": {"\x1b[A\r", "for i in x:\n    print(i)", nil},
-		"within a block":     {"\x1b[A\x1b[A\x05#\r", "for i in x:#\n    print(i)", nil},
-		"search":             {"\x12PRIN\x12\r", "print('alpha')", nil},
-		"search, then edit":  {"\x12x =\x05+1\r", "x = 1+1", nil},
-		"search given up":    {"kept\x12zzz\x07\r", "kept", nil},
-		"a paste is text":    {"a\x1b[200~b\r\nc\td\x03\x1b[Ae\n\x1b[201~f\r", "ab\nc\td[Ae\nf", nil},
-		"Ctrl-Space":         {"1\x00+1\r", "1+1", nil},
-		"Alt-Enter":          {"a\x1b\rb\r", "a\nb", nil},
+		"what begins like it":      {"pri\x1b[A\r", "print('alpha')", nil},
+		"nothing begins like it":   {"new\x1b[A\x1b[B\r", "new", nil},
+		"down to what was typed":   {"x\x1b[A\x1b[B\r", "x", nil},
+		"all, whatever was typed":  {"pri\x10\r", "for i in x:\n    print(i)", nil},
+		"undo what was typed":      {"abc\x1f\r", "", nil},
+		"undo by the change":       {"abc\x1b[Dd\x7f\x7f\x1f\x1f\x1f!\r", "ab!c", nil},
+		"nothing to undo any more": {"a\x1f\x1f\x1fb\r", "b", nil},
+		"undo what was cut":        {"one two\x15\x1f\r", "one two", nil},
+		"a block as a whole":       {"\x1b[A\r", "for i in x:\n    print(i)", nil},
+		"within a block":           {"\x1b[A\x1b[A\x05#\r", "for i in x:#\n    print(i)", nil},
+		"search":                   {"\x12PRIN\x12\r", "print('alpha')", nil},
+		"search, then edit":        {"\x12x =\x05+1\r", "x = 1+1", nil},
+		"search given up":          {"kept\x12zzz\x07\r", "kept", nil},
+		"a paste is text":          {"a\x1b[200~b\r\nc\td\x03\x1b[Ae\n\x1b[201~f\r", "ab\nc\td[Ae\nf", nil},
+		"Ctrl-X with other keys":   {"1\x18+\x18\x051\r", "1+1", nil},
+		"Ctrl-Space":               {"1\x00+1\r", "1+1", nil},
+		"Alt-Enter":                {"a\x1b\rb\r", "a\nb", nil},
 		"keys that mean nothing": {
 			"a\x1b[15~\x1b[99;99X\x1bz\x1b[200xb\x1d\xff\r", "ab", nil,
 		},
@@ -83,11 +93,11 @@ func TestKeys(t *testing.T) {
 		for how, piece := range map[string]int{"at once": len(c.keys), "by the byte": 1} {
 			t.Run(name+" "+how, func(t *testing.T) {
 				t.Parallel()
-				y := newTTY(t, 60, 10)
+				y := terminaltest.New(t, 60, 10)
 				got := reads(open(t, y, lineedit.Options{}, old...))
-				y.shows("> |")
+				y.Shows("> |")
 				for rest := c.keys; rest != ""; rest = rest[min(piece, len(rest)):] {
-					y.types(rest[:min(piece, len(rest))])
+					y.Types(rest[:min(piece, len(rest))])
 				}
 				returns(t, got, c.want, c.err)
 			})
@@ -120,50 +130,105 @@ func TestWhatIsShown(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			y := newTTY(t, 10, 4)
+			y := terminaltest.New(t, 10, 4)
 			reads(open(t, y, lineedit.Options{}, "print('alpha')"))
-			y.shows("> |")
-			y.types(c.keys)
-			y.shows(c.want...)
+			y.Shows("> |")
+			y.Types(c.keys)
+			y.Shows(c.want...)
+		})
+	}
+}
+
+// TestEditElsewhere changes an entry in the person's own editor, which has the terminal as it was before.
+func TestEditElsewhere(t *testing.T) {
+	t.Parallel()
+	y := terminaltest.New(t, 40, 6)
+	fails := false
+	edit := func(_ context.Context, text string) (string, bool) {
+		mode, err := unix.IoctlGetTermios(int(y.Device.Fd()), unix.TCGETS)
+		if err != nil || mode.Lflag&unix.ECHO == 0 || mode.Lflag&unix.ICANON == 0 {
+			t.Errorf("the editor got a terminal with the mode %+v, %v", mode, err)
+		}
+		_, _ = io.WriteString(y.Device, "(an editor)\n")
+		return text + " + 1\n", !fails
+	}
+	e := open(t, y, lineedit.Options{Edit: edit})
+	got := reads(e)
+	y.Shows("> |")
+	y.Types("x\x18\x05")
+	y.Shows("> x", "(an editor)", "> x + 1|")
+	y.Types("\x1f")
+	y.Shows("> x", "(an editor)", "> x|")
+	fails = true
+	y.Types("\x18y\x18\x05")
+	y.Shows("> x", "(an editor)", "> xy", "(an editor)", "> xy|")
+	y.Types("\r")
+	returns(t, got, "xy", nil)
+}
+
+// TestOffer types the beginning of what was entered before, and takes over what is shown behind it.
+func TestOffer(t *testing.T) {
+	t.Parallel()
+	plain := func(text string) []string { return make([]string, len([]rune(text))) }
+	for name, c := range map[string]struct{ keys, shown, want string }{
+		"all of it":           {"imp\x1b[C", "> import pandas as pd|", "import pandas as pd"},
+		"to the end":          {"imp\x05", "> import pandas as pd|", "import pandas as pd"},
+		"a word":              {"imp\x1bf", "> import| pandas as pd", "import"},
+		"two words":           {"imp\x1bf\x1bf", "> import pandas| as pd", "import pandas"},
+		"left alone":          {"imp", "> imp|ort pandas as pd", "imp"},
+		"taken back":          {"imp\x05\x1f", "> imp|ort pandas as pd", "imp"},
+		"the newest":          {"x", "> x| = 2", "x"},
+		"a line of a block":   {"for", "> for| 年 in x:", "for"},
+		"not in the middle":   {"import p\x02\x1b[C", "> import p|andas as pd", "import p"},
+		"nothing is like it":  {"import z\x1b[C", "> import z|", "import z"},
+		"not of what is gone": {"imp\x15x =\x05!", "> x = 2!|", "x = 2!"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			y := terminaltest.New(t, 40, 4)
+			got := reads(open(t, y, lineedit.Options{Highlight: plain}, "import pandas as pd", "x = 1", "x = 2", "for 年 in x:\n    print(年)"))
+			y.Shows("> |")
+			y.Types(c.keys)
+			y.Shows(c.shown)
+			y.Types("\r")
+			returns(t, got, c.want, nil)
+			y.Shows("> "+c.want, "|") // what was offered is gone
 		})
 	}
 }
 
 func TestAfterAnEntry(t *testing.T) {
 	t.Parallel()
-	y := newTTY(t, 20, 6)
+	y := terminaltest.New(t, 20, 6)
 	e := open(t, y, lineedit.Options{})
 	before := mode(t, y)
 	got := reads(e)
-	y.shows("> |")
-	y.types("12\x01")
-	y.shows("> |12")
+	y.Shows("> |")
+	y.Types("12\x01")
+	y.Shows("> |12")
 	if mode(t, y) == before {
 		t.Error("the terminal's mode is the usual one while an entry is read")
 	}
-	y.types("\r")
+	y.Types("\r")
 	returns(t, got, "12", nil)
-	y.shows("> 12", "|")
+	y.Shows("> 12", "|")
 	if mode(t, y) != before {
 		t.Error("the terminal's mode is not what it was")
 	}
-	y.until("the end of marking what is pasted", func() (string, bool) { return y.face.String(), !y.face.pastes })
-	y.types("typed ahead\r") // which the terminal echoes itself
+	y.Until("the end of marking what is pasted", func() (string, bool) { return "", !y.MarksPastes() })
+	y.Types("typed ahead\r") // which the terminal echoes itself
 	returns(t, reads(e), "typed ahead", nil)
 	e.SetPrompt("last> ") // which cannot be taken for an earlier one
 	got = reads(e)
-	y.until("a prompt", func() (string, bool) { s := y.face.String(); return s, strings.HasSuffix(s, "\nlast> |") })
-	y.types("never mind\x03")
+	y.UntilEnds("\nlast> |")
+	y.Types("never mind\x03")
 	returns(t, got, "", lineedit.ErrInterrupt)
-	y.until("^C behind what was typed", func() (string, bool) {
-		s := y.face.String()
-		return s, strings.HasSuffix(s, "last> never mind^C\n|")
-	})
+	y.UntilEnds("last> never mind^C\n|")
 }
 
-func mode(t *testing.T, y *tty) unix.Termios {
+func mode(t *testing.T, y *terminaltest.TTY) unix.Termios {
 	t.Helper()
-	m, err := unix.IoctlGetTermios(int(y.device.Fd()), unix.TCGETS)
+	m, err := unix.IoctlGetTermios(int(y.Device.Fd()), unix.TCGETS)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -172,27 +237,27 @@ func mode(t *testing.T, y *tty) unix.Termios {
 
 func TestSeveralEntriesAtOnce(t *testing.T) {
 	t.Parallel()
-	y := newTTY(t, 20, 10)
+	y := terminaltest.New(t, 20, 10)
 	e := open(t, y, lineedit.Options{})
 	got := reads(e)
-	y.shows("> |")
-	y.types("one\rtwo\rthr")
+	y.Shows("> |")
+	y.Types("one\rtwo\rthr")
 	returns(t, got, "one", nil)
 	returns(t, reads(e), "two", nil)
 	got = reads(e)
-	y.types("ee\r")
+	y.Types("ee\r")
 	returns(t, got, "three", nil)
 }
 
 func TestClose(t *testing.T) {
 	t.Parallel()
-	y := newTTY(t, 20, 6)
+	y := terminaltest.New(t, 20, 6)
 	before := mode(t, y)
 	e := open(t, y, lineedit.Options{})
 	got := reads(e)
-	y.shows("> |")
-	y.types("abc")
-	y.shows("> abc|")
+	y.Shows("> |")
+	y.Types("abc")
+	y.Shows("> abc|")
 	if err := e.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -208,11 +273,11 @@ func TestClose(t *testing.T) {
 
 func TestATerminalThatIsClosed(t *testing.T) {
 	t.Parallel()
-	y := newTTY(t, 20, 6)
+	y := terminaltest.New(t, 20, 6)
 	e := open(t, y, lineedit.Options{})
 	got := reads(e)
-	y.shows("> |")
-	if err := y.control.Close(); err != nil {
+	y.Shows("> |")
+	if err := y.Control.Close(); err != nil {
 		t.Fatal(err)
 	}
 	returns(t, got, "", io.EOF)
@@ -221,52 +286,48 @@ func TestATerminalThatIsClosed(t *testing.T) {
 
 func TestAnotherPromptMeanwhile(t *testing.T) {
 	t.Parallel()
-	y := newTTY(t, 20, 6)
+	y := terminaltest.New(t, 20, 6)
 	e := open(t, y, lineedit.Options{})
 	got := reads(e)
-	y.shows("> |")
-	y.types("ab")
-	y.shows("> ab|")
+	y.Shows("> |")
+	y.Types("ab")
+	y.Shows("> ab|")
 	e.SetPrompt("名? ")
-	y.shows("名? ab|")
-	y.types("\r")
+	y.Shows("名? ab|")
+	y.Types("\r")
 	returns(t, got, "ab", nil)
 }
 
 func TestPassword(t *testing.T) {
 	t.Parallel()
-	y := newTTY(t, 40, 6)
+	y := terminaltest.New(t, 40, 6)
 	e := open(t, y, lineedit.Options{}, "old")
 	got := make(chan entered, 1)
 	go func() {
 		text, err := e.ReadPassword("password: ")
 		got <- entered{text, err}
 	}()
-	y.shows("password: |")
-	y.types("ge\x1b[A\x12heim\x7f\r")
+	y.Shows("password: |")
+	y.Types("ge\x1b[A\x12heim\x7f\r")
 	returns(t, got, "gehei", nil)
-	y.shows("password:", "|")
+	y.Shows("password:", "|")
 }
 
 // TestResized makes a terminal narrower and wider while an entry is read. The process hears of it by a signal, which this test sends itself.
 func TestResized(t *testing.T) {
 	t.Parallel()
-	y := newTTY(t, 20, 6)
+	y := terminaltest.New(t, 20, 6)
 	e := open(t, y, lineedit.Options{})
 	reads(e)
-	y.shows("> |")
-	y.types("0123456789")
-	y.shows("> 0123456789|")
-	y.mu.Lock()
-	y.face = newFace(10, 6) // as a terminal would lay it out anew
-	y.face.write([]byte("> 01234567\r\n89"))
-	y.mu.Unlock()
-	y.resize(10, 6)
+	y.Shows("> |")
+	y.Types("0123456789")
+	y.Shows("> 0123456789|")
+	y.Lay(10, 6, "> 01234567\r\n89")
 	if err := unix.Kill(unix.Getpid(), unix.SIGWINCH); err != nil {
 		t.Fatal(err)
 	}
-	y.types("x")
-	y.shows("> 01234567", "89x|")
+	y.Types("x")
+	y.Shows("> 01234567", "89x|")
 }
 
 func TestCompletion(t *testing.T) {
@@ -286,17 +347,17 @@ func TestCompletion(t *testing.T) {
 		}
 		return matches, start
 	}
-	y := newTTY(t, 30, 8)
+	y := terminaltest.New(t, 30, 8)
 	e := open(t, y, lineedit.Options{Complete: complete})
 	got := reads(e)
-	y.shows("> |")
-	y.types("值 a\t")
-	y.shows("> 值 alp|")
-	y.types("\t")
-	y.shows("> 值 alp", "alpha     alphabet  alpine", "> 值 alp|")
-	y.types("i\t 名\t zzz\t")
-	y.shows("> 值 alp", "alpha     alphabet  alpine", "> 值 alpine 名字 zzz|")
-	y.types("\x15\tx\r") // nothing to complete is an indent
+	y.Shows("> |")
+	y.Types("值 a\t")
+	y.Shows("> 值 alp|")
+	y.Types("\t")
+	y.Shows("> 值 alp", "alpha     alphabet  alpine", "> 值 alp|")
+	y.Types("i\t 名\t zzz\t")
+	y.Shows("> 值 alp", "alpha     alphabet  alpine", "> 值 alpine 名字 zzz|")
+	y.Types("\x15\tx\r") // nothing to complete is an indent
 	returns(t, got, "    x", nil)
 }
 
@@ -304,15 +365,15 @@ func TestCompletion(t *testing.T) {
 func TestCloseDuringACompletion(t *testing.T) {
 	t.Parallel()
 	asked := make(chan struct{})
-	y := newTTY(t, 30, 8)
+	y := terminaltest.New(t, 30, 8)
 	e := open(t, y, lineedit.Options{Complete: func(ctx context.Context, _ string, _ int) ([]string, int) {
 		close(asked)
 		<-ctx.Done()
 		return nil, 0
 	}})
 	got := reads(e)
-	y.shows("> |")
-	y.types("a\t")
+	y.Shows("> |")
+	y.Types("a\t")
 	<-asked
 	if err := e.Close(); err != nil {
 		t.Fatal(err)
@@ -322,17 +383,17 @@ func TestCloseDuringACompletion(t *testing.T) {
 
 func TestDumb(t *testing.T) {
 	t.Parallel()
-	y := newTTY(t, 40, 4)
+	y := terminaltest.New(t, 40, 4)
 	e := open(t, y, lineedit.Options{Dumb: true}, "for i in x:\n    print(i)")
 	got := reads(e)
-	y.shows("> |")
-	y.types("销售ab\x1b[D\x1b[D\x7f")
-	y.shows("> 销|ab")
-	y.types("\x1b[A")
-	y.shows("> for i in x:⏎    print(i)|")
-	y.types("\x1b[B\x1b[Fc\r")
+	y.Shows("> |")
+	y.Types("销售ab\x1b[D\x1b[D\x7f")
+	y.Shows("> 销|ab")
+	y.Types("\x10")
+	y.Shows("> for i in x:⏎    print(i)|")
+	y.Types("\x0e\x1b[Fc\r")
 	returns(t, got, "销abc", nil)
-	y.shows("> 销abc", "|")
+	y.Shows("> 销abc", "|")
 }
 
 func TestHistoryFile(t *testing.T) {
@@ -358,8 +419,8 @@ func TestHistoryFile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	y := newTTY(t, 40, 8)
-	e, err := lineedit.New(lineedit.Options{In: y.device, Out: y.device, History: again})
+	y := terminaltest.New(t, 40, 8)
+	e, err := lineedit.New(lineedit.Options{In: y.Device, Out: y.Device, History: again})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -369,8 +430,8 @@ func TestHistoryFile(t *testing.T) {
 		prompt := fmt.Sprintf("%d> ", up)
 		e.SetPrompt(prompt)
 		got := reads(e)
-		y.until("a prompt", func() (string, bool) { s := y.face.String(); return s, strings.HasSuffix(s, prompt+"|") })
-		y.types(strings.Repeat("\x10", up+1) + "\r")
+		y.UntilEnds(prompt + "|")
+		y.Types(strings.Repeat("\x10", up+1) + "\r")
 		returns(t, got, want, nil)
 	}
 }

@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"cove/internal/terminal"
 )
 
 // press does what a key means. done says that the entry is over. The caller holds the lock.
@@ -14,11 +16,15 @@ func (e *Editor) press(k key) (text string, done bool, err error) {
 		return "", false, nil
 	}
 	if k.name == "" {
+		e.entry.remember(true)
 		e.entry.insert(k.text)
 		return "", false, nil
 	}
 	switch k.name {
 	case "enter":
+		if more, err := e.goesOn(); more || err != nil {
+			return "", err != nil, err
+		}
 		return string(e.entry.text), true, nil
 	case "interrupt":
 		return "", true, ErrInterrupt
@@ -31,6 +37,8 @@ func (e *Editor) press(k key) (text string, done bool, err error) {
 		return "", false, e.complete()
 	case "suspend":
 		e.suspend()
+	case "editor":
+		return "", false, e.elsewhere()
 	case "clear":
 		e.screen.clear()
 	default:
@@ -44,6 +52,10 @@ func (e *Editor) press(k key) (text string, done bool, err error) {
 // move does what a key means that changes what is seen, and not the text.
 func (e *Editor) move(name string) bool {
 	t := e.entry
+	if e.accept(name) {
+		return true
+	}
+	t.typing = false
 	switch name {
 	case "left":
 		t.pos = t.back()
@@ -59,16 +71,16 @@ func (e *Editor) move(name string) bool {
 		t.pos = t.wordForth()
 	case "up":
 		if !t.line(false) {
-			e.recall(t.at - 1)
+			e.step(-1, true)
 		}
 	case "down":
 		if !t.line(true) {
-			e.recall(t.at + 1)
+			e.step(1, true)
 		}
 	case "previous":
-		e.recall(t.at - 1)
+		e.step(-1, false)
 	case "next":
-		e.recall(t.at + 1)
+		e.step(1, false)
 	case "search-back", "search-forward":
 		if !t.secret {
 			t.search = &search{forward: name == "search-forward", before: string(t.text), pos: t.pos}
@@ -82,9 +94,14 @@ func (e *Editor) move(name string) bool {
 // change does what a key means that changes the text.
 func (e *Editor) change(name string) {
 	t := e.entry
+	if name == "undo" {
+		t.undo()
+		return
+	}
+	t.remember(false)
 	switch name {
 	case "backspace":
-		t.cut(t.back(), t.pos)
+		t.cut(t.outdent(), t.pos)
 	case "delete":
 		t.cut(t.pos, t.forth())
 	case "newline":
@@ -104,22 +121,107 @@ func (e *Editor) change(name string) {
 	}
 }
 
-func (e *Editor) recall(at int) {
+func (e *Editor) step(by int, stem bool) {
 	if !e.entry.secret {
-		e.entry.recall(e.o.History, at)
+		e.entry.step(e.o.History, by, stem)
 	}
+}
+
+// offer is what a key that goes right puts behind the entry; it is shown, faintly, where there are colours.
+func (e *Editor) offer() []rune {
+	if e.o.Highlight == nil || e.o.Dumb || e.entry.search != nil {
+		return nil
+	}
+	return e.entry.offer(e.o.History)
+}
+
+// accept takes over what is offered, or a word of it, where a key goes right beyond the end of the entry.
+func (e *Editor) accept(name string) bool {
+	if name != "right" && name != "end" && name != "word-right" {
+		return false
+	}
+	offer := e.offer()
+	if len(offer) == 0 {
+		return false
+	}
+	if name == "word-right" {
+		offer = offer[:(&entry{text: offer}).wordForth()]
+	}
+	e.entry.remember(false)
+	e.entry.insert(offer)
+	return true
 }
 
 // suspend stops the program, as Ctrl-Z does, until its shell has it go on.
 func (e *Editor) suspend() {
+	e.leave()
+	_ = unix.Kill(0, unix.SIGTSTP) // it returns when the program goes on, or at once where it cannot be stopped
+	e.comeBack()
+}
+
+// leave gives the terminal back in the middle of an entry.
+func (e *Editor) leave() {
 	e.screen.finish(e.prompt, e.entry.shown(), "")
 	e.restore()
-	_ = unix.Kill(0, unix.SIGTSTP) // it returns when the program goes on, or at once where it cannot be stopped
+}
+
+// comeBack takes the terminal over again.
+func (e *Editor) comeBack() {
 	if normal, err := unix.IoctlGetTermios(e.fd, unix.TCGETS); err == nil {
 		e.normal = normal
 		_ = unix.IoctlSetTermios(e.fd, unix.TCSETS, rawMode(*normal))
 	}
 	e.screen.begin()
+}
+
+// elsewhere has the person's own editor change the entry. The lock is not held meanwhile.
+func (e *Editor) elsewhere() error {
+	t := e.entry
+	if t.secret || e.o.Edit == nil || e.o.Dumb {
+		return nil
+	}
+	e.leave()
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	e.current = cancel
+	e.mu.Unlock()
+	changed, ok := e.o.Edit(ctx, string(t.text))
+	e.mu.Lock()
+	e.current = nil
+	if e.closed {
+		return ErrClosed
+	}
+	e.comeBack()
+	if ok {
+		t.remember(false)
+		t.cut(0, len(t.text))
+		t.insert([]rune(strings.TrimRight(changed, "\n")))
+	}
+	return nil
+}
+
+// goesOn begins another line of an entry that is not complete. The lock is not held while that is found out.
+func (e *Editor) goesOn() (bool, error) {
+	t := e.entry
+	if e.o.More == nil || e.o.Dumb || t.secret || t.pos != len(t.text) {
+		return false, nil
+	}
+	e.draw()
+	ctx, cancel := context.WithTimeout(context.Background(), completeTimeout)
+	defer cancel()
+	e.current = cancel
+	text := string(t.text)
+	e.mu.Unlock()
+	indent, more := e.o.More(ctx, text)
+	e.mu.Lock()
+	e.current = nil
+	if e.closed {
+		return false, ErrClosed
+	}
+	if more {
+		t.insert([]rune("\n" + indent))
+	}
+	return more, nil
 }
 
 // listed is how many matches are listed.
@@ -133,7 +235,7 @@ func (e *Editor) complete() error {
 		return nil
 	}
 	if strings.TrimSpace(string(t.text[t.lineStart():t.pos])) == "" {
-		t.insert([]rune(strings.Repeat(" ", tabWidth)))
+		t.insert([]rune(strings.Repeat(" ", terminal.TabWidth)))
 		return nil
 	}
 	e.draw()
@@ -153,6 +255,7 @@ func (e *Editor) complete() error {
 	}
 	have := string(t.text[start:pos])
 	if common := []rune(commonPrefix(matches)); strings.HasPrefix(string(common), have) && string(common) != have {
+		t.remember(false)
 		t.cut(start, pos)
 		t.insert(common)
 		return nil
@@ -226,6 +329,7 @@ func (e *Editor) pressInSearch(k key) bool {
 	at, ok := e.o.History.find(string(s.query), from, s.forward)
 	s.failed = !ok && len(s.query) > 0
 	if ok {
+		t.stem = ""
 		t.recall(e.o.History, at)
 	}
 	return true

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"io"
 	"strings"
+
+	"cove/internal/terminal"
 )
 
 // A terminal that is told to marks what is pasted.
@@ -19,11 +21,14 @@ type screen struct {
 	out  io.Writer
 	dumb bool
 	size func() (columns, rows int)
+	more string                     // the prompt of rows behind a line's end
+	look func(text string) []string // the SGR numbers of each rune of an entry, "" for none; nil: no colours
 
 	drawn  layout // what is shown
 	prompt string // of drawn
 	text   string
 	pos    int
+	offer  string
 	width  int // the terminal's when it was shown; of a dumb one, how many columns are in use
 }
 
@@ -33,40 +38,68 @@ type layout struct {
 	row, column int // the cursor's
 }
 
-// lay divides a prompt and a text into rows. The cursor is before the rune at pos of the text.
-func lay(prompt, text string, pos, columns int) layout {
+// faint is the look of what is offered, in SGR's numbers.
+const faint = "2"
+
+// lay divides a prompt, a text and what is offered behind it into rows. The cursor is before the rune at pos of the text.
+func (s *screen) lay(prompt, text string, pos int, offer string, columns int) layout {
 	var l layout
 	var row strings.Builder
-	used := 0
+	var looks []string
+	if s.look != nil {
+		looks = s.look(text)
+	}
+	for range offer {
+		looks = append(looks, faint)
+	}
+	used, now := 0, ""
+	dress := func(look string) {
+		if look != now && now != "" {
+			row.WriteString("\x1b[0m")
+		}
+		if look != now && look != "" {
+			row.WriteString("\x1b[" + look + "m")
+		}
+		now = look
+	}
 	next := func() {
+		dress("")
 		l.rows = append(l.rows, row.String())
 		row.Reset()
 		used = 0
 	}
-	put := func(r rune) {
-		w := runeWidth(r)
+	put := func(r rune, look string) {
+		w := terminal.RuneWidth(r)
 		if used+w > columns {
 			next()
 		}
+		dress(look)
 		row.WriteString(visible(r))
 		used += w
 	}
 	for _, r := range prompt {
-		put(r)
+		put(r, "")
 	}
 	at := 0
-	for _, r := range text {
+	for _, r := range text + offer {
 		if at == pos {
-			if r != '\n' && used > 0 && used+runeWidth(r) > columns {
+			if r != '\n' && used > 0 && used+terminal.RuneWidth(r) > columns {
 				next()
 			}
 			l.mark(used, columns)
 		}
+		look := ""
+		if at < len(looks) {
+			look = looks[at]
+		}
 		at++
 		if r == '\n' {
 			next()
+			for _, r := range s.more {
+				put(r, "")
+			}
 		} else {
-			put(r)
+			put(r, look)
 		}
 	}
 	if at <= pos {
@@ -100,7 +133,7 @@ func (s *screen) write(text string) { _, _ = io.WriteString(s.out, text) } // a 
 
 func (s *screen) begin() {
 	s.drawn, s.width = layout{rows: []string{""}}, 0
-	s.prompt, s.text, s.pos = "", "", 0
+	s.prompt, s.text, s.pos, s.offer = "", "", 0, ""
 	if !s.dumb {
 		s.write(markPastes)
 	}
@@ -113,23 +146,23 @@ func (s *screen) end() {
 }
 
 // draw shows an entry in the place of what is shown.
-func (s *screen) draw(prompt, text string, pos int) {
+func (s *screen) draw(prompt, text string, pos int, offer string) {
 	if s.dumb {
 		s.drawDumb(prompt, text, pos)
 		return
 	}
 	columns, rows := s.size()
-	if columns == s.width && prompt == s.prompt && text == s.text && pos == s.pos {
+	if columns == s.width && prompt == s.prompt && text == s.text && pos == s.pos && offer == s.offer {
 		return
 	}
-	s.show(prompt, text, pos, lay(prompt, text, pos, columns).window(rows), columns)
+	s.show(prompt, text, pos, offer, s.lay(prompt, text, pos, offer, columns).window(rows), columns)
 }
 
-func (s *screen) show(prompt, text string, pos int, l layout, columns int) {
+func (s *screen) show(prompt, text string, pos int, offer string, l layout, columns int) {
 	above := s.drawn.row
 	if s.width != 0 && columns != s.width { // the terminal has laid out anew what is shown
 		_, rows := s.size()
-		above = lay(s.prompt, s.text, s.pos, columns).window(rows).row
+		above = s.lay(s.prompt, s.text, s.pos, s.offer, columns).window(rows).row
 	}
 	var b strings.Builder
 	if above > 0 {
@@ -144,7 +177,7 @@ func (s *screen) show(prompt, text string, pos int, l layout, columns int) {
 		fmt.Fprintf(&b, "\x1b[%dC", l.column)
 	}
 	s.write(b.String())
-	s.drawn, s.prompt, s.text, s.pos, s.width = l, prompt, text, pos, columns
+	s.drawn, s.prompt, s.text, s.pos, s.offer, s.width = l, prompt, text, pos, offer, columns
 }
 
 // drawDumb shows an entry on one row of a terminal that can go back to the row's beginning, and nothing else.
@@ -166,7 +199,7 @@ func rowOf(text string) (string, int) {
 	columns := 0
 	for _, r := range text {
 		b.WriteString(visible(r))
-		columns += runeWidth(r)
+		columns += terminal.RuneWidth(r)
 		if r == '\n' {
 			columns++
 		}
@@ -181,7 +214,7 @@ func (s *screen) finish(prompt, text, last string) {
 		s.drawDumb(prompt, text, end)
 	} else {
 		columns, _ := s.size()
-		s.show(prompt, text, end, lay(prompt, text, end, columns), columns)
+		s.show(prompt, text, end, "", s.lay(prompt, text, end, "", columns), columns)
 	}
 	s.write(last + "\r\n")
 }

@@ -115,7 +115,7 @@ func (l *Link) content(ctx context.Context, req wire.Request) (*Content, error) 
 	resp, _, err := l.respond(ctx, ch)
 	if err != nil {
 		release()
-		return nil, err
+		return nil, shortened(err)
 	}
 	c := &Content{Size: resp.Size, left: max(0, resp.Size-req.Offset), ch: ch, release: release}
 	if req.Limit > 0 {
@@ -124,7 +124,7 @@ func (l *Link) content(ctx context.Context, req wire.Request) (*Content, error) 
 	return c, nil
 }
 
-// Read yields exactly the bytes that were asked for, as far as the file has them; fewer are io.ErrUnexpectedEOF.
+// Read yields exactly the bytes that were asked for, as far as the file had them when it was opened; when code has shortened it since, problem.FileChanging.
 func (c *Content) Read(p []byte) (int, error) {
 	if c.left == 0 {
 		return 0, io.EOF
@@ -132,9 +132,17 @@ func (c *Content) Read(p []byte) (int, error) {
 	n, err := c.ch.Read(p[:min(int64(len(p)), c.left)])
 	c.left -= int64(n)
 	if errors.Is(err, io.EOF) {
-		err = io.ErrUnexpectedEOF
+		err = wire.ErrReset
 	}
-	return n, err
+	return n, shortened(err)
+}
+
+// shortened says what a guest means that gives up sending a file. Its reset may come before its answer was read, and takes that away.
+func shortened(err error) error {
+	if errors.Is(err, wire.ErrReset) {
+		return problem.New(problem.FileChanging, "the file became shorter while it was read").WithHint("try again").WithCause(io.ErrUnexpectedEOF)
+	}
+	return err
 }
 
 // Whole is the size of the file, when it was opened.

@@ -18,6 +18,12 @@ import (
 // hostile returns a link to a guest that gives the same answer to everything, and the guest.
 func hostile(t *testing.T, response wire.Response, body string) (*link.Link, *wire.Conn) {
 	t.Helper()
+	return hostileThat(t, response, body, func(*wire.Channel) {})
+}
+
+// hostileThat is hostile with what the guest does after its answer.
+func hostileThat(t *testing.T, response wire.Response, body string, then func(*wire.Channel)) (*link.Link, *wire.Conn) {
+	t.Helper()
 	near, far := net.Pipe()
 	guest := wire.NewConn(far, false)
 	go func() {
@@ -35,6 +41,7 @@ func hostile(t *testing.T, response wire.Response, body string) (*link.Link, *wi
 				var req wire.Request
 				_, _ = wire.ReadMessage(ch, wire.MessageLimit, &req)
 				_ = wire.WriteMessage(ch, response, []byte(body))
+				then(ch)
 				_, _ = io.Copy(io.Discard, ch)
 				_ = ch.Close()
 			}()
@@ -49,6 +56,26 @@ func hostile(t *testing.T, response wire.Response, body string) (*link.Link, *wi
 		_ = guest.Close()
 	})
 	return l, guest
+}
+
+// TestShorter reads files of which less comes than was said, as when code shortens one meanwhile.
+func TestShorter(t *testing.T) {
+	t.Parallel()
+	for name, then := range map[string]func(*wire.Channel){
+		"ends": func(ch *wire.Channel) {
+			_, _ = ch.Write([]byte("four"))
+			_ = ch.CloseWrite()
+		},
+		"is given up": func(ch *wire.Channel) { _ = ch.Reset("EOF") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l, _ := hostileThat(t, wire.Response{Size: 10}, "", then)
+			if _, err := l.ReadFile(t.Context(), "x", 0, io.Discard); !problem.Has(err, problem.FileChanging) {
+				t.Errorf("it is %v", err)
+			}
+		})
+	}
 }
 
 func TestHostileListings(t *testing.T) {

@@ -186,6 +186,7 @@ type Process struct {
 	release func()
 	PID     int  // inside the sandbox
 	Busy    bool // of an attached kernel: its former owner had begun an execution and not ended it
+	Parks   bool // the guest knows Park; that of a session which an older cove has saved does not
 }
 
 // StartKernel starts a kernel: spec's interpreter with the driver's source. ctx bounds the start alone.
@@ -273,7 +274,7 @@ func (l *Link) start(ctx context.Context, req wire.Request, body []byte) (*Proce
 		release()
 		return nil, err
 	}
-	return &Process{ch: ch, release: release, PID: resp.PID, Busy: resp.Busy}, nil
+	return &Process{ch: ch, release: release, PID: resp.PID, Busy: resp.Busy, Parks: l.info.Parks}, nil
 }
 
 // Send sends one message to the process or about it.
@@ -288,6 +289,9 @@ func (p *Process) Receive() (wire.FromProcess, []byte, error) {
 
 // Detach asks the guest to let the kernel go and keep it. Receive tells when it has; then Close is harmless.
 func (p *Process) Detach() error { return p.Send(wire.ToKernel{Kind: wire.ToDetach}, nil) }
+
+// Park is Detach in the middle of an execution: what the kernel writes and says from then on waits in the kernel for who attaches next.
+func (p *Process) Park() error { return p.Send(wire.ToKernel{Kind: wire.ToPark}, nil) }
 
 // Close lets the process go; the guest kills it if it still runs.
 func (p *Process) Close() { p.release() }

@@ -8,6 +8,7 @@ import (
 	"io"
 	"iter"
 	"slices"
+	"sync"
 	"time"
 
 	"cove/internal/ident"
@@ -142,11 +143,16 @@ func (l *Link) WriteProcess(ctx context.Context, id string, r io.Reader, end boo
 // FollowProcess yields what a process emits from a position on, the last of it its end. It ends with ctx, and with an error when the link ends.
 func (l *Link) FollowProcess(ctx context.Context, id string, from int64) iter.Seq2[process.Event, error] {
 	return func(yield func(process.Event, error) bool) {
-		if err := l.follow(ctx, wire.Request{Op: wire.OpProcessFollow, ID: id, Offset: from}, func(e process.Event) bool { return yield(e, nil) }); err != nil {
+		if err := l.follow(ctx, wire.Request{Op: wire.OpProcessFollow, ID: id, Offset: from, Most: wire.ProcessPiece}, func(e process.Event) bool { return yield(e, nil) }); err != nil {
 			yield(process.Event{}, err)
 		}
 	}
 }
+
+type outputPiece [wire.ProcessPiece]byte
+
+// outputPieces are for large messages of output.
+var outputPieces = sync.Pool{New: func() any { return new(outputPiece) }}
 
 func (l *Link) follow(ctx context.Context, req wire.Request, yield func(process.Event) bool) error {
 	if err := l.knowsProcesses(); err != nil {
@@ -162,7 +168,14 @@ func (l *Link) follow(ctx context.Context, req wire.Request, yield func(process.
 	}
 	for at := int64(0); ; {
 		var h wire.FromProcess
-		body, err := wire.ReadMessage(ch, wire.MaxFrame, &h)
+		var large *outputPiece
+		body, err := wire.ReadMessageInto(ch, wire.ProcessPiece+wire.MaxFrame, &h, func(size int) []byte {
+			if size <= wire.MaxFrame {
+				return nil
+			}
+			large, _ = outputPieces.Get().(*outputPiece)
+			return large[:]
+		})
 		if err != nil {
 			if ctx.Err() != nil {
 				err = ctx.Err()
@@ -170,6 +183,9 @@ func (l *Link) follow(ctx context.Context, req wire.Request, yield func(process.
 			return err
 		}
 		e := process.Event{Kind: process.Kind(h.Kind), At: h.At, Data: body}
+		if large != nil {
+			e.Recycle = func() { outputPieces.Put(large) }
+		}
 		kinds := []process.Kind{process.Stdout, process.Stderr, process.Terminal, process.Gap, process.Ended}
 		if !slices.Contains(kinds, e.Kind) || h.At < 0 || h.At < at && e.Kind != process.Ended {
 			return problem.New(problem.GuestFault, "the guest does not say what the process has written")

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 
 	"cove/internal/problem"
@@ -28,11 +29,11 @@ func (s *LeasedSession) Write(ctx context.Context, path string, r io.Reader) (in
 	}
 	kept := j.pathOf(content)
 	err = s.change(ctx, change{Op: "put", Path: path, Content: content, Size: size}, func(t Changes) error {
-		f, err := os.Open(kept)
+		f, err := j.open(content)
 		if err != nil {
 			return unkept(err)
 		}
-		defer f.Close()
+		defer func() { _ = f.Close() }()
 		info, err = t.Write(ctx, path, f)
 		return err
 	})
@@ -108,7 +109,7 @@ func (s *LeasedSession) catchUp(ctx context.Context) error {
 	if !ok || s.kept != nil {
 		return nil
 	}
-	j, err := openJournal(s.dir, s.rec.Head)
+	j, err := openJournal(s.dir, s.rec.Head, s.ground.Sealer)
 	if err != nil {
 		return err
 	}
@@ -128,14 +129,22 @@ func (s *LeasedSession) catchUp(ctx context.Context) error {
 	return nil
 }
 
-// sayRefilled tells which files were put back.
+// sayRefilled tells which files were put back. Where changes are sealed, the record has their number and not their names.
 func (s *LeasedSession) sayRefilled(files, failed []string) {
 	files = slices.DeleteFunc(files, func(path string) bool { return slices.Contains(failed, path) })
+	say := func(what string, paths []string) {
+		text := "files that were put in after that " + what + ": "
+		kept := text + listing(paths)
+		if s.ground.Sealer != nil {
+			kept = text + strconv.Itoa(len(paths))
+		}
+		s.noticeKept(text+listing(paths), kept)
+	}
 	if len(files) > 0 {
-		s.notice("files that were put in after that were restored: " + listing(files))
+		say("were restored", files)
 	}
 	if len(failed) > 0 {
-		s.notice("files that were put in after that could not be restored: " + listing(failed))
+		say("could not be restored", failed)
 	}
 }
 
@@ -173,7 +182,7 @@ func (s *LeasedSession) replaceJournal(head Entry) {
 		return
 	}
 	old := s.journal
-	s.journal = newJournal(s.dir, head)
+	s.journal = newJournal(s.dir, head, s.ground.Sealer)
 	old.end()
 }
 

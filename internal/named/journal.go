@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -20,6 +19,7 @@ import (
 
 	"cove/internal/durable"
 	"cove/internal/problem"
+	"cove/internal/seal"
 	"cove/internal/workspace"
 )
 
@@ -40,8 +40,9 @@ type Changes = interface {
 // The sandbox is changed first and the line is written then, so a change that the sandbox refused is not in the journal. The caller sees to it that neither a
 // save nor another change comes in between. A line that a crash cut short was never acknowledged.
 type journal struct {
-	path    string   // of the log
-	log     *os.File // nil until the first change
+	path    string       // of the log
+	sealer  *seal.Sealer // what lines and contents are sealed with; nil: they are not
+	log     *os.File     // nil until the first change
 	changes []change
 	newest  map[string]int // by path: the index in changes of the one that put the file there
 	bytes   int64          // of the contents that are still needed
@@ -73,8 +74,8 @@ func journalPath(dir string, head Entry) string {
 	return filepath.Join(dir, journalName, name+logSuffix)
 }
 
-func newJournal(dir string, head Entry) *journal {
-	return &journal{path: journalPath(dir, head), newest: map[string]int{}}
+func newJournal(dir string, head Entry, sealer *seal.Sealer) *journal {
+	return &journal{path: journalPath(dir, head), sealer: sealer, newest: map[string]int{}}
 }
 
 // pathOf returns the path of a content.
@@ -83,8 +84,8 @@ func (j *journal) pathOf(content string) string {
 }
 
 // openJournal reads the journal of a head, where there is one.
-func openJournal(dir string, head Entry) (*journal, error) {
-	j := newJournal(dir, head)
+func openJournal(dir string, head Entry, sealer *seal.Sealer) (*journal, error) {
+	j := newJournal(dir, head, sealer)
 	f, err := os.OpenFile(j.path, os.O_RDWR, 0)
 	if errors.Is(err, fs.ErrNotExist) {
 		return j, nil
@@ -95,9 +96,15 @@ func openJournal(dir string, head Entry) (*journal, error) {
 	whole := int64(0)
 	for in := bufio.NewReader(f); ; {
 		line, err := in.ReadBytes('\n')
-		var c change
-		if err != nil || json.Unmarshal(line, &c) != nil {
+		if err != nil {
 			break // the end, or what a crash cut short
+		}
+		c, err := j.read(line)
+		if problem.Has(err, problem.SealedDamaged) {
+			return nil, errors.Join(fmt.Errorf("read what was changed since the last save: %w", err), f.Close())
+		}
+		if err != nil {
+			break
 		}
 		whole += int64(len(line))
 		j.note(c)
@@ -172,7 +179,7 @@ func (j *journal) receive(r io.Reader) (content string, size int64, err error) {
 	}
 	content = id(contentPrefix)
 	path := j.pathOf(content)
-	if f, ok := r.(*os.File); ok && os.Link(f.Name(), path) == nil {
+	if f, ok := r.(*os.File); ok && j.sealer == nil && os.Link(f.Name(), path) == nil {
 		if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() {
 			return content, info.Size(), nil
 		}
@@ -183,9 +190,12 @@ func (j *journal) receive(r io.Reader) (content string, size int64, err error) {
 		return "", 0, unkept(err)
 	}
 	source := &problem.Source{From: r}
-	size, err = io.Copy(f, source)
+	sealed, err := j.sealer.NewWriter(f)
 	if err == nil {
-		err = f.Sync()
+		size, err = io.Copy(sealed, source)
+	}
+	if err == nil {
+		err = errors.Join(sealed.Close(), f.Sync())
 	}
 	if err = errors.Join(err, f.Close()); err != nil {
 		_ = os.Remove(path)
@@ -203,7 +213,7 @@ func (j *journal) drop(content string) { _ = os.Remove(j.pathOf(content)) }
 // add appends a change to the log, with its time, and returns when it is on the disk.
 func (j *journal) add(c *change) error {
 	c.At = time.Now()
-	line, err := json.Marshal(c)
+	line, err := j.line(*c)
 	if err != nil {
 		return err
 	}
@@ -212,7 +222,7 @@ func (j *journal) add(c *change) error {
 	}
 	end, err := j.log.Seek(0, io.SeekCurrent)
 	if err == nil {
-		if _, err = j.log.Write(append(line, '\n')); err == nil {
+		if _, err = j.log.Write(line); err == nil {
 			err = j.log.Sync()
 		}
 		if err != nil { // half a line would hide those after it
@@ -240,17 +250,17 @@ func (j *journal) fromNothing() bool { return filepath.Base(j.path) == beginning
 
 // shorten rewrites the log with the fewest changes that have the same result. Where the engine cannot save sessions, nothing else ever shortens it.
 func (j *journal) shorten() error {
-	short := newJournal(filepath.Dir(filepath.Dir(j.path)), Entry{})
+	short := newJournal(filepath.Dir(filepath.Dir(j.path)), Entry{}, j.sealer)
 	for _, c := range j.sum() {
 		short.note(c)
 	}
 	var text bytes.Buffer
 	for _, c := range short.changes {
-		line, err := json.Marshal(c)
+		line, err := j.line(c)
 		if err != nil {
 			return err
 		}
-		text.Write(append(line, '\n'))
+		text.Write(line)
 	}
 	if err := durable.Replace(j.path, 0o600, &text); err != nil {
 		return unkept(err)
@@ -380,14 +390,14 @@ func (j *journal) replay(ctx context.Context, t Changes) (failed []string, err e
 }
 
 func (j *journal) put(ctx context.Context, t Changes, c change) error {
-	f, err := os.Open(j.pathOf(c.Content))
+	f, err := j.open(c.Content)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil // a later change replaced it
 	}
 	if err != nil {
 		return problem.New(problem.ContentUnreadable, "the content of "+c.Path+" cannot be read").WithCause(err)
 	}
-	defer f.Close()
+	defer func() { _ = f.Close() }()
 	_, err = t.Write(ctx, c.Path, f)
 	return err
 }
@@ -402,29 +412,28 @@ func (j *journal) files() []string {
 	return paths
 }
 
-// cloneJournal gives a fork's head the journal of its origin's.
+// cloneJournal gives a fork's head the journal of its origin's, with all contents: those that it does not need go when it is opened.
 func cloneJournal(from string, head Entry, to string, forked Entry) error {
-	source, err := openJournal(from, head)
-	if err != nil || len(source.changes) == 0 {
-		return err
+	source, target := journalPath(from, head), journalPath(to, forked)
+	if !journaled(from, head) {
+		return nil
 	}
-	defer source.close()
-	target := newJournal(to, forked)
-	if err := os.MkdirAll(filepath.Dir(target.path), 0o700); err != nil {
+	if err := os.MkdirAll(filepath.Dir(target), 0o700); err != nil {
 		return unkept(err)
 	}
-	for _, c := range source.changes {
-		if c.Content == "" {
-			continue
-		}
-		if err := replicate(source.pathOf(c.Content), target.pathOf(c.Content), true); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	contents, err := filepath.Glob(filepath.Join(filepath.Dir(source), contentPrefix+"*"))
+	if err != nil {
+		return err
+	}
+	for _, content := range contents {
+		if err := replicate(content, filepath.Join(filepath.Dir(target), filepath.Base(content)), true); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return unkept(err)
 		}
 	}
-	if err := replicate(source.path, target.path, false); err != nil {
+	if err := replicate(source, target, false); err != nil {
 		return unkept(err)
 	}
-	return durable.SyncFolder(filepath.Dir(target.path))
+	return durable.SyncFolder(filepath.Dir(target))
 }
 
 // replicate makes to a link to a file that never changes, or a copy of it.

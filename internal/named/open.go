@@ -20,6 +20,7 @@ import (
 	"cove/internal/kernel"
 	"cove/internal/problem"
 	"cove/internal/sandbox"
+	"cove/internal/seal"
 	"cove/internal/session"
 	"cove/internal/snapshot"
 )
@@ -77,6 +78,12 @@ type Restarter interface {
 	Refill(refill func(ctx context.Context, t Changes) error)
 }
 
+// Parker is a Live whose executions can be parked; see kernel.Request.Park.
+type Parker interface {
+	// Resume goes on with an execution whose events have ended with p.
+	Resume(ctx context.Context, p kernel.Parked) iter.Seq2[kernel.Event, error]
+}
+
 // VariableTaker is a Live that can restore the variables of another sandbox; see session.TakeVariables.
 type VariableTaker interface {
 	TakeVariables(ctx context.Context, path string) (session.Taken, error)
@@ -105,6 +112,8 @@ type Ground struct {
 	// an error the sandbox is unchanged; one with code "kernel_lost" means that the interpreter had to be killed.
 	Join func(ctx context.Context, running sandbox.Sandbox, from *snapshot.Snapshot) (Live, error)
 
+	// Sealer seals what the session's folder has of its changes; nil: it is not sealed.
+	Sealer *seal.Sealer
 	// Made is the cove of this process, which makes its snapshots.
 	Made snapshot.Maker
 	// Keep stores a copy of this cove, which can read its snapshots when they do not fit a later one; nil stores none. It is cheap when the copy exists already.
@@ -140,6 +149,8 @@ type Options struct {
 	Undoable bool
 	Depth    int
 	Room     int64
+	// Parked are the executions of this process's that wait in kernels of the session, by the kernels' names; see session.Options.
+	Parked map[string]string
 	// Command names this process in messages to others that need the session meanwhile, such as "cove run".
 	Command string
 	// Swept says that the caller calls Sweep itself. A sweep takes the longer the more sessions there are.
@@ -242,7 +253,7 @@ func (s *LeasedSession) load(ctx context.Context) error {
 		return errOtherLimits
 	}
 	if s.kept == nil {
-		s.rec.Kernels = s.rec.Head.Kernels
+		s.rec.Kernels, s.rec.Parked = s.rec.Head.Kernels, s.opts.Parked
 	}
 	ground, err := s.opts.Prepare(ctx, s.rec.Base)
 	if err != nil {

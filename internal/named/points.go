@@ -140,8 +140,11 @@ func (r Record) shrink(dir string) error {
 func (r Record) taken(store *pages.Store) int64 {
 	n := store.Room()
 	for _, e := range r.Undo {
-		if e.packable() {
+		switch {
+		case e.packable():
 			n += e.Size
+		case e.Room >= e.Size: // it is sealed, and has no page in common with anything
+			n += e.Room
 		}
 	}
 	return n

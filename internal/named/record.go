@@ -53,6 +53,8 @@ type Base struct {
 	Installed install.State `json:"installed,omitzero"`
 	// Kernels are the process ids of its kernels by name, in the sandbox or the snapshot that it goes on with, as its last owner knew; see session.Options.
 	Kernels map[string]int `json:"kernels,omitempty"`
+	// Parked are the executions that wait in kernels of the head; see session.Options. Only the process that has them knows.
+	Parked map[string]string `json:"-"`
 	// Volumes are folders that other sessions use, too.
 	Volumes []Volume `json:"volumes,omitempty"`
 }

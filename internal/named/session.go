@@ -67,11 +67,14 @@ func (s *LeasedSession) Notices() []string {
 	return n
 }
 
-func (s *LeasedSession) notice(text string) {
+func (s *LeasedSession) notice(text string) { s.noticeKept(text, text) }
+
+// noticeKept is notice with another text for the record.
+func (s *LeasedSession) noticeKept(text, kept string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.notices = append(s.notices, text)
-	s.rec.Notice = &Notice{Time: time.Now(), Text: text}
+	s.rec.Notice = &Notice{Time: time.Now(), Text: kept}
 }
 
 // Execute runs code as Live does. With Undoable, a snapshot is made first if anything ran since the last one.
@@ -90,23 +93,7 @@ func (s *LeasedSession) Execute(ctx context.Context, req kernel.Request) iter.Se
 			yield(nil, err)
 			return
 		}
-		var done *kernel.Done
-		defer func() {
-			if done != nil {
-				s.after(*done) // only after Live is done with the event: after calls it
-			}
-		}()
-		for ev, err := range s.Live.Execute(ctx, req) {
-			switch e := ev.(type) {
-			case kernel.Done:
-				done = &e
-			case kernel.Rollback:
-				ev = s.completeRollback(e)
-			}
-			if !yield(ev, err) {
-				return
-			}
-		}
+		s.follow(s.Live.Execute(ctx, req), yield)
 	}
 }
 

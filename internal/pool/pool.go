@@ -50,6 +50,13 @@ type Pool[T any] struct {
 
 	mu     sync.Mutex
 	demand demand
+	making *making // what Run makes now; nil: nothing
+}
+
+// making is one that is being made ahead.
+type making struct {
+	done    chan struct{} // closed when it is ready, or could not be made
+	awaited bool          // by a claim, which takes it as soon as it is made
 }
 
 // New returns an empty pool.
@@ -83,11 +90,11 @@ func (p *Pool[T]) Fill(ctx context.Context) error {
 	return nil
 }
 
-// Claim takes one out of the pool: a ready one if there is any, else one made for this claim. From then on the caller owns it.
+// Claim takes one out of the pool: a ready one if there is any, else one that is being made and that no other claim waits for, else one made for this claim. From then on the caller owns it.
 func (p *Pool[T]) Claim(ctx context.Context) (T, error) {
 	p.note()
 	defer p.want()
-	for {
+	for waited := false; ; {
 		select {
 		case t := <-p.ready:
 			if p.opts.Usable == nil || p.opts.Usable(t) {
@@ -96,10 +103,51 @@ func (p *Pool[T]) Claim(ctx context.Context) (T, error) {
 			}
 			p.opts.Discard(t)
 		default:
+			if !waited && p.await(ctx) {
+				waited = true
+				continue
+			}
 			claimed(ctx, "made")
 			return p.opts.Make(ctx)
 		}
 	}
+}
+
+// await waits until what Run makes is ready, when there is such and no other claim waits for it: two that are made at the same time slow each other down. It says whether it waited.
+func (p *Pool[T]) await(ctx context.Context) bool {
+	p.mu.Lock()
+	m := p.making
+	if m == nil || m.awaited {
+		p.mu.Unlock()
+		return false
+	}
+	m.awaited = true
+	p.mu.Unlock()
+	select {
+	case <-m.done:
+	case <-ctx.Done():
+	}
+	return true
+}
+
+// begin notes that Run makes one, and returns what ends that.
+func (p *Pool[T]) begin() (m *making, end func()) {
+	m = &making{done: make(chan struct{})}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.making = m
+	return m, func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.making = nil
+		close(m.done)
+	}
+}
+
+func (p *Pool[T]) isAwaited(m *making) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return m.awaited
 }
 
 func (p *Pool[T]) note() {
@@ -152,11 +200,8 @@ func (p *Pool[T]) fill(ctx context.Context) bool {
 			return false
 		}
 		began := time.Now()
-		t, err := p.ahead(ctx)
+		err := p.addOne(ctx)
 		if ctx.Err() != nil {
-			if err == nil {
-				p.opts.Discard(t)
-			}
 			return false
 		}
 		if err != nil {
@@ -170,7 +215,6 @@ func (p *Pool[T]) fill(ctx context.Context) bool {
 			continue
 		}
 		pause = 100 * time.Millisecond
-		p.ready <- t // only Run adds to the pool, so there is room
 		if len(p.ready) >= p.opts.Size && len(p.ready) < p.target() && !sleep(ctx, time.Since(began)) {
 			return false // what is kept beyond Size is not urgent: it gets half of the time that it could have
 		}
@@ -178,16 +222,23 @@ func (p *Pool[T]) fill(ctx context.Context) bool {
 	return true
 }
 
-// ahead makes one that nobody waits for.
-func (p *Pool[T]) ahead(ctx context.Context) (T, error) {
+// addOne makes one and adds it to what is ready.
+func (p *Pool[T]) addOne(ctx context.Context) error {
+	m, end := p.begin()
+	defer end()
 	t, err := p.opts.Make(ctx)
-	if err != nil || p.opts.Polish == nil {
-		return t, err
+	if err != nil {
+		return err
 	}
-	if err = p.opts.Polish(ctx, t); err != nil {
+	if p.opts.Polish != nil && !p.isAwaited(m) {
+		err = p.opts.Polish(ctx, t)
+	}
+	if err != nil || ctx.Err() != nil {
 		p.opts.Discard(t)
+		return err
 	}
-	return t, err
+	p.ready <- t // only Run adds to the pool, so there is room
+	return nil
 }
 
 // roomy waits until there is room for another one. It returns false when ctx has ended.

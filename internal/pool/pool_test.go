@@ -145,6 +145,51 @@ func TestPolishesAhead(t *testing.T) {
 	})
 }
 
+// TestClaimTakesWhatIsBeingMade: of two claims that find the pool empty while it makes one, the first takes that one, as it is, and the second has its own made. A claim whose pool fails has its own made.
+func TestClaimTakesWhatIsBeingMade(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		m := &maker{}
+		polished := 0
+		p := pool.New(pool.Options[int]{Size: 1, Make: m.make, Discard: m.discard, Failed: func(error) {}, Polish: func(context.Context, int) error { polished++; return nil }})
+		defer run(t, p)()
+		time.Sleep(900 * time.Millisecond) // of the second that making takes
+		began := time.Now()
+		var claims sync.WaitGroup
+		var waits [2]time.Duration
+		for i := range waits {
+			claims.Go(func() {
+				time.Sleep(time.Duration(i) * time.Millisecond)
+				if _, err := p.Claim(t.Context()); err != nil {
+					t.Error(err)
+				}
+				waits[i] = time.Since(began)
+			})
+		}
+		claims.Wait()
+		if waits != [2]time.Duration{100 * time.Millisecond, 1001 * time.Millisecond} || polished != 0 {
+			t.Errorf("the claims waited for %v, and %d were polished", waits, polished)
+		}
+		time.Sleep(time.Minute)
+		if _, err := p.Claim(t.Context()); err != nil || polished != 1 {
+			t.Errorf("later %d were polished, %v", polished, err)
+		}
+		m.mu.Lock()
+		m.err = errors.New("there is no memory")
+		m.mu.Unlock()
+		time.Sleep(500 * time.Millisecond) // it makes one again
+		began = time.Now()
+		if _, err := p.Claim(t.Context()); err == nil || time.Since(began) > 2*time.Second {
+			t.Errorf("a claim of a pool that fails ended after %v: %v", time.Since(began), err)
+		}
+		gone, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		defer cancel()
+		if _, err := p.Claim(gone); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("a claim that nobody waits for any more: %v", err)
+		}
+	})
+}
+
 func TestKeepsMoreAfterABurst(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

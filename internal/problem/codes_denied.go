@@ -28,10 +28,14 @@ const (
 	FileWithheld = DeniedCode("file_withheld")
 	// The key does not have the right to do this. Use a key whose role and scopes include the action.
 	Forbidden = DeniedCode("forbidden")
+	// The operator of the server does not let sessions begin from this image. Use another one, or have the operator list it in images.allow.
+	ImageDenied = DeniedCode("image_denied")
 	// The package index or the proxy before it refused the credentials. Correct the credentials.
 	IndexDenied = DeniedCode("index_denied")
 	// Installing packages is switched off. Have the operator switch on packages.install.
 	InstallOff = DeniedCode("install_off")
+	// The access token is good, and nobody on the server is linked to its holder, or no longer. Ask an admin of the server for it.
+	HolderUnknown = DeniedCode("holder_unknown")
 	// The code of the invitation is unknown, was withdrawn, or has expired. Ask who invited you for another one.
 	InvitationUnknown = DeniedCode("invitation_unknown")
 	// The invitation was used before, and works once. Sign in, or ask who invited you for another one.
@@ -78,6 +82,10 @@ const (
 	SignInCodeUsed = DeniedCode("sign_in_code_used")
 	// The name or the password is not right. Try again, or ask an admin of the server for a link that sets a new password.
 	SignInWrong = DeniedCode("sign_in_wrong")
+	// The access token is not right, has expired, or was made for another server. Get another from the authorization server that the answer names.
+	TokenInvalid = DeniedCode("token_invalid")
+	// The access token has not the scope that the server takes. Ask the authorization server for a token with that scope.
+	TokenScope = DeniedCode("token_scope")
 	// The request has no valid API key, or the browser is not signed in. Send one as Authorization: Bearer KEY.
 	Unauthenticated = DeniedCode("unauthenticated")
 	// No version that was asked for has a file that may be used. Ask for another version, or for any.

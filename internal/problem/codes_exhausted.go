@@ -36,6 +36,8 @@ const (
 	PackageTooBig = ExhaustedCode("package_too_big")
 	// Too many executions wait for this kernel. Try again in a moment.
 	QueueFull = ExhaustedCode("queue_full")
+	// The images in use leave no room for another one. Remove some with cove image rm, delete sessions that have them, or raise images.total.
+	ImagesFull = ExhaustedCode("images_full")
 	// The CPU time of the day is used up. Wait until midnight UTC, or have an administrator raise the quota.
 	QuotaCPU = ExhaustedCode("quota_cpu")
 	// The project has no room left for files and sessions. Delete files or sessions.
@@ -74,6 +76,8 @@ const (
 	TooManyLinks = ExhaustedCode("too_many_links")
 	// The project has as many links to conversations as it can have. Withdraw some of them.
 	TooManyShares = ExhaustedCode("too_many_shares")
+	// Other images are being fetched for so long that this one's turn did not come. Try again later.
+	TooManyFetches = ExhaustedCode("too_many_fetches")
 	// TooManyVolumes: a project has as many volumes as it can have.
 	TooManyVolumes = ExhaustedCode("too_many_volumes")
 	// VolumeFull: a volume has more in it than it may have.

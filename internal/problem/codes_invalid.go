@@ -26,6 +26,12 @@ const (
 	BackupInvalid = InvalidCode("backup_invalid")
 	// A newer cove made the backup. Restore the backup with that version or a later one.
 	BackupNewer = InvalidCode("backup_newer")
+	// There is no backup with this name, or none at all, in the folder or bucket. List the backups with `cove backup ls`.
+	BackupNotFound = InvalidCode("backup_not_found")
+	// The file is not a whole bundle. Bring it to this machine again, and compare its SHA-256 with what was said when it was made.
+	BundleInvalid = InvalidCode("bundle_invalid")
+	// The bundle is for another cove, processor or system. Use the program that is in it, or make a bundle on a machine like this one.
+	BundleUnfit = InvalidCode("bundle_unfit")
 	// The code that called a client's function does not wait for the result any more: it was stopped, the server was restarted, or the results came before. Ask again.
 	CallsGone = InvalidCode("calls_gone")
 	// The cursor did not come from this list. Start without a cursor, and pass on the cursors of the answers unchanged.
@@ -82,6 +88,8 @@ const (
 	CursorInvalid = InvalidCode("cursor_invalid")
 	// The name of a library's data is not one, or the place that data comes from is not said. Write LIBRARY:NAME, as `cove data add --help` shows.
 	DataInvalid = InvalidCode("data_invalid")
+	// A server or a command uses the database, which has to be used by nobody for this. End it, and try again.
+	DatabaseInUse = InvalidCode("database_in_use")
 	// A newer cove made the database. Use that version or a later one, or name another database.
 	DatabaseNewer = InvalidCode("database_newer")
 	// The database to restore into has rows already. Name an empty database.
@@ -90,9 +98,17 @@ const (
 	DatabaseUnnamed = InvalidCode("database_unnamed")
 	// The debug listener would be open to other machines. Use a loopback address, such as 127.0.0.1:6060.
 	DebugNotLocal = InvalidCode("debug_not_local")
+	// The encryption key is not one that cove has made. Make one with `cove encryption key new`, and name its file.
+	EncryptionKeyInvalid = InvalidCode("encryption_key_invalid")
+	// Data is encrypted with a key that is not set. Set the encryption key that the message names; nothing was changed.
+	EncryptionKeyMissing = InvalidCode("encryption_key_missing")
+	// The data keys beside the encrypted data are damaged. Put them back from a backup.
+	EncryptionRingDamaged = InvalidCode("encryption_ring_damaged")
+	// There is data that is not encrypted yet, although a key is set. Run `cove encryption on` while no server runs.
+	EncryptionUnfinished = InvalidCode("encryption_unfinished")
 	// The engine cannot save sessions. Use the engine gvisor, or do without saved sessions.
 	EngineCannotSave = InvalidCode("engine_cannot_save")
-	// No engine has this name. Choose gvisor or local.
+	// No engine has this name. Choose gvisor, docker or local.
 	EngineUnknown = InvalidCode("engine_unknown")
 	// No package set has this name. Choose one of those that the message lists.
 	EnvironmentUnknown = InvalidCode("environment_unknown")
@@ -118,6 +134,8 @@ const (
 	FilesAbsent = InvalidCode("files_absent")
 	// The output file cannot be written. Check its folder and permissions.
 	FileUnwritable = InvalidCode("file_unwritable")
+	// A key stands for the holder's access tokens already. Revoke that key first.
+	HolderExists = InvalidCode("holder_exists")
 	// The text is not an id, a number or a word that the history knows. Run `cove history` to see what it has.
 	IDInvalid = InvalidCode("id_invalid")
 	// The idempotency key is too long. Use at most 255 characters.
@@ -220,7 +238,7 @@ const (
 	ParameterUnknown = InvalidCode("parameter_unknown")
 	// The password is too short, too long, or too easy to guess. Take 10 to 200 characters, such as a few words that do not belong together.
 	PasswordInvalid = InvalidCode("password_invalid")
-	// The server's engine cannot save sessions, so the session cannot be paused or forked. Have the operator configure the engine gvisor.
+	// The server's engine cannot save sessions, so the session cannot be paused, forked or undone. Have the operator configure the engine gvisor.
 	PauseUnsupported = InvalidCode("pause_unsupported")
 	// The file changed, and the conditions of the request do not hold. Read the file again, then repeat the request with its new ETag.
 	PreconditionFailed = InvalidCode("precondition_failed")
@@ -262,6 +280,16 @@ const (
 	RoleUnknown = InvalidCode("role_unknown")
 	// The session has no root. Make one with root where the server's operator allows that, with the engine gvisor.
 	RootAbsent = InvalidCode("root_absent")
+	// The text names no image. Write one of a registry as python:3.12-slim, or oci-archive:FILE, docker-archive:FILE or oci:FOLDER.
+	ImageReference = InvalidCode("image_reference")
+	// The image is made for other machines, or is not one image. Choose one for this machine's processor.
+	ImageUnfit = InvalidCode("image_unfit")
+	// The image, or what says of what it is, is not what its digests say, or has what cannot be unpacked safely. Fetch or make it again.
+	ImageDamaged = InvalidCode("image_damaged")
+	// The image has more bytes, files or layers than the operator allows. Use a smaller one.
+	ImageTooLarge = InvalidCode("image_too_large")
+	// A sandbox has the image. End the session that it belongs to.
+	ImageUsed = InvalidCode("image_used")
 	// VolumesAbsent: there are no volumes on this server.
 	VolumesAbsent = InvalidCode("volumes_absent")
 	// VolumeInvalid: a volume cannot have that name, or a session cannot have it there.
@@ -296,6 +324,8 @@ const (
 	SessionMemory = InvalidCode("session_memory")
 	// The text cannot be the name of a session. Use 1 to 63 lower-case letters, digits, dots, dashes and underscores, beginning with a letter or a digit.
 	SessionName = InvalidCode("session_name")
+	// The session did not begin from this image. Leave --image out, or use another session.
+	SessionImage = InvalidCode("session_image")
 	// The session was made with another package set. Leave --packages out, or use another session.
 	SessionPackages = InvalidCode("session_packages")
 	// The files of the session cannot be changed from outside its code. Change them in code.
@@ -318,6 +348,8 @@ const (
 	TurnInvalid = InvalidCode("turn_invalid")
 	// The file cannot be shown: it is broken, or takes more time or memory than a look at it may. Download it, or read it with code.
 	NotShown = InvalidCode("not_shown")
+	// A config file is there already. Edit it, or change single settings.
+	ConfigExists = InvalidCode("config_exists")
 	// No code of the turn waits for approval, or other code than the step names: it was decided before, or the turn has ended. Look at the turn.
 	TurnNotWaiting = InvalidCode("turn_not_waiting")
 	// The conversation has a turn that has not ended. Wait for its end, cancel it, or start another conversation.

@@ -74,12 +74,16 @@ const (
 	LinkNotFound = NotFoundCode("link_not_found")
 	// There is no such link to a conversation: it never was, was withdrawn, or has expired. Ask who sent it for another one.
 	ShareNotFound = NotFoundCode("share_not_found")
+	// There is no such image: not at the registry, for you, or not on this machine. Look at its name and tag, or fetch it with cove image pull.
+	ImageMissing = NotFoundCode("image_missing")
 	// VolumeNotFound: the project has no such volume.
 	VolumeNotFound = NotFoundCode("volume_not_found")
 	// The snapshot of the session is not there any more. Return to an earlier snapshot, or remove the session.
 	SnapshotMissing = NotFoundCode("snapshot_missing")
 	// There is no server of tools with this name, or it is not for this project. List those that are; the operator sets them up.
 	ToolServerNotFound = NotFoundCode("tool_server_not_found")
+	// The call of a tool does not wait for a user's word: it was decided before, or the code has ended. Look at the execution's events.
+	CallNotWaiting = NotFoundCode("call_not_waiting")
 	// There is no turn with this id. List the turns of the conversation.
 	TurnNotFound = NotFoundCode("turn_not_found")
 	// There is no upload with this id, or it was dropped or has expired, or its file was deleted. Begin another upload.

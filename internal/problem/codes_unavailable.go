@@ -14,6 +14,8 @@ func (UnavailableCode) sealed() {}
 const (
 	// Another program listens on the address. Stop that program, or choose another address with --listen.
 	AddressInUse = UnavailableCode("address_in_use")
+	// The folder or bucket of backups cannot be read or written. Check its address, the credentials and the room there.
+	BackupPlaceUnusable = UnavailableCode("backup_place_unusable")
 	// Another benchmark is running. Wait for its end.
 	BenchBusy = UnavailableCode("bench_busy")
 	// The benchmark could not make a root file system with debootstrap. See the log of the benchmark.
@@ -50,6 +52,14 @@ const (
 	DiskFull = UnavailableCode("disk_full")
 	// There is no such host, or the host does not answer. Check its name and port.
 	DestinationUnreachable = UnavailableCode("destination_unreachable")
+	// No Docker daemon answers, which the engine docker needs. Start one, set DOCKER_HOST to its socket, or use the engine gvisor, which needs none.
+	DockerAbsent = UnavailableCode("docker_absent")
+	// The user may not use the Docker daemon's socket. Use rootless Docker or Podman, or have an administrator put the user into the socket's group, whose members are root on the machine.
+	DockerDenied = UnavailableCode("docker_denied")
+	// The Docker daemon is too old, is on another machine, or refuses what a sandbox needs. Follow the hint.
+	DockerUnfit = UnavailableCode("docker_unfit")
+	// The registry of the image cannot be reached, or did not go on. See whether this machine reaches it, or use an image in a file.
+	ImageUnreachable = UnavailableCode("image_unreachable")
 	// The server is stopping. Try again in a moment.
 	Draining = UnavailableCode("draining")
 	// The cove program is dynamically linked, which the engine gvisor cannot use. Build cove with CGO_ENABLED=0.
@@ -88,6 +98,8 @@ const (
 	IndexUnreachable = UnavailableCode("index_unreachable")
 	// The certificate of the package index is not trusted. Set SSL_CERT_FILE to the certificates of your network.
 	IndexUntrusted = UnavailableCode("index_untrusted")
+	// The authorization server that the operator has named cannot be asked, or its answer is not right. Try again in a moment; keys work meanwhile.
+	IssuerUnavailable = UnavailableCode("issuer_unavailable")
 	// The process that was to keep the session in memory ended. Try again.
 	KeeperFailed = UnavailableCode("keeper_failed")
 	// The process that kept the session in memory has ended. Open the session again from its last save.
@@ -168,6 +180,8 @@ const (
 	SandboxDied = UnavailableCode("sandbox_died")
 	// The code could not be searched for imports. Try again.
 	ScanFailed = UnavailableCode("scan_failed")
+	// Encrypted data was changed on the disk, or belongs to another installation. Put it back from a backup.
+	SealedDamaged = UnavailableCode("sealed_damaged")
 	// Another server uses the data folder. Use that server, or give the second one a folder of its own.
 	ServerRunning = UnavailableCode("server_running")
 	// The answer did not come from a cove server, or cannot be read. Check the address and any proxy before the server.

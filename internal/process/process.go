@@ -208,6 +208,8 @@ type Event struct {
 	At   int64 // where Data begins
 	Data []byte
 	Exit *Exit // of Ended
+	// Recycle, where it is not nil, may be called by who does not need Data any more. Nobody has to.
+	Recycle func()
 }
 
 // Next is the position behind the event, from which one goes on.

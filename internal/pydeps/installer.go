@@ -230,6 +230,20 @@ func (i *Installer) gateway(ctx context.Context) (*gateway.Gateway, error) {
 	if g != nil {
 		return g, nil
 	}
+	g, err := i.openGateway(ctx, i.options.Policy.rules(i.options.Env.Packages))
+	if err != nil {
+		return nil, err
+	}
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.gate == nil {
+		i.gate = g
+	}
+	return i.gate, nil
+}
+
+// openGateway makes a gateway to the indexes, with rules for what may be taken from them.
+func (i *Installer) openGateway(ctx context.Context, rules gateway.Rules) (*gateway.Gateway, error) {
 	uv, err := i.findUV(ctx)
 	if err != nil {
 		return nil, err
@@ -244,18 +258,13 @@ func (i *Installer) gateway(ctx context.Context) (*gateway.Gateway, error) {
 	if err != nil {
 		return nil, fmt.Errorf("find out where packages come from: %w", err)
 	}
-	g, err = gateway.New(gateway.Options{
-		Cache: filepath.Join(i.dir, "index"), Sources: sources, Access: access, Rules: i.options.Policy.rules(i.options.Env.Packages), Offline: i.options.Policy.Offline,
+	g, err := gateway.New(gateway.Options{
+		Cache: filepath.Join(i.dir, "index"), Sources: sources, Access: access, Rules: rules, Offline: i.options.Policy.Offline,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("open the way to the package index: %w", err)
 	}
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	if i.gate == nil {
-		i.gate = g
-	}
-	return i.gate, nil
+	return g, nil
 }
 
 // Reach asks an index for a project that most have, and returns where that came from. Problems: as gateway's Project has them.

@@ -13,6 +13,7 @@ import (
 
 	"cove/internal/install"
 	"cove/internal/problem"
+	"cove/internal/pydeps/gateway"
 	"cove/internal/pydeps/layer"
 	"cove/internal/pydeps/require"
 )
@@ -148,6 +149,12 @@ func (i *Installer) fetch(built string) layer.Fetch {
 		if err != nil {
 			return err
 		}
+		return fetchThrough(g)(ctx, w, out, told)
+	}
+}
+
+func fetchThrough(g *gateway.Gateway) layer.Fetch {
+	return func(ctx context.Context, w layer.Wheel, out io.Writer, told func(received, total int64)) error {
 		return g.Fetch(ctx, w.Name, w.File, w.SHA256, out, told)
 	}
 }

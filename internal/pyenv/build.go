@@ -27,6 +27,7 @@ type builder struct {
 	progress io.Writer
 	terminal bool
 	needed   []string
+	wheels   string // see Options
 
 	uv    string
 	env   []string
@@ -48,12 +49,16 @@ func (b *builder) build(ctx context.Context) (*Environment, error) {
 	}
 	r := b.shelf.recipe
 	b.say("Preparing the %s Python environment on Python %s (%s).", r.set, b.python.Version, b.python.Path)
-	b.say("This happens once and downloads about %s; later runs share the result.", size(r.download))
+	if b.wheels == "" {
+		b.say("This happens once and downloads about %s; later runs share the result.", size(r.download))
+	}
 	var err error
 	if b.uv, err = b.findUV(ctx); err != nil {
 		return nil, err
 	}
-	b.env, b.flags = pyindex.Environment(os.Environ(), b.python.Base)
+	if b.env, b.flags = pyindex.Environment(os.Environ(), b.python.Base); b.wheels != "" {
+		b.env, b.flags = pyindex.Offline(b.env), []string{"--no-config", "--offline", "--no-index", "--find-links", b.wheels}
+	}
 	tmp, err := os.MkdirTemp(b.shelf.dir, tmpPrefix)
 	if err != nil {
 		return nil, fmt.Errorf("make build folder: %w", err)

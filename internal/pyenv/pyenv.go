@@ -101,6 +101,45 @@ type Environment struct {
 	Set      Set
 	Plain    bool   // leave plots as their libraries make them
 	Data     string // host folder with data of libraries, as package libdata keeps it; "": none
+	// Image is set where the environment is used in the file system of an image.
+	Image *InImage
+}
+
+// InImage is how an environment is used in the file system of an image; see image.Store.In.
+type InImage struct {
+	Name   string // begins the names of what is made for the image
+	Root   string // host folder with its file system
+	Own    bool   // the interpreter is the image's, and so are the packages: of the environment, the kernel's alone are there
+	Python string // the interpreter's path inside
+	// KernelPackages is the folder inside with what a kernel needs in the image's interpreter; "" in the environment's own.
+	KernelPackages string
+	Mounts         []sandbox.Mount   // in the place of the environment's own
+	Variables      map[string]string // what the image sets for its programs
+	Dir            string            // where its programs begin; "": the workspace
+}
+
+// Interpreter is the path of the interpreter in a sandbox of that layout.
+func (e *Environment) Interpreter(l sandbox.Layout) string {
+	if e.Image != nil {
+		return e.Image.Python
+	}
+	return l.Path(MountPoint) + "/bin/python"
+}
+
+// LoaderVariables are those that an image sets for its loader, as the environment of a process that has no other: NAME=VALUE.
+func (e *Environment) LoaderVariables() []string {
+	if e.Image == nil || !e.Image.Own || e.Image.Variables["LD_LIBRARY_PATH"] == "" {
+		return nil
+	}
+	return []string{"LD_LIBRARY_PATH=" + e.Image.Variables["LD_LIBRARY_PATH"]}
+}
+
+// Family begins the names of what is made for the environment, and of what is made for others in whose place it comes.
+func (e *Environment) Family() string {
+	if e.Image != nil {
+		return e.Image.Name
+	}
+	return string(e.Set)
 }
 
 // DataMountPoint is where a sandbox sees Environment.Data.
@@ -114,7 +153,9 @@ func DataFolders() map[string]string {
 // Mounts returns what a sandbox has to show for the environment to work in it.
 func (e *Environment) Mounts() []sandbox.Mount {
 	m := []sandbox.Mount{{Source: sandbox.HostFolder(e.Dir), Target: MountPoint}}
-	if e.Base != "" && e.Base != "/usr" {
+	if e.Image != nil {
+		m = slices.Clone(e.Image.Mounts)
+	} else if e.Base != "" && e.Base != "/usr" {
 		// The interpreter is a link into the base, so the base has to have the same path inside.
 		m = append(m, sandbox.Mount{Source: sandbox.HostFolder(e.Base), Target: e.Base})
 	}
@@ -133,7 +174,7 @@ func (e *Environment) Variables(root, data string) map[string]string {
 			v[name] = data + "/" + folder
 		}
 	}
-	if known[e.Set].charts {
+	if known[e.Set].charts && (e.Image == nil || !e.Image.Own) {
 		v["COVE_FONTCACHE"] = root + "/etc/matplotlib"
 		v["XDG_DATA_DIRS"] = root + "/share:/usr/local/share:/usr/share" // where Pillow looks for fonts by file name
 	}
@@ -146,10 +187,14 @@ func (e *Environment) Variables(root, data string) map[string]string {
 // Options say which environment is wanted.
 type Options struct {
 	Data     string    // cove's data folder; made when missing
+	Ahead    string    // another data folder, which is only read; an environment that is wanted and is there is not built; "": none
 	Set      Set       // "" is Standard
 	Python   string    // path or name of the Python to build on; "" searches the PATH
 	Progress io.Writer // told what happens during a build; nil is quiet
 	Terminal bool      // Progress is a terminal: draw a progress bar
+	// Wheels is a folder with every wheel that a build needs, of the fonts and of uv as well. Then no index is asked and no network used, and the environment
+	// becomes the one for those who name no Python. "": the indexes that uv and pip are configured for.
+	Wheels string
 	// Needed returns the keys of environments that must be kept however long nobody has opened them; nil means none.
 	// It is called before one is built.
 	Needed func() []string
@@ -179,14 +224,14 @@ func Ensure(ctx context.Context, o Options) (*Environment, error) {
 		return nil, fmt.Errorf("locate data folder: %w", err)
 	}
 	s := shelf{dir: filepath.Join(data, "pyenv"), recipe: r}
-	if e := s.openKnown(o.Python); e != nil {
+	if e := s.openKnown(o.Python); e != nil && o.Wheels == "" {
 		return e, nil
 	}
 	python, err := FindPython(ctx, o.Set, o.Python)
 	if err != nil {
 		return nil, err
 	}
-	if e := s.open(s.keyOf(python.stamp)); e != nil && o.Python != "" {
+	if e := s.open(s.keyOf(python.stamp)); e != nil && o.Python != "" && o.Wheels == "" {
 		return e, nil // found without waiting for somebody else's build
 	}
 	return prepare(ctx, s, python, data, o)
@@ -202,9 +247,15 @@ func prepare(ctx context.Context, s shelf, python Interpreter, data string, o Op
 		return nil, err
 	}
 	defer lock.Close()
-	e := s.open(s.keyOf(python.stamp))
+	key := s.keyOf(python.stamp)
+	e := s.open(key)
+	if e == nil && o.Ahead != "" {
+		if e, err = s.take(o.Ahead, key); err != nil {
+			return nil, err
+		}
+	}
 	if e == nil {
-		b := builder{shelf: s, python: python, tools: filepath.Join(data, "tools"), lock: lock, progress: o.Progress, terminal: o.Terminal}
+		b := builder{shelf: s, python: python, tools: filepath.Join(data, "tools"), lock: lock, progress: o.Progress, terminal: o.Terminal, wheels: o.Wheels}
 		if o.Needed != nil {
 			b.needed = o.Needed()
 		}
@@ -212,7 +263,7 @@ func prepare(ctx context.Context, s shelf, python Interpreter, data string, o Op
 			return nil, err
 		}
 	}
-	if o.Python == "" {
+	if o.Python == "" || o.Wheels != "" {
 		if err := s.choose(e.Key); err != nil {
 			return nil, err
 		}

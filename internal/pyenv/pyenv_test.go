@@ -4,12 +4,14 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io/fs"
 	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -98,6 +100,31 @@ func TestMinimal(t *testing.T) {
 		again, err = pyenv.Ensure(ctx, pyenv.Options{Data: data, Set: pyenv.Minimal, Python: named})
 		if err != nil || again.Dir != e.Dir {
 			t.Errorf("with the Python named: %+v, %v", again, err)
+		}
+	})
+	t.Run("is taken from a folder of what was made ahead", func(t *testing.T) {
+		t.Parallel()
+		var quiet buffer
+		elsewhere := pyenv.Options{Data: filepath.Join(t.TempDir(), "data"), Ahead: data, Set: pyenv.Minimal, Progress: &quiet}
+		for range 2 {
+			taken, err := pyenv.Ensure(t.Context(), elsewhere)
+			if err != nil || taken.Key != e.Key || quiet.String() != "" {
+				t.Fatalf("%+v, %v, said %q", taken, err, quiet.String())
+			}
+			if out := python(t, taken.Python, "import IPython; print(IPython.__file__.startswith("+strconv.Quote(taken.Dir)+"))"); out != "True" {
+				t.Errorf("the environment's own IPython is not used: %s", out)
+			}
+		}
+		link := filepath.Join(elsewhere.Data, "pyenv", e.Key)
+		if target, err := os.Readlink(link); err != nil || target != e.Dir {
+			t.Errorf("it leads to %q, %v", target, err)
+		}
+		// What was made ahead may go, as with another release of the image; and come back.
+		if err := errors.Join(os.Remove(link), os.Symlink(filepath.Join(t.TempDir(), "gone"), link)); err != nil {
+			t.Fatal(err)
+		}
+		if again, err := pyenv.Ensure(t.Context(), elsewhere); err != nil || again.Key != e.Key || quiet.String() != "" {
+			t.Errorf("%+v, %v, said %q", again, err, quiet.String())
 		}
 	})
 	t.Run("is opened by its key", func(t *testing.T) {

@@ -65,7 +65,7 @@ func FindPython(ctx context.Context, set Set, explicit string) (Interpreter, err
 		}
 	}
 	p := problem.New(problem.PythonNotFound, "no Python between "+set.pythons()+" was found").
-		WithHint("install one (Debian, Ubuntu: apt install python3), or set COVE_PYTHON to its path")
+		WithHint("install one (Debian, Ubuntu: apt install python3-venv), or set COVE_PYTHON to its path")
 	if len(passed) > 0 {
 		p = p.WithCause(errors.New("passed over " + strings.Join(passed, "; ")))
 	}

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"io/fs"
+	"slices"
 	"strings"
 
 	"cove/internal/problem"
@@ -71,6 +72,25 @@ func newRecipe(set Set) (recipe, error) {
 	}
 	r.digest = hex.EncodeToString(h.Sum(nil))
 	return r, nil
+}
+
+// Recipe identifies everything besides the Python that decides what an environment of this set contains.
+func (s Set) Recipe() (string, error) {
+	r, err := newRecipe(s)
+	return r.digest, err
+}
+
+// Pins returns what a build of this set on a machine without uv takes from an index, by lock: the set's packages, as far as its environment has them, the fonts and uv.
+func (e *Environment) Pins() ([]Pin, error) {
+	r, err := newRecipe(e.Set)
+	if err != nil {
+		return nil, err
+	}
+	pins := slices.DeleteFunc(Pins(r.lock), func(p Pin) bool { return e.Packages[p.Name] != p.Version })
+	if len(pins) < len(e.Packages) {
+		return nil, fmt.Errorf("the environment %s has %d packages, of which its lock names %d", e.Key, len(e.Packages), len(pins))
+	}
+	return slices.Concat(pins, Pins(r.fonts), Pins(asset("locks/uv.txt"))), nil
 }
 
 func asset(name string) []byte {

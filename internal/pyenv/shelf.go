@@ -103,6 +103,22 @@ func (s shelf) open(key string) *Environment {
 	return e
 }
 
+// take opens the environment with that key from the data folder ahead, to which the shelf gets a link; nil when it is not there, or does not fit. The caller holds the lock.
+func (s shelf) take(ahead, key string) (*Environment, error) {
+	there := shelf{dir: filepath.Join(ahead, filepath.Base(s.dir)), recipe: s.recipe}
+	if there.open(key) == nil {
+		return nil, nil
+	}
+	link := filepath.Join(s.dir, key)
+	if err := discard(link); err != nil { // a link that leads nowhere, or what no longer is an environment
+		return nil, fmt.Errorf("remove %s: %w", link, err)
+	}
+	if err := os.Symlink(filepath.Join(there.dir, key), link); err != nil {
+		return nil, fmt.Errorf("use %s: %w", filepath.Join(there.dir, key), err)
+	}
+	return s.open(key), nil
+}
+
 // touch remembers, at most once a day, that the environment is in use.
 func (s shelf) touch(dir string) {
 	path := filepath.Join(dir, manifestName)

@@ -25,7 +25,12 @@ func (b *builder) findUV(ctx context.Context) (string, error) {
 	if path != "" || err != nil {
 		return path, err
 	}
-	if err := b.fetchUV(ctx); err != nil {
+	if b.wheels != "" {
+		err = b.unpackUV()
+	} else {
+		err = b.fetchUV(ctx)
+	}
+	if err != nil {
 		return "", err
 	}
 	return ownUV(b.tools), nil
@@ -216,7 +221,7 @@ func (b *builder) explain(name string, err error, stderr string) error {
 	case has("error sending request", "failed to fetch", "request failed", "dns error", "connection", "timed out", "network", "401 ", "403 ",
 		"407 ", "newconnectionerror", "temporary failure", "failed to download", "nameresolution", "unreachable"):
 		return problem.New(problem.PackageIndexUnreachable, "the package index could not be reached").
-			WithHint("check the network; behind a proxy set HTTPS_PROXY; to use a mirror set UV_DEFAULT_INDEX (or pip's index-url); then run again").WithCause(cause)
+			WithHint("check the network; behind a proxy set HTTPS_PROXY; to use a mirror set UV_DEFAULT_INDEX (or pip's index-url); then run again. Without a network: cove bundle install FILE").WithCause(cause)
 	case has("no solution found", "no matching distribution", "not found in the package registry", "no usable wheels", "no matching platform"):
 		return problem.New(problem.PackageUnavailable, "the package index does not have a package that cove needs").
 			WithHint("use a complete and current index (UV_DEFAULT_INDEX or pip's index-url), or another Python (COVE_PYTHON), and run again").WithCause(cause)

@@ -6,6 +6,7 @@ import (
 	"bufio"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -192,4 +193,14 @@ func firstOf(values ...string) string {
 		}
 	}
 	return ""
+}
+
+// Offline returns an environment of Environment's without what the caller said to uv and pip, but for where uv keeps its cache: for uv that is told on its command
+// line to use files that are there and nothing else.
+func Offline(env []string) []string {
+	return slices.DeleteFunc(slices.Clone(env), func(pair string) bool {
+		name, _, _ := strings.Cut(pair, "=")
+		return strings.HasPrefix(name, "PIP_") || strings.HasPrefix(name, "UV_") &&
+			!slices.Contains([]string{"UV_CACHE_DIR", "UV_LINK_MODE", "UV_NO_PROGRESS", "UV_PYTHON_DOWNLOADS"}, name)
+	})
 }

@@ -39,6 +39,12 @@ type Limiter interface {
 	LimitsEnforcedBy(ctx context.Context) (string, error)
 }
 
+// Describer is an Engine that isolates more or less by what it finds on the machine.
+type Describer interface {
+	// Describe says in a sentence what is between code and the machine, which is said each time, and of what to be aware.
+	Describe(ctx context.Context) (isolation string, warnings []string, err error)
+}
+
 // UserGiver is an Engine that gives each sandbox a user of the host, where cove is root.
 type UserGiver interface {
 	// WhyRoot returns why the processes of sandboxes are root on the host all the same; "" means that they are not.
@@ -101,6 +107,8 @@ type Booter interface {
 type Spec struct {
 	// ID names the sandbox; letters, digits, '-' and '_', at most 64 bytes.
 	ID string
+	// Root is a folder of this host with the whole file system of an image (see package image), which takes the place of the host's programs and libraries. "": those are shown.
+	Root string
 	// Mounts are folders shown read-only inside.
 	Mounts []Mount
 	Limits Limits
@@ -108,6 +116,8 @@ type Spec struct {
 	Volumes []VolumeMount
 	// Shown names what a sandbox with Limits.System may use of each SecretFolder from its start; a Shower shows more. Other sandboxes may use whatever they are told the name of.
 	Shown []string
+	// Common says that the sandbox has nothing that is anybody's, so that its checkpoints need not be encrypted.
+	Common bool
 	// Checkpoint is what will be loaded into the sandbox, for a Saver's Prepare; zero is none. It decides about what a checkpoint must find again and
 	// cannot bring along.
 	Checkpoint Checkpoint

@@ -1,6 +1,10 @@
 package sandbox
 
-import "cove/internal/problem"
+import (
+	"fmt"
+
+	"cove/internal/problem"
+)
 
 // VolumeMount is a folder of this host that sandboxes write to, several at the same time, and that outlives them. What is in it belongs to the user of sandboxed code.
 type VolumeMount struct {
@@ -30,4 +34,21 @@ func VolumesOf(e Engine) (VolumeKeeper, error) {
 		return k, nil
 	}
 	return nil, problem.New(problem.VolumesAbsent, "there are no volumes on this server: "+why).WithHint("put files into a session instead; the operator can run cove serve as root")
+}
+
+// PlainMounts returns what a sandbox of an engine is shown that has no root of sessions; rootless says why, in a sentence. Problems: root_absent, and those of VolumesOf and HostMounts.
+func PlainMounts(e Engine, spec Spec, rootless string) ([]HostMount, error) {
+	if spec.Limits.System > 0 {
+		return nil, problem.New(problem.RootAbsent, rootless).WithHint("use --engine gvisor")
+	}
+	if len(spec.Volumes) > 0 {
+		if _, err := VolumesOf(e); err != nil {
+			return nil, err
+		}
+	}
+	mounts, err := HostMounts(spec.Mounts)
+	if err != nil {
+		return nil, fmt.Errorf("start sandbox %s: %w", spec.ID, err)
+	}
+	return mounts, nil
 }

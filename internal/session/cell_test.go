@@ -160,6 +160,9 @@ func errorRows() []row {
 			traceback("f()", "Traceback (most recent call last):", `  File "<cell N>", line 1, in <module>`, "    f()",
 				`  File "<cell N>", line 2, in f`, "    return g()", "           ^^^", `  File "<cell N>", line 4, in g`, "    raise KeyError('k')", "KeyError: 'k'"),
 		}},
+		{"carets in a last line without an end", []cell{
+			traceback("v = 1 + 2 / 0", "Traceback (most recent call last):", `  File "<cell N>", line 1, in <module>`, "    v = 1 + 2 / 0", "            ~~^~~", "ZeroDivisionError: division by zero"),
+		}},
 		{"library frames stay", []cell{codeCheck("import json\njson.loads('{')", func(t *testing.T, r *run) {
 			wantInTraceback(t, r, "json/__init__.py", "json/decoder.py", "JSONDecodeError")
 		})}},

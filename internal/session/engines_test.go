@@ -1,11 +1,15 @@
 package session_test
 
 import (
+	"cmp"
 	"context"
+	"os"
+	"slices"
 	"testing"
 
 	"cove/internal/pyenv"
 	"cove/internal/sandbox"
+	"cove/internal/sandbox/docker"
 	"cove/internal/sandbox/gvisor"
 	"cove/internal/sandbox/local"
 	"cove/internal/sandbox/sandboxtest"
@@ -26,10 +30,20 @@ func newLocal(t *testing.T) sandbox.Engine {
 	return local.New(local.Options{State: t.TempDir()})
 }
 
+func newDocker(t *testing.T) sandbox.Engine {
+	return docker.New(docker.Options{State: t.TempDir(), Host: sandboxtest.Docker(t), Runtime: cmp.Or(os.Getenv("COVE_DOCKER_RUNTIME"), "runc")})
+}
+
+// longOnDocker are tests of what the driver and the guest do, which take their time wherever that is. COVE_SOAK=full runs them in containers as well.
+var longOnDocker = []string{"TestInterrupt", "TestChartText", "TestPlotStyle", "TestPlotStyleOff", "TestDisplays", "TestOutputLimit", "TestMuchOutput"}
+
 // onEachEngine runs a test in parallel on every engine: what code does must not depend on where it runs.
 func onEachEngine(t *testing.T, test func(t *testing.T, e sandbox.Engine)) {
 	t.Parallel()
-	for name, engine := range map[string]func(*testing.T) sandbox.Engine{"gvisor": newGVisor, "local": newLocal} {
+	for name, engine := range map[string]func(*testing.T) sandbox.Engine{"gvisor": newGVisor, "local": newLocal, "docker": newDocker} {
+		if name == "docker" && slices.Contains(longOnDocker, t.Name()) && os.Getenv("COVE_SOAK") != "full" {
+			continue
+		}
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			test(t, engine(t))

@@ -47,5 +47,31 @@ func (s *Live) environment(layout sandbox.Layout) map[string]string {
 		}
 	}
 	maps.Copy(env, s.opts.Env.Variables(root, layout.Path(pyenv.DataMountPoint)))
+	if i := s.opts.Env.Image; i != nil {
+		delete(env, "MPLBACKEND") // programs of the image may have a matplotlib, and not that; kernels choose it for themselves
+		for name, value := range i.Variables {
+			if name == "PATH" {
+				env[name] = value + ":" + root + "/bin:/usr/local/bin:" + layout.Tmp + "/.local/bin" // sudo is in the second
+			} else if _, ours := env[name]; !ours {
+				env[name] = value
+			}
+		}
+	}
+	return env
+}
+
+// ofPrograms are variables that an image may set for its programs and libraries, and that would have cove's interpreter, which is not one of them, load these.
+var ofPrograms = []string{"LD_LIBRARY_PATH", "LD_PRELOAD", "PYTHONHOME", "PYTHONPATH", "PYTHONSTARTUP"}
+
+// kernelEnvironment is what kernels find in their environment.
+func (s *Live) kernelEnvironment(layout sandbox.Layout) map[string]string {
+	env := s.environment(layout)
+	if i := s.opts.Env.Image; i != nil && i.Own {
+		env["COVE_KERNEL_PACKAGES"] = i.KernelPackages
+	} else if i != nil {
+		for _, name := range ofPrograms {
+			delete(env, name)
+		}
+	}
 	return env
 }

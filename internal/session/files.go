@@ -45,7 +45,11 @@ func (s *Live) Put(ctx context.Context, path string, r io.Reader, mode fs.FileMo
 // PutFile copies a host file to a workspace path. When a sandbox is lost, it is copied again into the next one.
 func (s *Live) PutFile(ctx context.Context, path, host string) error {
 	err := opened(host, func(f *os.File, mode fs.FileMode) error {
-		_, err := s.write(ctx, path, f, mode)
+		var r io.Reader = f
+		if told, ok := ctx.Value(putting{}).(func(int64)); ok {
+			r = &readTold{r: f, told: told}
+		}
+		_, err := s.write(ctx, path, r, mode)
 		return err
 	})
 	if err != nil {
@@ -55,6 +59,27 @@ func (s *Live) PutFile(ctx context.Context, path, host string) error {
 	defer s.mu.Unlock()
 	s.inputs[path] = host
 	return nil
+}
+
+// Putting has PutFile call told with the bytes of its file that were read so far.
+func Putting(ctx context.Context, told func(bytes int64)) context.Context {
+	return context.WithValue(ctx, putting{}, told)
+}
+
+type putting struct{}
+
+// readTold tells how much was read.
+type readTold struct {
+	r    io.Reader
+	n    int64
+	told func(int64)
+}
+
+func (c *readTold) Read(b []byte) (int, error) {
+	n, err := c.r.Read(b)
+	c.n += int64(n)
+	c.told(c.n)
+	return n, err
 }
 
 // opened calls use with a host's file and its permissions.

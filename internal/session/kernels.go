@@ -30,6 +30,7 @@ type slot struct {
 	kernel   *kernel.Kernel // nil: it is started when it is needed
 	pid      int            // of the interpreter, also after it was released; 0: it has none
 	pristine bool           // it has run no code of the user's
+	parked   string         // the execution that waits in the interpreter, which is not attached to then; "": none does
 	layers   []string       // those of Live.installed that the interpreter can import from
 }
 
@@ -192,6 +193,9 @@ func (s *Live) vacate(ctx context.Context, k *slot, forGood bool) error {
 	defer k.give()
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if k.parked != "" {
+		s.kill(ctx, k.pid)
+	}
 	k.end()
 	if forGood && s.slots[k.name] == k {
 		delete(s.slots, k.name)
@@ -205,7 +209,14 @@ func (k *slot) end() {
 	if k.kernel != nil {
 		k.kernel.Close()
 	}
-	k.kernel, k.pid, k.layers = nil, 0, nil
+	k.kernel, k.pid, k.layers, k.parked = nil, 0, nil, ""
+}
+
+// kill ends an interpreter that is not attached to. The caller holds mu.
+func (s *Live) kill(ctx context.Context, pid int) {
+	if p, err := s.link.AttachKernel(ctx, pid); err == nil {
+		p.Close()
+	}
 }
 
 // hold records the interpreter that a slot has from now on. The caller holds mu.
@@ -254,6 +265,9 @@ func (s *Live) look(ctx context.Context, k *slot) (*run, kernel.Config, error) {
 	}
 	if s.slots[k.name] != k {
 		return nil, kernel.Config{}, problem.New(problem.KernelNotFound, "the kernel "+k.name+" was stopped")
+	}
+	if k.parked != "" {
+		return nil, kernel.Config{}, errParked
 	}
 	if k.kernel != nil && (ended(k.kernel.Dead()) || k.pristine && s.lacksFirst(k)) {
 		k.end()
@@ -351,17 +365,24 @@ func (s *Live) attach(ctx context.Context, names map[string]int, reseed bool) er
 		k := s.slot(name)
 		if i := slices.Index(living, pid); i >= 0 {
 			k.pid, living = pid, slices.Delete(slices.Clone(living), i, i+1)
+			if id := s.opts.Parked[name]; id != "" {
+				k.parked = id
+			}
 		}
 	}
+	s.opts.Parked = nil // another sandbox has none of them
 	if main := s.slot(kernel.Main); main.pid == 0 && len(living) > 0 {
 		main.pid, living = living[0], living[1:]
 	}
 	for name, k := range s.slots {
 		if k.pid == 0 {
+			k.parked = ""
+		}
+		if k.pid == 0 || k.parked != "" {
 			continue
 		}
 		i, err := kernel.Attach(ctx, s.link, s.kernelConfig(reseed), k.pid)
-		if err != nil && (name == kernel.Main || ended(s.link.Done()) || ctx.Err() != nil) {
+		if lost := s.opts.Running == nil && problem.Has(err, problem.KernelLost); err != nil && !lost && (name == kernel.Main || ended(s.link.Done()) || ctx.Err() != nil) {
 			return explain(s.sandbox, err)
 		}
 		if err != nil {
@@ -375,9 +396,7 @@ func (s *Live) attach(ctx context.Context, names map[string]int, reseed bool) er
 		}
 	}
 	for _, pid := range living {
-		if p, err := s.link.AttachKernel(ctx, pid); err == nil {
-			p.Close()
-		}
+		s.kill(ctx, pid)
 	}
 	return nil
 }

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"cove/internal/problem"
-	"cove/internal/pyenv"
 	"cove/internal/sandbox"
 	"cove/internal/wire"
 )
@@ -45,7 +44,7 @@ func (s *Live) ShareMemory(ctx context.Context, rehearse func(context.Context) e
 	if err := t.kernel.BeginMold(ctx); err != nil {
 		return explain(t.sandbox, err)
 	}
-	said, err := runMold(ctx, t, "save", moldFile)
+	said, err := s.runMold(ctx, t, "save", moldFile)
 	if err != nil {
 		return explain(t.sandbox, err)
 	}
@@ -63,26 +62,25 @@ func (s *Live) ShareMemory(ctx context.Context, rehearse func(context.Context) e
 			return explain(t.sandbox, err)
 		}
 	}
-	if _, err := runMold(ctx, t, "map", paths...); err != nil {
+	if _, err := s.runMold(ctx, t, "map", paths...); err != nil {
 		return explain(t.sandbox, err)
 	}
 	if err := rehearse(ctx); err != nil {
 		return err
 	}
-	if _, err := runMold(ctx, t, "keep", paths...); err != nil {
+	if _, err := s.runMold(ctx, t, "keep", paths...); err != nil {
 		return explain(t.sandbox, err)
 	}
 	return explain(t.sandbox, t.kernel.EndMold(ctx))
 }
 
 // runMold runs mold.py beside the interpreter, as the same user, and returns what it says.
-func runMold(ctx context.Context, t *run, deed string, paths ...string) (said string, err error) {
+func (s *Live) runMold(ctx context.Context, t *run, deed string, paths ...string) (said string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, moldTimeout)
 	defer cancel()
 	var out, complaint bytes.Buffer
-	python := t.sandbox.Layout().Path(pyenv.MountPoint) + "/bin/python"
-	args := append([]string{python, "-I", "-S", "-c", mold, deed, strconv.Itoa(t.kernel.PID())}, paths...)
-	code, err := t.link.Run(ctx, wire.ProcessSpec{Args: args}, &out, &complaint)
+	args := append([]string{s.opts.Env.Interpreter(t.sandbox.Layout()), "-I", "-S", "-c", mold, deed, strconv.Itoa(t.kernel.PID())}, paths...)
+	code, err := t.link.Run(ctx, wire.ProcessSpec{Args: args, Env: s.opts.Env.LoaderVariables()}, &out, &complaint)
 	if err == nil && code != 0 {
 		err = fmt.Errorf("exit status %d: %s", code, bytes.TrimSpace(complaint.Bytes()))
 	}

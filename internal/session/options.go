@@ -31,6 +31,8 @@ type Options struct {
 	// Kernels are the process ids of the kernels in Checkpoint or Running by their names, as KernelPIDs returned them; 0 for one whose interpreter is to be started.
 	// With nil there is one kernel, kernel.Main.
 	Kernels map[string]int
+	// Parked are the executions that wait in kernels of Checkpoint, by the kernels' names (kernel.Parked.ID): they go on with Resume. All other code that waits there is interrupted.
+	Parked map[string]string
 	// Volumes are folders that other sessions use, too. A checkpoint is good for the same ones alone.
 	Volumes []sandbox.VolumeMount
 	// Mold is for a session that only exists to be saved as the checkpoint of others, which set what depends on the memory limit themselves.
@@ -39,7 +41,11 @@ type Options struct {
 
 // SandboxSpec describes the session's sandbox, but for its ID and what it starts from.
 func (o *Options) SandboxSpec() sandbox.Spec {
-	return sandbox.Spec{Mounts: o.mounts(), Limits: o.Limits, Volumes: o.Volumes}
+	spec := sandbox.Spec{Mounts: o.mounts(), Limits: o.Limits, Volumes: o.Volumes, Common: o.Mold}
+	if o.Env.Image != nil {
+		spec.Root = o.Env.Image.Root
+	}
+	return spec
 }
 
 func (o *Options) mounts() []sandbox.Mount {

@@ -15,7 +15,6 @@ import (
 	"cove/internal/pydeps/layer"
 	"cove/internal/pydeps/require"
 	"cove/internal/pydeps/scan"
-	"cove/internal/pyenv"
 	"cove/internal/sandbox"
 	"cove/internal/telemetry"
 )
@@ -76,9 +75,7 @@ func (s *Live) supply(ctx context.Context, t *run, req *kernel.Request, yield yi
 	if s.opts.Packages == nil || s.opts.Mold {
 		return true
 	}
-	req.Missing = func(ctx context.Context, module string, loaded []string, tell func(kernel.Event)) (kernel.Paths, error) {
-		return s.missing(ctx, t, module, loaded, tell)
-	}
+	req.Missing = s.missingIn(t)
 	if !scan.Suspect(req.Code, s.provided(*req)) {
 		return true
 	}
@@ -292,7 +289,7 @@ func (s *Live) parser(ctx context.Context) (*scan.Scanner, error) {
 			return nil, err
 		}
 		var err error
-		if s.scanner, err = scan.Start(ctx, s.link, s.sandbox.Layout().Path(pyenv.MountPoint)+"/bin/python"); err != nil {
+		if s.scanner, err = scan.Start(ctx, s.link, s.opts.Env.Interpreter(s.sandbox.Layout())); err != nil {
 			s.scanner = nil
 			return nil, explain(s.sandbox, err)
 		}
@@ -372,6 +369,16 @@ func (s *Live) paths(state install.State) kernel.Paths {
 	return kernel.Paths{First: first, Last: last}
 }
 
+// missingIn is what installs what the running code of t turns out to import; nil: nothing does.
+func (s *Live) missingIn(t *run) kernel.Missing {
+	if s.opts.Packages == nil || s.opts.Mold {
+		return nil
+	}
+	return func(ctx context.Context, module string, loaded []string, tell func(kernel.Event)) (kernel.Paths, error) {
+		return s.missing(ctx, t, module, loaded, tell)
+	}
+}
+
 // missing installs what running code turns out to import.
 func (s *Live) missing(ctx context.Context, t *run, module string, loaded []string, tell func(kernel.Event)) (kernel.Paths, error) {
 	p, err := s.install(ctx, func(have install.State) (install.Provision, error) {
@@ -417,7 +424,7 @@ func (s *Live) Install(ctx context.Context, requirements []require.Requirement, 
 	defer s.mu.Unlock()
 	s.touched.Store(true)
 	for _, k := range s.slots {
-		if p.First && p.Restart == "" && k.kernel != nil && !k.pristine {
+		if p.First && p.Restart == "" && (k.kernel != nil || k.parked != "") && !k.pristine {
 			p.Restart = "it replaces packages that kernels may have imported already"
 		}
 	}

@@ -6,10 +6,10 @@ import (
 	_ "embed"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"time"
 
 	"cove/internal/problem"
-	"cove/internal/pyenv"
 	"cove/internal/wire"
 	"cove/internal/workspace"
 )
@@ -54,11 +54,21 @@ func (s *Live) Preview(ctx context.Context, look workspace.Look) (p workspace.Pr
 }
 
 // Tell says of files of the workspace what a model is told of them, in the order of the paths. It waits for other looks and looks for firstTimeout at most: what it
-// does not come to is told as nothing. An error means that it could not look at all.
+// does not come to is told as nothing. An error means that it could not look at all. Problems: not_shown.
 func (s *Live) Tell(ctx context.Context, paths []string) ([]workspace.Told, error) {
-	seen, err := s.lookAtFiles(ctx, looking{behind: firstSource + "\n\nmain_first()\n", question: paths, patience: firstTimeout, timeout: firstTimeout, most: len(paths) * workspace.LargestTold})
+	if len(paths) == 0 {
+		return nil, nil
+	}
+	what := looking{behind: firstSource + "\n\nmain_first()\n", question: paths, patience: firstTimeout, timeout: firstTimeout, most: len(paths) * workspace.LargestTold}
+	seen, err := s.lookAtFiles(ctx, what)
+	if err == nil && seen.wordless() { // as where the sandbox had no memory for it in that moment
+		seen, err = s.lookAtFiles(ctx, what)
+	}
 	if err != nil {
 		return nil, err
+	}
+	if seen.wordless() {
+		return nil, problem.New(problem.NotShown, fmt.Sprintf("what looks at files ended with %d", seen.code)).WithCause(errors.New(seen.complaint))
 	}
 	lines := bytes.Split(seen.said, []byte("\n"))
 	told := make([]workspace.Told, len(paths))
@@ -86,6 +96,9 @@ type seen struct {
 	code       int  // its exit code
 	late, full bool // it was ended: it took too long, or said too much
 }
+
+// wordless says that the program broke before it said anything.
+func (s seen) wordless() bool { return len(s.said) == 0 && !s.late && !s.full }
 
 // lookAtFiles has a process of its own in the sandbox look at files, so that code may run meanwhile and none of its variables is touched; of a session there is one at a time.
 func (s *Live) lookAtFiles(ctx context.Context, what looking) (out seen, err error) {
@@ -121,10 +134,9 @@ func (s *Live) lookAtFiles(ctx context.Context, what looking) (out seen, err err
 	said.most, complaint.most = what.most, 64<<10
 	// Isolated (-I), so that no file of the workspace is imported. Arrow and BLAS would reserve more memory than the process may have.
 	out.code, err = l.Run(limited, wire.ProcessSpec{
-		Args: []string{sb.Layout().Path(pyenv.MountPoint) + "/bin/python", "-I", "-B", "-c", previewSource + what.behind, string(question)},
-		Env: []string{
-			"PATH=/usr/bin:/bin", "LANG=C.UTF-8", "ARROW_DEFAULT_MEMORY_POOL=system", "OPENBLAS_NUM_THREADS=1", "OMP_NUM_THREADS=1", "OMP_THREAD_LIMIT=1",
-		},
+		Args: []string{s.opts.Env.Interpreter(sb.Layout()), "-I", "-B", "-c", previewSource + what.behind, string(question)},
+		Env: append(s.opts.Env.LoaderVariables(),
+			"PATH=/usr/bin:/bin", "LANG=C.UTF-8", "ARROW_DEFAULT_MEMORY_POOL=system", "OPENBLAS_NUM_THREADS=1", "OMP_NUM_THREADS=1", "OMP_THREAD_LIMIT=1"),
 	}, &said, &complaint)
 	out.said, out.complaint = said.b.Bytes(), string(bytes.ToValidUTF8(complaint.b.Bytes(), []byte("?")))
 	out.late, out.full = limited.Err() != nil, errors.Is(err, errCapped)

@@ -46,6 +46,9 @@ func (s *Live) StartProcess(ctx context.Context, id string, start process.Start)
 		packages := s.paths(s.installed)
 		s.mu.Unlock()
 		maps.Copy(env, packages.Variables())
+		if i := s.opts.Env.Image; i != nil && dir == "" {
+			dir = i.Dir
+		}
 		if dir != "" && !path.IsAbs(dir) {
 			dir = path.Join(sb.Layout().Workspace, dir)
 		}

@@ -67,7 +67,7 @@ func (s *Live) Save(ctx context.Context, folder string, keep bool) (saved sandbo
 	if err := s.saveable(); err != nil {
 		return saved, err
 	}
-	if _, err := s.main(ctx); err != nil {
+	if _, err := s.main(ctx); err != nil && !errors.Is(err, errParked) {
 		return saved, err
 	}
 	s.mu.Lock()

@@ -23,7 +23,6 @@ import (
 	"cove/internal/link"
 	"cove/internal/problem"
 	"cove/internal/pydeps/scan"
-	"cove/internal/pyenv"
 	"cove/internal/sandbox"
 	"cove/internal/telemetry"
 )
@@ -93,7 +92,7 @@ func Open(ctx context.Context, o Options) (*Live, error) {
 	}
 	s.installing <- struct{}{}
 	s.slot(kernel.Main)
-	if _, err := s.main(ctx); err != nil {
+	if _, err := s.main(ctx); err != nil && !errors.Is(err, errParked) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		return nil, errors.Join(err, s.drop())
@@ -199,8 +198,8 @@ func (s *Live) spec() sandbox.Spec {
 // kernelConfig says how to start a kernel, or how to take over one that was saved.
 func (s *Live) kernelConfig(reseed bool) kernel.Config {
 	layout := s.sandbox.Layout()
-	env, root := s.environment(layout), layout.Path(pyenv.MountPoint)
-	c := kernel.Config{Python: root + "/bin/python", Memory: s.opts.Limits.Memory, Reseed: reseed, Paths: s.paths(s.installed)}
+	env := s.kernelEnvironment(layout)
+	c := kernel.Config{Python: s.opts.Env.Interpreter(layout), Memory: s.opts.Limits.Memory, Reseed: reseed, Paths: s.paths(s.installed)}
 	if !s.opts.Mold {
 		c.AddressSpace = s.opts.Limits.Memory + addressSpace
 	}
@@ -230,35 +229,46 @@ func (s *Live) Execute(ctx context.Context, req kernel.Request) iter.Seq2[kernel
 			return
 		}
 		defer over()
-		t, done, err := s.attempt(ctx, &req, yield)
+		t, last, err := s.attempt(ctx, &req, yield)
 		if t != nil && err != nil && !errors.Is(err, errLeft) && ctx.Err() == nil && t.died(err) {
-			t, done, err = s.attempt(ctx, &req, yield) // the code could not be sent: the sandbox had ended
+			t, last, err = s.attempt(ctx, &req, yield) // the code could not be sent: the sandbox had ended
 		}
-		switch {
-		case err == nil:
-			s.conclude(context.WithoutCancel(ctx), t, done, yield)
-		case errors.Is(err, errLeft):
-		case t != nil:
-			yield(nil, explain(t.sandbox, err))
-		default:
-			yield(nil, err)
-		}
+		s.ends(ctx, t, last, err, yield)
+	}
+}
+
+// ends yields the end of what Execute or Resume yield, after the last event of the kernel's, or an error.
+func (s *Live) ends(ctx context.Context, t *run, last kernel.Event, err error, yield yielder) {
+	switch e := last.(type) {
+	case kernel.Done:
+		s.conclude(context.WithoutCancel(ctx), t, e, yield)
+		return
+	case kernel.Parked:
+		s.park(context.WithoutCancel(ctx), t, e, yield)
+		return
+	}
+	switch {
+	case errors.Is(err, errLeft):
+	case t != nil:
+		yield(nil, explain(t.sandbox, err))
+	default:
+		yield(nil, err)
 	}
 }
 
 // attempt has the code run in the present sandbox, or in a new one. After an error none of the code has run.
-func (s *Live) attempt(ctx context.Context, req *kernel.Request, yield yielder) (t *run, done kernel.Done, err error) {
+func (s *Live) attempt(ctx context.Context, req *kernel.Request, yield yielder) (t *run, last kernel.Event, err error) {
 	if t, err = s.begin(ctx, req); err != nil {
-		return nil, done, err
+		return nil, nil, err
 	}
 	if s.takeUnreported() && !yield(kernel.Rollback{At: time.Now(), Reason: "its sandbox was lost"}, nil) {
-		return t, done, errLeft
+		return t, nil, errLeft
 	}
 	if !s.supply(ctx, t, req, yield) {
-		return t, done, errLeft
+		return t, nil, errLeft
 	}
-	done, err = s.runs(ctx, t, *req, yield)
-	return t, done, err
+	last, err = s.runs(ctx, t, func(ctx context.Context) iter.Seq2[kernel.Event, error] { return t.kernel.Execute(ctx, *req) }, yield)
+	return t, last, err
 }
 
 // died says whether err comes from the end of the sandbox. An err with a problem in it does not come from a broken connection.
@@ -278,27 +288,28 @@ func (t *run) awaitDeath() {
 	}
 }
 
-// runs has the kernel run the code, yields the events, and returns the Done.
-func (s *Live) runs(ctx context.Context, t *run, req kernel.Request, yield yielder) (done kernel.Done, err error) {
+// runs has the kernel run code, yields the events, and returns the last: a Done, or a Parked.
+func (s *Live) runs(ctx context.Context, t *run, code func(context.Context) iter.Seq2[kernel.Event, error], yield yielder) (last kernel.Event, err error) {
 	ctx, over := telemetry.Step(ctx, telemetry.StageKernel)
 	defer func() { over(err) }()
 	t.shortages = shortagesIn(t.sandbox)
-	for ev, err := range t.kernel.Execute(ctx, req) {
+	for ev, err := range code(ctx) {
 		if err != nil {
-			return done, err
+			return nil, err
 		}
 		if err := memoryIntact(t.sandbox); err != nil {
 			_ = t.sandbox.Stop(ctx)
 			return kernel.Done{Outcome: kernel.OutcomeSandboxDied, Lost: kernel.LostSession, Message: problem.Of(err).Message}, nil
 		}
-		if done, ok := ev.(kernel.Done); ok {
-			return done, nil
+		switch ev.(type) {
+		case kernel.Done, kernel.Parked:
+			return ev, nil
 		}
 		if !yield(ev, nil) {
-			return done, errLeft
+			return nil, errLeft
 		}
 	}
-	return done, errLeft
+	return nil, errLeft
 }
 
 // conclude reports changed files and completes a Done with what the host knows.

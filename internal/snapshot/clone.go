@@ -13,8 +13,9 @@ import (
 // files, which never change.
 func (s *Snapshot) Clone(ctx context.Context, dir, id string) (*Snapshot, error) {
 	unchanged := s.unchanged()
+	var copied map[string]bool
 	// Of the others nothing is known: they are linked to, not read.
-	good := func(f File, _ look) bool { return unchanged[f.Name] }
+	good := func(f File, _ look) bool { return unchanged[f.Name] || copied[f.Name] }
 	clone, err := assemble(ctx, dir, good, func(tmp string) (Manifest, error) {
 		m := s.Manifest
 		m.ID = id
@@ -26,15 +27,37 @@ func (s *Snapshot) Clone(ctx context.Context, dir, id string) (*Snapshot, error)
 				return m, err
 			}
 		}
-		return m, m.shareHeaps(s.Dir, tmp)
+		var err error
+		copied, err = m.shareHeaps(s.Dir, tmp)
+		return m, err
 	})
 	if err != nil {
 		return nil, err
 	}
 	if len(unchanged) > 0 {
-		_ = remember(s.Dir, s.Manifest, good) // a link changed the files' times, nothing else did
+		_ = remember(s.Dir, s.Manifest, func(f File, _ look) bool { return unchanged[f.Name] }) // a link changed the files' times, nothing else did
 	}
 	return clone, nil
+}
+
+// Import makes in dir, which must not exist, a snapshot of the one in the folder from, which may be on another disk, and calls it by its id. It reads each file once: what is copied is checked while it
+// is, what could be linked to is read afterwards. The errors are Open's; of a snapshot that is not whole nothing stays in dir.
+func Import(ctx context.Context, from, dir string) (*Snapshot, error) {
+	m, err := readManifest(from)
+	if err != nil {
+		return nil, err
+	}
+	if m.Version == packedVersion {
+		return nil, damaged(from, "it is packed")
+	}
+	if _, err := (&Snapshot{Dir: from, Manifest: m}).Clone(ctx, dir, m.ID); err != nil {
+		return nil, err
+	}
+	s, err := Open(ctx, dir)
+	if err != nil {
+		return nil, errors.Join(err, Remove(dir))
+	}
+	return s, nil
 }
 
 // unchanged returns the files that look as they did when they were last read, by their names.

@@ -11,10 +11,12 @@ import (
 	"os"
 	"path/filepath"
 
+	"golang.org/x/sync/errgroup"
 	"golang.org/x/sys/unix"
 
 	"cove/internal/heap"
 	"cove/internal/pages"
+	"cove/internal/seal"
 )
 
 // A packed snapshot takes little room beside others of the same session: its large files are lists of pages in a pages.Store that all of them share, and the
@@ -23,6 +25,7 @@ import (
 //	<dir>/manifest.json          as of the whole snapshot, with another version and the form of each file
 //	<dir>/image/NAME.pages       a pages.List
 //	<dir>/image/NAME.gz
+//	<dir>/image/NAME.whole       a file that is sealed, as it is
 //	<dir>/image/shared/          as of the whole snapshot
 const packedVersion = 2
 
@@ -30,6 +33,7 @@ const packedVersion = 2
 const (
 	inPages  = ".pages"
 	inGzip   = ".gz"
+	inWhole  = ".whole"  // what is sealed has nothing in common with anything
 	pageable = 256 << 10 // bytes from which a file is kept in pages
 )
 
@@ -48,7 +52,8 @@ func (s *Snapshot) Pack(ctx context.Context, dir string, store *pages.Store) err
 				m.Files = append(m.Files, f)
 			}
 		}
-		return m, errors.Join(err, m.shareHeaps(s.Dir, tmp))
+		_, shared := m.shareHeaps(s.Dir, tmp)
+		return m, errors.Join(err, shared)
 	})
 	return err
 }
@@ -59,6 +64,9 @@ func packFile(ctx context.Context, from, to string, f File, store *pages.Store) 
 		return "", err
 	}
 	defer in.Close()
+	if sealed, err := seal.IsSealed(from); err != nil || sealed {
+		return inWhole, errors.Join(err, share(ctx, from, to+inWhole, f))
+	}
 	sum := crc32.New(crc32.MakeTable(crc32.Castagnoli))
 	read := io.TeeReader(in, sum)
 	form, write := inGzip, content(func(w io.Writer) (int64, error) {
@@ -99,17 +107,32 @@ func writeNew(path string, write content) error {
 	return errors.Join(err, f.Close())
 }
 
-// shareHeaps links into the snapshot in to what the one in from has in common with others.
-func (m Manifest) shareHeaps(from, to string) error {
-	for _, f := range m.Shared {
-		if err := os.MkdirAll(filepath.Dir(imagePath(to, f.Name)), 0o700); err != nil {
-			return err
-		}
-		if err := heap.Share(imagePath(from, f.Name), imagePath(to, f.Name)); err != nil {
-			return err
-		}
+// copiesAtOnce bounds how many heaps are copied at a time: each copy waits for the disk at its end.
+const copiesAtOnce = 8
+
+// shareHeaps links into the snapshot in to what the one in from has in common with others. It returns the names of those that had to be copied, and were found good by that.
+func (m Manifest) shareHeaps(from, to string) (copied map[string]bool, err error) {
+	if len(m.Shared) == 0 {
+		return nil, nil
 	}
-	return nil
+	if err := os.MkdirAll(imagePath(to, heap.Folder), 0o700); err != nil {
+		return nil, err
+	}
+	found := make([]bool, len(m.Shared))
+	var all errgroup.Group
+	all.SetLimit(copiesAtOnce)
+	for i, f := range m.Shared {
+		all.Go(func() (err error) {
+			found[i], err = heap.Share(imagePath(from, f.Name), imagePath(to, f.Name))
+			return err
+		})
+	}
+	err = all.Wait()
+	copied = map[string]bool{}
+	for i, f := range m.Shared {
+		copied[f.Name] = found[i]
+	}
+	return copied, err
 }
 
 // Unpack makes of the packed snapshot in from a whole one in dir, which must not exist, and calls it id. An error with code "snapshot_damaged" says that it is not what it was.
@@ -132,12 +155,16 @@ func Unpack(ctx context.Context, from, dir, id string, store *pages.Store) (*Sna
 				whole.Files = append(whole.Files, f)
 			}
 		}
-		return whole, errors.Join(err, m.shareHeaps(from, tmp))
+		_, shared := m.shareHeaps(from, tmp)
+		return whole, errors.Join(err, shared)
 	})
 }
 
 func unpackFile(ctx context.Context, from, to string, f File, store *pages.Store) error {
 	packed := imagePath(from, f.Name) + f.Form
+	if f.Form == inWhole {
+		return share(ctx, packed, to, f)
+	}
 	return writeNew(to, func(w io.Writer) (int64, error) {
 		sum := crc32.New(crc32.MakeTable(crc32.Castagnoli))
 		err := unpackInto(ctx, io.MultiWriter(w, sum), packed, f, store)

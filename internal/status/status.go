@@ -44,21 +44,21 @@ func OfKind(kind problem.Kind) int {
 
 // exceptions are the codes whose status their kind alone does not tell.
 var exceptions = map[int][]problem.Code{
-	401: {problem.Unauthenticated, problem.KeyExpired, problem.SignInCodeUnknown, problem.SignInCodeUsed, problem.SignInWrong},
+	401: {problem.Unauthenticated, problem.KeyExpired, problem.TokenInvalid, problem.SignInCodeUnknown, problem.SignInCodeUsed, problem.SignInWrong},
 	405: {problem.MethodNotAllowed},
 	408: {problem.RequestTimeout}, // the client was too slow
 
 	// The request would be right at another time, or of another thing.
 	409: {
 		problem.SessionClosed, problem.SessionInUse, problem.NameTaken, problem.NotEmpty, problem.LastOwner, problem.LastAdmin, problem.IdempotencyInProgress,
-		problem.AlreadyExists, problem.FileExists, problem.KernelExists, problem.MemberExists, problem.ProjectExists, problem.SessionExists, problem.UserExists, problem.VolumeExists, problem.VolumeUsed,
+		problem.AlreadyExists, problem.ConfigExists, problem.FileExists, problem.HolderExists, problem.KernelExists, problem.MemberExists, problem.ProjectExists, problem.SessionExists, problem.UserExists, problem.VolumeExists, problem.VolumeUsed,
 		problem.ServerRunning, problem.TurnRunning, problem.UploadInUse, problem.UploadOffset,
 	},
 
 	412: {problem.PreconditionFailed},
 	413: {
 		problem.CodeTooBig, problem.InputsTooBig, problem.RequestTooComplex, problem.BodyTooLarge, problem.CodeTooLarge, problem.ConversationTooLarge,
-		problem.DataTooLarge, problem.ExportTooLarge, problem.FileTooLarge, problem.RequestTooLarge, problem.ShareTooLarge, problem.ScanTooLarge,
+		problem.DataTooLarge, problem.ExportTooLarge, problem.FileTooLarge, problem.ImageTooLarge, problem.RequestTooLarge, problem.ShareTooLarge, problem.ScanTooLarge,
 	},
 	415: {problem.UnsupportedMediaType},
 	416: {problem.RangeInvalid},

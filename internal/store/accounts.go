@@ -18,7 +18,7 @@ func (s *Store) Alone(ctx context.Context, do func(context.Context, auth.Store) 
 				return err
 			}
 		}
-		return do(ctx, &Store{base: within{q}, dialect: s.dialect})
+		return do(ctx, &Store{base: within{q}, dialect: s.dialect, sealer: s.sealer})
 	})
 }
 
@@ -30,6 +30,14 @@ func (s *Store) AddKey(ctx context.Context, k auth.Key) error {
 // Key implements auth.Store.
 func (s *Store) Key(ctx context.Context, id string) (auth.Key, error) {
 	return get(ctx, s, problem.KeyNotFound, keyFields, "FROM access_keys WHERE id = $1", clean(id))
+}
+
+// KeyOf implements auth.Store.
+func (s *Store) KeyOf(ctx context.Context, subject string) (auth.Key, error) {
+	if subject == "" { // of all keys that have a text
+		return auth.Key{}, problem.New(problem.KeyNotFound, "there is no such key")
+	}
+	return get(ctx, s, problem.KeyNotFound, keyFields, "FROM access_keys WHERE subject = $1 ORDER BY CASE WHEN revoked = 0 THEN 0 ELSE 1 END, created DESC, id LIMIT 1", clean(subject))
 }
 
 // Keys implements auth.Store. The oldest come first; "" is all projects.

@@ -128,3 +128,50 @@ func TestAFailedStepLeavesNothing(t *testing.T) {
 		}), "user_exists")
 	})
 }
+
+// TestAHolderJoinsOnce: access tokens of the same holder that come to several servers at once make one user with one key, which is found by its subject afterwards; of several the one that is good.
+func TestAHolderJoinsOnce(t *testing.T) {
+	t.Parallel()
+	for name, database := range databases() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ctx := t.Context()
+			all := servers(t, database(t), 4)
+			_, err := all[0].Found(ctx, "")
+			must(t, err)
+			ada := auth.Identity{Issuer: "https://id.example.com", Claim: "sub", Value: "ada"}
+			join := &auth.Membership{Project: "local", Role: auth.Member}
+			keys := make([]string, len(all))
+			race(len(all), func(i int) {
+				who, err := all[i].AuthenticateHolder(ctx, ada, join)
+				if keys[i] = who.Key; err != nil {
+					t.Error(err)
+				}
+			})
+			for _, key := range keys {
+				if key == "" || key != keys[0] {
+					t.Errorf("the keys are %q", keys)
+				}
+			}
+			for _, one := range all {
+				one.Wait()
+			}
+			_, err = all[1].RevokeKey(ctx, auth.Local(), keys[0])
+			must(t, err)
+			if _, err := all[1].AuthenticateHolder(ctx, ada, join); !problem.Has(err, problem.HolderUnknown) {
+				t.Errorf("a link that was revoked: %v", err)
+			}
+			again, _, err := all[1].CreateKey(ctx, auth.Local(), auth.NewKey{Name: "again", User: "ada", Holder: &ada})
+			must(t, err)
+			who, err := all[1].AuthenticateHolder(ctx, ada, nil)
+			must(t, err)
+			if who.Key != again.ID {
+				t.Errorf("%+v is not by %s", who, again.ID)
+			}
+			all[1].Wait()
+			if _, err := all[1].Store.KeyOf(ctx, ""); !problem.Has(err, problem.KeyNotFound) {
+				t.Errorf("a key of nobody: %v", err)
+			}
+		})
+	}
+}

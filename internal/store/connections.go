@@ -9,7 +9,7 @@ import (
 
 func connectionFields(c *hub.Connection) []field {
 	return []field{
-		{"provider", textOf(&c.Provider)}, {"address", textOf(&c.Address)}, {"secret", textOf(&c.Key)}, {"models", documentOf(&c.Models)},
+		{"provider", textOf(&c.Provider)}, {"address", textOf(&c.Address)}, content(field{"secret", textOf(&c.Key)}), {"models", documentOf(&c.Models)},
 		{"usual", textOf(&c.Default)}, {"changed", moment{&c.Changed}},
 	}
 }

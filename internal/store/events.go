@@ -24,7 +24,7 @@ func addEvents(ctx context.Context, q queryer, events []stream.Event) error {
 	for part := range slices.Chunk(events, rowsAtOnce) {
 		rows := make([][]any, len(part))
 		for i := range part {
-			rows[i] = targets(eventFields(&part[i]))
+			rows[i] = targets(bind(q, eventFields(&part[i])))
 		}
 		if err := insertRows(ctx, q, "events ("+names(eventFields(&part[0]))+")", rows, "ON CONFLICT (stream, seq) DO NOTHING"); err != nil {
 			return err

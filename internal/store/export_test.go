@@ -35,7 +35,7 @@ func HurrySearch(s *Store, most time.Duration) { s.searching = most }
 
 // PlanOfSessions returns how SQLite answers a list of sessions.
 func (s *Store) PlanOfSessions(ctx context.Context, project string, f hub.SessionFilter, p hub.Page) (string, error) {
-	w := sessionFilter(project, f)
+	w := sessionFilter(nil, project, f)
 	from, err := pageQuery("sessions", "created", &w, p, 20)
 	if err != nil {
 		return "", err

@@ -12,7 +12,7 @@ import (
 func linkFields(l *hub.SessionLink) []field {
 	return []field{
 		{"id", textOf(&l.ID)}, {"hash", textOf(&l.Hash)}, {"project", textOf(&l.Project)}, {"user_id", textOf(&l.User)}, {"key_id", textOf(&l.Key)}, {"session_id", textOf(&l.Session)},
-		{"purpose", textOf(&l.Purpose)}, {"path", textOf(&l.Path)}, {"port", countOf(&l.Port)}, {"open", flag{&l.Open}}, {"wakes", flag{&l.Wakes}},
+		{"purpose", textOf(&l.Purpose)}, content(field{"path", textOf(&l.Path)}), {"port", countOf(&l.Port)}, {"open", flag{&l.Open}}, {"wakes", flag{&l.Wakes}},
 		{"created", moment{&l.Created}}, {"expires", moment{&l.Expires}},
 	}
 }

@@ -35,6 +35,7 @@ func names(fields []field) string {
 
 // insert writes a record. tail follows the values: "" or ON CONFLICT.
 func insert(ctx context.Context, q queryer, table string, fields []field, tail string) error {
+	bind(q, fields)
 	args := make([]any, len(fields))
 	var holes strings.Builder
 	for i, f := range fields {
@@ -51,7 +52,7 @@ func insert(ctx context.Context, q queryer, table string, fields []field, tail s
 // update writes the fields of the records that where says and returns how many there are.
 func update(ctx context.Context, q queryer, table string, fields []field, where filter) (int64, error) {
 	var f filter
-	for _, x := range fields {
+	for _, x := range bind(q, fields) {
 		f.add(x.name+" = ?", x.value)
 	}
 	text := "UPDATE " + table + " SET " + strings.Join(f.terms, ", ")
@@ -69,7 +70,7 @@ func update(ctx context.Context, q queryer, table string, fields []field, where 
 // one reads a record; sql.ErrNoRows when there is none. from begins with FROM.
 func one[T any](ctx context.Context, q queryer, fields func(*T) []field, from string, args ...any) (T, error) {
 	var t T
-	all := fields(&t)
+	all := bind(q, fields(&t))
 	return t, q.QueryRowContext(ctx, "SELECT "+names(all)+" "+from, args...).Scan(targets(all)...)
 }
 
@@ -89,7 +90,7 @@ func many[T any](ctx context.Context, q queryer, fields func(*T) []field, from s
 	var out []T
 	for rows.Next() {
 		var t T
-		if err := rows.Scan(targets(fields(&t))...); err != nil {
+		if err := rows.Scan(targets(bind(q, fields(&t)))...); err != nil {
 			return nil, err
 		}
 		out = append(out, t)

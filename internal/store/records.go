@@ -12,12 +12,12 @@ import (
 func sessionFields(s *hub.Session) []field {
 	return []field{
 		{"id", textOf(&s.ID)}, {"project", textOf(&s.Project)}, {"user_id", textOf(&s.User)}, {"key_id", textOf(&s.Key)},
-		{"name", textOf(&s.Name)}, {"name_key", derived{func() any { return nameKey(s.Name) }}}, {"metadata", documentOf(&s.Metadata)},
-		{"state", textOf(&s.State)}, {"gone", derived{func() any { return bit(s.State == hub.SessionDeleted) }}}, {"reason", textOf(&s.Reason)},
+		content(field{"name", textOf(&s.Name)}), clue(field{"name_key", derived{func() any { return nameKey(s.Name) }}}), content(field{"metadata", documentOf(&s.Metadata)}),
+		{"state", textOf(&s.State)}, {"gone", derived{func() any { return bit(s.State == hub.SessionDeleted) }}}, content(field{"reason", textOf(&s.Reason)}),
 		{"created", moment{&s.Created}}, {"used", moment{&s.Used}}, {"expires", moment{&s.Expires}}, {"idle", span{&s.Idle}},
 		{"packages", textOf(&s.Packages)}, {"memory", countOf(&s.Memory)}, {"cpus", decimal{&s.CPUs}}, {"executions", countOf(&s.Executions)},
-		{"disk", countOf(&s.Disk)}, {"saved", moment{&s.Saved}}, {"rollback", documentOf(&s.Rollback)}, {"network", documentOf(&s.Network)}, {"secrets", documentOf(&s.Secrets)}, {"system", countOf(&s.System)},
-		{"volumes", documentOf(&s.Volumes)},
+		{"disk", countOf(&s.Disk)}, {"saved", moment{&s.Saved}}, content(field{"rollback", documentOf(&s.Rollback)}), content(field{"network", documentOf(&s.Network)}), content(field{"secrets", documentOf(&s.Secrets)}), {"system", countOf(&s.System)},
+		{"volumes", documentOf(&s.Volumes)}, content(field{"image", documentOf(&s.Image)}),
 		{"owner", textOf(&s.Owner)}, {"home", textOf(&s.Home)},
 	}
 }
@@ -25,9 +25,9 @@ func sessionFields(s *hub.Session) []field {
 func executionFields(e *hub.Execution) []field {
 	return append([]field{
 		{"id", textOf(&e.ID)}, {"project", textOf(&e.Project)}, {"user_id", textOf(&e.User)}, {"key_id", textOf(&e.Key)},
-		{"session_id", textOf(&e.Session)}, {"turn_id", textOf(&e.Turn)}, {"step", countOf(&e.Step)}, {"code", textOf(&e.Code)},
+		{"session_id", textOf(&e.Session)}, {"turn_id", textOf(&e.Turn)}, {"step", countOf(&e.Step)}, content(field{"code", textOf(&e.Code)}),
 		{"created", moment{&e.Created}}, {"owner", textOf(&e.Owner)},
-		{"edited", flag{&e.Edited}}, {"detached", flag{&e.Detached}}, {"cautions", documentOf(&e.Cautions)},
+		{"edited", flag{&e.Edited}}, {"detached", flag{&e.Detached}}, content(field{"cautions", documentOf(&e.Cautions)}),
 	}, executionEnd(e)...)
 }
 
@@ -35,7 +35,7 @@ func executionFields(e *hub.Execution) []field {
 func executionEnd(e *hub.Execution) []field {
 	return []field{
 		{"kernel", textOf(&e.Kernel)}, {"state", textOf(&e.State)}, {"unfinished", derived{func() any { return bit(!e.State.Final()) }}},
-		{"exit_code", countOf(&e.ExitCode)}, {"message", textOf(&e.Message)}, {"lost", textOf(&e.Lost)}, {"started", moment{&e.Started}},
+		{"exit_code", countOf(&e.ExitCode)}, content(field{"message", textOf(&e.Message)}), content(field{"lost", textOf(&e.Lost)}), {"started", moment{&e.Started}},
 		{"finished", moment{&e.Finished}}, {"wall", span{&e.Wall}}, {"cpu", span{&e.CPU}}, {"events", countOf(&e.Events)},
 		{"dropped", countOf(&e.Dropped)}, {"redacted", documentOf(&e.Redacted)},
 	}
@@ -44,14 +44,14 @@ func executionEnd(e *hub.Execution) []field {
 func eventFields(e *stream.Event) []field {
 	return []field{
 		{"stream", textOf(&e.Stream)}, {"seq", countOf(&e.Seq)}, {"execution", textOf(&e.Part)}, {"step", countOf(&e.Step)},
-		{"at", moment{&e.At}}, {"body", blob{&e.Body}},
+		{"at", moment{&e.At}}, content(field{"body", blob{&e.Body}}),
 	}
 }
 
 func conversationFields(c *hub.Conversation) []field {
 	return []field{
 		{"id", textOf(&c.ID)}, {"project", textOf(&c.Project)}, {"user_id", textOf(&c.User)}, {"session_id", textOf(&c.Session)},
-		{"title", textOf(&c.Title)}, {"model", textOf(&c.Model)}, {"metadata", documentOf(&c.Metadata)}, {"created", moment{&c.Created}},
+		content(field{"title", textOf(&c.Title)}), {"model", textOf(&c.Model)}, content(field{"metadata", documentOf(&c.Metadata)}), {"created", moment{&c.Created}},
 		{"used", moment{&c.Used}}, {"turns", countOf(&c.Turns)}, {"source", textOf(&c.Source)},
 		{"approval", textOf(&c.Approval)}, {"origin", documentOf(&c.Origin)},
 	}
@@ -60,9 +60,9 @@ func conversationFields(c *hub.Conversation) []field {
 func turnFields(t *hub.Turn) []field {
 	return append([]field{
 		{"id", textOf(&t.ID)}, {"project", textOf(&t.Project)}, {"user_id", textOf(&t.User)}, {"key_id", textOf(&t.Key)},
-		{"conversation", textOf(&t.Conversation)}, {"parent", textOf(&t.Parent)}, {"prompt", textOf(&t.Prompt)}, {"created", moment{&t.Created}},
-		{"surface", jsonTextOf(&t.Foreign)}, {"hidden", flag{&t.Hidden}}, {"owner", textOf(&t.Owner)},
-		{"files", documentOf(&t.Files)}, {"origin", documentOf(&t.Origin)},
+		{"conversation", textOf(&t.Conversation)}, {"parent", textOf(&t.Parent)}, content(field{"prompt", textOf(&t.Prompt)}), {"created", moment{&t.Created}},
+		content(field{"surface", jsonTextOf(&t.Foreign)}), {"hidden", flag{&t.Hidden}}, {"owner", textOf(&t.Owner)},
+		content(field{"files", documentOf(&t.Files)}), {"origin", documentOf(&t.Origin)},
 	}, turnEnd(t)...)
 }
 
@@ -70,11 +70,11 @@ func turnFields(t *hub.Turn) []field {
 func turnEnd(t *hub.Turn) []field {
 	return []field{
 		{"session_id", textOf(&t.Session)}, {"state", textOf(&t.State)}, {"unfinished", derived{func() any { return bit(!t.State.Final()) }}},
-		{"model", textOf(&t.Model)}, {"answer", textOf(&t.Answer)}, {"reason", textOf(&t.Reason)}, {"problem", jsonTextOf(&t.Problem)},
-		{"messages", documentOf(&t.Messages)}, {"calls", documentOf(&t.Calls)}, {"input_tokens", tokens{&t.Usage.InputTokens}},
+		{"model", textOf(&t.Model)}, content(field{"answer", textOf(&t.Answer)}), content(field{"reason", textOf(&t.Reason)}), content(field{"problem", jsonTextOf(&t.Problem)}),
+		content(field{"messages", documentOf(&t.Messages)}), content(field{"calls", documentOf(&t.Calls)}), {"input_tokens", tokens{&t.Usage.InputTokens}},
 		{"output_tokens", tokens{&t.Usage.OutputTokens}}, {"cached_tokens", tokens{&t.Usage.CachedTokens}},
 		{"reasoning_tokens", tokens{&t.Usage.ReasoningTokens}}, {"tokens_estimated", flag{&t.Usage.Estimated}}, {"steps", countOf(&t.Steps)}, {"finished", moment{&t.Finished}},
-		{"events", countOf(&t.Events)}, {"waiting", documentOf(&t.Waiting)},
+		{"events", countOf(&t.Events)}, content(field{"waiting", documentOf(&t.Waiting)}),
 		{"cost", millionths{&t.Cost.Amount}}, {"currency", textOf(&t.Cost.Currency)},
 		{"context_used", tokens{&t.Context.Used}}, {"context_size", tokens{&t.Context.Size}},
 	}
@@ -82,7 +82,7 @@ func turnEnd(t *hub.Turn) []field {
 
 func fileFields(f *hub.File) []field {
 	return []field{
-		{"id", textOf(&f.ID)}, {"project", textOf(&f.Project)}, {"user_id", textOf(&f.User)}, {"name", textOf(&f.Name)},
+		{"id", textOf(&f.ID)}, {"project", textOf(&f.Project)}, {"user_id", textOf(&f.User)}, content(field{"name", textOf(&f.Name)}),
 		{"size", countOf(&f.Size)}, {"sha256", textOf(&f.SHA256)}, {"purpose", textOf(&f.Purpose)}, {"created", moment{&f.Created}},
 		{"expires", moment{&f.Expires}}, {"home", textOf(&f.Home)},
 	}
@@ -105,7 +105,7 @@ func keyFields(k *auth.Key) []field {
 	return []field{
 		{"id", textOf(&k.ID)}, {"project", textOf(&k.Project)}, {"user_id", textOf(&k.User)}, {"name", textOf(&k.Name)}, {"hash", blob{&k.Hash}},
 		{"last4", textOf(&k.Last4)}, {"scopes", documentOf(&k.Scopes)}, {"created", moment{&k.Created}}, {"expires", moment{&k.Expires}},
-		{"used", moment{&k.Used}}, {"revoked", moment{&k.Revoked}}, {"quota", jsonTextOf(&k.Quota)},
+		{"used", moment{&k.Used}}, {"revoked", moment{&k.Revoked}}, {"quota", jsonTextOf(&k.Quota)}, {"subject", textOf(&k.Subject)},
 	}
 }
 
@@ -124,7 +124,7 @@ func memberFields(m *auth.Membership) []field {
 func auditFields(r *audit.Row) []field {
 	return []field{
 		{"id", textOf(&r.ID)}, {"at", moment{&r.At}}, {"project", textOf(&r.Project)}, {"user_id", textOf(&r.User)}, {"key_id", textOf(&r.Key)},
-		{"action", textOf(&r.Action)}, {"target", textOf(&r.Target)}, {"outcome", textOf(&r.Outcome)}, {"detail", textOf(&r.Detail)},
+		{"action", textOf(&r.Action)}, {"target", textOf(&r.Target)}, {"outcome", textOf(&r.Outcome)}, content(field{"detail", textOf(&r.Detail)}),
 		{"request", textOf(&r.Request)}, {"ip", textOf(&r.IP)}, {"agent", textOf(&r.Agent)},
 	}
 }

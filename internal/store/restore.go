@@ -81,6 +81,10 @@ func readHeader(in *lineReader) (backupHeader, error) {
 }
 
 func wantEmpty(ctx context.Context, q queryer) error {
+	// An empty database may have been given data keys: those of the backup, or none, take their place.
+	if _, err := q.ExecContext(ctx, "DELETE FROM encryption"); err != nil {
+		return err
+	}
 	for _, t := range tables() {
 		var have bool
 		if err := q.QueryRowContext(ctx, "SELECT EXISTS (SELECT 1 FROM "+t.Name+")").Scan(&have); err != nil {

@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"crypto/sha256"
 	"fmt"
 	"maps"
 	"slices"
@@ -12,6 +11,7 @@ import (
 
 	"cove/internal/hub"
 	"cove/internal/problem"
+	"cove/internal/seal"
 )
 
 // mostPairs bounds a filter.
@@ -42,9 +42,8 @@ func after(prefix []byte) []byte {
 }
 
 // pairKey is what a name and value of metadata are found by.
-func pairKey(name, value string) []byte {
-	sum := sha256.Sum256(fmt.Appendf(nil, "%d:%s%s", len(clean(name)), clean(name), clean(value)))
-	return sum[:16]
+func pairKey(sealer *seal.Sealer, name, value string) []byte {
+	return sealer.Sum("metadata", fmt.Sprintf("%d:%s%s", len(clean(name)), clean(name), clean(value)))[:16]
 }
 
 // AddSession implements hub.SessionStore.
@@ -65,7 +64,7 @@ func (s *Store) AddSession(ctx context.Context, n hub.Session) error {
 func addPairs(ctx context.Context, q queryer, n *hub.Session) error {
 	for _, name := range slices.Sorted(maps.Keys(n.Metadata)) {
 		_, err := q.ExecContext(ctx, "INSERT INTO session_pairs (session_id, project, pair) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING",
-			n.ID, n.Project, pairKey(name, n.Metadata[name]))
+			n.ID, n.Project, pairKey(sealerOf(q), name, n.Metadata[name]))
 		if err != nil {
 			return err
 		}
@@ -84,13 +83,42 @@ func (s *Store) Sessions(ctx context.Context, project string, f hub.SessionFilte
 		return hub.Listing[hub.Session]{}, problem.New(problem.BadFilter, "a filter names at most "+strconv.Itoa(mostPairs)+" pairs of metadata").
 			WithHint("ask for fewer")
 	}
+	w, err := s.sessionFilter(ctx, project, f)
+	if err != nil {
+		return hub.Listing[hub.Session]{}, err
+	}
 	return list(ctx, s, order[hub.Session]{
 		table: "sessions", fields: sessionFields, by: "created",
 		at: func(n *hub.Session) (time.Time, string) { return n.Created, n.ID },
-	}, sessionFilter(project, f), p)
+	}, w, p)
 }
 
-func sessionFilter(project string, f hub.SessionFilter) filter {
+// sessionFilter is the conditions of a list. Names that are sealed are found by reading all of the project's.
+func (s *Store) sessionFilter(ctx context.Context, project string, f hub.SessionFilter) (filter, error) {
+	if s.sealer == nil || f.Name == "" {
+		return sessionFilter(s.sealer, project, f), nil
+	}
+	name := clean(f.Name)
+	f.Name = ""
+	w := sessionFilter(s.sealer, project, f)
+	type named struct{ id, name string }
+	some, err := all(ctx, s, func(n *named) []field {
+		return []field{{"id", textOf(&n.id)}, content(field{"name", textOf(&n.name)})}
+	}, "FROM sessions"+w.where(), w.args...)
+	ids := []any{""}
+	for _, n := range some {
+		if strings.HasPrefix(n.name, name) && len(ids) < mostNamed {
+			ids = append(ids, n.id)
+		}
+	}
+	w.add("id IN (?"+strings.Repeat(", ?", len(ids)-1)+")", ids...)
+	return w, err
+}
+
+// mostNamed bounds how many sessions of a name are found where names are sealed.
+const mostNamed = 10_000
+
+func sessionFilter(sealer *seal.Sealer, project string, f hub.SessionFilter) filter {
 	var w filter
 	key := nameKey(f.Name)
 	column, gone := func(name string) string { return name }, "gone"
@@ -110,7 +138,7 @@ func sessionFilter(project string, f hub.SessionFilter) filter {
 		w.add("id IN (SELECT id FROM sessions WHERE project = ? AND name_key >= ? AND name_key < ?)", project, key, after(key))
 	}
 	for _, name := range slices.Sorted(maps.Keys(f.Meta)) {
-		w.add("id IN (SELECT session_id FROM session_pairs WHERE project = ? AND pair = ?)", project, pairKey(name, f.Meta[name]))
+		w.add("id IN (SELECT session_id FROM session_pairs WHERE project = ? AND pair = ?)", project, pairKey(sealer, name, f.Meta[name]))
 	}
 	return w
 }

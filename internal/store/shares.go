@@ -11,7 +11,7 @@ import (
 func shareFields(s *hub.Share) []field {
 	return []field{
 		{"id", textOf(&s.ID)}, {"hash", textOf(&s.Hash)}, {"project", textOf(&s.Project)}, {"user_id", textOf(&s.User)}, {"conversation", textOf(&s.Conversation)},
-		{"turn_id", textOf(&s.Turn)}, {"title", textOf(&s.Title)}, {"turns", countOf(&s.Turns)}, {"code", flag{&s.Code}}, {"size", countOf(&s.Size)},
+		{"turn_id", textOf(&s.Turn)}, content(field{"title", textOf(&s.Title)}), {"turns", countOf(&s.Turns)}, {"code", flag{&s.Code}}, {"size", countOf(&s.Size)},
 		{"created", moment{&s.Created}}, {"expires", moment{&s.Expires}},
 	}
 }
@@ -23,7 +23,7 @@ type shown struct {
 }
 
 func shownFields(s *shown) []field {
-	return append(shareFields(&s.share), field{"document", blob{&s.document}})
+	return append(shareFields(&s.share), content(field{"document", blob{&s.document}}))
 }
 
 // AddShare implements hub.ShareStore. Those of one conversation wait for each other.

@@ -173,6 +173,20 @@ func lockFolder(ctx context.Context, folder string) (unlock func(), err error) {
 	}
 }
 
+// compactFile has SQLite forget the rows that were replaced. Nobody else may write meanwhile.
+func compactFile(ctx context.Context, path string) error {
+	f, err := openFile(path)
+	if err != nil {
+		return err
+	}
+	for _, text := range []string{"VACUUM", "PRAGMA wal_checkpoint(TRUNCATE)"} {
+		if err == nil {
+			_, err = f.writing.ExecContext(ctx, text)
+		}
+	}
+	return errors.Join(explain(err), f.reading.Close(), f.writing.Close())
+}
+
 func (f *file) read(ctx context.Context, do func(context.Context, queryer) error) error {
 	return interrupted(ctx, do(ctx, f.reading))
 }

@@ -9,6 +9,7 @@ package store
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"log/slog"
 	"strings"
 	"time"
@@ -17,6 +18,7 @@ import (
 	"cove/internal/auth"
 	"cove/internal/hub"
 	"cove/internal/problem"
+	"cove/internal/seal"
 )
 
 var (
@@ -34,6 +36,8 @@ type Options struct {
 	// Memory opens an SQLite database in memory instead, which nobody else sees and which Close ends. Nothing of it is ever on a disk.
 	Memory bool
 	Log    *slog.Logger // nil: none
+	// Keys are the operator's. With one, a new database is encrypted, and an encrypted one can be opened.
+	Keys seal.Keys
 }
 
 // Store is a database. It is safe for concurrent use.
@@ -41,6 +45,7 @@ type Store struct {
 	base      base
 	dialect   dialect
 	searching time.Duration // longestSearch, but in tests
+	sealer    *seal.Sealer  // what content is sealed with; nil: it is not
 	owner     string        // that writes; "" where nobody in particular does. See By
 }
 
@@ -95,8 +100,20 @@ func (w within) restore(ctx context.Context, do func(context.Context, queryer) e
 func (w within) close() error { return nil }
 
 // Open opens the database, making or migrating it. Several processes may have it open at once. Problems: database_newer when a newer cove
-// migrated it, database_corrupt, database_unavailable.
+// migrated it, database_corrupt, database_unavailable, encryption_key_missing, encryption_unfinished when it has what was written without a key.
 func Open(ctx context.Context, o Options) (*Store, error) {
+	s, err := openLocked(ctx, o)
+	if err == nil {
+		err = s.unlock(ctx, o.Keys)
+	}
+	if err != nil && s != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	return s, err
+}
+
+// openLocked opens a database whose content is as it is kept.
+func openLocked(ctx context.Context, o Options) (*Store, error) {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"cove/internal/problem"
+	"cove/internal/seal"
 	"cove/internal/store"
 	"cove/internal/store/pgtest"
 )
@@ -18,12 +19,24 @@ func both(t *testing.T, run func(t *testing.T, s *store.Store)) {
 		t.Parallel()
 		run(t, opened(t, store.Options{Memory: true}))
 	})
+	t.Run("encrypted", func(t *testing.T) {
+		t.Parallel()
+		run(t, opened(t, store.Options{Database: databases()["sqlite"](t), Keys: operatorsKeys(t)}))
+	})
 	for name, database := range databases() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			run(t, open(t, database(t)))
 		})
 	}
+}
+
+// operatorsKeys is a new key.
+func operatorsKeys(t testing.TB) seal.Keys {
+	t.Helper()
+	keys, err := seal.ParseKeys(seal.NewKey())
+	must(t, err)
+	return keys
 }
 
 func databases() map[string]func(testing.TB) string {

@@ -3,10 +3,12 @@ package store
 import (
 	"context"
 	"encoding/json"
+	"slices"
 	"strconv"
 	"time"
 
 	"cove/internal/hub"
+	"cove/internal/model"
 	"cove/internal/problem"
 	"cove/internal/stream"
 )
@@ -87,17 +89,28 @@ func (s *Store) Turns(ctx context.Context, project, conversation string, p hub.P
 // RunningTurns implements hub.TurnStore.
 func (s *Store) RunningTurns(ctx context.Context, project string, limit int) ([]hub.Turn, error) {
 	fields := func(t *hub.Turn) []field {
-		return []field{{"id", textOf(&t.ID)}, {"project", textOf(&t.Project)}, {"conversation", textOf(&t.Conversation)}, {"state", textOf(&t.State)}, {"waiting", documentOf(&t.Waiting)}}
+		return []field{{"id", textOf(&t.ID)}, {"project", textOf(&t.Project)}, {"conversation", textOf(&t.Conversation)}, {"state", textOf(&t.State)}, content(field{"waiting", documentOf(&t.Waiting)})}
 	}
 	return all(ctx, s, fields, "FROM turns WHERE unfinished = 1 AND hidden = 0 AND project = $1 ORDER BY created, id LIMIT "+strconv.Itoa(max(limit, 0)), project)
 }
 
 // Branch implements hub.TurnStore.
 func (s *Store) Branch(ctx context.Context, project, turn string) ([]hub.Turn, error) {
-	var out []hub.Turn
+	return branch(ctx, s, turnFields, project, turn)
+}
+
+// TurnHistory implements hub.TurnTexts.
+func (s *Store) TurnHistory(ctx context.Context, project, turn string) ([]model.Message, error) {
+	turns, err := branch(ctx, s, func(m *[]model.Message) []field { return []field{content(field{"messages", documentOf(m)})} }, project, turn)
+	return slices.Concat(turns...), err
+}
+
+// branch reads fields of a turn and of those that it goes on from, the oldest first.
+func branch[T any](ctx context.Context, s *Store, fields func(*T) []field, project, turn string) ([]T, error) {
+	var out []T
 	err := s.base.read(ctx, func(ctx context.Context, q queryer) error {
 		var err error
-		out, err = many(ctx, q, turnFields, `FROM turns JOIN (
+		out, err = many(ctx, q, fields, `FROM turns JOIN (
 			WITH RECURSIVE line (turn, before, depth) AS (
 				SELECT id, parent, 0 FROM turns WHERE id = $1 AND project = $2
 				UNION ALL
@@ -113,7 +126,7 @@ func (s *Store) Branch(ctx context.Context, project, turn string) ([]hub.Turn, e
 	return out, err
 }
 
-// TurnsSize implements hub.TurnStore. The texts themselves are not read.
+// TurnsSize implements hub.TurnTexts. The texts themselves are not read.
 func (s *Store) TurnsSize(ctx context.Context, project, conversation, turn string) (int64, error) {
 	where, of := "conversation", conversation
 	if turn != "" {
@@ -124,6 +137,9 @@ func (s *Store) TurnsSize(ctx context.Context, project, conversation, turn strin
 		return q.QueryRowContext(ctx, `SELECT CAST(COALESCE(SUM(OCTET_LENGTH(messages) + OCTET_LENGTH(surface) + OCTET_LENGTH(prompt)
 			+ OCTET_LENGTH(answer)), 0) AS BIGINT) FROM turns WHERE project = $1 AND `+where+` = $2`, project, clean(of)).Scan(&sum)
 	})
+	if s.sealer != nil {
+		sum = sum / 4 * 3 // they are base64
+	}
 	return sum, err
 }
 
@@ -161,7 +177,7 @@ func (s *Store) FinishTurn(ctx context.Context, t hub.Turn, last []stream.Event)
 func (s *Store) SetForeign(ctx context.Context, project, turn string, foreign []byte) error {
 	text := json.RawMessage(foreign)
 	return s.base.write(ctx, func(ctx context.Context, q queryer) error {
-		n, err := update(ctx, q, "turns", []field{{"surface", jsonTextOf(&text)}}, owned(project, turn))
+		n, err := update(ctx, q, "turns", []field{content(field{"surface", jsonTextOf(&text)})}, owned(project, turn))
 		if err == nil && n == 0 {
 			return missing(problem.TurnNotFound)
 		}
@@ -174,7 +190,7 @@ func (s *Store) SetWaiting(ctx context.Context, project, turn string, w *hub.Wai
 	return s.base.write(ctx, func(ctx context.Context, q queryer) error {
 		where := owned(project, turn)
 		where.add("unfinished = 1")
-		_, err := update(ctx, q, "turns", []field{{"waiting", documentOf(&w)}}, where)
+		_, err := update(ctx, q, "turns", []field{content(field{"waiting", documentOf(&w)})}, where)
 		return err
 	})
 }

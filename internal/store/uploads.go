@@ -11,7 +11,7 @@ import (
 
 func uploadFields(u *hub.Upload) []field {
 	return []field{
-		{"id", textOf(&u.ID)}, {"project", textOf(&u.Project)}, {"user_id", textOf(&u.User)}, {"key_id", textOf(&u.Key)}, {"name", textOf(&u.Name)},
+		{"id", textOf(&u.ID)}, {"project", textOf(&u.Project)}, {"user_id", textOf(&u.User)}, {"key_id", textOf(&u.Key)}, content(field{"name", textOf(&u.Name)}),
 		{"size", countOf(&u.Size)}, {"received", countOf(&u.Received)}, {"file", textOf(&u.File)}, {"created", moment{&u.Created}},
 		{"expires", moment{&u.Expires}}, {"home", textOf(&u.Home)},
 	}

@@ -9,7 +9,7 @@ import (
 
 func volumeFields(v *hub.Volume) []field {
 	return []field{
-		{"id", textOf(&v.ID)}, {"project", textOf(&v.Project)}, {"user_id", textOf(&v.User)}, {"key_id", textOf(&v.Key)}, {"name", textOf(&v.Name)}, {"created", moment{&v.Created}},
+		{"id", textOf(&v.ID)}, {"project", textOf(&v.Project)}, {"user_id", textOf(&v.User)}, {"key_id", textOf(&v.Key)}, lookedUp(field{"name", textOf(&v.Name)}), {"created", moment{&v.Created}},
 		{"size", countOf(&v.Size)}, {"home", textOf(&v.Home)},
 	}
 }
@@ -24,7 +24,7 @@ func (s *Store) AddVolume(ctx context.Context, v hub.Volume, most int) error {
 		if have >= most {
 			return problem.New(problem.TooManyVolumes, "the project has as many volumes as it can have").WithHint("delete some first")
 		}
-		if err := q.QueryRowContext(ctx, "SELECT COUNT(*) FROM volumes WHERE project = $1 AND name = $2", v.Project, clean(v.Name)).Scan(&same); err != nil {
+		if err := q.QueryRowContext(ctx, "SELECT COUNT(*) FROM volumes WHERE project = $1 AND name = $2", v.Project, s.volumeName(v.Name)).Scan(&same); err != nil {
 			return err
 		}
 		if same > 0 {
@@ -36,8 +36,11 @@ func (s *Store) AddVolume(ctx context.Context, v hub.Volume, most int) error {
 
 // Volume implements hub.VolumeStore.
 func (s *Store) Volume(ctx context.Context, project, name string) (hub.Volume, error) {
-	return get(ctx, s, problem.VolumeNotFound, volumeFields, "FROM volumes WHERE project = $1 AND (id = $2 OR name = $2) ORDER BY CASE WHEN id = $2 THEN 0 ELSE 1 END LIMIT 1", project, clean(name))
+	return get(ctx, s, problem.VolumeNotFound, volumeFields, "FROM volumes WHERE project = $1 AND (id = $2 OR name = $3) ORDER BY CASE WHEN id = $2 THEN 0 ELSE 1 END LIMIT 1", project, clean(name), s.volumeName(name))
 }
+
+// volumeName is a name as it is kept.
+func (s *Store) volumeName(name string) string { return s.sealer.SealFixed("name", clean(name)) }
 
 // Volumes implements hub.VolumeStore.
 func (s *Store) Volumes(ctx context.Context, project string) ([]hub.Volume, error) {

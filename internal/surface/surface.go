@@ -3,6 +3,7 @@
 package surface
 
 import (
+	"context"
 	"net/http"
 	"strings"
 
@@ -31,6 +32,8 @@ type Surface struct {
 	// Keys returns the keys that a request brings in a way that the clients of this surface alone have, beside those that every surface takes; nil: there is no such way.
 	// Where a request brings several they must be the same. Its Handler finds the visit with auth.VisitOf.
 	Keys func(r *http.Request) []string
+	// Tokens finds the caller of an access token, which is what comes in the place of a key and has not its form; nil: there are keys alone.
+	Tokens func(ctx context.Context, token string) (auth.Principal, error)
 	// Handler answers what is below Prefix, also what is no route. It finds the caller with auth.From, and there is one in every request
 	// but for those of routes that need no key.
 	Handler http.Handler

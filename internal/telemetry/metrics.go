@@ -41,6 +41,7 @@ const (
 	// NetworkBytes counts what programs of sessions sent and received; direction: sent, received.
 	NetworkBytes Counter = "cove_network_bytes_total"
 	ToolCalls    Counter = "cove_tool_calls_total" // server, outcome: ok, failed
+	Backups      Counter = "cove_backups_total"    // outcome: ok, failed
 )
 
 // The stages of a request, for Stage.
@@ -171,6 +172,7 @@ func (t *Telemetry) registerMetrics() {
 		NetworkConnections: {"Connections of sessions' programs to other machines that have ended, and destinations that were refused.", []string{"result"}, []string{"ok", "refused"}},
 		NetworkBytes:       {"Bytes of connections of sessions' programs.", []string{"direction"}, []string{"sent", "received"}},
 		ToolCalls:          {"Calls of tools of tool servers by how they ended.", []string{"server", "outcome"}, nil},
+		Backups:            {"Backups that this server was to make by itself, by how that ended.", []string{"outcome"}, []string{"ok", "failed"}},
 	} {
 		v := prometheus.NewCounterVec(prometheus.CounterOpts{Name: string(name), Help: m.help}, m.labels)
 		t.registry.MustRegister(v)

@@ -46,6 +46,7 @@ const warmUpTimeout = 3 * time.Minute
 // Options are what a template is made of and kept in.
 type Options struct {
 	Dir      string // folder of the templates; made when missing
+	Ahead    string // folder of templates that is only read, from which one that is wanted is copied; "": none
 	Engine   sandbox.Saver
 	Env      *pyenv.Environment
 	Limits   sandbox.Limits
@@ -106,12 +107,27 @@ func Ensure(ctx context.Context, o Options) (*snapshot.Snapshot, error) {
 			return nil, err
 		}
 	}
+	if s := take(ctx, o.Ahead, dir); s != nil {
+		return s, nil
+	}
 	if s, err = build(ctx, o, key, dir); !errors.Is(err, errUnshared) || ctx.Err() != nil {
 		return s, err
 	}
 	_, _ = fmt.Fprintf(o.Progress, "Each session gets a copy of the warm interpreter's memory, because sharing it failed: %s\n", problem.Of(err).Message)
 	o.Share = false
 	return build(ctx, o, key, dir)
+}
+
+// take copies the template that belongs into dir from the folder ahead; nil when it is not there, or cannot be copied: then it is made.
+func take(ctx context.Context, ahead, dir string) *snapshot.Snapshot {
+	if ahead == "" {
+		return nil
+	}
+	s, err := snapshot.Import(ctx, filepath.Join(ahead, filepath.Base(dir)), dir)
+	if err != nil {
+		return nil
+	}
+	return s
 }
 
 // errUnshared says that the memory of a template could not be made memory that sessions have in common, without which it can still be made.
@@ -125,18 +141,22 @@ func Remove(s *snapshot.Snapshot) error { return snapshot.Remove(s.Dir) }
 func name(o Options, key snapshot.Key, cove string) string {
 	text, _ := json.Marshal(key) // strings and numbers
 	sum := sha256.Sum256(append(text, warmUp+firstCells+cove+strconv.FormatBool(o.Share)+strconv.FormatBool(o.Env.Plain)...))
-	return string(o.Env.Set) + "-" + hex.EncodeToString(sum[:8])
+	return o.Env.Family() + "-" + hex.EncodeToString(sum[:8])
 }
 
 func build(ctx context.Context, o Options, key snapshot.Key, dir string) (*snapshot.Snapshot, error) {
 	began := time.Now()
-	_, _ = fmt.Fprintf(o.Progress, "Preparing a warm interpreter from the %s environment, once (some seconds) ...\n", o.Env.Set)
+	if o.Env.Image == nil {
+		_, _ = fmt.Fprintf(o.Progress, "Preparing a warm interpreter from the %s environment, once (some seconds) ...\n", o.Env.Set)
+	} else {
+		_, _ = fmt.Fprintln(o.Progress, "Preparing a warm interpreter from the image, once (some seconds) ...")
+	}
 	mold, err := session.Open(ctx, session.Options{Engine: o.Engine, Env: o.Env, Limits: o.Limits, Packages: o.Packages, Mold: true})
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = mold.Close(context.WithoutCancel(ctx)) }()
-	if err := warm(ctx, mold); err != nil {
+	if err := Warm(ctx, mold); err != nil {
 		return nil, err
 	}
 	if o.Share {
@@ -158,8 +178,8 @@ func build(ctx context.Context, o Options, key snapshot.Key, dir string) (*snaps
 	return s, nil
 }
 
-// warm runs the code that warms the interpreter up and removes its traces: only the imported modules stay.
-func warm(ctx context.Context, mold *session.Live) error {
+// Warm runs the code that warms an interpreter up and removes its traces: only the imported modules stay.
+func Warm(ctx context.Context, mold *session.Live) error {
 	for e, err := range mold.Execute(ctx, kernel.Request{Mode: kernel.Script, Filename: "warm.py", Code: warmUp, Timeout: warmUpTimeout}) {
 		if err != nil {
 			return fmt.Errorf("warm the interpreter up: %w", err)
@@ -212,7 +232,7 @@ func prune(o Options, keep string) {
 	for _, e := range entries {
 		dir := filepath.Join(o.Dir, e.Name())
 		info, err := os.Stat(dir)
-		if err == nil && dir != keep && strings.HasPrefix(e.Name(), string(o.Env.Set)+"-") {
+		if err == nil && dir != keep && strings.HasPrefix(e.Name(), o.Env.Family()+"-") {
 			others = append(others, old{dir, info.ModTime()})
 		}
 	}

@@ -101,6 +101,32 @@ func TestIsMadeOnceAndFound(t *testing.T) {
 	}
 }
 
+// TestIsTakenFromAhead: a template that was made in another folder is copied, when it fits and is whole.
+func TestIsTakenFromAhead(t *testing.T) {
+	t.Parallel()
+	ahead, _ := options(t)
+	made := ensure(t, ahead)
+	o, said := options(t)
+	o.Ahead = ahead.Dir
+	taken := ensure(t, o)
+	if said.String() != "" || filepath.Dir(taken.Dir) != o.Dir {
+		t.Errorf("it is in %s, and this was said: %s", taken.Dir, said)
+	}
+	works(t, o, taken)
+	if err := template.Remove(made); err != nil {
+		t.Fatal(err)
+	}
+	works(t, o, ensure(t, o)) // it needs nothing of where it came from
+
+	if err := template.Remove(taken); err != nil {
+		t.Fatal(err)
+	}
+	works(t, o, ensure(t, o))
+	if !strings.Contains(said.String(), "Preparing") {
+		t.Errorf("it was not made, and this was said: %s", said)
+	}
+}
+
 func TestIsMadeAgainWhenDamaged(t *testing.T) {
 	t.Parallel()
 	o, said := options(t)

@@ -7,7 +7,7 @@
 // COVE_TEST_BINARY alone, which names the program cove that tests start, asks for what is there.
 //
 // A test that is left out is skipped with one line that begins with "left out: " and names what it needs. Tests skip in no other way, so that
-// package report can say what each package left out, and `make test` that nothing was.
+// package report can say what each package left out, and `make test` that nothing was. CI alone, whose time is short, sets COVE_TEST_UNTIL.
 package testneeds
 
 import (
@@ -15,9 +15,11 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 
 	"cove/internal/config"
 	"cove/internal/pyenv"
@@ -29,13 +31,18 @@ const Variable = "COVE_TEST"
 const (
 	homeVariable   = "COVE_TEST_HOME"   // names the data folder of tests
 	binaryVariable = "COVE_TEST_BINARY" // names the program cove that tests start
+	untilVariable  = "COVE_TEST_UNTIL"  // in seconds since 1970: no test begins then that can wait for the next run
 )
 
-// LeftOut and Elsewhere begin the reason of every skipped test.
+// LeftOut, Elsewhere and TooLate begin the reason of every skipped test.
 const (
 	LeftOut   = "left out: "
 	Elsewhere = "elsewhere: "
+	TooLate   = "too late: "
 )
+
+// NotThere is in what a test says that failed because everything is asked for and its need is not there.
+const NotThere = " is asked for and is not there"
 
 // Need is something that a test needs beside Go.
 type Need string
@@ -50,6 +57,7 @@ const (
 	Browser    Need = "a browser"  // Chromium
 	Promtool   Need = "promtool"   // Prometheus's checker of rules
 	Index      Need = "an index"   // of packages, over the network
+	Docker     Need = "Docker"     // its daemon, dockerd, and root to start it
 	Root       Need = "root"       // for mounts, loop devices and cgroups
 	Time       Need = "time"       // more than the quick tier has
 )
@@ -85,7 +93,7 @@ func Absent(t testing.TB, need Need, why any) {
 		RunsElsewhere(t, string(need), fmt.Sprint(why)) // nothing that an ordinary user installs makes up for it
 	}
 	if wanted() == "all" {
-		t.Fatalf("%s is asked for and is not there: %v", need, why)
+		t.Fatalf("%s%s: %v", need, NotThere, why)
 	}
 	t.Skipf("%s%s (%v)", LeftOut, need, why)
 }
@@ -95,6 +103,22 @@ func Absent(t testing.TB, need Need, why any) {
 func RunsElsewhere(t testing.TB, where, why string) {
 	t.Helper()
 	t.Skipf("%s%s (%s)", Elsewhere, where, why)
+}
+
+// CanWait skips a test that begins after the moment that COVE_TEST_UNTIL names. Tests call it first that run other projects' own clients, or are about many or much.
+func CanWait(t testing.TB) {
+	t.Helper()
+	until := os.Getenv(untilVariable)
+	if until == "" {
+		return
+	}
+	end, err := strconv.ParseInt(until, 10, 64)
+	if err != nil {
+		t.Fatalf("%s is %q; it is a number of seconds since 1970", untilVariable, until)
+	}
+	if time.Now().After(time.Unix(end, 0)) {
+		t.Skipf("%s%s", TooLate, t.Name())
+	}
 }
 
 // Config returns the settings that tests go by. Data is never the user's own: it is the folder that COVE_TEST_HOME names, or cove-test in the user's

@@ -33,6 +33,7 @@ type Tool struct {
 	Description string
 	Parameters  json.RawMessage // a JSON Schema of an object; empty: any object
 	Result      json.RawMessage // a JSON Schema of what it returns; empty: anything
+	Asks        bool            // each call waits for somebody's word before it is made
 }
 
 // Call is what code asks for.

@@ -23,6 +23,7 @@ import (
 
 	"cove/internal/auth"
 	"cove/internal/problem"
+	"cove/internal/tool"
 )
 
 // Config is how one server is reached, and who may use it.
@@ -41,6 +42,7 @@ type Config struct {
 	Headers map[string]string
 
 	Tools    []string      // which of its tools code may call; a * at the end makes a prefix. nil: all
+	Ask      []string      // which of them wait for somebody's word before each call, likewise. nil: none
 	Projects []string      // which projects may use it, by id; "local" is the one of the first key and of the command line, "*" is every one. nil: "local"
 	Timeout  time.Duration // wall clock of a call; 0: a minute
 	Idle     time.Duration // for how long a connection is kept that nobody uses; 0: ten minutes
@@ -78,6 +80,7 @@ type entry struct {
 
 	Description string   `json:"description"`
 	Tools       []string `json:"tools"`
+	Ask         []string `json:"ask"`
 	Projects    []string `json:"projects"`
 	Timeout     float64  `json:"timeout_seconds"`
 	Idle        float64  `json:"idle_seconds"`
@@ -158,7 +161,7 @@ func (e entry) config(name string, getenv func(string) string) (Config, error) {
 	x := expander{getenv: getenv}
 	c := Config{
 		Name: name, Description: e.Description, Command: e.Command, Args: x.all(e.Args), Env: x.values(e.Env), Dir: e.Dir, URL: x.one(e.URL), Headers: x.values(e.Headers),
-		Tools: e.Tools, Projects: e.Projects, Timeout: seconds(e.Timeout), Idle: seconds(e.Idle), AtOnce: e.AtOnce,
+		Tools: e.Tools, Ask: e.Ask, Projects: e.Projects, Timeout: seconds(e.Timeout), Idle: seconds(e.Idle), AtOnce: e.AtOnce,
 	}
 	c.secrets = x.secrets
 	return c, errors.Join(x.err, c.check(e.Type))
@@ -240,11 +243,15 @@ func (c *Config) allows(project string) bool {
 }
 
 // offers says whether code may call a tool, by the server's name for it.
-func (c *Config) offers(tool string) bool {
-	return c.Tools == nil || slices.ContainsFunc(c.Tools, func(t string) bool {
-		prefix, ok := strings.CutSuffix(t, "*")
-		return t == tool || ok && strings.HasPrefix(tool, prefix)
-	})
+func (c *Config) offers(name string) bool {
+	return c.Tools == nil || matches(c.Tools, name)
+}
+
+// asks says whether somebody is asked before each call of a tool, by the server's name for it.
+func (c *Config) asks(name string) bool { return matches(c.Ask, name) }
+
+func matches(patterns []string, name string) bool {
+	return slices.ContainsFunc(patterns, func(pattern string) bool { return tool.Matches(pattern, name) })
 }
 
 // secretName says whether a variable of this name has a secret.

@@ -1,6 +1,7 @@
 package toolserver_test
 
 import (
+	"bytes"
 	"compress/gzip"
 	"encoding/json"
 	"fmt"
@@ -76,11 +77,23 @@ func TestAnAddressThatIsLost(t *testing.T) {
 		at.Store(&h)
 	}
 	renew()
-	p, front := webPlace(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { (*at.Load()).ServeHTTP(w, r) }))
+	waits := make(chan struct{}, 1)
+	p, front := webPlace(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		if bytes.Contains(body, []byte(`"wait"`)) {
+			waits <- struct{}{}
+		}
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		(*at.Load()).ServeHTTP(w, r)
+	}))
 	p.wants("web.text", "", `"one"`, "")
-	answer := make(chan tool.Result)
+	answer := make(chan tool.Result, 1)
 	go func() { answer <- p.call("web.wait", "") }()
-	p.wants("web.text", "", `"one"`, "")
+	select {
+	case <-waits:
+	case r := <-answer:
+		t.Fatalf("the call ended before its server had it: %s %s", r.Value, r.Err)
+	}
 	front.CloseClientConnections()
 	if r := <-answer; !strings.Contains(r.Err, "in the middle of the call") {
 		t.Errorf("a call whose connection was lost: %s %s", r.Value, r.Err)

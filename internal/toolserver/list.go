@@ -142,7 +142,7 @@ func (s *server) add(l *list, one listed) {
 		}
 		return '_'
 	}, one.Name)
-	t := tool.Tool{Name: s.Name + "." + name, Description: s.scrub.text(cut(one.Description, longestDescription)), Parameters: one.Input, Result: one.Output}
+	t := tool.Tool{Name: s.Name + "." + name, Description: s.scrub.text(cut(one.Description, longestDescription)), Parameters: one.Input, Result: one.Output, Asks: s.asks(one.Name)}
 	if t.Description == "" {
 		t.Description = s.scrub.text(cut(one.Title, longestDescription))
 	}

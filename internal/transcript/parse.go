@@ -60,13 +60,22 @@ func ParseEvent(text []byte) (kernel.Event, error) {
 		return parsed(text, parsedRollback.event)
 	case "tool_call":
 		return parsed(text, func(c struct {
+			Number    int     `json:"number"` // not in what was written long ago
 			Name      string  `json:"name"`
 			Arguments string  `json:"arguments"`
 			Error     string  `json:"error"`
 			Seconds   float64 `json:"seconds"`
 		}) (kernel.Event, bool) {
 			sane := c.Seconds >= 0 && c.Seconds <= longestWall
-			return kernel.ToolCall{Name: c.Name, Arguments: c.Arguments, Error: c.Error, Wall: wallOf(c.Seconds)}, sane
+			return kernel.ToolCall{Number: c.Number, Name: c.Name, Arguments: c.Arguments, Error: c.Error, Wall: wallOf(c.Seconds)}, sane
+		})
+	case "call_asks":
+		return parsed(text, func(c struct {
+			Number    int    `json:"number"`
+			Name      string `json:"name"`
+			Arguments string `json:"arguments"`
+		}) (kernel.Event, bool) {
+			return kernel.CallAsks{Number: c.Number, Name: c.Name, Arguments: c.Arguments}, true
 		})
 	case "calls_wait":
 		return parsed(text, func(c struct {
@@ -108,7 +117,7 @@ func ParseTurnEvent(text []byte) (interpreter.Event, error) {
 	case "code":
 		return interpreter.Code{Step: e.Step, Delta: e.Delta}, nil
 	case "start":
-		return interpreter.Start{Step: e.Step, Code: e.Code, Edited: e.Edited, Resumed: e.Resumed, Printed: e.Printed, Execution: e.Execution}, nil
+		return interpreter.Start{Step: e.Step, Code: e.Code, Edited: e.Edited, Kernel: e.Kernel, Resumed: e.Resumed, Printed: e.Printed, Execution: e.Execution}, nil
 	case "approval":
 		return interpreter.Approval{Step: e.Step, Code: e.Code, Why: e.Why}, nil
 	case "refused":
@@ -347,6 +356,7 @@ type parsedTurnEvent struct {
 	Code      string                   `json:"code"`
 	Edited    bool                     `json:"edited"`
 	Resumed   bool                     `json:"resumed"`
+	Kernel    string                   `json:"kernel"`
 	Printed   string                   `json:"printed"`
 	Execution string                   `json:"execution"`
 	Note      string                   `json:"note"`

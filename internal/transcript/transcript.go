@@ -98,10 +98,15 @@ func eventRecord(e kernel.Event) Record {
 		return rollbackRecord(e)
 	case kernel.ToolCall:
 		r := Record{"type": "tool_call", "name": e.Name, "arguments": e.Arguments, "seconds": e.Wall.Seconds()}
+		if e.Number != 0 {
+			r["number"] = e.Number
+		}
 		if e.Error != "" {
 			r["error"] = e.Error
 		}
 		return r
+	case kernel.CallAsks:
+		return Record{"type": "call_asks", "number": e.Number, "name": e.Name, "arguments": e.Arguments}
 	case kernel.CallsWait:
 		calls := make([]Record, 0, len(e.Calls))
 		for _, c := range e.Calls {
@@ -200,7 +205,7 @@ func turnRecord(e interpreter.Event) Record {
 		if e.Resumed {
 			r["resumed"] = true
 		}
-		for name, text := range map[string]string{"printed": e.Printed, "execution": e.Execution} {
+		for name, text := range map[string]string{"kernel": e.Kernel, "printed": e.Printed, "execution": e.Execution} {
 			if text != "" {
 				r[name] = text
 			}

@@ -39,6 +39,8 @@ func events() map[string]kernel.Event {
 		`{"type":"done","exit_code":0,"outcome":"ok","seconds":0.25}`:                                          kernel.Done{Outcome: kernel.OutcomeOK, Wall: 250 * time.Millisecond},
 		`{"type":"tool_call","arguments":"{\"a\":1}","name":"q","seconds":0.5}`:                                kernel.ToolCall{Name: "q", Arguments: `{"a":1}`, Wall: time.Second / 2},
 		`{"type":"tool_call","arguments":"{}","error":"no","name":"q","seconds":0}`:                            kernel.ToolCall{Name: "q", Arguments: `{}`, Error: "no"},
+		`{"type":"tool_call","arguments":"{}","name":"q","number":3,"seconds":0}`:                              kernel.ToolCall{Number: 3, Name: "q", Arguments: `{}`},
+		`{"type":"call_asks","arguments":"{\"a\":1}","name":"q","number":3}`:                                   kernel.CallAsks{Number: 3, Name: "q", Arguments: `{"a":1}`},
 		`{"type":"install_progress","packages":[],"phase":"resolve"}`:                                          kernel.Install{Progress: &install.Progress{Phase: "resolve"}},
 		`{"type":"install","cached":true,"notes":[],"packages":[],"refused":[],"restarted":false,"seconds":0}`: kernel.Install{Provision: install.Provision{Cached: true}},
 		`{"type":"done","dropped_bytes":9,"exit_code":1,"lost":"kernel","message":"It died","outcome":"kernel_died","seconds":1.000000001,"signal":"SIGSEGV"}`: kernel.Done{
@@ -87,6 +89,7 @@ func TestTurnEvents(t *testing.T) {
 		`{"type":"reasoning","delta":"hm"}`:                            interpreter.Reasoning{Delta: "hm"},
 		`{"type":"code","delta":"1+","step":2}`:                        interpreter.Code{Step: 2, Delta: "1+"},
 		`{"type":"start","code":"1+1","step":2}`:                       interpreter.Start{Step: 2, Code: "1+1"},
+		`{"type":"start","code":"1+1","kernel":"a","step":2}`:          interpreter.Start{Step: 2, Code: "1+1", Kernel: "a"},
 		`{"type":"notice","text":"Again."}`:                            interpreter.Notice{Text: "Again."},
 		`{"type":"call","delta":"","id":"c1","index":1,"name":"look"}`: interpreter.Call{Index: 1, ID: "c1", Name: "look"},
 		`{"type":"call","delta":"{\"a\"","index":1}`:                   interpreter.Call{Index: 1, Delta: `{"a"`},

@@ -24,9 +24,11 @@ type Channel struct {
 	size int // of a window
 
 	in       ring
-	window   int  // bytes that the peer may still send
-	consumed int  // bytes read and not yet given back as credit
-	eofIn    bool // the peer writes no more
+	into     []byte // of a Read that waits: what comes goes there, and only the rest into in
+	got      int    // bytes in into
+	window   int    // bytes that the peer may still send
+	consumed int    // bytes read and not yet given back as credit
+	eofIn    bool   // the peer writes no more
 	readErr  error
 
 	credit   int  // bytes that may still be sent
@@ -74,8 +76,24 @@ func (ch *Channel) Read(p []byte) (int, error) {
 		case c.cause != nil:
 			return 0, c.endError()
 		}
-		ch.readable.Wait()
+		if n := ch.await(p); n > 0 {
+			return n, nil
+		}
 	}
+}
+
+// await waits once, and returns how many bytes have been put into p meanwhile.
+func (ch *Channel) await(p []byte) int {
+	if ch.into != nil { // somebody else reads as well
+		ch.readable.Wait()
+		return 0
+	}
+	ch.into = p
+	ch.readable.Wait()
+	n := ch.got
+	ch.into, ch.got = nil, 0
+	ch.returnCredit(n)
+	return n
 }
 
 // returnCredit waits for half a window so that credit frames stay rare. A peer
@@ -100,7 +118,12 @@ func (ch *Channel) returnCredit(n int) {
 // all of p is queued for the stream, or with what was queued and an error that
 // wraps ErrReset when the peer closed or reset the channel and ErrClosed when
 // this side did or the connection is over.
-func (ch *Channel) Write(p []byte) (int, error) {
+func (ch *Channel) Write(p []byte) (int, error) { return ch.write(p) }
+
+// write is Write for bytes that lie in several places.
+func (ch *Channel) write(parts ...[]byte) (int, error) {
+	rest := scattered(parts)
+	size := rest.size()
 	ch.writing.Lock()
 	defer ch.writing.Unlock()
 	c := ch.conn
@@ -113,23 +136,29 @@ func (ch *Channel) Write(p []byte) (int, error) {
 		if err := ch.sendError(); err != nil {
 			return n, err
 		}
-		if n == len(p) {
+		if n == size {
 			return n, nil
 		}
 		if ch.credit == 0 {
 			ch.writable.Wait()
 			continue
 		}
+		if m := min(size-n, ch.credit, outSoft); m >= largeWrite && c.unoccupied() {
+			ch.credit -= m
+			c.sendNow(ch.id, rest.take(m))
+			n += m
+			continue
+		}
 		if len(c.out) >= outSoft {
 			c.awaitRoom(ch)
 			continue
 		}
-		m := min(len(p)-n, ch.credit, MaxFrame)
-		c.out = appendFrame(c.out, ch.id, KindData, p[n:n+m])
+		m := min(size-n, ch.credit, MaxFrame)
+		c.out = appendFrame(c.out, ch.id, KindData, rest.take(m)...)
 		c.wake.Signal()
 		ch.credit -= m
 		n += m
-		if n == len(p) {
+		if n == size {
 			return n, nil
 		}
 	}
@@ -224,7 +253,8 @@ func (ch *Channel) free() {
 	ch.writable.Broadcast()
 }
 
-func (ch *Channel) receiveData(p []byte) error {
+// receiveData takes a frame's bytes. more says that the whole next frame is in the buffer: a Read that waits may get the bytes of both.
+func (ch *Channel) receiveData(p []byte, more bool) error {
 	if ch.eofIn {
 		return fmt.Errorf("%w: data on channel %d after its end", ErrProtocol, ch.id)
 	}
@@ -232,11 +262,22 @@ func (ch *Channel) receiveData(p []byte) error {
 		return fmt.Errorf("%w: %d bytes on channel %d with a credit of %d", ErrProtocol, len(p), ch.id, ch.window)
 	}
 	if len(p) == 0 {
+		ch.conn.wakeReader()
 		return nil
 	}
 	ch.window -= len(p)
-	ch.in.put(p)
-	ch.readable.Broadcast()
+	if ch.into != nil && ch.in.n == 0 {
+		n := copy(ch.into[ch.got:], p)
+		ch.got += n
+		p = p[n:]
+	}
+	if len(p) > 0 {
+		ch.in.put(p)
+	}
+	// To wake a goroutine for each frame costs more than to move the frame.
+	if ch.conn.unwoken = ch; !more || ch.into == nil || ch.got == len(ch.into) {
+		ch.conn.wakeReader()
+	}
 	return nil
 }
 

@@ -84,8 +84,8 @@ func TestConcurrentChannels(t *testing.T) {
 					return
 				}
 				defer ch.Close()
-				sent := noise(uint64(i), i*i*1000)
-				for piece := range slices.Chunk(sent, 1+i*997) {
+				sent := noise(uint64(i), i*i*2000)
+				for piece := range slices.Chunk(sent, 1+i*9970) {
 					if _, err := ch.Write(piece); err != nil {
 						t.Error(err)
 					}

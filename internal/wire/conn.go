@@ -16,6 +16,8 @@ import (
 const (
 	// outSoft is where data waits for the stream to take what is queued before it.
 	outSoft = 256 << 10
+	// largeWrite is how many bytes a writer of the guest's itself writes to the stream, where nobody else does.
+	largeWrite = 16 << 10
 	// outHard is where a peer that makes this side answer, and does not read the
 	// answers, loses the connection.
 	outHard = outSoft + MaxFrame + 1<<20
@@ -47,8 +49,11 @@ type Conn struct {
 	mu       sync.Mutex
 	wake     sync.Cond // the writing goroutine waits here
 	running  bool
-	cause    error // why the connection is over
-	sendErr  error // why nothing more may be queued
+	cause    error    // why the connection is over
+	sendErr  error    // why nothing more may be queued
+	broken   error    // of writing to the stream
+	sending  bool     // somebody writes to the stream
+	unwoken  *Channel // whose Read was given data and still waits
 	out      []byte
 	spare    []byte
 	waiting  []*Channel // writers that wait for room in out
@@ -86,7 +91,7 @@ func NewConn(rw io.ReadWriteCloser, host bool) *Conn {
 		stream:      rw,
 		closeStream: sync.OnceValue(rw.Close),
 		host:        host,
-		in:          bufio.NewReaderSize(hangup{rw}, 4*MaxFrame),
+		in:          bufio.NewReaderSize(hangup{rw}, 4*(headerSize+MaxFrame)),
 		accept:      make(chan *Channel, MaxChannels),
 		dead:        make(chan struct{}),
 		flushed:     make(chan struct{}),
@@ -346,21 +351,28 @@ func (c *Conn) writeLoop() {
 	for {
 		b := c.takeOutput()
 		if b == nil {
+			c.awaitLastWords()
 			return
 		}
-		if _, err := c.stream.Write(b); err != nil {
-			c.writeFailed(fmt.Errorf("wire: write to the peer: %w", err))
-			return
+		_, err := c.stream.Write(b)
+		c.mu.Lock()
+		c.sent(err)
+		if cap(b) <= 2*outSoft {
+			c.spare = b[:0]
 		}
-		c.recycle(b)
+		c.mu.Unlock()
 	}
 }
 
-// takeOutput waits for output; nil says that there will be no more.
+// takeOutput waits for output, which the caller then writes to the stream; nil says that there will be no more.
 func (c *Conn) takeOutput() []byte {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for c.cause == nil {
+	for c.cause == nil && c.broken == nil {
+		if c.sending {
+			c.wake.Wait()
+			continue
+		}
 		c.queuePings()
 		if len(c.out) > 0 {
 			b := c.out
@@ -370,6 +382,7 @@ func (c *Conn) takeOutput() []byte {
 				ch.writable.Broadcast()
 			}
 			c.waiting = slices.Delete(c.waiting, 0, len(c.waiting))
+			c.sending = true
 			return b
 		}
 		if c.sendErr != nil {
@@ -380,25 +393,45 @@ func (c *Conn) takeOutput() []byte {
 	return nil
 }
 
-func (c *Conn) recycle(b []byte) {
+// unoccupied says whether something that is written to the stream now comes behind all that was queued. On the host nobody but the writing goroutine writes: a guest need not
+// read, and who waits there for a channel can be called off.
+func (c *Conn) unoccupied() bool { return !c.host && c.running && !c.sending && len(c.out) == 0 }
+
+// sendNow writes data to the stream past the queue: it is not copied, and nobody else has to wake up for it. The caller holds mu, which is not held meanwhile.
+func (c *Conn) sendNow(id uint32, p scattered) {
+	c.sending = true
+	c.mu.Unlock()
+	_, err := frames(id, p).WriteTo(c.stream)
 	c.mu.Lock()
-	defer c.mu.Unlock()
-	if cap(b) <= 2*outSoft {
-		c.spare = b[:0]
+	c.sent(err)
+	if len(c.out) > 0 || c.pongPending || c.pingSent < c.pingSeq || c.sendErr != nil {
+		c.wake.Signal() // what came meanwhile
 	}
 }
 
-// writeFailed leaves the reader a moment: a peer that sent its last words and
+// sent is called with mu held when somebody has written to the stream.
+func (c *Conn) sent(err error) {
+	c.sending = false
+	if err != nil && c.broken == nil {
+		c.broken = fmt.Errorf("wire: write to the peer: %w", err)
+		c.stopSending(c.broken)
+	}
+}
+
+// awaitLastWords leaves the reader a moment: a peer that sent its last words and
 // went away fails the next write before those words are read.
-func (c *Conn) writeFailed(err error) {
+func (c *Conn) awaitLastWords() {
 	c.mu.Lock()
-	c.stopSending(err)
+	broken := c.broken
 	c.mu.Unlock()
+	if broken == nil {
+		return
+	}
 	timer := time.NewTimer(grace)
 	defer timer.Stop()
 	select {
 	case <-c.dead:
 	case <-timer.C:
-		c.fail(err)
+		c.fail(broken)
 	}
 }

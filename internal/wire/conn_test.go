@@ -10,6 +10,7 @@ import (
 	"sync"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"cove/internal/wire"
 )
@@ -357,6 +358,63 @@ func TestWriteErrorEndsConn(t *testing.T) {
 	})
 }
 
+// onceBroken is a stream that takes what is little, and fails where much is written to it.
+type onceBroken struct{ net.Conn }
+
+func (s onceBroken) Write(p []byte) (int, error) {
+	if len(p) > 100 {
+		return 0, errBroken
+	}
+	return s.Conn.Write(p)
+}
+
+// Large writes go to the stream from who writes: that they fail ends the connection as well, and what the peer said before is read.
+func TestLargeWriteErrorEndsConn(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		a, b := net.Pipe()
+		defer b.Close()
+		guest := run(t, context.Background(), wire.NewConn(onceBroken{a}, false))
+		go func() { _, _ = io.Copy(io.Discard, b) }()
+		ch, err := guest.Open(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait() // until the channel's opening has left the queue
+		_, err = ch.Write(make([]byte, 2*wire.MaxFrame))
+		wantError(t, err, errBroken)
+		send(t, b, frame(2, wire.KindData, []byte("last words")...))
+		got := make([]byte, 10)
+		if _, err := io.ReadFull(ch, got); err != nil || string(got) != "last words" {
+			t.Errorf("read %q, %v", got, err)
+		}
+		wantError(t, guest.wait(), errBroken)
+	})
+}
+
+// A guest that reads nothing holds up whoever writes much to it until the channel is closed, and no longer.
+func TestLargeWriteToTheDeafIsCalledOff(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		a, b := net.Pipe()
+		host := run(t, context.Background(), wire.NewConn(a, true))
+		ch, err := host.Open(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		written := make(chan error)
+		go func() {
+			_, err := ch.Write(make([]byte, wire.DefaultWindow))
+			written <- err
+		}()
+		synctest.Wait() // until all that can wait does
+		_ = ch.Close()
+		wantError(t, <-written, wire.ErrClosed)
+		_ = b.Close()
+		_ = host.wait()
+	})
+}
+
 func TestCloseOfStuckConn(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -438,5 +496,86 @@ func TestPeerLeavesWithInputUnread(t *testing.T) {
 	}
 	if err := host.wait(); err != nil {
 		t.Errorf("Run: %v", err)
+	}
+}
+
+// bursts is a stream whose every Read fills what it is given from one burst.
+type bursts struct {
+	next chan []byte
+	left []byte
+	io.WriteCloser
+}
+
+func (b *bursts) Read(p []byte) (int, error) {
+	if len(b.left) == 0 {
+		b.left = <-b.next
+	}
+	n := copy(p, b.left)
+	b.left = b.left[n:]
+	if n == 0 {
+		return 0, io.EOF
+	}
+	return n, nil
+}
+
+type discard struct{ io.Writer }
+
+func (discard) Close() error { return nil }
+
+// TestBurstsWakeTheirReaders has frames come at once, and nothing behind them: who waits for them gets them all, whatever else is among them.
+func TestBurstsWakeTheirReaders(t *testing.T) {
+	t.Parallel()
+	full := repeat(2, 1)[0]
+	for name, burst := range map[string][]wire.Frame{
+		"a small one at the end": {full, full, full, frame(2, wire.KindData, 'x')},
+		"full ones":              repeat(2, 5),
+		"a ping behind":          {full, frame(0, wire.KindPing, u64(1)...)},
+		"an empty one behind":    {full, frame(2, wire.KindData), frame(4, wire.KindData, 'y')},
+		"another's between":      {full, repeat(4, 1)[0], full, frame(4, wire.KindData, 'y'), frame(2, wire.KindData, 'x')},
+		"of a channel not there": {full, repeat(6, 1)[0]},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				stream := &bursts{next: make(chan []byte), WriteCloser: discard{io.Discard}}
+				host := run(t, context.Background(), wire.NewConn(stream, true))
+				defer func() { close(stream.next); _ = host.Close() }()
+				flat := func(frames ...wire.Frame) []byte {
+					var b bytes.Buffer
+					send(t, &b, frames...)
+					return b.Bytes()
+				}
+				stream.next <- flat(frame(2, wire.KindOpen), frame(4, wire.KindOpen))
+				want := map[uint32]int{}
+				for _, f := range burst {
+					if f.Kind == wire.KindData {
+						want[f.Channel] += len(f.Payload)
+					}
+				}
+				all := make(chan error)
+				for range 2 {
+					ch, err := host.Accept(t.Context())
+					if err != nil {
+						t.Fatal(err)
+					}
+					go func() {
+						_, err := io.ReadAtLeast(ch, make([]byte, 1<<20), want[ch.ID()])
+						all <- err
+					}()
+				}
+				synctest.Wait() // both wait
+				stream.next <- flat(burst...)
+				for range 2 {
+					select {
+					case err := <-all:
+						if err != nil {
+							t.Error(err)
+						}
+					case <-time.After(time.Minute):
+						t.Fatal("a reader was not woken")
+					}
+				}
+			})
+		})
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"slices"
 )
 
@@ -134,10 +135,57 @@ func checkHeader(k Kind, length uint64) error {
 	return nil
 }
 
-func appendFrame(b []byte, channel uint32, k Kind, payload []byte) []byte {
-	b = slices.Grow(b, headerSize+len(payload))
+// scattered is bytes that lie in several places.
+type scattered [][]byte
+
+func (s scattered) size() (n int) {
+	for _, p := range s {
+		n += len(p)
+	}
+	return n
+}
+
+// take returns the first n bytes and leaves the rest.
+func (s *scattered) take(n int) (taken scattered) {
+	for n > 0 {
+		first := (*s)[0]
+		if len(first) > n {
+			(*s)[0] = first[n:]
+			return append(taken, first[:n])
+		}
+		if len(first) > 0 {
+			taken = append(taken, first)
+		}
+		n -= len(first)
+		*s = (*s)[1:]
+	}
+	return taken
+}
+
+// frames makes frames of data, which is not copied.
+func frames(channel uint32, p scattered) *net.Buffers {
+	left := p.size()
+	headers, out := make([]byte, 0, (left+MaxFrame-1)/MaxFrame*headerSize), make(net.Buffers, 0, 2*len(p)+left/MaxFrame*2)
+	for left > 0 {
+		n, at := min(left, MaxFrame), len(headers)
+		headers = appendHeader(headers, channel, KindData, n)
+		out = append(append(out, headers[at:]), p.take(n)...)
+		left -= n
+	}
+	return &out
+}
+
+func appendHeader(b []byte, channel uint32, k Kind, length int) []byte {
 	b = binary.BigEndian.AppendUint32(b, channel)
 	b = append(b, byte(k))
-	b = binary.BigEndian.AppendUint32(b, uint32(len(payload)))
-	return append(b, payload...)
+	return binary.BigEndian.AppendUint32(b, uint32(length))
+}
+
+func appendFrame(b []byte, channel uint32, k Kind, payload ...[]byte) []byte {
+	size := scattered(payload).size()
+	b = appendHeader(slices.Grow(b, headerSize+size), channel, k, size)
+	for _, p := range payload {
+		b = append(b, p...)
+	}
+	return b
 }

@@ -23,11 +23,16 @@ func WriteMessage(w io.Writer, header any, body []byte) error {
 	if uint64(len(h)) > math.MaxUint32 || uint64(len(body)) > math.MaxUint32 {
 		return fmt.Errorf("wire: a message of %d+%d bytes is too long to send", len(h), len(body))
 	}
-	b := make([]byte, 0, messagePrefix+len(h)+len(body))
+	b := make([]byte, 0, messagePrefix+len(h))
 	b = binary.BigEndian.AppendUint32(b, uint32(len(h)))
 	b = binary.BigEndian.AppendUint32(b, uint32(len(body)))
-	b = append(append(b, h...), body...)
-	if _, err := w.Write(b); err != nil {
+	b = append(b, h...)
+	if ch, ok := w.(*Channel); ok {
+		_, err = ch.write(b, body)
+	} else {
+		_, err = w.Write(append(b, body...))
+	}
+	if err != nil {
 		return fmt.Errorf("wire: write a message: %w", err)
 	}
 	return nil
@@ -40,6 +45,11 @@ func WriteMessage(w io.Writer, header any, body []byte) error {
 // decode, is refused with an error that wraps ErrProtocol. Memory grows with
 // the bytes that arrive, not with the lengths that the peer claims.
 func ReadMessage(r io.Reader, limit int, header any) (body []byte, err error) {
+	return ReadMessageInto(r, limit, header, nil)
+}
+
+// ReadMessageInto is ReadMessage that asks where to put a body of so many bytes, once it comes; nil, or too little, means memory of its own.
+func ReadMessageInto(r io.Reader, limit int, header any, room func(size int) []byte) (body []byte, err error) {
 	var prefix [messagePrefix]byte
 	if _, err := io.ReadFull(r, prefix[:]); err != nil {
 		return nil, err
@@ -55,6 +65,12 @@ func ReadMessage(r io.Reader, limit int, header any) (body []byte, err error) {
 	if header != nil {
 		if err := json.Unmarshal(h, header); err != nil {
 			return nil, fmt.Errorf("%w: a message header that does not decode: %w", ErrProtocol, err)
+		}
+	}
+	if room != nil && bn > 0 {
+		if buf := room(int(bn)); len(buf) >= int(bn) {
+			_, err := io.ReadFull(r, buf[:bn])
+			return buf[:bn], insideFrame(err)
 		}
 	}
 	return readGradually(r, int(bn))

@@ -53,6 +53,44 @@ func TestMessageRoundTrip(t *testing.T) {
 	}
 }
 
+// A body goes where its reader says, if it fits there, and is as whole as in memory of its own.
+func TestReadMessageInto(t *testing.T) {
+	t.Parallel()
+	host, guest := connect(t)
+	near, far := open(t, guest, host)
+	sent := noise(1, wire.ProcessPiece)
+	go func() {
+		for i := range 20 {
+			if err := wire.WriteMessage(near, i, sent[:len(sent)>>i]); err != nil {
+				t.Error(err)
+			}
+		}
+		_ = near.CloseWrite()
+	}()
+	room := make([]byte, wire.ProcessPiece/2)
+	for i := range 20 {
+		var n, asked int
+		body, err := wire.ReadMessageInto(far, wire.ProcessPiece+10, &n, func(size int) []byte {
+			asked = size
+			return room
+		})
+		if err != nil || n != i || !bytes.Equal(body, sent[:len(sent)>>i]) {
+			t.Fatalf("message %d: %d bytes of message %d, %v", i, len(body), n, err)
+		}
+		if asked != len(body) || len(body) > 0 && (&body[0] == &room[0]) != (i > 0) {
+			t.Errorf("message %d: room for %d of %d bytes was asked for, or not used as it should be", i, asked, len(body))
+		}
+	}
+	var whole bytes.Buffer
+	if err := wire.WriteMessage(&whole, 1, sent[:100]); err != nil {
+		t.Fatal(err)
+	}
+	for cut := 1; cut < 100; cut += 40 {
+		_, err := wire.ReadMessageInto(bytes.NewReader(whole.Bytes()[:whole.Len()-cut]), 200, nil, func(int) []byte { return room })
+		wantError(t, err, io.ErrUnexpectedEOF)
+	}
+}
+
 func TestReadMessageRefuses(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

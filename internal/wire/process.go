@@ -21,9 +21,10 @@ const (
 
 // Bounds of the processes of one sandbox.
 const (
-	ProcessLimit      = 64      // that run at a time
-	ProcessesEnded    = 32      // that have ended and are still known
-	ProcessOutputKept = 1 << 20 // bytes of each one's output
+	ProcessLimit      = 64        // that run at a time
+	ProcessesEnded    = 32        // that have ended and are still known
+	ProcessOutputKept = 1 << 20   // bytes of each one's output
+	ProcessPiece      = 256 << 10 // bytes of output in one message at most
 )
 
 // ProcessStart says what to start, in a session of its own and as the sandboxed user, or as root.

@@ -71,6 +71,7 @@ type Request struct {
 	End      bool          `json:"end,omitempty"`
 	Signal   int           `json:"signal,omitempty"`
 	Terminal *TerminalSize `json:"terminal,omitempty"`
+	Most     int           `json:"most,omitempty"` // OpProcessFollow: bytes of output in one message; 0 means that a message fits into a frame
 	Port     int           `json:"port,omitempty"` // OpPortDial
 	Files    *FileSpec     `json:"files,omitempty"`
 }
@@ -134,6 +135,8 @@ const (
 	ToBegin   = "begin"   // an execution begins: counters start again, memory is watched
 	ToEnd     = "end"     // the execution is over: memory is watched no longer
 	ToDetach  = "detach"  // the channel ends and the kernel lives on; the guest answers by closing the channel
+	// ToPark is ToDetach in the middle of an execution: what the kernel writes and says waits in the kernel until another channel takes it over. GuestInfo.Parks says that a guest knows it.
+	ToPark = "park"
 )
 
 // FromProcess is the header of a message from a process or kernel.
@@ -164,6 +167,7 @@ type GuestInfo struct {
 	// Processes are the ids of the processes that run; nil from a guest that is older than OpProcessStart.
 	Processes []string `json:"processes"`
 	Files     bool     `json:"files"` // it knows OpFilesStat and what follows it
+	Parks     bool     `json:"parks"` // it knows ToPark
 }
 
 // Encode returns v as JSON for a Hello; v must be one of this package's types.

@@ -36,16 +36,29 @@ func (c *Conn) readLoop() error {
 		if err != nil {
 			return fmt.Errorf("wire: read from the peer: %w", err)
 		}
-		if err := c.receive(f); err != nil {
+		// The buffer has the whole next frame, whatever its size.
+		more := c.in.Buffered()-len(f.Payload) >= headerSize+MaxFrame
+		if err := c.receive(f, more); err != nil {
 			return err
 		}
 		_, _ = c.in.Discard(len(f.Payload)) // it was there
 	}
 }
 
-func (c *Conn) receive(f Frame) error {
+// wakeReader wakes the Read for which data has come, if there is one.
+func (c *Conn) wakeReader() {
+	if c.unwoken != nil {
+		c.unwoken.readable.Broadcast()
+		c.unwoken = nil
+	}
+}
+
+func (c *Conn) receive(f Frame, more bool) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if c.unwoken != nil && (f.Kind != KindData || f.Channel != c.unwoken.id) {
+		c.wakeReader()
+	}
 	switch f.Kind {
 	case KindOpen:
 		return c.receiveOpen(f)
@@ -60,7 +73,7 @@ func (c *Conn) receive(f Frame) error {
 	}
 	switch f.Kind {
 	case KindData:
-		return ch.receiveData(f.Payload)
+		return ch.receiveData(f.Payload, more)
 	case KindCredit:
 		return ch.receiveCredit(f.Payload)
 	case KindEOF:

@@ -1,4 +1,5 @@
 // A browser, and what every check of the page holds it to.
+import { stripVTControlCharacters } from 'node:util'
 import { chromium } from 'playwright-core'
 
 export const env = (name) => process.env[name] ?? ''
@@ -24,9 +25,13 @@ process.on('SIGINT', () => {
   process.exit(1)
 })
 
-/** Runs one check in a context of its own. What fails is told with a picture. `refused`: the policy refuses something here; `down`: the server is away for a while. */
-export async function check(name, options, run) {
+/**
+ * Runs one check in a context of its own. What fails is told with a picture. `refused`: the policy refuses something here; `down`: the server is away for a while;
+ * `scale`: it is about many or much, and belongs to that part of the test.
+ */
+export async function check(name, { scale = false, ...options }, run) {
   if (env('COVE_ONLY') && !new RegExp(env('COVE_ONLY')).test(name)) return
+  if (env('COVE_PART') && scale !== (env('COVE_PART') === 'scale')) return
   const number = ++checks
   const began = Date.now()
   running.add(name)
@@ -44,11 +49,10 @@ export async function check(name, options, run) {
   })
   context.setDefaultTimeout(patience)
   const said = []
-  await context.route('**/*', (route) => {
-    const { origin, protocol } = new URL(route.request().url())
-    if (origin === home || ['data:', 'blob:'].includes(protocol)) return route.continue()
-    said.push(`a request to ${route.request().url()}`)
-    return route.abort()
+  // Seen and not held up, so that the browser keeps what it has loaded.
+  context.on('request', (request) => {
+    const { origin, protocol } = new URL(request.url())
+    if (origin !== home && !['data:', 'blob:'].includes(protocol)) said.push(`a request to ${request.url()}`)
   })
   const page = await context.newPage()
   page.on('pageerror', (error) => said.push(`an error: ${error.message}`))
@@ -92,7 +96,7 @@ export async function check(name, options, run) {
     console.log(`ok  ${name} (${((Date.now() - began) / 1000).toFixed(1)} s)`)
   } catch (error) {
     problems.push(name)
-    console.log(`FAILED  ${name}: ${error.message.split('\n')[0]}\n${error.stack}\n${said.join('\n')}`)
+    console.log(`FAILED  ${name}: ${brief(error)}\n${error.stack}\n${said.join('\n')}`)
     await page.screenshot({ path: `${process.cwd()}/failed-${number}.png` }).catch(() => {})
     console.log(
       (
@@ -105,6 +109,14 @@ export async function check(name, options, run) {
   }
   await context.close()
   running.delete(name)
+}
+
+/** What went wrong, what was waited for and where, in a line: of a long report no more is seen. */
+function brief(error) {
+  const [first, ...more] = stripVTControlCharacters(error.message).split('\n')
+  const awaited = more.find((line) => line.includes('waiting for'))?.trim() ?? ''
+  const where = error.stack?.match(/checks\/[\w.-]+:\d+/)?.[0] ?? ''
+  return [first, awaited, where].filter(Boolean).join(' ')
 }
 
 export function expect(what, message) {
@@ -137,5 +149,5 @@ export async function picture(page, name) {
 export async function end() {
   await browser.close()
   console.log(`${checks} checks, ${problems.length} failed`)
-  process.exit(problems.length ? 1 : 0)
+  process.exit(problems.length || !checks ? 1 : 0)
 }

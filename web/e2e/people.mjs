@@ -58,8 +58,8 @@ export const wrote = (page, text) =>
     return page.getByText(text).count()
   }, text)
 
-/** What axe finds that is serious. */
-export async function audit(page, where) {
+/** Holds a screen to have nothing serious that axe finds, by all of its rules or by these alone. */
+export async function audit(page, where, rules) {
   // The page's policy allows no script of ours in it: axe is evaluated by the browser itself.
   await page.waitForFunction(() =>
     document
@@ -67,7 +67,10 @@ export async function audit(page, where) {
       .every((a) => a.playState !== 'running' || a.effect.getComputedTiming().iterations === Infinity),
   )
   await page.evaluate(axe)
-  const found = await page.evaluate(() => window.axe.run(document, { resultTypes: ['violations'] }))
+  const found = await page.evaluate(
+    (rules) => window.axe.run(document, { resultTypes: ['violations'], ...(rules ? { runOnly: rules } : {}) }),
+    rules,
+  )
   const serious = found.violations.filter((v) => ['serious', 'critical'].includes(v.impact))
   expect(
     !serious.length,

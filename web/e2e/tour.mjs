@@ -8,7 +8,9 @@ const press = (page, name) => page.getByRole('button', { name }).first().click()
 async function ask(page, text, n) {
   await box(page).fill(text)
   await box(page).press('Enter')
-  if (n) await until(async () => (await page.getByText('It ran.').count()) === n, `answer ${n}`)
+  if (!n) return
+  await until(async () => (await page.getByText('It ran.').count()) === n, `answer ${n}`)
+  await settled(page) // the end of a turn has the page fetch it anew; a press meanwhile may find its button replaced
 }
 
 async function closed(page) {

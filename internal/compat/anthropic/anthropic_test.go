@@ -182,7 +182,7 @@ func ask(t *testing.T, f *fakeHub, method, path, body string) (int, string) {
 	t.Helper()
 	r := httptest.NewRequestWithContext(t.Context(), method, anthropic.Prefix+path, strings.NewReader(body))
 	w := httptest.NewRecorder()
-	anthropic.New(anthropic.Options{Hub: f}).ServeHTTP(w, r.WithContext(auth.With(r.Context(), auth.Local())))
+	anthropic.New(anthropic.Options{Hub: f, Settle: time.Minute}).ServeHTTP(w, r.WithContext(auth.With(r.Context(), auth.Local())))
 	return w.Code, w.Body.String()
 }
 

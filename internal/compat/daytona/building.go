@@ -165,6 +165,7 @@ func (s *Server) makeBuilding(ctx context.Context, who auth.Principal, r record,
 	if wanted.Network, err = s.Hub.WidestNetwork(ctx, who); err != nil {
 		return b, nil, err
 	}
+	wanted.Image = of.fetched()
 	row, err := s.Hub.CreateSession(ctx, who, wanted)
 	if err != nil {
 		return b, nil, err
@@ -186,6 +187,7 @@ func (s *Server) makeBuiltSnapshot(ctx context.Context, who auth.Principal, r re
 		return hub.Session{}, err
 	}
 	n.Idle, n.Life = longestBuild, longestBuild+failedLife
+	n.Image = of.fetched()
 	row, err := s.Hub.CreateSession(ctx, who, n)
 	if err != nil {
 		return hub.Session{}, err

@@ -351,16 +351,16 @@ func TestImages(t *testing.T) {
 	t.Parallel()
 	const slim = "FROM python:3.12.11-slim-bookworm\nRUN apt-get update\nRUN apt-get install -y gcc gfortran build-essential\nRUN pip install --upgrade pip\nRUN echo 'debconf debconf/frontend select Noninteractive' | debconf-set-selections\n"
 	for text, steps := range map[string]int{slim: 0, "FROM python:3.12\n": 0, "# a comment\n\nFROM python:latest": 0, "FROM docker.io/library/python:3-slim": 0, slim + "RUN python -m pip install numpy": 1, "FROM debian\nENV A=1\nWORKDIR /x": 2} {
-		if r, err := (buildInfo{Dockerfile: text}).recipe(); err != nil || len(r.Steps) != steps {
+		if r, err := (buildInfo{Dockerfile: text}).recipe(nil); err != nil || len(r.Steps) != steps {
 			t.Errorf("%q: %d steps, %v", text, len(r.Steps), err)
 		}
 	}
 	for text, line := range map[string]string{slim + "COPY a /a": "line 6", "FROM python:3.12\nVOLUME a": "line 2", "FROM python:2.7": "line 1", "FROM alpine": "line 1", "": "no FROM"} {
-		if _, err := (buildInfo{Dockerfile: text}).recipe(); err == nil || !strings.Contains(err.Error(), line) {
+		if _, err := (buildInfo{Dockerfile: text}).recipe(nil); err == nil || !strings.Contains(err.Error(), line) {
 			t.Errorf("%q: %v", text, err)
 		}
 	}
-	if _, err := (buildInfo{Dockerfile: "FROM python:3", Contexts: []string{"x"}}).recipe(); err == nil {
+	if _, err := (buildInfo{Dockerfile: "FROM python:3", Contexts: []string{"x"}}).recipe(nil); err == nil {
 		t.Error("what is no hash is taken for one")
 	}
 }

@@ -22,6 +22,7 @@ import (
 	"cove/internal/link"
 	"cove/internal/ports"
 	"cove/internal/problem"
+	"cove/internal/process"
 )
 
 var caller = auth.Principal{User: "usr", Project: "prj_1", Key: "key_1", Role: auth.Owner}
@@ -36,8 +37,13 @@ type fakeHub struct {
 	made  []hub.NewSession
 	files map[string]storedFile
 
-	refused error // that no command is run
+	refused error  // that no command is run
+	allowed string // the image that sessions may begin from
 	volumes []hub.Volume
+}
+
+func (f *fakeHub) StartProcess(context.Context, auth.Principal, string, process.Start) (process.Info, error) {
+	return process.Info{}, f.refused
 }
 
 func (f *fakeHub) CheckProgram(context.Context, auth.Principal, string) error { return f.refused }
@@ -207,6 +213,13 @@ func (f *fakeHub) PauseSession(_ context.Context, _ auth.Principal, id string) (
 
 func (f *fakeHub) ResumeSession(_ context.Context, _ auth.Principal, id string) (hub.Session, error) {
 	return f.state(id, hub.SessionActive)
+}
+
+func (f *fakeHub) MayBeginFrom(image string) (bool, error) {
+	if image != f.allowed {
+		return false, problem.New(problem.ImageDenied, "it is not allowed")
+	}
+	return true, nil
 }
 
 func (f *fakeHub) WidestNetwork(context.Context, auth.Principal) (*hub.Network, error) {

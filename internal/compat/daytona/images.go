@@ -42,18 +42,20 @@ func (b buildInfo) unbuildable(f *builder.Fault) error {
 }
 
 // recipe reads what a client wants to have built. Problems name the line.
-func (b buildInfo) recipe() (builder.Recipe, error) {
+func (b buildInfo) recipe(may builder.May) (builder.Recipe, error) {
 	if err := checkContexts(b.Contexts); err != nil {
 		return builder.Recipe{}, err
 	}
-	r, err := builder.ParseDockerfile(b.Dockerfile, nil)
+	r, err := builder.ParseDockerfile(b.Dockerfile, nil, may)
 	if f, ok := errors.AsType[*builder.Fault](err); ok {
 		return r, b.unbuildable(f)
 	}
 	if err != nil {
 		return r, err
 	}
-	r.Steps = slices.DeleteFunc(r.Steps, func(s builder.Step) bool { return s.Kind == builder.Run && needless().MatchString(s.Command) })
+	r.Steps = slices.DeleteFunc(r.Steps, func(s builder.Step) bool {
+		return !r.Fetched && s.Kind == builder.Run && needless().MatchString(s.Command)
+	})
 	for i, s := range r.Steps {
 		if s.Kind != builder.Copy {
 			continue
@@ -73,10 +75,18 @@ type unbuilt struct {
 	recipe builder.Recipe
 }
 
+// fetched is the image that its session begins from itself; "": cove's own session stands for it.
+func (u unbuilt) fetched() string {
+	if !u.recipe.Fetched {
+		return ""
+	}
+	return u.recipe.Image
+}
+
 // imageOf returns the image that a client wants, or what to build where the caller has none that is the same; that of cove's base needs no building.
 func (s *Server) imageOf(ctx context.Context, who auth.Principal, b buildInfo, cpu, memory int64) (basis, error) {
-	recipe, err := b.recipe()
-	if err != nil || len(recipe.Steps) == 0 && recipe.Start == "" {
+	recipe, err := b.recipe(s.Hub.MayBeginFrom)
+	if err != nil || len(recipe.Steps) == 0 && recipe.Start == "" && !recipe.Fetched {
 		return basis{}, err
 	}
 	name := recipe.Final(fmt.Sprintf("root %v, %d CPUs, %d GiB", s.Root, cpu, memory))

@@ -54,6 +54,39 @@ func TestBuildsAreTold(t *testing.T) {
 	}
 }
 
+// TestImagesOfRegistries: a sandbox of an image that the operator allows begins from it, with or without steps, and one of another image does not.
+func TestImagesOfRegistries(t *testing.T) {
+	t.Parallel()
+	x := newWorld(t, "")
+	x.f.allowed, x.f.refused = "ghcr.io/team/tool:1", errors.New("kingfisher")
+	for body, want := range map[string]string{
+		`{"name":"one","buildInfo":{"dockerfileContent":"FROM ghcr.io/team/tool:1\n"}}`:                     x.f.allowed,
+		`{"name":"two","buildInfo":{"dockerfileContent":"FROM ghcr.io/team/tool:1\nRUN apt-get update\n"}}`: x.f.allowed,
+		`{"name":"three","image":"ghcr.io/team/tool:1"}`:                                                    x.f.allowed,
+		`{"name":"four","buildInfo":{"dockerfileContent":"FROM python:3.12\nRUN make it\n"}}`:               "",
+	} {
+		if made := x.must("POST", "/sandbox", body); made["state"] != pendingBuild {
+			t.Errorf("%s: it is %v", body, made["state"])
+		}
+		x.f.mu.Lock()
+		if got := x.f.made[len(x.f.made)-1].Image; got != want {
+			t.Errorf("%s: the session begins from %q", body, got)
+		}
+		x.f.mu.Unlock()
+	}
+	x.until("/sandbox/two", buildFailed) // as in the fake every command does
+	x.must("POST", "/snapshots", `{"name":"snap","imageName":"ghcr.io/team/tool:1"}`)
+	x.f.mu.Lock()
+	if got := x.f.made[len(x.f.made)-1].Image; got != x.f.allowed {
+		t.Errorf("the session of the snapshot begins from %q", got)
+	}
+	x.f.mu.Unlock()
+	code, out, _ := x.ask("POST", "/sandbox", `{"image":"ghcr.io/team/other:1"}`)
+	if why, _ := out["message"].(string); code != http.StatusBadRequest || !strings.Contains(why, "images.allow") {
+		t.Errorf("another image: %d, %q", code, why)
+	}
+}
+
 // TestBuildsThatTheServerLeft: what was being built when the server was stopped is not built, and says so.
 func TestBuildsThatTheServerLeft(t *testing.T) {
 	t.Parallel()

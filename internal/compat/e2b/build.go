@@ -38,10 +38,10 @@ type buildRequest struct {
 }
 
 // recipe is a request in the words of package builder.
-func (in buildRequest) recipe() (builder.Recipe, error) {
+func (in buildRequest) recipe(may builder.May) (builder.Recipe, error) {
 	out := builder.Recipe{Image: in.Image, Start: in.Start, Ready: in.Ready, Force: in.Force}
 	if len(in.Registry) > 0 && string(in.Registry) != "null" && string(in.Registry) != "{}" {
-		return out, &builder.Fault{Message: "cove fetches no images, so it has no use for the credentials of a registry"}
+		return out, &builder.Fault{Message: "cove takes no credentials of a registry: images are fetched with those that the server's operator has for them"}
 	}
 	arg := func(args []string, i int) string {
 		if i < len(args) {
@@ -68,6 +68,9 @@ func (in buildRequest) recipe() (builder.Recipe, error) {
 		}
 		out.Steps = append(out.Steps, s)
 	}
+	if err := out.Begin(may); err != nil {
+		return out, &builder.Fault{Message: err.Error()}
+	}
 	return out, out.Check()
 }
 
@@ -85,7 +88,7 @@ func (s *server) startBuild(c *call) error {
 	if err := json.Unmarshal(text, &in); err != nil {
 		return invalid("the request is not the JSON that E2B's API takes: " + err.Error())
 	}
-	recipe, err := in.recipe()
+	recipe, err := in.recipe(s.Hub.MayBeginFrom)
 	if f, ok := errors.AsType[*builder.Fault](err); ok {
 		return invalid("step " + (&making{steps: len(in.Steps)}).stepName(f.Step) + ": " + f.Message)
 	}
@@ -159,7 +162,7 @@ func (s *server) buildOnce(ctx context.Context, m *making, recipe builder.Recipe
 	if err != nil {
 		return false, err
 	}
-	session, err := s.buildSession(ctx, m, cmp.Or(of, from.session))
+	session, err := s.buildSession(ctx, m, cmp.Or(of, from.session), recipe)
 	if err != nil {
 		return false, err
 	}
@@ -215,7 +218,7 @@ func (s *server) standing(ctx context.Context, m *making, recipe builder.Recipe,
 }
 
 // buildSession makes the session of a build: a new one, or a fork.
-func (s *server) buildSession(ctx context.Context, m *making, of string) (string, error) {
+func (s *server) buildSession(ctx context.Context, m *making, of string, recipe builder.Recipe) (string, error) {
 	r := record{Template: m.template, Name: m.name, Started: m.began}
 	all, err := r.entries(kindBuild, nil)
 	if err != nil {
@@ -229,6 +232,10 @@ func (s *server) buildSession(ctx context.Context, m *making, of string) (string
 	if of != "" {
 		row, err = s.Hub.ForkSession(ctx, m.who, of, forked(n))
 	} else {
+		if recipe.Fetched {
+			m.say(builder.Said{At: time.Now().UTC(), Level: builder.Info, Text: "fetching the image " + recipe.Image + " where it is not there yet"})
+			n.Image = recipe.Image
+		}
 		row, err = s.Hub.CreateSession(ctx, m.who, n)
 	}
 	if err != nil {

@@ -50,6 +50,18 @@ func TestTemplateNames(t *testing.T) {
 func TestRecipes(t *testing.T) {
 	t.Parallel()
 	hash := strings.Repeat("ab", 32)
+	may := func(image string) (bool, error) {
+		if image != "ghcr.io/team/tool:1" {
+			return false, errors.New("not this one")
+		}
+		return true, nil
+	}
+	if got, err := (buildRequest{Image: "ghcr.io/team/tool:1"}).recipe(may); err != nil || !got.Fetched {
+		t.Errorf("an image that the operator allows: %+v, %v", got, err)
+	}
+	if got, err := (buildRequest{Image: "python:3.12"}).recipe(may); err != nil || got.Fetched {
+		t.Errorf("an image that a session stands for: %+v, %v", got, err)
+	}
 	const start = `{"fromImage": "e2bdev/base", "steps": [{"type": "RUN", "args": ["a", "root"]}, `
 	for steps, want := range map[string]struct {
 		step int
@@ -67,7 +79,7 @@ func TestRecipes(t *testing.T) {
 		if err := json.Unmarshal([]byte(start+steps), &in); err != nil {
 			t.Fatal(err)
 		}
-		got, err := in.recipe()
+		got, err := in.recipe(may)
 		f, failed := errors.AsType[*builder.Fault](err)
 		if failed != (want.step >= 0) || failed && (f.Step != want.step || !strings.Contains(f.Message, want.word)) {
 			t.Errorf("%s: %v", steps, err)

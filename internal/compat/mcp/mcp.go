@@ -19,7 +19,6 @@ import (
 	"cove/internal/hub"
 	"cove/internal/install"
 	"cove/internal/problem"
-	"cove/internal/status"
 	"cove/internal/surface"
 )
 
@@ -53,6 +52,7 @@ type Options struct {
 	MaxBody   int64         // bytes of a request; 8 MiB
 	MaxOutput int64         // bytes of text that an answer has; 64 KiB
 	Timeout   time.Duration // wall clock of an execution; 5 minutes
+	OAuth     *OAuth        // nil: keys alone
 }
 
 type server struct {
@@ -64,16 +64,20 @@ type server struct {
 
 const at = "/mcp"
 
-// Surface returns the interface as the server's front door takes it.
-func Surface(o Options) surface.Surface {
+// Surfaces returns the interface as the server's front door takes it, and beside it what says whose access tokens it takes.
+func Surfaces(o Options) []surface.Surface {
 	var routes []surface.Route
 	for _, method := range []string{http.MethodPost, http.MethodGet, http.MethodDelete} { // the last two are of older clients, which hear that there is nothing
 		routes = append(routes, surface.Route{Method: method, Pattern: at})
 	}
-	return surface.Surface{
+	out := surface.Surface{
 		About: "a server of the Model Context Protocol", Prefix: at, Only: func(r *http.Request) bool { return r.URL.Path == at },
-		Handler: New(o), Routes: routes, Refuse: refuse,
+		Handler: New(o), Routes: routes, Refuse: o.OAuth.refuse,
 	}
+	if o.OAuth != nil {
+		out.Tokens = o.OAuth.Caller
+	}
+	return []surface.Surface{out, o.OAuth.metadata()}
 }
 
 // New returns the handler. The caller must be in the request's context, as auth.With puts it there.
@@ -210,20 +214,4 @@ func (s *server) failed(c *call, name string, err error) *sdk.CallToolResult {
 		text += "; " + p.Hint
 	}
 	return &sdk.CallToolResult{IsError: true, Content: []sdk.Content{&sdk.TextContent{Text: text}}}
-}
-
-// refuse answers a request that has not come to the protocol.
-func refuse(w http.ResponseWriter, _ *http.Request, p *problem.Error) {
-	body := map[string]any{"jsonrpc": "2.0", "id": nil, "error": map[string]any{"code": -32600, "message": p.Message, "data": map[string]string{"code": p.Code, "hint": p.Hint}}}
-	text, err := json.Marshal(body)
-	if err != nil {
-		text = []byte(`{}`)
-	}
-	code := status.Of(p)
-	if code == http.StatusUnauthorized {
-		w.Header().Set("WWW-Authenticate", `Bearer realm="cove"`)
-	}
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(code)
-	_, _ = w.Write(text)
 }

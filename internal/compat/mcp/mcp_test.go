@@ -14,7 +14,7 @@ import (
 func TestRefuse(t *testing.T) {
 	t.Parallel()
 	w := httptest.NewRecorder()
-	refuse(w, nil, problem.New(problem.Unauthenticated, "a key is needed"))
+	(*OAuth)(nil).refuse(w, nil, problem.New(problem.Unauthenticated, "a key is needed"))
 	if w.Code != http.StatusUnauthorized || !strings.HasPrefix(w.Header().Get("WWW-Authenticate"), "Bearer") || !strings.Contains(w.Body.String(), `"message":"a key is needed"`) {
 		t.Errorf("%d %v %s", w.Code, w.Header(), w.Body)
 	}
@@ -67,5 +67,53 @@ func TestOutcome(t *testing.T) {
 	}
 	if len(o.Stdout)+len(o.Stderr) > 20 {
 		t.Errorf("%d bytes of output", len(o.Stdout)+len(o.Stderr))
+	}
+}
+
+// TestMetadata: where tokens are from is told at the root and below the resource's path, with the right address of a server behind a proxy; and nothing else.
+func TestMetadata(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		resource, path string
+		status         int
+		at             string // of the metadata, as a refusal names it
+	}{
+		"the root":          {"https://cove.example.com/mcp", "/.well-known/oauth-protected-resource", 200, "https://cove.example.com/.well-known/oauth-protected-resource/mcp"},
+		"the path":          {"https://cove.example.com/mcp", "/.well-known/oauth-protected-resource/mcp", 200, "https://cove.example.com/.well-known/oauth-protected-resource/mcp"},
+		"below a proxy's":   {"https://example.com/tools/mcp", "/.well-known/oauth-protected-resource/tools/mcp", 200, "https://example.com/.well-known/oauth-protected-resource/tools/mcp"},
+		"something else":    {"https://cove.example.com/mcp", "/.well-known/oauth-protected-resource/other", 404, "https://cove.example.com/.well-known/oauth-protected-resource/mcp"},
+		"nobody's tokens":   {"", "/.well-known/oauth-protected-resource/mcp", 404, ""},
+		"nobody's, at root": {"", "/.well-known/oauth-protected-resource", 404, ""},
+	} {
+		var o *OAuth
+		if c.resource != "" {
+			o = &OAuth{Issuer: "https://id.example.com", Resource: func() string { return c.resource }, Scope: "mcp"}
+		}
+		both := Surfaces(Options{OAuth: o})
+		w := httptest.NewRecorder()
+		both[1].Handler.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, c.path, nil))
+		var said struct {
+			Resource string
+			Servers  []string `json:"authorization_servers"`
+		}
+		if w.Code != c.status || c.status == 200 && (json.Unmarshal(w.Body.Bytes(), &said) != nil || said.Resource != c.resource || len(said.Servers) != 1) {
+			t.Errorf("%s: %d %s", name, w.Code, w.Body)
+		}
+		w = httptest.NewRecorder()
+		both[0].Refuse(w, httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/mcp", nil), problem.New(problem.Unauthenticated, "a key is needed"))
+		if got := w.Header().Get("WWW-Authenticate"); c.at != "" && got != `Bearer resource_metadata="`+c.at+`", scope="mcp"` || c.at == "" && got != `Bearer realm="cove"` {
+			t.Errorf("%s: %s", name, got)
+		}
+	}
+	// A page may read it, and may ask first.
+	w := httptest.NewRecorder()
+	r := httptest.NewRequestWithContext(t.Context(), http.MethodOptions, "/.well-known/oauth-protected-resource/mcp", nil)
+	r.Header.Set("Access-Control-Request-Method", "GET")
+	Surfaces(Options{OAuth: &OAuth{Resource: func() string { return "https://cove.example.com/mcp" }}})[1].Handler.ServeHTTP(w, r)
+	if w.Code != http.StatusNoContent || w.Header().Get("Access-Control-Allow-Origin") != "*" {
+		t.Errorf("a page asks first: %d %v", w.Code, w.Header())
+	}
+	if got := quotable("a \"b\" \\ é\n"); got != "a 'b' ' ''" {
+		t.Errorf("%q", got)
 	}
 }

@@ -5,7 +5,9 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
+	"cove/internal/compat/openai"
 	"cove/internal/model"
 )
 
@@ -53,7 +55,7 @@ func TestChatBeginsAtOnce(t *testing.T) {
 	f := newFake()
 	m := &fakeModel{wait: make(chan struct{}), parts: []model.Part{model.TextDelta{Text: "late"}, model.Finish{Reason: model.FinishStop}}}
 	f.model = m
-	s := serve(t, f)
+	s := serve(t, f, func(o *openai.Options) { o.Settle = time.Millisecond })
 	req, err := http.NewRequestWithContext(t.Context(), "POST", s.URL+"/v1/chat/completions", strings.NewReader(`{"model":"m","stream":true,"messages":[{"role":"user","content":"Q"}]}`))
 	if err != nil {
 		t.Fatal(err)

@@ -491,7 +491,7 @@ var start = time.Unix(1_800_000_000, 0)
 // serve has the surface served to an owner.
 func serve(t *testing.T, f *fakeHub, change ...func(*openai.Options)) *httptest.Server {
 	t.Helper()
-	o := openai.Options{Hub: f, Settle: 20 * time.Millisecond, Now: func() time.Time { return start }, Spool: t.TempDir(), Memory: 8 << 30}
+	o := openai.Options{Hub: f, Settle: time.Minute, Now: func() time.Time { return start }, Spool: t.TempDir(), Memory: 8 << 30}
 	for _, c := range change {
 		c(&o)
 	}

@@ -32,8 +32,9 @@ func Driver() []byte {
 }
 
 const (
-	// scanTimeout bounds one scan, the interpreter's start included. What is scanned may share its processors with code that leaves it none.
-	scanTimeout = 10 * time.Second
+	// scanTimeout bounds one scan, the interpreter's start included. The parser bounds its own processor time to 10 seconds, and more than that passes where
+	// its processors are shared.
+	scanTimeout = time.Minute
 	// closeTimeout bounds the wait for the parser's end.
 	closeTimeout = time.Second
 	// longestReply bounds what is decoded, in bytes.

@@ -2,7 +2,9 @@ package gvisor
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -33,6 +35,12 @@ func (b *boot) SetFlags(f *flag.FlagSet) {
 }
 
 func (b *boot) Execute(ctx context.Context, f *flag.FlagSet, args ...any) subcommands.ExitStatus {
+	if dir := f.Lookup("bundle"); b.lifeline < 0 && dir != nil && dir.Value.String() != "" {
+		// Without a lifeline the sandbox is no engine's, but a Docker daemon's, whose runtime this is; it lives for as long as that wants.
+		if _, err := os.Lstat(filepath.Join(dir.Value.String(), lifelineName)); errors.Is(err, fs.ErrNotExist) {
+			return b.Boot.Execute(ctx, f, args...)
+		}
+	}
 	closeStrays(os.Args)
 	if dir := f.Lookup("bundle"); dir != nil {
 		// Absent when the command starts itself again inside its empty root; by then the flag has the value.

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -15,6 +14,7 @@ import (
 
 	specs "github.com/opencontainers/runtime-spec/specs-go"
 
+	"cove/internal/rootfs"
 	"cove/internal/sandbox"
 )
 
@@ -42,10 +42,15 @@ func writeBundle(in *instance, spec sandbox.Spec, guest string) error {
 			return fmt.Errorf("make a view of what sandboxes share: %w", err)
 		}
 	}
-	b := newBundle(mounts, shared, spec.Limits.System > 0)
+	b := newBundle(mounts, shared, spec)
 	b.bind(in.Join("socket"), socketDir)
 	for _, v := range spec.Volumes {
 		b.volume(v)
+	}
+	if spec.Root != "" {
+		if err := b.image(spec.Root); err != nil {
+			return err
+		}
 	}
 	root, err := b.rootOf(in, len(spec.Volumes) > 0)
 	if err != nil {
@@ -63,16 +68,19 @@ func writeBundle(in *instance, spec sandbox.Spec, guest string) error {
 
 // newBundle lists what a sandbox sees, but for what is its own; shared is the folder of the guest. That cannot be listed from inside by who is not root: what else is there is seen by who
 // knows its name.
-func newBundle(mounts []sandbox.HostMount, shared string, changeable bool) *bundle {
-	b := &bundle{entries: map[string]entry{}}
-	if changeable {
-		b.changeable()
+func newBundle(mounts []sandbox.HostMount, shared string, spec sandbox.Spec) *bundle {
+	changeable := spec.Limits.System > 0
+	b := &bundle{entries: rootfs.Tree{}, layered: changeable}
+	if spec.Root == "" {
+		if changeable {
+			b.changeable()
+		}
+		b.system()
 	}
-	b.system()
 	b.readOnly(shared, sharedDir)
-	b.dir(socketDir)
+	b.entries.Dir(socketDir)
 	for _, m := range mounts {
-		if m.Folder == m.Target && strings.HasPrefix(m.Target, "/usr/") {
+		if spec.Root == "" && m.Folder == m.Target && strings.HasPrefix(m.Target, "/usr/") {
 			continue
 		}
 		if m.Secret {
@@ -84,35 +92,40 @@ func newBundle(mounts []sandbox.HostMount, shared string, changeable bool) *bund
 			b.mount(m.Folder, m.Target)
 		}
 	}
-	b.dir(Workspace)
-	b.symlink("/home/user", "/mnt/data")
+	b.entries.Dir(Workspace)
+	b.entries.Link("/home/user", "/mnt/data")
 	for _, d := range []string{"/proc", tmpPath, runPath, "/dev", "/sys"} {
-		b.dir(d)
+		b.entries.Dir(d)
 	}
 	return b
 }
 
+// image shows the file system of an image around everything else.
+func (b *bundle) image(root string) error {
+	shown, err := b.entries.Image(root, slices.Collect(maps.Keys(b.entries)))
+	if err != nil {
+		return err
+	}
+	others := b.mounts
+	b.mounts = nil
+	for _, s := range shown {
+		b.bind(s.From, s.At)
+		if b.layered {
+			b.mounts[len(b.mounts)-1].Options[1] = "rw"
+		}
+	}
+	b.mounts = append(b.mounts, others...)
+	return nil
+}
+
 // bundle is the root file system of a sandbox, which holds nothing but mount points and a few small files, and what is mounted there.
 type bundle struct {
-	entries map[string]entry
+	entries rootfs.Tree
 	mounts  []specs.Mount
 	layered bool          // what is mounted can be changed; see changeable
 	volumes []specs.Mount // last of all, since they may be in other mounts
 	growing []specs.Mount // of mounts and volumes, those in which something appears after it may have been looked for
 }
-
-// entry is one path of the root file system.
-type entry struct {
-	Kind    string // "dir", "file", "link"
-	Text    string // of a file; of a link, where it leads
-	Program bool   `json:",omitempty"` // a file that can be run
-}
-
-func (b *bundle) dir(path string) { b.entries[path] = entry{Kind: "dir"} }
-
-func (b *bundle) symlink(target, path string) { b.entries[path] = entry{Kind: "link", Text: target} }
-
-func (b *bundle) file(path, text string) { b.entries[path] = entry{Kind: "file", Text: text} }
 
 // The names of root file systems in the engine's folder, whole and in the making.
 const (
@@ -134,7 +147,7 @@ func (b *bundle) rootFolder(state string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if err := b.build(tmp); err != nil {
+	if err := b.entries.Build(tmp); err != nil {
 		return "", errors.Join(err, os.RemoveAll(tmp))
 	}
 	if err := os.Rename(tmp, root); err != nil {
@@ -157,56 +170,6 @@ func sweepRoots(state string) {
 	}
 }
 
-// build makes the entries below root, open to the sandboxed user whatever the host's umask.
-func (b *bundle) build(root string) error {
-	if err := os.Chmod(root, 0o755); err != nil {
-		return err
-	}
-	for _, path := range slices.Sorted(maps.Keys(b.entries)) {
-		full := filepath.Join(root, path)
-		if err := makeFolders(root, filepath.Dir(path)); err != nil {
-			return err
-		}
-		var err error
-		switch e := b.entries[path]; e.Kind {
-		case "dir":
-			err = makeFolders(root, path)
-		case "link":
-			err = os.Symlink(e.Text, full)
-		default:
-			mode := fs.FileMode(0o644)
-			if e.Program {
-				mode = 0o755
-			}
-			if err = os.WriteFile(full, []byte(e.Text), 0o600); err == nil {
-				err = os.Chmod(full, mode)
-			}
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// makeFolders makes path and what is above it, below root.
-func makeFolders(root, path string) error {
-	if path == "/" {
-		return nil
-	}
-	if err := makeFolders(root, filepath.Dir(path)); err != nil {
-		return err
-	}
-	full := filepath.Join(root, path)
-	if err := os.Mkdir(full, 0o755); err != nil {
-		if errors.Is(err, fs.ErrExist) {
-			return nil
-		}
-		return err
-	}
-	return os.Chmod(full, 0o755)
-}
-
 // mount shows a folder of the host. What is changed there stays inside.
 func (b *bundle) mount(source, target string) {
 	b.readOnly(source, target)
@@ -216,7 +179,7 @@ func (b *bundle) mount(source, target string) {
 }
 
 func (b *bundle) readOnly(source, target string) {
-	b.dir(target)
+	b.entries.Dir(target)
 	b.bind(source, target)
 }
 
@@ -228,41 +191,20 @@ func (b *bundle) bind(source, target string) {
 
 // system shows the host's programs and libraries and generates the little of /etc that they need.
 func (b *bundle) system() {
-	b.mount("/usr", "/usr")
-	for _, p := range []string{"/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"} {
-		fi, err := os.Lstat(p)
-		if err != nil {
-			continue
-		}
-		if fi.Mode()&fs.ModeSymlink != 0 {
-			if target, err := os.Readlink(p); err == nil {
-				b.symlink(target, p)
-			}
-			continue
-		}
+	for _, p := range b.entries.Programs() {
 		b.mount(p, p)
 	}
-	for _, p := range []string{"/etc/alternatives", "/etc/fonts", "/etc/ssl"} {
-		if fi, err := os.Stat(p); err == nil && fi.IsDir() && !b.layered {
+	for _, p := range rootfs.Tables() {
+		if !b.layered {
 			b.mount(p, p)
 		}
 	}
-	maps.Copy(b.entries, settings())
-	if cache, err := os.ReadFile("/etc/ld.so.cache"); err == nil {
-		b.file("/etc/ld.so.cache", string(cache))
-	}
-	user := strconv.Itoa(sandboxUser)
+	b.entries.Configuration()
 	users, groups, shell := "", "", "/usr/sbin/nologin"
 	if b.layered {
-		users, groups, shell = systemLines("/etc/passwd"), systemLines("/etc/group"), "/bin/bash"
+		users, groups, shell = rootfs.SystemLines("/etc/passwd"), rootfs.SystemLines("/etc/group"), "/bin/bash"
 	}
-	b.file("/etc/passwd", "root:x:0:0:root:/root:"+shell+"\nuser:x:"+user+":"+user+":user:"+Workspace+":/bin/bash\nnobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n"+users)
-	b.file("/etc/group", "root:x:0:\nuser:x:"+user+":\nnogroup:x:65534:\n"+groups)
-	b.file("/etc/hosts", "127.0.0.1 localhost sandbox\n::1 localhost\n")
-	// An address that leads nowhere. In a session with a network, the guest answers for it.
-	b.file("/etc/resolv.conf", "nameserver 198.18.0.1\n")
-	b.file("/etc/nsswitch.conf", "passwd: files\ngroup: files\nhosts: files dns\n")
-	b.file("/etc/hostname", "sandbox\n")
+	b.entries.Users(sandboxUser, Workspace, shell, users, groups)
 }
 
 func (b *bundle) spec(in *instance, root, guest string, spec sandbox.Spec) *specs.Spec {

@@ -38,9 +38,12 @@ type hierarchy interface {
 const cgroupRoot = "/sys/fs/cgroup"
 
 // findCgroups says which kind of cgroups there are. Whether they can be made is seen when a sandbox is started: a trial
-// here would leave a group behind when cove is killed in the midst of it, with no folder to tell a sweep.
+// here would leave a group behind when cove is killed in the midst of it, with no folder to tell a sweep. An ordinary user's are in the group that the user was given.
 func findCgroups() hierarchy {
 	if os.Geteuid() != 0 {
+		if top := delegated(); top != "" && divide(top) == nil {
+			return cgroupV2{top}
+		}
 		return nil
 	}
 	if _, err := os.Stat(cgroupRoot + "/cgroup.controllers"); err == nil {
@@ -137,9 +140,17 @@ const groupGrace = time.Minute
 // sweepGroups removes groups that were left empty. Those of dead sandboxes go with their folders; this is for the ones whose
 // folder somebody has deleted.
 func sweepGroups() {
+	if os.Geteuid() == 0 {
+		sweepGroupsBelow(cgroupRoot, "/*/", "/")
+	} else if top := delegated(); top != "" {
+		sweepGroupsBelow(top, "/")
+	}
+}
+
+func sweepGroupsBelow(top string, patterns ...string) {
 	var left []string
-	for _, pattern := range []string{"/*/", "/"} {
-		found, _ := filepath.Glob(cgroupRoot + pattern + cgroupParent + "/*/cgroup.procs")
+	for _, pattern := range patterns {
+		found, _ := filepath.Glob(top + pattern + cgroupParent + "/*/cgroup.procs")
 		for _, procs := range found {
 			info, err := os.Stat(filepath.Dir(procs))
 			if b, readErr := os.ReadFile(procs); err == nil && readErr == nil && len(b) == 0 && time.Since(info.ModTime()) > groupGrace {
@@ -150,7 +161,7 @@ func sweepGroups() {
 	if len(left) == 0 {
 		return
 	}
-	if unlock, ok := lockParent(cgroupRoot, unix.LOCK_EX|unix.LOCK_NB); ok {
+	if unlock, ok := lockParent(top, unix.LOCK_EX|unix.LOCK_NB); ok {
 		defer unlock()
 		for _, dir := range left {
 			_ = os.Remove(dir) // fails when a process has come in meanwhile

@@ -74,6 +74,46 @@ func TestNoControllers(t *testing.T) {
 	}
 }
 
+// TestDelegatedGroup finds the group that an ordinary user was given to divide, and leaves every other alone. That the kernel has it divided is for `make cgroup2` and `make machine-check` to show.
+func TestDelegatedGroup(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir()
+	unit := filepath.Join(root, "system.slice", "cove.service")
+	group := func(dir, controllers, procs string) {
+		t.Helper()
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		write(t, dir, "cgroup.controllers", controllers)
+		write(t, dir, "cgroup.subtree_control", "")
+		write(t, dir, "cgroup.procs", procs)
+	}
+	group(unit, "cpu io memory pids\n", "1\n")
+	group(filepath.Join(unit, "server"), "\n", "")
+	group(filepath.Join(root, "user.slice"), "memory pids\n", "")
+	for membership, want := range map[string]string{
+		"0::/system.slice/cove.service\n":                         unit,
+		"0::/system.slice/cove.service/server\n":                  unit, // where cove has moved to
+		"0::/user.slice\n":                                        "",   // it may not limit processors
+		"0::/elsewhere\n":                                         "",
+		"0::/../system.slice/cove.service\n":                      "",
+		"4:memory:/system.slice/cove.service\n1:name=systemd:/\n": "",
+		"4:memory:/cove\n0::/system.slice/cove.service\n":         unit,
+		"": "",
+	} {
+		if got := delegatedBelow(root, membership); got != want {
+			t.Errorf("%q: %q, want %q", membership, got, want)
+		}
+	}
+	if err := divide(unit); err == nil || !strings.Contains(err.Error(), "process 1 ") {
+		t.Errorf("process 1 would be moved: %v", err)
+	}
+	write(t, unit, "cgroup.procs", "")
+	if err := divide(unit); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestUnifiedCounts reads what version 2 says of a group.
 func TestUnifiedCounts(t *testing.T) {
 	t.Parallel()

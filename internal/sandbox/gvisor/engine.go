@@ -22,6 +22,7 @@ import (
 
 	"cove/internal/guest/program"
 	"cove/internal/heap"
+	"cove/internal/image"
 	"cove/internal/problem"
 	"cove/internal/sandbox"
 )
@@ -46,6 +47,8 @@ type Options struct {
 	// Shared is the folder with what every sandbox sees: guests (see guest/program) and memory that sandboxes have in common (see package heap), those of saved sandboxes too;
 	// "" means one in State.
 	Shared string
+	// Sealing says how checkpoints are sealed, when the first one is saved or loaded; nil: they are not.
+	Sealing func() (Sealing, error)
 	// Debug is a folder for runsc's debug logs; "" means none.
 	Debug string
 }
@@ -132,6 +135,9 @@ func (e *Engine) Check(ctx context.Context) error {
 		if err := checkUserNamespaces(); err != nil {
 			return err
 		}
+		if err := checkMount(e.opts.State); err != nil {
+			return err
+		}
 	}
 	s, err := e.Start(ctx, sandbox.Spec{ID: sandbox.NewID("check")})
 	if err != nil {
@@ -180,12 +186,21 @@ func (e *Engine) boot(ctx context.Context, spec sandbox.Spec) (*running, error) 
 	if err := e.mayHave(spec.Volumes, spec.Limits); err != nil {
 		return nil, err
 	}
+	letGo := func() {}
+	if spec.Root != "" {
+		var err error
+		if letGo, err = image.Hold(spec.Root); err != nil {
+			return nil, err
+		}
+	}
 	in, err := createInstance(e.state(), spec.ID)
 	if err != nil {
+		letGo()
 		return nil, fmt.Errorf("start sandbox %s: %w", spec.ID, err)
 	}
-	s := &running{engine: e, instance: in, spec: spec, done: make(chan struct{})}
+	s := &running{engine: e, instance: in, spec: spec, letGo: letGo, done: make(chan struct{})}
 	if s.warden, err = e.hireWarden(); err != nil {
+		letGo()
 		return nil, fmt.Errorf("start sandbox %s: %w", spec.ID, errors.Join(err, in.Remove()))
 	}
 	if err := e.build(ctx, s); err != nil {
@@ -378,6 +393,9 @@ func (e *Engine) Sweep(context.Context) (int, error) {
 	killOrphans(state)
 	sweepRoots(state)
 	sweepGroups()
+	if sealing, err := e.sealing(); err == nil && sealing.Sealer != nil {
+		sweepStates(sealing.Memory)
+	}
 	heap.Sweep(e.shared(), heap.Grace)
 	dead, err := sandbox.DeadFolders(state)
 	if err == nil && len(dead) > 0 {

@@ -85,7 +85,8 @@ func shape() (string, error) {
 	in := &instance{&sandbox.Folder{ID: "shape", Path: "/"}}
 	all := strings.Join(New(Options{}).flags(), " ")
 	for _, system := range []int64{0, 1} {
-		spec := newBundle(nil, "/shared", system > 0).spec(in, "/", "guest", sandbox.Spec{Limits: sandbox.Limits{System: system}})
+		made := sandbox.Spec{Limits: sandbox.Limits{System: system}}
+		spec := newBundle(nil, "/shared", made).spec(in, "/", "guest", made)
 		for k := range spec.Mounts {
 			spec.Mounts[k].Source = ""
 		}

@@ -48,7 +48,7 @@ func startProblem(err error) error {
 func userNamespaceProblem(err error) error {
 	hint := "allow user namespaces (as root: sysctl -w user.max_user_namespaces=15000 kernel.unprivileged_userns_clone=1) or run cove as root"
 	if readTrimmed("/proc/sys/kernel/apparmor_restrict_unprivileged_userns") == "1" {
-		hint = "as root: sysctl -w kernel.apparmor_restrict_unprivileged_userns=0, or run cove as root"
+		hint = "give cove a profile of AppArmor, which `cove doctor` prints, or run cove as root"
 	}
 	return problem.New(problem.UserNamespaces, "this machine does not let an ordinary user make user namespaces, which the gvisor engine needs").
 		WithHint(hint).WithCause(err)
@@ -59,6 +59,19 @@ func checkUserNamespaces() error {
 		return userNamespaceProblem(errors.New("they are switched off"))
 	}
 	return nil
+}
+
+// checkMount refuses a folder for running sandboxes from whose disk nothing may be executed. gVisor mounts it again without that flag, which in a user namespace the kernel does not allow.
+func checkMount(folder string) error {
+	var fs unix.Statfs_t
+	if err := unix.Statfs(folder, &fs); err != nil {
+		return fmt.Errorf("look at the disk of %s: %w", folder, err)
+	}
+	if fs.Flags&unix.ST_NOEXEC == 0 {
+		return nil
+	}
+	return problem.New(problem.RuntimeFolder, "nothing may be executed from the disk of the folder for running sandboxes, "+folder+", so no sandbox starts there").
+		WithHint("mount it with the option exec (docker run --tmpfs DIR:exec), or set COVE_RUNTIME to a folder elsewhere")
 }
 
 func readTrimmed(path string) string {

@@ -11,6 +11,7 @@ import (
 
 	"cove/internal/problem"
 	"cove/internal/sandbox"
+	"cove/internal/sandbox/gvisor"
 	"cove/internal/sandbox/sandboxtest"
 	"cove/internal/testneeds"
 	"cove/internal/wire"
@@ -23,7 +24,7 @@ func TestKilledForMemory(t *testing.T) {
 	e := newEngine(t)
 	sb, l := sandboxtest.Start(t, e, sandbox.Spec{})
 	files, _ := filepath.Glob("/sys/fs/cgroup/memory/cove/" + sb.ID() + "/memory.limit_in_bytes")
-	v2, _ := filepath.Glob("/sys/fs/cgroup/cove/" + sb.ID() + "/memory.max")
+	v2, _ := filepath.Glob(gvisor.UnifiedGroup(sb.ID()) + "/memory.max")
 	if files = append(files, v2...); len(files) == 0 {
 		by, err := e.LimitsEnforcedBy(t.Context())
 		if err != nil || by != "watchdog" {

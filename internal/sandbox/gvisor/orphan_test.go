@@ -70,7 +70,7 @@ func TestForgottenGroups(t *testing.T) {
 	e := newEngine(t)
 	sb, _ := sandboxtest.Start(t, e, sandbox.Spec{})
 	groups, _ := filepath.Glob("/sys/fs/cgroup/memory/cove/" + sb.ID())
-	v2, _ := filepath.Glob("/sys/fs/cgroup/cove/" + sb.ID())
+	v2, _ := filepath.Glob(gvisor.UnifiedGroup(sb.ID()))
 	if groups = append(groups, v2...); len(groups) == 0 {
 		testneeds.RunsElsewhere(t, "a user who may make cgroups", "none can be forgotten")
 	}

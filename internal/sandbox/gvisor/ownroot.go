@@ -112,16 +112,18 @@ func (r *ownRoot) show(path string) (string, error) {
 	return target, nil
 }
 
-// showAll has a container find everything that it gets of the host below the root. What is in the engine's folder state is found below that, so that the root does not grow with
+// showAll has a container find everything that it gets of the host below the root. What is in one of the folders wholes, as the engine's own, is found below that, so that the root does not grow with
 // each container. known are paths of what is shown already.
-func (r *ownRoot) showAll(spec *specs.Spec, state string, known map[string]string) error {
+func (r *ownRoot) showAll(spec *specs.Spec, wholes []string, known map[string]string) error {
 	moved := func(path string) (string, error) {
 		if target, ok := known[path]; ok {
 			return target, nil
 		}
-		if below, ok := strings.CutPrefix(path, state+"/"); ok {
-			top, err := r.show(state)
-			return filepath.Join(top, below), err
+		for _, whole := range wholes {
+			if below, ok := strings.CutPrefix(path, whole+"/"); ok && whole != "" {
+				top, err := r.show(whole)
+				return filepath.Join(top, below), err
+			}
 		}
 		return r.show(path)
 	}

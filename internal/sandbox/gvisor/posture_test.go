@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -94,23 +95,45 @@ func TestPostureAfterUse(t *testing.T) {
 	}
 }
 
-// usePosture uses a sandbox in all ways, as root where it has one.
+// posturesOf is that of the processes of a sandbox on the host, by their names.
+func posturesOf(t *testing.T, id string) map[string]map[string]any {
+	t.Helper()
+	all := map[string]map[string]any{}
+	for _, name := range []string{"runsc-sandbox", "runsc-gofer"} {
+		pids := sandboxtest.Processes(t, name, id)
+		if len(pids) != 1 {
+			t.Fatalf("there are %d processes %s", len(pids), name)
+		}
+		all[name] = postureOf(t, pids[0])
+	}
+	return all
+}
+
+// hasLess says whether nothing differs but that less is open: what the start of a sandbox had open may be closed some time later.
+func hasLess(before, now map[string]map[string]any) bool {
+	less := false
+	for name, p := range now {
+		was := maps.Clone(before[name])
+		open, had := p["open"].(map[string]int), was["open"].(map[string]int)
+		for kind, n := range open {
+			if n > had[kind] {
+				return false
+			}
+		}
+		less = less || !maps.Equal(open, had)
+		was["open"] = open
+		if !cmp.Equal(was, p) {
+			return false
+		}
+	}
+	return less
+}
+
+// usePosture uses a sandbox in all ways, as root where it has one, until it has before a use what it has after it.
 func usePosture(t *testing.T, spec sandbox.Spec) {
 	sb, l := sandboxtest.Start(t, newEngine(t), spec)
-	postures := func() map[string]map[string]any {
-		all := map[string]map[string]any{}
-		for _, name := range []string{"runsc-sandbox", "runsc-gofer"} {
-			pids := sandboxtest.Processes(t, name, sb.ID())
-			if len(pids) != 1 {
-				t.Fatalf("there are %d processes %s", len(pids), name)
-			}
-			all[name] = postureOf(t, pids[0])
-		}
-		return all
-	}
-	before := postures()
-	for _, name := range []string{"runsc-sandbox", "runsc-gofer"} {
-		p := before[name]
+	before := posturesOf(t, sb.ID())
+	for name, p := range before {
 		if p["NoNewPrivs"] != "1" || p["Seccomp"] != "2" {
 			t.Errorf("%s: %v", name, p)
 		}
@@ -118,21 +141,42 @@ func usePosture(t *testing.T, spec sandbox.Spec) {
 			t.Errorf("%s is %v on the host, and maps %v", name, users, p["uid_map"])
 		}
 	}
+	for again := range 5 {
+		var used map[string]map[string]any
+		useAll(t, l, spec.Limits.System > 0, func() { used = posturesOf(t, sb.ID()) })
+		after := posturesOf(t, sb.ID())
+		if hasLess(before, after) && again < 4 {
+			before = after
+			continue
+		}
+		if diff := cmp.Diff(before, used); diff != "" {
+			t.Errorf("in use (-before +now):\n%s", diff)
+		}
+		if diff := cmp.Diff(before, after); diff != "" {
+			t.Errorf("after use (-before +now):\n%s", diff)
+		}
+		return
+	}
+}
+
+// useAll runs a program in a sandbox that listens, which the host connects to, and that connects to the world, and calls meanwhile when all are connected.
+func useAll(t *testing.T, l *link.Link, root bool, meanwhile func()) {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	stop, err := l.ServeNetwork(ctx, echoing{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	// A program that listens, which the host connects to, and that connects to the world.
+	defer stop()
 	script := `python3 -c '
 import socket
 l = socket.create_server(("127.0.0.1", 4000)); print("listens", flush=True)
 c, _ = l.accept()
 import os
-if os.getuid() == 0: open("/usr/new", "w").write("x"); os.remove("/usr/bin/env"); os.chown("/etc", 1, 1)
+if os.getuid() == 0: open("/usr/new", "w").write("x"); os.path.exists("/usr/bin/env") and os.remove("/usr/bin/env"); os.chown("/etc", 1, 1)
 w = socket.create_connection(("world.test", 7)); w.sendall(b"hello"); c.sendall(w.recv(5)); input()'`
-	info, err := l.StartProcess(ctx, link.ToStart(ident.New(ident.Process), process.Start{Args: []string{"sh", "-c", script}, Input: true, Root: spec.Limits.System > 0}, []string{"PATH=/usr/bin:/bin"}, "", 0))
+	info, err := l.StartProcess(ctx, link.ToStart(ident.New(ident.Process), process.Start{Args: []string{"sh", "-c", script}, Input: true, Root: root}, []string{"PATH=/usr/bin:/bin"}, "", 0))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -149,12 +193,14 @@ w = socket.create_connection(("world.test", 7)); w.sendall(b"hello"); c.sendall(
 	if _, err := io.ReadFull(port, heard); err != nil || string(heard) != "hello" {
 		t.Fatalf("%q, %v", heard, err)
 	}
-	if diff := cmp.Diff(before, postures()); diff != "" {
-		t.Errorf("in use (-before +now):\n%s", diff)
-	}
+	meanwhile()
 	_ = port.Close()
-	stop()
-	if diff := cmp.Diff(before, postures()); diff != "" {
-		t.Errorf("after use (-before +now):\n%s", diff)
+	if _, err := l.WriteProcess(ctx, info.ID, strings.NewReader(""), true); err != nil {
+		t.Fatal(err)
+	}
+	for _, err := range l.FollowProcess(ctx, info.ID, 0) { // until it has ended
+		if err != nil {
+			t.Fatal(err)
+		}
 	}
 }

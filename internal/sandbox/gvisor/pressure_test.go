@@ -14,6 +14,7 @@ import (
 	"cove/internal/link"
 	"cove/internal/problem"
 	"cove/internal/sandbox"
+	"cove/internal/sandbox/gvisor"
 	"cove/internal/sandbox/sandboxtest"
 	"cove/internal/testneeds"
 	"cove/internal/wire"
@@ -77,7 +78,7 @@ func TestMemoryIsHeld(t *testing.T) {
 func slow(t *testing.T, high int64) (sandbox.Sandbox, *link.Link, string) {
 	t.Helper()
 	sb, l := sandboxtest.Start(t, newEngine(t), sandbox.Spec{})
-	dir := "/sys/fs/cgroup/cove/" + sb.ID()
+	dir := gvisor.UnifiedGroup(sb.ID())
 	if _, err := os.Stat(filepath.Join(dir, "memory.high")); err != nil {
 		testneeds.RunsElsewhere(t, "make cgroup2", "there is no cgroup of version 2 to slow it down")
 	}

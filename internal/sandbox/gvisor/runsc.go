@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/subcommands"
 	"gvisor.dev/gvisor/runsc/cli"
+	"gvisor.dev/gvisor/runsc/cmd"
 	"gvisor.dev/gvisor/runsc/cmd/sentry/sentrycmd"
 	"gvisor.dev/gvisor/runsc/cmd/util"
 	"gvisor.dev/gvisor/runsc/specutils"
@@ -29,5 +30,9 @@ func Main() {
 		new(gofer):            group,
 		new(boot):             group,
 		new(sentrycmd.Umount): group,
+
+		// What a Docker daemon calls a runtime with.
+		new(cmd.Create): group, new(cmd.Start): group, new(cmd.State): group, new(cmd.Kill): group, new(cmd.Delete): group,
+		new(cmd.PS): group, new(cmd.Exec): group, new(cmd.Events): group, new(cmd.Pause): group, new(cmd.Resume): group, new(cmd.Update): group, new(cmd.Features): group,
 	}, []subcommands.Command{})
 }

@@ -35,6 +35,7 @@ type running struct {
 	instance *instance
 	lifeline *os.File // while it is open, the sandbox may live
 	spec     sandbox.Spec
+	letGo    func()                   // of its image
 	guest    string                   // the host's file
 	heaps    atomic.Pointer[heap.Set] // what it has memory from, in common with other sandboxes; nil: nothing
 	cgroup   *group                   // nil where cove may not make any
@@ -104,7 +105,7 @@ func (s *running) create(ctx context.Context) error {
 		return err
 	}
 	s.asked = true
-	args := CreateArgs{ID: s.ID(), Dir: s.instance.Path, CPUs: s.cpus(), User: s.user, System: s.spec.Limits.System, Volumes: volumeArgs(s.spec.Volumes), Owner: owner}
+	args := CreateArgs{ID: s.ID(), Dir: s.instance.Path, CPUs: s.cpus(), User: s.user, System: s.spec.Limits.System, Root: s.spec.Root, Volumes: volumeArgs(s.spec.Volumes), Owner: owner}
 	err = s.ask(ctx, "Create", args, &pids)
 	if err != nil {
 		return s.withLogs(err)
@@ -167,11 +168,11 @@ func (s *running) Restore(ctx context.Context, from sandbox.Checkpoint) (sandbox
 	if err != nil {
 		return nil, err
 	}
-	done, err := s.engine.acquireStart(ctx)
+	started, err := s.engine.acquireStart(ctx)
 	if err != nil {
 		return nil, err
 	}
-	defer done()
+	defer started()
 	if guest, err := program.Noted(dir, s.engine.shared()); err != nil || guest != s.guest {
 		return nil, problem.New(problem.GuestDiffers, "the checkpoint needs another guest than the one that the sandbox was prepared with").WithCause(err)
 	}
@@ -185,10 +186,15 @@ func (s *running) Restore(ctx context.Context, from sandbox.Checkpoint) (sandbox
 		return nil, fmt.Errorf("restore sandbox %s: %w", s.ID(), err)
 	}
 	s.heaps.Store(&common)
-	if info, err := os.Stat(filepath.Join(dir, checkpointfiles.PagesFileName)); err == nil {
+	image, done, err := s.imageOf(ctx, dir)
+	if err != nil {
+		return nil, fmt.Errorf("restore sandbox %s: %w", s.ID(), err)
+	}
+	defer done()
+	if info, err := os.Stat(filepath.Join(image, checkpointfiles.PagesFileName)); err == nil {
 		s.loaded = info.Size()
 	}
-	if err := s.ask(ctx, "Restore", ImageArgs{ID: s.ID(), Image: dir}, &struct{}{}); err != nil {
+	if err := s.ask(ctx, "Restore", ImageArgs{ID: s.ID(), Image: image}, &struct{}{}); err != nil {
 		if changed := s.volumeChanged(err); changed != nil {
 			return nil, changed
 		}
@@ -214,7 +220,7 @@ func (s *running) Checkpoint(ctx context.Context, dir string, keep bool) (sandbo
 	}
 	s.mu.Unlock()
 	if err = errors.Join(program.Note(s.guest, dir), s.memory().Attach(dir)); err == nil {
-		err = s.ask(ctx, "Checkpoint", ImageArgs{ID: s.ID(), Image: dir}, &struct{}{})
+		err = s.writeImage(ctx, dir, d)
 	}
 	if err == nil {
 		err = d.finish()
@@ -356,6 +362,7 @@ func (s *running) discard() error {
 	if s.cgroup != nil {
 		s.cgroup.remove()
 	}
+	s.letGo()
 	return errors.Join(s.memory().Close(), s.instance.Remove())
 }
 

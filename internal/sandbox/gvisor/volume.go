@@ -71,7 +71,7 @@ func (e *Engine) mayHave(volumes []sandbox.VolumeMount, l sandbox.Limits) error 
 
 // volume shows a volume. gVisor is told that others write there.
 func (b *bundle) volume(v sandbox.VolumeMount) {
-	b.dir(v.Target)
+	b.entries.Dir(v.Target)
 	m := specs.Mount{Type: "bind", Source: volumeSource(v), Destination: v.Target, Options: []string{"rbind", "rw", "nosuid", "nodev"}}
 	b.volumes, b.growing = append(b.volumes, m), append(b.growing, m)
 }
@@ -93,7 +93,7 @@ func (b *bundle) rootOf(in *instance, own bool) (string, error) {
 	if err := os.Mkdir(root, 0o755); err != nil { //nolint:gosec // sandboxed code passes through it
 		return "", err
 	}
-	return root, b.build(root)
+	return root, b.entries.Build(root)
 }
 
 // ownersOf returns the user and the group of the host to whom the content of volumes belongs; 0 without volumes.

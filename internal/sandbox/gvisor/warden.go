@@ -127,6 +127,7 @@ type CreateArgs struct {
 	User int    // the host's user for its processes; 0: the warden's
 	// System is how many bytes the changes of each part of the system may take; 0: it cannot be changed.
 	System int64
+	Root   string // the folder with the file system of an image; "": it has none
 	// Volumes are the container's, whose content is Owner's, a user of the host.
 	Volumes []VolumeArgs
 	Owner   int
@@ -214,7 +215,7 @@ func (w *warden) settle(d *ward, spec *specs.Spec, dir string, a CreateArgs) (bu
 		return "", err
 	}
 	d.shown = volumes
-	if err := w.root.showAll(spec, state, volumes); err != nil {
+	if err := w.root.showAll(spec, []string{state, a.Root}, volumes); err != nil {
 		return "", err
 	}
 	config, err := json.Marshal(spec)

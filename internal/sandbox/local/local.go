@@ -54,17 +54,12 @@ func (e *Engine) Check(context.Context) error { return nil }
 // Start starts a guest in a folder of its own. Of the limits, only those on processes' time and output hold here.
 func (e *Engine) Start(_ context.Context, spec sandbox.Spec) (sandbox.Sandbox, error) {
 	spec.Limits = spec.Limits.OrDefault()
-	if spec.Limits.System > 0 {
-		return nil, problem.New(problem.RootAbsent, "the engine local has no root: what runs in it runs on this machine itself").WithHint("use --engine gvisor")
+	if spec.Root != "" {
+		return nil, problem.New(problem.ImageUnfit, "the engine local has no file system of its own, so nothing in it can begin from an image").WithHint("use --engine gvisor or docker")
 	}
-	if len(spec.Volumes) > 0 {
-		if _, err := sandbox.VolumesOf(e); err != nil {
-			return nil, err
-		}
-	}
-	mounts, err := sandbox.HostMounts(spec.Mounts)
+	mounts, err := sandbox.PlainMounts(e, spec, "the engine local has no root: what runs in it runs on this machine itself")
 	if err != nil {
-		return nil, fmt.Errorf("start sandbox %s: %w", spec.ID, err)
+		return nil, err
 	}
 	s := &running{done: make(chan struct{})}
 	if err := s.create(e.opts.State, spec.ID); err != nil {

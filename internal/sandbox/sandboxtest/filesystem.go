@@ -99,6 +99,7 @@ func hasAFileSystem(t *testing.T, e sandbox.Engine) {
 		t.Errorf("after a write that broke off: %q", got)
 	}
 	changesNames(ctx, t, l)
+	gives(t, "the operations of a file system", "yes")
 }
 
 // changesNames copies, moves, removes and makes, with what hasAFileSystem has made.

@@ -46,10 +46,11 @@ func hasANetwork(t *testing.T, e sandbox.Engine) {
 	ctx, cancel := context.WithTimeout(t.Context(), processPatience)
 	defer cancel()
 	stop, err := l.ServeNetwork(ctx, echo{})
-	if _, isolates := e.(sandbox.Saver); !isolates {
+	if !e.Isolates() {
 		if !problem.Has(err, problem.NetworkAbsent) {
 			t.Errorf("the sandbox has a network: %v", err)
 		}
+		gives(t, "a network by rules", "no")
 		return
 	}
 	if err != nil {
@@ -92,4 +93,5 @@ func hasANetwork(t *testing.T, e sandbox.Engine) {
 	if got := say("echo.test/7"); got != "hello\n" {
 		t.Errorf("with a network again it said %q", got)
 	}
+	gives(t, "a network by rules", "yes")
 }

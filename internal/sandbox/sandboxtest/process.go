@@ -60,6 +60,7 @@ func hasProcesses(t *testing.T, e sandbox.Engine) {
 	if _, _, exit := told(ctx, t, l, tty.ID); exit.Signal != "SIGKILL" {
 		t.Errorf("it ended with %+v", exit)
 	}
+	gives(t, "processes, terminals", "yes")
 	for name, bad := range map[string]struct {
 		start wire.ProcessStart
 		code  problem.Code

@@ -50,6 +50,7 @@ func hasARoot(t *testing.T, e sandbox.Engine) {
 		if _, err := e.Start(t.Context(), sandbox.Spec{ID: sandbox.NewID("test"), Limits: spec.Limits}); !problem.Has(err, problem.RootAbsent) {
 			t.Errorf("got %v", err)
 		}
+		gives(t, "a root of a session", "no")
 		return
 	}
 	plain, without := Start(t, e, sandbox.Spec{})
@@ -108,4 +109,5 @@ func hasARoot(t *testing.T, e sandbox.Engine) {
 	check("after a restore", "cat /usr/bin/new /etc/new; ls /usr/bin/env; cat /opt/secrets/later-3/sub/text", "changed\nx\n")
 	check("after a restore", "sudo id -u; cat /opt/secrets/later-3/sub/text", "0\nlater-3")
 	check("beyond the quota", "dd if=/dev/zero of=/usr/full bs=1M count=200 2>&1", "No space left")
+	gives(t, "a root of a session", "yes")
 }

@@ -85,6 +85,7 @@ func dialsOnceOrAgain(t *testing.T, e sandbox.Engine) {
 func savesAndRestores(t *testing.T, e sandbox.Engine) {
 	s, ok := saver(t, e)
 	if !ok {
+		gives(t, "pause, fork, undo, points, named sessions", "no")
 		return
 	}
 	sb, l := Start(t, s, sandbox.Spec{})
@@ -116,6 +117,7 @@ func savesAndRestores(t *testing.T, e sandbox.Engine) {
 	if _, out := Shell(t, l, "cat file"); out != "mine\n" {
 		t.Errorf("the second generation has %q", out)
 	}
+	gives(t, "pause, fork, undo, points, named sessions", "yes")
 }
 
 func givesUpPrepared(t *testing.T, e sandbox.Engine) {

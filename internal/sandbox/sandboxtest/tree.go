@@ -185,7 +185,7 @@ func leavesNoHalfFile(t *testing.T, e sandbox.Engine) {
 		})
 	}
 	writers.Wait()
-	if e.Name() == "gvisor" {
+	if e.Isolates() {
 		_, err := l.Write(t.Context(), "big.bin", io.LimitReader(zeros{}, 64<<20), 0o644)
 		wantCode(t, "more than the workspace holds", err, "workspace_full")
 		if _, err := l.Write(t.Context(), "fits.bin", io.LimitReader(zeros{}, 8<<20), 0o644); err != nil {

@@ -18,6 +18,7 @@ func hasVolumes(t *testing.T, e sandbox.Engine) {
 		if _, err := e.Start(t.Context(), spec); !problem.Has(err, problem.VolumesAbsent) {
 			t.Errorf("got %v", err)
 		}
+		gives(t, "volumes", "no")
 		return
 	}
 	folder := filepath.Join(t.TempDir(), "volume")
@@ -74,4 +75,5 @@ func hasVolumes(t *testing.T, e sandbox.Engine) {
 	if text, err := os.ReadFile(filepath.Join(folder, "sub", "a")); err != nil || string(text) != "text\n" {
 		t.Errorf("on the host: %q, %v", text, err)
 	}
+	gives(t, "volumes", "yes")
 }

@@ -118,7 +118,7 @@ await check('a conversation is forked in its middle, and both go on by themselve
   await wrote(page, 'again has 1')
 })
 
-await check('eight tabs follow one server', {}, async (page, context) => {
+await check('eight tabs follow one server', { scale: true }, async (page, context) => {
   await ask(page, 'count slowly')
   await until(async () => /\/c\//.test(page.url()), 'the conversation')
   const tabs = await Promise.all(

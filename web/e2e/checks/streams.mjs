@@ -7,7 +7,7 @@ const streams = (path) => /\/api\/v1\/(events|turns\/[^/]+\/events|executions\/[
 const slow = (n) =>
   `run: import time\nprint('window ${n} line', 0)\n${waits()}\nfor i in range(1, 12):\n    print('window ${n} line', i, flush=True)\n    time.sleep(0.1)`
 
-await check('nine windows follow nine questions, without a connection each', {}, async (page, context) => {
+await check('nine windows follow nine questions, without a connection each', { scale: true }, async (page, context) => {
   const asked = []
   context.on('request', (request) => streams(new URL(request.url()).pathname) && asked.push(request.url()))
   const windows = [page]

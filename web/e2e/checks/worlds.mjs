@@ -40,28 +40,32 @@ await check('a clock that is a day behind, and one that is a day ahead', mortal,
   }
 })
 
-await check('half a minute without a network in the middle of output', { ...mortal, down: true }, async (page) => {
-  await ask(page, "run: import time\nfor i in range(60):\n    print('tick', i, flush=True)\n    time.sleep(0.5)")
-  await page.getByText('tick 3').first().waitFor()
-  await order('hide')
-  await page.getByText('Not connected').first().waitFor()
-  await sleep(25_000)
-  await order('show')
-  await answered(page, 'It ran.')
-  await wrote(page, 'tick 59')
-  // What has come may be folded, and fold once more at the end of the turn.
-  let text = ''
-  await until(async () => {
-    const folded = page.getByRole('button', { name: /show all/ }).first()
-    if (await folded.isVisible()) await folded.click({ timeout: 2000 }).catch(() => {})
-    text = await page.locator('main').innerText()
-    return /tick 0\b/.test(text) && /tick 59\b/.test(text)
-  }, 'all of the output')
-  for (let i = 0; i < 60; i++) {
-    const n = text.split(new RegExp(`tick ${i}\\b`)).length - 1
-    expect(n === 1, `tick ${i} is there ${n} times`)
-  }
-})
+await check(
+  'half a minute without a network in the middle of output',
+  { ...mortal, scale: true, down: true },
+  async (page) => {
+    await ask(page, "run: import time\nfor i in range(60):\n    print('tick', i, flush=True)\n    time.sleep(0.5)")
+    await page.getByText('tick 3').first().waitFor()
+    await order('hide')
+    await page.getByText('Not connected').first().waitFor()
+    await sleep(25_000)
+    await order('show')
+    await answered(page, 'It ran.')
+    await wrote(page, 'tick 59')
+    // What has come may be folded, and fold once more at the end of the turn.
+    let text = ''
+    await until(async () => {
+      const folded = page.getByRole('button', { name: /show all/ }).first()
+      if (await folded.isVisible()) await folded.click({ timeout: 2000 }).catch(() => {})
+      text = await page.locator('main').innerText()
+      return /tick 0\b/.test(text) && /tick 59\b/.test(text)
+    }, 'all of the output')
+    for (let i = 0; i < 60; i++) {
+      const n = text.split(new RegExp(`tick ${i}\\b`)).length - 1
+      expect(n === 1, `tick ${i} is there ${n} times`)
+    }
+  },
+)
 
 await check(
   'a large file goes on where it was when the network was away',
@@ -131,7 +135,7 @@ for (const how of ['kill', 'stop'])
     await wrote(page, 'and on 42')
   })
 
-await check('a conversation of 1,000 turns', mortal, async (page) => {
+await check('a conversation of 1,000 turns', { ...mortal, scale: true }, async (page) => {
   await page.goto(env('COVE_LONG'))
   await answered(page, 'question number 999')
   await page.getByRole('button', { name: 'Show 970 earlier questions' }).waitFor()
@@ -152,7 +156,7 @@ await check('a conversation of 1,000 turns', mortal, async (page) => {
   expect((await page.evaluate(() => window.touched)) === 0, 'typing changed turns')
 })
 
-await check('5,000 events a second', mortal, async (page, context) => {
+await check('5,000 events a second', { ...mortal, scale: true }, async (page, context) => {
   const devtools = await context.newCDPSession(page)
   const heap = async () => {
     await devtools.send('HeapProfiler.collectGarbage')

@@ -10,6 +10,7 @@ import { preferences, useTheme } from '../shell/preferences'
 import { useWords } from '../words'
 import type { Cell } from './cells'
 import { Editor } from './Editor'
+import { kernelOf } from './kernel'
 import { command } from './keys'
 import css from './notebook.module.css'
 import type { Act } from './useCells'
@@ -129,6 +130,7 @@ export const CellView = memo(function CellView(props: CellProps) {
             plain={!!cell.kind}
             code={cell.code}
             label={cell.kind ? n.text(number) : n.code(number)}
+            kernel={cell.kind || !session ? undefined : kernelOf(session)}
             hint={cell.kind ? 'Markdown' : n.placeholder}
             focused={editing}
             onChange={(code) => act('change', cell.key, code)}

@@ -6,6 +6,7 @@ import { EditorState, Prec } from '@codemirror/state'
 import { drawSelection, EditorView, highlightSpecialChars, keymap, placeholder } from '@codemirror/view'
 import { tags } from '@lezer/highlight'
 import { useEffect, useRef } from 'react'
+import { type Kernel, typing } from './typing'
 
 const colours = HighlightStyle.define([
   {
@@ -48,13 +49,26 @@ interface Props {
   focused: boolean
   /** Text, not Python. */
   plain?: boolean
+  /** Of the code, where it has one; it does not change. */
+  kernel?: Kernel | undefined
   onChange: (code: string) => void
   onRun: (how: 'run' | 'next' | 'insert') => void
   onFocus?: () => void
   onLeave?: () => void
 }
 
-export function Editor({ code, label, hint, focused, plain = false, onChange, onRun, onFocus, onLeave }: Props) {
+export function Editor({
+  code,
+  label,
+  hint,
+  focused,
+  plain = false,
+  kernel,
+  onChange,
+  onRun,
+  onFocus,
+  onLeave,
+}: Props) {
   const box = useRef<HTMLDivElement>(null)
   const view = useRef<EditorView | null>(null)
   const latest = useRef({ onChange, onRun, onFocus, onLeave })
@@ -77,6 +91,7 @@ export function Editor({ code, label, hint, focused, plain = false, onChange, on
         doc: code,
         extensions: [
           nonce ? EditorView.cspNonce.of(nonce) : [],
+          kernel ? typing(kernel) : [],
           Prec.highest(
             keymap.of([
               { key: 'Shift-Enter', run: () => run('next') },

@@ -23,6 +23,8 @@ export function Shortcuts({ onClose }: { onClose: () => void }) {
     ['Esc', w.shell.leave],
     ['?', s.help],
     ['j k · o · e · r · .', s.steps],
+    ['Tab', s.complete],
+    ['Shift Tab', s.describe],
     ['a b · dd · z · m y', s.cells],
   ]
   return (

@@ -378,6 +378,8 @@ export const en = {
     help: 'This list',
     new: 'New question',
     steps: 'At a step: next and previous, unfold, edit, run, actions',
+    complete: 'Complete a name, in a cell',
+    describe: 'Say what a name stands for, in a cell',
     cells: 'At a cell: add above or below, delete, undo, text or Python',
   },
   ...pages,

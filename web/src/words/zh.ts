@@ -370,6 +370,8 @@ export const zh: Words = {
     help: '此列表',
     new: '新问题',
     steps: '在步骤上：下一个和上一个、展开、编辑、运行、操作',
+    complete: '补全名称（单元格内）',
+    describe: '说明名称的含义（单元格内）',
     cells: '在单元格上：在上方或下方添加、删除、撤销、转为文本或 Python',
   },
   ...pages,
