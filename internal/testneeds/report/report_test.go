@@ -1,6 +1,10 @@
 package main
 
 import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -13,6 +17,9 @@ func TestReport(t *testing.T) {
 `
 	const elsewhere = `{"Action":"output","Package":"p","Test":"TestB","Output":"    a_test.go:1: elsewhere: make cgroup2 (this is version 1)\n"}
 {"Action":"skip","Package":"p","Test":"TestB"}
+`
+	const late = `{"Action":"output","Package":"p","Test":"TestJ","Output":"    a_test.go:1: too late: TestJ\n"}
+{"Action":"skip","Package":"p","Test":"TestJ"}
 `
 	const passed = `{"Action":"pass","Package":"p","Elapsed":1.5}` + "\n"
 	const whole = `{"Action":"output","Package":"p","Output":"left out: everything: sandboxes (COVE_TEST=all asks for it)\n"}` + "\n" + passed
@@ -27,15 +34,18 @@ func TestReport(t *testing.T) {
 			"ok  \tp\t1.500s\tleft out 3: PostgreSQL 2, everything: sandboxes 1\nleft out were 3: PostgreSQL 2, everything: sandboxes 1; `make test` has everything\n", true},
 		"asked for": {skipped + passed, true, "ok  \tp\t1.500s\tleft out 1: PostgreSQL 1\nFAIL: everything was asked for, and left out were 1: PostgreSQL 1\n", false},
 		"elsewhere": {elsewhere + passed, true, "ok  \tp\t1.500s\nnothing was left out\nabout other machines and users than this are 1: make cgroup2 1\n", true},
+		"too late":  {late + passed, true, "ok  \tp\t1.500s\nnothing was left out\nNOT BEGUN, for want of time: TestJ; `make test` runs them\n", true},
 		"in silence": {`{"Action":"skip","Package":"p","Test":"TestC"}` + "\n" + passed, false,
 			"ok  \tp\t1.500s\nnothing was left out\nFAIL: p TestC was skipped and did not say by package testneeds why\n", false},
 		"a failure is shown": {`{"Action":"output","Package":"p","Test":"TestD","Output":"=== RUN   TestD\n"}
-{"Action":"output","Package":"p","Test":"TestD","Output":"    d_test.go:7: it is wrong\n"}
+{"Action":"output","Package":"p","Test":"TestD/part","Output":"    d_test.go:7: it is wrong\n"}
+{"Action":"fail","Package":"p","Test":"TestD/part"}
 {"Action":"output","Package":"p","Test":"TestD","Output":"        and this is the log\n"}
 {"Action":"fail","Package":"p","Test":"TestD"}
+{"Action":"output","Package":"p","Output":"FAIL\n"}
 {"Action":"output","Package":"p","Output":"FAIL\tp\t0.1s\n"}
 {"Action":"fail","Package":"p"}
-`, false, "    d_test.go:7: it is wrong\n        and this is the log\nFAIL\tp\t0.1s\nFAIL: p TestD\n    d_test.go:7: it is wrong\nnothing was left out\n", true},
+`, false, "    d_test.go:7: it is wrong\n        and this is the log\nFAIL\nFAIL\tp\t0.1s\nFAIL: p TestD\n    d_test.go:7: it is wrong\nnothing was left out\n", false},
 		"slow ones": {`{"Action":"pass","Package":"p","Test":"TestE","Elapsed":31.2}
 {"Action":"pass","Package":"p","Test":"TestF","Elapsed":90}
 {"Action":"pass","Package":"p","Test":"TestF/part","Elapsed":89}
@@ -55,4 +65,101 @@ func TestReport(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestTries runs tests of which some fail, by themselves, by taking their process with them, by chance or each time.
+func TestTries(t *testing.T) {
+	t.Parallel()
+	const once = `package p
+import ("os"; "testing")
+func once(t *testing.T, name string, fail func()) {
+	if _, err := os.Stat(name); err != nil {
+		os.WriteFile(name, nil, 0o600)
+		fail()
+	}
+}
+func TestGood(t *testing.T) { t.Parallel() }
+`
+	const last = "\nfunc TestLast(t *testing.T) {}\n" // which does not begin when the process ends before
+	for name, c := range map[string]struct {
+		code      string
+		flags     []string
+		all       bool
+		exit      int
+		want, not []string // in what is printed
+	}{
+		"all pass": {code: once, not: []string{"again", "FLAKY", "FAIL"}},
+		"fails once": {code: once + `func TestA(t *testing.T) { t.Run("part", func(t *testing.T) { once(t, "a", func() { t.Error("by chance") }) }) }`,
+			want: []string{"again, alone: p TestA (try 2)\n", "FLAKY: p TestA (2 tries)\n    p_test.go:10: by chance\n"}, not: []string{"\nFAIL: ", "try 3"}},
+		"fails twice": {code: once + `func TestA(t *testing.T) { once(t, "a", func() { t.Fatal("first") }); once(t, "b", func() { t.Fatal("second") }) }`,
+			want: []string{"FLAKY: p TestA (3 tries)\n    p_test.go:10: first\n"}},
+		"fails always": {code: once + `func TestA(t *testing.T) { t.Error("wrong") }`, exit: 1,
+			want: []string{"again, alone: p TestA (try 3)\n", "FAIL: p TestA (3 tries)\n    p_test.go:10: wrong\n"}, not: []string{"FLAKY"}},
+		"panics once": {code: once + `func TestA(t *testing.T) { once(t, "a", func() { panic("boo") }) }` + last,
+			want: []string{"p ended early; its other tests go on\n", "FLAKY: p TestA (2 tries)\n    panic: boo"}, not: []string{"\nFAIL: "}},
+		"panics in a goroutine": {code: once + `func TestA(t *testing.T) { once(t, "a", func() { go panic("boo"); select {} }) }` + last,
+			want: []string{"FLAKY: p TestA (2 tries)\n    its process ended before it\n    panic: boo"}, not: []string{"\nFAIL: "}},
+		"panics always": {code: once + `func TestA(t *testing.T) { panic("boo") }` + last, exit: 1,
+			want: []string{"FAIL: p TestA (3 tries)\n    panic: boo"}, not: []string{"FLAKY", "p TestLast", "p TestGood"}},
+		"a later one fails, too": {code: once + `func TestA(t *testing.T) { panic("boo") }
+func TestB(t *testing.T) { t.Error("later") }`, exit: 1, want: []string{"FAIL: p TestA (3 tries)\n", "FAIL: p TestB (3 tries)\n    p_test.go:11: later\n"}},
+		"kills its process": {code: once + `func TestA(t *testing.T) { once(t, "a", func() { p, _ := os.FindProcess(os.Getpid()); p.Kill(); select {} }) }` + last,
+			want: []string{"FLAKY: p TestA (2 tries)\n    its process ended before it\n"}, not: []string{"\nFAIL: "}},
+		"hangs": {code: once + `func TestA(t *testing.T) { once(t, "a", func() { <-make(chan int) }) }` + last + "\nfunc TestMain(m *testing.M) { c := make(chan int); go func() { <-c }(); m.Run() }",
+			flags: []string{"-timeout=2s"}, want: []string{"FLAKY: p TestA (2 tries)\n    its process ended before it\n    panic: test timed out after 2s\n"}, not: []string{"\nFAIL: "}},
+		"has a race": {code: once + `func TestA(t *testing.T) { once(t, "a", func() { t.Error("WARNING: DATA RACE") }) }`, exit: 1,
+			want: []string{"FAIL: p TestA (not tried again: a data race)\n"}, not: []string{"again, alone", "FLAKY"}},
+		"does not compile": {code: once + `func TestA(t *testing.T) { nothing }`, exit: 1,
+			want: []string{"undefined: nothing", "FAIL: p (not tried again: it does not compile)\n"}, not: []string{"again, alone", "FLAKY"}},
+		"is left out": {code: once + `func TestA(t *testing.T) { t.Skip("left out: Node.js (there is none)") }`, all: true, exit: 1,
+			want: []string{"FAIL: everything was asked for, and left out were 1: Node.js 1\n"}, not: []string{"again, alone"}},
+		"is asked for": {code: once + `func TestA(t *testing.T) { t.Fatal("Node.js is asked for and is not there: none") }`, all: true, exit: 1,
+			want: []string{"FAIL: p TestA (not tried again: left out)\n"}, not: []string{"again, alone"}},
+		"six fail by chance": {code: once + several(6, `once(t, name, func() { t.Error("x") })`), exit: 1,
+			want: []string{"FLAKY: p Test0 (2 tries)\n", "FLAKY: p Test5 (2 tries)\n", "FAIL: 6 tests were flaky; more than 5 are too many\n"}},
+		"five fail by chance": {code: once + several(5, `once(t, name, func() { t.Error("x") })`), want: []string{"FLAKY: p Test4 (2 tries)\n"}, not: []string{"\nFAIL: "}},
+		"very many fail":      {code: once + several(13, `t.Error(name)`), exit: 1, want: []string{"FAIL: p Test0 (not tried again: 13 tests failed)\n"}, not: []string{"again, alone"}},
+		"cannot begin once": {code: once + `func TestMain(m *testing.M) { once(nil, "a", func() { println("no room"); os.Exit(1) }); os.Exit(m.Run()) }`,
+			want: []string{"FLAKY: p (2 tries)\n"}, not: []string{"\nFAIL: "}},
+		"leaks each time": {code: once + `func TestMain(m *testing.M) { m.Run(); os.Exit(1) }`, exit: 1, want: []string{"FAIL: p (3 tries)\n"}},
+		"is no package":   {code: once, flags: []string{"./nothing"}, exit: 1, want: []string{"FAIL: "}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			for file, content := range map[string]string{"go.mod": "module p\n\ngo 1.26\n", "p_test.go": c.code} {
+				if err := os.WriteFile(filepath.Join(dir, file), []byte(content), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			var out strings.Builder
+			s := suite{dir: dir, out: &out, all: c.all, env: []string{"GOFLAGS=-mod=mod", "GOWORK=off"}}
+			code, err := s.run(append(c.flags, "-vet=off", "."))
+			if err != nil || code != c.exit {
+				t.Errorf("exit code %d, %v", code, err)
+			}
+			for _, want := range c.want {
+				if !strings.Contains(out.String(), want) {
+					t.Errorf("%q is missing", want)
+				}
+			}
+			for _, not := range c.not {
+				if strings.Contains(out.String(), not) {
+					t.Errorf("%q is there", not)
+				}
+			}
+			if t.Failed() {
+				t.Log(out.String())
+			}
+		})
+	}
+}
+
+// several returns n tests with this body, in which name is the test's.
+func several(n int, body string) string {
+	var code strings.Builder
+	for i := range n {
+		fmt.Fprintf(&code, "func Test%d(t *testing.T) { name := %q; %s }\n", i, "file"+strconv.Itoa(i), body)
+	}
+	return code.String()
 }
