@@ -107,7 +107,7 @@ func (r *Report) take(e event) {
 	case "fail":
 		fmt.Fprint(r.out, said)
 		if e.Test == "" {
-			r.packageFailed(e)
+			r.binaryFailed(e)
 		} else {
 			r.testFailed(key, said.String())
 		}
@@ -150,8 +150,8 @@ func (r *Report) testFailed(key [2]string, said string) {
 	delete(r.causes, top)
 }
 
-// packageFailed notes why a package failed, unless one of its tests has said it: it does not compile, or it ended before its tests did.
-func (r *Report) packageFailed(e event) {
+// binaryFailed notes why the tests of a package failed, unless one of its tests has said it: it does not compile, or it ended before its tests did.
+func (r *Report) binaryFailed(e event) {
 	var ran []string
 	said := ""
 	for key, b := range r.said {
@@ -273,12 +273,11 @@ func counted(counts map[string]int) string {
 
 // Summary says what was left out of all packages, and whether that is as it should be.
 func (r *Report) Summary(all bool) bool {
-	good := true
 	slices.SortFunc(r.slow, func(a, b slowTest) int { return cmp.Compare(b.seconds, a.seconds) })
 	for _, test := range r.slow[:min(len(r.slow), mostSlow)] {
 		fmt.Fprintf(r.out, "slow: %s %.0fs\n", test.name, test.seconds)
 	}
-	good = r.verdicts()
+	good := r.verdicts()
 	sum := map[string]int{}
 	for _, counts := range r.left {
 		for why, n := range counts {

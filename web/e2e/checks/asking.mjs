@@ -1,6 +1,6 @@
 // Questions, their answers, and what becomes of them.
 import { check, env, expect, picture, until } from '../kit.mjs'
-import { answered, ask, audit, goOn, waits, wrote } from '../people.mjs'
+import { answered, ask, audit, goOn, unfold, waits, wrote } from '../people.mjs'
 
 await check('a file and a question become steps, a figure and an answer', {}, async (page) => {
   await page.locator('input[type=file]').first().setInputFiles(env('COVE_SALES'))
@@ -44,9 +44,8 @@ await check('output appears as it is printed, and a reload in the middle loses n
   await goOn(page, 'go-4')
   await answered(page, 'It ran.')
   await wrote(page, 'line 4')
-  const folded = page.getByRole('button', { name: 'Show code and output' }).first()
   const text = await until(async () => {
-    if (await folded.isVisible()) await folded.click({ timeout: 10_000 }).catch(() => {}) // the step folds a moment after it ends
+    await unfold(page) // the step folds a moment after it ends
     const t = await page.locator('main').innerText()
     return t.includes('line 4') && t
   }, 'the output')
