@@ -305,6 +305,23 @@ func TestProgramsAreCompared(t *testing.T) {
 	}
 }
 
+// TestADifferenceIsCertainBeyondTheNoise: times that do not differ by more than twice what their spread explains, 0.024 s of these, are no difference.
+func TestADifferenceIsCertainBeyondTheNoise(t *testing.T) {
+	t.Parallel()
+	other := source(t, "elsewhere/a.py", "y")
+	for values, certain := range map[string]bool{"1.0, 1.01, 1.02": false, "1.02, 1.03, 1.04": false, "1.04, 1.05, 1.06": true, "0.96, 0.97, 0.98": true} {
+		s := &scripted{answers: []string{parsed, parsed,
+			timed("a.py", 0, "1.0, 1.01, 1.02") + timed("a_other.py", 0, values) + `{"kind":"compared","size":0,"same":true}` + "\n" + timed("an empty program", 0, "0.01, 0.01")}}
+		b, err := (&advice.Checker{Session: s}).Benchmark(t.Context(), source(t, "a.py", "x"), advice.Comparison{Against: &other})
+		if err != nil || len(b.Timed) != 2 {
+			t.Fatal(err, b)
+		}
+		if a := b.Timed[1].Against; a == nil || a.Certain != certain {
+			t.Errorf("%s beside 1.0, 1.01, 1.02: %+v", values, a)
+		}
+	}
+}
+
 func TestBenchmarksThatCannotBe(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
