@@ -17,7 +17,7 @@ export GOFLAGS := $(strip $(shell $(GO) env GOFLAGS) -trimpath)
 PREFIX  ?= $(if $(filter 0,$(shell id -u)),/usr/local,$(HOME)/.local)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo build install bench test quick race soak release release-check machine-check cgroup2 engines popular filters guest image seccomp chart cluster-check compose-check lint check fmt lock fuzz clean python services
+.PHONY: help demo build install bench test test-full test-all quick race soak release release-check machine-check cgroup2 engines popular filters guest image seccomp chart cluster-check compose-check lint check fmt lock fuzz clean python services
 .DELETE_ON_ERROR:
 
 help: ## Show this list
@@ -50,26 +50,33 @@ bench: build python ## Measure cove beside its peers (BENCH="--quick"); as root 
 	$(GO) build -ldflags "-s -w -X main.version=$(VERSION)" -o $(BIN)-bench ./cmd/cove-bench
 	$(BIN)-bench --install-peers $(BENCH)
 
-# The packages whose tests take longest begin first, and one more than there are processors runs at a time: many tests wait for something.
+# The packages whose tests take longest begin first. How many packages and tests run at once hardly matters: what puts load on the machine waits for a slot (package testneeds).
 LONGEST := ./e2e ./internal/session ./internal/pydeps/build
-AT_ONCE := $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
+AT_ONCE := -p=6 -parallel=4
 
-# What runs other projects' own clients, and what is about many or much, runs when all else has run: where time is short, CI does without that first (COVE_TEST_UNTIL).
-LATER := ^Test(Clients|Scale|Soak)
+# Those that have tests of the full tier.
+FULL = $(sort $(dir $(shell grep -rl --include='*_test.go' 'testneeds\.FullTier(' e2e internal)))
 
-# COVE_TEST=all makes it an error when something is left out; see CONTRIBUTING.md. Nothing is vetted here: golangci-lint does all that vet does, in `make check`.
-test: build python services ## Run every test; fails when one is left out
-	@export COVE_TEST=all COVE_TEST_BINARY=$(CURDIR)/$(BIN); $(GO) build -o bin/report ./internal/testneeds/report || exit 1; rc=0; \
-	bin/report -vet=off -p=$(AT_ONCE) -timeout=45m -skip='$(LATER)' $(LONGEST) ./... || rc=1; \
-	left=2280; [ -z "$$COVE_TEST_UNTIL" ] || left=$$((COVE_TEST_UNTIL + 600 - $$(date +%s))); [ $$left -gt 60 ] || left=60; \
-	bin/report -vet=off -timeout=$${left}s -run='$(LATER)' ./e2e || rc=1; exit $$rc
+# In the tiers landing and full it is an error when something is left out; see CONTRIBUTING.md. Nothing is vetted here: golangci-lint does all that vet does, in `make check`.
+TESTED = COVE_TEST_BINARY=$(CURDIR)/$(BIN) bin/report -vet=off -timeout=70m $(AT_ONCE)
+
+test: build python services bin/report ## Run the tests of what a change can break; fails when one is left out
+	COVE_TEST=landing $(TESTED) $(LONGEST) ./...
+
+test-full: build python services bin/report ## Run the tests that `make test` leaves: what takes long, other projects' own clients, what is about many or much
+	COVE_TEST=full $(TESTED) $(addprefix ./,$(patsubst %/,%,$(FULL)))
+
+test-all: test test-full ## Run every test
+
+.PHONY: bin/report
+bin/report:
+	@$(GO) build -o $@ ./internal/testneeds/report
 
 quick: ## Run the tests that need nothing but Go
 	$(GO) run ./internal/testneeds/report -timeout=5m ./...
 
-race: build python services ## Run every test under the race detector (needs a C compiler)
-	$(GO) build -o bin/report ./internal/testneeds/report
-	CGO_ENABLED=1 COVE_TEST=all COVE_TEST_BINARY=$(CURDIR)/$(BIN) bin/report -race -timeout=60m ./...
+race: build python services bin/report ## Run every test under the race detector (needs a C compiler)
+	CGO_ENABLED=1 COVE_TEST=all COVE_TEST_BINARY=$(CURDIR)/$(BIN) bin/report -race -timeout=120m ./...
 
 soak: build python services ## Create, pause and kill sessions and servers a thousand times over, and hundreds at a time; COVE_EVAL_FILES="..." adds references of data sets; about two hours
 	COVE_TEST=all COVE_SOAK=full COVE_TEST_BINARY=$(CURDIR)/$(BIN) $(GO) test -v -timeout 180m -run 'TestSoak|TestKilledAtMoments|TestStoppedAtMoments|TestScaleUsersAtOnce|TestServerKilled|TestServerOnPostgreSQL|TestScaleServersOnOneDatabase|TestServerTakenForDead|TestScaleE2BSandboxes' ./e2e
@@ -181,10 +188,10 @@ web-types:
 	mv web/src/api/schema.ts.part web/src/api/schema.ts
 
 page-pictures: build ## Take the pictures of the page in docs/ again (needs Node.js and Chromium)
-	COVE_PAGE_SCRIPT=pictures.mjs COVE_PICTURES=$(CURDIR)/docs COVE_TEST_BINARY=$(CURDIR)/$(BIN) COVE_TEST=all $(GO) test -count=1 -vet=off -v ./e2e -run 'TestPage$$'
+	COVE_PAGE_SCRIPT=pictures.mjs COVE_PICTURES=$(CURDIR)/docs COVE_TEST_BINARY=$(CURDIR)/$(BIN) COVE_TEST=all $(GO) test -count=1 -vet=off -v ./e2e -run 'TestPageWhole$$'
 
 page-speed: build ## Measure the page in Chromium, against a plain page of the same server; some minutes
-	COVE_PAGE_SCRIPT=speed.mjs COVE_TEST_BINARY=$(CURDIR)/$(BIN) COVE_TEST=all $(GO) test -count=1 -vet=off -v ./e2e -run 'TestPage$$'
+	COVE_PAGE_SCRIPT=speed.mjs COVE_TEST_BINARY=$(CURDIR)/$(BIN) COVE_TEST=all $(GO) test -count=1 -vet=off -v ./e2e -run 'TestPageWhole$$'
 
 web-dev: ## Serve the page with reload, before the server at COVE_SERVER (default: http://127.0.0.1:8700)
 	cd web && npm ci --loglevel=error && npm run dev

@@ -452,35 +452,27 @@ func TestEnvironmentsAreLocked(t *testing.T) {
 	}
 }
 
-// TestWhatRunsLater wants the tests that `make test` runs last to be of package e2e, which it runs a second time for them, and to give way where time is short; others of
-// such a name would never run.
-func TestWhatRunsLater(t *testing.T) {
+// TestTiersAreSaidFirst wants tests of the full tier, parts of tests and what gives them something to say so before they do anything: what they did before would be done in vain where that tier does not run.
+func TestTiersAreSaidFirst(t *testing.T) {
 	t.Parallel()
-	makefile, err := os.ReadFile("Makefile")
-	if err != nil {
-		t.Fatal(err)
-	}
-	m := regexp.MustCompile(`(?m)^LATER := (.*)$`).FindSubmatch(makefile)
-	if m == nil {
-		t.Fatal("the Makefile does not say which tests run later")
-	}
-	later, n := regexp.MustCompile(string(m[1])), 0
+	n := 0
 	for _, f := range files(t) {
-		for _, d := range f.ast.Decls {
-			fn, ok := d.(*ast.FuncDecl)
-			if !ok || !f.isTest || !later.MatchString(fn.Name.Name) {
-				continue
-			}
-			n++
-			body := string(f.content[f.set.Position(fn.Body.Pos()).Offset:f.set.Position(fn.Body.End()).Offset])
-			if !strings.HasPrefix(f.path, "e2e/") {
-				t.Errorf("%s: a test outside of e2e has a name by which it never runs: %s", f.set.Position(fn.Pos()), fn.Name.Name)
-			} else if first := strings.TrimSpace(strings.TrimPrefix(strings.TrimSpace(body[1:]), "t.Parallel()")); !strings.HasPrefix(first, "testneeds.CanWait(t)") {
-				t.Errorf("%s: %s does not call testneeds.CanWait first", f.set.Position(fn.Pos()), fn.Name.Name)
-			}
+		if !f.isTest {
+			continue
+		}
+		all := len(tierCall.FindAll(f.content, -1))
+		first := len(tierFirst.FindAll(f.content, -1))
+		n += first
+		if all != first {
+			t.Errorf("%s: testneeds.FullTier is called %d times, and %d times first, after t.Parallel", f.path, all, first)
 		}
 	}
 	if n < 20 {
-		t.Errorf("%d tests run later", n)
+		t.Errorf("%d tests are of the full tier", n)
 	}
 }
+
+var (
+	tierCall  = regexp.MustCompile(`\btestneeds\.FullTier\(`)
+	tierFirst = regexp.MustCompile(`(?m)\bfunc\b[^\n]*\(t \*testing\.[TF]\)[^\n]* \{\n(\t+t\.(Parallel|Helper)\(\)\n)?\t+testneeds\.FullTier\(t\)`)
+)

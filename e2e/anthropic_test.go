@@ -22,7 +22,7 @@ import (
 // TestClientsAnthropic has Anthropic's published clients talk to a server whose model, behind another provider's interface, follows a script.
 func TestClientsAnthropic(t *testing.T) {
 	t.Parallel()
-	testneeds.CanWait(t)
+	testneeds.FullTier(t)
 	testneeds.Asked(t, testneeds.Sandboxes)
 	upstream := modeltest.NewServer()
 	t.Cleanup(upstream.Close)

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"cove/internal/advice"
+	"cove/internal/testneeds"
 )
 
 // What cove check did on the programs of internal/advice/testdata/faults when it was last improved. It may do better: change the numbers then.
@@ -114,6 +115,7 @@ func faultsOf(t *testing.T, name string) map[ruleAt]bool {
 // TestSlowFormsAreSlow runs every slow form beside the faster one: same results, and less time.
 func TestSlowFormsAreSlow(t *testing.T) {
 	t.Parallel()
+	testneeds.FullTier(t)
 	c := newCommand(t, "check", "--measure", "--json")
 	c.setenv("COVE_PACKAGES=standard")
 	r := c.run()
@@ -157,6 +159,7 @@ sys.exit(3)
 // Either is logged, and the profile made again.
 func TestProfileByLine(t *testing.T) {
 	t.Parallel()
+	testneeds.FullTier(t)
 	name := filepath.Join(t.TempDir(), "work.py")
 	if err := os.WriteFile(name, []byte(slowAndBig), 0o644); err != nil {
 		t.Fatal(err)
@@ -215,6 +218,7 @@ func profileOf(t *testing.T, name string) advice.Report {
 // (package advice): those of this machine depend on what else it does.
 func TestBenchmark(t *testing.T) {
 	t.Parallel()
+	testneeds.FullTier(t)
 	c := newCommand(t, "check", "--json", "--bench", "--runs", "3", "--sizes", "1000,2000,6000", "-o", "growth.png", "square.py")
 	c.bound = 4 * patience // what it measures is work, which other tests slow down
 	c.setenv("COVE_PACKAGES=standard")
@@ -358,6 +362,7 @@ func TestCheckWithoutTools(t *testing.T) {
 // TestEndlessProgramIsProfiled stops a program that does not end, and tells what it was doing. Of a program that hardly got its turn there are no samples; it is given more time then.
 func TestEndlessProgramIsProfiled(t *testing.T) {
 	t.Parallel()
+	testneeds.FullTier(t)
 	name := filepath.Join(t.TempDir(), "random.py") // a name that tools import
 	if err := os.WriteFile(name, []byte("n = 0\nwhile True:\n    n = sum(range(1000))\n"), 0o644); err != nil {
 		t.Fatal(err)

@@ -19,6 +19,7 @@ import (
 // TestCodeWaitsWithoutItsSession pauses sessions whose code waits for its client.
 func TestCodeWaitsWithoutItsSession(t *testing.T) {
 	t.Parallel()
+	testneeds.FullTier(t)
 	testneeds.Asked(t, testneeds.Sandboxes)
 	upstream := modeltest.NewServer()
 	t.Cleanup(upstream.Close)

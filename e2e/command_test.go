@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"cove/internal/sandbox/sandboxtest"
+	"cove/internal/testneeds"
 )
 
 // patience is how long a command may take before a test takes it as hanging. It is no measure of speed.
@@ -44,8 +45,15 @@ func newCommand(t *testing.T, args ...string) *command {
 	if err := os.Chmod(filepath.Dir(c.runtime), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { // what a killed server leaves behind is at work there for a moment, and the test must not fail for that
+	t.Cleanup(func() { // a command that still runs is ended, and what it leaves is at work in the test's folders for a moment
+		if c.cmd.Process != nil && c.cmd.ProcessState == nil {
+			_ = c.cmd.Process.Kill()
+			_ = c.cmd.Wait()
+		}
 		deadline := time.Now().Add(patience)
+		for len(processes(t, c.runtime)) > 0 && time.Now().Before(deadline) {
+			time.Sleep(50 * time.Millisecond)
+		}
 		for os.RemoveAll(c.runtime) != nil && time.Now().Before(deadline) {
 			time.Sleep(50 * time.Millisecond)
 		}
@@ -56,6 +64,11 @@ func newCommand(t *testing.T, args ...string) *command {
 	c.cmd.WaitDelay = patience // for whoever keeps the output open after cove
 	// A group of its own, as a shell gives each command: what a terminal's Ctrl-C goes to.
 	c.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	testneeds.OnTimeout(t, func() {
+		if c.cmd.Process != nil {
+			_ = syscall.Kill(-c.cmd.Process.Pid, syscall.SIGKILL)
+		}
+	})
 	for _, pair := range os.Environ() {
 		name, _, _ := strings.Cut(pair, "=")
 		if name == "COVE_HOME" || !strings.HasPrefix(name, "COVE_") && !strings.HasPrefix(name, "OPENAI_") && !strings.HasPrefix(name, "ANTHROPIC_") {

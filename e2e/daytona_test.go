@@ -16,7 +16,7 @@ import (
 // TestClientsDaytona has Daytona's own client libraries, as they are published, use a server by the variables that they know; and programs for them that have a model write the code.
 func TestClientsDaytona(t *testing.T) {
 	t.Parallel()
-	testneeds.CanWait(t)
+	testneeds.FullTier(t)
 	s := startServer(t, "", testKey(t), "COVE_PACKAGES=standard")
 	t.Run("libraries", func(t *testing.T) {
 		for _, c := range []struct {
@@ -29,7 +29,6 @@ func TestClientsDaytona(t *testing.T) {
 			{"daytonajs", "", nodeSDK, []string{"code", "commands", "files", "lives", "images"}},
 		} {
 			t.Run(c.name, func(t *testing.T) {
-				t.Parallel()
 				cmd := c.command(t, filepath.Join("testdata", "sdk", c.name))
 				cmd.Env = append(os.Environ(), "DAYTONA_API_URL="+s.base+"/daytona", "DAYTONA_API_KEY="+s.key, "PYTHONDONTWRITEBYTECODE=")
 				out, err := cmd.CombinedOutput()

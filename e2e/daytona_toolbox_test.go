@@ -13,7 +13,7 @@ import (
 // TestClientsDaytonaToolbox has Daytona's own client libraries use what a sandbox has: code, shells, terminals, files, Git and language servers.
 func TestClientsDaytonaToolbox(t *testing.T) {
 	t.Parallel()
-	testneeds.CanWait(t)
+	testneeds.FullTier(t)
 	s := startServer(t, "", testKey(t), "COVE_PACKAGES=standard")
 	for _, c := range []struct {
 		name, script string
@@ -24,7 +24,6 @@ func TestClientsDaytonaToolbox(t *testing.T) {
 		{"daytonajs", "toolbox.mjs", nodeSDK, []string{"code", "sessions", "interpreter", "terminals", "files", "git"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			t.Parallel()
 			cmd := c.command(t, filepath.Join("testdata", "sdk", c.name))
 			cmd.Args[1] = filepath.Join(filepath.Dir(cmd.Args[1]), c.script)
 			cmd.Env = append(os.Environ(), "DAYTONA_API_URL="+s.base+"/daytona", "DAYTONA_API_KEY="+s.key, "PYTHONDONTWRITEBYTECODE=")

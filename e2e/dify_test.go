@@ -179,6 +179,7 @@ console.log("<<RESULT>>" + JSON.stringify(main(JSON.parse(Buffer.from("eyJhIjo0M
 // TestDifyEndlessProgram: the time limit of the server ends a program, and so does a client that leaves.
 func TestDifyEndlessProgram(t *testing.T) {
 	t.Parallel()
+	testneeds.FullTier(t)
 	testneeds.Asked(t, testneeds.Sandboxes)
 	s := startServer(t, "", testKey(t), "COVE_TIMEOUT=2s")
 	if a := s.difyRun("python3", "while True: pass"); a.status != 200 || a.Code != 0 || a.Data.ExitCode != -1 || !strings.HasPrefix(a.Data.Error, "timeout") {

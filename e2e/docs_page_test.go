@@ -14,6 +14,7 @@ import (
 
 	"cove/internal/model/modeltest"
 	"cove/internal/pydeps/indextest"
+	"cove/internal/testneeds"
 )
 
 // TestDocsPage does with curl what the API's page says, as somebody who reads it from the top: every example is run as it stands, in one shell,
@@ -21,6 +22,7 @@ import (
 // up, since the page deletes a session before it uses it.
 func TestDocsPage(t *testing.T) {
 	t.Parallel()
+	testneeds.FullTier(t)
 	s := docsServer(t)
 	page := string(s.must("GET", "/api/v1/docs", nil, nil).body)
 	examples := docsExamples(page)

@@ -72,7 +72,7 @@ func (s *server) e2bSandbox(ctx context.Context, m *timings, number int) error {
 // TestScaleE2BSandboxes has clients make and kill sandboxes at the same time: none of them has an error, and nothing is left.
 func TestScaleE2BSandboxes(t *testing.T) {
 	t.Parallel()
-	testneeds.CanWait(t)
+	testneeds.FullTier(t)
 	s := startServer(t, "", testKey(t), "COVE_PACKAGES=standard")
 	sandboxes := cycles(t, 12, 1000)
 	clients := min(sandboxes/2, 50)

@@ -17,7 +17,7 @@ import (
 // TestClientsE2B has E2B's own client libraries, as they are published, use a server by the variables that they know.
 func TestClientsE2B(t *testing.T) {
 	t.Parallel()
-	testneeds.CanWait(t)
+	testneeds.FullTier(t)
 	s := startServer(t, "", testKey(t), "COVE_PACKAGES=standard")
 	hex, err := auth.HexText(s.key)
 	if err != nil {
@@ -50,7 +50,7 @@ func TestClientsE2B(t *testing.T) {
 // TestClientsE2BBuilds has E2B's own library build templates on a server with a root and a network, from an index of the test's own, and use what was built.
 func TestClientsE2BBuilds(t *testing.T) {
 	t.Parallel()
-	testneeds.CanWait(t)
+	testneeds.FullTier(t)
 	wheel := indextest.Wheel{Name: "left-pad", Files: map[string]string{"left_pad/__init__.py": "def pad(text): return '  ' + text\n"}}
 	in := newInner(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {

@@ -5,11 +5,9 @@ package e2e_test
 import (
 	"context"
 	"errors"
-	"flag"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strconv"
 	"testing"
 
@@ -23,17 +21,25 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	// These tests wait for other processes much of the time, and their package is the last to end: four more at a time than there are processors. -parallel still decides.
-	if err := flag.Set("test.parallel", strconv.Itoa(runtime.GOMAXPROCS(0)+4)); err != nil {
-		panic(err)
-	}
 	if err := os.Setenv("COVE_LANG", "en"); err != nil { // whatever this machine's locale
 		panic(err)
 	}
 	testneeds.Main(m, testneeds.Sandboxes)
 }
 
+// TestScripts types commands, as the scripts in testdata have them.
 func TestScripts(t *testing.T) {
+	scripts(t, "testdata")
+}
+
+// TestScriptsWhole types those of which each takes long.
+func TestScriptsWhole(t *testing.T) {
+	testneeds.FullTier(t)
+	scripts(t, filepath.Join("testdata", "full"))
+}
+
+func scripts(t *testing.T, dir string) {
+	t.Helper()
 	cfg, err := testneeds.Config()
 	if err != nil {
 		t.Fatal(err)
@@ -47,8 +53,8 @@ func TestScripts(t *testing.T) {
 		t.Fatal(err)
 	}
 	index := newIndex(t)
-	testscript.Run(t, testscript.Params{
-		Dir: "testdata",
+	testscript.RunT(scriptT{t}, testscript.Params{
+		Dir: dir,
 		Setup: func(e *testscript.Env) error {
 			e.Setenv("PATH", bin+":"+os.Getenv("PATH"))
 			e.Setenv("COVE_HOME", cfg.Folders.Data)
@@ -66,6 +72,20 @@ func TestScripts(t *testing.T) {
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){"exits": exits, "model": startModel, "serve": serveScript},
 	})
 }
+
+// scriptT is a script's test, which waits for a slot.
+type scriptT struct{ *testing.T }
+
+func (t scriptT) Run(name string, script func(testscript.T)) {
+	t.T.Run(name, func(t *testing.T) { script(scriptT{t}) })
+}
+
+func (t scriptT) Parallel() {
+	t.T.Parallel()
+	testneeds.Asked(t.T, testneeds.Sandboxes)
+}
+
+func (t scriptT) Verbose() bool { return testing.Verbose() }
 
 // newIndex is a package index with a few small packages under names that cove knows.
 func newIndex(t *testing.T) *indextest.Index {
@@ -85,7 +105,11 @@ func newIndex(t *testing.T) *indextest.Index {
 func link(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
-	if err := os.Symlink(sandboxtest.Binary(t), filepath.Join(dir, "cove")); err != nil {
+	program, err := sandboxtest.Built()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(program, filepath.Join(dir, "cove")); err != nil {
 		t.Fatal(err)
 	}
 	return dir

@@ -17,6 +17,7 @@ import (
 	"cove/internal/model/modeltest"
 	"cove/internal/sandbox/sandboxtest"
 	"cove/internal/store/pgtest"
+	"cove/internal/testneeds"
 )
 
 // kept is a server whose data is searched.
@@ -243,6 +244,7 @@ func TestNoPlainTextIsLeft(t *testing.T) {
 // TestAServerIsEncryptedLater: without a word nothing is encrypted; with a key the server says what to run; that may be killed at any moment; and then no plain text is left.
 func TestAServerIsEncryptedLater(t *testing.T) {
 	t.Parallel()
+	testneeds.FullTier(t)
 	k := keptServer(t, "", "")
 	k.use()
 	k.stop()
@@ -252,7 +254,7 @@ func TestAServerIsEncryptedLater(t *testing.T) {
 	keys := filepath.Join(t.TempDir(), "keys")
 	tool(t, sandboxtest.Binary(t), "encryption", "key", "new", keys)
 	k.env = append(k.env, "COVE_ENCRYPTION_KEY_FILE="+keys)
-	if r := k.cli(125, "serve", "--listen", freeAddress(t)); !strings.Contains(r.stderr, "cove encryption on") {
+	if r := k.cli(125, "serve", "--listen", "127.0.0.1:0"); !strings.Contains(r.stderr, "cove encryption on") {
 		t.Errorf("the server says %q", r.stderr)
 	}
 	for n := range 5 {
@@ -276,6 +278,7 @@ func TestAServerIsEncryptedLater(t *testing.T) {
 // TestAnotherKeyTakesItsPlace rotates while a server runs, is killed at moments of it, and loses the key.
 func TestAnotherKeyTakesItsPlace(t *testing.T) {
 	t.Parallel()
+	testneeds.FullTier(t)
 	keys := filepath.Join(t.TempDir(), "keys")
 	tool(t, sandboxtest.Binary(t), "encryption", "key", "new", keys)
 	old, err := os.ReadFile(keys)
@@ -317,7 +320,7 @@ func TestAnotherKeyTakesItsPlace(t *testing.T) {
 			continue
 		}
 		needed := strings.Fields(alone)[1] // "# ek_..., made"
-		if r := k.cli(125, "serve", "--listen", freeAddress(t)); !strings.Contains(r.stderr, strings.TrimSuffix(needed, ",")) {
+		if r := k.cli(125, "serve", "--listen", "127.0.0.1:0"); !strings.Contains(r.stderr, strings.TrimSuffix(needed, ",")) {
 			t.Errorf("with %s the server says %q, which does not name %s", name, r.stderr, needed)
 		}
 	}

@@ -13,12 +13,14 @@ import (
 	"time"
 
 	"cove/internal/sandbox/sandboxtest"
+	"cove/internal/testneeds"
 )
 
 // TestDockerEngine has a server and commands run their sandboxes in containers of a Docker daemon: code, files and ports as everywhere, what cannot be is refused in words, and
 // what is lost is told.
 func TestDockerEngine(t *testing.T) {
 	t.Parallel()
+	testneeds.FullTier(t)
 	host := sandboxtest.Docker(t)
 	env := []string{"COVE_ENGINE=docker", "COVE_DOCKER_RUNTIME=runc", "DOCKER_HOST=" + host, "COVE_POOL=1", "COVE_POOL_MOST=1"}
 	dir := t.TempDir()

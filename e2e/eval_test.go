@@ -231,6 +231,7 @@ func evalReportOf(t *testing.T, stdout string) evalReport {
 // TestEvalKnown has a model that is right where it is known to be, one task after the other and eight at once: the figures are exactly the known ones.
 func TestEvalKnown(t *testing.T) {
 	t.Parallel()
+	testneeds.FullTier(t)
 	w := newEvalWorld(t, func(string, int) {})
 	for _, parallel := range []string{"1", "8"} {
 		r := w.command(t, append(evalArgs, "--json", "--run", "runs/"+parallel, "--parallel", parallel, "--seed", "7")...).run()
@@ -300,6 +301,7 @@ func checkEvalFolder(t *testing.T, folder string) {
 // TestEvalKilled kills a run in the midst of a series, and leaves half a line behind. Gone on with, it has the figures of one that was not killed.
 func TestEvalKilled(t *testing.T) {
 	t.Parallel()
+	testneeds.FullTier(t)
 	arrived, release := make(chan struct{}), make(chan struct{})
 	var once sync.Once
 	w := newEvalWorld(t, func(question string, step int) {
@@ -341,6 +343,7 @@ func TestEvalKilled(t *testing.T) {
 // TestEvalStops has runs that end before all is done: by Ctrl-C, by a bound, and by a model that is not there.
 func TestEvalStops(t *testing.T) {
 	t.Parallel()
+	testneeds.FullTier(t)
 	testneeds.Asked(t, testneeds.Sandboxes)
 	var once sync.Once
 	arrived, release := make(chan struct{}), make(chan struct{})
@@ -403,6 +406,7 @@ func TestEvalStops(t *testing.T) {
 // TestEvalReferences runs the programs that the files have: all are right, and no model is there.
 func TestEvalReferences(t *testing.T) {
 	t.Parallel()
+	testneeds.FullTier(t)
 	w := newEvalWorld(t, func(string, int) {})
 	r := w.command(t, append([]string{"references"}, append(evalArgs, "--json", "--parallel", "4")...)...).run()
 	r.ended(t, 0)
@@ -423,6 +427,7 @@ func TestEvalReferences(t *testing.T) {
 // TestEvalHostile has programs that end the interpreter, the tests or what the tests say, instead of being right.
 func TestEvalHostile(t *testing.T) {
 	t.Parallel()
+	testneeds.FullTier(t)
 	w := newEvalWorld(t, func(string, int) {})
 	bodies := map[string]string{
 		"exit":     "    import sys; sys.exit(0)",
@@ -468,7 +473,7 @@ func TestEvalHostile(t *testing.T) {
 // TestSoakReferences runs the references of data sets that the machine's owner has: what the platform itself gets wrong of programs that nobody here wrote. COVE_EVAL_FILES names the
 // files and folders, with spaces between them; COVE_EVAL_RIGHT is the share that has to be right, 0.99 when it is not set.
 func TestSoakReferences(t *testing.T) {
-	testneeds.CanWait(t)
+	testneeds.FullTier(t)
 	if os.Getenv("COVE_SOAK") == "" || os.Getenv("COVE_EVAL_FILES") == "" {
 		testneeds.RunsElsewhere(t, "make soak", "it takes data sets, which COVE_EVAL_FILES names and which do not come with cove")
 	}

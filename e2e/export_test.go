@@ -56,6 +56,7 @@ print(json.dumps([before, shown()]))
 // TestExportedNotebooks asks, exports, and has Jupyter read and run what came out.
 func TestExportedNotebooks(t *testing.T) {
 	t.Parallel()
+	testneeds.FullTier(t)
 	python := jupyter(t)
 	c, _ := asking(t, "openai/scripted", []modeltest.Turn{
 		modeltest.Run("print(open('数据.csv').read().strip())\n1/0"),

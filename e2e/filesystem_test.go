@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"cove/internal/api"
+	"cove/internal/testneeds"
 )
 
 // files are requests about the files of one session on a server.
@@ -221,11 +222,11 @@ func (w *watchStream) until(t *testing.T, part string) {
 // TestCopyFilesOfASession copies files into a session and out of it, here and on a server.
 func TestCopyFilesOfASession(t *testing.T) {
 	t.Parallel()
+	testneeds.FullTier(t)
 	server := startServer(t, "", testKey(t))
 	sessions := t.TempDir()
 	for name, env := range map[string][]string{"here": {"COVE_SESSIONS=" + sessions}, "on a server": {"COVE_SERVER=" + server.base, "COVE_KEY=" + server.key}} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
 			dir := t.TempDir()
 			session := func(input string, args ...string) result {
 				t.Helper()

@@ -32,14 +32,13 @@ func goModule(t *testing.T, source string) *exec.Cmd {
 // TestClientsGemini has Google's own client libraries, as they are published, talk to a server whose model follows a script.
 func TestClientsGemini(t *testing.T) {
 	t.Parallel()
-	testneeds.CanWait(t)
+	testneeds.FullTier(t)
 	upstream := modeltest.NewServer()
 	t.Cleanup(upstream.Close)
 	upstream.Decide(sdkModel)
 	s := startServer(t, "", testKey(t), "OPENAI_BASE_URL="+upstream.OpenAIURL(), "OPENAI_API_KEY=sk-test", "COVE_MODEL=openai/scripted")
 	for name, command := range map[string]func(*testing.T, string) *exec.Cmd{"gemini": pythonSDK, "geminijs": nodeSDK, "geminigo": goModule} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
 			cmd := command(t, filepath.Join("testdata", "sdk", name))
 			cmd.Env = append(cmd.Environ(), "GOOGLE_GEMINI_BASE_URL="+s.base+"/gemini", "GEMINI_API_KEY="+s.key, "COVE_TEST_MODEL=scripted", "PYTHONDONTWRITEBYTECODE=")
 			out, err := cmd.CombinedOutput()

@@ -44,6 +44,7 @@ func removeImage(t *testing.T, reference string) {
 // TestImageWithoutPython runs code in an image with a shell alone: in cove's Python, whose programs are the image's.
 func TestImageWithoutPython(t *testing.T) {
 	t.Parallel()
+	testneeds.FullTier(t)
 	reference := imagetest.Layout(t, imagetest.Contents{
 		Programs: map[string]string{"/bin/sh": "/bin/sh", "/usr/bin/cat": "/bin/cat"}, Files: map[string]string{"/app/mark": "from the image\n"},
 		Config: v1.Config{Env: []string{"PATH=/usr/bin:/bin", "GREETING=hello", "PYTHONPATH=/nowhere", "HOME=/app"}, WorkingDir: "/app"},
@@ -113,6 +114,7 @@ func pythonImage(t *testing.T) string {
 // TestImageWithPython runs code in an image's own Python: with its modules, without those of cove's kernel in what it starts.
 func TestImageWithPython(t *testing.T) {
 	t.Parallel()
+	testneeds.FullTier(t)
 	reference := pythonImage(t)
 	removeImage(t, reference)
 	const code = `import mine, os, subprocess, sys
@@ -132,6 +134,7 @@ get_ipython() is not None
 // TestImageInDocker has both kinds of images in containers.
 func TestImageInDocker(t *testing.T) {
 	t.Parallel()
+	testneeds.FullTier(t)
 	host := sandboxtest.Docker(t)
 	bare := imagetest.Layout(t, imagetest.Contents{Files: map[string]string{"/mark": "from the image"}})
 	removeImage(t, bare)

@@ -406,7 +406,7 @@ func keptByRestart(t *testing.T, s *server, dir, id, document string) {
 // TestClientsJupyter has programs for Jupyter, as they are published, use a server's kernels.
 func TestClientsJupyter(t *testing.T) {
 	t.Parallel()
-	testneeds.CanWait(t)
+	testneeds.FullTier(t)
 	s := startServer(t, "", testKey(t))
 	for _, c := range []struct {
 		name    string

@@ -16,7 +16,7 @@ import (
 // TestClientsJupyterLab has people's way through JupyterLab and Notebook 7 done in a real browser: with cove as their gateway on one's own machine, and through JupyterLab with cove's files and terminals, too.
 func TestClientsJupyterLab(t *testing.T) {
 	t.Parallel()
-	testneeds.CanWait(t)
+	testneeds.FullTier(t)
 	chromium := browser(t)
 	source := filepath.Join("testdata", "sdk", "jupyterlab")
 	python := pythonFolder(t, source)

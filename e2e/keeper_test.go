@@ -11,6 +11,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"cove/internal/testneeds"
 )
 
 // keeper is the process that keeps the session lab in memory.
@@ -72,6 +74,7 @@ func nothingLeft(t *testing.T, dir string) {
 // command finds is all that ran, or it says what was lost.
 func TestKilledKeepers(t *testing.T) {
 	t.Parallel()
+	testneeds.FullTier(t)
 	dir := t.TempDir()
 	n, _ := counter(t, dir)
 	if n != 1 {
@@ -131,6 +134,7 @@ func TestKilledKeepers(t *testing.T) {
 // next command goes on there.
 func TestAKilledCommandLeavesMemory(t *testing.T) {
 	t.Parallel()
+	testneeds.FullTier(t)
 	dir := t.TempDir()
 	counter(t, dir)
 	must(t, dir, "session", "resume", "lab", "--for", "0")
@@ -230,6 +234,7 @@ func TestASandboxThatDiesInMemory(t *testing.T) {
 // TestTwoKeepersAtOnce resumes a session many times at once, and uses it meanwhile.
 func TestTwoKeepersAtOnce(t *testing.T) {
 	t.Parallel()
+	testneeds.FullTier(t)
 	dir := t.TempDir()
 	counter(t, dir)
 	said := make(chan string, 3)

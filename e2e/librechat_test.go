@@ -145,6 +145,7 @@ func TestLibreChat(t *testing.T) {
 // TestLibreChatEndlessCode: the time limit ends code of each kind, and the session goes on.
 func TestLibreChatEndlessCode(t *testing.T) {
 	t.Parallel()
+	testneeds.FullTier(t)
 	testneeds.Asked(t, testneeds.Sandboxes)
 	s := startServer(t, "", testKey(t), "COVE_TIMEOUT=4s")
 	for lang, code := range map[string]string{"py": "while True: pass", "bash": "while true; do echo x; done"} {
@@ -160,7 +161,7 @@ func TestLibreChatEndlessCode(t *testing.T) {
 // TestClientsLibreChat has LibreChat's own client, as it is published, run code, also code that calls LibreChat's tools.
 func TestClientsLibreChat(t *testing.T) {
 	t.Parallel()
-	testneeds.CanWait(t)
+	testneeds.FullTier(t)
 	s := startServer(t, "", testKey(t))
 	cmd := nodeSDK(t, filepath.Join("testdata", "sdk", "librechat"))
 	cmd.Env = append(os.Environ(), "LIBRECHAT_CODE_BASEURL="+s.base+"/librechat", "LIBRECHAT_CODE_API_KEY="+s.key)

@@ -16,11 +16,13 @@ import (
 	"cove/internal/client"
 	"cove/internal/problem"
 	"cove/internal/process"
+	"cove/internal/testneeds"
 )
 
 // TestProgramsInASession runs programs in a session from the command line: with pipes, in the background, with signals, and over commands that save it.
 func TestProgramsInASession(t *testing.T) {
 	t.Parallel()
+	testneeds.FullTier(t)
 	sessions := t.TempDir()
 	begin := func(stdin string, args ...string) *command {
 		c := newCommand(t, append([]string{"session"}, args...)...)
@@ -150,6 +152,7 @@ func hear(ctx context.Context, c *client.Client, session, id string, from int64,
 // TestProcessesOfAServer follows processes over pause, fork, and the death of the server.
 func TestProcessesOfAServer(t *testing.T) {
 	t.Parallel()
+	testneeds.FullTier(t)
 	dir := t.TempDir()
 	s := startServer(t, dir, testKey(t))
 	c := client.New(s.base, s.key)

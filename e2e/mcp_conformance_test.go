@@ -25,7 +25,7 @@ var passedScenarios = map[string]int{"2025-11-25": 10, "2026-07-28": 10}
 // Node.js than many systems have, which comes with their packages.
 func TestClientsMCPConformance(t *testing.T) {
 	t.Parallel()
-	testneeds.CanWait(t)
+	testneeds.FullTier(t)
 	testneeds.Asked(t, testneeds.Sandboxes)
 	source := filepath.Join("testdata", "sdk", "mcpconformance")
 	_, folder := nodeFolder(t, source)

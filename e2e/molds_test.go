@@ -18,7 +18,7 @@ import (
 // TestSoakMolds makes the memory of interpreters common to sessions, one after the other, with one to eight threads of the numerical libraries. The sessions compute what they should.
 func TestSoakMolds(t *testing.T) {
 	t.Parallel()
-	testneeds.CanWait(t)
+	testneeds.FullTier(t)
 	env := testneeds.Environment(t, pyenv.Standard)
 	e := gvisor.New(gvisor.Options{State: t.TempDir(), Shared: filepath.Join(t.TempDir(), "shared"), Executable: sandboxtest.Binary(t)})
 	const values = `(bool((a @ a).trace() == sum(int(x) * int(y) for x, y in zip(a.ravel(), a.T.ravel()))),

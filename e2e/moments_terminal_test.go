@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"cove/internal/model/modeltest"
+	"cove/internal/testneeds"
 )
 
 // seated is a command that somebody sits before, with what was typed ahead.
@@ -42,6 +43,7 @@ var stops = []string{"Ctrl-C", "Ctrl-D", "SIGTERM", "a closed terminal"}
 // whose cell had ended is there afterwards.
 func TestStoppedAtMoments(t *testing.T) {
 	t.Parallel()
+	testneeds.FullTier(t)
 	server := modeltest.NewServer()
 	t.Cleanup(server.Close)
 	server.Decide(func(n int, _ modeltest.Request) modeltest.Turn {

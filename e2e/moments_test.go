@@ -13,6 +13,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"cove/internal/testneeds"
 )
 
 // moments is what the killing of commands on sessions works with.
@@ -75,6 +77,7 @@ func (m *moments) visit(t *testing.T, name string, more int, after string) {
 // TestKilledAtMoments kills commands in the midst of creating, using, pausing, resuming, forking and undoing sessions.
 func TestKilledAtMoments(t *testing.T) {
 	t.Parallel()
+	testneeds.FullTier(t)
 	m := &moments{dir: t.TempDir(), counts: map[string]int{"lab": 1}}
 	if out, err := inSession(t, m.dir, "run", "-q", "--session", "lab", "--undoable", "-c", "n = 1").CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
@@ -128,7 +131,7 @@ func (m *moments) removeAll(t *testing.T) {
 func (m *moments) clean(t *testing.T) {
 	t.Helper()
 	m.removeAll(t)
-	for deadline := time.Now().Add(10 * time.Second); len(processes(t, m.dir)) > 0 && time.Now().Before(deadline); {
+	for deadline := time.Now().Add(patience); len(processes(t, m.dir)) > 0 && time.Now().Before(deadline); {
 		time.Sleep(50 * time.Millisecond)
 	}
 	if left := processes(t, m.dir); len(left) > 0 {

@@ -287,6 +287,7 @@ attempt("rebind", lambda: page("rebind.test"))
 // TestBypassesForReal has code try to reach what it may not from inside a real sandbox: a cloud's metadata, a company's inner service, services of the machine itself, and another's servers, which are all there.
 func TestBypassesForReal(t *testing.T) {
 	t.Parallel()
+	testneeds.FullTier(t)
 	o, namespace := newOutside(t)
 	program := filepath.Join(t.TempDir(), "bypasses.py")
 	testneeds.Program(t, program, bypasses)

@@ -230,6 +230,7 @@ func TestCredentialsOfASession(t *testing.T) {
 // TestInstallsFromInside has pip and npm install from inside a session what the registries of this machine have.
 func TestInstallsFromInside(t *testing.T) {
 	t.Parallel()
+	testneeds.FullTier(t)
 	said := func(program string, args ...string) string {
 		out, _ := exec.CommandContext(t.Context(), program, args...).Output()
 		return strings.TrimSpace(string(out))

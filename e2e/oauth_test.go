@@ -80,6 +80,7 @@ func (s *server) beside(args ...string) result {
 // TestMCPWithTokens: access tokens of the operator's authorization server are taken at /mcp beside keys, and the protocol's clients get theirs by themselves.
 func TestMCPWithTokens(t *testing.T) {
 	t.Parallel()
+	testneeds.FullTier(t)
 	testneeds.Asked(t, testneeds.Sandboxes)
 	i := newIssuer(t, "ada-4f6c")
 	s := startServer(t, "", testKey(t), "COVE_OAUTH_ISSUER="+i.name)
@@ -99,19 +100,16 @@ func TestMCPWithTokens(t *testing.T) {
 	s.tokensAreTaken(i)
 	t.Run("clients", func(t *testing.T) {
 		t.Run("Python", func(t *testing.T) {
-			t.Parallel()
 			source := filepath.Join("testdata", "sdk", "mcp")
 			folder := pythonFolder(t, source)
 			s.clientOf(t, i, sdkCommand(t, folder, source, filepath.Join(folder, "venv", "bin", "python"), "oauth.py"), "ok oauth (Python)")
 		})
 		t.Run("TypeScript", func(t *testing.T) {
-			t.Parallel()
 			source := filepath.Join("testdata", "sdk", "mcpjs")
 			node, folder := nodeFolder(t, source)
 			s.clientOf(t, i, sdkCommand(t, folder, source, node, "oauth.mjs"), "ok oauth (TypeScript)")
 		})
 		t.Run("Go", func(t *testing.T) {
-			t.Parallel()
 			s.goClient(t)
 		})
 	})

@@ -13,7 +13,7 @@ import (
 // TestClientsOpenWebUI has Open WebUI's own client run code in kernels of a server.
 func TestClientsOpenWebUI(t *testing.T) {
 	t.Parallel()
-	testneeds.CanWait(t)
+	testneeds.FullTier(t)
 	s := startServer(t, "", testKey(t))
 	cmd := pythonSDK(t, filepath.Join("testdata", "sdk", "openwebui"))
 	cmd.Env = append(os.Environ(), "COVE_TEST_URL="+s.base+"/jupyter", "COVE_TEST_KEY="+s.key, "PYTHONDONTWRITEBYTECODE=", "DATA_DIR="+t.TempDir(), "HOME="+t.TempDir())

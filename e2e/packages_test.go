@@ -33,7 +33,7 @@ func shop(t *testing.T, home string, index *indextest.Index) *command {
 // TestScaleCommandsAtOnce has ten processes want the same new package.
 func TestScaleCommandsAtOnce(t *testing.T) {
 	t.Parallel()
-	testneeds.CanWait(t)
+	testneeds.FullTier(t)
 	home, index, wheel := shopping(t)
 	var running sync.WaitGroup
 	for range 10 {

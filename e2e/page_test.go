@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"cove/internal/model/modeltest"
+	"cove/internal/pydeps/indextest"
 	"cove/internal/testneeds"
 )
 
@@ -116,6 +117,7 @@ func (f *front) run(env []string, program string, args ...string) string {
 // without a server, too. Both take minutes and depend on the source alone: a source that was built on this machine before is not built again.
 func TestPageIsBuilt(t *testing.T) {
 	t.Parallel()
+	testneeds.FullTier(t)
 	f := newFront(t)
 	source := filepath.Join(t.TempDir(), "page")
 	if err := errors.Join(os.Mkdir(source, 0o700), os.WriteFile(filepath.Join(source, "sums"), f.sums(), 0o600)); err != nil {
@@ -196,16 +198,23 @@ func browser(t *testing.T) string {
 	return ""
 }
 
-// TestPage does in a real browser what people do with the page: web/e2e/main.mjs says what. COVE_PAGE_SCRIPT names another script beside that.
-// It takes longest of all tests, so it is not parallel: it begins before those that are, while the tests of other packages run beside it.
+// TestPage goes the first way through the page in a real browser: sign in, ask about a file, see the chart, load the page again.
 func TestPage(t *testing.T) {
+	t.Parallel()
+	page(t, "first")
+}
+
+// TestPageWhole does in a real browser what people do with the page: web/e2e/main.mjs says what. COVE_PAGE_SCRIPT names another script beside that.
+func TestPageWhole(t *testing.T) {
+	t.Parallel()
+	testneeds.FullTier(t)
 	page(t, "usual")
 }
 
 // TestScalePage does what takes much: every screen, in both languages and themes, many windows, a thousand turns, thousands of events, half a minute without a network.
 func TestScalePage(t *testing.T) {
 	t.Parallel()
-	testneeds.CanWait(t)
+	testneeds.FullTier(t)
 	page(t, "scale")
 }
 
@@ -219,22 +228,31 @@ func page(t *testing.T, part string) {
 	home, index := pagePackages(t)
 	asked := startServer(t, "", testKey(t), "COVE_HOME="+home, "UV_DEFAULT_INDEX="+index.URL, "COVE_PACKAGES=standard", "COVE_TITLES=false",
 		"OPENAI_BASE_URL="+upstream.OpenAIURL(), "OPENAI_API_KEY=sk-test", "COVE_MODEL=openai/scripted")
+	own := t.TempDir()
+	script := cmp.Or(os.Getenv("COVE_PAGE_SCRIPT"), "main.mjs")
+	env := []string{
+		"CHROMIUM=" + chromium, "HOME=" + own, "XDG_CONFIG_HOME=" + own, "XDG_CACHE_HOME=" + own, "COVE_PART=" + part, "COVE_ONLY=" + os.Getenv("COVE_ONLY"),
+		"COVE_BASE=" + asked.base, "COVE_KEY=" + asked.key, "COVE_PID=" + strconv.Itoa(asked.cmd.Process.Pid), "COVE_SETUP=" + asked.setup(),
+		"COVE_SALES=" + absolute(t, filepath.Join("..", "examples", "sales", "sales.csv")), "COVE_PICTURES=" + os.Getenv("COVE_PICTURES"), "COVE_SERVICE=" + upstream.OpenAIURL(),
+	}
+	if part != "first" {
+		env = append(env, pageOthers(t, upstream, index, part == "scale" || script == "speed.mjs")...)
+	}
+	f.run(env, "node", "e2e/"+script)
+}
+
+// pageOthers starts what the whole of the page's test has beside its first server, with a long conversation when asked for, and returns the variables that lead there.
+func pageOthers(t *testing.T, upstream *modeltest.Server, index *indextest.Index, long bool) []string {
+	t.Helper()
 	alone := startServer(t, "", testKey(t), "COVE_PACKAGES=standard")
 	world := newPageWorld(t, index, "COVE_PACKAGES=standard", "COVE_TITLES=false", "COVE_DRAIN_TIMEOUT=5s", "COVE_POOL=0",
 		"COVE_REQUESTS_PER_SECOND=0", "COVE_PROJECT_REQUESTS_PER_SECOND=0", // a thousand questions come as fast as they are answered
 		"OPENAI_BASE_URL="+upstream.OpenAIURL(), "OPENAI_API_KEY=sk-test", "COVE_MODEL=openai/scripted")
-	own := t.TempDir()
-	script := cmp.Or(os.Getenv("COVE_PAGE_SCRIPT"), "main.mjs")
-	long := ""
-	if part == "scale" || script == "speed.mjs" {
-		long = world.server.converse(manyTurns)
+	env := []string{"COVE_ALONE=" + alone.base, "COVE_ALONE_KEY=" + alone.key, "COVE_JUPYTER=" + pageJupyter(t)}
+	if long {
+		env = append(env, "COVE_LONG="+world.server.converse(manyTurns))
 	}
-	f.run(append([]string{
-		"CHROMIUM=" + chromium, "HOME=" + own, "XDG_CONFIG_HOME=" + own, "XDG_CACHE_HOME=" + own,
-		"COVE_BASE=" + asked.base, "COVE_KEY=" + asked.key, "COVE_PID=" + strconv.Itoa(asked.cmd.Process.Pid), "COVE_ALONE=" + alone.base, "COVE_ALONE_KEY=" + alone.key,
-		"COVE_SETUP=" + asked.setup(), "COVE_SALES=" + absolute(t, filepath.Join("..", "examples", "sales", "sales.csv")),
-		"COVE_PICTURES=" + os.Getenv("COVE_PICTURES"), "COVE_ONLY=" + os.Getenv("COVE_ONLY"), "COVE_PART=" + part, "COVE_SERVICE=" + upstream.OpenAIURL(), "COVE_LONG=" + long, "COVE_JUPYTER=" + pageJupyter(t),
-	}, world.settings()...), "node", "e2e/"+script)
+	return append(env, world.settings()...)
 }
 
 func absolute(t *testing.T, path string) string {

@@ -66,7 +66,7 @@ type spoken struct {
 // TestScalePopularPackages runs one program in a session of its own for each of the most downloaded distributions that the environment lacks. It
 // downloads gigabytes, so that an ordinary run of the tests takes the first few alone; `make popular` takes them all.
 func TestScalePopularPackages(t *testing.T) {
-	testneeds.CanWait(t)
+	testneeds.FullTier(t)
 	cfg, err := testneeds.Config()
 	if err != nil {
 		t.Fatal(err)

@@ -20,7 +20,7 @@ const manyAtOnce = 1000
 // TestScaleConnections: a server in a session and a server outside each answer nobody before a thousand are there, and then all.
 func TestScaleConnections(t *testing.T) {
 	t.Parallel()
-	testneeds.CanWait(t)
+	testneeds.FullTier(t)
 	all := make(chan struct{})
 	var there sync.WaitGroup
 	there.Add(manyAtOnce)

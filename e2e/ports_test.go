@@ -20,7 +20,6 @@ func TestPortsOfASession(t *testing.T) {
 	sessions := t.TempDir()
 	for name, env := range map[string][]string{"here": {"COVE_SESSIONS=" + sessions}, "on a server": {"COVE_SERVER=" + server.base, "COVE_KEY=" + server.key}} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
 			begin := func(args ...string) *command {
 				c := newCommand(t, append([]string{"session"}, args...)...)
 				c.setenv(env...)

@@ -10,6 +10,7 @@ import (
 
 	"cove/internal/api"
 	"cove/internal/problem"
+	"cove/internal/testneeds"
 )
 
 // asRoot runs a line as root in a session of a server and returns what it wrote.
@@ -24,6 +25,7 @@ func (s *server) asRoot(session, line string) string {
 // TestRootOfASession changes the system of a session as root, and finds the changes again after a pause, in a fork and after the death of the server.
 func TestRootOfASession(t *testing.T) {
 	t.Parallel()
+	testneeds.FullTier(t)
 	dir := t.TempDir()
 	key := testKey(t)
 	s := startServer(t, dir, key, "COVE_ROOT=true", "COVE_PACKAGES=minimal")
@@ -88,6 +90,7 @@ dpkg-deb --build /tmp/p /tmp/greet.deb && dpkg -i /tmp/greet.deb 2>&1`
 // TestAptInstalls has apt install, through the rules of the network, what the mirror of this machine has, and Python code use it.
 func TestAptInstalls(t *testing.T) {
 	t.Parallel()
+	testneeds.FullTier(t)
 	sites, err := exec.CommandContext(t.Context(), "apt-get", "indextargets", "--format", "$(SITE)").Output()
 	if err != nil {
 		t.Fatal("this machine has no apt: ", err)

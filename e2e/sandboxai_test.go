@@ -12,7 +12,7 @@ import (
 // TestClientsSandboxAI has SandboxAI's published client use a server, as its own tests do: cells and commands, split and not, and what a sandbox keeps.
 func TestClientsSandboxAI(t *testing.T) {
 	t.Parallel()
-	testneeds.CanWait(t)
+	testneeds.FullTier(t)
 	testneeds.Asked(t, testneeds.Sandboxes)
 	s := startServer(t, "", testKey(t))
 	cmd := pythonSDK(t, filepath.Join("testdata", "sdk", "sandboxai"))

@@ -87,7 +87,7 @@ func sdkModel(_ int, r modeltest.Request) modeltest.Turn {
 // TestClientsSDKs has the vendors' own client libraries, as they are published, talk to a server whose model follows a script.
 func TestClientsSDKs(t *testing.T) {
 	t.Parallel()
-	testneeds.CanWait(t)
+	testneeds.FullTier(t)
 	upstream := modeltest.NewServer()
 	t.Cleanup(upstream.Close)
 	upstream.Decide(sdkModel)
@@ -207,32 +207,37 @@ func sdkFolder(t *testing.T, source, lockFile string, install func(ctx context.C
 	}
 	sum := sha256.Sum256(locked)
 	dir := filepath.Join(cache, "cove", "sdk", filepath.Base(source)+"-"+hex.EncodeToString(sum[:6]))
+	if err := testneeds.Download(t, func() error { return fetchOnce(t.Context(), source, dir, install) }); err != nil {
+		t.Fatalf("install %s: %v", source, err)
+	}
+	return dir
+}
+
+// fetchOnce makes a folder of a copy of source and what install adds, unless it is there.
+func fetchOnce(ctx context.Context, source, dir string, install func(ctx context.Context, dir string) error) error {
 	if err := os.MkdirAll(filepath.Dir(dir), 0o700); err != nil {
-		t.Fatal(err)
+		return err
 	}
 	lock, err := os.OpenFile(dir+".lock", os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
-		t.Fatal(err)
+		return err
 	}
 	defer func() { _ = lock.Close() }()
 	if err := unix.Flock(int(lock.Fd()), unix.LOCK_EX); err != nil {
-		t.Fatal(err)
+		return err
 	}
 	if _, err := os.Stat(filepath.Join(dir, "complete")); err == nil {
-		return dir
+		return nil
 	}
 	if err := errors.Join(os.RemoveAll(dir), os.CopyFS(dir, os.DirFS(source))); err != nil {
-		t.Fatal(err)
+		return err
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), sdkPatience)
+	ctx, cancel := context.WithTimeout(ctx, sdkPatience)
 	defer cancel()
 	if err := install(ctx, dir); err != nil {
-		t.Fatalf("install %s: %v", source, err)
+		return err
 	}
-	if err := os.WriteFile(filepath.Join(dir, "complete"), nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return dir
+	return os.WriteFile(filepath.Join(dir, "complete"), nil, 0o600)
 }
 
 func sdkRun(ctx context.Context, dir, program string, args ...string) error {

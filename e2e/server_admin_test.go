@@ -5,11 +5,14 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+
+	"cove/internal/testneeds"
 )
 
 // TestAdministrationOfAServer does each command for sessions and for administration with a server, in pipes, by the names and the ids that the commands before have printed.
 func TestAdministrationOfAServer(t *testing.T) {
 	t.Parallel()
+	testneeds.FullTier(t)
 	s := startServer(t, "", testKey(t), "COVE_QUOTA_PROJECT_TOKENS=5000")
 	as := func(key string, args ...string) result {
 		c := newCommand(t, args...)

@@ -6,11 +6,14 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"cove/internal/testneeds"
 )
 
 // TestResumedInABootedSandbox has sessions resumed and forked in sandboxes that were booted before, and one that has other limits in its own.
 func TestResumedInABootedSandbox(t *testing.T) {
 	t.Parallel()
+	testneeds.FullTier(t)
 	s := startServer(t, "", testKey(t), "COVE_POOL=2")
 	var other struct{ ID string }
 	s.must("POST", "/api/v1/sessions", map[string]any{"memory_bytes": 1 << 30}, &other)

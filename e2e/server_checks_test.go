@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"cove/internal/model/modeltest"
+	"cove/internal/testneeds"
 )
 
 // serverCheck is what POST /api/v1/checks answers.
@@ -57,6 +58,7 @@ open("left.txt", "w").write(os.path.exists("mark.txt") and "seen" or "alone")
 // TestChecksOfAServer checks code, a notebook and a file of a session, with the real tools.
 func TestChecksOfAServer(t *testing.T) {
 	t.Parallel()
+	testneeds.FullTier(t)
 	s := startServer(t, t.TempDir(), testKey(t), append([]string{"COVE_PACKAGES=standard"}, crowd...)...)
 	check := func(body map[string]any) serverCheck {
 		t.Helper()

@@ -16,6 +16,7 @@ import (
 // TestServerOnASmallDisk pauses three sessions of 100 MB at once, on a disk with room for one. What cannot be saved says so and goes on.
 func TestServerOnASmallDisk(t *testing.T) {
 	t.Parallel()
+	testneeds.FullTier(t)
 	dir := t.TempDir()
 	image := filepath.Join(t.TempDir(), "image")
 	script := fmt.Sprintf("truncate -s 220M %s && mkfs.ext4 -q -m 0 %[1]s && mount -o loop %[1]s %s", image, dir)

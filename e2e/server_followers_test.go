@@ -18,7 +18,7 @@ import (
 // so that the one who reads has the whole output soon.
 func TestScaleFollowersThatDoNotRead(t *testing.T) {
 	t.Parallel()
-	testneeds.CanWait(t)
+	testneeds.FullTier(t)
 	s := startServer(t, "", testKey(t), "COVE_REQUESTS_PER_SECOND=0")
 	id := s.session()
 	const flood = "for i in range(100_000):\n    print(i, 'x' * 80)\n"

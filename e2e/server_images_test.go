@@ -10,12 +10,14 @@ import (
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 
 	"cove/internal/image/imagetest"
+	"cove/internal/testneeds"
 )
 
 // TestImagesOfAServer has callers of a server begin sessions from an image that its operator allows: by the API, the command line and E2B's own library. The sessions stay in it when its tag moves,
 // over a pause, a fork and another server on the same folder.
 func TestImagesOfAServer(t *testing.T) {
 	t.Parallel()
+	testneeds.FullTier(t)
 	registry := imagetest.NewRegistry(t)
 	contents := imagetest.Contents{
 		Programs: map[string]string{"/bin/sh": "/bin/sh", "/bin/bash": "/bin/bash", "/usr/bin/cat": "/bin/cat"}, Files: map[string]string{"/app/mark": "from the image\n"},

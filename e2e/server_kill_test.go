@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"cove/internal/store/pgtest"
+	"cove/internal/testneeds"
 )
 
 // acknowledged is what a server said that it had done, which must be there whatever becomes of the server. A nil one takes nothing down.
@@ -192,6 +193,7 @@ func (s *server) revive(t *testing.T, a *acknowledged) {
 // TestServerOnPostgreSQL works on a database that is killed under load and comes back: what was acknowledged is there, and every execution has one end.
 func TestServerOnPostgreSQL(t *testing.T) {
 	t.Parallel()
+	testneeds.FullTier(t)
 	cluster := pgtest.New(t)
 	s := startServer(t, "", testKey(t), append([]string{"COVE_DATABASE=" + cluster.Database(t)}, crowd...)...)
 	a := newAcknowledged()

@@ -225,7 +225,7 @@ func (s *server) user(ctx context.Context, m *timings, a *acknowledged) error {
 // TestScaleUsersAtOnce has many users work at once: all of them succeed, and nothing is left of them.
 func TestScaleUsersAtOnce(t *testing.T) {
 	t.Parallel()
-	testneeds.CanWait(t)
+	testneeds.FullTier(t)
 	s := startServer(t, "", testKey(t), "COVE_PACKAGES=standard")
 	users := cycles(t, 6, 100)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Duration(users)*10*time.Second+patience)
@@ -253,6 +253,7 @@ func TestScaleUsersAtOnce(t *testing.T) {
 // TestOverload asks for more than the server may hold: what is too much is refused with a time to come back, and nothing hangs.
 func TestOverload(t *testing.T) {
 	t.Parallel()
+	testneeds.FullTier(t)
 	s := startServer(t, "", testKey(t), "COVE_MAX_EXECUTIONS=1", "COVE_MAX_QUEUE=2")
 	id := s.session()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)

@@ -102,7 +102,7 @@ func (s *server) shrinks(below int) {
 // once. The server refuses the former while they arrive and takes the latter one after the other; what it took it gives back.
 func TestScaleMemoryOfRequests(t *testing.T) {
 	t.Parallel()
-	testneeds.CanWait(t)
+	testneeds.FullTier(t)
 	service := modeltest.NewServer()
 	t.Cleanup(service.Close)
 	service.Decide(func(int, modeltest.Request) modeltest.Turn { return modeltest.Say("Seen.") })
@@ -157,7 +157,7 @@ func TestScaleMemoryOfRequests(t *testing.T) {
 // TestScaleMemoryOfModels has a model say what no answer has: the server passes on what one may have, and gives the memory back.
 func TestScaleMemoryOfModels(t *testing.T) {
 	t.Parallel()
-	testneeds.CanWait(t)
+	testneeds.FullTier(t)
 	service := modeltest.NewServer()
 	t.Cleanup(service.Close)
 	turns := []modeltest.Turn{
@@ -196,7 +196,7 @@ const pngHead = "iVBORw0KGgoAAAAN"
 // TestScaleMemoryOfConversations has a conversation grow to what a turn cannot go on from, and reads it many times at once.
 func TestScaleMemoryOfConversations(t *testing.T) {
 	t.Parallel()
-	testneeds.CanWait(t)
+	testneeds.FullTier(t)
 	service := modeltest.NewServer()
 	t.Cleanup(service.Close)
 	service.Decide(func(int, modeltest.Request) modeltest.Turn { return modeltest.Say("Seen.") })

@@ -35,7 +35,7 @@ func limited(t *testing.T, limit int64) (dir string, err error) {
 
 // TestScaleSessionsFitIntoMemory has more sessions hold data than the server's memory has room for. Those that nobody uses make room; none loses its data.
 func TestScaleSessionsFitIntoMemory(t *testing.T) {
-	testneeds.CanWait(t)
+	testneeds.FullTier(t)
 	sessions := cycles(t, 6, 14)
 	const each = 150 << 20
 	dir, err := limited(t, int64(sessions)*each+(100<<20))

@@ -11,6 +11,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"cove/internal/testneeds"
 )
 
 // diarist is a user who notes what his session acknowledged.
@@ -103,6 +105,7 @@ func (d *diarist) look(t *testing.T, s *server, killed time.Time) (back time.Dur
 // that was acknowledged.
 func TestNothingIsLostInSilence(t *testing.T) {
 	t.Parallel()
+	testneeds.FullTier(t)
 	dir, key := t.TempDir(), testKey(t)
 	rounds, users := cycles(t, 2, 50), cycles(t, 3, 20)
 	whole, rolled := 0, []time.Duration{}

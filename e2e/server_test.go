@@ -7,10 +7,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"math/rand/v2"
-	"net"
 	"net/http"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -65,8 +64,7 @@ func newServer(t *testing.T, dir, key string, env ...string) *server {
 	if dir == "" {
 		dir = t.TempDir()
 	}
-	address := freeAddress(t)
-	s := &server{command: newCommand(t, "serve", "--listen", address), base: "http://" + address, key: key}
+	s := &server{command: newCommand(t, "serve", "--listen", "127.0.0.1:0"), key: key}
 	s.setenv("COVE_SERVER_FOLDER="+filepath.Join(dir, "server"), "COVE_DATABASE="+filepath.Join(dir, "cove.db"), firstKey+"="+key,
 		"COVE_POOL=1", "COVE_POOL_MOST=1") // what is kept ready is in vain when a test has few sessions
 	s.setenv(env...)
@@ -78,24 +76,29 @@ func newServer(t *testing.T, dir, key string, env ...string) *server {
 					t.Logf("the server's log has %.2000s", line)
 				}
 			}
-			t.Logf("the server's log ends with\n%s", said[max(0, len(said)-4000):])
+			lines := strings.SplitAfter(said, "\n")
+			t.Logf("the server's log ends with\n%s", strings.Join(lines[max(0, len(lines)-40):], ""))
 		}
 	})
 	return s
 }
 
-// begin starts the server and waits until it is ready.
+// begin starts the server and waits until it is ready. Its log has its address: the system chose the port.
 func (s *server) begin() {
 	t := s.t
 	t.Helper()
 	s.start()
 	deadline := time.Now().Add(patience)
 	for {
-		response, err := http.Get(s.base + "/api/v1/health")
-		if err == nil {
-			_ = response.Body.Close()
-			if response.StatusCode == http.StatusOK {
-				return
+		var err error
+		if said := serving.FindStringSubmatch(s.log.String()); said != nil {
+			s.base = said[1]
+			var response *http.Response
+			if response, err = http.Get(s.base + "/api/v1/health"); err == nil {
+				_ = response.Body.Close()
+				if response.StatusCode == http.StatusOK {
+					return
+				}
 			}
 		}
 		if time.Now().After(deadline) || syscall.Kill(s.cmd.Process.Pid, 0) != nil {
@@ -105,20 +108,8 @@ func (s *server) begin() {
 	}
 }
 
-// freeAddress returns an address that is free now. Its port is below those that the system gives to connections, of which the tests make thousands: one of them would take it
-// before the server does.
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	for range 100 {
-		address := fmt.Sprintf("127.0.0.1:%d", 12_000+rand.IntN(20_000))
-		if l, err := net.Listen("tcp", address); err == nil {
-			_ = l.Close()
-			return address
-		}
-	}
-	t.Fatal("none of a hundred addresses is free")
-	return ""
-}
+// serving is where the log has a server's address.
+var serving = regexp.MustCompile(`msg=serving address=(http://[0-9.:]+)`)
 
 // stop ends the server as an operator does, and checks that nothing is left.
 func (s *server) stop() result {

@@ -177,7 +177,7 @@ func (s *server) untouched(t *testing.T, a *acknowledged) {
 // afterwards, what it had not ended ends once, and nothing of the living one, or of the command, is touched.
 func TestScaleServersOnOneDatabase(t *testing.T) {
 	t.Parallel()
-	testneeds.CanWait(t)
+	testneeds.FullTier(t)
 	upstream := modeltest.NewServer()
 	t.Cleanup(upstream.Close)
 	upstream.Decide(sdkModel)

@@ -13,6 +13,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"cove/internal/testneeds"
 )
 
 // inSession returns a command of the real binary with folders of its own for sandboxes and sessions.
@@ -44,6 +46,7 @@ func counter(t *testing.T, dir string) (n int, stderr string) {
 // killed command brought it; when it is not, the next command says so.
 func TestSessionsSurviveKills(t *testing.T) {
 	t.Parallel()
+	testneeds.FullTier(t)
 	dir := t.TempDir()
 	n, _ := counter(t, dir)
 	if n != 1 {
@@ -121,6 +124,7 @@ func TestASessionHasOneOwner(t *testing.T) {
 // TestPausedSessionsAreFiles pauses and resumes one session often: nothing may stay behind but its head snapshot.
 func TestPausedSessionsAreFiles(t *testing.T) {
 	t.Parallel()
+	testneeds.FullTier(t)
 	dir := t.TempDir()
 	for want := 1; want <= 20; want++ {
 		if n, said := counter(t, dir); n != want {

@@ -18,7 +18,7 @@ import (
 // of pandas, files, pauses, forks, and sessions that are deleted for new ones. The full round takes an hour with 300 sessions. What the server holds is looked at every tenth.
 func TestSoakMixed(t *testing.T) {
 	t.Parallel()
-	testneeds.CanWait(t)
+	testneeds.FullTier(t)
 	dir := t.TempDir()
 	s := startServer(t, dir, testKey(t), append([]string{"COVE_POOL=4", "COVE_POOL_MOST=4"}, crowd...)...)
 	const users = 3

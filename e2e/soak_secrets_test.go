@@ -17,7 +17,7 @@ import (
 // count, which have to be right at each use. In the end the server has no more memory and no more files than after its first tenth.
 func TestSoakSecrets(t *testing.T) {
 	t.Parallel()
-	testneeds.CanWait(t)
+	testneeds.FullTier(t)
 	dir := t.TempDir()
 	s := startServer(t, dir, testKey(t), append([]string{"COVE_POOL=4", "COVE_POOL_MOST=4"}, crowd...)...)
 	const users = 2

@@ -150,7 +150,7 @@ func evaluate(t *testing.T, s *session.Live, code string) (value string) {
 func (s soaked) compare(t *testing.T, before map[string]int) {
 	t.Helper()
 	var now map[string]int
-	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
+	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
 		now = s.holdings(t)
 		if !slices.ContainsFunc(slices.Collect(maps.Keys(now)), func(what string) bool { return now[what] > before[what] }) {
 			return
@@ -161,7 +161,7 @@ func (s soaked) compare(t *testing.T, before map[string]int) {
 
 // TestSoakCycles creates, uses and deletes sessions. It is not parallel, because it counts what the whole process holds.
 func TestSoakCycles(t *testing.T) {
-	testneeds.CanWait(t)
+	testneeds.FullTier(t)
 	s := newSoaked(t)
 	cycle := func(i int) {
 		live := s.open(t, s.options.Checkpoint, true)
@@ -185,7 +185,7 @@ func TestSoakCycles(t *testing.T) {
 
 // TestSoakPauses pauses and resumes one session.
 func TestSoakPauses(t *testing.T) {
-	testneeds.CanWait(t)
+	testneeds.FullTier(t)
 	s := newSoaked(t)
 	live := s.open(t, s.options.Checkpoint, true)
 	evaluate(t, live, "n = 0; log = open('log', 'w+')")

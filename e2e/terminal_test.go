@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"cove/internal/terminal/terminaltest"
+	"cove/internal/testneeds"
 )
 
 // onTerminal is a command on a terminal of its own, as somebody's shell would start it.
@@ -201,6 +202,7 @@ func TestAClosedTerminal(t *testing.T) {
 // that says nothing is waited for with a sign of life, and a whole block comes back.
 func TestInputsOnTerminals(t *testing.T) {
 	t.Parallel()
+	testneeds.FullTier(t)
 	for _, columns := range []int{40, 80, 140} {
 		t.Run(fmt.Sprint(columns), func(t *testing.T) {
 			t.Parallel()

@@ -149,12 +149,12 @@ func toolCalls(all []event) (calls []string) {
 
 func TestToolServers(t *testing.T) {
 	t.Parallel()
+	testneeds.FullTier(t)
 	testneeds.Asked(t, testneeds.Sandboxes)
 	p := newToolPlace(t)
 	s := startServer(t, "", testKey(t), p.environment()...)
 	for name, test := range map[string]func(*testing.T, *server, *toolPlace){"real servers": realToolServers, "credentials": toolCredentials, "the list": toolServerList, "approval": toolApproval} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
 			test(t, &server{command: &command{t: t}, base: s.base, key: s.key, log: s.log}, p)
 		})
 	}
@@ -485,6 +485,7 @@ func toolServerList(t *testing.T, s *server, p *toolPlace) {
 // TestToolServersAndKills ends one after the other of those who take part in a call, in the middle of it, and cove itself last.
 func TestToolServersAndKills(t *testing.T) {
 	t.Parallel()
+	testneeds.FullTier(t)
 	testneeds.Asked(t, testneeds.Sandboxes)
 	p, dir, key := newToolPlace(t), t.TempDir(), testKey(t)
 	s := startServer(t, dir, key, p.environment()...)

@@ -12,6 +12,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"cove/internal/testneeds"
 )
 
 // The coves of these tests: two builds that differ in nothing but their version, and one that says that it has another release of gVisor. All three are copies of one
@@ -127,6 +129,7 @@ func (l *lab) expect(program, whose string, want ...string) {
 // TestServerSessionsOutliveUpgrades is both for a server, whose clients are told what was not carried over.
 func TestServerSessionsOutliveUpgrades(t *testing.T) {
 	t.Parallel()
+	testneeds.FullTier(t)
 	l := newLab(t)
 	key := testKey(t)
 	work := func(s *server, session, code string) ([]event, string) {
@@ -151,7 +154,7 @@ func TestServerSessionsOutliveUpgrades(t *testing.T) {
 
 	s = startServerOf(t, l.program(otherVersion), l.dir, key)
 	for began := time.Now(); !strings.Contains(s.stderr.String(), "sessions=1 go_on=0 new=0 carried_over=1"); time.Sleep(20 * time.Millisecond) { // the log comes through a pipe
-		if time.Since(began) > time.Minute {
+		if time.Since(began) > patience {
 			t.Errorf("the start does not say what becomes of the session: %s", s.stderr.String())
 			break
 		}
@@ -178,6 +181,7 @@ func told(all []event, kind string) bool {
 // TestSessionsOutliveABuild: another build of cove with the same gVisor goes on with what was saved, and with what is in memory.
 func TestSessionsOutliveABuild(t *testing.T) {
 	t.Parallel()
+	testneeds.FullTier(t)
 	l := newLab(t)
 	one, two := l.program(oneVersion), l.program(twoVersion)
 	l.run(one, "run", "--session", "lab", "-c", "x = [1, 2, 3]; print(x, file=open('kept.txt', 'w'))")
@@ -202,6 +206,7 @@ func TestSessionsOutliveABuild(t *testing.T) {
 // TestSessionsOutliveAnotherRelease: where gVisor changes, files and packages are carried over, it is said what was not, and the way back is kept.
 func TestSessionsOutliveAnotherRelease(t *testing.T) {
 	t.Parallel()
+	testneeds.FullTier(t)
 	l := newLab(t)
 	one, other := l.program(oneVersion), l.program(otherVersion)
 	l.run(one, "run", "--session", "lab", "-c", `

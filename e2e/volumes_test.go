@@ -13,6 +13,7 @@ import (
 // TestVolumes has E2B's own library make volumes and share them among sandboxes; TestClientsDaytona does so with Daytona's.
 func TestVolumes(t *testing.T) {
 	t.Parallel()
+	testneeds.FullTier(t)
 	testneeds.Asked(t, testneeds.Root)
 	s := startServer(t, "", testKey(t), "COVE_PACKAGES=minimal", "COVE_MAX_VOLUME=64MiB")
 	hex, err := auth.HexText(s.key)

@@ -41,6 +41,7 @@ func samples(t *testing.T, report *bench.Report) map[string]map[string][]float64
 
 func TestALoopInTheClient(t *testing.T) {
 	t.Parallel()
+	testneeds.FullTier(t)
 	report, err := bench.Run(t.Context(), bench.Options{Data: t.TempDir(), Env: python(t), Subjects: []string{"client-loop"}, Rows: []string{"loop"}, Rounds: 1, Quick: true})
 	if err != nil {
 		t.Fatal(err)
@@ -66,6 +67,7 @@ func TestALoopInTheClient(t *testing.T) {
 
 func TestAWrongAnswerOfAnAgent(t *testing.T) {
 	t.Parallel()
+	testneeds.FullTier(t)
 	program, _ := serverProgram(t)
 	report, err := bench.Run(t.Context(), bench.Options{Data: t.TempDir(), Env: python(t), Command: program, Subjects: []string{"cove-host"}, Rows: []string{"loop"}, Rounds: 1})
 	if err != nil {
@@ -80,6 +82,7 @@ func TestAWrongAnswerOfAnAgent(t *testing.T) {
 // TestWhatCodeSaves holds what the row says of cove to what does not depend on the machine.
 func TestWhatCodeSaves(t *testing.T) {
 	t.Parallel()
+	testneeds.FullTier(t)
 	testneeds.Asked(t, testneeds.Sandboxes)
 	cfg, err := testneeds.Config()
 	if err != nil {

@@ -120,6 +120,7 @@ func python(t *testing.T) *pyenv.Environment {
 
 func TestEveryRowOfCove(t *testing.T) {
 	t.Parallel()
+	testneeds.FullTier(t)
 	cove, data := &fakeCove{t: t}, t.TempDir()
 	report, err := bench.Run(t.Context(), bench.Options{Data: data, Env: python(t), Cove: cove, Subjects: []string{"cove"}, Rounds: 2, Quick: true})
 	if err != nil {
@@ -156,6 +157,7 @@ func TestEveryRowOfCove(t *testing.T) {
 
 func TestWrongAnswersAreFailures(t *testing.T) {
 	t.Parallel()
+	testneeds.FullTier(t)
 	cove := &fakeCove{t: t, wrong: true}
 	report, err := bench.Run(t.Context(), bench.Options{Data: t.TempDir(), Env: python(t), Cove: cove, Subjects: []string{"cove"},
 		Rows: []string{"pool", "fork", "crowd"}, Quick: true})
@@ -174,6 +176,7 @@ func TestWrongAnswersAreFailures(t *testing.T) {
 
 func TestARealPeer(t *testing.T) {
 	t.Parallel()
+	testneeds.FullTier(t)
 	report, err := bench.Run(t.Context(), bench.Options{Data: t.TempDir(), Env: python(t), Cove: &fakeCove{t: t},
 		Subjects: []string{"cove", "python3"}, Rows: []string{"pool", "roundtrip"}, Rounds: 3})
 	if err != nil {
@@ -190,6 +193,7 @@ func TestARealPeer(t *testing.T) {
 
 func TestAPeerThatFailsSaysWhy(t *testing.T) {
 	t.Parallel()
+	testneeds.FullTier(t)
 	env := python(t)
 	env.Python = filepath.Join(t.TempDir(), "python")
 	testneeds.Program(t, env.Python, "#!/bin/sh\necho 'no module named numpy' >&2\nexit 1\n")
@@ -205,6 +209,7 @@ func TestAPeerThatFailsSaysWhy(t *testing.T) {
 
 func TestUnknownNames(t *testing.T) {
 	t.Parallel()
+	testneeds.FullTier(t)
 	for name, o := range map[string]bench.Options{
 		"bench_unknown_row":     {Rows: []string{"first", "last"}},
 		"bench_unknown_subject": {Subjects: []string{"e2b"}},
@@ -219,6 +224,7 @@ func TestUnknownNames(t *testing.T) {
 
 func TestOneRunAtATime(t *testing.T) {
 	t.Parallel()
+	testneeds.FullTier(t)
 	data := t.TempDir()
 	if err := os.Mkdir(filepath.Join(data, "bench"), 0o755); err != nil {
 		t.Fatal(err)
@@ -239,6 +245,7 @@ func TestOneRunAtATime(t *testing.T) {
 
 func TestWhatAKilledRunLeftIsRemoved(t *testing.T) {
 	t.Parallel()
+	testneeds.FullTier(t)
 	data := t.TempDir()
 	left := filepath.Join(data, "bench", "run-test-leftover")
 	if err := os.MkdirAll(left, 0o755); err != nil {
@@ -271,6 +278,7 @@ func TestWhatAKilledRunLeftIsRemoved(t *testing.T) {
 
 func TestProgressNamesEachRow(t *testing.T) {
 	t.Parallel()
+	testneeds.FullTier(t)
 	var said strings.Builder
 	_, err := bench.Run(t.Context(), bench.Options{Data: t.TempDir(), Env: python(t), Cove: &fakeCove{t: t}, Subjects: []string{"cove"},
 		Rows: []string{"fork", "pool"}, Rounds: 1, Progress: io.Writer(&said)})

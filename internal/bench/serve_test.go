@@ -157,6 +157,7 @@ func serverProgram(t *testing.T, variables ...string) (program, report string) {
 
 func TestEveryRowOfAServer(t *testing.T) {
 	t.Parallel()
+	testneeds.FullTier(t)
 	program, asked := serverProgram(t)
 	data := t.TempDir()
 	report, err := bench.Run(t.Context(), bench.Options{Data: data, Env: python(t), Cove: &fakeCove{t: t}, Command: program,
@@ -187,6 +188,7 @@ func TestEveryRowOfAServer(t *testing.T) {
 
 func TestAServerThatDoesNotStart(t *testing.T) {
 	t.Parallel()
+	testneeds.FullTier(t)
 	program, _ := serverProgram(t, "BENCH_TEST_SERVER_BROKEN=1")
 	report, err := bench.Run(t.Context(), bench.Options{Data: t.TempDir(), Env: python(t), Command: program, Subjects: []string{"cove-serve"}, Rows: []string{"serve"}})
 	if err != nil {
@@ -199,6 +201,7 @@ func TestAServerThatDoesNotStart(t *testing.T) {
 
 func TestAServerGoesWithARunThatIsStopped(t *testing.T) {
 	t.Parallel()
+	testneeds.FullTier(t)
 	program, asked := serverProgram(t)
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()

@@ -89,6 +89,7 @@ func program(t *testing.T, dir, name string) string {
 
 func TestBench(t *testing.T) {
 	t.Parallel()
+	testneeds.FullTier(t)
 	for name, c := range map[string]struct {
 		cove     *benchCove
 		args     []string
@@ -117,6 +118,7 @@ func TestBench(t *testing.T) {
 
 func TestBenchJSONIsOneDocument(t *testing.T) {
 	t.Parallel()
+	testneeds.FullTier(t)
 	got := run(t, &benchCove{answer: "2"}, nil, "--peers", "none", "--rows", "roundtrip", "--rounds", "1", "--json", "--quiet")
 	var report bench.Report
 	if err := json.Unmarshal([]byte(got.out), &report); err != nil {
@@ -132,6 +134,7 @@ func TestBenchJSONIsOneDocument(t *testing.T) {
 
 func TestBenchInterrupted(t *testing.T) {
 	t.Parallel()
+	testneeds.FullTier(t)
 	signals := make(chan os.Signal)
 	asked := 0
 	cove := &benchCove{answer: "2"}
@@ -158,6 +161,7 @@ func TestBenchNeedsItsSettings(t *testing.T) {
 // The program is one that fails with its own path, so that the failure tells which was taken.
 func TestTheCoveThatIsMeasured(t *testing.T) {
 	t.Parallel()
+	testneeds.FullTier(t)
 	named := program(t, t.TempDir(), "another")
 	got := run(t, &benchCove{answer: "2"}, nil, "--peers", "cove-run", "--rows", "first", "--rounds", "1", "--cove", named)
 	if !strings.Contains(got.out, "I am "+named) {

@@ -27,6 +27,7 @@ import (
 	"cove/internal/problem"
 	"cove/internal/store"
 	"cove/internal/surface"
+	"cove/internal/testneeds"
 )
 
 // secretWord is in everything that belongs to the other project; no answer to anybody else may have it.
@@ -309,6 +310,8 @@ func bodyFor(path string) string {
 // another project. A route that is added is asked for as well.
 func TestEveryRouteByEveryRole(t *testing.T) {
 	t.Parallel()
+	testneeds.FullTier(t)
+	testneeds.Asked(t, testneeds.Time)
 	w := newWhole(t)
 	mine, theirs := w.tenant(t, "mine"), w.tenant(t, secretWord)
 	routes := w.Routes()

@@ -200,16 +200,12 @@ func TestADrainEndsWhatWaits(t *testing.T) {
 	t.Parallel()
 	l, _, who := newTalk(t, calls(python("c1", "say a")))
 	turn := l.asking(who, hub.NewTurn{})
-	began := time.Now()
-	if err := l.Drain(t.Context()); err != nil {
+	if err := l.Drain(t.Context()); err != nil { // without end, if it waited for the user
 		t.Fatal(err)
 	}
 	got, err := l.store.Turn(t.Context(), who.Project, turn.ID)
 	if err != nil || got.State != hub.TurnFailed || got.Waiting != nil || !strings.Contains(string(got.Problem), "waited for its user") {
 		t.Errorf("%+v %v", got, err)
-	}
-	if took := time.Since(began); took > 10*time.Second {
-		t.Errorf("the drain took %s", took)
 	}
 }
 

@@ -94,6 +94,7 @@ func TestWhatTakesMostMakesRoom(t *testing.T) {
 // TestNoMemoryIsLeft refuses with a time to come back what has no memory, and lets it in when there is some again.
 func TestNoMemoryIsLeft(t *testing.T) {
 	t.Parallel()
+	testneeds.FullTier(t)
 	testneeds.Asked(t, testneeds.Time)
 	m, who := newTight(t), someone(auth.LocalProject)
 	s := m.l.session(who)

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"cove/internal/kernel"
+	"cove/internal/testneeds"
 )
 
 // shownBy runs code and returns what it printed and how many figures it showed.
@@ -32,6 +33,7 @@ func shownBy(t *testing.T, k *kernel.Kernel, mode kernel.Mode, code string) (pri
 // TestInteractiveFigures has every way to ask for a window or a widget show figures inline, with a word the first time.
 func TestInteractiveFigures(t *testing.T) {
 	t.Parallel()
+	testneeds.FullTier(t)
 	_, _, k := begin(t)
 	const word = "figures are shown inline"
 	const plot = "\nimport matplotlib.pyplot as plt\nplt.plot([1, 2])\nplt.show()"

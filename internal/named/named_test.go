@@ -226,7 +226,7 @@ func TestAFolderThatIsReplacedMeanwhile(t *testing.T) {
 		}
 	})
 	times := 500
-	if !testneeds.Full() {
+	if !testneeds.MoreThanQuick() {
 		times = 100
 	}
 	opened := contend(t, store, 8, times)

@@ -64,6 +64,7 @@ func ask(t *testing.T, script string, texts []string, into any) {
 // What a sentence says to use is there.
 func TestReplacementsExist(t *testing.T) {
 	t.Parallel()
+	testneeds.FullTier(t)
 	all, err := load()
 	if err != nil {
 		t.Fatal(err)
@@ -84,6 +85,7 @@ func TestReplacementsExist(t *testing.T) {
 // Every row's program ends in its exception in the environment as it is, and gets the row's sentence.
 func TestEveryChange(t *testing.T) {
 	t.Parallel()
+	testneeds.FullTier(t)
 	all, err := load()
 	if err != nil {
 		t.Fatal(err)
@@ -106,6 +108,7 @@ func TestEveryChange(t *testing.T) {
 // Exceptions that are the program's own get no sentence, though their words are near.
 func TestOrdinaryErrors(t *testing.T) {
 	t.Parallel()
+	testneeds.FullTier(t)
 	var programs []string
 	for program := range strings.SplitSeq(ordinary, "\n---\n") {
 		programs = append(programs, program)

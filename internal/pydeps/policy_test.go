@@ -10,10 +10,12 @@ import (
 	"cove/internal/pydeps/indextest"
 	"cove/internal/pydeps/names"
 	"cove/internal/pydeps/require"
+	"cove/internal/testneeds"
 )
 
 func TestTiers(t *testing.T) {
 	t.Parallel()
+	testneeds.FullTier(t)
 	old := func(name, version string) indextest.Wheel { return indextest.Wheel{Name: name, Version: version} }
 	fresh := func(name, version string, age time.Duration) indextest.Wheel {
 		return indextest.Wheel{Name: name, Version: version, Listed: indextest.Listed{Uploaded: ago(age)}}

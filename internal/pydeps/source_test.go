@@ -7,6 +7,7 @@ import (
 
 	"cove/internal/pydeps/indextest"
 	"cove/internal/pyindex"
+	"cove/internal/testneeds"
 )
 
 func TestEveryKindOfIndex(t *testing.T) {
@@ -44,6 +45,7 @@ func TestFolderOfWheelsOffline(t *testing.T) {
 // TestBuildsForCPUs has torch come from an index of builds for CPUs that is named before the usual one, and everything else from that.
 func TestBuildsForCPUs(t *testing.T) {
 	t.Parallel()
+	testneeds.FullTier(t)
 	w := newWorld(t)
 	w.index.Add(indextest.Wheel{Name: "torch", Version: "2.15.0", Require: []string{"nvidia-cudnn-cu12", "humanize"}}, indextest.Wheel{Name: "nvidia-cudnn-cu12"}, indextest.Wheel{Name: "humanize"})
 	small := indextest.New(t)

@@ -74,6 +74,7 @@ func layersOf(t *testing.T, w *world) int {
 
 func TestIndexTroubles(t *testing.T) {
 	t.Parallel()
+	testneeds.FullTier(t)
 	page, file := "/simple/cowsay/", "/files/cowsay-1.0-py3-none-any.whl"
 	tests := []struct {
 		name    string
@@ -226,6 +227,7 @@ func TestMain(m *testing.M) {
 
 func TestKilled(t *testing.T) {
 	t.Parallel()
+	testneeds.FullTier(t)
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)

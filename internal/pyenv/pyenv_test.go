@@ -57,6 +57,7 @@ func (b *buffer) String() string {
 // TestMinimal builds the minimal environment and looks at it from all sides.
 func TestMinimal(t *testing.T) {
 	t.Parallel()
+	testneeds.FullTier(t)
 	testneeds.FindPython(t)
 	data := filepath.Join(t.TempDir(), "data")
 	var progress buffer
@@ -70,7 +71,6 @@ func TestMinimal(t *testing.T) {
 	}
 
 	t.Run("is complete", func(t *testing.T) {
-		t.Parallel()
 		for _, name := range []string{"ipython", "matplotlib-inline", "traitlets"} {
 			if e.Packages[name] == "" {
 				t.Errorf("no version of %s in %v", name, e.Packages)
@@ -85,7 +85,6 @@ func TestMinimal(t *testing.T) {
 		}
 	})
 	t.Run("opens without starting anything", func(t *testing.T) {
-		t.Parallel()
 		var quiet buffer
 		again, err := pyenv.Ensure(context.Background(), pyenv.Options{Data: data, Set: pyenv.Minimal, Progress: &quiet})
 		if err != nil {
@@ -103,7 +102,6 @@ func TestMinimal(t *testing.T) {
 		}
 	})
 	t.Run("is taken from a folder of what was made ahead", func(t *testing.T) {
-		t.Parallel()
 		var quiet buffer
 		elsewhere := pyenv.Options{Data: filepath.Join(t.TempDir(), "data"), Ahead: data, Set: pyenv.Minimal, Progress: &quiet}
 		for range 2 {
@@ -128,7 +126,6 @@ func TestMinimal(t *testing.T) {
 		}
 	})
 	t.Run("is opened by its key", func(t *testing.T) {
-		t.Parallel()
 		again, err := pyenv.Open(data, e.Key)
 		if diff := cmp.Diff(e, again); err != nil || diff != "" {
 			t.Errorf("%v (-built +opened):\n%s", err, diff)
@@ -140,7 +137,6 @@ func TestMinimal(t *testing.T) {
 		}
 	})
 	t.Run("is for everybody to read and nobody to write", func(t *testing.T) {
-		t.Parallel()
 		err := filepath.WalkDir(e.Dir, func(path string, entry fs.DirEntry, err error) error {
 			if err != nil || entry.Type()&fs.ModeSymlink != 0 {
 				return err
@@ -163,7 +159,6 @@ func TestMinimal(t *testing.T) {
 		}
 	})
 	t.Run("works where it is mounted", func(t *testing.T) {
-		t.Parallel()
 		moved := filepath.Join(t.TempDir(), "moved")
 		if out, err := exec.Command("cp", "-a", e.Dir, moved).CombinedOutput(); err != nil {
 			t.Fatalf("copy: %v: %s", err, out)
@@ -178,26 +173,21 @@ func TestMinimal(t *testing.T) {
 		}
 	})
 	t.Run("has its modules compiled", func(t *testing.T) {
-		t.Parallel()
 		out := python(t, e.Python, "import IPython.core.interactiveshell as m, os; print(os.path.exists(m.__cached__))")
 		if out != "True" {
 			t.Errorf("compiled file exists: %s", out)
 		}
 	})
 	t.Run("stands in for pip", func(t *testing.T) {
-		t.Parallel()
 		testStandIn(t, e)
 	})
 	t.Run("compares versions", func(t *testing.T) {
-		t.Parallel()
 		testVersions(t, e)
 	})
 	t.Run("lets child processes find packages", func(t *testing.T) {
-		t.Parallel()
 		testLayers(t, e)
 	})
 	t.Run("needs no variables", func(t *testing.T) {
-		t.Parallel()
 		if v := e.Variables(pyenv.MountPoint, ""); len(v) != 0 {
 			t.Errorf("variables of a set without matplotlib: %v", v)
 		}
@@ -274,6 +264,7 @@ func awaitCompilers(t *testing.T, data string, enough func(n int) bool) {
 
 func TestInterrupted(t *testing.T) {
 	t.Parallel()
+	testneeds.FullTier(t)
 	testneeds.FindPython(t)
 	data := filepath.Join(t.TempDir(), "data")
 

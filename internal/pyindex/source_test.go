@@ -28,6 +28,7 @@ func realUV(t *testing.T) string {
 
 func TestSources(t *testing.T) {
 	t.Parallel()
+	testneeds.FullTier(t)
 	uv := realUV(t)
 	links, config, named := t.TempDir(), t.TempDir(), t.TempDir()
 	write(t, filepath.Join(named, "uv", "uv.toml"), "[[index]]\nname = \"corp\"\nurl = \"https://corp.invalid/simple\"\n[[index]]\nname = \"hidden\"\nurl = \"https://hidden.invalid/simple\"\nexplicit = true\n"+
@@ -62,7 +63,6 @@ func TestSources(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
 			got, _, err := pyindex.Sources(t.Context(), append(home(t), tt.set...), "", uv)
 			if err != nil {
 				t.Fatal(err)

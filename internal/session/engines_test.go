@@ -27,17 +27,19 @@ func newGVisor(t *testing.T) sandbox.Engine {
 }
 
 func newLocal(t *testing.T) sandbox.Engine {
+	testneeds.FullTier(t)
 	return local.New(local.Options{State: t.TempDir()})
 }
 
 func newDocker(t *testing.T) sandbox.Engine {
+	testneeds.FullTier(t)
 	return docker.New(docker.Options{State: t.TempDir(), Host: sandboxtest.Docker(t), Runtime: cmp.Or(os.Getenv("COVE_DOCKER_RUNTIME"), "runc")})
 }
 
 // longOnDocker are tests of what the driver and the guest do, which take their time wherever that is. COVE_SOAK=full runs them in containers as well.
 var longOnDocker = []string{"TestInterrupt", "TestChartText", "TestPlotStyle", "TestPlotStyleOff", "TestDisplays", "TestOutputLimit", "TestMuchOutput"}
 
-// onEachEngine runs a test in parallel on every engine: what code does must not depend on where it runs.
+// onEachEngine runs a test in parallel on every engine: what code does must not depend on where it runs. In the landing tier it runs on gVisor alone.
 func onEachEngine(t *testing.T, test func(t *testing.T, e sandbox.Engine)) {
 	t.Parallel()
 	for name, engine := range map[string]func(*testing.T) sandbox.Engine{"gvisor": newGVisor, "local": newLocal, "docker": newDocker} {

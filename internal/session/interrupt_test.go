@@ -7,6 +7,7 @@ import (
 	"cove/internal/kernel"
 	"cove/internal/sandbox"
 	"cove/internal/session"
+	"cove/internal/testneeds"
 )
 
 // endless is code that prints "ready" and then does not end by itself.
@@ -52,6 +53,7 @@ with mp.get_context("fork").Pool(2, signal.signal, (signal.SIGINT, signal.SIG_IG
 
 // TestInterrupt ends code from outside, by cancelling it and by its time limit.
 func TestInterrupt(t *testing.T) {
+	testneeds.FullTier(t)
 	onEachEngine(t, func(t *testing.T, e sandbox.Engine) {
 		never := make(chan struct{})
 		t.Cleanup(func() { close(never) })
@@ -72,7 +74,6 @@ func TestInterrupt(t *testing.T) {
 			}},
 		} {
 			t.Run(name, func(t *testing.T) {
-				t.Parallel()
 				s := open(t, e, sandbox.Limits{})
 				for _, row := range endlessCode() {
 					if row.hard == "" || row.hard == name {

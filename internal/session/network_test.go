@@ -16,6 +16,7 @@ import (
 	"cove/internal/problem"
 	"cove/internal/sandbox"
 	"cove/internal/session"
+	"cove/internal/testneeds"
 )
 
 // names is a resolver that knows what it says.
@@ -117,6 +118,7 @@ except OSError as e: print(e)`, `stdout "[Errno 101] Network is unreachable\n[Er
 // TestNetworkInUse does not save a session, which would break connections, while one of them moves bytes.
 func TestNetworkInUse(t *testing.T) {
 	t.Parallel()
+	testneeds.FullTier(t)
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

@@ -238,9 +238,15 @@ func killed(t *testing.T, s *session.Live) {
 	if n := alive("7002"); n != 0 {
 		t.Errorf("%d are left", n)
 	}
-	p = begin(t, s, process.Start{Line: "setsid sleep 7003 & echo begun; wait", Timeout: 300 * time.Millisecond})
-	if h := follow(t, s, p.ID, 0, nil); h.exit.Reason != process.ForTime || h.exit.Signal != "SIGKILL" || h.out.String() != "begun\n" {
-		t.Errorf("it ended with %+v after %q", h.exit, h.out.String())
+	for limit := 300 * time.Millisecond; ; limit *= 2 { // until it is long enough for a shell to begin on this machine
+		p = begin(t, s, process.Start{Line: "setsid sleep 7003 & echo begun; wait", Timeout: limit})
+		h := follow(t, s, p.ID, 0, nil)
+		if h.exit.Reason != process.ForTime || h.exit.Signal != "SIGKILL" {
+			t.Fatalf("it ended with %+v after %q", h.exit, h.out.String())
+		}
+		if h.out.String() == "begun\n" {
+			break
+		}
 	}
 	if n := alive("7003"); n != 0 {
 		t.Errorf("%d are left", n)

@@ -11,10 +11,12 @@ import (
 
 	"cove/internal/sandbox"
 	"cove/internal/session"
+	"cove/internal/testneeds"
 )
 
 // TestVariablesAreTakenAlong has an image salvaged with its variables, of which some cannot be had and one ends the kernel that is asked for it.
 func TestVariablesAreTakenAlong(t *testing.T) {
+	testneeds.FullTier(t)
 	session.HurryVariables(t)
 	for name, test := range map[string]struct{ code, want, then, values string }{
 		"some": {`import math, numpy; a = b = [1]; c = {"a": a}; f = lambda: 1; g = (x for x in a); n = numpy.arange(3)`,

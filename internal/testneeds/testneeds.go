@@ -2,12 +2,16 @@
 //
 //	(unset)  nothing that needs more than Go: the quick tier, on every machine
 //	there    what this machine has; the rest is left out
+//	landing  the quick tier and the landing tier, which `make test` runs; what is not there is a failure
+//	full     the full tier alone, which `make test-all` runs after that; what is not there is a failure
 //	all      everything; what is not there is a failure
 //
 // COVE_TEST_BINARY alone, which names the program cove that tests start, asks for what is there.
 //
+// A test is of the quick tier unless it calls Asked, or a function that does; then it is of the landing tier, unless it called FullTier before. It has a slot from then on (TakeSlot) and a timeout.
+//
 // A test that is left out is skipped with one line that begins with "left out: " and names what it needs. Tests skip in no other way, so that
-// package report can say what each package left out, and `make test` that nothing was. CI alone, whose time is short, sets COVE_TEST_UNTIL.
+// package report can say what each package left out, and `make test` that nothing was.
 package testneeds
 
 import (
@@ -15,11 +19,10 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strconv"
+	"slices"
 	"sync"
 	"syscall"
 	"testing"
-	"time"
 
 	"cove/internal/config"
 	"cove/internal/pyenv"
@@ -31,14 +34,14 @@ const Variable = "COVE_TEST"
 const (
 	homeVariable   = "COVE_TEST_HOME"   // names the data folder of tests
 	binaryVariable = "COVE_TEST_BINARY" // names the program cove that tests start
-	untilVariable  = "COVE_TEST_UNTIL"  // in seconds since 1970: no test begins then that can wait for the next run
 )
 
-// LeftOut, Elsewhere and TooLate begin the reason of every skipped test.
+// LeftOut, Elsewhere and OtherTier begin the reason of every skipped test. Everything follows LeftOut where a package runs none of its tests.
 const (
-	LeftOut   = "left out: "
-	Elsewhere = "elsewhere: "
-	TooLate   = "too late: "
+	LeftOut    = "left out: "
+	Everything = "everything: "
+	Elsewhere  = "elsewhere: "
+	OtherTier  = "other tier: "
 )
 
 // NotThere is in what a test says that failed because everything is asked for and its need is not there.
@@ -62,16 +65,44 @@ const (
 	Time       Need = "time"       // more than the quick tier has
 )
 
-// Asked leaves the test out unless what it needs is asked for.
+// light are the needs that put no load on the machine by themselves.
+var light = map[Need]bool{Promtool: true, Root: true}
+
+// Asked leaves the test out unless what it needs is asked for, and waits for a slot.
 func Asked(t testing.TB, need Need) {
+	t.Helper()
+	AskedForParts(t, need)
+	if !light[need] {
+		TakeSlot(t)
+	}
+}
+
+// AskedForParts is Asked for a test that does nothing itself and has parts with slots of their own, which may be parallel.
+func AskedForParts(t testing.TB, need Need) {
 	t.Helper()
 	switch wanted := wanted(); wanted {
 	case "":
 		t.Skipf("%s%s (%s=all asks for it)", LeftOut, need, Variable)
-	case "there", "all":
+	case "full":
+		if !ownTimeouts().isFull(t.Name()) {
+			t.Skipf("%slanding (make test runs it)", OtherTier)
+		}
+	case "there", "landing", "all":
 	default:
-		t.Fatalf("%s is %q; it may be there or all, or unset", Variable, wanted)
+		t.Fatalf("%s is %q; it may be there, landing, full or all, or unset", Variable, wanted)
 	}
+}
+
+// FullTier says that the test, or this part of one, is of the full tier: it takes long, or is about what a change seldom breaks. It is called before anything else is done.
+func FullTier(t testing.TB) {
+	t.Helper()
+	switch wanted() {
+	case "":
+		t.Skipf("%s%s (%s=all asks for it)", LeftOut, Time, Variable)
+	case "landing":
+		t.Skipf("%sfull (make test-all runs it)", OtherTier)
+	}
+	ownTimeouts().setFull(t.Name())
 }
 
 // wanted is what is asked for. Naming a program asks for the one that is installed.
@@ -82,8 +113,11 @@ func wanted() string {
 	return "there"
 }
 
-// Full says whether more than the quick tier is asked for: tests that take as long as they are told to take their time.
-func Full() bool { return wanted() != "" }
+// MoreThanQuick says whether more than the quick tier is asked for: tests that take as long as they are told to take their time.
+func MoreThanQuick() bool { return wanted() != "" }
+
+// Complete says whether what is not there is a failure.
+func Complete() bool { return slices.Contains([]string{"landing", "full", "all"}, wanted()) }
 
 // Absent ends a test whose need was asked for and is not there, for this reason: it is left out, or fails when everything was asked for.
 func Absent(t testing.TB, need Need, why any) {
@@ -92,7 +126,7 @@ func Absent(t testing.TB, need Need, why any) {
 	if need == Root && os.Geteuid() != 0 {
 		RunsElsewhere(t, string(need), fmt.Sprint(why)) // nothing that an ordinary user installs makes up for it
 	}
-	if wanted() == "all" {
+	if Complete() {
 		t.Fatalf("%s%s: %v", need, NotThere, why)
 	}
 	t.Skipf("%s%s (%v)", LeftOut, need, why)
@@ -103,22 +137,6 @@ func Absent(t testing.TB, need Need, why any) {
 func RunsElsewhere(t testing.TB, where, why string) {
 	t.Helper()
 	t.Skipf("%s%s (%s)", Elsewhere, where, why)
-}
-
-// CanWait skips a test that begins after the moment that COVE_TEST_UNTIL names. Tests call it first that run other projects' own clients, or are about many or much.
-func CanWait(t testing.TB) {
-	t.Helper()
-	until := os.Getenv(untilVariable)
-	if until == "" {
-		return
-	}
-	end, err := strconv.ParseInt(until, 10, 64)
-	if err != nil {
-		t.Fatalf("%s is %q; it is a number of seconds since 1970", untilVariable, until)
-	}
-	if time.Now().After(time.Unix(end, 0)) {
-		t.Skipf("%s%s", TooLate, t.Name())
-	}
 }
 
 // Config returns the settings that tests go by. Data is never the user's own: it is the folder that COVE_TEST_HOME names, or cove-test in the user's
@@ -144,7 +162,7 @@ func Config() (config.Config, error) {
 // data folder.
 func Main(m *testing.M, need Need) {
 	if wanted() == "" {
-		fmt.Printf("%severything: %s (%s=all asks for it)\n", LeftOut, need, Variable)
+		fmt.Printf("%s%s%s (%s=all asks for it)\n", LeftOut, Everything, need, Variable)
 		return
 	}
 	c, err := Config()

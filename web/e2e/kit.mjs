@@ -27,11 +27,11 @@ process.on('SIGINT', () => {
 
 /**
  * Runs one check in a context of its own. What fails is told with a picture. `refused`: the policy refuses something here; `down`: the server is away for a while;
- * `scale`: it is about many or much, and belongs to that part of the test.
+ * `part` is that of the test to which it belongs: 'first' is the way through the page that every change has to leave open, 'scale' is about many or much, 'usual' is all else.
  */
-export async function check(name, { scale = false, ...options }, run) {
+export async function check(name, { part = 'usual', ...options }, run) {
   if (env('COVE_ONLY') && !new RegExp(env('COVE_ONLY')).test(name)) return
-  if (env('COVE_PART') && scale !== (env('COVE_PART') === 'scale')) return
+  if (env('COVE_PART') && part !== env('COVE_PART')) return
   const number = ++checks
   const began = Date.now()
   running.add(name)

@@ -84,7 +84,7 @@ func TestCitations(t *testing.T) {
 func TestManyPieces(t *testing.T) {
 	t.Parallel()
 	pieces := 100_000
-	if !testneeds.Full() {
+	if !testneeds.MoreThanQuick() {
 		pieces = 20_000
 	}
 	script := []interpreter.Event{interpreter.Start{Step: 1, Code: "x"}}

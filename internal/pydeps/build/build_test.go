@@ -294,6 +294,7 @@ open("src/found.py", "w").write("found = " + repr(found))
 
 func TestHostileBuilds(t *testing.T) {
 	t.Parallel()
+	testneeds.FullTier(t)
 	for name, test := range map[string]struct {
 		sdist indextest.Sdist
 		want  string
@@ -327,6 +328,7 @@ os.symlink('/etc/passwd', '/home/user/out/x-1.0-py3-none-any.whl')
 
 func TestHugeWheel(t *testing.T) {
 	t.Parallel()
+	testneeds.FullTier(t)
 	w := newWorld(t)
 	w.options.Largest = 1 << 20
 	w.index.Add(indextest.Sdist{Name: "x", Script: "import os\nopen('src/big.bin', 'wb').write(os.urandom(3 << 20))"})
@@ -343,6 +345,7 @@ func TestHugeWheel(t *testing.T) {
 // TestNeverEnds is in the hands of the test's clock alone: a build that did not end would hold it up for ever.
 func TestNeverEnds(t *testing.T) {
 	t.Parallel()
+	testneeds.FullTier(t)
 	for name, sdist := range map[string]indextest.Sdist{
 		"build":    {Name: "x", Script: "import threading; threading.Event().wait()"},
 		"metadata": {Name: "x", Metadata: "import threading; threading.Event().wait()"},
@@ -367,6 +370,7 @@ func (s startless) Start(context.Context, sandbox.Spec) (sandbox.Sandbox, error)
 
 func TestSandboxDoesNotStart(t *testing.T) {
 	t.Parallel()
+	testneeds.FullTier(t)
 	w := newWorld(t)
 	w.index.Add(indextest.Sdist{Name: "x"})
 	full := problem.New(problem.DiskFull, "the disk is full").WithHint("make room")
@@ -376,6 +380,7 @@ func TestSandboxDoesNotStart(t *testing.T) {
 
 func TestCanceled(t *testing.T) {
 	t.Parallel()
+	testneeds.FullTier(t)
 	w := newWorld(t)
 	w.index.Add(indextest.Sdist{Name: "x"})
 	arrived, release := w.index.Hold("/simple/x/")
@@ -393,6 +398,7 @@ func TestCanceled(t *testing.T) {
 
 func TestTroubles(t *testing.T) {
 	t.Parallel()
+	testneeds.FullTier(t)
 	for name, test := range map[string]struct {
 		arrange func(w *world)
 		asked   []string
@@ -420,6 +426,7 @@ func TestTroubles(t *testing.T) {
 // TestMemory is about who is killed: the sandbox's limit may end the build alone or the sandbox as a whole.
 func TestMemory(t *testing.T) {
 	t.Parallel()
+	testneeds.FullTier(t)
 	w := newWorld(t)
 	w.options.Limits.Memory = 256 << 20
 	w.index.Add(indextest.Sdist{Name: "x", Script: "x = []\nwhile True: x.append(bytearray(b'x') * (1 << 24))"})

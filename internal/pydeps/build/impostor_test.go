@@ -106,6 +106,7 @@ func (w *world) impostor(o orders) {
 // TestBelievesNothing has uv itself lie, about the versions that go together and with what it leaves behind.
 func TestBelievesNothing(t *testing.T) {
 	t.Parallel()
+	testneeds.FullTier(t)
 	const good = "x==1.0\n"
 	for name, test := range map[string]struct {
 		orders orders

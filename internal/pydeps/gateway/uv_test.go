@@ -44,7 +44,6 @@ func TestUVResolvesThroughTheGateway(t *testing.T) {
 	uv := realUV(t)
 	for name, style := range map[string]indextest.Style{"JSON": indextest.JSON, "HTML": indextest.Mirror} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
 			index := indextest.New(t)
 			index.Speak(style)
 			index.Metadata(name == "JSON")
@@ -83,6 +82,7 @@ func TestUVResolvesThroughTheGateway(t *testing.T) {
 
 func TestUVHearsOfTroubleSoon(t *testing.T) {
 	t.Parallel()
+	testneeds.FullTier(t)
 	uv := realUV(t)
 	index := indextest.New(t)
 	index.Misbehave("/simple/demo/", indextest.ServerError, 0)

@@ -102,6 +102,7 @@ func TestBuildsWithUV(t *testing.T) {
 
 func TestTroublesOfUV(t *testing.T) {
 	t.Parallel()
+	testneeds.FullTier(t)
 	wheel := indextest.Wheel{Name: "milk", Padding: 50_000}
 	page, file := "/simple/milk/", "/files/"+wheel.Filename()
 	for name, test := range map[string]struct {

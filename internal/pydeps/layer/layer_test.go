@@ -18,6 +18,7 @@ import (
 
 	"cove/internal/problem"
 	"cove/internal/pydeps/layer"
+	"cove/internal/testneeds"
 )
 
 func TestLayer(t *testing.T) {
@@ -152,6 +153,7 @@ func TestOneMakingForAll(t *testing.T) {
 // TestWheelsAreShared has closures with a wheel in common made at the same time.
 func TestWheelsAreShared(t *testing.T) {
 	t.Parallel()
+	testneeds.FullTier(t)
 	x, s := newIndex(), open(t, t.TempDir(), layer.Limits{})
 	common := x.add(t, dist("common", "common.py", "a = 1\n"))
 	var wait sync.WaitGroup

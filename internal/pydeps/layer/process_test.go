@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"cove/internal/pydeps/layer"
+	"cove/internal/testneeds"
 )
 
 // errand is what a process started by a test does: it has a closure made of wheels that lie in a folder.
@@ -152,6 +153,7 @@ const (
 // TestKilled kills a process in each part of the making, as seen from outside, and has another one make the layer.
 func TestKilled(t *testing.T) {
 	t.Parallel()
+	testneeds.FullTier(t)
 	x := newIndex()
 	d := dist("spam")
 	source := strings.Repeat("def f(a, b=1, *c):\n    return [x for x in c if x > a and x < b]\n", 15)

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"cove/internal/pydeps/layer"
+	"cove/internal/testneeds"
 )
 
 // age makes everything in the store look as if it was last used long ago.
@@ -35,6 +36,7 @@ const day = 24 * time.Hour
 
 func TestSweep(t *testing.T) {
 	t.Parallel()
+	testneeds.FullTier(t)
 	x, s := newIndex(), open(t, t.TempDir(), layer.Limits{})
 	common := x.add(t, dist("common", "common.py", ""))
 	old := closure(t, common, x.add(t, dist("old", "old.py", "")))

@@ -11,6 +11,7 @@ import (
 	"cove/internal/sandbox"
 	"cove/internal/sandbox/gvisor"
 	"cove/internal/sandbox/sandboxtest"
+	"cove/internal/testneeds"
 	"cove/internal/wire"
 )
 
@@ -196,6 +197,7 @@ func awaitNone(t *testing.T, l *link.Link, python, where string) {
 // TestCannotBeKept has a host ask the guest to let a scanner go, and another to take it over: it is no kernel.
 func TestCannotBeKept(t *testing.T) {
 	t.Parallel()
+	testneeds.FullTier(t)
 	e, spec, python := isolated(t)
 	_, l := sandboxtest.Start(t, e, spec)
 	p, err := l.StartApart(t.Context(), wire.ProcessSpec{Args: []string{python, "-I", "-S"}}, []byte("import time\ntime.sleep(1000)"))
@@ -216,6 +218,7 @@ func TestCannotBeKept(t *testing.T) {
 // TestBusySandbox has the scanner share its sandbox with code that leaves it little.
 func TestBusySandbox(t *testing.T) {
 	t.Parallel()
+	testneeds.FullTier(t)
 	e, spec, python := isolated(t)
 	spec.Limits = sandbox.Limits{Processes: 64, Memory: 512 << 20}
 	_, l := sandboxtest.Start(t, e, spec)

@@ -7,11 +7,13 @@ import (
 	"testing"
 
 	"cove/internal/pydeps/scan"
+	"cove/internal/testneeds"
 )
 
 // TestMutations damages the corpus at random, always in the same way, and holds Suspect and Plain to what is found in the remains.
 func TestMutations(t *testing.T) {
 	t.Parallel()
+	testneeds.FullTier(t)
 	_, s := startLocal(t)
 	random := rand.New(rand.NewPCG(1, 2))
 	pieces := []string{"\n", "\\\n", "\r\n", ";", " ", "\t", "\x0c", "#", "'''", "\"", "(", ")", ",", ".", ":", "%", "!", "?", "import ", "from ", " as ", "import_module('m')",

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"cove/internal/pydeps/scan"
+	"cove/internal/testneeds"
 )
 
 // walkAll reads the standard library with the module ast: for each file its text, all modules that statements import, and those of them that no
@@ -45,6 +46,7 @@ json.dump(result, sys.stdout)
 // TestStandardLibrary compares the scanner with another reader of the same files, and Suspect with both.
 func TestStandardLibrary(t *testing.T) {
 	t.Parallel()
+	testneeds.FullTier(t)
 	out, err := exec.Command(python(t).Path, "-I", "-c", walkAll).Output()
 	if err != nil {
 		t.Fatal(err)

@@ -20,23 +20,26 @@ func newEngine(t *testing.T) *docker.Engine {
 
 func TestContract(t *testing.T) {
 	t.Parallel()
-	sandboxtest.Docker(t) // for all of them
+	testneeds.FullTier(t)
+	sandboxtest.DockerForParts(t)
 	sandboxtest.Run(t, func(t *testing.T) sandbox.Engine { return newEngine(t) })
 }
 
 // TestContractWithGVisor is the contract with the program cove as the daemon's runtime, for when there is time.
 func TestContractWithGVisor(t *testing.T) {
 	t.Parallel()
+	testneeds.FullTier(t)
 	if os.Getenv("COVE_SOAK") != "full" {
 		testneeds.RunsElsewhere(t, "COVE_SOAK=full", "TestGVisor starts one such container")
 	}
-	host := sandboxtest.Docker(t)
+	host := sandboxtest.DockerForParts(t)
 	sandboxtest.Run(t, func(t *testing.T) sandbox.Engine { return docker.New(docker.Options{State: t.TempDir(), Host: host}) })
 }
 
 // TestGVisor has the program cove as the daemon's runtime, which is taken where it is there.
 func TestGVisor(t *testing.T) {
 	t.Parallel()
+	testneeds.FullTier(t)
 	e := docker.New(docker.Options{State: t.TempDir(), Host: sandboxtest.Docker(t)})
 	sb, l := sandboxtest.Start(t, e, sandbox.Spec{Limits: sandbox.Limits{Processes: 64}})
 	for script, want := range map[string]string{
@@ -61,6 +64,7 @@ func TestGVisor(t *testing.T) {
 
 func TestCheck(t *testing.T) {
 	t.Parallel()
+	testneeds.FullTier(t)
 	e := newEngine(t)
 	if err := e.Check(t.Context()); err != nil {
 		t.Fatal(err)

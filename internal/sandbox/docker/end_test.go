@@ -47,6 +47,7 @@ func awaitEnd(t *testing.T, sb sandbox.Sandbox) error {
 // TestMemory has code take more than its sandbox may have. The kernel ends what is largest, which is the code; the guest answers afterwards, and the shortage was counted.
 func TestMemory(t *testing.T) {
 	t.Parallel()
+	testneeds.FullTier(t)
 	e := newEngine(t)
 	if _, err := e.LimitsEnforcedBy(t.Context()); err != nil {
 		testneeds.RunsElsewhere(t, "a daemon that limits its containers", err.Error())
@@ -79,6 +80,7 @@ func TestMemory(t *testing.T) {
 // TestEnds ends containers from outside.
 func TestEnds(t *testing.T) {
 	t.Parallel()
+	testneeds.FullTier(t)
 	host := sandboxtest.Docker(t)
 	daemon := api(t, host)
 	for name, c := range map[string]struct {
@@ -95,7 +97,6 @@ func TestEnds(t *testing.T) {
 		}, "the sandbox ended unexpectedly"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
 			sb, l := sandboxtest.Start(t, newEngine(t), sandbox.Spec{})
 			if err := c.end("cove-" + sb.ID()); err != nil {
 				t.Fatal(err)
@@ -115,6 +116,7 @@ func TestEnds(t *testing.T) {
 // TestImageGone removes the empty image, as who tidies a daemon up does: it is made again.
 func TestImageGone(t *testing.T) {
 	t.Parallel()
+	testneeds.FullTier(t)
 	d := sandboxtest.OwnDocker(t, false)
 	e := docker.New(docker.Options{State: t.TempDir(), Host: d.Host(), Runtime: "runc"})
 	if err := e.Check(t.Context()); err != nil {
@@ -136,6 +138,7 @@ func TestImageGone(t *testing.T) {
 // TestDaemonEnds ends the daemon, which ends what it has, and starts another.
 func TestDaemonEnds(t *testing.T) {
 	t.Parallel()
+	testneeds.FullTier(t)
 	d := sandboxtest.OwnDocker(t, false)
 	e := docker.New(docker.Options{State: t.TempDir(), Host: d.Host(), Runtime: "runc"})
 	sb, err := e.Start(t.Context(), sandbox.Spec{ID: sandbox.NewID("test")})
@@ -160,6 +163,7 @@ func TestDaemonEnds(t *testing.T) {
 // TestDaemonAway restarts a daemon that leaves its containers alone: what runs goes on, and nothing new starts meanwhile.
 func TestDaemonAway(t *testing.T) {
 	t.Parallel()
+	testneeds.FullTier(t)
 	d := sandboxtest.OwnDocker(t, true)
 	e := docker.New(docker.Options{State: t.TempDir(), Host: d.Host(), Runtime: "runc"})
 	sb, l := sandboxtest.Start(t, e, sandbox.Spec{})
@@ -189,6 +193,7 @@ func TestDaemonAway(t *testing.T) {
 // TestOrphans kills an owner: its container ends by itself, and another engine with the same folder removes it. Containers without a folder go, too.
 func TestOrphans(t *testing.T) {
 	t.Parallel()
+	testneeds.FullTier(t)
 	if os.Getenv(orphanState) != "" {
 		orphan(t)
 		return
@@ -274,6 +279,7 @@ func containersOf(t *testing.T, daemon *client.Client, state string) (all []stri
 // TestStartGivenUp gives starts up at many moments, as a server does that ends while its pool fills: no container is left, also not one that the daemon was still making.
 func TestStartGivenUp(t *testing.T) {
 	t.Parallel()
+	testneeds.FullTier(t)
 	host := sandboxtest.Docker(t)
 	daemon := api(t, host)
 	state, err := filepath.EvalSymlinks(t.TempDir())

@@ -15,6 +15,7 @@ import (
 
 // TestIsolation looks for what of the host sandboxed code must not find, whatever the runtime.
 func TestIsolation(t *testing.T) {
+	testneeds.FullTier(t)
 	const canary = "host-canary-4711"
 	t.Setenv("COVE_CANARY", canary)
 	secret := filepath.Join(t.TempDir(), "secret")
@@ -82,6 +83,7 @@ func TestIsolation(t *testing.T) {
 // TestBounds fills everything that can be filled; the guest must answer afterwards.
 func TestBounds(t *testing.T) {
 	t.Parallel()
+	testneeds.FullTier(t)
 	limits := sandbox.Limits{Memory: 512 << 20, Processes: 64, OpenFiles: 256, Tmp: 32 << 20, Workspace: 64 << 20}
 	e := newEngine(t)
 	if _, err := e.LimitsEnforcedBy(t.Context()); err != nil {

@@ -183,6 +183,7 @@ func TestSlowedIsLent(t *testing.T) {
 // TestReserveIsUsedUp has a sandbox stay slowed down whatever it is lent: that ends.
 func TestReserveIsUsedUp(t *testing.T) {
 	t.Parallel()
+	testneeds.FullTier(t)
 	testneeds.Asked(t, testneeds.Time)
 	g, _, dir := unified(t, sandbox.Limits{Memory: 1 << 30, CPUs: 1})
 	write(t, dir, "memory.current", strconv.FormatInt(8<<30, 10))

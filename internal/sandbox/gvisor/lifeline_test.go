@@ -109,7 +109,6 @@ func TestOwnerKilled(t *testing.T) {
 		"the sentry is stuck": func(_ *testing.T, sentry int) { _ = syscall.Kill(sentry, syscall.SIGSTOP) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
 			state := t.TempDir()
 			cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestOwnerKilled$", "-test.timeout=10m")
 			cmd.Env = append(os.Environ(), "COVE_TEST_OWNER="+state, "COVE_TEST_BINARY="+sandboxtest.Binary(t))

@@ -21,6 +21,7 @@ import (
 // the guest would end the code long before the sandbox as a whole meets its own.
 func TestKilledForMemory(t *testing.T) {
 	t.Parallel()
+	testneeds.FullTier(t)
 	e := newEngine(t)
 	sb, l := sandboxtest.Start(t, e, sandbox.Spec{})
 	files, _ := filepath.Glob("/sys/fs/cgroup/memory/cove/" + sb.ID() + "/memory.limit_in_bytes")
@@ -54,7 +55,6 @@ func TestWatchedMemory(t *testing.T) {
 		"by itself": `awk 'BEGIN { x = "x"; while (length(x) < 800000000) x = x x; while (1) y++ }'`,
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
 			sb, l := sandboxtest.Start(t, e, sandbox.Spec{Limits: sandbox.Limits{Memory: 128 << 20}})
 			eatMemory(t, sb, l.Run, script)
 		})
@@ -77,7 +77,7 @@ func eatMemory(t *testing.T, sb sandbox.Sandbox, run runner, script string) {
 	}
 	select {
 	case <-sb.Done():
-	case <-time.After(30 * time.Second):
+	case <-time.After(patience):
 		t.Fatal("the sandbox lives on")
 	}
 	if p := problem.Of(sb.Cause()); p == nil || p.Code != "session_oom" || p.Hint == "" {

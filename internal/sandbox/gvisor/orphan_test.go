@@ -50,7 +50,7 @@ func TestOrphans(t *testing.T) {
 	for name, ended := range map[string]<-chan struct{}{"with the host's root": ours, "with a root of its own": ownRoot} {
 		select {
 		case <-ended:
-		case <-time.After(10 * time.Second):
+		case <-time.After(patience):
 			t.Errorf("the orphan %s was left alive", name)
 		}
 	}

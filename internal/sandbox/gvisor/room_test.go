@@ -84,6 +84,7 @@ func unharmed(t *testing.T, sb sandbox.Sandbox) {
 // on, also on ext2, which cannot set room aside, so that the sandboxes themselves find the disk full.
 func TestSavesThatOverlap(t *testing.T) {
 	t.Parallel()
+	testneeds.FullTier(t)
 	for _, kind := range []string{"ext4", "tmpfs", "ext2"} {
 		t.Run(kind, func(t *testing.T) {
 			dir := disk(t, kind, 200)

@@ -11,7 +11,8 @@ import (
 
 func TestContract(t *testing.T) {
 	t.Parallel()
-	testneeds.Asked(t, testneeds.Sandboxes)
+	testneeds.FullTier(t)
+	testneeds.AskedForParts(t, testneeds.Sandboxes)
 	sandboxtest.Run(t, func(t *testing.T) sandbox.Engine {
 		return local.New(local.Options{State: t.TempDir()})
 	})

@@ -28,6 +28,18 @@ const daemonPatience = 2 * time.Minute
 func Docker(t testing.TB) string {
 	t.Helper()
 	testneeds.Asked(t, testneeds.Docker)
+	return dockerOf(t)
+}
+
+// DockerForParts is Docker for a test whose parts use the daemon, each with a slot of its own.
+func DockerForParts(t testing.TB) string {
+	t.Helper()
+	testneeds.AskedForParts(t, testneeds.Docker)
+	return dockerOf(t)
+}
+
+func dockerOf(t testing.TB) string {
+	t.Helper()
 	if host := os.Getenv("COVE_TEST_DOCKER_HOST"); host != "" {
 		return host
 	}

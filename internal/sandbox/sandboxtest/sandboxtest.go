@@ -36,6 +36,9 @@ func Binary(t testing.TB) string {
 	return path
 }
 
+// Built is Binary for what starts nothing itself and waits for no slot.
+func Built() (string, error) { return build() }
+
 // build is a variable because sync.OnceValues makes one value for all tests of a process.
 var build = sync.OnceValues(func() (string, error) {
 	if path := os.Getenv("COVE_TEST_BINARY"); path != "" {
@@ -131,6 +134,7 @@ func Run(t *testing.T, newEngine func(t *testing.T) sandbox.Engine) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
+			testneeds.TakeSlot(t)
 			test(t, newEngine(t))
 		})
 	}

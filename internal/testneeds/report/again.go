@@ -1,10 +1,12 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -18,7 +20,7 @@ const (
 type failure struct {
 	pkg, test string
 	causes    string // the lines in which it said why, the first time
-	final     string // why it is not tried again; empty for what may have failed by chance
+	final     string // why it is not tried again, or not any more; empty for what may have failed by chance
 	tries     int    // how often it was run, when all is over
 	passed    bool   // the last time
 }
@@ -27,15 +29,20 @@ func (f failure) name() string { return strings.TrimSpace(f.pkg + " " + f.test) 
 
 // String is the failure as the summary has it.
 func (f failure) String() string {
-	verdict, tries := "FAIL", ""
-	switch {
-	case f.passed:
+	verdict := "FAIL"
+	if f.passed {
 		verdict = "FLAKY"
-		fallthrough
-	case f.tries > 1:
-		tries = fmt.Sprintf(" (%d tries)", f.tries)
-	case f.final != "":
-		tries = " (not tried again: " + f.final + ")"
+	}
+	var how []string
+	if f.tries > 1 {
+		how = append(how, fmt.Sprintf("%d tries", f.tries))
+	}
+	if f.final != "" {
+		how = append(how, "not tried again: "+f.final)
+	}
+	tries := ""
+	if len(how) > 0 {
+		tries = " (" + strings.Join(how, "; ") + ")"
 	}
 	return verdict + ": " + f.name() + tries + "\n" + f.causes
 }
@@ -54,7 +61,7 @@ func (s *suite) goOn(r *Report) error {
 		}
 	}
 	for pkg := range r.cut {
-		r.failures = append(r.failures, failure{pkg: pkg, causes: "    its process ended early each time; some tests did not begin\n", final: "it was"})
+		r.failures = append(r.failures, failure{pkg: pkg, causes: "    its process ended early each time; some tests did not begin\n", final: fmt.Sprintf("it went on %d times", mostTries)})
 	}
 	return nil
 }
@@ -87,9 +94,8 @@ func (s *suite) tryAgain(r *Report) error {
 		}
 		return nil
 	}
-	s.env = append(s.env, "COVE_TEST_UNTIL=") // what has begun once may be run again
 	for _, f := range again {
-		for f.tries = 1; f.tries < mostTries && !f.passed; {
+		for f.tries = 1; f.tries < mostTries && !f.passed && f.final == ""; {
 			f.tries++
 			fmt.Fprintf(s.out, "again, alone: %s (try %d)\n", f.name(), f.tries)
 			try := NewReport(s.out)
@@ -97,6 +103,16 @@ func (s *suite) tryAgain(r *Report) error {
 				return err
 			}
 			f.passed = len(try.failures) == 0 && (f.test == "" || try.ended[f.pkg][f.test])
+			for _, other := range try.failures {
+				f.final = cmp.Or(f.final, other.final)
+				if f.test == "" && other.test != "" {
+					f.causes += "    " + other.test + " failed in try " + strconv.Itoa(f.tries) + "\n" + other.causes
+				}
+			}
+			if f.test == "" { // there may be tests that began now only
+				maps.Copy(r.left, try.left)
+				maps.Copy(r.silent, try.silent)
+			}
 		}
 	}
 	return nil

@@ -11,6 +11,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
+	"time"
 
 	"cove/internal/testneeds"
 )
@@ -30,19 +32,35 @@ type event struct {
 // Report is what tests did, package by package.
 type Report struct {
 	out       io.Writer
-	said      map[[2]string]*strings.Builder // what a test said, until it is known whether anybody wants to read it
-	causes    map[[2]string]string           // of tests whose parts have failed: why
-	left      map[string]map[string]int      // package, reason: how many tests
+	said      map[key]*strings.Builder  // what a test said, until it is known whether anybody wants to read it
+	causes    map[key]string            // of tests whose parts have failed: why
+	left      map[string]map[string]int // package, reason: how many tests
 	elsewhere map[string]int
-	late      []string                   // tests that time was too short for
-	silent    []string                   // tests that were skipped for no reason that testneeds knows
-	state     map[[2]string]string       // of tests that have not ended: the last action that tells of it
+	other     map[string]int             // tests of another tier than the one that runs
+	silent    map[string]bool            // tests that were skipped for no reason that testneeds knows
+	state     map[key]string             // of tests that have not ended: the last action that tells of it
 	began     map[string]map[string]bool // package, test: those that ran, to their end or not
 	ended     map[string]map[string]bool // package, test: whether it passed
-	whole     map[string]bool            // packages whose last line says that all of their tests have ended
-	cut       map[string]bool            // packages that ended before their tests did
+	processes map[string]*process        // package: what runs its tests, until it has ended
+	cut       map[string]bool            // packages that ended before their tests did, because of a test
 	slow      []slowTest
 	failures  []failure
+
+	mu           sync.Mutex        // is held while an event is taken, and while clocks are looked at
+	counted      time.Duration     // since it began, as testneeds.Share counts
+	quickTimeout time.Duration     // of tests that have not said another; 0: they have none
+	clocks       map[key]*clock    // of tests and parts that have not ended
+	waited       map[key]float64   // seconds, for slots
+	overdue      map[string]string // package, test: because of which it was ended
+}
+
+// process is what runs the tests of a package.
+type process struct {
+	verdict string // its last line, PASS or FAIL: all tests have ended
+	last    string // the test of which there was something last
+	failed  bool   // a test did
+	died    bool   // a test that failed took it along
+	raced   bool   // one of its tests did, or a program that they started
 }
 
 // slowTest is a test and its seconds, without those in which it waited for its turn.
@@ -54,12 +72,13 @@ type slowTest struct {
 // NewReport returns one that writes to out.
 func NewReport(out io.Writer) *Report {
 	return &Report{
-		out: out, said: map[[2]string]*strings.Builder{}, causes: map[[2]string]string{}, left: map[string]map[string]int{}, elsewhere: map[string]int{}, state: map[[2]string]string{},
-		began: map[string]map[string]bool{}, ended: map[string]map[string]bool{}, whole: map[string]bool{}, cut: map[string]bool{},
+		out: out, said: map[key]*strings.Builder{}, causes: map[key]string{}, left: map[string]map[string]int{}, elsewhere: map[string]int{}, state: map[key]string{},
+		began: map[string]map[string]bool{}, ended: map[string]map[string]bool{}, processes: map[string]*process{}, cut: map[string]bool{},
+		silent: map[string]bool{}, other: map[string]int{}, clocks: map[key]*clock{}, waited: map[key]float64{}, overdue: map[string]string{},
 	}
 }
 
-// Read reads what go test -json says to its end.
+// Read reads what go test -json says to its end. A process that ends with exit code 0 while a test runs has no result there: test2json takes its end for that of the test.
 func (r *Report) Read(events io.Reader) error {
 	lines := bufio.NewReader(events)
 	for {
@@ -71,6 +90,9 @@ func (r *Report) Read(events io.Reader) error {
 			_, _ = r.out.Write(line)
 		}
 		if errors.Is(err, io.EOF) {
+			for _, pkg := range slices.Sorted(maps.Keys(r.processes)) {
+				r.take(event{Action: "fail", Package: pkg})
+			}
 			return nil
 		}
 		if err != nil {
@@ -80,55 +102,75 @@ func (r *Report) Read(events io.Reader) error {
 }
 
 func (r *Report) take(e event) {
-	key := [2]string{e.Package, e.Test}
-	said := r.said[key]
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.tick(e)
+	k := key{e.Package, e.Test}
+	p := r.processOf(e.Package)
+	if e.Test != "" {
+		p.last, _, _ = strings.Cut(e.Test, "/")
+	}
+	said := r.said[k]
 	if said == nil {
 		said = &strings.Builder{}
-		r.said[key] = said
+		r.said[k] = said
 	}
-	if e.Elapsed >= slow && e.Test != "" && !strings.Contains(e.Test, "/") {
-		r.slow = append(r.slow, slowTest{e.Package + " " + e.Test, e.Elapsed})
+	if own := e.Elapsed - r.waited[k]; own >= slow && e.Test != "" && !strings.Contains(e.Test, "/") {
+		r.slow = append(r.slow, slowTest{e.Package + " " + e.Test, own})
 	}
 	switch e.Action {
 	case "run", "pause", "cont":
-		r.state[key] = e.Action
-		delete(r.whole, e.Package)
+		r.state[k] = e.Action
+		p.verdict = ""
 	case "output":
 		if strings.HasPrefix(e.Output, "=== ") {
 			return // run, pause, cont
 		}
 		if e.Test == "" {
 			r.leaves(e.Package, e.Output)
-			r.whole[e.Package] = r.whole[e.Package] || e.Output == "PASS\n" || e.Output == "FAIL\n"
+			if e.Output == "PASS\n" || e.Output == "FAIL\n" {
+				p.verdict = strings.TrimSpace(e.Output)
+			} else if strings.HasPrefix(e.Output, testneeds.LeftOut+testneeds.Everything) {
+				p.verdict = "PASS"
+			}
 		}
+		p.raced = p.raced || strings.Contains(e.Output, "WARNING: DATA RACE")
 		said.WriteString(e.Output)
 	case "build-output":
 		fmt.Fprint(r.out, e.Output)
-	case "fail":
-		fmt.Fprint(r.out, said)
-		if e.Test == "" {
-			r.binaryFailed(e)
-		} else {
-			r.testFailed(key, said.String())
+	case "fail", "skip", "pass":
+		switch {
+		case e.Test == "":
+			r.processEnded(e)
+		case e.Action == "fail":
+			fmt.Fprint(r.out, said)
+			r.testFailed(k, said.String())
+		default:
+			r.end(k, e.Action == "pass")
+			if e.Action == "skip" && !r.leaves(e.Package, said.String()) {
+				r.silent[e.Package+" "+e.Test] = true
+			}
 		}
-		delete(r.said, key)
-	case "skip", "pass":
-		if e.Test == "" {
-			r.passed(e)
-			break
-		}
-		r.end(key, e.Action == "pass")
-		if e.Action == "skip" && !r.leaves(e.Package, said.String()) {
-			r.silent = append(r.silent, e.Package+" "+e.Test)
-		}
-		delete(r.said, key)
+		delete(r.said, k)
 	}
 }
 
+// processOf returns what is known of the process of a package's tests.
+func (r *Report) processOf(pkg string) *process {
+	p := r.processes[pkg]
+	if p == nil {
+		p = &process{}
+		if pkg != "" { // of none are the lines of a build
+			r.processes[pkg] = p
+		}
+	}
+	return p
+}
+
 // end notes that a test has ended.
-func (r *Report) end(key [2]string, passed bool) {
-	delete(r.state, key)
-	pkg, test := key[0], key[1]
+func (r *Report) end(k key, passed bool) {
+	delete(r.state, k)
+	pkg, test := k[0], k[1]
 	if r.began[pkg] == nil {
 		r.began[pkg], r.ended[pkg] = map[string]bool{}, map[string]bool{}
 	}
@@ -138,60 +180,100 @@ func (r *Report) end(key [2]string, passed bool) {
 }
 
 // testFailed notes that a test or a part of one failed, and why.
-func (r *Report) testFailed(key [2]string, said string) {
-	r.end(key, false)
-	test, _, part := strings.Cut(key[1], "/")
-	top := [2]string{key[0], test}
+func (r *Report) testFailed(k key, said string) {
+	r.end(k, false)
+	test, _, part := strings.Cut(k[1], "/")
+	top := key{k[0], test}
 	r.causes[top] += causes(said)
 	if part {
 		return
 	}
-	r.failures = append(r.failures, failure{pkg: key[0], test: test, causes: r.causes[top], final: neverAgain(said + r.causes[top])})
+	p := r.processOf(k[0])
+	p.failed, p.died = true, p.died || death.MatchString(said)
+	r.failures = append(r.failures, failure{pkg: k[0], test: test, causes: r.causes[top], final: p.neverAgain(said + r.causes[top])})
 	delete(r.causes, top)
 }
 
-// binaryFailed notes why the tests of a package failed, unless one of its tests has said it: it does not compile, or it ended before its tests did.
-func (r *Report) binaryFailed(e event) {
-	var ran []string
-	said := ""
-	for key, b := range r.said {
-		if key[0] == e.Package {
-			said += b.String()
-		}
+// processEnded notes how the process of a package's tests ended, and why it failed unless one of its tests has said it: it does not compile, or it ended before its tests did.
+func (r *Report) processEnded(e event) {
+	pkg, p, said := e.Package, r.processOf(e.Package), r.saidOf(e.Package)
+	ran, overdue, own := r.running(pkg), r.overdue[pkg], key{pkg, ""}
+	good := e.Action == "skip" || e.Action == "pass" && p.verdict == "PASS" // it is skipped when it has no test files
+	if !good {
+		fmt.Fprint(r.out, said)
+	} else if e.Action == "pass" {
+		r.passed(e)
 	}
-	for key := range r.state {
-		if key[0] == e.Package && r.state[key] != "pause" && !strings.Contains(key[1], "/") {
-			ran = append(ran, key[1])
-		}
+	because := func(why string) {
+		r.failures = append(r.failures, failure{pkg: pkg, causes: why + r.causes[own] + causes(said), final: p.neverAgain(said)})
 	}
-	slices.Sort(ran)
-	why := causes(said)
-	failed := slices.ContainsFunc(r.failures, func(f failure) bool { return f.pkg == e.Package })
 	switch {
+	case good:
 	case e.FailedBuild != "":
-		r.failures = append(r.failures, failure{pkg: e.Package, final: "it does not compile"})
-	case r.whole[e.Package] && !failed, len(ran) == 0 && len(r.began[e.Package]) == 0:
-		r.failures = append(r.failures, failure{pkg: e.Package, causes: why, final: neverAgain(said)})
-	case !r.whole[e.Package]:
-		r.cut[e.Package] = true
+		r.failures = append(r.failures, failure{pkg: pkg, final: "it does not compile"})
+	case p.verdict != "" && (!p.failed || r.causes[own] != "" || death.MatchString(said)):
+		because("    its process failed when its tests had ended\n")
+	case p.verdict != "":
+	case overdue != "": // the others go on as if they had not begun
+		r.cut[pkg] = true
+		r.testFailed(key{pkg, overdue}, "")
+	case len(ran) > 0 || p.died:
+		r.cut[pkg] = true
 		for _, test := range ran {
-			key := [2]string{e.Package, test}
-			if said := r.said[key]; said != nil {
-				fmt.Fprint(r.out, said)
-			}
-			r.end(key, false)
-			r.failures = append(r.failures, failure{pkg: e.Package, test: test, causes: "    its process ended before it\n" + why, final: neverAgain(said)})
+			r.causes[key{pkg, test}] += "    its process ended before it\n" + causes(said)
+			r.testFailed(key{pkg, test}, said)
 		}
+	case p.last == "":
+		because("    its process ended before its tests began\n")
+	default:
+		because("    its process ended before its tests did; the last was " + p.last + "\n")
 	}
-	maps.DeleteFunc(r.said, func(key [2]string, _ *strings.Builder) bool { return key[0] == e.Package })
-	maps.DeleteFunc(r.state, func(key [2]string, _ string) bool { return key[0] == e.Package })
+	if isOf := func(f failure) bool { return f.pkg == pkg && f.final == dataRace }; p.raced && !slices.ContainsFunc(r.failures, isOf) {
+		r.failures = append(r.failures, failure{pkg: pkg, final: dataRace})
+	}
+	delete(r.processes, pkg)
+	delete(r.overdue, pkg)
+	delete(r.causes, own)
+	of := func(k key) bool { return k[0] == pkg }
+	maps.DeleteFunc(r.said, func(k key, _ *strings.Builder) bool { return of(k) })
+	maps.DeleteFunc(r.state, func(k key, _ string) bool { return of(k) })
+	maps.DeleteFunc(r.clocks, func(k key, _ *clock) bool { return of(k) })
 }
 
-// neverAgain returns why a test that said this is not tried again: what it found does not come and go, or one time is enough to know of it.
-func neverAgain(said string) string {
+// saidOf returns what the tests of a package said that have not ended, and after them the package.
+func (r *Report) saidOf(pkg string) string {
+	var all strings.Builder
+	for _, k := range slices.SortedFunc(maps.Keys(r.said), func(a, b key) int { return strings.Compare(a[1], b[1]) }) {
+		if k[0] == pkg && k[1] != "" {
+			all.WriteString(r.said[k].String())
+		}
+	}
+	if own := r.said[key{pkg, ""}]; own != nil {
+		all.WriteString(own.String())
+	}
+	return all.String()
+}
+
+// running returns the tests of a package that have begun and have not ended.
+func (r *Report) running(pkg string) []string {
+	var out []string
+	for k, state := range r.state {
+		if k[0] == pkg && state != "pause" && !strings.Contains(k[1], "/") {
+			out = append(out, k[1])
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+const dataRace = "a data race"
+
+// neverAgain returns why a test that said this is not tried again: what it found does not come and go, or one time is enough to know of it. Which test has a data race is not certain: what the race
+// detector says of it may stand in the lines of another one.
+func (p *process) neverAgain(said string) string {
 	switch {
-	case strings.Contains(said, "WARNING: DATA RACE"):
-		return "a data race"
+	case p.raced:
+		return dataRace
 	case strings.Contains(said, testneeds.NotThere):
 		return "left out"
 	}
@@ -199,7 +281,10 @@ func neverAgain(said string) string {
 }
 
 // cause is a line that t.Error and its kin wrote, or the beginning of a panic's; logged lines look the same.
-var cause = regexp.MustCompile(`^ *(\w+\.go:\d+: |panic: |fatal error: )`)
+var cause = regexp.MustCompile(`^ *(\w+\.go:\d+: |panic: |fatal error: |signal: )`)
+
+// death is what a process says that dies, or go test of one that was killed.
+var death = regexp.MustCompile(`(?m)^(panic|fatal error|signal): `)
 
 // causes returns the last lines in which a test said why it failed, cut to what a summary has room for.
 func causes(said string) string {
@@ -226,9 +311,9 @@ func (r *Report) leaves(pkg, said string) bool {
 		r.elsewhere[reason(where)]++
 		return true
 	}
-	_, test, ok := strings.Cut(said, testneeds.TooLate)
+	_, tier, ok := strings.Cut(said, testneeds.OtherTier)
 	if ok {
-		r.late = append(r.late, reason(test))
+		r.other[reason(tier)]++
 	}
 	return ok
 }
@@ -241,11 +326,8 @@ func reason(text string) string {
 }
 
 func (r *Report) passed(e event) {
-	if e.Action == "skip" {
-		return // it has no tests
-	}
 	line := fmt.Sprintf("ok  \t%s\t%.3fs", e.Package, e.Elapsed)
-	if said := r.said[[2]string{e.Package, ""}]; said != nil && strings.Contains(said.String(), "(cached)") {
+	if said := r.said[key{e.Package, ""}]; said != nil && strings.Contains(said.String(), "(cached)") {
 		line = fmt.Sprintf("ok  \t%s\t(cached)", e.Package)
 	}
 	if left := r.left[e.Package]; len(left) > 0 {
@@ -291,15 +373,15 @@ func (r *Report) Summary(all bool) bool {
 		fmt.Fprintf(r.out, "FAIL: everything was asked for, and left out were %s\n", counted(sum))
 		good = false
 	default:
-		fmt.Fprintf(r.out, "left out were %s; `make test` has everything\n", counted(sum))
+		fmt.Fprintf(r.out, "left out were %s; `make test-all` has everything\n", counted(sum))
 	}
 	if len(r.elsewhere) > 0 {
 		fmt.Fprintf(r.out, "about other machines and users than this are %s\n", counted(r.elsewhere))
 	}
-	if len(r.late) > 0 {
-		fmt.Fprintf(r.out, "NOT BEGUN, for want of time: %s; `make test` runs them\n", strings.Join(r.late, ", "))
+	if len(r.other) > 0 {
+		fmt.Fprintf(r.out, "of another tier than this are %s\n", counted(r.other))
 	}
-	for _, test := range r.silent {
+	for _, test := range slices.Sorted(maps.Keys(r.silent)) {
 		fmt.Fprintf(r.out, "FAIL: %s was skipped and did not say by package testneeds why\n", test)
 		good = false
 	}

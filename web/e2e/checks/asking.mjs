@@ -2,7 +2,7 @@
 import { check, env, expect, picture, until } from '../kit.mjs'
 import { answered, ask, audit, goOn, unfold, waits, wrote } from '../people.mjs'
 
-await check('a file and a question become steps, a figure and an answer', {}, async (page) => {
+await check('a file and a question become steps, a figure and an answer', { part: 'first' }, async (page) => {
   await page.locator('input[type=file]').first().setInputFiles(env('COVE_SALES'))
   await page.getByText('sales.csv').first().waitFor()
   await ask(page, 'Which region grew fastest? Plot it.')
@@ -117,7 +117,7 @@ await check('a conversation is forked in its middle, and both go on by themselve
   await wrote(page, 'again has 1')
 })
 
-await check('eight tabs follow one server', { scale: true }, async (page, context) => {
+await check('eight tabs follow one server', { part: 'scale' }, async (page, context) => {
   await ask(page, 'count slowly')
   await until(async () => /\/c\//.test(page.url()), 'the conversation')
   const tabs = await Promise.all(

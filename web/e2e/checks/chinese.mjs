@@ -24,7 +24,7 @@ const english = (page) =>
     return [...new Set(found)]
   })
 
-await check('no screen has an English sentence in Chinese', { scale: true, locale: 'zh-CN' }, async (page) => {
+await check('no screen has an English sentence in Chinese', { part: 'scale', locale: 'zh-CN' }, async (page) => {
   const all = []
   let screens = 0
   await tour(page, async (at) => {

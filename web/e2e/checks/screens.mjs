@@ -35,7 +35,7 @@ await check('in Chinese, with an input method', { locale: 'zh-CN' }, async (page
   await picture(page, 'zh')
 })
 
-await check('screens: nothing serious is found on any, in both themes', { scale: true }, async (page) => {
+await check('screens: nothing serious is found on any, in both themes', { part: 'scale' }, async (page) => {
   let screens = 0
   const found = []
   await tour(page, async (at) => {

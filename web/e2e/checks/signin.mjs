@@ -2,21 +2,25 @@
 import { check, env, expect, picture } from '../kit.mjs'
 import { composer } from '../people.mjs'
 
-await check('the printed address signs in once, and leaves no secret', { signedIn: false }, async (page, context) => {
-  await page.goto(env('COVE_SETUP'))
-  await composer(page).waitFor()
-  expect(!page.url().includes('setup'), `the address is ${page.url()}`)
-  const [cookie] = await context.cookies()
-  expect(cookie.httpOnly && cookie.sameSite === 'Strict', `the cookie is ${JSON.stringify(cookie)}`)
-  await context.clearCookies()
-  await page.goto('about:blank')
-  await page.goto(env('COVE_SETUP'))
-  await page.getByLabel('Key', { exact: true }).waitFor()
-  expect((await page.locator('main').innerText()).includes('cove open'), 'it is not said how to get another code')
-  await picture(page, 'sign-in')
-})
+await check(
+  'the printed address signs in once, and leaves no secret',
+  { part: 'first', signedIn: false },
+  async (page, context) => {
+    await page.goto(env('COVE_SETUP'))
+    await composer(page).waitFor()
+    expect(!page.url().includes('setup'), `the address is ${page.url()}`)
+    const [cookie] = await context.cookies()
+    expect(cookie.httpOnly && cookie.sameSite === 'Strict', `the cookie is ${JSON.stringify(cookie)}`)
+    await context.clearCookies()
+    await page.goto('about:blank')
+    await page.goto(env('COVE_SETUP'))
+    await page.getByLabel('Key', { exact: true }).waitFor()
+    expect((await page.locator('main').innerText()).includes('cove open'), 'it is not said how to get another code')
+    await picture(page, 'sign-in')
+  },
+)
 
-await check('a key signs in, and a wrong one is refused in words', { signedIn: false }, async (page) => {
+await check('a key signs in, and a wrong one is refused in words', { part: 'first', signedIn: false }, async (page) => {
   await page.goto('./')
   const field = page.getByLabel('Key', { exact: true })
   await field.fill('cove_wrong')
@@ -27,7 +31,7 @@ await check('a key signs in, and a wrong one is refused in words', { signedIn: f
   await composer(page).waitFor()
 })
 
-await check('a page of somebody else cannot use the cookie', {}, async (_page, context) => {
+await check('a page of somebody else cannot use the cookie', { part: 'first' }, async (_page, context) => {
   const answer = await context.request.post('api/v1/sessions', {
     data: {},
     headers: { 'Sec-Fetch-Site': 'cross-site', Origin: 'http://evil.invalid' },

@@ -7,27 +7,31 @@ const streams = (path) => /\/api\/v1\/(events|turns\/[^/]+\/events|executions\/[
 const slow = (n) =>
   `run: import time\nprint('window ${n} line', 0)\n${waits()}\nfor i in range(1, 12):\n    print('window ${n} line', i, flush=True)\n    time.sleep(0.1)`
 
-await check('nine windows follow nine questions, without a connection each', { scale: true }, async (page, context) => {
-  const asked = []
-  context.on('request', (request) => streams(new URL(request.url()).pathname) && asked.push(request.url()))
-  const windows = [page]
-  for (let n = 1; n < 9; n++) {
-    const w = await context.newPage()
-    await w.goto('./')
-    windows.push(w)
-  }
-  // Each goes on once its window has shown that it began: a server runs fewer than nine at once.
-  await Promise.all(
-    windows.map(async (w, n) => {
-      await ask(w, slow(n))
-      await w.getByText(`window ${n} line 0`).first().waitFor()
-      await goOn(w)
-    }),
-  )
-  await Promise.all(windows.map((w) => answered(w, 'It ran.')))
-  for (const [n, w] of windows.entries()) await wrote(w, `window ${n} line 11`)
-  expect(!asked.length, `windows opened streams of their own: ${asked.join('\n')}`)
-})
+await check(
+  'nine windows follow nine questions, without a connection each',
+  { part: 'scale' },
+  async (page, context) => {
+    const asked = []
+    context.on('request', (request) => streams(new URL(request.url()).pathname) && asked.push(request.url()))
+    const windows = [page]
+    for (let n = 1; n < 9; n++) {
+      const w = await context.newPage()
+      await w.goto('./')
+      windows.push(w)
+    }
+    // Each goes on once its window has shown that it began: a server runs fewer than nine at once.
+    await Promise.all(
+      windows.map(async (w, n) => {
+        await ask(w, slow(n))
+        await w.getByText(`window ${n} line 0`).first().waitFor()
+        await goOn(w)
+      }),
+    )
+    await Promise.all(windows.map((w) => answered(w, 'It ran.')))
+    for (const [n, w] of windows.entries()) await wrote(w, `window ${n} line 11`)
+    expect(!asked.length, `windows opened streams of their own: ${asked.join('\n')}`)
+  },
+)
 
 await check(
   'what goes on elsewhere is seen, and a tab that nobody looks at says when it is done',

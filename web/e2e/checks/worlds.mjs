@@ -42,7 +42,7 @@ await check('a clock that is a day behind, and one that is a day ahead', mortal,
 
 await check(
   'half a minute without a network in the middle of output',
-  { ...mortal, scale: true, down: true },
+  { ...mortal, part: 'scale', down: true },
   async (page) => {
     await ask(page, "run: import time\nfor i in range(60):\n    print('tick', i, flush=True)\n    time.sleep(0.5)")
     await page.getByText('tick 3').first().waitFor()
@@ -135,7 +135,7 @@ for (const how of ['kill', 'stop'])
     await wrote(page, 'and on 42')
   })
 
-await check('a conversation of 1,000 turns', { ...mortal, scale: true }, async (page) => {
+await check('a conversation of 1,000 turns', { ...mortal, part: 'scale' }, async (page) => {
   await page.goto(env('COVE_LONG'))
   await answered(page, 'question number 999')
   await page.getByRole('button', { name: 'Show 970 earlier questions' }).waitFor()
@@ -156,7 +156,7 @@ await check('a conversation of 1,000 turns', { ...mortal, scale: true }, async (
   expect((await page.evaluate(() => window.touched)) === 0, 'typing changed turns')
 })
 
-await check('5,000 events a second', { ...mortal, scale: true }, async (page, context) => {
+await check('5,000 events a second', { ...mortal, part: 'scale' }, async (page, context) => {
   const devtools = await context.newCDPSession(page)
   const heap = async () => {
     await devtools.send('HeapProfiler.collectGarbage')

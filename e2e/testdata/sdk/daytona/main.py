@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import sys
 import time
 import urllib.error
 import urllib.request
@@ -49,6 +50,9 @@ done = box.code_interpreter.run_code("kept = 5\nprint(kept)", on_stdout=lambda m
 assert box.code_interpreter.run_code("print(kept + 1)").stdout == "6\n" and "".join(said) == "5\n"
 assert box.code_interpreter.run_code("1/0").error.name == "ZeroDivisionError"
 print("ok code")
+if sys.argv[1:] == ["code"]:
+    box.delete(wait=True)
+    sys.exit()
 
 box.fs.upload_file(b"text", "a/b.txt")
 assert box.fs.download_file("a/b.txt") == b"text" and [f.name for f in box.fs.list_files("a")] == ["b.txt"]

@@ -189,6 +189,9 @@ def check_sessions():
     print("ok REST")
 
 
+if sys.argv[1:] == ["kernel"]:
+    check_kernel_client()
+    sys.exit()
 check_sessions()
 asyncio.run(autogen())
 check_smolagents()
