@@ -716,7 +716,7 @@ class Inlet:
                 if (message.get("type"), message.get("id"), message.get("number")) == wanted:
                     del self.messages[index]
                     return message
-            self.poller.poll(POLL_MS if self.tools.waiting else None)  # a thread that called a tool may take in what is waited for here
+            self.poller.poll(POLL_MS if self.tools.waiting else INTERRUPT_MS)  # a thread that called a tool may take in what is waited for here
             self.pump()
 
 

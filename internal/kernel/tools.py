@@ -7,6 +7,7 @@
 MOST_CALLS = 1000  # without an answer, at one time; the host counts too
 CALLS_WINDOW = 32  # sent and not answered; the guest keeps twice as many messages for a kernel that does not read, and drops more
 LARGEST_CALL = 1 << 20  # bytes of arguments
+INTERRUPT_MS = 500  # how long a wait may be before Python looks whether it was interrupted: a signal that came just before, or that another thread got, does not end it
 POLL_MS = 50  # how long somebody waits for the guest before looking whether another thread has read
 
 
@@ -207,7 +208,7 @@ class Tools:
             try:
                 # An event loop may take in what is waited for here.
                 alone = _ident() == self.kernel.interrupts.main and not self.readers
-                if call.answer is None and poller.poll(None if alone else POLL_MS):
+                if call.answer is None and poller.poll(INTERRUPT_MS if alone else POLL_MS):
                     inlet.pump()
             finally:
                 self.reading.release()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 	"sync"
@@ -163,6 +164,37 @@ func TestToolsTime(t *testing.T) {
 	printedWith(t, k, kernel.Request{Code: "import tools, threading\nsaid = []\ndef late():\n    try:\n        tools.wait(milliseconds=600_000)\n    except tools.ToolError as e:\n        said.append(str(e))\nthread = threading.Thread(target=late)\nthread.start()\nimport time\ntime.sleep(.2)", Tools: tools})
 	if printed, failed, _ = printedWith(t, k, kernel.Request{Code: "thread.join()\nprint(said)"}); printed != "['wait: the code that called has ended']\n" && printed != "['wait: the tools of an execution can be called until it ends']\n" {
 		t.Errorf("a thread that was left behind: %q %q", printed, failed)
+	}
+}
+
+// TestWaitsAreInterruptedByOtherThreads has the interrupt of code that waits for the host go to another thread, as the operating system may choose: the wait goes on in the main thread.
+func TestWaitsAreInterruptedByOtherThreads(t *testing.T) {
+	t.Parallel()
+	_, _, k := begin(t)
+	ended := make(chan struct{})
+	t.Cleanup(func() { close(ended) })
+	request := kernel.Request{
+		Tools: &kernel.Tools{Set: offer(t, tool.Tool{Name: "wait"}), Call: func(ctx context.Context, _ []tool.Call, _ func(int, tool.Result)) {
+			<-ctx.Done()
+		}},
+		Input: func(string, bool) (string, error) {
+			<-ended
+			return "", io.EOF
+		},
+	}
+	for _, wait := range []string{"import tools; tools.wait()", "input()"} {
+		ctx, cancel := context.WithCancel(t.Context())
+		request.Code = "import signal, threading\nthreading.Thread(target=threading.Event().wait, daemon=True).start()\n" +
+			"signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])\nprint('waits', flush=True)\n" + wait
+		for ev, err := range k.Execute(ctx, request) {
+			if _, ok := ev.(kernel.Stream); ok {
+				cancel()
+			}
+			if d, ok := ev.(kernel.Done); err != nil || ok && (d.Outcome != kernel.OutcomeInterrupted || d.Lost != "") {
+				t.Errorf("%s: %v %+v", wait, err, ev)
+			}
+		}
+		cancel()
 	}
 }
 
