@@ -40,7 +40,7 @@ type result struct {
 
 func newCommand(t *testing.T, args ...string) *command {
 	t.Helper()
-	c := &command{t: t, runtime: t.TempDir(), bound: patience}
+	c := &command{t: t, cmd: exec.CommandContext(t.Context(), sandboxtest.Binary(t), args...), runtime: t.TempDir(), bound: patience}
 	// Sandboxed code of another uid passes through the folder that holds it.
 	if err := os.Chmod(filepath.Dir(c.runtime), 0o755); err != nil {
 		t.Fatal(err)
@@ -58,7 +58,6 @@ func newCommand(t *testing.T, args ...string) *command {
 			time.Sleep(50 * time.Millisecond)
 		}
 	})
-	c.cmd = exec.CommandContext(t.Context(), sandboxtest.Binary(t), args...)
 	c.cmd.Dir = t.TempDir()
 	c.cmd.Stdout, c.cmd.Stderr = &c.stdout, &c.stderr
 	c.cmd.WaitDelay = patience // for whoever keeps the output open after cove

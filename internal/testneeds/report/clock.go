@@ -53,13 +53,11 @@ func (r *Report) tick(e event) {
 			r.failures = append(r.failures, failure{pkg: e.Package, test: e.Test,
 				causes: "    it is parallel, and so waits for tests that may wait for the slot of " + of + "; see testneeds.TakeSlot\n", final: "it may hang each time"})
 		}
-	case "pass", "fail", "skip":
-		if !part {
+	case "output":
+		if !part && strings.HasPrefix(e.Output, "--- ") { // it has ended; test2json says so when the next one says something, which may be long after
 			delete(r.clocks, k)
 			whole.goesOn(top, r.counted)
-		}
-	case "output":
-		if strings.Contains(e.Output, ": "+testneeds.Awaited) {
+		} else if strings.Contains(e.Output, ": "+testneeds.Awaited) {
 			c.waiting[e.Test] = true
 		} else if _, came, ok := strings.Cut(e.Output, ": "+testneeds.Came); ok {
 			c.goesOn(e.Test, r.counted)

@@ -1,13 +1,17 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
+
+	"cove/internal/testneeds"
 )
 
 // TestReport wants what go test says to be passed on, what was left out to be counted, and what was skipped in silence to be a failure.
@@ -243,5 +247,45 @@ func TestFailFastIsRefused(t *testing.T) {
 	t.Parallel()
 	if _, err := (&suite{}).run([]string{"-failfast", "."}); err == nil {
 		t.Error("-failfast was taken")
+	}
+}
+
+// TestOverdue wants what runs for longer than it may to be found, and neither what waits nor what has ended.
+func TestOverdue(t *testing.T) {
+	t.Parallel()
+	const begins = `{"Action":"start","Package":"p"}` + "\n" + `{"Action":"run","Package":"p","Test":"TestA"}` + "\n"
+	says := func(line string) string {
+		return fmt.Sprintf(`{"Action":"output","Package":"p","Test":"TestA","Output":"%s\n"}`, line) + "\n"
+	}
+	for name, c := range map[string]struct {
+		events string
+		after  time.Duration
+		late   bool
+	}{
+		"quick":                     {begins, 31 * time.Second, true},
+		"quick, in time":            {begins, 29 * time.Second, false},
+		"paused":                    {begins + `{"Action":"pause","Package":"p","Test":"TestA"}`, time.Hour, false},
+		"ended and not said to":     {begins + says("--- PASS: TestA (0.1s)"), 31 * time.Second, false},
+		"waits for a slot":          {begins + says("    a_test.go:1: awaited: a slot"), time.Hour, false},
+		"has a slot":                {begins + says("    a_test.go:1: came: a slot after 9.1s") + says("    a_test.go:1: timeout: 3m0s"), 4 * time.Minute, false},
+		"has a slot, for long":      {begins + says("    a_test.go:1: came: a slot after 9.1s") + says("    a_test.go:1: timeout: 3m0s"), 5 * time.Minute, true},
+		"TestMain":                  {`{"Action":"start","Package":"p"}`, 4 * time.Minute, true},
+		"TestMain, in time":         {`{"Action":"start","Package":"p"}`, 2 * time.Minute, false},
+		"TestMain after its tests":  {begins + says("--- PASS: TestA (0.1s)"), 4 * time.Minute, true},
+		"TestMain beside its tests": {begins + says("    a_test.go:1: timeout: 10m0s"), 9 * time.Minute, false},
+	} {
+		r := NewReport(io.Discard)
+		r.quickTimeout = testneeds.QuickTimeout
+		for line := range strings.Lines(c.events) {
+			var e event
+			if err := json.Unmarshal([]byte(line), &e); err != nil {
+				t.Fatal(err)
+			}
+			r.take(e)
+		}
+		r.counted += c.after
+		if _, late := r.Overdue(); late != c.late {
+			t.Errorf("%s: %v", name, late)
+		}
 	}
 }
