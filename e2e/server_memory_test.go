@@ -20,6 +20,9 @@ import (
 	"cove/internal/testneeds"
 )
 
+// littleGarbage has the server collect garbage often: what counts is what it holds, not what a busy machine has not collected yet.
+const littleGarbage = "GOGC=25"
+
 // memory returns a line of /proc/PID/status, in MiB: VmRSS is what a process has in memory, VmHWM the most that it had.
 func (s *server) memory(line string) int {
 	s.t.Helper()
@@ -107,7 +110,7 @@ func TestScaleMemoryOfRequests(t *testing.T) {
 	t.Cleanup(service.Close)
 	service.Decide(func(int, modeltest.Request) modeltest.Turn { return modeltest.Say("Seen.") })
 	key := auth.NewText()
-	s := startServer(t, "", key, "COVE_MODEL=openai/gpt-4o", "OPENAI_BASE_URL="+service.OpenAIURL(), "OPENAI_API_KEY="+secret)
+	s := startServer(t, "", key, "COVE_MODEL=openai/gpt-4o", "OPENAI_BASE_URL="+service.OpenAIURL(), "OPENAI_API_KEY="+secret, littleGarbage)
 	var container struct{ ID string }
 	s.must("POST", "/v1/containers", map[string]any{"name": "c"}, &container)
 	session := s.session()
@@ -167,7 +170,7 @@ func TestScaleMemoryOfModels(t *testing.T) {
 	}
 	service.Decide(func(n int, _ modeltest.Request) modeltest.Turn { return turns[n%len(turns)] })
 	key := auth.NewText()
-	s := startServer(t, "", key, "COVE_MODEL=openai/gpt-4o", "OPENAI_BASE_URL="+service.OpenAIURL(), "OPENAI_API_KEY="+secret)
+	s := startServer(t, "", key, "COVE_MODEL=openai/gpt-4o", "OPENAI_BASE_URL="+service.OpenAIURL(), "OPENAI_API_KEY="+secret, littleGarbage)
 	base := s.memory("VmRSS")
 	for path, ask := range map[string]string{
 		"/v1/responses":        `{"model":"openai/gpt-4o","input":"Say it."}`,
@@ -201,7 +204,7 @@ func TestScaleMemoryOfConversations(t *testing.T) {
 	t.Cleanup(service.Close)
 	service.Decide(func(int, modeltest.Request) modeltest.Turn { return modeltest.Say("Seen.") })
 	key := auth.NewText()
-	s := startServer(t, "", key, "COVE_MODEL=openai/gpt-4o", "OPENAI_BASE_URL="+service.OpenAIURL(), "OPENAI_API_KEY="+secret)
+	s := startServer(t, "", key, "COVE_MODEL=openai/gpt-4o", "OPENAI_BASE_URL="+service.OpenAIURL(), "OPENAI_API_KEY="+secret, littleGarbage)
 	previous, code := "", ""
 	for range 10 {
 		ask := map[string]any{"model": "openai/gpt-4o", "input": strings.Repeat("words ", 1<<20)}
