@@ -50,9 +50,10 @@ bench: build python ## Measure cove beside its peers (BENCH="--quick"); as root 
 	$(GO) build -ldflags "-s -w -X main.version=$(VERSION)" -o $(BIN)-bench ./cmd/cove-bench
 	$(BIN)-bench --install-peers $(BENCH)
 
-# The packages whose tests take longest begin first. How many packages and tests run at once hardly matters: what puts load on the machine waits for a slot (package testneeds).
+# The packages whose tests take longest begin first. More run at once than there are processors: what puts load on the machine waits for a slot (package testneeds).
 LONGEST := ./e2e ./internal/session ./internal/pydeps/build
-AT_ONCE := -p=6 -parallel=4
+CPUS := $(shell getconf _NPROCESSORS_ONLN)
+AT_ONCE := -p=$(shell expr $(CPUS) + 4) -parallel=$(shell expr $(CPUS) + 2)
 
 # Those that have tests of the full tier.
 FULL = $(sort $(dir $(shell grep -rl --include='*_test.go' 'testneeds\.FullTier\b' e2e internal)))
@@ -76,7 +77,7 @@ quick: ## Run the tests that need nothing but Go
 	$(GO) run ./internal/testneeds/report -timeout=5m ./...
 
 race: build python services bin/report ## Run every test under the race detector (needs a C compiler)
-	CGO_ENABLED=1 COVE_TEST=all COVE_TEST_BINARY=$(CURDIR)/$(BIN) bin/report -race -timeout=120m ./...
+	CGO_ENABLED=1 COVE_TEST=all COVE_TEST_SLOWNESS=10 COVE_TEST_BINARY=$(CURDIR)/$(BIN) bin/report -race -timeout=120m ./...
 
 soak: build python services ## Create, pause and kill sessions and servers a thousand times over, and hundreds at a time; COVE_EVAL_FILES="..." adds references of data sets; about two hours
 	COVE_TEST=all COVE_SOAK=full COVE_TEST_BINARY=$(CURDIR)/$(BIN) $(GO) test -v -timeout 180m -run 'TestSoak|TestKilledAtMoments|TestStoppedAtMoments|TestScaleUsersAtOnce|TestServerKilled|TestServerOnPostgreSQL|TestScaleServersOnOneDatabase|TestServerTakenForDead|TestScaleE2BSandboxes' ./e2e
@@ -95,7 +96,7 @@ machine-check: ## Install the package in dist/ on an emulated Debian 13 with sys
 cgroup2: build ## Test how memory is held on cgroup v2, as root and as an ordinary user, on an emulated machine; some minutes; as root it installs qemu and a kernel
 	$(GO) test -c -o bin/gvisor.test ./internal/sandbox/gvisor
 	for as in env 'sh $(CURDIR)/e2e/cgroup2/delegated.sh'; do \
-		(cd internal/sandbox/gvisor && COVE_TEST=there COVE_TEST_BINARY=$(CURDIR)/$(BIN) sh $(CURDIR)/e2e/cgroup2/vm.sh $$as $(CURDIR)/bin/gvisor.test \
+		(cd internal/sandbox/gvisor && COVE_TEST=there COVE_TEST_SLOWNESS=20 COVE_TEST_BINARY=$(CURDIR)/$(BIN) sh $(CURDIR)/e2e/cgroup2/vm.sh $$as $(CURDIR)/bin/gvisor.test \
 			-test.v -test.timeout 60m -test.parallel 1 -test.run '$(CGROUP2_TESTS)') || exit 1; \
 	done
 

@@ -19,7 +19,7 @@ import (
 )
 
 // patience is how long a command may take before a test takes it as hanging. It is no measure of speed.
-const patience = 4 * time.Minute
+const patience = testneeds.Patience
 
 // command is one cove command with a working folder and sandboxes of its own, and without the models and settings of
 // whoever runs the tests.

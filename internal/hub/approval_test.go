@@ -198,15 +198,21 @@ func TestNobodyApproves(t *testing.T) {
 // A server that stops does not wait for its users, and says why their turns ended.
 func TestADrainEndsWhatWaits(t *testing.T) {
 	t.Parallel()
-	l, _, who := newTalk(t, calls(python("c1", "say a")))
-	turn := l.asking(who, hub.NewTurn{})
-	if err := l.Drain(t.Context()); err != nil { // without end, if it waited for the user
-		t.Fatal(err)
-	}
-	got, err := l.store.Turn(t.Context(), who.Project, turn.ID)
-	if err != nil || got.State != hub.TurnFailed || got.Waiting != nil || !strings.Contains(string(got.Problem), "waited for its user") {
-		t.Errorf("%+v %v", got, err)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		l, _, who := newTalk(t, calls(python("c1", "say a")))
+		turn := l.asking(who, hub.NewTurn{})
+		began := time.Now()
+		if err := l.Drain(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if took := time.Since(began); took > 10*time.Second {
+			t.Errorf("the drain took %s", took)
+		}
+		got, err := l.store.Turn(t.Context(), who.Project, turn.ID)
+		if err != nil || got.State != hub.TurnFailed || got.Waiting != nil || !strings.Contains(string(got.Problem), "waited for its user") {
+			t.Errorf("%+v %v", got, err)
+		}
+	})
 }
 
 func TestAServerThatWasKilledWhileCodeWaited(t *testing.T) {

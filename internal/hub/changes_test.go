@@ -12,6 +12,7 @@ import (
 	"cove/internal/auth"
 	"cove/internal/hub"
 	"cove/internal/model"
+	"cove/internal/testneeds"
 )
 
 // listen collects what is told until enough says so.
@@ -154,7 +155,7 @@ func TestFollowersShareALook(t *testing.T) {
 	t.Parallel()
 	var looks atomic.Int64
 	l := newLife(t, func(o *hub.Options) { o.Store = countedLooks{o.Store, &looks} })
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), testneeds.Patience)
 	defer cancel()
 	var all sync.WaitGroup
 	began := time.Now()

@@ -6,10 +6,8 @@ import (
 
 	"cove/internal/hub"
 	"cove/internal/model"
+	"cove/internal/testneeds"
 )
-
-// patience is how long a fact is waited for, and no measure of anything.
-const patience = 4 * time.Minute
 
 // priced has a model's price in every hub's settings.
 func priced(o *hub.Options) {
@@ -39,7 +37,7 @@ func TestATurnHasItsCost(t *testing.T) {
 		}
 	}
 	var days []hub.Usage
-	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
+	for deadline := time.Now().Add(testneeds.Patience); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
 		if days, err = l.Usage(t.Context(), who, "", "", ""); err != nil {
 			t.Fatal(err)
 		}

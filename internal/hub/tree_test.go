@@ -19,6 +19,7 @@ import (
 	"cove/internal/named"
 	"cove/internal/session"
 	"cove/internal/snapshot"
+	"cove/internal/testneeds"
 	"cove/internal/workspace"
 )
 
@@ -187,7 +188,7 @@ func TestUsage(t *testing.T) {
 	l.add(who, "b", "world!")
 	today := time.Now().UTC().Format(time.DateOnly)
 	var used []hub.Usage
-	for deadline := time.Now().Add(patience); (len(used) == 0 || used[0].UploadBytes < 11) && time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
+	for deadline := time.Now().Add(testneeds.Patience); (len(used) == 0 || used[0].UploadBytes < 11) && time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
 		var err error
 		if used, err = l.Usage(t.Context(), who, who.Key, "", ""); err != nil {
 			t.Fatal(err)

@@ -20,6 +20,7 @@ import (
 	"cove/internal/store"
 	"cove/internal/store/pgtest"
 	"cove/internal/stream"
+	"cove/internal/testneeds"
 )
 
 // childDatabase has the test binary be the process that is killed: it writes to that database and says what was acknowledged.
@@ -408,7 +409,7 @@ func TestAnUnreachablePostgresIsSaidInALine(t *testing.T) {
 
 func eventually(t *testing.T, ok func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(4 * time.Minute); !ok(); time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(testneeds.Patience); !ok(); time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatal("it did not come to be")
 		}

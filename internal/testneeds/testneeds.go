@@ -116,8 +116,8 @@ func wanted() string {
 // MoreThanQuick says whether more than the quick tier is asked for: tests that take as long as they are told to take their time.
 func MoreThanQuick() bool { return wanted() != "" }
 
-// Complete says whether what is not there is a failure.
-func Complete() bool { return slices.Contains([]string{"landing", "full", "all"}, wanted()) }
+// AbsenceFails says whether a test fails whose need is not there.
+func AbsenceFails() bool { return slices.Contains([]string{"landing", "full", "all"}, wanted()) }
 
 // Absent ends a test whose need was asked for and is not there, for this reason: it is left out, or fails when everything was asked for.
 func Absent(t testing.TB, need Need, why any) {
@@ -126,7 +126,7 @@ func Absent(t testing.TB, need Need, why any) {
 	if need == Root && os.Geteuid() != 0 {
 		RunsElsewhere(t, string(need), fmt.Sprint(why)) // nothing that an ordinary user installs makes up for it
 	}
-	if Complete() {
+	if AbsenceFails() {
 		t.Fatalf("%s%s: %v", need, NotThere, why)
 	}
 	t.Skipf("%s%s (%v)", LeftOut, need, why)

@@ -19,6 +19,21 @@ const (
 	FullTimeout    = 10 * time.Minute // of those that only `make test-all` runs
 )
 
+// Patience bounds how long a test waits for a fact. It is a guard against hanging and measures nothing.
+const Patience = 4 * time.Minute
+
+// slownessVariable says how many times as long as usual tests may take: under the race detector, on an emulated machine.
+const slownessVariable = "COVE_TEST_SLOWNESS"
+
+// Allowed returns how long a test may take that has this timeout on a usual machine.
+func Allowed(timeout time.Duration) time.Duration {
+	times, err := strconv.Atoi(os.Getenv(slownessVariable))
+	if err != nil || times < 1 {
+		return timeout
+	}
+	return timeout * time.Duration(times)
+}
+
 // TimeoutSet begins the line in which a test says how long it may take.
 const TimeoutSet = "timeout: "
 
@@ -95,6 +110,7 @@ func timeout(t testing.TB) {
 	if o.isFull(t.Name()) {
 		most = FullTimeout
 	}
+	most = Allowed(most)
 	t.Logf("%s%s", TimeoutSet, most)
 	ended, watched := make(chan struct{}), make(chan struct{})
 	go func() {
@@ -130,15 +146,15 @@ func (o *timeouts) endsIn(name string, most time.Duration, ended <-chan struct{}
 		case <-second.C:
 		}
 		if o.spends(name) {
-			spent += Share(time.Second)
+			spent += CountedTime(time.Second)
 		}
 	}
 	return false
 }
 
-// Share returns how much of this time that has just passed counts for a timeout: less than all of it while there are more threads that could run than processors, so that a timeout measures the
-// test and not what else the machine does.
-func Share(passed time.Duration) time.Duration {
+// CountedTime returns how much of the time that has just passed counts for a timeout: less than all of it while more threads could run than there are processors. So a timeout measures the test, and
+// not what else the machine does.
+func CountedTime(passed time.Duration) time.Duration {
 	text, err := os.ReadFile("/proc/loadavg") // 0.20 0.18 0.12 1/80 11206
 	fields := strings.Fields(string(text))
 	if err != nil || len(fields) < 4 {

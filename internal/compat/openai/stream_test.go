@@ -23,6 +23,7 @@ import (
 	"cove/internal/kernel"
 	"cove/internal/model"
 	"cove/internal/problem"
+	"cove/internal/testneeds"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files")
@@ -304,20 +305,17 @@ func TestDisconnect(t *testing.T) {
 			<-ended
 			select {
 			case <-turn.canceled:
-			case <-time.After(patience):
+			case <-time.After(testneeds.Patience):
 				t.Error("the turn goes on")
 			}
 		})
 	}
 }
 
-// patience is how long a fact is waited for, and no measure of anything.
-const patience = 4 * time.Minute
-
 // first waits for the first turn.
 func (f *fakeHub) first(t *testing.T) *fakeTurn {
 	t.Helper()
-	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(testneeds.Patience); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
 		f.mu.Lock()
 		if len(f.order) > 0 {
 			turn := f.turns[f.order[0]]

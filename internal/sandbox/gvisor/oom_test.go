@@ -77,7 +77,7 @@ func eatMemory(t *testing.T, sb sandbox.Sandbox, run runner, script string) {
 	}
 	select {
 	case <-sb.Done():
-	case <-time.After(patience):
+	case <-time.After(testneeds.Patience):
 		t.Fatal("the sandbox lives on")
 	}
 	if p := problem.Of(sb.Cause()); p == nil || p.Code != "session_oom" || p.Hint == "" {

@@ -50,7 +50,7 @@ func TestOrphans(t *testing.T) {
 	for name, ended := range map[string]<-chan struct{}{"with the host's root": ours, "with a root of its own": ownRoot} {
 		select {
 		case <-ended:
-		case <-time.After(patience):
+		case <-time.After(testneeds.Patience):
 			t.Errorf("the orphan %s was left alive", name)
 		}
 	}

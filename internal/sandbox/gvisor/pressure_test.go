@@ -64,7 +64,7 @@ func TestMemoryIsHeld(t *testing.T) {
 	if err != nil || strings.TrimSpace(string(most)) == "0" {
 		t.Errorf("it never was at its limit, which shows nothing: %s %v", most, err)
 	}
-	for deadline := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
+	for deadline := time.Now().Add(testneeds.Patience); ; time.Sleep(20 * time.Millisecond) {
 		now, err := os.ReadFile(files[0])
 		if err == nil && strings.TrimSpace(string(now)) == fmt.Sprint(limit) {
 			return
@@ -136,12 +136,9 @@ func TestSlowedForGood(t *testing.T) {
 	eatMemory(t, sb, l.Run, grabbing)
 }
 
-// patience is how long a fact is waited for, and no measure of anything.
-const patience = 4 * time.Minute
-
 func waitFor(t *testing.T, what string, fact func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(patience); !fact(); time.Sleep(20 * time.Millisecond) {
+	for deadline := time.Now().Add(testneeds.Patience); !fact(); time.Sleep(20 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatal("in vain waited until " + what)
 		}

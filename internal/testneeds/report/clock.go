@@ -118,7 +118,7 @@ func (r *Report) Overdue() (pkg string, ok bool) {
 func (r *Report) count(passed time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.counted += testneeds.Share(passed)
+	r.counted += testneeds.CountedTime(passed)
 }
 
 // watch ends the processes of packages with a test that runs for longer than it may, until go test has said everything.

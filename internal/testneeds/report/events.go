@@ -47,7 +47,7 @@ type Report struct {
 	failures  []failure
 
 	mu           sync.Mutex        // is held while an event is taken, and while clocks are looked at
-	counted      time.Duration     // since it began, as testneeds.Share counts
+	counted      time.Duration     // since it began, as testneeds.CountedTime counts
 	quickTimeout time.Duration     // of tests that have not said another; 0: they have none
 	clocks       map[key]*clock    // of tests and parts that have not ended
 	waited       map[key]float64   // seconds, for slots
