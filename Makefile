@@ -59,7 +59,7 @@ AT_ONCE := -p=$(shell expr $(CPUS) + 4) -parallel=$(shell expr $(CPUS) + 2)
 FULL = $(sort $(dir $(shell grep -rl --include='*_test.go' 'testneeds\.FullTier\b' e2e internal)))
 
 # In the tiers landing and full it is an error when something is left out; see CONTRIBUTING.md. Nothing is vetted here: golangci-lint does all that vet does, in `make check`.
-TESTED = COVE_TEST_BINARY=$(CURDIR)/$(BIN) bin/report -vet=off -timeout=70m $(AT_ONCE)
+TESTED = COVE_TEST_BINARY=$(CURDIR)/$(BIN) bin/report -vet=off -ldflags='-s -w' -timeout=70m $(AT_ONCE)
 
 test: build python services bin/report ## Run the tests of what a change can break; fails when one is left out
 	COVE_TEST=landing $(TESTED) $(LONGEST) ./...

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"cove/internal/model/modeltest"
+	"cove/internal/testneeds"
 )
 
 const secret = "sk-secret-of-the-user"
@@ -121,6 +122,7 @@ func exists(path string) bool {
 // TestAskBlindModel draws for a model that cannot see: it is told of the figure, and no picture is sent.
 func TestAskBlindModel(t *testing.T) {
 	t.Parallel()
+	testneeds.FullTier(t)
 	eachProvider(t, func(t *testing.T, provider string) {
 		c, server := asking(t, provider+"/scripted", []modeltest.Turn{
 			modeltest.Run("from IPython.display import Image, display\nimport base64\ndisplay(Image(base64.b64decode('" + pixel + "')))"),
@@ -143,6 +145,7 @@ const pixel = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8BQD
 // TestAskFencedBlocks asks models that write their code as text.
 func TestAskFencedBlocks(t *testing.T) {
 	t.Parallel()
+	testneeds.FullTier(t)
 	block := modeltest.Say("Let me compute.\n\n``", "`python\nprint(6", " * 7)\n```")
 	check := func(t *testing.T, c *command, server *modeltest.Server, notice string) {
 		t.Helper()
@@ -176,6 +179,7 @@ func TestAskFencedBlocks(t *testing.T) {
 // TestAskQuietWithPipedData wants the answer alone; the piped data is a file, whose name fits what it is.
 func TestAskQuietWithPipedData(t *testing.T) {
 	t.Parallel()
+	testneeds.FullTier(t)
 	eachProvider(t, func(t *testing.T, provider string) {
 		c, server := asking(t, provider+"/scripted", []modeltest.Turn{
 			{Text: []string{"I'll read it."}, Calls: []modeltest.Call{{Code: "import sys\nprint(open('stdin.csv').read(), file=sys.stderr)"}}},
@@ -199,6 +203,7 @@ func TestAskQuietWithPipedData(t *testing.T) {
 // TestAskEvents holds what --json writes against its documentation.
 func TestAskEvents(t *testing.T) {
 	t.Parallel()
+	testneeds.FullTier(t)
 	eachProvider(t, func(t *testing.T, provider string) {
 		pictured := modeltest.Run("import base64\nfrom IPython.display import Image, clear_output\nprint('hi', flush=True)\nclear_output()\nopen('made.txt', 'w').write('x')\nImage(base64.b64decode('" + pixel + "'))")
 		pictured.Input, pictured.Output = 150, 10

@@ -12,6 +12,7 @@ import (
 // TestCodeOfAServerIsShownBeforeItRuns has a server's code wait for a word on the user's terminal: because of --ask, and because its conversation wants it.
 func TestCodeOfAServerIsShownBeforeItRuns(t *testing.T) {
 	t.Parallel()
+	testneeds.FullTier(t)
 	testneeds.Asked(t, testneeds.Sandboxes)
 	upstream := modeltest.NewServer()
 	t.Cleanup(upstream.Close)

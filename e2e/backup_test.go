@@ -17,6 +17,8 @@ import (
 
 	"github.com/johannesboyne/gofakes3"
 	"github.com/johannesboyne/gofakes3/backend/s3mem"
+
+	"cove/internal/testneeds"
 )
 
 // objects is an object storage with TLS and a bucket named "backups", which fails while down is set, and whose credentials may not list uploads. env has how a server reaches it.
@@ -50,6 +52,7 @@ func objects(t *testing.T) (down *atomic.Bool, env []string) {
 // TestServerMakesBackups: a server makes backups by itself, tries them, keeps as many as it is to, says when it cannot; and one brings everything back.
 func TestServerMakesBackups(t *testing.T) {
 	t.Parallel()
+	testneeds.FullTier(t)
 	down, storage := objects(t)
 	places := map[string]string{"bucket": "s3://backups/cove", "folder": filepath.Join(t.TempDir(), "backups")}
 	for what, place := range places {

@@ -23,6 +23,7 @@ import (
 // TestBatch has many cells and a question run in one request, by the client and by the command.
 func TestBatch(t *testing.T) {
 	t.Parallel()
+	testneeds.FullTier(t)
 	testneeds.Asked(t, testneeds.Sandboxes)
 	upstream := modeltest.NewServer()
 	t.Cleanup(upstream.Close)

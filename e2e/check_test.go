@@ -53,6 +53,7 @@ func check(t *testing.T, code int, args ...string) (c *command, found checked) {
 // TestKnownFaults counts which faults of 20 programs cove check finds, and what it finds that is none.
 func TestKnownFaults(t *testing.T) {
 	t.Parallel()
+	testneeds.FullTier(t)
 	names, err := filepath.Glob("../internal/advice/testdata/faults/*.py")
 	if err != nil || len(names) != 20 {
 		t.Fatalf("%d programs, %v; want 20", len(names), err)
@@ -325,6 +326,7 @@ func TestReferenceAndOpenAPI(t *testing.T) {
 // TestCheckNotebook gives findings their cells, in a notebook with commands of IPython and a cell in another language.
 func TestCheckNotebook(t *testing.T) {
 	t.Parallel()
+	testneeds.FullTier(t)
 	name := filepath.Join(t.TempDir(), "sales.ipynb")
 	nb := `{"nbformat": 4, "nbformat_minor": 5, "metadata": {}, "cells": [
 	 {"cell_type": "markdown", "source": "# Sales"},
@@ -348,6 +350,7 @@ func TestCheckNotebook(t *testing.T) {
 // TestCheckWithoutTools looks for what needs no package where none may be installed, and says what it left out.
 func TestCheckWithoutTools(t *testing.T) {
 	t.Parallel()
+	testneeds.FullTier(t)
 	name := filepath.Join(t.TempDir(), "queue.py")
 	if err := os.WriteFile(name, []byte("queue = [1]\nwhile queue:\n    print(queue.pop(0), missing)\n"), 0o644); err != nil {
 		t.Fatal(err)

@@ -68,6 +68,7 @@ func asked(ctx context.Context, c *client.Client, conversation string, n api.New
 // TestCodeCallsTheClientsFunctions has code wait in the middle for what its client does, over several turns, and end well or badly.
 func TestCodeCallsTheClientsFunctions(t *testing.T) {
 	t.Parallel()
+	testneeds.FullTier(t)
 	testneeds.Asked(t, testneeds.Sandboxes)
 	upstream := modeltest.NewServer()
 	t.Cleanup(upstream.Close)

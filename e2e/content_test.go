@@ -8,11 +8,13 @@ import (
 
 	"cove/internal/api"
 	"cove/internal/problem"
+	"cove/internal/testneeds"
 )
 
 // TestCodeIsLookedAt: what a look at code finds is with the execution, and a project's rules keep code from running.
 func TestCodeIsLookedAt(t *testing.T) {
 	t.Parallel()
+	testneeds.FullTier(t)
 	s := startServer(t, t.TempDir(), testKey(t), "COVE_PACKAGES=minimal")
 	session := s.session()
 	const code = "import os\nprint(os.path.exists('/root/.aws/credentials'))"

@@ -11,6 +11,7 @@ import (
 
 	"cove/internal/model/modeltest"
 	"cove/internal/sandbox/sandboxtest"
+	"cove/internal/testneeds"
 )
 
 // conversing returns a command that shares its history and its sessions with others of that folder.
@@ -25,6 +26,7 @@ func conversing(t *testing.T, dir string, server *modeltest.Server, args ...stri
 // TestContinueKeepsThePython goes on with the variables and files of a conversation, and says it where they are gone.
 func TestContinueKeepsThePython(t *testing.T) {
 	t.Parallel()
+	testneeds.FullTier(t)
 	dir := t.TempDir()
 	server := modeltest.NewServer(
 		modeltest.Run("x = 41\nopen('kept.txt', 'w').write('kept')"), modeltest.Say("Set."),
@@ -71,6 +73,7 @@ func awaitShown(t *testing.T, dir string, server *modeltest.Server, wanted ...st
 // TestAskKilledIsInTheHistory kills a question in the middle of its code: how far it came is found, and that it ended.
 func TestAskKilledIsInTheHistory(t *testing.T) {
 	t.Parallel()
+	testneeds.FullTier(t)
 	dir := t.TempDir()
 	server := modeltest.NewServer(modeltest.Run("import time\nprint('so far', flush=True)\ntime.sleep(600)"), modeltest.Say("Done."))
 	t.Cleanup(server.Close)
@@ -99,6 +102,7 @@ func TestAskKilledIsInTheHistory(t *testing.T) {
 // with what was saved before, or says that nothing was.
 func TestContinueSaysWhatIsNotKept(t *testing.T) {
 	t.Parallel()
+	testneeds.FullTier(t)
 	const runs = "\nimport time\nprint('so far', flush=True)\ntime.sleep(600)"
 	for _, c := range []struct {
 		name   string
@@ -138,6 +142,7 @@ func TestContinueSaysWhatIsNotKept(t *testing.T) {
 // TestStoppedTwiceKeepsNoPython interrupts a question twice, which leaves no time to save its variables. That is said.
 func TestStoppedTwiceKeepsNoPython(t *testing.T) {
 	t.Parallel()
+	testneeds.FullTier(t)
 	server := modeltest.NewServer(modeltest.Run("import time\nwhile True:\n    try:\n        print('so far', flush=True)\n        time.sleep(600)\n    except KeyboardInterrupt: print('once', flush=True)"))
 	t.Cleanup(server.Close)
 	c := conversing(t, t.TempDir(), server, "ask", "Run for long.")

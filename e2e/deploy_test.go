@@ -21,6 +21,7 @@ import (
 // TestAlertRules has Prometheus's own checker read the alert rules and run their tests, and a server have every metric that they, the dashboard and the guide name.
 func TestAlertRules(t *testing.T) {
 	t.Parallel()
+	testneeds.FullTier(t)
 	promtool, err := exec.LookPath("promtool")
 	if err != nil {
 		testneeds.Absent(t, testneeds.Promtool, err)

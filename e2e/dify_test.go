@@ -110,6 +110,7 @@ func difyResult(t *testing.T, a difyAnswer) (result map[string]any) {
 // TestDify runs what code nodes run.
 func TestDify(t *testing.T) {
 	t.Parallel()
+	testneeds.FullTier(t)
 	testneeds.Asked(t, testneeds.Sandboxes)
 	s := startServer(t, "", testKey(t))
 	long := strings.Repeat("ü", 300_000)
@@ -157,6 +158,7 @@ func TestDify(t *testing.T) {
 // TestDifyNode runs JavaScript.
 func TestDifyNode(t *testing.T) {
 	t.Parallel()
+	testneeds.FullTier(t)
 	testneeds.Asked(t, testneeds.Sandboxes)
 	s := startServer(t, "", testKey(t))
 	code := `function main({a}) { return {sum: a + 1, by: require("os").platform()} }
@@ -205,6 +207,7 @@ func TestDifyEndlessProgram(t *testing.T) {
 // TestDifyNetwork: a program reaches what the server allows.
 func TestDifyNetwork(t *testing.T) {
 	t.Parallel()
+	testneeds.FullTier(t)
 	testneeds.Asked(t, testneeds.Sandboxes)
 	in := newInner(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "reached") }))
 	s := startServer(t, "", testKey(t), "COVE_NETWORK_ALLOW="+strings.Join(in.rules, ","))

@@ -213,6 +213,7 @@ func (k *kept) cli(code int, args ...string) result {
 // TestNoPlainTextIsLeft searches every byte that an encrypted server keeps for what its users wrote, ran and got; and, so that this means something, those of one that is not.
 func TestNoPlainTextIsLeft(t *testing.T) {
 	t.Parallel()
+	testneeds.FullTier(t)
 	for name, database := range map[string]func(testing.TB) string{"sqlite": func(testing.TB) string { return "" }, "postgres": pgtest.Database} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -5,11 +5,14 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"cove/internal/testneeds"
 )
 
 // TestRunEnds runs code that ends in each way that cove tells apart; the exit code and, with --json, the last line say which.
 func TestRunEnds(t *testing.T) {
 	t.Parallel()
+	testneeds.FullTier(t)
 	for _, test := range []struct {
 		name, code string
 		args       []string

@@ -71,6 +71,7 @@ func (f files) wants(status int, method, target string, body io.Reader, part str
 // TestFileSystemOfASession writes, looks at and watches files of a session inside and outside the workspace, over a pause, a fork and the death of the server.
 func TestFileSystemOfASession(t *testing.T) {
 	t.Parallel()
+	testneeds.FullTier(t)
 	dir := t.TempDir()
 	s := startServer(t, dir, testKey(t))
 	f := files{t, s, s.session()}

@@ -181,6 +181,7 @@ type notebookKernel struct {
 
 // TestJupyter has a client of ours do what notebooks do, in both framings.
 func TestJupyter(t *testing.T) {
+	testneeds.FullTier(t)
 	dir := t.TempDir()
 	s := startServer(t, dir, testKey(t))
 	var kept string

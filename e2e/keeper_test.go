@@ -200,6 +200,7 @@ func TestAKilledCommandLeavesMemory(t *testing.T) {
 // TestASandboxThatDiesInMemory kills the sandbox alone, while nobody uses it.
 func TestASandboxThatDiesInMemory(t *testing.T) {
 	t.Parallel()
+	testneeds.FullTier(t)
 	dir := t.TempDir()
 	counter(t, dir)
 	must(t, dir, "session", "resume", "lab")

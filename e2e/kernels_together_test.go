@@ -15,6 +15,7 @@ import (
 // TestProgramsOfOneAnswerRunTogether has a model call the interpreter three times at once. Each program waits for the other two, so that none would end if they ran one after the other.
 func TestProgramsOfOneAnswerRunTogether(t *testing.T) {
 	t.Parallel()
+	testneeds.FullTier(t)
 	testneeds.Asked(t, testneeds.Sandboxes)
 	upstream := modeltest.NewServer()
 	t.Cleanup(upstream.Close)

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"cove/internal/sandbox/sandboxtest"
+	"cove/internal/testneeds"
 )
 
 // cove returns a command of the real binary whose sandboxes live in the folder runtime.
@@ -28,6 +29,7 @@ func cove(t *testing.T, runtime string, args ...string) *exec.Cmd {
 // TestKilledAtAnyMoment kills cove in the midst of starting, running and stopping. The next command must leave no trace of it.
 func TestKilledAtAnyMoment(t *testing.T) {
 	t.Parallel()
+	testneeds.FullTier(t)
 	for _, engine := range []string{"gvisor", "local"} {
 		t.Run(engine, func(t *testing.T) {
 			t.Parallel()
@@ -89,6 +91,7 @@ func outliveGrace(t *testing.T, dir string, next func() *exec.Cmd) {
 // TestConcurrentRuns runs ten commands at once; none may see another's files, variables or output.
 func TestConcurrentRuns(t *testing.T) {
 	t.Parallel()
+	testneeds.FullTier(t)
 	runtime := t.TempDir()
 	var all sync.WaitGroup
 	for i := range 10 {

@@ -64,6 +64,7 @@ func (s *server) libreExec(body map[string]any) (a libreAnswer) {
 // TestLibreChat uploads a file, works with it in one conversation, and downloads what comes of it.
 func TestLibreChat(t *testing.T) {
 	t.Parallel()
+	testneeds.FullTier(t)
 	testneeds.Asked(t, testneeds.Sandboxes)
 	s := startServer(t, "", testKey(t))
 	var form bytes.Buffer

@@ -16,6 +16,7 @@ import (
 	"github.com/coder/websocket"
 
 	"cove/internal/api"
+	"cove/internal/testneeds"
 )
 
 // visitor is somebody's browser, which finds every name at the server and has no key.
@@ -109,6 +110,7 @@ const nodeServer = `require("http").createServer((q, s) => { s.setHeader("Set-Co
 // TestPortsForBrowsers reaches a Flask and a Node server of a session by its name, by a link's path, and with a key, over a pause and a kill of the server.
 func TestPortsForBrowsers(t *testing.T) {
 	t.Parallel()
+	testneeds.FullTier(t)
 	dir := t.TempDir()
 	s := startServer(t, dir, testKey(t), "COVE_PORTS=https://ports.test")
 	session := s.session()
@@ -291,6 +293,7 @@ const spyingPage = `<body>waiting</body><script>
 // TestPortsShareNoOrigin shows such a page in the browser of somebody who is signed in, below a path and under a name.
 func TestPortsShareNoOrigin(t *testing.T) {
 	t.Parallel()
+	testneeds.FullTier(t)
 	chromium := browser(t)
 	s := startServer(t, "", testKey(t))
 	session := s.session()

@@ -105,6 +105,7 @@ func TestProgramsInASession(t *testing.T) {
 // TestShellOfASession works in a shell in a session as a person does.
 func TestShellOfASession(t *testing.T) {
 	t.Parallel()
+	testneeds.FullTier(t)
 	sessions := t.TempDir()
 	c := newTerminal(t, "session", "shell", "lab", "-e", `PS1=ready-\#> `)
 	c.setenv("COVE_SESSIONS=" + sessions)
@@ -285,6 +286,7 @@ func TestProcessesOfAServer(t *testing.T) {
 // TestShellOnAServer works in a shell of a session on a server, leaves it by closing the terminal, and goes on with it from another.
 func TestShellOnAServer(t *testing.T) {
 	t.Parallel()
+	testneeds.FullTier(t)
 	s := startServer(t, "", testKey(t))
 	shell := func(args ...string) *onTerminal {
 		c := newTerminal(t, append([]string{"session", "shell", "lab"}, args...)...)

@@ -48,6 +48,7 @@ func (s *server) mcpSession(ctx context.Context, key string, told func(string)) 
 // TestMCP has the Go SDK's client use each tool.
 func TestMCP(t *testing.T) {
 	t.Parallel()
+	testneeds.FullTier(t)
 	testneeds.Asked(t, testneeds.Sandboxes)
 	s := startServer(t, "", testKey(t))
 	var mu sync.Mutex
@@ -265,6 +266,7 @@ func (s *server) mcpStrangers(session string) {
 // TestMCPOnStdio has a program that starts its servers itself use a server through the command.
 func TestMCPOnStdio(t *testing.T) {
 	t.Parallel()
+	testneeds.FullTier(t)
 	testneeds.Asked(t, testneeds.Sandboxes)
 	s := startServer(t, "", testKey(t))
 	cmd := exec.Command(sandboxtest.Binary(t), "mcp", "--server", s.base)

@@ -78,6 +78,7 @@ func newInner(t *testing.T, h http.Handler) inner {
 // TestNetworkOfCommands lets code of commands on this machine reach a server, and nothing else.
 func TestNetworkOfCommands(t *testing.T) {
 	t.Parallel()
+	testneeds.FullTier(t)
 	folder := t.TempDir()
 	git := func(args ...string) {
 		t.Helper()
@@ -165,6 +166,7 @@ func newTrusted(t *testing.T, h http.HandlerFunc) (in inner, trusts string) {
 // TestCredentialsOfASession has the host add a secret to what code sends, which the code never sees: in a command, and in sessions of a server, over a fork, a pause and the server's end.
 func TestCredentialsOfASession(t *testing.T) {
 	t.Parallel()
+	testneeds.FullTier(t)
 	const secret = "sk-the-secret-of-this-test"
 	in, trusts := newTrusted(t, func(w http.ResponseWriter, r *http.Request) {
 		_, _ = fmt.Fprintf(w, "%v %s", r.Header.Get("Authorization") == "Bearer "+secret, r.Proto)
@@ -294,6 +296,7 @@ func TestInstallsFromInside(t *testing.T) {
 // TestNetworkOfASession says where a session on a server may connect to when it is made, and changes it while it lives.
 func TestNetworkOfASession(t *testing.T) {
 	t.Parallel()
+	testneeds.FullTier(t)
 	in := newInner(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = fmt.Fprintf(w, "hello %s", r.URL.Path) }))
 	dir := t.TempDir()
 	s := startServer(t, dir, testKey(t), "COVE_NETWORK_ALLOW="+strings.Join(append(slices.Clone(in.rules), "*.example.com"), ","), "COVE_NETWORK_AUDIT=true", "COVE_NETWORK_DENY=denied.example.com")
@@ -382,6 +385,7 @@ func TestNetworkOfASession(t *testing.T) {
 // TestEnvironmentOfACommand sets variables of the code's environment, which stay in a session.
 func TestEnvironmentOfACommand(t *testing.T) {
 	t.Parallel()
+	testneeds.FullTier(t)
 	sessions := t.TempDir()
 	run := func(args ...string) result {
 		c := newCommand(t, append([]string{"run", "-q"}, args...)...)

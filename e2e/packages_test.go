@@ -56,6 +56,7 @@ func TestScaleCommandsAtOnce(t *testing.T) {
 // TestKilledWhileInstalling kills a command with its download half done; the next one installs all the same.
 func TestKilledWhileInstalling(t *testing.T) {
 	t.Parallel()
+	testneeds.FullTier(t)
 	home, index, wheel := shopping(t)
 	arrived, release := index.Hold("/files/" + wheel.Filename())
 	c := shop(t, home, index)

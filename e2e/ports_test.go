@@ -11,11 +11,14 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"cove/internal/testneeds"
 )
 
 // TestPortsOfASession reaches servers in a session from this machine: one here, and one on a server.
 func TestPortsOfASession(t *testing.T) {
 	t.Parallel()
+	testneeds.FullTier(t)
 	server := startServer(t, "", testKey(t))
 	sessions := t.TempDir()
 	for name, env := range map[string][]string{"here": {"COVE_SESSIONS=" + sessions}, "on a server": {"COVE_SERVER=" + server.base, "COVE_KEY=" + server.key}} {

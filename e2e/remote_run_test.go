@@ -6,11 +6,14 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"cove/internal/testneeds"
 )
 
 // TestRunOnAServer runs programs on a server as on this machine: with arguments, files, figures, exit codes and Ctrl-C.
 func TestRunOnAServer(t *testing.T) {
 	t.Parallel()
+	testneeds.FullTier(t)
 	s := startServer(t, "", testKey(t))
 	begin := func(args ...string) *command {
 		c := newCommand(t, append([]string{"run"}, args...)...)

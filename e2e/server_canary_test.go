@@ -20,6 +20,7 @@ import (
 	"cove/internal/ident"
 	"cove/internal/model/modeltest"
 	"cove/internal/store/pgtest"
+	"cove/internal/testneeds"
 )
 
 // canaries are secrets that a server is given, and which must stay where they are.
@@ -288,6 +289,7 @@ func (c *canaries) kept(dir string) {
 // TestSecretsStay gives a server secrets, uses it in every way, and looks for them wherever they do not belong.
 func TestSecretsStay(t *testing.T) {
 	t.Parallel()
+	testneeds.FullTier(t)
 	for _, name := range []string{"sqlite", "postgres"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

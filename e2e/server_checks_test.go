@@ -141,6 +141,7 @@ func TestChecksOfAServer(t *testing.T) {
 // TestChecksOfATurn has a turn's code looked at: the events tell of it, and so does what the model gets.
 func TestChecksOfATurn(t *testing.T) {
 	t.Parallel()
+	testneeds.FullTier(t)
 	service := modeltest.NewServer()
 	t.Cleanup(service.Close)
 	programs := []string{"import pandas as pd\ndf = pd.DataFrame({'a': range(9)})", "total = 0\nfor _, row in df.iterrows():\n    total += row['a'] * 2\nprint(total)"}

@@ -16,6 +16,7 @@ import (
 	"testing"
 
 	"cove/internal/ident"
+	"cove/internal/testneeds"
 )
 
 // raw makes a request whose address is sent as it is written.
@@ -158,6 +159,7 @@ except OSError: pass
 // TestOddFiles has code leave symlinks, pipes and sockets in the workspace. Nothing is followed, and nothing waits.
 func TestOddFiles(t *testing.T) {
 	t.Parallel()
+	testneeds.FullTier(t)
 	s := startServer(t, "", testKey(t), "COVE_REQUESTS_PER_SECOND=0", "COVE_POOL=1")
 	session := s.session()
 	at := "/api/v1/sessions/" + session

@@ -7,11 +7,14 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+
+	"cove/internal/testneeds"
 )
 
 // TestRequestRepeatedAfterAKill: a client that does not know whether its request got through sends it again, to the next server, and the code runs once.
 func TestRequestRepeatedAfterAKill(t *testing.T) {
 	t.Parallel()
+	testneeds.FullTier(t)
 	dir, key := t.TempDir(), testKey(t)
 	s := startServer(t, dir, key)
 	session := s.session()

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"cove/internal/model/modeltest"
+	"cove/internal/testneeds"
 )
 
 // points are what a session can be returned to.
@@ -20,6 +21,7 @@ type points struct {
 // TestBackToBeforeATurn has turns change variables and files, returns to before one of them, and branches at another.
 func TestBackToBeforeATurn(t *testing.T) {
 	t.Parallel()
+	testneeds.FullTier(t)
 	service := modeltest.NewServer()
 	t.Cleanup(service.Close)
 	service.Decide(func(_ int, r modeltest.Request) modeltest.Turn {

@@ -10,11 +10,14 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"cove/internal/testneeds"
 )
 
 // TestEventsArriveSoon measures how long events take from the code's own clock to a client, and checks that all of them arrive in their order.
 func TestEventsArriveSoon(t *testing.T) {
 	t.Parallel()
+	testneeds.FullTier(t)
 	s := startServer(t, "", testKey(t))
 	id := s.session()
 	const lines = 200
@@ -108,6 +111,7 @@ func TestComingBack(t *testing.T) {
 // TestReaderThatNeverReads follows a flood of output without reading: the code is not slowed by it, and the server does not keep the flood in memory.
 func TestReaderThatNeverReads(t *testing.T) {
 	t.Parallel()
+	testneeds.FullTier(t)
 	s := startServer(t, "", testKey(t))
 	id := s.session()
 	const flood = "import sys\nfor i in range(120):\n    sys.stdout.write('x' * 100_000 + '\\n')\nprint('end')"

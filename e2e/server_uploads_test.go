@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"cove/internal/api"
+	"cove/internal/testneeds"
 )
 
 // piece sends what body has as a piece of an upload.
@@ -66,6 +67,7 @@ func (s *server) stuck(upload string, offset int64, text []byte) (giveUp func() 
 // TestAnUploadOutlivesItsServer kills the server in the middle of a file, and has a client come back before the next server knows that its connection is dead.
 func TestAnUploadOutlivesItsServer(t *testing.T) {
 	t.Parallel()
+	testneeds.FullTier(t)
 	dir := t.TempDir()
 	s := startServer(t, dir, testKey(t), "COVE_POOL=0")
 	text := bytes.Repeat([]byte("0123456789abcdef"), 3<<20/2) // 24 MiB

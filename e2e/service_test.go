@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"cove/internal/model/modeltest"
+	"cove/internal/testneeds"
 )
 
 // serviceCase is a way in which a model service fails.
@@ -62,6 +63,7 @@ func serviceCases(provider string) []serviceCase {
 // TestAskFailingService shows each failure of a model service to a user.
 func TestAskFailingService(t *testing.T) {
 	t.Parallel()
+	testneeds.FullTier(t)
 	for _, provider := range []string{"openai", "anthropic"} {
 		for _, test := range serviceCases(provider) {
 			t.Run(provider+"/"+test.name, func(t *testing.T) {
@@ -100,6 +102,7 @@ func TestAskFailingService(t *testing.T) {
 // TestAskUnreachable asks where nothing listens, as JSON: a failure is the last line.
 func TestAskUnreachable(t *testing.T) {
 	t.Parallel()
+	testneeds.FullTier(t)
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -123,6 +126,7 @@ func TestAskUnreachable(t *testing.T) {
 // TestAskStepLimit gives a model that never stops two steps: it must answer, and the exit code says that it was stopped.
 func TestAskStepLimit(t *testing.T) {
 	t.Parallel()
+	testneeds.FullTier(t)
 	eachProvider(t, func(t *testing.T, provider string) {
 		c, server := asking(t, provider+"/scripted", nil, "--max-steps", "2", "Count.")
 		server.Decide(func(n int, r modeltest.Request) modeltest.Turn {

@@ -90,6 +90,7 @@ func TestSessionsSurviveKills(t *testing.T) {
 // TestASessionHasOneOwner runs a second command while the first has the session.
 func TestASessionHasOneOwner(t *testing.T) {
 	t.Parallel()
+	testneeds.FullTier(t)
 	dir := t.TempDir()
 	first := inSession(t, dir, "run", "--session", "lab", "-c", "import time; print('mine', flush=True); time.sleep(600)")
 	out, err := first.StdoutPipe()

@@ -10,11 +10,13 @@ import (
 	"github.com/coder/websocket"
 
 	"cove/internal/model/modeltest"
+	"cove/internal/testneeds"
 )
 
 // TestResponsesOverAWebSocket keeps variables over responses that are stored nowhere, has a revoked key refused, and the server stop in time.
 func TestResponsesOverAWebSocket(t *testing.T) {
 	t.Parallel()
+	testneeds.FullTier(t)
 	upstream := modeltest.NewServer()
 	t.Cleanup(upstream.Close)
 	upstream.Decide(sdkModel)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"cove/internal/model/modeltest"
+	"cove/internal/testneeds"
 )
 
 // What is stopped; each marks when it is in the midst of it.
@@ -40,6 +41,7 @@ func kill(t *testing.T, pid int, s syscall.Signal) {
 // go on for longer than the test waits.
 func TestStopAskWhileModelAnswers(t *testing.T) {
 	t.Parallel()
+	testneeds.FullTier(t)
 	for name, turn := range map[string]modeltest.Turn{
 		"silent":  {Fault: modeltest.Fault{HangBeforeHeaders: true}},
 		"talking": {Text: strings.Split(strings.Repeat("bla ", 1<<16), " "), Delay: 10 * time.Millisecond},
@@ -73,6 +75,7 @@ func TestStopAskWhileModelAnswers(t *testing.T) {
 // TestStopAskWhileCodeRuns stops cove while what the model wrote sleeps.
 func TestStopAskWhileCodeRuns(t *testing.T) {
 	t.Parallel()
+	testneeds.FullTier(t)
 	signals(t, func(t *testing.T, stop func(*command), code int) {
 		c, server := asking(t, "anthropic/scripted", []modeltest.Turn{modeltest.Run(sleeping), modeltest.Say("Slept.")}, "Sleep.")
 		c.start()
@@ -124,6 +127,7 @@ func TestStopRun(t *testing.T) {
 // TestStopAskWhileItReads stops cove while it waits for piped data that does not come.
 func TestStopAskWhileItReads(t *testing.T) {
 	t.Parallel()
+	testneeds.FullTier(t)
 	reader, writer, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
@@ -159,6 +163,7 @@ func matches(t *testing.T, pattern string) bool {
 // TestStopRunAtAnyMoment stops cove while it starts, and later. Before it listens to signals, one ends it as any program.
 func TestStopRunAtAnyMoment(t *testing.T) {
 	t.Parallel()
+	testneeds.FullTier(t)
 	for n := range 8 {
 		c := newCommand(t, "run", "-c", sleeping)
 		c.start()

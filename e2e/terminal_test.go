@@ -90,6 +90,7 @@ func (c *onTerminal) left(t *testing.T, codes ...int) {
 // TestLeavingWithKeysTypedAhead leaves while there are keys that nobody is going to read.
 func TestLeavingWithKeysTypedAhead(t *testing.T) {
 	t.Parallel()
+	testneeds.FullTier(t)
 	for name, keys := range map[string]string{
 		"after the word":   "exit()\rabc\rdef",
 		"after the end":    "\x04abc",
@@ -110,6 +111,7 @@ func TestLeavingWithKeysTypedAhead(t *testing.T) {
 // TestALineGoesToWhoAsks types a line after the code that asked for one was ended: the next prompt gets it.
 func TestALineGoesToWhoAsks(t *testing.T) {
 	t.Parallel()
+	testneeds.FullTier(t)
 	c := newTerminal(t, "repl", "--timeout", "2s")
 	c.begin(t)
 	c.types(t, "In [1]: ", "input('name? ')\r")
@@ -121,6 +123,7 @@ func TestALineGoesToWhoAsks(t *testing.T) {
 // TestABlockComesBackWhole has the arrow key bring an input of several lines back as one, also in the next command, and edits Chinese in it.
 func TestABlockComesBackWhole(t *testing.T) {
 	t.Parallel()
+	testneeds.FullTier(t)
 	home, _, _ := shopping(t)
 	c := newTerminal(t, "repl")
 	c.setenv("COVE_HOME=" + home)
@@ -144,6 +147,7 @@ func TestABlockComesBackWhole(t *testing.T) {
 // TestCtrlCWhileInstalling stops an installation: nothing was run, and the variables are still there.
 func TestCtrlCWhileInstalling(t *testing.T) {
 	t.Parallel()
+	testneeds.FullTier(t)
 	home, index, _ := shopping(t)
 	arrived, release := index.Hold("/simple/cowsay/")
 	t.Cleanup(release)
@@ -167,6 +171,7 @@ func TestCtrlCWhileInstalling(t *testing.T) {
 // TestAClosedTerminal closes the terminal of commands whose code has made files: before, and in the midst of it.
 func TestAClosedTerminal(t *testing.T) {
 	t.Parallel()
+	testneeds.FullTier(t)
 	const making = "open('made.txt', 'w').write('made')"
 	const busy = making + "; print('under ' + 'way', flush=True); import time; time.sleep(600)"
 	for name, test := range map[string]struct {

@@ -271,6 +271,7 @@ print(open("notes.txt").read(), sum(open("a/b 空/data.bin", "rb").read()), os.p
 // TestWithoutTheOtherCove: where nobody can read what was saved, it is said who could, and nothing is changed.
 func TestWithoutTheOtherCove(t *testing.T) {
 	t.Parallel()
+	testneeds.FullTier(t)
 	l := newLab(t)
 	one, other := l.program(oneVersion), l.program(otherVersion)
 	data := t.TempDir() // in which a cove is kept for these sessions alone

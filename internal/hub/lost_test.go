@@ -8,11 +8,13 @@ import (
 	"cove/internal/auth"
 	"cove/internal/store"
 	"cove/internal/store/pgtest"
+	"cove/internal/testneeds"
 )
 
 // TestNothingCountsTwice loses the answers of commits of a real PostgreSQL while a server works: what it does again must not count again.
 func TestNothingCountsTwice(t *testing.T) {
 	t.Parallel()
+	testneeds.FullTier(t)
 	way := pgtest.Over(t, pgtest.Database(t))
 	open := func() *store.Store {
 		s, err := store.Open(t.Context(), store.Options{Database: way.Address})

@@ -16,6 +16,7 @@ import (
 	"cove/internal/kernel"
 	"cove/internal/link"
 	"cove/internal/problem"
+	"cove/internal/testneeds"
 	"cove/internal/wire"
 )
 
@@ -94,6 +95,7 @@ func TestABusyKernelIsInterrupted(t *testing.T) {
 
 func TestAStubbornKernelIsLost(t *testing.T) {
 	t.Parallel()
+	testneeds.FullTier(t)
 	w, _, k := begin(t)
 	end := underway(t, k, kernel.Request{Code: `import signal, time
 signal.signal(signal.SIGINT, signal.SIG_IGN)

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"cove/internal/kernel"
+	"cove/internal/testneeds"
 	"cove/internal/tool"
 	"cove/internal/wire"
 )
@@ -127,6 +128,7 @@ func doubled(n int) (all []string) {
 // TestToolsTime has the time of an execution stand still while tools are waited for, up to a bound, and interrupts code that waits.
 func TestToolsTime(t *testing.T) {
 	t.Parallel()
+	testneeds.FullTier(t)
 	_, _, k := begin(t)
 	set := offer(t, tool.Tool{Name: "wait"})
 	var ended atomic.Int32

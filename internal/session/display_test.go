@@ -14,6 +14,7 @@ import (
 	"cove/internal/kernel"
 	"cove/internal/sandbox"
 	"cove/internal/session"
+	"cove/internal/testneeds"
 )
 
 const (
@@ -143,6 +144,7 @@ func wantPNG(t *testing.T, r *run) {
 
 // TestChartText draws labels in scripts that the default font lacks; matplotlib warns of every glyph that it cannot draw.
 func TestChartText(t *testing.T) {
+	testneeds.FullTier(t)
 	onEachEngine(t, func(t *testing.T, e sandbox.Engine) {
 		s := open(t, e, sandbox.Limits{})
 		const plot = "import matplotlib.pyplot as plt\nplt.title('%s −1')\nplt.plot([-1, 1]);"
@@ -164,6 +166,7 @@ func TestChartText(t *testing.T) {
 
 // TestPlotStyle looks at the figures that kernels make where code says nothing of how they look.
 func TestPlotStyle(t *testing.T) {
+	testneeds.FullTier(t)
 	onEachEngine(t, func(t *testing.T, e sandbox.Engine) {
 		s := open(t, e, sandbox.Limits{})
 		runCell(t, s, code("import matplotlib as mpl, matplotlib.pyplot as plt, plotly.graph_objects as go, plotly.io as pio\nfig = lambda **rest: (plt.subplots(**rest)[1].plot([1, 2]), plt.show())[1]", "ok"))
@@ -223,6 +226,7 @@ func wantDensity(t *testing.T, r *run, want float64) {
 
 // TestPlotStyleOff has libraries make plots as they like.
 func TestPlotStyleOff(t *testing.T) {
+	testneeds.FullTier(t)
 	onEachEngine(t, func(t *testing.T, e sandbox.Engine) {
 		plain := *standard(t)
 		plain.Plain = true

@@ -12,10 +12,12 @@ import (
 	"cove/internal/kernel"
 	"cove/internal/sandbox"
 	"cove/internal/session"
+	"cove/internal/testneeds"
 )
 
 // TestMuchOutput has all of it delivered, byte for byte, up to the limit.
 func TestMuchOutput(t *testing.T) {
+	testneeds.FullTier(t)
 	onEachEngine(t, func(t *testing.T, e sandbox.Engine) {
 		s := open(t, e, sandbox.Limits{})
 		const lines = 160_000
@@ -178,6 +180,7 @@ for i in range(%d):
 
 // TestOutputLimit bounds what is delivered, whatever the code does.
 func TestOutputLimit(t *testing.T) {
+	testneeds.FullTier(t)
 	onEachEngine(t, func(t *testing.T, e sandbox.Engine) {
 		s := open(t, e, sandbox.Limits{})
 		const limit = 100_000

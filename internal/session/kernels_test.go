@@ -15,6 +15,7 @@ import (
 	"cove/internal/pydeps/require"
 	"cove/internal/sandbox"
 	"cove/internal/session"
+	"cove/internal/testneeds"
 )
 
 func in(name, code, want string) cell {
@@ -178,6 +179,7 @@ func TestSavedKernels(t *testing.T) {
 // TestSaveWaits saves while code runs in two kernels.
 func TestSaveWaits(t *testing.T) {
 	t.Parallel()
+	testneeds.FullTier(t)
 	s := open(t, newGVisor(t), sandbox.Limits{})
 	wantCode(t, "start", s.StartKernel(t.Context(), "b"), "")
 	began := make(chan bool, 2)

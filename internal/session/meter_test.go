@@ -7,6 +7,7 @@ import (
 
 	"cove/internal/kernel"
 	"cove/internal/sandbox"
+	"cove/internal/testneeds"
 )
 
 // watched is an engine whose last sandbox the test knows.
@@ -23,6 +24,7 @@ func (w *watched) Start(ctx context.Context, spec sandbox.Spec) (sb sandbox.Sand
 // TestProcessorTime loses a sandbox: what it has used stays used.
 func TestProcessorTime(t *testing.T) {
 	t.Parallel()
+	testneeds.FullTier(t)
 	e := &watched{Engine: newGVisor(t)}
 	s := open(t, e, sandbox.Limits{})
 	used := func(code string) time.Duration {

@@ -12,6 +12,7 @@ import (
 	"cove/internal/problem"
 	"cove/internal/sandbox"
 	"cove/internal/session"
+	"cove/internal/testneeds"
 	"cove/internal/tool"
 )
 
@@ -138,6 +139,7 @@ print(two())
 
 // TestParkedCodeEnds interrupts code that waits, restarts its kernel, and ends its sandbox.
 func TestParkedCodeEnds(t *testing.T) {
+	testneeds.FullTier(t)
 	onEachEngine(t, func(t *testing.T, e sandbox.Engine) {
 		s, a := open(t, e, sandbox.Limits{}), &asking{}
 		stopped, stop := context.WithCancel(t.Context())

@@ -9,6 +9,7 @@ import (
 
 	"cove/internal/problem"
 	"cove/internal/sandbox"
+	"cove/internal/testneeds"
 	"cove/internal/workspace"
 )
 
@@ -61,6 +62,7 @@ func previewText(p workspace.Preview) string {
 
 func TestPreviewsOfFiles(t *testing.T) {
 	t.Parallel()
+	testneeds.FullTier(t)
 	s := open(t, newGVisor(t), sandbox.Limits{})
 	runCell(t, s, codeCheck(makeFiles, func(t *testing.T, r *run) {
 		if got := r.transcript(); !strings.HasSuffix(got, "ok") {
@@ -116,6 +118,7 @@ func TestPreviewsOfFiles(t *testing.T) {
 // A file is shown while code runs, and what looks at it leaves the code alone.
 func TestAPreviewWhileCodeRuns(t *testing.T) {
 	t.Parallel()
+	testneeds.FullTier(t)
 	s := open(t, newGVisor(t), sandbox.Limits{})
 	runCell(t, s, code("open('a.csv', 'w').write('a,b\\n1,2\\n');", "created a.csv 8\nok"))
 	var both sync.WaitGroup

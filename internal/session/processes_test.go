@@ -17,6 +17,7 @@ import (
 	"cove/internal/process"
 	"cove/internal/sandbox"
 	"cove/internal/session"
+	"cove/internal/testneeds"
 )
 
 // begin starts a process in a session.
@@ -400,6 +401,7 @@ func TestPorts(t *testing.T) {
 // TestProcessesForMemory has a process use up the memory: it is killed, which is said, and the variables of code stay.
 func TestProcessesForMemory(t *testing.T) {
 	t.Parallel()
+	testneeds.FullTier(t)
 	s := open(t, newGVisor(t), sandbox.Limits{Memory: 700 << 20})
 	runCell(t, s, code("kept = 1", "ok"))
 	p := begin(t, s, process.Start{Args: []string{"python", "-c", "import time\nheld = []\nwhile True: held.append(b'x' * (20 << 20)); time.sleep(0.02)"}})

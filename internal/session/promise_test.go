@@ -14,6 +14,7 @@ import (
 	"cove/internal/sandbox/gvisor"
 	"cove/internal/sandbox/sandboxtest"
 	"cove/internal/session"
+	"cove/internal/testneeds"
 )
 
 // TestBounds has code use up everything, where an engine bounds it. The next execution works every time.
@@ -86,6 +87,7 @@ func goesOn(t *testing.T, s *session.Live) {
 // TestSandboxKilled kills the sentry from outside during an execution, and between two.
 func TestSandboxKilled(t *testing.T) {
 	t.Parallel()
+	testneeds.FullTier(t)
 	s, state := lost(t, sandbox.Limits{})
 	if boxes, err := filepath.Glob(filepath.Join(state, "sbx-*")); err != nil || len(boxes) != 1 {
 		t.Fatalf("%d sandboxes, %v", len(boxes), err)
@@ -122,6 +124,7 @@ func TestSandboxKilled(t *testing.T) {
 // sandbox then, after a word about what is lost.
 func TestSandboxKilledWhileAKernelStarts(t *testing.T) {
 	t.Parallel()
+	testneeds.FullTier(t)
 	s, state := lost(t, sandbox.Limits{})
 	if r := execute(t, s, cell{req: kernel.Request{Code: "import os\nos._exit(3)"}}); r.done.Lost != kernel.LostKernel {
 		t.Fatalf("ended as %s", describe(r.done))
@@ -157,6 +160,7 @@ func signal(t *testing.T, pids []int, what syscall.Signal) {
 // TestSandboxOutOfMemory has code outrun the guest's watch, so that the whole sandbox goes.
 func TestSandboxOutOfMemory(t *testing.T) {
 	t.Parallel()
+	testneeds.FullTier(t)
 	s, _ := lost(t, sandbox.Limits{Memory: 256 << 20})
 	r := execute(t, s, cell{req: kernel.Request{Timeout: time.Minute, Code: `import mmap, os
 for _ in range(8):

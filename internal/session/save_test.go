@@ -16,6 +16,7 @@ import (
 	"cove/internal/sandbox/gvisor"
 	"cove/internal/sandbox/sandboxtest"
 	"cove/internal/session"
+	"cove/internal/testneeds"
 )
 
 // save saves a session.
@@ -93,6 +94,7 @@ func TestSave(t *testing.T) {
 // TestClones looks for anything that two sessions from one image have in common but what was in the image.
 func TestClones(t *testing.T) {
 	t.Parallel()
+	testneeds.FullTier(t)
 	e := newGVisor(t)
 	mold, err := session.Open(t.Context(), session.Options{Engine: e, Env: standard(t), Mold: true})
 	if err != nil {
@@ -136,6 +138,7 @@ print(json.dumps(probe))`
 // TestImageLimits gives sessions from one image limits of their own.
 func TestImageLimits(t *testing.T) {
 	t.Parallel()
+	testneeds.FullTier(t)
 	e := newGVisor(t)
 	mold, err := session.Open(t.Context(), session.Options{Engine: e, Env: standard(t), Mold: true})
 	if err != nil {
@@ -184,6 +187,7 @@ func TestSaveRefuses(t *testing.T) {
 // TestLostImage starts again from the image when a sandbox is lost, and says so once.
 func TestLostImage(t *testing.T) {
 	t.Parallel()
+	testneeds.FullTier(t)
 	state := t.TempDir()
 	e := gvisor.New(gvisor.Options{State: state, Executable: sandboxtest.Binary(t)})
 	s := open(t, e, sandbox.Limits{})

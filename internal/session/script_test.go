@@ -13,10 +13,12 @@ import (
 
 	"cove/internal/kernel"
 	"cove/internal/sandbox"
+	"cove/internal/testneeds"
 )
 
 // TestScripts compares scripts with what Python itself makes of the same file.
 func TestScripts(t *testing.T) {
+	testneeds.FullTier(t)
 	onEachEngine(t, func(t *testing.T, e sandbox.Engine) {
 		s := open(t, e, sandbox.Limits{})
 		dir := t.TempDir()

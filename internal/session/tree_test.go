@@ -161,6 +161,7 @@ open("dir/secret", "w").close(); os.chmod("dir/secret", 0); os.utime("dir/a.txt"
 
 // TestArchiveOfWhatIsForbidden archives folders with a file and a folder that code has forbidden to read.
 func TestArchiveOfWhatIsForbidden(t *testing.T) {
+	testneeds.FullTier(t)
 	onEachEngine(t, func(t *testing.T, e sandbox.Engine) {
 		s := open(t, e, sandbox.Limits{Workspace: 64 << 20})
 		write(t, s, "a.txt", "hello")

@@ -332,6 +332,7 @@ func TestPostgresMayGoAway(t *testing.T) {
 // left nothing behind.
 func TestAFrozenPostgresHoldsNobodyForEver(t *testing.T) {
 	t.Parallel()
+	testneeds.FullTier(t)
 	ctx := t.Context()
 	cluster := pgtest.New(t)
 	s := open(t, cluster.Database(t)+"&connect_timeout=1") // in seconds

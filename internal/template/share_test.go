@@ -194,6 +194,7 @@ func TestSharedMemoryOutlivesItsTemplate(t *testing.T) {
 // TestSharedMemoryChanged: when somebody changes the file, sessions that use it end and say so, show nothing that was computed with it, and the template is made again.
 func TestSharedMemoryChanged(t *testing.T) {
 	t.Parallel()
+	testneeds.FullTier(t)
 	for name, harm := range map[string]func(path string) error{
 		"truncated": func(path string) error { return os.Truncate(path, 1<<20) },
 		"flipped": func(path string) error {
@@ -237,6 +238,7 @@ func TestSharedMemoryChanged(t *testing.T) {
 // TestSharedMemoryOfThreads: threads may be doing anything while the memory is replaced below them, and go on.
 func TestSharedMemoryOfThreads(t *testing.T) {
 	t.Parallel()
+	testneeds.FullTier(t)
 	w := newWorkshop(t, pyenv.Standard)
 	mold, err := session.Open(t.Context(), session.Options{Engine: w.options.Engine, Env: w.options.Env, Mold: true})
 	if err != nil {

@@ -129,6 +129,7 @@ func TestIsTakenFromAhead(t *testing.T) {
 
 func TestIsMadeAgainWhenDamaged(t *testing.T) {
 	t.Parallel()
+	testneeds.FullTier(t)
 	o, said := options(t)
 	s := ensure(t, o)
 	folder, _ := s.Checkpoint().HostFolder()

@@ -34,6 +34,7 @@ const (
 type slots struct {
 	inner bool       // this process was started by a test that has one
 	queue sync.Mutex // one test of a process looks for a slot at a time, so that they get one in the order in which they asked
+	spare spare
 	mu    sync.Mutex
 	held  map[string]*os.File // by the name of the test
 }
@@ -65,7 +66,7 @@ func (s *slots) take(t testing.TB) bool {
 		return false
 	}
 	for {
-		file, err := lockSlot()
+		file, err := lockSlot(s.spare.slots())
 		if err != nil {
 			t.Fatalf("take a slot: %v", err)
 		}
@@ -121,9 +122,9 @@ func (s *slots) set(name string, file *os.File) {
 	s.held[name] = file
 }
 
-// lockSlot returns the file of a free slot, locked, or nil when there is none.
-func lockSlot() (*os.File, error) {
-	count := runtime.NumCPU()
+// lockSlot returns the file of a free slot, locked, or nil when there is none. There are some more than usual, unless their number was set.
+func lockSlot(more int) (*os.File, error) {
+	count := runtime.NumCPU() + more
 	if text := os.Getenv(slotsVariable); text != "" {
 		n, err := strconv.Atoi(text)
 		if err != nil || n < 1 {

@@ -29,12 +29,12 @@ func TestSlots(t *testing.T) {
 			t.Error("another process gets no slot")
 		}
 		var err error
-		if taken, err = lockSlot(); taken != nil || err != nil {
+		if taken, err = lockSlot(0); taken != nil || err != nil {
 			t.Errorf("there is a third slot: %v", err)
 		}
 	})
 	for range 2 {
-		file, err := lockSlot()
+		file, err := lockSlot(0)
 		if file == nil || err != nil {
 			t.Fatalf("a test that has ended has its slot: %v", err)
 		}
@@ -45,7 +45,7 @@ func TestSlots(t *testing.T) {
 	}
 	for _, wrong := range []string{"0", "-1", "two"} {
 		t.Setenv(slotsVariable, wrong)
-		if _, err := lockSlot(); err == nil {
+		if _, err := lockSlot(0); err == nil {
 			t.Errorf("%q is a number of slots", wrong)
 		}
 	}
@@ -73,7 +73,7 @@ func TestGoroutinesTakeOneSlot(t *testing.T) {
 		}
 	})
 	for range 2 {
-		file, err := lockSlot()
+		file, err := lockSlot(0)
 		if file == nil || err != nil {
 			t.Fatalf("a slot was not given back: %v", err)
 		}
@@ -87,7 +87,7 @@ func TestTakeSlotWaits(t *testing.T) {
 	t.Setenv(slotsVariable, "1")
 	t.Setenv(innerVariable, "")
 	synctest.Test(t, func(t *testing.T) {
-		held, err := lockSlot()
+		held, err := lockSlot(0)
 		if err != nil || held == nil {
 			t.Fatalf("%v", err)
 		}

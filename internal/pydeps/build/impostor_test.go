@@ -149,6 +149,7 @@ func TestBelievesNothing(t *testing.T) {
 // TestTakesUVAlone makes sure that a script in place of uv is told apart before a sandbox is started for it.
 func TestTakesUVAlone(t *testing.T) {
 	t.Parallel()
+	testneeds.FullTier(t)
 	w := newWorld(t)
 	path := filepath.Join(t.TempDir(), "uv")
 	testneeds.Program(t, path, "#!/bin/sh\nexec pyenv exec uv \"$@\"\n")

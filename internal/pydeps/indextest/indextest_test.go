@@ -85,6 +85,7 @@ func TestInstallsWithUV(t *testing.T) {
 
 func TestBuildsWithUV(t *testing.T) {
 	t.Parallel()
+	testneeds.FullTier(t)
 	index := indextest.New(t)
 	index.Add(
 		indextest.Sdist{Name: "from-source", Version: "1.2", Require: []string{"milk"}, Build: []string{"buildhelp"}, Script: "import buildhelp\nopen('src/made.py', 'w').write('by = ' + repr(buildhelp.__version__))"},

@@ -39,6 +39,8 @@ const (
 	settling = 10 * time.Second
 )
 
+var errStartTimeout = errors.New("the container did not start in time")
+
 // running is one container.
 type running struct {
 	daemon   *daemon
@@ -103,7 +105,7 @@ func (s *running) start(ctx context.Context, state, shared string, mounts []sand
 	if s.listener, err = listen(s.folder); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	ctx, cancel := context.WithTimeoutCause(ctx, startTimeout, errStartTimeout)
 	defer cancel()
 	create := func() error {
 		// Not given up with the start: the daemon would go on without anybody who waits, and make the container after Stop has looked for it.
@@ -157,7 +159,7 @@ func (s *running) meetGuest(ctx context.Context) error {
 		return errors.Join(s.listener.Close(), os.Remove(s.folder.Join("socket", socketName)))
 	case ended(s.done) && s.cause != nil:
 		return s.cause
-	case errors.Is(ctx.Err(), context.DeadlineExceeded):
+	case errors.Is(context.Cause(ctx), errStartTimeout): // the caller's own deadline is no fault of the engine
 		if s.daemon.isolates() {
 			return problem.New(problem.DockerUnfit, "the guest in a container of the runtime "+s.daemon.runtime+" does not reach its socket").
 				WithHint(`give the runtime "runtimeArgs": ["--host-uds=open"] in Docker's daemon.json and restart Docker, or set COVE_DOCKER_RUNTIME=runc`)

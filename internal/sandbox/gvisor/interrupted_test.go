@@ -11,11 +11,13 @@ import (
 	"cove/internal/sandbox"
 	"cove/internal/sandbox/gvisor"
 	"cove/internal/sandbox/sandboxtest"
+	"cove/internal/testneeds"
 )
 
 // TestInterruptedStart gives up starts at every moment, also before the warden has heard of them.
 func TestInterruptedStart(t *testing.T) {
 	t.Parallel()
+	testneeds.FullTier(t)
 	state := t.TempDir()
 	e := gvisor.New(gvisor.Options{State: state, Executable: sandboxtest.Binary(t)})
 	sandboxtest.Start(t, e, sandbox.Spec{ID: "stays"}) // so that there is one warden for all

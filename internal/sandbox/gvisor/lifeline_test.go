@@ -14,6 +14,7 @@ import (
 	"cove/internal/sandbox"
 	"cove/internal/sandbox/gvisor"
 	"cove/internal/sandbox/sandboxtest"
+	"cove/internal/testneeds"
 )
 
 // theSentry is a sandbox's sentry on the host.
@@ -53,6 +54,7 @@ func parent(t *testing.T, pid int) (ppid int) {
 // TestWardenKilled kills the process that drives several sandboxes. They go on, and everything can be done with them.
 func TestWardenKilled(t *testing.T) {
 	t.Parallel()
+	testneeds.FullTier(t)
 	state := t.TempDir()
 	e := gvisor.New(gvisor.Options{State: state, Executable: sandboxtest.Binary(t)})
 	first, l := sandboxtest.Start(t, e, sandbox.Spec{})
@@ -96,6 +98,7 @@ func TestWardenKilled(t *testing.T) {
 // TestOwnerKilled kills a process that has sandboxes. They end, whichever of the two is there to see to that: they themselves or their warden.
 func TestOwnerKilled(t *testing.T) {
 	t.Parallel()
+	testneeds.FullTier(t)
 	if state := os.Getenv("COVE_TEST_OWNER"); state != "" {
 		e := gvisor.New(gvisor.Options{State: state, Executable: sandboxtest.Binary(t)})
 		sb, _ := sandboxtest.Start(t, e, sandbox.Spec{})

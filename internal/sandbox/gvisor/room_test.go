@@ -163,6 +163,7 @@ func fill(path string, size int64, over *atomic.Bool) {
 // TestRoomIsGivenBack looks at the room that a save takes: what it was long enough for, and no more.
 func TestRoomIsGivenBack(t *testing.T) {
 	t.Parallel()
+	testneeds.FullTier(t)
 	for _, kind := range []string{"ext4", "tmpfs"} {
 		t.Run(kind, func(t *testing.T) {
 			dir := disk(t, kind, 300)

@@ -26,6 +26,8 @@ import (
 // startTimeout bounds the time from runsc's start to the guest's connection. Loaded machines take seconds.
 const startTimeout = 60 * time.Second
 
+var errStartTimeout = errors.New("the sandbox did not start in time")
+
 // running is one gVisor sandbox. It is made empty by Engine.Prepare; then either the bundle's guest is started in it or a
 // checkpoint is loaded into it.
 type running struct {
@@ -252,7 +254,7 @@ func (s *running) meetGuest(ctx context.Context) error {
 
 // awaitGuest waits for the guest's next connection.
 func (s *running) awaitGuest(ctx context.Context) (net.Conn, error) {
-	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	ctx, cancel := context.WithTimeoutCause(ctx, startTimeout, errStartTimeout)
 	defer cancel()
 	wait, stop := context.WithCancel(ctx)
 	defer stop()
@@ -280,7 +282,7 @@ func (s *running) awaitGuest(ctx context.Context) (net.Conn, error) {
 		return conn, nil
 	case ended(s.done) && s.cause != nil:
 		return nil, s.cause
-	case errors.Is(ctx.Err(), context.DeadlineExceeded):
+	case errors.Is(context.Cause(ctx), errStartTimeout): // the caller's own deadline is no fault of the engine
 		return nil, problem.New(problem.SandboxStartTimeout, "the sandbox did not start within "+startTimeout.String()).
 			WithHint("run `cove doctor`; on a busy machine try again")
 	case ctx.Err() != nil:

@@ -106,6 +106,7 @@ func TestReport(t *testing.T) {
 // TestTries runs tests of which some fail, by themselves, by taking their process with them, by chance or each time.
 func TestTries(t *testing.T) {
 	t.Parallel()
+	testneeds.FullTier(t)
 	const once = `package p
 import ("os"; "syscall"; "testing"; "time")
 var _, _ = time.Second, syscall.Exit
