@@ -75,7 +75,7 @@ func quiet(ctx context.Context, p interface{ Refill(context.Context) error }) {
 func Rows() []Row {
 	return []Row{
 		firstRow(), poolRow(), roundTripRow(), outputRow(), processRow(), terminalRow(), portRow(), networkRow(),
-		serveRow(), eventsRow(), createRow(), createManyRow(), sandboxRow(), loopRow(),
+		serveRow(), eventsRow(), followersRow(), createRow(), createManyRow(), sandboxRow(), loopRow(),
 		pauseRow(), forkRow(), installRow(), memoryRow(), crowdRow(), densityRow(),
 	}
 }

@@ -72,6 +72,11 @@ func (l *servedSession) execute(ctx context.Context, code string, each func(serv
 		return err
 	}
 	l.rest = answer.Body
+	return readEvents(answer, each)
+}
+
+// readEvents hands on the events of an execution, and returns when the one that says that it is over has been read.
+func readEvents(answer *http.Response, each func(servedEvent) error) error {
 	if answer.StatusCode != http.StatusOK {
 		text, _ := io.ReadAll(io.LimitReader(answer.Body, 64<<10))
 		return fmt.Errorf("execute: %s: %s", answer.Status, lastWords(string(text)))

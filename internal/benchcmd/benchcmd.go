@@ -50,18 +50,19 @@ type Program struct {
 }
 
 type grammar struct {
-	Rows         []string `sep:"," placeholder:"ID" help:"Measure only these rows: first, pool, roundtrip, output, process, terminal, port, network, serve, events, create, create-many, sandbox, loop, pause, fork, install, memory, crowd, density."`
+	Rows         []string `sep:"," placeholder:"ID" help:"Measure only these rows: first, pool, roundtrip, output, process, terminal, port, network, serve, events, followers, create, create-many, sandbox, loop, pause, fork, install, memory, crowd, density."`
 	Peers        []string `sep:"," placeholder:"ID" help:"Measure cove beside these only: cove-run, python3, bubblewrap, docker, docker-exec, docker-kept, gateway, gateway-prespawn, jupyter-terminals, uv-target, pip-target, relay, client-loop; none for cove alone."`
 	Rounds       int      `default:"0" placeholder:"N" help:"Samples of each subject in the rows that take several; 0 means each row's own number."`
 	Quick        bool     `help:"Take few samples: about six minutes instead of about thirty."`
 	InstallPeers bool     `help:"As root, install docker.io, debootstrap and bubblewrap with apt-get where they are missing."`
 	Cove         string   `placeholder:"PATH" help:"The cove program to measure: as a server, and as a command of its own (default: the one beside cove-bench, else the one on the PATH)."`
 	JSON         bool     `name:"json" help:"Print one JSON document, with every sample."`
+	Check        bool     `help:"Fail when a figure of cove's is more than it may be beside its peer's: what is compared, and how much it may be, is printed at the end."`
 	Quiet        bool     `short:"q" help:"Say nothing while it runs."`
 }
 
 const description = `Measures cove and its peers on this machine in one run, in rounds that take turns, after a round that does not count.
-The rows serve, events, create and create-many are about servers: cove serve on a free port, and the Jupyter kernel gateway.
+The rows serve, events, followers, create and create-many are about servers: cove serve on a free port, and the Jupyter kernel gateway.
 The row loop is about tasks in which a model calls a tool; its model is a script in this process, so it measures time and tokens, not models.
 
 Leave the machine alone meanwhile. Ctrl-C prints what there is so far. Everything that was started is gone afterwards; a
@@ -69,7 +70,7 @@ virtual environment for the Jupyter kernel gateway and a root file system for do
 
 A peer that cannot be measured here is named with the reason and with what to install.
 
-Exit code: 0, also when a peer failed; 1 when cove itself gave a wrong answer or none; 130 after Ctrl-C.`
+Exit code: 0, also when a peer failed; 1 when cove itself gave a wrong answer or none, or with --check a figure that is too high; 130 after Ctrl-C.`
 
 // Main runs the command line args (without the program's name) and returns the exit code.
 func Main(ctx context.Context, args []string, p *Program) int {
@@ -159,7 +160,7 @@ func (p *Program) run(ctx context.Context, g grammar) (code int, err error) {
 	if code := signalled(); code != 0 {
 		return code, nil
 	}
-	if report.CoveFailed() {
+	if report.CoveFailed() || g.Check && !report.Check(p.Err) {
 		return exitCoveFailed, nil
 	}
 	return 0, nil

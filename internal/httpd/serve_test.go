@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"io"
 	"math/big"
+	random "math/rand/v2"
 	"net"
 	"net/http"
 	"os"
@@ -279,7 +280,7 @@ func TestSlowHeads(t *testing.T) {
 func TestSideListeners(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "debug")
-	scrape := freePort(t)
+	scrape := ownAddress()
 	g := newRig(t, local(httpd.Options{Metrics: scrape, Debug: "unix:" + path}), nil)
 	_, stop := serve(t, g)
 	text, status := fetch(t, http.DefaultClient, "http://"+scrape+"/metrics")
@@ -315,12 +316,9 @@ func TestSideListeners(t *testing.T) {
 	must(t, stop())
 }
 
-func freePort(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	must(t, err)
-	defer l.Close()
-	return l.Addr().String()
+// ownAddress is an address of this machine that no other test has, since there are millions: a port that was free before may be another's when it is used.
+func ownAddress() string {
+	return fmt.Sprintf("127.%d.%d.%d:9100", 1+random.N(254), random.N(256), 1+random.N(254))
 }
 
 func fetch(t *testing.T, client *http.Client, url string) (string, int) {
