@@ -31,8 +31,12 @@ var (
 		"198.18.0.0/15", "198.51.100.0/24", "203.0.113.0/24", "224.0.0.0/4", "240.0.0.0/4",
 		"::/96", "::ffff:0:0/96", "64:ff9b::/96", "64:ff9b:1::/48", "100::/64", "2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20", "5f00::/16", "fc00::/7", "fe80::/10", "fec0::/10", "ff00::/8",
 	)
-	// Loopback, "this machine", and where clouds tell machines their credentials: AWS, Azure, Google and others; AWS's containers; Alibaba; AWS by IPv6; Azure's agent; Oracle.
-	specialPrefixes = prefixes("127.0.0.0/8", "0.0.0.0/8", "::1/128", "::/128", "169.254.169.254/32", "169.254.170.2/32", "169.254.170.23/32", "100.100.100.200/32", "fd00:ec2::254/128", "168.63.129.16/32", "192.0.0.192/32")
+	// Loopback, "this machine", and where clouds tell machines their credentials: AWS, Azure, Google and others; AWS's containers, of EKS also by IPv6; Alibaba; AWS by IPv6; Azure's agent; Oracle;
+	// Scaleway; Google by IPv6.
+	specialPrefixes = prefixes("127.0.0.0/8", "0.0.0.0/8", "::1/128", "::/128", "169.254.169.254/32", "169.254.170.2/32", "169.254.170.23/32", "fd00:ec2::23/128", "100.100.100.200/32",
+		"fd00:ec2::254/128", "168.63.129.16/32", "192.0.0.192/32", "169.254.42.42/32", "fd00:42::42/128", "fd20:ce::254/128")
+	// publicSix is all of IPv6 that IANA has given out for the public internet.
+	publicSix = netip.MustParsePrefix("2000::/3")
 )
 
 func kindOf(a netip.Addr) kind {
@@ -41,7 +45,7 @@ func kindOf(a netip.Addr) kind {
 	switch {
 	case slices.ContainsFunc(specialPrefixes, holds):
 		return special
-	case slices.ContainsFunc(privatePrefixes, holds), !a.IsValid():
+	case slices.ContainsFunc(privatePrefixes, holds), !a.IsValid(), a.Is6() && !publicSix.Contains(a):
 		return private
 	}
 	return public
@@ -68,8 +72,11 @@ func ownAddresses() []netip.Addr {
 	if time.Now().Before(own.until) {
 		return own.addresses
 	}
+	all, err := net.InterfaceAddrs()
+	if err != nil {
+		return own.addresses // as they were
+	}
 	own.addresses = nil
-	all, _ := net.InterfaceAddrs() // a machine that does not tell them has none that are known
 	for _, a := range all {
 		if p, err := netip.ParsePrefix(a.String()); err == nil {
 			own.addresses = append(own.addresses, p.Addr().Unmap().WithZone(""))

@@ -34,39 +34,69 @@ type Credential struct {
 	Value string `json:"value"`
 }
 
-// apply adds the credential to the headers of a request.
-func (c Credential) apply(h http.Header) {
-	if c.Name == "" {
-		h.Set(c.Header, c.Value)
-		return
+// longestHeaders bounds the headers of a request with credentials in them, in bytes, as it leaves.
+const longestHeaders = 64 << 10
+
+// addCredentials puts credentials into the headers of a request. Names of secrets are looked for in what the session sent and never in a secret, so that secrets do not multiply. It returns false,
+// and has not put all of them in, where the headers would be longer than longestHeaders.
+func addCredentials(h http.Header, all []Credential) bool {
+	named := map[string]string{}
+	for _, c := range all {
+		if _, known := named[c.Name]; c.Name != "" && !known {
+			named[c.Name] = c.Value
+		}
 	}
+	left := longestHeaders
 	for name, values := range h {
 		for i, v := range values {
-			if strings.Contains(v, "$") {
-				values[i] = c.in(v)
+			left -= len(name) + len(": \r\n")
+			text, fits := withSecrets(v, named, left)
+			if !fits {
+				return false
 			}
+			values[i] = text
+			left -= len(text)
 		}
-		h[name] = values
 	}
+	for _, c := range all {
+		if c.Name == "" {
+			left -= len(c.Header) + len(": \r\n") + len(c.Value)
+			h.Set(c.Header, c.Value)
+		}
+	}
+	return left >= 0
 }
 
-// in returns a text with the secret where its name stands. The name ends where a longer one could go on.
-func (c Credential) in(text string) string {
-	text = strings.ReplaceAll(text, "${"+c.Name+"}", c.Value)
-	var out strings.Builder
-	for {
-		before, rest, found := strings.Cut(text, "$"+c.Name)
-		out.WriteString(before)
-		switch {
-		case !found:
-			return out.String()
-		case rest != "" && isWord(rest[0]):
-			out.WriteString("$" + c.Name)
-		default:
-			out.WriteString(c.Value)
-		}
-		text = rest
+// withSecrets returns a text with secrets where their names stand, as $NAME or ${NAME}; $NAME ends where a longer name could go on. It returns false where that is longer than most.
+func withSecrets(text string, named map[string]string, most int) (with string, fits bool) {
+	if len(named) == 0 || !strings.Contains(text, "$") {
+		return text, len(text) <= most
 	}
+	var out strings.Builder
+	for out.Len() <= most {
+		before, rest, found := strings.Cut(text, "$")
+		out.WriteString(before)
+		if !found {
+			return out.String(), out.Len() <= most
+		}
+		name, after := rest, ""
+		if inner, ok := strings.CutPrefix(rest, "{"); ok {
+			name, after, ok = strings.Cut(inner, "}")
+			if !ok {
+				name = ""
+			}
+		} else if end := strings.IndexFunc(rest, func(r rune) bool { return r >= utf8.RuneSelf || !isWord(byte(r)) }); end >= 0 {
+			name, after = rest[:end], rest[end:]
+		}
+		if value, known := named[name]; known {
+			out.WriteString(value)
+			text = after
+		} else {
+			out.WriteString("$")
+			text = rest
+		}
+	}
+	return "", false
 }
 
 func isWord(c byte) bool {

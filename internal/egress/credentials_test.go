@@ -137,6 +137,75 @@ func TestCredentials(t *testing.T) {
 	}
 }
 
+// sentWith returns a function that sends a request with headers to a host that gets credentials, and returns the answer: the headers as the host got them.
+func sentWith(t *testing.T, credentials ...egress.Credential) func(method string, h http.Header) (status int, body string) {
+	t.Helper()
+	w := newWorld(t)
+	w.names["api.test"] = []string{good}
+	for i := range credentials {
+		credentials[i].Host = "api.test"
+	}
+	authority, err := egress.NewAuthority(credentials)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ca, err := egress.NewAuthority([]egress.Credential{{Host: "api.test"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	roots := x509.NewCertPool()
+	roots.AppendCertsFromPEM(ca.Certificate())
+	s := httptest.NewUnstartedServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) { _, _ = fmt.Fprintf(rw, "%q", r.Header["X-Sent"]) }))
+	s.TLS = &tls.Config{GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return egress.LeafOf(ca, "api.test") }}
+	s.StartTLS()
+	t.Cleanup(s.Close)
+	w.servers[good+":443"] = s.Listener.Addr().String()
+	d := w.with(egress.Options{Credentials: credentials, Authority: authority, Roots: roots}, nil, "api.test")
+	inside := x509.NewCertPool()
+	inside.AppendCertsFromPEM(d.Certificates())
+	tr := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: inside, MinVersion: tls.VersionTLS12}, DialContext: func(context.Context, string, string) (net.Conn, error) { return w.connect(d, "api.test", 443), nil }}
+	t.Cleanup(tr.CloseIdleConnections)
+	return func(method string, h http.Header) (int, string) {
+		t.Helper()
+		req, err := http.NewRequestWithContext(t.Context(), method, "https://api.test/", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header = h
+		r, err := (&http.Client{Transport: tr, Timeout: 3 * time.Minute}).Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = r.Body.Close() }()
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r.StatusCode, string(body)
+	}
+}
+
+// TestSecretsDoNotMultiply: the name of a secret within another one stays what it is, and a header that its secrets make too long is not sent.
+func TestSecretsDoNotMultiply(t *testing.T) {
+	t.Parallel()
+	send := sentWith(t, egress.Credential{Name: "A", Value: strings.Repeat("$B", 4096)}, egress.Credential{Name: "B", Value: strings.Repeat("b", 8192)}, egress.Credential{Name: "C", Value: "${D}$A"}, egress.Credential{Name: "D", Value: "d"})
+	for sent, want := range map[string]string{
+		"$A": strings.Repeat("$B", 4096), "$C ${C}": "${D}$A ${D}$A", "$D$D${D}D$DD$D-${D": "ddd" + "D$DDd-${D", "a$": "a$", "${}$": "${}$", "$$D$": "$d$",
+	} {
+		if status, got := send(http.MethodGet, http.Header{"X-Sent": {sent}}); status != http.StatusOK || got != fmt.Sprintf("%q", []string{want}) {
+			t.Errorf("%.40q: %d %.200q", sent, status, got)
+		}
+	}
+	for _, h := range []http.Header{{"X-Sent": {strings.Repeat("$A", 20)}}, {"X-Sent": {strings.Repeat("$B,", 20)}}, {"X-One": {"$A$A$A$A"}, "X-Sent": {"$B$B$B$B", "$B"}}} {
+		if status, got := send(http.MethodGet, h); status != http.StatusRequestHeaderFieldsTooLarge || !strings.Contains(got, "64 kB") {
+			t.Errorf("%d values: %d %.200q", len(h["X-Sent"]), status, got)
+		}
+	}
+	if status, got := send(http.MethodTrace, http.Header{"X-Sent": {"$D"}}); status != http.StatusForbidden {
+		t.Errorf("TRACE: %d %.200q", status, got)
+	}
+}
+
 func TestCheckCredentials(t *testing.T) {
 	t.Parallel()
 	rules, err := egress.ParseRules([]string{"api.test", "plain.test:80", "*.wild.test"}, nil)

@@ -188,29 +188,43 @@ func (d *Dialer) mayName(name string, port int) error {
 	return nil
 }
 
+// deniesNames says whether a rule denies a name.
+func (d *Dialer) deniesNames() bool {
+	return slices.ContainsFunc(d.layers, func(rules Rules) bool {
+		return slices.ContainsFunc(rules.Deny, func(r Rule) bool { return r.all || r.name != "" })
+	})
+}
+
 // mayAddress says whether an address may be connected to. direct is for one that a program has named itself, without a name.
 func (d *Dialer) mayAddress(a netip.Addr, port int, direct bool) error {
 	a = a.Unmap().WithZone("")
-	text := a.String()
+	if why := d.closedAddress(a, port, direct); why != "" {
+		return refused(a.String(), port, why)
+	}
+	return nil
+}
+
+// closedAddress returns why an address may not be connected to, or "".
+func (d *Dialer) closedAddress(a netip.Addr, port int, direct bool) string {
 	for _, rules := range d.layers {
 		if rules.deniesAddress(a, port) {
-			return refused(text, port, "a rule denies it")
+			return "a rule denies it"
 		}
 		if direct && !rules.allowsAddress(a, port) {
-			return refused(text, port, "no rule allows this address")
+			return "no rule allows this address"
 		}
 	}
 	kind := kindOf(a)
-	if kind == public && slices.Contains(d.o.Own(), a) {
+	if slices.Contains(d.o.Own(), a) { // private or not: a rule for the network that it is in does not open what listens on this machine
 		kind = special
 	}
-	if kind == public || d.o.Operator.namesAddress(a, port, kind == special) {
-		return nil
+	switch {
+	case kind == public || d.o.Operator.namesAddress(a, port, kind == special):
+		return ""
+	case kind == special:
+		return "it is this machine's own, or tells machines secrets, and no rule names exactly this address"
 	}
-	if kind == special {
-		return refused(text, port, "it is this machine's own, or tells machines secrets, and no rule names exactly this address")
-	}
-	return refused(text, port, "it is not an address of the public internet, and no rule of the operator's names it")
+	return "it is not an address of the public internet, and no rule of the operator's names it"
 }
 
 // resolve returns the addresses of a name that may be connected to.
@@ -220,15 +234,16 @@ func (d *Dialer) resolve(ctx context.Context, name string, port int) ([]netip.Ad
 		return nil, err
 	}
 	var good []netip.Addr
+	closed := ""
 	for _, a := range all {
-		if may := d.mayAddress(a, port, false); may == nil {
+		if why := d.closedAddress(a, port, false); why == "" {
 			good = append(good, a)
 		} else {
-			err = may
+			closed = why
 		}
 	}
-	if len(good) == 0 {
-		return nil, refused(name, port, "it leads to an address that may not be reached: "+problem.Of(err).Message)
+	if len(good) == 0 { // without the address, which can be one of this machine's
+		return nil, refused(name, port, "it leads to an address that may not be reached: "+closed)
 	}
 	return good, nil
 }

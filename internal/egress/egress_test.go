@@ -526,6 +526,110 @@ func TestBypasses(t *testing.T) {
 	}
 }
 
+// TestOwnAddresses: what listens on this machine is not opened by a rule for the network that its address is in, nor by its name, until a rule names exactly the address.
+func TestOwnAddresses(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	const address = "10.77.0.1"
+	w.own = []netip.Addr{netip.MustParseAddr(address), netip.MustParseAddr("fd12::1")}
+	for _, a := range []string{address + ":80", "10.77.0.2:80", "[fd12::1]:80"} {
+		w.serve(a, hello)
+	}
+	w.names["host.test"], w.names["host6.test"], w.names["near.test"] = []string{address}, []string{"fd12::1"}, []string{"10.77.0.2"}
+	wide := w.dialer(nil, "10.0.0.0/8", "fd00::/8", "*.test", "*")
+	exact := w.dialer(nil, address, "host.test")
+	for _, c := range []struct {
+		dialer *egress.Dialer
+		host   string
+		open   bool
+	}{
+		{wide, address, false}, {wide, "::ffff:" + address, false}, {wide, "fd12::1", false}, {wide, "host.test", false}, {wide, "host6.test", false}, {wide, "10.77.0.2", true}, {wide, "near.test", true},
+		{exact, address, true}, {exact, "host.test", true},
+	} {
+		answer, err := w.said(c.dialer, c.host, 80, "GET / HTTP/1.1\r\nHost: "+c.host+"\r\nConnection: close\r\n\r\n")
+		if open := strings.Contains(answer, "hello"); open != c.open || open == problem.Has(err, problem.DestinationRefused) {
+			t.Errorf("%s: %q, %v", c.host, answer, err)
+		}
+		if name := strings.HasSuffix(c.host, ".test"); name && !c.open && strings.Contains(fmt.Sprint(answer, err), address) {
+			t.Errorf("%s: the session hears this machine's address: %q, %v", c.host, answer, err)
+		}
+	}
+}
+
+// TestAddressesOfSecrets: a rule for a network does not open where clouds tell machines their credentials, and one for everything public opens nothing that is not.
+func TestAddressesOfSecrets(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	networks, public := w.dialer(nil, "::/0", "0.0.0.0/0"), w.dialer(nil, "*")
+	for _, a := range []string{"fd20:ce::254", "fd00:ec2::23", "fd00:ec2::254", "169.254.42.42", "fd00:42::42", "169.254.169.254", "127.0.0.1", "::1"} {
+		w.serve(net.JoinHostPort(a, "80"), hello)
+		if answer, err := w.said(networks, a, 80, "GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"); !problem.Has(err, problem.DestinationRefused) {
+			t.Errorf("%s is reached by a rule for its network: %q, %v", a, answer, err)
+		}
+	}
+	for _, a := range []string{"::ffff:0:808:808", "::ffff:0:a01:203", "4000::1", "fc00::1", "::7f00:1"} {
+		w.serve(net.JoinHostPort(a, "80"), hello)
+		if answer, err := w.said(public, a, 80, "GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"); !problem.Has(err, problem.DestinationRefused) {
+			t.Errorf("%s counts as public: %q, %v", a, answer, err)
+		}
+	}
+}
+
+// TestDeniedNamesAtAddresses: a name that is denied is not reached by connecting to its address.
+func TestDeniedNamesAtAddresses(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.serve(good+":80", hello)
+	w.serve(good+":443", hello)
+	p := w.dialer([]string{"denied.test", "*.denied.test"}, "*")
+	get := func(target, host string) string {
+		return "GET " + target + " HTTP/1.1\r\nHost: " + host + "\r\nConnection: close\r\n\r\n"
+	}
+	hidden := withExtension(t, clientHello(t, "other.test", &tls.Config{}), 0xfe0d, "\x00\x00\x01\x00\x01\x00\x00\x20"+strings.Repeat("k", 32)+"\x00\x20"+strings.Repeat("p", 32))
+	for _, c := range []struct {
+		port    int
+		text    string
+		refused bool
+	}{
+		{80, get("/", "denied.test"), true}, {80, get("/", "DENIED.test.:80"), true}, {80, get("/", "a.denied.test"), true}, {80, get("http://denied.test/", good), true},
+		{80, get("/", "other.test"), false}, {80, get("/", good), false},
+		{443, clientHello(t, "denied.test", &tls.Config{}), true}, {443, clientHello(t, "a.denied.test", &tls.Config{}), true}, {443, hidden, true},
+		{443, clientHello(t, "other.test", &tls.Config{}), false}, {443, clientHello(t, "", &tls.Config{}), false},
+	} {
+		answer, err := w.said(p, good, c.port, c.text)
+		if problem.Has(err, problem.DestinationRefused) != c.refused || c.refused && strings.Contains(answer, "hello") {
+			t.Errorf("%d %.60q: %q, %v", c.port, c.text, answer, err)
+		}
+	}
+}
+
+// TestErrorsTellNoAddresses has a host end a connection in the middle of an answer: the session hears why, and neither of the addresses of the connection.
+func TestErrorsTellNoAddresses(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = l.Close() }()
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			_, _ = c.Read(make([]byte, 1))
+			_ = c.(*net.TCPConn).SetLinger(0) // ends it with a reset
+			_ = c.Close()
+		}
+	}()
+	w.names["allowed.test"], w.servers[good+":80"] = []string{good}, l.Addr().String()
+	answer, _ := w.said(w.dialer(nil, "allowed.test"), "allowed.test", 80, "POST / HTTP/1.1\r\nHost: allowed.test\r\nContent-Length: 1\r\nConnection: close\r\n\r\nx")
+	if !strings.Contains(answer, "502") || strings.Contains(answer, "127.0.0.1") {
+		t.Errorf("the answer is %q", answer)
+	}
+}
+
 // TestRedirects shows that an answer which sends a program elsewhere gains it nothing: the program's next connection is decided on like any other.
 func TestRedirects(t *testing.T) {
 	t.Parallel()

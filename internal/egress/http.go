@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"fmt"
 	"io"
 	"log"
 	"net"
@@ -16,13 +17,16 @@ import (
 	"sync/atomic"
 )
 
-// mayTLS says whether the TLS that a session begins is for the host that it connected to. An address that a rule allows stands for whatever is there.
+// mayTLS says whether the TLS that a session begins is for the host that it connected to. An address that a rule allows stands for whatever is there but for names that a rule denies.
 func (p *connection) mayTLS(first *opening) error {
-	if !isName(p.host) {
+	named := isName(p.host)
+	if !named && !p.dialer.deniesNames() {
 		return nil
 	}
 	h, err := first.readHello()
 	switch {
+	case !named && err == nil && !h.hidden:
+		return p.mayBeFor(h.name)
 	case err != nil:
 		return refused(p.host, p.port, "the TLS that is spoken to it cannot be read")
 	case h.hidden:
@@ -31,6 +35,19 @@ func (p *connection) mayTLS(first *opening) error {
 		return refused(p.host, p.port, "the TLS that is spoken to it names no server")
 	case h.name != p.host:
 		return refused(p.host, p.port, "the TLS that is spoken to it is for "+printable(h.name))
+	}
+	return nil
+}
+
+// mayBeFor refuses what is sent to an address for a name that a rule denies.
+func (p *connection) mayBeFor(name string) error {
+	if !isName(name) {
+		return nil
+	}
+	for _, rules := range p.dialer.layers {
+		if r, denied := rules.denier(name, p.port); denied {
+			return refused(p.host, p.port, fmt.Sprintf("what is sent to it is for %s, which the rule %s denies", printable(name), r))
+		}
 	}
 	return nil
 }
@@ -66,7 +83,7 @@ func (p *connection) http(ctx context.Context, near *metered, first *opening, cr
 		_ = other.Close()
 	})
 	defer stop()
-	w := &checker{connection: p, forward: p.forwarder(transport, credentials)}
+	w := &checker{connection: p, secrets: len(credentials) > 0, forward: p.forwarder(transport, credentials)}
 	server := &http.Server{
 		Handler: w, ReadHeaderTimeout: helloPatience, IdleTimeout: idlePatience, MaxHeaderBytes: 256 << 10,
 		ErrorLog: log.New(io.Discard, "", 0), Protocols: new(http.Protocols), BaseContext: func(net.Listener) context.Context { return ctx },
@@ -152,20 +169,46 @@ func (p *connection) forwarder(t *http.Transport, credentials []Credential) *htt
 			if _, ok := r.In.Header["User-Agent"]; !ok {
 				r.Out.Header["User-Agent"] = nil
 			}
-			for _, c := range credentials {
-				c.apply(r.Out.Header)
-			}
 		},
-		Transport: t, FlushInterval: -1, ErrorLog: log.New(io.Discard, "", 0),
+		Transport: sender{t, credentials}, FlushInterval: -1, ErrorLog: log.New(io.Discard, "", 0),
 		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, err error) {
-			http.Error(w, "cove: "+p.host+" did not answer: "+p.dialer.withoutCredentials(err.Error()), http.StatusBadGateway)
+			http.Error(w, "cove: "+p.host+" did not answer: "+p.dialer.withoutCredentials(withoutAddresses(err)), http.StatusBadGateway)
 		},
 	}
+}
+
+// sender sends requests with credentials in them.
+type sender struct {
+	http.RoundTripper
+	credentials []Credential
+}
+
+func (s sender) RoundTrip(r *http.Request) (*http.Response, error) {
+	if len(s.credentials) > 0 && !addCredentials(r.Header, s.credentials) {
+		if r.Body != nil {
+			_ = r.Body.Close()
+		}
+		text := fmt.Sprintf("cove: with its secrets the header of the request is longer than %d kB\n", longestHeaders>>10)
+		return &http.Response{
+			StatusCode: http.StatusRequestHeaderFieldsTooLarge, ProtoMajor: 1, ProtoMinor: 1, Header: http.Header{"Content-Type": {"text/plain; charset=utf-8"}},
+			Body: io.NopCloser(strings.NewReader(text)), ContentLength: int64(len(text)), Request: r,
+		}, nil
+	}
+	return s.RoundTripper.RoundTrip(r)
+}
+
+// withoutAddresses is what an error says without the addresses of the connection, of which the session is not to learn those of this machine.
+func withoutAddresses(err error) string {
+	if op, ok := errors.AsType[*net.OpError](err); ok && op.Err != nil {
+		return op.Op + ": " + op.Err.Error()
+	}
+	return err.Error()
 }
 
 // checker looks at each request of a connection.
 type checker struct {
 	connection *connection
+	secrets    bool // requests get credentials
 	forward    http.Handler
 
 	mu      sync.Mutex
@@ -190,8 +233,8 @@ func (w *checker) may(r *http.Request) error {
 	if r.Method == http.MethodConnect {
 		return refused(p.host, p.port, "it is no proxy for other hosts")
 	}
-	if !isName(p.host) {
-		return nil
+	if w.secrets && r.Method == http.MethodTrace {
+		return refused(p.host, p.port, "the answer to TRACE would repeat the credentials")
 	}
 	for _, to := range []string{r.Host, r.URL.Host} { // the second is of a request that has a whole URL
 		if to == "" {
@@ -201,7 +244,12 @@ func (w *checker) may(r *http.Request) error {
 		if err != nil {
 			host, port = to, strconv.Itoa(p.port)
 		}
-		if strings.ToLower(strings.TrimSuffix(host, ".")) != p.host || port != strconv.Itoa(p.port) {
+		host = strings.ToLower(strings.TrimSuffix(host, "."))
+		if !isName(p.host) {
+			if err := p.mayBeFor(host); err != nil {
+				return err
+			}
+		} else if host != p.host || port != strconv.Itoa(p.port) {
 			return refused(p.host, p.port, "the request that is sent to it is for "+printable(to))
 		}
 	}

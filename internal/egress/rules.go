@@ -147,10 +147,8 @@ func (r Rule) deniesPort(port int) bool { return r.ports == nil || slices.Contai
 
 // names returns why a name may not be reached at a port, at any if that is 0, or "".
 func (rs Rules) names(name string, port int) string {
-	for _, r := range rs.Deny {
-		if r.matchesName(name) && r.deniesPort(port) {
-			return fmt.Sprintf("the rule %s denies it", r)
-		}
+	if r, denied := rs.denier(name, port); denied {
+		return fmt.Sprintf("the rule %s denies it", r)
 	}
 	otherPort := false
 	for _, r := range rs.Allow {
@@ -169,6 +167,16 @@ func (rs Rules) names(name string, port int) string {
 		return "nothing is allowed"
 	}
 	return "no rule allows it"
+}
+
+// denier returns the rule that denies a name at a port, at any if that is 0.
+func (rs Rules) denier(name string, port int) (by Rule, denied bool) {
+	for _, r := range rs.Deny {
+		if r.matchesName(name) && r.deniesPort(port) {
+			return r, true
+		}
+	}
+	return Rule{}, false
 }
 
 func (rs Rules) deniesAddress(a netip.Addr, port int) bool {
