@@ -63,7 +63,7 @@ func Forward(ctx context.Context, w http.ResponseWriter, r *http.Request, stream
 	}
 	defer transport.CloseIdleConnections()
 	(&httputil.ReverseProxy{
-		Transport: transport, FlushInterval: -1, BufferPool: pieces{}, ErrorLog: log.New(io.Discard, "", 0),
+		Transport: finalAnswers{transport}, FlushInterval: -1, BufferPool: pieces{}, ErrorLog: log.New(io.Discard, "", 0),
 		Rewrite:        y.request,
 		ModifyResponse: y.answer,
 		ErrorHandler: func(w http.ResponseWriter, r *http.Request, err error) {
@@ -74,6 +74,18 @@ func Forward(ctx context.Context, w http.ResponseWriter, r *http.Request, stream
 		},
 	}).ServeHTTP(w, r.WithContext(ctx))
 }
+
+// finalAnswers passes over informational answers (RFC 9110, 15.2), which httputil.ReverseProxy would pass on before ModifyResponse: a client takes their cookies and links for this server's own.
+type finalAnswers struct{ http.RoundTripper }
+
+func (f finalAnswers) RoundTrip(r *http.Request) (*http.Response, error) {
+	return f.RoundTripper.RoundTrip(r.WithContext(withoutValues{r.Context()}))
+}
+
+// withoutValues is a context without values, among which package httptrace keeps what is called for an informational answer.
+type withoutValues struct{ context.Context }
+
+func (withoutValues) Value(any) any { return nil }
 
 // The sizes of pieces in which answers are moved. Each is written at once, so that large ones make for less work; those are at most mostLarge in this process, because a
 // connection has one for as long as it lasts.
@@ -190,6 +202,38 @@ func keepCookies(h http.Header, take func(name string) (string, bool)) {
 	}
 }
 
+// ofAnswers are the headers that an answer may have, as IANA's registry of HTTP fields and WHATWG's standards name them for answers. What is not here has no meaning to a client, or one to something on
+// the way, such as a proxy that serves files of its machine when it is told to (X-Accel-Redirect, X-Sendfile).
+var ofAnswers = sync.OnceValue(func() map[string]bool {
+	all := map[string]bool{}
+	for name := range strings.FieldsSeq(`Accept-Ch Accept-Patch Accept-Post Accept-Ranges Access-Control-Allow-Credentials Access-Control-Allow-Headers Access-Control-Allow-Methods
+		Access-Control-Allow-Origin Access-Control-Expose-Headers Access-Control-Max-Age Activate-Storage-Access Age Allow Alt-Svc Authentication-Info Cache-Control Clear-Site-Data Connection
+		Content-Disposition Content-Digest Content-Encoding Content-Language Content-Length Content-Location Content-Range Content-Security-Policy Content-Security-Policy-Report-Only Content-Type
+		Critical-Ch Cross-Origin-Embedder-Policy Cross-Origin-Embedder-Policy-Report-Only Cross-Origin-Opener-Policy Cross-Origin-Opener-Policy-Report-Only Cross-Origin-Resource-Policy Date Deprecation
+		Digest Etag Expect-Ct Expires Last-Modified Link Location Mcp-Protocol-Version Mcp-Session-Id Nel No-Vary-Search Origin-Agent-Cluster
+		Permissions-Policy Pragma Preference-Applied Proxy-Status Public-Key-Pins Public-Key-Pins-Report-Only Ratelimit Ratelimit-Limit Ratelimit-Policy Ratelimit-Remaining Ratelimit-Reset
+		Referrer-Policy Refresh Report-To Reporting-Endpoints Repr-Digest Retry-After Sec-Websocket-Accept Sec-Websocket-Extensions Sec-Websocket-Protocol Sec-Websocket-Version Server Server-Timing
+		Service-Worker-Allowed Set-Cookie Set-Login Sourcemap Strict-Transport-Security Sunset Supports-Loading-Mode Timing-Allow-Origin Tk Trailer Transfer-Encoding Upgrade Vary Via Warning
+		Www-Authenticate X-Content-Type-Options X-Dns-Prefetch-Control X-Frame-Options X-Permitted-Cross-Domain-Policies X-Robots-Tag X-Xss-Protection`) {
+		all[name] = true
+	}
+	return all
+})
+
+// ofPrograms says whether a header is one of a program's own for its own pages, such as X-Total-Count. Those by which proxies, caches and balancers on the way are told what to do begin otherwise.
+func ofPrograms(name string) bool {
+	begins := func(family string) bool { return strings.HasPrefix(name, family) }
+	return slices.ContainsFunc(familiesOfPrograms, begins) && !slices.ContainsFunc(familiesOfProxies, begins)
+}
+
+var (
+	familiesOfPrograms = []string{"X-", "Hx-", "Tus-", "Upload-", "Docker-", "Grpc-"} // of htmx, tus, registries of images, and gRPC for browsers
+	familiesOfProxies  = []string{
+		"X-Accel-", "X-Sendfile", "X-Lighttpd-", "X-Litespeed-", "X-Lsadc-", "X-Reproxy-", "X-Nginx-", "X-Envoy-", "X-Amz", "X-Goog-", "X-Azure-", "X-Ms-", "X-Akamai-", "X-Edge-", "X-Fastly-", "X-Ats-",
+		"X-Proxy", "X-Haproxy-", "X-Traefik-", "X-Cache", "X-Varnish", "X-Forwarded-", "X-Real-", "X-Original-", "X-Rewrite-", "X-Pingback",
+	}
+)
+
 // ofTheOrigin are headers of an answer that count for everything at the same address, or for the browser: below a path, that would be the server's own.
 var ofTheOrigin = []string{
 	"Strict-Transport-Security", "Clear-Site-Data", "Alt-Svc", "Nel", "Report-To", "Reporting-Endpoints", "Accept-Ch", "Critical-Ch", "Service-Worker-Allowed", "Www-Authenticate",
@@ -202,6 +246,11 @@ const apart = "sandbox allow-scripts allow-forms allow-popups allow-modals allow
 // answer makes of the session's answer what the client gets.
 func (y Way) answer(answer *http.Response) error {
 	h := answer.Header
+	for name := range h {
+		if !ofAnswers()[name] && !ofPrograms(name) {
+			delete(h, name)
+		}
+	}
 	set := h["Set-Cookie"]
 	h.Del("Set-Cookie")
 	for _, line := range set {

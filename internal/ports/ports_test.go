@@ -243,6 +243,50 @@ func TestAnswersStayApart(t *testing.T) {
 	}
 }
 
+// TestAnswersTellNobodyOnTheWay has a program answer with an informational answer that sets a cookie and names links, which would count for the server's own address, and with headers that tell
+// proxies in front of the server which of their files to send.
+func TestAnswersTellNobodyOnTheWay(t *testing.T) {
+	t.Parallel()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = l.Close() }()
+	const gone = "X-Accel-Redirect: /etc/gone\r\nX-Accel-Buffering: gone\r\nx-sendfile: /gone\r\nX-Sendfile-Temporary: /gone\r\nX-LIGHTTPD-send-file: gone\r\nX-Reproxy-URL: gone\r\nX-Envoy-Immediate-Health-Check-Fail: gone\r\n" +
+		"Surrogate-Control: gone\r\nCDN-Cache-Control: gone\r\nEdge-Control: gone\r\nLocation-Of-Mine: gone\r\n"
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			_, _ = http.ReadRequest(bufio.NewReader(c))
+			_, _ = io.WriteString(c, "HTTP/1.1 103 Early Hints\r\nSet-Cookie: __Host-cove=gone; Path=/\r\nLink: </gone.js>; rel=preload\r\n\r\nHTTP/1.1 102 Processing\r\nSet-Cookie: gone=1\r\n\r\n"+
+				"HTTP/1.1 200 OK\r\nX-Total-Count: kept-1\r\nHX-Trigger: kept-2\r\nETag: \"kept-3\"\r\nContent-Disposition: kept-4\r\nX-Request-Id: kept-5\r\n"+gone+"Content-Length: 6\r\nConnection: close\r\n\r\nkept-6")
+			_ = c.Close()
+		}
+	}()
+	s := front(t, &house{listens: l.Addr().String()})
+	for _, c := range []struct{ host, prefix string }{{"cove.test", "/p/good"}, {name, ""}} {
+		conn, err := net.Dial("tcp", s.Listener.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = conn.SetDeadline(time.Now().Add(3 * time.Minute))
+		_, _ = fmt.Fprintf(conn, "GET %s/ HTTP/1.1\r\nHost: %s\r\nCove-Link: good\r\nConnection: close\r\n\r\n", c.prefix, c.host)
+		text, err := io.ReadAll(conn)
+		if err != nil || !strings.HasPrefix(string(text), "HTTP/1.1 200 ") || strings.Contains(string(text), "gone") {
+			t.Errorf("%s: %v\n%s", c.host, err, text)
+		}
+		for n := range 6 {
+			if kept := fmt.Sprint("kept-", n+1); !strings.Contains(string(text), kept) {
+				t.Errorf("%s: %s is missing in\n%s", c.host, kept, text)
+			}
+		}
+		_ = conn.Close()
+	}
+}
+
 // TestWhoIsLetIn asks by every way, with and without what lets one in.
 func TestWhoIsLetIn(t *testing.T) {
 	t.Parallel()
