@@ -21,6 +21,8 @@ const (
 	// againAfter is how long a server that did not start is not tried again; twice as long after each further time, up to seldomAfter.
 	againAfter  = 2 * time.Second
 	seldomAfter = time.Minute
+	// pingPatience is how long a server may take to answer a ping after a call that took too long, where a call may take as long.
+	pingPatience = 10 * time.Second
 	// returnPatience is how long the SDK may hold a call whose time is over, before its connection is given up.
 	returnPatience = 15 * time.Second
 )
@@ -52,6 +54,7 @@ type connection struct {
 	program *program // nil: HTTP
 	carrier *carrier // nil: a program
 	stale   atomic.Bool
+	probing atomic.Bool // somebody finds out whether the server still answers
 
 	// The server's mu guards these.
 	users int
@@ -248,7 +251,7 @@ func (s *server) explain(ctx context.Context, c *connection, cause error) error 
 		return s.unreachable("this process ends", cause)
 	case ctx.Err() != nil:
 		return s.unreachable(fmt.Sprintf("it has not answered within %.0f s", startPatience.Seconds()), cause)
-	case errors.Is(cause, errTooLarge), errors.Is(cause, errAsksTooMuch):
+	case errors.Is(cause, errTooLarge), errors.Is(cause, errUnreadable), errors.Is(cause, errAsksTooMuch):
 		return s.invalid(cause.Error(), cause)
 	case refused == http.StatusUnauthorized || refused == http.StatusForbidden:
 		return s.unreachable("it does not let this server in: its credentials are missing or wrong", cause)

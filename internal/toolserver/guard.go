@@ -23,6 +23,7 @@ const (
 
 var (
 	errAsksTooMuch = errors.New("it asks for more at one time than is answered")
+	errHangs       = errors.New("after a call that took too long it answered nothing any more")
 	errEnded       = errors.New("it has ended")
 )
 

@@ -137,7 +137,7 @@ func rawServer(role string) {
 	type object = map[string]any
 	in := bufio.NewScanner(os.Stdin)
 	in.Buffer(nil, 64<<20)
-	pages := 0
+	pages, calls, pings := 0, 0, 0
 	for in.Scan() {
 		var q struct {
 			ID     any    `json:"id"`
@@ -170,15 +170,46 @@ func rawServer(role string) {
 				continue
 			}
 			reply(object{"tools": tools})
+		case "ping":
+			switch pings++; role {
+			case "slow once":
+				reply(object{})
+			case "slow once pingless":
+				say(object{"jsonrpc": "2.0", "id": q.ID, "error": object{"code": -32601, "message": "no such method"}})
+			}
 		case "tools/call":
-			rawCall(role, say, reply)
+			if calls++; strings.HasPrefix(role, "slow once") {
+				if calls != 2 {
+					reply(object{"content": []any{object{"type": "text", "text": fmt.Sprint(os.Getpid(), " ", pings)}}})
+				}
+				continue
+			}
+			rawCall(role, fmt.Sprint(q.ID), say, reply)
 		}
 	}
 }
 
-func rawCall(role string, say, reply func(any)) {
+func rawCall(role, id string, say, reply func(any)) {
 	type object = map[string]any
+	after := object{"content": []any{object{"type": "text", "text": "after all"}}}
 	switch role {
+	case "hangs once": // the mark is of those that started before
+		if mark, err := os.OpenFile(os.Getenv("MARK"), os.O_CREATE|os.O_EXCL, 0o600); err == nil {
+			_ = mark.Close()
+			time.Sleep(time.Hour)
+		}
+		reply(after)
+	case "no number":
+		fmt.Println(`{"jsonrpc":"2.0","id":` + id + `,"result":{"content":[],"structuredContent":{"x":NaN}}}`)
+	case "deep":
+		fmt.Println(`{"jsonrpc":"2.0","id":` + id + `,"result":{"content":[],"structuredContent":{"x":` + strings.Repeat("[", 20_000) + strings.Repeat("]", 20_000) + `}}}`)
+	case "100 MB":
+		fmt.Println(`{"jsonrpc":"2.0","id":` + id + `,"result":{"content":[{"type":"text","text":"` + strings.Repeat("x", 100_000_000) + `"}]}}`)
+	case "nobody":
+		fmt.Println(`{"jsonrpc":"2.0","result":{"content":[],"structuredContent":{"x":NaN}}}`)
+	case "noise":
+		fmt.Println(`{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":NaN}}`)
+		reply(after)
 	case "huge result":
 		reply(object{"content": []any{object{"type": "text", "text": strings.Repeat("x", 20<<20)}}})
 	case "large result": // more than code gets, and less than a message may have
@@ -198,7 +229,7 @@ func rawCall(role string, say, reply func(any)) {
 		for n := range 8000 {
 			say(object{"jsonrpc": "2.0", "method": "notifications/message", "params": object{"level": "info", "data": n}})
 		}
-		reply(object{"content": []any{object{"type": "text", "text": "after all"}}})
+		reply(after)
 	case "asks":
 		for n := range 1000 {
 			say(object{"jsonrpc": "2.0", "id": fmt.Sprint("q", n), "method": "ping"})

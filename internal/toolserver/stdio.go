@@ -10,6 +10,8 @@ import (
 	"log/slog"
 	"os"
 	"os/exec"
+	"regexp"
+	"strconv"
 	"sync"
 	"time"
 
@@ -29,7 +31,13 @@ const (
 	linesASecond = 5
 )
 
-var errTooLarge = fmt.Errorf("it sent a message of more than %d MiB", mostMessage>>20)
+var (
+	errTooLarge   = fmt.Errorf("it sent a message of more than %d MiB", mostMessage>>20)
+	errUnreadable = errors.New("it sent a message that is no JSON")
+)
+
+// unreadable is the code of an error that stands for an answer which cannot be read.
+const unreadable = -32098
 
 // program is a server on standard input and output, in a process of its own. It implements the SDK's Connection: a message is a line.
 type program struct {
@@ -125,7 +133,8 @@ func environment(c Config, getenv func(string) string) []string {
 	return out
 }
 
-// read takes in what the server says until it says no more. Lines that are no messages are dropped: many programs print some.
+// read takes in what the server says until it says no more. Lines that are no messages are dropped: many programs print some. One that looks like an answer and cannot be read fails the call that
+// it is for, and where that is not to be seen, the connection.
 func (p *program) read(from *os.File) {
 	defer func() { _ = from.Close() }()
 	for {
@@ -141,12 +150,43 @@ func (p *program) read(from *os.File) {
 		message, err := jsonrpc.DecodeMessage(line)
 		if err != nil {
 			p.tell(p.printed, "a tool server printed what is no message", line)
-			continue
+			if !isAnswer(line) {
+				continue
+			}
+			id, known := idOf(line)
+			if !known {
+				p.hand(said{err: errUnreadable})
+				return
+			}
+			message = &jsonrpc.Response{ID: id, Error: &jsonrpc.Error{Code: unreadable, Message: cut(err.Error(), longestLine)}}
 		}
 		if !p.hand(said{message: message}) {
 			return
 		}
 	}
+}
+
+// isAnswer says whether a line that cannot be read was meant as an answer.
+func isAnswer(line []byte) bool {
+	has := func(key string) bool { return bytes.Contains(line, []byte(key)) }
+	return bytes.HasPrefix(line, []byte("{")) && has(`"jsonrpc"`) && (has(`"result"`) || has(`"error"`))
+}
+
+// idPattern is how a message names the request that it answers; requests of the SDK have numbers.
+var idPattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`"id"\s*:\s*(\d{1,18})\s*[,}]`) })
+
+// idOf returns the request that a line answers which is no JSON.
+func idOf(line []byte) (id jsonrpc.ID, known bool) {
+	found := idPattern().FindAllSubmatch(line, 2)
+	if len(found) != 1 { // a result may have one, too
+		return id, false
+	}
+	n, err := strconv.ParseInt(string(found[0][1]), 10, 64)
+	if err != nil {
+		return id, false
+	}
+	id, err = jsonrpc.MakeID(float64(n))
+	return id, err == nil
 }
 
 func (p *program) hand(s said) bool {

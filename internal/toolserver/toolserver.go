@@ -254,7 +254,29 @@ func (s *server) call(ctx context.Context, ours string, arguments json.RawMessag
 			}
 		})
 	}
+	if whole.Err() == nil {
+		s.mu.Lock()
+		if !s.over {
+			s.running.Go(func() { s.probe(c) })
+		}
+		s.mu.Unlock()
+	}
 	return late("it went on")
+}
+
+// probe ends a connection whose server, after a call that took too long, does not answer a ping either: it stands still, and every call that follows would wait in vain. The next call starts it anew.
+func (s *server) probe(c *connection) {
+	if !c.probing.CompareAndSwap(false, true) {
+		return
+	}
+	defer c.probing.Store(false)
+	ctx, cancel := context.WithTimeout(c.guard.life, min(pingPatience, s.Timeout))
+	defer cancel()
+	err := c.session.Ping(ctx, nil)
+	if said, answered := errors.AsType[*jsonrpc.Error](err); err == nil || answered && said.Code != notSent {
+		return
+	}
+	c.guard.die(errHangs)
 }
 
 // perform makes a call on a connection. What the server says in an error is the code's to read, without secrets.
@@ -269,14 +291,16 @@ func (s *server) perform(ctx context.Context, c *connection, theirs string, argu
 		}
 		r.Value = json.RawMessage(s.scrub.text(string(r.Value)))
 		return r
+	case errors.As(err, &said) && said.Code == unreadable:
+		return tool.Failed(fmt.Sprintf("the tool server %s gave an answer that cannot be read: %s", s.Name, s.scrub.text(said.Message)))
 	case errors.As(err, &said) && said.Code != notSent:
 		return tool.Failed("the server says: " + s.scrub.text(cut(said.Message, longestDescription)))
 	case ctx.Err() != nil:
 		return tool.Failed("its time is over") // call says it better
 	}
 	s.log.Warn("a call was lost", "tool", theirs, "error", fmt.Sprint(err), "why", fmt.Sprint(context.Cause(c.guard.life)))
-	if why := context.Cause(c.guard.life); errors.Is(why, errTooLarge) || errors.Is(why, errAsksTooMuch) {
-		return tool.Failed(fmt.Sprintf("the tool server %s does not keep to the protocol: %v; its connection was ended", s.Name, why))
+	if why := context.Cause(c.guard.life); errors.Is(why, errTooLarge) || errors.Is(why, errUnreadable) || errors.Is(why, errAsksTooMuch) || errors.Is(why, errHangs) {
+		return tool.Failed(fmt.Sprintf("the tool server %s does not keep to the protocol: %v; its connection was ended, and the next call makes another; whether this call was performed is not known", s.Name, why))
 	}
 	return tool.Failed(fmt.Sprintf("the tool server %s failed to answer, ended, or lost its connection in the middle of the call; whether the call was performed is not known, and it is not made again", s.Name))
 }

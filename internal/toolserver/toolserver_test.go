@@ -312,6 +312,51 @@ func TestCallsThatAreGivenUp(t *testing.T) {
 	p.until("it was given up", func() bool { return strings.Contains(p.logged(), "tool_server=deaf why=") })
 }
 
+// TestAServerThatHangs: one that answers nothing after a call that took too long is started anew, so that calls that follow are answered.
+func TestAServerThatHangs(t *testing.T) {
+	t.Parallel()
+	mark := t.TempDir() + "/mark"
+	p := newPlace(t, func(c *toolserver.Config) { c.Timeout, c.Env["MARK"] = 2*time.Second, mark }, "hangs once")
+	p.wants("hangs-once.t", "", "", "it went on for longer than 2s")
+	p.until("it answers again", func() bool { return string(p.call("hangs-once.t", "").Value) == `"after all"` })
+}
+
+// TestASlowServerGoesOn: one that answers a ping after a call that took too long, in whatever words, is left alone.
+func TestASlowServerGoesOn(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t, func(c *toolserver.Config) { c.Timeout = 2 * time.Second }, "slow once", "slow once pingless")
+	for _, name := range []string{"slow-once", "slow-once-pingless"} {
+		before := string(p.call(name+".t", "").Value)
+		p.wants(name+".t", "", "", "it went on for longer than 2s")
+		after := strings.Replace(before, " 0", " 1", 1) // the same process, after a ping
+		p.until("it was asked whether it answers", func() bool {
+			r := p.call(name+".t", "")
+			if got := string(r.Value); got != before && got != after {
+				t.Fatalf("%s: %s %s, was %s", name, got, r.Err, before)
+			}
+			return string(r.Value) == after
+		})
+	}
+}
+
+// TestAnswersThatCannotBeRead fail the call that they are for at once. They end the connection only where that is not to be seen, or where they are too large to be looked at.
+func TestAnswersThatCannotBeRead(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t, nil, "no number", "deep", "100 MB", "nobody", "noise")
+	for range 2 {
+		p.wants("no-number.t", "", "", "gave an answer that cannot be read: ")
+		p.wants("deep.t", "", "", "gave an answer that cannot be read: ")
+		p.wants("100-MB.t", "", "", "a message of more than 9 MiB; its connection was ended")
+		p.wants("nobody.t", "", "", "a message that is no JSON; its connection was ended")
+		p.wants("noise.t", "", `"after all"`, "")
+	}
+	for server, ends := range map[string]int{"no-number": 0, "deep": 0, "100-MB": 2, "nobody": 2, "noise": 0} {
+		p.until(fmt.Sprintf("the connection to %s has ended %d times", server, ends), func() bool {
+			return strings.Count(p.logged(), fmt.Sprintf("msg=\"a connection to a tool server has ended\" tool_server=%s ", server)) == ends
+		})
+	}
+}
+
 func TestServersThatBreakTheRules(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t, nil, "noisy", "gone", "wrong list", "bad schemas", "endless pages", "large pages", "huge result", "large result", "no result", "many parts", "needs input", "numbers", "unasked", "asks", "an error")
