@@ -8,6 +8,7 @@ import (
 
 	"cove/internal/auth"
 	"cove/internal/ident"
+	"cove/internal/intake"
 	"cove/internal/problem"
 	"cove/internal/stream"
 	"cove/internal/telemetry"
@@ -34,7 +35,7 @@ func (h *Hub) Follow(ctx context.Context, who auth.Principal, id string, after i
 	if e.inTurn() {
 		events = outputs(events)
 	}
-	return events, nil
+	return events, intake.Recall(ctx, stream.PageSize)
 }
 
 // FollowTurn yields the events of a turn with Seq above after, as Follow does for an execution. It ends behind the interpreter.Answer, or
@@ -47,7 +48,7 @@ func (h *Hub) FollowTurn(ctx context.Context, who auth.Principal, id string, aft
 	if err != nil {
 		return nil, err
 	}
-	return untilFailure(h.streams.Follow(ctx, h.turnEvents(t), after)), nil
+	return untilFailure(h.streams.Follow(ctx, h.turnEvents(t), after)), intake.Recall(ctx, stream.PageSize)
 }
 
 // Recorded yields what is stored of a turn or an execution (its id) until now, and does not wait for more. Needs auth.ConversationsRead for a turn and

@@ -11,7 +11,9 @@ import (
 
 	"cove/internal/auth"
 	"cove/internal/hub"
+	"cove/internal/intake"
 	"cove/internal/kernel"
+	"cove/internal/stream"
 )
 
 // TestFollowersMissNothing has followers come and go at random while an execution prints numbers, some more than the memory keeps.
@@ -165,5 +167,33 @@ func TestFollowEndsWithItsCaller(t *testing.T) {
 	fails(t, last, "canceled")
 	if e, err := l.Execution(t.Context(), who, e.ID); err != nil || e.State != hub.ExecutionRunning {
 		t.Errorf("without its follower it is %+v %v", e, err)
+	}
+}
+
+// TestFollowersCountForTheirKey: what each follower may hold of a stream is taken from what the requests of its key may hold, and given back when it leaves.
+func TestFollowersCountForTheirKey(t *testing.T) {
+	t.Parallel()
+	l, who := newLife(t, nil), someone(auth.LocalProject)
+	s := l.session(who)
+	e := l.start(who, s.ID, "say on")
+	l.wait(who, e.ID)
+	const most = 4
+	budget := intake.NewBudget(2*most*stream.PageSize, 0) // half of it for one key
+	var shares []*intake.Share
+	follow := func() error {
+		share := budget.Share("key")
+		shares = append(shares, share)
+		_, err := l.Follow(intake.With(t.Context(), share), who, e.ID, 0)
+		return err
+	}
+	for range most {
+		if err := follow(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	fails(t, follow(), "memory_busy")
+	shares[0].Release()
+	if err := follow(); err != nil {
+		t.Error(err)
 	}
 }

@@ -349,7 +349,7 @@ func TestTheDatabaseIsAwayAtTheEnd(t *testing.T) {
 		if err := l.Ready(t.Context()); err != nil {
 			t.Error(err)
 		}
-		if events, err := l.store.Events(t.Context(), e.ID, "", 0, 100); err != nil || len(events) != 12 {
+		if events, err := l.store.Events(t.Context(), e.ID, "", 0, 100, 1<<30); err != nil || len(events) != 12 {
 			t.Errorf("%d events are stored: %v", len(events), err)
 		}
 		l.run(who, s.ID, "say hello")
@@ -390,7 +390,7 @@ func TestEndsRace(t *testing.T) {
 		t.Errorf("%d ends were written for %d executions", n, len(all))
 	}
 	for _, e := range all {
-		events, err := l.store.Events(t.Context(), e.ID, "", 0, 100)
+		events, err := l.store.Events(t.Context(), e.ID, "", 0, 100, 1<<30)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -130,7 +130,7 @@ func lost(t *testing.T, l *life, who auth.Principal, id string, printed int) {
 func stored(t *testing.T, l *life, id string, n int) {
 	t.Helper()
 	for deadline := time.Now().Add(3 * time.Minute); ; time.Sleep(5 * time.Millisecond) {
-		events, err := l.store.Events(t.Context(), id, "", 0, 100)
+		events, err := l.store.Events(t.Context(), id, "", 0, 100, 1<<30)
 		if err != nil {
 			t.Fatal(err)
 		}

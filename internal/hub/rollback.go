@@ -17,7 +17,8 @@ const (
 	mostRolledBack = 100  // executions that are named
 	mostSearched   = 1000 // executions that are counted
 	mostFilesNamed = 1000
-	lastEvents     = 100 // events of an execution that are searched for its files, which are emitted at its end
+	searchedAtOnce = 1 << 20 // bytes of events
+	lastEvents     = 100     // events of an execution that are searched for its files, which are emitted at its end
 )
 
 // lostSandbox is the reason of a rollback after a sandbox has ended while no code ran in it.
@@ -56,7 +57,7 @@ func (h *Hub) addFiles(ctx context.Context, r *Rollback, e Execution) error {
 		stream, after = e.Turn, 0
 	}
 	for len(r.Files) < mostFilesNamed {
-		events, err := h.o.Store.Events(ctx, stream, e.ID, after, lastEvents)
+		events, err := h.o.Store.Events(ctx, stream, e.ID, after, lastEvents, searchedAtOnce)
 		if err != nil {
 			return err
 		}
@@ -66,7 +67,7 @@ func (h *Hub) addFiles(ctx context.Context, r *Rollback, e Execution) error {
 				r.Files = append(r.Files, path)
 			}
 		}
-		if len(events) < lastEvents {
+		if len(events) == 0 {
 			return nil
 		}
 	}

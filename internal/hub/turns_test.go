@@ -588,7 +588,7 @@ func TestConversationsAreDeletedWithWhatRuns(t *testing.T) {
 	}
 	_, err := l.Turn(t.Context(), who, turn.ID)
 	fails(t, err, "turn_not_found")
-	if events, err := l.store.Events(t.Context(), turn.ID, "", 0, 10); err != nil || len(events) != 0 {
+	if events, err := l.store.Events(t.Context(), turn.ID, "", 0, 10, 1<<30); err != nil || len(events) != 0 {
 		t.Errorf("%+v %v", events, err)
 	}
 }

@@ -64,7 +64,7 @@ func TestThereIsOneEnd(t *testing.T) {
 		}
 		e, err := s.Execution(ctx, project, "exe_1")
 		must(t, err)
-		events, err := s.Events(ctx, "exe_1", "", 0, 100)
+		events, err := s.Events(ctx, "exe_1", "", 0, 100, 1<<30)
 		must(t, err)
 		if e.Message != winner.Load() || len(events) != 1 || events[0].Seq != int64(e.ExitCode+1) {
 			t.Errorf("the end is %q with events %+v, and %q was told that it is first", e.Message, events, winner.Load())
@@ -127,7 +127,7 @@ func TestAFailedWriteTakesNoOtherWithIt(t *testing.T) {
 				_, _ = s.UpdateSession(ctx, project, "ses_0", func(*hub.Session) error { panic("a fault") })
 			}
 		})
-		events, err := s.Events(ctx, "exe_1", "", -1, 100)
+		events, err := s.Events(ctx, "exe_1", "", -1, 100, 1<<30)
 		must(t, err)
 		if len(events) != 20 {
 			t.Errorf("%d of 20 events were written", len(events))

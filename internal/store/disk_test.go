@@ -62,7 +62,7 @@ func TestADiskMayBeFull(t *testing.T) {
 	race(20, func(i int) {
 		full(s.AddEvents(ctx, []stream.Event{{Stream: "exe_2", Seq: int64(i), Body: make([]byte, 1<<16)}}))
 	})
-	if got, err := s.Events(ctx, "exe_1", "", 0, 1<<20); err != nil || len(got) != written {
+	if got, err := s.Events(ctx, "exe_1", "", 0, 1<<20, 1<<30); err != nil || len(got) != written {
 		t.Errorf("%d of %d events are read from a full disk, %v", len(got), written, err)
 	}
 	other, err := store.Open(ctx, store.Options{Database: path})
@@ -85,7 +85,7 @@ func TestADiskMayBeFull(t *testing.T) {
 		full(err)
 		return
 	}
-	if got, err := again.Events(ctx, "exe_1", "", 0, 1<<20); err != nil || len(got) != written {
+	if got, err := again.Events(ctx, "exe_1", "", 0, 1<<20, 1<<30); err != nil || len(got) != written {
 		t.Errorf("%d of %d events are there, %v", len(got), written, err)
 	}
 	must(t, again.Close())

@@ -116,7 +116,7 @@ func wantSame(t testing.TB, s *store.Store, n hub.Session, q hub.Turn) {
 	if _, document, err := s.SharedDocument(ctx, "h"); err != nil || string(document) != canary {
 		t.Errorf("share %q, %v", document, err)
 	}
-	if events, err := s.Events(ctx, "trn_1", "", 0, 10); err != nil || len(events) != 1 || !strings.Contains(string(events[0].Body), canary) {
+	if events, err := s.Events(ctx, "trn_1", "", 0, 10, 1<<30); err != nil || len(events) != 1 || !strings.Contains(string(events[0].Body), canary) {
 		t.Errorf("events %v, %v", events, err)
 	}
 }

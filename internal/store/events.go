@@ -58,10 +58,14 @@ func insertRows(ctx context.Context, q queryer, into string, rows [][]any, tail 
 }
 
 // Events implements stream.Store.
-func (s *Store) Events(ctx context.Context, name, part string, after int64, limit int) ([]stream.Event, error) {
+func (s *Store) Events(ctx context.Context, name, part string, after int64, limit, size int) ([]stream.Event, error) {
 	var f filter
 	f.add("stream = ?", clean(name))
 	f.add("seq > ?", after)
 	f.is("execution", clean(part))
-	return all(ctx, s, eventFields, "FROM events"+f.where()+" ORDER BY seq LIMIT "+strconv.Itoa(max(limit, 0)), f.args...)
+	rows := " FROM events" + f.where() + " ORDER BY seq LIMIT " + strconv.Itoa(max(limit, 0))
+	// The database adds up the lengths, so that nothing is read that does not fit.
+	fitting := "SELECT max(seq) FROM (SELECT seq, sum(bytes) OVER (ORDER BY seq) - bytes AS prior FROM (SELECT seq, length(body) AS bytes" + rows + ") AS lengths) AS sums WHERE prior < " + strconv.Itoa(max(size, 1))
+	f.add("seq <= (" + fitting + ")")
+	return all(ctx, s, eventFields, "FROM events"+f.where()+" ORDER BY seq", f.args...)
 }

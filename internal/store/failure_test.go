@@ -67,7 +67,7 @@ func TestWhatWasAcknowledgedSurvivesAKill(t *testing.T) {
 			s := open(t, address)
 			total := int64(0)
 			for stream, n := range acknowledged {
-				events, err := s.Events(t.Context(), stream, "", 0, 1<<20)
+				events, err := s.Events(t.Context(), stream, "", 0, 1<<20, 1<<30)
 				must(t, err)
 				if int64(len(events)) < n {
 					t.Errorf("%s: %d events were acknowledged, %d are there", stream, n, len(events))
@@ -196,7 +196,7 @@ func TestAFullDiskFailsInWordsAndPasses(t *testing.T) {
 			e.Stream, e.Body = "exe_2", []byte("{}")
 		}
 		err := s.AddEvents(ctx, []stream.Event{e})
-		got, readErr := s.Events(ctx, e.Stream, "", e.Seq-1, 1)
+		got, readErr := s.Events(ctx, e.Stream, "", e.Seq-1, 1, 1<<30)
 		if readErr != nil {
 			t.Error(readErr)
 		}
@@ -321,7 +321,7 @@ func TestPostgresMayGoAway(t *testing.T) {
 	}
 	close(stop)
 	n := <-written
-	events, err := s.Events(ctx, "exe_1", "", 0, 1<<20)
+	events, err := s.Events(ctx, "exe_1", "", 0, 1<<20, 1<<30)
 	must(t, err)
 	if len(events) < n {
 		t.Errorf("%d events were acknowledged, %d are there", n, len(events))

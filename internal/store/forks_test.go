@@ -64,9 +64,9 @@ func TestForksAreCopies(t *testing.T) {
 		if len(steps.Items) != 1 || steps.Items[0].ID == "exe_1" || steps.Items[0].Session != "ses_9" {
 			t.Fatalf("the steps are %+v", steps.Items)
 		}
-		output, err := s.Events(ctx, "trn_9", steps.Items[0].ID, 0, 10)
+		output, err := s.Events(ctx, "trn_9", steps.Items[0].ID, 0, 10, 1<<30)
 		must(t, err)
-		events, err := s.Events(ctx, "trn_9", "", 0, 10)
+		events, err := s.Events(ctx, "trn_9", "", 0, 10, 1<<30)
 		must(t, err)
 		if len(events) != 3 || len(output) != 1 || string(output[0].Body) != printed {
 			t.Errorf("the events are %+v, of the step %+v", events, output)

@@ -96,7 +96,7 @@ func nastyRecords(t *testing.T, s *store.Store) map[string]any {
 	must(t, err)
 	executions, err := s.Executions(ctx, project, hub.ExecutionFilter{Session: nasty, Kernel: nasty, State: nasty}, hub.Page{})
 	read("executions", executions, err)
-	events, err := s.Events(ctx, nasty, nasty, 0, 10)
+	events, err := s.Events(ctx, nasty, nasty, 0, 10, 1<<30)
 	read("events", events, err)
 	must(t, s.AddFile(ctx, spoil(hub.File{ID: "fil_1", Project: project})))
 	files, err := s.Files(ctx, project, nasty, hub.Page{})

@@ -83,7 +83,7 @@ func once(t *testing.T, s *store.Store, way *pgtest.Lossy) {
 	if rows, err := s.Rows(ctx, audit.Query{Project: project, Limit: 10}); err != nil || len(rows) != 1 {
 		t.Errorf("%d rows, %v", len(rows), err)
 	}
-	if events, err := s.Events(ctx, "exe_1", "", 0, 10); err != nil || len(events) != 2 {
+	if events, err := s.Events(ctx, "exe_1", "", 0, 10, 1<<30); err != nil || len(events) != 2 {
 		t.Errorf("%d events, %v", len(events), err)
 	}
 }

@@ -175,7 +175,7 @@ func TestOldThingsAreDropped(t *testing.T) {
 			t.Error(err)
 		}
 		for id, want := range map[string]int{"exe_1": 0, "exe_3": 1} {
-			if events, err := s.Events(ctx, id, "", 0, 10); err != nil || len(events) != want {
+			if events, err := s.Events(ctx, id, "", 0, 10, 1<<30); err != nil || len(events) != want {
 				t.Errorf("%s has %d events, %v", id, len(events), err)
 			}
 		}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -215,7 +216,7 @@ func TestExecutionsAreKept(t *testing.T) {
 		if diff := cmp.Diff(e, got); diff != "" {
 			t.Error(diff)
 		}
-		events, err := s.Events(ctx, "exe_1", "", 1, 10)
+		events, err := s.Events(ctx, "exe_1", "", 1, 10, 1<<30)
 		must(t, err)
 		if diff := cmp.Diff(last, events); diff != "" {
 			t.Error(diff)
@@ -250,7 +251,7 @@ func TestEventsAreReadInOrder(t *testing.T) {
 			after       int64
 			limit, want int
 		}{{"", 0, 1000, 257}, {"", 250, 1000, 7}, {"", 0, 5, 5}, {"exe_1", 0, 1000, 129}, {"exe_1", 255, 1000, 1}, {"exe_3", 0, 10, 0}} {
-			got, err := s.Events(ctx, "trn_1", c.execution, c.after, c.limit)
+			got, err := s.Events(ctx, "trn_1", c.execution, c.after, c.limit, 1<<30)
 			must(t, err)
 			if len(got) != c.want {
 				t.Errorf("%+v: %d events", c, len(got))
@@ -259,6 +260,39 @@ func TestEventsAreReadInOrder(t *testing.T) {
 				if i > 0 && e.Seq <= got[i-1].Seq || string(e.Body) != "\x00\xff" {
 					t.Fatalf("%+v: event %+v behind %d", c, e, i)
 				}
+			}
+		}
+	})
+}
+
+// TestEventsAreReadInBounds reads events up to a number of bytes, and one event that is larger by itself.
+func TestEventsAreReadInBounds(t *testing.T) {
+	t.Parallel()
+	both(t, func(t *testing.T, s *store.Store) {
+		ctx := t.Context()
+		var all []stream.Event
+		for i, size := range []int{10, 100, 1000, 10, 0, 10} {
+			all = append(all, event("trn_1", int64(i+1), []string{"exe_1", "exe_2"}[i%2], strings.Repeat("x", size*1000)))
+		}
+		must(t, s.AddEvents(ctx, append(all, event("trn_2", 1, "exe_1", strings.Repeat("x", 1000)))))
+		for _, c := range []struct {
+			part        string
+			after       int64
+			limit, size int // kB
+			want        []int64
+		}{
+			{"", 0, 100, 0, []int64{1}}, {"", 0, 100, 10, []int64{1}}, {"", 0, 100, 11, []int64{1, 2}}, {"", 0, 100, 110, []int64{1, 2}}, {"", 0, 100, 111, []int64{1, 2, 3}},
+			{"", 2, 100, 1, []int64{3}}, {"", 2, 100, 1001, []int64{3, 4}}, {"", 3, 100, 11, []int64{4, 5, 6}}, {"", 0, 2, 1 << 30, []int64{1, 2}}, {"", 0, 0, 1 << 30, nil},
+			{"exe_1", 0, 100, 11, []int64{1, 3}}, {"exe_2", 0, 100, 101, []int64{2, 4}}, {"", 6, 100, 100, nil},
+		} {
+			events, err := s.Events(ctx, "trn_1", c.part, c.after, c.limit, c.size*1000-500) // what is sealed is a little longer
+			must(t, err)
+			var got []int64
+			for _, e := range events {
+				got = append(got, e.Seq)
+			}
+			if !slices.Equal(got, c.want) {
+				t.Errorf("%+v: %v", c, got)
 			}
 		}
 	})
@@ -420,7 +454,7 @@ func TestWhatIsDeletedIsGone(t *testing.T) {
 		_, err = s.Turn(ctx, project, "trn_1")
 		wantCode(t, err, "turn_not_found")
 		for _, stream := range []string{"trn_1", "trn_2", "exe_trn_1", "exe_trn_2"} {
-			if events, err := s.Events(ctx, stream, "", 0, 10); len(events) > 0 || err != nil {
+			if events, err := s.Events(ctx, stream, "", 0, 10, 1<<30); len(events) > 0 || err != nil {
 				t.Errorf("%s has %d events, %v", stream, len(events), err)
 			}
 		}

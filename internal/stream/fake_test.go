@@ -58,13 +58,14 @@ func (m *memory) AddEvents(_ context.Context, events []stream.Event) error {
 	return nil
 }
 
-func (m *memory) Events(_ context.Context, name, part string, after int64, limit int) ([]stream.Event, error) {
+func (m *memory) Events(_ context.Context, name, part string, after int64, limit, size int) ([]stream.Event, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	var out []stream.Event
 	for _, e := range m.events[name] {
-		if len(out) < limit && e.Seq > after && (part == "" || e.Part == part) {
+		if len(out) < limit && size > 0 && e.Seq > after && (part == "" || e.Part == part) {
 			out = append(out, e)
+			size -= len(e.Body)
 		}
 	}
 	return out, nil

@@ -90,12 +90,11 @@ func (s *Streams) next(ctx context.Context, from Source, after int64) (events []
 		v := w.read(after)
 		switch {
 		case v.behind:
-			if events, err = s.store.Events(ctx, from.Stream, from.Part, after, batchEvents); err != nil {
+			p, err := s.page(ctx, from, after, v.saved)
+			if err != nil {
 				return nil, after, true, err
 			}
-			if after = lastOf(events, after); len(events) < batchEvents {
-				after = max(after, v.saved) // events of other parts are passed over
-			}
+			events, after = p.events, p.next
 		case len(v.events) > 0:
 			after = lastOf(v.events, after)
 			events = from.among(v.events)
@@ -127,9 +126,12 @@ func (s *Streams) stored(ctx context.Context, from Source, after int64) (events 
 		if ctx.Err() != nil {
 			return nil, after, true, canceled(ctx)
 		}
-		events, err = s.store.Events(ctx, from.Stream, from.Part, after, batchEvents)
-		if err != nil || len(events) > 0 {
-			return events, lastOf(events, after), err == nil && from.Ended != nil && s.o.Last(events[len(events)-1]), err
+		p, err := s.page(ctx, from, after, 0)
+		if err != nil {
+			return nil, after, false, err
+		}
+		if len(p.events) > 0 {
+			return p.events, p.next, from.Ended != nil && s.o.Last(p.events[len(p.events)-1]), nil
 		}
 		if ended {
 			return nil, after, true, nil

@@ -25,7 +25,7 @@ func (s *Streams) Ending(ctx context.Context, stream string, end ...Event) ([]Ev
 // lastStored is the number of the last stored event of a stream without gaps in its numbers, found by bisection; 0 where there is none.
 func (s *Streams) lastStored(ctx context.Context, stream string) (int64, error) {
 	more := func(after int64) (bool, error) {
-		events, err := s.store.Events(ctx, stream, "", after, 1)
+		events, err := s.store.Events(ctx, stream, "", after, 1, 1)
 		return len(events) > 0, err
 	}
 	low, high := int64(0), int64(1) // an event is behind low-1, and none behind high

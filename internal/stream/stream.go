@@ -55,8 +55,9 @@ func (e Event) cost() int { return len(e.Body) + eventCost }
 type Store interface {
 	// AddEvents writes events of any streams in one transaction. An event that is there already stays as it is.
 	AddEvents(ctx context.Context, events []Event) error
-	// Events returns at most limit events of a stream with Seq above after, in their order. With a part, only that part's.
-	Events(ctx context.Context, stream, part string, after int64, limit int) ([]Event, error)
+	// Events returns at most limit events of a stream with Seq above after, in their order. With a part, only that part's. Of several events, it returns no more than those up to the one whose
+	// body reaches size bytes together with the bodies before it.
+	Events(ctx context.Context, stream, part string, after int64, limit, size int) ([]Event, error)
 }
 
 // Refused says of an error of a store that the store can be reached and will not take the record: another record about the same may be taken.
@@ -104,6 +105,7 @@ type Streams struct {
 
 	mu      sync.Mutex
 	writers map[string]*Writer // those that are open
+	pages   []*page            // of the store, the newest last
 }
 
 // New returns the streams of a store. When life ends, nothing waits any more: appending does not wait for room, followers that would wait get the cause of life's end, and

@@ -363,7 +363,7 @@ type forgetful struct{}
 
 func (forgetful) AddEvents(context.Context, []stream.Event) error { return nil }
 
-func (forgetful) Events(_ context.Context, name, _ string, after int64, limit int) ([]stream.Event, error) {
+func (forgetful) Events(_ context.Context, name, _ string, after int64, limit, _ int) ([]stream.Event, error) {
 	out := make([]stream.Event, limit)
 	for n := range out {
 		out[n] = stream.Event{Stream: name, Seq: after + int64(n) + 1, Body: []byte("1")}

@@ -12,7 +12,7 @@ const (
 	unsavedSize = 8 << 20 // not stored yet; what emits more waits
 	eventCost   = 128     // of an event besides its body
 	smallEvent  = 4 << 10 // see Writer.full
-	batchSize   = 256 << 10
+	batchSize   = PageSize
 	commitSize  = 4 << 20 // of one transaction
 	batchEvents = 256
 )
