@@ -1,8 +1,10 @@
 package hub
 
 import (
+	"context"
 	"fmt"
 
+	"cove/internal/link"
 	"cove/internal/named"
 )
 
@@ -17,6 +19,11 @@ type sessionLive struct {
 	PortDialer
 	Networked
 	FileSystem
+}
+
+// UseFiles implements FileSystem: changes are kept on the disk, as those of the workspace are.
+func (l sessionLive) UseFiles(ctx context.Context, change bool, use func(link.Files) error) error {
+	return l.LeasedSession.UseFiles(ctx, change, use)
 }
 
 // LiveOf returns a named session as a Live.

@@ -70,7 +70,8 @@ type rootKey struct{}
 // AsRoot has what is done with files in the context be done with the rights of the sandbox's root, where it has one (problem no_root otherwise), but for watching.
 func AsRoot(ctx context.Context) context.Context { return context.WithValue(ctx, rootKey{}, true) }
 
-func asRoot(ctx context.Context) bool { return ctx.Value(rootKey{}) != nil }
+// IsRoot says whether the context is one of AsRoot.
+func IsRoot(ctx context.Context) bool { return ctx.Value(rootKey{}) != nil }
 
 // knowsFiles returns the problem of a guest that is older than these operations.
 func (l *Link) knowsFiles() error {
@@ -98,7 +99,7 @@ func (l *Link) askFiles(ctx context.Context, op string, spec wire.FileSpec, into
 	if err := l.mayAsk(spec); err != nil {
 		return wire.Response{}, err
 	}
-	spec.Root = asRoot(ctx)
+	spec.Root = IsRoot(ctx)
 	ch, release, err := l.open(ctx, wire.Request{Op: op, Files: &spec}, nil)
 	if err != nil {
 		return wire.Response{}, err
@@ -261,7 +262,7 @@ func (l *replacedList) UnmarshalJSON(text []byte) error {
 
 // OpenPath opens a file for reading limit bytes (0: all) from offset on. ctx bounds the reading too.
 func (l *Link) OpenPath(ctx context.Context, path string, offset, limit int64) (Reading, error) {
-	spec := wire.FileSpec{Path: path, Root: asRoot(ctx)}
+	spec := wire.FileSpec{Path: path, Root: IsRoot(ctx)}
 	if err := l.mayAsk(spec); err != nil {
 		return nil, err
 	}
@@ -274,7 +275,7 @@ func (l *Link) OpenPath(ctx context.Context, path string, offset, limit int64) (
 
 // WritePath puts r's bytes in the place of a file, whole or not at all, and makes the folders that lead to it. With fresh nothing may be there.
 func (l *Link) WritePath(ctx context.Context, path string, r io.Reader, set filesystem.Set, fresh bool) (filesystem.Entry, error) {
-	spec := wire.FileSpec{Path: path, New: fresh, Set: setTo(set), Root: asRoot(ctx)}
+	spec := wire.FileSpec{Path: path, New: fresh, Set: setTo(set), Root: IsRoot(ctx)}
 	if err := l.mayAsk(spec); err != nil {
 		return filesystem.Entry{}, err
 	}

@@ -17,9 +17,7 @@ import (
 // Write puts r's bytes in a file of the workspace: all of them, or, when it fails, none. When it returns without an error, the change is on the host's disk,
 // and is made again if the sandbox is lost before the session is saved. The same holds for Move, Remove and MakeFolder.
 func (s *LeasedSession) Write(ctx context.Context, path string, r io.Reader) (info workspace.Entry, err error) {
-	s.noting.Lock()
-	j := s.journal
-	s.noting.Unlock()
+	j := s.currentJournal()
 	if j == nil {
 		return info, unchangeable()
 	}
@@ -103,6 +101,26 @@ func (s *LeasedSession) note(c *change) error {
 	return s.journal.add(c)
 }
 
+func (s *LeasedSession) currentJournal() *journal {
+	s.noting.Lock()
+	defer s.noting.Unlock()
+	return s.journal
+}
+
+// drop removes a content that no change has; "" is none.
+func (s *LeasedSession) drop(content string) {
+	if content != "" {
+		s.currentJournal().drop(content)
+	}
+}
+
+// mayNote refuses a change that the journal has no room for.
+func (s *LeasedSession) mayNote() error {
+	s.noting.Lock()
+	defer s.noting.Unlock()
+	return s.journal.mayAdd()
+}
+
 // catchUp repeats the changes that were acknowledged and are not in the head that the session was started from, and opens the journal for those to come.
 func (s *LeasedSession) catchUp(ctx context.Context) error {
 	t, ok := s.Live.(Changes)
@@ -125,7 +143,7 @@ func (s *LeasedSession) catchUp(ctx context.Context) error {
 		return err
 	}
 	s.at = s.at.on(filesChange)
-	s.sayRefilled(j.files(), failed)
+	s.sayRefilled(j.present(), failed)
 	return nil
 }
 
@@ -169,7 +187,7 @@ func (s *LeasedSession) refill(ctx context.Context, t Changes) error {
 	s.noting.Unlock()
 	failed, err := now.replay(ctx, t)
 	if err == nil {
-		s.sayRefilled(now.files(), failed)
+		s.sayRefilled(now.present(), failed)
 	}
 	return err
 }

@@ -18,6 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"cove/internal/durable"
+	"cove/internal/filesystem"
 	"cove/internal/problem"
 	"cove/internal/seal"
 	"cove/internal/workspace"
@@ -46,17 +47,29 @@ type journal struct {
 	changes []change
 	newest  map[string]int // by path: the index in changes of the one that put the file there
 	bytes   int64          // of the contents that are still needed
+	wide    int            // of changes, those with Files
+	void    int            // of changes, those that are void
+	reader  int            // the index of the last change whose result depends on contents that were put before it; -1: none
 }
 
 // change is one line of the log.
 type change struct {
-	Op      string    `json:"op"` // put, move, remove, folder
+	Op      string    `json:"op"` // put, move, remove, folder; with Files also copy, set, replace, link
 	Path    string    `json:"path"`
-	To      string    `json:"to,omitempty"`
+	To      string    `json:"to,omitempty"` // of a link: its target
 	All     bool      `json:"all,omitempty"`
 	Content string    `json:"content,omitempty"` // a file beside the log
 	Size    int64     `json:"size,omitempty"`
 	At      time.Time `json:"at"`
+
+	// Files says that it was made in the file system of the session's machine, and not in the workspace alone; see filechanges.go.
+	Files bool                `json:"files,omitempty"`
+	Root  bool                `json:"root,omitempty"` // with the rights of the session's root
+	Over  bool                `json:"over,omitempty"` // what is there may be replaced
+	Set   *filesystem.Set     `json:"set,omitempty"`
+	Text  *filesystem.Replace `json:"text,omitempty"`
+
+	void bool // it put a file there that later changes replaced or removed, and its content is not kept any more
 }
 
 const (
@@ -75,7 +88,11 @@ func journalPath(dir string, head Entry) string {
 }
 
 func newJournal(dir string, head Entry, sealer *seal.Sealer) *journal {
-	return &journal{path: journalPath(dir, head), sealer: sealer, newest: map[string]int{}}
+	return emptyJournal(journalPath(dir, head), sealer)
+}
+
+func emptyJournal(path string, sealer *seal.Sealer) *journal {
+	return &journal{path: path, sealer: sealer, newest: map[string]int{}, reader: -1}
 }
 
 // pathOf returns the path of a content.
@@ -130,46 +147,6 @@ func journaled(dir string, head Entry) bool {
 	defer f.Close()
 	_, err = bufio.NewReader(f).ReadBytes('\n')
 	return err == nil
-}
-
-// note adds a change to the list in memory and returns the contents that are not needed any more.
-func (j *journal) note(c change) (obsolete []string) {
-	forget := func(path string) {
-		i := j.newest[path]
-		obsolete = append(obsolete, j.changes[i].Content)
-		j.bytes -= j.changes[i].Size
-		delete(j.newest, path)
-	}
-	switch c.Op {
-	case "put":
-		if _, ok := j.newest[c.Path]; ok {
-			forget(c.Path)
-		}
-		j.newest[c.Path] = len(j.changes)
-		j.bytes += c.Size
-	case "remove":
-		for _, path := range j.below(c.Path) {
-			forget(path)
-		}
-	case "move":
-		for _, path := range j.below(c.Path) {
-			i := j.newest[path]
-			delete(j.newest, path)
-			j.newest[c.To+strings.TrimPrefix(path, c.Path)] = i
-		}
-	}
-	j.changes = append(j.changes, c)
-	return obsolete
-}
-
-// below lists the paths at or below one that a change has put there.
-func (j *journal) below(top string) (paths []string) {
-	for path := range j.newest {
-		if path == top || strings.HasPrefix(path, top+"/") {
-			paths = append(paths, path)
-		}
-	}
-	return paths
 }
 
 // receive writes the content of a file to the disk. With a file of the host that never changes it makes a link instead of a copy.
@@ -236,22 +213,39 @@ func (j *journal) add(c *change) error {
 	for _, content := range j.note(*c) {
 		j.drop(content)
 	}
-	if j.fromNothing() && len(j.changes) > mostChanges+2*len(j.newest) {
-		return j.shorten()
+	switch {
+	case j.wide > 0 && j.void > mostChanges:
+		return j.rewrite(slices.DeleteFunc(slices.Clone(j.changes), func(c change) bool { return c.void }))
+	case j.wide == 0 && j.fromNothing() && len(j.changes) > mostChanges+2*len(j.newest):
+		return j.rewrite(j.sum())
 	}
 	return nil
 }
 
-// mostChanges is how many changes the journal of a session that is never saved may have beyond those that its workspace's present content takes.
-const mostChanges = 200
+// mayAdd refuses a change of the file system where there are too many that only a save can end.
+func (j *journal) mayAdd() error {
+	if len(j.changes) < mostKept {
+		return nil
+	}
+	return problem.New(problem.SessionsUnwritable, fmt.Sprintf("%d changes of files wait to be saved with the session", len(j.changes))).
+		WithHint("pause the session, or make a new one: engines that save no sessions take no more changes")
+}
+
+const (
+	// mostKept bounds the changes of a journal that cannot be shortened. A session that can be saved is saved long before.
+	mostKept = 50_000
+
+	// mostChanges is how many changes the journal may have beyond those that are needed; of a session that is never saved, those that its workspace's present content takes.
+	mostChanges = 200
+)
 
 // fromNothing says whether the changes started with an empty workspace, so that fewer changes can have the same result.
 func (j *journal) fromNothing() bool { return filepath.Base(j.path) == beginning+logSuffix }
 
-// shorten rewrites the log with the fewest changes that have the same result. Where the engine cannot save sessions, nothing else ever shortens it.
-func (j *journal) shorten() error {
-	short := newJournal(filepath.Dir(filepath.Dir(j.path)), Entry{}, j.sealer)
-	for _, c := range j.sum() {
+// rewrite rewrites the log with fewer changes that have the same result. Where the engine cannot save sessions, nothing else ever shortens it.
+func (j *journal) rewrite(changes []change) error {
+	short := emptyJournal(j.path, j.sealer)
+	for _, c := range changes {
 		short.note(c)
 	}
 	var text bytes.Buffer
@@ -273,7 +267,8 @@ func (j *journal) shorten() error {
 		return unkept(err)
 	}
 	j.close()
-	j.log, j.changes, j.newest, j.bytes = log, short.changes, short.newest, short.bytes
+	short.log = log
+	*j = *short
 	return nil
 }
 
@@ -302,7 +297,7 @@ func (j *journal) sum() []change {
 	for _, path := range slices.Sorted(maps.Keys(folders)) {
 		out = append(out, folders[path])
 	}
-	for _, path := range j.files() {
+	for _, path := range j.present() {
 		c := j.changes[j.newest[path]]
 		c.Path = path
 		out = append(out, c)
@@ -358,52 +353,8 @@ func (j *journal) close() {
 	}
 }
 
-// replay repeats the changes in a workspace that lacks them. failed are the files that could not be put there, by the paths that they would have in the end.
-func (j *journal) replay(ctx context.Context, t Changes) (failed []string, err error) {
-	files := map[int]string{} // by the index of the change that put the file there: its present name
-	for path, i := range j.newest {
-		files[i] = path
-	}
-	for i, c := range j.changes {
-		var cause error
-		switch c.Op {
-		case "put":
-			cause = j.put(ctx, t, c)
-		case "move":
-			cause = t.Move(ctx, c.Path, c.To)
-		case "remove":
-			cause = t.Remove(ctx, c.Path, c.All)
-		case "folder":
-			cause = t.MakeFolder(ctx, c.Path)
-		}
-		if cause == nil {
-			continue
-		}
-		if p := problem.Of(cause); ctx.Err() != nil || p.Kind == problem.Internal || p.Kind == problem.Unavailable {
-			return failed, fmt.Errorf("put back what was changed since the last save: %w", cause)
-		}
-		if path, ok := files[i]; ok {
-			failed = append(failed, path)
-		}
-	}
-	return failed, nil
-}
-
-func (j *journal) put(ctx context.Context, t Changes, c change) error {
-	f, err := j.open(c.Content)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil // a later change replaced it
-	}
-	if err != nil {
-		return problem.New(problem.ContentUnreadable, "the content of "+c.Path+" cannot be read").WithCause(err)
-	}
-	defer func() { _ = f.Close() }()
-	_, err = t.Write(ctx, c.Path, f)
-	return err
-}
-
-// files returns the paths of the files that the changes have put into the workspace and not removed again.
-func (j *journal) files() []string {
+// present returns the paths of the files that the changes have put there and not removed again.
+func (j *journal) present() []string {
 	var paths []string
 	for path := range j.newest {
 		paths = append(paths, path)
@@ -464,8 +415,8 @@ func tidyJournals(dir string, own *journal) {
 		return
 	}
 	wanted := map[string]bool{filepath.Base(own.path): true}
-	for _, i := range own.newest {
-		wanted[own.changes[i].Content] = true
+	for _, c := range own.changes {
+		wanted[c.Content] = !c.void
 	}
 	for _, e := range entries {
 		if !wanted[e.Name()] {

@@ -242,6 +242,11 @@ func (d direct) Write(ctx context.Context, path string, r io.Reader) (workspace.
 	return d.Link.Write(ctx, path, r, putMode)
 }
 
+// UseFiles implements named.FileUser.
+func (d direct) UseFiles(_ context.Context, _ bool, use func(link.Files) error) error {
+	return use(d.Link)
+}
+
 func (d direct) Move(ctx context.Context, from, to string) error {
 	_, err := d.Link.Move(ctx, from, to)
 	return err
