@@ -262,3 +262,32 @@ func TestForksCountAtOnce(t *testing.T) {
 		}
 	})
 }
+
+// TestADrainHasAnEnd has many sessions whose sandboxes do not answer when they are saved: a drain does not wait for one after the other.
+func TestADrainHasAnEnd(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l, who := newLife(t, nil), someone(auth.LocalProject)
+		var all []hub.Session
+		for range 20 {
+			s := l.session(who)
+			time.Sleep(time.Second)
+			l.run(who, s.ID, "remember one")
+			all = append(all, s)
+		}
+		l.toys.shut = make(chan struct{})
+		if took := l.drained(25 * time.Second); took > 5*time.Minute { // what the unit of systemd grants
+			t.Errorf("the drain took %s", took)
+		}
+		close(l.toys.shut)
+		n := l.killed()
+		for _, s := range all {
+			if row, err := l.store.Session(t.Context(), who.Project, s.ID); err != nil || row.State != hub.SessionLost || row.Rollback == nil {
+				t.Errorf("%v %+v", err, row)
+			}
+			if told, printed := n.rollbacks(who, s.ID, "recall"); len(told) != 1 || printed == "one" {
+				t.Errorf("told %+v, printed %q", told, printed)
+			}
+		}
+	})
+}

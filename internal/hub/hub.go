@@ -80,6 +80,8 @@ type Options struct {
 	// one; nil: there never is.
 	Room func() (memory.Room, error)
 	Shed func() bool
+	// Unstartable returns why no session can start now, as far as is known; nil: nobody knows.
+	Unstartable func() error
 }
 
 // Models are the models that a server can ask.
@@ -212,6 +214,7 @@ type Hub struct {
 
 	mu         sync.Mutex
 	draining   bool
+	saveBy     time.Time      // until when a drain saves sessions; zero: as long as that takes
 	away       time.Time      // since when the store accepts no record, but not before the drain; zero while it accepts them
 	lacks      *problem.Error // the store's error then
 	owing      int            // records that are not written because the store does not answer

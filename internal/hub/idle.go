@@ -19,7 +19,9 @@ const (
 	pauseAtOnce = 4
 	// interruptPatience is how long work that a drain has interrupted may take to end and to be stored.
 	interruptPatience = 30 * time.Second
-	pingPatience      = 5 * time.Second
+	// lastSaves is how long a drain saves sessions behind that, all of them together: what has not been saved by then is closed as it is.
+	lastSaves    = 3 * time.Minute
+	pingPatience = 5 * time.Second
 )
 
 // Run saves, pauses, deletes and sweeps until ctx ends. Call it once.
@@ -159,7 +161,8 @@ func (h *Hub) giveBack(ctx context.Context, row Session) error {
 }
 
 // Drain refuses new work (problem.Unavailable, code "draining") and pauses every session as soon as it is unused. Work that uses a session may go on until ctx
-// ends, and is interrupted then. Drain returns when no session is in memory and no goroutine runs. Afterwards the hub cannot be used.
+// ends, and is interrupted then. Drain returns when no session is in memory and no goroutine runs. Where ctx has a deadline, that is some minutes behind it at most: sessions that are not saved by then lose what is
+// unsaved. Afterwards the hub cannot be used.
 func (h *Hub) Drain(ctx context.Context) error {
 	began := time.Now()
 	h.mu.Lock()
@@ -168,6 +171,9 @@ func (h *Hub) Drain(ctx context.Context) error {
 		h.away = began
 	}
 	busy, sessions := h.busy, len(h.seats)
+	if end, ok := ctx.Deadline(); ok {
+		h.saveBy = end.Add(interruptPatience + lastSaves)
+	}
 	h.mu.Unlock()
 	for _, l := range h.turns.waiting("") {
 		l.stop(stoppedWaiting())
@@ -190,7 +196,7 @@ func (h *Hub) Drain(ctx context.Context) error {
 	h.end(errDraining)
 	h.crew.wait()
 	h.streams.Wait()
-	h.evictUnused(patient, func(*seat) bool { return true }) // however long that takes
+	h.evictUnused(patient, func(*seat) bool { return true })
 	if !h.emptyWithin(patient, savePatience) {
 		h.log.ErrorContext(ctx, "sessions are still in use at the end of a drain; their unsaved changes are lost")
 	}
@@ -245,6 +251,11 @@ func (h *Hub) Ready(ctx context.Context) error {
 	defer cancel()
 	if err := h.o.Store.Ping(ctx); err != nil {
 		return err
+	}
+	if h.o.Unstartable != nil {
+		if err := h.o.Unstartable(); err != nil {
+			return problem.New(problem.NothingStarts, "no session can start").WithHint("the log of the server says why").WithCause(err)
+		}
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()

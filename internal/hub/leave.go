@@ -35,7 +35,7 @@ func (s *seat) free() bool {
 // evict saves a session and takes it out of memory, after beginEviction. If the session was saved, then runs before anything else can use it. A session that
 // cannot be saved, as on a full disk, stays in memory unless the hub drains.
 func (h *Hub) evict(ctx context.Context, s *seat, then func() error) error {
-	saving, cancel := context.WithTimeout(context.WithoutCancel(ctx), savePatience)
+	saving, cancel := context.WithDeadline(context.WithoutCancel(ctx), h.saveEnds())
 	defer cancel()
 	began := time.Now()
 	h.charge(saving, s)
@@ -53,7 +53,7 @@ func (h *Hub) evict(ctx context.Context, s *seat, then func() error) error {
 		told, _ := problem.Public(err)
 		state, reason = SessionLost, told.Message
 	}
-	h.recordEviction(saving, s, state, reason)
+	h.recordEviction(context.WithoutCancel(ctx), s, state, reason) // the time to save may be over
 	if state == SessionLost {
 		h.loseParked(s.id, lostWaiting(reason))
 	}
@@ -68,6 +68,17 @@ func (h *Hub) evict(ctx context.Context, s *seat, then func() error) error {
 	h.mu.Unlock()
 	close(moving)
 	return withoutCommands(err)
+}
+
+// saveEnds is until when a session may be saved that is taken out of memory now.
+func (h *Hub) saveEnds() time.Time {
+	end := time.Now().Add(savePatience)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if !h.saveBy.IsZero() && h.saveBy.Before(end) {
+		return h.saveBy
+	}
+	return end
 }
 
 // saveAndClose saves and closes a session. stays says that neither was possible.

@@ -2,6 +2,7 @@ package hub_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"runtime"
 	"slices"
@@ -234,5 +235,24 @@ func TestASessionThatCannotStart(t *testing.T) {
 		if _, err := l.CreateSession(t.Context(), who, n); problem.Of(err) == nil || problem.Of(err).Code != "session_invalid" {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+}
+
+// TestReadyWhereNothingStarts: a server whose sandboxes do not start cannot serve, until they do again.
+func TestReadyWhereNothingStarts(t *testing.T) {
+	t.Parallel()
+	var why error
+	l := newLife(t, func(o *hub.Options) { o.Unstartable = func() error { return why } })
+	if err := l.Ready(t.Context()); err != nil {
+		t.Error(err)
+	}
+	why = errors.New("fork: too many processes at 10.0.0.1")
+	fails(t, l.Ready(t.Context()), "nothing_starts")
+	if p, _ := problem.Public(l.Ready(t.Context())); strings.Contains(fmt.Sprint(p.Message, p.Hint), "10.0.0.1") {
+		t.Errorf("whoever asks is told %v", p)
+	}
+	why = nil
+	if err := l.Ready(t.Context()); err != nil {
+		t.Error(err)
 	}
 }

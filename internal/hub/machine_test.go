@@ -253,7 +253,7 @@ func (y *toy) unheard() bool {
 	return was
 }
 
-func (y *toy) Save(context.Context, string, bool) (sandbox.Checkpoint, error) {
+func (y *toy) Save(ctx context.Context, _ string, _ bool) (sandbox.Checkpoint, error) {
 	y.m.mu.Lock()
 	shut, full := y.m.shut, y.m.full
 	y.m.mu.Unlock()
@@ -261,7 +261,11 @@ func (y *toy) Save(context.Context, string, bool) (sandbox.Checkpoint, error) {
 		return sandbox.Checkpoint{}, syscall.ENOSPC
 	}
 	if shut != nil {
-		<-shut
+		select {
+		case <-shut:
+		case <-ctx.Done():
+			return sandbox.Checkpoint{}, context.Cause(ctx)
+		}
 	}
 	y.mu.Lock()
 	defer y.mu.Unlock()

@@ -68,6 +68,8 @@ func (l *Link) send(ctx context.Context, req wire.Request, r io.Reader) (resp wi
 	if err := wire.WriteMessage(ch, req, nil); err != nil {
 		return resp, nil, err
 	}
+	a := l.attend(abort)
+	defer a.end()
 	source := &problem.Source{From: r}
 	_, sendErr := io.Copy(writerOnly{ch}, source)
 	if source.Failed != nil {
@@ -81,7 +83,7 @@ func (l *Link) send(ctx context.Context, req wire.Request, r io.Reader) (resp wi
 	if err == nil {
 		err = sendErr
 	}
-	return resp, body, err
+	return resp, body, a.orSilent(err)
 }
 
 type writerOnly struct{ io.Writer }

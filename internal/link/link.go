@@ -104,12 +104,14 @@ func (l *Link) open(ctx context.Context, req wire.Request, body []byte) (ch *wir
 
 func (l *Link) respond(ctx context.Context, ch *wire.Channel) (wire.Response, []byte, error) {
 	var resp wire.Response
+	a := l.attend(func() { _ = ch.Close() })
+	defer a.end()
 	body, err := wire.ReadMessage(ch, wire.MessageLimit, &resp)
 	if err != nil {
 		if ctx.Err() != nil {
 			err = ctx.Err()
 		}
-		return resp, nil, err
+		return resp, nil, a.orSilent(err)
 	}
 	resp.Message = wire.Printable(resp.Message, longestMessage)
 	return resp, body, asProblem(resp)

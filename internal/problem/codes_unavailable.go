@@ -50,6 +50,8 @@ const (
 	DatabaseUnavailable = UnavailableCode("database_unavailable")
 	// The disk of the machine is full. Make room on the disk, then try again.
 	DiskFull = UnavailableCode("disk_full")
+	// A process may not open as many files as sandboxes need. Raise the limit of open files (ulimit -n, LimitNOFILE of systemd) to 1024 or more.
+	DescriptorsShort = UnavailableCode("descriptors_short")
 	// There is no such host, or the host does not answer. Check its name and port.
 	DestinationUnreachable = UnavailableCode("destination_unreachable")
 	// No Docker daemon answers, which the engine docker needs. Start one, set DOCKER_HOST to its socket, or use the engine gvisor, which needs none.
@@ -58,6 +60,8 @@ const (
 	DockerDenied = UnavailableCode("docker_denied")
 	// The Docker daemon is too old, is on another machine, or refuses what a sandbox needs. Follow the hint.
 	DockerUnfit = UnavailableCode("docker_unfit")
+	// The sandbox of the session has given no sign of life for two minutes. Try again; end the session if that goes on.
+	GuestSilent = UnavailableCode("guest_silent")
 	// The registry of the image cannot be reached, or did not go on. See whether this machine reaches it, or use an image in a file.
 	ImageUnreachable = UnavailableCode("image_unreachable")
 	// The server is stopping. Try again in a moment.
@@ -148,6 +152,8 @@ const (
 	ModelUnavailable = UnavailableCode("model_unavailable")
 	// The model's provider cannot be reached. Check the address of the service and the network.
 	ModelUnreachable = UnavailableCode("model_unreachable")
+	// No sandbox can be started on the server at the moment. The server goes on trying; its log says why.
+	NothingStarts = UnavailableCode("nothing_starts")
 	// The package has no wheel for this Python and machine. Allow building from source, or use another package.
 	NoWheel = UnavailableCode("no_wheel")
 	// The Ollama server has no model. Get one, for example with `ollama pull qwen3`.

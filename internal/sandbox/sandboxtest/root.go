@@ -41,6 +41,38 @@ func secrets(t *testing.T) (dir string, mount sandbox.Mount) {
 	return dir, sandbox.Mount{Source: sandbox.SecretFolder(dir), Target: "/opt/secrets"}
 }
 
+// attackGuest tries each way to end or to stop the guest, with a signal that does so and, for those that are not refused, one that does nothing. Signals to others still go.
+const attackGuest = `python3 - <<'END'
+import ctypes, fcntl, os, platform, resource, signal, socket, subprocess
+libc = ctypes.CDLL(None, use_errno=True)
+number = {"x86_64": {"kill": 62, "tkill": 200, "tgkill": 234, "rt_sigqueueinfo": 129, "rt_tgsigqueueinfo": 297}, "aarch64": {"kill": 129, "tkill": 130, "tgkill": 131, "rt_sigqueueinfo": 138, "rt_tgsigqueueinfo": 240}}[platform.machine()]
+info = ctypes.create_string_buffer(128)
+info[8:12] = (-1).to_bytes(4, "little", signed=True)
+thread = max(int(t) for t in os.listdir("/proc/1/task"))
+def call(name, *args):
+    if libc.syscall(number[name], *args) != 0:
+        raise OSError(ctypes.get_errno(), name)
+def owner():
+    a, b = socket.socketpair()
+    fcntl.fcntl(a, fcntl.F_SETOWN, 1)
+    fcntl.fcntl(a, 10, signal.SIGKILL)
+    fcntl.fcntl(a, fcntl.F_SETFL, os.O_ASYNC | os.O_NONBLOCK)
+    b.send(b"x")
+ways = [lambda: os.kill(1, 9), lambda: os.kill(1, 19), lambda: os.kill(1, 15), lambda: call("tkill", 1, 9), lambda: call("tkill", thread, 9), lambda: call("tgkill", 1, 1, 9), lambda: call("tgkill", 1, thread, 19),
+    lambda: call("rt_sigqueueinfo", 1, 9, info), lambda: call("rt_tgsigqueueinfo", 1, thread, 9, info), lambda: os.pidfd_open(1), lambda: resource.prlimit(1, resource.RLIMIT_CPU, (1, 1)), owner]
+refused = 0
+for n, way in enumerate(ways):
+    try:
+        way()
+        print("way", n, "was not refused")
+    except PermissionError:
+        refused += 1
+p = subprocess.Popen(["sleep", "60"])
+p.send_signal(9)
+print("refused:", refused, "of", len(ways) if p.wait() == -9 else "none, and others cannot be ended")
+END
+`
+
 // hasARoot changes the system of a sandbox as root, and looks for what root could find or do beyond.
 func hasARoot(t *testing.T, e sandbox.Engine) {
 	dir, mount := secrets(t)
@@ -80,6 +112,7 @@ func hasARoot(t *testing.T, e sandbox.Engine) {
 	check("devices", "mknod /dev/sda b 8 0 || echo refused", "refused")
 	check("the guest's memory", "head -c1 /proc/1/mem || echo refused", "refused")
 	check("the guest's root", "ls /proc/1/root/ || echo refused", "refused")
+	check("the guest's end", attackGuest, "refused: 12 of 12\n")
 	check("packets", "python3 -c 'import socket; socket.socket(socket.AF_PACKET, socket.SOCK_RAW)' 2>&1 || echo refused", "refused")
 	check("what is secret", "ls /opt/secrets; cat /opt/secrets/known-1/sub/text", "known-1\nknown-1")
 	check("what other sandboxes use", "ls /opt/cove/shared | grep -vc ^cove-guest-", "0")
