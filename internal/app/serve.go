@@ -265,6 +265,7 @@ func (s *server) openHub(context.Context, cli.ServerOptions) (err error) {
 		SessionMemory: sessionMemory(c),
 		Room:          machine().Look,
 		Shed:          func() bool { return s.warm != nil && s.warm.Shed() },
+		Unstartable:   s.unstartable,
 	})
 	return err
 }
@@ -403,6 +404,14 @@ func (s *server) surfaces() ([]surface.Surface, error) {
 	}
 	shown, err := page.Surface(page.Options{Files: web.Dist(), Refuse: api.Refuse, Scripts: c.Serve.PageScripts, Taken: []string{"api", "v1", "anthropic", "gemini", "mcp", "librechat", "jupyter", "daytona", "health", "metrics", "debug", ".well-known"}})
 	return append(out, shown), err
+}
+
+// unstartable is why no session can start.
+func (s *server) unstartable() error {
+	if s.warm == nil {
+		return nil
+	}
+	return s.warm.Failure()
 }
 
 // openSandboxes has the environment and the warm interpreter ready, which takes long the first time.

@@ -208,6 +208,14 @@ func (p *warmPool) Shed() bool {
 	return p.pool != nil && p.pool.Shed() || p.booted != nil && p.booted.pool.Shed()
 }
 
+// Failure is why no sandbox for a new session can be had, as far as is known: nothing is where none are kept ready.
+func (p *warmPool) Failure() error {
+	if p.pool == nil {
+		return nil
+	}
+	return p.pool.Failure()
+}
+
 // Ready is how many sandboxes wait.
 func (p *warmPool) Ready() int {
 	if p.pool == nil {

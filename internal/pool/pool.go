@@ -48,9 +48,10 @@ type Pool[T any] struct {
 	wanted  chan struct{} // holds a token when the pool may be short
 	claimed atomic.Int64  // when the last claim came, in nanoseconds
 
-	mu     sync.Mutex
-	demand demand
-	making *making // what Run makes now; nil: nothing
+	mu      sync.Mutex
+	demand  demand
+	making  *making // what Run makes now; nil: nothing
+	failure error   // of Make, the last time
 }
 
 // making is one that is being made ahead.
@@ -71,6 +72,27 @@ func New[T any](o Options[T]) *Pool[T] {
 
 // Ready is how many could be claimed now.
 func (p *Pool[T]) Ready() int { return len(p.ready) }
+
+// Failure is why none can be had: none is ready, and the last one could not be made. Run goes on trying.
+func (p *Pool[T]) Failure() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.ready) > 0 {
+		return nil
+	}
+	return p.failure
+}
+
+// make makes one.
+func (p *Pool[T]) make(ctx context.Context) (T, error) {
+	t, err := p.opts.Make(ctx)
+	if ctx.Err() == nil { // else the caller may have given it up
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.failure = err
+	}
+	return t, err
+}
 
 // target is how many are to be ready now.
 func (p *Pool[T]) target() int {
@@ -108,7 +130,7 @@ func (p *Pool[T]) Claim(ctx context.Context) (T, error) {
 				continue
 			}
 			claimed(ctx, "made")
-			return p.opts.Make(ctx)
+			return p.make(ctx)
 		}
 	}
 }
@@ -226,7 +248,7 @@ func (p *Pool[T]) fill(ctx context.Context) bool {
 func (p *Pool[T]) addOne(ctx context.Context) error {
 	m, end := p.begin()
 	defer end()
-	t, err := p.opts.Make(ctx)
+	t, err := p.make(ctx)
 	if err != nil {
 		return err
 	}

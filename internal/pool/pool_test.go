@@ -264,6 +264,42 @@ func TestTriesAgainAfterFailures(t *testing.T) {
 	})
 }
 
+// TestSaysWhyNoneCanBeHad: the reason is there while nothing is ready and the last one could not be made, also where a claim could not make one.
+func TestSaysWhyNoneCanBeHad(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		m := &maker{}
+		p := pool.New(pool.Options[int]{Size: 1, Make: m.make, Discard: m.discard})
+		set := func(err error) {
+			m.mu.Lock()
+			defer m.mu.Unlock()
+			m.err = err
+		}
+		stop := run(t, p)
+		if err := errors.Join(p.Fill(t.Context()), p.Failure()); err != nil {
+			t.Error(err)
+		}
+		broken := errors.New("nothing starts")
+		set(broken)
+		if _, err := p.Claim(t.Context()); err != nil {
+			t.Error(err)
+		}
+		time.Sleep(time.Minute)
+		if !errors.Is(p.Failure(), broken) {
+			t.Errorf("the pool is empty, and says %v", p.Failure())
+		}
+		set(nil)
+		if err := errors.Join(p.Fill(t.Context()), p.Failure()); err != nil {
+			t.Error(err)
+		}
+		stop()
+		set(broken)
+		if _, err := p.Claim(t.Context()); !errors.Is(err, broken) || !errors.Is(p.Failure(), broken) {
+			t.Errorf("a claim failed with %v, and the pool says %v", err, p.Failure())
+		}
+	})
+}
+
 func TestSizeFor(t *testing.T) {
 	t.Parallel()
 	if n, err := pool.SizeFor(4, 1); err != nil || n != 4 {

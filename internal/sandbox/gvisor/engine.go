@@ -68,8 +68,11 @@ type Engine struct {
 	starting chan struct{}
 
 	mu     sync.Mutex
-	warden *remote
-	using  int // sandboxes that use the warden; it ends with the last
+	warden *remote // creates sandboxes
+	most   int     // sandboxes that one creates; 0: mostCreated
+	next   *remote // is to take its place
+	hiring bool    // the next is being started
+	former *remote // had its place
 }
 
 var (
@@ -111,6 +114,9 @@ func (e *Engine) prepare() error {
 			}
 		}
 		if e.err = requireStatic(e.exe); e.err != nil {
+			return
+		}
+		if e.err = checkFiles(); e.err != nil {
 			return
 		}
 		if e.err = os.MkdirAll(e.opts.State, 0o711); e.err != nil {
@@ -164,17 +170,21 @@ func (e *Engine) LimitsEnforcedBy(ctx context.Context) (string, error) {
 func (e *Engine) Start(ctx context.Context, spec sandbox.Spec) (sandbox.Sandbox, error) {
 	s, err := e.boot(ctx, spec)
 	if err != nil {
-		return nil, err
+		return nil, outOfFiles(err)
 	}
 	if err := s.start(ctx); err != nil {
-		return nil, fmt.Errorf("start sandbox %s: %w", spec.ID, errors.Join(err, s.Stop(ctx)))
+		return nil, fmt.Errorf("start sandbox %s: %w", spec.ID, errors.Join(outOfFiles(err), s.Stop(ctx)))
 	}
 	return s, nil
 }
 
 // Prepare boots a sandbox that waits for a checkpoint.
 func (e *Engine) Prepare(ctx context.Context, spec sandbox.Spec) (sandbox.Prepared, error) {
-	return e.boot(ctx, spec)
+	s, err := e.boot(ctx, spec)
+	if err != nil {
+		return nil, outOfFiles(err)
+	}
+	return s, nil
 }
 
 // boot starts the processes of a sandbox, in which nothing runs yet.
@@ -302,61 +312,6 @@ func (e *Engine) Warm() {
 			defer e.mu.Unlock()
 			_ = e.needWarden()
 		}()
-	}
-}
-
-// hireWarden returns the warden, started when there is none.
-func (e *Engine) hireWarden() (*remote, error) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if err := e.needWarden(); err != nil {
-		return nil, err
-	}
-	e.using++
-	return e.warden, nil
-}
-
-// needWarden makes sure that there is a warden. The caller holds mu.
-func (e *Engine) needWarden() error {
-	if e.warden != nil && !ended(e.warden.done) {
-		return nil
-	}
-	w, err := startWarden(e.exe, e.flags(), e.withheld == "")
-	if err == nil {
-		e.warden, e.using = w, 0
-	}
-	return err
-}
-
-// wardenOf returns the warden that drives a sandbox: the one that created it, or one that has taken it over.
-func (e *Engine) wardenOf(s *running) (*remote, error) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if !ended(s.warden.done) {
-		return s.warden, nil
-	}
-	if err := e.needWarden(); err != nil {
-		return nil, err
-	}
-	if err := e.warden.call(context.Background(), "Adopt", CreateArgs{ID: s.ID(), Dir: s.instance.Path}, &struct{}{}); err != nil {
-		return nil, err
-	}
-	e.using++
-	s.warden, s.adopted = e.warden, true
-	return s.warden, nil
-}
-
-// dismissWarden ends a sandbox's warden when that was the last one.
-func (e *Engine) dismissWarden(s *running) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	w := s.warden
-	if w != e.warden {
-		return // another has taken the place of one that died
-	}
-	if e.using--; e.using == 0 {
-		w.close()
-		e.warden = nil
 	}
 }
 

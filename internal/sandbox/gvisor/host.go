@@ -42,7 +42,30 @@ func startProblem(err error) error {
 	if os.Geteuid() != 0 && (errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EINVAL)) {
 		return userNamespaceProblem(err)
 	}
-	return fmt.Errorf("start runsc: %w", err)
+	return outOfFiles(fmt.Errorf("start runsc: %w", err))
+}
+
+// fewestFiles is how many files a process has to be allowed to open: the gofer has one for each file that programs inside have open or have looked at, and the sentry moves its own above 253. With fewer,
+// sandboxes begin to start, and their programs find some of their files and not others.
+const fewestFiles = 1024
+
+// checkFiles refuses a limit of open files that sandboxes cannot start under.
+func checkFiles() error {
+	var limit unix.Rlimit
+	if unix.Getrlimit(unix.RLIMIT_NOFILE, &limit) != nil || limit.Max >= fewestFiles {
+		return nil
+	}
+	return problem.New(problem.DescriptorsShort, fmt.Sprintf("a process may open %d files here, and sandboxes need %d", limit.Max, fewestFiles)).
+		WithHint(fmt.Sprintf("raise the limit of open files: ulimit -n %d, or LimitNOFILE of a systemd service", 64*fewestFiles))
+}
+
+// outOfFiles says in an error that this process, or the machine, has as many files open as it may.
+func outOfFiles(err error) error {
+	if err == nil || !strings.Contains(err.Error(), unix.EMFILE.Error()) { // which may come from the warden, as text
+		return err
+	}
+	return problem.New(problem.DescriptorsShort, "no sandbox can be started: as many files are open as may be").WithCause(err).
+		WithHint("raise the limit of open files (ulimit -n, or LimitNOFILE of a systemd service), or have fewer sessions in memory")
 }
 
 func userNamespaceProblem(err error) error {

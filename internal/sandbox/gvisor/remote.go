@@ -10,15 +10,23 @@ import (
 	"os"
 	"os/exec"
 	"strings"
+	"sync"
 
 	"golang.org/x/sys/unix"
 )
 
 // remote is the engine's end of a warden.
 type remote struct {
-	calls  *rpc.Client
-	stderr tail
-	done   chan struct{} // closed when the warden has ended
+	calls   *rpc.Client
+	process *os.Process
+	stderr  tail
+	done    chan struct{} // closed when the warden has ended
+
+	// The engine's mu guards these.
+	using   int // sandboxes; it ends with the last
+	created int // sandboxes, ever
+
+	busy sync.RWMutex // is held for reading by each call
 }
 
 // startWarden starts a warden with runsc's flags. With ownRoot, its sandboxes may have users of their own.
@@ -62,16 +70,22 @@ func startWarden(exe string, flags []string, ownRoot bool) (*remote, error) {
 		_ = cmd.Wait()
 		close(w.done)
 	}()
-	w.calls = rpc.NewClient(conn)
+	w.calls, w.process = rpc.NewClient(conn), cmd.Process
 	return w, nil
 }
 
 // call makes one call and waits for its end, or for ctx's; then the call goes on without anyone.
 func (w *remote) call(ctx context.Context, method string, args, reply any) error {
+	w.busy.RLock()
 	call := w.calls.Go("Warden."+method, args, reply, make(chan *rpc.Call, 1))
 	select {
 	case <-call.Done:
+		w.busy.RUnlock()
 	case <-ctx.Done():
+		go func() {
+			<-call.Done
+			w.busy.RUnlock()
+		}()
 		return context.Cause(ctx)
 	}
 	if call.Error == nil {
@@ -96,6 +110,15 @@ func (e *wardenGone) Error() string {
 func (w *remote) close() {
 	_ = w.calls.Close()
 	<-w.done
+}
+
+// leave ends the warden when none of its calls is under way, and not its sandboxes: another warden takes them over.
+func (w *remote) leave() {
+	w.busy.Lock()
+	defer w.busy.Unlock()
+	_ = w.process.Kill() // it would end them when it is told to end
+	<-w.done
+	_ = w.calls.Close()
 }
 
 func ended(done <-chan struct{}) bool {
