@@ -10,9 +10,12 @@ import (
 	"iter"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 
 	"cove/internal/auth"
 	"cove/internal/cli"
@@ -259,7 +262,7 @@ func TestFilesAndFiguresAreSavedSafely(t *testing.T) {
 		_ = os.Symlink(filepath.Join(dir, "victim"), filepath.Join(dir, "out", "target"))
 	}, "run", "-c", "x")
 	for name, want := range map[string]string{
-		"out/figure-1.png": "two", "out/figure-2.png": "three", "out/sub/new.csv": "1", "out/bad_]0;name": "3", "out/target": "5", "victim": "mine",
+		"out/figure-1.png": "two", "out/figure-2.png": "three", "out/sub/new.csv": "1", "out/bad_]0;name": "3", "out/target-2": "5", "out/target": "mine", "victim": "mine",
 	} {
 		got, err := os.ReadFile(filepath.Join(r.dir, name))
 		if err != nil || string(got) != want {
@@ -290,6 +293,56 @@ func TestInputsAreNotOverwritten(t *testing.T) {
 	if s.put["data.csv"] != "mine" {
 		t.Errorf("the workspace got %q", s.put)
 	}
+}
+
+// TestFilesOfTheUsersStay has runs save into a folder with files of the user's: those that an earlier run put there are replaced, and others only with --force.
+func TestFilesOfTheUsersStay(t *testing.T) {
+	t.Parallel()
+	out, data := t.TempDir(), t.TempDir()
+	write := func(name, text string) {
+		t.Helper()
+		if err := os.WriteFile(filepath.Join(out, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(".bashrc", "mine")
+	write("notes.txt", "mine")
+	once := func(text string, spared []string, want map[string]string, flags ...string) {
+		t.Helper()
+		s := &scripted{files: map[string]string{}}
+		for _, name := range []string{".bashrc", "notes.txt", "new.csv"} {
+			s.events, s.files[name] = append(s.events, kernel.File{Path: name}), text
+		}
+		s.events = append(s.events, ok())
+		r := run(t, s, func(_ string, p *cli.Program) { p.Config.Folders.Out, p.Config.Folders.Data = out, data }, append([]string{"run", "-c", "x"}, flags...)...)
+		for _, name := range []string{".bashrc", "notes.txt", "new.csv"} {
+			if said := strings.Contains(r.err, filepath.Join(out, name)+" was there before"); said != slices.Contains(spared, name) {
+				t.Errorf("%s: of %s it says %q", text, name, r.err)
+			}
+		}
+		got := map[string]string{}
+		entries, err := os.ReadDir(out)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range entries {
+			content, err := os.ReadFile(filepath.Join(out, e.Name()))
+			if err != nil {
+				t.Fatal(err)
+			}
+			got[e.Name()] = string(content)
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s: %s", text, diff)
+		}
+	}
+	users := []string{".bashrc", "notes.txt"}
+	once("first", users, map[string]string{".bashrc": "mine", "notes.txt": "mine", ".bashrc-2": "first", "notes-2.txt": "first", "new.csv": "first"})
+	once("second", users, map[string]string{".bashrc": "mine", "notes.txt": "mine", ".bashrc-2": "second", "notes-2.txt": "second", "new.csv": "second"})
+	write("new.csv", "I changed it")
+	once("third", append(users, "new.csv"), map[string]string{".bashrc": "mine", "notes.txt": "mine", ".bashrc-2": "third", "notes-2.txt": "third", "new.csv": "I changed it", "new-2.csv": "third"})
+	once("fourth", nil, map[string]string{".bashrc": "fourth", "notes.txt": "fourth", ".bashrc-2": "third", "notes-2.txt": "third", "new.csv": "fourth", "new-2.csv": "third"}, "--force")
+	once("fifth", nil, map[string]string{".bashrc": "fifth", "notes.txt": "fifth", ".bashrc-2": "third", "notes-2.txt": "third", "new.csv": "fifth", "new-2.csv": "third"})
 }
 
 func TestRunPassesThrough(t *testing.T) {

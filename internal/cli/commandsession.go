@@ -53,7 +53,7 @@ func (p *Program) prepare(ctx context.Context, files fileFlags, network networkF
 		return nil, nil, err
 	}
 	p.tellSkipped(skipped)
-	out, err := newOutFolder(files.Out, inputs)
+	out, err := newOutFolder(files.Out, p.Config.Folders.Data, inputs, files.Force)
 	return inputs, out, err
 }
 

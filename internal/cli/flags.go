@@ -9,8 +9,9 @@ import (
 
 // fileFlags are the flags of every command that works with files.
 type fileFlags struct {
-	File []string `short:"f" sep:"none" placeholder:"PATH" help:"Put this file or folder into the workspace, or what is at an https:// address; PATH:NAME gives it another name there. Of folders, files with secrets are left out. Repeatable."`
-	Out  string   `short:"o" default:"${out}" placeholder:"DIR" help:"Folder for figures and for files that the code makes or changes; made when needed; files of the same name from earlier runs are replaced, and the numbers of figures go on (default: ${out})."`
+	File  []string `short:"f" sep:"none" placeholder:"PATH" help:"Put this file or folder into the workspace, or what is at an https:// address; PATH:NAME gives it another name there. Of folders, files with secrets are left out. Repeatable."`
+	Out   string   `short:"o" default:"${out}" placeholder:"DIR" help:"Folder for figures and for files that the code makes or changes; made when needed; files of the same name from earlier runs are replaced, others stay, and the numbers of figures go on (default: ${out})."`
+	Force bool     `help:"Have files that the code makes replace files of the same name that were in the out folder before."`
 }
 
 // envFlags set variables of the code's environment.

@@ -34,7 +34,11 @@ const (
 // an os.Root, so that no name leads out of it.
 type outFolder struct {
 	dir     string
+	data    string        // cove's data folder
 	inputs  []fs.FileInfo // never overwritten
+	record  *outRecord    // of what may be, besides; nil until the folder is open
+	force   bool          // everything else may be, too
+	spared  []string      // files of the user's, whose names were not taken and which nobody was told of yet
 	root    *os.Root
 	used    map[string]bool   // names taken in this command
 	byID    map[string]string // display id -> the figure that it replaces
@@ -64,7 +68,8 @@ type saved struct {
 	From string // "figure" or "file"
 }
 
-func newOutFolder(dir string, inputs []input) (*outFolder, error) {
+// newOutFolder returns a folder for results. data is cove's data folder; with force, results replace files of the user's.
+func newOutFolder(dir, data string, inputs []input, force bool) (*outFolder, error) {
 	info, err := os.Stat(dir)
 	if err == nil && !info.IsDir() {
 		return nil, problem.New(problem.OutNotAFolder, dir+" exists and is not a folder").WithHint("choose another folder with --out")
@@ -72,7 +77,7 @@ func newOutFolder(dir string, inputs []input) (*outFolder, error) {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, problem.New(problem.OutUnusable, "cannot use the folder "+dir).WithCause(err)
 	}
-	o := &outFolder{dir: dir, used: map[string]bool{}, byID: map[string]string{}, byPath: map[string]string{}}
+	o := &outFolder{dir: dir, data: data, force: force, used: map[string]bool{}, byID: map[string]string{}, byPath: map[string]string{}}
 	for _, in := range inputs {
 		o.inputs = append(o.inputs, in.info)
 	}
@@ -81,6 +86,7 @@ func newOutFolder(dir string, inputs []input) (*outFolder, error) {
 
 func (o *outFolder) close() {
 	if o.root != nil {
+		o.record.save(o.root)
 		_ = o.root.Close()
 	}
 }
@@ -96,7 +102,7 @@ func (o *outFolder) open() error {
 	if err != nil {
 		return problem.New(problem.OutUnusable, "cannot use the folder "+o.dir).WithCause(err)
 	}
-	o.root = root
+	o.root, o.record = root, openOutRecord(o.data, o.dir)
 	return nil
 }
 
@@ -148,8 +154,17 @@ func (o *outFolder) failure() error {
 		WithHint("choose another folder with --out, or make room in this one")
 }
 
-// tellLosses writes what was not saved and was not told of before, for people.
+// tellSpared writes which files stayed as they were, and was not told of before, for people.
+func (o *outFolder) tellSpared(w io.Writer) {
+	for _, path := range o.spared {
+		notef(w, "%s was there before and is not from cove: it stays, and what the code made got another name (--force replaces it)", oneLine(path))
+	}
+	o.spared = nil
+}
+
+// tellLosses writes what was not saved, or not under its name, and was not told of before, for people.
 func (o *outFolder) tellLosses(w io.Writer) {
+	o.tellSpared(w)
 	for i := range o.lost {
 		if l := &o.lost[i]; !l.told {
 			l.told = true
@@ -339,18 +354,21 @@ func safePath(name string) (string, error) {
 	return strings.Join(parts, "/"), nil
 }
 
-// free returns name, or a variant of it when name was given out in this command or is one of the user's input files.
+// free returns name, or a variant of it when name was given out in this command or is a file of the user's.
 func (o *outFolder) free(name string) (string, error) {
 	if err := o.open(); err != nil {
 		return "", err
 	}
 	ending := path.Ext(name)
+	if ending == path.Base(name) {
+		ending = "" // as .bashrc
+	}
 	for n := 1; n <= maxSavedFiles; n++ {
 		candidate := name
 		if n > 1 {
 			candidate = fmt.Sprintf("%s-%d%s", strings.TrimSuffix(name, ending), n, ending)
 		}
-		if !o.used[candidate] && !o.isInput(candidate) {
+		if !o.used[candidate] && !o.isUsers(candidate) {
 			o.used[candidate] = true
 			return candidate, nil
 		}
@@ -399,6 +417,9 @@ func (o *outFolder) write(name string, fill func(io.Writer) error) (int64, error
 	if err != nil {
 		_ = o.root.Remove(partial)
 		return 0, err
+	}
+	if info, err := o.root.Lstat(name); err == nil {
+		o.record.add(name, info)
 	}
 	return counted.written, nil
 }
@@ -449,6 +470,7 @@ func (b *boundedWriter) Write(p []byte) (int, error) {
 
 // list writes what was saved, for people.
 func (o *outFolder) list(w io.Writer) {
+	o.tellSpared(w)
 	width := 0
 	for _, s := range o.saved {
 		width = max(width, len(s.Path))

@@ -10,7 +10,7 @@ import (
 // TestLossesAreBounded loses more results than anybody reads of.
 func TestLossesAreBounded(t *testing.T) {
 	t.Parallel()
-	o, err := newOutFolder(t.TempDir(), nil)
+	o, err := newOutFolder(t.TempDir(), t.TempDir(), nil, false)
 	if err != nil {
 		t.Fatal(err)
 	}
