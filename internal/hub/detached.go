@@ -43,6 +43,7 @@ type detached struct {
 	mu        sync.Mutex
 	answers   map[int]func(tool.Result) // the client's calls that wait, by number
 	suspended *interpreter.Suspended    // nil while a turn hears
+	waiter    string                    // the turn whose calls' results the code has not got yet; "": none
 	stopWatch func() bool
 	wanted    chan struct{} // closed when the code is to be parked
 }
@@ -106,6 +107,7 @@ func (h *Hub) detach(ctx context.Context, who auth.Principal, e Execution, conve
 	h.spawn(func(context.Context) {
 		defer end()
 		defer d.giveBack()
+		defer h.endWaiting(d)
 		defer d.over()
 		defer events.Close()
 		var done kernel.Done
@@ -208,8 +210,8 @@ func (d *detached) hear(ctx context.Context, yield func(ctx context.Context, eve
 	return d.failed
 }
 
-// suspend keeps the code until a turn brings the results that it waits for. Problems: too_many_waiting.
-func (h *Hub) suspend(d *detached, s *interpreter.Suspended) error {
+// suspend keeps the code of a turn until another turn brings the results that it waits for. Problems: too_many_waiting.
+func (h *Hub) suspend(d *detached, turn string, s *interpreter.Suspended) error {
 	total, ofProject, room := 0, 0, s.Size()
 	h.mu.Lock()
 	for _, other := range h.detached {
@@ -231,6 +233,7 @@ func (h *Hub) suspend(d *detached, s *interpreter.Suspended) error {
 	h.rest(d.t)
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	d.waiter = turn
 	d.watch(s)
 	return nil
 }

@@ -32,6 +32,8 @@ type NewExecution struct {
 	Restart bool          // a new interpreter first
 	// Unnumbered code takes no number and is not kept in In and Out.
 	Unnumbered bool
+	// Unheard says that no client hears of this execution: what the session has lost waits for the next one.
+	Unheard bool
 	// Payloads and Parent are as in kernel.Request.
 	Payloads bool
 	Parent   string
@@ -119,6 +121,7 @@ func (h *Hub) startExecution(ctx context.Context, who auth.Principal, n NewExecu
 		return Execution{}, err
 	}
 	started := e
+	t.unheard = n.Unheard
 	h.spawn(func(context.Context) {
 		defer end()
 		defer h.release(s)

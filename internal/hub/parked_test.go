@@ -174,6 +174,53 @@ func TestWaitingCodeEndsWithoutItsSession(t *testing.T) {
 			if _, err := l.StartTurn(t.Context(), who, results(turn, "1")); err == nil {
 				t.Error("its results are taken")
 			}
+			l.until("the turn waits no more", func() bool {
+				row, err := l.Turn(t.Context(), who, turn.ID)
+				return err == nil && row.State == hub.TurnCanceled && strings.Contains(string(row.Problem), "calls_gone") && strings.Contains(string(row.Problem), c.message) && len(row.Calls) == 1
+			})
 		})
+	}
+}
+
+// TestATurnOfLostCodeWaitsNoMore kills a server with code that waits: for the results of its first calls, and for those of its second ones.
+func TestATurnOfLostCodeWaitsNoMore(t *testing.T) {
+	t.Parallel()
+	l, _, who := newTalk(t, calls(python("c1", "ask look\nask look")), words("Done."))
+	first := waiting(t, l, who)
+	second := l.ask(who, results(first, "1"))
+	if second.State != hub.TurnWaiting {
+		t.Fatalf("%+v", second)
+	}
+	n := l.killed()
+	if row, err := n.Turn(t.Context(), who, second.ID); err != nil || row.State != hub.TurnFailed || !strings.Contains(string(row.Problem), "calls_gone") {
+		t.Errorf("the turn whose code is lost: %v %+v", err, row)
+	}
+	if row, err := n.Turn(t.Context(), who, first.ID); err != nil || row.State != hub.TurnWaiting {
+		t.Errorf("the turn that got its results: %v %+v", err, row)
+	}
+	_, err := n.StartTurn(t.Context(), who, results(second, "1"))
+	fails(t, err, "calls_gone")
+}
+
+// TestResultsOfUnknownCalls brings results that nothing waits for: they are refused, and the code goes on waiting for its own.
+func TestResultsOfUnknownCalls(t *testing.T) {
+	t.Parallel()
+	l, _, who := newTalk(t, calls(python("c1", "ask look")), words("Done."))
+	turn := waiting(t, l, who)
+	execution, number, _ := hub.CallOfCode(turn.Calls[0].ID)
+	for _, id := range []string{"toolu_unknown", strings.TrimSuffix(turn.Calls[0].ID, fmt.Sprint(number)) + fmt.Sprint(number+7)} {
+		wrong := results(turn, "1")
+		wrong.Input[0].Content[0] = model.ToolResult{CallID: id, Text: "1"}
+		_, err := l.StartTurn(t.Context(), who, wrong)
+		fails(t, err, "turn_invalid")
+		if err == nil || !strings.Contains(err.Error(), "goes on waiting") {
+			t.Errorf("%s: %v", id, err)
+		}
+		if e, err := l.Execution(t.Context(), who, execution); err != nil || e.State.Final() {
+			t.Errorf("after a result of %s: %v %+v", id, err, e)
+		}
+	}
+	if last := l.ask(who, results(turn, "1")); last.State != hub.TurnCompleted || last.Answer != "Done." {
+		t.Errorf("%+v", last)
 	}
 }

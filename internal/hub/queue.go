@@ -20,6 +20,8 @@ type liveExecution struct {
 	of    string // the turn that it is a step of; "" for none
 	apart bool   // Execution.Detached
 
+	unheard bool // NewExecution.Unheard
+
 	front  chan struct{} // closed when the execution is the first of its line
 	placed atomic.Bool   // the execution has a slot
 	left   atomic.Bool   // it has ended, and takes no slot any more

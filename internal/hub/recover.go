@@ -84,7 +84,10 @@ func (h *Hub) loseExecution(ctx context.Context, e Execution, body []byte) (firs
 	}
 	e.State, e.Finished, e.ExitCode = ExecutionLost, h.now(), 1
 	e.Message = "cove ended while the code waited or ran; what it did is not known"
-	if first, err = h.o.Store.FinishExecution(ctx, e, last); first && err == nil {
+	if first, err = h.o.Store.FinishExecution(ctx, e, last); err == nil && e.Detached {
+		err = h.loseWaiting(ctx, e)
+	}
+	if first && err == nil {
 		h.lost.Add(1)
 		telemetry.Count(ctx, telemetry.Executions, 1, string(ExecutionLost))
 		h.log.LogAttrs(ctx, slog.LevelInfo, "execution lost", slog.String("execution", e.ID), slog.String("session", e.Session), slog.String("turn", e.Turn),

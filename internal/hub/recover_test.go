@@ -16,11 +16,17 @@ import (
 // killed returns what is on the disk now, as a killed server leaves it, with a server started on it.
 func (l *life) killed() *life {
 	l.t.Helper()
+	return l.killedWith(nil)
+}
+
+// killedWith is killed for a server with other options.
+func (l *life) killedWith(change func(*hub.Options)) *life {
+	l.t.Helper()
 	dir := l.t.TempDir()
 	if err := os.CopyFS(dir, os.DirFS(l.dir)); err != nil {
 		l.t.Fatal(err)
 	}
-	return lifeIn(l.t, dir, openStore(l.t, dir), nil)
+	return lifeIn(l.t, dir, openStore(l.t, dir), change)
 }
 
 func TestRecover(t *testing.T) {

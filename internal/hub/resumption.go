@@ -55,17 +55,55 @@ func (h *Hub) planResumption(ctx context.Context, who auth.Principal, n *NewTurn
 	r.detached = h.detached[id]
 	h.mu.Unlock()
 	if r.detached == nil || r.e.Project != who.Project {
-		return nil, h.callsGone(ctx, who, id)
+		return nil, h.callsGone(ctx, who.Project, id)
 	}
 	var ok bool
 	if r.suspended, ok = r.claim(); !ok {
-		return nil, h.callsGone(ctx, who, id)
+		return nil, h.callsGone(ctx, who.Project, id)
+	}
+	for number := range r.results {
+		if !slices.ContainsFunc(r.suspended.Calls, func(c kernel.WaitingCall) bool { _, n, _ := CallOfCode(c.ID); return n == number }) {
+			r.unclaim()
+			return nil, unknownCall(fmt.Sprintf("number %d of the code that waits", number))
+		}
 	}
 	if n.Session = cmp.Or(n.Session, r.e.Session); n.Session != r.e.Session {
 		r.unclaim()
 		return nil, problem.New(problem.TurnInvalid, "the code that waits for these results runs in another session").WithHint("leave the session out")
 	}
 	return r, nil
+}
+
+// checkResults refuses results of calls that nobody made, in a conversation whose code waits for results: it would wait in vain.
+func (h *Hub) checkResults(c Conversation, history, input []model.Message) error {
+	waits := func(d *detached) bool {
+		_, waits := d.waits()
+		return waits && d.conversation == c.ID
+	}
+	if len(h.detachedWhere(waits)) == 0 {
+		return nil
+	}
+	made := map[string]bool{}
+	for _, m := range slices.Concat(history, input) {
+		for _, c := range m.Content {
+			if call, ok := c.(model.ToolCall); ok {
+				made[call.ID] = true
+			}
+		}
+	}
+	for _, m := range input {
+		for _, c := range m.Content {
+			if result, ok := c.(model.ToolResult); ok && !made[result.CallID] {
+				return unknownCall(fmt.Sprintf("%.100q", result.CallID))
+			}
+		}
+	}
+	return nil
+}
+
+func unknownCall(which string) error {
+	return problem.New(problem.TurnInvalid, "there is a result for a call that was not made: "+which+"; the code goes on waiting for its results").
+		WithHint("bring the results under the ids of the calls that the last answer asked for")
 }
 
 // unclaim has the code wait for another turn.
@@ -123,9 +161,9 @@ func withoutCallsOfCode(messages []model.Message) []model.Message {
 }
 
 // callsGone says why no code waits for results.
-func (h *Hub) callsGone(ctx context.Context, who auth.Principal, execution string) error {
+func (h *Hub) callsGone(ctx context.Context, project, execution string) *problem.Error {
 	why := "it is not known here"
-	if e, err := h.o.Store.Execution(ctx, who.Project, execution); err == nil {
+	if e, err := h.o.Store.Execution(ctx, project, execution); err == nil {
 		switch {
 		case e.State.Final() && e.Message != "":
 			why = fmt.Sprintf("it has ended (%s): %s", e.State, e.Message)
@@ -140,6 +178,9 @@ func (h *Hub) callsGone(ctx context.Context, who auth.Principal, execution strin
 
 // bring hands the results of the calls that were told of to the code. Those without a result fail: code that would wait for ever does nobody any good.
 func (r *resumption) bring(calls []kernel.WaitingCall) {
+	r.mu.Lock()
+	r.waiter = ""
+	r.mu.Unlock()
 	for _, c := range calls {
 		_, number, _ := CallOfCode(c.ID)
 		r.mu.Lock()

@@ -352,3 +352,69 @@ func TestAForkIsThereBeforeItIsRecorded(t *testing.T) {
 		t.Errorf("a session whose files are gone starts with %+v", told)
 	}
 }
+
+// TestARollbackWaitsForSomebodyWhoHears runs code that no client hears, as surfaces do to prepare a kernel: the first execution that a client hears is told.
+func TestARollbackWaitsForSomebodyWhoHears(t *testing.T) {
+	t.Parallel()
+	l, who := newLife(t, hasty), someone(auth.LocalProject)
+	s := l.session(who)
+	l.run(who, s.ID, "remember one")
+	l.save(who, s.ID)
+	l.run(who, s.ID, "remember two")
+	n := l.killed()
+	for range 2 {
+		e, err := n.StartExecution(t.Context(), who, hub.NewExecution{Session: s.ID, Code: "say hidden", Unheard: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		n.wait(who, e.ID)
+	}
+	if told, printed := n.rollbacks(who, s.ID, "recall"); len(told) != 1 || printed != "one" {
+		t.Errorf("told %+v, printed %q", told, printed)
+	}
+	if told, _ := n.rollbacks(who, s.ID, "say x"); len(told) != 0 {
+		t.Error("the one after that is told again")
+	}
+}
+
+// TestTurnsTellOfARollback has clients that hear notices, and clients that do not, ask in a session that lost something.
+func TestTurnsTellOfARollback(t *testing.T) {
+	t.Parallel()
+	for _, unnoticed := range []bool{false, true} {
+		t.Run(fmt.Sprint(unnoticed), func(t *testing.T) {
+			t.Parallel()
+			v := &voice{t: t, lines: []line{calls(python("c1", "say a")), calls(python("c2", "say b")), words("Done.")}}
+			l := newLife(t, func(o *hub.Options) { hasty(o); o.Models = v })
+			who := someone(auth.LocalProject)
+			s := l.session(who)
+			l.run(who, s.ID, "remember one")
+			n := l.killedWith(func(o *hub.Options) { o.Models = v })
+			turn := n.begin(who, hub.NewTurn{Session: s.ID, Input: input("go"), Unnoticed: unnoticed})
+			events, err := n.hear(who, turn.ID)
+			if err != nil {
+				t.Fatal(err)
+			}
+			notices, steps := 0, []int{}
+			for _, e := range events {
+				switch e := e.Event.(type) {
+				case interpreter.Notice:
+					notices++
+				case interpreter.Output:
+					if _, ok := e.Event.(kernel.Rollback); ok {
+						steps = append(steps, e.Step)
+					}
+				}
+			}
+			want := "[]"
+			if unnoticed {
+				want = "[1]"
+			}
+			if notices != 1 || fmt.Sprint(steps) != want {
+				t.Errorf("%d notices, and rollbacks in the steps %v, want %s", notices, steps, want)
+			}
+			if told := strings.Count(v.asked(2), "started anew"); told != 1 {
+				t.Errorf("the model is told %d times: %s", told, v.asked(2))
+			}
+		})
+	}
+}

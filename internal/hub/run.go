@@ -226,7 +226,10 @@ func (h *Hub) perform(ctx context.Context, t *liveExecution, e Execution, req ke
 		done = kernel.Done{Outcome: kernel.OutcomeInterrupted, ExitCode: 1, Message: "the execution was interrupted before it ran"}
 	} else {
 		h.started(ctx, &e)
-		r := h.takeRollback(ctx, t.project, t.session)
+		var r *Rollback
+		if !t.unheard {
+			r = h.takeRollback(ctx, t.project, t.session)
+		}
 		if r != nil {
 			_ = emit(t.ctx, r.event()) // the code runs even if this fails
 		}
@@ -311,6 +314,9 @@ func (h *Hub) execute(t *liveExecution, req kernel.Request, emit emitter, told b
 		}
 		if _, ok := event.(kernel.Rollback); ok && !h.attached(t.session) {
 			h.noteSandboxLoss(t.ctx, t.session, lostSandbox)
+			if t.unheard {
+				continue
+			}
 			r := h.takeRollback(t.ctx, t.project, t.session)
 			if r == nil || told {
 				continue // the session had no unsaved changes

@@ -69,10 +69,12 @@ type NewTurn struct {
 	Source string
 	// Unattended says that no user can be asked for a word about code: what would wait for one because of the rules for code does not run.
 	Unattended bool
-	Foreign    json.RawMessage // see Turn.Foreign
-	Hidden     bool            // see Turn.Hidden
-	heard      bool            // by a caller in this process that waits for its end, see RunTurn
-	Once       string          // see NewExecution.Once; Foreign does not count for what makes two requests the same
+	// Unnoticed says that the client hears no interpreter.Notice: what its session has lost is among the events of the first code, too.
+	Unnoticed bool            `json:",omitempty"`
+	Foreign   json.RawMessage // see Turn.Foreign
+	Hidden    bool            // see Turn.Hidden
+	heard     bool            // by a caller in this process that waits for its end, see RunTurn
+	Once      string          // see NewExecution.Once; Foreign does not count for what makes two requests the same
 }
 
 // Turn returns a turn. Needs auth.ConversationsRead.

@@ -193,7 +193,11 @@ func (h *Hub) converse(p *plan, l *liveTurn) (answer interpreter.Answer, err err
 	held := &lease{seat: s}
 	err = h.lend(p.work, held, func(ctx context.Context) error {
 		if r := h.takeRollback(ctx, p.turn.Project, p.turn.Session); r != nil {
-			p.spec.Rolledback = r.event().String()
+			lost := r.event()
+			p.spec.Rolledback = lost.String()
+			if p.unheard {
+				p.lost = &lost
+			}
 			if err := h.publish(ctx, p, l, interpreter.Notice{Text: p.spec.Rolledback}, "", 0); err != nil {
 				return err
 			}
@@ -258,6 +262,12 @@ func (h *Hub) listen(ctx context.Context, p *plan, l *liveTurn, steps *stepper) 
 		}
 		if err := h.publish(room, p, l, event, execution, step); err != nil {
 			return answer, err
+		}
+		if _, began := event.(interpreter.Start); began && p.lost != nil {
+			if err := h.publish(room, p, l, interpreter.Output{Step: step, Event: *p.lost}, execution, step); err != nil {
+				return answer, err
+			}
+			p.lost = nil
 		}
 	}
 	if answer.Reason == "" {

@@ -12,6 +12,7 @@ import (
 	"cove/internal/ident"
 	"cove/internal/intake"
 	"cove/internal/interpreter"
+	"cove/internal/kernel"
 	"cove/internal/model"
 	"cove/internal/problem"
 	"cove/internal/stream"
@@ -91,6 +92,8 @@ type plan struct {
 	asks    bool                  // each program waits for the user's word
 	alone   bool                  // see NewTurn.Unattended
 	looks   bool                  // each program is looked at, see NewTurn.Check
+	unheard bool                  // see NewTurn.Unnoticed
+	lost    *kernel.Rollback      // what the session has lost, where the first code is to tell it
 	decide  func(ctx context.Context, step int) (interpreter.Decision, error)
 	offer   *offer      // what code may call; nil: nothing
 	resumed *resumption // nil: no code goes on
@@ -111,7 +114,7 @@ func (h *Hub) startTurn(ctx context.Context, who auth.Principal, n NewTurn) (Tur
 
 // plan makes and records all that a turn needs. runTurn releases it at the turn's end.
 func (h *Hub) plan(ctx context.Context, who auth.Principal, n NewTurn) (_ *plan, err error) {
-	p := &plan{who: who, files: n.Files, names: n.Names, looks: n.Check, alone: n.Unattended, decide: n.Decide}
+	p := &plan{who: who, files: n.Files, names: n.Names, looks: n.Check, alone: n.Unattended, unheard: n.Unnoticed, decide: n.Decide}
 	if p.resumed, err = h.planResumption(ctx, who, &n); err != nil {
 		return nil, err
 	}
@@ -183,6 +186,9 @@ func (h *Hub) prepareTurn(ctx context.Context, p *plan, n NewTurn, c Conversatio
 		return err
 	}
 	if p.resumed == nil {
+		if err := h.checkResults(c, p.spec.History, n.Input); err != nil {
+			return err
+		}
 		h.forsake(c.ID, "the conversation went on without the results that the code waited for")
 	}
 	return h.recordTurn(ctx, p, c)

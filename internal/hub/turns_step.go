@@ -178,7 +178,7 @@ func (s *stepper) hear(ctx context.Context, d *detached, yield func(kernel.Event
 
 // suspend keeps the code that waits for the client's next turn.
 func (s *stepper) suspend(what *interpreter.Suspended) error {
-	if err := s.h.suspend(s.heard, what); err != nil {
+	if err := s.h.suspend(s.heard, s.turn.ID, what); err != nil {
 		return err
 	}
 	s.heard = nil

@@ -185,6 +185,17 @@ func (s *Store) SetForeign(ctx context.Context, project, turn string, foreign []
 	})
 }
 
+// EndWaiting implements hub.TurnStore.
+func (s *Store) EndWaiting(ctx context.Context, project, turn string, state hub.TurnState, why []byte) error {
+	text := json.RawMessage(why)
+	return s.base.write(ctx, func(ctx context.Context, q queryer) error {
+		where := owned(project, turn)
+		where.add("state = ?", string(hub.TurnWaiting))
+		_, err := update(ctx, q, "turns", []field{{"state", textOf(&state)}, content(field{"problem", jsonTextOf(&text)})}, where)
+		return err
+	})
+}
+
 // SetWaiting implements hub.TurnStore.
 func (s *Store) SetWaiting(ctx context.Context, project, turn string, w *hub.Waiting) error {
 	return s.base.write(ctx, func(ctx context.Context, q queryer) error {

@@ -96,7 +96,7 @@ func (s *server) turn(c *call, r *request, in *input, session, name string, a *a
 	if err := c.who.Require(auth.ConversationsRead); err != nil {
 		return err
 	}
-	n := hub.NewTurn{Session: session, Model: name, Instructions: r.system(in.system), Tools: r.functions, CodeTools: r.callable, CodeGlobals: true, Choice: r.choice, Parallel: r.parallel,
+	n := hub.NewTurn{Unnoticed: true, Session: session, Model: name, Instructions: r.system(in.system), Tools: r.functions, CodeTools: r.callable, CodeGlobals: true, Choice: r.choice, Parallel: r.parallel,
 		MaxTokens: r.tokens(), Temperature: r.Temperature, TopP: r.TopP, Format: r.format, Effort: r.effort, Files: in.files, Names: in.names,
 		Source: surfaceName, Unattended: true, Hidden: true, Once: c.Header.Get("Idempotency-Key")}
 	maps.DeleteFunc(n.Names, func(id, _ string) bool { return !slices.Contains(n.Files, id) })

@@ -118,7 +118,7 @@ func (s *server) prepare(ctx context.Context, b sandbox, where codeContext, name
 	if !first {
 		return count, nil
 	}
-	_, err = s.Hub.StartExecution(ctx, b.who, hub.NewExecution{Session: b.id, Kernel: where.ID, Code: figures.Setup, Program: "setup.py", Args: []string{where.Dir}, Environment: b.record.Env})
+	_, err = s.Hub.StartExecution(ctx, b.who, hub.NewExecution{Session: b.id, Kernel: where.ID, Code: figures.Setup, Unheard: true, Program: "setup.py", Args: []string{where.Dir}, Environment: b.record.Env})
 	if err != nil {
 		s.contexts.forget(b.id, where.ID)
 	}

@@ -66,7 +66,10 @@ func (s *server) show(c *call) error {
 	if r.AutoPause {
 		after = "pause"
 	}
-	out.Token, out.Internet, out.Volumes = s.token(b.id), &internet, s.mounts(c.Context(), c.who, b.session)
+	out.Internet, out.Volumes = &internet, s.mounts(c.Context(), c.who, b.session)
+	if c.who.May(auth.SessionsExecute) { // who has the token runs code
+		out.Token = s.token(b.id)
+	}
 	out.Lifecycle = map[string]any{"autoResume": r.AutoResume, "onTimeout": after}
 	if d := s.domain(); d != "" {
 		out.Domain = &d

@@ -43,7 +43,7 @@ func (s *server) generate(c *call, name string, f form) error {
 		return err
 	}
 	intake.Decoded(c.Context())
-	n := hub.NewTurn{Model: name, Prompt: strings.TrimSpace(strings.Join(r.in.prompt, "\n")), Instructions: r.system, NoPython: !r.python, Tools: r.functions, Choice: r.choice,
+	n := hub.NewTurn{Unnoticed: true, Model: name, Prompt: strings.TrimSpace(strings.Join(r.in.prompt, "\n")), Instructions: r.system, NoPython: !r.python, Tools: r.functions, Choice: r.choice,
 		MaxTokens: r.max, Temperature: r.temp, TopP: r.topP, Format: r.format, Effort: r.effort, Stop: r.stop, Source: source, Unattended: true, Hidden: true}
 	if n.History, n.Input = r.in.split(); len(n.Input) == 0 {
 		return invalid("The last of the contents must be of the user: text, a file, or a functionResponse.")

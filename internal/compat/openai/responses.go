@@ -104,6 +104,7 @@ func (s *server) begin(c *call, f *form, r *request) (hub.Turn, kept, error) {
 // newTurn says to the hub what a request asks for.
 func newTurn(r *request, in *input, b before, session string) (hub.NewTurn, error) {
 	n := hub.NewTurn{
+		Unnoticed:    true,
 		Conversation: b.conversation, Parent: r.previous, Session: session, Model: r.Model, Prompt: strings.TrimSpace(strings.Join(in.prompt, "\n")),
 		Instructions: join(append([]string{r.text}, in.developer...)...),
 		NoPython:     !r.python, Tools: r.functions, CodeTools: r.callable, Choice: r.choice, Temperature: r.Temperature, TopP: r.TopP, Format: r.format, Effort: r.effort, Extra: r.extra,

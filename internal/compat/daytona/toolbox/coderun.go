@@ -86,7 +86,7 @@ func (t *Toolbox) runPython(c *call, in codeRequest, limit time.Duration) error 
 	}
 	defer stop()
 	env := c.s.environment(in.Env)
-	if _, err := t.o.Hub.StartExecution(c.Context(), c.who, hub.NewExecution{Session: c.id(), Kernel: name, Code: figures.Setup + closeFigures, Program: "setup.py", Args: []string{c.s.Work}, Environment: env, Unnumbered: true}); err != nil {
+	if _, err := t.o.Hub.StartExecution(c.Context(), c.who, hub.NewExecution{Session: c.id(), Kernel: name, Code: figures.Setup + closeFigures, Unheard: true, Program: "setup.py", Args: []string{c.s.Work}, Environment: env, Unnumbered: true}); err != nil {
 		return err
 	}
 	if limit == 0 {
@@ -164,6 +164,8 @@ func (o *codeOutcome) event(e kernel.Event, text json.RawMessage) {
 	case kernel.Error:
 		o.failed = true
 		o.out.add([]byte(strings.Join(e.Traceback, "\n") + "\n"))
+	case kernel.Rollback:
+		o.out.add([]byte(e.String() + "\n"))
 	case kernel.Display:
 		if !e.Update {
 			o.show(text)

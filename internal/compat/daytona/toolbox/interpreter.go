@@ -206,7 +206,7 @@ func (t *Toolbox) prepare(c *call, name string) error {
 	if !first {
 		return nil
 	}
-	_, err := t.o.Hub.StartExecution(c.Context(), c.who, hub.NewExecution{Session: c.id(), Kernel: name, Code: figures.Setup, Program: "setup.py", Args: []string{dir}, Environment: c.s.environment(nil), Unnumbered: true})
+	_, err := t.o.Hub.StartExecution(c.Context(), c.who, hub.NewExecution{Session: c.id(), Kernel: name, Code: figures.Setup, Unheard: true, Program: "setup.py", Args: []string{dir}, Environment: c.s.environment(nil), Unnumbered: true})
 	if err != nil {
 		t.contexts.forget(c.id(), name)
 	}

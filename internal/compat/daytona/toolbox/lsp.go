@@ -168,7 +168,7 @@ func (t *Toolbox) pythonServer(c *call) ([]string, error) {
 		return nil, err
 	}
 	defer stop()
-	started, err := t.o.Hub.StartExecution(c.Context(), c.who, hub.NewExecution{Session: c.id(), Kernel: name, Code: lspPaths, Program: "lsp.py", Unnumbered: true})
+	started, err := t.o.Hub.StartExecution(c.Context(), c.who, hub.NewExecution{Session: c.id(), Kernel: name, Code: lspPaths, Unheard: true, Program: "lsp.py", Unnumbered: true})
 	if err != nil {
 		return nil, err
 	}
