@@ -24,11 +24,38 @@ class Call:
         self.number, self.name, self.arguments = number, name, arguments
         self.answer = None  # the host's message, or a dict with an error
         self.loop = self.future = None  # of one that is awaited
+        self.asleep = False  # its thread waits for another one that reads
+        self.wake = threading.Lock()  # free when its thread is to look again
+        self.wake.acquire()
+
+    def rouse(self):
+        try:
+            self.wake.release()
+        except RuntimeError:
+            pass  # it looks again in any case
 
     def result(self):
         if "error" in self.answer:
             raise ToolError("%s: %s" % (self.name, self.answer["error"]))
         return self.answer.get("value")
+
+
+class Whole:
+    """What is done in this context is done as a whole: in the main thread, an interrupt waits for its end.
+
+    An interrupt is an exception at any call and at any step of a loop, also between taking a lock and the `try` that would give it back.
+    """
+
+    def __init__(self, interrupts):
+        self.interrupts = interrupts if _ident() == interrupts.main else None
+
+    def __enter__(self):
+        if self.interrupts is not None:
+            self.interrupts.depth += 1
+
+    def __exit__(self, *exc):
+        if self.interrupts is not None:
+            self.interrupts.leave()
 
 
 class Tools:
@@ -45,8 +72,8 @@ class Tools:
         self.queued = []
         self.flying = set()  # numbers of those that were sent
         self.readers = {}  # how many calls wait in an event loop that is not the kernel's
-        self.reading = threading.Lock()  # held by a thread that waits for the guest
-        self.answered = threading.Condition()
+        self.reader = {}  # the one key is of the thread that waits for the guest, as Guard has it
+        self.lock = threading.Lock()  # entered by `with` alone, which no interrupt can cut in two
         self.functions, self.globals = {}, {}
         self.module = types.ModuleType("tools", "Functions that the caller of this code offers. `help(tools)` lists them; `tools.find_tools('words')` finds some.")
         self.module.__dict__.update(ToolError=ToolError, find_tools=self.find, aio=types.ModuleType("tools.aio", "The same functions, to be awaited."))
@@ -87,8 +114,8 @@ class Tools:
         self.open = False
         for call in list(self.waiting.values()):
             self.take({"number": call.number, "error": "the code that called has ended"})
-        with self.reading:
-            pass
+        while self.reader:
+            _sleep(0.001)
 
     def find(self, words, limit=10):
         """The tools whose name or description has the words, the best first: a dict of their signatures and descriptions."""
@@ -146,7 +173,7 @@ class Tools:
             raise TypeError("%s: the arguments are no JSON: %s" % (name, error)) from None
         if len(text) > LARGEST_CALL:
             raise ToolError("%s: the arguments are larger than 1 MiB: hand over the name of a file, or a part" % name)
-        with self.answered:
+        with self.lock:
             self.number += 1
             call = Call(self.number, name, text)
             self.waiting[call.number] = call
@@ -155,13 +182,14 @@ class Tools:
 
     def flush(self):
         """Sends the calls that were made since the last time, as many as may wait at the host."""
-        with self.answered:
-            room = CALLS_WINDOW - len(self.flying)
-            calls, self.queued = self.queued[:room], self.queued[room:]
-            self.flying.update(call.number for call in calls)
-        if calls:
-            self.kernel.outlet.send({"type": "tool_calls", "id": self.kernel.request.get("id", ""),
-                                     "calls": [{"number": call.number, "name": call.name, "arguments": call.arguments} for call in calls]})
+        with Whole(self.kernel.interrupts):  # those of other threads are among them
+            with self.lock:
+                room = CALLS_WINDOW - len(self.flying)
+                calls, self.queued = self.queued[:room], self.queued[room:]
+                self.flying.update(call.number for call in calls)
+            if calls:
+                self.kernel.outlet.send({"type": "tool_calls", "id": self.kernel.request.get("id", ""),
+                                         "calls": [{"number": call.number, "name": call.name, "arguments": call.arguments} for call in calls]})
 
     def _called(self, name, arguments):
         call = self._call(name, arguments)
@@ -191,29 +219,40 @@ class Tools:
         """Ends a call that is answered, or that nobody waits for any more."""
         self.waiting.pop(call.number, None)
         if call in self.queued:
-            with self.answered:
+            with self.lock:
                 self.queued = [other for other in self.queued if other is not call]
 
     def _wait(self, call):
         """Waits for an answer in a thread without an event loop that could. One thread reads for all."""
-        inlet = self.kernel.inlet
+        inlet, interrupts, me = self.kernel.inlet, self.kernel.interrupts, _ident()
+        main = me == interrupts.main
         poller = _poll()
         poller.register(inlet.sock, select.POLLIN)
         while call.answer is None:
-            if not self.reading.acquire(blocking=False):
-                with self.answered:
-                    if call.answer is None:
-                        self.answered.wait(1)
-                continue
             try:
+                if self.reader.setdefault(0, me) != me:
+                    call.asleep = True
+                    if self.reader:
+                        call.wake.acquire(timeout=1)
+                    continue
                 # An event loop may take in what is waited for here.
-                alone = _ident() == self.kernel.interrupts.main and not self.readers
+                alone = main and not self.readers
                 if call.answer is None and poller.poll(INTERRUPT_MS if alone else POLL_MS):
                     inlet.pump()
             finally:
-                self.reading.release()
-                with self.answered:
-                    self.answered.notify_all()
+                if main:
+                    interrupts.depth += 1  # without a call before it, at which an interrupt could come
+                try:
+                    call.asleep = False
+                    if self.reader.get(0) == me:
+                        del self.reader[0]
+                        for other in list(self.waiting.values()):  # one of those that are still there reads on
+                            if other.asleep:
+                                other.rouse()
+                                break
+                finally:
+                    if main:
+                        interrupts.leave()
 
     def _watch(self, loop):
         """Has an event loop of the code's own read what comes from the guest."""
@@ -238,9 +277,8 @@ class Tools:
         call = self.waiting.pop(number, None)
         if call is None:
             return
-        with self.answered:
-            call.answer = message
-            self.answered.notify_all()
+        call.answer = message
+        call.rouse()
         if call.future is not None:
             try:
                 call.loop.call_soon_threadsafe(lambda: call.future.done() or call.future.set_result(None))

@@ -200,6 +200,45 @@ func TestWaitsAreInterruptedByOtherThreads(t *testing.T) {
 	}
 }
 
+// TestCallsAreInterruptedAtAnyMoment interrupts code that calls tools all the time, in threads too: whatever an interrupt comes between, nothing is held behind it.
+func TestCallsAreInterruptedAtAnyMoment(t *testing.T) {
+	t.Parallel()
+	_, _, k := begin(t)
+	request := kernel.Request{Tools: &kernel.Tools{Set: offer(t, tool.Tool{Name: "echo"}), Call: func(_ context.Context, calls []tool.Call, answer func(int, tool.Result)) {
+		for _, c := range calls {
+			answer(c.Number, tool.Result{Value: json.RawMessage("1")})
+		}
+	}}}
+	const rounds = 40
+	for round := range rounds {
+		request.Code = fmt.Sprintf(`
+import tools, threading
+x = %d
+def work():
+    try:
+        while True: tools.echo()
+    except tools.ToolError:
+        pass
+for _ in range(%d):
+    threading.Thread(target=work, daemon=True).start()
+print("begun", flush=True)
+while True: tools.echo()`, round, round%3)
+		ctx, cancel := context.WithCancel(t.Context())
+		for ev, err := range k.Execute(ctx, request) {
+			if e, ok := ev.(kernel.Stream); ok && strings.Contains(string(e.Data), "begun") {
+				time.AfterFunc(time.Duration(round)*700*time.Microsecond, cancel)
+			}
+			if d, ok := ev.(kernel.Done); err != nil || ok && (d.Outcome != kernel.OutcomeInterrupted || d.Lost != "") {
+				t.Fatalf("round %d: %v %+v", round, err, ev)
+			}
+		}
+		cancel()
+	}
+	if got := run(t, k, "print(x)"); got != fmt.Sprintln(rounds-1) {
+		t.Errorf("%q", got)
+	}
+}
+
 // TestHostileTools has a kernel that calls what it may not.
 func TestHostileTools(t *testing.T) {
 	t.Parallel()
