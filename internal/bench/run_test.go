@@ -136,7 +136,7 @@ func TestEveryRowOfCove(t *testing.T) {
 		}
 	}
 	want := map[string]int{"first": 2, "pool": 2, "roundtrip": 40, "output": 2, "pause": 2, "resume": 2, "save": 2, "paused-size": 2, "fork": 2, "install-layer": 2, "install-wheels": 2,
-		"serve": 0, "events": 0, "process-first": 0, "process-100mb": 0, "process-1gb": 0, "terminal-echo": 0, "port-first": 0, "port-1gb": 0, "network-first": 0, "network-1gb": 0, "create": 0, "create-import": 0, "create-many": 0, "sandbox-first": 0, "sandbox-run": 0, "create-many-import": 0, // of the server, which this is not
+		"serve": 0, "events": 0, "followers-none": 0, "followers-idle": 0, "process-first": 0, "process-100mb": 0, "process-1gb": 0, "terminal-echo": 0, "port-first": 0, "port-1gb": 0, "network-first": 0, "network-1gb": 0, "create": 0, "create-import": 0, "create-many": 0, "sandbox-first": 0, "sandbox-run": 0, "create-many-import": 0, // of the server, which this is not
 		"memory": 1, "memory-pss": 1, "crowd": 20, "crowd-all": 1, "crowd-again": 20, "density": 1, "density-25-memory": 1, "density-25": 25}
 	for _, id := range loopIDs() {
 		want[id] = 0 // an agent's
